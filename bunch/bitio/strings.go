@@ -1,0 +1,74 @@
+package bitio
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// WriteString writes s as an FString: 8-bit characters when it is all ASCII,
+// UTF-16LE otherwise. Bytes of s that are no UTF-8 become U+FFFD.
+func (w *Writer) WriteString(s string) {
+	if s == "" {
+		w.WriteUint32(0)
+		return
+	}
+	ascii, units := true, 0
+	for _, r := range s {
+		ascii = ascii && r < utf8.RuneSelf
+		units += max(1, utf16.RuneLen(r))
+	}
+	if ascii {
+		w.WriteUint32(uint32(len(s) + 1))
+		for i := range len(s) {
+			w.WriteUint8(s[i])
+		}
+		w.WriteUint8(0)
+		return
+	}
+	w.WriteUint32(uint32(-int32(units + 1)))
+	for _, r := range s {
+		if utf16.RuneLen(r) == 2 {
+			hi, lo := utf16.EncodeRune(r)
+			w.WriteUint16(uint16(hi))
+			w.WriteUint16(uint16(lo))
+		} else {
+			w.WriteUint16(uint16(r))
+		}
+	}
+	w.WriteUint16(0)
+}
+
+// ReadString reads an FString of at most maxLen characters or UTF-16 units, its
+// NUL not counted. A longer one, or one that doesn't end in its only NUL, is
+// ErrFormat. 8-bit characters from 0x80 up are read as Latin-1.
+func (r *Reader) ReadString(maxLen int) string {
+	n := int(int32(r.ReadUint32()))
+	wide := n < 0
+	if wide {
+		n = -n
+	}
+	if n == 0 || r.err != nil {
+		return ""
+	}
+	width := 8
+	if wide {
+		width = 16
+	}
+	if n-1 > maxLen {
+		r.Fail(ErrFormat)
+		return ""
+	}
+	if n*width > r.Remaining() {
+		r.Fail(ErrShort)
+		return ""
+	}
+	units := make([]uint16, n)
+	for i := range units {
+		units[i] = uint16(r.ReadBits(width))
+		if (units[i] == 0) != (i == n-1) {
+			r.Fail(ErrFormat)
+			return ""
+		}
+	}
+	return string(utf16.Decode(units[:n-1]))
+}
