@@ -195,3 +195,16 @@ func (r *Reader) Skip(n int) {
 
 // Align skips to the next whole byte.
 func (r *Reader) Align() { r.Skip(-r.pos & 7) }
+
+// StripTerminator ends the bits at the last one that is set, and drops that bit
+// too: the end mark of a packet, which at most seven zeros may follow. Without
+// one it is ErrFormat.
+func (r *Reader) StripTerminator() {
+	for i := r.limit - 1; i >= r.pos && i > r.limit-9; i-- {
+		if r.buf[i>>3]>>uint(i&7)&1 != 0 {
+			r.limit = i
+			return
+		}
+	}
+	r.Fail(ErrFormat)
+}

@@ -1,0 +1,329 @@
+package bunch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
+
+const (
+	// MaxPayload is the largest payload in bytes that partial bunches may add up
+	// to (Unreal's net.MaxConstructedPartialBunchSizeBytes).
+	MaxPayload = 65536
+	// MaxHeaderBits is the room a bunch header may take (Unreal's MAX_BUNCH_HEADER_BITS).
+	MaxHeaderBits = 256
+	// MaxPacketHeaderBits is the room a packet header may take: 32 bits of
+	// sequences, 256 of history, 20 of packet info (Unreal 4.26 and later).
+	MaxPacketHeaderBits = 308
+	// maxName bounds the text of a channel name.
+	maxName = 64
+)
+
+// CloseReason says why a channel was closed; below 15 on the wire.
+type CloseReason uint8
+
+// The close reasons of Unreal 4.27 and later.
+const (
+	Destroyed CloseReason = iota
+	Dormancy
+	LevelUnloaded
+	Relevancy
+	TearOff
+	closeReasonMax = 15
+)
+
+// String is the reason's name.
+func (r CloseReason) String() string {
+	switch r {
+	case Destroyed:
+		return "Destroyed"
+	case Dormancy:
+		return "Dormancy"
+	case LevelUnloaded:
+		return "LevelUnloaded"
+	case Relevancy:
+		return "Relevancy"
+	case TearOff:
+		return "TearOff"
+	}
+	return fmt.Sprintf("CloseReason(%d)", uint8(r))
+}
+
+// Name is a channel's type: an index into the engine's hardcoded names when Text
+// is empty, otherwise text with a number. Names are comparable.
+type Name struct {
+	Index  uint32
+	Text   string
+	Number int32
+}
+
+// Hardcoded names (Unreal's EName).
+var (
+	Actor   = Name{Index: 102}
+	Control = Name{Index: 255}
+	Voice   = Name{Index: 256}
+)
+
+// String is the text, or the number of a hardcoded name.
+func (n Name) String() string {
+	switch n {
+	case Actor:
+		return "Actor"
+	case Control:
+		return "Control"
+	case Voice:
+		return "Voice"
+	}
+	if n.Text == "" {
+		return fmt.Sprintf("Name(%d)", n.Index)
+	}
+	return n.Text
+}
+
+// Header is what stands before a bunch's payload.
+type Header struct {
+	ChIndex     uint32
+	WireSeq     uint16 // low bits of the ChSequence; when Reliable
+	CloseReason CloseReason
+
+	Open              bool
+	Close             bool
+	ReplicationPaused bool
+	Reliable          bool
+
+	HasPackageMapExports bool
+	HasMustBeMappedGUIDs bool
+
+	Partial                   bool
+	PartialInitial            bool
+	PartialCustomExportsFinal bool
+	PartialFinal              bool
+
+	Name Name // when Reliable or Open
+	Bits int  // payload bits
+}
+
+// Protocol is what of bunches differs between versions. The zero value is Unreal 5.1.
+type Protocol struct {
+	// CustomExportsFinal is whether partial bunches carry that bit. Off up to
+	// 5.1; on in 5.8. The first release with it is not known (network version 36).
+	CustomExportsFinal bool
+	// MaxPacket is the largest packet in bytes; 0 means 1024. Both ends must
+	// agree, since the width of the payload length depends on it.
+	MaxPacket int
+	// HandlerBits is what of a packet its handlers take: 7 with Unreal's
+	// stateless handshake of 5.1, 2 with that of 4.27 and 5.0, 0 without.
+	HandlerBits int
+}
+
+func (p *Protocol) maxPacket() int {
+	if p.MaxPacket == 0 {
+		return 1024
+	}
+	return p.MaxPacket
+}
+
+// PacketBits is the room in a packet that its handlers leave, end mark included.
+func (p *Protocol) PacketBits() int { return p.maxPacket()*8 - p.HandlerBits }
+
+// MaxSingleBits is the largest payload that is not split (Unreal's
+// MAX_SINGLE_BUNCH_SIZE_BITS): a packet less the largest headers and the end mark.
+func (p *Protocol) MaxSingleBits() int {
+	return p.PacketBits() - MaxHeaderBits - MaxPacketHeaderBits - 1
+}
+
+// PartBytes is the payload of each part of a split bunch but the last.
+func (p *Protocol) PartBytes() int { return p.MaxSingleBits() / 8 }
+
+// Parts is the number of bunches that a payload of so many bits becomes.
+func (p *Protocol) Parts(bits int) int {
+	if bits <= p.MaxSingleBits() {
+		return 1
+	}
+	part := p.PartBytes() * 8
+	return (bits + part - 1) / part
+}
+
+// Errors of Read. All of them mean that the rest of the packet can't be read.
+var (
+	ErrHeader  = errors.New("bunch: header overflows the packet")
+	ErrPayload = errors.New("bunch: payload overflows the packet")
+	ErrName    = errors.New("bunch: channel name out of bounds")
+	ErrReason  = errors.New("bunch: close reason out of bounds")
+)
+
+// Write writes h and the first h.Bits bits of payload. A value that doesn't fit
+// is w's sticky error.
+func (p *Protocol) Write(w *bitio.Writer, h *Header, payload []byte) {
+	p.WriteHeader(w, h)
+	w.WriteBitsFrom(payload, 0, h.Bits)
+}
+
+// LengthBits is the width of the payload length, the last field of a header.
+func (p *Protocol) LengthBits() int { return bitsFor(uint32(p.maxPacket() * 8)) }
+
+func bitsFor(limit uint32) int {
+	n := 0
+	for limit > 1<<n {
+		n++
+	}
+	return n
+}
+
+// WriteHeader writes h alone.
+func (p *Protocol) WriteHeader(w *bitio.Writer, h *Header) {
+	control := h.Open || h.Close
+	w.WriteBool(control)
+	if control {
+		w.WriteBool(h.Open)
+		w.WriteBool(h.Close)
+		if h.Close {
+			w.WriteInt(uint32(h.CloseReason), closeReasonMax)
+		}
+	}
+	w.WriteBits(b2u(h.ReplicationPaused)|b2u(h.Reliable)<<1, 2)
+	w.WriteIntPacked(h.ChIndex)
+	w.WriteBits(b2u(h.HasPackageMapExports)|b2u(h.HasMustBeMappedGUIDs)<<1|b2u(h.Partial)<<2, 3)
+	if h.Reliable {
+		w.WriteBits(uint64(h.WireSeq), int(seqnum.Channel))
+	}
+	if h.Partial {
+		w.WriteBool(h.PartialInitial)
+		if p.CustomExportsFinal {
+			w.WriteBool(h.PartialCustomExportsFinal)
+		}
+		w.WriteBool(h.PartialFinal)
+	}
+	if h.Reliable || h.Open {
+		writeName(w, h.Name)
+	}
+	w.WriteInt(uint32(h.Bits), uint32(p.maxPacket()*8))
+}
+
+func b2u(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func writeName(w *bitio.Writer, n Name) {
+	hardcoded := n.Text == ""
+	w.WriteBool(hardcoded)
+	if hardcoded {
+		w.WriteIntPacked(n.Index)
+		return
+	}
+	w.WriteString(n.Text)
+	w.WriteUint32(uint32(n.Number))
+}
+
+// Read reads a header into h and its payload into a Reader over the same
+// buffer. It allocates nothing unless the name is text.
+func (p *Protocol) Read(r *bitio.Reader, h *Header) (payload bitio.Reader, err error) {
+	*h = Header{}
+	if r.ReadBool() {
+		h.Open = r.ReadBool()
+		h.Close = r.ReadBool()
+		if h.Close {
+			h.CloseReason = CloseReason(r.ReadInt(closeReasonMax))
+		}
+	}
+	v := r.ReadBits(2)
+	h.ReplicationPaused, h.Reliable = v&1 != 0, v&2 != 0
+	h.ChIndex = r.ReadIntPacked()
+	v = r.ReadBits(3)
+	h.HasPackageMapExports, h.HasMustBeMappedGUIDs, h.Partial = v&1 != 0, v&2 != 0, v&4 != 0
+	if h.Reliable {
+		h.WireSeq = uint16(r.ReadBits(int(seqnum.Channel)))
+	}
+	if h.Partial {
+		h.PartialInitial = r.ReadBool()
+		if p.CustomExportsFinal {
+			h.PartialCustomExportsFinal = r.ReadBool()
+		}
+		h.PartialFinal = r.ReadBool()
+	}
+	if h.Reliable || h.Open {
+		if h.Name, err = readName(r); err != nil {
+			return payload, err
+		}
+	}
+	h.Bits = int(r.ReadInt(uint32(p.maxPacket() * 8)))
+	if r.Err() != nil {
+		return payload, fmt.Errorf("%w: %w", ErrHeader, r.Err())
+	}
+	if h.Bits > r.Remaining() {
+		return payload, ErrPayload
+	}
+	return r.Sub(h.Bits), nil
+}
+
+func readName(r *bitio.Reader) (n Name, err error) {
+	if r.ReadBool() {
+		n.Index = r.ReadIntPacked()
+		return n, nil
+	}
+	n.Text = r.ReadString(maxName)
+	n.Number = int32(r.ReadUint32())
+	if r.Err() == nil && n.Text == "" || errors.Is(r.Err(), bitio.ErrFormat) {
+		return n, ErrName
+	}
+	return n, nil
+}
+
+// In is a received bunch on its way to a channel and its handler.
+type In struct {
+	Header
+	PacketID   int64 // the packet it came in; of a joined bunch, its first part's
+	ChSequence int64 // the full channel sequence when Reliable
+	// Data is the payload. It, and all it hands out, is valid until the callback
+	// that got the In returns.
+	Data bitio.Reader
+}
+
+// Out is a bunch to send. The zero value with Data and Bits set is an unreliable
+// bunch.
+type Out struct {
+	Data     []byte // payload, not kept after the call
+	Bits     int    // payload bits; 0 with a non-empty Data means all of Data
+	Reliable bool
+	// NoMerge keeps the bunch apart from the one before it and the one after it.
+	NoMerge bool
+
+	ReplicationPaused    bool
+	HasPackageMapExports bool // never merged
+	HasMustBeMappedGUIDs bool
+}
+
+// PayloadBits is the number of payload bits, with the default of Bits applied.
+func (o *Out) PayloadBits() int {
+	if o.Bits == 0 {
+		return len(o.Data) * 8
+	}
+	return o.Bits
+}
+
+// Validate reports a Bits that Data doesn't hold, or a payload over MaxPayload.
+func (o *Out) Validate() error {
+	n := o.PayloadBits()
+	switch {
+	case n < 0 || n > len(o.Data)*8:
+		return fmt.Errorf("%w: %d bits in %d bytes", ErrBits, n, len(o.Data))
+	case n > MaxPayload*8:
+		return fmt.Errorf("%w: %d bytes", ErrTooLarge, (n+7)/8)
+	}
+	return nil
+}
+
+// Errors of Out.Validate, returned before anything is queued or sent.
+var (
+	ErrBits     = errors.New("bunch: Bits must be at most 8*len(Data)")
+	ErrTooLarge = fmt.Errorf("bunch: payload over %d bytes; send it as a block or in several bunches", MaxPayload)
+)
+
+// NoPacket stands for "in no packet".
+const NoPacket int64 = math.MinInt64

@@ -1,0 +1,37 @@
+package channel
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// Conn is what channels need of their connection. Package netconn satisfies it.
+type Conn interface {
+	// WriteBunch puts a bunch at the end of the SendBuffer, sending the packet
+	// before if there is no room, and returns the id the packet will have. The
+	// connection later tells Table.Acked or Table.Naked about ch and seq (-1 when
+	// unreliable) for that packet. ok is false when the packet window is full.
+	WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) (packetID int64, ok bool)
+	// ExtendBunch appends to the payload of the bunch written last, if it still
+	// ends the SendBuffer and there is room.
+	ExtendBunch(data []byte, bits int) bool
+	// IsNetReady reports whether the connection is below its bandwidth: what isn't
+	// needed now should wait while it is false.
+	IsNetReady() bool
+	// Budget is the number of bytes that may be sent now within the bandwidth.
+	Budget() int
+	// Now is the time of the call into the connection that is under way.
+	Now() time.Duration
+	// IsServer reports which end this is.
+	IsServer() bool
+	// AllowOpen says whether the peer may open the channel of in now; an error
+	// ends the connection.
+	AllowOpen(in *bunch.In) error
+	// Fail ends the connection for err; ours when local, otherwise the peer broke a rule.
+	Fail(err error, local bool)
+	// ControlClosed says that channel 0 has ended, and with it the connection.
+	ControlClosed(reason CloseReason)
+	// Table is the connection's channels, for handlers that open more.
+	Table() *Table
+}

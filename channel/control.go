@@ -1,0 +1,75 @@
+package channel
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// queued is a bunch that waits for room on the control channel.
+type queued struct {
+	data []byte
+	bits int
+}
+
+// controlResend is how long an unacked bunch of an unacked control channel waits
+// before it is repeated.
+const controlResend = time.Second
+
+// mustQueue reports whether a bunch for the control channel goes to the queue:
+// always behind what is queued, otherwise when OutRec is full.
+func (ch *Channel) mustQueue() bool {
+	return len(ch.queue) > 0 || ch.out.len() >= ch.table.cfg.ReliableBuffer-1
+}
+
+func (ch *Channel) enqueue(out *bunch.Out) error {
+	t := ch.table
+	bits := out.PayloadBits()
+	n := (bits + 7) / 8
+	if len(ch.queue) >= t.cfg.MaxQueuedControl || ch.queueBytes+n > maxQueuedControlBytes {
+		t.conn.Fail(ErrControlQueueFull, true)
+		return ErrControlQueueFull
+	}
+	q := queued{data: t.cfg.Pool.Get(n), bits: bits}
+	copy(q.data, out.Data)
+	ch.queue = append(ch.queue, q)
+	ch.queueBytes += n
+	t.Counters.QueuedControl++
+	return nil
+}
+
+// tickControl drains the queue as far as there is room and repeats an open that nobody acks.
+func (ch *Channel) tickControl(now time.Duration) {
+	t := ch.table
+	n := 0
+	for n < len(ch.queue) && ch.openAcked && !ch.Closing() {
+		q := ch.queue[n]
+		parts := t.cfg.Protocol.Parts(q.bits)
+		if ch.out.len()+parts >= t.cfg.ReliableBuffer {
+			break
+		}
+		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true}, false, 0); err != nil {
+			break
+		}
+		ch.queueBytes -= len(q.data)
+		t.cfg.Pool.Put(q.data)
+		n++
+	}
+	if n > 0 {
+		ch.queue = append(ch.queue[:0], ch.queue[n:]...)
+	}
+	if !ch.openedLocally || ch.openAcked || !ch.openSent || ch.out.len() > 8 {
+		return
+	}
+	if now-ch.lastResend < controlResend {
+		return
+	}
+	ch.lastResend = now
+	for seq := ch.out.first; seq < ch.out.next; seq++ {
+		if rec, ok := ch.NeedsCopy(seq); ok && rec.Sent > 0 {
+			t.Counters.Resent++
+			t.transmit(ch, rec)
+		}
+	}
+	t.last = lastBunch{}
+}

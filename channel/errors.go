@@ -1,0 +1,47 @@
+package channel
+
+import (
+	"errors"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// Errors of a caller's making. Nothing was queued or sent when one is returned.
+var (
+	// ErrReliableFull: too many reliable bunches wait for their acks. Send again
+	// after some were acked, or send less.
+	ErrReliableFull = errors.New("channel: reliable buffer full; wait for acks before sending more")
+	// ErrClosed: the channel is closing or gone, or the connection is.
+	ErrClosed = errors.New("channel: closed")
+	// ErrNotOpener: only the end that opened a channel may close it.
+	ErrNotOpener = errors.New("channel: the peer opened this channel, so it must close it; ask it to")
+	// ErrUnknownType: the name isn't in Config.Types.
+	ErrUnknownType = errors.New("channel: unknown channel type; register it in Config.Types at both ends")
+	// ErrMayNotOpen: this end may not open channels of the type.
+	ErrMayNotOpen = errors.New("channel: this end may not open that type of channel")
+	// ErrNoIndex: all channel indices are taken.
+	ErrNoIndex = errors.New("channel: no free channel index; close channels first")
+	// ErrIndexInUse: the type's fixed index is taken.
+	ErrIndexInUse = errors.New("channel: the channel's fixed index is in use")
+	// ErrNotSent: the packet window is full and an unreliable bunch doesn't wait.
+	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full")
+	// ErrControlQueueFull: too much is queued on the control channel.
+	ErrControlQueueFull = errors.New("channel: control queue full; the peer acks nothing")
+	// ErrFirstReliable: the first bunch opens the channel at the peer.
+	ErrFirstReliable = errors.New("channel: the first bunch of a channel must be reliable, or sent by SendTemporary")
+	// ErrTooLarge: a payload over bunch.MaxPayload.
+	ErrTooLarge = bunch.ErrTooLarge
+)
+
+// Errors of the peer's making. Each closes the connection.
+var (
+	ErrBadIndex          = errors.New("channel: channel index out of range")
+	ErrWrongType         = errors.New("channel: channel name differs from the channel's")
+	ErrExportsFromClient = errors.New("channel: a client sent package map exports")
+	ErrNoControl         = errors.New("channel: bunch before the control channel was opened")
+	ErrControlClose      = errors.New("channel: control channel closed before it was opened")
+	ErrAlreadyOpen       = errors.New("channel: open for a channel that we opened")
+	ErrReliableNotOpen   = errors.New("channel: reliable bunch on a channel that isn't open")
+	ErrSequenceAhead     = errors.New("channel: ChSequence too far ahead of the last one released")
+	ErrOverflow          = errors.New("channel: reliable buffer overflow")
+)
