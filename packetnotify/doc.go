@@ -1,0 +1,45 @@
+// Package packetnotify tells you which of your packets arrived; what to do about
+// the rest is the channels' business. It is Unreal's FNetPacketNotify: each packet
+// carries its own sequence, the newest sequence received, and a bitfield about the
+// 256 before that, so that one packet in any direction makes up for many lost acks.
+//
+// # Header
+//
+// Unreal 4.19 to 5.8, low bits first:
+//
+//	31              18 17               4 3          0
+//	+-----------------+------------------+------------+
+//	|     Seq 14      |   AckedSeq 14    | words-1  4 |
+//	+-----------------+------------------+------------+
+//	| history word 0: bit i = AckedSeq-i was delivered |
+//	+--------------------------------------------------+
+//	| ... word 7 at most                               |
+//	+--------------------------------------------------+
+//
+// # Who knows what, when
+//
+//	OutSeq       next packet we send
+//	OutAckSeq    newest of ours that the peer told about
+//	InSeq        newest of the peer's that we accepted
+//	InAckSeq     newest of the peer's that we ack: InSeq once its bunches are processed
+//	InAckSeqAck  newest of our acks that the peer is known to have got
+//
+//	InAckSeqAck <= InAckSeq <= InSeq      OutAckSeq < OutSeq
+//
+// The words sent reach from InAckSeq back to InAckSeqAck: what is behind it the
+// peer knows. A packet is accepted when it is newer than InSeq, its ack is not older than
+// OutAckSeq and acks only what was sent; any other is dropped in silence.
+//
+// Of each packet sent the Handler hears exactly once, in the order of the packets:
+// acked or lost. A packet more than 256 behind the one acked counts as lost, even if
+// it arrived; reliable layers above must bear a doubled delivery.
+//
+// # Waiting for a flush
+//
+// With Config.WaitForFlush (newer than 4.27; used by 5.8) a receiver whose history
+// would overflow with deliveries that the sender hasn't heard of refuses packets
+// until one of its own is acked, so that no delivered packet is reported lost.
+//
+// Choose packetnotify/ackbits instead for a smaller, plain header (16 bits of sequence, 32 ack bits)
+// where Unreal's wire isn't needed.
+package packetnotify

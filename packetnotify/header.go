@@ -1,0 +1,57 @@
+package packetnotify
+
+import (
+	"errors"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
+
+const (
+	wordsBits  = 4
+	seqBits    = int(seqnum.Packet)
+	packedBits = 2*seqBits + wordsBits
+)
+
+// ErrHistoryWords is a header that says it has more history than there is.
+var ErrHistoryWords = errors.New("packetnotify: more than 8 words of history")
+
+// Header is the packet header. Sequences are as on the wire.
+type Header struct {
+	Seq, AckedSeq uint16
+	Words         int // 1 to 8
+	History       history.History
+}
+
+func (h *Header) packed() uint64 {
+	return uint64(h.Seq)<<(seqBits+wordsBits) | uint64(h.AckedSeq)<<wordsBits | uint64(h.Words-1)
+}
+
+// Write writes h.
+func (h *Header) Write(w *bitio.Writer) {
+	w.WriteBits(h.packed(), packedBits)
+	h.History.Write(w, h.Words)
+}
+
+// patch overwrites a header of the same number of words.
+func (h *Header) patch(w *bitio.Writer, pos int) {
+	w.PatchBits(pos, h.packed(), packedBits)
+	for i := range h.Words {
+		w.PatchBits(pos+packedBits+32*i, uint64(h.History.Word(i)), 32)
+	}
+}
+
+// ReadHeader reads a header. Its error is r's sticky error too.
+func ReadHeader(r *bitio.Reader) (h Header, err error) {
+	v := r.ReadBits(packedBits)
+	h.Words = int(v&(1<<wordsBits-1)) + 1
+	h.AckedSeq = uint16(v>>wordsBits) & seqnum.Packet.Mask()
+	h.Seq = uint16(v >> (seqBits + wordsBits))
+	if h.Words > history.MaxWords {
+		r.Fail(ErrHistoryWords)
+		return h, r.Err()
+	}
+	h.History.Read(r, h.Words)
+	return h, r.Err()
+}

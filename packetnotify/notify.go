@@ -1,0 +1,253 @@
+package packetnotify
+
+import (
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
+
+// Handler hears what became of each packet, in the order they were sent.
+type Handler interface {
+	// PacketAcked: packet id was delivered and its bunches processed.
+	PacketAcked(id int64)
+	// PacketLost: packet id was lost, refused, or too long ago to tell.
+	PacketLost(id int64)
+}
+
+// Config is what differs between versions.
+type Config struct {
+	// WaitForFlush refuses packets rather than lose track of deliveries that the
+	// peer hasn't heard of. Off in Unreal 4.27 and 5.1, on in 5.8.
+	WaitForFlush bool
+}
+
+// Notify is both directions of one end's packet delivery notification. All ids
+// are full and never wrap; they truncate to the sequences on the wire. Not safe for
+// concurrent use.
+type Notify struct {
+	cfg Config
+	in  history.History // bit 0 is inAckSeq
+
+	inSeq, inAckSeq, inAckSeqAck int64
+	outSeq, outAckSeq            int64
+
+	records      ackRecords
+	writtenWords int
+	writtenAck   int64
+	waitingFlush int64 // our packet that must be acked first; only meaningful when waiting
+	waiting      bool
+}
+
+// ackRecords is what we had acked when we sent each packet that isn't acked: id
+// first+i at slot (first+i)%len. It grows to maxRecords; with more in flight the oldest
+// are forgotten.
+type ackRecords struct {
+	acks        []int64
+	first, next int64
+}
+
+// maxRecords is the most packets in flight whose acks are remembered; one less than the history,
+// as recorded peers do.
+const maxRecords = 255
+
+func (r *ackRecords) push(id, ack int64) {
+	if r.first == r.next {
+		r.first, r.next = id, id
+	}
+	if n := int(r.next - r.first); n == len(r.acks) {
+		if n < 256 {
+			r.grow()
+		}
+	}
+	if int(r.next-r.first) == maxRecords {
+		r.first++
+	}
+	r.acks[id&int64(len(r.acks)-1)] = ack
+	r.next = id + 1
+}
+
+func (r *ackRecords) grow() {
+	acks := make([]int64, max(8, 2*len(r.acks)))
+	for i := r.first; i < r.next; i++ {
+		acks[i&int64(len(acks)-1)] = r.acks[i&int64(len(r.acks)-1)]
+	}
+	r.acks = acks
+}
+
+// pop forgets all up to id and returns what was acked with id.
+func (r *ackRecords) pop(id int64) (ack int64, ok bool) {
+	if id >= r.first && id < r.next {
+		ack, ok = r.acks[id&int64(len(r.acks)-1)], true
+	}
+	r.first = min(max(r.first, id+1), r.next)
+	return ack, ok
+}
+
+// Init starts anew: incoming is the sequence of the peer's first packet, outgoing of ours.
+func (n *Notify) Init(cfg Config, incoming, outgoing uint16) {
+	in, out := int64(incoming), int64(outgoing)
+	*n = Notify{cfg: cfg, inSeq: in - 1, inAckSeq: in - 1, inAckSeqAck: in - 1, outSeq: out, outAckSeq: out - 1}
+}
+
+// OutID is the id that the next Commit returns.
+func (n *Notify) OutID() int64 { return n.outSeq }
+
+// OutAckID is the newest of our packets whose fate is known.
+func (n *Notify) OutAckID() int64 { return n.outAckSeq }
+
+// InID is the newest packet of the peer that was accepted.
+func (n *Notify) InID() int64 { return n.inSeq }
+
+// Outstanding is the number of our packets whose fate isn't known.
+func (n *Notify) Outstanding() int { return int(n.outSeq - n.outAckSeq - 1) }
+
+// WindowFull reports whether so many packets are in flight that the history could not tell
+// about more, less a margin.
+func (n *Notify) WindowFull(margin int) bool { return n.Outstanding() >= history.Bits-margin }
+
+// words is the number of history words that tell all the peer doesn't know.
+func (n *Notify) words() int {
+	unknown := n.inAckSeq - n.inAckSeqAck
+	return int(min(max((unknown+31)/32, 1), history.MaxWords))
+}
+
+func (n *Notify) header(words int) Header {
+	return Header{Seq: seqnum.Packet.Truncate(n.outSeq), AckedSeq: seqnum.Packet.Truncate(n.inAckSeq), Words: words, History: n.in}
+}
+
+// WriteHeader writes the header of the next packet as things stand.
+func (n *Notify) WriteHeader(w *bitio.Writer) {
+	n.writtenWords, n.writtenAck = n.words(), n.inAckSeq
+	h := n.header(n.writtenWords)
+	h.Write(w)
+}
+
+// RefreshHeader brings the header at bit pos up to date before the packet leaves. The
+// number of words stays; when more are needed now, the old header stays as it was and
+// the answer is false.
+func (n *Notify) RefreshHeader(w *bitio.Writer, pos int) bool {
+	if n.inAckSeq == n.writtenAck {
+		return true
+	}
+	if n.words() > n.writtenWords {
+		return false
+	}
+	n.writtenAck = n.inAckSeq
+	h := n.header(n.writtenWords)
+	h.patch(w, pos)
+	return true
+}
+
+// Commit notes that the packet whose header was written last was sent, and
+// returns its id.
+func (n *Notify) Commit() int64 {
+	id := n.outSeq
+	n.records.push(id, n.writtenAck)
+	n.outSeq++
+	return id
+}
+
+// Delta is how far h is ahead of the newest accepted packet; 0 when it would be dropped.
+func (n *Notify) Delta(h *Header) int64 {
+	seq, acked := n.expand(h)
+	if seq <= n.inSeq || acked < n.outAckSeq || acked >= n.outSeq {
+		return 0
+	}
+	return seq - n.inSeq
+}
+
+// Late reports whether h is of a packet before the newest accepted, that wasn't
+// accepted itself: it came late, rather than twice.
+func (n *Notify) Late(h *Header) bool {
+	seq, _ := n.expand(h)
+	return seq < n.inAckSeq && n.inAckSeq-seq < history.Bits && !n.in.Delivered(int(n.inAckSeq-seq))
+}
+
+func (n *Notify) expand(h *Header) (seq, acked int64) {
+	return seqnum.Packet.Expand(h.Seq, n.inSeq), seqnum.Packet.Expand(h.AckedSeq, n.outAckSeq)
+}
+
+// Update takes an accepted header: it tells handler about our packets, then moves
+// on to h's sequence. A delta of 0 means the packet must be dropped. Without
+// processBunches its bunches must be left alone and an ack sent soon. Otherwise process
+// the bunches and then call AckSeq.
+func (n *Notify) Update(h *Header, handler Handler) (delta int64, processBunches bool) {
+	delta = n.Delta(h)
+	if delta == 0 {
+		return 0, false
+	}
+	seq, acked := n.expand(h)
+	n.checkOverflow(seq)
+	n.processAcks(h, acked, handler)
+	if n.isWaiting() {
+		return n.updateWaiting(seq), false
+	}
+	n.inSeq = seq
+	return delta, true
+}
+
+// processAcks tells about our packets up to acked, oldest first.
+func (n *Notify) processAcks(h *Header, acked int64, handler Handler) {
+	if acked <= n.outAckSeq {
+		return
+	}
+	if ack, ok := n.records.pop(acked); ok {
+		n.inAckSeqAck = ack
+	} else {
+		// Its record is forgotten: assume the peer knows nothing of the history.
+		n.inAckSeqAck = n.inAckSeq - history.Bits
+	}
+	for id := n.outAckSeq + 1; id <= acked; id++ {
+		// outAckSeq moves along, so that a handler sees it when it sends.
+		n.outAckSeq = id
+		if h.History.Delivered(int(acked - id)) {
+			handler.PacketAcked(id)
+		} else {
+			handler.PacketLost(id)
+		}
+	}
+}
+
+// AckSeq notes that the newest packet's bunches were processed; delivered is
+// false to refuse it, so that the sender takes it for lost.
+func (n *Notify) AckSeq(delivered bool) { n.ackUpTo(n.inSeq, delivered) }
+
+func (n *Notify) ackUpTo(seq int64, delivered bool) {
+	if missing := seq - n.inAckSeq - 1; missing > 0 {
+		n.in.AddLost(int(min(missing, history.Bits)))
+	}
+	if seq > n.inAckSeq {
+		n.in.Add(delivered)
+		n.inAckSeq = seq
+	}
+}
+
+// checkOverflow begins to wait when accepting seq would push deliveries out of the
+// history that the peer hasn't heard of.
+func (n *Notify) checkOverflow(seq int64) {
+	if !n.cfg.WaitForFlush || n.isWaiting() || seq-n.inAckSeqAck <= history.Bits {
+		return
+	}
+	if n.in.AnyDelivered(int(min(n.inAckSeq-n.inAckSeqAck, history.Bits))) {
+		n.waiting, n.waitingFlush = true, n.outSeq
+	} else {
+		n.inAckSeqAck = seq - 1
+	}
+}
+
+func (n *Notify) isWaiting() bool { return n.waiting && n.waitingFlush > n.outAckSeq }
+
+// updateWaiting refuses packets as far as the history has room for refusals.
+func (n *Notify) updateWaiting(seq int64) int64 {
+	target := seq
+	if unknown := n.inAckSeq - n.inAckSeqAck; seq-n.inAckSeqAck > history.Bits && unknown > 0 {
+		target = n.inAckSeqAck + history.Bits - unknown
+	}
+	if target < n.inSeq {
+		return 0
+	}
+	delta := target - n.inSeq
+	n.inSeq = target
+	n.ackUpTo(target, false)
+	return delta
+}
