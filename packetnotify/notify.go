@@ -19,7 +19,15 @@ type Config struct {
 	// WaitForFlush refuses packets rather than lose track of deliveries that the
 	// peer hasn't heard of. Off in Unreal 4.27 and 5.1, on in 5.8.
 	WaitForFlush bool
+	// AckRecords bounds the packets in flight whose acks are remembered; with more, the
+	// next header repeats the whole history. Default 255, as the recorded peer; at most 8191.
+	AckRecords int
 }
+
+const (
+	defaultRecords = 255
+	maxRecords     = 8191 // half the sequence space, where ids stop being distinct
+)
 
 // Notify is both directions of one end's packet delivery notification. All ids
 // are full and never wrap; they truncate to the sequences on the wire. Not safe for
@@ -38,29 +46,23 @@ type Notify struct {
 	waiting      bool
 }
 
-// ackRecords is what we had acked when we sent each packet that isn't acked: id
-// first+i at slot (first+i)%len. It grows to maxRecords; with more in flight the oldest
-// are forgotten.
+// ackRecords is what we had acked when we sent each packet that isn't acked: of
+// id at slot id%len. It grows to limit; with more in flight the oldest are forgotten.
 type ackRecords struct {
 	acks        []int64
 	first, next int64
+	limit       int
 }
-
-// maxRecords is the most packets in flight whose acks are remembered; one less than the history,
-// as recorded peers do.
-const maxRecords = 255
 
 func (r *ackRecords) push(id, ack int64) {
 	if r.first == r.next {
 		r.first, r.next = id, id
 	}
-	if n := int(r.next - r.first); n == len(r.acks) {
-		if n < 256 {
-			r.grow()
-		}
-	}
-	if int(r.next-r.first) == maxRecords {
+	if int(r.next-r.first) == r.limit {
 		r.first++
+	}
+	if int(r.next-r.first) == len(r.acks) {
+		r.grow()
 	}
 	r.acks[id&int64(len(r.acks)-1)] = ack
 	r.next = id + 1
@@ -74,9 +76,10 @@ func (r *ackRecords) grow() {
 	r.acks = acks
 }
 
-// pop forgets all up to id and returns what was acked with id.
-func (r *ackRecords) pop(id int64) (ack int64, ok bool) {
-	if id >= r.first && id < r.next {
+// pop forgets all up to id and returns what was acked with id, if none from the
+// oldest in flight on was forgotten before.
+func (r *ackRecords) pop(oldest, id int64) (ack int64, ok bool) {
+	if oldest >= r.first && id < r.next {
 		ack, ok = r.acks[id&int64(len(r.acks)-1)], true
 	}
 	r.first = min(max(r.first, id+1), r.next)
@@ -87,6 +90,10 @@ func (r *ackRecords) pop(id int64) (ack int64, ok bool) {
 func (n *Notify) Init(cfg Config, incoming, outgoing uint16) {
 	in, out := int64(incoming), int64(outgoing)
 	*n = Notify{cfg: cfg, inSeq: in - 1, inAckSeq: in - 1, inAckSeqAck: in - 1, outSeq: out, outAckSeq: out - 1}
+	n.records.limit = defaultRecords
+	if cfg.AckRecords > 0 {
+		n.records.limit = min(cfg.AckRecords, maxRecords)
+	}
 }
 
 // OutID is the id that the next Commit returns.
@@ -191,7 +198,7 @@ func (n *Notify) processAcks(h *Header, acked int64, handler Handler) {
 	if acked <= n.outAckSeq {
 		return
 	}
-	if ack, ok := n.records.pop(acked); ok {
+	if ack, ok := n.records.pop(n.outAckSeq+1, acked); ok {
 		n.inAckSeqAck = ack
 	} else {
 		// Its record is forgotten: assume the peer knows nothing of the history.
