@@ -1,0 +1,201 @@
+package netconn
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+	"github.com/bunchnet/bunchnet/packetnotify"
+)
+
+// Protocol is what of the wire differs between versions of Unreal. Take one from
+// a preset; both ends must have the same. What the handshake does differently is in
+// its own preset, netconn/handshake.
+type Protocol struct {
+	// Name is the preset's, for messages.
+	Name string
+	// Bunch is the bunch header's.
+	Bunch bunch.Protocol
+	// Notify has the newer wait-for-history-flush rule (off in 4.27 and 5.1).
+	Notify packetnotify.Config
+	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases.
+	ReliableBuffer int
+	// CloseOnOverflow ends the connection when that buffer is full. Unreal's policy.
+	CloseOnOverflow bool
+	// FirstFree opens channels at the lowest free index, as Unreal's server does.
+	FirstFree bool
+}
+
+// Unreal51 is the wire of Unreal 5.1, the one that recorded bytes prove.
+func Unreal51() Protocol {
+	return Protocol{Name: "Unreal 5.1", ReliableBuffer: 256, CloseOnOverflow: true, FirstFree: true}
+}
+
+// Unreal427 is the wire of Unreal 4.27 and 5.0. Its packets and bunches are
+// those of 5.1; the handshake differs.
+func Unreal427() Protocol {
+	p := Unreal51()
+	p.Name = "Unreal 4.27"
+	return p
+}
+
+// Unreal53 is the wire of Unreal 5.3 and later. customExportsFinal is for releases with network
+// version 36 or above (5.8 has it, 5.1 hasn't; the first with it isn't known).
+func Unreal53(customExportsFinal bool) Protocol {
+	p := Unreal51()
+	p.Name = "Unreal 5.3"
+	p.Notify = packetnotify.Config{WaitForFlush: true, AckRecords: 8191}
+	p.Bunch.CustomExportsFinal = customExportsFinal
+	return p
+}
+
+// Bunchnet is the wire of Unreal 5.1 with this module's own policies: a full
+// reliable buffer is an error to the caller, and both ends may open channels.
+func Bunchnet() Protocol {
+	return Protocol{Name: "bunchnet", ReliableBuffer: 256}
+}
+
+// Config is the settings of a Conn. LowLevelSend is required; the zero value of
+// all others is useful.
+type Config struct {
+	// Protocol is the wire; the zero value is Bunchnet().
+	Protocol Protocol
+	// Server says which end this is.
+	Server bool
+	// Channels is the kinds of channels there are, the same at both ends.
+	Channels []channel.Type
+	// MaxChannels bounds the channels of the connection. Default and most 32767.
+	MaxChannels int
+	// NeverReuseIndex and RestartSequence are for peers that restart the reliable
+	// sequence of a channel index that is used again; see channel.Config.
+	NeverReuseIndex, RestartSequence bool
+	// Pool lends buffers to channels; connections with one owner may share it.
+	Pool *channel.Pool
+
+	// LowLevelSend sends a packet: p[Headroom:] of what it gets, with Headroom
+	// bytes before that are free for a link to use. p is valid until it returns.
+	LowLevelSend func(p []byte)
+	// Headroom and Tailroom are the bytes left free around a packet, for links that
+	// seal it in place. p has at least Tailroom bytes of capacity behind it.
+	Headroom, Tailroom int
+	// Handlers wraps packets; nil for none.
+	Handlers *handler.Chain
+	// AllowOpen may refuse a channel that the peer opens, besides what the types
+	// say; the error ends the connection. nil allows all.
+	AllowOpen func(in *bunch.In) error
+	// Closed is called once when the connection has ended. May be nil.
+	Closed func(CloseResult)
+
+	// KeepAlive is how long nothing is sent before an empty packet is. Default 200 ms
+	// (Unreal's KeepAliveTime); more than a third of the peer's Timeout risks its timing out.
+	KeepAlive time.Duration
+	// Timeout ends a connection from which nothing was received that long. Default 60 s
+	// (Unreal's ConnectionTimeout); negative never.
+	Timeout time.Duration
+	// LingerTimeout is how long Close waits for the peer's acks. Default 2 s.
+	LingerTimeout time.Duration
+	// LazyAcks leaves acks to the next packet with something to say, or the
+	// keep-alive, instead of answering each packet that carries bunches within the tick.
+	LazyAcks bool
+	// NoPacketInfo leaves out the jitter clock (12 bits on the first packet of a tick).
+	NoPacketInfo bool
+	// OrderCache is how many packets may be held back for a late one. Default 32,
+	// a power of two (Unreal's); negative none.
+	OrderCache int
+	// ReorderWindow is how long they are held at most; 0 until the end of the
+	// receive tick, as in Unreal. Longer ones cost latency after a loss, but spare
+	// sending again what is only late.
+	ReorderWindow time.Duration
+	// Redundancy lets small reliable bunches that aren't acked ride again in the room that
+	// later packets have to spare.
+	Redundancy Redundancy
+
+	// Controller sets the pace; nil is Unreal's NetSpeed bucket at NetSpeed.
+	Controller congestion.Controller
+	// NetSpeed is the bandwidth in bytes a second of the default controller. Default
+	// 100000 (Unreal's ConfiguredInternetSpeed).
+	NetSpeed int
+	// PacketOverhead is what the network adds to a packet, in bytes, for the
+	// bandwidth. Default 28 (IPv4 and UDP).
+	PacketOverhead int
+
+	// Trace gets what happens; nil for none.
+	Trace nettrace.Sink
+	// ID names the connection in traces.
+	ID uint32
+}
+
+// Redundancy is how reliable bunches are repeated before their loss is known. The peer
+// drops the ones it has, so it needs no knowledge of it. The zero value repeats nothing.
+type Redundancy struct {
+	// Copies is how often, besides the first time, a bunch is sent at most.
+	Copies int
+	// Adaptive repeats only as often as the measured loss asks for, up to Copies:
+	// nothing on a clean link.
+	Adaptive bool
+	// MaxBits is the largest payload that is repeated. Default 2048.
+	MaxBits int
+}
+
+const defaultNetSpeed = 100_000
+
+func (c Config) filled() Config {
+	if c.Protocol.Name == "" {
+		c.Protocol = Bunchnet()
+	}
+	setDuration(&c.KeepAlive, 200*time.Millisecond)
+	setDuration(&c.Timeout, 60*time.Second)
+	setDuration(&c.LingerTimeout, 2*time.Second)
+	setInt(&c.OrderCache, 32)
+	setInt(&c.NetSpeed, defaultNetSpeed)
+	setInt(&c.PacketOverhead, 28)
+	setInt(&c.Redundancy.MaxBits, 2048)
+	if c.Handlers != nil {
+		c.Protocol.Bunch.HandlerBits = c.Handlers.ReservedBits()
+	}
+	return c
+}
+
+func setDuration(v *time.Duration, def time.Duration) {
+	if *v == 0 {
+		*v = def
+	}
+}
+
+func setInt(v *int, def int) {
+	if *v == 0 {
+		*v = def
+	}
+}
+
+// ErrConfig is wrapped by what New says of settings that can't work.
+var ErrConfig = errors.New("netconn: config")
+
+func (c *Config) validate() error {
+	switch {
+	case c.LowLevelSend == nil:
+		return fmt.Errorf("%w: LowLevelSend is nil; give the function that sends a packet", ErrConfig)
+	case c.OrderCache > 0 && c.OrderCache&(c.OrderCache-1) != 0:
+		return fmt.Errorf("%w: OrderCache %d must be a power of two", ErrConfig, c.OrderCache)
+	case c.Headroom < 0 || c.Tailroom < 0:
+		return fmt.Errorf("%w: Headroom and Tailroom must not be negative", ErrConfig)
+	case c.Protocol.Bunch.MaxPacket != 0 && (c.Protocol.Bunch.MaxPacket < 256 || c.Protocol.Bunch.MaxPacket > 8192):
+		return fmt.Errorf("%w: MaxPacket %d must be from 256 to 8192", ErrConfig, c.Protocol.Bunch.MaxPacket)
+	case c.Redundancy.Copies < 0 || c.Redundancy.Copies > 16:
+		return fmt.Errorf("%w: Redundancy.Copies %d must be from 0 to 16", ErrConfig, c.Redundancy.Copies)
+	}
+	return nil
+}
+
+func (c *Config) channelConfig() channel.Config {
+	return channel.Config{
+		Protocol: c.Protocol.Bunch, Types: c.Channels, ReliableBuffer: c.Protocol.ReliableBuffer,
+		MaxChannels: c.MaxChannels, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
+		NeverReuseIndex: c.NeverReuseIndex, RestartSequence: c.RestartSequence, Pool: c.Pool,
+	}
+}

@@ -1,0 +1,60 @@
+package congestion
+
+import "time"
+
+// TokenBucket is Unreal's NetSpeed: QueuedBits grow with what is sent and shrink at a
+// fixed rate. It adapts to nothing; the rate comes from the client (NMT_Netspeed),
+// clamped by the server.
+type TokenBucket struct {
+	// MaxTick bounds the credit of one tick, so that a hitch can't release a
+	// burst. Default 1/30 s (Unreal's NetServerMaxTickRate).
+	MaxTick time.Duration
+
+	rate    int     // bytes a second
+	queued  float64 // bytes; negative is credit
+	last    time.Duration
+	started bool
+}
+
+// MinNetSpeed is the lowest rate in bytes a second (Unreal's minimum client rate).
+const MinNetSpeed = 1800
+
+// NewTokenBucket returns a bucket of a rate in bytes a second, at least MinNetSpeed.
+func NewTokenBucket(bytesPerSecond int) *TokenBucket {
+	return &TokenBucket{rate: max(bytesPerSecond, MinNetSpeed), MaxTick: time.Second / 30}
+}
+
+// SetRate changes the rate.
+func (b *TokenBucket) SetRate(bytesPerSecond int) { b.rate = max(bytesPerSecond, MinNetSpeed) }
+
+// OnSent queues the bytes of a packet.
+func (b *TokenBucket) OnSent(_ time.Duration, _ int64, bytes int) { b.queued += float64(bytes) }
+
+// OnAck does nothing.
+func (b *TokenBucket) OnAck(time.Duration, int64, int, time.Duration) {}
+
+// OnLost does nothing.
+func (b *TokenBucket) OnLost(time.Duration, int64, int) {}
+
+// Tick gives credit for the time since the last one: of at most one tick, and never
+// more than two ticks' worth altogether.
+func (b *TokenBucket) Tick(now time.Duration) {
+	if !b.started {
+		b.started, b.last = true, now
+	}
+	dt := min(now-b.last, b.MaxTick)
+	b.last = now
+	delta := float64(b.rate) * dt.Seconds()
+	b.queued = max(b.queued-delta, -2*delta)
+}
+
+// Budget is the credit; a bucket without debt lets a packet through.
+func (b *TokenBucket) Budget(time.Duration) int {
+	if b.queued > 0 {
+		return 0
+	}
+	return int(-b.queued) + 1
+}
+
+// Rate is the rate in bytes a second.
+func (b *TokenBucket) Rate() float64 { return float64(b.rate) }

@@ -1,0 +1,180 @@
+package netconn
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+	"github.com/bunchnet/bunchnet/packetnotify"
+)
+
+// Conn is one end of a connection. Not safe for concurrent use: it belongs to
+// whoever ticks it.
+type Conn struct {
+	cfg    Config
+	proto  bunch.Protocol
+	table  *channel.Table
+	notify packetnotify.Notify
+	now    time.Duration
+	in     bunch.In // the bunch being received
+
+	sendBuffer
+	sentPackets
+	order  orderCache
+	flow   flow
+	rtt    rtt
+	rates  rates
+	closer closer
+
+	// Counters is what happened; copy it to look at it later.
+	Counters Counters
+}
+
+// Counters is what happened to the packets of a connection.
+type Counters struct {
+	PacketsSent, BytesSent         uint64
+	PacketsReceived, BytesReceived uint64
+	PacketsAcked, PacketsLost      uint64 // ours
+	PacketsMissed                  uint64 // the peer's, that were skipped
+	AckOnly, KeepAlives            uint64 // sent without bunches
+	Copies                         uint64 // reliable bunches that rode again
+	WindowFull                     uint64 // times a bunch found 256 packets in flight
+
+	// Packets received and dropped, with the reason.
+	Stale        uint64 // old, duplicate, or acking what wasn't sent
+	OutOfOrder   uint64 // came late
+	Cached       uint64 // held back for their order
+	CacheDup     uint64
+	NotProcessed uint64 // while the history waits for its flush
+	Refused      uint64 // naked for the sake of a bunch
+	BadHandler   uint64 // the packet handlers refused it
+	BadHeader    uint64
+	BadBunch     uint64
+	AfterClose   uint64
+}
+
+// New returns a connection that begins at now. incoming and outgoing are the
+// initial packet sequences that the handshake agreed on: the peer's and ours.
+func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error) {
+	cfg = cfg.filled()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Conn{cfg: cfg, proto: cfg.Protocol.Bunch, now: now}
+	c.notify.Init(cfg.Protocol.Notify, incoming, outgoing)
+	mask := int64(seqnum.Channel.Mask())
+	t, err := channel.NewTable(cfg.channelConfig(), c, int64(incoming)&mask, int64(outgoing)&mask)
+	if err != nil {
+		return nil, err
+	}
+	c.table = t
+	c.sendBuffer.init(&c.cfg)
+	c.flow.lastReceive, c.flow.lastSend = now, now
+	c.rates.start = now
+	if cfg.Controller == nil {
+		c.cfg.Controller = congestion.NewTokenBucket(cfg.NetSpeed)
+	}
+	return c, nil
+}
+
+// flow is when things were last sent and received.
+type flow struct {
+	lastSend, lastReceive time.Duration
+	lastForced            time.Duration // last packet beyond a full window
+	timeSensitive         bool
+	dirtyAcks             bool
+	inTick                bool // no packet info yet in this tick
+	probes                int  // tail probes since the last ack
+}
+
+// Table is the connection's channels.
+func (c *Conn) Table() *channel.Table { return c.table }
+
+// Channel is the channel at index, or nil.
+func (c *Conn) Channel(index uint32) *channel.Channel { return c.table.Channel(index) }
+
+// Open makes a channel of a type; the peer hears of it with its first bunch.
+func (c *Conn) Open(name bunch.Name, h channel.Handler) (*channel.Channel, error) {
+	return c.table.Open(name, h)
+}
+
+// Now is the time of the call that is under way, or of the last one.
+func (c *Conn) Now() time.Duration { return c.now }
+
+// IsServer reports which end this is.
+func (c *Conn) IsServer() bool { return c.cfg.Server }
+
+// ID is the id given by the config.
+func (c *Conn) ID() uint32 { return c.cfg.ID }
+
+// AllowOpen asks the config whether the peer may open a channel now.
+func (c *Conn) AllowOpen(in *bunch.In) error {
+	if c.cfg.AllowOpen == nil {
+		return nil
+	}
+	return c.cfg.AllowOpen(in)
+}
+
+// Tick is the connection's part of TickFlush: it ends what has timed out, sends
+// what waits, acks, and keeps the connection alive.
+func (c *Conn) Tick(now time.Duration) {
+	c.now = max(c.now, now)
+	if c.Closed() {
+		return
+	}
+	c.rates.tick(c)
+	c.cfg.Controller.Tick(c.now)
+	if c.checkTimeouts() {
+		return
+	}
+	c.table.Tick(c.now)
+	c.probe()
+	if c.flow.timeSensitive || c.flow.dirtyAcks || c.keepAliveDue() {
+		c.FlushNet()
+	}
+	c.flow.inTick = false
+}
+
+// NextDeadline is when Tick has something to do at the latest; ok is false on a
+// closed connection.
+func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
+	if c.Closed() {
+		return 0, false
+	}
+	if c.flow.timeSensitive || c.flow.dirtyAcks || c.table.Waiting() > 0 && !c.windowFull() {
+		return c.now, true
+	}
+	at = c.flow.lastSend + c.cfg.KeepAlive
+	if d, ok := c.timeoutAt(); ok {
+		at = min(at, d)
+	}
+	if d, ok := c.probeAt(); ok {
+		at = min(at, d)
+	}
+	if c.order.held > 0 {
+		at = min(at, c.order.since+c.cfg.ReorderWindow)
+	}
+	return max(at, c.now), true
+}
+
+// trace tells the sink, if there is one.
+func (c *Conn) trace(kind nettrace.Kind, packetID int64, a, b uint64) {
+	if c.cfg.Trace == nil {
+		return
+	}
+	e := nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: packetID, A: a, B: b}
+	c.cfg.Trace.Trace(&e)
+}
+
+// FreeBits is the room left in the SendBuffer.
+func (c *Conn) FreeBits() int {
+	if c.out.Len() == 0 {
+		return c.proto.PacketBits() - bunch.MaxPacketHeaderBits - 1
+	}
+	return c.out.Free()
+}
+
+var _ channel.Conn = (*Conn)(nil)

@@ -1,0 +1,127 @@
+package netconn
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+	"github.com/bunchnet/bunchnet/packetnotify"
+)
+
+// Errors of ReceivedPacket for packets that are dropped; the connection goes on.
+var (
+	// ErrClosed: the connection has ended.
+	ErrClosed = errors.New("netconn: connection closed")
+	// ErrPacket: not a packet of this connection: its end mark, its prefix or its header is broken.
+	ErrPacket = errors.New("netconn: malformed packet")
+)
+
+// ReceivedPacket takes a packet from the peer. p isn't kept. An error says why the
+// packet was dropped, for counters and logs; a broken rule inside an authentic packet
+// ends the connection, see Result.
+func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
+	c.now = max(c.now, now)
+	if c.Closed() {
+		c.Counters.AfterClose++
+		return ErrClosed
+	}
+	r, err := c.unwrap(p)
+	if err != nil {
+		c.Counters.BadHandler++
+		return err
+	}
+	h, err := packetnotify.ReadHeader(&r)
+	if err != nil || r.Err() != nil {
+		c.Counters.BadHeader++
+		return fmt.Errorf("%w: %w", ErrPacket, errors.Join(err, r.Err()))
+	}
+	c.Counters.PacketsReceived++
+	c.Counters.BytesReceived += uint64(len(p))
+	c.receiveInOrder(r, &h)
+	return nil
+}
+
+// unwrap takes off what ends a packet: the handlers' wrapping, then the connection's end mark.
+func (c *Conn) unwrap(p []byte) (r bitio.Reader, err error) {
+	if c.cfg.Handlers == nil {
+		return handler.Open(p)
+	}
+	if r, err = c.cfg.Handlers.Incoming(p); err == nil {
+		r.StripTerminator()
+		err = r.Err()
+	}
+	return r, err
+}
+
+// PostTickDispatch ends a receive tick: packets that were held back for a late
+// one are processed, unless the reorder window still waits for it.
+func (c *Conn) PostTickDispatch(now time.Duration) {
+	c.now = max(c.now, now)
+	if c.order.held > 0 && c.now-c.order.since >= c.cfg.ReorderWindow {
+		c.flushOrderCache(true)
+	}
+}
+
+// processPacket takes a packet whose turn it is: first the acks it carries, then its bunches.
+func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
+	if c.Closed() {
+		return
+	}
+	delta, process := c.notify.Update(h, c)
+	if delta == 0 {
+		c.Counters.Stale++
+		c.trace(nettrace.PacketRefused, c.notify.InID(), uint64(h.Seq), 0)
+		return
+	}
+	c.flow.lastReceive = c.now
+	c.Counters.PacketsMissed += uint64(delta - 1)
+	if !process {
+		c.Counters.NotProcessed++
+		c.flow.dirtyAcks = true
+		return
+	}
+	id := c.notify.InID()
+	c.trace(nettrace.PacketReceived, id, uint64(r.Remaining()+7)/8, uint64(delta))
+	c.readPacketInfo(&r)
+	nak, err := c.readBunches(&r, id)
+	if c.Closed() {
+		return
+	}
+	c.notify.AckSeq(!nak)
+	if nak {
+		c.Counters.Refused++
+	}
+	if err != nil {
+		c.Counters.BadBunch++
+		c.Fail(err, false)
+		return
+	}
+	c.table.Pump()
+}
+
+// readBunches hands the packet's bunches to the channels.
+func (c *Conn) readBunches(r *bitio.Reader, id int64) (nak bool, err error) {
+	if r.Err() != nil {
+		return false, fmt.Errorf("%w: %w", ErrPacket, r.Err())
+	}
+	if r.Remaining() > 0 && !c.cfg.LazyAcks {
+		c.flow.dirtyAcks = true
+	}
+	for r.Remaining() > 0 {
+		in := &c.in
+		if in.Data, err = c.proto.Read(r, &in.Header); err != nil {
+			return nak, err
+		}
+		in.PacketID = id
+		c.traceBunch(nettrace.BunchReceived, id, &in.Header)
+		refused, err := c.table.ReceivedBunch(in)
+		nak = nak || refused
+		if err != nil || c.Closed() {
+			return nak, err
+		}
+	}
+	return nak, nil
+}

@@ -1,0 +1,183 @@
+package netconn
+
+import (
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+)
+
+// sendBuffer is the packet under construction.
+//
+// Invariant: out.Len() == 0 means no packet was begun.
+type sendBuffer struct {
+	buf       []byte // Headroom, packet, Tailroom
+	out       bitio.Writer
+	headerPos int // bit where the packet header begins
+	infoPos   int // bit of the jitter clock, 0 none
+
+	lastEnd  int // bit where the last bunch ends; 0: none that may be extended
+	lastLen  int // bit of its length field
+	lastBits int // its payload bits
+}
+
+func (s *sendBuffer) init(cfg *Config) {
+	packet := cfg.Protocol.Bunch.PacketBits() + cfg.Protocol.Bunch.HandlerBits
+	s.buf = make([]byte, cfg.Headroom+packet/8, cfg.Headroom+packet/8+cfg.Tailroom)
+	s.out.Reset(nil)
+}
+
+// windowMargin keeps a few packets of the history for acks and close.
+const windowMargin = 4
+
+func (c *Conn) windowFull() bool { return c.notify.WindowFull(windowMargin) }
+
+// startPacket begins a packet unless one is under way.
+func (c *Conn) startPacket() {
+	if c.out.Len() > 0 {
+		return
+	}
+	room := c.proto.PacketBits() + c.proto.HandlerBits - 1 // the end mark
+	if c.cfg.Handlers != nil {
+		room-- // and theirs
+	}
+	c.out.ResetBits(c.buf[c.cfg.Headroom:], room)
+	if c.cfg.Handlers != nil {
+		c.cfg.Handlers.Begin(&c.out)
+	}
+	c.headerPos = c.out.Len()
+	c.notify.WriteHeader(&c.out)
+	c.writePacketInfo()
+	c.lastEnd = 0
+}
+
+// WriteBunch puts a bunch into the SendBuffer; see channel.Conn.
+func (c *Conn) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) (int64, bool) {
+	if c.Closed() {
+		return bunch.NoPacket, false
+	}
+	if c.out.Len() == 0 && c.windowFull() {
+		c.Counters.WindowFull++
+		return bunch.NoPacket, false
+	}
+	c.startPacket()
+	if !c.appendBunch(h, data) {
+		c.FlushNet()
+		if c.windowFull() {
+			c.Counters.WindowFull++
+			return bunch.NoPacket, false
+		}
+		c.startPacket()
+		if !c.appendBunch(h, data) {
+			panic(fmt.Sprintf("netconn: a bunch of %d bits doesn't fit an empty packet", h.Bits))
+		}
+	}
+	c.note(ch, seq)
+	c.flow.timeSensitive = true
+	id := c.notify.OutID()
+	c.traceBunch(nettrace.BunchSent, id, h)
+	return id, true
+}
+
+// appendBunch writes a bunch, or leaves no trace if it doesn't fit.
+func (c *Conn) appendBunch(h *bunch.Header, data []byte) bool {
+	m := c.out.Mark()
+	c.proto.WriteHeader(&c.out, h)
+	lenEnd := c.out.Len()
+	c.out.WriteBitsFrom(data, 0, h.Bits)
+	if c.out.Err() != nil {
+		c.out.Rollback(m)
+		return false
+	}
+	c.lastEnd, c.lastBits = c.out.Len(), h.Bits
+	c.lastLen = lenEnd - c.proto.LengthBits(h.Bits)
+	return true
+}
+
+// ExtendBunch appends to the last bunch; see channel.Conn.
+func (c *Conn) ExtendBunch(data []byte, bits int) bool {
+	width := c.proto.LengthBits(c.lastBits)
+	if c.lastEnd == 0 || c.lastEnd != c.out.Len() || bits > c.out.Free() || c.proto.LengthBits(c.lastBits+bits) != width {
+		return false
+	}
+	c.out.WriteBitsFrom(data, 0, bits)
+	c.lastBits += bits
+	c.out.PatchBits(c.lastLen, uint64(c.lastBits), width)
+	c.lastEnd = c.out.Len()
+	return true
+}
+
+// FlushNet sends the SendBuffer, or an empty packet when acks or the keep-alive
+// are due.
+func (c *Conn) FlushNet() {
+	if c.Closed() {
+		return
+	}
+	c.flow.timeSensitive = false
+	if c.out.Len() == 0 {
+		if !c.flow.dirtyAcks && !c.keepAliveDue() || c.windowFull() && !c.force() {
+			return
+		}
+		c.countEmpty()
+		c.startPacket()
+	}
+	c.repeat()
+	c.endPacket()
+	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
+	id := c.notify.Commit()
+	size := len(packet) - c.cfg.Headroom
+	c.sent(id, size)
+	c.out.Reset(nil)
+	c.lastEnd = 0
+	c.flow.lastSend, c.flow.dirtyAcks, c.flow.inTick = c.now, false, true
+	c.Counters.PacketsSent++
+	c.Counters.BytesSent += uint64(size)
+	c.cfg.Controller.OnSent(c.now, id, size+c.cfg.PacketOverhead)
+	c.trace(nettrace.PacketSent, id, uint64(size), 0)
+	c.cfg.LowLevelSend(packet)
+}
+
+func (c *Conn) countEmpty() {
+	if c.flow.dirtyAcks {
+		c.Counters.AckOnly++
+	} else {
+		c.Counters.KeepAlives++
+	}
+}
+
+// force allows a packet beyond a full window, since nobody would hear of us
+// again otherwise: acks and keep-alives, at the pace of keep-alives. What is
+// older than the history counts as lost then, and goes again.
+func (c *Conn) force() bool {
+	if c.now-c.flow.lastForced < c.cfg.KeepAlive || c.notify.Outstanding() >= maxOutstanding {
+		return false
+	}
+	c.flow.lastForced = c.now
+	return true
+}
+
+// maxOutstanding keeps the packets in flight well below half of the 14-bit sequence.
+const maxOutstanding = 4096
+
+// endPacket writes what ends a packet and brings its header up to date.
+func (c *Conn) endPacket() {
+	c.out.SetLimit(c.proto.PacketBits() + c.proto.HandlerBits)
+	c.out.WriteBool(true)
+	c.notify.RefreshHeader(&c.out, c.headerPos)
+	c.patchPacketInfo()
+	if c.cfg.Handlers != nil {
+		c.cfg.Handlers.End(&c.out)
+	}
+}
+
+func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepAlive }
+
+func (c *Conn) traceBunch(kind nettrace.Kind, id int64, h *bunch.Header) {
+	if c.cfg.Trace == nil {
+		return
+	}
+	e := nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: id, ChIndex: h.ChIndex, ChSequence: int64(h.WireSeq), Bits: uint32(h.Bits)}
+	c.cfg.Trace.Trace(&e)
+}

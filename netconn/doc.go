@@ -1,0 +1,45 @@
+// Package netconn is one end of a connection: Unreal's UNetConnection without a
+// socket. Bytes and the time go in, bytes and the next deadline come out. To listen
+// or dial, see netconn/driver, which owns the socket and the clock.
+//
+// A [Conn] fills a SendBuffer with bunches of its channels, sends it as a packet
+// when it is full or at the end of a tick, learns from the peer's packets which of
+// its own arrived, and passes that on to the channels.
+//
+// # The caller's loop
+//
+//	for each datagram {                 // TickDispatch
+//		conn.ReceivedPacket(now, p)  // bunches to channels, acks and naks
+//	}
+//	conn.PostTickDispatch(now)          // packets held back for their order
+//	...                                 // the game sends on its channels
+//	conn.Tick(now)                      // TickFlush: sends through Config.LowLevelSend
+//	wake at conn.NextDeadline()
+//
+// # A packet
+//
+// Unreal 4.27 to 5.8; low bits first.
+//
+//	bits      field
+//	...       prefix of the packet handlers (magic, session and client ids, handshake bit 0)
+//	32        Seq 14 << 18 | AckedSeq 14 << 4 | (HistoryWords-1) 4
+//	32 x n    ack history, n = HistoryWords, 1 to 8
+//	1         HasPacketInfo
+//	 10       jitter clock in ms, 1023 none     when HasPacketInfo
+//	 1        HasServerFrameTime                when HasPacketInfo
+//	 8        frame time in ms                  when that, and a server sent the packet
+//	...       bunches (package bunch)
+//	1         end mark of the connection
+//	1         end mark of the packet handlers, when there are any
+//	0..7      zeros
+//
+// A packet without bunches is an ack, or keeps the connection alive.
+//
+// # Bounds
+//
+//	packets in flight               256 (the ack history); more bunches wait, acks and keep-alives go on at 5 a second
+//	packets held for their order    32
+//	bunches noted for acks          what 256 packets can carry
+//
+// All methods of a Conn belong to the goroutine that ticks it.
+package netconn

@@ -1,0 +1,116 @@
+package netconn
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+)
+
+// sentPackets remembers what each packet in flight carried, oldest first. Acks
+// and naks come in the order of the packets, so both rings are queues.
+//
+// Invariant: packets first..next-1 at packets[id%len]; their notes are
+// notes[noteHead..noteTail), in the same order, and those after belong to the packet
+// under construction.
+type sentPackets struct {
+	packets            []sentPacket
+	first, next        int64
+	notes              []note
+	noteHead, noteTail int64
+	pending            int32 // notes of the packet under construction
+}
+
+type sentPacket struct {
+	at    time.Duration
+	bytes int32
+	notes int32
+}
+
+// note is a bunch in a packet: a reliable one by its sequence, or -1.
+type note struct {
+	ch  *channel.Channel
+	seq int64
+}
+
+// note remembers that the packet under construction carries a bunch.
+func (s *sentPackets) note(ch *channel.Channel, seq int64) {
+	if seq < 0 && s.pending > 0 {
+		if last := s.noteAt(s.noteTail - 1); last.ch == ch && last.seq == seq {
+			return // told once a packet
+		}
+	}
+	if int(s.noteTail-s.noteHead) == len(s.notes) {
+		notes := make([]note, max(8, 2*len(s.notes)))
+		for i := s.noteHead; i < s.noteTail; i++ {
+			notes[i&int64(len(notes)-1)] = *s.noteAt(i)
+		}
+		s.notes = notes
+	}
+	*s.noteAt(s.noteTail) = note{ch, seq}
+	s.noteTail++
+	s.pending++
+}
+
+func (s *sentPackets) noteAt(i int64) *note { return &s.notes[i&int64(len(s.notes)-1)] }
+
+// sent files the packet that was under construction under its id.
+func (c *Conn) sent(id int64, size int) {
+	s := &c.sentPackets
+	if s.first == s.next {
+		s.first, s.next = id, id
+	}
+	if int(s.next-s.first) == len(s.packets) {
+		packets := make([]sentPacket, max(8, 2*len(s.packets)))
+		for i := s.first; i < s.next; i++ {
+			packets[i&int64(len(packets)-1)] = *s.packetAt(i)
+		}
+		s.packets = packets
+	}
+	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending}
+	s.next, s.pending = id+1, 0
+}
+
+func (s *sentPackets) packetAt(id int64) *sentPacket { return &s.packets[id&int64(len(s.packets)-1)] }
+
+// PacketAcked is told by the packet notification: our packet id has arrived.
+func (c *Conn) PacketAcked(id int64) {
+	if id < c.sentPackets.first || id >= c.sentPackets.next {
+		return // sequences before the first packet
+	}
+	p := *c.packetAt(id)
+	c.Counters.PacketsAcked++
+	c.flow.probes = 0
+	c.rates.outAcked += uint64(p.bytes)
+	rtt := c.now - p.at
+	c.rtt.sample(rtt)
+	c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, rtt)
+	c.trace(nettrace.PacketAcked, id, uint64(rtt), 0)
+	c.rates.loss(0)
+	c.sentPackets.first++
+	for range p.notes {
+		n := *c.noteAt(c.noteHead)
+		*c.noteAt(c.noteHead) = note{}
+		c.noteHead++
+		c.table.Acked(n.ch, n.seq, id)
+	}
+}
+
+// PacketLost is told by the packet notification: our packet id is lost, or was refused.
+func (c *Conn) PacketLost(id int64) {
+	if id < c.sentPackets.first || id >= c.sentPackets.next {
+		return
+	}
+	p := *c.packetAt(id)
+	c.Counters.PacketsLost++
+	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
+	c.trace(nettrace.PacketNak, id, 0, 0)
+	c.rates.loss(1)
+	c.sentPackets.first++
+	for range p.notes {
+		n := *c.noteAt(c.noteHead)
+		*c.noteAt(c.noteHead) = note{}
+		c.noteHead++
+		c.table.Naked(n.ch, n.seq, id)
+	}
+}
