@@ -7,14 +7,14 @@
 //
 // # The life of a channel
 //
-//	          Open                    first bunch sent          its packets acked
-//	 (none) --------> opening (local) ---------------> sent ----------------------> OpenAcked
-//	   |                                                                               |
-//	   | a bunch with Open arrives (remote; OpenAcked at once)                         | Close
-//	   +--------------------------------------------------------------------+          v
-//	                                                                        |       closing
-//	          removed; the index is free  <------ close bunch acked --------|----------+
-//	          removed; the index is free  <------ close bunch received -----+
+//	         Open                    first bunch sent          its packets acked
+//	(none) --------> opening (local) ---------------> sent ----------------------> OpenAcked
+//	  |                                                                               |
+//	  | a bunch with Open arrives (remote; OpenAcked at once)                         | Close
+//	  +--------------------------------------------------------------------+          v
+//	                                                                       |       closing
+//	         removed; the index is free  <------ close bunch acked --------|----------+
+//	         removed; the index is free  <------ close bunch received -----+
 //
 // Only the end that opened a channel may close it; channel 0 either may, and its
 // end is the connection's end. A closing channel ignores what still arrives.

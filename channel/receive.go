@@ -58,7 +58,11 @@ func (t *Table) expand(in *bunch.In) int64 {
 func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	switch control := in.ChIndex == 0 && (in.Name == bunch.Control || !in.Reliable && !in.Open); {
 	case !control && t.Channel(0) == nil && t.isStatic(0):
-		return nil, false, ErrNoControl
+		if t.cfg.StrictControl {
+			return nil, false, ErrNoControl
+		}
+		t.Counters.Refused++
+		return nil, true, nil
 	case control && in.Close && !in.Open:
 		return nil, false, ErrControlClose
 	}

@@ -8,10 +8,19 @@ type OutRec struct {
 	Data     []byte
 	Seq      int64
 	PacketID int64 // the last packet that carried it
-	Sent     int64 // how often it was put into a packet
+	Sent     int64 // how often it was put into a packet since it was last known to be lost
 	inFlight int   // packets that carry it and are neither acked nor naked
 	acked    bool
-	held     bool
+}
+
+// Copied reports whether the bunch has ridden again as often as copies allows.
+func (r *OutRec) Copied(copies int) bool { return r.Sent > int64(copies) }
+
+// Repeat notes that packet id carries the bunch once more.
+func (r *OutRec) Repeat(id int64) {
+	r.PacketID = id
+	r.inFlight++
+	r.Sent++
 }
 
 // outRecs is the reliable bunches of a channel in flight: sequences
@@ -42,7 +51,7 @@ func (o *outRecs) push() *OutRec {
 		o.slots = slots
 	}
 	r := &o.slots[o.next&int64(len(o.slots)-1)]
-	*r = OutRec{Seq: o.next, PacketID: bunch.NoPacket, held: true}
+	*r = OutRec{Seq: o.next, PacketID: bunch.NoPacket}
 	o.next++
 	return r
 }

@@ -47,6 +47,10 @@ type Config struct {
 	// By default a client takes odd ones and a server even ones, so that both
 	// may open at the same time.
 	FirstFree bool
+	// StrictControl ends the connection when a bunch comes before the control
+	// channel's open, Unreal's rule. Otherwise its packet is refused, so that it comes
+	// again: a client may then open channels before its first packet is acked.
+	StrictControl bool
 	// RestartSequence restarts both sequences of an index when its channel is
 	// removed, as that kind of peer does.
 	RestartSequence bool
@@ -387,9 +391,7 @@ func (t *Table) transmit(ch *Channel, rec *OutRec) bool {
 		t.waiting.push(ch, rec.Seq)
 		return false
 	}
-	rec.PacketID = id
-	rec.inFlight++
-	rec.Sent++
+	rec.Repeat(id)
 	return true
 }
 
@@ -426,6 +428,7 @@ func (t *Table) Naked(ch *Channel, seq, id int64) {
 		rec.inFlight--
 		if !rec.acked && rec.inFlight == 0 {
 			t.Counters.Resent++
+			rec.Sent = 0
 			t.transmit(ch, rec)
 			t.last = lastBunch{} // a bunch sent again is never merged into
 		}

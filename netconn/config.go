@@ -29,11 +29,14 @@ type Protocol struct {
 	CloseOnOverflow bool
 	// FirstFree opens channels at the lowest free index, as Unreal's server does.
 	FirstFree bool
+	// StrictControl ends the connection when a bunch comes before the control
+	// channel's open, as Unreal does; otherwise it only has to come again.
+	StrictControl bool
 }
 
 // Unreal51 is the wire of Unreal 5.1, the one that recorded bytes prove.
 func Unreal51() Protocol {
-	return Protocol{Name: "Unreal 5.1", ReliableBuffer: 256, CloseOnOverflow: true, FirstFree: true}
+	return Protocol{Name: "Unreal 5.1", ReliableBuffer: 256, CloseOnOverflow: true, FirstFree: true, StrictControl: true}
 }
 
 // Unreal427 is the wire of Unreal 4.27 and 5.0. Its packets and bunches are
@@ -196,6 +199,7 @@ func (c *Config) channelConfig() channel.Config {
 	return channel.Config{
 		Protocol: c.Protocol.Bunch, Types: c.Channels, ReliableBuffer: c.Protocol.ReliableBuffer,
 		MaxChannels: c.MaxChannels, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
+		StrictControl:   c.Protocol.StrictControl,
 		NeverReuseIndex: c.NeverReuseIndex, RestartSequence: c.RestartSequence, Pool: c.Pool,
 	}
 }
