@@ -162,15 +162,10 @@ func (p *Protocol) Write(w *bitio.Writer, h *Header, payload []byte) {
 	w.WriteBitsFrom(payload, 0, h.Bits)
 }
 
-// LengthBits is the width of the payload length, the last field of a header.
-func (p *Protocol) LengthBits() int { return bitsFor(uint32(p.maxPacket() * 8)) }
-
-func bitsFor(limit uint32) int {
-	n := 0
-	for limit > 1<<n {
-		n++
-	}
-	return n
+// LengthBits is the width of the payload length, the last field of a header, when
+// it holds bits: 13 with a MaxPacket of 1024.
+func (p *Protocol) LengthBits(bits int) int {
+	return bitio.IntBits(uint32(bits), uint32(p.maxPacket()*8))
 }
 
 // WriteHeader writes h alone.

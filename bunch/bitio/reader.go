@@ -105,7 +105,7 @@ func (r *Reader) ReadFloat64() float64 { return math.Float64frombits(r.ReadBits(
 // ReadInt reads what WriteInt wrote with the same limit; always below limit
 // when limit is at least 1.
 func (r *Reader) ReadInt(limit uint32) uint32 {
-	n := intBits(0, limit) // the widest form
+	n := IntBits(0, limit) // the widest form
 	if n == 0 {
 		return 0
 	}

@@ -161,9 +161,9 @@ func (w *Writer) WriteFloat32(v float32) { w.WriteBits(uint64(math.Float32bits(v
 // WriteFloat64 writes the 64 bits of an IEEE 754 double.
 func (w *Writer) WriteFloat64(v float64) { w.WriteBits(math.Float64bits(v), 64) }
 
-// intBits is the number of bits SerializeInt takes for v below limit. The first
+// IntBits is the number of bits that SerializeInt(v, limit) takes for v below limit. The first
 // width-1 bits are always there; the last only when it could be set.
-func intBits(v, limit uint32) int {
+func IntBits(v, limit uint32) int {
 	if limit < 2 {
 		return 0
 	}
@@ -181,12 +181,12 @@ func (w *Writer) WriteInt(v, limit uint32) {
 		w.fail(ErrValue)
 		return
 	}
-	w.WriteBits(uint64(v), intBits(v, limit))
+	w.WriteBits(uint64(v), IntBits(v, limit))
 }
 
 // WriteIntWrapped is WriteInt without the range check: higher bits are dropped.
 func (w *Writer) WriteIntWrapped(v, limit uint32) {
-	w.WriteBits(uint64(v), intBits(v, limit))
+	w.WriteBits(uint64(v), IntBits(v, limit))
 }
 
 // WriteIntPacked writes v as SerializeIntPacked in 8 to 40 bits.
