@@ -37,10 +37,13 @@ func (b *TokenBucket) OnAck(time.Duration, int64, int, time.Duration) {}
 func (b *TokenBucket) OnLost(time.Duration, int64, int) {}
 
 // Tick gives credit for the time since the last one: of at most one tick, and never
-// more than two ticks' worth altogether.
+// more than two ticks' worth altogether. A second Tick at the same time does nothing.
 func (b *TokenBucket) Tick(now time.Duration) {
 	if !b.started {
 		b.started, b.last = true, now
+	}
+	if now <= b.last {
+		return
 	}
 	dt := min(now-b.last, b.MaxTick)
 	b.last = now
@@ -58,3 +61,11 @@ func (b *TokenBucket) Budget(time.Duration) int {
 
 // Rate is the rate in bytes a second.
 func (b *TokenBucket) Rate() float64 { return float64(b.rate) }
+
+// NextDeadline is when the debt will be paid, if Tick is called often enough.
+func (b *TokenBucket) NextDeadline(now time.Duration) (time.Duration, bool) {
+	if b.queued <= 0 {
+		return 0, false
+	}
+	return max(now, b.last+seconds(b.queued, float64(b.rate))+1), true
+}

@@ -1,0 +1,308 @@
+package congestion
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// AdaptiveConfig is the settings of Adaptive; the zero value is right for the internet.
+type AdaptiveConfig struct {
+	// InitialRate is the pace in bytes a second before the first feedback. Default
+	// 30000. Too high a rate fills the queue of a slow link for a moment; too low a one
+	// costs a round trip for each doubling.
+	InitialRate int
+	// MinRate and MaxRate bound the rate, in bytes a second. Default 4000 and
+	// 125000000 (1 Gbit/s).
+	MinRate, MaxRate int
+	// TargetDelay is the queueing delay, beyond what the game's own ticks make
+	// of it, at which the rate is lowered. Default 10 ms. Lower ones lose bandwidth to jitter,
+	// higher ones make the queue longer.
+	TargetDelay time.Duration
+	// LossTolerance is the share of packets that may be lost without lowering the
+	// rate, 0 to 1. Default 0.05; negative none.
+	LossTolerance float64
+	// MaxPacket is the largest packet in bytes. Default 1200.
+	MaxPacket int
+	// MaxBurst bounds the credit that gathers between two ticks, as time at the current
+	// rate. Default 100 ms: loops of 10 Hz and faster can use all of the rate.
+	MaxBurst time.Duration
+}
+
+// ErrConfig is wrapped by what NewAdaptive says of settings that can't work.
+var ErrConfig = errors.New("congestion: config")
+
+const defaultMaxPacket = 1200
+
+func (c AdaptiveConfig) filled() AdaptiveConfig {
+	fill(&c.InitialRate, 30_000)
+	fill(&c.MinRate, 4000)
+	fill(&c.MaxRate, 125_000_000)
+	fill(&c.TargetDelay, 10*time.Millisecond)
+	fill(&c.LossTolerance, 0.05)
+	fill(&c.MaxPacket, defaultMaxPacket)
+	fill(&c.MaxBurst, 100*time.Millisecond)
+	c.LossTolerance = max(c.LossTolerance, 0)
+	return c
+}
+
+func fill[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+func (c *AdaptiveConfig) validate() error {
+	switch {
+	case c.MinRate < 1 || c.MinRate > c.InitialRate || c.InitialRate > c.MaxRate:
+		return fmt.Errorf("%w: rates must rise: MinRate %d, InitialRate %d, MaxRate %d", ErrConfig, c.MinRate, c.InitialRate, c.MaxRate)
+	case c.TargetDelay < 0 || c.MaxBurst < 0:
+		return fmt.Errorf("%w: TargetDelay and MaxBurst must not be negative", ErrConfig)
+	case c.LossTolerance > maxTolerance:
+		return fmt.Errorf("%w: LossTolerance %v must be at most %v", ErrConfig, c.LossTolerance, maxTolerance)
+	case c.MaxPacket < 64 || c.MaxPacket > 65535:
+		return fmt.Errorf("%w: MaxPacket %d must be from 64 to 65535", ErrConfig, c.MaxPacket)
+	}
+	return nil
+}
+
+// Phase is what Adaptive is doing.
+type Phase uint8
+
+// The phases of Adaptive.
+const (
+	// Startup doubles the rate each round trip until the link is full.
+	Startup Phase = iota
+	// Cruise adds a little each round trip, more the longer nothing is in the way.
+	Cruise
+	// Drain sends less than the link delivers, until the queue is gone.
+	Drain
+)
+
+// String is the phase's name.
+func (p Phase) String() string {
+	switch p {
+	case Startup:
+		return "startup"
+	case Cruise:
+		return "cruise"
+	case Drain:
+		return "drain"
+	}
+	return "unknown"
+}
+
+// Adaptive finds the bandwidth of a path and keeps its queue short. It is the
+// default for the internet; the package's doc says how it works.
+type Adaptive struct {
+	cfg   AdaptiveConfig
+	phase Phase
+
+	rate     float64       // bytes a second, of cruise
+	capacity float64       // delivered at the last congestion, 0 unknown
+	step     float64       // growth of the last round beyond the known capacity, bytes a second
+	gain     float64       // of capacity, while draining
+	until    time.Duration // end of the drain, unless it goes on
+	drained  time.Duration // queue when that was set
+
+	epoch epoch
+	round round
+	out   delivery
+	loss  lossTest
+	queue queueDelay
+	pacer pacer
+
+	inflight     int
+	lastID       int64
+	deaf         int64 // packets up to this say nothing of the loss now
+	lastSent     time.Duration
+	lastFeedback time.Duration
+	silentSince  time.Duration // feedback is awaited since
+	longest      time.Duration // round trip time of the last round
+	tickGap      time.Duration // smoothed time between ticks
+	sendGap      time.Duration // smoothed time between bursts
+	lastTick     time.Duration
+	started      bool
+}
+
+// epoch is a time of congestion: it ends when a round is without.
+type epoch struct {
+	on      bool
+	lastCut time.Duration
+	cuts    int
+	rounds  int // since the last cut
+}
+
+// NewAdaptive returns a controller.
+func NewAdaptive(cfg AdaptiveConfig) (*Adaptive, error) {
+	cfg = cfg.filled()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Adaptive{
+		cfg: cfg, rate: float64(cfg.InitialRate), gain: 1, deaf: -1,
+		loss: lossTest{base: cfg.LossTolerance, tolerance: cfg.LossTolerance},
+	}, nil
+}
+
+// Phase is what the controller is doing now.
+func (a *Adaptive) Phase() Phase { return a.phase }
+
+// Rate is the pace in bytes a second.
+func (a *Adaptive) Rate() float64 {
+	if a.phase == Drain {
+		return a.clamp(a.gain * a.capacity)
+	}
+	return a.rate
+}
+
+// BaseRTT is the round trip time of the path without queues, 0 before the first ack.
+func (a *Adaptive) BaseRTT() time.Duration { return a.queue.base.get() }
+
+// Inflight is the bytes sent without feedback.
+func (a *Adaptive) Inflight() int { return a.inflight }
+
+func (a *Adaptive) clamp(rate float64) float64 {
+	return min(max(rate, float64(a.cfg.MinRate)), float64(a.cfg.MaxRate))
+}
+
+// OnSent spends credit.
+func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
+	a.start(now)
+	a.accrue(now)
+	a.pacer.credit -= float64(bytes)
+	if gap := now - a.lastSent; gap > time.Millisecond {
+		a.sendGap += (min(gap, maxGrain) - a.sendGap) / 8
+	}
+	if a.inflight == 0 {
+		a.silentSince = now
+	}
+	a.inflight += bytes
+	a.lastID, a.lastSent = id, now
+	if !a.round.open {
+		a.round.begin(now, id, true)
+	}
+	a.round.sent += bytes
+}
+
+// OnAck takes a delivery and its round trip time.
+func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
+	a.feedback(now, id, bytes)
+	a.round.acked += bytes
+	a.round.rtt(rtt)
+	if id > a.deaf {
+		a.loss.acked++
+	}
+}
+
+// OnLost takes a loss.
+func (a *Adaptive) OnLost(now time.Duration, id int64, bytes int) {
+	a.feedback(now, id, bytes)
+	a.round.lost += bytes
+	if id > a.deaf {
+		a.loss.lost++
+	}
+}
+
+func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) {
+	if now > a.lastFeedback {
+		a.settle(now)
+	}
+	a.lastFeedback, a.silentSince = now, now
+	a.inflight = max(a.inflight-bytes, 0)
+	if id >= a.round.end {
+		a.round.done = true
+	}
+}
+
+// Tick judges the round that has ended, if one has.
+func (a *Adaptive) Tick(now time.Duration) {
+	a.start(now)
+	if gap := now - a.lastTick; gap > 0 {
+		a.tickGap += (gap - a.tickGap) / 8
+		a.lastTick = now
+	}
+	a.accrue(now)
+	a.settle(now)
+	if a.phase == Drain {
+		a.draining(now)
+	}
+	if a.inflight > 0 && now-a.silentSince > a.patience() {
+		a.silence(now)
+	}
+}
+
+func (a *Adaptive) start(now time.Duration) {
+	if a.started {
+		return
+	}
+	a.started = true
+	a.pacer.last, a.lastTick, a.lastSent = now, now, now
+	a.pacer.credit = a.creditLimit()
+}
+
+// creditLimit is how much credit may gather: what one and a half ticks ask for.
+func (a *Adaptive) creditLimit() float64 {
+	window := min(max(a.tickGap*3/2, minBurst), a.cfg.MaxBurst)
+	return max(a.Rate()*window.Seconds(), 2*float64(a.cfg.MaxPacket))
+}
+
+const (
+	minBurst = 10 * time.Millisecond
+	maxGrain = 50 * time.Millisecond
+)
+
+func (a *Adaptive) accrue(now time.Duration) { a.pacer.accrue(now, a.Rate(), a.creditLimit()) }
+
+// window bounds the bytes in flight: half more than the rate asks for, so that a path that
+// fell silent isn't sent into for long.
+func (a *Adaptive) window() int {
+	if a.longest == 0 {
+		return math.MaxInt
+	}
+	return int(1.5*a.rate*(a.longest+a.sendGap).Seconds()) + 4*a.cfg.MaxPacket
+}
+
+// patience is how long feedback may stay away.
+func (a *Adaptive) patience() time.Duration { return max(time.Second, 3*a.longest) }
+
+// silence halves the rate when nothing is heard of what is in flight. The path that comes
+// back may be another: it is found out anew. What was lost meanwhile says nothing of it.
+func (a *Adaptive) silence(now time.Duration) {
+	a.accrue(now)
+	a.silentSince, a.deaf = now, a.lastID
+	a.rate = a.clamp(a.rate / 2)
+	a.phase, a.capacity, a.step = Startup, 0, 0
+	a.epoch.on = false
+	a.out.reset()
+	a.loss.restart()
+	a.round.begin(now, a.lastID, true)
+}
+
+// Budget is the credit, within what may be in flight. While nothing is heard, a packet
+// now and then asks whether the path is back.
+func (a *Adaptive) Budget(now time.Duration) int {
+	a.start(now)
+	a.accrue(now)
+	room := a.window() - a.inflight
+	if room <= 0 {
+		if now-max(a.lastSent, a.lastFeedback) > a.patience()/2 {
+			return a.cfg.MaxPacket
+		}
+		return 0
+	}
+	return min(int(math.Ceil(a.pacer.credit)), room)
+}
+
+// NextDeadline is when there is credit again, or when a packet may ask for the path.
+func (a *Adaptive) NextDeadline(now time.Duration) (time.Duration, bool) {
+	if a.Budget(now) > 0 {
+		return 0, false
+	}
+	if a.inflight >= a.window() {
+		return max(a.lastSent, a.lastFeedback) + a.patience()/2 + 1, true
+	}
+	return now + seconds(-a.pacer.credit, a.Rate()) + time.Microsecond, true
+}

@@ -1,0 +1,35 @@
+package congestion
+
+import "time"
+
+// pacer hands out credit at a rate. It counts what the application left unused,
+// which tells whether the application or the rate was the limit.
+type pacer struct {
+	credit          float64 // bytes
+	accrued, unused float64 // bytes since the last reset
+	last            time.Duration
+}
+
+// accrue gives credit for the time since the last call, up to limit bytes.
+func (p *pacer) accrue(now time.Duration, rate, limit float64) {
+	dt := now - p.last
+	if dt <= 0 {
+		return
+	}
+	p.last = now
+	add := rate * dt.Seconds()
+	p.accrued += add
+	p.credit += add
+	if p.credit > limit {
+		p.unused += min(add, p.credit-limit)
+		p.credit = limit
+	}
+}
+
+// limited reports whether the application left more than a tenth unused since the
+// last call, and begins anew.
+func (p *pacer) limited() bool {
+	yes := p.unused > p.accrued/10
+	p.accrued, p.unused = 0, 0
+	return yes
+}

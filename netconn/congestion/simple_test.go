@@ -1,0 +1,90 @@
+package congestion
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// drive ticks a controller at 100 Hz for a time, with one round trip time all along.
+func drive(g *GoodBad, now *time.Duration, rtt, d time.Duration) {
+	for end := *now + d; *now < end; {
+		*now += 10 * time.Millisecond
+		g.OnAck(*now, 0, 100, rtt)
+		g.Tick(*now)
+	}
+}
+
+func TestGoodBad(t *testing.T) {
+	const fine, bad = 50 * time.Millisecond, 400 * time.Millisecond
+	g := NewGoodBad(1000)
+	now := time.Duration(0)
+	g.Tick(now)
+	require.False(t, g.Good())
+	require.Equal(t, BadInterval, g.SendInterval())
+	require.Equal(t, 10_000.0, g.Rate())
+
+	drive(g, &now, fine, 3900*time.Millisecond)
+	require.False(t, g.Good(), "the first penalty is 4 s")
+	drive(g, &now, fine, 200*time.Millisecond)
+	require.True(t, g.Good())
+	require.Equal(t, GoodInterval, g.SendInterval())
+
+	for _, penalty := range []time.Duration{8, 16, 32, 60, 60} {
+		drive(g, &now, bad, 500*time.Millisecond)
+		require.False(t, g.Good())
+		require.Equal(t, penalty*time.Second, g.Penalty(), "doubled, at most 60 s")
+		drive(g, &now, fine, g.Penalty()+time.Second)
+		require.True(t, g.Good())
+	}
+	for _, penalty := range []time.Duration{30_000, 15_000, 7500, 3750, 1875, 1000, 1000} {
+		drive(g, &now, fine, 10*time.Second+10*time.Millisecond)
+		require.Equal(t, penalty*time.Millisecond, g.Penalty(), "halved, at least 1 s")
+	}
+	drive(g, &now, bad, 500*time.Millisecond)
+	require.False(t, g.Good())
+	require.Equal(t, time.Second, g.Penalty(), "good for more than 10 s: not doubled")
+}
+
+func TestGoodBadTurns(t *testing.T) {
+	g := NewGoodBad(1000)
+	count := 0
+	for now := time.Duration(0); now < 10*time.Second; now += time.Second / 60 {
+		if g.Budget(now) > 0 {
+			g.OnSent(now, int64(count), 500)
+			count++
+		}
+	}
+	require.InDelta(t, 100, count, 1, "10 a second out of 60 ticks")
+}
+
+func TestTokenBucket(t *testing.T) {
+	b := NewTokenBucket(3000)
+	tick := time.Second / 30
+	now := time.Second
+	b.Tick(now)
+	require.Equal(t, 1, b.Budget(now))
+	b.OnSent(now, 0, 499)
+	require.Zero(t, b.Budget(now))
+	for i := range 5 {
+		require.Zero(t, b.Budget(now), "100 bytes a tick: tick %d", i)
+		now += tick
+		b.Tick(now)
+	}
+	require.Positive(t, b.Budget(now))
+	b.OnSent(now, 1, 500)
+	now += time.Second
+	b.Tick(now)
+	require.Zero(t, b.Budget(now), "a hitch counts as one tick")
+	for range 20 {
+		now += tick
+		b.Tick(now)
+	}
+	require.InDelta(t, 200, b.Budget(now), 2, "two ticks of credit at most")
+	b.Tick(now)
+	require.InDelta(t, 200, b.Budget(now), 2, "a second tick at the same time changes nothing")
+	require.Equal(t, float64(MinNetSpeed), NewTokenBucket(1).Rate())
+	b.SetRate(9000)
+	require.Equal(t, 9000.0, b.Rate())
+}
