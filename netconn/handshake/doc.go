@@ -1,0 +1,57 @@
+// Package handshake is Unreal's stateless connect handshake: a cookie proves that a
+// client really is at its address before the server keeps anything about it. It
+// authenticates nobody and encrypts nothing; for the open internet choose
+// netconn/netcode. Choose this package to talk to Unreal's wire, or on a trusted network.
+//
+// # The exchange
+//
+//	client                                         server
+//	  | Initial    secret 0, time 0, cookie 0  -->   | keeps nothing
+//	  |   <-- Challenge  secret, time, cookie        | cookie = HMAC-SHA1(secret, time | address)
+//	  | Response   the three echoed            -->   | checks them, makes the connection
+//	  |   <-- Ack        time -1, cookie             |
+//	  | game packets, sequences from the cookie <--> |
+//
+// The client repeats what it sent last once a second. A challenge older than 15 s
+// makes it begin again. The server answers a Response that comes again with another Ack.
+//
+//	cookie u16le[0] & 0x3fff   the server's first packet sequence
+//	cookie u16le[1] & 0x3fff   the client's
+//
+// A server that gets a game packet from an unknown address asks it to restart: the
+// client, when it has been silent to the server's knowledge, goes through the exchange again and
+// ends it with a RestartResponse that also holds its first cookie. The server moves the connection
+// with that cookie to the new address; sequences go on.
+//
+// # The packet
+//
+// Low bits first; "v" is the handshake version.
+//
+//	bits      field              there
+//	0..32     magic              configured (net.MagicHeader)
+//	2         SessionID          v >= 3
+//	3         ClientID           v >= 3
+//	1         handshake = 1      always; 0 is a game packet
+//	1         restart            always
+//	8 8 8 8   MinVersion, Version, type, sent count   v >= 1
+//	32        network version    v >= 2
+//	16        runtime features   Protocol.Features (5.3 and later)
+//	1         secret id          types 0 1 2 3 5
+//	64        timestamp, f64 s   types 0 1 2 3 5
+//	160       cookie             types 0 1 2 3 5
+//	160       first cookie       type 5
+//	64..128   random bytes       v >= 1
+//	1         end mark, then zeros to a byte
+//
+//	version  engine               handshake  restart  restart response   (bits without magic, ids, random)
+//	0        4.26 to 5.0             227         2         387
+//	1                                259        34         419
+//	2, 3     5.1                     291        66         451
+//	3, 4     5.3 and later           307        82         467
+//
+// # Constants
+//
+// From the specification (Unreal): cookie 20 bytes, secrets of 64 bytes changed every 15 s
+// plus up to 5 s, two kept; a cookie lives (15+5)*2 s; resend 1 s. Ours: no answer is
+// longer than what it answers; at most 64 restart requests and 512 upgrade notices per 300 s.
+package handshake

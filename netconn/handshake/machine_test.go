@@ -1,0 +1,283 @@
+package handshake
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+type testHandler struct {
+	sent     [][]byte
+	accepted []Accept
+	restarts []Cookie
+	refuse   bool
+}
+
+func (h *testHandler) Send(_ netip.AddrPort, p []byte) { h.sent = append(h.sent, bytes.Clone(p)) }
+func (h *testHandler) Accepted(_ netip.AddrPort, a Accept) bool {
+	if h.refuse {
+		return false
+	}
+	h.accepted = append(h.accepted, a)
+	return true
+}
+func (h *testHandler) Restarted(_ netip.AddrPort, c Cookie) bool {
+	h.restarts = append(h.restarts, c)
+	return len(h.accepted) > 0 && h.accepted[0].Cookie == c
+}
+
+// seeded is a reproducible source of secrets.
+type seeded struct{ r *rand.Rand }
+
+func (s seeded) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(s.r.Uint32())
+	}
+	return len(p), nil
+}
+
+var here = netip.MustParseAddrPort("10.0.0.1:4000")
+
+// rig is a client and a server with a lossy line between them.
+type rig struct {
+	t      *testing.T
+	now    time.Duration
+	h      *testHandler
+	server *Server
+	client *Client
+	rng    *rand.Rand
+	loss   float64
+	addr   netip.AddrPort
+	toSrv  [][]byte
+	known  *Cookie
+}
+
+func newRig(t *testing.T, p Protocol, seed uint64, loss float64) *rig {
+	r := &rig{t: t, h: &testHandler{}, rng: rand.New(rand.NewPCG(seed, 3)), loss: loss, addr: here}
+	r.server = NewServer(ServerConfig{Protocol: p, Handler: r.h, Rand: seeded{r.rng}, SessionID: 2})
+	r.client = NewClient(ClientConfig{Protocol: p, ClientID: 5, Rand: seeded{r.rng}, Send: func(b []byte) {
+		r.toSrv = append(r.toSrv, bytes.Clone(b))
+	}})
+	return r
+}
+
+func (r *rig) step(dt time.Duration) {
+	for _, b := range r.toSrv {
+		if r.rng.Float64() < r.loss {
+			continue
+		}
+		before := len(r.h.sent)
+		if len(r.h.accepted) > 0 {
+			r.known = &r.h.accepted[len(r.h.accepted)-1].Cookie
+		}
+		r.server.Receive(r.now, r.addr, b, r.known)
+		for _, a := range r.h.sent[before:] {
+			require.LessOrEqual(r.t, len(a), len(b), "amplification")
+		}
+	}
+	r.toSrv = nil
+	for _, b := range r.h.sent {
+		if r.rng.Float64() >= r.loss {
+			r.client.Receive(r.now, b)
+		}
+	}
+	r.h.sent = nil
+	r.now += dt
+	r.client.Tick(r.now)
+}
+
+func protocols() map[string]Protocol {
+	magic := Unreal51()
+	magic.Magic, magic.MagicBits = 0x5, 3
+	return map[string]Protocol{"4.27": Unreal427(), "v1": {Version: 1}, "v2": {Version: 2}, "5.1": Unreal51(), "5.3": Unreal53(), "magic": magic}
+}
+
+func TestExchange(t *testing.T) {
+	for name, p := range protocols() {
+		for seed := range uint64(20) {
+			loss := float64(seed%5) * 0.15
+			r := newRig(t, p, seed, loss)
+			r.client.Start(0)
+			for i := 0; r.client.State() != Done; i++ {
+				require.Less(t, i, 4000, "%s: seed %d, loss %v: %v", name, seed, loss, r.client.State())
+				r.step(100 * time.Millisecond)
+				if r.client.State() == TimedOut {
+					r.client.Start(r.now)
+				}
+			}
+			a := r.h.accepted[len(r.h.accepted)-1]
+			require.Equal(t, a.Cookie, r.client.Result().Cookie, "%s: seed %d", name, seed)
+			require.Equal(t, a.ServerSeq, r.client.Result().ServerSeq)
+			if p.Version >= 3 {
+				require.EqualValues(t, 2, r.client.Result().SessionID)
+				require.EqualValues(t, 5, a.ClientID)
+			}
+		}
+	}
+}
+
+func TestRestart(t *testing.T) {
+	for name, p := range protocols() {
+		r := newRig(t, p, 9, 0)
+		r.client.Start(0)
+		for range 5 {
+			r.step(100 * time.Millisecond)
+		}
+		require.Equal(t, Done, r.client.State(), name)
+		first := r.client.Result()
+		// The client's address changes; its next game packet comes from a stranger.
+		r.addr = netip.MustParseAddrPort("10.0.0.2:999")
+		game := bitio.NewWriter(make([]byte, 100))
+		(&Component{Protocol: p, SessionID: 2, ClientID: 5}).WritePrefix(game)
+		game.WriteBytes(make([]byte, 60))
+		game.WriteBool(true)
+		r.server.UnknownGame(r.now, r.addr, game.Bytes())
+		require.Len(t, r.h.sent, 1, name)
+		r.step(time.Millisecond)
+		require.Equal(t, Done, r.client.State(), "%s: too soon after the handshake", name)
+		r.now += 11 * time.Second
+		r.server.UnknownGame(r.now, r.addr, game.Bytes())
+		r.known = nil
+		r.h.accepted = r.h.accepted[:1]
+		for range 6 {
+			r.step(100 * time.Millisecond)
+		}
+		require.Equal(t, Done, r.client.State(), name)
+		require.Equal(t, []Cookie{first.Cookie}, r.h.restarts, name)
+		require.Equal(t, first, r.client.Result(), "%s: sequences go on", name)
+		require.EqualValues(t, 1, r.client.Counters.Restarts)
+	}
+}
+
+func TestCookieExpiryAndRotation(t *testing.T) {
+	p := Unreal51()
+	for _, wait := range []time.Duration{0, 14 * time.Second, 21 * time.Second, 39 * time.Second, 41 * time.Second, 80 * time.Second} {
+		r := newRig(t, p, 4, 0)
+		r.client.Start(0)
+		r.server.Receive(0, here, r.toSrv[0], nil)
+		r.client.Receive(0, r.h.sent[0])
+		response := r.toSrv[1]
+		for at := time.Duration(0); at < wait; at += time.Second { // other clients keep the secrets turning
+			r.server.Receive(at, here, r.toSrv[0], nil)
+		}
+		r.server.Receive(wait, here, response, nil)
+		if wait < 15*time.Second {
+			require.Len(t, r.h.accepted, 1, "after %v", wait)
+		}
+		if wait > 40*time.Second {
+			require.Empty(t, r.h.accepted, "after %v", wait)
+			require.EqualValues(t, 1, r.server.Counters.BadCookie)
+		}
+	}
+}
+
+// TestHostile floods a server: nothing is accepted, nothing kept, nothing amplified.
+func TestHostile(t *testing.T) {
+	const seed = 11
+	rng := rand.New(rand.NewPCG(seed, 1))
+	r := newRig(t, Unreal51(), seed, 0)
+	r.client.Start(0)
+	initial := r.toSrv[0]
+	r.server.Receive(0, here, initial, nil)
+	r.client.Receive(0, r.h.sent[0])
+	response := r.toSrv[1]
+	for i := range 100_000 {
+		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}), uint16(i))
+		b := bytes.Clone([][]byte{initial, response}[i&1])
+		switch i % 4 {
+		case 2:
+			b[rng.IntN(len(b))] ^= byte(1 + rng.IntN(255))
+		case 3:
+			b = b[:rng.IntN(len(b))]
+		}
+		r.h.sent = r.h.sent[:0]
+		r.server.Receive(time.Duration(i)*time.Microsecond, from, b, nil)
+		for _, a := range r.h.sent {
+			require.LessOrEqual(t, len(a), len(b))
+		}
+	}
+	require.Empty(t, r.h.accepted, "seed %d", seed)
+	for bit := range len(response) * 8 { // the real client's own response, one bit wrong
+		b := bytes.Clone(response)
+		b[bit/8] ^= 1 << (bit % 8)
+		r.server.Receive(time.Second/2, here, b, nil)
+	}
+	r.h.accepted = nil
+	r.server.Receive(time.Second, here, response, nil)
+	require.Len(t, r.h.accepted, 1)
+}
+
+func TestAllocsServer(t *testing.T) {
+	h := &countingHandler{}
+	s := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+	r := newRig(t, Unreal51(), 1, 0)
+	r.client.Start(0)
+	s.Receive(0, here, r.toSrv[0], nil)
+	require.Zero(t, testing.AllocsPerRun(100, func() { s.Receive(0, here, r.toSrv[0], nil) }))
+	require.NotZero(t, h.n)
+}
+
+type countingHandler struct {
+	testHandler
+	n int
+}
+
+func (h *countingHandler) Send(netip.AddrPort, []byte) { h.n++ }
+
+func TestComponent(t *testing.T) {
+	for name, p := range protocols() {
+		c := Component{Protocol: p}
+		if p.Version >= 3 {
+			c.SessionID, c.ClientID = 1, 6
+		}
+		w := bitio.NewWriter(make([]byte, 8))
+		c.WritePrefix(w)
+		require.Equal(t, c.ReservedBits(), w.Len(), name)
+		require.NoError(t, c.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), name)
+		if p.Version < 3 {
+			continue
+		}
+		other := Component{Protocol: p, SessionID: 2, ClientID: 6}
+		require.ErrorIs(t, other.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), ErrSession, name)
+		other = Component{Protocol: p, SessionID: 1, ClientID: 3}
+		require.ErrorIs(t, other.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), ErrClientID, name)
+	}
+}
+
+func FuzzServer(f *testing.F) {
+	r := newRig(nil, Unreal51(), 1, 0)
+	r.client.Start(0)
+	f.Add(uint8(3), r.toSrv[0])
+	f.Add(uint8(0), []byte{7})
+	f.Fuzz(func(t *testing.T, version uint8, b []byte) {
+		h := &testHandler{}
+		s := NewServer(ServerConfig{Protocol: Protocol{Version: version % 5, Features: version&8 != 0}, Handler: h, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		s.Receive(0, here, b, nil)
+		s.UnknownGame(0, here, b)
+		for _, a := range h.sent {
+			if len(a) > len(b) {
+				t.Fatalf("%d bytes answered with %d", len(b), len(a))
+			}
+		}
+		if len(h.accepted) > 0 {
+			t.Fatal("accepted without a challenge")
+		}
+	})
+}
+
+func FuzzClient(f *testing.F) {
+	f.Add(uint8(3), []byte{7}, []byte{1})
+	f.Fuzz(func(t *testing.T, version uint8, a, b []byte) {
+		c := NewClient(ClientConfig{Protocol: Protocol{Version: version % 5, Features: version&8 != 0}, Send: func([]byte) {}, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		c.Start(0)
+		c.Receive(0, a)
+		c.Receive(time.Second, b)
+		c.Tick(20 * time.Second)
+	})
+}
