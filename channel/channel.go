@@ -169,14 +169,15 @@ var noPackets = PacketRange{bunch.NoPacket, bunch.NoPacket}
 // send is SendBunch after the checks that don't depend on room.
 func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (PacketRange, error) {
 	t := ch.table
-	h := bunch.Header{
+	h := &t.header
+	*h = bunch.Header{
 		ChIndex: ch.index, Name: ch.typ.Name, Reliable: out.Reliable,
 		Open: ch.openedLocally && !ch.openSent, Close: closing, CloseReason: reason,
 		ReplicationPaused:    out.ReplicationPaused,
 		HasPackageMapExports: out.HasPackageMapExports, HasMustBeMappedGUIDs: out.HasMustBeMappedGUIDs,
 		Bits: out.PayloadBits(),
 	}
-	if !h.Open && !closing && t.merge(ch, &h, out) {
+	if !h.Open && !closing && t.merge(ch, h, out) {
 		return PacketRange{t.last.packetID, t.last.packetID}, nil
 	}
 	parts := t.cfg.Protocol.Parts(h.Bits)
@@ -212,10 +213,10 @@ func b2i(b bool) int {
 
 // sendParts sends h in the given number of parts, each a reliable bunch of its own
 // when h is reliable.
-func (ch *Channel) sendParts(h bunch.Header, data []byte, parts int) (PacketRange, error) {
+func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (PacketRange, error) {
 	t := ch.table
 	r := noPackets
-	whole, part := h, t.cfg.Protocol.PartBytes()
+	whole, part := *h, t.cfg.Protocol.PartBytes()
 	for i := range parts {
 		if parts > 1 {
 			first, last := i == 0, i == parts-1
@@ -224,7 +225,7 @@ func (ch *Channel) sendParts(h bunch.Header, data []byte, parts int) (PacketRang
 			h.HasPackageMapExports = whole.HasPackageMapExports && !last
 			h.Bits = min(part*8, whole.Bits-i*part*8)
 		}
-		id, err := ch.sendOne(&h, data[min(len(data), i*part*b2i(parts > 1)):])
+		id, err := ch.sendOne(h, data[min(len(data), i*part*b2i(parts > 1)):])
 		if err != nil {
 			return r, err
 		}

@@ -136,6 +136,7 @@ type Table struct {
 	open    int
 	free    uint32 // the search for a free index starts here
 	last    lastBunch
+	header  bunch.Header // of the bunch being sent
 	waiting backlog
 	ended   bool
 }

@@ -57,6 +57,7 @@ type Server struct {
 
 	cfg     ServerConfig
 	secrets secrets
+	answer  Packet // under construction
 	buf     [128]byte
 	pad     [maxPadding]byte
 	limits  limiter
@@ -136,13 +137,15 @@ func (s *Server) versionFits(pk *Packet) bool {
 
 func (s *Server) challenge(now time.Duration, from netip.AddrPort, pk *Packet, limit int) {
 	ts := timestamp(now)
-	s.send(from, &Packet{Type: Challenge, Restart: pk.Restart, SessionID: s.cfg.SessionID, ClientID: pk.ClientID, SentCount: pk.SentCount,
-		SecretID: s.secrets.active == 1, Timestamp: ts, Cookie: s.secrets.cookie(s.secrets.active, ts, from)}, pk, limit)
+	s.answer = Packet{Type: Challenge, Restart: pk.Restart, SessionID: s.cfg.SessionID, ClientID: pk.ClientID, SentCount: pk.SentCount,
+		SecretID: s.secrets.active == 1, Timestamp: ts, Cookie: s.secrets.cookie(s.secrets.active, ts, from)}
+	s.send(from, pk.PaddingBytes, limit)
 }
 
 func (s *Server) ack(from netip.AddrPort, pk *Packet, limit int) {
-	s.send(from, &Packet{Type: Ack, Restart: pk.Restart, SessionID: s.cfg.SessionID, ClientID: pk.ClientID, SentCount: pk.SentCount,
-		SecretID: pk.SecretID, Timestamp: -1, Cookie: pk.Cookie}, pk, limit)
+	s.answer = Packet{Type: Ack, Restart: pk.Restart, SessionID: s.cfg.SessionID, ClientID: pk.ClientID, SentCount: pk.SentCount,
+		SecretID: pk.SecretID, Timestamp: -1, Cookie: pk.Cookie}
+	s.send(from, pk.PaddingBytes, limit)
 }
 
 func (s *Server) accept(from netip.AddrPort, pk *Packet, limit int) {
@@ -169,7 +172,8 @@ func (s *Server) upgrade(from netip.AddrPort, pk *Packet, limit int) {
 		return
 	}
 	s.limits.updates++
-	if s.send(from, &Packet{Type: VersionUpgrade, SessionID: s.cfg.SessionID, ClientID: pk.ClientID}, pk, limit) {
+	s.answer = Packet{Type: VersionUpgrade, SessionID: s.cfg.SessionID, ClientID: pk.ClientID}
+	if s.send(from, pk.PaddingBytes, limit) {
 		s.Counters.Upgrades++
 	}
 }
@@ -192,19 +196,20 @@ func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
 		s.Counters.Limited++
 		return
 	}
-	if s.send(from, &Packet{Type: RestartHandshake, Restart: true, SessionID: s.cfg.SessionID, ClientID: client}, &Packet{PaddingBytes: minPadding}, len(p)) {
+	s.answer = Packet{Type: RestartHandshake, Restart: true, SessionID: s.cfg.SessionID, ClientID: client}
+	if s.send(from, minPadding, len(p)) {
 		s.limits.restarts++
 		s.Counters.RestartRequests++
 	}
 }
 
-// send completes and sends an answer to pk, with as much padding as that had, unless it
-// would be longer than limit bytes.
-func (s *Server) send(to netip.AddrPort, answer, pk *Packet, limit int) bool {
-	pr := &s.cfg.Protocol
+// send completes and sends s.answer, with as much padding as the packet it answers had,
+// unless it would be longer than limit bytes.
+func (s *Server) send(to netip.AddrPort, padding, limit int) bool {
+	pr, answer := &s.cfg.Protocol, &s.answer
 	answer.MinVersion, answer.CurVersion = pr.MinVersion, pr.Version
 	answer.NetworkVersion, answer.Features = pr.NetworkVersion, pr.RuntimeFeatures
-	n := min(pk.PaddingBytes, maxPadding)
+	n := min(padding, maxPadding)
 	if _, err := io.ReadFull(s.cfg.Rand, s.pad[:n]); err != nil {
 		return false
 	}
