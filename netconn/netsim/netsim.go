@@ -1,0 +1,309 @@
+// Package netsim is a bad network: it delays, loses, repeats, reorders, corrupts
+// and narrows a stream of datagrams, from one seed and in the caller's time.
+//
+// A [Link] is one direction. Datagrams are pushed in and come out when they are due:
+//
+//	link, err := netsim.NewLink(netsim.Settings{Loss: 10, LagMin: 20 * time.Millisecond, LagMax: 40 * time.Millisecond}, seed)
+//	link.Push(now, datagram)
+//	for p, ok := link.Pop(now); ok; p, ok = link.Pop(now) { ... }
+//	wake at link.NextDeadline()
+//
+// The same seed and the same calls give the same datagrams. What happens to a
+// datagram is decided in this order: too large for the MTU, lost (in a burst, or
+// alone), no room in the queue, corrupted, delayed, reordered, repeated.
+//
+// Names and units follow Unreal's packet simulation settings without their Pkt:
+// percentages 0 to 100, times as durations. Use netconn/udp/proxy to put the same network between real
+// sockets.
+package netsim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Settings is what a link does. The zero value is a perfect link.
+type Settings struct {
+	// Loss is the percentage of datagrams lost, one by one.
+	Loss float64
+	// LossMinSize and LossMaxSize restrict Loss to datagrams of so many bytes; 0 for no bound.
+	LossMinSize, LossMaxSize int
+	// BurstLoss is the percentage of datagrams at which a burst begins that loses
+	// the next BurstLength ones.
+	BurstLoss   float64
+	BurstLength int
+	// Dup is the percentage of datagrams that arrive twice.
+	Dup float64
+	// Order is the percentage of datagrams that are held back by OrderDelay, so
+	// that later ones overtake them.
+	Order float64
+	// OrderDelay defaults to 50 ms.
+	OrderDelay time.Duration
+	// Corrupt is the percentage of datagrams with one to three bits flipped.
+	Corrupt float64
+	// Lag is the one-way delay, LagVariance what it varies by, up and down.
+	Lag, LagVariance time.Duration
+	// LagMin and LagMax, instead of Lag, draw each delay evenly between them.
+	LagMin, LagMax time.Duration
+	// Jitter is added to the delay of every other datagram.
+	Jitter time.Duration
+	// Bandwidth in bits a second; 0 for no bound. Datagrams queue behind each
+	// other for QueueDelay at most (default 1 s); what finds the queue longer is lost.
+	Bandwidth  float64
+	QueueDelay time.Duration
+	// MTU loses datagrams of more bytes; 0 for no bound.
+	MTU int
+	// MaxPackets bounds the datagrams on the link. Default 65536; more are lost.
+	MaxPackets int
+}
+
+// Average and Bad are Unreal's profiles, one direction each: 1 % and 30 to 60 ms, 5 % and 100 to 200 ms.
+func Average() Settings {
+	return Settings{Loss: 1, LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond}
+}
+
+// Bad is the worse of Unreal's profiles.
+func Bad() Settings {
+	return Settings{Loss: 5, LagMin: 100 * time.Millisecond, LagMax: 200 * time.Millisecond}
+}
+
+// ErrSettings is wrapped by what is wrong with Settings.
+var ErrSettings = errors.New("netsim: settings")
+
+// Validate reports settings that can't be.
+func (s *Settings) Validate() error {
+	for _, p := range []struct {
+		name string
+		v    float64
+	}{{"Loss", s.Loss}, {"BurstLoss", s.BurstLoss}, {"Dup", s.Dup}, {"Order", s.Order}, {"Corrupt", s.Corrupt}} {
+		if !(p.v >= 0 && p.v <= 100) {
+			return fmt.Errorf("%w: %s is %v; it is a percentage from 0 to 100", ErrSettings, p.name, p.v)
+		}
+	}
+	switch {
+	case s.Lag < 0 || s.LagVariance < 0 || s.LagMin < 0 || s.Jitter < 0 || s.OrderDelay < 0 || s.QueueDelay < 0:
+		return fmt.Errorf("%w: times must not be negative", ErrSettings)
+	case s.LagMax < s.LagMin:
+		return fmt.Errorf("%w: LagMax %v is below LagMin %v", ErrSettings, s.LagMax, s.LagMin)
+	case s.LagMax > 0 && s.Lag > 0:
+		return fmt.Errorf("%w: give either Lag or LagMin and LagMax", ErrSettings)
+	case !(s.Bandwidth >= 0):
+		return fmt.Errorf("%w: Bandwidth %v must not be negative", ErrSettings, s.Bandwidth)
+	case s.BurstLoss > 0 && s.BurstLength < 1:
+		return fmt.Errorf("%w: BurstLoss needs a BurstLength of at least 1", ErrSettings)
+	}
+	return nil
+}
+
+// Counters is what a link did.
+type Counters struct {
+	Pushed, Passed                     uint64 // Passed counts repeats too
+	Lost, BurstLost, TooBig, QueueFull uint64
+	Duplicated, Reordered, Corrupted   uint64
+	BytesPushed, BytesPassed           uint64
+}
+
+// Link is one direction of a bad network. Not safe for concurrent use.
+type Link struct {
+	Counters Counters
+
+	set   Settings
+	rng   *rand.Rand
+	queue []item // heap by due, then order
+	free  [][]byte
+	order uint64
+	burst int
+	odd   bool
+	busy  time.Duration // when the last datagram has left the narrow place
+	last  []byte        // handed out by Pop, reused at the next call
+}
+
+type item struct {
+	due   time.Duration
+	order uint64
+	data  []byte
+}
+
+// NewLink returns a link.
+func NewLink(s Settings, seed uint64) (*Link, error) {
+	l := &Link{rng: rand.New(rand.NewPCG(seed, 0x6e657473696d))}
+	return l, l.Set(s)
+}
+
+// Set changes the settings for what is pushed from now on.
+func (l *Link) Set(s Settings) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if s.OrderDelay == 0 {
+		s.OrderDelay = 50 * time.Millisecond
+	}
+	if s.QueueDelay == 0 {
+		s.QueueDelay = time.Second
+	}
+	if s.MaxPackets == 0 {
+		s.MaxPackets = 65536
+	}
+	l.set = s
+	return nil
+}
+
+func (l *Link) chance(percent float64) bool { return percent > 0 && l.rng.Float64()*100 < percent }
+
+// Push puts a copy of a datagram on the link.
+func (l *Link) Push(now time.Duration, p []byte) {
+	s, c := &l.set, &l.Counters
+	c.Pushed++
+	c.BytesPushed += uint64(len(p))
+	switch {
+	case s.MTU > 0 && len(p) > s.MTU:
+		c.TooBig++
+		return
+	case l.inBurst():
+		c.BurstLost++
+		return
+	case l.lossApplies(len(p)) && l.chance(s.Loss):
+		c.Lost++
+		return
+	}
+	leaves, ok := l.transmit(now, len(p))
+	if !ok || len(l.queue) >= s.MaxPackets {
+		c.QueueFull++
+		return
+	}
+	data := append(l.buffer(), p...)
+	if l.chance(s.Corrupt) && len(data) > 0 {
+		c.Corrupted++
+		for range 1 + l.rng.IntN(3) {
+			data[l.rng.IntN(len(data))] ^= 1 << l.rng.IntN(8)
+		}
+	}
+	due := leaves + l.delay()
+	if l.chance(s.Order) {
+		c.Reordered++
+		due += s.OrderDelay
+	}
+	if l.chance(s.Dup) && len(l.queue)+1 < s.MaxPackets {
+		c.Duplicated++
+		l.add(leaves+l.delay(), append(l.buffer(), data...))
+	}
+	l.add(due, data)
+}
+
+func (l *Link) inBurst() bool {
+	if l.burst == 0 && l.chance(l.set.BurstLoss) {
+		l.burst = l.set.BurstLength
+	}
+	if l.burst > 0 {
+		l.burst--
+		return true
+	}
+	return false
+}
+
+func (l *Link) lossApplies(size int) bool {
+	return size >= l.set.LossMinSize && (l.set.LossMaxSize == 0 || size <= l.set.LossMaxSize)
+}
+
+// transmit is when a datagram of so many bytes has passed the narrow place.
+func (l *Link) transmit(now time.Duration, size int) (time.Duration, bool) {
+	if l.set.Bandwidth == 0 {
+		return now, true
+	}
+	start := max(now, l.busy)
+	if start-now > l.set.QueueDelay {
+		return 0, false
+	}
+	l.busy = start + time.Duration(float64(size*8)/l.set.Bandwidth*float64(time.Second))
+	return l.busy, true
+}
+
+// QueueDelay is how long a datagram pushed now would wait for the narrow place.
+func (l *Link) QueueDelay(now time.Duration) time.Duration { return max(0, l.busy-now) }
+
+func (l *Link) delay() time.Duration {
+	s := &l.set
+	d := s.Lag
+	if s.LagMax > 0 {
+		d = s.LagMin + time.Duration(l.rng.Float64()*float64(s.LagMax-s.LagMin))
+	} else if s.LagVariance > 0 {
+		d += time.Duration((2*l.rng.Float64() - 1) * float64(s.LagVariance))
+	}
+	if l.odd = !l.odd; l.odd {
+		d += s.Jitter
+	}
+	return max(0, d)
+}
+
+func (l *Link) buffer() []byte {
+	if n := len(l.free); n > 0 {
+		b := l.free[n-1]
+		l.free = l.free[:n-1]
+		return b[:0]
+	}
+	return make([]byte, 0, 1536)
+}
+
+func less(a, b *item) bool { return a.due < b.due || a.due == b.due && a.order < b.order }
+
+func (l *Link) add(due time.Duration, data []byte) {
+	l.order++
+	q := append(l.queue, item{due, l.order, data})
+	i := len(q) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !less(&q[i], &q[parent]) {
+			break
+		}
+		q[i], q[parent] = q[parent], q[i]
+		i = parent
+	}
+	l.queue = q
+}
+
+// Pop is the next datagram that is due; it is valid until the next call.
+func (l *Link) Pop(now time.Duration) (p []byte, ok bool) {
+	if l.last != nil {
+		l.free = append(l.free, l.last)
+		l.last = nil
+	}
+	q := l.queue
+	if len(q) == 0 || q[0].due > now {
+		return nil, false
+	}
+	p = q[0].data
+	n := len(q) - 1
+	q[0], q[n] = q[n], item{}
+	q = q[:n]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && less(&q[child+1], &q[child]) {
+			child++
+		}
+		if !less(&q[child], &q[i]) {
+			break
+		}
+		q[i], q[child] = q[child], q[i]
+		i = child
+	}
+	l.queue, l.last = q, p
+	l.Counters.Passed++
+	l.Counters.BytesPassed += uint64(len(p))
+	return p, true
+}
+
+// Len is the number of datagrams on the link.
+func (l *Link) Len() int { return len(l.queue) }
+
+// NextDeadline is when the next datagram is due.
+func (l *Link) NextDeadline() (at time.Duration, ok bool) {
+	if len(l.queue) == 0 {
+		return 0, false
+	}
+	return l.queue[0].due, true
+}

@@ -1,0 +1,141 @@
+package netsim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const ms = time.Millisecond
+
+func run(t testing.TB, s Settings, seed uint64, n int, gap time.Duration) (l *Link, got map[uint32]int, order []uint32, delays []time.Duration, hash uint64) {
+	l, err := NewLink(s, seed)
+	require.NoError(t, err)
+	got = map[uint32]int{}
+	h := fnv.New64a()
+	var b [100]byte
+	for i, now := 0, time.Duration(0); i < n || l.Len() > 0; now += gap {
+		if i < n {
+			binary.LittleEndian.PutUint32(b[:], uint32(i))
+			binary.LittleEndian.PutUint64(b[4:], uint64(now))
+			l.Push(now, b[:])
+			i++
+		}
+		for p, ok := l.Pop(now); ok; p, ok = l.Pop(now) {
+			id := binary.LittleEndian.Uint32(p)
+			got[id]++
+			order = append(order, id)
+			delays = append(delays, now-time.Duration(binary.LittleEndian.Uint64(p[4:])))
+			h.Write(p)
+			fmt.Fprint(h, now)
+		}
+	}
+	return l, got, order, delays, h.Sum64()
+}
+
+func TestPerfectLinkKeepsOrder(t *testing.T) {
+	_, got, order, _, _ := run(t, Settings{Lag: 20 * ms}, 1, 1000, ms)
+	require.Len(t, got, 1000)
+	for i, id := range order {
+		require.EqualValues(t, i, id)
+	}
+}
+
+func TestRates(t *testing.T) {
+	const n = 20000
+	l, got, _, _, _ := run(t, Settings{Loss: 10, Dup: 5, Order: 3, LagMin: 5 * ms, LagMax: 15 * ms}, 7, n, ms)
+	require.InDelta(t, n*0.10, float64(l.Counters.Lost), n*0.01)
+	require.InDelta(t, n*0.9*0.05, float64(l.Counters.Duplicated), n*0.01)
+	require.InDelta(t, n*0.9*0.03, float64(l.Counters.Reordered), n*0.01)
+	require.EqualValues(t, n-l.Counters.Lost, len(got))
+	for id, times := range got {
+		require.LessOrEqual(t, times, 2, "datagram %d", id)
+	}
+}
+
+func TestBurst(t *testing.T) {
+	l, got, _, _, _ := run(t, Settings{BurstLoss: 1, BurstLength: 5}, 3, 10000, ms)
+	require.Greater(t, l.Counters.BurstLost, uint64(300))
+	run := 0
+	for i := range uint32(10000) {
+		if got[i] > 0 {
+			require.Zero(t, run%5, "a burst of %d before datagram %d", run, i)
+			run = 0
+			continue
+		}
+		run++
+	}
+}
+
+func TestBandwidthAndQueue(t *testing.T) {
+	l, got, _, delays, _ := run(t, Settings{Bandwidth: 400_000, QueueDelay: 100 * ms}, 1, 2000, ms)
+	// 100-byte datagrams: 500 a second pass, 1000 are pushed.
+	require.InDelta(t, 1000+50, len(got), 20)
+	require.Greater(t, l.Counters.QueueFull, uint64(900))
+	for _, d := range delays {
+		require.LessOrEqual(t, d, 105*ms)
+	}
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	s := Settings{Loss: 10, Dup: 10, Order: 10, Corrupt: 10, LagMin: ms, LagMax: 30 * ms, BurstLoss: 1, BurstLength: 3}
+	_, _, _, _, a := run(t, s, 5, 3000, ms)
+	_, _, _, _, b := run(t, s, 5, 3000, ms)
+	_, _, _, _, c := run(t, s, 6, 3000, ms)
+	require.Equal(t, a, b)
+	require.NotEqual(t, a, c)
+}
+
+func TestCorruptFlipsFewBits(t *testing.T) {
+	l, err := NewLink(Settings{Corrupt: 100}, 1)
+	require.NoError(t, err)
+	orig := make([]byte, 64)
+	for range 1000 {
+		l.Push(0, orig)
+		p, ok := l.Pop(0)
+		require.True(t, ok)
+		flipped := 0
+		for _, b := range p {
+			for ; b != 0; b &= b - 1 {
+				flipped++
+			}
+		}
+		require.LessOrEqual(t, flipped, 3)
+	}
+	require.True(t, bytes.Equal(orig, make([]byte, 64)), "the caller's bytes are left alone")
+}
+
+func TestSettingsErrors(t *testing.T) {
+	for _, s := range []Settings{{Loss: -1}, {Loss: 101}, {Lag: -1}, {LagMin: 2, LagMax: 1}, {LagMax: 1, Lag: 1}, {Bandwidth: -1}, {BurstLoss: 1}} {
+		_, err := NewLink(s, 1)
+		require.ErrorIs(t, err, ErrSettings, "%+v", s)
+	}
+}
+
+func TestMTU(t *testing.T) {
+	l, _ := NewLink(Settings{MTU: 50}, 1)
+	l.Push(0, make([]byte, 51))
+	l.Push(0, make([]byte, 50))
+	require.Equal(t, 1, l.Len())
+	require.EqualValues(t, 1, l.Counters.TooBig)
+}
+
+func TestAllocs(t *testing.T) {
+	l, _ := NewLink(Settings{Loss: 10, Dup: 10, LagMin: ms, LagMax: 5 * ms}, 1)
+	p, now := make([]byte, 200), time.Duration(0)
+	step := func() {
+		now += ms
+		l.Push(now, p)
+		for _, ok := l.Pop(now); ok; _, ok = l.Pop(now) {
+		}
+	}
+	for range 1000 {
+		step()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, step))
+}

@@ -1,0 +1,7 @@
+package udp
+
+// Listen returns ErrUnsupported: there are no sockets in a browser.
+func Listen(string, Config) (Socket, error) { return nil, ErrUnsupported }
+
+// IsTemporary reports whether an error concerns one datagram only.
+func IsTemporary(error) bool { return false }

@@ -1,0 +1,182 @@
+package udp
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Listen opens a socket at an address like ":7777", "127.0.0.1:0" or "[::1]:7777".
+func Listen(addr string, cfg Config) (Socket, error) {
+	cfg = cfg.filled()
+	lc := net.ListenConfig{}
+	if cfg.ReusePort {
+		lc.Control = func(_, _ string, c syscall.RawConn) error {
+			var err error
+			cerr := c.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+			})
+			if cerr != nil {
+				return cerr
+			}
+			return err
+		}
+	}
+	pc, err := lc.ListenPacket(context.Background(), "udp", addr)
+	if err != nil {
+		return nil, err
+	}
+	conn := pc.(*net.UDPConn)
+	_ = conn.SetReadBuffer(cfg.ReadBuffer) // the system's default serves too
+	_ = conn.SetWriteBuffer(cfg.WriteBuffer)
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{conn: conn, raw: raw, local: unmap(conn.LocalAddr().(*net.UDPAddr).AddrPort())}
+	s.v6 = conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is6()
+	s.in.init()
+	s.out.init()
+	s.in.call, s.out.call = s.readCall, s.writeCall
+	return s, nil
+}
+
+// socket is recvmmsg and sendmmsg on a net.UDPConn, whose poller it shares.
+type socket struct {
+	conn    *net.UDPConn
+	raw     syscall.RawConn
+	local   netip.AddrPort
+	v6      bool
+	in, out batch
+}
+
+// batch is the kernel's view of the messages of one direction.
+type batch struct {
+	hdrs  [batchSize]mmsghdr
+	iovs  [batchSize]unix.Iovec
+	names [batchSize]unix.RawSockaddrInet6 // large enough for both families
+	n     int
+	done  int
+	errno syscall.Errno
+	wait  bool
+	call  func(fd uintptr) bool // kept, so that calls don't allocate a closure
+}
+
+// mmsghdr is struct mmsghdr of recvmmsg(2).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+	_   [4]byte
+}
+
+func (b *batch) init() {
+	for i := range b.hdrs {
+		b.hdrs[i].hdr.Name = (*byte)(unsafe.Pointer(&b.names[i]))
+		b.hdrs[i].hdr.Iov = &b.iovs[i]
+		b.hdrs[i].hdr.SetIovlen(1)
+	}
+}
+
+func (b *batch) set(i int, p []byte) {
+	if len(p) == 0 {
+		b.iovs[i].Base = nil
+	} else {
+		b.iovs[i].Base = &p[0]
+	}
+	b.iovs[i].SetLen(len(p))
+}
+
+func (s *socket) LocalAddr() netip.AddrPort         { return s.local }
+func (s *socket) BatchSize() int                    { return batchSize }
+func (s *socket) Close() error                      { return s.conn.Close() }
+func (s *socket) SetReadDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
+
+func (s *socket) ReadBatch(msgs []Message) (int, error)    { return s.read(msgs, true) }
+func (s *socket) TryReadBatch(msgs []Message) (int, error) { return s.read(msgs, false) }
+
+func (s *socket) read(msgs []Message, wait bool) (int, error) {
+	b := &s.in
+	b.n, b.wait = min(len(msgs), batchSize), wait
+	if b.n == 0 {
+		return 0, nil
+	}
+	for i := range b.n {
+		b.set(i, msgs[i].Buf)
+		b.hdrs[i].hdr.Namelen = uint32(unsafe.Sizeof(b.names[i]))
+	}
+	if err := s.raw.Read(b.call); err != nil {
+		return 0, err
+	}
+	if b.errno == unix.EAGAIN {
+		return 0, nil
+	}
+	if b.errno != 0 {
+		return 0, os.NewSyscallError("recvmmsg", b.errno)
+	}
+	for i := range b.done {
+		msgs[i].N = int(b.hdrs[i].n)
+		msgs[i].Addr = readName(&b.names[i])
+	}
+	return b.done, nil
+}
+
+func (s *socket) readCall(fd uintptr) bool {
+	b := &s.in
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(b.n), unix.MSG_DONTWAIT, 0, 0)
+	b.done, b.errno = int(n), errno
+	return errno != unix.EAGAIN || !b.wait
+}
+
+func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
+	b := &s.out
+	for sent < len(msgs) {
+		b.n = min(len(msgs)-sent, batchSize)
+		for i := range b.n {
+			m := &msgs[sent+i]
+			b.set(i, m.Buf)
+			b.hdrs[i].hdr.Namelen = writeName(&b.names[i], m.Addr, s.v6)
+		}
+		if err := s.raw.Write(b.call); err != nil {
+			return sent, err
+		}
+		if b.errno != 0 {
+			return sent, os.NewSyscallError("sendmmsg", b.errno)
+		}
+		sent += b.done
+	}
+	return sent, nil
+}
+
+func (s *socket) writeCall(fd uintptr) bool {
+	b := &s.out
+	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), uintptr(b.n), unix.MSG_DONTWAIT, 0, 0)
+	b.done, b.errno = int(n), errno
+	return errno != unix.EAGAIN
+}
+
+func readName(name *unix.RawSockaddrInet6) netip.AddrPort {
+	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&name.Port))[:])
+	if name.Family == unix.AF_INET {
+		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+		return netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), port)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(name.Addr).Unmap(), port)
+}
+
+func writeName(name *unix.RawSockaddrInet6, a netip.AddrPort, v6 bool) uint32 {
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&name.Port))[:], a.Port())
+	if !v6 {
+		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+		v4.Family, v4.Addr = unix.AF_INET, a.Addr().Unmap().As4()
+		return uint32(unsafe.Sizeof(*v4))
+	}
+	name.Family, name.Addr = unix.AF_INET6, a.Addr().As16()
+	return uint32(unsafe.Sizeof(*name))
+}

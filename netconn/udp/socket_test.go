@@ -1,0 +1,158 @@
+//go:build !js
+
+package udp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func messages(n int) []Message {
+	msgs := make([]Message, n)
+	for i := range msgs {
+		msgs[i].Buf = make([]byte, 1500)
+	}
+	return msgs
+}
+
+// pairs is every kind of socket there is, each with a peer.
+func pairs(t testing.TB) map[string][2]Socket {
+	all := map[string][2]Socket{}
+	a, b := Pair(netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:2"))
+	all["memory"] = [2]Socket{a, b}
+	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
+		a, err := Listen(host, Config{})
+		if err != nil && host[0] == '[' {
+			t.Logf("no IPv6 here: %v", err)
+			continue
+		}
+		require.NoError(t, err)
+		b, err := Listen(host, Config{})
+		require.NoError(t, err)
+		all["udp "+host] = [2]Socket{a, b}
+	}
+	return all
+}
+
+func TestConformance(t *testing.T) {
+	for name, s := range pairs(t) {
+		t.Run(name, func(t *testing.T) {
+			a, b := s[0], s[1]
+			in := messages(100)
+			n, err := b.TryReadBatch(in)
+			require.NoError(t, err)
+			require.Zero(t, n, "nothing was sent")
+
+			require.NoError(t, b.SetReadDeadline(time.Now().Add(time.Millisecond)))
+			_, err = b.ReadBatch(in)
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			require.NoError(t, b.SetReadDeadline(time.Now().Add(5*time.Second)))
+
+			var out []Message
+			for i := range 100 {
+				out = append(out, Message{Buf: append(make([]byte, i), byte(i)), Addr: b.LocalAddr()})
+			}
+			n, err = a.WriteBatch(out)
+			require.NoError(t, err)
+			require.Equal(t, 100, n)
+			for got := 0; got < 100; {
+				n, err := b.ReadBatch(in)
+				require.NoError(t, err)
+				for i := range n {
+					require.Equal(t, got+1, in[i].N)
+					require.EqualValues(t, got, in[i].Buf[got])
+					require.Equal(t, a.LocalAddr(), in[i].Addr)
+					got++
+				}
+			}
+			// And back to where it came from.
+			_, err = b.WriteBatch([]Message{{Buf: []byte("x"), Addr: in[0].Addr}})
+			require.NoError(t, err)
+			require.NoError(t, a.SetReadDeadline(time.Now().Add(5*time.Second)))
+			n, err = a.ReadBatch(in)
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+
+			require.NoError(t, a.Close())
+			_, err = a.TryReadBatch(in)
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.NoError(t, b.Close())
+		})
+	}
+}
+
+func TestDualStack(t *testing.T) {
+	s, err := Listen(":0", Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	c, err := Listen("127.0.0.1:0", Config{})
+	require.NoError(t, err)
+	defer c.Close()
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), s.LocalAddr().Port())
+	_, err = c.WriteBatch([]Message{{Buf: []byte("hi"), Addr: to}})
+	require.NoError(t, err)
+	in := messages(1)
+	require.NoError(t, s.SetReadDeadline(time.Now().Add(5*time.Second)))
+	_, err = s.ReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, c.LocalAddr(), in[0].Addr, "an IPv4 peer has its IPv4 address")
+	_, err = s.WriteBatch([]Message{{Buf: []byte("ho"), Addr: in[0].Addr}})
+	require.NoError(t, err)
+}
+
+func TestIsTemporary(t *testing.T) {
+	require.True(t, IsTemporary(os.NewSyscallError("sendmmsg", syscall.ENOBUFS)))
+	require.True(t, IsTemporary(syscall.ECONNREFUSED))
+	require.False(t, IsTemporary(net.ErrClosed))
+	require.False(t, IsTemporary(errors.New("other")))
+}
+
+func TestAllocsSocket(t *testing.T) {
+	a, err := Listen("127.0.0.1:0", Config{})
+	require.NoError(t, err)
+	defer a.Close()
+	out := messages(8)
+	for i := range out {
+		out[i].Buf, out[i].Addr = out[i].Buf[:100], a.LocalAddr()
+	}
+	in := messages(8)
+	require.NoError(t, a.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.Zero(t, testing.AllocsPerRun(200, func() {
+		if _, err := a.WriteBatch(out); err != nil {
+			t.Error(err)
+		}
+		if _, err := a.ReadBatch(in); err != nil {
+			t.Error(err)
+		}
+	}))
+}
+
+func BenchmarkSend(b *testing.B) {
+	a, err := Listen("127.0.0.1:0", Config{})
+	require.NoError(b, err)
+	defer a.Close()
+	for _, n := range []int{1, 32} {
+		b.Run(map[int]string{1: "one by one", 32: "batch of 32"}[n], func(b *testing.B) {
+			out := messages(n)
+			for i := range out {
+				out[i].Buf, out[i].Addr = out[i].Buf[:200], a.LocalAddr()
+			}
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += n {
+				if _, err := a.WriteBatch(out); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+// Package udp reads and writes datagrams in batches. It is the only package with
+// code for one operating system; the rest of the module sees a [Socket].
+//
+// On Linux a batch is one recvmmsg or sendmmsg; elsewhere one datagram a call. On js
+// there are no sockets: Listen returns ErrUnsupported, but a [Pair] in memory works
+// everywhere.
+//
+// Buffers belong to the caller. A Socket allocates nothing once it runs. One
+// goroutine may read while another writes.
+package udp
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// Message is a datagram with its peer's address.
+type Message struct {
+	// Buf is where a read puts the datagram, all of its length, or what a write sends.
+	Buf []byte
+	// N is the bytes read. A datagram longer than Buf is cut.
+	N    int
+	Addr netip.AddrPort
+}
+
+// Socket is a datagram socket.
+type Socket interface {
+	// ReadBatch fills messages and returns how many. It waits for the first until the read
+	// deadline, then returns os.ErrDeadlineExceeded.
+	ReadBatch(msgs []Message) (int, error)
+	// TryReadBatch is ReadBatch that doesn't wait; 0 when there is nothing.
+	TryReadBatch(msgs []Message) (int, error)
+	// WriteBatch sends messages and returns how many went out. One that the system
+	// refuses ends the batch with its error; see IsTemporary.
+	WriteBatch(msgs []Message) (int, error)
+	// BatchSize is how many messages a call handles at most.
+	BatchSize() int
+	LocalAddr() netip.AddrPort
+	SetReadDeadline(t time.Time) error
+	Close() error
+}
+
+// Config is the settings of Listen; the zero value is useful.
+type Config struct {
+	// ReadBuffer and WriteBuffer are the socket's buffers in bytes. Default 4 MiB; the
+	// system may grant less.
+	ReadBuffer, WriteBuffer int
+	// ReusePort lets several sockets share the port, each with part of the peers
+	// (Linux). Ignored elsewhere.
+	ReusePort bool
+}
+
+const defaultBuffer = 4 << 20
+
+func (c Config) filled() Config {
+	if c.ReadBuffer == 0 {
+		c.ReadBuffer = defaultBuffer
+	}
+	if c.WriteBuffer == 0 {
+		c.WriteBuffer = defaultBuffer
+	}
+	return c
+}
+
+// ErrUnsupported is Listen's on systems without UDP.
+var ErrUnsupported = errors.New("udp: no sockets on this system")
+
+// batchSize is how many datagrams a system call handles at most.
+const batchSize = 64
+
+// unmap gives IPv4 addresses one form, whatever socket they came by.
+func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
