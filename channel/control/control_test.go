@@ -1,0 +1,120 @@
+package control
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+func samples() []Message {
+	return []Message{
+		&Hello{true, 0xdeadbeef, "token", 7}, &Welcome{"/maps/yard", "duel", ""}, &Upgrade{5, 1}, &Challenge{"prove it"},
+		&Netspeed{10000}, &Login{"r", "?Name=Zoë", []byte{1, 2, 3}, "go"}, &Failure{"full"}, &Join{}, &CloseReason{"bye"},
+	}
+}
+
+func TestCodec(t *testing.T) {
+	for _, features := range []bool{false, true} {
+		for _, m := range samples() {
+			b, err := Encode(m, true)
+			require.NoError(t, err)
+			got, err := Read(bitio.NewReader(b, len(b)*8), true)
+			require.NoError(t, err)
+			require.Equal(t, m, got)
+			for n := range len(b) {
+				_, err := Read(bitio.NewReader(b[:n], n*8), features)
+				if features {
+					require.Error(t, err, "%T cut to %d bytes", m, n)
+				}
+			}
+		}
+	}
+	_, err := Read(bitio.NewReader([]byte{99}, 8), false)
+	require.ErrorIs(t, err, ErrUnknown)
+	_, err = Encode(&Failure{string(make([]byte, 5000))}, false)
+	require.Error(t, err)
+}
+
+// talk runs a login over an in-memory line and returns both ends and their errors.
+func talk(sc ServerConfig, cc ClientConfig) (s *Server, c *Client, serr, cerr error) {
+	var toS, toC [][]byte
+	line := func(q *[][]byte) Sender {
+		return func(m Message) error {
+			b, err := Encode(m, false)
+			*q = append(*q, b)
+			return err
+		}
+	}
+	s, c = NewServer(sc, line(&toC)), NewClient(cc, line(&toS))
+	cerr = c.Start()
+	for len(toS)+len(toC) > 0 {
+		for _, b := range toS {
+			serr = errors.Join(serr, s.Receive(bitio.NewReader(b, len(b)*8)))
+		}
+		toS = nil
+		for _, b := range toC {
+			cerr = errors.Join(cerr, c.Receive(bitio.NewReader(b, len(b)*8)))
+		}
+		toC = nil
+	}
+	return s, c, serr, cerr
+}
+
+func TestLogin(t *testing.T) {
+	speed, welcomed := 0, ""
+	s, c, serr, cerr := talk(ServerConfig{Map: "yard", MaxNetSpeed: 5000, NetSpeed: func(n int) { speed = n }},
+		ClientConfig{URL: "?Name=Ann", Joined: func(w *Welcome) { welcomed = w.Map }})
+	require.NoError(t, serr)
+	require.NoError(t, cerr)
+	require.True(t, s.Joined() && c.Joined())
+	require.Equal(t, 5000, speed)
+	require.Equal(t, "yard", welcomed)
+	require.Equal(t, "?Name=Ann", s.Login().URL)
+}
+
+func TestRefusals(t *testing.T) {
+	_, c, serr, cerr := talk(ServerConfig{Authorize: func(*Login) error { return errors.New("banned") }}, ClientConfig{})
+	require.ErrorIs(t, serr, ErrRefused)
+	require.ErrorIs(t, cerr, ErrRefused)
+	require.Equal(t, "banned", c.PeerReason())
+	_, _, serr, cerr = talk(ServerConfig{NetworkVersion: 2}, ClientConfig{NetworkVersion: 3})
+	require.ErrorIs(t, serr, ErrVersion)
+	require.ErrorIs(t, cerr, ErrVersion)
+}
+
+func TestOrder(t *testing.T) {
+	for _, m := range samples() {
+		s := NewServer(ServerConfig{}, func(Message) error { return nil })
+		b, err := Encode(m, false)
+		require.NoError(t, err)
+		err = s.Receive(bitio.NewReader(b, len(b)*8))
+		switch m.(type) {
+		case *Hello, *Failure, *CloseReason:
+			require.NoError(t, err, "%T", m)
+		default:
+			require.ErrorIs(t, err, ErrOrder, "%T", m)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, m := range samples() {
+		b, _ := Encode(m, true)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bitio.NewReader(b, len(b)*8)
+		for r.Remaining() > 0 {
+			m, err := Read(r, true)
+			if err != nil {
+				return
+			}
+			if _, err := Encode(m, true); err != nil {
+				t.Fatalf("%T was read but can't be written: %v", m, err)
+			}
+		}
+	})
+}

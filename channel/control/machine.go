@@ -1,0 +1,242 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Errors of the machines; each ends the connection.
+var (
+	ErrOrder   = errors.New("control: message out of order")
+	ErrVersion = errors.New("control: network versions differ")
+	ErrRefused = errors.New("control: login refused")
+	ErrPeer    = errors.New("control: the peer ended it")
+)
+
+// Sender sends a message reliably on channel 0.
+type Sender func(Message) error
+
+// MinNetSpeed is the lowest Netspeed a server grants, in bytes a second.
+const MinNetSpeed = 1800
+
+// ServerConfig is what a server says and asks. The zero value lets everyone in.
+type ServerConfig struct {
+	// NetworkVersion must be the client's; 0 accepts any.
+	NetworkVersion uint32
+	// Features is whether Hello and Upgrade carry runtime features (5.3 and later).
+	Features bool
+	// Map and GameMode go into Welcome.
+	Map, GameMode string
+	// Challenge is the text clients get to answer.
+	Challenge string
+	// Authorize decides on a login; its error's text goes to the client. nil accepts.
+	Authorize func(*Login) error
+	// MaxNetSpeed bounds what clients may ask for, in bytes a second. Default 100000.
+	MaxNetSpeed int
+	// NetSpeed is told the bandwidth granted. May be nil.
+	NetSpeed func(bytesPerSecond int)
+	// Joined is called once the client is in. May be nil.
+	Joined func()
+}
+
+// Server is the server's side of the login.
+type Server struct {
+	cfg    ServerConfig
+	send   Sender
+	expect ID
+	joined bool
+	login  Login
+	reason string
+}
+
+// NewServer returns a server that waits for Hello.
+func NewServer(cfg ServerConfig, send Sender) *Server {
+	if cfg.MaxNetSpeed == 0 {
+		cfg.MaxNetSpeed = 100_000
+	}
+	return &Server{cfg: cfg, send: send, expect: HelloID}
+}
+
+// Joined reports whether the client is in.
+func (s *Server) Joined() bool { return s.joined }
+
+// Login is what the client said of itself.
+func (s *Server) Login() *Login { return &s.login }
+
+// PeerReason is why the client says it ends the connection.
+func (s *Server) PeerReason() string { return s.reason }
+
+// Receive takes the messages of a bunch. An error ends the connection; ErrPeer means the client
+// is about to end it.
+func (s *Server) Receive(r *bitio.Reader) error {
+	for r.Remaining() > 0 {
+		m, err := Read(r, s.cfg.Features)
+		if err != nil {
+			return err
+		}
+		if err := s.receive(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) receive(m Message) error {
+	switch m := m.(type) {
+	case *CloseReason:
+		s.reason = m.Reason
+		return nil
+	case *Failure:
+		s.reason = m.Reason
+		return nil
+	case *Netspeed:
+		if s.expect != JoinID && !s.joined {
+			break
+		}
+		if s.cfg.NetSpeed != nil {
+			s.cfg.NetSpeed(max(MinNetSpeed, min(int(m.BytesPerSecond), s.cfg.MaxNetSpeed)))
+		}
+		return nil
+	}
+	if m.ID() != s.expect || s.joined {
+		return fmt.Errorf("%w: %T", ErrOrder, m)
+	}
+	switch m := m.(type) {
+	case *Hello:
+		return s.hello(m)
+	case *Login:
+		return s.receiveLogin(m)
+	case *Join:
+		s.joined = true
+		if s.cfg.Joined != nil {
+			s.cfg.Joined()
+		}
+	}
+	return nil
+}
+
+func (s *Server) hello(m *Hello) error {
+	if s.cfg.NetworkVersion != 0 && m.NetworkVersion != s.cfg.NetworkVersion {
+		_ = s.send(&Upgrade{NetworkVersion: s.cfg.NetworkVersion}) // the connection ends anyway
+		return fmt.Errorf("%w: the client has %#x, we %#x", ErrVersion, m.NetworkVersion, s.cfg.NetworkVersion)
+	}
+	s.expect = LoginID
+	return s.send(&Challenge{Text: s.cfg.Challenge})
+}
+
+func (s *Server) receiveLogin(m *Login) error {
+	s.login = *m
+	if s.cfg.Authorize != nil {
+		if err := s.cfg.Authorize(m); err != nil {
+			_ = s.send(&Failure{Reason: err.Error()}) // the connection ends anyway
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	}
+	s.expect = JoinID
+	return s.send(&Welcome{Map: s.cfg.Map, GameMode: s.cfg.GameMode})
+}
+
+// ClientConfig is what a client says.
+type ClientConfig struct {
+	NetworkVersion uint32
+	Features       bool
+	// Token, URL, UniqueID and Platform are passed on to the server.
+	Token, URL, Platform string
+	UniqueID             []byte
+	// Respond answers the server's challenge. nil answers "".
+	Respond func(challenge string) string
+	// NetSpeed asks for a bandwidth in bytes a second. Default 100000.
+	NetSpeed int
+	// Joined is called once the server has let us in. May be nil.
+	Joined func(*Welcome)
+}
+
+// Client is the client's side of the login.
+type Client struct {
+	cfg    ClientConfig
+	send   Sender
+	expect ID
+	joined bool
+	reason string
+}
+
+// NewClient returns a client; Start begins.
+func NewClient(cfg ClientConfig, send Sender) *Client {
+	if cfg.NetSpeed == 0 {
+		cfg.NetSpeed = 100_000
+	}
+	return &Client{cfg: cfg, send: send, expect: ChallengeID}
+}
+
+// Start says Hello.
+func (c *Client) Start() error {
+	return c.send(&Hello{LittleEndian: true, NetworkVersion: c.cfg.NetworkVersion, Token: c.cfg.Token})
+}
+
+// Joined reports whether the server has let us in.
+func (c *Client) Joined() bool { return c.joined }
+
+// PeerReason is why the server says it ends the connection.
+func (c *Client) PeerReason() string { return c.reason }
+
+// Receive takes the messages of a bunch. An error ends the connection.
+func (c *Client) Receive(r *bitio.Reader) error {
+	for r.Remaining() > 0 {
+		m, err := Read(r, c.cfg.Features)
+		if err != nil {
+			return err
+		}
+		if err := c.receive(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) receive(m Message) error {
+	switch m := m.(type) {
+	case *CloseReason:
+		c.reason = m.Reason
+		return nil
+	case *Failure:
+		c.reason = m.Reason
+		return fmt.Errorf("%w: %s", ErrRefused, m.Reason)
+	case *Upgrade:
+		return fmt.Errorf("%w: the server has %#x, we %#x", ErrVersion, m.NetworkVersion, c.cfg.NetworkVersion)
+	}
+	if m.ID() != c.expect || c.joined {
+		return fmt.Errorf("%w: %T", ErrOrder, m)
+	}
+	switch m := m.(type) {
+	case *Challenge:
+		return c.login(m.Text)
+	case *Welcome:
+		return c.join(m)
+	}
+	return nil
+}
+
+func (c *Client) login(challenge string) error {
+	response := ""
+	if c.cfg.Respond != nil {
+		response = c.cfg.Respond(challenge)
+	}
+	c.expect = WelcomeID
+	return c.send(&Login{Response: response, URL: c.cfg.URL, UniqueID: c.cfg.UniqueID, Platform: c.cfg.Platform})
+}
+
+func (c *Client) join(m *Welcome) error {
+	if err := c.send(&Netspeed{BytesPerSecond: int32(c.cfg.NetSpeed)}); err != nil {
+		return err
+	}
+	if err := c.send(&Join{}); err != nil {
+		return err
+	}
+	c.joined = true
+	if c.cfg.Joined != nil {
+		c.cfg.Joined(m)
+	}
+	return nil
+}
