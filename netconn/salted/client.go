@@ -1,0 +1,306 @@
+package salted
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+)
+
+// State is a client's state; those below zero are failures.
+type State int
+
+// The states of a client.
+const (
+	ConnectionTimedOut State = -4 // a connection fell silent
+	ResponseTimedOut   State = -3 // nobody took our response
+	RequestTimedOut    State = -2 // nobody answered our request
+	Denied             State = -1 // the server is full; see Reason
+	Disconnected       State = 0  // by either end, or never connected
+	SendingRequest     State = 1
+	SendingResponse    State = 2
+	Connected          State = 3
+)
+
+// String is the state in words.
+func (s State) String() string {
+	switch s {
+	case ConnectionTimedOut:
+		return "connection timed out"
+	case ResponseTimedOut:
+		return "response timed out"
+	case RequestTimedOut:
+		return "request timed out"
+	case Denied:
+		return "denied"
+	case Disconnected:
+		return "disconnected"
+	case SendingRequest:
+		return "sending request"
+	case SendingResponse:
+		return "sending response"
+	case Connected:
+		return "connected"
+	}
+	return "unknown"
+}
+
+// Client connects to a server. Not safe for concurrent use.
+type Client struct {
+	// Counters is what happened so far.
+	Counters Counters
+
+	cfg    ClientConfig
+	frame  framer
+	state  State
+	reason Reason
+	server netip.AddrPort
+	salt   uint64
+	prefix uint64
+	slot   int
+	slots  int
+	heard  time.Duration // or since the state
+	sent   time.Duration
+	out    [PaddedSize]byte
+}
+
+// NewClient returns a client that isn't connected.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	cfg = cfg.filled()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Client{cfg: cfg, frame: newFramer(cfg.ProtocolID)}, nil
+}
+
+// State is the client's state.
+func (c *Client) State() State { return c.state }
+
+// Reason is why the state is Denied or Disconnected; 0 if it was our own doing.
+func (c *Client) Reason() Reason { return c.reason }
+
+// Slot is the slot on the server, and their number, once connected.
+func (c *Client) Slot() (slot, slots int) { return c.slot, c.slots }
+
+// Connect begins to connect, with a new salt.
+func (c *Client) Connect(now time.Duration, server netip.AddrPort) error {
+	if c.state > Disconnected {
+		return ErrBusy
+	}
+	var salt [8]byte
+	if _, err := io.ReadFull(c.cfg.Rand, salt[:]); err != nil {
+		return fmt.Errorf("salted: no salt from Rand: %w", err)
+	}
+	c.salt, c.prefix = binary.LittleEndian.Uint64(salt[:]), 0
+	c.server, c.reason, c.heard = server, 0, now
+	c.change(SendingRequest)
+	c.say(now)
+	return nil
+}
+
+// Disconnect ends the connection, or the attempt.
+func (c *Client) Disconnect(time.Duration) {
+	if c.state >= SendingResponse {
+		p := c.out[:disconnectSize]
+		putFirst(p, c.prefix)
+		p[13] = byte(Closed)
+		c.frame.close(p, typeDisconnect)
+		for range disconnectCopies {
+			c.send(p)
+		}
+	}
+	c.change(Disconnected)
+}
+
+// SendPayload sends p[Headroom:]; p[:Headroom] is overwritten, so that nothing has to be
+// copied.
+func (c *Client) SendPayload(now time.Duration, p []byte) error {
+	if c.state != Connected {
+		return ErrNotConnected
+	}
+	if len(p) <= Headroom || len(p) > MaxPacket {
+		return ErrPayloadSize
+	}
+	putFirst(p, c.prefix)
+	c.sent = now
+	c.send(c.frame.close(p, typePayload))
+	return nil
+}
+
+// Tick gives up what has timed out and sends what is due.
+func (c *Client) Tick(now time.Duration) {
+	switch {
+	case c.state <= Disconnected:
+	case now-c.heard >= c.cfg.Timeout:
+		c.Counters.TimedOut++
+		c.reason = TimedOut
+		c.change(c.state.timedOut())
+	case now-c.sent >= c.cfg.Interval:
+		c.say(now)
+	}
+}
+
+func (s State) timedOut() State {
+	switch s {
+	case SendingRequest:
+		return RequestTimedOut
+	case SendingResponse:
+		return ResponseTimedOut
+	}
+	return ConnectionTimedOut
+}
+
+// NextDeadline is when Tick has something to do; ok is false when there is nothing.
+func (c *Client) NextDeadline() (at time.Duration, ok bool) {
+	if c.state <= Disconnected {
+		return never, false
+	}
+	at = c.sent + c.cfg.Interval
+	if c.cfg.Timeout != never {
+		at = min(at, c.heard+c.cfg.Timeout)
+	}
+	return at, true
+}
+
+// Receive takes a datagram. A payload is handed on within p.
+func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
+	c.Counters.Received++
+	c.Counters.refuse(c.receive(now, from, p))
+}
+
+func (c *Client) receive(now time.Duration, from netip.AddrPort, p []byte) refusal {
+	if c.state <= Disconnected || from.Port() != c.server.Port() || from.Addr().Unmap() != c.server.Addr().Unmap() {
+		return noSession
+	}
+	t, why := c.frame.open(p)
+	if why != accepted {
+		return why
+	}
+	switch t {
+	case typeChallenge:
+		return c.challenge(now, p)
+	case typeDenied:
+		return c.denied(p)
+	case typeKeepAlive, typePayload, typeDisconnect:
+		return c.session(now, t, p)
+	}
+	return badType
+}
+
+func (c *Client) challenge(now time.Duration, p []byte) refusal {
+	switch {
+	case len(p) != challengeSize:
+		return badSize
+	case first(p) != c.salt:
+		return badSalt
+	case c.state != SendingRequest:
+		return unexpected
+	}
+	c.prefix = c.salt ^ second(p)
+	c.heard = now
+	c.change(SendingResponse)
+	c.say(now)
+	return accepted
+}
+
+func (c *Client) denied(p []byte) refusal {
+	switch {
+	case len(p) != deniedSize:
+		return badSize
+	case first(p) != c.salt:
+		return badSalt
+	case c.state == Connected:
+		return unexpected
+	}
+	c.Counters.Denied++
+	c.reason = Reason(p[13])
+	c.change(Denied)
+	return accepted
+}
+
+func (c *Client) session(now time.Duration, t packetType, p []byte) refusal {
+	switch {
+	case c.state == SendingRequest:
+		return unexpected
+	case first(p) != c.prefix:
+		return badPrefix
+	}
+	switch t {
+	case typeKeepAlive:
+		return c.keepAlive(now, p)
+	case typePayload:
+		if len(p) == Overhead {
+			return badSize
+		}
+		if c.state != Connected {
+			return unexpected // its slot isn't known yet
+		}
+		c.heard = now
+		c.Counters.Payloads++
+		c.cfg.Handler.Payload(p[Headroom:])
+	case typeDisconnect:
+		if len(p) != disconnectSize {
+			return badSize
+		}
+		c.reason = Reason(p[13])
+		c.change(Disconnected)
+	}
+	return accepted
+}
+
+func (c *Client) keepAlive(now time.Duration, p []byte) refusal {
+	if len(p) != serverKeepAliveSize {
+		return badSize
+	}
+	slot, slots := int(binary.LittleEndian.Uint16(p[13:])), int(binary.LittleEndian.Uint16(p[15:]))
+	if slot >= slots {
+		return badSize
+	}
+	c.heard = now
+	if c.state == SendingResponse {
+		c.slot, c.slots = slot, slots
+		c.Counters.Connected++
+		c.change(Connected)
+		if c.state == Connected {
+			c.say(now) // confirms it
+		}
+	}
+	return accepted
+}
+
+// say sends the state's packet.
+func (c *Client) say(now time.Duration) {
+	c.sent = now
+	switch c.state {
+	case SendingRequest:
+		p := c.out[:]
+		clear(p)
+		putFirst(p, c.salt)
+		c.send(c.frame.close(p, typeRequest))
+	case SendingResponse:
+		p := c.out[:]
+		clear(p)
+		putFirst(p, c.prefix)
+		putSecond(p, c.salt)
+		c.send(c.frame.close(p, typeResponse))
+	case Connected:
+		p := c.out[:clientKeepAliveSize]
+		putFirst(p, c.prefix)
+		c.send(c.frame.close(p, typeKeepAlive))
+	}
+}
+
+func (c *Client) send(p []byte) {
+	c.Counters.Sent++
+	c.cfg.Handler.Send(c.server, p)
+}
+
+func (c *Client) change(to State) {
+	from := c.state
+	if from == to {
+		return
+	}
+	c.state = to
+	c.cfg.Handler.StateChanged(from, to)
+}

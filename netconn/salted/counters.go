@@ -1,0 +1,68 @@
+package salted
+
+// Counters counts what a machine did. Each refusal has its own.
+type Counters struct {
+	Received, Sent uint64 // packets
+
+	// Refused packets.
+	TooShort    uint64 // shorter than any packet
+	BadSize     uint64 // not the size of its type
+	BadChecksum uint64 // damaged, or another protocol's
+	BadType     uint64 // no type, or one that isn't for this end
+	BadPadding  uint64 // something else than zeros
+	BadSalt     uint64 // a response without our challenge, or an answer to somebody else's request
+	BadPrefix   uint64 // not the connection's
+	Replayed    uint64 // a request or response of a connection that has ended
+	NoSession   uint64 // from an address that isn't connected, or not from the server
+	Unexpected  uint64 // of no use in this state, as duplicates are
+
+	Requests   uint64 // answered with a challenge
+	Denied     uint64 // requests and responses answered with denied
+	Connected  uint64 // connections made
+	Replaced   uint64 // by a newer one from the same address
+	TimedOut   uint64
+	Payloads   uint64 // delivered
+	RandErrors uint64 // failures of the source of secrets; the old secret is kept
+}
+
+type refusal uint8
+
+const (
+	accepted refusal = iota
+	tooShort
+	badSize
+	badChecksum
+	badType
+	badPadding
+	badSalt
+	badPrefix
+	replayed
+	noSession
+	unexpected
+)
+
+func (c *Counters) refuse(r refusal) {
+	switch r {
+	case accepted:
+	case tooShort:
+		c.TooShort++
+	case badSize:
+		c.BadSize++
+	case badChecksum:
+		c.BadChecksum++
+	case badType:
+		c.BadType++
+	case badPadding:
+		c.BadPadding++
+	case badSalt:
+		c.BadSalt++
+	case badPrefix:
+		c.BadPrefix++
+	case replayed:
+		c.Replayed++
+	case noSession:
+		c.NoSession++
+	case unexpected:
+		c.Unexpected++
+	}
+}

@@ -1,0 +1,49 @@
+package salted
+
+import "errors"
+
+var (
+	// ErrConfig is wrapped by what NewServer and NewClient say of settings that can't work.
+	ErrConfig = errors.New("salted: config")
+	// ErrNotConnected says that there is no connection to send on.
+	ErrNotConnected = errors.New("salted: not connected; wait for Connected, and stop at Disconnected")
+	// ErrPayloadSize says that a payload isn't from 1 to MaxPayload bytes.
+	ErrPayloadSize = errors.New("salted: payload must be 1 to 1200 bytes behind Headroom bytes; split it or use a channel above")
+	// ErrBusy says that a client is connected or connecting.
+	ErrBusy = errors.New("salted: already connected or connecting; Disconnect first")
+)
+
+// Reason is why a connection was refused or has ended. Those below 16 go over the wire.
+type Reason uint8
+
+const (
+	// Full: the server has no free slot.
+	Full Reason = 1
+	// Closed: the other end disconnected.
+	Closed Reason = 2
+	// Kicked: this server ended it by Disconnect. To the client it is Closed.
+	Kicked Reason = 16
+	// TimedOut: nothing was heard of the other end.
+	TimedOut Reason = 17
+	// Replaced: the client at this address connected anew.
+	Replaced Reason = 18
+)
+
+// String is the reason in words.
+func (r Reason) String() string {
+	switch r {
+	case 0:
+		return "none"
+	case Full:
+		return "server full"
+	case Closed:
+		return "closed by the other end"
+	case Kicked:
+		return "disconnected by the server"
+	case TimedOut:
+		return "timed out"
+	case Replaced:
+		return "replaced by a new connection from the same address"
+	}
+	return "unknown"
+}

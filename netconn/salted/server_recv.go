@@ -1,0 +1,143 @@
+package salted
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Receive takes a datagram. A payload is handed on within p.
+func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
+	s.Counters.Received++
+	t, why := s.frame.open(p)
+	if why == accepted {
+		switch t {
+		case typeRequest:
+			why = s.request(now, from, p)
+		case typeResponse:
+			why = s.response(now, from, p)
+		case typeKeepAlive, typePayload, typeDisconnect:
+			why = s.session(now, from, t, p)
+		default:
+			why = badType
+		}
+	}
+	s.Counters.refuse(why)
+}
+
+// request answers with a challenge, and remembers nothing.
+func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) refusal {
+	if why := padded(p, 13); why != accepted {
+		return why
+	}
+	salt := first(p)
+	if i, ok := s.byAddr[from]; ok {
+		if s.slots[i].salt == salt {
+			return unexpected // late; its response was here before
+		}
+	} else if s.full() {
+		s.deny(from, salt)
+		return accepted
+	}
+	s.rotate(now)
+	serverSalt, _ := s.cookies.salt(0, from, salt)
+	s.Counters.Requests++
+	out := s.out[:challengeSize]
+	putFirst(out, salt)
+	putSecond(out, serverSalt)
+	s.send(from, s.frame.close(out, typeChallenge))
+	return accepted
+}
+
+// response gives a slot to a client that has received its challenge.
+func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refusal {
+	if why := padded(p, 21); why != accepted {
+		return why
+	}
+	prefix, salt := first(p), second(p)
+	i, known := s.byAddr[from]
+	if known && s.slots[i].prefix == prefix && s.slots[i].salt == salt {
+		s.slots[i].heard = now
+		s.keepAlive(now, i) // the one before was lost
+		return accepted
+	}
+	s.rotate(now)
+	if !s.cookies.valid(from, salt, prefix) {
+		return badSalt
+	}
+	if s.past.has(prefix) {
+		return replayed
+	}
+	switch {
+	case known:
+		s.Counters.Replaced++
+		s.end(i, Replaced)
+	case s.full():
+		s.deny(from, salt)
+		return accepted
+	default:
+		i = s.lowestFree()
+	}
+	s.Counters.Connected++
+	s.byAddr[from] = i
+	s.slots[i] = slot{used: true, addr: from, salt: salt, prefix: prefix, heard: now, sent: now}
+	s.keepAlive(now, i)
+	s.cfg.Handler.Connected(i, ClientInfo{Addr: from, Salt: salt})
+	return accepted
+}
+
+// session takes a packet of a connected client.
+func (s *Server) session(now time.Duration, from netip.AddrPort, t packetType, p []byte) refusal {
+	i, ok := s.byAddr[from]
+	if !ok {
+		return noSession
+	}
+	c := &s.slots[i]
+	if first(p) != c.prefix {
+		return badPrefix
+	}
+	switch t {
+	case typeKeepAlive:
+		if len(p) != clientKeepAliveSize {
+			return badSize
+		}
+		c.heard, c.confirmed = now, true
+	case typePayload:
+		if len(p) == Overhead {
+			return badSize
+		}
+		c.heard, c.confirmed = now, true
+		s.Counters.Payloads++
+		s.cfg.Handler.Payload(i, p[Headroom:])
+	case typeDisconnect:
+		if len(p) != disconnectSize {
+			return badSize
+		}
+		s.end(i, Closed)
+	}
+	return accepted
+}
+
+func (s *Server) rotate(now time.Duration) {
+	if s.cookies.rotate(now) != nil {
+		s.Counters.RandErrors++
+	}
+}
+
+func (s *Server) full() bool { return len(s.byAddr) == len(s.slots) }
+
+func (s *Server) lowestFree() int {
+	for i := range s.slots {
+		if !s.slots[i].used {
+			return i
+		}
+	}
+	panic("salted: a server that isn't full has no free slot")
+}
+
+func (s *Server) deny(to netip.AddrPort, salt uint64) {
+	s.Counters.Denied++
+	p := s.out[:deniedSize]
+	putFirst(p, salt)
+	p[13] = byte(Full)
+	s.send(to, s.frame.close(p, typeDenied))
+}
