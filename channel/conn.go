@@ -25,8 +25,8 @@ type Conn interface {
 	Now() time.Duration
 	// IsServer reports which end this is.
 	IsServer() bool
-	// AllowOpen says whether the peer may open the channel of in now; an error
-	// ends the connection.
+	// AllowOpen says whether the peer may open the channel of in now. An error
+	// refuses the packet, so that it comes again; with StrictControl it ends the connection.
 	AllowOpen(in *bunch.In) error
 	// Fail ends the connection for err; ours when local, otherwise the peer broke a rule.
 	Fail(err error, local bool)

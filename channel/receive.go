@@ -81,7 +81,11 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		return nil, false, nil
 	}
 	if err := t.conn.AllowOpen(in); err != nil {
-		return nil, false, err
+		if t.cfg.StrictControl {
+			return nil, false, err
+		}
+		t.Counters.Refused++
+		return nil, true, nil
 	}
 	return t.add(in.ChIndex, typ), false, nil
 }

@@ -45,6 +45,7 @@ func Listen(addr string, cfg Config) (Socket, error) {
 	s.in.init()
 	s.out.init()
 	s.in.call, s.out.call = s.readCall, s.writeCall
+	s.in.try = func(fd uintptr) { s.readCall(fd) }
 	return s, nil
 }
 
@@ -67,6 +68,7 @@ type batch struct {
 	errno syscall.Errno
 	wait  bool
 	call  func(fd uintptr) bool // kept, so that calls don't allocate a closure
+	try   func(fd uintptr)
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -111,7 +113,7 @@ func (s *socket) read(msgs []Message, wait bool) (int, error) {
 		b.set(i, msgs[i].Buf)
 		b.hdrs[i].hdr.Namelen = uint32(unsafe.Sizeof(b.names[i]))
 	}
-	if err := s.raw.Read(b.call); err != nil {
+	if err := s.callRead(wait); err != nil {
 		return 0, err
 	}
 	if b.errno == unix.EAGAIN {
@@ -125,6 +127,15 @@ func (s *socket) read(msgs []Message, wait bool) (int, error) {
 		msgs[i].Addr = readName(&b.names[i])
 	}
 	return b.done, nil
+}
+
+// callRead reads within the poller: a read that waits minds the deadline, one that doesn't
+// has none.
+func (s *socket) callRead(wait bool) error {
+	if wait {
+		return s.raw.Read(s.in.call)
+	}
+	return s.raw.Control(s.in.try)
 }
 
 func (s *socket) readCall(fd uintptr) bool {

@@ -1,0 +1,130 @@
+package driver
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/handshake"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// Config is the settings of a Driver. The zero value with Channels is useful; both ends must
+// have the same Channels, Link and Protocol.
+type Config struct {
+	// Channels is the kinds of channels. A control channel with the login is added unless
+	// bunch.Control is among them.
+	Channels []channel.Type
+	// Link is the handshake below connections. nil is PlainUnreal51().
+	Link Link
+	// Protocol is the wire of packets and bunches. Default netconn.Bunchnet().
+	Protocol netconn.Protocol
+
+	// Joined is called when a connection is ready: on a server after the client's
+	// login, on a client after the server's welcome; without a login after the handshake.
+	Joined func(c *Conn)
+	// Closed is called once for each connection that has ended, joined or not; on a client
+	// with a nil Conn when none came about.
+	Closed func(c *Conn, r netconn.CloseResult)
+	// Accepted is called when the handshake is done, before the login: the place to open a
+	// control channel of one's own. May be nil.
+	Accepted func(c *Conn)
+
+	// Server and Client are what the login says and asks.
+	Server control.ServerConfig
+	Client control.ClientConfig
+
+	// MaxConns bounds a server's connections. Default 256.
+	MaxConns int
+	// LoginTimeout ends connections that don't complete their login. Default 15 s.
+	LoginTimeout time.Duration
+	// TickRate is Run's ticks a second. Default 60.
+	TickRate int
+
+	// The rest is passed on to every connection; see netconn.Config.
+	KeepAlive, Timeout, LingerTimeout time.Duration
+	LazyAcks                          bool
+	ReorderWindow                     time.Duration
+	Redundancy                        netconn.Redundancy
+	NeverReuseIndex, RestartSequence  bool
+	MaxChannels                       int
+	// Controller makes the pace of a connection; nil is Unreal's NetSpeed bucket.
+	Controller func() congestion.Controller
+	// NetSpeed is that bucket's rate in bytes a second. Default 100000.
+	NetSpeed int
+
+	// Socket is used instead of opening one, and closed with the driver.
+	Socket udp.Socket
+	// UDP is the settings of the socket that is opened.
+	UDP udp.Config
+	// Rand is the source of secrets. Default crypto/rand.
+	Rand io.Reader
+	// Logger gets what an operator should know. Default none.
+	Logger *slog.Logger
+	// Trace gets what happens on every connection. Default none.
+	Trace nettrace.Sink
+}
+
+func (c Config) filled() Config {
+	if c.Link == nil {
+		c.Link = PlainUnreal51()
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = 256
+	}
+	if c.LoginTimeout == 0 {
+		c.LoginTimeout = 15 * time.Second
+	}
+	if c.TickRate == 0 {
+		c.TickRate = 60
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Reader
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Link is the handshake and the framing below connections. Choose one by its constructor.
+type Link interface {
+	server(d *Driver) serverLink
+	client(d *Driver) clientLink
+}
+
+// PlainUnreal is Unreal's stateless handshake with the given protocol. Nothing is
+// encrypted and nobody authenticated: for trusted networks and Unreal's own wire.
+type PlainUnreal struct {
+	Handshake handshake.Protocol
+	// SessionID is the server's travel count, modulo 4.
+	SessionID uint8
+	// LenientIDs accepts clients that carry id 0 until answered.
+	LenientIDs bool
+}
+
+// PlainUnreal51 is the handshake of Unreal 5.1, lenient to known peers.
+func PlainUnreal51() PlainUnreal {
+	return PlainUnreal{Handshake: handshake.Unreal51(), LenientIDs: true}
+}
+
+// PlainUnreal427 is the handshake of Unreal 4.27 and 5.0.
+func PlainUnreal427() PlainUnreal { return PlainUnreal{Handshake: handshake.Unreal427()} }
+
+// PlainUnreal53 is the handshake of Unreal 5.3 and later.
+func PlainUnreal53() PlainUnreal { return PlainUnreal{Handshake: handshake.Unreal53()} }
+
+func (c *Config) clientID() uint8 {
+	var b [2]byte
+	if _, err := io.ReadFull(c.Rand, b[:]); err != nil {
+		return 1
+	}
+	return uint8(1 + binary.LittleEndian.Uint16(b[:])%7) // not 0, which says "none yet"
+}

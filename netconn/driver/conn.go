@@ -1,0 +1,205 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/handler"
+)
+
+// Conn is a connection with its address and its login. It belongs to the goroutine that ticks
+// the driver.
+type Conn struct {
+	*netconn.Conn
+	// User is the game's.
+	User any
+
+	driver *Driver
+	addr   netip.AddrPort
+	began  time.Duration
+	server *control.Server // on a server with the login
+	client *control.Client // on a client with the login
+	joined bool
+}
+
+// RemoteAddr is the peer's address. It changes when the peer's does.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.addr }
+
+// Driver is who the connection belongs to.
+func (c *Conn) Driver() *Driver { return c.driver }
+
+// Joined reports whether the login is done.
+func (c *Conn) Joined() bool { return c.joined }
+
+// Login is what the client said of itself; nil on a client, or without the login.
+func (c *Conn) Login() *control.Login {
+	if c.server == nil {
+		return nil
+	}
+	return c.server.Login()
+}
+
+// CloseWithReason tells the peer why and closes the connection once all is acked.
+func (c *Conn) CloseWithReason(reason string) {
+	if c.server != nil || c.client != nil {
+		_ = c.sendControl(&control.CloseReason{Reason: reason}) // without it the peer only lacks the words
+	}
+	c.Close(c.driver.Since(time.Now()), reason)
+}
+
+// errNotJoined refuses channels before the login is done.
+var errNotJoined = errors.New("driver: a channel was opened before the login was done")
+
+// newConn makes a connection that begins now.
+func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
+	d.nextID++
+	c := &Conn{driver: d, addr: addr, began: at}
+	cfg := netconn.Config{
+		Protocol: d.cfg.Protocol, Server: d.server != nil, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels,
+		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
+		LowLevelSend: func(p []byte) { send(c, p) }, Headroom: headroom, Tailroom: tailroom, Handlers: handlers,
+		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, LazyAcks: d.cfg.LazyAcks,
+		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, NetSpeed: d.cfg.NetSpeed,
+		Trace: d.cfg.Trace, ID: d.nextID,
+		Closed: func(r netconn.CloseResult) { d.closed(c, r) },
+	}
+	if d.cfg.Controller != nil {
+		cfg.Controller = d.cfg.Controller()
+	}
+	if d.login() && d.server != nil {
+		cfg.AllowOpen = func(in *bunch.In) error {
+			if in.Name != bunch.Control && !c.joined {
+				return errNotJoined
+			}
+			return nil
+		}
+	}
+	nc, err := netconn.New(cfg, at, in, out)
+	if err != nil {
+		return nil, fmt.Errorf("driver: %w", err)
+	}
+	c.Conn = nc
+	d.conns = append(d.conns, c)
+	d.Counters.Accepted++
+	if d.cfg.Accepted != nil {
+		d.cfg.Accepted(c)
+	}
+	c.begin()
+	return c, nil
+}
+
+// login reports whether the driver's own control channel is in use.
+func (d *Driver) login() bool {
+	return d.cfg.Channels[0].Accept == nil && d.cfg.Channels[0].Name == bunch.Control
+}
+
+// begin starts the login, or joins at once without one.
+func (c *Conn) begin() {
+	d := c.driver
+	switch {
+	case !d.login():
+		c.join()
+	case d.server != nil:
+		cfg := d.cfg.Server
+		userJoined := cfg.Joined
+		cfg.Joined = func() {
+			c.join()
+			if userJoined != nil {
+				userJoined()
+			}
+		}
+		c.server = control.NewServer(cfg, c.sendControl)
+	default:
+		cfg := d.cfg.Client
+		userJoined := cfg.Joined
+		cfg.Joined = func(w *control.Welcome) {
+			c.join()
+			if userJoined != nil {
+				userJoined(w)
+			}
+		}
+		c.client = control.NewClient(cfg, c.sendControl)
+		if _, err := c.Open(bunch.Control, (*controlHandler)(c)); err == nil {
+			err = c.client.Start()
+			if err != nil {
+				c.Fail(err, true)
+			}
+		}
+	}
+}
+
+func (c *Conn) join() {
+	c.joined = true
+	c.driver.Counters.Joined++
+	c.driver.cfg.Logger.Info("connection joined", "addr", c.addr, "id", c.ID())
+	if c.driver.cfg.Joined != nil {
+		c.driver.cfg.Joined(c)
+	}
+}
+
+// checkLogin ends a connection that doesn't complete its login.
+func (c *Conn) checkLogin(at time.Duration) {
+	if !c.joined && !c.Closed() && at-c.began > c.driver.cfg.LoginTimeout {
+		c.driver.Counters.NoLogin++
+		c.Abort(at, "login timed out")
+	}
+}
+
+func (c *Conn) features() bool {
+	if c.driver.server != nil {
+		return c.driver.cfg.Server.Features
+	}
+	return c.driver.cfg.Client.Features
+}
+
+func (c *Conn) sendControl(m control.Message) error {
+	ch := c.Channel(0)
+	if ch == nil {
+		return channel.ErrClosed
+	}
+	b, err := control.Encode(m, c.features())
+	if err != nil {
+		return err
+	}
+	_, err = ch.SendBunch(&bunch.Out{Data: b, Reliable: true})
+	return err
+}
+
+// connChannels is the driver's channel types for one connection: the login's control channel
+// leads to that connection.
+func (d *Driver) connChannels(c *Conn) []channel.Type {
+	if !d.login() {
+		return d.cfg.Channels
+	}
+	types := append([]channel.Type(nil), d.cfg.Channels...)
+	types[0].Accept = func(*channel.Channel) channel.Handler { return (*controlHandler)(c) }
+	return types
+}
+
+// controlHandler is a Conn as the handler of its channel 0.
+type controlHandler Conn
+
+func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	c := (*Conn)(h)
+	var err error
+	if c.server != nil {
+		err = c.server.Receive(&in.Data)
+		c.PeerReason(c.server.PeerReason())
+	} else {
+		err = c.client.Receive(&in.Data)
+		c.PeerReason(c.client.PeerReason())
+	}
+	if err != nil {
+		c.Fail(err, false)
+	}
+}
+
+func (*controlHandler) ReceivedAck(*channel.Channel, int64)          {}
+func (*controlHandler) ReceivedNak(*channel.Channel, int64)          {}
+func (*controlHandler) Closed(*channel.Channel, channel.CloseReason) {}

@@ -1,0 +1,28 @@
+// Package driver listens and dials: it owns the socket and the clock, and turns
+// them into connections (Unreal's UNetDriver).
+//
+// A game that has its own loop calls two methods in it, and nothing here starts a
+// goroutine:
+//
+//	srv, err := driver.Listen(":7777", driver.Config{Channels: chans})
+//	for now := range ticker.C {
+//		srv.TickDispatch(now) // datagrams in, bunches to channels, acks and naks
+//		world.Step(now)       // the game
+//		srv.TickFlush(now)    // what was written goes out
+//	}
+//
+// A game without one gives its step to Run:
+//
+//	err := srv.Run(ctx, func(now time.Time) { world.Step(now) })
+//
+// Connections appear through Config.Joined, after the handshake and the login, and
+// leave through Config.Closed, which says why. All callbacks come from within
+// TickDispatch and TickFlush, on the caller's goroutine; Do hands a function to it from
+// another.
+//
+// # Links
+//
+// Below a connection is a link: the handshake that proves addresses, and whatever
+// seals packets. [PlainUnreal] is Unreal's stateless handshake. It encrypts nothing and
+// authenticates nobody.
+package driver

@@ -1,0 +1,353 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// Counters is what happened to a driver's datagrams.
+type Counters struct {
+	DatagramsIn, BytesIn, DatagramsOut, BytesOut uint64
+	SendErrors, ReadErrors                       uint64 // of single datagrams; the socket goes on
+	Refused                                      uint64 // packets a connection dropped
+	Accepted, Joined, Closed                     uint64
+	NoRoom, NoLogin                              uint64
+}
+
+// Driver is a socket and the connections on it. All methods but Do and Close belong to one
+// goroutine.
+type Driver struct {
+	Counters Counters
+
+	cfg    Config
+	socket udp.Socket
+	epoch  time.Time
+	server serverLink // nil on a client
+	client clientLink // nil on a server
+	pool   channel.Pool
+	conns  []*Conn // in the order they came
+	nextID uint32
+	err    error
+
+	in, out []udp.Message
+	nOut    int
+
+	mu    sync.Mutex
+	calls []func()
+}
+
+// maxDatagram is the largest datagram that is read or written.
+const maxDatagram = 1500
+
+// Listen opens a server at an address like ":7777".
+func Listen(addr string, cfg Config) (*Driver, error) {
+	d, err := open(addr, cfg)
+	if err != nil {
+		return nil, err
+	}
+	d.server = d.cfg.Link.server(d)
+	return d, nil
+}
+
+// Dial opens a client of the server at addr. The connection comes about while it is
+// ticked; Config.Joined tells.
+func Dial(addr string, cfg Config) (*Driver, error) {
+	to, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("driver: %w", err)
+	}
+	local := ":0"
+	if ap := to.AddrPort(); ap.Addr().IsLoopback() && ap.Addr().Unmap().Is4() {
+		local = "127.0.0.1:0"
+	} else if ap.Addr().IsLoopback() {
+		local = "[::1]:0"
+	}
+	d, err := open(local, cfg)
+	if err != nil {
+		return nil, err
+	}
+	d.client = d.cfg.Link.client(d)
+	ap := to.AddrPort()
+	d.client.dial(0, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
+	d.flush()
+	return d, nil
+}
+
+func open(addr string, cfg Config) (*Driver, error) {
+	d := &Driver{cfg: cfg.filled(), epoch: time.Now()}
+	d.cfg.Channels = d.channels()
+	d.socket = cfg.Socket
+	if d.socket == nil {
+		s, err := udp.Listen(addr, cfg.UDP)
+		if err != nil {
+			return nil, fmt.Errorf("driver: %w", err)
+		}
+		d.socket = s
+	}
+	n := d.socket.BatchSize()
+	d.in, d.out = make([]udp.Message, n), make([]udp.Message, n)
+	buf := make([]byte, 2*n*maxDatagram)
+	for i := range n {
+		d.in[i].Buf, buf = buf[:maxDatagram:maxDatagram], buf[maxDatagram:]
+		d.out[i].Buf, buf = buf[:0:maxDatagram], buf[maxDatagram:]
+	}
+	return d, nil
+}
+
+// LocalAddr is the socket's address.
+func (d *Driver) LocalAddr() netip.AddrPort { return d.socket.LocalAddr() }
+
+// IsServer reports whether the driver listens.
+func (d *Driver) IsServer() bool { return d.server != nil }
+
+// Conns calls yield for each connection, in the order they came.
+func (d *Driver) Conns(yield func(*Conn) bool) {
+	for _, c := range d.conns {
+		if !c.Closed() && !yield(c) {
+			return
+		}
+	}
+}
+
+// Len is the number of connections.
+func (d *Driver) Len() int {
+	n := 0
+	for range d.Conns {
+		n++
+	}
+	return n
+}
+
+// Server is a client's connection; nil until the handshake is done.
+func (d *Driver) Server() *Conn {
+	for c := range d.Conns {
+		return c
+	}
+	return nil
+}
+
+// Err is what ended the driver's socket, or nil.
+func (d *Driver) Err() error { return d.err }
+
+// Since is a time as connections see it: since the driver's start.
+func (d *Driver) Since(now time.Time) time.Duration { return now.Sub(d.epoch) }
+
+// TickDispatch takes in all datagrams that have come.
+func (d *Driver) TickDispatch(now time.Time) {
+	at := d.Since(now)
+	d.runCalls()
+	for d.err == nil {
+		n, err := d.socket.TryReadBatch(d.in)
+		d.dispatch(at, n)
+		if err != nil && !d.readError(err) || n < len(d.in) {
+			break
+		}
+	}
+	d.postDispatch(at)
+}
+
+// readError counts an error of one datagram and reports whether reading goes on.
+func (d *Driver) readError(err error) bool {
+	if udp.IsTemporary(err) {
+		d.Counters.ReadErrors++
+		return true
+	}
+	d.err = err
+	return false
+}
+
+func (d *Driver) dispatch(at time.Duration, n int) {
+	for i := range d.in[:n] {
+		m := &d.in[i]
+		d.Counters.DatagramsIn++
+		d.Counters.BytesIn += uint64(m.N)
+		if d.server != nil {
+			d.server.receive(at, m.Addr, m.Buf[:m.N])
+		} else {
+			d.client.receive(at, m.Addr, m.Buf[:m.N])
+		}
+	}
+}
+
+func (d *Driver) postDispatch(at time.Duration) {
+	for _, c := range d.conns {
+		c.PostTickDispatch(at)
+	}
+}
+
+// TickFlush lets connections send what was written since the last one.
+func (d *Driver) TickFlush(now time.Time) {
+	at := d.Since(now)
+	for _, c := range d.conns {
+		c.Tick(at)
+		c.checkLogin(at)
+	}
+	if d.server != nil {
+		d.server.tick(at)
+	} else {
+		d.client.tick(at)
+	}
+	d.flush()
+	d.sweep()
+}
+
+// sweep drops connections that have ended.
+func (d *Driver) sweep() {
+	kept := d.conns[:0]
+	for _, c := range d.conns {
+		if !c.Closed() {
+			kept = append(kept, c)
+		}
+	}
+	clear(d.conns[len(kept):])
+	d.conns = kept
+}
+
+// write queues a datagram for the end of the tick. It is sent earlier when the batch is full.
+func (d *Driver) write(to netip.AddrPort, p []byte) {
+	if len(p) > maxDatagram {
+		d.Counters.SendErrors++
+		return
+	}
+	m := &d.out[d.nOut]
+	m.Buf, m.Addr = append(m.Buf[:0], p...), to
+	d.Counters.DatagramsOut++
+	d.Counters.BytesOut += uint64(len(p))
+	if d.nOut++; d.nOut == len(d.out) {
+		d.flush()
+	}
+}
+
+// flush sends the batch. A datagram that the system refuses is lost, as on the network.
+func (d *Driver) flush() {
+	for batch := d.out[:d.nOut]; len(batch) > 0 && d.err == nil; {
+		n, err := d.socket.WriteBatch(batch)
+		batch = batch[n:]
+		if err == nil {
+			continue
+		}
+		if !udp.IsTemporary(err) {
+			d.err = err
+			break
+		}
+		d.Counters.SendErrors++
+		if len(batch) > 0 {
+			batch = batch[1:]
+		}
+	}
+	d.nOut = 0
+}
+
+// Do runs f on the goroutine that ticks the driver, at the next TickDispatch. Any goroutine may
+// call it.
+func (d *Driver) Do(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, f)
+}
+
+func (d *Driver) runCalls() {
+	d.mu.Lock()
+	calls := d.calls
+	d.calls = nil
+	d.mu.Unlock()
+	for _, f := range calls {
+		f()
+	}
+}
+
+// Run ticks the driver until ctx is done or its socket fails, with step between
+// TickDispatch and TickFlush. It then closes the driver.
+func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
+	interval := time.Second / time.Duration(d.cfg.TickRate)
+	next := time.Now().Add(interval)
+	for ctx.Err() == nil && d.err == nil {
+		d.wait(next)
+		now := time.Now()
+		if now.Before(next) {
+			continue
+		}
+		if next = next.Add(interval); next.Before(now) {
+			next = now.Add(interval) // a hitch isn't made up for
+		}
+		d.TickDispatch(now)
+		if step != nil {
+			step(now)
+		}
+		d.TickFlush(now)
+	}
+	err := d.err
+	return errors.Join(err, d.Close())
+}
+
+// wait takes datagrams in as they come until the next tick.
+func (d *Driver) wait(until time.Time) {
+	if err := d.socket.SetReadDeadline(until); err != nil {
+		d.err = err
+		return
+	}
+	for d.err == nil {
+		n, err := d.socket.ReadBatch(d.in)
+		now := time.Now()
+		d.dispatch(d.Since(now), n)
+		if errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(until) {
+			return
+		}
+		if err != nil && !d.readError(err) {
+			return
+		}
+	}
+}
+
+// Close ends all connections at once, each with a last packet that says so, and closes the
+// socket. To part in order, close the connections and tick until they are gone.
+func (d *Driver) Close() error {
+	at := d.Since(time.Now())
+	for _, c := range d.conns {
+		c.Abort(at, "driver closed")
+	}
+	d.flush()
+	d.sweep()
+	if err := d.socket.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("driver: %w", err)
+	}
+	return nil
+}
+
+// channels is the configured types with the control channel of the login, unless the game has its own.
+func (d *Driver) channels() []channel.Type {
+	for _, t := range d.cfg.Channels {
+		if t.Name == bunch.Control {
+			return d.cfg.Channels
+		}
+	}
+	ctl := channel.Type{Name: bunch.Control, ClientOpen: true, Static: true}
+	return append([]channel.Type{ctl}, d.cfg.Channels...)
+}
+
+// noAnswer tells the game that no connection came about.
+func (d *Driver) noAnswer(r netconn.CloseResult) {
+	d.cfg.Logger.Info("no connection", "why", r.String())
+	if d.cfg.Closed != nil {
+		d.cfg.Closed(nil, r)
+	}
+}
+
+func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
+	d.Counters.Closed++
+	d.cfg.Logger.Info("connection closed", "addr", c.addr, "id", c.ID(), "why", r.String())
+	if d.cfg.Closed != nil {
+		d.cfg.Closed(c, r)
+	}
+}

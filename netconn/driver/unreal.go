@@ -1,0 +1,189 @@
+package driver
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/netconn/handshake"
+)
+
+// serverLink takes datagrams from anyone, makes connections of those that prove their
+// address, and hands them their packets.
+type serverLink interface {
+	receive(at time.Duration, from netip.AddrPort, p []byte)
+	tick(at time.Duration)
+}
+
+// clientLink brings one connection about.
+type clientLink interface {
+	dial(at time.Duration, to netip.AddrPort)
+	receive(at time.Duration, from netip.AddrPort, p []byte)
+	tick(at time.Duration)
+}
+
+// unrealServer is the server's side of PlainUnreal.
+type unrealServer struct {
+	d         *Driver
+	link      PlainUnreal
+	handshake *handshake.Server
+	byAddr    map[netip.AddrPort]*unrealPeer
+	byCookie  map[handshake.Cookie]*unrealPeer
+	at        time.Duration
+}
+
+type unrealPeer struct {
+	conn   *Conn
+	cookie handshake.Cookie
+}
+
+func (l PlainUnreal) server(d *Driver) serverLink {
+	s := &unrealServer{d: d, link: l, byAddr: map[netip.AddrPort]*unrealPeer{}, byCookie: map[handshake.Cookie]*unrealPeer{}}
+	s.handshake = handshake.NewServer(handshake.ServerConfig{Protocol: l.Handshake, Handler: s, SessionID: l.SessionID, Rand: d.cfg.Rand})
+	return s
+}
+
+func (s *unrealServer) receive(at time.Duration, from netip.AddrPort, p []byte) {
+	s.at = at
+	peer := s.byAddr[from]
+	switch {
+	case s.link.Handshake.IsHandshake(p):
+		var known *handshake.Cookie
+		if peer != nil {
+			known = &peer.cookie
+		}
+		s.handshake.Receive(at, from, p, known)
+	case peer == nil:
+		s.handshake.UnknownGame(at, from, p)
+	default:
+		if peer.conn.ReceivedPacket(at, p) != nil {
+			s.d.Counters.Refused++
+		}
+		s.drop(peer)
+	}
+}
+
+// drop forgets a peer whose connection has ended.
+func (s *unrealServer) drop(p *unrealPeer) {
+	if !p.conn.Closed() {
+		return
+	}
+	if s.byAddr[p.conn.addr] == p {
+		delete(s.byAddr, p.conn.addr)
+	}
+	delete(s.byCookie, p.cookie)
+}
+
+func (s *unrealServer) tick(time.Duration) {
+	for _, c := range s.d.conns {
+		if p := s.byAddr[c.addr]; p != nil && c.Closed() {
+			s.drop(p)
+		}
+	}
+}
+
+// Send is the handshake's.
+func (s *unrealServer) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
+
+// Accepted is the handshake's: a client has proved its address.
+func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
+	if s.byCookie[a.Cookie] != nil {
+		return true // its answer was lost
+	}
+	if old := s.byAddr[from]; old != nil {
+		old.conn.LinkClosed(s.at, "the client connected again")
+		s.drop(old)
+	}
+	if s.d.Len() >= s.d.cfg.MaxConns {
+		s.d.Counters.NoRoom++
+		return false
+	}
+	chain := handler.NewChain(&handshake.Component{Protocol: s.link.Handshake, SessionID: a.SessionID, ClientID: a.ClientID, Lenient: s.link.LenientIDs})
+	c, err := s.d.newConn(s.at, from, a.ClientSeq, a.ServerSeq, chain, 0, 0, func(c *Conn, p []byte) { s.d.write(c.addr, p) })
+	if err != nil {
+		s.d.err = err // a setting that no connection can have
+		return false
+	}
+	p := &unrealPeer{c, a.Cookie}
+	s.byAddr[from], s.byCookie[a.Cookie] = p, p
+	return true
+}
+
+// Restarted is the handshake's: a client has a new address.
+func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie) bool {
+	p := s.byCookie[first]
+	if p == nil || p.conn.Closed() {
+		return false
+	}
+	delete(s.byAddr, p.conn.addr)
+	if old := s.byAddr[from]; old != nil && old != p {
+		old.conn.LinkClosed(s.at, "another client took the address over")
+		s.drop(old)
+	}
+	p.conn.addr = from
+	s.byAddr[from] = p
+	return true
+}
+
+// unrealClient is the client's side of PlainUnreal.
+type unrealClient struct {
+	d         *Driver
+	link      PlainUnreal
+	handshake *handshake.Client
+	to        netip.AddrPort
+	conn      *Conn
+	failed    bool
+}
+
+func (l PlainUnreal) client(d *Driver) clientLink { return &unrealClient{d: d, link: l} }
+
+func (c *unrealClient) dial(at time.Duration, to netip.AddrPort) {
+	c.to = to
+	c.handshake = handshake.NewClient(handshake.ClientConfig{Protocol: c.link.Handshake, ClientID: c.d.cfg.clientID(), Rand: c.d.cfg.Rand,
+		Timeout: c.d.cfg.Timeout, Send: func(p []byte) { c.d.write(c.to, p) }})
+	c.handshake.Start(at)
+}
+
+func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) {
+	if from != c.to {
+		c.d.Counters.Refused++
+		return
+	}
+	if c.link.Handshake.IsHandshake(p) {
+		c.handshake.Receive(at, p)
+		if c.handshake.State() == handshake.Done && c.conn == nil {
+			c.connect(at)
+		}
+		return
+	}
+	if c.conn == nil || c.conn.ReceivedPacket(at, p) != nil {
+		c.d.Counters.Refused++
+		return
+	}
+	c.handshake.GamePacket(at)
+}
+
+func (c *unrealClient) connect(at time.Duration) {
+	a := c.handshake.Result()
+	chain := handler.NewChain(&handshake.Component{Protocol: c.link.Handshake, SessionID: a.SessionID, ClientID: a.ClientID, Lenient: c.link.LenientIDs})
+	conn, err := c.d.newConn(at, c.to, a.ServerSeq, a.ClientSeq, chain, 0, 0, func(_ *Conn, p []byte) { c.d.write(c.to, p) })
+	if err != nil {
+		c.d.err = err
+		return
+	}
+	c.conn = conn
+}
+
+// errNoAnswer is a handshake that nobody answered.
+var errNoAnswer = errors.New("driver: the server didn't answer the handshake")
+
+func (c *unrealClient) tick(at time.Duration) {
+	c.handshake.Tick(at)
+	if c.handshake.State() == handshake.TimedOut && c.conn == nil && !c.failed {
+		c.failed = true
+		c.d.err = errNoAnswer
+		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: "the server didn't answer", Err: errNoAnswer})
+	}
+}
