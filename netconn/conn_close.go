@@ -76,6 +76,9 @@ type closer struct {
 	reason     string
 	deadline   time.Duration
 	peerReason string
+
+	inPacket    bool // a packet is being processed
+	controlGone bool // channel 0 is closed
 }
 
 // Closed reports whether the connection has ended.
@@ -146,6 +149,18 @@ func (c *Conn) lastWords() {
 
 // ControlClosed ends the connection: channel 0 is gone. See channel.Conn.
 func (c *Conn) ControlClosed(channel.CloseReason) {
+	c.closer.controlGone = true
+	if !c.closer.inPacket {
+		c.endControl()
+	}
+}
+
+// endControl ends the connection because channel 0 is gone; within a packet only after that
+// is acked, so that the peer learns of it.
+func (c *Conn) endControl() {
+	if !c.closer.controlGone {
+		return
+	}
 	if c.closer.closing {
 		c.end(ClosedByUs, nil)
 	} else {

@@ -70,6 +70,8 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 	if c.Closed() {
 		return
 	}
+	c.closer.inPacket = true
+	defer c.afterPacket()
 	delta, process := c.notify.Update(h, c)
 	if delta == 0 {
 		c.Counters.Stale++
@@ -100,6 +102,11 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	c.table.Pump()
+}
+
+func (c *Conn) afterPacket() {
+	c.closer.inPacket = false
+	c.endControl()
 }
 
 // readBunches hands the packet's bunches to the channels.
