@@ -102,7 +102,7 @@ func (m *memory) until(what string, f func() bool) {
 		}
 		m.step()
 	}
-	m.t.Fatalf("never: %s", what)
+	m.t.Fatalf("never: %s; server %+v %v, client %+v %v", what, m.server.Counters, m.sres, m.client.Counters, m.cres)
 }
 
 func TestLoginAndEcho(t *testing.T) {

@@ -45,6 +45,8 @@ func (c *Component) ReadPrefix(r *bitio.Reader) error {
 		return err
 	case handshake:
 		return ErrHandshake
+	case !c.Protocol.hasIDs():
+		return nil
 	case session != c.SessionID:
 		return ErrSession
 	case client != c.ClientID && !(c.Lenient && client == 0):
