@@ -1,0 +1,87 @@
+package link
+
+import (
+	"errors"
+	"time"
+)
+
+var (
+	// ErrConfig is New's error.
+	ErrConfig = errors.New("link: config out of range; see its fields")
+	// ErrFull is Send's error when Window messages wait for acks; try again after a Tick or drop the peer.
+	ErrFull = errors.New("link: send queue full; wait for acks or drop the peer")
+	// ErrTooLarge is Send's error for a message over MaxMessage; split it.
+	ErrTooLarge = errors.New("link: message over 255 bytes; split it")
+
+	// ErrShort refuses a datagram without a whole header.
+	ErrShort = errors.New("link: datagram shorter than its header; drop it")
+	// ErrChecksum refuses a datagram damaged on its way.
+	ErrChecksum = errors.New("link: checksum doesn't match; drop it")
+	// ErrHeader refuses a datagram of no known type, or with reserved bits set.
+	ErrHeader = errors.New("link: not a datagram of this version; drop it")
+	// ErrLength refuses a datagram that doesn't end with a message.
+	ErrLength = errors.New("link: datagram and message sizes disagree; drop it")
+	// ErrAckAhead refuses a datagram that acks what was never sent.
+	ErrAckAhead = errors.New("link: acks what was never sent; drop it")
+)
+
+const (
+	// MaxMessage is the size of the largest message in bytes.
+	MaxMessage = 255
+	// HeaderBytes is the size of the header, the first message's sequence and size included.
+	HeaderBytes = 8
+	// packedBytes lead each further message of a datagram.
+	packedBytes = 3
+)
+
+// Config of a Link. The zero value is useful; both ends must agree on Window.
+type Config struct {
+	// Window is how many messages may be sent and not acked, and how many received are kept
+	// while an older one is missing: a power of two from 2 to 16384; default 256. A large one
+	// costs memory: 560 bytes each.
+	Window int
+	// MTU is the largest datagram sent in bytes, 263 to 65507; default 1200. One over the path's is
+	// never delivered, or in fragments.
+	MTU int
+	// MinRTO, MaxRTO bound the time until a message is resent; defaults 30 ms and 1 s. A MinRTO below
+	// the peer's tick resends for nothing.
+	MinRTO, MaxRTO time.Duration
+	// InitialRTO is used before there is a sample; default 250 ms.
+	InitialRTO time.Duration
+	// Backoff multiplies a message's RTO when it is resent, 1 to 4; default 1.5. TCP's 2 saves
+	// bandwidth on a dead path, 1 saves time on a lossy one.
+	Backoff float64
+	// AckDelay is how long an ack waits for a message to ride on; default 5 ms; negative: none.
+	AckDelay time.Duration
+	// PingInterval is the time between pings; default 1 s; negative: no pings, so that
+	// under heavy loss there may be no samples for a while.
+	PingInterval time.Duration
+}
+
+func (c Config) filled() (Config, error) {
+	setDefault(&c.Window, 256)
+	setDefault(&c.MTU, 1200)
+	setDefault(&c.MinRTO, 30*time.Millisecond)
+	setDefault(&c.MaxRTO, time.Second)
+	setDefault(&c.InitialRTO, 250*time.Millisecond)
+	setDefault(&c.Backoff, 1.5)
+	setDefault(&c.AckDelay, 5*time.Millisecond)
+	setDefault(&c.PingInterval, time.Second)
+	c.AckDelay = max(c.AckDelay, 0)
+	switch {
+	case c.Window < 2 || c.Window > 16384 || c.Window&(c.Window-1) != 0,
+		c.MTU < HeaderBytes+MaxMessage || c.MTU > 65507,
+		c.MinRTO < 0 || c.MaxRTO < c.MinRTO || c.InitialRTO < 0,
+		!(c.Backoff >= 1 && c.Backoff <= 4):
+		return c, ErrConfig
+	}
+	c.InitialRTO = min(max(c.InitialRTO, c.MinRTO), c.MaxRTO)
+	return c, nil
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}

@@ -1,0 +1,148 @@
+package link
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/history/ring"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
+
+// Handler takes what a Link puts out. It may call Send, but not Receive or Tick.
+type Handler interface {
+	// Datagram: send p to the peer. It is valid until the call returns.
+	Datagram(p []byte)
+	// Message: the peer's next message. It is valid until the call returns.
+	Message(msg []byte)
+}
+
+// outMessage waits for its ack.
+type outMessage struct {
+	due, sentAt, rto time.Duration
+	sends            uint32
+	size             uint8
+	data             [MaxMessage]byte
+}
+
+// inMessage waits for older ones.
+type inMessage struct {
+	size uint8
+	data [MaxMessage]byte
+}
+
+// Link is one end. Not safe for concurrent use.
+//
+// Invariant: base <= unsent <= next <= base+Window, and out holds [base, next); in holds only ids in
+// (recvNext, recvNext+Window).
+type Link struct {
+	cfg     Config
+	handler Handler
+
+	out        *ring.Ring[outMessage]
+	base, next int64 // oldest that isn't acked; next to be numbered
+	unsent     int64 // oldest that never went out
+	in         *ring.Ring[inMessage]
+	recvNext   int64
+
+	rtt       roundTrip
+	pings     pings
+	nextPing  time.Duration
+	pinged    bool // nextPing is set
+	answer    uint16
+	ackDue    time.Duration
+	ackWanted bool
+	lastHeard time.Duration
+
+	nextDue time.Duration // of [base, next), at the latest
+	due     []int64
+	buf     []byte
+	stats   Stats
+}
+
+// Stats counts, and says how the path is.
+type Stats struct {
+	MessagesSent, MessagesResent, MessagesAcked  uint64
+	MessagesReceived                             uint64 // delivered in order
+	DroppedDuplicate, DroppedBeyond              uint64 // messages received before; beyond the window
+	DatagramsSent, DatagramsReceived             uint64
+	BytesSent, BytesReceived                     uint64
+	PingsSent, AcksSent                          uint64 // datagrams of these types
+	RefusedFull, RefusedTooLarge                 uint64 // by Send
+	RefusedShort, RefusedChecksum, RefusedHeader uint64
+	RefusedLength, RefusedAckAhead               uint64
+	SRTT, RTTVar, RTO                            time.Duration // SRTT is 0 before a sample
+	Unacked                                      int           // messages
+}
+
+// New returns a Link that knows nothing of its peer.
+func New(cfg Config, handler Handler) (*Link, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
+	return &Link{
+		cfg:     cfg,
+		handler: handler,
+		out:     ring.New[outMessage](cfg.Window),
+		in:      ring.New[inMessage](cfg.Window),
+		due:     make([]int64, 0, cfg.Window),
+		buf:     make([]byte, cfg.MTU),
+	}, nil
+}
+
+// Send queues msg for the next Tick; the bytes are copied.
+func (l *Link) Send(now time.Duration, msg []byte) error {
+	if len(msg) > MaxMessage {
+		l.stats.RefusedTooLarge++
+		return ErrTooLarge
+	}
+	if l.next-l.base >= int64(l.cfg.Window) {
+		l.stats.RefusedFull++
+		return ErrFull
+	}
+	m := l.out.Insert(l.next)
+	m.due, m.size = now, uint8(len(msg))
+	copy(m.data[:], msg)
+	if l.next == l.base {
+		l.nextDue = now
+	}
+	l.nextDue = min(l.nextDue, now)
+	l.next++
+	l.stats.MessagesSent++
+	return nil
+}
+
+// Free is the number of messages that Send has room for.
+func (l *Link) Free() int { return l.cfg.Window - int(l.next-l.base) }
+
+// LastHeard is when the last sound datagram was received; 0 before the first. Whether
+// the peer is gone is for the caller to say.
+func (l *Link) LastHeard() time.Duration { return l.lastHeard }
+
+// Stats returns a snapshot.
+func (l *Link) Stats() Stats {
+	s := l.stats
+	s.SRTT, s.RTTVar, s.RTO = l.rtt.srtt, l.rtt.rttvar, l.rtt.rto(&l.cfg)
+	s.Unacked = int(l.next - l.base)
+	return s
+}
+
+// NextDeadline is when Tick has something to do, if ever.
+func (l *Link) NextDeadline() (at time.Duration, ok bool) {
+	earliest := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if l.base < l.next {
+		earliest(l.nextDue)
+	}
+	if l.ackWanted {
+		earliest(l.ackDue)
+	}
+	if l.cfg.PingInterval > 0 {
+		earliest(l.nextPing) // 0 before the first Tick: at once
+	}
+	return at, ok
+}
+
+func truncate(id int64) uint16 { return seqnum.U16.Truncate(id) }
