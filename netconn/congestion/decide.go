@@ -14,7 +14,6 @@ const (
 	fastest      = 0.05                   // of the rate, a second: the most it can be
 	nearly       = 0.95                   // of the known capacity: below, growth is
 	hurry        = 3.0                    // times as fast
-	within       = 0.97                   // of the known capacity: loss isn't of our making
 	beyond       = 1.05                   // of the known capacity
 	farBeyond    = 1.15                   // delivered of the known capacity: there is more
 	recutAfter   = time.Second            // congestion that stays is answered again
@@ -60,8 +59,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	delivered := r.through(a.loss.tolerance) / took.Seconds()
 	congested := a.queue.long(a.cfg.TargetDelay, a.sendGap)
 	if a.phase != Drain {
-		below := !congested && a.rate < within*a.capacity
-		congested = a.loss.congested(below) || congested
+		congested = a.loss.congested(a.rate, congested) || congested
 	}
 	a.epoch.rounds++
 	if !congested && a.phase != Drain {
@@ -140,10 +138,10 @@ func (a *Adaptive) grow(took time.Duration) {
 // queue isn't one.
 func (a *Adaptive) congested(now time.Duration, r *round, limited bool) {
 	e := &a.epoch
-	full := a.out.rate() < overloaded*a.rate
+	out := a.out.rate()
 	switch {
-	case !e.on, full && e.rounds > 2, now-e.lastCut > recutAfter:
-		if e.on && !full {
+	case !e.on, a.out.n > 1 && out < following*a.rate, now-e.lastCut > recutAfter:
+		if e.on && out > overloaded*a.rate {
 			e.cuts++
 		}
 		if e.cuts >= rebaseAfter && r.low > 0 {

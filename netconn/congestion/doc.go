@@ -36,7 +36,7 @@
 //	  |     _/
 //	  +--------------------------------------------------------------> time
 //
-// The sign of congestion is the queue: the lowest round trip time of the round,
+// The first sign of congestion is the queue: the lowest round trip time of the round,
 // averaged over four rounds, against the lowest average of the last 20 to 30 s. It is
 // told only to the grain of a game's bursts, so the threshold is TargetDelay and 5/4 of the
 // time between bursts. Loss beyond LossTolerance is the other sign, for links that

@@ -11,7 +11,8 @@ type lossTest struct {
 	tolerance float64
 	acked     int
 	lost      int
-	lastCut   float64 // loss at the last verdict, 0 none
+	lastLoss  float64 // at the last verdict, 0 none
+	lastRate  float64 // then, bytes a second
 }
 
 const (
@@ -20,9 +21,9 @@ const (
 	maxTolerance = 0.4
 )
 
-// congested gives the verdict on the packets so far. below says that the rate is below the
-// capacity last seen and that there is no queue: loss that is still there is the path's.
-func (l *lossTest) congested(below bool) bool {
+// congested gives the verdict on the packets so far, sent at about a rate. If there is no queue
+// and the rate is lower than at the last verdict, loss that is still there is the path's.
+func (l *lossTest) congested(rate float64, queue bool) bool {
 	n := float64(l.acked + l.lost)
 	if n < lossSample {
 		return false
@@ -31,18 +32,18 @@ func (l *lossTest) congested(below bool) bool {
 	if float64(l.lost) <= expected+2*math.Sqrt(expected*(1-l.tolerance))+2 {
 		if n >= lossWindow {
 			l.restart()
-			l.lastCut = 0
+			l.lastLoss, l.lastRate = 0, 0
 			l.tolerance += (l.base - l.tolerance) / 128
 		}
 		return false
 	}
 	loss := float64(l.lost) / n
-	if below && l.lastCut > 0 && loss > l.lastCut/2 {
+	if !queue && rate < 0.9*l.lastRate && loss > l.lastLoss/2 {
 		l.tolerance = min(max(l.tolerance, 1.5*loss), maxTolerance)
 		l.restart()
 		return false
 	}
-	l.lastCut = loss
+	l.lastLoss, l.lastRate = loss, rate
 	l.restart()
 	return true
 }

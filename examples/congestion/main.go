@@ -1,0 +1,73 @@
+// Congestion runs three rate controllers over the same simulated links, in virtual time,
+// and draws what they make of them: the rate that gets through and the queue that builds up.
+//
+//	go run ./examples/congestion
+//	go run ./examples/congestion -link drop -controller adaptive -tick 30 -ack 200ms
+//	go run ./examples/congestion -csv curves.csv   # for examples/congestion/plot
+//
+// Each game sends 1000-byte packets, as many as its controller allows, in bursts at its
+// tick. The peer acks at its own pace.
+//
+// The verdict, and the exit code, is on the default for the internet, congestion.Adaptive:
+// 90 % of the link, half of the packets queued for less than 30 ms, and a second flow that
+// gets its share (Jain's index 0.9).
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	only := flag.String("link", "", "run only the link whose name contains this")
+	controller := flag.String("controller", "", "run only the controller whose name contains this")
+	seed := flag.Uint64("seed", 1, "seed of the network and of the games' ticks")
+	hz := flag.Float64("tick", 60, "ticks a second of the games")
+	ack := flag.Duration("ack", 0, "time between a peer's acks; 0 for its tick")
+	csv := flag.String("csv", "", "write the curves to a file")
+	quiet := flag.Bool("quiet", false, "only the table")
+	flag.Parse()
+	if *hz <= 0 || *hz > 1000 || *ack < 0 {
+		fmt.Fprintln(os.Stderr, "-tick must be above 0 and at most 1000, -ack not negative")
+		os.Exit(2)
+	}
+	style := style{tick: time.Duration(float64(time.Second) / *hz), ack: *ack}
+	if style.ack == 0 {
+		style.ack = style.tick
+	}
+	runs := runAll(*seed, style, *only, *controller)
+	if len(runs) == 0 {
+		fmt.Fprintln(os.Stderr, "no link or no controller of that name")
+		os.Exit(2)
+	}
+	if !*quiet {
+		for i := range runs {
+			draw(os.Stdout, &runs[i], i == 0 || runs[i].link != runs[i-1].link)
+		}
+	}
+	if *csv != "" {
+		if err := writeCSV(*csv, runs); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	table(os.Stdout, runs)
+	if !verdict(os.Stdout, runs) {
+		os.Exit(1)
+	}
+}
+
+func runAll(seed uint64, s style, only, controller string) []run {
+	var runs []run
+	for i := range links {
+		for _, k := range kinds {
+			if strings.Contains(links[i].name, only) && strings.Contains(k.name, controller) {
+				runs = append(runs, simulate(seed, &links[i], k, s))
+			}
+		}
+	}
+	return runs
+}

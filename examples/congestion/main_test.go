@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var game = style{tick: time.Second / 60, ack: time.Second / 60}
+
+func TestVerdict(t *testing.T) {
+	runs := runAll(1, game, "", "")
+	require.Len(t, runs, len(links)*len(kinds))
+	var out bytes.Buffer
+	table(&out, runs)
+	require.True(t, verdict(&out, runs), out.String())
+	runs[2].utilisation = 0.5
+	require.False(t, verdict(&out, runs))
+	for i := range runs {
+		draw(&out, &runs[i], true)
+	}
+	require.Equal(t, len(runs), strings.Count(out.String(), "queue  "))
+
+	name := filepath.Join(t.TempDir(), "curves.csv")
+	require.NoError(t, writeCSV(name, runs))
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "two,adaptive,74.0,")
+}
+
+// The same seed gives the same run.
+func TestDeterministic(t *testing.T) {
+	a, b := runAll(7, game, "two", theDefault), runAll(7, game, "two", theDefault)
+	require.Equal(t, a[0].rates, b[0].rates)
+	require.Equal(t, a[0].queue, b[0].queue)
+}
