@@ -55,11 +55,18 @@
 // by one and a half round trips. After a second, or three round trips, without any feedback the
 // rate halves, and a single packet goes out now and then until the path is back.
 //
-// # What it can't do
+// # What it reaches, and what it can't
+//
+// On simulated links, over 40 seeds, with games that send at each tick of 60 Hz and peers that ack
+// as often: 256 kbit/s with a buffer of 1 s: 97 % used, a median queue of 13 ms; 20 Mbit/s with
+// 2 % random loss: 94 %, 10 ms; 10 Mbit/s that fall to 1 and come back: 92 %, 11 ms, and 3 to
+// 5 s until all of it is found again; two flows on 10 Mbit/s: 97 %, 9 ms, fairness index
+// 0.98. Ticks of 30 Hz make it 22 to 25 ms, most of it the burst's own; at 20 Hz it is above 30.
+// With acks every 200 ms the falling link is used to 90 %.
 //
 // It yields to flows that fill queues on purpose until their queue has been there for
-// seconds, when it takes the queue for the path. Flows whose clocks hide the queue from them
-// differently share unevenly for a while: two flows at 10 Mbit/s have a fairness index above 0.95
-// on average and above 0.75 always, in the package's tests. Packets that arrive late count as
-// lost; reordering above the tolerance lowers the rate once.
+// seconds, when it takes the queue for the path. Flows whose ticks hide the queue from them
+// differently share unevenly for a while: the fairness index over a minute was 0.75 or more
+// in all tests, but 0.74 once with 30 Hz and acks every 200 ms together. Packets that arrive
+// late count as lost; reordering above the tolerance lowers the rate once.
 package congestion

@@ -167,6 +167,9 @@ func rates(s *scene) (*plot.Plot, error) {
 	if err := line(p, "capacity", s.capacity, color.Black, vg.Points(3)); err != nil {
 		return nil, err
 	}
+	for _, xy := range s.capacity {
+		p.Y.Max = max(p.Y.Max, 1.5*xy.Y) // room for the legend
+	}
 	for i, c := range s.curves {
 		if err := line(p, c.controller, c.rate, colors[i%len(colors)], 0); err != nil {
 			return nil, err
@@ -188,14 +191,14 @@ func queues(s *scene) (*plot.Plot, error) {
 	p.Y.Label.Text = "queue, ms"
 	p.Y.Min = 0
 	for i, c := range s.curves {
-		if err := line(p, c.controller, c.queue, colors[i%len(colors)], 0); err != nil {
+		if err := line(p, "", c.queue, colors[i%len(colors)], 0); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// line adds a curve, dashed if dash isn't 0.
+// line adds a curve, dashed if dash isn't 0, and to the legend if it has a name.
 func line(p *plot.Plot, name string, points plotter.XYs, c color.Color, dash vg.Length) error {
 	l, err := plotter.NewLine(points)
 	if err != nil {
@@ -206,6 +209,8 @@ func line(p *plot.Plot, name string, points plotter.XYs, c color.Color, dash vg.
 		l.Dashes = []vg.Length{dash, dash}
 	}
 	p.Add(l)
-	p.Legend.Add(name, l)
+	if name != "" {
+		p.Legend.Add(name, l)
+	}
 	return nil
 }

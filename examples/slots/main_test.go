@@ -1,0 +1,24 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStories(t *testing.T) {
+	for seed := range uint64(5) {
+		for _, loss := range []float64{0, 5, 20} {
+			var out bytes.Buffer
+			require.True(t, tell(&out, seed, loss), "seed %d, loss %v\n%s", seed, loss, &out)
+		}
+	}
+}
+
+func TestSameSeedSameStory(t *testing.T) {
+	var a, b bytes.Buffer
+	tell(&a, 3, 10)
+	tell(&b, 3, 10)
+	require.Equal(t, a.String(), b.String())
+}
