@@ -1,0 +1,96 @@
+// Badnetwork is a UDP proxy that loses, delays, repeats and reorders what passes
+// through it, in both directions:
+//
+//	go run ./examples/badnetwork --listen 127.0.0.1:9000 --to 127.0.0.1:7777 --loss 10 --dup 2 --reorder 5 --delay-min 5 --delay-max 15 --seed 7 --seconds 60
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"text/tabwriter"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:9000", "where clients come")
+	to := flag.String("to", "127.0.0.1:7777", "the server they are led to")
+	loss := flag.Float64("loss", 0, "datagrams lost, percent")
+	burst := flag.Float64("burst", 0, "datagrams at which a burst of losses begins, percent")
+	burstLength := flag.Int("burst-length", 5, "datagrams lost in a burst")
+	dup := flag.Float64("dup", 0, "datagrams repeated, percent")
+	reorder := flag.Float64("reorder", 0, "datagrams held back so that later ones overtake them, percent")
+	corrupt := flag.Float64("corrupt", 0, "datagrams with flipped bits, percent")
+	delayMin := flag.Float64("delay-min", 0, "least one-way delay, ms")
+	delayMax := flag.Float64("delay-max", 0, "most one-way delay, ms")
+	rate := flag.Float64("rate", 0, "bandwidth each way, bits a second; 0 no bound")
+	queue := flag.Float64("queue-ms", 1000, "longest queue in front of that bandwidth, ms")
+	mtu := flag.Int("mtu", 0, "largest datagram, bytes; 0 no bound")
+	seed := flag.Uint64("seed", 1, "seed of all chance")
+	seconds := flag.Float64("seconds", 0, "how long to run; 0 until interrupted")
+	flag.Parse()
+
+	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
+	s := netsim.Settings{Loss: *loss, Dup: *dup, Order: *reorder, Corrupt: *corrupt, LagMin: ms(*delayMin), LagMax: ms(max(*delayMin, *delayMax)),
+		Bandwidth: *rate, QueueDelay: ms(*queue), MTU: *mtu}
+	if *burst > 0 {
+		s.BurstLoss, s.BurstLength = *burst, *burstLength
+	}
+	if err := run(proxy.Config{Listen: *listen, To: *to, Up: s, Down: s, Seed: *seed}, *seconds); err != nil {
+		fmt.Fprintln(os.Stderr, "badnetwork:", err)
+		os.Exit(1)
+	}
+}
+
+func run(cfg proxy.Config, seconds float64) error {
+	p, err := proxy.New(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if seconds > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
+		defer cancel()
+	}
+	fmt.Printf("%v -> %s, seed %d\n", p.LocalAddr(), cfg.To, cfg.Seed)
+	end := "\n"
+	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		end = "\r"
+	}
+	start, shown := time.Now(), time.Now()
+	for ctx.Err() == nil {
+		if err := p.Step(time.Now()); err != nil {
+			return err
+		}
+		if time.Since(shown) >= time.Second {
+			shown = time.Now()
+			c := p.Counters()
+			fmt.Printf("%5.0f s  %2d clients  up %7d lost %6d dup %5d  down %7d lost %6d dup %5d   %s", time.Since(start).Seconds(), c.Clients,
+				c.Up.Pushed, c.Up.Lost+c.Up.BurstLost, c.Up.Duplicated, c.Down.Pushed, c.Down.Lost+c.Down.BurstLost, c.Down.Duplicated, end)
+		}
+		time.Sleep(500 * time.Microsecond)
+	}
+	fmt.Println()
+	summary(p.Counters())
+	return p.Close()
+}
+
+func summary(c proxy.Counters) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tin\tout\tlost\tin bursts\trepeated\treordered\tcorrupted\ttoo big\tqueue full\t")
+	for _, row := range []struct {
+		name string
+		n    netsim.Counters
+	}{{"to the server", c.Up}, {"to the clients", c.Down}} {
+		n := row.n
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", row.name, n.Pushed, n.Passed, n.Lost, n.BurstLost, n.Duplicated, n.Reordered, n.Corrupted, n.TooBig, n.QueueFull)
+	}
+	w.Flush()
+}

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// Impaired is a client's socket behind a bad network. It serves one peer, since links
+// carry no addresses.
+type Impaired struct {
+	udp.Socket
+	up, down *netsim.Link
+	epoch    time.Time
+	peer     netip.AddrPort
+	in, out  []udp.Message
+	deadline time.Time
+}
+
+// Impair puts links around a socket, which the result closes.
+func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, error) {
+	i := &Impaired{Socket: s, epoch: time.Now(), in: make([]udp.Message, 32), out: make([]udp.Message, 1)}
+	for j := range i.in {
+		i.in[j].Buf = make([]byte, 2048)
+	}
+	var err1, err2 error
+	i.up, err1 = netsim.NewLink(up, seed)
+	i.down, err2 = netsim.NewLink(down, seed+1)
+	return i, errors.Join(err1, err2)
+}
+
+// Counters is what the two links did.
+func (i *Impaired) Counters() (up, down netsim.Counters) { return i.up.Counters, i.down.Counters }
+
+// WriteBatch puts datagrams on the link to the peer.
+func (i *Impaired) WriteBatch(msgs []udp.Message) (int, error) {
+	at := time.Since(i.epoch)
+	for j := range msgs {
+		i.peer = msgs[j].Addr
+		i.up.Push(at, msgs[j].Buf)
+	}
+	return len(msgs), i.carry(at)
+}
+
+// carry moves what is due, in both directions.
+func (i *Impaired) carry(at time.Duration) error {
+	for b, ok := i.up.Pop(at); ok; b, ok = i.up.Pop(at) {
+		i.out[0] = udp.Message{Buf: b, Addr: i.peer}
+		if _, err := i.Socket.WriteBatch(i.out); err != nil && !udp.IsTemporary(err) {
+			return err
+		}
+	}
+	for {
+		n, err := i.Socket.TryReadBatch(i.in)
+		for j := range i.in[:n] {
+			i.down.Push(at, i.in[j].Buf[:i.in[j].N])
+		}
+		if err != nil && !udp.IsTemporary(err) {
+			return err
+		}
+		if n < len(i.in) {
+			return nil
+		}
+	}
+}
+
+// TryReadBatch takes what has come through the link from the peer.
+func (i *Impaired) TryReadBatch(msgs []udp.Message) (int, error) {
+	at := time.Since(i.epoch)
+	if err := i.carry(at); err != nil {
+		return 0, err
+	}
+	for j := range msgs {
+		b, ok := i.down.Pop(at)
+		if !ok {
+			return j, nil
+		}
+		msgs[j].N = copy(msgs[j].Buf, b)
+		msgs[j].Addr = i.peer
+	}
+	return len(msgs), nil
+}
+
+// SetReadDeadline bounds ReadBatch.
+func (i *Impaired) SetReadDeadline(t time.Time) error {
+	i.deadline = t
+	return nil
+}
+
+// ReadBatch waits for the first datagram until the deadline.
+func (i *Impaired) ReadBatch(msgs []udp.Message) (int, error) {
+	for {
+		n, err := i.TryReadBatch(msgs)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if !i.deadline.IsZero() && !time.Now().Before(i.deadline) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

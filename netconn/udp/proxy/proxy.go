@@ -1,0 +1,260 @@
+// Package proxy puts a bad network between real sockets: as a UDP proxy that any
+// program can be pointed at, or around one socket of a client in this process.
+//
+//	client  --->  proxy  --->  server        each direction is a netsim.Link
+//	        <---         <---
+//
+// A proxy opens a socket of its own for every client address, so that the server sees
+// different clients at different addresses.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// Config is the settings of a Proxy.
+type Config struct {
+	// Listen is where clients come, To the server they are led to.
+	Listen, To string
+	// Up is the network from the clients, Down that to them.
+	Up, Down netsim.Settings
+	Seed     uint64
+	// MaxClients bounds the clients at a time. Default 1024; datagrams of more are dropped.
+	MaxClients int
+	// IdleTimeout forgets a client that long silent. Default 30 s.
+	IdleTimeout time.Duration
+}
+
+// Counters is what a Proxy did.
+type Counters struct {
+	Up, Down      netsim.Counters // of all clients, gone ones included
+	Clients       int
+	Refused, Lost uint64 // datagrams beyond MaxClients; that the system refused
+}
+
+// Proxy is a bad network as a program. All methods belong to one goroutine.
+type Proxy struct {
+	cfg     Config
+	front   udp.Socket
+	to      netip.AddrPort
+	epoch   time.Time
+	clients []*client // in the order they came
+	byAddr  map[netip.AddrPort]*client
+	gone    Counters
+	seed    uint64
+	in, out []udp.Message
+}
+
+type client struct {
+	addr     netip.AddrPort
+	back     udp.Socket
+	up, down *netsim.Link
+	heard    time.Duration
+}
+
+// New opens a proxy.
+func New(cfg Config) (*Proxy, error) {
+	if cfg.MaxClients == 0 {
+		cfg.MaxClients = 1024
+	}
+	if cfg.IdleTimeout == 0 {
+		cfg.IdleTimeout = 30 * time.Second
+	}
+	if err := errors.Join(cfg.Up.Validate(), cfg.Down.Validate()); err != nil {
+		return nil, err
+	}
+	to, err := net.ResolveUDPAddr("udp", cfg.To)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	front, err := udp.Listen(cfg.Listen, udp.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	ap := to.AddrPort()
+	p := &Proxy{cfg: cfg, front: front, to: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), epoch: time.Now(),
+		byAddr: map[netip.AddrPort]*client{}, seed: cfg.Seed, in: make([]udp.Message, 32), out: make([]udp.Message, 1)}
+	for i := range p.in {
+		p.in[i].Buf = make([]byte, 2048)
+	}
+	return p, nil
+}
+
+// LocalAddr is where clients come.
+func (p *Proxy) LocalAddr() netip.AddrPort { return p.front.LocalAddr() }
+
+// Run carries datagrams until ctx is done, then closes the proxy.
+func (p *Proxy) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := p.Step(time.Now()); err != nil {
+			return errors.Join(err, p.Close())
+		}
+		if err := p.wait(); err != nil {
+			return errors.Join(err, p.Close())
+		}
+	}
+	return p.Close()
+}
+
+// wait sleeps until something comes from a client, at most a millisecond: what comes from the
+// server is on other sockets.
+func (p *Proxy) wait() error {
+	if err := p.front.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		return err
+	}
+	n, err := p.front.ReadBatch(p.in)
+	p.fromClients(time.Since(p.epoch), n)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !udp.IsTemporary(err) && !isTimeout(err) {
+		return err
+	}
+	return nil
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// Step takes in what has come and sends on what is due.
+func (p *Proxy) Step(now time.Time) error {
+	at := now.Sub(p.epoch)
+	for {
+		n, err := p.front.TryReadBatch(p.in)
+		p.fromClients(at, n)
+		if err != nil && !udp.IsTemporary(err) {
+			return err
+		}
+		if n < len(p.in) {
+			break
+		}
+	}
+	kept := p.clients[:0]
+	for _, c := range p.clients {
+		if at-c.heard > p.cfg.IdleTimeout {
+			p.forget(c)
+			continue
+		}
+		kept = append(kept, c)
+		p.carry(at, c)
+	}
+	clear(p.clients[len(kept):])
+	p.clients = kept
+	return nil
+}
+
+func (p *Proxy) fromClients(at time.Duration, n int) {
+	for i := range p.in[:n] {
+		m := &p.in[i]
+		c := p.byAddr[m.Addr]
+		if c == nil {
+			if c = p.admit(m.Addr); c == nil {
+				p.gone.Refused++
+				continue
+			}
+		}
+		c.heard = at
+		c.up.Push(at, m.Buf[:m.N])
+	}
+}
+
+func (p *Proxy) admit(addr netip.AddrPort) *client {
+	if len(p.clients) >= p.cfg.MaxClients {
+		return nil
+	}
+	local := ":0"
+	if p.to.Addr().IsLoopback() {
+		local = net.JoinHostPort(p.to.Addr().String(), "0")
+	}
+	back, err := udp.Listen(local, udp.Config{})
+	if err != nil {
+		return nil
+	}
+	c := &client{addr: addr, back: back}
+	p.seed += 2
+	c.up, err = netsim.NewLink(p.cfg.Up, p.seed)
+	if err == nil {
+		c.down, err = netsim.NewLink(p.cfg.Down, p.seed+1)
+	}
+	if err != nil { // validated by New
+		panic(err)
+	}
+	p.clients = append(p.clients, c)
+	p.byAddr[addr] = c
+	return c
+}
+
+func (p *Proxy) carry(at time.Duration, c *client) {
+	for {
+		n, err := c.back.TryReadBatch(p.in)
+		for i := range p.in[:n] {
+			if p.in[i].Addr == p.to {
+				c.down.Push(at, p.in[i].Buf[:p.in[i].N])
+			}
+		}
+		if n < len(p.in) || err != nil {
+			break
+		}
+	}
+	for b, ok := c.up.Pop(at); ok; b, ok = c.up.Pop(at) {
+		p.send(c.back, p.to, b)
+	}
+	for b, ok := c.down.Pop(at); ok; b, ok = c.down.Pop(at) {
+		p.send(p.front, c.addr, b)
+	}
+}
+
+func (p *Proxy) send(s udp.Socket, to netip.AddrPort, b []byte) {
+	p.out[0] = udp.Message{Buf: b, Addr: to}
+	if n, err := s.WriteBatch(p.out); n == 0 || err != nil {
+		p.gone.Lost++
+	}
+}
+
+func (p *Proxy) forget(c *client) {
+	add(&p.gone.Up, &c.up.Counters)
+	add(&p.gone.Down, &c.down.Counters)
+	delete(p.byAddr, c.addr)
+	_ = c.back.Close() // only its descriptor matters
+}
+
+func add(a, b *netsim.Counters) {
+	a.Pushed += b.Pushed
+	a.Passed += b.Passed
+	a.Lost += b.Lost
+	a.BurstLost += b.BurstLost
+	a.TooBig += b.TooBig
+	a.QueueFull += b.QueueFull
+	a.Duplicated += b.Duplicated
+	a.Reordered += b.Reordered
+	a.Corrupted += b.Corrupted
+	a.BytesPushed += b.BytesPushed
+	a.BytesPassed += b.BytesPassed
+}
+
+// Counters is what the proxy did so far.
+func (p *Proxy) Counters() Counters {
+	sum := p.gone
+	for _, c := range p.clients {
+		add(&sum.Up, &c.up.Counters)
+		add(&sum.Down, &c.down.Counters)
+	}
+	sum.Clients = len(p.clients)
+	return sum
+}
+
+// Close closes the proxy's sockets.
+func (p *Proxy) Close() error {
+	for _, c := range p.clients {
+		p.forget(c)
+	}
+	p.clients = nil
+	return p.front.Close()
+}

@@ -1,0 +1,73 @@
+package proxy
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func listen(t *testing.T) udp.Socket {
+	s, err := udp.Listen("127.0.0.1:0", udp.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	require.NoError(t, s.SetReadDeadline(time.Now().Add(10*time.Second)))
+	return s
+}
+
+func TestProxyCarriesBothWays(t *testing.T) {
+	server, a, b := listen(t), listen(t), listen(t)
+	p, err := New(Config{Listen: "127.0.0.1:0", To: server.LocalAddr().String(), Up: netsim.Settings{Dup: 100}, Seed: 1})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	in := []udp.Message{{Buf: make([]byte, 100)}}
+	for _, c := range []udp.Socket{a, b} {
+		_, err = c.WriteBatch([]udp.Message{{Buf: []byte("ping"), Addr: p.LocalAddr()}})
+		require.NoError(t, err)
+		for range 2 { // every datagram comes twice
+			_, err = server.ReadBatch(in)
+			require.NoError(t, err)
+			require.Equal(t, "ping", string(in[0].Buf[:in[0].N]))
+		}
+		_, err = server.WriteBatch([]udp.Message{{Buf: []byte("pong"), Addr: in[0].Addr}})
+		require.NoError(t, err)
+		_, err = c.ReadBatch(in)
+		require.NoError(t, err)
+		require.Equal(t, "pong", string(in[0].Buf[:in[0].N]))
+		require.Equal(t, p.LocalAddr(), in[0].Addr)
+	}
+	cancel()
+	require.NoError(t, <-done)
+	n := p.Counters()
+	require.EqualValues(t, 2, n.Up.Pushed)
+	require.EqualValues(t, 2, n.Up.Duplicated)
+	require.EqualValues(t, 2, n.Down.Passed)
+}
+
+func TestImpair(t *testing.T) {
+	server, c := listen(t), listen(t)
+	i, err := Impair(c, netsim.Settings{}, netsim.Settings{Loss: 100}, 1)
+	require.NoError(t, err)
+	_, err = i.WriteBatch([]udp.Message{{Buf: []byte("hi"), Addr: server.LocalAddr()}})
+	require.NoError(t, err)
+	in := []udp.Message{{Buf: make([]byte, 100)}}
+	_, err = server.ReadBatch(in)
+	require.NoError(t, err)
+	_, err = server.WriteBatch([]udp.Message{{Buf: []byte("ho"), Addr: in[0].Addr}})
+	require.NoError(t, err)
+	require.NoError(t, i.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+	n, err := i.ReadBatch(in)
+	require.Zero(t, n)
+	require.Error(t, err)
+	_, down := i.Counters()
+	require.EqualValues(t, 1, down.Lost)
+}
