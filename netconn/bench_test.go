@@ -9,10 +9,10 @@ import (
 
 type nullHandler struct{ n int }
 
-func (h *nullHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In)       { h.n++ }
-func (h *nullHandler) ReceivedAck(*channel.Channel, int64)                  {}
-func (h *nullHandler) ReceivedNak(*channel.Channel, int64)                  {}
-func (h *nullHandler) Closed(*channel.Channel, channel.CloseReason)         {}
+func (h *nullHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) { h.n++ }
+func (h *nullHandler) ReceivedAck(*channel.Channel, int64)            {}
+func (h *nullHandler) ReceivedNak(*channel.Channel, int64)            {}
+func (h *nullHandler) Closed(*channel.Channel, channel.CloseReason)   {}
 
 func BenchmarkPacket100Reliable(b *testing.B) {
 	var conns [2]*Conn

@@ -60,6 +60,11 @@ type Config struct {
 	// NetSpeed is that bucket's rate in bytes a second. Default 100000.
 	NetSpeed int
 
+	// Checksum puts a CRC-32C behind every datagram and drops those that it doesn't fit.
+	// UDP's own checksum has 16 bits, and middleboxes rewrite it. Both ends must have
+	// it; it isn't part of Unreal's wire.
+	Checksum bool
+
 	// Socket is used instead of opening one, and closed with the driver.
 	Socket udp.Socket
 	// UDP is the settings of the socket that is opened.

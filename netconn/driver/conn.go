@@ -72,7 +72,7 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 	if d.cfg.Controller != nil {
 		cfg.Controller = d.cfg.Controller()
 	}
-	if d.login() && d.server != nil {
+	if d.login && d.server != nil {
 		cfg.AllowOpen = func(in *bunch.In) error {
 			if in.Name != bunch.Control && !c.joined {
 				return errNotJoined
@@ -94,16 +94,11 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 	return c, nil
 }
 
-// login reports whether the driver's own control channel is in use.
-func (d *Driver) login() bool {
-	return d.cfg.Channels[0].Accept == nil && d.cfg.Channels[0].Name == bunch.Control
-}
-
 // begin starts the login, or joins at once without one.
 func (c *Conn) begin() {
 	d := c.driver
 	switch {
-	case !d.login():
+	case !d.login:
 		c.join()
 	case d.server != nil:
 		cfg := d.cfg.Server
@@ -174,7 +169,7 @@ func (c *Conn) sendControl(m control.Message) error {
 // connChannels is the driver's channel types for one connection: the login's control channel
 // leads to that connection.
 func (d *Driver) connChannels(c *Conn) []channel.Type {
-	if !d.login() {
+	if !d.login {
 		return d.cfg.Channels
 	}
 	types := append([]channel.Type(nil), d.cfg.Channels...)

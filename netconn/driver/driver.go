@@ -2,8 +2,10 @@ package driver
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"net/netip"
 	"os"
@@ -21,6 +23,7 @@ type Counters struct {
 	DatagramsIn, BytesIn, DatagramsOut, BytesOut uint64
 	SendErrors, ReadErrors                       uint64 // of single datagrams; the socket goes on
 	Refused                                      uint64 // packets a connection dropped
+	Corrupt                                      uint64 // wrong checksum
 	Accepted, Joined, Closed                     uint64
 	NoRoom, NoLogin                              uint64
 }
@@ -33,6 +36,7 @@ type Driver struct {
 	cfg    Config
 	socket udp.Socket
 	epoch  time.Time
+	login  bool       // the driver's own control channel leads channels
 	server serverLink // nil on a client
 	client clientLink // nil on a server
 	pool   channel.Pool
@@ -172,12 +176,32 @@ func (d *Driver) dispatch(at time.Duration, n int) {
 		m := &d.in[i]
 		d.Counters.DatagramsIn++
 		d.Counters.BytesIn += uint64(m.N)
-		if d.server != nil {
-			d.server.receive(at, m.Addr, m.Buf[:m.N])
-		} else {
-			d.client.receive(at, m.Addr, m.Buf[:m.N])
+		p, ok := d.checked(m.Buf[:m.N])
+		switch {
+		case !ok:
+			d.Counters.Corrupt++
+		case d.server != nil:
+			d.server.receive(at, m.Addr, p)
+		default:
+			d.client.receive(at, m.Addr, p)
 		}
 	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+const checksumBytes = 4
+
+// checked is a datagram without its checksum, if there is to be one, and whether that is right.
+func (d *Driver) checked(p []byte) ([]byte, bool) {
+	if !d.cfg.Checksum {
+		return p, true
+	}
+	n := len(p) - checksumBytes
+	if n < 0 || crc32.Checksum(p[:n], castagnoli) != binary.LittleEndian.Uint32(p[n:]) {
+		return nil, false
+	}
+	return p[:n], true
 }
 
 func (d *Driver) postDispatch(at time.Duration) {
@@ -216,12 +240,15 @@ func (d *Driver) sweep() {
 
 // write queues a datagram for the end of the tick. It is sent earlier when the batch is full.
 func (d *Driver) write(to netip.AddrPort, p []byte) {
-	if len(p) > maxDatagram {
+	if len(p) > maxDatagram-checksumBytes {
 		d.Counters.SendErrors++
 		return
 	}
 	m := &d.out[d.nOut]
 	m.Buf, m.Addr = append(m.Buf[:0], p...), to
+	if d.cfg.Checksum {
+		m.Buf = binary.LittleEndian.AppendUint32(m.Buf, crc32.Checksum(p, castagnoli))
+	}
 	d.Counters.DatagramsOut++
 	d.Counters.BytesOut += uint64(len(p))
 	if d.nOut++; d.nOut == len(d.out) {
@@ -332,6 +359,7 @@ func (d *Driver) channels() []channel.Type {
 			return d.cfg.Channels
 		}
 	}
+	d.login = true
 	ctl := channel.Type{Name: bunch.Control, ClientOpen: true, Static: true}
 	return append([]channel.Type{ctl}, d.cfg.Channels...)
 }

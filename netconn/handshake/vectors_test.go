@@ -40,14 +40,14 @@ type derived struct {
 		Label      string
 		Version    uint8 `json:"handshake_version"`
 		Type       Type
-		SessionID  int    `json:"session_id"`
-		ClientID   int    `json:"client_id"`
-		Restart    int    `json:"restart"`
-		MinVersion int    `json:"min_version"`
-		SentCount  int    `json:"sent_count"`
-		NetVersion int64  `json:"network_version"`
-		Features   int    `json:"features"`
-		SecretID   int    `json:"secret_id"`
+		SessionID  int   `json:"session_id"`
+		ClientID   int   `json:"client_id"`
+		Restart    int   `json:"restart"`
+		MinVersion int   `json:"min_version"`
+		SentCount  int   `json:"sent_count"`
+		NetVersion int64 `json:"network_version"`
+		Features   int   `json:"features"`
+		SecretID   int   `json:"secret_id"`
 		Timestamp  float64
 		Cookie     string
 		OrigCookie string `json:"orig_cookie"`

@@ -1,0 +1,113 @@
+// Unrealecho is a protocol probe: its server echoes what it gets over Unreal 5.1's
+// wire, its client sends messages of all kinds and checks every echo. Any other
+// implementation of that wire can stand at either end.
+//
+//	go run ./examples/unrealecho server --listen 127.0.0.1:7777 --once
+//	go run ./examples/unrealecho client --connect 127.0.0.1:7777 --messages 500 --channels 2 --big
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/driver"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		usage()
+	}
+	var err error
+	switch os.Args[1] {
+	case "server":
+		err = server(os.Args[2:])
+	case "client":
+		err = client(os.Args[2:])
+	default:
+		usage()
+	}
+	if err != nil {
+		fmt.Println("FAIL:", err)
+		os.Exit(1)
+	}
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: unrealecho server --listen ADDR [--once] [--seconds S]\n       unrealecho client --connect ADDR [--messages N] [--seconds S] [--seed K] [--channels C] [--big]")
+	os.Exit(2)
+}
+
+// withTimeout is a context that ends after so many seconds; never for 0.
+func withTimeout(seconds float64) (context.Context, context.CancelFunc) {
+	if seconds <= 0 {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithTimeout(context.Background(), time.Duration(seconds*float64(time.Second)))
+}
+
+func server(args []string) error {
+	f := flag.NewFlagSet("server", flag.ExitOnError)
+	listen := f.String("listen", "127.0.0.1:7777", "address to listen at")
+	once := f.Bool("once", false, "end after the first client has left")
+	seconds := f.Float64("seconds", 0, "end after so many seconds; 0 never")
+	checksum := f.Bool("checksum", false, "CRC-32C behind every datagram; both ends, not Unreal's wire")
+	_ = f.Parse(args)
+	cfg, s := newServer(driver.Config{Checksum: *checksum})
+	d, err := driver.Listen(*listen, cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("listening at %v\n", d.LocalAddr())
+	ctx, cancel := withTimeout(*seconds)
+	defer cancel()
+	err = d.Run(ctx, func(time.Time) {
+		if *once && s.left > 0 && d.Len() == 0 {
+			cancel()
+		}
+	})
+	fmt.Printf("server: %d clients, %d bunches of %d bytes echoed, %d refused, last: %v\n", s.joined, s.bunches, s.bytes, s.failed, s.last)
+	switch {
+	case err != nil:
+		return err
+	case *once && s.left == 0:
+		return errors.New("no client came and left")
+	case s.failed > 0:
+		return fmt.Errorf("%d messages found no room", s.failed)
+	}
+	return nil
+}
+
+func client(args []string) error {
+	f := flag.NewFlagSet("client", flag.ExitOnError)
+	connect := f.String("connect", "127.0.0.1:7777", "the server's address")
+	messages := f.Int("messages", 200, "messages to send")
+	seconds := f.Float64("seconds", 60, "give up after so many seconds")
+	seed := f.Uint64("seed", 1, "seed of sizes and kinds")
+	channels := f.Int("channels", 2, "channels besides channel 0")
+	big := f.Bool("big", false, "send 40000, 65536 and (refused) 65537 bytes too")
+	checksum := f.Bool("checksum", false, "CRC-32C behind every datagram; both ends, not Unreal's wire")
+	_ = f.Parse(args)
+	cfg, e := newClient(driver.Config{Checksum: *checksum}, clientOptions{messages: *messages, channels: *channels, seed: *seed, big: *big})
+	d, err := driver.Dial(*connect, cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := withTimeout(*seconds)
+	defer cancel()
+	start := time.Now()
+	err = d.Run(ctx, func(time.Time) {
+		e.step()
+		if e.result != nil {
+			cancel()
+		}
+	})
+	if verdict := e.verdict(); verdict != nil {
+		return fmt.Errorf("%w (seed %d; %s; %v)", verdict, *seed, e.summary(), err)
+	}
+	fmt.Printf("PASS: %s in %.1f s (seed %d)\n", e.summary(), time.Since(start).Seconds(), *seed)
+	return nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+)
+
+// channelName is the name of the further channels: index 256, Unreal's Voice.
+var channelName = bunch.Voice
+
+func types(accept func(*channel.Channel) channel.Handler) []channel.Type {
+	return []channel.Type{
+		{Name: bunch.Control, ClientOpen: true, Static: true, Accept: accept},
+		{Name: channelName, ClientOpen: true, Accept: accept},
+	}
+}
+
+func config(c driver.Config) driver.Config {
+	c.Link = driver.PlainUnreal51()
+	c.Protocol = netconn.Unreal51()
+	c.Protocol.CloseOnOverflow = false // a full buffer is for the echo to wait out
+	c.NetSpeed = 4 << 20
+	return c
+}
+
+// echoServer sends every message back on its channel, as reliably as it came.
+type echoServer struct {
+	joined, left           int
+	bunches, bytes, failed int
+	last                   netconn.CloseResult
+}
+
+func newServer(c driver.Config) (driver.Config, *echoServer) {
+	s := &echoServer{}
+	c = config(c)
+	c.Channels = types(func(*channel.Channel) channel.Handler { return &echo{server: s} })
+	c.RestartSequence = true
+	c.Joined = func(*driver.Conn) { s.joined++ }
+	c.Closed = func(_ *driver.Conn, r netconn.CloseResult) { s.left++; s.last = r }
+	return c, s
+}
+
+// echo is one channel. What finds the reliable buffer full waits in later, in order.
+type echo struct {
+	server *echoServer
+	later  [][]byte
+}
+
+// maxLater bounds what waits; beyond it the client sends without minding acks.
+const maxLater = 1024
+
+func (e *echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	b, _ := payload(in)
+	if in.Close || in.Bits == 0 {
+		return
+	}
+	e.server.bunches++
+	e.server.bytes += len(b)
+	if in.Reliable && len(e.later) > 0 {
+		e.wait(b)
+		return
+	}
+	if !e.send(ch, b, in.Bits, in.Reliable) && in.Reliable {
+		e.wait(b)
+	}
+}
+
+func (e *echo) wait(b []byte) {
+	if len(e.later) == maxLater {
+		e.server.failed++
+		return
+	}
+	e.later = append(e.later, b)
+}
+
+func (e *echo) send(ch *channel.Channel, b []byte, bits int, reliable bool) bool {
+	_, err := ch.SendBunch(&bunch.Out{Data: b, Bits: bits, Reliable: reliable, NoMerge: true})
+	return err == nil
+}
+
+func (e *echo) ReceivedAck(ch *channel.Channel, _ int64) {
+	for len(e.later) > 0 && e.send(ch, e.later[0], len(e.later[0])*8, true) {
+		e.later = e.later[1:]
+	}
+}
+func (e *echo) ReceivedNak(*channel.Channel, int64)          {}
+func (e *echo) Closed(*channel.Channel, channel.CloseReason) {}
