@@ -11,7 +11,6 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
-	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -30,7 +29,6 @@ type ship struct {
 	Flags  [3]bool      `net:""`
 	Score  int64        `net:""`
 	Note   string       `net:""`
-	local  int
 
 	moved  int
 	armors []uint8
@@ -74,13 +72,6 @@ func register(t *testing.T, w *actorrep.World) {
 	require.NoError(t, w.Register("ship", (*ship)(nil)))
 	require.NoError(t, w.Register("rock", (*rock)(nil)))
 }
-
-type nobody struct{}
-
-func (nobody) ReceivedBunch(*channel.Channel, *bunch.In)    {}
-func (nobody) ReceivedAck(*channel.Channel, int64)          {}
-func (nobody) ReceivedNak(*channel.Channel, int64)          {}
-func (nobody) Closed(*channel.Channel, channel.CloseReason) {}
 
 func (w *world) join() *line {
 	l := &line{world: actorrep.NewClient(actorrep.Config{Failed: func(err error) { w.t.Error(err) }})}

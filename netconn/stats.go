@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 )
 
 // Stats is a connection's figures at a moment.
@@ -42,4 +43,11 @@ func (c *Conn) IsNetReady() bool { return c.Budget() > 0 }
 // Budget is the number of bytes that may be sent now within the bandwidth.
 func (c *Conn) Budget() int {
 	return c.cfg.Controller.Budget(c.now) - (c.out.Len()+7)/8
+}
+
+// SetNetSpeed changes the bandwidth in bytes a second, when the controller is the default bucket.
+func (c *Conn) SetNetSpeed(bytesPerSecond int) {
+	if b, ok := c.cfg.Controller.(*congestion.TokenBucket); ok {
+		b.SetRate(bytesPerSecond)
+	}
 }

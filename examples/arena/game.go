@@ -22,7 +22,6 @@ type Player struct {
 	Energy float32      `net:"q=0.1,owner"` // only its own player sees it
 
 	moves, hits int // on a client: notifies counted
-	speed       Vec
 }
 
 // OnMoved counts moves on a client.

@@ -102,7 +102,13 @@ func (c *Conn) begin() {
 		c.join()
 	case d.server != nil:
 		cfg := d.cfg.Server
-		userJoined := cfg.Joined
+		userJoined, userSpeed := cfg.Joined, cfg.NetSpeed
+		cfg.NetSpeed = func(n int) {
+			c.SetNetSpeed(n)
+			if userSpeed != nil {
+				userSpeed(n)
+			}
+		}
 		cfg.Joined = func() {
 			c.join()
 			if userJoined != nil {

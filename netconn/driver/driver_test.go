@@ -113,12 +113,13 @@ func TestLoginAndEcho(t *testing.T) {
 		{nil, netconn.Protocol{}}, {PlainUnreal51(), netconn.Unreal51()}, {PlainUnreal427(), netconn.Unreal427()},
 		{PlainUnreal53(), netconn.Unreal53(true)},
 	} {
-		e, got := &echo{}, &sink{}
-		m := newMemory(t, Config{Link: p.link, Protocol: p.proto, Channels: chat(e), Server: control.ServerConfig{Map: "yard"}},
-			Config{Link: p.link, Protocol: p.proto, Channels: chat(got), Client: control.ClientConfig{URL: "?Name=Ann"}})
+		e, got, speed := &echo{}, &sink{}, 0
+		m := newMemory(t, Config{Link: p.link, Protocol: p.proto, Channels: chat(e), Server: control.ServerConfig{Map: "yard", NetSpeed: func(n int) { speed = n }}},
+			Config{Link: p.link, Protocol: p.proto, Channels: chat(got), Client: control.ClientConfig{URL: "?Name=Ann", NetSpeed: 20_000}})
 		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
 		require.Equal(t, "?Name=Ann", m.sc.Login().URL)
 		require.Equal(t, m.client.LocalAddr(), m.sc.RemoteAddr())
+		require.Equal(t, 20_000, speed)
 		ch, err := m.cc.Open(chatName, got)
 		require.NoError(t, err)
 		for i := range 5 {
