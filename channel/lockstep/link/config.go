@@ -1,6 +1,7 @@
 package link
 
 import (
+	"encoding/binary"
 	"errors"
 	"time"
 )
@@ -34,8 +35,11 @@ const (
 	packedBytes = 3
 )
 
-// Config of a Link. The zero value is useful; both ends must agree on Window.
+// Config of a Link. The zero value is useful; both ends must agree on Window and Conversation.
 type Config struct {
+	// Conversation tells datagrams from late ones of an earlier Link on the same path: their checksums
+	// don't match. Default 0, which changes nothing; a path used again needs another one.
+	Conversation uint32
 	// Window is how many messages may be sent and not acked, and how many received are kept
 	// while an older one is missing: a power of two from 2 to 16384; default 256. A large one
 	// costs memory: 560 bytes each.
@@ -77,6 +81,14 @@ func (c Config) filled() (Config, error) {
 	}
 	c.InitialRTO = min(max(c.InitialRTO, c.MinRTO), c.MaxRTO)
 	return c, nil
+}
+
+// crcInit is what the checksum starts from.
+func (c *Config) crcInit() uint16 {
+	if c.Conversation == 0 {
+		return crcInit
+	}
+	return crc16(crcInit, binary.LittleEndian.AppendUint32(nil, c.Conversation))
 }
 
 func setDefault[T comparable](v *T, value T) {

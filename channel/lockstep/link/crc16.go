@@ -29,9 +29,8 @@ func makeCRCTables() (t [8][256]uint16) {
 	return t
 }
 
-// crc16 is the CRC-16/CCITT-FALSE of p.
-func crc16(p []byte) uint16 {
-	crc := uint16(crcInit)
+// crc16 is the CRC-16/CCITT-FALSE of p when crc is crcInit, and goes on from crc otherwise.
+func crc16(crc uint16, p []byte) uint16 {
 	t := &crcTables
 	for len(p) >= 8 {
 		v := binary.BigEndian.Uint64(p) ^ uint64(crc)<<48

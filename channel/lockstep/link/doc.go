@@ -23,7 +23,8 @@
 //	         +-----------------+---+----------------+
 //
 //	CRC   CRC-16/CCITT-FALSE of all bytes after it: polynomial 0x1021, initial value 0xffff, not
-//	      reflected, no final xor; of "123456789" it is 0x29b1
+//	      reflected, no final xor; of "123456789" it is 0x29b1. With a Conversation other than 0, of its
+//	      4 bytes (little-endian) and then those
 //	type  1 reliable: SEQ, size and data of one message or several
 //	      2 ping: SEQ is the ping's number, never 0; size is 0
 //	      3 pure ack: SEQ is the number of the ping it answers, or 0; size is 0

@@ -24,10 +24,10 @@ func putMessage(p []byte, seq uint16, size int) {
 }
 
 // seal writes the header's first fields, when all else is there.
-func seal(p []byte, k kind, ack uint16) {
+func seal(p []byte, init uint16, k kind, ack uint16) {
 	p[2] = byte(k) | littleEndian
 	binary.LittleEndian.PutUint16(p[3:], ack)
-	binary.LittleEndian.PutUint16(p, crc16(p[2:]))
+	binary.LittleEndian.PutUint16(p, crc16(init, p[2:]))
 }
 
 // datagram is one that was parsed and found whole.
@@ -54,12 +54,12 @@ func (d *datagram) next() (seq uint16, data []byte) {
 }
 
 // parse checks p wholly before anything is believed.
-func parse(p []byte) (d datagram, err error) {
+func parse(p []byte, init uint16) (d datagram, err error) {
 	if len(p) < HeaderBytes {
 		return d, ErrShort
 	}
 	d.kind, d.little = kind(p[2]&kindMask), p[2]&littleEndian != 0
-	if d.uint16(p) != crc16(p[2:]) {
+	if d.uint16(p) != crc16(init, p[2:]) {
 		return d, ErrChecksum
 	}
 	if p[2]&reserved != 0 || d.kind < kindReliable || d.kind > kindAck {

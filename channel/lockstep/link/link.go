@@ -36,6 +36,7 @@ type inMessage struct {
 type Link struct {
 	cfg     Config
 	handler Handler
+	crcInit uint16
 
 	out        *ring.Ring[outMessage]
 	base, next int64 // oldest that isn't acked; next to be numbered
@@ -82,6 +83,7 @@ func New(cfg Config, handler Handler) (*Link, error) {
 	return &Link{
 		cfg:     cfg,
 		handler: handler,
+		crcInit: cfg.crcInit(),
 		out:     ring.New[outMessage](cfg.Window),
 		in:      ring.New[inMessage](cfg.Window),
 		due:     make([]int64, 0, cfg.Window),

@@ -69,7 +69,7 @@ func bigEndian(p []byte) []byte {
 	for i := 5; i < len(q); i += packedBytes + int(q[i+2]) {
 		swap(i)
 	}
-	binary.BigEndian.PutUint16(q, crc16(q[2:]))
+	binary.BigEndian.PutUint16(q, crc16(crcInit, q[2:]))
 	return q
 }
 
@@ -96,7 +96,7 @@ func TestRefusals(t *testing.T) {
 	whole := h.take()[0]
 	peer, heard := newLink(t, Config{})
 	reseal := func(p []byte) []byte {
-		binary.LittleEndian.PutUint16(p, crc16(p[2:]))
+		binary.LittleEndian.PutUint16(p, crc16(crcInit, p[2:]))
 		return p
 	}
 	clone := func() []byte { return append([]byte(nil), whole...) }
@@ -151,13 +151,25 @@ func TestBounds(t *testing.T) {
 	p := d[0]
 	// Without message 0, message 2 is beyond a window of 2.
 	p = append(p[:5:5], p[9:]...)
-	binary.LittleEndian.PutUint16(p, crc16(p[2:]))
+	binary.LittleEndian.PutUint16(p, crc16(crcInit, p[2:]))
 	require.NoError(t, narrow.Receive(0, p))
 	require.Empty(t, heard.messages)
 	require.EqualValues(t, 2, narrow.Stats().DroppedBeyond)
 	require.NoError(t, narrow.Receive(0, d[0]))
 	require.Len(t, heard.messages, 4)
 	require.EqualValues(t, 1, narrow.Stats().DroppedDuplicate)
+}
+
+// TestConversation: a datagram of another conversation is refused.
+func TestConversation(t *testing.T) {
+	first, h := newLink(t, Config{Conversation: 1, PingInterval: noPing})
+	require.NoError(t, first.Send(0, []byte("late")))
+	first.Tick(0)
+	d := h.take()[0]
+	for n, want := range map[uint32]error{0: ErrChecksum, 1: nil, 2: ErrChecksum} {
+		l, _ := newLink(t, Config{Conversation: n})
+		require.ErrorIs(t, l.Receive(0, d), want)
+	}
 }
 
 func TestConfig(t *testing.T) {
@@ -205,7 +217,7 @@ func TestTimers(t *testing.T) {
 	// 250 * 1.5^n up to MaxRTO.
 	require.Equal(t, []time.Duration{0, 250 * ms, 625 * ms, 1188 * ms, 2032 * ms, 3032 * ms, 4032 * ms}, times)
 	ack := []byte{0, 0, 0x13, 0, 0, 0, 0, 0}
-	binary.LittleEndian.PutUint16(ack, crc16(ack[2:]))
+	binary.LittleEndian.PutUint16(ack, crc16(crcInit, ack[2:]))
 	require.NoError(t, l.Receive(5*time.Second, ack))
 	require.Zero(t, l.Stats().SRTT, "resent: no sample")
 	require.Zero(t, l.Stats().Unacked)
@@ -277,7 +289,7 @@ func FuzzReceive(f *testing.F) {
 			_ = l.Receive(now, p)
 			if n >= HeaderBytes {
 				var c [2]byte
-				binary.LittleEndian.PutUint16(c[:], crc16(p[2:]))
+				binary.LittleEndian.PutUint16(c[:], crc16(crcInit, p[2:]))
 				if p[2]&littleEndian == 0 {
 					c[0], c[1] = c[1], c[0]
 				}

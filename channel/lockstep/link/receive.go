@@ -9,7 +9,7 @@ import (
 // Receive takes a datagram of the peer and calls Handler.Message for each message whose
 // turn has come. After an error nothing has changed but a counter.
 func (l *Link) Receive(now time.Duration, p []byte) error {
-	d, err := parse(p)
+	d, err := parse(p, l.crcInit)
 	if err != nil {
 		l.refuse(err)
 		return err

@@ -76,7 +76,7 @@ func (l *Link) sendBare(k kind, number uint16) {
 // wanted rides on any datagram; a ping's answer needs one of its own.
 func (l *Link) emit(k kind, n int) {
 	p := l.buf[:n]
-	seal(p, k, truncate(l.recvNext-1))
+	seal(p, l.crcInit, k, truncate(l.recvNext-1))
 	l.ackWanted = l.ackWanted && l.answer != 0
 	l.stats.DatagramsSent++
 	l.stats.BytesSent += uint64(n)

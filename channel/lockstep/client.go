@@ -1,0 +1,149 @@
+package lockstep
+
+import "time"
+
+type clientState uint8
+
+const (
+	absent    clientState = iota
+	welcoming             // the welcome isn't known to have arrived
+	live
+)
+
+// client is what the Host knows of a player.
+//
+// Invariant: ack <= sent <= highest, all positions in the session's stream: the
+// snapshot's bytes, then the log's from logBase on.
+type client struct {
+	transport Transport
+	state     clientState
+	kicked    bool
+	denied    DenyReason // why the last session ended
+	session   uint32     // the last
+	sessions  uint64     // how many there were
+
+	welcome welcome
+	snap    []byte
+	logBase int64
+
+	ack, sent, highest int64
+	burst              int64 // bytes in flight allowed
+	executed           int64
+
+	lastHeard, nextSend, progress time.Duration
+	blocked                       bool // the transport took no more; wait for nextSend
+	stamps                        stamps
+	rtt, jitter                   time.Duration
+	rttKnown                      bool
+
+	life       int64
+	joining    bool  // the Joined event is pending
+	joinFrom   int64 // turns it must have executed to come back after a drop
+	received   int64 // the next turn whose input we lack
+	firstInput int64 // turns before have none
+	seen       int64 // all inputs before were seen, taken or not
+	lagging    bool
+	lagSince   time.Duration
+	sizes      []int // of input t at t%len
+	data       []byte
+	maxInput   int
+
+	hashNext int64
+	desynced bool
+}
+
+func (c *client) init(cfg *Config) {
+	n := cfg.inputSlots()
+	c.sizes, c.data, c.maxInput = make([]int, n), make([]byte, n*cfg.MaxInput), cfg.MaxInput
+}
+
+// setInput keeps the input of turn, which is at most MaxDelay ahead of those collected.
+func (c *client) setInput(turn int64, in []byte) {
+	i := int(turn) & (len(c.sizes) - 1)
+	c.sizes[i] = copy(c.data[i*c.maxInput:(i+1)*c.maxInput], in)
+}
+
+// input is the input of turn.
+func (c *client) input(turn int64) []byte {
+	i := int(turn) & (len(c.sizes) - 1)
+	return c.data[i*c.maxInput:][:c.sizes[i]]
+}
+
+// begin starts a session.
+func (c *client) begin(now time.Duration, session uint32, w welcome, snap []byte, logBase int64, cfg *HostConfig) {
+	c.end()
+	c.state, c.session, c.denied = welcoming, session, 0
+	c.sessions++
+	c.welcome, c.snap, c.logBase = w, snap, logBase
+	c.ack, c.sent, c.highest, c.burst = 0, 0, 0, int64(cfg.Window)
+	c.executed, c.hashNext, c.desynced = w.start, w.start, false
+	c.lastHeard, c.nextSend, c.progress, c.blocked = now, now, now, false
+	c.rttKnown, c.stamps = false, stamps{}
+	c.lagging, c.seen, c.joinFrom = false, 0, 0
+}
+
+// end ends the session, if there is one.
+func (c *client) end() { c.state, c.snap = absent, nil }
+
+// past reports whether session is over, or older than the last: its late packets must not
+// end the one under way.
+func (c *client) past(session uint32) bool {
+	return c.sessions > 0 && int32(session-c.session) <= 0
+}
+
+// streamEnd is where the stream ends for now.
+func (c *client) streamEnd(l *turnLog) int64 { return int64(len(c.snap)) + l.end - c.logBase }
+
+// trimmed reports whether what the peer needs next has left the log.
+func (c *client) trimmed(l *turnLog) bool {
+	return c.logBase+max(0, c.ack-int64(len(c.snap))) < l.start
+}
+
+// appendStream appends [from, to) of the stream.
+func (c *client) appendStream(dst []byte, l *turnLog, from, to int64) []byte {
+	n := int64(len(c.snap))
+	if from < n {
+		part := min(to, n)
+		dst = append(dst, c.snap[from:part]...)
+		from = part
+	}
+	return l.appendRange(dst, c.logBase+from-n, c.logBase+to-n)
+}
+
+// acked notes that the peer has all before position ack of the stream.
+func (c *client) acked(now time.Duration, ack, window int64) {
+	if ack <= c.ack {
+		return
+	}
+	c.burst = min(window, c.burst+2*(ack-c.ack))
+	c.ack, c.sent, c.progress = ack, max(c.sent, ack), now
+}
+
+// stamps remembers when the last packets were sent.
+type stamps struct {
+	at     [64]time.Duration
+	number [64]uint16
+	last   uint16
+}
+
+func (s *stamps) next(now time.Duration) uint16 {
+	s.last++
+	s.number[s.last%64], s.at[s.last%64] = s.last, now
+	return s.last
+}
+
+// roundTrip takes the echo of a stamp, less the time the peer held it.
+func (c *client) roundTrip(now time.Duration, stamp uint16, held time.Duration) {
+	s := &c.stamps
+	if s.number[stamp%64] != stamp || stamp == 0 {
+		return
+	}
+	sample := max(0, now-s.at[stamp%64]-held)
+	s.number[stamp%64] = 0 // each counts once
+	if !c.rttKnown {
+		c.rttKnown, c.rtt, c.jitter = true, sample, sample/4
+		return
+	}
+	c.jitter += ((sample - c.rtt).Abs() - c.jitter) / 8
+	c.rtt += (sample - c.rtt) / 8
+}

@@ -1,0 +1,96 @@
+// Package lockstep keeps the same game running on several machines by exchanging
+// nothing but the players' commands: turn by turn everyone executes the same commands and so
+// has the same state. It suits games with many units and few players.
+//
+// It runs no simulation, knows no units and decides nothing by a clock of its own. The game must be
+// deterministic: integers or fixed point, its own random numbers from a common seed, no
+// order of maps. Where it isn't, the hashes tell.
+//
+// # Who does what
+//
+//	Peer (a player) --- commands, hashes, acks --> Host --- log of turns --> every Peer
+//
+// The Host relays and is the judge: a turn is what its log says, so all agree about
+// who was in the game, whose commands were not waited for, and from which turn a new delay
+// holds. It needs no simulation and runs beside a player or on a server. A player on
+// the host's machine is a Peer like the others.
+//
+// # A turn
+//
+//	Peer executes turn N            its commands are for N+Delay         host has all of N+Delay
+//	Next, simulate, Done(hash) ---> sealed, and repeated until acked --> complete: into the log
+//
+// A larger delay hides longer ways to the host and back; a DelayPolicy adapts it. When
+// it grows, the turns in between have no commands; when it shrinks, commands wait until
+// turns are open again.
+//
+//   - Redundancy: every packet repeats all that isn't acked, so a lost one costs no round trip.
+//     Who is far behind (over 4 packets) gets the log in a window instead, resent on timeouts.
+//   - Stalls: Wait holds the game and drops the player in the end; Substitute goes on without the
+//     player's commands.
+//   - Late join, reconnect: the log is replayed from turn PeerConfig.Have on, or the game's snapshot
+//     (Host.SetSnapshot) and the turns since, whichever is shorter. Who has caught up is Joined.
+//   - Desync: hashes are compared turn by turn; the first turn and player that differ from the
+//     majority become an Event of a later turn.
+//
+// # The caller's loop
+//
+//	peer.Receive(now, packet)             // whatever came
+//	if turn is due {
+//		if t, ok := peer.Next(); ok {     // not ok: stalled, see Waiting
+//			for player, cmd := range t.Commands() { ... }
+//			simulate()
+//			peer.Submit(cmd)              // the local player's
+//			peer.Done(hash)
+//		}
+//	}
+//	peer.Tick(now)                        // and host.Receive, host.Tick where the host is
+//
+// Execute Behind turns at once before the one that is due; they don't move the turn's timer.
+//
+// # Transport
+//
+// Transport is one method. A *link.Link is one (MaxPacket 255, Reliable true); so is a datagram
+// socket with integrity beneath it, or a channel of netconn with its payload boundaries
+// (unreliable, or reliable with Reliable true). The transport says whose packets
+// are whose: the Host refuses a packet that names another player than its transport's.
+//
+// # Wire
+//
+// Version 1, little-endian; v is a uvarint (7 bits a byte, low first). All packets begin:
+//
+//	+--------+----------+------------+
+//	| type 8 | player 8 | session 32 |
+//	+--------+----------+------------+
+//
+//	1 Hello    peer  version 8 | agreement 32 | have v
+//	2 Welcome  host  start v | snapshot bytes v | delay 8 | active v | life v
+//	3 Stream   host  next input v | next hash v | stamp 16 | waiting v | offset v | bytes
+//	4 Input    peer  received v | executed v | stamp 16 | hold ms 16 | life v | first turn v |
+//	                 count 8 | count * (size v | commands) | first hash turn v | hashes 64 each
+//	5 Denied   host  reason 8
+//
+// agreement is the FNV-1a of what both Configs must agree on. The stream is the snapshot's bytes, if the
+// session begins with one, and then the turns from start on, each
+//
+//	size v | flags 8 | [count 8, events] | [substituted v] | [players v, each: size v | commands]
+//	flags: 1 events, 2 commands, 4 substituted; masks have a bit for each player
+//	event: kind 8 | player 8 | value v, and of a desync: got 64 | want 64 | tie 8
+//	commands: size v | bytes, one after the other, none empty
+//
+// # Choosing
+//
+// Choose lockstep when the state is large, the commands are few and the simulation is
+// deterministic; a player waits Delay turns for the own commands. Choose actorrep for
+// a server with authority and state on the wire; actorrep/prediction for quick response.
+//
+// # Bounds
+//
+//	commands of a player and turn     MaxInput bytes; more: ErrInputFull
+//	turns a player may be ahead       MaxDelay; more is refused
+//	log                               LogBytes and LogTurns; the oldest turns go
+//	in flight to a player             Window
+//	received and not executed         ReceiveBuffer; what finds no room comes again
+//	hashes                            256 turns; what is older counts as not compared
+//	events of a turn                  3 a player and the delay's
+package lockstep

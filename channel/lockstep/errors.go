@@ -1,0 +1,36 @@
+package lockstep
+
+import "errors"
+
+var (
+	// ErrConfig is wrapped by the constructors' errors.
+	ErrConfig = errors.New("lockstep: config out of range; see its fields")
+
+	// ErrInactive is Submit's error while the player isn't in the game: before its Join, after its Drop.
+	ErrInactive = errors.New("lockstep: player isn't in the game; wait for its Join event")
+	// ErrInputFull is Submit's error when a turn's commands exceed MaxInput; submit the rest after the next Done.
+	ErrInputFull = errors.New("lockstep: commands of this turn exceed MaxInput; submit after the next Done")
+	// ErrEmptyCommand is Submit's error for a command without bytes.
+	ErrEmptyCommand = errors.New("lockstep: empty command; give it a byte at least")
+	// ErrNoTurn is Done's error when Next gave no turn to be done with.
+	ErrNoTurn = errors.New("lockstep: no turn is under way; call Next first")
+	// ErrNoPlayer is the Host's error for a player below 0 or from Players on.
+	ErrNoPlayer = errors.New("lockstep: no such player; see Config.Players")
+	// ErrSnapshot is SetSnapshot's error for a turn the log doesn't hold, and data that is empty or over MaxSnapshot.
+	ErrSnapshot = errors.New("lockstep: snapshot is of no turn in the log, empty or too large")
+
+	// ErrMalformed refuses a packet that can't be parsed.
+	ErrMalformed = errors.New("lockstep: malformed packet; drop it")
+	// ErrPlayer refuses a packet in another player's name.
+	ErrPlayer = errors.New("lockstep: packet claims another player's id; drop it")
+	// ErrSession refuses a packet of no session under way.
+	ErrSession = errors.New("lockstep: packet of another session; drop it")
+	// ErrAhead refuses a packet about turns or bytes that can't exist yet.
+	ErrAhead = errors.New("lockstep: packet is ahead of the game; drop it")
+	// ErrOversize refuses a packet with commands beyond MaxInput.
+	ErrOversize = errors.New("lockstep: commands over the limit; drop it")
+	// ErrDenied ends a Peer whose host won't have it; see Peer.Reason.
+	ErrDenied = errors.New("lockstep: the host denied the session")
+	// ErrStream ends a Peer whose host sends turns that break the rules.
+	ErrStream = errors.New("lockstep: the host's turns are malformed; leave it")
+)

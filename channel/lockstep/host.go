@@ -1,0 +1,211 @@
+package lockstep
+
+import (
+	"math/bits"
+	"time"
+)
+
+// HostHandler hears what the Host made part of the game. Peers see the same in Turn.Events.
+type HostHandler interface {
+	// Event: e is part of turn. It must not call the Host.
+	Event(turn int64, e Event)
+}
+
+// HostStats counts.
+type HostStats struct {
+	Turns          uint64 // complete
+	Substituted    uint64 // inputs not waited for
+	InputsTooLate  uint64 // of turns that were complete; repeats don't count
+	Joins, Drops   uint64
+	DelayChanges   uint64
+	Desyncs        uint64
+	HashesCompared uint64
+	PacketsSent, PacketsReceived,
+	BytesSent, BytesReceived uint64
+	SendErrors uint64 // of transports; tried again
+	Denied     uint64
+
+	RefusedMalformed, RefusedPlayer, RefusedSession, RefusedAhead, RefusedOversize uint64
+}
+
+// Host makes the turns: it collects the players' commands, decides what each turn
+// holds, and relays the log of turns to all. It runs no simulation. A player on the same
+// machine is a Peer too, over a transport in memory. Not safe for concurrent use.
+//
+// Invariant: log.next is the turn being collected; active has the players whose
+// commands it needs.
+type Host struct {
+	cfg     HostConfig
+	handler HostHandler
+	log     turnLog
+	clients []client
+	started bool
+
+	active uint64 // players in the game, pending events included
+	delay  int
+	logged turnStart // as of the end of the log
+	events []Event   // for the next turn
+	turn   Turn      // scratch
+
+	lastTurn time.Duration // when the last turn was complete
+	judge    judge
+	snapshot snapshot
+	paths    []Path
+	record   []byte
+	packet   []byte
+	stats    HostStats
+}
+
+// snapshot is a game's state before a turn.
+type snapshot struct {
+	turn int64
+	data []byte
+	turnStart
+	ok bool
+}
+
+// NewHost returns a Host without players; handler may be nil.
+func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{
+		cfg:     cfg,
+		handler: handler,
+		log:     newTurnLog(cfg.LogBytes, cfg.LogTurns),
+		clients: make([]client, cfg.Players),
+		delay:   cfg.InitialDelay,
+		logged:  turnStart{delay: cfg.InitialDelay},
+		events:  make([]Event, 0, 3*cfg.Players+1),
+		judge:   newJudge(cfg.Players),
+		paths:   make([]Path, 0, cfg.Players),
+		record:  make([]byte, 0, cfg.maxRecord()),
+		packet:  make([]byte, 0, cfg.MaxPacket),
+	}
+	h.events = append(h.events, Event{Kind: DelayChanged, Value: int64(h.delay)})
+	for p := range h.clients {
+		h.clients[p].init(&h.cfg.Config)
+	}
+	return h, nil
+}
+
+// Connect says where player's packets go from now on. Whether that is really the player, the
+// caller knows from the transport. A session begins with the Peer's packets.
+func (h *Host) Connect(player int, t Transport) error {
+	if player < 0 || player >= h.cfg.Players {
+		return ErrNoPlayer
+	}
+	h.clients[player].transport = t
+	h.clients[player].kicked = false
+	return nil
+}
+
+// Drop takes player out of the game, and denies the session. Connect lets it come back.
+func (h *Host) Drop(now time.Duration, player int) error {
+	if player < 0 || player >= h.cfg.Players {
+		return ErrNoPlayer
+	}
+	c := &h.clients[player]
+	h.deactivate(player, DropAsked)
+	if c.transport != nil && c.state != absent {
+		h.deny(now, player, c.session, DenyDropped)
+	}
+	c.end()
+	c.kicked, c.transport = true, nil
+	return nil
+}
+
+// Ready is a mask of players who could join now: connected, and up to date.
+func (h *Host) Ready() (mask uint64) {
+	for p := range h.clients {
+		if h.upToDate(&h.clients[p]) {
+			mask |= 1 << p
+		}
+	}
+	return mask
+}
+
+// Start begins the game: who is Ready is in it from turn 0 on, who comes later joins later.
+func (h *Host) Start(now time.Duration) {
+	if !h.started {
+		h.started, h.lastTurn = true, now
+	}
+}
+
+// Turn is the number of turns that are complete.
+func (h *Host) Turn() int64 { return h.log.next }
+
+// Delay is the input delay in turns.
+func (h *Host) Delay() int { return h.delay }
+
+// Active is a mask of the players in the game.
+func (h *Host) Active() uint64 { return h.active }
+
+// Waiting is a mask of the players whose commands the turn being collected lacks.
+func (h *Host) Waiting() (mask uint64) {
+	if !h.started {
+		return 0
+	}
+	for m := h.active; m != 0; m &= m - 1 {
+		p := bits.TrailingZeros64(m)
+		if h.clients[p].received <= h.log.next {
+			mask |= 1 << p
+		}
+	}
+	return mask
+}
+
+// Path is how player's packets travel.
+func (h *Host) Path(player int) Path {
+	c := &h.clients[player]
+	return Path{Player: player, RTT: c.rtt, Jitter: c.jitter}
+}
+
+// Stats returns a snapshot.
+func (h *Host) Stats() HostStats { return h.stats }
+
+// SetSnapshot keeps the game's state before turn for those who join late and need turns that left
+// the log, or for whom it is shorter. data is not empty, is kept and must not change. turn must be in
+// the log: take a snapshot at least as often as half the log.
+func (h *Host) SetSnapshot(turn int64, data []byte) error {
+	if !h.log.holds(turn) || len(data) == 0 || len(data) > h.cfg.MaxSnapshot {
+		return ErrSnapshot
+	}
+	start := h.logged
+	if turn < h.log.next {
+		start = h.log.index[turn%int64(len(h.log.index))]
+	}
+	h.snapshot = snapshot{turn: turn, data: data, turnStart: start, ok: true}
+	return nil
+}
+
+// Tick completes turns, deals with stalls and sends what is due.
+func (h *Host) Tick(now time.Duration) {
+	h.advance(now)
+	for p := range h.clients {
+		h.flush(now, p)
+	}
+}
+
+// NextDeadline is when Tick has something to do, if ever.
+func (h *Host) NextDeadline() (at time.Duration, ok bool) {
+	earliest := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if h.started && h.active != 0 {
+		if at, due := h.stallDeadline(); due {
+			earliest(at)
+		} else {
+			earliest(h.lastTurn) // a turn is complete
+		}
+	}
+	for p := range h.clients {
+		if t, due := h.clientDeadline(&h.clients[p]); due {
+			earliest(t)
+		}
+	}
+	return at, ok
+}

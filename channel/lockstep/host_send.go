@@ -1,0 +1,146 @@
+package lockstep
+
+import "time"
+
+const (
+	// streamHead bounds what leads the data in a stream packet.
+	streamHead = 6 + 10 + 10 + 2 + 10 + 10
+	// redundantPackets is how much of the stream is repeated in full while it isn't acked; more
+	// is catching up, and is sent once and again when it is lost.
+	redundantPackets = 4
+	firstRTT         = 250 * time.Millisecond
+)
+
+// flush sends what is due to player p.
+func (h *Host) flush(now time.Duration, p int) {
+	c := &h.clients[p]
+	if c.state == absent || c.transport == nil || (c.blocked || c.state == welcoming) && now < c.nextSend {
+		return
+	}
+	if now-c.lastHeard > h.cfg.DropAfter {
+		return // gone, it seems; it will be heard again first
+	}
+	if c.trimmed(&h.log) {
+		h.deactivate(p, DropStalled)
+		h.deny(now, p, c.session, DenyTooOld)
+		c.end()
+		return
+	}
+	if c.state == welcoming {
+		c.nextSend = now + h.cfg.TurnInterval
+		h.send(now, c, c.welcome.append(h.open(typeWelcome, p, c.session)))
+		return
+	}
+	h.flushStream(now, p)
+}
+
+// flushStream sends news at once, and otherwise each TurnInterval what isn't acked.
+func (h *Host) flushStream(now time.Duration, p int) {
+	c := &h.clients[p]
+	if h.lost(now, c) {
+		c.sent, c.progress, c.burst = c.ack, now, int64(h.cfg.MaxPacket)
+	}
+	end := c.streamEnd(&h.log)
+	if !h.hasRoom(c, end) && now < c.nextSend {
+		return
+	}
+	c.nextSend = now + h.cfg.TurnInterval
+	room := int64(h.cfg.MaxPacket - streamHead)
+	to := min(end, c.ack+c.burst)
+	if !h.cfg.Reliable && end-c.ack <= redundantPackets*room {
+		c.sent, to = c.ack, end
+	}
+	if c.sent == c.ack {
+		c.progress = now
+	}
+	stamp := c.stamps.next(now)
+	for first := true; first || c.sent < to; first = false {
+		next := min(to, c.sent+room)
+		if !h.sendStream(now, p, stamp, max(next, c.sent)) {
+			return
+		}
+	}
+}
+
+// hasRoom reports whether there is something new, and it may be sent.
+func (h *Host) hasRoom(c *client, end int64) bool {
+	return c.sent < end && c.sent-c.ack < c.burst
+}
+
+// lost reports whether what a peer who catches up has in flight is overdue. Over a reliable
+// transport it may still be: the peer had no room for it.
+func (h *Host) lost(now time.Duration, c *client) bool {
+	after := firstRTT
+	if c.rttKnown {
+		after = c.rtt + 4*c.jitter
+	}
+	after += 2 * h.cfg.TurnInterval
+	if h.cfg.Reliable {
+		after *= 4
+	}
+	return c.sent > c.ack && now-c.progress >= after
+}
+
+// sendStream sends the stream up to position to.
+func (h *Host) sendStream(now time.Duration, p int, stamp uint16, to int64) bool {
+	c := &h.clients[p]
+	s := stream{inputs: c.received, hashes: c.hashNext, stamp: stamp, waiting: h.Waiting(), offset: c.sent}
+	pkt := s.append(h.open(typeStream, p, c.session))
+	if !h.send(now, c, c.appendStream(pkt, &h.log, c.sent, to)) {
+		return false
+	}
+	c.sent = to
+	c.highest = max(c.highest, to)
+	return true
+}
+
+// open begins a packet.
+func (h *Host) open(typ packetType, player int, session uint32) []byte {
+	return envelope{typ, player, session}.append(h.packet[:0])
+}
+
+// send hands p to c's transport. When it isn't taken, nothing more is tried for a while.
+func (h *Host) send(now time.Duration, c *client, p []byte) bool {
+	if err := c.transport.Send(now, p); err != nil {
+		h.stats.SendErrors++
+		c.blocked, c.nextSend = true, now+h.cfg.TurnInterval/4
+		return false
+	}
+	c.blocked = false
+	h.stats.PacketsSent++
+	h.stats.BytesSent += uint64(len(p))
+	return true
+}
+
+// deny tells a peer that it has no session, and why.
+func (h *Host) deny(now time.Duration, player int, session uint32, why DenyReason) {
+	c := &h.clients[player]
+	if session == c.session {
+		c.denied = why
+	}
+	h.stats.Denied++
+	h.send(now, c, append(h.open(typeDenied, player, session), byte(why)))
+}
+
+// denyAgain is for a peer who hasn't heard that its session is over.
+func (h *Host) denyAgain(now time.Duration, player int, session uint32) {
+	c := &h.clients[player]
+	switch {
+	case c.sessions == 0: // a late packet: there was none since the Host began
+	case session != c.session:
+		h.deny(now, player, session, DenyStale)
+	case c.denied != 0:
+		h.deny(now, player, session, c.denied)
+	}
+}
+
+// clientDeadline is when flush has something to send to c.
+func (h *Host) clientDeadline(c *client) (at time.Duration, ok bool) {
+	switch {
+	case c.state == absent || c.transport == nil || c.nextSend-c.lastHeard > h.cfg.DropAfter:
+		return 0, false
+	case c.state == live && !c.blocked && h.hasRoom(c, c.streamEnd(&h.log)):
+		return 0, true // at once
+	}
+	return c.nextSend, true
+}

@@ -1,0 +1,174 @@
+package lockstep
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+type packetType uint8
+
+const (
+	typeHello   packetType = 1
+	typeWelcome packetType = 2
+	typeStream  packetType = 3
+	typeInput   packetType = 4
+	typeDenied  packetType = 5
+)
+
+// DenyReason is why a host won't have a session.
+type DenyReason uint8
+
+const (
+	// DenyVersion: the peer's Config, Protocol or wire version is another.
+	DenyVersion DenyReason = 1
+	// DenyTooOld: the turns the peer needs are no longer in the log, and there is no snapshot.
+	DenyTooOld DenyReason = 2
+	// DenyAhead: the peer claims to have turns that don't exist.
+	DenyAhead DenyReason = 3
+	// DenyDropped: Host.Drop was called.
+	DenyDropped DenyReason = 4
+	// DenyStale: the player has begun a later session, by its number.
+	DenyStale DenyReason = 5
+)
+
+// noHold stands for a stamp that isn't known.
+const noHold = 0xffff
+
+// envelope is what each packet begins with.
+type envelope struct {
+	typ     packetType
+	player  int
+	session uint32
+}
+
+func (e envelope) append(dst []byte) []byte {
+	dst = append(dst, byte(e.typ), byte(e.player))
+	return binary.LittleEndian.AppendUint32(dst, e.session)
+}
+
+func readEnvelope(r *reader) (e envelope) {
+	e.typ, e.player, e.session = packetType(r.uint8()), int(r.uint8()), r.uint32()
+	return e
+}
+
+// hello asks for a session.
+type hello struct {
+	agreement uint32
+	have      int64 // turns
+}
+
+func (h hello) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(append(dst, wireVersion), h.agreement)
+	return binary.AppendUvarint(dst, uint64(h.have))
+}
+
+// readHello reads no further than the version when that isn't ours.
+func readHello(r *reader) (h hello, version uint8, ok bool) {
+	version = r.uint8()
+	if version != wireVersion {
+		return h, version, !r.bad
+	}
+	h.agreement, h.have = r.uint32(), r.count()
+	return h, version, r.done()
+}
+
+func (r *reader) done() bool { return !r.bad && len(r.p) == 0 }
+
+// welcome says what the stream of the session begins with.
+type welcome struct {
+	start    int64 // turn before which the stream's turns begin
+	snapshot int   // bytes of it before the first turn
+	delay    int   // before start
+	active   uint64
+	life     int64 // of the player's first Joined event in this session
+}
+
+func (w welcome) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(w.start))
+	dst = binary.AppendUvarint(dst, uint64(w.snapshot))
+	dst = append(dst, byte(w.delay))
+	dst = binary.AppendUvarint(dst, w.active)
+	return binary.AppendUvarint(dst, uint64(w.life))
+}
+
+func readWelcome(r *reader) (w welcome, ok bool) {
+	w.start, w.snapshot = r.count(), int(min(r.count(), 1<<31-1))
+	w.delay, w.active, w.life = int(r.uint8()), r.uvarint(), r.count()
+	return w, r.done()
+}
+
+// stream carries a piece of the session's stream to a peer.
+type stream struct {
+	inputs  int64 // the next turn whose input the host lacks
+	hashes  int64 // the next turn whose hash the host lacks
+	stamp   uint16
+	waiting uint64 // players whose input the host waits for
+	offset  int64
+	data    []byte
+}
+
+func (s stream) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(s.inputs))
+	dst = binary.AppendUvarint(dst, uint64(s.hashes))
+	dst = binary.LittleEndian.AppendUint16(dst, s.stamp)
+	dst = binary.AppendUvarint(dst, s.waiting)
+	return binary.AppendUvarint(dst, uint64(s.offset)) // data is appended by the caller
+}
+
+func readStream(r *reader) (s stream, ok bool) {
+	s.inputs, s.hashes = r.count(), r.count()
+	s.stamp, s.waiting, s.offset = r.uint16(), r.uvarint(), r.count()
+	s.data = r.p
+	return s, !r.bad
+}
+
+// input carries commands and hashes to the host.
+type input struct {
+	received  int64 // bytes of the stream
+	executed  int64 // turns
+	stamp     uint16
+	hold      uint16 // ms since the stream packet with stamp came; noHold: none came
+	life      int64  // the player's; 0 when not in the game
+	first     int64  // turn of the first input
+	count     int
+	inputs    []byte // count times a length and so many bytes
+	firstHash int64  // turn of the first hash
+	hashes    []byte // 8 bytes each
+}
+
+// appendHead appends all before the inputs.
+func (in *input) appendHead(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(in.received))
+	dst = binary.AppendUvarint(dst, uint64(in.executed))
+	dst = binary.LittleEndian.AppendUint16(dst, in.stamp)
+	dst = binary.LittleEndian.AppendUint16(dst, in.hold)
+	dst = binary.AppendUvarint(dst, uint64(in.life))
+	return binary.AppendUvarint(dst, uint64(in.first))
+}
+
+// readInput checks all of it before anything is believed.
+func readInput(r *reader, c *Config) (in input, err error) {
+	in.received, in.executed = r.count(), r.count()
+	in.stamp, in.hold, in.life = r.uint16(), r.uint16(), r.count()
+	in.first, in.count = r.count(), int(r.uint8())
+	in.inputs = r.p
+	for range in.count {
+		size := r.uvarint()
+		if size > uint64(c.MaxInput) {
+			return in, ErrOversize
+		}
+		if !checkInput(r.take(int(size))) {
+			r.bad = true
+		}
+	}
+	in.inputs = in.inputs[:len(in.inputs)-len(r.p)]
+	in.firstHash = r.count()
+	in.hashes = r.p
+	if r.bad || len(r.p)%8 != 0 {
+		return in, ErrMalformed
+	}
+	return in, nil
+}
+
+// held is hold as a time.
+func (in *input) held() time.Duration { return time.Duration(in.hold) * time.Millisecond }

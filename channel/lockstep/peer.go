@@ -1,0 +1,269 @@
+package lockstep
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"time"
+
+	"github.com/bunchnet/bunchnet/history/ring"
+)
+
+// State of a Peer.
+type State uint8
+
+const (
+	// Connecting: no answer from the host yet.
+	Connecting State = iota
+	// Loading: the snapshot is on its way, or waits for TakeSnapshot.
+	Loading
+	// Running: turns come.
+	Running
+	// Ended: see Peer.Err.
+	Ended
+)
+
+// PeerStats counts.
+type PeerStats struct {
+	Turns           uint64 // executed
+	Commands        uint64 // submitted
+	InputsLost      uint64 // own turns the host went on without
+	DroppedGap      uint64 // stream packets that came before their turn
+	DroppedRepeated uint64 // stream packets with nothing new
+	HashesDropped   uint64 // not sent, since more than hashes of 256 turns weren't acked
+	PacketsSent, PacketsReceived,
+	BytesSent, BytesReceived uint64
+	SendErrors uint64
+
+	RefusedMalformed, RefusedPlayer, RefusedSession, RefusedAhead uint64
+}
+
+// sealedInput is the commands of a turn, which can't change any more.
+type sealedInput struct{ size int }
+
+// Peer is one player's end: commands go in, turns come out. Not safe for concurrent use.
+//
+// Invariant: acked <= sealed; inputs holds [max(acked, next), sealed).
+type Peer struct {
+	cfg       PeerConfig
+	transport Transport
+	state     State
+	err       error
+	reason    DenyReason
+
+	welcome  welcome
+	snapshot []byte
+	loaded   int // bytes of the snapshot that have come
+	recv     receiver
+	next     int64 // turn to be executed
+	turn     Turn
+	under    bool // the turn is under way, between Next and Done
+	lagging  bool // the host didn't wait for us in the last turn
+	delay    int
+	active   uint64
+	waiting  uint64
+
+	life    int64 // of ours in the game; 0 when we aren't
+	pending []byte
+	inputs  *ring.Ring[sealedInput]
+	data    []byte // of input t at t%slots
+	sealed  int64  // next turn to seal
+	acked   int64  // the host has all inputs before
+	inSent  int64  // by a reliable transport, so were all before
+
+	hashes   [hashWindow]uint64 // of turn t at t%hashWindow
+	hashNext int64              // the host has all hashes before, or won't get them
+	hashSent int64
+
+	nextSend  time.Duration
+	news      bool // something to send at once
+	unsaid    int  // bytes of the stream received since the last packet
+	stamp     uint16
+	stampAt   time.Duration
+	stamped   bool
+	lastHeard time.Duration
+	packet    []byte
+	stats     PeerStats
+}
+
+// NewPeer returns a Peer that asks for a session with its first Tick.
+func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
+	slots := cfg.inputSlots()
+	return &Peer{
+		cfg:       cfg,
+		transport: t,
+		recv:      receiver{buf: make([]byte, 0, cfg.ReceiveBuffer), limit: cfg.maxRecord()},
+		pending:   make([]byte, 0, cfg.MaxInput),
+		inputs:    ring.New[sealedInput](slots),
+		data:      make([]byte, slots*cfg.MaxInput),
+		packet:    make([]byte, 0, cfg.MaxPacket),
+	}, nil
+}
+
+// State says how far the session is.
+func (p *Peer) State() State { return p.state }
+
+// Err is why the session Ended: ErrDenied or ErrStream. A new session needs a new Peer.
+func (p *Peer) Err() error { return p.err }
+
+// Reason is why the host denied the session.
+func (p *Peer) Reason() DenyReason { return p.reason }
+
+// Turn is the number of turns executed, counted from the game's first.
+func (p *Peer) Turn() int64 { return p.next }
+
+// Delay is the input delay in turns.
+func (p *Peer) Delay() int { return p.delay }
+
+// Active is a mask of the players in the game as of the last turn.
+func (p *Peer) Active() uint64 { return p.active }
+
+// InGame reports whether Submit is open.
+func (p *Peer) InGame() bool { return p.life != 0 }
+
+// Waiting is a mask of the players whose commands the host waited for when it sent last.
+func (p *Peer) Waiting() uint64 { return p.waiting }
+
+// Behind is the number of turns to execute at once, faster than TurnInterval, to be with the others
+// again. Turns that have come within the delay don't count: they are what it is for. But
+// when the host goes on without our commands, all that have come count.
+func (p *Peer) Behind() int {
+	if p.lagging {
+		return p.recv.ready
+	}
+	return max(0, p.recv.ready-p.delay)
+}
+
+// LastHeard is when the host was heard last; 0 before.
+func (p *Peer) LastHeard() time.Duration { return p.lastHeard }
+
+// Stats returns a snapshot.
+func (p *Peer) Stats() PeerStats { return p.stats }
+
+// Submit adds a command to those of the next turn that is sealed by Done, to be executed by all
+// Delay turns later. The bytes are copied.
+func (p *Peer) Submit(cmd []byte) error {
+	switch {
+	case p.life == 0:
+		return ErrInactive
+	case len(cmd) == 0:
+		return ErrEmptyCommand
+	case len(p.pending)+(bits.Len(uint(len(cmd)))+6)/7+len(cmd) > p.cfg.MaxInput:
+		return ErrInputFull
+	}
+	p.pending = append(binary.AppendUvarint(p.pending, uint64(len(cmd))), cmd...)
+	p.stats.Commands++
+	return nil
+}
+
+// TakeSnapshot returns the game's state before turn, once, when the session begins with one
+// and it has come: load it instead of whatever state there is. Until it is taken Next gives nothing.
+func (p *Peer) TakeSnapshot() (turn int64, data []byte, ok bool) {
+	if p.state != Loading || p.loaded < p.welcome.snapshot {
+		return 0, nil, false
+	}
+	data = p.snapshot
+	p.snapshot, p.state = nil, Running
+	return p.welcome.start, data, true
+}
+
+// Next is the turn to execute, if it has come. It stays the same until Done, and
+// is valid until then.
+func (p *Peer) Next() (t *Turn, ok bool) {
+	if p.state != Running || !p.under && p.recv.ready == 0 {
+		return nil, false
+	}
+	if !p.under {
+		if !p.turn.parse(p.recv.record(), &p.cfg.Config) {
+			p.fail(ErrStream)
+			return nil, false
+		}
+		p.under = true
+		p.begin()
+	}
+	return &p.turn, true
+}
+
+func (p *Peer) fail(err error) { p.state, p.err, p.life = Ended, err, 0 }
+
+// begin takes in the turn's events.
+func (p *Peer) begin() {
+	t := &p.turn
+	t.N = p.next
+	for i := range t.Events {
+		e := &t.Events[i]
+		switch e.Kind {
+		case DelayChanged:
+			p.delay = int(e.Value)
+		case Joined:
+			p.active |= 1 << e.Player
+		case Dropped:
+			p.active &^= 1 << e.Player
+		}
+	}
+	t.Delay = p.delay
+	for i := range t.Events {
+		if t.Events[i].Player == p.cfg.Player {
+			p.own(&t.Events[i])
+		}
+	}
+	p.lagging = p.life != 0 && t.Substituted>>p.cfg.Player&1 != 0
+	if p.lagging {
+		p.stats.InputsLost++
+	}
+}
+
+// own takes in an event about ourselves; those of earlier sessions, replayed, don't count.
+func (p *Peer) own(e *Event) {
+	switch {
+	case e.Kind == Dropped:
+		p.life = 0
+	case e.Kind == Joined && e.Value >= p.welcome.life:
+		p.life = e.Value
+		p.sealed = p.next + int64(p.delay)
+		p.acked, p.inSent = p.sealed, p.sealed
+		p.pending = p.pending[:0]
+		p.inputs.Reset()
+	}
+}
+
+// Done says that the turn was executed and what the game's state hashes to after it, and
+// seals the commands submitted for Delay turns later.
+func (p *Peer) Done(hash uint64) error {
+	if !p.under {
+		return ErrNoTurn
+	}
+	p.under = false
+	p.recv.drop()
+	p.hashes[p.next%hashWindow] = hash
+	p.next++
+	if p.next-p.hashNext > hashWindow {
+		p.stats.HashesDropped += uint64(p.next - p.hashNext - hashWindow)
+		p.hashNext = p.next - hashWindow
+	}
+	p.stats.Turns++
+	p.news = true
+	if p.life != 0 {
+		p.seal()
+	}
+	return nil
+}
+
+// seal closes all turns up to Delay after the one executed. After a smaller delay that
+// is none: the commands wait. After a larger one it is several: the commands are in the first.
+func (p *Peer) seal() {
+	for ; p.sealed <= p.next-1+int64(p.delay); p.sealed++ {
+		in := p.inputs.Insert(p.sealed)
+		in.size = copy(p.slot(p.sealed), p.pending)
+		p.pending = p.pending[:0]
+	}
+	p.acked = max(p.acked, p.next) // turns that are executed need no input
+}
+
+func (p *Peer) slot(turn int64) []byte {
+	i := int(turn) & (p.inputs.Size() - 1)
+	return p.data[i*p.cfg.MaxInput:][:p.cfg.MaxInput]
+}

@@ -1,0 +1,215 @@
+package lockstep
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// ackSoon is how many bytes of the stream a Peer takes before it says so at once.
+const ackSoon = 2048
+
+// Receive takes a packet of the host. It may come between Next and Done. After an error
+// nothing has changed but a counter, unless State is Ended.
+func (p *Peer) Receive(now time.Duration, pkt []byte) error {
+	err := p.receive(now, pkt)
+	switch err {
+	case nil:
+		p.stats.PacketsReceived++
+		p.stats.BytesReceived += uint64(len(pkt))
+	case ErrMalformed:
+		p.stats.RefusedMalformed++
+	case ErrPlayer:
+		p.stats.RefusedPlayer++
+	case ErrSession:
+		p.stats.RefusedSession++
+	case ErrAhead:
+		p.stats.RefusedAhead++
+	}
+	return err
+}
+
+func (p *Peer) receive(now time.Duration, pkt []byte) error {
+	r := reader{p: pkt}
+	e := readEnvelope(&r)
+	switch {
+	case r.bad:
+		return ErrMalformed
+	case e.player != p.cfg.Player:
+		return ErrPlayer
+	case e.session != p.cfg.Session || p.state == Ended:
+		return ErrSession
+	}
+	switch e.typ {
+	case typeWelcome:
+		return p.welcomed(now, &r)
+	case typeStream:
+		return p.stream(now, &r)
+	case typeDenied:
+		reason := DenyReason(r.uint8())
+		if !r.done() {
+			return ErrMalformed
+		}
+		p.reason = reason
+		p.fail(ErrDenied)
+		return ErrDenied
+	}
+	return ErrMalformed
+}
+
+func (p *Peer) welcomed(now time.Duration, r *reader) error {
+	w, ok := readWelcome(r)
+	if !ok || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 || w.snapshot > p.cfg.MaxSnapshot {
+		return ErrMalformed
+	}
+	p.lastHeard = now
+	if p.state != Connecting {
+		return nil // said again
+	}
+	if w.snapshot == 0 && w.start != p.cfg.Have {
+		return ErrMalformed // there'd be a hole between what we have and what comes
+	}
+	p.welcome, p.state = w, Running
+	if w.snapshot > 0 {
+		p.state = Loading
+	}
+	p.next, p.hashNext, p.hashSent = w.start, w.start, w.start
+	p.delay, p.active = w.delay, w.active
+	p.news = true
+	return nil
+}
+
+// stream takes what continues the stream.
+func (p *Peer) stream(now time.Duration, r *reader) error {
+	s, ok := readStream(r)
+	switch {
+	case !ok || s.waiting&^p.cfg.mask() != 0:
+		return ErrMalformed
+	case p.state == Connecting:
+		return ErrSession // the welcome will come
+	case s.hashes > p.next:
+		return ErrAhead
+	}
+	p.lastHeard = now
+	p.stamp, p.stampAt, p.stamped = s.stamp, now, true
+	p.waiting = s.waiting
+	if p.life != 0 {
+		p.acked = min(max(p.acked, s.inputs), p.sealed)
+	}
+	p.hashNext = max(p.hashNext, s.hashes)
+	p.take(s.offset, s.data)
+	if p.recv.bad {
+		p.fail(ErrStream)
+		return ErrStream
+	}
+	return nil
+}
+
+// position is how much of the stream has come.
+func (p *Peer) position() int64 { return int64(p.loaded) + p.recv.next }
+
+func (p *Peer) take(offset int64, data []byte) {
+	pos := p.position()
+	switch {
+	case offset > pos:
+		p.stats.DroppedGap++
+		return
+	case offset+int64(len(data)) <= pos:
+		if len(data) > 0 {
+			p.stats.DroppedRepeated++
+		}
+		return
+	}
+	data = data[pos-offset:]
+	if n := min(p.welcome.snapshot-p.loaded, len(data)); n > 0 {
+		p.snapshot = append(p.snapshot, data[:n]...)
+		p.loaded += n
+		p.unsaid += n
+		data = data[n:]
+	}
+	p.unsaid += p.recv.add(data)
+	if p.unsaid >= ackSoon {
+		p.news = true
+	}
+}
+
+// Tick sends what is due.
+func (p *Peer) Tick(now time.Duration) {
+	if p.state == Ended || !p.news && now < p.nextSend {
+		return
+	}
+	p.news = false
+	p.nextSend = now + p.cfg.TurnInterval
+	if p.state == Connecting {
+		h := hello{agreement: p.cfg.agreement(), have: p.cfg.Have}
+		p.send(now, h.append(p.open(typeHello)))
+		return
+	}
+	p.sendInput(now)
+}
+
+// NextDeadline is when Tick has something to do, if ever.
+func (p *Peer) NextDeadline() (at time.Duration, ok bool) {
+	if p.news {
+		return 0, p.state != Ended
+	}
+	return p.nextSend, p.state != Ended
+}
+
+func (p *Peer) open(typ packetType) []byte {
+	return envelope{typ, p.cfg.Player, p.cfg.Session}.append(p.packet[:0])
+}
+
+// sendInput sends all inputs and hashes that the host lacks, as far as they fit, oldest
+// first; by a reliable transport those that weren't sent.
+func (p *Peer) sendInput(now time.Duration) {
+	first, firstHash := p.acked, p.hashNext
+	if p.cfg.Reliable {
+		first, firstHash = max(first, p.inSent), max(firstHash, p.hashSent)
+	}
+	in := input{received: p.position(), executed: p.next, life: p.life, first: first, stamp: p.stamp, hold: noHold}
+	if held := (now - p.stampAt).Milliseconds(); p.stamped && held < noHold {
+		in.hold = uint16(max(held, 0))
+	}
+	pkt := in.appendHead(p.open(typeInput))
+	pkt, end := p.appendInputs(pkt, first)
+	pkt, endHash := p.appendHashes(pkt, firstHash)
+	if p.send(now, pkt) {
+		p.inSent, p.hashSent, p.unsaid = end, endHash, 0
+		p.news = p.cfg.Reliable && (end < p.sealed && p.life != 0 || endHash < p.next)
+	}
+}
+
+// appendInputs leaves room for a hash.
+func (p *Peer) appendInputs(pkt []byte, turn int64) ([]byte, int64) {
+	const hashRoom = binary.MaxVarintLen64 + 8
+	count := len(pkt)
+	pkt = append(pkt, 0)
+	for ; p.life != 0 && turn < p.sealed; turn++ {
+		in := p.slot(turn)[:p.inputs.Lookup(turn).size]
+		if len(pkt)+binary.MaxVarintLen16+len(in)+hashRoom > p.cfg.MaxPacket {
+			break
+		}
+		pkt = append(binary.AppendUvarint(pkt, uint64(len(in))), in...)
+		pkt[count]++
+	}
+	return pkt, turn
+}
+
+func (p *Peer) appendHashes(pkt []byte, turn int64) ([]byte, int64) {
+	pkt = binary.AppendUvarint(pkt, uint64(turn))
+	for ; turn < p.next && len(pkt)+8 <= p.cfg.MaxPacket; turn++ {
+		pkt = binary.LittleEndian.AppendUint64(pkt, p.hashes[turn%hashWindow])
+	}
+	return pkt, turn
+}
+
+func (p *Peer) send(now time.Duration, pkt []byte) bool {
+	if err := p.transport.Send(now, pkt); err != nil {
+		p.stats.SendErrors++
+		p.nextSend = now + p.cfg.TurnInterval/4
+		return false
+	}
+	p.stats.PacketsSent++
+	p.stats.BytesSent += uint64(len(pkt))
+	return true
+}

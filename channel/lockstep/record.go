@@ -1,0 +1,197 @@
+package lockstep
+
+import (
+	"encoding/binary"
+	"iter"
+	"math/bits"
+)
+
+// EventKind says what an Event is about.
+type EventKind uint8
+
+const (
+	// Joined: the player is in the game. Its first commands are for the turn Delay turns later.
+	Joined EventKind = 1
+	// Dropped: the player is out from this turn on. Value is a DropReason.
+	Dropped EventKind = 2
+	// DelayChanged: the input delay is Value turns from this turn on.
+	DelayChanged EventKind = 3
+	// Desynced: the player's state after turn Value hashed to Got, the others' to Want.
+	Desynced EventKind = 4
+)
+
+// DropReason is why a player is out.
+type DropReason uint8
+
+const (
+	// DropStalled: its commands didn't come for DropAfter.
+	DropStalled DropReason = 1
+	// DropRestarted: it began a new session.
+	DropRestarted DropReason = 2
+	// DropAsked: Host.Drop was called.
+	DropAsked DropReason = 3
+)
+
+// Event is part of a turn, so that all peers see it at the same one.
+type Event struct {
+	Kind      EventKind
+	Player    int
+	Value     int64 // see the kinds; of Joined a number that tells its lives apart
+	Got, Want uint64
+	Tie       bool // of Desynced: as many have Got as Want; the lowest player's is Want
+}
+
+const maxEventBytes = 29
+
+func (e *Event) append(dst []byte) []byte {
+	dst = append(dst, byte(e.Kind), byte(e.Player))
+	dst = binary.AppendUvarint(dst, uint64(e.Value))
+	if e.Kind == Desynced {
+		dst = binary.LittleEndian.AppendUint64(dst, e.Got)
+		dst = binary.LittleEndian.AppendUint64(dst, e.Want)
+		dst = append(dst, boolByte(e.Tie))
+	}
+	return dst
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func readEvent(r *reader, c *Config) (e Event) {
+	e.Kind, e.Player = EventKind(r.uint8()), int(r.uint8())
+	e.Value = r.count()
+	if e.Kind == Desynced {
+		e.Got, e.Want = r.uint64(), r.uint64()
+		e.Tie = r.uint8() != 0
+	}
+	badDelay := e.Kind == DelayChanged && (e.Value < 1 || e.Value > int64(c.MaxDelay))
+	if e.Kind < Joined || e.Kind > Desynced || e.Player >= c.Players || badDelay {
+		r.bad = true
+	}
+	return e
+}
+
+const (
+	hasEvents      = 1 << 0
+	hasInputs      = 1 << 1
+	hasSubstitutes = 1 << 2
+)
+
+// Turn is what all peers execute alike: events first, then the players' commands in
+// the order of the players.
+type Turn struct {
+	// N is the turn's number, from 0.
+	N int64
+	// Delay is the input delay in turns after its events.
+	Delay int
+	// Events, in order. Valid until Done.
+	Events []Event
+	// Substituted is a mask of players whose commands the host didn't wait for.
+	Substituted uint64
+
+	present uint64
+	inputs  [MaxPlayers][]byte
+}
+
+// Commands are the turn's commands with their players, in the order of players and, of
+// one player, of Submit. The bytes are valid until Done.
+func (t *Turn) Commands() iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		for m := t.present; m != 0; m &= m - 1 {
+			p := bits.TrailingZeros64(m)
+			for in := t.inputs[p]; len(in) > 0; {
+				var cmd []byte
+				cmd, in = splitCommand(in)
+				if !yield(p, cmd) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// splitCommand takes the first command off an input that was checked.
+func splitCommand(in []byte) (cmd, rest []byte) {
+	size, n := binary.Uvarint(in)
+	end := n + int(size)
+	return in[n:end:end], in[end:]
+}
+
+// checkInput reports whether in is a sequence of commands, none of them empty.
+func checkInput(in []byte) bool {
+	for len(in) > 0 {
+		size, n := binary.Uvarint(in)
+		if n <= 0 || size == 0 || size > uint64(len(in)-n) {
+			return false
+		}
+		in = in[n+int(size):]
+	}
+	return true
+}
+
+// append appends the turn's record without its length.
+func (t *Turn) append(dst []byte) []byte {
+	flags := byte(0)
+	if len(t.Events) > 0 {
+		flags |= hasEvents
+	}
+	if t.present != 0 {
+		flags |= hasInputs
+	}
+	if t.Substituted != 0 {
+		flags |= hasSubstitutes
+	}
+	dst = append(dst, flags)
+	if len(t.Events) > 0 {
+		dst = append(dst, byte(len(t.Events)))
+		for i := range t.Events {
+			dst = t.Events[i].append(dst)
+		}
+	}
+	if t.Substituted != 0 {
+		dst = binary.AppendUvarint(dst, t.Substituted)
+	}
+	if t.present != 0 {
+		dst = binary.AppendUvarint(dst, t.present)
+		for m := t.present; m != 0; m &= m - 1 {
+			in := t.inputs[bits.TrailingZeros64(m)]
+			dst = binary.AppendUvarint(dst, uint64(len(in)))
+			dst = append(dst, in...)
+		}
+	}
+	return dst
+}
+
+// parse reads a record; what it holds aliases p. It reports whether p is a whole, sound record.
+func (t *Turn) parse(p []byte, c *Config) bool {
+	r := reader{p: p}
+	t.Events, t.Substituted, t.present = t.Events[:0], 0, 0
+	flags := r.uint8()
+	if flags&hasEvents != 0 {
+		for n := int(r.uint8()); n > 0 && !r.bad; n-- {
+			t.Events = append(t.Events, readEvent(&r, c))
+		}
+	}
+	if flags&hasSubstitutes != 0 {
+		t.Substituted = r.uvarint()
+	}
+	if flags&hasInputs != 0 {
+		t.present = r.uvarint()
+	}
+	if (t.present|t.Substituted)&^c.mask() != 0 {
+		return false
+	}
+	for m := t.present; m != 0 && !r.bad; m &= m - 1 {
+		in := r.bytes(c.MaxInput)
+		t.inputs[bits.TrailingZeros64(m)] = in
+		r.bad = r.bad || len(in) == 0 || !checkInput(in)
+	}
+	return !r.bad && len(r.p) == 0 && flags&^(hasEvents|hasInputs|hasSubstitutes) == 0
+}
+
+// mask has a bit for each player.
+func (c *Config) mask() uint64 { return ^uint64(0) >> (MaxPlayers - c.Players) }
