@@ -53,7 +53,8 @@ func (r *Reader) Fail(err error) {
 	}
 }
 
-// ReadBits reads n bits, the first becoming the lowest; 0 <= n <= 64.
+// ReadBits reads n bits, the first becoming the lowest. It is ErrShort unless
+// 0 <= n <= 64.
 func (r *Reader) ReadBits(n int) uint64 {
 	if uint(n) > 64 || n > r.limit-r.pos {
 		r.Fail(ErrShort)
@@ -119,26 +120,27 @@ func (r *Reader) ReadInt(limit uint32) uint32 {
 	return v
 }
 
-// ReadIntPacked reads what WriteIntPacked wrote. A value over 32 bits is ErrFormat.
-func (r *Reader) ReadIntPacked() uint32 {
-	v := r.ReadIntPacked64()
-	if v > math.MaxUint32 {
-		r.Fail(ErrFormat)
-		return 0
-	}
-	return uint32(v)
-}
+// ReadIntPacked reads what WriteIntPacked wrote. More than 5 groups, or a value
+// over 32 bits, is ErrFormat.
+func (r *Reader) ReadIntPacked() uint32 { return uint32(r.readPacked(32)) }
 
-// ReadIntPacked64 reads what WriteIntPacked64 wrote. A value over 64 bits is ErrFormat.
-func (r *Reader) ReadIntPacked64() uint64 {
-	var v uint64
-	for shift := uint(0); shift < 64; shift += 7 {
+// ReadIntPacked64 reads what WriteIntPacked64 wrote. More than 10 groups, or a
+// value over 64 bits, is ErrFormat.
+func (r *Reader) ReadIntPacked64() uint64 { return r.readPacked(64) }
+
+// readPacked reads groups of seven bits into a value of size bits. The group that
+// passes the top bit must be the last and hold nothing above it.
+func (r *Reader) readPacked(size uint) (v uint64) {
+	for shift := uint(0); shift < size; shift += 7 {
 		g := r.ReadBits(8)
-		if shift == 63 && g > 1<<1 {
+		if left := size - shift; left < 7 && g>>(left+1) != 0 {
 			break
 		}
 		v |= g >> 1 << shift
 		if g&1 == 0 {
+			if r.err != nil {
+				return 0
+			}
 			return v
 		}
 	}
@@ -157,22 +159,17 @@ func (r *Reader) ReadBitsTo(dst []byte, n int) {
 		r.Fail(ErrShort)
 		return
 	}
-	if r.pos&7 == 0 {
-		k := copy(dst[:n>>3], r.buf[r.pos>>3:])
-		r.pos, dst, n = r.pos+k*8, dst[k:], n&7
-	}
-	for n >= 64 {
-		binary.LittleEndian.PutUint64(dst, r.ReadBits(64))
-		dst, n = dst[8:], n-64
-	}
-	for v := r.ReadBits(n); n > 0; n -= 8 {
-		dst[0] = byte(v)
-		dst, v = dst[1:], v>>8
+	whole := n >> 3
+	copyBytes(dst[:whole], r.buf, r.pos)
+	r.pos += whole * 8
+	if n&7 != 0 {
+		dst[whole] = byte(r.ReadBits(n & 7))
 	}
 }
 
-// Sub takes the next n bits as a Reader of their own and skips them here. With
-// fewer bits left both fail.
+// Sub takes the next n bits as a Reader of their own and skips them here; its Pos
+// and Align go on counting from the start of the whole. With fewer bits left both
+// fail.
 func (r *Reader) Sub(n int) Reader {
 	if n < 0 || n > r.limit-r.pos {
 		r.Fail(ErrShort)

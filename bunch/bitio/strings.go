@@ -1,15 +1,21 @@
 package bitio
 
 import (
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // WriteString writes s as an FString: 8-bit characters when it is all ASCII,
-// UTF-16LE otherwise. Bytes of s that are no UTF-8 become U+FFFD.
+// UTF-16LE otherwise. Bytes of s that are no UTF-8 become U+FFFD. A NUL in s,
+// which would end it early at the reader, is ErrValue.
 func (w *Writer) WriteString(s string) {
 	if s == "" {
 		w.WriteUint32(0)
+		return
+	}
+	if strings.IndexByte(s, 0) >= 0 {
+		w.fail(ErrValue)
 		return
 	}
 	ascii, units := true, 0
@@ -40,35 +46,31 @@ func (w *Writer) WriteString(s string) {
 
 // ReadString reads an FString of at most maxLen characters or UTF-16 units, its
 // NUL not counted. A longer one, or one that doesn't end in its only NUL, is
-// ErrFormat. 8-bit characters from 0x80 up are read as Latin-1.
+// ErrFormat. 8-bit characters from 0x80 up are read as Latin-1. The memory it takes
+// is bounded by maxLen and by the bits that are really there.
 func (r *Reader) ReadString(maxLen int) string {
-	n := int(int32(r.ReadUint32()))
-	wide := n < 0
-	if wide {
-		n = -n
+	count, width := int64(int32(r.ReadUint32())), 8
+	if count < 0 {
+		count, width = -count, 16
 	}
-	if n == 0 || r.err != nil {
+	if count == 0 || r.err != nil {
 		return ""
 	}
-	width := 8
-	if wide {
-		width = 16
-	}
-	if n-1 > maxLen {
+	if count-1 > int64(maxLen) {
 		r.Fail(ErrFormat)
 		return ""
 	}
-	if n*width > r.Remaining() {
+	if count*int64(width) > int64(r.Remaining()) {
 		r.Fail(ErrShort)
 		return ""
 	}
-	units := make([]uint16, n)
+	units := make([]uint16, count)
 	for i := range units {
 		units[i] = uint16(r.ReadBits(width))
-		if (units[i] == 0) != (i == n-1) {
+		if (units[i] == 0) != (i == len(units)-1) {
 			r.Fail(ErrFormat)
 			return ""
 		}
 	}
-	return string(utf16.Decode(units[:n-1]))
+	return string(utf16.Decode(units[:len(units)-1]))
 }

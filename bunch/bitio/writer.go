@@ -25,7 +25,8 @@ type Writer struct {
 	err   error
 }
 
-// NewWriter returns a Writer that fills buf, all of its length.
+// NewWriter returns a Writer that fills buf, all of its length. Bytes of buf behind
+// what was written may be overwritten with anything.
 func NewWriter(buf []byte) *Writer {
 	w := new(Writer)
 	w.Reset(buf)
@@ -70,7 +71,8 @@ type Mark struct {
 // Mark remembers the position, and whether there was an error.
 func (w *Writer) Mark() Mark { return Mark{w.pos, w.limit, w.err} }
 
-// Rollback forgets all that was written since m, an error included.
+// Rollback forgets all that was written since m, an error included. What PatchBits
+// changed before m stays changed.
 func (w *Writer) Rollback(m Mark) { w.pos, w.limit, w.err = m.pos, m.limit, m.err }
 
 // SetLimit moves the end of the room to limit bits, at most the whole buffer
@@ -87,7 +89,8 @@ func (w *Writer) fail(err error) {
 	}
 }
 
-// WriteBits writes the low n bits of v, lowest first; 0 <= n <= 64.
+// WriteBits writes the low n bits of v, lowest first. It is ErrOverflow unless
+// 0 <= n <= 64.
 func (w *Writer) WriteBits(v uint64, n int) {
 	if uint(n) > 64 || n > w.limit-w.pos {
 		w.fail(ErrOverflow)
@@ -117,10 +120,10 @@ func (w *Writer) writeTail(v uint64, n, i int, s uint) {
 	}
 }
 
-// PatchBits overwrites n bits at bit pos, which were written before, and leaves
-// all others alone.
+// PatchBits overwrites n <= 64 bits at bit pos and leaves all others alone. Bits
+// that weren't written before are ErrOverflow.
 func (w *Writer) PatchBits(pos int, v uint64, n int) {
-	if pos < 0 || n < 0 || n > 64 || pos+n > w.pos {
+	if pos < 0 || uint(n) > 64 || n > w.pos-pos {
 		w.fail(ErrOverflow)
 		return
 	}
@@ -213,25 +216,27 @@ func PackedBits(v uint64) int {
 // WriteBytes writes whole bytes at the current bit.
 func (w *Writer) WriteBytes(p []byte) { w.WriteBitsFrom(p, 0, len(p)*8) }
 
-// WriteBitsFrom copies n bits of src, from its bit srcBit on.
+// WriteBitsFrom copies n bits of src, from its bit srcBit on. What src doesn't hold
+// is ErrOverflow. src must not overlap the buffer.
 func (w *Writer) WriteBitsFrom(src []byte, srcBit, n int) {
-	if n < 0 || srcBit < 0 || srcBit+n > len(src)*8 || n > w.limit-w.pos {
+	if srcBit < 0 || n < 0 || n > len(src)*8-srcBit || n > w.limit-w.pos {
 		w.fail(ErrOverflow)
 		return
-	}
-	if (w.pos|srcBit)&7 == 0 { // both on a byte: copy
-		k := n >> 3
-		copy(w.buf[w.pos>>3:], src[srcBit>>3:srcBit>>3+k])
-		w.pos, srcBit, n = w.pos+k*8, srcBit+k*8, n&7
 	}
 	var r Reader
 	r.Reset(src, srcBit+n)
 	r.pos = srcBit
-	for n > 64 {
-		w.WriteBits(r.ReadBits(64), 64)
-		n -= 64
+	if n < 64 {
+		w.WriteBits(r.ReadBits(n), n)
+		return
 	}
-	w.WriteBits(r.ReadBits(n), n)
+	head := -w.pos & 7
+	w.WriteBits(r.ReadBits(head), head)
+	whole := (n - head) >> 3
+	copyBytes(w.buf[w.pos>>3:w.pos>>3+whole], src, r.pos)
+	w.pos, r.pos = w.pos+whole*8, r.pos+whole*8
+	tail := r.Remaining()
+	w.WriteBits(r.ReadBits(tail), tail)
 }
 
 // Align writes zeros up to the next whole byte.
