@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/bunchnet/bunchnet/"
+
+// floors is who stands on whom: a package may import those of lower floors only, but for the same-floor
+// imports named in siblings. What isn't listed is on the top floor.
+var floors = map[string]int{
+	"bunch/bitio": 0, "history/seqnum": 0, "history/replay": 0, "netconn/nettrace": 0, "netconn/netsim": 0, "netconn/udp": 0,
+	"history": 1, "history/ring": 1, "bunch/quantize": 1, "netconn/handler": 1, "netconn/congestion": 1,
+	"bunch": 2, "packetnotify": 2, "packetnotify/ackbits": 2, "netconn/handshake": 2, "netconn/netcode": 2, "netconn/salted": 2, "actorrep/netguid": 0,
+	"channel": 3, "channel/control": 4, "channel/message": 4, "channel/lockstep": 4, "channel/lockstep/link": 3,
+	"actorrep/layout": 3, "actorrep/fastarray": 4, "actorrep/prediction": 3, "actorrep/rewind": 3, "actorrep/interpolation": 3, "actorrep/netclock": 3,
+	"netconn": 5, "actorrep": 5,
+	"netconn/driver": 6, "netconn/udp/proxy": 6, "actorrep/graph": 6,
+}
+
+// sockets is the packages that may use the net package, clocks and goroutines.
+var sockets = map[string]bool{"netconn/udp": true, "netconn/udp/proxy": true, "netconn/driver": true, "netconn/inspect": true, "netconn/netcode/tokenserver": true}
+
+const top = 7
+
+func floor(pkg string) int {
+	if f, ok := floors[pkg]; ok {
+		return f
+	}
+	return top
+}
+
+// goFiles calls f with every file of the module's own packages, tests and examples left out.
+func goFiles(t *testing.T, f func(pkg, path string, file *ast.File, fset *token.FileSet)) {
+	fset := token.NewFileSet()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel("..", path)
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && rel != "." || rel == "examples" || rel == "bench" || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		f(filepath.ToSlash(filepath.Dir(rel)), rel, file, fset)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFloors checks who imports whom: the order of the floors, and that below the driver
+// there is no socket, clock, lock, goroutine or shared randomness.
+func TestFloors(t *testing.T) {
+	n := 0
+	goFiles(t, func(pkg, path string, file *ast.File, fset *token.FileSet) {
+		n++
+		names := map[string]string{} // local name of an import: its path
+		for _, imp := range file.Imports {
+			target, _ := strconv.Unquote(imp.Path.Value)
+			names[filepath.Base(target)] = target
+			if ours, ok := strings.CutPrefix(target, module); ok && floor(ours) >= floor(pkg) && floor(pkg) < top {
+				t.Errorf("%s imports %s: floor %d may import lower floors only, not %d", path, ours, floor(pkg), floor(ours))
+			}
+			if sockets[pkg] {
+				continue
+			}
+			switch target {
+			case "net", "net/http", "os", "sync", "sync/atomic", "math/rand":
+				t.Errorf("%s imports %s: sockets, files, locks and shared randomness belong to the driver", path, target)
+			}
+		}
+		if sockets[pkg] {
+			return
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch node := node.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%v: a goroutine below the driver", fset.Position(node.Pos()))
+			case *ast.SelectorExpr:
+				x, ok := node.X.(*ast.Ident)
+				if ok && names[x.Name] == "time" && (node.Sel.Name == "Now" || node.Sel.Name == "Since" || node.Sel.Name == "Sleep" || node.Sel.Name == "After") {
+					t.Errorf("%v: time.%s below the driver; take now as an argument", fset.Position(node.Pos()), node.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+	if n < 50 {
+		t.Fatalf("only %d files were looked at", n)
+	}
+}
+
+// TestDocumented checks that every exported declaration says what it is.
+func TestDocumented(t *testing.T) {
+	goFiles(t, func(_, path string, file *ast.File, fset *token.FileSet) {
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) && !isHandlerMethod(d.Name.Name) {
+					t.Errorf("%v: %s has no comment", fset.Position(d.Pos()), d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if ts, ok := s.(*ast.TypeSpec); ok && ts.Name.IsExported() && d.Doc == nil && ts.Doc == nil {
+						t.Errorf("%v: %s has no comment", fset.Position(ts.Pos()), ts.Name.Name)
+					}
+				}
+			}
+		}
+	})
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if index, ok := t.(*ast.IndexExpr); ok {
+		t = index.X
+	}
+	id, ok := t.(*ast.Ident)
+	return ok && id.IsExported()
+}
+
+// isHandlerMethod names methods that only satisfy an interface which says what they are.
+func isHandlerMethod(name string) bool { return name == "String" || name == "Error" }

@@ -1,0 +1,435 @@
+package channel_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// wire is a connection that only records what channels write.
+type wire struct {
+	t      *testing.T
+	table  *channel.Table
+	server bool
+	strict bool
+	full   bool // the packet window
+	next   int64
+	sent   []sentBunch
+	err    error
+	local  bool
+	ended  bool
+}
+
+type sentBunch struct {
+	h    bunch.Header
+	data []byte
+	ch   *channel.Channel
+	seq  int64
+	id   int64
+}
+
+func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) (int64, bool) {
+	if w.full {
+		return bunch.NoPacket, false
+	}
+	w.next++
+	w.sent = append(w.sent, sentBunch{*h, append([]byte(nil), data[:(h.Bits+7)/8]...), ch, seq, w.next})
+	return w.next, true
+}
+func (w *wire) ExtendBunch([]byte, int) bool    { return false }
+func (w *wire) IsNetReady() bool                { return true }
+func (w *wire) Budget() int                     { return 1000 }
+func (w *wire) Now() time.Duration              { return 0 }
+func (w *wire) IsServer() bool                  { return w.server }
+func (w *wire) AllowOpen(*bunch.In) error       { return nil }
+func (w *wire) Fail(err error, local bool)      { w.err, w.local = err, local }
+func (w *wire) ControlClosed(bunch.CloseReason) { w.ended = true }
+func (w *wire) Table() *channel.Table           { return w.table }
+
+type log struct {
+	bunches []string
+	acks    []int64
+	naks    []int64
+	closed  []channel.CloseReason
+}
+
+func (l *log) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	b := make([]byte, (in.Bits+7)/8)
+	in.Data.ReadBitsTo(b, in.Bits)
+	l.bunches = append(l.bunches, string(b))
+}
+func (l *log) ReceivedAck(_ *channel.Channel, id int64) { l.acks = append(l.acks, id) }
+func (l *log) ReceivedNak(_ *channel.Channel, id int64) { l.naks = append(l.naks, id) }
+func (l *log) Closed(_ *channel.Channel, reason channel.CloseReason) {
+	l.closed = append(l.closed, reason)
+}
+
+var game = bunch.Name{Index: 300}
+
+const initSeq = 1020 // so that the ChSequence wraps soon
+
+func newWire(t *testing.T, server bool, edit func(*channel.Config)) (*wire, *log) {
+	l := &log{}
+	accept := func(*channel.Channel) channel.Handler { return l }
+	cfg := channel.Config{Types: []channel.Type{
+		{Name: bunch.Control, ClientOpen: true, Static: true, Accept: accept},
+		{Name: game, ClientOpen: true, ServerOpen: true, Accept: accept},
+		{Name: bunch.Actor, ServerOpen: true, Accept: accept},
+	}}
+	if edit != nil {
+		edit(&cfg)
+	}
+	w := &wire{t: t, server: server}
+	var err error
+	w.table, err = channel.NewTable(cfg, w, initSeq, initSeq)
+	require.NoError(t, err)
+	return w, l
+}
+
+// receive gives the table a bunch as if it came in packet id.
+func (w *wire) receive(id int64, h bunch.Header, data string) (bool, error) {
+	in := &bunch.In{Header: h, PacketID: id}
+	in.Bits = len(data) * 8
+	in.Data.Reset([]byte(data), in.Bits)
+	return w.table.ReceivedBunch(in)
+}
+
+func reliable(index uint32, seq int, name bunch.Name) bunch.Header {
+	return bunch.Header{ChIndex: index, Reliable: true, WireSeq: uint16((initSeq + seq) & 1023), Name: name}
+}
+
+// opened is a server with the control channel and channel 1 open.
+func opened(t *testing.T, edit func(*channel.Config)) (*wire, *log) {
+	w, l := newWire(t, true, edit)
+	for _, ch := range []struct {
+		index uint32
+		name  bunch.Name
+	}{{0, bunch.Control}, {1, game}} {
+		h := reliable(ch.index, 1, ch.name)
+		h.Open = true
+		nak, err := w.receive(1, h, "open")
+		require.NoError(t, err)
+		require.False(t, nak)
+	}
+	l.bunches = nil
+	return w, l
+}
+
+func TestInOrderOnce(t *testing.T) {
+	w, l := opened(t, nil)
+	for _, seq := range []int{3, 5, 3, 2, 2, 4, 1, 6} {
+		nak, err := w.receive(2, reliable(1, seq, game), fmt.Sprint(seq))
+		require.NoError(t, err)
+		require.False(t, nak)
+	}
+	require.Equal(t, []string{"2", "3", "4", "5", "6"}, l.bunches)
+	require.EqualValues(t, 3, w.table.Counters.Duplicate)
+}
+
+// TestBadInput: each broken rule has its own answer, and channel 1 goes on.
+func TestBadInput(t *testing.T) {
+	part := func(seq int, initial, final bool) bunch.Header {
+		h := reliable(1, seq, game)
+		h.Partial, h.PartialInitial, h.PartialFinal = true, initial, final
+		return h
+	}
+	withOpen := func(h bunch.Header) bunch.Header { h.Open = true; return h }
+	cases := []struct {
+		name   string
+		h      bunch.Header
+		before []bunch.Header
+		nak    bool
+		err    error
+		count  func(c *channel.Counters) uint64
+	}{
+		{name: "index out of range", h: bunch.Header{ChIndex: 32767}, err: channel.ErrBadIndex},
+		{name: "another name", h: reliable(1, 2, bunch.Voice), err: channel.ErrWrongType},
+		{name: "exports from a client", h: bunch.Header{ChIndex: 1, HasPackageMapExports: true}, err: channel.ErrExportsFromClient},
+		{name: "far ahead", h: reliable(1, 300, game), err: channel.ErrSequenceAhead},
+		{name: "unknown channel, unreliable", h: bunch.Header{ChIndex: 9}, nak: true, count: func(c *channel.Counters) uint64 { return c.UnknownChannel }},
+		{name: "unknown type", h: withOpen(reliable(9, 1, bunch.Name{Index: 77})), count: func(c *channel.Counters) uint64 { return c.UnknownType }},
+		{name: "may not open", h: withOpen(reliable(9, 1, bunch.Actor)), count: func(c *channel.Counters) uint64 { return c.MayNotOpen }},
+		{name: "reliable before its open", h: reliable(9, 1, game), err: channel.ErrReliableNotOpen},
+		{name: "partial without initial, unreliable", h: bunch.Header{ChIndex: 1, Partial: true}, nak: true, count: func(c *channel.Counters) uint64 { return c.Refused }},
+		{name: "initial in the middle", h: part(3, true, false), before: []bunch.Header{part(2, true, false)}, err: bunch.ErrPartialInitialReliable},
+		{name: "a reliable part that continues nothing", h: part(4, false, true), before: []bunch.Header{part(2, true, false), reliable(1, 3, game)}, err: bunch.ErrPartialMergeReliable},
+		{name: "mixed reliability", h: bunch.Header{ChIndex: 1, Partial: true, PartialFinal: true}, before: []bunch.Header{part(2, true, false)}, nak: true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w, l := opened(t, nil)
+			for _, h := range c.before {
+				_, err := w.receive(2, h, "x")
+				require.NoError(t, err)
+			}
+			nak, err := w.receive(3, c.h, "y")
+			require.ErrorIs(t, err, c.err)
+			require.Equal(t, c.nak, nak)
+			if c.count != nil {
+				require.EqualValues(t, 1, c.count(&w.table.Counters))
+			}
+			l.bunches = nil
+			nak, err = w.receive(4, bunch.Header{ChIndex: 0}, "still here")
+			require.NoError(t, err)
+			require.False(t, nak)
+			require.Equal(t, []string{"still here"}, l.bunches)
+		})
+	}
+}
+
+func TestPartialTooLarge(t *testing.T) {
+	w, _ := opened(t, nil)
+	part := string(make([]byte, 900))
+	for i := range 100 {
+		h := reliable(1, 2+i, game)
+		h.Partial, h.PartialInitial = true, i == 0
+		if _, err := w.receive(int64(i+2), h, part); err != nil {
+			require.ErrorIs(t, err, bunch.ErrPartialTooLarge)
+			require.Equal(t, 65536/900, i)
+			return
+		}
+	}
+	t.Fatal("65536 bytes were exceeded")
+}
+
+func TestControlFirst(t *testing.T) {
+	h := reliable(1, 1, game)
+	h.Open = true
+	w, _ := newWire(t, true, nil)
+	nak, err := w.receive(1, h, "early")
+	require.NoError(t, err)
+	require.True(t, nak, "it has to come again")
+	w, _ = newWire(t, true, func(c *channel.Config) { c.StrictControl = true })
+	_, err = w.receive(1, h, "early")
+	require.ErrorIs(t, err, channel.ErrNoControl)
+}
+
+func open(t *testing.T, w *wire, name bunch.Name) (*channel.Channel, *log) {
+	l := &log{}
+	ch, err := w.table.Open(name, l)
+	require.NoError(t, err)
+	return ch, l
+}
+
+func send(t *testing.T, ch *channel.Channel, n int, reliable bool) {
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, n), Reliable: reliable, NoMerge: true})
+	require.NoError(t, err)
+}
+
+func TestReliableFullBeforeAnythingIsQueued(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	for range 255 {
+		send(t, ch, 10, true)
+	}
+	require.Zero(t, ch.Room())
+	before := len(w.sent)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrReliableFull)
+	require.Len(t, w.sent, before)
+	require.NoError(t, w.err)
+	require.NoError(t, ch.Close(bunch.Destroyed), "there is always room for the close")
+	w, _ = newWire(t, false, func(c *channel.Config) { c.CloseOnOverflow = true })
+	ch, _ = open(t, w, game)
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 60000), Reliable: true})
+	require.NoError(t, err)
+	for range 3 {
+		_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 60000), Reliable: true})
+		require.NoError(t, err)
+	}
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 60000), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrReliableFull, "all its parts or none")
+	require.ErrorIs(t, w.err, channel.ErrOverflow)
+	require.True(t, w.local)
+}
+
+func TestResendOnNak(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, l := open(t, w, game)
+	send(t, ch, 10, true)
+	send(t, ch, 20, true)
+	first := w.sent[0]
+	w.table.Naked(ch, first.seq, first.id)
+	again := w.sent[2]
+	require.Equal(t, first.h, again.h, "the same bunch under its old ChSequence")
+	require.Equal(t, first.data, again.data)
+	require.NotEqual(t, first.id, again.id)
+	require.Equal(t, []int64{first.id}, l.naks)
+	w.table.Acked(ch, w.sent[1].seq, w.sent[1].id)
+	require.Equal(t, 2, ch.NumOutRec(), "released in order")
+	require.False(t, ch.OpenAcked())
+	w.table.Acked(ch, again.seq, again.id)
+	require.Zero(t, ch.NumOutRec())
+	require.True(t, ch.OpenAcked())
+}
+
+func TestWindowFull(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	send(t, ch, 10, true)
+	w.full = true
+	send(t, ch, 20, true)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 5)})
+	require.ErrorIs(t, err, channel.ErrNotSent)
+	require.Equal(t, 1, w.table.Waiting())
+	w.full = false
+	w.table.Tick(0)
+	require.Len(t, w.sent, 2)
+	require.Len(t, w.sent[1].data, 20)
+}
+
+func TestSplit(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	send(t, ch, 5000, true)
+	require.Len(t, w.sent, 6)
+	for i, s := range w.sent {
+		require.True(t, s.h.Partial)
+		require.Equal(t, i == 0, s.h.PartialInitial)
+		require.Equal(t, i == 5, s.h.PartialFinal)
+		require.Equal(t, i == 0, s.h.Open, "Open only on the first")
+		require.EqualValues(t, (initSeq+1+i)&1023, s.h.WireSeq)
+	}
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 65537), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrTooLarge)
+	require.Len(t, w.sent, 6)
+}
+
+func TestLargeUnreliableIsPromoted(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	send(t, ch, 1, true)
+	send(t, ch, 8000, false)
+	require.True(t, w.sent[1].h.Reliable)
+	require.True(t, ch.ReplicationPaused())
+	for _, s := range w.sent {
+		w.table.Acked(ch, s.seq, s.id)
+	}
+	require.False(t, ch.ReplicationPaused())
+}
+
+func TestCloseAndReuse(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, l := open(t, w, game)
+	require.EqualValues(t, 1, ch.Index())
+	send(t, ch, 10, true)
+	require.NoError(t, ch.Close(bunch.Relevancy))
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrClosed)
+	other, _ := open(t, w, game)
+	require.EqualValues(t, 3, other.Index(), "a client takes odd indices, and 1 isn't free yet")
+	last := w.sent[len(w.sent)-1]
+	require.True(t, last.h.Close)
+	require.Zero(t, last.h.Bits)
+	require.Equal(t, bunch.Relevancy, last.h.CloseReason)
+	for _, s := range w.sent {
+		w.table.Acked(s.ch, s.seq, s.id)
+	}
+	require.Equal(t, []channel.CloseReason{bunch.Relevancy}, l.closed)
+	again, _ := open(t, w, game)
+	require.EqualValues(t, 1, again.Index())
+	send(t, again, 1, true)
+	require.EqualValues(t, (initSeq+3)&1023, w.sent[len(w.sent)-1].h.WireSeq, "the sequence belongs to the index")
+}
+
+func TestIndexOptions(t *testing.T) {
+	w, _ := newWire(t, false, func(c *channel.Config) { c.NeverReuseIndex, c.RestartSequence = true, true })
+	for want := uint32(1); want < 20; want += 2 {
+		ch, _ := open(t, w, game)
+		require.Equal(t, want, ch.Index())
+		send(t, ch, 1, true)
+		require.EqualValues(t, (initSeq+1)&1023, w.sent[len(w.sent)-1].h.WireSeq)
+		require.NoError(t, ch.Close(bunch.Destroyed))
+		for _, s := range w.sent {
+			w.table.Acked(s.ch, s.seq, s.id)
+		}
+		w.sent = nil
+	}
+	w, _ = newWire(t, true, func(c *channel.Config) { c.FirstFree = true })
+	a, _ := open(t, w, game)
+	b, _ := open(t, w, game)
+	require.Equal(t, [2]uint32{1, 2}, [2]uint32{a.Index(), b.Index()})
+	_, err := w.table.Open(bunch.Control, nil)
+	require.ErrorIs(t, err, channel.ErrMayNotOpen)
+	_, err = w.table.Open(bunch.Voice, nil)
+	require.ErrorIs(t, err, channel.ErrUnknownType)
+}
+
+func TestOnlyTheOpenerCloses(t *testing.T) {
+	w, l := opened(t, nil)
+	require.ErrorIs(t, w.table.Channel(1).Close(bunch.Destroyed), channel.ErrNotOpener)
+	h := reliable(1, 2, game)
+	h.Close, h.CloseReason = true, bunch.TearOff
+	_, err := w.receive(2, h, "last words")
+	require.NoError(t, err)
+	require.Equal(t, []string{"last words"}, l.bunches)
+	require.Equal(t, []channel.CloseReason{bunch.TearOff}, l.closed)
+	require.Nil(t, w.table.Channel(1))
+	require.False(t, w.ended)
+	h = reliable(0, 2, bunch.Control)
+	h.Close = true
+	_, err = w.receive(3, h, "")
+	require.NoError(t, err)
+	require.True(t, w.ended, "channel 0 is the connection")
+}
+
+func TestTemporary(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, l := open(t, w, game)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("x")})
+	require.ErrorIs(t, err, channel.ErrFirstReliable)
+	_, err = ch.SendTemporary(&bunch.Out{Data: []byte("puff")})
+	require.NoError(t, err)
+	s := w.sent[0]
+	require.True(t, s.h.Open && s.h.Close && !s.h.Reliable)
+	w.table.Acked(ch, s.seq, s.id)
+	require.Len(t, l.closed, 1)
+
+	srv, got := opened(t, nil)
+	s.h.ChIndex = 3
+	_, err = srv.receive(5, s.h, "puff")
+	require.NoError(t, err)
+	require.Equal(t, []string{"puff"}, got.bunches)
+	require.Nil(t, srv.table.Channel(3))
+}
+
+func TestControlQueue(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, bunch.Control)
+	for range 400 {
+		send(t, ch, 10, true)
+	}
+	require.Len(t, w.sent, 255)
+	require.EqualValues(t, 145, w.table.Counters.QueuedControl)
+	for _, s := range w.sent {
+		w.table.Acked(ch, s.seq, s.id)
+	}
+	w.table.Tick(time.Second / 60)
+	require.Len(t, w.sent, 400)
+	w, _ = newWire(t, false, func(c *channel.Config) { c.MaxQueuedControl = 5 })
+	ch, _ = open(t, w, bunch.Control)
+	for range 260 {
+		send(t, ch, 10, true)
+	}
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrControlQueueFull)
+	require.ErrorIs(t, w.err, channel.ErrControlQueueFull)
+}
+
+func TestControlOpenIsRepeated(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, bunch.Control)
+	send(t, ch, 10, true)
+	for now := time.Duration(0); now < 2500*time.Millisecond; now += time.Second / 60 {
+		w.table.Tick(now)
+	}
+	require.Len(t, w.sent, 3, "at 1 s and at 2 s")
+	for _, s := range w.sent[1:] {
+		require.Equal(t, w.sent[0].h, s.h)
+	}
+}
