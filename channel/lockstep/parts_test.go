@@ -1,0 +1,225 @@
+package lockstep
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTurnBytes pins the record's format.
+func TestTurnBytes(t *testing.T) {
+	tn := Turn{
+		Events:      []Event{{Kind: DelayChanged, Value: 300}, {Kind: Desynced, Player: 1, Value: 5, Got: 1, Want: 2, Tie: true}},
+		Substituted: 2, present: 1,
+	}
+	tn.inputs[0] = []byte{2, 'g', 'o', 1, '!'}
+	require.Equal(t, "07"+"02"+"0300ac02"+"040105"+"0100000000000000"+"0200000000000000"+"01"+"02"+"01"+"05"+"02676f"+"0121",
+		hex.EncodeToString(tn.append(nil)))
+	require.Equal(t, "00", hex.EncodeToString((&Turn{}).append(nil)))
+}
+
+func randomTurn(rng *rand.Rand, c *Config) (t Turn) {
+	for range rng.IntN(4) {
+		e := Event{Kind: EventKind(1 + rng.IntN(4)), Player: rng.IntN(c.Players), Value: rng.Int64N(int64(c.MaxDelay)) + 1}
+		if e.Kind == Desynced {
+			e.Got, e.Want, e.Tie = rng.Uint64(), rng.Uint64(), rng.IntN(2) == 0
+		}
+		t.Events = append(t.Events, e)
+	}
+	t.Substituted = rng.Uint64() & rng.Uint64() & c.mask()
+	for p := range c.Players {
+		if rng.IntN(2) == 0 {
+			continue
+		}
+		t.present |= 1 << p
+		for range 1 + rng.IntN(3) {
+			n := 1 + rng.IntN(20)
+			t.inputs[p] = append(append(t.inputs[p], byte(n)), make([]byte, n)...)
+		}
+	}
+	return t
+}
+
+func TestTurnRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 2000 {
+		c, err := Config{Players: 1 + rng.IntN(MaxPlayers)}.filled()
+		require.NoError(t, err)
+		want := randomTurn(rng, &c)
+		b := want.append(nil)
+		require.LessOrEqual(t, len(b), c.maxRecord())
+		var got Turn
+		require.True(t, got.parse(b, &c))
+		require.Equal(t, b, got.append(nil))
+		for n := range b {
+			require.False(t, got.parse(b[:n], &c), "prefix of %d", n)
+		}
+	}
+}
+
+// TestLogModel compares with a slice of all records.
+func TestLogModel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	l := newTurnLog(1000, 50)
+	var all []byte
+	offsets := []int64{0}
+	for n := range 5000 {
+		rec := make([]byte, 1+rng.IntN(60))
+		for i := range rec {
+			rec[i] = byte(rng.Uint32())
+		}
+		l.append(rec, turnStart{delay: n})
+		all = append(all, rec...)
+		offsets = append(offsets, int64(len(all)))
+		require.EqualValues(t, n+1, l.next)
+		require.LessOrEqual(t, l.next-l.first, int64(50))
+		require.LessOrEqual(t, l.end-l.start, int64(1000))
+		// One turn more would not have fitted.
+		if l.first > 0 && l.next-l.first < 50 {
+			require.Greater(t, l.end-offsets[l.first-1], int64(1000))
+		}
+		turn := l.first + rng.Int64N(l.next-l.first)
+		require.EqualValues(t, turn, l.index[turn%50].delay)
+		require.Equal(t, offsets[turn], l.offset(turn))
+		require.Equal(t, all[offsets[turn]:], l.appendRange(nil, l.offset(turn), l.end))
+		require.False(t, l.holds(l.first-1))
+		require.True(t, l.holds(l.next))
+		require.False(t, l.holds(l.next+1))
+	}
+}
+
+func TestJudge(t *testing.T) {
+	j := newJudge(4)
+	for p, h := range []uint64{7, 7, 8, 7} {
+		j.add(0, p, h)
+	}
+	turn, wrong := j.decide()
+	require.EqualValues(t, 0, turn)
+	require.EqualValues(t, 0b0100, wrong)
+	require.Equal(t, verdict{hash: 7, ok: true}, j.verdict(0))
+	for p, h := range []uint64{1, 2, 2, 1} {
+		j.add(1, p, h)
+	}
+	_, wrong = j.decide()
+	require.EqualValues(t, 0b0110, wrong)
+	require.Equal(t, verdict{hash: 1, ok: true, tie: true}, j.verdict(1))
+	_, wrong = j.decide()
+	require.Zero(t, wrong, "nobody's hash")
+	require.False(t, j.verdict(2).ok)
+	require.True(t, j.full(3+hashWindow))
+	require.False(t, j.full(2+hashWindow))
+	// A tie that a third one breaks: three of 5 beat two of 4.
+	for p, h := range []uint64{4, 5, 5, 4} {
+		j.add(3, p, h)
+	}
+	j.add(3, 3, 5)
+	_, wrong = j.decide()
+	require.EqualValues(t, 0b0001, wrong)
+	require.False(t, j.verdict(3).tie)
+}
+
+func TestAdaptiveDelay(t *testing.T) {
+	a := NewAdaptiveDelay()
+	at := func(rtt, jitter time.Duration) []Path {
+		return []Path{{RTT: 10 * ms}, {Player: 1, RTT: rtt, Jitter: jitter}}
+	}
+	require.Equal(t, 4, a.Delay(2, 50*ms, at(120*ms, 5*ms)), "grows at once")
+	for range 3 {
+		require.Equal(t, 4, a.Delay(4, 50*ms, at(20*ms, 0)), "shrinks with patience")
+	}
+	require.Equal(t, 3, a.Delay(4, 50*ms, at(20*ms, 0)), "by one")
+	for range 3 {
+		a.Delay(4, 50*ms, at(20*ms, 0))
+	}
+	require.Equal(t, 4, a.Delay(4, 50*ms, at(150*ms, 0)), "what is needed again ends the patience")
+	require.Equal(t, 4, a.Delay(4, 50*ms, at(20*ms, 0)))
+	require.Equal(t, 3, FixedDelay(3).Delay(9, 50*ms, nil))
+}
+
+// FuzzTurn: what parses is written again byte for byte, but for longer forms of numbers.
+func FuzzTurn(f *testing.F) {
+	c, _ := Config{Players: 4}.filled()
+	rng := rand.New(rand.NewPCG(6, 6))
+	for range 5 {
+		t := randomTurn(rng, &c)
+		f.Add(t.append(nil))
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		var a, b Turn
+		if !a.parse(p, &c) {
+			return
+		}
+		for _, cmd := range a.Commands() {
+			require.NotEmpty(t, cmd)
+		}
+		require.True(t, b.parse(a.append(nil), &c))
+		require.Equal(t, a.append(nil), b.append(nil))
+	})
+}
+
+// split takes packets, each led by its length, off data.
+func split(data []byte, f func(p []byte)) {
+	for len(data) > 0 {
+		n := min(int(data[0]), len(data)-1)
+		f(data[1 : 1+n])
+		data = data[1+n:]
+	}
+}
+
+func lead(packets ...[]byte) (all []byte) {
+	for _, p := range packets {
+		all = append(append(all, byte(len(p))), p...)
+	}
+	return all
+}
+
+// FuzzHost plays packets to a host with a game under way.
+func FuzzHost(f *testing.F) {
+	f.Add(lead(craft(0, input{life: 1, first: 2}, [][]byte{{1, 'x'}, {}}, 3)))
+	f.Add(lead(hello{agreement: 5, have: 1}.append(envelope{typeHello, 0, 6}.append(nil)), craft(1, input{executed: 2}, nil, 1, 2)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cfg := config(2)
+		cfg.LogTurns, cfg.LogBytes = 64, 4096
+		tb := startedTable(t, cfg)
+		tb.turn([]byte{1})
+		split(data, func(p []byte) {
+			tb.now += 30 * ms
+			_ = tb.host.Receive(tb.now, 0, p)
+			tb.host.Tick(tb.now)
+			tb.down[0].packets, tb.down[1].packets = nil, nil
+		})
+		require.LessOrEqual(t, tb.host.Turn(), int64(len(data)+100))
+		require.LessOrEqual(t, len(tb.host.events), 7)
+	})
+}
+
+// FuzzPeer plays packets to a peer that executes whatever turns come.
+func FuzzPeer(f *testing.F) {
+	w := welcome{delay: 2, life: 1}.append(envelope{typeWelcome, 0, 5}.append(nil))
+	s := stream{}.append(envelope{typeStream, 0, 5}.append(nil))
+	f.Add(lead(w, append(s, 8, hasEvents, 2, byte(Joined), 0, 1, byte(DelayChanged), 0, 3, 1, 0, 1, 0)))
+	f.Add(lead(welcome{start: 9, snapshot: 3, delay: 1}.append(envelope{typeWelcome, 0, 5}.append(nil)), append(s, 1, 2, 3, 1, 0)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		up := &box{}
+		p, err := NewPeer(PeerConfig{Config: config(2).Config, Session: 5, MaxSnapshot: 100}, up)
+		require.NoError(t, err)
+		var now time.Duration
+		split(data, func(pkt []byte) {
+			now += 30 * ms
+			_ = p.Receive(now, pkt)
+			p.TakeSnapshot()
+			for range 10 {
+				if _, ok := p.Next(); ok {
+					_ = p.Submit([]byte{1})
+					require.NoError(t, p.Done(1))
+				}
+			}
+			p.Tick(now)
+			up.packets = nil
+		})
+		require.LessOrEqual(t, p.sealed-max(p.acked, p.next), int64(p.cfg.MaxDelay+1))
+	})
+}
