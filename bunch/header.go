@@ -170,6 +170,13 @@ func (p *Protocol) LengthBits(bits int) int {
 
 // WriteHeader writes h alone.
 func (p *Protocol) WriteHeader(w *bitio.Writer, h *Header) {
+	if !p.writeFast(w, h) {
+		p.writeSlow(w, h)
+	}
+}
+
+// writeSlow writes any header, field by field.
+func (p *Protocol) writeSlow(w *bitio.Writer, h *Header) {
 	control := h.Open || h.Close
 	w.WriteBool(control)
 	if control {
@@ -220,6 +227,10 @@ func writeName(w *bitio.Writer, n Name) {
 // buffer. It allocates nothing unless the name is text.
 func (p *Protocol) Read(r *bitio.Reader, h *Header) (payload bitio.Reader, err error) {
 	*h = Header{}
+	if p.readFast(r, h) {
+		return p.payload(r, h)
+	}
+	*h = Header{}
 	if r.ReadBool() {
 		h.Open = r.ReadBool()
 		h.Close = r.ReadBool()
@@ -251,6 +262,10 @@ func (p *Protocol) Read(r *bitio.Reader, h *Header) (payload bitio.Reader, err e
 	if r.Err() != nil {
 		return payload, fmt.Errorf("%w: %w", ErrHeader, r.Err())
 	}
+	return p.payload(r, h)
+}
+
+func (p *Protocol) payload(r *bitio.Reader, h *Header) (payload bitio.Reader, err error) {
 	if h.Bits > r.Remaining() {
 		return payload, ErrPayload
 	}
