@@ -69,12 +69,6 @@ func (h *History) AnyDelivered(n int) bool {
 // Word is word i of the wire: the packets 32*i to 32*i+31 before the newest.
 func (h *History) Word(i int) uint32 { return uint32(h.words[i/2] >> (32 * uint(i&1))) }
 
-// SetWord replaces word i of the wire.
-func (h *History) SetWord(i int, v uint32) {
-	s := 32 * uint(i&1)
-	h.words[i/2] = h.words[i/2]&^(0xffffffff<<s) | uint64(v)<<s
-}
-
 // Write writes the first n words, 1 to MaxWords.
 func (h *History) Write(w *bitio.Writer, n int) {
 	for i := range n / 2 {
