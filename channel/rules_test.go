@@ -16,7 +16,6 @@ type wire struct {
 	t      *testing.T
 	table  *channel.Table
 	server bool
-	strict bool
 	full   bool // the packet window
 	next   int64
 	sent   []sentBunch

@@ -16,7 +16,6 @@ type oracle struct {
 	where     string
 	next      int64
 	delivered map[int64]bool // processed by the peer
-	inFlight  func() int
 	acked     int
 	lost      int
 }
