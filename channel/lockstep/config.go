@@ -21,7 +21,8 @@ const (
 // Transport takes packets for the other end, of at most Config.MaxPacket bytes; p is
 // valid until the call returns. Packets may get lost, doubled and reordered, unless
 // Config.Reliable says otherwise, but never damaged or forged. An error means that p was not
-// taken; it is tried again later. A *link.Link is a Transport as it is.
+// taken; it is tried again later. Send must not call the Host or Peer back. A *link.Link is a
+// Transport as it is.
 type Transport interface {
 	Send(now time.Duration, p []byte) error
 }

@@ -14,6 +14,7 @@ type model struct {
 	window    int64
 	lossAfter time.Duration
 	next      int64
+	oldest    int64 // not as old as lossAfter at the last tick
 	sentAt    map[int64]time.Duration
 	got       map[int64]bool
 	acked     map[int64]bool
@@ -76,10 +77,8 @@ func (m *model) receive(w wide) bool {
 }
 
 func (m *model) tick(now time.Duration) {
-	for id := max(0, m.next-m.window); id < m.next; id++ {
-		if now-m.sentAt[id] >= m.lossAfter {
-			m.lose(id)
-		}
+	for ; m.oldest < m.next && now-m.sentAt[m.oldest] >= m.lossAfter; m.oldest++ {
+		m.lose(m.oldest)
 	}
 }
 
