@@ -1,0 +1,146 @@
+package message
+
+import (
+	"errors"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// ErrRange is a value outside the bounds that its field names.
+var ErrRange = errors.New("message: value out of its bounds")
+
+// Stream is what a message's Serialize is given: it writes the fields, reads them, or
+// only counts their bits. A field whose value is out of bounds makes the error sticky.
+type Stream struct {
+	w    *bitio.Writer
+	r    *bitio.Reader
+	bits int
+	err  error
+}
+
+// Reading reports whether fields are being set.
+func (s *Stream) Reading() bool { return s.r != nil }
+
+// Err is the first error.
+func (s *Stream) Err() error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.r != nil:
+		return s.r.Err()
+	case s.w != nil:
+		return s.w.Err()
+	}
+	return nil
+}
+
+func (s *Stream) fail() {
+	if s.err == nil {
+		s.err = ErrRange
+	}
+}
+
+// Bits is the low n bits of a number, 0 to 64.
+func (s *Stream) Bits(v *uint64, n int) {
+	switch {
+	case s.r != nil:
+		*v = s.r.ReadBits(n)
+	case n < 64 && *v>>uint(n) != 0:
+		s.fail()
+	case s.w != nil:
+		s.w.WriteBits(*v, n)
+	default:
+		s.bits += n
+	}
+}
+
+// Bool is one bit.
+func (s *Stream) Bool(v *bool) {
+	b := uint64(0)
+	if *v {
+		b = 1
+	}
+	s.Bits(&b, 1)
+	*v = b != 0
+}
+
+// Int is a number from lo to hi, in just the bits that needs.
+func (s *Stream) Int(v *int32, lo, hi int32) {
+	if s.r == nil && (*v < lo || *v > hi) {
+		s.fail()
+		return
+	}
+	n := 0
+	for span := uint64(int64(hi) - int64(lo)); span>>uint(n) != 0; n++ {
+	}
+	u := uint64(int64(*v) - int64(lo))
+	s.Bits(&u, n)
+	if s.r != nil {
+		if *v = int32(int64(u) + int64(lo)); *v < lo || *v > hi {
+			*v = lo
+			s.fail()
+		}
+	}
+}
+
+// Uint8 is 8 bits.
+func (s *Stream) Uint8(v *uint8) { u := uint64(*v); s.Bits(&u, 8); *v = uint8(u) }
+
+// Uint16 is 16 bits.
+func (s *Stream) Uint16(v *uint16) { u := uint64(*v); s.Bits(&u, 16); *v = uint16(u) }
+
+// Uint32 is 32 bits.
+func (s *Stream) Uint32(v *uint32) { u := uint64(*v); s.Bits(&u, 32); *v = uint32(u) }
+
+// Uint64 is 64 bits.
+func (s *Stream) Uint64(v *uint64) { s.Bits(v, 64) }
+
+// Bytes is up to limit bytes. Reading reuses the slice's room.
+func (s *Stream) Bytes(v *[]byte, limit int) {
+	n := int32(len(*v))
+	s.Int(&n, 0, int32(limit))
+	if s.Err() != nil {
+		return
+	}
+	switch {
+	case s.r != nil:
+		if int(n)*8 > s.r.Remaining() {
+			s.fail()
+			return
+		}
+		if cap(*v) < int(n) {
+			*v = make([]byte, n)
+		}
+		*v = (*v)[:n]
+		s.r.ReadBytes(*v)
+	case s.w != nil:
+		s.w.WriteBytes(*v)
+	default:
+		s.bits += int(n) * 8
+	}
+}
+
+// String is up to limit bytes of text.
+func (s *Stream) String(v *string, limit int) {
+	n := int32(len(*v))
+	s.Int(&n, 0, int32(limit))
+	if s.Err() != nil {
+		return
+	}
+	switch {
+	case s.r != nil:
+		if int(n)*8 > s.r.Remaining() {
+			s.fail()
+			return
+		}
+		b := make([]byte, n)
+		s.r.ReadBytes(b)
+		*v = string(b)
+	case s.w != nil:
+		for i := range len(*v) {
+			s.w.WriteUint8((*v)[i])
+		}
+	default:
+		s.bits += int(n) * 8
+	}
+}
