@@ -111,7 +111,7 @@ func TestLoginAndEcho(t *testing.T) {
 		proto netconn.Protocol
 	}{
 		{nil, netconn.Protocol{}}, {PlainUnreal51(), netconn.Unreal51()}, {PlainUnreal427(), netconn.Unreal427()},
-		{PlainUnreal53(), netconn.Unreal53(true)},
+		{PlainUnreal53(), netconn.Unreal53(true)}, {PlainSalted{ProtocolID: 7}, netconn.Protocol{}},
 	} {
 		e, got, speed := &echo{}, &sink{}, 0
 		m := newMemory(t, Config{Link: p.link, Protocol: p.proto, Channels: chat(e), Server: control.ServerConfig{Map: "yard", NetSpeed: func(n int) { speed = n }}},
@@ -157,6 +157,21 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 	require.NotNil(t, m.cres)
 	require.Equal(t, netconn.TimedOut, m.cres.Code)
+}
+
+// TestSaltedEnds: a server that closes, a full one, and one that doesn't answer.
+func TestSaltedEnds(t *testing.T) {
+	m := newMemory(t, Config{Link: PlainSalted{}}, Config{Link: PlainSalted{}})
+	m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+	m.sc.CloseWithReason("maintenance")
+	m.until("closed", func() bool { return m.sres != nil && m.cres != nil })
+	require.Equal(t, netconn.ClosedByPeer, m.cres.Code)
+	require.Equal(t, "maintenance", m.cres.Reason)
+
+	m = newMemory(t, Config{Link: PlainSalted{ProtocolID: 1}}, Config{Link: PlainSalted{ProtocolID: 2}})
+	m.until("given up", func() bool { return m.cres != nil })
+	require.Equal(t, netconn.TimedOut, m.cres.Code)
+	require.Zero(t, m.server.Counters.Accepted)
 }
 
 func TestRealSockets(t *testing.T) {

@@ -1,0 +1,61 @@
+package lockstep
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// OnChannel is a Transport over a channel of a connection, and the channel's handler: packets ride
+// unreliable bunches, since lockstep repeats what isn't acked by itself.
+type OnChannel struct {
+	// Received gets each packet; hand it to Host.Receive or Peer.Receive. p is valid until it returns.
+	Received func(p []byte)
+
+	ch  *channel.Channel
+	buf []byte
+}
+
+// Opened is the channel to use. The end that opens it calls it at once, which sends the opening
+// bunch; at the other end call it from the type's Accept.
+func (o *OnChannel) Opened(ch *channel.Channel) error {
+	o.ch = ch
+	if !ch.OpenedLocally() {
+		return nil
+	}
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{0}, Bits: 1, Reliable: true, NoMerge: true})
+	return err
+}
+
+// Send is the Transport's. What finds no room is lost, as on a network.
+func (o *OnChannel) Send(_ time.Duration, p []byte) error {
+	if o.ch == nil {
+		return channel.ErrClosed
+	}
+	_, err := o.ch.SendBunch(&bunch.Out{Data: p, NoMerge: true})
+	return err
+}
+
+// ReceivedBunch is the channel's.
+func (o *OnChannel) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	if in.Reliable || in.Bits%8 != 0 || o.Received == nil {
+		return // the opening bunch, or no packet of ours
+	}
+	n := in.Bits / 8
+	if cap(o.buf) < n {
+		o.buf = make([]byte, n)
+	}
+	o.buf = o.buf[:n]
+	in.Data.ReadBytes(o.buf)
+	o.Received(o.buf)
+}
+
+// ReceivedAck is the channel's; lockstep has acks of its own.
+func (o *OnChannel) ReceivedAck(*channel.Channel, int64) {}
+
+// ReceivedNak is the channel's.
+func (o *OnChannel) ReceivedNak(*channel.Channel, int64) {}
+
+// Closed is the channel's.
+func (o *OnChannel) Closed(*channel.Channel, channel.CloseReason) { o.ch = nil }

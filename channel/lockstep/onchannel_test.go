@@ -1,0 +1,103 @@
+package lockstep_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/lockstep"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestOverConnections plays a game of three over channels of connections that lose 20 % of their packets.
+func TestOverConnections(t *testing.T) {
+	const players, turns, seed = 3, 200, 6
+	name := bunch.Name{Index: 330}
+	var now time.Duration
+	cfg := lockstep.Config{Players: players, Protocol: 1}
+	host, err := lockstep.NewHost(lockstep.HostConfig{Config: cfg}, nil)
+	require.NoError(t, err)
+	type line struct {
+		conns [2]*netconn.Conn
+		links [2]*netsim.Link
+		peer  *lockstep.Peer
+		sum   uint64
+	}
+	lines := make([]*line, players)
+	for i := range lines {
+		l := &line{}
+		lines[i] = l
+		up, down := &lockstep.OnChannel{}, &lockstep.OnChannel{}
+		down.Received = func(p []byte) { _ = host.Receive(now, i, p) }
+		types := []channel.Type{{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
+			require.NoError(t, down.Opened(ch))
+			require.NoError(t, host.Connect(i, down))
+			return down
+		}}}
+		for end := range l.conns {
+			l.links[end], err = netsim.NewLink(netsim.Settings{Loss: 20, Dup: 5, Lag: 20 * time.Millisecond, LagVariance: 10 * time.Millisecond}, uint64(seed+10*i+end))
+			require.NoError(t, err)
+			l.conns[end], err = netconn.New(netconn.Config{Server: end == 1, Channels: types, LowLevelSend: func(p []byte) { l.links[end].Push(now, p) }}, 0, 1, 1)
+			require.NoError(t, err)
+		}
+		l.peer, err = lockstep.NewPeer(lockstep.PeerConfig{Config: cfg, Player: i, Session: 1}, up)
+		require.NoError(t, err)
+		up.Received = func(p []byte) { _ = l.peer.Receive(now, p) }
+		ch, err := l.conns[0].Open(name, up)
+		require.NoError(t, err)
+		require.NoError(t, up.Opened(ch))
+	}
+	done := func() bool {
+		for _, l := range lines {
+			if l.peer.Turn() < turns {
+				return false
+			}
+		}
+		return true
+	}
+	for started := false; !done(); now += 10 * time.Millisecond {
+		require.Less(t, now, 2*time.Minute, "seed %d", seed)
+		for _, l := range lines {
+			for end, c := range l.conns {
+				for p, ok := l.links[1-end].Pop(now); ok; p, ok = l.links[1-end].Pop(now) {
+					_ = c.ReceivedPacket(now, p)
+				}
+				c.PostTickDispatch(now)
+			}
+			for turn, ok := l.peer.Next(); ok && l.peer.Turn() <= turns; turn, ok = l.peer.Next() {
+				for player, cmd := range turn.Commands() {
+					for _, b := range cmd {
+						l.sum = l.sum*31 + uint64(b) + uint64(player)
+					}
+				}
+				if turn.N%3 == 0 {
+					require.NoError(t, l.peer.Submit(fmt.Appendf(nil, "cmd %d", turn.N)))
+				}
+				require.NoError(t, l.peer.Done(l.sum))
+			}
+			l.peer.Tick(now)
+		}
+		if !started && host.Ready() == 1<<players-1 {
+			host.Start(now)
+			started = true
+		}
+		host.Tick(now)
+		for _, l := range lines {
+			for _, c := range l.conns {
+				c.Tick(now)
+				require.False(t, c.Closed(), "%v", c.Result())
+			}
+			require.NoError(t, l.peer.Err())
+		}
+	}
+	for _, l := range lines[1:] {
+		require.Equal(t, lines[0].sum, l.sum, "seed %d: the games differ", seed)
+	}
+	require.NotZero(t, lines[0].sum)
+	t.Logf("%d turns in %v", turns, now)
+}
