@@ -19,6 +19,8 @@ import (
 type Protocol struct {
 	// Name is the preset's, for messages.
 	Name string
+	// Unreal says that the peer may be a real Unreal end, whose policies are kept.
+	Unreal bool
 	// Bunch is the bunch header's.
 	Bunch bunch.Protocol
 	// Notify has the newer wait-for-history-flush rule (off in 4.27 and 5.1).
@@ -37,7 +39,7 @@ type Protocol struct {
 
 // Unreal51 is the wire of Unreal 5.1, the one that recorded bytes prove.
 func Unreal51() Protocol {
-	return Protocol{Name: "Unreal 5.1", ReliableBuffer: 256, CloseOnOverflow: true, FirstFree: true, StrictControl: true}
+	return Protocol{Name: "Unreal 5.1", Unreal: true, ReliableBuffer: 256, CloseOnOverflow: true, FirstFree: true, StrictControl: true}
 }
 
 // Unreal427 is the wire of Unreal 4.27 and 5.0. Its packets and bunches are

@@ -55,9 +55,11 @@ type Config struct {
 	Redundancy                        netconn.Redundancy
 	NeverReuseIndex, RestartSequence  bool
 	MaxChannels                       int
-	// Controller makes the pace of a connection; nil is Unreal's NetSpeed bucket.
+	// Controller makes the pace of a connection. nil is congestion.NewAdaptive, which finds the
+	// bandwidth of the path; but Unreal's NetSpeed bucket when NetSpeed is set, or with a
+	// protocol of Unreal's.
 	Controller func() congestion.Controller
-	// NetSpeed is that bucket's rate in bytes a second. Default 100000.
+	// NetSpeed is that bucket's rate in bytes a second. Default 100000; the login changes it.
 	NetSpeed int
 
 	// Checksum puts a CRC-32C behind every datagram and drops those that it doesn't fit.

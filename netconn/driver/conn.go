@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/handler"
 )
 
@@ -69,8 +70,15 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 		Trace: d.cfg.Trace, ID: d.nextID,
 		Closed: func(r netconn.CloseResult) { d.closed(c, r) },
 	}
-	if d.cfg.Controller != nil {
+	switch {
+	case d.cfg.Controller != nil:
 		cfg.Controller = d.cfg.Controller()
+	case d.cfg.NetSpeed == 0 && !d.cfg.Protocol.Unreal:
+		adaptive, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
+		if err != nil {
+			return nil, fmt.Errorf("driver: %w", err)
+		}
+		cfg.Controller = adaptive
 	}
 	if d.login && d.server != nil {
 		cfg.AllowOpen = func(in *bunch.In) error {

@@ -1,0 +1,85 @@
+package driver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/message"
+)
+
+type text struct{ S string }
+
+func (m *text) Serialize(s *message.Stream) { s.String(&m.S, 50) }
+
+// TestNextInTheSlot: a message for a client that left must not reach the next one in its slot, and
+// nothing of what the first was parsing is kept.
+func TestNextInTheSlot(t *testing.T) {
+	var reg message.Registry
+	kind := reg.Add("text", func() message.Message { return new(text) })
+	var toClient *message.Attached
+	types := []channel.Type{{Name: chatName, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return toClient }}}
+	var q *message.Attached
+	sc := Config{Link: PlainSalted{Slots: 1}, Channels: types, Joined: func(c *Conn) {
+		q = message.Attach(message.New(message.Config{Kinds: &reg}))
+		ch, err := c.Open(chatName, q)
+		require.NoError(t, err)
+		require.NoError(t, q.Opened(ch))
+	}}
+	now := time.Now()
+	var drivers []*Driver
+	tick := func() {
+		now = now.Add(16 * time.Millisecond)
+		for _, d := range drivers {
+			d.TickDispatch(now)
+			d.TickFlush(now)
+		}
+	}
+	until := func(what string, f func() bool) {
+		for range 2000 {
+			if f() {
+				return
+			}
+			tick()
+		}
+		t.Fatal("never: ", what)
+	}
+	var current *Conn
+	joined := sc.Joined
+	sc.Joined = func(c *Conn) { current = c; joined(c) }
+	srv, err := Listen("127.0.0.1:0", sc)
+	require.NoError(t, err)
+	defer srv.Close()
+	dial := func() *Driver {
+		toClient = message.Attach(message.New(message.Config{Kinds: &reg}))
+		current = nil
+		cl, err := Dial(srv.LocalAddr().String(), Config{Link: PlainSalted{}, Channels: types})
+		require.NoError(t, err)
+		drivers = []*Driver{srv, cl}
+		until("joined", func() bool { return current != nil && cl.Server() != nil && cl.Server().Joined() })
+		return cl
+	}
+
+	first := dial()
+	old, oldConn := q, current
+	require.NoError(t, first.Close()) // it leaves before the message is written
+	drivers = []*Driver{srv}
+	require.NoError(t, old.Send(kind, &text{"for the first"}))
+	until("gone", func() bool { old.Tick(srv.Since(now)); return oldConn.Closed() })
+
+	second := dial()
+	defer second.Close()
+	require.NoError(t, q.Send(kind, &text{"for the second"}))
+	var got []string
+	until("received", func() bool {
+		q.Tick(srv.Since(now))
+		old.Tick(srv.Since(now))
+		if m, _ := toClient.Receive(); m != nil {
+			got = append(got, m.(*text).S)
+		}
+		return len(got) > 0 && q.Pending() == 0
+	})
+	require.Equal(t, []string{"for the second"}, got)
+}
