@@ -7,6 +7,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/history"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
@@ -25,6 +26,10 @@ type Protocol struct {
 	Bunch bunch.Protocol
 	// Notify has the newer wait-for-history-flush rule (off in 4.27 and 5.1).
 	Notify packetnotify.Config
+	// PacketWindow is how many packets with bunches may be in flight. Default 256, the ack
+	// history: then every packet's fate is told as it was. With more, packets further apart than
+	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice.
+	PacketWindow int
 	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases.
 	ReliableBuffer int
 	// CloseOnOverflow ends the connection when that buffer is full. Unreal's policy.
@@ -61,9 +66,10 @@ func Unreal53(customExportsFinal bool) Protocol {
 }
 
 // Bunchnet is the wire of Unreal 5.1 with this module's own policies: a full
-// reliable buffer is an error to the caller, and both ends may open channels.
+// reliable buffer is an error to the caller, both ends may open channels, and more packets may
+// be in flight, for links with much bandwidth and delay.
 func Bunchnet() Protocol {
-	return Protocol{Name: "bunchnet", ReliableBuffer: 256}
+	return Protocol{Name: "bunchnet", ReliableBuffer: 256, PacketWindow: 1024, Notify: packetnotify.Config{AckRecords: 8191}}
 }
 
 // Config is the settings of a Conn. LowLevelSend is required; the zero value of
@@ -162,6 +168,7 @@ func (c Config) filled() Config {
 	setInt(&c.NetSpeed, defaultNetSpeed)
 	setInt(&c.PacketOverhead, 28)
 	setInt(&c.Redundancy.MaxBits, 2048)
+	setInt(&c.Protocol.PacketWindow, history.Bits)
 	if c.Handlers != nil {
 		c.Protocol.Bunch.HandlerBits = c.Handlers.ReservedBits()
 	}
@@ -189,6 +196,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: LowLevelSend is nil; give the function that sends a packet", ErrConfig)
 	case c.OrderCache > 0 && c.OrderCache&(c.OrderCache-1) != 0:
 		return fmt.Errorf("%w: OrderCache %d must be a power of two", ErrConfig, c.OrderCache)
+	case c.Protocol.PacketWindow < 16 || c.Protocol.PacketWindow > maxOutstanding/2:
+		return fmt.Errorf("%w: PacketWindow %d must be from 16 to %d", ErrConfig, c.Protocol.PacketWindow, maxOutstanding/2)
 	case c.Headroom < 0 || c.Tailroom < 0:
 		return fmt.Errorf("%w: Headroom and Tailroom must not be negative", ErrConfig)
 	case c.Protocol.Bunch.MaxPacket != 0 && (c.Protocol.Bunch.MaxPacket < 256 || c.Protocol.Bunch.MaxPacket > 8192):

@@ -29,10 +29,12 @@ func (s *sendBuffer) init(cfg *Config) {
 	s.out.Reset(nil)
 }
 
-// windowMargin keeps a few packets of the history for acks and close.
+// windowMargin keeps a few packets of the window for acks and close.
 const windowMargin = 4
 
-func (c *Conn) windowFull() bool { return c.notify.WindowFull(windowMargin) }
+func (c *Conn) windowFull() bool {
+	return c.notify.Outstanding() >= c.cfg.Protocol.PacketWindow-windowMargin
+}
 
 // startPacket begins a packet unless one is under way.
 func (c *Conn) startPacket() {

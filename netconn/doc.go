@@ -37,9 +37,10 @@
 //
 // # Bounds
 //
-//	packets in flight               256 (the ack history); more bunches wait, acks and keep-alives go on at 5 a second
+//	packets in flight               Protocol.PacketWindow, 256 (the ack history) or 1024; more bunches wait,
+//	                                acks and keep-alives go on at 5 a second
 //	packets held for their order    32
-//	bunches noted for acks          what 256 packets can carry
+//	bunches noted for acks          what the packets in flight can carry
 //
 // All methods of a Conn belong to the goroutine that ticks it.
 package netconn

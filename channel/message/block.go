@@ -31,7 +31,7 @@ type Blocks struct {
 	sending []*outBlock
 	turn    int
 	nextID  int64
-	packets [packetWindow]fragmentsSent
+	packets [blockWindow]fragmentsSent
 	buf     [1024]byte
 
 	receiving []*inBlock
@@ -64,6 +64,10 @@ type BlocksConfig struct {
 type BlockCounters struct {
 	Fragments, Resent, Received, Duplicate, Refused uint64
 }
+
+// blockWindow is how many packets are remembered until their fate is known: more than a
+// connection has in flight.
+const blockWindow = 4096
 
 // fragmentBytes is the payload of each fragment but the last.
 const fragmentBytes = 896
@@ -217,7 +221,7 @@ func (b *Blocks) sendFragment(o *outBlock, f uint32) bool {
 		return false
 	}
 	b.Counters.Fragments++
-	slot := &b.packets[r.Last&(packetWindow-1)]
+	slot := &b.packets[r.Last&(blockWindow-1)]
 	if slot.id != r.Last {
 		slot.id, slot.frags = r.Last, slot.frags[:0]
 	}
@@ -227,7 +231,7 @@ func (b *Blocks) sendFragment(o *outBlock, f uint32) bool {
 
 // settle calls f for each fragment that a packet carried of a block still under way.
 func (b *Blocks) settle(packetID int64, f func(o *outBlock, frag uint32)) {
-	slot := &b.packets[packetID&(packetWindow-1)]
+	slot := &b.packets[packetID&(blockWindow-1)]
 	if slot.id != packetID {
 		return
 	}

@@ -87,7 +87,7 @@ func data(seed uint64, n int) []byte {
 
 func bucket() congestion.Controller { return congestion.NewTokenBucket(20 << 20) }
 
-// TestBlockThroughput sends 16 MiB over 100 Mbit/s and a 20 ms round trip.
+// TestBlockThroughput sends 16 MiB over 100 Mbit/s, 20 ms each way.
 func TestBlockThroughput(t *testing.T) {
 	for _, c := range []struct {
 		loss, least float64
@@ -97,7 +97,7 @@ func TestBlockThroughput(t *testing.T) {
 			if testing.Short() {
 				size = 4 << 20
 			}
-			set := netsim.Settings{Bandwidth: 100e6, Lag: 10 * time.Millisecond, Loss: c.loss, QueueDelay: 50 * time.Millisecond}
+			set := netsim.Settings{Bandwidth: 100e6, Lag: 20 * time.Millisecond, Loss: c.loss, QueueDelay: 50 * time.Millisecond}
 			x := newTransfer(t, set, 3, bucket)
 			want := data(1, size)
 			_, err := x.out.Send(want)

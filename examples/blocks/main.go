@@ -37,7 +37,7 @@ func main() {
 }
 
 func run(mib int, loss, mbit float64, seed uint64) error {
-	set := netsim.Settings{Loss: loss, Lag: 10 * time.Millisecond, Bandwidth: mbit * 1e6, QueueDelay: 50 * time.Millisecond}
+	set := netsim.Settings{Loss: loss, Lag: 20 * time.Millisecond, Bandwidth: mbit * 1e6, QueueDelay: 50 * time.Millisecond}
 	got := map[int64][]byte{}
 	out := message.NewBlocks(message.BlocksConfig{})
 	in := message.NewBlocks(message.BlocksConfig{Received: func(id int64, b []byte) { got[id] = b }})
@@ -77,7 +77,7 @@ func run(mib int, loss, mbit float64, seed uint64) error {
 		want = append(want, b)
 	}
 
-	fmt.Printf("%d MiB and two small blocks over %.0f Mbit/s, 20 ms round trip, %.0f %% lost, seed %d\n", mib, mbit, loss, seed)
+	fmt.Printf("%d MiB and two small blocks over %.0f Mbit/s, 20 ms each way, %.0f %% lost, seed %d\n", mib, mbit, loss, seed)
 	shown := time.Duration(-1)
 	for len(got) < len(want) && now < 10*time.Minute {
 		now += time.Millisecond
