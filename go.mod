@@ -3,11 +3,9 @@ module github.com/bunchnet/bunchnet
 go 1.26
 
 require (
-	github.com/google/btree v1.1.3 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/crypto v0.54.0 // indirect
-	golang.org/x/net v0.56.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.47.0
 )
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
