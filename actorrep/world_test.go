@@ -11,6 +11,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -298,4 +299,54 @@ func TestErrors(t *testing.T) {
 	require.NoError(t, w.Spawn(r))
 	require.ErrorIs(t, w.Spawn(r), actorrep.ErrSpawned)
 	require.ErrorIs(t, actorrep.NewClient(actorrep.Config{}).Spawn(&rock{}), actorrep.ErrClient)
+}
+
+// TestAllocsStep: a tick that replicates changes to two clients allocates nothing on the server.
+func TestAllocsStep(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{})
+	w.join()
+	w.join()
+	var ships []*ship
+	for range 20 {
+		s := &ship{}
+		require.NoError(t, w.server.Spawn(s))
+		ships = append(ships, s)
+	}
+	step := func() {
+		for _, s := range ships {
+			s.Pos.X++
+		}
+		w.step()
+	}
+	for range 600 {
+		step()
+	}
+	require.Zero(t, testing.AllocsPerRun(50, func() {
+		for _, s := range ships {
+			s.Pos.X++
+		}
+		w.server.Step(w.now)
+		for _, l := range w.lines { // what it wrote leaves, and is lost
+			l.s.Tick(w.now)
+			for _, ok := l.down.Pop(w.now); ok; _, ok = l.down.Pop(w.now) {
+			}
+		}
+	}))
+}
+
+// FuzzMirror gives a client's end of an actor channel arbitrary bunches.
+func FuzzMirror(f *testing.F) {
+	f.Add([]byte{4, 0, 1, 2, 3, 4}, []byte{1})
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		w := actorrep.NewClient(actorrep.Config{})
+		if err := w.Register("ship", (*ship)(nil)); err != nil {
+			t.Fatal(err)
+		}
+		h := w.ChannelType().Accept(nil)
+		for _, p := range [][]byte{a, b, a} {
+			in := &bunch.In{}
+			in.Data.Reset(p, len(p)*8)
+			h.ReceivedBunch(nil, in)
+		}
+	})
 }

@@ -39,10 +39,13 @@ type Component interface {
 }
 
 // Chain is components in the order of their prefixes. A nil *Chain adds nothing.
-type Chain struct{ components []Component }
+type Chain struct {
+	components []Component
+	r          bitio.Reader // kept here, since what components get would otherwise be allocated
+}
 
 // NewChain returns a chain of components, the first one's prefix first on the wire.
-func NewChain(components ...Component) *Chain { return &Chain{components} }
+func NewChain(components ...Component) *Chain { return &Chain{components: components} }
 
 // ReservedBits is what of a packet the chain may take, its terminator included.
 func (c *Chain) ReservedBits() int {
@@ -65,20 +68,19 @@ func (c *Chain) End(w *bitio.Writer) { w.WriteBool(true) }
 
 // Incoming takes a datagram's terminator and prefixes off and returns its content,
 // which aliases p.
-func (c *Chain) Incoming(p []byte) (bitio.Reader, error) {
-	r, err := Open(p)
-	if err != nil {
+func (c *Chain) Incoming(p []byte) (r bitio.Reader, err error) {
+	if c.r, err = Open(p); err != nil {
 		return r, err
 	}
 	for _, comp := range c.components {
-		if err := comp.ReadPrefix(&r); err != nil {
+		if err := comp.ReadPrefix(&c.r); err != nil {
 			return r, err
 		}
 	}
-	if r.Err() != nil {
-		return r, fmt.Errorf("handler: prefix: %w", r.Err())
+	if c.r.Err() != nil {
+		return r, fmt.Errorf("handler: prefix: %w", c.r.Err())
 	}
-	return r, nil
+	return c.r, nil
 }
 
 // Open returns the bits of a datagram up to its terminator.
