@@ -6,6 +6,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
@@ -166,7 +167,7 @@ const maxOutstanding = 4096
 // endPacket writes what ends a packet and brings its header up to date.
 func (c *Conn) endPacket() {
 	c.out.SetLimit(c.proto.PacketBits() + c.proto.HandlerBits)
-	c.out.WriteBool(true)
+	handler.WriteTerminator(&c.out)
 	c.notify.RefreshHeader(&c.out, c.headerPos)
 	c.patchPacketInfo()
 	if c.cfg.Handlers != nil {

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"errors"
+	"math/bits"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,7 +56,84 @@ func TestEnds(t *testing.T) {
 	require.ErrorIs(t, err, ErrZeroLastByte)
 	_, err = c.Incoming([]byte{0, 1})
 	require.ErrorIs(t, err, bitio.ErrShort, "no room for the prefix")
-	require.Equal(t, 1, NewChain().ReservedBits())
+}
+
+// counter counts the packets that pass, and takes no bits.
+type counter struct{ out, in int }
+
+func (*counter) ReservedBits() int                { return 0 }
+func (c *counter) WritePrefix(*bitio.Writer)      { c.out++ }
+func (c *counter) ReadPrefix(*bitio.Reader) error { c.in++; return nil }
+
+// TestOrder: a component sees only packets that those before it let through.
+func TestOrder(t *testing.T) {
+	var before, after counter
+	c := NewChain(&before, tag{6, 3}, &after)
+	require.Equal(t, 4, c.ReservedBits())
+	for _, value := range []uint64{6, 5, 6, 0} {
+		w := bitio.NewWriter(make([]byte, 4))
+		NewChain(tag{value, 3}).Begin(w)
+		WriteTerminator(w)
+		_, err := c.Incoming(w.Bytes())
+		require.Equal(t, value == 6, err == nil)
+	}
+	w := bitio.NewWriter(make([]byte, 4))
+	c.Begin(w)
+	require.Equal(t, 3, w.Len())
+	require.Equal(t, counter{1, 4}, before)
+	require.Equal(t, counter{1, 2}, after)
+}
+
+// TestTwoTerminators: content's and chain's are adjacent, and each is taken off by who put it there.
+func TestTwoTerminators(t *testing.T) {
+	c := NewChain(tag{1, 2}, tag{1, 1})
+	w := bitio.NewWriter(make([]byte, 4))
+	c.Begin(w)
+	w.WriteBits(0, 4)
+	WriteTerminator(w)
+	c.End(w)
+	require.Equal(t, []byte{0b1_0000_1_01, 0b1}, w.Bytes())
+	r, err := c.Incoming(w.Bytes())
+	require.NoError(t, err)
+	require.Equal(t, 5, r.Remaining())
+	r.StripTerminator()
+	require.Equal(t, 4, r.Remaining())
+}
+
+func TestNoComponents(t *testing.T) {
+	for _, c := range []*Chain{nil, NewChain()} {
+		require.Zero(t, c.ReservedBits())
+		w := bitio.NewWriter(make([]byte, 4))
+		c.Begin(w)
+		c.End(w)
+		require.Zero(t, w.Len())
+		r, err := c.Incoming([]byte{1, 2})
+		require.NoError(t, err)
+		require.Equal(t, 16, r.Remaining())
+	}
+}
+
+// TestTerminator tries every last byte, and every number of content bits.
+func TestTerminator(t *testing.T) {
+	_, err := StripTerminator(nil)
+	require.ErrorIs(t, err, ErrZeroSize)
+	for last := range 256 {
+		n, err := StripTerminator([]byte{0xff, byte(last)})
+		if last == 0 {
+			require.ErrorIs(t, err, ErrZeroLastByte)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, 8+bits.Len8(uint8(last))-1, n)
+	}
+	for content := range 65 {
+		w := bitio.NewWriter(make([]byte, 16))
+		w.WriteBits(0, content)
+		WriteTerminator(w)
+		n, err := StripTerminator(w.Bytes())
+		require.NoError(t, err)
+		require.Equal(t, content, n)
+	}
 }
 
 func TestAllocs(t *testing.T) {
