@@ -1,0 +1,275 @@
+package netcode
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/history/replay"
+)
+
+// State is where a Client stands; those below 0 are failures.
+type State int
+
+// The states, with netcode's numbers.
+const (
+	TokenExpired     State = -6
+	InvalidToken     State = -5
+	ConnTimedOut     State = -4
+	ResponseTimedOut State = -3
+	RequestTimedOut  State = -2
+	Denied           State = -1
+	Disconnected     State = 0
+	SendingRequest   State = 1
+	SendingResponse  State = 2
+	Connected        State = 3
+)
+
+// String is the state in words.
+func (s State) String() string {
+	names := map[State]string{TokenExpired: "token expired", InvalidToken: "invalid token", ConnTimedOut: "timed out", ResponseTimedOut: "response timed out",
+		RequestTimedOut: "request timed out", Denied: "denied", Disconnected: "disconnected", SendingRequest: "sending request", SendingResponse: "sending response", Connected: "connected"}
+	if n, ok := names[s]; ok {
+		return n
+	}
+	return fmt.Sprintf("State(%d)", int(s))
+}
+
+// ClientHandler is what a Client tells. Buffers are valid until the call returns.
+type ClientHandler interface {
+	Send(to netip.AddrPort, p []byte)
+	StateChanged(from, to State)
+	Payload(p []byte)
+}
+
+// ClientCounters is what became of the packets a Client got.
+type ClientCounters struct {
+	Payloads, KeepAlives                                         uint64
+	OtherSource, BadFormat, Unexpected, Replayed, NotSealed, Old uint64
+}
+
+// Client connects with a token to the first of its servers that lets it in. Not safe for concurrent use.
+type Client struct {
+	Counters ClientCounters
+
+	handler    ClientHandler
+	state      State
+	token      public
+	last       [tokenNonceBytes]byte // of the token used last: one isn't used twice
+	send, recv *sealer
+	server     int
+	seq        uint64
+	window     replay.Window
+	began      time.Duration // the whole attempt
+	heard      time.Duration
+	sent       time.Duration
+	failure    State // of the server tried last
+	challenge  [8 + challengeBytes]byte
+	slot, max  int
+	buf        [Headroom + 8 + challengeBytes + Tailroom]byte
+	req        []byte
+}
+
+// NewClient returns a client that isn't connected.
+func NewClient(h ClientHandler) *Client { return &Client{handler: h} }
+
+// State is where the client stands.
+func (c *Client) State() State { return c.state }
+
+// Slot is the slot on the server, of how many; valid when Connected.
+func (c *Client) Slot() (slot, slots int) { return c.slot, c.max }
+
+// Errors of Connect and SendPayload.
+var (
+	ErrTokenReused  = errors.New("netcode: the token was used before; get a new one")
+	ErrNotConnected = errors.New("netcode: not connected")
+)
+
+// Connect begins with a connect token. A token is good for one attempt.
+func (c *Client) Connect(now time.Duration, token []byte) error {
+	var t public
+	if err := t.read(token); err != nil {
+		c.set(InvalidToken)
+		return err
+	}
+	if t.nonce == c.last {
+		return ErrTokenReused
+	}
+	c.last, c.token = t.nonce, t
+	c.send, c.recv = newSealer(&t.c2s, t.protocolID), newSealer(&t.s2c, t.protocolID)
+	c.server, c.seq, c.began, c.failure = 0, 0, now, RequestTimedOut
+	c.try(now)
+	return nil
+}
+
+// try begins with the server at hand.
+func (c *Client) try(now time.Duration) {
+	c.window = replay.Window{}
+	c.heard = now
+	c.set(SendingRequest)
+	c.transmit(now)
+}
+
+func (c *Client) set(s State) {
+	old := c.state
+	c.state = s
+	if old != s {
+		c.handler.StateChanged(old, s)
+	}
+}
+
+func (c *Client) addr() netip.AddrPort { return c.token.servers[c.server] }
+
+// transmit sends the packet of the state.
+func (c *Client) transmit(now time.Duration) {
+	c.sent = now
+	switch c.state {
+	case SendingRequest:
+		c.req = appendRequest(c.req[:0], &c.token)
+		c.seq++ // requests count too
+		c.handler.Send(c.addr(), c.req)
+	case SendingResponse:
+		copy(c.buf[Headroom:], c.challenge[:])
+		c.emit(typeResponse, c.buf[:Headroom+len(c.challenge)])
+	case Connected:
+		clear(c.buf[Headroom : Headroom+8])
+		c.emit(typeKeepAlive, c.buf[:Headroom+8])
+	}
+}
+
+func (c *Client) emit(t packetType, buf []byte) {
+	c.handler.Send(c.addr(), c.send.seal(t, c.seq, buf))
+	c.seq++
+}
+
+// Receive takes a datagram; p is opened in place.
+func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
+	if c.state <= Disconnected || from != c.addr() {
+		c.Counters.OtherSource++
+		return
+	}
+	t, seq, body, err := header(p)
+	if err != nil || t == typeResponse {
+		c.Counters.BadFormat++
+		return
+	}
+	sequenced := t >= typeKeepAlive
+	if sequenced && !c.window.Check(seq) {
+		c.Counters.Replayed++
+		return
+	}
+	plain, err := c.recv.open(p[0], seq, body)
+	if err != nil {
+		c.Counters.NotSealed++
+		return
+	}
+	if sequenced {
+		c.window.Accept(seq)
+	}
+	c.process(now, t, plain)
+}
+
+func (c *Client) process(now time.Duration, t packetType, plain []byte) {
+	switch {
+	case t == typeDenied && (c.state == SendingRequest || c.state == SendingResponse):
+		c.failure = Denied
+		c.next(now)
+	case t == typeChallenge && c.state == SendingRequest:
+		copy(c.challenge[:], plain)
+		c.heard = now
+		c.set(SendingResponse)
+		c.transmit(now)
+	case t == typeKeepAlive && c.state >= SendingResponse:
+		c.heard = now
+		c.Counters.KeepAlives++
+		if c.state == SendingResponse {
+			c.slot, c.max = int(binary.LittleEndian.Uint32(plain)), int(binary.LittleEndian.Uint32(plain[4:]))
+			c.set(Connected)
+			c.transmit(now) // so that the server knows that we know
+		}
+	case t == typePayload && c.state == Connected:
+		c.heard = now
+		c.Counters.Payloads++
+		c.handler.Payload(plain)
+	case t == typeDisconnect && c.state == Connected:
+		c.set(Disconnected)
+	default:
+		c.Counters.Unexpected++
+	}
+}
+
+// next tries the token's next server, or fails.
+func (c *Client) next(now time.Duration) {
+	if c.server+1 == len(c.token.servers) {
+		c.set(c.failure)
+		return
+	}
+	c.server++
+	c.try(now)
+}
+
+// SendPayload seals p[Headroom:] where it is, with Tailroom of capacity behind, and sends it.
+func (c *Client) SendPayload(now time.Duration, p []byte) error {
+	switch {
+	case c.state != Connected:
+		return ErrNotConnected
+	case len(p) <= Headroom || len(p) > Headroom+MaxPayload || cap(p) < len(p)+Tailroom:
+		return ErrSize
+	}
+	c.sent = now
+	c.emit(typePayload, p)
+	return nil
+}
+
+// Disconnect tells the server ten times, if connected.
+func (c *Client) Disconnect(time.Duration) {
+	if c.state == Connected {
+		for range disconnectSent {
+			c.emit(typeDisconnect, c.buf[:Headroom])
+		}
+	}
+	if c.state > Disconnected {
+		c.set(Disconnected)
+	}
+}
+
+// life is how long the attempt may take in all.
+func (c *Client) life() time.Duration {
+	return time.Duration(min(c.token.expire-c.token.create, 1<<32)) * time.Second
+}
+
+// Tick sends what is due and ends what has taken too long.
+func (c *Client) Tick(now time.Duration) {
+	if c.state <= Disconnected {
+		return
+	}
+	silent := c.token.timeout >= 0 && now-c.heard > time.Duration(c.token.timeout)*time.Second
+	switch {
+	case c.state < Connected && now-c.began >= c.life():
+		c.set(TokenExpired)
+		return
+	case silent && c.state == Connected:
+		c.set(ConnTimedOut)
+		return
+	case silent:
+		c.failure = RequestTimedOut
+		if c.state == SendingResponse {
+			c.failure = ResponseTimedOut
+		}
+		c.next(now)
+		return
+	}
+	if now-c.sent >= sendInterval {
+		c.transmit(now)
+	}
+}
+
+// NextDeadline is when Tick has something to do.
+func (c *Client) NextDeadline() (at time.Duration, ok bool) {
+	if c.state <= Disconnected {
+		return 0, false
+	}
+	return c.sent + sendInterval, true
+}
