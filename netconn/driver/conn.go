@@ -27,6 +27,8 @@ type Conn struct {
 	server *control.Server // on a server with the login
 	client *control.Client // on a client with the login
 	joined bool
+
+	clientID uint64
 }
 
 // RemoteAddr is the peer's address. It changes when the peer's does.
@@ -45,6 +47,9 @@ func (c *Conn) Login() *control.Login {
 	}
 	return c.server.Login()
 }
+
+// ClientID is the id in the client's token, on a server with the Netcode link; 0 otherwise.
+func (c *Conn) ClientID() uint64 { return c.clientID }
 
 // CloseWithReason tells the peer why and closes the connection once all is acked.
 func (c *Conn) CloseWithReason(reason string) {

@@ -23,6 +23,7 @@
 // # Links
 //
 // Below a connection is a link: the handshake that proves addresses, and whatever
-// seals packets. [PlainUnreal] is Unreal's stateless handshake. It encrypts nothing and
-// authenticates nobody.
+// seals packets. [Netcode] encrypts and authenticates; its clients need a token from a back
+// end. [PlainUnreal], Unreal's stateless handshake, and [PlainSalted] encrypt nothing and authenticate
+// nobody.
 package driver

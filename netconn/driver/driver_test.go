@@ -15,6 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -172,6 +173,37 @@ func TestSaltedEnds(t *testing.T) {
 	m.until("given up", func() bool { return m.cres != nil })
 	require.Equal(t, netconn.TimedOut, m.cres.Code)
 	require.Zero(t, m.server.Counters.Accepted)
+}
+
+// TestNetcode joins over an encrypted link, and is refused with a token of another key.
+func TestNetcode(t *testing.T) {
+	for _, good := range []bool{true, false} {
+		key := netcode.Key{1, 2, 3}
+		cfg := netcode.TokenConfig{ProtocolID: 9, ClientID: 42, Create: uint64(time.Now().Unix()), Expire: uint64(time.Now().Unix()) + 60, Timeout: 3,
+			Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7777")}, PrivateKey: key}
+		if !good {
+			cfg.PrivateKey = netcode.Key{9}
+		}
+		token, err := netcode.GenerateConnectToken(cfg)
+		require.NoError(t, err)
+		e, got := &echo{}, &sink{}
+		m := newMemory(t, Config{Link: Netcode{ProtocolID: 9, Key: key}, Channels: chat(e)}, Config{Link: Netcode{ProtocolID: 9, Token: token}, Channels: chat(got)})
+		if !good {
+			m.until("refused", func() bool { return m.cres != nil })
+			require.Zero(t, m.server.Counters.Accepted)
+			continue
+		}
+		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+		require.EqualValues(t, 42, m.sc.ClientID())
+		ch, err := m.cc.Open(chatName, got)
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("a secret"), Reliable: true})
+		require.NoError(t, err)
+		m.until("echoed", func() bool { return len(got.got) == 1 })
+		m.sc.CloseWithReason("done")
+		m.until("closed", func() bool { return m.sres != nil && m.cres != nil })
+		require.Equal(t, "done", m.cres.Reason)
+	}
 }
 
 func TestRealSockets(t *testing.T) {

@@ -18,8 +18,9 @@ type PlainSalted struct {
 	Slots int
 }
 
-// saltedSequence is where both packet sequences begin: what came before has another prefix.
-const saltedSequence = 1
+// firstSequence is where both packet sequences begin on links that keep connections apart by
+// themselves.
+const firstSequence = 1
 
 // saltedServer is the server's side. It is the machine's handler.
 type saltedServer struct {
@@ -61,7 +62,7 @@ func (s *saltedServer) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
 
 // Connected is the machine's: a client has a slot.
 func (s *saltedServer) Connected(slot int, info salted.ClientInfo) {
-	c, err := s.d.newConn(s.at, info.Addr, saltedSequence, saltedSequence, nil, salted.Headroom, 0, func(c *Conn, p []byte) {
+	c, err := s.d.newConn(s.at, info.Addr, firstSequence, firstSequence, nil, salted.Headroom, 0, func(c *Conn, p []byte) {
 		if s.salts.SendPayload(s.at, slot, p) != nil {
 			s.d.Counters.SendErrors++
 		}
@@ -139,14 +140,14 @@ func (c *saltedClient) Payload(p []byte) {
 	}
 }
 
-// errSalted is a connection that didn't come about.
-var errSalted = errors.New("driver: the server refused the connection or didn't answer")
+// errRefused is a connection that didn't come about.
+var errRefused = errors.New("driver: the server refused the connection or didn't answer")
 
 // StateChanged is the machine's.
 func (c *saltedClient) StateChanged(_, to salted.State) {
 	switch {
 	case to == salted.Connected:
-		conn, err := c.d.newConn(c.at, c.to, saltedSequence, saltedSequence, nil, salted.Headroom, 0, func(_ *Conn, p []byte) {
+		conn, err := c.d.newConn(c.at, c.to, firstSequence, firstSequence, nil, salted.Headroom, 0, func(_ *Conn, p []byte) {
 			if c.salts.SendPayload(c.at, p) != nil {
 				c.d.Counters.SendErrors++
 			}
@@ -162,7 +163,7 @@ func (c *saltedClient) StateChanged(_, to salted.State) {
 		c.conn = nil
 	case to < salted.Disconnected && !c.failed:
 		c.failed = true
-		c.d.err = errSalted
-		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: to.String(), Err: errSalted})
+		c.d.err = errRefused
+		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: to.String(), Err: errRefused})
 	}
 }

@@ -1,0 +1,181 @@
+package driver
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// Netcode is netcode 1.02: only clients with a token from the game's back end connect, and every packet is
+// encrypted and authenticated.
+type Netcode struct {
+	// ProtocolID tells games and their versions apart; both ends must have the same.
+	ProtocolID uint64
+	// Key is what the server shares with the back end. A server needs it.
+	Key netcode.Key
+	// Addrs is where tokens say the server is. Default the socket's own address.
+	Addrs []netip.AddrPort
+	// Slots is the clients at most. Default 64.
+	Slots int
+	// Token is a client's connect token. Its servers are dialed, whatever Dial's address.
+	Token []byte
+}
+
+// netcodeServer is the server's side. It is the machine's handler.
+type netcodeServer struct {
+	d     *Driver
+	m     *netcode.Server
+	conns map[int]*Conn // by slot
+	slots int
+	at    time.Duration
+}
+
+func (l Netcode) server(d *Driver) serverLink {
+	s := &netcodeServer{d: d, conns: map[int]*Conn{}, slots: l.Slots}
+	if s.slots == 0 {
+		s.slots = 64
+	}
+	if l.Addrs == nil {
+		l.Addrs = []netip.AddrPort{d.LocalAddr()}
+	}
+	var err error
+	s.m, err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: l.Key, Addrs: l.Addrs, Slots: s.slots, Handler: s,
+		UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand})
+	if err != nil {
+		d.err = err
+	}
+	return s
+}
+
+func (s *netcodeServer) receive(at time.Duration, from netip.AddrPort, p []byte) {
+	s.at = at
+	if s.m != nil {
+		s.m.Receive(at, from, p)
+	}
+}
+
+// tick frees the slots of connections that have ended.
+func (s *netcodeServer) tick(at time.Duration) {
+	s.at = at
+	if s.m == nil {
+		return
+	}
+	for slot := range s.slots {
+		if c := s.conns[slot]; c != nil && c.Closed() {
+			delete(s.conns, slot)
+			s.m.Disconnect(at, slot)
+		}
+	}
+	s.m.Tick(at)
+}
+
+// Send is the machine's.
+func (s *netcodeServer) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
+
+// Connected is the machine's: a client has a slot.
+func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
+	c, err := s.d.newConn(s.at, info.Addr, firstSequence, firstSequence, nil, netcode.Headroom, netcode.Tailroom, func(_ *Conn, p []byte) {
+		if s.m.SendPayload(s.at, slot, p) != nil {
+			s.d.Counters.SendErrors++
+		}
+	})
+	if err != nil {
+		s.d.err = err
+		return
+	}
+	c.clientID = info.ID
+	s.conns[slot] = c
+}
+
+// Payload is the machine's.
+func (s *netcodeServer) Payload(slot int, p []byte) {
+	if c := s.conns[slot]; c == nil || c.ReceivedPacket(s.at, p) != nil {
+		s.d.Counters.Refused++
+	}
+}
+
+// Disconnected is the machine's.
+func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
+	if c := s.conns[slot]; c != nil {
+		delete(s.conns, slot)
+		c.LinkClosed(s.at, reason.String())
+	}
+}
+
+// netcodeClient is the client's side. It is the machine's handler.
+type netcodeClient struct {
+	d      *Driver
+	m      *netcode.Client
+	token  []byte
+	conn   *Conn
+	server netip.AddrPort
+	at     time.Duration
+	failed bool
+}
+
+func (l Netcode) client(d *Driver) clientLink {
+	c := &netcodeClient{d: d, token: l.Token}
+	c.m = netcode.NewClient(c)
+	return c
+}
+
+func (c *netcodeClient) dial(at time.Duration, _ netip.AddrPort) {
+	c.at = at
+	if err := c.m.Connect(at, c.token); err != nil {
+		c.d.err = err
+	}
+}
+
+func (c *netcodeClient) receive(at time.Duration, from netip.AddrPort, p []byte) {
+	c.at = at
+	c.m.Receive(at, from, p)
+}
+
+func (c *netcodeClient) tick(at time.Duration) {
+	c.at = at
+	if c.conn != nil && c.conn.Closed() {
+		c.m.Disconnect(at)
+		c.conn = nil
+	}
+	c.m.Tick(at)
+}
+
+// Send is the machine's.
+func (c *netcodeClient) Send(to netip.AddrPort, p []byte) {
+	c.server = to
+	c.d.write(to, p)
+}
+
+// Payload is the machine's.
+func (c *netcodeClient) Payload(p []byte) {
+	if c.conn == nil || c.conn.ReceivedPacket(c.at, p) != nil {
+		c.d.Counters.Refused++
+	}
+}
+
+// StateChanged is the machine's.
+func (c *netcodeClient) StateChanged(_, to netcode.State) {
+	switch {
+	case to == netcode.Connected:
+		conn, err := c.d.newConn(c.at, c.server, firstSequence, firstSequence, nil, netcode.Headroom, netcode.Tailroom, func(_ *Conn, p []byte) {
+			if c.m.SendPayload(c.at, p) != nil {
+				c.d.Counters.SendErrors++
+			}
+		})
+		if err != nil {
+			c.d.err = err
+			return
+		}
+		c.conn = conn
+	case to > netcode.Disconnected: // on the way
+	case c.conn != nil:
+		c.conn.LinkClosed(c.at, to.String())
+		c.conn = nil
+	case to < netcode.Disconnected && !c.failed:
+		c.failed = true
+		c.d.err = errRefused
+		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: to.String(), Err: errRefused})
+	}
+}
