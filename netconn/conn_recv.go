@@ -74,6 +74,9 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 	defer c.afterPacket()
 	delta, process := c.notify.Update(h, c)
 	if delta == 0 {
+		if c.notify.WaitingForFlush() {
+			c.flow.dirtyAcks = true // until the peer has heard them
+		}
 		c.Counters.Stale++
 		c.trace(nettrace.PacketRefused, c.notify.InID(), uint64(h.Seq), 0)
 		return

@@ -38,7 +38,24 @@
 //
 // With Config.WaitForFlush (newer than 4.27; used by 5.8) a receiver whose history
 // would overflow with deliveries that the sender hasn't heard of refuses packets
-// until one of its own is acked, so that no delivered packet is reported lost.
+// until one of its own is acked, so that no delivered packet is reported lost. Two
+// ends that overflow at once would refuse each other's acks for ever; so an end gives up
+// waiting when it has sent more than 32 packets since and the peer is more than 256
+// ahead of what it accepted, which one that heeds WindowFull never is otherwise.
+//
+// # The caller's loop
+//
+//	n.WriteHeader(w)             // a packet begins; bunches follow
+//	n.RefreshHeader(w, pos)      // it is complete
+//	send(w.Bytes())
+//	id := n.Commit()             // remember what went with id
+//
+//	h, err := ReadHeader(r)      // a packet came
+//	_, process := n.Update(&h, handler)
+//	if process {
+//		ok := readBunches(r)     // after the handler heard
+//		n.AckSeq(ok)
+//	}
 //
 // Choose packetnotify/ackbits instead for a smaller, plain header (16 bits of sequence, 32 ack bits)
 // where Unreal's wire isn't needed.

@@ -42,16 +42,19 @@ func (h *Header) patch(w *bitio.Writer, pos int) {
 	}
 }
 
-// ReadHeader reads a header. Its error is r's sticky error too.
-func ReadHeader(r *bitio.Reader) (h Header, err error) {
+// ReadHeader reads a header. Its error is r's sticky error too, and the header zero then.
+func ReadHeader(r *bitio.Reader) (Header, error) {
+	var h Header
 	v := r.ReadBits(packedBits)
 	h.Words = int(v&(1<<wordsBits-1)) + 1
 	h.AckedSeq = uint16(v>>wordsBits) & seqnum.Packet.Mask()
 	h.Seq = uint16(v >> (seqBits + wordsBits))
 	if h.Words > history.MaxWords {
 		r.Fail(ErrHistoryWords)
-		return h, r.Err()
+		return Header{}, r.Err()
 	}
-	h.History.Read(r, h.Words)
-	return h, r.Err()
+	if h.History.Read(r, h.Words); r.Err() != nil {
+		return Header{}, r.Err()
+	}
+	return h, nil
 }

@@ -20,18 +20,24 @@ type Config struct {
 	// peer hasn't heard of. Off in Unreal 4.27 and 5.1, on in 5.8.
 	WaitForFlush bool
 	// AckRecords bounds the packets in flight whose acks are remembered; with more, the
-	// next header repeats the whole history. Default 255, as the recorded peer; at most 8191.
+	// next header repeats the whole history. 0 or less: 255, as the recorded peer; more
+	// than 8191 is 8191. Use that with WaitForFlush, so that no record is ever missing.
 	AckRecords int
 }
-
-const (
-	defaultRecords = 255
-	maxRecords     = 8191 // half the sequence space, where ids stop being distinct
-)
 
 // Notify is both directions of one end's packet delivery notification. All ids
 // are full and never wrap; they truncate to the sequences on the wire. Not safe for
 // concurrent use.
+//
+// Invariants, between any two calls:
+//
+//	inAckSeq <= inSeq           acked is only what was accepted
+//	outAckSeq < outSeq          known is only what was sent
+//	writtenAck <= inAckSeq      written is only what was acked
+//	heard = {first sent .. outAckSeq}, each once and in order
+//	records hold the last min(Outstanding, AckRecords) packets sent
+//
+// After AckSeq also inAckSeq == inSeq and inAckSeqAck <= inAckSeq.
 type Notify struct {
 	cfg Config
 	in  history.History // bit 0 is inAckSeq
@@ -42,58 +48,16 @@ type Notify struct {
 	records      ackRecords
 	writtenWords int
 	writtenAck   int64
-	waitingFlush int64 // our packet that must be acked first; only meaningful when waiting
-	waiting      bool
-}
-
-// ackRecords is what we had acked when we sent each packet that isn't acked: of
-// id at slot id%len. It grows to limit; with more in flight the oldest are forgotten.
-type ackRecords struct {
-	acks        []int64
-	first, next int64
-	limit       int
-}
-
-func (r *ackRecords) push(id, ack int64) {
-	if r.first == r.next {
-		r.first, r.next = id, id
-	}
-	if int(r.next-r.first) == r.limit {
-		r.first++
-	}
-	if int(r.next-r.first) == len(r.acks) {
-		r.grow()
-	}
-	r.acks[id&int64(len(r.acks)-1)] = ack
-	r.next = id + 1
-}
-
-func (r *ackRecords) grow() {
-	acks := make([]int64, max(8, 2*len(r.acks)))
-	for i := r.first; i < r.next; i++ {
-		acks[i&int64(len(acks)-1)] = r.acks[i&int64(len(r.acks)-1)]
-	}
-	r.acks = acks
-}
-
-// pop forgets all up to id and returns what was acked with id, if none from the
-// oldest in flight on was forgotten before.
-func (r *ackRecords) pop(oldest, id int64) (ack int64, ok bool) {
-	if oldest >= r.first && id < r.next {
-		ack, ok = r.acks[id&int64(len(r.acks)-1)], true
-	}
-	r.first = min(max(r.first, id+1), r.next)
-	return ack, ok
+	waitingFlush int64 // our packet that must be acked before theirs are accepted again
+	flushAck     int64 // what it must ack
 }
 
 // Init starts anew: incoming is the sequence of the peer's first packet, outgoing of ours.
 func (n *Notify) Init(cfg Config, incoming, outgoing uint16) {
 	in, out := int64(incoming), int64(outgoing)
-	*n = Notify{cfg: cfg, inSeq: in - 1, inAckSeq: in - 1, inAckSeqAck: in - 1, outSeq: out, outAckSeq: out - 1}
-	n.records.limit = defaultRecords
-	if cfg.AckRecords > 0 {
-		n.records.limit = min(cfg.AckRecords, maxRecords)
-	}
+	*n = Notify{cfg: cfg, inSeq: in - 1, inAckSeq: in - 1, inAckSeqAck: in - 1,
+		outSeq: out, outAckSeq: out - 1, writtenAck: in - 1, waitingFlush: out - 1}
+	n.records.limit = min(max(cfg.AckRecords, 0), maxRecords)
 }
 
 // OutID is the id that the next Commit returns.
@@ -108,8 +72,19 @@ func (n *Notify) InID() int64 { return n.inSeq }
 // Outstanding is the number of our packets whose fate isn't known.
 func (n *Notify) Outstanding() int { return int(n.outSeq - n.outAckSeq - 1) }
 
+// HasUnackedAcks reports whether there was a delivery that the peer isn't known to
+// have heard of.
+func (n *Notify) HasUnackedAcks() bool {
+	return n.in.AnyDelivered(int(min(n.inAckSeq-n.inAckSeqAck, history.Bits)))
+}
+
+// WaitingForFlush reports whether the peer's packets are refused until it acks one
+// of ours; only with Config.WaitForFlush. An ack should be sent soon.
+func (n *Notify) WaitingForFlush() bool { return n.waitingFlush > n.outAckSeq }
+
 // WindowFull reports whether so many packets are in flight that the history could not tell
-// about more, less a margin.
+// about more, less a margin. Sending on is allowed, and what falls out of the history
+// counts as lost; but never have 8192 in flight, where sequences stop being distinct.
 func (n *Notify) WindowFull(margin int) bool { return n.Outstanding() >= history.Bits-margin }
 
 // words is the number of history words that tell all the peer doesn't know.
@@ -151,6 +126,9 @@ func (n *Notify) Commit() int64 {
 	id := n.outSeq
 	n.records.push(id, n.writtenAck)
 	n.outSeq++
+	if id == n.waitingFlush && n.writtenAck < n.flushAck {
+		n.waitingFlush++ // the header is from before the wait: it won't do
+	}
 	return id
 }
 
@@ -174,20 +152,22 @@ func (n *Notify) expand(h *Header) (seq, acked int64) {
 	return seqnum.Packet.Expand(h.Seq, n.inSeq), seqnum.Packet.Expand(h.AckedSeq, n.outAckSeq)
 }
 
-// Update takes an accepted header: it tells handler about our packets, then moves
-// on to h's sequence. A delta of 0 means the packet must be dropped. Without
-// processBunches its bunches must be left alone and an ack sent soon. Otherwise process
-// the bunches and then call AckSeq.
+// Update takes the header of a packet that came: it tells handler about our packets,
+// then moves on to h's sequence. A delta of 0 means the packet must be dropped. With
+// processBunches process the bunches and then call AckSeq; without, leave them alone
+// and, if WaitingForFlush, send an ack soon.
 func (n *Notify) Update(h *Header, handler Handler) (delta int64, processBunches bool) {
 	delta = n.Delta(h)
 	if delta == 0 {
 		return 0, false
 	}
 	seq, acked := n.expand(h)
-	n.checkOverflow(seq)
 	n.processAcks(h, acked, handler)
-	if n.isWaiting() {
-		return n.updateWaiting(seq), false
+	if n.cfg.WaitForFlush {
+		n.checkOverflow(seq)
+	}
+	if n.WaitingForFlush() {
+		return n.refuse(seq), false
 	}
 	n.inSeq = seq
 	return delta, true
@@ -199,7 +179,7 @@ func (n *Notify) processAcks(h *Header, acked int64, handler Handler) {
 		return
 	}
 	if ack, ok := n.records.pop(n.outAckSeq+1, acked); ok {
-		n.inAckSeqAck = ack
+		n.inAckSeqAck = max(n.inAckSeqAck, ack)
 	} else {
 		// Its record is forgotten: assume the peer knows nothing of the history.
 		n.inAckSeqAck = n.inAckSeq - history.Bits
@@ -229,31 +209,38 @@ func (n *Notify) ackUpTo(seq int64, delivered bool) {
 	}
 }
 
+// flushPatience is how many packets we send while waiting for a flush before the
+// wait may be given up. Each of them carries all our acks.
+const flushPatience = 32
+
 // checkOverflow begins to wait when accepting seq would push deliveries out of the
 // history that the peer hasn't heard of.
 func (n *Notify) checkOverflow(seq int64) {
-	if !n.cfg.WaitForFlush || n.isWaiting() || seq-n.inAckSeqAck <= history.Bits {
-		return
-	}
-	if n.in.AnyDelivered(int(min(n.inAckSeq-n.inAckSeqAck, history.Bits))) {
-		n.waiting, n.waitingFlush = true, n.outSeq
-	} else {
+	switch {
+	case n.WaitingForFlush():
+		// A peer that keeps its window gets a whole history ahead of our acks only if it
+		// refuses our packets, too. One of us must accept, or neither ever would.
+		if seq-n.inSeq > history.Bits && n.outSeq-n.waitingFlush > flushPatience {
+			n.waitingFlush = n.outAckSeq
+		}
+	case seq-n.inAckSeqAck <= history.Bits:
+	case n.HasUnackedAcks():
+		n.waitingFlush, n.flushAck = n.outSeq, n.inAckSeq
+	default:
 		n.inAckSeqAck = seq - 1
 	}
 }
 
-func (n *Notify) isWaiting() bool { return n.waiting && n.waitingFlush > n.outAckSeq }
-
-// updateWaiting refuses packets as far as the history has room for refusals.
-func (n *Notify) updateWaiting(seq int64) int64 {
+// refuse acks packets up to seq as lost, as far as the history has room for it.
+func (n *Notify) refuse(seq int64) (delta int64) {
 	target := seq
-	if unknown := n.inAckSeq - n.inAckSeqAck; seq-n.inAckSeqAck > history.Bits && unknown > 0 {
-		target = n.inAckSeqAck + history.Bits - unknown
+	if seq-n.inAckSeqAck > history.Bits && n.HasUnackedAcks() {
+		target = n.inAckSeqAck + history.Bits - (n.inAckSeq - n.inAckSeqAck)
 	}
 	if target < n.inSeq {
 		return 0
 	}
-	delta := target - n.inSeq
+	delta = target - n.inSeq
 	n.inSeq = target
 	n.ackUpTo(target, false)
 	return delta

@@ -94,11 +94,14 @@ func replayTraces(t *testing.T, file string, cfg Config) {
 				// headers that follow are the same.
 				e.State.InAckSeqAck = tc(n.inAckSeqAck)
 			}
+			checkInvariants(t, n, where)
 			require.Equal(t, e.State, struct{ InSeq, InAckSeq, InAckSeqAck, OutSeq, OutAckSeq uint16 }{
 				tc(n.inSeq), tc(n.inAckSeq), tc(n.inAckSeqAck), tc(n.outSeq), tc(n.outAckSeq)}, where)
 		}
 	}
-	fmt.Printf("vectors %s: %d checked\n", file, checked)
+	line := fmt.Sprintf("vectors %s: %d checked", file, checked)
+	fmt.Println(line)
+	t.Log(line)
 }
 
 func replaySend(t *testing.T, where string, n *Notify, e traceEvent) []byte {
