@@ -5,10 +5,8 @@ go 1.26
 require (
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/crypto v0.54.0
 	golang.org/x/sys v0.47.0
 )
 
-require (
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/crypto v0.54.0 // indirect
-)
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
