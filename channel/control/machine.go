@@ -84,6 +84,9 @@ func (s *Server) Receive(r *bitio.Reader) error {
 }
 
 func (s *Server) receive(m Message) error {
+	if s.expect == HelloID && m.ID() != HelloID {
+		return fmt.Errorf("%w: %T before Hello", ErrOrder, m)
+	}
 	switch m := m.(type) {
 	case *CloseReason:
 		s.reason = m.Reason

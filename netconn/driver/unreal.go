@@ -50,9 +50,9 @@ func (s *unrealServer) receive(at time.Duration, from netip.AddrPort, p []byte) 
 	peer := s.byAddr[from]
 	switch {
 	case s.link.Handshake.IsHandshake(p):
-		var known *handshake.Cookie
+		var known *handshake.Live
 		if peer != nil {
-			known = &peer.cookie
+			known = &handshake.Live{Cookie: peer.cookie, Since: peer.conn.began}
 		}
 		s.handshake.Receive(at, from, p, known)
 	case peer == nil:

@@ -179,7 +179,9 @@ func (c *Client) receiveChallenge(now time.Duration, pk *Packet) {
 }
 
 func (c *Client) receiveAck(pk *Packet) {
-	if c.state != SendingResponse || pk.Cookie != c.challenge.Cookie {
+	// Some servers put the first cookie into the Ack of a restart.
+	mine := pk.Cookie == c.challenge.Cookie || c.restart && pk.Cookie == c.result.Cookie
+	if c.state != SendingResponse || !mine {
 		c.Counters.Unexpected++
 		return
 	}

@@ -55,7 +55,7 @@ type rig struct {
 	loss   float64
 	addr   netip.AddrPort
 	toSrv  [][]byte
-	known  *Cookie
+	known  *Live
 }
 
 func newRig(t *testing.T, p Protocol, seed uint64, loss float64) *rig {
@@ -74,7 +74,7 @@ func (r *rig) step(dt time.Duration) {
 		}
 		before := len(r.h.sent)
 		if len(r.h.accepted) > 0 {
-			r.known = &r.h.accepted[len(r.h.accepted)-1].Cookie
+			r.known = &Live{Cookie: r.h.accepted[len(r.h.accepted)-1].Cookie, Since: r.now}
 		}
 		r.server.Receive(r.now, r.addr, b, r.known)
 		for _, a := range r.h.sent[before:] {
@@ -211,6 +211,70 @@ func TestHostile(t *testing.T) {
 	r.h.accepted = nil
 	r.server.Receive(time.Second, here, response, nil)
 	require.Len(t, r.h.accepted, 1)
+}
+
+// TestAck: secret bit 1 and time -1 whatever the secret, as recorded; again for 10 s, and not after.
+func TestAck(t *testing.T) {
+	r := newRig(t, Unreal51(), 4, 0)
+	r.client.Start(0)
+	r.server.Receive(0, here, r.toSrv[0], nil)
+	r.client.Receive(0, r.h.sent[0])
+	response := r.toSrv[1]
+	p := Unreal51()
+	sent, err := p.Read(response, false)
+	require.NoError(t, err)
+	r.h.sent = nil
+	r.server.Receive(0, here, response, nil)
+	live := &Live{Cookie: r.h.accepted[0].Cookie}
+	r.server.Receive(9*time.Second, here, response, live)
+	require.Len(t, r.h.sent, 2)
+	for _, b := range r.h.sent {
+		ack, err := p.Read(b, true)
+		require.NoError(t, err)
+		require.Equal(t, Ack, ack.Type)
+		require.True(t, ack.SecretID, "the response had %v", sent.SecretID)
+		require.EqualValues(t, -1, ack.Timestamp)
+	}
+	r.server.Receive(11*time.Second, here, response, live)
+	require.Len(t, r.h.sent, 2)
+	require.EqualValues(t, 1, r.server.Counters.TooLate)
+}
+
+func TestVersions(t *testing.T) {
+	for _, c := range []struct {
+		ours     Protocol
+		min, cur uint8
+		fits     bool
+	}{{Unreal51(), 1, 3, true}, {Unreal51(), 3, 4, true}, {Unreal51(), 4, 4, false}, {Unreal53(), 1, 3, false}, {Unreal53(), 3, 3, true}, {Unreal53(), 4, 3, false}} {
+		s := NewServer(ServerConfig{Protocol: c.ours, Handler: &testHandler{}})
+		require.Equal(t, c.fits, s.versionFits(&Packet{MinVersion: c.min, CurVersion: c.cur}), "%+v", c)
+	}
+}
+
+// TestRestartLimit: strangers get at most 64 requests a second.
+func TestRestartLimit(t *testing.T) {
+	h := &testHandler{}
+	s := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h})
+	game := make([]byte, 60)
+	for i := range 1000 {
+		s.UnknownGame(time.Second+time.Duration(i)*time.Microsecond, here, game)
+	}
+	require.Len(t, h.sent, 64)
+	s.UnknownGame(3*time.Second, here, game)
+	require.Len(t, h.sent, 65)
+}
+
+// TestRestartAckWithFirstCookie: some servers answer a restart with the connection's first cookie.
+func TestRestartAckWithFirstCookie(t *testing.T) {
+	p := Unreal51()
+	c := NewClient(ClientConfig{Protocol: p, Send: func([]byte) {}, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+	c.state, c.restart, c.connected = SendingResponse, true, true
+	c.result.Cookie, c.challenge.Cookie = Cookie{1}, Cookie{2}
+	w := bitio.NewWriter(make([]byte, 128))
+	p.Write(w, &Packet{Type: Ack, CurVersion: 3, SecretID: true, Timestamp: -1, Cookie: Cookie{1}}, make([]byte, 8))
+	c.Receive(0, w.Bytes())
+	require.Equal(t, Done, c.State())
+	require.Equal(t, Cookie{1}, c.Result().Cookie)
 }
 
 func TestAllocsServer(t *testing.T) {

@@ -47,7 +47,7 @@ type ServerCounters struct {
 	Initials, Responses, Accepted, Repeated, Restarts, Upgrades uint64
 	RestartRequests                                             uint64 // sent
 	// Refused, by reason.
-	Malformed, WrongType, WrongVersion, WrongSession, BadCookie, NoRoom, UnknownRestart, Limited uint64
+	Malformed, WrongType, WrongVersion, WrongSession, BadCookie, NoRoom, UnknownRestart, Limited, TooLate uint64
 }
 
 // Server is the server's side. It keeps nothing about a client before it has proved its
@@ -74,25 +74,37 @@ func NewServer(cfg ServerConfig) *Server {
 
 // limiter bounds answers that don't need a proven address.
 type limiter struct {
-	since             time.Duration
+	since             time.Duration // of updates
+	restartSince      time.Duration
 	restarts, updates int
 }
 
 const (
 	limitPeriod = 300 * time.Second
 	maxUpgrades = 512 // Unreal's
-	maxRestarts = 64 * 300
+	maxRestarts = 64  // a second
 )
 
 func (l *limiter) at(now time.Duration) {
 	if now-l.since >= limitPeriod {
-		*l = limiter{since: now}
+		l.since, l.updates = now, 0
+	}
+	if now-l.restartSince >= time.Second {
+		l.restartSince, l.restarts = now, 0
 	}
 }
 
-// Receive takes a handshake packet. known is the cookie of the connection that the address
-// has, or nil. Nothing it answers is longer than p.
-func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, known *Cookie) {
+// Live is the connection that an address has.
+type Live struct {
+	Cookie Cookie
+	Since  time.Duration // when it was accepted
+}
+
+// ackWindow is how long a Response that comes again is answered (Unreal's).
+const ackWindow = 10 * time.Second
+
+// Receive takes a handshake packet. known is the connection that the address has, or nil. Nothing it answers is longer than p.
+func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, known *Live) {
 	if s.secrets.update(now) != nil {
 		return // no randomness, no cookies
 	}
@@ -115,7 +127,9 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, known
 		s.Counters.WrongType++
 	case s.cfg.Protocol.hasIDs() && pk.SessionID != s.cfg.SessionID:
 		s.Counters.WrongSession++
-	case known != nil && *known == pk.Cookie:
+	case known != nil && known.Cookie == pk.Cookie && now-known.Since > ackWindow:
+		s.Counters.TooLate++
+	case known != nil && known.Cookie == pk.Cookie:
 		s.Counters.Repeated++
 		s.ack(from, &pk, len(p))
 	case !s.secrets.valid(now, &pk, from):
@@ -126,13 +140,13 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, known
 	}
 }
 
-// versionFits is Unreal's rule, with our own minimum: the ranges of versions overlap.
+// versionFits is Unreal's rule: the client's minimum is a version that we support.
 func (s *Server) versionFits(pk *Packet) bool {
 	pr := &s.cfg.Protocol
 	if pr.Version == 0 {
 		return true
 	}
-	return pk.MinVersion <= pk.CurVersion && pk.MinVersion <= pr.Version && pk.CurVersion >= pr.MinVersion
+	return pk.MinVersion <= pk.CurVersion && pk.MinVersion <= pr.Version && pk.MinVersion >= pr.MinVersion
 }
 
 func (s *Server) challenge(now time.Duration, from netip.AddrPort, pk *Packet, limit int) {
@@ -144,7 +158,7 @@ func (s *Server) challenge(now time.Duration, from netip.AddrPort, pk *Packet, l
 
 func (s *Server) ack(from netip.AddrPort, pk *Packet, limit int) {
 	s.answer = Packet{Type: Ack, Restart: pk.Restart, SessionID: s.cfg.SessionID, ClientID: pk.ClientID, SentCount: pk.SentCount,
-		SecretID: pk.SecretID, Timestamp: -1, Cookie: pk.Cookie}
+		SecretID: true, Timestamp: -1, Cookie: pk.Cookie} // the bit is 1 whatever the secret
 	s.send(from, pk.PaddingBytes, limit)
 }
 
