@@ -61,7 +61,16 @@ func Listen(addr string, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d.server = d.cfg.Link.server(d)
-	return d, nil
+	return d.usable()
+}
+
+// usable is d, or what is wrong with its settings.
+func (d *Driver) usable() (*Driver, error) {
+	if d.err == nil {
+		return d, nil
+	}
+	_ = d.socket.Close() // the settings' error is the one to tell
+	return nil, fmt.Errorf("driver: %w", d.err)
 }
 
 // Dial opens a client of the server at addr. The connection comes about while it is
@@ -85,7 +94,7 @@ func Dial(addr string, cfg Config) (*Driver, error) {
 	ap := to.AddrPort()
 	d.client.dial(0, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
 	d.flush()
-	return d, nil
+	return d.usable()
 }
 
 func open(addr string, cfg Config) (*Driver, error) {

@@ -35,13 +35,13 @@ type unrealServer struct {
 }
 
 type unrealPeer struct {
-	conn   *Conn
-	cookie handshake.Cookie
+	conn *Conn
+	live handshake.Live
 }
 
 func (l PlainUnreal) server(d *Driver) serverLink {
 	s := &unrealServer{d: d, link: l, byAddr: map[netip.AddrPort]*unrealPeer{}, byCookie: map[handshake.Cookie]*unrealPeer{}}
-	s.handshake = handshake.NewServer(handshake.ServerConfig{Protocol: l.Handshake, Handler: s, SessionID: l.SessionID, Rand: d.cfg.Rand})
+	s.handshake, d.err = handshake.NewServer(handshake.ServerConfig{Protocol: l.Handshake, Handler: s, SessionID: l.SessionID, Rand: d.cfg.Rand})
 	return s
 }
 
@@ -50,11 +50,11 @@ func (s *unrealServer) receive(at time.Duration, from netip.AddrPort, p []byte) 
 	peer := s.byAddr[from]
 	switch {
 	case s.link.Handshake.IsHandshake(p):
-		var known *handshake.Live
+		var live *handshake.Live
 		if peer != nil {
-			known = &handshake.Live{Cookie: peer.cookie, Since: peer.conn.began}
+			live = &peer.live
 		}
-		s.handshake.Receive(at, from, p, known)
+		s.handshake.Receive(at, from, p, live)
 	case peer == nil:
 		s.handshake.UnknownGame(at, from, p)
 	default:
@@ -73,7 +73,7 @@ func (s *unrealServer) drop(p *unrealPeer) {
 	if s.byAddr[p.conn.addr] == p {
 		delete(s.byAddr, p.conn.addr)
 	}
-	delete(s.byCookie, p.cookie)
+	delete(s.byCookie, p.live.Cookie)
 }
 
 func (s *unrealServer) tick(time.Duration) {
@@ -106,7 +106,7 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 		s.d.err = err // a setting that no connection can have
 		return false
 	}
-	p := &unrealPeer{c, a.Cookie}
+	p := &unrealPeer{c, handshake.Live{Cookie: a.Cookie, Since: s.at}}
 	s.byAddr[from], s.byCookie[a.Cookie] = p, p
 	return true
 }
@@ -141,8 +141,11 @@ func (l PlainUnreal) client(d *Driver) clientLink { return &unrealClient{d: d, l
 
 func (c *unrealClient) dial(at time.Duration, to netip.AddrPort) {
 	c.to = to
-	c.handshake = handshake.NewClient(handshake.ClientConfig{Protocol: c.link.Handshake, ClientID: c.d.cfg.clientID(), Rand: c.d.cfg.Rand,
+	c.handshake, c.d.err = handshake.NewClient(handshake.ClientConfig{Protocol: c.link.Handshake, ClientID: c.d.cfg.clientID(), Rand: c.d.cfg.Rand,
 		Timeout: c.d.cfg.Timeout, Send: func(p []byte) { c.d.write(c.to, p) }})
+	if c.d.err != nil {
+		return
+	}
 	c.handshake.Start(at)
 }
 

@@ -12,7 +12,8 @@ import (
 // State is where a Client is in the exchange.
 type State uint8
 
-// The states of a Client.
+// The states of a Client. Done is also where a client returns to when a restart of its
+// connection times out.
 const (
 	Idle State = iota
 	SendingInitial
@@ -38,31 +39,34 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// ClientConfig is the settings of a Client.
+// ClientConfig is the settings of a Client; the zero value with Send is useful.
 type ClientConfig struct {
+	// Protocol is the wire. The zero value is version 0 (Unreal427).
 	Protocol Protocol
-	// Send sends a datagram to the server; p is valid until it returns.
+	// Send sends a datagram to the server; p is valid until it returns. Needed.
 	Send func(p []byte)
 	// ClientID tells connections of one address apart, modulo 8 (version 3 and later).
 	ClientID uint8
-	// Rand is the source of the padding. Default crypto/rand.
+	// Rand is the source of the padding. Default crypto/rand; while it fails the padding is zeros.
 	Rand io.Reader
 	// Timeout ends the attempt. Default 60 s (Unreal's InitialConnectTimeout); negative never.
 	Timeout time.Duration
 }
 
-// ClientCounters is what became of the packets a Client got.
-type ClientCounters struct {
-	Sent, Challenges, Acks, RestartRequests, Restarts, Upgrades uint64
-	Malformed, WrongType, Unexpected                            uint64 // refused
+func (c ClientConfig) filled() ClientConfig {
+	if c.Rand == nil {
+		c.Rand = rand.Reader
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 60 * time.Second
+	}
+	c.ClientID &= 1<<clientBits - 1
+	return c
 }
 
 const (
-	resendInterval  = time.Second
-	challengeLife   = 15 * time.Second
-	restartSilence  = 10 * time.Second        // since our own last handshake packet
-	restartInterval = 1100 * time.Millisecond // between two restart requests
-	restartQuiet    = time.Second             // since the last game packet
+	resendInterval = time.Second
+	challengeLife  = 15 * time.Second
 )
 
 // Client is the client's side. Not safe for concurrent use.
@@ -74,34 +78,33 @@ type Client struct {
 	restart   bool // the exchange under way continues a connection
 	began     time.Duration
 	lastSent  time.Duration
-	challenge Packet
-	heard     time.Duration // when the challenge came
+	challenge Packet        // the last one
+	heard     time.Duration // when it came
 	result    Accept
-	connected bool // result is set
 	lastGame  time.Duration
 	lastAsk   time.Duration // last restart request
-	asked     bool
+	asked     bool          // lastAsk is set
+	upgrade   Packet        // the last VersionUpgrade
 	sentCount uint8
-	buf       [128]byte
+	buf       [maxPacket]byte
 	pad       [maxPadding]byte
 }
 
-// NewClient returns a client.
-func NewClient(cfg ClientConfig) *Client {
-	if cfg.Rand == nil {
-		cfg.Rand = rand.Reader
+// NewClient returns a client, or an ErrConfig. Start begins.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	if err := cfg.Protocol.Validate(); err != nil {
+		return nil, err
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 60 * time.Second
+	if cfg.Send == nil {
+		return nil, fmt.Errorf("%w: no Send", ErrConfig)
 	}
-	cfg.ClientID &= 1<<clientBits - 1
-	return &Client{cfg: cfg}
+	return &Client{cfg: cfg.filled()}, nil
 }
 
-// Start begins the exchange.
+// Start begins the exchange; an earlier one is forgotten.
 func (c *Client) Start(now time.Duration) {
 	c.state, c.restart, c.began = SendingInitial, false, now
-	c.connected = false
+	c.upgrade = Packet{}
 	c.send(now)
 }
 
@@ -111,14 +114,23 @@ func (c *Client) State() State { return c.state }
 // Result is what was agreed on; valid once State was Done.
 func (c *Client) Result() Accept { return c.result }
 
-// Tick sends again what wasn't answered.
+// UpgradeDemanded is the network version and runtime features that a server of version 4 asked
+// for instead of answering. Nobody has proved to be that server, so the client
+// goes on trying until its timeout.
+func (c *Client) UpgradeDemanded() (networkVersion uint32, features uint16, ok bool) {
+	return c.upgrade.NetworkVersion, c.upgrade.Features, c.upgrade.Type == VersionUpgrade
+}
+
+func (c *Client) underWay() bool { return c.state == SendingInitial || c.state == SendingResponse }
+
+// Tick sends again what wasn't answered, and ends what took too long.
 func (c *Client) Tick(now time.Duration) {
 	at, ok := c.NextDeadline()
 	if !ok || now < at {
 		return
 	}
 	if c.cfg.Timeout >= 0 && now-c.began >= c.cfg.Timeout {
-		c.state = TimedOut
+		c.timeout()
 		return
 	}
 	if c.state == SendingResponse && now-c.heard >= challengeLife {
@@ -127,9 +139,19 @@ func (c *Client) Tick(now time.Duration) {
 	c.send(now)
 }
 
+// timeout gives up. A connection that couldn't be moved is where it was.
+func (c *Client) timeout() {
+	if c.restart {
+		c.state, c.restart = Done, false
+		c.Counters.RestartTimeouts++
+		return
+	}
+	c.state = TimedOut
+}
+
 // NextDeadline is when Tick has something to do.
 func (c *Client) NextDeadline() (at time.Duration, ok bool) {
-	if c.state != SendingInitial && c.state != SendingResponse {
+	if !c.underWay() {
 		return 0, false
 	}
 	at = c.lastSent + resendInterval
@@ -147,25 +169,37 @@ func (c *Client) GamePacket(now time.Duration) { c.lastGame = now }
 func (c *Client) Receive(now time.Duration, p []byte) {
 	pk, err := c.cfg.Protocol.Read(p, true)
 	if err != nil {
-		c.Counters.Malformed++
+		c.Counters.Malformed.count(err)
 		return
 	}
-	if pk.Type == Challenge && pk.Restart && c.state == Done && c.cfg.Protocol.Version >= 1 {
-		c.Counters.Unexpected++
-		return
-	}
-	switch pk.Type {
-	case Challenge:
+	switch {
+	case c.hasSession(&pk) && pk.ClientID != c.cfg.ClientID:
+		c.Counters.WrongClientID++
+	case pk.Type == VersionUpgrade:
+		c.receiveUpgrade(&pk)
+	case !pk.original && !c.cfg.Protocol.fits(&pk):
+		c.Counters.WrongVersion++
+	case pk.Type == Challenge:
 		c.receiveChallenge(now, &pk)
-	case Ack:
+	case pk.Type == Ack:
 		c.receiveAck(&pk)
-	case RestartHandshake:
-		c.receiveRestart(now)
-	case VersionUpgrade:
-		c.Counters.Upgrades++
+	case pk.Type == RestartHandshake:
+		c.receiveRestart(now, &pk)
 	default:
 		c.Counters.WrongType++
 	}
+}
+
+// hasSession reports whether a packet has the ids.
+func (c *Client) hasSession(pk *Packet) bool { return c.cfg.Protocol.hasIDs() && !pk.original }
+
+func (c *Client) receiveUpgrade(pk *Packet) {
+	if !c.underWay() {
+		c.Counters.Unexpected++
+		return
+	}
+	c.Counters.Upgrades++
+	c.upgrade = *pk
 }
 
 func (c *Client) receiveChallenge(now time.Duration, pk *Packet) {
@@ -178,38 +212,30 @@ func (c *Client) receiveChallenge(now time.Duration, pk *Packet) {
 	c.send(now)
 }
 
+// receiveAck ends an exchange. That of a restart holds the cookie of the challenge or, as from Unreal,
+// the connection's first one.
 func (c *Client) receiveAck(pk *Packet) {
-	// Some servers put the first cookie into the Ack of a restart.
-	mine := pk.Cookie == c.challenge.Cookie || c.restart && pk.Cookie == c.result.Cookie
-	if c.state != SendingResponse || !mine {
+	switch {
+	case c.state != SendingResponse:
 		c.Counters.Unexpected++
+		return
+	case c.hasSession(pk) && pk.SessionID != c.challenge.SessionID:
+		c.Counters.WrongSession++
+		return
+	case pk.Cookie != c.challenge.Cookie && !(c.restart && pk.Cookie == c.result.Cookie):
+		c.Counters.WrongCookie++
 		return
 	}
 	c.Counters.Acks++
 	c.state = Done
 	if c.restart {
+		c.restart = false
 		c.Counters.Restarts++
 		return
 	}
 	server, client := pk.Cookie.Sequences()
-	c.result = Accept{Cookie: pk.Cookie, ServerSeq: server, ClientSeq: client, SessionID: c.challenge.SessionID, ClientID: c.cfg.ClientID, NetworkVersion: pk.NetworkVersion}
-	c.connected = true
-}
-
-// receiveRestart begins the exchange again when it is plausible that the server
-// lost us: we have a cookie, our last handshake packet is 10 s old, and either no request came in
-// the last 1.1 s or no game packet for a second.
-func (c *Client) receiveRestart(now time.Duration) {
-	recent := c.asked && now-c.lastAsk < restartInterval
-	plausible := c.connected && c.state == Done && now-c.lastSent > restartSilence && (!recent || now-c.lastGame >= restartQuiet)
-	c.lastAsk, c.asked = now, true
-	if !plausible {
-		c.Counters.Unexpected++
-		return
-	}
-	c.Counters.RestartRequests++
-	c.state, c.restart, c.began = SendingInitial, true, now
-	c.send(now)
+	c.result = Accept{Cookie: pk.Cookie, ServerSeq: server, ClientSeq: client, SessionID: c.challenge.SessionID,
+		ClientID: c.cfg.ClientID, NetworkVersion: c.challenge.NetworkVersion}
 }
 
 // send sends the packet of the state.
@@ -220,6 +246,7 @@ func (c *Client) send(now time.Duration) {
 	if c.state == SendingResponse {
 		ch := &c.challenge
 		pk.Type, pk.SessionID = Response, ch.SessionID
+		pk.CurVersion = min(pr.Version, ch.CurVersion)
 		pk.SecretID, pk.Timestamp, pk.Cookie = ch.SecretID, ch.Timestamp, ch.Cookie
 		if c.restart {
 			pk.Type, pk.FirstCookie = RestartResponse, c.result.Cookie
@@ -234,13 +261,13 @@ func (c *Client) send(now time.Duration) {
 	c.cfg.Send(w.Bytes())
 }
 
-// padding is 8 to 16 random bytes. The server answers with no more than it got.
+// padding is 8 to 16 bytes, and random unless the source fails. The server answers with no more than it got.
 func (c *Client) padding() []byte {
-	if c.cfg.Protocol.Version == 0 {
+	if c.cfg.Protocol.Version == Original {
 		return nil
 	}
 	if _, err := io.ReadFull(c.cfg.Rand, c.pad[:]); err != nil {
-		return c.pad[:minPadding]
+		clear(c.pad[:])
 	}
 	return c.pad[:minPadding+int(c.pad[0])%(maxPadding-minPadding+1)]
 }

@@ -20,9 +20,11 @@ const (
 )
 
 // secrets is the two keys of a server's cookies. The active one makes new cookies; the one before
-// still proves those that it made.
+// still proves those that it made. The keyed states are kept, so that a cookie allocates nothing.
 type secrets struct {
-	rand    io.Reader
+	rand io.Reader
+	// input appends what a cookie is made of.
+	input   func(b []byte, ts float64, addr netip.AddrPort) []byte
 	macs    [2]hash.Hash
 	active  int
 	rotated float64 // timestamp of the last change
@@ -59,35 +61,54 @@ func (s *secrets) update(now time.Duration) error {
 
 func (s *secrets) set(i int, key []byte) { s.macs[i] = hmac.New(sha1.New, key) }
 
-// cookie is HMAC-SHA1(secret, timestamp as f64le | address as FString).
+// cookie is HMAC-SHA1(secret, input).
 func (s *secrets) cookie(id int, ts float64, addr netip.AddrPort) (c Cookie) {
-	b := binary.LittleEndian.AppendUint64(s.scratch[:0], math.Float64bits(ts))
-	b = append(b, 0, 0, 0, 0)
-	b = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()).AppendTo(b)
-	b = append(b, 0)
-	binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-12))
-	s.scratch = b
+	s.scratch = s.input(s.scratch[:0], ts, addr)
 	mac := s.macs[id]
 	mac.Reset()
-	mac.Write(b)
+	mac.Write(s.scratch)
 	copy(c[:], mac.Sum(s.sum[:0]))
 	return c
 }
 
-// valid checks a cookie that came back: young enough, made with the secret it names while that was
+// cookieInput is Unreal's: the timestamp as f64le, the address as FString.
+func cookieInput(b []byte, ts float64, addr netip.AddrPort) []byte {
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(ts))
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	b = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()).AppendTo(b)
+	b = append(b, 0)
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b
+}
+
+// verdict is what a cookie that came back is worth.
+type verdict uint8
+
+const (
+	valid       verdict = iota
+	expired             // too old, or from the future
+	wrongSecret         // the secret it names wasn't in use then
+	forged              // not ours, or another address's
+)
+
+// check judges a cookie that came back: young enough, made with the secret it names while that was
 // active, for this address.
-func (s *secrets) valid(now time.Duration, pk *Packet, addr netip.AddrPort) bool {
+func (s *secrets) check(now time.Duration, pk *Packet, addr netip.AddrPort) verdict {
 	age := timestamp(now) - pk.Timestamp
 	if !(age >= 0 && age < cookieLife.Seconds()) {
-		return false
+		return expired
 	}
 	id := 0
 	if pk.SecretID {
 		id = 1
 	}
-	if id == s.active != (pk.Timestamp >= s.rotated) {
-		return false
+	if id == s.active && pk.Timestamp < s.rotated || id != s.active && pk.Timestamp > s.rotated {
+		return wrongSecret
 	}
 	want := s.cookie(id, pk.Timestamp, addr)
-	return hmac.Equal(want[:], pk.Cookie[:])
+	if !hmac.Equal(want[:], pk.Cookie[:]) {
+		return forged
+	}
+	return valid
 }

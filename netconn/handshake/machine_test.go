@@ -17,6 +17,8 @@ type testHandler struct {
 	accepted []Accept
 	restarts []Cookie
 	refuse   bool
+	now      time.Duration
+	since    time.Duration // of the last accept
 }
 
 func (h *testHandler) Send(_ netip.AddrPort, p []byte) { h.sent = append(h.sent, bytes.Clone(p)) }
@@ -24,7 +26,7 @@ func (h *testHandler) Accepted(_ netip.AddrPort, a Accept) bool {
 	if h.refuse {
 		return false
 	}
-	h.accepted = append(h.accepted, a)
+	h.accepted, h.since = append(h.accepted, a), h.now
 	return true
 }
 func (h *testHandler) Restarted(_ netip.AddrPort, c Cookie) bool {
@@ -46,7 +48,7 @@ var here = netip.MustParseAddrPort("10.0.0.1:4000")
 
 // rig is a client and a server with a lossy line between them.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	now    time.Duration
 	h      *testHandler
 	server *Server
@@ -55,15 +57,18 @@ type rig struct {
 	loss   float64
 	addr   netip.AddrPort
 	toSrv  [][]byte
-	known  *Live
+	live   *Live
 }
 
-func newRig(t *testing.T, p Protocol, seed uint64, loss float64) *rig {
+func newRig(t testing.TB, p Protocol, seed uint64, loss float64) *rig {
 	r := &rig{t: t, h: &testHandler{}, rng: rand.New(rand.NewPCG(seed, 3)), loss: loss, addr: here}
-	r.server = NewServer(ServerConfig{Protocol: p, Handler: r.h, Rand: seeded{r.rng}, SessionID: 2})
-	r.client = NewClient(ClientConfig{Protocol: p, ClientID: 5, Rand: seeded{r.rng}, Send: func(b []byte) {
+	var err error
+	r.server, err = NewServer(ServerConfig{Protocol: p, Handler: r.h, Rand: seeded{r.rng}, SessionID: 2})
+	require.NoError(t, err)
+	r.client, err = NewClient(ClientConfig{Protocol: p, ClientID: 5, Rand: seeded{r.rng}, Send: func(b []byte) {
 		r.toSrv = append(r.toSrv, bytes.Clone(b))
 	}})
+	require.NoError(t, err)
 	return r
 }
 
@@ -74,9 +79,10 @@ func (r *rig) step(dt time.Duration) {
 		}
 		before := len(r.h.sent)
 		if len(r.h.accepted) > 0 {
-			r.known = &Live{Cookie: r.h.accepted[len(r.h.accepted)-1].Cookie, Since: r.now}
+			r.live = &Live{r.h.accepted[len(r.h.accepted)-1].Cookie, r.h.since}
 		}
-		r.server.Receive(r.now, r.addr, b, r.known)
+		r.h.now = r.now
+		r.server.Receive(r.now, r.addr, b, r.live)
 		for _, a := range r.h.sent[before:] {
 			require.LessOrEqual(r.t, len(a), len(b), "amplification")
 		}
@@ -143,7 +149,7 @@ func TestRestart(t *testing.T) {
 		require.Equal(t, Done, r.client.State(), "%s: too soon after the handshake", name)
 		r.now += 11 * time.Second
 		r.server.UnknownGame(r.now, r.addr, game.Bytes())
-		r.known = nil
+		r.live = nil
 		r.h.accepted = r.h.accepted[:1]
 		for range 6 {
 			r.step(100 * time.Millisecond)
@@ -172,7 +178,7 @@ func TestCookieExpiryAndRotation(t *testing.T) {
 		}
 		if wait > 40*time.Second {
 			require.Empty(t, r.h.accepted, "after %v", wait)
-			require.EqualValues(t, 1, r.server.Counters.BadCookie)
+			require.EqualValues(t, 1, r.server.Counters.Expired)
 		}
 	}
 }
@@ -213,73 +219,10 @@ func TestHostile(t *testing.T) {
 	require.Len(t, r.h.accepted, 1)
 }
 
-// TestAck: secret bit 1 and time -1 whatever the secret, as recorded; again for 10 s, and not after.
-func TestAck(t *testing.T) {
-	r := newRig(t, Unreal51(), 4, 0)
-	r.client.Start(0)
-	r.server.Receive(0, here, r.toSrv[0], nil)
-	r.client.Receive(0, r.h.sent[0])
-	response := r.toSrv[1]
-	p := Unreal51()
-	sent, err := p.Read(response, false)
-	require.NoError(t, err)
-	r.h.sent = nil
-	r.server.Receive(0, here, response, nil)
-	live := &Live{Cookie: r.h.accepted[0].Cookie}
-	r.server.Receive(9*time.Second, here, response, live)
-	require.Len(t, r.h.sent, 2)
-	for _, b := range r.h.sent {
-		ack, err := p.Read(b, true)
-		require.NoError(t, err)
-		require.Equal(t, Ack, ack.Type)
-		require.True(t, ack.SecretID, "the response had %v", sent.SecretID)
-		require.EqualValues(t, -1, ack.Timestamp)
-	}
-	r.server.Receive(11*time.Second, here, response, live)
-	require.Len(t, r.h.sent, 2)
-	require.EqualValues(t, 1, r.server.Counters.TooLate)
-}
-
-func TestVersions(t *testing.T) {
-	for _, c := range []struct {
-		ours     Protocol
-		min, cur uint8
-		fits     bool
-	}{{Unreal51(), 1, 3, true}, {Unreal51(), 3, 4, true}, {Unreal51(), 4, 4, false}, {Unreal53(), 1, 3, false}, {Unreal53(), 3, 3, true}, {Unreal53(), 4, 3, false}} {
-		s := NewServer(ServerConfig{Protocol: c.ours, Handler: &testHandler{}})
-		require.Equal(t, c.fits, s.versionFits(&Packet{MinVersion: c.min, CurVersion: c.cur}), "%+v", c)
-	}
-}
-
-// TestRestartLimit: strangers get at most 64 requests a second.
-func TestRestartLimit(t *testing.T) {
-	h := &testHandler{}
-	s := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h})
-	game := make([]byte, 60)
-	for i := range 1000 {
-		s.UnknownGame(time.Second+time.Duration(i)*time.Microsecond, here, game)
-	}
-	require.Len(t, h.sent, 64)
-	s.UnknownGame(3*time.Second, here, game)
-	require.Len(t, h.sent, 65)
-}
-
-// TestRestartAckWithFirstCookie: some servers answer a restart with the connection's first cookie.
-func TestRestartAckWithFirstCookie(t *testing.T) {
-	p := Unreal51()
-	c := NewClient(ClientConfig{Protocol: p, Send: func([]byte) {}, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
-	c.state, c.restart, c.connected = SendingResponse, true, true
-	c.result.Cookie, c.challenge.Cookie = Cookie{1}, Cookie{2}
-	w := bitio.NewWriter(make([]byte, 128))
-	p.Write(w, &Packet{Type: Ack, CurVersion: 3, SecretID: true, Timestamp: -1, Cookie: Cookie{1}}, make([]byte, 8))
-	c.Receive(0, w.Bytes())
-	require.Equal(t, Done, c.State())
-	require.Equal(t, Cookie{1}, c.Result().Cookie)
-}
-
 func TestAllocsServer(t *testing.T) {
 	h := &countingHandler{}
-	s := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+	require.NoError(t, err)
 	r := newRig(t, Unreal51(), 1, 0)
 	r.client.Start(0)
 	s.Receive(0, here, r.toSrv[0], nil)
@@ -314,14 +257,82 @@ func TestComponent(t *testing.T) {
 	}
 }
 
+// TestAck: secret bit 1 and time -1 whatever the secret, as recorded; again for 10 s, and not after.
+func TestAck(t *testing.T) {
+	r := newRig(t, Unreal51(), 4, 0)
+	r.client.Start(0)
+	r.server.Receive(0, here, r.toSrv[0], nil)
+	r.client.Receive(0, r.h.sent[0])
+	response := r.toSrv[1]
+	p := Unreal51()
+	sent, err := p.Read(response, false)
+	require.NoError(t, err)
+	r.h.sent = nil
+	r.server.Receive(0, here, response, nil)
+	live := &Live{Cookie: r.h.accepted[0].Cookie}
+	r.server.Receive(9*time.Second, here, response, live)
+	require.Len(t, r.h.sent, 2)
+	for _, b := range r.h.sent {
+		ack, err := p.Read(b, true)
+		require.NoError(t, err)
+		require.Equal(t, Ack, ack.Type)
+		require.True(t, ack.SecretID, "the response had %v", sent.SecretID)
+		require.EqualValues(t, -1, ack.Timestamp)
+	}
+	r.server.Receive(11*time.Second, here, response, live)
+	require.Len(t, r.h.sent, 2)
+	require.EqualValues(t, 1, r.server.Counters.LateRepeat)
+}
+
+func TestVersions(t *testing.T) {
+	for _, c := range []struct {
+		ours     Protocol
+		min, cur uint8
+		fits     bool
+	}{{Unreal51(), 1, 3, true}, {Unreal51(), 3, 4, true}, {Unreal51(), 4, 4, false}, {Unreal53(), 1, 3, false}, {Unreal53(), 3, 3, true}, {Unreal53(), 4, 3, false}} {
+		require.Equal(t, c.fits, c.ours.fits(&Packet{MinVersion: c.min, CurVersion: c.cur}), "%+v", c)
+	}
+}
+
+// TestRestartLimit: strangers get at most 64 requests a second.
+func TestRestartLimit(t *testing.T) {
+	h := &testHandler{}
+	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h})
+	require.NoError(t, err)
+	game := make([]byte, 60)
+	for i := range 1000 {
+		s.UnknownGame(time.Second+time.Duration(i)*time.Microsecond, here, game)
+	}
+	require.Len(t, h.sent, 64)
+	s.UnknownGame(3*time.Second, here, game)
+	require.Len(t, h.sent, 65)
+}
+
+// TestRestartAckWithFirstCookie: some servers answer a restart with the connection's first cookie.
+func TestRestartAckWithFirstCookie(t *testing.T) {
+	p := Unreal51()
+	c, err := NewClient(ClientConfig{Protocol: p, Send: func([]byte) {}, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+	require.NoError(t, err)
+	c.state, c.restart = SendingResponse, true
+	c.result.Cookie, c.challenge.Cookie = Cookie{1}, Cookie{2}
+	w := bitio.NewWriter(make([]byte, 128))
+	p.Write(w, &Packet{Type: Ack, MinVersion: 1, CurVersion: 3, SecretID: true, Timestamp: -1, Cookie: Cookie{1}}, make([]byte, 8))
+	c.Receive(0, w.Bytes())
+	require.Equal(t, Done, c.State())
+	require.Equal(t, Cookie{1}, c.Result().Cookie)
+}
+
 func FuzzServer(f *testing.F) {
-	r := newRig(nil, Unreal51(), 1, 0)
+	r := newRig(f, Unreal51(), 1, 0)
 	r.client.Start(0)
 	f.Add(uint8(3), r.toSrv[0])
 	f.Add(uint8(0), []byte{7})
 	f.Fuzz(func(t *testing.T, version uint8, b []byte) {
 		h := &testHandler{}
-		s := NewServer(ServerConfig{Protocol: Protocol{Version: version % 5, Features: version&8 != 0}, Handler: h, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		s, err := NewServer(ServerConfig{Protocol: fuzzed(version), Handler: h, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		s.Receive(0, here, b, nil)
 		s.UnknownGame(0, here, b)
 		for _, a := range h.sent {
@@ -338,10 +349,107 @@ func FuzzServer(f *testing.F) {
 func FuzzClient(f *testing.F) {
 	f.Add(uint8(3), []byte{7}, []byte{1})
 	f.Fuzz(func(t *testing.T, version uint8, a, b []byte) {
-		c := NewClient(ClientConfig{Protocol: Protocol{Version: version % 5, Features: version&8 != 0}, Send: func([]byte) {}, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		c, err := NewClient(ClientConfig{Protocol: fuzzed(version), Send: func([]byte) {}, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.Start(0)
 		c.Receive(0, a)
 		c.Receive(time.Second, b)
 		c.Tick(20 * time.Second)
 	})
+}
+
+// fuzzed is a protocol for each value: the version, and for the newest whether it has features.
+func fuzzed(version uint8) Protocol {
+	p := Protocol{Version: version % 5}
+	p.Features = version&8 != 0 && p.Version >= SessionClientID
+	p.OriginalReplies = version&16 != 0
+	return p
+}
+
+// TestValidate: each impossible setting is refused, by client and server.
+func TestValidate(t *testing.T) {
+	for _, p := range []Protocol{{Version: 5}, {Version: 1, MinVersion: 2}, {Version: 2, Features: true}, {MagicBits: 33}, {Magic: 4, MagicBits: 2}} {
+		_, err := NewServer(ServerConfig{Protocol: p, Handler: &testHandler{}})
+		require.ErrorIs(t, err, ErrConfig, "%+v", p)
+		_, err = NewClient(ClientConfig{Protocol: p, Send: func([]byte) {}})
+		require.ErrorIs(t, err, ErrConfig, "%+v", p)
+	}
+	_, err := NewServer(ServerConfig{})
+	require.ErrorIs(t, err, ErrConfig)
+	_, err = NewClient(ClientConfig{})
+	require.ErrorIs(t, err, ErrConfig)
+}
+
+// TestRefusals: each reason of the server has its counter.
+func TestRefusals(t *testing.T) {
+	p := Unreal51()
+	packet := func(pr Protocol, session, client uint8, pk Packet) []byte {
+		w := bitio.NewWriter(make([]byte, maxPacket))
+		pk.SessionID, pk.ClientID = session, client
+		pr.Write(w, &pk, make([]byte, 8))
+		return bytes.Clone(w.Bytes())
+	}
+	response := Packet{Type: Response, MinVersion: 1, CurVersion: 3, Timestamp: 1}
+	forged, old := response, response
+	forged.SecretID = true
+	old.SecretID = true // and 60 s later
+	for _, c := range []struct {
+		name    string
+		b       []byte
+		counter func(c *ServerCounters) uint64
+	}{
+		{"empty", nil, func(c *ServerCounters) uint64 { return c.Malformed.Empty }},
+		{"zero last byte", []byte{1, 0}, func(c *ServerCounters) uint64 { return c.Malformed.ZeroLastByte }},
+		{"short", []byte{0x20, 1}, func(c *ServerCounters) uint64 { return c.Malformed.TooShort }},
+		{"type", packet(p, 2, 5, Packet{Type: 77, MinVersion: 1, CurVersion: 3}), func(c *ServerCounters) uint64 { return c.Malformed.UnknownType }},
+		{"a server's", packet(p, 2, 5, Packet{Type: Challenge, MinVersion: 1, CurVersion: 3, Timestamp: 1}), func(c *ServerCounters) uint64 { return c.WrongType }},
+		{"version", packet(p, 2, 5, Packet{Type: Response, MinVersion: 4, CurVersion: 4, Timestamp: 1}), func(c *ServerCounters) uint64 { return c.WrongVersion }},
+		{"session", packet(p, 1, 5, response), func(c *ServerCounters) uint64 { return c.WrongSession }},
+		{"secret", packet(p, 2, 5, response), func(c *ServerCounters) uint64 { return c.WrongSecret }},
+		{"cookie", packet(p, 2, 5, forged), func(c *ServerCounters) uint64 { return c.BadCookie }},
+		{"old", packet(p, 2, 5, old), func(c *ServerCounters) uint64 { return c.Expired }},
+	} {
+		h := &testHandler{}
+		s, err := NewServer(ServerConfig{Protocol: p, Handler: h, SessionID: 2, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		require.NoError(t, err)
+		at := 2 * time.Second
+		if c.name == "old" {
+			at = time.Minute
+		}
+		s.Receive(at, here, c.b, nil)
+		require.EqualValues(t, 1, c.counter(&s.Counters), "%s: %+v", c.name, s.Counters)
+		require.Empty(t, h.sent, c.name)
+		require.Empty(t, h.accepted, c.name)
+	}
+}
+
+// TestOriginalReplies: a restart request and an Ack in the form of version 0 are understood by a client of
+// version 3 that was told so, and only by such a one.
+func TestOriginalReplies(t *testing.T) {
+	v0 := Unreal427()
+	w := bitio.NewWriter(make([]byte, maxPacket))
+	v0.Write(w, &Packet{Type: RestartHandshake, Restart: true}, nil)
+	request := bytes.Clone(w.Bytes())
+	w = bitio.NewWriter(make([]byte, maxPacket))
+	v0.Write(w, &Packet{Type: Ack, SecretID: true, Timestamp: -1, Cookie: Cookie{9}}, nil)
+	ack := bytes.Clone(w.Bytes())
+	for _, liberal := range []bool{true, false} {
+		p := Unreal51()
+		p.OriginalReplies = liberal
+		sent := 0
+		c, err := NewClient(ClientConfig{Protocol: p, Send: func([]byte) { sent++ }, Rand: seeded{rand.New(rand.NewPCG(1, 1))}})
+		require.NoError(t, err)
+		c.state, c.challenge.Cookie = SendingResponse, Cookie{9}
+		c.Receive(0, ack)
+		if !liberal {
+			require.Equal(t, SendingResponse, c.State())
+			continue
+		}
+		require.Equal(t, Done, c.State())
+		c.Receive(11*time.Second, request)
+		require.Equal(t, 1, sent, "%+v", c.Counters)
+		require.Equal(t, SendingInitial, c.State())
+	}
 }

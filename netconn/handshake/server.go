@@ -1,7 +1,9 @@
 package handshake
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"net/netip"
 	"time"
@@ -9,7 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Handler is what a Server asks for. Its methods are called from within Receive.
+// Handler is what a Server asks for. Its methods are called from within Receive and UnknownGame.
 type Handler interface {
 	// Send sends a datagram; p is valid until it returns.
 	Send(to netip.AddrPort, p []byte)
@@ -18,7 +20,7 @@ type Handler interface {
 	// refuses it: there is no room.
 	Accepted(from netip.AddrPort, a Accept) bool
 	// Restarted says that the connection with that first cookie is now at the address
-	// from. False when there is no such connection.
+	// from; it may say so again. False when there is no such connection.
 	Restarted(from netip.AddrPort, first Cookie) bool
 }
 
@@ -27,99 +29,96 @@ type Accept struct {
 	Cookie               Cookie
 	ServerSeq, ClientSeq uint16 // initial packet sequences
 	SessionID, ClientID  uint8
-	NetworkVersion       uint32
-}
-
-// ServerConfig is the settings of a Server; the zero value with a Handler is useful.
-type ServerConfig struct {
-	Protocol Protocol
-	Handler  Handler
-	// SessionID counts the server's travels, modulo 4 (version 3 and later).
-	SessionID uint8
-	// Rand is the source of secrets. Default crypto/rand.
-	Rand io.Reader
-	// NoRestart leaves game packets from unknown addresses unanswered.
-	NoRestart bool
-}
-
-// ServerCounters is what became of the packets a Server got.
-type ServerCounters struct {
-	Initials, Responses, Accepted, Repeated, Restarts, Upgrades uint64
-	RestartRequests                                             uint64 // sent
-	// Refused, by reason.
-	Malformed, WrongType, WrongVersion, WrongSession, BadCookie, NoRoom, UnknownRestart, Limited, TooLate uint64
-}
-
-// Server is the server's side. It keeps nothing about a client before it has proved its
-// address. Not safe for concurrent use.
-type Server struct {
-	Counters ServerCounters
-
-	cfg     ServerConfig
-	secrets secrets
-	answer  Packet // under construction
-	buf     [128]byte
-	pad     [maxPadding]byte
-	limits  limiter
-}
-
-// NewServer returns a server.
-func NewServer(cfg ServerConfig) *Server {
-	if cfg.Rand == nil {
-		cfg.Rand = rand.Reader
-	}
-	cfg.SessionID &= 1<<sessionBits - 1
-	return &Server{cfg: cfg, secrets: secrets{rand: cfg.Rand}}
-}
-
-// limiter bounds answers that don't need a proven address.
-type limiter struct {
-	since             time.Duration // of updates
-	restartSince      time.Duration
-	restarts, updates int
-}
-
-const (
-	limitPeriod = 300 * time.Second
-	maxUpgrades = 512 // Unreal's
-	maxRestarts = 64  // a second
-)
-
-func (l *limiter) at(now time.Duration) {
-	if now-l.since >= limitPeriod {
-		l.since, l.updates = now, 0
-	}
-	if now-l.restartSince >= time.Second {
-		l.restartSince, l.restarts = now, 0
-	}
+	NetworkVersion       uint32 // the peer's; 0 before version 2
 }
 
 // Live is the connection that an address has.
 type Live struct {
-	Cookie Cookie
+	Cookie Cookie        // of its Accept
 	Since  time.Duration // when it was accepted
 }
 
-// ackWindow is how long a Response that comes again is answered (Unreal's).
-const ackWindow = 10 * time.Second
+// ServerConfig is the settings of a Server; the zero value with a Handler is useful.
+type ServerConfig struct {
+	// Protocol is the wire. The zero value is version 0 (Unreal427).
+	Protocol Protocol
+	// Handler sends and is told. Needed.
+	Handler Handler
+	// SessionID counts the server's travels, modulo 4 (version 3 and later).
+	SessionID uint8
+	// Rand is the source of secrets and padding. Default crypto/rand. While it
+	// fails, no client gets in.
+	Rand io.Reader
+	// MaxRestarts is the most restart requests sent in a second. Default 64. Negative sends none:
+	// clients whose address changes are lost.
+	MaxRestarts int
+	// MaxUpgrades is the most VersionUpgrades sent in 300 s (version 4). Default 512, Unreal's.
+	// Negative sends none.
+	MaxUpgrades int
+}
 
-// Receive takes a handshake packet. known is the connection that the address has, or nil. Nothing it answers is longer than p.
-func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, known *Live) {
-	if s.secrets.update(now) != nil {
-		return // no randomness, no cookies
+func (c ServerConfig) filled() ServerConfig {
+	if c.Rand == nil {
+		c.Rand = rand.Reader
 	}
-	s.limits.at(now)
-	pk, err := s.cfg.Protocol.Read(p, false)
-	if err != nil {
-		s.Counters.Malformed++
+	if c.MaxRestarts == 0 {
+		c.MaxRestarts = 64
+	}
+	if c.MaxUpgrades == 0 {
+		c.MaxUpgrades = 512
+	}
+	c.SessionID &= 1<<sessionBits - 1
+	return c
+}
+
+const (
+	restartPeriod = time.Second
+	upgradePeriod = 300 * time.Second
+	ackWindow     = 10 * time.Second // after the accept: Acks are repeated
+	maxPacket     = 128              // more than the largest handshake packet: 32+5+467+128+1 bits
+)
+
+// Server is the server's side. It keeps nothing about a client before it has proved its
+// address, and nothing afterwards: connections are its Handler's. Not safe for concurrent use.
+type Server struct {
+	Counters ServerCounters
+
+	cfg                ServerConfig
+	secrets            secrets
+	restarts, upgrades limiter
+	answer             Packet // under construction
+	buf                [maxPacket]byte
+	pad                [maxPadding]byte
+}
+
+// NewServer returns a server, or an ErrConfig.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	if err := cfg.Protocol.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Handler == nil {
+		return nil, fmt.Errorf("%w: no Handler", ErrConfig)
+	}
+	cfg = cfg.filled()
+	return &Server{cfg: cfg, secrets: secrets{rand: cfg.Rand, input: cookieInput}}, nil
+}
+
+// Receive takes a handshake packet. live is the connection that the address has, or nil. Nothing
+// it answers is longer than p.
+func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, live *Live) {
+	if s.secrets.update(now) != nil {
+		s.Counters.RandomnessFailed++
 		return
 	}
-	if !s.versionFits(&pk) {
-		s.Counters.WrongVersion++
-		s.upgrade(from, &pk, len(p))
+	pk, err := s.cfg.Protocol.Read(p, false)
+	if err != nil {
+		s.Counters.Malformed.count(err)
 		return
 	}
 	switch {
+	case !s.cfg.Protocol.fits(&pk):
+		s.Counters.WrongVersion++
+		s.upgrade(now, from, &pk, len(p))
 	case pk.Type == Initial:
 		s.Counters.Initials++
 		s.challenge(now, from, &pk, len(p))
@@ -127,111 +126,99 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, known
 		s.Counters.WrongType++
 	case s.cfg.Protocol.hasIDs() && pk.SessionID != s.cfg.SessionID:
 		s.Counters.WrongSession++
-	case known != nil && known.Cookie == pk.Cookie && now-known.Since > ackWindow:
-		s.Counters.TooLate++
-	case known != nil && known.Cookie == pk.Cookie:
-		s.Counters.Repeated++
-		s.ack(from, &pk, len(p))
-	case !s.secrets.valid(now, &pk, from):
-		s.Counters.BadCookie++
+	case live != nil && hmac.Equal(live.Cookie[:], pk.Cookie[:]):
+		s.repeat(now, from, &pk, len(p), live)
 	default:
-		s.Counters.Responses++
-		s.accept(from, &pk, len(p))
+		s.response(now, from, &pk, len(p))
 	}
-}
-
-// versionFits is Unreal's rule: the client's minimum is a version that we support.
-func (s *Server) versionFits(pk *Packet) bool {
-	pr := &s.cfg.Protocol
-	if pr.Version == 0 {
-		return true
-	}
-	return pk.MinVersion <= pk.CurVersion && pk.MinVersion <= pr.Version && pk.MinVersion >= pr.MinVersion
 }
 
 func (s *Server) challenge(now time.Duration, from netip.AddrPort, pk *Packet, limit int) {
 	ts := timestamp(now)
-	s.answer = Packet{Type: Challenge, Restart: pk.Restart, SessionID: s.cfg.SessionID, ClientID: pk.ClientID, SentCount: pk.SentCount,
-		SecretID: s.secrets.active == 1, Timestamp: ts, Cookie: s.secrets.cookie(s.secrets.active, ts, from)}
-	s.send(from, pk.PaddingBytes, limit)
+	s.answer = Packet{Type: Challenge, SecretID: s.secrets.active == 1, Timestamp: ts, Cookie: s.secrets.cookie(s.secrets.active, ts, from)}
+	s.reply(from, pk, limit)
 }
 
-func (s *Server) ack(from netip.AddrPort, pk *Packet, limit int) {
-	s.answer = Packet{Type: Ack, Restart: pk.Restart, SessionID: s.cfg.SessionID, ClientID: pk.ClientID, SentCount: pk.SentCount,
-		SecretID: true, Timestamp: -1, Cookie: pk.Cookie} // the bit is 1 whatever the secret
-	s.send(from, pk.PaddingBytes, limit)
+// repeat answers a Response of a connection that exists: its Ack was lost.
+func (s *Server) repeat(now time.Duration, from netip.AddrPort, pk *Packet, limit int, live *Live) {
+	if now-live.Since > ackWindow {
+		s.Counters.LateRepeat++
+		return
+	}
+	s.Counters.Repeated++
+	s.ack(from, pk, pk.Cookie, limit)
+}
+
+// response takes a Response or RestartResponse that may prove its address.
+func (s *Server) response(now time.Duration, from netip.AddrPort, pk *Packet, limit int) {
+	switch s.secrets.check(now, pk, from) {
+	case expired:
+		s.Counters.Expired++
+	case wrongSecret:
+		s.Counters.WrongSecret++
+	case forged:
+		s.Counters.BadCookie++
+	case valid:
+		if pk.Type == RestartResponse {
+			s.move(from, pk, limit)
+		} else {
+			s.accept(from, pk, limit)
+		}
+	}
 }
 
 func (s *Server) accept(from netip.AddrPort, pk *Packet, limit int) {
-	if pk.Type == RestartResponse {
-		if !s.cfg.Handler.Restarted(from, pk.FirstCookie) {
-			s.Counters.UnknownRestart++
-			return
-		}
-		s.Counters.Restarts++
-		s.ack(from, pk, limit)
-		return
-	}
 	server, client := pk.Cookie.Sequences()
 	if !s.cfg.Handler.Accepted(from, Accept{pk.Cookie, server, client, s.cfg.SessionID, pk.ClientID, pk.NetworkVersion}) {
 		s.Counters.NoRoom++
 		return
 	}
 	s.Counters.Accepted++
-	s.ack(from, pk, limit)
+	s.ack(from, pk, pk.Cookie, limit)
 }
 
-func (s *Server) upgrade(from netip.AddrPort, pk *Packet, limit int) {
-	if s.cfg.Protocol.Version < 4 || s.limits.updates >= maxUpgrades {
+func (s *Server) ack(from netip.AddrPort, pk *Packet, c Cookie, limit int) {
+	s.answer = Packet{Type: Ack, SecretID: true, Timestamp: -1, Cookie: c}
+	s.reply(from, pk, limit)
+}
+
+func (s *Server) upgrade(now time.Duration, from netip.AddrPort, pk *Packet, limit int) {
+	if s.cfg.Protocol.Version < NetCLUpgradeMessage || pk.CurVersion < SessionClientID {
+		return // it has no such message
+	}
+	if !s.upgrades.room(now, upgradePeriod, s.cfg.MaxUpgrades) {
+		s.Counters.UpgradesLimited++
 		return
 	}
-	s.limits.updates++
-	s.answer = Packet{Type: VersionUpgrade, SessionID: s.cfg.SessionID, ClientID: pk.ClientID}
-	if s.send(from, pk.PaddingBytes, limit) {
+	s.answer = Packet{Type: VersionUpgrade}
+	if s.reply(from, pk, limit) {
+		s.upgrades.n++
 		s.Counters.Upgrades++
 	}
 }
 
-// UnknownGame takes a game packet from an address without a connection, and asks the client
-// to restart its handshake.
-func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
-	if s.cfg.NoRestart {
-		return
-	}
-	s.limits.at(now)
-	var r bitio.Reader
-	r.Reset(p, len(p)*8)
-	_, client, handshake, err := s.cfg.Protocol.readPrefix(&r)
-	switch {
-	case err != nil || handshake:
-		s.Counters.Malformed++
-		return
-	case s.limits.restarts >= maxRestarts:
-		s.Counters.Limited++
-		return
-	}
-	s.answer = Packet{Type: RestartHandshake, Restart: true, SessionID: s.cfg.SessionID, ClientID: client}
-	if s.send(from, minPadding, len(p)) {
-		s.limits.restarts++
-		s.Counters.RestartRequests++
-	}
+// reply completes and sends s.answer to a packet. It has the ids, the count and as much
+// padding as that had, and the newest version that both speak.
+func (s *Server) reply(to netip.AddrPort, pk *Packet, limit int) bool {
+	s.answer.ClientID, s.answer.SentCount = pk.ClientID, pk.SentCount
+	return s.send(to, min(pk.CurVersion, s.cfg.Protocol.Version), min(pk.PaddingBytes, maxPadding), limit)
 }
 
-// send completes and sends s.answer, with as much padding as the packet it answers had,
-// unless it would be longer than limit bytes.
-func (s *Server) send(to netip.AddrPort, padding, limit int) bool {
+// send completes and sends s.answer, unless it would be longer than limit bytes.
+func (s *Server) send(to netip.AddrPort, version uint8, padding, limit int) bool {
 	pr, answer := &s.cfg.Protocol, &s.answer
-	answer.MinVersion, answer.CurVersion = pr.MinVersion, pr.Version
+	answer.SessionID = s.cfg.SessionID
+	answer.MinVersion, answer.CurVersion = pr.MinVersion, version
 	answer.NetworkVersion, answer.Features = pr.NetworkVersion, pr.RuntimeFeatures
-	n := min(padding, maxPadding)
-	if _, err := io.ReadFull(s.cfg.Rand, s.pad[:n]); err != nil {
+	if _, err := io.ReadFull(s.cfg.Rand, s.pad[:padding]); err != nil {
+		s.Counters.RandomnessFailed++
 		return false
 	}
 	var w bitio.Writer
 	w.Reset(s.buf[:])
-	pr.Write(&w, answer, s.pad[:n])
-	if w.Err() != nil || len(w.Bytes()) > limit {
-		s.Counters.Limited++
+	pr.Write(&w, answer, s.pad[:padding])
+	if len(w.Bytes()) > limit {
+		s.Counters.TooSmall++
 		return false
 	}
 	s.cfg.Handler.Send(to, w.Bytes())

@@ -61,7 +61,7 @@ func TestDerivedVectors(t *testing.T) {
 	var d derived
 	load(t, "handshake_derived.json", &d)
 	for _, v := range d.Cookies {
-		var s secrets
+		s := secrets{input: cookieInput}
 		s.set(0, unhex(t, v.Secret))
 		c := s.cookie(0, v.Timestamp, netip.MustParseAddrPort(v.Address))
 		require.Equal(t, v.Cookie, hex.EncodeToString(c[:]), v.Address)
@@ -120,8 +120,9 @@ func TestRecordedVectors(t *testing.T) {
 		recordedBytes(t, proto, v.Steps)
 
 		var sent [][]byte
-		cl := NewClient(ClientConfig{Protocol: proto, ClientID: v.ClientID, Rand: bytes.NewReader(make([]byte, 256)),
+		cl, err := NewClient(ClientConfig{Protocol: proto, ClientID: v.ClientID, Rand: bytes.NewReader(make([]byte, 256)),
 			Send: func(p []byte) { sent = append(sent, bytes.Clone(p)) }})
+		require.NoError(t, err)
 		cl.Start(0)
 		cl.Receive(0, unhex(t, v.Steps[1].Datagram))
 		cl.Receive(0, unhex(t, v.Steps[3].Datagram))
@@ -138,7 +139,8 @@ func TestRecordedVectors(t *testing.T) {
 		}
 
 		h := &testHandler{}
-		srv := NewServer(ServerConfig{Protocol: proto, Handler: h})
+		srv, err := NewServer(ServerConfig{Protocol: proto, Handler: h})
+		require.NoError(t, err)
 		srv.Receive(time.Second, netip.MustParseAddrPort(v.Address), unhex(t, v.Steps[0].Datagram), nil)
 		require.Len(t, h.sent, 1, "%+v", srv.Counters)
 		got, err := proto.Read(h.sent[0], true)

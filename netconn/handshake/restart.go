@@ -1,0 +1,91 @@
+package handshake
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// limiter bounds answers to addresses that proved nothing.
+type limiter struct {
+	since time.Duration // begin of the period
+	n     int           // answers in it
+}
+
+func (l *limiter) room(now, period time.Duration, limit int) bool {
+	if now-l.since >= period {
+		*l = limiter{since: now}
+	}
+	return l.n < limit
+}
+
+// UnknownGame takes a game packet from an address without a connection, and asks the client
+// to restart its handshake, in no more bytes than p has.
+func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
+	pr := &s.cfg.Protocol
+	var r bitio.Reader
+	r.Reset(p, len(p)*8)
+	session, client, handshake, err := pr.readPrefix(&r)
+	switch {
+	case err != nil:
+		s.Counters.Malformed.count(err)
+	case handshake:
+		s.Counters.WrongType++
+	case pr.hasIDs() && session != s.cfg.SessionID:
+		s.Counters.WrongSession++
+	case !s.restarts.room(now, restartPeriod, s.cfg.MaxRestarts):
+		s.Counters.RestartsLimited++
+	default:
+		s.askRestart(from, client, len(p))
+	}
+}
+
+func (s *Server) askRestart(to netip.AddrPort, client uint8, limit int) {
+	padding := minPadding
+	if s.cfg.Protocol.Version == Original {
+		padding = 0
+	}
+	s.answer = Packet{Type: RestartHandshake, Restart: true, ClientID: client}
+	if s.send(to, s.cfg.Protocol.Version, padding, limit) {
+		s.restarts.n++
+		s.Counters.RestartRequests++
+	}
+}
+
+// move takes the proof that the client of a connection has a new address. The Ack holds the first
+// cookie, as Unreal's does.
+func (s *Server) move(from netip.AddrPort, pk *Packet, limit int) {
+	if !s.cfg.Handler.Restarted(from, pk.FirstCookie) {
+		s.Counters.UnknownRestart++
+		return
+	}
+	s.Counters.Restarts++
+	s.ack(from, pk, pk.FirstCookie, limit)
+}
+
+const (
+	restartSilence  = 10 * time.Second        // since our own last handshake packet
+	restartInterval = 1100 * time.Millisecond // between two restart requests
+	restartQuiet    = time.Second             // since the last game packet
+)
+
+// receiveRestart begins the exchange again when it is plausible that the server
+// lost us: we have a cookie, our last handshake packet is over 10 s old, and either no request came in
+// the last 1.1 s or no game packet for a second. A client that is heard from two addresses at
+// once gets requests and game packets all the time, and must not follow them.
+func (c *Client) receiveRestart(now time.Duration, pk *Packet) {
+	recent := c.asked && now-c.lastAsk < restartInterval
+	plausible := c.state == Done && now-c.lastSent > restartSilence && (!recent || now-c.lastGame >= restartQuiet)
+	c.lastAsk, c.asked = now, true
+	switch {
+	case c.hasSession(pk) && pk.SessionID != c.result.SessionID:
+		c.Counters.WrongSession++
+	case !plausible:
+		c.Counters.RestartUnlikely++
+	default:
+		c.Counters.RestartRequests++
+		c.state, c.restart, c.began = SendingInitial, true, now
+		c.send(now)
+	}
+}
