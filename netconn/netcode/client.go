@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/history/replay"
@@ -57,7 +58,8 @@ type Client struct {
 	handler    ClientHandler
 	state      State
 	token      public
-	last       [tokenNonceBytes]byte // of the token used last: one isn't used twice
+	used       [usedTokens][tokenNonceBytes]byte // nonces of the tokens used last: none is used twice
+	nUsed      int
 	send, recv *sealer
 	server     int
 	seq        uint64
@@ -71,6 +73,9 @@ type Client struct {
 	buf        [Headroom + 8 + challengeBytes + Tailroom]byte
 	req        []byte
 }
+
+// usedTokens is how many tokens a Client remembers.
+const usedTokens = 16
 
 // NewClient returns a client that isn't connected.
 func NewClient(h ClientHandler) *Client { return &Client{handler: h} }
@@ -94,10 +99,12 @@ func (c *Client) Connect(now time.Duration, token []byte) error {
 		c.set(InvalidToken)
 		return err
 	}
-	if t.nonce == c.last {
+	if slices.Contains(c.used[:min(c.nUsed, usedTokens)], t.nonce) {
 		return ErrTokenReused
 	}
-	c.last, c.token = t.nonce, t
+	c.used[c.nUsed%usedTokens] = t.nonce
+	c.nUsed++
+	c.token = t
 	c.send, c.recv = newSealer(&t.c2s, t.protocolID), newSealer(&t.s2c, t.protocolID)
 	c.server, c.seq, c.began, c.failure = 0, 0, now, RequestTimedOut
 	c.try(now)

@@ -58,7 +58,9 @@ type ClientInfo struct {
 type ServerConfig struct {
 	ProtocolID uint64
 	PrivateKey Key
-	// Addrs is where the server says it is: tokens must name one of them.
+	// Addrs is where the server says it is: tokens must name one of them. An unspecified address, 0.0.0.0 or
+	// ::, fits every address with its port; where servers share a key and a port name the public
+	// address instead, or a token for one is good at the others.
 	Addrs []netip.AddrPort
 	// Slots is the clients at most. Default 64, at most 256.
 	Slots   int
@@ -228,7 +230,7 @@ func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) {
 func (s *Server) named(servers []netip.AddrPort) bool {
 	for _, a := range servers {
 		for _, mine := range s.cfg.Addrs {
-			if a == mine {
+			if a == mine || mine.Addr().IsUnspecified() && a.Port() == mine.Port() {
 				return true
 			}
 		}

@@ -32,9 +32,6 @@ const (
 
 const version = "NETCODE 1.02\x00"
 
-// Key is a key of ChaCha20-Poly1305.
-type Key [KeyBytes]byte
-
 // Errors of tokens.
 var (
 	ErrToken   = errors.New("netcode: not a valid connect token")

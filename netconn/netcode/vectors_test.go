@@ -49,6 +49,13 @@ type vectors struct {
 		Sequence num
 		Hex      string
 	}
+	Addresses []struct {
+		In   string
+		OK   bool
+		Type int
+		Port uint16
+		Text string `json:"string"`
+	}
 	Replay []struct {
 		Sequence num
 		Accepted bool
@@ -146,6 +153,20 @@ func TestNetcodeVectors(t *testing.T) {
 			w.Accept(uint64(r.Sequence))
 		}
 		last = uint64(r.Sequence)
+		checked++
+	}
+	for _, a := range v.Addresses {
+		ap, err := ParseAddr(a.In)
+		require.Equal(t, a.OK, err == nil, "%q", a.In)
+		if a.OK {
+			require.Equal(t, a.Type == v4, ap.Addr().Is4(), a.In)
+			require.Equal(t, a.Port, ap.Port(), a.In)
+			text := ap.String()
+			if ap.Port() == 0 {
+				text = ap.Addr().String()
+			}
+			require.Equal(t, a.Text, text)
+		}
 		checked++
 	}
 	fmt.Printf("vectors netcode102.json: %d checked\n", checked)
