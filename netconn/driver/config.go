@@ -22,7 +22,9 @@ type Config struct {
 	// Channels is the kinds of channels. A control channel with the login is added unless
 	// bunch.Control is among them.
 	Channels []channel.Type
-	// Link is the handshake below connections. nil is PlainUnreal51().
+	// Link is the handshake below connections, and what seals their packets. nil is Netcode{}: encrypted,
+	// with the key in the environment variable named by KeyEnv. The links that encrypt nothing
+	// say so by their names, PlainUnreal and PlainSalted.
 	Link Link
 	// Protocol is the wire of packets and bunches. Default netconn.Bunchnet().
 	Protocol netconn.Protocol
@@ -73,7 +75,9 @@ type Config struct {
 	UDP udp.Config
 	// Rand is the source of secrets. Default crypto/rand.
 	Rand io.Reader
-	// Logger gets what an operator should know. Default none.
+	// Logger gets what an operator should know: who joined and left, and what was refused, by
+	// reason, in one line a second at most. Default none, but for the warning that a key was
+	// made for development, which then goes to slog.Default.
 	Logger *slog.Logger
 	// Trace gets what happens on every connection. Default none.
 	Trace nettrace.Sink
@@ -81,7 +85,7 @@ type Config struct {
 
 func (c Config) filled() Config {
 	if c.Link == nil {
-		c.Link = PlainUnreal51()
+		c.Link = Netcode{}
 	}
 	if c.MaxConns == 0 {
 		c.MaxConns = 256

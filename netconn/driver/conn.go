@@ -12,6 +12,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
 // Conn is a connection with its address and its login. It belongs to the goroutine that ticks
@@ -29,6 +30,7 @@ type Conn struct {
 	joined bool
 
 	clientID uint64
+	userData [netcode.UserDataBytes]byte
 }
 
 // RemoteAddr is the peer's address. It changes when the peer's does.
@@ -50,6 +52,9 @@ func (c *Conn) Login() *control.Login {
 
 // ClientID is the id in the client's token, on a server with the Netcode link; 0 otherwise.
 func (c *Conn) ClientID() uint64 { return c.clientID }
+
+// UserData is what the back end put into the client's token, on a server with the Netcode link; zeros otherwise.
+func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
 // CloseWithReason tells the peer why and closes the connection once all is acked.
 func (c *Conn) CloseWithReason(reason string) {

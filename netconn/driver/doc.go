@@ -23,7 +23,13 @@
 // # Links
 //
 // Below a connection is a link: the handshake that proves addresses, and whatever
-// seals packets. [Netcode] encrypts and authenticates; its clients need a token from a back
-// end. [PlainUnreal], Unreal's stateless handshake, and [PlainSalted] encrypt nothing and authenticate
-// nobody.
+// seals packets. The default is [Netcode]: packets are encrypted and authenticated, and clients need a token that
+// a back end made with the server's key (netconn/netcode/tokenserver is that service). The key is
+// in Netcode.Key or in the environment:
+//
+//	export BUNCHNET_KEY=$(openssl rand -hex 32)
+//
+// A server without a key makes one for development and warns; then only clients in the same process, or with the
+// same variable, can connect. [PlainUnreal], Unreal's stateless handshake, and [PlainSalted]
+// encrypt nothing and authenticate nobody; they are chosen by name.
 package driver

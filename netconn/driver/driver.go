@@ -36,6 +36,7 @@ type Driver struct {
 	cfg    Config
 	socket udp.Socket
 	epoch  time.Time
+	logged bool       // a Logger was given
 	login  bool       // the driver's own control channel leads channels
 	server serverLink // nil on a client
 	client clientLink // nil on a server
@@ -43,6 +44,8 @@ type Driver struct {
 	conns  []*Conn // in the order they came
 	nextID uint32
 	err    error
+
+	refused refusalLog
 
 	in, out []udp.Message
 	nOut    int
@@ -98,7 +101,7 @@ func Dial(addr string, cfg Config) (*Driver, error) {
 }
 
 func open(addr string, cfg Config) (*Driver, error) {
-	d := &Driver{cfg: cfg.filled(), epoch: time.Now()}
+	d := &Driver{cfg: cfg.filled(), epoch: time.Now(), logged: cfg.Logger != nil}
 	d.cfg.Channels = d.channels()
 	d.socket = cfg.Socket
 	if d.socket == nil {
@@ -233,6 +236,7 @@ func (d *Driver) TickFlush(now time.Time) {
 	}
 	d.flush()
 	d.sweep()
+	d.logRefusals(at)
 }
 
 // sweep drops connections that have ended.

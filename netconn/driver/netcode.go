@@ -8,16 +8,20 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// Netcode is netcode 1.02: only clients with a token from the game's back end connect, and every packet is
-// encrypted and authenticated.
+// Netcode is netcode 1.02, the default: only clients with a token from the game's back end connect, and every
+// packet is encrypted and authenticated. The zero value takes its key from the environment variable
+// named by KeyEnv, or makes one for development that is good within this process.
 type Netcode struct {
 	// ProtocolID tells games and their versions apart; both ends must have the same.
 	ProtocolID uint64
-	// Key is what the server shares with the back end. A server needs it.
+	// Key is what the server shares with the back end. Default that in the environment, else one for
+	// development. A client with a key and no Token makes its own.
 	Key netcode.Key
-	// Addrs is where tokens say the server is. Default the socket's own address.
+	// Addrs is where tokens say the server is. Default the socket's own address; when that is
+	// unspecified, as with ":7777", every address with its port, so name the public
+	// one if several servers share a key.
 	Addrs []netip.AddrPort
-	// Slots is the clients at most. Default 64.
+	// Slots is the clients at most. Default Config.MaxConns.
 	Slots int
 	// Token is a client's connect token. Its servers are dialed, whatever Dial's address.
 	Token []byte
@@ -27,49 +31,50 @@ type Netcode struct {
 type netcodeServer struct {
 	d     *Driver
 	m     *netcode.Server
-	conns map[int]*Conn // by slot
-	slots int
+	conns []*Conn // by slot
 	at    time.Duration
 }
 
 func (l Netcode) server(d *Driver) serverLink {
-	s := &netcodeServer{d: d, conns: map[int]*Conn{}, slots: l.Slots}
-	if s.slots == 0 {
-		s.slots = 64
+	s := &netcodeServer{d: d}
+	if l.Slots == 0 {
+		l.Slots = d.cfg.MaxConns
+	}
+	key, made, err := l.key(true)
+	if err != nil {
+		d.err = err
+		return s
+	}
+	if made {
+		warnOnce(d.cfg.Logger, d.logged)
 	}
 	if l.Addrs == nil {
 		l.Addrs = []netip.AddrPort{d.LocalAddr()}
 	}
-	var err error
-	s.m, err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: l.Key, Addrs: l.Addrs, Slots: s.slots, Handler: s,
+	s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
 		UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand})
-	if err != nil {
-		d.err = err
-	}
+	s.conns = make([]*Conn, l.Slots)
 	return s
 }
 
 func (s *netcodeServer) receive(at time.Duration, from netip.AddrPort, p []byte) {
 	s.at = at
-	if s.m != nil {
-		s.m.Receive(at, from, p)
-	}
+	s.m.Receive(at, from, p)
 }
 
 // tick frees the slots of connections that have ended.
 func (s *netcodeServer) tick(at time.Duration) {
 	s.at = at
-	if s.m == nil {
-		return
-	}
-	for slot := range s.slots {
-		if c := s.conns[slot]; c != nil && c.Closed() {
-			delete(s.conns, slot)
+	for slot, c := range s.conns {
+		if c != nil && c.Closed() {
+			s.conns[slot] = nil
 			s.m.Disconnect(at, slot)
 		}
 	}
 	s.m.Tick(at)
 }
+
+func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }
 
 // Send is the machine's.
 func (s *netcodeServer) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
@@ -85,7 +90,7 @@ func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 		s.d.err = err
 		return
 	}
-	c.clientID = info.ID
+	c.clientID, c.userData = info.ID, *info.UserData
 	s.conns[slot] = c
 }
 
@@ -99,7 +104,7 @@ func (s *netcodeServer) Payload(slot int, p []byte) {
 // Disconnected is the machine's.
 func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
 	if c := s.conns[slot]; c != nil {
-		delete(s.conns, slot)
+		s.conns[slot] = nil
 		c.LinkClosed(s.at, reason.String())
 	}
 }
@@ -108,7 +113,7 @@ func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
 type netcodeClient struct {
 	d      *Driver
 	m      *netcode.Client
-	token  []byte
+	link   Netcode
 	conn   *Conn
 	server netip.AddrPort
 	at     time.Duration
@@ -116,14 +121,20 @@ type netcodeClient struct {
 }
 
 func (l Netcode) client(d *Driver) clientLink {
-	c := &netcodeClient{d: d, token: l.Token}
+	c := &netcodeClient{d: d, link: l}
 	c.m = netcode.NewClient(c)
 	return c
 }
 
-func (c *netcodeClient) dial(at time.Duration, _ netip.AddrPort) {
+func (c *netcodeClient) dial(at time.Duration, to netip.AddrPort) {
 	c.at = at
-	if err := c.m.Connect(at, c.token); err != nil {
+	token := c.link.Token
+	if token == nil {
+		if token, c.d.err = c.link.ownToken(c.d, to); c.d.err != nil {
+			return
+		}
+	}
+	if err := c.m.Connect(at, token); err != nil {
 		c.d.err = err
 	}
 }

@@ -57,6 +57,8 @@ func (s *saltedServer) tick(at time.Duration) {
 	s.salts.Tick(at)
 }
 
+func (s *saltedServer) refusals(yield func(string, uint64) bool) { s.salts.Counters.Refusals(yield) }
+
 // Send is the machine's.
 func (s *saltedServer) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
 

@@ -15,6 +15,8 @@ import (
 type serverLink interface {
 	receive(at time.Duration, from netip.AddrPort, p []byte)
 	tick(at time.Duration)
+	// refusals is what was refused, by reason.
+	refusals(yield func(reason string, n uint64) bool)
 }
 
 // clientLink brings one connection about.
@@ -82,6 +84,10 @@ func (s *unrealServer) tick(time.Duration) {
 			s.drop(p)
 		}
 	}
+}
+
+func (s *unrealServer) refusals(yield func(string, uint64) bool) {
+	s.handshake.Counters.Refusals(yield)
 }
 
 // Send is the handshake's.

@@ -62,7 +62,8 @@ type ServerConfig struct {
 	// ::, fits every address with its port; where servers share a key and a port name the public
 	// address instead, or a token for one is good at the others.
 	Addrs []netip.AddrPort
-	// Slots is the clients at most. Default 64, at most 256.
+	// Slots is the clients at most. Default 64, at most MaxSlots; the reference has 256 at most, the
+	// wire doesn't mind.
 	Slots   int
 	Handler ServerHandler
 	// UnixAtZero is the seconds since 1970 when now is 0, for the expiry of tokens.
@@ -79,6 +80,9 @@ type ServerCounters struct {
 	AddrConnected, IDConnected, TokenUsed, Full, NoMapping, BadChallenge, NotBound         uint64
 	Replayed, NotSealed, NoRoom                                                            uint64
 }
+
+// MaxSlots is the most clients of a Server.
+const MaxSlots = 16384
 
 const (
 	sendInterval   = time.Second / 10
@@ -139,8 +143,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader
 	}
-	if cfg.Slots < 1 || cfg.Slots > 256 || cfg.Handler == nil || len(cfg.Addrs) == 0 {
-		return nil, errors.New("netcode: ServerConfig needs 1 to 256 Slots, a Handler and Addrs")
+	if cfg.Slots < 1 || cfg.Slots > MaxSlots || cfg.Handler == nil || len(cfg.Addrs) == 0 {
+		return nil, errors.New("netcode: ServerConfig needs 1 to 16384 Slots, a Handler and Addrs")
 	}
 	s := &Server{cfg: cfg, slots: make([]*clientSlot, cfg.Slots), byAddr: map[netip.AddrPort]int{}, byID: map[uint64]int{},
 		mappings: map[netip.AddrPort]*mapping{}, used: map[[macBytes]byte]*usedToken{}}

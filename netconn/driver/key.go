@@ -1,0 +1,106 @@
+package driver
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// KeyEnv is the environment variable that a Netcode link without a Key takes it from: 64 hex digits,
+// the same at the servers and at the token service.
+const KeyEnv = "BUNCHNET_KEY"
+
+// ErrNoToken is Dial's with the Netcode link, when there is neither a token nor a key to make one.
+var ErrNoToken = errors.New("driver: the Netcode link needs a Token from your token service; for development set " + KeyEnv +
+	" to the server's key, or choose a link that isn't encrypted by its name")
+
+// development is the key of servers that were given none. It lives as long as the process.
+var development struct {
+	sync.Mutex
+	key    netcode.Key
+	warned bool
+}
+
+// developmentKey is that key, made when there is none yet and make is set.
+func developmentKey(source io.Reader, create bool) (netcode.Key, error) {
+	development.Lock()
+	defer development.Unlock()
+	if !development.key.IsZero() || !create {
+		return development.key, nil
+	}
+	k, err := netcode.GenerateKey(source)
+	if err == nil {
+		development.key = k
+	}
+	return k, err
+}
+
+// warnOnce tells that the key is for development only. Without a Logger the default one is told, once a process.
+func warnOnce(l *slog.Logger, given bool) {
+	development.Lock()
+	defer development.Unlock()
+	if !given {
+		if development.warned {
+			return
+		}
+		l, development.warned = slog.Default(), true
+	}
+	l.Warn("no key given: made one for development; only clients in this process can connect", "set", KeyEnv)
+}
+
+// environmentKey is the key in the environment; zero when there is none.
+func environmentKey() (netcode.Key, error) {
+	text, ok := os.LookupEnv(KeyEnv)
+	if !ok || text == "" {
+		return netcode.Key{}, nil
+	}
+	k, err := netcode.ParseKey(text)
+	if err != nil {
+		return k, fmt.Errorf("driver: %s: %w", KeyEnv, err)
+	}
+	return k, nil
+}
+
+// key is the link's key: its own, the environment's, or that for development.
+func (l *Netcode) key(create bool) (k netcode.Key, made bool, err error) {
+	if !l.Key.IsZero() {
+		return l.Key, false, nil
+	}
+	if k, err = environmentKey(); err != nil || !k.IsZero() {
+		return k, false, err
+	}
+	k, err = developmentKey(rand.Reader, create)
+	return k, true, err
+}
+
+const (
+	ownTokenLife    = 30 // seconds
+	ownTokenTimeout = 5  // seconds
+)
+
+// ownToken makes a token for a client that knows the server's key.
+func (l *Netcode) ownToken(d *Driver, to netip.AddrPort) ([]byte, error) {
+	key, _, err := l.key(false)
+	if err != nil {
+		return nil, err
+	}
+	if key.IsZero() {
+		return nil, ErrNoToken
+	}
+	var id [8]byte
+	if _, err := io.ReadFull(d.cfg.Rand, id[:]); err != nil {
+		return nil, fmt.Errorf("driver: %w", err)
+	}
+	now := uint64(time.Now().Unix())
+	return netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: l.ProtocolID, ClientID: binary.LittleEndian.Uint64(id[:]), Create: now,
+		Expire: now + ownTokenLife, Timeout: ownTokenTimeout, Servers: []netip.AddrPort{to}, PrivateKey: key, Rand: d.cfg.Rand})
+}

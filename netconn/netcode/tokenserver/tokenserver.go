@@ -1,0 +1,243 @@
+package tokenserver
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// Player is who asks, as Authenticate found.
+type Player struct {
+	// ID is the client id in the token: one connection a server at a time.
+	ID uint64
+	// UserData is for the game server: a character, a team, a purchase.
+	UserData [netcode.UserDataBytes]byte
+	// Servers is where this player may go, in the order to try. Default Config.Servers.
+	Servers []netip.AddrPort
+}
+
+// ErrUnavailable is for Authenticate to return when it can't tell now; the client is told to come again.
+var ErrUnavailable = errors.New("tokenserver: can't authenticate now")
+
+// Config is the settings of a Service.
+type Config struct {
+	// Key is what the game servers have. Needed.
+	Key netcode.Key
+	// ProtocolID is the game servers'.
+	ProtocolID uint64
+	// Authenticate says who asks, or an error to refuse with 401. Needed. It is called by many goroutines
+	// at once and should mind the request's context.
+	Authenticate func(r *http.Request) (Player, error)
+	// Servers is where players may go, 1 to 32, in the order to try.
+	Servers []netip.AddrPort
+	// Internal is what the game servers call themselves, when that isn't Servers.
+	Internal []netip.AddrPort
+	// Life is how long a token is good for connecting. Default 30 s.
+	Life time.Duration
+	// Timeout is how much silence ends a connection, in whole seconds. Default 5 s; negative never.
+	Timeout time.Duration
+	// Rate is requests a second from one IPv4 address or IPv6 /64, Burst how many at once. Default 1 and 5.
+	Rate  float64
+	Burst int
+	// TotalRate is requests a second in all. Default 1000.
+	TotalRate float64
+	// MaxAddrs bounds the table of addresses. Default 65536.
+	MaxAddrs int
+	// ClientAddr is where a request comes from. Default its RemoteAddr; behind a proxy that you trust read its
+	// header here.
+	ClientAddr func(r *http.Request) (netip.Addr, error)
+	// Logger is told of refusals, one line a second at most. Default none.
+	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Rand is the source of keys and nonces. Default crypto/rand.
+	Rand io.Reader
+}
+
+// Counters is what became of the requests.
+type Counters struct {
+	Issued uint64
+	// Refused, by reason.
+	BadMethod, BadAddr, Limited, Unauthorized, Unavailable, NoServers, Failed uint64
+}
+
+// Service is an http.Handler that answers a POST with a connect token. Safe for concurrent use.
+type Service struct {
+	cfg     Config
+	limit   *limiter
+	lastLog atomic.Int64
+	muted   atomic.Uint64 // refusals since the last line
+
+	issued, badMethod, badAddr, limited, unauthorized, unavailable, noServers, failed atomic.Uint64
+}
+
+// New returns a service, or what is wrong with its settings.
+func New(cfg Config) (*Service, error) {
+	switch {
+	case cfg.Key.IsZero():
+		return nil, errors.New("tokenserver: Config needs the game servers' Key")
+	case cfg.Authenticate == nil:
+		return nil, errors.New("tokenserver: Config needs Authenticate: a token is a ticket to play")
+	case len(cfg.Servers) > netcode.MaxServers || len(cfg.Internal) > netcode.MaxServers:
+		return nil, netcode.ErrServers
+	case cfg.Life < 0 || cfg.Rate < 0 || cfg.Burst < 0 || cfg.TotalRate < 0 || cfg.MaxAddrs < 0:
+		return nil, errors.New("tokenserver: only Timeout may be negative")
+	}
+	cfg = cfg.filled()
+	return &Service{cfg: cfg, limit: newLimiter(rate.Limit(cfg.Rate), cfg.Burst, cfg.MaxAddrs, rate.Limit(cfg.TotalRate))}, nil
+}
+
+func (c Config) filled() Config {
+	c.Life = orDefault(c.Life, 30*time.Second)
+	c.Timeout = orDefault(c.Timeout, 5*time.Second)
+	c.Rate = orDefault(c.Rate, 1)
+	c.Burst = orDefault(c.Burst, 5)
+	c.TotalRate = orDefault(c.TotalRate, 1000)
+	c.MaxAddrs = orDefault(c.MaxAddrs, 65536)
+	if c.ClientAddr == nil {
+		c.ClientAddr = remoteAddr
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Reader
+	}
+	return c
+}
+
+func orDefault[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+func remoteAddr(r *http.Request) (netip.Addr, error) {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	return ap.Addr(), err
+}
+
+// Counters is a snapshot.
+func (s *Service) Counters() Counters {
+	return Counters{Issued: s.issued.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(),
+		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), Failed: s.failed.Load()}
+}
+
+// ServeHTTP answers a POST with a token: 200 and 2048 bytes; 401, 405, 429 or 503 otherwise.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := s.cfg.Now()
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		s.refuse(w, now, &s.badMethod, http.StatusMethodNotAllowed, "bad_method")
+		return
+	}
+	from, err := s.cfg.ClientAddr(r)
+	switch {
+	case err != nil || !from.IsValid():
+		s.refuse(w, now, &s.badAddr, http.StatusBadRequest, "bad_addr")
+		return
+	case !s.limit.allow(now, from):
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, now, &s.limited, http.StatusTooManyRequests, "limited")
+		return
+	}
+	player, err := s.cfg.Authenticate(r)
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, now, &s.unavailable, http.StatusServiceUnavailable, "unavailable")
+		return
+	case err != nil:
+		s.refuse(w, now, &s.unauthorized, http.StatusUnauthorized, "unauthorized")
+		return
+	}
+	s.issue(w, now, &player)
+}
+
+func (s *Service) issue(w http.ResponseWriter, now time.Time, player *Player) {
+	servers, internal := s.cfg.Servers, s.cfg.Internal
+	if player.Servers != nil {
+		servers, internal = player.Servers, nil
+	}
+	if len(servers) == 0 {
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, now, &s.noServers, http.StatusServiceUnavailable, "no_servers")
+		return
+	}
+	unix := uint64(now.Unix())
+	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: s.cfg.ProtocolID, ClientID: player.ID, UserData: player.UserData,
+		Create: unix, Expire: unix + uint64((s.cfg.Life+time.Second-1)/time.Second), Timeout: seconds(s.cfg.Timeout),
+		Servers: servers, Internal: internal, PrivateKey: s.cfg.Key, Rand: s.cfg.Rand})
+	if err != nil {
+		s.refuse(w, now, &s.failed, http.StatusInternalServerError, "failed")
+		return
+	}
+	s.issued.Add(1)
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(token) // a client that has gone needs none
+}
+
+func seconds(d time.Duration) int32 {
+	if d < 0 {
+		return -1
+	}
+	return int32(min((d+time.Second-1)/time.Second, 1<<31-1))
+}
+
+// refuse answers with a status, counts, and writes a line unless one was written within the second.
+func (s *Service) refuse(w http.ResponseWriter, now time.Time, n *atomic.Uint64, status int, reason string) {
+	n.Add(1)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, reason, status)
+	last := s.lastLog.Load()
+	if now.UnixNano()-last < int64(time.Second) || !s.lastLog.CompareAndSwap(last, now.UnixNano()) {
+		s.muted.Add(1)
+		return
+	}
+	s.cfg.Logger.Warn("token refused", "reason", reason, "others", s.muted.Swap(0))
+}
+
+// Error is a refusal as Fetch got it.
+type Error struct {
+	Status int // of HTTP
+	Reason string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("tokenserver: refused with %d: %s", e.Status, e.Reason)
+}
+
+// Fetch gets a token with a request of the caller's, whose headers say who asks.
+func Fetch(client *http.Client, req *http.Request) ([]byte, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("tokenserver: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, netcode.ConnectTokenBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("tokenserver: %w", err)
+	case resp.StatusCode != http.StatusOK:
+		return nil, &Error{resp.StatusCode, string(body[:min(len(body), 100)])}
+	case len(body) != netcode.ConnectTokenBytes:
+		return nil, fmt.Errorf("tokenserver: an answer of %d bytes or more is no token", len(body))
+	}
+	return body, nil
+}

@@ -1,0 +1,177 @@
+package tokenserver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+var key = netcode.Key{0xaa, 0xbb, 0xcc}
+
+type rig struct {
+	*Service
+	now time.Time
+	log bytes.Buffer
+}
+
+func newRig(t *testing.T, edit func(*Config)) *rig {
+	r := &rig{now: time.Unix(1_700_000_000, 0)}
+	cfg := Config{Key: key, ProtocolID: 7, Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7777")},
+		Now: func() time.Time { return r.now }, Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Authenticate: func(req *http.Request) (Player, error) {
+			switch name := req.Header.Get("Authorization"); name {
+			case "":
+				return Player{}, errors.New("the secret is hunter2")
+			case "later":
+				return Player{}, fmt.Errorf("the database is gone: %w", ErrUnavailable)
+			case "nowhere":
+				return Player{ID: 1, Servers: []netip.AddrPort{}}, nil
+			case "broken":
+				return Player{ID: 1, Servers: make([]netip.AddrPort, 1)}, nil
+			}
+			return Player{ID: 42}, nil
+		}}
+	if edit != nil {
+		edit(&cfg)
+	}
+	var err error
+	r.Service, err = New(cfg)
+	require.NoError(t, err)
+	return r
+}
+
+func (r *rig) ask(method, from, who string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, "/token", nil)
+	req.RemoteAddr = from
+	req.Header.Set("Authorization", who)
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, req)
+	return w
+}
+
+func TestAnswers(t *testing.T) {
+	r := newRig(t, nil)
+	for i, c := range []struct {
+		method, from, who string
+		status            int
+		counter           func(c Counters) uint64
+	}{
+		{"GET", "192.0.2.1:1", "ann", http.StatusMethodNotAllowed, func(c Counters) uint64 { return c.BadMethod }},
+		{"POST", "nowhere", "ann", http.StatusBadRequest, func(c Counters) uint64 { return c.BadAddr }},
+		{"POST", "192.0.2.2:1", "", http.StatusUnauthorized, func(c Counters) uint64 { return c.Unauthorized }},
+		{"POST", "192.0.2.3:1", "later", http.StatusServiceUnavailable, func(c Counters) uint64 { return c.Unavailable }},
+		{"POST", "192.0.2.4:1", "nowhere", http.StatusServiceUnavailable, func(c Counters) uint64 { return c.NoServers }},
+		{"POST", "192.0.2.5:1", "broken", http.StatusInternalServerError, func(c Counters) uint64 { return c.Failed }},
+		{"POST", "192.0.2.6:1", "ann", http.StatusOK, func(c Counters) uint64 { return c.Issued }},
+	} {
+		w := r.ask(c.method, c.from, c.who)
+		require.Equal(t, c.status, w.Code, "%d", i)
+		require.EqualValues(t, 1, c.counter(r.Counters()), "%d", i)
+		require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+		require.NotContains(t, w.Body.String(), "hunter2")
+	}
+	require.NotContains(t, r.log.String(), "hunter2")
+	require.NotContains(t, strings.ToLower(r.log.String()), "aabbcc")
+}
+
+// TestLimits: one address has its burst and then its rate; others aren't touched by it; an IPv6 customer has one
+// limit for all of its addresses.
+func TestLimits(t *testing.T) {
+	r := newRig(t, nil)
+	ok := func(from string, n int) (good int) {
+		for i := range n {
+			if r.ask("POST", fmt.Sprintf(from, i), "ann").Code == http.StatusOK {
+				good++
+			}
+		}
+		return good
+	}
+	require.Equal(t, 5, ok("192.0.2.1:%d", 100))
+	require.Equal(t, 5, ok("192.0.2.2:%d", 100))
+	require.Equal(t, 5, ok("[2001:db8::%d]:1", 100))
+	require.Equal(t, 5, ok("[2001:db8:0:1::%d]:1", 100))
+	r.now = r.now.Add(2 * time.Second)
+	require.Equal(t, 2, ok("192.0.2.1:%d", 100))
+	require.EqualValues(t, 4*95+98, r.Counters().Limited)
+	require.LessOrEqual(t, strings.Count(r.log.String(), "\n"), 2, "a line a second at most")
+}
+
+func TestTotalRateAndTableBound(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.TotalRate, c.MaxAddrs = 50, 10 })
+	good := 0
+	for i := range 1000 {
+		if r.ask("POST", fmt.Sprintf("10.0.%d.%d:1", i/250, i%250), "ann").Code == http.StatusOK {
+			good++
+		}
+	}
+	require.Equal(t, 50, good)
+	require.Len(t, r.limit.byIP, 10)
+	require.Equal(t, 10, r.limit.order.Len())
+}
+
+// TestTokenConnects fetches over real HTTP and connects with it to a real server, once.
+func TestTokenConnects(t *testing.T) {
+	srv, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.Netcode{ProtocolID: 7, Key: key}})
+	require.NoError(t, err)
+	defer srv.Close()
+	r := newRig(t, func(c *Config) { c.Servers, c.Now = []netip.AddrPort{srv.LocalAddr()}, time.Now })
+	web := httptest.NewServer(r)
+	defer web.Close()
+
+	req, err := http.NewRequest(http.MethodPost, web.URL, nil)
+	require.NoError(t, err)
+	_, err = Fetch(web.Client(), req)
+	var refused *Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusUnauthorized, refused.Status)
+
+	req.Header.Set("Authorization", "ann")
+	token, err := Fetch(web.Client(), req)
+	require.NoError(t, err)
+	joined := false
+	cl, err := driver.Dial(srv.LocalAddr().String(), driver.Config{Link: driver.Netcode{ProtocolID: 7, Token: token}, Joined: func(*driver.Conn) { joined = true }})
+	require.NoError(t, err)
+	defer cl.Close()
+	for i := 0; !joined; i++ {
+		require.Less(t, i, 100_000)
+		for _, d := range []*driver.Driver{srv, cl} {
+			d.TickDispatch(time.Now())
+			d.TickFlush(time.Now())
+		}
+	}
+	for c := range srv.Conns {
+		require.EqualValues(t, 42, c.ClientID())
+	}
+}
+
+func TestFetchBounds(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(make([]byte, 1<<20))
+	}))
+	defer web.Close()
+	req, err := http.NewRequest(http.MethodPost, web.URL, nil)
+	require.NoError(t, err)
+	_, err = Fetch(web.Client(), req)
+	require.ErrorContains(t, err, "no token")
+}
+
+func TestConfig(t *testing.T) {
+	auth := func(*http.Request) (Player, error) { return Player{}, nil }
+	for _, c := range []Config{{}, {Key: key}, {Authenticate: auth}, {Key: key, Authenticate: auth, Rate: -1},
+		{Key: key, Authenticate: auth, Servers: make([]netip.AddrPort, 33)}} {
+		_, err := New(c)
+		require.Error(t, err)
+	}
+}
