@@ -5,6 +5,10 @@
 //
 //	go run ./examples/arena
 //	go run ./examples/arena -loss 20 -delay 100ms
+//
+// For a server and clients of their own, give both the key of the encrypted link:
+//
+//	export BUNCHNET_KEY=$(openssl rand -hex 32)
 //	go run ./examples/arena -serve :7777
 //	go run ./examples/arena -join 127.0.0.1:7777 -name Ann
 package main

@@ -281,3 +281,20 @@ func TestKeyHidesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, k, again)
 }
+
+// TestOneClock: the token's life runs over the whole attempt, not anew at each server.
+func TestOneClock(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{}, 1)
+	var servers []netip.AddrPort
+	for i := range 5 {
+		servers = append(servers, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, 9, byte(i)}), 1))
+	}
+	require.NoError(t, r.client.Connect(0, token(t, 1, func(c *TokenConfig) { c.Servers, c.Timeout, c.Expire = servers, 3, unixStart+7 })))
+	require.NoError(t, r.up.Set(netsim.Settings{Loss: 100}))
+	for r.client.State() > Disconnected {
+		r.step()
+	}
+	require.Equal(t, TokenExpired, r.client.State())
+	require.InDelta(t, 7, r.now.Seconds(), 0.1)
+	require.Equal(t, 2, r.client.server, "two were tried for 3 s each, the third for the rest")
+}
