@@ -73,7 +73,7 @@ func (d *Driver) usable() (*Driver, error) {
 		return d, nil
 	}
 	_ = d.socket.Close() // the settings' error is the one to tell
-	return nil, fmt.Errorf("driver: %w", d.err)
+	return nil, d.err
 }
 
 // Dial opens a client of the server at addr. The connection comes about while it is
