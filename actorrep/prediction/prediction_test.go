@@ -150,6 +150,39 @@ func checkHeld(r *rig, slack time.Duration, drift float64) {
 	}
 }
 
+// A client that makes its messages by hand, of any times, any number, in any rhythm, gets no more
+// either: over no window of ticks.
+func TestLiar(t *testing.T) {
+	for seed := range uint64(100) {
+		rnd := rand.New(rand.NewPCG(seed, 4))
+		r := newRig(t, seed, setup{})
+		checkHeld(r, 500*ms, 0.005)
+		at := uint32(0)
+		for range 600 {
+			for range rnd.IntN(1 + rnd.IntN(6)) {
+				w := bitio.NewWriter(make([]byte, 512))
+				n := 1 + rnd.IntN(16)
+				w.WriteUint8(uint8(rnd.IntN(4)))
+				w.WriteInt(uint32(n-1), 16)
+				w.WriteUint32(at + uint32(rnd.IntN(200_000)))
+				for i := range n {
+					if i > 0 {
+						w.WriteIntPacked(1 + uint32(rnd.IntN(1<<(1+rnd.IntN(22)))))
+					}
+					model().WriteInput(w, &push{1, 0})
+				}
+				model().WriteState(w, r.s.State())
+				require.NoError(t, r.s.Receive(r.now, bitio.NewReader(w.Bytes(), w.Len())), "seed %d", seed)
+				at = uint32(r.s.Timestamp() / time.Microsecond)
+			}
+			r.now += time.Duration(1+rnd.IntN(1<<rnd.IntN(10))) * ms
+			r.s.Tick(r.now)
+			r.each()
+		}
+		require.NotZero(t, r.s.Counters.SpeedHacks, "seed %d", seed)
+	}
+}
+
 // Clocks that differ as clocks do are no cheats, though they come to differ by a second and more.
 func TestDrift(t *testing.T) {
 	for _, speed := range []float64{1.004, 0.996} {
