@@ -17,7 +17,6 @@ package pcapng
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"time"
 
@@ -80,17 +79,17 @@ func (w *Writer) datagram(from, to netip.AddrPort, p []byte) error {
 	return gopacket.SerializeLayers(w.buf, options, ip, udp, gopacket.Payload(p))
 }
 
-// ip4 is an address as four bytes; a socket on all addresses has 0.0.0.0.
-func ip4(a netip.Addr) net.IP {
+// ip4 is an address as four bytes; a socket on all addresses has zeros.
+func ip4(a netip.Addr) []byte {
 	if !a.Is4() {
-		return net.IPv4zero.To4()
+		return make([]byte, 4)
 	}
 	return a.AsSlice()
 }
 
-func ip6(a netip.Addr) net.IP {
+func ip6(a netip.Addr) []byte {
 	if !a.IsValid() {
-		return net.IPv6zero
+		return make([]byte, 16)
 	}
 	return a.AsSlice()
 }

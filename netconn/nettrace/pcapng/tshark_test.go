@@ -45,8 +45,9 @@ func (quiet) Closed(*channel.Channel, channel.CloseReason) {}
 
 // engine is what the server's connection says it received.
 type engine struct {
-	sent, received int
-	bunches        []nettrace.Event
+	sent     int
+	received map[string]bool // packets by wire sequence; what came too late isn't among them
+	bunches  []nettrace.Event
 }
 
 func (e *engine) Trace(ev *nettrace.Event) {
@@ -54,11 +55,13 @@ func (e *engine) Trace(ev *nettrace.Event) {
 	case nettrace.PacketSent:
 		e.sent++
 	case nettrace.PacketReceived:
-		e.received++
+		e.received[seq(ev.PacketID)] = true
 	case nettrace.BunchReceived:
 		e.bunches = append(e.bunches, *ev)
 	}
 }
+
+func seq(packetID int64) string { return strconv.Itoa(int(packetID & (1<<14 - 1))) }
 
 // link is a way to connect, with the preferences that its captures need.
 type link struct {
@@ -89,7 +92,7 @@ func record(t *testing.T, l link, file string) (said engine, packets int, payloa
 	defer f.Close()
 	w, err := NewWriter(f, time.Now())
 	require.NoError(t, err)
-	e := new(engine)
+	e := &engine{received: map[string]bool{}}
 	payloads = map[string]bool{}
 	var types []channel.Type
 	for _, n := range names {
@@ -211,18 +214,18 @@ func TestTshark(t *testing.T) {
 					outgoing++
 					continue
 				}
-				if seen[row[2]] {
-					continue // the network repeated it
+				if seen[row[2]] || !e.received[row[2]] {
+					continue // the network repeated it, or it came too late
 				}
 				seen[row[2]] = true
 				seqs, payload := split(row[6]), split(row[7])
 				for i, ch := range split(row[3]) {
-					seq := "0"
+					chSeq := "0"
 					reliable := split(row[4])[i]
 					if reliable == "1" || reliable == "True" {
-						seq, seqs = seqs[0], seqs[1:]
+						chSeq, seqs = seqs[0], seqs[1:]
 					}
-					got[fmt.Sprintf("channel %s sequence %s bits %s", ch, seq, split(row[5])[i])]++
+					got[fmt.Sprintf("packet %s channel %s sequence %s bits %s", row[2], ch, chSeq, split(row[5])[i])]++
 				}
 				for _, p := range payload {
 					if b, err := hex.DecodeString(strings.ReplaceAll(p, ":", "")); err == nil && payloads[string(b)] {
@@ -232,10 +235,11 @@ func TestTshark(t *testing.T) {
 			}
 			want := map[string]int{}
 			for _, b := range e.bunches {
-				want["channel "+strconv.Itoa(int(b.ChIndex))+" sequence "+strconv.Itoa(int(b.ChSequence))+" bits "+strconv.Itoa(int(b.Bits))]++
+				want[fmt.Sprintf("packet %s channel %d sequence %d bits %d", seq(b.PacketID), b.ChIndex, b.ChSequence, b.Bits)]++
 			}
 			require.Equal(t, e.sent, outgoing)
 			require.Equal(t, want, got)
+			require.Equal(t, len(e.received), len(seen))
 			require.Greater(t, len(e.bunches), 50)
 			require.Greater(t, whole, 20, "payloads that arrived as tshark shows them")
 			t.Logf("%d packets, %d bunches received, %d payloads compared", packets, len(e.bunches), whole)
