@@ -37,5 +37,6 @@
 //	streams of events                    Config.Viewers, 8; more get 503
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way
 //	connections with history             512; more have none until others end
+//	connections shown after their end    16
 //	channels, actors, properties shown   256 each, and how many there are
 package inspect

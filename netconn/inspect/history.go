@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
@@ -131,6 +132,8 @@ type history struct {
 	lost           [64]Bunch // reliable ones of lost packets, the latest; a ring
 	lostN          int
 	live           bool // still there at the last sampling
+	addr           netip.AddrPort
+	name           string
 }
 
 func newHistory(cfg *Config) *history {

@@ -2,8 +2,11 @@ package inspect
 
 import (
 	"context"
+	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
@@ -73,7 +76,21 @@ type Inspector struct {
 	// The rest belongs to the driver's goroutine.
 	histories map[uint32]*history // by connection id
 	next      time.Duration       // when to sample
+	ended     []Ended             // the last maxEnded, oldest first
 }
+
+// Ended is a connection that was.
+type Ended struct {
+	Conn    uint32
+	At      time.Duration
+	Addr    netip.AddrPort
+	Name    string `json:",omitempty"`
+	Why     string // netconn.CloseCode in words
+	Unacked uint64 // reliable bunches that the peer may not have got
+}
+
+// maxEnded bounds the connections remembered after their end.
+const maxEnded = 16
 
 // New returns an inspector of a driver, from its next TickDispatch on. Any goroutine may call it.
 func New(d *driver.Driver, cfg Config) *Inspector {
@@ -90,9 +107,25 @@ func (i *Inspector) Trace(e *nettrace.Event) {
 		i.next = e.At + i.cfg.Interval
 		i.sample(e.At)
 	}
+	if e.Kind == nettrace.ConnClosed {
+		i.end(e)
+		return
+	}
 	if h := i.history(e.Conn); h != nil {
 		h.trace(e)
 	}
+}
+
+// end remembers how a connection ended.
+func (i *Inspector) end(e *nettrace.Event) {
+	if len(i.ended) == maxEnded {
+		i.ended = append(i.ended[:0], i.ended[1:]...)
+	}
+	ended := Ended{Conn: e.Conn, At: e.At, Why: netconn.CloseCode(e.A).String(), Unacked: e.B}
+	if h := i.histories[e.Conn]; h != nil {
+		ended.Addr, ended.Name = h.addr, h.name
+	}
+	i.ended = append(i.ended, ended)
 }
 
 func (i *Inspector) history(conn uint32) *history {
@@ -115,6 +148,10 @@ func (i *Inspector) sample(at time.Duration) {
 			continue
 		}
 		h.live = true
+		h.addr = c.RemoteAddr()
+		if h.name == "" && i.cfg.Name != nil && c.Joined() {
+			h.name = i.cfg.Name(c)
+		}
 		s := c.Stats()
 		h.sample(Sample{At: at, RTT: s.RTT, Jitter: s.Jitter, InLoss: float32(s.Rates.InLoss), OutLoss: float32(s.Rates.OutLoss),
 			InRate: float32(s.Rates.InBytes), OutRate: float32(s.Rates.OutBytes), InFlight: int32(s.PacketsInFlight), QueuedReliable: int32(s.QueuedReliable)})
@@ -130,6 +167,7 @@ func (i *Inspector) sample(at time.Duration) {
 type View struct {
 	Title string
 	Snapshot
+	Ended  []Ended // the last 16, newest first
 	Detail *Detail `json:",omitempty"`
 }
 
@@ -152,7 +190,8 @@ const shownPackets = 64
 func (i *Inspector) View(ctx context.Context, conn uint32) (View, error) {
 	v := View{Title: i.cfg.Title}
 	err := i.source.do(ctx, func() {
-		v.Snapshot = i.source.take()
+		v.Snapshot, v.Ended = i.source.take(), slices.Clone(i.ended)
+		slices.Reverse(v.Ended)
 		for c := range i.source.driver.Conns {
 			if conn == 0 || c.ID() == conn {
 				v.Detail = i.detail(c)

@@ -310,6 +310,34 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, "unknown", State(9).String())
 }
 
+// TestEnded: connections that have gone, with why, no more than a few.
+func TestEnded(t *testing.T) {
+	busy(t, Config{Name: func(c *driver.Conn) string { return "Ann" }}, func(t *testing.T, i *Inspector) {
+		require.Empty(t, view(t, i, "/json").Ended)
+		d := i.source.driver
+		d.Do(func() { d.Server().CloseWithReason("enough") })
+		time.Sleep(3 * time.Second) // virtual
+		v := view(t, i, "/json")
+		require.Empty(t, v.Conns)
+		require.Len(t, v.Ended, 1)
+		require.Contains(t, v.Ended[0].Why, "closed by") // us, or the peer whose answer was faster
+		require.Equal(t, "Ann", v.Ended[0].Name)
+		require.Equal(t, "127.0.0.1:7777", v.Ended[0].Addr.String())
+		require.Contains(t, get(i, "/text", "*/*").Body.String(), "closed by")
+		done := make(chan bool)
+		d.Do(func() {
+			for n := range uint32(100) {
+				i.Trace(&nettrace.Event{Kind: nettrace.ConnClosed, Conn: 100 + n})
+			}
+			close(done)
+		})
+		<-done
+		v = view(t, i, "/json")
+		require.Len(t, v.Ended, maxEnded)
+		require.EqualValues(t, 199, v.Ended[0].Conn)
+	})
+}
+
 // TestAllocs: watching costs no allocation an event.
 func TestAllocs(t *testing.T) {
 	a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))

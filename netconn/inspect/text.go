@@ -30,6 +30,9 @@ func (v View) AppendText(b []byte) []byte {
 			100*s.Rates.OutLoss, 100*s.Rates.InLoss, rate(s.Rates.InBytes), rate(s.Rates.OutBytes), s.PacketsInFlight, s.QueuedReliable, s.Channels)
 	}
 	w.Flush()
+	for _, e := range v.Ended {
+		fmt.Fprintf(&out, "  ended at %.1f s: %d %v %s: %s, %d reliable bunches unacked\n", e.At.Seconds(), e.Conn, e.Addr, printable(e.Name), e.Why, e.Unacked)
+	}
 	if v.Detail != nil {
 		v.Detail.text(&out)
 	}

@@ -50,6 +50,11 @@ function showConns(v) {
   }));
 }
 
+function showEnded(list) {
+  el("ended").hidden = !list || list.length === 0;
+  body("endings").replaceChildren(...(list || []).map(e => row([e.Conn, left(e.Addr), left(e.Name || ""), (e.At / 1e9).toFixed(1) + " s", left(e.Why), bad(e.Unacked, e.Unacked > 0)])));
+}
+
 function chart(id, series) {
   const box = el(id);
   const style = getComputedStyle(document.documentElement);
@@ -133,6 +138,7 @@ function show(v) {
   const c = v.Counters;
   el("totals").textContent = c.DatagramsIn + " datagrams in, " + c.DatagramsOut + " out, " + c.Refused + " refused; " + c.Accepted + " connections, " + c.Closed + " closed";
   showConns(v);
+  showEnded(v.Ended);
   showDetail(v);
 }
 

@@ -1,6 +1,6 @@
 module github.com/bunchnet/bunchnet/netconn/nettrace/pcapng
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/bunchnet/bunchnet v0.0.0
