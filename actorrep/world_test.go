@@ -51,6 +51,9 @@ type world struct {
 	set    netsim.Settings
 	hash   uint64 // of all that was sent
 	reg    func(t testing.TB, w *actorrep.World)
+	speed  int // bytes a second to each client
+	// failures collects what clients can't make sense of, if it isn't nil; it fails the test otherwise.
+	failures *[]string
 }
 
 type line struct {
@@ -60,11 +63,19 @@ type line struct {
 	peer     *actorrep.Peer
 }
 
+func (w *world) failed(err error) {
+	if w.failures == nil {
+		w.t.Error(err)
+		return
+	}
+	*w.failures = append(*w.failures, err.Error())
+}
+
 const tick = time.Second / 30
 
 func newWorld(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Config, reg ...func(testing.TB, *actorrep.World)) *world {
 	t.Logf("seed %d", seed)
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 5)), server: actorrep.NewServer(cfg), set: set, hash: 14695981039346656037, reg: register}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 5)), server: actorrep.NewServer(cfg), set: set, hash: 14695981039346656037, reg: register, speed: 1 << 20}
 	if len(reg) > 0 {
 		w.reg = reg[0]
 	}
@@ -78,14 +89,14 @@ func register(t testing.TB, w *actorrep.World) {
 }
 
 func (w *world) join() *line {
-	l := &line{world: actorrep.NewClient(actorrep.Config{Failed: func(err error) { w.t.Error(err) }})}
+	l := &line{world: actorrep.NewClient(actorrep.Config{Failed: w.failed})}
 	w.reg(w.t, l.world)
 	var err error
 	l.up, err = netsim.NewLink(w.set, w.rng.Uint64())
 	require.NoError(w.t, err)
 	l.down, _ = netsim.NewLink(w.set, w.rng.Uint64())
 	in, out := uint16(w.rng.UintN(16384)), uint16(w.rng.UintN(16384))
-	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: 1 << 20, Channels: w.server.ChannelTypes(),
+	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: w.speed, Channels: w.server.ChannelTypes(),
 		LowLevelSend: func(p []byte) {
 			for _, b := range p {
 				w.hash = (w.hash ^ uint64(b)) * 1099511628211

@@ -1,0 +1,71 @@
+// Package actorrep replicates actors: a server's objects appear, change and
+// disappear on its clients, and procedures are called across (Unreal's actor channels, object replicators and RPCs).
+//
+// An actor is a pointer to a struct that embeds [Base] and tags its replicated fields
+// (package layout lists the tags). A [World] holds them, the same types at both ends:
+//
+//	type Soldier struct {
+//		actorrep.Base
+//		Pos    Vec                 `net:"q=0.01"`                    // compared with what was sent
+//		Health actorrep.Var[uint8] `net:"max=100,notify=OnHealth"`   // tells when it is set
+//	}
+//
+//	var Fire = actorrep.ServerRPC(func(c actorrep.Call, s *Soldier, d Dir) error { ... }, actorrep.Reliable)
+//
+//	world := actorrep.NewServer(actorrep.Config{})                   // NewClient at the other end
+//	err := world.Register("Soldier", (*Soldier)(nil), actorrep.RPCs{"Fire": Fire}, actorrep.CullDistance(150))
+//	... driver.Config{Channels: world.ChannelTypes(), Joined: func(c *driver.Conn) { peer := world.AddConn(c) }}
+//	err = world.Spawn(&Soldier{})
+//	each tick: TickDispatch; the game's step; world.Step(now); TickFlush
+//
+// # Three ways to make a class
+//
+// Plain tagged fields are compared with the values sent last, once a tick for all connections together. A
+// [Var] notes its own changes, so that an actor of Vars costs nothing while nothing is set. A class registered with [Manual]
+// is compared after MarkDirty only. They mix in one struct, and look the same on the wire.
+//
+// # An actor's life over the wire
+//
+//	server                                              client
+//	  | replication channel: the classes, by name   -->   | finds its own beside them
+//	  | opens a channel: guid, class, first values  -->   | makes the actor
+//	  | records of many actors in one bunch         -->   | sets changed values
+//	  |   (a nak makes the values of that packet dirty again: what is sent then is their value then)
+//	  | the actor's channel: reliable calls         -->   | runs them
+//	  |   <-- calls of the owner                          |
+//	  | closes the channel, with the reason         -->   | the actor goes, sleeps or is left to it
+//
+// The bunches are drawn where they are written: openings at Peer.openWanted, records at chunk, messages of one actor at
+// msgProps, the classes at World.encodeSchema.
+//
+// # What is sent to whom
+//
+// A [ReplicationDriver] says which actors are relevant to a connection. What changes is noted with each connection that
+// has the actor, so that a tick costs as much as has changed, however many actors there are. What a connection
+// is to be told goes in order of priority when bandwidth is short: an actor's own priority, by how long it
+// waits, by distance. Values are sent only to whom their conditions allow; what isn't allowed now is kept
+// and sent when it is, as after a change of owner. Numbers that move are sent as differences to where
+// they would be, had they gone on as in the last two records that the client is known to have.
+//
+// # Order
+//
+// What arrives sets values at once; a client's game is told in Step: who appeared, changed and went, in the order of
+// arrival; for one actor its notifies in the order of its fields, with the values of the last Step; then the calls, in the order
+// of arrival. A reliable call arrives with, or behind, all values that its actor had in the tick of the call. Between different
+// actors there is no order under loss. A client's calls run at the server when they arrive, in its TickDispatch.
+//
+// References are of type netguid.GUID. One may come before its actor: World.Find is nil then, and the field's
+// notify is called again when the actor is there.
+//
+// # Bounds
+//
+// 64 units a class, two fast arrays; 1024 elements of a slice or bytes of a string (cap=), 8 KiB a value; 32768
+// records in flight a connection, then nothing more is sent until acks come; 64 reliable calls an actor that wait for
+// room, and what happens then is the procedure's [Overflow]; 8 unreliable calls an update, two of a kind. A
+// client sends nothing but calls; anything else, or a call no honest client would make, ends its connection.
+//
+// # Tools
+//
+// [World.Explain] says why a connection has an actor or a field, or hasn't. [Peer.Attribution] says where a
+// connection's bits went.
+package actorrep

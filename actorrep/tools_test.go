@@ -1,0 +1,302 @@
+package actorrep_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+func TestExplain(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{LagMin: 50 * time.Millisecond, LagMax: 50 * time.Millisecond}, actorrep.Config{}, registerHeroes)
+	l := w.join()
+	l.peer.SetViewpoint(0, 0, 0)
+	h := &hero{}
+	says := func(reason actorrep.Reason, text string, field ...string) {
+		t.Helper()
+		e := w.server.Explain(l.peer, h, field...)
+		require.Equal(t, reason, e.Reason, e.Text)
+		require.Contains(t, e.Text, text)
+	}
+	says(actorrep.ReasonNotSpawned, "not spawned")
+	require.NoError(t, w.server.Spawn(h))
+	says(actorrep.ReasonNoSchema, "classes")
+	for range 8 {
+		w.step()
+	}
+	says(actorrep.ReasonOpening, "acked")
+	for range 30 {
+		w.step()
+	}
+	says(actorrep.ReasonUpToDate, "up to date")
+	says(actorrep.ReasonCondition, "condition", "Secret")
+	says(actorrep.ReasonNone, "no replicated field", "Nonsense")
+	require.NoError(t, h.SetActive("Switched", false))
+	says(actorrep.ReasonInactive, "switched off", "Switched")
+	h.Pos.Y = 3
+	w.step()
+	says(actorrep.ReasonInFlight, "in flight")
+	says(actorrep.ReasonInFlight, "Pos", "Pos")
+	says(actorrep.ReasonUpToDate, "", "Title")
+	require.NoError(t, h.SetDormant(true))
+	for range 30 {
+		w.step()
+	}
+	says(actorrep.ReasonDormant, "dormant for")
+	require.NoError(t, h.SetDormant(false))
+	h.Pos.X = 142
+	for range 60 {
+		w.step()
+	}
+	says(actorrep.ReasonLeaving, "goes in")
+	for range 300 {
+		w.step()
+	}
+	says(actorrep.ReasonIrrelevant, "out of range by 42")
+	h.SetOnlyOwner(true)
+	says(actorrep.ReasonIrrelevant, "only its owner")
+	part := &part{}
+	require.NoError(t, w.server.SpawnIn(h, part))
+	require.Contains(t, w.server.Explain(l.peer, part).Text, "parent")
+	require.NoError(t, h.TearOff())
+	says(actorrep.ReasonTornOff, "torn off")
+}
+
+// TestStarved: with too little bandwidth everyone gets a turn, the important more often, and Explain knows who waits.
+func TestStarved(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerHeroes)
+	w.speed = 6000 // bytes a second
+	l := w.join()
+	var all []*hero
+	for i := range 100 {
+		h := &hero{}
+		h.Title.Set(fmt.Sprint(i))
+		require.NoError(t, w.server.Spawn(h))
+		all = append(all, h)
+	}
+	all[7].SetPriority(10)
+	for range 200 {
+		w.step()
+	}
+	require.Equal(t, 100, l.world.Len())
+	seen := make([]int, 100)
+	last := make([]vec3, 100)
+	starved := 0
+	for i := range 600 {
+		for j, h := range all {
+			h.Pos = vec3{float32(i*(j%7+1)) * 1.37, float32(i*i%9973) + float32(j), float32(i % 13)} // no line to foresee
+		}
+		w.step()
+		if w.server.Explain(l.peer, all[50]).Reason == actorrep.ReasonStarved {
+			starved++
+		}
+		for j, h := range all {
+			if m := l.world.Find(h.GUID()).(*hero); m.Pos != last[j] {
+				last[j] = m.Pos
+				seen[j]++
+			}
+		}
+	}
+	low := 600
+	for j, n := range seen {
+		if j != 7 {
+			low = min(low, n)
+		}
+	}
+	require.Greater(t, low, 10, "nobody starves: %v", seen)
+	require.Greater(t, seen[7], 3*low, "priority 10")
+	require.Greater(t, starved, 100)
+	require.NotZero(t, w.server.Counters.Saturated)
+}
+
+// TestAttribution: the rows add up to what the socket sent, and name what it went for.
+func TestAttribution(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{Loss: 10}, actorrep.Config{}, registerSoldier)
+	l := w.join()
+	s := &soldier{}
+	s.SetOwner(l.peer)
+	require.NoError(t, w.server.Spawn(s))
+	for i := range 300 {
+		s.Aim = int32(i)
+		if i%10 == 0 {
+			_ = boom.Call(s, 1)
+			_ = tell.Call(s, "some text")
+		}
+		w.step()
+	}
+	total := l.s.Stats().Packets.BytesSent
+	require.NotZero(t, total)
+	sum, rows := uint64(0), map[string]uint64{}
+	for _, c := range l.peer.Attribution(total) {
+		sum += c.Bits
+		rows[c.Class+"."+c.Name] += c.Bits
+	}
+	require.Equal(t, total*8, sum)
+	require.Greater(t, rows["soldier.Aim"], uint64(300*8))
+	require.Greater(t, rows["soldier.Tell()"], uint64(20*9*8))
+	require.NotZero(t, rows["soldier.Boom()"])
+	require.Zero(t, rows["soldier.Ammo"])
+	require.NotZero(t, rows[".schema"])
+	require.NotZero(t, rows[".record heads"])
+
+	var f fakeTB
+	actorrep.AssertBudget(&f, l.peer, "soldier", "Ammo", 0)
+	actorrep.AssertBudget(&f, l.peer, "soldier", "", 1<<30)
+	require.Empty(t, f.errs)
+	actorrep.AssertBudget(&f, l.peer, "soldier", "Aim", 100)
+	actorrep.AssertBudget(&f, l.peer, "soldier", "Nothing", 1<<30)
+	require.Len(t, f.errs, 2)
+}
+
+type fakeTB struct{ errs []string }
+
+func (*fakeTB) Helper() {}
+func (f *fakeTB) Errorf(format string, args ...any) {
+	f.errs = append(f.errs, fmt.Sprintf(format, args...))
+}
+
+// Two builds of a game.
+type oldTank struct {
+	actorrep.Base
+	Pos   [2]float32 `net:"q=0.01"`
+	Fuel  uint16     `net:""`
+	Crew  []string   `net:""`
+	Armor uint8      `net:"max=100"`
+}
+
+type newTank struct {
+	actorrep.Base
+	Turret float32    `net:"rot=16"` // new
+	Armor  uint8      `net:"max=100"`
+	Pos    [2]float32 `net:"q=0.05"` // in other steps
+	Name   string     `net:""`       // new
+	// Fuel and Crew are gone
+}
+
+type retypedTank struct {
+	actorrep.Base
+	Pos   [2]float32 `net:"q=0.01"`
+	Armor string     `net:""`
+}
+
+// builds connects a server and a client with different classes.
+func builds(t *testing.T, server, client func(w *actorrep.World) error) (w *world, l *line, refused *string) {
+	refused = new(string)
+	w = newWorld(t, 1, netsim.Settings{}, actorrep.Config{SchemaRefused: func(_ *actorrep.Peer, reason string) { *refused = reason }},
+		func(t testing.TB, world *actorrep.World) {
+			f := client
+			if world.IsServer() {
+				f = server
+			}
+			require.NoError(t, f(world))
+		})
+	w.failures = &[]string{}
+	return w, w.join(), refused
+}
+
+func registerAs(a actorrep.Actor) func(w *actorrep.World) error {
+	return func(w *actorrep.World) error { return w.Register("tank", a) }
+}
+
+func TestSchemaEvolves(t *testing.T) {
+	w, l, refused := builds(t, registerAs((*oldTank)(nil)), registerAs((*newTank)(nil)))
+	s := &oldTank{Fuel: 500, Crew: []string{"a", "b"}, Armor: 40}
+	require.NoError(t, w.server.Spawn(s))
+	for i := range 60 {
+		s.Pos = [2]float32{float32(i), 1}
+		s.Fuel--
+		s.Crew[0] = strings.Repeat("x", i)
+		w.step()
+	}
+	for range 20 {
+		w.step()
+	}
+	m := l.world.Find(s.GUID()).(*newTank)
+	require.InDelta(t, 59, m.Pos[0], 0.01, "in the server's steps")
+	require.EqualValues(t, 40, m.Armor)
+	require.Zero(t, m.Turret)
+	require.Empty(t, m.Name)
+	require.Empty(t, *refused)
+	require.Empty(t, *w.failures)
+}
+
+func TestSchemaRetyped(t *testing.T) {
+	w, l, refused := builds(t, registerAs((*oldTank)(nil)), registerAs((*retypedTank)(nil)))
+	require.NoError(t, w.server.Spawn(&oldTank{Armor: 3}))
+	for range 60 {
+		w.step()
+	}
+	require.Zero(t, l.world.Len(), "a class that doesn't fit isn't shown")
+	require.Len(t, *w.failures, 1)
+	for _, said := range []string{*refused, (*w.failures)[0]} {
+		require.Contains(t, said, "tank")
+		require.Contains(t, said, "Armor")
+		require.NotContains(t, said, "Pos ")
+	}
+	require.False(t, l.s.Closed())
+}
+
+func TestSchemaUnknownClass(t *testing.T) {
+	w, l, refused := builds(t, func(w *actorrep.World) error {
+		if err := w.Register("secret", (*newTank)(nil)); err != nil {
+			return err
+		}
+		return w.Register("tank", (*oldTank)(nil))
+	}, registerAs((*oldTank)(nil)))
+	a, b := &newTank{Name: "?"}, &oldTank{Armor: 9}
+	require.NoError(t, w.server.Spawn(a))
+	require.NoError(t, w.server.Spawn(b))
+	for i := range 60 {
+		a.Pos[0], b.Pos[0] = float32(i), float32(i)
+		w.step()
+	}
+	for range 20 {
+		w.step()
+	}
+	require.Equal(t, 1, l.world.Len())
+	require.InDelta(t, 59, l.world.Find(b.GUID()).(*oldTank).Pos[0], 0.01)
+	require.Empty(t, *refused)
+}
+
+// TestHostileClient: a client that sends values, or what isn't a message, is thrown out.
+func TestHostileClient(t *testing.T) {
+	for _, b := range [][]byte{{0}, {2}, {3}, {1, 200}, {0xff, 0xff, 0xff}} {
+		w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerSoldier)
+		l := w.join()
+		require.NoError(t, w.server.Spawn(&soldier{}))
+		for range 60 {
+			w.step()
+		}
+		var ch *channel.Channel
+		for c := range l.c.Table().All {
+			if c.Name() != actorrep.ReplicationName {
+				ch = c
+			}
+		}
+		require.NotNil(t, ch)
+		send(t, ch, b)
+		for i := 0; !l.s.Closed() && i < 10; i++ {
+			l.c.FlushNet()
+			w.now += tick
+			for p, ok := l.up.Pop(w.now); ok; p, ok = l.up.Pop(w.now) {
+				_ = l.s.ReceivedPacket(w.now, p)
+			}
+		}
+		require.True(t, l.s.Closed(), "%x", b)
+		require.Equal(t, netconn.PeerBroke, l.s.Result().Code)
+	}
+}
+
+func send(t *testing.T, ch *channel.Channel, b []byte) {
+	t.Helper()
+	_, err := ch.SendBunch(&bunch.Out{Data: b, Reliable: true})
+	require.NoError(t, err)
+}
