@@ -93,35 +93,69 @@ type mirror struct {
 	calls   []*call
 }
 
-// received is the numbers of an actor as its last records brought them: baselines.
+// received is the numbers of an actor as its last records brought them: baselines. What is older than the baselines in
+// use is forgotten.
 type received struct {
-	packets [receivedRing]int64
-	masks   [receivedRing]layout.Mask
-	frames  [receivedRing]uint32
-	words   []uint64
-	n       int
+	entries    []receivedEntry // a power of two
+	words      []uint64
+	width      int
+	head, tail int
 }
 
-// receivedRing is more than a server's ring of snapshots, as resent values are records too.
-const receivedRing = 64
+type receivedEntry struct {
+	packet int64
+	mask   layout.Mask
+	frame  uint32
+}
 
-func (h *received) find(low uint8, now int64) (words []uint64, mask layout.Mask, frame uint32) {
-	for i := range min(h.n, receivedRing) {
-		at := (h.n - 1 - i) % receivedRing
-		if p := h.packets[at]; uint8(p) == low && now-p < 1<<packetBits {
-			k := len(h.words) / receivedRing
-			return h.words[at*k : (at+1)*k], h.masks[at], h.frames[at]
+// maxReceived bounds the ring. It is more than a server's ring of snapshots, as resent values are records too.
+const (
+	minReceived = 8
+	maxReceived = 64
+)
+
+func (h *received) at(i int) (*receivedEntry, []uint64) {
+	i &= len(h.entries) - 1
+	return &h.entries[i], h.words[i*h.width : (i+1)*h.width]
+}
+
+// find is a record by the low bits of its packet, for values in packet now. The two before it are kept from now on, and
+// those after.
+func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry) {
+	for i := h.tail - 1; i >= h.head; i-- {
+		if e, words := h.at(i); uint8(e.packet) == low && now-e.packet < 1<<packetBits {
+			h.head = max(h.head, i-2)
+			return words, e
 		}
 	}
-	return nil, 0, 0
+	return nil, nil
 }
 
+// push makes room for a record's numbers. With maxReceived of them the oldest goes.
 func (h *received) push(packet int64, mask layout.Mask, frame uint32) []uint64 {
-	at := h.n % receivedRing
-	h.n++
-	h.packets[at], h.masks[at], h.frames[at] = packet, mask, frame
-	k := len(h.words) / receivedRing
-	return h.words[at*k : (at+1)*k]
+	if h.tail-h.head == len(h.entries) {
+		if len(h.entries) < maxReceived {
+			h.grow()
+		} else {
+			h.head++
+		}
+	}
+	e, words := h.at(h.tail)
+	h.tail++
+	*e = receivedEntry{packet, mask, frame}
+	return words
+}
+
+func (h *received) grow() {
+	n := max(minReceived, 2*len(h.entries))
+	bigger := received{entries: make([]receivedEntry, n), words: make([]uint64, n*h.width), width: h.width, head: h.head, tail: h.tail}
+	for i := h.head; i < h.tail; i++ {
+		from, old := h.at(i)
+		to, words := bigger.at(i)
+		*to = *from
+		copy(words, old)
+	}
+	*h = bigger
 }
 
 // What a client can't make of a server's bunches.
@@ -521,7 +555,7 @@ func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) 
 // remember makes room for the numbers of a record. A baseline that is about to be overwritten is the oldest.
 func (m *mirror) remember(packet int64, mask layout.Mask, frame uint32) []uint64 {
 	if m.history == nil {
-		m.history = &received{words: make([]uint64, receivedRing*m.class.units.Words())}
+		m.history = &received{width: m.class.units.Words()}
 	}
 	return m.history.push(packet, mask, frame)
 }
@@ -535,17 +569,20 @@ func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame
 	if m.history == nil {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
-	base, known, at := m.history.find(low, packet)
-	known &= mask & m.class.units.Deltas
-	if base == nil || known == 0 {
+	base, e := m.history.find(low, packet)
+	if base == nil || e.mask&mask&m.class.units.Deltas == 0 {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
+	known = e.mask & mask & m.class.units.Deltas
 	if !r.ReadBool() {
 		return base, known, nil
 	}
-	older, with, before := m.history.find(c.common[1], packet)
-	num, den := frame-at, at-before
-	if older == nil || den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation {
+	older, o := m.history.find(c.common[1], packet)
+	if older == nil {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	num, den := frame-e.frame, e.frame-o.frame
+	if den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
 	if len(c.guess) < len(base) {
@@ -553,7 +590,7 @@ func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame
 	}
 	guess := c.guess[:len(base)]
 	copy(guess, base)
-	m.class.units.Extrapolate(guess, known&with, base, older, int64(num), int64(den))
+	m.class.units.Extrapolate(guess, known&o.mask, base, older, int64(num), int64(den))
 	return guess, known, nil
 }
 

@@ -177,7 +177,7 @@ func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, 
 		key.count = 0
 	}
 	if m&v.b.class.layout.Fasts == 0 {
-		for i := k.cache[v.b]; i != 0; i = k.entries[i].next {
+		for i := k.first(v.b); i != 0; i = k.entries[i].next {
 			if e := &k.entries[i]; e.encodedKey == key {
 				p.copyValues(k, w, v, e)
 				p.batch.stats.SharedBits += uint64(e.bits)
@@ -190,7 +190,7 @@ func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, 
 	if base.Mask != 0 {
 		k.arena.WriteBool(extrapolated)
 	}
-	e := encoded{encodedKey: key, from: from, sizes: len(k.sizes), next: k.cache[v.b]}
+	e := encoded{encodedKey: key, from: from, sizes: len(k.sizes), next: k.first(v.b)}
 	for rest := m; rest != 0; rest &= rest - 1 {
 		at := k.arena.Len()
 		v.b.class.layout.WriteUnit(&k.arena, v.b.rep.shadow, bits.TrailingZeros64(rest), base)
@@ -207,7 +207,7 @@ func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, 
 	e.bits = k.arena.Len() - from
 	if m&v.b.class.layout.Fasts == 0 {
 		k.entries = append(k.entries, e)
-		k.cache[v.b] = int32(len(k.entries) - 1)
+		k.cache[v.b.slot] = cached{k.frame, int32(len(k.entries) - 1)}
 	}
 	p.copyValues(k, w, v, &e)
 }

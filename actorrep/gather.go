@@ -27,7 +27,7 @@ type chunk struct {
 // worker is what one core needs to make batches: values of actors that were encoded in this Step already.
 type worker struct {
 	frame   uint32
-	cache   map[*Base]int32 // first entry
+	cache   []cached // by the actor's slot: its first entry
 	entries []encoded
 	sizes   []uint16 // of the units of entries
 	arena   bitio.Writer
@@ -36,6 +36,19 @@ type worker struct {
 	lastOf  []layout.Mask // by class: the mask of its last record in this chunk
 	state   chunkState
 	guess   []uint64
+}
+
+type cached struct {
+	frame uint32
+	first int32
+}
+
+// first is an actor's first entry, or 0.
+func (k *worker) first(b *Base) int32 {
+	if c := k.cache[b.slot]; c.frame == k.frame {
+		return c.first
+	}
+	return 0
 }
 
 // encoded is the values of an actor as bits.
@@ -56,7 +69,7 @@ type encodedKey struct {
 const arenaBytes = 1 << 20
 
 func newWorker() *worker {
-	return &worker{cache: map[*Base]int32{}, buf: make([]byte, arenaBytes)}
+	return &worker{buf: make([]byte, arenaBytes)}
 }
 
 // begin empties the cache for a new Step.
@@ -65,7 +78,9 @@ func (k *worker) begin(w *World) {
 		return
 	}
 	k.frame = w.frame
-	clear(k.cache)
+	if len(k.cache) < len(w.actors) {
+		k.cache = make([]cached, len(w.actors)+len(w.actors)/2)
+	}
 	k.entries, k.sizes = append(k.entries[:0], encoded{}), k.sizes[:0] // entry 0 is none
 	k.arena.Reset(k.buf)
 	if len(k.lastOf) < len(w.classes) {

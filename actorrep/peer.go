@@ -19,6 +19,7 @@ type Peer struct {
 	out    outlet
 	views  map[*Base]*view
 	list   []*view // the same, in a stable order
+	slab   []view  // to be used
 	ready  bool    // the client knows our classes
 
 	viewX, viewY, viewZ float64

@@ -29,7 +29,7 @@ type list struct {
 
 const (
 	// fewPairs is how many pairs of actor and connection are looked at in one Step in any case.
-	fewPairs = 20_000
+	fewPairs = 2000
 	// recheck is the time in which all pairs are looked at.
 	recheck = time.Second
 	// hysteresis is how much farther than the cull distance an actor must be to become irrelevant again.

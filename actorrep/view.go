@@ -23,37 +23,44 @@ const (
 // Invariant: every change is in dirty, or in a record in flight that will put it back there when its packet is
 // lost, or on its way reliably, or has arrived.
 type view struct {
-	peer *Peer
-	b    *Base
-	ch   *channel.Channel
-	id   uint32 // on the wire: the channel's index
-
-	state    viewState
-	relevant bool
-	aud      layout.Audience
-	allowed  layout.Mask
+	// What every update touches, in two cache lines.
+	peer     *Peer
+	b        *Base
 	dirty    layout.Mask // not known there, whether allowed or not
-
-	last     int64    // newest record in flight, by its place in the ring; -1 none
+	allowed  layout.Mask
+	last     int64  // newest record in flight, by its place in the ring; -1 none
+	id       uint32 // on the wire: the channel's index
+	since    uint32 // frame since which it waits
+	lastBits int32  // of its last record
+	state    viewState
+	aud      layout.Audience
+	reason   Reason   // what became of it last
 	base     baseline // the newest acked record with numbers that have a delta form
 	before   baseline // the one before it
-	keys     [layout.MaxFast]uint32
-	since    uint32        // frame since which it waits
-	leaveAt  time.Duration // when to go if not relevant again
-	lastBits int32         // of its last record
-	reason   Reason        // what became of it last
+	relevant bool
 
 	inPending, inOpening, inLeaving, inSettling, inSpeaking bool
 
+	mentions []*call // unreliable ones that ride with its values
+	calls    []*call // reliable ones, in order
+	ch       *channel.Channel
+	keys     [layout.MaxFast]uint32
+	leaveAt  time.Duration   // when to go if not relevant again
 	toldAud  layout.Audience // what the client knows of its own role
-	calls    []*call         // reliable ones, in order
-	mentions []*call         // unreliable ones that ride with its values
 	slot     int             // in the actor's views
 	place    int             // in the peer's list
 }
 
+// viewSlab is how many views are made at once, so that those of a connection lie together.
+const viewSlab = 16
+
 func newView(p *Peer, b *Base) *view {
-	v := &view{peer: p, b: b, last: -1, base: noBaseline, before: noBaseline, slot: len(b.rep.views), place: len(p.list)}
+	if len(p.slab) == 0 {
+		p.slab = make([]view, viewSlab)
+	}
+	v := &p.slab[0]
+	p.slab = p.slab[1:]
+	*v = view{peer: p, b: b, last: -1, base: noBaseline, before: noBaseline, slot: len(b.rep.views), place: len(p.list)}
 	b.rep.views = append(b.rep.views, v)
 	p.list = append(p.list, v)
 	p.views[b] = v
