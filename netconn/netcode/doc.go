@@ -32,9 +32,10 @@
 //
 // A challenge is answered at once instead of at the next tenth of a second. A challenge token is
 // bound to the address and the connect token it was made for, in its spare bytes. A token whose client was
-// connected once isn't taken again, from the same address neither, and a challenge answers no request later than its
-// own. The replay window has no
-// sequence it doesn't remember. One clock runs for a client's whole attempt over all its servers.//
+// connected once isn't taken again, from the same address neither, and an old challenge answers no
+// later request. The replay window has no sequence it doesn't remember. One clock runs for a client's
+// whole attempt over all its servers.
+//
 // # Bounds
 //
 //	clients                         ServerConfig.Slots, 16384 at most

@@ -22,8 +22,6 @@ func requestOf(t testing.TB, token []byte) []byte {
 	return appendRequest(nil, &p)
 }
 
-func forID(id uint64) func(*TokenConfig) { return func(c *TokenConfig) { c.ClientID = id } }
-
 func addrOf(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}), 7)
 }
