@@ -165,6 +165,9 @@ func (s *Server) SetClock(now time.Duration, unix uint64) {
 	s.cfg.UnixAtZero = unix - uint64(now/time.Second)
 }
 
+// Slots is the number of slots.
+func (s *Server) Slots() int { return len(s.slots) }
+
 // Clients is the number of slots taken.
 func (s *Server) Clients() int { return len(s.byAddr) }
 
