@@ -36,7 +36,7 @@ type Driver struct {
 	cfg    Config
 	socket udp.Socket
 	epoch  time.Time
-	now    time.Time  // of the last TickFlush
+	now    time.Time  // as the link was told last
 	logged bool       // a Logger was given
 	login  bool       // the driver's own control channel leads channels
 	server serverLink // nil on a client
@@ -46,7 +46,8 @@ type Driver struct {
 	nextID uint32
 	err    error
 
-	log operatorLog
+	log   operatorLog
+	stale uint64 // packets of connections that have ended
 
 	in, out []udp.Message
 	nOut    int
@@ -171,19 +172,23 @@ func (d *Driver) postDispatch(at time.Duration) {
 // TickFlush lets connections send what was written since the last one.
 func (d *Driver) TickFlush(now time.Time) {
 	at := d.Since(now)
-	d.now = now
 	for _, c := range d.conns {
 		c.Tick(at)
 		c.checkLogin(at)
 	}
-	if d.server != nil {
-		d.server.tick(at)
-	} else {
-		d.client.tick(at)
-	}
+	d.tickLink(now)
 	d.flush()
 	d.sweep()
 	d.logSecond(at)
+}
+
+func (d *Driver) tickLink(now time.Time) {
+	d.now = now
+	if d.server != nil {
+		d.server.tick(d.Since(now))
+	} else {
+		d.client.tick(d.Since(now))
+	}
 }
 
 // sweep drops connections that have ended.
@@ -192,7 +197,9 @@ func (d *Driver) sweep() {
 	for _, c := range d.conns {
 		if !c.Closed() {
 			kept = append(kept, c)
+			continue
 		}
+		d.stale += c.Counters.Stale
 	}
 	clear(d.conns[len(kept):])
 	d.conns = kept
@@ -298,13 +305,14 @@ func (d *Driver) wait(until time.Time) {
 	}
 }
 
-// Close ends all connections at once, each with a last packet that says so, and closes the
-// socket. To part in order, close the connections and tick until they are gone.
+// Close ends all connections at once, each with a last packet that says so, or several where the link has
+// them, and closes the socket. To part in order, close the connections and tick until they are gone.
 func (d *Driver) Close() error {
 	at := d.Since(time.Now())
 	for _, c := range d.conns {
 		c.Abort(at, "driver closed")
 	}
+	d.tickLink(time.Now())
 	d.flush()
 	d.sweep()
 	if err := d.socket.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -19,8 +19,9 @@ import (
 // keep is a socket that keeps what is written.
 type keep struct {
 	udp.Socket
-	sent []udp.Message
-	err  error // of every write
+	sent    []udp.Message
+	err     error // of every write
+	forward bool
 }
 
 func (k *keep) WriteBatch(msgs []udp.Message) (int, error) {
@@ -29,6 +30,9 @@ func (k *keep) WriteBatch(msgs []udp.Message) (int, error) {
 	}
 	for _, m := range msgs {
 		k.sent = append(k.sent, udp.Message{Buf: bytes.Clone(m.Buf), Addr: m.Addr})
+	}
+	if k.forward {
+		return k.Socket.WriteBatch(msgs)
 	}
 	return len(msgs), nil
 }
@@ -196,4 +200,72 @@ func TestPrintsNoKeys(t *testing.T) {
 		require.False(t, strings.Contains(log.String(), leak), leak)
 	}
 	require.Contains(t, log.String(), "driver.Driver(server at 127.0.0.1:1234, 0 connections)")
+}
+
+// TestCloseTells: who closes its driver tells the other end ten times, so that a slot isn't kept for a client that left
+// on a bad network.
+func TestCloseTells(t *testing.T) {
+	for _, serverCloses := range []bool{false, true} {
+		key := netcode.Key{7}
+		m := newMemory(t, Config{Link: Netcode{Key: key}}, Config{Link: Netcode{Key: key}})
+		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+		d, other := m.client, m.server
+		if serverCloses {
+			d, other = other, d
+		}
+		k := &keep{Socket: d.socket}
+		d.socket = k
+		require.NoError(t, d.Close())
+		n := 0
+		for _, p := range k.sent {
+			if p.Buf[0]&15 == 6 {
+				n++
+			}
+		}
+		require.Equal(t, 10, n)
+		require.Equal(t, 1, other.Len())
+	}
+}
+
+// TestClientRefusals: a client tells its refusals too, and packets that come again have a reason on every link.
+func TestClientRefusals(t *testing.T) {
+	count := func(d *Driver, reason string) (n uint64) {
+		for r, v := range d.Refusals {
+			if r == reason {
+				n += v
+			}
+		}
+		return n
+	}
+	for _, c := range []struct {
+		link   Link
+		again  string // the reason of a packet that came before
+		reason string // of a handful of zeros from the server
+	}{{Netcode{Key: netcode.Key{7}}, "replayed", "bad_format"}, {PlainSalted{}, "stale_packet", "too_short"}, {PlainUnreal51(), "stale_packet", "packet"}} {
+		m := newMemory(t, Config{Link: c.link}, Config{Link: c.link})
+		tap := &keep{Socket: m.client.socket, forward: true}
+		m.client.socket = tap
+		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+		m.client.client.receive(m.client.Since(m.now), m.sc.driver.LocalAddr(), make([]byte, 5))
+		require.NotZero(t, count(m.client, c.reason), "%T", c.link)
+
+		tap.sent = nil
+		for range 10 {
+			m.now = m.now.Add(time.Second)
+			m.client.TickFlush(m.now)
+		}
+		require.NotEmpty(t, tap.sent)
+		for range 3 {
+			for _, p := range tap.sent {
+				m.server.server.receive(m.server.Since(m.now), m.client.LocalAddr(), bytes.Clone(p.Buf))
+			}
+			m.server.postDispatch(m.server.Since(m.now))
+		}
+		require.GreaterOrEqual(t, count(m.server, c.again), uint64(len(tap.sent)), "%T; salted keep-alives say the same each time", c.link)
+		before := count(m.server, "stale_packet")
+		m.sc.Abort(m.server.Since(m.now), "enough")
+		m.server.TickFlush(m.now)
+		require.Zero(t, m.server.Len())
+		require.Equal(t, before, count(m.server, "stale_packet"), "those who left are counted still")
+	}
 }

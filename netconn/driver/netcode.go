@@ -159,6 +159,8 @@ func (c *netcodeClient) tick(at time.Duration) {
 	c.m.Tick(at)
 }
 
+func (c *netcodeClient) refusals(yield func(string, uint64) bool) { c.m.Counters.Refusals(yield) }
+
 // Send is the machine's.
 func (c *netcodeClient) Send(to netip.AddrPort, p []byte) {
 	c.server = to

@@ -6,16 +6,30 @@ import (
 	"time"
 )
 
-// Refusals calls yield with the reason code and the count of everything that a server's link refused, and
-// of the packets that connections dropped, in a fixed order, zeros too.
+// Refusals calls yield with the reason code and the count of everything that the link refused, and
+// of the packets that connections dropped, in a fixed order, zeros too. A stale_packet came again, or later than
+// those after it.
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 	if !yield("corrupt", d.Counters.Corrupt) || !yield("packet", d.Counters.Refused) ||
+		!yield("stale_packet", d.staleNow()) ||
 		!yield("no_room", d.Counters.NoRoom) || !yield("no_login", d.Counters.NoLogin) {
 		return
 	}
-	if d.server != nil {
+	switch {
+	case d.server != nil:
 		d.server.refusals(yield)
+	case d.client != nil:
+		d.client.refusals(yield)
 	}
+}
+
+// staleNow is the stale packets of connections that are, and those that were.
+func (d *Driver) staleNow() uint64 {
+	n := d.stale
+	for _, c := range d.conns {
+		n += c.Counters.Stale
+	}
+	return n
 }
 
 // operatorLog is what was said in this second, and what was left out.
