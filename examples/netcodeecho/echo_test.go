@@ -59,6 +59,19 @@ func TestCodes(t *testing.T) {
 	require.Equal(t, 15, run([]string{"client", "--token-file", file}), "invalid token")
 }
 
+// TestKeyIsNotShown: a key with a digit too few isn't in the error.
+func TestKeyIsNotShown(t *testing.T) {
+	for _, args := range [][]string{{"--key", testKey[1:]}, {"--key", testKey + "5"}, {"--key", "x" + testKey[1:]}} {
+		err := clientMain(args)
+		require.ErrorContains(t, err, "64 hex digits")
+		require.NotContains(t, err.Error(), "a5a5")
+		var o serverOptions
+		err = o.parse(args)
+		require.ErrorContains(t, err, "64 hex digits")
+		require.NotContains(t, err.Error(), "a5a5")
+	}
+}
+
 // TestFull: the second client of a server with one slot is denied while the first, which left without a word, still
 // holds it.
 func TestFull(t *testing.T) {

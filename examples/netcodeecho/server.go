@@ -39,7 +39,7 @@ func (o *serverOptions) parse(args []string) error {
 	f.IntVar(&o.clients, "clients", o.clients, "end after so many clients have come and gone; 0 never")
 	f.IntVar(&o.kickAt, "kick-after", o.kickAt, "disconnect a client after so many different payloads; 0 never")
 	f.Float64Var(&o.seconds, "seconds", o.seconds, "end after so many seconds; 0 never")
-	return f.Parse(args)
+	return o.secrets.parse(f, args)
 }
 
 // server echoes. It is the machine's handler.

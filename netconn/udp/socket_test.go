@@ -144,6 +144,8 @@ func TestUnreachable(t *testing.T) {
 func TestIsTemporary(t *testing.T) {
 	require.True(t, IsTemporary(os.NewSyscallError("sendmmsg", syscall.ENOBUFS)))
 	require.True(t, IsTemporary(syscall.ECONNREFUSED))
+	require.True(t, IsTemporary(syscall.Errno(10040)), "on Windows, a stranger's datagram larger than the buffer")
+	require.True(t, IsTemporary(syscall.Errno(10054)), "on Windows, a client that has gone")
 	require.False(t, IsTemporary(net.ErrClosed))
 	require.False(t, IsTemporary(errors.New("other")))
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,7 +248,11 @@ func (e *Error) Error() string {
 func Fetch(client *http.Client, req *http.Request) (netcode.Token, error) {
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("tokenserver: %w", err)
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err // the URL may say who asks
+		}
+		return nil, fmt.Errorf("tokenserver: %s: %w", req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, netcode.ConnectTokenBytes+1))

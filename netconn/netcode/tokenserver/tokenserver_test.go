@@ -160,6 +160,17 @@ func TestTokenConnects(t *testing.T) {
 	}
 }
 
+// TestFetchFails: an error says which host, and nothing of a login in the URL.
+func TestFetchFails(t *testing.T) {
+	web := httptest.NewServer(nil)
+	web.Close()
+	req, err := http.NewRequest(http.MethodPost, web.URL+"/token?ticket=hunter2", nil)
+	require.NoError(t, err)
+	_, err = Fetch(web.Client(), req)
+	require.ErrorContains(t, err, req.URL.Host)
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
 func TestFetchBounds(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(make([]byte, 1<<20))
