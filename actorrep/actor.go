@@ -2,8 +2,7 @@ package actorrep
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
+	"time"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -13,15 +12,47 @@ import (
 // Actor is a pointer to a struct that embeds Base.
 type Actor interface{ base() *Base }
 
+// Role is who has the say over an actor at this end (Unreal's ENetRole).
+type Role uint8
+
+// The roles.
+const (
+	NoRole          Role = iota // not spawned
+	SimulatedProxy              // shows what the server says
+	AutonomousProxy             // controlled by this client's player, corrected by the server
+	Authority                   // decides
+)
+
+// String is the role's name.
+func (r Role) String() string {
+	return [...]string{"none", "simulated proxy", "autonomous proxy", "authority"}[r&3]
+}
+
 // Base is what every actor has. It must be embedded by value and not be copied once the actor
 // is spawned.
 type Base struct {
-	guid  netguid.GUID
-	world *World
-	class *class
-	owner *Peer
-	index int // in the world's list
-	rep   *replicated
+	guid     netguid.GUID
+	world    *World
+	class    *class
+	self     Actor
+	ptr      unsafe.Pointer
+	owner    *Peer
+	parent   *Base
+	children []*Base
+	slot     int // in the world's list
+
+	role       Role
+	autonomous bool
+	tornOff    bool
+	dormant    bool
+	always     bool // relevant to all
+	onlyOwner  bool
+	inactive   layout.Mask // custom units that are off
+	priority   float32
+	cull       float64
+
+	rep    *replicated // on a server
+	mirror *mirror     // on a client
 }
 
 func (b *Base) base() *Base { return b }
@@ -32,12 +63,237 @@ func (b *Base) GUID() netguid.GUID { return b.guid }
 // World is where the actor is, or nil.
 func (b *Base) World() *World { return b.world }
 
-// Owner is the connection whose player the actor is, on a server; nil for none.
-func (b *Base) Owner() *Peer { return b.owner }
+// Role is who has the say over the actor here.
+func (b *Base) Role() Role { return b.role }
+
+// IsOwned reports whether the actor is this end's own: on a client, its player's; on a server, a local
+// player's.
+func (b *Base) IsOwned() bool {
+	if b.world == nil || b.world.server {
+		return b.owner != nil && b.owner.local
+	}
+	return b.mirror != nil && b.mirror.owned
+}
+
+// Owner is the connection whose player the actor is, on a server; nil for none. A child has its
+// parent's.
+func (b *Base) Owner() *Peer {
+	if b.parent != nil {
+		return b.parent.Owner()
+	}
+	return b.owner
+}
+
+// Parent is the actor that this one is a component of, or nil.
+func (b *Base) Parent() Actor {
+	if b.parent == nil {
+		return nil
+	}
+	return b.parent.self
+}
+
+// Children calls yield for each component, in the order they came.
+func (b *Base) Children(yield func(Actor) bool) {
+	for _, c := range b.children {
+		if !yield(c.self) {
+			return
+		}
+	}
+}
 
 // SetOwner makes the actor a connection's own, or nobody's. Values with the owner's conditions
-// follow.
-func (b *Base) SetOwner(p *Peer) { b.owner = p }
+// follow. World.Local is the player of a listen server or an offline game.
+func (b *Base) SetOwner(p *Peer) {
+	if b.owner == p {
+		return
+	}
+	b.owner = p
+	b.audienceChanged()
+}
+
+// SetAutonomous says whether the owner's client controls the actor itself and is corrected: its role there
+// is AutonomousProxy.
+func (b *Base) SetAutonomous(on bool) {
+	if b.autonomous != on {
+		b.autonomous = on
+		b.audienceChanged()
+	}
+}
+
+// audienceChanged has views look again to whom they speak.
+func (b *Base) audienceChanged() {
+	if b.rep == nil {
+		return
+	}
+	for _, v := range b.rep.views {
+		v.setAudience()
+	}
+	for _, c := range b.children {
+		c.audienceChanged()
+	}
+	if b.parent == nil && b.world.driver != nil {
+		b.world.driver.OwnerChanged(b.self)
+	}
+}
+
+// SetActive switches a field with the custom condition on or off, for all connections. Its changes while it is off
+// are sent when it is on again.
+func (b *Base) SetActive(field string, on bool) error {
+	if b.class == nil {
+		return ErrNotSpawned
+	}
+	m := b.class.layout.FieldMask(field) & b.class.layout.Custom
+	if m == 0 {
+		return ErrNotCustom
+	}
+	if on {
+		b.inactive &^= m
+	} else {
+		b.inactive |= m
+	}
+	b.mark(m)
+	b.audienceChanged()
+	return nil
+}
+
+// SetPriority says how much the actor matters when bandwidth is short. Default 1, or its class's.
+func (b *Base) SetPriority(p float32) { b.priority = p }
+
+// ActorPriority is that number.
+func (b *Base) ActorPriority() float32 { return b.priority }
+
+// SetAlwaysRelevant makes every connection see the actor, however far.
+func (b *Base) SetAlwaysRelevant(on bool) {
+	b.always = on
+	b.relevancyChanged()
+}
+
+// AlwaysRelevant reports that.
+func (b *Base) AlwaysRelevant() bool { return b.always }
+
+// SetOnlyOwner makes the actor relevant to its owner only.
+func (b *Base) SetOnlyOwner(on bool) {
+	b.onlyOwner = on
+	b.relevancyChanged()
+}
+
+// OnlyOwner reports that.
+func (b *Base) OnlyOwner() bool { return b.onlyOwner }
+
+// SetCullDistance is how far the actor is seen; 0 is any distance. It needs a Location.
+func (b *Base) SetCullDistance(d float64) {
+	b.cull = d
+	b.relevancyChanged()
+}
+
+// CullDistance is that distance.
+func (b *Base) CullDistance() float64 { return b.cull }
+
+func (b *Base) relevancyChanged() {
+	if b.rep != nil && b.parent == nil {
+		b.world.driver.OwnerChanged(b.self)
+	}
+}
+
+// MarkDirty has the actor compared in the next Step, or when its update frequency says so. It is needed for
+// classes registered with Manual, and does no harm to others.
+func (b *Base) MarkDirty() {
+	if b.class != nil {
+		b.mark(b.class.layout.All())
+	}
+}
+
+// ForceUpdate has the actor compared in the next Step whatever its update frequency.
+func (b *Base) ForceUpdate() {
+	if b.rep != nil {
+		b.rep.due = 0
+		b.rep.forced = true
+		b.MarkDirty()
+	}
+}
+
+// mark notes units that may have changed.
+func (b *Base) mark(m layout.Mask) {
+	r := b.rep
+	if r == nil {
+		return
+	}
+	r.marks |= m
+	if !r.marked {
+		r.marked = true
+		b.world.marked = append(b.world.marked, b)
+	}
+}
+
+// SetUpdateFrequency is how often at most the actor is compared, a second; 0 is every Step.
+func (b *Base) SetUpdateFrequency(hz float64) error {
+	if b.rep == nil {
+		return ErrNotSpawned
+	}
+	b.rep.interval = 0
+	if hz > 0 {
+		b.rep.interval = time.Duration(float64(time.Second) / hz)
+	}
+	b.world.reschedule(b)
+	return nil
+}
+
+// SetDormant puts an actor that won't change to sleep: once every connection has its last values, its channels
+// close and it costs nothing; clients keep it. False wakes it.
+func (b *Base) SetDormant(on bool) error {
+	if b.rep == nil {
+		return ErrNotSpawned
+	}
+	if b.dormant == on {
+		return nil
+	}
+	b.dormant = on
+	b.rep.dormantSince = b.world.now
+	b.mark(b.class.layout.All()) // what changed until now
+	b.world.reschedule(b)
+	return nil
+}
+
+// FlushDormancy sends what has changed of a dormant actor, which then goes on sleeping. Call it before the change
+// or after it.
+func (b *Base) FlushDormancy() { b.ForceUpdate() }
+
+// Dormant reports whether the actor sleeps, or soon will.
+func (b *Base) Dormant() bool { return b.dormant }
+
+// TearOff ends the actor's replication with its last values: clients keep it and have the authority over their own.
+func (b *Base) TearOff() error {
+	if b.rep == nil {
+		return ErrNotSpawned
+	}
+	if b.tornOff {
+		return nil
+	}
+	b.ForceUpdate()
+	b.world.compare(b)
+	b.tornOff = true
+	for _, c := range b.children {
+		if err := c.TearOff(); err != nil {
+			return err
+		}
+	}
+	if b.parent == nil {
+		b.world.driver.RemoveActor(b.self)
+	}
+	b.world.reschedule(b)
+	for len(b.rep.views) > 0 {
+		v := b.rep.views[len(b.rep.views)-1]
+		v.tearOff()
+	}
+	return nil
+}
+
+// TornOff reports whether it was torn off.
+func (b *Base) TornOff() bool { return b.tornOff }
+
+// Initializer may be implemented by an actor that wants to be called when it is made on a client, before its
+// first values.
+type Initializer interface{ Init() }
 
 // Notified may be implemented by an actor that wants to know of its coming and going on a client.
 type Notified interface {
@@ -47,66 +303,21 @@ type Notified interface {
 	Destroyed()
 }
 
-// Errors of Register and Spawn.
+// Located may be implemented by an actor that is somewhere: relevancy by distance and priority need it.
+type Located interface {
+	Location() (x, y, z float64)
+}
+
+// Errors of a caller.
 var (
 	ErrClass      = errors.New("actorrep: not a pointer to a struct that embeds actorrep.Base")
 	ErrNotify     = errors.New("actorrep: notify method missing or with wrong parameters")
-	ErrRegistered = errors.New("actorrep: class or type registered twice")
+	ErrRegistered = errors.New("actorrep: class, type or RPC registered twice")
 	ErrUnknown    = errors.New("actorrep: class not registered; call Register with it at both ends")
 	ErrSpawned    = errors.New("actorrep: the actor is spawned already")
+	ErrNotSpawned = errors.New("actorrep: the actor isn't spawned, or gone")
 	ErrClient     = errors.New("actorrep: only a server may do that")
+	ErrNotCustom  = errors.New("actorrep: no field of that name with the custom condition")
+	ErrLate       = errors.New("actorrep: register all classes before the first connection")
+	ErrManyFast   = errors.New("actorrep: a class may have two fast arrays; move others into a component")
 )
-
-// class is a registered kind of actor.
-type class struct {
-	id     int
-	name   string
-	typ    reflect.Type // of the struct
-	layout *layout.Layout
-	notify []notify // by field; method -1 for none
-}
-
-type notify struct {
-	method  int
-	withOld bool
-}
-
-func newClass(id int, name string, a Actor) (*class, error) {
-	t := reflect.TypeOf(a)
-	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%w: %v", ErrClass, t)
-	}
-	l, err := layout.Build(t.Elem())
-	if err != nil {
-		return nil, err
-	}
-	c := &class{id: id, name: name, typ: t.Elem(), layout: l}
-	for _, f := range l.Fields {
-		n := notify{method: -1}
-		if f.Notify != "" {
-			if n, err = findNotify(t, f); err != nil {
-				return nil, err
-			}
-		}
-		c.notify = append(c.notify, n)
-	}
-	return c, nil
-}
-
-func findNotify(t reflect.Type, f layout.Field) (notify, error) {
-	m, ok := t.MethodByName(f.Notify)
-	if !ok {
-		return notify{}, fmt.Errorf("%w: %v has no exported method %s", ErrNotify, t, f.Notify)
-	}
-	field := t.Elem().FieldByIndex(f.Index).Type
-	switch {
-	case m.Type.NumIn() == 1:
-		return notify{method: m.Index}, nil
-	case m.Type.NumIn() == 2 && m.Type.In(1) == field:
-		return notify{m.Index, true}, nil
-	}
-	return notify{}, fmt.Errorf("%w: %v.%s must take nothing or the old %v", ErrNotify, t, f.Notify, field)
-}
-
-// pointer is the struct behind an actor.
-func pointer(a Actor) unsafe.Pointer { return reflect.ValueOf(a).UnsafePointer() }

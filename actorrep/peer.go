@@ -3,9 +3,8 @@ package actorrep
 import (
 	"time"
 
-	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 )
 
@@ -14,18 +13,48 @@ type Peer struct {
 	// User is the game's.
 	User any
 
-	world *World
-	table *channel.Table
-	conn  channel.Conn
-	views map[Actor]*view
-	next  int // the actor at which the next tick begins
+	world  *World
+	local  bool // the player at the server itself; nothing is sent
+	replay bool
+	out    outlet
+	views  map[*Base]*view
+	list   []*view // the same, in a stable order
+	ready  bool    // the client knows our classes
+
+	viewX, viewY, viewZ float64
+	hasView             bool
+	viewTarget          Actor
+
+	opening  []*view // relevant, without a channel
+	pending  []*view // with something to send
+	leaving  []*view // not relevant any more
+	settling []*view // dormant, with something in flight
+	speaking []*view // with reliable calls to send
+	gone     []netguid.GUID
+
+	sent     sentRing
+	newest   int64 // the packet acked last
+	batch    batch
+	limits   []rateLimit
+	rowBits  []uint64 // by row of the attribution
+	overhead overhead
 }
 
-// AddConn replicates the world to a connection from now on.
+// AddConn replicates the world to a connection from now on, and takes its RPCs.
 func (w *World) AddConn(conn channel.Conn) *Peer {
-	p := &Peer{world: w, table: conn.Table(), conn: conn, views: map[Actor]*view{}}
-	w.peers = append(w.peers, p)
+	p := w.newPeer()
+	p.out = &channelOutlet{peer: p, conn: conn}
+	w.addPeer(p)
 	return p
+}
+
+func (w *World) newPeer() *Peer {
+	return &Peer{world: w, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), newest: -1}
+}
+
+func (w *World) addPeer(p *Peer) {
+	w.peers = append(w.peers, p)
+	w.driver.AddPeer(p)
 }
 
 // RemoveConn ends that. Actors it owned are nobody's.
@@ -33,214 +62,167 @@ func (w *World) RemoveConn(p *Peer) {
 	for i, q := range w.peers {
 		if q == p {
 			w.peers = append(w.peers[:i], w.peers[i+1:]...)
+			w.driver.RemovePeer(p)
 			break
 		}
 	}
-	for _, a := range w.actors {
-		if a.base().owner == p {
-			a.base().owner = nil
+	for len(p.list) > 0 {
+		p.list[len(p.list)-1].detach()
+	}
+	for _, b := range w.actors {
+		if b != nil && b.owner == p {
+			b.SetOwner(nil)
+		}
+	}
+	p.out = nil
+}
+
+// Peers calls yield for each connection, in the order they came.
+func (w *World) Peers(yield func(*Peer) bool) {
+	for _, p := range w.peers {
+		if !yield(p) {
+			return
 		}
 	}
 }
 
-// Len is the number of actors the client has been told of.
-func (p *Peer) Len() int { return len(p.views) }
-
-// maxInFlight bounds the updates of an actor whose packets may still be lost. With more, all of
-// them are sent again as one.
-const maxInFlight = 32
-
-// view is an actor as one connection knows it. It handles the actor's channel.
-//
-// Invariant: every change up to cursor is in dirty, or in sent, or has arrived, or was
-// never allowed and is in dirty.
-type view struct {
-	peer     *Peer
-	actor    Actor
-	ch       *channel.Channel
-	cursor   int64       // change count it has come to
-	dirty    layout.Mask // to be sent
-	owner    bool        // the connection was the owner's when it was sent to last
-	sent     [maxInFlight]sentUpdate
-	head, n  int
-	relevant time.Duration // when it was relevant last
-}
-
-type sentUpdate struct {
-	packets channel.PacketRange
-	mask    layout.Mask
-	lost    bool
-}
-
-// replicate writes what the connection is to know, until its bandwidth is used up; the next tick
-// begins where this one stopped.
-func (p *Peer) replicate() {
-	actors := p.world.actors
-	n := len(actors)
-	if p.next >= n {
-		p.next = 0
+// Len is the number of actors that the client has, or is being told of.
+func (p *Peer) Len() int {
+	n := 0
+	for _, v := range p.list {
+		if v.state != wanted {
+			n++
+		}
 	}
+	return n
+}
+
+// IsLocal reports whether this is World.Local.
+func (p *Peer) IsLocal() bool { return p.local }
+
+// IsReplay reports whether this is a recording.
+func (p *Peer) IsReplay() bool { return p.replay }
+
+// Ready reports whether the client knows our classes; actors are sent only then.
+func (p *Peer) Ready() bool { return p.ready }
+
+// SetViewpoint is where the player looks from, for relevancy and priority.
+func (p *Peer) SetViewpoint(x, y, z float64) {
+	p.viewX, p.viewY, p.viewZ, p.hasView = x, y, z, true
+}
+
+// SetViewTarget makes an actor's Location the viewpoint, and the actor itself four times as important.
+func (p *Peer) SetViewTarget(a Actor) { p.viewTarget = a }
+
+// ViewTarget is that actor, or nil.
+func (p *Peer) ViewTarget() Actor { return p.viewTarget }
+
+// Viewpoint is where the player looks from; false when nobody said.
+func (p *Peer) Viewpoint() (x, y, z float64, ok bool) {
+	if l, is := p.viewTarget.(Located); is && p.viewTarget.base().world == p.world {
+		x, y, z = l.Location()
+		return x, y, z, true
+	}
+	return p.viewX, p.viewY, p.viewZ, p.hasView
+}
+
+// stepServer is a server's Step.
+func (w *World) stepServer() {
+	w.compareAll()
+	w.settleMoves()
+	if len(w.peers) == 0 {
+		return
+	}
+	w.driver.Update(w.now)
+	for _, p := range w.peers {
+		p.begin()
+	}
+	w.gatherAll()
+	// The one that went first goes last in the next Step.
+	n := len(w.peers)
 	for i := range n {
-		if !p.conn.IsNetReady() {
-			p.world.Counters.Saturated++
-			p.next = (p.next + i) % n
+		w.peers[(w.nextPeer+i)%n].write()
+	}
+	w.nextPeer = (w.nextPeer + 1) % n
+}
+
+// begin does what can't be done for many connections at once: channels that open and close, and reliable calls.
+func (p *Peer) begin() {
+	if !p.ready {
+		p.ready = p.out.introduce()
+		if !p.ready {
 			return
 		}
-		p.replicateActor(actors[(p.next+i)%n])
+	}
+	p.closeLeavers()
+	p.tellGone()
+	p.openWanted()
+	p.speak()
+	p.settle()
+}
+
+// tellGone tells of actors that went while they had no channel.
+func (p *Peer) tellGone() {
+	n := 0
+	for _, id := range p.gone {
+		if !p.out.gone(id) {
+			break
+		}
+		n++
+	}
+	p.gone = append(p.gone[:0], p.gone[n:]...)
+}
+
+// closeLeavers closes what hasn't been relevant for the timeout.
+func (p *Peer) closeLeavers() {
+	kept := p.leaving[:0]
+	for _, v := range p.leaving {
+		switch {
+		case v.state == ended || v.relevant:
+			v.inLeaving = false
+		case p.world.now < v.leaveAt || !v.leave(bunch.Relevancy):
+			kept = append(kept, v)
+		}
+	}
+	clear(p.leaving[len(kept):])
+	p.leaving = kept
+}
+
+// SetRelevant says whether the connection is to see an actor. A ReplicationDriver calls it when that changes; what
+// isn't relevant any more stays for Config.RelevantTimeout. Components follow their actor.
+func (p *Peer) SetRelevant(a Actor, relevant bool) {
+	b := a.base()
+	if b.world != p.world || b.tornOff || p.local {
+		return
+	}
+	if relevant {
+		p.want(b)
+		return
+	}
+	if v := p.views[b]; v != nil {
+		v.unwant()
 	}
 }
 
-func (p *Peer) replicateActor(a Actor) {
-	w := p.world
-	v := p.views[a]
-	if w.cfg.Relevant != nil && !w.cfg.Relevant(p, a) {
-		if v != nil && w.now-v.relevant > w.cfg.RelevantTimeout {
-			p.close(a, bunch.Relevancy)
-		}
-		if v == nil {
-			return
-		}
-	} else if v != nil {
-		v.relevant = w.now
-	}
+// IsRelevant reports whether the actor is relevant to the connection now.
+func (p *Peer) IsRelevant(a Actor) bool {
+	v := p.views[a.base()]
+	return v != nil && v.relevant
+}
+
+// want makes a view of an actor, and of its components.
+func (p *Peer) want(b *Base) {
+	v := p.views[b]
 	if v == nil {
-		p.open(a)
-		return
+		v = newView(p, b)
+		p.opening = append(p.opening, v)
+		v.inOpening = true
 	}
-	v.update()
-}
-
-// open makes the actor's channel and sends its first bunch.
-func (p *Peer) open(a Actor) {
-	w, b := p.world, a.base()
-	v := &view{peer: p, actor: a, relevant: w.now}
-	ch, err := p.table.Open(bunch.Actor, v)
-	if err != nil {
-		w.Counters.Delayed++
-		return
-	}
-	v.ch, v.cursor, v.owner = ch, b.rep.count, b.owner == p
-	l := b.class.layout
-	values := l.NonZero(b.rep.shadow)
-	allowed := l.Allowed(v.owner, true)
-	var bw bitio.Writer
-	bw.Reset(w.scratch)
-	bw.WriteIntPacked(uint32(b.guid))
-	bw.WriteIntPacked(uint32(b.class.id))
-	bw.WriteUint32(l.Hash)
-	l.Write(&bw, b.rep.shadow, values&allowed)
-	if _, ok := v.send(&bw, true); !ok {
-		w.Counters.Delayed++
-		_ = ch.Close(bunch.Destroyed) // it was never sent
-		return
-	}
-	v.dirty = values &^ allowed
-	p.views[a] = v
-	w.Counters.Opened++
-}
-
-// update sends what the client doesn't know and may.
-func (v *view) update() {
-	w, b := v.peer.world, v.actor.base()
-	l := b.class.layout
-	if v.cursor != b.rep.count {
-		v.dirty |= b.rep.since(v.cursor, l.All())
-		v.cursor = b.rep.count
-	}
-	owner := b.owner == v.peer
-	if owner != v.owner {
-		v.owner = owner
-		v.dirty |= l.Allowed(owner, false) &^ l.Allowed(!owner, false) // what the other condition hid
-	}
-	m := v.dirty & l.Allowed(owner, false)
-	// Until the open is acked nothing more is sent: it may have to go again, and would bring
-	// old values after new ones.
-	if m == 0 || !v.ch.OpenAcked() || v.ch.ReplicationPaused() || v.ch.Closing() {
-		return
-	}
-	if v.n == maxInFlight {
-		v.giveUp()
-		m = v.dirty & l.Allowed(owner, false)
-	}
-	var bw bitio.Writer
-	bw.Reset(w.scratch)
-	l.Write(&bw, b.rep.shadow, m)
-	r, ok := v.send(&bw, false)
-	if !ok {
-		return // stays dirty
-	}
-	v.dirty &^= m
-	v.sent[(v.head+v.n)%maxInFlight] = sentUpdate{packets: r, mask: m}
-	v.n++
-	w.Counters.Updates++
-	w.Counters.UpdateBits += uint64(bw.Len())
-}
-
-// send reports whether the bunch went out, or waits reliably.
-func (v *view) send(bw *bitio.Writer, reliable bool) (channel.PacketRange, bool) {
-	if bw.Err() != nil {
-		return channel.PacketRange{}, false // larger than any bunch
-	}
-	r, err := v.ch.SendBunch(&bunch.Out{Data: bw.Bytes(), Bits: bw.Len(), Reliable: reliable, NoMerge: true})
-	return r, err == nil
-}
-
-// giveUp takes all updates in flight for lost.
-func (v *view) giveUp() {
-	for ; v.n > 0; v.n-- {
-		v.dirty |= v.sent[v.head].mask
-		v.head = (v.head + 1) % maxInFlight
+	v.relevant = true
+	for _, c := range b.children {
+		p.want(c)
 	}
 }
 
-// ReceivedBunch ignores what a client sends on an actor's channel: property data is never accepted.
-func (v *view) ReceivedBunch(*channel.Channel, *bunch.In) { v.peer.world.Counters.Bad++ }
-
-// ReceivedAck retires the updates that have arrived.
-func (v *view) ReceivedAck(_ *channel.Channel, id int64) { v.settle(id, false) }
-
-// ReceivedNak makes the values of lost updates dirty again. What is sent then is their value then.
-func (v *view) ReceivedNak(_ *channel.Channel, id int64) { v.settle(id, true) }
-
-// settle takes the fate of a packet. Fates come in order, so updates end in order. Of a lost update
-// only what no later one in flight carries is sent again.
-func (v *view) settle(id int64, lost bool) {
-	for i := range v.n {
-		if s := &v.sent[(v.head+i)%maxInFlight]; lost && s.packets.First <= id && id <= s.packets.Last {
-			s.lost = true
-		}
-	}
-	for v.n > 0 && v.sent[v.head].packets.Last <= id {
-		s := v.sent[v.head]
-		v.head = (v.head + 1) % maxInFlight
-		v.n--
-		if !s.lost {
-			continue
-		}
-		v.peer.world.Counters.Resent++
-		for i := range v.n {
-			s.mask &^= v.sent[(v.head+i)%maxInFlight].mask
-		}
-		v.dirty |= s.mask
-	}
-}
-
-// Closed forgets the view: the close is acked, or the connection has ended.
-func (v *view) Closed(*channel.Channel, channel.CloseReason) {
-	if v.peer.views[v.actor] == v {
-		delete(v.peer.views, v.actor)
-	}
-}
-
-// close makes the actor disappear from the client. Should it become relevant again, it gets a new
-// channel at once.
-func (p *Peer) close(a Actor, reason channel.CloseReason) {
-	v := p.views[a]
-	if v == nil {
-		return
-	}
-	if v.ch.Close(reason) == nil {
-		delete(p.views, a)
-		p.world.Counters.Closed++
-	}
-}
+// timeout is how long what isn't relevant stays.
+func (w *World) timeout() time.Duration { return max(w.cfg.RelevantTimeout, 0) }

@@ -5,7 +5,8 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/google/btree"
+
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
@@ -13,26 +14,49 @@ import (
 
 // Config is the settings of a World; the zero value is useful.
 type Config struct {
-	// Relevant says whether a connection is to see an actor; nil shows all to all. An actor that
-	// isn't relevant for RelevantTimeout disappears from the client.
+	// Driver makes what decides who sees which actors; see package actorrep/graph for one that scales. nil is a
+	// plain list, which looks at every actor for every connection about once a second.
+	Driver func(w *World) ReplicationDriver
+	// Relevant has the last word in the plain list: whether a connection is to see an actor. nil is the
+	// actor's own settings: always, only its owner, within its cull distance.
 	Relevant func(p *Peer, a Actor) bool
-	// RelevantTimeout defaults to 5 s (Unreal's).
+	// RelevantTimeout is how long an actor that isn't relevant any more stays. Default 5 s (Unreal's); negative not
+	// at all.
 	RelevantTimeout time.Duration
-	// Spawned and Destroyed are called on a client. May be nil.
+	// Parallel runs f(0) to f(n-1), on as many cores as it likes, and returns when all are done; the worker is
+	// from 0 to Workers-1, and two calls at once have different ones. nil runs them in turn. The bytes are the same.
+	Parallel func(n int, f func(i, worker int))
+	// Workers is how many calls Parallel makes at once at most. Default 1.
+	Workers int
+	// Spawned and Destroyed are called on a client, within Step. May be nil.
 	Spawned, Destroyed func(a Actor)
-	// Failed is called on a client with what it couldn't make of the server's bunches: a class that
-	// differs, for one. May be nil.
+	// Failed is told of what couldn't be made of the other end's bunches, and of errors that RPCs return. May be nil.
 	Failed func(err error)
+	// SchemaRefused is told, by name, which fields a client can't take from a server. May be nil.
+	SchemaRefused func(p *Peer, reason string)
 }
 
 // Counters is what a World did.
 type Counters struct {
-	Compared, Changed                 uint64 // actors
-	Opened, Updates, Closed           uint64 // bunches
-	UpdateBits                        uint64 // payload of updates
-	Resent                            uint64 // updates whose packet was lost
-	Saturated, Delayed                uint64 // ticks of a connection cut short; opens put off
-	Spawned, Destroyed, Received, Bad uint64 // on a client
+	Compared, Changed uint64 // actors
+	Opened, Closed    uint64 // channels
+	Updates           uint64 // records of changed values
+	UpdateBits        uint64 // their size
+	Bunches           uint64 // that held them
+	Large             uint64 // updates too large for one packet, sent reliably
+	Deltas            uint64 // updates against a baseline
+	Resent            uint64 // updates whose packet was lost
+	Saturated         uint64 // ticks of a connection without room for everything
+	Delayed           uint64 // opens and closes put off
+	SharedBits        uint64 // bits of updates copied instead of encoded
+
+	CallsSent, CallsReceived, CallsDropped, CallsRefused, CallErrors uint64
+
+	Spawned, Destroyed uint64 // on a client
+	Received           uint64 // bunches
+	Stale              uint64 // values older than those there
+	Bad                uint64 // bunches that made no sense
+	Unmapped           uint64 // references to actors that aren't there
 }
 
 // World is the actors of a game, on a server or on a client of it. There may be many in a
@@ -44,31 +68,69 @@ type World struct {
 	server  bool
 	classes []*class
 	byType  map[reflect.Type]*class
-	byGUID  map[netguid.GUID]Actor
-	actors  []Actor // in the order of their spawning
+	byGUID  map[netguid.GUID]*Base
+	actors  []*Base // in the order of their spawning, with nils where one went
+	live    int
 	ids     netguid.Allocator
-	peers   []*Peer
 	now     time.Duration
+	frame   uint32
 	scratch []byte
+	rows    int // of an attribution
+
+	// on a server
+	driver    ReplicationDriver
+	peers     []*Peer
+	local     *Peer
+	nextPeer  int
+	marked    []*Base // to be compared
+	spare     []*Base
+	moving    []*Base // between the two below
+	polled    []*Base // compared every Step
+	scheduled *btree.BTreeG[appointment]
+	workers   []*worker
+	schema    []byte
+	schemaLen int
+
+	client *client // on a client
 }
 
-// NewServer returns a world whose actors are replicated to its connections.
-func NewServer(cfg Config) *World { return newWorld(cfg, true) }
+// NewServer returns a world whose actors are replicated to its connections. Without connections it is an offline
+// game's; with a player of its own, World.Local, a listen server's.
+func NewServer(cfg Config) *World {
+	w := newWorld(cfg, true)
+	w.local = &Peer{world: w, local: true}
+	w.scheduled = btree.NewG(32, appointment.before)
+	for range max(1, cfg.Workers) {
+		w.workers = append(w.workers, newWorker())
+	}
+	w.driver = &list{world: w}
+	if cfg.Driver != nil {
+		w.driver = cfg.Driver(w)
+	}
+	return w
+}
 
 // NewClient returns a world that mirrors a server's.
-func NewClient(cfg Config) *World { return newWorld(cfg, false) }
+func NewClient(cfg Config) *World {
+	w := newWorld(cfg, false)
+	w.client = &client{world: w}
+	return w
+}
 
 func newWorld(cfg Config, server bool) *World {
 	if cfg.RelevantTimeout == 0 {
 		cfg.RelevantTimeout = 5 * time.Second
 	}
-	return &World{cfg: cfg, server: server, byType: map[reflect.Type]*class{}, byGUID: map[netguid.GUID]Actor{}, scratch: make([]byte, bunch.MaxPayload)}
+	return &World{cfg: cfg, server: server, byType: map[reflect.Type]*class{}, byGUID: map[netguid.GUID]*Base{}, scratch: make([]byte, bunch.MaxPayload)}
 }
 
-// Register makes a class known under a name. Both ends must register the same classes in
-// the same order. a is only looked at for its type; a nil pointer does.
-func (w *World) Register(name string, a Actor) error {
-	c, err := newClass(len(w.classes), name, a)
+// Register makes a class known under a name. Ends find each other's classes and fields by name. a is only looked
+// at for its type; a nil pointer does. Register all classes before the first connection.
+func (w *World) Register(name string, a Actor, options ...ClassOption) error {
+	if len(w.peers) > 0 {
+		return ErrLate
+	}
+	c, err := newClass(len(w.classes), name, a, options)
 	if err != nil {
 		return fmt.Errorf("%w (class %q)", err, name)
 	}
@@ -77,13 +139,44 @@ func (w *World) Register(name string, a Actor) error {
 			return fmt.Errorf("%w: %q", ErrRegistered, name)
 		}
 	}
+	c.firstRow = w.rows
+	w.rows += len(c.layout.Units) + len(c.rpcs)
 	w.classes = append(w.classes, c)
 	w.byType[c.typ] = c
+	w.schema = nil
 	return nil
 }
 
+// IsServer reports which end this is.
+func (w *World) IsServer() bool { return w.server }
+
+// Now is the time of the last Step.
+func (w *World) Now() time.Duration { return w.now }
+
+// Frame is the number of Steps; on a client, that of the server's Step from which its newest values are.
+func (w *World) Frame() uint32 {
+	if !w.server {
+		return w.client.frame
+	}
+	return w.frame
+}
+
+// Local is the player at the server itself: RPCs to the owner of what he owns run here.
+func (w *World) Local() *Peer { return w.local }
+
 // Spawn adds an actor to a server's world. Connections hear of it in the next Step.
-func (w *World) Spawn(a Actor) error {
+func (w *World) Spawn(a Actor) error { return w.spawn(a, nil) }
+
+// SpawnIn adds an actor as a component of another: it has its parent's owner, is seen by whom its parent is, and goes
+// with it.
+func (w *World) SpawnIn(parent, a Actor) error {
+	if parent.base().world != w {
+		return ErrNotSpawned
+	}
+	return w.spawn(a, parent.base())
+}
+
+func (w *World) spawn(a Actor, parent *Base) error {
 	b := a.base()
 	switch {
 	case !w.server:
@@ -96,18 +189,40 @@ func (w *World) Spawn(a Actor) error {
 		return fmt.Errorf("%w: %T", ErrUnknown, a)
 	}
 	w.add(a, c, w.ids.Next())
-	b.rep = &replicated{shadow: c.layout.NewShadow()}
+	b.role, b.parent = Authority, parent
+	b.rep = newReplicated(c)
+	bindVars(c, b.ptr, b)
+	b.mark(c.layout.All())
+	w.reschedule(b)
+	if parent == nil {
+		w.driver.AddActor(a)
+		return nil
+	}
+	parent.children = append(parent.children, b)
+	for _, v := range parent.rep.views {
+		v.peer.want(b)
+	}
 	return nil
 }
 
+// add puts an actor into the list.
 func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	b := a.base()
-	*b = Base{guid: id, world: w, class: c, owner: b.owner, index: len(w.actors)}
-	w.actors = append(w.actors, a)
-	w.byGUID[id] = a
+	old := *b
+	*b = Base{guid: id, world: w, class: c, self: a, ptr: reflect.ValueOf(a).UnsafePointer(), owner: old.owner, autonomous: old.autonomous,
+		slot: len(w.actors), priority: c.priority, cull: c.cull, always: c.always || old.always, onlyOwner: c.onlyOwner || old.onlyOwner}
+	if old.priority != 0 {
+		b.priority = old.priority
+	}
+	if old.cull != 0 {
+		b.cull = old.cull
+	}
+	w.actors = append(w.actors, b)
+	w.live++
+	w.byGUID[id] = b
 }
 
-// Destroy takes an actor out of a server's world. Clients see it disappear.
+// Destroy takes an actor out of a server's world, its components first. Clients see it disappear.
 func (w *World) Destroy(a Actor) error {
 	if !w.server {
 		return ErrClient
@@ -116,89 +231,102 @@ func (w *World) Destroy(a Actor) error {
 	if b.world != w {
 		return nil
 	}
-	for _, p := range w.peers {
-		p.close(a, bunch.Destroyed)
+	for len(b.children) > 0 {
+		if err := w.Destroy(b.children[len(b.children)-1].self); err != nil {
+			return err
+		}
 	}
-	w.remove(a)
+	if b.parent == nil && !b.tornOff {
+		w.driver.RemoveActor(a)
+	}
+	for len(b.rep.views) > 0 {
+		b.rep.views[len(b.rep.views)-1].leave(bunch.Destroyed)
+	}
+	w.unschedule(b)
+	bindVars(b.class, b.ptr, nil)
+	w.remove(b)
 	return nil
 }
 
-func (w *World) remove(a Actor) {
-	b := a.base()
-	copy(w.actors[b.index:], w.actors[b.index+1:])
-	w.actors[len(w.actors)-1] = nil
-	w.actors = w.actors[:len(w.actors)-1]
-	for i := b.index; i < len(w.actors); i++ {
-		w.actors[i].base().index = i
+// remove takes an actor out of the list.
+func (w *World) remove(b *Base) {
+	w.actors[b.slot] = nil
+	w.live--
+	if len(w.actors) > 64 && w.live < len(w.actors)/2 {
+		w.compact()
 	}
 	delete(w.byGUID, b.guid)
-	b.world, b.rep = nil, nil
+	if p := b.parent; p != nil {
+		for i, c := range p.children {
+			if c == b {
+				p.children = append(p.children[:i], p.children[i+1:]...)
+				break
+			}
+		}
+	}
+	b.world, b.rep, b.mirror, b.parent, b.role = nil, nil, nil, nil, NoRole
+}
+
+func (w *World) compact() {
+	n := 0
+	for _, b := range w.actors {
+		if b != nil {
+			b.slot = n
+			w.actors[n] = b
+			n++
+		}
+	}
+	clear(w.actors[n:])
+	w.actors = w.actors[:n]
 }
 
 // Find is the actor with an id, or nil: it isn't there, or not yet.
-func (w *World) Find(id netguid.GUID) Actor { return w.byGUID[id] }
+func (w *World) Find(id netguid.GUID) Actor {
+	if b := w.byGUID[id]; b != nil {
+		return b.self
+	}
+	return nil
+}
 
 // All calls yield for each actor in the order they appeared.
 func (w *World) All(yield func(Actor) bool) {
-	for _, a := range w.actors {
-		if !yield(a) {
+	for i := 0; i < len(w.actors); i++ {
+		if b := w.actors[i]; b != nil && !yield(b.self) {
 			return
 		}
 	}
 }
 
 // Len is the number of actors.
-func (w *World) Len() int { return len(w.actors) }
+func (w *World) Len() int { return w.live }
 
-// ChannelType is the kind of channel that actors travel on, for the configs of both ends.
-func (w *World) ChannelType() channel.Type {
-	return channel.Type{Name: bunch.Actor, ServerOpen: true, Accept: w.accept}
-}
-
-// changeRing is how many ticks with changes an actor remembers for connections that lag
-// (Unreal's changelist history).
-const changeRing = 64
-
-// replicated is what the connections of a server share of an actor.
-type replicated struct {
-	shadow  *layout.Shadow
-	changes [changeRing]layout.Mask // of change count n at slot n%64
-	count   int64
-}
-
-// compare looks for changes, once a tick.
-func (w *World) compare(a Actor) {
-	b := a.base()
-	w.Counters.Compared++
-	if m := b.class.layout.Compare(b.rep.shadow, pointer(a)); m != 0 {
-		w.Counters.Changed++
-		b.rep.changes[b.rep.count%changeRing] = m
-		b.rep.count++
+// ChannelTypes is the kinds of channels that actors travel on, for the configs of both ends.
+func (w *World) ChannelTypes() []channel.Type {
+	return []channel.Type{
+		{Name: bunch.Actor, ServerOpen: true, Accept: w.acceptActor},
+		{Name: ReplicationName, ServerOpen: true, Accept: w.acceptReplication},
 	}
 }
 
-// since is what changed after a connection had come to count n.
-func (r *replicated) since(n int64, all layout.Mask) (m layout.Mask) {
-	if r.count-n > changeRing {
-		return all
+// ReplicationName is the channel on which a server describes its classes and sends changed values.
+var ReplicationName = bunch.Name{Text: "Replication"}
+
+func (w *World) failed(err error) {
+	w.Counters.Bad++
+	if w.cfg.Failed != nil {
+		w.cfg.Failed(err)
 	}
-	for ; n < r.count; n++ {
-		m |= r.changes[n%changeRing]
-	}
-	return m
 }
 
-// Step replicates: on a server it compares every actor and writes what each connection is to
-// know. Call it once a tick, after the game's own step and before TickFlush.
+// Step is a tick of the world. On a server call it after the game's own step and before TickFlush: it finds what
+// has changed and writes what each connection is to know. On a client call it after TickDispatch: it tells what came since
+// the last one.
 func (w *World) Step(now time.Duration) {
 	w.now = now
-	if !w.server || len(w.peers) == 0 {
+	if w.server {
+		w.frame++
+		w.stepServer()
 		return
 	}
-	for _, a := range w.actors {
-		w.compare(a)
-	}
-	for _, p := range w.peers {
-		p.replicate()
-	}
+	w.client.step()
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
-	"github.com/bunchnet/bunchnet/bunch"
-	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -82,10 +80,10 @@ func (w *world) join() *line {
 	require.NoError(w.t, err)
 	l.down, _ = netsim.NewLink(w.set, w.rng.Uint64())
 	in, out := uint16(w.rng.UintN(16384)), uint16(w.rng.UintN(16384))
-	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: 1 << 20, Channels: []channel.Type{w.server.ChannelType()},
+	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: 1 << 20, Channels: w.server.ChannelTypes(),
 		LowLevelSend: func(p []byte) { l.down.Push(w.now, p) }}, w.now, in, out)
 	require.NoError(w.t, err)
-	l.c, err = netconn.New(netconn.Config{Channels: []channel.Type{l.world.ChannelType()},
+	l.c, err = netconn.New(netconn.Config{Channels: l.world.ChannelTypes(),
 		LowLevelSend: func(p []byte) { l.up.Push(w.now, p) }}, w.now, out, in)
 	require.NoError(w.t, err)
 	l.peer = w.server.AddConn(l.s)
@@ -104,6 +102,7 @@ func (w *world) step() {
 		}
 		l.s.PostTickDispatch(w.now)
 		l.c.PostTickDispatch(w.now)
+		l.world.Step(w.now)
 	}
 	w.server.Step(w.now)
 	for _, l := range w.lines {
@@ -332,21 +331,4 @@ func TestAllocsStep(t *testing.T) {
 			}
 		}
 	}))
-}
-
-// FuzzMirror gives a client's end of an actor channel arbitrary bunches.
-func FuzzMirror(f *testing.F) {
-	f.Add([]byte{4, 0, 1, 2, 3, 4}, []byte{1})
-	f.Fuzz(func(t *testing.T, a, b []byte) {
-		w := actorrep.NewClient(actorrep.Config{})
-		if err := w.Register("ship", (*ship)(nil)); err != nil {
-			t.Fatal(err)
-		}
-		h := w.ChannelType().Accept(nil)
-		for _, p := range [][]byte{a, b, a} {
-			in := &bunch.In{}
-			in.Data.Reset(p, len(p)*8)
-			h.ReceivedBunch(nil, in)
-		}
-	})
 }

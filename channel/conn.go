@@ -21,6 +21,10 @@ type Conn interface {
 	IsNetReady() bool
 	// Budget is the number of bytes that may be sent now within the bandwidth.
 	Budget() int
+	// FreeBits is the room left in the packet at hand.
+	FreeBits() int
+	// NextPacket is the id that the packet at hand will have.
+	NextPacket() int64
 	// Now is the time of the call into the connection that is under way.
 	Now() time.Duration
 	// IsServer reports which end this is.

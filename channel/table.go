@@ -495,6 +495,9 @@ func (t *Table) Pump() {
 	}
 }
 
+// SingleBits is the largest payload that goes in one bunch.
+func (t *Table) SingleBits() int { return t.cfg.Protocol.PartBytes() * 8 }
+
 // Waiting is the number of reliable bunches that wait for the packet window.
 func (t *Table) Waiting() int { return t.waiting.len() }
 

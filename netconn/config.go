@@ -139,8 +139,12 @@ type Config struct {
 
 	// Trace gets what happens; nil for none.
 	Trace nettrace.Sink
+	// Packets gets every packet's bytes, in the clear; nil for none.
+	Packets nettrace.PacketSink
 	// ID names the connection in traces.
 	ID uint32
+	// Owner is what Conn.Owner returns: whoever made the connection.
+	Owner any
 }
 
 // Redundancy is how reliable bunches are repeated before their loss is known. The peer

@@ -19,7 +19,9 @@ type Conn struct {
 	table  *channel.Table
 	notify packetnotify.Notify
 	now    time.Duration
-	in     bunch.In // the bunch being received
+	in     bunch.In       // the bunch being received
+	event  nettrace.Event // these two are kept here, since what sinks get would otherwise be allocated
+	packet nettrace.Packet
 
 	sendBuffer
 	sentPackets
@@ -110,6 +112,9 @@ func (c *Conn) IsServer() bool { return c.cfg.Server }
 // ID is the id given by the config.
 func (c *Conn) ID() uint32 { return c.cfg.ID }
 
+// Owner is the owner given by the config, for channel handlers that need more than a channel.Conn.
+func (c *Conn) Owner() any { return c.cfg.Owner }
+
 // AllowOpen asks the config whether the peer may open a channel now.
 func (c *Conn) AllowOpen(in *bunch.In) error {
 	if c.cfg.AllowOpen == nil {
@@ -165,8 +170,21 @@ func (c *Conn) trace(kind nettrace.Kind, packetID int64, a, b uint64) {
 	if c.cfg.Trace == nil {
 		return
 	}
-	e := nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: packetID, A: a, B: b}
-	c.cfg.Trace.Trace(&e)
+	c.event = nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: packetID, A: a, B: b}
+	c.cfg.Trace.Trace(&c.event)
+}
+
+// SetTrace changes who gets what happens; nil is nobody.
+func (c *Conn) SetTrace(s nettrace.Sink) { c.cfg.Trace = s }
+
+// tracePacket tells who wants packets whole.
+func (c *Conn) tracePacket(sent bool, p []byte) {
+	if c.cfg.Packets == nil {
+		return
+	}
+	c.packet = nettrace.Packet{At: c.now, Conn: c.cfg.ID, Server: c.cfg.Server, Sent: sent, Data: p}
+	c.cfg.Packets.TracePacket(&c.packet)
+	c.packet.Data = nil
 }
 
 // FreeBits is the room left in the SendBuffer.
@@ -176,5 +194,8 @@ func (c *Conn) FreeBits() int {
 	}
 	return c.out.Free()
 }
+
+// NextPacket is the id that the packet at hand will have.
+func (c *Conn) NextPacket() int64 { return c.notify.OutID() }
 
 var _ channel.Conn = (*Conn)(nil)

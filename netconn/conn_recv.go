@@ -28,6 +28,7 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 		c.Counters.AfterClose++
 		return ErrClosed
 	}
+	c.tracePacket(false, p)
 	r, err := c.unwrap(p)
 	if err != nil {
 		c.Counters.BadHandler++

@@ -139,6 +139,7 @@ func (c *Conn) FlushNet() {
 	c.Counters.BytesSent += uint64(size)
 	c.cfg.Controller.OnSent(c.now, id, size+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketSent, id, uint64(size), 0)
+	c.tracePacket(true, packet[c.cfg.Headroom:])
 	c.cfg.LowLevelSend(packet)
 }
 
@@ -181,6 +182,19 @@ func (c *Conn) traceBunch(kind nettrace.Kind, id int64, h *bunch.Header) {
 	if c.cfg.Trace == nil {
 		return
 	}
-	e := nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: id, ChIndex: h.ChIndex, ChSequence: int64(h.WireSeq), Bits: uint32(h.Bits)}
-	c.cfg.Trace.Trace(&e)
+	c.event = nettrace.Event{At: c.now, Kind: kind, Conn: c.cfg.ID, PacketID: id, ChIndex: h.ChIndex, ChSequence: int64(h.WireSeq), Bits: uint32(h.Bits), A: bunchFlags(h)}
+	c.cfg.Trace.Trace(&c.event)
+}
+
+func bunchFlags(h *bunch.Header) (flags uint64) {
+	set := func(is bool, flag uint64) {
+		if is {
+			flags |= flag
+		}
+	}
+	set(h.Reliable, nettrace.Reliable)
+	set(h.Open, nettrace.Open)
+	set(h.Close, nettrace.Close)
+	set(h.Partial, nettrace.Partial)
+	return flags
 }

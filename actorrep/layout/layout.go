@@ -1,125 +1,156 @@
-// Package layout turns a Go struct into a list of replicated values, once, so
-// that comparing, writing and reading need no reflection (Unreal's FRepLayout).
-//
-// A field is replicated when it has a net tag:
-//
-//	type Ship struct {
-//		actorrep.Base
-//		Pos   Vec2    `net:"q=0.01,notify=OnPos"`
-//		Armor uint8   `net:"max=100"`
-//		Fuel  float32 `net:"q=0.1,owner"`
-//		Name  string  `net:"initial"`
-//		Prey  netguid.GUID `net:""`
-//		local int     // not replicated
-//	}
-//
-// Nested structs and arrays are flattened into leaves; a tag on one goes for all
-// leaves in it. Leaves are compared and sent as integers: a float with q=s is the
-// number of steps of s nearest to it, so that a change below a step is none.
-//
-//	tag           meaning
-//	q=STEP        floats: quantize to multiples of STEP
-//	max=N         unsigned integers: at most N, sent in just the bits that needs
-//	owner         only to the owner's connection (COND_OwnerOnly)
-//	skipowner     to all but the owner's (COND_SkipOwner)
-//	initial       only when the actor appears (COND_InitialOnly)
-//	notify=NAME   method NAME() or NAME(old T) of the class is called after a change arrived
-//
-// # On the wire
-//
-//	n bits        which leaves follow, n the number of leaves
-//	per leaf      bool 1 bit; bounded uint as SerializeInt(max+1); other integers and
-//	              quantized floats IntPacked, signed ones zigzag; plain floats 32 or 64
-//	              bits; GUIDs IntPacked; strings FString
 package layout
 
 import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"reflect"
-	"strconv"
-	"strings"
+	"unsafe"
 
-	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Condition says to whom a leaf goes.
+// Mask is a set of units.
+type Mask = uint64
+
+// MaxUnits is the most units of a class.
+const MaxUnits = 64
+
+// Condition says to whom a field is sent (Unreal's ELifetimeCondition).
 type Condition uint8
 
-// The conditions, by Unreal's names.
+// The conditions.
 const (
 	Always Condition = iota
+	InitialOnly
 	OwnerOnly
 	SkipOwner
-	InitialOnly
+	SimulatedOnly
+	AutonomousOnly
+	InitialOrOwner
+	CustomCondition
+	ReplayOnly
+	ReplayOrOwner
+	SkipReplay
+	Never
+	conditions
 )
 
-// MaxLeaves is how many leaves a class may have: one word of a change mask.
-const MaxLeaves = 64
+// Audience is what is true of a connection, for conditions.
+type Audience uint8
 
-type kind uint8
-
+// The flags of an Audience.
 const (
-	kindBool kind = iota
-	kindInt
-	kindUint
-	kindMax // uint up to a maximum
-	kindStep
-	kindFloat32
-	kindFloat64
-	kindGUID
-	kindString
+	Initial    Audience = 1 << iota // these are the first values
+	Owner                           // the actor is the connection's
+	Autonomous                      // and its player controls it
+	Replay                          // the connection is a recording
+	audiences
 )
 
-// Leaf is one replicated value.
-type Leaf struct {
-	// Path names it: "Pos.X", "Slots[2]".
-	Path      string
-	Condition Condition
-	// Field is the top-level field it belongs to, an index into Layout.Fields.
-	Field int
-
-	kind   kind
-	size   uint8 // bytes of integers and floats
-	offset uintptr
-	max    uint32
-	step   float64
-	str    int // index among the strings
+func (c Condition) allows(a Audience) bool {
+	switch c {
+	case InitialOnly:
+		return a&Initial != 0
+	case OwnerOnly:
+		return a&Owner != 0
+	case SkipOwner:
+		return a&Owner == 0
+	case SimulatedOnly:
+		return a&Autonomous == 0
+	case AutonomousOnly:
+		return a&Autonomous != 0
+	case InitialOrOwner:
+		return a&(Initial|Owner) != 0
+	case ReplayOnly:
+		return a&Replay != 0
+	case ReplayOrOwner:
+		return a&(Replay|Owner) != 0
+	case SkipReplay:
+		return a&Replay == 0
+	case Never:
+		return false
+	}
+	return true
 }
 
-// Field is a top-level replicated field.
+// Field is a tagged field of the struct.
 type Field struct {
 	Name   string
-	Notify string // method to call after a change arrived; "" for none
-	Mask   Mask
-	Index  []int // for reflect.Value.FieldByIndex
+	Notify string // method to call, or ""
+	Index  []int
+	Mask   Mask // its units
 }
 
-// Mask is a set of leaves.
-type Mask uint64
+// VarField is a field that marks itself when it is set (actorrep.Var).
+type VarField struct {
+	Offset uintptr
+	Type   reflect.Type
+	Mask   Mask
+}
 
-// Layout is a class's replicated values in order of declaration.
+// Unit is what changes and is sent as a whole.
+type Unit struct {
+	Wire
+	Path      string // Field.Part
+	Field     int
+	Condition Condition
+
+	offsets [MaxNumbers]uintptr
+	size    uintptr // of one number in memory
+	first   int     // word of a Shadow
+	blob    int     // blob of a Shadow
+	typ     reflect.Type
+	elem    *Layout // of a slice's elements
+}
+
+// Layout is a struct type's replicated fields.
 type Layout struct {
 	Type   reflect.Type
-	Leaves []Leaf
 	Fields []Field
-	// Hash is equal for layouts that can talk to each other.
-	Hash uint32
+	Units  []Unit
+	Vars   []VarField
+	// Pushed is the units that mark themselves; only the others need comparing.
+	Pushed Mask
+	// Deltas is the units that a baseline makes smaller.
+	Deltas Mask
+	// Fasts is the units that are fast arrays.
+	Fasts Mask
+	// Refs is the units that are references.
+	Refs Mask
+	// Custom is the units whose condition is the game's.
+	Custom Mask
 
-	conditions [InitialOnly + 1]Mask
-	strings    int
+	words, blobs int
+	allowed      [audiences]Mask
+	scratch      []byte
 }
 
-// Errors of Build; each names the field.
+// Errors of Build.
 var (
-	ErrKind = errors.New("layout: a field of this type can't be replicated")
+	ErrKind = errors.New("layout: this kind of field can't be replicated")
 	ErrTag  = errors.New("layout: bad net tag")
-	ErrMany = fmt.Errorf("layout: more than %d replicated values; split the class", MaxLeaves)
+	ErrMany = fmt.Errorf("layout: more than %d replicated units; move some into a component", MaxUnits)
 )
 
-// Build lists the replicated values of struct type t.
+// CustomValue is a value with a serializer of its own. It is a method set of the pointer; what it writes must
+// depend on the value only, and be at most 8 KiB.
+type CustomValue interface {
+	WriteNet(w *bitio.Writer)
+	ReadNet(r *bitio.Reader) error
+}
+
+// FastArray is a collection that sends what changed of it since a version that the peer is known to have.
+type FastArray interface {
+	// NetKey is the version; it changes with every change, and is 0 while nothing ever was in it.
+	NetKey() uint32
+	// NetWrite writes all that came, changed or went since version base; 0 is before everything.
+	NetWrite(w *bitio.Writer, base uint32)
+	// NetRead takes that in.
+	NetRead(r *bitio.Reader) error
+}
+
+// Build lists the replicated units of struct type t.
 func Build(t reflect.Type) (*Layout, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%w: %v isn't a struct", ErrKind, t)
@@ -135,134 +166,126 @@ func Build(t reflect.Type) (*Layout, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
 		}
-		first := len(l.Leaves)
+		first := len(l.Units)
 		if err := l.flatten(f.Type, f.Offset, f.Name, o); err != nil {
 			return nil, fmt.Errorf("%w (in %v)", err, t)
 		}
-		if len(l.Leaves) > MaxLeaves {
-			return nil, fmt.Errorf("%w (in %v)", ErrMany, t)
-		}
-		l.Fields = append(l.Fields, Field{Name: f.Name, Notify: o.notify, Index: f.Index, Mask: maskOf(first, len(l.Leaves))})
+		l.Fields = append(l.Fields, Field{Name: f.Name, Notify: o.notify, Index: f.Index, Mask: maskOf(first, len(l.Units))})
+	}
+	if len(l.Units) > MaxUnits {
+		return nil, fmt.Errorf("%w (%d in %v)", ErrMany, len(l.Units), t)
 	}
 	l.finish()
 	return l, nil
 }
 
-func maskOf(from, to int) Mask { return Mask(1)<<to - Mask(1)<<from }
+func maskOf(from, to int) Mask {
+	if to-from >= 64 {
+		return ^Mask(0)
+	}
+	return (Mask(1)<<(to-from) - 1) << from
+}
 
-// All is every leaf.
-func (l *Layout) All() Mask { return maskOf(0, len(l.Leaves)) }
+// All is every unit.
+func (l *Layout) All() Mask { return maskOf(0, len(l.Units)) }
+
+// Words is how many numbers a Shadow holds.
+func (l *Layout) Words() int { return l.words }
+
+// Allowed is the units that may go to a connection.
+func (l *Layout) Allowed(a Audience) Mask { return l.allowed[a] }
+
+// FieldMask is the units of a field by name; 0 when there is no such field.
+func (l *Layout) FieldMask(name string) Mask {
+	for i := range l.Fields {
+		if l.Fields[i].Name == name {
+			return l.Fields[i].Mask
+		}
+	}
+	return 0
+}
+
+// Hash is the same for layouts that write the same bits.
+func (l *Layout) Hash() uint32 {
+	h := fnv.New32a()
+	for i := range l.Units {
+		u := &l.Units[i]
+		fmt.Fprintf(h, "%s %v;", u.Path, u.Wire)
+		if u.elem != nil {
+			fmt.Fprintf(h, "%x;", u.elem.Hash())
+		}
+	}
+	return h.Sum32()
+}
 
 func (l *Layout) finish() {
-	h := fnv.New32a()
-	for i := range l.Leaves {
-		f := &l.Leaves[i]
-		l.conditions[f.Condition] |= 1 << i
-		fmt.Fprintf(h, "%s %d %d %d %v %d;", f.Path, f.kind, f.size, f.max, f.step, f.Condition)
+	for i := range l.Units {
+		u, bit := &l.Units[i], Mask(1)<<i
+		if u.Kind.IsBlob() {
+			u.blob = l.blobs
+			l.blobs++
+		} else {
+			u.first = l.words
+			l.words += int(u.N)
+		}
+		for a := range audiences {
+			if u.Condition.allows(a) {
+				l.allowed[a] |= bit
+			}
+		}
+		if u.HasDelta() {
+			l.Deltas |= bit
+		}
+		switch {
+		case u.Kind == Fast:
+			l.Fasts |= bit
+		case u.Kind == Ref:
+			l.Refs |= bit
+		}
+		if u.Condition == CustomCondition {
+			l.Custom |= bit
+		}
 	}
-	l.Hash = h.Sum32()
 }
 
-// Allowed is the leaves that may go to a connection: the owner's or another, with the actor's
-// first bunch or later.
-func (l *Layout) Allowed(owner, initial bool) Mask {
-	m := l.conditions[Always]
-	if owner {
-		m |= l.conditions[OwnerOnly]
-	} else {
-		m |= l.conditions[SkipOwner]
+// BuildValue is the layout of a whole value: of a struct all exported fields, with or without tags.
+func BuildValue(t reflect.Type) (*Layout, error) {
+	l := &Layout{Type: t}
+	if err := l.buildValue(t); err != nil {
+		return nil, err
 	}
-	if initial {
-		m |= l.conditions[InitialOnly]
+	if len(l.Units) > MaxUnits {
+		return nil, fmt.Errorf("%w (%d in %v)", ErrMany, len(l.Units), t)
 	}
-	return m
+	if l.Fasts != 0 || l.Pushed != 0 {
+		return nil, fmt.Errorf("%w: %v: Vars and fast arrays belong to actors", ErrKind, t)
+	}
+	l.finish()
+	return l, nil
 }
 
-type options struct {
-	step   float64
-	max    uint32
-	cond   Condition
-	notify string
-}
-
-func parseTag(tag string) (o options, err error) {
-	for _, part := range strings.Split(tag, ",") {
-		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		switch key {
-		case "":
-		case "q":
-			if o.step, err = strconv.ParseFloat(value, 64); err != nil || !(o.step > 0) {
-				return o, fmt.Errorf("q=%s must be a step above 0", value)
-			}
-		case "max":
-			n, err := strconv.ParseUint(value, 10, 32)
-			if err != nil || n == 0 || n >= math.MaxUint32 {
-				return o, fmt.Errorf("max=%s must be from 1 to 4294967294", value)
-			}
-			o.max = uint32(n)
-		case "owner":
-			o.cond = OwnerOnly
-		case "skipowner":
-			o.cond = SkipOwner
-		case "initial":
-			o.cond = InitialOnly
-		case "notify":
-			o.notify = value
-		default:
-			return o, fmt.Errorf("unknown option %q", part)
+func (l *Layout) buildValue(t reflect.Type) error {
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(customType) {
+		return l.flatten(t, 0, "", options{cap: defaultCap})
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		o, err := parseTag(f.Tag.Get("net"))
+		if err != nil {
+			return fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
+		}
+		if err := l.flatten(f.Type, f.Offset, f.Name, o); err != nil {
+			return fmt.Errorf("%w (in %v)", err, t)
 		}
 	}
-	return o, nil
-}
-
-var guidType = reflect.TypeFor[netguid.GUID]()
-
-func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options) error {
-	f := Leaf{Path: path, Condition: o.cond, Field: len(l.Fields), offset: offset, size: uint8(min(t.Size(), 255))}
-	switch k := t.Kind(); {
-	case t == guidType:
-		f.kind = kindGUID
-	case k == reflect.Bool:
-		f.kind = kindBool
-	case k >= reflect.Int && k <= reflect.Int64:
-		f.kind = kindInt
-	case k >= reflect.Uint && k <= reflect.Uint64:
-		f.kind = kindUint
-		if o.max > 0 {
-			f.kind, f.max = kindMax, o.max
-		}
-	case k == reflect.Float32 || k == reflect.Float64:
-		f.kind = kindFloat64
-		if k == reflect.Float32 {
-			f.kind = kindFloat32
-		}
-		if o.step > 0 {
-			f.kind, f.step = kindStep, o.step
-		}
-	case k == reflect.String:
-		f.kind, f.str = kindString, l.strings
-		l.strings++
-	case k == reflect.Struct:
-		for i := range t.NumField() {
-			sub := t.Field(i)
-			if err := l.flatten(sub.Type, offset+sub.Offset, path+"."+sub.Name, o); err != nil {
-				return err
-			}
-		}
-		return nil
-	case k == reflect.Array:
-		for i := range t.Len() {
-			if err := l.flatten(t.Elem(), offset+uintptr(i)*t.Elem().Size(), fmt.Sprintf("%s[%d]", path, i), o); err != nil {
-				return err
-			}
-			if len(l.Leaves) > MaxLeaves {
-				return ErrMany
-			}
-		}
-		return nil
-	default:
-		return fmt.Errorf("%w: %s is a %v", ErrKind, path, t)
-	}
-	l.Leaves = append(l.Leaves, f)
 	return nil
 }
+
+// WriteValue writes the whole value at obj.
+func (l *Layout) WriteValue(w *bitio.Writer, obj unsafe.Pointer) { l.writeAll(w, obj) }
+
+// ReadValue reads it.
+func (l *Layout) ReadValue(r *bitio.Reader, obj unsafe.Pointer) { l.readAll(r, obj) }

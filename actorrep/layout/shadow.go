@@ -1,212 +1,188 @@
 package layout
 
 import (
-	"fmt"
-	"math"
+	"bytes"
+	"errors"
 	"math/bits"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
+// ErrLength is a length that is over its bound, or longer than what follows.
+var ErrLength = errors.New("layout: a length over its bound")
+
+// maxBlob bounds a value that isn't numbers, in bytes.
+const maxBlob = 8 << 10
+
 // Shadow is the values of an object as they were compared last, in the form in which they are
 // sent. It is what connections share: one compare a tick serves them all.
 type Shadow struct {
-	words   []uint64
-	strings []string
+	Words []uint64
+	blobs []blob
+}
+
+type blob struct {
+	text string // of a String
+	data []byte // of others
+	bits int
+	fast FastArray
+	key  uint32
 }
 
 // NewShadow is the shadow of an object whose values are all zero.
 func (l *Layout) NewShadow() *Shadow {
-	return &Shadow{make([]uint64, len(l.Leaves)), make([]string, l.strings)}
+	s := &Shadow{Words: make([]uint64, l.words), blobs: make([]blob, l.blobs)}
+	return s
 }
 
-// Compare brings s up to date with the object at obj and returns what changed.
-func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer) (changed Mask) {
-	for i := range l.Leaves {
-		f := &l.Leaves[i]
-		p := unsafe.Add(obj, f.offset)
-		if f.kind == kindString {
-			if v := *(*string)(p); v != s.strings[f.str] {
-				s.strings[f.str] = v
+// Compare brings the units of m in s up to date with the object at obj and returns which changed.
+func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
+	for ; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		u := &l.Units[i]
+		if u.Kind.IsBlob() {
+			if l.compareBlob(u, &s.blobs[u.blob], obj) {
 				changed |= 1 << i
 			}
 			continue
 		}
-		if v := f.load(p); v != s.words[i] {
-			s.words[i] = v
-			changed |= 1 << i
+		words := s.Words[u.first : u.first+int(u.N)]
+		for j := range words {
+			if v := u.loadOne(unsafe.Add(obj, u.offsets[j])); v != words[j] {
+				words[j] = v
+				changed |= 1 << i
+			}
 		}
 	}
 	return changed
 }
 
-// load is a value as the integer it is sent as.
-func (f *Leaf) load(p unsafe.Pointer) uint64 {
-	switch f.kind {
-	case kindBool:
-		if *(*bool)(p) {
-			return 1
+func (l *Layout) compareBlob(u *Unit, b *blob, obj unsafe.Pointer) bool {
+	switch u.Kind {
+	case String:
+		s := u.cut(*(*string)(unsafe.Add(obj, u.offsets[0])))
+		if s == b.text {
+			return false
 		}
-		return 0
-	case kindGUID:
-		return uint64(*(*uint32)(p))
-	case kindInt:
-		return zigzag(f.loadInt(p))
-	case kindUint:
-		return f.loadUint(p)
-	case kindMax:
-		return min(f.loadUint(p), uint64(f.max))
-	case kindStep:
-		v := *(*float64)(p)
-		if f.size == 4 {
-			v = float64(*(*float32)(p))
+		b.text = s
+		return true
+	case Fast:
+		if b.fast == nil {
+			b.fast = u.pointer(obj).Interface().(FastArray)
 		}
-		return f.quantize(v)
-	case kindFloat32:
-		return uint64(*(*uint32)(p))
-	default:
-		return *(*uint64)(p)
+		key := b.fast.NetKey()
+		if key == b.key {
+			return false
+		}
+		b.key = key
+		return true
 	}
+	if l.scratch == nil {
+		l.scratch = make([]byte, maxBlob)
+	}
+	var w bitio.Writer
+	w.Reset(l.scratch)
+	u.writeMemory(&w, obj)
+	if w.Err() != nil {
+		w.Reset(l.scratch) // too large to send: as if it were empty
+		if u.Kind != Custom {
+			w.WriteIntPacked(0)
+		}
+	}
+	if b.bits == w.Len() && bytes.Equal(b.data, w.Bytes()) {
+		return false
+	}
+	b.data, b.bits = append(b.data[:0], w.Bytes()...), w.Len()
+	return true
 }
 
-func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
-func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
-
-// quantize is the number of steps nearest to v; NaN is 0, and what a step can't count is cut.
-func (f *Leaf) quantize(v float64) uint64 {
-	n := math.RoundToEven(v / f.step)
-	const limit = 1 << 52
-	switch {
-	case n != n:
-		n = 0
-	case n > limit:
-		n = limit
-	case n < -limit:
-		n = -limit
-	}
-	return zigzag(int64(n))
-}
-
-func (f *Leaf) loadInt(p unsafe.Pointer) int64 {
-	switch f.size {
-	case 1:
-		return int64(*(*int8)(p))
-	case 2:
-		return int64(*(*int16)(p))
-	case 4:
-		return int64(*(*int32)(p))
-	}
-	return *(*int64)(p)
-}
-
-func (f *Leaf) loadUint(p unsafe.Pointer) uint64 {
-	switch f.size {
-	case 1:
-		return uint64(*(*uint8)(p))
-	case 2:
-		return uint64(*(*uint16)(p))
-	case 4:
-		return uint64(*(*uint32)(p))
-	}
-	return *(*uint64)(p)
-}
-
-// NonZero is the leaves whose value in s isn't zero: what a new object must be told.
+// NonZero is the units whose value in s isn't zero: what a new object must be told.
 func (l *Layout) NonZero(s *Shadow) (m Mask) {
-	for i := range l.Leaves {
-		if f := &l.Leaves[i]; s.words[i] != 0 || f.kind == kindString && s.strings[f.str] != "" {
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Kind.IsBlob() {
+			b := &s.blobs[u.blob]
+			if b.text != "" || b.bits > 8 || b.bits > 0 && b.data[0] != 0 || b.key != 0 {
+				m |= 1 << i
+			}
+		} else if or(s.Words[u.first:u.first+int(u.N)]) != 0 {
 			m |= 1 << i
 		}
 	}
 	return m
 }
 
-// maxString bounds a replicated string, in characters.
-const maxString = 1024
-
-// Write writes the leaves of m as they are in s. A string over 1024 characters is cut.
-func (l *Layout) Write(w *bitio.Writer, s *Shadow, m Mask) {
-	w.WriteBits(uint64(m), len(l.Leaves))
-	for rest := m; rest != 0; rest &= rest - 1 {
-		i := bits.TrailingZeros64(uint64(rest))
-		f := &l.Leaves[i]
-		switch f.kind {
-		case kindBool:
-			w.WriteBits(s.words[i], 1)
-		case kindMax:
-			w.WriteInt(uint32(s.words[i]), f.max+1)
-		case kindFloat32:
-			w.WriteBits(s.words[i], 32)
-		case kindFloat64:
-			w.WriteBits(s.words[i], 64)
-		case kindString:
-			w.WriteString(cut(s.strings[f.str]))
-		default:
-			w.WriteIntPacked64(s.words[i])
-		}
+// Keys is the version of each fast array in s, by the order of the units; the first n of them.
+func (l *Layout) Keys(s *Shadow, keys []uint32) {
+	n := 0
+	for m := l.Fasts; m != 0 && n < len(keys); m &= m - 1 {
+		keys[n] = s.blobs[l.Units[bits.TrailingZeros64(m)].blob].key
+		n++
 	}
 }
 
-func cut(s string) string {
-	if len(s) <= maxString {
-		return s
-	}
-	return s[:maxString]
+// FastIndex is which of the fast arrays a unit is.
+func (l *Layout) FastIndex(unit int) int { return bits.OnesCount64(l.Fasts & (1<<unit - 1)) }
+
+// Base is what a connection is known to have of an object.
+type Base struct {
+	// Words are numbers of an earlier time, good for the units of Mask.
+	Words []uint64
+	Mask  Mask
+	// Keys is the versions of the fast arrays.
+	Keys [MaxFast]uint32
 }
 
-// Read sets the leaves that r holds in the object at obj and returns which. On an error the
-// object may be half set; the connection ends.
-func (l *Layout) Read(r *bitio.Reader, obj unsafe.Pointer) (m Mask, err error) {
-	m = Mask(r.ReadBits(len(l.Leaves)))
-	for rest := m; rest != 0; rest &= rest - 1 {
-		i := bits.TrailingZeros64(uint64(rest))
-		f := &l.Leaves[i]
-		p := unsafe.Add(obj, f.offset)
-		switch f.kind {
-		case kindBool:
-			*(*bool)(p) = r.ReadBool()
-		case kindMax:
-			f.storeUint(p, uint64(r.ReadInt(f.max+1)))
-		case kindFloat32:
-			*(*uint32)(p) = uint32(r.ReadBits(32))
-		case kindFloat64:
-			*(*uint64)(p) = r.ReadBits(64)
-		case kindGUID:
-			*(*uint32)(p) = r.ReadIntPacked()
-		case kindString:
-			*(*string)(p) = r.ReadString(maxString)
-		case kindInt:
-			f.storeUint(p, uint64(unzigzag(r.ReadIntPacked64())))
-		case kindUint:
-			f.storeUint(p, r.ReadIntPacked64())
-		case kindStep:
-			f.storeFloat(p, float64(unzigzag(r.ReadIntPacked64()))*f.step)
-		}
+// MaxFast is the most fast arrays in a class.
+const MaxFast = 2
+
+// WriteUnit writes one unit as it is in s. base may be nil.
+func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
+	u := &l.Units[i]
+	if u.Kind.IsBlob() {
+		l.writeBlob(w, u, &s.blobs[u.blob], i, base)
+		return
 	}
-	if r.Err() != nil {
-		return m, fmt.Errorf("layout: %v: %w", l.Type, r.Err())
+	v := s.Words[u.first : u.first+int(u.N)]
+	if base != nil && base.Mask>>i&1 != 0 {
+		u.writeDelta(w, v, base.Words[u.first:])
+		return
 	}
-	return m, nil
+	u.write(w, v)
 }
 
-func (f *Leaf) storeUint(p unsafe.Pointer, v uint64) {
-	switch f.size {
-	case 1:
-		*(*uint8)(p) = uint8(v)
-	case 2:
-		*(*uint16)(p) = uint16(v)
-	case 4:
-		*(*uint32)(p) = uint32(v)
-	default:
-		*(*uint64)(p) = v
+func (l *Layout) writeBlob(w *bitio.Writer, u *Unit, b *blob, i int, base *Base) {
+	switch u.Kind {
+	case String:
+		writeText(w, b.text)
+		return
+	case Fast:
+		l.writeFast(w, b, l.FastIndex(i), base)
+		return
+	}
+	w.WriteIntPacked(uint32(b.bits))
+	w.WriteBitsFrom(b.data, 0, b.bits)
+}
+
+// writeFast writes a fast array with its length in bits before it, so that it can be skipped.
+func (l *Layout) writeFast(w *bitio.Writer, b *blob, index int, base *Base) {
+	key := uint32(0)
+	if base != nil {
+		key = base.Keys[index]
+	}
+	at := w.Len()
+	w.WriteBits(0, fastLength)
+	from := w.Len()
+	b.fast.NetWrite(w, key)
+	n := w.Len() - from
+	if n >= 1<<fastLength {
+		w.WriteString("\x00") // a writer's error: it doesn't fit
+		return
+	}
+	if w.Err() == nil {
+		w.PatchBits(at, uint64(n), fastLength)
 	}
 }
 
-func (f *Leaf) storeFloat(p unsafe.Pointer, v float64) {
-	if f.size == 4 {
-		*(*float32)(p) = float32(v)
-	} else {
-		*(*float64)(p) = v
-	}
-}
+const fastLength = 17 // bits; up to 16 KiB

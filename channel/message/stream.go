@@ -34,11 +34,14 @@ func (s *Stream) Err() error {
 	return nil
 }
 
-func (s *Stream) fail() {
+// Fail makes err the stream's error, unless it has one: for what a Serialize finds wrong itself.
+func (s *Stream) Fail(err error) {
 	if s.err == nil {
-		s.err = ErrRange
+		s.err = err
 	}
 }
+
+func (s *Stream) fail() { s.Fail(ErrRange) }
 
 // Bits is the low n bits of a number, 0 to 64.
 func (s *Stream) Bits(v *uint64, n int) {

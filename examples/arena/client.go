@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -38,7 +37,7 @@ func newClient(name, addr string, bad netsim.Settings, seed uint64) (*client, er
 		return nil, err
 	}
 	c.driver, err = driver.Dial(addr, driver.Config{
-		Channels: []channel.Type{c.world.ChannelType()},
+		Channels: c.world.ChannelTypes(),
 		Client:   control.ClientConfig{URL: name, Platform: "go"},
 		Socket:   c.net,
 		Closed:   func(_ *driver.Conn, r netconn.CloseResult) { c.result = &r },

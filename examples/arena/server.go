@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -31,7 +30,7 @@ func newServer(addr string, seed uint64) (*server, error) {
 	s.game = newGame(s.world, seed)
 	var err error
 	s.driver, err = driver.Listen(addr, driver.Config{
-		Channels: []channel.Type{s.world.ChannelType()},
+		Channels: s.world.ChannelTypes(),
 		Server:   control.ServerConfig{Map: "arena"},
 		Joined:   s.joined,
 		Closed:   s.closed,

@@ -81,6 +81,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Trace gets what happens on every connection. Default none.
 	Trace nettrace.Sink
+	// Packets gets every connection's packets with their addresses, decrypted; see
+	// netconn/nettrace/pcapng for a file of them. Default none.
+	Packets nettrace.PacketSink
 }
 
 func (c Config) filled() Config {

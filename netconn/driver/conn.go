@@ -34,6 +34,15 @@ type Conn struct {
 	userData [netcode.UserDataBytes]byte
 }
 
+// ConnOf is the connection that a channel is on; nil when it isn't a driver's.
+func ConnOf(ch *channel.Channel) *Conn {
+	if nc, ok := ch.Conn().(*netconn.Conn); ok {
+		c, _ := nc.Owner().(*Conn)
+		return c
+	}
+	return nil
+}
+
 // RemoteAddr is the peer's address. It changes when the peer's does.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.addr }
 
@@ -78,8 +87,11 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 		LowLevelSend: func(p []byte) { send(c, p) }, Headroom: headroom, Tailroom: tailroom, Handlers: handlers,
 		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, LazyAcks: d.cfg.LazyAcks,
 		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, NetSpeed: d.cfg.NetSpeed,
-		Trace: d.cfg.Trace, ID: d.nextID,
+		Trace: d.cfg.Trace, ID: d.nextID, Owner: c,
 		Closed: func(r netconn.CloseResult) { d.closed(c, r) },
+	}
+	if d.cfg.Packets != nil {
+		cfg.Packets = (*packetTap)(c)
 	}
 	switch {
 	case d.cfg.Controller != nil:

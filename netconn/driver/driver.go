@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/trace"
 	"sync"
 	"time"
 
@@ -52,8 +53,9 @@ type Driver struct {
 	in, out []udp.Message
 	nOut    int
 
-	mu    sync.Mutex
-	calls []func()
+	mu      sync.Mutex
+	calls   []func() // for the next TickDispatch
+	running []func() // its room is used again
 }
 
 // maxDatagram is the largest datagram that is read or written.
@@ -108,6 +110,7 @@ func (d *Driver) Since(now time.Time) time.Duration { return now.Sub(d.epoch) }
 
 // TickDispatch takes in all datagrams that have come.
 func (d *Driver) TickDispatch(now time.Time) {
+	defer region(regionDispatch).End()
 	at := d.Since(now)
 	d.runCalls()
 	for d.err == nil {
@@ -171,6 +174,7 @@ func (d *Driver) postDispatch(at time.Duration) {
 
 // TickFlush lets connections send what was written since the last one.
 func (d *Driver) TickFlush(now time.Time) {
+	defer region(regionFlush).End()
 	at := d.Since(now)
 	for _, c := range d.conns {
 		c.Tick(at)
@@ -254,10 +258,10 @@ func (d *Driver) Do(f func()) {
 
 func (d *Driver) runCalls() {
 	d.mu.Lock()
-	calls := d.calls
-	d.calls = nil
+	d.calls, d.running = d.running[:0], d.calls
 	d.mu.Unlock()
-	for _, f := range calls {
+	for i, f := range d.running {
+		d.running[i] = nil
 		f()
 	}
 }
@@ -278,7 +282,7 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 		}
 		d.TickDispatch(now)
 		if step != nil {
-			step(now)
+			trace.WithRegion(ctx, regionStep, func() { step(now) })
 		}
 		d.TickFlush(now)
 	}

@@ -1,11 +1,8 @@
-// Package nettrace carries what happens inside a connection to whoever wants to
-// see it: a ring for post-mortems, a file, an inspector, the hash of a simulated
-// run. It is a leaf, so that every floor may emit. Without a sink an event costs
-// one branch.
 package nettrace
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -20,8 +17,8 @@ const (
 	PacketAcked             // PacketID; A round trip in ns
 	PacketNak               // PacketID
 	PacketRefused           // PacketID newest accepted; A wire sequence
-	BunchSent               // PacketID, ChIndex, ChSequence, Bits
-	BunchReceived           // PacketID, ChIndex, ChSequence, Bits
+	BunchSent               // PacketID, ChIndex, ChSequence, Bits; A flags. Bunches merged into it later don't count
+	BunchReceived           // PacketID, ChIndex, ChSequence, Bits; A flags
 	ChannelOpened           // ChIndex
 	ChannelClosed           // ChIndex; A reason
 	ConnOpened              //
@@ -42,11 +39,19 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
+// The flags of a bunch.
+const (
+	Reliable = 1 << iota
+	Open
+	Close
+	Partial
+)
+
 // Event is something that happened.
 type Event struct {
 	At         time.Duration
 	PacketID   int64
-	ChSequence int64
+	ChSequence int64 // as on the wire, 10 bits; of reliable bunches
 	A, B       uint64
 	Conn       uint32
 	ChIndex    uint32
@@ -56,3 +61,28 @@ type Event struct {
 
 // Sink gets events. e is valid until Trace returns.
 type Sink interface{ Trace(e *Event) }
+
+// Tee is sinks that all get every event, in order.
+type Tee []Sink
+
+// Trace is Sink's.
+func (t Tee) Trace(e *Event) {
+	for _, s := range t {
+		s.Trace(e)
+	}
+}
+
+// Packet is a packet as a connection sent or received it: in the clear, with the prefix of its
+// handlers, without what a link seals it with.
+type Packet struct {
+	At     time.Duration
+	Conn   uint32
+	Server bool // the connection is a server's end
+	Sent   bool
+	// Local and Remote are the addresses of the connection's ends; a driver sets them.
+	Local, Remote netip.AddrPort
+	Data          []byte
+}
+
+// PacketSink gets packets. p and its Data are valid until TracePacket returns.
+type PacketSink interface{ TracePacket(p *Packet) }

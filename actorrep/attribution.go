@@ -1,0 +1,41 @@
+package actorrep
+
+// overhead is the bits of a connection's replication that are no values.
+type overhead struct {
+	schema  uint64
+	opens   uint64 // heads of opening bunches
+	records uint64 // heads of records
+}
+
+// Cost is a row of an attribution: what it was spent on, and how many bits, resends included.
+type Cost struct {
+	Class, Name string // a field's part or a procedure; or "" and what else it was
+	Bits        uint64
+}
+
+// Attribution is where a connection's bits went: a row for each replicated value and procedure of each class, then
+// rows of replication itself, and last, when total isn't 0, what is left of it: headers, acks, other channels. total is the
+// bytes that the connection's socket sent. The rows add up to it.
+func (p *Peer) Attribution(total uint64) []Cost {
+	var rows []Cost
+	sum := uint64(0)
+	add := func(class, name string, bits uint64) {
+		sum += bits
+		rows = append(rows, Cost{class, name, bits})
+	}
+	for _, c := range p.world.classes {
+		for i := range c.layout.Units {
+			add(c.name, c.layout.Units[i].Path, p.rowBits[c.firstRow+i])
+		}
+		for i := range c.rpcs {
+			add(c.name, c.rpcs[i].name+"()", p.rowBits[c.firstRow+len(c.layout.Units)+i])
+		}
+	}
+	add("", "schema", p.overhead.schema)
+	add("", "opening heads", p.overhead.opens)
+	add("", "record heads", p.overhead.records)
+	if total*8 > sum {
+		rows = append(rows, Cost{"", "packets, bunches, acks and resends", total*8 - sum})
+	}
+	return rows
+}

@@ -1,0 +1,181 @@
+package actorrep
+
+import (
+	"fmt"
+	"math/bits"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+)
+
+// class is a registered kind of actor.
+type class struct {
+	id       int
+	name     string
+	typ      reflect.Type // of the struct
+	layout   *layout.Layout
+	notify   []notify // by field
+	rpcs     []procedure
+	firstRow int // of its units in an attribution
+
+	manual    bool
+	interval  time.Duration
+	slowest   time.Duration // of an adaptive frequency; 0 for none
+	priority  float32
+	cull      float64
+	always    bool
+	onlyOwner bool
+}
+
+type notify struct {
+	method  int // -1 for none
+	withOld bool
+}
+
+// ClassOption is a setting of Register.
+type ClassOption interface{ set(c *class) error }
+
+type classOption func(c *class) error
+
+func (f classOption) set(c *class) error { return f(c) }
+
+// RPCs is the remote procedures of a class by name, an option of Register.
+type RPCs map[string]Procedure
+
+func (r RPCs) set(c *class) error {
+	names := make([]string, 0, len(r))
+	for name := range r {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p := r[name]
+		if err := p.register(name, c.typ); err != nil {
+			return err
+		}
+		c.rpcs = append(c.rpcs, procedure{name: name, Procedure: p})
+	}
+	return nil
+}
+
+type procedure struct {
+	name string
+	Procedure
+}
+
+// UpdateFrequency is how often at most actors of the class are compared, a second. Default every Step.
+func UpdateFrequency(hz float64) ClassOption {
+	return classOption(func(c *class) error {
+		if !(hz > 0) {
+			return fmt.Errorf("actorrep: UpdateFrequency %v must be above 0", hz)
+		}
+		c.interval = time.Duration(float64(time.Second) / hz)
+		return nil
+	})
+}
+
+// Adaptive lets actors of which nothing changes for two seconds be compared less and less often, down to that many times a
+// second after seven (Unreal's adaptive net update frequency).
+func Adaptive(lowestHz float64) ClassOption {
+	return classOption(func(c *class) error {
+		if !(lowestHz > 0) {
+			return fmt.Errorf("actorrep: Adaptive %v must be above 0", lowestHz)
+		}
+		c.slowest = time.Duration(float64(time.Second) / lowestHz)
+		return nil
+	})
+}
+
+// Manual means that actors of the class are compared only after MarkDirty.
+func Manual() ClassOption {
+	return classOption(func(c *class) error { c.manual = true; return nil })
+}
+
+// Priority is how much actors of the class matter when bandwidth is short. Default 1.
+func Priority(p float32) ClassOption {
+	return classOption(func(c *class) error {
+		if !(p > 0) {
+			return fmt.Errorf("actorrep: Priority %v must be above 0", p)
+		}
+		c.priority = p
+		return nil
+	})
+}
+
+// CullDistance is how far actors of the class are seen. Default any distance.
+func CullDistance(d float64) ClassOption {
+	return classOption(func(c *class) error { c.cull = d; return nil })
+}
+
+// AlwaysRelevant makes actors of the class visible to every connection.
+func AlwaysRelevant() ClassOption {
+	return classOption(func(c *class) error { c.always = true; return nil })
+}
+
+// OnlyRelevantToOwner makes actors of the class visible to their owner only.
+func OnlyRelevantToOwner() ClassOption {
+	return classOption(func(c *class) error { c.onlyOwner = true; return nil })
+}
+
+func newClass(id int, name string, a Actor, options []ClassOption) (*class, error) {
+	t := reflect.TypeOf(a)
+	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%w: %v", ErrClass, t)
+	}
+	if _, ok := t.Elem().FieldByName("Base"); !ok {
+		return nil, fmt.Errorf("%w: %v", ErrClass, t)
+	}
+	l, err := layout.Build(t.Elem())
+	if err != nil {
+		return nil, err
+	}
+	if bits.OnesCount64(l.Fasts) > layout.MaxFast {
+		return nil, ErrManyFast
+	}
+	c := &class{id: id, name: name, typ: t.Elem(), layout: l, priority: 1}
+	for _, f := range l.Fields {
+		n := notify{method: -1}
+		if f.Notify != "" {
+			if n, err = findNotify(t, f); err != nil {
+				return nil, err
+			}
+		}
+		c.notify = append(c.notify, n)
+	}
+	for _, o := range options {
+		if err := o.set(c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func findNotify(t reflect.Type, f layout.Field) (notify, error) {
+	m, ok := t.MethodByName(f.Notify)
+	if !ok {
+		return notify{}, fmt.Errorf("%w: %v has no exported method %s", ErrNotify, t, f.Notify)
+	}
+	field := t.Elem().FieldByIndex(f.Index).Type
+	if reflect.PointerTo(field).Implements(reflect.TypeFor[layout.Pusher]()) {
+		field = field.Field(0).Type // a Var's old value is a plain one
+	}
+	switch {
+	case m.Type.NumIn() == 1:
+		return notify{method: m.Index}, nil
+	case m.Type.NumIn() == 2 && m.Type.In(1) == field:
+		return notify{m.Index, true}, nil
+	}
+	return notify{}, fmt.Errorf("%w: %v.%s must take nothing or the old %v", ErrNotify, t, f.Notify, field)
+}
+
+// rpc is the number of a procedure in the class, or -1.
+func (c *class) rpc(p Procedure) int {
+	for i := range c.rpcs {
+		if c.rpcs[i].Procedure == p {
+			return i
+		}
+	}
+	return -1
+}

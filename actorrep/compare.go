@@ -1,0 +1,244 @@
+package actorrep
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+)
+
+// replicated is what the connections of a server share of an actor.
+type replicated struct {
+	shadow *layout.Shadow
+	views  []*view // who has it, or is about to
+	count  int64   // changes so far
+	marks  layout.Mask
+	marked bool // in the world's list
+	forced bool
+	polled int // index in the world's list, or -1
+
+	interval     time.Duration // between two compares at least; 0 none
+	due          time.Duration // when the next may be
+	inSchedule   bool
+	booked       time.Duration // the time of its place in the schedule
+	lastChange   time.Duration
+	optimum      time.Duration // of an adaptive frequency
+	dormantSince time.Duration
+
+	streak    int    // changes in a row, to see what moves
+	lastFrame uint32 // of the last change
+	snaps     *snapshots
+}
+
+func newReplicated(c *class) *replicated {
+	return &replicated{shadow: c.layout.NewShadow(), interval: c.interval, optimum: c.interval, polled: -1}
+}
+
+// snapshots is an actor's numbers after its last changes: baselines.
+type snapshots struct {
+	counts [snapshotRing]int64
+	words  []uint64
+}
+
+const (
+	snapshotRing = 32
+	// streakBegin is how many changes, each within streakGap Steps of the one before, make an actor one that moves,
+	// whose snapshots are kept.
+	streakBegin = 3
+	streakGap   = 4
+)
+
+// at is the numbers after a change, or nil when they are forgotten.
+func (s *snapshots) at(count int64) []uint64 {
+	i := int(count % snapshotRing)
+	if s == nil || s.counts[i] != count {
+		return nil
+	}
+	n := len(s.words) / snapshotRing
+	return s.words[i*n : (i+1)*n]
+}
+
+func (r *replicated) remember() {
+	s := r.snaps
+	i := int(r.count % snapshotRing)
+	n := len(r.shadow.Words)
+	s.counts[i] = r.count
+	copy(s.words[i*n:(i+1)*n], r.shadow.Words)
+}
+
+// appointment is when an actor is to be compared.
+type appointment struct {
+	at   time.Duration
+	guid uint32
+	b    *Base
+}
+
+func (a appointment) before(b appointment) bool {
+	return a.at < b.at || a.at == b.at && a.guid < b.guid
+}
+
+// needsPolling reports whether an actor has fields that don't tell when they change.
+func (b *Base) needsPolling() bool {
+	return !b.class.manual && b.class.layout.Pushed != b.class.layout.All() && !b.dormant && !b.tornOff
+}
+
+// reschedule puts an actor where its settings say: into the list of those compared every Step, into the
+// schedule, or nowhere.
+func (w *World) reschedule(b *Base) {
+	w.unschedule(b)
+	switch {
+	case !b.needsPolling():
+	case b.rep.interval == 0:
+		b.rep.polled = len(w.polled)
+		w.polled = append(w.polled, b)
+	default:
+		w.appoint(b)
+	}
+}
+
+func (w *World) unschedule(b *Base) {
+	r := b.rep
+	if i := r.polled; i >= 0 {
+		last := len(w.polled) - 1
+		w.polled[i] = w.polled[last]
+		w.polled[i].rep.polled = i
+		w.polled[last] = nil
+		w.polled = w.polled[:last]
+		r.polled = -1
+	}
+	if r.inSchedule {
+		w.scheduled.Delete(appointment{at: r.booked, guid: uint32(b.guid)})
+		r.inSchedule = false
+	}
+}
+
+// appoint puts an actor into the schedule at its due time.
+func (w *World) appoint(b *Base) {
+	if b.rep.inSchedule {
+		return
+	}
+	b.rep.inSchedule, b.rep.booked = true, b.rep.due
+	w.scheduled.ReplaceOrInsert(appointment{b.rep.due, uint32(b.guid), b})
+}
+
+// compareAll finds what has changed since the last Step.
+func (w *World) compareAll() {
+	marked := w.marked
+	w.marked = w.spare[:0]
+	for _, b := range marked {
+		if b.rep == nil || b.world != w {
+			continue
+		}
+		b.rep.marked = false
+		if b.rep.interval > 0 && w.now < b.rep.due && !b.rep.forced {
+			b.rep.marked = true
+			w.appoint(b)
+			continue
+		}
+		if b.rep.polled < 0 {
+			w.compare(b)
+		}
+	}
+	clear(marked)
+	w.spare = marked[:0]
+	for _, b := range w.polled {
+		w.compare(b)
+	}
+	for {
+		a, ok := w.scheduled.Min()
+		if !ok || a.at > w.now {
+			return
+		}
+		w.scheduled.DeleteMin()
+		a.b.rep.inSchedule, a.b.rep.marked = false, false
+		w.compare(a.b)
+		if a.b.needsPolling() {
+			w.appoint(a.b)
+		}
+	}
+}
+
+// compare looks for changes of one actor and tells its views.
+func (w *World) compare(b *Base) {
+	r, l := b.rep, b.class.layout
+	m := r.marks
+	if b.needsPolling() {
+		m |= ^l.Pushed
+	}
+	m &= l.All() &^ b.inactive
+	r.marks &= b.inactive
+	r.forced = false
+	w.Counters.Compared++
+	if r.interval > 0 {
+		r.due = w.now + r.interval
+	}
+	changed := l.Compare(r.shadow, b.ptr, m)
+	if b.class.slowest > 0 {
+		w.adapt(b, changed != 0)
+	}
+	if b.dormant {
+		for _, v := range r.views {
+			v.mayRest()
+		}
+	}
+	if changed == 0 {
+		return
+	}
+	w.Counters.Changed++
+	r.count++
+	r.lastChange = w.now
+	if w.frame-r.lastFrame <= streakGap {
+		r.streak++
+	} else {
+		r.streak = 0
+	}
+	r.lastFrame = w.frame
+	if r.snaps != nil {
+		r.remember()
+	} else if r.streak >= streakBegin && l.Deltas != 0 {
+		r.snaps = &snapshots{words: make([]uint64, snapshotRing*l.Words())}
+		r.remember()
+	}
+	for _, v := range r.views {
+		v.changed(changed)
+	}
+}
+
+// The adaptive frequency is Unreal's: fully slow after seven seconds without a change.
+const (
+	adaptAfter = 2 * time.Second
+	adaptOver  = 5 * time.Second
+)
+
+// adapt moves the interval between the class's own and its slowest.
+func (w *World) adapt(b *Base, changed bool) {
+	r := b.rep
+	fast := b.class.interval
+	slow := max(fast, b.class.slowest)
+	switch quiet := w.now - r.lastChange; {
+	case changed:
+		r.optimum = min(max(quiet*7/10, fast), slow)
+	case quiet > adaptAfter:
+		part := min(float64(quiet-adaptAfter)/float64(adaptOver), 1)
+		r.optimum = fast + time.Duration(part*float64(slow-fast))
+	}
+	was := r.interval
+	r.interval = r.optimum
+	r.due = w.now + r.interval
+	if (was == 0) != (r.interval == 0) {
+		w.moveBetweenLists(b)
+	}
+}
+
+// moveBetweenLists takes an actor from the list of every Step to the schedule, or back, when that list isn't being
+// walked.
+func (w *World) moveBetweenLists(b *Base) { w.moving = append(w.moving, b) }
+
+func (w *World) settleMoves() {
+	for i, b := range w.moving {
+		if b.rep != nil {
+			w.reschedule(b)
+		}
+		w.moving[i] = nil
+	}
+	w.moving = w.moving[:0]
+}

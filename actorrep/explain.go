@@ -1,0 +1,180 @@
+package actorrep
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+)
+
+// Reason is why an actor, or a field of it, was sent to a connection or wasn't.
+type Reason uint8
+
+// The reasons. They are written where the decision is made.
+const (
+	ReasonNone       Reason = iota
+	ReasonNotSpawned        // not in this world
+	ReasonNoSchema          // the client doesn't know our classes yet
+	ReasonIrrelevant        // see the text
+	ReasonWaiting           // relevant; to be opened when there is bandwidth
+	ReasonOpening           // opened; the client hasn't acked that yet
+	ReasonSent              // its newest record went out
+	ReasonUpToDate          // the client has all that it may have
+	ReasonStarved           // no bandwidth left
+	ReasonLost              // its packet was lost; it goes again
+	ReasonNoRoom            // no room for another channel or reliable bunch
+	ReasonDormant           // asleep
+	ReasonTornOff           // replicated no more
+	ReasonCondition         // a field's condition doesn't allow it
+	ReasonInactive          // a field is switched off by SetActive
+	ReasonInFlight          // sent, not acked
+	ReasonPending           // changed; goes in the next Step
+	ReasonLeaving           // not relevant any more, stays for a while
+)
+
+// String is the reason in words.
+func (r Reason) String() string {
+	names := [...]string{"nothing happened", "not spawned", "the client doesn't know the classes yet", "not relevant", "waits for bandwidth to be opened",
+		"opening, not acked yet", "sent", "up to date", "starved", "lost, goes again", "no room for another channel or reliable bunch", "dormant", "torn off",
+		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// Explanation is an answer of Explain.
+type Explanation struct {
+	Reason Reason
+	// Text says it in words, with the numbers that matter.
+	Text string
+	// Waiting is for how many Steps something to be sent has waited, Bits what its last record took, and
+	// Budget the bits that the connection may send now.
+	Waiting, Bits, Budget int
+	// Since is how long an actor has been dormant.
+	Since time.Duration
+}
+
+// Explain says why a connection has an actor's values or hasn't; with the name of a field, why it has that one.
+func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
+	b := a.base()
+	e := Explanation{}
+	if p.out != nil {
+		e.Budget = p.out.budget()
+	}
+	v := p.views[b]
+	switch {
+	case b.world != w:
+		e.Reason = ReasonNotSpawned
+	case b.tornOff:
+		e.Reason = ReasonTornOff
+	case !p.ready:
+		e.Reason = ReasonNoSchema
+	case v == nil:
+		e.Reason = ReasonIrrelevant
+		if b.parent != nil {
+			e.Text = "not relevant: its parent isn't there: " + w.Explain(p, b.parent.self).Text
+			return e
+		}
+		e.Text = "not relevant: " + w.driver.ExplainRelevancy(p, a)
+		return e
+	default:
+		v.explain(&e)
+		if len(field) > 0 {
+			v.explainField(&e, field[0])
+			return e
+		}
+	}
+	e.Text = e.text()
+	return e
+}
+
+func (v *view) explain(e *Explanation) {
+	w := v.peer.world
+	e.Bits = int(v.lastBits)
+	if v.inPending {
+		e.Waiting = int(w.frame - v.since)
+	}
+	switch {
+	case v.state == wanted && v.reason == ReasonNoRoom:
+		e.Reason = ReasonNoRoom
+	case v.state == wanted:
+		e.Reason = ReasonWaiting
+	case v.state == opening:
+		e.Reason = ReasonOpening
+	case v.b.dormant:
+		e.Reason, e.Since = ReasonDormant, w.now-v.b.rep.dormantSince
+	case v.inPending && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
+		e.Reason = v.reason
+	case v.dirty&v.allowed != 0:
+		e.Reason = ReasonPending
+	case v.last >= 0:
+		e.Reason = ReasonInFlight
+	case !v.relevant:
+		e.Reason, e.Since = ReasonLeaving, v.leaveAt-w.now
+	default:
+		e.Reason = ReasonUpToDate
+	}
+}
+
+func (v *view) explainField(e *Explanation, field string) {
+	l := v.b.class.layout
+	m := l.FieldMask(field)
+	switch {
+	case m == 0:
+		e.Reason, e.Text = ReasonNone, fmt.Sprintf("%s has no replicated field %q", v.b.class.name, field)
+		return
+	case m&v.b.inactive != 0:
+		e.Reason = ReasonInactive
+	case m&v.allowed == 0:
+		e.Reason = ReasonCondition
+	case e.Reason == ReasonInFlight && v.inFlight()&m == 0, e.Reason == ReasonPending && v.dirty&m == 0, e.Reason == ReasonStarved && v.dirty&m == 0:
+		e.Reason = ReasonUpToDate
+	}
+	e.Text = field + ": " + e.text()
+}
+
+// inFlight is the units of the view's records in flight.
+func (v *view) inFlight() (m layout.Mask) {
+	s := &v.peer.sent
+	for i := s.head; i < s.tail; i++ {
+		if r := s.at(i); r.v == v {
+			m |= r.mask
+		}
+	}
+	return m
+}
+
+func (e *Explanation) text() string {
+	switch e.Reason {
+	case ReasonStarved:
+		return fmt.Sprintf("starved for %d ticks: its last record took %d bits, the budget is %d", e.Waiting, e.Bits, e.Budget)
+	case ReasonDormant:
+		return fmt.Sprintf("dormant for %v", e.Since.Round(time.Millisecond))
+	case ReasonLeaving:
+		return fmt.Sprintf("not relevant any more, goes in %v", e.Since.Round(time.Millisecond))
+	case ReasonPending, ReasonLost:
+		return fmt.Sprintf("%v, for %d ticks", e.Reason, e.Waiting)
+	}
+	return e.Reason.String()
+}
+
+// ExplainSight says in words what Sees decides.
+func (p *Peer) ExplainSight(a Actor) string {
+	b := a.base()
+	switch {
+	case p.replay || b.always || b.owner == p || p.viewTarget == a:
+		return "always seen"
+	case b.onlyOwner:
+		return "only its owner sees it"
+	}
+	d, limit, ok := p.distance(a)
+	if !ok {
+		return "seen at any distance"
+	}
+	if d > limit*limit {
+		return fmt.Sprintf("out of range by %.4g: %.4g away, seen within %.4g", math.Sqrt(d)-limit, math.Sqrt(d), limit)
+	}
+	return fmt.Sprintf("within range: %.4g away, seen within %.4g", math.Sqrt(d), limit)
+}

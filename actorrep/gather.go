@@ -1,0 +1,236 @@
+package actorrep
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// batch is what one Step has to say to one connection: records, in chunks of a packet at most. It is made
+// without touching anything of other connections, so that many are made at once.
+type batch struct {
+	buf     []byte
+	chunks  []chunk
+	records []record
+	large   []*view // too large for a packet
+	ranks   []ranked
+	stats   Counters
+}
+
+type chunk struct {
+	from, bits int // in buf, from in bytes
+	first, n   int // records
+}
+
+// worker is what one core needs to make batches: values of actors that were encoded in this Step already.
+type worker struct {
+	frame   uint32
+	cache   map[*Base]int32 // first entry
+	entries []encoded
+	sizes   []uint16 // of the units of entries
+	arena   bitio.Writer
+	out     bitio.Writer
+	buf     []byte
+	lastOf  []layout.Mask // by class: the mask of its last record in this chunk
+	scratch []byte
+}
+
+// encoded is the values of an actor as bits.
+type encoded struct {
+	mask, base layout.Mask
+	count      int64 // of the baseline
+	from, bits int
+	sizes      int   // where the units' sizes begin
+	next       int32 // another of the same actor; 0 none
+}
+
+const arenaBytes = 1 << 20
+
+func newWorker() *worker {
+	return &worker{cache: map[*Base]int32{}, buf: make([]byte, arenaBytes), scratch: make([]byte, 2*bunch.MaxPayload/8)}
+}
+
+// begin empties the cache for a new Step.
+func (k *worker) begin(w *World) {
+	if k.frame == w.frame {
+		return
+	}
+	k.frame = w.frame
+	clear(k.cache)
+	k.entries, k.sizes = append(k.entries[:0], encoded{}), k.sizes[:0] // entry 0 is none
+	k.arena.Reset(k.buf)
+	if len(k.lastOf) < len(w.classes) {
+		k.lastOf = make([]layout.Mask, len(w.classes))
+	}
+}
+
+// gatherAll makes the batches of all connections.
+func (w *World) gatherAll() {
+	if w.cfg.Parallel == nil {
+		for _, p := range w.peers {
+			p.gather(w.workers[0])
+		}
+		return
+	}
+	w.cfg.Parallel(len(w.peers), func(i, worker int) { w.peers[i].gather(w.workers[worker]) })
+}
+
+// gather chooses what to send and encodes it.
+func (p *Peer) gather(k *worker) {
+	t := &p.batch
+	t.buf, t.chunks, t.records, t.large = t.buf[:0], t.chunks[:0], t.records[:0], t.large[:0]
+	if !p.ready || len(p.pending) == 0 {
+		return
+	}
+	k.begin(p.world)
+	budget := p.out.budget()
+	chosen := p.choose(budget)
+	if chosen == 0 {
+		return
+	}
+	serve := p.pending[:chosen]
+	if !slices.IsSortedFunc(serve, byID) {
+		slices.SortFunc(serve, byID)
+	}
+	p.encodeAll(k, serve, budget)
+	rest := p.pending[:0]
+	for _, v := range p.pending {
+		if v.state == open && (v.dirty&v.allowed != 0 || len(v.mentions) > 0) {
+			rest = append(rest, v)
+		} else {
+			v.inPending = false
+		}
+	}
+	clear(p.pending[len(rest):])
+	p.pending = rest
+}
+
+func byID(a, b *view) int { return cmp.Compare(a.id, b.id) }
+
+// choose drops what has nothing to send, and puts as many as there is room for in front.
+func (p *Peer) choose(budget int) int {
+	kept, estimate := p.pending[:0], 0
+	for _, v := range p.pending {
+		if v.state != open || v.dirty&v.allowed == 0 && len(v.mentions) == 0 {
+			v.inPending = false
+			continue
+		}
+		kept = append(kept, v)
+		estimate += int(max(v.lastBits, 32))
+	}
+	clear(p.pending[len(kept):])
+	p.pending = kept
+	if budget <= 0 || p.sent.full() {
+		p.starve(kept)
+		return 0
+	}
+	if estimate <= budget {
+		return len(kept)
+	}
+	p.rank(kept)
+	room := budget
+	for i, v := range kept {
+		if room <= 0 {
+			p.starve(kept[i:])
+			return i
+		}
+		room -= int(max(v.lastBits, 32))
+	}
+	return len(kept)
+}
+
+// starve notes that there was no bandwidth for some.
+func (p *Peer) starve(views []*view) {
+	if len(views) > 0 {
+		p.batch.stats.Saturated++
+	}
+	for _, v := range views {
+		v.reason = ReasonStarved
+	}
+}
+
+// A chunk is
+//
+//	16  frame       8  the packet of the common baseline
+//	records until the end, by rising id:
+//	  id        1 when it is the next; else 0 and id minus the last minus 1, in groups of 4 bits, each
+//	            after a bit that says another follows
+//	  calls     1, then when set 3 bits: how many less 1, then the calls
+//	  mask      a bit a unit up to 6 units; else 1 "as the last of the class", or 0 and a bit a unit
+//	  baseline  when a unit has a delta form: 1 the common packet; 00 none; 010 the packet before that;
+//	            011 and 8 bits: another packet
+//	  values    unit by unit, against the baseline those that were in its record
+const (
+	frameBits   = 16
+	packetBits  = 8
+	idGroup     = 4
+	rawMask     = 6 // units up to which a mask is always written
+	maxMentions = 8
+	chunkHead   = frameBits + packetBits
+)
+
+// encodeAll encodes views until the budget is used up.
+func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
+	t := &p.batch
+	full := p.out.packetBits()
+	room := p.out.freeBits()
+	if room < full/4 {
+		room = full
+	}
+	for i := 0; i < len(views) && budget > 0; {
+		limit := min(room, full)
+		from := len(t.buf)
+		t.buf = slices.Grow(t.buf, (limit+7)/8+8)
+		w := &k.out // here, as it would escape
+		w.ResetBits(t.buf[from:from+(limit+7)/8], limit)
+		first := len(t.records)
+		i += p.encodeChunk(k, w, views[i:], budget, limit)
+		if n := len(t.records) - first; n > 0 {
+			t.chunks = append(t.chunks, chunk{from, w.Len(), first, n})
+			t.buf = t.buf[:from+len(w.Bytes())]
+			budget -= w.Len()
+		} else if i < len(views) && limit < full {
+			room = full
+			continue
+		}
+		room = full
+	}
+	if budget <= 0 {
+		t.stats.Saturated++
+	}
+}
+
+// encodeChunk fills one and returns how many views it served. One that doesn't fit an empty packet goes another way.
+func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, limit int) int {
+	t := &p.batch
+	clear(k.lastOf)
+	w.WriteBits(uint64(p.world.frame), frameBits)
+	w.WriteBits(uint64(p.newest), packetBits)
+	prev := uint32(0)
+	for i, v := range views {
+		if w.Len() >= budget {
+			return i
+		}
+		mark, start := w.Mark(), w.Len()
+		old := k.lastOf[v.b.class.id]
+		r := p.encodeRecord(k, w, v, prev)
+		if w.Err() != nil {
+			w.Rollback(mark)
+			k.lastOf[v.b.class.id] = old
+			if w.Len() > chunkHead || limit < p.out.packetBits() {
+				return i
+			}
+			t.large = append(t.large, v)
+			continue
+		}
+		v.dirty &^= r.mask
+		v.lastBits = int32(w.Len() - start)
+		v.reason = ReasonSent
+		prev = v.id
+		t.records = append(t.records, r)
+	}
+	return len(views)
+}

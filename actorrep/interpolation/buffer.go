@@ -1,0 +1,158 @@
+package interpolation
+
+import (
+	"fmt"
+	"time"
+)
+
+// State says how a value of a [Buffer] came about.
+type State uint8
+
+// The states of a value.
+const (
+	Empty        State = iota // there is no snapshot: the zero value
+	Early                     // the time is before the oldest snapshot: that one
+	Interpolated              // between two snapshots, or exactly one
+	Extrapolated              // beyond the newest
+	Stale                     // so far beyond that it stands
+)
+
+// String names the state.
+func (s State) String() string {
+	names := [...]string{"empty", "early", "interpolated", "extrapolated", "stale"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("State(%d)", uint8(s))
+}
+
+// BufferConfig is how a [Buffer] goes between snapshots. Only Lerp is required.
+type BufferConfig[T any] struct {
+	// Lerp is the value at the share t of the way from a to b; t above 1 goes on beyond b.
+	Lerp func(a, b T, t float64) T
+	// Teleport says whether b is no continuation of a. Default: it always is.
+	Teleport func(a, b T) bool
+	// MaxExtrapolation is how long the line of the last two snapshots is followed beyond
+	// them. Default 250 ms; -1 for not at all.
+	MaxExtrapolation time.Duration
+	// Capacity is the number of snapshots held. Default 32; 2 to 1024. It should span
+	// the timeline's MaxDelay.
+	Capacity int
+}
+
+// minSpacing is the least distance of two snapshots whose line is followed.
+const minSpacing = time.Millisecond
+
+type snapshot[T any] struct {
+	at    time.Duration
+	value T
+}
+
+// Buffer holds the last snapshots of one thing. Not safe for concurrent use.
+//
+// Invariant: snaps is in the order of at, without repeats.
+type Buffer[T any] struct {
+	cfg   BufferConfig[T]
+	snaps []snapshot[T]
+}
+
+// NewBuffer returns an empty buffer. All that it will ever need is allocated here.
+func NewBuffer[T any](cfg BufferConfig[T]) (*Buffer[T], error) {
+	switch cfg.MaxExtrapolation {
+	case 0:
+		cfg.MaxExtrapolation = 250 * time.Millisecond
+	case -1:
+		cfg.MaxExtrapolation = 0
+	}
+	if cfg.Capacity == 0 {
+		cfg.Capacity = 32
+	}
+	switch {
+	case cfg.Lerp == nil:
+		return nil, fmt.Errorf("%w: there is no Lerp; give the function that goes from one snapshot to the next", ErrConfig)
+	case cfg.MaxExtrapolation < 0:
+		return nil, fmt.Errorf("%w: MaxExtrapolation is %v; give a duration, or -1 for none", ErrConfig, cfg.MaxExtrapolation)
+	case cfg.Capacity < 2 || cfg.Capacity > 1024:
+		return nil, fmt.Errorf("%w: Capacity is %d; give 2 to 1024", ErrConfig, cfg.Capacity)
+	}
+	return &Buffer[T]{cfg: cfg, snaps: make([]snapshot[T], 0, cfg.Capacity)}, nil
+}
+
+// Len is the number of snapshots held.
+func (b *Buffer[T]) Len() int { return len(b.snaps) }
+
+// Reset forgets all snapshots.
+func (b *Buffer[T]) Reset() {
+	clear(b.snaps)
+	b.snaps = b.snaps[:0]
+}
+
+// Push takes the snapshot of a time. It is false, and nothing happens, when there is one
+// of that time already, or when the buffer is full of younger ones.
+func (b *Buffer[T]) Push(at time.Duration, v T) bool {
+	i := b.after(at)
+	if i > 0 && b.snaps[i-1].at == at {
+		return false
+	}
+	if len(b.snaps) == b.cfg.Capacity {
+		if i == 0 {
+			return false
+		}
+		i--
+		copy(b.snaps[:i], b.snaps[1:i+1])
+	} else {
+		b.snaps = b.snaps[:len(b.snaps)+1]
+		copy(b.snaps[i+1:], b.snaps[i:])
+	}
+	b.snaps[i] = snapshot[T]{at: at, value: v}
+	return true
+}
+
+// after is the index of the first snapshot younger than t; mostly it is near the end.
+func (b *Buffer[T]) after(t time.Duration) int {
+	i := len(b.snaps)
+	for i > 0 && b.snaps[i-1].at > t {
+		i--
+	}
+	return i
+}
+
+// At is the value at a time of the timeline.
+func (b *Buffer[T]) At(t time.Duration) (T, State) {
+	i := b.after(t)
+	switch {
+	case len(b.snaps) == 0:
+		var zero T
+		return zero, Empty
+	case i == 0:
+		return b.snaps[0].value, Early
+	case i == len(b.snaps):
+		return b.beyond(t)
+	}
+	from, to := &b.snaps[i-1], &b.snaps[i]
+	if t == from.at || b.cfg.Teleport != nil && b.cfg.Teleport(from.value, to.value) {
+		return from.value, Interpolated
+	}
+	return b.cfg.Lerp(from.value, to.value, float64(t-from.at)/float64(to.at-from.at)), Interpolated
+}
+
+// beyond is the value at t, which is not before the newest snapshot.
+func (b *Buffer[T]) beyond(t time.Duration) (T, State) {
+	last := &b.snaps[len(b.snaps)-1]
+	ahead, state := t-last.at, Extrapolated
+	switch {
+	case ahead == 0:
+		return last.value, Interpolated
+	case ahead > b.cfg.MaxExtrapolation:
+		ahead, state = b.cfg.MaxExtrapolation, Stale
+	}
+	if len(b.snaps) < 2 || ahead == 0 {
+		return last.value, state
+	}
+	prev := &b.snaps[len(b.snaps)-2]
+	step := last.at - prev.at
+	if step < minSpacing || b.cfg.Teleport != nil && b.cfg.Teleport(prev.value, last.value) {
+		return last.value, state
+	}
+	return b.cfg.Lerp(prev.value, last.value, 1+float64(ahead)/float64(step)), state
+}

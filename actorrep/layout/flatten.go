@@ -1,0 +1,169 @@
+package layout
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+)
+
+var (
+	guidType   = reflect.TypeFor[netguid.GUID]()
+	customType = reflect.TypeFor[CustomValue]()
+	fastType   = reflect.TypeFor[FastArray]()
+	pushType   = reflect.TypeFor[Pusher]()
+)
+
+// Pusher is a struct whose first field is a value that it marks when it is set. The method is never called.
+type Pusher interface{ PushesNet() }
+
+// flatten appends the units of a value of type t.
+func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options) error {
+	switch p := reflect.PointerTo(t); {
+	case p.Implements(pushType):
+		first := len(l.Units)
+		o.push = true
+		if err := l.flatten(t.Field(0).Type, offset, path, o); err != nil {
+			return err
+		}
+		m := maskOf(first, len(l.Units))
+		l.Vars = append(l.Vars, VarField{offset, t, m})
+		l.Pushed |= m
+		return nil
+	case p.Implements(fastType):
+		return l.addBlob(t, offset, path, o, Fast)
+	case p.Implements(customType):
+		return l.addBlob(t, offset, path, o, Custom)
+	case t == guidType:
+		return l.addNumbers(t, []uintptr{offset}, path, o)
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return l.addBlob(t, offset, path, o, String)
+	case reflect.Slice:
+		return l.addSlice(t, offset, path, o)
+	case reflect.Struct, reflect.Array:
+		if elem, offsets := vector(t, offset); offsets != nil {
+			return l.addNumbers(elem, offsets, path, o)
+		}
+		return l.flattenParts(t, offset, path, o)
+	}
+	return l.addNumbers(t, []uintptr{offset}, path, o)
+}
+
+// vector is the element type and offsets of a struct or array of two to four floats of one type.
+func vector(t reflect.Type, offset uintptr) (elem reflect.Type, offsets []uintptr) {
+	n, at := t.Len, func(i int) (reflect.Type, uintptr) { return t.Elem(), uintptr(i) * t.Elem().Size() }
+	if t.Kind() == reflect.Struct {
+		n, at = t.NumField, func(i int) (reflect.Type, uintptr) { return t.Field(i).Type, t.Field(i).Offset }
+	}
+	if n() < 2 || n() > MaxNumbers {
+		return nil, nil
+	}
+	elem, _ = at(0)
+	if elem.Kind() != reflect.Float32 && elem.Kind() != reflect.Float64 {
+		return nil, nil
+	}
+	for i := range n() {
+		part, o := at(i)
+		if part != elem {
+			return nil, nil
+		}
+		offsets = append(offsets, offset+o)
+	}
+	return elem, offsets
+}
+
+func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o options) error {
+	if t.Kind() == reflect.Struct {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if err := l.flatten(f.Type, offset+f.Offset, path+"."+f.Name, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if t.Len() > MaxUnits {
+		return fmt.Errorf("%w: %s", ErrMany, path)
+	}
+	for i := range t.Len() {
+		if err := l.flatten(t.Elem(), offset+uintptr(i)*t.Elem().Size(), fmt.Sprintf("%s[%d]", path, i), o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addNumbers adds a unit of numbers of one type.
+func (l *Layout) addNumbers(t reflect.Type, offsets []uintptr, path string, o options) error {
+	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t}
+	u.N = uint8(len(offsets))
+	copy(u.offsets[:], offsets)
+	switch k := t.Kind(); {
+	case t == guidType:
+		u.Kind = Ref
+	case k == reflect.Bool:
+		u.Kind = Bool
+	case k >= reflect.Int && k <= reflect.Int64:
+		u.Kind = Int
+	case k >= reflect.Uint && k <= reflect.Uint64 && o.max > 0:
+		u.Kind, u.Max = Max, o.max
+	case k >= reflect.Uint && k <= reflect.Uint64:
+		u.Kind = Uint
+	case k == reflect.Float32 || k == reflect.Float64:
+		u.float(k, o)
+	default:
+		return fmt.Errorf("%w: %s is a %v", ErrKind, path, t)
+	}
+	if o.step > 0 && u.Kind != Step || o.bits > 0 && u.Kind != Angle || o.max > 0 && u.Kind != Max {
+		return fmt.Errorf("%w: %s: q= and rot= are for floats, max= is for unsigned integers, not for %v", ErrTag, path, t)
+	}
+	l.Units = append(l.Units, u)
+	return nil
+}
+
+func (u *Unit) float(k reflect.Kind, o options) {
+	switch {
+	case o.step > 0:
+		u.Kind, u.Step = Step, o.step
+	case o.bits > 0:
+		u.Kind, u.Bits = Angle, o.bits
+	case k == reflect.Float32:
+		u.Kind = Float32
+	default:
+		u.Kind = Float64
+	}
+}
+
+func (l *Layout) addBlob(t reflect.Type, offset uintptr, path string, o options, kind Kind) error {
+	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t}
+	u.Kind, u.Max, u.offsets[0] = kind, o.cap, offset
+	l.Units = append(l.Units, u)
+	return nil
+}
+
+// addSlice adds a slice, whose elements have a layout of their own.
+func (l *Layout) addSlice(t reflect.Type, offset uintptr, path string, o options) error {
+	if t.Elem().Kind() == reflect.Uint8 && o.max == 0 {
+		return l.addBlob(t, offset, path, o, Bytes)
+	}
+	elem := &Layout{Type: t.Elem()}
+	inner := o
+	inner.cond, inner.cap = Always, defaultCap
+	if err := elem.flatten(t.Elem(), 0, path+"[]", inner); err != nil {
+		return err
+	}
+	if elem.Pushed != 0 || len(elem.Units) > MaxUnits {
+		return fmt.Errorf("%w: %s: elements of slices can't be Vars, and have %d units at most", ErrKind, path, MaxUnits)
+	}
+	elem.finish()
+	if elem.Fasts != 0 {
+		return fmt.Errorf("%w: %s: a fast array within a slice", ErrKind, path)
+	}
+	if err := l.addBlob(t, offset, path, o, Slice); err != nil {
+		return err
+	}
+	l.Units[len(l.Units)-1].elem = elem
+	return nil
+}

@@ -1,0 +1,259 @@
+package layout
+
+import (
+	"math"
+	"reflect"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// load is the numbers of a unit as they are sent.
+func (u *Unit) load(obj unsafe.Pointer, v []uint64) {
+	for i := range v {
+		v[i] = u.loadOne(unsafe.Add(obj, u.offsets[i]))
+	}
+}
+
+func (u *Unit) loadOne(p unsafe.Pointer) uint64 {
+	switch u.Kind {
+	case Step:
+		return toSteps(u.loadFloat(p), u.Step)
+	case Angle:
+		return toAngle(u.loadFloat(p), u.Bits)
+	case Int:
+		return zigzag(loadInt(p, u.size))
+	case Max:
+		return min(loadUint(p, u.size), uint64(u.Max))
+	}
+	return loadUint(p, u.size)
+}
+
+func (u *Unit) loadFloat(p unsafe.Pointer) float64 {
+	if u.size == 4 {
+		return float64(*(*float32)(p))
+	}
+	return *(*float64)(p)
+}
+
+// store sets numbers that came in the form of w, which has the same kind as u.
+func (u *Unit) store(w *Wire, obj unsafe.Pointer, v []uint64) {
+	for i := range v {
+		p := unsafe.Add(obj, u.offsets[i])
+		switch u.Kind {
+		case Step:
+			u.storeFloat(p, float64(unzigzag(v[i]))*w.Step)
+		case Angle:
+			u.storeFloat(p, fromAngle(v[i], w.Bits))
+		case Int:
+			storeUint(p, u.size, uint64(unzigzag(v[i])))
+		default:
+			storeUint(p, u.size, v[i])
+		}
+	}
+}
+
+func (u *Unit) storeFloat(p unsafe.Pointer, v float64) {
+	if u.size == 4 {
+		*(*float32)(p) = float32(v)
+	} else {
+		*(*float64)(p) = v
+	}
+}
+
+func loadInt(p unsafe.Pointer, size uintptr) int64 {
+	switch size {
+	case 1:
+		return int64(*(*int8)(p))
+	case 2:
+		return int64(*(*int16)(p))
+	case 4:
+		return int64(*(*int32)(p))
+	}
+	return *(*int64)(p)
+}
+
+func loadUint(p unsafe.Pointer, size uintptr) uint64 {
+	switch size {
+	case 1:
+		return uint64(*(*uint8)(p))
+	case 2:
+		return uint64(*(*uint16)(p))
+	case 4:
+		return uint64(*(*uint32)(p))
+	}
+	return *(*uint64)(p)
+}
+
+func storeUint(p unsafe.Pointer, size uintptr, v uint64) {
+	switch size {
+	case 1:
+		*(*uint8)(p) = uint8(v)
+	case 2:
+		*(*uint16)(p) = uint16(v)
+	case 4:
+		*(*uint32)(p) = uint32(v)
+	default:
+		*(*uint64)(p) = v
+	}
+}
+
+// pointer is the value of a blob unit as a pointer of its type, for reflection.
+func (u *Unit) pointer(obj unsafe.Pointer) reflect.Value {
+	return reflect.NewAt(u.typ, unsafe.Add(obj, u.offsets[0]))
+}
+
+// sliceHeader is how a slice lies in memory.
+type sliceHeader struct {
+	data     unsafe.Pointer
+	len, cap int
+}
+
+// writeMemory writes a blob unit straight from an object.
+func (u *Unit) writeMemory(w *bitio.Writer, obj unsafe.Pointer) {
+	p := unsafe.Add(obj, u.offsets[0])
+	switch u.Kind {
+	case String:
+		writeText(w, u.cut(*(*string)(p)))
+	case Bytes:
+		b := *(*[]byte)(p)
+		b = b[:min(len(b), int(u.Max))]
+		w.WriteIntPacked(uint32(len(b)))
+		w.WriteBytes(b)
+	case Slice:
+		h := *(*sliceHeader)(p)
+		n := min(h.len, int(u.Max))
+		w.WriteIntPacked(uint32(n))
+		for i := range n {
+			u.elem.writeAll(w, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
+		}
+	case Custom:
+		u.pointer(obj).Interface().(CustomValue).WriteNet(w)
+	}
+}
+
+// cut bounds a string, not in the middle of a character.
+func (u *Unit) cut(s string) string {
+	if len(s) <= int(u.Max) {
+		return s
+	}
+	n := int(u.Max)
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+func writeText(w *bitio.Writer, s string) {
+	w.WriteIntPacked(uint32(len(s)))
+	w.WriteBytes(unsafe.Slice(unsafe.StringData(s), len(s)))
+}
+
+// writeAll writes all units of an element.
+func (l *Layout) writeAll(w *bitio.Writer, obj unsafe.Pointer) {
+	var v [MaxNumbers]uint64
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Kind.IsBlob() {
+			u.writeMemory(w, obj)
+			continue
+		}
+		u.load(obj, v[:u.N])
+		u.write(w, v[:u.N])
+	}
+}
+
+// readAll reads all units of an element.
+func (l *Layout) readAll(r *bitio.Reader, obj unsafe.Pointer) {
+	var v [MaxNumbers]uint64
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Kind.IsBlob() {
+			u.readMemory(r, obj)
+			continue
+		}
+		u.read(r, v[:u.N])
+		u.store(&u.Wire, obj, v[:u.N])
+	}
+}
+
+// readMemory reads a blob unit straight into an object and reports whether it differs from what was there. A
+// length is checked against what is left before anything is allocated.
+func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer) (changed bool) {
+	p := unsafe.Add(obj, u.offsets[0])
+	switch u.Kind {
+	case String:
+		s := (*string)(p)
+		n, ok := readLength(r, u.Max, 8)
+		if !ok {
+			return false
+		}
+		var small [64]byte
+		b := small[:min(n, len(small))]
+		if n > len(small) {
+			b = make([]byte, n)
+		}
+		r.ReadBytes(b)
+		if changed = *s != string(b); changed {
+			*s = string(b)
+		}
+	case Bytes:
+		n, ok := readLength(r, u.Max, 8)
+		if ok {
+			b := make([]byte, n)
+			r.ReadBytes(b)
+			*(*[]byte)(p), changed = b, true
+		}
+	case Slice:
+		n, ok := readLength(r, u.Max, 1)
+		if ok {
+			u.readSlice(r, obj, n)
+			changed = true
+		}
+	case Custom:
+		if err := u.pointer(obj).Interface().(CustomValue).ReadNet(r); err != nil {
+			r.Fail(err)
+		}
+		changed = true
+	}
+	return changed
+}
+
+// readLength reads how many elements follow, each of minBits at least.
+func readLength(r *bitio.Reader, most uint32, minBits int) (int, bool) {
+	n := r.ReadIntPacked()
+	if r.Err() == nil && (n > most || int(n)*minBits > r.Remaining()) {
+		r.Fail(ErrLength)
+	}
+	return int(n), r.Err() == nil
+}
+
+// readSlice makes the slice n long, in its old memory when that is enough, and reads its elements.
+func (u *Unit) readSlice(r *bitio.Reader, obj unsafe.Pointer, n int) {
+	v := u.pointer(obj).Elem()
+	if v.Cap() < n {
+		v.Set(reflect.MakeSlice(u.typ, n, n))
+	}
+	v.SetLen(n)
+	h := (*sliceHeader)(unsafe.Add(obj, u.offsets[0]))
+	for i := range n {
+		u.elem.readAll(r, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
+	}
+}
+
+// Float is one number of a unit in the game's terms: for tools.
+func (u *Unit) Float(v uint64) float64 {
+	switch u.Kind {
+	case Step:
+		return float64(unzigzag(v)) * u.Step
+	case Angle:
+		return fromAngle(v, u.Bits)
+	case Float32:
+		return float64(math.Float32frombits(uint32(v)))
+	case Float64:
+		return math.Float64frombits(v)
+	case Int:
+		return float64(unzigzag(v))
+	}
+	return float64(v)
+}

@@ -1,0 +1,235 @@
+package layout
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Remote is a peer's layout of a class, with our own beside it. What the peer has and we haven't is skipped; what we
+// have and the peer hasn't stays as it is.
+type Remote struct {
+	Units  []RemoteUnit
+	Deltas Mask
+	Refs   Mask // of our own references
+	words  int
+	local  *Layout
+}
+
+// RemoteUnit is a unit of a peer's.
+type RemoteUnit struct {
+	Wire
+	Path  string
+	Elem  uint32 // hash of a slice's elements
+	Local int    // our unit; -1 for none
+	first int
+}
+
+// ErrRetyped is a field that has another kind at the other end.
+var ErrRetyped = errors.New("layout: a field has another type at the other end")
+
+// WriteSchema writes the layout for a peer's ReadSchema.
+//
+//	IntPacked  units
+//	each: packed length | path, kind 4, n 3, bits 5, IntPacked max, Float64 step when a step, 32 hash when a slice
+func (l *Layout) WriteSchema(w *bitio.Writer) {
+	w.WriteIntPacked(uint32(len(l.Units)))
+	for i := range l.Units {
+		u := &l.Units[i]
+		writeText(w, u.Path)
+		w.WriteBits(uint64(u.Kind), 4)
+		w.WriteBits(uint64(u.N), 3)
+		w.WriteBits(uint64(u.Bits), 5)
+		w.WriteIntPacked(u.Max)
+		if u.Kind == Step {
+			w.WriteFloat64(u.Step)
+		}
+		if u.Kind == Slice {
+			w.WriteUint32(u.elem.Hash())
+		}
+	}
+}
+
+// MaxPath bounds names in schemas, in bytes.
+const MaxPath = 256
+
+// ReadText reads a name as WriteText writes it, of at most so many bytes.
+func ReadText(r *bitio.Reader, most int) string {
+	n, ok := readLength(r, uint32(most), 8)
+	if !ok {
+		return ""
+	}
+	b := make([]byte, n)
+	r.ReadBytes(b)
+	return string(b)
+}
+
+// WriteText writes a name: packed length, bytes.
+func WriteText(w *bitio.Writer, s string) { writeText(w, s) }
+
+// ReadSchema reads a peer's layout. Errors are the reader's.
+func ReadSchema(r *bitio.Reader) *Remote {
+	n := int(r.ReadIntPacked())
+	if r.Err() == nil && n > MaxUnits {
+		r.Fail(ErrMany)
+	}
+	if r.Err() != nil {
+		return nil
+	}
+	m := &Remote{}
+	for i := range n {
+		u := RemoteUnit{Path: ReadText(r, MaxPath), Local: -1, first: m.words}
+		u.Kind, u.N, u.Bits, u.Max = Kind(r.ReadBits(4)), uint8(r.ReadBits(3)), uint8(r.ReadBits(5)), r.ReadIntPacked()
+		if u.Kind == Step {
+			u.Step = r.ReadFloat64()
+		}
+		if u.Kind == Slice {
+			u.Elem = r.ReadUint32()
+		}
+		if r.Err() == nil && !u.plausible() {
+			r.Fail(fmt.Errorf("layout: %q is described as no unit can be", u.Path))
+		}
+		if r.Err() != nil {
+			return nil
+		}
+		m.words += int(u.N)
+		m.Units = append(m.Units, u)
+		if u.HasDelta() {
+			m.Deltas |= 1 << i
+		}
+	}
+	return m
+}
+
+func (u *RemoteUnit) plausible() bool {
+	switch {
+	case u.Kind >= kinds, u.N > MaxNumbers, u.Kind.IsBlob() != (u.N == 0), u.Bits > 16, u.Kind == Angle && u.Bits < 8:
+		return false
+	case u.Kind == Max && (u.Max == 0 || u.Max == 1<<32-1), u.Kind == Step && !(u.Step > 0):
+		return false
+	}
+	return true
+}
+
+// Match finds our units beside the peer's. Its errors name the fields that don't fit.
+func (m *Remote) Match(l *Layout) error {
+	m.local = l
+	var errs []error
+	for i := range m.Units {
+		u := &m.Units[i]
+		for j := range l.Units {
+			own := &l.Units[j]
+			if own.Path != u.Path {
+				continue
+			}
+			if err := u.fits(own); err != nil {
+				errs = append(errs, err)
+			}
+			u.Local = j
+			if own.Kind == Ref {
+				m.Refs |= 1 << i
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (u *RemoteUnit) fits(own *Unit) error {
+	same := u.Kind == own.Kind && u.N == own.N
+	if u.Kind == Slice && same {
+		same = u.Elem == own.elem.Hash()
+	}
+	if !same {
+		return fmt.Errorf("%w: %s is %d %v there and %d %v here", ErrRetyped, u.Path, u.N, u.Kind, own.N, own.Kind)
+	}
+	return nil
+}
+
+// Words is how many numbers the peer's class has.
+func (m *Remote) Words() int { return m.words }
+
+// All is every unit of the peer's.
+func (m *Remote) All() Mask { return maskOf(0, len(m.Units)) }
+
+// ReadUnit reads unit i: numbers into v, against base if that isn't nil, and whatever it is into the object at obj, if
+// that isn't nil and we have the field. It reports whether the object differs from before.
+func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, obj unsafe.Pointer) (changed bool) {
+	u := &m.Units[i]
+	apply := obj != nil && u.Local >= 0
+	if u.Kind.IsBlob() {
+		return m.readBlob(r, u, obj, apply)
+	}
+	v = v[:u.N]
+	if base != nil {
+		u.readDelta(r, v, base)
+	} else {
+		u.read(r, v)
+	}
+	if r.Err() != nil || !apply {
+		return false
+	}
+	own := &m.local.Units[u.Local]
+	var old, now [MaxNumbers]uint64
+	own.load(obj, old[:u.N])
+	own.store(&u.Wire, obj, v)
+	own.load(obj, now[:u.N])
+	return old != now
+}
+
+func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, apply bool) bool {
+	if u.Kind == String {
+		if apply {
+			return m.local.Units[u.Local].readMemory(r, obj)
+		}
+		n, ok := readLength(r, maxCap, 8)
+		if ok {
+			r.Skip(n * 8)
+		}
+		return false
+	}
+	n := 0
+	if u.Kind == Fast {
+		n = int(r.ReadBits(fastLength))
+	} else {
+		n = int(r.ReadIntPacked())
+	}
+	if n > r.Remaining() {
+		r.Fail(ErrLength)
+	}
+	if r.Err() != nil {
+		return false
+	}
+	body := r.Sub(n)
+	if !apply || n == 0 {
+		return false
+	}
+	own := &m.local.Units[u.Local]
+	changed := true
+	if u.Kind == Fast {
+		if err := own.pointer(obj).Interface().(FastArray).NetRead(&body); err != nil {
+			r.Fail(err)
+		}
+	} else {
+		changed = own.readMemory(&body, obj)
+	}
+	if body.Err() != nil {
+		r.Fail(body.Err())
+	}
+	return changed
+}
+
+// First is where the numbers of unit i begin.
+func (m *Remote) First(i int) int { return m.Units[i].first }
+
+// LocalMask is our units for a mask of the peer's.
+func (m *Remote) LocalMask(mask Mask) (local Mask) {
+	for ; mask != 0; mask &= mask - 1 {
+		if j := m.Units[bits.TrailingZeros64(mask)].Local; j >= 0 {
+			local |= 1 << j
+		}
+	}
+	return local
+}

@@ -1,0 +1,83 @@
+package layout
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// options is a parsed tag.
+type options struct {
+	step   float64
+	bits   uint8
+	max    uint32
+	cap    uint32
+	cond   Condition
+	notify string
+	push   bool // within a field that marks itself
+}
+
+var conditionNames = map[string]Condition{"initial": InitialOnly, "owner": OwnerOnly, "skipowner": SkipOwner, "simulated": SimulatedOnly,
+	"autonomous": AutonomousOnly, "initialorowner": InitialOrOwner, "custom": CustomCondition, "replay": ReplayOnly, "replayorowner": ReplayOrOwner,
+	"skipreplay": SkipReplay, "never": Never}
+
+const (
+	defaultCap = 1024
+	maxCap     = 65535
+)
+
+func parseTag(tag string) (o options, err error) {
+	o.cap = defaultCap
+	for _, part := range strings.Split(tag, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		if err := o.set(key, value); err != nil {
+			return o, err
+		}
+	}
+	if o.step > 0 && o.bits > 0 {
+		return o, fmt.Errorf("q= and rot= exclude each other")
+	}
+	return o, nil
+}
+
+func (o *options) set(key, value string) error {
+	switch key {
+	case "":
+		return nil
+	case "q":
+		step, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(step > 0) || math.IsInf(step, 0) {
+			return fmt.Errorf("q=%s must be a step above 0", value)
+		}
+		o.step = step
+		return nil
+	case "rot":
+		return number(key, value, 8, 16, func(n uint32) { o.bits = uint8(n) })
+	case "max":
+		return number(key, value, 1, math.MaxUint32-1, func(n uint32) { o.max = n })
+	case "cap":
+		return number(key, value, 1, maxCap, func(n uint32) { o.cap = n })
+	case "notify":
+		o.notify = value
+		return nil
+	}
+	c, ok := conditionNames[key]
+	switch {
+	case !ok:
+		return fmt.Errorf("unknown option %q", key)
+	case o.cond != Always:
+		return fmt.Errorf("two conditions")
+	}
+	o.cond = c
+	return nil
+}
+
+func number(key, value string, low, high uint32, set func(uint32)) error {
+	n, err := strconv.ParseUint(value, 10, 32)
+	if err != nil || uint32(n) < low || uint32(n) > high {
+		return fmt.Errorf("%s=%s must be from %d to %d", key, value, low, high)
+	}
+	set(uint32(n))
+	return nil
+}

@@ -1,0 +1,199 @@
+package layout
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Kind is the form in which a unit is sent.
+type Kind uint8
+
+// The kinds.
+const (
+	Bool Kind = iota
+	Int
+	Uint
+	Max
+	Step
+	Angle
+	Float32
+	Float64
+	Ref
+	String
+	Bytes
+	Slice
+	Custom
+	Fast
+	kinds
+)
+
+// String is the kind's name.
+func (k Kind) String() string {
+	names := [...]string{"bool", "int", "uint", "max", "step", "angle", "float32", "float64", "reference", "string", "bytes", "slice", "custom", "fast array"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return "unknown"
+}
+
+// IsBlob reports whether the unit isn't numbers.
+func (k Kind) IsBlob() bool { return k >= String }
+
+// MaxNumbers is the most numbers in a unit.
+const MaxNumbers = 4
+
+// Wire is how a unit is written.
+type Wire struct {
+	Kind Kind
+	// N is how many numbers, 1 to MaxNumbers; 0 for what isn't numbers.
+	N uint8
+	// Bits is the width of an Angle.
+	Bits uint8
+	// Max is the largest value of a Max, or the most elements of a String, Bytes or Slice.
+	Max uint32
+	// Step is that of a Step.
+	Step float64
+}
+
+const (
+	absWidth   = 6
+	deltaWidth = 4
+	escape     = 1<<deltaWidth - 1
+)
+
+// HasDelta reports whether a baseline makes the unit smaller.
+func (d *Wire) HasDelta() bool { return d.Kind == Step || d.Kind == Angle }
+
+// write writes the numbers of a unit.
+func (d *Wire) write(w *bitio.Writer, v []uint64) {
+	switch d.Kind {
+	case Bool:
+		w.WriteBits(v[0], 1)
+	case Max:
+		w.WriteInt(uint32(v[0]), d.Max+1)
+	case Step:
+		width := bits.Len64(or(v))
+		w.WriteBits(uint64(width), absWidth)
+		writeEach(w, v, width)
+	case Angle:
+		writeEach(w, v, int(d.Bits))
+	case Float32:
+		writeEach(w, v, 32)
+	case Float64:
+		writeEach(w, v, 64)
+	default:
+		w.WriteIntPacked64(v[0])
+	}
+}
+
+// writeDelta writes numbers as differences to base, or whole when that is too far.
+func (d *Wire) writeDelta(w *bitio.Writer, v, base []uint64) {
+	var diff [MaxNumbers]uint64
+	for i := range v {
+		diff[i] = d.difference(v[i], base[i])
+	}
+	width := bits.Len64(or(diff[:len(v)]))
+	if width >= escape {
+		w.WriteBits(escape, deltaWidth)
+		d.write(w, v)
+		return
+	}
+	w.WriteBits(uint64(width), deltaWidth)
+	writeEach(w, diff[:len(v)], width)
+}
+
+// difference is v against base, in zigzag; angles go the shorter way around.
+func (d *Wire) difference(v, base uint64) uint64 {
+	if d.Kind == Angle {
+		shift := 64 - d.Bits
+		return zigzag(int64((v-base)<<shift) >> shift)
+	}
+	return zigzag(unzigzag(v) - unzigzag(base))
+}
+
+func (d *Wire) add(base, diff uint64) uint64 {
+	if d.Kind == Angle {
+		return (base + uint64(unzigzag(diff))) & (1<<d.Bits - 1)
+	}
+	return zigzag(unzigzag(base) + unzigzag(diff))
+}
+
+func (d *Wire) read(r *bitio.Reader, v []uint64) {
+	switch d.Kind {
+	case Bool:
+		v[0] = r.ReadBits(1)
+	case Max:
+		v[0] = uint64(r.ReadInt(d.Max + 1))
+	case Step:
+		readEach(r, v, int(r.ReadBits(absWidth)))
+	case Angle:
+		readEach(r, v, int(d.Bits))
+	case Float32:
+		readEach(r, v, 32)
+	case Float64:
+		readEach(r, v, 64)
+	default:
+		v[0] = r.ReadIntPacked64()
+	}
+}
+
+func (d *Wire) readDelta(r *bitio.Reader, v, base []uint64) {
+	width := int(r.ReadBits(deltaWidth))
+	if width == escape {
+		d.read(r, v)
+		return
+	}
+	for i := range v {
+		v[i] = d.add(base[i], r.ReadBits(width))
+	}
+}
+
+func or(v []uint64) (all uint64) {
+	for _, x := range v {
+		all |= x
+	}
+	return all
+}
+
+func writeEach(w *bitio.Writer, v []uint64, width int) {
+	for _, x := range v {
+		w.WriteBits(x, width)
+	}
+}
+
+func readEach(r *bitio.Reader, v []uint64, width int) {
+	for i := range v {
+		v[i] = r.ReadBits(width)
+	}
+}
+
+func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// toSteps is the number of steps nearest to v, in zigzag; NaN is 0, and what a step can't count is cut.
+func toSteps(v, step float64) uint64 {
+	n := math.RoundToEven(v / step)
+	const limit = 1 << 52
+	switch {
+	case n != n:
+		n = 0
+	case n > limit:
+		n = limit
+	case n < -limit:
+		n = -limit
+	}
+	return zigzag(int64(n))
+}
+
+// toAngle is an angle in degrees as a part of a turn; NaN and infinities are 0.
+func toAngle(v float64, bits uint8) uint64 {
+	turns := v / 360
+	if turns -= math.Floor(turns); turns != turns {
+		return 0
+	}
+	return uint64(math.RoundToEven(turns*float64(uint64(1)<<bits))) & (1<<bits - 1)
+}
+
+func fromAngle(v uint64, bits uint8) float64 { return float64(v) * 360 / float64(uint64(1)<<bits) }

@@ -1,0 +1,177 @@
+package netclock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+const (
+	maxWaiting = 16 // requests
+	maxWindow  = 64 // samples
+)
+
+// Config is how a [Client] asks and what it believes. The zero value is fine.
+type Config struct {
+	// Interval is the time between requests. Default 1 s; at least 10 ms.
+	Interval time.Duration
+	// Burst is the number of requests at the start that are sent BurstInterval apart
+	// instead. Default 5; at most 16. -1 for none.
+	Burst int
+	// BurstInterval defaults to 100 ms; at least 10 ms.
+	BurstInterval time.Duration
+	// Window is the number of last answers of which the fastest is believed. More hold
+	// out longer against jitter, fewer follow a drifting clock or a new route sooner.
+	// Default 16; 1 to 64.
+	Window int
+	// Follower is how the time follows the estimate.
+	Follower FollowerConfig
+}
+
+func (c *Config) fill() error {
+	if c.Interval == 0 {
+		c.Interval = time.Second
+	}
+	if c.BurstInterval == 0 {
+		c.BurstInterval = 100 * time.Millisecond
+	}
+	switch c.Burst {
+	case 0:
+		c.Burst = 5
+	case -1:
+		c.Burst = 0
+	}
+	if c.Window == 0 {
+		c.Window = 16
+	}
+	switch {
+	case c.Interval < 10*time.Millisecond || c.BurstInterval < 10*time.Millisecond:
+		return fmt.Errorf("%w: intervals of %v and %v; give at least 10 ms", ErrConfig, c.Interval, c.BurstInterval)
+	case c.Burst < 0 || c.Burst > 16:
+		return fmt.Errorf("%w: Burst is %d; give 1 to 16, or -1 for none", ErrConfig, c.Burst)
+	case c.Window < 1 || c.Window > maxWindow:
+		return fmt.Errorf("%w: Window is %d; give 1 to %d", ErrConfig, c.Window, maxWindow)
+	}
+	return nil
+}
+
+// Counters is what a client did and met.
+type Counters struct {
+	Requests  uint64
+	Replies   uint64 // that became samples
+	Unmatched uint64 // to no request that waits: repeated or too late
+	Malformed uint64
+}
+
+type sample struct{ rtt, offset time.Duration }
+
+type waiting struct {
+	number uint16
+	live   bool
+	sent   time.Duration
+}
+
+// Client is the asking end. Not safe for concurrent use.
+type Client struct {
+	Counters Counters
+
+	cfg      Config
+	follower *Follower
+	number   uint16
+	next     time.Duration // of the next request
+	waits    [maxWaiting]waiting
+	samples  [maxWindow]sample
+	taken    int // samples ever taken
+	best     sample
+}
+
+// NewClient returns a client that asks at once.
+func NewClient(cfg Config) (*Client, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	f, err := NewFollower(cfg.Follower)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{cfg: cfg, follower: f}, nil
+}
+
+// NextDeadline is when the next request is due.
+func (c *Client) NextDeadline() time.Duration { return c.next }
+
+// Request writes a request if one is due. When it doesn't fit, nothing is written
+// and it stays due.
+func (c *Client) Request(now time.Duration, w *bitio.Writer) (bool, error) {
+	if now < c.next {
+		return false, nil
+	}
+	mark := w.Mark()
+	w.WriteUint16(c.number)
+	if err := w.Err(); err != nil {
+		w.Rollback(mark)
+		return false, fmt.Errorf("netclock: a request takes 16 bits: %w", err)
+	}
+	c.waits[c.number%maxWaiting] = waiting{number: c.number, live: true, sent: now}
+	c.number++
+	c.Counters.Requests++
+	c.next = now + c.cfg.Interval
+	if c.Counters.Requests < uint64(c.cfg.Burst) {
+		c.next = now + c.cfg.BurstInterval
+	}
+	return true, nil
+}
+
+// Reply takes the server's answer. A malformed one is an error; one that answers
+// nothing is counted only, for networks repeat.
+func (c *Client) Reply(now time.Duration, r *bitio.Reader) error {
+	number, server, held, err := readReply(r)
+	if err != nil {
+		c.Counters.Malformed++
+		return err
+	}
+	wait := &c.waits[number%maxWaiting]
+	if !wait.live || wait.number != number {
+		c.Counters.Unmatched++
+		return nil
+	}
+	rtt := now - wait.sent - held
+	if rtt < 0 {
+		c.Counters.Malformed++
+		return fmt.Errorf("%w: it was held for longer than its whole round trip", ErrMessage)
+	}
+	wait.live = false
+	c.Counters.Replies++
+	c.samples[c.taken%c.cfg.Window] = sample{rtt: rtt, offset: server + held + rtt/2 - now}
+	c.taken++
+	c.best = c.samples[0]
+	for _, s := range c.samples[1:min(c.taken, c.cfg.Window)] {
+		if s.rtt < c.best.rtt {
+			c.best = s
+		}
+	}
+	return nil
+}
+
+// Synced says whether there was an answer yet.
+func (c *Client) Synced() bool { return c.taken > 0 }
+
+// Now is the server's time at the local time now; ok is false before the first answer.
+// It never goes back.
+func (c *Client) Now(now time.Duration) (t time.Duration, ok bool) {
+	if !c.Synced() {
+		return 0, false
+	}
+	return c.follower.Advance(now, now+c.best.offset), true
+}
+
+// RTT is the shortest round trip of the window, 0 before the first answer. Half of it
+// bounds the error of the estimate.
+func (c *Client) RTT() time.Duration { return c.best.rtt }
+
+// Offset is the estimate that Now follows: server time less local time.
+func (c *Client) Offset() time.Duration { return c.best.offset }
+
+// Jumps is how often the time jumped forward, and how often it stood still.
+func (c *Client) Jumps() (jumps, stands uint64) { return c.follower.Jumps, c.follower.Stands }

@@ -1,0 +1,95 @@
+package actorrep
+
+import (
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// An opening bunch is
+//
+//	IntPacked  guid        IntPacked  parent's guid, 0 for none
+//	IntPacked  class       32         frame
+//	1          owner       1          autonomous       1  it was asleep: the values are what changed since
+//	...        a bit a unit, values
+//
+// openWanted opens actors as bandwidth allows, the most urgent first.
+func (p *Peer) openWanted() {
+	kept := p.opening[:0]
+	for _, v := range p.opening {
+		if v.state == wanted || v.state == asleep && v.dirty&v.allowed != 0 {
+			kept = append(kept, v)
+		} else {
+			v.inOpening = false
+		}
+	}
+	clear(p.opening[len(kept):])
+	p.opening = kept
+	if len(kept) == 0 {
+		return
+	}
+	room := p.out.budget()
+	if len(kept) > 1 && len(kept)*minOpenBits > room {
+		p.rank(kept)
+	}
+	n := 0
+	for ; n < len(kept) && room > 0; n++ {
+		bits, ok := p.open(kept[n])
+		if !ok {
+			break
+		}
+		room -= bits
+	}
+	for _, v := range kept[:n] {
+		v.inOpening = false
+	}
+	if n < len(kept) {
+		p.world.Counters.Delayed += uint64(len(kept) - n)
+	}
+	p.opening = append(p.opening[:0], kept[n:]...)
+	clear(kept[len(p.opening):])
+}
+
+// minOpenBits is about what opening the smallest actor takes.
+const minOpenBits = 100
+
+// open makes an actor's channel and sends its first values.
+func (p *Peer) open(v *view) (bits int, ok bool) {
+	b := v.b
+	l := b.class.layout
+	again := v.state == asleep
+	m := v.dirty & v.allowed
+	if !again {
+		initial := l.Allowed(v.aud|initialFlag) &^ b.inactive
+		values := l.NonZero(b.rep.shadow)
+		m = values & initial
+		v.dirty = values &^ initial
+	}
+	var w bitio.Writer
+	w.Reset(p.world.scratch)
+	w.WriteIntPacked(uint32(b.guid))
+	parent := uint32(0)
+	if b.parent != nil {
+		parent = uint32(b.parent.guid)
+	}
+	w.WriteIntPacked(parent)
+	w.WriteIntPacked(uint32(b.class.id))
+	w.WriteUint32(p.world.frame)
+	writeAudience(&w, v.aud)
+	w.WriteBool(again)
+	w.WriteBits(m, len(l.Units))
+	head := w.Len()
+	p.encodeFresh(&w, v, m, nil)
+	if w.Err() != nil || !p.out.open(v, &w) {
+		v.reason = ReasonNoRoom
+		if !again {
+			v.dirty = 0
+		}
+		return 0, false
+	}
+	if again {
+		v.dirty &^= m
+	}
+	p.overhead.opens += uint64(head)
+	v.state, v.toldAud, v.reason = opening, v.aud, ReasonOpening
+	p.world.Counters.Opened++
+	return w.Len(), true
+}

@@ -1,0 +1,166 @@
+package actorrep
+
+import (
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// outlet is where a connection's actors go: channels, or a recording.
+type outlet interface {
+	// introduce tells of our classes and reports whether the other end knows them.
+	introduce() bool
+	// open opens an actor with its first values.
+	open(v *view, w *bitio.Writer) bool
+	// reliable sends messages of an actor, in order.
+	reliable(v *view, w *bitio.Writer) bool
+	unreliable(v *view, w *bitio.Writer) bool
+	// close makes an actor disappear, or sleep.
+	close(v *view, reason channel.CloseReason) bool
+	// tearOff sends the last values and leaves the actor.
+	tearOff(v *view)
+	// gone tells of an actor that went while it slept.
+	gone(id netguid.GUID) bool
+	// chunk sends records and says in which packet.
+	chunk(data []byte, bits int) (packet int64, ok bool)
+	// drained reports whether all that was sent reliably of an actor has arrived.
+	drained(v *view) bool
+	// room is how many reliable messages an actor may send now.
+	room(v *view) int
+	// budget is the bits that may be sent now, freeBits what the packet at hand has room for, packetBits an empty
+	// one; nextPacket is its number.
+	budget() int
+	freeBits() int
+	packetBits() int
+	nextPacket() int64
+	// fail ends the connection.
+	fail(err error)
+}
+
+// bunchMargin is more bits than a bunch's header takes.
+const bunchMargin = 96
+
+// channelOutlet is a connection's channels.
+type channelOutlet struct {
+	peer *Peer
+	conn channel.Conn
+	ch   *channel.Channel // the replication channel
+}
+
+// introduce opens the replication channel with our schema.
+func (o *channelOutlet) introduce() bool {
+	if o.ch != nil {
+		return o.ch.OpenAcked()
+	}
+	w := o.peer.world
+	ch, err := o.conn.Table().Open(ReplicationName, o)
+	if err != nil {
+		w.Counters.Delayed++
+		return false
+	}
+	data, n := w.encodeSchema()
+	if _, err = ch.SendBunch(&bunch.Out{Data: data, Bits: n, Reliable: true, NoMerge: true}); err != nil {
+		_ = ch.Close(bunch.Destroyed) // it was never sent
+		w.Counters.Delayed++
+		return false
+	}
+	o.ch = ch
+	o.peer.overhead.schema += uint64(n)
+	return false
+}
+
+func (o *channelOutlet) open(v *view, w *bitio.Writer) bool {
+	ch, err := o.conn.Table().Open(bunch.Actor, v)
+	if err != nil {
+		return false
+	}
+	if _, err := ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: true}); err != nil {
+		_ = ch.Close(bunch.Destroyed) // it was never sent
+		return false
+	}
+	v.ch, v.id = ch, ch.Index()
+	return true
+}
+
+func (o *channelOutlet) send(v *view, w *bitio.Writer, reliable bool) bool {
+	if v.ch == nil || w.Err() != nil {
+		return false
+	}
+	_, err := v.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: reliable})
+	return err == nil
+}
+
+func (o *channelOutlet) reliable(v *view, w *bitio.Writer) bool   { return o.send(v, w, true) }
+func (o *channelOutlet) unreliable(v *view, w *bitio.Writer) bool { return o.send(v, w, false) }
+
+func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
+	return v.ch == nil || v.ch.Close(reason) == nil
+}
+
+func (o *channelOutlet) tearOff(v *view) {
+	var w bitio.Writer
+	w.Reset(o.peer.world.scratch)
+	if v.dirty != 0 {
+		o.peer.writeProps(&w, v, v.dirty)
+	}
+	w.WriteBits(msgTornOff, msgBits)
+	o.send(v, &w, true)
+	o.close(v, bunch.TearOff)
+}
+
+// Messages of the server on the replication channel, reliable ones.
+const (
+	msgSchema = iota
+	msgGone
+)
+
+func (o *channelOutlet) gone(id netguid.GUID) bool {
+	if o.ch == nil {
+		return false
+	}
+	var buf [8]byte
+	w := bitio.NewWriter(buf[:])
+	w.WriteBits(msgGone, msgBits)
+	w.WriteIntPacked(uint32(id))
+	_, err := o.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true})
+	return err == nil
+}
+
+func (o *channelOutlet) chunk(data []byte, n int) (int64, bool) {
+	r, err := o.ch.SendBunch(&bunch.Out{Data: data, Bits: n, NoMerge: true})
+	return r.Last, err == nil
+}
+
+func (o *channelOutlet) drained(v *view) bool { return v.ch == nil || v.ch.NumOutRec() == 0 }
+func (o *channelOutlet) room(v *view) int {
+	if v.ch == nil || v.ch.Closing() {
+		return 0
+	}
+	return v.ch.Room()
+}
+func (o *channelOutlet) budget() int       { return o.conn.Budget() * 8 }
+func (o *channelOutlet) freeBits() int     { return o.conn.FreeBits() - bunchMargin }
+func (o *channelOutlet) packetBits() int   { return o.conn.Table().SingleBits() - bunchMargin }
+func (o *channelOutlet) nextPacket() int64 { return o.conn.NextPacket() }
+func (o *channelOutlet) fail(err error)    { o.conn.Fail(err, true) }
+
+// ReceivedBunch is a client's answer to the schema: what it can't take.
+func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	w := o.peer.world
+	reason := readRefusal(&in.Data)
+	if in.Data.Err() == nil && w.cfg.SchemaRefused != nil {
+		w.cfg.SchemaRefused(o.peer, reason)
+	}
+}
+
+// ReceivedAck settles the records of a packet.
+func (o *channelOutlet) ReceivedAck(_ *channel.Channel, id int64) { o.peer.acked(id) }
+
+// ReceivedNak has their values sent again.
+func (o *channelOutlet) ReceivedNak(_ *channel.Channel, id int64) { o.peer.lost(id) }
+
+// Closed is the end of the connection.
+func (o *channelOutlet) Closed(*channel.Channel, channel.CloseReason) {}
+
+var _ channel.Handler = (*channelOutlet)(nil)

@@ -1,0 +1,193 @@
+package prediction
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history/ring"
+)
+
+// savedMove is a move that the server hasn't acknowledged.
+type savedMove[S, I any] struct {
+	at    time.Duration // timestamp: the end of the move
+	input I
+	after S // the state then
+}
+
+// Client is the player's end. Not safe for concurrent use.
+//
+// Invariant: the moves first <= i < next are in saved, in the order of their timestamps,
+// and those from unsent on weren't sent yet; state is acknowledged state plus all of them.
+type Client[S, I any] struct {
+	Counters ClientCounters
+
+	cfg    ClientConfig[S, I]
+	epoch  time.Duration // of timestamps
+	state  S
+	newest time.Duration // timestamp the state is of
+
+	saved               *ring.Ring[savedMove[S, I]]
+	first, unsent, next int64
+
+	combinable bool          // the newest move may still become longer
+	start      S             // the state before it
+	startAt    time.Duration // and its timestamp
+	before     S             // scratch: the state before a correction
+	frame      I             // scratch: the input of a frame
+	nextSend   time.Duration
+	ackedAt    time.Duration // newest timestamp of a reply
+	ackedInput I
+	haveAcked  bool
+	applied    uint8 // number of the last correction
+	out        moves[S, I]
+	in         reply[S]
+	smoother   *Smoother
+}
+
+// NewClient returns a client whose state is initial, and whose timestamps begin now.
+// Make it when the server has its end; what is sent before is lost.
+func NewClient[S, I any](cfg ClientConfig[S, I], initial S, now time.Duration) (*Client[S, I], error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	sm, err := NewSmoother(cfg.Smoothing)
+	if err != nil {
+		return nil, err
+	}
+	size := 1 << bits.Len(uint(cfg.MaxMoves-1))
+	return &Client[S, I]{cfg: cfg, epoch: now, state: initial, saved: ring.New[savedMove[S, I]](size), smoother: sm, nextSend: now}, nil
+}
+
+// State is the predicted state. It is only to be read, and changes with Move and Receive.
+func (c *Client[S, I]) State() *S { return &c.state }
+
+// Unacked is the number of saved moves.
+func (c *Client[S, I]) Unacked() int { return int(c.next - c.first) }
+
+// Timestamp is the newest move's; the server's replies come to it a round trip later.
+func (c *Client[S, I]) Timestamp() time.Duration { return c.newest }
+
+// Acked is the timestamp of the newest move that the server answered.
+func (c *Client[S, I]) Acked() time.Duration { return c.ackedAt }
+
+// Offset is what to add to the drawn position so that a correction doesn't show as
+// a jump; it fades away.
+func (c *Client[S, I]) Offset(now time.Duration) [3]float64 { return c.smoother.Offset(now) }
+
+// Move is a frame: the state moves on to now by the input. Nothing happens within the same
+// microsecond, and as long as the server is ahead of this client's clock.
+func (c *Client[S, I]) Move(now time.Duration, in I) {
+	at := (now - c.epoch).Truncate(time.Microsecond)
+	if at <= c.newest {
+		return
+	}
+	if c.combine(at, in) {
+		return
+	}
+	if c.Unacked() == c.cfg.MaxMoves {
+		c.dropFirst()
+		c.Counters.Forgotten++
+	}
+	c.start, c.startAt, c.combinable = c.state, c.newest, true
+	c.cfg.Model.Simulate(&c.state, in, c.cfg.Model.delta(c.newest, at))
+	*c.saved.Insert(c.next) = savedMove[S, I]{at: at, input: in, after: c.state}
+	c.next++
+	c.newest = at
+	c.Counters.Moves++
+}
+
+// combine makes the newest move longer instead, if it isn't sent and both may be one.
+func (c *Client[S, I]) combine(at time.Duration, in I) bool {
+	if c.cfg.CanCombine == nil || !c.combinable || at-c.startAt > c.cfg.Model.MaxDelta {
+		return false
+	}
+	last := c.saved.Lookup(c.next - 1)
+	c.frame = in
+	if last == nil || !c.cfg.CanCombine(&c.start, &last.input, &c.frame) {
+		return false
+	}
+	c.state = c.start
+	c.cfg.Model.Simulate(&c.state, in, at-c.startAt)
+	last.at, last.input, last.after = at, in, c.state
+	c.newest = at
+	c.Counters.Combined++
+	return true
+}
+
+func (c *Client[S, I]) dropFirst() {
+	c.saved.Remove(c.first)
+	c.first++
+	c.unsent = max(c.unsent, c.first)
+}
+
+// NextDeadline is when Send may send next; ok is false when there is nothing to.
+func (c *Client[S, I]) NextDeadline() (at time.Duration, ok bool) {
+	return c.nextSend, c.unsent < c.next
+}
+
+// Send writes the moves that aren't sent yet, and some again, if there are any and the last message is
+// SendInterval ago. When they don't fit with what goes again, they are tried without.
+func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
+	if now < c.nextSend || c.unsent == c.next {
+		return false, nil
+	}
+	upTo := min(c.next, c.unsent+maxMessageMoves)
+	mark := w.Mark()
+	again := c.collect(upTo, c.cfg.Redundancy)
+	c.out.write(&c.cfg.Model, w)
+	if w.Err() != nil && again > 0 {
+		w.Rollback(mark)
+		again = c.collect(upTo, -1)
+		c.out.write(&c.cfg.Model, w)
+	}
+	if err := w.Err(); err != nil {
+		w.Rollback(mark)
+		return false, fmt.Errorf("%w: %d moves and a claim: %w", ErrRoom, c.out.n, err)
+	}
+	c.unsent = upTo
+	c.combinable = c.combinable && c.unsent < c.next
+	c.nextSend = now + c.cfg.SendInterval
+	c.Counters.Messages++
+	c.Counters.SentAgain += uint64(again)
+	return true, nil
+}
+
+// collect makes a message of the moves up to upTo: as many sent ones again as redundancy and the message
+// allow, the oldest important one before them unless redundancy is negative. It says how
+// many go again.
+func (c *Client[S, I]) collect(upTo int64, redundancy int) (again int) {
+	m := &c.out
+	m.applied, m.n = c.applied, 0
+	room := maxMessageMoves - int(upTo-c.unsent)
+	from := max(c.first, c.unsent-int64(min(max(redundancy, 0), room)))
+	if room > int(c.unsent-from) && redundancy >= 0 {
+		if i := c.oldestImportant(from); i >= 0 {
+			c.add(i)
+		}
+	}
+	for i := from; i < upTo; i++ {
+		c.add(i)
+	}
+	m.claim = c.saved.Lookup(upTo - 1).after
+	return m.n - int(upTo-c.unsent)
+}
+
+func (c *Client[S, I]) add(i int64) {
+	s := c.saved.Lookup(i)
+	c.out.list[c.out.n] = sentMove[I]{at: s.at, input: s.input}
+	c.out.n++
+}
+
+func (c *Client[S, I]) oldestImportant(before int64) int64 {
+	if c.cfg.Important == nil || !c.haveAcked {
+		return -1
+	}
+	for i := c.first; i < before; i++ {
+		if c.cfg.Important(&c.ackedInput, &c.saved.Lookup(i).input) {
+			return i
+		}
+	}
+	return -1
+}

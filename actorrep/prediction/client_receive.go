@@ -1,0 +1,70 @@
+package prediction
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Receive takes a reply of the server. A correction is applied at once: the state is the
+// server's, moved on by all later moves.
+func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
+	p := &c.in
+	if err := p.read(c.cfg.Model.ReadState, r, c.newest); err != nil {
+		c.Counters.Malformed++
+		return err
+	}
+	if p.at < c.ackedAt {
+		c.Counters.StaleReplies++
+		return nil
+	}
+	c.ackedAt = p.at
+	switch {
+	case !p.correction:
+		c.Counters.Acks++
+	case int8(p.number-c.applied) <= 0:
+		c.Counters.Repeated++
+	default:
+		c.dropAcked()
+		c.correct(now)
+		return nil
+	}
+	c.dropAcked()
+	return nil
+}
+
+// dropAcked forgets the moves that the reply covers.
+func (c *Client[S, I]) dropAcked() {
+	for c.first < c.next {
+		m := c.saved.Lookup(c.first)
+		if m.at > c.in.at {
+			return
+		}
+		c.ackedInput, c.haveAcked = m.input, true
+		c.dropFirst()
+	}
+}
+
+// correct goes back to the server's state and does all later moves again.
+func (c *Client[S, I]) correct(now time.Duration) {
+	c.before, c.state = c.state, c.in.state
+	at := c.in.at
+	for i := c.first; i < c.next; i++ {
+		m := c.saved.Lookup(i)
+		c.cfg.Model.Simulate(&c.state, m.input, c.cfg.Model.delta(at, m.at))
+		m.after, at = c.state, m.at
+	}
+	c.newest = at
+	c.applied = c.in.number
+	c.combinable = false
+	replayed := c.Unacked()
+	c.Counters.Corrections++
+	c.Counters.Replayed += uint64(replayed)
+	if c.cfg.Position != nil {
+		c.smoother.Jump(now, c.cfg.Position(&c.before), c.cfg.Position(&c.state))
+	}
+	if c.cfg.Corrected != nil {
+		c.cfg.Corrected(Correction{At: c.in.at, Age: now - c.epoch - c.in.at,
+			Size: c.cfg.Model.Distance(&c.before, &c.state), Replayed: replayed})
+	}
+}

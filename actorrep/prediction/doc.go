@@ -1,0 +1,78 @@
+// Package prediction lets a player's own thing move at once, while the server has the
+// last word: saved moves, acks and corrections, rewind and replay.
+//
+// Both ends run the same function, [Model.Simulate], over a state S and inputs I of the
+// game's own types. A [Client] runs it in the frame of the input, remembers the
+// move, and tells the server. A [Server] runs it when the move arrives, over its own state, and
+// answers either that both came to the same (an ack), or with its own state (a
+// correction); then the client goes back to that, and runs all its later moves again.
+//
+//	client   move 1   move 2   move 3   move 4        state := server's after 2
+//	            \        \        \        \             simulate 3, 4 again
+//	             \        \        \        \                  ^
+//	server        1        2: not what the client says -------/
+//
+// # The caller's loop
+//
+//	client, each frame                       server
+//	  c.Move(now, input)                       s.Receive(now, r)            each message
+//	  if ok, err := c.Send(now, w); ok {...}   s.Tick(now)                  each tick
+//	  draw c.State(), shifted by c.Offset(now) if ok, err := s.Reply(now, w); ok {...}
+//	  c.Receive(now, r)  for each reply        s.State() is the truth
+//
+// Messages go as unreliable datagrams or bunches: what is lost is made good by
+// the next. Draw the other players with package interpolation.
+//
+// # Time
+//
+// A move lasts from the move before it to its own timestamp, at most [Model].MaxDelta, at both
+// ends: so both integrate the same steps, but where moves were lost. Timestamps are
+// microseconds of the client's clock since it began, of which 32 bits are sent.
+//
+// # What the server trusts
+//
+// Inputs, and nothing else. The client's state comes along only to be compared.
+// A move isn't simulated when its timestamp isn't newer than the last, and time
+// is held to the server's:
+//
+//	discrepancy += simulated - elapsed, from -MaxDiscrepancy up
+//
+// When it would pass +MaxDiscrepancy the client is a speed hack (or its network stalled
+// worse than the bound allows): that is counted, the move is cut, and until the
+// discrepancy is paid back the client gets only a share of the server's time. So over any
+// time the simulated time is at most elapsed * (1 + Drift) + 2 * MaxDiscrepancy.
+// A client that falls silent goes on moving with its last input, for MaxForced at most.
+//
+// # Corrections
+//
+// Each has a number, which the client's moves carry back. Until they do they are made of
+// a state the client has left already, and aren't compared; meanwhile the correction is
+// sent again and again. A repeated one is only an ack to a client that has it.
+//
+// A codec of the state that rounds needs a [ServerConfig].MaxError over its rounding. With an exact
+// one MaxError may be 0, and the ends are equal whenever nothing is under way.
+//
+// # Wire
+//
+// Low bits first; what tells moves from other messages is the caller's.
+//
+//	moves   8          number of the last correction applied
+//	        1..4       moves less one, SerializeInt(16)
+//	        32         timestamp of the oldest, µs, low bits
+//	        for each, oldest first:
+//	          8..40    µs since the one before, packed; not for the oldest
+//	          ...      input
+//	        ...        claim: the state after the newest
+//	reply   1          correction
+//	        32         timestamp of the newest move simulated
+//	        8          number of the correction        when a correction
+//	        ...        state                           when a correction
+//
+// # Bounds
+//
+//	saved moves of a client       MaxMoves, 96: the oldest is forgotten; a correction from before it
+//	                              is replayed without it, and is corrected again
+//	moves in a message            16: with more unsent the next ones go with the next message
+//	moves simulated in a tick     MovesPerTick, 64: others are dropped, their time goes to later ones
+//	time ahead of the client      4 s: replies beyond are malformed
+package prediction

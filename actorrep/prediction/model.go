@@ -1,0 +1,71 @@
+package prediction
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+var (
+	// ErrConfig is wrapped by what is wrong with a config.
+	ErrConfig = errors.New("prediction: config")
+	// ErrMessage is wrapped by what is wrong with a peer's message.
+	ErrMessage = errors.New("prediction: malformed message")
+	// ErrRoom is wrapped when a message doesn't fit the writer. Nothing was written; give it more room.
+	ErrRoom = errors.New("prediction: the message doesn't fit")
+)
+
+// Model is what both ends must agree on: how a state of type S moves by inputs of
+// type I, and how these are sent. All functions but the claim's are required, and none may keep
+// its pointers.
+type Model[S, I any] struct {
+	// Simulate moves the state on by dt. It must depend on its arguments only (and on a
+	// world that is the same at both ends).
+	Simulate func(s *S, in I, dt time.Duration)
+	// Distance is how far apart two states are, in the game's unit: 0 when nobody could tell them
+	// apart, infinite or NaN when they are of different kinds (walking, falling).
+	Distance func(a, b *S) float64
+
+	// WriteInput and ReadInput are the codec of inputs. ReadInput meets bytes from strangers:
+	// it must call r.Fail for an input that can't be. Inputs are best rounded to what
+	// the codec can hold before they are given to Move.
+	WriteInput func(w *bitio.Writer, in *I)
+	ReadInput  func(r *bitio.Reader, in *I)
+	// WriteState and ReadState are the codec of states in corrections.
+	WriteState func(w *bitio.Writer, s *S)
+	ReadState  func(r *bitio.Reader, s *S)
+	// WriteClaim and ReadClaim are the codec of the part of the state that a client tells the
+	// server for comparison. ReadClaim gets a zero S. Default: the whole state.
+	WriteClaim func(w *bitio.Writer, s *S)
+	ReadClaim  func(r *bitio.Reader, s *S)
+
+	// MaxDelta is the longest time that a move may last. Default 125 ms; 1 ms to 1 s.
+	MaxDelta time.Duration
+}
+
+func (m *Model[S, I]) fill() error {
+	if m.MaxDelta == 0 {
+		m.MaxDelta = 125 * time.Millisecond
+	}
+	if m.WriteClaim == nil && m.ReadClaim == nil {
+		m.WriteClaim, m.ReadClaim = m.WriteState, m.ReadState
+	}
+	switch {
+	case m.Simulate == nil || m.Distance == nil:
+		return fmt.Errorf("%w: give the model Simulate and Distance", ErrConfig)
+	case m.WriteInput == nil || m.ReadInput == nil || m.WriteState == nil || m.ReadState == nil:
+		return fmt.Errorf("%w: give the model WriteInput, ReadInput, WriteState and ReadState", ErrConfig)
+	case m.WriteClaim == nil || m.ReadClaim == nil:
+		return fmt.Errorf("%w: give the model both WriteClaim and ReadClaim, or neither", ErrConfig)
+	case m.MaxDelta < time.Millisecond || m.MaxDelta > time.Second:
+		return fmt.Errorf("%w: MaxDelta is %v; give 1 ms to 1 s", ErrConfig, m.MaxDelta)
+	}
+	return nil
+}
+
+// delta is how long the move at a timestamp lasts after the one before.
+func (m *Model[S, I]) delta(before, at time.Duration) time.Duration {
+	return min(at-before, m.MaxDelta)
+}

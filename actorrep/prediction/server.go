@@ -1,0 +1,223 @@
+package prediction
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Server is the authority over one player's thing. Not safe for concurrent use.
+type Server[S, I any] struct {
+	Counters ServerCounters
+
+	cfg   ServerConfig[S, I]
+	state S
+	at    time.Duration // the client's timestamp the state is of
+	input I             // of the last move
+	in    moves[S, I]
+	guard guard
+
+	number, echoed uint8 // of the last correction; of the last the client applied
+	large          bool  // it is a large one
+	ackDue         bool
+	nextAck        time.Duration
+	nextCorrection time.Duration
+	corrected      time.Duration // a correction was sent last
+
+	began     bool          // a move came
+	heard     time.Duration // last
+	forcedTo  time.Duration // server time it was moved on to
+	forced    time.Duration // of this silence
+	simulated int           // moves since the last tick
+}
+
+// NewServer returns a server whose state is initial.
+func NewServer[S, I any](cfg ServerConfig[S, I], initial S, now time.Duration) (*Server[S, I], error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	return &Server[S, I]{cfg: cfg, state: initial,
+		guard: guard{max: cfg.MaxDiscrepancy, drift: cfg.Drift, payBack: cfg.PayBack, last: now}}, nil
+}
+
+// State is the true state. The game may change it: a client that isn't told by Correct finds
+// out with its next move.
+func (s *Server[S, I]) State() *S { return &s.state }
+
+// Timestamp is that of the last move, by the client's clock.
+func (s *Server[S, I]) Timestamp() time.Duration { return s.at }
+
+// Discrepancy is how far the client's simulated time is ahead of the server's, and paying is true
+// while it gets only a share of time because it was too far.
+func (s *Server[S, I]) Discrepancy() (d time.Duration, paying bool) {
+	return s.guard.discrepancy, s.guard.paying
+}
+
+// Correct makes the next reply a correction, for when the game has changed the state: a
+// push, a teleport.
+func (s *Server[S, I]) Correct() {
+	if s.number-s.echoed < 100 { // so that its number always is a later one than the client's
+		s.number++
+	}
+	s.nextCorrection = 0
+}
+
+// Receive takes a message of moves and simulates the new ones. Nothing of a malformed
+// message is done.
+func (s *Server[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
+	m := &s.in
+	if err := m.read(&s.cfg.Model, r, s.at); err != nil {
+		s.Counters.Malformed++
+		return err
+	}
+	s.Counters.Messages++
+	s.guard.elapse(now)
+	fresh := false // the newest move is one that was simulated now
+	for i := range m.n {
+		fresh = s.move(now, &m.list[i])
+	}
+	if fresh {
+		s.judge(m.applied)
+	}
+	return nil
+}
+
+func (s *Server[S, I]) move(now time.Duration, m *sentMove[I]) bool {
+	if m.at <= s.at {
+		s.Counters.Old++
+		return false
+	}
+	if s.simulated >= s.cfg.MovesPerTick {
+		s.Counters.Flooded++
+		return false
+	}
+	s.simulate(m.input, s.cfg.Model.delta(s.at, m.at))
+	s.at, s.input = m.at, m.input
+	s.began, s.heard, s.forcedTo, s.forced = true, now, 0, 0
+	s.Counters.Moves++
+	return true
+}
+
+func (s *Server[S, I]) simulate(in I, dt time.Duration) {
+	granted, detected := s.guard.take(dt)
+	if detected {
+		s.Counters.SpeedHacks++
+	}
+	if granted < dt {
+		s.Counters.Cut++
+	}
+	s.simulated++
+	if granted > 0 {
+		s.cfg.Model.Simulate(&s.state, in, granted)
+	}
+}
+
+// judge compares the state with the client's claim, if the claim was made knowing the
+// last correction.
+func (s *Server[S, I]) judge(applied uint8) {
+	s.echoed = applied
+	if s.waiting() {
+		return
+	}
+	d := s.cfg.Model.Distance(&s.in.claim, &s.state)
+	if d <= s.cfg.MaxError {
+		s.Counters.Good++
+		s.ackDue = true
+		return
+	}
+	s.Counters.Bad++ // NaN too
+	s.number++
+	s.large = !(d <= s.cfg.LargeError)
+}
+
+// waiting says that the client hasn't applied the last correction yet, as far as is known.
+func (s *Server[S, I]) waiting() bool { return s.number != s.echoed }
+
+// Tick moves a silent client on. Call it each tick, after the messages that came were
+// received, so that a server that stood still doesn't take it for silence.
+func (s *Server[S, I]) Tick(now time.Duration) {
+	s.guard.elapse(now)
+	s.simulated = 0
+	if s.began && s.cfg.ForceAfter >= 0 {
+		s.force(now)
+	}
+	s.guard.settle()
+}
+
+func (s *Server[S, I]) force(now time.Duration) {
+	s.forcedTo = max(s.forcedTo, s.heard+s.cfg.ForceAfter)
+	owed := min(now-s.forcedTo, s.cfg.MaxForced-s.forced).Truncate(time.Microsecond)
+	for owed > 0 {
+		dt := min(owed, s.cfg.Model.MaxDelta).Truncate(time.Microsecond)
+		in := s.input
+		if s.cfg.ForceInput != nil {
+			in = s.cfg.ForceInput(in)
+		}
+		s.simulate(in, dt)
+		s.at += dt
+		s.forcedTo += dt
+		s.forced += dt
+		owed -= dt
+		s.Counters.Forced++
+	}
+}
+
+// NextDeadline is when Tick or Reply have something to do; ok is false when they haven't
+// until the next message.
+func (s *Server[S, I]) NextDeadline() (at time.Duration, ok bool) {
+	consider := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if s.waiting() {
+		consider(s.correctionAt())
+	} else if s.ackDue {
+		consider(s.nextAck)
+	}
+	if s.began && s.cfg.ForceAfter >= 0 && s.forced < s.cfg.MaxForced {
+		consider(max(s.forcedTo, s.heard+s.cfg.ForceAfter) + time.Microsecond)
+	}
+	return at, ok
+}
+
+// correctionAt is when the correction may go again: while the client is silent, once a second.
+func (s *Server[S, I]) correctionAt() time.Duration {
+	if s.heard <= s.corrected && s.nextCorrection > 0 {
+		return max(s.nextCorrection, s.corrected+time.Second)
+	}
+	return s.nextCorrection
+}
+
+// Reply writes an ack or a correction if one is due. Call it each tick, after Tick.
+func (s *Server[S, I]) Reply(now time.Duration, w *bitio.Writer) (bool, error) {
+	correction := s.waiting()
+	if correction && now < s.correctionAt() || !correction && (!s.ackDue || now < s.nextAck) {
+		return false, nil
+	}
+	mark := w.Mark()
+	w.WriteBool(correction)
+	w.WriteUint32(micros(s.at))
+	if correction {
+		w.WriteUint8(s.number)
+		s.cfg.Model.WriteState(w, &s.state)
+	}
+	if err := w.Err(); err != nil {
+		w.Rollback(mark)
+		return false, fmt.Errorf("%w: a reply: %w", ErrRoom, err)
+	}
+	s.ackDue = false
+	if !correction {
+		s.Counters.Acks++
+		s.nextAck = now + s.cfg.AckInterval
+		return true, nil
+	}
+	s.Counters.Corrections++
+	s.corrected = now
+	s.nextCorrection = now + s.cfg.CorrectionInterval
+	if s.large {
+		s.nextCorrection = now + s.cfg.LargeInterval
+	}
+	return true, nil
+}

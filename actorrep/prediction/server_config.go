@@ -1,0 +1,114 @@
+package prediction
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// ServerConfig is how a [Server] judges. Only the model is required.
+type ServerConfig[S, I any] struct {
+	// Model is the same as the client's.
+	Model Model[S, I]
+	// MaxError is the Model.Distance up to which a client's claim is good. Default 0: any
+	// difference is corrected, which wants an exact codec of claims.
+	MaxError float64
+	// LargeError is the distance over which corrections may go at LargeInterval. Default 0: none
+	// may.
+	LargeError float64
+	// AckInterval is the least time between acks. Default 100 ms.
+	AckInterval time.Duration
+	// CorrectionInterval is the least time between corrections. Default 100 ms.
+	CorrectionInterval time.Duration
+	// LargeInterval is that for large ones. Default 50 ms.
+	LargeInterval time.Duration
+	// ForceAfter is how long a client may be silent before it is moved on without its
+	// moves. Default 250 ms; -1 for ever.
+	ForceAfter time.Duration
+	// MaxForced is how long it is moved on at most. Default 1 s; at most 3 s.
+	MaxForced time.Duration
+	// ForceInput is the input it is moved on with, made of its last. Default: the last.
+	ForceInput func(last I) I
+	// MaxDiscrepancy is how far a client's simulated time may come to be ahead of the
+	// server's. Default 250 ms; -1 for no guard.
+	MaxDiscrepancy time.Duration
+	// Drift is how much faster than the server's a client's clock may run for ever, as a
+	// fraction. Default 0.005; -1 for none; at most 0.1.
+	Drift float64
+	// PayBack is the share of the server's time that a client which was too far ahead doesn't
+	// get until it isn't ahead any more. Default 0.5; above 0, at most 1.
+	PayBack float64
+	// MovesPerTick bounds the moves simulated from one Tick to the next. Default 128; 16 to
+	// 4096.
+	MovesPerTick int
+}
+
+func (c *ServerConfig[S, I]) fill() error {
+	if err := c.Model.fill(); err != nil {
+		return err
+	}
+	orDefault(&c.AckInterval, 100*time.Millisecond)
+	orDefault(&c.CorrectionInterval, 100*time.Millisecond)
+	orDefault(&c.LargeInterval, 50*time.Millisecond)
+	orDefault(&c.ForceAfter, 250*time.Millisecond)
+	orDefault(&c.MaxForced, time.Second)
+	orDefault(&c.MaxDiscrepancy, 250*time.Millisecond)
+	if c.LargeError == 0 {
+		c.LargeError = math.Inf(1)
+	}
+	switch c.Drift {
+	case 0:
+		c.Drift = 0.005
+	case -1:
+		c.Drift = 0
+	}
+	if c.PayBack == 0 {
+		c.PayBack = 0.5
+	}
+	if c.MovesPerTick == 0 {
+		c.MovesPerTick = 128
+	}
+	return c.validate()
+}
+
+func orDefault(d *time.Duration, v time.Duration) {
+	if *d == 0 {
+		*d = v
+	}
+}
+
+func (c *ServerConfig[S, I]) validate() error {
+	switch {
+	case !(c.MaxError >= 0) || !(c.LargeError >= 0):
+		return fmt.Errorf("%w: MaxError is %v and LargeError %v; give distances", ErrConfig, c.MaxError, c.LargeError)
+	case c.AckInterval < 0 || c.CorrectionInterval < 0 || c.LargeInterval < 0:
+		return fmt.Errorf("%w: intervals of %v, %v and %v; give durations", ErrConfig, c.AckInterval, c.CorrectionInterval, c.LargeInterval)
+	case c.ForceAfter < -1 || c.MaxForced < 0 || c.MaxForced > 3*time.Second:
+		return fmt.Errorf("%w: ForceAfter is %v and MaxForced %v; give -1 for never, or a duration, and at most 3 s", ErrConfig, c.ForceAfter, c.MaxForced)
+	case c.MaxDiscrepancy < -1:
+		return fmt.Errorf("%w: MaxDiscrepancy is %v; give a duration, or -1 for no guard", ErrConfig, c.MaxDiscrepancy)
+	case !(c.Drift >= 0 && c.Drift <= 0.1):
+		return fmt.Errorf("%w: Drift is %v; give a fraction of at most 0.1, or -1 for none", ErrConfig, c.Drift)
+	case !(c.PayBack > 0 && c.PayBack <= 1):
+		return fmt.Errorf("%w: PayBack is %v; give a share above 0, at most 1", ErrConfig, c.PayBack)
+	case c.MovesPerTick < maxMessageMoves || c.MovesPerTick > 4096:
+		return fmt.Errorf("%w: MovesPerTick is %d; give %d to 4096", ErrConfig, c.MovesPerTick, maxMessageMoves)
+	}
+	return nil
+}
+
+// ServerCounters is what a server did and met.
+type ServerCounters struct {
+	Messages    uint64
+	Moves       uint64 // simulated
+	Old         uint64 // moves that came again, or too late
+	Flooded     uint64 // moves over MovesPerTick
+	Good        uint64 // claims within MaxError
+	Bad         uint64 // claims beyond it: each made a correction
+	Acks        uint64 // sent
+	Corrections uint64 // sent, repeated ones too
+	Forced      uint64 // moves made for a silent client
+	SpeedHacks  uint64 // times a client was found too far ahead
+	Cut         uint64 // moves that got less time than they asked for
+	Malformed   uint64
+}

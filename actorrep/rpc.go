@@ -1,0 +1,292 @@
+package actorrep
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Call is what a procedure is told of its call.
+type Call struct {
+	World *World
+	// Peer is the connection that called, on a server; nil on a client. World.Local for a call of the server's own.
+	Peer *Peer
+	// Frame is the server's Step in which it was called; on a server the one at hand.
+	Frame uint32
+}
+
+// Procedure is an RPC of any type, for RPCs.
+type Procedure interface {
+	definition() *definition
+	register(name string, actor reflect.Type) error
+	run(c Call, a Actor, params unsafe.Pointer) error
+	check(c Call, a Actor, params unsafe.Pointer) bool
+	decode(r *bitio.Reader) unsafe.Pointer
+}
+
+type rpcKind uint8
+
+const (
+	serverRPC rpcKind = iota // a client calls, the server runs
+	clientRPC                // the server calls, the owner's client runs
+	multicast                // the server calls, it and everyone who sees the actor run
+)
+
+// Overflow is what becomes of a reliable call when 256 bunches of its actor wait for acks.
+type Overflow uint8
+
+// The policies. Calls that wait are at most MaxWaitingCalls an actor.
+const (
+	// Refuse returns ErrFull to the caller.
+	Refuse Overflow = iota
+	// Coalesce lets it wait, in the place of an earlier call of the same procedure that waits.
+	Coalesce
+	// DropOldest lets it wait; when too many do, the oldest of them goes.
+	DropOldest
+	// CloseConn ends the connection, Unreal's policy.
+	CloseConn
+)
+
+// MaxWaitingCalls bounds the reliable calls of an actor that wait for room on a connection.
+const MaxWaitingCalls = 64
+
+// RPCOption is a setting of a procedure.
+type RPCOption func(d *definition)
+
+// Reliable makes calls arrive, in order with the other reliable calls of the actor.
+func Reliable(d *definition) { d.reliable = true }
+
+// OnOverflow sets what happens to a reliable call that finds no room. Default Refuse.
+func OnOverflow(o Overflow) RPCOption { return func(d *definition) { d.overflow = o } }
+
+// RateLimit bounds the calls that a server takes from one connection: so many a second, and so many at once. More are
+// refused, at the caller too.
+func RateLimit(perSecond float64, burst int) RPCOption {
+	return func(d *definition) { d.rate, d.burst = perSecond, max(burst, 1) }
+}
+
+// definition is what ends must agree on of a procedure, and its settings.
+type definition struct {
+	kind     rpcKind
+	reliable bool
+	overflow Overflow
+	rate     float64
+	burst    int
+	params   *layout.Layout
+	err      error
+}
+
+func (d *definition) wireKind() uint8 {
+	k := uint8(d.kind) << 1
+	if d.reliable {
+		k |= 1
+	}
+	return k
+}
+
+// RPC is a remote procedure of actors of type A, a pointer to a struct, with parameters P: any value that can be replicated;
+// of a struct all exported fields, with or without tags. It is made once, as a package's variable, and named when its
+// class is registered.
+type RPC[A Actor, P any] struct {
+	def   definition
+	f     func(c Call, a A, p P) error
+	valid func(c Call, a A, p P) bool
+}
+
+// ServerRPC is a procedure that the owner's client calls and the server runs.
+//
+//	var Fire = actorrep.ServerRPC(func(c actorrep.Call, s *Soldier, d Dir) error { ... }, actorrep.Reliable)
+//	...
+//	err := Fire.Call(soldier, dir)
+func ServerRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
+	return newRPC(serverRPC, f, options)
+}
+
+// ClientRPC is a procedure that the server calls and the owner's client runs.
+func ClientRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
+	return newRPC(clientRPC, f, options)
+}
+
+// MulticastRPC is a procedure that the server calls, and that it and all who see the actor run. Unreliable ones
+// travel with the actor's values.
+func MulticastRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
+	return newRPC(multicast, f, options)
+}
+
+func newRPC[A Actor, P any](kind rpcKind, f func(Call, A, P) error, options []RPCOption) *RPC[A, P] {
+	r := &RPC[A, P]{def: definition{kind: kind}, f: f}
+	for _, o := range options {
+		o(&r.def)
+	}
+	r.def.params, r.def.err = layout.BuildValue(reflect.TypeFor[P]())
+	return r
+}
+
+// Validated adds a check that runs on a server before the procedure: false ends the connection, for what only a
+// cheat would send.
+func (r *RPC[A, P]) Validated(f func(c Call, a A, p P) bool) *RPC[A, P] {
+	r.valid = f
+	return r
+}
+
+func (r *RPC[A, P]) definition() *definition { return &r.def }
+
+func (r *RPC[A, P]) register(name string, actor reflect.Type) error {
+	switch {
+	case r.def.err != nil:
+		return fmt.Errorf("procedure %s: %w", name, r.def.err)
+	case reflect.TypeFor[A]() != reflect.PointerTo(actor):
+		return fmt.Errorf("actorrep: procedure %s is for %v, not for %v", name, reflect.TypeFor[A](), actor)
+	}
+	return nil
+}
+
+func (r *RPC[A, P]) run(c Call, a Actor, params unsafe.Pointer) error {
+	return r.f(c, a.(A), *(*P)(params))
+}
+
+func (r *RPC[A, P]) check(c Call, a Actor, params unsafe.Pointer) bool {
+	return r.valid == nil || r.valid(c, a.(A), *(*P)(params))
+}
+
+func (r *RPC[A, P]) decode(br *bitio.Reader) unsafe.Pointer {
+	p := unsafe.Pointer(new(P))
+	r.def.params.ReadValue(br, p)
+	return p
+}
+
+// Errors of calls.
+var (
+	ErrNotOwner    = errors.New("actorrep: only the owner's client may call this")
+	ErrAuthority   = errors.New("actorrep: only the server may call this")
+	ErrNoOwner     = errors.New("actorrep: the actor has no owner to call")
+	ErrNoProcedure = errors.New("actorrep: the procedure isn't registered with the actor's class, here or at the other end")
+	ErrNotThere    = errors.New("actorrep: the other end doesn't have the actor yet")
+	ErrSaturated   = errors.New("actorrep: no bandwidth for an unreliable call now")
+	ErrFull        = errors.New("actorrep: too many reliable calls wait for acks")
+	ErrTooLarge    = errors.New("actorrep: parameters over 32 KiB")
+	ErrRateLimited = errors.New("actorrep: called more often than its RateLimit")
+	ErrInvalid     = errors.New("actorrep: parameters that the procedure's validation refuses")
+)
+
+// call is an encoded one.
+type call struct {
+	rpc   int // in the class
+	def   *definition
+	data  []byte
+	bits  int
+	frame uint32
+}
+
+const maxParams = 32 << 10
+
+// Call calls. Where it runs is the procedure's kind; an error says that it runs nowhere.
+func (r *RPC[A, P]) Call(a A, p P) error {
+	b := a.base()
+	if b.world == nil {
+		return ErrNotSpawned
+	}
+	id := b.class.rpc(r)
+	if id < 0 {
+		return ErrNoProcedure
+	}
+	w := b.world
+	here := Call{World: w, Peer: w.local, Frame: w.Frame()}
+	switch {
+	case !w.server && r.def.kind != serverRPC:
+		return ErrAuthority
+	case !w.server:
+		return w.client.call(b, r, id, unsafe.Pointer(&p))
+	case r.def.kind == serverRPC:
+		if r.valid != nil && !r.valid(here, a, p) {
+			return ErrInvalid
+		}
+		return r.f(here, a, p)
+	case r.def.kind == clientRPC:
+		owner := b.Owner()
+		if owner == nil {
+			return ErrNoOwner
+		}
+		if owner.local {
+			return r.f(here, a, p)
+		}
+		return owner.call(b, r, id, unsafe.Pointer(&p))
+	}
+	if err := w.callAll(b, r, id, unsafe.Pointer(&p)); err != nil {
+		return err
+	}
+	return r.f(here, a, p)
+}
+
+// encodeCall makes a call's message.
+func encodeCall(d *definition, id int, frame uint32, params unsafe.Pointer, scratch []byte) (*call, error) {
+	var w bitio.Writer
+	w.Reset(scratch[:min(len(scratch), maxParams)])
+	d.params.WriteValue(&w, params)
+	if w.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTooLarge, w.Err())
+	}
+	return &call{rpc: id, def: d, data: append([]byte(nil), w.Bytes()...), bits: w.Len(), frame: frame}, nil
+}
+
+// A call is
+//
+//	IntPacked  procedure    IntPacked  bits of the parameters    ...  parameters
+//
+// from a server with 32 bits of frame before it.
+func (c *call) write(w *bitio.Writer) {
+	w.WriteIntPacked(uint32(c.rpc))
+	w.WriteIntPacked(uint32(c.bits))
+	w.WriteBitsFrom(c.data, 0, c.bits)
+}
+
+// size is the bits that write takes.
+func (c *call) size() int {
+	return bitio.PackedBits(uint64(c.rpc)) + bitio.PackedBits(uint64(c.bits)) + c.bits
+}
+
+// readCall reads a call's head and its parameters as a reader of their own.
+func readCall(r *bitio.Reader) (id int, params bitio.Reader, err error) {
+	id = int(r.ReadIntPacked())
+	n := int(r.ReadIntPacked())
+	if r.Err() != nil || n > maxParams*8 || n > r.Remaining() {
+		return 0, params, fmt.Errorf("%w: a call", errFormat)
+	}
+	return id, r.Sub(n), nil
+}
+
+// rateLimit is a bucket of calls.
+type rateLimit struct {
+	class, rpc int
+	tokens     float64
+	last       time.Duration
+}
+
+// take reports whether a call is within its rate.
+func take(list *[]rateLimit, d *definition, class, rpc int, now time.Duration) bool {
+	if d.rate <= 0 {
+		return true
+	}
+	var l *rateLimit
+	for i := range *list {
+		if (*list)[i].class == class && (*list)[i].rpc == rpc {
+			l = &(*list)[i]
+		}
+	}
+	if l == nil {
+		*list = append(*list, rateLimit{class: class, rpc: rpc, tokens: float64(d.burst), last: now})
+		l = &(*list)[len(*list)-1]
+	}
+	l.tokens = min(float64(d.burst), l.tokens+(now-l.last).Seconds()*d.rate)
+	l.last = now
+	if l.tokens < 1 {
+		return false
+	}
+	l.tokens--
+	return true
+}

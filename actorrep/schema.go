@@ -1,0 +1,149 @@
+package actorrep
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+const initialFlag = layout.Initial
+
+func writeAudience(w *bitio.Writer, a layout.Audience) {
+	w.WriteBool(a&layout.Owner != 0)
+	w.WriteBool(a&layout.Autonomous != 0)
+}
+
+func readAudience(r *bitio.Reader) (owner, autonomous bool) {
+	owner = r.ReadBool()
+	return owner, r.ReadBool()
+}
+
+// encodeSchema is the classes of a world, in bits:
+//
+//	2          0, the message
+//	IntPacked  classes, each:
+//	  text     name
+//	  ...      units (package layout)
+//	  IntPacked procedures, each: text name, 3 kind and reliability, 32 hash of the parameters
+func (w *World) encodeSchema() (data []byte, bits int) {
+	if w.schema != nil {
+		return w.schema, w.schemaLen
+	}
+	bw := bitio.NewWriter(make([]byte, len(w.scratch)))
+	bw.WriteBits(msgSchema, msgBits)
+	bw.WriteIntPacked(uint32(len(w.classes)))
+	for _, c := range w.classes {
+		layout.WriteText(bw, c.name)
+		c.layout.WriteSchema(bw)
+		bw.WriteIntPacked(uint32(len(c.rpcs)))
+		for i := range c.rpcs {
+			d := c.rpcs[i].definition()
+			layout.WriteText(bw, c.rpcs[i].name)
+			bw.WriteBits(uint64(d.wireKind()), 3)
+			bw.WriteUint32(d.params.Hash())
+		}
+	}
+	w.schema, w.schemaLen = bw.Bytes(), bw.Len()
+	return w.schema, w.schemaLen
+}
+
+// remoteClass is a class as the other end has it.
+type remoteClass struct {
+	id    int
+	name  string
+	units *layout.Remote
+	rpcs  []remoteRPC
+	local *class // ours of that name, or nil
+	err   error  // why ours can't be used
+}
+
+type remoteRPC struct {
+	name  string
+	kind  uint8
+	hash  uint32
+	local int // ours, or -1
+}
+
+// Errors of schemas.
+var (
+	// ErrSchema is a class that both ends have in forms that don't go together; the text names the fields.
+	ErrSchema = errors.New("actorrep: the two ends have different classes")
+	errFormat = errors.New("actorrep: malformed bunch")
+)
+
+// Bounds of a schema.
+const (
+	maxClasses    = 4096
+	maxProcedures = 256
+)
+
+// readSchema reads the other end's classes and finds ours beside them. Its error names the classes and fields that
+// don't fit; the others can be used.
+func (w *World) readSchema(r *bitio.Reader) (list []*remoteClass, err error) {
+	n := int(r.ReadIntPacked())
+	if r.Err() != nil || n > maxClasses {
+		return nil, errFormat
+	}
+	var errs []error
+	for range n {
+		c := &remoteClass{id: len(list), name: layout.ReadText(r, layout.MaxPath), units: layout.ReadSchema(r)}
+		rpcs := int(r.ReadIntPacked())
+		if r.Err() != nil || rpcs > maxProcedures {
+			return nil, fmt.Errorf("%w: %w", errFormat, errors.Join(r.Err()))
+		}
+		for range rpcs {
+			c.rpcs = append(c.rpcs, remoteRPC{name: layout.ReadText(r, layout.MaxPath), kind: uint8(r.ReadBits(3)), hash: r.ReadUint32(), local: -1})
+		}
+		if r.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", errFormat, r.Err())
+		}
+		w.match(c)
+		if c.err != nil {
+			errs = append(errs, c.err)
+		}
+		list = append(list, c)
+	}
+	return list, errors.Join(errs...)
+}
+
+// match finds our class and procedures.
+func (w *World) match(c *remoteClass) {
+	for _, own := range w.classes {
+		if own.name == c.name {
+			c.local = own
+		}
+	}
+	if c.local == nil {
+		return // we have no such class: its actors aren't shown
+	}
+	if err := c.units.Match(c.local.layout); err != nil {
+		c.err = fmt.Errorf("%w: class %s: %w", ErrSchema, c.name, err)
+		c.local = nil
+		return
+	}
+	for i := range c.rpcs {
+		remote := &c.rpcs[i]
+		for j := range c.local.rpcs {
+			own := &c.local.rpcs[j]
+			if own.name != remote.name {
+				continue
+			}
+			d := own.definition()
+			if d.wireKind() != remote.kind || d.params.Hash() != remote.hash {
+				c.err = errors.Join(c.err, fmt.Errorf("%w: class %s: procedure %s has another kind or other parameters", ErrSchema, c.name, remote.name))
+				continue
+			}
+			remote.local = j
+		}
+	}
+}
+
+// maxRefusal bounds the text of a refusal, in bytes.
+const maxRefusal = 4096
+
+func writeRefusal(w *bitio.Writer, text string) {
+	layout.WriteText(w, text[:min(len(text), maxRefusal)])
+}
+func readRefusal(r *bitio.Reader) string { return layout.ReadText(r, maxRefusal) }

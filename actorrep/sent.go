@@ -1,0 +1,104 @@
+package actorrep
+
+import (
+	"math/bits"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+)
+
+// record is an update in flight.
+type record struct {
+	v      *view
+	mask   layout.Mask
+	packet int64
+	count  int64 // the actor's changes so far
+	next   int64 // the view's next record; 0 none
+	keys   [layout.MaxFast]uint32
+}
+
+// sentRing is the records in flight of a connection, oldest first. Places count from 1 and are never used twice.
+type sentRing struct {
+	ring       []record // a power of two
+	head, tail int64    // places
+}
+
+// maxInFlight bounds the records in flight of a connection: about 128 packets full of the smallest.
+const maxInFlight = 1 << 15
+
+func (s *sentRing) at(place int64) *record { return &s.ring[place&int64(len(s.ring)-1)] }
+
+func (s *sentRing) full() bool { return s.tail-s.head >= maxInFlight }
+
+// push notes a record that went out.
+func (s *sentRing) push(r record) {
+	if s.tail == 0 {
+		s.head, s.tail = 1, 1
+	}
+	if int(s.tail-s.head) == len(s.ring) {
+		s.grow()
+	}
+	v := r.v
+	if v.last >= s.head {
+		s.at(v.last).next = s.tail
+	}
+	v.last = s.tail
+	*s.at(s.tail) = r
+	s.tail++
+}
+
+func (s *sentRing) grow() {
+	old := *s
+	s.ring = make([]record, max(64, 2*len(old.ring)))
+	for i := old.head; i < old.tail; i++ {
+		*s.at(i) = *old.at(i)
+	}
+}
+
+// acked takes the fate of a packet: its records have arrived.
+func (p *Peer) acked(packet int64) {
+	p.newest = packet
+	s := &p.sent
+	for s.head < s.tail && s.at(s.head).packet <= packet {
+		r := s.at(s.head)
+		v := r.v
+		if v.state == open {
+			v.known, v.count, v.packet = r.mask, r.count, r.packet
+			for m, i := v.b.class.layout.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
+				if r.mask>>bits.TrailingZeros64(m)&1 != 0 {
+					v.keys[i] = r.keys[i]
+				}
+			}
+		}
+		p.retire(r)
+	}
+}
+
+// lost takes the other fate: what no later record in flight carries is dirty again. What is sent then is its value
+// then.
+func (p *Peer) lost(packet int64) {
+	s := &p.sent
+	for s.head < s.tail && s.at(s.head).packet <= packet {
+		r := s.at(s.head)
+		m := r.mask
+		for next := r.next; next != 0; next = s.at(next).next {
+			m &^= s.at(next).mask
+		}
+		p.world.Counters.Resent++
+		v := r.v
+		p.retire(r)
+		if v.state == open {
+			v.reason = ReasonLost
+			v.changed(m)
+		}
+	}
+}
+
+func (p *Peer) retire(r *record) {
+	v := r.v
+	if v.last == p.sent.head {
+		v.last = -1
+		v.mayRest()
+	}
+	*r = record{}
+	p.sent.head++
+}

@@ -1,0 +1,249 @@
+package actorrep
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+type viewState uint8
+
+const (
+	wanted  viewState = iota // relevant, the client knows nothing of it
+	opening                  // the opening bunch isn't acked
+	open                     // the client has it
+	asleep                   // the client has its last values; there is no channel
+	ended
+)
+
+// view is an actor as one connection knows it. It handles the actor's channel.
+//
+// Invariant: every change is in dirty, or in a record in flight that will put it back there when its packet is
+// lost, or on its way reliably, or has arrived.
+type view struct {
+	peer *Peer
+	b    *Base
+	ch   *channel.Channel
+	id   uint32 // on the wire: the channel's index
+
+	state    viewState
+	relevant bool
+	aud      layout.Audience
+	allowed  layout.Mask
+	dirty    layout.Mask // not known there, whether allowed or not
+
+	last     int64       // newest record in flight, by its place in the ring; -1 none
+	known    layout.Mask // units of the newest acked record
+	count    int64       // the actor's change count in it
+	packet   int64       // and its packet
+	keys     [layout.MaxFast]uint32
+	since    uint32        // frame since which it waits
+	leaveAt  time.Duration // when to go if not relevant again
+	lastBits int32         // of its last record
+	reason   Reason        // what became of it last
+
+	inPending, inOpening, inLeaving, inSettling, inSpeaking bool
+
+	toldAud  layout.Audience // what the client knows of its own role
+	calls    []*call         // reliable ones, in order
+	mentions []*call         // unreliable ones that ride with its values
+	slot     int             // in the actor's views
+	place    int             // in the peer's list
+}
+
+func newView(p *Peer, b *Base) *view {
+	v := &view{peer: p, b: b, last: -1, packet: -1, count: -1, slot: len(b.rep.views), place: len(p.list)}
+	b.rep.views = append(b.rep.views, v)
+	p.list = append(p.list, v)
+	p.views[b] = v
+	v.setAudience()
+	return v
+}
+
+// setAudience looks again at what the connection is to the actor.
+func (v *view) setAudience() {
+	var a layout.Audience
+	if v.peer.replay {
+		a |= layout.Replay
+	}
+	if v.b.Owner() == v.peer {
+		a |= layout.Owner
+		if v.b.autonomous {
+			a |= layout.Autonomous
+		}
+	}
+	v.aud = a
+	v.allowed = v.b.class.layout.Allowed(a) &^ v.b.inactive
+	if v.state == open {
+		if v.toldAud != a {
+			v.speakUp()
+		}
+		v.wake()
+	}
+}
+
+// changed notes what the connection doesn't know.
+func (v *view) changed(m layout.Mask) {
+	v.dirty |= m
+	v.wake()
+}
+
+// wake puts the view where it will be served, when there is something the client may know.
+func (v *view) wake() {
+	if v.dirty&v.allowed == 0 && len(v.mentions) == 0 {
+		return
+	}
+	switch {
+	case v.state == open && !v.inPending:
+		v.inPending = true
+		v.since = v.peer.world.frame
+		v.peer.pending = append(v.peer.pending, v)
+	case v.state == asleep && !v.inOpening:
+		v.inOpening = true
+		v.peer.opening = append(v.peer.opening, v)
+	}
+}
+
+// unwant begins the time after which the view goes.
+func (v *view) unwant() {
+	if !v.relevant {
+		return
+	}
+	v.relevant = false
+	for _, c := range v.b.children {
+		if cv := v.peer.views[c]; cv != nil {
+			cv.unwant()
+		}
+	}
+	if v.state == wanted {
+		v.detach()
+		return
+	}
+	v.leaveAt = v.peer.world.now + v.peer.world.timeout()
+	if !v.inLeaving {
+		v.inLeaving = true
+		v.peer.leaving = append(v.peer.leaving, v)
+	}
+}
+
+// leave makes the actor disappear from the client. It reports false when there is no room for the close now.
+func (v *view) leave(reason channel.CloseReason) bool {
+	p := v.peer
+	switch v.state {
+	case opening, open:
+		if !p.out.close(v, reason) {
+			p.world.Counters.Delayed++
+			if reason != bunch.Destroyed {
+				return false
+			}
+			p.gone = append(p.gone, v.b.guid) // told as soon as there is room
+		}
+		p.world.Counters.Closed++
+	case asleep:
+		p.gone = append(p.gone, v.b.guid)
+	}
+	v.detach()
+	return true
+}
+
+// tearOff sends the last values and leaves the actor to the client.
+func (v *view) tearOff() {
+	if v.state == open || v.state == opening {
+		v.dirty &= v.allowed
+		v.peer.out.tearOff(v)
+	}
+	v.detach()
+}
+
+// detach forgets the view at this end.
+func (v *view) detach() {
+	p, r := v.peer, v.b.rep
+	last := r.views[len(r.views)-1]
+	r.views[v.slot], last.slot = last, v.slot
+	r.views[len(r.views)-1] = nil
+	r.views = r.views[:len(r.views)-1]
+
+	end := p.list[len(p.list)-1]
+	p.list[v.place], end.place = end, v.place
+	p.list[len(p.list)-1] = nil
+	p.list = p.list[:len(p.list)-1]
+	delete(p.views, v.b)
+	v.state, v.calls, v.mentions = ended, nil, nil
+}
+
+// opened says that the client has the actor.
+func (v *view) opened() {
+	if v.state != opening {
+		return
+	}
+	v.state = open
+	if v.toldAud != v.aud {
+		v.speakUp()
+	}
+	v.wake()
+	v.mayRest()
+}
+
+// mayRest puts a dormant actor's view where it is looked at until it can sleep.
+func (v *view) mayRest() {
+	if v.b.dormant && v.state == open && !v.inSettling {
+		v.inSettling = true
+		v.peer.settling = append(v.peer.settling, v)
+	}
+}
+
+// atRest reports whether the client has everything.
+func (v *view) atRest() bool {
+	return v.state == open && v.dirty&v.allowed == 0 && v.last < 0 && len(v.calls) == 0 && len(v.mentions) == 0 && v.peer.out.drained(v)
+}
+
+// settle closes the channels of dormant actors that the client knows all of.
+func (p *Peer) settle() {
+	kept := p.settling[:0]
+	for _, v := range p.settling {
+		switch {
+		case v.state != open || !v.b.dormant:
+			v.inSettling = false
+		case v.atRest() && p.out.close(v, bunch.Dormancy):
+			v.inSettling = false
+			v.state, v.ch = asleep, nil
+			v.known, v.packet, v.count = 0, -1, -1
+			p.world.Counters.Closed++
+		default:
+			kept = append(kept, v)
+		}
+	}
+	clear(p.settling[len(kept):])
+	p.settling = kept
+}
+
+// ReceivedBunch is what a client sends on an actor's channel: calls.
+func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	if v.peer == nil || v.peer.out == nil {
+		return
+	}
+	if err := v.peer.receiveCalls(v, &in.Data); err != nil {
+		ch.Conn().Fail(err, false)
+	}
+}
+
+// ReceivedAck notes that the client has the actor.
+func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
+	if v.state == opening && ch == v.ch && ch.OpenAcked() {
+		v.opened()
+	}
+}
+
+// ReceivedNak does nothing: what goes over an actor's own channel is reliable.
+func (*view) ReceivedNak(*channel.Channel, int64) {}
+
+// Closed forgets the channel: its close is acked, or the connection has ended.
+func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
+	if v.ch == ch {
+		v.ch = nil
+	}
+}
+
+var _ channel.Handler = (*view)(nil)

@@ -1,0 +1,202 @@
+package stream
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+)
+
+// Addr is one end of a stream: the address of its connection, and its channel.
+type Addr struct {
+	AddrPort netip.AddrPort
+	Channel  uint32
+}
+
+// Network is "bunchnet".
+func (Addr) Network() string { return "bunchnet" }
+
+// String is the address and the channel's index.
+func (a Addr) String() string { return fmt.Sprintf("%v#%d", a.AddrPort, a.Channel) }
+
+// Conn is a stream over a channel. Any goroutine may call its methods.
+//
+// Invariants: sent <= credit; received <= granted <= taken+Window.
+type Conn struct {
+	cfg           Config
+	driver        *driver.Driver
+	local, remote Addr
+	writing       sync.Mutex // one Write at a time, so that they don't mix
+
+	mu           sync.Mutex
+	wake         *sync.Cond // on every change
+	in, out      fifo
+	readUntil    deadline
+	writeUntil   deadline
+	sent, credit uint64 // bytes since the beginning: sent, and allowed by the peer
+	received     uint64
+	taken        uint64 // by Read, or thrown away
+	granted      uint64 // what the peer was allowed
+	creditDue    bool   // it is to be allowed more
+	closed       bool   // Close was called
+	fin, finSent bool   // to be sent; sent
+	stop         bool
+	stopSent     bool
+	peerFin      bool
+	peerStopped  bool
+	ended        bool // the channel is gone
+	scheduled    bool // run is on its way to the driver's goroutine
+
+	// The rest belongs to the driver's goroutine.
+	ch    *channel.Channel
+	gone  func() // tells the listener; nil for none
+	runFn func()
+	seg   [maxSegment]byte
+}
+
+func newConn(c *driver.Conn, ch *channel.Channel, cfg Config) *Conn {
+	s := &Conn{cfg: cfg, driver: c.Driver(), ch: ch, credit: InitialCredit, granted: InitialCredit, creditDue: true}
+	s.local, s.remote = Addr{c.Driver().LocalAddr(), ch.Index()}, Addr{c.RemoteAddr(), ch.Index()}
+	s.wake = sync.NewCond(&s.mu)
+	s.in.limit, s.out.limit = cfg.Window, cfg.Buffer
+	s.runFn = s.run
+	return s
+}
+
+// LocalAddr is this end's address.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr is the peer's address when the stream began.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// Read waits for bytes, the peer's end of data (io.EOF), the deadline or Close.
+func (c *Conn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		switch {
+		case c.closed:
+			return 0, net.ErrClosed
+		case c.readUntil.passed:
+			return 0, os.ErrDeadlineExceeded
+		case len(p) == 0:
+			return 0, nil
+		case c.in.n > 0:
+			n := c.in.read(p)
+			c.take(n)
+			return n, nil
+		case c.peerFin:
+			return 0, io.EOF
+		case c.ended:
+			return 0, ErrLost
+		}
+		c.wake.Wait()
+	}
+}
+
+// take notes that n received bytes are done with, and allows the peer more by and by.
+func (c *Conn) take(n int) {
+	c.taken += uint64(n)
+	if c.taken+uint64(c.cfg.Window)-c.granted >= uint64(c.cfg.Window)/2 && !c.peerFin {
+		c.creditDue = true
+		c.schedule()
+	}
+}
+
+// Write waits until the Conn has taken all of p, but for an error. What was taken goes out with the next
+// ticks of the driver.
+func (c *Conn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := 0
+	for {
+		switch {
+		case c.closed || c.fin && !c.peerStopped:
+			return total, net.ErrClosed
+		case c.writeUntil.passed:
+			return total, os.ErrDeadlineExceeded
+		case c.peerStopped:
+			return total, ErrPeerClosed
+		case c.ended:
+			return total, ErrLost
+		}
+		if n := c.out.write(p[total:]); n > 0 {
+			total += n
+			c.schedule()
+		}
+		if total == len(p) {
+			return total, nil
+		}
+		c.wake.Wait()
+	}
+}
+
+// CloseWrite says that no more is written: the peer reads what was, then io.EOF. Reading goes on.
+func (c *Conn) CloseWrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	c.fin = true
+	c.wake.Broadcast()
+	c.schedule()
+	return nil
+}
+
+// Close ends both directions and doesn't wait. What was written before still goes out while the
+// driver is ticked; what wasn't read is thrown away.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed, c.fin, c.stop = true, true, true
+	c.taken += uint64(c.in.n)
+	c.in.release()
+	c.readUntil.stop()
+	c.writeUntil.stop()
+	c.wake.Broadcast()
+	c.schedule()
+	return nil
+}
+
+// SetDeadline sets both deadlines; the zero time is none.
+func (c *Conn) SetDeadline(t time.Time) error { return c.setDeadlines(t, &c.readUntil, &c.writeUntil) }
+
+// SetReadDeadline sets when Read gives up.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(t, &c.readUntil) }
+
+// SetWriteDeadline sets when Write gives up.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, &c.writeUntil) }
+
+func (c *Conn) setDeadlines(t time.Time, which ...*deadline) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	for _, d := range which {
+		d.set(t, c.wake)
+	}
+	return nil
+}
+
+// schedule has run called by the driver, once for however many changes until then.
+func (c *Conn) schedule() {
+	if !c.scheduled && !c.ended {
+		c.scheduled = true
+		c.driver.Do(c.runFn)
+	}
+}
+
+var _ net.Conn = (*Conn)(nil)

@@ -1,0 +1,47 @@
+// Package stream is a reliable channel as a [net.Conn], for code that knows nothing of ticks:
+// bufio, encoding/gob, net/http, and whatever else reads and writes bytes.
+//
+// A [Listener] gives the channel type that both ends register, and Accept on the end that
+// doesn't open; [Dial] opens a stream from any goroutine, [Open] from the one that ticks the driver:
+//
+//	l := stream.Listen(name, stream.Config{})
+//	srv, err := driver.Listen(":7777", driver.Config{Channels: []channel.Type{l.Type()}})
+//	go http.Serve(l, mux) // while srv is ticked
+//
+//	cl, err := driver.Dial(addr, driver.Config{Channels: []channel.Type{stream.Type(name)}})
+//	conn, err := stream.Dial(ctx, cl, name, stream.Config{}) // while cl is ticked
+//
+// # When to choose it
+//
+// For side business beside a game: a lobby's RPCs, an admin page, a chat log. What is written waits for
+// the driver's next tick and takes only what the connection's bandwidth leaves, so it never
+// delays the game's own bunches of that tick. Games' own messages are better off as bunches, or
+// with channel/message.
+//
+// # The two sides of a Conn
+//
+// Reads, writes and deadlines come from any goroutine and touch two bounded buffers under a lock. The
+// goroutine that ticks the driver moves bytes between the buffers and the channel. So the driver must
+// be ticked, by Run or by the game's loop, or nothing moves; and the goroutine that
+// ticks it must not block in Read or Write.
+//
+// # On the wire
+//
+// Reliable bunches of whole segments, byte by byte; low byte first:
+//
+//	8   kind: 0 data      16 length, 1 to 65535; then so many bytes
+//	          1 credit    64 how many bytes, since the beginning, the peer may send
+//	          2 fin       no more data comes from this end
+//	          3 stop      this end reads no more; answered with fin
+//
+// An end may send [InitialCredit] bytes before the first credit. The first segment of the end that opens is its
+// credit. When both ends have sent fin, the one that opened closes the channel.
+//
+// # Bounds
+//
+//	bytes written, not sent yet       Config.Buffer, 64 KiB; then Write waits
+//	bytes received, not read yet      Config.Window, 256 KiB; the peer's credit ends there
+//	bytes sent, not acked             the channel's reliable buffer, 255 bunches of 900 bytes
+//	streams of a Listener at a time   Config.MaxStreams, 256; more are closed at once
+//	of these, not accepted yet        Config.Backlog, 64; more are closed at once
+package stream

@@ -1,0 +1,199 @@
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// What a segment may be.
+const (
+	segData = iota
+	segCredit
+	segFin
+	segStop
+)
+
+const (
+	dataHeader = 3
+	maxData    = 900 // fits a packet of every protocol
+	maxSegment = dataHeader + maxData
+)
+
+// run is what schedule asked for, on the driver's goroutine.
+func (c *Conn) run() {
+	c.mu.Lock()
+	c.scheduled = false
+	c.mu.Unlock()
+	c.pump()
+}
+
+// pump sends what there is to send, as far as the channel and the bandwidth allow, and comes back when
+// they allow more: with an ack for the one, in the next tick for the other.
+func (c *Conn) pump() {
+	for c.ch != nil && !c.ch.Closing() {
+		seg := c.next()
+		if seg == nil {
+			c.endChannel()
+			return
+		}
+		if seg[0] == segData && !c.ch.Conn().IsNetReady() {
+			c.again()
+			return
+		}
+		_, err := c.ch.SendBunch(&bunch.Out{Data: seg, Reliable: true})
+		if errors.Is(err, channel.ErrReliableFull) {
+			return
+		}
+		if err != nil {
+			c.end()
+			return
+		}
+		c.did(seg)
+	}
+}
+
+func (c *Conn) again() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.schedule()
+}
+
+// next is the next segment to send, or nil. Nothing changes until did.
+func (c *Conn) next() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.creditDue && (!c.closed || c.granted == InitialCredit):
+		c.seg[0] = segCredit
+		binary.LittleEndian.PutUint64(c.seg[1:], c.taken+uint64(c.cfg.Window))
+		return c.seg[:9]
+	case c.stop && !c.stopSent:
+		c.seg[0] = segStop
+		return c.seg[:1]
+	case c.out.n > 0 && c.sent < c.credit && !c.peerStopped:
+		n := c.out.peek(c.seg[dataHeader : dataHeader+min(maxData, c.credit-c.sent)])
+		c.seg[0] = segData
+		binary.LittleEndian.PutUint16(c.seg[1:], uint16(n))
+		return c.seg[:dataHeader+n]
+	case c.fin && !c.finSent && (c.out.n == 0 || c.peerStopped):
+		c.seg[0] = segFin
+		return c.seg[:1]
+	}
+	return nil
+}
+
+// did notes that a segment of next was sent.
+func (c *Conn) did(seg []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch seg[0] {
+	case segCredit:
+		c.granted, c.creditDue = binary.LittleEndian.Uint64(seg[1:]), false
+	case segStop:
+		c.stopSent = true
+	case segFin:
+		c.finSent = true
+		c.out.release()
+	case segData:
+		n := len(seg) - dataHeader
+		c.out.drop(n)
+		c.sent += uint64(n)
+		c.wake.Broadcast()
+	}
+}
+
+// endChannel closes the channel when both ends have said all, if it is ours to close.
+func (c *Conn) endChannel() {
+	c.mu.Lock()
+	done := c.finSent && c.peerFin
+	c.mu.Unlock()
+	if done && c.ch.OpenedLocally() {
+		_ = c.ch.Close(bunch.Destroyed) // with the next ack when there is no room now
+	}
+}
+
+// ReceivedBunch is the channel's.
+func (c *Conn) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	if err := c.receive(in); err != nil {
+		ch.Conn().Fail(err, false)
+		return
+	}
+	c.pump()
+}
+
+// ReceivedAck is the channel's.
+func (c *Conn) ReceivedAck(*channel.Channel, int64) { c.pump() }
+
+// ReceivedNak is the channel's.
+func (c *Conn) ReceivedNak(*channel.Channel, int64) {}
+
+// Closed is the channel's.
+func (c *Conn) Closed(*channel.Channel, channel.CloseReason) { c.end() }
+
+// end is the end of the channel, whatever ended it.
+func (c *Conn) end() {
+	c.ch = nil
+	c.mu.Lock()
+	c.ended = true
+	c.out.release()
+	c.wake.Broadcast()
+	c.mu.Unlock()
+	if c.gone != nil {
+		c.gone()
+		c.gone = nil
+	}
+}
+
+func (c *Conn) receive(in *bunch.In) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.wake.Broadcast()
+	if !in.Reliable || in.Bits%8 != 0 {
+		return ErrFormat
+	}
+	for r := &in.Data; r.Remaining() > 0; {
+		var err error
+		switch kind := r.ReadUint8(); {
+		case kind > segStop || c.peerFin && (kind == segData || kind == segFin):
+			err = ErrFormat
+		case kind == segData:
+			err = c.data(r)
+		case kind == segCredit:
+			c.credit = max(c.credit, r.ReadUint64())
+		case kind == segFin:
+			c.peerFin = true
+		case kind == segStop:
+			c.peerStopped, c.fin = true, true
+		}
+		if err != nil || r.Err() != nil {
+			return errors.Join(err, r.Err())
+		}
+	}
+	return nil
+}
+
+func (c *Conn) data(r *bitio.Reader) error {
+	n := int(r.ReadUint16())
+	if n == 0 || n > r.Remaining()/8 {
+		return ErrFormat
+	}
+	if c.received += uint64(n); c.received > c.granted {
+		return ErrCredit
+	}
+	if c.closed {
+		c.taken += uint64(n)
+		r.Skip(n * 8)
+		return nil
+	}
+	for n > 0 {
+		b := c.in.tail(n)
+		r.ReadBytes(b)
+		c.in.commit(len(b))
+		n -= len(b)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"image"
+	_ "image/png"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// open starts a Chromium, or skips the test.
+func open(t *testing.T) context.Context {
+	var bin string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			bin = p
+			break
+		}
+	}
+	if bin == "" {
+		t.Skip("no Chromium is installed; apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1400, 1250))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 90*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// log is what a page asks for and complains about.
+type log struct {
+	mu         sync.Mutex
+	urls, said []string
+}
+
+func (l *log) listen(ctx context.Context) {
+	chromedp.ListenTarget(ctx, func(ev any) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch ev := ev.(type) {
+		case *network.EventRequestWillBeSent:
+			l.urls = append(l.urls, ev.Request.URL)
+		case *runtime.EventExceptionThrown:
+			l.said = append(l.said, ev.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			for _, a := range ev.Args {
+				l.said = append(l.said, string(a.Value))
+			}
+		}
+	})
+}
+
+func shoot(t *testing.T, ctx context.Context, name string) image.Image {
+	var png []byte
+	require.NoError(t, chromedp.Run(ctx, chromedp.CaptureScreenshot(&png)))
+	if dir := os.Getenv("SCREENSHOTS"); dir != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
+	}
+	img, _, err := image.Decode(bytes.NewReader(png))
+	require.NoError(t, err)
+	return img
+}
+
+// colors is how many pixels of an image are near each color.
+func colors(img image.Image, want map[string][3]int) map[string]int {
+	n := map[string]int{}
+	for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
+		for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
+			r, g, b, _ := img.At(x, y).RGBA()
+			for name, c := range want {
+				if near(r, c[0]) && near(g, c[1]) && near(b, c[2]) {
+					n[name]++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func near(v uint32, want int) bool { d := int(v>>8) - want; return d > -12 && d < 12 }
+
+// TestPage opens the page, waits for curves, chooses a connection, points at a packet, pauses.
+func TestPage(t *testing.T) {
+	i := play(t)
+	mux := http.NewServeMux()
+	mux.Handle("/some/where/", i)
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close) // behind the browser, whose stream it would wait for
+	ctx := open(t)
+	var l log
+	l.listen(ctx)
+
+	var role, rows, ended string
+	require.NoError(t, chromedp.Run(ctx, network.Enable(), runtime.Enable(), chromedp.Navigate(web.URL+"/some/where/"),
+		chromedp.Poll(`document.querySelectorAll("#conns tbody tr").length === 3 && document.querySelectorAll("#endings tbody tr").length === 1`, nil),
+		chromedp.Poll(`document.querySelectorAll("#sent .p.acked").length > 20`, nil),
+		chromedp.Poll(`charts && charts.bandwidth.data[0].length > 12`, nil),
+		chromedp.Text("#role", &role), chromedp.Text("#conns", &rows), chromedp.Text("#endings", &ended)))
+	require.Contains(t, role, "server at 127.0.0.1:")
+	for _, name := range clients {
+		require.Contains(t, rows, name)
+	}
+	require.Contains(t, ended, "closed by")
+	require.Contains(t, ended, "Zoe")
+	shoot(t, ctx, "page")
+
+	// The client with the worst network, whose name is only text.
+	var title, chosen, channels, actors, properties string
+	require.NoError(t, chromedp.Run(ctx,
+		chromedp.Evaluate(`[...document.querySelectorAll("#conns tbody tr")].find(r => r.cells[2].textContent.startsWith("<img")).dataset.conn`, &chosen),
+	))
+	require.NoError(t, chromedp.Run(ctx, chromedp.Click(`#conns tr[data-conn="`+chosen+`"]`),
+		chromedp.Poll(`document.querySelector("#conns tr.picked").dataset.conn === "`+chosen+`"`, nil),
+		chromedp.Poll(`document.querySelectorAll("#sent .p.lost").length > 0 && document.querySelectorAll("#sent .again").length > 0`, nil),
+		chromedp.Text("#channels", &channels), chromedp.Text("#actors", &actors), chromedp.Text("#properties", &properties), chromedp.Title(&title)))
+	require.Contains(t, channels, "Control")
+	require.Contains(t, channels, "Chat")
+	require.Contains(t, channels, "of 255")
+	require.Contains(t, actors, "relevant to <img")
+	require.Contains(t, properties, "75.0 %")
+	require.Contains(t, title, "test game 127.0.0.1:")
+
+	var packet, live string
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`document.querySelector("#sent .p.lost").click()`, nil),
+		chromedp.Text("#packet", &packet), chromedp.Text("#live", &live)))
+	require.Regexp(t, `^Packet \d+ at [\d.]+ s, \d+ bytes, lost: channel \d+`, packet)
+	require.Equal(t, "paused", live)
+	img := shoot(t, ctx, "connection")
+	seen := colors(img, map[string][3]int{"acked": {0x3d, 0x9b, 0x5f}, "lost": {0xd6, 0x45, 0x3d}, "received": {0x3b, 0x78, 0xc4}, "again": {0xe0, 0x8a, 0x1e}})
+	for name, least := range map[string]int{"acked": 500, "lost": 50, "received": 500, "again": 20} {
+		require.Greater(t, seen[name], least, "%s pixels in the picture", name)
+	}
+	require.NoError(t, chromedp.Run(ctx, chromedp.Click("#pause"), chromedp.Poll(`document.querySelector("#live").textContent === "live"`, nil),
+		chromedp.Poll(`document.querySelector("#role").textContent !== "`+role+`"`, nil)))
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, l.said, "what the page complained about")
+	require.Greater(t, len(l.urls), 4)
+	for _, u := range l.urls {
+		if !strings.HasSuffix(u, "/favicon.ico") {
+			require.True(t, strings.HasPrefix(u, web.URL+"/some/where/"), u)
+		}
+	}
+}

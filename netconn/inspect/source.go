@@ -1,0 +1,144 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+)
+
+// Snapshot is a driver's figures at a moment.
+type Snapshot struct {
+	At       time.Duration // since the driver's start
+	Server   bool
+	Addr     netip.AddrPort
+	Counters driver.Counters
+	Conns    []Conn
+}
+
+// Conn is a connection in a Snapshot.
+type Conn struct {
+	ID     uint32
+	Addr   netip.AddrPort
+	Name   string `json:",omitempty"` // what Config.Name says
+	Joined bool
+	Stats  netconn.Stats
+}
+
+// Source takes snapshots of a driver from any goroutine.
+type Source struct {
+	driver *driver.Driver
+	slots  chan struct{}
+	name   func(*driver.Conn) string
+}
+
+// maxAsking bounds the requests that wait for the driver.
+const maxAsking = 8
+
+// NewSource returns a source of a driver's figures.
+func NewSource(d *driver.Driver) *Source {
+	return &Source{driver: d, slots: make(chan struct{}, maxAsking)}
+}
+
+// Errors of a Source.
+var (
+	// ErrBusy: too many requests wait for the driver already, which isn't ticked or seldom.
+	ErrBusy = errors.New("inspect: too many requests wait for the driver; is it ticked?")
+	// ErrNotTicked: the driver wasn't ticked while the request waited.
+	ErrNotTicked = errors.New("inspect: the driver isn't ticked")
+)
+
+// do runs f on the driver's goroutine and waits for it. After an error f may still run later.
+func (s *Source) do(ctx context.Context, f func()) error {
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		return ErrBusy
+	}
+	done := make(chan struct{})
+	s.driver.Do(func() {
+		if ctx.Err() == nil {
+			f()
+		}
+		close(done)
+		<-s.slots
+	})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ErrNotTicked, ctx.Err())
+	}
+}
+
+// Snapshot waits for the driver's next TickDispatch and returns its figures.
+func (s *Source) Snapshot(ctx context.Context) (Snapshot, error) {
+	var snap Snapshot
+	if err := s.do(ctx, func() { snap = s.take() }); err != nil {
+		return Snapshot{}, err
+	}
+	return snap, nil
+}
+
+// take belongs to the driver's goroutine.
+func (s *Source) take() Snapshot {
+	d := s.driver
+	snap := Snapshot{At: d.Since(time.Now()), Server: d.IsServer(), Addr: d.LocalAddr(), Counters: d.Counters, Conns: make([]Conn, 0, d.Len())}
+	for c := range d.Conns {
+		ci := Conn{ID: c.ID(), Addr: c.RemoteAddr(), Joined: c.Joined(), Stats: c.Stats()}
+		if s.name != nil {
+			ci.Name = s.name(c)
+		}
+		snap.Conns = append(snap.Conns, ci)
+	}
+	return snap
+}
+
+// Var is a Source as an expvar.Var: expvar.Publish("net", inspect.Var{inspect.NewSource(srv)}).
+type Var struct{ *Source }
+
+// varTimeout is how long a Var waits for the driver.
+const varTimeout = time.Second
+
+// String is the snapshot as JSON, or an object with the error.
+func (v Var) String() string {
+	ctx, cancel := context.WithTimeout(context.Background(), varTimeout)
+	defer cancel()
+	snap, err := v.Snapshot(ctx)
+	var b []byte
+	if err == nil {
+		b, err = json.Marshal(snap)
+	}
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"error": err.Error()}) // strings always encode
+	}
+	return string(b)
+}
+
+// Channel is a channel in a Detail.
+type Channel struct {
+	Index                    uint32
+	Name                     string
+	OutRec, InRec, Room      int // reliable bunches: unacked, early, that may still be sent
+	Local, OpenAcked, Closed bool
+}
+
+// maxShown bounds the channels, actors and properties in a Detail.
+const maxShown = 256
+
+func channels(t *channel.Table) []Channel {
+	list := []Channel{}
+	for ch := range t.All {
+		if len(list) == maxShown {
+			break
+		}
+		list = append(list, Channel{Index: ch.Index(), Name: ch.Name().String(), OutRec: ch.NumOutRec(), InRec: ch.NumInRec(), Room: ch.Room(),
+			Local: ch.OpenedLocally(), OpenAcked: ch.OpenAcked(), Closed: ch.Closing()})
+	}
+	return list
+}

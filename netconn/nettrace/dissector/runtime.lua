@@ -1,0 +1,185 @@
+fields["bunch"] = ProtoField.none("bunchnet.bunch", "Bunch")
+fields["bunches"] = ProtoField.uint32("bunchnet.bunches", "Bunches", base.DEC)
+fields["malformed"] = ProtoField.string("bunchnet.malformed", "Malformed")
+local all = {}
+for _, f in pairs(fields) do
+	all[#all + 1] = f
+end
+bunchnet.fields = all
+
+local max_bunches = 4096
+
+-- A reader of bits: pos and limit count bits of the bytes in data, low bits first.
+local function overflow()
+	error({ malformed = "cut" })
+end
+
+local function bits(r, n)
+	if r.pos + n > r.limit then
+		overflow()
+	end
+	local v, done = 0, 0
+	while done < n do
+		local shift = r.pos % 8
+		local take = math.min(8 - shift, n - done)
+		local byte = r.data:get_index((r.pos - shift) / 8)
+		v = v + (math.floor(byte / 2 ^ shift) % 2 ^ take) * 2 ^ done
+		r.pos, done = r.pos + take, done + take
+	end
+	return math.floor(v)
+end
+
+local function bool(r)
+	return bits(r, 1) == 1
+end
+
+local function int(r, limit)
+	local v, mask = 0, 1
+	while v + mask < limit do
+		if bits(r, 1) == 1 then
+			v = v + mask
+		end
+		mask = mask * 2
+	end
+	return v
+end
+
+local function packed(r)
+	local v, scale = 0, 1
+	for _ = 1, 5 do
+		local more = bits(r, 1)
+		v = v + bits(r, 7) * scale
+		scale = scale * 128
+		if more == 0 then
+			return v % 2 ^ 32
+		end
+	end
+	error({ malformed = "a packed number of more than 5 bytes" })
+end
+
+local function signed(r)
+	local v = bits(r, 32)
+	if v >= 2 ^ 31 then
+		v = v - 2 ^ 32
+	end
+	return math.floor(v)
+end
+
+local function text(r)
+	local n, width = signed(r), 8
+	if n < 0 then
+		n, width = -n, 16
+	end
+	if n > 65 then
+		error({ malformed = "a name of more than 64 characters" })
+	end
+	local s = {}
+	for i = 1, n do
+		local c = bits(r, width)
+		if i < n then
+			s[i] = c < 128 and string.char(c) or "?"
+		end
+	end
+	return table.concat(s)
+end
+
+-- A payload's bits, shifted so that they begin at a byte.
+local function payload(r, n)
+	if r.pos + n > r.limit then
+		overflow()
+	end
+	local bytes = ByteArray.new()
+	bytes:set_size(math.floor((n + 7) / 8))
+	for i = 0, bytes:len() - 1 do
+		bytes:set_index(i, bits(r, math.min(8, n - 8 * i)))
+	end
+	return bytes
+end
+
+local function read(r, tree, v, key, name, decode, size)
+	local first = math.floor(r.pos / 8)
+	local value = decode(r, size)
+	v[name] = value
+	local last = math.max(first, math.floor((r.pos - 1) / 8))
+	local range = r.tvb(first, math.min(last, r.tvb:len() - 1) - first + 1)
+	if decode == payload then
+		if value:len() > 0 then
+			tree:add(fields[key], value:tvb("Payload")())
+		end
+	else
+		tree:add(fields[key], range, value)
+	end
+end
+
+-- The bits in front of an end mark: the highest 1 of the last byte.
+local function strip(r)
+	repeat
+		if r.limit <= r.pos then
+			error({ malformed = "no end mark" })
+		end
+		r.limit = r.limit - 1
+		local shift = r.limit % 8
+	until math.floor(r.data:get_index((r.limit - shift) / 8) / 2 ^ shift) % 2 == 1
+end
+
+local dissect_packet, dissect_bunch -- defined at the end
+
+local function bunches(r, tree)
+	local n = 0
+	while r.pos < r.limit do
+		n = n + 1
+		if n > max_bunches then
+			error({ malformed = "too many bunches" })
+		end
+		local b, v, first = tree:add(fields["bunch"], r.tvb()), {}, math.floor(r.pos / 8)
+		dissect_bunch(r, b, v)
+		b:set_len(math.min(r.tvb:len(), math.floor((r.pos + 7) / 8)))
+		b:append_text(string.format(" of channel %d, %s, %d bits, from byte %d", v.ch_index, v.reliable and "reliable " .. v.ch_sequence or "unreliable", v.bits, first))
+	end
+	return n
+end
+
+local function dissect(r, tree, pinfo)
+	local v = { from_server = pinfo.src_port == bunchnet.prefs.server_port }
+	strip(r)
+	dissect_packet(r, tree, v)
+	if v.handshake then
+		pinfo.cols.info = "Handshake"
+		return
+	end
+	if bunchnet.prefs.handlers then
+		strip(r)
+	end
+	local n = bunches(r, tree)
+	tree:add(fields["bunches"], n)
+	pinfo.cols.info = string.format("Seq %d, Ack %d, %d bunches", v.seq, v.acked_seq, n)
+end
+
+function bunchnet.dissector(tvb, pinfo, root)
+	if tvb:len() == 0 then
+		return 0
+	end
+	pinfo.cols.protocol = "Bunchnet"
+	local tree = root:add(bunchnet, tvb())
+	local r = { tvb = tvb, data = tvb:bytes(), pos = 0, limit = tvb:len() * 8 }
+	local ok, err = pcall(dissect, r, tree, pinfo)
+	if not ok then
+		local what = type(err) == "table" and err.malformed or tostring(err)
+		tree:add(fields["malformed"], what)
+		pinfo.cols.info = "Malformed: " .. what
+	end
+	return tvb:len()
+end
+
+local ports, port = DissectorTable.get("udp.port"), 0
+local function listen()
+	if port ~= 0 then
+		ports:remove(port, bunchnet)
+	end
+	port = bunchnet.prefs.server_port
+	if port ~= 0 then
+		ports:add(port, bunchnet)
+	end
+end
+bunchnet.prefs_changed = listen
+listen()
