@@ -83,6 +83,7 @@ type mirror struct {
 	owned  bool
 	asleep bool
 	bad    bool
+	born   uint32 // the frame in which it was opened
 
 	frames  []uint32 // by unit of the server's: of its newest value
 	history *received
@@ -184,8 +185,9 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		_, _ = h.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true}) // the server does without, too
 		return err
 	case msgGone:
-		id := netguid.GUID(r.ReadIntPacked())
-		if b := h.world.byGUID[id]; r.Err() == nil && b != nil {
+		id, frame := netguid.GUID(r.ReadIntPacked()), r.ReadUint32()
+		b := h.world.byGUID[id]
+		if r.Err() == nil && b != nil && int32(b.mirror.born-frame) < 0 { // else it has come again since
 			h.leave(b.mirror)
 		}
 		return r.Err()
@@ -226,16 +228,17 @@ func (m *mirror) open(r *bitio.Reader) error {
 	case class < 0 || class >= len(w.client.schema) || !id.Valid():
 		return fmt.Errorf("%w: spawn %v of class %d", errFormat, id, class)
 	}
-	m.guid, m.class = id, w.client.schema[class]
+	m.guid, m.class, m.born = id, w.client.schema[class], frame
 	m.frames = make([]uint32, len(m.class.units.Units))
 	old := w.byGUID[id]
 	switch {
-	case again && old != nil && old.mirror.asleep:
+	case again && old == nil, old != nil && int32(old.mirror.born-frame) > 0:
+		// A newer opening of the same actor, on another channel, has come before this one.
+		w.Counters.Stale++
+	case again: // the news that it sleeps may still be on its way
 		m.b, m.note = old, old.mirror.note
 		m.b.mirror = m
 		w.client.setMirror(m)
-	case again:
-		return fmt.Errorf("%w: %v wakes, but isn't asleep here", ErrGUID, id)
 	default:
 		if old != nil {
 			w.client.leave(old.mirror) // the close of its last channel is still on its way

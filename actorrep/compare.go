@@ -84,7 +84,11 @@ func (b *Base) needsPolling() bool {
 // reschedule puts an actor where its settings say: into the list of those compared every Step, into the
 // schedule, or nowhere.
 func (w *World) reschedule(b *Base) {
+	waited := b.rep.inSchedule && b.rep.marked
 	w.unschedule(b)
+	if waited { // marked, but not due until now
+		w.marked = append(w.marked, b)
+	}
 	switch {
 	case !b.needsPolling():
 	case b.rep.interval == 0:

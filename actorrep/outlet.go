@@ -112,17 +112,18 @@ func (o *channelOutlet) tearOff(v *view) {
 // Messages of the server on the replication channel, reliable ones.
 const (
 	msgSchema = iota
-	msgGone
+	msgGone // IntPacked guid | 32 frame
 )
 
 func (o *channelOutlet) gone(id netguid.GUID) bool {
 	if o.ch == nil {
 		return false
 	}
-	var buf [8]byte
+	var buf [12]byte
 	w := bitio.NewWriter(buf[:])
 	w.WriteBits(msgGone, msgBits)
 	w.WriteIntPacked(uint32(id))
+	w.WriteUint32(o.peer.world.frame)
 	_, err := o.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true})
 	return err == nil
 }

@@ -200,7 +200,9 @@ func (w *World) spawn(a Actor, parent *Base) error {
 	}
 	parent.children = append(parent.children, b)
 	for _, v := range parent.rep.views {
-		v.peer.want(b)
+		if v.relevant {
+			v.peer.want(b)
+		}
 	}
 	return nil
 }

@@ -49,6 +49,8 @@ type world struct {
 	server *actorrep.World
 	lines  []*line
 	set    netsim.Settings
+	hash   uint64 // of all that was sent
+	reg    func(t testing.TB, w *actorrep.World)
 }
 
 type line struct {
@@ -60,28 +62,36 @@ type line struct {
 
 const tick = time.Second / 30
 
-func newWorld(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Config) *world {
+func newWorld(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Config, reg ...func(testing.TB, *actorrep.World)) *world {
 	t.Logf("seed %d", seed)
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 5)), server: actorrep.NewServer(cfg), set: set}
-	register(t, w.server)
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 5)), server: actorrep.NewServer(cfg), set: set, hash: 14695981039346656037, reg: register}
+	if len(reg) > 0 {
+		w.reg = reg[0]
+	}
+	w.reg(t, w.server)
 	return w
 }
 
-func register(t *testing.T, w *actorrep.World) {
+func register(t testing.TB, w *actorrep.World) {
 	require.NoError(t, w.Register("ship", (*ship)(nil)))
 	require.NoError(t, w.Register("rock", (*rock)(nil)))
 }
 
 func (w *world) join() *line {
 	l := &line{world: actorrep.NewClient(actorrep.Config{Failed: func(err error) { w.t.Error(err) }})}
-	register(w.t, l.world)
+	w.reg(w.t, l.world)
 	var err error
 	l.up, err = netsim.NewLink(w.set, w.rng.Uint64())
 	require.NoError(w.t, err)
 	l.down, _ = netsim.NewLink(w.set, w.rng.Uint64())
 	in, out := uint16(w.rng.UintN(16384)), uint16(w.rng.UintN(16384))
 	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: 1 << 20, Channels: w.server.ChannelTypes(),
-		LowLevelSend: func(p []byte) { l.down.Push(w.now, p) }}, w.now, in, out)
+		LowLevelSend: func(p []byte) {
+			for _, b := range p {
+				w.hash = (w.hash ^ uint64(b)) * 1099511628211
+			}
+			l.down.Push(w.now, p)
+		}}, w.now, in, out)
 	require.NoError(w.t, err)
 	l.c, err = netconn.New(netconn.Config{Channels: l.world.ChannelTypes(),
 		LowLevelSend: func(p []byte) { l.up.Push(w.now, p) }}, w.now, out, in)
