@@ -112,7 +112,7 @@ func (o *channelOutlet) tearOff(v *view) {
 // Messages of the server on the replication channel, reliable ones.
 const (
 	msgSchema = iota
-	msgGone // IntPacked guid | 32 frame
+	msgGone   // IntPacked guid | 32 frame
 )
 
 func (o *channelOutlet) gone(id netguid.GUID) bool {
