@@ -22,6 +22,8 @@ type client struct {
 	frame   uint32    // of the newest values
 	lastOf  []layout.Mask
 	limits  []rateLimit
+	common  [2]uint8 // packets of the baselines that a chunk names
+	guess   []uint64
 
 	events   []event
 	told     []event
@@ -95,6 +97,7 @@ type mirror struct {
 type received struct {
 	packets [receivedRing]int64
 	masks   [receivedRing]layout.Mask
+	frames  [receivedRing]uint32
 	words   []uint64
 	n       int
 }
@@ -102,21 +105,21 @@ type received struct {
 // receivedRing is more than a server's ring of snapshots, as resent values are records too.
 const receivedRing = 64
 
-func (h *received) find(low uint8, now int64) (words []uint64, mask layout.Mask) {
+func (h *received) find(low uint8, now int64) (words []uint64, mask layout.Mask, frame uint32) {
 	for i := range min(h.n, receivedRing) {
 		at := (h.n - 1 - i) % receivedRing
 		if p := h.packets[at]; uint8(p) == low && now-p < 1<<packetBits {
 			k := len(h.words) / receivedRing
-			return h.words[at*k : (at+1)*k], h.masks[at]
+			return h.words[at*k : (at+1)*k], h.masks[at], h.frames[at]
 		}
 	}
-	return nil, 0
+	return nil, 0, 0
 }
 
-func (h *received) push(packet int64, mask layout.Mask) []uint64 {
+func (h *received) push(packet int64, mask layout.Mask, frame uint32) []uint64 {
 	at := h.n % receivedRing
 	h.n++
-	h.packets[at], h.masks[at] = packet, mask
+	h.packets[at], h.masks[at], h.frames[at] = packet, mask, frame
 	k := len(h.words) / receivedRing
 	return h.words[at*k : (at+1)*k]
 }
@@ -458,15 +461,15 @@ func (c *client) arrived(b *Base) {
 func (c *client) records(in *bunch.In) error {
 	r := &in.Data
 	frame := c.frame + uint32(int16(uint16(r.ReadBits(frameBits))-uint16(c.frame)))
-	common := uint8(r.ReadBits(packetBits))
+	c.common = [2]uint8{uint8(r.ReadBits(packetBits)), uint8(r.ReadBits(packetBits))}
 	clear(c.lastOf)
-	id := uint32(0)
+	id, gap := uint32(0), newChunk.gap
 	for r.Remaining() > 0 {
-		id += readID(r) + 1
+		id += readID(r, &gap)
 		if int(id) >= len(c.mirrors) || c.mirrors[id] == nil || c.mirrors[id].class == nil {
 			return fmt.Errorf("%w: channel %d", ErrGUID, id)
 		}
-		if err := c.mirrors[id].record(r, in.PacketID, frame, common, c); err != nil {
+		if err := c.mirrors[id].record(r, in.PacketID, frame, c); err != nil {
 			return err
 		}
 	}
@@ -478,7 +481,7 @@ func (c *client) records(in *bunch.In) error {
 }
 
 // record reads one.
-func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, common uint8, c *client) error {
+func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) error {
 	if r.ReadBool() {
 		for n := int(r.ReadBits(3)) + 1; n > 0; n-- {
 			if err := m.receiveCall(r, frame); err != nil {
@@ -488,26 +491,20 @@ func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, common uint
 	}
 	units := m.class.units
 	mask := readMask(r, &c.lastOf[m.class.id], len(units.Units))
-	var base []uint64
+	var base, words []uint64
 	known := layout.Mask(0)
 	if mask&units.Deltas != 0 {
-		low, has := readBaseline(r, common)
-		if has && m.history != nil {
-			base, known = m.history.find(low, packet)
+		var err error
+		if base, known, err = m.baseline(r, mask, packet, frame, c); err != nil {
+			return err
 		}
-		if has && base == nil {
-			return fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
-		}
-	}
-	var words []uint64
-	if mask&units.Deltas != 0 {
-		words = m.remember(packet, mask)
+		words = m.remember(packet, mask, frame)
 	}
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
 		var from []uint64
-		if known&units.Deltas>>i&1 != 0 {
+		if known>>i&1 != 0 {
 			from = base[units.First(i):]
 		}
 		m.unit(r, i, v[:], from, frame, true)
@@ -522,11 +519,42 @@ func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, common uint
 }
 
 // remember makes room for the numbers of a record. A baseline that is about to be overwritten is the oldest.
-func (m *mirror) remember(packet int64, mask layout.Mask) []uint64 {
+func (m *mirror) remember(packet int64, mask layout.Mask, frame uint32) []uint64 {
 	if m.history == nil {
 		m.history = &received{words: make([]uint64, receivedRing*m.class.units.Words())}
 	}
-	return m.history.push(packet, mask)
+	return m.history.push(packet, mask, frame)
+}
+
+// baseline reads which earlier record the values build on, and finds its numbers.
+func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame uint32, c *client) (base []uint64, known layout.Mask, err error) {
+	low, has := readBaseline(r, c.common[0])
+	if !has {
+		return nil, 0, nil
+	}
+	if m.history == nil {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	base, known, at := m.history.find(low, packet)
+	known &= mask & m.class.units.Deltas
+	if base == nil || known == 0 {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	if !r.ReadBool() {
+		return base, known, nil
+	}
+	older, with, before := m.history.find(c.common[1], packet)
+	num, den := frame-at, at-before
+	if older == nil || den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	if len(c.guess) < len(base) {
+		c.guess = make([]uint64, len(base))
+	}
+	guess := c.guess[:len(base)]
+	copy(guess, base)
+	m.class.units.Extrapolate(guess, known&with, base, older, int64(num), int64(den))
+	return guess, known, nil
 }
 
 func readBaseline(r *bitio.Reader, common uint8) (low uint8, has bool) {
@@ -536,7 +564,7 @@ func readBaseline(r *bitio.Reader, common uint8) (low uint8, has bool) {
 	case !r.ReadBool():
 		return 0, false
 	case !r.ReadBool():
-		return common - 1, true
+		return common + 1, true
 	}
 	return uint8(r.ReadBits(packetBits)), true
 }

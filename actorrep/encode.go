@@ -7,22 +7,30 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
+// chunkState is what records of a chunk share with those before them.
+type chunkState struct {
+	gap          uint32 // between the last two ids
+	base, before int64  // packets of the common baselines; -1 none yet
+}
+
+var newChunk = chunkState{gap: 1, base: -1, before: -1}
+
 // encodeRecord writes one view's record.
 func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) record {
 	c := v.b.class
 	m := v.dirty & v.allowed
 	start := w.Len()
-	writeID(w, v.id-prev-1)
+	writeID(w, v.id-prev, &k.state.gap)
 	w.WriteBool(len(v.mentions) > 0)
 	if len(v.mentions) > 0 {
 		writeMentions(w, v)
 	}
 	writeMask(w, m, &k.lastOf[c.id], len(c.layout.Units))
-	r := record{v: v, mask: m, count: v.b.rep.count}
+	r := record{v: v, mask: m, count: v.b.rep.count, frame: p.world.frame}
 	c.layout.Keys(v.b.rep.shadow, r.keys[:])
 	base := layout.Base{Keys: v.keys}
 	if m&c.layout.Deltas != 0 {
-		p.chooseBaseline(w, v, m, &base)
+		p.chooseBaseline(k, w, v, m, &base)
 	}
 	head := w.Len() - start
 	p.encodeValues(k, w, v, m, &base)
@@ -46,13 +54,13 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	return sum
 }
 
-func writeID(w *bitio.Writer, gap uint32) {
-	if gap == 0 {
-		w.WriteBool(true)
+// writeID writes how far an id is from the last.
+func writeID(w *bitio.Writer, gap uint32, last *uint32) {
+	w.WriteBool(gap == *last)
+	if gap == *last {
 		return
 	}
-	w.WriteBool(false)
-	for {
+	for *last = gap; ; {
 		w.WriteBits(uint64(gap), idGroup)
 		gap >>= idGroup
 		w.WriteBool(gap != 0)
@@ -62,13 +70,15 @@ func writeID(w *bitio.Writer, gap uint32) {
 	}
 }
 
-func readID(r *bitio.Reader) (gap uint32) {
+func readID(r *bitio.Reader, last *uint32) uint32 {
 	if r.ReadBool() {
-		return 0
+		return *last
 	}
+	gap := uint32(0)
 	for shift := 0; ; shift += idGroup {
 		gap |= uint32(r.ReadBits(idGroup)) << shift
 		if !r.ReadBool() || shift > 28 {
+			*last = gap
 			return gap
 		}
 	}
@@ -100,65 +110,130 @@ func readMask(r *bitio.Reader, last *layout.Mask, units int) layout.Mask {
 const maxBaselineAge = 200
 
 // chooseBaseline finds what the client is known to have, and says in which packet it came.
-func (p *Peer) chooseBaseline(w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {
-	l := v.b.class.layout
-	known := v.known & m & l.Deltas
-	age := p.newest - v.packet
-	if known != 0 && v.packet >= 0 && age < maxBaselineAge && p.out.nextPacket()-v.packet < maxBaselineAge {
-		base.Words = v.b.rep.snaps.at(v.count)
+func (p *Peer) chooseBaseline(k *worker, w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {
+	known := v.base.mask & m & v.b.class.layout.Deltas
+	if known != 0 && p.out.nextPacket()-v.base.packet < maxBaselineAge {
+		base.Words = v.b.rep.snaps.at(v.base.count)
 	}
-	switch {
-	case base.Words == nil:
+	if base.Words == nil {
 		w.WriteBits(0, 2)
 		return
-	case age == 0:
+	}
+	st := &k.state
+	if st.base < 0 {
+		st.base = v.base.packet
+	}
+	switch v.base.packet {
+	case st.base:
 		w.WriteBits(1, 1)
-	case age == 1:
+	case st.base + 1:
 		w.WriteBits(0b010, 3)
 	default:
 		w.WriteBits(0b110, 3)
-		w.WriteBits(uint64(v.packet), packetBits)
+		w.WriteBits(uint64(v.base.packet), packetBits)
 	}
 	base.Mask = known
 	p.batch.stats.Deltas++
 }
 
-// encodeValues writes the units of m, or copies them when another connection had the same.
-func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {
-	l := v.b.class.layout
-	if m&l.Fasts != 0 {
-		p.encodeFresh(w, v, m, base)
-		return
+// path is two baselines from which an actor's numbers may be extrapolated.
+type path struct {
+	words    []uint64 // of the older one; nil for none
+	mask     layout.Mask
+	count    int64
+	num, den int32
+}
+
+// findPath looks whether the client has a second, older record of the actor that the chunk names.
+func (p *Peer) findPath(k *worker, v *view, base *layout.Base) (t path) {
+	t.count = -1
+	mask := base.Mask & v.before.mask
+	num, den := p.world.frame-v.base.frame, v.base.frame-v.before.frame
+	if mask == 0 || den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation || p.out.nextPacket()-v.before.packet >= maxBaselineAge {
+		return t
 	}
-	for i := k.cache[v.b]; i != 0; i = k.entries[i].next {
-		e := &k.entries[i]
-		if e.mask == m && e.base == base.Mask && (base.Mask == 0 || e.count == v.count) {
-			w.WriteBitsFrom(k.buf, e.from, e.bits)
-			if w.Err() == nil {
-				p.account(v.b.class, m, k.sizes[e.sizes:])
+	words := v.b.rep.snaps.at(v.before.count)
+	if words == nil {
+		return t
+	}
+	if k.state.before < 0 {
+		k.state.before = v.before.packet
+	}
+	if k.state.before != v.before.packet {
+		return t
+	}
+	return path{words, mask, v.before.count, int32(num), int32(den)}
+}
+
+// encodeValues writes the units of m, or copies them when another connection had the same. Behind a baseline
+// stands a bit that says whether it is extrapolated.
+func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {
+	var t path
+	if base.Mask != 0 {
+		t = p.findPath(k, v, base)
+	}
+	key := encodedKey{m, base.Mask, t.mask, v.base.count, t.count, t.num, t.den}
+	if base.Mask == 0 {
+		key.count = 0
+	}
+	if m&v.b.class.layout.Fasts == 0 {
+		for i := k.cache[v.b]; i != 0; i = k.entries[i].next {
+			if e := &k.entries[i]; e.encodedKey == key {
+				p.copyValues(k, w, v, e)
+				p.batch.stats.SharedBits += uint64(e.bits)
+				return
 			}
-			p.batch.stats.SharedBits += uint64(e.bits)
-			return
 		}
 	}
-	e := encoded{mask: m, base: base.Mask, count: v.count, from: k.arena.Len(), sizes: len(k.sizes), next: k.cache[v.b]}
+	from := k.arena.Len()
+	extrapolated := p.extrapolate(k, v, m, base, &t)
+	if base.Mask != 0 {
+		k.arena.WriteBool(extrapolated)
+	}
+	e := encoded{encodedKey: key, from: from, sizes: len(k.sizes), next: k.cache[v.b]}
 	for rest := m; rest != 0; rest &= rest - 1 {
 		at := k.arena.Len()
-		l.WriteUnit(&k.arena, v.b.rep.shadow, bits.TrailingZeros64(rest), base)
+		v.b.class.layout.WriteUnit(&k.arena, v.b.rep.shadow, bits.TrailingZeros64(rest), base)
 		k.sizes = append(k.sizes, uint16(min(k.arena.Len()-at, 1<<16-1)))
 	}
 	if k.arena.Err() != nil { // full: whatever follows is encoded each time
 		k.sizes = k.sizes[:e.sizes]
+		if base.Mask != 0 {
+			w.WriteBool(extrapolated)
+		}
 		p.encodeFresh(w, v, m, base)
 		return
 	}
-	e.bits = k.arena.Len() - e.from
-	k.entries = append(k.entries, e)
-	k.cache[v.b] = int32(len(k.entries) - 1)
+	e.bits = k.arena.Len() - from
+	if m&v.b.class.layout.Fasts == 0 {
+		k.entries = append(k.entries, e)
+		k.cache[v.b] = int32(len(k.entries) - 1)
+	}
+	p.copyValues(k, w, v, &e)
+}
+
+func (p *Peer) copyValues(k *worker, w *bitio.Writer, v *view, e *encoded) {
 	w.WriteBitsFrom(k.buf, e.from, e.bits)
 	if w.Err() == nil {
-		p.account(v.b.class, m, k.sizes[e.sizes:])
+		p.account(v.b.class, e.mask, k.sizes[e.sizes:])
 	}
+}
+
+// extrapolate moves the baseline along its path, if that brings it nearer.
+func (p *Peer) extrapolate(k *worker, v *view, m layout.Mask, base *layout.Base, t *path) bool {
+	if t.words == nil {
+		return false
+	}
+	if cap(k.guess) < len(base.Words) {
+		k.guess = make([]uint64, len(base.Words))
+	}
+	guess := k.guess[:len(base.Words)]
+	l := v.b.class.layout
+	if !l.Extrapolate(guess, v.b.rep.shadow, t.mask, base.Mask&^t.mask, base.Words, t.words, int64(t.num), int64(t.den)) {
+		return false
+	}
+	base.Words = guess
+	return true
 }
 
 func (p *Peer) encodeFresh(w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
-	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -35,22 +34,29 @@ type worker struct {
 	out     bitio.Writer
 	buf     []byte
 	lastOf  []layout.Mask // by class: the mask of its last record in this chunk
-	scratch []byte
+	state   chunkState
+	guess   []uint64
 }
 
 // encoded is the values of an actor as bits.
 type encoded struct {
-	mask, base layout.Mask
-	count      int64 // of the baseline
+	encodedKey
 	from, bits int
 	sizes      int   // where the units' sizes begin
 	next       int32 // another of the same actor; 0 none
 }
 
+// encodedKey is what the bits depend on, besides the actor.
+type encodedKey struct {
+	mask, base, path layout.Mask
+	count, before    int64 // of the baselines
+	num, den         int32
+}
+
 const arenaBytes = 1 << 20
 
 func newWorker() *worker {
-	return &worker{cache: map[*Base]int32{}, buf: make([]byte, arenaBytes), scratch: make([]byte, 2*bunch.MaxPayload/8)}
+	return &worker{cache: map[*Base]int32{}, buf: make([]byte, arenaBytes)}
 }
 
 // begin empties the cache for a new Step.
@@ -154,14 +160,15 @@ func (p *Peer) starve(views []*view) {
 
 // A chunk is
 //
-//	16  frame       8  the packet of the common baseline
+//	16  frame       8  the packet of the common baseline       8  that of an older one
 //	records until the end, by rising id:
-//	  id        1 when it is the next; else 0 and id minus the last minus 1, in groups of 4 bits, each
-//	            after a bit that says another follows
+//	  id        1 when it is as far from the last as that was from the one before; else 0 and how far, in
+//	            groups of 4 bits, each before a bit that says another follows
 //	  calls     1, then when set 3 bits: how many less 1, then the calls
 //	  mask      a bit a unit up to 6 units; else 1 "as the last of the class", or 0 and a bit a unit
-//	  baseline  when a unit has a delta form: 1 the common packet; 00 none; 010 the packet before that;
-//	            011 and 8 bits: another packet
+//	  baseline  when a unit has a delta form: 1 the common packet; 00 none; 010 the packet after that;
+//	            011 and 8 bits: another packet; then, with a baseline, 1 when it is extrapolated from the
+//	            older one
 //	  values    unit by unit, against the baseline those that were in its record
 const (
 	frameBits   = 16
@@ -169,7 +176,7 @@ const (
 	idGroup     = 4
 	rawMask     = 6 // units up to which a mask is always written
 	maxMentions = 8
-	chunkHead   = frameBits + packetBits
+	chunkHead   = frameBits + 2*packetBits
 )
 
 // encodeAll encodes views until the budget is used up.
@@ -208,18 +215,22 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	t := &p.batch
 	clear(k.lastOf)
 	w.WriteBits(uint64(p.world.frame), frameBits)
-	w.WriteBits(uint64(p.newest), packetBits)
+	w.WriteBits(0, 2*packetBits) // set below
+	k.state = newChunk
+	defer func() {
+		w.PatchBits(frameBits, uint64(k.state.base&0xff)|uint64(k.state.before&0xff)<<packetBits, 2*packetBits)
+	}()
 	prev := uint32(0)
 	for i, v := range views {
 		if i > 0 && w.Len() >= budget { // the first goes however little there is, as the controller allows
 			return i
 		}
 		mark, start := w.Mark(), w.Len()
-		old := k.lastOf[v.b.class.id]
+		old, state := k.lastOf[v.b.class.id], k.state
 		r := p.encodeRecord(k, w, v, prev)
 		if w.Err() != nil {
 			w.Rollback(mark)
-			k.lastOf[v.b.class.id] = old
+			k.lastOf[v.b.class.id], k.state = old, state
 			if w.Len() > chunkHead || limit < p.out.packetBits() {
 				return i
 			}

@@ -33,7 +33,6 @@ type Peer struct {
 	gone     []netguid.GUID
 
 	sent     sentRing
-	newest   int64 // the packet acked last
 	batch    batch
 	limits   []rateLimit
 	rowBits  []uint64 // by row of the attribution
@@ -49,7 +48,7 @@ func (w *World) AddConn(conn channel.Conn) *Peer {
 }
 
 func (w *World) newPeer() *Peer {
-	return &Peer{world: w, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), newest: -1}
+	return &Peer{world: w, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows)}
 }
 
 func (w *World) addPeer(p *Peer) {

@@ -12,6 +12,7 @@ type record struct {
 	mask   layout.Mask
 	packet int64
 	count  int64 // the actor's changes so far
+	frame  uint32
 	next   int64 // the view's next record; 0 none
 	keys   [layout.MaxFast]uint32
 }
@@ -56,13 +57,14 @@ func (s *sentRing) grow() {
 
 // acked takes the fate of a packet: its records have arrived.
 func (p *Peer) acked(packet int64) {
-	p.newest = packet
 	s := &p.sent
 	for s.head < s.tail && s.at(s.head).packet <= packet {
 		r := s.at(s.head)
 		v := r.v
 		if v.state == open {
-			v.known, v.count, v.packet = r.mask, r.count, r.packet
+			if r.mask&v.b.class.layout.Deltas != 0 {
+				v.before, v.base = v.base, baseline{r.mask, r.count, r.packet, r.frame}
+			}
 			for m, i := v.b.class.layout.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
 				if r.mask>>bits.TrailingZeros64(m)&1 != 0 {
 					v.keys[i] = r.keys[i]

@@ -34,10 +34,9 @@ type view struct {
 	allowed  layout.Mask
 	dirty    layout.Mask // not known there, whether allowed or not
 
-	last     int64       // newest record in flight, by its place in the ring; -1 none
-	known    layout.Mask // units of the newest acked record
-	count    int64       // the actor's change count in it
-	packet   int64       // and its packet
+	last     int64    // newest record in flight, by its place in the ring; -1 none
+	base     baseline // the newest acked record with numbers that have a delta form
+	before   baseline // the one before it
 	keys     [layout.MaxFast]uint32
 	since    uint32        // frame since which it waits
 	leaveAt  time.Duration // when to go if not relevant again
@@ -54,13 +53,23 @@ type view struct {
 }
 
 func newView(p *Peer, b *Base) *view {
-	v := &view{peer: p, b: b, last: -1, packet: -1, count: -1, slot: len(b.rep.views), place: len(p.list)}
+	v := &view{peer: p, b: b, last: -1, base: noBaseline, before: noBaseline, slot: len(b.rep.views), place: len(p.list)}
 	b.rep.views = append(b.rep.views, v)
 	p.list = append(p.list, v)
 	p.views[b] = v
 	v.setAudience()
 	return v
 }
+
+// baseline is a record that the client has.
+type baseline struct {
+	mask   layout.Mask
+	count  int64 // the actor's changes then
+	packet int64
+	frame  uint32
+}
+
+var noBaseline = baseline{count: -1, packet: -1}
 
 // setAudience looks again at what the connection is to the actor.
 func (v *view) setAudience() {
@@ -209,7 +218,7 @@ func (p *Peer) settle() {
 		case v.atRest() && p.out.close(v, bunch.Dormancy):
 			v.inSettling = false
 			v.state, v.ch = asleep, nil
-			v.known, v.packet, v.count = 0, -1, -1
+			v.base, v.before = noBaseline, noBaseline
 			p.world.Counters.Closed++
 		default:
 			kept = append(kept, v)

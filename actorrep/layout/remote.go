@@ -221,6 +221,15 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 	return changed
 }
 
+// Extrapolate puts where the numbers of m go, that were b2 and then b, into dst.
+func (m *Remote) Extrapolate(dst []uint64, mask Mask, b, b2 []uint64, num, den int64) {
+	for ; mask != 0; mask &= mask - 1 {
+		u := &m.Units[bits.TrailingZeros64(mask)]
+		from, to := u.first, u.first+int(u.N)
+		u.extrapolate(dst[from:to], b[from:to], b2[from:to], num, den)
+	}
+}
+
 // First is where the numbers of unit i begin.
 func (m *Remote) First(i int) int { return m.Units[i].first }
 

@@ -137,6 +137,27 @@ type Base struct {
 // MaxFast is the most fast arrays in a class.
 const MaxFast = 2
 
+// MaxExtrapolation bounds how far, in Steps, and from what distance numbers are extrapolated.
+const MaxExtrapolation = 64
+
+// Extrapolate puts where the numbers of m go, that were b2 and then b, into dst, and those of the other units as they were
+// in b. It reports whether that is nearer to what they are in s, in bits, than b itself.
+func (l *Layout) Extrapolate(dst []uint64, s *Shadow, m, other Mask, b, b2 []uint64, num, den int64) bool {
+	near, far := 0, 0
+	for rest := m; rest != 0; rest &= rest - 1 {
+		u := &l.Units[bits.TrailingZeros64(rest)]
+		from, to := u.first, u.first+int(u.N)
+		u.extrapolate(dst[from:to], b[from:to], b2[from:to], num, den)
+		near += u.deltaBits(s.Words[from:to], dst[from:to])
+		far += u.deltaBits(s.Words[from:to], b[from:to])
+	}
+	for rest := other; rest != 0; rest &= rest - 1 {
+		u := &l.Units[bits.TrailingZeros64(rest)]
+		copy(dst[u.first:u.first+int(u.N)], b[u.first:])
+	}
+	return near < far
+}
+
 // WriteUnit writes one unit as it is in s. base may be nil.
 func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 	u := &l.Units[i]

@@ -113,6 +113,27 @@ func (d *Wire) difference(v, base uint64) uint64 {
 	return zigzag(unzigzag(v) - unzigzag(base))
 }
 
+// deltaBits is what writeDelta takes.
+func (d *Wire) deltaBits(v, base []uint64) int {
+	all := uint64(0)
+	for i := range v {
+		all |= d.difference(v[i], base[i])
+	}
+	width := bits.Len64(all)
+	if width >= escape {
+		return 64 * len(v)
+	}
+	return deltaWidth + width*len(v)
+}
+
+// extrapolate is where numbers go that were b2 and then b: b and num/den of that difference more.
+func (d *Wire) extrapolate(dst, b, b2 []uint64, num, den int64) {
+	for i := range dst {
+		step := unzigzag(d.difference(b[i], b2[i])) * num / den
+		dst[i] = d.add(b[i], zigzag(step))
+	}
+}
+
 func (d *Wire) add(base, diff uint64) uint64 {
 	if d.Kind == Angle {
 		return (base + uint64(unzigzag(diff))) & (1<<d.Bits - 1)
