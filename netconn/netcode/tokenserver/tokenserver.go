@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -105,7 +103,7 @@ func New(cfg Config) (*Service, error) {
 		}
 	}
 	cfg = cfg.filled()
-	return &Service{cfg: cfg, limit: newLimiter(rate.Limit(cfg.Rate), cfg.Burst, cfg.MaxAddrs, rate.Limit(cfg.TotalRate))}, nil
+	return &Service{cfg: cfg, limit: newLimiter(cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
 }
 
 func (c Config) filled() Config {
