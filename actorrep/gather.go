@@ -237,7 +237,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	}()
 	prev := uint32(0)
 	for i, v := range views {
-		if w.Len() >= budget {
+		if i > 0 && w.Len() >= budget { // the first goes however little there is, as the controller allows
 			return i
 		}
 		mark, start := w.Mark(), w.Len()

@@ -12,6 +12,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -53,7 +54,8 @@ type world struct {
 	reg    func(t testing.TB, w *actorrep.World)
 	speed  int // bytes a second to each client
 	// failures collects what clients can't make sense of, if it isn't nil; it fails the test otherwise.
-	failures *[]string
+	failures   *[]string
+	controller congestion.Controller // of the next to join; nil is a bucket
 }
 
 type line struct {
@@ -96,7 +98,7 @@ func (w *world) join() *line {
 	require.NoError(w.t, err)
 	l.down, _ = netsim.NewLink(w.set, w.rng.Uint64())
 	in, out := uint16(w.rng.UintN(16384)), uint16(w.rng.UintN(16384))
-	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: w.speed, Channels: w.server.ChannelTypes(),
+	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: w.speed, Controller: w.controller, Channels: w.server.ChannelTypes(),
 		LowLevelSend: func(p []byte) {
 			for _, b := range p {
 				w.hash = (w.hash ^ uint64(b)) * 1099511628211
@@ -352,4 +354,39 @@ func TestAllocsStep(t *testing.T) {
 			}
 		}
 	}))
+}
+
+// slivers is a controller that at times has room for a few bytes only.
+type slivers struct {
+	congestion.Controller
+	n *int // bytes, when not negative
+}
+
+// Budget is congestion.Controller's.
+func (c slivers) Budget(now time.Duration) int {
+	if *c.n >= 0 {
+		return *c.n
+	}
+	return c.Controller.Budget(now)
+}
+
+// TestSliverOfBudget: bandwidth for a few bits, less than a bunch of changes begins with, is enough for one actor.
+func TestSliverOfBudget(t *testing.T) {
+	w, n := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}), -1
+	w.controller = slivers{congestion.NewTokenBucket(1 << 20), &n}
+	l := w.join()
+	s := &ship{}
+	require.NoError(t, w.server.Spawn(s))
+	for range 30 {
+		w.step()
+	}
+	for i := range 60 {
+		s.Armor, n = uint8(i), i%4
+		w.step()
+	}
+	n = 1
+	for range 3 {
+		w.step()
+	}
+	require.Equal(t, s.Armor, l.world.Find(s.GUID()).(*ship).Armor)
 }

@@ -27,17 +27,23 @@ func stranger(i int) netip.AddrPort {
 }
 
 // attacks is all of them on a link, n datagrams each.
-func (g *game) attacks(n int, rng *rand.Rand) []attack {
-	var list []attack
+func (g *game) attacks(n int, rng *rand.Rand) ([]attack, error) {
+	addr, session, err := g.formerPlayer()
+	if err != nil {
+		return nil, err
+	}
+	list := []attack{{name: "a former player's packets again, as he", n: n, send: func(i int) (netip.AddrPort, []byte) {
+		return addr, session[i%len(session)]
+	}}}
 	switch g.link {
 	case "unreal":
-		list = g.unrealAttacks(n, rng)
+		list = append(list, g.unrealAttacks(n, rng)...)
 	case "salted":
-		list = g.saltedAttacks(n)
+		list = append(list, g.saltedAttacks(n)...)
 	default:
-		list = g.netcodeAttacks(n, rng)
+		list = append(list, g.netcodeAttacks(n, rng)...)
 	}
-	return append(list, g.commonAttacks(n, rng)...)
+	return append(list, g.commonAttacks(n, rng)...), nil
 }
 
 func (g *game) commonAttacks(n int, rng *rand.Rand) []attack {
@@ -115,6 +121,13 @@ func (g *game) netcodeAttacks(n int, rng *rand.Rand) []attack {
 		return stranger(i), response
 	})
 	add("one stolen token from everywhere", n, func(i int) (netip.AddrPort, []byte) { return stranger(i), good })
+	two := [][]byte{requestFor(g.token(1e6+2, nil)), requestFor(g.token(1e6+3, nil))}
+	add("two good tokens in turn, unanswered", n, func(i int) (netip.AddrPort, []byte) { return stranger(1), two[i%2] })
+	account := make([][]byte, 1000)
+	for i := range account {
+		account[i] = requestFor(g.token(1e6+4, nil))
+	}
+	add("one account's thousand tokens", n, func(i int) (netip.AddrPort, []byte) { return stranger(i % 1000), account[i%1000] })
 	few := min(n, 20_000)
 	for _, bad := range []struct {
 		name string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -116,6 +117,47 @@ func newGame(link string, slots int) (*game, error) {
 
 func playerAddr(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 1, byte(i)}), 1000)
+}
+
+// formerPlayer is one who was here and has left: where he was, and all that he sent.
+func (g *game) formerPlayer() (addr netip.AddrPort, session [][]byte, err error) {
+	addr = playerAddr(200)
+	tapped, tap := g.tapped, g.tap
+	g.tapped, g.tap = addr, nil
+	in, err := g.visit(addr, nil)
+	session, g.tapped, g.tap = g.tap, tapped, tap
+	if err == nil && !in {
+		err = errors.New("a player couldn't join before the attacks")
+	}
+	return addr, session, err
+}
+
+// visit is a client that joins, if it can within two seconds, stays for a few ticks, and leaves in order. Meanwhile
+// hostile sends.
+func (g *game) visit(addr netip.AddrPort, hostile func()) (in bool, err error) {
+	p, err := g.dial(addr, nil)
+	if err != nil {
+		return false, err
+	}
+	for left := 120; left > 0; left-- {
+		g.step(func() {
+			p.driver.TickDispatch(p.at(g.now))
+			p.driver.TickFlush(p.at(g.now))
+			if hostile != nil {
+				hostile()
+			}
+		})
+		if !in && p.driver.Server() != nil && p.driver.Server().Joined() {
+			in, left = true, 10
+		}
+	}
+	err = p.driver.Close()
+	g.listen(addr) // what is still on its way to him is no stranger's
+	for range 10 {
+		g.step(nil)
+	}
+	delete(g.ports, addr)
+	return in, err
 }
 
 // dial connects a driver at an address of its own.

@@ -6,8 +6,8 @@
 //	go run ./bench/hostile
 //	go run ./bench/hostile -n 100000 -link netcode
 //
-// It fails when a stranger takes a slot, gets back more bytes than he sent, makes memory grow, or when an honest
-// player loses an echo or waits longer than before the attack.
+// It fails when a stranger takes a slot, gets back more bytes than he sent, makes memory grow, keeps a newcomer out,
+// or when an honest player loses an echo or waits longer than before the attack.
 package main
 
 import (
@@ -62,8 +62,16 @@ func run(link string, n, perTick int, seed uint64) (ok bool, err error) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "attack\tpackets\tns each\tanswered\tbytes out/in\theap\techo p99\ttick p99\trefused as\tverdict")
 	ok = true
-	for _, a := range g.attacks(n, rand.New(rand.NewPCG(seed, 1))) {
-		ok = g.attack(w, a, base, perTick) && ok
+	attacks, err := g.attacks(n, rand.New(rand.NewPCG(seed, 1)))
+	if err != nil {
+		return false, err
+	}
+	for _, a := range attacks {
+		fine, err := g.attack(w, a, base, perTick)
+		if err != nil {
+			return false, err
+		}
+		ok = ok && fine
 	}
 	full, err := fullHouse(w, link, min(n, 20_000), perTick)
 	if err != nil {
@@ -79,7 +87,7 @@ func run(link string, n, perTick int, seed uint64) (ok bool, err error) {
 }
 
 // attack runs one and prints its line.
-func (g *game) attack(w *tabwriter.Writer, a attack, base measure, perTick int) bool {
+func (g *game) attack(w *tabwriter.Writer, a attack, base measure, perTick int) (bool, error) {
 	progress("%s: %s", g.link, a.name)
 	for range 2 { // what the network in memory needs for itself
 		g.step(func() {
@@ -104,8 +112,16 @@ func (g *game) attack(w *tabwriter.Writer, a attack, base measure, perTick int) 
 		})
 	}
 	m := g.measure()
-	for range 10 {
-		g.step(nil)
+	refused := g.refusalsSince(before)
+	next := a.n
+	newcomer, err := g.visit(playerAddr(201), func() { // the attack goes on meanwhile
+		for end := next + min(perTick, 256); next < end; next++ {
+			from, p := a.send(next)
+			g.hostile(g.port, from, p)
+		}
+	})
+	if err != nil {
+		return false, err
 	}
 	grown := heapBytes() - heap
 	var problems []string
@@ -115,14 +131,15 @@ func (g *game) attack(w *tabwriter.Writer, a attack, base measure, perTick int) 
 		}
 	}
 	check(g.server.Len() > conns, "slots taken")
-	check(g.closed > closed, "a player was lost")
+	check(g.closed > closed+1, "a player was lost") // but the newcomer, who left
+	check(!newcomer, "a newcomer was kept out")
 	check(g.worst < 0 && !a.touches, "amplified")
 	check(grown > 1<<20, "memory grew")
 	check(m.p99 > base.p99, "players wait")
 	check(g.missing() > 0, "echoes missing")
 	g.measure()
-	row(w, a, m, g, grown, g.refusalsSince(before), problems)
-	return len(problems) == 0
+	row(w, a, m, g, grown, refused, problems)
+	return len(problems) == 0, nil
 }
 
 func row(w *tabwriter.Writer, a attack, m measure, g *game, grown int64, refused string, problems []string) {

@@ -80,7 +80,7 @@ func serveTokens(key netcode.Key, servers []netip.AddrPort, players int) (url st
 	if err != nil {
 		return "", nil, err
 	}
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	web := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	go func() { _ = web.Serve(l) }() // ends with ErrServerClosed
 	return "http://" + l.Addr().String() + "/token", func() { _ = web.Close() }, nil
 }

@@ -37,7 +37,7 @@ func clientMain(args []string) error {
 	f.StringVar(&o.writeToken, "write-token", "", "write the token to a file")
 	f.BoolVar(&o.noDisconnect, "no-disconnect", false, "leave without a word, for the server to time out")
 	f.Float64Var(&o.seconds, "seconds", 30, "give up after so many seconds")
-	if err := f.Parse(args); err != nil {
+	if err := o.parse(f, args); err != nil {
 		return fail(2, "%v", err)
 	}
 	token, err := o.token()

@@ -48,11 +48,28 @@ func TestCodes(t *testing.T) {
 	require.Equal(t, 2, run(nil))
 	require.Equal(t, 2, run([]string{"client", "--server", "nowhere", "--key", testKey}))
 	require.Equal(t, 2, run([]string{"client", "--server", "127.0.0.1:1", "--key", "12"}))
+	require.Equal(t, 2, run([]string{"client", "--server", "127.0.0.1:1"}), "no key")
+	require.Equal(t, 2, run([]string{"server", "--addr", "127.0.0.1:0"}), "no key")
+	require.Equal(t, 2, run([]string{"server", "--addr", "127.0.0.1:0", "--key", testKey, "--max-clients", "1000000000000000000"}))
+	require.Equal(t, 2, run([]string{"server", "--addr", "127.0.0.1:0", "--key", testKey, "--max-clients", "-1"}))
 	require.Equal(t, 12, run([]string{"client", "--server", "127.0.0.1:9", "--key", testKey, "--timeout", "1"}), "request timed out")
 	require.Equal(t, 16, run([]string{"client", "--server", "127.0.0.1:9", "--key", testKey, "--expire", "1"}), "token expired")
 	require.Equal(t, 20, run([]string{"client", "--server", "127.0.0.1:9", "--key", testKey, "--seconds", "0.2"}), "out of time")
 	require.NoError(t, os.WriteFile(file, []byte("no token"), 0o600))
 	require.Equal(t, 15, run([]string{"client", "--token-file", file}), "invalid token")
+}
+
+// TestKeyIsNotShown: a key with a digit too few isn't in the error.
+func TestKeyIsNotShown(t *testing.T) {
+	for _, args := range [][]string{{"--key", testKey[1:]}, {"--key", testKey + "5"}, {"--key", "x" + testKey[1:]}} {
+		err := clientMain(args)
+		require.ErrorContains(t, err, "64 hex digits")
+		require.NotContains(t, err.Error(), "a5a5")
+		var o serverOptions
+		err = o.parse(args)
+		require.ErrorContains(t, err, "64 hex digits")
+		require.NotContains(t, err.Error(), "a5a5")
+	}
 }
 
 // TestFull: the second client of a server with one slot is denied while the first, which left without a word, still

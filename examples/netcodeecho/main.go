@@ -76,15 +76,26 @@ func (l *list) Set(s string) error { *l = append(*l, s); return nil }
 
 // secrets is the two flags of both ends.
 type secrets struct {
+	text     string
 	key      netcode.Key
 	protocol uint64
 }
 
-func (s *secrets) flags(f *flag.FlagSet) {
-	f.Func("key", "the private key, 64 hex digits", func(text string) (err error) {
-		s.key, err = netcode.ParseKey(text)
+// parse parses all flags. The key isn't parsed as a flag: it would be shown when it is wrong.
+func (s *secrets) parse(f *flag.FlagSet, args []string) (err error) {
+	if err := f.Parse(args); err != nil {
 		return err
-	})
+	}
+	if s.text != "" {
+		if s.key, err = netcode.ParseKey(s.text); err != nil {
+			return fmt.Errorf("--key: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *secrets) flags(f *flag.FlagSet) {
+	f.StringVar(&s.text, "key", s.text, "the private key, 64 hex digits")
 	f.Uint64Var(&s.protocol, "protocol", s.protocol, "the protocol id")
 }
 

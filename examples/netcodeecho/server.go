@@ -39,7 +39,7 @@ func (o *serverOptions) parse(args []string) error {
 	f.IntVar(&o.clients, "clients", o.clients, "end after so many clients have come and gone; 0 never")
 	f.IntVar(&o.kickAt, "kick-after", o.kickAt, "disconnect a client after so many different payloads; 0 never")
 	f.Float64Var(&o.seconds, "seconds", o.seconds, "end after so many seconds; 0 never")
-	return f.Parse(args)
+	return o.secrets.parse(f, args)
 }
 
 // server echoes. It is the machine's handler.
@@ -67,17 +67,19 @@ func newServer(o serverOptions) (*server, error) {
 	if addr.Port() == 0 {
 		addr = w.socket.LocalAddr()
 	}
-	s := &server{wire: w, o: o, seen: make([]map[uint64]bool, max(o.slots, 0))}
+	s := &server{wire: w, o: o}
 	s.m, err = netcode.NewServer(netcode.ServerConfig{ProtocolID: o.protocol, PrivateKey: o.key, Addrs: []netip.AddrPort{addr}, Slots: o.slots,
 		Handler: s, UnixAtZero: uint64(w.epoch.Unix())})
 	if err != nil {
+		_ = w.socket.Close()
 		return nil, fail(2, "%v", err)
 	}
+	s.seen = make([]map[uint64]bool, s.m.Slots())
 	return s, nil
 }
 
 func (s *server) run() error {
-	fmt.Printf("listening at %v, %d slots\n", s.socket.LocalAddr(), s.o.slots)
+	fmt.Printf("listening at %v, %d slots\n", s.socket.LocalAddr(), s.m.Slots())
 	defer s.socket.Close()
 	for !s.done() {
 		err := s.receive(5*time.Millisecond, func(from netip.AddrPort, p []byte) { s.m.Receive(s.now(), from, p) })
@@ -88,6 +90,7 @@ func (s *server) run() error {
 			s.m.Disconnect(s.now(), slot)
 		}
 		s.kick = s.kick[:0]
+		s.m.SetClock(s.now(), uint64(time.Now().Unix()))
 		s.m.Tick(s.now())
 	}
 	for slot := range s.seen {

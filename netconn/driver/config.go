@@ -43,7 +43,7 @@ type Config struct {
 	Server control.ServerConfig
 	Client control.ClientConfig
 
-	// MaxConns bounds a server's connections. Default 256.
+	// MaxConns bounds a server's connections, unless its Link has Slots. Default 256.
 	MaxConns int
 	// LoginTimeout ends connections that don't complete their login. Default 15 s.
 	LoginTimeout time.Duration
@@ -75,8 +75,8 @@ type Config struct {
 	UDP udp.Config
 	// Rand is the source of secrets. Default crypto/rand.
 	Rand io.Reader
-	// Logger gets what an operator should know: who joined and left, and what was refused, by
-	// reason, in one line a second at most. Default none, but for the warning that a key was
+	// Logger gets what an operator should know: who joined and left, in 20 lines a second at most, and what
+	// was refused, by reason, in one line a second at most. Default none, but for the warning that a key was
 	// made for development, which then goes to slog.Default.
 	Logger *slog.Logger
 	// Trace gets what happens on every connection. Default none.

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -168,7 +169,7 @@ func (c *Conn) begin() {
 func (c *Conn) join() {
 	c.joined = true
 	c.driver.Counters.Joined++
-	c.driver.cfg.Logger.Info("connection joined", "addr", c.addr, "id", c.ID())
+	c.driver.tell("connection joined", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())))
 	if c.driver.cfg.Joined != nil {
 		c.driver.cfg.Joined(c)
 	}

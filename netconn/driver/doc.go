@@ -30,6 +30,6 @@
 //	export BUNCHNET_KEY=$(openssl rand -hex 32)
 //
 // A server without a key makes one for development and warns; then only clients in the same process, or with the
-// same variable, can connect. [PlainUnreal], Unreal's stateless handshake, and [PlainSalted]
+// same variable, can connect. A token is for one Dial. [PlainUnreal], Unreal's stateless handshake, and [PlainSalted]
 // encrypt nothing and authenticate nobody; they are chosen by name.
 package driver

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -37,6 +37,7 @@ type Driver struct {
 	cfg    Config
 	socket udp.Socket
 	epoch  time.Time
+	now    time.Time  // as the link was told last
 	logged bool       // a Logger was given
 	login  bool       // the driver's own control channel leads channels
 	server serverLink // nil on a client
@@ -46,7 +47,8 @@ type Driver struct {
 	nextID uint32
 	err    error
 
-	refused refusalLog
+	log   operatorLog
+	stale uint64 // packets of connections that have ended
 
 	in, out []udp.Message
 	nOut    int
@@ -59,72 +61,17 @@ type Driver struct {
 // maxDatagram is the largest datagram that is read or written.
 const maxDatagram = 1500
 
-// Listen opens a server at an address like ":7777".
-func Listen(addr string, cfg Config) (*Driver, error) {
-	d, err := open(addr, cfg)
-	if err != nil {
-		return nil, err
-	}
-	d.server = d.cfg.Link.server(d)
-	return d.usable()
-}
-
-// usable is d, or what is wrong with its settings.
-func (d *Driver) usable() (*Driver, error) {
-	if d.err == nil {
-		return d, nil
-	}
-	_ = d.socket.Close() // the settings' error is the one to tell
-	return nil, d.err
-}
-
-// Dial opens a client of the server at addr. The connection comes about while it is
-// ticked; Config.Joined tells.
-func Dial(addr string, cfg Config) (*Driver, error) {
-	to, err := net.ResolveUDPAddr("udp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("driver: %w", err)
-	}
-	local := ":0"
-	if ap := to.AddrPort(); ap.Addr().IsLoopback() && ap.Addr().Unmap().Is4() {
-		local = "127.0.0.1:0"
-	} else if ap.Addr().IsLoopback() {
-		local = "[::1]:0"
-	}
-	d, err := open(local, cfg)
-	if err != nil {
-		return nil, err
-	}
-	d.client = d.cfg.Link.client(d)
-	ap := to.AddrPort()
-	d.client.dial(0, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
-	d.flush()
-	return d.usable()
-}
-
-func open(addr string, cfg Config) (*Driver, error) {
-	d := &Driver{cfg: cfg.filled(), epoch: time.Now(), logged: cfg.Logger != nil}
-	d.cfg.Channels = d.channels()
-	d.socket = cfg.Socket
-	if d.socket == nil {
-		s, err := udp.Listen(addr, cfg.UDP)
-		if err != nil {
-			return nil, fmt.Errorf("driver: %w", err)
-		}
-		d.socket = s
-	}
-	n := d.socket.BatchSize()
-	d.in, d.out = make([]udp.Message, n), make([]udp.Message, n)
-	buf := make([]byte, 2*n*maxDatagram)
-	for i := range n {
-		d.in[i].Buf, buf = buf[:maxDatagram:maxDatagram], buf[maxDatagram:]
-		d.out[i].Buf, buf = buf[:0:maxDatagram], buf[maxDatagram:]
-	}
-	return d, nil
-}
-
 // LocalAddr is the socket's address.
 func (d *Driver) LocalAddr() netip.AddrPort { return d.socket.LocalAddr() }
+
+// Format shows what a driver is, and nothing of its keys.
+func (d *Driver) Format(f fmt.State, _ rune) {
+	kind := "client"
+	if d.server != nil {
+		kind = "server"
+	}
+	fmt.Fprintf(f, "driver.Driver(%s at %v, %d connections)", kind, d.LocalAddr(), d.Len())
+}
 
 // IsServer reports whether the driver listens.
 func (d *Driver) IsServer() bool { return d.server != nil }
@@ -233,14 +180,19 @@ func (d *Driver) TickFlush(now time.Time) {
 		c.Tick(at)
 		c.checkLogin(at)
 	}
-	if d.server != nil {
-		d.server.tick(at)
-	} else {
-		d.client.tick(at)
-	}
+	d.tickLink(now)
 	d.flush()
 	d.sweep()
-	d.logRefusals(at)
+	d.logSecond(at)
+}
+
+func (d *Driver) tickLink(now time.Time) {
+	d.now = now
+	if d.server != nil {
+		d.server.tick(d.Since(now))
+	} else {
+		d.client.tick(d.Since(now))
+	}
 }
 
 // sweep drops connections that have ended.
@@ -249,7 +201,9 @@ func (d *Driver) sweep() {
 	for _, c := range d.conns {
 		if !c.Closed() {
 			kept = append(kept, c)
+			continue
 		}
+		d.stale += c.Counters.Stale
 	}
 	clear(d.conns[len(kept):])
 	d.conns = kept
@@ -273,7 +227,8 @@ func (d *Driver) write(to netip.AddrPort, p []byte) {
 	}
 }
 
-// flush sends the batch. A datagram that the system refuses is lost, as on the network.
+// flush sends the batch. A datagram that the system refuses is lost, as on the network: strangers choose the
+// addresses that they say they have.
 func (d *Driver) flush() {
 	for batch := d.out[:d.nOut]; len(batch) > 0 && d.err == nil; {
 		n, err := d.socket.WriteBatch(batch)
@@ -281,7 +236,7 @@ func (d *Driver) flush() {
 		if err == nil {
 			continue
 		}
-		if !udp.IsTemporary(err) {
+		if errors.Is(err, net.ErrClosed) {
 			d.err = err
 			break
 		}
@@ -354,13 +309,14 @@ func (d *Driver) wait(until time.Time) {
 	}
 }
 
-// Close ends all connections at once, each with a last packet that says so, and closes the
-// socket. To part in order, close the connections and tick until they are gone.
+// Close ends all connections at once, each with a last packet that says so, or several where the link has
+// them, and closes the socket. To part in order, close the connections and tick until they are gone.
 func (d *Driver) Close() error {
 	at := d.Since(time.Now())
 	for _, c := range d.conns {
 		c.Abort(at, "driver closed")
 	}
+	d.tickLink(time.Now())
 	d.flush()
 	d.sweep()
 	if err := d.socket.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -369,21 +325,9 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// channels is the configured types with the control channel of the login, unless the game has its own.
-func (d *Driver) channels() []channel.Type {
-	for _, t := range d.cfg.Channels {
-		if t.Name == bunch.Control {
-			return d.cfg.Channels
-		}
-	}
-	d.login = true
-	ctl := channel.Type{Name: bunch.Control, ClientOpen: true, Static: true}
-	return append([]channel.Type{ctl}, d.cfg.Channels...)
-}
-
 // noAnswer tells the game that no connection came about.
 func (d *Driver) noAnswer(r netconn.CloseResult) {
-	d.cfg.Logger.Info("no connection", "why", r.String())
+	d.tell("no connection", slog.String("why", r.String()))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(nil, r)
 	}
@@ -391,7 +335,7 @@ func (d *Driver) noAnswer(r netconn.CloseResult) {
 
 func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
 	d.Counters.Closed++
-	d.cfg.Logger.Info("connection closed", "addr", c.addr, "id", c.ID(), "why", r.String())
+	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), slog.String("why", r.String()))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(c, r)
 	}

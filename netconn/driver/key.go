@@ -2,6 +2,7 @@ package driver
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,13 +84,37 @@ func (l *Netcode) key(create bool) (k netcode.Key, made bool, err error) {
 	return k, true, err
 }
 
+// spent is the tokens dialed with last, by their hashes. A token used twice, be it with another server, has two
+// connections seal packets with the same keys and numbers, and who listens undo both.
+var spent struct {
+	sync.Mutex
+	sums [1024][sha256.Size]byte
+	n    int
+}
+
+// spend notes a token and reports whether it is new.
+func spend(token netcode.Token) bool {
+	if len(token) != netcode.ConnectTokenBytes {
+		return true // it will be refused for that
+	}
+	sum := sha256.Sum256(token)
+	spent.Lock()
+	defer spent.Unlock()
+	if slices.Contains(spent.sums[:min(spent.n, len(spent.sums))], sum) {
+		return false
+	}
+	spent.sums[spent.n%len(spent.sums)] = sum
+	spent.n++
+	return true
+}
+
 const (
 	ownTokenLife    = 30 // seconds
 	ownTokenTimeout = 5  // seconds
 )
 
 // ownToken makes a token for a client that knows the server's key.
-func (l *Netcode) ownToken(d *Driver, to netip.AddrPort) ([]byte, error) {
+func (l *Netcode) ownToken(d *Driver, to netip.AddrPort) (netcode.Token, error) {
 	key, _, err := l.key(false)
 	if err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ type Netcode struct {
 	Addrs []netip.AddrPort
 	// Slots is the clients at most. Default Config.MaxConns.
 	Slots int
-	// Token is a client's connect token. Its servers are dialed, whatever Dial's address.
-	Token []byte
+	// Token is a client's connect token, for one Dial. Its servers are dialed, whatever Dial's address.
+	Token netcode.Token
 }
 
 // netcodeServer is the server's side. It is the machine's handler.
@@ -51,9 +51,10 @@ func (l Netcode) server(d *Driver) serverLink {
 	if l.Addrs == nil {
 		l.Addrs = []netip.AddrPort{d.LocalAddr()}
 	}
-	s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
-		UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand})
-	s.conns = make([]*Conn, l.Slots)
+	if s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
+		UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
+		s.conns = make([]*Conn, l.Slots)
+	}
 	return s
 }
 
@@ -62,9 +63,10 @@ func (s *netcodeServer) receive(at time.Duration, from netip.AddrPort, p []byte)
 	s.m.Receive(at, from, p)
 }
 
-// tick frees the slots of connections that have ended.
+// tick frees the slots of connections that have ended, and looks at the clock.
 func (s *netcodeServer) tick(at time.Duration) {
 	s.at = at
+	s.m.SetClock(at, uint64(s.d.now.Unix()))
 	for slot, c := range s.conns {
 		if c != nil && c.Closed() {
 			s.conns[slot] = nil
@@ -134,6 +136,10 @@ func (c *netcodeClient) dial(at time.Duration, to netip.AddrPort) {
 			return
 		}
 	}
+	if !spend(token) {
+		c.d.err = netcode.ErrTokenReused
+		return
+	}
 	if err := c.m.Connect(at, token); err != nil {
 		c.d.err = err
 	}
@@ -152,6 +158,8 @@ func (c *netcodeClient) tick(at time.Duration) {
 	}
 	c.m.Tick(at)
 }
+
+func (c *netcodeClient) refusals(yield func(string, uint64) bool) { c.m.Counters.Refusals(yield) }
 
 // Send is the machine's.
 func (c *netcodeClient) Send(to netip.AddrPort, p []byte) {

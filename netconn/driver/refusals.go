@@ -6,33 +6,70 @@ import (
 	"time"
 )
 
-// Refusals calls yield with the reason code and the count of everything that a server's link refused, and
-// of the packets that connections dropped, in a fixed order, zeros too.
+// Refusals calls yield with the reason code and the count of everything that the link refused, and
+// of the packets that connections dropped, in a fixed order, zeros too. A stale_packet came again, or later than
+// those after it.
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 	if !yield("corrupt", d.Counters.Corrupt) || !yield("packet", d.Counters.Refused) ||
+		!yield("stale_packet", d.staleNow()) ||
 		!yield("no_room", d.Counters.NoRoom) || !yield("no_login", d.Counters.NoLogin) {
 		return
 	}
-	if d.server != nil {
+	switch {
+	case d.server != nil:
 		d.server.refusals(yield)
+	case d.client != nil:
+		d.client.refusals(yield)
 	}
 }
 
-// refusalLog writes what was refused, in one line for all reasons, once a second at most.
-type refusalLog struct {
-	next time.Duration
-	last map[string]uint64
-	at   []slog.Attr
+// staleNow is the stale packets of connections that are, and those that were.
+func (d *Driver) staleNow() uint64 {
+	n := d.stale
+	for _, c := range d.conns {
+		n += c.Counters.Stale
+	}
+	return n
 }
 
-const refusalInterval = time.Second
+// operatorLog is what was said in this second, and what was left out.
+type operatorLog struct {
+	next  time.Duration
+	last  map[string]uint64 // refusals told
+	at    []slog.Attr
+	lines int
+	muted uint64
+}
 
-func (d *Driver) logRefusals(now time.Duration) {
-	l := &d.refused
+const (
+	logInterval = time.Second
+	maxLines    = 20 // about single connections, in that time
+)
+
+// tell writes a line about a connection, unless the second had its lines: clients may come and go as fast as they like.
+func (d *Driver) tell(msg string, attrs ...slog.Attr) {
+	l := &d.log
+	switch {
+	case !d.logged:
+	case l.lines == maxLines:
+		l.muted++
+	default:
+		l.lines++
+		d.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, msg, attrs...)
+	}
+}
+
+// logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.
+func (d *Driver) logSecond(now time.Duration) {
+	l := &d.log
 	if !d.logged || now < l.next {
 		return
 	}
-	l.next = now + refusalInterval
+	l.next = now + logInterval
+	if l.muted > 0 {
+		d.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, "more connections came and went", slog.Uint64("lines", l.muted))
+	}
+	l.lines, l.muted = 0, 0
 	if l.last == nil {
 		l.last = map[string]uint64{}
 	}

@@ -132,6 +132,8 @@ func (c *saltedClient) tick(at time.Duration) {
 	c.salts.Tick(at)
 }
 
+func (c *saltedClient) refusals(yield func(string, uint64) bool) { c.salts.Counters.Refusals(yield) }
+
 // Send is the machine's.
 func (c *saltedClient) Send(to netip.AddrPort, p []byte) { c.d.write(to, p) }
 

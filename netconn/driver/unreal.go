@@ -24,6 +24,8 @@ type clientLink interface {
 	dial(at time.Duration, to netip.AddrPort)
 	receive(at time.Duration, from netip.AddrPort, p []byte)
 	tick(at time.Duration)
+	// refusals is what was refused, by reason.
+	refusals(yield func(reason string, n uint64) bool)
 }
 
 // unrealServer is the server's side of PlainUnreal.
@@ -172,6 +174,10 @@ func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) 
 		return
 	}
 	c.handshake.GamePacket(at)
+}
+
+func (c *unrealClient) refusals(yield func(string, uint64) bool) {
+	c.handshake.Counters.Refusals(yield)
 }
 
 func (c *unrealClient) connect(at time.Duration) {

@@ -112,3 +112,33 @@ func (s *secrets) check(now time.Duration, pk *Packet, addr netip.AddrPort) verd
 	}
 	return valid
 }
+
+// maxPast is how many connections' cookies are remembered, the newest.
+const maxPast = 4096
+
+// past is the cookies that made connections, so that a Response heard on the way makes no second one when the first
+// has ended.
+type past struct {
+	cookies map[Cookie]struct{}
+	ring    []Cookie
+	next    int // the oldest, when the ring is full
+}
+
+func (p *past) has(c Cookie) bool {
+	_, ok := p.cookies[c]
+	return ok
+}
+
+func (p *past) add(c Cookie) {
+	if p.cookies == nil {
+		p.cookies = map[Cookie]struct{}{}
+	}
+	if len(p.ring) < maxPast {
+		p.ring = append(p.ring, c)
+	} else {
+		delete(p.cookies, p.ring[p.next])
+		p.ring[p.next] = c
+		p.next = (p.next + 1) % maxPast
+	}
+	p.cookies[c] = struct{}{}
+}

@@ -52,6 +52,7 @@ type ServerCounters struct {
 	Expired          uint64 // the challenge is older than 40 s
 	WrongSecret      uint64 // the secret that it names wasn't in use then
 	BadCookie        uint64 // not this server's for this address
+	Replayed         uint64 // a Response whose connection has ended
 	LateRepeat       uint64 // a Response that came again too late for another Ack
 	NoRoom           uint64 // Handler.Accepted said no
 	UnknownRestart   uint64 // Handler.Restarted said no

@@ -53,5 +53,6 @@
 //
 // From the specification (Unreal): cookie 20 bytes, secrets of 64 bytes changed every 15 s
 // plus up to 5 s, two kept; a cookie lives (15+5)*2 s; resend 1 s. Ours: no answer is
-// longer than what it answers; at most 64 restart requests and 512 upgrade notices per 300 s.
+// longer than what it answers; at most 64 restart requests and 512 upgrade notices per 300 s; a
+// cookie makes one connection, of the last 4096.
 package handshake

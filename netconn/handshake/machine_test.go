@@ -214,9 +214,36 @@ func TestHostile(t *testing.T) {
 		b[bit/8] ^= 1 << (bit % 8)
 		r.server.Receive(time.Second/2, here, b, nil)
 	}
-	r.h.accepted = nil
 	r.server.Receive(time.Second, here, response, nil)
-	require.Len(t, r.h.accepted, 1)
+	require.Len(t, r.h.accepted, 1, "bits that say nothing may be wrong, but a cookie is good once")
+}
+
+// TestReplayedResponse: a Response that was heard on the way makes no second connection when the first has ended,
+// and the memory of that is bounded.
+func TestReplayedResponse(t *testing.T) {
+	for name, p := range protocols() {
+		r := newRig(t, p, 1, 0)
+		r.client.Start(0)
+		r.server.Receive(0, here, r.toSrv[0], nil)
+		r.client.Receive(0, r.h.sent[0])
+		r.h.refuse = true // no room yet: the client may try again
+		r.server.Receive(0, here, r.toSrv[1], nil)
+		r.h.refuse = false
+		for i := range 5 {
+			r.server.Receive(time.Duration(i)*time.Second, here, r.toSrv[1], nil)
+		}
+		require.Len(t, r.h.accepted, 1, name)
+		require.EqualValues(t, 4, r.server.Counters.Replayed, name)
+	}
+	var p past
+	for i := range 3 * maxPast {
+		c := Cookie{byte(i), byte(i >> 8), byte(i >> 16)}
+		require.False(t, p.has(c))
+		p.add(c)
+		require.True(t, p.has(c))
+		require.LessOrEqual(t, len(p.cookies), maxPast)
+	}
+	require.Len(t, p.ring, maxPast)
 }
 
 func TestAllocsServer(t *testing.T) {

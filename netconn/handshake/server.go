@@ -79,13 +79,14 @@ const (
 )
 
 // Server is the server's side. It keeps nothing about a client before it has proved its
-// address, and nothing afterwards: connections are its Handler's. Not safe for concurrent use.
+// address, and afterwards only that its cookie is spent: connections are its Handler's. Not safe for concurrent use.
 type Server struct {
 	Counters ServerCounters
 
 	cfg                ServerConfig
 	secrets            secrets
 	restarts, upgrades limiter
+	past               past
 	answer             Packet // under construction
 	buf                [maxPacket]byte
 	pad                [maxPadding]byte
@@ -168,11 +169,16 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, pk *Packet, li
 }
 
 func (s *Server) accept(from netip.AddrPort, pk *Packet, limit int) {
+	if s.past.has(pk.Cookie) {
+		s.Counters.Replayed++
+		return
+	}
 	server, client := pk.Cookie.Sequences()
 	if !s.cfg.Handler.Accepted(from, Accept{pk.Cookie, server, client, s.cfg.SessionID, pk.ClientID, pk.NetworkVersion}) {
 		s.Counters.NoRoom++
 		return
 	}
+	s.past.add(pk.Cookie)
 	s.Counters.Accepted++
 	s.ack(from, pk, pk.Cookie, limit)
 }

@@ -25,3 +25,6 @@ func ParseAddr(s string) (netip.AddrPort, error) {
 	}
 	return netip.AddrPortFrom(a, 0), nil
 }
+
+// unmap gives IPv4 addresses one form, whatever socket or token they come from.
+func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

@@ -47,8 +47,8 @@ type ClientHandler interface {
 
 // ClientCounters is what became of the packets a Client got.
 type ClientCounters struct {
-	Payloads, KeepAlives                                         uint64
-	OtherSource, BadFormat, Unexpected, Replayed, NotSealed, Old uint64
+	Payloads, KeepAlives                                    uint64
+	OtherSource, BadFormat, Unexpected, Replayed, NotSealed uint64
 }
 
 // Client connects with a token to the first of its servers that lets it in. Not safe for concurrent use.
@@ -58,7 +58,7 @@ type Client struct {
 	handler    ClientHandler
 	state      State
 	token      public
-	used       [usedTokens][tokenNonceBytes]byte // nonces of the tokens used last: none is used twice
+	used       [rememberedTokens][tokenNonceBytes]byte // nonces of the tokens used last: none is used twice
 	nUsed      int
 	send, recv *sealer
 	server     int
@@ -74,8 +74,8 @@ type Client struct {
 	req        []byte
 }
 
-// usedTokens is how many tokens a Client remembers.
-const usedTokens = 16
+// rememberedTokens is how many tokens a Client remembers.
+const rememberedTokens = 16
 
 // NewClient returns a client that isn't connected.
 func NewClient(h ClientHandler) *Client { return &Client{handler: h} }
@@ -92,17 +92,18 @@ var (
 	ErrNotConnected = errors.New("netcode: not connected")
 )
 
-// Connect begins with a connect token. A token is good for one attempt.
+// Connect begins with a connect token, and ends what connection there is. A token is good for one attempt.
 func (c *Client) Connect(now time.Duration, token []byte) error {
+	c.Disconnect(now)
 	var t public
 	if err := t.read(token); err != nil {
 		c.set(InvalidToken)
 		return err
 	}
-	if slices.Contains(c.used[:min(c.nUsed, usedTokens)], t.nonce) {
+	if slices.Contains(c.used[:min(c.nUsed, rememberedTokens)], t.nonce) {
 		return ErrTokenReused
 	}
-	c.used[c.nUsed%usedTokens] = t.nonce
+	c.used[c.nUsed%rememberedTokens] = t.nonce
 	c.nUsed++
 	c.token = t
 	c.send, c.recv = newSealer(&t.c2s, t.protocolID), newSealer(&t.s2c, t.protocolID)
@@ -153,7 +154,7 @@ func (c *Client) emit(t packetType, buf []byte) {
 
 // Receive takes a datagram; p is opened in place.
 func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
-	if c.state <= Disconnected || from != c.addr() {
+	if c.state <= Disconnected || unmap(from) != c.addr() {
 		c.Counters.OtherSource++
 		return
 	}

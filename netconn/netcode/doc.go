@@ -32,6 +32,16 @@
 //
 // A challenge is answered at once instead of at the next tenth of a second. A challenge token is
 // bound to the address and the connect token it was made for, in its spare bytes. A token whose client was
-// connected once isn't taken again, from the same address neither. The replay window has no
-// sequence it doesn't remember. One clock runs for a client's whole attempt over all its servers.
+// connected once isn't taken again, from the same address neither, and an old challenge answers no
+// later request. The replay window has no sequence it doesn't remember. One clock runs for a client's
+// whole attempt over all its servers.
+//
+// # Bounds
+//
+//	clients                         ServerConfig.Slots, 16384 at most
+//	addresses with a challenge      4 a slot, one for each address and client id, for 10 s or the token's timeout if
+//	                                that is less; when full, new ones aren't answered
+//	tokens remembered               8 a slot and 2048 at least; the oldest is forgotten
+//
+// All that strangers make the server look up is a hash with a random seed, and packets that it refuses cost no memory.
 package netcode

@@ -47,6 +47,14 @@ func (Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 // LogValue hides the key from log/slog.
 func (Key) LogValue() slog.Value { return slog.StringValue(redacted) }
 
+// Format shows how full a server is and nothing of its keys.
+func (s *Server) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "netcode.Server(%d of %d slots)", s.Clients(), len(s.slots))
+}
+
+// Format shows a client's state and nothing of its keys.
+func (c *Client) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "netcode.Client(%v)", c.state) }
+
 // MarshalText refuses: encoders must not write keys by accident.
 func (Key) MarshalText() ([]byte, error) {
 	return nil, errors.New("netcode: a key isn't for writing; use Hex if you mean it")

@@ -17,3 +17,18 @@ func (c *ServerCounters) Refusals(yield func(reason string, n uint64) bool) {
 		}
 	}
 }
+
+// Refusals calls yield with the reason code and the count of every refusal, in a fixed order, zeros too.
+func (c *ClientCounters) Refusals(yield func(reason string, n uint64) bool) {
+	for _, r := range [...]struct {
+		reason string
+		n      uint64
+	}{
+		{"other_source", c.OtherSource}, {"bad_format", c.BadFormat}, {"unexpected", c.Unexpected},
+		{"replayed", c.Replayed}, {"not_sealed", c.NotSealed},
+	} {
+		if !yield(r.reason, r.n) {
+			return
+		}
+	}
+}

@@ -3,7 +3,6 @@ package netcode
 import (
 	"crypto/cipher"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -94,31 +93,17 @@ type Server struct {
 	Counters ServerCounters
 
 	cfg          ServerConfig
+	tokenKey     cipher.AEAD
 	challengeKey cipher.AEAD
 	challengeSeq uint64
 	globalSeq    uint64
 	slots        []*clientSlot // nil when free
 	byAddr       map[netip.AddrPort]int
 	byID         map[uint64]int
-	mappings     map[netip.AddrPort]*mapping
-	order        []netip.AddrPort // of mappings, oldest first
-	used         map[[macBytes]byte]*usedToken
-	usedOrder    [][macBytes]byte
+	mappings     mappings
+	used         usedTokens
+	ad           [privateADBytes]byte
 	buf          [Headroom + 8 + challengeBytes + Tailroom]byte
-}
-
-// mapping is the keys of an address that showed a token and may yet show that it is there.
-type mapping struct {
-	send, recv *sealer
-	timeout    time.Duration // negative never
-	until      time.Duration
-	clientID   uint64
-	mac        [macBytes]byte
-}
-
-type usedToken struct {
-	addr      netip.AddrPort
-	connected bool // its client had a slot: the token is spent
 }
 
 type clientSlot struct {
@@ -135,7 +120,7 @@ type clientSlot struct {
 // ErrNoClient: the slot is free.
 var ErrNoClient = errors.New("netcode: no client in that slot")
 
-// NewServer returns a server without clients.
+// NewServer returns a server without clients, or what is wrong with its settings.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = 64
@@ -143,11 +128,20 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader
 	}
-	if cfg.Slots < 1 || cfg.Slots > MaxSlots || cfg.Handler == nil || len(cfg.Addrs) == 0 {
-		return nil, errors.New("netcode: ServerConfig needs 1 to 16384 Slots, a Handler and Addrs")
+	switch {
+	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
+		return nil, fmt.Errorf("netcode: ServerConfig has %d Slots; it can have 1 to %d", cfg.Slots, MaxSlots)
+	case cfg.Handler == nil || len(cfg.Addrs) == 0:
+		return nil, errors.New("netcode: ServerConfig needs a Handler and Addrs")
+	case cfg.PrivateKey.IsZero():
+		return nil, ErrNoKey
 	}
 	s := &Server{cfg: cfg, slots: make([]*clientSlot, cfg.Slots), byAddr: map[netip.AddrPort]int{}, byID: map[uint64]int{},
-		mappings: map[netip.AddrPort]*mapping{}, used: map[[macBytes]byte]*usedToken{}}
+		mappings: newMappings(4 * cfg.Slots), used: newUsedTokens(max(minUsed, 8*cfg.Slots))}
+	s.cfg.Addrs = make([]netip.AddrPort, len(cfg.Addrs))
+	for i, a := range cfg.Addrs {
+		s.cfg.Addrs[i] = unmap(a)
+	}
 	var seed [KeyBytes + 8]byte
 	if _, err := io.ReadFull(cfg.Rand, seed[:]); err != nil {
 		return nil, err
@@ -156,11 +150,23 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if s.challengeKey, err = chacha20poly1305.New(seed[:KeyBytes]); err != nil {
 		return nil, err
 	}
+	if s.tokenKey, err = chacha20poly1305.NewX(cfg.PrivateKey[:]); err != nil {
+		return nil, err
+	}
 	// Far from the sequences of connections, and different on every start: the global packets share
 	// their keys.
 	s.globalSeq = 1<<63 | binary.LittleEndian.Uint64(seed[KeyBytes:])>>2
 	return s, nil
 }
+
+// SetClock says what time it is, in seconds since 1970, for the expiry of tokens; for clocks that are set, and for
+// machines that sleep.
+func (s *Server) SetClock(now time.Duration, unix uint64) {
+	s.cfg.UnixAtZero = unix - uint64(now/time.Second)
+}
+
+// Slots is the number of slots.
+func (s *Server) Slots() int { return len(s.slots) }
 
 // Clients is the number of slots taken.
 func (s *Server) Clients() int { return len(s.byAddr) }
@@ -194,203 +200,16 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 	s.response(now, from, p[0], seq, body)
 }
 
-func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) {
-	s.Counters.Requests++
-	if len(p) != requestBytes {
-		s.Counters.BadSize++
-		return
-	}
-	b := p[1:]
-	expire := binary.LittleEndian.Uint64(b[versionBytes+8:])
-	switch {
-	case string(b[:versionBytes]) != version:
-		s.Counters.BadVersion++
-		return
-	case binary.LittleEndian.Uint64(b[versionBytes:]) != s.cfg.ProtocolID:
-		s.Counters.BadProtocol++
-		return
-	case expire <= s.cfg.UnixAtZero+uint64(now/time.Second):
-		s.Counters.Expired++
-		return
-	}
-	sealed := b[versionBytes+16+tokenNonceBytes:]
-	mac := [macBytes]byte(sealed[privateBytes-macBytes:])
-	plain, err := openPrivate(sealed, s.cfg.ProtocolID, expire, b[versionBytes+16:versionBytes+16+tokenNonceBytes], &s.cfg.PrivateKey)
-	var priv private
-	if err == nil {
-		err = priv.read(plain)
-	}
-	if err != nil || priv.timeout == 0 {
-		s.Counters.BadToken++
-		return
-	}
-	if !s.named(priv.servers) {
-		s.Counters.OtherServer++
-		return
-	}
-	s.admit(now, from, &priv, mac)
-}
-
-func (s *Server) named(servers []netip.AddrPort) bool {
-	for _, a := range servers {
-		for _, mine := range s.cfg.Addrs {
-			if a == mine || mine.Addr().IsUnspecified() && a.Port() == mine.Port() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// admit answers an authentic request with a challenge.
-func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte) {
-	if _, ok := s.byAddr[from]; ok {
-		s.Counters.AddrConnected++
-		return
-	}
-	if _, ok := s.byID[priv.clientID]; ok {
-		s.Counters.IDConnected++
-		return
-	}
-	if u := s.used[mac]; u != nil && (u.addr != from || u.connected) {
-		s.Counters.TokenUsed++
-		return
-	}
-	m := &mapping{send: newSealer(&priv.s2c, s.cfg.ProtocolID), recv: newSealer(&priv.c2s, s.cfg.ProtocolID),
-		timeout: time.Duration(priv.timeout) * time.Second, clientID: priv.clientID, mac: mac}
-	if s.Clients() == len(s.slots) {
-		s.Counters.Full++
-		s.sendGlobal(from, m, typeDenied, 0)
-		return
-	}
-	if !s.remember(now, from, m) {
-		s.Counters.NoRoom++
-		return
-	}
-	s.use(mac, from)
-	ch := challenge{clientID: priv.clientID, userData: priv.userData, bound: bind(from, &mac)}
-	b := s.buf[Headroom:]
-	binary.LittleEndian.PutUint64(b, s.challengeSeq)
-	ch.seal(s.challengeKey, s.challengeSeq, b[8:8+challengeBytes])
-	s.challengeSeq++
-	s.Counters.Challenges++
-	s.sendGlobal(from, m, typeChallenge, 8+challengeBytes)
-}
-
-// bind is what ties a challenge to an address and a token.
-func bind(addr netip.AddrPort, mac *[macBytes]byte) (b [challengePad]byte) {
-	var in [16 + 2 + macBytes]byte
-	ip := addr.Addr().As16()
-	copy(in[:], ip[:])
-	binary.LittleEndian.PutUint16(in[16:], addr.Port())
-	copy(in[18:], mac[:])
-	sum := sha256.Sum256(in[:])
-	copy(b[:], sum[:])
-	return b
-}
-
-// remember keeps the keys of an address for the time a client has to answer, 4 addresses a slot at
-// most.
-func (s *Server) remember(now time.Duration, from netip.AddrPort, m *mapping) bool {
-	for len(s.order) > 0 {
-		old := s.mappings[s.order[0]]
-		if old != nil && now < old.until {
-			break
-		}
-		if old != nil {
-			delete(s.mappings, s.order[0])
-		}
-		s.order = s.order[1:]
-	}
-	life := m.timeout
-	if life < 0 {
-		life = 10 * time.Second
-	}
-	m.until = now + life
-	if old := s.mappings[from]; old != nil && old.mac == m.mac {
-		m.until = old.until // repeating a request doesn't prolong it
-		s.mappings[from] = m
-		return true
-	}
-	if len(s.order) >= 4*len(s.slots) {
-		return false
-	}
-	s.mappings[from] = m
-	s.order = append(s.order, from)
-	return true
-}
-
-// use notes a token's address; the oldest of 8 a slot is forgotten.
-func (s *Server) use(mac [macBytes]byte, from netip.AddrPort) {
-	if s.used[mac] != nil {
-		return
-	}
-	if len(s.usedOrder) >= 8*len(s.slots) {
-		delete(s.used, s.usedOrder[0])
-		s.usedOrder = s.usedOrder[1:]
-	}
-	s.used[mac] = &usedToken{addr: from}
-	s.usedOrder = append(s.usedOrder, mac)
-}
-
-func (s *Server) sendGlobal(to netip.AddrPort, m *mapping, t packetType, n int) {
-	s.cfg.Handler.Send(to, m.send.seal(t, s.globalSeq, s.buf[:Headroom+n]))
-	s.globalSeq++
-}
-
-func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, seq uint64, body []byte) {
-	m := s.mappings[from]
-	if m == nil || now >= m.until {
-		s.Counters.NoMapping++
-		return
-	}
-	plain, err := m.recv.open(prefix, seq, body)
-	if err != nil {
-		s.Counters.NotSealed++
-		return
-	}
-	s.Counters.Responses++
-	var ch challenge
-	if ch.open(s.challengeKey, binary.LittleEndian.Uint64(plain), plain[8:]) != nil {
-		s.Counters.BadChallenge++
-		return
-	}
-	if ch.bound != bind(from, &m.mac) || ch.clientID != m.clientID {
-		s.Counters.NotBound++
-		return
-	}
-	if _, ok := s.byID[ch.clientID]; ok {
-		s.Counters.IDConnected++
-		return
-	}
-	s.connect(now, from, m, &ch)
-}
-
-func (s *Server) connect(now time.Duration, from netip.AddrPort, m *mapping, ch *challenge) {
-	for slot, c := range s.slots {
-		if c != nil {
-			continue
-		}
-		delete(s.mappings, from)
-		s.slots[slot] = &clientSlot{addr: from, id: ch.clientID, m: m, heard: now, sent: now - sendInterval}
-		s.byAddr[from], s.byID[ch.clientID] = slot, slot
-		if u := s.used[m.mac]; u != nil {
-			u.connected = true
-		}
-		s.Counters.Connected++
-		s.keepAlive(now, slot)
-		s.cfg.Handler.Connected(slot, ClientInfo{ch.clientID, from, &ch.userData})
-		return
-	}
-	s.Counters.Full++
-	s.sendGlobal(from, m, typeDenied, 0)
-}
-
 // session takes a packet of a client with a slot.
 func (s *Server) session(now time.Duration, slot int, t packetType, prefix byte, seq uint64, body []byte) {
 	c := s.slots[slot]
 	if t == typeResponse { // its answer was lost
-		if _, err := c.m.recv.open(prefix, seq, body); err == nil && !c.confirmed {
+		switch _, err := c.m.recv.open(prefix, seq, body); {
+		case err != nil:
+			s.Counters.NotSealed++
+		case c.confirmed:
+			s.Counters.AddrConnected++
+		default:
 			s.keepAlive(now, slot)
 		}
 		return

@@ -1,10 +1,13 @@
 package netcode
 
 import (
+	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net/netip"
 
@@ -38,6 +41,7 @@ var (
 	ErrExpired = errors.New("netcode: the token has expired")
 	ErrServers = errors.New("netcode: a token needs 1 to 32 valid server addresses")
 	ErrSealed  = errors.New("netcode: a sealed part doesn't open with this key")
+	ErrNoKey   = errors.New("netcode: a PrivateKey is needed, the same at servers and back end; make one with GenerateKey")
 )
 
 // TokenConfig is what a back end says in a connect token.
@@ -76,17 +80,42 @@ type public struct {
 	c2s, s2c                   Key
 }
 
+// Token is a connect token: a secret of its client's, who reads it has the connection's keys. However it is
+// printed or logged, it shows nothing of itself.
+type Token []byte
+
+const redactedToken = "netcode.Token(secret)"
+
+// String hides the token.
+func (Token) String() string { return redactedToken }
+
+// Format hides the token from every verb.
+func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redactedToken) }
+
+// LogValue hides the token from log/slog.
+func (Token) LogValue() slog.Value { return slog.StringValue(redactedToken) }
+
+// MarshalText refuses: encoders must not write tokens by accident.
+func (Token) MarshalText() ([]byte, error) {
+	return nil, errors.New("netcode: a token isn't for writing as text; use its bytes if you mean it")
+}
+
 // GenerateConnectToken makes a token of ConnectTokenBytes for one client. Hand it out over a channel that
 // is secret and authentic, such as HTTPS.
-func GenerateConnectToken(cfg TokenConfig) ([]byte, error) {
+func GenerateConnectToken(cfg TokenConfig) (Token, error) {
 	if cfg.Internal == nil {
 		cfg.Internal = cfg.Servers
 	}
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader
 	}
-	if cfg.Timeout == 0 || cfg.Create > cfg.Expire {
-		return nil, ErrToken
+	switch {
+	case cfg.PrivateKey.IsZero():
+		return nil, ErrNoKey
+	case cfg.Timeout == 0:
+		return nil, fmt.Errorf("%w: Timeout is 0; give seconds, or -1 for never", ErrToken)
+	case cfg.Create > cfg.Expire:
+		return nil, fmt.Errorf("%w: it is created after it expires", ErrToken)
 	}
 	p := public{protocolID: cfg.ProtocolID, create: cfg.Create, expire: cfg.Expire, timeout: cfg.Timeout, servers: cfg.Servers}
 	for _, b := range [][]byte{p.nonce[:], p.c2s[:], p.s2c[:]} {
@@ -105,8 +134,11 @@ func GenerateConnectToken(cfg TokenConfig) ([]byte, error) {
 	return p.append(nil)
 }
 
-func privateAD(protocolID, expire uint64) []byte {
-	ad := append(make([]byte, 0, versionBytes+16), version...)
+const privateADBytes = versionBytes + 16
+
+// appendPrivateAD appends the additional data of private tokens.
+func appendPrivateAD(ad []byte, protocolID, expire uint64) []byte {
+	ad = append(ad, version...)
 	ad = binary.LittleEndian.AppendUint64(ad, protocolID)
 	return binary.LittleEndian.AppendUint64(ad, expire)
 }
@@ -115,18 +147,14 @@ func privateAD(protocolID, expire uint64) []byte {
 func sealPrivate(dst, plain []byte, protocolID, expire uint64, nonce *[tokenNonceBytes]byte, key *Key) error {
 	a, err := chacha20poly1305.NewX(key[:])
 	if err == nil {
-		a.Seal(dst[:0], nonce[:], plain[:privateBytes-macBytes], privateAD(protocolID, expire))
+		a.Seal(dst[:0], nonce[:], plain[:privateBytes-macBytes], appendPrivateAD(nil, protocolID, expire))
 	}
 	return err
 }
 
-// openPrivate opens sealed in place.
-func openPrivate(sealed []byte, protocolID, expire uint64, nonce []byte, key *Key) ([]byte, error) {
-	a, err := chacha20poly1305.NewX(key[:])
-	if err != nil {
-		return nil, err
-	}
-	plain, err := a.Open(sealed[:0], nonce, sealed, privateAD(protocolID, expire))
+// openPrivate opens sealed in place, with the private key's XChaCha20-Poly1305.
+func openPrivate(a cipher.AEAD, sealed, nonce, ad []byte) ([]byte, error) {
+	plain, err := a.Open(sealed[:0], nonce, sealed, ad)
 	if err != nil {
 		return nil, ErrSealed
 	}
@@ -253,7 +281,7 @@ func readServers(b []byte) ([]netip.AddrPort, []byte, error) {
 		default:
 			return nil, nil, ErrServers
 		}
-		servers[i] = netip.AddrPortFrom(addr, binary.LittleEndian.Uint16(b))
+		servers[i] = unmap(netip.AddrPortFrom(addr, binary.LittleEndian.Uint16(b)))
 		b = b[2:]
 	}
 	return servers, b, nil

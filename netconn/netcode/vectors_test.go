@@ -99,7 +99,9 @@ func TestNetcodeVectors(t *testing.T) {
 	var read public
 	require.NoError(t, read.read(token))
 	require.Equal(t, pub, read)
-	opened, err := openPrivate(unhex(t, v.Sealed), pub.protocolID, pub.expire, pub.nonce[:], &key)
+	x, err := chacha20poly1305.NewX(key[:])
+	require.NoError(t, err)
+	opened, err := openPrivate(x, unhex(t, v.Sealed), pub.nonce[:], appendPrivateAD(nil, pub.protocolID, pub.expire))
 	require.NoError(t, err)
 	var got private
 	require.NoError(t, got.read(opened))

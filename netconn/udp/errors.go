@@ -8,14 +8,35 @@ import (
 )
 
 // IsTemporary reports whether an error of a Socket concerns one datagram or one moment
-// only: no buffer space, a peer whose port is closed, a datagram too large for the path.
-// The socket goes on.
+// only: no buffer space, a peer whose port is closed, a datagram too large for the path, an
+// address that nothing can be sent to, such as the port 0 that strangers may claim to have. The socket goes on.
 func IsTemporary(err error) bool {
 	for _, e := range []syscall.Errno{syscall.ENOBUFS, syscall.EAGAIN, syscall.ECONNREFUSED, syscall.EMSGSIZE, syscall.EHOSTUNREACH,
-		syscall.ENETUNREACH, syscall.EPERM, syscall.EINTR, syscall.ECONNRESET} {
+		syscall.ENETUNREACH, syscall.EPERM, syscall.EINTR, syscall.ECONNRESET,
+		syscall.EINVAL, syscall.EACCES, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EHOSTDOWN, syscall.ENETDOWN} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
-	return false
+	var e syscall.Errno
+	return errors.As(err, &e) && winsock[e]
+}
+
+// winsock is the same in the numbers of Windows, which no other system has.
+var winsock = map[syscall.Errno]bool{
+	10004: true, // interrupted
+	10013: true, // access denied
+	10022: true, // invalid argument
+	10035: true, // would block
+	10040: true, // datagram too large, of a stranger's too
+	10047: true, // address family
+	10049: true, // address not available
+	10050: true, // network down
+	10051: true, // network unreachable
+	10052: true, // network reset
+	10054: true, // a peer's port is closed
+	10055: true, // no buffer space
+	10061: true, // refused
+	10064: true, // host down
+	10065: true, // host unreachable
 }

@@ -148,11 +148,17 @@ func (s *socket) readCall(fd uintptr) bool {
 func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 	b := &s.out
 	for sent < len(msgs) {
-		b.n = min(len(msgs)-sent, batchSize)
-		for i := range b.n {
-			m := &msgs[sent+i]
-			b.set(i, m.Buf)
-			b.hdrs[i].hdr.Namelen = writeName(&b.names[i], m.Addr, s.v6)
+		b.n = 0
+		for _, m := range msgs[sent:min(len(msgs), sent+batchSize)] {
+			if !s.v6 && !m.Addr.Addr().Unmap().Is4() {
+				break // it ends the batch, and begins the next
+			}
+			b.set(b.n, m.Buf)
+			b.hdrs[b.n].hdr.Namelen = writeName(&b.names[b.n], m.Addr, s.v6)
+			b.n++
+		}
+		if b.n == 0 {
+			return sent, os.NewSyscallError("sendmmsg", unix.EAFNOSUPPORT)
 		}
 		if err := s.raw.Write(b.call); err != nil {
 			return sent, err

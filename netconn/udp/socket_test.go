@@ -110,9 +110,42 @@ func TestDualStack(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestUnreachable: addresses that nothing can be sent to, as strangers and tokens may have them, cost one datagram
+// each, and those around them arrive.
+func TestUnreachable(t *testing.T) {
+	for _, host := range []string{"127.0.0.1:0", ":0"} {
+		s, err := Listen(host, Config{})
+		require.NoError(t, err)
+		good := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), s.LocalAddr().Port())
+		for _, to := range []string{"127.0.0.1:0", "[2001:db8::1]:7", "[::1]:0", "0.0.0.0:0", "255.255.255.255:7", "192.0.2.1:7", "[ff02::1]:7"} {
+			batch := []Message{{Buf: []byte("x"), Addr: good}, {Buf: []byte("y"), Addr: netip.MustParseAddrPort(to)}, {Buf: []byte("z"), Addr: good}}
+			for len(batch) > 0 {
+				n, err := s.WriteBatch(batch)
+				batch = batch[n:]
+				if err != nil {
+					require.True(t, IsTemporary(err), "%s to %s: %v", host, to, err)
+					batch = batch[1:]
+				}
+			}
+			in := messages(2)
+			require.NoError(t, s.SetReadDeadline(time.Now().Add(5*time.Second)))
+			for got := 0; got < 2; {
+				n, err := s.ReadBatch(in)
+				require.NoError(t, err, "%s to %s", host, to)
+				got += n
+			}
+		}
+		_, err = s.WriteBatch([]Message{{Buf: []byte("x")}})
+		require.Error(t, err, "an address that was never set")
+		require.NoError(t, s.Close())
+	}
+}
+
 func TestIsTemporary(t *testing.T) {
 	require.True(t, IsTemporary(os.NewSyscallError("sendmmsg", syscall.ENOBUFS)))
 	require.True(t, IsTemporary(syscall.ECONNREFUSED))
+	require.True(t, IsTemporary(syscall.Errno(10040)), "on Windows, a stranger's datagram larger than the buffer")
+	require.True(t, IsTemporary(syscall.Errno(10054)), "on Windows, a client that has gone")
 	require.False(t, IsTemporary(net.ErrClosed))
 	require.False(t, IsTemporary(errors.New("other")))
 }

@@ -22,6 +22,7 @@
 // # Bounds
 //
 // Requests are limited by address, with a burst, and in all. The table of addresses holds MaxAddrs of them;
-// when it is full the one unheard for longest goes. Nothing of a request's body is read. Tokens,
+// when it is full the one unheard for longest goes. Nothing of a request's body is read; give
+// your http.Server a ReadTimeout and an IdleTimeout, for clients that send slowly on purpose. Tokens,
 // keys and what Authenticate returns as an error aren't written to the log; reasons are.
 package tokenserver

@@ -5,28 +5,48 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // limiter bounds requests by address and in all.
 type limiter struct {
 	mu    sync.Mutex
-	rate  rate.Limit
+	rate  float64
 	burst int
 	max   int
-	all   *rate.Limiter
+	all   bucket
 	byIP  map[netip.Prefix]*list.Element
 	order *list.List // of *visitor, heard last in front
 }
 
 type visitor struct {
 	from   netip.Prefix
-	bucket *rate.Limiter
+	bucket bucket
 }
 
-func newLimiter(perAddr rate.Limit, burst, maxAddrs int, all rate.Limit) *limiter {
-	return &limiter{rate: perAddr, burst: burst, max: maxAddrs, all: rate.NewLimiter(all, max(1, int(all))),
+// bucket fills at a rate a second up to its size; a request takes one.
+type bucket struct {
+	rate, size, level float64
+	at                time.Time
+}
+
+func newBucket(rate float64, size int) bucket {
+	return bucket{rate: rate, size: float64(size), level: float64(size)}
+}
+
+func (b *bucket) take(now time.Time) bool {
+	if dt := now.Sub(b.at); dt > 0 && !b.at.IsZero() { // a clock that is set back gives nothing
+		b.level = min(b.size, b.level+dt.Seconds()*b.rate)
+	}
+	b.at = now
+	if b.level < 1 {
+		return false
+	}
+	b.level--
+	return true
+}
+
+func newLimiter(perAddr float64, burst, maxAddrs int, all float64) *limiter {
+	return &limiter{rate: perAddr, burst: burst, max: maxAddrs, all: newBucket(all, max(1, int(all))),
 		byIP: map[netip.Prefix]*list.Element{}, order: list.New()}
 }
 
@@ -45,7 +65,7 @@ func network(a netip.Addr) netip.Prefix {
 func (l *limiter) allow(now time.Time, from netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.visitor(network(from)).bucket.AllowN(now, 1) && l.all.AllowN(now, 1)
+	return l.visitor(network(from)).bucket.take(now) && l.all.take(now)
 }
 
 func (l *limiter) visitor(from netip.Prefix) *visitor {
@@ -58,7 +78,7 @@ func (l *limiter) visitor(from netip.Prefix) *visitor {
 		delete(l.byIP, oldest.Value.(*visitor).from)
 		l.order.Remove(oldest)
 	}
-	v := &visitor{from, rate.NewLimiter(l.rate, l.burst)}
+	v := &visitor{from, newBucket(l.rate, l.burst)}
 	l.byIP[from] = l.order.PushFront(v)
 	return v
 }

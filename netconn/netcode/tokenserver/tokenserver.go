@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
@@ -22,8 +25,9 @@ type Player struct {
 	ID uint64
 	// UserData is for the game server: a character, a team, a purchase.
 	UserData [netcode.UserDataBytes]byte
-	// Servers is where this player may go, in the order to try. Default Config.Servers.
-	Servers []netip.AddrPort
+	// Servers is where this player may go, in the order to try; Internal what those call themselves, when that isn't
+	// Servers. Default those of Config.
+	Servers, Internal []netip.AddrPort
 }
 
 // ErrUnavailable is for Authenticate to return when it can't tell now; the client is told to come again.
@@ -60,7 +64,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Rand is the source of keys and nonces. Default crypto/rand.
+	// Rand is the source of keys and nonces; it is read by many goroutines at once. Default crypto/rand.
 	Rand io.Reader
 }
 
@@ -93,8 +97,13 @@ func New(cfg Config) (*Service, error) {
 	case cfg.Life < 0 || cfg.Rate < 0 || cfg.Burst < 0 || cfg.TotalRate < 0 || cfg.MaxAddrs < 0:
 		return nil, errors.New("tokenserver: only Timeout may be negative")
 	}
+	for _, a := range append(slices.Clone(cfg.Servers), cfg.Internal...) {
+		if !a.IsValid() {
+			return nil, netcode.ErrServers
+		}
+	}
 	cfg = cfg.filled()
-	return &Service{cfg: cfg, limit: newLimiter(rate.Limit(cfg.Rate), cfg.Burst, cfg.MaxAddrs, rate.Limit(cfg.TotalRate))}, nil
+	return &Service{cfg: cfg, limit: newLimiter(cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
 }
 
 func (c Config) filled() Config {
@@ -132,6 +141,11 @@ func remoteAddr(r *http.Request) (netip.Addr, error) {
 	return ap.Addr(), err
 }
 
+// Format shows nothing of the service's key.
+func (s *Service) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "tokenserver.Service(%d issued)", s.issued.Load())
+}
+
 // Counters is a snapshot.
 func (s *Service) Counters() Counters {
 	return Counters{Issued: s.issued.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(),
@@ -152,7 +166,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, now, &s.badAddr, http.StatusBadRequest, "bad_addr")
 		return
 	case !s.limit.allow(now, from):
-		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(1/min(1, s.cfg.Rate)), 'f', -1, 64))
 		s.refuse(w, now, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
@@ -172,7 +186,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Service) issue(w http.ResponseWriter, now time.Time, player *Player) {
 	servers, internal := s.cfg.Servers, s.cfg.Internal
 	if player.Servers != nil {
-		servers, internal = player.Servers, nil
+		servers, internal = player.Servers, player.Internal
 	}
 	if len(servers) == 0 {
 		w.Header().Set("Retry-After", "1")
@@ -181,7 +195,7 @@ func (s *Service) issue(w http.ResponseWriter, now time.Time, player *Player) {
 	}
 	unix := uint64(now.Unix())
 	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: s.cfg.ProtocolID, ClientID: player.ID, UserData: player.UserData,
-		Create: unix, Expire: unix + uint64((s.cfg.Life+time.Second-1)/time.Second), Timeout: seconds(s.cfg.Timeout),
+		Create: unix, Expire: unix + uint64(seconds(s.cfg.Life)), Timeout: seconds(s.cfg.Timeout),
 		Servers: servers, Internal: internal, PrivateKey: s.cfg.Key, Rand: s.cfg.Rand})
 	if err != nil {
 		s.refuse(w, now, &s.failed, http.StatusInternalServerError, "failed")
@@ -193,11 +207,16 @@ func (s *Service) issue(w http.ResponseWriter, now time.Time, player *Player) {
 	_, _ = w.Write(token) // a client that has gone needs none
 }
 
+// seconds is d in whole ones, rounded up; -1 for all that is negative.
 func seconds(d time.Duration) int32 {
-	if d < 0 {
+	n := d / time.Second
+	switch {
+	case d < 0:
 		return -1
+	case d%time.Second > 0:
+		n++
 	}
-	return int32(min((d+time.Second-1)/time.Second, 1<<31-1))
+	return int32(min(n, math.MaxInt32))
 }
 
 // refuse answers with a status, counts, and writes a line unless one was written within the second.
@@ -220,14 +239,18 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("tokenserver: refused with %d: %s", e.Status, e.Reason)
+	return fmt.Sprintf("tokenserver: refused with %d: %q", e.Status, e.Reason)
 }
 
 // Fetch gets a token with a request of the caller's, whose headers say who asks.
-func Fetch(client *http.Client, req *http.Request) ([]byte, error) {
+func Fetch(client *http.Client, req *http.Request) (netcode.Token, error) {
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("tokenserver: %w", err)
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err // the URL may say who asks
+		}
+		return nil, fmt.Errorf("tokenserver: %s: %w", req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, netcode.ConnectTokenBytes+1))
@@ -235,7 +258,7 @@ func Fetch(client *http.Client, req *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("tokenserver: %w", err)
 	case resp.StatusCode != http.StatusOK:
-		return nil, &Error{resp.StatusCode, string(body[:min(len(body), 100)])}
+		return nil, &Error{resp.StatusCode, strings.TrimSpace(string(body[:min(len(body), 100)]))}
 	case len(body) != netcode.ConnectTokenBytes:
 		return nil, fmt.Errorf("tokenserver: an answer of %d bytes or more is no token", len(body))
 	}

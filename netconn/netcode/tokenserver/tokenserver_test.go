@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -40,6 +41,8 @@ func newRig(t *testing.T, edit func(*Config)) *rig {
 				return Player{ID: 1, Servers: []netip.AddrPort{}}, nil
 			case "broken":
 				return Player{ID: 1, Servers: make([]netip.AddrPort, 1)}, nil
+			case "elsewhere":
+				return Player{ID: 1, Servers: []netip.AddrPort{netip.MustParseAddrPort("203.0.113.1:1")}, Internal: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}}, nil
 			}
 			return Player{ID: 42}, nil
 		}}
@@ -108,6 +111,17 @@ func TestLimits(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(r.log.String(), "\n"), 2, "a line a second at most")
 }
 
+// TestClockSetBack: a clock that is set back neither fills a bucket nor empties it, and it fills on from there.
+func TestClockSetBack(t *testing.T) {
+	b, now := newBucket(1, 2), time.Unix(1000, 0)
+	require.True(t, b.take(now))
+	now = now.Add(-time.Hour)
+	require.True(t, b.take(now))
+	require.False(t, b.take(now))
+	now = now.Add(10 * time.Second)
+	require.True(t, b.take(now), "ten seconds have passed since")
+}
+
 func TestTotalRateAndTableBound(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.TotalRate, c.MaxAddrs = 50, 10 })
 	good := 0
@@ -136,6 +150,7 @@ func TestTokenConnects(t *testing.T) {
 	var refused *Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusUnauthorized, refused.Status)
+	require.Equal(t, "unauthorized", refused.Reason)
 
 	req.Header.Set("Authorization", "ann")
 	token, err := Fetch(web.Client(), req)
@@ -156,6 +171,17 @@ func TestTokenConnects(t *testing.T) {
 	}
 }
 
+// TestFetchFails: an error says which host, and nothing of a login in the URL.
+func TestFetchFails(t *testing.T) {
+	web := httptest.NewServer(nil)
+	web.Close()
+	req, err := http.NewRequest(http.MethodPost, web.URL+"/token?ticket=hunter2", nil)
+	require.NoError(t, err)
+	_, err = Fetch(web.Client(), req)
+	require.ErrorContains(t, err, req.URL.Host)
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
 func TestFetchBounds(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(make([]byte, 1<<20))
@@ -167,10 +193,64 @@ func TestFetchBounds(t *testing.T) {
 	require.ErrorContains(t, err, "no token")
 }
 
+// TestInternal: a player's own servers may have other names behind the gateway, as the service's may.
+func TestInternal(t *testing.T) {
+	r := newRig(t, nil)
+	w := r.ask("POST", "192.0.2.1:1", "elsewhere")
+	require.Equal(t, http.StatusOK, w.Code)
+	var request firstRequest
+	require.NoError(t, netcode.NewClient(&request).Connect(0, w.Body.Bytes()))
+	require.Equal(t, "203.0.113.1:1", request.to.String())
+	m, err := netcode.NewServer(netcode.ServerConfig{ProtocolID: 7, PrivateKey: key, Addrs: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}, Handler: &nobody{},
+		UnixAtZero: uint64(r.now.Unix())})
+	require.NoError(t, err)
+	m.Receive(0, netip.MustParseAddrPort("192.0.2.1:1"), request.p)
+	require.EqualValues(t, 1, m.Counters.Challenges, "%+v", m.Counters)
+}
+
+// firstRequest is what a client sends, and where.
+type firstRequest struct {
+	to netip.AddrPort
+	p  []byte
+}
+
+func (f *firstRequest) Send(to netip.AddrPort, p []byte)        { f.to, f.p = to, bytes.Clone(p) }
+func (*firstRequest) StateChanged(netcode.State, netcode.State) {}
+func (*firstRequest) Payload([]byte)                            {}
+
+type nobody struct{ netcode.ServerHandler }
+
+func (*nobody) Send(netip.AddrPort, []byte) {}
+
+// TestExtremes: durations beyond what a token can say are the most that it can.
+func TestExtremes(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Life, c.Timeout, c.Rate = math.MaxInt64, math.MaxInt64, 0.3 })
+	require.Equal(t, http.StatusOK, r.ask("POST", "192.0.2.1:1", "ann").Code)
+	for d, want := range map[time.Duration]int32{0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, -1: -1, math.MinInt64: -1, math.MaxInt64: math.MaxInt32} {
+		require.Equal(t, want, seconds(d), d)
+	}
+	for range 10 {
+		if w := r.ask("POST", "192.0.2.1:1", "ann"); w.Code == http.StatusTooManyRequests {
+			require.Equal(t, "4", w.Header().Get("Retry-After"))
+		}
+	}
+	require.NotZero(t, r.Counters().Limited)
+	require.Contains(t, (&Error{401, "line\nbreak"}).Error(), `line\nbreak`)
+	for _, v := range []any{r.Service, r.cfg} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%x", "%d"} {
+			text := strings.ToLower(fmt.Sprintf(verb, v))
+			for _, leak := range []string{"aabbcc", "170 187", "0xaa, 0xbb"} {
+				require.NotContains(t, text, leak)
+			}
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	auth := func(*http.Request) (Player, error) { return Player{}, nil }
 	for _, c := range []Config{{}, {Key: key}, {Authenticate: auth}, {Key: key, Authenticate: auth, Rate: -1},
-		{Key: key, Authenticate: auth, Servers: make([]netip.AddrPort, 33)}} {
+		{Key: key, Authenticate: auth, Servers: make([]netip.AddrPort, 33)}, {Key: key, Authenticate: auth, Servers: make([]netip.AddrPort, 1)},
+		{Key: key, Authenticate: auth, Internal: make([]netip.AddrPort, 1)}} {
 		_, err := New(c)
 		require.Error(t, err)
 	}

@@ -1,0 +1,150 @@
+package netcode
+
+import (
+	"container/heap"
+	"net/netip"
+	"time"
+)
+
+// mapping is the keys of an address that showed a token and may yet show that it is there.
+type mapping struct {
+	addr       netip.AddrPort
+	send, recv *sealer
+	timeout    time.Duration // negative never
+	clientID   uint64
+	mac        [macBytes]byte
+	until      time.Duration
+	first      uint64 // sequence of the first challenge it got: an older one is a replay
+	at         int    // in the heap
+}
+
+// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
+const answerTime = 10 * time.Second
+
+// mappings is bounded, and so is what the holder of a few tokens can fill: an address has one and a client id has one,
+// the newest. Those that end first are on top of the heap; one whose client connects is removed.
+type mappings struct {
+	max    int
+	byAddr map[netip.AddrPort]*mapping
+	byID   map[uint64]*mapping
+	heap   byUntil
+}
+
+func newMappings(max int) mappings {
+	return mappings{max: max, byAddr: map[netip.AddrPort]*mapping{}, byID: map[uint64]*mapping{}}
+}
+
+// put keeps m until its time is over; false when there is no room.
+func (t *mappings) put(now time.Duration, m *mapping) bool {
+	for len(t.heap) > 0 && now >= t.heap[0].until {
+		t.remove(t.heap[0])
+	}
+	m.until = now + answerTime
+	if m.timeout >= 0 {
+		m.until = now + min(m.timeout, answerTime)
+	}
+	if old := t.byAddr[m.addr]; old != nil {
+		if old.mac == m.mac { // repeating a request doesn't prolong it
+			m.until, m.first = old.until, old.first
+		}
+		t.remove(old)
+	}
+	if old := t.byID[m.clientID]; old != nil {
+		t.remove(old)
+	}
+	if len(t.heap) >= t.max {
+		return false
+	}
+	t.byAddr[m.addr], t.byID[m.clientID] = m, m
+	heap.Push(&t.heap, m)
+	return true
+}
+
+// get is the mapping of an address, or nil.
+func (t *mappings) get(now time.Duration, addr netip.AddrPort) *mapping {
+	if m := t.byAddr[addr]; m != nil && now < m.until {
+		return m
+	}
+	return nil
+}
+
+func (t *mappings) remove(m *mapping) {
+	heap.Remove(&t.heap, m.at)
+	delete(t.byAddr, m.addr)
+	delete(t.byID, m.clientID)
+}
+
+// byUntil is a heap.Interface.
+type byUntil []*mapping
+
+func (h byUntil) Len() int           { return len(h) }
+func (h byUntil) Less(i, j int) bool { return h[i].until < h[j].until }
+func (h byUntil) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push is heap.Interface's.
+func (h *byUntil) Push(x any) {
+	m := x.(*mapping)
+	m.at = len(*h)
+	*h = append(*h, m)
+}
+
+// Pop is heap.Interface's.
+func (h *byUntil) Pop() any {
+	last := len(*h) - 1
+	m := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return m
+}
+
+// usedTokens is whose the tokens seen last are; the oldest is forgotten. Its own bound is far above what clients can
+// fetch in a token's life.
+type usedTokens struct {
+	max   int
+	byMAC map[[macBytes]byte]*usedToken
+	ring  [][macBytes]byte
+	next  int // the oldest, when the ring is full
+}
+
+// minUsed is how many tokens the smallest server remembers: the reference's number.
+const minUsed = 2048
+
+type usedToken struct {
+	addr      netip.AddrPort
+	connected bool // its client had a slot: the token is spent
+}
+
+func newUsedTokens(max int) usedTokens {
+	return usedTokens{max: max, byMAC: map[[macBytes]byte]*usedToken{}}
+}
+
+// refuses reports whether a token is another address's, or spent.
+func (t *usedTokens) refuses(mac [macBytes]byte, from netip.AddrPort) bool {
+	u := t.byMAC[mac]
+	return u != nil && (u.addr != from || u.connected)
+}
+
+// add notes a token's address.
+func (t *usedTokens) add(mac [macBytes]byte, from netip.AddrPort) {
+	switch {
+	case t.byMAC[mac] != nil:
+		return
+	case len(t.ring) < t.max:
+		t.ring = append(t.ring, mac)
+	default:
+		delete(t.byMAC, t.ring[t.next])
+		t.ring[t.next] = mac
+		t.next = (t.next + 1) % t.max
+	}
+	t.byMAC[mac] = &usedToken{addr: from}
+}
+
+// spend notes that a token's client has had a slot.
+func (t *usedTokens) spend(mac [macBytes]byte) {
+	if u := t.byMAC[mac]; u != nil {
+		u.connected = true
+	}
+}
