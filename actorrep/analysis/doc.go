@@ -1,0 +1,34 @@
+// Package analysis finds mistakes in programs that use actorrep, before they run. It is a module of its own, since
+// it needs golang.org/x/tools. The command bunchvet runs all of it:
+//
+//	go install github.com/bunchnet/bunchnet/actorrep/analysis/cmd/bunchvet@latest
+//	go vet -vettool=$(which bunchvet) ./...
+//	bunchvet -fix ./...
+//
+// and [All] gives it to a program that runs analysers of other origins too, as editors and linters do.
+//
+// # The analysers
+//
+//	badtag           a net tag that Register refuses, or that doesn't do what it says
+//	netmap           a map, pointer, func, ... among replicated values
+//	copyvar          an actor or a Var copied by value
+//	notowner         a ClientRPC on an actor that has no owner; an RPC called at the end where it runs
+//	reliablelooprpc  a reliable RPC called every tick
+//	notifywrites     a notify that writes what the server replicates
+//	rawfloat         a float sent as all its bits
+//
+// # How sure
+//
+// Each message begins with how sure it is:
+//
+//	error    fails at run time, or does something else than it says
+//	warning  nearly always a mistake
+//	advice   works, and costs more than it needs to
+//
+// What is right as it is says so, with a reason, in a comment on its line or on the line before:
+//
+//	Damping float64 `net:"initial"` //bunchvet:ignore rawfloat clients must compute with the very same value
+//
+// notowner, reliablelooprpc and notifywrites judge by how programs are usually written. They look at one package at a
+// time, know the RPCs that other packages export, keep silent when in doubt, and leave tests alone.
+package analysis

@@ -1,0 +1,76 @@
+package analysis
+
+import (
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// NetMap finds replicated values of kinds that can't be replicated.
+var NetMap = &analysis.Analyzer{
+	Name: "netmap",
+	Doc: `find maps, pointers and other things that can't be replicated
+
+Only values travel: a map, pointer, interface, func or channel in a field with a net tag, or in the parameters of an RPC,
+makes Register fail, and so do more than 64 units in a class. Instead use a slice of structs or a fast array for a map, a
+netguid.GUID for a pointer to an actor, a type with WriteNet and ReadNet for what has several forms, and a component for the
+rest of a large class.`,
+	Requires: []*analysis.Analyzer{classes, procedures},
+	Run:      runNetMap,
+}
+
+func runNetMap(pass *analysis.Pass) (any, error) {
+	for _, c := range pass.ResultOf[classes].([]*class) {
+		total := 0
+		for i := range c.fields {
+			f := &c.fields[i]
+			list, units := parts(f.typ, f.name, f.options.max != nil)
+			total += units
+			if p := firstBad(list); p != nil {
+				report(pass, f, sureError, nil, "%s is %s, which can't be replicated: %s", p.path, describe(p.typ), p.why)
+			}
+		}
+		if total > maxUnits {
+			report(pass, c.spec.Name, sureError, nil, "%s has %d replicated units, %d at most; move some into a component", c.name, total, maxUnits)
+		}
+	}
+	for _, d := range pass.ResultOf[procedures].(*procedureSet).declared {
+		if p := badParameter(d.params); p != nil {
+			report(pass, d.call.Fun, sureError, nil, "parameter %s is %s, which can't be replicated: %s", p.path, describe(p.typ), p.why)
+		}
+	}
+	return nil, nil
+}
+
+func firstBad(list []part) *part {
+	for i := range list {
+		if list[i].kind == partBad {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// badParameter is the first part of an RPC's parameters that can't be replicated: of a struct all exported fields are,
+// with or without tags.
+func badParameter(t types.Type) *part {
+	st, ok := t.Underlying().(*types.Struct)
+	if list, _ := parts(t, "P", false); !ok || len(list) == 1 && list[0].kind == partCustom {
+		return firstBad(list)
+	}
+	for v := range st.Fields() {
+		if !v.Exported() {
+			continue
+		}
+		list, _ := parts(v.Type(), v.Name(), false)
+		if p := firstBad(list); p != nil {
+			return p
+		}
+		for _, p := range list {
+			if p.kind == partFast || varOf(v.Type()) != nil {
+				return &part{partBad, v.Name(), v.Type(), "Vars and fast arrays belong to actors; send the plain value"}
+			}
+		}
+	}
+	return nil
+}

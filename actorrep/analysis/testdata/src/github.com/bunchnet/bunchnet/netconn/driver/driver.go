@@ -1,0 +1,15 @@
+// Package driver is what the analysers know of the real one.
+package driver
+
+import (
+	"context"
+	"time"
+)
+
+type Driver struct{}
+
+func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error { return nil }
+func (d *Driver) TickDispatch(now time.Time)                              {}
+func (d *Driver) TickFlush(now time.Time)                                 {}
+func (d *Driver) Do(f func())                                             {}
+func (d *Driver) Joined() bool                                            { return true }

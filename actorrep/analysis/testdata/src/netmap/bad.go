@@ -1,0 +1,52 @@
+package netmap
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+)
+
+type Item struct {
+	Name string
+	next *Item
+}
+
+type Node struct{ Kids []Node }
+
+type Bad struct {
+	actorrep.Base
+	A map[string]int                      `net:""` // want `error: A is map\[string\]int, which can't be replicated: a map has no order that two ends share; use a slice of structs, or a fast array`
+	B chan int                            `net:""` // want `error: B is chan int, which can't be replicated: it isn't a value`
+	C func()                              `net:""` // want `error: C is func\(\), which can't be replicated: it isn't a value`
+	D *Bad                                `net:""` // want `error: D is \*netmap.Bad, which can't be replicated: a pointer means nothing at the other end; use a netguid.GUID`
+	E *int                                `net:""` // want `error: E is \*int, .* use the value`
+	F any                                 `net:""` // want `error: F is any, .* the other end can't know what is in an interface`
+	G []Item                              `net:""` // want `error: G\[\].next is \*netmap.Item`
+	H complex128                          `net:""` // want `error: H is complex128`
+	I uintptr                             `net:""` // want `error: I is uintptr`
+	J time.Time                           `net:""` // want `error: J.loc is \*time.Location`
+	K actorrep.Var[map[int]int]           `net:""` // want `error: K is map\[int\]int`
+	L []actorrep.Var[int]                 `net:""` // want `error: L\[\] is actorrep.Var\[int\], .* elements of slices can't be Vars`
+	M Node                                `net:""` // want `error: M.Kids\[\] is netmap.Node, .* it contains itself`
+	N [2]struct{ A struct{ B chan int } } `net:""` // want `error: N\[\].A.B is chan int`
+}
+
+type Large struct { // want `error: Large has 65 replicated units, 64 at most; move some into a component`
+	actorrep.Base
+	A [60]int    `net:""`
+	B [2]float64 `net:""`
+	C [2]string  `net:""`
+	D []int      `net:""`
+	E bool       `net:""`
+}
+
+type Args struct {
+	N      int
+	Target *Bad
+}
+
+var (
+	Send  = actorrep.ServerRPC(func(c actorrep.Call, b *Bad, p Args) error { return nil })                          // want `error: parameter Target is \*netmap.Bad, which can't be replicated`
+	Table = actorrep.MulticastRPC(func(c actorrep.Call, b *Bad, p map[int]int) error { return nil })                // want `error: parameter P is map\[int\]int`
+	Value = actorrep.ClientRPC(func(c actorrep.Call, b *Bad, p struct{ V actorrep.Var[int] }) error { return nil }) // want `error: parameter V is actorrep.Var\[int\], .* Vars and fast arrays belong to actors`
+)

@@ -1,0 +1,216 @@
+package analysis
+
+import (
+	"fmt"
+	"go/types"
+	"reflect"
+)
+
+// partKind is what package layout makes of a value.
+type partKind uint8
+
+const (
+	partBool partKind = iota
+	partInt
+	partUint
+	partFloat
+	partRef    // a netguid.GUID
+	partText   // a string or bytes
+	partSlice  // the slice itself; its elements follow
+	partCustom // writes itself
+	partFast   // writes what changed
+	partTags   // a struct within whose tags nobody looks at
+	partBad    // can't be replicated
+)
+
+// part is one value that a field is made of.
+type part struct {
+	kind partKind
+	path string
+	typ  types.Type
+	why  string // of a bad one
+}
+
+// maxUnits is the most replicated units of a class.
+const maxUnits = 64
+
+// parts is what a replicated field is made of, and how many units that is. Type parameters are left out.
+func parts(t types.Type, path string, max bool) (list []part, units int) {
+	w := walker{max: max}
+	w.value(t, path)
+	return w.list, w.units
+}
+
+type walker struct {
+	list    []part
+	units   int
+	max     bool // the tag has max=
+	inSlice bool
+	within  []types.Type // named types that are being looked into
+}
+
+func (w *walker) add(kind partKind, t types.Type, path string) {
+	w.list = append(w.list, part{kind: kind, path: path, typ: t})
+	if kind != partTags {
+		w.units++
+	}
+}
+
+func (w *walker) bad(t types.Type, path, format string, args ...any) {
+	w.list = append(w.list, part{partBad, path, t, fmt.Sprintf(format, args...)})
+	w.units++
+}
+
+func (w *walker) value(t types.Type, path string) {
+	if len(path) > 200 { // types that grow with each turn
+		return
+	}
+	if named, ok := types.Unalias(t).(*types.Named); ok {
+		for _, other := range w.within {
+			if types.Identical(named, other) {
+				w.bad(t, path, "it contains itself; let it refer to an actor by its netguid.GUID instead")
+				return
+			}
+		}
+		w.within = append(w.within, named)
+		defer func() { w.within = w.within[:len(w.within)-1] }()
+	}
+	switch elem := varOf(t); {
+	case elem != nil && w.inSlice:
+		w.bad(t, path, "elements of slices can't be Vars; make the whole slice one")
+	case elem != nil:
+		w.value(elem, path)
+	case hasMethods(t, map[string][2]int{"NetKey": {0, 1}, "NetWrite": {2, 0}, "NetRead": {1, 1}}):
+		if w.inSlice {
+			w.bad(t, path, "a slice can't hold fast arrays")
+			return
+		}
+		w.add(partFast, t, path)
+	case hasMethods(t, map[string][2]int{"WriteNet": {1, 0}, "ReadNet": {1, 1}}):
+		w.add(partCustom, t, path)
+	case isNamed(t, netguidPath, "GUID"):
+		w.add(partRef, t, path)
+	default:
+		w.plain(t, path)
+	}
+}
+
+func (w *walker) plain(t types.Type, path string) {
+	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
+		return
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		w.basic(u, t, path)
+	case *types.Slice:
+		w.slice(u, t, path)
+	case *types.Array:
+		before := w.units
+		if u.Len() > 0 {
+			w.value(u.Elem(), path+"[]")
+		}
+		if w.units = before + (w.units-before)*int(min(u.Len(), maxUnits+1)); isVector(t) {
+			w.units = before + 1
+		}
+	case *types.Struct:
+		before := w.units
+		for i := range u.NumFields() {
+			if _, ok := reflect.StructTag(u.Tag(i)).Lookup("net"); ok {
+				w.add(partTags, t, path+"."+u.Field(i).Name())
+			}
+			w.value(u.Field(i).Type(), path+"."+u.Field(i).Name())
+		}
+		if isVector(t) {
+			w.units = before + 1
+		}
+	case *types.Map:
+		w.bad(t, path, "a map has no order that two ends share; use a slice of structs, or a fast array when it is large")
+	case *types.Pointer:
+		if isActor(u.Elem()) {
+			w.bad(t, path, "a pointer means nothing at the other end; use a netguid.GUID, which World.Find resolves")
+		} else {
+			w.bad(t, path, "a pointer means nothing at the other end; use the value")
+		}
+	case *types.Interface:
+		w.bad(t, path, "the other end can't know what is in an interface; use one type, with WriteNet and ReadNet when it has several forms")
+	case *types.Chan, *types.Signature:
+		w.bad(t, path, "it isn't a value; take the net tag away, and call an RPC for what happens once")
+	}
+}
+
+func (w *walker) basic(u *types.Basic, t types.Type, path string) {
+	switch info := u.Info(); {
+	case u.Kind() == types.Invalid:
+	case u.Kind() == types.Uintptr || u.Kind() == types.UnsafePointer:
+		w.bad(t, path, "an address means nothing at the other end; use an integer of a fixed size")
+	case info&types.IsBoolean != 0:
+		w.add(partBool, t, path)
+	case info&types.IsUnsigned != 0:
+		w.add(partUint, t, path)
+	case info&types.IsInteger != 0:
+		w.add(partInt, t, path)
+	case info&types.IsFloat != 0:
+		w.add(partFloat, t, path)
+	case info&types.IsString != 0:
+		w.add(partText, t, path)
+	default:
+		w.bad(t, path, "complex numbers aren't replicated; use a struct of two floats")
+	}
+}
+
+// slice adds a slice, whose elements have units of their own.
+func (w *walker) slice(u *types.Slice, t types.Type, path string) {
+	if b, ok := u.Elem().Underlying().(*types.Basic); ok && b.Kind() == types.Uint8 && !w.max {
+		w.add(partText, t, path)
+		return
+	}
+	w.add(partSlice, t, path)
+	before, inSlice := w.units, w.inSlice
+	w.units, w.inSlice = 0, true
+	w.value(u.Elem(), path+"[]")
+	if w.units > maxUnits {
+		w.bad(t, path, "its elements have %d units, %d at most", w.units, maxUnits)
+	}
+	w.units, w.inSlice = before, inSlice
+}
+
+// isVector reports whether t is a struct or array of two to four floats of one type, which is one unit.
+func isVector(t types.Type) bool {
+	var elems []types.Type
+	switch u := t.Underlying().(type) {
+	case *types.Array:
+		for range min(u.Len(), 5) {
+			elems = append(elems, u.Elem())
+		}
+	case *types.Struct:
+		for i := range u.NumFields() {
+			elems = append(elems, u.Field(i).Type())
+		}
+	}
+	if len(elems) < 2 || len(elems) > 4 {
+		return false
+	}
+	for _, e := range elems {
+		b, ok := e.Underlying().(*types.Basic)
+		if !ok || b.Info()&types.IsFloat == 0 || !types.Identical(e, elems[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasMethods reports whether a pointer to t has methods of these names with so many parameters and results.
+func hasMethods(t types.Type, want map[string][2]int) bool {
+	set := types.NewMethodSet(types.NewPointer(t))
+	for name, n := range want {
+		sel := set.Lookup(nil, name)
+		if sel == nil {
+			return false
+		}
+		sig := sel.Type().(*types.Signature)
+		if sig.Params().Len() != n[0] || sig.Results().Len() != n[1] {
+			return false
+		}
+	}
+	return true
+}
