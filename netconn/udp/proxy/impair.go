@@ -33,6 +33,14 @@ func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, err
 	return i, errors.Join(err1, err2)
 }
 
+// Set changes what the links do to datagrams from now on; with an error nothing is changed.
+func (i *Impaired) Set(up, down netsim.Settings) error {
+	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
+		return err
+	}
+	return errors.Join(i.up.Set(up), i.down.Set(down))
+}
+
 // Counters is what the two links did.
 func (i *Impaired) Counters() (up, down netsim.Counters) { return i.up.Counters, i.down.Counters }
 

@@ -71,3 +71,24 @@ func TestImpair(t *testing.T) {
 	_, down := i.Counters()
 	require.EqualValues(t, 1, down.Lost)
 }
+
+func TestImpairedSet(t *testing.T) {
+	server, c := listen(t), listen(t)
+	i, err := Impair(c, netsim.Settings{Loss: 100}, netsim.Settings{}, 1)
+	require.NoError(t, err)
+	hi := []udp.Message{{Buf: []byte("hi"), Addr: server.LocalAddr()}}
+	_, err = i.WriteBatch(hi)
+	require.NoError(t, err)
+	require.ErrorIs(t, i.Set(netsim.Settings{}, netsim.Settings{Loss: 101}), netsim.ErrSettings)
+	_, err = i.WriteBatch(hi)
+	require.NoError(t, err)
+	up, _ := i.Counters()
+	require.EqualValues(t, 2, up.Lost, "the refused settings changed nothing")
+	require.NoError(t, i.Set(netsim.Settings{}, netsim.Settings{}))
+	_, err = i.WriteBatch(hi)
+	require.NoError(t, err)
+	in := []udp.Message{{Buf: make([]byte, 100)}}
+	_, err = server.ReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, "hi", string(in[0].Buf[:in[0].N]))
+}

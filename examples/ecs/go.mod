@@ -1,0 +1,16 @@
+module github.com/bunchnet/bunchnet/examples/ecs
+
+go 1.26.0
+
+require (
+	github.com/bunchnet/bunchnet v0.0.0
+	github.com/mlange-42/ark v0.6.4
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/google/btree v1.1.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)
+
+replace github.com/bunchnet/bunchnet => ../..
