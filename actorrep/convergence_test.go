@@ -78,7 +78,7 @@ type drama struct {
 	last map[*line]map[netguid.GUID]time.Duration // when an actor was relevant last
 }
 
-type allowed struct{ secret, outside, puppet, control bool }
+type allowed struct{ secret, outside, control bool }
 
 const relevantTimeout = 500 * time.Millisecond
 
