@@ -60,6 +60,14 @@ func (b *Base) base() *Base { return b }
 // GUID names the actor at both ends; 0 before it is spawned.
 func (b *Base) GUID() netguid.GUID { return b.guid }
 
+// ClassName is what the class was registered as; "" before the actor is spawned.
+func (b *Base) ClassName() string {
+	if b.class == nil {
+		return ""
+	}
+	return b.class.name
+}
+
 // World is where the actor is, or nil.
 func (b *Base) World() *World { return b.world }
 

@@ -52,6 +52,9 @@ type Explanation struct {
 	// Waiting is for how many Steps something to be sent has waited, Bits what its last record took, and
 	// Budget the bits that the connection may send now.
 	Waiting, Bits, Budget int
+	// Channel is the actor's on the connection, Total the bits of all that was sent of it on channel and in records.
+	Channel uint32
+	Total   uint64
 	// Since is how long an actor has been dormant.
 	Since time.Duration
 }
@@ -92,7 +95,7 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 
 func (v *view) explain(e *Explanation) {
 	w := v.peer.world
-	e.Bits = int(v.lastBits)
+	e.Bits, e.Total, e.Channel = int(v.lastBits), v.total, v.id
 	if v.inPending {
 		e.Waiting = int(w.frame - v.since)
 	}

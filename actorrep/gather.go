@@ -254,6 +254,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 		}
 		v.dirty &^= r.mask
 		v.lastBits = int32(w.Len() - start)
+		v.total += uint64(w.Len() - start)
 		v.reason = ReasonSent
 		prev = v.id
 		t.records = append(t.records, r)

@@ -89,6 +89,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		v.dirty &^= m
 	}
 	p.overhead.opens += uint64(head)
+	v.total += uint64(w.Len())
 	v.state, v.toldAud, v.reason = opening, v.aud, ReasonOpening
 	p.world.Counters.Opened++
 	return w.Len(), true

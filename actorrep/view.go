@@ -41,6 +41,7 @@ type view struct {
 
 	inPending, inOpening, inLeaving, inSettling, inSpeaking bool
 
+	total    uint64  // bits of its records so far
 	mentions []*call // unreliable ones that ride with its values
 	calls    []*call // reliable ones, in order
 	ch       *channel.Channel

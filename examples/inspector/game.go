@@ -14,7 +14,6 @@ import (
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
-	"github.com/bunchnet/bunchnet/netconn/inspect"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
@@ -198,21 +197,8 @@ func (g *game) nameOf(c *driver.Conn) string {
 	return ""
 }
 
-// actorsOf is for the inspector: what a connection is shown.
-func (g *game) actorsOf(c *driver.Conn) []inspect.Actor {
-	if g.peers[c] == nil {
-		return nil
-	}
-	var list []inspect.Actor
-	for i, s := range g.ships {
-		why := "moves, so its position is sent each tick"
-		if i%3 == g.ticks/120%3 {
-			why = "rests, so nothing is sent"
-		}
-		list = append(list, inspect.Actor{ID: fmt.Sprint(s.GUID()), Class: "Ship", Explain: why})
-	}
-	return list
-}
+// peerOf is for the inspector: the world's side of a connection.
+func (g *game) peerOf(c *driver.Conn) *actorrep.Peer { return g.peers[c] }
 
 func (g *game) names() []string {
 	var list []string

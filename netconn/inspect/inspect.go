@@ -59,9 +59,8 @@ type Actor struct {
 
 // Property is what of a connection's bits went to one property of a class.
 type Property struct {
-	Name  string // like "Player.Pos"
-	Bits  uint64
-	Count uint64 // times sent
+	Name string // like "Player.Pos"
+	Bits uint64
 }
 
 // maxHistories bounds the connections that have a history.

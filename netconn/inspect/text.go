@@ -69,7 +69,7 @@ func (d *Detail) text(out *bytes.Buffer) {
 		fmt.Fprintf(out, "  %s %s on channel %d, %d bits: %s\n", printable(a.Class), printable(a.ID), a.Channel, a.Bits, printable(a.Explain))
 	}
 	for _, p := range d.Properties {
-		fmt.Fprintf(out, "  %-30s %10d bits in %d\n", printable(p.Name), p.Bits, p.Count)
+		fmt.Fprintf(out, "  %-30s %10d bits\n", printable(p.Name), p.Bits)
 	}
 }
 

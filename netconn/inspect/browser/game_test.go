@@ -54,7 +54,7 @@ func play(t *testing.T) *inspect.Inspector {
 			return []inspect.Actor{{ID: "7", Class: "Ship", Channel: 2, Bits: 1234, Explain: "relevant to " + c.Login().URL}}
 		},
 		Properties: func(*driver.Conn) []inspect.Property {
-			return []inspect.Property{{Name: "Ship.Pos", Bits: 750, Count: 30}, {Name: "Ship.Armor", Bits: 250, Count: 10}}
+			return []inspect.Property{{Name: "Ship.Pos", Bits: 750}, {Name: "Ship.Armor", Bits: 250}}
 		},
 	})
 	// One more comes and goes.

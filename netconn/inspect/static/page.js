@@ -127,7 +127,7 @@ function showDetail(v) {
   body("properties").replaceChildren(...d.Properties.map(p => {
     const share = fill(p.Bits, total);
     share.lastChild.textContent = percent(total ? p.Bits / total : 0);
-    return row([left(p.Name), p.Bits, p.Count, share]);
+    return row([left(p.Name), p.Bits, share]);
   }));
 }
 
