@@ -24,6 +24,7 @@ type replicated struct {
 	optimum      time.Duration // of an adaptive frequency
 	dormantSince time.Duration
 
+	compared  uint32 // frame of the last compare
 	streak    int    // changes in a row, to see what moves
 	lastFrame uint32 // of the last change
 	snaps     *snapshots
@@ -154,7 +155,9 @@ func (w *World) compareAll() {
 		}
 		w.scheduled.DeleteMin()
 		a.b.rep.inSchedule, a.b.rep.marked = false, false
-		w.compare(a.b)
+		if a.b.rep.compared != w.frame { // it may have been forced
+			w.compare(a.b)
+		}
 		if a.b.needsPolling() {
 			w.appoint(a.b)
 		}
@@ -172,6 +175,7 @@ func (w *World) compare(b *Base) {
 	r.marks &= b.inactive
 	r.forced = false
 	w.Counters.Compared++
+	r.compared = w.frame
 	if r.interval > 0 {
 		r.due = w.now + r.interval
 	}
@@ -207,7 +211,8 @@ func (w *World) compare(b *Base) {
 	}
 }
 
-// The adaptive frequency is Unreal's: fully slow after seven seconds without a change.
+// The adaptive frequency is Unreal's: fully slow after seven seconds without a change. On a change the next compare comes after
+// half of the time since the last one; with Unreal's 0.7 the rounding up to whole Steps may keep it slow.
 const (
 	adaptAfter = 2 * time.Second
 	adaptOver  = 5 * time.Second
@@ -220,7 +225,7 @@ func (w *World) adapt(b *Base, changed bool) {
 	slow := max(fast, b.class.slowest)
 	switch quiet := w.now - r.lastChange; {
 	case changed:
-		r.optimum = min(max(quiet*7/10, fast), slow)
+		r.optimum = min(max(quiet/2, fast), slow)
 	case quiet > adaptAfter:
 		part := min(float64(quiet-adaptAfter)/float64(adaptOver), 1)
 		r.optimum = fast + time.Duration(part*float64(slow-fast))

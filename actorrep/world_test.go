@@ -73,6 +73,8 @@ func (w *world) failed(err error) {
 	*w.failures = append(*w.failures, err.Error())
 }
 
+var clean netsim.Settings
+
 const tick = time.Second / 30
 
 func newWorld(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Config, reg ...func(testing.TB, *actorrep.World)) *world {

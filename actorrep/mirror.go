@@ -1,0 +1,268 @@
+package actorrep
+
+import (
+	"fmt"
+	"math/bits"
+	"reflect"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+type mirror struct {
+	world  *World
+	guid   netguid.GUID
+	ch     *channel.Channel
+	class  *remoteClass
+	b      *Base // nil when its class isn't ours
+	owned  bool
+	asleep bool
+	bad    bool
+	born   uint32 // the frame in which it was opened
+
+	frames  []uint32 // by unit of the server's: of its newest value
+	history *received
+	note    int // its event of this Step, counted from 1
+	calls   []*call
+}
+
+func (w *World) acceptActor(ch *channel.Channel) channel.Handler {
+	if w.server {
+		return nil
+	}
+	m := &mirror{world: w, ch: ch}
+	c := w.client
+	for int(ch.Index()) >= len(c.mirrors) {
+		c.mirrors = append(c.mirrors, make([]*mirror, max(64, len(c.mirrors)))...)
+	}
+	c.mirrors[ch.Index()] = m
+	return m
+}
+
+func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	w := m.world
+	w.Counters.Received++
+	if m.bad {
+		return
+	}
+	var err error
+	if m.class == nil {
+		err = m.open(&in.Data)
+	} else {
+		err = m.messages(&in.Data)
+	}
+	if err != nil {
+		m.bad = true
+		w.failed(fmt.Errorf("%w (on %v)", err, ch))
+	}
+}
+
+func (m *mirror) open(r *bitio.Reader) error {
+	w := m.world
+	id, parent, class, frame := netguid.GUID(r.ReadIntPacked()), netguid.GUID(r.ReadIntPacked()), int(r.ReadIntPacked()), r.ReadUint32()
+	owned, autonomous := readAudience(r)
+	again := r.ReadBool()
+	switch {
+	case r.Err() != nil:
+		return fmt.Errorf("actorrep: spawn: %w", r.Err())
+	case class < 0 || class >= len(w.client.schema) || !id.Valid():
+		return fmt.Errorf("%w: spawn %v of class %d", errFormat, id, class)
+	}
+	m.guid, m.class, m.born = id, w.client.schema[class], frame
+	m.frames = make([]uint32, len(m.class.units.Units))
+	old := w.byGUID[id]
+	switch {
+	case again && old == nil, old != nil && int32(old.mirror.born-frame) > 0:
+		// A newer opening of the same actor, on another channel, has come before this one.
+		w.Counters.Stale++
+	case again: // the news that it sleeps may still be on its way
+		m.b, m.note = old, old.mirror.note
+		m.b.mirror = m
+		w.client.setMirror(m)
+	default:
+		if old != nil {
+			w.client.leave(old.mirror) // the close of its last channel is still on its way
+		}
+		m.spawn(id, parent)
+	}
+	m.setRole(owned, autonomous)
+	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again)
+}
+
+func (m *mirror) spawn(id, parent netguid.GUID) {
+	w, c := m.world, m.class.local
+	if c == nil {
+		return
+	}
+	a := reflect.New(c.typ).Interface().(Actor)
+	w.add(a, c, id)
+	m.b = a.base()
+	m.b.mirror = m
+	if p := w.byGUID[parent]; p != nil {
+		m.b.parent = p
+		p.children = append(p.children, m.b)
+	} else if parent != 0 {
+		w.client.wait(parent, unmapped{m, -1})
+	}
+	if n, ok := a.(Initializer); ok {
+		n.Init()
+	}
+	w.Counters.Spawned++
+	w.client.events = append(w.client.events, event{kind: eventSpawned, m: m, a: a})
+	m.note = len(w.client.events)
+	w.client.arrived(m.b)
+}
+
+func (m *mirror) setRole(owned, autonomous bool) {
+	m.owned = owned
+	if m.b == nil {
+		return
+	}
+	m.b.role, m.b.autonomous = SimulatedProxy, autonomous
+	if autonomous {
+		m.b.role = AutonomousProxy
+	}
+}
+
+func (m *mirror) messages(r *bitio.Reader) error {
+	for r.Remaining() > 0 {
+		var err error
+		switch r.ReadBits(msgBits) {
+		case msgProps:
+			frame := r.ReadUint32()
+			err = m.values(r, frame, r.ReadBits(len(m.class.units.Units)), true)
+		case msgCall:
+			frame := r.ReadUint32()
+			err = m.receiveCall(r, frame)
+		case msgRole:
+			m.setRole(readAudience(r))
+		case msgTornOff:
+			if m.b != nil {
+				m.b.tornOff, m.b.role = true, Authority
+			}
+		}
+		if err == nil {
+			err = r.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mirror) values(r *bitio.Reader, frame uint32, mask layout.Mask, notify bool) error {
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		var v [layout.MaxNumbers]uint64
+		m.unit(r, i, v[:], nil, frame, notify)
+	}
+	if r.Err() != nil {
+		return fmt.Errorf("actorrep: values of %s: %w", m.class.name, r.Err())
+	}
+	m.world.client.seen(frame)
+	return nil
+}
+
+func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, notify bool) {
+	fresh := int32(frame-m.frames[i]) >= 0 || m.frames[i] == 0
+	if !fresh {
+		m.world.Counters.Stale++
+	}
+	if m.b == nil || !fresh || m.class.local == nil {
+		m.class.units.ReadUnit(r, i, v, base, nil)
+		return
+	}
+	local := m.class.units.Units[i].Local
+	if local < 0 {
+		m.class.units.ReadUnit(r, i, v, base, nil)
+		return
+	}
+	m.frames[i] = frame
+	field := m.class.local.layout.Units[local].Field
+	n := m.class.local.notify[field]
+	remember := notify && n.method >= 0 && !m.noted(field)
+	var old reflect.Value
+	if remember && n.withOld {
+		old = m.copyField(field)
+	}
+	changed := m.class.units.ReadUnit(r, i, v, base, m.b.ptr)
+	if changed && remember {
+		m.noteChange(field, old)
+	}
+	if m.class.units.Refs>>i&1 != 0 {
+		m.checkReference(netguid.GUID(v[0]), field)
+	}
+}
+
+func (m *mirror) noted(field int) bool {
+	if m.note == 0 {
+		return false
+	}
+	e := &m.world.client.events[m.note-1]
+	if e.kind == eventSpawned {
+		return true // it is told of as a whole
+	}
+	for i := range e.fields {
+		if e.fields[i].field == field {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *mirror) noteChange(field int, old reflect.Value) {
+	c := m.world.client
+	if m.note == 0 {
+		c.events = append(c.events, event{kind: eventChanged, m: m, a: m.b.self})
+		m.note = len(c.events)
+		e := &c.events[m.note-1]
+		e.fields = e.fields[:0]
+	}
+	e := &c.events[m.note-1]
+	e.fields = append(e.fields, oldField{field, old})
+}
+
+func (m *mirror) copyField(field int) reflect.Value {
+	v := reflect.NewAt(m.b.class.typ, m.b.ptr).Elem().FieldByIndex(m.b.class.layout.Fields[field].Index)
+	if reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[layout.Pusher]()) {
+		v = reflect.NewAt(v.Type().Field(0).Type, unsafe.Pointer(v.Field(0).UnsafeAddr())).Elem()
+	}
+	copied := reflect.New(v.Type()).Elem()
+	copied.Set(v)
+	if v.Kind() == reflect.Slice { // its memory may be used again
+		copied.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
+	}
+	return copied
+}
+
+func (m *mirror) checkReference(id netguid.GUID, field int) {
+	if id.Valid() && m.world.byGUID[id] == nil {
+		m.world.Counters.Unmapped++
+		m.world.client.wait(id, unmapped{m, field})
+	}
+}
+
+func (m *mirror) ReceivedAck(*channel.Channel, int64) {}
+
+func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
+
+func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
+	c := m.world.client
+	if i := int(m.ch.Index()); c.mirrors[i] == m {
+		c.mirrors[i] = nil
+	}
+	m.ch, m.history = nil, nil
+	switch {
+	case m.b == nil || m.b.mirror != m:
+	case reason == bunch.Dormancy:
+		m.asleep = true
+	case m.b.tornOff:
+	default:
+		c.leave(m)
+	}
+}

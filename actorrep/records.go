@@ -1,0 +1,180 @@
+package actorrep
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+type received struct {
+	entries    []receivedEntry // a power of two
+	words      []uint64
+	width      int
+	head, tail int
+}
+
+type receivedEntry struct {
+	packet int64
+	mask   layout.Mask
+	frame  uint32
+}
+
+const (
+	minReceived = 8
+	maxReceived = 64
+)
+
+func (h *received) at(i int) (*receivedEntry, []uint64) {
+	i &= len(h.entries) - 1
+	return &h.entries[i], h.words[i*h.width : (i+1)*h.width]
+}
+
+func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry) {
+	for i := h.tail - 1; i >= h.head; i-- {
+		if e, words := h.at(i); uint8(e.packet) == low && now-e.packet < 1<<packetBits {
+			h.head = max(h.head, i-2)
+			return words, e
+		}
+	}
+	return nil, nil
+}
+
+func (h *received) push(packet int64, mask layout.Mask, frame uint32) []uint64 {
+	if h.tail-h.head == len(h.entries) {
+		if len(h.entries) < maxReceived {
+			h.grow()
+		} else {
+			h.head++
+		}
+	}
+	e, words := h.at(h.tail)
+	h.tail++
+	*e = receivedEntry{packet, mask, frame}
+	return words
+}
+
+func (h *received) grow() {
+	n := max(minReceived, 2*len(h.entries))
+	bigger := received{entries: make([]receivedEntry, n), words: make([]uint64, n*h.width), width: h.width, head: h.head, tail: h.tail}
+	for i := h.head; i < h.tail; i++ {
+		from, old := h.at(i)
+		to, words := bigger.at(i)
+		*to = *from
+		copy(words, old)
+	}
+	*h = bigger
+}
+
+func (c *client) records(in *bunch.In) error {
+	r := &in.Data
+	frame := c.frame + uint32(int16(uint16(r.ReadBits(frameBits))-uint16(c.frame)))
+	c.common = [2]uint8{uint8(r.ReadBits(packetBits)), uint8(r.ReadBits(packetBits))}
+	clear(c.lastOf)
+	id, gap := uint32(0), newChunk.gap
+	for r.Remaining() > 0 {
+		id += readID(r, &gap)
+		if int(id) >= len(c.mirrors) || c.mirrors[id] == nil || c.mirrors[id].class == nil {
+			return fmt.Errorf("%w: channel %d", ErrGUID, id)
+		}
+		if err := c.mirrors[id].record(r, in.PacketID, frame, c); err != nil {
+			return err
+		}
+	}
+	if r.Err() != nil {
+		return fmt.Errorf("actorrep: records: %w", r.Err())
+	}
+	c.seen(frame)
+	return nil
+}
+
+func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) error {
+	if r.ReadBool() {
+		for n := int(r.ReadBits(3)) + 1; n > 0; n-- {
+			if err := m.receiveCall(r, frame); err != nil {
+				return err
+			}
+		}
+	}
+	units := m.class.units
+	mask := readMask(r, &c.lastOf[m.class.id], len(units.Units))
+	var base, words []uint64
+	known := layout.Mask(0)
+	if mask&units.Deltas != 0 {
+		var err error
+		if base, known, err = m.baseline(r, mask, packet, frame, c); err != nil {
+			return err
+		}
+		words = m.remember(packet, mask, frame)
+	}
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		var v [layout.MaxNumbers]uint64
+		var from []uint64
+		if known>>i&1 != 0 {
+			from = base[units.First(i):]
+		}
+		m.unit(r, i, v[:], from, frame, true)
+		if words != nil {
+			copy(words[units.First(i):], v[:units.Units[i].N])
+		}
+	}
+	if r.Err() != nil {
+		return fmt.Errorf("actorrep: record of %s: %w", m.class.name, r.Err())
+	}
+	return nil
+}
+
+func (m *mirror) remember(packet int64, mask layout.Mask, frame uint32) []uint64 {
+	if m.history == nil {
+		m.history = &received{width: m.class.units.Words()}
+	}
+	return m.history.push(packet, mask, frame)
+}
+
+func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame uint32, c *client) (base []uint64, known layout.Mask, err error) {
+	low, has := readBaseline(r, c.common[0])
+	if !has {
+		return nil, 0, nil
+	}
+	if m.history == nil {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	base, e := m.history.find(low, packet)
+	if base == nil || e.mask&mask&m.class.units.Deltas == 0 {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	known = e.mask & mask & m.class.units.Deltas
+	if !r.ReadBool() {
+		return base, known, nil
+	}
+	older, o := m.history.find(c.common[1], packet)
+	if older == nil {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	num, den := frame-e.frame, e.frame-o.frame
+	if den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation {
+		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	}
+	if len(c.guess) < len(base) {
+		c.guess = make([]uint64, len(base))
+	}
+	guess := c.guess[:len(base)]
+	copy(guess, base)
+	m.class.units.Extrapolate(guess, known&o.mask, base, older, int64(num), int64(den))
+	return guess, known, nil
+}
+
+func readBaseline(r *bitio.Reader, common uint8) (low uint8, has bool) {
+	switch {
+	case r.ReadBool():
+		return common, true
+	case !r.ReadBool():
+		return 0, false
+	case !r.ReadBool():
+		return common + 1, true
+	}
+	return uint8(r.ReadBits(packetBits)), true
+}
