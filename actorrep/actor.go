@@ -51,6 +51,8 @@ type Base struct {
 	priority   float32
 	cull       float64
 
+	driverIndex int32 // of the ReplicationDriver
+
 	rep    *replicated // on a server
 	mirror *mirror     // on a client
 }

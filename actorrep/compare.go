@@ -209,6 +209,9 @@ func (w *World) compare(b *Base) {
 	for _, v := range r.views {
 		v.changed(changed)
 	}
+	if w.listener != nil && b.parent == nil {
+		w.listener.ActorChanged(b.self)
+	}
 }
 
 // The adaptive frequency is Unreal's: fully slow after seven seconds without a change. On a change the next compare comes after

@@ -32,7 +32,7 @@ func (p *Peer) openWanted() {
 	}
 	n := 0
 	for ; n < len(kept) && room > 0; n++ {
-		bits, ok := p.open(kept[n])
+		bits, ok := p.openInOrder(kept[n])
 		if !ok {
 			break
 		}
@@ -50,6 +50,22 @@ func (p *Peer) openWanted() {
 
 // minOpenBits is about what opening the smallest actor takes.
 const minOpenBits = 100
+
+// openInOrder opens a component after its parent, however urgent it is.
+func (p *Peer) openInOrder(v *view) (bits int, ok bool) {
+	if v.state != wanted && v.state != asleep {
+		return 0, true // it was opened for a component's sake
+	}
+	if v.b.parent != nil {
+		if pv := p.views[v.b.parent]; pv != nil && pv.state == wanted {
+			if bits, ok = p.openInOrder(pv); !ok {
+				return bits, false
+			}
+		}
+	}
+	n, ok := p.open(v)
+	return bits + n, ok
+}
 
 // open makes an actor's channel and sends its first values.
 func (p *Peer) open(v *view) (bits int, ok bool) {

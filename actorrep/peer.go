@@ -26,11 +26,12 @@ type Peer struct {
 	hasView             bool
 	viewTarget          Actor
 
-	opening  []*view // relevant, without a channel
-	pending  []*view // with something to send
-	leaving  []*view // not relevant any more
-	settling []*view // dormant, with something in flight
-	speaking []*view // with reliable calls to send
+	opening  []*view   // relevant, without a channel
+	pending  []*view   // with something to send
+	leaving  []*view   // not relevant any more
+	settling []*view   // dormant, with something in flight
+	speaking []*view   // with reliable calls to send
+	later    [][]*view // with something to send in a later Step, by its number
 	gone     []netguid.GUID
 
 	sent     sentRing
@@ -154,6 +155,7 @@ func (p *Peer) begin() {
 			return
 		}
 	}
+	p.unpark()
 	p.closeLeavers()
 	p.tellGone()
 	p.openWanted()

@@ -90,7 +90,8 @@ func (p *Peer) lost(packet int64) {
 		p.retire(r)
 		if v.state == open {
 			v.reason = ReasonLost
-			v.changed(m)
+			v.dirty |= m
+			v.hurry()
 		}
 	}
 }

@@ -39,7 +39,8 @@ type view struct {
 	before   baseline // the one before it
 	relevant bool
 
-	inPending, inOpening, inLeaving, inSettling, inSpeaking bool
+	inPending, inOpening, inLeaving, inSettling, inSpeaking, inLater bool
+	every                                                            uint8 // Steps; 0 is each
 
 	total    uint64  // bits of its records so far
 	mentions []*call // unreliable ones that ride with its values
@@ -65,6 +66,11 @@ func newView(p *Peer, b *Base) *view {
 	b.rep.views = append(b.rep.views, v)
 	p.list = append(p.list, v)
 	p.views[b] = v
+	if b.parent != nil {
+		if pv := p.views[b.parent]; pv != nil {
+			v.every = pv.every
+		}
+	}
 	v.setAudience()
 	return v
 }
@@ -114,9 +120,9 @@ func (v *view) wake() {
 	}
 	switch {
 	case v.state == open && !v.inPending:
-		v.inPending = true
-		v.since = v.peer.world.frame
-		v.peer.pending = append(v.peer.pending, v)
+		if v.every <= 1 || !v.park() {
+			v.queue()
+		}
 	case v.state == asleep && !v.inOpening:
 		v.inOpening = true
 		v.peer.opening = append(v.peer.opening, v)

@@ -79,6 +79,7 @@ type World struct {
 
 	// on a server
 	driver    ReplicationDriver
+	listener  ChangeListener // the same, or nil
 	peers     []*Peer
 	local     *Peer
 	nextPeer  int
@@ -106,6 +107,7 @@ func NewServer(cfg Config) *World {
 	w.driver = &list{world: w}
 	if cfg.Driver != nil {
 		w.driver = cfg.Driver(w)
+		w.listener, _ = w.driver.(ChangeListener)
 	}
 	return w
 }

@@ -1,0 +1,144 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// gridViewer is a connection in a grid.
+type gridViewer struct {
+	v  *Viewer
+	in uint64 // levels it is placed in
+	at [levels]anchor
+}
+
+// anchor is where a connection was when it was placed in a level.
+type anchor struct {
+	x, y, z float64
+	cell    int32
+	place   int32 // in the cell
+}
+
+// AddPeer shows a connection what is seen everywhere. The rest comes with its viewpoint.
+func (n *Grid) AddPeer(v *Viewer) {
+	n.viewers = grown(n.viewers, v.Index)
+	n.viewers[v.Index] = &gridViewer{v: v}
+	for _, it := range n.everywhere.items {
+		n.graph.Look(v, it)
+	}
+}
+
+// RemovePeer takes one out.
+func (n *Grid) RemovePeer(v *Viewer) {
+	gv := n.viewers[v.Index]
+	for in := gv.in; in != 0; in &= in - 1 {
+		n.leaveCell(gv, bits.TrailingZeros64(in))
+	}
+	n.viewers[v.Index] = nil
+}
+
+// moveViewer places a connection again in those of some levels for whose cells it has moved far enough.
+func (n *Grid) moveViewer(gv *gridViewer, some uint64) {
+	x, y, z, ok := gv.v.Peer.Viewpoint()
+	if n.YUp {
+		y, z = z, y
+	}
+	ok = ok && finite(x, y, z)
+	for rest := some; rest != 0; rest &= rest - 1 {
+		l := bits.TrailingZeros64(rest)
+		in, use := gv.in>>l&1 != 0, ok && n.used>>l&1 != 0
+		a := &gv.at[l]
+		size := n.size(int32(l))
+		d := slack * size
+		switch {
+		case !in && !use, in && use && square(x-a.x, y-a.y, z-a.z) <= d*d:
+			continue
+		case !use:
+			gv.in &^= 1 << l
+			n.lookAtCell(gv, a.cell)
+			gv.in |= 1 << l
+			n.leaveCell(gv, l)
+			continue
+		}
+		a.x, a.y, a.z = x, y, z
+		key := cellKey{int32(l), cellOf(x, size), cellOf(y, size)}
+		if !in || n.cells.cells[a.cell].key != key {
+			n.changeCell(gv, l, key)
+		}
+		n.lookAtCell(gv, a.cell)
+	}
+}
+
+// changeCell puts a connection into another cell, and looks at what it leaves.
+func (n *Grid) changeCell(gv *gridViewer, l int, key cellKey) {
+	a := &gv.at[l]
+	c := n.cells.get(key)
+	if gv.in>>l&1 != 0 {
+		old := a.cell
+		n.unlist(gv, l)
+		a.cell = c
+		n.lookAtCell(gv, old)
+		n.cells.drop(old)
+	}
+	gv.in |= 1 << l
+	a.cell = c
+	list := &n.cells.cells[c].viewers
+	a.place = int32(len(*list))
+	*list = append(*list, int32(gv.v.Index))
+}
+
+// leaveCell takes a connection out of its cell.
+func (n *Grid) leaveCell(gv *gridViewer, l int) {
+	n.unlist(gv, l)
+	gv.in &^= 1 << l
+	n.cells.drop(gv.at[l].cell)
+}
+
+func (n *Grid) unlist(gv *gridViewer, l int) {
+	a := &gv.at[l]
+	list := &n.cells.cells[a.cell].viewers
+	last := len(*list) - 1
+	other := (*list)[last]
+	(*list)[a.place] = other
+	n.viewers[other].at[l].place = a.place
+	*list = (*list)[:last]
+}
+
+// lookAtCell looks at all actors of a cell for a connection.
+func (n *Grid) lookAtCell(gv *gridViewer, c int32) {
+	for _, i := range n.cells.cells[c].items {
+		n.graph.Look(gv.v, n.graph.items[i])
+	}
+}
+
+// Explain says by how much an actor is out of range.
+func (n *Grid) Explain(v *Viewer, it *Item) string {
+	x, y, z, cull, located := n.location(it.Actor)
+	vx, vy, vz, ok := v.Peer.Viewpoint()
+	if n.YUp {
+		vy, vz = vz, vy
+	}
+	switch {
+	case !located || n.placed[it.Index].kind == everywhere:
+		return "seen at any distance"
+	case !finite(x, y, z):
+		return fmt.Sprintf("its location is %v, %v, %v, which is nowhere", x, y, z)
+	case !ok:
+		return "the connection has no viewpoint; call Peer.SetViewpoint or SetViewTarget"
+	case !finite(vx, vy, vz):
+		return fmt.Sprintf("the connection's viewpoint is %v, %v, %v, which is nowhere", vx, vy, vz)
+	}
+	d := math.Sqrt(square(x-vx, y-vy, z-vz))
+	switch sight := v.Sees(it); {
+	case d > cull && sight == Hidden:
+		return fmt.Sprintf("out of range by %.4g: %.4g away, seen within %.4g", d-cull, d, cull)
+	case d > cull:
+		return fmt.Sprintf("seen as %v, still: %.4g away, %.4g more than when it comes into sight", sight, d, d-cull)
+	case sight == Hidden:
+		return fmt.Sprintf("within range: %.4g away, seen within %.4g; from the next Step on", d, cull)
+	}
+	return fmt.Sprintf("within range, seen as %v: %.4g away, seen within %.4g", v.Sees(it), d, cull)
+}
+
+var _ Node = (*Grid)(nil)

@@ -1,0 +1,52 @@
+package graph
+
+import "github.com/bunchnet/bunchnet/actorrep"
+
+// Item is an actor in a graph.
+type Item struct {
+	// Actor is the actor.
+	Actor actorrep.Actor
+	// Index is its number, for a node's tables: from 1, small, and nobody else's as long as the actor is there.
+	Index int
+
+	node  Node
+	owner *actorrep.Peer
+	place int // in the queue, plus 1; 0: not in it
+	news  news
+}
+
+// news is what is to be looked at of an actor.
+type news uint8
+
+const (
+	moved news = 1 << iota
+	settings
+)
+
+// Viewer is a connection in a graph.
+type Viewer struct {
+	// Peer is the connection.
+	Peer *actorrep.Peer
+	// Index is its number, for a node's tables: small, and nobody else's as long as the connection is there.
+	Index int
+
+	target *Item
+	pairs  []uint64 // how it sees each actor: two bits each
+}
+
+const pairsPerWord = 32
+
+// Sees is how the connection sees an actor now.
+func (v *Viewer) Sees(it *Item) Sight {
+	word := it.Index / pairsPerWord
+	if word >= len(v.pairs) {
+		return Hidden
+	}
+	return Sight(v.pairs[word] >> (it.Index % pairsPerWord * 2) & 3)
+}
+
+func (v *Viewer) set(it *Item, s Sight) {
+	word, shift := it.Index/pairsPerWord, it.Index%pairsPerWord*2
+	v.pairs = grown(v.pairs, word)
+	v.pairs[word] = v.pairs[word]&^(3<<shift) | uint64(s)<<shift
+}
