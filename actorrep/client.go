@@ -79,7 +79,8 @@ const maxPendingCalls = 4096
 type mirror struct {
 	world  *World
 	guid   netguid.GUID
-	ch     *channel.Channel
+	ch     *channel.Channel // nil in a replay
+	index  uint32           // by which records name it
 	class  *remoteClass
 	b      *Base // nil when its class isn't ours
 	owned  bool
@@ -134,13 +135,17 @@ func (w *World) acceptActor(ch *channel.Channel) channel.Handler {
 	if w.server {
 		return nil
 	}
-	m := &mirror{world: w, ch: ch}
-	c := w.client
-	for int(ch.Index()) >= len(c.mirrors) {
+	m := &mirror{world: w, ch: ch, index: ch.Index()}
+	w.client.place(m)
+	return m
+}
+
+// place puts a mirror where records find it.
+func (c *client) place(m *mirror) {
+	for int(m.index) >= len(c.mirrors) {
 		c.mirrors = append(c.mirrors, make([]*mirror, max(64, len(c.mirrors)))...)
 	}
-	c.mirrors[ch.Index()] = m
-	return m
+	c.mirrors[m.index] = m
 }
 
 func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
@@ -252,6 +257,21 @@ func (m *mirror) open(r *bitio.Reader) error {
 	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again)
 }
 
+// maxDepth bounds how deep components of components go on a client.
+const maxDepth = 64
+
+// adopt makes the actor a component of parent, unless parent is below it.
+func (b *Base) adopt(parent *Base) {
+	depth := 0
+	for up := parent; up != nil; up = up.parent {
+		if depth++; up == b || depth > maxDepth {
+			return
+		}
+	}
+	b.parent = parent
+	parent.children = append(parent.children, b)
+}
+
 // setMirror has earlier notes of the actor lead here.
 func (c *client) setMirror(m *mirror) {
 	if m.note > 0 {
@@ -270,8 +290,7 @@ func (m *mirror) spawn(id, parent netguid.GUID) {
 	m.b = a.base()
 	m.b.mirror = m
 	if p := w.byGUID[parent]; p != nil {
-		m.b.parent = p
-		p.children = append(p.children, m.b)
+		m.b.adopt(p)
 	} else if parent != 0 {
 		w.client.wait(parent, unmapped{m, -1})
 	}
@@ -449,8 +468,7 @@ func (c *client) arrived(b *Base) {
 		switch {
 		case u.m.b == nil || u.m.b.world != c.world || u.m.b.mirror != u.m:
 		case u.field < 0:
-			u.m.b.parent = b
-			b.children = append(b.children, u.m.b)
+			u.m.b.adopt(b)
 		case u.m.class.local.notify[u.field].method >= 0 && !u.m.noted(u.field):
 			u.m.noteChange(u.field, u.m.copyField(u.field))
 		}
@@ -603,7 +621,7 @@ func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 // Closed takes the actor away, unless it sleeps or was left to us.
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
-	if i := int(m.ch.Index()); c.mirrors[i] == m {
+	if i := int(m.index); c.mirrors[i] == m {
 		c.mirrors[i] = nil
 	}
 	m.ch, m.history = nil, nil

@@ -88,7 +88,7 @@ func (w *World) gatherAll() {
 func (p *Peer) gather(k *worker) {
 	t := &p.batch
 	t.buf, t.chunks, t.records, t.large = t.buf[:0], t.chunks[:0], t.records[:0], t.large[:0]
-	if !p.ready || len(p.pending) == 0 {
+	if !p.ready || p.idle || len(p.pending) == 0 {
 		return
 	}
 	k.begin(p.world)
@@ -222,7 +222,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	}()
 	prev := uint32(0)
 	for i, v := range views {
-		if w.Len() >= budget {
+		if w.Len() >= budget || i > 0 && prev < p.split && v.id >= p.split {
 			return i
 		}
 		mark, start := w.Mark(), w.Len()
@@ -237,7 +237,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 			t.large = append(t.large, v)
 			continue
 		}
-		v.dirty &^= r.mask
+		v.tell(r.mask)
 		v.lastBits = int32(w.Len() - start)
 		v.reason = ReasonSent
 		prev = v.id

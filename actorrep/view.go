@@ -33,6 +33,7 @@ type view struct {
 	aud      layout.Audience
 	allowed  layout.Mask
 	dirty    layout.Mask // not known there, whether allowed or not
+	told     layout.Mask // ever sent there
 
 	last     int64    // newest record in flight, by its place in the ring; -1 none
 	base     baseline // the newest acked record with numbers that have a delta form
@@ -97,6 +98,12 @@ func (v *view) setAudience() {
 func (v *view) changed(m layout.Mask) {
 	v.dirty |= m
 	v.wake()
+}
+
+// tell notes what is on its way to the connection.
+func (v *view) tell(m layout.Mask) {
+	v.dirty &^= m
+	v.told |= m
 }
 
 // wake puts the view where it will be served, when there is something the client may know.
