@@ -96,7 +96,7 @@ func (r *Recorder) snapshot(id uint32) bool {
 	if !r.put(kind, id, c.out.Bytes(), c.out.Len()) {
 		return false
 	}
-	s.v.known, s.v.packet, s.v.count = 0, -1, -1 // a seek knows no earlier baseline
+	s.v.base, s.v.before = noBaseline, noBaseline // a seek knows no earlier ones
 	r.Counters.Snapshots++
 	return true
 }

@@ -260,9 +260,9 @@ func (r *Replay) message(c *client, kind messageKind, id uint32, data *bitio.Rea
 // records takes in changed values. While a checkpoint is read, those of places without a copy have chunks of their own.
 func (r *Replay) records(c *client, data *bitio.Reader) error {
 	if r.building {
-		first := *data
+		first, gap := *data, uint32(1)
 		first.Skip(chunkHead)
-		if readID(&first)+1 >= r.upTo {
+		if readID(&first, &gap) >= r.upTo {
 			return first.Err()
 		}
 	}
