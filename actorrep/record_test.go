@@ -28,10 +28,10 @@ func recordRandom(t *testing.T, seed uint64, cfg actorrep.RecordConfig, steps in
 	early := w.join()
 	calm := 0
 	for i := range steps {
-		switch {
-		case i%150 == 100:
+		if i%150 == 100 {
 			calm = 20
-		case i == steps/3 || i == steps*2/3:
+		}
+		if calm == 0 && len(w.joined) <= 3*i/steps {
 			w.join()
 		}
 		if calm == 0 {
