@@ -47,7 +47,7 @@ func (w *World) callAll(b *Base, proc Procedure, id int, params unsafe.Pointer) 
 	}
 	for _, v := range b.rep.views {
 		switch {
-		case c.def.reliable:
+		case c.def.reliable || v.peer.replay: // a recording loses nothing
 			if err := v.queueCall(c); err != nil {
 				w.Counters.CallsDropped++
 			}
@@ -183,7 +183,7 @@ func (v *view) say() bool {
 	}
 	p.world.Counters.CallsSent += uint64(sent)
 	v.toldAud = v.aud
-	v.dirty &^= m
+	v.tell(m)
 	v.calls = append(v.calls[:0], v.calls[sent:]...)
 	return len(v.calls) == 0
 }

@@ -161,6 +161,21 @@ func (c *client) setMirror(m *mirror) {
 	}
 }
 
+// maxDepth bounds how deep components of components go on a client.
+const maxDepth = 64
+
+// adopt makes the actor a component of parent, unless parent is below it.
+func (b *Base) adopt(parent *Base) {
+	depth := 0
+	for up := parent; up != nil; up = up.parent {
+		if depth++; up == b || depth > maxDepth {
+			return
+		}
+	}
+	b.parent = parent
+	parent.children = append(parent.children, b)
+}
+
 // spawn makes our actor, if we have its class.
 
 // messages reads what follows the opening bunch.
@@ -205,8 +220,7 @@ func (c *client) arrived(b *Base) {
 		switch {
 		case u.m.b == nil || u.m.b.world != c.world || u.m.b.mirror != u.m:
 		case u.field < 0:
-			u.m.b.parent = b
-			b.children = append(b.children, u.m.b)
+			u.m.b.adopt(b)
 		case u.m.class.local.notify[u.field].method >= 0 && !u.m.noted(u.field):
 			u.m.noteChange(u.field, u.m.copyField(u.field))
 		}

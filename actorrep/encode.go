@@ -260,7 +260,7 @@ func (p *Peer) account(c *class, m layout.Mask, sizes []uint16) {
 
 // write sends the batch.
 func (p *Peer) write() {
-	if !p.ready {
+	if !p.ready || p.idle {
 		return
 	}
 	t, c := &p.batch, &p.world.Counters
@@ -291,6 +291,7 @@ func (p *Peer) write() {
 	c.Saturated += t.stats.Saturated
 	c.SharedBits += t.stats.SharedBits
 	t.stats = Counters{}
+	p.out.end()
 }
 
 // writeLarge sends reliably, on the actor's own channel, what is larger than a packet.
@@ -306,7 +307,7 @@ func (p *Peer) writeLarge(v *view) {
 		v.reason = ReasonNoRoom
 		return // stays dirty
 	}
-	v.dirty &^= m
+	v.tell(m)
 	p.world.Counters.Large++
 }
 

@@ -103,7 +103,7 @@ func (w *World) gatherAll() {
 func (p *Peer) gather(k *worker) {
 	t := &p.batch
 	t.buf, t.chunks, t.records, t.large = t.buf[:0], t.chunks[:0], t.records[:0], t.large[:0]
-	if !p.ready || len(p.pending) == 0 {
+	if !p.ready || p.idle || len(p.pending) == 0 {
 		return
 	}
 	k.begin(p.world)
@@ -237,7 +237,8 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	}()
 	prev := uint32(0)
 	for i, v := range views {
-		if i > 0 && w.Len() >= budget { // the first goes however little there is, as the controller allows
+		// The first goes however little there is, as the controller allows.
+		if i > 0 && (w.Len() >= budget || prev < p.split && v.id >= p.split) {
 			return i
 		}
 		mark, start := w.Mark(), w.Len()
@@ -252,7 +253,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 			t.large = append(t.large, v)
 			continue
 		}
-		v.dirty &^= r.mask
+		v.tell(r.mask)
 		v.lastBits = int32(w.Len() - start)
 		v.total += uint64(w.Len() - start)
 		v.reason = ReasonSent

@@ -16,7 +16,8 @@ import (
 type mirror struct {
 	world  *World
 	guid   netguid.GUID
-	ch     *channel.Channel
+	ch     *channel.Channel // nil in a replay
+	index  uint32           // by which records name it
 	class  *remoteClass
 	b      *Base // nil when its class isn't ours
 	owned  bool
@@ -34,13 +35,17 @@ func (w *World) acceptActor(ch *channel.Channel) channel.Handler {
 	if w.server {
 		return nil
 	}
-	m := &mirror{world: w, ch: ch}
-	c := w.client
-	for int(ch.Index()) >= len(c.mirrors) {
+	m := &mirror{world: w, ch: ch, index: ch.Index()}
+	w.client.place(m)
+	return m
+}
+
+// place puts a mirror where records find it.
+func (c *client) place(m *mirror) {
+	for int(m.index) >= len(c.mirrors) {
 		c.mirrors = append(c.mirrors, make([]*mirror, max(64, len(c.mirrors)))...)
 	}
-	c.mirrors[ch.Index()] = m
-	return m
+	c.mirrors[m.index] = m
 }
 
 func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
@@ -103,8 +108,7 @@ func (m *mirror) spawn(id, parent netguid.GUID) {
 	m.b = a.base()
 	m.b.mirror = m
 	if p := w.byGUID[parent]; p != nil {
-		m.b.parent = p
-		p.children = append(p.children, m.b)
+		m.b.adopt(p)
 	} else if parent != 0 {
 		w.client.wait(parent, unmapped{m, -1})
 	}
@@ -253,7 +257,7 @@ func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
-	if i := int(m.ch.Index()); c.mirrors[i] == m {
+	if i := int(m.index); c.mirrors[i] == m {
 		c.mirrors[i] = nil
 	}
 	m.ch, m.history = nil, nil

@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -81,17 +82,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	}
 	var w bitio.Writer
 	w.Reset(p.world.scratch)
-	w.WriteIntPacked(uint32(b.guid))
-	parent := uint32(0)
-	if b.parent != nil {
-		parent = uint32(b.parent.guid)
-	}
-	w.WriteIntPacked(parent)
-	w.WriteIntPacked(uint32(b.class.id))
-	w.WriteUint32(p.world.frame)
-	writeAudience(&w, v.aud)
-	w.WriteBool(again)
-	w.WriteBits(m, len(l.Units))
+	p.writeOpening(&w, v, again, m)
 	head := w.Len()
 	p.encodeFresh(&w, v, m, nil)
 	if w.Err() != nil || !p.out.open(v, &w) {
@@ -101,6 +92,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		}
 		return 0, false
 	}
+	v.told |= m
 	if again {
 		v.dirty &^= m
 	}
@@ -109,4 +101,20 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	v.state, v.toldAud, v.reason = opening, v.aud, ReasonOpening
 	p.world.Counters.Opened++
 	return w.Len(), true
+}
+
+// writeOpening writes the head of an opening bunch, up to the values of m.
+func (p *Peer) writeOpening(w *bitio.Writer, v *view, again bool, m layout.Mask) {
+	b := v.b
+	w.WriteIntPacked(uint32(b.guid))
+	parent := uint32(0)
+	if b.parent != nil {
+		parent = uint32(b.parent.guid)
+	}
+	w.WriteIntPacked(parent)
+	w.WriteIntPacked(uint32(b.class.id))
+	w.WriteUint32(p.world.frame)
+	writeAudience(w, v.aud)
+	w.WriteBool(again)
+	w.WriteBits(m, len(b.class.layout.Units))
 }

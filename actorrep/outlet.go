@@ -1,6 +1,8 @@
 package actorrep
 
 import (
+	"time"
+
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -9,6 +11,10 @@ import (
 
 // outlet is where a connection's actors go: channels, or a recording.
 type outlet interface {
+	// begin says that a Step begins, and reports whether anything may be sent in it.
+	begin(now time.Duration) bool
+	// end says that all of the Step is sent.
+	end()
 	// introduce tells of our classes and reports whether the other end knows them.
 	introduce() bool
 	// open opens an actor with its first values.
@@ -47,6 +53,9 @@ type channelOutlet struct {
 	conn channel.Conn
 	ch   *channel.Channel // the replication channel
 }
+
+func (o *channelOutlet) begin(time.Duration) bool { return true }
+func (o *channelOutlet) end()                     {}
 
 // introduce opens the replication channel with our schema.
 func (o *channelOutlet) introduce() bool {

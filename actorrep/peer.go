@@ -18,9 +18,12 @@ type Peer struct {
 	replay bool
 	out    outlet
 	views  map[*Base]*view
-	list   []*view // the same, in a stable order
-	slab   []view  // to be used
-	ready  bool    // the client knows our classes
+	list   []*view            // the same, in a stable order
+	slab   []view             // to be used
+	ready  bool               // the client knows our classes
+	idle   bool               // nothing is sent in this Step
+	split  uint32             // records of views from this id on begin a chunk of their own; 0 none
+	filter func(a Actor) bool // of a recording; nil everything
 
 	viewX, viewY, viewZ float64
 	hasView             bool
@@ -149,6 +152,10 @@ func (w *World) stepServer() {
 
 // begin does what can't be done for many connections at once: channels that open and close, and reliable calls.
 func (p *Peer) begin() {
+	p.idle = !p.out.begin(p.world.now)
+	if p.idle {
+		return
+	}
 	if !p.ready {
 		p.ready = p.out.introduce()
 		if !p.ready {
@@ -197,7 +204,7 @@ func (p *Peer) SetRelevant(a Actor, relevant bool) {
 	if b.world != p.world || b.tornOff || p.local {
 		return
 	}
-	if relevant {
+	if relevant && (p.filter == nil || p.filter(a)) {
 		p.want(b)
 		return
 	}

@@ -68,7 +68,9 @@ func (l *list) Update(now time.Duration) {
 		if l.next++; l.next >= pairs {
 			l.next = 0
 		}
-		l.look(w.peers[l.next%len(w.peers)], w.actors[l.next/len(w.peers)])
+		if p := w.peers[l.next%len(w.peers)]; !p.replay { // a recording's mind doesn't change
+			l.look(p, w.actors[l.next/len(w.peers)])
+		}
 	}
 }
 

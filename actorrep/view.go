@@ -28,10 +28,11 @@ type view struct {
 	b        *Base
 	dirty    layout.Mask // not known there, whether allowed or not
 	allowed  layout.Mask
-	last     int64  // newest record in flight, by its place in the ring; -1 none
-	id       uint32 // on the wire: the channel's index
-	since    uint32 // frame since which it waits
-	lastBits int32  // of its last record
+	told     layout.Mask // ever sent there
+	last     int64       // newest record in flight, by its place in the ring; -1 none
+	id       uint32      // on the wire: the channel's index
+	since    uint32      // frame since which it waits
+	lastBits int32       // of its last record
 	state    viewState
 	aud      layout.Audience
 	reason   Reason   // what became of it last
@@ -111,6 +112,12 @@ func (v *view) setAudience() {
 func (v *view) changed(m layout.Mask) {
 	v.dirty |= m
 	v.wake()
+}
+
+// tell notes what is on its way to the connection.
+func (v *view) tell(m layout.Mask) {
+	v.dirty &^= m
+	v.told |= m
 }
 
 // wake puts the view where it will be served, when there is something the client may know.

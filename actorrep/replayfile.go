@@ -1,0 +1,183 @@
+package actorrep
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+)
+
+// Errors of recordings that are read.
+var (
+	// ErrNotReplay is a file that no Recorder wrote.
+	ErrNotReplay = errors.New("actorrep: not a recording")
+	// ErrReplayVersion is a recording in a form that this build doesn't know.
+	ErrReplayVersion = errors.New("actorrep: a recording of another version")
+	// ErrReplayTruncated is a recording that ends before its first frame.
+	ErrReplayTruncated = errors.New("actorrep: the recording is cut off")
+	// ErrReplayCorrupt is a recording with bytes that no Recorder wrote.
+	ErrReplayCorrupt = errors.New("actorrep: the recording is damaged")
+)
+
+// block is a block's head.
+type block struct {
+	length      int
+	kind, flags uint8
+	first, last time.Duration
+}
+
+// replayFile reads blocks.
+type replayFile struct {
+	in         io.ReaderAt
+	begin, end int64 // of the frames' blocks
+	head       [blockHead]byte
+	body       []byte // of the block read last
+
+	schema      []byte
+	schemaBits  int
+	interval    time.Duration
+	note        string
+	checkpoints []indexed
+	duration    time.Duration
+	cut         bool // there was no index
+}
+
+// open reads what isn't frames.
+func (f *replayFile) open(size int64) error {
+	head := make([]byte, fileHead)
+	if err := f.readAt(head, 0, size); err != nil {
+		return err
+	}
+	switch v := binary.LittleEndian.Uint16(head[len(fileMagic):]); {
+	case string(head[:len(fileMagic)]) != fileMagic:
+		return ErrNotReplay
+	case v != fileVersion:
+		return fmt.Errorf("%w: %d, not %d", ErrReplayVersion, v, fileVersion)
+	}
+	b, err := f.block(fileHead, size)
+	if err != nil {
+		return err
+	}
+	if b.kind != blockSchema || len(f.body) < 12 {
+		return f.corrupt(fileHead, "no schema")
+	}
+	f.interval = time.Duration(binary.LittleEndian.Uint64(f.body))
+	f.schemaBits = int(binary.LittleEndian.Uint32(f.body[8:]))
+	n := (f.schemaBits + 7) / 8
+	if n > len(f.body)-12 || len(f.body)-12-n > maxNote {
+		return f.corrupt(fileHead, "a schema longer than its block")
+	}
+	f.schema = append([]byte(nil), f.body[12:12+n]...)
+	f.note = string(f.body[12+n:])
+	f.begin = fileHead + blockHead + int64(b.length)
+	if f.readIndex(size) {
+		return nil
+	}
+	f.cut = true
+	f.scan(size)
+	return nil
+}
+
+// readIndex reads the index and reports whether there is one.
+func (f *replayFile) readIndex(size int64) bool {
+	tail := make([]byte, fileTail)
+	if size < f.begin+fileTail || f.readAt(tail, size-fileTail, size) != nil || string(tail[8:]) != fileEnd {
+		return false
+	}
+	at := int64(binary.LittleEndian.Uint64(tail))
+	if at < f.begin {
+		return false
+	}
+	b, err := f.block(at, size-fileTail)
+	if err != nil || b.kind != blockIndex || len(f.body) < 8 || (len(f.body)-8)%24 != 0 {
+		return false
+	}
+	f.end, f.duration, f.checkpoints = at, time.Duration(binary.LittleEndian.Uint64(f.body)), nil
+	if f.duration < 0 {
+		return false
+	}
+	last := time.Duration(0)
+	for e := f.body[8:]; len(e) > 0; e = e[24:] {
+		c := indexed{int64(binary.LittleEndian.Uint64(e)), time.Duration(binary.LittleEndian.Uint64(e[8:])), time.Duration(binary.LittleEndian.Uint64(e[16:]))}
+		if c.offset < f.begin || c.offset >= f.end || c.from < last || c.to < c.from || len(f.checkpoints) >= maxCheckpoints {
+			return false
+		}
+		f.checkpoints, last = append(f.checkpoints, c), c.to
+	}
+	return true
+}
+
+// scan makes the index from the blocks of a file that wasn't closed, up to the first that isn't whole.
+func (f *replayFile) scan(size int64) {
+	f.end, f.duration, f.checkpoints = f.begin, 0, nil
+	var open indexed
+	for {
+		b, err := f.block(f.end, size)
+		if err != nil || b.kind != blockFrames || b.first < f.duration || b.last < b.first {
+			return
+		}
+		if b.flags&blockBegins != 0 {
+			open = indexed{offset: f.end, from: b.first}
+		}
+		if b.flags&blockEnds != 0 && open.offset != 0 && len(f.checkpoints) < maxCheckpoints {
+			open.to = b.last
+			f.checkpoints = append(f.checkpoints, open)
+			open.offset = 0
+		}
+		f.duration = b.last
+		f.end += blockHead + int64(b.length)
+	}
+}
+
+// block reads the block at an offset into f.body. It ends before limit.
+func (f *replayFile) block(at, limit int64) (b block, err error) {
+	h := f.head[:]
+	if err := f.readAt(h, at, limit); err != nil {
+		return b, err
+	}
+	if crc32.Checksum(h[4:], castagnoli) != binary.LittleEndian.Uint32(h) {
+		return b, f.corrupt(at, "the checksum of a block's head is wrong")
+	}
+	n := int64(binary.LittleEndian.Uint32(h[8:]))
+	if n > maxBlock {
+		return b, f.corrupt(at, "a block of more than 16 MiB")
+	}
+	if at+blockHead+n > limit {
+		return b, fmt.Errorf("%w: a block at %d of %d bytes", ErrReplayTruncated, at, n)
+	}
+	if int64(cap(f.body)) < n {
+		f.body = make([]byte, n)
+	}
+	f.body = f.body[:n]
+	if err := f.readAt(f.body, at+blockHead, limit); err != nil {
+		return b, err
+	}
+	if crc32.Checksum(f.body, castagnoli) != binary.LittleEndian.Uint32(h[4:]) {
+		return b, f.corrupt(at, "the checksum of a block is wrong")
+	}
+	return block{
+		length: int(n), kind: h[12], flags: h[13],
+		first: time.Duration(binary.LittleEndian.Uint64(h[16:])), last: time.Duration(binary.LittleEndian.Uint64(h[24:])),
+	}, nil
+}
+
+// readAt fills b from an offset, or says why not.
+func (f *replayFile) readAt(b []byte, at, limit int64) error {
+	if at < 0 || at+int64(len(b)) > limit {
+		return fmt.Errorf("%w: at %d", ErrReplayTruncated, at)
+	}
+	n, err := f.in.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: at %d", ErrReplayTruncated, at+int64(n))
+	}
+	return fmt.Errorf("actorrep: reading the recording: %w", err)
+}
+
+func (f *replayFile) corrupt(at int64, what string) error {
+	return fmt.Errorf("%w: at %d: %s", ErrReplayCorrupt, at, what)
+}
