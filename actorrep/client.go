@@ -395,7 +395,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, no
 	m.frames[i] = frame
 	field := m.class.local.layout.Units[local].Field
 	n := m.class.local.notify[field]
-	remember := notify && n.method >= 0 && !m.noted(field)
+	remember := notify && (n.method >= 0 || n.fast) && !m.noted(field)
 	var old reflect.Value
 	if remember && n.withOld {
 		old = m.copyField(field)
@@ -711,6 +711,9 @@ func (c *client) tell(e *event) {
 		if e.a == nil {
 			return
 		}
+		if cl := w.byType[reflect.TypeOf(e.a).Elem()]; cl.layout.Fasts != 0 {
+			cl.layout.Tell(e.a.base().ptr, cl.layout.Fasts, false) // what is there at first is no change
+		}
 		if n, ok := e.a.(Notified); ok {
 			n.Spawned()
 		}
@@ -736,6 +739,12 @@ func (c *client) notify(e *event) {
 	for field, n := range cl.notify {
 		for i := range e.fields {
 			if e.fields[i].field != field {
+				continue
+			}
+			if n.fast {
+				cl.layout.Tell(e.a.base().ptr, cl.layout.Fields[field].Mask, true)
+			}
+			if n.method < 0 {
 				continue
 			}
 			var args []reflect.Value

@@ -307,6 +307,7 @@ func (p *Peer) writeLarge(v *view) {
 		return // stays dirty
 	}
 	v.dirty &^= m
+	v.promise(m)
 	p.world.Counters.Large++
 }
 

@@ -11,6 +11,7 @@ var (
 	guidType   = reflect.TypeFor[netguid.GUID]()
 	customType = reflect.TypeFor[CustomValue]()
 	fastType   = reflect.TypeFor[FastArray]()
+	markType   = reflect.TypeFor[Marker]()
 	pushType   = reflect.TypeFor[Pusher]()
 )
 
@@ -31,7 +32,7 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 		l.Pushed |= m
 		return nil
 	case p.Implements(fastType):
-		return l.addBlob(t, offset, path, o, Fast)
+		return l.addFast(t, offset, path, o)
 	case p.Implements(customType):
 		return l.addBlob(t, offset, path, o, Custom)
 	case t == guidType:
@@ -139,8 +140,27 @@ func (u *Unit) float(k reflect.Kind, o options) {
 func (l *Layout) addBlob(t reflect.Type, offset uintptr, path string, o options, kind Kind) error {
 	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t}
 	u.Kind, u.Max, u.offsets[0] = kind, o.cap, offset
+	if kind == Fast || kind == Custom {
+		var err error
+		if u.form, err = form(t); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	l.Units = append(l.Units, u)
 	return nil
+}
+
+// addFast adds a fast array, which may be one that marks itself.
+func (l *Layout) addFast(t reflect.Type, offset uintptr, path string, o options) error {
+	if o.push {
+		return fmt.Errorf("%w: %s: a fast array within a Var", ErrKind, path)
+	}
+	if reflect.PointerTo(t).Implements(markType) {
+		m := maskOf(len(l.Units), len(l.Units)+1)
+		l.Vars = append(l.Vars, VarField{offset, t, m})
+		l.Pushed |= m
+	}
+	return l.addBlob(t, offset, path, o, Fast)
 }
 
 // addSlice adds a slice, whose elements have a layout of their own.
