@@ -52,11 +52,16 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 	return l.addNumbers(t, []uintptr{offset}, path, o)
 }
 
-// vector is the element type and offsets of a struct or array of two to four floats of one type.
+// vector is the element type and offsets of a struct or array of two to four floats of one type and under one tag.
 func vector(t reflect.Type, offset uintptr) (elem reflect.Type, offsets []uintptr) {
 	n, at := t.Len, func(i int) (reflect.Type, uintptr) { return t.Elem(), uintptr(i) * t.Elem().Size() }
 	if t.Kind() == reflect.Struct {
 		n, at = t.NumField, func(i int) (reflect.Type, uintptr) { return t.Field(i).Type, t.Field(i).Offset }
+		for i := range t.NumField() {
+			if _, tagged := t.Field(i).Tag.Lookup("net"); tagged {
+				return nil, nil
+			}
+		}
 	}
 	if n() < 2 || n() > MaxNumbers {
 		return nil, nil
@@ -79,7 +84,11 @@ func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o opt
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if err := l.flatten(f.Type, offset+f.Offset, path+"."+f.Name, o); err != nil {
+			inner, err := o.within(f.Tag)
+			if err != nil {
+				return fmt.Errorf("%w: %s.%s: %w", ErrTag, path, f.Name, err)
+			}
+			if err := l.flatten(f.Type, offset+f.Offset, path+"."+f.Name, inner); err != nil {
 				return err
 			}
 		}
