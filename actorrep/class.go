@@ -32,6 +32,7 @@ type class struct {
 type notify struct {
 	method  int // -1 for none
 	withOld bool
+	fast    bool // fast arrays tell what came
 }
 
 // ClassOption is a setting of Register.
@@ -142,6 +143,10 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 				return nil, err
 			}
 		}
+		n.fast = f.Mask&l.Fasts != 0
+		if n.fast && n.withOld {
+			return nil, fmt.Errorf("%w: %v.%s must take nothing: a fast array has callbacks that know what was", ErrNotify, t, f.Notify)
+		}
 		c.notify = append(c.notify, n)
 	}
 	for _, o := range options {
@@ -165,7 +170,7 @@ func findNotify(t reflect.Type, f layout.Field) (notify, error) {
 	case m.Type.NumIn() == 1:
 		return notify{method: m.Index}, nil
 	case m.Type.NumIn() == 2 && m.Type.In(1) == field:
-		return notify{m.Index, true}, nil
+		return notify{method: m.Index, withOld: true}, nil
 	}
 	return notify{}, fmt.Errorf("%w: %v.%s must take nothing or the old %v", ErrNotify, t, f.Notify, field)
 }

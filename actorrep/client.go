@@ -299,6 +299,9 @@ func (c *client) tell(e *event) {
 		if e.a == nil {
 			return
 		}
+		if cl := w.byType[reflect.TypeOf(e.a).Elem()]; cl.layout.Fasts != 0 {
+			cl.layout.Tell(e.a.base().ptr, cl.layout.Fasts, false) // what is there at first is no change
+		}
 		if n, ok := e.a.(Notified); ok {
 			n.Spawned()
 		}
@@ -325,6 +328,12 @@ func (c *client) notify(e *event) {
 	for field, n := range cl.notify {
 		for i := range e.fields {
 			if e.fields[i].field != field {
+				continue
+			}
+			if n.fast {
+				cl.layout.Tell(e.a.base().ptr, cl.layout.Fields[field].Mask, true)
+			}
+			if n.method < 0 {
 				continue
 			}
 			var args []reflect.Value

@@ -308,6 +308,7 @@ func (p *Peer) writeLarge(v *view) {
 		return // stays dirty
 	}
 	v.tell(m)
+	v.promise(m)
 	p.world.Counters.Large++
 }
 

@@ -189,7 +189,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, no
 	m.frames[i] = frame
 	field := m.class.local.layout.Units[local].Field
 	n := m.class.local.notify[field]
-	remember := notify && n.method >= 0 && !m.noted(field)
+	remember := notify && (n.method >= 0 || n.fast) && !m.noted(field)
 	var old reflect.Value
 	if remember && n.withOld {
 		old = m.copyField(field)

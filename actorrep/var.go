@@ -41,9 +41,18 @@ type binder interface {
 	bind(b *Base, m layout.Mask)
 }
 
-// bindVars tells an actor's Vars whose they are; nil unbinds.
+// bindVars tells an actor's Vars and fast arrays whose they are; nil unbinds.
 func bindVars(c *class, ptr unsafe.Pointer, b *Base) {
 	for _, f := range c.layout.Vars {
-		reflect.NewAt(f.Type, unsafe.Add(ptr, f.Offset)).Interface().(binder).bind(b, f.Mask)
+		switch x := reflect.NewAt(f.Type, unsafe.Add(ptr, f.Offset)).Interface().(type) {
+		case binder:
+			x.bind(b, f.Mask)
+		case layout.Marker:
+			if b == nil {
+				x.NetBind(nil)
+			} else {
+				x.NetBind(func() { b.mark(f.Mask) })
+			}
+		}
 	}
 }

@@ -48,10 +48,12 @@ type view struct {
 	calls    []*call // reliable ones, in order
 	ch       *channel.Channel
 	keys     [layout.MaxFast]uint32
-	leaveAt  time.Duration   // when to go if not relevant again
-	toldAud  layout.Audience // what the client knows of its own role
-	slot     int             // in the actor's views
-	place    int             // in the peer's list
+	later    [layout.MaxFast]uint32 // of the fast arrays that were sent reliably last
+	promised layout.Mask            // which those are, until they have arrived
+	leaveAt  time.Duration          // when to go if not relevant again
+	toldAud  layout.Audience        // what the client knows of its own role
+	slot     int                    // in the actor's views
+	place    int                    // in the peer's list
 }
 
 // viewSlab is how many views are made at once, so that those of a connection lie together.
@@ -264,6 +266,28 @@ func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
 	if v.state == opening && ch == v.ch && ch.OpenAcked() {
 		v.opened()
 	}
+	if v.promised != 0 && ch == v.ch && v.peer.out != nil && v.peer.out.drained(v) {
+		v.keep()
+	}
+}
+
+// promise notes the versions of the fast arrays of m, which go out reliably.
+func (v *view) promise(m layout.Mask) {
+	l := v.b.class.layout
+	if m &= l.Fasts; m != 0 {
+		v.promised |= m
+		l.Keys(v.b.rep.shadow, v.later[:])
+	}
+}
+
+// keep says that they have arrived: what is sent from now on needs only say what is newer.
+func (v *view) keep() {
+	for m, i := v.b.class.layout.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
+		if v.promised&(m&-m) != 0 && (v.keys[i] == 0 || int32(v.later[i]-v.keys[i]) > 0) {
+			v.keys[i] = v.later[i]
+		}
+	}
+	v.promised = 0
 }
 
 // ReceivedNak does nothing: what goes over an actor's own channel is reliable.

@@ -87,9 +87,9 @@ func checkFit(pass *analysis.Pass, f *field) {
 		case p.kind == partText || p.kind == partSlice:
 			lengths = true
 		case p.kind == partTags:
-			report(pass, f, warning, nil, "the net tag of %s isn't looked at: the options of %s go for all of it; write them here", p.path, f.name)
+			report(pass, f, sureError, nil, "the condition or notify of %s belongs to %s as a whole; write it here", p.path, f.name)
 			return
-		case p.kind == partBad:
+		case p.kind == partBad || p.kind == partOwn:
 			unknown = true
 		}
 	}

@@ -19,7 +19,8 @@ const (
 	partSlice  // the slice itself; its elements follow
 	partCustom // writes itself
 	partFast   // writes what changed
-	partTags   // a struct within whose tags nobody looks at
+	partOwn    // has a tag of its own
+	partTags   // has a tag of its own with what belongs to the actor's field
 	partBad    // can't be replicated
 )
 
@@ -115,10 +116,12 @@ func (w *walker) plain(t types.Type, path string) {
 	case *types.Struct:
 		before := w.units
 		for i := range u.NumFields() {
-			if _, ok := reflect.StructTag(u.Tag(i)).Lookup("net"); ok {
-				w.add(partTags, t, path+"."+u.Field(i).Name())
+			inner := path + "." + u.Field(i).Name()
+			if tag, ok := reflect.StructTag(u.Tag(i)).Lookup("net"); ok {
+				w.tagged(u.Field(i).Type(), inner, parseTag(tag))
+			} else {
+				w.value(u.Field(i).Type(), inner)
 			}
-			w.value(u.Field(i).Type(), path+"."+u.Field(i).Name())
 		}
 		if isVector(t) {
 			w.units = before + 1
@@ -135,6 +138,22 @@ func (w *walker) plain(t types.Type, path string) {
 		w.bad(t, path, "the other end can't know what is in an interface; use one type, with WriteNet and ReadNet when it has several forms")
 	case *types.Chan, *types.Signature:
 		w.bad(t, path, "it isn't a value; take the net tag away, and call an RPC for what happens once")
+	}
+}
+
+// tagged adds a value that has a tag of its own, which is checked where it stands.
+func (w *walker) tagged(t types.Type, path string, o *tagOptions) {
+	first, max := len(w.list), w.max
+	w.max = o.max != nil
+	w.value(t, path)
+	w.max = max
+	for i := first; i < len(w.list); i++ {
+		if p := &w.list[i]; p.kind < partOwn {
+			p.kind = partOwn
+		}
+	}
+	if o.condition != nil || o.notify != nil {
+		w.add(partTags, t, path)
 	}
 }
 
@@ -174,7 +193,7 @@ func (w *walker) slice(u *types.Slice, t types.Type, path string) {
 	w.units, w.inSlice = before, inSlice
 }
 
-// isVector reports whether t is a struct or array of two to four floats of one type, which is one unit.
+// isVector reports whether t is a struct or array of two to four floats of one type and without tags, which is one unit.
 func isVector(t types.Type) bool {
 	var elems []types.Type
 	switch u := t.Underlying().(type) {
@@ -184,6 +203,9 @@ func isVector(t types.Type) bool {
 		}
 	case *types.Struct:
 		for i := range u.NumFields() {
+			if _, ok := reflect.StructTag(u.Tag(i)).Lookup("net"); ok {
+				return false
+			}
 			elems = append(elems, u.Field(i).Type())
 		}
 	}

@@ -12,7 +12,9 @@
 //	notify=OnX   call the method OnX, with the old value if it takes one, when the field has changed
 //	             on a client
 //
-// and a condition, or none for always:
+// They hold for all parts of a field that is a struct, an array or a slice, but for those that have a tag of their own.
+//
+// An actor's field may have a condition, or none for always:
 //
 //	initial         with the actor's first values only
 //	owner           to the owner             skipowner      to all but the owner

@@ -11,6 +11,7 @@ var (
 	guidType   = reflect.TypeFor[netguid.GUID]()
 	customType = reflect.TypeFor[CustomValue]()
 	fastType   = reflect.TypeFor[FastArray]()
+	markType   = reflect.TypeFor[Marker]()
 	pushType   = reflect.TypeFor[Pusher]()
 )
 
@@ -31,7 +32,7 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 		l.Pushed |= m
 		return nil
 	case p.Implements(fastType):
-		return l.addBlob(t, offset, path, o, Fast)
+		return l.addFast(t, offset, path, o)
 	case p.Implements(customType):
 		return l.addBlob(t, offset, path, o, Custom)
 	case t == guidType:
@@ -51,11 +52,16 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 	return l.addNumbers(t, []uintptr{offset}, path, o)
 }
 
-// vector is the element type and offsets of a struct or array of two to four floats of one type.
+// vector is the element type and offsets of a struct or array of two to four floats of one type and under one tag.
 func vector(t reflect.Type, offset uintptr) (elem reflect.Type, offsets []uintptr) {
 	n, at := t.Len, func(i int) (reflect.Type, uintptr) { return t.Elem(), uintptr(i) * t.Elem().Size() }
 	if t.Kind() == reflect.Struct {
 		n, at = t.NumField, func(i int) (reflect.Type, uintptr) { return t.Field(i).Type, t.Field(i).Offset }
+		for i := range t.NumField() {
+			if _, tagged := t.Field(i).Tag.Lookup("net"); tagged {
+				return nil, nil
+			}
+		}
 	}
 	if n() < 2 || n() > MaxNumbers {
 		return nil, nil
@@ -78,7 +84,11 @@ func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o opt
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if err := l.flatten(f.Type, offset+f.Offset, path+"."+f.Name, o); err != nil {
+			inner, err := o.within(f.Tag)
+			if err != nil {
+				return fmt.Errorf("%w: %s.%s: %w", ErrTag, path, f.Name, err)
+			}
+			if err := l.flatten(f.Type, offset+f.Offset, path+"."+f.Name, inner); err != nil {
 				return err
 			}
 		}
@@ -139,8 +149,27 @@ func (u *Unit) float(k reflect.Kind, o options) {
 func (l *Layout) addBlob(t reflect.Type, offset uintptr, path string, o options, kind Kind) error {
 	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t}
 	u.Kind, u.Max, u.offsets[0] = kind, o.cap, offset
+	if kind == Fast || kind == Custom {
+		var err error
+		if u.form, err = form(t); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	l.Units = append(l.Units, u)
 	return nil
+}
+
+// addFast adds a fast array, which may be one that marks itself.
+func (l *Layout) addFast(t reflect.Type, offset uintptr, path string, o options) error {
+	if o.push {
+		return fmt.Errorf("%w: %s: a fast array within a Var", ErrKind, path)
+	}
+	if reflect.PointerTo(t).Implements(markType) {
+		m := maskOf(len(l.Units), len(l.Units)+1)
+		l.Vars = append(l.Vars, VarField{offset, t, m})
+		l.Pushed |= m
+	}
+	return l.addBlob(t, offset, path, o, Fast)
 }
 
 // addSlice adds a slice, whose elements have a layout of their own.

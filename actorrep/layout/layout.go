@@ -82,7 +82,7 @@ type Field struct {
 	Mask   Mask // its units
 }
 
-// VarField is a field that marks itself when it is set (actorrep.Var).
+// VarField is a field that marks itself when it is set (actorrep.Var), or a fast array that is a Marker.
 type VarField struct {
 	Offset uintptr
 	Type   reflect.Type
@@ -102,6 +102,7 @@ type Unit struct {
 	blob    int     // blob of a Shadow
 	typ     reflect.Type
 	elem    *Layout // of a slice's elements
+	form    uint32  // of what has its own serializer
 }
 
 // Layout is a struct type's replicated fields.
@@ -138,16 +139,6 @@ var (
 type CustomValue interface {
 	WriteNet(w *bitio.Writer)
 	ReadNet(r *bitio.Reader) error
-}
-
-// FastArray is a collection that sends what changed of it since a version that the peer is known to have.
-type FastArray interface {
-	// NetKey is the version; it changes with every change, and is 0 while nothing ever was in it.
-	NetKey() uint32
-	// NetWrite writes all that came, changed or went since version base; 0 is before everything.
-	NetWrite(w *bitio.Writer, base uint32)
-	// NetRead takes that in.
-	NetRead(r *bitio.Reader) error
 }
 
 // Build lists the replicated units of struct type t.
@@ -211,11 +202,19 @@ func (l *Layout) Hash() uint32 {
 	for i := range l.Units {
 		u := &l.Units[i]
 		fmt.Fprintf(h, "%s %v;", u.Path, u.Wire)
-		if u.elem != nil {
-			fmt.Fprintf(h, "%x;", u.elem.Hash())
+		if u.hasForm() {
+			fmt.Fprintf(h, "%x;", u.formHash())
 		}
 	}
 	return h.Sum32()
+}
+
+// formHash is the same for units whose insides are the same.
+func (u *Unit) formHash() uint32 {
+	if u.elem != nil {
+		return u.elem.Hash()
+	}
+	return u.form
 }
 
 func (l *Layout) finish() {

@@ -23,7 +23,7 @@ type Remote struct {
 type RemoteUnit struct {
 	Wire
 	Path  string
-	Elem  uint32 // hash of a slice's elements
+	Form  uint32 // hash of a slice's elements; of fast arrays and values with their own serializer what they say
 	Local int    // our unit; -1 for none
 	first int
 }
@@ -34,7 +34,7 @@ var ErrRetyped = errors.New("layout: a field has another type at the other end")
 // WriteSchema writes the layout for a peer's ReadSchema.
 //
 //	IntPacked  units
-//	each: packed length | path, kind 4, n 3, bits 5, IntPacked max, Float64 step when a step, 32 hash when a slice
+//	each: packed length | path, kind 4, n 3, bits 5, IntPacked max, Float64 step when a step, 32 form when a slice, custom or fast
 func (l *Layout) WriteSchema(w *bitio.Writer) {
 	w.WriteIntPacked(uint32(len(l.Units)))
 	for i := range l.Units {
@@ -47,8 +47,8 @@ func (l *Layout) WriteSchema(w *bitio.Writer) {
 		if u.Kind == Step {
 			w.WriteFloat64(u.Step)
 		}
-		if u.Kind == Slice {
-			w.WriteUint32(u.elem.Hash())
+		if u.hasForm() {
+			w.WriteUint32(u.formHash())
 		}
 	}
 }
@@ -86,8 +86,8 @@ func ReadSchema(r *bitio.Reader) *Remote {
 		if u.Kind == Step {
 			u.Step = r.ReadFloat64()
 		}
-		if u.Kind == Slice {
-			u.Elem = r.ReadUint32()
+		if u.hasForm() {
+			u.Form = r.ReadUint32()
 		}
 		if r.Err() == nil && !u.plausible() {
 			r.Fail(fmt.Errorf("layout: %q is described as no unit can be", u.Path))
@@ -138,12 +138,11 @@ func (m *Remote) Match(l *Layout) error {
 }
 
 func (u *RemoteUnit) fits(own *Unit) error {
-	same := u.Kind == own.Kind && u.N == own.N
-	if u.Kind == Slice && same {
-		same = u.Elem == own.elem.Hash()
-	}
-	if !same {
+	if u.Kind != own.Kind || u.N != own.N {
 		return fmt.Errorf("%w: %s is %d %v there and %d %v here", ErrRetyped, u.Path, u.N, u.Kind, own.N, own.Kind)
+	}
+	if u.hasForm() && u.Form != own.formHash() {
+		return fmt.Errorf("%w: %s is a %v of something else there", ErrRetyped, u.Path, u.Kind)
 	}
 	return nil
 }
@@ -209,9 +208,12 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 	own := &m.local.Units[u.Local]
 	changed := true
 	if u.Kind == Fast {
-		if err := own.pointer(obj).Interface().(FastArray).NetRead(&body); err != nil {
+		fast := own.pointer(obj).Interface().(FastArray)
+		was := fast.NetKey()
+		if err := fast.NetRead(&body); err != nil {
 			r.Fail(err)
 		}
+		changed = fast.NetKey() != was
 	} else {
 		changed = own.readMemory(&body, obj)
 	}

@@ -1,8 +1,10 @@
 package layout
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -39,6 +41,20 @@ func parseTag(tag string) (o options, err error) {
 		return o, fmt.Errorf("q= and rot= exclude each other")
 	}
 	return o, nil
+}
+
+// within is the options of a field of a struct that has these: its own tag's, if it has one.
+func (o options) within(tag reflect.StructTag) (options, error) {
+	own, ok := tag.Lookup("net")
+	if !ok {
+		return o, nil
+	}
+	inner, err := parseTag(own)
+	if err == nil && (inner.cond != Always || inner.notify != "") {
+		err = errors.New("conditions and notifies belong to the actor's own field")
+	}
+	inner.cond, inner.push = o.cond, o.push
+	return inner, err
 }
 
 func (o *options) set(key, value string) error {

@@ -66,6 +66,9 @@ const (
 // HasDelta reports whether a baseline makes the unit smaller.
 func (d *Wire) HasDelta() bool { return d.Kind == Step || d.Kind == Angle }
 
+// hasForm reports whether there is more to know of the unit than its Wire.
+func (d *Wire) hasForm() bool { return d.Kind == Slice || d.Kind == Custom || d.Kind == Fast }
+
 // write writes the numbers of a unit.
 func (d *Wire) write(w *bitio.Writer, v []uint64) {
 	switch d.Kind {

@@ -9,6 +9,10 @@ type Inner struct {
 	X, Y float64 `net:"q=0.5"`
 }
 
+type Conditional struct {
+	X int `net:"owner"`
+}
+
 type Mixed struct {
 	X  float32
 	On bool
@@ -30,7 +34,8 @@ type Bad struct {
 	L netguid.GUID `net:"max=10"`             // want `error: max= is for unsigned integers, and L is netguid.GUID`
 	M string       `net:"q=0.1"`              // want `warning: q= does nothing: M is string`
 	N uint8        `net:"cap=10"`             // want `warning: cap= does nothing: it is for strings, bytes and slices, and N is uint8`
-	O Inner        `net:"q=0.1"`              // want `warning: the net tag of O.X isn't looked at`
+	O Conditional  `net:""`                   // want `error: the condition or notify of O.X belongs to O as a whole; write it here`
+	Z Inner        `net:"q=0.1"`              // the tags within count
 	P float32      `net:"q=0.1,q=0.2"`        // want `warning: P: q= is given twice, the last counts`
 	Q uint8        `net:"notify=OnNothing"`   // want `error: Bad has no method OnNothing; declare func \(b \*Bad\) OnNothing\(old uint8\), or without the parameter`
 	R uint8        `net:"notify=onR"`         // want `error: notify method onR must be exported`

@@ -1,0 +1,329 @@
+package fastarray
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// ID names an element of a List, the same at both ends; 0 names none.
+type ID uint32
+
+// Bounds of a List.
+const (
+	// Max is the most elements.
+	Max = 2048
+	// MaxBytes is the most that all elements take in the form in which they are sent.
+	MaxBytes = 15000
+
+	maxTombstones = 256
+)
+
+// Errors of a List.
+var (
+	// ErrFull is a list that has no room for the element or its new value.
+	ErrFull = errors.New("fastarray: the list is full: 2048 elements, and 15,000 bytes as they are sent")
+	// ErrNoElement is an id that isn't in the list.
+	ErrNoElement = errors.New("fastarray: no element with that id")
+	// ErrMirror is a change to a list that mirrors a server's; change it there.
+	ErrMirror = errors.New("fastarray: a client's list is changed by the server only")
+
+	errFormat  = errors.New("fastarray: malformed update")
+	errBase    = errors.New("fastarray: an update builds on a version that never came")
+	errUnknown = errors.New("fastarray: an update changes an element that never came")
+)
+
+// List is a replicated list of elements of type T. The zero List is empty and ready. It belongs to its actor and must
+// not be copied; slices in its elements must not be changed in place: Set the element instead.
+type List[T any] struct {
+	// OnAdd, OnChange and OnRemove are called on a client, within World.Step; set them in the actor's Init or Spawned.
+	// May be nil.
+	OnAdd    func(id ID, v T)
+	OnChange func(id ID, old, now T)
+	OnRemove func(id ID, old T)
+
+	elem    *layout.Layout
+	items   []item[T] // by rising id
+	version uint32
+	changed func() // tells the actor
+	mirror  bool   // a server's list is the original
+	work    *work[T]
+
+	// on a server
+	last      ID
+	units     []uint32 // version of the last change, by element and unit
+	gone      []tombstone
+	forgotten uint32 // version of the newest removal that isn't in gone any more; 0 none
+	bits      int    // that all elements take
+
+	// on a client
+	queue, told []note[T]
+	cancelled   int // notes that came to nothing
+}
+
+type item[T any] struct {
+	value   T
+	id      ID
+	born    uint32 // version that added it
+	changed uint32 // newest version that changed it
+	size    int32  // bits
+	note    int32  // its place in the queue, counted from 1
+	seen    bool   // in the update at hand
+}
+
+type tombstone struct {
+	id      ID
+	version uint32
+}
+
+// work is memory to compare values in.
+type work[T any] struct {
+	buf  []byte
+	a, b bitio.Writer
+	now  T
+}
+
+// describe makes the elements' layout when it is needed first.
+func (l *List[T]) describe() (*layout.Layout, error) {
+	if l.elem == nil {
+		elem, err := layout.BuildValue(reflect.TypeFor[T]())
+		if err != nil {
+			return nil, err
+		}
+		l.elem, l.work = elem, &work[T]{buf: make([]byte, 64)}
+	}
+	return l.elem, nil
+}
+
+// Len is the number of elements.
+func (l *List[T]) Len() int { return len(l.items) }
+
+// All calls yield for each element in the order in which they were added.
+func (l *List[T]) All(yield func(id ID, v T) bool) {
+	for i := 0; i < len(l.items); i++ {
+		if !yield(l.items[i].id, l.items[i].value) {
+			return
+		}
+	}
+}
+
+// Find is the element with an id.
+func (l *List[T]) Find(id ID) (v T, ok bool) {
+	if i, ok := l.find(id); ok {
+		return l.items[i].value, true
+	}
+	return v, false
+}
+
+func (l *List[T]) find(id ID) (int, bool) { return search(l.items, id) }
+
+func search[T any](items []item[T], id ID) (int, bool) {
+	return slices.BinarySearchFunc(items, id, func(it item[T], id ID) int {
+		switch {
+		case it.id < id:
+			return -1
+		case it.id > id:
+			return 1
+		}
+		return 0
+	})
+}
+
+// Add puts an element at the end.
+func (l *List[T]) Add(v T) (ID, error) {
+	elem, err := l.describe()
+	switch {
+	case err != nil:
+		return 0, err
+	case l.mirror:
+		return 0, ErrMirror
+	case len(l.items) >= Max || l.last == 1<<32-1:
+		return 0, ErrFull
+	}
+	size := l.size(v)
+	gap := bitio.PackedBits(uint64(l.last + 1 - l.lastID() - 1))
+	if size < 0 || l.bits+size+gap > MaxBytes*8 {
+		return 0, ErrFull
+	}
+	l.last++
+	l.bits += size + gap
+	l.touch()
+	l.items = append(l.items, item[T]{value: v, id: l.last, born: l.version, changed: l.version, size: int32(size)})
+	for range elem.Units {
+		l.units = append(l.units, l.version)
+	}
+	return l.last, nil
+}
+
+// lastID is the id of the last element, or 0.
+func (l *List[T]) lastID() ID { return l.before(len(l.items)) }
+
+// before is the id of the element before the one at a place, or 0.
+func (l *List[T]) before(i int) ID {
+	if i == 0 {
+		return 0
+	}
+	return l.items[i-1].id
+}
+
+// touch begins a new version.
+func (l *List[T]) touch() {
+	l.version++
+	if l.version == 0 {
+		l.version = 1
+	}
+	if l.changed != nil {
+		l.changed()
+	}
+}
+
+// Set gives an element a new value. What is sent of it is the fields that differ in the form in which they are sent, and
+// all slices and values with their own serializers; when nothing differs nothing is.
+func (l *List[T]) Set(id ID, v T) error {
+	i, ok := l.find(id)
+	switch {
+	case l.mirror:
+		return ErrMirror
+	case !ok:
+		return ErrNoElement
+	}
+	it := &l.items[i]
+	size := l.size(v)
+	if size < 0 || l.bits+size-int(it.size) > MaxBytes*8 {
+		return ErrFull
+	}
+	m := l.differ(&it.value, &l.work.now, l.elem.All(), false)
+	it.value = v
+	if m == 0 {
+		return nil
+	}
+	l.touch()
+	l.bits += size - int(it.size)
+	it.size, it.changed = int32(size), l.version
+	for u := range l.elem.Units {
+		if m>>u&1 != 0 {
+			l.units[i*len(l.elem.Units)+u] = l.version
+		}
+	}
+	return nil
+}
+
+// Remove takes an element out.
+func (l *List[T]) Remove(id ID) error {
+	i, ok := l.find(id)
+	switch {
+	case l.mirror:
+		return ErrMirror
+	case !ok:
+		return ErrNoElement
+	}
+	l.touch()
+	l.bury(id)
+	before, after := l.before(i), ID(0)
+	l.bits -= int(l.items[i].size) + gapBits(before, id)
+	if i+1 < len(l.items) {
+		after = l.items[i+1].id
+		l.bits += gapBits(before, after) - gapBits(id, after)
+	}
+	l.items = slices.Delete(l.items, i, i+1)
+	n := len(l.elem.Units)
+	l.units = slices.Delete(l.units, i*n, (i+1)*n)
+	return nil
+}
+
+func gapBits(before, id ID) int { return bitio.PackedBits(uint64(id - before - 1)) }
+
+// bury remembers that an element went.
+func (l *List[T]) bury(id ID) {
+	if len(l.gone) == maxTombstones {
+		const half = maxTombstones / 2
+		l.forgotten = l.gone[half-1].version
+		l.gone = append(l.gone[:0], l.gone[half:]...)
+	}
+	l.gone = append(l.gone, tombstone{id, l.version})
+}
+
+// Clear takes all elements out.
+func (l *List[T]) Clear() error {
+	if l.mirror {
+		return ErrMirror
+	}
+	if len(l.items) == 0 {
+		return nil
+	}
+	l.touch()
+	l.gone, l.forgotten, l.bits = l.gone[:0], l.version, 0 // everyone gets the whole list, which is empty
+	clear(l.items)
+	l.items, l.units = l.items[:0], l.units[:0]
+	return nil
+}
+
+// size is how many bits a value takes, or -1 when it is far too large. The value is in work.now then.
+func (l *List[T]) size(v T) int {
+	k := l.work
+	k.now = v
+	for {
+		k.a.Reset(k.buf)
+		l.elem.WriteUnits(&k.a, unsafe.Pointer(&k.now), l.elem.All())
+		switch {
+		case k.a.Err() == nil:
+			return k.a.Len()
+		case !k.grow():
+			return -1
+		}
+	}
+}
+
+// grow makes room for larger values; false when they are larger than a list may be.
+func (k *work[T]) grow() bool {
+	if len(k.buf) >= 2*MaxBytes {
+		return false
+	}
+	k.buf = make([]byte, min(2*len(k.buf), 2*MaxBytes))
+	return true
+}
+
+// emptyBits is what an empty slice takes.
+const emptyBits = 8
+
+// differ is the units of m that are sent differently for two values. Slices that may share their memory, and values with
+// their own serializers always count.
+func (l *List[T]) differ(a, b *T, m layout.Mask, unshared bool) (changed layout.Mask) {
+	for i := range l.elem.Units {
+		bit := layout.Mask(1) << i
+		if m&bit == 0 {
+			continue
+		}
+		k := l.elem.Units[i].Kind
+		same := k != layout.Custom && l.same(a, b, bit)
+		if !unshared && (k == layout.Slice || k == layout.Bytes) {
+			same = same && l.work.a.Len() <= emptyBits
+		}
+		if !same {
+			changed |= bit
+		}
+	}
+	return changed
+}
+
+// same reports whether units of two values are the same bits.
+func (l *List[T]) same(x, y *T, m layout.Mask) bool {
+	k := l.work
+	for {
+		half := len(k.buf) / 2
+		k.a.Reset(k.buf[:half])
+		k.b.Reset(k.buf[half:])
+		l.elem.WriteUnits(&k.a, unsafe.Pointer(x), m)
+		l.elem.WriteUnits(&k.b, unsafe.Pointer(y), m)
+		switch {
+		case k.a.Err() == nil && k.b.Err() == nil:
+			return k.a.Len() == k.b.Len() && slices.Equal(k.a.Bytes(), k.b.Bytes())
+		case !k.grow():
+			return false
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package fastarray
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// NetRead takes in an update. What came before an error in it stays.
+func (l *List[T]) NetRead(r *bitio.Reader) error {
+	if _, err := l.describe(); err != nil {
+		return err
+	}
+	l.mirror = true
+	l.tidy()
+	all, version := r.ReadBool(), r.ReadIntPacked()
+	if all {
+		return l.readAll(r, version)
+	}
+	base := version - r.ReadIntPacked()
+	switch {
+	case r.Err() != nil:
+		return r.Err()
+	case newer(base, l.version):
+		return errBase
+	case !newer(version, l.version):
+		return nil // we have newer
+	}
+	return l.readSince(r, version)
+}
+
+// readAll takes in the whole list.
+func (l *List[T]) readAll(r *bitio.Reader, version uint32) error {
+	for i := range l.items {
+		l.items[i].seen = false
+	}
+	n, err := l.count(r, Max)
+	if err == nil {
+		err = l.elements(r, n, 2*Max, func() (layout.Mask, bool) { return l.elem.All(), true })
+	}
+	if err != nil {
+		return err
+	}
+	l.drop(func(it *item[T]) bool { return !it.seen })
+	l.version = version
+	return nil
+}
+
+// readSince takes in what is different.
+func (l *List[T]) readSince(r *bitio.Reader, version uint32) error {
+	n, err := l.count(r, maxTombstones)
+	if err != nil {
+		return err
+	}
+	var went [maxTombstones]ID
+	for i := range n {
+		went[i] = ID(r.ReadIntPacked())
+	}
+	if r.Err() != nil {
+		return r.Err()
+	}
+	if n > 0 {
+		slices.Sort(went[:n])
+		l.drop(func(it *item[T]) bool {
+			_, ok := slices.BinarySearch(went[:n], it.id)
+			return ok
+		})
+	}
+	if n, err = l.count(r, Max); err != nil {
+		return err
+	}
+	err = l.elements(r, n, Max, func() (layout.Mask, bool) {
+		if r.ReadBool() {
+			return l.elem.All(), true
+		}
+		return r.ReadBits(len(l.elem.Units)), false
+	})
+	if err == nil {
+		l.version = version
+	}
+	return err
+}
+
+func (l *List[T]) count(r *bitio.Reader, most int) (int, error) {
+	n := r.ReadIntPacked()
+	if r.Err() == nil && (n > uint32(most) || int(n)*8 > r.Remaining()) {
+		return 0, fmt.Errorf("%w: %d elements", errFormat, n)
+	}
+	return int(n), r.Err()
+}
+
+// elements reads n elements by rising id, until there are most; form says which units follow, and whether it may be a new
+// one. New ones go to the end, and into their places when all are there.
+func (l *List[T]) elements(r *bitio.Reader, n, most int, form func() (m layout.Mask, whole bool)) (err error) {
+	old := len(l.items)
+	last := uint64(0)
+	for range n {
+		last += uint64(r.ReadIntPacked()) + 1
+		m, whole := form()
+		i, ok := search(l.items[:old], ID(last))
+		switch {
+		case r.Err() != nil:
+			err = r.Err()
+		case last > 1<<32-1:
+			err = errFormat
+		case ok:
+			err = l.readChange(r, i, m)
+		case !whole:
+			err = errUnknown
+		case len(l.items) >= most:
+			err = ErrFull
+		default:
+			err = l.readNew(r, ID(last))
+		}
+		if err != nil {
+			break
+		}
+	}
+	if len(l.items) > old && old > 0 && l.items[old].id < l.items[old-1].id {
+		slices.SortFunc(l.items, func(a, b item[T]) int { return cmp.Compare(a.id, b.id) })
+	}
+	return err
+}
+
+// readChange reads units of the element at a place.
+func (l *List[T]) readChange(r *bitio.Reader, i int, m layout.Mask) error {
+	it := &l.items[i]
+	it.seen = true
+	was := it.value
+	l.elem.ReadUnits(r, unsafe.Pointer(&it.value), m)
+	if r.Err() != nil {
+		it.value = was
+		return r.Err()
+	}
+	if l.differ(&was, &it.value, m, true) != 0 {
+		l.noteChanged(i, was)
+	}
+	return nil
+}
+
+// readNew reads an element to the end of the list.
+func (l *List[T]) readNew(r *bitio.Reader, id ID) error {
+	l.items = append(l.items, item[T]{id: id, seen: true})
+	i := len(l.items) - 1
+	l.elem.ReadUnits(r, unsafe.Pointer(&l.items[i].value), l.elem.All())
+	if r.Err() != nil {
+		l.items = l.items[:i]
+		return r.Err()
+	}
+	l.noteAdded(i)
+	return nil
+}
+
+// drop takes out the elements that f names.
+func (l *List[T]) drop(f func(it *item[T]) bool) {
+	kept := l.items[:0]
+	for i := range l.items {
+		if f(&l.items[i]) {
+			l.noteRemoved(i)
+		} else {
+			kept = append(kept, l.items[i])
+		}
+	}
+	clear(l.items[len(kept):])
+	l.items = kept
+}

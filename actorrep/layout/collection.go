@@ -1,0 +1,89 @@
+package layout
+
+import (
+	"math/bits"
+	"reflect"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// FastArray is a collection that sends what changed of it since a version that the peer is known to have. Package
+// fastarray has one for elements of any type.
+type FastArray interface {
+	// NetKey is the version; it changes with every change, and is 0 while nothing ever was in it. On a client it is
+	// that of the server's which came last.
+	NetKey() uint32
+	// NetWrite writes all that came, changed or went since version base; 0 is before everything. It changes nothing, as
+	// it may run for many connections at once, and writes 16 KiB at most.
+	NetWrite(w *bitio.Writer, base uint32)
+	// NetRead takes that in.
+	NetRead(r *bitio.Reader) error
+}
+
+// Marker may be implemented by a FastArray that says itself when it has changed, so that it needn't be looked at.
+type Marker interface {
+	// NetBind gives the list what to call after each change; nil ends that.
+	NetBind(changed func())
+}
+
+// Teller may be implemented by a FastArray that tells the game what came.
+type Teller interface {
+	// NetTell is called within a client's Step: tell what came since the last time, or just forget it.
+	NetTell(tell bool)
+}
+
+// Formed may be implemented by a FastArray or a CustomValue: both ends must have the same form of it. It is asked of a
+// zero value.
+type Formed interface {
+	// NetForm is a number that differs when the bits written mean something else, or why the type can't be sent.
+	NetForm() (uint32, error)
+}
+
+// form is what a zero value of a type with its own serializer says of itself.
+func form(t reflect.Type) (uint32, error) {
+	if f, ok := reflect.New(t).Interface().(Formed); ok {
+		return f.NetForm()
+	}
+	return 0, nil
+}
+
+// Tell has the fast arrays among the units of m tell what came, or forget it.
+func (l *Layout) Tell(obj unsafe.Pointer, m Mask, tell bool) {
+	for m &= l.Fasts; m != 0; m &= m - 1 {
+		if t, ok := l.Units[bits.TrailingZeros64(m)].pointer(obj).Interface().(Teller); ok {
+			t.NetTell(tell)
+		}
+	}
+}
+
+// WriteUnits writes the units of m straight from the value at obj.
+func (l *Layout) WriteUnits(w *bitio.Writer, obj unsafe.Pointer, m Mask) {
+	var v [MaxNumbers]uint64
+	for ; m != 0; m &= m - 1 {
+		u := &l.Units[bits.TrailingZeros64(m)]
+		if u.Kind.IsBlob() {
+			u.writeMemory(w, obj)
+			continue
+		}
+		u.load(obj, v[:u.N])
+		u.write(w, v[:u.N])
+	}
+}
+
+// ReadUnits reads them into the value at obj. Slices get new memory: copies of the old value keep theirs.
+func (l *Layout) ReadUnits(r *bitio.Reader, obj unsafe.Pointer, m Mask) {
+	var v [MaxNumbers]uint64
+	for ; m != 0; m &= m - 1 {
+		u := &l.Units[bits.TrailingZeros64(m)]
+		if u.Kind.IsBlob() {
+			if u.Kind == Slice {
+				*(*sliceHeader)(unsafe.Add(obj, u.offsets[0])) = sliceHeader{}
+			}
+			u.readMemory(r, obj)
+			continue
+		}
+		u.read(r, v[:u.N])
+		u.store(&u.Wire, obj, v[:u.N])
+	}
+}
