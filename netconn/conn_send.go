@@ -2,6 +2,7 @@ package netconn
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -120,7 +121,7 @@ func (c *Conn) FlushNet() {
 	}
 	c.flow.timeSensitive = false
 	if c.out.Len() == 0 {
-		if !c.flow.dirtyAcks && !c.keepAliveDue() || c.windowFull() && !c.force() {
+		if !c.acksDue() && !c.keepAliveDue() || c.windowFull() && !c.force() {
 			return
 		}
 		c.countEmpty()
@@ -141,6 +142,25 @@ func (c *Conn) FlushNet() {
 	c.trace(nettrace.PacketSent, id, uint64(size), 0)
 	c.cfg.LowLevelSend(packet)
 }
+
+// FlushWritten sends the SendBuffer if there are bunches in it, without waiting for Tick.
+func (c *Conn) FlushWritten(now time.Duration) {
+	c.now = max(c.now, now)
+	if c.out.Len() > 0 {
+		c.FlushNet()
+	}
+}
+
+// oweAcks has the peer hear of what was received after a delay at the latest.
+func (c *Conn) oweAcks(delay time.Duration) {
+	at := c.now + delay
+	if !c.flow.dirtyAcks || at < c.flow.acksAt {
+		c.flow.acksAt = at
+	}
+	c.flow.dirtyAcks = true
+}
+
+func (c *Conn) acksDue() bool { return c.flow.dirtyAcks && c.now >= c.flow.acksAt }
 
 func (c *Conn) countEmpty() {
 	if c.flow.dirtyAcks {

@@ -97,5 +97,5 @@ func (c *Conn) probe() {
 		return
 	}
 	c.flow.probes++
-	c.flow.dirtyAcks = true // an empty packet says as much as a full one
+	c.oweAcks(0) // an empty packet says as much as a full one
 }

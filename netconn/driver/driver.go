@@ -47,8 +47,10 @@ type Driver struct {
 	in, out []udp.Message
 	nOut    int
 
-	mu    sync.Mutex
-	calls []func()
+	mu      sync.Mutex
+	calls   []func()
+	running []func() // the calls of the last time, for their room
+	waiting bool     // a read is under way that Do may end
 }
 
 // maxDatagram is the largest datagram that is read or written.
@@ -276,22 +278,31 @@ func (d *Driver) flush() {
 	d.nOut = 0
 }
 
-// Do runs f on the goroutine that ticks the driver, at the next TickDispatch. Any goroutine may
-// call it.
+// Do runs f on the goroutine that ticks the driver, at the next TickDispatch, or at once in
+// Run with Config.Prompt. Any goroutine may call it.
 func (d *Driver) Do(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, f)
+	if d.waiting {
+		d.waiting = false
+		_ = d.socket.SetReadDeadline(past) // on failure the read ends at the tick
+	}
 }
+
+// past is a deadline that ends a read.
+var past = time.Unix(1, 0)
 
 func (d *Driver) runCalls() {
 	d.mu.Lock()
 	calls := d.calls
-	d.calls = nil
+	d.calls = d.running[:0]
 	d.mu.Unlock()
 	for _, f := range calls {
 		f()
 	}
+	clear(calls)
+	d.running = calls[:0]
 }
 
 // Run ticks the driver until ctx is done or its socket fails, with step between
@@ -320,21 +331,42 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 
 // wait takes datagrams in as they come until the next tick.
 func (d *Driver) wait(until time.Time) {
-	if err := d.socket.SetReadDeadline(until); err != nil {
-		d.err = err
-		return
-	}
 	for d.err == nil {
+		if err := d.setWait(until); err != nil {
+			d.err = err
+			return
+		}
 		n, err := d.socket.ReadBatch(d.in)
 		now := time.Now()
 		d.dispatch(d.Since(now), n)
-		if errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(until) {
-			return
+		if d.cfg.Prompt {
+			d.prompt(d.Since(now))
 		}
-		if err != nil && !d.readError(err) {
+		if !now.Before(until) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !d.readError(err) {
 			return
 		}
 	}
+}
+
+// setWait sets the deadline of the next read: the tick, or at once when calls wait.
+func (d *Driver) setWait(until time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting = d.cfg.Prompt && len(d.calls) == 0
+	if d.cfg.Prompt && !d.waiting {
+		until = past
+	}
+	return d.socket.SetReadDeadline(until)
+}
+
+// prompt sends what handlers and calls have written.
+func (d *Driver) prompt(at time.Duration) {
+	d.runCalls()
+	for _, c := range d.conns {
+		c.PostTickDispatch(at)
+		c.FlushWritten(at)
+	}
+	d.flush()
 }
 
 // Close ends all connections at once, each with a last packet that says so, and closes the

@@ -1,0 +1,98 @@
+// Compare runs the same workloads over this module and its peers, side by side, and prints tables:
+//
+//	go run . -w w1,w2,w3          everything; tens of minutes
+//	go run . -w w1 -quick         a first look
+//	go run -tags enet .           with ENet, where libenet-dev is installed
+//
+// See README.md for what the workloads are.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// settings is the command line.
+type settings struct {
+	workloads, only, out string
+	quick, verbose       bool
+	length               time.Duration
+	parallel             int
+	seed                 uint64
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.workloads, "w", "w1,w2,w3", "workloads, with commas")
+	flag.StringVar(&s.only, "peers", "", "peers by name, with commas; all by default")
+	flag.StringVar(&s.out, "plot", "", "directory for plots; none by default")
+	flag.BoolVar(&s.quick, "quick", false, "fewer and shorter measurements")
+	flag.BoolVar(&s.verbose, "v", false, "say what is being measured")
+	flag.DurationVar(&s.length, "length", 0, "how long W1 measures a point (default 30s, 4s with -quick)")
+	flag.IntVar(&s.parallel, "parallel", 4, "points of W1 measured at a time")
+	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
+	flag.Parse()
+	if err := run(os.Stdout, s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, s settings) error {
+	if s.length == 0 {
+		s.length = 30 * time.Second
+		if s.quick {
+			s.length = 4 * time.Second
+		}
+	}
+	log := io.Discard
+	if s.verbose {
+		log = os.Stderr
+	}
+	all, err := choose(w, s.only)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s, %s/%s, %d CPUs\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	for _, name := range strings.Split(s.workloads, ",") {
+		switch name {
+		case "w1":
+			printW1(w, runW1(log, all, s.quick, s.length, s.parallel, s.seed))
+		default:
+			return fmt.Errorf("no workload %q: w1, w2, w3", name)
+		}
+	}
+	return nil
+}
+
+// choose returns the peers that are wanted and can be had.
+func choose(w io.Writer, only string) ([]*Peer, error) {
+	var names []string
+	if only != "" {
+		names = strings.Split(only, ",")
+	}
+	var all []*Peer
+	for _, p := range peers() {
+		i := slices.Index(names, p.Name)
+		if i >= 0 {
+			names = slices.Delete(names, i, i+1)
+		} else if only != "" {
+			continue
+		}
+		if p.Missing != "" {
+			fmt.Fprintf(w, "%s skipped: %s\n", p.Name, p.Missing)
+			continue
+		}
+		all = append(all, p)
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("no peer %q", names)
+	}
+	return all, nil
+}

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// setting is one of our peers.
+type setting struct {
+	name, note string
+	copies     int
+	adaptive   bool
+	secure     bool
+}
+
+func ourPeers() []*Peer {
+	var all []*Peer
+	for _, s := range []setting{
+		{"bunchnet", "each packet repeats the last two's unacked bunches", 2, false, false},
+		{"bunchnet-nc", "the same over netcode: encrypted, authenticated", 2, false, true},
+		{"bunchnet-ad", "adaptive redundancy, 8 copies at most", 8, true, false},
+		{"bunchnet-1", "repeats the last packet's", 1, false, false},
+		{"bunchnet-0", "no redundancy: naks and tail probes", 0, false, false},
+	} {
+		p := &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Listen: s.listen, Dial: s.dial}
+		if s.secure {
+			p.MaxConns = 256 // netcode's own bound
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+var (
+	oursName = bunch.Name{Index: 300}
+	oursKey  = netcode.Key{7}
+)
+
+const (
+	oursID = 1
+	// idleTimeout is shorter than any workload.
+	oursSlots = 256
+)
+
+// config is what both ends have in common. At a low rate messages go out when they are written, at
+// a high one at the ticks of a game, so that a packet carries several.
+func (s setting) config(o Options) driver.Config {
+	c := driver.Config{
+		Redundancy: netconn.Redundancy{Copies: s.copies, Adaptive: s.adaptive},
+		AckDelay:   25 * time.Millisecond, TickRate: 60, Prompt: true, MaxConns: 10_000,
+	}
+	switch {
+	case o.Rate == 0:
+		c.AckDelay, c.TickRate, c.Prompt, c.Redundancy = 0, 500, false, netconn.Redundancy{}
+	case o.Rate > 100:
+		c.TickRate = 120
+	}
+	if o.Unreliable {
+		c.Redundancy = netconn.Redundancy{}
+	}
+	return c
+}
+
+func (s setting) listen(o Options, h Handler) (Server, error) {
+	cfg := s.config(o)
+	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
+		return &ourConn{ch: ch, h: h, unreliable: o.Unreliable}
+	}}}
+	if s.secure {
+		// The tokens name a fixed address: clients may come by way of a proxy.
+		cfg.Link = driver.Netcode{ProtocolID: oursID, Key: oursKey, Slots: oursSlots, Addrs: []netip.AddrPort{tokenAddr}}
+	}
+	d, err := driver.Listen(o.addr(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return runDriver(d), nil
+}
+
+// tokenAddr is what our tokens call the server.
+var tokenAddr = netip.MustParseAddrPort("127.0.0.1:7777")
+
+// runDriver ticks a driver on a goroutine of its own until the result is closed.
+func runDriver(d *driver.Driver) listener {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	addr := d.LocalAddr().String()
+	go func() { done <- d.Run(ctx, nil) }()
+	return listener{addr, func() error { stop(); return <-done }}
+}
+
+func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
+	c := &ourConn{h: h, unreliable: o.Unreliable, joined: make(chan error, 1), client: true, batch: o.Rate > 100}
+	c.room.L = &c.mu
+	cfg := s.config(o)
+	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true}}
+	cfg.Joined = func(dc *driver.Conn) {
+		ch, err := dc.Open(oursName, c)
+		c.ch = ch
+		if err == nil && o.Unreliable {
+			_, err = ch.SendBunch(&bunch.Out{Data: []byte{0}, Reliable: true}) // opens it: an empty message
+		}
+		c.joined <- err
+	}
+	cfg.Closed = func(*driver.Conn, netconn.CloseResult) { c.end() }
+	if s.secure {
+		link, err := secureLink(addr)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Link = link
+	}
+	d, err := driver.Dial(addr, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.d = d
+	c.run = runDriver(d)
+	c.pumpFunc = c.pump
+	select {
+	case err = <-c.joined:
+	case <-time.After(dialTimeout):
+		err = errDial
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// secureLink has a token for the server at addr.
+func secureLink(addr string) (driver.Netcode, error) {
+	to, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return driver.Netcode{}, err
+	}
+	now := uint64(time.Now().Unix())
+	clientIDs.Lock()
+	clientIDs.n++
+	id := clientIDs.n
+	clientIDs.Unlock()
+	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: oursID, ClientID: id, Create: now, Expire: now + 600,
+		Timeout: 60, Servers: []netip.AddrPort{to}, Internal: []netip.AddrPort{tokenAddr}, PrivateKey: oursKey})
+	return driver.Netcode{ProtocolID: oursID, Token: token}, err
+}
+
+var clientIDs struct {
+	sync.Mutex
+	n uint64
+}
+
+// outboxBytes is how much a client may have waiting before Send waits.
+const outboxBytes = 256 << 10
+
+// ourConn is an end of a channel on which a message is preceded by its length, since bunches merge.
+// At a server all is done on the driver's goroutine. At a client Send may be called on any: it
+// leaves the message in outbox.
+type ourConn struct {
+	ch         *channel.Channel
+	h          Handler
+	unreliable bool
+	backlog    []byte // framed messages that found no room, on the driver's goroutine
+	head       int
+	msg        [maxMessage]byte
+	frame      []byte
+
+	client   bool
+	batch    bool // leave it to the ticks to send
+	d        *driver.Driver
+	run      listener
+	joined   chan error
+	pumpFunc func()
+
+	mu     sync.Mutex
+	room   sync.Cond
+	outbox []byte
+	asked  bool
+	closed bool
+}
+
+func (c *ourConn) Send(msg []byte) error {
+	if !c.client {
+		c.frame = appendFrame(c.frame[:0], msg)
+		return c.send(c.frame)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.outbox) > outboxBytes && !c.closed {
+		c.ask()
+		c.room.Wait()
+	}
+	if c.closed {
+		return channel.ErrClosed
+	}
+	c.outbox = appendFrame(c.outbox, msg)
+	return nil
+}
+
+func appendFrame(b, msg []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(msg))), msg...)
+}
+
+// ask has the driver's goroutine look at the outbox.
+func (c *ourConn) ask() {
+	if !c.asked {
+		c.asked = true
+		c.d.Do(c.pumpFunc)
+	}
+}
+
+func (c *ourConn) Flush() error {
+	if c.client {
+		c.mu.Lock()
+		c.ask()
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+func (c *ourConn) Close() error {
+	if !c.client {
+		return nil
+	}
+	c.end()
+	return c.run.Close()
+}
+
+func (c *ourConn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.room.Broadcast()
+}
+
+// pump takes over the outbox, on the driver's goroutine.
+func (c *ourConn) pump() {
+	c.drain()
+	if c.head < len(c.backlog) {
+		c.mu.Lock()
+		c.asked = false
+		c.mu.Unlock()
+		return // acks will call again
+	}
+	c.mu.Lock()
+	c.backlog, c.outbox, c.head = c.outbox, c.backlog[:0], 0
+	c.asked = false
+	c.room.Broadcast()
+	c.mu.Unlock()
+	c.drain()
+}
+
+// drain sends what waited for room.
+func (c *ourConn) drain() {
+	for c.head < len(c.backlog) {
+		n, k := binary.Uvarint(c.backlog[c.head:])
+		frame := c.backlog[c.head : c.head+k+int(n)]
+		if !c.write(frame) {
+			return
+		}
+		c.head += len(frame)
+	}
+	c.backlog, c.head = c.backlog[:0], 0
+}
+
+// send sends a framed message, or leaves it to drain.
+func (c *ourConn) send(frame []byte) error {
+	if c.head < len(c.backlog) || !c.write(frame) {
+		c.backlog = append(c.backlog, frame...)
+	}
+	return nil
+}
+
+func (c *ourConn) write(frame []byte) bool {
+	_, err := c.ch.SendBunch(&bunch.Out{Data: frame, Reliable: !c.unreliable})
+	return !errors.Is(err, channel.ErrReliableFull)
+}
+
+// ReceivedBunch takes messages apart.
+func (c *ourConn) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	for in.Data.Remaining() >= 8 {
+		n := uint64(0)
+		for shift := 0; shift < 35; shift += 7 {
+			b := in.Data.ReadBits(8)
+			n |= b & 0x7f << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		if n > maxMessage || int(n)*8 > in.Data.Remaining() {
+			return
+		}
+		in.Data.ReadBytes(c.msg[:n])
+		if n > 0 {
+			c.h(c, c.msg[:n])
+		}
+	}
+}
+
+// ReceivedAck may have made room.
+func (c *ourConn) ReceivedAck(*channel.Channel, int64) {
+	if c.head < len(c.backlog) {
+		c.drain()
+	}
+	if c.client && c.head == len(c.backlog) {
+		c.mu.Lock()
+		if len(c.outbox) > 0 {
+			c.ask()
+		}
+		c.mu.Unlock()
+	}
+}
+
+func (*ourConn) ReceivedNak(*channel.Channel, int64)          {}
+func (*ourConn) Closed(*channel.Channel, channel.CloseReason) {}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// table prints rows in aligned columns.
+func table(w io.Writer, title string, rows func(row func(cells ...any))) {
+	fmt.Fprintf(w, "\n%s\n\n", title)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	rows(func(cells ...any) {
+		for _, c := range cells {
+			fmt.Fprintf(tw, "%v\t", c)
+		}
+		fmt.Fprintln(tw)
+	})
+	_ = tw.Flush() // to the terminal
+}
+
+func printW1(w io.Writer, points []latencyPoint) {
+	title := ""
+	for len(points) > 0 {
+		n := 0
+		title = points[0].title()
+		for n < len(points) && points[n].title() == title {
+			n++
+		}
+		group := points[:n]
+		points = points[n:]
+		table(w, title, func(row func(...any)) {
+			row("peer", "p50 ms", "p90", "p99", "p99.9", "max", "wire/payload", "got", "")
+			for i := range group {
+				p := &group[i]
+				row(p.Peer, ms(p.P50), ms(p.P90), ms(p.P99), ms(p.P999), ms(p.Max), fmt.Sprintf("%.2f", p.WireBytes), fmt.Sprintf("%d/%d", p.Got, p.Sent), p.remark())
+			}
+		})
+	}
+}
+
+func (p *latencyPoint) title() string {
+	loss := fmt.Sprintf("loss %v %%", p.Loss)
+	if p.Burst {
+		loss = "loss 5 % in bursts of five"
+	}
+	return fmt.Sprintf("W1: echo of %d B, %d/s, %v one way, jitter %v, %s", w1Size, p.Rate, w1Lag, p.Jitter, loss)
+}
+
+func (p *latencyPoint) remark() string {
+	switch {
+	case p.Err != nil:
+		return p.Err.Error()
+	case p.Got < p.Sent:
+		return "lost some"
+	}
+	return ""
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/1e6) }
