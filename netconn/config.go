@@ -122,11 +122,11 @@ type Config struct {
 	// a power of two (Unreal's); negative none.
 	OrderCache int
 	// ReorderWindow is how long they are held at most; 0 until the end of the
-	// receive tick, as in Unreal. Longer ones cost latency after a loss, but spare
-	// sending again what is only late.
+	// receive tick, as in Unreal. Longer ones spare sending again what is only late; the
+	// reliable bunches of packets held back are taken at once, so that only unreliable ones and
+	// the news of a loss wait.
 	ReorderWindow time.Duration
-	// Redundancy lets small reliable bunches that aren't acked ride again in the room that
-	// later packets have to spare.
+	// Redundancy lets small reliable bunches that aren't acked ride again in later packets.
 	Redundancy Redundancy
 
 	// Controller sets the pace; nil is Unreal's NetSpeed bucket at NetSpeed.
@@ -144,7 +144,8 @@ type Config struct {
 	ID uint32
 }
 
-// Redundancy is how reliable bunches are repeated before their loss is known. The peer
+// Redundancy is how reliable bunches are repeated before their loss is known: in the room that the
+// next packets have to spare, or in packets of their own while the controller allows it. The peer
 // drops the ones it has, so it needs no knowledge of it. The zero value repeats nothing.
 type Redundancy struct {
 	// Copies is how often, besides the first time, a bunch is sent at most.
@@ -152,7 +153,8 @@ type Redundancy struct {
 	// Adaptive repeats only as often as the measured loss asks for, up to Copies:
 	// nothing on a clean link.
 	Adaptive bool
-	// MaxBits is the largest payload that is repeated. Default 2048.
+	// MaxBits is the largest payload that is repeated. Default 8192: what wasn't split. Parts
+	// of split payloads never are.
 	MaxBits int
 }
 
@@ -168,7 +170,7 @@ func (c Config) filled() Config {
 	setInt(&c.OrderCache, 32)
 	setInt(&c.NetSpeed, defaultNetSpeed)
 	setInt(&c.PacketOverhead, 28)
-	setInt(&c.Redundancy.MaxBits, 2048)
+	setInt(&c.Redundancy.MaxBits, 8192)
 	setInt(&c.Protocol.PacketWindow, history.Bits)
 	if c.Handlers != nil {
 		c.Protocol.Bunch.HandlerBits = c.Handlers.ReservedBits()

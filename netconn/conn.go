@@ -88,6 +88,7 @@ type flow struct {
 	dirtyAcks             bool
 	acksAt                time.Duration // when they are due, when dirtyAcks
 	inTick                bool          // no packet info yet in this tick
+	lossNews              bool          // the next packet says that one of the peer's is lost
 	probes                int           // tail probes since the last ack
 }
 

@@ -61,7 +61,7 @@ func (c *Conn) unwrap(p []byte) (r bitio.Reader, err error) {
 func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.now = max(c.now, now)
 	if c.order.held > 0 && c.now-c.order.since >= c.cfg.ReorderWindow {
-		c.flushOrderCache(true)
+		c.flushOrderCache(c.order.overdue(c.now - c.cfg.ReorderWindow))
 	}
 }
 
@@ -90,9 +90,12 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 	}
 	id := c.notify.InID()
 	c.trace(nettrace.PacketReceived, id, uint64(r.Remaining()+7)/8, uint64(delta))
-	c.readPacketInfo(&r)
+	if clock, ok := c.readPacketInfo(&r); ok {
+		c.rtt.clock(c.now, clock)
+	}
 	if delta > 1 {
 		c.oweAcks(0) // the peer hears of its loss at once
+		c.flow.lossNews = true
 	}
 	nak, err := c.readBunches(&r, id)
 	if c.Closed() {

@@ -127,7 +127,26 @@ func (c *Conn) FlushNet() {
 		c.countEmpty()
 		c.startPacket()
 	}
-	c.repeat()
+	c.sendCopies(c.copies())
+}
+
+// sendCopies sends the packet under construction with what it has room for of earlier packets' bunches,
+// and more packets for the rest. After a loss of the peer's, the first copy of all goes at once: what
+// the loss has held up, and the news of it, shall not be lost too.
+func (c *Conn) sendCopies(copies int) {
+	twice := c.flow.lossNews && copies > 1 && c.pending > 0
+	c.flow.lossNews = false
+	more := c.sendPacket(copies, false) || twice
+	for extra := copies; more && extra > 0 && !c.windowFull() && c.IsNetReady() && !c.Closed(); extra-- {
+		c.startPacket()
+		more = c.sendPacket(copies, twice)
+		twice = false
+	}
+}
+
+// sendPacket sends the packet under construction with copies. more says that there are more than fit.
+func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
+	more = c.repeat(copies, twice)
 	c.endPacket()
 	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
 	id := c.notify.Commit()
@@ -141,12 +160,13 @@ func (c *Conn) FlushNet() {
 	c.cfg.Controller.OnSent(c.now, id, size+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketSent, id, uint64(size), 0)
 	c.cfg.LowLevelSend(packet)
+	return more
 }
 
-// FlushWritten sends the SendBuffer if there are bunches in it, without waiting for Tick.
+// FlushWritten sends what was written and the acks that are due, without waiting for Tick.
 func (c *Conn) FlushWritten(now time.Duration) {
 	c.now = max(c.now, now)
-	if c.out.Len() > 0 {
+	if c.out.Len() > 0 || c.acksDue() {
 		c.FlushNet()
 	}
 }

@@ -12,7 +12,6 @@ func kcpPeers() []*Peer {
 func kcpPeer(name, note string, data, parity int) *Peer {
 	set := func(s *kcp.UDPSession, o Options) {
 		s.SetNoDelay(1, 10, 2, 1)
-		s.SetStreamMode(true)
 		s.SetWindowSize(1024, 1024)
 		s.SetACKNoDelay(o.Rate > 0)
 		s.SetWriteDelay(o.Rate == 0)

@@ -25,6 +25,8 @@ type settings struct {
 	length               time.Duration
 	parallel             int
 	seed                 uint64
+	rate                 int
+	loss                 float64
 }
 
 func main() {
@@ -36,6 +38,8 @@ func main() {
 	flag.BoolVar(&s.verbose, "v", false, "say what is being measured")
 	flag.DurationVar(&s.length, "length", 0, "how long W1 measures a point (default 30s, 4s with -quick)")
 	flag.IntVar(&s.parallel, "parallel", 4, "points of W1 measured at a time")
+	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, in messages a second")
+	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
 	flag.Parse()
 	if err := run(os.Stdout, s); err != nil {
@@ -63,7 +67,7 @@ func run(w io.Writer, s settings) error {
 	for _, name := range strings.Split(s.workloads, ",") {
 		switch name {
 		case "w1":
-			printW1(w, runW1(log, all, s.quick, s.length, s.parallel, s.seed))
+			printW1(w, runW1(log, all, s))
 		default:
 			return fmt.Errorf("no workload %q: w1, w2, w3", name)
 		}

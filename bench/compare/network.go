@@ -67,7 +67,7 @@ func (n *network) carry(ctx context.Context, px *proxy.Proxy, done chan struct{}
 		n.mu.Lock()
 		n.sum = px.Counters()
 		n.mu.Unlock()
-		time.Sleep(300 * time.Microsecond)
+		nap()
 	}
 }
 

@@ -11,9 +11,7 @@ import (
 // sctpPeer is pion's SCTP over UDP, as under WebRTC but without DTLS.
 func sctpPeer() *Peer {
 	p := &Peer{Name: "sctp", Note: "pion, one ordered stream, over UDP without DTLS", Reliable: true}
-	config := func(c net.Conn) sctp.Config {
-		return sctp.Config{NetConn: c, LoggerFactory: logging.NewDefaultLoggerFactory(), MaxReceiveBufferSize: 1 << 20}
-	}
+	logs := logging.NewDefaultLoggerFactory()
 	p.Listen = func(o Options, h Handler) (Server, error) {
 		addr, err := net.ResolveUDPAddr("udp", o.addr())
 		if err != nil {
@@ -30,7 +28,7 @@ func sctpPeer() *Peer {
 					return
 				}
 				go func() {
-					a, err := sctp.Server(config(c))
+					a, err := sctp.ServerWithOptions(sctp.WithNetConn(c), sctp.WithLoggerFactory(logs), sctp.WithBlockWrite(true))
 					if err != nil {
 						return
 					}
@@ -47,7 +45,7 @@ func sctpPeer() *Peer {
 		if err != nil {
 			return nil, err
 		}
-		a, err := sctp.Client(config(c))
+		a, err := sctp.ClientWithOptions(sctp.WithNetConn(c), sctp.WithLoggerFactory(logs), sctp.WithBlockWrite(true))
 		if err != nil {
 			return nil, err
 		}
@@ -67,9 +65,6 @@ type sctpConn struct {
 	s *sctp.Stream
 	a *sctp.Association
 }
-
-// sctpQueue is how many bytes may wait before Send does.
-const sctpQueue = 1 << 20
 
 func (c sctpConn) Send(msg []byte) error {
 	_, err := c.s.WriteSCTP(msg, sctp.PayloadTypeWebRTCBinary)

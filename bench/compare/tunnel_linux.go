@@ -159,7 +159,8 @@ func (t *tunnel) carry() {
 		select {
 		case <-t.done:
 			return
-		case <-time.After(300 * time.Microsecond):
+		default:
+			nap()
 		}
 		t.mu.Lock()
 		for i, l := range t.links {

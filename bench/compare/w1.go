@@ -34,11 +34,17 @@ const (
 )
 
 // w1Plan is the measurements of W1.
-func w1Plan(all []*Peer, quick bool) []latencyPoint {
+func w1Plan(all []*Peer, s settings) []latencyPoint {
 	rates, losses := []int{60, 600}, []float64{0, 1, 5, 10, 20}
 	jitters := []time.Duration{0, 10 * time.Millisecond}
-	if quick {
+	if s.quick {
 		rates, losses, jitters = []int{60}, []float64{0, 5}, jitters[:1]
+	}
+	if s.rate > 0 {
+		rates = []int{s.rate}
+	}
+	if s.loss >= 0 {
+		losses, jitters = []float64{s.loss}, jitters[:1]
 	}
 	var plan []latencyPoint
 	for _, jitter := range jitters {
@@ -51,7 +57,7 @@ func w1Plan(all []*Peer, quick bool) []latencyPoint {
 					plan = append(plan, latencyPoint{Peer: p.Name, Rate: rate, Loss: loss, Jitter: jitter})
 				}
 			}
-			if !quick && jitter == 0 {
+			if !s.quick && s.loss < 0 && jitter == 0 {
 				for _, p := range all {
 					plan = append(plan, latencyPoint{Peer: p.Name, Rate: rate, Burst: true})
 				}
@@ -70,20 +76,20 @@ func (p *latencyPoint) network() netsim.Settings {
 }
 
 // runW1 measures all points, several at a time: each needs little of the machine.
-func runW1(w io.Writer, all []*Peer, quick bool, length time.Duration, parallel int, seed uint64) []latencyPoint {
-	plan := w1Plan(all, quick)
+func runW1(w io.Writer, all []*Peer, s settings) []latencyPoint {
+	plan := w1Plan(all, s)
 	byName := map[string]*Peer{}
 	for _, p := range all {
 		byName[p.Name] = p
 	}
 	var wg sync.WaitGroup
-	free := make(chan struct{}, parallel)
+	free := make(chan struct{}, s.parallel)
 	for i := range plan {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
 			p := &plan[i]
-			p.Err = p.measure(byName[p.Peer], length, seed)
+			p.Err = p.measure(byName[p.Peer], s.length, s.seed)
 			fmt.Fprintf(w, "w1 %d/%d %s %d/s loss %v: p99 %v\n", i+1, len(plan), p.Peer, p.Rate, p.Loss, p.P99.Round(time.Millisecond))
 		})
 	}
@@ -138,7 +144,13 @@ func (l *latencies) send(c Conn, rate int, net *network) (before uint64, err err
 	begin := time.Now()
 	for i := range l.expected {
 		due := begin.Add(time.Duration(i) * time.Second / time.Duration(rate))
-		time.Sleep(time.Until(due))
+		for d := time.Until(due); d > 0; d = time.Until(due) {
+			if d > 2*time.Millisecond {
+				time.Sleep(d - 2*time.Millisecond)
+			} else {
+				nap()
+			}
+		}
 		if i == l.warm {
 			before = net.wireBytes()
 		}

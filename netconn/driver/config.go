@@ -55,6 +55,7 @@ type Config struct {
 	// The rest is passed on to every connection; see netconn.Config.
 	KeepAlive, Timeout, LingerTimeout time.Duration
 	AckDelay                          time.Duration
+	NoPacketInfo                      bool
 	ReorderWindow                     time.Duration
 	Redundancy                        netconn.Redundancy
 	NeverReuseIndex, RestartSequence  bool
