@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ import (
 // settings is the command line.
 type settings struct {
 	workloads, only, out string
+	profile              string
 	quick, verbose       bool
 	length               time.Duration
 	parallel             int
@@ -38,6 +40,7 @@ func main() {
 	flag.BoolVar(&s.verbose, "v", false, "say what is being measured")
 	flag.DurationVar(&s.length, "length", 0, "how long W1 measures a point (default 30s, 4s with -quick)")
 	flag.IntVar(&s.parallel, "parallel", 4, "points of W1 measured at a time")
+	flag.StringVar(&s.profile, "cpuprofile", "", "file for a CPU profile of all that is run")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, in messages a second")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
@@ -59,6 +62,17 @@ func run(w io.Writer, s settings) error {
 	if s.verbose {
 		log = os.Stderr
 	}
+	if s.profile != "" {
+		f, err := os.Create(s.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	all, err := choose(w, s.only)
 	if err != nil {
 		return err
@@ -68,6 +82,8 @@ func run(w io.Writer, s settings) error {
 		switch name {
 		case "w1":
 			printW1(w, runW1(log, all, s))
+		case "w2":
+			printW2(w, runW2(log, all, s))
 		default:
 			return fmt.Errorf("no workload %q: w1, w2, w3", name)
 		}

@@ -58,6 +58,11 @@ func (s setting) config(o Options) driver.Config {
 		Redundancy: netconn.Redundancy{Copies: s.copies, Adaptive: s.adaptive},
 		AckDelay:   25 * time.Millisecond, TickRate: 60, Prompt: true, MaxConns: 10_000, NoPacketInfo: true, ReorderWindow: 20 * time.Millisecond,
 	}
+	c.Protocol = netconn.Bunchnet()
+	c.Protocol.Bunch.MaxPacket = 1400 // as its peers
+	if s.secure {
+		c.Protocol.Bunch.MaxPacket = netcode.MaxPayload
+	}
 	switch {
 	case o.Rate == 0:
 		c.AckDelay, c.TickRate, c.Prompt, c.Redundancy = 0, 500, false, netconn.Redundancy{}

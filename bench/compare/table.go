@@ -59,3 +59,28 @@ func (p *latencyPoint) remark() string {
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/1e6) }
+
+func printW2(w io.Writer, points []throughputPoint) {
+	for len(points) > 0 {
+		size, n := points[0].Size, 0
+		for n < len(points) && points[n].Size == size {
+			n++
+		}
+		table(w, fmt.Sprintf("W2: %d B, reliable and ordered, one way over loopback", size), func(row func(...any)) {
+			row("peer", "messages/s", "MB/s", "CPU s/million", "allocs/message", "")
+			for i := range points[:n] {
+				p := &points[i]
+				if p.Err != nil {
+					row(p.Peer, "-", "-", "-", "-", p.Err)
+					continue
+				}
+				remark := ""
+				if p.Disordered {
+					remark = "out of order"
+				}
+				row(p.Peer, fmt.Sprintf("%.0f", p.perSecond()), fmt.Sprintf("%.1f", p.perSecond()*float64(size)/1e6), fmt.Sprintf("%.3f", p.cpuMillion()), fmt.Sprintf("%.3f", p.Allocs), remark)
+			}
+		})
+		points = points[n:]
+	}
+}
