@@ -16,6 +16,7 @@ import (
 // Invariant: out.Len() == 0 means no packet was begun.
 type sendBuffer struct {
 	buf       []byte // Headroom, packet, Tailroom
+	scratch   []byte // a payload being moved
 	out       bitio.Writer
 	headerPos int // bit where the packet header begins
 	infoPos   int // bit of the jitter clock, 0 none
@@ -102,15 +103,33 @@ func (c *Conn) appendBunch(h *bunch.Header, data []byte) bool {
 
 // ExtendBunch appends to the last bunch; see channel.Conn.
 func (c *Conn) ExtendBunch(data []byte, bits int) bool {
-	width := c.proto.LengthBits(c.lastBits)
-	if c.lastEnd == 0 || c.lastEnd != c.out.Len() || bits > c.out.Free() || c.proto.LengthBits(c.lastBits+bits) != width {
+	if c.lastEnd == 0 || c.lastEnd != c.out.Len() || bits > c.out.Free() {
 		return false
+	}
+	width := c.proto.LengthBits(c.lastBits + bits)
+	if c.proto.LengthBits(c.lastBits) != width {
+		c.moveLast(width)
 	}
 	c.out.WriteBitsFrom(data, 0, bits)
 	c.lastBits += bits
 	c.out.PatchBits(c.lastLen, uint64(c.lastBits), width)
 	c.lastEnd = c.out.Len()
 	return true
+}
+
+// moveLast moves the payload of the last bunch to where it begins behind a length of another width: large
+// values take a bit less unless 8*MaxPacket is a power of two. It happens once a bunch at most.
+func (c *Conn) moveLast(width int) {
+	if c.scratch == nil {
+		c.scratch = make([]byte, len(c.buf))
+	}
+	var r bitio.Reader
+	r.Reset(c.buf[c.cfg.Headroom:], c.lastEnd)
+	r.Skip(c.lastEnd - c.lastBits)
+	r.ReadBitsTo(c.scratch, c.lastBits)
+	c.out.Truncate(c.lastLen)
+	c.out.WriteBits(0, width)
+	c.out.WriteBitsFrom(c.scratch, 0, c.lastBits)
 }
 
 // FlushNet sends the SendBuffer, or an empty packet when acks or the keep-alive

@@ -22,6 +22,8 @@ import (
 // settings is the command line.
 type settings struct {
 	workloads, only, out string
+	serve, serverProfile string
+	clients              int
 	profile              string
 	quick, verbose       bool
 	length               time.Duration
@@ -41,6 +43,9 @@ func main() {
 	flag.DurationVar(&s.length, "length", 0, "how long W1 measures a point (default 30s, 4s with -quick)")
 	flag.IntVar(&s.parallel, "parallel", 4, "points of W1 measured at a time")
 	flag.StringVar(&s.profile, "cpuprofile", "", "file for a CPU profile of all that is run")
+	flag.StringVar(&s.serverProfile, "serverprofile", "", "file for a CPU profile of W3's last server")
+	flag.StringVar(&s.serve, "serve", "", "be the server of W3 for this peer")
+	flag.IntVar(&s.clients, "clients", 0, "only this number of clients in W3")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, in messages a second")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
@@ -62,33 +67,54 @@ func run(w io.Writer, s settings) error {
 	if s.verbose {
 		log = os.Stderr
 	}
-	if s.profile != "" {
-		f, err := os.Create(s.profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	if s.serve != "" {
+		return serve(w, os.Stdin, s.serve, s.profile)
 	}
+	stop, err := startProfile(s.profile)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	all, err := choose(w, s.only)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s, %s/%s, %d CPUs\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	var r results
 	for _, name := range strings.Split(s.workloads, ",") {
 		switch name {
 		case "w1":
-			printW1(w, runW1(log, all, s))
+			r.latency = runW1(log, all, s)
+			printW1(w, r.latency)
 		case "w2":
-			printW2(w, runW2(log, all, s))
+			r.throughput = runW2(log, all, s)
+			printW2(w, r.throughput)
+		case "w3":
+			r.many = runW3(log, all, s)
+			printW3(w, r.many)
 		default:
 			return fmt.Errorf("no workload %q: w1, w2, w3", name)
 		}
 	}
+	if s.out != "" {
+		return r.draw(s.out)
+	}
 	return nil
+}
+
+// startProfile begins a CPU profile, if it is to be one.
+func startProfile(path string) (stop func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
 }
 
 // choose returns the peers that are wanted and can be had.

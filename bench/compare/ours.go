@@ -13,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // setting is one of our peers.
@@ -69,6 +70,10 @@ func (s setting) config(o Options) driver.Config {
 	case o.Rate > 100:
 		c.TickRate = 120
 	}
+	if o.Many {
+		c.Prompt, c.AckDelay, c.ReorderWindow = false, 50*time.Millisecond, 0
+		c.Protocol = netconn.Bunchnet()
+	}
 	if o.Unreliable {
 		c.Redundancy = netconn.Redundancy{}
 	}
@@ -80,8 +85,9 @@ func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && o.Rate <= 
 
 func (s setting) listen(o Options, h Handler) (Server, error) {
 	cfg := s.config(o)
+	msg := make([]byte, maxMessage)
 	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
-		return &ourConn{ch: ch, h: h, unreliable: o.Unreliable, single: o.single()}
+		return &ourConn{ch: ch, h: h, msg: msg, unreliable: o.Unreliable, single: o.single()}
 	}}}
 	if s.secure {
 		// The tokens name a fixed address: clients may come by way of a proxy.
@@ -109,6 +115,10 @@ func runDriver(d *driver.Driver, step func(time.Time)) listener {
 func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
 	c := &ourConn{h: h, unreliable: o.Unreliable, single: o.single(), joined: make(chan error, 1), client: true, batch: o.Rate > 100}
 	c.room.L = &c.mu
+	c.msg = make([]byte, maxMessage)
+	if o.Many {
+		c.msg = c.msg[:w3Size]
+	}
 	cfg := s.config(o)
 	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true}}
 	cfg.Joined = func(dc *driver.Conn) {
@@ -126,6 +136,14 @@ func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
 			return nil, err
 		}
 		cfg.Link = link
+	}
+	if o.Many {
+		cfg.Prompt, cfg.TickRate = true, 5 // only this end's own messages wake it
+		sock, err := udp.Listen("127.0.0.1:0", udp.Config{NoOffload: true, ReadBuffer: 64 << 10, WriteBuffer: 64 << 10})
+		if err != nil {
+			return nil, err
+		}
+		cfg.Socket = smallSocket{sock}
 	}
 	d, err := driver.Dial(addr, cfg)
 	if err != nil {
@@ -148,6 +166,11 @@ func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
 	}
 	return c, nil
 }
+
+// smallSocket has few buffers, for clients of which a process has thousands.
+type smallSocket struct{ udp.Socket }
+
+func (smallSocket) BatchSize() int { return 2 }
 
 // secureLink has a token for the server at addr.
 func secureLink(addr string) (driver.Netcode, error) {
@@ -183,7 +206,7 @@ type ourConn struct {
 	single     bool   // a message is a bunch
 	backlog    []byte // framed messages that found no room, on the driver's goroutine
 	head       int
-	msg        [maxMessage]byte
+	msg        []byte // as large as any message; a server's connections share one
 	frame      []byte
 
 	client   bool
@@ -307,7 +330,7 @@ func (c *ourConn) write(frame []byte) bool {
 
 // ReceivedBunch takes messages apart.
 func (c *ourConn) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
-	if n := in.Bits / 8; c.single && n > 1 {
+	if n := in.Bits / 8; c.single && n > 1 && n <= len(c.msg) {
 		in.Data.ReadBytes(c.msg[:n])
 		c.h(c, c.msg[:n])
 		return
@@ -321,7 +344,7 @@ func (c *ourConn) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 				break
 			}
 		}
-		if n > maxMessage || int(n)*8 > in.Data.Remaining() {
+		if n > uint64(len(c.msg)) || int(n)*8 > in.Data.Remaining() {
 			return
 		}
 		in.Data.ReadBytes(c.msg[:n])
@@ -336,7 +359,7 @@ func (c *ourConn) ReceivedAck(*channel.Channel, int64) {
 	if c.head < len(c.backlog) {
 		c.drain()
 	}
-	if c.client && c.head == len(c.backlog) {
+	if c.client && !c.batch && c.head == len(c.backlog) {
 		c.mu.Lock()
 		if len(c.outbox) > 0 {
 			c.ask()

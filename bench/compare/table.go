@@ -60,6 +60,30 @@ func (p *latencyPoint) remark() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/1e6) }
 
+func printW3(w io.Writer, points []manyPoint) {
+	for len(points) > 0 {
+		clients, n := points[0].Clients, 0
+		for n < len(points) && points[n].Clients == clients {
+			n++
+		}
+		table(w, fmt.Sprintf("W3: %d clients, %d packets/s of %d B each, echoed", clients, w3Rate, w3Size), func(row func(...any)) {
+			row("peer", "server CPU %", "idle kB/conn", "loaded kB/conn", "goroutines/conn", "echoed", "late", "")
+			for i := range points[:n] {
+				p := &points[i]
+				if p.Err != nil {
+					row(p.Peer, "-", "-", "-", "-", "-", "-", p.Err)
+					continue
+				}
+				row(p.Peer, fmt.Sprintf("%.1f", 100*p.Share), kB(p.Idle), kB(p.Load), fmt.Sprintf("%.2f", p.Goroutines),
+					fmt.Sprintf("%.2f %%", 100*float64(p.Got)/float64(max(1, p.Sent))), fmt.Sprintf("%.2f %%", 100*float64(p.Late)/float64(max(1, p.Got))), "")
+			}
+		})
+		points = points[n:]
+	}
+}
+
+func kB(b float64) string { return fmt.Sprintf("%.1f", b/1000) }
+
 func printW2(w io.Writer, points []throughputPoint) {
 	for len(points) > 0 {
 		size, n := points[0].Size, 0

@@ -138,6 +138,11 @@ type latencies struct {
 
 var w1Epoch = time.Now()
 
+// stamp is when a message was sent.
+func stamp(msg []byte) time.Duration { return time.Duration(binary.LittleEndian.Uint64(msg[8:])) }
+
+func setStamp(msg []byte, at time.Duration) { binary.LittleEndian.PutUint64(msg[8:], uint64(at)) }
+
 // send sends all messages and returns the bytes on the wire before the first that counts.
 func (l *latencies) send(c Conn, rate int, net *network) (before uint64, err error) {
 	msg := make([]byte, w1Size)
@@ -155,7 +160,7 @@ func (l *latencies) send(c Conn, rate int, net *network) (before uint64, err err
 			before = net.wireBytes()
 		}
 		binary.LittleEndian.PutUint64(msg, uint64(i))
-		binary.LittleEndian.PutUint64(msg[8:], uint64(time.Since(w1Epoch)))
+		setStamp(msg, time.Since(w1Epoch))
 		if err := c.Send(msg); err != nil {
 			return 0, err
 		}
@@ -178,7 +183,7 @@ func (l *latencies) got(_ Conn, msg []byte) {
 	}
 	l.next = n + 1
 	if int(n) >= l.warm {
-		l.rtt = append(l.rtt, time.Since(w1Epoch)-time.Duration(binary.LittleEndian.Uint64(msg[8:])))
+		l.rtt = append(l.rtt, time.Since(w1Epoch)-stamp(msg))
 	}
 	if l.received++; l.received == l.expected {
 		close(l.done)

@@ -1,14 +1,12 @@
 package driver
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
@@ -276,97 +274,6 @@ func (d *Driver) flush() {
 		}
 	}
 	d.nOut = 0
-}
-
-// Do runs f on the goroutine that ticks the driver, at the next TickDispatch, or at once in
-// Run with Config.Prompt. Any goroutine may call it.
-func (d *Driver) Do(f func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.calls = append(d.calls, f)
-	if d.waiting {
-		d.waiting = false
-		_ = d.socket.SetReadDeadline(past) // on failure the read ends at the tick
-	}
-}
-
-// past is a deadline that ends a read.
-var past = time.Unix(1, 0)
-
-func (d *Driver) runCalls() {
-	d.mu.Lock()
-	calls := d.calls
-	d.calls = d.running[:0]
-	d.mu.Unlock()
-	for _, f := range calls {
-		f()
-	}
-	clear(calls)
-	d.running = calls[:0]
-}
-
-// Run ticks the driver until ctx is done or its socket fails, with step between
-// TickDispatch and TickFlush. It then closes the driver.
-func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
-	interval := time.Second / time.Duration(d.cfg.TickRate)
-	next := time.Now().Add(interval)
-	for ctx.Err() == nil && d.err == nil {
-		d.wait(next)
-		now := time.Now()
-		if now.Before(next) {
-			continue
-		}
-		if next = next.Add(interval); next.Before(now) {
-			next = now.Add(interval) // a hitch isn't made up for
-		}
-		d.TickDispatch(now)
-		if step != nil {
-			step(now)
-		}
-		d.TickFlush(now)
-	}
-	err := d.err
-	return errors.Join(err, d.Close())
-}
-
-// wait takes datagrams in as they come until the next tick.
-func (d *Driver) wait(until time.Time) {
-	for d.err == nil {
-		if err := d.setWait(until); err != nil {
-			d.err = err
-			return
-		}
-		n, err := d.socket.ReadBatch(d.in)
-		now := time.Now()
-		d.dispatch(d.Since(now), n)
-		if d.cfg.Prompt {
-			d.prompt(d.Since(now))
-		}
-		if !now.Before(until) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !d.readError(err) {
-			return
-		}
-	}
-}
-
-// setWait sets the deadline of the next read: the tick, or at once when calls wait.
-func (d *Driver) setWait(until time.Time) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting = d.cfg.Prompt && len(d.calls) == 0
-	if d.cfg.Prompt && !d.waiting {
-		until = past
-	}
-	return d.socket.SetReadDeadline(until)
-}
-
-// prompt sends what handlers and calls have written.
-func (d *Driver) prompt(at time.Duration) {
-	d.runCalls()
-	for _, c := range d.conns {
-		c.PostTickDispatch(at)
-		c.FlushWritten(at)
-	}
-	d.flush()
 }
 
 // Close ends all connections at once, each with a last packet that says so, and closes the
