@@ -73,6 +73,7 @@ func TestW2(t *testing.T) {
 // TestW3 has a few clients at every peer.
 func TestW3(t *testing.T) {
 	each(t, func(t *testing.T, p *Peer) {
+		t.Parallel()
 		point := manyPoint{Peer: p.Name, Clients: 10}
 		if err := point.measure(p, 500*time.Millisecond, ""); err != nil {
 			t.Fatal(err)
@@ -81,6 +82,16 @@ func TestW3(t *testing.T) {
 			t.Fatal("no echo")
 		}
 	})
+}
+
+// TestW4 sends a few datagrams every way.
+func TestW4(t *testing.T) {
+	for _, way := range w4Ways {
+		p := rawPoint{Size: 200}
+		if err := p.measure(way.open, 4*w4Batch); err != nil {
+			t.Errorf("%s: %v", way.name, err)
+		}
+	}
 }
 
 // TestReport draws and prints made-up results.

@@ -82,6 +82,19 @@ func printW3(w io.Writer, points []manyPoint) {
 	}
 }
 
+func printW4(w io.Writer, points []rawPoint) {
+	table(w, fmt.Sprintf("W4: datagrams to one peer over loopback, %d at a time", w4Batch), func(row func(...any)) {
+		row("way", "bytes", "CPU ns/datagram", "")
+		for _, p := range points {
+			if p.Err != nil {
+				row(p.Way, p.Size, "-", p.Err)
+				continue
+			}
+			row(p.Way, p.Size, fmt.Sprintf("%.0f", p.NS), "")
+		}
+	})
+}
+
 func kB(b float64) string { return fmt.Sprintf("%.1f", b/1000) }
 
 func printW2(w io.Writer, points []throughputPoint) {
