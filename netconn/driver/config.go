@@ -48,7 +48,8 @@ type Config struct {
 	// TickRate is Run's ticks a second. Default 60.
 	TickRate int
 	// Prompt makes Run send what handlers and Do write at once, instead of at the next
-	// tick: less latency for more, smaller packets. It needs a socket whose read another
+	// tick: less latency for more, smaller packets, and a look at every connection each
+	// time, so rather for hundreds than for thousands. It needs a socket whose read another
 	// goroutine may end with SetReadDeadline, as that of Listen and Dial.
 	Prompt bool
 

@@ -61,9 +61,23 @@ func (s *socket) startOffload() {
 	}
 }
 
-// refusesGSO tells errors of a device or a path that can't do it from those of a datagram.
-func refusesGSO(errno syscall.Errno) bool {
-	return errno == unix.EIO || errno == unix.EINVAL || errno == unix.EOPNOTSUPP || errno == unix.EMSGSIZE
+// maxRefusals is how often several datagrams as one may be refused before it isn't tried again.
+const maxRefusals = 8
+
+// refused reports whether an error concerns several datagrams as one, so that one by one is worth a try: a
+// device that can't do it, which ends it, or a path too narrow for these.
+func (s *socket) refused(errno syscall.Errno) bool {
+	switch errno {
+	case unix.EIO, unix.EOPNOTSUPP:
+		s.gso = false
+	case unix.EINVAL, unix.EMSGSIZE:
+	default:
+		return false
+	}
+	if s.out.stats.GSORefused++; s.out.stats.GSORefused >= maxRefusals {
+		s.gso = false
+	}
+	return true
 }
 
 // segments is how many of the messages from the first on may go out as one: to the same peer and of the

@@ -180,15 +180,15 @@ func (s *socket) readCall(fd uintptr) bool {
 
 func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 	b := &s.out
+	gso := s.gso
 	for sent < len(msgs) {
-		s.prepare(msgs[sent:min(len(msgs), sent+batchSize)])
+		s.prepare(msgs[sent:min(len(msgs), sent+batchSize)], gso)
 		if err := s.raw.Write(b.call); err != nil {
 			return sent, err
 		}
 		if b.errno != 0 {
-			if b.counts[0] > 1 && refusesGSO(b.errno) {
-				s.gso = false
-				b.stats.GSORefused++
+			if b.counts[0] > 1 && s.refused(b.errno) {
+				gso = false
 				continue
 			}
 			return sent, os.NewSyscallError("sendmmsg", b.errno)
@@ -199,12 +199,12 @@ func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 }
 
 // prepare makes headers of messages: one for each, or one for several of the same size to the same peer.
-func (s *socket) prepare(msgs []Message) {
+func (s *socket) prepare(msgs []Message, gso bool) {
 	b := &s.out
 	b.n = 0
 	for i := 0; i < len(msgs); {
 		n := 1
-		if s.gso {
+		if gso {
 			n = segments(msgs[i:])
 		}
 		h := &b.hdrs[b.n].hdr
