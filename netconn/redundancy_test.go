@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 )
 
 // TestCopiesInTheirOwnPackets repeats what doesn't fit beside new bunches in a packet of its own, while
@@ -118,4 +119,64 @@ func TestBurstsAskForMoreCopies(t *testing.T) {
 	require.Zero(t, copies(func(int) bool { return false }))
 	require.Equal(t, 2, copies(func(i int) bool { return i%100 == 0 }))
 	require.Greater(t, copies(func(i int) bool { return i%100 < 4 }), 8)
+}
+
+// TestAllocsCopies repeats bunches, holds packets back for late ones and takes theirs early, without
+// allocating.
+func TestAllocsCopies(t *testing.T) {
+	h := &nullHandler{}
+	var conns [2]*Conn
+	var lines [2][8][]byte // packets on their way to each end, oldest at head
+	var head, n [2]int
+	for i := range conns {
+		to := 1 - i
+		c, err := New(Config{Server: i == 1, Channels: testTypes(func(*channel.Channel) channel.Handler { return h }),
+			Redundancy: Redundancy{Copies: 2}, ReorderWindow: 50 * time.Millisecond, AckDelay: 25 * time.Millisecond, NetSpeed: 1_000_000,
+			LowLevelSend: func(p []byte) {
+				slot := &lines[to][(head[to]+n[to])%8]
+				*slot = append((*slot)[:0], p...)
+				n[to]++
+			}}, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
+		require.NoError(t, err)
+		conns[i] = c
+	}
+	ch, err := conns[0].Open(bunch.Control, h)
+	require.NoError(t, err)
+	out := bunch.Out{Data: make([]byte, 60), Reliable: true, NoMerge: true}
+	now, tick := time.Duration(0), 0
+	take := func(i, back int) {
+		at := (head[i] + back) % 8
+		if err := conns[i].ReceivedPacket(now, lines[i][at]); err != nil {
+			t.Error(err)
+		}
+	}
+	step := func() {
+		tick++
+		now += testTick
+		for i := range conns {
+			for n[i] > 3 { // three ticks on their way
+				if tick%10 == 0 {
+					take(i, 1) // overtakes
+				}
+				if tick%17 != 0 {
+					take(i, 0)
+				}
+				head[i] = (head[i] + 1) % 8
+				n[i]--
+			}
+			conns[i].PostTickDispatch(now)
+		}
+		if _, err := ch.SendBunch(&out); err != nil {
+			t.Fatalf("%v: %+v", err, conns[0].Stats())
+		}
+		conns[0].Tick(now)
+		conns[1].Tick(now)
+	}
+	for range 2000 {
+		step()
+	}
+	require.Zero(t, testing.AllocsPerRun(500, step))
+	require.NotZero(t, conns[0].Counters.Copies)
+	require.NotZero(t, conns[1].Counters.Cached)
+	require.Greater(t, h.n, 2000)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// TestPrompt echoes back and forth at two ends that tick once a second: each answer goes out at once, and
+// TestPrompt echoes back and forth at two ends that tick four times a second: each answer goes out at once, and
 // so does what Do writes.
 func TestPrompt(t *testing.T) {
 	const trips = 20
 	e := &echo{}
-	srv, err := Listen("127.0.0.1:0", Config{Channels: chat(e), TickRate: 1, Prompt: true})
+	srv, err := Listen("127.0.0.1:0", Config{Channels: chat(e), TickRate: 4, Prompt: true})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -25,7 +25,7 @@ func TestPrompt(t *testing.T) {
 
 	got := &sink{}
 	joined := make(chan *Conn, 1)
-	cl, err := Dial(srv.LocalAddr().String(), Config{Channels: chat(got), TickRate: 1, Prompt: true, Joined: func(c *Conn) { joined <- c }})
+	cl, err := Dial(srv.LocalAddr().String(), Config{Channels: chat(got), TickRate: 4, Prompt: true, Joined: func(c *Conn) { joined <- c }})
 	require.NoError(t, err)
 	ticks := 0
 	cctx, stop := context.WithCancel(ctx)
