@@ -39,9 +39,13 @@ const (
 )
 
 func newEchoRun(t testing.TB, loss float64, jitter time.Duration, seed uint64, edit func(c *Config)) *echoRun {
+	return newEchoOver(t, netsim.Settings{Loss: loss, Lag: echoLag, LagVariance: jitter}, seed, edit)
+}
+
+func newEchoOver(t testing.TB, set netsim.Settings, seed uint64, edit func(c *Config)) *echoRun {
 	e := &echoRun{t: t}
 	for i := range e.conns {
-		l, err := netsim.NewLink(netsim.Settings{Loss: loss, Lag: echoLag, LagVariance: jitter}, seed+uint64(i))
+		l, err := netsim.NewLink(set, seed+uint64(i))
 		require.NoError(t, err)
 		e.links[i] = l
 		cfg := Config{Server: i == 1, Channels: testTypes(func(*channel.Channel) channel.Handler { return e }), NoPacketInfo: true, NetSpeed: 1_000_000,
@@ -172,6 +176,21 @@ func TestLatencyUnderJitter(t *testing.T) {
 		require.Less(t, float64(n.PacketsLost), 0.03*float64(n.PacketsSent))
 		require.NotZero(t, n.Cached)
 	}
+}
+
+// TestLatencyInBursts has five packets in a row lost: copies as many as bursts are long outlast them.
+func TestLatencyInBursts(t *testing.T) {
+	var p99s, p90s []time.Duration
+	for _, r := range []Redundancy{{}, {Copies: 8, Adaptive: true}} {
+		e := newEchoOver(t, netsim.Settings{BurstLoss: 1, BurstLength: 5, Lag: echoLag}, 1, func(cfg *Config) { cfg.Redundancy = r })
+		e.run(3600, 60, 60)
+		p99, p999, wire := e.figures()
+		t.Logf("%+v: p90 %v, p99 %v, p99.9 %v, %.2f bytes a byte", r, e.at(0.9), p99, p999, wire)
+		p99s, p90s = append(p99s, p99), append(p90s, e.at(0.9))
+	}
+	require.LessOrEqual(t, p99s[1], 200*time.Millisecond)
+	require.Less(t, p99s[1], p99s[0]*2/3)
+	require.Less(t, p90s[1], p90s[0])
 }
 
 // TestLatencyFigures prints how loss, redundancy and jitter tell.

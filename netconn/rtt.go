@@ -51,6 +51,8 @@ type rates struct {
 	slowLoss  float64 // the same over 1024, for what comes seldom
 	afterLoss float64 // the same of packets that follow a lost one, over 32 of them
 	lost      bool    // the last one was
+	packets   int     // that slowLoss knows, and afterLoss, up to their spans
+	losses    int
 }
 
 // Rates is a connection's bandwidth and loss over the last full second.
@@ -68,11 +70,17 @@ func (r *rates) loss(lost bool) {
 		x = 1
 	}
 	r.lossRate += (x - r.lossRate) / 128
-	r.slowLoss += (x - r.slowLoss) / 1024
+	average(&r.slowLoss, x, &r.packets, 1024)
 	if r.lost {
-		r.afterLoss += (x - r.afterLoss) / 32
+		average(&r.afterLoss, x, &r.losses, 32)
 	}
 	r.lost = lost
+}
+
+// average is a moving average over span values that begins as that of the values there are, and a few zeros.
+func average(v *float64, x float64, n *int, span int) {
+	*n = min(*n+1, span-4)
+	*v += (x - *v) / float64(*n+4)
 }
 
 // expect is how likely a packet is lost, and how likely the next one too: the same, unless losses come
