@@ -214,7 +214,7 @@ func (c *Config) validate() error {
 func (c *Config) channelConfig() channel.Config {
 	return channel.Config{
 		Protocol: c.Protocol.Bunch, Types: c.Channels, ReliableBuffer: c.Protocol.ReliableBuffer,
-		MaxChannels: c.MaxChannels, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
+		MaxChannels: c.MaxChannels, EvenParts: !c.Protocol.Unreal, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
 		StrictControl:   c.Protocol.StrictControl,
 		NeverReuseIndex: c.NeverReuseIndex, RestartSequence: c.RestartSequence, Pool: c.Pool,
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
 // TestMergeFillsPackets merges small bunches into one a packet, whatever the packet's size: the width of
@@ -45,5 +46,51 @@ func TestMergeFillsPackets(t *testing.T) {
 				require.LessOrEqual(t, s.Bunches.Sent, 2*s.Packets.PacketsSent+1, "a large one, and a small one in the rest")
 			})
 		}
+	}
+}
+
+// bunchSizes is a trace sink that notes the payloads of the bunches that were sent.
+type bunchSizes struct{ bits []uint32 }
+
+func (s *bunchSizes) Trace(e *nettrace.Event) {
+	if e.Kind == nettrace.BunchSent {
+		s.bits = append(s.bits, e.Bits)
+	}
+}
+
+// TestEvenParts splits payloads into parts of one size, but for Unreal into full ones and a rest.
+func TestEvenParts(t *testing.T) {
+	for _, c := range []struct {
+		protocol Protocol
+		bytes    int
+		want     []uint32
+	}{
+		{Bunchnet(), 2000, []uint32{667 * 8, 667 * 8, 666 * 8}},
+		{Bunchnet(), 1000, []uint32{500 * 8, 500 * 8}},
+		{Unreal51(), 1000, nil},
+	} {
+		sizes := &bunchSizes{}
+		var h collector
+		p := newPair(t, 1, network{}, func(i int, cfg *Config) {
+			cfg.Protocol = c.protocol
+			cfg.Channels = testTypes(func(*channel.Channel) channel.Handler { return &h })
+			if i == 0 {
+				cfg.Trace = sizes
+			}
+		})
+		ch, err := p.ends[0].conn.Open(bunch.Control, &h)
+		require.NoError(t, err)
+		payload := bytes.Repeat([]byte{1, 2, 3, 4, 5}, c.bytes/5)
+		_, err = ch.SendBunch(&bunch.Out{Data: payload, Reliable: true})
+		require.NoError(t, err)
+		for range 5 {
+			p.step()
+		}
+		require.Equal(t, [][]byte{payload}, h.got)
+		if c.want == nil {
+			full := uint32(p.ends[0].conn.proto.PartBytes() * 8)
+			c.want = []uint32{full, uint32(c.bytes)*8 - full}
+		}
+		require.Equal(t, c.want, sizes.bits)
 	}
 }
