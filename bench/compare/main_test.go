@@ -97,7 +97,7 @@ func TestW4(t *testing.T) {
 // TestReport draws and prints made-up results.
 func TestReport(t *testing.T) {
 	r := results{
-		latency:    []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 2e6, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e6, Sent: 2, Got: 1}},
+		latency:    []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 1e8, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e8, Sent: 2, Got: 1}},
 		throughput: []throughputPoint{{Peer: "tcp", Size: 32, Messages: 10, Seconds: 1, CPU: 1}},
 		many:       []manyPoint{{Peer: "tcp", Clients: 5, Share: 0.5, Sent: 3, Got: 2}},
 	}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -105,7 +108,7 @@ func (r *results) latencyPlots() (plots []*plot.Plot, err error) {
 		pl := plot.New()
 		pl.Title.Text = fmt.Sprintf("p99 of an echo, %d/s, 50 ms one way", rate)
 		pl.X.Label.Text, pl.Y.Label.Text = "loss, %", "ms"
-		pl.Y.Scale, pl.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 0}
+		logarithmic(pl)
 		for _, p := range peers() {
 			if xys := curves[rate][p.Name]; len(xys) > 0 {
 				if err := addLine(pl, p.Name, xys); err != nil {
@@ -113,7 +116,9 @@ func (r *results) latencyPlots() (plots []*plot.Plot, err error) {
 				}
 			}
 		}
-		pl.Legend.Top, pl.Legend.Left = true, true
+		pl.X.Max *= 1.35 // room for the legend
+		pl.X.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 1, Label: "1"}, {Value: 5, Label: "5"}, {Value: 10, Label: "10"}, {Value: 20, Label: "20"}}
+		pl.Legend.Top = true
 		plots = append(plots, pl)
 	}
 	return plots, nil
@@ -142,7 +147,10 @@ func (r *results) throughputPlots() (plots []*plot.Plot, err error) {
 				names, values = append(names, p.Peer), append(values, p.cpuMillion())
 			}
 		}
-		pl, err := bars(fmt.Sprintf("CPU s per million of %d B", size), names, values)
+		if len(names) == 0 {
+			continue
+		}
+		pl, err := dots(fmt.Sprintf("CPU s per million of %d B", size), names, values)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +170,10 @@ func (r *results) manyPlots() (plots []*plot.Plot, err error) {
 				names, values = append(names, p.Peer), append(values, 100*p.Share)
 			}
 		}
-		pl, err := bars(fmt.Sprintf("server's share of a core, %d clients, %%", clients), names, values)
+		if len(names) == 0 {
+			continue
+		}
+		pl, err := dots(fmt.Sprintf("server's share of a core, %d clients, %%", clients), names, values)
 		if err != nil {
 			return nil, err
 		}
@@ -171,20 +182,42 @@ func (r *results) manyPlots() (plots []*plot.Plot, err error) {
 	return plots, nil
 }
 
-// bars is a bar a peer.
-func bars(title string, names []string, values []float64) (*plot.Plot, error) {
+// dots is a dot a peer, on a logarithmic axis.
+func dots(title string, names []string, values []float64) (*plot.Plot, error) {
 	pl := plot.New()
 	pl.Title.Text = title
-	pl.Y.Min = 0
+	logarithmic(pl)
+	pl.Y.Min, pl.Y.Max = slices.Min(values)/1.5, slices.Max(values)*1.5
+	pl.Add(plotter.NewGrid())
 	for i, v := range values {
-		b, err := plotter.NewBarChart(plotter.Values{v}, vg.Points(14))
+		s, err := plotter.NewScatter(plotter.XYs{{X: float64(i), Y: v}})
 		if err != nil {
 			return nil, err
 		}
-		b.XMin, b.Color = float64(i), peerColor(names[i])
-		pl.Add(b)
+		s.Color, s.Radius, s.Shape = peerColor(names[i]), vg.Points(4), draw.CircleGlyph{}
+		pl.Add(s)
 	}
 	pl.NominalX(names...)
 	pl.X.Tick.Label.Rotation, pl.X.Tick.Label.XAlign, pl.X.Tick.Label.YAlign = 0.9, draw.XRight, draw.YCenter
 	return pl, nil
+}
+
+func logarithmic(pl *plot.Plot) {
+	pl.Y.Scale, pl.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(ticks)
+}
+
+// ticks are at one to nine of each decade, with the one, the two and the five labelled.
+func ticks(low, high float64) (all []plot.Tick) {
+	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
+		for i := 1.0; i < 10; i++ {
+			t := plot.Tick{Value: i * decade}
+			if i == 1 || i == 2 || i == 5 {
+				t.Label = strconv.FormatFloat(t.Value, 'g', 4, 64)
+			}
+			if t.Value >= low && t.Value <= high {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
 }
