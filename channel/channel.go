@@ -217,6 +217,9 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (PacketRan
 	t := ch.table
 	r := noPackets
 	whole, part := *h, t.cfg.Protocol.PartBytes()
+	if t.cfg.EvenParts {
+		part = ((h.Bits+7)/8 + parts - 1) / max(1, parts)
+	}
 	for i := range parts {
 		if parts > 1 {
 			first, last := i == 0, i == parts-1

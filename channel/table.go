@@ -37,6 +37,9 @@ type Config struct {
 	// PartialReliableThreshold is the number of parts from which on an unreliable bunch is made
 	// reliable and pauses replication until acked. Default 8; negative never.
 	PartialReliableThreshold int
+	// EvenParts splits payloads into parts of one size instead of full ones and a rest, so that
+	// the system can send their packets as one.
+	EvenParts bool
 	// CloseOnOverflow ends the connection when a reliable bunch finds the buffer
 	// full (Unreal's policy) besides returning ErrReliableFull.
 	CloseOnOverflow bool

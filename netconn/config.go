@@ -112,20 +112,21 @@ type Config struct {
 	Timeout time.Duration
 	// LingerTimeout is how long Close waits for the peer's acks. Default 2 s.
 	LingerTimeout time.Duration
-	// LazyAcks leaves acks to the next packet with something to say, or the
-	// keep-alive, instead of answering each packet that carries bunches within the tick.
-	LazyAcks bool
+	// AckDelay is how long acks may wait for a packet with something to say. Default 0:
+	// they go out at the end of the tick. News of a loss doesn't wait. A peer that ticks at
+	// 60 Hz both ways saves a packet a tick with 20 ms.
+	AckDelay time.Duration
 	// NoPacketInfo leaves out the jitter clock (12 bits on the first packet of a tick).
 	NoPacketInfo bool
 	// OrderCache is how many packets may be held back for a late one. Default 32,
 	// a power of two (Unreal's); negative none.
 	OrderCache int
 	// ReorderWindow is how long they are held at most; 0 until the end of the
-	// receive tick, as in Unreal. Longer ones cost latency after a loss, but spare
-	// sending again what is only late.
+	// receive tick, as in Unreal. Longer ones spare sending again what is only late; the
+	// reliable bunches of packets held back are taken at once, so that only unreliable ones and
+	// the news of a loss wait.
 	ReorderWindow time.Duration
-	// Redundancy lets small reliable bunches that aren't acked ride again in the room that
-	// later packets have to spare.
+	// Redundancy lets small reliable bunches that aren't acked ride again in later packets.
 	Redundancy Redundancy
 
 	// Controller sets the pace; nil is Unreal's NetSpeed bucket at NetSpeed.
@@ -147,7 +148,8 @@ type Config struct {
 	Owner any
 }
 
-// Redundancy is how reliable bunches are repeated before their loss is known. The peer
+// Redundancy is how reliable bunches are repeated before their loss is known: in the room that the
+// next packets have to spare, or in packets of their own while the controller allows it. The peer
 // drops the ones it has, so it needs no knowledge of it. The zero value repeats nothing.
 type Redundancy struct {
 	// Copies is how often, besides the first time, a bunch is sent at most.
@@ -155,7 +157,8 @@ type Redundancy struct {
 	// Adaptive repeats only as often as the measured loss asks for, up to Copies:
 	// nothing on a clean link.
 	Adaptive bool
-	// MaxBits is the largest payload that is repeated. Default 2048.
+	// MaxBits is the largest payload that is repeated. Default 8192: what wasn't split. Parts
+	// of split payloads never are.
 	MaxBits int
 }
 
@@ -171,7 +174,7 @@ func (c Config) filled() Config {
 	setInt(&c.OrderCache, 32)
 	setInt(&c.NetSpeed, defaultNetSpeed)
 	setInt(&c.PacketOverhead, 28)
-	setInt(&c.Redundancy.MaxBits, 2048)
+	setInt(&c.Redundancy.MaxBits, 8192)
 	setInt(&c.Protocol.PacketWindow, history.Bits)
 	if c.Handlers != nil {
 		c.Protocol.Bunch.HandlerBits = c.Handlers.ReservedBits()
@@ -215,7 +218,7 @@ func (c *Config) validate() error {
 func (c *Config) channelConfig() channel.Config {
 	return channel.Config{
 		Protocol: c.Protocol.Bunch, Types: c.Channels, ReliableBuffer: c.Protocol.ReliableBuffer,
-		MaxChannels: c.MaxChannels, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
+		MaxChannels: c.MaxChannels, EvenParts: !c.Protocol.Unreal, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
 		StrictControl:   c.Protocol.StrictControl,
 		NeverReuseIndex: c.NeverReuseIndex, RestartSequence: c.RestartSequence, Pool: c.Pool,
 	}

@@ -88,8 +88,10 @@ type flow struct {
 	lastForced            time.Duration // last packet beyond a full window
 	timeSensitive         bool
 	dirtyAcks             bool
-	inTick                bool // no packet info yet in this tick
-	probes                int  // tail probes since the last ack
+	acksAt                time.Duration // when they are due, when dirtyAcks
+	inTick                bool          // no packet info yet in this tick
+	lossNews              bool          // the next packet says that one of the peer's is lost
+	probes                int           // tail probes since the last ack
 }
 
 // Table is the connection's channels.
@@ -137,7 +139,7 @@ func (c *Conn) Tick(now time.Duration) {
 	}
 	c.table.Tick(c.now)
 	c.probe()
-	if c.flow.timeSensitive || c.flow.dirtyAcks || c.keepAliveDue() {
+	if c.flow.timeSensitive || c.acksDue() || c.keepAliveDue() {
 		c.FlushNet()
 	}
 	c.flow.inTick = false
@@ -149,10 +151,13 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.Closed() {
 		return 0, false
 	}
-	if c.flow.timeSensitive || c.flow.dirtyAcks || c.table.Waiting() > 0 && !c.windowFull() {
+	if c.flow.timeSensitive || c.table.Waiting() > 0 && !c.windowFull() {
 		return c.now, true
 	}
 	at = c.flow.lastSend + c.cfg.KeepAlive
+	if c.flow.dirtyAcks {
+		at = min(at, c.flow.acksAt)
+	}
 	if d, ok := c.timeoutAt(); ok {
 		at = min(at, d)
 	}

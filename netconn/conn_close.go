@@ -179,7 +179,7 @@ func (c *Conn) end(code CloseCode, err error) {
 	if code != ClosedByUs && c.out.Len() > 0 {
 		c.FlushNet() // acks of what the peer sent last
 	} else if code == ClosedByPeer {
-		c.flow.dirtyAcks = true
+		c.oweAcks(0)
 		c.FlushNet()
 	}
 	c.closer.result = CloseResult{Code: code, Reason: reason, Err: err, Unacked: c.table.Unacked(), Silence: c.now - c.flow.lastReceive}

@@ -62,7 +62,7 @@ func (c *Conn) unwrap(p []byte) (r bitio.Reader, err error) {
 func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.now = max(c.now, now)
 	if c.order.held > 0 && c.now-c.order.since >= c.cfg.ReorderWindow {
-		c.flushOrderCache(true)
+		c.flushOrderCache(c.order.overdue(c.now - c.cfg.ReorderWindow))
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 	delta, process := c.notify.Update(h, c)
 	if delta == 0 {
 		if c.notify.WaitingForFlush() {
-			c.flow.dirtyAcks = true // until the peer has heard them
+			c.oweAcks(0) // until the peer has heard them
 		}
 		c.Counters.Stale++
 		c.trace(nettrace.PacketRefused, c.notify.InID(), uint64(h.Seq), 0)
@@ -86,12 +86,18 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 	c.Counters.PacketsMissed += uint64(delta - 1)
 	if !process {
 		c.Counters.NotProcessed++
-		c.flow.dirtyAcks = true
+		c.oweAcks(0)
 		return
 	}
 	id := c.notify.InID()
 	c.trace(nettrace.PacketReceived, id, uint64(r.Remaining()+7)/8, uint64(delta))
-	c.readPacketInfo(&r)
+	if clock, ok := c.readPacketInfo(&r); ok {
+		c.rtt.clock(c.now, clock)
+	}
+	if delta > 1 {
+		c.oweAcks(0) // the peer hears of its loss at once
+		c.flow.lossNews = true
+	}
 	nak, err := c.readBunches(&r, id)
 	if c.Closed() {
 		return
@@ -118,8 +124,8 @@ func (c *Conn) readBunches(r *bitio.Reader, id int64) (nak bool, err error) {
 	if r.Err() != nil {
 		return false, fmt.Errorf("%w: %w", ErrPacket, r.Err())
 	}
-	if r.Remaining() > 0 && !c.cfg.LazyAcks {
-		c.flow.dirtyAcks = true
+	if r.Remaining() > 0 {
+		c.oweAcks(c.cfg.AckDelay)
 	}
 	for r.Remaining() > 0 {
 		in := &c.in

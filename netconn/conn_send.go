@@ -2,6 +2,7 @@ package netconn
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -15,6 +16,7 @@ import (
 // Invariant: out.Len() == 0 means no packet was begun.
 type sendBuffer struct {
 	buf       []byte // Headroom, packet, Tailroom
+	scratch   []byte // a payload being moved
 	out       bitio.Writer
 	headerPos int // bit where the packet header begins
 	infoPos   int // bit of the jitter clock, 0 none
@@ -101,15 +103,33 @@ func (c *Conn) appendBunch(h *bunch.Header, data []byte) bool {
 
 // ExtendBunch appends to the last bunch; see channel.Conn.
 func (c *Conn) ExtendBunch(data []byte, bits int) bool {
-	width := c.proto.LengthBits(c.lastBits)
-	if c.lastEnd == 0 || c.lastEnd != c.out.Len() || bits > c.out.Free() || c.proto.LengthBits(c.lastBits+bits) != width {
+	if c.lastEnd == 0 || c.lastEnd != c.out.Len() || bits > c.out.Free() {
 		return false
+	}
+	width := c.proto.LengthBits(c.lastBits + bits)
+	if c.proto.LengthBits(c.lastBits) != width {
+		c.moveLast(width)
 	}
 	c.out.WriteBitsFrom(data, 0, bits)
 	c.lastBits += bits
 	c.out.PatchBits(c.lastLen, uint64(c.lastBits), width)
 	c.lastEnd = c.out.Len()
 	return true
+}
+
+// moveLast moves the payload of the last bunch to where it begins behind a length of another width: large
+// values take a bit less unless 8*MaxPacket is a power of two. It happens once a bunch at most.
+func (c *Conn) moveLast(width int) {
+	if c.scratch == nil {
+		c.scratch = make([]byte, len(c.buf))
+	}
+	var r bitio.Reader
+	r.Reset(c.buf[c.cfg.Headroom:], c.lastEnd)
+	r.Skip(c.lastEnd - c.lastBits)
+	r.ReadBitsTo(c.scratch, c.lastBits)
+	c.out.Truncate(c.lastLen)
+	c.out.WriteBits(0, width)
+	c.out.WriteBitsFrom(c.scratch, 0, c.lastBits)
 }
 
 // FlushNet sends the SendBuffer, or an empty packet when acks or the keep-alive
@@ -120,13 +140,32 @@ func (c *Conn) FlushNet() {
 	}
 	c.flow.timeSensitive = false
 	if c.out.Len() == 0 {
-		if !c.flow.dirtyAcks && !c.keepAliveDue() || c.windowFull() && !c.force() {
+		if !c.acksDue() && !c.keepAliveDue() || c.windowFull() && !c.force() {
 			return
 		}
 		c.countEmpty()
 		c.startPacket()
 	}
-	c.repeat()
+	c.sendCopies(c.copies())
+}
+
+// sendCopies sends the packet under construction with what it has room for of earlier packets' bunches,
+// and more packets for the rest. After a loss of the peer's, the first copy of all goes at once: what
+// the loss has held up, and the news of it, shall not be lost too.
+func (c *Conn) sendCopies(copies int) {
+	twice := c.flow.lossNews && copies > 1 && c.pending > 0
+	c.flow.lossNews = false
+	more := c.sendPacket(copies, false) || twice
+	for extra := copies; more && extra > 0 && !c.windowFull() && c.IsNetReady() && !c.Closed(); extra-- {
+		c.startPacket()
+		more = c.sendPacket(copies, twice)
+		twice = false
+	}
+}
+
+// sendPacket sends the packet under construction with copies. more says that there are more than fit.
+func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
+	more = c.repeat(copies, twice)
 	c.endPacket()
 	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
 	id := c.notify.Commit()
@@ -141,7 +180,27 @@ func (c *Conn) FlushNet() {
 	c.trace(nettrace.PacketSent, id, uint64(size), 0)
 	c.tracePacket(true, packet[c.cfg.Headroom:])
 	c.cfg.LowLevelSend(packet)
+	return more
 }
+
+// FlushWritten sends what was written and the acks that are due, without waiting for Tick.
+func (c *Conn) FlushWritten(now time.Duration) {
+	c.now = max(c.now, now)
+	if c.out.Len() > 0 || c.acksDue() {
+		c.FlushNet()
+	}
+}
+
+// oweAcks has the peer hear of what was received after a delay at the latest.
+func (c *Conn) oweAcks(delay time.Duration) {
+	at := c.now + delay
+	if !c.flow.dirtyAcks || at < c.flow.acksAt {
+		c.flow.acksAt = at
+	}
+	c.flow.dirtyAcks = true
+}
+
+func (c *Conn) acksDue() bool { return c.flow.dirtyAcks && c.now >= c.flow.acksAt }
 
 func (c *Conn) countEmpty() {
 	if c.flow.dirtyAcks {

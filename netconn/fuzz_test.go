@@ -34,9 +34,17 @@ func (*once) Closed(*channel.Channel, channel.CloseReason) {}
 func FuzzConnection(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 0, 3, 4, 5, 1, 2, 6, 7, 0, 1, 1, 1})
 	f.Add([]byte("send and lose and repeat"))
+	f.Add([]byte{3, 0, 0xf6, 0, 0xf6, 0, 0xf6, 12, 12, 10, 10, 0, 0xf6, 11, 0, 0xf6, 12, 10, 6, 6})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		if len(script) > 400 {
+		if len(script) == 0 || len(script) > 400 {
 			return
+		}
+		var extras Config
+		if script[0]&1 != 0 {
+			extras = Config{Redundancy: Redundancy{Copies: 2}, AckDelay: 25 * time.Millisecond}
+		}
+		if script[0]&2 != 0 {
+			extras.ReorderWindow = 30 * time.Millisecond
 		}
 		var conns [2]*Conn
 		var lines [2][][]byte // packets on their way to each end
@@ -45,6 +53,7 @@ func FuzzConnection(f *testing.F) {
 		for i := range conns {
 			to := &lines[1-i]
 			c, err := New(Config{Server: i == 1, Channels: testTypes(func(*channel.Channel) channel.Handler { return got }),
+				Redundancy: extras.Redundancy, AckDelay: extras.AckDelay, ReorderWindow: extras.ReorderWindow,
 				LowLevelSend: func(p []byte) { *to = append(*to, append([]byte(nil), p...)) }}, 0, 3, 3)
 			if err != nil {
 				t.Fatal(err)

@@ -39,14 +39,15 @@ func (c *Conn) patchPacketInfo() {
 	c.out.PatchBits(c.infoPos, clock, jitterClockBits)
 }
 
-// readPacketInfo reads the peer's. The frame time byte is there only in packets of a server:
-// a client sets the bit to ask for it.
-func (c *Conn) readPacketInfo(r *bitio.Reader) {
+// readPacketInfo reads the peer's jitter clock, if it is there. The frame time byte is there only in
+// packets of a server: a client sets the bit to ask for it.
+func (c *Conn) readPacketInfo(r *bitio.Reader) (clock int, ok bool) {
 	if !r.ReadBool() {
-		return
+		return 0, false
 	}
-	c.rtt.clock(c.now, int(r.ReadBits(jitterClockBits)))
+	clock = int(r.ReadBits(jitterClockBits))
 	if r.ReadBool() && !c.cfg.Server {
 		r.ReadUint8()
 	}
+	return clock, true
 }

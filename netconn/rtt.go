@@ -48,6 +48,11 @@ type rates struct {
 	ackedBase uint64
 	figures   Rates
 	lossRate  float64 // moving average over 128 packets
+	slowLoss  float64 // the same over 1024, for what comes seldom
+	afterLoss float64 // the same of packets that follow a lost one, over 32 of them
+	lost      bool    // the last one was
+	packets   int     // that slowLoss knows, and afterLoss, up to their spans
+	losses    int
 }
 
 // Rates is a connection's bandwidth and loss over the last full second.
@@ -59,7 +64,34 @@ type Rates struct {
 
 const ratePeriod = time.Second
 
-func (r *rates) loss(lost float64) { r.lossRate += (lost - r.lossRate) / 128 }
+func (r *rates) loss(lost bool) {
+	x := 0.0
+	if lost {
+		x = 1
+	}
+	r.lossRate += (x - r.lossRate) / 128
+	average(&r.slowLoss, x, &r.packets, 1024)
+	if r.lost {
+		average(&r.afterLoss, x, &r.losses, 32)
+	}
+	r.lost = lost
+}
+
+// average is a moving average over span values that begins as that of the values there are, and a few zeros.
+func average(v *float64, x float64, n *int, span int) {
+	*n = min(*n+1, span-4)
+	*v += (x - *v) / float64(*n+4)
+}
+
+// expect is how likely a packet is lost, and how likely the next one too: the same, unless losses come
+// in bursts.
+func (r *rates) expect() (loss, again float64) {
+	loss = max(r.lossRate, r.slowLoss)
+	if r.afterLoss > 2*loss+0.1 {
+		return loss, r.afterLoss
+	}
+	return loss, loss
+}
 
 func (r *rates) tick(c *Conn) {
 	d := c.now - r.start

@@ -86,7 +86,7 @@ func (c *Conn) PacketAcked(id int64) {
 	c.rtt.sample(rtt)
 	c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, rtt)
 	c.trace(nettrace.PacketAcked, id, uint64(rtt), 0)
-	c.rates.loss(0)
+	c.rates.loss(false)
 	c.sentPackets.first++
 	for range p.notes {
 		n := *c.noteAt(c.noteHead)
@@ -105,7 +105,7 @@ func (c *Conn) PacketLost(id int64) {
 	c.Counters.PacketsLost++
 	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketNak, id, 0, 0)
-	c.rates.loss(1)
+	c.rates.loss(true)
 	c.sentPackets.first++
 	for range p.notes {
 		n := *c.noteAt(c.noteHead)

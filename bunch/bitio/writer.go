@@ -75,6 +75,13 @@ func (w *Writer) Mark() Mark { return Mark{w.pos, w.limit, w.err} }
 // changed before m stays changed.
 func (w *Writer) Rollback(m Mark) { w.pos, w.limit, w.err = m.pos, m.limit, m.err }
 
+// Truncate forgets all bits from pos on, which is at most Len, unless there was an error.
+func (w *Writer) Truncate(pos int) {
+	if w.err == nil && pos >= 0 && pos <= w.pos {
+		w.pos = pos
+	}
+}
+
 // SetLimit moves the end of the room to limit bits, at most the whole buffer
 // and at least what is written.
 func (w *Writer) SetLimit(limit int) {

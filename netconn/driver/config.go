@@ -49,10 +49,16 @@ type Config struct {
 	LoginTimeout time.Duration
 	// TickRate is Run's ticks a second. Default 60.
 	TickRate int
+	// Prompt makes Run send what handlers and Do write at once, instead of at the next
+	// tick: less latency for more, smaller packets, and a look at every connection each
+	// time, so rather for hundreds than for thousands. It needs a socket whose read another
+	// goroutine may end with SetReadDeadline, as that of Listen and Dial.
+	Prompt bool
 
 	// The rest is passed on to every connection; see netconn.Config.
 	KeepAlive, Timeout, LingerTimeout time.Duration
-	LazyAcks                          bool
+	AckDelay                          time.Duration
+	NoPacketInfo                      bool
 	ReorderWindow                     time.Duration
 	Redundancy                        netconn.Redundancy
 	NeverReuseIndex, RestartSequence  bool

@@ -20,6 +20,9 @@
 // TickDispatch and TickFlush, on the caller's goroutine; Do hands a function to it from
 // another.
 //
+// Run takes datagrams in a few times between ticks and sends at the ticks. With Config.Prompt it answers
+// datagrams, and sends what Do wrote, at once: latency for packets.
+//
 // # Links
 //
 // Below a connection is a link: the handshake that proves addresses, and whatever

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"runtime/trace"
 	"sync"
 	"time"
 
@@ -54,8 +51,9 @@ type Driver struct {
 	nOut    int
 
 	mu      sync.Mutex
-	calls   []func() // for the next TickDispatch
-	running []func() // its room is used again
+	calls   []func()
+	running []func() // the calls of the last time, for their room
+	waiting bool     // a read is under way that Do may end
 }
 
 // maxDatagram is the largest datagram that is read or written.
@@ -246,67 +244,6 @@ func (d *Driver) flush() {
 		}
 	}
 	d.nOut = 0
-}
-
-// Do runs f on the goroutine that ticks the driver, at the next TickDispatch. Any goroutine may
-// call it.
-func (d *Driver) Do(f func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.calls = append(d.calls, f)
-}
-
-func (d *Driver) runCalls() {
-	d.mu.Lock()
-	d.calls, d.running = d.running[:0], d.calls
-	d.mu.Unlock()
-	for i, f := range d.running {
-		d.running[i] = nil
-		f()
-	}
-}
-
-// Run ticks the driver until ctx is done or its socket fails, with step between
-// TickDispatch and TickFlush. It then closes the driver.
-func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
-	interval := time.Second / time.Duration(d.cfg.TickRate)
-	next := time.Now().Add(interval)
-	for ctx.Err() == nil && d.err == nil {
-		d.wait(next)
-		now := time.Now()
-		if now.Before(next) {
-			continue
-		}
-		if next = next.Add(interval); next.Before(now) {
-			next = now.Add(interval) // a hitch isn't made up for
-		}
-		d.TickDispatch(now)
-		if step != nil {
-			trace.WithRegion(ctx, regionStep, func() { step(now) })
-		}
-		d.TickFlush(now)
-	}
-	err := d.err
-	return errors.Join(err, d.Close())
-}
-
-// wait takes datagrams in as they come until the next tick.
-func (d *Driver) wait(until time.Time) {
-	if err := d.socket.SetReadDeadline(until); err != nil {
-		d.err = err
-		return
-	}
-	for d.err == nil {
-		n, err := d.socket.ReadBatch(d.in)
-		now := time.Now()
-		d.dispatch(d.Since(now), n)
-		if errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(until) {
-			return
-		}
-		if err != nil && !d.readError(err) {
-			return
-		}
-	}
 }
 
 // Close ends all connections at once, each with a last packet that says so, or several where the link has

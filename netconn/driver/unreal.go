@@ -82,7 +82,10 @@ func (s *unrealServer) drop(p *unrealPeer) {
 
 func (s *unrealServer) tick(time.Duration) {
 	for _, c := range s.d.conns {
-		if p := s.byAddr[c.addr]; p != nil && c.Closed() {
+		if !c.Closed() {
+			continue
+		}
+		if p := s.byAddr[c.addr]; p != nil {
 			s.drop(p)
 		}
 	}

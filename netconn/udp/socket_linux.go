@@ -46,6 +46,9 @@ func Listen(addr string, cfg Config) (Socket, error) {
 	s.out.init()
 	s.in.call, s.out.call = s.readCall, s.writeCall
 	s.in.try = func(fd uintptr) { s.readCall(fd) }
+	if !cfg.NoOffload {
+		s.startOffload()
+	}
 	return s, nil
 }
 
@@ -56,19 +59,24 @@ type socket struct {
 	local   netip.AddrPort
 	v6      bool
 	in, out batch
+	gso     bool // several datagrams to one peer may go out as one
+	gro     gro
 }
 
 // batch is the kernel's view of the messages of one direction.
 type batch struct {
-	hdrs  [batchSize]mmsghdr
-	iovs  [batchSize]unix.Iovec
-	names [batchSize]unix.RawSockaddrInet6 // large enough for both families
-	n     int
-	done  int
-	errno syscall.Errno
-	wait  bool
-	call  func(fd uintptr) bool // kept, so that calls don't allocate a closure
-	try   func(fd uintptr)
+	hdrs    [batchSize]mmsghdr
+	iovs    [batchSize]unix.Iovec
+	names   [batchSize]unix.RawSockaddrInet6 // large enough for both families
+	control [batchSize]control
+	counts  [batchSize]int // messages in a header
+	n       int
+	done    int
+	errno   syscall.Errno
+	wait    bool
+	call    func(fd uintptr) bool // kept, so that calls don't allocate a closure
+	try     func(fd uintptr)
+	stats   Counters // of the direction
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -100,20 +108,57 @@ func (s *socket) BatchSize() int                    { return batchSize }
 func (s *socket) Close() error                      { return s.conn.Close() }
 func (s *socket) SetReadDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
 
+// Counters adds up both directions. It belongs to the goroutine that reads and writes.
+func (s *socket) Counters() Counters {
+	c := s.out.stats
+	c.Received, c.Reads, c.GROReads, c.GROSegments = s.in.stats.Received, s.in.stats.Reads, s.in.stats.GROReads, s.in.stats.GROSegments
+	return c
+}
+
 func (s *socket) ReadBatch(msgs []Message) (int, error)    { return s.read(msgs, true) }
 func (s *socket) TryReadBatch(msgs []Message) (int, error) { return s.read(msgs, false) }
 
-func (s *socket) read(msgs []Message, wait bool) (int, error) {
+func (s *socket) read(msgs []Message, wait bool) (n int, err error) {
+	if s.gro.bufs == nil {
+		n, err = s.readPlain(msgs, wait)
+	} else {
+		n, err = s.readGRO(msgs, wait)
+	}
+	s.in.stats.Received += uint64(n)
+	return n, err
+}
+
+// readPlain reads into the messages themselves.
+func (s *socket) readPlain(msgs []Message, wait bool) (int, error) {
 	b := &s.in
-	b.n, b.wait = min(len(msgs), batchSize), wait
-	if b.n == 0 {
+	n := min(len(msgs), batchSize)
+	for i := range n {
+		b.set(i, msgs[i].Buf)
+	}
+	n, err := s.receive(n, wait)
+	for i := range n {
+		msgs[i].N = int(b.hdrs[i].n)
+		msgs[i].Addr = readName(&b.names[i])
+	}
+	return n, err
+}
+
+// receive fills up to n headers, whose buffers are set.
+func (s *socket) receive(n int, wait bool) (int, error) {
+	b := &s.in
+	if b.n, b.wait = n, wait; n == 0 {
 		return 0, nil
 	}
-	for i := range b.n {
-		b.set(i, msgs[i].Buf)
+	for i := range n {
 		b.hdrs[i].hdr.Namelen = uint32(unsafe.Sizeof(b.names[i]))
 	}
-	if err := s.callRead(wait); err != nil {
+	var err error
+	if wait { // within the poller, which minds the deadline
+		err = s.raw.Read(b.call)
+	} else {
+		err = s.raw.Control(b.try)
+	}
+	if err != nil {
 		return 0, err
 	}
 	if b.errno == unix.EAGAIN {
@@ -122,20 +167,8 @@ func (s *socket) read(msgs []Message, wait bool) (int, error) {
 	if b.errno != 0 {
 		return 0, os.NewSyscallError("recvmmsg", b.errno)
 	}
-	for i := range b.done {
-		msgs[i].N = int(b.hdrs[i].n)
-		msgs[i].Addr = readName(&b.names[i])
-	}
+	b.stats.Reads++
 	return b.done, nil
-}
-
-// callRead reads within the poller: a read that waits minds the deadline, one that doesn't
-// has none.
-func (s *socket) callRead(wait bool) error {
-	if wait {
-		return s.raw.Read(s.in.call)
-	}
-	return s.raw.Control(s.in.try)
 }
 
 func (s *socket) readCall(fd uintptr) bool {
@@ -147,28 +180,80 @@ func (s *socket) readCall(fd uintptr) bool {
 
 func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 	b := &s.out
+	gso := s.gso
 	for sent < len(msgs) {
-		b.n = 0
-		for _, m := range msgs[sent:min(len(msgs), sent+batchSize)] {
-			if !s.v6 && !m.Addr.Addr().Unmap().Is4() {
-				break // it ends the batch, and begins the next
-			}
-			b.set(b.n, m.Buf)
-			b.hdrs[b.n].hdr.Namelen = writeName(&b.names[b.n], m.Addr, s.v6)
-			b.n++
-		}
-		if b.n == 0 {
+		n := s.reachable(msgs[sent:min(len(msgs), sent+batchSize)])
+		if n == 0 {
 			return sent, os.NewSyscallError("sendmmsg", unix.EAFNOSUPPORT)
 		}
+		s.prepare(msgs[sent:sent+n], gso)
 		if err := s.raw.Write(b.call); err != nil {
 			return sent, err
 		}
 		if b.errno != 0 {
+			if b.counts[0] > 1 && s.refused(b.errno) {
+				gso = false
+				continue
+			}
 			return sent, os.NewSyscallError("sendmmsg", b.errno)
 		}
-		sent += b.done
+		sent += s.wrote()
 	}
 	return sent, nil
+}
+
+// reachable is how many messages of the front the socket's family can send; one that it can't ends the batch.
+func (s *socket) reachable(msgs []Message) int {
+	for i := range msgs {
+		if !s.v6 && !msgs[i].Addr.Addr().Unmap().Is4() {
+			return i
+		}
+	}
+	return len(msgs)
+}
+
+// prepare makes headers of messages: one for each, or one for several of the same size to the same peer.
+func (s *socket) prepare(msgs []Message, gso bool) {
+	b := &s.out
+	b.n = 0
+	for i := 0; i < len(msgs); {
+		n := 1
+		if gso {
+			n = segments(msgs[i:])
+		}
+		h := &b.hdrs[b.n].hdr
+		for j := range n {
+			b.set(i+j, msgs[i+j].Buf)
+		}
+		h.Iov = &b.iovs[i]
+		h.SetIovlen(n)
+		h.Namelen = writeName(&b.names[b.n], msgs[i].Addr, s.v6)
+		h.Control = nil
+		h.SetControllen(0)
+		if n > 1 {
+			b.control[b.n].setSegment(len(msgs[i].Buf))
+			h.Control = &b.control[b.n].bytes()[0]
+			h.SetControllen(controlSpace)
+		}
+		b.counts[b.n] = n
+		b.n++
+		i += n
+	}
+}
+
+// wrote is how many messages the headers that went out held.
+func (s *socket) wrote() (messages int) {
+	b := &s.out
+	for _, n := range b.counts[:b.done] {
+		messages += n
+		if n > 1 {
+			b.stats.GSOWrites++
+			b.stats.GSOSegments += uint64(n)
+		}
+	}
+	b.stats.Writes++
+	b.stats.Sent += uint64(messages)
+	return messages
 }
 
 func (s *socket) writeCall(fd uintptr) bool {

@@ -1,7 +1,8 @@
 // Package udp reads and writes datagrams in batches. It is the only package with
 // code for one operating system; the rest of the module sees a [Socket].
 //
-// On Linux a batch is one recvmmsg or sendmmsg; elsewhere one datagram a call. On js
+// On Linux a batch is one recvmmsg or sendmmsg, and runs of equal datagrams to one peer are one
+// to the kernel (see [Config].NoOffload); elsewhere one datagram a call. On js
 // there are no sockets: Listen returns ErrUnsupported, but a [Pair] in memory works
 // everywhere.
 //
@@ -49,6 +50,29 @@ type Config struct {
 	// ReusePort lets several sockets share the port, each with part of the peers
 	// (Linux). Ignored elsewhere.
 	ReusePort bool
+	// NoOffload has the system handle every datagram by itself. By default, on Linux, several
+	// of the same size to one peer go out as one (GSO), and come in as one (GRO), which costs
+	// a third to a quarter; where a device can't, the socket falls back by itself.
+	NoOffload bool
+}
+
+// Counters is what a socket did; see CountersOf.
+type Counters struct {
+	Sent, Received         uint64 // datagrams
+	Writes, Reads          uint64 // system calls with at least one of them
+	GSOWrites, GSOSegments uint64 // several sent as one, and how many they were
+	GROReads, GROSegments  uint64 // the same received
+	GSORefused             uint64 // times that the system couldn't after all
+}
+
+// CountersOf is a socket's counters; ok is false for kinds that don't count. It belongs to the goroutine
+// that reads and writes.
+func CountersOf(s Socket) (c Counters, ok bool) {
+	counter, ok := s.(interface{ Counters() Counters })
+	if ok {
+		c = counter.Counters()
+	}
+	return c, ok
 }
 
 const defaultBuffer = 4 << 20

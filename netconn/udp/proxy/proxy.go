@@ -173,7 +173,7 @@ func (p *Proxy) admit(addr netip.AddrPort) *client {
 	if p.to.Addr().IsLoopback() {
 		local = net.JoinHostPort(p.to.Addr().String(), "0")
 	}
-	back, err := udp.Listen(local, udp.Config{})
+	back, err := udp.Listen(local, udp.Config{NoOffload: true}) // there may be a thousand
 	if err != nil {
 		return nil
 	}

@@ -1,0 +1,48 @@
+package main
+
+import "github.com/xtaci/kcp-go/v5"
+
+func kcpPeers() []*Peer {
+	return []*Peer{
+		kcpPeer("kcp", "turbo: nodelay 1, 10 ms, resend 2, no congestion window", 0, 0),
+		kcpPeer("kcp-fec", "turbo with FEC 10+3", 10, 3),
+	}
+}
+
+func kcpPeer(name, note string, data, parity int) *Peer {
+	set := func(s *kcp.UDPSession, o Options) {
+		s.SetNoDelay(1, 10, 2, 1)
+		s.SetWindowSize(1024, 1024)
+		s.SetACKNoDelay(o.Rate > 0)
+		s.SetWriteDelay(o.Rate == 0)
+	}
+	p := &Peer{Name: name, Note: note, Reliable: true}
+	p.Listen = func(o Options, h Handler) (Server, error) {
+		l, err := kcp.ListenWithOptions(o.addr(), nil, data, parity)
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			for {
+				s, err := l.AcceptKCP()
+				if err != nil {
+					return
+				}
+				set(s, o)
+				go newStream(s).read(h)
+			}
+		}()
+		return listener{l.Addr().String(), l.Close}, nil
+	}
+	p.Dial = func(addr string, o Options, h Handler) (Conn, error) {
+		s, err := kcp.DialWithOptions(addr, nil, data, parity)
+		if err != nil {
+			return nil, err
+		}
+		set(s, o)
+		c := newStream(s)
+		go c.read(h)
+		return c, nil
+	}
+	return p
+}

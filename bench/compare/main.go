@@ -1,0 +1,146 @@
+// Compare runs the same workloads over this module and its peers, side by side, and prints tables:
+//
+//	go run . -w w1,w2,w3,w4       everything; tens of minutes
+//	go run . -w w1 -quick         a first look
+//	go run -tags enet .           with ENet, where libenet-dev is installed
+//
+// See README.md for what the workloads are.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+)
+
+// settings is the command line.
+type settings struct {
+	workloads, only, out string
+	serve, serverProfile string
+	clients              int
+	profile              string
+	quick, verbose       bool
+	length               time.Duration
+	parallel             int
+	seed                 uint64
+	rate                 int
+	loss                 float64
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.workloads, "w", "w1,w2,w3,w4", "workloads, with commas")
+	flag.StringVar(&s.only, "peers", "", "peers by name, with commas; all by default")
+	flag.StringVar(&s.out, "plot", "", "directory for plots; none by default")
+	flag.BoolVar(&s.quick, "quick", false, "fewer and shorter measurements")
+	flag.BoolVar(&s.verbose, "v", false, "say what is being measured")
+	flag.DurationVar(&s.length, "length", 0, "how long W1 measures a point (default 30s, 4s with -quick)")
+	flag.IntVar(&s.parallel, "parallel", 4, "points of W1 measured at a time")
+	flag.StringVar(&s.profile, "cpuprofile", "", "file for a CPU profile of all that is run")
+	flag.StringVar(&s.serverProfile, "serverprofile", "", "file for a CPU profile of W3's last server")
+	flag.StringVar(&s.serve, "serve", "", "be the server of W3 for this peer")
+	flag.IntVar(&s.clients, "clients", 0, "only this number of clients in W3")
+	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, in messages a second")
+	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
+	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
+	flag.Parse()
+	if err := run(os.Stdout, s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, s settings) error {
+	if s.length == 0 {
+		s.length = 30 * time.Second
+		if s.quick {
+			s.length = 4 * time.Second
+		}
+	}
+	log := io.Discard
+	if s.verbose {
+		log = os.Stderr
+	}
+	if s.serve != "" {
+		return serve(w, os.Stdin, s.serve, s.profile)
+	}
+	stop, err := startProfile(s.profile)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	all, err := choose(w, s.only)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s, %s/%s, %d CPUs\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	var r results
+	for _, name := range strings.Split(s.workloads, ",") {
+		switch name {
+		case "w1":
+			r.latency = runW1(log, all, s)
+			printW1(w, r.latency)
+		case "w2":
+			r.throughput = runW2(log, all, s)
+			printW2(w, r.throughput)
+		case "w3":
+			r.many = runW3(log, all, s)
+			printW3(w, r.many)
+		case "w4":
+			printW4(w, runW4(log, s))
+		default:
+			return fmt.Errorf("no workload %q: w1, w2, w3, w4", name)
+		}
+	}
+	if s.out != "" {
+		return r.draw(s.out)
+	}
+	return nil
+}
+
+// startProfile begins a CPU profile, if it is to be one.
+func startProfile(path string) (stop func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
+}
+
+// choose returns the peers that are wanted and can be had.
+func choose(w io.Writer, only string) ([]*Peer, error) {
+	var names []string
+	if only != "" {
+		names = strings.Split(only, ",")
+	}
+	var all []*Peer
+	for _, p := range peers() {
+		i := slices.Index(names, p.Name)
+		if i >= 0 {
+			names = slices.Delete(names, i, i+1)
+		} else if only != "" {
+			continue
+		}
+		if p.Missing != "" {
+			fmt.Fprintf(w, "%s skipped: %s\n", p.Name, p.Missing)
+			continue
+		}
+		all = append(all, p)
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("no peer %q", names)
+	}
+	return all, nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test's own program be the server of W3.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "-serve" {
+		if err := serve(os.Stdout, os.Stdin, os.Args[2], ""); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// each runs f for every peer that can be had.
+func each(t *testing.T, f func(t *testing.T, p *Peer)) {
+	all, err := choose(&bytes.Buffer{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		t.Run(p.Name, func(t *testing.T) { f(t, p) })
+	}
+}
+
+// TestW1 echoes over every peer through a slightly bad network for a moment.
+func TestW1(t *testing.T) {
+	each(t, func(t *testing.T, p *Peer) {
+		t.Parallel()
+		point := latencyPoint{Peer: p.Name, Rate: 60, Loss: 1}
+		err := point.measure(p, 500*time.Millisecond, 1)
+		if err != nil && p.TCP {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if point.P50 < 2*w1Lag || point.WireBytes < 1 {
+			t.Fatalf("%+v", point)
+		}
+		if p.Reliable && (point.Got != point.Sent || point.Disordered > 0) {
+			t.Fatalf("%d of %d, %d out of order", point.Got, point.Sent, point.Disordered)
+		}
+	})
+}
+
+// TestW2 sends a few messages of every size over every reliable peer.
+func TestW2(t *testing.T) {
+	each(t, func(t *testing.T, p *Peer) {
+		if !p.Reliable {
+			t.Skip("not reliable")
+		}
+		for _, c := range w2Sizes {
+			point := throughputPoint{Peer: p.Name, Size: c.size, Messages: c.messages / 400}
+			if err := point.measure(p); err != nil {
+				t.Fatalf("%d B: %v", c.size, err)
+			}
+			if point.Disordered {
+				t.Fatalf("%d B: out of order", c.size)
+			}
+		}
+	})
+}
+
+// TestW3 has a few clients at every peer.
+func TestW3(t *testing.T) {
+	each(t, func(t *testing.T, p *Peer) {
+		t.Parallel()
+		point := manyPoint{Peer: p.Name, Clients: 10}
+		if err := point.measure(p, 500*time.Millisecond, ""); err != nil {
+			t.Fatal(err)
+		}
+		if point.Got == 0 {
+			t.Fatal("no echo")
+		}
+	})
+}
+
+// TestW4 sends a few datagrams every way.
+func TestW4(t *testing.T) {
+	for _, way := range w4Ways {
+		p := rawPoint{Size: 200}
+		if err := p.measure(way.open, 4*w4Batch); err != nil {
+			t.Errorf("%s: %v", way.name, err)
+		}
+	}
+}
+
+// TestReport draws and prints made-up results.
+func TestReport(t *testing.T) {
+	r := results{
+		latency:    []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 1e8, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e8, Sent: 2, Got: 1}},
+		throughput: []throughputPoint{{Peer: "tcp", Size: 32, Messages: 10, Seconds: 1, CPU: 1}},
+		many:       []manyPoint{{Peer: "tcp", Clients: 5, Share: 0.5, Sent: 3, Got: 2}},
+	}
+	var out bytes.Buffer
+	printW1(&out, r.latency)
+	printW2(&out, r.throughput)
+	printW3(&out, r.many)
+	for _, want := range []string{"lost some", "W2: 32 B", "50.0", "66.67 %"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	dir := t.TempDir()
+	if err := r.draw(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"w1.svg", "w2.png", "w3.svg"} {
+		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Size() < 1000 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := choose(&out, "nobody"); err == nil {
+		t.Error("a peer that isn't there")
+	}
+}

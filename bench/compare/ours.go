@@ -1,0 +1,372 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// setting is one of our peers.
+type setting struct {
+	name, note string
+	copies     int
+	adaptive   bool
+	secure     bool
+}
+
+func ourPeers() []*Peer {
+	var all []*Peer
+	for _, s := range []setting{
+		{"bunchnet", "each packet repeats the last two's unacked bunches", 2, false, false},
+		{"bunchnet-nc", "the same over netcode: encrypted, authenticated", 2, false, true},
+		{"bunchnet-ad", "adaptive redundancy, 8 copies at most", 8, true, false},
+		{"bunchnet-1", "repeats the last packet's", 1, false, false},
+		{"bunchnet-0", "no redundancy: naks and tail probes", 0, false, false},
+	} {
+		p := &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Listen: s.listen, Dial: s.dial}
+		if s.secure {
+			p.MaxConns = 256 // netcode's own bound
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+var (
+	oursName = bunch.Name{Index: 100}
+	oursKey  = netcode.Key{7}
+)
+
+const (
+	oursID    = 1
+	oursSlots = 256
+)
+
+// config is what both ends have in common. At a low rate messages go out when they are written, at
+// a high one at the ticks of a game, so that a packet carries several.
+func (s setting) config(o Options) driver.Config {
+	c := driver.Config{
+		Redundancy: netconn.Redundancy{Copies: s.copies, Adaptive: s.adaptive},
+		AckDelay:   25 * time.Millisecond, TickRate: 60, Prompt: true, MaxConns: 10_000, NoPacketInfo: true, ReorderWindow: 20 * time.Millisecond,
+	}
+	c.Protocol = netconn.Bunchnet()
+	c.Protocol.Bunch.MaxPacket = 1400 // as its peers
+	if s.secure {
+		c.Protocol.Bunch.MaxPacket = netcode.MaxPayload
+	}
+	switch {
+	case o.Rate == 0:
+		c.AckDelay, c.TickRate, c.Prompt, c.Redundancy = 0, 500, false, netconn.Redundancy{}
+	case o.Rate > 100:
+		c.TickRate = 120
+	}
+	if o.Many {
+		c.Prompt, c.AckDelay, c.ReorderWindow = false, 50*time.Millisecond, 0
+		c.Protocol = netconn.Bunchnet()
+	}
+	if o.Unreliable {
+		c.Redundancy = netconn.Redundancy{}
+	}
+	return c
+}
+
+// single reports whether a message is a bunch of its own.
+func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && o.Rate <= 100 }
+
+func (s setting) listen(o Options, h Handler) (Server, error) {
+	cfg := s.config(o)
+	msg := make([]byte, maxMessage)
+	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
+		return &ourConn{ch: ch, h: h, msg: msg, unreliable: o.Unreliable, single: o.single()}
+	}}}
+	if s.secure {
+		// The tokens name a fixed address: clients may come by way of a proxy.
+		cfg.Link = driver.Netcode{ProtocolID: oursID, Key: oursKey, Slots: oursSlots, Addrs: []netip.AddrPort{tokenAddr}}
+	}
+	d, err := driver.Listen(o.addr(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return runDriver(d, nil), nil
+}
+
+// tokenAddr is what our tokens call the server.
+var tokenAddr = netip.MustParseAddrPort("127.0.0.1:7777")
+
+// runDriver ticks a driver on a goroutine of its own until the result is closed.
+func runDriver(d *driver.Driver, step func(time.Time)) listener {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	addr := d.LocalAddr().String()
+	go func() { done <- d.Run(ctx, step) }()
+	return listener{addr, func() error { stop(); return <-done }}
+}
+
+func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
+	c := &ourConn{h: h, unreliable: o.Unreliable, single: o.single(), joined: make(chan error, 1), client: true, batch: o.Rate > 100}
+	c.room.L = &c.mu
+	c.msg = make([]byte, maxMessage)
+	if o.Many {
+		c.msg = c.msg[:w3Size]
+	}
+	cfg := s.config(o)
+	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true}}
+	cfg.Joined = func(dc *driver.Conn) {
+		ch, err := dc.Open(oursName, c)
+		c.ch = ch
+		if err == nil && o.Unreliable {
+			_, err = ch.SendBunch(&bunch.Out{Data: []byte{0}, Reliable: true}) // opens it: an empty message
+		}
+		c.joined <- err
+	}
+	cfg.Closed = func(*driver.Conn, netconn.CloseResult) { c.end() }
+	if s.secure {
+		link, err := secureLink(addr)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Link = link
+	}
+	if o.Many {
+		cfg.Prompt, cfg.TickRate = true, 5 // only this end's own messages wake it
+		sock, err := udp.Listen("127.0.0.1:0", udp.Config{NoOffload: true, ReadBuffer: 64 << 10, WriteBuffer: 64 << 10})
+		if err != nil {
+			return nil, err
+		}
+		cfg.Socket = smallSocket{sock}
+	}
+	d, err := driver.Dial(addr, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.d = d
+	c.pumpFunc = c.pump
+	c.run = runDriver(d, func(time.Time) {
+		if c.batch {
+			c.pump()
+		}
+	})
+	select {
+	case err = <-c.joined:
+	case <-time.After(dialTimeout):
+		err = errDial
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// smallSocket has few buffers, for clients of which a process has thousands.
+type smallSocket struct{ udp.Socket }
+
+func (smallSocket) BatchSize() int { return 2 }
+
+// secureLink has a token for the server at addr.
+func secureLink(addr string) (driver.Netcode, error) {
+	to, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return driver.Netcode{}, err
+	}
+	now := uint64(time.Now().Unix())
+	clientIDs.Lock()
+	clientIDs.n++
+	id := clientIDs.n
+	clientIDs.Unlock()
+	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: oursID, ClientID: id, Create: now, Expire: now + 600,
+		Timeout: 60, Servers: []netip.AddrPort{to}, Internal: []netip.AddrPort{tokenAddr}, PrivateKey: oursKey})
+	return driver.Netcode{ProtocolID: oursID, Token: token}, err
+}
+
+var clientIDs struct {
+	sync.Mutex
+	n uint64
+}
+
+// outboxBytes is how much a client may have waiting before Send waits.
+const outboxBytes = 256 << 10
+
+// ourConn is an end of a channel on which a message is preceded by its length, since bunches merge.
+// At a server all is done on the driver's goroutine. At a client Send may be called on any: it
+// leaves the message in outbox.
+type ourConn struct {
+	ch         *channel.Channel
+	h          Handler
+	unreliable bool
+	single     bool   // a message is a bunch
+	backlog    []byte // framed messages that found no room, on the driver's goroutine
+	head       int
+	msg        []byte // as large as any message; a server's connections share one
+	frame      []byte
+
+	client   bool
+	batch    bool // leave it to the ticks to send
+	d        *driver.Driver
+	run      listener
+	joined   chan error
+	pumpFunc func()
+
+	mu     sync.Mutex
+	room   sync.Cond
+	outbox []byte
+	asked  bool
+	closed bool
+}
+
+func (c *ourConn) Send(msg []byte) error {
+	if !c.client {
+		c.frame = appendFrame(c.frame[:0], msg)
+		return c.send(c.frame)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.outbox) > outboxBytes && !c.closed {
+		c.ask()
+		c.room.Wait()
+	}
+	if c.closed {
+		return channel.ErrClosed
+	}
+	c.outbox = appendFrame(c.outbox, msg)
+	return nil
+}
+
+func appendFrame(b, msg []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(msg))), msg...)
+}
+
+// ask has the driver's goroutine look at the outbox.
+func (c *ourConn) ask() {
+	if !c.asked {
+		c.asked = true
+		c.d.Do(c.pumpFunc)
+	}
+}
+
+func (c *ourConn) Flush() error {
+	if c.client && !c.batch {
+		c.mu.Lock()
+		c.ask()
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+func (c *ourConn) Close() error {
+	if !c.client {
+		return nil
+	}
+	c.end()
+	return c.run.Close()
+}
+
+func (c *ourConn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.room.Broadcast()
+}
+
+// pump takes over the outbox, on the driver's goroutine.
+func (c *ourConn) pump() {
+	c.drain()
+	if c.head < len(c.backlog) {
+		c.mu.Lock()
+		c.asked = false
+		c.mu.Unlock()
+		return // acks will call again
+	}
+	c.mu.Lock()
+	if c.ch == nil {
+		c.mu.Unlock()
+		return // not joined
+	}
+	c.backlog, c.outbox, c.head = c.outbox, c.backlog[:0], 0
+	c.asked = false
+	c.room.Broadcast()
+	c.mu.Unlock()
+	c.drain()
+}
+
+// drain sends what waited for room.
+func (c *ourConn) drain() {
+	for c.head < len(c.backlog) {
+		n, k := binary.Uvarint(c.backlog[c.head:])
+		frame := c.backlog[c.head : c.head+k+int(n)]
+		if !c.write(frame) {
+			return
+		}
+		c.head += len(frame)
+	}
+	c.backlog, c.head = c.backlog[:0], 0
+}
+
+// send sends a framed message, or leaves it to drain.
+func (c *ourConn) send(frame []byte) error {
+	if c.head < len(c.backlog) || !c.write(frame) {
+		c.backlog = append(c.backlog, frame...)
+	}
+	return nil
+}
+
+func (c *ourConn) write(frame []byte) bool {
+	if c.single {
+		_, k := binary.Uvarint(frame)
+		frame = frame[k:]
+	}
+	_, err := c.ch.SendBunch(&bunch.Out{Data: frame, Reliable: !c.unreliable, NoMerge: c.single})
+	return !errors.Is(err, channel.ErrReliableFull)
+}
+
+// ReceivedBunch takes messages apart.
+func (c *ourConn) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	if n := in.Bits / 8; c.single && n > 1 && n <= len(c.msg) {
+		in.Data.ReadBytes(c.msg[:n])
+		c.h(c, c.msg[:n])
+		return
+	}
+	for in.Data.Remaining() >= 8 {
+		n := uint64(0)
+		for shift := 0; shift < 35; shift += 7 {
+			b := in.Data.ReadBits(8)
+			n |= b & 0x7f << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		if n > uint64(len(c.msg)) || int(n)*8 > in.Data.Remaining() {
+			return
+		}
+		in.Data.ReadBytes(c.msg[:n])
+		if n > 0 {
+			c.h(c, c.msg[:n])
+		}
+	}
+}
+
+// ReceivedAck may have made room.
+func (c *ourConn) ReceivedAck(*channel.Channel, int64) {
+	if c.head < len(c.backlog) {
+		c.drain()
+	}
+	if c.client && !c.batch && c.head == len(c.backlog) {
+		c.mu.Lock()
+		if len(c.outbox) > 0 {
+			c.ask()
+		}
+		c.mu.Unlock()
+	}
+}
+
+func (*ourConn) ReceivedNak(*channel.Channel, int64)          {}
+func (*ourConn) Closed(*channel.Channel, channel.CloseReason) {}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+)
+
+// maxMessage is the longest message of any workload.
+const maxMessage = 64 << 10
+
+// stream carries messages on a byte stream: each behind its length.
+type stream struct {
+	rw io.ReadWriteCloser
+	mu sync.Mutex
+	w  *bufio.Writer
+}
+
+func newStream(rw io.ReadWriteCloser) *stream {
+	return &stream{rw: rw, w: bufio.NewWriterSize(rw, 16<<10)}
+}
+
+func (s *stream) Send(msg []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b [binary.MaxVarintLen64]byte
+	if _, err := s.w.Write(b[:binary.PutUvarint(b[:], uint64(len(msg)))]); err != nil {
+		return err
+	}
+	_, err := s.w.Write(msg)
+	return err
+}
+
+func (s *stream) Flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Flush()
+}
+
+func (s *stream) Close() error { return s.rw.Close() }
+
+var errTooLong = errors.New("a message is longer than any that is sent")
+
+// read hands messages to h until the stream ends.
+func (s *stream) read(h Handler) {
+	r := bufio.NewReaderSize(s.rw, 64<<10)
+	buf := make([]byte, maxMessage)
+	for {
+		n, err := binary.ReadUvarint(r)
+		if err == nil && n > maxMessage {
+			err = errTooLong
+		}
+		if err == nil {
+			_, err = io.ReadFull(r, buf[:n])
+		}
+		if err != nil {
+			_ = s.rw.Close() // whoever ended it
+			return
+		}
+		h(s, buf[:n])
+	}
+}
+
+// listener is a server of any kind that is closed by a function.
+type listener struct {
+	addr  string
+	close func() error
+}
+
+func (l listener) Addr() string { return l.addr }
+func (l listener) Close() error { return l.close() }

@@ -1,0 +1,138 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/trace"
+	"time"
+)
+
+// Do runs f on the goroutine that ticks the driver, at the next TickDispatch, or at once in
+// Run with Config.Prompt. Any goroutine may call it.
+func (d *Driver) Do(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, f)
+	if d.waiting {
+		d.waiting = false
+		_ = d.socket.SetReadDeadline(past) // on failure the read ends at the tick
+	}
+}
+
+// past is a deadline that ends a read.
+var past = time.Unix(1, 0)
+
+func (d *Driver) runCalls() {
+	d.mu.Lock()
+	calls := d.calls
+	d.calls = d.running[:0]
+	d.mu.Unlock()
+	for _, f := range calls {
+		f()
+	}
+	clear(calls)
+	d.running = calls[:0]
+}
+
+// Run ticks the driver until ctx is done or its socket fails, with step between
+// TickDispatch and TickFlush. It then closes the driver.
+func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
+	interval := time.Second / time.Duration(d.cfg.TickRate)
+	next := time.Now().Add(interval)
+	for ctx.Err() == nil && d.err == nil {
+		d.wait(next)
+		now := time.Now()
+		if now.Before(next) {
+			continue
+		}
+		if next = next.Add(interval); next.Before(now) {
+			next = now.Add(interval) // a hitch isn't made up for
+		}
+		d.TickDispatch(now)
+		if step != nil {
+			trace.WithRegion(ctx, regionStep, func() { step(now) })
+		}
+		d.TickFlush(now)
+	}
+	err := d.err
+	return errors.Join(err, d.Close())
+}
+
+// wait takes datagrams in until the next tick: with Prompt as they come, otherwise a few times, since to
+// wake for each of them costs more than all else.
+func (d *Driver) wait(until time.Time) {
+	if d.cfg.Prompt {
+		d.waitPrompt(until)
+		return
+	}
+	for now := time.Now(); d.err == nil && now.Before(until); now = time.Now() {
+		n, err := d.socket.TryReadBatch(d.in)
+		switch {
+		case err != nil && !d.readError(err):
+			return
+		case n == 0 && err == nil:
+			if n, err = d.await(until); err != nil {
+				return
+			}
+			now = time.Now()
+		}
+		d.dispatch(d.Since(now), n)
+		if n < len(d.in) {
+			time.Sleep(min(readInterval, until.Sub(now)))
+		}
+	}
+}
+
+// readInterval is how long datagrams gather.
+const readInterval = 4 * time.Millisecond
+
+// await waits for the first datagram, until the tick.
+func (d *Driver) await(until time.Time) (int, error) {
+	if err := d.socket.SetReadDeadline(until); err != nil {
+		d.err = err
+		return 0, err
+	}
+	n, err := d.socket.ReadBatch(d.in)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && d.readError(err) {
+		err = nil
+	}
+	return n, err
+}
+
+// waitPrompt answers datagrams and calls at once.
+func (d *Driver) waitPrompt(until time.Time) {
+	for d.err == nil {
+		if err := d.setWait(until); err != nil {
+			d.err = err
+			return
+		}
+		n, err := d.socket.ReadBatch(d.in)
+		now := time.Now()
+		d.dispatch(d.Since(now), n)
+		d.prompt(d.Since(now))
+		if !now.Before(until) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !d.readError(err) {
+			return
+		}
+	}
+}
+
+// setWait sets the deadline of the next read: the tick, or at once when calls wait.
+func (d *Driver) setWait(until time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting = len(d.calls) == 0; !d.waiting {
+		until = past
+	}
+	return d.socket.SetReadDeadline(until)
+}
+
+// prompt sends what handlers and calls have written.
+func (d *Driver) prompt(at time.Duration) {
+	d.runCalls()
+	for _, c := range d.conns {
+		c.PostTickDispatch(at)
+		c.FlushWritten(at)
+	}
+	d.flush()
+}

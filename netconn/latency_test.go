@@ -1,0 +1,217 @@
+package netconn
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+var latencyFigures = flag.Bool("latency", false, "print the latencies of all redundancies at all losses")
+
+// echoRun is a client whose reliable messages a server echoes, over a bad network in virtual time. The
+// server answers at once; the client sends at its ticks, and acks with what it sends.
+type echoRun struct {
+	t        testing.TB
+	conns    [2]*Conn
+	links    [2]*netsim.Link
+	now      time.Duration
+	out      *channel.Channel
+	rtt      []time.Duration
+	received int
+	sent     int
+	warm     int
+	wire     int // bytes of both directions, IP and UDP headers too
+}
+
+const (
+	echoSize = 64
+	echoLag  = 50 * time.Millisecond
+	echoStep = time.Millisecond / 4
+)
+
+func newEchoRun(t testing.TB, loss float64, jitter time.Duration, seed uint64, edit func(c *Config)) *echoRun {
+	return newEchoOver(t, netsim.Settings{Loss: loss, Lag: echoLag, LagVariance: jitter}, seed, edit)
+}
+
+func newEchoOver(t testing.TB, set netsim.Settings, seed uint64, edit func(c *Config)) *echoRun {
+	e := &echoRun{t: t}
+	for i := range e.conns {
+		l, err := netsim.NewLink(set, seed+uint64(i))
+		require.NoError(t, err)
+		e.links[i] = l
+		cfg := Config{Server: i == 1, Channels: testTypes(func(*channel.Channel) channel.Handler { return e }), NoPacketInfo: true, NetSpeed: 1_000_000,
+			AckDelay: 25 * time.Millisecond, LowLevelSend: func(p []byte) {
+				if e.sent >= e.warm {
+					e.wire += len(p) + 28
+				}
+				l.Push(e.now, p)
+			}}
+		edit(&cfg)
+		c, err := New(cfg, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
+		require.NoError(t, err)
+		e.conns[i] = c
+	}
+	ch, err := e.conns[0].Open(bunch.Control, e)
+	require.NoError(t, err)
+	e.out = ch
+	return e
+}
+
+// ReceivedBunch echoes messages, or notes how long they took.
+func (e *echoRun) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	for in.Data.Remaining() > 0 {
+		var m [echoSize]byte
+		in.Data.ReadBytes(m[:])
+		if !ch.OpenedLocally() {
+			_, err := ch.SendBunch(&bunch.Out{Data: m[:], Reliable: true})
+			require.NoError(e.t, err)
+			continue
+		}
+		require.EqualValues(e.t, e.received, binary.LittleEndian.Uint64(m[:]))
+		if e.received >= e.warm {
+			e.rtt = append(e.rtt, e.now-time.Duration(binary.LittleEndian.Uint64(m[8:])))
+		}
+		e.received++
+	}
+}
+func (*echoRun) ReceivedAck(*channel.Channel, int64)          {}
+func (*echoRun) ReceivedNak(*channel.Channel, int64)          {}
+func (*echoRun) Closed(*channel.Channel, channel.CloseReason) {}
+
+// run sends n messages at a rate, in ticks, and waits for all echoes.
+func (e *echoRun) run(n, rate, ticks int) {
+	e.warm = rate
+	nextTick := time.Duration(0)
+	for i := 0; e.received < n; i++ {
+		require.Less(e.t, i, n*4000/rate*10, "%d of %d", e.received, n)
+		e.now += echoStep
+		for j, c := range e.conns {
+			l := e.links[1-j]
+			for p, ok := l.Pop(e.now); ok; p, ok = l.Pop(e.now) {
+				require.NoError(e.t, c.ReceivedPacket(e.now, p))
+			}
+			c.PostTickDispatch(e.now)
+			c.FlushWritten(e.now)
+		}
+		if e.now < nextTick {
+			continue
+		}
+		nextTick += time.Second / time.Duration(ticks)
+		for created := e.created(rate); e.sent < n && created <= e.now && e.out.Room() > 10; created = e.created(rate) {
+			var m [echoSize]byte
+			binary.LittleEndian.PutUint64(m[:], uint64(e.sent))
+			binary.LittleEndian.PutUint64(m[8:], uint64(created))
+			_, err := e.out.SendBunch(&bunch.Out{Data: m[:], Reliable: true})
+			require.NoError(e.t, err)
+			e.sent++
+		}
+		for _, c := range e.conns {
+			c.Tick(e.now)
+		}
+	}
+}
+
+// created is when the next message was written.
+func (e *echoRun) created(rate int) time.Duration {
+	return time.Duration(e.sent+1) * time.Second / time.Duration(rate)
+}
+
+func (e *echoRun) at(q float64) time.Duration { return e.rtt[int(q*float64(len(e.rtt)))] }
+
+func (e *echoRun) figures() (p99, p999 time.Duration, wire float64) {
+	slices.Sort(e.rtt)
+	return e.at(0.99), e.at(0.999), float64(e.wire) / float64(2*echoSize*len(e.rtt))
+}
+
+// TestLatencyUnderLoss holds the latency of a reliable echo and what it costs on the wire, at
+// 5 % loss and 50 ms one way.
+func TestLatencyUnderLoss(t *testing.T) {
+	for _, c := range []struct {
+		rate, ticks, copies int
+		p99                 time.Duration
+		wire                float64
+	}{
+		{60, 60, 2, 120 * time.Millisecond, 4.0},
+		{60, 60, 1, 220 * time.Millisecond, 2.8},
+		{60, 60, 0, 350 * time.Millisecond, 1.7},
+		{600, 120, 2, 120 * time.Millisecond, 3.3},
+		{600, 120, 1, 220 * time.Millisecond, 2.3},
+		{600, 120, 0, 350 * time.Millisecond, 1.25},
+	} {
+		t.Run(fmt.Sprintf("%d a second, %d copies", c.rate, c.copies), func(t *testing.T) {
+			var all []time.Duration
+			for seed := range uint64(3) {
+				e := newEchoRun(t, 5, 0, seed*2+1, func(cfg *Config) { cfg.Redundancy.Copies = c.copies })
+				e.run(60*c.rate, c.rate, c.ticks)
+				p99, p999, wire := e.figures()
+				t.Logf("seed %d: p99 %v, p99.9 %v, %.2f bytes a byte", seed, p99, p999, wire)
+				all = append(all, p99)
+				require.LessOrEqual(t, wire, c.wire)
+			}
+			slices.Sort(all)
+			require.LessOrEqual(t, all[1], c.p99, "the median of three seeds")
+		})
+	}
+}
+
+// TestLatencyUnderJitter has packets overtake each other: with a window for late ones the loss
+// that is seen is the network's, and reliable messages don't wait for it.
+func TestLatencyUnderJitter(t *testing.T) {
+	for _, rate := range []int{60, 600} {
+		e := newEchoRun(t, 1, 10*time.Millisecond, 1, func(cfg *Config) { cfg.Redundancy.Copies = 2; cfg.ReorderWindow = 20 * time.Millisecond })
+		e.run(60*rate, rate, min(rate, 120))
+		p99, p999, wire := e.figures()
+		t.Logf("%d a second: p99 %v, p99.9 %v, %.2f bytes a byte", rate, p99, p999, wire)
+		require.LessOrEqual(t, p99, 130*time.Millisecond)
+		n := e.conns[0].Counters
+		require.Less(t, float64(n.PacketsLost), 0.03*float64(n.PacketsSent))
+		require.NotZero(t, n.Cached)
+	}
+}
+
+// TestLatencyInBursts has five packets in a row lost: copies as many as bursts are long outlast them.
+func TestLatencyInBursts(t *testing.T) {
+	var p99s, p90s []time.Duration
+	for _, r := range []Redundancy{{}, {Copies: 8, Adaptive: true}} {
+		e := newEchoOver(t, netsim.Settings{BurstLoss: 1, BurstLength: 5, Lag: echoLag}, 1, func(cfg *Config) { cfg.Redundancy = r })
+		e.run(3600, 60, 60)
+		p99, p999, wire := e.figures()
+		t.Logf("%+v: p90 %v, p99 %v, p99.9 %v, %.2f bytes a byte", r, e.at(0.9), p99, p999, wire)
+		p99s, p90s = append(p99s, p99), append(p90s, e.at(0.9))
+	}
+	require.LessOrEqual(t, p99s[1], 200*time.Millisecond)
+	require.Less(t, p99s[1], p99s[0]*2/3)
+	require.Less(t, p90s[1], p90s[0])
+}
+
+// TestLatencyFigures prints how loss, redundancy and jitter tell.
+func TestLatencyFigures(t *testing.T) {
+	if !*latencyFigures {
+		t.Skip("-latency prints them")
+	}
+	for _, jitter := range []time.Duration{0, 10 * time.Millisecond} {
+		for _, rate := range []int{60, 600} {
+			for _, loss := range []float64{1, 5, 10, 20} {
+				for _, r := range []Redundancy{{}, {Copies: 1}, {Copies: 2}, {Copies: 3}, {Copies: 8, Adaptive: true}} {
+					ticks := 60
+					if rate > 100 {
+						ticks = 120
+					}
+					e := newEchoRun(t, loss, jitter, 1, func(cfg *Config) { cfg.Redundancy = r; cfg.ReorderWindow = 2 * jitter })
+					e.run(60*rate, rate, ticks)
+					p99, p999, wire := e.figures()
+					t.Logf("%3d/s %4v%% jitter %4v %+v: p50 %v p99 %v p99.9 %v max %v wire %.2f", rate, loss, jitter, r, e.at(0.5), p99, p999, e.rtt[len(e.rtt)-1], wire)
+				}
+			}
+		}
+	}
+}

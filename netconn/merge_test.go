@@ -1,0 +1,96 @@
+package netconn
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+)
+
+// TestMergeFillsPackets merges small bunches into one a packet, whatever the packet's size: the width of
+// the length differs within one when 8*MaxPacket is no power of two.
+func TestMergeFillsPackets(t *testing.T) {
+	for _, maxPacket := range []int{0, 1200, 1400, 2048} {
+		for _, size := range []int{7, 32, 100} {
+			t.Run(fmt.Sprintf("%d B in %d", size, maxPacket), func(t *testing.T) {
+				var h collector
+				p := newPair(t, 1, network{}, func(_ int, c *Config) {
+					c.Protocol = Bunchnet()
+					c.Protocol.Bunch.MaxPacket = maxPacket
+					c.Channels = testTypes(func(*channel.Channel) channel.Handler { return &h })
+				})
+				c := p.ends[0].conn
+				ch, err := c.Open(bunch.Control, &h)
+				require.NoError(t, err)
+				var want []byte
+				for i := range 2000 {
+					m := message(i, size)
+					_, err := ch.SendBunch(&bunch.Out{Data: m, Reliable: true})
+					require.NoError(t, err)
+					want = append(want, m...)
+				}
+				for range 100 {
+					p.step()
+				}
+				var got []byte
+				for _, b := range h.got {
+					got = append(got, b...)
+				}
+				require.True(t, bytes.Equal(want, got), "%d of %d bytes", len(got), len(want))
+				s := c.Stats()
+				require.LessOrEqual(t, s.Bunches.Sent, 2*s.Packets.PacketsSent+1, "a large one, and a small one in the rest")
+			})
+		}
+	}
+}
+
+// bunchSizes is a trace sink that notes the payloads of the bunches that were sent.
+type bunchSizes struct{ bits []uint32 }
+
+func (s *bunchSizes) Trace(e *nettrace.Event) {
+	if e.Kind == nettrace.BunchSent {
+		s.bits = append(s.bits, e.Bits)
+	}
+}
+
+// TestEvenParts splits payloads into parts of one size, but for Unreal into full ones and a rest.
+func TestEvenParts(t *testing.T) {
+	for _, c := range []struct {
+		protocol Protocol
+		bytes    int
+		want     []uint32
+	}{
+		{Bunchnet(), 2000, []uint32{667 * 8, 667 * 8, 666 * 8}},
+		{Bunchnet(), 1000, []uint32{500 * 8, 500 * 8}},
+		{Unreal51(), 1000, nil},
+	} {
+		sizes := &bunchSizes{}
+		var h collector
+		p := newPair(t, 1, network{}, func(i int, cfg *Config) {
+			cfg.Protocol = c.protocol
+			cfg.Channels = testTypes(func(*channel.Channel) channel.Handler { return &h })
+			if i == 0 {
+				cfg.Trace = sizes
+			}
+		})
+		ch, err := p.ends[0].conn.Open(bunch.Control, &h)
+		require.NoError(t, err)
+		payload := bytes.Repeat([]byte{1, 2, 3, 4, 5}, c.bytes/5)
+		_, err = ch.SendBunch(&bunch.Out{Data: payload, Reliable: true})
+		require.NoError(t, err)
+		for range 5 {
+			p.step()
+		}
+		require.Equal(t, [][]byte{payload}, h.got)
+		if c.want == nil {
+			full := uint32(p.ends[0].conn.proto.PartBytes() * 8)
+			c.want = []uint32{full, uint32(c.bytes)*8 - full}
+		}
+		require.Equal(t, c.want, sizes.bits)
+	}
+}

@@ -1,0 +1,160 @@
+package udp
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel's limits on what goes out as one.
+const (
+	maxSegments  = 64
+	maxGSOBytes  = 65_000 // below 64 KiB with all headers
+	groBuffers   = 16
+	groBytes     = 64 << 10
+	controlSpace = 24 // of a control message with up to 8 bytes
+)
+
+// control is room for one control message, aligned as the kernel wants it.
+type control struct {
+	hdr  unix.Cmsghdr
+	data [8]byte
+}
+
+func (c *control) bytes() *[controlSpace]byte { return (*[controlSpace]byte)(unsafe.Pointer(c)) }
+
+// setSegment asks for datagrams of n bytes.
+func (c *control) setSegment(n int) {
+	c.hdr.Level, c.hdr.Type = unix.SOL_UDP, unix.UDP_SEGMENT
+	c.hdr.SetLen(int(unsafe.Sizeof(c.hdr)) + 2)
+	*(*uint16)(unsafe.Pointer(&c.data)) = uint16(n)
+}
+
+// segment is the size of the datagrams that came as one; ok is false for a single one.
+func (c *control) segment(length int) (n int, ok bool) {
+	if length < int(unsafe.Sizeof(c.hdr))+4 || c.hdr.Level != unix.SOL_UDP || c.hdr.Type != unix.UDP_GRO {
+		return 0, false
+	}
+	return int(*(*int32)(unsafe.Pointer(&c.data))), true
+}
+
+// gro is where the kernel puts datagrams that it took in as one, and how far they were handed out.
+type gro struct {
+	bufs    []byte // groBuffers of groBytes; only the pages that are used take memory
+	i, n    int    // the buffer that is being handed out, and how many there are
+	off     int
+	segment int
+}
+
+// startOffload has the system send and receive several datagrams as one where it can.
+func (s *socket) startOffload() {
+	err := s.raw.Control(func(fd uintptr) {
+		_, err := unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT)
+		s.gso = err == nil
+		if unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1) == nil {
+			s.gro.bufs = make([]byte, groBuffers*groBytes)
+		}
+	})
+	if err != nil {
+		s.gso = false // closed already: the first read or write says so
+	}
+}
+
+// maxRefusals is how often several datagrams as one may be refused before it isn't tried again.
+const maxRefusals = 8
+
+// refused reports whether an error concerns several datagrams as one, so that one by one is worth a try: a
+// device that can't do it, which ends it, or a path too narrow for these.
+func (s *socket) refused(errno syscall.Errno) bool {
+	switch errno {
+	case unix.EIO, unix.EOPNOTSUPP:
+		s.gso = false
+	case unix.EINVAL, unix.EMSGSIZE:
+	default:
+		return false
+	}
+	if s.out.stats.GSORefused++; s.out.stats.GSORefused >= maxRefusals {
+		s.gso = false
+	}
+	return true
+}
+
+// segments is how many of the messages from the first on may go out as one: to the same peer and of the
+// same size, but for the last, which may be shorter.
+func segments(msgs []Message) int {
+	size, total := len(msgs[0].Buf), len(msgs[0].Buf)
+	if size == 0 {
+		return 1
+	}
+	n := 1
+	for n < len(msgs) && n < maxSegments {
+		next := len(msgs[n].Buf)
+		if next == 0 || next > size || total+next > maxGSOBytes || msgs[n].Addr != msgs[0].Addr {
+			break
+		}
+		n++
+		if total += next; next < size {
+			break
+		}
+	}
+	return n
+}
+
+// readGRO hands out what was left, or reads anew.
+func (s *socket) readGRO(msgs []Message, wait bool) (n int, err error) {
+	for n < len(msgs) {
+		if s.gro.i < s.gro.n {
+			n += s.handOut(msgs[n:])
+			continue
+		}
+		asked := min(len(msgs)-n, groBuffers)
+		if err = s.fill(asked, wait && n == 0); err != nil || s.gro.n == 0 {
+			break
+		}
+		if s.gro.n < asked {
+			return n + s.handOut(msgs[n:]), nil // there is no more
+		}
+	}
+	return n, err
+}
+
+// fill reads into up to n of the buffers.
+func (s *socket) fill(n int, wait bool) error {
+	b := &s.in
+	for i := range n {
+		b.set(i, s.gro.bufs[i*groBytes:(i+1)*groBytes])
+		b.hdrs[i].hdr.Control = &b.control[i].bytes()[0]
+		b.hdrs[i].hdr.SetControllen(controlSpace)
+	}
+	got, err := s.receive(n, wait)
+	s.gro.i, s.gro.n, s.gro.off = 0, got, 0
+	return err
+}
+
+// handOut copies datagrams from the buffers to messages.
+func (s *socket) handOut(msgs []Message) (n int) {
+	b, g := &s.in, &s.gro
+	for n < len(msgs) && g.i < g.n {
+		h := &b.hdrs[g.i]
+		total := int(h.n)
+		if g.off == 0 {
+			g.segment = total
+			if size, ok := b.control[g.i].segment(int(h.hdr.Controllen)); ok && size > 0 && size < total {
+				g.segment = size
+				b.stats.GROReads++
+				b.stats.GROSegments += uint64((total + size - 1) / size)
+			}
+		}
+		end := min(total, g.off+g.segment)
+		m := &msgs[n]
+		m.N = copy(m.Buf, g.bufs[g.i*groBytes+g.off:g.i*groBytes+end])
+		m.Addr = readName(&b.names[g.i])
+		n++
+		if g.off = end; end == total {
+			g.i++
+			g.off = 0
+		}
+	}
+	return n
+}

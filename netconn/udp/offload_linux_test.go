@@ -1,0 +1,207 @@
+package udp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// offloaders is two sockets and whether the system has offload.
+func offloaders(t testing.TB, host string, cfg Config) (a, b *socket) {
+	open := func() *socket {
+		s, err := Listen(host, cfg)
+		if err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s.(*socket)
+	}
+	a, b = open(), open()
+	if !cfg.NoOffload && (!a.gso || b.gro.bufs == nil) {
+		t.Skip("the system has no UDP offload")
+	}
+	return a, b
+}
+
+// TestOffload sends runs of equal and other sizes to two peers: all arrive as they were, and fewer
+// writes and reads did it.
+func TestOffload(t *testing.T) {
+	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
+		t.Run(host, func(t *testing.T) {
+			a, b := offloaders(t, host, Config{})
+			c, _ := offloaders(t, host, Config{})
+			rng := rand.New(rand.NewPCG(1, 2))
+			want := map[Socket][][]byte{}
+			var out []Message
+			for run := range 30 {
+				to, size := b, 1+rng.IntN(1400)
+				if run%3 == 0 {
+					to = c
+				}
+				for i := range 1 + rng.IntN(40) {
+					p := make([]byte, size)
+					for j := range p {
+						p[j] = byte(run + i + j)
+					}
+					out = append(out, Message{Buf: p, Addr: to.LocalAddr()})
+					want[to] = append(want[to], p)
+				}
+			}
+			n, err := a.WriteBatch(out)
+			require.NoError(t, err)
+			require.Equal(t, len(out), n)
+			for _, s := range []*socket{b, c} {
+				in := messages(7) // fewer than come as one
+				require.NoError(t, s.SetReadDeadline(time.Now().Add(5*time.Second)))
+				for got := 0; got < len(want[s]); {
+					n, err := s.ReadBatch(in)
+					require.NoError(t, err)
+					for i := range n {
+						require.Equal(t, want[s][got], in[i].Buf[:in[i].N], "datagram %d", got)
+						require.Equal(t, a.LocalAddr(), in[i].Addr)
+						got++
+					}
+				}
+				n, err := s.TryReadBatch(in)
+				require.NoError(t, err)
+				require.Zero(t, n)
+			}
+			sent, ok := CountersOf(a)
+			require.True(t, ok)
+			require.EqualValues(t, len(out), sent.Sent)
+			require.Greater(t, sent.GSOSegments, uint64(len(out)/2))
+			got, _ := CountersOf(b)
+			require.EqualValues(t, len(want[b]), got.Received)
+			require.Greater(t, got.GROSegments, uint64(len(want[b])/2))
+		})
+	}
+}
+
+// TestNoOffload neither sends nor receives several as one.
+func TestNoOffload(t *testing.T) {
+	a, b := offloaders(t, "127.0.0.1:0", Config{NoOffload: true})
+	out := messages(20)
+	for i := range out {
+		out[i].Buf, out[i].Addr = out[i].Buf[:100], b.LocalAddr()
+	}
+	n, err := a.WriteBatch(out)
+	require.NoError(t, err)
+	require.Equal(t, 20, n)
+	c, _ := CountersOf(a)
+	require.Zero(t, c.GSOWrites)
+	require.EqualValues(t, 20, c.Sent)
+	in := messages(32)
+	require.NoError(t, b.SetReadDeadline(time.Now().Add(5*time.Second)))
+	for got := 0; got < 20; got += n {
+		n, err = b.ReadBatch(in)
+		require.NoError(t, err)
+	}
+}
+
+// TestOffloadFallsBack goes on without GSO when the system refuses a run.
+func TestOffloadFallsBack(t *testing.T) {
+	for _, errno := range []syscall.Errno{unix.EIO, unix.EINVAL} {
+		t.Run(errno.Error(), func(t *testing.T) { fallsBack(t, errno) })
+	}
+	a, _ := offloaders(t, "127.0.0.1:0", Config{})
+	require.False(t, a.refused(unix.ECONNREFUSED))
+	for range maxRefusals {
+		require.True(t, a.gso)
+		require.True(t, a.refused(unix.EMSGSIZE))
+	}
+	require.False(t, a.gso)
+}
+
+func fallsBack(t *testing.T, errno syscall.Errno) {
+	a, b := offloaders(t, "127.0.0.1:0", Config{})
+	call := a.out.call
+	a.out.call = func(fd uintptr) bool {
+		for i := range a.out.n {
+			if a.out.counts[i] > 1 { // a device without checksums, or a narrow path
+				a.out.done, a.out.errno = 0, errno
+				return true
+			}
+		}
+		return call(fd)
+	}
+	out := messages(10)
+	for i := range out {
+		out[i].Buf, out[i].Addr = out[i].Buf[:200], b.LocalAddr()
+	}
+	n, err := a.WriteBatch(out)
+	require.NoError(t, err)
+	require.Equal(t, 10, n)
+	c, _ := CountersOf(a)
+	require.EqualValues(t, 1, c.GSORefused)
+	require.Zero(t, c.GSOWrites)
+	require.EqualValues(t, 10, c.Sent)
+	require.Equal(t, errno != unix.EIO, a.gso, "a device is asked once, a path may change")
+}
+
+// TestSegments compares runs with a plain reading of the rules.
+func TestSegments(t *testing.T) {
+	a, b := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:1")
+	msgs := func(to netip.AddrPort, sizes ...int) (m []Message) {
+		for _, n := range sizes {
+			m = append(m, Message{Buf: make([]byte, n), Addr: to})
+		}
+		return m
+	}
+	many := make([]int, 100)
+	for i := range many {
+		many[i] = 10
+	}
+	large := make([]int, 60)
+	for i := range large {
+		large[i] = 1400
+	}
+	for _, c := range []struct {
+		msgs []Message
+		want int
+	}{
+		{msgs(a, 5), 1},
+		{msgs(a, 5, 5, 5), 3},
+		{msgs(a, 5, 5, 3, 5), 3},
+		{msgs(a, 5, 6), 1},
+		{msgs(a, 5, 0), 1},
+		{msgs(a, 0, 0), 1},
+		{append(msgs(a, 5, 5), msgs(b, 5)...), 2},
+		{msgs(a, many...), maxSegments},
+		{msgs(a, large...), maxGSOBytes / 1400},
+	} {
+		require.Equal(t, c.want, segments(c.msgs), "%d messages of %d bytes and on", len(c.msgs), len(c.msgs[0].Buf))
+	}
+}
+
+// BenchmarkOffload is a datagram sent and received, one of 32 to the same peer.
+func BenchmarkOffload(b *testing.B) {
+	for _, off := range []bool{false, true} {
+		b.Run(fmt.Sprintf("offload=%v", !off), func(b *testing.B) {
+			x, y := offloaders(b, "127.0.0.1:0", Config{NoOffload: off})
+			out, in := messages(32), messages(32)
+			for i := range out {
+				out[i].Buf, out[i].Addr = out[i].Buf[:1200], y.LocalAddr()
+			}
+			require.NoError(b, y.SetReadDeadline(time.Now().Add(time.Minute)))
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += len(out) {
+				if _, err := x.WriteBatch(out); err != nil {
+					b.Fatal(err)
+				}
+				for got := 0; got < len(out); {
+					n, err := y.ReadBatch(in)
+					if err != nil {
+						b.Fatal(err)
+					}
+					got += n
+				}
+			}
+		})
+	}
+}
