@@ -4,7 +4,7 @@
 //	go run . -w w1 -quick         a first look
 //	go run -tags enet .           with ENet, where libenet-dev is installed
 //
-// See README.md for what the workloads are.
+// See README.md for what the workloads are, and ../README.md for figures.
 package main
 
 import (
