@@ -86,6 +86,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 		w.Counters.Stale++
 	case again: // the news that it sleeps may still be on its way
 		m.b, m.note = old, old.mirror.note
+		m.b.mirror.b = nil // records of its last channel may still come
 		m.b.mirror = m
 		w.client.setMirror(m)
 	default:
@@ -255,12 +256,11 @@ func (m *mirror) ReceivedAck(*channel.Channel, int64) {}
 
 func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 
+// Closed takes the actor away, unless it sleeps or was left to us. The mirror stays where records find it until another
+// has its index: a close may overtake records that were sent before it, and those of other actors behind it must be read.
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
-	if i := int(m.index); c.mirrors[i] == m {
-		c.mirrors[i] = nil
-	}
-	m.ch, m.history = nil, nil
+	m.ch = nil
 	switch {
 	case m.b == nil || m.b.mirror != m:
 	case reason == bunch.Dormancy:

@@ -327,4 +327,5 @@ func (m *mirror) closedBy(reason channel.CloseReason) {
 		return
 	}
 	m.Closed(nil, reason)
+	m.world.client.mirrors[m.index] = nil // nothing overtakes anything in a file
 }

@@ -186,6 +186,9 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		h.Reliable, h.ReplicationPaused = true, true
 		t.Counters.Promoted++
 	}
+	if h.Open && h.Reliable {
+		t.fillGap(ch)
+	}
 	if h.Reliable && ch.out.len()+parts >= t.cfg.ReliableBuffer+int(b2i(closing)) {
 		t.Counters.ReliableFull++
 		if t.cfg.CloseOnOverflow {

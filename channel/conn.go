@@ -11,7 +11,7 @@ type Conn interface {
 	// WriteBunch puts a bunch at the end of the SendBuffer, sending the packet
 	// before if there is no room, and returns the id the packet will have. The
 	// connection later tells Table.Acked or Table.Naked about ch and seq (-1 when
-	// unreliable) for that packet. ok is false when the packet window is full.
+	// unreliable) for that packet, and then Table.Settled. ok is false when the packet window is full.
 	WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) (packetID int64, ok bool)
 	// ExtendBunch appends to the payload of the bunch written last, if it still
 	// ends the SendBuffer and there is room.

@@ -26,7 +26,8 @@
 // acked. When the last packet that carries it is naked, the same bunch under the
 // same ChSequence goes into a new packet. The receiver releases reliable bunches
 // in order from InRec and drops what it had. Sequences belong to the index and
-// go on when the index is used again, so a late duplicate can't be mistaken.
+// go on when the index is used again, so a late duplicate can't be mistaken; where a closed channel
+// left bunches unacked, the next one of its index sends empty ones in their place.
 //
 // Unreliable bunches are sent once. They are dropped on a channel that isn't open yet.
 //

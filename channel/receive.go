@@ -168,12 +168,16 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		}
 		if !ch.openAcked {
 			ch.openAcked, ch.openSent = true, true
+			t.fillGap(ch)
 			if ch.typ.Accept != nil {
 				ch.handler = ch.typ.Accept(ch)
 			}
 		}
 	}
 	if !ch.openedLocally && !ch.openAcked {
+		if in.Reliable && in.Bits == 0 && !in.Close {
+			return false, nil // it fills a gap
+		}
 		if in.Reliable {
 			return false, fmt.Errorf("%w: %v", ErrReliableNotOpen, ch)
 		}

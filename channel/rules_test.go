@@ -52,6 +52,17 @@ func (w *wire) Fail(err error, local bool)      { w.err, w.local = err, local }
 func (w *wire) ControlClosed(bunch.CloseReason) { w.ended = true }
 func (w *wire) Table() *channel.Table           { return w.table }
 
+// acked and naked are the fate of a packet with one bunch.
+func (w *wire) acked(ch *channel.Channel, seq, id int64) {
+	w.table.Acked(ch, seq, id)
+	w.table.Settled(ch, id, true)
+}
+
+func (w *wire) naked(ch *channel.Channel, seq, id int64) {
+	w.table.Naked(ch, seq, id)
+	w.table.Settled(ch, id, false)
+}
+
 type log struct {
 	bunches []string
 	acks    []int64
@@ -255,16 +266,16 @@ func TestResendOnNak(t *testing.T) {
 	send(t, ch, 10, true)
 	send(t, ch, 20, true)
 	first := w.sent[0]
-	w.table.Naked(ch, first.seq, first.id)
+	w.naked(ch, first.seq, first.id)
 	again := w.sent[2]
 	require.Equal(t, first.h, again.h, "the same bunch under its old ChSequence")
 	require.Equal(t, first.data, again.data)
 	require.NotEqual(t, first.id, again.id)
 	require.Equal(t, []int64{first.id}, l.naks)
-	w.table.Acked(ch, w.sent[1].seq, w.sent[1].id)
+	w.acked(ch, w.sent[1].seq, w.sent[1].id)
 	require.Equal(t, 2, ch.NumOutRec(), "released in order")
 	require.False(t, ch.OpenAcked())
-	w.table.Acked(ch, again.seq, again.id)
+	w.acked(ch, again.seq, again.id)
 	require.Zero(t, ch.NumOutRec())
 	require.True(t, ch.OpenAcked())
 }
@@ -309,7 +320,7 @@ func TestLargeUnreliableIsPromoted(t *testing.T) {
 	require.True(t, w.sent[1].h.Reliable)
 	require.True(t, ch.ReplicationPaused())
 	for _, s := range w.sent {
-		w.table.Acked(ch, s.seq, s.id)
+		w.acked(ch, s.seq, s.id)
 	}
 	require.False(t, ch.ReplicationPaused())
 }
@@ -329,7 +340,7 @@ func TestCloseAndReuse(t *testing.T) {
 	require.Zero(t, last.h.Bits)
 	require.Equal(t, bunch.Relevancy, last.h.CloseReason)
 	for _, s := range w.sent {
-		w.table.Acked(s.ch, s.seq, s.id)
+		w.acked(s.ch, s.seq, s.id)
 	}
 	require.Equal(t, []channel.CloseReason{bunch.Relevancy}, l.closed)
 	again, _ := open(t, w, game)
@@ -347,7 +358,7 @@ func TestIndexOptions(t *testing.T) {
 		require.EqualValues(t, (initSeq+1)&1023, w.sent[len(w.sent)-1].h.WireSeq)
 		require.NoError(t, ch.Close(bunch.Destroyed))
 		for _, s := range w.sent {
-			w.table.Acked(s.ch, s.seq, s.id)
+			w.acked(s.ch, s.seq, s.id)
 		}
 		w.sent = nil
 	}
@@ -388,7 +399,7 @@ func TestTemporary(t *testing.T) {
 	require.NoError(t, err)
 	s := w.sent[0]
 	require.True(t, s.h.Open && s.h.Close && !s.h.Reliable)
-	w.table.Acked(ch, s.seq, s.id)
+	w.acked(ch, s.seq, s.id)
 	require.Len(t, l.closed, 1)
 
 	srv, got := opened(t, nil)
@@ -408,7 +419,7 @@ func TestControlQueue(t *testing.T) {
 	require.Len(t, w.sent, 255)
 	require.EqualValues(t, 145, w.table.Counters.QueuedControl)
 	for _, s := range w.sent {
-		w.table.Acked(ch, s.seq, s.id)
+		w.acked(ch, s.seq, s.id)
 	}
 	w.table.Tick(time.Second / 60)
 	require.Len(t, w.sent, 400)

@@ -118,6 +118,7 @@ type Counters struct {
 	Promoted                                      uint64 // large unreliable bunches made reliable
 	ReliableFull, NotSent, QueuedControl, Backlog uint64
 	ChannelsOpened, ChannelsClosed                uint64
+	Filled                                        uint64 // empty bunches for what a closed channel left unacked
 }
 
 const pageSize = 32
@@ -125,6 +126,7 @@ const pageSize = 32
 type slot struct {
 	ch                      *Channel
 	inReliable, outReliable int64
+	gap                     int64 // first sequence that a closed channel left unacked; 0 none
 }
 
 // Table is the channels of one connection. Not safe for concurrent use.
@@ -293,6 +295,8 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	s.ch = nil
 	if t.cfg.RestartSequence {
 		s.inReliable, s.outReliable = t.initIn, t.initOut
+	} else {
+		s.noteGap(ch)
 	}
 	if !t.cfg.NeverReuseIndex && ch.index > 0 {
 		t.free = min(t.free, ch.index)
@@ -399,7 +403,8 @@ func (t *Table) transmit(ch *Channel, rec *OutRec) bool {
 	return true
 }
 
-// Acked tells that packet id, which carried the bunch seq of ch (-1 unreliable), arrived.
+// Acked tells that packet id, which carried the bunch seq of ch (-1 unreliable), arrived. After those of a packet
+// comes Settled for each of its channels.
 func (t *Table) Acked(ch *Channel, seq, id int64) {
 	if ch.closed {
 		return
@@ -409,9 +414,21 @@ func (t *Table) Acked(ch *Channel, seq, id int64) {
 		rec.acked = true
 		t.releaseFront(ch)
 	}
-	if !ch.closed && ch.lastNotified != id && ch.handler != nil {
+}
+
+// Settled tells the handler what became of a packet that carried bunches of ch, once all of its bunches are settled:
+// an open among them counts then.
+func (t *Table) Settled(ch *Channel, id int64, arrived bool) {
+	if ch.closed {
+		return
+	}
+	if ch.lastNotified != id && ch.handler != nil {
 		ch.lastNotified = id
-		ch.handler.ReceivedAck(ch, id)
+		if arrived {
+			ch.handler.ReceivedAck(ch, id)
+		} else {
+			ch.handler.ReceivedNak(ch, id)
+		}
 	}
 	t.endTemporary(ch, id)
 }
@@ -437,11 +454,6 @@ func (t *Table) Naked(ch *Channel, seq, id int64) {
 			t.last = lastBunch{} // a bunch sent again is never merged into
 		}
 	}
-	if ch.lastNotified != id && ch.handler != nil {
-		ch.lastNotified = id
-		ch.handler.ReceivedNak(ch, id)
-	}
-	t.endTemporary(ch, id)
 }
 
 // releaseFront frees acked bunches in order and acts on the open and the close among them.

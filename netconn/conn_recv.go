@@ -94,15 +94,23 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 	if clock, ok := c.readPacketInfo(&r); ok {
 		c.rtt.clock(c.now, clock)
 	}
-	if delta > 1 {
-		c.oweAcks(0) // the peer hears of its loss at once
-		c.flow.lossNews = true
-	}
+	c.flow.lossNews = c.flow.lossNews || delta > 1
+	carries := r.Remaining() > 0
+	closed := c.table.Counters.ChannelsClosed
 	nak, err := c.readBunches(&r, id)
+	if c.table.Counters.ChannelsClosed != closed && c.out.Len() > 0 {
+		c.FlushNet() // before the ack, since the peer's channels are gone when it hears that
+	}
 	if c.Closed() {
 		return
 	}
 	c.notify.AckSeq(!nak)
+	switch { // only now, as a packet that handlers sent meanwhile doesn't have the ack
+	case delta > 1:
+		c.oweAcks(0) // the peer hears of its loss at once
+	case carries:
+		c.oweAcks(c.cfg.AckDelay)
+	}
 	if nak {
 		c.Counters.Refused++
 	}
@@ -124,10 +132,7 @@ func (c *Conn) readBunches(r *bitio.Reader, id int64) (nak bool, err error) {
 	if r.Err() != nil {
 		return false, fmt.Errorf("%w: %w", ErrPacket, r.Err())
 	}
-	if r.Remaining() > 0 {
-		c.oweAcks(c.cfg.AckDelay)
-	}
-	for r.Remaining() > 0 {
+	for r.Remaining() > 0 && !c.closer.controlGone { // nothing behind the connection's end counts
 		in := &c.in
 		if in.Data, err = c.proto.Read(r, &in.Header); err != nil {
 			return nak, err

@@ -88,11 +88,20 @@ func (c *Conn) PacketAcked(id int64) {
 	c.trace(nettrace.PacketAcked, id, uint64(rtt), 0)
 	c.rates.loss(false)
 	c.sentPackets.first++
-	for range p.notes {
+	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
+		n := *c.noteAt(i)
+		c.table.Acked(n.ch, n.seq, id)
+	}
+	c.settle(p.notes, id, true)
+}
+
+// settle tells the handlers of the channels that a packet carried bunches of, and forgets its notes.
+func (c *Conn) settle(notes int32, id int64, arrived bool) {
+	for range notes {
 		n := *c.noteAt(c.noteHead)
 		*c.noteAt(c.noteHead) = note{}
 		c.noteHead++
-		c.table.Acked(n.ch, n.seq, id)
+		c.table.Settled(n.ch, id, arrived)
 	}
 }
 
@@ -107,10 +116,9 @@ func (c *Conn) PacketLost(id int64) {
 	c.trace(nettrace.PacketNak, id, 0, 0)
 	c.rates.loss(true)
 	c.sentPackets.first++
-	for range p.notes {
-		n := *c.noteAt(c.noteHead)
-		*c.noteAt(c.noteHead) = note{}
-		c.noteHead++
+	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
+		n := *c.noteAt(i)
 		c.table.Naked(n.ch, n.seq, id)
 	}
+	c.settle(p.notes, id, false)
 }

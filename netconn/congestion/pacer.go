@@ -10,6 +10,10 @@ type pacer struct {
 	last            time.Duration
 }
 
+// maxDebt is how long an application that sent beyond its credit pays for it. What it sent has long been
+// delivered or lost by then; without the bound a burst at a high rate would be paid for at a lower one.
+const maxDebt = time.Second
+
 // accrue gives credit for the time since the last call, up to limit bytes.
 func (p *pacer) accrue(now time.Duration, rate, limit float64) {
 	dt := now - p.last
@@ -19,7 +23,7 @@ func (p *pacer) accrue(now time.Duration, rate, limit float64) {
 	p.last = now
 	add := rate * dt.Seconds()
 	p.accrued += add
-	p.credit += add
+	p.credit = max(p.credit, -rate*maxDebt.Seconds()) + add
 	if p.credit > limit {
 		p.unused += min(add, p.credit-limit)
 		p.credit = limit

@@ -81,6 +81,9 @@ type Config struct {
 	UDP udp.Config
 	// Rand is the source of secrets. Default crypto/rand.
 	Rand io.Reader
+	// Clock is the time of day. Default time.Now; a simulation gives its own, and the times of its ticks. As it may
+	// be repeated, the process doesn't remember the tokens it dialed with.
+	Clock func() time.Time
 	// Logger gets what an operator should know: who joined and left, in 20 lines a second at most, and what
 	// was refused, by reason, in one line a second at most. Default none, but for the warning that a key was
 	// made for development, which then goes to slog.Default.
@@ -107,6 +110,9 @@ func (c Config) filled() Config {
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -71,7 +71,7 @@ func (c *Conn) CloseWithReason(reason string) {
 	if c.server != nil || c.client != nil {
 		_ = c.sendControl(&control.CloseReason{Reason: reason}) // without it the peer only lacks the words
 	}
-	c.Close(c.driver.Since(time.Now()), reason)
+	c.Close(c.driver.Since(c.driver.cfg.Clock()), reason)
 }
 
 // errNotJoined refuses channels before the login is done.

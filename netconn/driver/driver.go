@@ -31,18 +31,19 @@ type Counters struct {
 type Driver struct {
 	Counters Counters
 
-	cfg    Config
-	socket udp.Socket
-	epoch  time.Time
-	now    time.Time  // as the link was told last
-	logged bool       // a Logger was given
-	login  bool       // the driver's own control channel leads channels
-	server serverLink // nil on a client
-	client clientLink // nil on a server
-	pool   channel.Pool
-	conns  []*Conn // in the order they came
-	nextID uint32
-	err    error
+	cfg       Config
+	socket    udp.Socket
+	epoch     time.Time
+	now       time.Time  // as the link was told last
+	logged    bool       // a Logger was given
+	simulated bool       // the clock is another than the machine's
+	login     bool       // the driver's own control channel leads channels
+	server    serverLink // nil on a client
+	client    clientLink // nil on a server
+	pool      channel.Pool
+	conns     []*Conn // in the order they came
+	nextID    uint32
+	err       error
 
 	log   operatorLog
 	stale uint64 // packets of connections that have ended
@@ -249,11 +250,11 @@ func (d *Driver) flush() {
 // Close ends all connections at once, each with a last packet that says so, or several where the link has
 // them, and closes the socket. To part in order, close the connections and tick until they are gone.
 func (d *Driver) Close() error {
-	at := d.Since(time.Now())
+	at := d.Since(d.cfg.Clock())
 	for _, c := range d.conns {
 		c.Abort(at, "driver closed")
 	}
-	d.tickLink(time.Now())
+	d.tickLink(d.cfg.Clock())
 	d.flush()
 	d.sweep()
 	if err := d.socket.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

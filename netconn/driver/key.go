@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
@@ -126,7 +125,7 @@ func (l *Netcode) ownToken(d *Driver, to netip.AddrPort) (netcode.Token, error) 
 	if _, err := io.ReadFull(d.cfg.Rand, id[:]); err != nil {
 		return nil, fmt.Errorf("driver: %w", err)
 	}
-	now := uint64(time.Now().Unix())
+	now := uint64(d.cfg.Clock().Unix())
 	return netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: l.ProtocolID, ClientID: binary.LittleEndian.Uint64(id[:]), Create: now,
 		Expire: now + ownTokenLife, Timeout: ownTokenTimeout, Servers: []netip.AddrPort{to}, PrivateKey: key, Rand: d.cfg.Rand})
 }

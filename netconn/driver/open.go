@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
@@ -68,7 +67,8 @@ func localFor(server netip.AddrPort, l Link) string {
 }
 
 func open(addr string, cfg Config) (*Driver, error) {
-	d := &Driver{cfg: cfg.filled(), epoch: time.Now(), logged: cfg.Logger != nil}
+	d := &Driver{cfg: cfg.filled(), logged: cfg.Logger != nil, simulated: cfg.Clock != nil}
+	d.epoch = d.cfg.Clock()
 	d.cfg.Channels = d.channels()
 	d.socket = cfg.Socket
 	if d.socket == nil {

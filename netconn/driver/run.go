@@ -39,10 +39,10 @@ func (d *Driver) runCalls() {
 // TickDispatch and TickFlush. It then closes the driver.
 func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 	interval := time.Second / time.Duration(d.cfg.TickRate)
-	next := time.Now().Add(interval)
+	next := d.cfg.Clock().Add(interval)
 	for ctx.Err() == nil && d.err == nil {
 		d.wait(next)
-		now := time.Now()
+		now := d.cfg.Clock()
 		if now.Before(next) {
 			continue
 		}
@@ -66,7 +66,7 @@ func (d *Driver) wait(until time.Time) {
 		d.waitPrompt(until)
 		return
 	}
-	for now := time.Now(); d.err == nil && now.Before(until); now = time.Now() {
+	for now := d.cfg.Clock(); d.err == nil && now.Before(until); now = d.cfg.Clock() {
 		n, err := d.socket.TryReadBatch(d.in)
 		switch {
 		case err != nil && !d.readError(err):
@@ -75,7 +75,7 @@ func (d *Driver) wait(until time.Time) {
 			if n, err = d.await(until); err != nil {
 				return
 			}
-			now = time.Now()
+			now = d.cfg.Clock()
 		}
 		d.dispatch(d.Since(now), n)
 		if n < len(d.in) {
@@ -108,7 +108,7 @@ func (d *Driver) waitPrompt(until time.Time) {
 			return
 		}
 		n, err := d.socket.ReadBatch(d.in)
-		now := time.Now()
+		now := d.cfg.Clock()
 		d.dispatch(d.Since(now), n)
 		d.prompt(d.Since(now))
 		if !now.Before(until) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !d.readError(err) {

@@ -176,8 +176,8 @@ func (l *Link) Push(now time.Duration, p []byte) {
 	data := append(l.buffer(), p...)
 	if l.chance(s.Corrupt) && len(data) > 0 {
 		c.Corrupted++
-		for range 1 + l.rng.IntN(3) {
-			data[l.rng.IntN(len(data))] ^= 1 << l.rng.IntN(8)
+		for range 1 + l.rng.Uint32N(3) {
+			data[l.rng.Uint32N(uint32(len(data)))] ^= 1 << l.rng.Uint32N(8)
 		}
 	}
 	due := leaves + l.delay()

@@ -1,0 +1,194 @@
+// Swarm plays the exercise of netconn/simtest from many seeds at once: each draws its wire, links, rate
+// controllers, workloads and faults. It prints what was covered, and shrinks what fails to a script.
+//
+//	go run ./bench/swarm -seeds 10000
+//	go run ./bench/swarm -minutes 30 -first 1000000
+//	go run ./bench/swarm -seed 4711            one seed, with its script
+//	go run ./bench/swarm -script file.txt      a script
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+	"github.com/bunchnet/bunchnet/netconn/simtest/exercise"
+)
+
+type options struct {
+	first, seeds uint64
+	minutes      float64
+	jobs         int
+	stop         bool
+	shrink       int
+	save         string
+}
+
+func main() {
+	var o options
+	flag.Uint64Var(&o.seeds, "seeds", 0, "seeds to play; 0: as many as -minutes allows, or 1000")
+	flag.Uint64Var(&o.first, "first", 1, "the first seed")
+	flag.Float64Var(&o.minutes, "minutes", 0, "stop after so many minutes; 0 never")
+	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "seeds played at once")
+	flag.BoolVar(&o.stop, "stop-at-first", false, "stop at the first failure")
+	flag.IntVar(&o.shrink, "shrink", 300, "runs spent on making a failing script shorter")
+	flag.StringVar(&o.save, "save", "netconn/simtest/testdata", "where shrunk scripts go; empty: nowhere")
+	one := flag.Uint64("seed", 0, "play only this seed, and print its script")
+	script := flag.String("script", "", "play only the script in this file")
+	flag.Parse()
+	if o.seeds == 0 && o.minutes == 0 {
+		o.seeds = 1000
+	}
+	ok, err := true, error(nil)
+	switch {
+	case *script != "":
+		ok, err = playFile(*script)
+	case *one != 0:
+		ok = playOne(exercise.Draw(*one))
+	default:
+		ok, err = swarm(o)
+	}
+	if err != nil {
+		fmt.Println("FAIL:", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+func playFile(name string) (bool, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return false, err
+	}
+	s, err := simtest.Parse(string(b))
+	if err != nil {
+		return false, err
+	}
+	return playOne(s), nil
+}
+
+func playOne(s simtest.Script) bool {
+	fmt.Print(s)
+	r := exercise.Play(s)
+	fmt.Printf("%v\n%+v\n", &r, r.Counters)
+	if g, ok := r.Game.(*exercise.Game); ok {
+		fmt.Printf("%+v\n", g.Counters)
+	}
+	return r.OK()
+}
+
+// swarm plays seeds until there have been enough, and says what came of it.
+func swarm(o options) (bool, error) {
+	begin := time.Now()
+	t := newTally()
+	var failed []simtest.Result
+	next := begin
+	for r := range results(o) {
+		t.add(&r)
+		if !r.OK() {
+			fmt.Printf("\nFAIL %v\n", &r)
+			failed = append(failed, r)
+			if o.stop {
+				break
+			}
+		}
+		if now := time.Now(); now.After(next) {
+			next = now.Add(5 * time.Second)
+			fmt.Printf("%7.1f s  %6d seeds  %9d datagrams  %8.0f s of play  %d failures\n", now.Sub(begin).Seconds(), t.runs, t.sent, t.played.Seconds(), len(failed))
+		}
+	}
+	t.print(time.Since(begin))
+	for i := range failed {
+		if i == 5 || o.shrink == 0 {
+			break
+		}
+		if failed[i].Failure.Checker == "hang" {
+			fmt.Print(failed[i].Script)
+			continue
+		}
+		if err := report(&failed[i], o); err != nil {
+			return false, err
+		}
+	}
+	if len(failed) > 0 {
+		fmt.Printf("FAIL: %d of %d seeds\n", len(failed), t.runs)
+		return false, nil
+	}
+	fmt.Printf("PASS: %d seeds\n", t.runs)
+	return true, nil
+}
+
+// results plays seeds on all processors and hands the results over in the order of the seeds.
+func results(o options) func(yield func(simtest.Result) bool) {
+	return func(yield func(simtest.Result) bool) {
+		var until time.Time
+		if o.minutes > 0 {
+			until = time.Now().Add(time.Duration(o.minutes * float64(time.Minute)))
+		}
+		pending := make(chan chan simtest.Result, o.jobs-1)
+		quit := make(chan struct{})
+		defer close(quit)
+		go func() {
+			defer close(pending)
+			for i := uint64(0); (o.seeds == 0 || i < o.seeds) && (until.IsZero() || time.Now().Before(until)); i++ {
+				out := make(chan simtest.Result, 1)
+				select {
+				case pending <- out:
+				case <-quit:
+					return
+				}
+				go func(seed uint64) { out <- exercise.Play(exercise.Draw(seed)) }(o.first + i)
+			}
+		}()
+		for seed := o.first; ; seed++ {
+			out, ok := <-pending
+			if !ok || !yield(await(out, seed)) {
+				return
+			}
+		}
+	}
+}
+
+// hangAfter is far longer than any seed takes.
+const hangAfter = time.Minute
+
+// await is a seed's result, or that it has none.
+func await(out chan simtest.Result, seed uint64) simtest.Result {
+	select {
+	case r := <-out:
+		return r
+	case <-time.After(hangAfter):
+		return simtest.Result{Script: exercise.Draw(seed), Failure: &simtest.Failure{Checker: "hang", Text: "no end after " + hangAfter.String()}}
+	}
+}
+
+// report shrinks a failure and saves it as a script.
+func report(r *simtest.Result, o options) error {
+	fmt.Printf("\nshrinking seed %d (%s)\n", r.Script.Seed, r.Failure.Checker)
+	small := simtest.Shrink(*r, o.shrink, exercise.Play, nil)
+	small.Script.Comment = []string{
+		fmt.Sprintf("Shrunk from seed %d. What it found, before that was mended:", r.Script.Seed),
+		firstLine(small.Failure.String()),
+	}
+	fmt.Print(small.Script)
+	if o.save == "" {
+		return nil
+	}
+	name := filepath.Join(o.save, fmt.Sprintf("seed-%d.txt", r.Script.Seed))
+	fmt.Println("saved as", name)
+	return os.WriteFile(name, []byte(small.Script.String()), 0o644)
+}
+
+func firstLine(s string) string {
+	for i, c := range s {
+		if c == '\n' {
+			return s[:i]
+		}
+	}
+	return s
+}

@@ -1,0 +1,31 @@
+package channel
+
+import "github.com/bunchnet/bunchnet/bunch"
+
+// A channel that the peer closes may take reliable bunches with it that aren't acked. Their sequences are
+// gone, but the index goes on after them, and the peer waits for those that never arrived. So the next channel
+// of the index begins with empty bunches in their place; the peer drops the ones it had.
+
+// noteGap remembers the first sequence of a closed channel that may not have arrived.
+func (s *slot) noteGap(ch *Channel) {
+	if ch.out.first < ch.out.next {
+		s.gap = ch.out.first
+	}
+}
+
+// fillGap sends empty bunches for the sequences that the channels before took with them.
+func (t *Table) fillGap(ch *Channel) {
+	s := t.slot(ch.index)
+	if s.gap == 0 || ch.out.len() > 0 {
+		return
+	}
+	ch.out.first, ch.out.next = s.gap, s.gap
+	s.gap = 0
+	for ch.out.next <= s.outReliable {
+		rec := ch.out.push()
+		rec.Header = bunch.Header{ChIndex: ch.index, Name: ch.typ.Name, Reliable: true, WireSeq: wireSeq(rec.Seq)}
+		t.Counters.Filled++
+		t.transmit(ch, rec)
+	}
+	t.last = lastBunch{}
+}

@@ -1,0 +1,112 @@
+package channel_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// TestGapOfClosedChannel: what a channel had unacked when the peer closed it must not hold up the next channel
+// of its index.
+func TestGapOfClosedChannel(t *testing.T) {
+	server, _ := newWire(t, true, nil)
+	client, _ := newWire(t, false, nil)
+	deliver := func(to *wire, b sentBunch) {
+		t.Helper()
+		in := bunch.In{Header: b.h, PacketID: b.id}
+		in.Data.Reset(b.data, b.h.Bits)
+		_, err := to.table.ReceivedBunch(&in)
+		require.NoError(t, err)
+	}
+	ctl, err := client.table.Open(bunch.Control, &log{})
+	require.NoError(t, err)
+	_, err = ctl.SendBunch(&bunch.Out{Data: []byte("c"), Reliable: true})
+	require.NoError(t, err)
+	deliver(server, client.sent[0])
+
+	got := &log{}
+	first, err := server.table.Open(game, got)
+	require.NoError(t, err)
+	open := func(ch *channel.Channel, text string) sentBunch {
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true})
+		require.NoError(t, err)
+		return server.sent[len(server.sent)-1]
+	}
+	deliver(client, open(first, "first"))
+	mirror := client.table.Channel(first.Index())
+	for _, text := range []string{"arrives, its ack is lost", "lost", "lost, too"} {
+		_, err = mirror.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	deliver(server, client.sent[1])
+	require.NoError(t, first.Close(bunch.Destroyed))
+	closing := server.sent[len(server.sent)-1]
+	deliver(client, closing)
+	for _, b := range server.sent {
+		server.acked(b.ch, b.seq, b.id)
+	}
+	require.Nil(t, client.table.Channel(first.Index()))
+	require.Nil(t, server.table.Channel(first.Index()))
+
+	again := &log{}
+	second, err := server.table.Open(game, again)
+	require.NoError(t, err)
+	require.Equal(t, first.Index(), second.Index())
+	before := len(client.sent)
+	deliver(client, open(second, "second"))
+	_, err = client.table.Channel(second.Index()).SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, client.table.Counters.Filled)
+	for _, b := range client.sent[before:] {
+		deliver(server, b)
+	}
+	require.Equal(t, []string{"hello"}, again.bunches)
+}
+
+// TestGapBeforeOpen: empty reliable bunches before the open of their channel only take up their sequences.
+func TestGapBeforeOpen(t *testing.T) {
+	w, l := opened(t, nil)
+	_, err := w.receive(2, reliable(9, 1, game), "")
+	require.NoError(t, err)
+	h := reliable(9, 2, game)
+	h.Open = true
+	_, err = w.receive(3, h, "open")
+	require.NoError(t, err)
+	require.Equal(t, []string{"open"}, l.bunches)
+}
+
+// opens is a handler that notes whether its channel's open was acked when it heard of a packet.
+type opens struct {
+	log
+	acked []bool
+}
+
+func (o *opens) ReceivedAck(ch *channel.Channel, _ int64) { o.acked = append(o.acked, ch.OpenAcked()) }
+
+// TestOpenBehindLaterBunch: an open that waited for the window may go in the same packet as what was sent after
+// it, and behind it. The handler hears of that packet when the open counts.
+func TestOpenBehindLaterBunch(t *testing.T) {
+	w, _ := opened(t, nil)
+	h := &opens{}
+	ch, err := w.table.Open(game, h)
+	require.NoError(t, err)
+	w.full = true
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true, NoMerge: true})
+	require.NoError(t, err)
+	w.full = false
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("later"), Reliable: true, NoMerge: true})
+	require.NoError(t, err)
+	w.table.Pump()
+	require.Len(t, w.sent, 2)
+	const packet = 9
+	for _, b := range w.sent {
+		w.table.Acked(ch, b.seq, packet)
+	}
+	for range w.sent {
+		w.table.Settled(ch, packet, true)
+	}
+	require.Equal(t, []bool{true}, h.acked)
+}

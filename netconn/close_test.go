@@ -1,0 +1,45 @@
+package netconn
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// TestWrittenBeforeClose: what the SendBuffer holds for a channel when the peer's close of it arrives must not
+// reach the peer with the ack of that close, after which it has no such channel.
+func TestWrittenBeforeClose(t *testing.T) {
+	var server, client collector
+	p := newPair(t, 1, network{}, func(i int, c *Config) {
+		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return []channel.Handler{&client, &server}[i] })
+	})
+	steps := func(n int) {
+		for range n {
+			p.step()
+			require.Nil(t, p.ends[0].result)
+			require.Nil(t, p.ends[1].result)
+		}
+	}
+	ctl, err := p.ends[0].conn.Open(bunch.Control, &client)
+	require.NoError(t, err)
+	_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.NoError(t, err)
+	steps(3)
+	ch, err := p.ends[1].conn.Open(testName, &server)
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	steps(3)
+	mirror := p.ends[0].conn.Channel(ch.Index())
+	require.NotNil(t, mirror)
+	require.NoError(t, ch.Close(bunch.Destroyed))
+	p.ends[1].conn.Tick(p.now)
+	_, err = mirror.SendBunch(&bunch.Out{Data: []byte("too late"), Reliable: true})
+	require.NoError(t, err)
+	steps(10)
+	require.Nil(t, p.ends[0].conn.Channel(ch.Index()))
+	require.Nil(t, p.ends[1].conn.Channel(ch.Index()))
+}

@@ -1,0 +1,90 @@
+package simtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+)
+
+func TestStreams(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		delivery Delivery
+		received []uint32
+		finds    string
+		missing  int
+	}{
+		{"all in order", InOrder, []uint32{0, 1, 2, 3}, "", 0},
+		{"the first ones", InOrder, []uint32{0, 1}, "", 2},
+		{"a hole", InOrder, []uint32{0, 2}, "order", 0},
+		{"twice", InOrder, []uint32{0, 0}, "order", 0},
+		{"never sent", AtMostOnce, []uint32{4}, "order", 0},
+		{"any order", ExactlyOnce, []uint32{3, 1, 0}, "", 1},
+		{"once more", ExactlyOnce, []uint32{3, 1, 3}, "once", 0},
+		{"some", AtMostOnce, []uint32{3, 1}, "", 0},
+		{"one twice", AtMostOnce, []uint32{3, 3}, "once", 0},
+		{"newer and newer", Newest, []uint32{1, 3}, "", 0},
+		{"an older one", Newest, []uint32{3, 1}, "order", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWorld(1, nil)
+			s := w.NewStream("stream", c.delivery)
+			for range 4 {
+				s.Sent()
+			}
+			for _, n := range c.received {
+				s.Received(n)
+			}
+			if c.finds != "" {
+				require.NotNil(t, w.Failure())
+				require.Equal(t, c.finds, w.Failure().Checker)
+				return
+			}
+			require.Nil(t, w.Failure())
+			require.Equal(t, c.missing, s.Missing())
+			s.Void()
+			require.Zero(t, s.Missing())
+		})
+	}
+}
+
+func TestFates(t *testing.T) {
+	sent, acked, lost, got := nettrace.PacketSent, nettrace.PacketAcked, nettrace.PacketNak, nettrace.PacketReceived
+	type event struct {
+		kind nettrace.Kind
+		id   int64
+	}
+	for _, c := range []struct {
+		name    string
+		events  []event // of one end
+		peer    []event
+		refused int
+		ok      bool
+	}{
+		{"each once", []event{{sent, 7}, {sent, 8}, {acked, 7}, {lost, 8}}, []event{{got, 7}}, 0, true},
+		{"refused", []event{{sent, 7}, {lost, 7}}, []event{{got, 7}}, 1, true},
+		{"lost, but arrived", []event{{sent, 7}, {lost, 7}}, []event{{got, 7}}, 0, false},
+		{"acked, but lost", []event{{sent, 7}, {acked, 7}}, nil, 0, false},
+		{"twice", []event{{sent, 7}, {acked, 7}, {lost, 7}}, []event{{got, 7}}, 0, false},
+		{"out of order", []event{{sent, 7}, {sent, 8}, {acked, 8}}, []event{{got, 8}}, 0, false},
+		{"never sent", []event{{sent, 7}, {acked, 7}, {acked, 8}}, []event{{got, 7}, {got, 8}}, 0, false},
+		{"id skipped", []event{{sent, 7}, {sent, 9}}, nil, 0, false},
+		{"processed twice", nil, []event{{got, 7}, {got, 9}, {got, 7}}, 0, false},
+		{"late", nil, []event{{got, 700}, {got, 9}}, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWorld(1, nil)
+			a, b := w.NewFates("a"), w.NewFates("b")
+			for _, e := range c.events {
+				a.Trace(&nettrace.Event{Kind: e.kind, PacketID: e.id})
+			}
+			for _, e := range c.peer {
+				b.Trace(&nettrace.Event{Kind: e.kind, PacketID: e.id})
+			}
+			a.Compare(b, c.refused)
+			require.Equal(t, c.ok, w.Failure() == nil, "%v", w.Failure())
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package exercise
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+var blocksName = bunch.Name{Index: 304}
+
+// blocks is one end of a channel of large blocks.
+type blocks struct {
+	*message.Blocks
+	e    *end
+	out  *stream
+	in   *stream
+	gone bool
+}
+
+func (e *end) startBlocks() {
+	if !e.g.opt.blocks || !e.opens() {
+		return
+	}
+	b := e.newBlocks()
+	if ch := e.open(blocksName, b); ch != nil && b.Opened(ch) != nil {
+		e.g.w.Failf("bounds", "%v: no room to open %v", e, ch)
+	}
+}
+
+func (e *end) newBlocks() *blocks {
+	b := &blocks{e: e, out: e.newStream("blocks", simtest.ExactlyOnce)}
+	b.Blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, Received: b.received, Failed: func(id int64, err error) {
+		e.g.w.Failf("order", "%v: block %d: %v", e, id, err)
+	}})
+	e.blocks = b
+	e.works = append(e.works, b)
+	return b
+}
+
+func (e *end) acceptBlocks() channel.Handler {
+	if e.blocks != nil {
+		e.g.w.Failf("order", "%v: a second channel of blocks", e)
+	}
+	return e.newBlocks()
+}
+
+func (b *blocks) tick(time.Duration) {
+	if !b.e.g.calm && !b.gone && b.e.perSecond(200) {
+		b.send()
+	}
+	b.Tick()
+}
+
+func (b *blocks) send() {
+	size := 8 + b.e.p.rng.IntN(20_000)
+	data := make([]byte, size)
+	n := b.out.Sent()
+	binary.LittleEndian.PutUint32(data, uint32(b.out.id))
+	binary.LittleEndian.PutUint32(data[4:], n)
+	for i := 8; i < size; i++ {
+		data[i] = byte(noise(uint32(b.out.id), n, i))
+	}
+	_, err := b.Send(data)
+	switch {
+	case errors.Is(err, message.ErrBlocks):
+		b.out.Unsent()
+	case err != nil:
+		b.e.g.w.Failf("bounds", "%v: %v", b.out, err)
+	default:
+		b.e.g.Counters.Blocks++
+	}
+}
+
+func (b *blocks) received(_ int64, data []byte) {
+	if b.gone || b.e.result != nil {
+		b.e.g.w.Failf("close", "%v received a block after its end", b.e)
+	}
+	if len(data) < 8 {
+		b.e.g.w.Failf("order", "%v: a block of %d bytes", b.e, len(data))
+		return
+	}
+	id, n := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
+	s := b.e.streamOf(id)
+	if s == nil {
+		return
+	}
+	for i := 8; i < len(data); i++ {
+		if data[i] != byte(noise(id, n, i)) {
+			b.e.g.w.Failf("order", "%v: number %d of %v isn't intact", b.e, n, s)
+			return
+		}
+	}
+	b.e.received(s, n, &b.in)
+}
+
+// Closed is the channel's.
+func (b *blocks) Closed(ch *channel.Channel, r channel.CloseReason) {
+	b.gone = true
+	b.Blocks.Closed(ch, r)
+}
+
+func (b *blocks) pending() string {
+	if n := b.out.Missing(); n > 0 {
+		return fmt.Sprintf("%d missing of %v", n, b.out)
+	}
+	return ""
+}
+
+func (b *blocks) over() { b.out.Void() }

@@ -1,0 +1,34 @@
+package exercise
+
+import "time"
+
+// checkBounds checks queues and windows against what is documented.
+func (e *end) checkBounds() {
+	o, t := &e.g.opt, e.conn.Table()
+	window := o.protocol.PacketWindow
+	if window == 0 {
+		window = 256
+	}
+	// Beyond a full window a packet leaves each KeepAlive, at most until the connection times out.
+	keepAlive := o.keepAlive
+	if keepAlive == 0 {
+		keepAlive = 200 * time.Millisecond
+	}
+	window += int(2*o.timeout/keepAlive) + 2
+	if n := e.conn.Stats().PacketsInFlight; n > window {
+		e.g.w.Failf("bounds", "%v: %d packets in flight", e, n)
+	}
+	if t.Len() > maxChannels {
+		e.g.w.Failf("bounds", "%v: %d channels", e, t.Len())
+	}
+	waiting := 0
+	for ch := range t.All {
+		waiting += ch.NumOutRec()
+		if limit := o.protocol.ReliableBuffer; ch.NumOutRec() > limit || ch.NumInRec() > limit {
+			e.g.w.Failf("bounds", "%v: %v holds %d reliable bunches to send and %d received", e, ch, ch.NumOutRec(), ch.NumInRec())
+		}
+	}
+	if t.Waiting() > 2*waiting+64 {
+		e.g.w.Failf("bounds", "%v: %d bunches wait for the window, of %d", e, t.Waiting(), waiting)
+	}
+}

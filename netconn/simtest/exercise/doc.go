@@ -1,0 +1,35 @@
+// Package exercise is the game that this module tests itself with in netconn/simtest: servers and clients that
+// use all the stack has at once, with checkers on everything that comes out of it. Its options are drawn from the
+// seed, as the script is:
+//
+//	script := exercise.Draw(seed)
+//	result := exercise.Play(script)
+//
+// # What is checked
+//
+//	order     reliable bunches, messages and blocks: once, in order, intact
+//	once      unreliable ones: at most once, intact
+//	close     nothing after a close; all that was sent before one is there
+//	bounds    queues and windows within what is documented
+//	fates     every packet acked or lost exactly once; none acked that didn't arrive
+//	converge  actors the same on server and clients; nothing that a client mustn't see
+//	lockstep  the same state after the same turn on all machines
+//	ends      both ends agree on how a connection ended, or it timed out; nobody broke the protocol
+//	settle    after the faults everything arrives, and everybody is connected, in time
+//	panic     none
+//
+// # Options
+//
+//	preset bunchnet, unreal427, unreal51, unreal53   the wire and its policies; bunchnet
+//	link unreal427, unreal51, unreal53, salted, netcode
+//	window N, buffer N, maxpacket N   PacketWindow, ReliableBuffer and MaxPacket, if not the preset's
+//	controller bucket, adaptive, goodbad             default the preset's
+//	netspeed N         bytes a second of the bucket
+//	timeout T          a silent connection ends; 4s
+//	copies N, adaptive 1, lazyacks 1, reorder T, keepalive T, checksum 1   as in driver.Config
+//	tick T, servertick T                             frames; 16.7 ms
+//	bunches N          channels of bunches at a time, churn N: percent a second that one closes
+//	messages 1         a queue of each mode, blocks 1, lockstep 1, actors N
+//	leave N            percent a second that a client leaves and comes back
+//	mayhem 1           only bounds and panics count: for links that corrupt what nothing protects
+package exercise

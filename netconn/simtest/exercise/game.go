@@ -1,0 +1,126 @@
+package exercise
+
+import (
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+// Game is a run of the exercise.
+type Game struct {
+	// Counters is what was done, for coverage.
+	Counters Counters
+
+	w       *simtest.World
+	opt     options
+	ends    []*end
+	dials   []*end // clients' ends, by the number they log in with
+	streams []*stream
+	calm    bool
+	parting bool
+}
+
+// Counters is what a run did.
+type Counters struct {
+	Connections, Joined, Closed, TimedOut                  uint64
+	PacketsSent, PacketsAcked, PacketsLost                 uint64
+	Bunches, ReliableBunches, Channels, Resent             uint64
+	Messages, Blocks, Turns, ActorUpdates, Calls, Compares uint64
+}
+
+// New returns the exercise of a script.
+func New(w *simtest.World, s *simtest.Script) (*Game, error) {
+	opt, err := readOptions(s)
+	if err != nil {
+		return nil, err
+	}
+	g := &Game{w: w, opt: opt}
+	if opt.mayhem {
+		w.Only("bounds", "panic", "boot")
+	}
+	for _, h := range w.Hosts() {
+		if h.IsServer() {
+			h.SetTick(opt.serverTick)
+		} else {
+			h.SetTick(opt.tick)
+		}
+	}
+	return g, nil
+}
+
+// Play plays a script.
+func Play(s simtest.Script) simtest.Result {
+	return simtest.Play(s, func(w *simtest.World, s *simtest.Script) (simtest.Game, error) { return New(w, s) })
+}
+
+// Boot is simtest.Game's.
+func (g *Game) Boot(h *simtest.Host) (simtest.Program, error) {
+	p := &program{g: g, h: h, rng: h.Rand()}
+	if h.IsServer() {
+		return p, p.listen()
+	}
+	return p, p.dial()
+}
+
+// Calm is simtest.Game's: nothing new is sent.
+func (g *Game) Calm() {
+	g.calm = true
+	for _, h := range g.w.Hosts() {
+		if p, ok := h.Program().(*program); ok && p.things != nil {
+			for _, t := range p.things.all {
+				p.check(t.SetDormant(false))
+			}
+		}
+	}
+}
+
+// Pending is simtest.Game's: first everything must arrive, then everybody parts.
+func (g *Game) Pending() string {
+	if !g.parting {
+		if what := g.arrived(); what != "" {
+			return what
+		}
+		g.parting = true
+		g.part()
+	}
+	for _, e := range g.ends {
+		if e.result == nil && !e.crashed {
+			return fmt.Sprintf("%v hasn't ended", e)
+		}
+	}
+	g.compareEnds()
+	return ""
+}
+
+// arrived is what must still arrive, or "".
+func (g *Game) arrived() string {
+	for _, h := range g.w.Hosts() {
+		p, ok := h.Program().(*program)
+		if !ok {
+			return h.Name() + " hasn't booted"
+		}
+		if what := p.pending(); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// part ends all connections, this way and that.
+func (g *Game) part() {
+	for _, h := range g.w.Hosts() {
+		p := h.Program().(*program)
+		if h.IsServer() {
+			continue
+		}
+		e := p.client
+		switch g.w.Rand(h.Name() + " parts").IntN(4) {
+		case 0, 1:
+			e.leave("the client goes")
+		case 2:
+			e.peer.leave("the server goes")
+		case 3:
+			e.abort("the client drops it")
+		}
+	}
+}

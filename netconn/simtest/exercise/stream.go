@@ -1,0 +1,46 @@
+package exercise
+
+import (
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+// stream is a simtest.Stream with the end that sends it.
+type stream struct {
+	*simtest.Stream
+	id    int
+	from  *end
+	taken bool // somebody receives it
+}
+
+func (e *end) newStream(what string, d simtest.Delivery) *stream {
+	s := &stream{Stream: e.g.w.NewStream(fmt.Sprintf("%s of %v", what, e), d), id: len(e.g.streams), from: e}
+	e.g.streams = append(e.g.streams, s)
+	return s
+}
+
+func (s *stream) reliable() bool { return s.Delivery() == simtest.InOrder }
+
+// received takes number n of s where only one stream of its kind may arrive, which in remembers.
+func (e *end) received(s *stream, n uint32, in **stream) {
+	if *in == nil && !s.taken {
+		*in, s.taken = s, true
+	}
+	switch {
+	case *in != s:
+		e.g.w.Failf("order", "%v: something of %v arrived where %v does", e, s, *in)
+	case s.from.peer != e:
+		e.g.w.Failf("order", "%v: %v comes from a connection with another", e, s)
+	}
+	s.Received(n)
+}
+
+// streamOf is the stream of an id that has arrived, or nil, which is a failure.
+func (e *end) streamOf(id uint32) *stream {
+	if int(id) >= len(e.g.streams) {
+		e.g.w.Failf("order", "%v received something of stream %d, which there isn't", e, id)
+		return nil
+	}
+	return e.g.streams[id]
+}
