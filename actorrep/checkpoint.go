@@ -11,14 +11,14 @@ import (
 // A checkpoint is a copy of all actors, as if freshly opened, for seeks. It is made over several frames, some places a
 // frame, in between the ordinary messages: a frame first has its changes, then copies of the next places as they are
 // after those. A seek begins with the checkpoint's first frame, and skips what concerns places that aren't
-// copied yet; with its last frame it has every actor as it is then. Nothing of the ordinary messages is otherwise, but that an
+// copied yet; what opens in new places meanwhile needs no copy. With its last frame it has every actor as it is then. Nothing of the ordinary messages is otherwise, but that an
 // actor's next record after its copy has no baseline.
 type checkpoint struct {
 	active       bool
 	begins, ends bool // in the frame at hand
 	last         time.Duration
 	began        int64  // where its first block is
-	upTo         uint32 // places below are copied
+	upTo, until  uint32 // places below are copied, and those that will be
 	waking       bool   // an actor is opened before its copy
 	scratch      []byte
 	out          bitio.Writer
@@ -42,13 +42,14 @@ func (r *Recorder) stepCheckpoint() {
 	c := &r.check
 	if !c.active && r.cfg.Checkpoints > 0 && r.time-c.last >= r.cfg.Checkpoints && len(r.file.checkpoints) < maxCheckpoints {
 		r.flush() // so that this frame begins a block
-		c.active, c.begins, c.upTo, c.last, c.began = true, true, 1, r.time, r.file.offset
-		r.put(messageBegin, 0, nil, 0)
+		c.active, c.begins, c.last, c.began = true, true, r.time, r.file.offset
+		c.upTo, c.until = 1, uint32(len(r.slots))
+		r.put(messageBegin, c.until, nil, 0)
 	}
 	work := r.opened
 	if c.active {
 		from := len(r.frame)
-		for int(c.upTo) < len(r.slots) && work < r.cfg.ActorsPerFrame && len(r.frame)-from < sectionBytes {
+		for c.upTo < c.until && work < r.cfg.ActorsPerFrame && len(r.frame)-from < sectionBytes {
 			if !r.snapshot(c.upTo) {
 				break // the frame is full
 			}
@@ -56,15 +57,15 @@ func (r *Recorder) stepCheckpoint() {
 			work++
 		}
 		r.put(messageUpTo, c.upTo, nil, 0)
-		if int(c.upTo) == len(r.slots) {
+		if c.upTo == c.until {
 			c.active, c.ends = false, true
 			r.put(messageEnd, 0, nil, 0)
 		}
 	}
 	r.Counters.Busiest = max(r.Counters.Busiest, work)
-	r.peer.split = 0
+	r.peer.splits = [2]uint32{}
 	if c.active {
-		r.peer.split = c.upTo
+		r.peer.splits = [2]uint32{c.upTo, c.until}
 	}
 }
 

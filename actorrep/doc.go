@@ -57,6 +57,22 @@
 // References are of type netguid.GUID. One may come before its actor: World.Find is nil then, and the field's
 // notify is called again when the actor is there.
 //
+// # Recordings
+//
+// [World.Record] writes a world to an io.Writer, [OpenReplay] plays the file into a client's world: at any speed, from any time.
+//
+//	rec, err := world.Record(file, actorrep.RecordConfig{})        // on the server; at the end rec.Close()
+//
+//	replay, err := actorrep.OpenReplay(file, size)                 // later, perhaps in another build
+//	err = replay.Play(client)                                      // classes are matched as at a connect
+//	err = replay.Seek(5 * time.Minute)
+//	each tick: replay.Step(now)                                    // instead of client.Step
+//
+// A recorder is a connection that loses nothing, sees everything and has a pace of its own. Every so often it copies all
+// actors, a few in each frame, so that no Step is longer for it; a seek begins with the last such checkpoint. What
+// a seek shows is what playing from the beginning would, but that actors torn off before are gone. The file is drawn at
+// messageKind.
+//
 // # Bounds
 //
 // 64 units a class, two fast arrays; 1024 elements of a slice or bytes of a string (cap=), 8 KiB a value; 32768

@@ -225,6 +225,11 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 	}
 }
 
+// splitBetween reports whether a chunk ends between two ids.
+func (p *Peer) splitBetween(a, b uint32) bool {
+	return a < p.splits[0] && b >= p.splits[0] || a < p.splits[1] && b >= p.splits[1]
+}
+
 // encodeChunk fills one and returns how many views it served. One that doesn't fit an empty packet goes another way.
 func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, limit int) int {
 	t := &p.batch
@@ -238,7 +243,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	prev := uint32(0)
 	for i, v := range views {
 		// The first goes however little there is, as the controller allows.
-		if i > 0 && (w.Len() >= budget || prev < p.split && v.id >= p.split) {
+		if i > 0 && (w.Len() >= budget || p.splitBetween(prev, v.id)) {
 			return i
 		}
 		mark, start := w.Mark(), w.Len()

@@ -22,7 +22,7 @@ type Peer struct {
 	slab   []view             // to be used
 	ready  bool               // the client knows our classes
 	idle   bool               // nothing is sent in this Step
-	split  uint32             // records of views from this id on begin a chunk of their own; 0 none
+	splits [2]uint32          // records of views from these ids on begin chunks of their own; 0 none
 	filter func(a Actor) bool // of a recording; nil everything
 
 	viewX, viewY, viewZ float64
@@ -152,10 +152,6 @@ func (w *World) stepServer() {
 
 // begin does what can't be done for many connections at once: channels that open and close, and reliable calls.
 func (p *Peer) begin() {
-	p.idle = !p.out.begin(p.world.now)
-	if p.idle {
-		return
-	}
 	if !p.ready {
 		p.ready = p.out.introduce()
 		if !p.ready {
@@ -163,6 +159,10 @@ func (p *Peer) begin() {
 		}
 	}
 	p.unpark()
+	p.idle = !p.out.begin(p.world.now)
+	if p.idle {
+		return
+	}
 	p.closeLeavers()
 	p.tellGone()
 	p.openWanted()

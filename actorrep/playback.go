@@ -35,9 +35,10 @@ type Replay struct {
 	has    bool
 	number uint32 // of the frame played last
 
-	building bool // from a checkpoint
-	copying  bool // it has begun
-	upTo     uint32
+	building bool   // from a checkpoint
+	copying  bool   // it has begun
+	upTo     uint32 // places from here until
+	until    uint32 // there have no copy yet
 	bunch    bunch.In
 	err      error
 }
@@ -241,7 +242,7 @@ func (r *Replay) message(c *client, kind messageKind, id uint32, data *bitio.Rea
 	if kind == messageRecords {
 		return r.records(c, data)
 	}
-	if r.building && id >= r.upTo {
+	if r.uncopied(id) {
 		return nil // its copy will say
 	}
 	m := c.mirror(id)
@@ -257,12 +258,15 @@ func (r *Replay) message(c *client, kind messageKind, id uint32, data *bitio.Rea
 	return m.messages(data)
 }
 
+// uncopied reports whether a place is to be copied by the checkpoint that is read.
+func (r *Replay) uncopied(id uint32) bool { return r.building && id >= r.upTo && id < r.until }
+
 // records takes in changed values. While a checkpoint is read, those of places without a copy have chunks of their own.
 func (r *Replay) records(c *client, data *bitio.Reader) error {
 	if r.building {
 		first, gap := *data, uint32(1)
 		first.Skip(chunkHead)
-		if readID(&first, &gap) >= r.upTo {
+		if r.uncopied(readID(&first, &gap)) {
 			return first.Err()
 		}
 	}
@@ -279,18 +283,18 @@ func (r *Replay) checkpoint(c *client, kind messageKind, id uint32, data *bitio.
 		if r.copying {
 			return fmt.Errorf("%w: a checkpoint in a checkpoint", errFormat)
 		}
-		r.copying, r.upTo = true, 1
+		r.copying, r.upTo, r.until = true, 1, max(id, 1)
 		return nil
 	case !r.copying || kind > messageEnd:
 		return fmt.Errorf("%w: not of a checkpoint", errFormat)
 	case kind == messageUpTo:
-		r.upTo = max(r.upTo, id)
+		r.upTo = min(max(r.upTo, id), r.until)
 		return nil
 	case kind == messageEnd:
 		r.building, r.copying = false, false
 		return nil
 	}
-	if id < r.upTo {
+	if !r.uncopied(id) {
 		return fmt.Errorf("%w: a copy of what is there", errFormat)
 	}
 	if err := c.openAt(id, data); err != nil {

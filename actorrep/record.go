@@ -80,7 +80,7 @@ type Recorder struct {
 	slots []slot // by view.id; 0 is nobody's
 	free  []uint32
 	ids   map[netguid.GUID]uint32
-	fresh []*view // opened in this frame
+	fresh []*view // opened in this frame, or sent something reliably
 	check checkpoint
 	err   error
 }
@@ -156,15 +156,16 @@ func (r *Recorder) Err() error { return r.err }
 // Duration is the time recorded so far.
 func (r *Recorder) Duration() time.Duration { return r.time }
 
-// Close ends the recording with its index. It doesn't close the io.Writer. Call it between two Steps.
+// Close ends the recording with a last frame and its index. It doesn't close the io.Writer. Call it between two Steps.
 func (r *Recorder) Close() error {
 	if errors.Is(r.err, ErrRecordEnded) {
 		return nil
 	}
-	if r.begun && r.err == nil && len(r.frame) > 0 { // what went since the last frame
-		r.number++
-		r.time = max(r.time, r.world.now-r.start)
-		r.endFrame()
+	if r.begun && (len(r.frame) > 0 || r.world.now-r.start > r.time) { // what there was since the last frame
+		r.next = r.world.now
+		r.peer.begin()
+		r.peer.gather(r.world.workers[0])
+		r.peer.write()
 	}
 	r.world.RemoveConn(r.peer)
 	if r.err == nil {

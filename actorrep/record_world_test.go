@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn"
 )
@@ -20,27 +21,37 @@ import (
 // probe has a field of every condition.
 type probe struct {
 	actorrep.Base
-	Pos     vec                `net:"q=0.01,notify=OnPos"`
-	Number  int32              `net:"notify=OnNumber"`
-	Text    string             `net:""`
-	List    []uint16           `net:""`
-	Prey    netguid.GUID       `net:""`
-	Set     actorrep.Var[int8] `net:""`
-	Simul   int32              `net:"simulated"`
-	First   int32              `net:"initial"` // changed later, so that late joiners know another
-	Own     int32              `net:"owner"`
-	Skip    int32              `net:"skipowner"`
-	Tape    int32              `net:"replay"`
-	TapeOwn int32              `net:"replayorowner"`
-	NoTape  int32              `net:"skipreplay"`
-	Now     int32              `net:"custom"`
-	Secret  int32              `net:"never"`
+	Pos     vec                     `net:"q=0.01,notify=OnPos"`
+	Number  int32                   `net:"notify=OnNumber"`
+	Text    string                  `net:""`
+	List    []uint16                `net:""`
+	Prey    netguid.GUID            `net:""`
+	Set     actorrep.Var[int8]      `net:""`
+	Simul   int32                   `net:"simulated"`
+	First   int32                   `net:"initial"` // changed later, so that late joiners know another
+	Own     int32                   `net:"owner"`
+	Skip    int32                   `net:"skipowner"`
+	Tape    int32                   `net:"replay"`
+	TapeOwn int32                   `net:"replayorowner"`
+	NoTape  int32                   `net:"skipreplay"`
+	Now     int32                   `net:"custom"`
+	Secret  int32                   `net:"never"`
+	Bag     fastarray.List[bagItem] `net:"notify=OnBag"`
 
 	on    bool // Now is active
 	moved int
+	bags  int
 	olds  []int32
 	hits  []int32
 }
+
+// bagItem is an element of a fast array.
+type bagItem struct {
+	Name  string
+	Count uint16
+}
+
+func (p *probe) OnBag() { p.bags++ }
 
 func (p *probe) OnPos()             { p.moved++ }
 func (p *probe) OnNumber(old int32) { p.olds = append(p.olds, old) }
@@ -178,6 +189,9 @@ func (e eye) text(a actorrep.Actor, deep bool) string {
 	}
 	s := fmt.Sprintf("probe %v %v %d %q %v %v %d %d own %d skip %d tape %d %d no %d", math.Round(p.Pos.X*100)+0, math.Round(p.Pos.Y*100)+0, p.Number, p.Text, p.List, p.Prey, p.Set.Get(), p.Simul,
 		q.Own, q.Skip, q.Tape, q.TapeOwn, q.NoTape)
+	for id, it := range p.Bag.All {
+		s += fmt.Sprintf(" %d:%s*%d", id, it.Name, it.Count)
+	}
 	if deep {
 		s += fmt.Sprintf(" first %d now %d", p.First, p.Now)
 	}
@@ -320,5 +334,28 @@ func (w *tape) change(p *probe, all []*probe) {
 		p.NoTape = n
 	default:
 		p.Now = n
+	}
+	w.pack(p)
+}
+
+// pack changes the bag.
+func (w *tape) pack(p *probe) {
+	if p.World() == nil {
+		return // it isn't bound yet
+	}
+	var ids []fastarray.ID
+	for id := range p.Bag.All {
+		ids = append(ids, id)
+	}
+	switch r := w.rng.IntN(12); {
+	case r == 0 && len(ids) < 6:
+		_, err := p.Bag.Add(bagItem{fmt.Sprint("thing ", w.rng.IntN(9)), uint16(w.rng.IntN(99))})
+		require.NoError(w.t, err)
+	case r == 1 && len(ids) > 0:
+		require.NoError(w.t, p.Bag.Set(ids[w.rng.IntN(len(ids))], bagItem{"other", uint16(w.rng.IntN(99))}))
+	case r == 2 && len(ids) > 0:
+		require.NoError(w.t, p.Bag.Remove(ids[w.rng.IntN(len(ids))]))
+	case r == 3 && w.rng.IntN(5) == 0:
+		require.NoError(w.t, p.Bag.Clear())
 	}
 }

@@ -38,7 +38,7 @@ const (
 	messageValues              // on the actor's channel
 	messageRecords             // place 0
 	messageClose               // 8 bits: the reason; after Dormancy the actor keeps its place
-	messageBegin               // a checkpoint begins
+	messageBegin               // a checkpoint begins, of the places below
 	messageCopy                // an actor as an opening bunch
 	messageSleeper             // the same, and it sleeps
 	messageUpTo                // places below are copied

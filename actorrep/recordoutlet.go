@@ -35,6 +35,7 @@ func (r *Recorder) end() {
 	r.peer.acked(int64(r.number))
 	for i, v := range r.fresh {
 		v.opened()
+		v.keep()
 		r.fresh[i] = nil
 	}
 	r.fresh = r.fresh[:0]
@@ -101,11 +102,11 @@ func (r *Recorder) open(v *view, w *bitio.Writer) bool {
 	return true
 }
 
-// openRoom is how many actors a frame opens. A checkpoint that is under way has three quarters of what a frame
-// copies, so that it comes to its end however many actors are spawned.
+// openRoom is how many actors a frame opens. A checkpoint that is under way has a quarter of what a frame copies in any
+// case.
 func (r *Recorder) openRoom() int {
 	if r.check.active {
-		return r.cfg.ActorsPerFrame / 4
+		return r.cfg.ActorsPerFrame * 3 / 4
 	}
 	return r.cfg.ActorsPerFrame
 }
@@ -138,7 +139,11 @@ func (r *Recorder) release(id uint32) {
 }
 
 func (r *Recorder) reliable(v *view, w *bitio.Writer) bool {
-	return w.Err() == nil && r.put(messageValues, v.id, w.Bytes(), w.Len())
+	if w.Err() != nil || !r.put(messageValues, v.id, w.Bytes(), w.Len()) {
+		return false
+	}
+	r.fresh = append(r.fresh, v)
+	return true
 }
 
 func (r *Recorder) unreliable(v *view, w *bitio.Writer) bool { return r.reliable(v, w) }

@@ -24,7 +24,7 @@ func (r *Replay) Seek(t time.Duration) error {
 		c.reset()
 		r.err = nil
 		r.rewind(r.file.begin)
-		r.building, r.copying, r.upTo = i >= 0, false, 0
+		r.building, r.copying, r.upTo, r.until = i >= 0, false, 0, maxRecorded
 		if r.building {
 			r.rewind(list[i].offset)
 		}
