@@ -41,7 +41,8 @@ func bad(p, q *Player, list []Player, ch chan Player) (Player, error) {
 	}
 	_, _, _, _ = &snapshot, &other, &h, &s
 	func(p Player) {}(*q) // want `warning: each call copies copyvar.Player` `warning: the call copies copyvar.Player`
-	return *p, nil        // want `warning: the return copies copyvar.Player`
+	heal(*p)
+	return *p, nil // want `warning: the return copies copyvar.Player`
 }
 
 func keep(*Player) {}
