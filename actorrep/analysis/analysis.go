@@ -17,6 +17,7 @@ const (
 	modulePath   = "github.com/bunchnet/bunchnet/"
 	actorrepPath = modulePath + "actorrep"
 	netguidPath  = modulePath + "actorrep/netguid"
+	fastPath     = modulePath + "actorrep/fastarray"
 	driverPath   = modulePath + "netconn/driver"
 )
 
@@ -70,6 +71,18 @@ func isActorPointer(t types.Type) bool {
 // varOf is the T of an actorrep.Var[T], or nil.
 func varOf(t types.Type) types.Type {
 	if !isNamed(t, actorrepPath, "Var") {
+		return nil
+	}
+	args := types.Unalias(t).(*types.Named).TypeArgs()
+	if args.Len() != 1 {
+		return nil
+	}
+	return args.At(0)
+}
+
+// elementOf is the T of a fastarray.List[T], or nil.
+func elementOf(t types.Type) types.Type {
+	if !isNamed(t, fastPath, "List") {
 		return nil
 	}
 	args := types.Unalias(t).(*types.Named).TypeArgs()

@@ -16,7 +16,8 @@ var CopyVar = &analysis.Analyzer{
 	Doc: `find copies of actors and of replicated Vars
 
 An actorrep.Base knows its actor, and an actorrep.Var knows the actor it belongs to: a copy of either still speaks for the
-original, so that Set on a copy marks the wrong actor, and a copied actor isn't in the world. Instead hold actors by pointer,
+original, so that Set on a copy marks the wrong actor, and a copied actor isn't in the world; the copy of a fastarray.List
+shares its elements. Instead hold actors by pointer,
 take the value of a Var with Get, and keep what you want to remember of an actor in a struct of plain values.`,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runCopyVar,
@@ -76,7 +77,7 @@ func anyActor(p *types.Package) bool {
 
 type copies struct{ pass *analysis.Pass }
 
-// holds is what of actorrep a value of type t holds: "an actorrep.Base", "an actorrep.Var", or "".
+// holds is what a value of type t holds that must not be copied: "an actorrep.Base", "an actorrep.Var", ... or "".
 func holds(t types.Type) string { return held(t, 0) }
 
 func held(t types.Type, depth int) string {
@@ -87,6 +88,8 @@ func held(t types.Type, depth int) string {
 		return "an actorrep.Base"
 	case isNamed(t, actorrepPath, "Var"):
 		return "an actorrep.Var"
+	case isNamed(t, fastPath, "List"):
+		return "a fastarray.List"
 	}
 	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
 		return ""
@@ -105,7 +108,7 @@ func held(t types.Type, depth int) string {
 }
 
 func (c *copies) describe(t types.Type, h string) string {
-	if isNamed(t, actorrepPath, "Var") {
+	if isNamed(t, actorrepPath, "Var") || isNamed(t, actorrepPath, "Base") || isNamed(t, fastPath, "List") {
 		return describe(t)
 	}
 	return describe(t) + ", which holds " + h

@@ -3,6 +3,7 @@ module github.com/bunchnet/bunchnet/actorrep/analysis
 go 1.26.0
 
 require (
+	github.com/bunchnet/bunchnet v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/tools v0.51.0
 )

@@ -26,7 +26,11 @@ func runNetMap(pass *analysis.Pass) (any, error) {
 			f := &c.fields[i]
 			list, units := parts(f.typ, f.name, f.options.max != nil)
 			total += units
-			if p := firstBad(list); p != nil {
+			p := firstBad(list)
+			if elem := elementOf(f.typ); elem != nil {
+				p = badInWhole(elem, f.name+"[]")
+			}
+			if p != nil {
 				report(pass, f, sureError, nil, "%s is %s, which can't be replicated: %s", p.path, describe(p.typ), p.why)
 			}
 		}
@@ -35,8 +39,8 @@ func runNetMap(pass *analysis.Pass) (any, error) {
 		}
 	}
 	for _, d := range pass.ResultOf[procedures].(*procedureSet).declared {
-		if p := badParameter(d.params); p != nil {
-			report(pass, d.call.Fun, sureError, nil, "parameter %s is %s, which can't be replicated: %s", p.path, describe(p.typ), p.why)
+		if p := badInWhole(d.params, "P"); p != nil {
+			report(pass, d.call.Fun, sureError, nil, "%s is %s, which can't be replicated: %s", p.path, describe(p.typ), p.why)
 		}
 	}
 	return nil, nil
@@ -51,24 +55,24 @@ func firstBad(list []part) *part {
 	return nil
 }
 
-// badParameter is the first part of an RPC's parameters that can't be replicated: of a struct all exported fields are,
-// with or without tags.
-func badParameter(t types.Type) *part {
+// badInWhole is the first part that can't be replicated of a value that is sent whole, as the parameters of an RPC and the
+// elements of a fast array are: of a struct all exported fields, with or without tags.
+func badInWhole(t types.Type, path string) *part {
 	st, ok := t.Underlying().(*types.Struct)
-	if list, _ := parts(t, "P", false); !ok || len(list) == 1 && list[0].kind == partCustom {
+	if list, _ := parts(t, path, false); !ok || len(list) == 1 && list[0].kind == partCustom {
 		return firstBad(list)
 	}
 	for v := range st.Fields() {
 		if !v.Exported() {
 			continue
 		}
-		list, _ := parts(v.Type(), v.Name(), false)
+		list, _ := parts(v.Type(), path+"."+v.Name(), false)
 		if p := firstBad(list); p != nil {
 			return p
 		}
 		for _, p := range list {
 			if p.kind == partFast || varOf(v.Type()) != nil {
-				return &part{partBad, v.Name(), v.Type(), "Vars and fast arrays belong to actors; send the plain value"}
+				return &part{partBad, path + "." + v.Name(), v.Type(), "Vars and fast arrays belong to actors; send the plain value"}
 			}
 		}
 	}

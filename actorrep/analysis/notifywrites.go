@@ -104,7 +104,7 @@ func (w *notifyWriter) call(receiver types.Object, n *ast.CallExpr, found func(a
 	if m == nil {
 		return
 	}
-	if isMethod(m, actorrepPath, "Var", "Set") {
+	if isMethod(m, actorrepPath, "Var", "Set") || slices.ContainsFunc([]string{"Add", "Set", "Remove", "Clear"}, func(name string) bool { return isMethod(m, fastPath, "List", name) }) {
 		if f := w.field(receiver, x); f != nil {
 			found(n, f.name)
 		}

@@ -193,18 +193,7 @@ func (l *life) selected(info *types.Info, sel *ast.SelectorExpr, at inspector.Cu
 		l.escaped = true
 	case m.Name() == "SetOwner" && len(call.Args) == 1:
 		l.owned = l.owned || !info.Types[call.Args[0]].IsNil()
-	default:
-		for v := range m.Signature().Params().Variables() {
-			l.escaped = l.escaped || inModule(typePackage(v.Type()))
-		}
 	}
-}
-
-func typePackage(t types.Type) *types.Package {
-	if n, ok := types.Unalias(deref(t)).(*types.Named); ok {
-		return n.Obj().Pkg()
-	}
-	return nil
 }
 
 // passed notes that the actor is an argument.

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"go/types"
+	"reflect"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -28,20 +29,52 @@ func runRawFloat(pass *analysis.Pass) (any, error) {
 				continue
 			}
 			list, _ := parts(f.typ, f.name, o.max != nil)
-			for _, p := range list {
-				if p.kind != partFloat {
-					continue
-				}
-				bits := 64
-				if p.typ.Underlying().(*types.Basic).Kind() == types.Float32 {
-					bits = 32
-				}
-				report(pass, f, advice, nil, "%s is sent as %d bits whenever any of them changes; add %s to its tag", p.path, bits, proposal(p.path))
-				break
+			if p := firstFloat(list); p != nil {
+				report(pass, f, advice, nil, "%s is sent as %d bits whenever any of them changes; add %s to its tag", p.path, floatBits(p), proposal(p.path))
+			} else if p := untaggedFloat(elementOf(f.typ), f.name+"[]"); p != nil {
+				report(pass, f, advice, nil, "%s is sent as %d bits whenever any of them changes; give it a net tag with %s", p.path, floatBits(p), proposal(p.path))
 			}
 		}
 	}
 	return nil, nil
+}
+
+func firstFloat(list []part) *part {
+	for i := range list {
+		if list[i].kind == partFloat {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func floatBits(p *part) int {
+	if p.typ.Underlying().(*types.Basic).Kind() == types.Float32 {
+		return 32
+	}
+	return 64
+}
+
+// untaggedFloat is the first float without a tag in the elements of a fast array, whose exported fields are all sent.
+func untaggedFloat(elem types.Type, path string) *part {
+	if elem == nil {
+		return nil
+	}
+	st, ok := elem.Underlying().(*types.Struct)
+	if list, _ := parts(elem, path, false); !ok || len(list) == 1 && list[0].kind == partCustom {
+		return firstFloat(list)
+	}
+	for i := range st.NumFields() {
+		v := st.Field(i)
+		if _, tagged := reflect.StructTag(st.Tag(i)).Lookup("net"); tagged || !v.Exported() {
+			continue
+		}
+		list, _ := parts(v.Type(), path+"."+v.Name(), false)
+		if p := firstFloat(list); p != nil {
+			return p
+		}
+	}
+	return nil
 }
 
 // proposal is the option that a float of that name likely wants.

@@ -87,6 +87,13 @@ func isTickFunc(f *types.Func) bool {
 	return true
 }
 
+func typePackage(t types.Type) *types.Package {
+	if n, ok := types.Unalias(deref(t)).(*types.Named); ok {
+		return n.Obj().Pkg()
+	}
+	return nil
+}
+
 // spread adds what functions of every tick always call.
 func (t *ticks) spread() {
 	for {

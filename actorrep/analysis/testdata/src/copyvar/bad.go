@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 )
 
 type Player struct {
@@ -27,7 +28,7 @@ func bad(p, q *Player, list []Player, ch chan Player) (Player, error) {
 	var other = list[0]           // want `warning: the assignment copies copyvar.Player`
 	p.Health = q.Health           // want `warning: the assignment copies actorrep.Var\[uint8\]; take its value with Get`
 	h := p.Health                 // want `warning: the assignment copies actorrep.Var\[uint8\]; take its value with Get`
-	p.Base = q.Base               // want `warning: the assignment copies actorrep.Base, which holds an actorrep.Base`
+	p.Base = q.Base               // want `warning: the assignment copies actorrep.Base; use a pointer`
 	s := Save{P: *p}              // want `warning: the literal copies copyvar.Player`
 	fmt.Println(p.Health)         // want `warning: the call copies actorrep.Var\[uint8\]`
 	fmt.Println(*p)               // want `warning: the call copies copyvar.Player`
@@ -41,7 +42,16 @@ func bad(p, q *Player, list []Player, ch chan Player) (Player, error) {
 	}
 	_, _, _, _ = &snapshot, &other, &h, &s
 	func(p Player) {}(*q) // want `warning: each call copies copyvar.Player` `warning: the call copies copyvar.Player`
-	return *p, nil        // want `warning: the return copies copyvar.Player`
+	heal(*p)
+	return *p, nil // want `warning: the return copies copyvar.Player`
 }
 
 func keep(*Player) {}
+
+type Chest struct{ Items fastarray.List[int] }
+
+func empty(c *Chest) fastarray.List[int] {
+	return c.Items // want `warning: the return copies fastarray.List\[int\]; use a pointer`
+}
+
+func look(c Chest) {} // want `warning: each call copies copyvar.Chest, which holds a fastarray.List; take a pointer`

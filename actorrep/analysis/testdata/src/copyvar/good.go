@@ -36,6 +36,9 @@ func good(p, q *Player, list []Player) (snapshot, Player) {
 	w.first.Hurt(2)
 	fresh := Player{Name: "new"}
 	fmt.Println(p, p.Health.Get(), unsafe.Sizeof(*p), len(list))
+	zero := *new(Player)
+	_ = zero.Name
+	_ = *p
 	var a actorrep.Actor = &fresh
 	_ = a
 	return s, Player{}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 )
 
 type Item struct {
@@ -31,6 +32,18 @@ type Bad struct {
 	N [2]struct{ A struct{ B chan int } } `net:""` // want `error: N\[\].A.B is chan int`
 }
 
+type Stack struct {
+	ID    uint32
+	Owner *Bad
+}
+
+type Bags struct {
+	actorrep.Base
+	A fastarray.List[Stack]                   `net:"owner"` // want `error: A\[\].Owner is \*netmap.Bad, which can't be replicated: a pointer`
+	B fastarray.List[struct{ M map[int]int }] `net:""`      // want `error: B\[\].M is map\[int\]int`
+	C []fastarray.List[int]                   `net:""`      // want `error: C\[\] is fastarray.List\[int\], which can't be replicated: a slice can't hold fast arrays`
+}
+
 type Large struct { // want `error: Large has 65 replicated units, 64 at most; move some into a component`
 	actorrep.Base
 	A [60]int    `net:""`
@@ -46,7 +59,7 @@ type Args struct {
 }
 
 var (
-	Send  = actorrep.ServerRPC(func(c actorrep.Call, b *Bad, p Args) error { return nil })                          // want `error: parameter Target is \*netmap.Bad, which can't be replicated`
-	Table = actorrep.MulticastRPC(func(c actorrep.Call, b *Bad, p map[int]int) error { return nil })                // want `error: parameter P is map\[int\]int`
-	Value = actorrep.ClientRPC(func(c actorrep.Call, b *Bad, p struct{ V actorrep.Var[int] }) error { return nil }) // want `error: parameter V is actorrep.Var\[int\], .* Vars and fast arrays belong to actors`
+	Send  = actorrep.ServerRPC(func(c actorrep.Call, b *Bad, p Args) error { return nil })                          // want `error: P.Target is \*netmap.Bad, which can't be replicated`
+	Table = actorrep.MulticastRPC(func(c actorrep.Call, b *Bad, p map[int]int) error { return nil })                // want `error: P is map\[int\]int`
+	Value = actorrep.ClientRPC(func(c actorrep.Call, b *Bad, p struct{ V actorrep.Var[int] }) error { return nil }) // want `error: P.V is actorrep.Var\[int\], .* Vars and fast arrays belong to actors`
 )

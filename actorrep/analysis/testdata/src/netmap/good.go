@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -28,14 +29,16 @@ type Slot struct {
 
 type Good struct {
 	actorrep.Base
-	A     Inventory           `net:""`
-	B     Items               `net:""`
-	C     []Slot              `net:"cap=20"`
-	D     netguid.GUID        `net:""`
-	E     []netguid.GUID      `net:""`
-	F     actorrep.Var[[]int] `net:""`
-	G     [4]string           `net:""`
-	H     []Inventory         `net:""`
+	A     Inventory                 `net:""`
+	B     Items                     `net:""`
+	C     []Slot                    `net:"cap=20"`
+	D     netguid.GUID              `net:""`
+	E     []netguid.GUID            `net:""`
+	F     actorrep.Var[[]int]       `net:""`
+	G     [4]string                 `net:""`
+	H     []Inventory               `net:""`
+	Bag   fastarray.List[Slot]      `net:"owner"`
+	Tools fastarray.List[Inventory] `net:""`
 	seen  map[string]bool
 	mu    sync.Mutex
 	other *Good

@@ -1,16 +1,20 @@
 package notifywrites
 
-import "github.com/bunchnet/bunchnet/actorrep"
+import (
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
+)
 
 type Vec struct{ X, Y float64 }
 
 type Bad struct {
 	actorrep.Base
-	Pos    Vec                 `net:"q=0.01,notify=OnPos"`
-	Health actorrep.Var[uint8] `net:"max=100,notify=OnHealth"`
-	Slots  [4]uint8            `net:"notify=OnSlots"`
-	Score  uint32              `net:"notify=OnScore"`
-	Ammo   uint8               `net:""`
+	Pos    Vec                   `net:"q=0.01,notify=OnPos"`
+	Health actorrep.Var[uint8]   `net:"max=100,notify=OnHealth"`
+	Slots  [4]uint8              `net:"notify=OnSlots"`
+	Score  uint32                `net:"notify=OnScore"`
+	Bag    fastarray.List[uint8] `net:"notify=OnBag"`
+	Ammo   uint8                 `net:""`
 }
 
 func (b *Bad) OnPos(old Vec) {
@@ -41,4 +45,10 @@ func (b *Bad) clear() {
 func (b *Bad) reset() {
 	b.Ammo = 0
 	b.clear()
+}
+
+func (b *Bad) OnBag() {
+	if b.Bag.Len() == 0 {
+		_, _ = b.Bag.Add(1) // want `warning: OnBag writes Bag`
+	}
 }

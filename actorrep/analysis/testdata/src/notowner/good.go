@@ -59,6 +59,13 @@ func (g *game) all() {
 	_ = Boom.Call(p, 1)
 }
 
+func (g *game) promised() {
+	p := &Player{}
+	_ = g.world.Spawn(p)
+	g.give(func() *Player { return p })
+	_ = Greet.Call(p, "promised")
+}
+
 // input runs on a client.
 func input(me *Player) error { return Jump.Call(me, 1) }
 
@@ -76,5 +83,6 @@ type Shielded struct {
 	Shield uint8 `net:"notify=OnShield"`
 }
 
+func (g *game) give(f func() *Player)                     {}
 func (g *game) own(p *Player, peer *actorrep.Peer)        { p.SetOwner(peer) }
 func (g *game) newPlayer(peer *actorrep.Peer) (p *Player) { return p }

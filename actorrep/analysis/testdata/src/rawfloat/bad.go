@@ -1,6 +1,15 @@
 package rawfloat
 
-import "github.com/bunchnet/bunchnet/actorrep"
+import (
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
+)
+
+type Tool struct {
+	ID   uint32
+	Wear float32
+	Heat float32 `net:"q=0.1"`
+}
 
 type Vec struct{ X, Y float64 }
 
@@ -16,5 +25,6 @@ type Bad struct {
 	Yaw   float32               `net:""`        // want `advice: Yaw is sent as 32 bits whenever any of them changes; add rot=16 for an angle in degrees, or q=STEP to its tag`
 	Shots []Shot                `net:"cap=8"`   // want `advice: Shots\[\].From.X is sent as 64 bits`
 	Fuel  actorrep.Var[float64] `net:""`        // want `advice: Fuel is sent as 64 bits`
+	Tools fastarray.List[Tool]  `net:""`        // want `advice: Tools\[\].Wear is sent as 32 bits whenever any of them changes; give it a net tag with q=STEP`
 	Grid  [9]float32            `net:"initial"` // want `advice: Grid\[\] is sent as 32 bits`
 }

@@ -24,7 +24,7 @@ type game struct {
 type event struct{ target *rpcs.Soldier }
 
 func (g *game) Step(now time.Duration) error {
-	if g.me == nil || !g.driver.Joined() {
+	if g.me == nil || !g.driver.Server().Joined() {
 		return nil
 	}
 	if err := Move.Call(g.me, g.x); err != nil { // want `warning: reliable RPC Move is called every tick \(Step\): unacknowledged calls pile up to ErrFull; call it when something happens, or make it unreliable`

@@ -18,33 +18,52 @@ func (b *better) Step(now time.Duration) {
 	_ = rpcs.Aim.Call(b.me, 1) // unreliable
 	if b.pressed {
 		_ = rpcs.Fire.Call(b.me, 1)
+		b.jump()
 	}
+	b.driver.Do(func() { _ = Move.Call(b.me, 5) })
+}
+
+func (b *better) LateUpdate() {
 	if b.me != nil && b.pressed && Move.Call(b.me, 1) != nil {
 		return
 	}
+}
+
+func (b *better) Tick() {
 	for _, e := range b.events {
 		_ = rpcs.Fire.Call(e.target, 1)
 		target := e.target
 		_ = rpcs.Fire.Call(target, 1)
+		_ = rpcs.Fire.Call(b.me, 1)
 	}
 	for len(b.queue) > 0 {
 		_ = Move.Call(b.me, b.queue[0])
 		b.queue = b.queue[1:]
 	}
+}
+
+func (b *better) FixedUpdate(dt float64) {
 	switch b.x {
 	case 3:
 		_ = Move.Call(b.me, 3)
 	default:
 		_ = Move.Call(b.me, 4)
 	}
-	b.driver.Do(func() { _ = Move.Call(b.me, 5) })
-	if b.pressed {
-		b.jump()
-	}
+}
+
+func (b *better) Frame() {
 	if b.sent {
 		return
 	}
 	b.sent = true
+	_ = Move.Call(b.me, 6)
+}
+
+func (b *better) OnFrame() {
+	switch b.x {
+	case 3:
+		return
+	}
 	_ = Move.Call(b.me, 6)
 }
 
@@ -83,13 +102,15 @@ type input interface{}
 
 type jumped struct{}
 
-func (b *better) OnTick() {
-	for _, in := range []input{} {
-		switch in.(type) {
-		case jumped:
-			_ = Move.Call(b.me, 1)
-		}
+func (b *better) OnTick(c actorrep.Call) {
+	var in input
+	switch in.(type) {
+	case jumped:
+		_ = Move.Call(b.me, 1)
 	}
+}
+
+func (b *better) OnUpdate() {
 	var in input
 	if _, ok := in.(jumped); ok {
 		_ = Move.Call(b.me, 1)

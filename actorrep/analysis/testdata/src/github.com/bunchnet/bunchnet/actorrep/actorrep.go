@@ -40,7 +40,9 @@ func (x *Var[T]) Set(v T) { x.v = v }
 
 type World struct{}
 
-func NewServer() *World                            { return &World{} }
+type Config struct{}
+
+func NewServer(cfg Config) *World                  { return &World{} }
 func (w *World) Spawn(a Actor) error               { return nil }
 func (w *World) SpawnIn(parent, child Actor) error { return nil }
 func (w *World) Step(now time.Duration)            {}

@@ -12,4 +12,8 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error { retu
 func (d *Driver) TickDispatch(now time.Time)                              {}
 func (d *Driver) TickFlush(now time.Time)                                 {}
 func (d *Driver) Do(f func())                                             {}
-func (d *Driver) Joined() bool                                            { return true }
+func (d *Driver) Server() *Conn                                           { return nil }
+
+type Conn struct{}
+
+func (c *Conn) Joined() bool { return true }
