@@ -32,14 +32,13 @@ func (h *received) at(i int) (*receivedEntry, []uint64) {
 	return &h.entries[i], h.words[i*h.width : (i+1)*h.width]
 }
 
-func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry) {
+func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry, place int) {
 	for i := h.tail - 1; i >= h.head; i-- {
 		if e, words := h.at(i); uint8(e.packet) == low && now-e.packet < 1<<packetBits {
-			h.head = max(h.head, i-2)
-			return words, e
+			return words, e, i
 		}
 	}
-	return nil, nil
+	return nil, nil, 0
 }
 
 func (h *received) push(packet int64, mask layout.Mask, frame uint32) []uint64 {
@@ -142,7 +141,7 @@ func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame
 	if m.history == nil {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
-	base, e := m.history.find(low, packet)
+	base, e, _ := m.history.find(low, packet)
 	if base == nil || e.mask&mask&m.class.units.Deltas == 0 {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
@@ -150,7 +149,7 @@ func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame
 	if !r.ReadBool() {
 		return base, known, nil
 	}
-	older, o := m.history.find(c.common[1], packet)
+	older, o, place := m.history.find(c.common[1], packet)
 	if older == nil {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
@@ -158,6 +157,7 @@ func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame
 	if den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
+	m.history.head = place // a server's baselines never go back
 	if len(c.guess) < len(base) {
 		c.guess = make([]uint64, len(base))
 	}

@@ -112,6 +112,12 @@ func (c *Conn) holdBack(r bitio.Reader, h *packetnotify.Header, ahead int) {
 func (c *Conn) takeEarly(r bitio.Reader, id int64) {
 	c.closer.inPacket = true
 	defer c.afterPacket()
+	closed := c.table.Counters.ChannelsClosed
+	defer func() {
+		if c.table.Counters.ChannelsClosed != closed && c.out.Len() > 0 && !c.Closed() {
+			c.FlushNet() // what was written on them must leave before the ack of their end
+		}
+	}()
 	c.readPacketInfo(&r)
 	for r.Remaining() > 0 && !c.Closed() {
 		in := &c.in
