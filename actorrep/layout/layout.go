@@ -123,8 +123,10 @@ type Layout struct {
 	Custom Mask
 
 	words, blobs int
+	compared     Mask // numbers that generated code compares
 	allowed      [audiences]Mask
 	scratch      []byte
+	writer       bitio.Writer
 }
 
 // Errors of Build.
@@ -167,7 +169,7 @@ func Build(t reflect.Type) (*Layout, error) {
 		return nil, fmt.Errorf("%w (%d in %v)", ErrMany, len(l.Units), t)
 	}
 	l.finish()
-	return l, nil
+	return l, l.useGenerated()
 }
 
 func maskOf(from, to int) Mask {

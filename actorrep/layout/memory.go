@@ -18,9 +18,9 @@ func (u *Unit) load(obj unsafe.Pointer, v []uint64) {
 func (u *Unit) loadOne(p unsafe.Pointer) uint64 {
 	switch u.Kind {
 	case Step:
-		return toSteps(u.loadFloat(p), u.Step)
+		return Steps(u.loadFloat(p), u.Step)
 	case Angle:
-		return toAngle(u.loadFloat(p), u.Bits)
+		return Turn(u.loadFloat(p), u.Bits)
 	case Int:
 		return zigzag(loadInt(p, u.size))
 	case Max:
