@@ -95,7 +95,7 @@ func (d *differ) field(name string, a, b *SchemaField) {
 		return
 	}
 	if a.Size != b.Size && (a.Kind == "int" || a.Kind == "uint" || a.Kind == "max") {
-		d.add(Risky, name, "%s became %s: values that the smaller can't hold arrive as others", a.Type, b.Type)
+		d.add(Risky, name, "%s became %s: values that the smaller can't hold arrive as its largest", a.Type, b.Type)
 	}
 	switch {
 	case a.Max == b.Max:

@@ -121,7 +121,7 @@ func TestDiffWords(t *testing.T) {
 	}
 	require.Equal(t, `fine thing.Pos: step of 0.1 became step of 0.5
 `, firstLine(strings.Replace(diff(1, 6), "3 × ", "", 2)))
-	require.Contains(t, diff(1, 6), `risky thing.Hp: uint16 became uint8: values that the smaller can't hold arrive as others
+	require.Contains(t, diff(1, 6), `risky thing.Hp: uint16 became uint8: values that the smaller can't hold arrive as its largest
 fine thing.Hp: max=100 became 200
 fine thing.Hp: condition "" became "owner": the server's counts
 risky thing.Name: cap=30 became 10: the build with the smaller refuses what is longer
