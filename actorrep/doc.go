@@ -22,7 +22,9 @@
 //
 // Plain tagged fields are compared with the values sent last, once a tick for all connections together. A
 // [Var] notes its own changes, so that an actor of Vars costs nothing while nothing is set. A class registered with [Manual]
-// is compared after MarkDirty only. They mix in one struct, and look the same on the wire.
+// is compared after MarkDirty only. They mix in one struct, and look the same on the wire. For classes that change much, package
+// actorrep/gen writes setters that mark plain fields, and a comparison without reflection. Lists of which elements come, change and
+// go are of package fastarray.
 //
 // # An actor's life over the wire
 //

@@ -3,6 +3,7 @@ package actorrep
 import (
 	"testing"
 
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -18,6 +19,7 @@ type fuzzed struct {
 	Rot   [3]float32                `net:"rot=16"`
 	V     Var[int32]                `net:""`
 	More  bool                      `net:""`
+	Bag   fastarray.List[uint16]    `net:""`
 }
 
 var fuzzCall = ServerRPC(func(Call, *fuzzed, struct {
@@ -48,7 +50,7 @@ func FuzzClient(f *testing.F) {
 	w.WriteIntPacked(0)
 	w.WriteIntPacked(0)
 	w.WriteUint32(5)
-	w.WriteBits(0, 3+8)
+	w.WriteBits(0, 3+9)
 	f.Add(w.Bytes(), []byte{1, 2, 3}, []byte{5, 0, 1, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, open, messages, records []byte) {
 		server := fuzzWorld(t, true)

@@ -277,6 +277,9 @@ func (v *view) promise(m layout.Mask) {
 	if m &= l.Fasts; m != 0 {
 		v.promised |= m
 		l.Keys(v.b.rep.shadow, v.later[:])
+		if v.peer.out.drained(v) { // a recording
+			v.keep()
+		}
 	}
 }
 

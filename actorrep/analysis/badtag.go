@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -132,6 +133,10 @@ func checkNotify(pass *analysis.Pass, c *class, f *field) {
 		return // the method's T isn't the struct's
 	}
 	sig := set.Lookup(nil, opt.value).Type().(*types.Signature)
+	if list, _ := parts(f.typ, f.name, false); sig.Params().Len() > 0 && slices.ContainsFunc(list, func(p part) bool { return p.kind == partFast }) {
+		report(pass, at, sureError, nil, "notify method %s must take nothing: a fast array has callbacks that know what was", opt.value)
+		return
+	}
 	if n := sig.Params().Len(); n > 1 || n == 1 && (sig.Variadic() || !types.Identical(sig.Params().At(0).Type(), oldType(f.typ))) {
 		report(pass, at, sureError, nil, "notify method %s must take nothing or the old %s, not %s", opt.value, describe(oldType(f.typ)), describe(sig.Params()))
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -448,4 +449,28 @@ func BenchmarkNetWrite(b *testing.B) {
 		l.NetWrite(&w, base)
 	}
 	b.ReportMetric(float64(w.Len()), "bits")
+}
+
+// TestParallel writes one list for many connections at once, as Config.Parallel does; the race detector looks on.
+func TestParallel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	var l List[item3]
+	m := model{values: map[ID]item3{}}
+	for range 300 {
+		m.change(t, rng, &l)
+	}
+	var group sync.WaitGroup
+	var bits [8]int
+	for i := range bits {
+		group.Go(func() {
+			var w bitio.Writer
+			w.Reset(make([]byte, 1<<14))
+			l.NetWrite(&w, 250)
+			bits[i] = w.Len()
+		})
+	}
+	group.Wait()
+	for _, n := range bits {
+		require.Equal(t, bits[0], n)
+	}
 }

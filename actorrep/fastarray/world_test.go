@@ -1,6 +1,7 @@
 package fastarray_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -259,6 +260,40 @@ func TestAllocsWorld(t *testing.T) {
 			r.Server.Step(r.Now)
 			r.Lose()
 		}), name)
+	}
+}
+
+// TestReplay records lists, and shows them at any time of the recording as they were then.
+func TestReplay(t *testing.T) {
+	const seed = 5
+	r := rig.New(t, seed, netsim.Settings{}, register)
+	var file bytes.Buffer
+	rec, err := r.Server.Record(&file, actorrep.RecordConfig{Rate: -1, Checkpoints: time.Second})
+	require.NoError(t, err)
+	h := &hero{}
+	require.NoError(t, r.Server.Spawn(h))
+	for range 50 {
+		_, err := h.Bag.Add(slot{Name: "a thing with a long name"})
+		require.NoError(t, err)
+	}
+	var was []string
+	for range 150 {
+		mutate(r, h)
+		r.Step()
+		was = append(was, contents(&h.Bag))
+	}
+	require.NoError(t, rec.Close())
+	require.Less(t, file.Len(), 10000, "changes, not whole lists")
+
+	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	require.NoError(t, err)
+	viewer := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
+	require.NoError(t, register(viewer))
+	require.NoError(t, replay.Play(viewer))
+	for range 200 {
+		at := r.Rand.IntN(len(was))
+		require.NoError(t, replay.Seek(time.Duration(at)*rig.Tick))
+		require.Equal(t, was[at], contents(&viewer.Find(h.GUID()).(*hero).Bag), "seed %d, frame %d", seed, at)
 	}
 }
 

@@ -42,5 +42,8 @@
 //	float32, 64      n values of 32 or 64
 //	reference        packed int, the GUID
 //	string           packed length | bytes
+//	fast array       length in bits 17 | bits
 //	others           packed length in bits | bits
+//
+// What the other end describes as wider than it is here arrives cut to what fits: integers as the largest.
 package layout

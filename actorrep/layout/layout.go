@@ -48,6 +48,16 @@ const (
 	audiences
 )
 
+// String is the condition as it is in tags; "" for always.
+func (c Condition) String() string {
+	for name, other := range conditionNames {
+		if other == c {
+			return name
+		}
+	}
+	return ""
+}
+
 func (c Condition) allows(a Audience) bool {
 	switch c {
 	case InitialOnly:
@@ -123,8 +133,10 @@ type Layout struct {
 	Custom Mask
 
 	words, blobs int
+	compared     Mask // numbers that generated code compares
 	allowed      [audiences]Mask
 	scratch      []byte
+	writer       bitio.Writer
 }
 
 // Errors of Build.
@@ -167,7 +179,7 @@ func Build(t reflect.Type) (*Layout, error) {
 		return nil, fmt.Errorf("%w (%d in %v)", ErrMany, len(l.Units), t)
 	}
 	l.finish()
-	return l, nil
+	return l, l.useGenerated()
 }
 
 func maskOf(from, to int) Mask {
@@ -203,14 +215,17 @@ func (l *Layout) Hash() uint32 {
 		u := &l.Units[i]
 		fmt.Fprintf(h, "%s %v;", u.Path, u.Wire)
 		if u.hasForm() {
-			fmt.Fprintf(h, "%x;", u.formHash())
+			fmt.Fprintf(h, "%x;", u.Form())
 		}
 	}
 	return h.Sum32()
 }
 
-// formHash is the same for units whose insides are the same.
-func (u *Unit) formHash() uint32 {
+// Type is the Go type of the unit, or of one of its numbers.
+func (u *Unit) Type() reflect.Type { return u.typ }
+
+// Form is the same for slices, fast arrays and values with their own serializers whose insides are the same; 0 for others.
+func (u *Unit) Form() uint32 {
 	if u.elem != nil {
 		return u.elem.Hash()
 	}

@@ -18,9 +18,9 @@ func (u *Unit) load(obj unsafe.Pointer, v []uint64) {
 func (u *Unit) loadOne(p unsafe.Pointer) uint64 {
 	switch u.Kind {
 	case Step:
-		return toSteps(u.loadFloat(p), u.Step)
+		return Steps(u.loadFloat(p), u.Step)
 	case Angle:
-		return toAngle(u.loadFloat(p), u.Bits)
+		return Turn(u.loadFloat(p), u.Bits)
 	case Int:
 		return zigzag(loadInt(p, u.size))
 	case Max:
@@ -36,7 +36,8 @@ func (u *Unit) loadFloat(p unsafe.Pointer) float64 {
 	return *(*float64)(p)
 }
 
-// store sets numbers that came in the form of w, which has the same kind as u.
+// store sets numbers that came in the form of w, which has the same kind as u. Integers that are too large for us become the
+// largest.
 func (u *Unit) store(w *Wire, obj unsafe.Pointer, v []uint64) {
 	for i := range v {
 		p := unsafe.Add(obj, u.offsets[i])
@@ -46,9 +47,12 @@ func (u *Unit) store(w *Wire, obj unsafe.Pointer, v []uint64) {
 		case Angle:
 			u.storeFloat(p, fromAngle(v[i], w.Bits))
 		case Int:
-			storeUint(p, u.size, uint64(unzigzag(v[i])))
+			limit := int64(1)<<(u.size*8-1) - 1
+			storeUint(p, u.size, uint64(min(max(unzigzag(v[i]), -limit-1), limit)))
+		case Max:
+			storeUint(p, u.size, min(v[i], uint64(u.Max), ^uint64(0)>>(64-u.size*8)))
 		default:
-			storeUint(p, u.size, v[i])
+			storeUint(p, u.size, min(v[i], ^uint64(0)>>(64-u.size*8)))
 		}
 	}
 }

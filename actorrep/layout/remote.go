@@ -48,7 +48,7 @@ func (l *Layout) WriteSchema(w *bitio.Writer) {
 			w.WriteFloat64(u.Step)
 		}
 		if u.hasForm() {
-			w.WriteUint32(u.formHash())
+			w.WriteUint32(u.Form())
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (u *RemoteUnit) fits(own *Unit) error {
 	if u.Kind != own.Kind || u.N != own.N {
 		return fmt.Errorf("%w: %s is %d %v there and %d %v here", ErrRetyped, u.Path, u.N, u.Kind, own.N, own.Kind)
 	}
-	if u.hasForm() && u.Form != own.formHash() {
+	if u.hasForm() && u.Form != own.Form() {
 		return fmt.Errorf("%w: %s is a %v of something else there", ErrRetyped, u.Path, u.Kind)
 	}
 	return nil

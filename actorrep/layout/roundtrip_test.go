@@ -230,6 +230,25 @@ func TestAllocs(t *testing.T) {
 	}))
 }
 
+// TestAllocsBlobs: comparing what isn't numbers allocates nothing either.
+func TestAllocsBlobs(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[struct {
+		S string   `net:""`
+		L []uint16 `net:""`
+		B []byte   `net:""`
+		O own      `net:""`
+	}]())
+	list := p.src.Elem().Field(1).Addr().Interface().(*[]uint16)
+	*list = make([]uint16, 10)
+	p.compare(p.l.All())
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		(*list)[3]++
+		if p.compare(p.l.All()) != 2 {
+			t.Error("no change seen")
+		}
+	}))
+}
+
 // FuzzReadUnit reads arbitrary bits as units of each kind, into an object.
 func FuzzReadUnit(f *testing.F) {
 	f.Add([]byte{255, 255, 255, 255, 1, 2, 3, 4, 5, 6, 7, 8}, uint64(1), true)

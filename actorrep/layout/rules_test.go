@@ -20,12 +20,12 @@ func TestSteps(t *testing.T) {
 	for range 10000 {
 		step := math.Exp2(rng.Float64()*20 - 12)
 		v := (rng.Float64() - 0.5) * 1e6
-		require.InDelta(t, v, float64(unzigzag(toSteps(v, step)))*step, step/2*(1+1e-9))
+		require.InDelta(t, v, float64(unzigzag(Steps(v, step)))*step, step/2*(1+1e-9))
 	}
-	require.Zero(t, toSteps(math.NaN(), 0.01))
-	require.Equal(t, int64(1<<52), unzigzag(toSteps(math.Inf(1), 0.01)))
-	require.Equal(t, int64(-1<<52), unzigzag(toSteps(math.Inf(-1), 0.01)))
-	require.Equal(t, int64(1<<52), unzigzag(toSteps(math.MaxFloat64, 1e-300)))
+	require.Zero(t, Steps(math.NaN(), 0.01))
+	require.Equal(t, int64(1<<52), unzigzag(Steps(math.Inf(1), 0.01)))
+	require.Equal(t, int64(-1<<52), unzigzag(Steps(math.Inf(-1), 0.01)))
+	require.Equal(t, int64(1<<52), unzigzag(Steps(math.MaxFloat64, 1e-300)))
 }
 
 // TestAngles: at most half a step away around the turn, and 360 is 0.
@@ -34,13 +34,13 @@ func TestAngles(t *testing.T) {
 	for range 10000 {
 		b := uint8(8 + rng.IntN(9))
 		v := (rng.Float64() - 0.5) * 5000
-		got := fromAngle(toAngle(v, b), b)
+		got := fromAngle(Turn(v, b), b)
 		require.True(t, got >= 0 && got < 360, "%v", got)
 		off := math.Abs(math.Remainder(got-v, 360))
 		require.LessOrEqual(t, off, 180/math.Exp2(float64(b))+1e-9, "%v in %d bits", v, b)
 	}
 	for _, v := range []float64{0, 360, -360, 720, 359.9999, math.NaN(), math.Inf(1), math.Inf(-1)} {
-		require.Zero(t, toAngle(v, 8), "%v", v)
+		require.Zero(t, Turn(v, 8), "%v", v)
 	}
 }
 

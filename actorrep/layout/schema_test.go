@@ -69,6 +69,47 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestSaturate: numbers that only the peer's type can hold arrive as our largest.
+func TestSaturate(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[struct {
+		A int64   `net:""`
+		B uint64  `net:""`
+		C uint16  `net:"max=60000"`
+		D uint16  `net:"max=60000"`
+		E []int64 `net:""`
+	}]())
+	l, err := Build(reflect.TypeFor[struct {
+		A int8  `net:""`
+		B uint8 `net:""`
+		C uint8 `net:"max=250"`
+		D uint8 `net:"max=300"`
+	}]())
+	require.NoError(t, err)
+	m := p.schema(p.l)
+	require.NoError(t, m.Match(l))
+	for _, c := range []struct {
+		a       int64
+		b       uint64
+		c       uint16
+		wantA   int8
+		b8, max uint8
+		d       uint8
+	}{{5, 6, 7, 5, 6, 7, 7}, {128, 256, 251, 127, 255, 250, 251}, {-129, math.MaxUint64, 60000, -128, 255, 250, 255}, {math.MinInt64, 255, 250, -128, 255, 250, 250}} {
+		src := p.src.Elem()
+		src.Field(0).SetInt(c.a)
+		src.Field(1).SetUint(c.b)
+		src.Field(2).SetUint(uint64(c.c))
+		src.Field(3).SetUint(uint64(c.c))
+		p.compare(p.l.All())
+		dst := reflect.New(l.Type)
+		for i := range p.l.Units {
+			w := p.write(i, nil)
+			m.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), i, make([]uint64, MaxNumbers), nil, dst.UnsafePointer())
+		}
+		require.Equal(t, []any{c.wantA, c.b8, c.max, c.d}, []any{int8(dst.Elem().Field(0).Int()), uint8(dst.Elem().Field(1).Uint()), uint8(dst.Elem().Field(2).Uint()), uint8(dst.Elem().Field(3).Uint())})
+	}
+}
+
 // TestSchema: a description comes through as it was, and every beginning of it is refused.
 func TestSchema(t *testing.T) {
 	for seed := range uint64(100) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/bits"
+	"reflect"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -20,6 +21,7 @@ const maxBlob = 8 << 10
 type Shadow struct {
 	Words []uint64
 	blobs []blob
+	own   Generated // the object, when there is generated code
 }
 
 type blob struct {
@@ -36,8 +38,16 @@ func (l *Layout) NewShadow() *Shadow {
 	return s
 }
 
-// Compare brings the units of m in s up to date with the object at obj and returns which changed.
+// Compare brings the units of m in s up to date with the object at obj and returns which changed. A Shadow is always of
+// the same object.
 func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
+	if own := m & l.compared; own != 0 {
+		if s.own == nil {
+			s.own = reflect.NewAt(l.Type, obj).Interface().(Generated)
+		}
+		changed = s.own.NetCompare(s.Words, own)
+		m &^= own
+	}
 	for ; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros64(m)
 		u := &l.Units[i]
@@ -81,9 +91,9 @@ func (l *Layout) compareBlob(u *Unit, b *blob, obj unsafe.Pointer) bool {
 	if l.scratch == nil {
 		l.scratch = make([]byte, maxBlob)
 	}
-	var w bitio.Writer
+	w := &l.writer // here, as it would escape
 	w.Reset(l.scratch)
-	u.writeMemory(&w, obj)
+	u.writeMemory(w, obj)
 	if w.Err() != nil {
 		w.Reset(l.scratch) // too large to send: as if it were empty
 		if u.Kind != Custom {

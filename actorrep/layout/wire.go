@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"math"
 	"math/bits"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -196,28 +195,5 @@ func readEach(r *bitio.Reader, v []uint64, width int) {
 func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// toSteps is the number of steps nearest to v, in zigzag; NaN is 0, and what a step can't count is cut.
-func toSteps(v, step float64) uint64 {
-	n := math.RoundToEven(v / step)
-	const limit = 1 << 52
-	switch {
-	case n != n:
-		n = 0
-	case n > limit:
-		n = limit
-	case n < -limit:
-		n = -limit
-	}
-	return zigzag(int64(n))
-}
-
-// toAngle is an angle in degrees as a part of a turn; NaN and infinities are 0.
-func toAngle(v float64, bits uint8) uint64 {
-	turns := v / 360
-	if turns -= math.Floor(turns); turns != turns {
-		return 0
-	}
-	return uint64(math.RoundToEven(turns*float64(uint64(1)<<bits))) & (1<<bits - 1)
-}
-
+// fromAngle is a part of a turn in degrees.
 func fromAngle(v uint64, bits uint8) float64 { return float64(v) * 360 / float64(uint64(1)<<bits) }
