@@ -249,7 +249,7 @@ func (w *world) walk() {
 }
 
 func TestModel(t *testing.T) {
-	seeds, steps := 6, 600
+	seeds, steps := 4, 400
 	if testing.Short() {
 		seeds, steps = 2, 200
 	}
