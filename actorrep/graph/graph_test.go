@@ -317,7 +317,7 @@ func TestExplain(t *testing.T) {
 	rooms := &Rooms{Of: func(a actorrep.Actor, rooms []Room) []Room { return append(rooms, 7, 3) }}
 	idle := &Rooms{}
 	away := All(rooms, &Grid{})
-	g := &Graph{Nodes: []Node{rooms, away, idle}}
+	g := &Graph{Nodes: []Node{rooms, away, idle}, Far: 2}
 	to := map[actorrep.Actor]Node{}
 	g.Route = func(a actorrep.Actor) Node { return to[a] }
 	r := newRig(t, g, actorrep.Config{})
