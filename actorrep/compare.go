@@ -202,7 +202,7 @@ func (w *World) compare(b *Base) {
 	r.lastFrame = w.frame
 	if r.snaps != nil {
 		r.remember()
-	} else if r.streak >= streakBegin && l.Deltas != 0 {
+	} else if r.streak >= streakBegin && changed&l.Deltas != 0 {
 		r.snaps = &snapshots{words: make([]uint64, snapshotRing*l.Words())}
 		r.remember()
 	}

@@ -80,12 +80,12 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		m = values & initial
 		v.dirty = values &^ initial
 	}
-	var w bitio.Writer
+	w := &p.world.opener // here, as it would escape
 	w.Reset(p.world.scratch)
-	p.writeOpening(&w, v, again, m)
+	p.writeOpening(w, v, again, m)
 	head := w.Len()
-	p.encodeFresh(&w, v, m, nil)
-	if w.Err() != nil || !p.out.open(v, &w) {
+	p.encodeFresh(w, v, m, nil)
+	if w.Err() != nil || !p.out.open(v, w) {
 		v.reason = ReasonNoRoom
 		if !again {
 			v.dirty = 0

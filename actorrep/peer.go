@@ -29,9 +29,10 @@ type Peer struct {
 	hasView             bool
 	viewTarget          Actor
 
-	opening  []*view   // relevant, without a channel
-	pending  []*view   // with something to send
-	leaving  []*view   // not relevant any more
+	opening  []*view // relevant, without a channel
+	pending  []*view // with something to send
+	leaving  []*view // not relevant any more, for long enough
+	going    departures
 	settling []*view   // dormant, with something in flight
 	speaking []*view   // with reliable calls to send
 	later    [][]*view // with something to send in a later Step, by its number
@@ -184,6 +185,12 @@ func (p *Peer) tellGone() {
 
 // closeLeavers closes what hasn't been relevant for the timeout.
 func (p *Peer) closeLeavers() {
+	for v := p.going.pop(p.world.now); v != nil; v = p.going.pop(p.world.now) {
+		if !v.inLeaving {
+			v.inLeaving = true
+			p.leaving = append(p.leaving, v)
+		}
+	}
 	kept := p.leaving[:0]
 	for _, v := range p.leaving {
 		switch {

@@ -154,10 +154,7 @@ func (v *view) unwant() {
 		return
 	}
 	v.leaveAt = v.peer.world.now + v.peer.world.timeout()
-	if !v.inLeaving {
-		v.inLeaving = true
-		v.peer.leaving = append(v.peer.leaving, v)
-	}
+	v.peer.going.push(v)
 }
 
 // leave makes the actor disappear from the client. It reports false when there is no room for the close now.

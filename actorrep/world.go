@@ -9,6 +9,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 )
 
@@ -75,6 +76,7 @@ type World struct {
 	now     time.Duration
 	frame   uint32
 	scratch []byte
+	opener  bitio.Writer
 	rows    int // of an attribution
 
 	// on a server

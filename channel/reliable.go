@@ -30,6 +30,7 @@ func (r *OutRec) Repeat(id int64) {
 type outRecs struct {
 	slots       []OutRec
 	first, next int64
+	one         [1]OutRec // the first ring: most channels never have two in flight
 }
 
 func (o *outRecs) len() int { return int(o.next - o.first) }
@@ -43,6 +44,9 @@ func (o *outRecs) at(seq int64) *OutRec {
 
 // push adds the bunch of sequence next, growing up to what the caller checked.
 func (o *outRecs) push() *OutRec {
+	if o.slots == nil {
+		o.slots = o.one[:]
+	}
 	if o.len() == len(o.slots) {
 		slots := make([]OutRec, max(4, 2*len(o.slots)))
 		for s := o.first; s < o.next; s++ {

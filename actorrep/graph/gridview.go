@@ -108,7 +108,7 @@ func (n *Grid) unlist(gv *gridViewer, l int) {
 // lookAtCell looks at all actors of a cell for a connection.
 func (n *Grid) lookAtCell(gv *gridViewer, c int32) {
 	for _, i := range n.cells.cells[c].items {
-		n.graph.Look(gv.v, n.graph.items[i])
+		n.look(gv, i)
 	}
 }
 
@@ -120,7 +120,7 @@ func (n *Grid) Explain(v *Viewer, it *Item) string {
 		vy, vz = vz, vy
 	}
 	switch {
-	case !located || n.placed[it.Index].kind == everywhere:
+	case !located || n.spots[it.Index].kind == everywhere:
 		return "seen at any distance"
 	case !finite(x, y, z):
 		return fmt.Sprintf("its location is %v, %v, %v, which is nowhere", x, y, z)
@@ -140,5 +140,3 @@ func (n *Grid) Explain(v *Viewer, it *Item) string {
 	}
 	return fmt.Sprintf("within range, seen as %v: %.4g away, seen within %.4g", v.Sees(it), d, cull)
 }
-
-var _ Node = (*Grid)(nil)

@@ -37,12 +37,14 @@ type Viewer struct {
 const pairsPerWord = 32
 
 // Sees is how the connection sees an actor now.
-func (v *Viewer) Sees(it *Item) Sight {
-	word := it.Index / pairsPerWord
-	if word >= len(v.pairs) {
+func (v *Viewer) Sees(it *Item) Sight { return v.sees(it.Index) }
+
+func (v *Viewer) sees(i int) Sight {
+	word := uint(i) / pairsPerWord
+	if word >= uint(len(v.pairs)) {
 		return Hidden
 	}
-	return Sight(v.pairs[word] >> (it.Index % pairsPerWord * 2) & 3)
+	return Sight(v.pairs[word] >> (uint(i) % pairsPerWord * 2) & 3)
 }
 
 func (v *Viewer) set(it *Item, s Sight) {

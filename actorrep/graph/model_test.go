@@ -16,8 +16,8 @@ import (
 // cells it knows nothing.
 type model struct {
 	grid    *Grid
-	actors  map[*thing]*spot
-	viewers map[*actorrep.Peer]*[levels]spot
+	actors  map[*thing]*held
+	viewers map[*actorrep.Peer]*[levels]held
 	seen    map[pair]bool
 }
 
@@ -26,24 +26,24 @@ type pair struct {
 	a *thing
 }
 
-type spot struct {
+type held struct {
 	x, y, z, cull float64
 	placed        bool
 }
 
-func (s *spot) follow(x, y, z, cull, size float64) {
+func (s *held) follow(x, y, z, cull, size float64) {
 	ok := finite(x, y, z)
 	if ok && s.placed && s.cull == cull && square(x-s.x, y-s.y, z-s.z) <= slack*size*slack*size {
 		return
 	}
-	*s = spot{x, y, z, cull, ok}
+	*s = held{x, y, z, cull, ok}
 }
 
 func (m *model) step(peers []*client, actors []*thing) {
 	used := map[int32]bool{}
 	for _, a := range actors {
 		if m.actors[a] == nil || a.AlwaysRelevant() || a.OnlyOwner() {
-			m.actors[a] = &spot{} // not in the grid
+			m.actors[a] = &held{} // not in the grid
 		}
 		x, y, z := a.Location()
 		l := m.grid.level(a.CullDistance())
@@ -54,13 +54,13 @@ func (m *model) step(peers []*client, actors []*thing) {
 	}
 	for _, c := range peers {
 		if m.viewers[c.peer] == nil {
-			m.viewers[c.peer] = &[levels]spot{}
+			m.viewers[c.peer] = &[levels]held{}
 		}
 		x, y, z, ok := c.peer.Viewpoint()
 		for l := range m.viewers[c.peer] {
 			s := &m.viewers[c.peer][l]
 			if !ok || !used[int32(l)] {
-				*s = spot{}
+				*s = held{}
 				continue
 			}
 			s.follow(x, y, z, 0, m.grid.size(int32(l)))
@@ -115,7 +115,7 @@ func (n *Grid) check(t testing.TB) {
 		require.Equal(t, int32(i), n.cells.find(c.key))
 		for at, item := range c.items {
 			pl := &n.placed[item]
-			require.Equal(t, inCells, pl.kind)
+			require.Equal(t, inCells, n.spots[item].kind)
 			require.True(t, pl.box.has(c.key.x, c.key.y))
 			require.Equal(t, int32(at)+1, pl.at[pl.box.index(c.key.x, c.key.y)])
 			places++
@@ -129,11 +129,11 @@ func (n *Grid) check(t testing.TB) {
 	require.Equal(t, live, n.cells.n)
 	var inLevel [levels]int
 	for _, it := range n.graph.items {
-		if it == nil || it.Index >= len(n.placed) || n.placed[it.Index].kind != inCells {
+		if it == nil || it.Index >= len(n.placed) || n.spots[it.Index].kind != inCells {
 			continue
 		}
 		pl := &n.placed[it.Index]
-		inLevel[pl.level]++
+		inLevel[n.spots[it.Index].level]++
 		for _, at := range pl.at {
 			if at != 0 {
 				places--
@@ -249,7 +249,7 @@ func (w *world) walk() {
 }
 
 func TestModel(t *testing.T) {
-	seeds, steps := 6, 600
+	seeds, steps := 4, 400
 	if testing.Short() {
 		seeds, steps = 2, 200
 	}
@@ -257,7 +257,7 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			grid := &Grid{CellSize: []float64{0, 1, 30, 1000}[seed%4]}
 			w := &world{rig: newRig(t, &Graph{Nodes: []Node{grid}}, actorrep.Config{}), rng: seeded(t, seed), size: 1500}
-			m := &model{grid: grid, actors: map[*thing]*spot{}, viewers: map[*actorrep.Peer]*[levels]spot{}, seen: map[pair]bool{}}
+			m := &model{grid: grid, actors: map[*thing]*held{}, viewers: map[*actorrep.Peer]*[levels]held{}, seen: map[pair]bool{}}
 			for range 150 {
 				w.add()
 			}

@@ -53,6 +53,7 @@ type rig struct {
 	now     time.Duration
 	clients []*client
 	sent    func(p []byte)
+	lose    bool // what the server sends
 }
 
 type client struct {
@@ -88,7 +89,9 @@ func (r *rig) join(speed int) *client {
 		if r.sent != nil {
 			r.sent(p)
 		}
-		require.NoError(r.t, c.c.ReceivedPacket(r.now, p))
+		if !r.lose {
+			require.NoError(r.t, c.c.ReceivedPacket(r.now, p))
+		}
 	}}, r.now, 7, 9)
 	require.NoError(r.t, err)
 	c.c, err = netconn.New(netconn.Config{Channels: c.w.ChannelTypes(), LowLevelSend: func(p []byte) {
