@@ -237,7 +237,7 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 		w.Counters.CallsRefused++
 		return nil
 	}
-	call := Call{World: w, Peer: p, Frame: w.frame}
+	call := Call{World: w, Peer: p, Frame: w.frame, Now: p.out.now()}
 	if !proc.check(call, b.self, value) {
 		return fmt.Errorf("%w: %s.%s", ErrInvalid, c.name, proc.name)
 	}

@@ -51,7 +51,7 @@ func (c *client) run(p *pendingCall) {
 		c.world.Counters.CallsDropped++
 		return
 	}
-	if err := p.proc.run(Call{World: c.world, Frame: p.frame}, p.m.b.self, p.params); err != nil {
+	if err := p.proc.run(Call{World: c.world, Frame: p.frame, Now: c.world.now}, p.m.b.self, p.params); err != nil {
 		c.world.Counters.CallErrors++
 		if c.world.cfg.Failed != nil {
 			c.world.cfg.Failed(fmt.Errorf("%s.%s: %w", p.m.class.name, p.proc.name, err))
@@ -76,7 +76,7 @@ func (c *client) call(b *Base, proc Procedure, id int, params unsafe.Pointer) er
 		return ErrNotThere
 	case !take(&c.limits, d, b.class.id, id, c.world.now):
 		return ErrRateLimited
-	case !proc.check(Call{World: c.world, Frame: c.frame}, b.self, params):
+	case !proc.check(Call{World: c.world, Frame: c.frame, Now: c.world.now}, b.self, params):
 		return ErrInvalid
 	}
 	k, err := encodeCall(d, remote, 0, params, c.world.scratch)

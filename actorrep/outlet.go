@@ -40,6 +40,8 @@ type outlet interface {
 	freeBits() int
 	packetBits() int
 	nextPacket() int64
+	// now is the time of what is under way.
+	now() time.Duration
 	// fail ends the connection.
 	fail(err error)
 }
@@ -149,11 +151,12 @@ func (o *channelOutlet) room(v *view) int {
 	}
 	return v.ch.Room()
 }
-func (o *channelOutlet) budget() int       { return o.conn.Budget() * 8 }
-func (o *channelOutlet) freeBits() int     { return o.conn.FreeBits() - bunchMargin }
-func (o *channelOutlet) packetBits() int   { return o.conn.Table().SingleBits() - bunchMargin }
-func (o *channelOutlet) nextPacket() int64 { return o.conn.NextPacket() }
-func (o *channelOutlet) fail(err error)    { o.conn.Fail(err, true) }
+func (o *channelOutlet) budget() int        { return o.conn.Budget() * 8 }
+func (o *channelOutlet) freeBits() int      { return o.conn.FreeBits() - bunchMargin }
+func (o *channelOutlet) packetBits() int    { return o.conn.Table().SingleBits() - bunchMargin }
+func (o *channelOutlet) nextPacket() int64  { return o.conn.NextPacket() }
+func (o *channelOutlet) now() time.Duration { return o.conn.Now() }
+func (o *channelOutlet) fail(err error)     { o.conn.Fail(err, true) }
 
 // ReceivedBunch is a client's answer to the schema: what it can't take.
 func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {

@@ -102,6 +102,14 @@ func (p *Peer) Len() int {
 	return n
 }
 
+// Conn is the connection that AddConn was given; nil for World.Local and recordings.
+func (p *Peer) Conn() channel.Conn {
+	if o, ok := p.out.(*channelOutlet); ok {
+		return o.conn
+	}
+	return nil
+}
+
 // IsLocal reports whether this is World.Local.
 func (p *Peer) IsLocal() bool { return p.local }
 

@@ -195,3 +195,5 @@ func (r *Recorder) nextPacket() int64  { return int64(r.number) }
 const recordChunk = 32 << 13
 
 var _ outlet = (*Recorder)(nil)
+
+func (r *Recorder) now() time.Duration { return r.peer.world.now }

@@ -16,8 +16,11 @@ type Call struct {
 	World *World
 	// Peer is the connection that called, on a server; nil on a client. World.Local for a call of the server's own.
 	Peer *Peer
-	// Frame is the server's Step in which it was called; on a server the one at hand.
+	// Frame is the server's Step in which it was called; on a server the newest.
 	Frame uint32
+	// Now is the time: on a server, where a client's calls run as they arrive, that of the TickDispatch; on a client
+	// that of the Step.
+	Now time.Duration
 }
 
 // Procedure is an RPC of any type, for RPCs.
@@ -58,8 +61,10 @@ const MaxWaitingCalls = 64
 // RPCOption is a setting of a procedure.
 type RPCOption func(d *definition)
 
-// Reliable makes calls arrive, in order with the other reliable calls of the actor.
-func Reliable(d *definition) { d.reliable = true }
+// Reliable makes calls arrive, in order with the other reliable calls of the actor. Others may be lost, and are
+// refused at once, with ErrSaturated or ErrNotThere, when they can't go now: a caller who doesn't mind
+// may ignore that.
+var Reliable RPCOption = func(d *definition) { d.reliable = true }
 
 // OnOverflow sets what happens to a reliable call that finds no room. Default Refuse.
 func OnOverflow(o Overflow) RPCOption { return func(d *definition) { d.overflow = o } }
@@ -196,7 +201,7 @@ func (r *RPC[A, P]) Call(a A, p P) error {
 		return ErrNoProcedure
 	}
 	w := b.world
-	here := Call{World: w, Peer: w.local, Frame: w.Frame()}
+	here := Call{World: w, Peer: w.local, Frame: w.Frame(), Now: w.now}
 	switch {
 	case !w.server && r.def.kind != serverRPC:
 		return ErrAuthority

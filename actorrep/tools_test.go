@@ -300,3 +300,68 @@ func send(t *testing.T, ch *channel.Channel, b []byte) {
 	_, err := ch.SendBunch(&bunch.Out{Data: b, Reliable: true})
 	require.NoError(t, err)
 }
+
+// body is embedded, as a game with a hierarchy of classes does.
+type body struct {
+	actorrep.Base
+	HP   actorrep.Var[uint8] `net:"max=100,notify=OnHP"`
+	Mana uint16              `net:""`
+	hurt int
+}
+
+func (b *body) OnHP(old uint8) { b.hurt += int(old) - int(b.HP.Get()) }
+
+type orc struct {
+	body
+	Rage uint8 `net:""`
+}
+
+type twice struct {
+	body
+	Mana int32 `net:""`
+}
+
+// TestEmbedded: the fields of embedded structs are the actor's.
+func TestEmbedded(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("orc", (*orc)(nil)))
+	})
+	l := w.join()
+	o := &orc{Rage: 3}
+	o.Mana = 70
+	o.HP.Set(100)
+	require.NoError(t, w.server.Spawn(o))
+	for range 20 {
+		w.step()
+	}
+	o.HP.Set(60)
+	for range 20 {
+		w.step()
+	}
+	m := l.world.Find(o.GUID()).(*orc)
+	require.EqualValues(t, 60, m.HP.Get())
+	require.EqualValues(t, 70, m.Mana)
+	require.EqualValues(t, 3, m.Rage)
+	require.Equal(t, 40, m.hurt)
+	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("twice", (*twice)(nil)), "one name, two fields")
+	require.Equal(t, l.s, l.peer.Conn())
+}
+
+// TestOwnerOfSleeper: a new owner hears of it though the actor sleeps.
+func TestOwnerOfSleeper(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, registerSoldier)
+	l := w.join()
+	s := &soldier{}
+	require.NoError(t, w.server.Spawn(s))
+	require.NoError(t, s.SetDormant(true))
+	for range 60 {
+		w.step()
+	}
+	require.Equal(t, actorrep.ReasonDormant, w.server.Explain(l.peer, s).Reason)
+	s.SetOwner(l.peer)
+	for range 60 {
+		w.step()
+	}
+	m := l.world.Find(s.GUID()).(*soldier)
+	require.True(t, m.IsOwned())
+}

@@ -102,10 +102,14 @@ func (v *view) setAudience() {
 	}
 	v.aud = a
 	v.allowed = v.b.class.layout.Allowed(a) &^ v.b.inactive
-	if v.state == open {
+	switch {
+	case v.state == open:
 		if v.toldAud != a {
 			v.speakUp()
 		}
+		v.wake()
+	case v.state == asleep && v.toldAud != a: // an opening tells it
+		v.dirty |= v.b.class.layout.All()
 		v.wake()
 	}
 }

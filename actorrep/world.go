@@ -1,8 +1,10 @@
 package actorrep
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"runtime/trace"
 	"time"
 
 	"github.com/google/btree"
@@ -328,6 +330,7 @@ func (w *World) failed(err error) {
 // has changed and writes what each connection is to know. On a client call it after TickDispatch: it tells what came since
 // the last one.
 func (w *World) Step(now time.Duration) {
+	defer trace.StartRegion(context.Background(), "bunchnet.Replicate").End()
 	w.now = now
 	if w.server {
 		w.frame++

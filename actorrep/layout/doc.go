@@ -3,7 +3,7 @@
 //
 // # Tags
 //
-// Fields with a net tag are replicated; an empty tag will do. Options are separated by commas:
+// Fields with a net tag are replicated, exported or not, and those of embedded structs; an empty tag will do. Options are separated by commas:
 //
 //	q=0.01       floats in steps of that: sent as the nearest number of steps
 //	rot=16       floats that are angles in degrees, as that many bits of a turn (8 to 16)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -159,27 +160,44 @@ func Build(t reflect.Type) (*Layout, error) {
 		return nil, fmt.Errorf("%w: %v isn't a struct", ErrKind, t)
 	}
 	l := &Layout{Type: t}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, ok := f.Tag.Lookup("net")
-		if !ok {
-			continue
-		}
-		o, err := parseTag(tag)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
-		}
-		first := len(l.Units)
-		if err := l.flatten(f.Type, f.Offset, f.Name, o); err != nil {
-			return nil, fmt.Errorf("%w (in %v)", err, t)
-		}
-		l.Fields = append(l.Fields, Field{Name: f.Name, Notify: o.notify, Index: f.Index, Mask: maskOf(first, len(l.Units))})
+	if err := l.addFields(t, 0, nil); err != nil {
+		return nil, err
 	}
 	if len(l.Units) > MaxUnits {
 		return nil, fmt.Errorf("%w (%d in %v)", ErrMany, len(l.Units), t)
 	}
 	l.finish()
 	return l, l.useGenerated()
+}
+
+// addFields adds the tagged fields of a struct, and those of structs embedded in it, as Go promotes them.
+func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(slices.Clip(index), i)
+		tag, ok := f.Tag.Lookup("net")
+		if !ok {
+			if f.Anonymous && f.Type.Kind() == reflect.Struct {
+				if err := l.addFields(f.Type, offset+f.Offset, at); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		o, err := parseTag(tag)
+		if err != nil {
+			return fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
+		}
+		if l.FieldMask(f.Name) != 0 {
+			return fmt.Errorf("%w: %v.%s: an embedded struct has a field of that name too", ErrTag, t, f.Name)
+		}
+		first := len(l.Units)
+		if err := l.flatten(f.Type, offset+f.Offset, f.Name, o); err != nil {
+			return fmt.Errorf("%w (in %v)", err, t)
+		}
+		l.Fields = append(l.Fields, Field{Name: f.Name, Notify: o.notify, Index: at, Mask: maskOf(first, len(l.Units))})
+	}
+	return nil
 }
 
 func maskOf(from, to int) Mask {

@@ -7,13 +7,13 @@
 //	srv, err := driver.Listen(":7777", driver.Config{Channels: chans})
 //	for now := range ticker.C {
 //		srv.TickDispatch(now) // datagrams in, bunches to channels, acks and naks
-//		world.Step(now)       // the game
+//		world.Step(srv.Since(now)) // the game
 //		srv.TickFlush(now)    // what was written goes out
 //	}
 //
 // A game without one gives its step to Run:
 //
-//	err := srv.Run(ctx, func(now time.Time) { world.Step(now) })
+//	err := srv.Run(ctx, func(now time.Time) { world.Step(srv.Since(now)) })
 //
 // Connections appear through Config.Joined, after the handshake and the login, and
 // leave through Config.Closed, which says why. All callbacks come from within
