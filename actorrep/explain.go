@@ -3,9 +3,11 @@ package actorrep
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
 // Reason is why an actor, or a field of it, was sent to a connection or wasn't.
@@ -31,13 +33,14 @@ const (
 	ReasonInFlight          // sent, not acked
 	ReasonPending           // changed; goes in the next Step
 	ReasonLeaving           // not relevant any more, stays for a while
+	ReasonUnmapped          // a field refers to an actor that the client doesn't have
 )
 
 // String is the reason in words.
 func (r Reason) String() string {
 	names := [...]string{"nothing happened", "not spawned", "the client doesn't know the classes yet", "not relevant", "waits for bandwidth to be opened",
 		"opening, not acked yet", "sent", "up to date", "starved", "lost, goes again", "no room for another channel or reliable bunch", "dormant", "torn off",
-		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving"}
+		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving", "refers to an actor that the client doesn't have"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -132,10 +135,30 @@ func (v *view) explainField(e *Explanation, field string) {
 		e.Reason = ReasonInactive
 	case m&v.allowed == 0:
 		e.Reason = ReasonCondition
+	case v.unmapped(m) != 0:
+		e.Reason = ReasonUnmapped
+		e.Text = fmt.Sprintf("%s: sent, but %v isn't at the client", field, v.unmapped(m))
+		return
 	case e.Reason == ReasonInFlight && v.inFlight()&m == 0, e.Reason == ReasonPending && v.dirty&m == 0, e.Reason == ReasonStarved && v.dirty&m == 0:
 		e.Reason = ReasonUpToDate
 	}
 	e.Text = field + ": " + e.text()
+}
+
+// unmapped is an actor that units of m refer to and the client doesn't have, or 0.
+func (v *view) unmapped(m layout.Mask) netguid.GUID {
+	l := v.b.class.layout
+	for rest := m & l.Refs; rest != 0; rest &= rest - 1 {
+		id := netguid.GUID(l.Number(v.b.rep.shadow, bits.TrailingZeros64(rest)))
+		if !id.Valid() {
+			continue
+		}
+		to := v.peer.world.byGUID[id]
+		if there := v.peer.views[to]; to == nil || there == nil || there.state == wanted || there.state == opening {
+			return id
+		}
+	}
+	return 0
 }
 
 // inFlight is the units of the view's records in flight.

@@ -39,6 +39,17 @@ func TestExplain(t *testing.T) {
 	says(actorrep.ReasonUpToDate, "up to date")
 	says(actorrep.ReasonCondition, "condition", "Secret")
 	says(actorrep.ReasonNone, "no replicated field", "Nonsense")
+	elsewhere := &hero{Pos: vec3{1000, 0, 0}}
+	require.NoError(t, w.server.Spawn(elsewhere))
+	h.Friend = elsewhere.GUID()
+	for range 30 {
+		w.step()
+	}
+	says(actorrep.ReasonUnmapped, elsewhere.GUID().String(), "Friend")
+	h.Friend = 0
+	for range 30 {
+		w.step()
+	}
 	require.NoError(t, h.SetActive("Switched", false))
 	says(actorrep.ReasonInactive, "switched off", "Switched")
 	h.Pos.Y = 3

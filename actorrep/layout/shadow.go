@@ -132,6 +132,9 @@ func (l *Layout) Keys(s *Shadow, keys []uint32) {
 	}
 }
 
+// Number is the first number of a unit as it is in s.
+func (l *Layout) Number(s *Shadow, unit int) uint64 { return s.Words[l.Units[unit].first] }
+
 // FastIndex is which of the fast arrays a unit is.
 func (l *Layout) FastIndex(unit int) int { return bits.OnesCount64(l.Fasts & (1<<unit - 1)) }
 
