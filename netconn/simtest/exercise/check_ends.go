@@ -24,12 +24,12 @@ func (e *end) checkResult() {
 }
 
 // patience is the least silence that the end may have ended for. A link's begins when a packet comes, a connection's when it
-// is that packet's turn.
+// is that packet's turn, in some tick.
 func (e *end) patience() time.Duration {
 	if e.result.Reason == "" {
 		return e.g.opt.timeout
 	}
-	return min(e.g.opt.timeout, linkTimeout) - e.g.opt.reorder
+	return min(e.g.opt.timeout, linkTimeout) - e.g.opt.reorder - max(e.g.opt.tick, e.g.opt.serverTick)
 }
 
 // compareEnds checks the two ends of each connection against each other, when all have ended.
