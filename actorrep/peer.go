@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -64,12 +65,9 @@ func (w *World) addPeer(p *Peer) {
 
 // RemoveConn ends that. Actors it owned are nobody's.
 func (w *World) RemoveConn(p *Peer) {
-	for i, q := range w.peers {
-		if q == p {
-			w.peers = append(w.peers[:i], w.peers[i+1:]...)
-			w.driver.RemovePeer(p)
-			break
-		}
+	if i := slices.Index(w.peers, p); i >= 0 {
+		w.peers = slices.Delete(w.peers, i, i+1)
+		w.driver.RemovePeer(p)
 	}
 	for len(p.list) > 0 {
 		p.list[len(p.list)-1].detach()

@@ -36,11 +36,18 @@ const (
 	hysteresis = 1.1
 )
 
-func (l *list) AddActor(a Actor)     { l.fresh = append(l.fresh, a.base()) }
+func (l *list) AddActor(a Actor)     { l.refresh(a.base()) }
 func (l *list) RemoveActor(Actor)    {}
 func (l *list) AddPeer(p *Peer)      { l.came = append(l.came, p) }
 func (l *list) RemovePeer(*Peer)     {}
-func (l *list) OwnerChanged(a Actor) { l.fresh = append(l.fresh, a.base()) }
+func (l *list) OwnerChanged(a Actor) { l.refresh(a.base()) }
+
+// refresh has an actor looked at for all in the next Update. Without connections there is none; who comes is shown all.
+func (l *list) refresh(b *Base) {
+	if len(l.world.peers) > 0 {
+		l.fresh = append(l.fresh, b)
+	}
+}
 
 // Update looks at its share.
 func (l *list) Update(now time.Duration) {
@@ -50,6 +57,7 @@ func (l *list) Update(now time.Duration) {
 			l.look(p, b)
 		}
 	}
+	clear(l.came)
 	l.came = l.came[:0]
 	for _, b := range l.fresh {
 		for _, p := range w.peers {

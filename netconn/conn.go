@@ -25,6 +25,7 @@ type Conn struct {
 
 	sendBuffer
 	sentPackets
+	path   path
 	order  orderCache
 	flow   flow
 	rtt    rtt
@@ -134,7 +135,7 @@ func (c *Conn) Tick(now time.Duration) {
 	}
 	c.rates.tick(c)
 	c.cfg.Controller.Tick(c.now)
-	if c.checkTimeouts() {
+	if c.checkTimeouts() || c.checkPath() {
 		return
 	}
 	c.table.Tick(c.now)

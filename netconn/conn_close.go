@@ -21,6 +21,7 @@ const (
 	TimedOut                      // nothing was received for Timeout
 	PeerBroke                     // the peer broke a rule of the protocol; see Err
 	WeBroke                       // a bound of ours was exceeded with CloseOnOverflow; see Err
+	PathNarrow                    // the path loses all packets above some size, and reliable bunches with them; see Err
 )
 
 // String is the code in words.
@@ -38,6 +39,8 @@ func (c CloseCode) String() string {
 		return "the peer broke the protocol"
 	case WeBroke:
 		return "closed by an overflow of ours"
+	case PathNarrow:
+		return "the path loses large packets"
 	}
 	return fmt.Sprintf("CloseCode(%d)", uint8(c))
 }
@@ -47,7 +50,7 @@ type CloseResult struct {
 	Code CloseCode
 	// Reason is what Close was given, or what the peer sent, in words.
 	Reason string
-	// Err is the broken rule, for PeerBroke and WeBroke.
+	// Err is the broken rule, for PeerBroke and WeBroke, or what was measured, for TimedOut and PathNarrow.
 	Err error
 	// Unacked is the number of reliable bunches that the peer may not have got.
 	Unacked int
@@ -120,6 +123,13 @@ func (c *Conn) LinkClosed(now time.Duration, reason string) {
 	c.now = max(c.now, now)
 	c.closer.peerReason = reason
 	c.end(ClosedByPeer, nil)
+}
+
+// LinkTimedOut tells that the layer below has heard nothing of the peer for as long as it waits.
+func (c *Conn) LinkTimedOut(now time.Duration, reason string) {
+	c.now = max(c.now, now)
+	c.closer.reason = reason
+	c.end(TimedOut, errTimeout)
 }
 
 // PeerReason keeps what the peer said of why it closes, for the result; the

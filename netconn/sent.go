@@ -19,12 +19,15 @@ type sentPackets struct {
 	notes              []note
 	noteHead, noteTail int64
 	pending            int32 // notes of the packet under construction
+	pendingReliable    bool
 }
 
 type sentPacket struct {
 	at    time.Duration
 	bytes int32
 	notes int32
+	// reliable says that there are reliable bunches among the notes.
+	reliable bool
 }
 
 // note is a bunch in a packet: a reliable one by its sequence, or -1.
@@ -50,6 +53,7 @@ func (s *sentPackets) note(ch *channel.Channel, seq int64) {
 	*s.noteAt(s.noteTail) = note{ch, seq}
 	s.noteTail++
 	s.pending++
+	s.pendingReliable = s.pendingReliable || seq >= 0
 }
 
 func (s *sentPackets) noteAt(i int64) *note { return &s.notes[i&int64(len(s.notes)-1)] }
@@ -67,8 +71,8 @@ func (c *Conn) sent(id int64, size int) {
 		}
 		s.packets = packets
 	}
-	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending}
-	s.next, s.pending = id+1, 0
+	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable}
+	s.next, s.pending, s.pendingReliable = id+1, 0, false
 }
 
 func (s *sentPackets) packetAt(id int64) *sentPacket { return &s.packets[id&int64(len(s.packets)-1)] }
@@ -81,6 +85,7 @@ func (c *Conn) PacketAcked(id int64) {
 	p := *c.packetAt(id)
 	c.Counters.PacketsAcked++
 	c.flow.probes = 0
+	c.path.acked(p.bytes)
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
 	c.rtt.sample(rtt)
@@ -115,6 +120,7 @@ func (c *Conn) PacketLost(id int64) {
 	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketNak, id, 0, 0)
 	c.rates.loss(true)
+	c.path.lost(c.now, &p)
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		n := *c.noteAt(i)

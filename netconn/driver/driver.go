@@ -34,16 +34,19 @@ type Driver struct {
 	cfg       Config
 	socket    udp.Socket
 	epoch     time.Time
-	now       time.Time  // as the link was told last
-	logged    bool       // a Logger was given
-	simulated bool       // the clock is another than the machine's
-	login     bool       // the driver's own control channel leads channels
-	server    serverLink // nil on a client
-	client    clientLink // nil on a server
+	latest    time.Duration // tick
+	now       time.Time     // as the link was told last
+	logged    bool          // a Logger was given
+	simulated bool          // the clock is another than the machine's
+	login     bool          // the driver's own control channel leads channels
+	server    serverLink    // nil on a client
+	client    clientLink    // nil on a server
 	pool      channel.Pool
 	conns     []*Conn // in the order they came
 	nextID    uint32
 	err       error
+	failed    bool // err is the socket's, and another socket mends it
+	ended     bool // Close was called
 
 	log   operatorLog
 	stale uint64 // packets of connections that have ended
@@ -101,26 +104,46 @@ func (d *Driver) Server() *Conn {
 	return nil
 }
 
-// Err is what ended the driver's socket, or nil.
+// Err is what ended the driver's socket, or nil. Its connections wait then, until they time out; Rebind helps.
 func (d *Driver) Err() error { return d.err }
 
-// Since is a time as connections see it: since the driver's start.
+// Since is a time as connections see it: since the driver's start, but for what ticks left out. A tick that comes more than
+// a second after the last one comes a second after it: nobody could be heard in a hitch, so it is no silence. A tick that comes
+// before the last one, by a clock that was set back, comes at the same time. Times with a monotonic reading,
+// such as time.Now's, don't mind a clock that is set.
 func (d *Driver) Since(now time.Time) time.Duration { return now.Sub(d.epoch) }
+
+// at is Since for a tick.
+func (d *Driver) at(now time.Time) time.Duration {
+	at := d.Since(now)
+	tick := min(max(at, d.latest), d.latest+longestTick)
+	d.epoch = d.epoch.Add(at - tick)
+	d.latest = tick
+	return tick
+}
+
+// longestTick is below every link's timeout.
+const longestTick = time.Second
 
 // TickDispatch takes in all datagrams that have come.
 func (d *Driver) TickDispatch(now time.Time) {
 	defer region(regionDispatch).End()
-	at := d.Since(now)
+	at := d.at(now)
 	d.runCalls()
-	for d.err == nil {
+	for errs := 0; d.err == nil && errs < maxReadErrors; {
 		n, err := d.socket.TryReadBatch(d.in)
 		d.dispatch(at, n)
-		if err != nil && !d.readError(err) || n < len(d.in) {
+		if err != nil && d.readError(err) {
+			errs++ // what came behind it isn't left for the next tick
+		} else if n < len(d.in) {
 			break
 		}
 	}
 	d.postDispatch(at)
 }
+
+// maxReadErrors bounds the errors of single datagrams that one tick reads past.
+const maxReadErrors = 1024
 
 // readError counts an error of one datagram and reports whether reading goes on.
 func (d *Driver) readError(err error) bool {
@@ -128,7 +151,7 @@ func (d *Driver) readError(err error) bool {
 		d.Counters.ReadErrors++
 		return true
 	}
-	d.err = err
+	d.socketFailed(err)
 	return false
 }
 
@@ -174,7 +197,7 @@ func (d *Driver) postDispatch(at time.Duration) {
 // TickFlush lets connections send what was written since the last one.
 func (d *Driver) TickFlush(now time.Time) {
 	defer region(regionFlush).End()
-	at := d.Since(now)
+	at := d.at(now)
 	for _, c := range d.conns {
 		c.Tick(at)
 		c.checkLogin(at)
@@ -232,11 +255,11 @@ func (d *Driver) flush() {
 	for batch := d.out[:d.nOut]; len(batch) > 0 && d.err == nil; {
 		n, err := d.socket.WriteBatch(batch)
 		batch = batch[n:]
-		if err == nil {
+		if err == nil && n > 0 {
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
-			d.err = err
+			d.socketFailed(err)
 			break
 		}
 		d.Counters.SendErrors++
@@ -250,6 +273,7 @@ func (d *Driver) flush() {
 // Close ends all connections at once, each with a last packet that says so, or several where the link has
 // them, and closes the socket. To part in order, close the connections and tick until they are gone.
 func (d *Driver) Close() error {
+	d.ended = true
 	at := d.Since(d.cfg.Clock())
 	for _, c := range d.conns {
 		c.Abort(at, "driver closed")

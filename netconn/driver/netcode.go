@@ -107,6 +107,10 @@ func (s *netcodeServer) Payload(slot int, p []byte) {
 func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
 	if c := s.conns[slot]; c != nil {
 		s.conns[slot] = nil
+		if reason == netcode.TimedOut {
+			c.LinkTimedOut(s.at, "the client fell silent")
+			return
+		}
 		c.LinkClosed(s.at, reason.String())
 	}
 }
@@ -189,6 +193,9 @@ func (c *netcodeClient) StateChanged(_, to netcode.State) {
 		}
 		c.conn = conn
 	case to > netcode.Disconnected: // on the way
+	case c.conn != nil && to == netcode.ConnTimedOut:
+		c.conn.LinkTimedOut(c.at, "the server fell silent")
+		c.conn = nil
 	case c.conn != nil:
 		c.conn.LinkClosed(c.at, to.String())
 		c.conn = nil

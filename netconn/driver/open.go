@@ -78,6 +78,12 @@ func open(addr string, cfg Config) (*Driver, error) {
 		}
 		d.socket = s
 	}
+	d.makeBatches()
+	return d, nil
+}
+
+// makeBatches makes room for as many datagrams as the socket reads or writes at once.
+func (d *Driver) makeBatches() {
 	n := d.socket.BatchSize()
 	d.in, d.out = make([]udp.Message, n), make([]udp.Message, n)
 	buf := make([]byte, 2*n*maxDatagram)
@@ -85,7 +91,6 @@ func open(addr string, cfg Config) (*Driver, error) {
 		d.in[i].Buf, buf = buf[:maxDatagram:maxDatagram], buf[maxDatagram:]
 		d.out[i].Buf, buf = buf[:0:maxDatagram], buf[maxDatagram:]
 	}
-	return d, nil
 }
 
 // channels is the configured types with the control channel of the login, unless the game has its own.

@@ -77,7 +77,7 @@ func (d *Driver) wait(until time.Time) {
 			}
 			now = d.cfg.Clock()
 		}
-		d.dispatch(d.Since(now), n)
+		d.dispatch(d.at(now), n)
 		if n < len(d.in) {
 			time.Sleep(min(readInterval, until.Sub(now)))
 		}
@@ -90,7 +90,7 @@ const readInterval = 4 * time.Millisecond
 // await waits for the first datagram, until the tick.
 func (d *Driver) await(until time.Time) (int, error) {
 	if err := d.socket.SetReadDeadline(until); err != nil {
-		d.err = err
+		d.socketFailed(err)
 		return 0, err
 	}
 	n, err := d.socket.ReadBatch(d.in)
@@ -104,13 +104,14 @@ func (d *Driver) await(until time.Time) (int, error) {
 func (d *Driver) waitPrompt(until time.Time) {
 	for d.err == nil {
 		if err := d.setWait(until); err != nil {
-			d.err = err
+			d.socketFailed(err)
 			return
 		}
 		n, err := d.socket.ReadBatch(d.in)
 		now := d.cfg.Clock()
-		d.dispatch(d.Since(now), n)
-		d.prompt(d.Since(now))
+		at := d.at(now)
+		d.dispatch(at, n)
+		d.prompt(at)
 		if !now.Before(until) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !d.readError(err) {
 			return
 		}

@@ -87,6 +87,10 @@ func (s *saltedServer) Payload(slot int, p []byte) {
 func (s *saltedServer) Disconnected(slot int, reason salted.Reason) {
 	if c := s.conns[slot]; c != nil {
 		delete(s.conns, slot)
+		if reason == salted.TimedOut {
+			c.LinkTimedOut(s.at, "the client fell silent")
+			return
+		}
 		c.LinkClosed(s.at, reason.String())
 	}
 }
@@ -162,6 +166,9 @@ func (c *saltedClient) StateChanged(_, to salted.State) {
 		}
 		c.conn = conn
 	case to > salted.Disconnected: // on the way
+	case c.conn != nil && to == salted.ConnectionTimedOut:
+		c.conn.LinkTimedOut(c.at, "the server fell silent")
+		c.conn = nil
 	case c.conn != nil:
 		c.conn.LinkClosed(c.at, to.String())
 		c.conn = nil

@@ -145,6 +145,7 @@ type unrealClient struct {
 	handshake *handshake.Client
 	to        netip.AddrPort
 	conn      *Conn
+	heard     time.Duration // a packet of the connection
 	failed    bool
 }
 
@@ -176,6 +177,7 @@ func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) 
 		c.d.Counters.Refused++
 		return
 	}
+	c.heard = at
 	c.handshake.GamePacket(at)
 }
 
@@ -191,14 +193,21 @@ func (c *unrealClient) connect(at time.Duration) {
 		c.d.err = err
 		return
 	}
-	c.conn = conn
+	c.conn, c.heard = conn, at
 }
+
+// lostAfter is how long nothing is heard before the client thinks that the server looks for it at another address.
+const lostAfter = 2 * time.Second
 
 // errNoAnswer is a handshake that nobody answered.
 var errNoAnswer = errors.New("driver: the server didn't answer the handshake")
 
 func (c *unrealClient) tick(at time.Duration) {
 	c.handshake.Tick(at)
+	if c.conn != nil && !c.conn.Closed() && at-c.heard >= lostAfter {
+		c.heard = at
+		c.handshake.Restart(at)
+	}
 	if c.handshake.State() == handshake.TimedOut && c.conn == nil && !c.failed {
 		c.failed = true
 		c.d.err = errNoAnswer

@@ -64,6 +64,16 @@ func (s *Server) move(from netip.AddrPort, pk *Packet, limit int) {
 	s.ack(from, pk, pk.FirstCookie, limit)
 }
 
+// Restart begins the exchange again without being asked, for a client that hears nothing any more or knows that its
+// address is another: game packets may be smaller than a server's request, which isn't sent then. A server that
+// has the connection at this address says yes, and nothing changes.
+func (c *Client) Restart(now time.Duration) {
+	if c.state == Done {
+		c.state, c.restart, c.began = SendingInitial, true, now
+		c.send(now)
+	}
+}
+
 const (
 	restartSilence  = 10 * time.Second        // since our own last handshake packet
 	restartInterval = 1100 * time.Millisecond // between two restart requests
@@ -85,7 +95,6 @@ func (c *Client) receiveRestart(now time.Duration, pk *Packet) {
 		c.Counters.RestartUnlikely++
 	default:
 		c.Counters.RestartRequests++
-		c.state, c.restart, c.began = SendingInitial, true, now
-		c.send(now)
+		c.Restart(now)
 	}
 }

@@ -33,7 +33,8 @@ type Socket interface {
 	// TryReadBatch is ReadBatch that doesn't wait; 0 when there is nothing.
 	TryReadBatch(msgs []Message) (int, error)
 	// WriteBatch sends messages and returns how many went out. One that the system
-	// refuses ends the batch with its error; see IsTemporary.
+	// refuses ends the batch with its error; see IsTemporary. A full buffer is such a refusal on Linux, where
+	// nothing waits for room; elsewhere the call waits.
 	WriteBatch(msgs []Message) (int, error)
 	// BatchSize is how many messages a call handles at most.
 	BatchSize() int

@@ -1,0 +1,470 @@
+package driver
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// faulty is a socket that fails as systems do.
+type faulty struct {
+	udp.Socket
+	rng     *rand.Rand
+	write   func(m *udp.Message) error // of each datagram
+	read    func() error               // of each read
+	short   bool                       // batches end early, without an error
+	mtu     int                        // larger ones are refused with EMSGSIZE
+	failed  int
+	refused int
+}
+
+func newFaulty(s udp.Socket) *faulty { return &faulty{Socket: s, rng: rand.New(rand.NewPCG(1, 2))} }
+
+func (f *faulty) WriteBatch(msgs []udp.Message) (int, error) {
+	for i := range msgs {
+		if f.short && f.rng.IntN(4) == 0 {
+			return i, nil // even none at all
+		}
+		if f.mtu > 0 && len(msgs[i].Buf) > f.mtu {
+			f.refused++
+			return i, os.NewSyscallError("sendmmsg", syscall.EMSGSIZE)
+		}
+		if f.write != nil {
+			if err := f.write(&msgs[i]); err != nil {
+				f.failed++
+				return i, os.NewSyscallError("sendmmsg", err)
+			}
+		}
+		if n, err := f.Socket.WriteBatch(msgs[i : i+1]); err != nil {
+			return i + n, err
+		}
+	}
+	return len(msgs), nil
+}
+
+func (f *faulty) TryReadBatch(msgs []udp.Message) (int, error) {
+	if f.read != nil {
+		if err := f.read(); err != nil {
+			f.failed++
+			return 0, os.NewSyscallError("recvmmsg", err)
+		}
+	}
+	if f.short {
+		msgs = msgs[:1+f.rng.IntN(3)]
+	}
+	return f.Socket.TryReadBatch(msgs)
+}
+
+// ReadBatch wakes up for nothing now and then.
+func (f *faulty) ReadBatch(msgs []udp.Message) (int, error) {
+	if f.rng.IntN(3) == 0 {
+		return 0, nil
+	}
+	return f.Socket.ReadBatch(msgs)
+}
+
+// links is each kind of link.
+func links() map[string]Link {
+	return map[string]Link{"netcode": Netcode{Key: netcode.Key{1}}, "unreal": PlainUnreal51(), "salted": PlainSalted{}}
+}
+
+// talk has a client say n things and counts what the server echoes.
+func (m *memory) talk(n int) {
+	m.t.Helper()
+	m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+	got := &sink{}
+	ch, err := m.cc.Open(chatName, got)
+	require.NoError(m.t, err)
+	for i := range n {
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte(strconv.Itoa(i)), Reliable: true, NoMerge: true})
+		require.NoError(m.t, err)
+		m.step()
+	}
+	m.until("echoed", func() bool { return len(got.got) >= n })
+	for i := range n {
+		require.Equal(m.t, strconv.Itoa(i), got.got[i])
+	}
+	require.Len(m.t, got.got, n)
+}
+
+// TestSystemErrors: whatever the system refuses of single datagrams, reading and writing, costs those only.
+func TestSystemErrors(t *testing.T) {
+	for name, link := range links() {
+		for _, errno := range []syscall.Errno{syscall.ENOBUFS, syscall.EAGAIN, syscall.ECONNREFUSED, syscall.EMSGSIZE, syscall.EPERM, syscall.ENETUNREACH, syscall.EINTR} {
+			m := newMemory(t, Config{Link: link, Channels: chat(&echo{})}, Config{Link: link, Channels: chat(&echo{})})
+			for _, d := range []*Driver{m.server, m.client} {
+				f := newFaulty(d.socket)
+				sometimes := func() error {
+					if f.rng.IntN(4) == 0 {
+						return errno
+					}
+					return nil
+				}
+				f.write, f.read = func(*udp.Message) error { return sometimes() }, sometimes
+				d.socket = f
+			}
+			m.talk(40)
+			for _, d := range []*Driver{m.server, m.client} {
+				require.NoError(t, d.Err(), "%s %v", name, errno)
+				require.NotZero(t, d.Counters.SendErrors, "%s %v", name, errno)
+				require.NotZero(t, d.Counters.ReadErrors, "%s %v", name, errno)
+				require.EqualValues(t, d.socket.(*faulty).failed, d.Counters.SendErrors+d.Counters.ReadErrors)
+			}
+			require.Nil(t, m.sres)
+			require.Nil(t, m.cres)
+		}
+	}
+}
+
+// TestErrorsBeforeDatagrams: the errors that unreachable clients cause, one for each datagram to them on some systems, don't
+// keep the others waiting.
+func TestErrorsBeforeDatagrams(t *testing.T) {
+	m := newMemory(t, Config{Link: PlainSalted{}}, Config{Link: PlainSalted{}})
+	m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+	f, left := newFaulty(m.server.socket), 0
+	f.read = func() error {
+		if left--; left > 0 {
+			return syscall.ECONNRESET
+		}
+		return nil
+	}
+	m.server.socket = f
+	for range 20 {
+		left = 500
+		m.step()
+		require.LessOrEqual(t, left, 0, "all were read past in a tick")
+	}
+	f.read = func() error { return syscall.ECONNRESET }
+	m.step() // ends
+	require.NoError(t, m.server.Err())
+}
+
+// TestShortBatches: sockets that take or give less than asked, or nothing, without an error.
+func TestShortBatches(t *testing.T) {
+	for _, link := range links() {
+		m := newMemory(t, Config{Link: link, Channels: chat(&echo{})}, Config{Link: link, Channels: chat(&echo{})})
+		for _, d := range []*Driver{m.server, m.client} {
+			f := newFaulty(d.socket)
+			f.short = true
+			d.socket = f
+		}
+		m.talk(40)
+		require.NoError(t, m.server.Err())
+		require.NoError(t, m.client.Err())
+	}
+}
+
+// TestSpuriousWakeups: reads that return nothing before the deadline don't end Run's wait, nor spoil its ticks.
+func TestSpuriousWakeups(t *testing.T) {
+	s, err := udp.Listen("127.0.0.1:0", udp.Config{})
+	require.NoError(t, err)
+	d, err := Listen("", Config{Socket: newFaulty(s), Link: PlainSalted{}})
+	require.NoError(t, err)
+	defer d.Close()
+	for range 3 {
+		until := time.Now().Add(5 * time.Millisecond)
+		d.wait(until)
+		require.False(t, time.Now().Before(until))
+		require.NoError(t, d.Err())
+	}
+	require.Zero(t, d.Counters.ReadErrors)
+}
+
+// TestNarrowPath: packets larger than the path takes, with or without the system's saying so, end the connection with
+// a reason that says what to do; a smaller MaxPacket works.
+func TestNarrowPath(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		for _, maxPacket := range []int{0, 500} {
+			var p netconn.Protocol
+			if maxPacket > 0 {
+				p = netconn.Bunchnet()
+				p.Bunch.MaxPacket = maxPacket
+			}
+			got := &sink{}
+			m := newMemory(t, Config{Link: PlainSalted{}, Protocol: p, Channels: chat(got)}, Config{Link: PlainSalted{}, Protocol: p, Channels: chat(got)})
+			m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+			f := newFaulty(m.client.socket)
+			m.client.socket = f
+			if told {
+				f.mtu = 576
+			} else {
+				m.client.socket = &narrow{f, 576}
+			}
+			ch, err := m.cc.Open(chatName, got)
+			require.NoError(t, err)
+			_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 2000), Reliable: true})
+			require.NoError(t, err)
+			if maxPacket > 0 {
+				m.until("arrived", func() bool { return len(got.got) == 1 })
+				continue
+			}
+			began := m.now
+			m.until("ended", func() bool { return m.cres != nil && m.sres != nil })
+			require.Equal(t, netconn.PathNarrow, m.cres.Code, m.cres)
+			require.ErrorContains(t, m.cres.Err, "MaxPacket")
+			require.Less(t, m.now.Sub(began), 30*time.Second)
+			require.Equal(t, netconn.ClosedByPeer, m.sres.Code)
+			require.Equal(t, told, m.client.Counters.SendErrors > 0)
+		}
+	}
+}
+
+// narrow is a path that loses large datagrams and doesn't say so.
+type narrow struct {
+	udp.Socket
+	mtu int
+}
+
+func (n *narrow) WriteBatch(msgs []udp.Message) (int, error) {
+	for i := range msgs {
+		if len(msgs[i].Buf) > n.mtu {
+			continue
+		}
+		if _, err := n.Socket.WriteBatch(msgs[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(msgs), nil
+}
+
+// rebound is a server and a client on real sockets, ticked by hand, the client saying things.
+type rebound struct {
+	t              *testing.T
+	server, client *Driver
+	now            time.Time
+	ch             *channel.Channel
+	got            *sink
+	said           int
+	result         *netconn.CloseResult
+}
+
+func newRebound(t *testing.T, link Link) *rebound {
+	r := &rebound{t: t, got: &sink{}}
+	var err error
+	r.server, err = Listen("127.0.0.1:0", Config{Link: link, Channels: chat(&echo{})})
+	require.NoError(t, err)
+	r.client, err = Dial(r.server.LocalAddr().String(), Config{Link: link, Channels: chat(r.got),
+		Closed: func(_ *Conn, res netconn.CloseResult) { r.result = &res },
+		Joined: func(c *Conn) { r.ch, _ = c.Open(chatName, r.got) }})
+	require.NoError(t, err)
+	r.now = time.Now()
+	t.Cleanup(func() {
+		_ = r.server.Close()
+		_ = r.client.Close()
+	})
+	r.until("joined", func() bool { return r.ch != nil })
+	return r
+}
+
+func (r *rebound) step() {
+	r.now = r.now.Add(16 * time.Millisecond)
+	for _, d := range []*Driver{r.server, r.client} {
+		d.TickDispatch(r.now)
+		d.TickFlush(r.now)
+	}
+}
+
+func (r *rebound) until(what string, f func() bool) {
+	r.t.Helper()
+	for range 20_000 {
+		if f() {
+			return
+		}
+		r.step()
+	}
+	r.t.Fatalf("never: %s; %v %v", what, r.client.Err(), r.result)
+}
+
+func (r *rebound) say(n int) {
+	for range n {
+		_, err := r.ch.SendBunch(&bunch.Out{Data: []byte(strconv.Itoa(r.said)), Reliable: true, NoMerge: true})
+		require.NoError(r.t, err)
+		r.said++
+	}
+}
+
+// heard waits until all that was said is echoed, once and in order.
+func (r *rebound) heard() {
+	r.t.Helper()
+	r.until("all heard", func() bool { return len(r.got.got) >= r.said })
+	for i, s := range r.got.got {
+		require.Equal(r.t, strconv.Itoa(i), s)
+	}
+	require.Len(r.t, r.got.got, r.said)
+}
+
+// TestRebind: a client's socket is closed under it, and then the server's; with new ones at the same addresses all goes on. An address
+// of its own is followed by the Unreal link, and elsewhere ends in a timeout at both ends.
+func TestRebind(t *testing.T) {
+	for name, link := range links() {
+		t.Run(name, func(t *testing.T) {
+			r := newRebound(t, link)
+			r.say(3)
+			r.heard()
+			for _, d := range []*Driver{r.client, r.server} {
+				addr := d.LocalAddr().String()
+				require.NoError(t, d.socket.Close())
+				for range 20 {
+					r.say(1)
+					r.step()
+				}
+				require.ErrorIs(t, d.Err(), net.ErrClosed)
+				require.Nil(t, r.result, "it waits")
+				s, err := udp.Listen(addr, udp.Config{})
+				require.NoError(t, err)
+				require.NoError(t, d.Rebind(s))
+				require.NoError(t, d.Err())
+				r.heard()
+			}
+			s, err := udp.Listen("127.0.0.1:0", udp.Config{})
+			require.NoError(t, err)
+			require.NoError(t, r.client.Rebind(s), "the old socket works; it is closed")
+			r.say(20)
+			if name == "unreal" {
+				r.heard()
+				for c := range r.server.Conns {
+					require.Equal(t, s.LocalAddr(), c.RemoteAddr())
+				}
+				return
+			}
+			r.until("timed out", func() bool { return r.result != nil && r.server.Len() == 0 })
+			require.Equal(t, netconn.TimedOut, r.result.Code, r.result)
+			require.Equal(t, 20, r.result.Unacked)
+		})
+	}
+}
+
+// TestRebindMisuse: what Rebind can't do.
+func TestRebindMisuse(t *testing.T) {
+	d, err := Listen("127.0.0.1:0", Config{Link: PlainSalted{}})
+	require.NoError(t, err)
+	require.ErrorIs(t, d.Rebind(nil), ErrNoSocket)
+	require.NoError(t, d.Rebind(d.socket), "the same again")
+	require.NoError(t, d.Close())
+	s := keepSocket()
+	require.ErrorIs(t, d.Rebind(s), net.ErrClosed)
+
+	m := newMemory(t, Config{Link: PlainSalted{ProtocolID: 1}}, Config{Link: PlainSalted{ProtocolID: 2}})
+	m.until("refused", func() bool { return m.cres != nil })
+	require.NoError(t, m.client.Rebind(m.client.socket))
+	require.ErrorIs(t, m.client.Err(), errRefused, "another socket doesn't mend that")
+}
+
+// TestClockSetBack: times without a monotonic reading that go back, or stand still, stall nothing.
+func TestClockSetBack(t *testing.T) {
+	for name, link := range links() {
+		m := newMemory(t, Config{Link: link, Channels: chat(&echo{})}, Config{Link: link, Channels: chat(&echo{})})
+		m.now = m.now.Round(0)
+		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+		before := m.server.Since(m.now)
+		for range 3 {
+			m.now = m.now.Add(-time.Hour)
+			m.talk(5)
+		}
+		require.Greater(t, m.server.Since(m.now), before, name)
+		require.Less(t, m.server.Since(m.now), time.Minute, name)
+	}
+}
+
+// TestWallClockSteps: a wall clock that is set leaves those who play alone. Newcomers' tokens are good or expired by the new time.
+func TestWallClockSteps(t *testing.T) {
+	key := netcode.Key{7}
+	a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+	for _, c := range []struct {
+		step    time.Duration
+		expired uint64
+	}{{0, 0}, {-24 * time.Hour, 0}, {24 * time.Hour, 1}} {
+		m := newMemory(t, Config{Link: Netcode{Key: key}, Channels: chat(&echo{})}, Config{Link: Netcode{Key: key}, Channels: chat(&echo{})})
+		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+		step := func() {
+			m.step()
+			m.server.now = m.now.Round(0).Add(c.step) // the monotonic reading isn't set back
+			m.server.server.tick(m.server.Since(m.now))
+		}
+		for range 1000 {
+			step()
+		}
+		require.Nil(t, m.sres, c.step)
+		require.Nil(t, m.cres, c.step)
+		k := &keep{Socket: a}
+		d, err := Dial("127.0.0.1:7777", Config{Link: Netcode{Key: key}, Socket: k})
+		require.NoError(t, err)
+		d.TickFlush(d.epoch.Add(time.Second))
+		m.server.server.receive(m.server.Since(m.now), netip.MustParseAddrPort("127.0.0.1:4321"), k.sent[0].Buf)
+		counters := m.server.server.(*netcodeServer).m.Counters
+		require.Equal(t, c.expired, counters.Expired, c.step)
+		require.Equal(t, 2-c.expired, counters.Challenges, c.step)
+		m.talk(3)
+	}
+}
+
+// TestHitch: a tick that takes ten seconds. Both at once notice nothing; where only one end hangs the other gives up if that is longer than
+// its timeout, and both learn why.
+func TestHitch(t *testing.T) {
+	token := func() netcode.Token {
+		token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: 1, Create: 1, Expire: netcode.NeverExpires, Timeout: 20,
+			Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7777")}, PrivateKey: netcode.Key{1}})
+		require.NoError(t, err)
+		return token
+	}
+	for _, c := range []struct {
+		name         string
+		client       Link
+		hang         string
+		survives     bool
+		server       Link
+		serverReason string
+	}{
+		{"netcode, both", Netcode{Key: netcode.Key{1}}, "both", true, Netcode{Key: netcode.Key{1}}, ""},
+		{"netcode, client", Netcode{Key: netcode.Key{1}}, "client", false, Netcode{Key: netcode.Key{1}}, "the client fell silent"},
+		{"netcode, patient", Netcode{Token: token()}, "client", true, Netcode{Key: netcode.Key{1}}, ""},
+		{"netcode, patient, server", Netcode{Token: token()}, "server", true, Netcode{Key: netcode.Key{1}}, ""},
+		{"unreal, client", PlainUnreal51(), "client", true, PlainUnreal51(), ""},
+		{"unreal, server", PlainUnreal51(), "server", true, PlainUnreal51(), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMemory(t, Config{Link: c.server, Channels: chat(&echo{})}, Config{Link: c.client, Channels: chat(&echo{})})
+			m.talk(3)
+			switch c.hang {
+			case "both":
+				m.now = m.now.Add(10 * time.Second)
+			case "client":
+				for range 625 {
+					m.now = m.now.Add(16 * time.Millisecond)
+					m.server.TickDispatch(m.now)
+					m.server.TickFlush(m.now)
+				}
+			case "server":
+				for range 625 {
+					m.now = m.now.Add(16 * time.Millisecond)
+					m.client.TickDispatch(m.now)
+					m.client.TickFlush(m.now)
+				}
+			}
+			if c.survives {
+				m.talk(10)
+				require.Nil(t, m.sres)
+				require.Nil(t, m.cres)
+				return
+			}
+			m.until("ended", func() bool { return m.sres != nil && m.cres != nil })
+			require.Equal(t, netconn.TimedOut, m.sres.Code, m.sres)
+			require.Contains(t, m.sres.String(), c.serverReason)
+			require.Equal(t, netconn.TimedOut, m.cres.Code, m.cres)
+			require.Contains(t, m.cres.String(), "the server fell silent")
+		})
+	}
+}
