@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -198,6 +199,9 @@ func (c *client) seen(frame uint32) {
 
 func (c *client) wait(id netguid.GUID, u unmapped) {
 	if c.nWaiting >= maxUnmapped {
+		c.forgetGone()
+	}
+	if c.nWaiting >= maxUnmapped {
 		return // the reference can still be looked up; only its notify isn't called again
 	}
 	if c.waiting == nil {
@@ -207,8 +211,19 @@ func (c *client) wait(id netguid.GUID, u unmapped) {
 	c.nWaiting++
 }
 
-// arrived resolves what waited for an actor.
+// forgetGone drops what waits for an actor and is gone itself.
+func (c *client) forgetGone() {
+	for id, list := range c.waiting {
+		n := len(list)
+		list = slices.DeleteFunc(list, func(u unmapped) bool { return u.m.b == nil || u.m.b.mirror != u.m })
+		c.nWaiting -= n - len(list)
+		if c.waiting[id] = list; len(list) == 0 {
+			delete(c.waiting, id)
+		}
+	}
+}
 
+// arrived resolves what waited for an actor.
 func (c *client) arrived(b *Base) {
 	list := c.waiting[b.guid]
 	if list == nil {
@@ -260,8 +275,9 @@ func (c *client) leave(m *mirror) {
 			return
 		}
 	}
-	for _, child := range m.b.children {
+	for _, child := range m.b.children { // which a parent that comes again takes back
 		child.parent = nil
+		c.wait(m.guid, unmapped{child.mirror, -1})
 	}
 	c.world.remove(m.b)
 	m.b = nil

@@ -164,6 +164,11 @@ func (v *view) unwant() {
 // leave makes the actor disappear from the client. It reports false when there is no room for the close now.
 func (v *view) leave(reason channel.CloseReason) bool {
 	p := v.peer
+	for _, c := range v.b.children { // they go with it
+		if cv := p.views[c]; cv != nil && !cv.leave(reason) {
+			return false
+		}
+	}
 	switch v.state {
 	case opening, open:
 		if !p.out.close(v, reason) {

@@ -10,11 +10,19 @@ import (
 // ReceivedBunch takes a bunch from a packet, with Header, PacketID and Data set.
 // nak asks the connection to refuse the packet, so that the peer sends again what
 // was reliable in it. An error is a broken rule that ends the connection; the
-// order of the checks is Unreal 5's.
+// order of the checks is Unreal 5's, but that a duplicate is one whatever else is wrong with it.
 func (t *Table) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 	t.Counters.Received++
 	if in.ChIndex >= uint32(t.cfg.MaxChannels) {
 		return false, fmt.Errorf("%w: %d", ErrBadIndex, in.ChIndex)
+	}
+	if in.Reliable {
+		t.Counters.ReceivedReliable++
+		in.ChSequence = t.expand(in)
+		if in.ChSequence <= t.inReliable(in.ChIndex) { // maybe of an earlier channel with this index, and another name
+			t.Counters.Duplicate++
+			return false, nil
+		}
 	}
 	ch := t.Channel(in.ChIndex)
 	if ch != nil && (in.Reliable || in.Open) && in.Name != ch.typ.Name {
@@ -22,14 +30,6 @@ func (t *Table) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 	}
 	if in.HasPackageMapExports && t.conn.IsServer() {
 		return false, ErrExportsFromClient
-	}
-	if in.Reliable {
-		t.Counters.ReceivedReliable++
-		in.ChSequence = t.expand(in)
-		if in.ChSequence <= t.inReliable(in.ChIndex) {
-			t.Counters.Duplicate++
-			return false, nil
-		}
 	}
 	if ch == nil {
 		if ch, nak, err = t.accept(in); ch == nil {
