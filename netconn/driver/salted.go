@@ -172,7 +172,7 @@ func (c *saltedClient) StateChanged(_, to salted.State) {
 	case c.conn != nil:
 		c.conn.LinkClosed(c.at, to.String())
 		c.conn = nil
-	case to < salted.Disconnected && !c.failed:
+	case to <= salted.Disconnected && !c.failed: // the server may part before we know that we were in
 		c.failed = true
 		c.d.err = errRefused
 		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: to.String(), Err: errRefused})
