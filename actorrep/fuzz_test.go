@@ -2,6 +2,7 @@ package actorrep
 
 import (
 	"testing"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -93,9 +94,15 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
+// noOutlet is a connection that knows the time, and that nothing is sent on.
+type noOutlet struct{ outlet }
+
+func (noOutlet) now() time.Duration { return 0 }
+
 // FuzzCalls gives a server what a client may send on an actor's channel.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte{1, 4, 0})
+	f.Add([]byte{1, 0x80, 0, 0, 0}) // a call that is right
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w := fuzzWorld(t, true)
 		a := &fuzzed{}
@@ -103,6 +110,7 @@ func FuzzCalls(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := w.newPeer()
+		p.out = noOutlet{}
 		a.SetOwner(p)
 		v := newView(p, &a.Base)
 		_ = p.receiveCalls(v, bitio.NewReader(b, len(b)*8))
