@@ -1,0 +1,164 @@
+// Capture2test makes a Go test of a captured run (package netconn/driver/capture): it copies the file into the testdata of the
+// game's package, and writes a test beside it that replays it.
+//
+//	go run ./bench/capture2test -dir ./mygame -boot bootServer crash.capture
+//	go test ./mygame -run TestCaptureCrash
+//
+// The test fails as long as the run ends in an error or a crash, or goes another way than it went when it was recorded.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"github.com/bunchnet/bunchnet/netconn/driver/capture"
+)
+
+var errUsage = errors.New("give one file: capture2test [-dir DIR] [-boot FUNC] [-name NAME] FILE")
+
+func main() {
+	dir := flag.String("dir", ".", "folder of the game's package")
+	boot := flag.String("boot", "boot", "the package's capture.Boot: a function, or an expression like bootClient(\"10.0.0.1:7777\")")
+	name := flag.String("name", "", "name of the test; default the file's")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, errUsage)
+		os.Exit(2)
+	}
+	path, summary, err := write(flag.Arg(0), *dir, *boot, *name)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Printf("%s: %s\n", path, summary)
+}
+
+// test is what the template is filled with.
+type test struct {
+	Package, Name, File, Boot, Summary string
+}
+
+var source = template.Must(template.New("test").Parse(`package {{.Package}}
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/bunchnet/bunchnet/netconn/driver/capture"
+)
+
+// TestCapture{{.Name}} replays a captured run: {{.Summary}}.
+func TestCapture{{.Name}}(t *testing.T) {
+	file, err := os.Open(filepath.Join("testdata", {{printf "%q" .File}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	result, err := capture.Replay(file, {{.Boot}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Err != nil {
+		t.Fatalf("in tick %d of the run: %v", result.Ticks, result.Err)
+	}
+}
+`))
+
+// write makes the test, and returns its path and what it replays.
+func write(file, dir, boot, name string) (path, summary string, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", err
+	}
+	s, err := capture.Summarize(bytes.NewReader(data))
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", file, err)
+	}
+	pkg, err := packageName(dir)
+	if err != nil {
+		return "", "", err
+	}
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	}
+	id := identifier(name)
+	if _, err := parser.ParseExpr(boot); err != nil {
+		return "", "", fmt.Errorf("-boot %q isn't an expression: %w", boot, err)
+	}
+	t := test{Package: pkg, Name: id, File: strings.ToLower(id) + ".capture", Boot: boot, Summary: describe(s)}
+	var b bytes.Buffer
+	if err := source.Execute(&b, t); err != nil {
+		return "", "", err
+	}
+	code, err := format.Source(b.Bytes())
+	if err != nil {
+		return "", "", err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "testdata"), 0o755); err != nil {
+		return "", "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "testdata", t.File), data, 0o600); err != nil { // it holds secrets
+		return "", "", err
+	}
+	path = filepath.Join(dir, "capture_"+strings.ToLower(id)+"_test.go")
+	return path, t.Summary, os.WriteFile(path, code, 0o644)
+}
+
+func describe(s capture.Summary) string {
+	text := fmt.Sprintf("%d ticks in %v, %d calls, %d datagrams", s.Ticks, s.Took.Round(1e6), s.Calls, s.Datagrams)
+	if !s.Complete {
+		text += ", cut off"
+	}
+	if s.Err != "" {
+		text += fmt.Sprintf(", an error: %.200q", s.Err)
+	}
+	return text
+}
+
+// packageName is that of the Go files in a folder.
+func packageName(dir string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
+		if err != nil {
+			return "", err
+		}
+		return f.Name.Name, nil
+	}
+	return "", fmt.Errorf("%s: no Go files; name the game's package with -dir", dir)
+}
+
+// identifier is a name as part of a Go identifier.
+func identifier(name string) string {
+	var b strings.Builder
+	up := true
+	for _, r := range name {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			up = true
+			continue
+		case up:
+			r = unicode.ToUpper(r)
+		}
+		up = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestGame goes the whole way, in a module outside the tree: a game is recorded over a lossy link, the file becomes a test, the test
+// passes; then somebody changes the rules, and it fails.
+func TestGame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	mod := fmt.Sprintf("module example.com/counter\n\ngo 1.26\n\nrequire github.com/bunchnet/bunchnet v0.0.0\n\nreplace github.com/bunchnet/bunchnet => %s\n", root)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644))
+	game, err := os.ReadFile("testdata/game/main.go")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), game, 0o644))
+	sum, err := os.ReadFile("../../go.sum")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644))
+	run := func(args ...string) (string, error) {
+		cmd := exec.Command("go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := run("mod", "tidy")
+	require.NoError(t, err, out)
+	file := filepath.Join(t.TempDir(), "lost-packets.capture")
+	out, err = run("run", ".", file)
+	require.NoError(t, err, out)
+
+	path, summary, err := write(file, dir, "boot", "")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "capture_lostpackets_test.go"), path)
+	require.Contains(t, summary, " ticks in 5.")
+	out, err = run("test", "-v", "-run", "TestCaptureLostPackets", ".")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "--- PASS: TestCaptureLostPackets")
+
+	changed := string(game) + "\nfunc init() { worth = 2 }\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(changed), 0o644))
+	out, err = run("test", ".")
+	require.Error(t, err, out)
+	require.Contains(t, out, "the replay went another way than the recorded run in tick")
+}
+
+// TestRefused: what can't become a test says why.
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.capture")
+	_, _, err := write(file, dir, "boot", "")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(file, []byte("nothing"), 0o644))
+	_, _, err = write(file, dir, "boot", "")
+	require.ErrorContains(t, err, "not a capture")
+	require.NoError(t, os.WriteFile(file, []byte("bunchnet capture 1\n\x06\x7f\x00\x00\x01\x61\x1e\x10\x00"), 0o644))
+	_, _, err = write(file, dir, "boot", "")
+	require.ErrorContains(t, err, "-dir")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "game.go"), []byte("package game\n"), 0o644))
+	_, _, err = write(file, dir, "boot(", "")
+	require.ErrorContains(t, err, "-boot")
+	_, summary, err := write(file, dir, "boot", "the 2nd one")
+	require.NoError(t, err)
+	require.Contains(t, summary, "cut off")
+	require.FileExists(t, filepath.Join(dir, "capture_the2ndone_test.go"))
+}

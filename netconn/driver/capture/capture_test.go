@@ -1,0 +1,277 @@
+package capture_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/driver/capture"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/stretchr/testify/require"
+)
+
+const serverAddr = "10.0.0.1:7777"
+
+// TestReplay captures a server and its clients over a lossy network, and replays each of them twice.
+func TestReplay(t *testing.T) {
+	a := record(t)
+	require.Len(t, a.files, 4)
+	for i, file := range a.files {
+		boot := capture.Boot(bootServer)
+		recorded := a.ends[i].rec.Program().(*end)
+		if !recorded.world.IsServer() {
+			boot = bootClient(serverAddr)
+		} else {
+			require.Equal(t, 3, recorded.joined)
+		}
+		var want bytes.Buffer
+		recorded.State(&want)
+		require.NotZero(t, want.Len())
+		var first capture.Result
+		for range 2 {
+			result, err := capture.Replay(bytes.NewReader(file.Bytes()), boot)
+			require.NoError(t, err)
+			require.True(t, result.Complete)
+			require.NoError(t, result.Err)
+			require.Equal(t, a.ends[i].ticks, result.Ticks)
+			require.Greater(t, result.States, 4)
+			require.Equal(t, a.ends[i].ticks/50, result.Calls)
+			var got bytes.Buffer
+			result.Program.State(&got)
+			require.Equal(t, want.String(), got.String())
+			if first.Program != nil {
+				require.Equal(t, first.State, result.State)
+				require.Equal(t, first.Sent, result.Sent)
+			}
+			first = result
+		}
+	}
+}
+
+// TestDiverged replays through other code: the first tick with a difference is named.
+func TestDiverged(t *testing.T) {
+	file := record(t).server()
+	_, err := capture.Replay(bytes.NewReader(file), func(o capture.Outside) (capture.Program, error) {
+		p, err := bootServer(o)
+		if err == nil {
+			p.(*end).speed = 1.01
+		}
+		return p, err
+	})
+	require.ErrorIs(t, err, capture.ErrDiverged)
+	require.ErrorContains(t, err, "in tick ")
+
+	_, err = capture.Replay(bytes.NewReader(file), bootClient(serverAddr)) // another program altogether
+	require.ErrorIs(t, err, capture.ErrDiverged)
+}
+
+// TestCutOff replays files that end anywhere: what is there is played.
+func TestCutOff(t *testing.T) {
+	file := record(t).server()
+	whole, err := capture.Replay(bytes.NewReader(file), bootServer)
+	require.NoError(t, err)
+	for _, n := range []int{25, len(file) / 7, len(file) / 2, len(file) - 1} {
+		result, err := capture.Replay(bytes.NewReader(file[:n]), bootServer)
+		if errors.Is(err, capture.ErrFormat) || result.Program == nil {
+			require.Less(t, n, 40, "cut at %d: %v", n, err)
+			continue
+		}
+		require.NoError(t, err, "cut at %d", n)
+		require.False(t, result.Complete)
+		require.LessOrEqual(t, result.Ticks, whole.Ticks)
+	}
+}
+
+// small is a program that takes something from everywhere outside.
+type small struct {
+	o     capture.Outside
+	sum   uint64
+	fails int // the tick that returns an error; negative panics
+	ticks int
+	msgs  [4]udp.Message
+	rnd   [8]byte
+	out   [1]udp.Message
+}
+
+var errSmall = errors.New("the thing went wrong")
+
+func newSmall(o capture.Outside, fails int) *small {
+	s := &small{o: o, fails: fails}
+	for i := range s.msgs {
+		s.msgs[i].Buf = make([]byte, 1500)
+	}
+	s.out[0] = udp.Message{Buf: []byte("out"), Addr: netip.MustParseAddrPort("127.0.0.1:2")}
+	return s
+}
+
+func (s *small) Tick(now time.Time) error {
+	s.ticks++
+	s.sum = s.sum*31 + uint64(now.UnixNano()) + uint64(s.o.Clock().UnixNano())
+	n, _ := s.o.Socket.TryReadBatch(s.msgs[:])
+	for _, m := range s.msgs[:n] {
+		for _, b := range m.Buf[:m.N] {
+			s.sum = s.sum*31 + uint64(b)
+		}
+	}
+	k, _ := s.o.Rand.Read(s.rnd[:])
+	for _, b := range s.rnd[:k] {
+		s.sum = s.sum*31 + uint64(b)
+	}
+	_, _ = s.o.Socket.WriteBatch(s.out[:])
+	switch s.ticks {
+	case s.fails:
+		return errSmall
+	case -s.fails:
+		panic(errSmall)
+	}
+	return nil
+}
+
+func (s *small) Call(data []byte) error { s.sum += uint64(len(data)); return nil }
+
+func (s *small) State(w io.Writer) {
+	binary.LittleEndian.PutUint64(s.rnd[:], s.sum)
+	_, _ = w.Write(s.rnd[:])
+}
+
+// rig is a recorded small program, and the other end of its socket.
+func rig(t testing.TB, w io.Writer, cfg capture.Config, fails int) (*capture.Recorder, udp.Socket) {
+	mine, other := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+	clock := time.Unix(1000, 0)
+	rec, err := capture.Record(w, capture.Outside{Socket: mine, Clock: func() time.Time { clock = clock.Add(time.Millisecond); return clock }}, cfg,
+		func(o capture.Outside) (capture.Program, error) { return newSmall(o, fails), nil })
+	require.NoError(t, err)
+	return rec, other
+}
+
+func bootSmall(fails int) capture.Boot {
+	return func(o capture.Outside) (capture.Program, error) { return newSmall(o, fails), nil }
+}
+
+func smallCapture(t testing.TB, fails int) []byte {
+	var file bytes.Buffer
+	rec, other := rig(t, &file, capture.Config{StateEvery: 3}, fails)
+	for i := range 10 {
+		_, err := other.WriteBatch([]udp.Message{{Buf: fmt.Appendf(nil, "datagram %d", i), Addr: netip.MustParseAddrPort("127.0.0.1:1")}})
+		require.NoError(t, err)
+		if err := rec.Tick(time.Unix(1000, int64(i)*16e6)); fails == 0 {
+			require.NoError(t, err)
+		}
+		require.NoError(t, rec.Call([]byte("call")))
+	}
+	require.NoError(t, rec.Close())
+	return file.Bytes()
+}
+
+// TestError: an error that a tick returned is returned again.
+func TestError(t *testing.T) {
+	result, err := capture.Replay(bytes.NewReader(smallCapture(t, 4)), bootSmall(4))
+	require.NoError(t, err)
+	require.ErrorIs(t, result.Err, errSmall)
+	_, err = capture.Replay(bytes.NewReader(smallCapture(t, 4)), bootSmall(0))
+	require.ErrorIs(t, err, capture.ErrDiverged)
+	require.ErrorContains(t, err, "in tick 4")
+}
+
+// TestPanic: a crash is in the file, and crashes again.
+func TestPanic(t *testing.T) {
+	var file bytes.Buffer
+	rec, _ := rig(t, &file, capture.Config{}, -3)
+	tick := func() { _ = rec.Tick(time.Unix(1001, 0)) }
+	tick()
+	tick()
+	require.PanicsWithValue(t, errSmall, tick)
+	require.PanicsWithValue(t, errSmall, func() { _, _ = capture.Replay(bytes.NewReader(file.Bytes()), bootSmall(-3)) })
+	result, err := capture.Replay(bytes.NewReader(file.Bytes()), bootSmall(0)) // when it is mended
+	require.NoError(t, err)
+	require.Equal(t, 3, result.Ticks)
+	require.False(t, result.Complete)
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestBounds: what can't be written ends the recording, not the game.
+func TestBounds(t *testing.T) {
+	var file bytes.Buffer
+	rec, _ := rig(t, &file, capture.Config{MaxBytes: 500}, 0)
+	for i := range 100 {
+		require.NoError(t, rec.Tick(time.Unix(1000, int64(i))))
+	}
+	require.ErrorIs(t, rec.Err(), capture.ErrFull)
+	require.LessOrEqual(t, file.Len(), 500)
+	_, err := capture.Replay(bytes.NewReader(file.Bytes()), bootSmall(0))
+	require.NoError(t, err)
+
+	require.ErrorIs(t, rec.Call(make([]byte, 1<<20)), capture.ErrTooLarge)
+	require.ErrorIs(t, rec.Close(), capture.ErrFull)
+	require.ErrorIs(t, rec.Tick(time.Unix(2000, 0)), capture.ErrEnded)
+	require.ErrorIs(t, rec.Call(nil), capture.ErrEnded)
+
+	rec, _ = rig(t, brokenWriter{}, capture.Config{}, 0)
+	require.NoError(t, rec.Tick(time.Unix(1000, 0)))
+	require.ErrorIs(t, rec.Err(), io.ErrClosedPipe)
+
+	_, err = capture.Record(&file, capture.Outside{}, capture.Config{}, bootSmall(0))
+	require.ErrorIs(t, err, capture.ErrOutside)
+	_, err = capture.Replay(bytes.NewReader([]byte("something else altogether")), bootSmall(0))
+	require.ErrorIs(t, err, capture.ErrFormat)
+}
+
+// sink is a socket that datagrams vanish in.
+type sink struct{ udp.Socket }
+
+func (sink) WriteBatch(msgs []udp.Message) (int, error) { return len(msgs), nil }
+
+// TestAllocs: recording allocates nothing.
+func TestAllocs(t *testing.T) {
+	mine, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+	rec, err := capture.Record(io.Discard, capture.Outside{Socket: sink{mine}}, capture.Config{StateEvery: 2}, bootSmall(0))
+	require.NoError(t, err)
+	at := time.Unix(1000, 0)
+	tick := func() {
+		at = at.Add(time.Millisecond)
+		_ = rec.Tick(at)
+		_ = rec.Call(nil)
+	}
+	for range 10 {
+		tick()
+	}
+	require.Zero(t, testing.AllocsPerRun(200, tick))
+}
+
+// FuzzReplay: no file makes a replay panic.
+func FuzzReplay(f *testing.F) {
+	f.Add(smallCapture(f, 0))
+	f.Add(smallCapture(f, 2))
+	f.Add([]byte("bunchnet capture 1\n"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		result, err := capture.Replay(bytes.NewReader(file), bootSmall(0))
+		if err == nil && result.Program == nil {
+			t.Fatal("neither a program nor an error")
+		}
+	})
+}
+
+// TestSummarize counts what the recorder was given.
+func TestSummarize(t *testing.T) {
+	file := smallCapture(t, 0)
+	s, err := capture.Summarize(bytes.NewReader(file))
+	require.NoError(t, err)
+	require.Equal(t, capture.Summary{Ticks: 10, Calls: 10, Datagrams: 10, Bytes: 100, Took: s.Took, Complete: true}, s)
+	require.Positive(t, s.Took)
+	s, err = capture.Summarize(bytes.NewReader(smallCapture(t, 10)))
+	require.NoError(t, err)
+	require.Equal(t, errSmall.Error(), s.Err)
+	s, err = capture.Summarize(bytes.NewReader(file[:len(file)/2]))
+	require.NoError(t, err)
+	require.False(t, s.Complete)
+	_, err = capture.Summarize(bytes.NewReader(file[1:]))
+	require.ErrorIs(t, err, capture.ErrFormat)
+}

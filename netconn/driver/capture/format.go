@@ -1,0 +1,210 @@
+package capture
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+const magic = "bunchnet capture 1\n"
+
+// event is a kind of what comes from outside, as it is in the file.
+type event byte
+
+const (
+	evClock event = 1 + iota
+	evRand
+	evRead
+	evWrite
+	evTick
+	evCall
+	evDone
+	evState
+	evEnd
+)
+
+var eventNames = [...]string{"nothing", "the clock", "random bytes", "a read", "a failed write", "a tick", "a call", "the end of a tick or call", "a state", "the end"}
+
+func (e event) String() string {
+	if int(e) < len(eventNames) {
+		return eventNames[e]
+	}
+	return fmt.Sprintf("event %d", byte(e))
+}
+
+// Bounds of what a file may say.
+const (
+	maxBytes    = 64 << 10 // a datagram, a call, a read of random bytes, an error's text
+	maxAddr     = 64
+	maxMessages = 1 << 12 // of a batch
+)
+
+// failure is an error of a socket, as far as a driver tells them apart.
+type failure byte
+
+const (
+	none failure = iota
+	temporary
+	deadline
+	closed
+)
+
+func failureOf(err error) failure {
+	switch {
+	case err == nil:
+		return none
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return deadline
+	case udp.IsTemporary(err):
+		return temporary
+	}
+	return closed
+}
+
+var errTemporary = fmt.Errorf("capture: recorded: %w", syscall.ECONNREFUSED)
+
+func (f failure) err() error {
+	switch f {
+	case none:
+		return nil
+	case temporary:
+		return errTemporary
+	case deadline:
+		return os.ErrDeadlineExceeded
+	}
+	return net.ErrClosed
+}
+
+// fnv is FNV-1a of 64 bits, as an io.Writer.
+type fnv uint64
+
+const fnvBasis fnv = 0xcbf29ce484222325
+
+func (h *fnv) Write(p []byte) (int, error) {
+	v := uint64(*h)
+	for _, c := range p {
+		v = (v ^ uint64(c)) * 0x100000001b3
+	}
+	*h = fnv(v)
+	return len(p), nil
+}
+
+// sent adds datagrams, with their lengths and addresses.
+func (h *fnv) sent(msgs []udp.Message) {
+	var b [32]byte
+	for i := range msgs {
+		a := msgs[i].Addr.Addr().As16()
+		copy(b[:], a[:])
+		binary.LittleEndian.PutUint16(b[16:], msgs[i].Addr.Port())
+		binary.LittleEndian.PutUint64(b[18:], uint64(len(msgs[i].Buf)))
+		_, _ = h.Write(b[:])
+		_, _ = h.Write(msgs[i].Buf)
+	}
+}
+
+// source reads a file. The first error stays, and everything read after it is zero.
+type source struct {
+	r   *bufio.Reader
+	buf []byte
+	err error
+}
+
+func (s *source) fail(err error) {
+	if s.err == nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		s.err = err
+	}
+}
+
+func (s *source) byte() byte {
+	if s.err != nil {
+		return 0
+	}
+	b, err := s.r.ReadByte()
+	if err != nil {
+		s.fail(err)
+	}
+	return b
+}
+
+func (s *source) uvarint(limit uint64) uint64 {
+	if s.err != nil {
+		return 0
+	}
+	v, err := binary.ReadUvarint(s.r)
+	if err != nil {
+		s.fail(err)
+		return 0
+	}
+	if v > limit {
+		s.fail(fmt.Errorf("%w: %d where %d is the most", ErrFormat, v, limit))
+		return 0
+	}
+	return v
+}
+
+func (s *source) varint() int64 {
+	if s.err != nil {
+		return 0
+	}
+	v, err := binary.ReadVarint(s.r)
+	if err != nil {
+		s.fail(err)
+	}
+	return v
+}
+
+func (s *source) uint64() (v uint64) {
+	for i := range 8 {
+		v |= uint64(s.byte()) << (8 * i)
+	}
+	return v
+}
+
+// bytes are valid until the next ones.
+func (s *source) bytes(limit int) []byte {
+	n := int(s.uvarint(uint64(limit)))
+	if cap(s.buf) < n {
+		s.buf = make([]byte, n)
+	}
+	p := s.buf[:n]
+	if s.err == nil && n > 0 {
+		if _, err := io.ReadFull(s.r, p); err != nil {
+			s.fail(err)
+		}
+	}
+	if s.err != nil {
+		return nil
+	}
+	return p
+}
+
+func (s *source) addr() netip.AddrPort {
+	var a netip.AddrPort
+	p := s.bytes(maxAddr)
+	if s.err == nil {
+		if err := a.UnmarshalBinary(p); err != nil {
+			s.fail(fmt.Errorf("%w: %w", ErrFormat, err))
+		}
+	}
+	return a
+}
+
+// event is the next one's kind.
+func (s *source) event() event {
+	e := event(s.byte())
+	if s.err == nil && (e < evClock || e > evEnd) {
+		s.fail(fmt.Errorf("%w: no event is %d", ErrFormat, byte(e)))
+	}
+	return e
+}

@@ -1,0 +1,249 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// Config is the settings of Record; the zero value is useful.
+type Config struct {
+	// StateEvery is after how many ticks the state is hashed, besides at the end. Default 60; -1 for the end only.
+	StateEvery int
+	// MaxBytes bounds the file. Default 1 GiB. What comes later isn't recorded.
+	MaxBytes int64
+}
+
+func (c Config) filled() Config {
+	if c.StateEvery == 0 {
+		c.StateEvery = 60
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 1 << 30
+	}
+	return c
+}
+
+// Recorder runs a program and writes what comes to it from outside. It belongs to one goroutine, and so does the program; a driver's
+// Run and Do aren't for it.
+type Recorder struct {
+	cfg     Config
+	w       io.Writer
+	out     Outside
+	program Program
+	buf     []byte // of the tick or call under way
+	size    int64
+	ticks   int
+	base    time.Time // the first time, with the machine's steady clock in it
+	wall    time.Time // the same without
+	last    int64     // the time told last, nanoseconds since 1970
+	sent    fnv
+	state   fnv
+	err     error
+	ended   bool
+}
+
+// Record boots a program with what is outside and writes all it gets from there to w.
+func Record(w io.Writer, o Outside, cfg Config, boot Boot) (*Recorder, error) {
+	if o.Socket == nil {
+		return nil, ErrOutside
+	}
+	r := &Recorder{cfg: cfg.filled(), w: w, out: o.filled(), sent: fnvBasis}
+	r.base = r.out.Clock()
+	r.wall = time.Unix(0, r.base.UnixNano()).UTC()
+	r.last = r.wall.UnixNano()
+	r.buf = append(r.buf, magic...)
+	r.addr(o.Socket.LocalAddr())
+	r.buf = binary.AppendUvarint(r.buf, uint64(min(o.Socket.BatchSize(), maxMessages)))
+	r.buf = binary.AppendVarint(r.buf, r.last)
+	var err error
+	r.program, err = boot(Outside{Socket: (*recordedSocket)(r), Clock: r.clock, Rand: (*recordedRand)(r)})
+	r.flush()
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Program is what boot made.
+func (r *Recorder) Program() Program { return r.program }
+
+// Err is what ended the recording while the program goes on, or nil.
+func (r *Recorder) Err() error { return r.err }
+
+// Tick ticks the program. The error is the program's.
+func (r *Recorder) Tick(now time.Time) error {
+	if r.ended {
+		return ErrEnded
+	}
+	defer r.flush() // a panic's, too
+	at := r.told(now)
+	r.time(evTick, at)
+	err := r.program.Tick(at)
+	r.done(err)
+	if r.ticks++; r.cfg.StateEvery > 0 && r.ticks%r.cfg.StateEvery == 0 {
+		r.hashState()
+	}
+	return err
+}
+
+// Call calls the program. The error is the program's.
+func (r *Recorder) Call(data []byte) error {
+	switch {
+	case r.ended:
+		return ErrEnded
+	case len(data) > maxBytes:
+		return ErrTooLarge
+	}
+	defer r.flush()
+	r.bytes(evCall, data)
+	err := r.program.Call(data)
+	r.done(err)
+	return err
+}
+
+// Close ends the recording with a hash of the state. The program is the caller's to close, and what it does then isn't recorded.
+func (r *Recorder) Close() error {
+	if !r.ended {
+		r.hashState()
+		r.ended = true
+		r.buf = append(r.buf, byte(evEnd))
+		r.flush()
+	}
+	return r.err
+}
+
+func (r *Recorder) hashState() {
+	r.state = fnvBasis
+	r.program.State(&r.state)
+	r.buf = append(r.buf, byte(evState))
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(r.state))
+}
+
+func (r *Recorder) done(err error) {
+	r.buf = append(r.buf, byte(evDone))
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(r.sent))
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	text = text[:min(len(text), maxBytes)]
+	r.buf = binary.AppendUvarint(r.buf, uint64(len(text)))
+	r.buf = append(r.buf, text...)
+}
+
+// flush writes what has gathered.
+func (r *Recorder) flush() {
+	if r.err == nil && r.size+int64(len(r.buf)) > r.cfg.MaxBytes {
+		r.err = ErrFull
+	}
+	if r.err == nil && len(r.buf) > 0 {
+		n, err := r.w.Write(r.buf)
+		r.size += int64(n)
+		if err != nil {
+			r.err = fmt.Errorf("capture: %w", err)
+		}
+	}
+	r.buf = r.buf[:0]
+}
+
+// told is a time as the program is told it: as even as the machine's steady clock, and nothing but a number, as in the replay.
+func (r *Recorder) told(t time.Time) time.Time { return r.wall.Add(t.Sub(r.base)) }
+
+func (r *Recorder) time(e event, t time.Time) {
+	r.buf = append(r.buf, byte(e))
+	r.buf = binary.AppendVarint(r.buf, t.UnixNano()-r.last)
+	r.last = t.UnixNano()
+}
+
+func (r *Recorder) clock() time.Time {
+	t := r.told(r.out.Clock())
+	if !r.ended {
+		r.time(evClock, t)
+	}
+	return t
+}
+
+func (r *Recorder) bytes(e event, p []byte) {
+	r.buf = append(r.buf, byte(e))
+	r.buf = binary.AppendUvarint(r.buf, uint64(len(p)))
+	r.buf = append(r.buf, p...)
+}
+
+// addr writes an address, without the zone of one that has a long one: no datagram comes from there twice.
+func (r *Recorder) addr(a netip.AddrPort) {
+	var room [128]byte
+	p, err := a.AppendBinary(room[:0])
+	if err != nil || len(p) > maxAddr {
+		p, _ = netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()).AppendBinary(room[:0])
+	}
+	r.buf = binary.AppendUvarint(r.buf, uint64(len(p)))
+	r.buf = append(r.buf, p...)
+}
+
+// recordedRand is a Recorder as the program's randomness.
+type recordedRand Recorder
+
+// Read may give less than asked for, as any reader.
+func (s *recordedRand) Read(p []byte) (int, error) {
+	r := (*Recorder)(s)
+	n, err := io.ReadFull(r.out.Rand, p[:min(len(p), maxBytes)])
+	if err != nil {
+		return 0, fmt.Errorf("capture: %w", err)
+	}
+	if !r.ended {
+		r.bytes(evRand, p[:n])
+	}
+	return n, nil
+}
+
+// recordedSocket is a Recorder as the program's socket.
+type recordedSocket Recorder
+
+func (s *recordedSocket) TryReadBatch(msgs []udp.Message) (int, error) {
+	n, err := s.out.Socket.TryReadBatch(msgs[:min(len(msgs), maxMessages)])
+	(*Recorder)(s).read(msgs[:n], err)
+	return n, failureOf(err).err()
+}
+
+func (s *recordedSocket) ReadBatch(msgs []udp.Message) (int, error) {
+	n, err := s.out.Socket.ReadBatch(msgs[:min(len(msgs), maxMessages)])
+	(*Recorder)(s).read(msgs[:n], err)
+	return n, failureOf(err).err()
+}
+
+func (r *Recorder) read(msgs []udp.Message, err error) {
+	if r.ended {
+		return
+	}
+	r.buf = append(r.buf, byte(evRead))
+	r.buf = binary.AppendUvarint(r.buf, uint64(len(msgs)))
+	for i := range msgs {
+		r.addr(msgs[i].Addr)
+		p := msgs[i].Buf[:msgs[i].N]
+		r.buf = binary.AppendUvarint(r.buf, uint64(len(p)))
+		r.buf = append(r.buf, p...)
+	}
+	r.buf = append(r.buf, byte(failureOf(err)))
+}
+
+func (s *recordedSocket) WriteBatch(msgs []udp.Message) (int, error) {
+	r := (*Recorder)(s)
+	n, err := r.out.Socket.WriteBatch(msgs)
+	r.sent.sent(msgs)
+	if !r.ended && (err != nil || n != len(msgs)) {
+		r.buf = append(r.buf, byte(evWrite))
+		r.buf = binary.AppendUvarint(r.buf, uint64(n))
+		r.buf = append(r.buf, byte(failureOf(err)))
+	}
+	return n, failureOf(err).err()
+}
+
+func (s *recordedSocket) BatchSize() int                    { return min(s.out.Socket.BatchSize(), maxMessages) }
+func (s *recordedSocket) LocalAddr() netip.AddrPort         { return s.out.Socket.LocalAddr() }
+func (s *recordedSocket) SetReadDeadline(t time.Time) error { return s.out.Socket.SetReadDeadline(t) }
+func (s *recordedSocket) Close() error                      { return s.out.Socket.Close() }
