@@ -30,7 +30,7 @@ func ExampleAdaptive() {
 	// Output: startup true
 }
 
-// Unreal's NetSpeed: a fixed rate. The first tick has a packet to begin with.
+// Unreal's NetSpeed: a fixed rate. A packet may leave on credit, so there is one more than the rate says.
 func ExampleTokenBucket() {
 	b := congestion.NewTokenBucket(10_000)
 	sent := 0
