@@ -52,3 +52,20 @@ func Example() {
 	// client 0.5 server 0.5 <nil>
 	// client 8.5 server 8 <nil>
 }
+
+// What jumped is drawn where it was, and moves to where it is.
+func ExampleSmoother() {
+	s, err := prediction.NewSmoother(prediction.SmootherConfig{Time: 100 * time.Millisecond})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s.Jump(0, [3]float64{5}, [3]float64{6})
+	for _, at := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
+		fmt.Printf("%.2f\n", 6+s.Offset(at)[0])
+	}
+	// Output:
+	// 5.00
+	// 5.63
+	// 6.00
+}

@@ -61,3 +61,14 @@ func Example() {
 	// turn 2 on machine 1: player 0 says go-0
 	// turn 2 on machine 1: player 1 says go-1
 }
+
+// A delay grows at once with the worst path.
+func ExampleAdaptiveDelay() {
+	policy := lockstep.NewAdaptiveDelay()
+	near := []lockstep.Path{{Player: 1, RTT: 30 * time.Millisecond}}
+	far := append(near, lockstep.Path{Player: 2, RTT: 200 * time.Millisecond, Jitter: 10 * time.Millisecond})
+	const turn = 50 * time.Millisecond
+	first := policy.Delay(1, turn, near)
+	fmt.Println(first < policy.Delay(first, turn, far))
+	// Output: true
+}

@@ -5,6 +5,7 @@ package guide
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -107,4 +108,18 @@ func TestMissing(t *testing.T) {
 	require.Empty(t, missing(file, []string{"a", "...", "c", "d"}))
 	require.Equal(t, "c\nb", missing(file, []string{"c", "b"}))
 	require.Equal(t, "a", missing(file, []string{"c", "...", "a"}))
+}
+
+// TestLinks follows the links of the guide's pages.
+func TestLinks(t *testing.T) {
+	for _, page := range []string{"README.md", "COMING-FROM.md"} {
+		b, err := os.ReadFile(page)
+		require.NoError(t, err)
+		links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(b), -1)
+		require.NotEmpty(t, links, page)
+		for _, l := range links {
+			_, err := os.Stat(filepath.FromSlash(l[1]))
+			require.NoError(t, err, "%s links to %s", page, l[1])
+		}
+	}
 }

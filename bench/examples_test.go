@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// entries is the names that functions have which begin something, besides those with New in front.
+var entries = []string{"Listen", "Dial", "Open", "OpenReplay", "Attach", "Pair", "Impair", "Record", "Replay", "Play"}
+
+// noExample is packages for this module's own use.
+func noExample(pkg string) bool {
+	return strings.Contains(pkg, "internal") || strings.Contains(pkg, "/cmd/") || strings.Contains(pkg, "/gen") || pkg == "netconn/simtest/exercise"
+}
+
+// exempt is constructors that nobody calls who uses this module.
+var exempt = map[string]string{"channel.NewTable": "netconn.New makes it", "netconn/handler.Open": "netconn calls it"}
+
+// used is every name that a package's runnable examples mention: their functions, and the rest of files named
+// example*_test.go.
+func used(t *testing.T, pkg string) map[string]bool {
+	names := map[string]bool{}
+	note := func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+		return true
+	}
+	files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(pkg), "*_test.go"))
+	require.NoError(t, err)
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		require.NoError(t, err)
+		runs := false
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Example") {
+				runs = true
+				ast.Inspect(f.Body, note)
+			}
+		}
+		if strings.HasPrefix(filepath.Base(path), "example") {
+			require.True(t, runs, "%s has no example", path)
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok {
+					ast.Inspect(f.Body, note)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestExamples checks that what one begins with is shown: each exported constructor is used by a runnable
+// example of its package.
+func TestExamples(t *testing.T) {
+	shown := map[string]map[string]bool{}
+	n := 0
+	goFiles(t, func(pkg, path string, file *ast.File, _ *token.FileSet) {
+		if noExample(pkg) || file.Name.Name == "main" {
+			return
+		}
+		if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(pkg), "go.mod")); err == nil && pkg != "." {
+			return // a module of its own
+		}
+		if shown[pkg] == nil {
+			shown[pkg] = used(t, pkg)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !f.Name.IsExported() || !strings.HasPrefix(f.Name.Name, "New") && !slices.Contains(entries, f.Name.Name) {
+				continue
+			}
+			n++
+			if !shown[pkg][f.Name.Name] && exempt[pkg+"."+f.Name.Name] == "" {
+				t.Errorf("%s: %s is in no example; add one to %s/example_test.go", path, f.Name.Name, pkg)
+			}
+		}
+	})
+	require.Greater(t, n, 50)
+}
