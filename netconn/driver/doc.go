@@ -23,6 +23,12 @@
 // Run takes datagrams in a few times between ticks and sends at the ticks. With Config.Prompt it answers
 // datagrams, and sends what Do wrote, at once: latency for packets.
 //
+// # Faults
+//
+// What the system refuses of single datagrams is counted and lost, as on the network. When the socket itself
+// fails, Err says so and connections wait; Rebind gives the driver another one. A tick that comes late counts as one second
+// at most, so that a hitch isn't taken for silence.
+//
 // # Links
 //
 // Below a connection is a link: the handshake that proves addresses, and whatever
