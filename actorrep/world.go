@@ -159,7 +159,8 @@ func (w *World) IsServer() bool { return w.server }
 // Now is the time of the last Step.
 func (w *World) Now() time.Duration { return w.now }
 
-// Frame is the number of Steps; on a client, that of the server's Step from which its newest values are.
+// Frame is the number of Steps; on a client, that of the server's Step from which its newest values are. It stands
+// still there while nothing changes: for a clock, use package actorrep/netclock or an actor that changes every Step.
 func (w *World) Frame() uint32 {
 	if !w.server {
 		return w.client.frame

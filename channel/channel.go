@@ -26,6 +26,21 @@ type Handler interface {
 	Closed(ch *Channel, reason CloseReason)
 }
 
+// Nop is a Handler that does nothing: embed it and write the methods you need.
+type Nop struct{}
+
+// ReceivedBunch ignores the bunch.
+func (Nop) ReceivedBunch(*Channel, *bunch.In) {}
+
+// ReceivedAck does nothing.
+func (Nop) ReceivedAck(*Channel, int64) {}
+
+// ReceivedNak does nothing.
+func (Nop) ReceivedNak(*Channel, int64) {}
+
+// Closed does nothing.
+func (Nop) Closed(*Channel, CloseReason) {}
+
 // PacketRange is the packets that a bunch went into: several when it was split.
 // Both are bunch.NoPacket while a reliable bunch waits for room in the packet window.
 type PacketRange struct{ First, Last int64 }

@@ -10,7 +10,10 @@ import (
 )
 
 // chat is a channel whose bunches are lines of text.
-type chat struct{ got func(line string) }
+type chat struct {
+	channel.Nop
+	got func(line string)
+}
 
 var chatName = bunch.Name{Index: 300}
 
@@ -19,9 +22,6 @@ func (c *chat) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		c.got(in.Data.ReadString(100))
 	}
 }
-func (*chat) ReceivedAck(*channel.Channel, int64)          {}
-func (*chat) ReceivedNak(*channel.Channel, int64)          {}
-func (*chat) Closed(*channel.Channel, channel.CloseReason) {}
 
 // A server and a client in one game loop.
 func Example() {
