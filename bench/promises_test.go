@@ -36,8 +36,8 @@ func TestPromises(t *testing.T) {
 			t.Errorf("PROMISES.md names %s, which isn't there", name)
 		}
 	}
-	for _, m := range regexp.MustCompile(`go run \./(\S+)`).FindAllStringSubmatch(string(page), -1) {
-		if _, err := os.Stat(filepath.Join("..", strings.Trim(m[1], "`"), "main.go")); err != nil {
+	for _, m := range regexp.MustCompile(`go run \./([a-z/]+)`).FindAllStringSubmatch(string(page), -1) {
+		if _, err := os.Stat(filepath.Join("..", m[1], "main.go")); err != nil {
 			t.Errorf("PROMISES.md names a command: %v", err)
 		}
 	}
