@@ -23,6 +23,9 @@
 // Run takes datagrams in a few times between ticks and sends at the ticks. With Config.Prompt it answers
 // datagrams, and sends what Do wrote, at once: latency for packets.
 //
+// One driver is one goroutine's work, which a core bounds. ListenShards opens several on one port and RunShards runs them,
+// each with its own part of the clients: for lobbies and relays, or many small matches, whose clients needn't meet.
+//
 // # Links
 //
 // Below a connection is a link: the handshake that proves addresses, and whatever
