@@ -21,6 +21,7 @@ type manyPoint struct {
 	Rate    int // packets a second, of each
 
 	Share      float64 // of one core, the server's
+	CPU        time.Duration
 	Idle, Load float64 // resident bytes a connection, after the clients have joined and under load
 	Goroutines float64 // a connection
 	Sent, Got  int64
@@ -175,7 +176,8 @@ func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string) er
 	if err != nil {
 		return err
 	}
-	p.Share = (after.CPU - before.CPU).Seconds() / time.Since(begin).Seconds()
+	p.CPU = after.CPU - before.CPU
+	p.Share = p.CPU.Seconds() / time.Since(begin).Seconds()
 	p.Load = float64(after.Resident-start.Resident) / n
 	time.Sleep(w3Late)
 	p.Sent, p.Got, p.Late = clients.sent.Load()-sent, clients.got.Load()-got, clients.late.Load()-late

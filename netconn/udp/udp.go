@@ -52,6 +52,10 @@ type Config struct {
 	// so a peer stays with one as long as their number doesn't change. Linux only; elsewhere Listen
 	// returns ErrReusePort.
 	ReusePort bool
+	// NoPoller keeps the socket out of Go's poller, which wakes a thread for every datagram though nobody reads
+	// yet: for who reads now and then by TryReadBatch. A ReadBatch that waits then has a thread to itself.
+	// Linux only; ignored elsewhere.
+	NoPoller bool
 	// NoOffload has the system handle every datagram by itself. By default, on Linux, several
 	// of the same size to one peer go out as one (GSO), and come in as one (GRO), which costs
 	// a third to a quarter; where a device can't, the socket falls back by itself.
