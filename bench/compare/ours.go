@@ -33,11 +33,7 @@ func ourPeers() []*Peer {
 		{"bunchnet-1", "repeats the last packet's", 1, false, false},
 		{"bunchnet-0", "no redundancy: naks and tail probes", 0, false, false},
 	} {
-		p := &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Listen: s.listen, Dial: s.dial}
-		if s.secure {
-			p.MaxConns = 256 // netcode's own bound
-		}
-		all = append(all, p)
+		all = append(all, &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Listen: s.listen, Dial: s.dial})
 	}
 	return all
 }
@@ -49,7 +45,7 @@ var (
 
 const (
 	oursID    = 1
-	oursSlots = 256
+	oursSlots = 10_000
 )
 
 // config is what both ends have in common. At a low rate messages go out when they are written, at
@@ -59,6 +55,7 @@ func (s setting) config(o Options) driver.Config {
 		Redundancy: netconn.Redundancy{Copies: s.copies, Adaptive: s.adaptive},
 		AckDelay:   25 * time.Millisecond, TickRate: 60, Prompt: true, MaxConns: 10_000, NoPacketInfo: true, ReorderWindow: 20 * time.Millisecond,
 	}
+	c.Link = driver.PlainUnreal51() // those that are secure set their own
 	c.Protocol = netconn.Bunchnet()
 	c.Protocol.Bunch.MaxPacket = 1400 // as its peers
 	if s.secure {

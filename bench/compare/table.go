@@ -66,15 +66,15 @@ func printW3(w io.Writer, points []manyPoint) {
 		for n < len(points) && points[n].Clients == clients {
 			n++
 		}
-		table(w, fmt.Sprintf("W3: %d clients, %d packets/s of %d B each, echoed", clients, w3Rate, w3Size), func(row func(...any)) {
-			row("peer", "server CPU %", "idle kB/conn", "loaded kB/conn", "goroutines/conn", "echoed", "late", "")
+		table(w, fmt.Sprintf("W3: %d clients, %d packets/s of %d B each, echoed", clients, points[0].Rate, w3Size), func(row func(...any)) {
+			row("peer", "server CPU %", "us/echo", "idle kB/conn", "loaded kB/conn", "goroutines/conn", "echoed", "late", "")
 			for i := range points[:n] {
 				p := &points[i]
 				if p.Err != nil {
-					row(p.Peer, "-", "-", "-", "-", "-", "-", p.Err)
+					row(p.Peer, "-", "-", "-", "-", "-", "-", "-", p.Err)
 					continue
 				}
-				row(p.Peer, fmt.Sprintf("%.1f", 100*p.Share), kB(p.Idle), kB(p.Load), fmt.Sprintf("%.2f", p.Goroutines),
+				row(p.Peer, fmt.Sprintf("%.1f", 100*p.Share), fmt.Sprintf("%.2f", p.CPU.Seconds()*1e6/float64(max(1, p.Got))), kB(p.Idle), kB(p.Load), fmt.Sprintf("%.2f", p.Goroutines),
 					fmt.Sprintf("%.2f %%", 100*float64(p.Got)/float64(max(1, p.Sent))), fmt.Sprintf("%.2f %%", 100*float64(p.Late)/float64(max(1, p.Got))), "")
 			}
 		})

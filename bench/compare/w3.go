@@ -18,8 +18,10 @@ import (
 type manyPoint struct {
 	Peer    string
 	Clients int
+	Rate    int // packets a second, of each
 
 	Share      float64 // of one core, the server's
+	CPU        time.Duration
 	Idle, Load float64 // resident bytes a connection, after the clients have joined and under load
 	Goroutines float64 // a connection
 	Sent, Got  int64
@@ -129,7 +131,10 @@ func runW3(w io.Writer, all []*Peer, s settings) []manyPoint {
 	var points []manyPoint
 	for _, n := range counts {
 		for _, p := range all {
-			point := manyPoint{Peer: p.Name, Clients: n}
+			point := manyPoint{Peer: p.Name, Clients: n, Rate: s.rate}
+			if point.Rate == 0 {
+				point.Rate = w3Rate
+			}
 			if p.MaxConns > 0 && n > p.MaxConns {
 				point.Err = fmt.Errorf("%d connections at most", p.MaxConns)
 			} else {
@@ -148,7 +153,7 @@ func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string) er
 		return err
 	}
 	defer s.stop()
-	clients := &crowd{}
+	clients := &crowd{rate: p.Rate}
 	defer clients.close()
 	if err := clients.dial(peer, start.Addr, p.Clients); err != nil {
 		return err
@@ -171,7 +176,8 @@ func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string) er
 	if err != nil {
 		return err
 	}
-	p.Share = (after.CPU - before.CPU).Seconds() / time.Since(begin).Seconds()
+	p.CPU = after.CPU - before.CPU
+	p.Share = p.CPU.Seconds() / time.Since(begin).Seconds()
 	p.Load = float64(after.Resident-start.Resident) / n
 	time.Sleep(w3Late)
 	p.Sent, p.Got, p.Late = clients.sent.Load()-sent, clients.got.Load()-got, clients.late.Load()-late
@@ -180,6 +186,7 @@ func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string) er
 
 // crowd is the clients of W3.
 type crowd struct {
+	rate            int
 	conns           []Conn
 	sent, got, late atomic.Int64
 }
@@ -212,13 +219,13 @@ func (c *crowd) echoed(_ Conn, msg []byte) {
 	}
 }
 
-// load has every client send at w3Rate, evenly spread.
+// load has every client send at the rate, evenly spread.
 func (c *crowd) load(length time.Duration) {
 	const slices = 32 // of the clients, one after another
 	msg := make([]byte, w3Size)
 	begin := time.Now()
 	for i := 0; ; i++ {
-		due := begin.Add(time.Duration(i) * time.Second / (w3Rate * slices))
+		due := begin.Add(time.Duration(i) * time.Second / time.Duration(c.rate*slices))
 		if due.Sub(begin) >= length {
 			return
 		}

@@ -29,6 +29,11 @@
 // fails, Err says so and connections wait; Rebind gives the driver another one. A tick that comes late counts as one second
 // at most, so that a hitch isn't taken for silence.
 //
+// # Shards
+//
+// One driver is one goroutine's work, which a core bounds. ListenShards opens several on one port and RunShards runs them,
+// each with its own part of the clients: for lobbies and relays, or many small matches, whose clients needn't meet.
+//
 // # Links
 //
 // Below a connection is a link: the handshake that proves addresses, and whatever

@@ -72,6 +72,7 @@ func open(addr string, cfg Config) (*Driver, error) {
 	d.cfg.Channels = d.channels()
 	d.socket = cfg.Socket
 	if d.socket == nil {
+		cfg.UDP.NoPoller = cfg.UDP.NoPoller || !cfg.Prompt // who reads now and then needn't be woken
 		s, err := udp.Listen(addr, cfg.UDP)
 		if err != nil {
 			return nil, fmt.Errorf("driver: %w", err)

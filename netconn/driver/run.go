@@ -68,16 +68,10 @@ func (d *Driver) wait(until time.Time) {
 	}
 	for now := d.cfg.Clock(); d.err == nil && now.Before(until); now = d.cfg.Clock() {
 		n, err := d.socket.TryReadBatch(d.in)
-		switch {
-		case err != nil && !d.readError(err):
-			return
-		case n == 0 && err == nil:
-			if n, err = d.await(until); err != nil {
-				return
-			}
-			now = d.cfg.Clock()
-		}
 		d.dispatch(d.at(now), n)
+		if err != nil && !d.readError(err) {
+			return
+		}
 		if n < len(d.in) {
 			time.Sleep(min(readInterval, until.Sub(now)))
 		}
@@ -86,19 +80,6 @@ func (d *Driver) wait(until time.Time) {
 
 // readInterval is how long datagrams gather.
 const readInterval = 4 * time.Millisecond
-
-// await waits for the first datagram, until the tick.
-func (d *Driver) await(until time.Time) (int, error) {
-	if err := d.socket.SetReadDeadline(until); err != nil {
-		d.socketFailed(err)
-		return 0, err
-	}
-	n, err := d.socket.ReadBatch(d.in)
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && d.readError(err) {
-		err = nil
-	}
-	return n, err
-}
 
 // waitPrompt answers datagrams and calls at once.
 func (d *Driver) waitPrompt(until time.Time) {

@@ -49,7 +49,7 @@ type gro struct {
 
 // startOffload has the system send and receive several datagrams as one where it can.
 func (s *socket) startOffload() {
-	err := s.raw.Control(func(fd uintptr) {
+	err := s.handle.Control(func(fd uintptr) {
 		_, err := unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT)
 		s.gso = err == nil
 		if unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1) == nil {

@@ -12,6 +12,9 @@ import (
 
 // Listen opens a socket at an address like ":7777", "127.0.0.1:0" or "[::1]:7777".
 func Listen(addr string, cfg Config) (Socket, error) {
+	if cfg.ReusePort {
+		return nil, ErrReusePort
+	}
 	cfg = cfg.filled()
 	a, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {

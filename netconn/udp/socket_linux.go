@@ -40,8 +40,14 @@ func Listen(addr string, cfg Config) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{conn: conn, raw: raw, local: unmap(conn.LocalAddr().(*net.UDPAddr).AddrPort())}
+	s := &socket{handle: shared{raw, conn}, local: unmap(conn.LocalAddr().(*net.UDPAddr).AddrPort())}
 	s.v6 = conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is6()
+	if cfg.NoPoller {
+		if s.handle, err = newOwn(conn, raw); err != nil {
+			_ = conn.Close() // once more does no harm
+			return nil, err
+		}
+	}
 	s.in.init()
 	s.out.init()
 	s.in.call, s.out.call = s.readCall, s.writeCall
@@ -52,10 +58,9 @@ func Listen(addr string, cfg Config) (Socket, error) {
 	return s, nil
 }
 
-// socket is recvmmsg and sendmmsg on a net.UDPConn, whose poller it shares.
+// socket is recvmmsg and sendmmsg.
 type socket struct {
-	conn    *net.UDPConn
-	raw     syscall.RawConn
+	handle  handle
 	local   netip.AddrPort
 	v6      bool
 	in, out batch
@@ -105,8 +110,8 @@ func (b *batch) set(i int, p []byte) {
 
 func (s *socket) LocalAddr() netip.AddrPort         { return s.local }
 func (s *socket) BatchSize() int                    { return batchSize }
-func (s *socket) Close() error                      { return s.conn.Close() }
-func (s *socket) SetReadDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
+func (s *socket) Close() error                      { return s.handle.Close() }
+func (s *socket) SetReadDeadline(t time.Time) error { return s.handle.SetReadDeadline(t) }
 
 // Counters adds up both directions. It belongs to the goroutine that reads and writes.
 func (s *socket) Counters() Counters {
@@ -153,10 +158,10 @@ func (s *socket) receive(n int, wait bool) (int, error) {
 		b.hdrs[i].hdr.Namelen = uint32(unsafe.Sizeof(b.names[i]))
 	}
 	var err error
-	if wait { // within the poller, which minds the deadline
-		err = s.raw.Read(b.call)
+	if wait { // within the handle, which minds the deadline
+		err = s.handle.Read(b.call)
 	} else {
-		err = s.raw.Control(b.try)
+		err = s.handle.Control(b.try)
 	}
 	if err != nil {
 		return 0, err
@@ -187,7 +192,7 @@ func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 			return sent, os.NewSyscallError("sendmmsg", unix.EAFNOSUPPORT)
 		}
 		s.prepare(msgs[sent:sent+n], gso)
-		if err := s.raw.Write(b.call); err != nil {
+		if err := s.handle.Write(b.call); err != nil {
 			return sent, err
 		}
 		if b.errno != 0 {

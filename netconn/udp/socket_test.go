@@ -25,21 +25,26 @@ func messages(n int) []Message {
 	return msgs
 }
 
+// kinds is the settings that change how a socket works.
+var kinds = map[string]Config{"udp": {}, "udp without poller": {NoPoller: true}}
+
 // pairs is every kind of socket there is, each with a peer.
 func pairs(t testing.TB) map[string][2]Socket {
 	all := map[string][2]Socket{}
 	a, b := Pair(netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:2"))
 	all["memory"] = [2]Socket{a, b}
 	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
-		a, err := Listen(host, Config{})
-		if err != nil && host[0] == '[' {
-			t.Logf("no IPv6 here: %v", err)
-			continue
+		for name, cfg := range kinds {
+			a, err := Listen(host, cfg)
+			if err != nil && host[0] == '[' {
+				t.Logf("no IPv6 here: %v", err)
+				continue
+			}
+			require.NoError(t, err)
+			b, err := Listen(host, cfg)
+			require.NoError(t, err)
+			all[name+" "+host] = [2]Socket{a, b}
 		}
-		require.NoError(t, err)
-		b, err := Listen(host, Config{})
-		require.NoError(t, err)
-		all["udp "+host] = [2]Socket{a, b}
 	}
 	return all
 }
@@ -150,24 +155,72 @@ func TestIsTemporary(t *testing.T) {
 	require.False(t, IsTemporary(errors.New("other")))
 }
 
-func TestAllocsSocket(t *testing.T) {
-	a, err := Listen("127.0.0.1:0", Config{})
-	require.NoError(t, err)
-	defer a.Close()
-	out := messages(8)
-	for i := range out {
-		out[i].Buf, out[i].Addr = out[i].Buf[:100], a.LocalAddr()
+// TestInterrupt: a read that waits ends when another goroutine sets its deadline, or closes the socket.
+func TestInterrupt(t *testing.T) {
+	for name, s := range pairs(t) {
+		t.Run(name, func(t *testing.T) {
+			a, b := s[0], s[1]
+			in := messages(1)
+			read := make(chan error)
+			reader := func() {
+				_, err := a.ReadBatch(in)
+				read <- err
+			}
+			for range 50 {
+				require.NoError(t, a.SetReadDeadline(time.Time{}))
+				go reader()
+				require.NoError(t, a.SetReadDeadline(time.Unix(1, 0)))
+				require.ErrorIs(t, <-read, os.ErrDeadlineExceeded)
+			}
+			require.NoError(t, a.SetReadDeadline(time.Time{}))
+			go reader()
+			_, err := b.WriteBatch([]Message{{Buf: []byte("x"), Addr: a.LocalAddr()}})
+			require.NoError(t, err)
+			require.NoError(t, <-read, "what came ends it too")
+			go reader()
+			require.NoError(t, a.Close())
+			require.ErrorIs(t, <-read, net.ErrClosed)
+			_, err = a.WriteBatch([]Message{{Buf: []byte("x"), Addr: b.LocalAddr()}})
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.NoError(t, b.Close())
+		})
 	}
-	in := messages(8)
-	require.NoError(t, a.SetReadDeadline(time.Now().Add(10*time.Second)))
-	require.Zero(t, testing.AllocsPerRun(200, func() {
-		if _, err := a.WriteBatch(out); err != nil {
-			t.Error(err)
+}
+
+func TestAllocsSocket(t *testing.T) {
+	for name, cfg := range kinds {
+		a, err := Listen("127.0.0.1:0", cfg)
+		require.NoError(t, err)
+		out := messages(8)
+		for i := range out {
+			out[i].Buf, out[i].Addr = out[i].Buf[:100], a.LocalAddr()
 		}
-		if _, err := a.ReadBatch(in); err != nil {
-			t.Error(err)
+		in := messages(8)
+		require.Zero(t, testing.AllocsPerRun(200, func() {
+			if err := a.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Error(err)
+			}
+			if _, err := a.WriteBatch(out); err != nil {
+				t.Error(err)
+			}
+			if _, err := a.ReadBatch(in); err != nil {
+				t.Error(err)
+			}
+		}), name)
+		if !cfg.NoPoller {
+			require.NoError(t, a.Close())
+			continue // package net makes an error for each deadline
 		}
-	}))
+		require.Zero(t, testing.AllocsPerRun(20, func() { // a read that waits
+			if err := a.SetReadDeadline(time.Now().Add(100 * time.Microsecond)); err != nil {
+				t.Error(err)
+			}
+			if _, err := a.ReadBatch(in); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error(err)
+			}
+		}), name)
+		require.NoError(t, a.Close())
+	}
 }
 
 func BenchmarkSend(b *testing.B) {

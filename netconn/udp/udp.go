@@ -48,9 +48,14 @@ type Config struct {
 	// ReadBuffer and WriteBuffer are the socket's buffers in bytes. Default 4 MiB; the
 	// system may grant less.
 	ReadBuffer, WriteBuffer int
-	// ReusePort lets several sockets share the port, each with part of the peers
-	// (Linux). Ignored elsewhere.
+	// ReusePort lets several sockets share the port, each with part of the peers: by the addresses of both ends,
+	// so a peer stays with one as long as their number doesn't change. Linux only; elsewhere Listen
+	// returns ErrReusePort.
 	ReusePort bool
+	// NoPoller keeps the socket out of Go's poller, which wakes a thread for every datagram though nobody reads
+	// yet: for who reads now and then by TryReadBatch. A ReadBatch that waits then has a thread to itself.
+	// Linux only; ignored elsewhere.
+	NoPoller bool
 	// NoOffload has the system handle every datagram by itself. By default, on Linux, several
 	// of the same size to one peer go out as one (GSO), and come in as one (GRO), which costs
 	// a third to a quarter; where a device can't, the socket falls back by itself.
@@ -90,6 +95,9 @@ func (c Config) filled() Config {
 
 // ErrUnsupported is Listen's on systems without UDP.
 var ErrUnsupported = errors.New("udp: no sockets on this system")
+
+// ErrReusePort is Listen's on systems that don't deal out datagrams among the sockets of a port.
+var ErrReusePort = errors.New("udp: only Linux has several sockets share a port; open one without ReusePort")
 
 // batchSize is how many datagrams a system call handles at most.
 const batchSize = 64
