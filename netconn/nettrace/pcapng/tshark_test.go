@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -85,6 +86,59 @@ func links(t *testing.T) []link {
 	}
 }
 
+// ship is the arena's.
+type ship struct {
+	actorrep.Base
+	Pos   [2]float32          `net:"q=0.01"`
+	Armor actorrep.Var[uint8] `net:"max=100"`
+	Name  string              `net:""`
+}
+
+// fire makes the client talk on actors' channels too.
+var fire = actorrep.ServerRPC(func(_ actorrep.Call, s *ship, dir uint16) error {
+	s.Armor.Set(uint8(dir % 100))
+	return nil
+}, actorrep.Reliable)
+
+// arena is twenty ships that fly about, and are seen and shot with by a client.
+type arena struct {
+	server, client *actorrep.World
+	ships          []*ship
+}
+
+func newArena(t *testing.T) *arena {
+	a := &arena{server: actorrep.NewServer(actorrep.Config{}), client: actorrep.NewClient(actorrep.Config{})}
+	for _, w := range []*actorrep.World{a.server, a.client} {
+		require.NoError(t, w.Register("ship", (*ship)(nil), actorrep.RPCs{"Fire": fire}))
+	}
+	return a
+}
+
+func (a *arena) joined(t *testing.T, c *driver.Conn) {
+	p := a.server.AddConn(c)
+	for i := range 20 {
+		s := &ship{Name: fmt.Sprint("ship ", i)}
+		s.SetOwner(p)
+		require.NoError(t, a.server.Spawn(s))
+		a.ships = append(a.ships, s)
+	}
+}
+
+// step flies, and has the client shoot now and then.
+func (a *arena) step(t *testing.T, now time.Time, server, client *driver.Driver, tick int) {
+	for i, s := range a.ships {
+		s.Pos[0] += float32(i) * 0.1
+	}
+	a.server.Step(server.Since(now))
+	a.client.Step(client.Since(now))
+	if tick%20 != 19 || len(a.ships) == 0 {
+		return
+	}
+	if m, ok := a.client.Find(a.ships[tick/20%20].GUID()).(*ship); ok && m.IsOwned() {
+		require.NoError(t, fire.Call(m, uint16(tick)))
+	}
+}
+
 // record has a client talk to a server over a bad network and writes the server's packets to a file.
 func record(t *testing.T, l link, file string) (said engine, packets int, payloads map[string]bool) {
 	f, err := os.Create(file)
@@ -98,22 +152,27 @@ func record(t *testing.T, l link, file string) (said engine, packets int, payloa
 	for _, n := range names {
 		types = append(types, channel.Type{Name: n, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return quiet{payloads} }})
 	}
+	game := newArena(t)
+	types = append(types, game.server.ChannelTypes()...)
+	clientTypes := append(types[:len(names):len(names)], game.client.ChannelTypes()...)
 	a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 	bad := netsim.Settings{Loss: 10, LagMin: 2 * time.Millisecond, LagMax: 3 * time.Millisecond, Dup: 5}
 	impaired, err := proxy.Impair(b, bad, bad, 1)
 	require.NoError(t, err)
-	server, err := driver.Listen("", driver.Config{Link: l.server, Protocol: l.protocol, Socket: a, Channels: types, Trace: e, Packets: w})
+	server, err := driver.Listen("", driver.Config{Link: l.server, Protocol: l.protocol, Socket: a, Channels: types, Trace: e, Packets: w,
+		Joined: func(c *driver.Conn) { game.joined(t, c) }})
 	require.NoError(t, err)
 	defer server.Close()
-	client, err := driver.Dial("127.0.0.1:7777", driver.Config{Link: l.client, Protocol: l.protocol, Socket: impaired, Channels: types})
+	client, err := driver.Dial("127.0.0.1:7777", driver.Config{Link: l.client, Protocol: l.protocol, Socket: impaired, Channels: clientTypes})
 	require.NoError(t, err)
 	defer client.Close()
-	talk(t, server, client)
+	talk(t, game, server, client)
+	require.Equal(t, 20, game.client.Len())
 	require.NoError(t, w.Flush())
 	return *e, w.Packets(), payloads // before the drivers close
 }
 
-func talk(t *testing.T, server, client *driver.Driver) {
+func talk(t *testing.T, game *arena, server, client *driver.Driver) {
 	seed := uint64(11)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var chans []*channel.Channel
@@ -133,6 +192,7 @@ func talk(t *testing.T, server, client *driver.Driver) {
 				speak(t, rng, chans[rng.IntN(2)])
 			}
 		}
+		game.step(t, now, server, client, ticks)
 		client.TickFlush(now)
 		server.TickFlush(now)
 		time.Sleep(time.Millisecond) // virtual
