@@ -74,7 +74,7 @@ func TestW2(t *testing.T) {
 func TestW3(t *testing.T) {
 	each(t, func(t *testing.T, p *Peer) {
 		t.Parallel()
-		point := manyPoint{Peer: p.Name, Clients: 10}
+		point := manyPoint{Peer: p.Name, Clients: 10, Rate: 30}
 		if err := point.measure(p, 500*time.Millisecond, ""); err != nil {
 			t.Fatal(err)
 		}
