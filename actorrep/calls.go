@@ -79,34 +79,45 @@ func (v *view) mention(c *call) bool {
 
 // queueCall keeps a reliable call for the Step at hand, where it follows the values of its tick.
 func (v *view) queueCall(c *call) error {
-	if v.peer.out.room(v) <= len(v.calls) && v.state == open {
+	out := v.peer.out
+	full := out.room(v) <= len(v.calls) && v.state == open
+	calls, err := v.peer.world.await(v.calls, c, full, v.b.class.name, out.fail)
+	if err != nil {
+		return err
+	}
+	v.calls = calls
+	v.speakUp()
+	return nil
+}
+
+// await puts a reliable call behind those that wait. When the channel is full the procedure's Overflow says what
+// happens, and fail ends the connection; MaxWaitingCalls bounds the queue always.
+func (w *World) await(calls []*call, c *call, full bool, class string, fail func(error)) ([]*call, error) {
+	if full {
 		switch c.def.overflow {
 		case Refuse:
-			return ErrFull
+			return nil, ErrFull
 		case CloseConn:
-			v.peer.out.fail(fmt.Errorf("%w: %s", ErrFull, v.b.class.name))
-			return ErrFull
+			fail(fmt.Errorf("%w: %s", ErrFull, class))
+			return nil, ErrFull
 		case Coalesce:
-			for i, o := range v.calls {
+			for i, o := range calls {
 				if o.rpc == c.rpc {
-					v.calls[i] = c
-					v.peer.world.Counters.CallsDropped++
-					return nil
+					calls[i] = c
+					w.Counters.CallsDropped++
+					return calls, nil
 				}
 			}
 		}
 	}
-	if len(v.calls) >= MaxWaitingCalls {
+	if len(calls) >= MaxWaitingCalls {
 		if c.def.overflow != DropOldest {
-			return ErrFull
+			return nil, ErrFull
 		}
-		copy(v.calls, v.calls[1:])
-		v.calls = v.calls[:len(v.calls)-1]
-		v.peer.world.Counters.CallsDropped++
+		calls = append(calls[:0], calls[1:]...)
+		w.Counters.CallsDropped++
 	}
-	v.calls = append(v.calls, c)
-	v.speakUp()
-	return nil
+	return append(calls, c), nil
 }
 
 // speakUp puts the view where its reliable messages are sent.

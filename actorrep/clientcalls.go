@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
+// pendingCall is a call that came and runs when its values are there.
 type pendingCall struct {
 	m      *mirror
 	proc   *procedure
@@ -17,8 +18,10 @@ type pendingCall struct {
 	params unsafe.Pointer
 }
 
+// maxPendingCalls bounds the calls that came and have not run; more are dropped and counted.
 const maxPendingCalls = 4096
 
+// receiveCall reads a call of the server and keeps it until it runs.
 func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	id, params, err := readCall(r)
 	if err != nil {
@@ -46,6 +49,7 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	return nil
 }
 
+// run runs a call that came, unless its actor is gone.
 func (c *client) run(p *pendingCall) {
 	if p.m.b == nil {
 		c.world.Counters.CallsDropped++
@@ -59,6 +63,7 @@ func (c *client) run(p *pendingCall) {
 	}
 }
 
+// call sends a call to the server, or says why it may not.
 func (c *client) call(b *Base, proc Procedure, id int, params unsafe.Pointer) error {
 	m, d := b.mirror, proc.definition()
 	remote := -1
@@ -92,6 +97,7 @@ func (c *client) call(b *Base, proc Procedure, id int, params unsafe.Pointer) er
 	return m.queue(k)
 }
 
+// send sends a call at once.
 func (m *mirror) send(k *call) error {
 	var w bitio.Writer
 	w.Reset(m.world.scratch)
@@ -107,6 +113,7 @@ func (m *mirror) send(k *call) error {
 	return err
 }
 
+// queue sends a reliable call, or lets it wait for room.
 func (m *mirror) queue(k *call) error {
 	if len(m.calls) == 0 && m.ch.Room() > 0 {
 		err := m.send(k)
@@ -114,35 +121,18 @@ func (m *mirror) queue(k *call) error {
 			return err
 		}
 	}
-	switch k.def.overflow {
-	case Refuse:
-		return ErrFull
-	case CloseConn:
-		m.ch.Conn().Fail(fmt.Errorf("%w: %s", ErrFull, m.class.name), true)
-		return ErrFull
-	case Coalesce:
-		for i, o := range m.calls {
-			if o.rpc == k.rpc {
-				m.calls[i] = k
-				m.world.Counters.CallsDropped++
-				return nil
-			}
-		}
-	}
-	if len(m.calls) >= MaxWaitingCalls {
-		if k.def.overflow != DropOldest {
-			return ErrFull
-		}
-		m.calls = append(m.calls[:0], m.calls[1:]...)
-		m.world.Counters.CallsDropped++
+	calls, err := m.world.await(m.calls, k, true, m.class.name, func(err error) { m.ch.Conn().Fail(err, true) })
+	if err != nil {
+		return err
 	}
 	if len(m.calls) == 0 {
 		m.world.client.speaking = append(m.world.client.speaking, m)
 	}
-	m.calls = append(m.calls, k)
+	m.calls = calls
 	return nil
 }
 
+// speak sends the calls that wait, while there is room.
 func (c *client) speak() {
 	kept := c.speaking[:0]
 	for _, m := range c.speaking {

@@ -21,7 +21,6 @@ type outlet interface {
 	open(v *view, w *bitio.Writer) bool
 	// reliable sends messages of an actor, in order.
 	reliable(v *view, w *bitio.Writer) bool
-	unreliable(v *view, w *bitio.Writer) bool
 	// close makes an actor disappear, or sleep.
 	close(v *view, reason channel.CloseReason) bool
 	// tearOff sends the last values and leaves the actor.
@@ -94,16 +93,13 @@ func (o *channelOutlet) open(v *view, w *bitio.Writer) bool {
 	return true
 }
 
-func (o *channelOutlet) send(v *view, w *bitio.Writer, reliable bool) bool {
+func (o *channelOutlet) reliable(v *view, w *bitio.Writer) bool {
 	if v.ch == nil || w.Err() != nil {
 		return false
 	}
-	_, err := v.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: reliable})
+	_, err := v.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true})
 	return err == nil
 }
-
-func (o *channelOutlet) reliable(v *view, w *bitio.Writer) bool   { return o.send(v, w, true) }
-func (o *channelOutlet) unreliable(v *view, w *bitio.Writer) bool { return o.send(v, w, false) }
 
 func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 	return v.ch == nil || v.ch.Close(reason) == nil
@@ -116,7 +112,7 @@ func (o *channelOutlet) tearOff(v *view) {
 		o.peer.writeProps(&w, v, v.dirty)
 	}
 	w.WriteBits(msgTornOff, msgBits)
-	o.send(v, &w, true)
+	o.reliable(v, &w)
 	o.close(v, bunch.TearOff)
 }
 

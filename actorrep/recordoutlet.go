@@ -146,8 +146,6 @@ func (r *Recorder) reliable(v *view, w *bitio.Writer) bool {
 	return true
 }
 
-func (r *Recorder) unreliable(v *view, w *bitio.Writer) bool { return r.reliable(v, w) }
-
 // close ends an actor, or lets it sleep in its place.
 func (r *Recorder) close(v *view, reason channel.CloseReason) bool {
 	return r.closeID(v.id, reason)
