@@ -218,9 +218,14 @@ func BenchmarkR1Percent(b *testing.B) {
 }
 
 // BenchmarkR1Pauses is R1Percent with 500 changes while the collector runs all the time, which is far more than the server's
-// garbage asks for: how long it stops the world.
+// garbage asks for: how long it stops the world. With next to nothing in the world it is the machine's own figure.
 func BenchmarkR1Pauses(b *testing.B) {
-	c := newCrowd(b, r1Conns, r1Actors, r1Relevant, 0)
+	b.Run("R1", func(b *testing.B) { newCrowd(b, r1Conns, r1Actors, r1Relevant, 0).collected(b, 500) })
+	b.Run("next to nothing", func(b *testing.B) { newCrowd(b, 1, 100, 50, 0).collected(b, 1) })
+}
+
+// collected is run with the collector at work throughout.
+func (c *crowd) collected(b *testing.B, changes int) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	before := pauses()
 	go func() {
@@ -234,7 +239,7 @@ func BenchmarkR1Pauses(b *testing.B) {
 			}
 		}
 	}()
-	c.run(b, func() { c.change(500) })
+	c.run(b, func() { c.change(changes) })
 	close(stop)
 	<-done
 	p50, p99, worst, n := quantiles(before, pauses())
