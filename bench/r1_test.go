@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"testing"
 	"time"
@@ -214,6 +215,68 @@ func BenchmarkR1Percent(b *testing.B) {
 	for _, n := range []int{50, 500, 5000} {
 		b.Run(fmt.Sprintf("%.1f%%", float64(n)*100/r1Actors), func(b *testing.B) { c.run(b, func() { c.change(n) }) })
 	}
+}
+
+// BenchmarkR1Pauses is R1Percent with 500 changes while the collector runs all the time, which is far more than the server's
+// garbage asks for: how long it stops the world. With next to nothing in the world it is the machine's own figure.
+func BenchmarkR1Pauses(b *testing.B) {
+	b.Run("R1", func(b *testing.B) { newCrowd(b, r1Conns, r1Actors, r1Relevant, 0).collected(b, 500) })
+	b.Run("next to nothing", func(b *testing.B) { newCrowd(b, 1, 100, 50, 0).collected(b, 1) })
+}
+
+// collected is run with the collector at work throughout.
+func (c *crowd) collected(b *testing.B, changes int) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	before := pauses()
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	c.run(b, func() { c.change(changes) })
+	close(stop)
+	<-done
+	p50, p99, worst, n := quantiles(before, pauses())
+	b.ReportMetric(p50*1e6, "p50-us/pause")
+	b.ReportMetric(p99*1e6, "p99-us/pause")
+	b.ReportMetric(worst*1e6, "max-us/pause")
+	b.ReportMetric(float64(n), "pauses")
+}
+
+// pauses is the runtime's histogram of the collector's pauses.
+func pauses() *metrics.Float64Histogram {
+	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+	metrics.Read(s)
+	return s[0].Value.Float64Histogram()
+}
+
+// quantiles is the upper bounds of what was added to a histogram.
+func quantiles(before, after *metrics.Float64Histogram) (p50, p99, worst float64, n uint64) {
+	for i := range after.Counts {
+		n += after.Counts[i] - before.Counts[i]
+	}
+	seen := uint64(0)
+	for i := range after.Counts {
+		d := after.Counts[i] - before.Counts[i]
+		if d == 0 {
+			continue
+		}
+		bound := after.Buckets[i+1]
+		if seen*2 < n {
+			p50 = bound
+		}
+		if seen*100 < n*99 {
+			p99 = bound
+		}
+		seen, worst = seen+d, bound
+	}
+	return p50, p99, worst, n
 }
 
 // BenchmarkR1Moving is the same with players that walk, so that actors come into their sight and leave it.

@@ -33,6 +33,7 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	q := queued{data: t.cfg.Pool.Get(n), bits: bits}
 	copy(q.data, out.Data)
 	ch.queue = append(ch.queue, q)
+	t.calm = false
 	ch.queueBytes += n
 	t.Counters.QueuedControl++
 	return nil

@@ -143,6 +143,7 @@ type Table struct {
 	last    lastBunch
 	header  bunch.Header // of the bunch being sent
 	waiting backlog
+	calm    bool // a Tick has nothing to do but for what waits
 	ended   bool
 }
 
@@ -281,6 +282,7 @@ func (t *Table) add(index uint32, typ *Type) *Channel {
 	ch.out.first, ch.out.next = s.outReliable+1, s.outReliable+1
 	s.ch = ch
 	t.open++
+	t.calm = false
 	t.Counters.ChannelsOpened++
 	return ch
 }
@@ -490,8 +492,12 @@ func (ch *Channel) NeedsCopy(seq int64) (rec *OutRec, ok bool) {
 // unacked bunches of a control channel whose open isn't acked, once a second.
 func (t *Table) Tick(now time.Duration) {
 	t.Pump()
+	if t.calm {
+		return // most of the time, with thousands of connections whose channels aren't in any cache
+	}
 	if ch := t.Channel(0); ch != nil {
 		ch.tickControl(now)
+		t.calm = len(ch.queue) == 0 && (ch.openAcked || !ch.openedLocally)
 	}
 }
 

@@ -88,8 +88,8 @@ func TestW3(t *testing.T) {
 func TestW4(t *testing.T) {
 	for _, way := range w4Ways {
 		p := rawPoint{Size: 200}
-		if err := p.measure(way.open, 4*w4Batch); err != nil {
-			t.Errorf("%s: %v", way.name, err)
+		if p.measure(way.open, 4*w4Batch); p.Err != nil {
+			t.Errorf("%s: %v", way.name, p.Err)
 		}
 	}
 }

@@ -47,6 +47,7 @@ type Driver struct {
 	err       error
 	failed    bool // err is the socket's, and another socket mends it
 	ended     bool // Close was called
+	parted    int  // ticks that have to look for connections that have ended
 
 	log   operatorLog
 	stale uint64 // packets of connections that have ended
@@ -219,6 +220,10 @@ func (d *Driver) tickLink(now time.Time) {
 
 // sweep drops connections that have ended.
 func (d *Driver) sweep() {
+	if d.parted == 0 {
+		return
+	}
+	d.parted--
 	kept := d.conns[:0]
 	for _, c := range d.conns {
 		if !c.Closed() {
@@ -297,6 +302,7 @@ func (d *Driver) noAnswer(r netconn.CloseResult) {
 
 func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
 	d.Counters.Closed++
+	d.parted = 2 // this one, and the next in case that the link has had its look
 	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), slog.String("why", r.String()))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(c, r)

@@ -67,13 +67,20 @@ func (s *netcodeServer) receive(at time.Duration, from netip.AddrPort, p []byte)
 func (s *netcodeServer) tick(at time.Duration) {
 	s.at = at
 	s.m.SetClock(at, uint64(s.d.now.Unix()))
+	if s.d.parted > 0 {
+		s.part(at)
+	}
+	s.m.Tick(at)
+}
+
+// part frees the slots of connections that have ended.
+func (s *netcodeServer) part(at time.Duration) {
 	for slot, c := range s.conns {
 		if c != nil && c.Closed() {
 			s.conns[slot] = nil
 			s.m.Disconnect(at, slot)
 		}
 	}
-	s.m.Tick(at)
 }
 
 func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }

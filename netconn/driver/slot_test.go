@@ -8,6 +8,8 @@ import (
 
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
 type text struct{ S string }
@@ -82,4 +84,56 @@ func TestNextInTheSlot(t *testing.T) {
 		return len(got) > 0 && q.Pending() == 0
 	})
 	require.Equal(t, []string{"for the second"}, got)
+}
+
+// TestSlotsFreedByClosed: a connection that is ended by another's Closed, at whatever point of the tick, frees its slot too.
+func TestSlotsFreedByClosed(t *testing.T) {
+	link := Netcode{Key: netcode.Key{5}}
+	var all []*Conn
+	srv := Config{Link: link, Channels: chat(&echo{}), MaxConns: 3, Joined: func(c *Conn) { all = append(all, c) }}
+	srv.Closed = func(c *Conn, _ netconn.CloseResult) {
+		for _, other := range all {
+			if other != c && !other.Closed() {
+				other.Abort(other.Now(), "one has gone, so all go")
+				return
+			}
+		}
+	}
+	server, err := Listen("127.0.0.1:0", srv)
+	require.NoError(t, err)
+	defer server.Close()
+	now := time.Now()
+	for range 3 {
+		all = nil
+		var own []*Driver
+		for range 3 {
+			d, err := Dial(server.LocalAddr().String(), Config{Link: link, Channels: chat(&sink{})})
+			require.NoError(t, err)
+			own = append(own, d)
+		}
+		tick := func() {
+			now = now.Add(16 * time.Millisecond)
+			server.TickDispatch(now)
+			server.TickFlush(now)
+		}
+		for step := 0; len(all) < 3; step++ {
+			require.Less(t, step, 1000, "slots aren't free: %d", len(all))
+			for _, d := range own {
+				d.TickDispatch(now)
+				d.TickFlush(now)
+			}
+			tick()
+		}
+		for step := 0; server.Len() > 0; step++ { // the first client is silent, so the link times it out
+			require.Less(t, step, 2000)
+			for _, d := range own[1:] {
+				d.TickDispatch(now)
+				d.TickFlush(now)
+			}
+			tick()
+		}
+		tick()
+		require.Zero(t, server.server.(*netcodeServer).m.Clients())
+		require.NoError(t, closeAll(own))
+	}
 }

@@ -81,6 +81,9 @@ func (s *unrealServer) drop(p *unrealPeer) {
 }
 
 func (s *unrealServer) tick(time.Duration) {
+	if s.d.parted == 0 {
+		return
+	}
 	for _, c := range s.d.conns {
 		if !c.Closed() {
 			continue

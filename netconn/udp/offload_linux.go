@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"net/netip"
 	"syscall"
 	"unsafe"
 
@@ -45,6 +46,7 @@ type gro struct {
 	i, n    int    // the buffer that is being handed out, and how many there are
 	off     int
 	segment int
+	from    netip.AddrPort // of the buffer
 }
 
 // startOffload has the system send and receive several datagrams as one where it can.
@@ -139,7 +141,7 @@ func (s *socket) handOut(msgs []Message) (n int) {
 		h := &b.hdrs[g.i]
 		total := int(h.n)
 		if g.off == 0 {
-			g.segment = total
+			g.segment, g.from = total, readName(&b.names[g.i])
 			if size, ok := b.control[g.i].segment(int(h.hdr.Controllen)); ok && size > 0 && size < total {
 				g.segment = size
 				b.stats.GROReads++
@@ -149,7 +151,7 @@ func (s *socket) handOut(msgs []Message) (n int) {
 		end := min(total, g.off+g.segment)
 		m := &msgs[n]
 		m.N = copy(m.Buf, g.bufs[g.i*groBytes+g.off:g.i*groBytes+end])
-		m.Addr = readName(&b.names[g.i])
+		m.Addr = g.from
 		n++
 		if g.off = end; end == total {
 			g.i++

@@ -209,8 +209,11 @@ func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 
 // reachable is how many messages of the front the socket's family can send; one that it can't ends the batch.
 func (s *socket) reachable(msgs []Message) int {
+	if s.v6 {
+		return len(msgs)
+	}
 	for i := range msgs {
-		if !s.v6 && !msgs[i].Addr.Addr().Unmap().Is4() {
+		if !msgs[i].Addr.Addr().Is4() && !msgs[i].Addr.Addr().Is4In6() {
 			return i
 		}
 	}

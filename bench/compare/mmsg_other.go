@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// kernelWays is Linux's.
+var kernelWays []rawWay
