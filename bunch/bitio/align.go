@@ -12,6 +12,15 @@ func copyBytes(dst, src []byte, bit int) {
 		copy(dst, src)
 		return
 	}
+	for len(dst) >= 32 && len(src) >= 33 { // each word is loaded once
+		a, b := binary.LittleEndian.Uint64(src), binary.LittleEndian.Uint64(src[8:])
+		c, d := binary.LittleEndian.Uint64(src[16:]), binary.LittleEndian.Uint64(src[24:])
+		binary.LittleEndian.PutUint64(dst, a>>s|b<<(64-s))
+		binary.LittleEndian.PutUint64(dst[8:], b>>s|c<<(64-s))
+		binary.LittleEndian.PutUint64(dst[16:], c>>s|d<<(64-s))
+		binary.LittleEndian.PutUint64(dst[24:], d>>s|uint64(src[32])<<(64-s))
+		dst, src = dst[32:], src[32:]
+	}
 	for len(dst) >= 8 && len(src) >= 9 {
 		v := binary.LittleEndian.Uint64(src)>>s | uint64(src[8])<<(64-s)
 		binary.LittleEndian.PutUint64(dst, v)

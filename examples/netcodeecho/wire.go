@@ -49,7 +49,7 @@ func (w *wire) receive(d time.Duration, f func(from netip.AddrPort, p []byte)) e
 	}
 	n, err := w.socket.ReadBatch(w.in)
 	for _, m := range w.in[:n] {
-		f(m.Addr, m.Buf[:m.N])
+		f(m.Addr, m.Data())
 	}
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) || udp.IsTemporary(err) {
 		return nil

@@ -161,7 +161,7 @@ func (d *Driver) dispatch(at time.Duration, n int) {
 		m := &d.in[i]
 		d.Counters.DatagramsIn++
 		d.Counters.BytesIn += uint64(m.N)
-		p, ok := d.checked(m.Buf[:m.N])
+		p, ok := d.checked(m.Data())
 		switch {
 		case !ok:
 			d.Counters.Corrupt++

@@ -40,7 +40,7 @@ func (p *pinger) Tick(now time.Time) error {
 		for _, m := range msgs[:n] {
 			p.froms[m.Addr]++
 			if p.h.IsServer() {
-				if _, err := p.s.WriteBatch([]udp.Message{{Buf: m.Buf[:m.N], Addr: m.Addr}}); err != nil {
+				if _, err := p.s.WriteBatch([]udp.Message{{Buf: m.Data(), Addr: m.Addr}}); err != nil {
 					return err
 				}
 			} else {

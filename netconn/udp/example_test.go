@@ -29,7 +29,7 @@ func ExampleListen() {
 	}
 	in := []udp.Message{{Buf: make([]byte, 1500)}}
 	n, err := b.ReadBatch(in) // waits
-	fmt.Printf("%d %s %v %v\n", n, in[0].Buf[:in[0].N], in[0].Addr == a.LocalAddr(), err)
+	fmt.Printf("%d %s %v %v\n", n, in[0].Data(), in[0].Addr == a.LocalAddr(), err)
 	// Output: 1 hello true <nil>
 }
 
@@ -39,6 +39,6 @@ func ExamplePair() {
 	_, err := a.WriteBatch([]udp.Message{{Buf: []byte("hello"), Addr: b.LocalAddr()}})
 	in := []udp.Message{{Buf: make([]byte, 1500)}}
 	n, _ := b.TryReadBatch(in)
-	fmt.Printf("%d %s %v\n", n, in[0].Buf[:in[0].N], err)
+	fmt.Printf("%d %s %v\n", n, in[0].Data(), err)
 	// Output: 1 hello <nil>
 }

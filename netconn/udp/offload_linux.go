@@ -107,7 +107,7 @@ func segments(msgs []Message) int {
 func (s *socket) readGRO(msgs []Message, wait bool) (n int, err error) {
 	for n < len(msgs) {
 		if s.gro.i < s.gro.n {
-			n += s.handOut(msgs[n:])
+			n += s.handOut(msgs[n:], false)
 			continue
 		}
 		asked := min(len(msgs)-n, groBuffers)
@@ -115,7 +115,7 @@ func (s *socket) readGRO(msgs []Message, wait bool) (n int, err error) {
 			break
 		}
 		if s.gro.n < asked {
-			return n + s.handOut(msgs[n:]), nil // there is no more
+			return n + s.handOut(msgs[n:], true), nil // there is no more
 		}
 	}
 	return n, err
@@ -134,8 +134,8 @@ func (s *socket) fill(n int, wait bool) error {
 	return err
 }
 
-// handOut copies datagrams from the buffers to messages.
-func (s *socket) handOut(msgs []Message) (n int) {
+// handOut gives messages the datagrams in the buffers: lent where they are, if the buffers stay as they are until the next read, or copied.
+func (s *socket) handOut(msgs []Message, lend bool) (n int) {
 	b, g := &s.in, &s.gro
 	for n < len(msgs) && g.i < g.n {
 		h := &b.hdrs[g.i]
@@ -150,8 +150,14 @@ func (s *socket) handOut(msgs []Message) (n int) {
 		}
 		end := min(total, g.off+g.segment)
 		m := &msgs[n]
-		m.N = copy(m.Buf, g.bufs[g.i*groBytes+g.off:g.i*groBytes+end])
-		m.Addr = g.from
+		first := g.i * groBytes
+		p := g.bufs[first+g.off : first+end : first+end]
+		m.N, m.Addr, m.lent = min(len(p), len(m.Buf)), g.from, nil
+		if lend {
+			m.lent = p[:m.N]
+		} else {
+			copy(m.Buf, p)
+		}
 		n++
 		if g.off = end; end == total {
 			g.i++

@@ -63,7 +63,7 @@ func TestOffload(t *testing.T) {
 					n, err := s.ReadBatch(in)
 					require.NoError(t, err)
 					for i := range n {
-						require.Equal(t, want[s][got], in[i].Buf[:in[i].N], "datagram %d", got)
+						require.Equal(t, want[s][got], in[i].Data(), "datagram %d", got)
 						require.Equal(t, a.LocalAddr(), in[i].Addr)
 						got++
 					}

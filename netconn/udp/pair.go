@@ -58,7 +58,7 @@ func (m *memory) TryReadBatch(msgs []Message) (int, error) {
 		select {
 		case d := <-m.in:
 			msgs[i].N = copy(msgs[i].Buf, d.Buf)
-			msgs[i].Addr = d.Addr
+			msgs[i].Addr, msgs[i].lent = d.Addr, nil
 		default:
 			return i, nil
 		}

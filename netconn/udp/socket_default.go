@@ -62,7 +62,7 @@ func (s *plain) ReadBatch(msgs []Message) (int, error) {
 
 func (s *plain) read(m *Message) (err error) {
 	m.N, m.Addr, err = s.conn.ReadFromUDPAddrPort(m.Buf)
-	m.Addr = unmap(m.Addr)
+	m.Addr, m.lent = unmap(m.Addr), nil
 	return err
 }
 

@@ -142,8 +142,7 @@ func (s *socket) readPlain(msgs []Message, wait bool) (int, error) {
 	}
 	n, err := s.receive(n, wait)
 	for i := range n {
-		msgs[i].N = int(b.hdrs[i].n)
-		msgs[i].Addr = readName(&b.names[i])
+		msgs[i].N, msgs[i].Addr, msgs[i].lent = int(b.hdrs[i].n), readName(&b.names[i]), nil
 	}
 	return n, err
 }

@@ -6,7 +6,7 @@
 // there are no sockets: Listen returns ErrUnsupported, but a [Pair] in memory works
 // everywhere.
 //
-// Buffers belong to the caller. A Socket allocates nothing once it runs. One
+// Buffers belong to the caller, but what was read may be lent; see [Message.Data]. A Socket allocates nothing once it runs. One
 // goroutine may read while another writes.
 package udp
 
@@ -18,11 +18,22 @@ import (
 
 // Message is a datagram with its peer's address.
 type Message struct {
-	// Buf is where a read puts the datagram, all of its length, or what a write sends.
+	// Buf is room for a datagram to be read, all of its length, or what a write sends. What was read is Data.
 	Buf []byte
 	// N is the bytes read. A datagram longer than Buf is cut.
 	N    int
 	Addr netip.AddrPort
+
+	lent []byte // the datagram in the socket's own memory; nil: it is in Buf
+}
+
+// Data is the datagram that was read, until the next read: in Buf, or where the system put it together with others, which
+// saves a copy.
+func (m *Message) Data() []byte {
+	if m.lent != nil {
+		return m.lent
+	}
+	return m.Buf[:m.N]
 }
 
 // Socket is a datagram socket.

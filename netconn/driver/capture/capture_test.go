@@ -114,7 +114,7 @@ func (s *small) Tick(now time.Time) error {
 	s.sum = s.sum*31 + uint64(now.UnixNano()) + uint64(s.o.Clock().UnixNano())
 	n, _ := s.o.Socket.TryReadBatch(s.msgs[:])
 	for _, m := range s.msgs[:n] {
-		for _, b := range m.Buf[:m.N] {
+		for _, b := range m.Data() {
 			s.sum = s.sum*31 + uint64(b)
 		}
 	}

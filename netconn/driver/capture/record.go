@@ -224,7 +224,7 @@ func (r *Recorder) read(msgs []udp.Message, err error) {
 	r.buf = binary.AppendUvarint(r.buf, uint64(len(msgs)))
 	for i := range msgs {
 		r.addr(msgs[i].Addr)
-		p := msgs[i].Buf[:msgs[i].N]
+		p := msgs[i].Data()
 		r.buf = binary.AppendUvarint(r.buf, uint64(len(p)))
 		r.buf = append(r.buf, p...)
 	}

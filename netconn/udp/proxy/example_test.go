@@ -56,6 +56,6 @@ func ExampleProxy() {
 			n, err = server.TryReadBatch(in)
 		}
 	}
-	fmt.Printf("%s %v\n", in[0].Buf[:in[0].N], err)
+	fmt.Printf("%s %v\n", in[0].Data(), err)
 	// Output: hello <nil>
 }

@@ -65,7 +65,7 @@ func (i *Impaired) carry(at time.Duration) error {
 	for {
 		n, err := i.Socket.TryReadBatch(i.in)
 		for j := range i.in[:n] {
-			i.down.Push(at, i.in[j].Buf[:i.in[j].N])
+			i.down.Push(at, i.in[j].Data())
 		}
 		if err != nil && !udp.IsTemporary(err) {
 			return err

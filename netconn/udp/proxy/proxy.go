@@ -161,7 +161,7 @@ func (p *Proxy) fromClients(at time.Duration, n int) {
 			}
 		}
 		c.heard = at
-		c.up.Push(at, m.Buf[:m.N])
+		c.up.Push(at, m.Data())
 	}
 }
 
@@ -196,7 +196,7 @@ func (p *Proxy) carry(at time.Duration, c *client) {
 		n, err := c.back.TryReadBatch(p.in)
 		for i := range p.in[:n] {
 			if p.in[i].Addr == p.to {
-				c.down.Push(at, p.in[i].Buf[:p.in[i].N])
+				c.down.Push(at, p.in[i].Data())
 			}
 		}
 		if n < len(p.in) || err != nil {

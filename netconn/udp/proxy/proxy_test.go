@@ -36,13 +36,13 @@ func TestProxyCarriesBothWays(t *testing.T) {
 		for range 2 { // every datagram comes twice
 			_, err = server.ReadBatch(in)
 			require.NoError(t, err)
-			require.Equal(t, "ping", string(in[0].Buf[:in[0].N]))
+			require.Equal(t, "ping", string(in[0].Data()))
 		}
 		_, err = server.WriteBatch([]udp.Message{{Buf: []byte("pong"), Addr: in[0].Addr}})
 		require.NoError(t, err)
 		_, err = c.ReadBatch(in)
 		require.NoError(t, err)
-		require.Equal(t, "pong", string(in[0].Buf[:in[0].N]))
+		require.Equal(t, "pong", string(in[0].Data()))
 		require.Equal(t, p.LocalAddr(), in[0].Addr)
 	}
 	cancel()
@@ -90,5 +90,5 @@ func TestImpairedSet(t *testing.T) {
 	in := []udp.Message{{Buf: make([]byte, 100)}}
 	_, err = server.ReadBatch(in)
 	require.NoError(t, err)
-	require.Equal(t, "hi", string(in[0].Buf[:in[0].N]))
+	require.Equal(t, "hi", string(in[0].Data()))
 }
