@@ -23,7 +23,7 @@ import (
 type settings struct {
 	workloads, only, out string
 	serve, serverProfile string
-	clients              int
+	clients, size        int
 	profile              string
 	quick, verbose       bool
 	length               time.Duration
@@ -46,6 +46,7 @@ func main() {
 	flag.StringVar(&s.serverProfile, "serverprofile", "", "file for a CPU profile of W3's last server")
 	flag.StringVar(&s.serve, "serve", "", "be the server of W3 for this peer")
 	flag.IntVar(&s.clients, "clients", 0, "only this number of clients in W3")
+	flag.IntVar(&s.size, "size", 0, "only messages of this many bytes in W2")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, and W3's, in messages a second")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")

@@ -193,7 +193,7 @@ var clientIDs struct {
 // outboxBytes is how much a client may have waiting before Send waits.
 const outboxBytes = 256 << 10
 
-// ourConn is an end of a channel on which a message is preceded by its length, since bunches merge.
+// ourConn is an end of a channel on which a message is preceded by its length, since bunches merge and carry several.
 // At a server all is done on the driver's goroutine. At a client Send may be called on any: it
 // leaves the message in outbox.
 type ourConn struct {
@@ -298,14 +298,30 @@ func (c *ourConn) pump() {
 // drain sends what waited for room.
 func (c *ourConn) drain() {
 	for c.head < len(c.backlog) {
-		n, k := binary.Uvarint(c.backlog[c.head:])
-		frame := c.backlog[c.head : c.head+k+int(n)]
-		if !c.write(frame) {
+		frames := c.next()
+		if !c.write(frames) {
 			return
 		}
-		c.head += len(frame)
+		c.head += len(frames)
 	}
 	c.backlog, c.head = c.backlog[:0], 0
+}
+
+// bunchBytes is how much a bunch gathers of what waits, as streams gather it too. It goes in as many parts as it takes.
+const bunchBytes = 16 << 10
+
+// next is the messages that the next bunch carries: one, or as many as it gathers.
+func (c *ourConn) next() []byte {
+	end := c.head
+	for end < len(c.backlog) {
+		n, k := binary.Uvarint(c.backlog[end:])
+		frame := k + int(n)
+		if end > c.head && (c.single || end+frame-c.head > bunchBytes) {
+			break
+		}
+		end += frame
+	}
+	return c.backlog[c.head:end]
 }
 
 // send sends a framed message, or leaves it to drain.
@@ -327,27 +343,26 @@ func (c *ourConn) write(frame []byte) bool {
 
 // ReceivedBunch takes messages apart.
 func (c *ourConn) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
-	if n := in.Bits / 8; c.single && n > 1 && n <= len(c.msg) {
-		in.Data.ReadBytes(c.msg[:n])
-		c.h(c, c.msg[:n])
+	if in.Bits/8 > len(c.msg) {
 		return
 	}
-	for in.Data.Remaining() >= 8 {
-		n := uint64(0)
-		for shift := 0; shift < 35; shift += 7 {
-			b := in.Data.ReadBits(8)
-			n |= b & 0x7f << shift
-			if b < 0x80 {
-				break
-			}
+	p := c.msg[:in.Bits/8]
+	in.Data.ReadBytes(p)
+	if c.single {
+		if len(p) > 1 {
+			c.h(c, p)
 		}
-		if n > uint64(len(c.msg)) || int(n)*8 > in.Data.Remaining() {
+		return
+	}
+	for len(p) > 0 {
+		n, k := binary.Uvarint(p)
+		if k <= 0 || n > uint64(len(p)-k) {
 			return
 		}
-		in.Data.ReadBytes(c.msg[:n])
 		if n > 0 {
-			c.h(c, c.msg[:n])
+			c.h(c, p[k:k+int(n)])
 		}
+		p = p[k+int(n):]
 	}
 }
 
