@@ -110,11 +110,11 @@ func BenchmarkBunchHeader(b *testing.B) {
 	})
 	b.Run("read", func(b *testing.B) {
 		b.ReportAllocs()
-		var r bitio.Reader
+		var r, payload bitio.Reader
 		var got bunch.Header
 		for range b.N {
 			r.Reset(buf, w.Len())
-			if _, err := p.Read(&r, &got); err != nil {
+			if err := p.Read(&r, &got, &payload); err != nil {
 				b.Fatal(err)
 			}
 		}

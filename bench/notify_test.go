@@ -41,7 +41,8 @@ func (p *notifyPair) packet(from int) {
 		return
 	}
 	p.r.Reset(p.buf[:], p.w.Len())
-	h, err := packetnotify.ReadHeader(&p.r)
+	var h packetnotify.Header
+	err := h.Read(&p.r)
 	if err != nil {
 		panic(err)
 	}

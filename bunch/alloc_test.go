@@ -22,7 +22,7 @@ func TestAllocs(t *testing.T) {
 			w.Reset(buf)
 			p.Write(&w, &h, data)
 			r.Reset(w.Bytes(), w.Len())
-			if _, err := p.Read(&r, &got); err != nil {
+			if err := p.Read(&r, &got, new(bitio.Reader)); err != nil {
 				t.Error(err)
 			}
 		}), "%+v", h)

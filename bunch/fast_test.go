@@ -42,7 +42,7 @@ func TestFastPathIsTheSlowPath(t *testing.T) {
 		var got Header
 		r := bitio.NewReader(slow.Bytes(), slow.Len())
 		r.Skip(i % 9)
-		_, err := p.Read(r, &got)
+		err := p.Read(r, &got, new(bitio.Reader))
 		require.NoError(t, err)
 		require.Equal(t, h, got, "seed %d", seed)
 		require.Zero(t, r.Remaining())
@@ -58,7 +58,8 @@ func FuzzRead(f *testing.F) {
 			r := bitio.NewReader(b, int(bits))
 			for r.Remaining() > 0 {
 				var h Header
-				payload, err := p.Read(r, &h)
+				var payload bitio.Reader
+				err := p.Read(r, &h, &payload)
 				if err != nil {
 					break
 				}

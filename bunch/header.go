@@ -223,12 +223,12 @@ func writeName(w *bitio.Writer, n Name) {
 	w.WriteUint32(uint32(n.Number))
 }
 
-// Read reads a header into h and its payload into a Reader over the same
+// Read reads a header into h, and has payload read what follows it, in the same
 // buffer. It allocates nothing unless the name is text.
-func (p *Protocol) Read(r *bitio.Reader, h *Header) (payload bitio.Reader, err error) {
+func (p *Protocol) Read(r *bitio.Reader, h *Header, payload *bitio.Reader) (err error) {
 	*h = Header{}
 	if p.readFast(r, h) {
-		return p.payload(r, h)
+		return h.payload(r, payload)
 	}
 	*h = Header{}
 	if r.ReadBool() {
@@ -255,21 +255,22 @@ func (p *Protocol) Read(r *bitio.Reader, h *Header) (payload bitio.Reader, err e
 	}
 	if h.Reliable || h.Open {
 		if h.Name, err = readName(r); err != nil {
-			return payload, err
+			return err
 		}
 	}
 	h.Bits = int(r.ReadInt(uint32(p.maxPacket() * 8)))
 	if r.Err() != nil {
-		return payload, fmt.Errorf("%w: %w", ErrHeader, r.Err())
+		return fmt.Errorf("%w: %w", ErrHeader, r.Err())
 	}
-	return p.payload(r, h)
+	return h.payload(r, payload)
 }
 
-func (p *Protocol) payload(r *bitio.Reader, h *Header) (payload bitio.Reader, err error) {
+func (h *Header) payload(r, payload *bitio.Reader) error {
 	if h.Bits > r.Remaining() {
-		return payload, ErrPayload
+		return ErrPayload
 	}
-	return r.Sub(h.Bits), nil
+	r.SubTo(payload, h.Bits)
+	return nil
 }
 
 func readName(r *bitio.Reader) (n Name, err error) {

@@ -64,7 +64,8 @@ func checkBunch(t *testing.T, p Protocol, where, datagram string, want Header, d
 	r := bitio.NewReader(b, len(b)*8)
 	r.StripTerminator()
 	var h Header
-	payload, err := p.Read(r, &h)
+	var payload bitio.Reader
+	err := p.Read(r, &h, &payload)
 	require.NoError(t, err, where)
 	require.Zero(t, r.Remaining(), where)
 	require.Equal(t, want, h, where)
@@ -78,7 +79,7 @@ func checkBunch(t *testing.T, p Protocol, where, datagram string, want Header, d
 	require.Equal(t, datagram, hex.EncodeToString(w.Bytes()), where)
 	for n := range w.Len() - 1 { // every truncation fails and none panics
 		r.Reset(b, n)
-		_, err := p.Read(r, &h)
+		err := p.Read(r, &h, new(bitio.Reader))
 		require.Error(t, err, "%s cut to %d bits", where, n)
 	}
 }
@@ -126,7 +127,7 @@ func TestPartialVectors(t *testing.T) {
 			r.StripTerminator()
 			var in In
 			var err error
-			in.Data, err = p.Read(r, &in.Header)
+			err = p.Read(r, &in.Header, &in.Data)
 			require.NoError(t, err, where)
 			in.ChSequence = int64(in.WireSeq)
 			require.Equal(t, [4]int{part.Bits, part.Initial, part.Final, part.Partial}, [4]int{in.Bits, int(b2u(in.PartialInitial)), int(b2u(in.PartialFinal)), int(b2u(in.Partial))}, where)

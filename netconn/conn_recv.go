@@ -29,32 +29,32 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 		return ErrClosed
 	}
 	c.tracePacket(false, p)
-	r, err := c.unwrap(p)
-	if err != nil {
+	var r bitio.Reader // handed on by its address: its parts were written too late to be copied at once
+	if err := c.unwrap(&r, p); err != nil {
 		c.Counters.BadHandler++
 		return err
 	}
-	h, err := packetnotify.ReadHeader(&r)
-	if err != nil || r.Err() != nil {
+	var h packetnotify.Header
+	if err := h.Read(&r); err != nil {
 		c.Counters.BadHeader++
-		return fmt.Errorf("%w: %w", ErrPacket, errors.Join(err, r.Err()))
+		return fmt.Errorf("%w: %w", ErrPacket, err)
 	}
 	c.Counters.PacketsReceived++
 	c.Counters.BytesReceived += uint64(len(p))
-	c.receiveInOrder(r, &h)
+	c.receiveInOrder(&r, &h)
 	return nil
 }
 
 // unwrap takes off what ends a packet: the handlers' wrapping, then the connection's end mark.
-func (c *Conn) unwrap(p []byte) (r bitio.Reader, err error) {
+func (c *Conn) unwrap(r *bitio.Reader, p []byte) error {
 	if c.cfg.Handlers == nil {
-		return handler.Open(p)
+		return handler.Open(r, p)
 	}
-	if r, err = c.cfg.Handlers.Incoming(p); err == nil {
-		r.StripTerminator()
-		err = r.Err()
+	if err := c.cfg.Handlers.Incoming(r, p); err != nil {
+		return err
 	}
-	return r, err
+	r.StripTerminator()
+	return r.Err()
 }
 
 // PostTickDispatch ends a receive tick: packets that were held back for a late
@@ -67,7 +67,7 @@ func (c *Conn) PostTickDispatch(now time.Duration) {
 }
 
 // processPacket takes a packet whose turn it is: first the acks it carries, then its bunches.
-func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
+func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	if c.Closed() {
 		return
 	}
@@ -91,13 +91,13 @@ func (c *Conn) processPacket(r bitio.Reader, h *packetnotify.Header) {
 	}
 	id := c.notify.InID()
 	c.trace(nettrace.PacketReceived, id, uint64(r.Remaining()+7)/8, uint64(delta))
-	if clock, ok := c.readPacketInfo(&r); ok {
+	if clock, ok := c.readPacketInfo(r); ok {
 		c.rtt.clock(c.now, clock)
 	}
 	c.flow.lossNews = c.flow.lossNews || delta > 1
 	carries := r.Remaining() > 0
 	closed := c.table.Counters.ChannelsClosed
-	nak, err := c.readBunches(&r, id)
+	nak, err := c.readBunches(r, id)
 	if c.table.Counters.ChannelsClosed != closed && c.out.Len() > 0 {
 		c.FlushNet() // before the ack, since the peer's channels are gone when it hears that
 	}
@@ -134,7 +134,7 @@ func (c *Conn) readBunches(r *bitio.Reader, id int64) (nak bool, err error) {
 	}
 	for r.Remaining() > 0 && !c.closer.controlGone { // nothing behind the connection's end counts
 		in := &c.in
-		if in.Data, err = c.proto.Read(r, &in.Header); err != nil {
+		if err = c.proto.Read(r, &in.Header, &in.Data); err != nil {
 			return nak, err
 		}
 		in.PacketID = id

@@ -42,7 +42,7 @@ type cachedPacket struct {
 
 // receiveInOrder processes a packet, or holds it back while up to three before it
 // are missing.
-func (c *Conn) receiveInOrder(r bitio.Reader, h *packetnotify.Header) {
+func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 	delta := c.notify.Delta(h)
 	if delta <= 0 && c.late(h) {
 		c.Counters.OutOfOrder++
@@ -75,7 +75,7 @@ func (c *Conn) enableOrderCache() {
 
 // holdBack keeps a packet. One beyond the cache takes its last place, which makes
 // the flush give up waiting.
-func (c *Conn) holdBack(r bitio.Reader, h *packetnotify.Header, ahead int) {
+func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, ahead int) {
 	o := &c.order
 	beyond := ahead >= len(o.slots)
 	if beyond {
@@ -91,7 +91,7 @@ func (c *Conn) holdBack(r bitio.Reader, h *packetnotify.Header, ahead int) {
 	if o.held == 0 {
 		o.since = c.now // times never go back, so later ones are held less long
 	}
-	early := r
+	early := *r
 	bits := r.Remaining()
 	n := (bits + 7) / 8
 	if n > cap(p.data) {
@@ -121,8 +121,7 @@ func (c *Conn) takeEarly(r bitio.Reader, id int64) {
 	c.readPacketInfo(&r)
 	for r.Remaining() > 0 && !c.Closed() {
 		in := &c.in
-		var err error
-		if in.Data, err = c.proto.Read(&r, &in.Header); err != nil {
+		if err := c.proto.Read(&r, &in.Header, &in.Data); err != nil {
 			return
 		}
 		if !in.Reliable {
@@ -163,7 +162,7 @@ func (c *Conn) flushOrderCache(n int) {
 		o.held--
 		var r bitio.Reader
 		r.Reset(p.data, p.bits)
-		c.processPacket(r, &p.header)
+		c.processPacket(&r, &p.header)
 	}
 	o.start = 0
 }

@@ -17,14 +17,13 @@ const (
 // clock if this is the first packet of the tick.
 func (c *Conn) writePacketInfo() {
 	info := !c.cfg.NoPacketInfo && !c.flow.inTick
-	c.out.WriteBool(info)
-	if info {
-		c.infoPos = c.out.Len()
-		c.out.WriteBits(0, jitterClockBits)
-		c.out.WriteBool(false) // no server frame time
-	} else {
+	if !info {
+		c.out.WriteBool(false)
 		c.infoPos = 0
+		return
 	}
+	c.infoPos = c.out.Len() + 1
+	c.out.WriteBits(1, 1+jitterClockBits+1) // no server frame time
 }
 
 // patchPacketInfo fills in the jitter clock at the time of sending.
@@ -45,9 +44,9 @@ func (c *Conn) readPacketInfo(r *bitio.Reader) (clock int, ok bool) {
 	if !r.ReadBool() {
 		return 0, false
 	}
-	clock = int(r.ReadBits(jitterClockBits))
-	if r.ReadBool() && !c.cfg.Server {
+	v := r.ReadBits(jitterClockBits + 1)
+	if v>>jitterClockBits != 0 && !c.cfg.Server {
 		r.ReadUint8()
 	}
-	return clock, true
+	return int(v & (1<<jitterClockBits - 1)), true
 }

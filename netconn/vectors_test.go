@@ -62,10 +62,12 @@ func checkPacket(t *testing.T, where string, v *recordedPacket) {
 	chain := handler.NewChain(&handshake.Component{Protocol: proto, SessionID: uint8(max(0, v.Session)), ClientID: uint8(max(0, v.Client))})
 	datagram, err := hex.DecodeString(v.Datagram)
 	require.NoError(t, err)
-	r, err := chain.Incoming(datagram)
+	var r bitio.Reader
+	err = chain.Incoming(&r, datagram)
 	require.NoError(t, err, where)
 	r.StripTerminator()
-	h, err := packetnotify.ReadHeader(&r)
+	var h packetnotify.Header
+	err = h.Read(&r)
 	require.NoError(t, err, where)
 	require.Equal(t, v.Header.Seq, h.Seq, where)
 	require.Equal(t, v.Header.AckedSeq, h.AckedSeq, where)
@@ -92,7 +94,8 @@ func checkPacket(t *testing.T, where string, v *recordedPacket) {
 	var p bunch.Protocol
 	for j, want := range v.Bunches {
 		var bh bunch.Header
-		payload, err := p.Read(&r, &bh)
+		var payload bitio.Reader
+		err := p.Read(&r, &bh, &payload)
 		require.NoError(t, err, "%s, bunch %d", where, j)
 		require.Equal(t, want.ChIndex, bh.ChIndex, where)
 		require.Equal(t, want.DataBits, bh.Bits, where)
@@ -133,10 +136,11 @@ func TestSessionVectors(t *testing.T) {
 			continue
 		}
 		chain := handler.NewChain(&anyPrefix{proto})
-		r, err := chain.Incoming(b)
+		var r bitio.Reader
+		err = chain.Incoming(&r, b)
 		require.NoError(t, err, where)
 		r.StripTerminator()
-		_, err = packetnotify.ReadHeader(&r)
+		err = new(packetnotify.Header).Read(&r)
 		require.NoError(t, err, where)
 		if r.ReadBool() {
 			r.ReadBits(jitterClockBits)
@@ -144,7 +148,7 @@ func TestSessionVectors(t *testing.T) {
 		}
 		for r.Remaining() > 0 {
 			var h bunch.Header
-			_, err := p.Read(&r, &h)
+			err := p.Read(&r, &h, new(bitio.Reader))
 			require.NoError(t, err, where)
 			bunches++
 		}

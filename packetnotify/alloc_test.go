@@ -35,7 +35,8 @@ func TestAllocs(t *testing.T) {
 			return
 		}
 		r.Reset(buf, w.Len())
-		h, err := ReadHeader(&r)
+		var h Header
+		err := h.Read(&r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@
 //	send(w.Bytes())
 //	id := n.Commit()             // remember what went with id
 //
-//	h, err := ReadHeader(r)      // a packet came
+//	err := h.Read(r)             // a packet came
 //	_, process := n.Update(&h, handler)
 //	if process {
 //		ok := readBunches(r)     // after the handler heard

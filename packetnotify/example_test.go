@@ -26,7 +26,8 @@ func Example() {
 		return w.Bytes()
 	}
 	receive := func(n *packetnotify.Notify, packet []byte) {
-		h, err := packetnotify.ReadHeader(bitio.NewReader(packet, len(packet)*8))
+		var h packetnotify.Header
+		err := h.Read(bitio.NewReader(packet, len(packet)*8))
 		if err != nil {
 			return // a stranger's
 		}

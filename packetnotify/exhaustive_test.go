@@ -82,7 +82,8 @@ func (s *state) deliver(t *testing.T, to, i int, ok bool) {
 	l := &s.mail[to][i]
 	s.story += fmt.Sprintf(" deliver%d:%d,%v", to, l.id, ok)
 	r := bitio.NewReader(l.b, len(l.b)*8)
-	h, err := ReadHeader(r)
+	var h Header
+	err := h.Read(r)
 	if err != nil {
 		t.Fatal(s.story, err)
 	}

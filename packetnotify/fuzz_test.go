@@ -18,7 +18,8 @@ func FuzzReadHeader(f *testing.F) {
 	f.Add([]byte{0x0f, 1, 2, 3}, uint16(1), uint16(1))
 	f.Fuzz(func(t *testing.T, b []byte, in, out uint16) {
 		r := bitio.NewReader(b, len(b)*8)
-		h, err := ReadHeader(r)
+		var h Header
+		err := h.Read(r)
 		if err != nil {
 			if err != r.Err() || h != (Header{}) {
 				t.Fatalf("%+v, %v, reader %v", h, err, r.Err())
@@ -107,7 +108,7 @@ func FuzzNotify(f *testing.F) {
 					peer.WriteHeader(&w)
 					peer.Commit()
 				}
-				h, _ = ReadHeader(bitio.NewReader(w.Bytes(), w.Len()))
+				_ = h.Read(bitio.NewReader(w.Bytes(), w.Len()))
 			default: // a forged header, not far from a real one
 				h = Header{Seq: uint16(n.inSeq+int64(op>>2)*int64(i+1)) & 0x3fff,
 					AckedSeq: uint16(n.outAckSeq+int64(op>>4)*int64(i)) & 0x3fff, Words: int(op>>5) + 1}
@@ -134,14 +135,16 @@ func TestHeaderTruncated(t *testing.T) {
 	h.Write(w)
 	for n := range w.Len() {
 		r := bitio.NewReader(w.Bytes(), n)
-		got, err := ReadHeader(r)
+		var got Header
+		err := got.Read(r)
 		require.ErrorIs(t, err, bitio.ErrShort, "%d bits", n)
 		require.Zero(t, got)
 	}
 	for words := range 16 {
 		b := append([]byte{byte(words)}, make([]byte, 100)...)
 		r := bitio.NewReader(b, len(b)*8)
-		got, err := ReadHeader(r)
+		var got Header
+		err := got.Read(r)
 		if words < history.MaxWords {
 			require.NoError(t, err)
 			require.Equal(t, words+1, got.Words)

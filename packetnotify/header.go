@@ -42,19 +42,20 @@ func (h *Header) patch(w *bitio.Writer, pos int) {
 	}
 }
 
-// ReadHeader reads a header. Its error is r's sticky error too, and the header zero then.
-func ReadHeader(r *bitio.Reader) (Header, error) {
-	var h Header
+// Read reads h. An error is r's sticky error too, and h zero then.
+func (h *Header) Read(r *bitio.Reader) error {
+	*h = Header{}
 	v := r.ReadBits(packedBits)
 	h.Words = int(v&(1<<wordsBits-1)) + 1
 	h.AckedSeq = uint16(v>>wordsBits) & seqnum.Packet.Mask()
 	h.Seq = uint16(v >> (seqBits + wordsBits))
 	if h.Words > history.MaxWords {
 		r.Fail(ErrHistoryWords)
-		return Header{}, r.Err()
+	} else {
+		h.History.Read(r, h.Words)
 	}
-	if h.History.Read(r, h.Words); r.Err() != nil {
-		return Header{}, r.Err()
+	if r.Err() != nil {
+		*h = Header{}
 	}
-	return h, nil
+	return r.Err()
 }

@@ -140,7 +140,8 @@ func (w *world) receive(to int, f flight) {
 	o := w.ends[to]
 	r := bitio.NewReader(f.b, len(f.b)*8)
 	r.Skip(3)
-	h, err := ReadHeader(r)
+	var h Header
+	err := h.Read(r)
 	require.NoError(o.t, err)
 	want := f.id - o.n.InID()
 	if want <= 0 || f.acked < o.heard {

@@ -139,7 +139,8 @@ func (s *script) deliver(from string, id int64, how string, again bool) {
 	if !again {
 		b = s.take(from, id)
 	}
-	h, err := ReadHeader(bitio.NewReader(b, len(b)*8))
+	var h Header
+	err := h.Read(bitio.NewReader(b, len(b)*8))
 	require.NoError(s.t, err, s.where)
 	to := other[from]
 	n := s.ends[to]

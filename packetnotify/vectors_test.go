@@ -109,7 +109,8 @@ func replaySend(t *testing.T, where string, n *Notify, e traceEvent) []byte {
 	n.WriteHeader(w)
 	n.Commit()
 	r := bitio.NewReader(w.Bytes(), w.Len())
-	h, err := ReadHeader(r)
+	var h Header
+	err := h.Read(r)
 	require.NoError(t, err, where)
 	require.Zero(t, r.Remaining(), where)
 	require.Equal(t, e.Seq, h.Seq, where)
@@ -122,7 +123,8 @@ func replaySend(t *testing.T, where string, n *Notify, e traceEvent) []byte {
 }
 
 func replayReceive(t *testing.T, where string, n *Notify, e traceEvent, packet []byte) {
-	h, err := ReadHeader(bitio.NewReader(packet, len(packet)*8))
+	var h Header
+	err := h.Read(bitio.NewReader(packet, len(packet)*8))
 	require.NoError(t, err, where)
 	if e.Delta == 0 && strings.HasPrefix(where, "ack ahead of sent") {
 		h.AckedSeq = seqnum.Packet.Truncate(n.outSeq) // the recording tampered with it

@@ -170,15 +170,21 @@ func (r *Reader) ReadBitsTo(dst []byte, n int) {
 // Sub takes the next n bits as a Reader of their own and skips them here; its Pos
 // and Align go on counting from the start of the whole. With fewer bits left both
 // fail.
-func (r *Reader) Sub(n int) Reader {
+func (r *Reader) Sub(n int) (sub Reader) {
+	r.SubTo(&sub, n)
+	return sub
+}
+
+// SubTo is Sub into a Reader that is there already.
+func (r *Reader) SubTo(sub *Reader, n int) {
 	if n < 0 || n > r.limit-r.pos {
 		r.Fail(ErrShort)
-		return Reader{limit: -1, err: ErrShort}
+		*sub = Reader{limit: -1, err: ErrShort}
+		return
 	}
-	sub := *r
-	sub.limit = r.pos + n
+	// Field by field: to copy at once what was written in parts a moment ago has to wait for these.
+	sub.buf, sub.pos, sub.limit, sub.err = r.buf, r.pos, r.pos+n, nil
 	r.pos += n
-	return sub
 }
 
 // Skip passes over n bits.

@@ -58,23 +58,24 @@ func (c *Chain) End(w *bitio.Writer) {
 	}
 }
 
-// Incoming takes a datagram's terminator and prefixes off and returns its content, which
+// Incoming takes a datagram's terminator and prefixes off and has r read its content, which
 // aliases p and still ends in its own terminator. Without components it is p as it came.
-func (c *Chain) Incoming(p []byte) (r bitio.Reader, err error) {
+func (c *Chain) Incoming(r *bitio.Reader, p []byte) error {
 	if c.empty() {
 		r.Reset(p, len(p)*8)
-		return r, nil
+		return nil
 	}
-	if c.r, err = Open(p); err != nil {
-		return r, err
+	if err := Open(&c.r, p); err != nil {
+		return err
 	}
 	for _, comp := range c.components {
 		if err := comp.ReadPrefix(&c.r); err != nil {
-			return r, err
+			return err
 		}
 	}
 	if c.r.Err() != nil {
-		return r, fmt.Errorf("handler: prefix: %w", c.r.Err())
+		return fmt.Errorf("handler: prefix: %w", c.r.Err())
 	}
-	return c.r, nil
+	c.r.SubTo(r, c.r.Remaining())
+	return nil
 }

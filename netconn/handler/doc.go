@@ -18,7 +18,7 @@
 //	handler.WriteTerminator(&w)   // the content's
 //	chain.End(&w)                 // the chain's
 //
-//	r, err := chain.Incoming(p)   // takes the chain's terminator and the prefixes off
+//	err := chain.Incoming(&r, p)  // takes the chain's terminator and the prefixes off
 //	r.StripTerminator()           // and the content's
 //
 // A packet that is empty, or whose last byte is zero, has no terminator and is an error.

@@ -27,7 +27,8 @@ func Example() {
 	handler.WriteTerminator(w)
 	chain.End(w)
 
-	r, err := chain.Incoming(w.Bytes())
+	var r bitio.Reader
+	err := chain.Incoming(&r, w.Bytes())
 	r.StripTerminator()
 	fmt.Println(r.ReadUint16(), r.Remaining(), err)
 	// Output: 4711 0 <nil>

@@ -37,24 +37,25 @@ func TestChain(t *testing.T) {
 			w.WriteBool(i%3 == 0)
 		}
 		c.End(w)
-		r, err := c.Incoming(w.Bytes())
+		var r bitio.Reader
+		err := c.Incoming(&r, w.Bytes())
 		require.NoError(t, err)
 		require.Equal(t, content, r.Remaining())
 		for i := range content {
 			require.Equal(t, i%3 == 0, r.ReadBool())
 		}
-		_, err = NewChain(tag{4, 3}).Incoming(w.Bytes())
+		err = NewChain(tag{4, 3}).Incoming(new(bitio.Reader), w.Bytes())
 		require.ErrorIs(t, err, errTag)
 	}
 }
 
 func TestEnds(t *testing.T) {
 	c := NewChain(tag{0, 20})
-	_, err := c.Incoming(nil)
+	err := c.Incoming(new(bitio.Reader), nil)
 	require.ErrorIs(t, err, ErrZeroSize)
-	_, err = c.Incoming([]byte{1, 0})
+	err = c.Incoming(new(bitio.Reader), []byte{1, 0})
 	require.ErrorIs(t, err, ErrZeroLastByte)
-	_, err = c.Incoming([]byte{0, 1})
+	err = c.Incoming(new(bitio.Reader), []byte{0, 1})
 	require.ErrorIs(t, err, bitio.ErrShort, "no room for the prefix")
 }
 
@@ -74,7 +75,7 @@ func TestOrder(t *testing.T) {
 		w := bitio.NewWriter(make([]byte, 4))
 		NewChain(tag{value, 3}).Begin(w)
 		WriteTerminator(w)
-		_, err := c.Incoming(w.Bytes())
+		err := c.Incoming(new(bitio.Reader), w.Bytes())
 		require.Equal(t, value == 6, err == nil)
 	}
 	w := bitio.NewWriter(make([]byte, 4))
@@ -93,7 +94,8 @@ func TestTwoTerminators(t *testing.T) {
 	WriteTerminator(w)
 	c.End(w)
 	require.Equal(t, []byte{0b1_0000_1_01, 0b1}, w.Bytes())
-	r, err := c.Incoming(w.Bytes())
+	var r bitio.Reader
+	err := c.Incoming(&r, w.Bytes())
 	require.NoError(t, err)
 	require.Equal(t, 5, r.Remaining())
 	r.StripTerminator()
@@ -107,7 +109,8 @@ func TestNoComponents(t *testing.T) {
 		c.Begin(w)
 		c.End(w)
 		require.Zero(t, w.Len())
-		r, err := c.Incoming([]byte{1, 2})
+		var r bitio.Reader
+		err := c.Incoming(&r, []byte{1, 2})
 		require.NoError(t, err)
 		require.Equal(t, 16, r.Remaining())
 	}
@@ -145,7 +148,8 @@ func TestAllocs(t *testing.T) {
 		c.Begin(&w)
 		w.WriteUint64(7)
 		c.End(&w)
-		if r, err := c.Incoming(w.Bytes()); err != nil || r.ReadUint64() != 7 {
+		var r bitio.Reader
+		if err := c.Incoming(&r, w.Bytes()); err != nil || r.ReadUint64() != 7 {
 			t.Error(err)
 		}
 	}))
@@ -154,7 +158,8 @@ func TestAllocs(t *testing.T) {
 func FuzzIncoming(f *testing.F) {
 	f.Add([]byte{5, 1})
 	f.Fuzz(func(t *testing.T, p []byte) {
-		r, err := NewChain(tag{5, 3}).Incoming(p)
+		var r bitio.Reader
+		err := NewChain(tag{5, 3}).Incoming(&r, p)
 		if err == nil && r.Remaining() > len(p)*8-4 {
 			t.Fatalf("%d bits of %d bytes", r.Remaining(), len(p))
 		}

@@ -20,19 +20,20 @@ func WriteTerminator(w *bitio.Writer) { w.WriteBool(true) }
 
 // StripTerminator is the number of bits in front of the terminator of a datagram.
 func StripTerminator(p []byte) (bits int, err error) {
-	r, err := Open(p)
+	var r bitio.Reader
+	err = Open(&r, p)
 	return r.Remaining(), err
 }
 
-// Open returns the bits of a datagram in front of its terminator; they alias p.
-func Open(p []byte) (r bitio.Reader, err error) {
+// Open has r read the bits of a datagram in front of its terminator; they alias p.
+func Open(r *bitio.Reader, p []byte) error {
 	switch {
 	case len(p) == 0:
-		return r, ErrZeroSize
+		return ErrZeroSize
 	case p[len(p)-1] == 0:
-		return r, ErrZeroLastByte
+		return ErrZeroLastByte
 	}
 	r.Reset(p, len(p)*8)
 	r.StripTerminator()
-	return r, nil
+	return nil
 }

@@ -114,8 +114,8 @@ func (p *Protocol) Read(b []byte, fromServer bool) (pk Packet, err error) {
 			return pk, nil
 		}
 	}
-	r, err := handler.Open(b)
-	if err != nil {
+	var r bitio.Reader
+	if err := handler.Open(&r, b); err != nil {
 		return pk, err
 	}
 	var handshake bool
