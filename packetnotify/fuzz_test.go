@@ -96,7 +96,7 @@ func FuzzNotify(f *testing.F) {
 				continue
 			case 1: // the peer gets the last of them
 				n.outSeq-- // as if it had been written just now
-				h = n.header(int(op>>5) + 1)
+				h = headerOf(&n, int(op>>5)+1)
 				n.outSeq++
 				if _, process := peer.Update(&h, &recorder{}); process {
 					peer.AckSeq(op&4 != 0)

@@ -24,22 +24,15 @@ type Header struct {
 	History       history.History
 }
 
-func (h *Header) packed() uint64 {
-	return uint64(h.Seq)<<(seqBits+wordsBits) | uint64(h.AckedSeq)<<wordsBits | uint64(h.Words-1)
+// packed is what stands before the history.
+func packed(seq, acked uint16, words int) uint64 {
+	return uint64(seq)<<(seqBits+wordsBits) | uint64(acked)<<wordsBits | uint64(words-1)
 }
 
 // Write writes h.
 func (h *Header) Write(w *bitio.Writer) {
-	w.WriteBits(h.packed(), packedBits)
+	w.WriteBits(packed(h.Seq, h.AckedSeq, h.Words), packedBits)
 	h.History.Write(w, h.Words)
-}
-
-// patch overwrites a header of the same number of words.
-func (h *Header) patch(w *bitio.Writer, pos int) {
-	w.PatchBits(pos, h.packed(), packedBits)
-	for i := range h.Words {
-		w.PatchBits(pos+packedBits+32*i, uint64(h.History.Word(i)), 32)
-	}
 }
 
 // Read reads h. An error is r's sticky error too, and h zero then.

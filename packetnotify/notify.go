@@ -93,15 +93,15 @@ func (n *Notify) words() int {
 	return int(min(max((unknown+31)/32, 1), history.MaxWords))
 }
 
-func (n *Notify) header(words int) Header {
-	return Header{Seq: seqnum.Packet.Truncate(n.outSeq), AckedSeq: seqnum.Packet.Truncate(n.inAckSeq), Words: words, History: n.in}
+func (n *Notify) packed() uint64 {
+	return packed(seqnum.Packet.Truncate(n.outSeq), seqnum.Packet.Truncate(n.inAckSeq), n.writtenWords)
 }
 
 // WriteHeader writes the header of the next packet as things stand.
 func (n *Notify) WriteHeader(w *bitio.Writer) {
 	n.writtenWords, n.writtenAck = n.words(), n.inAckSeq
-	h := n.header(n.writtenWords)
-	h.Write(w)
+	w.WriteBits(n.packed(), packedBits)
+	n.in.Write(w, n.writtenWords)
 }
 
 // RefreshHeader brings the header at bit pos up to date before the packet leaves. The
@@ -115,8 +115,10 @@ func (n *Notify) RefreshHeader(w *bitio.Writer, pos int) bool {
 		return false
 	}
 	n.writtenAck = n.inAckSeq
-	h := n.header(n.writtenWords)
-	h.patch(w, pos)
+	w.PatchBits(pos, n.packed(), packedBits)
+	for i := range n.writtenWords {
+		w.PatchBits(pos+packedBits+32*i, uint64(n.in.Word(i)), 32)
+	}
 	return true
 }
 

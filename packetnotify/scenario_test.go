@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
 // A script is a play of two ends, A and B, one act to a line:
@@ -93,7 +94,7 @@ func (s *script) play(words []string) {
 	case "want":
 		s.want(end, rest)
 	case "header":
-		h := s.ends[end].header(s.ends[end].words())
+		h := headerOf(s.ends[end], s.ends[end].words())
 		require.Equal(s.t, rest, strings.Fields(fmt.Sprintf("acks %d words %d", h.AckedSeq, h.Words)), s.where)
 	case "flying":
 		require.Equal(s.t, s.number(rest[0]), s.ends[end].Outstanding(), s.where)
@@ -203,4 +204,9 @@ func (s *script) ids(words []string) (ids []int64) {
 		}
 	}
 	return ids
+}
+
+// headerOf is the header of the next packet with that many words of history.
+func headerOf(n *Notify, words int) Header {
+	return Header{Seq: seqnum.Packet.Truncate(n.outSeq), AckedSeq: seqnum.Packet.Truncate(n.inAckSeq), Words: words, History: n.in}
 }

@@ -47,7 +47,7 @@ func (b *TokenBucket) Tick(now time.Duration) {
 	}
 	dt := min(now-b.last, b.MaxTick)
 	b.last = now
-	delta := float64(b.rate) * dt.Seconds()
+	delta := float64(b.rate) * (float64(dt) / float64(time.Second))
 	b.queued = max(b.queued-delta, -2*delta)
 }
 
