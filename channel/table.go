@@ -501,6 +501,23 @@ func (t *Table) Tick(now time.Duration) {
 	}
 }
 
+// Fetch reads a little of what the next bunch will need, on the first channels; see netconn.Conn's.
+func (t *Table) Fetch() int64 {
+	x := int64(t.Counters.Received) + int64(t.Counters.Merged) + int64(t.open) + t.last.seq + int64(t.header.Bits) + int64(t.waiting.head)
+	if len(t.pages) == 0 {
+		return x
+	}
+	for i := range min(fetchChannels, len(t.pages[0])) {
+		if ch := t.pages[0][i].ch; ch != nil {
+			x += ch.openSeq + ch.out.first + ch.lastNotified + int64(ch.queueBytes) + int64(ch.in.n)
+		}
+	}
+	return x
+}
+
+// fetchChannels is the control channel and the game's first.
+const fetchChannels = 2
+
 // Pump sends reliable bunches that waited for the packet window.
 func (t *Table) Pump() {
 	for n := t.waiting.len(); n > 0; n-- {

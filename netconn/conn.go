@@ -14,26 +14,27 @@ import (
 // Conn is one end of a connection. Not safe for concurrent use: it belongs to
 // whoever ticks it.
 type Conn struct {
-	cfg    Config
-	proto  bunch.Protocol
-	table  *channel.Table
-	notify packetnotify.Notify
+	// What every tick looks at comes first: with thousands of connections a tick is as long as it takes to get them from memory.
 	now    time.Duration
-	in     bunch.In       // the bunch being received
-	event  nettrace.Event // these two are kept here, since what sinks get would otherwise be allocated
-	packet nettrace.Packet
+	table  *channel.Table
+	flow   flow
+	path   path
+	rtt    rtt
+	closer closer
+	sentPackets
+	notify packetnotify.Notify
+	rates  rates
 
 	sendBuffer
-	sentPackets
-	path   path
-	order  orderCache
-	flow   flow
-	rtt    rtt
-	rates  rates
-	closer closer
-
+	order orderCache
 	// Counters is what happened; copy it to look at it later.
 	Counters Counters
+	proto    bunch.Protocol
+	in       bunch.In // the bunch being received
+	cfg      Config
+
+	event  nettrace.Event // these two are kept here, since what sinks get would otherwise be allocated
+	packet nettrace.Packet
 }
 
 // Counters is what happened to the packets of a connection.

@@ -44,15 +44,16 @@ func (r *rtt) clock(now time.Duration, ms int) {
 type rates struct {
 	start     time.Duration
 	outAcked  uint64
-	base      Counters // at start
-	ackedBase uint64
-	figures   Rates
 	lossRate  float64 // moving average over 128 packets
 	slowLoss  float64 // the same over 1024, for what comes seldom
 	afterLoss float64 // the same of packets that follow a lost one, over 32 of them
 	lost      bool    // the last one was
 	packets   int     // that slowLoss knows, and afterLoss, up to their spans
 	losses    int
+
+	base      Counters // at start
+	ackedBase uint64
+	figures   Rates
 }
 
 // Rates is a connection's bandwidth and loss over the last full second.

@@ -54,6 +54,8 @@ type Driver struct {
 
 	in, out []udp.Message
 	nOut    int
+	near    []*Conn // those of the datagrams in in
+	fetched int64
 
 	mu      sync.Mutex
 	calls   []func()
@@ -156,7 +158,27 @@ func (d *Driver) readError(err error) bool {
 	return false
 }
 
+// fetchFrom is with how many connections they are no longer all in the caches.
+const fetchFrom = 64
+
+// fetch has the memory of the connections that the first n datagrams are for loaded all at once.
+func (d *Driver) fetch(n int) {
+	if n < 2 || len(d.conns) < fetchFrom {
+		return
+	}
+	near := d.near[:n]
+	for i := range near {
+		near[i] = d.server.conn(d.in[i].Addr)
+	}
+	for _, c := range near {
+		if c != nil && c.Conn != nil {
+			d.fetched += c.Fetch()
+		}
+	}
+}
+
 func (d *Driver) dispatch(at time.Duration, n int) {
+	d.fetch(n)
 	for i := range d.in[:n] {
 		m := &d.in[i]
 		d.Counters.DatagramsIn++

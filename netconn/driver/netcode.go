@@ -83,6 +83,13 @@ func (s *netcodeServer) part(at time.Duration) {
 	}
 }
 
+func (s *netcodeServer) conn(from netip.AddrPort) *Conn {
+	if slot, ok := s.m.SlotOf(from); ok {
+		return s.conns[slot]
+	}
+	return nil
+}
+
 func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }
 
 // Send is the machine's.

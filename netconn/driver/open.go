@@ -86,7 +86,7 @@ func open(addr string, cfg Config) (*Driver, error) {
 // makeBatches makes room for as many datagrams as the socket reads or writes at once.
 func (d *Driver) makeBatches() {
 	n := d.socket.BatchSize()
-	d.in, d.out = make([]udp.Message, n), make([]udp.Message, n)
+	d.in, d.out, d.near = make([]udp.Message, n), make([]udp.Message, n), make([]*Conn, n)
 	buf := make([]byte, 2*n*maxDatagram)
 	for i := range n {
 		d.in[i].Buf, buf = buf[:maxDatagram:maxDatagram], buf[maxDatagram:]

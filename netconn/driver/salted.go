@@ -57,6 +57,13 @@ func (s *saltedServer) tick(at time.Duration) {
 	s.salts.Tick(at)
 }
 
+func (s *saltedServer) conn(from netip.AddrPort) *Conn {
+	if slot, ok := s.salts.SlotOf(from); ok {
+		return s.conns[slot]
+	}
+	return nil
+}
+
 func (s *saltedServer) refusals(yield func(string, uint64) bool) { s.salts.Counters.Refusals(yield) }
 
 // Send is the machine's.

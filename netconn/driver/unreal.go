@@ -15,6 +15,8 @@ import (
 type serverLink interface {
 	receive(at time.Duration, from netip.AddrPort, p []byte)
 	tick(at time.Duration)
+	// conn is the connection of an address, or nil.
+	conn(from netip.AddrPort) *Conn
 	// refusals is what was refused, by reason.
 	refusals(yield func(reason string, n uint64) bool)
 }
@@ -67,6 +69,13 @@ func (s *unrealServer) receive(at time.Duration, from netip.AddrPort, p []byte) 
 		}
 		s.drop(peer)
 	}
+}
+
+func (s *unrealServer) conn(from netip.AddrPort) *Conn {
+	if p := s.byAddr[from]; p != nil {
+		return p.conn
+	}
+	return nil
 }
 
 // drop forgets a peer whose connection has ended.

@@ -171,6 +171,12 @@ func (s *Server) Slots() int { return len(s.slots) }
 // Clients is the number of slots taken.
 func (s *Server) Clients() int { return len(s.byAddr) }
 
+// SlotOf is the slot of the client at an address.
+func (s *Server) SlotOf(addr netip.AddrPort) (slot int, ok bool) {
+	slot, ok = s.byAddr[addr]
+	return slot, ok
+}
+
 // Receive takes a datagram; p is opened in place.
 func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 	if len(p) > 0 && p[0] == byte(typeRequest) {
