@@ -85,6 +85,7 @@ func (s *netcodeServer) part(at time.Duration) {
 
 func (s *netcodeServer) conn(from netip.AddrPort) *Conn {
 	if slot, ok := s.m.SlotOf(from); ok {
+		s.d.fetched += s.m.Fetch(slot)
 		return s.conns[slot]
 	}
 	return nil

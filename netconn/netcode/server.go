@@ -107,14 +107,14 @@ type Server struct {
 }
 
 type clientSlot struct {
+	m         *mapping
+	heard     time.Duration // this and the next are all that a tick looks at
+	sent      time.Duration
+	seq       uint64
+	confirmed bool
 	addr      netip.AddrPort
 	id        uint64
-	m         *mapping
-	seq       uint64
 	window    replay.Window
-	heard     time.Duration
-	sent      time.Duration
-	confirmed bool
 }
 
 // ErrNoClient: the slot is free.
@@ -175,6 +175,15 @@ func (s *Server) Clients() int { return len(s.byAddr) }
 func (s *Server) SlotOf(addr netip.AddrPort) (slot int, ok bool) {
 	slot, ok = s.byAddr[addr]
 	return slot, ok
+}
+
+// Fetch reads a little of what the next packets from and to a slot will need, as netconn.Conn's Fetch does.
+func (s *Server) Fetch(slot int) int64 {
+	if slot < 0 || slot >= len(s.slots) || s.slots[slot] == nil {
+		return 0
+	}
+	c := s.slots[slot]
+	return int64(c.sent) + int64(c.id) + int64(c.m.recv.nonce[4]) + int64(c.m.send.nonce[4])
 }
 
 // Receive takes a datagram; p is opened in place.
