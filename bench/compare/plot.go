@@ -23,6 +23,8 @@ type results struct {
 	latency    []latencyPoint
 	throughput []throughputPoint
 	many       []manyPoint
+
+	replication *replication
 }
 
 // draw writes an SVG and a PNG a workload into dir.
@@ -33,7 +35,7 @@ func (r *results) draw(dir string) error {
 	for _, d := range []struct {
 		name  string
 		plots func() ([]*plot.Plot, error)
-	}{{"w1", r.latencyPlots}, {"w2", r.throughputPlots}, {"w3", r.manyPlots}} {
+	}{{"w1", r.latencyPlots}, {"w2", r.throughputPlots}, {"w3", r.manyPlots}, {"r1", r.growthPlots}} {
 		plots, err := d.plots()
 		if err == nil && len(plots) > 0 {
 			err = save(filepath.Join(dir, d.name), plots)

@@ -1,4 +1,4 @@
-package crowd
+package largeworld
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
-// Config is how large a crowd is.
+// Config is how large it is.
 type Config struct {
 	Conns, Actors int
 	// Relevant is about how many actors each connection sees; their density follows from it.
@@ -44,9 +44,9 @@ type unit struct {
 // Location is where it is.
 func (u *unit) Location() (x, y, z float64) { return float64(u.X.Get()), float64(u.Y.Get()), 0 }
 
-// Crowd is a server's world, and connections to clients in the same process. Packets wait in memory between a server's Tick
+// Rig is a server's world, and connections to clients in the same process. Packets wait in memory between a server's Tick
 // and its next TickDispatch, as they would in a socket.
-type Crowd struct {
+type Rig struct {
 	world *actorrep.World
 	conns []*conn
 	units []*unit
@@ -58,9 +58,9 @@ type Crowd struct {
 }
 
 // New spreads actors so that each connection sees about as many as it is to, and has the clients told of them.
-func New(cfg Config) (*Crowd, error) {
+func New(cfg Config) (*Rig, error) {
 	g := &graph.Graph{}
-	c := &Crowd{rng: rand.New(rand.NewPCG(1, 2))}
+	c := &Rig{rng: rand.New(rand.NewPCG(1, 2))}
 	c.world = actorrep.NewServer(actorrep.Config{Driver: g.Drive})
 	if err := c.world.Register("unit", (*unit)(nil), actorrep.CullDistance(cull)); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func New(cfg Config) (*Crowd, error) {
 }
 
 // place puts the viewpoints on circles within the world.
-func (c *Crowd) place() {
+func (c *Rig) place() {
 	for i, k := range c.conns {
 		middle := c.side / 2
 		r := max(0, c.side/2-1.2*cull) * (0.2 + 0.8*float64(i%10)/10)
@@ -101,13 +101,13 @@ func (c *Crowd) place() {
 }
 
 // Walk moves every viewpoint by a tick's way at 5 to 15 a second, so that actors come into sight and leave it.
-func (c *Crowd) Walk() {
+func (c *Rig) Walk() {
 	c.walks++
 	c.place()
 }
 
 // Change sets two values of each of n actors, chosen anew, as a game's step would.
-func (c *Crowd) Change(n int) {
+func (c *Rig) Change(n int) {
 	for i := range min(n, len(c.units)) {
 		j := i + c.rng.IntN(len(c.units)-i)
 		u := c.units[j]
@@ -118,7 +118,7 @@ func (c *Crowd) Change(n int) {
 }
 
 // Seen is how many actors a connection sees, on average.
-func (c *Crowd) Seen() float64 {
+func (c *Rig) Seen() float64 {
 	n := 0
 	for _, k := range c.conns {
 		n += k.peer.Len()
@@ -127,7 +127,7 @@ func (c *Crowd) Seen() float64 {
 }
 
 // Serve is a tick of the server: what came, the world's Step, what goes.
-func (c *Crowd) Serve() {
+func (c *Rig) Serve() {
 	c.now += time.Second / Rate
 	for _, k := range c.conns {
 		k.up.deliver(k.server, c.now)
@@ -139,7 +139,7 @@ func (c *Crowd) Serve() {
 }
 
 // Answer is a tick of the clients.
-func (c *Crowd) Answer() {
+func (c *Rig) Answer() {
 	for _, k := range c.conns {
 		k.down.deliver(k.client, c.now)
 		k.client.Tick(c.now)
@@ -147,7 +147,7 @@ func (c *Crowd) Answer() {
 }
 
 // DropClients forgets the clients' ends, for measuring what the server's take. Nothing can be served after it.
-func (c *Crowd) DropClients() {
+func (c *Rig) DropClients() {
 	for _, k := range c.conns {
 		k.client, k.up, k.down = nil, queue{}, queue{}
 	}
@@ -160,7 +160,7 @@ type conn struct {
 	peer           *actorrep.Peer
 }
 
-func (c *Crowd) connect() (err error) {
+func (c *Rig) connect() (err error) {
 	k := &conn{}
 	k.server, err = netconn.New(netconn.Config{Server: true, NetSpeed: 1 << 24, Channels: c.world.ChannelTypes(), LowLevelSend: func(p []byte) {
 		k.down.push(p)

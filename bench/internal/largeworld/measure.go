@@ -1,4 +1,4 @@
-package crowd
+package largeworld
 
 import (
 	"runtime"
@@ -16,7 +16,7 @@ type Figures struct {
 
 // Measure runs some ticks that don't count and some that do. Each is what the game does, the server's and the clients'; only the
 // server's is measured.
-func (c *Crowd) Measure(warm, ticks int, game func()) Figures {
+func (c *Rig) Measure(warm, ticks int, game func()) Figures {
 	for range warm {
 		game()
 		c.Serve()
