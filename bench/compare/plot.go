@@ -56,7 +56,7 @@ func save(path string, plots []*plot.Plot) error {
 		vg.CanvasSizer
 		io.WriterTo
 	}{".svg": svg, ".png": png} {
-		tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: vg.Centimeter / 2, PadTop: vg.Centimeter / 4, PadBottom: vg.Centimeter / 4}
+		tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: vg.Centimeter / 2, PadRight: vg.Centimeter / 2, PadTop: vg.Centimeter / 4, PadBottom: vg.Centimeter / 4}
 		for i, dc := range plot.Align([][]*plot.Plot{plots}, tiles, draw.New(c))[0] {
 			plots[i].Draw(dc)
 		}

@@ -26,33 +26,58 @@ type pausePoint struct {
 // quantiles is upper bounds in seconds.
 type quantiles struct {
 	P50, P99, Max float64
-	N             uint64
+	N, Long       uint64 // all, and those of longPause or more
 }
 
-// pauses measures R1 with the collector as it is by default, and with ten times as many collections, so that there are enough of
-// them for a 99th percentile; and a world with next to nothing in it, which is the machine's own figure.
+// longPause is what a pause should stay below, in seconds.
+const longPause = 0.5e-3
+
+// often is GOGC for so many collections that there is a 99th percentile of their pauses.
+const often = 2
+
+// pauses measures R1 with the collector as it is by default, and with fifty times as many collections; and for comparison a program
+// without a server that has as much memory, and a server with next to nothing, which are the machine's own figures.
 func (r *replication) pauses(log io.Writer, n r1Sizes) error {
-	for _, c := range []struct {
-		what    string
-		cfg     largeworld.Config
-		changes int
-		percent []int
-	}{
-		{"R1", n.base, n.base.Actors / 100, []int{100, 10}},
-		{"next to nothing", largeworld.Config{Conns: 1, Actors: 100, Relevant: 50}, 1, []int{100}},
-	} {
-		world, err := largeworld.New(c.cfg)
-		if err != nil {
-			return err
-		}
-		for _, percent := range c.percent {
-			fmt.Fprintf(log, "r1: pauses, %s, GOGC %d\n", c.what, percent)
-			p := pausePoint{What: c.what, Percent: percent}
-			p.measure(world, n.pauseTicks, c.changes)
-			r.Pauses = append(r.Pauses, p)
-		}
+	measure := func(what string, percent int, c *largeworld.Rig, changes int) (heap float64) {
+		fmt.Fprintf(log, "r1: pauses, %s, GOGC %d\n", what, percent)
+		p := pausePoint{What: what, Percent: percent}
+		p.measure(c, n.pauseTicks, changes)
+		r.Pauses = append(r.Pauses, p)
+		return p.Heap
 	}
+	c, err := largeworld.New(n.base)
+	if err != nil {
+		return err
+	}
+	measure("R1", 100, c, n.base.Actors/100)
+	heap := measure("R1", often, c, n.base.Actors/100)
+	runtime.KeepAlive(c)
+	c, err = largeworld.New(largeworld.Config{Conns: 1, Actors: 100, Relevant: 50})
+	if err != nil {
+		return err
+	}
+	plain := ballast(int(heap))
+	measure("plain objects", often, c, 1)
+	runtime.KeepAlive(plain)
+	plain = nil
+	measure("next to nothing", 100, c, 1)
 	return nil
+}
+
+// plainObject is about the size of what a server has the most of.
+type plainObject struct {
+	left, right *plainObject
+	_           [30]uint64
+}
+
+// ballast is so many bytes of objects that know each other.
+func ballast(bytes int) []*plainObject {
+	all := make([]*plainObject, bytes/256)
+	for i := range all {
+		all[i] = &plainObject{}
+		all[i].left, all[i].right = all[i*7/8], all[i/3]
+	}
+	return all
 }
 
 // litter is a game's garbage: small objects that know each other.
@@ -129,6 +154,9 @@ func between(before, after *metrics.Float64Histogram) (q quantiles) {
 		if seen*100 < q.N*99 {
 			q.P99 = bound
 		}
+		if after.Buckets[i] >= longPause {
+			q.Long += d
+		}
 		seen, q.Max = seen+d, bound
 	}
 	return q
@@ -144,10 +172,10 @@ func printPauses(w io.Writer, r *replication) {
 		return []any{fmt.Sprintf("%.0f", q.P50*1e6), fmt.Sprintf("%.0f", q.P99*1e6), fmt.Sprintf("%.0f", q.Max*1e6)}
 	}
 	table(w, fmt.Sprintf("R1: the collector's pauses, at %d ticks a second in real time, 1 MB of garbage a tick", largeworld.Rate), func(row func(...any)) {
-		row("world", "GOGC", "cycles", "pauses", "p50 us", "p99 us", "max us", "stopping p50", "p99", "max", "tick p50 us", "p99 us", "core %", "live MB", "scanned MB")
+		row("world", "GOGC", "cycles", "pauses", "p50 us", "p99 us", "max us", ">0.5 ms", "stopping p50", "p99", "max", "tick p50 us", "p99 us", "core %", "live MB", "scanned MB")
 		for _, p := range r.Pauses {
 			cells := append([]any{p.What, p.Percent, p.Cycles, p.Total.N}, row3(p.Total)...)
-			cells = append(cells, row3(p.Stopping)...)
+			cells = append(append(cells, p.Total.Long), row3(p.Stopping)...)
 			row(append(cells, us(p.TickP50), us(p.TickP99), fmt.Sprintf("%.1f", 100*p.Share), fmt.Sprintf("%.0f", p.Heap/1e6), fmt.Sprintf("%.0f", p.Scanned/1e6))...)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"image/color"
 	"slices"
 	"strconv"
+	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -56,11 +57,14 @@ func growthPlot(of string, sweeps []*sweep) (*plot.Plot, error) {
 	pl.X.Scale = plot.LogScale{}
 	pl.Add(plotter.NewGrid())
 	var xs []int
-	top := plotter.XYs{}
+	top, floor := plotter.XYs{}, time.Duration(0)
 	for i, s := range sweeps {
 		xys := plotter.XYs{}
 		for j := range s.Points {
 			p := &s.Points[j]
+			if p.X == 0 {
+				floor = p.P50
+			}
 			if p.X == 0 || p.P50 <= 0 {
 				continue
 			}
@@ -70,7 +74,7 @@ func growthPlot(of string, sweeps []*sweep) (*plot.Plot, error) {
 		if len(xys) == 0 {
 			continue
 		}
-		if err := addColored(pl, s.Game+" changing", xys, growthColors[i%len(growthColors)]); err != nil {
+		if err := addColored(pl, s.changing(), xys, growthColors[i%len(growthColors)]); err != nil {
 			return nil, err
 		}
 		if len(top) == 0 || xys[0].Y > top[0].Y {
@@ -83,6 +87,12 @@ func growthPlot(of string, sweeps []*sweep) (*plot.Plot, error) {
 	if err := addLinear(pl, top); err != nil {
 		return nil, err
 	}
+	if floor > 0 {
+		y := floor.Seconds() * 1000
+		if err := addDashed(pl, "nothing changing", plotter.XYs{{X: top[0].X, Y: y}, {X: top[len(top)-1].X, Y: y}}, growthColors[0], 1); err != nil {
+			return nil, err
+		}
+	}
 	slices.Sort(xs)
 	xs = slices.Compact(xs)
 	marks := plot.ConstantTicks{}
@@ -92,7 +102,7 @@ func growthPlot(of string, sweeps []*sweep) (*plot.Plot, error) {
 	pl.X.Tick.Marker = marks
 	pl.X.Min, pl.X.Max = float64(xs[0])/1.3, float64(xs[len(xs)-1])*1.3 // the labels at the ends want room
 	pl.Y.Min, pl.Y.Max = pl.Y.Min/1.5, pl.Y.Max*4                       // and so does the legend
-	pl.Legend.Top, pl.Legend.Left = true, true
+	pl.Legend.Top, pl.Legend.Left, pl.Legend.XOffs, pl.Legend.YOffs, pl.Legend.Padding = true, true, vg.Millimeter*3, -vg.Millimeter, vg.Millimeter/2
 	return pl, nil
 }
 
@@ -112,13 +122,18 @@ func addColored(pl *plot.Plot, name string, xys plotter.XYs, c color.Color) erro
 // addLinear draws how it would be if time grew as x does, from a line's first point on.
 func addLinear(pl *plot.Plot, xys plotter.XYs) error {
 	first, end := xys[0], xys[len(xys)-1].X
-	l, err := plotter.NewLine(plotter.XYs{first, {X: end, Y: first.Y * end / first.X}})
+	return addDashed(pl, "linear growth", plotter.XYs{first, {X: end, Y: first.Y * end / first.X}}, color.Gray{0x80}, 4)
+}
+
+// addDashed draws a line of dashes of that many points.
+func addDashed(pl *plot.Plot, name string, xys plotter.XYs, c color.Color, dash float64) error {
+	l, err := plotter.NewLine(xys)
 	if err != nil {
 		return err
 	}
-	l.Color, l.Width, l.Dashes = color.Gray{0x80}, vg.Points(1), []vg.Length{vg.Points(4), vg.Points(3)}
+	l.Color, l.Width, l.Dashes = c, vg.Points(1), []vg.Length{vg.Points(dash), vg.Points(3)}
 	pl.Add(l)
-	pl.Legend.Add("linear growth", l)
+	pl.Legend.Add(name, l)
 	return nil
 }
 
