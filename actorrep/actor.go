@@ -31,30 +31,29 @@ func (r Role) String() string {
 // Base is what every actor has. It must be embedded by value and not be copied once the actor
 // is spawned.
 type Base struct {
-	guid     netguid.GUID
-	world    *World
-	class    *class
-	self     Actor
-	ptr      unsafe.Pointer
-	owner    *Peer
-	parent   *Base
-	children []*Base
-	slot     int // in the world's list
-
-	role       Role
-	autonomous bool
-	tornOff    bool
-	dormant    bool
-	always     bool // relevant to all
-	onlyOwner  bool
-	inactive   layout.Mask // custom units that are off
-	priority   float32
-	cull       float64
-
+	// What every change touches comes first.
+	rep         *replicated // on a server
+	class       *class
+	world       *World
+	ptr         unsafe.Pointer
+	self        Actor
+	parent      *Base
+	slot        int         // in the world's list
+	inactive    layout.Mask // custom units that are off
+	guid        netguid.GUID
 	driverIndex int32 // of the ReplicationDriver
+	role        Role
+	autonomous  bool
+	tornOff     bool
+	dormant     bool
+	always      bool // relevant to all
+	onlyOwner   bool
 
-	rep    *replicated // on a server
-	mirror *mirror     // on a client
+	priority float32
+	cull     float64
+	owner    *Peer
+	children []*Base
+	mirror   *mirror // on a client
 }
 
 func (b *Base) base() *Base { return b }

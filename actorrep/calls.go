@@ -73,6 +73,7 @@ func (v *view) mention(c *call) bool {
 		return false
 	}
 	v.mentions = append(v.mentions, c)
+	v.flags |= mentioning
 	v.wake()
 	return true
 }

@@ -8,26 +8,26 @@ import (
 
 // replicated is what the connections of a server share of an actor.
 type replicated struct {
-	shadow *layout.Shadow
-	views  []*view // who has it, or is about to
-	count  int64   // changes so far
-	marks  layout.Mask
-	marked bool // in the world's list
-	forced bool
-	polled int // index in the world's list, or -1
+	// What every change touches comes first.
+	shadow     *layout.Shadow
+	views      []*view // who has it, or is about to
+	count      int64   // changes so far
+	marks      layout.Mask
+	interval   time.Duration // between two compares at least; 0 none
+	compared   uint32        // frame of the last compare
+	marked     bool          // in the world's list
+	forced     bool
+	inSchedule bool
 
-	interval     time.Duration // between two compares at least; 0 none
-	due          time.Duration // when the next may be
-	inSchedule   bool
-	booked       time.Duration // the time of its place in the schedule
+	lastFrame    uint32 // of the last change
+	streak       int32  // changes in a row, to see what moves
 	lastChange   time.Duration
+	snaps        *snapshots
+	polled       int           // index in the world's list, or -1
+	due          time.Duration // when the next compare may be
+	booked       time.Duration // the time of its place in the schedule
 	optimum      time.Duration // of an adaptive frequency
 	dormantSince time.Duration
-
-	compared  uint32 // frame of the last compare
-	streak    int    // changes in a row, to see what moves
-	lastFrame uint32 // of the last change
-	snaps     *snapshots
 }
 
 func newReplicated(c *class) *replicated {

@@ -21,14 +21,17 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) re
 	m := v.dirty & v.allowed
 	start := w.Len()
 	writeID(w, v.id-prev, &k.state.gap)
-	w.WriteBool(len(v.mentions) > 0)
-	if len(v.mentions) > 0 {
+	w.WriteBool(v.flags&mentioning != 0)
+	if v.flags&mentioning != 0 {
 		writeMentions(w, v)
 	}
 	writeMask(w, m, &k.lastOf[c.id], len(c.layout.Units))
 	r := record{v: v, mask: m, count: v.b.rep.count, frame: p.world.frame}
 	c.layout.Keys(v.b.rep.shadow, r.keys[:])
-	base := layout.Base{Keys: v.keys}
+	var base layout.Base
+	if m&c.layout.Fasts != 0 {
+		base.Keys = v.keys
+	}
 	if m&c.layout.Deltas != 0 {
 		p.chooseBaseline(k, w, v, m, &base)
 	}
@@ -43,6 +46,9 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) re
 
 // accountMentions adds the calls that rode with a record to their rows.
 func (p *Peer) accountMentions(v *view) (sum int) {
+	if v.flags&mentioning == 0 {
+		return 0
+	}
 	for i, c := range v.mentions {
 		bits := c.size()
 		p.rowBits[v.b.class.firstRow+len(v.b.class.layout.Units)+c.rpc] += uint64(bits)
@@ -51,6 +57,7 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	}
 	p.batch.stats.CallsSent += uint64(len(v.mentions))
 	v.mentions = v.mentions[:0]
+	v.flags &^= mentioning
 	return sum
 }
 
@@ -172,9 +179,9 @@ func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, 
 	if base.Mask != 0 {
 		t = p.findPath(k, v, base)
 	}
-	key := encodedKey{m, base.Mask, t.mask, v.base.count, t.count, t.num, t.den}
-	if base.Mask == 0 {
-		key.count = 0
+	key := encodedKey{m, base.Mask, t.mask, 0, t.count, t.num, t.den}
+	if base.Mask != 0 {
+		key.count = v.base.count
 	}
 	if m&v.b.class.layout.Fasts == 0 {
 		for i := k.first(v.b); i != 0; i = k.entries[i].next {

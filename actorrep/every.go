@@ -38,7 +38,7 @@ func (v *view) setEvery(n uint8) {
 func (v *view) park() bool {
 	p := v.peer
 	wait := (uint32(v.every) - (p.world.frame+uint32(v.b.guid>>1))%uint32(v.every)) % uint32(v.every) // the last bit is the same for all
-	if wait == 0 || len(v.mentions) > 0 {
+	if wait == 0 || v.flags&mentioning != 0 {
 		return false
 	}
 	if v.inLater {
@@ -55,13 +55,13 @@ func (v *view) park() bool {
 
 // hurry puts a view where it will be served in the next Step whatever its pace.
 func (v *view) hurry() {
-	if v.state == open && !v.inPending && v.dirty&v.allowed != 0 {
+	if v.state == open && v.flags&pending == 0 && v.dirty&v.allowed != 0 {
 		v.queue()
 	}
 }
 
 func (v *view) queue() {
-	v.inPending = true
+	v.flags |= pending
 	v.since = v.peer.world.frame
 	v.peer.pending = append(v.peer.pending, v)
 }

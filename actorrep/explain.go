@@ -99,7 +99,7 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 func (v *view) explain(e *Explanation) {
 	w := v.peer.world
 	e.Bits, e.Total, e.Channel = int(v.lastBits), v.total, v.id
-	if v.inPending {
+	if v.flags&pending != 0 {
 		e.Waiting = int(w.frame - v.since)
 	}
 	switch {
@@ -111,7 +111,7 @@ func (v *view) explain(e *Explanation) {
 		e.Reason = ReasonOpening
 	case v.b.dormant:
 		e.Reason, e.Since = ReasonDormant, w.now-v.b.rep.dormantSince
-	case v.inPending && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
+	case v.flags&pending != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
 		e.Reason = v.reason
 	case v.dirty&v.allowed != 0:
 		e.Reason = ReasonPending

@@ -119,10 +119,10 @@ func (p *Peer) gather(k *worker) {
 	p.encodeAll(k, serve, budget)
 	rest := p.pending[:0]
 	for _, v := range p.pending {
-		if v.state == open && (v.dirty&v.allowed != 0 || len(v.mentions) > 0) {
+		if v.state == open && (v.dirty&v.allowed != 0 || v.flags&mentioning != 0) {
 			rest = append(rest, v)
 		} else {
-			v.inPending = false
+			v.flags &^= pending
 		}
 	}
 	clear(p.pending[len(rest):])
@@ -135,8 +135,8 @@ func byID(a, b *view) int { return cmp.Compare(a.id, b.id) }
 func (p *Peer) choose(budget int) int {
 	kept, estimate := p.pending[:0], 0
 	for _, v := range p.pending {
-		if v.state != open || v.dirty&v.allowed == 0 && len(v.mentions) == 0 {
-			v.inPending = false
+		if v.state != open || v.dirty&v.allowed == 0 && v.flags&mentioning == 0 {
+			v.flags &^= pending
 			continue
 		}
 		kept = append(kept, v)

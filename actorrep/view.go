@@ -23,7 +23,8 @@ const (
 // Invariant: every change is in dirty, or in a record in flight that will put it back there when its packet is
 // lost, or on its way reliably, or has arrived.
 type view struct {
-	// What every update touches, in two cache lines.
+	// What every change touches is in the first cache line, since there are so many views that each line is a wait for
+	// memory; what every update of numbers with a delta form touches besides is in the second.
 	peer     *Peer
 	b        *Base
 	dirty    layout.Mask // not known there, whether allowed or not
@@ -34,16 +35,20 @@ type view struct {
 	since    uint32      // frame since which it waits
 	lastBits int32       // of its last record
 	state    viewState
+	flags    viewFlags
+	reason   Reason // what became of it last
+	every    uint8  // Steps; 0 is each
+
+	total  uint64   // bits of its records so far
+	base   baseline // the newest acked record with numbers that have a delta form
+	before baseline // the one before it
+
 	aud      layout.Audience
-	reason   Reason   // what became of it last
-	base     baseline // the newest acked record with numbers that have a delta form
-	before   baseline // the one before it
+	toldAud  layout.Audience // what the client knows of its own role
 	relevant bool
 
-	inPending, inOpening, inLeaving, inSettling, inSpeaking, inLater bool
-	every                                                            uint8 // Steps; 0 is each
+	inOpening, inLeaving, inSettling, inSpeaking, inLater bool
 
-	total    uint64  // bits of its records so far
 	mentions []*call // unreliable ones that ride with its values
 	calls    []*call // reliable ones, in order
 	ch       *channel.Channel
@@ -51,10 +56,19 @@ type view struct {
 	later    [layout.MaxFast]uint32 // of the fast arrays that were sent reliably last
 	promised layout.Mask            // which those are, until they have arrived
 	leaveAt  time.Duration          // when to go if not relevant again
-	toldAud  layout.Audience        // what the client knows of its own role
 	slot     int                    // in the actor's views
 	place    int                    // in the peer's list
+
+	_ [8]byte // to whole cache lines
 }
+
+// viewFlags are what is asked of a view at every change.
+type viewFlags uint8
+
+const (
+	pending    viewFlags = 1 << iota // in the peer's list of those
+	mentioning                       // there are mentions
+)
 
 // viewSlab is how many views are made at once, so that those of a connection lie together.
 const viewSlab = 16
@@ -128,11 +142,11 @@ func (v *view) tell(m layout.Mask) {
 
 // wake puts the view where it will be served, when there is something the client may know.
 func (v *view) wake() {
-	if v.dirty&v.allowed == 0 && len(v.mentions) == 0 {
+	if v.dirty&v.allowed == 0 && v.flags&mentioning == 0 {
 		return
 	}
 	switch {
-	case v.state == open && !v.inPending:
+	case v.state == open && v.flags&pending == 0:
 		if v.every <= 1 || !v.park() {
 			v.queue()
 		}
@@ -209,6 +223,7 @@ func (v *view) detach() {
 	p.list = p.list[:len(p.list)-1]
 	delete(p.views, v.b)
 	v.state, v.calls, v.mentions = ended, nil, nil
+	v.flags &^= mentioning
 }
 
 // opened says that the client has the actor.
@@ -234,7 +249,7 @@ func (v *view) mayRest() {
 
 // atRest reports whether the client has everything.
 func (v *view) atRest() bool {
-	return v.state == open && v.dirty&v.allowed == 0 && v.last < 0 && len(v.calls) == 0 && len(v.mentions) == 0 && v.peer.out.drained(v)
+	return v.state == open && v.dirty&v.allowed == 0 && v.last < 0 && len(v.calls) == 0 && v.flags&mentioning == 0 && v.peer.out.drained(v)
 }
 
 // settle closes the channels of dormant actors that the client knows all of.

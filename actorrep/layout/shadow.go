@@ -32,10 +32,20 @@ type blob struct {
 	key  uint32
 }
 
+// smallWords is how many numbers lie beside their shadow, where they are found without another wait for memory.
+const smallWords = 8
+
 // NewShadow is the shadow of an object whose values are all zero.
 func (l *Layout) NewShadow() *Shadow {
-	s := &Shadow{Words: make([]uint64, l.words), blobs: make([]blob, l.blobs)}
-	return s
+	if l.words > smallWords {
+		return &Shadow{Words: make([]uint64, l.words), blobs: make([]blob, l.blobs)}
+	}
+	s := &struct {
+		Shadow
+		small [smallWords]uint64
+	}{}
+	s.Words, s.blobs = s.small[:l.words:l.words], make([]blob, l.blobs)
+	return &s.Shadow
 }
 
 // Compare brings the units of m in s up to date with the object at obj and returns which changed. A Shadow is always of

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -94,18 +97,83 @@ func TestW4(t *testing.T) {
 	}
 }
 
+// TestR1 measures a small world.
+func TestR1(t *testing.T) {
+	r := runR1(io.Discard, settings{quick: true})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	n := sizesOfR1(true)
+	for _, s := range r.Sweeps {
+		for _, p := range s.Points {
+			wants := s.Some != nothing && p.X > 0
+			if p.P50 <= 0 || p.P99 < p.P50 || p.Seen < 0.8*float64(n.base.Relevant) || wants != (p.Updates > 0) {
+				t.Errorf("%s, %s: %+v", s.Of, s.changing(), p)
+			}
+		}
+	}
+	if all := r.Sweeps[0].Points[len(n.changes)-1]; all.Updates < 0.9*all.Seen*float64(n.base.Conns) {
+		t.Errorf("everything changes and not everybody hears of it: %+v", all)
+	}
+	if r.Walking.Opens == 0 || r.PerActor <= 0 || r.PerView <= 0 {
+		t.Errorf("%+v, %v and %v B", r.Walking, r.PerActor, r.PerView)
+	}
+	if len(r.Pauses) != 4 || r.Pauses[1].Total.N == 0 || r.Pauses[1].Total.Max < r.Pauses[1].Total.P50 || r.Pauses[0].Heap == 0 {
+		t.Errorf("%+v", r.Pauses)
+	}
+}
+
+// TestExponent finds the slopes of made-up growth.
+func TestExponent(t *testing.T) {
+	s := &sweep{Points: []growthPoint{{}, {X: 1}, {X: 10}, {X: 100}}}
+	for i := range s.Points {
+		p := &s.Points[i]
+		p.P50, p.Updates = 1000*time.Duration(p.X*p.X), float64(p.X*p.X)
+	}
+	s.Points[0].P50 = 7 // of nothing
+	if e, ok := s.exponent(growthX); !ok || math.Abs(e-2) > 1e-9 || math.Abs(s.steepest()-2) > 1e-9 {
+		t.Error(e, ok, s.steepest())
+	}
+	if e, ok := s.exponent(growthUpdates); !ok || math.Abs(e-1) > 1e-9 {
+		t.Error(e, ok)
+	}
+	if _, ok := s.exponent(func(*growthPoint) float64 { return 5 }); ok {
+		t.Error("a slope over nothing")
+	}
+}
+
+// TestQuantiles reads them out of a histogram of two moments.
+func TestQuantiles(t *testing.T) {
+	before := &metrics.Float64Histogram{Buckets: []float64{0, 1, 2, 3}, Counts: []uint64{5, 0, 7}}
+	after := &metrics.Float64Histogram{Buckets: before.Buckets, Counts: []uint64{103, 1, 8}}
+	if q := between(before, after); q != (quantiles{P50: 1, P99: 2, Max: 3, N: 100, Long: 2}) {
+		t.Errorf("%+v", q)
+	}
+	if q := between(before, before); q.N != 0 {
+		t.Errorf("%+v", q)
+	}
+}
+
 // TestReport draws and prints made-up results.
 func TestReport(t *testing.T) {
 	r := results{
 		latency:    []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 1e8, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e8, Sent: 2, Got: 1}},
 		throughput: []throughputPoint{{Peer: "tcp", Size: 32, Messages: 10, Seconds: 1, CPU: 1}},
 		many:       []manyPoint{{Peer: "tcp", Clients: 5, Share: 0.5, Sent: 3, Got: 2}},
+		replication: &replication{Sweeps: []*sweep{{Of: "changes", Points: []growthPoint{{}, {X: 10}, {X: 1000}}},
+			{Of: "actors", Some: nothing, Points: []growthPoint{{X: 10}, {X: 1000}}}}},
+	}
+	for _, s := range r.replication.Sweeps {
+		for i := range s.Points {
+			s.Points[i].P50 = time.Duration(1e6 + 1e5*i*i*i)
+		}
 	}
 	var out bytes.Buffer
 	printW1(&out, r.latency)
 	printW2(&out, r.throughput)
 	printW3(&out, r.many)
-	for _, want := range []string{"lost some", "W2: 32 B", "50.0", "66.67 %"} {
+	printR1(&out, r.replication)
+	for _, want := range []string{"lost some", "W2: 32 B", "50.0", "66.67 %", "R1: more and more actors", "no worse than linear in changes"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -114,7 +182,7 @@ func TestReport(t *testing.T) {
 	if err := r.draw(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"w1.svg", "w2.png", "w3.svg"} {
+	for _, name := range []string{"w1.svg", "w2.png", "w3.svg", "r1.png"} {
 		if st, err := os.Stat(filepath.Join(dir, name)); err != nil || st.Size() < 1000 {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -23,6 +23,8 @@ type results struct {
 	latency    []latencyPoint
 	throughput []throughputPoint
 	many       []manyPoint
+
+	replication *replication
 }
 
 // draw writes an SVG and a PNG a workload into dir.
@@ -33,7 +35,7 @@ func (r *results) draw(dir string) error {
 	for _, d := range []struct {
 		name  string
 		plots func() ([]*plot.Plot, error)
-	}{{"w1", r.latencyPlots}, {"w2", r.throughputPlots}, {"w3", r.manyPlots}} {
+	}{{"w1", r.latencyPlots}, {"w2", r.throughputPlots}, {"w3", r.manyPlots}, {"r1", r.growthPlots}} {
 		plots, err := d.plots()
 		if err == nil && len(plots) > 0 {
 			err = save(filepath.Join(dir, d.name), plots)
@@ -54,7 +56,7 @@ func save(path string, plots []*plot.Plot) error {
 		vg.CanvasSizer
 		io.WriterTo
 	}{".svg": svg, ".png": png} {
-		tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: vg.Centimeter / 2, PadTop: vg.Centimeter / 4, PadBottom: vg.Centimeter / 4}
+		tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: vg.Centimeter / 2, PadRight: vg.Centimeter / 2, PadTop: vg.Centimeter / 4, PadBottom: vg.Centimeter / 4}
 		for i, dc := range plot.Align([][]*plot.Plot{plots}, tiles, draw.New(c))[0] {
 			plots[i].Draw(dc)
 		}
