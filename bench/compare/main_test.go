@@ -99,7 +99,7 @@ func TestReport(t *testing.T) {
 	r := results{
 		latency:    []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 1e8, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e8, Sent: 2, Got: 1}},
 		throughput: []throughputPoint{{Peer: "tcp", Size: 32, Messages: 10, Seconds: 1, CPU: 1}},
-		many:       []manyPoint{{Peer: "tcp", Clients: 5, Share: 0.5, Sent: 3, Got: 2}},
+		many:       []manyPoint{{Peer: "tcp", Clients: 5, Elapsed: 2 * time.Second, CPU: time.Second, Sent: 3, Got: 2}},
 	}
 	var out bytes.Buffer
 	printW1(&out, r.latency)
