@@ -94,6 +94,20 @@ func TestW4(t *testing.T) {
 	}
 }
 
+// TestW5 sends a few messages every way in memory.
+func TestW5(t *testing.T) {
+	for _, way := range w5Ways {
+		var m memoryEnds
+		p := memoryPoint{Err: way.open(&m)}
+		if p.measure(&m, 1000); p.Err != nil {
+			t.Errorf("%s: %v", way.name, p.Err)
+		}
+		if p.Wire < w5Size {
+			t.Errorf("%s: %v bytes a message", way.name, p.Wire)
+		}
+	}
+}
+
 // TestReport draws and prints made-up results.
 func TestReport(t *testing.T) {
 	r := results{

@@ -97,6 +97,19 @@ func printW4(w io.Writer, points []rawPoint) {
 	})
 }
 
+func printW5(w io.Writer, points []memoryPoint) {
+	table(w, fmt.Sprintf("W5: %d B messages in memory: sent, received and acked", w5Size), func(row func(...any)) {
+		row("way", "ns/message", "allocs/message", "bytes/message", "")
+		for _, p := range points {
+			if p.Err != nil {
+				row(p.Way, "-", "-", "-", p.Err)
+				continue
+			}
+			row(p.Way, fmt.Sprintf("%.0f", p.NS), fmt.Sprintf("%.3f", p.Allocs), fmt.Sprintf("%.1f", p.Wire), "")
+		}
+	})
+}
+
 func kB(b float64) string { return fmt.Sprintf("%.1f", b/1000) }
 
 func printW2(w io.Writer, points []throughputPoint) {
