@@ -184,7 +184,7 @@ func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string) er
 	n := float64(p.Clients)
 	p.Idle, p.Goroutines = float64(idle.Resident-start.Resident)/n, float64(idle.Goroutines-start.Goroutines)/n
 	clients.load(time.Second) // warms up
-	before, err := clients.ask(s, 0)
+	before, err := clients.ask(s, w3Late)
 	if err != nil {
 		return err
 	}
