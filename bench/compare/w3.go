@@ -34,8 +34,6 @@ const (
 	w3Size = 100
 	w3Rate = 30
 	w3Late = 100 * time.Millisecond
-	// w3Read is how long an echo may wait at most until a client that is ticked reads it: several times before it is late.
-	w3Read = 40 * time.Millisecond
 	// w3Idle is how often clients that send nothing are ticked.
 	w3Idle = 100 * time.Millisecond
 )
@@ -294,13 +292,13 @@ func (c *crowd) echoed(_ Conn, msg []byte) {
 }
 
 // load has every client send at the rate, one after another, evenly spread. One that is ticked reads just before it sends, and
-// at low rates between, too.
+// at low rates now and then between, in time to see an echo that isn't late.
 func (c *crowd) load(length time.Duration) {
 	msg := make([]byte, w3Size)
 	n, perSecond := len(c.conns), len(c.conns)*c.rate
 	at := func(i int) time.Duration { return time.Duration(i) * time.Second / time.Duration(perSecond) }
 	total := int(length * time.Duration(perSecond) / time.Second)
-	reads := int((at(n) + w3Read - 1) / w3Read) // an interval
+	reads := int((at(n) + w3Late/2 - 1) / (w3Late / 2)) // an interval
 	for i, begin := 0, time.Now(); i < total; {
 		now := time.Now()
 		setStamp(msg, now.Sub(w1Epoch))
