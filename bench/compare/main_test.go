@@ -154,12 +154,26 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
+// TestW5 sends a few messages every way in memory.
+func TestW5(t *testing.T) {
+	for _, way := range w5Ways {
+		var m memoryEnds
+		p := memoryPoint{Err: way.open(&m)}
+		if p.measure(&m, 1000); p.Err != nil {
+			t.Errorf("%s: %v", way.name, p.Err)
+		}
+		if p.Wire < w5Size {
+			t.Errorf("%s: %v bytes a message", way.name, p.Wire)
+		}
+	}
+}
+
 // TestReport draws and prints made-up results.
 func TestReport(t *testing.T) {
 	r := results{
 		latency:    []latencyPoint{{Peer: "udp", Rate: 60, P50: 1e6, P99: 1e8, Sent: 2, Got: 2}, {Peer: "udp", Rate: 60, Loss: 5, P50: 1e6, P99: 3e8, Sent: 2, Got: 1}},
 		throughput: []throughputPoint{{Peer: "tcp", Size: 32, Messages: 10, Seconds: 1, CPU: 1}},
-		many:       []manyPoint{{Peer: "tcp", Clients: 5, Share: 0.5, Sent: 3, Got: 2}},
+		many:       []manyPoint{{Peer: "tcp", Clients: 5, Elapsed: 2 * time.Second, CPU: time.Second, Sent: 3, Got: 2}},
 		replication: &replication{Sweeps: []*sweep{{Of: "changes", Points: []growthPoint{{}, {X: 10}, {X: 1000}}},
 			{Of: "actors", Some: nothing, Points: []growthPoint{{X: 10}, {X: 1000}}}}},
 	}

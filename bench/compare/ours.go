@@ -13,7 +13,6 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
-	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // setting is one of our peers.
@@ -67,8 +66,8 @@ func (s setting) config(o Options) driver.Config {
 	case o.Rate > 100:
 		c.TickRate = 120
 	}
-	if o.Many {
-		c.Prompt, c.AckDelay, c.ReorderWindow = false, 50*time.Millisecond, 0
+	if o.Many { // acks ride on the next packet
+		c.Prompt, c.TickRate, c.AckDelay, c.ReorderWindow = false, w3Rate, 100*time.Millisecond, 0
 		c.Protocol = netconn.Bunchnet()
 	}
 	if o.Unreliable {
@@ -110,51 +109,29 @@ func runDriver(d *driver.Driver, step func(time.Time)) listener {
 }
 
 func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
-	c := &ourConn{h: h, unreliable: o.Unreliable, single: o.single(), joined: make(chan error, 1), client: true, batch: o.Rate > 100}
+	if o.Many {
+		return s.dialTicked(addr, o, h)
+	}
+	c := &ourConn{h: h, unreliable: o.Unreliable, single: o.single(), client: true, batch: o.Rate > 100}
 	c.room.L = &c.mu
 	c.msg = make([]byte, maxMessage)
-	if o.Many {
-		c.msg = c.msg[:w3Size]
-	}
-	cfg := s.config(o)
-	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true}}
-	cfg.Joined = func(dc *driver.Conn) {
-		ch, err := dc.Open(oursName, c)
-		c.ch = ch
-		if err == nil && o.Unreliable {
-			_, err = ch.SendBunch(&bunch.Out{Data: []byte{0}, Reliable: true}) // opens it: an empty message
-		}
-		c.joined <- err
-	}
-	cfg.Closed = func(*driver.Conn, netconn.CloseResult) { c.end() }
-	if s.secure {
-		link, err := secureLink(addr)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Link = link
-	}
-	if o.Many {
-		cfg.Prompt, cfg.TickRate = true, 5 // only this end's own messages wake it
-		sock, err := udp.Listen("127.0.0.1:0", udp.Config{NoOffload: true, ReadBuffer: 64 << 10, WriteBuffer: 64 << 10})
-		if err != nil {
-			return nil, err
-		}
-		cfg.Socket = smallSocket{sock}
-	}
-	d, err := driver.Dial(addr, cfg)
+	joined := make(chan error, 1)
+	cfg, err := s.clientConfig(addr, o, c, func(err error) { joined <- err })
 	if err != nil {
 		return nil, err
 	}
-	c.d = d
+	cfg.Closed = func(*driver.Conn, netconn.CloseResult) { c.end() }
+	if c.d, err = driver.Dial(addr, cfg); err != nil {
+		return nil, err
+	}
 	c.pumpFunc = c.pump
-	c.run = runDriver(d, func(time.Time) {
+	c.run = runDriver(c.d, func(time.Time) {
 		if c.batch {
 			c.pump()
 		}
 	})
 	select {
-	case err = <-c.joined:
+	case err = <-joined:
 	case <-time.After(dialTimeout):
 		err = errDial
 	}
@@ -164,10 +141,23 @@ func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
 	return c, nil
 }
 
-// smallSocket has few buffers, for clients of which a process has thousands.
-type smallSocket struct{ udp.Socket }
-
-func (smallSocket) BatchSize() int { return 2 }
+// clientConfig is the settings of c's driver. joined is told when it may send, or why it can't.
+func (s setting) clientConfig(addr string, o Options, c *ourConn, joined func(error)) (cfg driver.Config, err error) {
+	cfg = s.config(o)
+	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true}}
+	cfg.Joined = func(dc *driver.Conn) {
+		ch, err := dc.Open(oursName, c)
+		c.ch = ch
+		if err == nil && o.Unreliable {
+			_, err = ch.SendBunch(&bunch.Out{Data: []byte{0}, Reliable: true}) // opens it: an empty message
+		}
+		joined(err)
+	}
+	if s.secure {
+		cfg.Link, err = secureLink(addr)
+	}
+	return cfg, err
+}
 
 // secureLink has a token for the server at addr.
 func secureLink(addr string) (driver.Netcode, error) {
@@ -210,7 +200,6 @@ type ourConn struct {
 	batch    bool // leave it to the ticks to send
 	d        *driver.Driver
 	run      listener
-	joined   chan error
 	pumpFunc func()
 
 	mu     sync.Mutex

@@ -31,7 +31,7 @@ type Options struct {
 	Unreliable bool
 	// Rate is the messages a second that are to be expected; 0 for as many as possible.
 	Rate int
-	// Many is set when one process has many clients: their buffers should be small.
+	// Many is set when one process has many clients: their buffers should be small, and their Conns may be ticked.
 	Many bool
 }
 
@@ -53,6 +53,10 @@ type Conn interface {
 	Flush() error
 	Close() error
 }
+
+// ticked is a Conn that does nothing by itself: Tick takes in what has come, and Flush also does what time asks
+// for. One goroutine at a time calls its methods, all of them every now and then.
+type ticked interface{ Tick(now time.Time) }
 
 // Server is what Listen gives.
 type Server interface {

@@ -169,7 +169,7 @@ func (r *results) manyPlots() (plots []*plot.Plot, err error) {
 		var values []float64
 		for ; i < len(r.many) && r.many[i].Clients == clients; i++ {
 			if p := &r.many[i]; p.Err == nil {
-				names, values = append(names, p.Peer), append(values, 100*p.Share)
+				names, values = append(names, p.Peer), append(values, 100*p.share(p.CPU))
 			}
 		}
 		if len(names) == 0 {

@@ -67,15 +67,17 @@ func printW3(w io.Writer, points []manyPoint) {
 			n++
 		}
 		table(w, fmt.Sprintf("W3: %d clients, %d packets/s of %d B each, echoed", clients, points[0].Rate, w3Size), func(row func(...any)) {
-			row("peer", "server CPU %", "us/echo", "idle kB/conn", "loaded kB/conn", "goroutines/conn", "echoed", "late", "")
+			row("peer", "server CPU %", "us/echo", "clients CPU %", "us/echo", "idle kB/conn", "loaded kB/conn", "goroutines/conn", "echoed", "late", "")
 			for i := range points[:n] {
 				p := &points[i]
 				if p.Err != nil {
-					row(p.Peer, "-", "-", "-", "-", "-", "-", "-", p.Err)
+					row(p.Peer, "-", "-", "-", "-", "-", "-", "-", "-", "-", p.Err)
 					continue
 				}
-				row(p.Peer, fmt.Sprintf("%.1f", 100*p.Share), fmt.Sprintf("%.2f", p.CPU.Seconds()*1e6/float64(max(1, p.Got))), kB(p.Idle), kB(p.Load), fmt.Sprintf("%.2f", p.Goroutines),
-					fmt.Sprintf("%.2f %%", 100*float64(p.Got)/float64(max(1, p.Sent))), fmt.Sprintf("%.2f %%", 100*float64(p.Late)/float64(max(1, p.Got))), "")
+				got := float64(max(1, p.Got))
+				micros := func(cpu time.Duration) string { return fmt.Sprintf("%.2f", cpu.Seconds()*1e6/got) }
+				row(p.Peer, fmt.Sprintf("%.1f", 100*p.share(p.CPU)), micros(p.CPU), fmt.Sprintf("%.1f", 100*p.share(p.ClientCPU)), micros(p.ClientCPU), kB(p.Idle), kB(p.Load), fmt.Sprintf("%.2f", p.Goroutines),
+					fmt.Sprintf("%.2f %%", 100*float64(p.Got)/float64(max(1, p.Sent))), fmt.Sprintf("%.2f %%", 100*float64(p.Late)/got), p.remark())
 			}
 		})
 		points = points[n:]
@@ -91,6 +93,19 @@ func printW4(w io.Writer, points []rawPoint) {
 				continue
 			}
 			row(p.Way, p.Size, fmt.Sprintf("%.0f", p.NS), "")
+		}
+	})
+}
+
+func printW5(w io.Writer, points []memoryPoint) {
+	table(w, fmt.Sprintf("W5: %d B messages in memory: sent, received and acked", w5Size), func(row func(...any)) {
+		row("way", "ns/message", "allocs/message", "bytes/message", "")
+		for _, p := range points {
+			if p.Err != nil {
+				row(p.Way, "-", "-", "-", p.Err)
+				continue
+			}
+			row(p.Way, fmt.Sprintf("%.0f", p.NS), fmt.Sprintf("%.3f", p.Allocs), fmt.Sprintf("%.1f", p.Wire), "")
 		}
 	})
 }

@@ -20,10 +20,11 @@ type manyPoint struct {
 	Clients int
 	Rate    int // packets a second, of each
 
-	Share      float64 // of one core, the server's
-	CPU        time.Duration
-	Idle, Load float64 // resident bytes a connection, after the clients have joined and under load
-	Goroutines float64 // a connection
+	Elapsed    time.Duration
+	CPU        time.Duration // the server's
+	ClientCPU  time.Duration // of all clients
+	Idle, Load float64       // resident bytes a connection, after the clients have joined and under load
+	Goroutines float64       // a connection
 	Sent, Got  int64
 	Late       int64 // echoes that took longer than w3Late
 	Err        error
@@ -33,12 +34,27 @@ const (
 	w3Size = 100
 	w3Rate = 30
 	w3Late = 100 * time.Millisecond
+	// w3Idle is how often clients that send nothing are ticked.
+	w3Idle = 100 * time.Millisecond
 )
+
+// share is a CPU time in cores.
+func (p *manyPoint) share(cpu time.Duration) float64 {
+	return cpu.Seconds() / max(p.Elapsed, time.Millisecond).Seconds()
+}
+
+// remark says when the clients didn't get their packets out.
+func (p *manyPoint) remark() string {
+	if rate := float64(p.Sent) / float64(p.Clients) / max(p.Elapsed, time.Millisecond).Seconds(); rate < 0.99*float64(p.Rate) {
+		return fmt.Sprintf("only %.1f/s", rate)
+	}
+	return ""
+}
 
 // serverStats is what the server's process says of itself.
 type serverStats struct {
-	Addr       string `json:",omitempty"`
-	CPU        time.Duration
+	Addr       string        `json:",omitempty"`
+	CPU        time.Duration // without that of these stats
 	Resident   int
 	Goroutines int
 }
@@ -62,9 +78,12 @@ func serve(w io.Writer, r io.Reader, name, profile string) error {
 	}
 	defer s.Close()
 	out := json.NewEncoder(w)
+	var own time.Duration
 	tell := func(addr string) error {
+		now := cpuTime()
 		debug.FreeOSMemory()
-		return out.Encode(serverStats{Addr: addr, CPU: cpuTime(), Resident: residentBytes(), Goroutines: runtime.NumGoroutine()})
+		own += cpuTime() - now
+		return out.Encode(serverStats{Addr: addr, CPU: cpuTime() - own, Resident: residentBytes(), Goroutines: runtime.NumGoroutine()})
 	}
 	err = tell(s.Addr())
 	for lines := bufio.NewScanner(r); err == nil && lines.Scan(); {
@@ -141,7 +160,7 @@ func runW3(w io.Writer, all []*Peer, s settings) []manyPoint {
 				point.Err = point.measure(p, length, s.serverProfile)
 			}
 			points = append(points, point)
-			fmt.Fprintf(w, "w3 %s %d: %.1f %% of a core, %v\n", p.Name, n, 100*point.Share, point.Err)
+			fmt.Fprintf(w, "w3 %s %d: %.1f %% of a core, %v\n", p.Name, n, 100*point.share(point.CPU), point.Err)
 		}
 	}
 	return points
@@ -158,58 +177,111 @@ func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string) er
 	if err := clients.dial(peer, start.Addr, p.Clients); err != nil {
 		return err
 	}
-	time.Sleep(time.Second)
-	idle, err := s.stats()
+	idle, err := clients.ask(s, time.Second)
 	if err != nil {
 		return err
 	}
 	n := float64(p.Clients)
 	p.Idle, p.Goroutines = float64(idle.Resident-start.Resident)/n, float64(idle.Goroutines-start.Goroutines)/n
 	clients.load(time.Second) // warms up
-	before, err := s.stats()
+	before, err := clients.ask(s, w3Late)
 	if err != nil {
 		return err
 	}
-	begin, sent, got, late := time.Now(), clients.sent.Load(), clients.got.Load(), clients.late.Load()
+	begin, cpu, sent, got, late := time.Now(), cpuTime(), clients.sent.Load(), clients.got.Load(), clients.late.Load()
 	clients.load(length)
-	after, err := s.stats()
+	p.Elapsed, p.ClientCPU = time.Since(begin), cpuTime()-cpu
+	after, err := clients.ask(s, 0)
 	if err != nil {
 		return err
 	}
 	p.CPU = after.CPU - before.CPU
-	p.Share = p.CPU.Seconds() / time.Since(begin).Seconds()
 	p.Load = float64(after.Resident-start.Resident) / n
-	time.Sleep(w3Late)
+	clients.idle(time.After(w3Late))
 	p.Sent, p.Got, p.Late = clients.sent.Load()-sent, clients.got.Load()-got, clients.late.Load()-late
 	return nil
 }
 
-// crowd is the clients of W3.
+// crowd is the clients of W3. Those that are ticked are so on the goroutine that calls its methods.
 type crowd struct {
 	rate            int
 	conns           []Conn
 	sent, got, late atomic.Int64
 }
 
+// dialed is what became of a dial.
+type dialed struct {
+	conn Conn
+	err  error
+}
+
 func (c *crowd) dial(peer *Peer, addr string, n int) error {
-	c.conns = make([]Conn, n)
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	free := make(chan struct{}, 32)
-	for i := range n {
-		free <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-free }()
-			c.conns[i], errs[i] = peer.Dial(addr, Options{Unreliable: peer.Unreliable, Rate: w3Rate, Many: true}, c.echoed)
-		})
-	}
-	wg.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return fmt.Errorf("client %d: %w", i, err)
+	results := make(chan dialed)
+	go func() {
+		free := make(chan struct{}, 32)
+		for range n {
+			free <- struct{}{}
+			go func() {
+				conn, err := peer.Dial(addr, Options{Unreliable: peer.Unreliable, Rate: w3Rate, Many: true}, c.echoed)
+				<-free
+				results <- dialed{conn, err}
+			}()
+		}
+	}()
+	var failed error
+	c.conns = make([]Conn, 0, n)
+	idle := time.NewTicker(w3Idle)
+	defer idle.Stop()
+	for done := 0; done < n; {
+		select {
+		case r := <-results:
+			if done++; r.err == nil {
+				c.conns = append(c.conns, r.conn)
+			} else if failed == nil {
+				failed = fmt.Errorf("after %d clients: %w", len(c.conns), r.err)
+			}
+		case now := <-idle.C:
+			c.tick(now)
 		}
 	}
-	return nil
+	return failed
+}
+
+// tick lets the clients that are ticked do what time asks for.
+func (c *crowd) tick(now time.Time) {
+	for _, conn := range c.conns {
+		if t, ok := conn.(ticked); ok {
+			t.Tick(now)
+			_ = conn.Flush() // what doesn't go out is missed
+		}
+	}
+}
+
+// idle ticks until done.
+func (c *crowd) idle(done <-chan time.Time) {
+	idle := time.NewTicker(w3Idle)
+	defer idle.Stop()
+	for {
+		select {
+		case <-done:
+			c.tick(time.Now())
+			return
+		case now := <-idle.C:
+			c.tick(now)
+		}
+	}
+}
+
+// ask has the server's stats after a while.
+func (c *crowd) ask(s *server, after time.Duration) (st serverStats, err error) {
+	done := make(chan time.Time)
+	go func() {
+		time.Sleep(after)
+		st, err = s.stats()
+		close(done)
+	}()
+	c.idle(done)
+	return st, err
 }
 
 func (c *crowd) echoed(_ Conn, msg []byte) {
@@ -219,32 +291,43 @@ func (c *crowd) echoed(_ Conn, msg []byte) {
 	}
 }
 
-// load has every client send at the rate, evenly spread.
+// load has every client send at the rate, one after another, evenly spread. One that is ticked reads just before it sends, and
+// at low rates now and then between, in time to see an echo that isn't late.
 func (c *crowd) load(length time.Duration) {
-	const slices = 32 // of the clients, one after another
 	msg := make([]byte, w3Size)
-	begin := time.Now()
-	for i := 0; ; i++ {
-		due := begin.Add(time.Duration(i) * time.Second / time.Duration(c.rate*slices))
-		if due.Sub(begin) >= length {
-			return
-		}
-		time.Sleep(time.Until(due))
-		setStamp(msg, time.Since(w1Epoch))
-		for j := i % slices; j < len(c.conns); j += slices {
-			if c.conns[j].Send(msg) == nil && c.conns[j].Flush() == nil {
-				c.sent.Add(1)
+	n, perSecond := len(c.conns), len(c.conns)*c.rate
+	at := func(i int) time.Duration { return time.Duration(i) * time.Second / time.Duration(perSecond) }
+	total := int(length * time.Duration(perSecond) / time.Second)
+	reads := int((at(n) + w3Late/2 - 1) / (w3Late / 2)) // an interval
+	for i, begin := 0, time.Now(); i < total; {
+		now := time.Now()
+		setStamp(msg, now.Sub(w1Epoch))
+		for ; i < total && at(i) <= now.Sub(begin); i++ {
+			for j := 1; j < reads; j++ {
+				if t, ok := c.conns[(i+n*j/reads)%n].(ticked); ok {
+					t.Tick(now)
+				}
 			}
+			c.send(c.conns[i%n], now, msg)
 		}
+		time.Sleep(time.Until(begin.Add(at(i))))
+	}
+}
+
+// send has one send.
+func (c *crowd) send(conn Conn, now time.Time, msg []byte) {
+	if t, ok := conn.(ticked); ok {
+		t.Tick(now)
+	}
+	if conn.Send(msg) == nil && conn.Flush() == nil {
+		c.sent.Add(1)
 	}
 }
 
 func (c *crowd) close() {
 	var wg sync.WaitGroup
 	for _, conn := range c.conns {
-		if conn != nil {
-			wg.Go(func() { _ = conn.Close() })
-		}
+		wg.Go(func() { _ = conn.Close() })
 	}
 	wg.Wait()
 }
