@@ -67,7 +67,7 @@ func (s setting) config(o Options) driver.Config {
 		c.TickRate = 120
 	}
 	if o.Many { // acks ride on the next packet
-		c.Prompt, c.TickRate, c.AckDelay, c.ReorderWindow = false, w3Rate, 100*time.Millisecond, 0
+		c.Prompt, c.AckDelay, c.ReorderWindow = false, 50*time.Millisecond, 0
 		c.Protocol = netconn.Bunchnet()
 	}
 	if o.Unreliable {
