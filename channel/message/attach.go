@@ -17,6 +17,7 @@ type Attached struct {
 
 	ch  *channel.Channel
 	buf [1024]byte
+	w   bitio.Writer // kept here, since what messages get would otherwise be allocated
 }
 
 // Attach returns a handler for a channel: give it to Table.Open and then call Opened with the channel,
@@ -44,12 +45,11 @@ func (a *Attached) Tick(now time.Duration) {
 		return
 	}
 	for a.ch.Conn().IsNetReady() {
-		var w bitio.Writer
-		w.Reset(a.buf[:])
-		if a.Write(now, &w) == 0 {
+		a.w.Reset(a.buf[:])
+		if a.Write(now, &a.w) == 0 {
 			return
 		}
-		r, err := a.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), NoMerge: true})
+		r, err := a.ch.SendBunch(&bunch.Out{Data: a.w.Bytes(), Bits: a.w.Len(), NoMerge: true})
 		if err != nil {
 			a.NotSent()
 			return

@@ -1,0 +1,63 @@
+package message_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// TestAllocsAttached: messages both ways over connections, with their acks, allocate nothing.
+func TestAllocsAttached(t *testing.T) {
+	var ends [2]*message.Attached
+	var kindsOf [2]*kinds
+	var conns [2]*netconn.Conn
+	now := time.Duration(0)
+	for i := range ends {
+		kindsOf[i] = newKinds()
+		ends[i] = message.Attach(message.New(message.Config{Kinds: &kindsOf[i].reg}))
+	}
+	types := []channel.Type{{Name: messageName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return ends[1] }}}
+	for i := range conns {
+		var err error
+		conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, LowLevelSend: func(p []byte) {
+			if err := conns[1-i].ReceivedPacket(now, p); err != nil {
+				t.Error(err)
+			}
+		}}, 0, 1, 1)
+		require.NoError(t, err)
+	}
+	ch, err := conns[0].Open(messageName, ends[0])
+	require.NoError(t, err)
+	require.NoError(t, ends[0].Opened(ch))
+	got := 0
+	tick := func() {
+		now += 16 * time.Millisecond
+		for i, e := range ends {
+			k := kindsOf[i].number
+			m := k.New().(*number)
+			m.N = 1
+			if err := e.Send(k, m); err != nil {
+				t.Fatal(err)
+			}
+			e.Tick(now)
+		}
+		for i, c := range conns {
+			c.Tick(now)
+			for m, k := ends[i].Receive(); m != nil; m, k = ends[i].Receive() {
+				got++
+				k.Free(m)
+			}
+		}
+	}
+	for range 600 {
+		tick()
+	}
+	got = 0
+	require.Zero(t, testing.AllocsPerRun(200, tick))
+	require.GreaterOrEqual(t, got, 2*200)
+}
