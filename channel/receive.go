@@ -106,12 +106,13 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 			break
 		}
 		s.inReliable++
-		early, data := rec.in, rec.data
+		early, data := &t.early, rec.data
+		*early = rec.in
 		*rec = inRec{}
 		ch.in.n--
 		early.Data.Reset(data, early.Bits)
 		// The packet that brought it is acked already, so a refusal changes nothing.
-		_, err = ch.receive(&early)
+		_, err = ch.receive(early)
 		t.cfg.Pool.Put(data)
 	}
 	return nak, err

@@ -142,6 +142,7 @@ type Table struct {
 	free    uint32 // the search for a free index starts here
 	last    lastBunch
 	header  bunch.Header // of the bunch being sent
+	early   bunch.In     // whose turn it is now; kept here, since what handlers get would otherwise be allocated
 	waiting backlog
 	calm    bool // a Tick has nothing to do but for what waits
 	ended   bool

@@ -175,7 +175,11 @@ func TestAllocsCopies(t *testing.T) {
 	for range 2000 {
 		step()
 	}
-	require.Zero(t, testing.AllocsPerRun(500, step))
+	require.Zero(t, testing.AllocsPerRun(1, func() { // it rounds down: what is rare shows only in many steps
+		for range 500 {
+			step()
+		}
+	}))
 	require.NotZero(t, conns[0].Counters.Copies)
 	require.NotZero(t, conns[1].Counters.Cached)
 	require.Greater(t, h.n, 2000)
