@@ -30,7 +30,7 @@ type class struct {
 }
 
 type notify struct {
-	method  int // -1 for none
+	method  reflect.Value // a function of the actor; none for none
 	withOld bool
 	fast    bool // fast arrays tell what came
 }
@@ -137,7 +137,7 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 	}
 	c := &class{id: id, name: name, typ: t.Elem(), layout: l, priority: 1}
 	for _, f := range l.Fields {
-		n := notify{method: -1}
+		var n notify
 		if f.Notify != "" {
 			if n, err = findNotify(t, f); err != nil {
 				return nil, err
@@ -168,9 +168,9 @@ func findNotify(t reflect.Type, f layout.Field) (notify, error) {
 	}
 	switch {
 	case m.Type.NumIn() == 1:
-		return notify{method: m.Index}, nil
+		return notify{method: m.Func}, nil
 	case m.Type.NumIn() == 2 && m.Type.In(1) == field:
-		return notify{method: m.Index, withOld: true}, nil
+		return notify{method: m.Func, withOld: true}, nil
 	}
 	return notify{}, fmt.Errorf("%w: %v.%s must take nothing or the old %v", ErrNotify, t, f.Notify, field)
 }

@@ -14,7 +14,6 @@ import (
 )
 
 // client is a client's side of a world: what arrives sets values at once; the game is told in Step.
-
 type client struct {
 	world   *World
 	schema  []*remoteClass
@@ -27,6 +26,7 @@ type client struct {
 
 	events   []event
 	told     []event
+	args     [2]reflect.Value // of a notify
 	pending  []pendingCall
 	running  []pendingCall
 	waiting  map[netguid.GUID][]unmapped // references to actors that aren't there
@@ -35,7 +35,6 @@ type client struct {
 }
 
 // event is something to tell in the next Step.
-
 type event struct {
 	kind   eventKind
 	m      *mirror
@@ -52,41 +51,21 @@ const (
 )
 
 // oldField is a field that has changed since the last Step, and what it was then if its notify wants to know.
-
 type oldField struct {
 	field int
 	old   reflect.Value
 }
 
 // unmapped is a reference whose actor hasn't come.
-
 type unmapped struct {
 	m     *mirror
 	field int
 }
 
 // maxUnmapped bounds the references that wait for their actors.
-
 const maxUnmapped = 4096
 
-// maxPendingCalls bounds the calls that wait for a Step.
-
-// mirror is a client's end of an actor. It handles the actor's channel, when there is one.
-
-// received is the numbers of an actor as its last records brought them: baselines. What is older than the baselines in
-
-// use is forgotten.
-
-// maxReceived bounds the ring. It is more than a server's ring of snapshots, as resent values are records too.
-
-// find is a record by the low bits of its packet, for values in packet now. The two before it are kept from now on, and
-
-// those after.
-
-// push makes room for a record's numbers. With maxReceived of them the oldest goes.
-
 // What a client can't make of a server's bunches.
-
 var (
 	ErrGUID     = errors.New("actorrep: the server named an actor that isn't there")
 	ErrBaseline = errors.New("actorrep: the server built on values that never came")
@@ -100,7 +79,6 @@ func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 }
 
 // replicationHandler is a client's end of the replication channel.
-
 type replicationHandler struct {
 	*client
 	ch *channel.Channel
@@ -155,7 +133,6 @@ func (*replicationHandler) ReceivedNak(*channel.Channel, int64) {}
 func (*replicationHandler) Closed(*channel.Channel, channel.CloseReason) {}
 
 // setMirror has earlier notes of the actor lead here.
-
 func (c *client) setMirror(m *mirror) {
 	if m.note > 0 {
 		c.events[m.note-1].m = m
@@ -177,26 +154,14 @@ func (b *Base) adopt(parent *Base) {
 	parent.children = append(parent.children, b)
 }
 
-// spawn makes our actor, if we have its class.
-
-// messages reads what follows the opening bunch.
-
-// values sets values that came reliably, unless newer ones are there.
-
+// seen notes the newest frame that the server wrote.
 func (c *client) seen(frame uint32) {
 	if int32(frame-c.frame) > 0 {
 		c.frame = frame
 	}
 }
 
-// unit reads one unit into v, and into the actor unless newer is there.
-
-// noted reports whether a field's notify is due already.
-
-// copyField is a copy of a field's value.
-
-// checkReference remembers a reference to an actor that isn't there.
-
+// wait notes a reference to an actor that isn't there, or a component of it.
 func (c *client) wait(id netguid.GUID, u unmapped) {
 	if c.nWaiting >= maxUnmapped {
 		c.forgetGone()
@@ -236,26 +201,13 @@ func (c *client) arrived(b *Base) {
 		case u.m.b == nil || u.m.b.world != c.world || u.m.b.mirror != u.m:
 		case u.field < 0:
 			u.m.b.adopt(b)
-		case u.m.class.local.notify[u.field].method >= 0 && !u.m.noted(u.field):
+		case u.m.class.local.notify[u.field].method.IsValid() && !u.m.noted(u.field):
 			u.m.noteChange(u.field, u.m.copyField(u.field))
 		}
 	}
 }
 
-// records reads a chunk of changed values.
-
-// record reads one.
-
-// remember makes room for the numbers of a record. A baseline that is about to be overwritten is the oldest.
-
-// baseline reads which earlier record the values build on, and finds its numbers.
-
-// receiveCall keeps a call for Step.
-
-// Closed takes the actor away, unless it sleeps or was left to us.
-
 // leave takes an actor away, and tells of it in the next Step.
-
 func (c *client) leave(m *mirror) {
 	if m == nil || m.b == nil || m.b.world != c.world {
 		return
@@ -285,10 +237,8 @@ func (c *client) leave(m *mirror) {
 	c.events = append(c.events, event{kind: eventDestroyed, a: a})
 }
 
-// step tells what came since the last Step: who appeared, changed and went, in the order of arrival and by actor the
-
-// notifies in order of declaration; then the calls, in theirs.
-
+// step tells what came since the last Step: who appeared, changed and went, in the order of arrival, with an actor's notifies
+// in the order of its fields; then the calls, in theirs.
 func (c *client) step() {
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {
@@ -299,6 +249,7 @@ func (c *client) step() {
 	for i := range c.told {
 		c.tell(&c.told[i])
 		c.told[i].m, c.told[i].a = nil, nil
+		clear(c.told[i].fields)
 	}
 	c.running, c.pending = c.pending, c.running[:0]
 	for i := range c.running {
@@ -337,7 +288,6 @@ func (c *client) tell(e *event) {
 }
 
 // notify calls an actor's notifies in the order of its fields.
-
 func (c *client) notify(e *event) {
 	v := reflect.ValueOf(e.a)
 	cl := c.world.byType[v.Type().Elem()]
@@ -349,24 +299,20 @@ func (c *client) notify(e *event) {
 			if n.fast {
 				cl.layout.Tell(e.a.base().ptr, cl.layout.Fields[field].Mask, true)
 			}
-			if n.method < 0 {
+			if !n.method.IsValid() {
 				continue
 			}
-			var args []reflect.Value
+			args := append(c.args[:0], v)
 			if n.withOld {
-				args = []reflect.Value{e.fields[i].old}
+				args = append(args, e.fields[i].old)
 			}
-			v.Method(n.method).Call(args)
+			n.method.Call(args)
+			clear(args)
 		}
 	}
 }
 
-// call sends a server procedure.
-
-// queue sends a reliable call, or does what its overflow policy says.
-
-// speak sends calls that waited for room.
-
-var _ channel.Handler = (*mirror)(nil)
-
-var _ channel.Handler = (*replicationHandler)(nil)
+var (
+	_ channel.Handler = (*mirror)(nil)
+	_ channel.Handler = (*replicationHandler)(nil)
+)

@@ -13,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
+// mirror is a client's end of an actor. It handles the actor's channel, when there is one.
 type mirror struct {
 	world  *World
 	guid   netguid.GUID
@@ -99,6 +100,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again)
 }
 
+// spawn makes our actor, if we have its class.
 func (m *mirror) spawn(id, parent netguid.GUID) {
 	w, c := m.world, m.class.local
 	if c == nil {
@@ -133,6 +135,7 @@ func (m *mirror) setRole(owned, autonomous bool) {
 	}
 }
 
+// messages reads what follows the opening bunch.
 func (m *mirror) messages(r *bitio.Reader) error {
 	for r.Remaining() > 0 {
 		var err error
@@ -160,6 +163,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 	return nil
 }
 
+// values sets values that came reliably, unless newer ones are there.
 func (m *mirror) values(r *bitio.Reader, frame uint32, mask layout.Mask, notify bool) error {
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
@@ -173,6 +177,7 @@ func (m *mirror) values(r *bitio.Reader, frame uint32, mask layout.Mask, notify 
 	return nil
 }
 
+// unit reads one unit into v, and into the actor unless newer is there.
 func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, notify bool) {
 	fresh := int32(frame-m.frames[i]) >= 0 || m.frames[i] == 0
 	if !fresh {
@@ -190,7 +195,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, no
 	m.frames[i] = frame
 	field := m.class.local.layout.Units[local].Field
 	n := m.class.local.notify[field]
-	remember := notify && (n.method >= 0 || n.fast) && !m.noted(field)
+	remember := notify && (n.method.IsValid() || n.fast) && !m.noted(field)
 	var old reflect.Value
 	if remember && n.withOld {
 		old = m.copyField(field)
@@ -204,6 +209,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, no
 	}
 }
 
+// noted reports whether a field's notify is due already.
 func (m *mirror) noted(field int) bool {
 	if m.note == 0 {
 		return false
@@ -220,18 +226,24 @@ func (m *mirror) noted(field int) bool {
 	return false
 }
 
+// noteChange has the next Step tell of a field, in the memory of an event that was told.
 func (m *mirror) noteChange(field int, old reflect.Value) {
 	c := m.world.client
 	if m.note == 0 {
-		c.events = append(c.events, event{kind: eventChanged, m: m, a: m.b.self})
+		if len(c.events) == cap(c.events) {
+			c.events = append(c.events, event{})
+		} else {
+			c.events = c.events[:len(c.events)+1]
+		}
 		m.note = len(c.events)
 		e := &c.events[m.note-1]
-		e.fields = e.fields[:0]
+		*e = event{kind: eventChanged, m: m, a: m.b.self, fields: e.fields[:0]}
 	}
 	e := &c.events[m.note-1]
 	e.fields = append(e.fields, oldField{field, old})
 }
 
+// copyField is a copy of a field's value.
 func (m *mirror) copyField(field int) reflect.Value {
 	v := reflect.NewAt(m.b.class.typ, m.b.ptr).Elem().FieldByIndex(m.b.class.layout.Fields[field].Index)
 	if reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[layout.Pusher]()) {
@@ -245,6 +257,7 @@ func (m *mirror) copyField(field int) reflect.Value {
 	return copied
 }
 
+// checkReference remembers a reference to an actor that isn't there.
 func (m *mirror) checkReference(id netguid.GUID, field int) {
 	if id.Valid() && m.world.byGUID[id] == nil {
 		m.world.Counters.Unmapped++

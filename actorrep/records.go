@@ -9,6 +9,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
+// received is the numbers of an actor as its last records brought them: baselines. What is older than the baselines in
+// use is forgotten.
 type received struct {
 	entries    []receivedEntry // a power of two
 	words      []uint64
@@ -24,6 +26,7 @@ type receivedEntry struct {
 
 const (
 	minReceived = 8
+	// maxReceived bounds the ring. It is more than a server's ring of snapshots, as resent values are records too.
 	maxReceived = 64
 )
 
@@ -32,6 +35,8 @@ func (h *received) at(i int) (*receivedEntry, []uint64) {
 	return &h.entries[i], h.words[i*h.width : (i+1)*h.width]
 }
 
+// find is a record by the low bits of its packet, for values in packet now. The two before it are kept from now on, and
+// those after.
 func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry, place int) {
 	for i := h.tail - 1; i >= h.head; i-- {
 		if e, words := h.at(i); uint8(e.packet) == low && now-e.packet < 1<<packetBits {
@@ -41,6 +46,7 @@ func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry,
 	return nil, nil, 0
 }
 
+// push makes room for a record's numbers. With maxReceived of them the oldest goes.
 func (h *received) push(packet int64, mask layout.Mask, frame uint32) []uint64 {
 	if h.tail-h.head == len(h.entries) {
 		if len(h.entries) < maxReceived {
@@ -67,6 +73,7 @@ func (h *received) grow() {
 	*h = bigger
 }
 
+// records reads a chunk of changed values.
 func (c *client) records(in *bunch.In) error {
 	r := &in.Data
 	frame := c.frame + uint32(int16(uint16(r.ReadBits(frameBits))-uint16(c.frame)))
@@ -89,6 +96,7 @@ func (c *client) records(in *bunch.In) error {
 	return nil
 }
 
+// record reads one.
 func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) error {
 	if r.ReadBool() {
 		for n := int(r.ReadBits(3)) + 1; n > 0; n-- {
@@ -126,6 +134,7 @@ func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) 
 	return nil
 }
 
+// remember makes room for the numbers of a record. A baseline that is about to be overwritten is the oldest.
 func (m *mirror) remember(packet int64, mask layout.Mask, frame uint32) []uint64 {
 	if m.history == nil {
 		m.history = &received{width: m.class.units.Words()}
@@ -133,6 +142,7 @@ func (m *mirror) remember(packet int64, mask layout.Mask, frame uint32) []uint64
 	return m.history.push(packet, mask, frame)
 }
 
+// baseline reads which earlier record the values build on, and finds its numbers.
 func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame uint32, c *client) (base []uint64, known layout.Mask, err error) {
 	low, has := readBaseline(r, c.common[0])
 	if !has {

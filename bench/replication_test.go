@@ -17,9 +17,14 @@ import (
 type mover struct {
 	actorrep.Base
 	Pos [3]float32 `net:"q=0.01"`
-	Rot [3]float32 `net:"rot=16"`
+	Rot [3]float32 `net:"rot=16,notify=OnTurn"`
 	Hue uint8      `net:"max=15"`
+
+	turns int // told of, on a client
 }
+
+// OnTurn is told on clients.
+func (m *mover) OnTurn() { m.turns++ }
 
 // scene is a server's world with clients, all in memory; the network has a delay and nothing else.
 type scene struct {

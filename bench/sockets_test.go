@@ -10,7 +10,7 @@ import (
 )
 
 // TestAllocsReplicationSockets: a server's tick, from its socket to its socket, encrypted, with actors that move and clients that
-// ack, allocates nothing; nor does a client's.
+// ack, allocates nothing; nor does a client's, notifies included.
 func TestAllocsReplicationSockets(t *testing.T) {
 	link := driver.Netcode{Key: netcode.Key{1, 2, 3}}
 	world := actorrep.NewServer(actorrep.Config{})
@@ -69,6 +69,13 @@ func TestAllocsReplicationSockets(t *testing.T) {
 	before := world.Counters.Updates
 	if n := testing.AllocsPerRun(300, tick); n != 0 {
 		t.Errorf("%v allocations a tick", n)
+	}
+	for _, mirror := range mirrors {
+		for a := range mirror.All {
+			if m := a.(*mover); m.turns < 300 {
+				t.Errorf("a client's actor was told of %d turns", m.turns)
+			}
+		}
 	}
 	if n := world.Counters.Updates - before; n < 300*4*50*9/10 {
 		t.Errorf("only %d updates in 300 ticks", n)
