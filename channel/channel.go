@@ -231,31 +231,43 @@ func b2i(b bool) int {
 
 // sendParts sends h in the given number of parts, each a reliable bunch of its own
 // when h is reliable.
-func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (PacketRange, error) {
-	t := ch.table
+func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketRange, err error) {
+	open := h.Open
+	if parts > 1 {
+		r, err = ch.split(h, data, parts)
+	} else {
+		r = noPackets
+		var id int64
+		if id, err = ch.sendOne(h, data); err == nil {
+			r.add(id)
+		}
+	}
+	if err == nil && open {
+		ch.openSent, ch.openSeq, ch.openPacket = true, ch.out.next-1, r.Last
+		ch.temporary = !h.Reliable
+		ch.lastResend = ch.table.conn.Now()
+	}
+	return r, err
+}
+
+// split sends h in two parts or more.
+func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, error) {
 	r := noPackets
-	whole, part := *h, t.cfg.Protocol.PartBytes()
-	if t.cfg.EvenParts {
-		part = ((h.Bits+7)/8 + parts - 1) / max(1, parts)
+	whole, part := *h, ch.table.cfg.Protocol.PartBytes()
+	if ch.table.cfg.EvenParts {
+		part = ((h.Bits+7)/8 + parts - 1) / parts
 	}
 	for i := range parts {
-		if parts > 1 {
-			first, last := i == 0, i == parts-1
-			h.Partial, h.PartialInitial, h.PartialFinal = true, first, last
-			h.Open, h.Close = whole.Open && first, whole.Close && last
-			h.HasPackageMapExports = whole.HasPackageMapExports && !last
-			h.Bits = min(part*8, whole.Bits-i*part*8)
-		}
-		id, err := ch.sendOne(h, data[min(len(data), i*part*b2i(parts > 1)):])
+		first, last := i == 0, i == parts-1
+		h.Partial, h.PartialInitial, h.PartialFinal = true, first, last
+		h.Open, h.Close = whole.Open && first, whole.Close && last
+		h.HasPackageMapExports = whole.HasPackageMapExports && !last
+		h.Bits = min(part*8, whole.Bits-i*part*8)
+		id, err := ch.sendOne(h, data[min(len(data), i*part):])
 		if err != nil {
 			return r, err
 		}
 		r.add(id)
-	}
-	if whole.Open {
-		ch.openSent, ch.openSeq, ch.openPacket = true, ch.out.next-1, r.Last
-		ch.temporary = !whole.Reliable
-		ch.lastResend = t.conn.Now()
 	}
 	return r, nil
 }
@@ -273,8 +285,8 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 		return id, nil
 	}
 	rec := ch.out.push()
-	h.WireSeq = wireSeq(rec.Seq)
 	rec.Header = *h
+	rec.Header.WireSeq = wireSeq(rec.Seq)
 	rec.Data = t.cfg.Pool.Get((h.Bits + 7) / 8)
 	copy(rec.Data, data)
 	if len(rec.Data) > 0 && h.Bits&7 != 0 {
