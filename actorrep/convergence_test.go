@@ -2,6 +2,7 @@ package actorrep_test
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -74,8 +76,8 @@ type drama struct {
 	heroes []*hero
 	parts  []*part
 	// seen is what each client was ever allowed, by its conditions that change.
-	seen map[*line]map[netguid.GUID]*allowed
-	last map[*line]map[netguid.GUID]time.Duration // when an actor was relevant last
+	seen map[*rig.Line]map[netguid.GUID]*allowed
+	last map[*rig.Line]map[netguid.GUID]time.Duration // when an actor was relevant last
 }
 
 type allowed struct{ secret, outside, control bool }
@@ -84,70 +86,70 @@ const relevantTimeout = 500 * time.Millisecond
 
 func newDrama(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Config) *drama {
 	cfg.RelevantTimeout = relevantTimeout
-	d := &drama{world: newWorld(t, seed, set, cfg, registerHeroes), seen: map[*line]map[netguid.GUID]*allowed{}, last: map[*line]map[netguid.GUID]time.Duration{}}
+	d := &drama{world: newWorld(t, seed, set, cfg, registerHeroes), seen: map[*rig.Line]map[netguid.GUID]*allowed{}, last: map[*rig.Line]map[netguid.GUID]time.Duration{}}
 	return d
 }
 
-func (d *drama) join() *line {
+func (d *drama) join() *rig.Line {
 	l := d.world.join()
-	l.peer.SetViewpoint(d.rng.Float64()*200, d.rng.Float64()*200, 0)
+	l.Peer.SetViewpoint(d.Rand.Float64()*200, d.Rand.Float64()*200, 0)
 	d.seen[l], d.last[l] = map[netguid.GUID]*allowed{}, map[netguid.GUID]time.Duration{}
 	return l
 }
 
 func (d *drama) leave(i int) {
-	l := d.lines[i]
-	d.server.RemoveConn(l.peer)
-	d.lines = slices.Delete(d.lines, i, i+1)
+	l := d.Lines[i]
+	d.Server.RemoveConn(l.Peer)
+	d.Lines = slices.Delete(d.Lines, i, i+1)
 }
 
 func (d *drama) spawn() {
 	h := &hero{Birth: 7, Secret: 5, Outside: 6, Puppet: 1, Control: 2, Both: 3, Nobody: 99, Recorded: 98, Switched: 4}
-	h.Pos = vec3{d.rng.Float32() * 200, d.rng.Float32() * 200, 0}
-	h.Title.Set(fmt.Sprintf("hero\x00 %d", d.rng.IntN(100))) // a NUL is a character like any other
-	if len(d.lines) > 0 && d.rng.IntN(2) == 0 {
-		h.SetOwner(d.lines[d.rng.IntN(len(d.lines))].peer)
-		h.SetAutonomous(d.rng.IntN(2) == 0)
+	h.Pos = vec3{d.Rand.Float32() * 200, d.Rand.Float32() * 200, 0}
+	h.Title.Set(fmt.Sprintf("hero\x00 %d", d.Rand.IntN(100))) // a NUL is a character like any other
+	if len(d.Lines) > 0 && d.Rand.IntN(2) == 0 {
+		h.SetOwner(d.Lines[d.Rand.IntN(len(d.Lines))].Peer)
+		h.SetAutonomous(d.Rand.IntN(2) == 0)
 	}
-	require.NoError(d.t, d.server.Spawn(h))
+	require.NoError(d.T, d.Server.Spawn(h))
 	d.heroes = append(d.heroes, h)
 }
 
 // happen changes something.
 func (d *drama) happen() {
-	rng := d.rng
+	rng := d.Rand
 	pick := func() *hero { return d.heroes[rng.IntN(len(d.heroes))] }
 	switch r := rng.IntN(40); {
 	case r < 2 && len(d.heroes) < 30 || len(d.heroes) == 0:
 		d.spawn()
 	case r == 2 && len(d.heroes) > 3:
 		i := rng.IntN(len(d.heroes))
-		require.NoError(d.t, d.server.Destroy(d.heroes[i]))
+		require.NoError(d.T, d.Server.Destroy(d.heroes[i]))
 		d.heroes = slices.Delete(d.heroes, i, i+1)
 		d.parts = slices.DeleteFunc(d.parts, func(p *part) bool { return p.World() == nil })
 	case r == 3:
 		p := &part{Name: "n"}
-		require.NoError(d.t, d.server.SpawnIn(pick(), p))
+		require.NoError(d.T, d.Server.SpawnIn(pick(), p))
 		d.parts = append(d.parts, p)
 	case r == 4 && len(d.parts) > 0:
 		i := rng.IntN(len(d.parts))
-		require.NoError(d.t, d.server.Destroy(d.parts[i]))
+		require.NoError(d.T, d.Server.Destroy(d.parts[i]))
 		d.parts = slices.Delete(d.parts, i, i+1)
-	case r == 5 && len(d.lines) > 0:
-		pick().SetOwner(d.lines[rng.IntN(len(d.lines))].peer)
+	case r == 5 && len(d.Lines) > 0:
+		pick().SetOwner(d.Lines[rng.IntN(len(d.Lines))].Peer)
 	case r == 6:
 		pick().SetOwner(nil)
 	case r == 7:
 		h := pick()
-		require.NoError(d.t, h.SetDormant(!h.Dormant()))
+		require.NoError(d.T, h.SetDormant(!h.Dormant()))
 	case r == 8:
 		pick().SetAutonomous(rng.IntN(2) == 0)
 	case r == 9:
-		require.NoError(d.t, pick().SetActive("Switched", rng.IntN(2) == 0))
-	case r == 10 && len(d.lines) > 0:
-		d.lines[rng.IntN(len(d.lines))].peer.SetViewpoint(rng.Float64()*200, rng.Float64()*200, 0)
+		require.NoError(d.T, pick().SetActive("Switched", rng.IntN(2) == 0))
+	case r == 10 && len(d.Lines) > 0:
+		d.Lines[rng.IntN(len(d.Lines))].Peer.SetViewpoint(rng.Float64()*200, rng.Float64()*200, 0)
 	case r == 11:
-		require.NoError(d.t, pick().SetUpdateFrequency(float64(rng.IntN(3)*10)))
+		require.NoError(d.T, pick().SetUpdateFrequency(float64(rng.IntN(3)*10)))
 	case r == 12:
 		pick().SetOnlyOwner(rng.IntN(4) == 0)
 	case r == 13:
@@ -161,7 +163,7 @@ func (d *drama) happen() {
 }
 
 func (d *drama) mutate(h *hero) {
-	rng := d.rng
+	rng := d.Rand
 	if rng.IntN(2) == 0 {
 		h.Pos.X += rng.Float32()*4 - 2
 		h.Rot[1] += 3
@@ -217,18 +219,18 @@ func shows(h, mirror *hero, owner, autonomous bool) string {
 }
 
 // differs says how a client's state isn't what it should be, or "".
-func (d *drama) differs(l *line) string {
+func (d *drama) differs(l *rig.Line) string {
 	for _, h := range d.heroes {
-		relevant := l.peer.IsRelevant(h)
-		found := l.world.Find(h.GUID())
+		relevant := l.Peer.IsRelevant(h)
+		found := l.World.Find(h.GUID())
 		switch {
 		case relevant != (found != nil):
-			return fmt.Sprintf("%v relevant %v, there %v: %s", h.GUID(), relevant, found != nil, d.server.Explain(l.peer, h).Text)
+			return fmt.Sprintf("%v relevant %v, there %v: %s", h.GUID(), relevant, found != nil, d.Server.Explain(l.Peer, h).Text)
 		case !relevant:
 			continue
 		}
 		m := found.(*hero)
-		owner := h.Owner() == l.peer
+		owner := h.Owner() == l.Peer
 		if m.IsOwned() != owner {
 			return fmt.Sprintf("%v owned %v", h.GUID(), m.IsOwned())
 		}
@@ -249,8 +251,8 @@ func (d *drama) differs(l *line) string {
 	}
 	for _, p := range d.parts {
 		parent := p.Parent()
-		found := l.world.Find(p.GUID())
-		if relevant := l.peer.IsRelevant(parent); relevant != (found != nil) {
+		found := l.World.Find(p.GUID())
+		if relevant := l.Peer.IsRelevant(parent); relevant != (found != nil) {
 			return fmt.Sprintf("part %v of %v: relevant %v, there %v", p.GUID(), parent.(*hero).GUID(), relevant, found != nil)
 		}
 		if found == nil {
@@ -261,8 +263,8 @@ func (d *drama) differs(l *line) string {
 			return fmt.Sprintf("part %v: level %d, not %d; parent %v", p.GUID(), m.Level.Get(), p.Level.Get(), m.Parent())
 		}
 	}
-	if n := len(d.heroes) + len(d.parts); l.world.Len() > n {
-		return fmt.Sprintf("%d actors, the server has %d", l.world.Len(), n)
+	if n := len(d.heroes) + len(d.parts); l.World.Len() > n {
+		return fmt.Sprintf("%d actors, the server has %d", l.World.Len(), n)
 	}
 	return ""
 }
@@ -289,48 +291,48 @@ func near(h, m *hero) string {
 // for the timeout and the time that the news takes.
 func (d *drama) forbidden() {
 	const news = 8 * time.Second // a close that is lost again and again
-	for _, l := range d.lines {
+	for _, l := range d.Lines {
 		for _, h := range d.heroes {
 			a := d.seen[l][h.GUID()]
 			if a == nil {
 				a = &allowed{}
 				d.seen[l][h.GUID()] = a
 			}
-			owner := h.Owner() == l.peer
+			owner := h.Owner() == l.Peer
 			a.secret = a.secret || owner
 			a.outside = a.outside || !owner
 			a.control = a.control || owner // autonomous or not may have changed within the step
-			if l.peer.IsRelevant(h) {
-				d.last[l][h.GUID()] = d.now
+			if l.Peer.IsRelevant(h) {
+				d.last[l][h.GUID()] = d.Now
 			}
-			found := l.world.Find(h.GUID())
+			found := l.World.Find(h.GUID())
 			if found == nil {
 				continue
 			}
 			m := found.(*hero)
-			require.False(d.t, m.Secret != 0 && !a.secret, "the owner's secret at another client")
-			require.False(d.t, m.Outside != 0 && !a.outside, "what isn't for the owner at the owner")
-			require.False(d.t, m.Control != 0 && !a.control)
-			require.Zero(d.t, m.Nobody)
-			require.Zero(d.t, m.Recorded)
-			require.Less(d.t, d.now-d.last[l][h.GUID()], relevantTimeout+news, "%v is seen, but irrelevant: %s", h.GUID(), d.server.Explain(l.peer, h).Text)
+			require.False(d.T, m.Secret != 0 && !a.secret, "the owner's secret at another client")
+			require.False(d.T, m.Outside != 0 && !a.outside, "what isn't for the owner at the owner")
+			require.False(d.T, m.Control != 0 && !a.control)
+			require.Zero(d.T, m.Nobody)
+			require.Zero(d.T, m.Recorded)
+			require.Less(d.T, d.Now-d.last[l][h.GUID()], relevantTimeout+news, "%v is seen, but irrelevant: %s", h.GUID(), d.Server.Explain(l.Peer, h).Text)
 		}
 	}
 }
 
 // quiet ends all dormancy of changes that weren't flushed, and steps until all clients are right.
 func (d *drama) quiet() {
-	d.t.Helper()
+	d.T.Helper()
 	for _, h := range d.heroes {
-		require.NoError(d.t, h.SetActive("Switched", true))
+		require.NoError(d.T, h.SetActive("Switched", true))
 		h.FlushDormancy()
 	}
 	diff := ""
 	for range 30 * 60 {
-		d.step()
+		d.Step()
 		d.forbidden()
 		diff = ""
-		for _, l := range d.lines {
+		for _, l := range d.Lines {
 			if diff = d.differs(l); diff != "" {
 				break
 			}
@@ -339,7 +341,7 @@ func (d *drama) quiet() {
 			return
 		}
 	}
-	d.t.Fatalf("no convergence in a minute: %s", diff)
+	d.T.Fatalf("no convergence in a minute: %s", diff)
 }
 
 // TestEverything is the invariant of replication: whatever happens, to the world and to the network, every client ends with
@@ -365,9 +367,9 @@ func TestEverything(t *testing.T) {
 					case i%90 == 60:
 						d.join()
 					case i%170 == 160:
-						d.leave(d.rng.IntN(len(d.lines)))
+						d.leave(d.Rand.IntN(len(d.Lines)))
 					}
-					d.step()
+					d.Step()
 					d.forbidden()
 				}
 				d.quiet()
@@ -380,16 +382,18 @@ func TestEverything(t *testing.T) {
 func TestParallel(t *testing.T) {
 	run := func(cfg actorrep.Config) uint64 {
 		d := newDrama(t, 5, netsim.Settings{Loss: 5, LagMin: 20 * time.Millisecond, LagMax: 40 * time.Millisecond}, cfg)
+		sent := fnv.New64a()
+		d.Sent = func(p []byte) { sent.Write(p) }
 		for range 4 {
 			d.join()
 		}
 		for range 200 {
 			d.happen()
-			d.step()
+			d.Step()
 			d.forbidden()
 		}
 		d.quiet()
-		return d.hash
+		return sent.Sum64()
 	}
 	one := run(actorrep.Config{})
 	many := run(actorrep.Config{Workers: 4, Parallel: func(n int, f func(i, worker int)) {

@@ -198,11 +198,7 @@ func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, 
 		k.arena.WriteBool(extrapolated)
 	}
 	e := encoded{encodedKey: key, from: from, sizes: len(k.sizes), next: k.first(v.b)}
-	for rest := m; rest != 0; rest &= rest - 1 {
-		at := k.arena.Len()
-		v.b.class.layout.WriteUnit(&k.arena, v.b.rep.shadow, bits.TrailingZeros64(rest), base)
-		k.sizes = append(k.sizes, uint16(min(k.arena.Len()-at, 1<<16-1)))
-	}
+	k.sizes = v.writeUnits(&k.arena, m, base, k.sizes)
 	if k.arena.Err() != nil { // full: whatever follows is encoded each time
 		k.sizes = k.sizes[:e.sizes]
 		if base.Mask != 0 {
@@ -243,18 +239,23 @@ func (p *Peer) extrapolate(k *worker, v *view, m layout.Mask, base *layout.Base,
 	return true
 }
 
+// encodeFresh writes the units of m into the record itself.
 func (p *Peer) encodeFresh(w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {
-	var sizes [layout.MaxUnits]uint16
-	n := 0
-	for rest := m; rest != 0; rest &= rest - 1 {
-		at := w.Len()
-		v.b.class.layout.WriteUnit(w, v.b.rep.shadow, bits.TrailingZeros64(rest), base)
-		sizes[n] = uint16(min(w.Len()-at, 1<<16-1))
-		n++
-	}
+	var room [layout.MaxUnits]uint16
+	sizes := v.writeUnits(w, m, base, room[:0])
 	if w.Err() == nil {
-		p.account(v.b.class, m, sizes[:n])
+		p.account(v.b.class, m, sizes)
 	}
+}
+
+// writeUnits writes the units of m and appends how many bits each took.
+func (v *view) writeUnits(w *bitio.Writer, m layout.Mask, base *layout.Base, sizes []uint16) []uint16 {
+	for ; m != 0; m &= m - 1 {
+		at := w.Len()
+		v.b.class.layout.WriteUnit(w, v.b.rep.shadow, bits.TrailingZeros64(m), base)
+		sizes = append(sizes, uint16(min(w.Len()-at, 1<<16-1)))
+	}
+	return sizes
 }
 
 // account adds the units' sizes to the connection's rows.

@@ -92,5 +92,5 @@ func TestAdaptive(t *testing.T) {
 func TestLateRegister(t *testing.T) {
 	w := newWorld(t, 1, clean, actorrep.Config{})
 	w.join()
-	require.ErrorIs(t, w.server.Register("plain", (*plain)(nil)), actorrep.ErrLate)
+	require.ErrorIs(t, w.Server.Register("plain", (*plain)(nil)), actorrep.ErrLate)
 }

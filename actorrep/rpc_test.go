@@ -72,14 +72,14 @@ func soldiers(t *testing.T, set netsim.Settings, clients int) (*world, *soldier,
 	for range clients {
 		w.join()
 	}
-	s.SetOwner(w.lines[0].peer)
-	require.NoError(t, w.server.Spawn(s))
+	s.SetOwner(w.Lines[0].Peer)
+	require.NoError(t, w.Server.Spawn(s))
 	var mirrors []*soldier
 	for range 200 {
-		w.step()
+		w.Step()
 	}
-	for _, l := range w.lines {
-		m, _ := l.world.Find(s.GUID()).(*soldier)
+	for _, l := range w.Lines {
+		m, _ := l.World.Find(s.GUID()).(*soldier)
 		require.NotNil(t, m)
 		mirrors = append(mirrors, m)
 	}
@@ -99,20 +99,20 @@ func TestServerRPC(t *testing.T) {
 	for i := range 50 {
 		require.NoError(t, fire.Call(m[0], dir{X: float32(i), Y: -0.5, Note: "é"}))
 		want = append(want, fmt.Sprintf("fire %.1f -0.5 é", float32(i)))
-		w.step()
+		w.Step()
 	}
 	for range 100 {
-		w.step()
+		w.Step()
 	}
 	require.Equal(t, want, s.calls, "each once, in order")
 	s.SetOwner(nil)
 	s.took = 0
 	require.NoError(t, fire.Call(m[0], dir{}), "the client doesn't know yet")
 	for range 100 {
-		w.step()
+		w.Step()
 	}
 	require.Zero(t, s.took, "but the server does")
-	require.NotZero(t, w.server.Counters.CallsRefused)
+	require.NotZero(t, w.Server.Counters.CallsRefused)
 	require.ErrorIs(t, fire.Call(m[0], dir{}), actorrep.ErrNotOwner)
 	require.NoError(t, fire.Call(s, dir{X: 1}), "the server may call itself")
 	require.Equal(t, 1, s.took)
@@ -128,19 +128,19 @@ func TestRefusedCalls(t *testing.T) {
 	})
 	l := w.join()
 	s := &soldier{}
-	s.SetOwner(l.peer)
-	require.NoError(t, w.server.Spawn(s))
+	s.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(s))
 	for range 60 {
-		w.step()
+		w.Step()
 	}
 	refuse = true
-	require.NoError(t, strict.Call(l.world.Find(s.GUID()).(*soldier), 1))
-	l.c.FlushNet()
-	for p, ok := l.up.Pop(w.now); ok; p, ok = l.up.Pop(w.now) {
-		_ = l.s.ReceivedPacket(w.now, p)
+	require.NoError(t, strict.Call(l.World.Find(s.GUID()).(*soldier), 1))
+	l.C.FlushNet()
+	for p, ok := l.Up.Pop(w.Now); ok; p, ok = l.Up.Pop(w.Now) {
+		_ = l.S.ReceivedPacket(w.Now, p)
 	}
-	require.True(t, l.s.Closed())
-	require.ErrorIs(t, l.s.Result().Err, actorrep.ErrInvalid)
+	require.True(t, l.S.Closed())
+	require.ErrorIs(t, l.S.Result().Err, actorrep.ErrInvalid)
 }
 
 func TestRateLimit(t *testing.T) {
@@ -152,11 +152,11 @@ func TestRateLimit(t *testing.T) {
 				good++
 			}
 		}
-		w.step()
+		w.Step()
 	}
 	require.InDelta(t, 7, good, 1, "3 at once and 2 a second")
 	for range 20 {
-		w.step()
+		w.Step()
 	}
 	require.Equal(t, good, s.took)
 }
@@ -170,7 +170,7 @@ func TestOrder(t *testing.T) {
 		s.Aim = int32(1000 + i)
 		require.NoError(t, tell.Call(s, fmt.Sprint(1000+i)))
 		before := len(m[0].calls)
-		w.step()
+		w.Step()
 		for _, c := range m[0].calls[before:] {
 			var n int32
 			if k, _ := fmt.Sscanf(c, "tell %d", &n); k == 1 && m[0].Aim < n {
@@ -179,7 +179,7 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	for range 200 {
-		w.step()
+		w.Step()
 	}
 	require.Empty(t, errs)
 	tells := 0
@@ -198,7 +198,7 @@ func TestOrder(t *testing.T) {
 	require.NoError(t, tell.Call(s, "first"))
 	require.NoError(t, boom.Call(s, 9))
 	for range 10 {
-		w.step()
+		w.Step()
 	}
 	require.Equal(t, []string{"ammo 7", "aim 5"}, m[0].calls[:2], "by declaration, before calls")
 	require.ElementsMatch(t, []string{"tell first", "boom 9"}, m[0].calls[2:])
@@ -209,7 +209,7 @@ func TestClientAndMulticast(t *testing.T) {
 	require.NoError(t, tell.Call(s, "you"))
 	require.NoError(t, anthem.Call(s, 1))
 	for range 100 {
-		w.step()
+		w.Step()
 	}
 	require.Equal(t, []string{"anthem 1"}, s.calls, "multicasts run at the server too")
 	require.ElementsMatch(t, []string{"tell you", "anthem 1"}, m[0].calls)
@@ -223,10 +223,10 @@ func TestClientAndMulticast(t *testing.T) {
 		require.NoError(t, boom.Call(s, i))
 	}
 	for range 10 {
-		w.step()
+		w.Step()
 	}
 	require.Equal(t, []string{"boom 0", "boom 1"}, m[0].calls)
-	require.EqualValues(t, 6, w.server.Counters.CallsDropped)
+	require.EqualValues(t, 6, w.Server.Counters.CallsDropped)
 }
 
 // TestLocal: an offline game and a listen server run the same code.
@@ -249,22 +249,22 @@ func TestLocal(t *testing.T) {
 // TestOverflow fills the reliable buffer: each policy does what it says, and the connection lives unless it says otherwise.
 func TestOverflow(t *testing.T) {
 	w, s, m := soldiers(t, netsim.Settings{}, 1)
-	require.NoError(t, w.lines[0].down.Set(netsim.Settings{Loss: 100}))
+	require.NoError(t, w.Lines[0].Down.Set(netsim.Settings{Loss: 100}))
 	full := 0
 	for i := range 400 {
 		if err := tell.Call(s, fmt.Sprint(i)); err != nil {
 			require.ErrorIs(t, err, actorrep.ErrFull)
 			full++
 		}
-		w.step() // calls of one Step share a bunch
+		w.Step() // calls of one Step share a bunch
 	}
 	require.NotZero(t, full, "refused, and said so")
 	for i := range uint32(100) {
 		require.NoError(t, newest.Call(s, i))
 	}
-	require.NoError(t, w.lines[0].down.Set(netsim.Settings{}))
+	require.NoError(t, w.Lines[0].Down.Set(netsim.Settings{}))
 	for range 400 {
-		w.step()
+		w.Step()
 	}
 	tells, last := 0, ""
 	for _, c := range m[0].calls {
@@ -286,7 +286,7 @@ func TestUnreliableCalls(t *testing.T) {
 		if err := whisper.Call(s, 1); err != nil {
 			require.ErrorIs(t, err, actorrep.ErrFull)
 		}
-		w.step()
+		w.Step()
 	}
 	require.InDelta(t, 100, s.took, 40)
 	require.InDelta(t, 100, m[0].took, 40)
@@ -298,17 +298,17 @@ func TestTearOff(t *testing.T) {
 	require.NoError(t, s.TearOff())
 	s.Aim = 78
 	for range 100 {
-		w.step()
+		w.Step()
 	}
-	for i, l := range w.lines {
-		require.NotNil(t, l.world.Find(m[i].GUID()), "the client keeps it")
+	for i, l := range w.Lines {
+		require.NotNil(t, l.World.Find(m[i].GUID()), "the client keeps it")
 		require.EqualValues(t, 77, m[i].Aim, "with its last values")
 		require.Equal(t, actorrep.Authority, m[i].Role())
 		require.True(t, m[i].TornOff())
 	}
 	w.join()
 	for range 60 {
-		w.step()
+		w.Step()
 	}
-	require.Zero(t, w.lines[2].world.Len(), "who comes later doesn't see it")
+	require.Zero(t, w.Lines[2].World.Len(), "who comes later doesn't see it")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -18,65 +19,65 @@ import (
 func TestExplain(t *testing.T) {
 	w := newWorld(t, 1, netsim.Settings{LagMin: 50 * time.Millisecond, LagMax: 50 * time.Millisecond}, actorrep.Config{}, registerHeroes)
 	l := w.join()
-	l.peer.SetViewpoint(0, 0, 0)
+	l.Peer.SetViewpoint(0, 0, 0)
 	h := &hero{}
 	says := func(reason actorrep.Reason, text string, field ...string) {
 		t.Helper()
-		e := w.server.Explain(l.peer, h, field...)
+		e := w.Server.Explain(l.Peer, h, field...)
 		require.Equal(t, reason, e.Reason, e.Text)
 		require.Contains(t, e.Text, text)
 	}
 	says(actorrep.ReasonNotSpawned, "not spawned")
-	require.NoError(t, w.server.Spawn(h))
+	require.NoError(t, w.Server.Spawn(h))
 	says(actorrep.ReasonNoSchema, "classes")
 	for range 8 {
-		w.step()
+		w.Step()
 	}
 	says(actorrep.ReasonOpening, "acked")
 	for range 30 {
-		w.step()
+		w.Step()
 	}
 	says(actorrep.ReasonUpToDate, "up to date")
 	says(actorrep.ReasonCondition, "condition", "Secret")
 	says(actorrep.ReasonNone, "no replicated field", "Nonsense")
 	elsewhere := &hero{Pos: vec3{1000, 0, 0}}
-	require.NoError(t, w.server.Spawn(elsewhere))
+	require.NoError(t, w.Server.Spawn(elsewhere))
 	h.Friend = elsewhere.GUID()
 	for range 30 {
-		w.step()
+		w.Step()
 	}
 	says(actorrep.ReasonUnmapped, elsewhere.GUID().String(), "Friend")
 	h.Friend = 0
 	for range 30 {
-		w.step()
+		w.Step()
 	}
 	require.NoError(t, h.SetActive("Switched", false))
 	says(actorrep.ReasonInactive, "switched off", "Switched")
 	h.Pos.Y = 3
-	w.step()
+	w.Step()
 	says(actorrep.ReasonInFlight, "in flight")
 	says(actorrep.ReasonInFlight, "Pos", "Pos")
 	says(actorrep.ReasonUpToDate, "", "Title")
 	require.NoError(t, h.SetDormant(true))
 	for range 30 {
-		w.step()
+		w.Step()
 	}
 	says(actorrep.ReasonDormant, "dormant for")
 	require.NoError(t, h.SetDormant(false))
 	h.Pos.X = 142
 	for range 60 {
-		w.step()
+		w.Step()
 	}
 	says(actorrep.ReasonLeaving, "goes in")
 	for range 300 {
-		w.step()
+		w.Step()
 	}
 	says(actorrep.ReasonIrrelevant, "out of range by 42")
 	h.SetOnlyOwner(true)
 	says(actorrep.ReasonIrrelevant, "only its owner")
 	part := &part{}
-	require.NoError(t, w.server.SpawnIn(h, part))
-	require.Contains(t, w.server.Explain(l.peer, part).Text, "parent")
+	require.NoError(t, w.Server.SpawnIn(h, part))
+	require.Contains(t, w.Server.Explain(l.Peer, part).Text, "parent")
 	require.NoError(t, h.TearOff())
 	says(actorrep.ReasonTornOff, "torn off")
 }
@@ -84,20 +85,20 @@ func TestExplain(t *testing.T) {
 // TestStarved: with too little bandwidth everyone gets a turn, the important more often, and Explain knows who waits.
 func TestStarved(t *testing.T) {
 	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerHeroes)
-	w.speed = 6000 // bytes a second
+	w.Speed = 6000 // bytes a second
 	l := w.join()
 	var all []*hero
 	for i := range 100 {
 		h := &hero{}
 		h.Title.Set(fmt.Sprint(i))
-		require.NoError(t, w.server.Spawn(h))
+		require.NoError(t, w.Server.Spawn(h))
 		all = append(all, h)
 	}
 	all[7].SetPriority(10)
 	for range 200 {
-		w.step()
+		w.Step()
 	}
-	require.Equal(t, 100, l.world.Len())
+	require.Equal(t, 100, l.World.Len())
 	seen := make([]int, 100)
 	last := make([]vec3, 100)
 	starved := 0
@@ -105,12 +106,12 @@ func TestStarved(t *testing.T) {
 		for j, h := range all {
 			h.Pos = vec3{float32(i*(j%7+1)) * 1.37, float32(i*i%9973) + float32(j), float32(i % 13)} // no line to foresee
 		}
-		w.step()
-		if w.server.Explain(l.peer, all[50]).Reason == actorrep.ReasonStarved {
+		w.Step()
+		if w.Server.Explain(l.Peer, all[50]).Reason == actorrep.ReasonStarved {
 			starved++
 		}
 		for j, h := range all {
-			if m := l.world.Find(h.GUID()).(*hero); m.Pos != last[j] {
+			if m := l.World.Find(h.GUID()).(*hero); m.Pos != last[j] {
 				last[j] = m.Pos
 				seen[j]++
 			}
@@ -125,7 +126,7 @@ func TestStarved(t *testing.T) {
 	require.Greater(t, low, 10, "nobody starves: %v", seen)
 	require.Greater(t, seen[7], 3*low, "priority 10")
 	require.Greater(t, starved, 100)
-	require.NotZero(t, w.server.Counters.Saturated)
+	require.NotZero(t, w.Server.Counters.Saturated)
 }
 
 // TestAttribution: the rows add up to what the socket sent, and name what it went for.
@@ -133,20 +134,20 @@ func TestAttribution(t *testing.T) {
 	w := newWorld(t, 1, netsim.Settings{Loss: 10}, actorrep.Config{}, registerSoldier)
 	l := w.join()
 	s := &soldier{}
-	s.SetOwner(l.peer)
-	require.NoError(t, w.server.Spawn(s))
+	s.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(s))
 	for i := range 300 {
 		s.Aim = int32(i)
 		if i%10 == 0 {
 			_ = boom.Call(s, 1)
 			_ = tell.Call(s, "some text")
 		}
-		w.step()
+		w.Step()
 	}
-	total := l.s.Stats().Packets.BytesSent
+	total := l.S.Stats().Packets.BytesSent
 	require.NotZero(t, total)
 	sum, rows := uint64(0), map[string]uint64{}
-	for _, c := range l.peer.Attribution(total) {
+	for _, c := range l.Peer.Attribution(total) {
 		sum += c.Bits
 		rows[c.Class+"."+c.Name] += c.Bits
 	}
@@ -159,11 +160,11 @@ func TestAttribution(t *testing.T) {
 	require.NotZero(t, rows[".record heads"])
 
 	var f fakeTB
-	actorrep.AssertBudget(&f, l.peer, "soldier", "Ammo", 0)
-	actorrep.AssertBudget(&f, l.peer, "soldier", "", 1<<30)
+	actorrep.AssertBudget(&f, l.Peer, "soldier", "Ammo", 0)
+	actorrep.AssertBudget(&f, l.Peer, "soldier", "", 1<<30)
 	require.Empty(t, f.errs)
-	actorrep.AssertBudget(&f, l.peer, "soldier", "Aim", 100)
-	actorrep.AssertBudget(&f, l.peer, "soldier", "Nothing", 1<<30)
+	actorrep.AssertBudget(&f, l.Peer, "soldier", "Aim", 100)
+	actorrep.AssertBudget(&f, l.Peer, "soldier", "Nothing", 1<<30)
 	require.Len(t, f.errs, 2)
 }
 
@@ -199,7 +200,7 @@ type retypedTank struct {
 }
 
 // builds connects a server and a client with different classes.
-func builds(t *testing.T, server, client func(w *actorrep.World) error) (w *world, l *line, refused *string) {
+func builds(t *testing.T, server, client func(w *actorrep.World) error) (w *world, l *rig.Line, refused *string) {
 	refused = new(string)
 	w = newWorld(t, 1, netsim.Settings{}, actorrep.Config{SchemaRefused: func(_ *actorrep.Peer, reason string) { *refused = reason }},
 		func(t testing.TB, world *actorrep.World) {
@@ -209,8 +210,7 @@ func builds(t *testing.T, server, client func(w *actorrep.World) error) (w *worl
 			}
 			require.NoError(t, f(world))
 		})
-	w.failures = &[]string{}
-	return w, w.join(), refused
+	return w, w.JoinOther(w.register), refused
 }
 
 func registerAs(a actorrep.Actor) func(w *actorrep.World) error {
@@ -220,39 +220,39 @@ func registerAs(a actorrep.Actor) func(w *actorrep.World) error {
 func TestSchemaEvolves(t *testing.T) {
 	w, l, refused := builds(t, registerAs((*oldTank)(nil)), registerAs((*newTank)(nil)))
 	s := &oldTank{Fuel: 500, Crew: []string{"a", "b"}, Armor: 40}
-	require.NoError(t, w.server.Spawn(s))
+	require.NoError(t, w.Server.Spawn(s))
 	for i := range 60 {
 		s.Pos = [2]float32{float32(i), 1}
 		s.Fuel--
 		s.Crew[0] = strings.Repeat("x", i)
-		w.step()
+		w.Step()
 	}
 	for range 20 {
-		w.step()
+		w.Step()
 	}
-	m := l.world.Find(s.GUID()).(*newTank)
+	m := l.World.Find(s.GUID()).(*newTank)
 	require.InDelta(t, 59, m.Pos[0], 0.01, "in the server's steps")
 	require.EqualValues(t, 40, m.Armor)
 	require.Zero(t, m.Turret)
 	require.Empty(t, m.Name)
 	require.Empty(t, *refused)
-	require.Empty(t, *w.failures)
+	require.Empty(t, l.Failed)
 }
 
 func TestSchemaRetyped(t *testing.T) {
 	w, l, refused := builds(t, registerAs((*oldTank)(nil)), registerAs((*retypedTank)(nil)))
-	require.NoError(t, w.server.Spawn(&oldTank{Armor: 3}))
+	require.NoError(t, w.Server.Spawn(&oldTank{Armor: 3}))
 	for range 60 {
-		w.step()
+		w.Step()
 	}
-	require.Zero(t, l.world.Len(), "a class that doesn't fit isn't shown")
-	require.Len(t, *w.failures, 1)
-	for _, said := range []string{*refused, (*w.failures)[0]} {
+	require.Zero(t, l.World.Len(), "a class that doesn't fit isn't shown")
+	require.Len(t, l.Failed, 1)
+	for _, said := range []string{*refused, l.Failed[0].Error()} {
 		require.Contains(t, said, "tank")
 		require.Contains(t, said, "Armor")
 		require.NotContains(t, said, "Pos ")
 	}
-	require.False(t, l.s.Closed())
+	require.False(t, l.S.Closed())
 }
 
 func TestSchemaUnknownClass(t *testing.T) {
@@ -263,17 +263,17 @@ func TestSchemaUnknownClass(t *testing.T) {
 		return w.Register("tank", (*oldTank)(nil))
 	}, registerAs((*oldTank)(nil)))
 	a, b := &newTank{Name: "?"}, &oldTank{Armor: 9}
-	require.NoError(t, w.server.Spawn(a))
-	require.NoError(t, w.server.Spawn(b))
+	require.NoError(t, w.Server.Spawn(a))
+	require.NoError(t, w.Server.Spawn(b))
 	for i := range 60 {
 		a.Pos[0], b.Pos[0] = float32(i), float32(i)
-		w.step()
+		w.Step()
 	}
 	for range 20 {
-		w.step()
+		w.Step()
 	}
-	require.Equal(t, 1, l.world.Len())
-	require.InDelta(t, 59, l.world.Find(b.GUID()).(*oldTank).Pos[0], 0.01)
+	require.Equal(t, 1, l.World.Len())
+	require.InDelta(t, 59, l.World.Find(b.GUID()).(*oldTank).Pos[0], 0.01)
 	require.Empty(t, *refused)
 }
 
@@ -282,27 +282,27 @@ func TestHostileClient(t *testing.T) {
 	for _, b := range [][]byte{{0}, {2}, {3}, {1, 200}, {0xff, 0xff, 0xff}} {
 		w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerSoldier)
 		l := w.join()
-		require.NoError(t, w.server.Spawn(&soldier{}))
+		require.NoError(t, w.Server.Spawn(&soldier{}))
 		for range 60 {
-			w.step()
+			w.Step()
 		}
 		var ch *channel.Channel
-		for c := range l.c.Table().All {
+		for c := range l.C.Table().All {
 			if c.Name() != actorrep.ReplicationName {
 				ch = c
 			}
 		}
 		require.NotNil(t, ch)
 		send(t, ch, b)
-		for i := 0; !l.s.Closed() && i < 10; i++ {
-			l.c.FlushNet()
-			w.now += tick
-			for p, ok := l.up.Pop(w.now); ok; p, ok = l.up.Pop(w.now) {
-				_ = l.s.ReceivedPacket(w.now, p)
+		for i := 0; !l.S.Closed() && i < 10; i++ {
+			l.C.FlushNet()
+			w.Now += tick
+			for p, ok := l.Up.Pop(w.Now); ok; p, ok = l.Up.Pop(w.Now) {
+				_ = l.S.ReceivedPacket(w.Now, p)
 			}
 		}
-		require.True(t, l.s.Closed(), "%x", b)
-		require.Equal(t, netconn.PeerBroke, l.s.Result().Code)
+		require.True(t, l.S.Closed(), "%x", b)
+		require.Equal(t, netconn.PeerBroke, l.S.Result().Code)
 	}
 }
 
@@ -341,21 +341,21 @@ func TestEmbedded(t *testing.T) {
 	o := &orc{Rage: 3}
 	o.Mana = 70
 	o.HP.Set(100)
-	require.NoError(t, w.server.Spawn(o))
+	require.NoError(t, w.Server.Spawn(o))
 	for range 20 {
-		w.step()
+		w.Step()
 	}
 	o.HP.Set(60)
 	for range 20 {
-		w.step()
+		w.Step()
 	}
-	m := l.world.Find(o.GUID()).(*orc)
+	m := l.World.Find(o.GUID()).(*orc)
 	require.EqualValues(t, 60, m.HP.Get())
 	require.EqualValues(t, 70, m.Mana)
 	require.EqualValues(t, 3, m.Rage)
 	require.Equal(t, 40, m.hurt)
 	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("twice", (*twice)(nil)), "one name, two fields")
-	require.Equal(t, l.s, l.peer.Conn())
+	require.Equal(t, l.S, l.Peer.Conn())
 }
 
 // TestOwnerOfSleeper: a new owner hears of it though the actor sleeps.
@@ -363,16 +363,16 @@ func TestOwnerOfSleeper(t *testing.T) {
 	w := newWorld(t, 1, clean, actorrep.Config{}, registerSoldier)
 	l := w.join()
 	s := &soldier{}
-	require.NoError(t, w.server.Spawn(s))
+	require.NoError(t, w.Server.Spawn(s))
 	require.NoError(t, s.SetDormant(true))
 	for range 60 {
-		w.step()
+		w.Step()
 	}
-	require.Equal(t, actorrep.ReasonDormant, w.server.Explain(l.peer, s).Reason)
-	s.SetOwner(l.peer)
+	require.Equal(t, actorrep.ReasonDormant, w.Server.Explain(l.Peer, s).Reason)
+	s.SetOwner(l.Peer)
 	for range 60 {
-		w.step()
+		w.Step()
 	}
-	m := l.world.Find(s.GUID()).(*soldier)
+	m := l.World.Find(s.GUID()).(*soldier)
 	require.True(t, m.IsOwned())
 }

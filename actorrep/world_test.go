@@ -2,7 +2,6 @@ package actorrep_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
-	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -42,49 +41,22 @@ type rock struct {
 	Size uint16 `net:""`
 }
 
-// world is a server's world and its clients', over lossy connections in virtual time.
+// world is a rig and the classes of both its ends.
 type world struct {
-	t      *testing.T
-	rng    *rand.Rand
-	now    time.Duration
-	server *actorrep.World
-	lines  []*line
-	set    netsim.Settings
-	hash   uint64 // of all that was sent
-	reg    func(t testing.TB, w *actorrep.World)
-	speed  int // bytes a second to each client
-	// failures collects what clients can't make sense of, if it isn't nil; it fails the test otherwise.
-	failures   *[]string
-	controller congestion.Controller // of the next to join; nil is a bucket
-}
-
-type line struct {
-	world    *actorrep.World
-	s, c     *netconn.Conn
-	up, down *netsim.Link
-	peer     *actorrep.Peer
-}
-
-func (w *world) failed(err error) {
-	if w.failures == nil {
-		w.t.Error(err)
-		return
-	}
-	*w.failures = append(*w.failures, err.Error())
+	*rig.Rig
+	register func(w *actorrep.World) error
 }
 
 var clean netsim.Settings
 
-const tick = time.Second / 30
+const tick = rig.Tick
 
 func newWorld(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Config, reg ...func(testing.TB, *actorrep.World)) *world {
-	t.Logf("seed %d", seed)
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 5)), server: actorrep.NewServer(cfg), set: set, hash: 14695981039346656037, reg: register, speed: 1 << 20}
-	if len(reg) > 0 {
-		w.reg = reg[0]
+	names := func(w *actorrep.World) error {
+		append(reg, register)[0](t, w)
+		return nil
 	}
-	w.reg(t, w.server)
-	return w
+	return &world{rig.New(t, seed, set, cfg, names), names}
 }
 
 func register(t testing.TB, w *actorrep.World) {
@@ -92,51 +64,7 @@ func register(t testing.TB, w *actorrep.World) {
 	require.NoError(t, w.Register("rock", (*rock)(nil)))
 }
 
-func (w *world) join() *line {
-	l := &line{world: actorrep.NewClient(actorrep.Config{Failed: w.failed})}
-	w.reg(w.t, l.world)
-	var err error
-	l.up, err = netsim.NewLink(w.set, w.rng.Uint64())
-	require.NoError(w.t, err)
-	l.down, _ = netsim.NewLink(w.set, w.rng.Uint64())
-	in, out := uint16(w.rng.UintN(16384)), uint16(w.rng.UintN(16384))
-	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: w.speed, Controller: w.controller, Channels: w.server.ChannelTypes(),
-		LowLevelSend: func(p []byte) {
-			for _, b := range p {
-				w.hash = (w.hash ^ uint64(b)) * 1099511628211
-			}
-			l.down.Push(w.now, p)
-		}}, w.now, in, out)
-	require.NoError(w.t, err)
-	l.c, err = netconn.New(netconn.Config{Channels: l.world.ChannelTypes(),
-		LowLevelSend: func(p []byte) { l.up.Push(w.now, p) }}, w.now, out, in)
-	require.NoError(w.t, err)
-	l.peer = w.server.AddConn(l.s)
-	w.lines = append(w.lines, l)
-	return l
-}
-
-func (w *world) step() {
-	w.now += tick
-	for _, l := range w.lines {
-		for p, ok := l.up.Pop(w.now); ok; p, ok = l.up.Pop(w.now) {
-			_ = l.s.ReceivedPacket(w.now, p)
-		}
-		for p, ok := l.down.Pop(w.now); ok; p, ok = l.down.Pop(w.now) {
-			_ = l.c.ReceivedPacket(w.now, p)
-		}
-		l.s.PostTickDispatch(w.now)
-		l.c.PostTickDispatch(w.now)
-		l.world.Step(w.now)
-	}
-	w.server.Step(w.now)
-	for _, l := range w.lines {
-		l.s.Tick(w.now)
-		l.c.Tick(w.now)
-		require.False(w.t, l.s.Closed(), "%v", l.s.Result())
-		require.False(w.t, l.c.Closed(), "%v", l.c.Result())
-	}
-}
+func (w *world) join() *rig.Line { return w.Join(w.register) }
 
 // want is what a client should see of an actor.
 func want(a actorrep.Actor, owner bool) string {
@@ -160,16 +88,16 @@ func see(a actorrep.Actor) string {
 	return want(a, false)
 }
 
-func (w *world) same(l *line) string {
-	if l.world.Len() != w.server.Len() {
-		return fmt.Sprintf("%d actors, the server has %d", l.world.Len(), w.server.Len())
+func (w *world) same(l *rig.Line) string {
+	if l.World.Len() != w.Server.Len() {
+		return fmt.Sprintf("%d actors, the server has %d", l.World.Len(), w.Server.Len())
 	}
-	for a := range w.server.All {
-		mirror := l.world.Find(a.(interface{ GUID() netguid.GUID }).GUID())
+	for a := range w.Server.All {
+		mirror := l.World.Find(a.(interface{ GUID() netguid.GUID }).GUID())
 		if mirror == nil {
 			return fmt.Sprintf("no %v", a)
 		}
-		owner := a.(interface{ Owner() *actorrep.Peer }).Owner() == l.peer
+		owner := a.(interface{ Owner() *actorrep.Peer }).Owner() == l.Peer
 		if got, want := see(mirror), want(a, owner); got != want {
 			return "\n got " + got + "\nwant " + want
 		}
@@ -179,54 +107,41 @@ func (w *world) same(l *line) string {
 
 // converge steps until all clients see what the server has.
 func (w *world) converge() {
-	w.t.Helper()
-	diff := ""
-	for range 30 * 60 {
-		diff = ""
-		for _, l := range w.lines {
-			if diff = w.same(l); diff != "" {
-				break
-			}
-		}
-		if diff == "" {
-			return
-		}
-		w.step()
-	}
-	w.t.Fatalf("no convergence in a minute: %s", diff)
+	w.T.Helper()
+	w.Until(w.same)
 }
 
 // mutate changes the server's world at random.
 func (w *world) mutate() {
 	var ships []*ship
-	for a := range w.server.All {
+	for a := range w.Server.All {
 		if s, ok := a.(*ship); ok {
 			ships = append(ships, s)
 		}
 	}
-	switch r := w.rng.IntN(20); {
+	switch r := w.Rand.IntN(20); {
 	case r == 0 && len(ships) < 40 || len(ships) == 0:
-		s := &ship{Name: fmt.Sprintf("ship %d", w.rng.IntN(100)), Armor: 100, Hidden: 5, Fuel: 3}
-		require.NoError(w.t, w.server.Spawn(s))
+		s := &ship{Name: fmt.Sprintf("ship %d", w.Rand.IntN(100)), Armor: 100, Hidden: 5, Fuel: 3}
+		require.NoError(w.T, w.Server.Spawn(s))
 	case r == 1:
-		require.NoError(w.t, w.server.Spawn(&rock{Size: uint16(w.rng.IntN(1000))}))
+		require.NoError(w.T, w.Server.Spawn(&rock{Size: uint16(w.Rand.IntN(1000))}))
 	case r == 2 && len(ships) > 3:
-		require.NoError(w.t, w.server.Destroy(ships[w.rng.IntN(len(ships))]))
+		require.NoError(w.T, w.Server.Destroy(ships[w.Rand.IntN(len(ships))]))
 	case r == 3:
-		ships[w.rng.IntN(len(ships))].Note = strings.Repeat("é", w.rng.IntN(30))
+		ships[w.Rand.IntN(len(ships))].Note = strings.Repeat("é", w.Rand.IntN(30))
 	}
 	for _, s := range ships {
-		if w.rng.IntN(3) == 0 {
-			s.Pos.X += w.rng.Float64()*10 - 5
-			s.Pos.Y += w.rng.Float64()
-			s.Score += int64(w.rng.IntN(9)) - 4
+		if w.Rand.IntN(3) == 0 {
+			s.Pos.X += w.Rand.Float64()*10 - 5
+			s.Pos.Y += w.Rand.Float64()
+			s.Score += int64(w.Rand.IntN(9)) - 4
 		}
-		if w.rng.IntN(10) == 0 {
-			s.Armor = uint8(w.rng.IntN(101))
-			s.Fuel = float32(w.rng.IntN(100)) / 10
-			s.Hidden = int32(w.rng.IntN(100) + 1)
-			s.Flags[w.rng.IntN(3)] = w.rng.IntN(2) == 0
-			s.Prey = ships[w.rng.IntN(len(ships))].GUID()
+		if w.Rand.IntN(10) == 0 {
+			s.Armor = uint8(w.Rand.IntN(101))
+			s.Fuel = float32(w.Rand.IntN(100)) / 10
+			s.Hidden = int32(w.Rand.IntN(100) + 1)
+			s.Flags[w.Rand.IntN(3)] = w.Rand.IntN(2) == 0
+			s.Prey = ships[w.Rand.IntN(len(ships))].GUID()
 		}
 	}
 }
@@ -247,7 +162,7 @@ func TestConvergence(t *testing.T) {
 					if i == 100 || i == 200 { // late joiners
 						w.join()
 					}
-					w.step()
+					w.Step()
 				}
 				w.converge()
 			})
@@ -259,19 +174,19 @@ func TestOwnerConditions(t *testing.T) {
 	w := newWorld(t, 1, netsim.Settings{Loss: 20}, actorrep.Config{})
 	a, b := w.join(), w.join()
 	s := &ship{Fuel: 7, Hidden: 9, Name: "x"}
-	s.SetOwner(a.peer)
-	require.NoError(t, w.server.Spawn(s))
+	s.SetOwner(a.Peer)
+	require.NoError(t, w.Server.Spawn(s))
 	for range 60 {
-		w.step()
+		w.Step()
 	}
-	mine, theirs := a.world.Find(s.GUID()).(*ship), b.world.Find(s.GUID()).(*ship)
+	mine, theirs := a.World.Find(s.GUID()).(*ship), b.World.Find(s.GUID()).(*ship)
 	require.InDelta(t, 7, mine.Fuel, 0.01)
 	require.Zero(t, mine.Hidden)
 	require.Zero(t, theirs.Fuel)
 	require.EqualValues(t, 9, theirs.Hidden)
-	s.SetOwner(b.peer)
+	s.SetOwner(b.Peer)
 	for range 60 {
-		w.step()
+		w.Step()
 	}
 	require.InDelta(t, 7, theirs.Fuel, 0.01, "the new owner learns what was hidden")
 	require.EqualValues(t, 9, mine.Hidden)
@@ -281,20 +196,20 @@ func TestNotify(t *testing.T) {
 	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{})
 	l := w.join()
 	s := &ship{Armor: 50}
-	require.NoError(t, w.server.Spawn(s))
+	require.NoError(t, w.Server.Spawn(s))
 	w.converge()
 	for range 10 {
-		w.step()
+		w.Step()
 	}
 	s.Armor = 40
 	s.Pos.X = 1
 	w.converge()
-	m := l.world.Find(s.GUID()).(*ship)
+	m := l.World.Find(s.GUID()).(*ship)
 	require.Equal(t, []uint8{50}, m.armors)
 	require.Equal(t, 1, m.moved)
 	s.Pos.X = 1.001 // below a step
 	for range 10 {
-		w.step()
+		w.Step()
 	}
 	require.Equal(t, 1, m.moved)
 }
@@ -303,13 +218,13 @@ func TestRelevancy(t *testing.T) {
 	far := false
 	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{RelevantTimeout: time.Second, Relevant: func(*actorrep.Peer, actorrep.Actor) bool { return !far }})
 	l := w.join()
-	require.NoError(t, w.server.Spawn(&rock{Size: 3}))
+	require.NoError(t, w.Server.Spawn(&rock{Size: 3}))
 	w.converge()
 	far = true
 	for range 60 {
-		w.step()
+		w.Step()
 	}
-	require.Zero(t, l.world.Len())
+	require.Zero(t, l.World.Len())
 	far = false
 	w.converge()
 }
@@ -333,14 +248,14 @@ func TestAllocsStep(t *testing.T) {
 	var ships []*ship
 	for range 20 {
 		s := &ship{}
-		require.NoError(t, w.server.Spawn(s))
+		require.NoError(t, w.Server.Spawn(s))
 		ships = append(ships, s)
 	}
 	step := func() {
 		for _, s := range ships {
 			s.Pos.X++
 		}
-		w.step()
+		w.Step()
 	}
 	for range 600 {
 		step()
@@ -349,12 +264,8 @@ func TestAllocsStep(t *testing.T) {
 		for _, s := range ships {
 			s.Pos.X++
 		}
-		w.server.Step(w.now)
-		for _, l := range w.lines { // what it wrote leaves, and is lost
-			l.s.Tick(w.now)
-			for _, ok := l.down.Pop(w.now); ok; _, ok = l.down.Pop(w.now) {
-			}
-		}
+		w.Server.Step(w.Now)
+		w.Lose()
 	}))
 }
 
@@ -375,20 +286,20 @@ func (c slivers) Budget(now time.Duration) int {
 // TestSliverOfBudget: bandwidth for a few bits, less than a bunch of changes begins with, is enough for one actor.
 func TestSliverOfBudget(t *testing.T) {
 	w, n := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}), -1
-	w.controller = slivers{congestion.NewTokenBucket(1 << 20), &n}
+	w.Controller = slivers{congestion.NewTokenBucket(1 << 20), &n}
 	l := w.join()
 	s := &ship{}
-	require.NoError(t, w.server.Spawn(s))
+	require.NoError(t, w.Server.Spawn(s))
 	for range 30 {
-		w.step()
+		w.Step()
 	}
 	for i := range 60 {
 		s.Armor, n = uint8(i), i%4
-		w.step()
+		w.Step()
 	}
 	n = 1
 	for range 3 {
-		w.step()
+		w.Step()
 	}
-	require.Equal(t, s.Armor, l.world.Find(s.GUID()).(*ship).Armor)
+	require.Equal(t, s.Armor, l.World.Find(s.GUID()).(*ship).Armor)
 }

@@ -69,20 +69,14 @@ func isActorPointer(t types.Type) bool {
 }
 
 // varOf is the T of an actorrep.Var[T], or nil.
-func varOf(t types.Type) types.Type {
-	if !isNamed(t, actorrepPath, "Var") {
-		return nil
-	}
-	args := types.Unalias(t).(*types.Named).TypeArgs()
-	if args.Len() != 1 {
-		return nil
-	}
-	return args.At(0)
-}
+func varOf(t types.Type) types.Type { return argumentOf(t, actorrepPath, "Var") }
 
 // elementOf is the T of a fastarray.List[T], or nil.
-func elementOf(t types.Type) types.Type {
-	if !isNamed(t, fastPath, "List") {
+func elementOf(t types.Type) types.Type { return argumentOf(t, fastPath, "List") }
+
+// argumentOf is the T of a path.name[T], or nil.
+func argumentOf(t types.Type, path, name string) types.Type {
+	if !isNamed(t, path, name) {
 		return nil
 	}
 	args := types.Unalias(t).(*types.Named).TypeArgs()

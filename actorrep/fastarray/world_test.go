@@ -131,7 +131,7 @@ func TestWorlds(t *testing.T) {
 	} {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
-				r := rig.New(t, seed, set, register)
+				r := rig.New(t, seed, set, actorrep.Config{}, register)
 				first := r.Join(register)
 				heroes := []*hero{{}, {}, {}}
 				for _, h := range heroes {
@@ -173,7 +173,7 @@ func TestWorlds(t *testing.T) {
 
 // TestLarge: a list of many packets' size arrives, and then its changes are small again.
 func TestLarge(t *testing.T) {
-	r := rig.New(t, 3, netsim.Settings{Loss: 5}, register)
+	r := rig.New(t, 3, netsim.Settings{Loss: 5}, actorrep.Config{}, register)
 	r.Join(register)
 	h := &hero{}
 	require.NoError(t, r.Server.Spawn(h))
@@ -195,7 +195,7 @@ func TestLarge(t *testing.T) {
 
 // TestAfterOpening: what changes after an actor's first values is sent against them, not as the whole list.
 func TestAfterOpening(t *testing.T) {
-	r := rig.New(t, 3, netsim.Settings{}, register)
+	r := rig.New(t, 3, netsim.Settings{}, actorrep.Config{}, register)
 	r.Join(register)
 	h := &hero{}
 	for range 20 {
@@ -216,7 +216,7 @@ func TestAfterOpening(t *testing.T) {
 // TestPush: an actor whose fields all mark themselves isn't compared while nothing is set, and a list that changes is
 // sent.
 func TestPush(t *testing.T) {
-	r := rig.New(t, 1, netsim.Settings{}, register)
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register)
 	r.Join(register)
 	h := &hero{}
 	require.NoError(t, r.Server.Spawn(h))
@@ -235,7 +235,7 @@ func TestPush(t *testing.T) {
 
 // TestAllocsWorld: a Step with lists that don't change allocates nothing; nor do changes, on the server.
 func TestAllocsWorld(t *testing.T) {
-	r := rig.New(t, 1, netsim.Settings{}, register)
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register)
 	r.Join(register)
 	h := &hero{}
 	for range 10 {
@@ -266,7 +266,7 @@ func TestAllocsWorld(t *testing.T) {
 // TestReplay records lists, and shows them at any time of the recording as they were then.
 func TestReplay(t *testing.T) {
 	const seed = 5
-	r := rig.New(t, seed, netsim.Settings{}, register)
+	r := rig.New(t, seed, netsim.Settings{}, actorrep.Config{}, register)
 	var file bytes.Buffer
 	rec, err := r.Server.Record(&file, actorrep.RecordConfig{Rate: -1, Checkpoints: time.Second})
 	require.NoError(t, err)
@@ -322,7 +322,7 @@ func TestRegister(t *testing.T) {
 	require.ErrorIs(t, w.Register("bad", (*badHero)(nil)), actorrep.ErrNotify)
 	require.ErrorContains(t, w.Register("map", (*mapHero)(nil)), "Bag")
 
-	r := rig.New(t, 1, netsim.Settings{}, register)
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register)
 	l := r.JoinOther(func(w *actorrep.World) error { return w.Register("hero", (*otherHero)(nil)) })
 	for range 10 {
 		r.Step()

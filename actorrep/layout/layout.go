@@ -317,7 +317,7 @@ func (l *Layout) buildValue(t reflect.Type) error {
 }
 
 // WriteValue writes the whole value at obj.
-func (l *Layout) WriteValue(w *bitio.Writer, obj unsafe.Pointer) { l.writeAll(w, obj) }
+func (l *Layout) WriteValue(w *bitio.Writer, obj unsafe.Pointer) { l.WriteUnits(w, obj, l.All()) }
 
 // ReadValue reads it.
 func (l *Layout) ReadValue(r *bitio.Reader, obj unsafe.Pointer) { l.readAll(r, obj) }

@@ -129,7 +129,7 @@ func (u *Unit) writeMemory(w *bitio.Writer, obj unsafe.Pointer) {
 		n := min(h.len, int(u.Max))
 		w.WriteIntPacked(uint32(n))
 		for i := range n {
-			u.elem.writeAll(w, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
+			u.elem.WriteValue(w, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
 		}
 	case Custom:
 		u.pointer(obj).Interface().(CustomValue).WriteNet(w)
@@ -151,20 +151,6 @@ func (u *Unit) cut(s string) string {
 func writeText(w *bitio.Writer, s string) {
 	w.WriteIntPacked(uint32(len(s)))
 	w.WriteBytes(unsafe.Slice(unsafe.StringData(s), len(s)))
-}
-
-// writeAll writes all units of an element.
-func (l *Layout) writeAll(w *bitio.Writer, obj unsafe.Pointer) {
-	var v [MaxNumbers]uint64
-	for i := range l.Units {
-		u := &l.Units[i]
-		if u.Kind.IsBlob() {
-			u.writeMemory(w, obj)
-			continue
-		}
-		u.load(obj, v[:u.N])
-		u.write(w, v[:u.N])
-	}
 }
 
 // readAll reads all units of an element.

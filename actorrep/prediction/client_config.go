@@ -1,6 +1,7 @@
 package prediction
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -51,12 +52,8 @@ func (c *ClientConfig[S, I]) fill() error {
 	case -1:
 		c.Redundancy = 0
 	}
-	if c.SendInterval == 0 {
-		c.SendInterval = 16 * time.Millisecond
-	}
-	if c.MaxMoves == 0 {
-		c.MaxMoves = 96
-	}
+	c.SendInterval = cmp.Or(c.SendInterval, 16*time.Millisecond)
+	c.MaxMoves = cmp.Or(c.MaxMoves, 96)
 	switch {
 	case c.Redundancy < 0 || c.Redundancy > 8:
 		return fmt.Errorf("%w: Redundancy is %d; give 1 to 8, or -1 for none", ErrConfig, c.Redundancy)

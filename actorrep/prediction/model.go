@@ -1,6 +1,7 @@
 package prediction
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -46,9 +47,7 @@ type Model[S, I any] struct {
 }
 
 func (m *Model[S, I]) fill() error {
-	if m.MaxDelta == 0 {
-		m.MaxDelta = 125 * time.Millisecond
-	}
+	m.MaxDelta = cmp.Or(m.MaxDelta, 125*time.Millisecond)
 	if m.WriteClaim == nil && m.ReadClaim == nil {
 		m.WriteClaim, m.ReadClaim = m.WriteState, m.ReadState
 	}

@@ -1,6 +1,7 @@
 package prediction
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -47,34 +48,22 @@ func (c *ServerConfig[S, I]) fill() error {
 	if err := c.Model.fill(); err != nil {
 		return err
 	}
-	orDefault(&c.AckInterval, 100*time.Millisecond)
-	orDefault(&c.CorrectionInterval, 100*time.Millisecond)
-	orDefault(&c.LargeInterval, 50*time.Millisecond)
-	orDefault(&c.ForceAfter, 250*time.Millisecond)
-	orDefault(&c.MaxForced, time.Second)
-	orDefault(&c.MaxDiscrepancy, 250*time.Millisecond)
-	if c.LargeError == 0 {
-		c.LargeError = math.Inf(1)
-	}
+	c.AckInterval = cmp.Or(c.AckInterval, 100*time.Millisecond)
+	c.CorrectionInterval = cmp.Or(c.CorrectionInterval, 100*time.Millisecond)
+	c.LargeInterval = cmp.Or(c.LargeInterval, 50*time.Millisecond)
+	c.ForceAfter = cmp.Or(c.ForceAfter, 250*time.Millisecond)
+	c.MaxForced = cmp.Or(c.MaxForced, time.Second)
+	c.MaxDiscrepancy = cmp.Or(c.MaxDiscrepancy, 250*time.Millisecond)
+	c.LargeError = cmp.Or(c.LargeError, math.Inf(1))
 	switch c.Drift {
 	case 0:
 		c.Drift = 0.005
 	case -1:
 		c.Drift = 0
 	}
-	if c.PayBack == 0 {
-		c.PayBack = 0.5
-	}
-	if c.MovesPerTick == 0 {
-		c.MovesPerTick = 128
-	}
+	c.PayBack = cmp.Or(c.PayBack, 0.5)
+	c.MovesPerTick = cmp.Or(c.MovesPerTick, 128)
 	return c.validate()
-}
-
-func orDefault(d *time.Duration, v time.Duration) {
-	if *d == 0 {
-		*d = v
-	}
 }
 
 func (c *ServerConfig[S, I]) validate() error {

@@ -1,6 +1,7 @@
 package prediction
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -18,9 +19,7 @@ type SmootherConfig struct {
 }
 
 func (c *SmootherConfig) fill() error {
-	if c.Time == 0 {
-		c.Time = 100 * time.Millisecond
-	}
+	c.Time = cmp.Or(c.Time, 100*time.Millisecond)
 	if c.Time < time.Millisecond {
 		return fmt.Errorf("%w: Smoothing.Time is %v; give at least 1 ms", ErrConfig, c.Time)
 	}

@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -50,10 +51,10 @@ type Config struct {
 }
 
 func (c Config) filled() (Config, error) {
-	setDefault(&c.MaxPacket, 1100)
-	setDefault(&c.MaxInput, min(256, c.MaxPacket-headerBytes))
-	setDefault(&c.MaxDelay, 16)
-	setDefault(&c.TurnInterval, 50*time.Millisecond)
+	c.MaxPacket = cmp.Or(c.MaxPacket, 1100)
+	c.MaxInput = cmp.Or(c.MaxInput, min(256, c.MaxPacket-headerBytes))
+	c.MaxDelay = cmp.Or(c.MaxDelay, 16)
+	c.TurnInterval = cmp.Or(c.TurnInterval, 50*time.Millisecond)
 	switch {
 	case c.Players < 1 || c.Players > MaxPlayers:
 		return c, fmt.Errorf("%w: Players %d", ErrConfig, c.Players)
@@ -134,14 +135,14 @@ func (c HostConfig) filled() (HostConfig, error) {
 	if c.Config, err = c.Config.filled(); err != nil {
 		return c, err
 	}
-	setDefault(&c.InitialDelay, min(2, c.MaxDelay))
-	setDefault(&c.DelayEvery, 20)
-	setDefault(&c.StallAfter, 150*time.Millisecond)
-	setDefault(&c.DropAfter, 10*time.Second)
-	setDefault(&c.LogBytes, 1<<20)
-	setDefault(&c.LogTurns, 1<<16)
-	setDefault(&c.MaxSnapshot, 1<<20)
-	setDefault(&c.Window, 16<<10)
+	c.InitialDelay = cmp.Or(c.InitialDelay, min(2, c.MaxDelay))
+	c.DelayEvery = cmp.Or(c.DelayEvery, 20)
+	c.StallAfter = cmp.Or(c.StallAfter, 150*time.Millisecond)
+	c.DropAfter = cmp.Or(c.DropAfter, 10*time.Second)
+	c.LogBytes = cmp.Or(c.LogBytes, 1<<20)
+	c.LogTurns = cmp.Or(c.LogTurns, 1<<16)
+	c.MaxSnapshot = cmp.Or(c.MaxSnapshot, 1<<20)
+	c.Window = cmp.Or(c.Window, 16<<10)
 	if c.Delay == nil {
 		c.Delay = NewAdaptiveDelay()
 	}
@@ -180,8 +181,8 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 	if c.Config, err = c.Config.filled(); err != nil {
 		return c, err
 	}
-	setDefault(&c.ReceiveBuffer, max(64<<10, 2*c.maxRecord()))
-	setDefault(&c.MaxSnapshot, 1<<20)
+	c.ReceiveBuffer = cmp.Or(c.ReceiveBuffer, max(64<<10, 2*c.maxRecord()))
+	c.MaxSnapshot = cmp.Or(c.MaxSnapshot, 1<<20)
 	switch {
 	case c.Player < 0 || c.Player >= c.Players:
 		return c, fmt.Errorf("%w: Player %d", ErrConfig, c.Player)
@@ -191,11 +192,4 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 		return c, fmt.Errorf("%w: ReceiveBuffer must hold two turns, %d bytes", ErrConfig, 2*c.maxRecord())
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
 }

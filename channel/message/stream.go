@@ -100,18 +100,11 @@ func (s *Stream) Uint64(v *uint64) { s.Bits(v, 64) }
 
 // Bytes is up to limit bytes. Reading reuses the slice's room.
 func (s *Stream) Bytes(v *[]byte, limit int) {
-	n := int32(len(*v))
-	s.Int(&n, 0, int32(limit))
-	if s.Err() != nil {
-		return
-	}
+	n, ok := s.length(len(*v), limit)
 	switch {
+	case !ok:
 	case s.r != nil:
-		if int(n)*8 > s.r.Remaining() {
-			s.fail()
-			return
-		}
-		if cap(*v) < int(n) {
+		if cap(*v) < n {
 			*v = make([]byte, n)
 		}
 		*v = (*v)[:n]
@@ -119,31 +112,34 @@ func (s *Stream) Bytes(v *[]byte, limit int) {
 	case s.w != nil:
 		s.w.WriteBytes(*v)
 	default:
-		s.bits += int(n) * 8
+		s.bits += n * 8
 	}
 }
 
 // String is up to limit bytes of text.
 func (s *Stream) String(v *string, limit int) {
-	n := int32(len(*v))
-	s.Int(&n, 0, int32(limit))
-	if s.Err() != nil {
-		return
-	}
+	n, ok := s.length(len(*v), limit)
 	switch {
+	case !ok:
 	case s.r != nil:
-		if int(n)*8 > s.r.Remaining() {
-			s.fail()
-			return
-		}
 		b := make([]byte, n)
 		s.r.ReadBytes(b)
 		*v = string(b)
 	case s.w != nil:
-		for i := range len(*v) {
+		for i := range n {
 			s.w.WriteUint8((*v)[i])
 		}
 	default:
-		s.bits += int(n) * 8
+		s.bits += n * 8
 	}
+}
+
+// length is the number of bytes that follow, up to limit, and whether that many may.
+func (s *Stream) length(n, limit int) (_ int, ok bool) {
+	l := int32(n)
+	s.Int(&l, 0, int32(limit))
+	if s.r != nil && int(l)*8 > s.r.Remaining() {
+		s.fail()
+	}
+	return int(l), s.Err() == nil
 }

@@ -1,6 +1,7 @@
 package congestion
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -36,22 +37,15 @@ var ErrConfig = errors.New("congestion: config")
 const defaultMaxPacket = 1200
 
 func (c AdaptiveConfig) filled() AdaptiveConfig {
-	fill(&c.InitialRate, 30_000)
-	fill(&c.MinRate, 4000)
-	fill(&c.MaxRate, 125_000_000)
-	fill(&c.TargetDelay, 10*time.Millisecond)
-	fill(&c.LossTolerance, 0.05)
-	fill(&c.MaxPacket, defaultMaxPacket)
-	fill(&c.MaxBurst, 100*time.Millisecond)
+	c.InitialRate = cmp.Or(c.InitialRate, 30_000)
+	c.MinRate = cmp.Or(c.MinRate, 4000)
+	c.MaxRate = cmp.Or(c.MaxRate, 125_000_000)
+	c.TargetDelay = cmp.Or(c.TargetDelay, 10*time.Millisecond)
+	c.LossTolerance = cmp.Or(c.LossTolerance, 0.05)
+	c.MaxPacket = cmp.Or(c.MaxPacket, defaultMaxPacket)
+	c.MaxBurst = cmp.Or(c.MaxBurst, 100*time.Millisecond)
 	c.LossTolerance = max(c.LossTolerance, 0)
 	return c
-}
-
-func fill[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }
 
 func (c *AdaptiveConfig) validate() error {

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -29,14 +28,11 @@ type Netcode struct {
 
 // netcodeServer is the server's side. It is the machine's handler.
 type netcodeServer struct {
-	d     *Driver
-	m     *netcode.Server
-	conns []*Conn // by slot
-	at    time.Duration
+	slotServer[*netcode.Server]
 }
 
 func (l Netcode) server(d *Driver) serverLink {
-	s := &netcodeServer{d: d}
+	s := &netcodeServer{slotServer[*netcode.Server]{d: d}}
 	if l.Slots == 0 {
 		l.Slots = d.cfg.MaxConns
 	}
@@ -58,29 +54,10 @@ func (l Netcode) server(d *Driver) serverLink {
 	return s
 }
 
-func (s *netcodeServer) receive(at time.Duration, from netip.AddrPort, p []byte) {
-	s.at = at
-	s.m.Receive(at, from, p)
-}
-
-// tick frees the slots of connections that have ended, and looks at the clock.
+// tick tells the machine the time of day, by which tokens expire.
 func (s *netcodeServer) tick(at time.Duration) {
-	s.at = at
 	s.m.SetClock(at, uint64(s.d.now.Unix()))
-	if s.d.parted > 0 {
-		s.part(at)
-	}
-	s.m.Tick(at)
-}
-
-// part frees the slots of connections that have ended.
-func (s *netcodeServer) part(at time.Duration) {
-	for slot, c := range s.conns {
-		if c != nil && c.Closed() {
-			s.conns[slot] = nil
-			s.m.Disconnect(at, slot)
-		}
-	}
+	s.slotServer.tick(at)
 }
 
 func (s *netcodeServer) conn(from netip.AddrPort) *Conn {
@@ -93,56 +70,26 @@ func (s *netcodeServer) conn(from netip.AddrPort) *Conn {
 
 func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }
 
-// Send is the machine's.
-func (s *netcodeServer) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
-
 // Connected is the machine's: a client has a slot.
 func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
-	c, err := s.d.newConn(s.at, info.Addr, firstSequence, firstSequence, nil, netcode.Headroom, netcode.Tailroom, func(_ *Conn, p []byte) {
-		if s.m.SendPayload(s.at, slot, p) != nil {
-			s.d.Counters.SendErrors++
-		}
-	})
-	if err != nil {
-		s.d.err = err
-		return
-	}
-	c.clientID, c.userData = info.ID, *info.UserData
-	s.conns[slot] = c
-}
-
-// Payload is the machine's.
-func (s *netcodeServer) Payload(slot int, p []byte) {
-	if c := s.conns[slot]; c == nil || c.ReceivedPacket(s.at, p) != nil {
-		s.d.Counters.Refused++
+	if c := s.join(slot, info.Addr, netcode.Headroom, netcode.Tailroom); c != nil {
+		c.clientID, c.userData = info.ID, *info.UserData
 	}
 }
 
 // Disconnected is the machine's.
 func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
-	if c := s.conns[slot]; c != nil {
-		s.conns[slot] = nil
-		if reason == netcode.TimedOut {
-			c.LinkTimedOut(s.at, "the client fell silent")
-			return
-		}
-		c.LinkClosed(s.at, reason.String())
-	}
+	s.leave(slot, reason == netcode.TimedOut, reason.String())
 }
 
 // netcodeClient is the client's side. It is the machine's handler.
 type netcodeClient struct {
-	d      *Driver
-	m      *netcode.Client
-	link   Netcode
-	conn   *Conn
-	server netip.AddrPort
-	at     time.Duration
-	failed bool
+	slotClient[*netcode.Client]
+	link Netcode
 }
 
 func (l Netcode) client(d *Driver) clientLink {
-	c := &netcodeClient{d: d, link: l}
+	c := &netcodeClient{slotClient[*netcode.Client]{d: d}, l}
 	c.m = netcode.NewClient(c)
 	return c
 }
@@ -164,59 +111,14 @@ func (c *netcodeClient) dial(at time.Duration, to netip.AddrPort) {
 	}
 }
 
-func (c *netcodeClient) receive(at time.Duration, from netip.AddrPort, p []byte) {
-	c.at = at
-	c.m.Receive(at, from, p)
-}
-
-func (c *netcodeClient) tick(at time.Duration) {
-	c.at = at
-	if c.conn != nil && c.conn.Closed() {
-		c.m.Disconnect(at)
-		c.conn = nil
-	}
-	c.m.Tick(at)
-}
-
 func (c *netcodeClient) refusals(yield func(string, uint64) bool) { c.m.Counters.Refusals(yield) }
-
-// Send is the machine's.
-func (c *netcodeClient) Send(to netip.AddrPort, p []byte) {
-	c.server = to
-	c.d.write(to, p)
-}
-
-// Payload is the machine's.
-func (c *netcodeClient) Payload(p []byte) {
-	if c.conn == nil || c.conn.ReceivedPacket(c.at, p) != nil {
-		c.d.Counters.Refused++
-	}
-}
 
 // StateChanged is the machine's.
 func (c *netcodeClient) StateChanged(_, to netcode.State) {
 	switch {
 	case to == netcode.Connected:
-		conn, err := c.d.newConn(c.at, c.server, firstSequence, firstSequence, nil, netcode.Headroom, netcode.Tailroom, func(_ *Conn, p []byte) {
-			if c.m.SendPayload(c.at, p) != nil {
-				c.d.Counters.SendErrors++
-			}
-		})
-		if err != nil {
-			c.d.err = err
-			return
-		}
-		c.conn = conn
-	case to > netcode.Disconnected: // on the way
-	case c.conn != nil && to == netcode.ConnTimedOut:
-		c.conn.LinkTimedOut(c.at, "the server fell silent")
-		c.conn = nil
-	case c.conn != nil:
-		c.conn.LinkClosed(c.at, to.String())
-		c.conn = nil
-	case to < netcode.Disconnected && !c.failed:
-		c.failed = true
-		c.d.err = errRefused
-		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: to.String(), Err: errRefused})
+		c.join(netcode.Headroom, netcode.Tailroom)
+	case to <= netcode.Disconnected:
+		c.leave(to == netcode.ConnTimedOut, to.String())
 	}
 }

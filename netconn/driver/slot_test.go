@@ -88,7 +88,15 @@ func TestNextInTheSlot(t *testing.T) {
 
 // TestSlotsFreedByClosed: a connection that is ended by another's Closed, at whatever point of the tick, frees its slot too.
 func TestSlotsFreedByClosed(t *testing.T) {
-	link := Netcode{Key: netcode.Key{5}}
+	t.Run("netcode", func(t *testing.T) {
+		slotsFreedByClosed(t, Netcode{Key: netcode.Key{5}}, func(d *Driver) int { return d.server.(*netcodeServer).m.Clients() })
+	})
+	t.Run("salted", func(t *testing.T) {
+		slotsFreedByClosed(t, PlainSalted{Slots: 3}, func(d *Driver) int { return d.server.(*saltedServer).m.Clients() })
+	})
+}
+
+func slotsFreedByClosed(t *testing.T, link Link, inSlots func(*Driver) int) {
 	var all []*Conn
 	srv := Config{Link: link, Channels: chat(&echo{}), MaxConns: 3, Joined: func(c *Conn) { all = append(all, c) }}
 	srv.Closed = func(c *Conn, _ netconn.CloseResult) {
@@ -133,7 +141,7 @@ func TestSlotsFreedByClosed(t *testing.T) {
 			tick()
 		}
 		tick()
-		require.Zero(t, server.server.(*netcodeServer).m.Clients())
+		require.Zero(t, inSlots(server))
 		require.NoError(t, closeAll(own))
 	}
 }

@@ -99,12 +99,7 @@ func (o *own) Control(call func(fd uintptr)) error {
 
 // Write makes a call that doesn't wait.
 func (o *own) Write(call func(fd uintptr) bool) error {
-	if err := o.enter(); err != nil {
-		return err
-	}
-	defer o.leave()
-	call(uintptr(o.fd))
-	return nil
+	return o.Control(func(fd uintptr) { call(fd) })
 }
 
 func (o *own) Read(call func(fd uintptr) bool) error {

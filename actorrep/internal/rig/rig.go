@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -22,6 +23,13 @@ type Rig struct {
 	Server *actorrep.World
 	Lines  []*Line
 
+	// Speed is the bytes a second to clients that join from now on. Default 1 MiB.
+	Speed int
+	// Controller paces what goes to the next client instead. Default none.
+	Controller congestion.Controller
+	// Sent is told of every packet to a client. Default nobody.
+	Sent func(p []byte)
+
 	set netsim.Settings
 }
 
@@ -30,15 +38,17 @@ type Line struct {
 	World    *actorrep.World
 	Peer     *actorrep.Peer
 	Failed   []error // of JoinOther
-	s, c     *netconn.Conn
-	up, down *netsim.Link
+	S, C     *netconn.Conn
+	Up, Down *netsim.Link
 }
 
-// New returns a server whose classes register names.
-func New(t testing.TB, seed uint64, set netsim.Settings, register func(w *actorrep.World) error) *Rig {
+// New returns a server whose classes register names. What fails there fails the test, unless cfg says otherwise.
+func New(t testing.TB, seed uint64, set netsim.Settings, cfg actorrep.Config, register func(w *actorrep.World) error) *Rig {
 	t.Logf("seed %d", seed)
-	r := &Rig{T: t, Rand: rand.New(rand.NewPCG(seed, 8)), set: set}
-	r.Server = actorrep.NewServer(actorrep.Config{Failed: func(err error) { t.Error(err) }})
+	if cfg.Failed == nil {
+		cfg.Failed = func(err error) { t.Error(err) }
+	}
+	r := &Rig{T: t, Rand: rand.New(rand.NewPCG(seed, 8)), Server: actorrep.NewServer(cfg), Speed: 1 << 20, set: set}
 	r.check(register(r.Server))
 	return r
 }
@@ -65,18 +75,23 @@ func (r *Rig) join(register func(w *actorrep.World) error, failed func(error)) *
 	l := &Line{World: actorrep.NewClient(actorrep.Config{Failed: failed})}
 	r.check(register(l.World))
 	var err error
-	l.up, err = netsim.NewLink(r.set, r.Rand.Uint64())
+	l.Up, err = netsim.NewLink(r.set, r.Rand.Uint64())
 	r.check(err)
-	l.down, err = netsim.NewLink(r.set, r.Rand.Uint64())
+	l.Down, err = netsim.NewLink(r.set, r.Rand.Uint64())
 	r.check(err)
 	in, out := uint16(r.Rand.UintN(16384)), uint16(r.Rand.UintN(16384))
-	l.s, err = netconn.New(netconn.Config{Server: true, NetSpeed: 1 << 20, Channels: r.Server.ChannelTypes(),
-		LowLevelSend: func(p []byte) { l.down.Push(r.Now, p) }}, r.Now, in, out)
+	l.S, err = netconn.New(netconn.Config{Server: true, NetSpeed: r.Speed, Controller: r.Controller, Channels: r.Server.ChannelTypes(),
+		LowLevelSend: func(p []byte) {
+			if r.Sent != nil {
+				r.Sent(p)
+			}
+			l.Down.Push(r.Now, p)
+		}}, r.Now, in, out)
 	r.check(err)
-	l.c, err = netconn.New(netconn.Config{Channels: l.World.ChannelTypes(),
-		LowLevelSend: func(p []byte) { l.up.Push(r.Now, p) }}, r.Now, out, in)
+	l.C, err = netconn.New(netconn.Config{Channels: l.World.ChannelTypes(),
+		LowLevelSend: func(p []byte) { l.Up.Push(r.Now, p) }}, r.Now, out, in)
 	r.check(err)
-	l.Peer = r.Server.AddConn(l.s)
+	l.Peer = r.Server.AddConn(l.S)
 	r.Lines = append(r.Lines, l)
 	return l
 }
@@ -85,22 +100,22 @@ func (r *Rig) join(register func(w *actorrep.World) error, failed func(error)) *
 func (r *Rig) Step() {
 	r.Now += Tick
 	for _, l := range r.Lines {
-		for p, ok := l.up.Pop(r.Now); ok; p, ok = l.up.Pop(r.Now) {
-			_ = l.s.ReceivedPacket(r.Now, p)
+		for p, ok := l.Up.Pop(r.Now); ok; p, ok = l.Up.Pop(r.Now) {
+			_ = l.S.ReceivedPacket(r.Now, p)
 		}
-		for p, ok := l.down.Pop(r.Now); ok; p, ok = l.down.Pop(r.Now) {
-			_ = l.c.ReceivedPacket(r.Now, p)
+		for p, ok := l.Down.Pop(r.Now); ok; p, ok = l.Down.Pop(r.Now) {
+			_ = l.C.ReceivedPacket(r.Now, p)
 		}
-		l.s.PostTickDispatch(r.Now)
-		l.c.PostTickDispatch(r.Now)
+		l.S.PostTickDispatch(r.Now)
+		l.C.PostTickDispatch(r.Now)
 		l.World.Step(r.Now)
 	}
 	r.Server.Step(r.Now)
 	for _, l := range r.Lines {
-		l.s.Tick(r.Now)
-		l.c.Tick(r.Now)
-		if l.s.Closed() || l.c.Closed() {
-			r.T.Fatalf("a connection closed: %v, %v", l.s.Result(), l.c.Result())
+		l.S.Tick(r.Now)
+		l.C.Tick(r.Now)
+		if l.S.Closed() || l.C.Closed() {
+			r.T.Fatalf("a connection closed: %v, %v", l.S.Result(), l.C.Result())
 		}
 	}
 }
@@ -127,8 +142,8 @@ func (r *Rig) Until(same func(l *Line) string) {
 // Lose lets what the server has sent be lost: for measuring it alone.
 func (r *Rig) Lose() {
 	for _, l := range r.Lines {
-		l.s.Tick(r.Now)
-		for _, ok := l.down.Pop(r.Now); ok; _, ok = l.down.Pop(r.Now) {
+		l.S.Tick(r.Now)
+		for _, ok := l.Down.Pop(r.Now); ok; _, ok = l.Down.Pop(r.Now) {
 		}
 	}
 }

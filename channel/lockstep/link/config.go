@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -63,14 +64,14 @@ type Config struct {
 }
 
 func (c Config) filled() (Config, error) {
-	setDefault(&c.Window, 256)
-	setDefault(&c.MTU, 1200)
-	setDefault(&c.MinRTO, 30*time.Millisecond)
-	setDefault(&c.MaxRTO, time.Second)
-	setDefault(&c.InitialRTO, 250*time.Millisecond)
-	setDefault(&c.Backoff, 1.5)
-	setDefault(&c.AckDelay, 5*time.Millisecond)
-	setDefault(&c.PingInterval, time.Second)
+	c.Window = cmp.Or(c.Window, 256)
+	c.MTU = cmp.Or(c.MTU, 1200)
+	c.MinRTO = cmp.Or(c.MinRTO, 30*time.Millisecond)
+	c.MaxRTO = cmp.Or(c.MaxRTO, time.Second)
+	c.InitialRTO = cmp.Or(c.InitialRTO, 250*time.Millisecond)
+	c.Backoff = cmp.Or(c.Backoff, 1.5)
+	c.AckDelay = cmp.Or(c.AckDelay, 5*time.Millisecond)
+	c.PingInterval = cmp.Or(c.PingInterval, time.Second)
 	c.AckDelay = max(c.AckDelay, 0)
 	switch {
 	case c.Window < 2 || c.Window > 16384 || c.Window&(c.Window-1) != 0,
@@ -89,11 +90,4 @@ func (c *Config) crcInit() uint16 {
 		return crcInit
 	}
 	return crc16(crcInit, binary.LittleEndian.AppendUint32(nil, c.Conversation))
-}
-
-func setDefault[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
 }

@@ -1,6 +1,7 @@
 package tokenserver
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -107,12 +108,12 @@ func New(cfg Config) (*Service, error) {
 }
 
 func (c Config) filled() Config {
-	c.Life = orDefault(c.Life, 30*time.Second)
-	c.Timeout = orDefault(c.Timeout, 5*time.Second)
-	c.Rate = orDefault(c.Rate, 1)
-	c.Burst = orDefault(c.Burst, 5)
-	c.TotalRate = orDefault(c.TotalRate, 1000)
-	c.MaxAddrs = orDefault(c.MaxAddrs, 65536)
+	c.Life = cmp.Or(c.Life, 30*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
+	c.Rate = cmp.Or(c.Rate, 1)
+	c.Burst = cmp.Or(c.Burst, 5)
+	c.TotalRate = cmp.Or(c.TotalRate, 1000)
+	c.MaxAddrs = cmp.Or(c.MaxAddrs, 65536)
 	if c.ClientAddr == nil {
 		c.ClientAddr = remoteAddr
 	}
@@ -126,14 +127,6 @@ func (c Config) filled() Config {
 		c.Rand = rand.Reader
 	}
 	return c
-}
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 func remoteAddr(r *http.Request) (netip.Addr, error) {

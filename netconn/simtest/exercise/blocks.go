@@ -3,7 +3,6 @@ package exercise
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -17,10 +16,7 @@ var blocksName = bunch.Name{Index: 304}
 // blocks is one end of a channel of large blocks.
 type blocks struct {
 	*message.Blocks
-	e    *end
-	out  *stream
-	in   *stream
-	gone bool
+	flow
 }
 
 func (e *end) startBlocks() {
@@ -34,7 +30,7 @@ func (e *end) startBlocks() {
 }
 
 func (e *end) newBlocks() *blocks {
-	b := &blocks{e: e, out: e.newStream("blocks", simtest.ExactlyOnce)}
+	b := &blocks{flow: flow{e: e, out: e.newStream("blocks", simtest.ExactlyOnce)}}
 	b.Blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, Received: b.received, Failed: func(id int64, err error) {
 		e.g.w.Failf("order", "%v: block %d: %v", e, id, err)
 	}})
@@ -78,25 +74,11 @@ func (b *blocks) send() {
 }
 
 func (b *blocks) received(_ int64, data []byte) {
-	if b.gone || b.e.result != nil {
-		b.e.g.w.Failf("close", "%v received a block after its end", b.e)
-	}
 	if len(data) < 8 {
 		b.e.g.w.Failf("order", "%v: a block of %d bytes", b.e, len(data))
 		return
 	}
-	id, n := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:])
-	s := b.e.streamOf(id)
-	if s == nil {
-		return
-	}
-	for i := 8; i < len(data); i++ {
-		if data[i] != byte(noise(id, n, i)) {
-			b.e.g.w.Failf("order", "%v: number %d of %v isn't intact", b.e, n, s)
-			return
-		}
-	}
-	b.e.received(s, n, &b.in)
+	b.arrived("a block", binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:]), data, 8)
 }
 
 // Closed is the channel's.
@@ -104,12 +86,3 @@ func (b *blocks) Closed(ch *channel.Channel, r channel.CloseReason) {
 	b.gone = true
 	b.Blocks.Closed(ch, r)
 }
-
-func (b *blocks) pending() string {
-	if n := b.out.Missing(); n > 0 {
-		return fmt.Sprintf("%d missing of %v", n, b.out)
-	}
-	return ""
-}
-
-func (b *blocks) over() { b.out.Void() }

@@ -2,7 +2,6 @@ package exercise
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -42,11 +41,8 @@ func (l *letter) Serialize(s *message.Stream) {
 // queue is one end of a message queue.
 type queue struct {
 	*message.Attached
-	e    *end
+	flow
 	kind *message.Kind
-	out  *stream
-	in   *stream
-	gone bool
 }
 
 func (e *end) startMessages() {
@@ -63,9 +59,8 @@ func (e *end) startMessages() {
 
 func (e *end) newQueue(i int) *queue {
 	reg := &message.Registry{}
-	q := &queue{e: e, kind: reg.Add("letter", func() message.Message { return &letter{} })}
+	q := &queue{flow: flow{e: e, out: e.newStream(queueModes[i].name, queueModes[i].delivery)}, kind: reg.Add("letter", func() message.Message { return &letter{} })}
 	q.Attached = message.Attach(message.New(message.Config{Mode: queueModes[i].mode, Kinds: reg, Window: 256}))
-	q.out = e.newStream(queueModes[i].name, queueModes[i].delivery)
 	e.queues[i] = q
 	e.works = append(e.works, q)
 	return q
@@ -87,7 +82,8 @@ func (q *queue) tick(now time.Duration) {
 	}
 	q.Attached.Tick(now)
 	for m, k := q.Receive(); m != nil; m, k = q.Receive() {
-		q.received(m.(*letter))
+		l := m.(*letter)
+		q.arrived("a message", l.stream, l.n, l.body, 0)
 		k.Free(m)
 	}
 	if n := q.Pending(); n > 256 {
@@ -111,34 +107,8 @@ func (q *queue) send(size int) bool {
 	return true
 }
 
-func (q *queue) received(l *letter) {
-	if q.gone || q.e.result != nil {
-		q.e.g.w.Failf("close", "%v received a message after its end", q.e)
-	}
-	s := q.e.streamOf(l.stream)
-	if s == nil {
-		return
-	}
-	for i, b := range l.body {
-		if b != byte(noise(l.stream, l.n, i)) {
-			q.e.g.w.Failf("order", "%v: number %d of %v isn't intact", q.e, l.n, s)
-			return
-		}
-	}
-	q.e.received(s, l.n, &q.in)
-}
-
 // Closed is the channel's.
 func (q *queue) Closed(ch *channel.Channel, r channel.CloseReason) {
 	q.gone = true
 	q.Attached.Closed(ch, r)
 }
-
-func (q *queue) pending() string {
-	if n := q.out.Missing(); n > 0 {
-		return fmt.Sprintf("%d missing of %v", n, q.out)
-	}
-	return ""
-}
-
-func (q *queue) over() { q.out.Void() }

@@ -44,3 +44,39 @@ func (e *end) streamOf(id uint32) *stream {
 	}
 	return e.g.streams[id]
 }
+
+// flow is one end of a channel with one stream each way.
+type flow struct {
+	e    *end
+	out  *stream
+	in   *stream // nil until something has come
+	gone bool
+}
+
+// arrived takes number n of the stream with an id: what, in whose data the noise begins at head.
+func (f *flow) arrived(what string, id, n uint32, data []byte, head int) {
+	w := f.e.g.w
+	if f.gone || f.e.result != nil {
+		w.Failf("close", "%v received %s after its end", f.e, what)
+	}
+	s := f.e.streamOf(id)
+	if s == nil {
+		return
+	}
+	for i := head; i < len(data); i++ {
+		if data[i] != byte(noise(id, n, i)) {
+			w.Failf("order", "%v: number %d of %v isn't intact", f.e, n, s)
+			return
+		}
+	}
+	f.e.received(s, n, &f.in)
+}
+
+func (f *flow) pending() string {
+	if n := f.out.Missing(); n > 0 {
+		return fmt.Sprintf("%d missing of %v", n, f.out)
+	}
+	return ""
+}
+
+func (f *flow) over() { f.out.Void() }

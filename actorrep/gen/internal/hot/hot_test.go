@@ -317,7 +317,7 @@ func near(s state, mine bool) state {
 func TestInterop(t *testing.T) {
 	for i, server := range kinds {
 		t.Run(server.name, func(t *testing.T) {
-			r := rig.New(t, uint64(i), netsim.Settings{Loss: 10, LagMin: 10 * time.Millisecond, LagMax: 50 * time.Millisecond}, func(w *actorrep.World) error {
+			r := rig.New(t, uint64(i), netsim.Settings{Loss: 10, LagMin: 10 * time.Millisecond, LagMax: 50 * time.Millisecond}, actorrep.Config{}, func(w *actorrep.World) error {
 				return w.Register("craft", server.make())
 			})
 			for _, client := range kinds {

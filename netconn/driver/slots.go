@@ -1,0 +1,170 @@
+package driver
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// firstSequence is where both packet sequences begin on links that keep connections apart by
+// themselves.
+const firstSequence = 1
+
+// serverMachine is a handshake's server that keeps clients in slots.
+type serverMachine interface {
+	Receive(at time.Duration, from netip.AddrPort, p []byte)
+	Tick(at time.Duration)
+	SendPayload(at time.Duration, slot int, p []byte) error
+	Disconnect(at time.Duration, slot int)
+}
+
+// slotServer is what the server's side of a link with slots is without the types of its machine: the connections in
+// the slots, and most of the machine's handler.
+type slotServer[M serverMachine] struct {
+	d     *Driver
+	m     M
+	conns []*Conn // by slot
+	at    time.Duration
+}
+
+func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte) {
+	s.at = at
+	s.m.Receive(at, from, p)
+}
+
+// tick frees the slots of connections that have ended, and looks at the clock.
+func (s *slotServer[M]) tick(at time.Duration) {
+	s.at = at
+	if s.d.parted > 0 {
+		s.part(at)
+	}
+	s.m.Tick(at)
+}
+
+// part frees the slots of connections that have ended.
+func (s *slotServer[M]) part(at time.Duration) {
+	for slot, c := range s.conns {
+		if c != nil && c.Closed() {
+			s.conns[slot] = nil
+			s.m.Disconnect(at, slot)
+		}
+	}
+}
+
+// join makes the connection of a client that has a slot; nil if the settings don't allow any.
+func (s *slotServer[M]) join(slot int, from netip.AddrPort, headroom, tailroom int) *Conn {
+	c, err := s.d.newConn(s.at, from, firstSequence, firstSequence, nil, headroom, tailroom, func(_ *Conn, p []byte) {
+		if s.m.SendPayload(s.at, slot, p) != nil {
+			s.d.Counters.SendErrors++
+		}
+	})
+	if err != nil {
+		s.d.err = err
+		return nil
+	}
+	s.conns[slot] = c
+	return c
+}
+
+// leave ends the connection of a client that has no slot any more.
+func (s *slotServer[M]) leave(slot int, timedOut bool, why string) {
+	c := s.conns[slot]
+	s.conns[slot] = nil
+	switch {
+	case c == nil:
+	case timedOut:
+		c.LinkTimedOut(s.at, "the client fell silent")
+	default:
+		c.LinkClosed(s.at, why)
+	}
+}
+
+// Send is the machine's.
+func (s *slotServer[M]) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
+
+// Payload is the machine's.
+func (s *slotServer[M]) Payload(slot int, p []byte) {
+	if c := s.conns[slot]; c == nil || c.ReceivedPacket(s.at, p) != nil {
+		s.d.Counters.Refused++
+	}
+}
+
+// clientMachine is a handshake's client.
+type clientMachine interface {
+	Receive(at time.Duration, from netip.AddrPort, p []byte)
+	Tick(at time.Duration)
+	SendPayload(at time.Duration, p []byte) error
+	Disconnect(at time.Duration)
+}
+
+// slotClient is the client's side of what slotServer is.
+type slotClient[M clientMachine] struct {
+	d      *Driver
+	m      M
+	server netip.AddrPort // as the machine said last
+	conn   *Conn
+	at     time.Duration
+	failed bool
+}
+
+func (c *slotClient[M]) receive(at time.Duration, from netip.AddrPort, p []byte) {
+	c.at = at
+	c.m.Receive(at, from, p)
+}
+
+func (c *slotClient[M]) tick(at time.Duration) {
+	c.at = at
+	if c.conn != nil && c.conn.Closed() {
+		c.m.Disconnect(at)
+		c.conn = nil
+	}
+	c.m.Tick(at)
+}
+
+// join makes the connection.
+func (c *slotClient[M]) join(headroom, tailroom int) {
+	conn, err := c.d.newConn(c.at, c.server, firstSequence, firstSequence, nil, headroom, tailroom, func(_ *Conn, p []byte) {
+		if c.m.SendPayload(c.at, p) != nil {
+			c.d.Counters.SendErrors++
+		}
+	})
+	if err != nil {
+		c.d.err = err
+		return
+	}
+	c.conn = conn
+}
+
+// errRefused is a connection that didn't come about.
+var errRefused = errors.New("driver: the server refused the connection or didn't answer")
+
+// leave ends the connection, or the attempt: the server may part before we know that we were in.
+func (c *slotClient[M]) leave(timedOut bool, why string) {
+	switch {
+	case c.conn != nil && timedOut:
+		c.conn.LinkTimedOut(c.at, "the server fell silent")
+		c.conn = nil
+	case c.conn != nil:
+		c.conn.LinkClosed(c.at, why)
+		c.conn = nil
+	case !c.failed:
+		c.failed = true
+		c.d.err = errRefused
+		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: why, Err: errRefused})
+	}
+}
+
+// Send is the machine's.
+func (c *slotClient[M]) Send(to netip.AddrPort, p []byte) {
+	c.server = to
+	c.d.write(to, p)
+}
+
+// Payload is the machine's.
+func (c *slotClient[M]) Payload(p []byte) {
+	if c.conn == nil || c.conn.ReceivedPacket(c.at, p) != nil {
+		c.d.Counters.Refused++
+	}
+}
