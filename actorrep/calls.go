@@ -8,7 +8,7 @@ import (
 )
 
 // call sends a client procedure to the owner.
-func (p *Peer) call(b *Base, proc Procedure, id int, params unsafe.Pointer) error {
+func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
 	v := p.views[b]
 	if v == nil {
 		if !b.tornOff { // owned, but not relevant yet
@@ -18,10 +18,11 @@ func (p *Peer) call(b *Base, proc Procedure, id int, params unsafe.Pointer) erro
 			return ErrNotThere
 		}
 	}
-	c, err := encodeCall(proc.definition(), id, p.world.frame+1, params, p.world.scratch)
+	c, err := p.world.encodeCall(proc.definition(), id, p.world.frame+1, params)
 	if err != nil {
 		return err
 	}
+	defer p.world.unheld.drop(c)
 	if c.def.reliable {
 		return v.queueCall(c)
 	}
@@ -37,14 +38,15 @@ func (p *Peer) call(b *Base, proc Procedure, id int, params unsafe.Pointer) erro
 }
 
 // callAll sends a multicast to all who see the actor.
-func (w *World) callAll(b *Base, proc Procedure, id int, params unsafe.Pointer) error {
+func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
 	if b.tornOff || len(b.rep.views) == 0 {
 		return nil
 	}
-	c, err := encodeCall(proc.definition(), id, w.frame+1, params, w.scratch)
+	c, err := w.encodeCall(proc.definition(), id, w.frame+1, params)
 	if err != nil {
 		return err
 	}
+	defer w.unheld.drop(c)
 	for _, v := range b.rep.views {
 		switch {
 		case c.def.reliable || v.peer.replay: // a recording loses nothing
@@ -72,7 +74,7 @@ func (v *view) mention(c *call) bool {
 	if n >= maxPerUpdate || len(v.mentions) >= maxMentions {
 		return false
 	}
-	v.mentions = append(v.mentions, c)
+	v.mentions = append(v.mentions, c.held())
 	v.flags |= mentioning
 	v.wake()
 	return true
@@ -104,7 +106,8 @@ func (w *World) await(calls []*call, c *call, full bool, class string, fail func
 		case Coalesce:
 			for i, o := range calls {
 				if o.rpc == c.rpc {
-					calls[i] = c
+					calls[i] = c.held()
+					w.unheld.drop(o)
 					w.Counters.CallsDropped++
 					return calls, nil
 				}
@@ -115,10 +118,10 @@ func (w *World) await(calls []*call, c *call, full bool, class string, fail func
 		if c.def.overflow != DropOldest {
 			return nil, ErrFull
 		}
-		calls = append(calls[:0], calls[1:]...)
+		calls = w.unheld.dropFirst(calls, 1)
 		w.Counters.CallsDropped++
 	}
-	return append(calls, c), nil
+	return append(calls, c.held()), nil
 }
 
 // speakUp puts the view where its reliable messages are sent.
@@ -162,18 +165,17 @@ func (v *view) say() bool {
 	if p.out.room(v) < 4 {
 		return false
 	}
-	var w bitio.Writer
-	w.Reset(p.world.scratch)
+	w := p.world.message()
 	if v.toldAud != v.aud {
 		w.WriteBits(msgRole, msgBits)
-		writeAudience(&w, v.aud)
+		writeAudience(w, v.aud)
 	}
 	m := v.dirty & v.allowed
 	if v.state != open {
 		m = 0 // its values are in the opening bunch, or follow
 	}
 	if m != 0 && len(v.calls) > 0 {
-		p.writeProps(&w, v, m)
+		p.writeProps(w, v, m)
 	} else {
 		m = 0
 	}
@@ -182,7 +184,7 @@ func (v *view) say() bool {
 		mark, at := w.Mark(), w.Len()
 		w.WriteBits(msgCall, msgBits)
 		w.WriteUint32(c.frame)
-		c.write(&w)
+		c.write(w)
 		if w.Err() != nil {
 			w.Rollback(mark)
 			break
@@ -190,13 +192,13 @@ func (v *view) say() bool {
 		p.rowBits[v.b.class.firstRow+len(v.b.class.layout.Units)+c.rpc] += uint64(w.Len() - at)
 		sent++
 	}
-	if w.Err() != nil || !p.out.reliable(v, &w) {
+	if w.Err() != nil || !p.out.reliable(v, w) {
 		return false
 	}
 	p.world.Counters.CallsSent += uint64(sent)
 	v.toldAud = v.aud
 	v.tell(m)
-	v.calls = append(v.calls[:0], v.calls[sent:]...)
+	v.calls = p.world.unheld.dropFirst(v.calls, sent)
 	return len(v.calls) == 0
 }
 
@@ -216,12 +218,12 @@ func (p *Peer) receiveCalls(v *view, r *bitio.Reader) error {
 			w.Counters.Bad++
 			return fmt.Errorf("%w: a client sends calls only", errFormat)
 		}
-		id, params, err := readCall(r)
+		id, params, err := w.readCall(r)
 		if err != nil {
 			w.Counters.Bad++
 			return err
 		}
-		if err := p.receiveCall(v, id, &params); err != nil {
+		if err := p.receiveCall(v, id, params); err != nil {
 			w.Counters.CallsRefused++
 			return err
 		}
@@ -239,11 +241,12 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	if id >= len(c.rpcs) || c.rpcs[id].definition().kind != serverRPC {
 		return fmt.Errorf("%w: %s has no procedure %d for clients", errFormat, c.name, id)
 	}
-	proc := c.rpcs[id]
-	value := proc.decode(params)
-	if params.Err() != nil || params.Remaining() > 0 {
+	proc := &c.rpcs[id]
+	value, ok := proc.read(params)
+	if !ok {
 		return fmt.Errorf("%w: parameters of %s.%s", errFormat, c.name, proc.name)
 	}
+	defer proc.give(value)
 	// Ownership may have changed while the call was under way: it is refused, but no reason to part.
 	if b.Owner() != p || !take(&p.limits, proc.definition(), c.id, id, w.now) {
 		w.Counters.CallsRefused++

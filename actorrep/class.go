@@ -61,11 +61,6 @@ func (r RPCs) set(c *class) error {
 	return nil
 }
 
-type procedure struct {
-	name string
-	Procedure
-}
-
 // UpdateFrequency is how often at most actors of the class are compared, a second. Default every Step.
 func UpdateFrequency(hz float64) ClassOption {
 	return classOption(func(c *class) error {

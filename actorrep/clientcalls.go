@@ -23,11 +23,11 @@ const maxPendingCalls = 4096
 
 // receiveCall reads a call of the server and keeps it until it runs.
 func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
-	id, params, err := readCall(r)
+	w := m.world
+	id, params, err := w.readCall(r)
 	if err != nil {
 		return err
 	}
-	w := m.world
 	w.Counters.CallsReceived++
 	if id >= len(m.class.rpcs) {
 		return fmt.Errorf("%w: %s has no procedure %d", errFormat, m.class.name, id)
@@ -41,8 +41,8 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	if proc.definition().kind == serverRPC {
 		return fmt.Errorf("%w: %s.%s is for servers", errFormat, m.class.name, proc.name)
 	}
-	value := proc.decode(&params)
-	if params.Err() != nil || params.Remaining() > 0 {
+	value, ok := proc.read(params)
+	if !ok {
 		return fmt.Errorf("%w: parameters of %s.%s", errFormat, m.class.name, proc.name)
 	}
 	w.client.pending = append(w.client.pending, pendingCall{m, proc, frame, value})
@@ -51,6 +51,7 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 
 // run runs a call that came, unless its actor is gone.
 func (c *client) run(p *pendingCall) {
+	defer p.proc.give(p.params)
 	if p.m.b == nil {
 		c.world.Counters.CallsDropped++
 		return
@@ -64,7 +65,7 @@ func (c *client) run(p *pendingCall) {
 }
 
 // call sends a call to the server, or says why it may not.
-func (c *client) call(b *Base, proc Procedure, id int, params unsafe.Pointer) error {
+func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
 	m, d := b.mirror, proc.definition()
 	remote := -1
 	for i := range m.class.rpcs {
@@ -84,10 +85,11 @@ func (c *client) call(b *Base, proc Procedure, id int, params unsafe.Pointer) er
 	case !proc.check(Call{World: c.world, Frame: c.frame, Now: c.world.now}, b.self, params):
 		return ErrInvalid
 	}
-	k, err := encodeCall(d, remote, 0, params, c.world.scratch)
+	k, err := c.world.encodeCall(d, remote, 0, params)
 	if err != nil {
 		return err
 	}
+	defer c.world.unheld.drop(k)
 	if !d.reliable {
 		if !m.ch.Conn().IsNetReady() {
 			return ErrSaturated
@@ -99,10 +101,9 @@ func (c *client) call(b *Base, proc Procedure, id int, params unsafe.Pointer) er
 
 // send sends a call at once.
 func (m *mirror) send(k *call) error {
-	var w bitio.Writer
-	w.Reset(m.world.scratch)
+	w := m.world.message()
 	w.WriteBits(msgCall, msgBits)
-	k.write(&w)
+	k.write(w)
 	if w.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrTooLarge, w.Err())
 	}
@@ -137,11 +138,11 @@ func (c *client) speak() {
 	kept := c.speaking[:0]
 	for _, m := range c.speaking {
 		for len(m.calls) > 0 && m.ch != nil && m.ch.Room() > 0 && m.send(m.calls[0]) == nil {
-			m.calls = append(m.calls[:0], m.calls[1:]...)
+			m.calls = c.world.unheld.dropFirst(m.calls, 1)
 		}
 		if m.ch == nil {
 			c.world.Counters.CallsDropped += uint64(len(m.calls))
-			m.calls = nil
+			m.calls = c.world.unheld.dropFirst(m.calls, len(m.calls))
 		}
 		if len(m.calls) > 0 {
 			kept = append(kept, m)

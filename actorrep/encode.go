@@ -49,13 +49,14 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	if v.flags&mentioning == 0 {
 		return 0
 	}
-	for i, c := range v.mentions {
+	for _, c := range v.mentions {
 		bits := c.size()
 		p.rowBits[v.b.class.firstRow+len(v.b.class.layout.Units)+c.rpc] += uint64(bits)
 		sum += bits
-		v.mentions[i] = nil
 	}
 	p.batch.stats.CallsSent += uint64(len(v.mentions))
+	p.batch.said = append(p.batch.said, v.mentions...)
+	clear(v.mentions)
 	v.mentions = v.mentions[:0]
 	v.flags &^= mentioning
 	return sum
@@ -290,6 +291,7 @@ func (p *Peer) write() {
 		}
 	}
 	clear(t.records)
+	t.said = p.world.unheld.dropFirst(t.said, len(t.said))
 	for _, v := range t.large {
 		p.writeLarge(v)
 	}
@@ -308,10 +310,9 @@ func (p *Peer) writeLarge(v *view) {
 	if v.state != open || m == 0 {
 		return
 	}
-	var w bitio.Writer
-	w.Reset(p.world.scratch)
-	p.writeProps(&w, v, m)
-	if w.Err() != nil || !p.out.reliable(v, &w) {
+	w := p.world.message()
+	p.writeProps(w, v, m)
+	if w.Err() != nil || !p.out.reliable(v, w) {
 		v.reason = ReasonNoRoom
 		return // stays dirty
 	}

@@ -15,6 +15,7 @@ type batch struct {
 	chunks  []chunk
 	records []record
 	large   []*view // too large for a packet
+	said    []*call // that rode with records; dropped when no other batch is made, as others may hold them
 	ranks   []ranked
 	stats   Counters
 }

@@ -80,8 +80,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		m = values & initial
 		v.dirty = values &^ initial
 	}
-	w := &p.world.opener // here, as it would escape
-	w.Reset(p.world.scratch)
+	w := p.world.message()
 	p.writeOpening(w, v, again, m)
 	head := w.Len()
 	p.encodeFresh(w, v, m, nil)

@@ -106,13 +106,12 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 }
 
 func (o *channelOutlet) tearOff(v *view) {
-	var w bitio.Writer
-	w.Reset(o.peer.world.scratch)
+	w := o.peer.world.message()
 	if v.dirty != 0 {
-		o.peer.writeProps(&w, v, v.dirty)
+		o.peer.writeProps(w, v, v.dirty)
 	}
 	w.WriteBits(msgTornOff, msgBits)
-	o.reliable(v, &w)
+	o.reliable(v, w)
 	o.close(v, bunch.TearOff)
 }
 
@@ -126,8 +125,7 @@ func (o *channelOutlet) gone(id netguid.GUID) bool {
 	if o.ch == nil {
 		return false
 	}
-	var buf [12]byte
-	w := bitio.NewWriter(buf[:])
+	w := o.peer.world.message()
 	w.WriteBits(msgGone, msgBits)
 	w.WriteIntPacked(uint32(id))
 	w.WriteUint32(o.peer.world.frame)

@@ -162,13 +162,12 @@ func (r *Recorder) closeID(id uint32, reason channel.CloseReason) bool {
 }
 
 func (r *Recorder) tearOff(v *view) {
-	var w bitio.Writer
-	w.Reset(r.world.scratch)
+	w := r.world.message()
 	if v.dirty != 0 {
-		r.peer.writeProps(&w, v, v.dirty)
+		r.peer.writeProps(w, v, v.dirty)
 	}
 	w.WriteBits(msgTornOff, msgBits)
-	r.reliable(v, &w)
+	r.reliable(v, w)
 	r.close(v, bunch.TearOff)
 }
 

@@ -29,7 +29,9 @@ type Procedure interface {
 	register(name string, actor reflect.Type) error
 	run(c Call, a Actor, params unsafe.Pointer) error
 	check(c Call, a Actor, params unsafe.Pointer) bool
-	decode(r *bitio.Reader) unsafe.Pointer
+	blank() unsafe.Pointer
+	zero(params unsafe.Pointer)
+	decode(r *bitio.Reader, params unsafe.Pointer)
 }
 
 type rpcKind uint8
@@ -159,10 +161,15 @@ func (r *RPC[A, P]) check(c Call, a Actor, params unsafe.Pointer) bool {
 	return r.valid == nil || r.valid(c, a.(A), *(*P)(params))
 }
 
-func (r *RPC[A, P]) decode(br *bitio.Reader) unsafe.Pointer {
-	p := unsafe.Pointer(new(P))
-	r.def.params.ReadValue(br, p)
-	return p
+func (r *RPC[A, P]) blank() unsafe.Pointer { return unsafe.Pointer(new(P)) }
+
+func (r *RPC[A, P]) zero(params unsafe.Pointer) {
+	var zero P
+	*(*P)(params) = zero
+}
+
+func (r *RPC[A, P]) decode(br *bitio.Reader, params unsafe.Pointer) {
+	r.def.params.ReadValue(br, params)
 }
 
 // Errors of calls.
@@ -178,15 +185,6 @@ var (
 	ErrRateLimited = errors.New("actorrep: called more often than its RateLimit")
 	ErrInvalid     = errors.New("actorrep: parameters that the procedure's validation refuses")
 )
-
-// call is an encoded one.
-type call struct {
-	rpc   int // in the class
-	def   *definition
-	data  []byte
-	bits  int
-	frame uint32
-}
 
 const maxParams = 32 << 10
 
@@ -205,38 +203,50 @@ func (r *RPC[A, P]) Call(a A, p P) error {
 	switch {
 	case !w.server && r.def.kind != serverRPC:
 		return ErrAuthority
-	case !w.server:
-		return w.client.call(b, r, id, unsafe.Pointer(&p))
-	case r.def.kind == serverRPC:
+	case w.server && r.def.kind == serverRPC:
 		if r.valid != nil && !r.valid(here, a, p) {
 			return ErrInvalid
 		}
 		return r.f(here, a, p)
-	case r.def.kind == clientRPC:
-		owner := b.Owner()
-		if owner == nil {
-			return ErrNoOwner
-		}
-		if owner.local {
-			return r.f(here, a, p)
-		}
-		return owner.call(b, r, id, unsafe.Pointer(&p))
+	case r.def.kind == clientRPC && b.Owner() == nil:
+		return ErrNoOwner
+	case r.def.kind == clientRPC && b.Owner().local:
+		return r.f(here, a, p)
 	}
-	if err := w.callAll(b, r, id, unsafe.Pointer(&p)); err != nil {
+	proc := &b.class.rpcs[id]
+	params := proc.take() // as p itself would escape
+	*(*P)(params) = p
+	err := w.call(b, proc, id, params)
+	proc.give(params)
+	if err != nil || r.def.kind != multicast {
 		return err
 	}
 	return r.f(here, a, p)
 }
 
-// encodeCall makes a call's message.
-func encodeCall(d *definition, id int, frame uint32, params unsafe.Pointer, scratch []byte) (*call, error) {
-	var w bitio.Writer
-	w.Reset(scratch[:min(len(scratch), maxParams)])
-	d.params.WriteValue(&w, params)
-	if w.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTooLarge, w.Err())
+// call sends a call to where it runs.
+func (w *World) call(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
+	switch {
+	case !w.server:
+		return w.client.call(b, proc, id, params)
+	case proc.definition().kind == clientRPC:
+		return b.Owner().call(b, proc, id, params)
 	}
-	return &call{rpc: id, def: d, data: append([]byte(nil), w.Bytes()...), bits: w.Len(), frame: frame}, nil
+	return w.callAll(b, proc, id, params)
+}
+
+// encodeCall makes a call's message, which the caller holds.
+func (w *World) encodeCall(d *definition, id int, frame uint32, params unsafe.Pointer) (*call, error) {
+	m := w.message()
+	m.SetLimit(maxParams * 8)
+	d.params.WriteValue(m, params)
+	if m.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTooLarge, m.Err())
+	}
+	c := w.unheld.take()
+	c.rpc, c.def, c.frame = id, d, frame
+	c.data, c.bits = append(c.data, m.Bytes()...), m.Len()
+	return c, nil
 }
 
 // A call is
@@ -255,14 +265,16 @@ func (c *call) size() int {
 	return bitio.PackedBits(uint64(c.rpc)) + bitio.PackedBits(uint64(c.bits)) + c.bits
 }
 
-// readCall reads a call's head and its parameters as a reader of their own.
-func readCall(r *bitio.Reader) (id int, params bitio.Reader, err error) {
+// readCall reads a call's head and its parameters as a reader of their own. That is the World's, as one made here would
+// escape: it is done with before the call runs, which may lead to others.
+func (w *World) readCall(r *bitio.Reader) (id int, params *bitio.Reader, err error) {
 	id = int(r.ReadIntPacked())
 	n := int(r.ReadIntPacked())
 	if r.Err() != nil || n > maxParams*8 || n > r.Remaining() {
-		return 0, params, fmt.Errorf("%w: a call", errFormat)
+		return 0, nil, fmt.Errorf("%w: a call", errFormat)
 	}
-	return id, r.Sub(n), nil
+	r.SubTo(&w.in, n)
+	return id, &w.in, nil
 }
 
 // rateLimit is a bucket of calls.

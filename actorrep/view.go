@@ -222,6 +222,8 @@ func (v *view) detach() {
 	p.list[len(p.list)-1] = nil
 	p.list = p.list[:len(p.list)-1]
 	delete(p.views, v.b)
+	p.world.unheld.dropFirst(v.calls, len(v.calls))
+	p.world.unheld.dropFirst(v.mentions, len(v.mentions))
 	v.state, v.calls, v.mentions = ended, nil, nil
 	v.flags &^= mentioning
 }

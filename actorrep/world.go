@@ -78,7 +78,9 @@ type World struct {
 	now     time.Duration
 	frame   uint32
 	scratch []byte
-	opener  bitio.Writer
+	out     bitio.Writer // of what is in scratch; see message
+	in      bitio.Reader // of a call's parameters
+	unheld  spareCalls
 	rows    int // of an attribution
 
 	// on a server

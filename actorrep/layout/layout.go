@@ -148,7 +148,8 @@ var (
 )
 
 // CustomValue is a value with a serializer of its own. It is a method set of the pointer; what it writes must
-// depend on the value only, and be at most 8 KiB.
+// depend on the value only, and be at most 8 KiB. Neither may keep the pointer: a call's parameters are read into memory
+// that is used again.
 type CustomValue interface {
 	WriteNet(w *bitio.Writer)
 	ReadNet(r *bitio.Reader) error

@@ -1,0 +1,143 @@
+package actorrep_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// aimed is parameters without pointers.
+type aimed struct {
+	X, Y float32 `net:"q=0.1"`
+	At   [2]int32
+	Hit  bool
+}
+
+// drone counts what is called on it and sums up what it was called with.
+type drone struct {
+	actorrep.Base
+	Pos vec `net:"q=0.01"`
+
+	took [6]int
+	sum  int32
+}
+
+func (d *drone) take(kind int, a aimed) error {
+	d.took[kind]++
+	d.sum += a.At[0]
+	return nil
+}
+
+func droneCall(kind int) func(actorrep.Call, *drone, aimed) error {
+	return func(_ actorrep.Call, d *drone, a aimed) error { return d.take(kind, a) }
+}
+
+var droneCalls = [6]*actorrep.RPC[*drone, aimed]{
+	actorrep.ServerRPC(droneCall(0), actorrep.Reliable),
+	actorrep.ServerRPC(droneCall(1)).Validated(func(_ actorrep.Call, _ *drone, a aimed) bool { return a.X >= 0 }),
+	actorrep.ClientRPC(droneCall(2), actorrep.Reliable),
+	actorrep.ClientRPC(droneCall(3)),
+	actorrep.MulticastRPC(droneCall(4), actorrep.Reliable),
+	actorrep.MulticastRPC(droneCall(5)),
+}
+
+func registerDrone(t testing.TB, w *actorrep.World) {
+	list := actorrep.RPCs{}
+	for i, name := range []string{"Server", "ServerOnce", "Client", "ClientOnce", "All", "AllOnce"} {
+		list[name] = droneCalls[i]
+	}
+	require.NoError(t, w.Register("drone", (*drone)(nil), list))
+}
+
+// drones is a drone for each of two clients, as the server and as its owner has it.
+func drones(t *testing.T) (w *world, here, there []*drone) {
+	w = newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerDrone)
+	for range 2 {
+		d := &drone{}
+		d.SetOwner(w.join().peer)
+		require.NoError(t, w.server.Spawn(d))
+		here = append(here, d)
+	}
+	for range 100 {
+		w.step()
+	}
+	for i, l := range w.lines {
+		d, _ := l.world.Find(here[i].GUID()).(*drone)
+		require.NotNil(t, d)
+		there = append(there, d)
+	}
+	return w, here, there
+}
+
+// pass is world.step without its checks, which allocate.
+func (w *world) pass() {
+	w.now += tick
+	for _, l := range w.lines {
+		for p, ok := l.up.Pop(w.now); ok; p, ok = l.up.Pop(w.now) {
+			_ = l.s.ReceivedPacket(w.now, p)
+		}
+		for p, ok := l.down.Pop(w.now); ok; p, ok = l.down.Pop(w.now) {
+			_ = l.c.ReceivedPacket(w.now, p)
+		}
+		l.s.PostTickDispatch(w.now)
+		l.c.PostTickDispatch(w.now)
+		l.world.Step(w.now)
+	}
+	w.server.Step(w.now)
+	for _, l := range w.lines {
+		l.s.Tick(w.now)
+		l.c.Tick(w.now)
+	}
+}
+
+// TestAllocsCalls: calls of all kinds allocate nothing, at neither end.
+func TestAllocsCalls(t *testing.T) {
+	for kind, name := range []string{"server reliable", "server", "client reliable", "client", "multicast reliable", "multicast"} {
+		t.Run(name, func(t *testing.T) {
+			w, here, there := drones(t)
+			callers := here
+			if kind < 2 {
+				callers = there
+			}
+			calls, failed := 0, error(nil)
+			step := func() {
+				for i, d := range callers {
+					here[i].Pos.X++
+					for range 2 {
+						calls++
+						if err := droneCalls[kind].Call(d, aimed{X: 1, Y: 2, At: [2]int32{int32(calls), 4}, Hit: true}); err != nil {
+							failed = err
+						}
+					}
+				}
+				w.pass()
+			}
+			for range 300 {
+				step()
+			}
+			require.Zero(t, testing.AllocsPerRun(50, func() {
+				for range 10 {
+					step()
+				}
+			}))
+			for range 10 {
+				w.pass()
+			}
+			require.NoError(t, failed)
+			want, took, sum := int32(calls)*int32(calls+1)/2, 0, int32(0)
+			for i := range here {
+				for _, d := range [][]*drone{here, there} {
+					took, sum = took+d[i].took[kind], sum+d[i].sum
+				}
+			}
+			if kind >= 4 { // the server and the owner; the other client isn't counted
+				calls, want = 2*calls, 2*want
+			}
+			require.Equal(t, calls, took)
+			require.Equal(t, want, sum)
+		})
+	}
+}
