@@ -57,15 +57,15 @@ func drones(t *testing.T) (w *world, here, there []*drone) {
 	w = newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerDrone)
 	for range 2 {
 		d := &drone{}
-		d.SetOwner(w.join().peer)
-		require.NoError(t, w.server.Spawn(d))
+		d.SetOwner(w.join().Peer)
+		require.NoError(t, w.Server.Spawn(d))
 		here = append(here, d)
 	}
 	for range 100 {
-		w.step()
+		w.Step()
 	}
-	for i, l := range w.lines {
-		d, _ := l.world.Find(here[i].GUID()).(*drone)
+	for i, l := range w.Lines {
+		d, _ := l.World.Find(here[i].GUID()).(*drone)
 		require.NotNil(t, d)
 		there = append(there, d)
 	}
@@ -74,22 +74,22 @@ func drones(t *testing.T) (w *world, here, there []*drone) {
 
 // pass is world.step without its checks, which allocate.
 func (w *world) pass() {
-	w.now += tick
-	for _, l := range w.lines {
-		for p, ok := l.up.Pop(w.now); ok; p, ok = l.up.Pop(w.now) {
-			_ = l.s.ReceivedPacket(w.now, p)
+	w.Now += tick
+	for _, l := range w.Lines {
+		for p, ok := l.Up.Pop(w.Now); ok; p, ok = l.Up.Pop(w.Now) {
+			_ = l.S.ReceivedPacket(w.Now, p)
 		}
-		for p, ok := l.down.Pop(w.now); ok; p, ok = l.down.Pop(w.now) {
-			_ = l.c.ReceivedPacket(w.now, p)
+		for p, ok := l.Down.Pop(w.Now); ok; p, ok = l.Down.Pop(w.Now) {
+			_ = l.C.ReceivedPacket(w.Now, p)
 		}
-		l.s.PostTickDispatch(w.now)
-		l.c.PostTickDispatch(w.now)
-		l.world.Step(w.now)
+		l.S.PostTickDispatch(w.Now)
+		l.C.PostTickDispatch(w.Now)
+		l.World.Step(w.Now)
 	}
-	w.server.Step(w.now)
-	for _, l := range w.lines {
-		l.s.Tick(w.now)
-		l.c.Tick(w.now)
+	w.Server.Step(w.Now)
+	for _, l := range w.Lines {
+		l.S.Tick(w.Now)
+		l.C.Tick(w.Now)
 	}
 }
 

@@ -98,18 +98,18 @@ func TestCallsWithinCalls(t *testing.T) {
 	o := newPostOffice()
 	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, o.register)
 	p := &postman{}
-	p.SetOwner(w.join().peer)
+	p.SetOwner(w.join().Peer)
 	w.join()
-	require.NoError(t, w.server.Spawn(p))
+	require.NoError(t, w.Server.Spawn(p))
 	for range 60 {
-		w.step()
+		w.Step()
 	}
-	mine := w.lines[0].world.Find(p.GUID()).(*postman)
-	theirs := w.lines[1].world.Find(p.GUID()).(*postman)
+	mine := w.Lines[0].World.Find(p.GUID()).(*postman)
+	theirs := w.Lines[1].World.Find(p.GUID()).(*postman)
 	const n = 20
 	require.NoError(t, o.ask.Call(mine, newLetter(n)))
 	for range 200 {
-		w.step()
+		w.Step()
 	}
 	require.Empty(t, o.failed)
 	var down, both, once []int32
@@ -149,10 +149,10 @@ func TestCallsOfManyWorlds(t *testing.T) {
 					}
 					require.NoError(t, rpc.Call(d, aimed{At: [2]int32{n}}))
 				}
-				w.step()
+				w.Step()
 			}
 			for range 10 {
-				w.step()
+				w.Step()
 			}
 			require.Equal(t, [6]int{100, 100, 0, 0, 100, 100}, here[0].took)
 			require.Equal(t, [6]int{0, 0, 100, 100, 100, 100}, there[0].took)
@@ -180,20 +180,20 @@ func TestCallsParallel(t *testing.T) {
 	for range 6 {
 		w.join()
 	}
-	require.NoError(t, w.server.Spawn(d))
+	require.NoError(t, w.Server.Spawn(d))
 	for range 60 {
-		w.step()
+		w.Step()
 	}
 	for n := range int32(200) {
 		require.NoError(t, droneCalls[5].Call(d, aimed{At: [2]int32{n}}))
 		require.NoError(t, droneCalls[4].Call(d, aimed{At: [2]int32{-2 * n}}))
-		w.step()
+		w.Step()
 	}
 	for range 10 {
-		w.step()
+		w.Step()
 	}
-	for _, l := range w.lines {
-		m := l.world.Find(d.GUID()).(*drone)
+	for _, l := range w.Lines {
+		m := l.World.Find(d.GUID()).(*drone)
 		require.Equal(t, [6]int{4: 200, 5: 200}, m.took)
 		require.EqualValues(t, -19900, m.sum)
 	}

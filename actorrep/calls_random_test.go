@@ -63,7 +63,7 @@ type office struct {
 func (o *office) call(c *clerk, from, to int) {
 	for range 12 {
 		o.n++
-		k := ticket{uint32(c.GUID()), uint32(from + o.rng.IntN(to-from)), o.n}
+		k := ticket{uint32(c.GUID()), uint32(from + o.Rand.IntN(to-from)), o.n}
 		o.called[k] = true
 		_ = o.rpcs[k.Kind].Call(c, k)
 	}
@@ -75,8 +75,8 @@ func (o *office) look(c *clerk) {
 		o.seen[c] = map[ticket]bool{}
 	}
 	for _, k := range c.came {
-		require.True(o.t, o.called[k], "%+v wasn't called", k)
-		require.False(o.t, o.seen[c][k], "%+v came twice", k)
+		require.True(o.T, o.called[k], "%+v wasn't called", k)
+		require.False(o.T, o.seen[c][k], "%+v came twice", k)
 		o.seen[c][k] = true
 		o.came++
 	}
@@ -85,29 +85,29 @@ func (o *office) look(c *clerk) {
 
 // change has clerks and connections come and go.
 func (o *office) change() {
-	switch r := o.rng.IntN(40); {
+	switch r := o.Rand.IntN(40); {
 	case r == 0 && len(o.clerks) < 6 || len(o.clerks) == 0:
 		c := &clerk{}
-		require.NoError(o.t, o.server.Spawn(c))
+		require.NoError(o.T, o.Server.Spawn(c))
 		o.clerks = append(o.clerks, c)
 	case r == 1 && len(o.clerks) > 2:
-		i := o.rng.IntN(len(o.clerks))
-		require.NoError(o.t, o.server.Destroy(o.clerks[i]))
+		i := o.Rand.IntN(len(o.clerks))
+		require.NoError(o.T, o.Server.Destroy(o.clerks[i]))
 		o.clerks = append(o.clerks[:i], o.clerks[i+1:]...)
-	case r < 4 && len(o.lines) > 0:
-		o.clerks[o.rng.IntN(len(o.clerks))].SetOwner(o.lines[o.rng.IntN(len(o.lines))].peer)
-	case r == 4 && len(o.lines) < 4:
+	case r < 4 && len(o.Lines) > 0:
+		o.clerks[o.Rand.IntN(len(o.clerks))].SetOwner(o.Lines[o.Rand.IntN(len(o.Lines))].Peer)
+	case r == 4 && len(o.Lines) < 4:
 		o.join()
-	case r == 5 && len(o.lines) > 2:
-		o.server.RemoveConn(o.lines[0].peer)
-		o.lines = o.lines[1:]
+	case r == 5 && len(o.Lines) > 2:
+		o.Server.RemoveConn(o.Lines[0].Peer)
+		o.Lines = o.Lines[1:]
 	}
 }
 
 func (o *office) setAll(set netsim.Settings) {
-	for _, l := range o.lines {
-		require.NoError(o.t, l.up.Set(set))
-		require.NoError(o.t, l.down.Set(set))
+	for _, l := range o.Lines {
+		require.NoError(o.T, l.Up.Set(set))
+		require.NoError(o.T, l.Down.Set(set))
 	}
 }
 
@@ -137,17 +137,17 @@ func TestCallsRandom(t *testing.T) {
 					c.Age++
 					o.call(c, 4, clerkKinds)
 					o.look(c)
-					for _, l := range o.lines {
-						if m, ok := l.world.Find(c.GUID()).(*clerk); ok {
+					for _, l := range o.Lines {
+						if m, ok := l.World.Find(c.GUID()).(*clerk); ok {
 							o.call(m, 0, 4)
 							o.look(m)
 						}
 					}
 				}
-				o.step()
+				o.Step()
 			}
 			require.Greater(t, o.came, 10000)
-			require.NotZero(t, o.server.Counters.CallsDropped)
+			require.NotZero(t, o.Server.Counters.CallsDropped)
 		})
 	}
 }
