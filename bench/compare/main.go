@@ -26,6 +26,7 @@ type settings struct {
 	clients, size        int
 	profile              string
 	quick, verbose       bool
+	burst                bool
 	length               time.Duration
 	parallel             int
 	seed                 uint64
@@ -48,6 +49,7 @@ func main() {
 	flag.IntVar(&s.clients, "clients", 0, "only this number of clients in W3")
 	flag.IntVar(&s.size, "size", 0, "only messages of this many bytes in W2")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, and W3's, in messages a second")
+	flag.BoolVar(&s.burst, "burst", false, "only W1's losses in bursts")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
 	flag.Parse()

@@ -49,18 +49,21 @@ func (s *smallSocket) connect() error {
 	return nil
 }
 
-// TryReadBatch reads one at most: rarely is there another, and the next tick comes soon.
+// TryReadBatch reads as many as there is room for: what is left would make every later one wait for a tick more.
 func (s *smallSocket) TryReadBatch(msgs []udp.Message) (int, error) {
-	b := msgs[0].Buf
-	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
-	switch errno {
-	case 0:
-		msgs[0].N, msgs[0].Addr = int(n), s.peer
-		return 1, nil
-	case unix.EAGAIN:
-		return 0, nil
+	for i := range msgs {
+		b := msgs[i].Buf
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			msgs[i].N, msgs[i].Addr = int(n), s.peer
+		case unix.EAGAIN:
+			return i, nil
+		default:
+			return i, os.NewSyscallError("recvfrom", errno)
+		}
 	}
-	return 0, os.NewSyscallError("recvfrom", errno)
+	return len(msgs), nil
 }
 
 func (s *smallSocket) WriteBatch(msgs []udp.Message) (int, error) {

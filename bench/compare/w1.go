@@ -46,6 +46,9 @@ func w1Plan(all []*Peer, s settings) []latencyPoint {
 	if s.loss >= 0 {
 		losses, jitters = []float64{s.loss}, jitters[:1]
 	}
+	if s.burst {
+		losses = nil
+	}
 	var plan []latencyPoint
 	for _, jitter := range jitters {
 		for _, rate := range rates {

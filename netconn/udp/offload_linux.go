@@ -56,6 +56,12 @@ func (s *socket) startOffload() {
 		s.gso = err == nil
 		if unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1) == nil {
 			s.gro.bufs = make([]byte, groBuffers*groBytes)
+			for i := range groBuffers {
+				b := &s.in
+				b.set(i, s.gro.bufs[i*groBytes:(i+1)*groBytes])
+				b.hdrs[i].hdr.Control = &b.control[i].bytes()[0]
+				b.hdrs[i].hdr.SetControllen(controlSpace)
+			}
 		}
 	})
 	if err != nil {
@@ -124,9 +130,7 @@ func (s *socket) readGRO(msgs []Message, wait bool) (n int, err error) {
 // fill reads into up to n of the buffers.
 func (s *socket) fill(n int, wait bool) error {
 	b := &s.in
-	for i := range n {
-		b.set(i, s.gro.bufs[i*groBytes:(i+1)*groBytes])
-		b.hdrs[i].hdr.Control = &b.control[i].bytes()[0]
+	for i := range s.gro.n { // those that the system wrote
 		b.hdrs[i].hdr.SetControllen(controlSpace)
 	}
 	got, err := s.receive(n, wait)

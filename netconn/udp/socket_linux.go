@@ -186,11 +186,9 @@ func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 	b := &s.out
 	gso := s.gso
 	for sent < len(msgs) {
-		n := s.reachable(msgs[sent:min(len(msgs), sent+batchSize)])
-		if n == 0 {
+		if s.prepare(msgs[sent:min(len(msgs), sent+batchSize)], gso); b.n == 0 {
 			return sent, os.NewSyscallError("sendmmsg", unix.EAFNOSUPPORT)
 		}
-		s.prepare(msgs[sent:sent+n], gso)
 		if err := s.handle.Write(b.call); err != nil {
 			return sent, err
 		}
@@ -206,24 +204,15 @@ func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 	return sent, nil
 }
 
-// reachable is how many messages of the front the socket's family can send; one that it can't ends the batch.
-func (s *socket) reachable(msgs []Message) int {
-	if s.v6 {
-		return len(msgs)
-	}
-	for i := range msgs {
-		if !msgs[i].Addr.Addr().Is4() && !msgs[i].Addr.Addr().Is4In6() {
-			return i
-		}
-	}
-	return len(msgs)
-}
+// reachable reports whether the socket's family can send to an address.
+func (s *socket) reachable(a netip.Addr) bool { return s.v6 || a.Is4() || a.Is4In6() }
 
-// prepare makes headers of messages: one for each, or one for several of the same size to the same peer.
+// prepare makes headers of messages, up to one that can't be sent: one for each, or one for several of the same size to the
+// same peer.
 func (s *socket) prepare(msgs []Message, gso bool) {
 	b := &s.out
 	b.n = 0
-	for i := 0; i < len(msgs); {
+	for i := 0; i < len(msgs) && s.reachable(msgs[i].Addr.Addr()); {
 		n := 1
 		if gso {
 			n = segments(msgs[i:])
