@@ -126,8 +126,7 @@ func TestPartialVectors(t *testing.T) {
 			r := bitio.NewReader(b, len(b)*8)
 			r.StripTerminator()
 			var in In
-			var err error
-			err = p.Read(r, &in.Header, &in.Data)
+			err := p.Read(r, &in.Header, &in.Data)
 			require.NoError(t, err, where)
 			in.ChSequence = int64(in.WireSeq)
 			require.Equal(t, [4]int{part.Bits, part.Initial, part.Final, part.Partial}, [4]int{in.Bits, int(b2u(in.PartialInitial)), int(b2u(in.PartialFinal)), int(b2u(in.Partial))}, where)
