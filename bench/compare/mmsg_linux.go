@@ -45,14 +45,26 @@ func bareCalls(size int) (func() error, func(), error) {
 // transfer makes one call after another until all headers are done.
 func transfer(call uintptr, fd int, all []mmsghdr) error {
 	for len(all) > 0 {
-		n, _, errno := unix.Syscall6(call, uintptr(fd), uintptr(unsafe.Pointer(&all[0])), uintptr(len(all)), unix.MSG_DONTWAIT, 0, 0)
-		if errno != 0 {
-			return errno
+		n, err := batchCall(call, fd, all)
+		if err != nil {
+			return err
 		}
 		all = all[n:]
 	}
 	return nil
 }
+
+// batchCall is one call for up to all headers.
+func batchCall(call uintptr, fd int, all []mmsghdr) (n int, err error) {
+	r, _, errno := unix.Syscall6(call, uintptr(fd), uintptr(unsafe.Pointer(&all[0])), uintptr(len(all)), unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(r), nil
+}
+
+// bareBuffers is how many runs a read has room for, as netconn/udp's: who doesn't know what comes has to ask for more than one.
+const bareBuffers = 16
 
 // bareOffload sends the batch as one, and receives whatever came as one.
 func bareOffload(size int) (func() error, func(), error) {
@@ -71,8 +83,8 @@ func bareOffload(size int) (func() error, func(), error) {
 	}{size: uint16(size)}
 	control.hdr.Level, control.hdr.Type = unix.SOL_UDP, unix.UDP_SEGMENT
 	control.hdr.SetLen(unix.SizeofCmsghdr + 2)
-	sent, got := make([]mmsghdr, 1), make([]mmsghdr, 1)
-	var from unix.RawSockaddrInet4
+	sent, got := make([]mmsghdr, 1), make([]mmsghdr, bareBuffers)
+	var from [bareBuffers]unix.RawSockaddrInet4
 	sent[0].hdr = header(make([]byte, size), to)
 	iovs := make([]unix.Iovec, w4Batch) // datagrams of their own places, as a game's are
 	for i := range iovs {
@@ -83,14 +95,20 @@ func bareOffload(size int) (func() error, func(), error) {
 	sent[0].hdr.SetIovlen(w4Batch)
 	sent[0].hdr.Control = (*byte)(unsafe.Pointer(control))
 	sent[0].hdr.SetControllen(int(unsafe.Sizeof(*control)))
-	got[0].hdr = header(make([]byte, 1<<16), &from)
+	for i := range got {
+		got[i].hdr = header(make([]byte, 1<<16), &from[i])
+	}
 	return func() error {
 		if err := transfer(unix.SYS_SENDMMSG, out, sent); err != nil {
 			return err
 		}
-		for bytes := 0; bytes < size*w4Batch; bytes += int(got[0].n) {
-			if err := transfer(unix.SYS_RECVMMSG, in, got); err != nil {
+		for bytes := 0; bytes < size*w4Batch; {
+			n, err := batchCall(unix.SYS_RECVMMSG, in, got)
+			if err != nil {
 				return err
+			}
+			for _, h := range got[:n] {
+				bytes += int(h.n)
 			}
 		}
 		return nil
