@@ -70,9 +70,9 @@ func (c *Conn) ridesNow(id int64, twice bool) bool {
 	return id == c.notify.OutID() || !twice && id >= s.first && id < s.next && s.packetAt(id).at == c.now
 }
 
-// copies is how often a bunch is repeated now. Adaptive: so often that all copies of
-// a bunch are lost less than once in twenty thousand: at 60 messages a second each time delays
-// some seven, and less than one in a thousand shall be.
+// copies is how often a bunch is repeated now. Adaptive: so often that at 60 packets a second all copies of
+// a bunch are lost less than once in twenty thousand, as each time delays some seven messages behind it, and less than one
+// in a thousand shall be. With more packets a second each time delays more, so it shall happen less often.
 func (c *Conn) copies() int {
 	r := c.cfg.Redundancy
 	if !r.Adaptive || r.Copies == 0 {
@@ -82,7 +82,8 @@ func (c *Conn) copies() int {
 	if p < 0.002 {
 		return 0
 	}
-	n := math.Ceil(math.Log(5e-5/p) / math.Log(math.Min(again, 0.9)))
+	often := 5e-5 * 60 / max(60, c.rates.figures.OutPackets)
+	n := math.Ceil(math.Log(often/p) / math.Log(math.Min(again, 0.9)))
 	return max(1, min(r.Copies, int(n)))
 }
 
