@@ -121,6 +121,21 @@ func TestBurstsAskForMoreCopies(t *testing.T) {
 	require.Greater(t, copies(func(i int) bool { return i%100 < 4 }), 8)
 }
 
+// TestManyPacketsAskForMoreCopies: a loss among 600 packets a second delays ten times as many messages as among 60.
+func TestManyPacketsAskForMoreCopies(t *testing.T) {
+	copies := func(perSecond float64) int {
+		c := &Conn{cfg: Config{Redundancy: Redundancy{Copies: 16, Adaptive: true}}}
+		c.rates.figures.OutPackets = perSecond
+		for i := range 5000 {
+			c.rates.loss(i%200 == 100)
+		}
+		return c.copies()
+	}
+	require.Equal(t, 1, copies(0))
+	require.Equal(t, 1, copies(60))
+	require.Equal(t, 2, copies(600))
+}
+
 // TestAllocsCopies repeats bunches, holds packets back for late ones and takes theirs early, without
 // allocating.
 func TestAllocsCopies(t *testing.T) {
