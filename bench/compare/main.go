@@ -27,7 +27,7 @@ type settings struct {
 	profile              string
 	quick, verbose       bool
 	burst                bool
-	length               time.Duration
+	length, pauses       time.Duration
 	parallel             int
 	seed                 uint64
 	rate                 int
@@ -42,6 +42,7 @@ func main() {
 	flag.BoolVar(&s.quick, "quick", false, "fewer and shorter measurements")
 	flag.BoolVar(&s.verbose, "v", false, "say what is being measured")
 	flag.DurationVar(&s.length, "length", 0, "how long W1 measures a point (default 30s, 4s with -quick)")
+	flag.DurationVar(&s.pauses, "pauses", 0, "only the collector's pauses of R1 at its default, for so long")
 	flag.IntVar(&s.parallel, "parallel", 4, "points of W1 measured at a time")
 	flag.StringVar(&s.profile, "cpuprofile", "", "file for a CPU profile of all that is run")
 	flag.StringVar(&s.serverProfile, "serverprofile", "", "file for a CPU profile of W3's last server")

@@ -42,19 +42,26 @@ type r1Sizes struct {
 	changes, actors, conns []int
 	ticks                  int
 	pauseTicks             int
+	onlyDefault            bool // pauses at GOGC's default
 }
 
 func sizesOfR1(quick bool) r1Sizes {
 	if quick {
-		return r1Sizes{largeworld.Config{Conns: 10, Actors: 1000, Relevant: 100}, []int{0, 10, 100, 1000}, []int{500, 1000, 2000}, []int{5, 10, 20}, 20, 30}
+		return r1Sizes{largeworld.Config{Conns: 10, Actors: 1000, Relevant: 100}, []int{0, 10, 100, 1000}, []int{500, 1000, 2000}, []int{5, 10, 20}, 20, 30, false}
 	}
-	return r1Sizes{largeworld.R1, []int{0, 50, 500, 5000, 50_000}, []int{12_500, 25_000, 50_000, 100_000, 200_000}, []int{12, 25, 50, 100, 200}, 200, 300}
+	return r1Sizes{largeworld.R1, []int{0, 50, 500, 5000, 50_000}, []int{12_500, 25_000, 50_000, 100_000, 200_000}, []int{12, 25, 50, 100, 200}, 200, 300, false}
 }
 
 // runR1 measures R1 and worlds larger and smaller than it.
 func runR1(log io.Writer, s settings) *replication {
 	n := sizesOfR1(s.quick)
 	r := &replication{Base: n.base}
+	if s.pauses > 0 {
+		n.pauseTicks = int(s.pauses.Seconds() * largeworld.Rate)
+		n.onlyDefault = true
+		r.Err = r.pauses(log, n)
+		return r
+	}
 	for _, f := range []func(io.Writer, r1Sizes) error{r.changes, r.actors, r.conns, r.memory, r.pauses} {
 		if r.Err = f(log, n); r.Err != nil {
 			return r
@@ -204,7 +211,11 @@ func printR1(w io.Writer, r *replication) {
 		})
 	}
 	if len(r.Sweeps) == 0 {
-		fmt.Fprintf(w, "\nR1: %v\n", r.Err)
+		if r.Err != nil {
+			fmt.Fprintf(w, "\nR1: %v\n", r.Err)
+			return
+		}
+		printPauses(w, r)
 		return
 	}
 	table(w, "R1: players walk, nothing else changes; memory", func(row func(...any)) {

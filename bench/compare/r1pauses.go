@@ -50,6 +50,9 @@ func (r *replication) pauses(log io.Writer, n r1Sizes) error {
 		return err
 	}
 	measure("R1", 100, c, n.base.Actors/100)
+	if n.onlyDefault {
+		return nil
+	}
 	heap := measure("R1", often, c, n.base.Actors/100)
 	runtime.KeepAlive(c)
 	c, err = largeworld.New(largeworld.Config{Conns: 1, Actors: 100, Relevant: 50})
