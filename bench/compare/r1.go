@@ -94,41 +94,46 @@ func (s *sweep) add(c *largeworld.Rig, n r1Sizes, x, changes int) {
 	s.Points = append(s.Points, growthPoint{x, c.Measure(max(10, ticks/4), ticks, func() { c.Change(changes) })})
 }
 
-// actors measures more and more of them at one density, so that connections see as many as before.
-func (r *replication) actors(log io.Writer, n r1Sizes) error {
-	idle, fixed, part := &sweep{Of: "actors", Some: nothing}, &sweep{Of: "actors", Some: fmt.Sprintf("%d of them", n.base.Actors/100)}, &sweep{Of: "actors", Some: "1 % of them"}
-	for _, x := range n.actors {
-		fmt.Fprintf(log, "r1: %d actors\n", x)
+// worlds measures worlds that differ from the base in one size.
+func (n *r1Sizes) worlds(log io.Writer, of string, sizes []int, size func(*largeworld.Config) *int, measure func(c *largeworld.Rig, x int)) error {
+	for _, x := range sizes {
+		fmt.Fprintf(log, "r1: %d %s\n", x, of)
 		cfg := n.base
-		cfg.Actors = x
+		*size(&cfg) = x
 		c, err := largeworld.New(cfg)
 		if err != nil {
 			return err
 		}
+		measure(c, x)
+	}
+	return nil
+}
+
+// actors measures more and more of them at one density, so that connections see as many as before.
+func (r *replication) actors(log io.Writer, n r1Sizes) error {
+	idle, fixed, part := &sweep{Of: "actors", Some: nothing}, &sweep{Of: "actors", Some: fmt.Sprintf("%d of them", n.base.Actors/100)}, &sweep{Of: "actors", Some: "1 % of them"}
+	err := n.worlds(log, "actors", n.actors, func(cfg *largeworld.Config) *int { return &cfg.Actors }, func(c *largeworld.Rig, x int) {
 		idle.add(c, n, x, 0)
 		fixed.add(c, n, x, n.base.Actors/100)
 		part.add(c, n, x, x/100)
+	})
+	if err == nil {
+		r.Sweeps = append(r.Sweeps, idle, fixed, part)
 	}
-	r.Sweeps = append(r.Sweeps, idle, fixed, part)
-	return nil
+	return err
 }
 
 // conns measures more and more connections to one world.
 func (r *replication) conns(log io.Writer, n r1Sizes) error {
 	idle, some := &sweep{Of: "connections", Some: nothing}, &sweep{Of: "connections", Some: fmt.Sprintf("%d actors", n.base.Actors/100)}
-	for _, x := range n.conns {
-		fmt.Fprintf(log, "r1: %d connections\n", x)
-		cfg := n.base
-		cfg.Conns = x
-		c, err := largeworld.New(cfg)
-		if err != nil {
-			return err
-		}
+	err := n.worlds(log, "connections", n.conns, func(cfg *largeworld.Config) *int { return &cfg.Conns }, func(c *largeworld.Rig, x int) {
 		idle.add(c, n, x, 0)
 		some.add(c, n, x, n.base.Actors/100)
+	})
+	if err == nil {
+		r.Sweeps = append(r.Sweeps, idle, some)
 	}
-	r.Sweeps = append(r.Sweeps, idle, some)
-	return nil
+	return err
 }
 
 // memory measures what an actor takes, in the graph and its shadow included, and what a view: an actor as one connection knows
