@@ -55,7 +55,7 @@ type Driver struct {
 	in, out []udp.Message
 	nOut    int
 	near    []*Conn // those of the datagrams in in
-	fetched int64
+	fetched int64   // what fetch read, so that it has to be read
 
 	mu      sync.Mutex
 	calls   []func()
