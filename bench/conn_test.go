@@ -12,12 +12,12 @@ import (
 )
 
 // counter is a handler that only counts.
-type counter struct{ bunches int }
+type counter struct {
+	channel.Nop
+	bunches int
+}
 
-func (c *counter) ReceivedBunch(*channel.Channel, *bunch.In)  { c.bunches++ }
-func (*counter) ReceivedAck(*channel.Channel, int64)          {}
-func (*counter) ReceivedNak(*channel.Channel, int64)          {}
-func (*counter) Closed(*channel.Channel, channel.CloseReason) {}
+func (c *counter) ReceivedBunch(*channel.Channel, *bunch.In) { c.bunches++ }
 
 // backToBack is two connections whose packets reach the other in the same call.
 type backToBack struct {

@@ -69,22 +69,18 @@ func (s *wireSocket) Close() error                              { delete(s.wire,
 // part of the ticks, of which there are two a datagram. With many connections most of it is waiting for memory.
 func BenchmarkMany(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 5000} {
-		b.Run(fmt.Sprintf("plain/%d", n), func(b *testing.B) { manyEchoes(b, n, driver.PlainUnreal51(), driver.PlainUnreal51()) })
+		b.Run(fmt.Sprintf("plain/%d", n), func(b *testing.B) { manyEchoes(b, n, driver.PlainUnreal51()) })
 	}
-	key := netcode.Key{1}
-	link := driver.Netcode{Key: key, Slots: 1000}
-	b.Run("netcode/1000", func(b *testing.B) { manyEchoes(b, 1000, link, link) })
+	b.Run("netcode/1000", func(b *testing.B) { manyEchoes(b, 1000, driver.Netcode{Key: netcode.Key{1}, Slots: 1000}) })
 }
 
-func manyEchoes(b *testing.B, n int, serverLink, clientLink driver.Link) {
+func manyEchoes(b *testing.B, n int, link driver.Link) {
 	const rate, ticks = 30, 60
 	w := wire{}
 	name := bunch.Name{Index: 100}
-	got := 0
+	got := &counter{}
 	echo := channel.Type{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler { return &echoHandler{} }}
-	cfg := driver.Config{Link: serverLink, Channels: []channel.Type{echo}, MaxConns: n, AckDelay: 50 * time.Millisecond, NoPacketInfo: true}
-	cfg.Socket = w.open(1, 64)
-	cfg.Socket.(*wireSocket).limit = n
+	cfg := driver.Config{Link: link, Channels: []channel.Type{echo}, MaxConns: n, AckDelay: 50 * time.Millisecond, NoPacketInfo: true, Socket: w.open(1, n)}
 	srv, err := driver.Listen("", cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -98,9 +94,9 @@ func manyEchoes(b *testing.B, n int, serverLink, clientLink driver.Link) {
 	for i := range clients {
 		c := &client{}
 		clients[i] = c
-		cfg := driver.Config{Link: clientLink, Channels: []channel.Type{echo}, AckDelay: 50 * time.Millisecond, NoPacketInfo: true, Socket: w.open(uint16(i+2), 4)}
+		cfg := driver.Config{Link: link, Channels: []channel.Type{echo}, AckDelay: 50 * time.Millisecond, NoPacketInfo: true, Socket: w.open(uint16(i+2), 4)}
 		cfg.Joined = func(dc *driver.Conn) {
-			if c.ch, err = dc.Open(name, (*countHandler)(&got)); err == nil {
+			if c.ch, err = dc.Open(name, got); err == nil {
 				_, err = c.ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
 			}
 			if err != nil {
@@ -131,16 +127,16 @@ func manyEchoes(b *testing.B, n int, serverLink, clientLink driver.Link) {
 		srv.TickFlush(now)
 		spent += time.Since(begin)
 	}
-	for got < n {
+	for got.bunches < n {
 		if step > 2000 {
-			b.Fatalf("%d of %d clients have an answer", got, n)
+			b.Fatalf("%d of %d clients have an answer", got.bunches, n)
 		}
 		tick()
 	}
 	for range 200 {
 		tick()
 	}
-	got, spent = 0, 0
+	got.bunches, spent = 0, 0
 	echoes := 0
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -149,26 +145,19 @@ func manyEchoes(b *testing.B, n int, serverLink, clientLink driver.Link) {
 		echoes += n * rate / ticks
 	}
 	b.StopTimer()
-	if got < echoes*9/10 {
-		b.Fatalf("%d of %d echoes", got, echoes)
+	if got.bunches < echoes*9/10 {
+		b.Fatalf("%d of %d echoes", got.bunches, echoes)
 	}
-	b.ReportMetric(float64(spent)/float64(got), "server-ns/echo")
+	b.ReportMetric(float64(spent)/float64(got.bunches), "server-ns/echo")
 }
 
-type echoHandler struct{ buf [200]byte }
+type echoHandler struct {
+	channel.Nop
+	buf [200]byte
+}
 
 func (h *echoHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	n := in.Bits / 8
 	in.Data.ReadBytes(h.buf[:n])
 	_, _ = ch.SendBunch(&bunch.Out{Data: h.buf[:n]})
 }
-func (*echoHandler) ReceivedAck(*channel.Channel, int64)          {}
-func (*echoHandler) ReceivedNak(*channel.Channel, int64)          {}
-func (*echoHandler) Closed(*channel.Channel, channel.CloseReason) {}
-
-type countHandler int
-
-func (h *countHandler) ReceivedBunch(*channel.Channel, *bunch.In)  { *h++ }
-func (*countHandler) ReceivedAck(*channel.Channel, int64)          {}
-func (*countHandler) ReceivedNak(*channel.Channel, int64)          {}
-func (*countHandler) Closed(*channel.Channel, channel.CloseReason) {}

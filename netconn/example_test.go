@@ -11,16 +11,13 @@ import (
 )
 
 // inbox prints what arrives.
-type inbox struct{}
+type inbox struct{ channel.Nop }
 
 func (inbox) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	line := make([]byte, in.Data.Remaining()/8)
 	in.Data.ReadBytes(line)
 	fmt.Printf("%s\n", line)
 }
-func (inbox) ReceivedAck(*channel.Channel, int64)          {}
-func (inbox) ReceivedNak(*channel.Channel, int64)          {}
-func (inbox) Closed(*channel.Channel, channel.CloseReason) {}
 
 // Two connections without sockets, over links that lose a third.
 func Example() {

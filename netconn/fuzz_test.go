@@ -10,6 +10,7 @@ import (
 
 // once checks that a channel's messages arrive once and in order, whatever the script does.
 type once struct {
+	channel.Nop
 	t    *testing.T
 	next byte
 }
@@ -25,9 +26,6 @@ func (o *once) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		o.next++
 	}
 }
-func (*once) ReceivedAck(*channel.Channel, int64)          {}
-func (*once) ReceivedNak(*channel.Channel, int64)          {}
-func (*once) Closed(*channel.Channel, channel.CloseReason) {}
 
 // FuzzConnection plays a script of sends, losses, repeats, delays and forged packets on two
 // connections.

@@ -20,6 +20,7 @@ var latencyFigures = flag.Bool("latency", false, "print the latencies of all red
 // echoRun is a client whose reliable messages a server echoes, over a bad network in virtual time. The
 // server answers at once; the client sends at its ticks, and acks with what it sends.
 type echoRun struct {
+	channel.Nop
 	t        testing.TB
 	conns    [2]*Conn
 	links    [2]*netsim.Link
@@ -83,9 +84,6 @@ func (e *echoRun) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 		e.received++
 	}
 }
-func (*echoRun) ReceivedAck(*channel.Channel, int64)          {}
-func (*echoRun) ReceivedNak(*channel.Channel, int64)          {}
-func (*echoRun) Closed(*channel.Channel, channel.CloseReason) {}
 
 // run sends n messages at a rate, in ticks, and waits for all echoes.
 func (e *echoRun) run(n, rate, ticks int) {

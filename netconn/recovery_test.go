@@ -12,6 +12,7 @@ import (
 
 // flood keeps a reliable channel busy and checks what arrives: once, in order, intact.
 type flood struct {
+	channel.Nop
 	t        *testing.T
 	p        *pair
 	ch       *channel.Channel
@@ -40,9 +41,6 @@ func (f *flood) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	require.Equal(f.t, message(f.received, 8), b)
 	f.received++
 }
-func (*flood) ReceivedAck(*channel.Channel, int64)          {}
-func (*flood) ReceivedNak(*channel.Channel, int64)          {}
-func (*flood) Closed(*channel.Channel, channel.CloseReason) {}
 
 func (f *flood) send(n int) {
 	for range n {
@@ -187,12 +185,12 @@ func TestOrderCache(t *testing.T) {
 	require.Less(t, f.p.ends[0].conn.Table().Counters.Resent, uint64(30))
 }
 
-type nullHandler struct{ n int }
+type nullHandler struct {
+	channel.Nop
+	n int
+}
 
-func (h *nullHandler) ReceivedBunch(*channel.Channel, *bunch.In)  { h.n++ }
-func (*nullHandler) ReceivedAck(*channel.Channel, int64)          {}
-func (*nullHandler) ReceivedNak(*channel.Channel, int64)          {}
-func (*nullHandler) Closed(*channel.Channel, channel.CloseReason) {}
+func (h *nullHandler) ReceivedBunch(*channel.Channel, *bunch.In) { h.n++ }
 
 // TestAllocsSteadyState sends and receives without allocating.
 func TestAllocsSteadyState(t *testing.T) {

@@ -189,6 +189,7 @@ const outboxBytes = 256 << 10
 // At a server all is done on the driver's goroutine. At a client Send may be called on any: it
 // leaves the message in outbox.
 type ourConn struct {
+	channel.Nop
 	ch         *channel.Channel
 	h          Handler
 	unreliable bool
@@ -370,6 +371,3 @@ func (c *ourConn) ReceivedAck(*channel.Channel, int64) {
 		c.mu.Unlock()
 	}
 }
-
-func (*ourConn) ReceivedNak(*channel.Channel, int64)          {}
-func (*ourConn) Closed(*channel.Channel, channel.CloseReason) {}

@@ -13,6 +13,7 @@ import (
 
 // connEnds is two connections with a channel. Each packet reaches the other in the call that sends it.
 type connEnds struct {
+	channel.Nop
 	m     *memoryEnds
 	now   time.Duration
 	conns [2]*netconn.Conn
@@ -58,11 +59,8 @@ func (e *connEnds) tick() {
 }
 
 // ReceivedBunch counts. It is the handler of both ends.
-func (e *connEnds) ReceivedBunch(*channel.Channel, *bunch.In)  { e.m.got++ }
-func (*connEnds) ReceivedAck(*channel.Channel, int64)          {}
-func (*connEnds) ReceivedNak(*channel.Channel, int64)          {}
-func (*connEnds) Closed(*channel.Channel, channel.CloseReason) {}
-func (e *connEnds) direct(i int, p []byte)                     { e.m.wire += len(p); e.receive(1-i, p) }
+func (e *connEnds) ReceivedBunch(*channel.Channel, *bunch.In) { e.m.got++ }
+func (e *connEnds) direct(i int, p []byte)                    { e.m.wire += len(p); e.receive(1-i, p) }
 
 // bunches makes a trip of one reliable bunch each way.
 func (e *connEnds) bunches(l lower) error {

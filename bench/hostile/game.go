@@ -44,6 +44,7 @@ type game struct {
 
 // player sends a reliable ping each tick and notes how many ticks the echo takes.
 type player struct {
+	channel.Nop
 	*peer
 	ch     *channel.Channel
 	tick   uint64
@@ -207,21 +208,15 @@ func (p *player) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		p.echoes = append(p.echoes, p.tick-in.Data.ReadUint64())
 	}
 }
-func (*player) ReceivedAck(*channel.Channel, int64)          {}
-func (*player) ReceivedNak(*channel.Channel, int64)          {}
-func (*player) Closed(*channel.Channel, channel.CloseReason) {}
 
 // echo is the server's end.
-type echo struct{}
+type echo struct{ channel.Nop }
 
 func (echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if in.Bits == 64 {
 		_, _ = ch.SendBunch(&bunch.Out{Data: binary.LittleEndian.AppendUint64(nil, in.Data.ReadUint64()), Reliable: true, NoMerge: true})
 	}
 }
-func (echo) ReceivedAck(*channel.Channel, int64)          {}
-func (echo) ReceivedNak(*channel.Channel, int64)          {}
-func (echo) Closed(*channel.Channel, channel.CloseReason) {}
 
 // measure is what was seen since the last call.
 type measure struct {

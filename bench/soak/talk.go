@@ -35,6 +35,7 @@ func (t *totals) add(o *totals) {
 
 // talk is one end of a client's bunches, messages and blocks; both ends send, and check what comes.
 type talk struct {
+	channel.Nop
 	totals
 	key     uint64 // of what this end sends
 	peerKey uint64
@@ -200,13 +201,10 @@ func (t *talk) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 }
 
 // ReceivedAck implements channel.Handler.
-func (*talk) ReceivedAck(*channel.Channel, int64) {}
 
 // ReceivedNak implements channel.Handler.
-func (*talk) ReceivedNak(*channel.Channel, int64) {}
 
 // Closed implements channel.Handler.
-func (*talk) Closed(*channel.Channel, channel.CloseReason) {}
 
 func (t *talk) sendMessage(mode int) {
 	m := t.kinds[mode].New().(*item)

@@ -36,6 +36,7 @@ type echoClient struct {
 
 // stream is one channel and what is expected on it.
 type stream struct {
+	channel.Nop
 	client  *echoClient
 	ch      *channel.Channel
 	waiting []uint32        // reliable ids, in the order their echoes must come
@@ -200,10 +201,6 @@ func (s *stream) echo(id uint32, reliable bool) {
 		s.seen[id] = true
 	}
 }
-
-func (*stream) ReceivedAck(*channel.Channel, int64)          {}
-func (*stream) ReceivedNak(*channel.Channel, int64)          {}
-func (*stream) Closed(*channel.Channel, channel.CloseReason) {}
 
 // verdict is nil when every reliable echo came and nothing was wrong.
 func (e *echoClient) verdict() error {

@@ -44,6 +44,7 @@ func newServer(c driver.Config) (driver.Config, *echoServer) {
 
 // echo is one channel. What finds the reliable buffer full waits in later, in order.
 type echo struct {
+	channel.Nop
 	server *echoServer
 	later  [][]byte
 }
@@ -85,5 +86,3 @@ func (e *echo) ReceivedAck(ch *channel.Channel, _ int64) {
 		e.later = e.later[1:]
 	}
 }
-func (e *echo) ReceivedNak(*channel.Channel, int64)          {}
-func (e *echo) Closed(*channel.Channel, channel.CloseReason) {}

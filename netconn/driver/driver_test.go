@@ -24,7 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var chatName = bunch.Name{Index: 300}
 
 // echo sends back what it gets.
-type echo struct{ n int }
+type echo struct {
+	channel.Nop
+	n int
+}
 
 func (e *echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	e.n++
@@ -32,20 +35,17 @@ func (e *echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	in.Data.ReadBitsTo(b, in.Bits)
 	_, _ = ch.SendBunch(&bunch.Out{Data: b, Bits: in.Bits, Reliable: in.Reliable, NoMerge: true})
 }
-func (*echo) ReceivedAck(*channel.Channel, int64)          {}
-func (*echo) ReceivedNak(*channel.Channel, int64)          {}
-func (*echo) Closed(*channel.Channel, channel.CloseReason) {}
 
-type sink struct{ got []string }
+type sink struct {
+	channel.Nop
+	got []string
+}
 
 func (s *sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	b := make([]byte, in.Bits/8)
 	in.Data.ReadBytes(b)
 	s.got = append(s.got, string(b))
 }
-func (*sink) ReceivedAck(*channel.Channel, int64)          {}
-func (*sink) ReceivedNak(*channel.Channel, int64)          {}
-func (*sink) Closed(*channel.Channel, channel.CloseReason) {}
 
 func chat(h channel.Handler) []channel.Type {
 	return []channel.Type{{Name: chatName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return h }}}

@@ -29,14 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var chat = bunch.Name{Text: "Chat"}
 
-type quiet struct{}
-
-func (quiet) ReceivedBunch(*channel.Channel, *bunch.In)    {}
-func (quiet) ReceivedAck(*channel.Channel, int64)          {}
-func (quiet) ReceivedNak(*channel.Channel, int64)          {}
-func (quiet) Closed(*channel.Channel, channel.CloseReason) {}
 func chatType() channel.Type {
-	return channel.Type{Name: chat, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return quiet{} }}
+	return channel.Type{Name: chat, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
 }
 
 // busy runs a server and a client that talks all the time over a bad network, in virtual time, with an inspector
@@ -76,7 +70,7 @@ func talk(t *testing.T, d *driver.Driver) func(time.Time) {
 		}
 		if ch == nil {
 			var err error
-			ch, err = c.Open(chat, quiet{})
+			ch, err = c.Open(chat, channel.Nop{})
 			require.NoError(t, err)
 		}
 		n++

@@ -16,6 +16,7 @@ type chat struct {
 }
 
 type chatEnd struct {
+	channel.Nop
 	game *chat
 	d    *driver.Driver
 }
@@ -62,10 +63,7 @@ func (p *chatEnd) joined(c *driver.Conn) {
 	}
 }
 
-func (p *chatEnd) ReceivedBunch(*channel.Channel, *bunch.In)              { p.game.heard++ }
-func (p *chatEnd) ReceivedAck(*channel.Channel, int64)                    {}
-func (p *chatEnd) ReceivedNak(*channel.Channel, int64)                    {}
-func (p *chatEnd) Closed(ch *channel.Channel, reason channel.CloseReason) {}
+func (p *chatEnd) ReceivedBunch(*channel.Channel, *bunch.In) { p.game.heard++ }
 
 func Example() {
 	script, err := simtest.Parse(`

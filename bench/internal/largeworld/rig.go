@@ -169,7 +169,7 @@ func (c *Rig) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	accept := func(*channel.Channel) channel.Handler { return sink{} }
+	accept := func(*channel.Channel) channel.Handler { return channel.Nop{} } // only its acks matter
 	types := []channel.Type{{Name: bunch.Actor, ServerOpen: true, Accept: accept}, {Name: actorrep.ReplicationName, ServerOpen: true, Accept: accept}}
 	k.client, err = netconn.New(netconn.Config{NetSpeed: 1 << 24, Channels: types, LowLevelSend: func(p []byte) { k.up.push(p) }}, 0, 1, 1)
 	if err != nil {
@@ -194,11 +194,3 @@ func (q *queue) deliver(to *netconn.Conn, now time.Duration) {
 	*q = (*q)[:0]
 	to.PostTickDispatch(now)
 }
-
-// sink is a client of which only the acks matter.
-type sink struct{}
-
-func (sink) ReceivedBunch(*channel.Channel, *bunch.In)    {}
-func (sink) ReceivedAck(*channel.Channel, int64)          {}
-func (sink) ReceivedNak(*channel.Channel, int64)          {}
-func (sink) Closed(*channel.Channel, channel.CloseReason) {}

@@ -33,16 +33,16 @@ import (
 var names = []bunch.Name{{Index: 300}, {Text: "Chat", Number: 7}}
 
 // quiet is a channel that only listens.
-type quiet struct{ payloads map[string]bool }
+type quiet struct {
+	channel.Nop
+	payloads map[string]bool
+}
 
 func (q quiet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	b := make([]byte, (in.Bits+7)/8)
 	in.Data.ReadBitsTo(b, in.Bits)
 	q.payloads[string(b)] = true
 }
-func (quiet) ReceivedAck(*channel.Channel, int64)          {}
-func (quiet) ReceivedNak(*channel.Channel, int64)          {}
-func (quiet) Closed(*channel.Channel, channel.CloseReason) {}
 
 // engine is what the server's connection says it received.
 type engine struct {
@@ -150,7 +150,7 @@ func record(t *testing.T, l link, file string) (said engine, packets int, payloa
 	payloads = map[string]bool{}
 	var types []channel.Type
 	for _, n := range names {
-		types = append(types, channel.Type{Name: n, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return quiet{payloads} }})
+		types = append(types, channel.Type{Name: n, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return quiet{payloads: payloads} }})
 	}
 	game := newArena(t)
 	types = append(types, game.server.ChannelTypes()...)
