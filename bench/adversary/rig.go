@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// rig is two honest connections, a client (0) and a server (1), and a network between them in virtual time.
+type rig struct {
+	now, tick time.Duration
+	conns     [2]*netconn.Conn
+	links     [2]*netsim.Link // by who sends
+	dark      [2]bool         // what that end sends is lost
+	offered   [2]int          // bytes that each end sent, IP and UDP headers included
+	results   [2]*netconn.CloseResult
+}
+
+// newRig is a rig with the same network both ways.
+func newRig(e *env, net netsim.Settings, edit func(i int, c *netconn.Config)) (*rig, error) {
+	r := &rig{tick: tick}
+	first := [2]uint16{uint16(e.rng.Uint32N(1 << 14)), uint16(e.rng.Uint32N(1 << 14))}
+	for i := range r.conns {
+		link, err := netsim.NewLink(net, e.rng.Uint64())
+		if err != nil {
+			return nil, err
+		}
+		r.links[i] = link
+		cfg := netconn.Config{Server: i == 1, Closed: func(res netconn.CloseResult) { r.results[i] = &res },
+			Channels: []channel.Type{
+				{Name: bunch.Control, ClientOpen: true, Static: true},
+				{Name: dataName, ClientOpen: true, ServerOpen: true},
+			},
+			LowLevelSend: func(p []byte) {
+				r.offered[i] += len(p) + 28
+				if !r.dark[i] {
+					r.links[i].Push(r.now, p)
+				}
+			}}
+		if edit != nil {
+			edit(i, &cfg)
+		}
+		if r.conns[i], err = netconn.New(cfg, 0, first[1-i], first[i]); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// step is one tick of both ends: packets in, game, packets out.
+func (r *rig) step(game func()) {
+	r.now += r.tick
+	for i, c := range r.conns {
+		from := r.links[1-i]
+		for p, ok := from.Pop(r.now); ok; p, ok = from.Pop(r.now) {
+			_ = c.ReceivedPacket(r.now, p) // what is wrong with it is in the counters
+		}
+		c.PostTickDispatch(r.now)
+	}
+	if game != nil {
+		game()
+	}
+	for _, c := range r.conns {
+		c.Tick(r.now)
+	}
+}
+
+// adaptive is the controller that finds the bandwidth of a path, the driver's default.
+func adaptive() congestion.Controller {
+	c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
+	if err != nil {
+		panic(err) // the defaults are right
+	}
+	return c
+}
+
+// over reports whether one of the ends has ended.
+func (r *rig) over() bool { return r.results[0] != nil || r.results[1] != nil }
+
+// numbers is a handler that checks numbered messages: a number in the first 8 bytes of each.
+type numbers struct {
+	channel.Nop
+	next     uint64 // in order
+	got      map[uint64]int
+	disorder int
+}
+
+// ReceivedBunch notes the number of a message.
+func (n *numbers) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	v := in.Data.ReadUint64()
+	if v != n.next {
+		n.disorder++
+	}
+	n.next = v + 1
+	if n.got != nil {
+		n.got[v]++
+	}
+}
+
+// numbered is a message of some size with a number in it.
+func numbered(v uint64, size int) []byte {
+	return binary.LittleEndian.AppendUint64(make([]byte, 0, max(size, 8)), v)[:max(size, 8)]
+}
