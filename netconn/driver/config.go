@@ -49,6 +49,11 @@ type Config struct {
 	LoginTimeout time.Duration
 	// TickRate is Run's ticks a second. Default 60.
 	TickRate int
+	// MaxDatagrams bounds the datagrams that one TickDispatch reads, to whole batches of the socket. What it leaves is read
+	// by the next one, so that a flood delays nobody's tick. Default 4096, about what a socket's buffer of 4 MiB holds,
+	// or four for each of MaxConns if that is more. Counters.ReadsBounded counts the ticks that it ended. Run reads between
+	// ticks as well, for as long as there is time.
+	MaxDatagrams int
 	// Prompt makes Run send what handlers and Do write at once, instead of at the next
 	// tick: less latency for more, smaller packets, and a look at every connection each
 	// time, so rather for hundreds than for thousands. It needs a socket whose read another
@@ -95,6 +100,11 @@ type Config struct {
 	Packets nettrace.PacketSink
 }
 
+const (
+	minDatagrams   = 4096
+	datagramsAConn = 4
+)
+
 func (c Config) filled() Config {
 	if c.Link == nil {
 		c.Link = Netcode{}
@@ -107,6 +117,9 @@ func (c Config) filled() Config {
 	}
 	if c.TickRate == 0 {
 		c.TickRate = 60
+	}
+	if c.MaxDatagrams == 0 {
+		c.MaxDatagrams = max(minDatagrams, datagramsAConn*c.MaxConns)
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader

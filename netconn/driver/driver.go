@@ -24,6 +24,8 @@ type Counters struct {
 	Corrupt                                      uint64 // wrong checksum
 	Accepted, Joined, Closed                     uint64
 	NoRoom, NoLogin                              uint64
+	// ReadsBounded is the ticks that read Config.MaxDatagrams, and left to the next one what there was besides.
+	ReadsBounded uint64
 }
 
 // Driver is a socket and the connections on it. All methods but Do and Close belong to one
@@ -128,21 +130,32 @@ func (d *Driver) at(now time.Time) time.Duration {
 // longestTick is below every link's timeout.
 const longestTick = time.Second
 
-// TickDispatch takes in all datagrams that have come.
+// TickDispatch takes in the datagrams that have come, Config.MaxDatagrams of them at most. The next one takes in the rest.
 func (d *Driver) TickDispatch(now time.Time) {
 	defer region(regionDispatch).End()
 	at := d.at(now)
 	d.runCalls()
-	for errs := 0; d.err == nil && errs < maxReadErrors; {
+	d.readAll(at)
+	d.postDispatch(at)
+}
+
+// readAll reads until the socket is empty or the tick has its share: whoever sends faster than datagrams are read
+// must not keep the tick from its end.
+func (d *Driver) readAll(at time.Duration) {
+	for read, errs := 0, 0; d.err == nil && errs < maxReadErrors; {
+		if read >= d.cfg.MaxDatagrams {
+			d.Counters.ReadsBounded++
+			return
+		}
 		n, err := d.socket.TryReadBatch(d.in)
+		read += n
 		d.dispatch(at, n)
 		if err != nil && d.readError(err) {
 			errs++ // what came behind it isn't left for the next tick
 		} else if n < len(d.in) {
-			break
+			return
 		}
 	}
-	d.postDispatch(at)
 }
 
 // maxReadErrors bounds the errors of single datagrams that one tick reads past.

@@ -67,6 +67,9 @@ func localFor(server netip.AddrPort, l Link) string {
 }
 
 func open(addr string, cfg Config) (*Driver, error) {
+	if cfg.MaxDatagrams < 0 {
+		return nil, fmt.Errorf("driver: Config.MaxDatagrams is %d; it must be positive, or 0 for the default", cfg.MaxDatagrams)
+	}
 	d := &Driver{cfg: cfg.filled(), logged: cfg.Logger != nil, simulated: cfg.Clock != nil}
 	d.epoch = d.cfg.Clock()
 	d.cfg.Channels = d.channels()

@@ -39,6 +39,8 @@ type operatorLog struct {
 	at    []slog.Attr
 	lines int
 	muted uint64
+
+	bounded uint64 // Counters.ReadsBounded as told
 }
 
 const (
@@ -70,6 +72,11 @@ func (d *Driver) logSecond(now time.Duration) {
 		d.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, "more connections came and went", slog.Uint64("lines", l.muted))
 	}
 	l.lines, l.muted = 0, 0
+	if more := d.Counters.ReadsBounded - l.bounded; more > 0 {
+		l.bounded += more
+		d.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "ticks read MaxDatagrams and left the rest: a flood, or too few for the players",
+			slog.Uint64("ticks", more))
+	}
 	if l.last == nil {
 		l.last = map[string]uint64{}
 	}
