@@ -1,7 +1,7 @@
 // Hostile lets strangers loose on a server that has eight honest players, over each link: spoofed, forged,
 // replayed, truncated and damaged packets from a million addresses, a full house, and storms of clients that
-// connect and vanish. The network is in memory and time is virtual, so that addresses can be spoofed and
-// the server's own cost is what is measured.
+// connect and vanish, and a socket that is never empty. The network is in memory and time is virtual, so that addresses can be spoofed and
+// the server's own cost is what is measured. Last, each server is flooded over the loopback, in real time, with a sender on another core.
 //
 //	go run ./bench/hostile
 //	go run ./bench/hostile -n 100000 -link netcode
@@ -27,6 +27,7 @@ func main() {
 	perTick := flag.Int("rate", 4096, "datagrams a tick of 1/60 s")
 	link := flag.String("link", "netcode,unreal,salted", "links to attack")
 	seed := flag.Uint64("seed", 1, "seed of the attackers")
+	flood := flag.Duration("flood", 3*time.Second, "how long to flood each link's server over the loopback, and how long to play in peace before; 0 not at all")
 	flag.Parse()
 	failed := false
 	for _, name := range strings.Split(*link, ",") {
@@ -36,6 +37,13 @@ func main() {
 			os.Exit(1)
 		}
 		failed = failed || !ok
+		if *flood > 0 {
+			if ok, err = liveFlood((&game{link: name}).linkOf(nil, 64), name, *flood); err != nil {
+				fmt.Println("FAIL:", err)
+				os.Exit(1)
+			}
+			failed = failed || !ok
+		}
 	}
 	if failed {
 		fmt.Println("FAIL: see the last column")
@@ -81,9 +89,13 @@ func run(link string, n, perTick int, seed uint64) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	endless, err := endlessFlood(w, link)
+	if err != nil {
+		return false, err
+	}
 	w.Flush()
 	fmt.Println()
-	return ok && full && storm, nil
+	return ok && full && storm && endless, nil
 }
 
 // attack runs one and prints its line.
