@@ -137,7 +137,7 @@ func runAll(ctx context.Context, o options) error {
 		s.driver.LocalAddr(), o.clients, o.bad.Loss, o.bad.LagMin, o.bad.LagMax, o.bad.Dup, o.bad.Order, o.seed)
 	start := time.Now()
 	v := view{o: o}
-	run, settle := time.Duration(o.seconds*float64(time.Second)), 15*time.Second
+	run, settle := time.Duration(o.seconds*float64(time.Second)), time.Minute
 	diff := ""
 	err = ticks(ctx, func(now time.Time) (bool, error) {
 		at := now.Sub(start)

@@ -111,11 +111,11 @@ func verdict(w io.Writer, runs []run) bool {
 	}
 	switch {
 	case judged == 0:
-		fmt.Fprintln(w, "VERDICT: none, as the default did not run")
+		fmt.Fprintln(w, "PASS: nothing to judge, as the default did not run")
 	case good:
-		fmt.Fprintf(w, "VERDICT: good; %s uses 90 %% of every link, keeps the median queue under 30 ms and shares\n", theDefault)
+		fmt.Fprintf(w, "PASS: %s uses 90 %% of every link, keeps the median queue under 30 ms and shares\n", theDefault)
 	default:
-		fmt.Fprintf(w, "VERDICT: bad; %s missed a target\n", theDefault)
+		fmt.Fprintf(w, "FAIL: %s missed a target\n", theDefault)
 	}
 	return good
 }

@@ -1,7 +1,8 @@
-// Congestion runs three rate controllers over the same simulated links, in virtual time,
-// and draws what they make of them: the rate that gets through and the queue that builds up.
+// Congestion runs three rate controllers over the same simulated links, in virtual time, and compares what they make of them: the
+// rate that gets through and the queue that builds up. With -draw it draws both over time.
 //
 //	go run ./examples/congestion
+//	go run ./examples/congestion -draw
 //	go run ./examples/congestion -link drop -controller adaptive -tick 30 -ack 200ms
 //	go run ./examples/congestion -csv curves.csv   # for examples/congestion/plot
 //
@@ -28,7 +29,7 @@ func main() {
 	hz := flag.Float64("tick", 60, "ticks a second of the games")
 	ack := flag.Duration("ack", 0, "time between a peer's acks; 0 for its tick")
 	csv := flag.String("csv", "", "write the curves to a file")
-	quiet := flag.Bool("quiet", false, "only the table")
+	curves := flag.Bool("draw", false, "draw rates and queues over time, above the table")
 	flag.Parse()
 	if *hz <= 0 || *hz > 1000 || *ack < 0 {
 		fmt.Fprintln(os.Stderr, "-tick must be above 0 and at most 1000, -ack not negative")
@@ -43,7 +44,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "no link or no controller of that name")
 		os.Exit(2)
 	}
-	if !*quiet {
+	if *curves {
 		for i := range runs {
 			draw(os.Stdout, &runs[i], i == 0 || runs[i].link != runs[i-1].link)
 		}

@@ -65,9 +65,9 @@ func run(addr string) error {
 	played := make(chan error, 1)
 	go func() { played <- g.play(ctx) }()
 	// A client far away may take longer to join on a busy machine: what isn't right after four seconds is looked
-	// at again for twenty more.
+	// at again for a minute.
 	wait := 4 * time.Second
-	for try := range 20 {
+	for try := range 60 {
 		select {
 		case <-time.After(wait):
 		case err := <-played:

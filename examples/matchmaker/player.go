@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn"
@@ -32,14 +33,14 @@ func join(url string, n int, servers *servers) (list []*player, err error) {
 	for i := range n + 1 {
 		p := &player{name: fmt.Sprintf("player%d", i+1), invited: i < n, server: -1}
 		list = append(list, p)
-		if err := p.join(url, servers); err != nil {
+		if err := p.join(url, servers, list[:i]); err != nil {
 			return list, err
 		}
 	}
 	return list, nil
 }
 
-func (p *player) join(url string, servers *servers) error {
+func (p *player) join(url string, servers *servers, others []*player) error {
 	start := time.Now()
 	req, err := http.NewRequest(http.MethodPost, url, nil)
 	if err != nil {
@@ -60,10 +61,11 @@ func (p *player) join(url string, servers *servers) error {
 		return err
 	}
 	p.ticket = "200"
-	return p.connect(token, start, servers)
+	return p.connect(token, start, servers, others)
 }
 
-func (p *player) connect(token []byte, start time.Time, servers *servers) error {
+// connect joins a server. The players who are in go on meanwhile.
+func (p *player) connect(token []byte, start time.Time, servers *servers, others []*player) error {
 	joined, turnedAway := false, false
 	d, err := driver.Dial(servers.addrs()[0].String(), driver.Config{
 		Link:   driver.Netcode{ProtocolID: protocolID, Token: token},
@@ -74,10 +76,16 @@ func (p *player) connect(token []byte, start time.Time, servers *servers) error 
 		return err
 	}
 	p.driver = d
+	all := append(slices.Clone(servers.list), d)
+	for _, o := range others {
+		if o.driver != nil {
+			all = append(all, o.driver)
+		}
+	}
 	for (!joined || servers.where(p.name) < 0) && !turnedAway {
-		poll(append(servers.list, d)...)
+		poll(all...)
 		time.Sleep(time.Millisecond)
-		if time.Since(start) > 20*time.Second {
+		if time.Since(start) > time.Minute {
 			return fmt.Errorf("%s neither joined nor was turned away", p.name)
 		}
 	}

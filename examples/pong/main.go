@@ -129,7 +129,7 @@ func play() error {
 	}
 	defer guest.net.Close()
 	tick := time.Tick(time.Second / hz)
-	for left := 30 * hz; left > 0 && !(host.over() && guest.over()); left-- {
+	for left := 60 * hz; left > 0 && !(host.over() && guest.over()); left-- {
 		now := <-tick
 		if err := cmp.Or(host.frame(now), guest.frame(now)); err != nil {
 			return err

@@ -17,6 +17,8 @@ import (
 type Lamp struct {
 	actorrep.Base
 	Brightness actorrep.Var[uint8] `net:"max=100,notify=OnBrightness"`
+
+	flips int // has no tag, so isn't replicated: how often the server ran Flip
 }
 
 // OnBrightness is called on the client when the value has changed, with the old one.
@@ -24,6 +26,7 @@ func (l *Lamp) OnBrightness(old uint8) { fmt.Printf("client: %d -> %d\n", old, l
 
 // Flip is called by the lamp's owner and runs at the server.
 var Flip = actorrep.ServerRPC(func(_ actorrep.Call, l *Lamp, _ struct{}) error {
+	l.flips++
 	l.Brightness.Set(100 - l.Brightness.Get())
 	return nil
 }, actorrep.Reliable)
@@ -58,8 +61,9 @@ func run() error {
 	}
 	defer cl.Close()
 
+	const most = 3 // flips
 	flips := 0
-	for tick := range 300 { // a game's loop, five seconds at most
+	for tick := range 3600 { // a game's loop, a minute at most
 		now := time.Now()
 		srv.TickDispatch(now)
 		server.Step(srv.Since(now))
@@ -68,18 +72,18 @@ func run() error {
 		cl.TickDispatch(now)
 		client.Step(cl.Since(now))
 		mirror, ok := client.Find(lamp.GUID()).(*Lamp)
-		if ok && mirror.IsOwned() && tick%10 == 0 && flips < 4 {
+		if ok && mirror.IsOwned() && tick%10 == 0 && flips < most {
 			flips++
 			if err := Flip.Call(mirror, struct{}{}); err != nil {
 				return err
 			}
 		}
 		cl.TickFlush(now)
-		if ok && flips == 4 && tick%10 == 9 {
+		if ok && lamp.flips == most && mirror.Brightness.Get() == lamp.Brightness.Get() {
 			fmt.Printf("PASS: the client flipped it %d times and sees %d\n", flips, mirror.Brightness.Get())
 			return nil
 		}
 		time.Sleep(time.Second / 60)
 	}
-	return fmt.Errorf("the client sees %d lamps", client.Len())
+	return fmt.Errorf("the client sees %d lamps, and the server ran %d of %d flips", client.Len(), lamp.flips, flips)
 }

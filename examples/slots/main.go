@@ -5,8 +5,9 @@
 //
 //	go run ./examples/slots
 //	go run ./examples/slots -seed 7 -loss 20
+//	go run ./examples/slots -tell                # what happens in each, line by line
 //
-// Each line has the time in seconds. The exit code is 1 if a story didn't end as it should.
+// Times are in seconds. The exit code is 1 if a story didn't end as it should.
 package main
 
 import (
@@ -15,6 +16,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/salted"
@@ -23,12 +26,13 @@ import (
 func main() {
 	seed := flag.Uint64("seed", 1, "seed of the network and of all salts")
 	loss := flag.Float64("loss", 5, "percentage of packets lost, 0 to 40")
+	aloud := flag.Bool("tell", false, "print what happens, with the time")
 	flag.Parse()
 	if *loss < 0 || *loss > 40 {
 		fmt.Fprintln(os.Stderr, "-loss must be from 0 to 40")
 		os.Exit(2)
 	}
-	if !tell(os.Stdout, *seed, *loss) {
+	if !tell(os.Stdout, *aloud, *seed, *loss) {
 		os.Exit(1)
 	}
 }
@@ -47,23 +51,34 @@ var stories = []story{
 	{"a flood of requests and responses with false sources", flood},
 }
 
-// tell runs the stories, each in a world of its own, and gives the verdict.
-func tell(out io.Writer, seed uint64, loss float64) bool {
+// tell runs the stories, each in a world of its own, and gives the verdict. What happens in them is printed when it is told aloud.
+func tell(out io.Writer, aloud bool, seed uint64, loss float64) bool {
 	good := 0
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "story\ttook\tended")
 	for i, s := range stories {
-		fmt.Fprintf(out, "\n%d. %s\n\n", i+1, s.title)
-		w := newWorld(out, seed+uint64(i), loss)
-		if err := s.run(w); err != nil {
-			fmt.Fprintf(out, "\n   wrong: %v\n", err)
-			continue
+		lines := io.Discard
+		if aloud {
+			lines = out
 		}
-		good++
+		fmt.Fprintf(lines, "%d. %s\n\n", i+1, s.title)
+		w := newWorld(lines, seed+uint64(i), loss)
+		ended := "as it should"
+		if err := s.run(w); err != nil {
+			ended = err.Error()
+		} else {
+			good++
+		}
+		fmt.Fprintln(lines)
+		fmt.Fprintf(t, "%s\t%.2f s\t%s\n", s.title, w.now.Seconds(), ended)
 	}
-	verdict := "good"
+	t.Flush()
+	verdict := "PASS"
 	if good < len(stories) {
-		verdict = "bad"
+		verdict = "FAIL"
 	}
-	fmt.Fprintf(out, "\nVERDICT: %s; %d of %d stories ended as they should\n", verdict, good, len(stories))
+	fmt.Fprintf(out, "%s\n%s: %d of %d stories ended as they should\n", &table, verdict, good, len(stories))
 	return good == len(stories)
 }
 

@@ -2,7 +2,7 @@
 // the three controllers above, and their queues below. It is a module of its own, since it
 // needs a plotting library.
 //
-//	go run ./examples/congestion -quiet -csv /tmp/curves.csv
+//	go run ./examples/congestion -csv /tmp/curves.csv
 //	cd examples/congestion/plot
 //	go run . -in /tmp/curves.csv -svg /tmp/curves.svg -png /tmp/curves.png
 package main

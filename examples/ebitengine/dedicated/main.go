@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"time"
 
 	"github.com/bunchnet/bunchnet/examples/ebitengine/arena"
 )
@@ -19,25 +18,24 @@ func main() {
 	addr := flag.String("serve", ":7777", "the address to listen at")
 	bots := flag.Int("bots", 4, "ships without a player")
 	seed := flag.Uint64("seed", 1, "seed of places and bots")
-	seconds := flag.Float64("seconds", 0, "end by itself after so long; 0 is when interrupted")
+	seconds := flag.Float64("seconds", 0, "play so long with a player of its own who comes over UDP, compare, and end; 0 is until interrupted")
 	flag.Parse()
-	if err := run(*addr, *bots, *seed, time.Duration(*seconds*float64(time.Second))); err != nil {
-		fmt.Fprintln(os.Stderr, "FAIL:", err)
+	if err := run(*addr, *bots, *seed, *seconds); err != nil {
+		fmt.Println("FAIL:", err)
 		os.Exit(1)
 	}
 }
 
-func run(addr string, bots int, seed uint64, length time.Duration) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if length > 0 {
-		ctx, stop = context.WithTimeout(ctx, length)
-		defer stop()
-	}
+func run(addr string, bots int, seed uint64, seconds float64) error {
 	s, err := arena.Listen(arena.ServerConfig{Addr: addr, Bots: bots, Seed: seed})
 	if err != nil {
 		return err
 	}
+	if seconds > 0 {
+		return try(s, seconds)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	fmt.Printf("arena at %v with %d bots; interrupt to end\n", s.Driver.LocalAddr(), bots)
 	if err := s.Run(ctx); err != nil {
 		return err

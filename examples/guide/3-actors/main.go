@@ -78,10 +78,13 @@ func run() error {
 		clients = append(clients, c)
 	}
 
-	for tick := range 180 { // three seconds; in the last one everybody stands
+	const walking = 120 // ticks: two seconds
+	walked := 0
+	for range 3600 { // a minute at most: everybody walks once both are there, then stands until all have heard
 		now := time.Now()
 		srv.TickDispatch(now)
-		if tick < 120 {
+		if world.Len() == len(clients) && walked < walking {
+			walked++
 			for a := range world.All {
 				p := a.(*Player)
 				p.X += 1.5 / 60
@@ -96,9 +99,12 @@ func run() error {
 			c.world.Step(c.net.Since(now)) // Spawned and notifies are called
 			c.net.TickFlush(now)
 		}
+		if walked == walking && compare(world, clients) == nil {
+			break
+		}
 		time.Sleep(time.Second / 60)
 	}
-	return compare(world, clients)
+	return verdict(world, clients)
 }
 
 // compare looks for every actor of the server in each client's world, by its GUID, which is the same at both ends.
@@ -110,11 +116,23 @@ func compare(world *actorrep.World, clients []*client) error {
 			if !ok {
 				return fmt.Errorf("client %d doesn't see %s", i+1, p.Name)
 			}
-			fmt.Printf("client %d sees %s at (%.2f, %.2f) after %d moves; the server has (%.3f, %.3f)\n", i+1, mirror.Name, mirror.X, mirror.Y, mirror.moves, p.X, p.Y)
 			if dx, dy := mirror.X-p.X, mirror.Y-p.Y; max(dx, -dx, dy, -dy) > 0.0051 {
-				return fmt.Errorf("that is not the same")
+				return fmt.Errorf("client %d sees %s at (%.2f, %.2f), the server at (%.3f, %.3f)", i+1, mirror.Name, mirror.X, mirror.Y, p.X, p.Y)
 			}
 		}
+	}
+	return nil
+}
+
+func verdict(world *actorrep.World, clients []*client) error {
+	for i, c := range clients {
+		for a := range c.world.All {
+			p := a.(*Player)
+			fmt.Printf("client %d sees %s at (%.2f, %.2f) after %d moves\n", i+1, p.Name, p.X, p.Y, p.moves)
+		}
+	}
+	if err := compare(world, clients); err != nil {
+		return err
 	}
 	if world.Len() != 2 {
 		return fmt.Errorf("%d players joined", world.Len())

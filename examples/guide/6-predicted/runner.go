@@ -13,9 +13,9 @@ import (
 // Runner runs along a line of forty metres.
 type Runner struct {
 	actorrep.Base
-	X    float64 `net:"q=0.01"`
-	Key  int8    `net:""`                  // the last one the server simulated
-	Tick uint32  `net:"notify=OnSnapshot"` // changes in every Step, so that standing still is told as well
+	X   float64 `net:"q=0.01"`
+	Key int8    `net:""`                  // the last one the server simulated
+	At  uint32  `net:"notify=OnSnapshot"` // ms on the server's clock: changes in every Step, so that standing still is told as well
 
 	truth *prediction.Server[float64, int8] // on the server
 
@@ -74,7 +74,7 @@ func (r *Runner) send(now time.Duration) error {
 }
 
 // simulate is the server's tick of one runner.
-func (r *Runner) simulate(now time.Duration, tick uint32) error {
+func (r *Runner) simulate(now time.Duration) error {
 	r.truth.Tick(now)
 	if x := *r.truth.State(); x != r.X {
 		r.Key = 1
@@ -83,7 +83,7 @@ func (r *Runner) simulate(now time.Duration, tick uint32) error {
 		}
 		r.X = x
 	}
-	r.Tick = tick
+	r.At = uint32(now / time.Millisecond)
 	return carry(r, Reply, func(w *bitio.Writer) (bool, error) { return r.truth.Reply(now, w) })
 }
 
@@ -104,7 +104,7 @@ func carry(r *Runner, rpc *actorrep.RPC[*Runner, Bits], write func(w *bitio.Writ
 
 // OnSnapshot keeps where the runner was in a Step of the server, for who draws it.
 func (r *Runner) OnSnapshot() {
-	at := time.Duration(r.Tick) * step // when that was, by the server's clock
+	at := time.Duration(r.At) * time.Millisecond // when that was, by the server's clock
 	r.timeline.Arrived(r.World().Now(), at)
 	r.places.Push(at, r.X)
 }
