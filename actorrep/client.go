@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -16,10 +15,10 @@ import (
 // client is a client's side of a world: what arrives sets values at once; the game is told in Step.
 type client struct {
 	world   *World
-	schema  []*remoteClass
-	mirrors []*mirror // by channel index
-	frame   uint32    // of the newest values
-	lastOf  []layout.Mask
+	schema  []*remoteClass // nil until the server has told
+	mirrors []*mirror      // by channel index
+	frame   uint32         // of the newest values
+	chunk   uint32         // which one is read, for remoteClass.lastOf
 	limits  []rateLimit
 	common  [2]uint8 // packets of the baselines that a chunk names
 	guess   []uint64
@@ -75,13 +74,14 @@ func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 	if w.server {
 		return nil
 	}
-	return &replicationHandler{w.client, ch}
+	return &replicationHandler{client: w.client, ch: ch}
 }
 
 // replicationHandler is a client's end of the replication channel.
 type replicationHandler struct {
 	*client
-	ch *channel.Channel
+	ch   *channel.Channel
+	told bool // it described the classes that the client knows
 }
 
 func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
@@ -103,11 +103,15 @@ func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 func (h *replicationHandler) message(r *bitio.Reader) error {
 	switch r.ReadBits(msgBits) {
 	case msgSchema:
+		if h.client.schema != nil {
+			return fmt.Errorf("%w: the classes are described twice", errFormat)
+		}
 		list, err := h.world.readSchema(r)
 		if list == nil {
 			return err
 		}
-		h.client.schema, h.client.lastOf = list, make([]layout.Mask, len(list))
+		h.client.schema, h.told = list, true
+		clear(h.client.mirrors) // of a connection before
 		if err == nil {
 			return nil
 		}
@@ -130,7 +134,12 @@ func (*replicationHandler) ReceivedAck(*channel.Channel, int64) {}
 
 func (*replicationHandler) ReceivedNak(*channel.Channel, int64) {}
 
-func (*replicationHandler) Closed(*channel.Channel, channel.CloseReason) {}
+// Closed lets another connection describe its classes.
+func (h *replicationHandler) Closed(*channel.Channel, channel.CloseReason) {
+	if h.told {
+		h.client.schema = nil
+	}
+}
 
 // setMirror has earlier notes of the actor lead here.
 func (c *client) setMirror(m *mirror) {

@@ -69,18 +69,21 @@ func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 
 func (m *mirror) open(r *bitio.Reader) error {
 	w := m.world
-	id, parent, class, frame := netguid.GUID(r.ReadIntPacked()), netguid.GUID(r.ReadIntPacked()), int(r.ReadIntPacked()), r.ReadUint32()
+	id, parent, class, frame := netguid.GUID(r.ReadIntPacked()), netguid.GUID(r.ReadIntPacked()), r.ReadIntPacked(), r.ReadUint32()
 	owned, autonomous := readAudience(r)
 	again := r.ReadBool()
 	switch {
 	case r.Err() != nil:
 		return fmt.Errorf("actorrep: spawn: %w", r.Err())
-	case class < 0 || class >= len(w.client.schema) || !id.Valid():
+	case uint64(class) >= uint64(len(w.client.schema)) || !id.Valid():
 		return fmt.Errorf("%w: spawn %v of class %d", errFormat, id, class)
+	}
+	old := w.byGUID[id]
+	if again && old != nil && old.class != w.client.schema[class].local {
+		return fmt.Errorf("%w: %v opens again as %s and is %s", ErrGUID, id, w.client.schema[class].name, old.class.name)
 	}
 	m.guid, m.class, m.born = id, w.client.schema[class], frame
 	m.frames = make([]uint32, len(m.class.units.Units))
-	old := w.byGUID[id]
 	switch {
 	case again && old == nil, old != nil && int32(old.mirror.born-frame) > 0:
 		// A newer opening of the same actor, on another channel, has come before this one.
@@ -184,12 +187,12 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, no
 		m.world.Counters.Stale++
 	}
 	if m.b == nil || !fresh || m.class.local == nil {
-		m.class.units.ReadUnit(r, i, v, base, nil)
+		m.class.units.ReadUnit(r, i, v, base, layout.Object{})
 		return
 	}
 	local := m.class.units.Units[i].Local
 	if local < 0 {
-		m.class.units.ReadUnit(r, i, v, base, nil)
+		m.class.units.ReadUnit(r, i, v, base, layout.Object{})
 		return
 	}
 	m.frames[i] = frame
@@ -200,7 +203,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, no
 	if remember && n.withOld {
 		old = m.copyField(field)
 	}
-	changed := m.class.units.ReadUnit(r, i, v, base, m.b.ptr)
+	changed := m.class.units.ReadUnit(r, i, v, base, m.b.class.layout.Object(m.b.ptr))
 	if changed && remember {
 		m.noteChange(field, old)
 	}

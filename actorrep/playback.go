@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -87,7 +86,7 @@ func (r *Replay) Play(w *World) error {
 	if list == nil && err != nil {
 		return fmt.Errorf("%w: %w", ErrReplayCorrupt, err)
 	}
-	w.client.schema, w.client.lastOf = list, make([]layout.Mask, len(list))
+	w.client.schema = list
 	r.world = w
 	return err
 }
@@ -308,7 +307,7 @@ func (r *Replay) checkpoint(c *client, kind messageKind, id uint32, data *bitio.
 
 // mirror is who records call id, or nil.
 func (c *client) mirror(id uint32) *mirror {
-	if int(id) >= len(c.mirrors) {
+	if uint64(id) >= uint64(len(c.mirrors)) {
 		return nil
 	}
 	return c.mirrors[id]

@@ -78,14 +78,15 @@ func (c *client) records(in *bunch.In) error {
 	r := &in.Data
 	frame := c.frame + uint32(int16(uint16(r.ReadBits(frameBits))-uint16(c.frame)))
 	c.common = [2]uint8{uint8(r.ReadBits(packetBits)), uint8(r.ReadBits(packetBits))}
-	clear(c.lastOf)
+	c.chunk++
 	id, gap := uint32(0), newChunk.gap
 	for r.Remaining() > 0 {
 		id += readID(r, &gap)
-		if int(id) >= len(c.mirrors) || c.mirrors[id] == nil || c.mirrors[id].class == nil {
+		m := c.mirror(id)
+		if m == nil || m.class == nil {
 			return fmt.Errorf("%w: channel %d", ErrGUID, id)
 		}
-		if err := c.mirrors[id].record(r, in.PacketID, frame, c); err != nil {
+		if err := m.record(r, in.PacketID, frame, c); err != nil {
 			return err
 		}
 	}
@@ -106,7 +107,7 @@ func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) 
 		}
 	}
 	units := m.class.units
-	mask := readMask(r, &c.lastOf[m.class.id], len(units.Units))
+	mask := readMask(r, m.class.lastOf(c.chunk), len(units.Units))
 	var base, words []uint64
 	known := layout.Mask(0)
 	if mask&units.Deltas != 0 {

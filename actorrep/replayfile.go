@@ -64,11 +64,12 @@ func (f *replayFile) open(size int64) error {
 		return f.corrupt(fileHead, "no schema")
 	}
 	f.interval = time.Duration(binary.LittleEndian.Uint64(f.body))
-	f.schemaBits = int(binary.LittleEndian.Uint32(f.body[8:]))
-	n := (f.schemaBits + 7) / 8
-	if n > len(f.body)-12 || len(f.body)-12-n > maxNote {
+	schemaBits := int64(binary.LittleEndian.Uint32(f.body[8:]))
+	n := (schemaBits + 7) / 8
+	if n > int64(len(f.body)-12) || int64(len(f.body)-12)-n > maxNote {
 		return f.corrupt(fileHead, "a schema longer than its block")
 	}
+	f.schemaBits = int(schemaBits)
 	f.schema = append([]byte(nil), f.body[12:12+n]...)
 	f.note = string(f.body[12+n:])
 	f.begin = fileHead + blockHead + int64(b.length)
@@ -144,7 +145,7 @@ func (f *replayFile) block(at, limit int64) (b block, err error) {
 	if n > maxBlock {
 		return b, f.corrupt(at, "a block of more than 16 MiB")
 	}
-	if at+blockHead+n > limit {
+	if n > limit-at-blockHead {
 		return b, fmt.Errorf("%w: a block at %d of %d bytes", ErrReplayTruncated, at, n)
 	}
 	if int64(cap(f.body)) < n {
@@ -165,7 +166,7 @@ func (f *replayFile) block(at, limit int64) (b block, err error) {
 
 // readAt fills b from an offset, or says why not.
 func (f *replayFile) readAt(b []byte, at, limit int64) error {
-	if at < 0 || at+int64(len(b)) > limit {
+	if at < 0 || at > limit-int64(len(b)) {
 		return fmt.Errorf("%w: at %d", ErrReplayTruncated, at)
 	}
 	n, err := f.in.ReadAt(b, at)

@@ -268,13 +268,12 @@ func (c *call) size() int {
 // readCall reads a call's head and its parameters as a reader of their own. That is the World's, as one made here would
 // escape: it is done with before the call runs, which may lead to others.
 func (w *World) readCall(r *bitio.Reader) (id int, params *bitio.Reader, err error) {
-	id = int(r.ReadIntPacked())
-	n := int(r.ReadIntPacked())
-	if r.Err() != nil || n > maxParams*8 || n > r.Remaining() {
+	proc, n := r.ReadIntPacked(), r.ReadIntPacked()
+	if r.Err() != nil || proc >= maxProcedures || n > maxParams*8 || int(n) > r.Remaining() {
 		return 0, nil, fmt.Errorf("%w: a call", errFormat)
 	}
-	r.SubTo(&w.in, n)
-	return id, &w.in, nil
+	r.SubTo(&w.in, int(n))
+	return int(proc), &w.in, nil
 }
 
 // rateLimit is a bucket of calls.

@@ -57,6 +57,17 @@ type remoteClass struct {
 	rpcs  []remoteRPC
 	local *class // ours of that name, or nil
 	err   error  // why ours can't be used
+
+	last  layout.Mask // of its last record, in that chunk
+	chunk uint32
+}
+
+// lastOf is the mask of the class's last record in a chunk, to be read and set.
+func (c *remoteClass) lastOf(chunk uint32) *layout.Mask {
+	if c.chunk != chunk {
+		c.last, c.chunk = 0, chunk
+	}
+	return &c.last
 }
 
 type remoteRPC struct {
@@ -82,17 +93,20 @@ const (
 // readSchema reads the other end's classes and finds ours beside them. Its error names the classes and fields that
 // don't fit; the others can be used.
 func (w *World) readSchema(r *bitio.Reader) (list []*remoteClass, err error) {
-	n := int(r.ReadIntPacked())
+	n := r.ReadIntPacked()
 	if r.Err() != nil || n > maxClasses {
 		return nil, errFormat
 	}
 	var errs []error
+	list = []*remoteClass{} // not nil, when there are no classes either
+	names := make(map[string]bool, n)
 	for range n {
 		c := &remoteClass{id: len(list), name: layout.ReadText(r, layout.MaxPath), units: layout.ReadSchema(r)}
-		rpcs := int(r.ReadIntPacked())
-		if r.Err() != nil || rpcs > maxProcedures {
-			return nil, fmt.Errorf("%w: %w", errFormat, errors.Join(r.Err()))
+		rpcs := r.ReadIntPacked()
+		if r.Err() != nil || rpcs > maxProcedures || names[c.name] {
+			return nil, fmt.Errorf("%w: class %q: %w", errFormat, c.name, errors.Join(r.Err()))
 		}
+		names[c.name] = true
 		for range rpcs {
 			c.rpcs = append(c.rpcs, remoteRPC{name: layout.ReadText(r, layout.MaxPath), kind: uint8(r.ReadBits(3)), hash: r.ReadUint32(), local: -1})
 		}

@@ -48,12 +48,12 @@ func TestFast(t *testing.T) {
 	require.EqualValues(t, 4, whole.ReadUint32(), "the version that the peer has")
 	for i, want := range []bool{true, false} {
 		r := bitio.NewReader(w.Bytes(), w.Len())
-		require.Equal(t, want, p.remote.ReadUnit(r, 2, nil, nil, p.dst.UnsafePointer()), "%d", i)
+		require.Equal(t, want, p.remote.ReadUnit(r, 2, nil, nil, p.l.Object(p.dst.UnsafePointer())), "%d", i)
 		require.Zero(t, r.Remaining())
 	}
 	require.Equal(t, 6, dst.B[0].n)
 	r := bitio.NewReader(w.Bytes(), w.Len())
-	require.False(t, p.remote.ReadUnit(r, 2, nil, nil, nil))
+	require.False(t, p.remote.ReadUnit(r, 2, nil, nil, Object{}))
 	require.Zero(t, r.Remaining())
 	p.l.Tell(p.dst.UnsafePointer(), p.l.FieldMask("B"), true)
 	p.l.Tell(p.dst.UnsafePointer(), p.l.All(), false)

@@ -134,6 +134,7 @@ type Layout struct {
 	Custom Mask
 
 	words, blobs int
+	minBits      int  // that a whole value takes, 1 at least
 	compared     Mask // numbers that generated code compares
 	allowed      [audiences]Mask
 	scratch      []byte
@@ -278,7 +279,9 @@ func (l *Layout) finish() {
 		if u.Condition == CustomCondition {
 			l.Custom |= bit
 		}
+		l.minBits += u.minBits()
 	}
+	l.minBits = max(l.minBits, 1)
 }
 
 // BuildValue is the layout of a whole value: of a struct all exported fields, with or without tags.

@@ -195,7 +195,7 @@ func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer) (changed bool) {
 			*(*[]byte)(p), changed = b, true
 		}
 	case Slice:
-		n, ok := readLength(r, u.Max, 1)
+		n, ok := readLength(r, u.Max, u.elem.minBits)
 		if ok {
 			u.readSlice(r, obj, n)
 			changed = true
@@ -211,8 +211,8 @@ func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer) (changed bool) {
 
 // readLength reads how many elements follow, each of minBits at least.
 func readLength(r *bitio.Reader, most uint32, minBits int) (int, bool) {
-	n := r.ReadIntPacked()
-	if r.Err() == nil && (n > most || int(n)*minBits > r.Remaining()) {
+	n := uint64(r.ReadIntPacked())
+	if r.Err() == nil && (n > uint64(most) || n*uint64(minBits) > uint64(r.Remaining())) {
 		r.Fail(ErrLength)
 	}
 	return int(n), r.Err() == nil

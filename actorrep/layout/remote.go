@@ -28,6 +28,19 @@ type RemoteUnit struct {
 	first int
 }
 
+// ErrObject is a value of another class than the one that was matched with the peer's. Nothing is written into it.
+var ErrObject = errors.New("layout: a value of another class than the peer describes")
+
+// Object is a value in memory and the layout of its type. ReadUnit writes into no other, so that the values of one class
+// can't be written over those of another. The zero Object is none.
+type Object struct {
+	ptr    unsafe.Pointer
+	layout *Layout
+}
+
+// Object is the value at p, which must be of the layout's type.
+func (l *Layout) Object(p unsafe.Pointer) Object { return Object{p, l} }
+
 // ErrRetyped is a field that has another kind at the other end.
 var ErrRetyped = errors.New("layout: a field has another type at the other end")
 
@@ -72,7 +85,7 @@ func WriteText(w *bitio.Writer, s string) { writeText(w, s) }
 
 // ReadSchema reads a peer's layout. Errors are the reader's.
 func ReadSchema(r *bitio.Reader) *Remote {
-	n := int(r.ReadIntPacked())
+	n := r.ReadIntPacked()
 	if r.Err() == nil && n > MaxUnits {
 		r.Fail(ErrMany)
 	}
@@ -80,6 +93,7 @@ func ReadSchema(r *bitio.Reader) *Remote {
 		return nil
 	}
 	m := &Remote{}
+	paths := make(map[string]bool, n)
 	for i := range n {
 		u := RemoteUnit{Path: ReadText(r, MaxPath), Local: -1, first: m.words}
 		u.Kind, u.N, u.Bits, u.Max = Kind(r.ReadBits(4)), uint8(r.ReadBits(3)), uint8(r.ReadBits(5)), r.ReadIntPacked()
@@ -92,9 +106,13 @@ func ReadSchema(r *bitio.Reader) *Remote {
 		if r.Err() == nil && !u.plausible() {
 			r.Fail(fmt.Errorf("layout: %q is described as no unit can be", u.Path))
 		}
+		if r.Err() == nil && paths[u.Path] {
+			r.Fail(fmt.Errorf("layout: %q is described twice", u.Path))
+		}
 		if r.Err() != nil {
 			return nil
 		}
+		paths[u.Path] = true
 		m.words += int(u.N)
 		m.Units = append(m.Units, u)
 		if u.HasDelta() {
@@ -153,11 +171,17 @@ func (m *Remote) Words() int { return m.words }
 // All is every unit of the peer's.
 func (m *Remote) All() Mask { return maskOf(0, len(m.Units)) }
 
-// ReadUnit reads unit i: numbers into v, against base if that isn't nil, and whatever it is into the object at obj, if
-// that isn't nil and we have the field. It reports whether the object differs from before.
-func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, obj unsafe.Pointer) (changed bool) {
+// ReadUnit reads unit i: numbers into v, against base if that isn't nil, and whatever it is into the object, if
+// there is one and we have the field. It reports whether the object differs from before. An object of another layout than
+// the one given to Match is an error of the reader, and stays as it is.
+func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (changed bool) {
 	u := &m.Units[i]
+	obj := o.ptr
 	apply := obj != nil && u.Local >= 0
+	if apply && o.layout != m.local {
+		r.Fail(ErrObject)
+		return false
+	}
 	if u.Kind.IsBlob() {
 		return m.readBlob(r, u, obj, apply)
 	}
@@ -189,19 +213,19 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 		}
 		return false
 	}
-	n := 0
+	n := uint64(0)
 	if u.Kind == Fast {
-		n = int(r.ReadBits(fastLength))
+		n = r.ReadBits(fastLength)
 	} else {
-		n = int(r.ReadIntPacked())
+		n = uint64(r.ReadIntPacked())
 	}
-	if n > r.Remaining() {
+	if n > uint64(r.Remaining()) {
 		r.Fail(ErrLength)
 	}
 	if r.Err() != nil {
 		return false
 	}
-	body := r.Sub(n)
+	body := r.Sub(int(n))
 	if !apply || n == 0 {
 		return false
 	}

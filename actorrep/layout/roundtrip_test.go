@@ -88,7 +88,7 @@ func TestRandomStructs(t *testing.T) {
 				}
 				w := p.write(i, b)
 				r := bitio.NewReader(w.Bytes(), w.Len())
-				told := p.remote.ReadUnit(r, i, v, from, p.dst.UnsafePointer())
+				told := p.remote.ReadUnit(r, i, v, from, p.l.Object(p.dst.UnsafePointer()))
 				require.NoError(t, r.Err(), where)
 				require.Zero(t, r.Remaining(), where)
 				if !u.Kind.IsBlob() {
@@ -177,14 +177,14 @@ func TestTruncated(t *testing.T) {
 					from = base.Words[p.l.Units[i].first:]
 				}
 				for n := range w.Len() {
-					for _, obj := range []unsafe.Pointer{p.dst.UnsafePointer(), nil} {
+					for _, obj := range []Object{p.l.Object(p.dst.UnsafePointer()), {}} {
 						r := bitio.NewReader(w.Bytes(), n)
 						p.remote.ReadUnit(r, i, v, from, obj)
 						require.Error(t, r.Err(), "seed %d: %s, %d of %d bits", seed, p.l.Units[i].Path, n, w.Len())
 					}
 				}
 				r := bitio.NewReader(w.Bytes(), w.Len())
-				p.remote.ReadUnit(r, i, v, from, nil)
+				p.remote.ReadUnit(r, i, v, from, Object{})
 				require.NoError(t, r.Err())
 				require.Zero(t, r.Remaining(), "what we don't have is skipped as a whole")
 			}
@@ -222,7 +222,7 @@ func TestAllocs(t *testing.T) {
 		r.Reset(w.Bytes(), w.Len())
 		for m := changed; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros64(m)
-			p.remote.ReadUnit(&r, i, words[p.remote.First(i):], base.Words[p.remote.First(i):], p.dst.UnsafePointer())
+			p.remote.ReadUnit(&r, i, words[p.remote.First(i):], base.Words[p.remote.First(i):], p.l.Object(p.dst.UnsafePointer()))
 		}
 		if r.Err() != nil || changed == 0 {
 			t.Error(changed, r.Err())
@@ -262,7 +262,7 @@ func FuzzReadUnit(f *testing.F) {
 			if !delta || !p.l.Units[i].HasDelta() {
 				from = nil
 			}
-			p.remote.ReadUnit(r, i, make([]uint64, MaxNumbers), from, p.dst.UnsafePointer())
+			p.remote.ReadUnit(r, i, make([]uint64, MaxNumbers), from, p.l.Object(p.dst.UnsafePointer()))
 		}
 		p.l.Compare(p.shadow, p.dst.UnsafePointer(), p.l.All())
 	})
@@ -282,9 +282,9 @@ func FuzzReadSchema(f *testing.F) {
 		if len(m.Units) > MaxUnits || m.Words() > MaxUnits*MaxNumbers {
 			t.Fatal("no bounds")
 		}
-		var obj unsafe.Pointer
+		var obj Object
 		if m.Match(l) == nil {
-			obj = unsafe.Pointer(&numbers{})
+			obj = l.Object(unsafe.Pointer(&numbers{}))
 		}
 		r := bitio.NewReader(values, len(values)*8)
 		for i := range m.Units {
@@ -335,6 +335,6 @@ func BenchmarkReadUnit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Reset(w.Bytes(), w.Len())
-		p.remote.ReadUnit(&r, 0, v, nil, p.dst.UnsafePointer())
+		p.remote.ReadUnit(&r, 0, v, nil, p.l.Object(p.dst.UnsafePointer()))
 	}
 }

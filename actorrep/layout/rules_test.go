@@ -256,7 +256,7 @@ func TestCaps(t *testing.T) {
 	p.compare(p.l.All())
 	for i := range p.l.Units {
 		w := p.write(i, nil)
-		p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), i, nil, nil, p.dst.UnsafePointer())
+		p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), i, nil, nil, p.l.Object(p.dst.UnsafePointer()))
 	}
 	require.Equal(t, &caps{"€€€", []byte("abcd"), []int64{1, 2, 3}}, dst)
 	src.S, src.B, src.L = "€€€€", []byte("abcd!"), []int64{1, 2, 3, 9}
@@ -271,7 +271,7 @@ func TestCaps(t *testing.T) {
 	w.WriteIntPacked(11)
 	w.WriteBytes(make([]byte, 11))
 	r := bitio.NewReader(w.Bytes(), w.Len())
-	p.remote.ReadUnit(r, 0, nil, nil, p.dst.UnsafePointer())
+	p.remote.ReadUnit(r, 0, nil, nil, p.l.Object(p.dst.UnsafePointer()))
 	require.ErrorIs(t, r.Err(), ErrLength)
 	require.True(t, utf8.ValidString(dst.S))
 }

@@ -39,7 +39,7 @@ func TestMatch(t *testing.T) {
 	for i := range p.l.Units {
 		w := p.write(i, nil)
 		r := bitio.NewReader(w.Bytes(), w.Len())
-		m.ReadUnit(r, i, make([]uint64, MaxNumbers), nil, unsafe.Pointer(&dst))
+		m.ReadUnit(r, i, make([]uint64, MaxNumbers), nil, l.Object(unsafe.Pointer(&dst)))
 		require.NoError(t, r.Err())
 		require.Zero(t, r.Remaining())
 		mask |= m.LocalMask(1 << i)
@@ -104,7 +104,7 @@ func TestSaturate(t *testing.T) {
 		dst := reflect.New(l.Type)
 		for i := range p.l.Units {
 			w := p.write(i, nil)
-			m.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), i, make([]uint64, MaxNumbers), nil, dst.UnsafePointer())
+			m.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), i, make([]uint64, MaxNumbers), nil, l.Object(dst.UnsafePointer()))
 		}
 		require.Equal(t, []any{c.wantA, c.b8, c.max, c.d}, []any{int8(dst.Elem().Field(0).Int()), uint8(dst.Elem().Field(1).Uint()), uint8(dst.Elem().Field(2).Uint()), uint8(dst.Elem().Field(3).Uint())})
 	}

@@ -68,6 +68,27 @@ func (d *Wire) HasDelta() bool { return d.Kind == Step || d.Kind == Angle }
 // hasForm reports whether there is more to know of the unit than its Wire.
 func (d *Wire) hasForm() bool { return d.Kind == Slice || d.Kind == Custom || d.Kind == Fast }
 
+// minBits is the least that a whole unit takes within an element; what has its own serializer may take nothing.
+func (d *Wire) minBits() int {
+	switch d.Kind {
+	case Bool:
+		return 1
+	case Max:
+		return bits.Len32(d.Max) - 1
+	case Step:
+		return absWidth
+	case Angle:
+		return int(d.N) * int(d.Bits)
+	case Float32:
+		return int(d.N) * 32
+	case Float64:
+		return int(d.N) * 64
+	case Custom, Fast:
+		return 0
+	}
+	return 8 // a packed number, or a packed length
+}
+
 // write writes the numbers of a unit.
 func (d *Wire) write(w *bitio.Writer, v []uint64) {
 	switch d.Kind {
