@@ -47,9 +47,10 @@ type Driver struct {
 	conns     []*Conn // in the order they came
 	nextID    uint32
 	err       error
-	failed    bool // err is the socket's, and another socket mends it
-	ended     bool // Close was called
-	parted    int  // ticks that have to look for connections that have ended
+	failed    bool          // err is the socket's, and another socket mends it
+	ended     bool          // Close was called
+	done      chan struct{} // closed when it was
+	parted    int           // ticks that have to look for connections that have ended
 
 	log   operatorLog
 	stale uint64 // packets of connections that have ended
@@ -63,6 +64,8 @@ type Driver struct {
 	calls   []func()
 	running []func() // the calls of the last time, for their room
 	waiting bool     // a read is under way that Do may end
+
+	nextTick, tickRunning []func() // the same for NextTick
 }
 
 // maxDatagram is the largest datagram that is read or written.
@@ -135,6 +138,7 @@ func (d *Driver) TickDispatch(now time.Time) {
 	defer region(regionDispatch).End()
 	at := d.at(now)
 	d.runCalls()
+	d.runNextTick()
 	d.readAll(at)
 	d.postDispatch(at)
 }
@@ -313,7 +317,10 @@ func (d *Driver) flush() {
 // Close ends all connections at once, each with a last packet that says so, or several where the link has
 // them, and closes the socket. To part in order, close the connections and tick until they are gone.
 func (d *Driver) Close() error {
-	d.ended = true
+	if !d.ended {
+		d.ended = true
+		close(d.done)
+	}
 	at := d.Since(d.cfg.Clock())
 	for _, c := range d.conns {
 		c.Abort(at, "driver closed")

@@ -2,13 +2,18 @@ package driver
 
 import (
 	"context"
+	"net/netip"
+	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // TestPrompt echoes back and forth at two ends that tick four times a second: each answer goes out at once, and
@@ -63,4 +68,80 @@ func TestPrompt(t *testing.T) {
 	require.Less(t, ticks, trips/2, "not one a round trip")
 	cancel()
 	require.NoError(t, <-done)
+}
+
+// TestPromptCallsLeaveReading: with Prompt, calls that never end are no reason not to read. Each call of Do asks for the next
+// one, and echoes must come back all the same, without a tick.
+func TestPromptCallsLeaveReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trips, enough = 100, 2_000_000
+		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+		srv, err := Listen("", Config{Socket: a, Channels: chat(&echo{}), Prompt: true})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 2)
+		go func() { done <- srv.Run(ctx, nil) }()
+
+		got, joined := &sink{}, make(chan *Conn, 1)
+		cl, err := Dial("127.0.0.1:7777", Config{Socket: b, Channels: chat(got), TickRate: 1, Prompt: true, Joined: func(c *Conn) { joined <- c }})
+		require.NoError(t, err)
+		go func() { done <- cl.Run(ctx, nil) }()
+		c, over := <-joined, make(chan bool)
+		ch, sent, calls := (*channel.Channel)(nil), 0, 0
+		var call func()
+		call = func() {
+			if calls++; calls == enough || len(got.got) == trips {
+				close(over)
+				return
+			}
+			if ch == nil {
+				ch, _ = c.Open(chatName, got)
+			}
+			if sent == len(got.got) {
+				sent++
+				_, err := ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true, NoMerge: true})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			runtime.Gosched() // the server may have the only processor
+			cl.Do(call)
+		}
+		begin := time.Now()
+		cl.Do(call)
+		<-over
+		assert.Len(t, got.got, trips)
+		assert.Less(t, time.Since(begin), time.Second, "in virtual time: before the tick")
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+	})
+}
+
+// TestNextTick: what is put off comes in the next tick and no sooner, and what it puts off itself in the one after.
+func TestNextTick(t *testing.T) {
+	m := newMemory(t, Config{Channels: chat(&echo{})}, Config{Channels: chat(&sink{})})
+	ran := 0
+	var again func()
+	again = func() { ran++; m.client.NextTick(again) }
+	m.client.NextTick(again)
+	require.Zero(t, ran)
+	for n := 1; n < 5; n++ {
+		m.client.TickDispatch(m.now)
+		require.Equal(t, n, ran)
+		m.client.prompt(m.client.at(m.now))
+		require.Equal(t, n, ran)
+		m.client.TickFlush(m.now)
+		require.Equal(t, n, ran)
+	}
+	select {
+	case <-m.client.Done():
+		t.Fatal("done before Close")
+	default:
+	}
+	require.NoError(t, m.client.Close())
+	require.NoError(t, m.client.Close())
+	<-m.client.Done()
+	require.NoError(t, m.server.Close())
 }

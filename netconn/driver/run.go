@@ -9,8 +9,13 @@ import (
 )
 
 // Do runs f on the goroutine that ticks the driver, at the next TickDispatch, or at once in
-// Run with Config.Prompt. Any goroutine may call it.
+// Run with Config.Prompt. Any goroutine may call it. After Close, f isn't called; see Done.
 func (d *Driver) Do(f func()) {
+	select {
+	case <-d.done:
+		return
+	default:
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, f)
@@ -34,6 +39,23 @@ func (d *Driver) runCalls() {
 	clear(calls)
 	d.running = calls[:0]
 }
+
+// NextTick runs f in the next TickDispatch, also in Run with Config.Prompt: for work that waits for what only a tick
+// brings. It belongs to the goroutine that ticks the driver, as f does.
+func (d *Driver) NextTick(f func()) { d.nextTick = append(d.nextTick, f) }
+
+func (d *Driver) runNextTick() {
+	calls := d.nextTick
+	d.nextTick = d.tickRunning[:0] // what these ask for is the next tick's
+	for _, f := range calls {
+		f()
+	}
+	clear(calls)
+	d.tickRunning = calls[:0]
+}
+
+// Done is closed by Close, after which no call of Do is made.
+func (d *Driver) Done() <-chan struct{} { return d.done }
 
 // Run ticks the driver until ctx is done or its socket fails, with step between
 // TickDispatch and TickFlush. It then closes the driver.
@@ -84,29 +106,41 @@ const readInterval = 4 * time.Millisecond
 // waitPrompt answers datagrams and calls at once.
 func (d *Driver) waitPrompt(until time.Time) {
 	for d.err == nil {
-		if err := d.setWait(until); err != nil {
-			d.socketFailed(err)
-			return
-		}
-		n, err := d.socket.ReadBatch(d.in)
+		n, err := d.read(until)
 		now := d.cfg.Clock()
 		at := d.at(now)
 		d.dispatch(at, n)
 		d.prompt(at)
-		if !now.Before(until) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !d.readError(err) {
+		if !now.Before(until) || err != nil && !d.readError(err) {
 			return
 		}
 	}
 }
 
-// setWait sets the deadline of the next read: the tick, or at once when calls wait.
-func (d *Driver) setWait(until time.Time) error {
+// read waits for datagrams until the tick or a call of Do. However many calls there are, what has come is read.
+func (d *Driver) read(until time.Time) (int, error) {
+	wait, err := d.setWait(until)
+	if err != nil {
+		return 0, err
+	}
+	if wait {
+		n, err := d.socket.ReadBatch(d.in)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+	}
+	return d.socket.TryReadBatch(d.in)
+}
+
+// setWait sets the deadline of the next read, unless calls wait already. From here on Do ends it.
+func (d *Driver) setWait(until time.Time) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.waiting = len(d.calls) == 0; !d.waiting {
-		until = past
+	d.waiting = len(d.calls) == 0
+	if !d.waiting {
+		return false, nil
 	}
-	return d.socket.SetReadDeadline(until)
+	return true, d.socket.SetReadDeadline(until)
 }
 
 // prompt sends what handlers and calls have written.

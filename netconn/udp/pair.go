@@ -11,8 +11,8 @@ import (
 // Pair returns two sockets in memory that are each other's only peer. Datagrams arrive in
 // order; one that finds 1024 unread is lost.
 func Pair(a, b netip.AddrPort) (Socket, Socket) {
-	x := &memory{addr: a, in: make(chan Message, 1024), closed: make(chan struct{})}
-	y := &memory{addr: b, in: make(chan Message, 1024), closed: make(chan struct{})}
+	x := &memory{addr: a, in: make(chan Message, 1024), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	y := &memory{addr: b, in: make(chan Message, 1024), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
 	x.peer, y.peer = y, x
 	return x, y
 }
@@ -25,6 +25,7 @@ type memory struct {
 	close    sync.Once
 	mu       sync.Mutex
 	deadline time.Time
+	wake     chan struct{} // the deadline has changed
 }
 
 func (m *memory) LocalAddr() netip.AddrPort { return m.addr }
@@ -38,6 +39,10 @@ func (m *memory) SetReadDeadline(t time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.deadline = t
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
@@ -67,12 +72,24 @@ func (m *memory) TryReadBatch(msgs []Message) (int, error) {
 }
 
 func (m *memory) ReadBatch(msgs []Message) (int, error) {
-	if n, err := m.TryReadBatch(msgs); n > 0 || err != nil {
-		return n, err
+	for {
+		m.mu.Lock()
+		deadline := m.deadline
+		m.mu.Unlock()
+		if !deadline.IsZero() && !time.Now().Before(deadline) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		if n, err := m.TryReadBatch(msgs); n > 0 || err != nil {
+			return n, err
+		}
+		if n, done, err := m.waitUntil(deadline, msgs); done {
+			return n, err
+		}
 	}
-	m.mu.Lock()
-	deadline := m.deadline
-	m.mu.Unlock()
+}
+
+// waitUntil waits for a datagram, Close or the deadline; done is false when the deadline was changed meanwhile.
+func (m *memory) waitUntil(deadline time.Time, msgs []Message) (n int, done bool, err error) {
 	var timeout <-chan time.Time
 	if !deadline.IsZero() {
 		timer := time.NewTimer(time.Until(deadline))
@@ -82,13 +99,15 @@ func (m *memory) ReadBatch(msgs []Message) (int, error) {
 	select {
 	case d := <-m.in:
 		msgs[0].N = copy(msgs[0].Buf, d.Buf)
-		msgs[0].Addr = d.Addr
+		msgs[0].Addr, msgs[0].lent = d.Addr, nil
 		n, err := m.TryReadBatch(msgs[1:])
-		return n + 1, err
+		return n + 1, true, err
 	case <-m.closed:
-		return 0, net.ErrClosed
+		return 0, true, net.ErrClosed
 	case <-timeout:
-		return 0, os.ErrDeadlineExceeded
+		return 0, true, os.ErrDeadlineExceeded
+	case <-m.wake:
+		return 0, false, nil
 	}
 }
 

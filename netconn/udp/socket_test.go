@@ -49,6 +49,35 @@ func pairs(t testing.TB) map[string][2]Socket {
 	return all
 }
 
+// TestDeadlineEndsRead: a deadline that another goroutine sets ends a read that waits, and one that has passed is looked at
+// before what there is to read; TryReadBatch doesn't look at it.
+func TestDeadlineEndsRead(t *testing.T) {
+	for name, s := range pairs(t) {
+		t.Run(name, func(t *testing.T) {
+			a, b := s[0], s[1]
+			require.NoError(t, b.SetReadDeadline(time.Now().Add(time.Hour)))
+			ended := make(chan error)
+			go func() {
+				_, err := b.ReadBatch(messages(1))
+				ended <- err
+			}()
+			time.Sleep(10 * time.Millisecond) // so that it most likely waits
+			require.NoError(t, b.SetReadDeadline(time.Unix(1, 0)))
+			require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
+			_, err := a.WriteBatch([]Message{{Buf: []byte("x"), Addr: b.LocalAddr()}})
+			require.NoError(t, err)
+			_, err = b.ReadBatch(messages(1))
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			for n := 0; n == 0; {
+				n, err = b.TryReadBatch(messages(1))
+				require.NoError(t, err)
+			}
+			require.NoError(t, a.Close())
+			require.NoError(t, b.Close())
+		})
+	}
+}
+
 func TestConformance(t *testing.T) {
 	for name, s := range pairs(t) {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,11 @@ type Config struct {
 	Window int
 	// Buffer bounds the bytes written and not sent yet. Default 64 KiB.
 	Buffer int
-	// MaxStreams bounds a Listener's open streams, whosever they are. Default 256.
+	// MaxStreams bounds a Listener's streams that its program hasn't closed, whosever they are. Default 256.
 	MaxStreams int
+	// MaxPerConn bounds a Listener's streams of one connection, each until its channel is gone, which takes the peer's
+	// close too. Default 16.
+	MaxPerConn int
 	// Backlog bounds those of them that wait for Accept. Default 64.
 	Backlog int
 }
@@ -28,6 +31,7 @@ func (c Config) filled() Config {
 	set(&c.Window, 256<<10)
 	set(&c.Buffer, 64<<10)
 	set(&c.MaxStreams, 256)
+	set(&c.MaxPerConn, 16)
 	set(&c.Backlog, 64)
 	c.Window = max(c.Window, InitialCredit)
 	return c

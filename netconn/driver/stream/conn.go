@@ -53,11 +53,15 @@ type Conn struct {
 	ended        bool // the channel is gone
 	scheduled    bool // run is on its way to the driver's goroutine
 
+	listener *Listener // whose it is; nil for none
+	slot     slot
+
 	// The rest belongs to the driver's goroutine.
-	ch    *channel.Channel
-	gone  func() // tells the listener; nil for none
-	runFn func()
-	seg   [maxSegment]byte
+	ch       *channel.Channel
+	runFn    func()
+	tickFn   func()
+	nextTick bool // tick is on its way
+	seg      [maxSegment]byte
 }
 
 func newConn(c *driver.Conn, ch *channel.Channel, cfg Config) *Conn {
@@ -65,7 +69,7 @@ func newConn(c *driver.Conn, ch *channel.Channel, cfg Config) *Conn {
 	s.local, s.remote = Addr{c.Driver().LocalAddr(), ch.Index()}, Addr{c.RemoteAddr(), ch.Index()}
 	s.wake = sync.NewCond(&s.mu)
 	s.in.limit, s.out.limit = cfg.Window, cfg.Buffer
-	s.runFn = s.run
+	s.runFn, s.tickFn = s.run, s.tick
 	return s
 }
 
@@ -153,8 +157,11 @@ func (c *Conn) CloseWrite() error {
 }
 
 // Close ends both directions and doesn't wait. What was written before still goes out while the
-// driver is ticked; what wasn't read is thrown away.
+// driver is ticked; what wasn't read is thrown away. A Listener has room for another stream at once.
 func (c *Conn) Close() error {
+	if c.listener != nil {
+		c.listener.change(c, func(s *slot) { s.closed = true })
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

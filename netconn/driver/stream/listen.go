@@ -32,48 +32,65 @@ func Open(c *driver.Conn, name bunch.Name, cfg Config) (*Conn, error) {
 // opening is a channel's handler that gets its Conn when there is a channel to make it with.
 type opening struct{ *Conn }
 
-// ErrNoConnection: a client's connection has ended, or its driver has.
+// ErrNoConnection: a client's connection has ended, or never came about, or its driver was closed.
 var ErrNoConnection = errors.New("stream: the client has no connection")
 
-// Dial opens a stream on a client's connection, from any goroutine, once it has joined. It waits
-// for that while the driver is ticked, until ctx is done.
+// Dial opens a stream on a client's connection, from any goroutine. It waits while the driver is ticked until the
+// connection has joined; until ctx is done, or with ErrNoConnection when the connection has ended or the driver was closed.
 func Dial(ctx context.Context, d *driver.Driver, name bunch.Name, cfg Config) (*Conn, error) {
-	type result struct {
-		c   *Conn
-		err error
-	}
-	done := make(chan result, 1)
-	var try func()
-	try = func() {
-		c := d.Server()
-		switch {
-		case ctx.Err() != nil:
-			return
-		case d.Err() != nil:
-			done <- result{nil, errors.Join(ErrNoConnection, d.Err())}
-		case c == nil || !c.Joined():
-			d.Do(try)
-		default:
-			s, err := Open(c, name, cfg)
-			done <- result{s, err}
-		}
-	}
-	d.Do(try)
+	dial := &dialing{ctx: ctx, d: d, name: name, cfg: cfg, done: make(chan dialed, 1)}
+	d.Do(dial.try)
 	select {
-	case r := <-done:
+	case r := <-dial.done:
 		return r.c, r.err
+	case <-d.Done():
+		return nil, ErrNoConnection
 	case <-ctx.Done():
 	}
-	d.Do(func() { // a stream that came about too late
-		select {
-		case r := <-done:
-			if r.c != nil {
-				_ = r.c.Close()
-			}
-		default:
-		}
-	})
+	d.Do(dial.abandon)
 	return nil, ctx.Err()
+}
+
+// dialing is a Dial under way. Its methods belong to the driver's goroutine.
+type dialing struct {
+	ctx  context.Context
+	d    *driver.Driver
+	name bunch.Name
+	cfg  Config
+	done chan dialed
+}
+
+type dialed struct {
+	c   *Conn
+	err error
+}
+
+// try opens the stream once the connection has joined, and looks again in each tick until then.
+func (g *dialing) try() {
+	c := g.d.Server()
+	switch {
+	case g.ctx.Err() != nil:
+	case g.d.Err() != nil:
+		g.done <- dialed{nil, errors.Join(ErrNoConnection, g.d.Err())}
+	case c != nil && c.Joined():
+		s, err := Open(c, g.name, g.cfg)
+		g.done <- dialed{s, err}
+	case c == nil && g.d.Counters.Closed > 0:
+		g.done <- dialed{nil, ErrNoConnection}
+	default:
+		g.d.NextTick(g.try)
+	}
+}
+
+// abandon closes a stream that came about too late.
+func (g *dialing) abandon() {
+	select {
+	case r := <-g.done:
+		if r.c != nil {
+			_ = r.c.Close()
+		}
+	default:
+	}
 }
 
 // Listener accepts the streams that peers open. It is a net.Listener.
@@ -84,7 +101,8 @@ type Listener struct {
 	mu      sync.Mutex
 	wake    *sync.Cond
 	waiting []*Conn
-	open    int
+	open    int                  // streams that count against MaxStreams
+	perConn map[*driver.Conn]int // and against MaxPerConn
 	refused uint64
 	addr    Addr
 	closed  bool
@@ -92,7 +110,7 @@ type Listener struct {
 
 // Listen returns a listener for streams of a channel name. Register its Type with a driver.
 func Listen(name bunch.Name, cfg Config) *Listener {
-	l := &Listener{name: name, cfg: cfg.filled()}
+	l := &Listener{name: name, cfg: cfg.filled(), perConn: map[*driver.Conn]int{}}
 	l.wake = sync.NewCond(&l.mu)
 	return l
 }
@@ -110,26 +128,59 @@ func (l *Listener) accept(ch *channel.Channel) channel.Handler {
 	if dc == nil {
 		return nil // not a driver's, so there is no goroutine to hand work to
 	}
-	c := newConn(dc, ch, l.cfg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addr = Addr{AddrPort: dc.Driver().LocalAddr()}
-	if l.closed || l.open >= l.cfg.MaxStreams || len(l.waiting) >= l.cfg.Backlog {
+	if l.closed || l.open >= l.cfg.MaxStreams || len(l.waiting) >= l.cfg.Backlog || l.perConn[dc] >= l.cfg.MaxPerConn {
 		l.refused++
-		_ = c.Close() // never fails
-		return c
+		dc.Driver().Do(func() { refuse(ch) })
+		return channel.Nop{}
 	}
+	c := newConn(dc, ch, l.cfg)
+	c.listener, c.slot = l, slot{conn: dc, waits: true, inAll: true, inConn: true}
 	l.open++
-	c.gone = l.gone
+	l.perConn[dc]++
 	l.waiting = append(l.waiting, c)
 	l.wake.Signal()
 	return c
 }
 
-func (l *Listener) gone() {
+// refuse says on a new channel what a Conn that is closed at once would say. It keeps nothing of it: closing the channel is
+// for the peer.
+func refuse(ch *channel.Channel) {
+	_, _ = ch.SendBunch(&bunch.Out{Data: []byte{segStop, segFin}, Reliable: true}) // fails when the channel is gone already
+}
+
+// slot is what a stream takes of its Listener's bounds. The Listener's lock guards it.
+type slot struct {
+	conn   *driver.Conn
+	waits  bool // for Accept
+	closed bool // by the program
+	gone   bool // the channel is
+	inAll  bool // counted in open
+	inConn bool // counted in perConn
+}
+
+// change notes something about a stream's slot, and frees what it no longer takes.
+func (l *Listener) change(c *Conn, note func(*slot)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open--
+	note(&c.slot)
+	l.settle(&c.slot)
+}
+
+func (l *Listener) settle(s *slot) {
+	over := s.gone && !s.waits
+	if s.inAll && (over || s.closed) {
+		s.inAll = false
+		l.open--
+	}
+	if s.inConn && over {
+		s.inConn = false
+		if l.perConn[s.conn]--; l.perConn[s.conn] == 0 {
+			delete(l.perConn, s.conn)
+		}
+	}
 }
 
 // Accept waits for the next stream.
@@ -143,6 +194,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if len(l.waiting) > 0 {
 			c := l.waiting[0]
 			l.waiting = append(l.waiting[:0], l.waiting[1:]...)
+			c.slot.waits = false
+			l.settle(&c.slot)
 			return c, nil
 		}
 		l.wake.Wait()
@@ -166,16 +219,14 @@ func (l *Listener) Addr() net.Addr {
 // Close ends Accept and closes the streams that wait for it. Those accepted go on.
 func (l *Listener) Close() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil
-	}
-	l.closed = true
-	for _, c := range l.waiting {
+	waiting := l.waiting
+	l.closed, l.waiting = true, nil
+	l.wake.Broadcast()
+	l.mu.Unlock()
+	for _, c := range waiting {
+		l.change(c, func(s *slot) { s.waits = false })
 		_ = c.Close() // never fails
 	}
-	l.waiting = nil
-	l.wake.Broadcast()
 	return nil
 }
 

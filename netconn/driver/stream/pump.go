@@ -56,10 +56,17 @@ func (c *Conn) pump() {
 	}
 }
 
+// again has pump called in the next tick, once.
 func (c *Conn) again() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.schedule()
+	if !c.nextTick {
+		c.nextTick = true
+		c.driver.NextTick(c.tickFn)
+	}
+}
+
+func (c *Conn) tick() {
+	c.nextTick = false
+	c.pump()
 }
 
 // next is the next segment to send, or nil. Nothing changes until did.
@@ -142,9 +149,8 @@ func (c *Conn) end() {
 	c.out.release()
 	c.wake.Broadcast()
 	c.mu.Unlock()
-	if c.gone != nil {
-		c.gone()
-		c.gone = nil
+	if c.listener != nil {
+		c.listener.change(c, func(s *slot) { s.gone = true })
 	}
 }
 
