@@ -31,7 +31,7 @@ type liar struct {
 
 	seq    int64 // of the next packet
 	newest int64 // the victim's newest packet; before its first one, that before it
-	first  int64 // the victim's first packet
+	acked  int64 // the newest of them that the liar has acked or naked
 	chSeq  map[uint32]int64
 	chInit int64
 
@@ -62,7 +62,7 @@ func newLiar(get func(*channel.Channel) channel.Handler, edit func(c *netconn.Co
 	if get == nil {
 		get = func(*channel.Channel) channel.Handler { return channel.Nop{} }
 	}
-	l := &liar{seq: liarFirst, newest: victimFirst - 1, first: victimFirst, chSeq: map[uint32]int64{}, chInit: liarFirst & int64(seqnum.Channel.Mask())}
+	l := &liar{seq: liarFirst, newest: victimFirst - 1, acked: victimFirst - 1, chSeq: map[uint32]int64{}, chInit: liarFirst & int64(seqnum.Channel.Mask())}
 	cfg := netconn.Config{Server: true, LowLevelSend: l.receive, Closed: func(r netconn.CloseResult) { l.result = &r },
 		Channels: []channel.Type{
 			{Name: bunch.Control, ClientOpen: true, ServerOpen: true, Static: true, Accept: get},
@@ -126,6 +126,7 @@ func (l *liar) begin(acked int64, h history.History) {
 	head := packetnotify.Header{Seq: seqnum.Packet.Truncate(l.seq), AckedSeq: seqnum.Packet.Truncate(acked), Words: history.MaxWords, History: h}
 	head.Write(&l.w)
 	l.w.WriteBool(false)
+	l.acked = max(l.acked, acked)
 }
 
 func (l *liar) end() error {
@@ -138,6 +139,9 @@ func (l *liar) end() error {
 
 // tell sends a packet that acks all that came, as an honest peer does.
 func (l *liar) tell(lies ...lie) error { return l.send(l.newest, allYes(), lies...) }
+
+// mute sends a packet that says nothing new about the victim's.
+func (l *liar) mute(lies ...lie) error { return l.send(l.acked, allYes(), lies...) }
 
 // reliable is a reliable bunch with the next sequence of its channel.
 func (l *liar) reliable(ch uint32, name bunch.Name, data []byte) lie {

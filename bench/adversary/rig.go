@@ -17,14 +17,19 @@ type rig struct {
 	conns     [2]*netconn.Conn
 	links     [2]*netsim.Link // by who sends
 	dark      [2]bool         // what that end sends is lost
+	lose      [2]int          // so many of its next packets are lost
 	offered   [2]int          // bytes that each end sent, IP and UDP headers included
 	results   [2]*netconn.CloseResult
 }
 
-// newRig is a rig with the same network both ways.
+// newRig is a rig with the same network both ways, and sequences that begin anywhere.
 func newRig(e *env, net netsim.Settings, edit func(i int, c *netconn.Config)) (*rig, error) {
+	return newRigAt(e, net, [2]uint16{uint16(e.rng.Uint32N(1 << 14)), uint16(e.rng.Uint32N(1 << 14))}, edit)
+}
+
+// newRigAt is a rig whose ends number their packets from first on.
+func newRigAt(e *env, net netsim.Settings, first [2]uint16, edit func(i int, c *netconn.Config)) (*rig, error) {
 	r := &rig{tick: tick}
-	first := [2]uint16{uint16(e.rng.Uint32N(1 << 14)), uint16(e.rng.Uint32N(1 << 14))}
 	for i := range r.conns {
 		link, err := netsim.NewLink(net, e.rng.Uint64())
 		if err != nil {
@@ -38,7 +43,9 @@ func newRig(e *env, net netsim.Settings, edit func(i int, c *netconn.Config)) (*
 			},
 			LowLevelSend: func(p []byte) {
 				r.offered[i] += len(p) + 28
-				if !r.dark[i] {
+				if r.lose[i] > 0 {
+					r.lose[i]--
+				} else if !r.dark[i] {
 					r.links[i].Push(r.now, p)
 				}
 			}}
@@ -52,7 +59,7 @@ func newRig(e *env, net netsim.Settings, edit func(i int, c *netconn.Config)) (*
 	return r, nil
 }
 
-// step is one tick of both ends: packets in, game, packets out.
+// step is one tick of both ends: packets in, game, packets out. game may be nil.
 func (r *rig) step(game func()) {
 	r.now += r.tick
 	for i, c := range r.conns {
