@@ -17,6 +17,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -70,7 +72,7 @@ func run(players, slots int) error {
 // serveTokens starts the service on a port of its own.
 func serveTokens(key netcode.Key, servers []netip.AddrPort, players int) (url string, stop func(), err error) {
 	service, err := tokenserver.New(tokenserver.Config{Key: key, ProtocolID: protocolID, Servers: servers, Burst: players + 2,
-		Authenticate: authenticate})
+		Authenticate: authenticate, Challenge: `Basic realm="matchmaker"`})
 	if err != nil {
 		return "", nil, err
 	}
@@ -88,8 +90,9 @@ func serveTokens(key netcode.Key, servers []netip.AddrPort, players int) (url st
 // authenticate stands for a game's accounts. A real one checks a session or a ticket of a store.
 func authenticate(r *http.Request) (tokenserver.Player, error) {
 	name, password, ok := r.BasicAuth()
-	var number uint64
-	if _, err := fmt.Sscanf(name, "player%d", &number); err != nil || !ok || password != "swordfish" {
+	digits, known := strings.CutPrefix(name, "player")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || !known || err != nil || strconv.FormatUint(number, 10) != digits || password != "swordfish" {
 		return tokenserver.Player{}, errors.New("no such account")
 	}
 	p := tokenserver.Player{ID: number}

@@ -21,8 +21,13 @@
 //
 // # Bounds
 //
-// Requests are limited by address, with a burst, and in all. The table of addresses holds MaxAddrs of them;
-// when it is full the one unheard for longest goes. Nothing of a request's body is read; give
-// your http.Server a ReadTimeout and an IdleTimeout, for clients that send slowly on purpose. Tokens,
-// keys and what Authenticate returns as an error aren't written to the log; reasons are.
+//	requests of one address or network   Config.Rate and Burst, before the login is looked at: an IPv4 address and an IPv6
+//	                                     /64 once, a /56 4 times, a /48 16 times, an IPv4 /24 32 times; then 429
+//	requests with a login, in all        Config.TotalRate; then 429
+//	bytes of a body                      Config.MaxBody, 64 KiB; then reading fails, and 413
+//	addresses and networks remembered    Config.MaxAddrs, 65536; the one unheard for longest goes
+//
+// An IPv4 address in an IPv6 address (::ffff:0:0/96 and 64:ff9b::/96) is limited as what it is. Give your http.Server a
+// ReadTimeout and an IdleTimeout, for clients that send slowly on purpose. Tokens, keys and what Authenticate returns as
+// an error aren't written to the log; reasons are.
 package tokenserver

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// limiter bounds requests by address and in all.
+// limiter bounds requests by the networks that they come from, before a login is looked at, and those with a login in all.
 type limiter struct {
-	mu    sync.Mutex
-	rate  float64
-	burst int
-	max   int
-	all   bucket
-	byIP  map[netip.Prefix]*list.Element
-	order *list.List // of *visitor, heard last in front
+	mu       sync.Mutex
+	rate     float64
+	burst    int
+	max      int
+	all      bucket
+	byPrefix map[netip.Prefix]*list.Element
+	order    *list.List // of *visitor, heard last in front
 }
 
 type visitor struct {
@@ -33,52 +33,97 @@ func newBucket(rate float64, size int) bucket {
 	return bucket{rate: rate, size: float64(size), level: float64(size)}
 }
 
-func (b *bucket) take(now time.Time) bool {
+// ready reports whether take would succeed.
+func (b *bucket) ready(now time.Time) bool {
 	if dt := now.Sub(b.at); dt > 0 && !b.at.IsZero() { // a clock that is set back gives nothing
 		b.level = min(b.size, b.level+dt.Seconds()*b.rate)
 	}
 	b.at = now
-	if b.level < 1 {
+	return b.level >= 1
+}
+
+func (b *bucket) take(now time.Time) bool {
+	if !b.ready(now) {
 		return false
 	}
 	b.level--
 	return true
 }
 
-func newLimiter(perAddr float64, burst, maxAddrs int, all float64) *limiter {
-	return &limiter{rate: perAddr, burst: burst, max: maxAddrs, all: newBucket(all, max(1, int(all))),
-		byIP: map[netip.Prefix]*list.Element{}, order: list.New()}
+func newLimiter(rate float64, burst, maxAddrs int, all float64) *limiter {
+	return &limiter{rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, int(all))),
+		byPrefix: map[netip.Prefix]*list.Element{}, order: list.New()}
 }
 
-// network is who shares a limit: an IPv4 address, or an IPv6 /64, which is what one customer has.
-func network(a netip.Addr) netip.Prefix {
+// How many times the limit of one address, or of a /64, a network of many has.
+const (
+	wide56 = 4  // IPv6 /56, what many providers give to one customer
+	wide48 = 16 // IPv6 /48, the most that one customer has
+	wide24 = 32 // IPv4 /24
+)
+
+// scope is a network that has a limit of its own.
+type scope struct{ bits, times int }
+
+var (
+	scopes4 = []scope{{24, wide24}, {32, 1}} // the widest first
+	scopes6 = []scope{{48, wide48}, {56, wide56}, {64, 1}}
+)
+
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// origin is the address that a request comes from: of an IPv6 address that holds an IPv4 address, the latter.
+func origin(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
-	bits := a.BitLen()
-	if a.Is6() {
-		bits = 64
+	if nat64.Contains(a) {
+		b := a.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
 	}
-	p, _ := a.Prefix(bits) // a valid address has those bits
-	return p
+	return a
 }
 
-// allow reports whether a request is within its limits.
+// allow reports whether a request is within the limits of all networks that it comes from. One that isn't takes nothing of
+// any of them, so that a network isn't closed by a member that asks too often.
 func (l *limiter) allow(now time.Time, from netip.Addr) bool {
+	from = origin(from)
+	scopes := scopes6
+	if from.Is4() {
+		scopes = scopes4
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.visitor(network(from)).bucket.take(now) && l.all.take(now)
+	var buckets [3]*bucket
+	for i, s := range scopes { // a network at its limit adds nothing narrower to the table
+		p, _ := from.Prefix(s.bits) // an address has those bits
+		buckets[i] = l.bucket(p, s.times)
+		if !buckets[i].ready(now) {
+			return false
+		}
+	}
+	for _, b := range buckets[:len(scopes)] {
+		b.take(now)
+	}
+	return true
 }
 
-func (l *limiter) visitor(from netip.Prefix) *visitor {
-	if e := l.byIP[from]; e != nil {
+// allowTotal reports whether one more request that has a login is within the limit of all.
+func (l *limiter) allowTotal(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.take(now)
+}
+
+func (l *limiter) bucket(from netip.Prefix, times int) *bucket {
+	if e := l.byPrefix[from]; e != nil {
 		l.order.MoveToFront(e)
-		return e.Value.(*visitor)
+		return &e.Value.(*visitor).bucket
 	}
 	if l.order.Len() == l.max {
 		oldest := l.order.Back()
-		delete(l.byIP, oldest.Value.(*visitor).from)
+		delete(l.byPrefix, oldest.Value.(*visitor).from)
 		l.order.Remove(oldest)
 	}
-	v := &visitor{from, newBucket(l.rate, l.burst)}
-	l.byIP[from] = l.order.PushFront(v)
-	return v
+	v := &visitor{from, newBucket(l.rate*float64(times), l.burst*times)}
+	l.byPrefix[from] = l.order.PushFront(v)
+	return &v.bucket
 }

@@ -41,7 +41,8 @@ type Config struct {
 	// ProtocolID is the game servers'.
 	ProtocolID uint64
 	// Authenticate says who asks, or an error to refuse with 401. Needed. It is called by many goroutines
-	// at once and should mind the request's context.
+	// at once and should mind the request's context. A body beyond MaxBody is an error to read, *http.MaxBytesError; returned
+	// it is a refusal with 413.
 	Authenticate func(r *http.Request) (Player, error)
 	// Servers is where players may go, 1 to 32, in the order to try.
 	Servers []netip.AddrPort
@@ -51,12 +52,17 @@ type Config struct {
 	Life time.Duration
 	// Timeout is how much silence ends a connection, in whole seconds. Default 5 s; negative never.
 	Timeout time.Duration
-	// Rate is requests a second from one IPv4 address or IPv6 /64, Burst how many at once. Default 1 and 5.
+	// Challenge is the WWW-Authenticate header of a 401, the way to log in. Default Bearer.
+	Challenge string
+	// Rate is requests a second from one IPv4 address or IPv6 /64, Burst how many at once. Default 1 and 5. An IPv6 /56
+	// has 4 times as much, a /48 16 times, an IPv4 /24 32 times. These limits come before Authenticate.
 	Rate  float64
 	Burst int
-	// TotalRate is requests a second in all. Default 1000.
+	// TotalRate is requests a second in all that Authenticate has let through. Default 1000.
 	TotalRate float64
-	// MaxAddrs bounds the table of addresses. Default 65536.
+	// MaxBody bounds a request's body in bytes. Default 64 KiB.
+	MaxBody int64
+	// MaxAddrs bounds the table of addresses and networks. Default 65536, at least 3.
 	MaxAddrs int
 	// ClientAddr is where a request comes from. Default its RemoteAddr; behind a proxy that you trust read its
 	// header here.
@@ -73,7 +79,7 @@ type Config struct {
 type Counters struct {
 	Issued uint64
 	// Refused, by reason.
-	BadMethod, BadAddr, Limited, Unauthorized, Unavailable, NoServers, Failed uint64
+	BadMethod, BadAddr, Limited, TooLarge, Unauthorized, Unavailable, NoServers, Failed uint64
 }
 
 // Service is an http.Handler that answers a POST with a connect token. Safe for concurrent use.
@@ -83,7 +89,7 @@ type Service struct {
 	lastLog atomic.Int64
 	muted   atomic.Uint64 // refusals since the last line
 
-	issued, badMethod, badAddr, limited, unauthorized, unavailable, noServers, failed atomic.Uint64
+	issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, failed atomic.Uint64
 }
 
 // New returns a service, or what is wrong with its settings.
@@ -95,7 +101,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, errors.New("tokenserver: Config needs Authenticate: a token is a ticket to play")
 	case len(cfg.Servers) > netcode.MaxServers || len(cfg.Internal) > netcode.MaxServers:
 		return nil, netcode.ErrServers
-	case cfg.Life < 0 || cfg.Rate < 0 || cfg.Burst < 0 || cfg.TotalRate < 0 || cfg.MaxAddrs < 0:
+	case cfg.Life < 0 || cfg.Rate < 0 || cfg.Burst < 0 || cfg.TotalRate < 0 || cfg.MaxAddrs < 0 || cfg.MaxBody < 0:
 		return nil, errors.New("tokenserver: only Timeout may be negative")
 	}
 	for _, a := range append(slices.Clone(cfg.Servers), cfg.Internal...) {
@@ -113,7 +119,9 @@ func (c Config) filled() Config {
 	c.Rate = cmp.Or(c.Rate, 1)
 	c.Burst = cmp.Or(c.Burst, 5)
 	c.TotalRate = cmp.Or(c.TotalRate, 1000)
-	c.MaxAddrs = cmp.Or(c.MaxAddrs, 65536)
+	c.MaxAddrs = max(cmp.Or(c.MaxAddrs, 65536), len(scopes6))
+	c.MaxBody = cmp.Or(c.MaxBody, 64<<10)
+	c.Challenge = cmp.Or(c.Challenge, "Bearer")
 	if c.ClientAddr == nil {
 		c.ClientAddr = remoteAddr
 	}
@@ -141,11 +149,11 @@ func (s *Service) Format(f fmt.State, _ rune) {
 
 // Counters is a snapshot.
 func (s *Service) Counters() Counters {
-	return Counters{Issued: s.issued.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(),
+	return Counters{Issued: s.issued.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(), TooLarge: s.tooLarge.Load(),
 		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), Failed: s.failed.Load()}
 }
 
-// ServeHTTP answers a POST with a token: 200 and 2048 bytes; 401, 405, 429 or 503 otherwise.
+// ServeHTTP answers a POST with a token: 200 and 2048 bytes; 400, 401, 405, 413, 429, 500 or 503 otherwise.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := s.cfg.Now()
 	if r.Method != http.MethodPost {
@@ -163,14 +171,28 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, now, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
+	if r.ContentLength > s.cfg.MaxBody {
+		s.refuse(w, now, &s.tooLarge, http.StatusRequestEntityTooLarge, "too_large")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
 	player, err := s.cfg.Authenticate(r)
+	var large *http.MaxBytesError
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		w.Header().Set("Retry-After", "1")
 		s.refuse(w, now, &s.unavailable, http.StatusServiceUnavailable, "unavailable")
 		return
+	case errors.As(err, &large):
+		s.refuse(w, now, &s.tooLarge, http.StatusRequestEntityTooLarge, "too_large")
+		return
 	case err != nil:
+		w.Header().Set("WWW-Authenticate", s.cfg.Challenge)
 		s.refuse(w, now, &s.unauthorized, http.StatusUnauthorized, "unauthorized")
+		return
+	case !s.limit.allowTotal(now):
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, now, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
 	s.issue(w, now, &player)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -122,16 +123,110 @@ func TestClockSetBack(t *testing.T) {
 	require.True(t, b.take(now), "ten seconds have passed since")
 }
 
+// TestPrefixLimits: who has many addresses has the limits of the networks they are in; an address within another is taken as
+// the one it holds.
+func TestPrefixLimits(t *testing.T) {
+	r := newRig(t, nil)
+	ok := func(n int, from func(i int) string) (good int) {
+		for i := range n {
+			if r.ask("POST", from(i), "ann").Code == http.StatusOK {
+				good++
+			}
+		}
+		return good
+	}
+	require.Equal(t, 5*wide56, ok(1000, func(i int) string { return fmt.Sprintf("[2001:db8:0:%x::1]:1", i%256) }), "a /56")
+	require.Equal(t, 5*wide48, ok(5000, func(i int) string { return fmt.Sprintf("[2001:db8:1:%x::1]:1", i) }), "a /48")
+	require.Equal(t, 5*wide24, ok(5000, func(i int) string { return fmt.Sprintf("192.0.2.%d:1", i%256) }), "a /24")
+	require.Equal(t, 5, ok(300, func(i int) string {
+		return fmt.Sprintf([]string{"198.51.100.7:%d", "[::ffff:198.51.100.7]:%d", "[64:ff9b::198.51.100.7]:%d"}[i%3], i)
+	}), "one address in three forms")
+
+	r = newRig(t, nil)
+	require.Equal(t, 5, ok(1000, func(int) string { return "[2001:db8::1]:1" }))
+	require.Equal(t, 5, ok(10, func(int) string { return "[2001:db8:0:1::1]:1" }), "what a neighbour was refused isn't counted as the network's")
+	r = newRig(t, nil)
+	ok(5000, func(i int) string { return fmt.Sprintf("[2001:db8:0:%x::1]:1", i) })
+	require.Less(t, len(r.limit.byPrefix), 200, "a network at its limit takes no room for its addresses")
+}
+
+// TestFloodWithoutLogin: a /48 whose requests have no login takes nothing from who has one.
+func TestFloodWithoutLogin(t *testing.T) {
+	r := newRig(t, nil)
+	issued := 0
+	for i := range 100 {
+		for k := range 300 { // 3000 a second
+			r.ask("POST", fmt.Sprintf("[2001:db8:0:%x::1]:1", i*300+k), "")
+		}
+		if r.ask("POST", fmt.Sprintf("198.51.%d.1:1", i), "ann").Code == http.StatusOK {
+			issued++
+		}
+		r.now = r.now.Add(100 * time.Millisecond)
+	}
+	require.Equal(t, 100, issued)
+	require.Less(t, r.Counters().Unauthorized, uint64(5*wide48+10*wide48+1), "Authenticate is asked at the rate of a /48")
+
+	r = newRig(t, func(c *Config) { c.TotalRate = 1 })
+	for i := range 100 {
+		r.ask("POST", fmt.Sprintf("203.0.%d.1:1", i), "") // one address each, no login
+	}
+	require.Equal(t, http.StatusOK, r.ask("POST", "198.51.100.1:1", "ann").Code, "the total is of those with a login")
+}
+
+// TestBody: a body has a limit, whether its length was told or not, and whether the hook reads it or not.
+func TestBody(t *testing.T) {
+	read := int64(0)
+	r := newRig(t, func(c *Config) {
+		c.MaxBody, c.Burst = 1000, 100
+		c.Authenticate = func(r *http.Request) (Player, error) {
+			n, err := io.Copy(io.Discard, r.Body)
+			read = n
+			return Player{ID: 1}, err
+		}
+	})
+	post := func(length, told int64) int {
+		req := httptest.NewRequest(http.MethodPost, "/token", io.LimitReader(zeros{}, length))
+		req.RemoteAddr, req.ContentLength = "192.0.2.1:1", told
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, req)
+		return w.Code
+	}
+	require.Equal(t, http.StatusOK, post(1000, 1000))
+	require.Equal(t, http.StatusOK, post(1000, -1))
+	read = 0
+	require.Equal(t, http.StatusRequestEntityTooLarge, post(1001, 1001))
+	require.Zero(t, read)
+	require.Equal(t, http.StatusRequestEntityTooLarge, post(300<<20, -1))
+	require.LessOrEqual(t, read, int64(1000))
+	require.EqualValues(t, 2, r.Counters().TooLarge)
+	r.cfg.MaxBody = Config{}.filled().MaxBody
+	require.EqualValues(t, 64<<10, r.cfg.MaxBody)
+	require.Equal(t, http.StatusRequestEntityTooLarge, post(300<<20, -1), "without a setting too")
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestChallenge: a 401 says how to log in, as HTTP wants.
+func TestChallenge(t *testing.T) {
+	r := newRig(t, nil)
+	require.Equal(t, "Bearer", r.ask("POST", "192.0.2.1:1", "").Header().Get("WWW-Authenticate"))
+	require.Empty(t, r.ask("POST", "192.0.2.1:1", "ann").Header().Get("WWW-Authenticate"))
+	r = newRig(t, func(c *Config) { c.Challenge = `Basic realm="arena"` })
+	require.Equal(t, `Basic realm="arena"`, r.ask("POST", "192.0.2.1:1", "").Header().Get("WWW-Authenticate"))
+}
+
 func TestTotalRateAndTableBound(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.TotalRate, c.MaxAddrs = 50, 10 })
 	good := 0
 	for i := range 1000 {
-		if r.ask("POST", fmt.Sprintf("10.0.%d.%d:1", i/250, i%250), "ann").Code == http.StatusOK {
+		if r.ask("POST", fmt.Sprintf("10.%d.%d.1:1", i/250, i%250), "ann").Code == http.StatusOK {
 			good++
 		}
 	}
 	require.Equal(t, 50, good)
-	require.Len(t, r.limit.byIP, 10)
+	require.Len(t, r.limit.byPrefix, 10)
 	require.Equal(t, 10, r.limit.order.Len())
 }
 
