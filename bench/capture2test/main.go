@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/build"
 	"go/format"
 	"go/parser"
 	"go/token"
@@ -93,6 +94,9 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 		name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
 	id := identifier(name)
+	if id == "" {
+		return "", "", fmt.Errorf("%q has neither letters nor digits; name the test with -name", name)
+	}
 	if _, err := parser.ParseExpr(boot); err != nil {
 		return "", "", fmt.Errorf("-boot %q isn't an expression: %w", boot, err)
 	}
@@ -108,11 +112,23 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, "testdata"), 0o755); err != nil {
 		return "", "", err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "testdata", t.File), data, 0o600); err != nil { // it holds secrets
+	kept := filepath.Join(dir, "testdata", t.File)
+	if old, err := os.ReadFile(kept); err == nil && !bytes.Equal(old, data) {
+		return "", "", fmt.Errorf("%s is another run; remove it, or name the test with -name", kept)
+	}
+	if err := os.WriteFile(kept, data, 0o600); err != nil { // it holds secrets
 		return "", "", err
 	}
-	path = filepath.Join(dir, "capture_"+strings.ToLower(id)+"_test.go")
-	return path, t.Summary, os.WriteFile(path, code, 0o644)
+	base := strings.ToLower(id) + "_capture_test.go" // with the id last, "windows" would be built on Windows only
+	path = filepath.Join(dir, base)
+	if err := os.WriteFile(path, code, 0o644); err != nil {
+		return "", "", err
+	}
+	found, err := build.Default.MatchFile(dir, base)
+	if err == nil && !found {
+		err = fmt.Errorf("go test leaves %s out; name the test with -name", path)
+	}
+	return path, t.Summary, err
 }
 
 func describe(s capture.Summary) string {

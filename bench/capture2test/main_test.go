@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestGame(t *testing.T) {
 
 	path, summary, err := write(file, dir, "boot", "")
 	require.NoError(t, err)
-	require.Equal(t, filepath.Join(dir, "capture_lostpackets_test.go"), path)
+	require.Equal(t, filepath.Join(dir, "lostpackets_capture_test.go"), path)
 	require.Contains(t, summary, " ticks in 5.")
 	out, err = run("test", "-v", "-run", "TestCaptureLostPackets", ".")
 	require.NoError(t, err, out)
@@ -72,5 +73,38 @@ func TestRefused(t *testing.T) {
 	_, summary, err := write(file, dir, "boot", "the 2nd one")
 	require.NoError(t, err)
 	require.Contains(t, summary, "cut off")
-	require.FileExists(t, filepath.Join(dir, "capture_the2ndone_test.go"))
+	require.FileExists(t, filepath.Join(dir, "the2ndone_capture_test.go"))
+}
+
+// TestEveryNameIsBuilt: whatever the file is called, go test finds the test on this machine, or write says why not.
+func TestEveryNameIsBuilt(t *testing.T) {
+	empty := []byte("bunchnet capture 1\n\x06\x7f\x00\x00\x01\x61\x1e\x10\x00")
+	for _, name := range []string{"windows", "linux", "plan9", "arm64", "windows_amd64", "js_wasm", "test", "unix", "_x", ".hidden", "a.b", "the 2nd one", "ünïcödé"} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "game.go"), []byte("package game\n"), 0o644))
+		file := filepath.Join(t.TempDir(), name+".capture")
+		require.NoError(t, os.WriteFile(file, empty, 0o600))
+		path, _, err := write(file, dir, "boot", "")
+		require.NoError(t, err, name)
+		for _, goos := range []string{"linux", "windows", "darwin"} {
+			where := build.Default
+			where.GOOS = goos
+			pkg, err := where.ImportDir(dir, 0)
+			require.NoError(t, err, name)
+			require.Equal(t, []string{filepath.Base(path)}, pkg.TestGoFiles, "%s on %s", name, goos)
+		}
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "game.go"), []byte("package game\n"), 0o644))
+	file := filepath.Join(dir, "x.capture")
+	require.NoError(t, os.WriteFile(file, empty, 0o600))
+	_, _, err := write(file, dir, "boot", "---")
+	require.ErrorContains(t, err, "-name")
+	_, _, err = write(file, dir, "boot", "a-b")
+	require.NoError(t, err)
+	_, _, err = write(file, dir, "boot", "AB")
+	require.NoError(t, err, "the same run again")
+	require.NoError(t, os.WriteFile(file, append(empty, 9), 0o600))
+	_, _, err = write(file, dir, "boot", "AB")
+	require.ErrorContains(t, err, "another run")
 }

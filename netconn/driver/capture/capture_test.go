@@ -87,6 +87,24 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestCutAnywhere: a file that is cut off is never said to have gone another way, wherever it is cut.
+func TestCutAnywhere(t *testing.T) {
+	whole := smallCapture(t, 0)
+	for n := range whole {
+		_, err := capture.Replay(bytes.NewReader(whole[:n]), bootSmall(0))
+		require.NotErrorIs(t, err, capture.ErrDiverged, "cut at %d of %d", n, len(whole))
+	}
+	file := record(t).server()
+	for n := 0; n < len(file); n += 1 + len(file)/53 {
+		result, err := capture.Replay(bytes.NewReader(file[:n]), bootServer)
+		require.NotErrorIs(t, err, capture.ErrDiverged, "cut at %d of %d", n, len(file))
+		if err != nil {
+			require.ErrorIs(t, err, capture.ErrFormat, "cut at %d of %d", n, len(file))
+			require.Zero(t, result.Ticks, "cut at %d of %d: in the head or while booting", n, len(file))
+		}
+	}
+}
+
 // small is a program that takes something from everywhere outside.
 type small struct {
 	o     capture.Outside

@@ -34,7 +34,10 @@ func Replay(file io.Reader, boot Boot) (Result, error) {
 		return Result{}, err
 	}
 	r.result.Program, err = boot(Outside{Socket: (*replayedSocket)(r), Clock: r.clock, Rand: (*replayedRand)(r)})
+	r.fail(r.src.err)
 	switch {
+	case errors.Is(r.err, io.ErrUnexpectedEOF):
+		return r.result, fmt.Errorf("%w: cut off before the program had booted", ErrFormat)
 	case r.err != nil:
 		return r.result, r.err
 	case err != nil:
@@ -192,6 +195,10 @@ func (s *replayedRand) Read(p []byte) (int, error) {
 		return 0, io.ErrUnexpectedEOF
 	}
 	b := r.src.bytes(maxBytes)
+	if r.src.err != nil {
+		r.fail(r.src.err)
+		return 0, io.ErrUnexpectedEOF
+	}
 	if len(b) > len(p) || len(b) == 0 && len(p) > 0 {
 		r.diverge("the program asked for %d random bytes, the recorded one got %d", len(p), len(b))
 		return 0, io.ErrUnexpectedEOF
