@@ -111,8 +111,11 @@ func (b *Base) Children(yield func(Actor) bool) {
 }
 
 // SetOwner makes the actor a connection's own, or nobody's. Values with the owner's conditions
-// follow. World.Local is the player of a listen server or an offline game.
+// follow. World.Local is the player of a listen server or an offline game. A connection that was removed is nobody.
 func (b *Base) SetOwner(p *Peer) {
+	if p.removed() {
+		p = nil
+	}
 	if b.owner == p {
 		return
 	}
@@ -319,7 +322,7 @@ type Located interface {
 
 // Errors of a caller.
 var (
-	ErrClass      = errors.New("actorrep: not a pointer to a struct that embeds actorrep.Base")
+	ErrClass      = errors.New("actorrep: not a pointer to a struct that embeds actorrep.Base by value")
 	ErrNotify     = errors.New("actorrep: notify method missing or with wrong parameters")
 	ErrRegistered = errors.New("actorrep: class, type or RPC registered twice")
 	ErrUnknown    = errors.New("actorrep: class not registered; call Register with it at both ends")

@@ -242,16 +242,22 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 		return fmt.Errorf("%w: %s has no procedure %d for clients", errFormat, c.name, id)
 	}
 	proc := &c.rpcs[id]
+	// Refused calls aren't decoded. Ownership may have changed while the call was under way: no reason to part.
+	if b.Owner() != p {
+		w.Counters.CallsRefused++
+		return nil
+	}
+	if ok, flood := take(&p.limits, proc.definition(), c.id, id, w.now); flood {
+		return fmt.Errorf("%w: %s.%s", ErrRateLimited, c.name, proc.name)
+	} else if !ok {
+		w.Counters.CallsRefused++
+		return nil
+	}
 	value, ok := proc.read(params)
 	if !ok {
 		return fmt.Errorf("%w: parameters of %s.%s", errFormat, c.name, proc.name)
 	}
 	defer proc.give(value)
-	// Ownership may have changed while the call was under way: it is refused, but no reason to part.
-	if b.Owner() != p || !take(&p.limits, proc.definition(), c.id, id, w.now) {
-		w.Counters.CallsRefused++
-		return nil
-	}
 	call := Call{World: w, Peer: p, Frame: w.frame, Now: p.out.now()}
 	if !proc.check(call, b.self, value) {
 		return fmt.Errorf("%w: %s.%s", ErrInvalid, c.name, proc.name)

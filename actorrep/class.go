@@ -120,7 +120,7 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%w: %v", ErrClass, t)
 	}
-	if _, ok := t.Elem().FieldByName("Base"); !ok {
+	if !embedsBase(t.Elem()) {
 		return nil, fmt.Errorf("%w: %v", ErrClass, t)
 	}
 	l, err := layout.Build(t.Elem())
@@ -149,7 +149,22 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 			return nil, err
 		}
 	}
+	if len(c.rpcs) > maxProcedures {
+		return nil, fmt.Errorf("actorrep: %d procedures; a class may have %d", len(c.rpcs), maxProcedures)
+	}
 	return c, nil
+}
+
+// embedsBase reports whether a struct, or a struct embedded in it, embeds Base by value: through a pointer there would be
+// none in a new struct.
+func embedsBase(t reflect.Type) bool {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous && (f.Type == reflect.TypeFor[Base]() || f.Type.Kind() == reflect.Struct && embedsBase(f.Type)) {
+			return true
+		}
+	}
+	return false
 }
 
 func findNotify(t reflect.Type, f layout.Field) (notify, error) {

@@ -80,7 +80,7 @@ func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) e
 		return ErrNoProcedure
 	case m.ch == nil:
 		return ErrNotThere
-	case !take(&c.limits, d, b.class.id, id, c.world.now):
+	case !c.mayCall(d, b.class.id, id):
 		return ErrRateLimited
 	case !proc.check(Call{World: c.world, Frame: c.frame, Now: c.world.now}, b.self, params):
 		return ErrInvalid
@@ -97,6 +97,12 @@ func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) e
 		return m.send(k)
 	}
 	return m.queue(k)
+}
+
+// mayCall reports whether a call is within its rate.
+func (c *client) mayCall(d *definition, class, rpc int) bool {
+	ok, _ := take(&c.limits, d, class, rpc, c.world.now)
+	return ok
 }
 
 // send sends a call at once.

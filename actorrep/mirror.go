@@ -249,6 +249,7 @@ func (m *mirror) noteChange(field int, old reflect.Value) {
 // copyField is a copy of a field's value.
 func (m *mirror) copyField(field int) reflect.Value {
 	v := reflect.NewAt(m.b.class.typ, m.b.ptr).Elem().FieldByIndex(m.b.class.layout.Fields[field].Index)
+	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem() // unexported fields too
 	if reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[layout.Pusher]()) {
 		v = reflect.NewAt(v.Type().Field(0).Type, unsafe.Pointer(v.Field(0).UnsafeAddr())).Elem()
 	}

@@ -100,6 +100,9 @@ func (p *Peer) Len() int {
 	return n
 }
 
+// removed reports whether RemoveConn ended the connection.
+func (p *Peer) removed() bool { return p != nil && !p.local && p.out == nil }
+
 // Conn is the connection that AddConn was given; nil for World.Local and recordings.
 func (p *Peer) Conn() channel.Conn {
 	if o, ok := p.out.(*channelOutlet); ok {
@@ -214,7 +217,7 @@ func (p *Peer) closeLeavers() {
 // isn't relevant any more stays for Config.RelevantTimeout. Components follow their actor.
 func (p *Peer) SetRelevant(a Actor, relevant bool) {
 	b := a.base()
-	if b.world != p.world || b.tornOff || p.local {
+	if b.world != p.world || b.tornOff || p.local || p.removed() {
 		return
 	}
 	if relevant && (p.filter == nil || p.filter(a)) {

@@ -72,7 +72,8 @@ var Reliable RPCOption = func(d *definition) { d.reliable = true }
 func OnOverflow(o Overflow) RPCOption { return func(d *definition) { d.overflow = o } }
 
 // RateLimit bounds the calls that a server takes from one connection: so many a second, and so many at once. More are
-// refused, at the caller too.
+// refused, at the caller too. Calls that were made within the limit may come together after an outage; a connection that
+// has more refused than a minute's worth and the burst, which only a cheat can, ends.
 func RateLimit(perSecond float64, burst int) RPCOption {
 	return func(d *definition) { d.rate, d.burst = perSecond, max(burst, 1) }
 }
@@ -280,14 +281,19 @@ func (w *World) readCall(r *bitio.Reader) (id int, params *bitio.Reader, err err
 type rateLimit struct {
 	class, rpc int
 	tokens     float64
+	patience   float64 // refusals until the connection ends
 	last       time.Duration
 }
 
-// take reports whether a call is within its rate.
-func take(list *[]rateLimit, d *definition, class, rpc int, now time.Duration) bool {
+// patientFor is for how long's worth of calls at once a connection isn't ended.
+const patientFor = time.Minute
+
+// take reports whether a call is within its rate, and whether so many weren't that the caller keeps no rate at all.
+func take(list *[]rateLimit, d *definition, class, rpc int, now time.Duration) (ok, flood bool) {
 	if d.rate <= 0 {
-		return true
+		return true, false
 	}
+	patience := float64(d.burst) + d.rate*patientFor.Seconds()
 	var l *rateLimit
 	for i := range *list {
 		if (*list)[i].class == class && (*list)[i].rpc == rpc {
@@ -295,14 +301,16 @@ func take(list *[]rateLimit, d *definition, class, rpc int, now time.Duration) b
 		}
 	}
 	if l == nil {
-		*list = append(*list, rateLimit{class: class, rpc: rpc, tokens: float64(d.burst), last: now})
+		*list = append(*list, rateLimit{class: class, rpc: rpc, tokens: float64(d.burst), patience: patience, last: now})
 		l = &(*list)[len(*list)-1]
 	}
-	l.tokens = min(float64(d.burst), l.tokens+(now-l.last).Seconds()*d.rate)
+	grown := max(now-l.last, 0).Seconds() * d.rate
+	l.tokens, l.patience = min(float64(d.burst), l.tokens+grown), min(patience, l.patience+grown)
 	l.last = now
-	if l.tokens < 1 {
-		return false
+	if l.tokens >= 1 {
+		l.tokens--
+		return true, false
 	}
-	l.tokens--
-	return true
+	l.patience--
+	return false, l.patience < 0
 }

@@ -222,6 +222,9 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	old := *b
 	*b = Base{guid: id, world: w, class: c, self: a, ptr: reflect.ValueOf(a).UnsafePointer(), owner: old.owner, autonomous: old.autonomous,
 		slot: len(w.actors), priority: c.priority, cull: c.cull, always: c.always || old.always, onlyOwner: c.onlyOwner || old.onlyOwner}
+	if b.owner.removed() {
+		b.owner = nil
+	}
 	if old.priority != 0 {
 		b.priority = old.priority
 	}

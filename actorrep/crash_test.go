@@ -1,0 +1,168 @@
+package actorrep_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+type unexported struct {
+	actorrep.Base
+	hp  uint8  `net:"notify=OnHP"`
+	pos vec    `net:"q=1,notify=OnPos"`
+	tag []byte `net:"notify=OnTag"`
+
+	old []any
+}
+
+func (u *unexported) OnHP(old uint8)   { u.old = append(u.old, old) }
+func (u *unexported) OnPos(old vec)    { u.old = append(u.old, old) }
+func (u *unexported) OnTag(old []byte) { u.old = append(u.old, string(old)) }
+
+// TestNotifyOfUnexportedFields: their old values are told as those of others.
+func TestNotifyOfUnexportedFields(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, func(tb testing.TB, w *actorrep.World) {
+		require.NoError(tb, w.Register("unexported", (*unexported)(nil)))
+	})
+	l := w.join()
+	a := &unexported{hp: 5, tag: []byte("a")}
+	require.NoError(t, w.Server.Spawn(a))
+	for range 20 {
+		w.Step()
+	}
+	a.hp, a.pos, a.tag = 6, vec{2, 3}, []byte("b")
+	for range 20 {
+		w.Step()
+	}
+	require.Equal(t, []any{uint8(5), vec{}, "a"}, l.World.Find(a.GUID()).(*unexported).old)
+}
+
+type byPointer struct {
+	*actorrep.Base
+	N int `net:""`
+}
+
+type middle struct{ actorrep.Base }
+
+type byMiddle struct {
+	*middle
+	N int `net:""`
+}
+
+type byValue struct {
+	middle
+	N int `net:""`
+}
+
+// TestBaseByPointer: a class whose Base isn't in it is refused where it is registered.
+func TestBaseByPointer(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.ErrorIs(t, w.Register("a", (*byPointer)(nil)), actorrep.ErrClass)
+	require.ErrorIs(t, w.Register("b", (*byMiddle)(nil)), actorrep.ErrClass)
+	require.NoError(t, w.Register("c", (*byValue)(nil)))
+	require.NoError(t, w.Spawn(&byValue{}))
+}
+
+// TestOwnerThatLeft: a connection that was removed owns nothing, whenever it is said to.
+func TestOwnerThatLeft(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, registerSoldier)
+	l := w.join()
+	a, early := &soldier{}, &soldier{}
+	require.NoError(t, w.Server.Spawn(a))
+	early.SetOwner(l.Peer)
+	for range 10 {
+		w.Step()
+	}
+	w.Server.RemoveConn(l.Peer)
+	w.Lines = nil
+	a.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(early))
+	for _, b := range []*soldier{a, early} {
+		require.True(t, b.Owner() == nil)
+		require.ErrorIs(t, tell.Call(b, "x"), actorrep.ErrNoOwner)
+	}
+	l.Peer.SetRelevant(a, true)
+	require.Zero(t, l.Peer.Len())
+	w.Step()
+}
+
+// TestFloodOfLimitedCalls: calls over their rate are refused before they are decoded. What an honest client may have made
+// during an outage is no reason to part; more than a minute's worth is.
+func TestFloodOfLimitedCalls(t *testing.T) {
+	decoded = 0
+	flood := func(w *actorrep.World) error {
+		return w.Register("flooded", (*flooded)(nil), actorrep.RPCs{"Limited": limited})
+	}
+	// the client's own limit is lifted, as a cheat's
+	lifted := func(w *actorrep.World) error {
+		return w.Register("flooded", (*flooded)(nil), actorrep.RPCs{"Limited": unlimited})
+	}
+	r := rig.New(t, 1, clean, actorrep.Config{}, flood)
+	l := r.Join(lifted)
+	a := &flooded{}
+	a.SetOwner(l.Peer)
+	require.NoError(t, r.Server.Spawn(a))
+	for range 20 {
+		r.Step()
+	}
+	mine := l.World.Find(a.GUID()).(*flooded)
+	for range 10 { // 100 calls: 20 s' worth at once
+		for range 10 {
+			require.NoError(t, unlimited.Call(mine, weighed{}))
+		}
+		r.Step()
+	}
+	for range 10 {
+		r.Step()
+	}
+	require.EqualValues(t, 100, r.Server.Counters.CallsReceived)
+	require.Less(t, decoded, 10)
+	require.Equal(t, 100, decoded+int(r.Server.Counters.CallsRefused))
+
+	ended := false
+	for range 60 {
+		for range 10 {
+			_ = unlimited.Call(mine, weighed{})
+		}
+		r.Now += rig.Tick
+		for p, ok := l.Up.Pop(r.Now); ok; p, ok = l.Up.Pop(r.Now) {
+			_ = l.S.ReceivedPacket(r.Now, p)
+		}
+		for p, ok := l.Down.Pop(r.Now); ok; p, ok = l.Down.Pop(r.Now) {
+			_ = l.C.ReceivedPacket(r.Now, p)
+		}
+		l.World.Step(r.Now)
+		r.Server.Step(r.Now)
+		l.S.Tick(r.Now)
+		l.C.Tick(r.Now)
+		if ended = l.S.Closed(); ended {
+			break
+		}
+	}
+	require.True(t, ended)
+	require.Less(t, decoded, 20)
+}
+
+type flooded struct {
+	actorrep.Base
+	N int `net:""`
+}
+
+var decoded int
+
+// weighed counts how often it is decoded.
+type weighed struct{}
+
+func (*weighed) WriteNet(w *bitio.Writer)      { w.WriteUint8(1) }
+func (*weighed) ReadNet(r *bitio.Reader) error { decoded++; r.ReadUint8(); return r.Err() }
+
+func nothing(actorrep.Call, *flooded, weighed) error { return nil }
+
+var (
+	limited   = actorrep.ServerRPC(nothing, actorrep.Reliable, actorrep.RateLimit(5, 3))
+	unlimited = actorrep.ServerRPC(nothing, actorrep.Reliable, actorrep.OnOverflow(actorrep.DropOldest))
+)
