@@ -119,6 +119,9 @@ func (b *Base) SetOwner(p *Peer) {
 	if b.owner == p {
 		return
 	}
+	if b.rep != nil && b.owner != nil {
+		b.flushCalls(b.owner) // with the values that he may still see
+	}
 	b.owner = p
 	b.audienceChanged()
 }
@@ -218,9 +221,20 @@ func (b *Base) MarkDirty() {
 // ForceUpdate has the actor compared in the next Step whatever its update frequency.
 func (b *Base) ForceUpdate() {
 	if b.rep != nil {
-		b.rep.due = 0
-		b.rep.forced = true
 		b.MarkDirty()
+		b.force()
+	}
+}
+
+// force has the actor compared in the next Step whatever its update frequency, asleep or not.
+func (b *Base) force() {
+	r := b.rep
+	if b.dormant {
+		r.marks |= b.class.layout.All()
+	}
+	if !r.forced {
+		r.forced, r.marked, r.due = true, true, 0
+		b.world.marked = append(b.world.marked, b)
 	}
 }
 
@@ -281,7 +295,7 @@ func (b *Base) TearOff() error {
 	if b.tornOff {
 		return nil
 	}
-	b.ForceUpdate()
+	b.MarkDirty()
 	b.world.compare(b)
 	b.tornOff = true
 	for _, c := range b.children {

@@ -23,6 +23,7 @@ func (w *World) message() *bitio.Writer {
 // call is an encoded one. It is whoever's made it and those queues' that it is in; a multicast is in many.
 type call struct {
 	rpc     int // in the class
+	name    string
 	def     *definition
 	data    []byte
 	bits    int

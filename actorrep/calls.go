@@ -2,8 +2,10 @@ package actorrep
 
 import (
 	"fmt"
+	"math/bits"
 	"unsafe"
 
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -18,7 +20,7 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 			return ErrNotThere
 		}
 	}
-	c, err := p.world.encodeCall(proc.definition(), id, p.world.frame+1, params)
+	c, err := p.world.encodeCall(proc, id, p.world.frame+1, params)
 	if err != nil {
 		return err
 	}
@@ -37,27 +39,53 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 	return nil
 }
 
-// callAll sends a multicast to all who see the actor.
+// callAll sends a multicast to all who see the actor; before its first Step, to all who will see it then.
 func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
-	if b.tornOff || len(b.rep.views) == 0 {
+	newborn := b.rep.compared == 0
+	if b.tornOff || len(b.rep.views) == 0 && !newborn {
 		return nil
 	}
-	c, err := w.encodeCall(proc.definition(), id, w.frame+1, params)
+	c, err := w.encodeCall(proc, id, w.frame+1, params)
 	if err != nil {
 		return err
 	}
 	defer w.unheld.drop(c)
+	if newborn {
+		if len(w.early[b]) >= MaxWaitingCalls {
+			return ErrFull
+		}
+		if w.early == nil {
+			w.early = map[*Base][]*call{}
+		}
+		w.early[b] = append(w.early[b], c.held())
+	}
+	var missed *MissedError
 	for _, v := range b.rep.views {
 		switch {
 		case c.def.reliable || v.peer.replay: // a recording loses nothing
 			if err := v.queueCall(c); err != nil {
 				w.Counters.CallsDropped++
+				if missed == nil {
+					missed = &MissedError{Err: err}
+				}
+				missed.Peers = append(missed.Peers, v.peer)
 			}
 		case v.state != open || !v.mention(c):
 			w.Counters.CallsDropped++
 		}
 	}
+	if missed != nil {
+		return missed
+	}
 	return nil
+}
+
+// dropEarly forgets the multicasts of new actors.
+func (w *World) dropEarly() {
+	for _, calls := range w.early {
+		w.unheld.dropFirst(calls, len(calls))
+	}
+	clear(w.early)
 }
 
 // maxPerUpdate is how often one unreliable procedure rides with an update (Unreal's MaxRPCPerNetUpdate).
@@ -80,7 +108,8 @@ func (v *view) mention(c *call) bool {
 	return true
 }
 
-// queueCall keeps a reliable call for the Step at hand, where it follows the values of its tick.
+// queueCall keeps a reliable call for the Step at hand, where it follows the values of its tick. Those are compared
+// then whatever the actor's update frequency.
 func (v *view) queueCall(c *call) error {
 	out := v.peer.out
 	full := out.room(v) <= len(v.calls) && v.state == open
@@ -89,7 +118,11 @@ func (v *view) queueCall(c *call) error {
 		return err
 	}
 	v.calls = calls
+	v.b.force()
 	v.speakUp()
+	if v.state == asleep {
+		v.reopen()
+	}
 	return nil
 }
 
@@ -148,38 +181,77 @@ func (p *Peer) speak() {
 
 // say sends what a view has to say and reports whether that is all.
 func (v *view) say() bool {
-	p := v.peer
-	switch v.state {
-	case asleep: // it must wake first
-		if !v.inOpening {
-			v.dirty |= v.b.class.layout.All() // so that it is opened
-			v.wake()
-		}
+	switch {
+	case v.state == wanted, v.state == asleep:
+		v.reopen() // it wakes first
 		return len(v.calls) == 0
-	case wanted:
-		return len(v.calls) == 0
-	}
-	if v.toldAud == v.aud && len(v.calls) == 0 {
+	case v.toldAud == v.aud && len(v.calls) == 0:
 		return true
 	}
-	if p.out.room(v) < 4 {
-		return false
+	return v.speak(false)
+}
+
+// unacked is the units of which the client may not have the newest values: they go before a call.
+func (v *view) unacked() layout.Mask { return (v.dirty | v.peer.sent.inFlight(v)) & v.allowed }
+
+// speak sends the role, the values before the calls, the calls and at the end, as last words, that the actor is torn off. All go in
+// order over the actor's own channel, in as many bunches as they take. It reports false when there is no room for some.
+func (v *view) speak(last bool) bool {
+	p := v.peer
+	need := layout.Mask(0)
+	if len(v.calls) > 0 || last {
+		need = v.unacked()
 	}
-	w := p.world.message()
-	if v.toldAud != v.aud {
-		w.WriteBits(msgRole, msgBits)
-		writeAudience(w, v.aud)
+	for p.out.room(v) >= minRoom {
+		w := p.world.message()
+		if v.toldAud != v.aud {
+			w.WriteBits(msgRole, msgBits)
+			writeAudience(w, v.aud)
+		}
+		m, sent := p.writeSome(w, v, need), 0
+		if m == need {
+			sent = p.writeCalls(w, v)
+		}
+		all := m == need && sent == len(v.calls)
+		if all && last {
+			w.WriteBits(msgTornOff, msgBits)
+		}
+		if !p.out.reliable(v, w) {
+			return false
+		}
+		v.toldAud = v.aud
+		v.tell(m)
+		v.promise(m)
+		p.sent.settle(v, m)
+		need &^= m
+		p.world.Counters.CallsSent += uint64(sent)
+		v.calls = p.world.unheld.dropFirst(v.calls, sent)
+		if all {
+			return true
+		}
 	}
-	m := v.dirty & v.allowed
-	if v.state != open {
-		m = 0 // its values are in the opening bunch, or follow
+	return false
+}
+
+// minRoom is the reliable bunches that an actor's channel keeps for its close.
+const minRoom = 4
+
+// writeSome writes those of the units of m that fit, and returns them.
+func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask) layout.Mask {
+	for mark := w.Mark(); m != 0; {
+		if p.writeProps(w, v, m); w.Err() == nil {
+			return m
+		}
+		w.Rollback(mark)
+		for n := (bits.OnesCount64(m) + 1) / 2; n > 0; n-- { // half of them
+			m &^= 1 << (bits.Len64(m) - 1)
+		}
 	}
-	if m != 0 && len(v.calls) > 0 {
-		p.writeProps(w, v, m)
-	} else {
-		m = 0
-	}
-	sent := 0
+	return 0
+}
+
+// writeCalls writes those of the calls that wait that fit, and returns how many.
+func (p *Peer) writeCalls(w *bitio.Writer, v *view) (sent int) {
 	for _, c := range v.calls {
 		mark, at := w.Mark(), w.Len()
 		w.WriteBits(msgCall, msgBits)
@@ -192,14 +264,45 @@ func (v *view) say() bool {
 		p.rowBits[v.b.class.firstRow+len(v.b.class.layout.Units)+c.rpc] += uint64(w.Len() - at)
 		sent++
 	}
-	if w.Err() != nil || !p.out.reliable(v, w) {
-		return false
+	return sent
+}
+
+// flush sends the calls that wait before something else becomes of the actor, with the values that it has now. It
+// reports whether none is left.
+func (v *view) flush() bool {
+	if len(v.calls) == 0 {
+		return true
 	}
-	p.world.Counters.CallsSent += uint64(sent)
-	v.toldAud = v.aud
-	v.tell(m)
-	v.calls = p.world.unheld.dropFirst(v.calls, sent)
-	return len(v.calls) == 0
+	v.b.world.compare(v.b)
+	if v.state == wanted || v.state == asleep {
+		if !v.peer.ready {
+			return false
+		}
+		if _, ok := v.peer.openInOrder(v); !ok {
+			return false
+		}
+	}
+	return v.speak(false)
+}
+
+// flushCalls sends what waits for an owner, of an actor and its components, before they are another's. What there is no
+// room for can't follow the values that only an owner sees.
+func (b *Base) flushCalls(p *Peer) {
+	if v := p.views[b]; v != nil && !v.flush() {
+		kept := v.calls[:0]
+		for i, c := range v.calls {
+			if c.def.kind == clientRPC {
+				b.world.dropCalls(b, p, v.calls[i:i+1], ErrOwnerGone)
+			} else {
+				kept = append(kept, c)
+			}
+		}
+		clear(v.calls[len(kept):])
+		v.calls = kept
+	}
+	for _, c := range b.children {
+		c.flushCalls(p)
+	}
 }
 
 // writeMentions writes the calls of a record.

@@ -118,7 +118,7 @@ func TestCallsRandom(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bad := netsim.Settings{Loss: 10, Dup: 5, Order: 10}
 			o := &office{rpcs: clerkCalls(), called: map[ticket]bool{}, seen: map[*clerk]map[ticket]bool{}}
-			o.world = newWorld(t, seed, bad, actorrep.Config{Failed: func(err error) { t.Error(err) }}, func(t testing.TB, w *actorrep.World) {
+			o.world = newWorld(t, seed, bad, actorrep.Config{Failed: func(err error) { require.ErrorIs(t, err, actorrep.ErrActorGone) }}, func(t testing.TB, w *actorrep.World) {
 				list := actorrep.RPCs{}
 				for i, r := range o.rpcs {
 					list[fmt.Sprintf("R%02d", i)] = r

@@ -31,6 +31,7 @@ type client struct {
 	waiting  map[netguid.GUID][]unmapped // references to actors that aren't there
 	nWaiting int
 	speaking []*mirror
+	leaving  []*mirror // actors that go when their calls have run
 }
 
 // event is something to tell in the next Step.
@@ -216,11 +217,22 @@ func (c *client) arrived(b *Base) {
 	}
 }
 
-// leave takes an actor away, and tells of it in the next Step.
+// leave takes an actor away when the calls that came for it have run, and tells of it in the next Step.
 func (c *client) leave(m *mirror) {
+	switch {
+	case m == nil || m.waiting == 0:
+		c.leaveNow(m)
+	case !m.leaving:
+		m.leaving = true
+		c.leaving = append(c.leaving, m)
+	}
+}
+
+func (c *client) leaveNow(m *mirror) {
 	if m == nil || m.b == nil || m.b.world != c.world {
 		return
 	}
+	m.leaving = false
 	a := m.b.self
 	if i := m.note; i > 0 {
 		e := &c.events[i-1]
@@ -246,6 +258,27 @@ func (c *client) leave(m *mirror) {
 	c.events = append(c.events, event{kind: eventDestroyed, a: a})
 }
 
+// leaveLate takes away the actors whose calls have run.
+func (c *client) leaveLate() {
+	for i, m := range c.leaving {
+		if m.leaving {
+			c.leaveNow(m)
+		}
+		c.leaving[i] = nil
+	}
+	c.leaving = c.leaving[:0]
+}
+
+// forgetCalls drops the calls that came and have not run.
+func (c *client) forgetCalls() {
+	for i := range c.pending {
+		c.pending[i].m.waiting--
+		c.pending[i] = pendingCall{}
+	}
+	c.pending = c.pending[:0]
+	c.leaveLate()
+}
+
 // step tells what came since the last Step: who appeared, changed and went, in the order of arrival, with an actor's notifies
 // in the order of its fields; then the calls, in theirs.
 func (c *client) step() {
@@ -265,6 +298,12 @@ func (c *client) step() {
 		c.run(&c.running[i])
 		c.running[i] = pendingCall{}
 	}
+	c.leaveLate()
+	for i := range c.events {
+		c.tell(&c.events[i])
+		c.events[i].m, c.events[i].a = nil, nil
+	}
+	c.events = c.events[:0]
 	c.speak()
 }
 

@@ -45,18 +45,24 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	if !ok {
 		return fmt.Errorf("%w: parameters of %s.%s", errFormat, m.class.name, proc.name)
 	}
+	m.waiting++
 	w.client.pending = append(w.client.pending, pendingCall{m, proc, frame, value})
 	return nil
 }
 
-// run runs a call that came, unless its actor is gone.
+// run runs a call that came. Its actor may have come again meanwhile, over another channel.
 func (c *client) run(p *pendingCall) {
 	defer p.proc.give(p.params)
-	if p.m.b == nil {
+	p.m.waiting--
+	b := p.m.b
+	if b == nil {
+		b = c.world.byGUID[p.m.guid]
+	}
+	if b == nil || b.class != p.m.class.local {
 		c.world.Counters.CallsDropped++
 		return
 	}
-	if err := p.proc.run(Call{World: c.world, Frame: p.frame, Now: c.world.now}, p.m.b.self, p.params); err != nil {
+	if err := p.proc.run(Call{World: c.world, Frame: p.frame, Now: c.world.now}, b.self, p.params); err != nil {
 		c.world.Counters.CallErrors++
 		if c.world.cfg.Failed != nil {
 			c.world.cfg.Failed(fmt.Errorf("%s.%s: %w", p.m.class.name, p.proc.name, err))
@@ -85,7 +91,7 @@ func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) e
 	case !proc.check(Call{World: c.world, Frame: c.frame, Now: c.world.now}, b.self, params):
 		return ErrInvalid
 	}
-	k, err := c.world.encodeCall(d, remote, 0, params)
+	k, err := c.world.encodeCall(proc, remote, 0, params)
 	if err != nil {
 		return err
 	}
@@ -147,8 +153,8 @@ func (c *client) speak() {
 			m.calls = c.world.unheld.dropFirst(m.calls, 1)
 		}
 		if m.ch == nil {
-			c.world.Counters.CallsDropped += uint64(len(m.calls))
-			m.calls = c.world.unheld.dropFirst(m.calls, len(m.calls))
+			c.world.dropCalls(m.self, nil, m.calls, ErrActorGone)
+			m.calls = nil
 		}
 		if len(m.calls) > 0 {
 			kept = append(kept, m)

@@ -53,8 +53,11 @@
 //
 // What arrives sets values at once; a client's game is told in Step: who appeared, changed and went, in the order of
 // arrival; for one actor its notifies in the order of its fields, with the values of the last Step; then the calls, in the order
-// of arrival. A reliable call arrives with, or behind, all values that its actor had in the tick of the call. Between different
-// actors there is no order under loss. A client's calls run at the server when they arrive, in its TickDispatch.
+// of arrival; last, who went and had calls to run before. When a reliable call runs, its actor has all values that were
+// set before the call, or newer ones, whatever was lost: the call brings along those that the client hasn't acked. That holds for a call
+// right after Spawn, right before Destroy, SetOwner or TearOff, and to an actor that sleeps. Between different
+// actors, components too, there is no order under loss. A client's calls run at the server when they arrive, in its
+// TickDispatch.
 //
 // References are of type netguid.GUID. One may come before its actor: World.Find is nil then, and the field's
 // notify is called again when the actor is there.

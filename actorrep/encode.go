@@ -26,7 +26,7 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) re
 		writeMentions(w, v)
 	}
 	writeMask(w, m, &k.lastOf[c.id], len(c.layout.Units))
-	r := record{v: v, mask: m, count: v.b.rep.count, frame: p.world.frame}
+	r := record{v: v, mask: m, due: m, count: v.b.rep.count, frame: p.world.frame}
 	c.layout.Keys(v.b.rep.shadow, r.keys[:])
 	var base layout.Base
 	if m&c.layout.Fasts != 0 {

@@ -139,7 +139,7 @@ func (v *view) explainField(e *Explanation, field string) {
 		e.Reason = ReasonUnmapped
 		e.Text = fmt.Sprintf("%s: sent, but %v isn't at the client", field, v.unmapped(m))
 		return
-	case e.Reason == ReasonInFlight && v.inFlight()&m == 0, e.Reason == ReasonPending && v.dirty&m == 0, e.Reason == ReasonStarved && v.dirty&m == 0:
+	case e.Reason == ReasonInFlight && v.peer.sent.inFlight(v)&m == 0, e.Reason == ReasonPending && v.dirty&m == 0, e.Reason == ReasonStarved && v.dirty&m == 0:
 		e.Reason = ReasonUpToDate
 	}
 	e.Text = field + ": " + e.text()
@@ -159,17 +159,6 @@ func (v *view) unmapped(m layout.Mask) netguid.GUID {
 		}
 	}
 	return 0
-}
-
-// inFlight is the units of the view's records in flight.
-func (v *view) inFlight() (m layout.Mask) {
-	s := &v.peer.sent
-	for i := s.head; i < s.tail; i++ {
-		if r := s.at(i); r.v == v {
-			m |= r.mask
-		}
-	}
-	return m
 }
 
 func (e *Explanation) text() string {

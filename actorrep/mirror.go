@@ -30,6 +30,9 @@ type mirror struct {
 	history *received
 	note    int // its event of this Step, counted from 1
 	calls   []*call
+	self    *Base // b, also when it is gone
+	waiting int   // calls that came and run in the next Step
+	leaving bool  // it goes when they have run
 }
 
 func (w *World) acceptActor(ch *channel.Channel) channel.Handler {
@@ -89,13 +92,13 @@ func (m *mirror) open(r *bitio.Reader) error {
 		// A newer opening of the same actor, on another channel, has come before this one.
 		w.Counters.Stale++
 	case again: // the news that it sleeps may still be on its way
-		m.b, m.note = old, old.mirror.note
+		m.b, m.self, m.note = old, old, old.mirror.note
 		m.b.mirror.b = nil // records of its last channel may still come
 		m.b.mirror = m
 		w.client.setMirror(m)
 	default:
 		if old != nil {
-			w.client.leave(old.mirror) // the close of its last channel is still on its way
+			w.client.leaveNow(old.mirror) // the close of its last channel is still on its way
 		}
 		m.spawn(id, parent)
 	}
@@ -111,7 +114,7 @@ func (m *mirror) spawn(id, parent netguid.GUID) {
 	}
 	a := reflect.New(c.typ).Interface().(Actor)
 	w.add(a, c, id)
-	m.b = a.base()
+	m.b, m.self = a.base(), a.base()
 	m.b.mirror = m
 	if p := w.byGUID[parent]; p != nil {
 		m.b.adopt(p)
@@ -171,7 +174,7 @@ func (m *mirror) values(r *bitio.Reader, frame uint32, mask layout.Mask, notify 
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
-		m.unit(r, i, v[:], nil, frame, notify)
+		m.unit(r, i, v[:], nil, frame, true, notify)
 	}
 	if r.Err() != nil {
 		return fmt.Errorf("actorrep: values of %s: %w", m.class.name, r.Err())
@@ -180,9 +183,11 @@ func (m *mirror) values(r *bitio.Reader, frame uint32, mask layout.Mask, notify 
 	return nil
 }
 
-// unit reads one unit into v, and into the actor unless newer is there.
-func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, notify bool) {
-	fresh := int32(frame-m.frames[i]) >= 0 || m.frames[i] == 0
+// unit reads one unit into v, and into the actor unless newer is there. What came reliably with a frame may be newer than
+// what records brought of it.
+func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, reliable, notify bool) {
+	age := int32(frame - m.frames[i])
+	fresh := age > 0 || age == 0 && reliable || m.frames[i] == 0
 	if !fresh {
 		m.world.Counters.Stale++
 	}

@@ -16,7 +16,7 @@ import (
 func (p *Peer) openWanted() {
 	kept := p.opening[:0]
 	for _, v := range p.opening {
-		if v.state == wanted || v.state == asleep && v.dirty&v.allowed != 0 {
+		if v.state == wanted || v.state == asleep && (v.dirty&v.allowed != 0 || len(v.calls) > 0) {
 			kept = append(kept, v)
 		} else {
 			v.inOpening = false
@@ -31,22 +31,26 @@ func (p *Peer) openWanted() {
 	if len(kept) > 1 && len(kept)*minOpenBits > room {
 		p.rank(kept)
 	}
-	n := 0
-	for ; n < len(kept) && room > 0; n++ {
-		bits, ok := p.openInOrder(kept[n])
-		if !ok {
-			break
+	waiting := kept[:0]
+	for _, v := range kept {
+		if room <= 0 {
+			waiting = append(waiting, v)
+			continue
 		}
+		bits, ok := p.openInOrder(v)
+		if !ok {
+			if p.ending[v.b] == nil { // no channel, or no room in the packets under way
+				room = 0
+			}
+			waiting = append(waiting, v)
+			continue
+		}
+		v.inOpening = false
 		room -= bits
 	}
-	for _, v := range kept[:n] {
-		v.inOpening = false
-	}
-	if n < len(kept) {
-		p.world.Counters.Delayed += uint64(len(kept) - n)
-	}
-	p.opening = append(p.opening[:0], kept[n:]...)
-	clear(kept[len(p.opening):])
+	p.world.Counters.Delayed += uint64(len(waiting))
+	clear(kept[len(waiting):])
+	p.opening = waiting
 }
 
 // minOpenBits is about what opening the smallest actor takes.
@@ -71,6 +75,9 @@ func (p *Peer) openInOrder(v *view) (bits int, ok bool) {
 // open makes an actor's channel and sends its first values.
 func (p *Peer) open(v *view) (bits int, ok bool) {
 	b := v.b
+	if p.ending[b] != nil {
+		return 0, false
+	}
 	l := b.class.layout
 	again := v.state == asleep
 	m := v.dirty & v.allowed

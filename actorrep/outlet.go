@@ -23,8 +23,6 @@ type outlet interface {
 	reliable(v *view, w *bitio.Writer) bool
 	// close makes an actor disappear, or sleep.
 	close(v *view, reason channel.CloseReason) bool
-	// tearOff sends the last values and leaves the actor.
-	tearOff(v *view)
 	// gone tells of an actor that went while it slept.
 	gone(id netguid.GUID) bool
 	// chunk sends records and says in which packet.
@@ -103,16 +101,6 @@ func (o *channelOutlet) reliable(v *view, w *bitio.Writer) bool {
 
 func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 	return v.ch == nil || v.ch.Close(reason) == nil
-}
-
-func (o *channelOutlet) tearOff(v *view) {
-	w := o.peer.world.message()
-	if v.dirty != 0 {
-		o.peer.writeProps(w, v, v.dirty)
-	}
-	w.WriteBits(msgTornOff, msgBits)
-	o.reliable(v, w)
-	o.close(v, bunch.TearOff)
 }
 
 // Messages of the server on the replication channel, reliable ones.

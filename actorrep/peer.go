@@ -38,6 +38,7 @@ type Peer struct {
 	speaking []*view   // with reliable calls to send
 	later    [][]*view // with something to send in a later Step, by its number
 	gone     []netguid.GUID
+	ending   map[*Base]*channel.Channel // closed with calls that aren't acked: the actor opens again behind them
 
 	sent     sentRing
 	batch    batch
@@ -144,10 +145,13 @@ func (p *Peer) Viewpoint() (x, y, z float64, ok bool) {
 func (w *World) stepServer() {
 	w.compareAll()
 	w.settleMoves()
+	if len(w.peers) > 0 {
+		w.driver.Update(w.now)
+	}
+	w.dropEarly()
 	if len(w.peers) == 0 {
 		return
 	}
-	w.driver.Update(w.now)
 	for _, p := range w.peers {
 		p.begin()
 	}

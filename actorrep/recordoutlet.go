@@ -161,16 +161,6 @@ func (r *Recorder) closeID(id uint32, reason channel.CloseReason) bool {
 	return true
 }
 
-func (r *Recorder) tearOff(v *view) {
-	w := r.world.message()
-	if v.dirty != 0 {
-		r.peer.writeProps(w, v, v.dirty)
-	}
-	w.WriteBits(msgTornOff, msgBits)
-	r.reliable(v, w)
-	r.close(v, bunch.TearOff)
-}
-
 // gone ends an actor that sleeps.
 func (r *Recorder) gone(id netguid.GUID) bool {
 	at, ok := r.ids[id]

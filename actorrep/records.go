@@ -124,7 +124,7 @@ func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) 
 		if known>>i&1 != 0 {
 			from = base[units.First(i):]
 		}
-		m.unit(r, i, v[:], from, frame, true)
+		m.unit(r, i, v[:], from, frame, false, true)
 		if words != nil {
 			copy(words[units.First(i):], v[:units.Units[i].N])
 		}

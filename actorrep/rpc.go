@@ -189,7 +189,8 @@ var (
 
 const maxParams = 32 << 10
 
-// Call calls. Where it runs is the procedure's kind; an error says that it runs nowhere.
+// Call calls. Where it runs is the procedure's kind. An error says that it runs nowhere, but for a MissedError of a
+// reliable multicast. A reliable call without an error runs, unless its connection ends or Config.Failed is told.
 func (r *RPC[A, P]) Call(a A, p P) error {
 	b := a.base()
 	if b.world == nil {
@@ -219,10 +220,16 @@ func (r *RPC[A, P]) Call(a A, p P) error {
 	*(*P)(params) = p
 	err := w.call(b, proc, id, params)
 	proc.give(params)
-	if err != nil || r.def.kind != multicast {
+	if r.def.kind != multicast {
 		return err
 	}
-	return r.f(here, a, p)
+	if _, some := err.(*MissedError); err != nil && !some {
+		return err
+	}
+	if own := r.f(here, a, p); own != nil {
+		return errors.Join(own, err)
+	}
+	return err
 }
 
 // call sends a call to where it runs.
@@ -237,7 +244,8 @@ func (w *World) call(b *Base, proc *procedure, id int, params unsafe.Pointer) er
 }
 
 // encodeCall makes a call's message, which the caller holds.
-func (w *World) encodeCall(d *definition, id int, frame uint32, params unsafe.Pointer) (*call, error) {
+func (w *World) encodeCall(proc *procedure, id int, frame uint32, params unsafe.Pointer) (*call, error) {
+	d := proc.definition()
 	m := w.message()
 	m.SetLimit(maxParams * 8)
 	d.params.WriteValue(m, params)
@@ -245,7 +253,7 @@ func (w *World) encodeCall(d *definition, id int, frame uint32, params unsafe.Po
 		return nil, fmt.Errorf("%w: %w", ErrTooLarge, m.Err())
 	}
 	c := w.unheld.take()
-	c.rpc, c.def, c.frame = id, d, frame
+	c.rpc, c.name, c.def, c.frame = id, proc.name, d, frame
 	c.data, c.bits = append(c.data, m.Bytes()...), m.Len()
 	return c, nil
 }

@@ -34,14 +34,14 @@ func (r *Replay) Seek(t time.Duration) error {
 	if r.err == nil && r.building {
 		r.err = fmt.Errorf("%w: a checkpoint without an end before %v", ErrReplayCorrupt, t)
 	}
-	clear(c.pending)
-	c.pending = c.pending[:0]
+	c.forgetCalls()
 	r.world.Step(r.pos)
 	return r.err
 }
 
 // reset takes all actors away. The schema stays.
 func (c *client) reset() {
+	c.forgetCalls()
 	w := c.world
 	for i := len(w.actors) - 1; i >= 0; i = min(i, len(w.actors)) - 1 {
 		if b := w.actors[i]; b != nil {

@@ -10,10 +10,11 @@ import (
 type record struct {
 	v      *view
 	mask   layout.Mask
+	due    layout.Mask // what must go again if the packet is lost: mask without what was sent reliably since
 	packet int64
 	count  int64 // the actor's changes so far
+	prev   int64 // the view's record before it; it may be settled
 	frame  uint32
-	next   int64 // the view's next record; 0 none
 	keys   [layout.MaxFast]uint32
 }
 
@@ -38,11 +39,7 @@ func (s *sentRing) push(r record) {
 	if int(s.tail-s.head) == len(s.ring) {
 		s.grow()
 	}
-	v := r.v
-	if v.last >= s.head {
-		s.at(v.last).next = s.tail
-	}
-	v.last = s.tail
+	r.prev, r.v.last = r.v.last, s.tail
 	*s.at(s.tail) = r
 	s.tail++
 }
@@ -75,20 +72,35 @@ func (p *Peer) acked(packet int64) {
 	}
 }
 
+// inFlight is the units of a view that are on their way in records, and nowhere else.
+func (s *sentRing) inFlight(v *view) (m layout.Mask) {
+	for i := v.last; i >= s.head; i = s.at(i).prev {
+		m |= s.at(i).due
+	}
+	return m
+}
+
+// settle notes that units of a view were sent reliably: the records in flight needn't bring them any more.
+func (s *sentRing) settle(v *view, m layout.Mask) {
+	for i := v.last; i >= s.head; i = s.at(i).prev {
+		s.at(i).due &^= m
+	}
+}
+
 // lost takes the other fate: what no later record in flight carries is dirty again. What is sent then is its value
 // then.
 func (p *Peer) lost(packet int64) {
 	s := &p.sent
 	for s.head < s.tail && s.at(s.head).packet <= packet {
 		r := s.at(s.head)
-		m := r.mask
-		for next := r.next; next != 0; next = s.at(next).next {
-			m &^= s.at(next).mask
+		m := r.due
+		for i := r.v.last; i > s.head; i = s.at(i).prev {
+			m &^= s.at(i).mask
 		}
 		p.world.Counters.Resent++
 		v := r.v
 		p.retire(r)
-		if v.state == open {
+		if v.state == open && m != 0 {
 			v.reason = ReasonLost
 			v.dirty |= m
 			v.hurry()

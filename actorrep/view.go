@@ -89,6 +89,14 @@ func newView(p *Peer, b *Base) *view {
 		}
 	}
 	v.setAudience()
+	if len(p.world.early) > 0 {
+		for _, c := range p.world.early[b] {
+			if c.def.reliable || p.replay {
+				v.calls = append(v.calls, c.held())
+				v.speakUp()
+			}
+		}
+	}
 	return v
 }
 
@@ -150,7 +158,14 @@ func (v *view) wake() {
 		if v.every <= 1 || !v.park() {
 			v.queue()
 		}
-	case v.state == asleep && !v.inOpening:
+	case v.state == asleep:
+		v.reopen()
+	}
+}
+
+// reopen puts the view where its channel is opened.
+func (v *view) reopen() {
+	if !v.inOpening {
 		v.inOpening = true
 		v.peer.opening = append(v.peer.opening, v)
 	}
@@ -167,7 +182,7 @@ func (v *view) unwant() {
 			cv.unwant()
 		}
 	}
-	if v.state == wanted {
+	if v.state == wanted && v.flush() && v.state == wanted { // else its calls open it first
 		v.detach()
 		return
 	}
@@ -183,8 +198,16 @@ func (v *view) leave(reason channel.CloseReason) bool {
 			return false
 		}
 	}
+	if !v.flush() {
+		if reason != bunch.Destroyed {
+			return false
+		}
+		p.world.dropCalls(v.b, p, v.calls, ErrActorGone)
+		v.calls = nil
+	}
 	switch v.state {
 	case opening, open:
+		busy := !p.out.drained(v)
 		if !p.out.close(v, reason) {
 			p.world.Counters.Delayed++
 			if reason != bunch.Destroyed {
@@ -193,6 +216,12 @@ func (v *view) leave(reason channel.CloseReason) bool {
 			p.gone = append(p.gone, v.b.guid) // told as soon as there is room
 		}
 		p.world.Counters.Closed++
+		if busy && reason == bunch.Relevancy && v.ch != nil {
+			if p.ending == nil {
+				p.ending = map[*Base]*channel.Channel{}
+			}
+			p.ending[v.b] = v.ch
+		}
 	case asleep:
 		p.gone = append(p.gone, v.b.guid)
 	}
@@ -202,10 +231,13 @@ func (v *view) leave(reason channel.CloseReason) bool {
 
 // tearOff sends the last values and leaves the actor to the client.
 func (v *view) tearOff() {
+	v.flush()
 	if v.state == open || v.state == opening {
-		v.dirty &= v.allowed
-		v.peer.out.tearOff(v)
+		v.speak(true)
+		v.peer.out.close(v, bunch.TearOff)
 	}
+	v.peer.world.dropCalls(v.b, v.peer, v.calls, ErrActorGone)
+	v.calls = nil
 	v.detach()
 }
 
@@ -222,6 +254,7 @@ func (v *view) detach() {
 	p.list[len(p.list)-1] = nil
 	p.list = p.list[:len(p.list)-1]
 	delete(p.views, v.b)
+	p.world.Counters.CallsDropped += uint64(len(v.calls)) // the connection has ended
 	p.world.unheld.dropFirst(v.calls, len(v.calls))
 	p.world.unheld.dropFirst(v.mentions, len(v.mentions))
 	v.state, v.calls, v.mentions = ended, nil, nil
@@ -323,6 +356,9 @@ func (*view) ReceivedNak(*channel.Channel, int64) {}
 func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
 	if v.ch == ch {
 		v.ch = nil
+	}
+	if v.peer.ending[v.b] == ch {
+		delete(v.peer.ending, v.b)
 	}
 }
 

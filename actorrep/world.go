@@ -91,8 +91,9 @@ type World struct {
 	nextPeer  int
 	marked    []*Base // to be compared
 	spare     []*Base
-	moving    []*Base // between the two below
-	polled    []*Base // compared every Step
+	early     map[*Base][]*call // multicasts from before the actor's first Step: for all who see it then
+	moving    []*Base           // between the two below
+	polled    []*Base           // compared every Step
 	scheduled *btree.BTreeG[appointment]
 	workers   []*worker
 	schema    []byte
@@ -249,6 +250,9 @@ func (w *World) Destroy(a Actor) error {
 		if err := w.Destroy(b.children[len(b.children)-1].self); err != nil {
 			return err
 		}
+	}
+	for _, v := range b.rep.views {
+		v.flush() // while the driver still knows the actor
 	}
 	if b.parent == nil && !b.tornOff {
 		w.driver.RemoveActor(a)

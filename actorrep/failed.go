@@ -1,0 +1,70 @@
+package actorrep
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ActorError says what of an actor didn't get through, and why. Config.Failed is told of it where no call returns it.
+type ActorError struct {
+	Actor Actor
+	// Class is the name of the actor's class, Name that of the field or procedure; "" for the actor as a whole.
+	Class, Name string
+	// Peer is the connection that it concerns, on a server; nil when that is all.
+	Peer *Peer
+	Err  error
+}
+
+// Error says it in words.
+func (e *ActorError) Error() string {
+	id := e.Actor.base().guid
+	if e.Name == "" {
+		return fmt.Sprintf("actorrep: %s %v: %v", e.Class, id, e.Err)
+	}
+	return fmt.Sprintf("actorrep: %s.%s of %v: %v", e.Class, e.Name, id, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *ActorError) Unwrap() error { return e.Err }
+
+// MissedError says that a reliable multicast went to some who see its actor, and ran here, but not to all: the queues
+// to these connections are full.
+type MissedError struct {
+	Peers []*Peer
+	Err   error
+}
+
+// Error says it in words.
+func (e *MissedError) Error() string {
+	return fmt.Sprintf("actorrep: a multicast missed %d connections: %v", len(e.Peers), e.Err)
+}
+
+// Unwrap is the reason, as ErrFull.
+func (e *MissedError) Unwrap() error { return e.Err }
+
+// Why a reliable call that was taken never ran.
+var (
+	// ErrActorGone is a call whose actor went before the other end had room for the call, or before it knew the actor.
+	ErrActorGone = errors.New("actorrep: the actor went before the call could be sent")
+	// ErrOwnerGone is a call to an owner who had no room for it, or didn't know the actor, before it was another's.
+	ErrOwnerGone = errors.New("actorrep: the actor got another owner before the call could be sent")
+	// ErrCallsPending is a client that doesn't call Step often enough for the calls that come.
+	ErrCallsPending = fmt.Errorf("actorrep: over %d calls came between two Steps", maxPendingCalls)
+)
+
+// tell reports what concerns an actor.
+func (w *World) tell(b *Base, name string, p *Peer, err error) {
+	if w.cfg.Failed != nil {
+		w.cfg.Failed(&ActorError{Actor: b.self, Class: b.class.name, Name: name, Peer: p, Err: err})
+	}
+}
+
+// dropCalls gives up the reliable calls that wait, and tells of each.
+func (w *World) dropCalls(b *Base, p *Peer, calls []*call, err error) {
+	for i, c := range calls {
+		w.Counters.CallsDropped++
+		w.tell(b, c.name, p, err)
+		w.unheld.drop(c)
+		calls[i] = nil
+	}
+}
