@@ -16,10 +16,14 @@ const (
 // snapshot's bytes, then the log's from logBase on.
 type client struct {
 	transport Transport
+	connects  uint32 // of Host.Connect
+	pace      pace
+	bandwidth bandwidth
 	state     clientState
 	kicked    bool
 	denied    DenyReason // why the last session ended
 	session   uint32     // the last
+	key       uint32     // of its packets
 	sessions  uint64     // how many there were
 
 	welcome welcome
@@ -31,25 +35,30 @@ type client struct {
 	executed           int64
 
 	lastHeard, nextSend, progress time.Duration
-	blocked                       bool // the transport took no more; wait for nextSend
+	ackedAt                       time.Duration // when it acked something, or had acked all
+	blocked                       bool          // the transport took no more; wait for nextSend
 	stamps                        stamps
 	rtt, jitter                   time.Duration
 	rttKnown                      bool
 
 	life       int64
+	stall      stall
+	budget     inputBudget
 	joining    bool  // the Joined event is pending
 	joinFrom   int64 // turns it must have executed to come back after a drop
 	received   int64 // the next turn whose input we lack
 	firstInput int64 // turns before have none
 	seen       int64 // all inputs before were seen, taken or not
 	lagging    bool
-	lagSince   time.Duration
 	sizes      []int // of input t at t%len
 	data       []byte
 	maxInput   int
 
-	hashNext int64
-	desynced bool
+	hashNext     int64
+	desynced     bool // told, in this session
+	unhashed     bool // its hashes aren't waited for until one comes
+	unhashedTold bool
+	overruled    bool // by Host.Judge
 }
 
 func (c *client) init(cfg *Config) {
@@ -75,9 +84,11 @@ func (c *client) begin(now time.Duration, session uint32, w welcome, snap []byte
 	c.state, c.session, c.denied = welcoming, session, 0
 	c.sessions++
 	c.welcome, c.snap, c.logBase = w, snap, logBase
-	c.ack, c.sent, c.highest, c.burst = 0, 0, 0, int64(cfg.Window)
-	c.executed, c.hashNext, c.desynced = w.start, w.start, false
-	c.lastHeard, c.nextSend, c.progress, c.blocked = now, now, now, false
+	c.key = w.key
+	c.ack, c.sent, c.highest, c.burst = 0, 0, 0, min(int64(cfg.Window), firstPackets*int64(cfg.MaxPacket))
+	c.executed, c.hashNext = w.start, w.start
+	c.desynced, c.unhashed, c.unhashedTold, c.overruled = false, false, false, false
+	c.lastHeard, c.nextSend, c.progress, c.ackedAt, c.blocked = now, now, now, now, false
 	c.rttKnown, c.stamps = false, stamps{}
 	c.lagging, c.seen, c.joinFrom = false, 0, 0
 }
@@ -116,7 +127,7 @@ func (c *client) acked(now time.Duration, ack, window int64) {
 		return
 	}
 	c.burst = min(window, c.burst+2*(ack-c.ack))
-	c.ack, c.sent, c.progress = ack, max(c.sent, ack), now
+	c.ack, c.sent, c.progress, c.ackedAt = ack, max(c.sent, ack), now, now
 }
 
 // stamps remembers when the last packets were sent.

@@ -11,10 +11,13 @@ const (
 	// MaxPlayers is the most that fit the wire's masks.
 	MaxPlayers = 64
 	// wireVersion is in each Hello.
-	wireVersion = 1
+	wireVersion = 2
 	// hashWindow is how many turns of hashes are kept, by a Peer until they are acked and by
 	// the Host until they are judged.
 	hashWindow = 256
+	// maxTick is what the time between two Ticks counts at most, so that a machine that slept
+	// doesn't blame the others.
+	maxTick = time.Second
 	// headerBytes bound what a packet holds besides one turn's input and one hash.
 	headerBytes = 96
 )
@@ -24,8 +27,30 @@ const (
 // Config.Reliable says otherwise, but never damaged or forged. An error means that p was not
 // taken; it is tried again later. Send must not call the Host or Peer back. A *link.Link is a
 // Transport as it is.
+//
+// A Transport may have more methods, as OnChannel has:
+//
+//	Proven() bool    its peer is who it says and gets what is sent to it; without it the Host needs a Secret
+//	Ready() bool     there is bandwidth for more than a packet in each TurnInterval; without it there always is
 type Transport interface {
 	Send(now time.Duration, p []byte) error
+}
+
+func proven(t Transport) bool {
+	p, ok := t.(interface{ Proven() bool })
+	return ok && p.Proven()
+}
+
+// bandwidth lets one packet out in each TurnInterval, which the game lives on, and more while the transport is ready.
+type bandwidth struct{ next time.Duration }
+
+func (b *bandwidth) allows(now time.Duration, t Transport, interval time.Duration) bool {
+	if now >= b.next {
+		b.next = now + interval
+		return true
+	}
+	r, ok := t.(interface{ Ready() bool })
+	return !ok || r.Ready()
 }
 
 // Config is what all of a game must agree on, and how its packets travel.
@@ -37,6 +62,9 @@ type Config struct {
 	// MaxInput bounds the bytes of a player's commands in one turn, each with one or two bytes for
 	// its length; default 256, or as much as MaxPacket allows. At most MaxPacket-96.
 	MaxInput int
+	// InputRate bounds the bytes of a player's commands in the long run, in bytes a turn; default 16, or
+	// MaxInput when that is less. What isn't used adds up to 8*MaxInput.
+	InputRate int
 	// MaxDelay bounds the input delay in turns, 1 to 60; default 16.
 	MaxDelay int
 	// TurnInterval is the time from turn to turn, the same as the game's; default 50 ms.
@@ -53,6 +81,7 @@ type Config struct {
 func (c Config) filled() (Config, error) {
 	c.MaxPacket = cmp.Or(c.MaxPacket, 1100)
 	c.MaxInput = cmp.Or(c.MaxInput, min(256, c.MaxPacket-headerBytes))
+	c.InputRate = cmp.Or(c.InputRate, min(16, c.MaxInput))
 	c.MaxDelay = cmp.Or(c.MaxDelay, 16)
 	c.TurnInterval = cmp.Or(c.TurnInterval, 50*time.Millisecond)
 	switch {
@@ -62,6 +91,8 @@ func (c Config) filled() (Config, error) {
 		return c, fmt.Errorf("%w: MaxPacket %d", ErrConfig, c.MaxPacket)
 	case c.MaxInput < 2 || c.MaxInput > c.MaxPacket-headerBytes:
 		return c, fmt.Errorf("%w: MaxInput %d", ErrConfig, c.MaxInput)
+	case c.InputRate < 1 || c.InputRate > c.MaxInput:
+		return c, fmt.Errorf("%w: InputRate %d", ErrConfig, c.InputRate)
 	case c.MaxDelay < 1 || c.MaxDelay > 60:
 		return c, fmt.Errorf("%w: MaxDelay %d", ErrConfig, c.MaxDelay)
 	case c.TurnInterval <= 0:
@@ -73,12 +104,17 @@ func (c Config) filled() (Config, error) {
 // agreement is a number that differs when what must be agreed on differs.
 func (c *Config) agreement() uint32 {
 	h := fnv.New32a()
-	fmt.Fprint(h, wireVersion, c.Protocol, c.Players, c.MaxInput, c.MaxDelay, c.TurnInterval)
+	fmt.Fprint(h, wireVersion, c.Protocol, c.Players, c.MaxInput, c.InputRate, c.MaxDelay, c.TurnInterval)
 	return h.Sum32()
 }
 
-// maxRecord bounds the bytes of a turn's record: each player's input, and three events.
-func (c *Config) maxRecord() int { return 64 + c.Players*(c.MaxInput+4+3*maxEventBytes) }
+// maxRecord bounds the bytes of a turn's record: each player's input, and its events.
+func (c *Config) maxRecord() int {
+	return 64 + c.Players*(c.MaxInput+4) + c.maxEvents()*maxEventBytes
+}
+
+// maxEvents bounds the events of a turn: one of each kind and player, and two that are nobody's.
+func (c *Config) maxEvents() int { return playerEvents*c.Players + 2 }
 
 // inputSlots is the least power of two with room for the turns sealed and not executed.
 func (c *Config) inputSlots() int {
@@ -93,10 +129,10 @@ func (c *Config) inputSlots() int {
 type StallPolicy uint8
 
 const (
-	// Wait holds the game, and drops the player after DropAfter.
+	// Wait holds the game until the commands come or the player is dropped.
 	Wait StallPolicy = iota
-	// Substitute goes on without the player's commands after StallAfter; the commands that come
-	// too late are ignored. The player is dropped after DropAfter.
+	// Substitute goes on without the player's commands after StallAfter; commands that come
+	// too late are ignored. A player for whom the game has waited ten times StallAfter in all isn't waited for.
 	Substitute
 )
 
@@ -115,11 +151,21 @@ type HostConfig struct {
 	// StallAfter is how long, over TurnInterval, Substitute waits; default 150 ms. Too short and
 	// jitter eats commands.
 	StallAfter time.Duration
-	// DropAfter is how long a player may stall the game or, by Substitute, be without commands;
-	// default 10 s.
+	// DropAfter is how long a player's commands may be missing in all before it is dropped; default 10 s. It
+	// gets back StallPercent of the time in which its commands come.
 	DropAfter time.Duration
+	// StallPercent is the share of the time for which a player may hold the game in the long run, 1 to
+	// 100; default 20. A machine that takes longer for a turn than TurnInterval and this share is dropped in the end.
+	StallPercent int
+	// RejoinAfter is how long a dropped player waits until it may join again; default half of DropAfter. It
+	// doubles, up to 16 times that, for who is dropped again soon. A player that is back within RejoinAfter of its
+	// last join waits as well.
+	RejoinAfter time.Duration
+	// Secret makes the answers to strangers unguessable, so that nothing large is sent to an address that
+	// didn't ask: 32 random bytes, new for each Host. Without it Connect takes transports only that are Proven.
+	Secret [32]byte
 
-	// LogBytes and LogTurns bound the log that late joiners replay; defaults 1 MiB and 65536,
+	// LogBytes and LogTurns bound the log that late joiners replay; defaults 2 MiB and 65536,
 	// allocated at once (24 bytes a turn). When full the oldest turns go, and who needs them
 	// needs a snapshot.
 	LogBytes, LogTurns int
@@ -128,6 +174,9 @@ type HostConfig struct {
 	// Window bounds the bytes in flight to a player who catches up; default 16 KiB. Larger
 	// is faster on long paths, and floods thin ones.
 	Window int
+	// Rate bounds what is sent to one player, in bytes a second; default 256 KiB, at least 1 KiB. Bursts are of
+	// 4 packets. What the transport doesn't take waits as well.
+	Rate int
 }
 
 func (c HostConfig) filled() (HostConfig, error) {
@@ -139,22 +188,26 @@ func (c HostConfig) filled() (HostConfig, error) {
 	c.DelayEvery = cmp.Or(c.DelayEvery, 20)
 	c.StallAfter = cmp.Or(c.StallAfter, 150*time.Millisecond)
 	c.DropAfter = cmp.Or(c.DropAfter, 10*time.Second)
-	c.LogBytes = cmp.Or(c.LogBytes, 1<<20)
+	c.StallPercent = cmp.Or(c.StallPercent, 20)
+	c.RejoinAfter = cmp.Or(c.RejoinAfter, c.DropAfter/2)
+	c.LogBytes = cmp.Or(c.LogBytes, 2<<20)
 	c.LogTurns = cmp.Or(c.LogTurns, 1<<16)
 	c.MaxSnapshot = cmp.Or(c.MaxSnapshot, 1<<20)
 	c.Window = cmp.Or(c.Window, 16<<10)
+	c.Rate = cmp.Or(c.Rate, 256<<10)
 	if c.Delay == nil {
 		c.Delay = NewAdaptiveDelay()
 	}
 	switch {
 	case c.InitialDelay < 1 || c.InitialDelay > c.MaxDelay:
 		return c, fmt.Errorf("%w: InitialDelay %d", ErrConfig, c.InitialDelay)
-	case c.DelayEvery < 1 || c.Stall > Substitute || c.StallAfter < 0 || c.DropAfter <= 0:
-		return c, fmt.Errorf("%w: DelayEvery, Stall, StallAfter or DropAfter", ErrConfig)
+	case c.DelayEvery < 1 || c.Stall > Substitute || c.StallAfter < 0 || c.DropAfter <= 0,
+		c.StallPercent < 1 || c.StallPercent > 100 || c.RejoinAfter < 0:
+		return c, fmt.Errorf("%w: DelayEvery, Stall, StallAfter, DropAfter, StallPercent or RejoinAfter", ErrConfig)
 	case c.LogBytes < 2*c.maxRecord() || c.LogTurns < 2*c.MaxDelay:
 		return c, fmt.Errorf("%w: LogBytes must hold two turns, %d bytes, and LogTurns twice MaxDelay", ErrConfig, 2*c.maxRecord())
-	case c.MaxSnapshot < 0 || c.Window < c.MaxPacket:
-		return c, fmt.Errorf("%w: MaxSnapshot or Window", ErrConfig)
+	case c.MaxSnapshot < 0 || c.Window < c.MaxPacket || c.Rate < 1024:
+		return c, fmt.Errorf("%w: MaxSnapshot, Window or Rate", ErrConfig)
 	}
 	return c, nil
 }
@@ -174,6 +227,8 @@ type PeerConfig struct {
 	ReceiveBuffer int
 	// MaxSnapshot bounds the snapshot accepted; default 1 MiB.
 	MaxSnapshot int
+	// Timeout ends the Peer when nothing was heard of the host for so long; default 30 s, negative: never.
+	Timeout time.Duration
 }
 
 func (c PeerConfig) filled() (PeerConfig, error) {
@@ -181,12 +236,13 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 	if c.Config, err = c.Config.filled(); err != nil {
 		return c, err
 	}
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	c.ReceiveBuffer = cmp.Or(c.ReceiveBuffer, max(64<<10, 2*c.maxRecord()))
 	c.MaxSnapshot = cmp.Or(c.MaxSnapshot, 1<<20)
 	switch {
 	case c.Player < 0 || c.Player >= c.Players:
 		return c, fmt.Errorf("%w: Player %d", ErrConfig, c.Player)
-	case c.Have < 0 || c.MaxSnapshot < 0:
+	case c.Have < 0 || c.MaxSnapshot < 0 || c.MaxSnapshot > 1<<31-1:
 		return c, fmt.Errorf("%w: Have or MaxSnapshot", ErrConfig)
 	case c.ReceiveBuffer < 2*c.maxRecord():
 		return c, fmt.Errorf("%w: ReceiveBuffer must hold two turns, %d bytes", ErrConfig, 2*c.maxRecord())

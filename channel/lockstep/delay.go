@@ -1,6 +1,9 @@
 package lockstep
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Path is how a player's packets travel.
 type Path struct {
@@ -31,20 +34,29 @@ type AdaptiveDelay struct {
 	Margin int
 	// Patience is how many decisions in a row must find a smaller delay enough.
 	Patience int
+	// Lead is by how many turns one player may raise the delay above what all others need; default 4,
+	// negative: by any number. A round trip is what the player says: it can look longer, never shorter, than it is.
+	Lead int
 
 	smaller int
 }
 
-// NewAdaptiveDelay returns the default policy: a margin of 3 and a patience of 4.
+// NewAdaptiveDelay returns the default policy: a margin of 3, a patience of 4 and a lead of 4.
 func NewAdaptiveDelay() *AdaptiveDelay { return &AdaptiveDelay{Margin: 3, Patience: 4} }
 
 // Delay implements DelayPolicy.
 func (a *AdaptiveDelay) Delay(current int, interval time.Duration, paths []Path) int {
-	worst := time.Duration(0)
+	var worst, second time.Duration
 	for _, p := range paths {
-		worst = max(worst, p.RTT+time.Duration(a.Margin)*p.Jitter)
+		d := p.RTT + time.Duration(a.Margin)*p.Jitter
+		second = max(second, min(d, worst))
+		worst = max(worst, d)
 	}
-	need := 1 + int((worst+interval-1)/interval)
+	turns := func(d time.Duration) int { return 1 + int((d+interval-1)/interval) }
+	need := turns(worst)
+	if lead := cmp.Or(a.Lead, 4); lead >= 0 && len(paths) > 1 {
+		need = min(need, turns(second)+lead)
+	}
 	if need >= current {
 		a.smaller = 0
 		return need

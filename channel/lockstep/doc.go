@@ -27,11 +27,14 @@
 //   - Redundancy: every packet repeats all that isn't acked, so a lost one costs no round trip.
 //     Who is far behind (over 4 packets) gets the log in a window instead, resent on timeouts.
 //   - Stalls: Wait holds the game and drops the player in the end; Substitute goes on without the
-//     player's commands.
+//     player's commands. Either way the time for which a player may hold the game is bounded (DropAfter and
+//     StallPercent), over all its sessions, and who was dropped waits longer each time (RejoinAfter). A vote
+//     is the game's: count it, and call Host.Drop.
 //   - Late join, reconnect: the log is replayed from turn PeerConfig.Have on, or the game's snapshot
 //     (Host.SetSnapshot) and the turns since, whichever is shorter. Who has caught up is Joined.
-//   - Desync: hashes are compared turn by turn; the first turn and player that differ from the
-//     majority become an Event of a later turn.
+//   - Desync: hashes are compared turn by turn; the first turn and player that differ from more than half of those
+//     in the game become an Event of a later turn. When no half agrees, as always with two, Split says so and
+//     nobody is named, unless the game on the host's machine says what is right (Host.Judge).
 //
 // # The caller's loop
 //
@@ -50,7 +53,8 @@
 //
 // # Transport
 //
-// Transport is one method. A *link.Link is one (MaxPacket 255, Reliable true); so is a datagram
+// Transport is one method. What it takes is paced by the Host (HostConfig.Rate) and, over a connection, by the
+// connection. A *link.Link is one (MaxPacket 255, Reliable true); so is a datagram
 // socket with integrity beneath it, or a channel of netconn with its payload boundaries
 // (unreliable, or reliable with Reliable true). Where there is a choice take the unreliable one: packets
 // repeat what was lost by themselves, while a reliable transport holds back all that came after
@@ -60,25 +64,31 @@
 //
 // # Wire
 //
-// Version 1, little-endian; v is a uvarint (7 bits a byte, low first). All packets begin:
+// Version 2, little-endian; v is a uvarint (7 bits a byte, low first). All packets begin:
 //
 //	+--------+----------+------------+
 //	| type 8 | player 8 | session 32 |
 //	+--------+----------+------------+
 //
-//	1 Hello    peer  version 8 | agreement 32 | have v
-//	2 Welcome  host  start v | snapshot bytes v | delay 8 | active v | life v
+//	1 Hello    peer  version 8 | agreement 32 | proof 64 | have v | max snapshot v
+//	6 Challenge host proof 64
+//	2 Welcome  host  key 32 | start v | snapshot bytes v | delay 8 | active v | life v
 //	3 Stream   host  next input v | next hash v | stamp 16 | waiting v | offset v | bytes
 //	4 Input    peer  received v | executed v | stamp 16 | hold ms 16 | life v | first turn v |
 //	                 count 8 | count * (size v | commands) | first hash turn v | hashes 64 each
 //	5 Denied   host  reason 8
 //
+// session is the peer's number for its session in a Hello and in all that the host sends, and the key of the Welcome in
+// Input. A host that gets a Hello without the right proof answers with a Challenge, which is shorter, and changes
+// nothing; the proof is a hash of its secret, the player, the session and the number of Connects. Nothing else goes to
+// an address before that, unless the transport is Proven.
+//
 // agreement is the FNV-1a of what both Configs must agree on. The stream is the snapshot's bytes, if the
 // session begins with one, and then the turns from start on, each
 //
-//	size v | flags 8 | [count 8, events] | [substituted v] | [players v, each: size v | commands]
+//	size v | flags 8 | [events] | [substituted v] | [players v, each: size v | commands]
 //	flags: 1 events, 2 commands, 4 substituted; masks have a bit for each player
-//	event: kind 8 | player 8 | value v, and of a desync: got 64 | want 64 | tie 8
+//	events: count v, each: kind 8 | player 8 | value v, and of Desynced and Split: got 64 | want 64, of Split: who v
 //	commands: size v | bytes, one after the other, none empty
 //
 // # Choosing
@@ -90,10 +100,14 @@
 // # Bounds
 //
 //	commands of a player and turn     MaxInput bytes; more: ErrInputFull
+//	commands of a player in the long run  InputRate bytes a turn; the Host refuses more
 //	turns a player may be ahead       MaxDelay; more is refused
 //	log                               LogBytes and LogTurns; the oldest turns go
-//	in flight to a player             Window
+//	in flight to a player             Window; 2 packets before the first ack
+//	sent to a player                  Rate bytes a second, over all its sessions
+//	time a player may hold the game   DropAfter, and StallPercent of the time
+//	delay raised by one player        AdaptiveDelay.Lead turns
 //	received and not executed         ReceiveBuffer; what finds no room comes again
 //	hashes                            256 turns; what is older counts as not compared
-//	events of a turn                  3 a player and the delay's
+//	events of a turn                  one of a kind and player
 package lockstep

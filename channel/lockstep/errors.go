@@ -8,8 +8,9 @@ var (
 
 	// ErrInactive is Submit's error while the player isn't in the game: before its Join, after its Drop.
 	ErrInactive = errors.New("lockstep: player isn't in the game; wait for its Join event")
-	// ErrInputFull is Submit's error when a turn's commands exceed MaxInput; submit the rest after the next Done.
-	ErrInputFull = errors.New("lockstep: commands of this turn exceed MaxInput; submit after the next Done")
+	// ErrInputFull is Submit's error when a turn's commands exceed MaxInput, or those of many turns InputRate; submit the
+	// rest after the next Done, or less.
+	ErrInputFull = errors.New("lockstep: commands of this turn exceed MaxInput, or InputRate; submit after the next Done")
 	// ErrEmptyCommand is Submit's error for a command without bytes.
 	ErrEmptyCommand = errors.New("lockstep: empty command; give it a byte at least")
 	// ErrNoTurn is Done's error when Next gave no turn to be done with.
@@ -29,6 +30,14 @@ var (
 	ErrAhead = errors.New("lockstep: packet is ahead of the game; drop it")
 	// ErrOversize refuses a packet with commands beyond MaxInput.
 	ErrOversize = errors.New("lockstep: commands over the limit; drop it")
+	// ErrTransport is Connect's error for a transport that hasn't proved its peer's address, without a Secret to do it.
+	ErrTransport = errors.New("lockstep: transport isn't Proven; give HostConfig.Secret 32 random bytes")
+	// ErrTurn is Judge's error for a turn whose hashes aren't known any more, or not yet.
+	ErrTurn = errors.New("lockstep: turn isn't among the last 256 that were executed")
+	// ErrSnapshotSize ends a Peer whose host sends a snapshot over MaxSnapshot.
+	ErrSnapshotSize = errors.New("lockstep: the host's snapshot exceeds MaxSnapshot; raise it")
+	// ErrTimeout ends a Peer that heard nothing of its host for Timeout.
+	ErrTimeout = errors.New("lockstep: the host is silent; connect again")
 	// ErrDenied ends a Peer whose host won't have it; see Peer.Reason.
 	ErrDenied = errors.New("lockstep: the host denied the session")
 	// ErrStream ends a Peer whose host sends turns that break the rules.

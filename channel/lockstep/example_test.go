@@ -26,7 +26,7 @@ func (q *queue) drain(receive func(p []byte) error) {
 
 func Example() {
 	cfg := lockstep.Config{Players: 2, Protocol: 1}
-	host, _ := lockstep.NewHost(lockstep.HostConfig{Config: cfg}, nil)
+	host, _ := lockstep.NewHost(lockstep.HostConfig{Config: cfg, Secret: [32]byte{1, 2, 3}}, nil)
 	var peers [2]*lockstep.Peer
 	var up, down [2]queue
 	for i := range peers {

@@ -19,10 +19,14 @@ type HostStats struct {
 	Joins, Drops   uint64
 	DelayChanges   uint64
 	Desyncs        uint64
+	Splits         uint64 // Split events
+	Unhashed       uint64 // Unhashed events
 	HashesCompared uint64
 	PacketsSent, PacketsReceived,
 	BytesSent, BytesReceived uint64
 	SendErrors uint64 // of transports; tried again
+	Paced      uint64 // packets that had to wait for Rate or the transport's bandwidth
+	Challenges uint64
 	Denied     uint64
 
 	RefusedMalformed, RefusedPlayer, RefusedSession, RefusedAhead, RefusedOversize uint64
@@ -47,13 +51,17 @@ type Host struct {
 	events []Event   // for the next turn
 	turn   Turn      // scratch
 
-	lastTurn time.Duration // when the last turn was complete
-	judge    judge
-	snapshot snapshot
-	paths    []Path
-	record   []byte
-	packet   []byte
-	stats    HostStats
+	lastTurn  time.Duration // when the last turn was complete
+	dueBy     time.Duration // the turn being collected is late after that
+	chargedAt time.Duration // until when stalls are booked
+	awaited   uint64        // players whose commands the last Tick waited for
+	judge     judge
+	split     bool // told, and not agreed since
+	snapshot  snapshot
+	paths     []Path
+	record    []byte
+	packet    []byte
+	stats     HostStats
 }
 
 // snapshot is a game's state before a turn.
@@ -77,7 +85,7 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 		clients: make([]client, cfg.Players),
 		delay:   cfg.InitialDelay,
 		logged:  turnStart{delay: cfg.InitialDelay},
-		events:  make([]Event, 0, 3*cfg.Players+1),
+		events:  make([]Event, 0, cfg.maxEvents()),
 		judge:   newJudge(cfg.Players),
 		paths:   make([]Path, 0, cfg.Players),
 		record:  make([]byte, 0, cfg.maxRecord()),
@@ -96,8 +104,12 @@ func (h *Host) Connect(player int, t Transport) error {
 	if player < 0 || player >= h.cfg.Players {
 		return ErrNoPlayer
 	}
-	h.clients[player].transport = t
-	h.clients[player].kicked = false
+	if !proven(t) && h.cfg.Secret == [32]byte{} {
+		return ErrTransport
+	}
+	c := &h.clients[player]
+	c.transport, c.kicked = t, false
+	c.connects++
 	return nil
 }
 
@@ -107,7 +119,7 @@ func (h *Host) Drop(now time.Duration, player int) error {
 		return ErrNoPlayer
 	}
 	c := &h.clients[player]
-	h.deactivate(player, DropAsked)
+	h.deactivate(now, player, DropAsked)
 	if c.transport != nil && c.state != absent {
 		h.deny(now, player, c.session, DenyDropped)
 	}
@@ -129,7 +141,7 @@ func (h *Host) Ready() (mask uint64) {
 // Start begins the game: who is Ready is in it from turn 0 on, who comes later joins later.
 func (h *Host) Start(now time.Duration) {
 	if !h.started {
-		h.started, h.lastTurn = true, now
+		h.started, h.lastTurn, h.dueBy, h.chargedAt = true, now, now+h.cfg.TurnInterval, now
 	}
 }
 

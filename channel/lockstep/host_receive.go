@@ -2,7 +2,6 @@ package lockstep
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"time"
 )
 
@@ -59,25 +58,32 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *reader) e
 	switch {
 	case !ok:
 		return ErrMalformed
-	case c.state != absent && session == c.session:
-		c.lastHeard = now // said again; the welcome is on its way
-		return nil
-	case c.past(session):
-		h.denyAgain(now, player, session)
+	case c.state == absent && c.past(session):
+		h.denyAgain(now, player, session, false)
 		return ErrSession
 	case version != wireVersion || m.agreement != h.cfg.agreement():
 		h.deny(now, player, session, DenyVersion)
 		return nil
+	case !proven(c.transport) && m.proof != h.proof(player, session):
+		h.challenge(now, player, session)
+		return nil
+	case c.state != absent && session == c.session:
+		c.lastHeard = now // said again; the welcome is on its way
+		return nil
+	case c.past(session):
+		h.denyAgain(now, player, session, false)
+		return ErrSession
 	case m.have > h.log.next:
 		h.deny(now, player, session, DenyAhead)
 		return ErrAhead
 	}
-	start, snap, ok := h.source(m.have)
-	if !ok {
-		h.deny(now, player, session, DenyTooOld)
+	start, snap, why := h.source(m.have, m.maxSnapshot)
+	if why != 0 {
+		h.deny(now, player, session, why)
 		return nil
 	}
-	h.deactivate(player, DropRestarted)
+	h.deactivate(now, player, DropRestarted)
+	h.forget(player)
 	c.life++
 	w := h.logged
 	base := h.log.offset(start)
@@ -87,38 +93,51 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *reader) e
 	case start < h.log.next:
 		w = h.log.index[start%int64(len(h.log.index))]
 	}
-	c.begin(now, session, welcome{start: start, snapshot: len(snap), delay: w.delay, active: w.active, life: c.life}, snap, base, &h.cfg)
+	c.begin(now, session, welcome{key: keyOf(h.proof(player, session)), start: start, snapshot: len(snap), delay: w.delay, active: w.active, life: c.life}, snap, base, &h.cfg)
 	return nil
 }
 
+// challenge asks for a proof that the peer gets what is sent to it. It is shorter than the Hello.
+func (h *Host) challenge(now time.Duration, player int, session uint32) {
+	h.stats.Challenges++
+	h.send(now, &h.clients[player], binary.LittleEndian.AppendUint64(h.open(typeChallenge, player, session), h.proof(player, session)))
+}
+
 // source is what takes the fewest bytes to bring a peer with have turns up to date.
-func (h *Host) source(have int64) (start int64, snap []byte, ok bool) {
+func (h *Host) source(have, maxSnapshot int64) (start int64, snap []byte, why DenyReason) {
 	s := &h.snapshot
 	useful := s.ok && s.turn > have && h.log.holds(s.turn)
-	if !h.log.holds(have) {
-		return s.turn, s.data, useful
+	fits := useful && int64(len(s.data)) <= maxSnapshot
+	switch {
+	case h.log.holds(have) && !(fits && h.log.offset(have)+int64(len(s.data)) < h.log.offset(s.turn)):
+		return have, nil, 0
+	case fits:
+		return s.turn, s.data, 0
+	case useful:
+		return 0, nil, DenySnapshot
 	}
-	if useful && h.log.offset(have)+int64(len(s.data)) < h.log.offset(s.turn) {
-		return s.turn, s.data, true
-	}
-	return have, nil, true
+	return 0, nil, DenyTooOld
 }
 
 // input takes commands, hashes and acks.
-func (h *Host) input(now time.Duration, player int, session uint32, r *reader) error {
+func (h *Host) input(now time.Duration, player int, key uint32, r *reader) error {
 	c := &h.clients[player]
-	if session != c.session || c.state == absent {
-		h.denyAgain(now, player, session)
-		return ErrSession
-	}
 	in, err := readInput(r, &h.cfg.Config)
 	if err != nil {
 		return err
+	}
+	if key != c.key || c.state == absent {
+		h.denyAgain(now, player, key, true)
+		return ErrSession
 	}
 	last := in.firstHash + int64(len(in.hashes)/8)
 	if in.received > c.highest || in.executed > h.log.next || len(in.hashes) > 0 && last > in.executed ||
 		in.count > 0 && in.first+int64(in.count) > h.log.next+int64(h.cfg.MaxDelay) {
 		return ErrAhead
+	}
+	plays := h.active>>player&1 != 0 && !c.joining && in.life == c.life
+	if plays && h.overBudget(c, &in) {
+		return ErrOversize
 	}
 	c.state, c.lastHeard = live, now
 	c.acked(now, in.received, int64(h.cfg.Window))
@@ -126,11 +145,27 @@ func (h *Host) input(now time.Duration, player int, session uint32, r *reader) e
 	if in.hold != noHold {
 		c.roundTrip(now, in.stamp, in.held())
 	}
-	if h.active>>player&1 != 0 && !c.joining && in.life == c.life {
+	if plays {
 		h.takeInputs(c, &in)
 	}
 	h.takeHashes(player, &in)
 	return nil
+}
+
+// overBudget reports whether in has more commands than the player's budget allows.
+func (h *Host) overBudget(c *client, in *input) bool {
+	b, r := c.budget, reader{p: in.inputs}
+	for turn := in.first; turn < in.first+int64(in.count); turn++ {
+		n := len(r.bytes(h.cfg.MaxInput))
+		if turn < c.received {
+			continue
+		}
+		if n > b.left {
+			return true
+		}
+		b.spend(&h.cfg.Config, n)
+	}
+	return false
 }
 
 // takeInputs keeps those that are next. A peer begins with the first we haven't acked, so there
@@ -145,68 +180,8 @@ func (h *Host) takeInputs(c *client, in *input) {
 		c.seen = max(c.seen, turn+1)
 		if turn == c.received {
 			c.setInput(turn, data)
+			c.budget.spend(&h.cfg.Config, len(data))
 			c.received++
 		}
 	}
-}
-
-// takeHashes compares what can be compared.
-func (h *Host) takeHashes(player int, in *input) {
-	c := &h.clients[player]
-	for i := 0; i+8 <= len(in.hashes); i += 8 {
-		turn := in.firstHash + int64(i/8)
-		if turn < c.hashNext {
-			continue
-		}
-		c.hashNext = turn + 1
-		if !c.desynced {
-			h.takeHash(player, turn, binary.LittleEndian.Uint64(in.hashes[i:]))
-		}
-	}
-	for h.active != 0 && h.judge.next < h.hashesIn() {
-		h.decideHash()
-	}
-}
-
-// takeHash compares one hash with the verdict, or keeps it for one.
-func (h *Host) takeHash(player int, turn int64, hash uint64) {
-	for h.judge.full(turn) {
-		h.decideHash()
-	}
-	h.stats.HashesCompared++
-	if turn >= h.judge.next {
-		h.judge.add(turn, player, hash)
-		return
-	}
-	if v := h.judge.verdict(turn); v.ok && v.hash != hash {
-		h.desync(player, turn, hash, v)
-	}
-}
-
-// hashesIn is the first turn for which not all players in the game have sent a hash.
-func (h *Host) hashesIn() int64 {
-	first := h.log.next
-	for m := h.active; m != 0; m &= m - 1 {
-		if c := &h.clients[bits.TrailingZeros64(m)]; !c.desynced {
-			first = min(first, c.hashNext)
-		}
-	}
-	return first
-}
-
-func (h *Host) decideHash() {
-	turn, wrong := h.judge.decide()
-	for ; wrong != 0; wrong &= wrong - 1 {
-		p := bits.TrailingZeros64(wrong)
-		if !h.clients[p].desynced {
-			h.desync(p, turn, h.judge.hash(turn, p), h.judge.verdict(turn))
-		}
-	}
-}
-
-// desync makes the first difference of a player's session part of the next turn.
-func (h *Host) desync(player int, turn int64, got uint64, v verdict) {
-	h.clients[player].desynced = true
-	h.stats.Desyncs++
-	h.push(Event{Kind: Desynced, Player: player, Value: turn, Got: got, Want: v.hash, Tie: v.tie})
 }

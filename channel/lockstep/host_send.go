@@ -8,7 +8,13 @@ const (
 	// redundantPackets is how much of the stream is repeated in full while it isn't acked; more
 	// is catching up, and is sent once and again when it is lost.
 	redundantPackets = 4
-	firstRTT         = 250 * time.Millisecond
+	// firstPackets may be in flight to a player who catches up before it has acked any.
+	firstPackets = 2
+	// burstPackets are sent at once at most; then Rate counts.
+	burstPackets = 4
+	// unackedAfter is how long a player may ack nothing until it gets one packet at a time, and seldom.
+	unackedAfter = time.Second
+	firstRTT     = 250 * time.Millisecond
 )
 
 // flush sends what is due to player p.
@@ -21,7 +27,7 @@ func (h *Host) flush(now time.Duration, p int) {
 		return // gone, it seems; it will be heard again first
 	}
 	if c.trimmed(&h.log) {
-		h.deactivate(p, DropStalled)
+		h.deactivate(now, p, DropStalled)
 		h.deny(now, p, c.session, DenyTooOld)
 		c.end()
 		return
@@ -41,13 +47,23 @@ func (h *Host) flushStream(now time.Duration, p int) {
 		c.sent, c.progress, c.burst = c.ack, now, int64(h.cfg.MaxPacket)
 	}
 	end := c.streamEnd(&h.log)
-	if !h.hasRoom(c, end) && now < c.nextSend {
+	if c.ack == c.highest {
+		c.ackedAt = now
+	}
+	deaf := now-c.ackedAt >= unackedAfter
+	if (deaf || !h.hasRoom(c, end)) && now < c.nextSend {
 		return
 	}
 	c.nextSend = now + h.cfg.TurnInterval
 	room := int64(h.cfg.MaxPacket - streamHead)
 	to := min(end, c.ack+c.burst)
-	if !h.cfg.Reliable && end-c.ack <= redundantPackets*room {
+	switch {
+	case deaf:
+		c.nextSend += 3 * h.cfg.TurnInterval
+		if !h.cfg.Reliable {
+			c.sent, to = c.ack, min(end, c.ack+room)
+		}
+	case !h.cfg.Reliable && end-c.ack <= redundantPackets*room:
 		c.sent, to = c.ack, end
 	}
 	if c.sent == c.ack {
@@ -99,8 +115,18 @@ func (h *Host) open(typ packetType, player int, session uint32) []byte {
 	return envelope{typ, player, session}.append(h.packet[:0])
 }
 
-// send hands p to c's transport. When it isn't taken, nothing more is tried for a while.
+// send hands p to c's transport. When it isn't taken, or exceeds the bandwidth or the player's rate, nothing more is tried for a while.
 func (h *Host) send(now time.Duration, c *client, p []byte) bool {
+	if !c.bandwidth.allows(now, c.transport, h.cfg.TurnInterval) {
+		h.stats.Paced++
+		c.blocked, c.nextSend = true, now+h.cfg.TurnInterval/4
+		return false
+	}
+	if wait := c.pace.wait(now, len(p), int64(h.cfg.Rate), burstPackets*int64(h.cfg.MaxPacket)); wait > 0 {
+		h.stats.Paced++
+		c.blocked, c.nextSend = true, now+wait
+		return false
+	}
 	if err := c.transport.Send(now, p); err != nil {
 		h.stats.SendErrors++
 		c.blocked, c.nextSend = true, now+h.cfg.TurnInterval/4
@@ -122,15 +148,17 @@ func (h *Host) deny(now time.Duration, player int, session uint32, why DenyReaso
 	h.send(now, c, append(h.open(typeDenied, player, session), byte(why)))
 }
 
-// denyAgain is for a peer who hasn't heard that its session is over.
-func (h *Host) denyAgain(now time.Duration, player int, session uint32) {
+// denyAgain answers a Hello of a session that is over, or an Input that belongs to none: number is what it bears.
+func (h *Host) denyAgain(now time.Duration, player int, number uint32, input bool) {
 	c := &h.clients[player]
+	mine := number == c.session && !input || number == c.key && input
 	switch {
-	case c.sessions == 0: // a late packet: there was none since the Host began
-	case session != c.session:
-		h.deny(now, player, session, DenyStale)
-	case c.denied != 0:
-		h.deny(now, player, session, c.denied)
+	case c.sessions > 0 && mine && c.denied != 0:
+		h.deny(now, player, number, c.denied)
+	case !input:
+		h.deny(now, player, number, DenyStale)
+	default:
+		h.deny(now, player, number, DenyUnknown)
 	}
 }
 
@@ -139,7 +167,7 @@ func (h *Host) clientDeadline(c *client) (at time.Duration, ok bool) {
 	switch {
 	case c.state == absent || c.transport == nil || c.nextSend-c.lastHeard > h.cfg.DropAfter:
 		return 0, false
-	case c.state == live && !c.blocked && h.hasRoom(c, c.streamEnd(&h.log)):
+	case c.state == live && !c.blocked && c.nextSend-c.ackedAt < unackedAfter && h.hasRoom(c, c.streamEnd(&h.log)):
 		return 0, true // at once
 	}
 	return c.nextSend, true

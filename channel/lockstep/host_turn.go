@@ -9,11 +9,13 @@ import (
 // advance completes as many turns as there are commands for. Those reach at most
 // MaxDelay turns ahead, which bounds the loop.
 func (h *Host) advance(now time.Duration) {
+	h.charge(now)
 	if !h.started {
 		return
 	}
+	defer func() { h.awaited = h.Waiting() }()
 	for {
-		h.join()
+		h.join(now)
 		if h.active == 0 && !h.pending(Joined) {
 			return // nobody plays: the game stands still
 		}
@@ -42,10 +44,10 @@ func (h *Host) pending(kind EventKind) bool {
 }
 
 // join takes players in who are up to date.
-func (h *Host) join() {
+func (h *Host) join(now time.Duration) {
 	for p := range h.clients {
 		c := &h.clients[p]
-		if h.active>>p&1 != 0 || !h.upToDate(c) {
+		if h.active>>p&1 != 0 || !h.upToDate(c) || now < c.stall.barredUntil && h.active != 0 {
 			continue
 		}
 		h.active |= 1 << p
@@ -53,6 +55,7 @@ func (h *Host) join() {
 		h.push(Event{Kind: Joined, Player: p, Value: c.life})
 		c.received = h.log.next + 1 // at least; complete knows the delay
 		c.joining, c.lagging = true, false
+		c.stall.joinedAt = now
 	}
 }
 
@@ -67,7 +70,7 @@ func (h *Host) upToDate(c *client) bool {
 }
 
 // deactivate takes a player out of the game from the next turn on.
-func (h *Host) deactivate(p int, why DropReason) {
+func (h *Host) deactivate(now time.Duration, p int, why DropReason) {
 	if h.active>>p&1 == 0 {
 		return
 	}
@@ -76,7 +79,11 @@ func (h *Host) deactivate(p int, why DropReason) {
 	h.stats.Drops++
 	c.life++
 	c.joinFrom = h.log.next // a frozen game doesn't get there
-	if c.joining {          // it never was in a turn
+	h.dontAwait(p)
+	if why != DropAsked {
+		h.bar(now, &c.stall, why)
+	}
+	if c.joining { // it never was in a turn
 		c.joining = false
 		for i := range h.events {
 			if h.events[i].Kind == Joined && h.events[i].Player == p {
@@ -101,56 +108,6 @@ func (h *Host) push(e Event) {
 	h.events = append(h.events, e)
 }
 
-// patience is how long the turn being collected may wait for c by Substitute. Who was
-// substituted in the turn before isn't waited for again until it has caught up.
-func (h *Host) patience(c *client) time.Duration {
-	if c.lagging {
-		return h.cfg.TurnInterval
-	}
-	return h.cfg.TurnInterval + h.cfg.StallAfter
-}
-
-// dropAt is when c, whose input is waited for, will be dropped.
-func (h *Host) dropAt(c *client) time.Duration {
-	if c.lagging {
-		return c.lagSince + h.cfg.DropAfter
-	}
-	return h.lastTurn + h.cfg.DropAfter
-}
-
-// stalled drops those of waiting whose time is over, and returns whom to substitute.
-func (h *Host) stalled(now time.Duration, waiting uint64) (substitute uint64) {
-	for m := waiting; m != 0; m &= m - 1 {
-		p := bits.TrailingZeros64(m)
-		c := &h.clients[p]
-		switch {
-		case now >= h.dropAt(c):
-			h.deactivate(p, DropStalled)
-		case h.cfg.Stall == Substitute && now >= h.lastTurn+h.patience(c):
-			substitute |= 1 << p
-		}
-	}
-	return substitute
-}
-
-// stallDeadline is when stalled changes anything; ok is false when nobody is waited for.
-func (h *Host) stallDeadline() (at time.Duration, ok bool) {
-	// A turn waits for all, so by Substitute the most patient one decides, but drops come by
-	// themselves.
-	var substitute time.Duration
-	for m := h.Waiting(); m != 0; m &= m - 1 {
-		c := &h.clients[bits.TrailingZeros64(m)]
-		if t := h.dropAt(c); !ok || t < at {
-			at, ok = t, true
-		}
-		substitute = max(substitute, h.lastTurn+h.patience(c))
-	}
-	if ok && h.cfg.Stall == Substitute {
-		at = min(at, substitute)
-	}
-	return at, ok
-}
-
 // complete makes the turn being collected part of the log.
 func (h *Host) complete(now time.Duration, substituted uint64) {
 	h.decideDelay()
@@ -159,7 +116,7 @@ func (h *Host) complete(now time.Duration, substituted uint64) {
 	for m := h.active; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
 		c := &h.clients[p]
-		h.collect(now, c, p, substituted>>p&1 != 0)
+		h.collect(c, p, substituted>>p&1 != 0)
 	}
 	// A record is led by its length: leave room for the longest, then close the gap.
 	const lead = binary.MaxVarintLen32
@@ -171,24 +128,30 @@ func (h *Host) complete(now time.Duration, substituted uint64) {
 	h.record = rec[:0]
 	h.logged = turnStart{active: h.active, delay: h.delay}
 	h.lastTurn = now
+	h.schedule(now)
 	h.stats.Turns++
 	h.report(t)
+	h.openBallot(t.N)
 }
 
 // collect puts player p's commands into the turn.
-func (h *Host) collect(now time.Duration, c *client, p int, substituted bool) {
+func (h *Host) collect(c *client, p int, substituted bool) {
 	t := &h.turn
 	switch {
 	case c.joining:
 		c.joining = false
 		c.received = t.N + int64(h.delay)
 		c.firstInput = c.received
+		c.budget.begin(&h.cfg.Config)
 	case substituted:
 		h.stats.Substituted++
-		c.received = t.N + 1
-		if !c.lagging {
-			c.lagging, c.lagSince = true, now
+		if h.patience(c) > h.cfg.TurnInterval {
+			c.stall.pausedAt = h.lastTurn
 		}
+		c.received = t.N + 1
+		c.budget.spend(&h.cfg.Config, 0)
+		c.lagging = true
+		c.stall.debt += h.cfg.TurnInterval
 	case t.N >= c.firstInput:
 		c.lagging = false
 		if in := c.input(t.N); len(in) > 0 {

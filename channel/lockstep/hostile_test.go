@@ -114,9 +114,13 @@ func startedTable(t testing.TB, cfg HostConfig) *table {
 	return tb
 }
 
-// craft is an Input packet of player 0's session.
-func craft(player int, in input, inputs [][]byte, hashes ...uint64) []byte {
-	p := in.appendHead(envelope{typeInput, player, 5}.append(nil))
+// craft is an Input packet of the player's session in tb.
+func (tb *table) craft(player int, in input, inputs [][]byte, hashes ...uint64) []byte {
+	return craftKey(tb.host.clients[player].key, player, in, inputs, hashes...)
+}
+
+func craftKey(key uint32, player int, in input, inputs [][]byte, hashes ...uint64) []byte {
+	p := in.appendHead(envelope{typeInput, player, key}.append(nil))
 	p = append(p, byte(len(inputs)))
 	for _, i := range inputs {
 		p = append(binary.AppendUvarint(p, uint64(len(i))), i...)
@@ -142,21 +146,21 @@ func TestHostRefusals(t *testing.T) {
 		pkt    []byte
 		want   error
 	}{
-		{"no such player", 9, craft(0, input{}, nil), ErrNoPlayer},
-		{"another's name", 0, craft(1, input{}, nil), ErrPlayer},
-		{"another session", 0, envelope{typeInput, 0, 4}.append(nil), ErrSession},
+		{"no such player", 9, tb.craft(0, input{}, nil), ErrNoPlayer},
+		{"another's name", 0, tb.craft(1, input{}, nil), ErrPlayer},
+		{"another session", 0, craftKey(4, 0, input{}, nil), ErrSession},
 		{"no type", 0, envelope{9, 0, 5}.append(nil), ErrMalformed},
 		{"a host's packet", 0, envelope{typeStream, 0, 5}.append(nil), ErrMalformed},
-		{"turns ahead", 0, craft(0, input{life: life, first: head + 1000}, [][]byte{cmd}), ErrAhead},
-		{"just ahead", 0, craft(0, input{life: life, first: head + int64(h.cfg.MaxDelay)}, [][]byte{cmd}), ErrAhead},
-		{"a huge turn", 0, craft(0, input{life: life, first: 1<<62 - 1}, [][]byte{cmd}), ErrMalformed},
-		{"acks the future", 0, craft(0, input{received: 1 << 40}, nil), ErrAhead},
-		{"executed the future", 0, craft(0, input{executed: head + 1}, nil), ErrAhead},
-		{"hashes the future", 0, craft(0, input{executed: 5, firstHash: 5}, nil, 1), ErrAhead},
-		{"oversize", 0, craft(0, input{life: life, first: head}, [][]byte{make([]byte, 257)}), ErrOversize},
-		{"empty command", 0, craft(0, input{life: life, first: head}, [][]byte{{0}}), ErrMalformed},
-		{"command beyond", 0, craft(0, input{life: life, first: head}, [][]byte{{9, 1, 2}}), ErrMalformed},
-		{"half a hash", 0, append(craft(0, input{executed: 5}, nil, 7), 1), ErrMalformed},
+		{"turns ahead", 0, tb.craft(0, input{life: life, first: head + 1000}, [][]byte{cmd}), ErrAhead},
+		{"just ahead", 0, tb.craft(0, input{life: life, first: head + int64(h.cfg.MaxDelay)}, [][]byte{cmd}), ErrAhead},
+		{"a huge turn", 0, tb.craft(0, input{life: life, first: 1<<62 - 1}, [][]byte{cmd}), ErrMalformed},
+		{"acks the future", 0, tb.craft(0, input{received: 1 << 40}, nil), ErrAhead},
+		{"executed the future", 0, tb.craft(0, input{executed: head + 1}, nil), ErrAhead},
+		{"hashes the future", 0, tb.craft(0, input{executed: 5, firstHash: 5}, nil, 1), ErrAhead},
+		{"oversize", 0, tb.craft(0, input{life: life, first: head}, [][]byte{make([]byte, 257)}), ErrOversize},
+		{"empty command", 0, tb.craft(0, input{life: life, first: head}, [][]byte{{0}}), ErrMalformed},
+		{"command beyond", 0, tb.craft(0, input{life: life, first: head}, [][]byte{{9, 1, 2}}), ErrMalformed},
+		{"half a hash", 0, append(tb.craft(0, input{executed: 5}, nil, 7), 1), ErrMalformed},
 	} {
 		require.ErrorIs(t, h.Receive(tb.now, c.player, c.pkt), c.want, c.name)
 	}
@@ -222,9 +226,12 @@ func TestDenials(t *testing.T) {
 		up := &box{}
 		p, err := NewPeer(pc, up)
 		require.NoError(t, err)
-		p.Tick(0)
-		up.take(func(pkt []byte) { _ = tb.host.Receive(tb.now, 1, pkt) })
-		tb.down[1].take(func(pkt []byte) { _ = p.Receive(tb.now, pkt) })
+		for range 3 { // the challenge comes first
+			p.Tick(tb.now)
+			up.take(func(pkt []byte) { _ = tb.host.Receive(tb.now, 1, pkt) })
+			tb.down[1].take(func(pkt []byte) { _ = p.Receive(tb.now, pkt) })
+			tb.now += 60 * ms
+		}
 		require.Equal(t, Ended, p.State())
 		require.ErrorIs(t, p.Err(), ErrDenied)
 		require.Equal(t, c.want, p.Reason())

@@ -2,95 +2,95 @@ package lockstep
 
 import "math/bits"
 
-// judge compares the players' hashes turn by turn, in order. It keeps hashWindow turns.
+// judge compares the players' hashes of each turn. A hash is right when more than half of the turn's voters
+// have it, and those are all who were in the game then, whatever was found about them before: a few liars never win,
+// and never take an honest player's vote. It keeps hashWindow turns.
 type judge struct {
 	players int
-	next    int64    // to be judged; all before are
+	newest  int64 // the last turn opened; -1 before
+	turns   []ballot
 	hashes  []uint64 // of turn t and player p at (t%hashWindow)*players+p
-	masks   []uint64 // players with a hash, of turn t at t%hashWindow
-	agreed  []verdict
-	turns   []int64 // which turn a slot holds; -1 for none
 }
 
-type verdict struct {
-	hash uint64
-	ok   bool // there was any hash
-	tie  bool
+// ballot is what is known of a turn's hashes.
+type ballot struct {
+	turn   int64
+	voters uint64 // whose hashes count
+	sent   uint64 // whose hash came
+	state  verdict
+	want   uint64 // when agreed
 }
+
+type verdict uint8
+
+const (
+	undecided verdict = iota
+	agreed            // most voters have the same hash
+	divided           // no hash can get so many any more
+)
 
 func newJudge(players int) judge {
-	j := judge{
-		players: players,
-		hashes:  make([]uint64, hashWindow*players),
-		masks:   make([]uint64, hashWindow),
-		agreed:  make([]verdict, hashWindow),
-		turns:   make([]int64, hashWindow),
-	}
+	j := judge{players: players, newest: -1, turns: make([]ballot, hashWindow), hashes: make([]uint64, hashWindow*players)}
 	for i := range j.turns {
-		j.turns[i] = -1
+		j.turns[i].turn = -1
 	}
 	return j
 }
 
-// full reports whether turn can't be taken before an older one is judged.
-func (j *judge) full(turn int64) bool { return turn >= j.next+hashWindow }
-
-// add takes a hash for a turn that isn't judged; the caller made room.
-func (j *judge) add(turn int64, player int, hash uint64) {
-	i := turn % hashWindow
-	if j.turns[i] != turn {
-		j.turns[i], j.masks[i], j.agreed[i] = turn, 0, verdict{}
-	}
-	j.masks[i] |= 1 << player
-	j.hashes[i*int64(j.players)+int64(player)] = hash
+// begin opens turn, which follows the last one or is the first.
+func (j *judge) begin(turn int64, voters uint64) {
+	j.turns[turn%hashWindow] = ballot{turn: turn, voters: voters}
+	j.newest = turn
 }
 
-// verdict is what was found for a turn judged before, if it is still known.
-func (j *judge) verdict(turn int64) verdict {
-	i := turn % hashWindow
-	if turn < 0 || j.turns[i] != turn {
-		return verdict{}
+// ballot is that of turn; nil when it is too old, or to come.
+func (j *judge) ballot(turn int64) *ballot {
+	if turn < 0 || j.turns[turn%hashWindow].turn != turn {
+		return nil
 	}
-	return j.agreed[i]
+	return &j.turns[turn%hashWindow]
 }
 
-// decide judges the next turn: the hash that most players have is right, of equally
-// many the lowest player's. It returns the turn's number and the players who differ.
-func (j *judge) decide() (turn int64, wrong uint64) {
-	turn = j.next
-	j.next++
-	i := turn % hashWindow
-	if j.turns[i] != turn || j.masks[i] == 0 {
-		return turn, 0
+func (j *judge) row(turn int64) []uint64 {
+	return j.hashes[turn%hashWindow*int64(j.players):][:j.players]
+}
+
+// vote takes a player's hash of b's turn, its first.
+func (j *judge) vote(b *ballot, player int, hash uint64) {
+	b.sent |= 1 << player
+	j.row(b.turn)[player] = hash
+}
+
+// decide settles an open ballot when that can be, and reports whether it is settled now.
+func (j *judge) decide(b *ballot) bool {
+	if b.state != undecided {
+		return false
 	}
-	row := j.hashes[i*int64(j.players):][:j.players]
-	best := 0
-	for m := j.masks[i]; m != 0; m &= m - 1 {
+	voters, most := bits.OnesCount64(b.voters), 0
+	row := j.row(b.turn)
+	for m := b.sent & b.voters; m != 0; m &= m - 1 {
 		h := row[bits.TrailingZeros64(m)]
-		votes := bits.OnesCount64(j.same(row, j.masks[i], h))
-		switch {
-		case votes > best:
-			best = votes
-			j.agreed[i] = verdict{hash: h, ok: true}
-		case votes == best && h != j.agreed[i].hash:
-			j.agreed[i].tie = true
+		n := bits.OnesCount64(j.same(b, h) & b.voters)
+		if 2*n > voters {
+			b.state, b.want = agreed, h
+			return true
 		}
+		most = max(most, n)
 	}
-	return turn, j.masks[i] &^ j.same(row, j.masks[i], j.agreed[i].hash)
+	if missing := bits.OnesCount64(b.voters &^ b.sent); most > 0 && 2*(most+missing) <= voters {
+		b.state = divided
+		return true
+	}
+	return false
 }
 
-// same has the players of mask whose hash is h.
-func (j *judge) same(row []uint64, mask, h uint64) (same uint64) {
-	for m := mask; m != 0; m &= m - 1 {
-		p := bits.TrailingZeros64(m)
-		if row[p] == h {
+// same has the players whose hash is h.
+func (j *judge) same(b *ballot, h uint64) (same uint64) {
+	row := j.row(b.turn)
+	for m := b.sent; m != 0; m &= m - 1 {
+		if p := bits.TrailingZeros64(m); row[p] == h {
 			same |= 1 << p
 		}
 	}
 	return same
-}
-
-// hash is what player had for a turn in the window.
-func (j *judge) hash(turn int64, player int) uint64 {
-	return j.hashes[turn%hashWindow*int64(j.players)+int64(player)]
 }

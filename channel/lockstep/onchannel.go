@@ -28,6 +28,12 @@ func (o *OnChannel) Opened(ch *channel.Channel) error {
 	return err
 }
 
+// Proven reports true: a connection's handshake has proved the peer's address.
+func (o *OnChannel) Proven() bool { return true }
+
+// Ready reports whether the connection is below its bandwidth.
+func (o *OnChannel) Ready() bool { return o.ch != nil && o.ch.Conn().IsNetReady() }
+
 // Send is the Transport's. What finds no room is lost, as on a network.
 func (o *OnChannel) Send(_ time.Duration, p []byte) error {
 	if o.ch == nil {

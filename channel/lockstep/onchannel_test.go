@@ -101,3 +101,73 @@ func TestOverConnections(t *testing.T) {
 	require.NotZero(t, lines[0].sum)
 	t.Logf("%d turns in %v", turns, now)
 }
+
+// TestBusyConnection: a player who catches up over a narrow connection gets the log at the connection's pace.
+func TestBusyConnection(t *testing.T) {
+	const speed = 20000
+	name := bunch.Name{Index: 330}
+	cfg := lockstep.Config{Players: 2, Protocol: 1, MaxPacket: 900}
+	host, err := lockstep.NewHost(lockstep.HostConfig{Config: cfg, Secret: [32]byte{1}, Window: 1 << 20, Rate: 1 << 20}, nil)
+	require.NoError(t, err)
+	var now time.Duration
+	var up, down queue
+	first, err := lockstep.NewPeer(lockstep.PeerConfig{Config: cfg, Session: 1}, &up)
+	require.NoError(t, err)
+	require.NoError(t, host.Connect(0, &down))
+	for ; first.Turn() < 6000; now += 10 * time.Millisecond { // a long game of one
+		if _, ok := first.Next(); ok {
+			_ = first.Submit(make([]byte, 14)) // InGame comes with turn 0
+			require.NoError(t, first.Done(1))
+		}
+		first.Tick(now)
+		up.drain(func(p []byte) error { return host.Receive(now, 0, p) })
+		if host.Ready() == 1 {
+			host.Start(now)
+		}
+		host.Tick(now)
+		down.drain(func(p []byte) error { return first.Receive(now, p) })
+	}
+	conn, err := netconn.New(netconn.Config{Channels: []channel.Type{{Name: name, ClientOpen: true}}, LowLevelSend: func([]byte) {}}, now, 1, 1)
+	require.NoError(t, err)
+	conn.SetNetSpeed(speed)
+	o, to := &lockstep.OnChannel{}, &counter{}
+	ch, err := conn.Open(name, o)
+	require.NoError(t, err)
+	require.NoError(t, o.Opened(ch))
+	to.OnChannel = o
+	require.NoError(t, host.Connect(1, to))
+	late, err := lockstep.NewPeer(lockstep.PeerConfig{Config: cfg, Player: 1, Session: 1}, &up)
+	require.NoError(t, err)
+	began, got := now, 0
+	for ; now < began+2*time.Second; now += 10 * time.Millisecond {
+		conn.PostTickDispatch(now)
+		late.Tick(now)
+		up.drain(func(p []byte) error { return host.Receive(now, 1, p) })
+		host.Tick(now)
+		for _, p := range to.packets {
+			got += len(p)
+			require.NoError(t, late.Receive(now, p))
+		}
+		to.packets = nil
+		for _, ok := late.Next(); ok; _, ok = late.Next() {
+			require.NoError(t, late.Done(1))
+		}
+		conn.Tick(now)
+	}
+	t.Logf("%d bytes a second over a connection of %d", got/2, speed)
+	require.Less(t, got, 2*speed*2, "a packet in each turn goes in any case")
+	require.Greater(t, got, speed)
+}
+
+// counter is a channel that delivers at once.
+type counter struct {
+	*lockstep.OnChannel
+	queue
+}
+
+func (c *counter) Send(now time.Duration, p []byte) error {
+	if err := c.OnChannel.Send(now, p); err != nil {
+		return err
+	}
+	return c.queue.Send(now, p)
+}

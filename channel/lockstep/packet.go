@@ -13,6 +13,8 @@ const (
 	typeStream  packetType = 3
 	typeInput   packetType = 4
 	typeDenied  packetType = 5
+	// typeChallenge answers a Hello without a proof.
+	typeChallenge packetType = 6
 )
 
 // DenyReason is why a host won't have a session.
@@ -29,12 +31,17 @@ const (
 	DenyDropped DenyReason = 4
 	// DenyStale: the player has begun a later session, by its number.
 	DenyStale DenyReason = 5
+	// DenyUnknown: the host knows nothing of the session; it was restarted. Begin a new one.
+	DenyUnknown DenyReason = 6
+	// DenySnapshot: only a snapshot over the peer's MaxSnapshot would do.
+	DenySnapshot DenyReason = 7
 )
 
 // noHold stands for a stamp that isn't known.
 const noHold = 0xffff
 
-// envelope is what each packet begins with.
+// envelope is what each packet begins with. session is the peer's number for it in a Hello and in all that
+// the host sends, and otherwise the key of the welcome.
 type envelope struct {
 	typ     packetType
 	player  int
@@ -53,13 +60,17 @@ func readEnvelope(r *reader) (e envelope) {
 
 // hello asks for a session.
 type hello struct {
-	agreement uint32
-	have      int64 // turns
+	agreement   uint32
+	proof       uint64 // of the challenge; 0 before
+	have        int64  // turns
+	maxSnapshot int64
 }
 
 func (h hello) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(append(dst, wireVersion), h.agreement)
-	return binary.AppendUvarint(dst, uint64(h.have))
+	dst = binary.LittleEndian.AppendUint64(dst, h.proof)
+	dst = binary.AppendUvarint(dst, uint64(h.have))
+	return binary.AppendUvarint(dst, uint64(h.maxSnapshot))
 }
 
 // readHello reads no further than the version when that isn't ours.
@@ -68,7 +79,7 @@ func readHello(r *reader) (h hello, version uint8, ok bool) {
 	if version != wireVersion {
 		return h, version, !r.bad
 	}
-	h.agreement, h.have = r.uint32(), r.count()
+	h.agreement, h.proof, h.have, h.maxSnapshot = r.uint32(), r.uint64(), r.count(), r.count()
 	return h, version, r.done()
 }
 
@@ -76,14 +87,16 @@ func (r *reader) done() bool { return !r.bad && len(r.p) == 0 }
 
 // welcome says what the stream of the session begins with.
 type welcome struct {
-	start    int64 // turn before which the stream's turns begin
-	snapshot int   // bytes of it before the first turn
-	delay    int   // before start
+	key      uint32 // the peer's packets bear it
+	start    int64  // turn before which the stream's turns begin
+	snapshot int    // bytes of it before the first turn
+	delay    int    // before start
 	active   uint64
 	life     int64 // of the player's first Joined event in this session
 }
 
 func (w welcome) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, w.key)
 	dst = binary.AppendUvarint(dst, uint64(w.start))
 	dst = binary.AppendUvarint(dst, uint64(w.snapshot))
 	dst = append(dst, byte(w.delay))
@@ -92,7 +105,7 @@ func (w welcome) append(dst []byte) []byte {
 }
 
 func readWelcome(r *reader) (w welcome, ok bool) {
-	w.start, w.snapshot = r.count(), int(min(r.count(), 1<<31-1))
+	w.key, w.start, w.snapshot = r.uint32(), r.count(), int(min(r.count(), 1<<31-1))
 	w.delay, w.active, w.life = int(r.uint8()), r.uvarint(), r.count()
 	return w, r.done()
 }

@@ -12,20 +12,23 @@ import (
 // TestTurnBytes pins the record's format.
 func TestTurnBytes(t *testing.T) {
 	tn := Turn{
-		Events:      []Event{{Kind: DelayChanged, Value: 300}, {Kind: Desynced, Player: 1, Value: 5, Got: 1, Want: 2, Tie: true}},
+		Events:      []Event{{Kind: DelayChanged, Value: 300}, {Kind: Desynced, Player: 1, Value: 5, Got: 1, Want: 2}, {Kind: Split, Value: 5, Got: 1, Want: 2, Who: 1}},
 		Substituted: 2, present: 1,
 	}
 	tn.inputs[0] = []byte{2, 'g', 'o', 1, '!'}
-	require.Equal(t, "07"+"02"+"0300ac02"+"040105"+"0100000000000000"+"0200000000000000"+"01"+"02"+"01"+"05"+"02676f"+"0121",
+	require.Equal(t, "07"+"03"+"0300ac02"+"040105"+"0100000000000000"+"0200000000000000"+"050005"+"0100000000000000"+"0200000000000000"+"01"+"02"+"01"+"05"+"02676f"+"0121",
 		hex.EncodeToString(tn.append(nil)))
 	require.Equal(t, "00", hex.EncodeToString((&Turn{}).append(nil)))
 }
 
 func randomTurn(rng *rand.Rand, c *Config) (t Turn) {
 	for range rng.IntN(4) {
-		e := Event{Kind: EventKind(1 + rng.IntN(4)), Player: rng.IntN(c.Players), Value: rng.Int64N(int64(c.MaxDelay)) + 1}
-		if e.Kind == Desynced {
-			e.Got, e.Want, e.Tie = rng.Uint64(), rng.Uint64(), rng.IntN(2) == 0
+		e := Event{Kind: EventKind(1 + rng.IntN(6)), Player: rng.IntN(c.Players), Value: rng.Int64N(int64(c.MaxDelay)) + 1}
+		if e.Kind == Desynced || e.Kind == Split {
+			e.Got, e.Want = rng.Uint64(), rng.Uint64()
+		}
+		if e.Kind == Split {
+			e.Who = rng.Uint64()
 		}
 		t.Events = append(t.Events, e)
 	}
@@ -92,39 +95,56 @@ func TestLogModel(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	j := newJudge(4)
-	for p, h := range []uint64{7, 7, 8, 7} {
-		j.add(0, p, h)
+	vote := func(voters uint64, hashes ...uint64) (*judge, *ballot) {
+		j := newJudge(4)
+		j.begin(0, voters)
+		b := j.ballot(0)
+		for p, h := range hashes {
+			if h != 0 {
+				j.vote(b, p, h)
+			}
+		}
+		return &j, b
 	}
-	turn, wrong := j.decide()
-	require.EqualValues(t, 0, turn)
-	require.EqualValues(t, 0b0100, wrong)
-	require.Equal(t, verdict{hash: 7, ok: true}, j.verdict(0))
-	for p, h := range []uint64{1, 2, 2, 1} {
-		j.add(1, p, h)
+	for _, c := range []struct {
+		name   string
+		voters uint64
+		hashes []uint64
+		state  verdict
+		want   uint64
+	}{
+		{"three of four", 0b1111, []uint64{7, 7, 8, 7}, agreed, 7},
+		{"three are enough", 0b1111, []uint64{7, 7, 0, 7}, agreed, 7},
+		{"two may become three", 0b1111, []uint64{7, 7}, undecided, 0},
+		{"two to two", 0b1111, []uint64{1, 2, 2, 1}, divided, 0},
+		{"two to one of four", 0b1111, []uint64{1, 2, 2, 0}, undecided, 0},
+		{"two players", 0b0011, []uint64{1, 2}, divided, 0},
+		{"who isn't a voter doesn't count", 0b0011, []uint64{1, 0, 2, 2}, undecided, 0},
+		{"one player", 0b0001, []uint64{1}, agreed, 1},
+		{"three ways", 0b0111, []uint64{1, 2, 3}, divided, 0},
+		{"nobody", 0b0111, nil, undecided, 0},
+		{"no voters", 0, []uint64{1, 2}, undecided, 0},
+	} {
+		j, b := vote(c.voters, c.hashes...)
+		require.Equal(t, c.state != undecided, j.decide(b), c.name)
+		require.Equal(t, c.state, b.state, c.name)
+		require.Equal(t, c.want, b.want, c.name)
+		require.False(t, j.decide(b), c.name)
 	}
-	_, wrong = j.decide()
-	require.EqualValues(t, 0b0110, wrong)
-	require.Equal(t, verdict{hash: 1, ok: true, tie: true}, j.verdict(1))
-	_, wrong = j.decide()
-	require.Zero(t, wrong, "nobody's hash")
-	require.False(t, j.verdict(2).ok)
-	require.True(t, j.full(3+hashWindow))
-	require.False(t, j.full(2+hashWindow))
-	// A tie that a third one breaks: three of 5 beat two of 4.
-	for p, h := range []uint64{4, 5, 5, 4} {
-		j.add(3, p, h)
+	j, _ := vote(0b1111)
+	for turn := int64(1); turn <= hashWindow; turn++ {
+		j.begin(turn, 1)
 	}
-	j.add(3, 3, 5)
-	_, wrong = j.decide()
-	require.EqualValues(t, 0b0001, wrong)
-	require.False(t, j.verdict(3).tie)
+	require.Nil(t, j.ballot(0))
+	require.NotNil(t, j.ballot(1))
+	require.Nil(t, j.ballot(hashWindow+1))
+	require.Nil(t, j.ballot(-1))
 }
 
 func TestAdaptiveDelay(t *testing.T) {
 	a := NewAdaptiveDelay()
 	at := func(rtt, jitter time.Duration) []Path {
-		return []Path{{RTT: 10 * ms}, {Player: 1, RTT: rtt, Jitter: jitter}}
+		return []Path{{RTT: rtt, Jitter: jitter}, {Player: 1, RTT: rtt, Jitter: jitter}}
 	}
 	require.Equal(t, 4, a.Delay(2, 50*ms, at(120*ms, 5*ms)), "grows at once")
 	for range 3 {
@@ -136,6 +156,11 @@ func TestAdaptiveDelay(t *testing.T) {
 	}
 	require.Equal(t, 4, a.Delay(4, 50*ms, at(150*ms, 0)), "what is needed again ends the patience")
 	require.Equal(t, 4, a.Delay(4, 50*ms, at(20*ms, 0)))
+	b := NewAdaptiveDelay()
+	require.Equal(t, 6, b.Delay(2, 50*ms, []Path{{RTT: 50 * ms}, {RTT: 700 * ms}}), "one player leads the others by 4 turns")
+	require.Equal(t, 15, b.Delay(2, 50*ms, []Path{{RTT: 700 * ms}}), "alone it hurts nobody")
+	b.Lead = -1
+	require.Equal(t, 15, b.Delay(2, 50*ms, []Path{{RTT: 50 * ms}, {RTT: 700 * ms}}))
 	require.Equal(t, 3, FixedDelay(3).Delay(9, 50*ms, nil))
 }
 
@@ -160,8 +185,8 @@ func FuzzTurn(f *testing.F) {
 	})
 }
 
-// split takes packets, each led by its length, off data.
-func split(data []byte, f func(p []byte)) {
+// packetsOf takes packets, each led by its length, off data.
+func packetsOf(data []byte, f func(p []byte)) {
 	for len(data) > 0 {
 		n := min(int(data[0]), len(data)-1)
 		f(data[1 : 1+n])
@@ -178,21 +203,22 @@ func lead(packets ...[]byte) (all []byte) {
 
 // FuzzHost plays packets to a host with a game under way.
 func FuzzHost(f *testing.F) {
-	f.Add(lead(craft(0, input{life: 1, first: 2}, [][]byte{{1, 'x'}, {}}, 3)))
-	f.Add(lead(hello{agreement: 5, have: 1}.append(envelope{typeHello, 0, 6}.append(nil)), craft(1, input{executed: 2}, nil, 1, 2)))
+	key0 := startedTable(f, config(2)).host.clients[0].key
+	f.Add(lead(craftKey(key0, 0, input{life: 1, first: 2}, [][]byte{{1, 'x'}, {}}, 3)))
+	f.Add(lead(hello{agreement: 5, have: 1}.append(envelope{typeHello, 0, 6}.append(nil)), craftKey(key0, 1, input{executed: 2}, nil, 1, 2)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg := config(2)
 		cfg.LogTurns, cfg.LogBytes = 64, 4096
 		tb := startedTable(t, cfg)
 		tb.turn([]byte{1})
-		split(data, func(p []byte) {
+		packetsOf(data, func(p []byte) {
 			tb.now += 30 * ms
 			_ = tb.host.Receive(tb.now, 0, p)
 			tb.host.Tick(tb.now)
 			tb.down[0].packets, tb.down[1].packets = nil, nil
 		})
 		require.LessOrEqual(t, tb.host.Turn(), int64(len(data)+100))
-		require.LessOrEqual(t, len(tb.host.events), 7)
+		require.LessOrEqual(t, len(tb.host.events), tb.host.cfg.maxEvents())
 	})
 }
 
@@ -207,7 +233,7 @@ func FuzzPeer(f *testing.F) {
 		p, err := NewPeer(PeerConfig{Config: config(2).Config, Session: 5, MaxSnapshot: 100}, up)
 		require.NoError(t, err)
 		var now time.Duration
-		split(data, func(pkt []byte) {
+		packetsOf(data, func(pkt []byte) {
 			now += 30 * ms
 			_ = p.Receive(now, pkt)
 			p.TakeSnapshot()

@@ -33,6 +33,7 @@ type PeerStats struct {
 	PacketsSent, PacketsReceived,
 	BytesSent, BytesReceived uint64
 	SendErrors uint64
+	Paced      uint64 // packets that had to wait for the transport's bandwidth
 
 	RefusedMalformed, RefusedPlayer, RefusedSession, RefusedAhead uint64
 }
@@ -62,6 +63,11 @@ type Peer struct {
 	active   uint64
 	waiting  uint64
 
+	proof    uint64        // of the challenge
+	silent   time.Duration // for which nothing was heard of the host
+	tickedAt time.Duration
+	budget   inputBudget
+
 	life    int64 // of ours in the game; 0 when we aren't
 	pending []byte
 	inputs  *ring.Ring[sealedInput]
@@ -75,6 +81,7 @@ type Peer struct {
 	hashSent int64
 
 	nextSend  time.Duration
+	bandwidth bandwidth
 	news      bool // something to send at once
 	unsaid    int  // bytes of the stream received since the last packet
 	stamp     uint16
@@ -106,7 +113,7 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 // State says how far the session is.
 func (p *Peer) State() State { return p.state }
 
-// Err is why the session Ended: ErrDenied or ErrStream. A new session needs a new Peer.
+// Err is why the session Ended: ErrDenied, ErrStream, ErrSnapshotSize or ErrTimeout. A new session needs a new Peer.
 func (p *Peer) Err() error { return p.err }
 
 // Reason is why the host denied the session.
@@ -151,7 +158,7 @@ func (p *Peer) Submit(cmd []byte) error {
 		return ErrInactive
 	case len(cmd) == 0:
 		return ErrEmptyCommand
-	case len(p.pending)+(bits.Len(uint(len(cmd)))+6)/7+len(cmd) > p.cfg.MaxInput:
+	case len(p.pending)+(bits.Len(uint(len(cmd)))+6)/7+len(cmd) > min(p.cfg.MaxInput, p.budget.left):
 		return ErrInputFull
 	}
 	p.pending = append(binary.AppendUvarint(p.pending, uint64(len(cmd))), cmd...)
@@ -227,6 +234,7 @@ func (p *Peer) own(e *Event) {
 		p.acked, p.inSent = p.sealed, p.sealed
 		p.pending = p.pending[:0]
 		p.inputs.Reset()
+		p.budget.begin(&p.cfg.Config)
 	}
 }
 
@@ -258,6 +266,7 @@ func (p *Peer) seal() {
 	for ; p.sealed <= p.next-1+int64(p.delay); p.sealed++ {
 		in := p.inputs.Insert(p.sealed)
 		in.size = copy(p.slot(p.sealed), p.pending)
+		p.budget.spend(&p.cfg.Config, in.size)
 		p.pending = p.pending[:0]
 	}
 	p.acked = max(p.acked, p.next) // turns that are executed need no input

@@ -14,6 +14,7 @@ func (p *Peer) Receive(now time.Duration, pkt []byte) error {
 	err := p.receive(now, pkt)
 	switch err {
 	case nil:
+		p.silent = 0
 		p.stats.PacketsReceived++
 		p.stats.BytesReceived += uint64(len(pkt))
 	case ErrMalformed:
@@ -36,7 +37,7 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 		return ErrMalformed
 	case e.player != p.cfg.Player:
 		return ErrPlayer
-	case e.session != p.cfg.Session || p.state == Ended:
+	case p.state == Ended, e.session != p.cfg.Session && !(e.typ == typeDenied && p.state != Connecting && e.session == p.welcome.key):
 		return ErrSession
 	}
 	switch e.typ {
@@ -44,6 +45,15 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 		return p.welcomed(now, &r)
 	case typeStream:
 		return p.stream(now, &r)
+	case typeChallenge:
+		proof := r.uint64()
+		if !r.done() {
+			return ErrMalformed
+		}
+		if p.state == Connecting && proof != p.proof {
+			p.proof, p.nextSend = proof, now
+		}
+		return nil
 	case typeDenied:
 		reason := DenyReason(r.uint8())
 		if !r.done() {
@@ -58,12 +68,16 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 
 func (p *Peer) welcomed(now time.Duration, r *reader) error {
 	w, ok := readWelcome(r)
-	if !ok || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 || w.snapshot > p.cfg.MaxSnapshot {
+	if !ok || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 {
 		return ErrMalformed
 	}
 	p.lastHeard = now
 	if p.state != Connecting {
 		return nil // said again
+	}
+	if w.snapshot > p.cfg.MaxSnapshot {
+		p.fail(ErrSnapshotSize)
+		return ErrSnapshotSize
 	}
 	if w.snapshot == 0 && w.start != p.cfg.Have {
 		return ErrMalformed // there'd be a hole between what we have and what comes
@@ -134,13 +148,22 @@ func (p *Peer) take(offset int64, data []byte) {
 
 // Tick sends what is due.
 func (p *Peer) Tick(now time.Duration) {
-	if p.state == Ended || !p.news && now < p.nextSend {
+	if p.state == Ended {
+		return
+	}
+	p.silent += min(max(now-p.tickedAt, 0), maxTick)
+	p.tickedAt = now
+	if p.cfg.Timeout > 0 && p.silent >= p.cfg.Timeout {
+		p.fail(ErrTimeout)
+		return
+	}
+	if !p.news && now < p.nextSend {
 		return
 	}
 	p.news = false
 	p.nextSend = now + p.cfg.TurnInterval
 	if p.state == Connecting {
-		h := hello{agreement: p.cfg.agreement(), have: p.cfg.Have}
+		h := hello{agreement: p.cfg.agreement(), proof: p.proof, have: p.cfg.Have, maxSnapshot: int64(p.cfg.MaxSnapshot)}
 		p.send(now, h.append(p.open(typeHello)))
 		return
 	}
@@ -156,7 +179,11 @@ func (p *Peer) NextDeadline() (at time.Duration, ok bool) {
 }
 
 func (p *Peer) open(typ packetType) []byte {
-	return envelope{typ, p.cfg.Player, p.cfg.Session}.append(p.packet[:0])
+	e := envelope{typ, p.cfg.Player, p.cfg.Session}
+	if typ != typeHello {
+		e.session = p.welcome.key
+	}
+	return e.append(p.packet[:0])
 }
 
 // sendInput sends all inputs and hashes that the host lacks, as far as they fit, oldest
@@ -204,6 +231,11 @@ func (p *Peer) appendHashes(pkt []byte, turn int64) ([]byte, int64) {
 }
 
 func (p *Peer) send(now time.Duration, pkt []byte) bool {
+	if !p.bandwidth.allows(now, p.transport, p.cfg.TurnInterval) {
+		p.stats.Paced++
+		p.nextSend = now + p.cfg.TurnInterval/4
+		return false
+	}
 	if err := p.transport.Send(now, pkt); err != nil {
 		p.stats.SendErrors++
 		p.nextSend = now + p.cfg.TurnInterval/4

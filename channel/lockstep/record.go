@@ -16,8 +16,14 @@ const (
 	Dropped EventKind = 2
 	// DelayChanged: the input delay is Value turns from this turn on.
 	DelayChanged EventKind = 3
-	// Desynced: the player's state after turn Value hashed to Got, the others' to Want.
+	// Desynced: the player's state after turn Value hashed to Got, that of more than half of the players in
+	// the game to Want; or Want is what Host.Judge was told.
 	Desynced EventKind = 4
+	// Split: after turn Value the players' states differ, and no half agrees, so nobody can be named, as
+	// always with two players. Got is the hash of the players in Who, Want that of another.
+	Split EventKind = 5
+	// Unhashed: the player's hash of turn Value didn't come within MaxDelay+16 turns. Told once in a session.
+	Unhashed EventKind = 6
 )
 
 // DropReason is why a player is out.
@@ -38,38 +44,39 @@ type Event struct {
 	Player    int
 	Value     int64 // see the kinds; of Joined a number that tells its lives apart
 	Got, Want uint64
-	Tie       bool // of Desynced: as many have Got as Want; the lowest player's is Want
+	Who       uint64 // a mask
 }
 
-const maxEventBytes = 29
+const (
+	maxEventBytes = 38
+	// playerEvents is how many of a turn's events may be about one player.
+	playerEvents = 4
+)
 
 func (e *Event) append(dst []byte) []byte {
 	dst = append(dst, byte(e.Kind), byte(e.Player))
 	dst = binary.AppendUvarint(dst, uint64(e.Value))
-	if e.Kind == Desynced {
+	if e.Kind == Desynced || e.Kind == Split {
 		dst = binary.LittleEndian.AppendUint64(dst, e.Got)
 		dst = binary.LittleEndian.AppendUint64(dst, e.Want)
-		dst = append(dst, boolByte(e.Tie))
+	}
+	if e.Kind == Split {
+		dst = binary.AppendUvarint(dst, e.Who)
 	}
 	return dst
-}
-
-func boolByte(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func readEvent(r *reader, c *Config) (e Event) {
 	e.Kind, e.Player = EventKind(r.uint8()), int(r.uint8())
 	e.Value = r.count()
-	if e.Kind == Desynced {
+	if e.Kind == Desynced || e.Kind == Split {
 		e.Got, e.Want = r.uint64(), r.uint64()
-		e.Tie = r.uint8() != 0
+	}
+	if e.Kind == Split {
+		e.Who = r.uvarint()
 	}
 	badDelay := e.Kind == DelayChanged && (e.Value < 1 || e.Value > int64(c.MaxDelay))
-	if e.Kind < Joined || e.Kind > Desynced || e.Player >= c.Players || badDelay {
+	if e.Kind < Joined || e.Kind > Unhashed || e.Player >= c.Players || badDelay {
 		r.bad = true
 	}
 	return e
@@ -147,7 +154,7 @@ func (t *Turn) append(dst []byte) []byte {
 	}
 	dst = append(dst, flags)
 	if len(t.Events) > 0 {
-		dst = append(dst, byte(len(t.Events)))
+		dst = binary.AppendUvarint(dst, uint64(len(t.Events)))
 		for i := range t.Events {
 			dst = t.Events[i].append(dst)
 		}
@@ -172,7 +179,11 @@ func (t *Turn) parse(p []byte, c *Config) bool {
 	t.Events, t.Substituted, t.present = t.Events[:0], 0, 0
 	flags := r.uint8()
 	if flags&hasEvents != 0 {
-		for n := int(r.uint8()); n > 0 && !r.bad; n-- {
+		n := r.uvarint()
+		if n > uint64(c.maxEvents()) {
+			return false
+		}
+		for ; n > 0 && !r.bad; n-- {
 			t.Events = append(t.Events, readEvent(&r, c))
 		}
 	}

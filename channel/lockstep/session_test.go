@@ -16,7 +16,7 @@ func bad(loss float64) netsim.Settings {
 }
 
 func config(players int) HostConfig {
-	return HostConfig{Config: Config{Players: players, Protocol: 7}}
+	return HostConfig{Config: Config{Players: players, Protocol: 7}, Secret: [32]byte{7}}
 }
 
 func TestGame(t *testing.T) {

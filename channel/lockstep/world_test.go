@@ -42,6 +42,15 @@ type player struct {
 	downLink *link.Link
 	offline  bool
 	every    int // commands: one in so many turns
+	returned time.Duration
+
+	// What a player who lies does. The rest of it is an honest Peer.
+	inputsTo  func() int64             // inputs of this turn and later ones are kept back
+	lie       func(hash uint64) uint64 // what it says its state hashes to
+	noHashes  bool
+	echoOld   uint16 // so many stamps ago
+	stuffed   bool   // as many bytes of commands as go, whatever Submit says
+	comesBack bool   // begins a new session as soon as it is out
 }
 
 // world is a host and its players over bad networks, in virtual time.
@@ -58,6 +67,8 @@ type world struct {
 	cfg      HostConfig
 	commands int // executed by all
 	lossy    bool
+
+	maxSnapshot int // of peers
 }
 
 func (w *world) Event(turn int64, e Event) {
@@ -72,6 +83,10 @@ func describe(e Event) string {
 		return fmt.Sprintf("drop %d for %d", e.Player, e.Value)
 	case DelayChanged:
 		return fmt.Sprintf("delay %d", e.Value)
+	case Split:
+		return fmt.Sprintf("split %b at %d", e.Who, e.Value)
+	case Unhashed:
+		return fmt.Sprintf("no hashes %d at %d", e.Player, e.Value)
 	}
 	return fmt.Sprintf("desync %d at %d", e.Player, e.Value)
 }
@@ -111,7 +126,7 @@ func (e linkEnd) Message(p []byte)  { e.deliver(p) }
 func (w *world) connect(i int, have int64) {
 	p := w.players[i]
 	p.sessions++
-	cfg := PeerConfig{Config: w.cfg.Config, Player: i, Session: uint32(w.seed)<<8 | p.sessions, Have: have}
+	cfg := PeerConfig{Config: w.cfg.Config, Player: i, Session: uint32(w.seed)<<8 | p.sessions, Have: have, MaxSnapshot: w.maxSnapshot}
 	if have == 0 {
 		p.g = game{last: make([]uint64, len(w.players))}
 	}
@@ -134,7 +149,7 @@ func (w *world) connect(i int, have int64) {
 }
 
 func (w *world) toPeer(p *player, m []byte) {
-	if err := p.peer.Receive(w.now, m); err != nil && err != ErrSession && err != ErrDenied {
+	if err := p.peer.Receive(w.now, m); err != nil && err != ErrSession && err != ErrDenied && err != ErrSnapshotSize {
 		w.t.Fatalf("seed %d: player %d refused a packet: %v", w.seed, p.id, err)
 	}
 }
@@ -176,7 +191,7 @@ func (w *world) step() {
 			w.play(p)
 		}
 		if !p.offline {
-			p.peer.Tick(w.now)
+			w.tickPeer(p)
 		}
 	}
 	w.host.Tick(w.now)
@@ -191,6 +206,34 @@ func (w *world) step() {
 			}
 		}
 	}
+}
+
+// tickPeer ticks a peer, which may be a liar's.
+func (w *world) tickPeer(p *player) {
+	q := p.peer
+	if p.comesBack && q.State() == Running && q.Turn() > 0 && !q.InGame() && w.host.Active()>>p.id&1 == 0 && !q.under {
+		if now := w.now - p.returned; now > 100*ms {
+			p.returned = w.now
+			w.connect(p.id, q.Turn())
+			q = p.peer
+		}
+	}
+	sealed := q.sealed
+	if p.inputsTo != nil {
+		q.sealed = max(q.acked, min(sealed, p.inputsTo()))
+	}
+	if p.noHashes {
+		q.hashNext = q.next
+	}
+	stamp := q.stamp
+	if p.echoOld > 0 && q.stamped {
+		q.stamp -= p.echoOld
+	}
+	q.Tick(w.now)
+	if p.inputsTo != nil {
+		q.sealed = sealed
+	}
+	q.stamp = stamp
 }
 
 // play executes turns as they are due, several when behind.
@@ -243,7 +286,9 @@ func (w *world) execute(p *player, t *Turn) {
 	} else if ok && whole && want != p.g.state {
 		w.t.Fatalf("seed %d turn %d: player %d has another state", w.seed, t.N, p.id)
 	}
-	if p.peer.InGame() && w.rng.IntN(p.every) == 0 {
+	if p.stuffed && p.peer.InGame() {
+		p.stuff()
+	} else if p.peer.InGame() && w.rng.IntN(p.every) == 0 {
 		p.commands++
 		cmd := binary.LittleEndian.AppendUint64(nil, p.commands)
 		for range w.rng.IntN(12) {
@@ -251,7 +296,21 @@ func (w *world) execute(p *player, t *Turn) {
 		}
 		require.NoError(w.t, p.peer.Submit(cmd))
 	}
-	require.NoError(w.t, p.peer.Done(p.g.state))
+	hash := p.g.state
+	if p.lie != nil {
+		hash = p.lie(hash)
+	}
+	require.NoError(w.t, p.peer.Done(hash))
+}
+
+// stuff fills the turn with commands.
+func (p *player) stuff() {
+	q := p.peer
+	for len(q.pending)+17 <= min(q.cfg.MaxInput, q.budget.left) {
+		p.commands++
+		q.pending = binary.LittleEndian.AppendUint64(append(q.pending, 16), p.commands)
+		q.pending = append(q.pending, make([]byte, 8)...)
+	}
 }
 
 func (g *game) save() []byte {

@@ -40,7 +40,7 @@ func newWorld(out io.Writer, o options) (*world, error) {
 		w.cfg.MaxPacket, w.cfg.Reliable = link.MaxMessage, true
 	}
 	var err error
-	if w.host, err = lockstep.NewHost(lockstep.HostConfig{Config: w.cfg}, w); err != nil {
+	if w.host, err = lockstep.NewHost(lockstep.HostConfig{Config: w.cfg, Secret: [32]byte{1}}, w); err != nil {
 		return nil, err
 	}
 	for i := range w.machines {

@@ -1,0 +1,130 @@
+package lockstep
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// hashPatience is how many turns later a hash may come: an input for a turn comes with the hash of the turn in
+// which it was given, Delay turns before.
+func (c *Config) hashPatience() int64 { return int64(c.MaxDelay) + 16 }
+
+// Judge says what the state after turn really hashes to, as a game on the host's machine finds by executing
+// the turns since a sound snapshot. It overrules the players: who has another hash is Desynced and doesn't vote until
+// its next session.
+func (h *Host) Judge(turn int64, hash uint64) error {
+	b := h.judge.ballot(turn)
+	if b == nil {
+		return ErrTurn
+	}
+	b.state, b.want = agreed, hash
+	for m := b.sent &^ h.judge.same(b, hash); m != 0; m &= m - 1 {
+		h.clients[bits.TrailingZeros64(m)].overruled = true
+	}
+	h.found(b)
+	return nil
+}
+
+// openBallot begins to collect the hashes of the turn just completed, and ends the wait for those of an old one.
+func (h *Host) openBallot(turn int64) {
+	voters := h.active
+	for m := voters; m != 0; m &= m - 1 {
+		if p := bits.TrailingZeros64(m); h.clients[p].overruled || h.clients[p].unhashed {
+			voters &^= 1 << p
+		}
+	}
+	h.judge.begin(turn, voters)
+	b := h.judge.ballot(turn - h.cfg.hashPatience())
+	if b == nil {
+		return
+	}
+	for m := b.voters &^ b.sent & h.active; m != 0; m &= m - 1 {
+		p := bits.TrailingZeros64(m)
+		c := &h.clients[p]
+		c.unhashed = true
+		if !c.unhashedTold {
+			c.unhashedTold = true
+			h.stats.Unhashed++
+			h.push(Event{Kind: Unhashed, Player: p, Value: b.turn})
+		}
+	}
+	b.voters &= b.sent
+	h.decide(b)
+}
+
+// dontAwait takes the votes away that player hasn't given yet: it left.
+func (h *Host) dontAwait(player int) {
+	for turn := max(0, h.judge.newest-hashWindow+1); turn <= h.judge.newest; turn++ {
+		if b := h.judge.ballot(turn); b != nil && b.sent>>player&1 == 0 && b.voters>>player&1 != 0 {
+			b.voters &^= 1 << player
+			h.decide(b)
+		}
+	}
+}
+
+// forget takes back what player said about turns: its next session says it anew.
+func (h *Host) forget(player int) {
+	for i := range h.judge.turns {
+		h.judge.turns[i].sent &^= 1 << player
+		h.judge.turns[i].voters &^= 1 << player
+	}
+}
+
+// takeHashes compares what can be compared.
+func (h *Host) takeHashes(player int, in *input) {
+	c := &h.clients[player]
+	for i := 0; i+8 <= len(in.hashes); i += 8 {
+		turn := in.firstHash + int64(i/8)
+		if turn < c.hashNext {
+			continue
+		}
+		c.hashNext = turn + 1
+		b := h.judge.ballot(turn)
+		if b == nil || b.sent>>player&1 != 0 {
+			continue
+		}
+		h.stats.HashesCompared++
+		c.unhashed = false
+		h.judge.vote(b, player, binary.LittleEndian.Uint64(in.hashes[i:]))
+		if b.state == agreed {
+			h.found(b)
+		} else {
+			h.decide(b)
+		}
+	}
+}
+
+func (h *Host) decide(b *ballot) {
+	if !h.judge.decide(b) {
+		return
+	}
+	if b.state == agreed {
+		h.split = false
+		h.found(b)
+		return
+	}
+	if h.split {
+		return // told before, and not agreed since
+	}
+	h.split = true
+	h.stats.Splits++
+	row := h.judge.row(b.turn)
+	e := Event{Kind: Split, Value: b.turn, Got: row[bits.TrailingZeros64(b.sent&b.voters)]}
+	e.Who = h.judge.same(b, e.Got)
+	for m := b.sent & b.voters &^ e.Who; m != 0; m &= m - 1 {
+		e.Want = row[bits.TrailingZeros64(m)]
+	}
+	h.push(e)
+}
+
+// found reports the first difference of a player's session.
+func (h *Host) found(b *ballot) {
+	for m := b.sent &^ h.judge.same(b, b.want); m != 0; m &= m - 1 {
+		p := bits.TrailingZeros64(m)
+		if c := &h.clients[p]; !c.desynced {
+			c.desynced = true
+			h.stats.Desyncs++
+			h.push(Event{Kind: Desynced, Player: p, Value: b.turn, Got: h.judge.row(b.turn)[p], Want: b.want})
+		}
+	}
+}

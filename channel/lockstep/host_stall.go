@@ -1,0 +1,115 @@
+package lockstep
+
+import (
+	"math/bits"
+	"time"
+)
+
+// stall is what a player's missing commands have cost. It outlasts sessions.
+type stall struct {
+	debt     time.Duration // without its commands, less what it got back; dropped at DropAfter
+	pausedAt time.Duration // when it was last waited for in vain
+	held     time.Duration // that the game waited for it, by Substitute
+	// A dropped player may not join before barredUntil; the next time it will be bar longer.
+	bar, barredUntil time.Duration
+	joinedAt         time.Duration
+}
+
+// forgiven is what a dropped player has again when it may join, in parts of DropAfter.
+const forgiven = 8
+
+// patienceTurns is for how many times StallAfter a game waits for a player by Substitute, in all.
+const patienceTurns = 10
+
+// earlyTurns is how many turns the game may be ahead of its pace, to be used up by jitter.
+const earlyTurns = 4
+
+// schedule says until when the turn after the one completed now may take without being late: what came
+// late once may come as late again, so that jitter costs nothing and only a slower pace does.
+func (h *Host) schedule(now time.Duration) {
+	next := now + h.cfg.TurnInterval
+	h.dueBy = min(max(h.dueBy+h.cfg.TurnInterval, next), next+earlyTurns*h.cfg.TurnInterval)
+}
+
+// charge books the time since the last Tick on those whose commands were waited for, and gives
+// the others their share back.
+func (h *Host) charge(now time.Duration) {
+	dt := min(max(now-h.chargedAt, 0), maxTick)
+	h.chargedAt = now
+	if !h.started || h.active == 0 {
+		return // nobody plays, nobody is held
+	}
+	late := min(dt, max(0, now-h.dueBy))
+	back := dt * time.Duration(h.cfg.StallPercent) / 100
+	for p := range h.clients {
+		c := &h.clients[p]
+		s := &c.stall
+		if late > 0 && h.awaited>>p&1 != 0 {
+			s.debt += late
+			s.held += late
+			continue
+		}
+		s.held = max(0, s.held-back/2)
+		if !c.lagging {
+			s.debt = max(0, s.debt-back)
+		}
+	}
+}
+
+// patience is how long the turn being collected may wait for c by Substitute. Who was
+// substituted in the turn before is waited for once a second only: its commands may come a little too late each time, and
+// one pause makes room for that.
+func (h *Host) patience(c *client) time.Duration {
+	left := max(0, patienceTurns*h.cfg.StallAfter-c.stall.held)
+	if c.lagging && (left < h.cfg.StallAfter || h.lastTurn < c.stall.pausedAt+time.Second) {
+		return h.cfg.TurnInterval
+	}
+	return h.cfg.TurnInterval + min(h.cfg.StallAfter, left)
+}
+
+// stalled drops those of waiting whose time is over, and returns whom to substitute.
+func (h *Host) stalled(now time.Duration, waiting uint64) (substitute uint64) {
+	for m := waiting; m != 0; m &= m - 1 {
+		p := bits.TrailingZeros64(m)
+		c := &h.clients[p]
+		switch {
+		case c.stall.debt >= h.cfg.DropAfter:
+			h.deactivate(now, p, DropStalled)
+		case h.cfg.Stall == Substitute && now >= h.lastTurn+h.patience(c):
+			substitute |= 1 << p
+		}
+	}
+	return substitute
+}
+
+// stallDeadline is when stalled changes anything; ok is false when nobody is waited for.
+func (h *Host) stallDeadline() (at time.Duration, ok bool) {
+	// A turn waits for all, so by Substitute the most patient one decides, but drops come by
+	// themselves.
+	var substitute time.Duration
+	at = h.chargedAt + maxTick // more wouldn't be booked
+	for m := h.Waiting(); m != 0; m &= m - 1 {
+		c := &h.clients[bits.TrailingZeros64(m)]
+		from := max(h.chargedAt, h.dueBy)
+		at = min(at, from+h.cfg.DropAfter-c.stall.debt)
+		substitute = max(substitute, h.lastTurn+h.patience(c))
+		ok = true
+	}
+	if ok && h.cfg.Stall == Substitute {
+		at = min(at, substitute)
+	}
+	return at, ok
+}
+
+// bar keeps a player that was dropped, or began anew right after it had joined, from joining for a while.
+func (h *Host) bar(now time.Duration, s *stall, why DropReason) {
+	played := now - s.joinedAt
+	if why != DropStalled && played >= h.cfg.RejoinAfter {
+		return
+	}
+	if s.bar = min(2*s.bar, 16*h.cfg.RejoinAfter); s.bar == 0 || played > 20*s.bar {
+		s.bar = h.cfg.RejoinAfter
+	}
+	s.barredUntil = now + s.bar
+	s.debt = min(s.debt, h.cfg.DropAfter-max(h.cfg.DropAfter/forgiven, min(h.cfg.DropAfter, 4*h.cfg.TurnInterval)))
+}

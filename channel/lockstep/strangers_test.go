@@ -1,0 +1,293 @@
+package lockstep
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// What one player who lies can do to the others.
+
+// turnsIn plays for d and returns the number of turns.
+func turnsIn(w *world, d time.Duration) int64 {
+	from := w.host.Turn()
+	w.run(d)
+	return w.host.Turn() - from
+}
+
+// TestFreezerHoldsTheGameOnce: a player that never sends commands, and is back at once when it was dropped,
+// costs the game DropAfter and then a tenth of the time at most.
+func TestFreezerHoldsTheGameOnce(t *testing.T) {
+	w := newWorld(t, 1, config(3), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.playTo(20, time.Minute)
+	w.players[2].inputsTo = func() int64 { return 0 }
+	w.players[2].comesBack = true
+	turns := turnsIn(w, time.Minute)
+	t.Logf("%d of 1200 turns in the first minute", turns)
+	require.Greater(t, turns, int64(900))
+	turns = turnsIn(w, time.Minute)
+	t.Logf("%d of 1200 turns in the second minute", turns)
+	require.Greater(t, turns, int64(1080))
+	require.Zero(t, w.host.Stats().Desyncs)
+}
+
+// TestEverySecondTurn: by Substitute, who answers every second turn is soon not waited for, and then dropped.
+func TestEverySecondTurn(t *testing.T) {
+	cfg := config(3)
+	cfg.Stall = Substitute
+	w := newWorld(t, 2, cfg, netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.playTo(20, time.Minute)
+	w.players[2].inputsTo = func() int64 { return w.host.Turn() + 1 - w.host.Turn()%2 }
+	turns := turnsIn(w, time.Minute)
+	t.Logf("%d of 1200 turns", turns)
+	require.Greater(t, turns, int64(1080))
+	require.True(t, slices.ContainsFunc(w.events, func(e string) bool { return strings.HasSuffix(e, fmt.Sprintf("drop 2 for %d", DropStalled)) }))
+}
+
+// TestLiarBlamesNobody: a liar in slot 0 meets honest players one after another.
+func TestLiarBlamesNobody(t *testing.T) {
+	w := newWorld(t, 3, config(5), netsim.Settings{Lag: 20 * ms})
+	w.players[0].lie = func(h uint64) uint64 { return ^h }
+	w.connect(0, 0)
+	w.connect(1, 0)
+	w.until("ready players", 10*time.Second, func() bool { return w.host.Ready() == 3 })
+	w.host.Start(w.now)
+	w.playTo(50, time.Minute)
+	for i := 2; i < 5; i++ {
+		w.connect(i, 0)
+		w.until("join", 10*time.Second, func() bool { return w.host.Active()>>i&1 != 0 })
+		w.playTo(w.host.Turn()+50, time.Minute)
+	}
+	for _, e := range w.events {
+		for honest := 1; honest < 5; honest++ {
+			require.NotContains(t, e, fmt.Sprintf("desync %d ", honest))
+		}
+	}
+	require.True(t, slices.ContainsFunc(w.events, func(e string) bool { return strings.Contains(e, "desync 0 ") }), "three to one: %v", w.events)
+}
+
+// TestWithoutHashes: a player that sends no hashes is reported, and verdicts don't wait for it.
+func TestWithoutHashes(t *testing.T) {
+	w := newWorld(t, 4, config(4), netsim.Settings{Lag: 20 * ms})
+	w.players[3].noHashes = true
+	w.start()
+	w.players[1].corrupt = 60
+	w.playTo(110, time.Minute)
+	require.EqualValues(t, 1, w.host.Stats().Desyncs, "50 turns later")
+	w.playTo(300, time.Minute)
+	require.True(t, slices.ContainsFunc(w.events, func(e string) bool { return strings.Contains(e, "no hashes 3") }), "%v", w.events)
+	require.EqualValues(t, 1, w.host.Stats().Desyncs)
+}
+
+// TestOldStamps: a player that echoes old stamps looks far away; it raises the delay by little.
+func TestOldStamps(t *testing.T) {
+	w := newWorld(t, 5, config(3), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.playTo(200, time.Minute)
+	honest := w.host.Delay()
+	w.players[2].echoOld = 40
+	w.playTo(600, 2*time.Minute)
+	t.Logf("delay %d turns, %d with the liar", honest, w.host.Delay())
+	require.LessOrEqual(t, w.host.Delay(), honest+4)
+}
+
+// TestStuffedCommands: a player that fills each turn can't take the log from those who rejoin.
+func TestStuffedCommands(t *testing.T) {
+	held := func(stuffed bool) int64 {
+		cfg := config(3)
+		cfg.LogTurns, cfg.LogBytes = 2048, 64<<10
+		w := newWorld(t, 6, cfg, netsim.Settings{Lag: 20 * ms})
+		w.start()
+		w.players[2].stuffed = stuffed
+		w.playTo(2000, 5*time.Minute)
+		return w.host.log.next - w.host.log.first
+	}
+	honest, stuffed := held(false), held(true)
+	t.Logf("the log holds %d turns, %d with the liar", honest, stuffed)
+	require.Greater(t, stuffed, honest/2)
+}
+
+// TestSnapshotOverTheLimit: a peer whose MaxSnapshot is too small is told.
+func TestSnapshotOverTheLimit(t *testing.T) {
+	cfg := config(2)
+	cfg.LogTurns = 100
+	w := newWorld(t, 7, cfg, netsim.Settings{Lag: 20 * ms})
+	w.connect(0, 0)
+	w.until("ready", time.Minute, func() bool { return w.host.Ready() == 1 })
+	w.host.Start(w.now)
+	w.playTo(300, time.Minute)
+	w.snapshotNow()
+	w.maxSnapshot = 100
+	w.connect(1, 0)
+	w.until("end", time.Minute, func() bool { return w.players[1].peer.State() == Ended })
+	require.Error(t, w.players[1].peer.Err())
+}
+
+// TestHostRestartIsTold: peers of a host that began anew hear that their session is gone.
+func TestHostRestartIsTold(t *testing.T) {
+	w := newWorld(t, 8, config(2), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.playTo(50, time.Minute)
+	host, err := NewHost(config(2), w)
+	require.NoError(t, err)
+	w.host = host
+	for i, p := range w.players {
+		require.NoError(t, host.Connect(i, push{p.down}))
+	}
+	w.until("end", time.Minute, func() bool {
+		return w.players[0].peer.State() == Ended && w.players[1].peer.State() == Ended
+	})
+	require.ErrorIs(t, w.players[0].peer.Err(), ErrDenied)
+}
+
+// TestSilentHostIsTold: a host that is gone doesn't leave its peers waiting for ever, whether they are
+// connecting or running.
+func TestSilentHostIsTold(t *testing.T) {
+	w := newWorld(t, 9, config(2), netsim.Settings{Lag: 20 * ms})
+	w.connect(0, 0)
+	w.until("ready", time.Minute, func() bool { return w.host.Ready() == 1 })
+	w.connect(1, 0)
+	for _, p := range w.players {
+		require.NoError(t, p.down.Set(netsim.Settings{Loss: 100}))
+	}
+	w.until("end", 5*time.Minute, func() bool {
+		return w.players[0].peer.State() == Ended && w.players[1].peer.State() == Ended
+	})
+}
+
+// TestRestartsDontAmplify: what begins sessions without having seen an answer gets no more than it sent.
+func TestRestartsDontAmplify(t *testing.T) {
+	tb := startedTable(t, config(2))
+	for range 400 {
+		tb.turn([]byte("a command of more bytes"[:12]))
+	}
+	sent, before := 0, tb.host.Stats().BytesSent
+	for session := uint32(100); session < 200; session++ {
+		tb.now += 10 * ms
+		for _, p := range [][]byte{
+			hello{agreement: tb.host.cfg.agreement()}.append(envelope{typeHello, 0, session}.append(nil)),
+			craftIn(0, session),
+		} {
+			sent += len(p)
+			_ = tb.host.Receive(tb.now, 0, p)
+		}
+		tb.host.Tick(tb.now)
+		tb.down[0].packets, tb.down[1].packets = nil, nil
+	}
+	got := tb.host.Stats().BytesSent - before
+	t.Logf("%d bytes brought %d", sent, got)
+	require.Less(t, got, uint64(sent)+100*300, "but for what the game itself sends the other")
+}
+
+// craftIn is an Input that says nothing.
+func craftIn(player int, session uint32) []byte {
+	p := (&input{hold: noHold}).appendHead(envelope{typeInput, player, session}.append(nil))
+	return append(p, 0, 0)
+}
+
+// TestProvenRestartsArePaced: who gets the answers and begins sessions all the time gets Rate at most, and
+// over a connection what the connection has.
+func TestProvenRestartsArePaced(t *testing.T) {
+	cfg := config(2)
+	cfg.Rate = 30000
+	tb := startedTable(t, cfg)
+	for range 400 {
+		tb.turn([]byte("a command of more bytes"[:12]))
+	}
+	before := tb.host.Stats().BytesSent
+	for session := uint32(100); session < 600; session++ { // 5 s
+		tb.now += 10 * ms
+		key := keyOf(tb.host.proof(0, session))
+		_ = tb.host.Receive(tb.now, 0, hello{agreement: tb.host.cfg.agreement(), proof: tb.host.proof(0, session)}.append(envelope{typeHello, 0, session}.append(nil)))
+		_ = tb.host.Receive(tb.now, 0, craftIn(0, key))
+		tb.host.Tick(tb.now)
+		tb.down[0].packets, tb.down[1].packets = nil, nil
+	}
+	got := tb.host.Stats().BytesSent - before
+	t.Logf("%d bytes a second", got/5)
+	require.Less(t, got, uint64(5*cfg.Rate*2+2*burstPackets*cfg.MaxPacket+20000), "of both players")
+	require.NotZero(t, tb.host.Stats().Paced)
+}
+
+// TestSpoofedHello: a Hello from elsewhere can't end a player's session.
+func TestSpoofedHello(t *testing.T) {
+	tb := startedTable(t, config(2))
+	tb.turn([]byte{1})
+	before := tb.host.Stats().Challenges
+	spoofed := hello{agreement: tb.host.cfg.agreement()}.append(envelope{typeHello, 0, 99}.append(nil))
+	for range 20 {
+		require.NoError(t, tb.host.Receive(tb.now, 0, spoofed))
+		tb.down[0].packets = tb.down[0].packets[:0] // the challenges, which the liar doesn't see
+		tb.turn([]byte{1})
+	}
+	require.EqualValues(t, 3, tb.host.Active())
+	require.EqualValues(t, before+20, tb.host.Stats().Challenges)
+}
+
+// TestTransportMustBeProven: a forgotten Secret says so.
+func TestTransportMustBeProven(t *testing.T) {
+	cfg := config(2)
+	cfg.Secret = [32]byte{}
+	h, err := NewHost(cfg, nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, h.Connect(0, &box{}), ErrTransport)
+	require.NoError(t, h.Connect(0, &OnChannel{}))
+}
+
+// TestOverBudget: commands beyond InputRate are refused by Submit, and by the host when a liar sends them.
+func TestOverBudget(t *testing.T) {
+	tb := startedTable(t, config(2))
+	tb.turn(nil)
+	p := tb.peers[0]
+	submitted := 0
+	for range 100 {
+		if p.Submit(make([]byte, 200)) == nil {
+			submitted += 202
+		}
+		tb.turn(nil)
+	}
+	require.Less(t, submitted, 256+101*16)
+	require.Greater(t, submitted, 99*16-202)
+	require.Zero(t, tb.host.Stats().RefusedOversize)
+	huge := append([]byte{0xfd, 1}, make([]byte, 253)...)
+	in := input{life: p.life, first: tb.host.clients[0].received, hold: noHold, executed: p.next}
+	require.ErrorIs(t, tb.host.Receive(tb.now, 0, tb.craft(0, in, [][]byte{huge, huge})), ErrOversize)
+}
+
+// TestTwoPlayersCannotBeJudged: with two players the Split is told, and nobody blamed; the host's own game may judge.
+func TestTwoPlayersCannotBeJudged(t *testing.T) {
+	w := newWorld(t, 10, config(2), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.players[1].corrupt = 60
+	w.playTo(100, time.Minute)
+	require.EqualValues(t, 1, w.host.Stats().Splits, "told once")
+	require.Zero(t, w.host.Stats().Desyncs)
+	require.True(t, slices.ContainsFunc(w.events, func(e string) bool { return strings.HasSuffix(e, "split 1 at 60") }), "%v", w.events)
+	require.ErrorIs(t, w.host.Judge(w.host.Turn()+1, 5), ErrTurn)
+	require.NoError(t, w.host.Judge(60, w.hashes[60]))
+	w.playTo(w.host.Turn()+50, time.Minute)
+	require.EqualValues(t, 1, w.host.Stats().Desyncs)
+	require.True(t, slices.ContainsFunc(w.events, func(e string) bool { return strings.HasSuffix(e, "desync 1 at 60") }), "%v", w.events)
+	require.EqualValues(t, 1, w.host.Stats().Splits, "it votes no longer")
+	w.agree(0, 1)
+}
+
+// TestHostHitch: a host that slept for a minute drops nobody.
+func TestHostHitch(t *testing.T) {
+	w := newWorld(t, 11, config(3), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.playTo(50, time.Minute)
+	w.now += time.Minute
+	w.playTo(100, time.Minute)
+	w.now += time.Minute
+	w.playTo(150, time.Minute)
+	require.Zero(t, w.host.Stats().Drops)
+}
