@@ -121,6 +121,10 @@ func (c *Conn) Abort(now time.Duration, reason string) {
 // LinkClosed tells that the layer below says the peer is gone.
 func (c *Conn) LinkClosed(now time.Duration, reason string) {
 	c.now = max(c.now, now)
+	if c.closer.closing {
+		c.end(ClosedByUs, nil) // the peer only left before we heard that it knows
+		return
+	}
 	c.closer.peerReason = reason
 	c.end(ClosedByPeer, nil)
 }

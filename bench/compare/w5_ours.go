@@ -145,7 +145,9 @@ func newSealed(m *memoryEnds, payload func(to int, p []byte)) (*sealed, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.client = netcode.NewClient(sealedClient{s})
+	if s.client, err = netcode.NewClient(netcode.ClientConfig{ProtocolID: oursID, Handler: sealedClient{s}}); err != nil {
+		return nil, err
+	}
 	if err := s.client.Connect(0, token); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -94,7 +95,11 @@ func (*request) Payload([]byte)                            {}
 // requestFor is the request packet with a token.
 func requestFor(token []byte) []byte {
 	var r request
-	if err := netcode.NewClient(&r).Connect(0, token); err != nil {
+	c, err := netcode.NewClient(netcode.ClientConfig{ProtocolID: binary.LittleEndian.Uint64(token[13:]), Handler: &r})
+	if err == nil {
+		err = c.Connect(0, token)
+	}
+	if err != nil {
 		panic(err) // the token is ours
 	}
 	return r.p

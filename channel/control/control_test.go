@@ -2,6 +2,8 @@ package control
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,4 +119,30 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestReasonsCrossTheWire: each reason for a refusal is the same error at the client, with the words that came with it.
+func TestReasonsCrossTheWire(t *testing.T) {
+	for _, c := range []struct {
+		err, is error
+		text    string
+	}{
+		{ErrBanned, ErrBanned, "banned"},
+		{fmt.Errorf("%w: until May", ErrBanned), ErrBanned, "banned: until May"},
+		{fmt.Errorf("the list says: %w", ErrBanned), ErrBanned, "banned: the list says: banned"},
+		{ErrFull, ErrFull, "server full"},
+		{ErrAlreadyConnected, ErrAlreadyConnected, "already connected"},
+		{errors.New("banned forever"), nil, "banned forever"},
+		{errors.New("no"), nil, "no"},
+		{fmt.Errorf("%w: %s", ErrFull, strings.Repeat("x", 10_000)), ErrFull, "server full: the words were too many to send"},
+	} {
+		_, cl, serr, cerr := talk(ServerConfig{Authorize: func(*Login) error { return c.err }}, ClientConfig{})
+		require.ErrorIs(t, serr, ErrRefused)
+		require.ErrorIs(t, cerr, ErrRefused)
+		require.Equal(t, c.text, cl.PeerReason())
+		require.Contains(t, cerr.Error(), c.text)
+		for _, reason := range reasons {
+			require.Equal(t, reason == c.is, errors.Is(cerr, reason), "%v: %v", c.err, reason)
+		}
+	}
 }

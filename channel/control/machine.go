@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -14,6 +15,43 @@ var (
 	ErrRefused = errors.New("control: login refused")
 	ErrPeer    = errors.New("control: the peer ended it")
 )
+
+// Reasons to refuse a login for. Authorize returns one, with more words if it likes (fmt.Errorf("%w: until May", ErrBanned)), and
+// the client's Receive gives the same one: they go over the wire as the words that a Failure begins with.
+var (
+	ErrFull             = errors.New("server full")
+	ErrBanned           = errors.New("banned")
+	ErrAlreadyConnected = errors.New("already connected")
+)
+
+var reasons = [...]error{ErrFull, ErrBanned, ErrAlreadyConnected}
+
+// failureText is what a Failure says of an error: its words, behind those of the reason that it wraps.
+func failureText(err error) string {
+	text := err.Error()
+	for _, r := range reasons {
+		if errors.Is(err, r) && !startsWith(text, r.Error()) {
+			return r.Error() + ": " + text
+		}
+	}
+	return text
+}
+
+// refusal is the error that a Failure's text stands for.
+func refusal(text string) error {
+	for _, r := range reasons {
+		if startsWith(text, r.Error()) {
+			return fmt.Errorf("%w: %w%s", ErrRefused, r, text[len(r.Error()):])
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrRefused, text)
+}
+
+// startsWith reports whether a text is the words, or the words and more behind a colon.
+func startsWith(text, words string) bool {
+	rest, ok := strings.CutPrefix(text, words)
+	return ok && (rest == "" || rest[0] == ':')
+}
 
 // Sender sends a message reliably on channel 0.
 type Sender func(Message) error
@@ -31,7 +69,8 @@ type ServerConfig struct {
 	Map, GameMode string
 	// Challenge is the text clients get to answer.
 	Challenge string
-	// Authorize decides on a login; its error's text goes to the client. nil accepts.
+	// Authorize decides on a login; its error's text goes to the client, and ErrFull, ErrBanned and ErrAlreadyConnected as
+	// such. nil accepts.
 	Authorize func(*Login) error
 	// MaxNetSpeed bounds what clients may ask for, in bytes a second. Default 100000.
 	MaxNetSpeed int
@@ -129,11 +168,25 @@ func (s *Server) hello(m *Hello) error {
 	return s.send(&Challenge{Text: s.cfg.Challenge})
 }
 
+// sendFailure tells the client why. Words that are too long for a message are left out, but for those of the reason.
+func (s *Server) sendFailure(err error) {
+	if s.send(&Failure{Reason: failureText(err)}) == nil {
+		return
+	}
+	short := ErrRefused
+	for _, r := range reasons {
+		if errors.Is(err, r) {
+			short = r
+		}
+	}
+	_ = s.send(&Failure{Reason: short.Error() + ": the words were too many to send"}) // the connection ends anyway
+}
+
 func (s *Server) receiveLogin(m *Login) error {
 	s.login = *m
 	if s.cfg.Authorize != nil {
 		if err := s.cfg.Authorize(m); err != nil {
-			_ = s.send(&Failure{Reason: err.Error()}) // the connection ends anyway
+			s.sendFailure(err)
 			return fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
@@ -205,7 +258,7 @@ func (c *Client) receive(m Message) error {
 		return nil
 	case *Failure:
 		c.reason = m.Reason
-		return fmt.Errorf("%w: %s", ErrRefused, m.Reason)
+		return refusal(m.Reason)
 	case *Upgrade:
 		return fmt.Errorf("%w: the server has %#x, we %#x", ErrVersion, m.NetworkVersion, c.cfg.NetworkVersion)
 	}

@@ -110,8 +110,8 @@ func newClient(o clientOptions) (*client, error) {
 		return nil, err
 	}
 	c := &client{wire: w, o: o, sent: map[uint64]time.Duration{}, ended: -1, buf: make([]byte, o.payload)}
-	c.m = netcode.NewClient(c)
-	return c, nil
+	c.m, err = netcode.NewClient(netcode.ClientConfig{ProtocolID: o.protocol, Handler: c})
+	return c, err
 }
 
 func (c *client) run(token []byte) error {

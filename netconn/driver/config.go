@@ -45,6 +45,9 @@ type Config struct {
 
 	// MaxConns bounds a server's connections, unless its Link has Slots. Default 256.
 	MaxConns int
+	// MaxPerAddr bounds the connections of one IPv4 address or one /64 of IPv6, for links that know nothing else of
+	// their clients, PlainSalted and PlainUnreal. Default a quarter of all, and 4 at least; negative no bound. The loopback has none.
+	MaxPerAddr int
 	// LoginTimeout ends connections that don't complete their login. Default 15 s.
 	LoginTimeout time.Duration
 	// TickRate is Run's ticks a second. Default 60.
@@ -60,14 +63,16 @@ type Config struct {
 	// goroutine may end with SetReadDeadline, as that of Listen and Dial.
 	Prompt bool
 
+	// Timeout ends a connection of which nothing was received that long, on every link. Default 60 s; negative never.
+	Timeout time.Duration
 	// The rest is passed on to every connection; see netconn.Config.
-	KeepAlive, Timeout, LingerTimeout time.Duration
-	AckDelay                          time.Duration
-	NoPacketInfo                      bool
-	ReorderWindow                     time.Duration
-	Redundancy                        netconn.Redundancy
-	NeverReuseIndex, RestartSequence  bool
-	MaxChannels                       int
+	KeepAlive, LingerTimeout         time.Duration
+	AckDelay                         time.Duration
+	NoPacketInfo                     bool
+	ReorderWindow                    time.Duration
+	Redundancy                       netconn.Redundancy
+	NeverReuseIndex, RestartSequence bool
+	MaxChannels                      int
 	// Controller makes the pace of a connection. nil is congestion.NewAdaptive, which finds the
 	// bandwidth of the path; but Unreal's NetSpeed bucket when NetSpeed is set, or with a
 	// protocol of Unreal's.
@@ -98,11 +103,14 @@ type Config struct {
 	// Packets gets every connection's packets with their addresses, decrypted; see
 	// netconn/nettrace/pcapng for a file of them. Default none.
 	Packets nettrace.PacketSink
+
+	maxPerAddr int // MaxPerAddr for links whose number of connections is MaxConns
 }
 
 const (
 	minDatagrams   = 4096
 	datagramsAConn = 4
+	minPerAddr     = 4
 )
 
 func (c Config) filled() Config {
@@ -117,6 +125,11 @@ func (c Config) filled() Config {
 	}
 	if c.TickRate == 0 {
 		c.TickRate = 60
+	}
+	if c.MaxPerAddr == 0 {
+		c.maxPerAddr = max(minPerAddr, c.MaxConns/4)
+	} else {
+		c.maxPerAddr = c.MaxPerAddr
 	}
 	if c.MaxDatagrams == 0 {
 		c.MaxDatagrams = max(minDatagrams, datagramsAConn*c.MaxConns)

@@ -29,6 +29,9 @@ type Conn struct {
 	server *control.Server // on a server with the login
 	client *control.Client // on a client with the login
 	joined bool
+	// refusal is why the login was refused, at either end; on a server it may be so from the beginning.
+	refusal   error
+	loginLate bool // the login took longer than LoginTimeout
 
 	clientID uint64
 	userData [netcode.UserDataBytes]byte
@@ -68,10 +71,14 @@ func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
 // CloseWithReason tells the peer why and closes the connection once all is acked.
 func (c *Conn) CloseWithReason(reason string) {
+	c.closeWithReason(c.driver.Since(c.driver.cfg.Clock()), reason)
+}
+
+func (c *Conn) closeWithReason(at time.Duration, reason string) {
 	if c.server != nil || c.client != nil {
 		_ = c.sendControl(&control.CloseReason{Reason: reason}) // without it the peer only lacks the words
 	}
-	c.Close(c.driver.Since(c.driver.cfg.Clock()), reason)
+	c.Close(at, reason)
 }
 
 // errNotJoined refuses channels before the login is done.
@@ -79,8 +86,13 @@ var errNotJoined = errors.New("driver: a channel was opened before the login was
 
 // newConn makes a connection that begins now.
 func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
+	return d.newConnOr(nil, at, addr, in, out, handlers, headroom, tailroom, send)
+}
+
+// newConnOr is newConn, but with a refusal the connection is there only to tell the client about it.
+func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
 	d.nextID++
-	c := &Conn{driver: d, addr: addr, began: at}
+	c := &Conn{driver: d, addr: addr, began: at, refusal: refusal}
 	cfg := netconn.Config{
 		Protocol: d.cfg.Protocol, Server: d.server != nil, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels,
 		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
@@ -117,9 +129,11 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 	}
 	c.Conn = nc
 	d.conns = append(d.conns, c)
-	d.Counters.Accepted++
-	if d.cfg.Accepted != nil {
-		d.cfg.Accepted(c)
+	if refusal == nil {
+		d.Counters.Accepted++
+		if d.cfg.Accepted != nil {
+			d.cfg.Accepted(c)
+		}
 	}
 	c.begin()
 	return c, nil
@@ -139,6 +153,9 @@ func (c *Conn) begin() {
 			if userSpeed != nil {
 				userSpeed(n)
 			}
+		}
+		if c.refusal != nil {
+			cfg.Authorize = func(*control.Login) error { return c.refusal }
 		}
 		cfg.Joined = func() {
 			c.join()
@@ -177,9 +194,10 @@ func (c *Conn) join() {
 
 // checkLogin ends a connection that doesn't complete its login.
 func (c *Conn) checkLogin(at time.Duration) {
-	if !c.joined && !c.Closed() && at-c.began > c.driver.cfg.LoginTimeout {
+	if !c.joined && !c.Closed() && !c.Closing() && at-c.began > c.driver.cfg.LoginTimeout {
 		c.driver.Counters.NoLogin++
-		c.Abort(at, "login timed out")
+		c.loginLate = true
+		c.closeWithReason(at, "login timed out")
 	}
 }
 
@@ -219,6 +237,9 @@ type controlHandler Conn
 
 func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	c := (*Conn)(h)
+	if c.Closing() {
+		return // a refused client may have said more meanwhile
+	}
 	var err error
 	if c.server != nil {
 		err = c.server.Receive(&in.Data)
@@ -227,7 +248,11 @@ func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		err = c.client.Receive(&in.Data)
 		c.PeerReason(c.client.PeerReason())
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, control.ErrRefused) || errors.Is(err, control.ErrVersion):
+		c.refusedLogin(err)
+	default:
 		c.Fail(err, false)
 	}
 }

@@ -51,6 +51,7 @@ type Driver struct {
 	ended     bool          // Close was called
 	done      chan struct{} // closed when it was
 	parted    int           // ticks that have to look for connections that have ended
+	noLogin   error         // why a client's connection ended before it joined: err, once what was said last is sent
 
 	log   operatorLog
 	stale uint64 // packets of connections that have ended
@@ -86,10 +87,10 @@ func (d *Driver) Format(f fmt.State, _ rune) {
 // IsServer reports whether the driver listens.
 func (d *Driver) IsServer() bool { return d.server != nil }
 
-// Conns calls yield for each connection, in the order they came.
+// Conns calls yield for each connection, in the order they came. Clients whose login is refused aren't among a server's.
 func (d *Driver) Conns(yield func(*Conn) bool) {
 	for _, c := range d.conns {
-		if !c.Closed() && !yield(c) {
+		if !c.Closed() && !c.turnedAway() && !yield(c) {
 			return
 		}
 	}
@@ -112,7 +113,8 @@ func (d *Driver) Server() *Conn {
 	return nil
 }
 
-// Err is what ended the driver's socket, or nil. Its connections wait then, until they time out; Rebind helps.
+// Err is what ended the driver's socket, or nil: its connections wait then, until they time out, and Rebind helps. Or it is why a
+// client's dial failed; see ErrDenied and those beside it.
 func (d *Driver) Err() error { return d.err }
 
 // Since is a time as connections see it: since the driver's start, but for what ticks left out. A tick that comes more than
@@ -246,6 +248,9 @@ func (d *Driver) TickFlush(now time.Time) {
 	d.flush()
 	d.sweep()
 	d.logSecond(at)
+	if d.err == nil {
+		d.err = d.noLogin
+	}
 }
 
 func (d *Driver) tickLink(now time.Time) {
@@ -344,6 +349,10 @@ func (d *Driver) noAnswer(r netconn.CloseResult) {
 
 func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
 	d.Counters.Closed++
+	r = c.withRefusal(r)
+	if c.client != nil && !c.joined {
+		d.noLogin = r.Err
+	}
 	d.parted = 2 // this one, and the next in case that the link has had its look
 	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), slog.String("why", r.String()))
 	if d.cfg.Closed != nil {

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -10,16 +12,21 @@ import (
 // Netcode is netcode 1.02, the default: only clients with a token from the game's back end connect, and every
 // packet is encrypted and authenticated. The zero value takes its key from the environment variable
 // named by KeyEnv, or makes one for development that is good within this process.
+//
+// How long a connection may be silent is Config.Timeout's, at each end; a token's timeout is how long connecting may take.
 type Netcode struct {
-	// ProtocolID tells games and their versions apart; both ends must have the same.
+	// ProtocolID tells games and their versions apart; both ends and the token must have the same.
 	ProtocolID uint64
 	// Key is what the server shares with the back end. Default that in the environment, else one for
 	// development. A client with a key and no Token makes its own.
 	Key netcode.Key
 	// Addrs is where tokens say the server is. Default the socket's own address; when that is
 	// unspecified, as with ":7777", every address with its port, so name the public
-	// one if several servers share a key.
+	// one if several servers share a key. Servers that one token names together need a FirstSequence each: with the same
+	// keys and the same numbers, what they send can be combined and read.
 	Addrs []netip.AddrPort
+	// FirstSequence is where the server's packet numbers begin; see netcode.ServerConfig. Default 0.
+	FirstSequence uint64
 	// Slots is the clients at most. Default Config.MaxConns.
 	Slots int
 	// Token is a client's connect token, for one Dial. Its servers are dialed, whatever Dial's address.
@@ -48,7 +55,7 @@ func (l Netcode) server(d *Driver) serverLink {
 		l.Addrs = []netip.AddrPort{d.LocalAddr()}
 	}
 	if s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
-		UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
+		FirstSequence: l.FirstSequence, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
 		s.conns = make([]*Conn, l.Slots)
 	}
 	return s
@@ -79,18 +86,19 @@ func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 
 // Disconnected is the machine's.
 func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
-	s.leave(slot, reason == netcode.TimedOut, reason.String())
+	s.leave(slot, reason.String())
 }
 
 // netcodeClient is the client's side. It is the machine's handler.
 type netcodeClient struct {
 	slotClient[*netcode.Client]
-	link Netcode
+	link    Netcode
+	expired bool // the token, when it was dialed with, by our clock
 }
 
 func (l Netcode) client(d *Driver) clientLink {
-	c := &netcodeClient{slotClient[*netcode.Client]{d: d}, l}
-	c.m = netcode.NewClient(c)
+	c := &netcodeClient{slotClient: slotClient[*netcode.Client]{d: d}, link: l}
+	c.m, d.err = netcode.NewClient(netcode.ClientConfig{ProtocolID: l.ProtocolID, Handler: c, Timeout: never})
 	return c
 }
 
@@ -106,7 +114,10 @@ func (c *netcodeClient) dial(at time.Duration, to netip.AddrPort) {
 		c.d.err = netcode.ErrTokenReused
 		return
 	}
-	if err := c.m.Connect(at, token); err != nil {
+	c.expired = token.Expired(uint64(c.d.cfg.Clock().Unix()))
+	if err := c.m.Connect(at, token); errors.Is(err, netcode.ErrProtocol) {
+		c.d.err = fmt.Errorf("%w: %w", ErrVersion, err)
+	} else if err != nil {
 		c.d.err = err
 	}
 }
@@ -118,7 +129,28 @@ func (c *netcodeClient) StateChanged(_, to netcode.State) {
 	switch {
 	case to == netcode.Connected:
 		c.join(netcode.Headroom, netcode.Tailroom)
+	case to == netcode.InvalidToken: // Dial says so
 	case to <= netcode.Disconnected:
-		c.leave(to == netcode.ConnTimedOut, to.String())
+		c.leave(to.String(), c.failure(to))
 	}
+}
+
+// failure is why an attempt ended in a state.
+func (c *netcodeClient) failure(s netcode.State) error {
+	switch {
+	case s == netcode.Denied:
+		switch why := c.m.Denial(); why {
+		case netcode.Full:
+			return denied(ErrFull)
+		case netcode.AlreadyConnected:
+			return denied(ErrAlreadyConnected)
+		case netcode.OtherProtocol:
+			return fmt.Errorf("%w: %v", ErrVersion, why)
+		default:
+			return fmt.Errorf("%w: %v", ErrDenied, why)
+		}
+	case s == netcode.TokenExpired || c.expired:
+		return ErrExpired
+	}
+	return fmt.Errorf("%w: %v", ErrNoAnswer, s)
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -23,7 +24,7 @@ type saltedServer struct {
 
 func (l PlainSalted) server(d *Driver) serverLink {
 	s := &saltedServer{slotServer[*salted.Server]{d: d}}
-	if s.m, d.err = salted.NewServer(salted.ServerConfig{ProtocolID: l.ProtocolID, Slots: l.Slots, Handler: s, Rand: d.cfg.Rand}); d.err == nil {
+	if s.m, d.err = salted.NewServer(salted.ServerConfig{ProtocolID: l.ProtocolID, Slots: l.Slots, MaxPerAddr: d.cfg.MaxPerAddr, Handler: s, Timeout: never, Rand: d.cfg.Rand}); d.err == nil {
 		s.conns = make([]*Conn, s.m.Slots())
 	}
 	return s
@@ -45,7 +46,7 @@ func (s *saltedServer) Connected(slot int, info salted.ClientInfo) {
 
 // Disconnected is the machine's.
 func (s *saltedServer) Disconnected(slot int, reason salted.Reason) {
-	s.leave(slot, reason == salted.TimedOut, reason.String())
+	s.leave(slot, reason.String())
 }
 
 // saltedClient is the client's side. It is the machine's handler.
@@ -55,7 +56,7 @@ type saltedClient struct {
 
 func (l PlainSalted) client(d *Driver) clientLink {
 	c := &saltedClient{slotClient[*salted.Client]{d: d}}
-	c.m, d.err = salted.NewClient(salted.ClientConfig{ProtocolID: l.ProtocolID, Handler: c, Rand: d.cfg.Rand})
+	c.m, d.err = salted.NewClient(salted.ClientConfig{ProtocolID: l.ProtocolID, Handler: c, Timeout: never, ConnectTimeout: connectTimeout(d.cfg.Timeout), Rand: d.cfg.Rand})
 	return c
 }
 
@@ -74,6 +75,27 @@ func (c *saltedClient) StateChanged(_, to salted.State) {
 	case to == salted.Connected:
 		c.join(salted.Headroom, 0)
 	case to <= salted.Disconnected:
-		c.leave(to == salted.ConnectionTimedOut, to.String())
+		c.leave(to.String(), c.failure(to))
 	}
 }
+
+// failure is why an attempt ended in a state.
+func (c *saltedClient) failure(s salted.State) error {
+	switch {
+	case s == salted.Denied && c.m.Reason() == salted.Full:
+		return denied(ErrFull)
+	case s == salted.Denied:
+		return fmt.Errorf("%w: %v", ErrDenied, c.m.Reason())
+	}
+	return fmt.Errorf("%w: %v", ErrNoAnswer, s)
+}
+
+// connectTimeout is how long each step of connecting may take: the link's default, or less if connections must be quicker.
+func connectTimeout(timeout time.Duration) time.Duration {
+	if timeout < linkConnectTimeout {
+		return max(0, timeout)
+	}
+	return linkConnectTimeout
+}
+
+const linkConnectTimeout = 5 * time.Second

@@ -98,7 +98,7 @@ func TestSlotsFreedByClosed(t *testing.T) {
 
 func slotsFreedByClosed(t *testing.T, link Link, inSlots func(*Driver) int) {
 	var all []*Conn
-	srv := Config{Link: link, Channels: chat(&echo{}), MaxConns: 3, Joined: func(c *Conn) { all = append(all, c) }}
+	srv := Config{Link: link, Channels: chat(&echo{}), MaxConns: 3, Timeout: 5 * time.Second, Joined: func(c *Conn) { all = append(all, c) }}
 	srv.Closed = func(c *Conn, _ netconn.CloseResult) {
 		for _, other := range all {
 			if other != c && !other.Closed() {
@@ -132,7 +132,7 @@ func slotsFreedByClosed(t *testing.T, link Link, inSlots func(*Driver) int) {
 			}
 			tick()
 		}
-		for step := 0; server.Len() > 0; step++ { // the first client is silent, so the link times it out
+		for step := 0; server.Len() > 0; step++ { // the first client is silent, so it times out
 			require.Less(t, step, 2000)
 			for _, d := range own[1:] {
 				d.TickDispatch(now)

@@ -1,11 +1,8 @@
 package driver
 
 import (
-	"errors"
 	"net/netip"
 	"time"
-
-	"github.com/bunchnet/bunchnet/netconn"
 )
 
 // firstSequence is where both packet sequences begin on links that keep connections apart by
@@ -69,15 +66,11 @@ func (s *slotServer[M]) join(slot int, from netip.AddrPort, headroom, tailroom i
 }
 
 // leave ends the connection of a client that has no slot any more.
-func (s *slotServer[M]) leave(slot int, timedOut bool, why string) {
+func (s *slotServer[M]) leave(slot int, why string) {
 	c := s.conns[slot]
 	s.conns[slot] = nil
-	switch {
-	case c == nil:
-	case timedOut:
-		c.LinkTimedOut(s.at, "the client fell silent")
-	default:
-		c.LinkClosed(s.at, why)
+	if c != nil {
+		c.linkEnded(s.at, why)
 	}
 }
 
@@ -137,22 +130,15 @@ func (c *slotClient[M]) join(headroom, tailroom int) {
 	c.conn = conn
 }
 
-// errRefused is a connection that didn't come about.
-var errRefused = errors.New("driver: the server refused the connection or didn't answer")
-
-// leave ends the connection, or the attempt: the server may part before we know that we were in.
-func (c *slotClient[M]) leave(timedOut bool, why string) {
+// leave ends the connection, or the attempt for the reason of failure.
+func (c *slotClient[M]) leave(why string, failure error) {
 	switch {
-	case c.conn != nil && timedOut:
-		c.conn.LinkTimedOut(c.at, "the server fell silent")
-		c.conn = nil
 	case c.conn != nil:
-		c.conn.LinkClosed(c.at, why)
+		c.conn.linkEnded(c.at, why)
 		c.conn = nil
 	case !c.failed:
 		c.failed = true
-		c.d.err = errRefused
-		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: why, Err: errRefused})
+		c.d.dialFailed(failure)
 	}
 }
 
@@ -168,3 +154,6 @@ func (c *slotClient[M]) Payload(p []byte) {
 		c.d.Counters.Refused++
 	}
 }
+
+// never is the timeout of a link's own: a connection's is its Config.Timeout alone.
+const never = -1

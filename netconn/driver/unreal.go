@@ -1,13 +1,13 @@
 package driver
 
 import (
-	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/handshake"
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 )
 
 // serverLink takes datagrams from anyone, makes connections of those that prove their
@@ -37,6 +37,9 @@ type unrealServer struct {
 	handshake *handshake.Server
 	byAddr    map[netip.AddrPort]*unrealPeer
 	byCookie  map[handshake.Cookie]*unrealPeer
+	places    addrgroup.Limit // of addresses, for connections
+	turned    addrgroup.Limit // of addresses, for connections that are there to be refused
+	refused   int             // connections that are there to be refused
 	at        time.Duration
 }
 
@@ -45,8 +48,19 @@ type unrealPeer struct {
 	live handshake.Live
 }
 
+const (
+	// maxRefused bounds the connections beyond MaxConns, in which clients are told that there is no room. More get no answer.
+	maxRefused = 32
+	// maxRefusedPerAddr bounds those of one address.
+	maxRefusedPerAddr = 2
+)
+
+// errTooMany is the refusal of an address that has its share.
+var errTooMany = fmt.Errorf("%w: too many connections from this address", ErrFull)
+
 func (l PlainUnreal) server(d *Driver) serverLink {
-	s := &unrealServer{d: d, link: l, byAddr: map[netip.AddrPort]*unrealPeer{}, byCookie: map[handshake.Cookie]*unrealPeer{}}
+	s := &unrealServer{d: d, link: l, byAddr: map[netip.AddrPort]*unrealPeer{}, byCookie: map[handshake.Cookie]*unrealPeer{},
+		places: addrgroup.NewLimit(d.cfg.maxPerAddr), turned: addrgroup.NewLimit(maxRefusedPerAddr)}
 	s.handshake, d.err = handshake.NewServer(handshake.ServerConfig{Protocol: l.Handshake, Handler: s, SessionID: l.SessionID, Rand: d.cfg.Rand})
 	return s
 }
@@ -86,7 +100,22 @@ func (s *unrealServer) drop(p *unrealPeer) {
 	if s.byAddr[p.conn.addr] == p {
 		delete(s.byAddr, p.conn.addr)
 	}
+	if s.byCookie[p.live.Cookie] != p {
+		return
+	}
 	delete(s.byCookie, p.live.Cookie)
+	s.placesOf(p.conn).Remove(p.conn.addr.Addr())
+	if p.conn.turnedAway() {
+		s.refused--
+	}
+}
+
+// placesOf is the bound that a connection counts for.
+func (s *unrealServer) placesOf(c *Conn) *addrgroup.Limit {
+	if c.turnedAway() {
+		return &s.turned
+	}
+	return &s.places
 }
 
 func (s *unrealServer) tick(time.Duration) {
@@ -119,19 +148,39 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 		old.conn.LinkClosed(s.at, "the client connected again")
 		s.drop(old)
 	}
-	if s.d.Len() >= s.d.cfg.MaxConns {
-		s.d.Counters.NoRoom++
+	refusal, ok := s.noRoom(from.Addr())
+	if !ok {
 		return false
 	}
 	chain := handler.NewChain(&handshake.Component{Protocol: s.link.Handshake, SessionID: a.SessionID, ClientID: a.ClientID, Lenient: s.link.LenientIDs})
-	c, err := s.d.newConn(s.at, from, a.ClientSeq, a.ServerSeq, chain, 0, 0, func(c *Conn, p []byte) { s.d.write(c.addr, p) })
+	c, err := s.d.newConnOr(refusal, s.at, from, a.ClientSeq, a.ServerSeq, chain, 0, 0, func(c *Conn, p []byte) { s.d.write(c.addr, p) })
 	if err != nil {
 		s.d.err = err // a setting that no connection can have
 		return false
 	}
 	p := &unrealPeer{c, handshake.Live{Cookie: a.Cookie, Since: s.at}}
 	s.byAddr[from], s.byCookie[a.Cookie] = p, p
+	s.placesOf(c).Add(from.Addr())
+	if refusal != nil {
+		s.refused++
+	}
 	return true
+}
+
+// noRoom is why an address can't have a connection to play on; nil when it can. The handshake has no word for it, so the
+// client gets a connection in which its login is refused, as from Unreal. ok is false when there is no room for that either,
+// or the game has a login of its own.
+func (s *unrealServer) noRoom(a netip.Addr) (refusal error, ok bool) {
+	switch {
+	case s.d.Len() >= s.d.cfg.MaxConns:
+		refusal = ErrFull
+	case !s.places.Room(a):
+		refusal = errTooMany
+	default:
+		return nil, true
+	}
+	s.d.Counters.NoRoom++
+	return refusal, s.d.login && s.refused < maxRefused && s.turned.Room(a)
 }
 
 // Restarted is the handshake's: a client has a new address.
@@ -141,6 +190,9 @@ func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie) bo
 		return false
 	}
 	delete(s.byAddr, p.conn.addr)
+	places := s.placesOf(p.conn)
+	places.Remove(p.conn.addr.Addr())
+	places.Add(from.Addr())
 	if old := s.byAddr[from]; old != nil && old != p {
 		old.conn.LinkClosed(s.at, "another client took the address over")
 		s.drop(old)
@@ -211,9 +263,6 @@ func (c *unrealClient) connect(at time.Duration) {
 // lostAfter is how long nothing is heard before the client thinks that the server looks for it at another address.
 const lostAfter = 2 * time.Second
 
-// errNoAnswer is a handshake that nobody answered.
-var errNoAnswer = errors.New("driver: the server didn't answer the handshake")
-
 func (c *unrealClient) tick(at time.Duration) {
 	c.handshake.Tick(at)
 	if c.conn != nil && !c.conn.Closed() && at-c.heard >= lostAfter {
@@ -222,7 +271,10 @@ func (c *unrealClient) tick(at time.Duration) {
 	}
 	if c.handshake.State() == handshake.TimedOut && c.conn == nil && !c.failed {
 		c.failed = true
-		c.d.err = errNoAnswer
-		c.d.noAnswer(netconn.CloseResult{Code: netconn.TimedOut, Reason: "the server didn't answer", Err: errNoAnswer})
+		if version, _, ok := c.handshake.UpgradeDemanded(); ok {
+			c.d.dialFailed(fmt.Errorf("%w: the server has the network version %#x", ErrVersion, version))
+		} else {
+			c.d.dialFailed(ErrNoAnswer)
+		}
 	}
 }

@@ -14,13 +14,10 @@ func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) {
 		return
 	}
 	b := p[1:]
-	expire := binary.LittleEndian.Uint64(b[versionBytes+8:])
+	protocolID, expire := binary.LittleEndian.Uint64(b[versionBytes:]), binary.LittleEndian.Uint64(b[versionBytes+8:])
 	switch {
 	case string(b[:versionBytes]) != version:
 		s.Counters.BadVersion++
-		return
-	case binary.LittleEndian.Uint64(b[versionBytes:]) != s.cfg.ProtocolID:
-		s.Counters.BadProtocol++
 		return
 	case expire <= s.cfg.UnixAtZero+uint64(now/time.Second):
 		s.Counters.Expired++
@@ -28,7 +25,7 @@ func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) {
 	}
 	sealed := b[versionBytes+16+tokenNonceBytes:]
 	mac := [macBytes]byte(sealed[privateBytes-macBytes:])
-	plain, err := openPrivate(s.tokenKey, sealed, b[versionBytes+16:versionBytes+16+tokenNonceBytes], appendPrivateAD(s.ad[:0], s.cfg.ProtocolID, expire))
+	plain, err := openPrivate(s.tokenKey, sealed, b[versionBytes+16:versionBytes+16+tokenNonceBytes], appendPrivateAD(s.ad[:0], protocolID, expire))
 	if err != nil {
 		s.Counters.BadToken++
 		return
@@ -42,7 +39,7 @@ func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) {
 		s.Counters.OtherServer++
 		return
 	}
-	s.admit(now, from, &priv, mac)
+	s.admit(now, from, &priv, mac, protocolID)
 }
 
 func (s *Server) named(servers []netip.AddrPort) bool {
@@ -56,39 +53,65 @@ func (s *Server) named(servers []netip.AddrPort) bool {
 	return false
 }
 
-// admit answers an authentic request with a challenge.
-func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte) {
+// admit answers an authentic request: with a challenge, or with why there is none, if that may be told. A token is the first
+// address's that shows it, so only that is answered, whoever else repeats the request.
+func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64) {
 	if _, ok := s.byAddr[from]; ok {
 		s.Counters.AddrConnected++
-		return
-	}
-	if _, ok := s.byID[priv.clientID]; ok {
-		s.Counters.IDConnected++
 		return
 	}
 	if s.used.refuses(mac, from) {
 		s.Counters.TokenUsed++
 		return
 	}
-	m := &mapping{addr: from, send: newSealer(&priv.s2c, s.cfg.ProtocolID), recv: newSealer(&priv.c2s, s.cfg.ProtocolID),
-		timeout: time.Duration(priv.timeout) * time.Second, clientID: priv.clientID, mac: mac, first: s.challengeSeq}
-	if s.Clients() == len(s.slots) {
+	_, connected := s.byID[priv.clientID]
+	switch {
+	case protocolID != s.cfg.ProtocolID:
+		s.Counters.BadProtocol++
+		s.deny(from, priv, mac, protocolID, OtherProtocol)
+		return
+	case connected:
+		s.Counters.IDConnected++
+		s.deny(from, priv, mac, protocolID, AlreadyConnected)
+		return
+	case s.Clients() == len(s.slots):
 		s.Counters.Full++
-		s.sendGlobal(from, m, typeDenied, 0)
+		s.deny(from, priv, mac, protocolID, Full)
 		return
 	}
-	if !s.mappings.put(now, m) {
-		s.Counters.NoRoom++
-		return
+	m := s.mappings.get(now, from)
+	if m == nil || m.mac != mac { // repeating a request doesn't prolong it
+		m = &mapping{addr: from, send: newSealer(&priv.s2c, protocolID), recv: newSealer(&priv.c2s, protocolID),
+			timeout: time.Duration(priv.timeout) * time.Second, clientID: priv.clientID, mac: mac, first: s.challengeSeq}
+		if !s.mappings.put(now, m) {
+			s.Counters.NoRoom++
+			return
+		}
+		s.used.add(mac, from)
 	}
-	s.used.add(mac, from)
 	ch := challenge{clientID: priv.clientID, userData: priv.userData, bound: bind(from, &mac)}
 	b := s.buf[Headroom:]
 	binary.LittleEndian.PutUint64(b, s.challengeSeq)
 	ch.seal(s.challengeKey, s.challengeSeq, b[8:8+challengeBytes])
 	s.challengeSeq++
 	s.Counters.Challenges++
-	s.sendGlobal(from, m, typeChallenge, 8+challengeBytes)
+	s.sendGlobal(from, m.send, typeChallenge, 8+challengeBytes)
+}
+
+// deny tells the address of a token why it gets no slot.
+func (s *Server) deny(to netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64, why Denial) {
+	s.used.add(mac, to)
+	s.sendDenied(to, newSealer(&priv.s2c, protocolID), why)
+}
+
+// sendDenied sends what every netcode client understands when the server is full, and otherwise a denial with one byte, which
+// those of others drop for its size: they go on asking, as when a server doesn't answer.
+func (s *Server) sendDenied(to netip.AddrPort, with *sealer, why Denial) {
+	n := 0
+	if why != Full {
+		s.buf[Headroom], n = byte(why), 1
+	}
+	s.sendGlobal(to, with, typeDenied, n)
 }
 
 // bind is what ties a challenge to an address and a token.
@@ -103,8 +126,8 @@ func bind(addr netip.AddrPort, mac *[macBytes]byte) (b [challengePad]byte) {
 	return b
 }
 
-func (s *Server) sendGlobal(to netip.AddrPort, m *mapping, t packetType, n int) {
-	s.cfg.Handler.Send(to, m.send.seal(t, s.globalSeq, s.buf[:Headroom+n]))
+func (s *Server) sendGlobal(to netip.AddrPort, with *sealer, t packetType, n int) {
+	s.cfg.Handler.Send(to, with.seal(t, s.globalSeq, s.buf[:Headroom+n]))
 	s.globalSeq++
 }
 
@@ -133,6 +156,7 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 	}
 	if _, ok := s.byID[ch.clientID]; ok {
 		s.Counters.IDConnected++
+		s.sendDenied(from, m.send, AlreadyConnected)
 		return
 	}
 	s.connect(now, m, &ch)
@@ -144,7 +168,7 @@ func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
 			continue
 		}
 		s.mappings.remove(m)
-		s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, heard: now, sent: now - sendInterval}
+		s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence}
 		s.byAddr[m.addr], s.byID[ch.clientID] = slot, slot
 		s.used.spend(m.mac)
 		s.Counters.Connected++
@@ -153,5 +177,5 @@ func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
 		return
 	}
 	s.Counters.Full++
-	s.sendGlobal(m.addr, m, typeDenied, 0)
+	s.sendDenied(m.addr, m.send, Full)
 }

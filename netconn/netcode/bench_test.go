@@ -44,7 +44,7 @@ func BenchmarkHandshake(b *testing.B) {
 	for i := range b.N {
 		now := time.Duration(i) * 10 * time.Microsecond
 		l.from = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 9)
-		l.client = NewClient(lineClient{l})
+		l.client = newClient(b, lineClient{l})
 		if err := l.client.Connect(now%time.Second, made[i%tokens]); err != nil {
 			b.Fatal(err)
 		}

@@ -45,6 +45,40 @@ type ClientHandler interface {
 	Payload(p []byte)
 }
 
+// Denial is why a server denied a client.
+type Denial uint8
+
+// The reasons. Servers of other makers have the first only.
+const (
+	Full             Denial = iota // all slots are taken
+	AlreadyConnected               // a client with the token's id is connected
+	OtherProtocol                  // the server has another ProtocolID than the token
+)
+
+// String is the reason in words.
+func (d Denial) String() string {
+	switch d {
+	case Full:
+		return "the server is full"
+	case AlreadyConnected:
+		return "a client with this id is connected"
+	case OtherProtocol:
+		return "the server has another protocol id"
+	}
+	return fmt.Sprintf("Denial(%d)", uint8(d))
+}
+
+// ClientConfig is the settings of a Client.
+type ClientConfig struct {
+	// Handler is told what happens. Needed.
+	Handler ClientHandler
+	// ProtocolID tells games and their versions apart. A token with another one isn't taken.
+	ProtocolID uint64
+	// Timeout ends a connection on which nothing was heard that long, whatever the token says; negative never. 0 is the
+	// token's. How long a server may take to answer while connecting is the token's in any case.
+	Timeout time.Duration
+}
+
 // ClientCounters is what became of the packets a Client got.
 type ClientCounters struct {
 	Payloads, KeepAlives                                    uint64
@@ -55,7 +89,7 @@ type ClientCounters struct {
 type Client struct {
 	Counters ClientCounters
 
-	handler    ClientHandler
+	cfg        ClientConfig
 	state      State
 	token      public
 	used       [rememberedTokens][tokenNonceBytes]byte // nonces of the tokens used last: none is used twice
@@ -68,6 +102,7 @@ type Client struct {
 	heard      time.Duration
 	sent       time.Duration
 	failure    State // of the server tried last
+	denial     Denial
 	challenge  [8 + challengeBytes]byte
 	slot, max  int
 	buf        [Headroom + 8 + challengeBytes + Tailroom]byte
@@ -77,11 +112,19 @@ type Client struct {
 // rememberedTokens is how many tokens a Client remembers.
 const rememberedTokens = 16
 
-// NewClient returns a client that isn't connected.
-func NewClient(h ClientHandler) *Client { return &Client{handler: h} }
+// NewClient returns a client that isn't connected, or what is wrong with its settings.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	if cfg.Handler == nil {
+		return nil, errors.New("netcode: ClientConfig needs a Handler")
+	}
+	return &Client{cfg: cfg}, nil
+}
 
 // State is where the client stands.
 func (c *Client) State() State { return c.state }
+
+// Denial is why the server said no; valid when the state is Denied.
+func (c *Client) Denial() Denial { return c.denial }
 
 // Slot is the slot on the server, of how many; valid when Connected.
 func (c *Client) Slot() (slot, slots int) { return c.slot, c.max }
@@ -90,6 +133,7 @@ func (c *Client) Slot() (slot, slots int) { return c.slot, c.max }
 var (
 	ErrTokenReused  = errors.New("netcode: the token was used before; get a new one")
 	ErrNotConnected = errors.New("netcode: not connected")
+	ErrProtocol     = errors.New("netcode: the token is for another protocol id than the client's")
 )
 
 // Connect begins with a connect token, and ends what connection there is. A token is good for one attempt.
@@ -99,6 +143,10 @@ func (c *Client) Connect(now time.Duration, token []byte) error {
 	if err := t.read(token); err != nil {
 		c.set(InvalidToken)
 		return err
+	}
+	if t.protocolID != c.cfg.ProtocolID {
+		c.set(InvalidToken)
+		return fmt.Errorf("%w: it has %#x, the client %#x", ErrProtocol, t.protocolID, c.cfg.ProtocolID)
 	}
 	if slices.Contains(c.used[:min(c.nUsed, rememberedTokens)], t.nonce) {
 		return ErrTokenReused
@@ -124,7 +172,7 @@ func (c *Client) set(s State) {
 	old := c.state
 	c.state = s
 	if old != s {
-		c.handler.StateChanged(old, s)
+		c.cfg.Handler.StateChanged(old, s)
 	}
 }
 
@@ -137,7 +185,7 @@ func (c *Client) transmit(now time.Duration) {
 	case SendingRequest:
 		c.req = appendRequest(c.req[:0], &c.token)
 		c.seq++ // requests count too
-		c.handler.Send(c.addr(), c.req)
+		c.cfg.Handler.Send(c.addr(), c.req)
 	case SendingResponse:
 		copy(c.buf[Headroom:], c.challenge[:])
 		c.emit(typeResponse, c.buf[:Headroom+len(c.challenge)])
@@ -148,7 +196,7 @@ func (c *Client) transmit(now time.Duration) {
 }
 
 func (c *Client) emit(t packetType, buf []byte) {
-	c.handler.Send(c.addr(), c.send.seal(t, c.seq, buf))
+	c.cfg.Handler.Send(c.addr(), c.send.seal(t, c.seq, buf))
 	c.seq++
 }
 
@@ -182,7 +230,9 @@ func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 	switch {
 	case t == typeDenied && (c.state == SendingRequest || c.state == SendingResponse):
-		c.failure = Denied
+		if c.failure, c.denial = Denied, Full; len(plain) > 0 {
+			c.denial = Denial(plain[0])
+		}
 		c.next(now)
 	case t == typeChallenge && c.state == SendingRequest:
 		copy(c.challenge[:], plain)
@@ -200,7 +250,7 @@ func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 	case t == typePayload && c.state == Connected:
 		c.heard = now
 		c.Counters.Payloads++
-		c.handler.Payload(plain)
+		c.cfg.Handler.Payload(plain)
 	case t == typeDisconnect && c.state == Connected:
 		c.set(Disconnected)
 	default:
@@ -248,12 +298,21 @@ func (c *Client) life() time.Duration {
 	return time.Duration(min(c.token.expire-c.token.create, 1<<32)) * time.Second
 }
 
+// timeout is how long nothing may be heard in the state at hand; negative for ever.
+func (c *Client) timeout() time.Duration {
+	if c.state == Connected && c.cfg.Timeout != 0 {
+		return c.cfg.Timeout
+	}
+	return time.Duration(c.token.timeout) * time.Second
+}
+
 // Tick sends what is due and ends what has taken too long.
 func (c *Client) Tick(now time.Duration) {
 	if c.state <= Disconnected {
 		return
 	}
-	silent := c.token.timeout >= 0 && now-c.heard > time.Duration(c.token.timeout)*time.Second
+	timeout := c.timeout()
+	silent := timeout >= 0 && now-c.heard > timeout
 	switch {
 	case c.state < Connected && now-c.began >= c.life():
 		c.set(TokenExpired)

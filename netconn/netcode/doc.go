@@ -6,7 +6,7 @@
 //
 //	client                                         server
 //	  | request: the private token, sealed   -->     | opens it with the shared key
-//	  |   <-- challenge: sealed for the client       | (denied when full)
+//	  |   <-- challenge: sealed for the client       | (or denied, see below)
 //	  | response: the challenge back         -->     | takes a slot
 //	  |   <-- keep-alive: slot, slots                |
 //	  | payloads, keep-alives 10 times a second <--> |
@@ -21,7 +21,7 @@
 //	the others  prefix 1 = sequence bytes << 4 | type | sequence, 1 to 8 bytes | ciphertext | MAC 16
 //
 //	type  plaintext
-//	1 denied      0
+//	1 denied      0 or 1, see below
 //	2 challenge   sequence 8 | challenge token 300
 //	3 response    sequence 8 | challenge token 300
 //	4 keep-alive  slot 4 | slots 4
@@ -36,11 +36,25 @@
 // later request. The replay window has no sequence it doesn't remember. One clock runs for a client's
 // whole attempt over all its servers.
 //
+// # Denials
+//
+// A denied packet without a plaintext says that the server is full, as in the reference. Besides, this server tells two reasons in
+// one byte of plaintext: 1, a client with that id is connected, and 2, the server has another protocol id. A client of the reference
+// drops such a packet for its size and goes on asking, as when it gets no answer. A token belongs to the first address that
+// shows it, so that nobody else gets an answer to the same request.
+//
+// # Timeouts
+//
+// A token's timeout is how long a client waits for each server's answer, and a server for the client's. It is also how long a
+// connection may be silent, unless ClientConfig.Timeout or ServerConfig.Timeout, each for its own end, says otherwise.
+//
 // # Bounds
 //
 //	clients                         ServerConfig.Slots, 16384 at most
-//	addresses with a challenge      4 a slot, one for each address and client id, for 10 s or the token's timeout if
-//	                                that is less; when full, new ones aren't answered
+//	addresses with a challenge      4 a slot and 1024 at least, for 10 s or the token's timeout if that is less; of these one for
+//	                                each address and port, 8 for each client id, and an eighth for each IPv4 address or IPv6 /64
+//	                                (the loopback isn't counted). What exceeds a bound isn't answered; of an address and
+//	                                an id the oldest gives way once it had a second.
 //	tokens remembered               8 a slot and 2048 at least; the oldest is forgotten
 //
 // All that strangers make the server look up is a hash with a random seed, and packets that it refuses cost no memory.

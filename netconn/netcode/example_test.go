@@ -51,7 +51,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	client := netcode.NewClient(player{w})
+	client, err := netcode.NewClient(netcode.ClientConfig{ProtocolID: 7, Handler: player{w}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	if err := client.Connect(0, token); err != nil {
 		fmt.Println(err)
 		return

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,70 +44,89 @@ func TestFewTokensFillNothing(t *testing.T) {
 		for i, p := range requests {
 			r.server.Receive(r.now, from(i), bytes.Clone(p))
 		}
-		require.Len(t, r.server.mappings.heap, 1, name)
-		require.Zero(t, r.server.Counters.NoRoom, name)
+		require.LessOrEqual(t, len(r.server.mappings.heap), mappingsPerID, name)
 		r.join(clientAddr, 7)
 	}
 }
 
 // TestMappingsAgainstModel: a random crowd of requests and answers, with a list that is searched as the model.
 func TestMappingsAgainstModel(t *testing.T) {
-	const seed = 11
+	const (
+		seed = 11
+		room = 24
+	)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	type entry struct{ m mapping }
-	table := newMappings(8)
-	var model []entry
-	drop := func(keep func(e entry) bool) {
-		var kept []entry
-		for _, e := range model {
-			if keep(e) {
-				kept = append(kept, e)
-			}
-		}
-		model = kept
-	}
+	table := newMappings(room)
+	var model []*mapping // the oldest first
+	drop := func(gone func(m *mapping) bool) { model = slices.DeleteFunc(model, gone) }
 	now := time.Duration(0)
-	for i := range 20_000 {
-		now += time.Duration(rng.IntN(1000)) * time.Millisecond
-		m := mapping{addr: addrOf(rng.IntN(12)), clientID: uint64(rng.IntN(12)), timeout: time.Duration(rng.IntN(20)-1) * time.Second}
-		m.mac[0], m.first = byte(rng.IntN(20)), uint64(i)
-		if rng.IntN(4) == 0 { // it connects
-			if got := table.get(now, m.addr); got != nil {
+	full, grouped, kept := 0, 0, 0
+	for i := range 40_000 {
+		now += time.Duration(rng.IntN(300)) * time.Millisecond
+		addr := netip.AddrPortFrom(addrOf(rng.IntN(12)).Addr(), uint16(rng.IntN(4)))
+		if rng.IntN(8) == 0 { // it connects
+			if got := table.get(now, addr); got != nil {
 				table.remove(got)
-				drop(func(e entry) bool { return e.m.addr != m.addr })
+				drop(func(m *mapping) bool { return m.addr == addr })
 			}
 		} else {
-			drop(func(e entry) bool { return now < e.m.until })
-			want := m
-			want.until = now + answerTime
-			if m.timeout >= 0 {
-				want.until = now + min(m.timeout, answerTime)
-			}
-			for _, e := range model {
-				if e.m.addr == m.addr && e.m.mac == m.mac {
-					want.until, want.first = e.m.until, e.m.first
+			m := &mapping{addr: addr, clientID: uint64(rng.IntN(3)), timeout: time.Duration(rng.IntN(20)-1) * time.Second, first: uint64(i)}
+			drop(func(m *mapping) bool { return now >= m.until })
+			var at, oldest *mapping
+			ofID, ofGroup := 0, 0
+			for _, o := range model {
+				if o.addr == addr {
+					at = o
+				}
+				if o.clientID == m.clientID {
+					if ofID++; oldest == nil {
+						oldest = o
+					}
 				}
 			}
-			drop(func(e entry) bool { return e.m.addr != m.addr && e.m.clientID != m.clientID })
-			room := len(model) < 8
-			if room {
-				model = append(model, entry{want})
+			want := at == nil || now-at.since >= placeTime
+			want = want && (ofID < mappingsPerID || oldest == at || now-oldest.since >= placeTime)
+			if want {
+				drop(func(o *mapping) bool { return o == at || o == oldest && ofID >= mappingsPerID })
+				for _, o := range model {
+					if o.addr.Addr() == addr.Addr() {
+						ofGroup++
+					}
+				}
+				if len(model) >= room {
+					want = false
+					full++
+				} else if ofGroup >= room/groupShare {
+					want = false
+					grouped++
+				}
+			} else {
+				kept++
 			}
-			kept := m
-			require.Equal(t, room, table.put(now, &kept), "seed %d, step %d", seed, i)
+			require.Equal(t, want, table.put(now, m), "seed %d, step %d", seed, i)
+			if want {
+				model = append(model, m)
+			}
 		}
 		require.Len(t, table.byAddr, len(table.heap), "seed %d, step %d", seed, i)
-		require.Len(t, table.byID, len(table.heap), "seed %d, step %d", seed, i)
-		for _, e := range model {
-			got := table.get(now, e.m.addr)
-			if now >= e.m.until {
-				require.Nil(t, got, "seed %d, step %d", seed, i)
+		ofID := 0
+		for id := range table.byID {
+			n, _ := table.ofID(id)
+			require.LessOrEqual(t, n, mappingsPerID)
+			ofID += n
+		}
+		require.Equal(t, len(table.heap), ofID, "seed %d, step %d", seed, i)
+		for _, m := range model {
+			if now >= m.until {
+				require.Nil(t, table.get(now, m.addr), "seed %d, step %d", seed, i)
 				continue
 			}
-			require.NotNil(t, got, "seed %d, step %d", seed, i)
-			require.Equal(t, [3]any{e.m.clientID, e.m.until, e.m.first}, [3]any{got.clientID, got.until, got.first}, "seed %d, step %d", seed, i)
+			require.Same(t, m, table.get(now, m.addr), "seed %d, step %d", seed, i)
 		}
 	}
+	require.NotZero(t, grouped)
+	require.NotZero(t, kept)
+	require.Zero(t, full, "three ids with 8 places each fit")
 }
 
 // TestSilentClientBlocksNobody: one that never answers its challenge, though its token has it wait for an hour, doesn't
@@ -133,7 +153,7 @@ func TestSessionReplayed(t *testing.T) {
 		tok := token(t, 1, func(c *TokenConfig) { c.Expire = NeverExpires })
 		out, h := &capture{ServerHandler: serverSide{r}}, &relay{r: r}
 		r.server.cfg.Handler = out
-		c := NewClient(h)
+		c := newClient(t, h)
 		require.NoError(t, c.Connect(0, tok))
 		var session [][]byte
 		for range 4 {
@@ -176,7 +196,7 @@ func TestResponsesOfTheConnected(t *testing.T) {
 	r := newRig(t, 1, netsim.Settings{}, 2)
 	c := r.join(clientAddr, 5)
 	h := &relay{r: r}
-	c.handler, c.state = h, SendingResponse
+	c.cfg.Handler, c.state = h, SendingResponse
 	c.transmit(r.now)
 	before := refused(&r.server.Counters)
 	r.server.Receive(r.now, clientAddr, bytes.Clone(h.up[0]))

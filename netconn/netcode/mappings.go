@@ -4,34 +4,50 @@ import (
 	"container/heap"
 	"net/netip"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 )
 
 // mapping is the keys of an address that showed a token and may yet show that it is there.
 type mapping struct {
 	addr       netip.AddrPort
 	send, recv *sealer
-	timeout    time.Duration // negative never
+	timeout    time.Duration // the token's; negative never
 	clientID   uint64
 	mac        [macBytes]byte
+	since      time.Duration
 	until      time.Duration
-	first      uint64 // sequence of the first challenge it got: an older one is a replay
-	at         int    // in the heap
+	first      uint64   // sequence of the first challenge it got: an older one is a replay
+	at         int      // in the heap
+	older      *mapping // of the same client id
 }
 
-// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
-const answerTime = 10 * time.Second
+const (
+	// answerTime is how long a client has to answer its challenge, at most; its token's timeout when that is less.
+	answerTime = 10 * time.Second
+	// placeTime is how long a mapping can't be displaced by another of its address or client id: several round trips, in
+	// which an honest client answers. So who repeats others' requests, however fast, keeps nobody out.
+	placeTime = time.Second
+	// mappingsPerID bounds the mappings of one client id.
+	mappingsPerID = 8
+	// minMappings is the mappings of the smallest server.
+	minMappings = 1024
+	// groupShare is which part of all mappings one address (IPv6: one /64) may have.
+	groupShare = 8
+)
 
-// mappings is bounded, and so is what the holder of a few tokens can fill: an address has one and a client id has one,
-// the newest. Those that end first are on top of the heap; one whose client connects is removed.
+// mappings is bounded, and so is what one address, one network and one client id can fill. Those that end first are on top of
+// the heap; one whose client connects is removed.
 type mappings struct {
 	max    int
 	byAddr map[netip.AddrPort]*mapping
-	byID   map[uint64]*mapping
+	byID   map[uint64]*mapping // the newest of each id, which leads to the older ones
+	groups addrgroup.Limit
 	heap   byUntil
 }
 
-func newMappings(max int) mappings {
-	return mappings{max: max, byAddr: map[netip.AddrPort]*mapping{}, byID: map[uint64]*mapping{}}
+func newMappings(most int) mappings {
+	return mappings{max: most, byAddr: map[netip.AddrPort]*mapping{}, byID: map[uint64]*mapping{}, groups: addrgroup.NewLimit(max(1, most/groupShare))}
 }
 
 // put keeps m until its time is over; false when there is no room.
@@ -39,25 +55,40 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 	for len(t.heap) > 0 && now >= t.heap[0].until {
 		t.remove(t.heap[0])
 	}
-	m.until = now + answerTime
+	atAddr := t.byAddr[m.addr]
+	n, oldest := t.ofID(m.clientID)
+	switch {
+	case atAddr != nil && now-atAddr.since < placeTime:
+		return false
+	case n >= mappingsPerID && oldest != atAddr && now-oldest.since < placeTime:
+		return false
+	}
+	if atAddr != nil {
+		t.remove(atAddr)
+	}
+	if n >= mappingsPerID && oldest != atAddr {
+		t.remove(oldest)
+	}
+	if len(t.heap) >= t.max || !t.groups.Room(m.addr.Addr()) {
+		return false
+	}
+	m.since, m.until = now, now+answerTime
 	if m.timeout >= 0 {
 		m.until = now + min(m.timeout, answerTime)
 	}
-	if old := t.byAddr[m.addr]; old != nil {
-		if old.mac == m.mac { // repeating a request doesn't prolong it
-			m.until, m.first = old.until, old.first
-		}
-		t.remove(old)
-	}
-	if old := t.byID[m.clientID]; old != nil {
-		t.remove(old)
-	}
-	if len(t.heap) >= t.max {
-		return false
-	}
-	t.byAddr[m.addr], t.byID[m.clientID] = m, m
+	t.byAddr[m.addr] = m
+	m.older, t.byID[m.clientID] = t.byID[m.clientID], m
+	t.groups.Add(m.addr.Addr())
 	heap.Push(&t.heap, m)
 	return true
+}
+
+// ofID is how many mappings a client id has, and the oldest.
+func (t *mappings) ofID(id uint64) (n int, oldest *mapping) {
+	for m := t.byID[id]; m != nil; m = m.older {
+		n, oldest = n+1, m
+	}
+	return n, oldest
 }
 
 // get is the mapping of an address, or nil.
@@ -71,7 +102,18 @@ func (t *mappings) get(now time.Duration, addr netip.AddrPort) *mapping {
 func (t *mappings) remove(m *mapping) {
 	heap.Remove(&t.heap, m.at)
 	delete(t.byAddr, m.addr)
-	delete(t.byID, m.clientID)
+	t.groups.Remove(m.addr.Addr())
+	if newest := t.byID[m.clientID]; newest != m {
+		for newest.older != m {
+			newest = newest.older
+		}
+		newest.older = m.older
+	} else if m.older != nil {
+		t.byID[m.clientID] = m.older
+	} else {
+		delete(t.byID, m.clientID)
+	}
+	m.older = nil
 }
 
 // byUntil is a heap.Interface.

@@ -100,7 +100,9 @@ func (s *sealer) open(prefix byte, seq uint64, body []byte) ([]byte, error) {
 	}
 	ok := false
 	switch n := len(plain); packetType(prefix & 15) {
-	case typeDenied, typeDisconnect:
+	case typeDenied:
+		ok = n <= 1 // a Denial, or none
+	case typeDisconnect:
 		ok = n == 0
 	case typeChallenge, typeResponse:
 		ok = n == 8+challengeBytes

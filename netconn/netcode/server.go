@@ -59,8 +59,17 @@ type ServerConfig struct {
 	PrivateKey Key
 	// Addrs is where the server says it is: tokens must name one of them. An unspecified address, 0.0.0.0 or
 	// ::, fits every address with its port; where servers share a key and a port name the public
-	// address instead, or a token for one is good at the others.
+	// address instead, or a token for one is good at the others. A token that names several servers gives all of them
+	// the same keys, and each numbers its packets from 0: who has what two of them sent to one client with one
+	// token can undo the encryption. Give servers that tokens name together a FirstSequence each.
 	Addrs []netip.AddrPort
+	// FirstSequence is the number of the first packet to each client, below 1<<62. Default 0, as in the reference;
+	// for servers that tokens name together take numbers at least 1<<40 apart, such as server<<40. Clients of all kinds
+	// take it; packets are up to six bytes longer.
+	FirstSequence uint64
+	// Timeout ends the connection of a client of which nothing was heard that long, whatever its token says; negative
+	// never. 0 is the token's. How long a client may take to connect is the token's in any case.
+	Timeout time.Duration
 	// Slots is the clients at most. Default 64, at most MaxSlots; the reference has 256 at most, the
 	// wire doesn't mind.
 	Slots   int
@@ -108,8 +117,9 @@ type Server struct {
 
 type clientSlot struct {
 	m         *mapping
-	heard     time.Duration // this and the next are all that a tick looks at
+	heard     time.Duration // these three are all that a tick looks at
 	sent      time.Duration
+	timeout   time.Duration // negative never
 	seq       uint64
 	confirmed bool
 	addr      netip.AddrPort
@@ -131,13 +141,15 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	switch {
 	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
 		return nil, fmt.Errorf("netcode: ServerConfig has %d Slots; it can have 1 to %d", cfg.Slots, MaxSlots)
+	case cfg.FirstSequence >= 1<<62:
+		return nil, fmt.Errorf("netcode: ServerConfig.FirstSequence is %#x; it must be below 1<<62", cfg.FirstSequence)
 	case cfg.Handler == nil || len(cfg.Addrs) == 0:
 		return nil, errors.New("netcode: ServerConfig needs a Handler and Addrs")
 	case cfg.PrivateKey.IsZero():
 		return nil, ErrNoKey
 	}
 	s := &Server{cfg: cfg, slots: make([]*clientSlot, cfg.Slots), byAddr: map[netip.AddrPort]int{}, byID: map[uint64]int{},
-		mappings: newMappings(4 * cfg.Slots), used: newUsedTokens(max(minUsed, 8*cfg.Slots))}
+		mappings: newMappings(max(minMappings, 4*cfg.Slots)), used: newUsedTokens(max(minUsed, 8*cfg.Slots))}
 	s.cfg.Addrs = make([]netip.AddrPort, len(cfg.Addrs))
 	for i, a := range cfg.Addrs {
 		s.cfg.Addrs[i] = unmap(a)
@@ -307,12 +319,20 @@ func (s *Server) Tick(now time.Duration) {
 	for slot, c := range s.slots {
 		switch {
 		case c == nil:
-		case c.m.timeout >= 0 && now-c.heard >= c.m.timeout:
+		case c.timeout >= 0 && now-c.heard >= c.timeout:
 			s.free(slot, TimedOut)
 		case now-c.sent >= sendInterval:
 			s.keepAlive(now, slot)
 		}
 	}
+}
+
+// timeout is how long a client of a mapping may be silent.
+func (s *Server) timeout(m *mapping) time.Duration {
+	if s.cfg.Timeout != 0 {
+		return s.cfg.Timeout
+	}
+	return m.timeout
 }
 
 // NextDeadline is when Tick has something to do.
@@ -322,8 +342,8 @@ func (s *Server) NextDeadline() (at time.Duration, ok bool) {
 			continue
 		}
 		d := c.sent + sendInterval
-		if c.m.timeout >= 0 {
-			d = min(d, c.heard+c.m.timeout)
+		if c.timeout >= 0 {
+			d = min(d, c.heard+c.timeout)
 		}
 		if !ok || d < at {
 			at, ok = d, true

@@ -122,7 +122,7 @@ func (*capture) Disconnected(int, Reason)          {}
 // join connects another client at once.
 func (r *rig) join(addr netip.AddrPort, id uint64) *Client {
 	h := &relay{r: r, addr: addr}
-	c := NewClient(h)
+	c := newClient(r.t, h)
 	require.NoError(r.t, c.Connect(r.now, token(r.t, id, func(cfg *TokenConfig) { cfg.ClientID = id })))
 	old := r.server.cfg.Handler
 	for range 3 {
@@ -184,9 +184,9 @@ func TestTamperedPayload(t *testing.T) {
 	r.run(10)
 	buf := append(make([]byte, Headroom, 200), "forty-two bytes"...)
 	var sent []byte
-	r.client.handler = &relay{r: r}
+	r.client.cfg.Handler = &relay{r: r}
 	require.NoError(t, r.client.SendPayload(r.now, buf))
-	sent = r.client.handler.(*relay).up[0]
+	sent = r.client.cfg.Handler.(*relay).up[0]
 	for i := range sent {
 		bad := bytes.Clone(sent)
 		bad[i] ^= 0x10
@@ -214,7 +214,7 @@ func TestChallengeOfAnother(t *testing.T) {
 	r := newRig(t, 1, netsim.Settings{}, 2)
 	addrB := netip.MustParseAddrPort("10.0.0.77:5")
 	a, b := &relay{r: r}, &relay{r: r}
-	ca, cb := NewClient(a), NewClient(b)
+	ca, cb := newClient(t, a), newClient(t, b)
 	require.NoError(t, ca.Connect(0, token(t, 1, nil)))
 	require.NoError(t, cb.Connect(0, token(t, 2, func(c *TokenConfig) { c.ClientID = 5 })))
 	out := &capture{}

@@ -289,3 +289,8 @@ func readServers(b []byte) ([]netip.AddrPort, []byte, error) {
 
 // NeverExpires is the Expire of a token without end.
 const NeverExpires = math.MaxUint64
+
+// Expired reports whether a well-formed token has expired at a time, in seconds since 1970.
+func (t Token) Expired(unix uint64) bool {
+	return len(t) == ConnectTokenBytes && binary.LittleEndian.Uint64(t[versionBytes+16:]) <= unix
+}

@@ -16,7 +16,7 @@ const (
 	ConnectionTimedOut State = -4 // a connection fell silent
 	ResponseTimedOut   State = -3 // nobody took our response
 	RequestTimedOut    State = -2 // nobody answered our request
-	Denied             State = -1 // the server is full; see Reason
+	Denied             State = -1 // by the server; see Reason
 	Disconnected       State = 0  // by either end, or never connected
 	SendingRequest     State = 1
 	SendingResponse    State = 2
@@ -132,7 +132,7 @@ func (c *Client) SendPayload(now time.Duration, p []byte) error {
 func (c *Client) Tick(now time.Duration) {
 	switch {
 	case c.state <= Disconnected:
-	case now-c.heard >= c.cfg.Timeout:
+	case now-c.heard >= c.timeout():
 		c.Counters.TimedOut++
 		c.reason = TimedOut
 		c.change(c.state.timedOut())
@@ -157,10 +157,18 @@ func (c *Client) NextDeadline() (at time.Duration, ok bool) {
 		return never, false
 	}
 	at = c.sent + c.cfg.Interval
-	if c.cfg.Timeout != never {
-		at = min(at, c.heard+c.cfg.Timeout)
+	if c.timeout() != never {
+		at = min(at, c.heard+c.timeout())
 	}
 	return at, true
+}
+
+// timeout is how long nothing may be heard in the state at hand.
+func (c *Client) timeout() time.Duration {
+	if c.state == Connected {
+		return c.cfg.Timeout
+	}
+	return c.cfg.ConnectTimeout
 }
 
 // Receive takes a datagram. A payload is handed on within p.

@@ -39,6 +39,9 @@ type ServerConfig struct {
 	// Slots is the number of clients at most. Default 64, at most 1024, as each tick
 	// looks at all of them.
 	Slots int
+	// MaxPerAddr bounds the slots of one IPv4 address or one /64 of IPv6: nobody needs more than addresses and ports
+	// to take a slot. Default a quarter of Slots, and 4 at least; negative no bound. The loopback has none.
+	MaxPerAddr int
 	// Timeout ends a connection of which nothing was heard. Default 5 s; negative never,
 	// for debuggers.
 	Timeout time.Duration
@@ -56,6 +59,7 @@ type ServerConfig struct {
 const (
 	defaultSlots      = 64
 	maxSlots          = 1024
+	minPerAddr        = 4
 	defaultTimeout    = 5 * time.Second
 	defaultInterval   = 100 * time.Millisecond
 	defaultSecretLife = 10 * time.Second
@@ -65,6 +69,9 @@ const (
 func (c ServerConfig) filled() ServerConfig {
 	if c.Slots == 0 {
 		c.Slots = defaultSlots
+	}
+	if c.MaxPerAddr == 0 {
+		c.MaxPerAddr = max(minPerAddr, c.Slots/4)
 	}
 	if c.SecretLife == 0 {
 		c.SecretLife = defaultSecretLife
@@ -120,9 +127,10 @@ type ClientConfig struct {
 	ProtocolID uint64
 	// Handler is told what happens.
 	Handler ClientHandler
-	// Timeout is how long each step of connecting may take, and how long a connection lives
-	// without a packet. Default 5 s; negative never, for debuggers.
+	// Timeout is how long a connection lives without a packet. Default 5 s; negative never, for debuggers.
 	Timeout time.Duration
+	// ConnectTimeout is how long each step of connecting may take. Default Timeout; 5 s when that is never.
+	ConnectTimeout time.Duration
 	// Interval is the time between packets that await an answer, and until a
 	// keep-alive. Default 100 ms (10 Hz).
 	Interval time.Duration
@@ -132,11 +140,20 @@ type ClientConfig struct {
 
 func (c ClientConfig) filled() ClientConfig {
 	fillCommon(&c.Timeout, &c.Interval, &c.Rand)
+	switch {
+	case c.ConnectTimeout != 0:
+	case c.Timeout == never:
+		c.ConnectTimeout = defaultTimeout
+	default:
+		c.ConnectTimeout = c.Timeout
+	}
 	return c
 }
 
 func (c *ClientConfig) validate() error {
 	switch {
+	case c.ConnectTimeout < 0:
+		return fmt.Errorf("%w: ConnectTimeout %v must be positive", ErrConfig, c.ConnectTimeout)
 	case c.Handler == nil:
 		return fmt.Errorf("%w: Handler is nil; give the functions that send and receive", ErrConfig)
 	case c.Interval < 0 || c.Interval >= c.Timeout:

@@ -18,6 +18,7 @@ type Counters struct {
 
 	Requests   uint64 // answered with a challenge
 	Denied     uint64 // requests and responses answered with denied
+	TooMany    uint64 // of these, because their address has as many slots as it may
 	Connected  uint64 // connections made
 	Replaced   uint64 // by a newer one from the same address
 	TimedOut   uint64

@@ -28,7 +28,8 @@
 //	  | request, 1000 B: client salt                    |
 //	  |------------------------------------------------>|  no memory: the server salt is a MAC
 //	  |           challenge, 21 B: both salts           |  of address and client salt
-//	  |<------------------------------------------------|  (or denied, 14 B: no slot is free)
+//	  |<------------------------------------------------|  (or denied, 14 B: no slot is free,
+//	  |                                                 |  or none for this address)
 //	  | response, 1000 B: xor of the salts, client salt |
 //	  |------------------------------------------------>|  the MAC fits: takes the lowest free slot
 //	  |            keep-alive, 17 B: slot               |

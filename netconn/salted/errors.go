@@ -21,6 +21,8 @@ const (
 	Full Reason = 1
 	// Closed: the other end disconnected.
 	Closed Reason = 2
+	// TooMany: the client's address, or its /64 of IPv6, has as many slots as it may.
+	TooMany Reason = 3
 	// Kicked: this server ended it by Disconnect. To the client it is Closed.
 	Kicked Reason = 16
 	// TimedOut: nothing was heard of the other end.
@@ -38,6 +40,8 @@ func (r Reason) String() string {
 		return "server full"
 	case Closed:
 		return "closed by the other end"
+	case TooMany:
+		return "too many connections from this address"
 	case Kicked:
 		return "disconnected by the server"
 	case TimedOut:

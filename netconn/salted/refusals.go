@@ -8,7 +8,7 @@ func (c *Counters) Refusals(yield func(reason string, n uint64) bool) {
 	}{
 		{"too_short", c.TooShort}, {"bad_size", c.BadSize}, {"bad_checksum", c.BadChecksum}, {"bad_type", c.BadType},
 		{"bad_padding", c.BadPadding}, {"bad_salt", c.BadSalt}, {"bad_prefix", c.BadPrefix}, {"replayed", c.Replayed},
-		{"no_session", c.NoSession}, {"unexpected", c.Unexpected}, {"server_full", c.Denied},
+		{"no_session", c.NoSession}, {"unexpected", c.Unexpected}, {"server_full", c.Denied - c.TooMany}, {"too_many_from_address", c.TooMany},
 	} {
 		if !yield(r.reason, r.n) {
 			return

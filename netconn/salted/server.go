@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 )
 
 // Server has slots for clients. Not safe for concurrent use.
@@ -16,6 +18,7 @@ type Server struct {
 	frame   framer
 	slots   []slot
 	byAddr  map[netip.AddrPort]int // slots in use
+	places  addrgroup.Limit        // of addresses
 	cookies cookies
 	past    past
 	out     [challengeSize]byte // packets of the server itself; none is larger
@@ -43,6 +46,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	s := &Server{
 		cfg: cfg, frame: newFramer(cfg.ProtocolID), slots: make([]slot, cfg.Slots),
 		byAddr:  make(map[netip.AddrPort]int, cfg.Slots),
+		places:  addrgroup.NewLimit(cfg.MaxPerAddr),
 		cookies: cookies{rand: cfg.Rand, life: cfg.SecretLife},
 		past:    past{prefixes: make([]uint64, 2*cfg.Slots+64)},
 	}
@@ -171,6 +175,7 @@ func (s *Server) sayGoodbye(slot int) {
 func (s *Server) end(slot int, reason Reason) {
 	c := &s.slots[slot]
 	delete(s.byAddr, c.addr)
+	s.places.Remove(c.addr.Addr())
 	s.past.add(c.prefix)
 	s.slots[slot] = free
 	s.cfg.Handler.Disconnected(slot, reason)

@@ -34,8 +34,8 @@ func (s *Server) request(now time.Duration, from netip.AddrPort, p []byte) refus
 		if s.slots[i].salt == salt {
 			return unexpected // late; its response was here before
 		}
-	} else if s.full() {
-		s.deny(from, salt)
+	} else if why := s.noRoom(from); why != 0 {
+		s.deny(from, salt, why)
 		return accepted
 	}
 	s.rotate(now)
@@ -67,18 +67,18 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 	if s.past.has(prefix) {
 		return replayed
 	}
-	switch {
-	case known:
+	if known {
 		s.Counters.Replaced++
 		s.end(i, Replaced)
-	case s.full():
-		s.deny(from, salt)
+	} else if why := s.noRoom(from); why != 0 {
+		s.deny(from, salt, why)
 		return accepted
-	default:
+	} else {
 		i = s.lowestFree()
 	}
 	s.Counters.Connected++
 	s.byAddr[from] = i
+	s.places.Add(from.Addr())
 	s.slots[i] = slot{used: true, addr: from, salt: salt, prefix: prefix, heard: now, sent: now}
 	s.keepAlive(now, i)
 	s.cfg.Handler.Connected(i, ClientInfo{Addr: from, Salt: salt})
@@ -123,7 +123,16 @@ func (s *Server) rotate(now time.Duration) {
 	}
 }
 
-func (s *Server) full() bool { return len(s.byAddr) == len(s.slots) }
+// noRoom is why an address can't have another slot; 0 when it can.
+func (s *Server) noRoom(from netip.AddrPort) Reason {
+	switch {
+	case len(s.byAddr) == len(s.slots):
+		return Full
+	case !s.places.Room(from.Addr()):
+		return TooMany
+	}
+	return 0
+}
 
 func (s *Server) lowestFree() int {
 	for i := range s.slots {
@@ -134,10 +143,13 @@ func (s *Server) lowestFree() int {
 	panic("salted: a server that isn't full has no free slot")
 }
 
-func (s *Server) deny(to netip.AddrPort, salt uint64) {
+func (s *Server) deny(to netip.AddrPort, salt uint64, why Reason) {
+	if why == TooMany {
+		s.Counters.TooMany++
+	}
 	s.Counters.Denied++
 	p := s.out[:deniedSize]
 	putFirst(p, salt)
-	p[13] = byte(Full)
+	p[13] = byte(why)
 	s.send(to, s.frame.close(p, typeDenied))
 }

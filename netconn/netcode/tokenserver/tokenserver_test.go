@@ -294,7 +294,9 @@ func TestInternal(t *testing.T) {
 	w := r.ask("POST", "192.0.2.1:1", "elsewhere")
 	require.Equal(t, http.StatusOK, w.Code)
 	var request firstRequest
-	require.NoError(t, netcode.NewClient(&request).Connect(0, w.Body.Bytes()))
+	c, err := netcode.NewClient(netcode.ClientConfig{ProtocolID: 7, Handler: &request})
+	require.NoError(t, err)
+	require.NoError(t, c.Connect(0, w.Body.Bytes()))
 	require.Equal(t, "203.0.113.1:1", request.to.String())
 	m, err := netcode.NewServer(netcode.ServerConfig{ProtocolID: 7, PrivateKey: key, Addrs: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1")}, Handler: &nobody{},
 		UnixAtZero: uint64(r.now.Unix())})

@@ -1,13 +1,8 @@
 package exercise
 
 import (
-	"time"
-
 	"github.com/bunchnet/bunchnet/netconn"
 )
-
-// linkTimeout is how long links wait that have a timeout of their own; they give a reason.
-const linkTimeout = 5 * time.Second
 
 // checkResult checks how an end ended by itself: among honest ends nobody breaks a rule.
 func (e *end) checkResult() {
@@ -16,20 +11,11 @@ func (e *end) checkResult() {
 		e.g.w.Failf("ends", "%v: %v", e, r)
 	case r.Code == netconn.ClosedByUs && e.said == "" && e.joined:
 		e.g.w.Failf("ends", "%v says it closed, but nobody asked: %v", e, r)
-	case r.Code == netconn.TimedOut && r.Silence < e.patience():
+	case r.Code == netconn.TimedOut && r.Silence < e.g.opt.timeout:
 		e.g.w.Failf("ends", "%v timed out after %v of silence", e, r.Silence)
 	case r.Code == netconn.Running:
 		e.g.w.Failf("ends", "%v ended, but runs", e)
 	}
-}
-
-// patience is the least silence that the end may have ended for. A link's begins when a packet comes, a connection's when it
-// is that packet's turn, in some tick.
-func (e *end) patience() time.Duration {
-	if e.result.Reason == "" {
-		return e.g.opt.timeout
-	}
-	return min(e.g.opt.timeout, linkTimeout) - e.g.opt.reorder - max(e.g.opt.tick, e.g.opt.serverTick)
 }
 
 // compareEnds checks the two ends of each connection against each other, when all have ended.

@@ -1,0 +1,105 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// Why a dial failed, for errors.Is: with the CloseResult.Err that a client's Config.Closed gets, with Driver.Err, and with what Run
+// returns. The CloseResult's Reason is what the server's game said, if it said something.
+//
+// A server's Authorize (Config.Server) refuses a login with ErrFull, ErrBanned or ErrAlreadyConnected, or with an error that
+// wraps one of them, and the client gets the same one; all other errors are ErrDenied to it.
+var (
+	// ErrDenied is every refusal by the server but ErrVersion: it holds for the next three too.
+	ErrDenied = control.ErrRefused
+	// ErrFull: the server has no room.
+	ErrFull = control.ErrFull
+	// ErrBanned: the server's game doesn't want this player.
+	ErrBanned = control.ErrBanned
+	// ErrAlreadyConnected: a client with the same id is connected. Who crashed is connected until Config.Timeout.
+	ErrAlreadyConnected = control.ErrAlreadyConnected
+	// ErrVersion: the ends have different versions: another ProtocolID, control's NetworkVersion, or handshake. The links that
+	// encrypt nothing don't answer another ProtocolID: that is ErrNoAnswer.
+	ErrVersion = control.ErrVersion
+	// ErrExpired: the token had expired, by this machine's clock, and no server took it.
+	ErrExpired = netcode.ErrExpired
+	// ErrNoAnswer: nobody is there, or somebody who doesn't answer.
+	ErrNoAnswer = errors.New("driver: nobody answered")
+)
+
+// denied is a refusal by the link, before there is a connection.
+func denied(why error) error { return fmt.Errorf("%w: %w", ErrDenied, why) }
+
+// dialFailed notes why no connection came about, and tells the game.
+func (d *Driver) dialFailed(why error) {
+	d.err = why
+	r := netconn.CloseResult{Code: netconn.ClosedByPeer, Err: why}
+	if errors.Is(why, ErrNoAnswer) || errors.Is(why, ErrExpired) {
+		r.Code = netconn.TimedOut
+	}
+	d.noAnswer(r)
+}
+
+// refusedLogin takes the error with which the login's machine refused a client, at either end. A server has sent the reason on
+// the control channel; that must arrive, so the connection closes in order, and its link only after it. A client waits for
+// that close.
+func (c *Conn) refusedLogin(why error) {
+	c.refusal = why
+	if c.server != nil {
+		c.Close(c.Now(), why.Error())
+		return
+	}
+	if reason := c.client.PeerReason(); reason != "" {
+		c.PeerReason(reason)
+	} else {
+		c.PeerReason(why.Error())
+	}
+}
+
+// linkEnded takes the link's word that the peer has gone. What the peer had said itself tells more.
+func (c *Conn) linkEnded(at time.Duration, why string) {
+	if said := c.saidReason(); said != "" {
+		why = said
+	}
+	c.LinkClosed(at, why)
+}
+
+// saidReason is why the peer said on the control channel that it closes.
+func (c *Conn) saidReason() string {
+	switch {
+	case c.server != nil:
+		return c.server.PeerReason()
+	case c.client != nil && c.client.PeerReason() != "":
+		return c.client.PeerReason()
+	case c.client != nil && c.refusal != nil:
+		return c.refusal.Error()
+	}
+	return ""
+}
+
+// turnedAway reports whether a server's connection is there only to tell the client that its login is refused.
+func (c *Conn) turnedAway() bool { return c.driver.server != nil && c.refusal != nil }
+
+// Result is netconn's, and says why a login was refused.
+func (c *Conn) Result() netconn.CloseResult { return c.withRefusal(c.Conn.Result()) }
+
+// withRefusal adds to a result why the login was refused, and for a client that never joined why its dial failed.
+func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
+	switch {
+	case r.Code == netconn.Running || r.Code == netconn.PeerBroke || r.Code == netconn.WeBroke || r.Code == netconn.PathNarrow:
+	case c.refusal != nil:
+		r.Err = c.refusal
+	case c.client == nil || c.joined:
+	case r.Code == netconn.TimedOut || c.loginLate:
+		r.Err = fmt.Errorf("%w: the login wasn't completed", ErrNoAnswer)
+	case r.Code == netconn.ClosedByPeer:
+		r.Err = fmt.Errorf("%w: %s", ErrDenied, r.Reason)
+	}
+	return r
+}

@@ -1,0 +1,208 @@
+package netcode
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestRepeatedRequestKeepsNobodyOut: an observer who repeats a request of the victim's that was never admitted, every 5 ms and from
+// elsewhere, doesn't delay the victim's own handshake.
+func TestRepeatedRequestKeepsNobodyOut(t *testing.T) {
+	for name, elsewhere := range map[string]func(i int) netip.AddrPort{
+		"one address":  func(int) netip.AddrPort { return addrOf(1) },
+		"many of them": addrOf,
+	} {
+		r := newRig(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, 4)
+		var captured [][]byte // with the victim's id, from before
+		for i := range 5 {
+			captured = append(captured, requestOf(t, token(t, uint64(10+i), nil)))
+		}
+		require.NoError(t, r.client.Connect(0, token(t, 1, nil)))
+		for i := 0; r.client.State() != Connected; i++ {
+			require.Less(t, r.now, time.Second, "%s: %v %+v", name, r.client.State(), r.server.Counters)
+			for range 3 {
+				h := r.server.cfg.Handler
+				r.server.cfg.Handler = &capture{ServerHandler: h}
+				r.server.Receive(r.now, elsewhere(i), bytes.Clone(captured[i%len(captured)]))
+				r.server.cfg.Handler = h
+			}
+			r.step()
+		}
+	}
+}
+
+// TestIDIsBounded: many tokens of one account, from many addresses, have few places; and who waits gets one.
+func TestIDIsBounded(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{}, 4)
+	for i := range 100 {
+		r.server.Receive(r.now, addrOf(i), requestOf(t, token(t, uint64(10+i), nil)))
+	}
+	require.Len(t, r.server.mappings.heap, mappingsPerID)
+	require.EqualValues(t, 100-mappingsPerID, r.server.Counters.NoRoom)
+	r.now += placeTime
+	c := newClient(t, &relay{r: r})
+	require.NoError(t, c.Connect(r.now, token(t, 1, nil)))
+	r.server.Receive(r.now, clientAddr, c.cfg.Handler.(*relay).up[0])
+	require.Len(t, r.server.mappings.heap, mappingsPerID)
+	require.NotNil(t, r.server.mappings.get(r.now, clientAddr), "the oldest has had its time")
+}
+
+// TestDeniedTokenIsItsOwners: the denial of a full server binds the token to its address: whoever repeats the request gets no
+// answer, and when there is room the owner gets in with it.
+func TestDeniedTokenIsItsOwners(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{}, 1)
+	other := r.join(addrOf(1), 5)
+	out := &capture{}
+	h := r.server.cfg.Handler
+	r.server.cfg.Handler = out
+	req := requestOf(t, token(t, 1, nil))
+	r.server.Receive(r.now, clientAddr, bytes.Clone(req))
+	require.Len(t, out.sent, 1)
+	for i := range 100 {
+		r.server.Receive(r.now, addrOf(10+i), bytes.Clone(req))
+	}
+	require.Len(t, out.sent, 1, "a full server answers one address")
+	require.EqualValues(t, 100, r.server.Counters.TokenUsed)
+
+	other.Disconnect(r.now)
+	r.server.Receive(r.now, addrOf(1), other.cfg.Handler.(*relay).up[0])
+	require.Zero(t, r.server.Clients())
+	r.server.Receive(r.now, addrOf(10), bytes.Clone(req)) // the observer, before the owner
+	r.server.cfg.Handler = h
+	require.NoError(t, r.client.Connect(r.now, token(t, 1, nil)))
+	r.run(10)
+	require.Equal(t, Connected, r.client.State(), "%+v", r.server.Counters)
+}
+
+// TestMuteTokensBlockNobody: valid tokens that never answer, a thousand of them, from an address each, leave an 8-slot server's
+// door open; from one address they have an eighth of the places.
+func TestMuteTokensBlockNobody(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{}, 8)
+	mute := func(i int, from netip.AddrPort) {
+		r.server.Receive(r.now, from, requestOf(t, token(t, uint64(i), func(c *TokenConfig) { c.ClientID = uint64(i) })))
+	}
+	for i := range 1023 {
+		mute(1000+i, addrOf(i))
+	}
+	require.Len(t, r.server.mappings.heap, 1023)
+	require.Zero(t, r.server.Counters.NoRoom)
+	r.join(clientAddr, 7)
+
+	r = newRig(t, 1, netsim.Settings{}, 8)
+	for i := range 300 {
+		mute(1000+i, netip.AddrPortFrom(netip.MustParseAddr("2001:db8::").Next(), uint16(1+i)))
+	}
+	require.Len(t, r.server.mappings.heap, minMappings/groupShare)
+	mute(2000, netip.MustParseAddrPort("[2001:db8::77]:9")) // of the same /64
+	require.Len(t, r.server.mappings.heap, minMappings/groupShare)
+	r.join(netip.MustParseAddrPort("[2001:db8:0:1::77]:9"), 7)
+}
+
+// TestOtherProtocolID: a client takes no token of another build.
+func TestOtherProtocolID(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{}, 1)
+	require.ErrorIs(t, r.client.Connect(0, token(t, 1, func(c *TokenConfig) { c.ProtocolID = 8 })), ErrProtocol)
+	require.Equal(t, InvalidToken, r.client.State())
+	_, sent := r.up.Pop(time.Hour)
+	require.False(t, sent)
+}
+
+// TestFirstSequence: two servers with a FirstSequence each never use the same number with the keys of one token, and the client plays
+// at either.
+func TestFirstSequence(t *testing.T) {
+	used := map[uint64]bool{}
+	for server, first := range []uint64{0, 1 << 40, 2 << 40} {
+		r := newRig(t, uint64(server), netsim.Settings{}, 1)
+		r.server.cfg.FirstSequence = first
+		out := &capture{}
+		require.NoError(t, r.client.Connect(0, token(t, 1, nil)))
+		for r.now < time.Second {
+			p, ok := r.up.Pop(r.now + time.Hour)
+			if !ok {
+				r.client.Tick(r.now)
+			}
+			out.sent = nil
+			r.server.cfg.Handler = out
+			if ok {
+				r.server.Receive(r.now, clientAddr, bytes.Clone(p))
+			}
+			r.server.Tick(r.now)
+			for _, p := range out.sent {
+				_, seq, _, err := header(p)
+				require.NoError(t, err)
+				require.False(t, used[seq], "server %d: %#x", server, seq)
+				used[seq] = true
+				r.client.Receive(r.now, serverAddr, p)
+			}
+			r.now += 16 * time.Millisecond
+		}
+		require.Equal(t, Connected, r.client.State())
+		require.Zero(t, r.client.Counters.Replayed)
+	}
+	_, err := NewServer(ServerConfig{PrivateKey: Key{1}, Addrs: []netip.AddrPort{serverAddr}, Handler: &capture{}, FirstSequence: 1 << 62})
+	require.ErrorContains(t, err, "FirstSequence")
+}
+
+// TestDenials: each reason reaches the client that it is for, at 30 % loss too.
+func TestDenials(t *testing.T) {
+	for want, prepare := range map[Denial]func(r *rig){
+		Full:             func(r *rig) { r.join(addrOf(1), 5) },
+		AlreadyConnected: func(r *rig) { r.join(addrOf(1), 99) },
+		OtherProtocol:    func(r *rig) { r.server.cfg.ProtocolID = 8 },
+	} {
+		for seed := range uint64(20) {
+			r := newRig(t, seed, netsim.Settings{Loss: 30, LagMin: 45 * time.Millisecond, LagMax: 55 * time.Millisecond}, 1)
+			prepare(r)
+			require.NoError(t, r.client.Connect(0, token(t, 1, nil)))
+			for r.client.State() > Disconnected {
+				r.step()
+			}
+			require.Equal(t, Denied, r.client.State(), "%v, seed %d", want, seed)
+			require.Equal(t, want, r.client.Denial(), "seed %d", seed)
+		}
+	}
+}
+
+// TestOwnTimeouts: an end's Timeout stands before the token's once it is connected, and not while it connects.
+func TestOwnTimeouts(t *testing.T) {
+	for _, c := range []struct {
+		own, lasts time.Duration
+	}{{0, 5 * time.Second}, {2 * time.Second, 2 * time.Second}, {time.Minute, time.Minute}, {-1, time.Hour}} {
+		r := newRig(t, 1, netsim.Settings{}, 1)
+		r.server.cfg.Timeout, r.client.cfg.Timeout = c.own, c.own
+		require.NoError(t, r.client.Connect(0, token(t, 1, nil)))
+		r.run(10)
+		require.Equal(t, Connected, r.client.State())
+		require.NoError(t, r.up.Set(netsim.Settings{Loss: 100}))
+		require.NoError(t, r.down.Set(netsim.Settings{Loss: 100}))
+		begin := r.now
+		r.now += c.lasts - 150*time.Millisecond
+		r.server.Tick(r.now)
+		r.client.Tick(r.now)
+		require.Equal(t, Connected, r.client.State(), "%v", c.own)
+		require.Empty(t, r.gone, "%v", c.own)
+		r.now = begin + c.lasts + 150*time.Millisecond
+		r.server.Tick(r.now)
+		r.client.Tick(r.now)
+		if c.own < 0 {
+			require.Equal(t, Connected, r.client.State())
+			require.Empty(t, r.gone)
+			continue
+		}
+		require.Equal(t, ConnTimedOut, r.client.State(), "%v", c.own)
+		require.Equal(t, []Reason{TimedOut}, r.gone, "%v", c.own)
+
+		require.NoError(t, r.client.Connect(r.now, token(t, 2, nil)))
+		begin = r.now
+		for r.client.State() > Disconnected {
+			r.step()
+		}
+		require.InDelta(t, 5, (r.now - begin).Seconds(), 0.2, "the token's, while connecting")
+	}
+}
