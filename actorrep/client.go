@@ -17,7 +17,7 @@ type client struct {
 	world   *World
 	schema  []*remoteClass // nil until the server has told
 	mirrors []*mirror      // by channel index
-	frame   uint32         // of the newest values
+	frame   int64          // of the newest values; see extend. 0 for none
 	chunk   uint32         // which one is read, for remoteClass.lastOf
 	limits  []rateLimit
 	common  [2]uint8 // packets of the baselines that a chunk names
@@ -111,7 +111,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		if list == nil {
 			return err
 		}
-		h.client.schema, h.told = list, true
+		h.client.schema, h.told, h.client.frame = list, true, 0
 		clear(h.client.mirrors) // of a connection before
 		if err == nil {
 			return nil
@@ -123,7 +123,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 	case msgGone:
 		id, frame := netguid.GUID(r.ReadIntPacked()), r.ReadUint32()
 		b := h.world.byGUID[id]
-		if r.Err() == nil && b != nil && int32(b.mirror.born-frame) < 0 { // else it has come again since
+		if r.Err() == nil && b != nil && b.mirror.born < h.client.extend(frame) { // else it has come again since
 			h.leave(b.mirror)
 		}
 		return r.Err()
@@ -165,11 +165,7 @@ func (b *Base) adopt(parent *Base) {
 }
 
 // seen notes the newest frame that the server wrote.
-func (c *client) seen(frame uint32) {
-	if int32(frame-c.frame) > 0 {
-		c.frame = frame
-	}
-}
+func (c *client) seen(frame int64) { c.frame = max(c.frame, frame) }
 
 // wait notes a reference to an actor that isn't there, or a component of it.
 func (c *client) wait(id netguid.GUID, u unmapped) {

@@ -88,7 +88,7 @@ func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) e
 		return ErrNotThere
 	case !c.mayCall(d, b.class.id, id):
 		return ErrRateLimited
-	case !proc.check(Call{World: c.world, Frame: c.frame, Now: c.world.now}, b.self, params):
+	case !proc.check(Call{World: c.world, Frame: uint32(c.frame), Now: c.world.now}, b.self, params):
 		return ErrInvalid
 	}
 	k, err := c.world.encodeCall(proc, remote, 0, params)

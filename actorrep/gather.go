@@ -28,6 +28,7 @@ type chunk struct {
 // worker is what one core needs to make batches: values of actors that were encoded in this Step already.
 type worker struct {
 	frame   uint32
+	begun   bool
 	cache   []cached // by the actor's slot: its first entry
 	entries []encoded
 	sizes   []uint16 // of the units of entries
@@ -75,10 +76,13 @@ func newWorker() *worker {
 
 // begin empties the cache for a new Step.
 func (k *worker) begin(w *World) {
-	if k.frame == w.frame {
+	if k.frame == w.frame && k.begun {
 		return
 	}
-	k.frame = w.frame
+	if w.frame < k.frame { // it has wrapped: entries of 2^32 Steps ago mustn't look like those of now
+		clear(k.cache)
+	}
+	k.frame, k.begun = w.frame, true
 	if len(k.cache) < len(w.actors) {
 		k.cache = make([]cached, len(w.actors)+len(w.actors)/2)
 	}
@@ -176,7 +180,7 @@ func (p *Peer) starve(views []*view) {
 
 // A chunk is
 //
-//	16  frame       8  the packet of the common baseline       8  that of an older one
+//	1   0 and 15 bits of the frame, or 1 and all 32       8  the packet of the common baseline       8  that of an older one
 //	records until the end, by rising id:
 //	  id        1 when it is as far from the last as that was from the one before; else 0 and how far, in
 //	            groups of 4 bits, each before a bit that says another follows
@@ -187,12 +191,14 @@ func (p *Peer) starve(views []*view) {
 //	            older one
 //	  values    unit by unit, against the baseline those that were in its record
 const (
-	frameBits   = 16
+	frameBits   = 15 // of a frame that is near one which the client is known to have
 	packetBits  = 8
 	idGroup     = 4
 	rawMask     = 6 // units up to which a mask is always written
 	maxMentions = 8
-	chunkHead   = frameBits + 2*packetBits
+	// nearFrames is how far from such a frame: the client has that one or a newer, and finds this one from half of what
+	// frameBits count on either side.
+	nearFrames = 1 << (frameBits - 2)
 )
 
 // encodeAll encodes views until the budget is used up.
@@ -235,11 +241,13 @@ func (p *Peer) splitBetween(a, b uint32) bool {
 func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, limit int) int {
 	t := &p.batch
 	clear(k.lastOf)
-	w.WriteBits(uint64(p.world.frame), frameBits)
+	writeFrame(w, p.world.frame, p.knows && p.world.frame-p.known < nearFrames)
+	commons := w.Len()
 	w.WriteBits(0, 2*packetBits) // set below
+	empty := w.Len()
 	k.state = newChunk
 	defer func() {
-		w.PatchBits(frameBits, uint64(k.state.base&0xff)|uint64(k.state.before&0xff)<<packetBits, 2*packetBits)
+		w.PatchBits(commons, uint64(k.state.base&0xff)|uint64(k.state.before&0xff)<<packetBits, 2*packetBits)
 	}()
 	prev := uint32(0)
 	for i, v := range views {
@@ -253,7 +261,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 		if w.Err() != nil {
 			w.Rollback(mark)
 			k.lastOf[v.b.class.id], k.state = old, state
-			if w.Len() > chunkHead || limit < p.out.packetBits() {
+			if w.Len() > empty || limit < p.out.packetBits() {
 				return i
 			}
 			t.large = append(t.large, v)

@@ -254,7 +254,7 @@ func (l *liar) records(channels int) {
 	}
 }
 
-func (l *liar) writeChunkHead() { l.w.WriteBits(uint64(l.frame), frameBits) }
+func (l *liar) writeChunkHead() { writeFrame(l.w, l.frame, l.d.n(2) == 0) }
 
 // spoil takes some of a message away, adds to it or turns a bit, now and then.
 func (l *liar) spoil() (data []byte, bits int) {

@@ -24,9 +24,9 @@ type mirror struct {
 	owned  bool
 	asleep bool
 	bad    bool
-	born   uint32 // the frame in which it was opened
+	born   int64 // the frame in which it was opened
 
-	frames  []uint32 // by unit of the server's: of its newest value
+	frames  []int64 // by unit of the server's: of its newest value; 0 for none
 	history *received
 	note    int // its event of this Step, counted from 1
 	calls   []*call
@@ -72,7 +72,7 @@ func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 
 func (m *mirror) open(r *bitio.Reader) error {
 	w := m.world
-	id, parent, class, frame := netguid.GUID(r.ReadIntPacked()), netguid.GUID(r.ReadIntPacked()), r.ReadIntPacked(), r.ReadUint32()
+	id, parent, class, frame := netguid.GUID(r.ReadIntPacked()), netguid.GUID(r.ReadIntPacked()), r.ReadIntPacked(), w.client.extend(r.ReadUint32())
 	owned, autonomous := readAudience(r)
 	again := r.ReadBool()
 	switch {
@@ -86,9 +86,9 @@ func (m *mirror) open(r *bitio.Reader) error {
 		return fmt.Errorf("%w: %v opens again as %s and is %s", ErrGUID, id, w.client.schema[class].name, old.class.name)
 	}
 	m.guid, m.class, m.born = id, w.client.schema[class], frame
-	m.frames = make([]uint32, len(m.class.units.Units))
+	m.frames = make([]int64, len(m.class.units.Units))
 	switch {
-	case again && old == nil, old != nil && int32(old.mirror.born-frame) > 0:
+	case again && old == nil, old != nil && old.mirror.born > frame:
 		// A newer opening of the same actor, on another channel, has come before this one.
 		w.Counters.Stale++
 	case again: // the news that it sleeps may still be on its way
@@ -147,7 +147,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 		var err error
 		switch r.ReadBits(msgBits) {
 		case msgProps:
-			frame := r.ReadUint32()
+			frame := m.world.client.extend(r.ReadUint32())
 			err = m.values(r, frame, r.ReadBits(len(m.class.units.Units)), true)
 		case msgCall:
 			frame := r.ReadUint32()
@@ -170,7 +170,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 }
 
 // values sets values that came reliably, unless newer ones are there.
-func (m *mirror) values(r *bitio.Reader, frame uint32, mask layout.Mask, notify bool) error {
+func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify bool) error {
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
@@ -185,9 +185,8 @@ func (m *mirror) values(r *bitio.Reader, frame uint32, mask layout.Mask, notify 
 
 // unit reads one unit into v, and into the actor unless newer is there. What came reliably with a frame may be newer than
 // what records brought of it.
-func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame uint32, reliable, notify bool) {
-	age := int32(frame - m.frames[i])
-	fresh := age > 0 || age == 0 && reliable || m.frames[i] == 0
+func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame int64, reliable, notify bool) {
+	fresh := frame > m.frames[i] || frame == m.frames[i] && reliable
 	if !fresh {
 		m.world.Counters.Stale++
 	}

@@ -41,6 +41,8 @@ type Peer struct {
 	ending   map[*Base]*channel.Channel // closed with calls that aren't acked: the actor opens again behind them
 
 	sent     sentRing
+	known    uint32 // the newest frame that the client acked, when knows
+	knows    bool
 	batch    batch
 	limits   []rateLimit
 	rowBits  []uint64 // by row of the attribution

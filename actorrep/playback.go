@@ -209,7 +209,7 @@ func (r *Replay) cutFrame() error {
 // play takes a frame's messages in.
 func (r *Replay) play(f *frame) error {
 	c := r.world.client
-	c.frame = f.world
+	c.frame = c.extend(f.world)
 	for b := f.messages; len(b) > 0; {
 		kind := messageKind(b[0])
 		id, n := binary.Uvarint(b[1:])
@@ -264,7 +264,7 @@ func (r *Replay) uncopied(id uint32) bool { return r.building && id >= r.upTo &&
 func (r *Replay) records(c *client, data *bitio.Reader) error {
 	if r.building {
 		first, gap := *data, uint32(1)
-		first.Skip(chunkHead)
+		skipChunkHead(&first)
 		if r.uncopied(readID(&first, &gap)) {
 			return first.Err()
 		}

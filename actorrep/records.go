@@ -21,7 +21,7 @@ type received struct {
 type receivedEntry struct {
 	packet int64
 	mask   layout.Mask
-	frame  uint32
+	frame  int64
 }
 
 const (
@@ -47,7 +47,7 @@ func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry,
 }
 
 // push makes room for a record's numbers. With maxReceived of them the oldest goes.
-func (h *received) push(packet int64, mask layout.Mask, frame uint32) []uint64 {
+func (h *received) push(packet int64, mask layout.Mask, frame int64) []uint64 {
 	if h.tail-h.head == len(h.entries) {
 		if len(h.entries) < maxReceived {
 			h.grow()
@@ -73,10 +73,47 @@ func (h *received) grow() {
 	*h = bigger
 }
 
+// writeFrame writes the frame of a chunk. A near one is written by its low bits.
+func writeFrame(w *bitio.Writer, frame uint32, near bool) {
+	w.WriteBool(!near)
+	if near {
+		w.WriteBits(uint64(frame), frameBits)
+	} else {
+		w.WriteUint32(frame)
+	}
+}
+
+// readFrame reads it.
+func (c *client) readFrame(r *bitio.Reader) int64 {
+	if r.ReadBool() {
+		return c.extend(r.ReadUint32())
+	}
+	const shift = 64 - frameBits
+	return c.frame + (int64(r.ReadBits(frameBits))-c.frame)<<shift>>shift
+}
+
+// extend is the frame with these low bits that is nearest to the newest known. Frames of a client count on where those of
+// the wire wrap.
+func (c *client) extend(low uint32) int64 {
+	if c.frame == 0 {
+		return 1<<32 + int64(low)
+	}
+	return c.frame + int64(int32(low-uint32(c.frame)))
+}
+
+// skipChunkHead skips what precedes the records of a chunk.
+func skipChunkHead(r *bitio.Reader) {
+	n := frameBits
+	if r.ReadBool() {
+		n = 32
+	}
+	r.Skip(n + 2*packetBits)
+}
+
 // records reads a chunk of changed values.
 func (c *client) records(in *bunch.In) error {
 	r := &in.Data
-	frame := c.frame + uint32(int16(uint16(r.ReadBits(frameBits))-uint16(c.frame)))
+	frame := c.readFrame(r)
 	c.common = [2]uint8{uint8(r.ReadBits(packetBits)), uint8(r.ReadBits(packetBits))}
 	c.chunk++
 	id, gap := uint32(0), newChunk.gap
@@ -98,10 +135,10 @@ func (c *client) records(in *bunch.In) error {
 }
 
 // record reads one.
-func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) error {
+func (m *mirror) record(r *bitio.Reader, packet, frame int64, c *client) error {
 	if r.ReadBool() {
 		for n := int(r.ReadBits(3)) + 1; n > 0; n-- {
-			if err := m.receiveCall(r, frame); err != nil {
+			if err := m.receiveCall(r, uint32(frame)); err != nil {
 				return err
 			}
 		}
@@ -136,7 +173,7 @@ func (m *mirror) record(r *bitio.Reader, packet int64, frame uint32, c *client) 
 }
 
 // remember makes room for the numbers of a record. A baseline that is about to be overwritten is the oldest.
-func (m *mirror) remember(packet int64, mask layout.Mask, frame uint32) []uint64 {
+func (m *mirror) remember(packet int64, mask layout.Mask, frame int64) []uint64 {
 	if m.history == nil {
 		m.history = &received{width: m.class.units.Words()}
 	}
@@ -144,7 +181,7 @@ func (m *mirror) remember(packet int64, mask layout.Mask, frame uint32) []uint64
 }
 
 // baseline reads which earlier record the values build on, and finds its numbers.
-func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame uint32, c *client) (base []uint64, known layout.Mask, err error) {
+func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet, frame int64, c *client) (base []uint64, known layout.Mask, err error) {
 	low, has := readBaseline(r, c.common[0])
 	if !has {
 		return nil, 0, nil
@@ -165,7 +202,7 @@ func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
 	num, den := frame-e.frame, e.frame-o.frame
-	if den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation {
+	if den < 1 || den > layout.MaxExtrapolation || num < 0 || num > layout.MaxExtrapolation {
 		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 	}
 	m.history.head = place // a server's baselines never go back
@@ -174,7 +211,7 @@ func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet int64, frame
 	}
 	guess := c.guess[:len(base)]
 	copy(guess, base)
-	m.class.units.Extrapolate(guess, known&o.mask, base, older, int64(num), int64(den))
+	m.class.units.Extrapolate(guess, known&o.mask, base, older, num, den)
 	return guess, known, nil
 }
 

@@ -58,6 +58,7 @@ func (p *Peer) acked(packet int64) {
 	for s.head < s.tail && s.at(s.head).packet <= packet {
 		r := s.at(s.head)
 		v := r.v
+		p.known, p.knows = r.frame, true
 		if v.state == open {
 			if r.mask&v.b.class.layout.Deltas != 0 {
 				v.before, v.base = v.base, baseline{r.mask, r.count, r.packet, r.frame}

@@ -166,7 +166,7 @@ func (w *World) Now() time.Duration { return w.now }
 // still there while nothing changes: for a clock, use package actorrep/netclock or an actor that changes every Step.
 func (w *World) Frame() uint32 {
 	if !w.server {
-		return w.client.frame
+		return uint32(w.client.frame)
 	}
 	return w.frame
 }
@@ -198,7 +198,11 @@ func (w *World) spawn(a Actor, parent *Base) error {
 	if c == nil {
 		return fmt.Errorf("%w: %T", ErrUnknown, a)
 	}
-	w.add(a, c, w.ids.Next())
+	id := w.ids.Next()
+	for w.byGUID[id] != nil { // all were given once
+		id = w.ids.Next()
+	}
+	w.add(a, c, id)
 	b.role, b.parent = Authority, parent
 	b.rep = newReplicated(c)
 	bindVars(c, b.ptr, b)

@@ -35,10 +35,11 @@ func (g GUID) String() string {
 // Allocator gives dynamic ids. The zero Allocator is ready.
 type Allocator struct{ last uint32 }
 
-// Next is an id that was never given before; 0 when all 2^31 are used up.
+// Next is an id that was never given before. After 2^31-1 ids they come again from the first: who has actors that are older
+// asks until he gets one that none of them has.
 func (a *Allocator) Next() GUID {
 	if a.last == 1<<31-1 {
-		return 0
+		a.last = 0
 	}
 	a.last++
 	return GUID(a.last << 1)

@@ -136,11 +136,11 @@ func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
 	upTo := min(c.next, c.unsent+maxMessageMoves)
 	mark := w.Mark()
 	again := c.collect(upTo, c.cfg.Redundancy)
-	c.out.write(&c.cfg.Model, w)
+	c.out.write(&c.cfg.Model, w, c.ackedAt)
 	if w.Err() != nil && again > 0 {
 		w.Rollback(mark)
 		again = c.collect(upTo, -1)
-		c.out.write(&c.cfg.Model, w)
+		c.out.write(&c.cfg.Model, w, c.ackedAt)
 	}
 	if err := w.Err(); err != nil {
 		w.Rollback(mark)

@@ -27,7 +27,7 @@
 //
 // A move lasts from the move before it to its own timestamp, at most [Model].MaxDelta, at both
 // ends: so both integrate the same steps, but where moves were lost. Timestamps are
-// microseconds of the client's clock since it began, of which 32 bits are sent.
+// microseconds of the client's clock since it began; a player may do nothing for as long as he likes.
 //
 // # What the server trusts
 //
@@ -58,13 +58,14 @@
 //
 //	moves   8          number of the last correction applied
 //	        1..4       moves less one, SerializeInt(16)
-//	        32         timestamp of the oldest, µs, low bits
+//	        1          the timestamp of the oldest is whole: it is 9 minutes or more after one acknowledged
+//	        52 or 31   timestamp of the oldest, µs; 31 are its low bits
 //	        for each, oldest first:
-//	          8..40    µs since the one before, packed; not for the oldest
+//	          8..80    µs since the one before, packed; not for the oldest
 //	          ...      input
 //	        ...        claim: the state after the newest
 //	reply   1          correction
-//	        32         timestamp of the newest move simulated
+//	        52         timestamp of the newest move simulated, µs
 //	        8          number of the correction        when a correction
 //	        ...        state                           when a correction
 //

@@ -164,7 +164,8 @@ func TestLiar(t *testing.T) {
 				n := 1 + rnd.IntN(16)
 				w.WriteUint8(uint8(rnd.IntN(4)))
 				w.WriteInt(uint32(n-1), 16)
-				w.WriteUint32(at + uint32(rnd.IntN(200_000)))
+				w.WriteBool(true) // a whole timestamp
+				w.WriteBits(uint64(at)+uint64(rnd.IntN(200_000)), 52)
 				for i := range n {
 					if i > 0 {
 						w.WriteIntPacked(1 + uint32(rnd.IntN(1<<(1+rnd.IntN(22)))))

@@ -198,7 +198,7 @@ func (s *Server[S, I]) Reply(now time.Duration, w *bitio.Writer) (bool, error) {
 	}
 	mark := w.Mark()
 	w.WriteBool(correction)
-	w.WriteUint32(micros(s.at))
+	w.WriteBits(micros(s.at), stampBits)
 	if correction {
 		w.WriteUint8(s.number)
 		s.cfg.Model.WriteState(w, &s.state)

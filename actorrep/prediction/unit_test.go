@@ -30,7 +30,7 @@ func newServer(t testing.TB, cfg prediction.ServerConfig[body, push]) *predictio
 func replyOf(correction bool, at time.Duration, number uint8, s body) *bitio.Reader {
 	w := bitio.NewWriter(make([]byte, 64))
 	w.WriteBool(correction)
-	w.WriteUint32(uint32(at / time.Microsecond))
+	w.WriteBits(uint64(at/time.Microsecond), 52)
 	if correction {
 		w.WriteUint8(number)
 		model().WriteState(w, &s)
@@ -214,7 +214,8 @@ func TestServerRefuses(t *testing.T) {
 		w := bitio.NewWriter(make([]byte, 256))
 		w.WriteUint8(applied)
 		w.WriteInt(uint32(n-1), 16)
-		w.WriteUint32(uint32(from / time.Microsecond))
+		w.WriteBool(false) // low bits of a timestamp
+		w.WriteBits(uint64(from/time.Microsecond), 31)
 		in := push{1, 0}
 		for i := range n {
 			if i > 0 {

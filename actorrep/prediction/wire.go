@@ -10,14 +10,34 @@ import (
 const (
 	maxMessageMoves = 16
 	maxAhead        = 4 * time.Second // of a reply's timestamp before the client's clock
-	maxStep         = 1<<31 - 1       // µs between two moves, so that 32 bits tell old from new
+	stampBits       = 52              // of a whole timestamp, µs: 142 years
+	shortBits       = 31              // of one that is near another which the server is known to have reached
+	// nearStamp is how far from that one. The server may be ahead of it, as far as the client's moves are and a forced one
+	// more, and finds this one within half of what shortBits count.
+	nearStamp = time.Microsecond << (shortBits - 2)
 )
 
-func micros(d time.Duration) uint32 { return uint32(d / time.Microsecond) }
+func micros(d time.Duration) uint64 { return uint64(d / time.Microsecond) }
 
-// expand is the timestamp with these low bits that is nearest to one known.
-func expand(near time.Duration, low uint32) time.Duration {
-	return near + time.Duration(int32(low-micros(near)))*time.Microsecond
+// writeStamp writes a timestamp, by its low bits when it is near one that the server has reached.
+func writeStamp(w *bitio.Writer, at, reached time.Duration) {
+	near := at-reached < nearStamp
+	w.WriteBool(!near)
+	if near {
+		w.WriteBits(micros(at), shortBits)
+	} else {
+		w.WriteBits(micros(at), stampBits)
+	}
+}
+
+// readStamp reads one; near is the newest that is known here.
+func readStamp(r *bitio.Reader, near time.Duration) time.Duration {
+	if r.ReadBool() {
+		return time.Duration(r.ReadBits(stampBits)) * time.Microsecond
+	}
+	const shift = 64 - shortBits
+	ahead := int64(r.ReadBits(shortBits)-micros(near)) << shift >> shift
+	return near.Truncate(time.Microsecond) + time.Duration(ahead)*time.Microsecond
 }
 
 // sentMove is a move as a message carries it.
@@ -34,13 +54,13 @@ type moves[S, I any] struct {
 	claim   S
 }
 
-func (m *moves[S, I]) write(model *Model[S, I], w *bitio.Writer) {
+func (m *moves[S, I]) write(model *Model[S, I], w *bitio.Writer, reached time.Duration) {
 	w.WriteUint8(m.applied)
 	w.WriteInt(uint32(m.n-1), maxMessageMoves)
-	w.WriteUint32(micros(m.list[0].at))
+	writeStamp(w, m.list[0].at, reached)
 	for i := range m.n {
 		if i > 0 {
-			w.WriteIntPacked(micros(m.list[i].at - m.list[i-1].at))
+			w.WriteIntPacked64(micros(m.list[i].at - m.list[i-1].at))
 		}
 		model.WriteInput(w, &m.list[i].input)
 	}
@@ -52,11 +72,11 @@ func (m *moves[S, I]) read(model *Model[S, I], r *bitio.Reader, near time.Durati
 	var zero S
 	m.applied, m.claim = r.ReadUint8(), zero
 	m.n = int(r.ReadInt(maxMessageMoves)) + 1
-	at := expand(near, r.ReadUint32())
+	at := readStamp(r, near)
 	for i := range m.n {
 		if i > 0 {
-			step := r.ReadIntPacked()
-			if step == 0 || step > maxStep {
+			step := r.ReadIntPacked64()
+			if step == 0 || step >= 1<<stampBits {
 				r.Fail(bitio.ErrFormat)
 			}
 			at += time.Duration(step) * time.Microsecond
@@ -66,6 +86,9 @@ func (m *moves[S, I]) read(model *Model[S, I], r *bitio.Reader, near time.Durati
 			return fmt.Errorf("%w: move %d of %d: %w", ErrMessage, i+1, m.n, err)
 		}
 		m.list[i].at = at
+		if at >= time.Microsecond<<stampBits {
+			return fmt.Errorf("%w: a move at %v", ErrMessage, at)
+		}
 	}
 	model.ReadClaim(r, &m.claim)
 	if err := r.Err(); err != nil {
@@ -85,7 +108,7 @@ type reply[S any] struct {
 func (p *reply[S]) read(readState func(*bitio.Reader, *S), r *bitio.Reader, near time.Duration) error {
 	var zero S
 	p.correction = r.ReadBool()
-	p.at = expand(near, r.ReadUint32())
+	p.at = time.Duration(r.ReadBits(stampBits)) * time.Microsecond
 	p.state = zero
 	if p.correction {
 		p.number = r.ReadUint8()
@@ -94,7 +117,7 @@ func (p *reply[S]) read(readState func(*bitio.Reader, *S), r *bitio.Reader, near
 	if err := r.Err(); err != nil {
 		return fmt.Errorf("%w: reply: %w", ErrMessage, err)
 	}
-	if p.at < 0 || p.at > near+maxAhead {
+	if p.at > near+maxAhead {
 		return fmt.Errorf("%w: reply to a move at %v, the newest is of %v", ErrMessage, p.at, near)
 	}
 	return nil
