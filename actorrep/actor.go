@@ -2,6 +2,7 @@ package actorrep
 
 import (
 	"errors"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -101,12 +102,26 @@ func (b *Base) Parent() Actor {
 	return b.parent.self
 }
 
-// Children calls yield for each component, in the order they came.
+// Children calls yield for each component, in the order they came. Components may be destroyed meanwhile, and aren't yielded
+// then; of those that are spawned it doesn't say whether they are.
 func (b *Base) Children(yield func(Actor) bool) {
 	for _, c := range b.children {
-		if !yield(c.self) {
+		if c != nil && c.parent == b && !yield(c.self) {
 			return
 		}
+	}
+}
+
+// dropChild takes a component from the list. The others keep their places in lists that are being walked.
+func (b *Base) dropChild(c *Base) {
+	i, last := slices.Index(b.children, c), len(b.children)-1
+	switch {
+	case i < 0:
+	case i == last:
+		b.children[last] = nil
+		b.children = b.children[:last]
+	default:
+		b.children = slices.Concat(b.children[:i], b.children[i+1:])
 	}
 }
 

@@ -69,24 +69,27 @@ func (w *World) addPeer(p *Peer) {
 // RemoveConn ends that. Actors it owned are nobody's.
 func (w *World) RemoveConn(p *Peer) {
 	if i := slices.Index(w.peers, p); i >= 0 {
-		w.peers = slices.Delete(w.peers, i, i+1)
+		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // it may be walked
 		w.driver.RemovePeer(p)
 	}
 	for len(p.list) > 0 {
 		p.list[len(p.list)-1].detach()
 	}
+	p.out = nil
+	w.walk()
+	defer w.walked()
 	for _, b := range w.actors {
 		if b != nil && b.owner == p {
 			b.SetOwner(nil)
 		}
 	}
-	p.out = nil
 }
 
-// Peers calls yield for each connection, in the order they came.
+// Peers calls yield for each connection, in the order they came. Connections may be removed meanwhile, and aren't yielded
+// then; those that are added aren't.
 func (w *World) Peers(yield func(*Peer) bool) {
 	for _, p := range w.peers {
-		if !yield(p) {
+		if !p.removed() && !yield(p) {
 			return
 		}
 	}
@@ -151,17 +154,22 @@ func (w *World) stepServer() {
 		w.driver.Update(w.now)
 	}
 	w.dropEarly()
-	if len(w.peers) == 0 {
+	peers := w.peers // the game may remove some meanwhile
+	if len(peers) == 0 {
 		return
 	}
-	for _, p := range w.peers {
-		p.begin()
+	for _, p := range peers {
+		if !p.removed() {
+			p.begin()
+		}
 	}
 	w.gatherAll()
 	// The one that went first goes last in the next Step.
-	n := len(w.peers)
+	n := len(peers)
 	for i := range n {
-		w.peers[(w.nextPeer+i)%n].write()
+		if p := peers[(w.nextPeer+i)%n]; !p.removed() {
+			p.write()
+		}
 	}
 	w.nextPeer = (w.nextPeer + 1) % n
 }

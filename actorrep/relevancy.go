@@ -52,6 +52,9 @@ func (l *list) refresh(b *Base) {
 // Update looks at its share.
 func (l *list) Update(now time.Duration) {
 	w := l.world
+	w.walk() // Config.Relevant is the game's
+	defer w.walked()
+	peers := w.peers
 	for _, p := range l.came {
 		for _, b := range w.actors {
 			l.look(p, b)
@@ -60,13 +63,13 @@ func (l *list) Update(now time.Duration) {
 	clear(l.came)
 	l.came = l.came[:0]
 	for _, b := range l.fresh {
-		for _, p := range w.peers {
+		for _, p := range peers {
 			l.look(p, b)
 		}
 	}
 	clear(l.fresh)
 	l.fresh = l.fresh[:0]
-	pairs := len(w.peers) * len(w.actors)
+	pairs := len(peers) * len(w.actors)
 	share := pairs
 	if pairs > fewPairs {
 		share = min(pairs, max(fewPairs, int(float64(pairs)*(now-l.last).Seconds()/recheck.Seconds())))
@@ -76,8 +79,8 @@ func (l *list) Update(now time.Duration) {
 		if l.next++; l.next >= pairs {
 			l.next = 0
 		}
-		if p := w.peers[l.next%len(w.peers)]; !p.replay { // a recording's mind doesn't change
-			l.look(p, w.actors[l.next/len(w.peers)])
+		if p := peers[l.next%len(peers)]; !p.replay { // a recording's mind doesn't change
+			l.look(p, w.actors[l.next/len(peers)])
 		}
 	}
 }

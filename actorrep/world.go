@@ -74,6 +74,7 @@ type World struct {
 	byGUID  map[netguid.GUID]*Base
 	actors  []*Base // in the order of their spawning, with nils where one went
 	live    int
+	walking int // loops over actors, while which none may change its place
 	ids     netguid.Allocator
 	now     time.Duration
 	frame   uint32
@@ -274,22 +275,19 @@ func (w *World) Destroy(a Actor) error {
 func (w *World) remove(b *Base) {
 	w.actors[b.slot] = nil
 	w.live--
-	if len(w.actors) > 64 && w.live < len(w.actors)/2 {
-		w.compact()
-	}
+	w.compact()
 	delete(w.byGUID, b.guid)
 	if p := b.parent; p != nil {
-		for i, c := range p.children {
-			if c == b {
-				p.children = append(p.children[:i], p.children[i+1:]...)
-				break
-			}
-		}
+		p.dropChild(b)
 	}
 	b.world, b.rep, b.mirror, b.parent, b.role = nil, nil, nil, nil, NoRole
 }
 
+// compact closes the gaps in the list when there are many, and nobody walks it.
 func (w *World) compact() {
+	if w.walking > 0 || len(w.actors) <= 64 || w.live >= len(w.actors)/2 {
+		return
+	}
 	n := 0
 	for _, b := range w.actors {
 		if b != nil {
@@ -310,8 +308,20 @@ func (w *World) Find(id netguid.GUID) Actor {
 	return nil
 }
 
-// All calls yield for each actor in the order they appeared.
+// walk begins a loop over the actors.
+func (w *World) walk() { w.walking++ }
+
+// walked ends it.
+func (w *World) walked() {
+	w.walking--
+	w.compact()
+}
+
+// All calls yield for each actor in the order they appeared. As in a loop over a map of Go's, actors may be spawned and destroyed
+// meanwhile: one that is destroyed before its turn isn't yielded, one that is spawned is.
 func (w *World) All(yield func(Actor) bool) {
+	w.walk()
+	defer w.walked()
 	for i := 0; i < len(w.actors); i++ {
 		if b := w.actors[i]; b != nil && !yield(b.self) {
 			return

@@ -102,12 +102,21 @@ func (l *List[T]) describe() (*layout.Layout, error) {
 // Len is the number of elements.
 func (l *List[T]) Len() int { return len(l.items) }
 
-// All calls yield for each element in the order in which they were added.
+// All calls yield for each element in the order in which they were added. As in a loop over a map of Go's, elements may be added,
+// set and removed meanwhile: one that is removed before its turn isn't yielded, one that is added is.
 func (l *List[T]) All(yield func(id ID, v T) bool) {
-	for i := 0; i < len(l.items); i++ {
-		if !yield(l.items[i].id, l.items[i].value) {
+	for i := 0; i < len(l.items); {
+		id := l.items[i].id
+		if !yield(id, l.items[i].value) {
 			return
 		}
+		if i >= len(l.items) || l.items[i].id != id { // some before it went
+			var there bool
+			if i, there = l.find(id); !there {
+				continue
+			}
+		}
+		i++
 	}
 }
 

@@ -81,10 +81,11 @@ func (g *Graph) Item(a actorrep.Actor) *Item {
 // Viewer is a connection's, or nil when it isn't in the graph.
 func (g *Graph) Viewer(p *actorrep.Peer) *Viewer { return g.byPeer[p] }
 
-// Viewers calls yield for each connection, in the order they came.
+// Viewers calls yield for each connection, in the order they came. Connections may be removed meanwhile, and aren't yielded
+// then; those that are added aren't.
 func (g *Graph) Viewers(yield func(*Viewer) bool) {
 	for _, v := range g.viewers {
-		if !yield(v) {
+		if g.byPeer[v.Peer] == v && !yield(v) {
 			return
 		}
 	}
@@ -198,7 +199,7 @@ func (g *Graph) RemovePeer(p *actorrep.Peer) {
 	}
 	delete(g.byPeer, p)
 	i := slices.Index(g.viewers, v)
-	g.viewers = slices.Delete(g.viewers, i, i+1)
+	g.viewers = slices.Concat(g.viewers[:i], g.viewers[i+1:]) // it may be walked
 	g.free = append(g.free, v.Index)
 	if p.IsReplay() {
 		g.replays--
