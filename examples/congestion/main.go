@@ -5,6 +5,7 @@
 //	go run ./examples/congestion -draw
 //	go run ./examples/congestion -link drop -controller adaptive -tick 30 -ack 200ms
 //	go run ./examples/congestion -csv curves.csv   # for examples/congestion/plot
+//	go run ./examples/congestion -paths            # Adaptive on a table of 512 paths
 //
 // Each game sends 1000-byte packets, as many as its controller allows, in bursts at its
 // tick. The peer acks at its own pace.
@@ -20,6 +21,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/simtest/paths"
 )
 
 func main() {
@@ -30,7 +33,14 @@ func main() {
 	ack := flag.Duration("ack", 0, "time between a peer's acks; 0 for its tick")
 	csv := flag.String("csv", "", "write the curves to a file")
 	curves := flag.Bool("draw", false, "draw rates and queues over time, above the table")
+	every := flag.Bool("paths", false, "print the table of paths that Adaptive is held to")
 	flag.Parse()
+	if *every {
+		if !everyPath(os.Stdout, *seed, paths.Table(true)) {
+			os.Exit(1)
+		}
+		return
+	}
 	if *hz <= 0 || *hz > 1000 || *ack < 0 {
 		fmt.Fprintln(os.Stderr, "-tick must be above 0 and at most 1000, -ack not negative")
 		os.Exit(2)

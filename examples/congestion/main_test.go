@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/simtest/paths"
 )
 
 var game = style{tick: time.Second / 60, ack: time.Second / 60}
@@ -31,6 +33,17 @@ func TestVerdict(t *testing.T) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "two,adaptive,74.0,")
+}
+
+// The table of paths is printed, with a line for each and what is missed.
+func TestEveryPath(t *testing.T) {
+	var out bytes.Buffer
+	table := paths.Table(false)[:2]
+	require.True(t, everyPath(&out, 1, table), out.String())
+	table[0].Length = 6 * time.Second
+	table[0].Events = []time.Duration{6 * time.Second}
+	require.False(t, everyPath(&out, 1, table[:1]))
+	require.Contains(t, out.String(), "recovery above 5s")
 }
 
 // The same seed gives the same run.

@@ -94,23 +94,32 @@ type Adaptive struct {
 	cfg   AdaptiveConfig
 	phase Phase
 
-	rate     float64       // bytes a second, of cruise
-	capacity float64       // delivered at the last congestion, 0 unknown
-	step     float64       // growth of the last round beyond the known capacity, bytes a second
-	gain     float64       // of capacity, while draining
-	until    time.Duration // end of the drain, unless it goes on
-	drained  time.Duration // queue when that was set
+	rate      float64       // bytes a second, of cruise
+	capacity  float64       // delivered at the last congestion, 0 unknown
+	best      float64       // the highest that was delivered, bytes a second
+	step      float64       // growth of the last round beyond the known capacity, bytes a second
+	waited    int           // rounds since step last doubled
+	gain      float64       // of capacity, while draining
+	asked     float64       // rate of the round whose packets are acked now, bytes a second
+	asking    float64       // rate of this round
+	before    memory        // of the last cut for loss alone
+	until     time.Duration // end of the drain, unless it goes on
+	drained   time.Duration // queue when that was set
+	calmSince time.Duration // end of the last drain
 
-	epoch epoch
-	round round
-	out   delivery
-	loss  lossTest
-	queue queueDelay
-	pacer pacer
+	epoch  epoch
+	round  round
+	out    delivery
+	loss   lossTest
+	queue  queueDelay
+	recent recentRTT
+	pacer  pacer
 
 	inflight     int
 	lastID       int64
-	deaf         int64 // packets up to this say nothing of the loss now
+	deaf         int64 // packets up to this say nothing of the path now
+	silenced     bool  // nothing has been heard since the rate was halved for that
+	lastCall     time.Duration
 	lastSent     time.Duration
 	lastFeedback time.Duration
 	silentSince  time.Duration // feedback is awaited since
@@ -165,6 +174,7 @@ func (a *Adaptive) clamp(rate float64) float64 {
 // OnSent spends credit.
 func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 	a.start(now)
+	a.wake(now)
 	a.accrue(now)
 	a.pacer.credit -= float64(bytes)
 	if gap := now - a.lastSent; gap > time.Millisecond {
@@ -172,48 +182,88 @@ func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 	}
 	if a.inflight == 0 {
 		a.silentSince = now
+		if idle := now - a.lastFeedback; a.lastFeedback == 0 || idle > a.pause(bytes) {
+			a.round.begin(now, id, true)
+		} else if !a.round.open {
+			a.round.begin(a.lastFeedback, id, false)
+		}
+	} else if !a.round.open {
+		a.round.begin(now, id, true)
 	}
 	a.inflight += bytes
 	a.lastID, a.lastSent = id, now
-	if !a.round.open {
-		a.round.begin(now, id, true)
-	}
 	a.round.sent += bytes
+}
+
+// pause is how long nothing may be in flight because of the rate and of the game's ticks: after a longer one
+// the application had nothing to send.
+func (a *Adaptive) pause(bytes int) time.Duration {
+	return 2 * (seconds(float64(bytes), a.Rate()) + a.tickGap)
 }
 
 // OnAck takes a delivery and its round trip time.
 func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
-	a.feedback(now, id, bytes)
+	if !a.feedback(now, id, bytes) {
+		return
+	}
 	a.round.acked += bytes
 	a.round.rtt(rtt)
-	if id > a.deaf {
-		a.loss.acked++
-	}
+	a.recent.sample(now, rtt)
+	a.loss.slot.acked++
 }
 
 // OnLost takes a loss.
 func (a *Adaptive) OnLost(now time.Duration, id int64, bytes int) {
-	a.feedback(now, id, bytes)
-	a.round.lost += bytes
-	if id > a.deaf {
-		a.loss.lost++
+	if !a.feedback(now, id, bytes) {
+		return
 	}
+	a.round.lost += bytes
+	a.loss.slot.lost++
 }
 
-func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) {
+// feedback reports whether the packet says something of the path as it is now.
+func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
+	a.wake(now)
 	if now > a.lastFeedback {
 		a.settle(now)
 	}
+	if a.silenced {
+		a.silenced = false
+		a.forget(now)
+	}
 	a.lastFeedback, a.silentSince = now, now
 	a.inflight = max(a.inflight-bytes, 0)
+	if id <= a.deaf {
+		return false
+	}
 	if id >= a.round.end {
 		a.round.done = true
 	}
+	return true
+}
+
+// wake finds out that this process has stood still: what is in flight was delivered long before its acks are
+// taken, so it says nothing.
+func (a *Adaptive) wake(now time.Duration) {
+	if now-a.lastCall > max(asleep, 4*a.tickGap) && a.lastCall > 0 {
+		a.forget(now)
+		a.silentSince = now
+	}
+	a.lastCall = now
+}
+
+// forget makes what is in flight say nothing.
+func (a *Adaptive) forget(now time.Duration) {
+	a.deaf, a.round = a.lastID, round{}
+	a.out.reset()
+	a.loss.restart(now)
+	a.recent = recentRTT{}
 }
 
 // Tick judges the round that has ended, if one has.
 func (a *Adaptive) Tick(now time.Duration) {
 	a.start(now)
+	a.wake(now)
 	if gap := now - a.lastTick; gap > 0 {
 		a.tickGap += (gap - a.tickGap) / 8
 		a.lastTick = now
@@ -245,7 +295,7 @@ func (a *Adaptive) creditLimit() float64 {
 
 const (
 	minBurst = 10 * time.Millisecond
-	maxGrain = 50 * time.Millisecond
+	maxGrain = 100 * time.Millisecond
 )
 
 func (a *Adaptive) accrue(now time.Duration) { a.pacer.accrue(now, a.Rate(), a.creditLimit()) }
@@ -260,19 +310,24 @@ func (a *Adaptive) window() int {
 }
 
 // patience is how long feedback may stay away.
-func (a *Adaptive) patience() time.Duration { return max(time.Second, 3*a.longest) }
+func (a *Adaptive) patience() time.Duration { return min(a.longest+minPatience, maxPatience) }
 
-// silence halves the rate when nothing is heard of what is in flight. The path that comes
-// back may be another: it is found out anew. What was lost meanwhile says nothing of it.
+const (
+	asleep      = 250 * time.Millisecond // and four ticks without a call: the process stood still
+	minPatience = 400 * time.Millisecond
+	maxPatience = 4 * time.Second
+)
+
+// silence halves the rate when nothing is heard of what is in flight, down to where it began. The path that comes
+// back may be another: it is found out anew. What was sent until it is back says nothing of it.
 func (a *Adaptive) silence(now time.Duration) {
 	a.accrue(now)
-	a.silentSince, a.deaf = now, a.lastID
-	a.rate = a.clamp(a.rate / 2)
+	a.silentSince, a.silenced = now, true
+	a.rate = a.clamp(max(min(a.rate, float64(a.cfg.InitialRate)), a.rate/2))
 	a.phase, a.capacity, a.step = Startup, 0, 0
+	a.before = memory{}
 	a.epoch.on = false
-	a.out.reset()
-	a.loss.restart()
-	a.round.begin(now, a.lastID, true)
+	a.forget(now)
 }
 
 // Budget is the credit, within what may be in flight. While nothing is heard, a packet

@@ -2,6 +2,7 @@ package congestion
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -71,6 +72,42 @@ func TestNextDeadline(t *testing.T) {
 			now = at
 			c.Tick(now)
 			require.Positive(t, c.Budget(now), "%T", c)
+		}
+	}
+}
+
+// TestNeverStarves: whatever has happened, a packet may leave within two seconds and a tick.
+func TestNeverStarves(t *testing.T) {
+	for seed := range uint64(50) {
+		a := adaptive(t)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		now, id, settled := time.Duration(0), int64(0), int64(0)
+		last := now
+		for now < 2*time.Minute {
+			now += time.Duration(rng.IntN(40)) * time.Millisecond
+			switch rng.IntN(200) {
+			case 0:
+				now += time.Duration(rng.IntN(10)) * time.Second // the process stood still
+				last = now
+			case 1, 2, 3:
+				rtt := time.Duration(1+rng.IntN(3000)) * time.Millisecond
+				for ; settled < id; settled++ {
+					if rng.IntN(2) == 0 {
+						a.OnAck(now, settled, 1200, rtt)
+					} else {
+						a.OnLost(now, settled, 1200)
+					}
+				}
+			}
+			a.Tick(now)
+			if a.Budget(now) > 0 {
+				last = now
+				for range rng.IntN(20) { // resends and probes may not ask
+					a.OnSent(now, id, 1200)
+					id++
+				}
+			}
+			require.LessOrEqual(t, now-last, 2*time.Second+50*time.Millisecond, "seed %d at %v", seed, now)
 		}
 	}
 }

@@ -6,81 +6,130 @@ import (
 )
 
 const (
-	backoff      = 0.87                   // of what was delivered, after congestion
-	growth       = 30.0                   // bytes a second, each second, for each root of the rate
-	maxGrowth    = 0.25                   // of the rate, a round, beyond the known capacity
-	startupGain  = 2.0                    // of the rate, a round
-	startupLead  = 2.2                    // of what was delivered, at most
-	fastest      = 0.05                   // of the rate, a second: the most it can be
-	nearly       = 0.95                   // of the known capacity: below, growth is
-	hurry        = 3.0                    // times as fast
-	beyond       = 1.05                   // of the known capacity
-	farBeyond    = 1.15                   // delivered of the known capacity: there is more
-	recutAfter   = time.Second            // congestion that stays is answered again
-	rebaseAfter  = 3                      // answers in vain: the path is longer than it was
-	following    = 0.7                    // delivered of the rate: less, and growth waits for the link
-	overloaded   = 0.9                    // delivered of what was asked: the link is full
-	drainHorizon = 400 * time.Millisecond // a queue that long is drained at the lowest gain
+	backoff      = 0.89                    // of what was delivered, after congestion
+	growth       = 31.0                    // bytes a second, each second, for each root of the rate
+	fastest      = 0.06                    // of the rate, a second: the most it can be
+	slowest      = 0.02                    // and the least
+	hurry        = 5.0                     // times as fast after congestion
+	hurryTime    = 600 * time.Millisecond  // for that long
+	nearly       = 0.98                    // of the known capacity, at most
+	beyond       = 1.05                    // of the known capacity: there may be more
+	calm         = 1700 * time.Millisecond // without congestion: there may be more
+	stepTime     = 115 * time.Millisecond  // in which growth doubles then, unless a round is longer
+	maxGrowth    = 1.0                     // of the rate, the most it grows in that time
+	farBeyond    = 1.15                    // delivered of the known capacity: there is more
+	startupGain  = 2.0                     // of the rate, a round
+	startupLead  = 2.2                     // of what was delivered, when the link doesn't follow
+	recutAfter   = time.Second             // congestion that stays is answered again
+	rebaseAfter  = 3                       // answers in vain: the path is longer than it was
+	following    = 0.7                     // delivered of the rate: less, and growth waits for the link
+	overloaded   = 0.9                     // delivered of what was asked: the link is full
+	drainHorizon = 400 * time.Millisecond  // a queue that long is drained at the lowest gain
 	minGain      = 0.3
 	maxGain      = 0.8
 )
 
-// settle ends a round whose feedback is complete, and judges it.
+// settle ends a round whose feedback is complete, and judges it. A queue that grows far beyond the target
+// ends it at once.
 func (a *Adaptive) settle(now time.Duration) {
 	r := &a.round
+	if !r.open {
+		return
+	}
 	took := a.lastFeedback - r.start
-	done := r.done || r.low > 0 && took > 2*a.queue.base.get()+minRound
-	if !r.open || !done || took < minRound && a.inflight > 0 {
+	low, alarm := a.recent.low(), false
+	if base := a.queue.base.get(); base > 0 && low > base+2*(a.cfg.TargetDelay+a.sendGap) {
+		alarm = a.phase != Drain
+	}
+	done := r.done || alarm || r.low > 0 && took > 2*a.queue.base.get()+minRound
+	if !done || took < minRound {
 		return
 	}
 	ended := *r
+	if alarm {
+		ended.low = low
+	}
 	a.accrue(now)
 	limited := a.pacer.limited()
 	if ended.low > 0 {
-		a.queue.sample(now, ended.low, ended.stale)
-		a.longest = ended.high
+		a.queue.sample(now, ended.low)
+		a.longest = max(ended.high, ended.low)
 	}
-	if ended.cold || took < minRound {
+	if ended.cold {
 		a.out.reset()
-	} else if !ended.stale {
-		a.out.add(ended.through(a.loss.tolerance), took)
+	} else {
+		a.out.add(ended.through(a.loss.tolerance), a.asked, took)
 	}
 	*r = round{}
 	if a.inflight > 0 {
 		r.begin(a.lastFeedback, a.lastID, false)
 	}
-	if ended.stale || took < minRound {
-		return
-	}
 	a.judge(now, &ended, took, limited)
+	a.asked, a.asking = a.asking, a.rate
 }
 
 func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limited bool) {
 	delivered := r.through(a.loss.tolerance) / took.Seconds()
-	congested := a.queue.long(a.cfg.TargetDelay, a.sendGap)
+	queued := a.queue.long(a.cfg.TargetDelay, a.sendGap)
+	lossy := false
 	if a.phase != Drain {
-		congested = a.loss.congested(a.rate, congested) || congested
+		switch a.loss.verdict(now, a.rate, queued, limited) {
+		case congestive:
+			lossy = true
+		case ofThePath:
+			a.restore(now)
+		}
 	}
+	congested := queued || lossy
 	a.epoch.rounds++
 	if !congested && a.phase != Drain {
 		a.epoch.on = false
 	}
+	if congested && a.phase != Drain {
+		a.before = memory{}
+		if !queued {
+			a.before = memory{a.rate, a.capacity, a.phase}
+		}
+	}
 	switch a.phase {
 	case Startup:
-		if congested {
+		switch {
+		case congested:
 			a.cut(now, r, limited)
-		} else if !limited {
+		case limited:
+		case r.cold || a.out.share() >= following:
+			a.rate = a.clamp(a.rate * startupGain)
+		default:
 			a.rate = a.clamp(max(a.rate, min(a.rate*startupGain, delivered*startupLead)))
 		}
 	case Cruise:
 		if congested {
 			a.congested(now, r, limited)
 		} else if !limited {
-			a.grow(took)
+			a.grow(now, took)
 		}
 	case Drain:
+		if a.out.n > 1 && a.queue.delay() > 2*(a.cfg.TargetDelay+a.sendGap) && (a.out.rate() < overloaded*a.capacity || a.out.rate() > farBeyond*a.capacity) {
+			a.lower(now, a.out.rate()) // there is a queue, so that is what the link lets through
+		}
 		a.draining(now)
 	}
+}
+
+// memory is what was known before the rate was lowered for loss alone.
+type memory struct {
+	rate, capacity float64
+	phase          Phase
+}
+
+// restore takes back a cut for loss that turned out to be the path's own.
+func (a *Adaptive) restore(now time.Duration) {
+	if a.before.rate <= a.rate {
+		return
+	}
+	a.accrue(now)
+	a.rate, a.capacity, a.phase = a.before.rate, a.before.capacity, a.before.phase
+	a.before = memory{}
 }
 
 // draining ends the drain when the queue is gone, or when it doesn't go.
@@ -97,14 +146,9 @@ func (a *Adaptive) draining(now time.Duration) {
 		return
 	}
 	a.phase = Cruise
+	a.calmSince = now
 	a.queue.restart()
-	a.out.reset()
-	a.loss.restart()
-	a.deaf = a.lastID
-	if a.inflight > 0 {
-		a.round.begin(a.lastFeedback, a.lastID, false)
-		a.round.stale = true
-	}
+	a.forget(now)
 }
 
 // drainTime is how long a queue takes to go, and its going to show.
@@ -112,25 +156,55 @@ func (a *Adaptive) drainTime(queue time.Duration) time.Duration {
 	return a.longest + time.Duration(float64(queue)/(1-a.gain))
 }
 
-// grow adds to the rate. The root makes a small flow gain on a large one that shares
-// its link. Beyond the capacity that was last seen growth doubles each round. It waits
-// for the link to follow.
-func (a *Adaptive) grow(took time.Duration) {
-	if a.out.rate() < following*a.rate {
+// grow adds to the rate, as long as the link follows. The root makes a small flow gain on a large one that
+// shares its link.
+func (a *Adaptive) grow(now, took time.Duration) {
+	share := a.out.share()
+	if share < following {
 		a.step = 0
 		return
 	}
-	inc := min(growth*math.Sqrt(a.rate), fastest*a.rate) * took.Seconds()
-	if out := a.out.rate(); a.rate > beyond*a.capacity && (out > overloaded*a.rate || out > farBeyond*a.capacity) {
-		a.step = min(max(2*a.step, inc), maxGrowth*a.rate)
-		inc = a.step
-	} else {
-		a.step = 0
-		if a.rate < nearly*a.capacity {
-			inc *= hurry
-		}
+	if share > overloaded {
+		a.best = max(a.best, a.out.rate())
 	}
+	inc := min(max(growth*math.Sqrt(a.rate), slowest*a.rate), fastest*a.rate) * took.Seconds()
+	known := a.rate <= beyond*a.capacity && now-a.calmSince <= a.calmTime()
+	follows := share > overloaded || a.out.rate() > farBeyond*a.capacity
+	switch {
+	case !known && follows && a.queue.delay() <= a.cfg.TargetDelay+a.sendGap:
+		a.rate = a.clamp(a.rate + a.leap(inc, took))
+		return
+	case now-a.calmSince < hurryTime && a.rate < nearly*a.capacity:
+		inc = min(inc*hurry, nearly*a.capacity-a.rate)
+	}
+	a.step = 0
 	a.rate = a.clamp(a.rate + inc)
+}
+
+// leap is the growth of a round where there may be more than the known capacity, given what growth is
+// otherwise: it doubles in each stepTime. A queue of about the time between bursts may be one or not, so it waits for a
+// few rounds then.
+func (a *Adaptive) leap(inc float64, took time.Duration) float64 {
+	part := min(took.Seconds()/stepTime.Seconds(), 1)
+	if a.rate < a.best/4 {
+		inc = max(inc, part*a.rate/4)
+	}
+	a.waited++
+	if a.queue.delay() <= a.cfg.TargetDelay+a.sendGap/2 || a.waited == 3 {
+		a.step *= math.Exp2(part)
+		a.waited = 0
+	}
+	a.step = min(max(a.step, inc/part), maxGrowth*a.rate)
+	return a.step * part
+}
+
+// calmTime is how long a time without congestion has to be until there may be more: shorter where rounds
+// are long, and where there has been much more.
+func (a *Adaptive) calmTime() time.Duration {
+	if a.rate < a.best/4 {
+		return calm / 3
+	}
+	return max(calm-5*a.queue.base.get()/2, calm/2)
 }
 
 // congested answers congestion in cruise once, and again at once while the link delivers less
@@ -161,18 +235,23 @@ func (a *Adaptive) cut(now time.Duration, r *round, limited bool) {
 	a.step = 0
 	if delivered == 0 {
 		delivered = a.rate / startupGain
-	} else if limited && r.through(a.loss.tolerance) >= overloaded*float64(r.sent) {
+	} else if limited && r.through(maxTolerance) >= overloaded*float64(r.sent) {
 		return
 	}
 	if !a.epoch.on {
 		a.epoch.cuts = 0
 	}
 	a.epoch.on, a.epoch.lastCut, a.epoch.rounds = true, now, 0
+	a.lower(now, min(delivered, a.rate))
+	a.phase = Drain
+}
+
+// lower takes capacity for the link's, and drains the queue.
+func (a *Adaptive) lower(now time.Duration, capacity float64) {
 	a.accrue(now)
-	a.capacity = min(delivered, a.rate)
-	a.rate = a.clamp(min(a.rate, backoff*a.capacity))
-	queue := a.queue.delay()
+	a.capacity = capacity
+	a.rate = a.clamp(backoff * capacity)
+	queue := max(a.queue.delay(), seconds(float64(a.inflight), capacity)-a.queue.base.get())
 	a.gain = min(max(1-queue.Seconds()/drainHorizon.Seconds(), minGain), maxGain)
 	a.until, a.drained = now+a.drainTime(queue), queue
-	a.phase = Drain
 }

@@ -12,6 +12,7 @@ const (
 	MaxPenalty       = 60 * time.Second       // and at most
 	penaltyReduction = 10 * time.Second       // of good mode halve the penalty
 	penaltyGrowth    = 10 * time.Second       // good mode shorter than that doubles it
+	goodSilence      = time.Second            // without an ack of what was sent: conditions are bad
 )
 
 // GoodBad is the two-speed scheme published by Glenn Fiedler in "Reliability and
@@ -19,7 +20,8 @@ const (
 // at most 250 ms, 10 a second otherwise. Leaving good mode within 10 s of entering it doubles
 // the time of good conditions that bad mode asks for before it ends; each 10 s of good
 // mode halve that time. It starts in bad mode. Loss doesn't matter to it, nor the sizes
-// of packets.
+// of packets. The scheme doesn't say what a path without acks is: here conditions are bad before the
+// first ack, and when none has come for a second although packets were sent.
 type GoodBad struct {
 	packet  int
 	good    bool
@@ -27,7 +29,9 @@ type GoodBad struct {
 	goodFor time.Duration // conditions have been good
 	reduce  time.Duration // good mode since the penalty last changed
 
-	rtt     float64 // smoothed by a tenth, in ns
+	rtt     float64 // smoothed by a tenth, in ns; 0 before the first ack
+	silent  bool    // no ack has come since the packet sent at since
+	since   time.Duration
 	last    time.Duration
 	next    time.Duration // when the next packet is due
 	started bool
@@ -59,12 +63,19 @@ func (g *GoodBad) SendInterval() time.Duration {
 // OnSent takes the packet's turn. A packet that left before its turn moves the next one
 // further away.
 func (g *GoodBad) OnSent(now time.Duration, _ int64, _ int) {
+	if !g.silent {
+		g.silent, g.since = true, now
+	}
 	interval := g.SendInterval()
 	g.next = max(g.next, now-interval) + interval
 }
 
 // OnAck takes a round trip time.
 func (g *GoodBad) OnAck(_ time.Duration, _ int64, _ int, rtt time.Duration) {
+	g.silent = false
+	if g.rtt == 0 {
+		g.rtt = float64(max(rtt, 1))
+	}
 	g.rtt += (float64(rtt) - g.rtt) * 0.1
 }
 
@@ -78,7 +89,7 @@ func (g *GoodBad) Tick(now time.Duration) {
 	}
 	dt := now - g.last
 	g.last = now
-	fine := time.Duration(g.rtt) <= RTTThreshold
+	fine := g.rtt > 0 && time.Duration(g.rtt) <= RTTThreshold && !(g.silent && now-g.since > goodSilence)
 	if g.good {
 		g.tickGood(dt, fine)
 	} else {

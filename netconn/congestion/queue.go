@@ -12,11 +12,8 @@ type queueDelay struct {
 	low     time.Duration // of the last round
 }
 
-func (q *queueDelay) sample(now, low time.Duration, stale bool) {
+func (q *queueDelay) sample(now, low time.Duration) {
 	q.low = low
-	if stale {
-		return
-	}
 	if q.average == 0 {
 		q.average = low
 	}
@@ -40,5 +37,26 @@ func (q *queueDelay) delay() time.Duration { return max(q.low-q.base.get(), 0) }
 // long reports whether the queue is longer than a target: on average by most of the
 // time between bursts, or at once by two of them.
 func (q *queueDelay) long(target, gap time.Duration) bool {
-	return q.average-q.base.get() > target+gap*5/4 || q.delay() > 2*(target+gap)
+	return q.average-q.base.get() > target+gap || q.delay() > 2*(target+gap)
 }
+
+// recentRTT is the lowest round trip time of the last three batches of feedback.
+type recentRTT struct {
+	lows  [3]time.Duration // newest first
+	began time.Duration
+}
+
+// batchTime is how long a batch lasts at least: acks that come one by one are gathered.
+const batchTime = 10 * time.Millisecond
+
+func (q *recentRTT) sample(now, rtt time.Duration) {
+	if q.lows[0] == 0 || now-q.began >= batchTime {
+		copy(q.lows[1:], q.lows[:2])
+		q.lows[0], q.began = rtt, now
+		return
+	}
+	q.lows[0] = min(q.lows[0], rtt)
+}
+
+// low is 0 when there were fewer than three.
+func (q *recentRTT) low() time.Duration { return min(q.lows[0], q.lows[1], q.lows[2]) }

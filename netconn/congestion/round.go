@@ -9,7 +9,6 @@ import "time"
 type round struct {
 	open, done bool
 	cold       bool // began with a packet after silence: its delivery can't be timed
-	stale      bool // its packets left before the drain's end, and say nothing of now
 	start      time.Duration
 	end        int64 // packet whose feedback ends the round
 	low, high  time.Duration
@@ -39,9 +38,10 @@ func (r *round) through(tolerance float64) float64 {
 }
 
 // delivery is the rate of delivery over the last rounds, as many as it takes to
-// span deliverySpan and to carry deliveryBytes.
+// span deliverySpan and to carry deliveryBytes, and the rate at which what was delivered had been sent.
 type delivery struct {
 	bytes [8]float64
+	asked [8]float64 // bytes that the rate of that time allowed
 	took  [8]time.Duration
 	n     int // rounds since the last reset
 }
@@ -51,8 +51,9 @@ const (
 	deliveryBytes = 12000
 )
 
-func (d *delivery) add(bytes float64, took time.Duration) {
-	d.bytes[d.n&7], d.took[d.n&7] = bytes, took
+// add takes a round: the bytes that it delivered, and the rate at which they had been sent.
+func (d *delivery) add(bytes, rate float64, took time.Duration) {
+	d.bytes[d.n&7], d.asked[d.n&7], d.took[d.n&7] = bytes, rate*took.Seconds(), took
 	d.n++
 }
 
@@ -60,14 +61,28 @@ func (d *delivery) reset() { d.n = 0 }
 
 // rate is in bytes a second, 0 when unknown.
 func (d *delivery) rate() float64 {
-	var bytes float64
+	rate, _ := d.rates()
+	return rate
+}
+
+// share is how much of what was sent has been delivered, 1 when unknown.
+func (d *delivery) share() float64 {
+	rate, asked := d.rates()
+	if asked == 0 {
+		return 1
+	}
+	return rate / asked
+}
+
+func (d *delivery) rates() (rate, asked float64) {
 	var took time.Duration
-	for i := 1; i <= min(d.n, 8) && (took < deliverySpan || bytes < deliveryBytes); i++ {
-		bytes += d.bytes[(d.n-i)&7]
+	for i := 1; i <= min(d.n, 8) && (took < deliverySpan || rate < deliveryBytes); i++ {
+		rate += d.bytes[(d.n-i)&7]
+		asked += d.asked[(d.n-i)&7]
 		took += d.took[(d.n-i)&7]
 	}
 	if took <= 0 {
-		return 0
+		return 0, 0
 	}
-	return bytes / took.Seconds()
+	return rate / took.Seconds(), asked / took.Seconds()
 }

@@ -11,6 +11,9 @@ import (
 func drive(g *GoodBad, now *time.Duration, rtt, d time.Duration) {
 	for end := *now + d; *now < end; {
 		*now += 10 * time.Millisecond
+		if g.Budget(*now) > 0 {
+			g.OnSent(*now, 0, 100)
+		}
 		g.OnAck(*now, 0, 100, rtt)
 		g.Tick(*now)
 	}
@@ -45,6 +48,36 @@ func TestGoodBad(t *testing.T) {
 	drive(g, &now, bad, 500*time.Millisecond)
 	require.False(t, g.Good())
 	require.Equal(t, time.Second, g.Penalty(), "good for more than 10 s: not doubled")
+}
+
+// TestGoodBadWithoutAcks: a path that nothing comes back from isn't a good one.
+func TestGoodBadWithoutAcks(t *testing.T) {
+	g := NewGoodBad(1000)
+	now := time.Duration(0)
+	send := func(d time.Duration) {
+		for end := now + d; now < end; now += 10 * time.Millisecond {
+			if g.Budget(now) > 0 {
+				g.OnSent(now, 0, 100)
+			}
+			g.Tick(now)
+		}
+	}
+	send(time.Minute)
+	require.False(t, g.Good(), "never an ack")
+	drive(g, &now, 50*time.Millisecond, 5*time.Second)
+	require.True(t, g.Good())
+	send(900 * time.Millisecond)
+	require.True(t, g.Good())
+	send(200 * time.Millisecond)
+	require.False(t, g.Good(), "a second of silence")
+	send(time.Minute)
+	require.False(t, g.Good())
+	drive(g, &now, 50*time.Millisecond, g.Penalty()+time.Second)
+	require.True(t, g.Good())
+	for end := now + time.Minute; now < end; now += 10 * time.Millisecond {
+		g.Tick(now)
+	}
+	require.True(t, g.Good(), "nothing was sent that an ack could be missing of")
 }
 
 func TestGoodBadTurns(t *testing.T) {

@@ -1,0 +1,345 @@
+// Package paths runs rate controllers over simulated network paths in virtual time: one narrow
+// link, the flows that share it, and what happens to them. [Table] is the paths that
+// netconn/congestion is held to.
+package paths
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Controller is congestion.Controller.
+type Controller interface {
+	OnSent(now time.Duration, id int64, bytes int)
+	OnAck(now time.Duration, id int64, bytes int, rtt time.Duration)
+	OnLost(now time.Duration, id int64, bytes int)
+	Tick(now time.Duration)
+	Budget(now time.Duration) int
+	Rate() float64
+	NextDeadline(now time.Duration) (at time.Duration, ok bool)
+}
+
+// Link is the narrow place of a path. Its queue is first in, first out, and drops what comes when it is full.
+type Link struct {
+	Rate    func(now time.Duration) float64 // bits a second
+	Buffer  time.Duration                   // the longest queue, at the current rate
+	Bytes   int                             // the longest queue in bytes; 0: Buffer counts
+	Delay   time.Duration                   // one way, each way
+	Loss    float64                         // share of packets lost at random, 0 to 1
+	AckLoss float64                         // share of the peer's ack packets lost; the next one acks again
+	Bursts  Bursts
+	Held    []Span // nothing leaves the queue
+	Dark    []Span // what is sent is lost, either way
+
+	Sent, Full int // packets pushed, and dropped by the full queue
+
+	rng    *rand.Rand
+	queue  []queued
+	bytes  int     // of the queue
+	served float64 // bytes of its head that have left
+	waits  []wait
+	bad    time.Duration // end of the burst of loss under way
+	next   time.Duration // start of the next one
+}
+
+// Bursts is loss in bursts: for Length, on average every Every, Loss of the packets are lost.
+type Bursts struct {
+	Every, Length time.Duration
+	Loss          float64
+}
+
+// Span is a time.
+type Span struct{ From, To time.Duration }
+
+func within(spans []Span, now time.Duration) (to time.Duration, ok bool) {
+	for _, s := range spans {
+		if now >= s.From && now < s.To {
+			return s.To, true
+		}
+	}
+	return 0, false
+}
+
+type wait struct{ at, wait time.Duration }
+
+type queued struct {
+	f     *Flow
+	id    int64
+	bytes int
+	at    time.Duration
+}
+
+// push queues a packet, or drops it.
+func (l *Link) push(now time.Duration, q queued) {
+	l.Sent++
+	limit := l.Bytes
+	if limit == 0 {
+		limit = int(l.Buffer.Seconds() * l.Rate(now) / 8)
+	}
+	if l.bytes > limit {
+		l.Full++
+		return
+	}
+	l.bytes += q.bytes
+	l.queue = append(l.queue, q)
+}
+
+// serve lets leave what the rate allows in a step.
+func (l *Link) serve(now time.Duration) {
+	if _, held := within(l.Held, now); held || len(l.queue) == 0 {
+		l.served = 0
+		return
+	}
+	l.served += l.Rate(now) / 8 * step.Seconds()
+	n := 0
+	for ; n < len(l.queue) && l.served >= float64(l.queue[n].bytes); n++ {
+		q := &l.queue[n]
+		l.served -= float64(q.bytes)
+		l.bytes -= q.bytes
+		l.waits = append(l.waits, wait{q.at, max(now-q.at-time.Duration(float64(q.bytes)*8/l.Rate(now)*float64(time.Second)), 0)})
+		if !l.lost(q.at) {
+			q.f.arrive(now+l.Delay, q.id)
+		}
+	}
+	if l.queue = l.queue[n:]; len(l.queue) == 0 {
+		l.served = 0
+	}
+}
+
+func (l *Link) lost(now time.Duration) bool {
+	if _, dark := within(l.Dark, now); dark {
+		return true
+	}
+	loss := l.Loss
+	if b := l.Bursts; b.Every > 0 {
+		if now >= l.next {
+			l.bad = now + b.Length
+			l.next = l.bad + time.Duration(l.rng.ExpFloat64()*float64(b.Every))
+		}
+		if now < l.bad {
+			loss = b.Loss
+		}
+	}
+	return loss > 0 && l.rng.Float64() < loss
+}
+
+// Queue is a quantile, 0 to 1, of how long the packets sent in a time waited in the queue.
+func (l *Link) Queue(quantile float64, from, to time.Duration) time.Duration {
+	var waits []time.Duration
+	for _, s := range l.waits {
+		if s.at >= from && s.at < to {
+			waits = append(waits, s.wait)
+		}
+	}
+	if len(waits) == 0 {
+		return 0
+	}
+	slices.Sort(waits)
+	return waits[int(quantile*float64(len(waits)-1))]
+}
+
+// Capacity is the bits a second, on average, that the link lets through in a time.
+func (l *Link) Capacity(from, to time.Duration) float64 {
+	const grain = 10 * time.Millisecond
+	sum, n := 0.0, 0.0
+	for now := from; now < to; now += grain {
+		n++
+		_, held := within(l.Held, now)
+		if _, dark := within(l.Dark, now); !held && !dark {
+			sum += l.Rate(now) * (1 - l.Loss)
+		}
+	}
+	return sum / n
+}
+
+// Flow is a connection that sends over the link.
+type Flow struct {
+	Controller Controller
+	Tick       time.Duration // of the game
+	Jitter     time.Duration // of the tick
+	AckEvery   time.Duration // the peer's tick; 0: it acks at once
+	Starts     time.Duration
+	Packet     int                             // bytes, default 1000
+	Demand     func(now time.Duration) float64 // bytes a second the application has, nil: no end
+	Immediate  bool                            // acks are taken as they come, and sends whenever there is budget
+	Asleep     []Span                          // the sender's process doesn't run
+	PeerAsleep []Span                          // the peer's doesn't
+
+	nextTick, nextAck time.Duration
+	credit            float64 // of the application
+	creditAt          time.Duration
+	id, settled       int64
+	sentAt            []time.Duration // by id
+	arrived           []arrival       // by time of arrival at the peer, not yet acked
+	acks              []arrival       // on their way back, by time
+	bins              []float64       // bytes that arrived, by time
+}
+
+type arrival struct {
+	at time.Duration
+	id int64
+}
+
+// World runs flows over one link.
+type World struct {
+	Link  *Link
+	Flows []*Flow
+	Each  func(now time.Duration) // called at each step; may be nil
+
+	now time.Duration
+	rng *rand.Rand
+}
+
+// step is the grain of the simulation, bin that of what was delivered.
+const (
+	step = 500 * time.Microsecond
+	bin  = 10 * time.Millisecond
+)
+
+// New returns a world; the same seed gives the same run.
+func New(seed uint64, link *Link, flows ...*Flow) *World {
+	w := &World{Link: link, Flows: flows, rng: rand.New(rand.NewPCG(seed, 1))}
+	link.rng = rand.New(rand.NewPCG(seed, 2))
+	link.next = link.Bursts.Every
+	for _, f := range flows {
+		if f.Packet == 0 {
+			f.Packet = 1000
+		}
+		f.nextTick = f.Starts + time.Duration(w.rng.Int64N(int64(f.Tick)+1))
+		f.nextAck = time.Duration(w.rng.Int64N(int64(f.AckEvery) + 1))
+	}
+	return w
+}
+
+// Run goes on until a time.
+func (w *World) Run(to time.Duration) {
+	for ; w.now < to; w.now += step {
+		w.Link.serve(w.now)
+		for _, f := range w.Flows {
+			w.peer(f)
+			if w.now >= f.Starts {
+				w.sender(f)
+			}
+		}
+		if w.Each != nil {
+			w.Each(w.now)
+		}
+	}
+}
+
+// peer acks what has arrived.
+func (w *World) peer(f *Flow) {
+	if w.now < f.nextAck {
+		return
+	}
+	if _, asleep := within(f.PeerAsleep, w.now); asleep {
+		return
+	}
+	if f.AckEvery > 0 {
+		for f.nextAck <= w.now {
+			f.nextAck += f.AckEvery
+		}
+	}
+	l := w.Link
+	if _, dark := within(l.Dark, w.now); dark || l.AckLoss > 0 && l.rng.Float64() < l.AckLoss {
+		return
+	}
+	n := 0
+	for n < len(f.arrived) && f.arrived[n].at <= w.now {
+		f.acks = append(f.acks, arrival{w.now + l.Delay, f.arrived[n].id})
+		n++
+	}
+	f.arrived = f.arrived[n:]
+}
+
+func (w *World) sender(f *Flow) {
+	if _, asleep := within(f.Asleep, w.now); asleep {
+		return
+	}
+	ticks := w.now >= f.nextTick
+	if !ticks && !f.Immediate {
+		return
+	}
+	n := 0
+	for n < len(f.acks) && f.acks[n].at <= w.now {
+		f.ack(w.now, f.acks[n].id)
+		n++
+	}
+	f.acks = f.acks[n:]
+	if ticks {
+		for f.nextTick <= w.now {
+			f.nextTick += f.Tick
+		}
+		if f.Jitter > 0 {
+			f.nextTick += time.Duration(w.rng.Int64N(int64(2*f.Jitter))) - f.Jitter
+		}
+		f.Controller.Tick(w.now)
+	}
+	for f.Controller.Budget(w.now) > 0 && f.hasData(w.now) {
+		w.send(f)
+	}
+}
+
+func (f *Flow) hasData(now time.Duration) bool {
+	if f.Demand == nil {
+		return true
+	}
+	f.credit = min(f.credit+f.Demand(now)*(now-f.creditAt).Seconds(), 1e6)
+	f.creditAt = now
+	if f.credit < float64(f.Packet) {
+		return false
+	}
+	f.credit -= float64(f.Packet)
+	return true
+}
+
+func (w *World) send(f *Flow) {
+	id := f.id
+	f.id++
+	f.sentAt = append(f.sentAt, w.now)
+	f.Controller.OnSent(w.now, id, f.Packet)
+	w.Link.push(w.now, queued{f, id, f.Packet, w.now})
+}
+
+// arrive is a packet at the peer.
+func (f *Flow) arrive(at time.Duration, id int64) {
+	f.arrived = append(f.arrived, arrival{at, id})
+	for int(at/bin) >= len(f.bins) {
+		f.bins = append(f.bins, 0)
+	}
+	f.bins[at/bin] += float64(f.Packet)
+}
+
+// ack tells of a packet, and that the ones before without acks are lost.
+func (f *Flow) ack(now time.Duration, id int64) {
+	for ; f.settled < id; f.settled++ {
+		f.Controller.OnLost(now, f.settled, f.Packet)
+	}
+	f.Controller.OnAck(now, id, f.Packet, now-f.sentAt[id])
+	f.settled = id + 1
+}
+
+// Delivered is the bits a second that arrived in a time.
+func (f *Flow) Delivered(from, to time.Duration) float64 {
+	sum := 0.0
+	for i := int(from / bin); i < min(int(to/bin), len(f.bins)); i++ {
+		sum += f.bins[i]
+	}
+	return sum * 8 / (to - from).Seconds()
+}
+
+// Fairness is Jain's index: 1 is fair, 1/n is all for one.
+func Fairness(rates ...float64) float64 {
+	var sum, squares float64
+	for _, r := range rates {
+		sum += r
+		squares += r * r
+	}
+	return sum * sum / (float64(len(rates)) * squares)
+}
+
+// Constant is a rate that doesn't change, in bits a second.
+func Constant(bits float64) func(time.Duration) float64 {
+	return func(time.Duration) float64 { return bits }
+}
