@@ -15,18 +15,17 @@ import (
 )
 
 func init() {
-	const overtaken = "the link's end overtakes the message"
 	register(
 		attack{area: "core", name: "reason: version", promise: "a client of another version learns that, at 10 % loss and 45 to 55 ms", bound: none("never told"),
-			run: func(e *env) figure { return refusals(e, refusal{words: "version", version: true}) }, known: overtaken},
+			run: func(e *env) figure { return refusals(e, refusal{words: "version", version: true}) }},
 		attack{area: "core", name: "reason: refused login", promise: "a client whose login is refused learns the game's words", bound: none("never told"),
-			run: func(e *env) figure { return refusals(e, refusal{words: "you are banned", banned: true}) }, known: overtaken},
+			run: func(e *env) figure { return refusals(e, refusal{words: "you are banned", banned: true}) }},
 		attack{area: "core", name: "reason: kick", promise: "a client that is kicked learns the game's words", bound: none("never told"),
 			run: func(e *env) figure { return refusals(e, refusal{words: "kicked for good", kick: true}) }},
 		attack{area: "core", name: "reason: full", promise: "a client of a full server learns that it is full", bound: none("never told"),
-			run: func(e *env) figure { return refusals(e, refusal{words: "full", full: true}) }, known: "denied, or didn't answer"},
+			run: func(e *env) figure { return refusals(e, refusal{words: "full", full: true}) }},
 		attack{area: "core", name: "reason: already on", promise: "a client whose id is on the server already learns that", bound: none("never told"),
-			run: func(e *env) figure { return refusals(e, refusal{words: "already", twice: true}) }, known: "it is never told"},
+			run: func(e *env) figure { return refusals(e, refusal{words: "already", twice: true}) }},
 	)
 }
 

@@ -161,9 +161,15 @@ func (c *Client) NextDeadline() (at time.Duration, ok bool) {
 	return at, true
 }
 
-// GamePacket tells that a game packet of the connection came; a restart request right
-// after one is not believed.
-func (c *Client) GamePacket(now time.Duration) { c.lastGame = now }
+// GamePacket tells that a game packet of the connection came. It ends a restart: the server has us where we are. A restart
+// request right after one is not believed.
+func (c *Client) GamePacket(now time.Duration) {
+	c.lastGame = now
+	if c.restart {
+		c.state, c.restart = Done, false
+		c.Counters.RestartsNeedless++
+	}
+}
 
 // Receive takes a handshake packet from the server.
 func (c *Client) Receive(now time.Duration, p []byte) {
@@ -213,16 +219,21 @@ func (c *Client) receiveChallenge(now time.Duration, pk *Packet) {
 }
 
 // receiveAck ends an exchange. That of a restart holds the cookie of the challenge or, as from Unreal,
-// the connection's first one.
+// the connection's first one; a server that has the connection at this address may answer the restart's Initial with that at once.
 func (c *Client) receiveAck(pk *Packet) {
+	own := c.restart && pk.Cookie == c.result.Cookie
 	switch {
+	case own && c.hasSession(pk) && pk.SessionID != c.result.SessionID:
+		c.Counters.WrongSession++
+		return
+	case own:
 	case c.state != SendingResponse:
 		c.Counters.Unexpected++
 		return
 	case c.hasSession(pk) && pk.SessionID != c.challenge.SessionID:
 		c.Counters.WrongSession++
 		return
-	case pk.Cookie != c.challenge.Cookie && !(c.restart && pk.Cookie == c.result.Cookie):
+	case pk.Cookie != c.challenge.Cookie:
 		c.Counters.WrongCookie++
 		return
 	}

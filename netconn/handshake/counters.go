@@ -56,7 +56,7 @@ type ServerCounters struct {
 	LateRepeat       uint64 // a Response that came again too late for another Ack
 	NoRoom           uint64 // Handler.Accepted said no
 	UnknownRestart   uint64 // Handler.Restarted said no
-	TooSmall         uint64 // the answer would be longer than the packet
+	TooSmall         uint64 // the answer would be longer than the packet, or than what came from the address lately
 	RestartsLimited  uint64 // more than MaxRestarts
 	UpgradesLimited  uint64 // more than MaxUpgrades
 	RandomnessFailed uint64 // ServerConfig.Rand gave an error
@@ -64,13 +64,14 @@ type ServerCounters struct {
 
 // ClientCounters is what became of the packets a Client got.
 type ClientCounters struct {
-	Sent            uint64 // packets sent
-	Challenges      uint64 // answered
-	Acks            uint64 // that ended an exchange
-	RestartRequests uint64 // followed
-	Restarts        uint64 // that succeeded
-	RestartTimeouts uint64 // that failed
-	Upgrades        uint64 // VersionUpgrade received while connecting
+	Sent             uint64 // packets sent
+	Challenges       uint64 // answered
+	Acks             uint64 // that ended an exchange
+	RestartRequests  uint64 // followed
+	Restarts         uint64 // that succeeded
+	RestartTimeouts  uint64 // that failed
+	RestartsNeedless uint64 // that a game packet ended: the server had us
+	Upgrades         uint64 // VersionUpgrade received while connecting
 
 	// Refused, by reason.
 	Malformed       Malformed

@@ -21,7 +21,8 @@
 // A server that gets a game packet from an unknown address asks it to restart: the
 // client, when it has been silent to the server's knowledge, goes through the exchange again and
 // ends it with a RestartResponse that also holds its first cookie. The server moves the connection
-// with that cookie to the new address; sequences go on.
+// with that cookie to the new address; sequences go on. A client that restarted for silence alone, and whose server has it where it
+// is, stops when a game packet comes, or an Ack with the connection's first cookie.
 //
 // # The packet
 //
@@ -53,6 +54,7 @@
 //
 // From the specification (Unreal): cookie 20 bytes, secrets of 64 bytes changed every 15 s
 // plus up to 5 s, two kept; a cookie lives (15+5)*2 s; resend 1 s. Ours: no answer is
-// longer than what it answers; at most 64 restart requests and 512 upgrade notices per 300 s; a
+// longer than what it answers, but for a restart request, which is no longer than what came from its address within 5 s (64 addresses
+// are remembered); at most 64 restart requests and 512 upgrade notices per 300 s; a
 // cookie makes one connection, of the last 4096.
 package handshake

@@ -20,8 +20,49 @@ func (l *limiter) room(now, period time.Duration, limit int) bool {
 	return l.n < limit
 }
 
+const (
+	// creditLife is how long the bytes from an address count: a peer with nothing to say sends one small keep-alive or more in
+	// it, every 200 ms by Unreal's default.
+	creditLife = 5 * time.Second
+	// credits bounds the addresses whose bytes are counted; the one that sent first makes room.
+	credits = 64
+)
+
+// credit is what an address without a connection has sent, as long as that is too little for an answer.
+type credit struct {
+	addr  netip.AddrPort
+	since time.Duration
+	bytes int
+}
+
+// creditTable is a ring of them. The zero value is empty.
+type creditTable struct {
+	ring [credits]credit
+	next int
+}
+
+// add counts the bytes of a packet and returns the address's entry.
+func (t *creditTable) add(now time.Duration, from netip.AddrPort, n int) *credit {
+	for i := range t.ring {
+		c := &t.ring[i]
+		if c.addr != from {
+			continue
+		}
+		if now-c.since >= creditLife {
+			c.since, c.bytes = now, 0
+		}
+		c.bytes = min(c.bytes+n, maxPacket)
+		return c
+	}
+	c := &t.ring[t.next]
+	t.next = (t.next + 1) % credits
+	*c = credit{from, now, min(n, maxPacket)}
+	return c
+}
+
 // UnknownGame takes a game packet from an address without a connection, and asks the client
-// to restart its handshake, in no more bytes than p has.
+// to restart its handshake, in no more bytes than came from there within some seconds: keep-alives may be smaller than the
+// request.
 func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
 	pr := &s.cfg.Protocol
 	var r bitio.Reader
@@ -37,17 +78,24 @@ func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
 	case !s.restarts.room(now, restartPeriod, s.cfg.MaxRestarts):
 		s.Counters.RestartsLimited++
 	default:
-		s.askRestart(from, client, len(p))
+		s.askRestart(now, from, client, len(p))
 	}
 }
 
-func (s *Server) askRestart(to netip.AddrPort, client uint8, limit int) {
+func (s *Server) askRestart(now time.Duration, to netip.AddrPort, client uint8, n int) {
 	padding := minPadding
 	if s.cfg.Protocol.Version == Original {
 		padding = 0
 	}
 	s.answer = Packet{Type: RestartHandshake, Restart: true, ClientID: client}
-	if s.send(to, s.cfg.Protocol.Version, padding, limit) {
+	p, ok := s.packet(s.cfg.Protocol.Version, padding)
+	if ok && len(p) > n {
+		c := s.unknown.add(now, to, n)
+		if n = c.bytes; n >= len(p) {
+			c.bytes = 0 // spent
+		}
+	}
+	if ok && s.sendWithin(to, p, n) {
 		s.restarts.n++
 		s.Counters.RestartRequests++
 	}

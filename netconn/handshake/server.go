@@ -86,6 +86,7 @@ type Server struct {
 	cfg                ServerConfig
 	secrets            secrets
 	restarts, upgrades limiter
+	unknown            creditTable
 	past               past
 	answer             Packet // under construction
 	buf                [maxPacket]byte
@@ -212,21 +213,31 @@ func (s *Server) reply(to netip.AddrPort, pk *Packet, limit int) bool {
 
 // send completes and sends s.answer, unless it would be longer than limit bytes.
 func (s *Server) send(to netip.AddrPort, version uint8, padding, limit int) bool {
+	p, ok := s.packet(version, padding)
+	return ok && s.sendWithin(to, p, limit)
+}
+
+// packet is s.answer, complete; not without randomness.
+func (s *Server) packet(version uint8, padding int) (p []byte, ok bool) {
 	pr, answer := &s.cfg.Protocol, &s.answer
 	answer.SessionID = s.cfg.SessionID
 	answer.MinVersion, answer.CurVersion = pr.MinVersion, version
 	answer.NetworkVersion, answer.Features = pr.NetworkVersion, pr.RuntimeFeatures
 	if _, err := io.ReadFull(s.cfg.Rand, s.pad[:padding]); err != nil {
 		s.Counters.RandomnessFailed++
-		return false
+		return nil, false
 	}
 	var w bitio.Writer
 	w.Reset(s.buf[:])
 	pr.Write(&w, answer, s.pad[:padding])
-	if len(w.Bytes()) > limit {
+	return w.Bytes(), true
+}
+
+func (s *Server) sendWithin(to netip.AddrPort, p []byte, limit int) bool {
+	if len(p) > limit {
 		s.Counters.TooSmall++
 		return false
 	}
-	s.cfg.Handler.Send(to, w.Bytes())
+	s.cfg.Handler.Send(to, p)
 	return true
 }
