@@ -216,9 +216,20 @@ func (e *echoClient) verdict() error {
 	case e.sent < e.opt.messages || e.outstanding() > 0:
 		return fmt.Errorf("%d of %d sent, %d reliable echoes missing", e.sent, e.opt.messages, e.outstanding())
 	case e.result == nil || e.result.Code != netconn.ClosedByUs:
-		return fmt.Errorf("the connection ended otherwise: %v", e.result)
+		return errors.New("the connection wasn't closed by us")
 	}
 	return nil
+}
+
+// ended is how the connection ended, or where it stands.
+func (e *echoClient) ended() string {
+	switch {
+	case e.result != nil:
+		return e.result.String()
+	case e.conn == nil:
+		return "not there yet; do both ends have the same --unreal?"
+	}
+	return "still open"
 }
 
 func (e *echoClient) summary() string {

@@ -77,10 +77,10 @@ func TestEchoUnderLoss(t *testing.T) {
 func runEcho(t *testing.T, s netsim.Settings, seed uint64) {
 	var now time.Duration
 	a, b := simPair(t, &now, s, seed)
-	scfg, srv := newServer(driver.Config{Socket: a, Checksum: true})
+	scfg, srv := newServer(driver.Unreal51(driver.Config{Socket: a, Checksum: true}))
 	sd, err := driver.Listen("", scfg)
 	require.NoError(t, err)
-	ccfg, cl := newClient(driver.Config{Socket: b, Checksum: true}, clientOptions{messages: 300, channels: 2, seed: seed, big: true})
+	ccfg, cl := newClient(driver.Unreal51(driver.Config{Socket: b, Checksum: true}), clientOptions{messages: 300, channels: 2, seed: seed, big: true})
 	cd, err := driver.Dial("127.0.0.1:7777", ccfg)
 	require.NoError(t, err)
 	start := time.Now()

@@ -1,9 +1,11 @@
-// Unrealecho is a protocol probe: its server echoes what it gets over Unreal 5.1's
-// wire, its client sends messages of all kinds and checks every echo. Any other
+// Unrealecho is a protocol probe: its server echoes what it gets over Unreal's
+// wire, 5.1's unless told otherwise, its client sends messages of all kinds and checks every echo. Any other
 // implementation of that wire can stand at either end.
 //
-//	go run ./examples/unrealecho server --listen 127.0.0.1:7777 --once
-//	go run ./examples/unrealecho client --connect 127.0.0.1:7777 --messages 500 --channels 2 --big
+//	go run ./examples/unrealecho server --once
+//	go run ./examples/unrealecho client
+//	go run ./examples/unrealecho server --listen :7777 --unreal 5.3
+//	go run ./examples/unrealecho client --connect 192.0.2.1:7777 --unreal 5.3 --messages 500 --big
 package main
 
 import (
@@ -37,7 +39,7 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: unrealecho server --listen ADDR [--once] [--seconds S]\n       unrealecho client --connect ADDR [--messages N] [--seconds S] [--seed K] [--channels C] [--big]")
+	fmt.Fprintln(os.Stderr, "usage: unrealecho server [--listen ADDR] [--unreal RELEASE] [--once] [--seconds S]\n       unrealecho client [--connect ADDR] [--unreal RELEASE] [--messages N] [--seconds S] [--seed K] [--channels C] [--big]")
 	os.Exit(2)
 }
 
@@ -55,8 +57,13 @@ func server(args []string) error {
 	once := f.Bool("once", false, "end after the first client has left")
 	seconds := f.Float64("seconds", 0, "end after so many seconds; 0 never")
 	checksum := f.Bool("checksum", false, "CRC-32C behind every datagram; both ends, not Unreal's wire")
+	release := f.String("unreal", "5.1", "the release whose wire it is: 4.27, 5.1, 5.3 or 5.8; both ends")
 	_ = f.Parse(args)
-	cfg, s := newServer(driver.Config{Checksum: *checksum})
+	base, err := wire(*release, driver.Config{Checksum: *checksum})
+	if err != nil {
+		return err
+	}
+	cfg, s := newServer(base)
 	d, err := driver.Listen(*listen, cfg)
 	if err != nil {
 		return err
@@ -90,8 +97,13 @@ func client(args []string) error {
 	channels := f.Int("channels", 2, "channels besides channel 0")
 	big := f.Bool("big", false, "send 40000, 65536 and (refused) 65537 bytes too")
 	checksum := f.Bool("checksum", false, "CRC-32C behind every datagram; both ends, not Unreal's wire")
+	release := f.String("unreal", "5.1", "the release whose wire it is: 4.27, 5.1, 5.3 or 5.8; both ends")
 	_ = f.Parse(args)
-	cfg, e := newClient(driver.Config{Checksum: *checksum}, clientOptions{messages: *messages, channels: *channels, seed: *seed, big: *big})
+	base, err := wire(*release, driver.Config{Checksum: *checksum})
+	if err != nil {
+		return err
+	}
+	cfg, e := newClient(base, clientOptions{messages: *messages, channels: *channels, seed: *seed, big: *big})
 	d, err := driver.Dial(*connect, cfg)
 	if err != nil {
 		return err
@@ -106,7 +118,7 @@ func client(args []string) error {
 		}
 	})
 	if verdict := e.verdict(); verdict != nil {
-		return fmt.Errorf("%w (seed %d; %s; %v)", verdict, *seed, e.summary(), err)
+		return fmt.Errorf("%w (seed %d; %s); the connection: %s; the driver: %v", verdict, *seed, e.summary(), e.ended(), err)
 	}
 	fmt.Printf("PASS: %s in %.1f s (seed %d)\n", e.summary(), time.Since(start).Seconds(), *seed)
 	return nil

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -17,9 +21,25 @@ func types(accept func(*channel.Channel) channel.Handler) []channel.Type {
 	}
 }
 
+// releases is the wires that the probe speaks.
+var releases = map[string]func(driver.Config) driver.Config{
+	"4.27": driver.Unreal427,
+	"5.1":  driver.Unreal51,
+	"5.3":  func(c driver.Config) driver.Config { return driver.Unreal53(false, c) },
+	"5.8":  func(c driver.Config) driver.Config { return driver.Unreal53(true, c) },
+}
+
+// wire is the settings of a release's wire.
+func wire(release string, c driver.Config) (driver.Config, error) {
+	set, ok := releases[release]
+	if !ok {
+		return c, fmt.Errorf("there is no wire of Unreal %q; there are %v", release, slices.Sorted(maps.Keys(releases)))
+	}
+	return set(c), nil
+}
+
+// config is the probe's own settings over those of a wire.
 func config(c driver.Config) driver.Config {
-	c.Link = driver.PlainUnreal51()
-	c.Protocol = netconn.Unreal51()
 	c.Protocol.CloseOnOverflow = false // a full buffer is for the echo to wait out
 	c.NetSpeed = 4 << 20
 	return c

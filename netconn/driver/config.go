@@ -26,7 +26,7 @@ type Config struct {
 	// with the key in the environment variable named by KeyEnv. The links that encrypt nothing
 	// say so by their names, PlainUnreal and PlainSalted.
 	Link Link
-	// Protocol is the wire of packets and bunches. Default netconn.Bunchnet().
+	// Protocol is the wire of packets and bunches. Default netconn.Bunchnet(). One of Unreal's must be of the Link's release.
 	Protocol netconn.Protocol
 
 	// Joined is called when a connection is ready: on a server after the client's
@@ -153,25 +153,32 @@ type Link interface {
 }
 
 // PlainUnreal is Unreal's stateless handshake with the given protocol. Nothing is
-// encrypted and nobody authenticated: for trusted networks and Unreal's own wire.
+// encrypted and nobody authenticated: for trusted networks and Unreal's own wire. A peer of Unreal's own needs the
+// Protocol of its release as well, which [Unreal427], [Unreal51] and [Unreal53] set together with the link.
 type PlainUnreal struct {
 	Handshake handshake.Protocol
 	// SessionID is the server's travel count, modulo 4.
 	SessionID uint8
 	// LenientIDs accepts clients that carry id 0 until answered.
 	LenientIDs bool
+
+	release string // whose preset it is, by the name of its netconn.Protocol; "" by hand
 }
 
 // PlainUnreal51 is the handshake of Unreal 5.1, lenient to known peers.
 func PlainUnreal51() PlainUnreal {
-	return PlainUnreal{Handshake: handshake.Unreal51(), LenientIDs: true}
+	return PlainUnreal{Handshake: handshake.Unreal51(), LenientIDs: true, release: netconn.Unreal51().Name}
 }
 
 // PlainUnreal427 is the handshake of Unreal 4.27 and 5.0.
-func PlainUnreal427() PlainUnreal { return PlainUnreal{Handshake: handshake.Unreal427()} }
+func PlainUnreal427() PlainUnreal {
+	return PlainUnreal{Handshake: handshake.Unreal427(), release: netconn.Unreal427().Name}
+}
 
 // PlainUnreal53 is the handshake of Unreal 5.3 and later.
-func PlainUnreal53() PlainUnreal { return PlainUnreal{Handshake: handshake.Unreal53()} }
+func PlainUnreal53() PlainUnreal {
+	return PlainUnreal{Handshake: handshake.Unreal53(), release: netconn.Unreal53(false).Name}
+}
 
 func (c *Config) clientID() uint8 {
 	var b [2]byte

@@ -435,3 +435,32 @@ func TestOneAddressHasItsShare(t *testing.T) {
 		w.until("the next one gets in", func() bool { return next.joined })
 	}
 }
+
+// TestPresetsGoTogether: a link and a protocol of different releases are an error at once, and one call sets both.
+func TestPresetsGoTogether(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		fits bool
+	}{
+		{Unreal427(Config{}), true}, {Unreal51(Config{}), true}, {Unreal53(true, Config{}), true},
+		{Config{Link: PlainUnreal51(), Protocol: netconn.Unreal53(false)}, false},
+		{Config{Link: PlainUnreal427(), Protocol: netconn.Unreal51()}, false},
+		{Config{Protocol: netconn.Unreal51()}, false},
+		{Config{Link: PlainUnreal51()}, true},
+		{Config{Link: PlainUnreal{Handshake: handshake.Unreal51()}, Protocol: netconn.Unreal53(false)}, true},
+		{Config{Link: PlainSalted{}, Protocol: netconn.Unreal51()}, true},
+	} {
+		for _, open := range []func(string, Config) (*Driver, error){Listen, Dial} {
+			cfg := c.cfg
+			cfg.Socket = keepSocket()
+			d, err := open("127.0.0.1:7777", cfg)
+			if !c.fits {
+				require.ErrorIs(t, err, ErrPreset)
+				require.ErrorIs(t, err, netconn.ErrConfig)
+				continue
+			}
+			require.NoError(t, err)
+			require.NoError(t, d.Close())
+		}
+	}
+}

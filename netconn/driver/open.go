@@ -70,6 +70,9 @@ func open(addr string, cfg Config) (*Driver, error) {
 	if cfg.MaxDatagrams < 0 {
 		return nil, fmt.Errorf("driver: Config.MaxDatagrams is %d; it must be positive, or 0 for the default", cfg.MaxDatagrams)
 	}
+	if err := cfg.checkPresets(); err != nil {
+		return nil, err
+	}
 	d := &Driver{cfg: cfg.filled(), logged: cfg.Logger != nil, simulated: cfg.Clock != nil, done: make(chan struct{})}
 	d.epoch = d.cfg.Clock()
 	d.cfg.Channels = d.channels()

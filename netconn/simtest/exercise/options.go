@@ -90,17 +90,22 @@ var key = netcode.Key{1, 2, 3}
 func (o *options) linkOf(token []byte) (driver.Link, error) {
 	switch o.link {
 	case "unreal427":
-		return driver.PlainUnreal427(), nil
+		return byHand(driver.PlainUnreal427()), nil
 	case "unreal51":
-		return driver.PlainUnreal51(), nil
+		return byHand(driver.PlainUnreal51()), nil
 	case "unreal53":
-		return driver.PlainUnreal53(), nil
+		return byHand(driver.PlainUnreal53()), nil
 	case "salted":
 		return driver.PlainSalted{ProtocolID: protocolID}, nil
 	case "netcode":
 		return driver.Netcode{ProtocolID: protocolID, Key: key, Token: token}, nil
 	}
 	return nil, fmt.Errorf("exercise: no link is called %q", o.link)
+}
+
+// byHand is a preset's handshake as one's own, which goes with the packets of every preset.
+func byHand(l driver.PlainUnreal) driver.Link {
+	return driver.PlainUnreal{Handshake: l.Handshake, LenientIDs: l.LenientIDs}
 }
 
 // controllerOf makes the pace of a connection; nil for the preset's.

@@ -1,0 +1,47 @@
+package driver
+
+import (
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// Unreal427 is c with the wire of Unreal 4.27 and 5.0, its Link and its Protocol.
+func Unreal427(c Config) Config {
+	c.Link, c.Protocol = PlainUnreal427(), netconn.Unreal427()
+	return c
+}
+
+// Unreal51 is c with the wire of Unreal 5.1, its Link and its Protocol.
+func Unreal51(c Config) Config {
+	c.Link, c.Protocol = PlainUnreal51(), netconn.Unreal51()
+	return c
+}
+
+// Unreal53 is c with the wire of Unreal 5.3 and later, its Link and its Protocol; see netconn.Unreal53 for customExportsFinal.
+func Unreal53(customExportsFinal bool, c Config) Config {
+	c.Link, c.Protocol = PlainUnreal53(), netconn.Unreal53(customExportsFinal)
+	return c
+}
+
+// ErrPreset is Listen's and Dial's for a Link and a Protocol of different releases of Unreal: no other end would have both.
+var ErrPreset = fmt.Errorf("%w: Link and Protocol aren't of the same release of Unreal", netconn.ErrConfig)
+
+// checkPresets refuses presets that don't go together. A handshake put together by hand isn't a preset, and goes with all.
+func (c *Config) checkPresets() error {
+	release := ""
+	switch l := c.Link.(type) {
+	case nil:
+		if c.Protocol.Unreal {
+			return fmt.Errorf("%w: Protocol is %s's and Link isn't set; driver.Unreal51 and those beside it set both", ErrPreset, c.Protocol.Name)
+		}
+	case PlainUnreal:
+		release = l.release
+	case *PlainUnreal:
+		release = l.release
+	}
+	if release != "" && c.Protocol.Unreal && c.Protocol.Name != release {
+		return fmt.Errorf("%w: Link is %s's, Protocol %s's; driver.Unreal51 and those beside it set both", ErrPreset, release, c.Protocol.Name)
+	}
+	return nil
+}
