@@ -31,6 +31,7 @@ type client struct {
 	waiting  map[netguid.GUID][]unmapped // references to actors that aren't there
 	nWaiting int
 	speaking []*mirror
+	dropped  int       // calls that came when too many waited
 	leaving  []*mirror // actors that go when their calls have run
 }
 
@@ -293,6 +294,10 @@ func (c *client) step() {
 	for i := range c.running {
 		c.run(&c.running[i])
 		c.running[i] = pendingCall{}
+	}
+	if c.dropped > 0 {
+		c.world.failed(fmt.Errorf("%w: %d were dropped", ErrCallsPending, c.dropped))
+		c.dropped = 0
 	}
 	c.leaveLate()
 	for i := range c.events {

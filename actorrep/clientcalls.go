@@ -33,7 +33,12 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 		return fmt.Errorf("%w: %s has no procedure %d", errFormat, m.class.name, id)
 	}
 	local := m.class.rpcs[id].local
-	if m.b == nil || local < 0 || len(w.client.pending) >= maxPendingCalls {
+	if len(w.client.pending) >= maxPendingCalls {
+		w.client.dropped++
+		w.Counters.CallsDropped++
+		return nil
+	}
+	if m.b == nil || local < 0 {
 		w.Counters.CallsDropped++
 		return nil
 	}

@@ -179,7 +179,11 @@ func (w *World) compare(b *Base) {
 	if r.interval > 0 {
 		r.due = w.now + r.interval
 	}
+	unfit := r.shadow.Unfit
 	changed := l.Compare(r.shadow, b.ptr, m)
+	if r.shadow.Unfit&^unfit != 0 {
+		w.tellUnfit(b, r.shadow.Unfit&^unfit)
+	}
 	if b.class.slowest > 0 {
 		w.adapt(b, changed != 0)
 	}

@@ -89,6 +89,10 @@
 // A World keeps the memory of calls that are over, for others: of 4096, with 1 MiB of encoded parameters, and decoded ones of
 // 4096 calls of each procedure. Only what parameters point to is made anew each time: slices, strings.
 //
+// Nothing is cut: a value that doesn't fit its field isn't sent, so that clients keep the last one that did; of numbers alone
+// the nearest that fits is sent, 0 for NaN. Config.Failed is told once, Counters.Unfit counts, Explain says
+// why. A parameter that doesn't fit is an error of its call.
+//
 // # Tools
 //
 // [World.Explain] says why a connection has an actor or a field, or hasn't. [Peer.Attribution] says where a

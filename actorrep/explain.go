@@ -34,13 +34,14 @@ const (
 	ReasonPending           // changed; goes in the next Step
 	ReasonLeaving           // not relevant any more, stays for a while
 	ReasonUnmapped          // a field refers to an actor that the client doesn't have
+	ReasonUnfit             // a value doesn't fit its field: numbers are sent as the nearest that does, of others the last that did
 )
 
 // String is the reason in words.
 func (r Reason) String() string {
 	names := [...]string{"nothing happened", "not spawned", "the client doesn't know the classes yet", "not relevant", "waits for bandwidth to be opened",
 		"opening, not acked yet", "sent", "up to date", "starved", "lost, goes again", "no room for another channel or reliable bunch", "dormant", "torn off",
-		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving", "refers to an actor that the client doesn't have"}
+		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving", "refers to an actor that the client doesn't have", "a value doesn't fit its field"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -92,7 +93,9 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 			return e
 		}
 	}
-	e.Text = e.text()
+	if e.Text == "" {
+		e.Text = e.text()
+	}
 	return e
 }
 
@@ -119,6 +122,11 @@ func (v *view) explain(e *Explanation) {
 		e.Reason = ReasonInFlight
 	case !v.relevant:
 		e.Reason, e.Since = ReasonLeaving, v.leaveAt-w.now
+	case !v.peer.out.drained(v):
+		e.Reason = ReasonInFlight
+	case v.b.rep.shadow.Unfit&v.allowed != 0:
+		e.Reason = ReasonUnfit
+		e.Text = v.b.unfit(v.b.rep.shadow.Unfit & v.allowed).Error()
 	default:
 		e.Reason = ReasonUpToDate
 	}
@@ -139,7 +147,12 @@ func (v *view) explainField(e *Explanation, field string) {
 		e.Reason = ReasonUnmapped
 		e.Text = fmt.Sprintf("%s: sent, but %v isn't at the client", field, v.unmapped(m))
 		return
-	case e.Reason == ReasonInFlight && v.peer.sent.inFlight(v)&m == 0, e.Reason == ReasonPending && v.dirty&m == 0, e.Reason == ReasonStarved && v.dirty&m == 0:
+	case m&v.b.rep.shadow.Unfit != 0:
+		e.Reason, e.Text = ReasonUnfit, v.b.unfit(m&v.b.rep.shadow.Unfit).Error()
+		return
+	case e.Reason == ReasonUnfit:
+		e.Reason = ReasonUpToDate
+	case e.Reason == ReasonInFlight && v.peer.out.drained(v) && v.peer.sent.inFlight(v)&m == 0, e.Reason == ReasonPending && v.dirty&m == 0, e.Reason == ReasonStarved && v.dirty&m == 0:
 		e.Reason = ReasonUpToDate
 	}
 	e.Text = field + ": " + e.text()

@@ -3,6 +3,9 @@ package actorrep
 import (
 	"errors"
 	"fmt"
+	"math/bits"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
 // ActorError says what of an actor didn't get through, and why. Config.Failed is told of it where no call returns it.
@@ -48,6 +51,8 @@ var (
 	ErrActorGone = errors.New("actorrep: the actor went before the call could be sent")
 	// ErrOwnerGone is a call to an owner who had no room for it, or didn't know the actor, before it was another's.
 	ErrOwnerGone = errors.New("actorrep: the actor got another owner before the call could be sent")
+	// ErrClamped is a number from a server whose field is larger than the client's: it is the largest that fits there.
+	ErrClamped = errors.New("actorrep: the server's number is too large for the field here")
 	// ErrCallsPending is a client that doesn't call Step often enough for the calls that come.
 	ErrCallsPending = fmt.Errorf("actorrep: over %d calls came between two Steps", maxPendingCalls)
 )
@@ -56,6 +61,23 @@ var (
 func (w *World) tell(b *Base, name string, p *Peer, err error) {
 	if w.cfg.Failed != nil {
 		w.cfg.Failed(&ActorError{Actor: b.self, Class: b.class.name, Name: name, Peer: p, Err: err})
+	}
+}
+
+// unfit is why the first of some units can't be sent as it is.
+func (b *Base) unfit(m layout.Mask) error {
+	i := bits.TrailingZeros64(m)
+	if err := b.class.layout.Unfit(b.ptr, i); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrUnfit, b.class.layout.Units[i].Path, err)
+	}
+	return fmt.Errorf("%w: %s", ErrUnfit, b.class.layout.Units[i].Path) // it fits again since
+}
+
+// tellUnfit reports values that don't fit, once until they do.
+func (w *World) tellUnfit(b *Base, m layout.Mask) {
+	for ; m != 0; m &= m - 1 {
+		w.Counters.Unfit++
+		w.tell(b, b.class.layout.Units[bits.TrailingZeros64(m)].Path, nil, b.unfit(m))
 	}
 }
 

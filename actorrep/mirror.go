@@ -211,6 +211,11 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame int64, rel
 	if changed && remember {
 		m.noteChange(field, old)
 	}
+	if m.class.units.Clamped {
+		m.class.units.Clamped = false
+		m.world.Counters.Unfit++
+		m.world.tell(m.b, m.class.units.Units[i].Path, nil, ErrClamped)
+	}
 	if m.class.units.Refs>>i&1 != 0 {
 		m.checkReference(netguid.GUID(v[0]), field)
 	}

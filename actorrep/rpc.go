@@ -182,6 +182,7 @@ var (
 	ErrNotThere    = errors.New("actorrep: the other end doesn't have the actor yet")
 	ErrSaturated   = errors.New("actorrep: no bandwidth for an unreliable call now")
 	ErrFull        = errors.New("actorrep: too many reliable calls wait for acks")
+	ErrUnfit       = errors.New("actorrep: a value that doesn't fit its field or parameter")
 	ErrTooLarge    = errors.New("actorrep: parameters over 32 KiB")
 	ErrRateLimited = errors.New("actorrep: called more often than its RateLimit")
 	ErrInvalid     = errors.New("actorrep: parameters that the procedure's validation refuses")
@@ -246,6 +247,10 @@ func (w *World) call(b *Base, proc *procedure, id int, params unsafe.Pointer) er
 // encodeCall makes a call's message, which the caller holds.
 func (w *World) encodeCall(proc *procedure, id int, frame uint32, params unsafe.Pointer) (*call, error) {
 	d := proc.definition()
+	if err := d.params.Check(params, d.params.All()); err != nil {
+		w.Counters.Unfit++
+		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
 	m := w.message()
 	m.SetLimit(maxParams * 8)
 	d.params.WriteValue(m, params)

@@ -33,7 +33,8 @@ type Config struct {
 	Workers int
 	// Spawned and Destroyed are called on a client, within Step. May be nil.
 	Spawned, Destroyed func(a Actor)
-	// Failed is told of what couldn't be made of the other end's bunches, and of errors that RPCs return. May be nil.
+	// Failed is told of what couldn't be made of the other end's bunches, of errors that RPCs return, and, as an ActorError, of
+	// values that don't fit their field and calls that were taken and can't be sent. May be nil.
 	Failed func(err error)
 	// SchemaRefused is told, by name, which fields a client can't take from a server. May be nil.
 	SchemaRefused func(p *Peer, reason string)
@@ -51,6 +52,7 @@ type Counters struct {
 	Resent            uint64 // updates whose packet was lost
 	Saturated         uint64 // ticks of a connection without room for everything
 	Delayed           uint64 // opens and closes put off
+	Unfit             uint64 // values and parameters that don't fit: each is told, by Config.Failed or the call
 	SharedBits        uint64 // bits of updates copied instead of encoded
 
 	CallsSent, CallsReceived, CallsDropped, CallsRefused, CallErrors uint64

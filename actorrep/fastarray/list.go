@@ -2,6 +2,7 @@ package fastarray
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"unsafe"
@@ -27,6 +28,8 @@ const (
 var (
 	// ErrFull is a list that has no room for the element or its new value.
 	ErrFull = errors.New("fastarray: the list is full: 2048 elements, and 15,000 bytes as they are sent")
+	// ErrUnfit is a value that can't be sent as it is: a number out of its range, a text or slice over its cap.
+	ErrUnfit = errors.New("fastarray: the value doesn't fit")
 	// ErrNoElement is an id that isn't in the list.
 	ErrNoElement = errors.New("fastarray: no element with that id")
 	// ErrMirror is a change to a list that mirrors a server's; change it there.
@@ -153,9 +156,12 @@ func (l *List[T]) Add(v T) (ID, error) {
 	case len(l.items) >= Max || l.last == 1<<32-1:
 		return 0, ErrFull
 	}
-	size := l.size(v)
+	size, err := l.size(v)
+	if err != nil {
+		return 0, err
+	}
 	gap := bitio.PackedBits(uint64(l.last + 1 - l.lastID() - 1))
-	if size < 0 || l.bits+size+gap > MaxBytes*8 {
+	if l.bits+size+gap > MaxBytes*8 {
 		return 0, ErrFull
 	}
 	l.last++
@@ -201,8 +207,11 @@ func (l *List[T]) Set(id ID, v T) error {
 		return ErrNoElement
 	}
 	it := &l.items[i]
-	size := l.size(v)
-	if size < 0 || l.bits+size-int(it.size) > MaxBytes*8 {
+	size, err := l.size(v)
+	if err != nil {
+		return err
+	}
+	if l.bits+size-int(it.size) > MaxBytes*8 {
 		return ErrFull
 	}
 	m := l.differ(&it.value, &l.work.now, l.elem.All(), false)
@@ -271,18 +280,21 @@ func (l *List[T]) Clear() error {
 	return nil
 }
 
-// size is how many bits a value takes, or -1 when it is far too large. The value is in work.now then.
-func (l *List[T]) size(v T) int {
+// size is how many bits a value takes, or why it can't be sent. The value is in work.now then.
+func (l *List[T]) size(v T) (int, error) {
 	k := l.work
 	k.now = v
+	if err := l.elem.Check(unsafe.Pointer(&k.now), l.elem.All()); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
 	for {
 		k.a.Reset(k.buf)
 		l.elem.WriteUnits(&k.a, unsafe.Pointer(&k.now), l.elem.All())
 		switch {
 		case k.a.Err() == nil:
-			return k.a.Len()
+			return k.a.Len(), nil
 		case !k.grow():
-			return -1
+			return 0, ErrFull
 		}
 	}
 }

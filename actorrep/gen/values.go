@@ -188,7 +188,7 @@ func (v leaf) encode(u *layout.Unit) (expr string, usesMath bool) {
 	case layout.Int:
 		return fmt.Sprintf("layout.Signed(%s)", v.as(types.Int64)), false
 	case layout.Max:
-		return fmt.Sprintf("min(%s, %d)", v.as(types.Uint64), u.Max), false
+		return fmt.Sprintf("min(%s, %d)", v.as(types.Uint64), uint64(u.Max)+1), false
 	case layout.Step:
 		return fmt.Sprintf("layout.Steps(%s, %s)", v.as(types.Float64), strconv.FormatFloat(u.Step, 'g', -1, 64)), false
 	case layout.Angle:

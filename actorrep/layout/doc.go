@@ -8,7 +8,7 @@
 //	q=0.01       floats in steps of that: sent as the nearest number of steps
 //	rot=16       floats that are angles in degrees, as that many bits of a turn (8 to 16)
 //	max=100      unsigned integers from 0 to that, in as many bits as it takes
-//	cap=64       strings, bytes, slices: at most so many elements; default 1024, what is more is cut
+//	cap=64       strings, bytes, slices: at most so many elements; default 1024, more doesn't fit
 //	notify=OnX   call the method OnX, with the old value if it takes one, when the field has changed
 //	             on a client
 //

@@ -47,26 +47,26 @@ func (l *Layout) useGenerated() error {
 	return nil
 }
 
-// Steps is the number of steps nearest to v, in zigzag; NaN is 0, and what a step can't count is cut.
+// Steps is the number of steps nearest to v, in zigzag. What a step can't count is the last that it can, and NaN one below
+// the lowest: neither fits.
 func Steps(v, step float64) uint64 {
 	n := math.RoundToEven(v / step)
-	const limit = 1 << 52
 	switch {
 	case n != n:
-		n = 0
-	case n > limit:
-		n = limit
-	case n < -limit:
-		n = -limit
+		n = -stepLimit - 1
+	case n > stepLimit:
+		n = stepLimit
+	case n < -stepLimit:
+		n = -stepLimit
 	}
 	return zigzag(int64(n))
 }
 
-// Turn is an angle in degrees as a part of a turn, of so many bits; NaN and infinities are 0.
+// Turn is an angle in degrees as a part of a turn, of so many bits; NaN and infinities are a whole turn, which doesn't fit.
 func Turn(v float64, bits uint8) uint64 {
 	turns := v / 360
 	if turns -= math.Floor(turns); turns != turns {
-		return 0
+		return 1 << bits
 	}
 	return uint64(math.RoundToEven(turns*float64(uint64(1)<<bits))) & (1<<bits - 1)
 }

@@ -135,6 +135,7 @@ type Layout struct {
 
 	words, blobs int
 	minBits      int  // that a whole value takes, 1 at least
+	ranged       Mask // numbers that may not fit
 	compared     Mask // numbers that generated code compares
 	allowed      [audiences]Mask
 	scratch      []byte
@@ -149,7 +150,7 @@ var (
 )
 
 // CustomValue is a value with a serializer of its own. It is a method set of the pointer; what it writes must
-// depend on the value only, and be at most 8 KiB. Neither may keep the pointer: a call's parameters are read into memory
+// depend on the value only, and be at most 8 KiB: what is more isn't sent, and told. Neither may keep the pointer: a call's parameters are read into memory
 // that is used again.
 type CustomValue interface {
 	WriteNet(w *bitio.Writer)
@@ -269,6 +270,9 @@ func (l *Layout) finish() {
 		}
 		if u.HasDelta() {
 			l.Deltas |= bit
+		}
+		if u.Kind == Max || u.Kind == Step || u.Kind == Angle {
+			l.ranged |= bit
 		}
 		switch {
 		case u.Kind == Fast:

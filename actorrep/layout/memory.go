@@ -1,8 +1,10 @@
 package layout
 
 import (
+	"fmt"
 	"math"
 	"reflect"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -24,7 +26,7 @@ func (u *Unit) loadOne(p unsafe.Pointer) uint64 {
 	case Int:
 		return zigzag(loadInt(p, u.size))
 	case Max:
-		return min(loadUint(p, u.size), uint64(u.Max))
+		return min(loadUint(p, u.size), uint64(u.Max)+1) // one more is what doesn't fit
 	}
 	return loadUint(p, u.size)
 }
@@ -37,24 +39,34 @@ func (u *Unit) loadFloat(p unsafe.Pointer) float64 {
 }
 
 // store sets numbers that came in the form of w, which has the same kind as u. Integers that are too large for us become the
-// largest.
-func (u *Unit) store(w *Wire, obj unsafe.Pointer, v []uint64) {
+// largest; it reports false then.
+func (u *Unit) store(w *Wire, obj unsafe.Pointer, v []uint64) (fits bool) {
+	fits = true
 	for i := range v {
 		p := unsafe.Add(obj, u.offsets[i])
+		largest := ^uint64(0) >> (64 - u.size*8)
 		switch u.Kind {
 		case Step:
-			u.storeFloat(p, float64(unzigzag(v[i]))*w.Step)
+			n := unzigzag(v[i])
+			if n < -stepLimit { // NaN
+				n = 0
+			}
+			u.storeFloat(p, float64(n)*w.Step)
 		case Angle:
 			u.storeFloat(p, fromAngle(v[i], w.Bits))
 		case Int:
-			limit := int64(1)<<(u.size*8-1) - 1
-			storeUint(p, u.size, uint64(min(max(unzigzag(v[i]), -limit-1), limit)))
+			n, limit := unzigzag(v[i]), int64(1)<<(u.size*8-1)-1
+			fits = fits && n >= -limit-1 && n <= limit
+			storeUint(p, u.size, uint64(min(max(n, -limit-1), limit)))
 		case Max:
-			storeUint(p, u.size, min(v[i], uint64(u.Max), ^uint64(0)>>(64-u.size*8)))
+			largest = min(largest, uint64(u.Max))
+			fallthrough
 		default:
-			storeUint(p, u.size, min(v[i], ^uint64(0)>>(64-u.size*8)))
+			fits = fits && v[i] <= largest
+			storeUint(p, u.size, min(v[i], largest))
 		}
 	}
+	return fits
 }
 
 func (u *Unit) storeFloat(p unsafe.Pointer, v float64) {
@@ -113,39 +125,25 @@ type sliceHeader struct {
 	len, cap int
 }
 
-// writeMemory writes a blob unit straight from an object.
+// writeMemory writes a blob unit straight from an object. That it fits is for Check to say.
 func (u *Unit) writeMemory(w *bitio.Writer, obj unsafe.Pointer) {
 	p := unsafe.Add(obj, u.offsets[0])
 	switch u.Kind {
 	case String:
-		writeText(w, u.cut(*(*string)(p)))
+		writeText(w, *(*string)(p))
 	case Bytes:
 		b := *(*[]byte)(p)
-		b = b[:min(len(b), int(u.Max))]
 		w.WriteIntPacked(uint32(len(b)))
 		w.WriteBytes(b)
 	case Slice:
 		h := *(*sliceHeader)(p)
-		n := min(h.len, int(u.Max))
-		w.WriteIntPacked(uint32(n))
-		for i := range n {
+		w.WriteIntPacked(uint32(h.len))
+		for i := range h.len {
 			u.elem.WriteValue(w, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
 		}
 	case Custom:
 		u.pointer(obj).Interface().(CustomValue).WriteNet(w)
 	}
-}
-
-// cut bounds a string, not in the middle of a character.
-func (u *Unit) cut(s string) string {
-	if len(s) <= int(u.Max) {
-		return s
-	}
-	n := int(u.Max)
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }
 
 func writeText(w *bitio.Writer, s string) {
@@ -183,7 +181,10 @@ func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer) (changed bool) {
 		if n > len(small) {
 			b = make([]byte, n)
 		}
-		r.ReadBytes(b)
+		if r.ReadBytes(b); !utf8.Valid(b) {
+			r.Fail(fmt.Errorf("%w: a text that isn't UTF-8", ErrUnfit))
+			return false
+		}
 		if changed = *s != string(b); changed {
 			*s = string(b)
 		}

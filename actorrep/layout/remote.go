@@ -15,8 +15,10 @@ type Remote struct {
 	Units  []RemoteUnit
 	Deltas Mask
 	Refs   Mask // of our own references
-	words  int
-	local  *Layout
+	// Clamped is set when a number that came was too large for our field, which is the largest it can be.
+	Clamped bool
+	words   int
+	local   *Layout
 }
 
 // RemoteUnit is a unit of a peer's.
@@ -197,7 +199,9 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (c
 	own := &m.local.Units[u.Local]
 	var old, now [MaxNumbers]uint64
 	own.load(obj, old[:u.N])
-	own.store(&u.Wire, obj, v)
+	if !own.store(&u.Wire, obj, v) {
+		m.Clamped = true
+	}
 	own.load(obj, now[:u.N])
 	return old != now
 }

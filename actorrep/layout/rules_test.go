@@ -7,14 +7,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// TestSteps: the nearest step, whatever the number; what can't be counted is cut or 0.
+// TestSteps: the nearest step, whatever the number; what can't be counted doesn't fit.
 func TestSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 10000 {
@@ -22,7 +21,7 @@ func TestSteps(t *testing.T) {
 		v := (rng.Float64() - 0.5) * 1e6
 		require.InDelta(t, v, float64(unzigzag(Steps(v, step)))*step, step/2*(1+1e-9))
 	}
-	require.Zero(t, Steps(math.NaN(), 0.01))
+	require.Equal(t, int64(-1<<52-1), unzigzag(Steps(math.NaN(), 0.01)))
 	require.Equal(t, int64(1<<52), unzigzag(Steps(math.Inf(1), 0.01)))
 	require.Equal(t, int64(-1<<52), unzigzag(Steps(math.Inf(-1), 0.01)))
 	require.Equal(t, int64(1<<52), unzigzag(Steps(math.MaxFloat64, 1e-300)))
@@ -39,8 +38,11 @@ func TestAngles(t *testing.T) {
 		off := math.Abs(math.Remainder(got-v, 360))
 		require.LessOrEqual(t, off, 180/math.Exp2(float64(b))+1e-9, "%v in %d bits", v, b)
 	}
-	for _, v := range []float64{0, 360, -360, 720, 359.9999, math.NaN(), math.Inf(1), math.Inf(-1)} {
+	for _, v := range []float64{0, 360, -360, 720, 359.9999} {
 		require.Zero(t, Turn(v, 8), "%v", v)
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		require.EqualValues(t, 256, Turn(v, 8), "a whole turn doesn't fit")
 	}
 }
 
@@ -243,40 +245,81 @@ func TestInnerTags(t *testing.T) {
 	require.Equal(t, Max, l.Units[2].elem.Units[0].Kind)
 }
 
-// TestCaps: what is longer is cut, at both ends; a string not within a character.
-func TestCaps(t *testing.T) {
+// TestFitsOrIsTold: what is at its bound goes whole; what is over it leaves the last value there, and is told.
+func TestFitsOrIsTold(t *testing.T) {
 	type caps struct {
-		S string  `net:"cap=10"`
-		B []byte  `net:"cap=4"`
-		L []int64 `net:"cap=3"`
+		S string     `net:"cap=10"`
+		B []byte     `net:"cap=4"`
+		L []int64    `net:"cap=3"`
+		D []string   `net:"cap=3"`
+		M uint8      `net:"max=100"`
+		P [2]float64 `net:"q=0.5"`
+		A float64    `net:"rot=8"`
 	}
-	p := newPair(t, reflect.TypeFor[caps]())
-	src, dst := p.src.Interface().(*caps), p.dst.Interface().(*caps)
-	*src = caps{strings.Repeat("€", 5), []byte("abcdefgh"), []int64{1, 2, 3, 4, 5}}
-	p.compare(p.l.All())
-	for i := range p.l.Units {
-		w := p.write(i, nil)
-		p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), i, nil, nil, p.l.Object(p.dst.UnsafePointer()))
+	for _, c := range []struct {
+		name     string
+		unit     int
+		fit, not func(v *caps)
+	}{
+		{"text over its cap", 0, func(v *caps) { v.S = strings.Repeat("x", 10) }, func(v *caps) { v.S = strings.Repeat("x", 11) }},
+		{"text that isn't UTF-8", 0, func(v *caps) { v.S = "é" }, func(v *caps) { v.S = "é"[:1] }},
+		{"bytes", 1, func(v *caps) { v.B = make([]byte, 4) }, func(v *caps) { v.B = make([]byte, 5) }},
+		{"list", 2, func(v *caps) { v.L = make([]int64, 3) }, func(v *caps) { v.L = make([]int64, 4) }},
+		{"text in a list", 3, func(v *caps) { v.D = []string{"", "y"} }, func(v *caps) { v.D = []string{"", "\xff"} }},
+		{"number over max=", 4, func(v *caps) { v.M = 100 }, func(v *caps) { v.M = 101 }},
+		{"infinity", 5, func(v *caps) { v.P[1] = 1e9 }, func(v *caps) { v.P[1] = math.Inf(-1) }},
+		{"no number", 5, func(v *caps) { v.P[1] = 0 }, func(v *caps) { v.P[1] = math.NaN() }},
+		{"angle that is none", 6, func(v *caps) { v.A = -90 }, func(v *caps) { v.A = math.NaN() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPair(t, reflect.TypeFor[caps]())
+			src, dst := p.src.Interface().(*caps), p.dst.Interface().(*caps)
+			show := func() {
+				p.compare(p.l.All())
+				w := p.write(c.unit, nil)
+				r := bitio.NewReader(w.Bytes(), w.Len())
+				p.remote.ReadUnit(r, c.unit, make([]uint64, MaxNumbers), nil, p.l.Object(p.dst.UnsafePointer()))
+				require.NoError(t, r.Err())
+			}
+			c.fit(src)
+			show()
+			require.Zero(t, p.shadow.Unfit)
+			require.NoError(t, p.l.Unfit(p.src.UnsafePointer(), c.unit))
+			want := *dst
+			if c.unit < 4 {
+				require.Equal(t, reflect.ValueOf(*src).Field(c.unit).Interface(), reflect.ValueOf(want).Field(c.unit).Interface())
+			}
+			c.not(src)
+			show()
+			require.Equal(t, Mask(1)<<c.unit, p.shadow.Unfit)
+			require.ErrorIs(t, p.l.Unfit(p.src.UnsafePointer(), c.unit), ErrUnfit)
+			require.ErrorIs(t, p.l.Check(p.src.UnsafePointer(), p.l.All()), ErrUnfit)
+			if c.unit < 4 {
+				require.Equal(t, want, *dst, "the last value that fitted stays")
+			}
+			c.fit(src)
+			show()
+			require.Zero(t, p.shadow.Unfit, "it fits again")
+		})
 	}
-	require.Equal(t, &caps{"€€€", []byte("abcd"), []int64{1, 2, 3}}, dst)
-	src.S, src.B, src.L = "€€€€", []byte("abcd!"), []int64{1, 2, 3, 9}
-	require.Zero(t, p.compare(p.l.All()), "what is cut doesn't count")
-
-	long := []byte{0xe2, 0x82, 0xac} // and bytes that are no characters at all
-	src.S = strings.Repeat(string(long[1:2]), 30)
-	p.compare(p.l.All())
-	require.LessOrEqual(t, p.write(0, nil).Len(), 8+80)
-
-	w := bitio.NewWriter(make([]byte, 100)) // a peer that doesn't cut
-	w.WriteIntPacked(11)
-	w.WriteBytes(make([]byte, 11))
-	r := bitio.NewReader(w.Bytes(), w.Len())
-	p.remote.ReadUnit(r, 0, nil, nil, p.l.Object(p.dst.UnsafePointer()))
-	require.ErrorIs(t, r.Err(), ErrLength)
-	require.True(t, utf8.ValidString(dst.S))
 }
 
-// TestTooLarge: a value over 8 KiB goes as if it were empty, and leaves room for the others.
+// TestLongText: a text from a peer with a larger cap, or of bytes that are no text, is refused.
+func TestLongText(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[struct {
+		S string `net:"cap=10"`
+	}]())
+	for _, b := range [][]byte{make([]byte, 11), {0xff}} {
+		w := bitio.NewWriter(make([]byte, 100))
+		w.WriteIntPacked(uint32(len(b)))
+		w.WriteBytes(b)
+		r := bitio.NewReader(w.Bytes(), w.Len())
+		p.remote.ReadUnit(r, 0, nil, nil, p.l.Object(p.dst.UnsafePointer()))
+		require.Error(t, r.Err())
+	}
+}
+
+// TestTooLarge: of a value over 8 KiB the last that fitted stays, and that is told.
 func TestTooLarge(t *testing.T) {
 	p := newPair(t, reflect.TypeFor[struct {
 		L [][64]uint64 `net:""`
@@ -284,10 +327,13 @@ func TestTooLarge(t *testing.T) {
 	list := p.src.Elem().Field(0).Addr().Interface().(*[][64]uint64)
 	*list = make([][64]uint64, 3)
 	require.EqualValues(t, 1, p.compare(1))
-	require.Greater(t, p.write(0, nil).Len(), 3*64*8)
+	before := p.write(0, nil).Len()
+	require.Greater(t, before, 3*64*8)
 	*list = make([][64]uint64, 1000)
-	require.EqualValues(t, 1, p.compare(1))
-	require.LessOrEqual(t, p.write(0, nil).Len(), 16)
+	require.Zero(t, p.compare(1))
+	require.Equal(t, before, p.write(0, nil).Len())
+	require.EqualValues(t, 1, p.shadow.Unfit)
+	require.ErrorIs(t, p.l.Unfit(p.src.UnsafePointer(), 0), ErrUnfit)
 }
 
 // TestNonZero: an object that is all zero has nothing to say, any other says what isn't.
@@ -308,7 +354,7 @@ func TestNonZero(t *testing.T) {
 		want := naive(p.src.Elem(), nil)
 		for i := range p.l.Units {
 			path := p.l.Units[i].Path
-			if !reflect.DeepEqual(at(p.src.Elem(), zero, path), at(p.src.Elem(), want, path)) {
+			if p.shadow.Unfit>>i&1 == 0 && !reflect.DeepEqual(at(p.src.Elem(), zero, path), at(p.src.Elem(), want, path)) {
 				require.NotZero(t, p.l.NonZero(p.shadow)>>i&1, "%s of %v", path, typ)
 			}
 		}

@@ -22,6 +22,9 @@ type Shadow struct {
 	Words []uint64
 	blobs []blob
 	own   Generated // the object, when there is generated code
+	// Unfit is the units whose value at the last compare doesn't fit. Numbers are sent as the nearest that does, NaN as 0; of
+	// others what fitted last stays.
+	Unfit Mask
 }
 
 type blob struct {
@@ -57,64 +60,83 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 		}
 		changed = s.own.NetCompare(s.Words, own)
 		m &^= own
+		l.note(s, changed&l.ranged)
 	}
 	for ; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros64(m)
 		u := &l.Units[i]
 		if u.Kind.IsBlob() {
-			if l.compareBlob(u, &s.blobs[u.blob], obj) {
+			differs, fits := l.compareBlob(u, &s.blobs[u.blob], obj)
+			if differs {
 				changed |= 1 << i
 			}
+			s.setUnfit(1<<i, !fits)
 			continue
 		}
-		words := s.Words[u.first : u.first+int(u.N)]
+		words, differs := s.Words[u.first:u.first+int(u.N)], false
 		for j := range words {
 			if v := u.loadOne(unsafe.Add(obj, u.offsets[j])); v != words[j] {
-				words[j] = v
-				changed |= 1 << i
+				words[j], differs = v, true
+			}
+		}
+		if differs {
+			changed |= 1 << i
+			if l.ranged>>i&1 != 0 {
+				s.setUnfit(1<<i, !u.fits(words))
 			}
 		}
 	}
 	return changed
 }
 
-func (l *Layout) compareBlob(u *Unit, b *blob, obj unsafe.Pointer) bool {
+// note looks whether numbers that have changed fit.
+func (l *Layout) note(s *Shadow, m Mask) {
+	for ; m != 0; m &= m - 1 {
+		u := &l.Units[bits.TrailingZeros64(m)]
+		s.setUnfit(m&-m, !u.fits(s.Words[u.first:u.first+int(u.N)]))
+	}
+}
+
+func (s *Shadow) setUnfit(m Mask, on bool) {
+	if on {
+		s.Unfit |= m
+	} else {
+		s.Unfit &^= m
+	}
+}
+
+func (l *Layout) compareBlob(u *Unit, b *blob, obj unsafe.Pointer) (differs, fits bool) {
 	switch u.Kind {
 	case String:
-		s := u.cut(*(*string)(unsafe.Add(obj, u.offsets[0])))
+		s := *(*string)(unsafe.Add(obj, u.offsets[0]))
 		if s == b.text {
-			return false
+			return false, true
+		}
+		if u.check(obj) != nil {
+			return false, false
 		}
 		b.text = s
-		return true
+		return true, true
 	case Fast:
 		if b.fast == nil {
 			b.fast = u.pointer(obj).Interface().(FastArray)
 		}
 		key := b.fast.NetKey()
 		if key == b.key {
-			return false
+			return false, true
 		}
 		b.key = key
-		return true
+		return true, true
 	}
-	if l.scratch == nil {
-		l.scratch = make([]byte, maxBlob)
-	}
-	w := &l.writer // here, as it would escape
-	w.Reset(l.scratch)
-	u.writeMemory(w, obj)
-	if w.Err() != nil {
-		w.Reset(l.scratch) // too large to send: as if it were empty
-		if u.Kind != Custom {
-			w.WriteIntPacked(0)
-		}
+	w := l.blobWriter()
+	if u.writeChecked(w, obj) != nil {
+		return false, false
 	}
 	if b.bits == w.Len() && bytes.Equal(b.data, w.Bytes()) {
-		return false
+		return false, true
 	}
 	b.data, b.bits = append(b.data[:0], w.Bytes()...), w.Len()
-	return true
+	return true, true
 }
 
 // NonZero is the units whose value in s isn't zero: what a new object must be told.

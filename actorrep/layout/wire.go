@@ -95,7 +95,7 @@ func (d *Wire) write(w *bitio.Writer, v []uint64) {
 	case Bool:
 		w.WriteBits(v[0], 1)
 	case Max:
-		w.WriteInt(uint32(v[0]), d.Max+1)
+		w.WriteInt(uint32(min(v[0], uint64(d.Max))), d.Max+1)
 	case Step:
 		width := bits.Len64(or(v))
 		w.WriteBits(uint64(width), absWidth)

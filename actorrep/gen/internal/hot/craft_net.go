@@ -170,7 +170,7 @@ func (c *Craft) NetCompare(words []uint64, m layout.Mask) (changed layout.Mask) 
 		}
 	}
 	if m&(1<<4) != 0 { // Armor
-		v0 := min(uint64(c.Armor), 100)
+		v0 := min(uint64(c.Armor), 101)
 		if words[8] != v0 {
 			words[8] = v0
 			changed |= 1 << 4
@@ -240,7 +240,7 @@ func (c *Craft) NetCompare(words []uint64, m layout.Mask) (changed layout.Mask) 
 		}
 	}
 	if m&(1<<14) != 0 { // Guns[0].RPM
-		v0 := min(uint64(c.Guns[0].RPM), 9000)
+		v0 := min(uint64(c.Guns[0].RPM), 9001)
 		if words[18] != v0 {
 			words[18] = v0
 			changed |= 1 << 14
@@ -268,7 +268,7 @@ func (c *Craft) NetCompare(words []uint64, m layout.Mask) (changed layout.Mask) 
 		}
 	}
 	if m&(1<<18) != 0 { // Guns[1].RPM
-		v0 := min(uint64(c.Guns[1].RPM), 9000)
+		v0 := min(uint64(c.Guns[1].RPM), 9001)
 		if words[22] != v0 {
 			words[22] = v0
 			changed |= 1 << 18

@@ -223,7 +223,7 @@ func randomState(rng *rand.Rand) (s state) {
 		heat: int16(rng.Uint32()), shots: rng.Uint32(), lights: rng.IntN(2) == 0, target: netguid.GUID(rng.Uint32N(4)), name: fmt.Sprint(rng.IntN(100)),
 		alive: time.Duration(rng.Int64()), shield: Vec{Y: f()}, trim: int8(rng.Uint32())}
 	s.doors[2], s.guns[1] = rng.IntN(2) == 0, Engine{f(), uint16(rng.Uint32()), [2]int8{int8(rng.Uint32()), 3}}
-	for range rng.IntN(20) {
+	for range rng.IntN(17) {
 		s.log = append(s.log, rng.Int32())
 	}
 	return s
