@@ -12,8 +12,8 @@ const (
 
 // client is what the Host knows of a player.
 //
-// Invariant: ack <= sent <= highest, all positions in the session's stream: the
-// snapshot's bytes, then the log's from logBase on.
+// Invariant: welcome.base <= ack <= sent <= highest, all positions in the session's stream: from base on the
+// setup's bytes, the snapshot's, then the log's from logBase on.
 type client struct {
 	transport Transport
 	connects  uint32 // of Host.Connect
@@ -26,9 +26,12 @@ type client struct {
 	key       uint32     // of its packets
 	sessions  uint64     // how many there were
 
-	welcome welcome
-	snap    []byte
-	logBase int64
+	welcome  welcome
+	setup    []byte
+	snap     []byte
+	logBase  int64
+	lag      int64 // the newest turns that it doesn't get
+	accepted int64 // version of the setup
 
 	ack, sent, highest int64
 	burst              int64 // bytes in flight allowed
@@ -79,22 +82,31 @@ func (c *client) input(turn int64) []byte {
 }
 
 // begin starts a session.
-func (c *client) begin(now time.Duration, session uint32, w welcome, snap []byte, logBase int64, cfg *HostConfig) {
+func (c *client) begin(now time.Duration, session uint32, cfg *HostConfig) {
 	c.end()
-	c.state, c.session, c.denied = welcoming, session, 0
+	c.session, c.denied = session, 0
 	c.sessions++
-	c.welcome, c.snap, c.logBase = w, snap, logBase
+	c.highest = 0
+	c.accepted = 0
+	c.lastHeard, c.blocked = now, false
+	c.rttKnown, c.stamps = false, stamps{}
+}
+
+// restart begins the session's stream, or another one.
+func (c *client) restart(now time.Duration, w welcome, setup, snap []byte, logBase int64, cfg *HostConfig) {
+	c.state = welcoming
+	w.base, w.setup, w.snapshot = c.highest+1, len(setup), len(snap) // above all acks of the one before
+	c.welcome, c.setup, c.snap, c.logBase = w, setup, snap, logBase
 	c.key = w.key
-	c.ack, c.sent, c.highest, c.burst = 0, 0, 0, min(int64(cfg.Window), firstPackets*int64(cfg.MaxPacket))
+	c.ack, c.sent, c.highest, c.burst = w.base, w.base, w.base, min(int64(cfg.Window), firstPackets*int64(cfg.MaxPacket))
 	c.executed, c.hashNext = w.start, w.start
 	c.desynced, c.unhashed, c.unhashedTold, c.overruled = false, false, false, false
-	c.lastHeard, c.nextSend, c.progress, c.ackedAt, c.blocked = now, now, now, now, false
-	c.rttKnown, c.stamps = false, stamps{}
+	c.nextSend, c.progress, c.ackedAt = now, now, now
 	c.lagging, c.seen, c.joinFrom = false, 0, 0
 }
 
 // end ends the session, if there is one.
-func (c *client) end() { c.state, c.snap = absent, nil }
+func (c *client) end() { c.state, c.setup, c.snap = absent, nil, nil }
 
 // past reports whether session is over, or older than the last: its late packets must not
 // end the one under way.
@@ -102,23 +114,38 @@ func (c *client) past(session uint32) bool {
 	return c.sessions > 0 && int32(session-c.session) <= 0
 }
 
+// turnsAt is the position of the first turn.
+func (c *client) turnsAt() int64 { return c.welcome.base + int64(len(c.setup)) + int64(len(c.snap)) }
+
 // streamEnd is where the stream ends for now.
-func (c *client) streamEnd(l *turnLog) int64 { return int64(len(c.snap)) + l.end - c.logBase }
+func (c *client) streamEnd(l *turnLog) int64 {
+	end := l.end
+	if c.lag > 0 {
+		end = max(c.logBase, l.offset(max(l.first, l.next-c.lag)))
+	}
+	return c.turnsAt() + end - c.logBase
+}
 
 // trimmed reports whether what the peer needs next has left the log.
 func (c *client) trimmed(l *turnLog) bool {
-	return c.logBase+max(0, c.ack-int64(len(c.snap))) < l.start
+	return c.logBase+max(0, c.ack-c.turnsAt()) < l.start
 }
 
 // appendStream appends [from, to) of the stream.
 func (c *client) appendStream(dst []byte, l *turnLog, from, to int64) []byte {
-	n := int64(len(c.snap))
-	if from < n {
-		part := min(to, n)
-		dst = append(dst, c.snap[from:part]...)
-		from = part
+	at := c.welcome.base
+	for _, b := range [...][]byte{c.setup, c.snap} {
+		if end := at + int64(len(b)); from < end && from < to {
+			part := min(to, end)
+			dst = append(dst, b[from-at:part-at]...)
+			from = part
+		}
+		at += int64(len(b))
 	}
-	return l.appendRange(dst, c.logBase+from-n, c.logBase+to-n)
+	if from >= to {
+		return dst
+	}
+	return l.appendRange(dst, c.logBase+from-at, c.logBase+to-at)
 }
 
 // acked notes that the peer has all before position ack of the stream.

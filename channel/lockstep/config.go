@@ -4,12 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 )
 
 const (
 	// MaxPlayers is the most that fit the wire's masks.
 	MaxPlayers = 64
+	// MaxSpectators is the most besides MaxPlayers.
+	MaxSpectators = 128
+	// MaxSetup bounds Host.SetSetup, in bytes.
+	MaxSetup = 64 << 10
+	maxParts = 32
 	// wireVersion is in each Hello.
 	wireVersion = 2
 	// hashWindow is how many turns of hashes are kept, by a Peer until they are acked and by
@@ -32,8 +38,28 @@ const (
 //
 //	Proven() bool    its peer is who it says and gets what is sent to it; without it the Host needs a Secret
 //	Ready() bool     there is bandwidth for more than a packet in each TurnInterval; without it there always is
+//	MaxPacket() int  the largest packet that isn't split beneath, in bytes, or 0 while it isn't known; larger
+//	                 ones aren't sent, whatever Config.MaxPacket says
 type Transport interface {
 	Send(now time.Duration, p []byte) error
+}
+
+// packetLimit is the largest packet for t, up to limit.
+func packetLimit(t Transport, limit int) int {
+	if m, ok := t.(interface{ MaxPacket() int }); ok {
+		if n := m.MaxPacket(); n > 0 {
+			return min(n, limit)
+		}
+	}
+	return limit
+}
+
+// checkTransport is an error when a turn's commands don't fit what t carries.
+func (c *Config) checkTransport(t Transport) error {
+	if n := packetLimit(t, c.MaxPacket); n < c.MaxInput+headerBytes {
+		return fmt.Errorf("%w: the transport's packets have %d bytes; MaxInput may be %d at most", ErrPacketSize, n, n-headerBytes)
+	}
+	return nil
 }
 
 func proven(t Transport) bool {
@@ -69,6 +95,9 @@ type Config struct {
 	MaxDelay int
 	// TurnInterval is the time from turn to turn, the same as the game's; default 50 ms.
 	TurnInterval time.Duration
+	// Parts names the parts of the state whose hashes are given to Done one by one, so that after a desync a
+	// Differs event says which are wrong: up to 32, for example units, economy, projectiles.
+	Parts []string
 
 	// MaxPacket is the size of the largest packet in bytes, 128 to 65507; default 1100. 255 over
 	// package link. Both ends may differ.
@@ -95,6 +124,8 @@ func (c Config) filled() (Config, error) {
 		return c, fmt.Errorf("%w: InputRate %d", ErrConfig, c.InputRate)
 	case c.MaxDelay < 1 || c.MaxDelay > 60:
 		return c, fmt.Errorf("%w: MaxDelay %d", ErrConfig, c.MaxDelay)
+	case len(c.Parts) > maxParts:
+		return c, fmt.Errorf("%w: %d Parts", ErrConfig, len(c.Parts))
 	case c.TurnInterval <= 0:
 		return c, fmt.Errorf("%w: TurnInterval %v", ErrConfig, c.TurnInterval)
 	}
@@ -104,7 +135,7 @@ func (c Config) filled() (Config, error) {
 // agreement is a number that differs when what must be agreed on differs.
 func (c *Config) agreement() uint32 {
 	h := fnv.New32a()
-	fmt.Fprint(h, wireVersion, c.Protocol, c.Players, c.MaxInput, c.InputRate, c.MaxDelay, c.TurnInterval)
+	fmt.Fprint(h, wireVersion, c.Protocol, c.Players, c.MaxInput, c.InputRate, c.MaxDelay, c.TurnInterval, strings.Join(c.Parts, "\n"))
 	return h.Sum32()
 }
 
@@ -148,6 +179,9 @@ type HostConfig struct {
 
 	// Stall is the policy; default Wait.
 	Stall StallPolicy
+	// Spectators is the number of places for those who only watch, up to MaxSpectators: they are numbered from
+	// Players on, and nothing they do or don't do holds the game. SpectatorDelay keeps the newest turns from them.
+	Spectators, SpectatorDelay int
 	// StallAfter is how long, over TurnInterval, Substitute waits; default 150 ms. Too short and
 	// jitter eats commands.
 	StallAfter time.Duration
@@ -206,6 +240,8 @@ func (c HostConfig) filled() (HostConfig, error) {
 		return c, fmt.Errorf("%w: DelayEvery, Stall, StallAfter, DropAfter, StallPercent or RejoinAfter", ErrConfig)
 	case c.LogBytes < 2*c.maxRecord() || c.LogTurns < 2*c.MaxDelay:
 		return c, fmt.Errorf("%w: LogBytes must hold two turns, %d bytes, and LogTurns twice MaxDelay", ErrConfig, 2*c.maxRecord())
+	case c.Spectators < 0 || c.Spectators > MaxSpectators || c.SpectatorDelay < 0 || c.SpectatorDelay > c.LogTurns/2:
+		return c, fmt.Errorf("%w: Spectators or SpectatorDelay", ErrConfig)
 	case c.MaxSnapshot < 0 || c.Window < c.MaxPacket || c.Rate < 1024:
 		return c, fmt.Errorf("%w: MaxSnapshot, Window or Rate", ErrConfig)
 	}
@@ -215,7 +251,7 @@ func (c HostConfig) filled() (HostConfig, error) {
 // PeerConfig of a Peer.
 type PeerConfig struct {
 	Config
-	// Player is which one this is.
+	// Player is which one this is; Config.Players and above are spectators.
 	Player int
 	// Session numbers this session of the player: it must be above those before, as are the seconds of
 	// the calendar. Lower ones are denied (DenyStale), so that late packets of an old session do no harm.
@@ -240,7 +276,7 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 	c.ReceiveBuffer = cmp.Or(c.ReceiveBuffer, max(64<<10, 2*c.maxRecord()))
 	c.MaxSnapshot = cmp.Or(c.MaxSnapshot, 1<<20)
 	switch {
-	case c.Player < 0 || c.Player >= c.Players:
+	case c.Player < 0 || c.Player >= c.Players+MaxSpectators:
 		return c, fmt.Errorf("%w: Player %d", ErrConfig, c.Player)
 	case c.Have < 0 || c.MaxSnapshot < 0 || c.MaxSnapshot > 1<<31-1:
 		return c, fmt.Errorf("%w: Have or MaxSnapshot", ErrConfig)

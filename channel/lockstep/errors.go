@@ -15,7 +15,7 @@ var (
 	ErrEmptyCommand = errors.New("lockstep: empty command; give it a byte at least")
 	// ErrNoTurn is Done's error when Next gave no turn to be done with.
 	ErrNoTurn = errors.New("lockstep: no turn is under way; call Next first")
-	// ErrNoPlayer is the Host's error for a player below 0 or from Players on.
+	// ErrNoPlayer is the Host's error for a player below 0 or from Players and Spectators on, and Mend's for one who isn't connected.
 	ErrNoPlayer = errors.New("lockstep: no such player; see Config.Players")
 	// ErrSnapshot is SetSnapshot's error for a turn the log doesn't hold, and data that is empty or over MaxSnapshot.
 	ErrSnapshot = errors.New("lockstep: snapshot is of no turn in the log, empty or too large")
@@ -38,6 +38,14 @@ var (
 	ErrSnapshotSize = errors.New("lockstep: the host's snapshot exceeds MaxSnapshot; raise it")
 	// ErrTimeout ends a Peer that heard nothing of its host for Timeout.
 	ErrTimeout = errors.New("lockstep: the host is silent; connect again")
+	// ErrPacketSize is the error for a transport whose packets are too small for MaxInput.
+	ErrPacketSize = errors.New("lockstep: MaxInput doesn't fit a packet of the transport")
+	// ErrParts is Done's and Judge's error when there are neither one hash nor as many as Config.Parts.
+	ErrParts = errors.New("lockstep: give a hash for each of Config.Parts")
+	// ErrStarted is SetSetup's error once the game has begun.
+	ErrStarted = errors.New("lockstep: the game has begun")
+	// ErrSetup is SetSetup's error for data that is empty or over MaxSetup, and Accept's when there is nothing to accept.
+	ErrSetup = errors.New("lockstep: no setup, or one over MaxSetup")
 	// ErrDenied ends a Peer whose host won't have it; see Peer.Reason.
 	ErrDenied = errors.New("lockstep: the host denied the session")
 	// ErrStream ends a Peer whose host sends turns that break the rules.

@@ -58,6 +58,9 @@ type Host struct {
 	judge     judge
 	split     bool // told, and not agreed since
 	snapshot  snapshot
+	setup     []byte
+	version   int64 // of setup; 0 for none
+	parts     partReport
 	paths     []Path
 	record    []byte
 	packet    []byte
@@ -82,7 +85,7 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 		cfg:     cfg,
 		handler: handler,
 		log:     newTurnLog(cfg.LogBytes, cfg.LogTurns),
-		clients: make([]client, cfg.Players),
+		clients: make([]client, cfg.Players+cfg.Spectators),
 		delay:   cfg.InitialDelay,
 		logged:  turnStart{delay: cfg.InitialDelay},
 		events:  make([]Event, 0, cfg.maxEvents()),
@@ -91,9 +94,13 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 		record:  make([]byte, 0, cfg.maxRecord()),
 		packet:  make([]byte, 0, cfg.MaxPacket),
 	}
+	h.parts.init(&h.cfg.Config)
 	h.events = append(h.events, Event{Kind: DelayChanged, Value: int64(h.delay)})
 	for p := range h.clients {
 		h.clients[p].init(&h.cfg.Config)
+		if p >= cfg.Players {
+			h.clients[p].lag = int64(cfg.SpectatorDelay)
+		}
 	}
 	return h, nil
 }
@@ -101,8 +108,11 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 // Connect says where player's packets go from now on. Whether that is really the player, the
 // caller knows from the transport. A session begins with the Peer's packets.
 func (h *Host) Connect(player int, t Transport) error {
-	if player < 0 || player >= h.cfg.Players {
+	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer
+	}
+	if err := h.cfg.checkTransport(t); err != nil {
+		return err
 	}
 	if !proven(t) && h.cfg.Secret == [32]byte{} {
 		return ErrTransport
@@ -115,7 +125,7 @@ func (h *Host) Connect(player int, t Transport) error {
 
 // Drop takes player out of the game, and denies the session. Connect lets it come back.
 func (h *Host) Drop(now time.Duration, player int) error {
-	if player < 0 || player >= h.cfg.Players {
+	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer
 	}
 	c := &h.clients[player]
@@ -128,9 +138,9 @@ func (h *Host) Drop(now time.Duration, player int) error {
 	return nil
 }
 
-// Ready is a mask of players who could join now: connected, and up to date.
+// Ready is a mask of players who could join now: connected, up to date, and with the setup accepted if there is one.
 func (h *Host) Ready() (mask uint64) {
-	for p := range h.clients {
+	for p := range h.cfg.Players {
 		if h.upToDate(&h.clients[p]) {
 			mask |= 1 << p
 		}

@@ -9,19 +9,25 @@ import (
 // which it was given, Delay turns before.
 func (c *Config) hashPatience() int64 { return int64(c.MaxDelay) + 16 }
 
-// Judge says what the state after turn really hashes to, as a game on the host's machine finds by executing
+// Judge says what the state after turn really hashes to, as Done does, as a game on the host's machine finds by executing
 // the turns since a sound snapshot. It overrules the players: who has another hash is Desynced and doesn't vote until
 // its next session.
-func (h *Host) Judge(turn int64, hash uint64) error {
+func (h *Host) Judge(turn int64, sums ...uint64) error {
 	b := h.judge.ballot(turn)
-	if b == nil {
+	hash, ok := h.cfg.hash(sums)
+	switch {
+	case b == nil:
 		return ErrTurn
+	case !ok:
+		return ErrParts
 	}
 	b.state, b.want = agreed, hash
+	h.parts.judged(turn, sums)
 	for m := b.sent &^ h.judge.same(b, hash); m != 0; m &= m - 1 {
 		h.clients[bits.TrailingZeros64(m)].overruled = true
 	}
 	h.found(b)
+	h.compareParts()
 	return nil
 }
 
@@ -73,6 +79,10 @@ func (h *Host) forget(player int) {
 // takeHashes compares what can be compared.
 func (h *Host) takeHashes(player int, in *input) {
 	c := &h.clients[player]
+	if player >= h.cfg.Players {
+		c.hashNext = max(c.hashNext, in.firstHash+int64(len(in.hashes)/8)) // nobody is judged by a spectator
+		return
+	}
 	for i := 0; i+8 <= len(in.hashes); i += 8 {
 		turn := in.firstHash + int64(i/8)
 		if turn < c.hashNext {
@@ -115,6 +125,7 @@ func (h *Host) decide(b *ballot) {
 		e.Want = row[bits.TrailingZeros64(m)]
 	}
 	h.push(e)
+	h.parts.begin(b.turn)
 }
 
 // found reports the first difference of a player's session.
@@ -124,6 +135,7 @@ func (h *Host) found(b *ballot) {
 		if c := &h.clients[p]; !c.desynced {
 			c.desynced = true
 			h.stats.Desyncs++
+			h.parts.begin(b.turn)
 			h.push(Event{Kind: Desynced, Player: p, Value: b.turn, Got: h.judge.row(b.turn)[p], Want: b.want})
 		}
 	}

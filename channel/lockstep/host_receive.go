@@ -28,7 +28,7 @@ func (h *Host) Receive(now time.Duration, player int, p []byte) error {
 }
 
 func (h *Host) receive(now time.Duration, player int, p []byte) error {
-	if player < 0 || player >= h.cfg.Players {
+	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer
 	}
 	r := reader{p: p}
@@ -47,6 +47,19 @@ func (h *Host) receive(now time.Duration, player int, p []byte) error {
 		return h.hello(now, player, e.session, &r)
 	case typeInput:
 		return h.input(now, player, e.session, &r)
+	case typeReady, typeParts:
+		if e.session != c.key || c.state != live {
+			return ErrSession
+		}
+		if e.typ == typeParts {
+			return h.takeParts(now, player, &r)
+		}
+		version := r.count()
+		if !r.done() || version > h.version {
+			return ErrMalformed
+		}
+		c.accepted = version
+		return nil
 	}
 	return ErrMalformed
 }
@@ -77,24 +90,31 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *reader) e
 		h.deny(now, player, session, DenyAhead)
 		return ErrAhead
 	}
-	start, snap, why := h.source(m.have, m.maxSnapshot)
+	start, snap, why := h.source(m.have, m.maxSnapshot, c.lag)
 	if why != 0 {
 		h.deny(now, player, session, why)
 		return nil
 	}
 	h.deactivate(now, player, DropRestarted)
-	h.forget(player)
 	c.life++
-	w := h.logged
-	base := h.log.offset(start)
+	c.begin(now, session, &h.cfg)
+	h.restart(now, player, start, snap)
+	return nil
+}
+
+// restart begins a player's stream before turn start, or with the snapshot before it.
+func (h *Host) restart(now time.Duration, player int, start int64, snap []byte) {
+	c := &h.clients[player]
+	h.forget(player)
+	at := h.logged
 	switch {
 	case snap != nil:
-		w = h.snapshot.turnStart
+		at = h.snapshot.turnStart
 	case start < h.log.next:
-		w = h.log.index[start%int64(len(h.log.index))]
+		at = h.log.index[start%int64(len(h.log.index))]
 	}
-	c.begin(now, session, welcome{key: keyOf(h.proof(player, session)), start: start, snapshot: len(snap), delay: w.delay, active: w.active, life: c.life}, snap, base, &h.cfg)
-	return nil
+	w := welcome{key: keyOf(h.proof(player, c.session)), version: h.version, start: start, delay: at.delay, active: at.active, life: c.life}
+	c.restart(now, w, h.setup, snap, h.log.offset(start), &h.cfg)
 }
 
 // challenge asks for a proof that the peer gets what is sent to it. It is shorter than the Hello.
@@ -104,9 +124,9 @@ func (h *Host) challenge(now time.Duration, player int, session uint32) {
 }
 
 // source is what takes the fewest bytes to bring a peer with have turns up to date.
-func (h *Host) source(have, maxSnapshot int64) (start int64, snap []byte, why DenyReason) {
+func (h *Host) source(have, maxSnapshot, lag int64) (start int64, snap []byte, why DenyReason) {
 	s := &h.snapshot
-	useful := s.ok && s.turn > have && h.log.holds(s.turn)
+	useful := s.ok && s.turn > have && h.log.holds(s.turn) && s.turn <= h.log.next-lag
 	fits := useful && int64(len(s.data)) <= maxSnapshot
 	switch {
 	case h.log.holds(have) && !(fits && h.log.offset(have)+int64(len(s.data)) < h.log.offset(s.turn)):
@@ -129,6 +149,9 @@ func (h *Host) input(now time.Duration, player int, key uint32, r *reader) error
 	if key != c.key || c.state == absent {
 		h.denyAgain(now, player, key, true)
 		return ErrSession
+	}
+	if in.received < c.welcome.base {
+		return nil // from before the stream was begun anew
 	}
 	last := in.firstHash + int64(len(in.hashes)/8)
 	if in.received > c.highest || in.executed > h.log.next || len(in.hashes) > 0 && last > in.executed ||

@@ -55,7 +55,7 @@ func (h *Host) flushStream(now time.Duration, p int) {
 		return
 	}
 	c.nextSend = now + h.cfg.TurnInterval
-	room := int64(h.cfg.MaxPacket - streamHead)
+	room := int64(packetLimit(c.transport, h.cfg.MaxPacket) - streamHead)
 	to := min(end, c.ack+c.burst)
 	switch {
 	case deaf:

@@ -45,7 +45,7 @@ func (h *Host) pending(kind EventKind) bool {
 
 // join takes players in who are up to date.
 func (h *Host) join(now time.Duration) {
-	for p := range h.clients {
+	for p := range h.cfg.Players {
 		c := &h.clients[p]
 		if h.active>>p&1 != 0 || !h.upToDate(c) || now < c.stall.barredUntil && h.active != 0 {
 			continue
@@ -62,7 +62,7 @@ func (h *Host) join(now time.Duration) {
 // upToDate reports whether c has executed all turns but those that its path and delay
 // keep from us.
 func (h *Host) upToDate(c *client) bool {
-	if c.state != live || c.transport == nil {
+	if c.state != live || c.transport == nil || c.accepted != h.version {
 		return false
 	}
 	slack := int64(h.cfg.MaxDelay) + 2 + int64(c.rtt/h.cfg.TurnInterval)
@@ -80,7 +80,7 @@ func (h *Host) deactivate(now time.Duration, p int, why DropReason) {
 	c.life++
 	c.joinFrom = h.log.next // a frozen game doesn't get there
 	h.dontAwait(p)
-	if why != DropAsked {
+	if why == DropStalled || why == DropRestarted {
 		h.bar(now, &c.stall, why)
 	}
 	if c.joining { // it never was in a turn

@@ -120,6 +120,7 @@ func (tb *table) craft(player int, in input, inputs [][]byte, hashes ...uint64) 
 }
 
 func craftKey(key uint32, player int, in input, inputs [][]byte, hashes ...uint64) []byte {
+	in.received = max(in.received, 1) // a session's first stream begins there
 	p := in.appendHead(envelope{typeInput, player, key}.append(nil))
 	p = append(p, byte(len(inputs)))
 	for _, i := range inputs {
@@ -325,6 +326,12 @@ func TestConfigs(t *testing.T) {
 		func(c *HostConfig) { c.LogBytes = 100 },
 		func(c *HostConfig) { c.LogTurns = 10 },
 		func(c *HostConfig) { c.Window = 10 },
+		func(c *HostConfig) { c.Rate = 10 },
+		func(c *HostConfig) { c.InputRate = 300 },
+		func(c *HostConfig) { c.StallPercent = 101 },
+		func(c *HostConfig) { c.RejoinAfter = -1 },
+		func(c *HostConfig) { c.Spectators = MaxSpectators + 1 },
+		func(c *HostConfig) { c.SpectatorDelay = 1 << 20 },
 	} {
 		c := config(2)
 		change(&c)
@@ -332,7 +339,8 @@ func TestConfigs(t *testing.T) {
 		require.ErrorIs(t, err, ErrConfig)
 	}
 	for _, change := range []func(*PeerConfig){
-		func(c *PeerConfig) { c.Player = 2 },
+		func(c *PeerConfig) { c.Player = 2 + MaxSpectators },
+		func(c *PeerConfig) { c.Parts = make([]string, 33) },
 		func(c *PeerConfig) { c.Player = -1 },
 		func(c *PeerConfig) { c.Have = -1 },
 		func(c *PeerConfig) { c.ReceiveBuffer = 10 },

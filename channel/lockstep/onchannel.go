@@ -34,6 +34,14 @@ func (o *OnChannel) Proven() bool { return true }
 // Ready reports whether the connection is below its bandwidth.
 func (o *OnChannel) Ready() bool { return o.ch != nil && o.ch.Conn().IsNetReady() }
 
+// MaxPacket is what fits one packet of the connection.
+func (o *OnChannel) MaxPacket() int {
+	if o.ch == nil {
+		return 0
+	}
+	return o.ch.Conn().Table().SingleBits() / 8
+}
+
 // Send is the Transport's. What finds no room is lost, as on a network.
 func (o *OnChannel) Send(_ time.Duration, p []byte) error {
 	if o.ch == nil {

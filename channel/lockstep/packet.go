@@ -15,6 +15,10 @@ const (
 	typeDenied  packetType = 5
 	// typeChallenge answers a Hello without a proof.
 	typeChallenge packetType = 6
+	// typeReady accepts a setup.
+	typeReady packetType = 7
+	// typeParts has the parts' hashes of a turn; the host answers with the turn's number.
+	typeParts packetType = 8
 )
 
 // DenyReason is why a host won't have a session.
@@ -88,6 +92,9 @@ func (r *reader) done() bool { return !r.bad && len(r.p) == 0 }
 // welcome says what the stream of the session begins with.
 type welcome struct {
 	key      uint32 // the peer's packets bear it
+	base     int64  // position of the stream's first byte; above all that were sent before
+	version  int64  // of the setup; 0 for none
+	setup    int    // bytes of it before all else
 	start    int64  // turn before which the stream's turns begin
 	snapshot int    // bytes of it before the first turn
 	delay    int    // before start
@@ -97,6 +104,9 @@ type welcome struct {
 
 func (w welcome) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, w.key)
+	dst = binary.AppendUvarint(dst, uint64(w.base))
+	dst = binary.AppendUvarint(dst, uint64(w.version))
+	dst = binary.AppendUvarint(dst, uint64(w.setup))
 	dst = binary.AppendUvarint(dst, uint64(w.start))
 	dst = binary.AppendUvarint(dst, uint64(w.snapshot))
 	dst = append(dst, byte(w.delay))
@@ -105,7 +115,8 @@ func (w welcome) append(dst []byte) []byte {
 }
 
 func readWelcome(r *reader) (w welcome, ok bool) {
-	w.key, w.start, w.snapshot = r.uint32(), r.count(), int(min(r.count(), 1<<31-1))
+	w.key, w.base, w.version, w.setup = r.uint32(), r.count(), r.count(), int(min(r.count(), 1<<31-1))
+	w.start, w.snapshot = r.count(), int(min(r.count(), 1<<31-1))
 	w.delay, w.active, w.life = int(r.uint8()), r.uvarint(), r.count()
 	return w, r.done()
 }

@@ -23,11 +23,11 @@ func TestTurnBytes(t *testing.T) {
 
 func randomTurn(rng *rand.Rand, c *Config) (t Turn) {
 	for range rng.IntN(4) {
-		e := Event{Kind: EventKind(1 + rng.IntN(6)), Player: rng.IntN(c.Players), Value: rng.Int64N(int64(c.MaxDelay)) + 1}
+		e := Event{Kind: EventKind(1 + rng.IntN(7)), Player: rng.IntN(c.Players), Value: rng.Int64N(int64(c.MaxDelay)) + 1}
 		if e.Kind == Desynced || e.Kind == Split {
 			e.Got, e.Want = rng.Uint64(), rng.Uint64()
 		}
-		if e.Kind == Split {
+		if e.Kind == Split || e.Kind == Differs {
 			e.Who = rng.Uint64()
 		}
 		t.Events = append(t.Events, e)

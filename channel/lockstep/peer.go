@@ -52,6 +52,8 @@ type Peer struct {
 	reason    DenyReason
 
 	welcome  welcome
+	setup    []byte
+	accepted int64 // version of the setup
 	snapshot []byte
 	loaded   int // bytes of the snapshot that have come
 	recv     receiver
@@ -79,6 +81,8 @@ type Peer struct {
 	hashes   [hashWindow]uint64 // of turn t at t%hashWindow
 	hashNext int64              // the host has all hashes before, or won't get them
 	hashSent int64
+	sums     []uint64 // of turn t and part i at (t%hashWindow)*len(Parts)+i
+	doubted  int64    // the turn whose parts the host doesn't have yet; -1 for none
 
 	nextSend  time.Duration
 	bandwidth bandwidth
@@ -98,6 +102,9 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cfg.checkTransport(t); err != nil {
+		return nil, err
+	}
 	slots := cfg.inputSlots()
 	return &Peer{
 		cfg:       cfg,
@@ -107,6 +114,8 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 		inputs:    ring.New[sealedInput](slots),
 		data:      make([]byte, slots*cfg.MaxInput),
 		packet:    make([]byte, 0, cfg.MaxPacket),
+		sums:      make([]uint64, hashWindow*len(cfg.Parts)),
+		doubted:   -1,
 	}, nil
 }
 
@@ -209,6 +218,10 @@ func (p *Peer) begin() {
 			p.active |= 1 << e.Player
 		case Dropped:
 			p.active &^= 1 << e.Player
+		case Desynced, Split:
+			if len(p.cfg.Parts) > 0 && e.Value >= p.welcome.start && e.Value >= p.next-hashWindow {
+				p.doubted = e.Value
+			}
 		}
 	}
 	t.Delay = p.delay
@@ -238,12 +251,17 @@ func (p *Peer) own(e *Event) {
 	}
 }
 
-// Done says that the turn was executed and what the game's state hashes to after it, and
+// Done says that the turn was executed and what the game's state hashes to after it, or each of Config.Parts, and
 // seals the commands submitted for Delay turns later.
-func (p *Peer) Done(hash uint64) error {
-	if !p.under {
+func (p *Peer) Done(sums ...uint64) error {
+	hash, ok := p.cfg.hash(sums)
+	switch {
+	case !p.under:
 		return ErrNoTurn
+	case !ok:
+		return ErrParts
 	}
+	copy(p.partsOf(p.next), sums)
 	p.under = false
 	p.recv.drop()
 	p.hashes[p.next%hashWindow] = hash
@@ -270,6 +288,11 @@ func (p *Peer) seal() {
 		p.pending = p.pending[:0]
 	}
 	p.acked = max(p.acked, p.next) // turns that are executed need no input
+}
+
+func (p *Peer) partsOf(turn int64) []uint64 {
+	n := len(p.cfg.Parts)
+	return p.sums[int(turn%hashWindow)*n:][:n]
 }
 
 func (p *Peer) slot(turn int64) []byte {

@@ -54,6 +54,13 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 			p.proof, p.nextSend = proof, now
 		}
 		return nil
+	case typeParts:
+		if turn := r.count(); !r.done() {
+			return ErrMalformed
+		} else if turn == p.doubted {
+			p.doubted = -1
+		}
+		return nil
 	case typeDenied:
 		reason := DenyReason(r.uint8())
 		if !r.done() {
@@ -68,20 +75,23 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 
 func (p *Peer) welcomed(now time.Duration, r *reader) error {
 	w, ok := readWelcome(r)
-	if !ok || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 {
+	if !ok || w.setup > MaxSetup || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 {
 		return ErrMalformed
 	}
 	p.lastHeard = now
-	if p.state != Connecting {
-		return nil // said again
+	if p.state != Connecting && (w.base <= p.welcome.base || p.under) {
+		return nil // said again, or it will be after Done
 	}
 	if w.snapshot > p.cfg.MaxSnapshot {
 		p.fail(ErrSnapshotSize)
 		return ErrSnapshotSize
 	}
-	if w.snapshot == 0 && w.start != p.cfg.Have {
+	if have := max(p.cfg.Have, p.next); w.snapshot == 0 && w.start != have {
 		return ErrMalformed // there'd be a hole between what we have and what comes
 	}
+	p.life, p.doubted, p.lagging = 0, -1, false
+	p.setup, p.accepted, p.snapshot, p.loaded = nil, 0, nil, 0
+	p.recv.reset()
 	p.welcome, p.state = w, Running
 	if w.snapshot > 0 {
 		p.state = Loading
@@ -119,7 +129,9 @@ func (p *Peer) stream(now time.Duration, r *reader) error {
 }
 
 // position is how much of the stream has come.
-func (p *Peer) position() int64 { return int64(p.loaded) + p.recv.next }
+func (p *Peer) position() int64 {
+	return p.welcome.base + int64(len(p.setup)) + int64(p.loaded) + p.recv.next
+}
 
 func (p *Peer) take(offset int64, data []byte) {
 	pos := p.position()
@@ -134,6 +146,11 @@ func (p *Peer) take(offset int64, data []byte) {
 		return
 	}
 	data = data[pos-offset:]
+	if n := min(p.welcome.setup-len(p.setup), len(data)); n > 0 {
+		p.setup = append(p.setup, data[:n]...)
+		p.unsaid += n
+		data = data[n:]
+	}
 	if n := min(p.welcome.snapshot-p.loaded, len(data)); n > 0 {
 		p.snapshot = append(p.snapshot, data[:n]...)
 		p.loaded += n
@@ -167,6 +184,16 @@ func (p *Peer) Tick(now time.Duration) {
 		p.send(now, h.append(p.open(typeHello)))
 		return
 	}
+	if p.accepted > 0 && p.life == 0 {
+		p.send(now, binary.AppendUvarint(p.open(typeReady), uint64(p.accepted)))
+	}
+	if p.doubted >= 0 && p.doubted >= p.next-hashWindow && p.doubted < p.next {
+		pkt := binary.AppendUvarint(p.open(typeParts), uint64(p.doubted))
+		for _, s := range p.partsOf(p.doubted) {
+			pkt = binary.LittleEndian.AppendUint64(pkt, s)
+		}
+		p.send(now, pkt)
+	}
 	p.sendInput(now)
 }
 
@@ -193,13 +220,18 @@ func (p *Peer) sendInput(now time.Duration) {
 	if p.cfg.Reliable {
 		first, firstHash = max(first, p.inSent), max(firstHash, p.hashSent)
 	}
+	limit := packetLimit(p.transport, p.cfg.MaxPacket)
+	if limit < p.cfg.MaxInput+headerBytes {
+		p.fail(ErrPacketSize)
+		return
+	}
 	in := input{received: p.position(), executed: p.next, life: p.life, first: first, stamp: p.stamp, hold: noHold}
 	if held := (now - p.stampAt).Milliseconds(); p.stamped && held < noHold {
 		in.hold = uint16(max(held, 0))
 	}
 	pkt := in.appendHead(p.open(typeInput))
-	pkt, end := p.appendInputs(pkt, first)
-	pkt, endHash := p.appendHashes(pkt, firstHash)
+	pkt, end := p.appendInputs(pkt, first, limit)
+	pkt, endHash := p.appendHashes(pkt, firstHash, limit)
 	if p.send(now, pkt) {
 		p.inSent, p.hashSent, p.unsaid = end, endHash, 0
 		p.news = p.cfg.Reliable && (end < p.sealed && p.life != 0 || endHash < p.next)
@@ -207,13 +239,13 @@ func (p *Peer) sendInput(now time.Duration) {
 }
 
 // appendInputs leaves room for a hash.
-func (p *Peer) appendInputs(pkt []byte, turn int64) ([]byte, int64) {
+func (p *Peer) appendInputs(pkt []byte, turn int64, limit int) ([]byte, int64) {
 	const hashRoom = binary.MaxVarintLen64 + 8
 	count := len(pkt)
 	pkt = append(pkt, 0)
 	for ; p.life != 0 && turn < p.sealed; turn++ {
 		in := p.slot(turn)[:p.inputs.Lookup(turn).size]
-		if len(pkt)+binary.MaxVarintLen16+len(in)+hashRoom > p.cfg.MaxPacket {
+		if len(pkt)+binary.MaxVarintLen16+len(in)+hashRoom > limit {
 			break
 		}
 		pkt = append(binary.AppendUvarint(pkt, uint64(len(in))), in...)
@@ -222,9 +254,9 @@ func (p *Peer) appendInputs(pkt []byte, turn int64) ([]byte, int64) {
 	return pkt, turn
 }
 
-func (p *Peer) appendHashes(pkt []byte, turn int64) ([]byte, int64) {
+func (p *Peer) appendHashes(pkt []byte, turn int64, limit int) ([]byte, int64) {
 	pkt = binary.AppendUvarint(pkt, uint64(turn))
-	for ; turn < p.next && len(pkt)+8 <= p.cfg.MaxPacket; turn++ {
+	for ; turn < p.next && len(pkt)+8 <= limit; turn++ {
 		pkt = binary.LittleEndian.AppendUint64(pkt, p.hashes[turn%hashWindow])
 	}
 	return pkt, turn

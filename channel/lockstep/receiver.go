@@ -62,3 +62,8 @@ func (r *receiver) drop() {
 		r.buf, r.begin, r.scan = r.buf[:0], 0, 0
 	}
 }
+
+// reset forgets everything.
+func (r *receiver) reset() {
+	*r = receiver{buf: r.buf[:0], limit: r.limit}
+}

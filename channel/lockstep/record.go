@@ -24,6 +24,9 @@ const (
 	Split EventKind = 5
 	// Unhashed: the player's hash of turn Value didn't come within MaxDelay+16 turns. Told once in a session.
 	Unhashed EventKind = 6
+	// Differs: after turn Value, whose difference was told before, the parts in Who of the player's state differ
+	// from those of the players who are right, or after a Split from the lowest player's. Bit i is Config.Parts[i].
+	Differs EventKind = 7
 )
 
 // DropReason is why a player is out.
@@ -36,6 +39,10 @@ const (
 	DropRestarted DropReason = 2
 	// DropAsked: Host.Drop was called.
 	DropAsked DropReason = 3
+	// DropMended: Host.Mend was called; it gets the snapshot and will join again.
+	DropMended DropReason = 4
+	// DropResumed: the game goes on with another host, or one that was restarted, and the player isn't in it yet.
+	DropResumed DropReason = 5
 )
 
 // Event is part of a turn, so that all peers see it at the same one.
@@ -50,7 +57,7 @@ type Event struct {
 const (
 	maxEventBytes = 38
 	// playerEvents is how many of a turn's events may be about one player.
-	playerEvents = 4
+	playerEvents = 5
 )
 
 func (e *Event) append(dst []byte) []byte {
@@ -60,7 +67,7 @@ func (e *Event) append(dst []byte) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, e.Got)
 		dst = binary.LittleEndian.AppendUint64(dst, e.Want)
 	}
-	if e.Kind == Split {
+	if e.Kind == Split || e.Kind == Differs {
 		dst = binary.AppendUvarint(dst, e.Who)
 	}
 	return dst
@@ -72,11 +79,11 @@ func readEvent(r *reader, c *Config) (e Event) {
 	if e.Kind == Desynced || e.Kind == Split {
 		e.Got, e.Want = r.uint64(), r.uint64()
 	}
-	if e.Kind == Split {
+	if e.Kind == Split || e.Kind == Differs {
 		e.Who = r.uvarint()
 	}
 	badDelay := e.Kind == DelayChanged && (e.Value < 1 || e.Value > int64(c.MaxDelay))
-	if e.Kind < Joined || e.Kind > Unhashed || e.Player >= c.Players || badDelay {
+	if e.Kind < Joined || e.Kind > Differs || e.Player >= c.Players || badDelay {
 		r.bad = true
 	}
 	return e

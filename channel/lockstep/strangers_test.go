@@ -189,7 +189,7 @@ func TestRestartsDontAmplify(t *testing.T) {
 
 // craftIn is an Input that says nothing.
 func craftIn(player int, session uint32) []byte {
-	p := (&input{hold: noHold}).appendHead(envelope{typeInput, player, session}.append(nil))
+	p := (&input{received: 1, hold: noHold}).appendHead(envelope{typeInput, player, session}.append(nil))
 	return append(p, 0, 0)
 }
 

@@ -50,6 +50,7 @@ type player struct {
 	noHashes  bool
 	echoOld   uint16 // so many stamps ago
 	stuffed   bool   // as many bytes of commands as go, whatever Submit says
+	undecided bool   // accepts no setup
 	comesBack bool   // begins a new session as soon as it is out
 }
 
@@ -69,6 +70,7 @@ type world struct {
 	lossy    bool
 
 	maxSnapshot int // of peers
+	connectWith func(Transport) Transport
 }
 
 func (w *world) Event(turn int64, e Event) {
@@ -85,6 +87,8 @@ func describe(e Event) string {
 		return fmt.Sprintf("delay %d", e.Value)
 	case Split:
 		return fmt.Sprintf("split %b at %d", e.Who, e.Value)
+	case Differs:
+		return fmt.Sprintf("differs %d in %b at %d", e.Player, e.Who, e.Value)
 	case Unhashed:
 		return fmt.Sprintf("no hashes %d at %d", e.Player, e.Value)
 	}
@@ -96,7 +100,7 @@ func newWorld(t *testing.T, seed uint64, cfg HostConfig, net netsim.Settings) *w
 	h, err := NewHost(cfg, w)
 	require.NoError(t, err)
 	w.host, w.cfg = h, h.cfg
-	w.players = make([]*player, cfg.Players)
+	w.players = make([]*player, cfg.Players+cfg.Spectators)
 	for i := range w.players {
 		p := &player{id: i, corrupt: -1, every: 2, delays: map[int64]int{}}
 		p.up, err = netsim.NewLink(net, seed*100+uint64(2*i))
@@ -141,6 +145,9 @@ func (w *world) connect(i int, have int64) {
 			func(d []byte) { p.down.Push(w.now, d) }, func(m []byte) { w.toHost(p, m) }})
 		require.NoError(w.t, err)
 		up, down = p.upLink, p.downLink
+	}
+	if w.connectWith != nil {
+		up, down = w.connectWith(up), w.connectWith(down)
 	}
 	var err error
 	p.peer, err = NewPeer(cfg, up)
@@ -217,6 +224,9 @@ func (w *world) tickPeer(p *player) {
 			w.connect(p.id, q.Turn())
 			q = p.peer
 		}
+	}
+	if v, _, ok := q.Setup(); ok && v > q.accepted && !p.undecided {
+		require.NoError(w.t, q.Accept())
 	}
 	sealed := q.sealed
 	if p.inputsTo != nil {
@@ -299,6 +309,10 @@ func (w *world) execute(p *player, t *Turn) {
 	hash := p.g.state
 	if p.lie != nil {
 		hash = p.lie(hash)
+	}
+	if len(w.cfg.Parts) > 0 {
+		require.NoError(w.t, p.peer.Done(uint64(t.N), hash, 7))
+		return
 	}
 	require.NoError(w.t, p.peer.Done(hash))
 }

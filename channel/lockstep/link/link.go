@@ -116,6 +116,12 @@ func (l *Link) Send(now time.Duration, msg []byte) error {
 // Free is the number of messages that Send has room for.
 func (l *Link) Free() int { return l.cfg.Window - int(l.next-l.base) }
 
+// MaxPacket is MaxMessage, and Ready whether the path keeps up: a lockstep Transport's.
+func (l *Link) MaxPacket() int { return MaxMessage }
+
+// Ready reports whether fewer than half of Window messages wait for acks.
+func (l *Link) Ready() bool { return 2*l.Free() > l.cfg.Window }
+
 // LastHeard is when the last sound datagram was received; 0 before the first. Whether
 // the peer is gone is for the caller to say.
 func (l *Link) LastHeard() time.Duration { return l.lastHeard }
