@@ -208,6 +208,8 @@ type HostConfig struct {
 	// Window bounds the bytes in flight to a player who catches up; default 16 KiB. Larger
 	// is faster on long paths, and floods thin ones.
 	Window int
+	// Resume takes up the game of another host, instead of beginning one.
+	Resume *Resume
 	// Rate bounds what is sent to one player, in bytes a second; default 256 KiB, at least 1 KiB. Bursts are of
 	// 4 packets. What the transport doesn't take waits as well.
 	Rate int
@@ -240,6 +242,8 @@ func (c HostConfig) filled() (HostConfig, error) {
 		return c, fmt.Errorf("%w: DelayEvery, Stall, StallAfter, DropAfter, StallPercent or RejoinAfter", ErrConfig)
 	case c.LogBytes < 2*c.maxRecord() || c.LogTurns < 2*c.MaxDelay:
 		return c, fmt.Errorf("%w: LogBytes must hold two turns, %d bytes, and LogTurns twice MaxDelay", ErrConfig, 2*c.maxRecord())
+	case c.Resume != nil && !c.Resume.valid(&c):
+		return c, fmt.Errorf("%w: Resume", ErrConfig)
 	case c.Spectators < 0 || c.Spectators > MaxSpectators || c.SpectatorDelay < 0 || c.SpectatorDelay > c.LogTurns/2:
 		return c, fmt.Errorf("%w: Spectators or SpectatorDelay", ErrConfig)
 	case c.MaxSnapshot < 0 || c.Window < c.MaxPacket || c.Rate < 1024:
@@ -259,6 +263,8 @@ type PeerConfig struct {
 	// Have is the number of turns executed in an earlier session whose game state was kept;
 	// 0 for a new game state.
 	Have int64
+	// Generation is that of the host with which they were executed: Peer.Generation.
+	Generation int64
 	// ReceiveBuffer bounds the bytes of turns received and not executed; default 64 KiB.
 	ReceiveBuffer int
 	// MaxSnapshot bounds the snapshot accepted; default 1 MiB.
@@ -278,7 +284,7 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 	switch {
 	case c.Player < 0 || c.Player >= c.Players+MaxSpectators:
 		return c, fmt.Errorf("%w: Player %d", ErrConfig, c.Player)
-	case c.Have < 0 || c.MaxSnapshot < 0 || c.MaxSnapshot > 1<<31-1:
+	case c.Have < 0 || c.Generation < 0 || c.MaxSnapshot < 0 || c.MaxSnapshot > 1<<31-1:
 		return c, fmt.Errorf("%w: Have or MaxSnapshot", ErrConfig)
 	case c.ReceiveBuffer < 2*c.maxRecord():
 		return c, fmt.Errorf("%w: ReceiveBuffer must hold two turns, %d bytes", ErrConfig, 2*c.maxRecord())

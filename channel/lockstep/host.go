@@ -96,6 +96,9 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 	}
 	h.parts.init(&h.cfg.Config)
 	h.events = append(h.events, Event{Kind: DelayChanged, Value: int64(h.delay)})
+	if cfg.Resume != nil {
+		h.resume(cfg.Resume)
+	}
 	for p := range h.clients {
 		h.clients[p].init(&h.cfg.Config)
 		if p >= cfg.Players {

@@ -86,9 +86,15 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *reader) e
 	case c.past(session):
 		h.denyAgain(now, player, session, false)
 		return ErrSession
-	case m.have > h.log.next:
+	case m.generation > h.generation():
+		h.deny(now, player, session, DenyOldHost)
+		return nil
+	case m.have > h.log.next && m.generation == h.generation():
 		h.deny(now, player, session, DenyAhead)
 		return ErrAhead
+	}
+	if !h.knows(m.have, m.generation) {
+		m.have = noTurns
 	}
 	start, snap, why := h.source(m.have, m.maxSnapshot, c.lag)
 	if why != 0 {
@@ -113,7 +119,7 @@ func (h *Host) restart(now time.Duration, player int, start int64, snap []byte) 
 	case start < h.log.next:
 		at = h.log.index[start%int64(len(h.log.index))]
 	}
-	w := welcome{key: keyOf(h.proof(player, c.session)), version: h.version, start: start, delay: at.delay, active: at.active, life: c.life}
+	w := welcome{key: keyOf(h.proof(player, c.session)), version: h.version, start: start, delay: at.delay, active: at.active, life: c.life, generation: h.generation()}
 	c.restart(now, w, h.setup, snap, h.log.offset(start), &h.cfg)
 }
 
@@ -122,6 +128,9 @@ func (h *Host) challenge(now time.Duration, player int, session uint32) {
 	h.stats.Challenges++
 	h.send(now, &h.clients[player], binary.LittleEndian.AppendUint64(h.open(typeChallenge, player, session), h.proof(player, session)))
 }
+
+// noTurns stands for turns that another host's log has and ours hasn't.
+const noTurns = -1
 
 // source is what takes the fewest bytes to bring a peer with have turns up to date.
 func (h *Host) source(have, maxSnapshot, lag int64) (start int64, snap []byte, why DenyReason) {

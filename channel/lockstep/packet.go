@@ -39,6 +39,8 @@ const (
 	DenyUnknown DenyReason = 6
 	// DenySnapshot: only a snapshot over the peer's MaxSnapshot would do.
 	DenySnapshot DenyReason = 7
+	// DenyOldHost: the peer has played with a later host of the same game.
+	DenyOldHost DenyReason = 8
 )
 
 // noHold stands for a stamp that isn't known.
@@ -68,13 +70,15 @@ type hello struct {
 	proof       uint64 // of the challenge; 0 before
 	have        int64  // turns
 	maxSnapshot int64
+	generation  int64 // of the host with which they were executed
 }
 
 func (h hello) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(append(dst, wireVersion), h.agreement)
 	dst = binary.LittleEndian.AppendUint64(dst, h.proof)
 	dst = binary.AppendUvarint(dst, uint64(h.have))
-	return binary.AppendUvarint(dst, uint64(h.maxSnapshot))
+	dst = binary.AppendUvarint(dst, uint64(h.maxSnapshot))
+	return binary.AppendUvarint(dst, uint64(h.generation))
 }
 
 // readHello reads no further than the version when that isn't ours.
@@ -83,7 +87,7 @@ func readHello(r *reader) (h hello, version uint8, ok bool) {
 	if version != wireVersion {
 		return h, version, !r.bad
 	}
-	h.agreement, h.proof, h.have, h.maxSnapshot = r.uint32(), r.uint64(), r.count(), r.count()
+	h.agreement, h.proof, h.have, h.maxSnapshot, h.generation = r.uint32(), r.uint64(), r.count(), r.count(), r.count()
 	return h, version, r.done()
 }
 
@@ -91,15 +95,16 @@ func (r *reader) done() bool { return !r.bad && len(r.p) == 0 }
 
 // welcome says what the stream of the session begins with.
 type welcome struct {
-	key      uint32 // the peer's packets bear it
-	base     int64  // position of the stream's first byte; above all that were sent before
-	version  int64  // of the setup; 0 for none
-	setup    int    // bytes of it before all else
-	start    int64  // turn before which the stream's turns begin
-	snapshot int    // bytes of it before the first turn
-	delay    int    // before start
-	active   uint64
-	life     int64 // of the player's first Joined event in this session
+	key        uint32 // the peer's packets bear it
+	base       int64  // position of the stream's first byte; above all that were sent before
+	version    int64  // of the setup; 0 for none
+	setup      int    // bytes of it before all else
+	start      int64  // turn before which the stream's turns begin
+	snapshot   int    // bytes of it before the first turn
+	delay      int    // before start
+	active     uint64
+	life       int64 // of the player's first Joined event in this session
+	generation int64 // of the host
 }
 
 func (w welcome) append(dst []byte) []byte {
@@ -111,13 +116,14 @@ func (w welcome) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(w.snapshot))
 	dst = append(dst, byte(w.delay))
 	dst = binary.AppendUvarint(dst, w.active)
-	return binary.AppendUvarint(dst, uint64(w.life))
+	dst = binary.AppendUvarint(dst, uint64(w.life))
+	return binary.AppendUvarint(dst, uint64(w.generation))
 }
 
 func readWelcome(r *reader) (w welcome, ok bool) {
 	w.key, w.base, w.version, w.setup = r.uint32(), r.count(), r.count(), int(min(r.count(), 1<<31-1))
 	w.start, w.snapshot = r.count(), int(min(r.count(), 1<<31-1))
-	w.delay, w.active, w.life = int(r.uint8()), r.uvarint(), r.count()
+	w.delay, w.active, w.life, w.generation = int(r.uint8()), r.uvarint(), r.count(), r.count()
 	return w, r.done()
 }
 

@@ -249,3 +249,46 @@ func FuzzPeer(f *testing.F) {
 		require.LessOrEqual(t, p.sealed-max(p.acked, p.next), int64(p.cfg.MaxDelay+1))
 	})
 }
+
+func TestSetupForm(t *testing.T) {
+	want := Setup{Seed: 1 << 60, Map: "two rivers", MapHash: 7, Settings: []byte{1, 2, 3},
+		Seats: []Seat{{Player: 0, Name: "Ada", Team: 1, Place: 3, Kind: 2}, {Player: -1, Name: "computer"}, {Player: 63}}}
+	b, err := want.Append([]byte{9})
+	require.NoError(t, err)
+	got, err := ParseSetup(b[1:])
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	for n := range b[1:] {
+		_, err := ParseSetup(b[1 : 1+n])
+		require.ErrorIs(t, err, ErrSetupForm, "prefix of %d", n)
+	}
+	_, err = ParseSetup(append(b[1:], 0))
+	require.ErrorIs(t, err, ErrSetupForm)
+	long := string(make([]byte, 256))
+	for _, bad := range []Setup{{Map: long}, {Settings: make([]byte, maxSettings+1)}, {Seats: make([]Seat, 256)},
+		{Seats: []Seat{{Player: -2}}}, {Seats: []Seat{{Player: 255}}}, {Seats: []Seat{{Name: long}}}} {
+		rest, err := bad.Append([]byte{9})
+		require.ErrorIs(t, err, ErrSetupForm)
+		require.Equal(t, []byte{9}, rest)
+	}
+}
+
+// FuzzSetup: what parses is written again and parses to the same.
+func FuzzSetup(f *testing.F) {
+	s := Setup{Map: "two rivers", Seats: []Seat{{Name: "Ada"}, {Player: -1}}}
+	b, _ := s.Append(nil)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, p []byte) {
+		s, err := ParseSetup(p)
+		if err != nil {
+			return
+		}
+		b, err := s.Append(nil)
+		if err != nil {
+			return // over MaxSetup as a whole
+		}
+		again, err := ParseSetup(b)
+		require.NoError(t, err)
+		require.Equal(t, s, again)
+	})
+}

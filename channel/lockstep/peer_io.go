@@ -180,7 +180,7 @@ func (p *Peer) Tick(now time.Duration) {
 	p.news = false
 	p.nextSend = now + p.cfg.TurnInterval
 	if p.state == Connecting {
-		h := hello{agreement: p.cfg.agreement(), proof: p.proof, have: p.cfg.Have, maxSnapshot: int64(p.cfg.MaxSnapshot)}
+		h := hello{agreement: p.cfg.agreement(), proof: p.proof, have: p.cfg.Have, maxSnapshot: int64(p.cfg.MaxSnapshot), generation: p.cfg.Generation}
 		p.send(now, h.append(p.open(typeHello)))
 		return
 	}

@@ -26,23 +26,25 @@ func (g *game) mix(v uint64) { g.state = (g.state ^ v) * 0x9e3779b97f4a7c15; g.s
 
 // player is a Peer and its game on one machine.
 type player struct {
-	id       int
-	peer     *Peer
-	g        game
-	commands uint64
-	nextTurn time.Duration
-	frozen   bool
-	corrupt  int64 // turn at whose end one bit flips; -1 for none
-	skew     time.Duration
-	events   []string
-	sessions uint32
-	delays   map[int64]int
-	up, down *netsim.Link
-	upLink   *link.Link // peer's end, when the world runs over package link
-	downLink *link.Link
-	offline  bool
-	every    int // commands: one in so many turns
-	returned time.Duration
+	id           int
+	peer         *Peer
+	g            game
+	commands     uint64
+	nextTurn     time.Duration
+	frozen       bool
+	corrupt      int64 // turn at whose end one bit flips; -1 for none
+	skew         time.Duration
+	events       []string
+	sessions     uint32
+	delays       map[int64]int
+	up, down     *netsim.Link
+	upLink       *link.Link // peer's end, when the world runs over package link
+	downLink     *link.Link
+	offline      bool
+	every        int // commands: one in so many turns
+	record       *Recorder
+	wantSnapshot bool
+	returned     time.Duration
 
 	// What a player who lies does. The rest of it is an honest Peer.
 	inputsTo  func() int64             // inputs of this turn and later ones are kept back
@@ -56,7 +58,7 @@ type player struct {
 
 // world is a host and its players over bad networks, in virtual time.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	seed     uint64
 	rng      *rand.Rand
 	now      time.Duration
@@ -95,7 +97,7 @@ func describe(e Event) string {
 	return fmt.Sprintf("desync %d at %d", e.Player, e.Value)
 }
 
-func newWorld(t *testing.T, seed uint64, cfg HostConfig, net netsim.Settings) *world {
+func newWorld(t testing.TB, seed uint64, cfg HostConfig, net netsim.Settings) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), hashes: map[int64]uint64{}, now: ms, lossy: net.Loss > 0}
 	h, err := NewHost(cfg, w)
 	require.NoError(t, err)
@@ -131,6 +133,9 @@ func (w *world) connect(i int, have int64) {
 	p := w.players[i]
 	p.sessions++
 	cfg := PeerConfig{Config: w.cfg.Config, Player: i, Session: uint32(w.seed)<<8 | p.sessions, Have: have, MaxSnapshot: w.maxSnapshot}
+	if p.peer != nil {
+		cfg.Generation = p.peer.Generation()
+	}
 	if have == 0 {
 		p.g = game{last: make([]uint64, len(w.players))}
 	}
@@ -290,6 +295,12 @@ func (w *world) execute(p *player, t *Turn) {
 		p.g.state ^= 1 << 40
 	}
 	p.g.turn++
+	if p.record != nil {
+		require.NoError(w.t, p.record.Turn(t, p.g.state))
+		if p.g.turn%100 == 0 {
+			p.wantSnapshot = true
+		}
+	}
 	whole := p.corrupt < 0 || t.N < p.corrupt
 	if want, ok := w.hashes[t.N]; !ok && whole {
 		w.hashes[t.N] = p.g.state
@@ -315,6 +326,12 @@ func (w *world) execute(p *player, t *Turn) {
 		return
 	}
 	require.NoError(w.t, p.peer.Done(hash))
+	if p.wantSnapshot {
+		p.wantSnapshot = false
+		at := p.peer.Resume()
+		at.State = p.g.save()
+		require.NoError(w.t, p.record.Snapshot(at))
+	}
 }
 
 // stuff fills the turn with commands.

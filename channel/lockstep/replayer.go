@@ -1,0 +1,308 @@
+package lockstep
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// Replay reads a replay file: turn by turn, or from one of its snapshots on. Every byte is checked before it is
+// believed. Not safe for concurrent use.
+type Replay struct {
+	r           io.ReaderAt
+	size        int64
+	maxSnapshot int
+	cfg         Config
+	setup       []byte
+	body        int64 // offset of the chunk after the header
+	first, end  int64 // turns
+	snapshots   []replaySnapshot
+	whole       bool
+
+	at    int64 // offset of the next chunk
+	next  int64 // turn
+	turns reader
+	chunk []byte
+	turn  Turn
+	delay int
+}
+
+// OpenReplay opens the file of size bytes in r. A file without its end, as after a crash, is opened by reading it once,
+// and has the turns that are whole. Snapshots have maxSnapshot bytes at most; 0 for 1 MiB. Errors wrap ErrReplay, or
+// are r's.
+func OpenReplay(r io.ReaderAt, size int64, maxSnapshot int) (*Replay, error) {
+	if maxSnapshot <= 0 {
+		maxSnapshot = 1 << 20
+	}
+	p := &Replay{r: r, size: size, maxSnapshot: maxSnapshot}
+	var magic [len(replayMagic) + 1]byte
+	if size < int64(len(magic)) {
+		return nil, fmt.Errorf("%w: %d bytes aren't one", ErrReplay, size)
+	}
+	if err := p.read(magic[:], 0); err != nil {
+		return nil, err
+	}
+	if string(magic[:4]) != replayMagic || magic[4] != replayVersion {
+		return nil, fmt.Errorf("%w: no replay, or of another version", ErrReplay)
+	}
+	typ, header, body, err := p.readChunk(int64(len(magic)), nil)
+	if err != nil {
+		return nil, err
+	}
+	var ok bool
+	if p.cfg, p.setup, ok = readHeader(header); !ok || typ != chunkHeader {
+		return nil, fmt.Errorf("%w: bad header", ErrReplay)
+	}
+	p.body = body
+	if !p.readIndex() {
+		if err := p.scan(); err != nil {
+			return nil, err
+		}
+	}
+	if p.end < p.first {
+		p.end = p.first
+	}
+	p.rewind()
+	return p, nil
+}
+
+func (p *Replay) rewind() {
+	p.at, p.next, p.turns, p.delay = p.body, p.first, reader{}, 0
+}
+
+func (p *Replay) read(b []byte, at int64) error {
+	n, err := p.r.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: cut off at %d", ErrReplay, at)
+	}
+	return err
+}
+
+// limit is the most bytes of a chunk's payload.
+func (p *Replay) limit(typ byte) int64 {
+	switch typ {
+	case chunkHeader:
+		return MaxSetup + 1<<16
+	case chunkTurns:
+		return turnsChunk + int64(p.cfg.maxRecord()) + 64
+	case chunkSnapshot:
+		return int64(p.maxSnapshot) + 32
+	case chunkIndex:
+		return 1 << 20
+	}
+	return -1
+}
+
+// readChunk reads the chunk at offset into buf, or another one, and checks it.
+func (p *Replay) readChunk(at int64, buf []byte) (typ byte, payload []byte, next int64, err error) {
+	var head [chunkHead]byte
+	if at < 0 || at > p.size-chunkHead-chunkTail {
+		return 0, nil, at, fmt.Errorf("%w: cut off at %d", ErrReplay, at)
+	}
+	if err := p.read(head[:], at); err != nil {
+		return 0, nil, at, err
+	}
+	typ = head[0]
+	size := int64(binary.LittleEndian.Uint32(head[1:]))
+	if size > p.limit(typ) {
+		return typ, nil, at, fmt.Errorf("%w: a chunk of type %d with %d bytes at %d", ErrReplay, typ, size, at)
+	}
+	if size > p.size-at-chunkHead-chunkTail {
+		return typ, nil, at, fmt.Errorf("%w: cut off at %d", ErrReplay, at)
+	}
+	total := chunkHead + size + chunkTail
+	if int64(cap(buf)) < total {
+		buf = make([]byte, total)
+	}
+	buf = buf[:total]
+	if err := p.read(buf, at); err != nil {
+		return typ, nil, at, err
+	}
+	sealed := buf[:chunkHead+size]
+	if crc32.Checksum(sealed, castagnoli) != binary.LittleEndian.Uint32(buf[chunkHead+size:]) {
+		return typ, nil, at, fmt.Errorf("%w: damaged at %d", ErrReplay, at)
+	}
+	return typ, sealed[chunkHead:], at + total, nil
+}
+
+// readIndex reads what Close wrote, and reports whether it is there and sound.
+func (p *Replay) readIndex() bool {
+	var t [trailerBytes]byte
+	if p.size < trailerBytes || p.read(t[:], p.size-trailerBytes) != nil || string(t[8:]) != replayTrailer {
+		return false
+	}
+	at := binary.LittleEndian.Uint64(t[:])
+	if at > uint64(p.size) {
+		return false
+	}
+	typ, b, next, err := p.readChunk(int64(at), nil)
+	if err != nil || typ != chunkIndex || next != p.size-trailerBytes {
+		return false
+	}
+	r := reader{p: b}
+	end, n := r.count(), r.count()
+	if n > int64(len(r.p)) {
+		return false
+	}
+	snapshots := make([]replaySnapshot, 0, n)
+	last := replaySnapshot{-1, p.body - 1}
+	for range n {
+		s := replaySnapshot{r.count(), r.count()}
+		if r.bad || s.turn < last.turn || s.turn > end || s.offset <= last.offset || s.offset >= int64(at) {
+			return false
+		}
+		snapshots = append(snapshots, s)
+		last = s
+	}
+	if !r.done() {
+		return false
+	}
+	p.end, p.snapshots, p.whole = end, snapshots, true
+	if len(snapshots) > 0 && snapshots[0].offset == p.body {
+		p.first = snapshots[0].turn
+	}
+	return true
+}
+
+// scan finds the snapshots and the last whole turn of a file without an index.
+func (p *Replay) scan() error {
+	p.end, p.snapshots = 0, nil
+	for at := p.body; ; {
+		typ, b, next, err := p.readChunk(at, p.chunk)
+		if err != nil {
+			if errors.Is(err, ErrReplay) {
+				return nil // what is whole is good
+			}
+			return err
+		}
+		p.chunk = b[:0]
+		r := reader{p: b}
+		turn := r.count()
+		switch {
+		case typ == chunkSnapshot && !r.bad && (at == p.body || turn == p.end):
+			p.snapshots = append(p.snapshots, replaySnapshot{turn, at})
+			if at == p.body {
+				p.first, p.end = turn, turn
+			}
+		case typ == chunkTurns && turn == p.end && !r.bad:
+			for len(r.p) > 0 {
+				if r.bytes(p.cfg.maxRecord()); r.bad {
+					return nil
+				}
+				if r.uint64(); r.bad {
+					return nil
+				}
+				p.end++
+			}
+		default:
+			return nil
+		}
+		at = next
+	}
+}
+
+// Config is the game's; MaxPacket and Reliable mean nothing.
+func (p *Replay) Config() Config { return p.cfg }
+
+// Setup is what the game began with; empty when there was none.
+func (p *Replay) Setup() []byte { return p.setup }
+
+// Turns is the range of turns in the file, [first, end), and whether the file was closed.
+func (p *Replay) Turns() (first, end int64, whole bool) { return p.first, p.end, p.whole }
+
+// SeekTurn goes to the newest snapshot at or before turn, or to the beginning, where State is nil: load it, and
+// execute with Next until turn is there. Its Generation is 0.
+func (p *Replay) SeekTurn(turn int64) (at Resume, err error) {
+	if turn < p.first || turn > p.end {
+		return at, ErrReplayTurn
+	}
+	best := -1
+	for i, s := range p.snapshots {
+		if s.turn <= turn {
+			best = i
+		}
+	}
+	p.rewind()
+	if best < 0 {
+		return Resume{Turn: p.first}, nil
+	}
+	s := p.snapshots[best]
+	typ, b, next, err := p.readChunk(s.offset, nil)
+	if err != nil {
+		return at, err
+	}
+	r := reader{p: b}
+	active, ok := uint64(0), false
+	if typ == chunkSnapshot && r.count() == s.turn {
+		active, ok = p.snapshotHead(&r)
+	}
+	if !ok {
+		return at, fmt.Errorf("%w: no snapshot of turn %d at %d", ErrReplay, s.turn, s.offset)
+	}
+	p.at, p.next = next, s.turn
+	return Resume{Turn: s.turn, Delay: p.delay, Active: active, State: r.p}, nil
+}
+
+// snapshotHead reads what follows the turn.
+func (p *Replay) snapshotHead(r *reader) (active uint64, ok bool) {
+	p.delay = int(r.uint8())
+	active = r.uvarint()
+	return active, !r.bad && p.delay <= p.cfg.MaxDelay && active&^p.cfg.mask() == 0
+}
+
+// Next is the next turn and its recorded hash, that of all parts together; io.EOF after the last. The turn is valid
+// until the next call. A game that computes another hash isn't the one that was recorded.
+func (p *Replay) Next() (*Turn, uint64, error) {
+	for len(p.turns.p) == 0 {
+		if p.next >= p.end {
+			return nil, 0, io.EOF
+		}
+		typ, b, next, err := p.readChunk(p.at, p.chunk)
+		if err != nil {
+			return nil, 0, err
+		}
+		p.chunk, p.at = b[:0], next
+		r := reader{p: b}
+		if turn := r.count(); r.bad || turn != p.next || typ != chunkTurns && typ != chunkSnapshot {
+			return nil, 0, fmt.Errorf("%w: turn %d isn't where it should be", ErrReplay, p.next)
+		}
+		if typ == chunkTurns {
+			p.turns = r
+		} else if _, ok := p.snapshotHead(&r); !ok {
+			return nil, 0, fmt.Errorf("%w: bad snapshot of turn %d", ErrReplay, p.next)
+		}
+	}
+	rec := p.turns.bytes(p.cfg.maxRecord())
+	hash := p.turns.uint64()
+	if p.turns.bad || !p.turn.parse(rec, &p.cfg) {
+		p.turns = reader{}
+		return nil, 0, fmt.Errorf("%w: bad turn %d", ErrReplay, p.next)
+	}
+	for i := range p.turn.Events {
+		if e := &p.turn.Events[i]; e.Kind == DelayChanged {
+			p.delay = int(e.Value)
+		}
+	}
+	p.turn.N, p.turn.Delay = p.next, p.delay
+	p.next++
+	return &p.turn, hash, nil
+}
+
+// Verify reads the whole file from its first turn to its last, as it would be played.
+func (p *Replay) Verify() error {
+	p.rewind()
+	for {
+		switch _, _, err := p.Next(); {
+		case err == io.EOF:
+			p.rewind()
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}

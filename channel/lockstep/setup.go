@@ -1,0 +1,77 @@
+package lockstep
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Setup is a common form of what a game begins with. Games may use another: Host.SetSetup takes any bytes.
+type Setup struct {
+	Seed     uint64 // of the game's random numbers
+	Map      string // up to 255 bytes
+	MapHash  uint64 // of the map's content, so that all have the same
+	Settings []byte // the game's own, up to 32 KiB
+	Seats    []Seat // up to 255
+}
+
+// Seat is one player's, or a computer's, or an empty one.
+type Seat struct {
+	Player int    // of the Config; -1 for nobody of it
+	Name   string // up to 255 bytes
+	Team   uint8
+	Place  uint8 // on the map
+	Kind   uint8 // the game's: race, colour, how good the computer is
+}
+
+const maxSettings = 32 << 10
+
+// ErrSetupForm is the error for a Setup over its limits, and for bytes that aren't one.
+var ErrSetupForm = errors.New("lockstep: not a Setup, or over its limits")
+
+// Append appends the Setup's bytes for Host.SetSetup: version 8 | seed 64 | map hash 64 | map | settings, each a size v
+// and bytes | seats 8, each: player 8 | team 8 | place 8 | kind 8 | name. Player 255 is nobody.
+func (s *Setup) Append(dst []byte) ([]byte, error) {
+	if len(s.Map) > 255 || len(s.Settings) > maxSettings || len(s.Seats) > 255 {
+		return dst, ErrSetupForm
+	}
+	from := len(dst)
+	dst = binary.LittleEndian.AppendUint64(append(dst, 1), s.Seed)
+	dst = binary.LittleEndian.AppendUint64(dst, s.MapHash)
+	dst = append(binary.AppendUvarint(dst, uint64(len(s.Map))), s.Map...)
+	dst = append(binary.AppendUvarint(dst, uint64(len(s.Settings))), s.Settings...)
+	dst = append(dst, byte(len(s.Seats)))
+	for _, seat := range s.Seats {
+		if seat.Player < -1 || seat.Player > 254 || len(seat.Name) > 255 {
+			return dst[:from], ErrSetupForm
+		}
+		dst = append(dst, byte(seat.Player), seat.Team, seat.Place, seat.Kind)
+		dst = append(binary.AppendUvarint(dst, uint64(len(seat.Name))), seat.Name...)
+	}
+	if len(dst)-from > MaxSetup {
+		return dst[:from], ErrSetupForm
+	}
+	return dst, nil
+}
+
+// ParseSetup reads what Append wrote. It keeps nothing of p.
+func ParseSetup(p []byte) (s Setup, err error) {
+	r := reader{p: p}
+	if r.uint8() != 1 {
+		return s, ErrSetupForm
+	}
+	s.Seed, s.MapHash = r.uint64(), r.uint64()
+	s.Map = string(r.bytes(255))
+	s.Settings = append([]byte(nil), r.bytes(maxSettings)...)
+	for n := r.uint8(); n > 0 && !r.bad; n-- {
+		seat := Seat{Player: int(r.uint8()), Team: r.uint8(), Place: r.uint8(), Kind: r.uint8()}
+		if seat.Player == 255 {
+			seat.Player = -1
+		}
+		seat.Name = string(r.bytes(255))
+		s.Seats = append(s.Seats, seat)
+	}
+	if !r.done() {
+		return Setup{}, ErrSetupForm
+	}
+	return s, nil
+}
