@@ -42,7 +42,7 @@ func run(addr string) error {
 	defer g.close()
 
 	mux := http.NewServeMux()
-	mux.Handle("/net/", inspect.New(g.server, inspect.Config{Title: "arena", Name: g.nameOf, Actors: inspect.Actors(g.world, g.peerOf), Properties: inspect.Properties(g.peerOf)}))
+	mux.Handle("/net/", inspect.New(g.server, inspect.Config{Title: "arena", Name: g.nameOf, Actors: inspect.Actors(g.world, g.peerOf), Properties: inspect.Properties(g.peerOf), Figures: inspect.Figures(g.world)}))
 	listen := addr
 	if addr == "" {
 		listen = "127.0.0.1:0"

@@ -53,6 +53,7 @@ type Driver struct {
 	parted    int           // ticks that have to look for connections that have ended
 	noLogin   error         // why a client's connection ended before it joined: err, once what was said last is sent
 
+	ticks tickClock
 	log   operatorLog
 	stale uint64 // packets of connections that have ended
 
@@ -138,6 +139,8 @@ const longestTick = time.Second
 // TickDispatch takes in the datagrams that have come, Config.MaxDatagrams of them at most. The next one takes in the rest.
 func (d *Driver) TickDispatch(now time.Time) {
 	defer region(regionDispatch).End()
+	d.ticks.begin()
+	defer d.ticks.dispatchDone()
 	at := d.at(now)
 	d.runCalls()
 	d.runNextTick()
@@ -239,6 +242,7 @@ func (d *Driver) postDispatch(at time.Duration) {
 // TickFlush lets connections send what was written since the last one.
 func (d *Driver) TickFlush(now time.Time) {
 	defer region(regionFlush).End()
+	defer d.ticks.flush(time.Now())
 	at := d.at(now)
 	for _, c := range d.conns {
 		c.Tick(at)

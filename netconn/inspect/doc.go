@@ -2,28 +2,36 @@
 // actors, the same as text for terminals and as JSON, mounted in one line:
 //
 //	http.Handle("/net/", inspect.New(srv, inspect.Config{}))
+//	go http.ListenAndServe("127.0.0.1:8080", nil)
 //
 // It works in release builds and costs little when nobody looks: a few dozen nanoseconds an event and a row of
 // figures four times a second. All it serves is in the binary; the page loads nothing from elsewhere.
 //
-//	/net/           the page; text for whoever doesn't ask for HTML (curl), ?conn=3 for one connection
+//	/net/           the page; text for whoever doesn't ask for HTML (curl)
 //	/net/text       text always
 //	/net/json       the same as one JSON object
+//	/net/export     the same as a file, with all packets that are kept
 //	/net/events     that object four times a second, as server-sent events
 //
-// On the page a connection is chosen by clicking it; its curves, channels with OutRec and InRec, packets with
-// their bunches (acked, lost, sent again), actors and bits per property follow.
+//	?conn=3         the connection seen closely
+//	?also=4,5       connections whose packets are shown on the same time axis, up to 7
+//	?actors=ship    actors with this in their class or id; &from=256 from the 256th on
+//
+// The page shows the driver's ticks, the garbage collector's pauses and what was refused, by reason; connections, sorted by
+// the column that is clicked and filtered by a text; and of the connection that is clicked its curves, channels with OutRec and
+// InRec, packets with their bunches (acked, lost, sent again), bits per property and procedure, and actors.
 //
 // # What plugs in
 //
-// Config.Name says who a connection is; Config.Actors and Config.Properties what it replicates and why. They are
-// functions, so that inspect knows nothing of worlds, and are called on the driver's goroutine while somebody
-// looks at that connection.
+// Config.Name says who a connection is; Config.Actors and Config.Properties what it replicates and why; Config.Figures
+// what the game counts. They are functions, so that inspect knows nothing of worlds, and are called on the driver's
+// goroutine while somebody looks. [Actors], [Properties] and [Figures] are those of an actorrep.World.
 //
 // # Whom to show it
 //
-// It shows addresses, names and sizes, never payloads, keys or what was said at the login. It
-// authenticates nobody: mount it where only operators reach it, or behind a handler of your own.
+// It shows addresses, names and sizes, never payloads, keys or what was said at the login. By default it answers this
+// machine only, and only under names of the loopback, so that no other site's page can read it through a browser here.
+// Config.Token lets in who has it, from anywhere and under any name; Config.Allow is a check of your own instead of both.
 //
 // # How it gets at the driver
 //
@@ -33,10 +41,11 @@
 //
 // # Bounds
 //
-//	requests that wait for the driver    8, more get 503
-//	streams of events                    Config.Viewers, 8; more get 503
+//	looks at the driver an interval      16 of different things; viewers of the same share one. More get 503
+//	streams of events                    Config.Viewers, 8; more get 503. A viewer that takes no event for 5 s is dropped
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way
 //	connections with history             512; more have none until others end
 //	connections shown after their end    16
 //	channels, actors, properties shown   256 each, and how many there are
+//	channels, actors looked at           4096 each; of actors the 65536th is the last that a look may begin at
 package inspect

@@ -28,9 +28,15 @@ func Example() {
 
 	s, err := source.Snapshot(ctx)
 	fmt.Println(s.Server, len(s.Conns), err)
-	page := httptest.NewRecorder()
-	mux.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/net/json", nil))
-	fmt.Println(page.Code)
+	web := httptest.NewServer(mux) // at an address of the loopback; in production http.ListenAndServe("127.0.0.1:8080", mux)
+	defer web.Close()
+	page, err := http.Get(web.URL + "/net/json")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	page.Body.Close()
+	fmt.Println(page.StatusCode)
 	cancel()
 	fmt.Println(<-done)
 	// Output:

@@ -30,21 +30,31 @@ var files = map[string]string{
 func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'self'")
+	h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		http.Error(w, "inspect: only GET", http.StatusMethodNotAllowed)
 		return
 	}
+	if !i.allowed(r) {
+		http.Error(w, "inspect: not for you: only this machine's own requests to localhost are answered, and who has Config.Token", http.StatusForbidden)
+		return
+	}
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	switch {
 	case name == "" && strings.Contains(r.Header.Get("Accept"), "text/html"):
-		serveFile(w, "page.html")
+		if !i.keepToken(w, r) {
+			serveFile(w, "page.html")
+		}
 	case name == "" || name == "text":
 		i.serveView(w, r, "text/plain; charset=utf-8", func(v View) ([]byte, error) { return v.AppendText(nil), nil })
 	case name == "json":
 		i.serveView(w, r, "application/json", func(v View) ([]byte, error) { return json.Marshal(v) })
+	case name == "export":
+		h.Set("Content-Disposition", `attachment; filename="inspect.json"`)
+		i.serveView(w, r, "application/json", func(v View) ([]byte, error) { return json.MarshalIndent(v, "", " ") })
 	case name == "events":
 		i.serveEvents(w, r)
 	case files[name] != "":
@@ -64,29 +74,50 @@ func serveFile(w http.ResponseWriter, name string) {
 	_, _ = w.Write(b) // a viewer who has left
 }
 
-// conn is the connection asked for; 0 none in particular.
-func conn(r *http.Request) (uint32, error) {
-	s := r.URL.Query().Get("conn")
-	if s == "" {
-		return 0, nil
+// query is what a request asks for: ?conn=3&also=4,5&actors=ship&from=256.
+func query(r *http.Request) (q Query, err error) {
+	number := func(s string) uint32 {
+		n, e := strconv.ParseUint(s, 10, 32)
+		err = errors.Join(err, e)
+		return uint32(n)
 	}
-	n, err := strconv.ParseUint(s, 10, 32)
-	return uint32(n), err
+	v := r.URL.Query()
+	if s := v.Get("conn"); s != "" {
+		q.Conn = number(s)
+	}
+	if s := v.Get("also"); s != "" {
+		for part := range strings.SplitSeq(s, ",") {
+			if len(q.Also) > maxAlso {
+				return q, ErrQuery
+			}
+			q.Also = append(q.Also, number(part))
+		}
+	}
+	if s := v.Get("from"); s != "" {
+		q.Actors.From = int(min(number(s), maxFrom))
+	}
+	q.Actors.Match = v.Get("actors")
+	q.Export = strings.HasSuffix(r.URL.Path, "/export")
+	return q, err
 }
 
-func (i *Inspector) ask(r *http.Request, conn uint32) (View, error) {
+func (i *Inspector) ask(r *http.Request, q Query) (View, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
-	return i.View(ctx, conn)
+	return i.View(ctx, q)
 }
 
 func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string, encode func(View) ([]byte, error)) {
-	id, err := conn(r)
+	q, err := query(r)
 	if err != nil {
-		http.Error(w, "inspect: conn is a connection's id", http.StatusBadRequest)
+		http.Error(w, badQuery, http.StatusBadRequest)
 		return
 	}
-	v, err := i.ask(r, id)
+	v, err := i.ask(r, q)
+	if errors.Is(err, ErrQuery) {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -100,11 +131,16 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 	_, _ = w.Write(b)
 }
 
+const badQuery = "inspect: conn is a connection's id, also up to 7 of them with commas, from a number"
+
+// eventTimeout is how long a viewer may take to receive an event; one that doesn't read is a viewer less.
+const eventTimeout = 5 * time.Second
+
 // serveEvents sends a view every interval until the viewer leaves.
 func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
-	id, err := conn(r)
+	q, err := query(r)
 	if err != nil {
-		http.Error(w, "inspect: conn is a connection's id", http.StatusBadRequest)
+		http.Error(w, badQuery, http.StatusBadRequest)
 		return
 	}
 	select {
@@ -116,11 +152,11 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Time{}) // a server's timeout isn't for streams; not every server has one
 	tick := time.NewTicker(i.cfg.Interval)
 	defer tick.Stop()
 	for {
-		v, err := i.ask(r, id)
+		v, err := i.ask(r, q)
+		_ = rc.SetWriteDeadline(time.Now().Add(i.patience)) // instead of the server's for the whole; not every server has one
 		if err := writeEvent(w, v, err); err != nil {
 			return
 		}

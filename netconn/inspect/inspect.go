@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"time"
@@ -17,10 +19,18 @@ type Config struct {
 	Title string
 	// Name says who a connection is, beside its address. May be nil.
 	Name func(c *driver.Conn) string
-	// Actors lists what a connection replicates. May be nil.
-	Actors func(c *driver.Conn) []Actor
+	// Actors lists some of what a connection replicates. May be nil.
+	Actors func(c *driver.Conn, q ActorQuery) ActorPage
 	// Properties says what a connection's bits went to. May be nil.
 	Properties func(c *driver.Conn) []Property
+	// Figures is the game's or the world's own, by name. May be nil.
+	Figures func() []Figure
+	// Token lets in who isn't on this machine: as a Bearer in the Authorization header, or as ?token= in the address,
+	// which the page turns into a cookie. Make it of 128 random bits or more, and serve it over HTTPS. Default none: only
+	// this machine is answered, at addresses of the loopback and at localhost.
+	Token string
+	// Allow decides instead of all of this who is let in. May be nil.
+	Allow func(r *http.Request) bool
 	// Interval is the time between two samples, and between two events of a viewer. Default 250 ms.
 	Interval time.Duration
 	// Samples bounds the samples kept of a connection. Default 240, a minute.
@@ -57,6 +67,24 @@ type Actor struct {
 	Explain   string // why it is sent, or not, in words
 }
 
+// ActorQuery is which of the actors are asked for: at most Max, from the From-th on, those whose class or id has Match in it.
+type ActorQuery struct {
+	Match     string
+	From, Max int
+}
+
+// ActorPage is the answer: some actors, of Count that there are. Next is where to look on; 0 at the end.
+type ActorPage struct {
+	Actors      []Actor
+	Count, Next int
+}
+
+// Figure is a number with a name.
+type Figure struct {
+	Name  string
+	Value uint64
+}
+
 // Property is what of a connection's bits went to one property of a class.
 type Property struct {
 	Name string // like "Player.Pos"
@@ -68,14 +96,19 @@ const maxHistories = 512
 
 // Inspector watches a driver and serves what it sees. It is an http.Handler and a nettrace.Sink.
 type Inspector struct {
-	cfg     Config
-	source  *Source
-	viewers chan struct{}
+	cfg      Config
+	source   *Source
+	viewers  chan struct{}
+	looks    looks
+	patience time.Duration // for a viewer to take an event
 
 	// The rest belongs to the driver's goroutine.
 	histories map[uint32]*history // by connection id
 	next      time.Duration       // when to sample
 	ended     []Ended             // the last maxEnded, oldest first
+	loads     loads
+	snapshot  Snapshot // the last one, for an interval
+	shown     bool
 }
 
 // Ended is a connection that was.
@@ -94,7 +127,8 @@ const maxEnded = 16
 // New returns an inspector of a driver, from its next TickDispatch on. Any goroutine may call it.
 func New(d *driver.Driver, cfg Config) *Inspector {
 	cfg = cfg.filled()
-	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), histories: map[uint32]*history{}}
+	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), histories: map[uint32]*history{},
+		looks: looks{interval: cfg.Interval, byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout}
 	i.source.name = cfg.Name
 	d.Do(func() { d.AddTrace(i) })
 	return i
@@ -138,6 +172,7 @@ func (i *Inspector) history(conn uint32) *history {
 
 // sample notes every connection's figures, and forgets those that are gone.
 func (i *Inspector) sample(at time.Duration) {
+	i.loads.sample(at, i.source.driver.TickTimes())
 	for _, h := range i.histories {
 		h.live = false
 	}
@@ -162,57 +197,95 @@ func (i *Inspector) sample(at time.Duration) {
 	}
 }
 
-// View is what a viewer sees: all connections, and one of them closely.
+// View is what a viewer sees: all connections, and one of them closely. Viewers share it, so it isn't to be changed.
 type View struct {
 	Title string
 	Snapshot
-	Ended  []Ended // the last 16, newest first
-	Detail *Detail `json:",omitempty"`
+	Ended   []Ended // the last 16, newest first
+	Load    []Load  // of the driver and the process, oldest first
+	Figures []Figure
+	Detail  *Detail `json:",omitempty"`
+	Others  []Lanes // those of Query.Also that there are
 }
 
 // Detail is one connection seen closely.
 type Detail struct {
 	Conn           uint32
 	Samples        []Sample
-	Channels       []Channel // at most 256; Stats.Channels says how many there are
-	Sent, Received []Packet  // newest first
-	Actors         []Actor   // at most 256 of ActorCount
+	Channels       []Channel      // at most 256 that have something to do; Stats.Channels says how many there are
+	Idle           []IdleChannels // the others, by type
+	Sent, Received []Packet       // newest first
+	Actors         []Actor        // at most 256 of ActorCount
 	ActorCount     int
+	ActorNext      int        // where to look on for more; 0 at the end
 	Properties     []Property // at most 256
+}
+
+// Lanes is the packets of a connection, newest first.
+type Lanes struct {
+	Conn           uint32
+	Name           string
+	Sent, Received []Packet
 }
 
 // shownPackets bounds the packets in a Detail, each way.
 const shownPackets = 64
 
-// View waits for the driver's next TickDispatch and returns what a viewer of connection conn sees; 0 is the first
-// connection. Detail is nil when there is no such connection.
-func (i *Inspector) View(ctx context.Context, conn uint32) (View, error) {
-	v := View{Title: i.cfg.Title}
+// View returns what a viewer sees: what was seen less than Config.Interval ago, or what the driver's next TickDispatch
+// brings. Detail is nil when there is no such connection.
+func (i *Inspector) View(ctx context.Context, q Query) (View, error) {
+	if len(q.Also) > maxAlso || len(q.Actors.Match) > maxMatch || q.Actors.From < 0 {
+		return View{}, ErrQuery
+	}
+	q.Actors.Max = maxShown
+	return i.looks.get(ctx, fmt.Sprintf("%+v", q), func() (View, error) { return i.look(ctx, q) })
+}
+
+// look asks the driver.
+func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
+	v := View{Title: i.cfg.Title, Figures: []Figure{}, Others: []Lanes{}}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // others may wait for it too
+	defer cancel()
 	err := i.source.do(ctx, func() {
-		v.Snapshot, v.Ended = i.source.take(), slices.Clone(i.ended)
+		v.Snapshot, v.Ended, v.Load = i.recent(), slices.Clone(i.ended), i.loads.list()
 		slices.Reverse(v.Ended)
+		if i.cfg.Figures != nil {
+			v.Figures = append(v.Figures, i.cfg.Figures()...)
+		}
+		n := shownPackets
+		if q.Export {
+			n = i.cfg.Packets
+		}
 		for c := range i.source.driver.Conns {
-			if conn == 0 || c.ID() == conn {
-				v.Detail = i.detail(c)
-				return
+			if v.Detail == nil && (q.Conn == 0 || c.ID() == q.Conn) {
+				v.Detail = i.detail(c, q, n)
+			}
+			if h := i.histories[c.ID()]; h != nil && slices.Contains(q.Also, c.ID()) {
+				v.Others = append(v.Others, Lanes{Conn: c.ID(), Name: h.name, Sent: h.sent.newest(n), Received: h.received.newest(n)})
 			}
 		}
 	})
-	if err != nil {
-		return View{}, err
-	}
-	return v, nil
+	return v, err
 }
 
-func (i *Inspector) detail(c *driver.Conn) *Detail {
-	d := &Detail{Conn: c.ID(), Samples: []Sample{}, Channels: channels(c.Table()), Sent: []Packet{}, Received: []Packet{}, Actors: []Actor{}, Properties: []Property{}}
+// recent is a snapshot that is at most an interval old.
+func (i *Inspector) recent() Snapshot {
+	if now := i.source.driver.Since(time.Now()); !i.shown || now-i.snapshot.At >= i.cfg.Interval {
+		i.snapshot, i.shown = i.source.take(), true
+	}
+	return i.snapshot
+}
+
+func (i *Inspector) detail(c *driver.Conn, q Query, packets int) *Detail {
+	d := &Detail{Conn: c.ID(), Samples: []Sample{}, Sent: []Packet{}, Received: []Packet{}, Actors: []Actor{}, Properties: []Property{}}
+	d.Channels, d.Idle = channels(c.Table())
 	if h := i.histories[c.ID()]; h != nil {
-		d.Samples, d.Sent, d.Received = h.curve(), h.sent.newest(shownPackets), h.received.newest(shownPackets)
+		d.Samples, d.Sent, d.Received = h.curve(), h.sent.newest(packets), h.received.newest(packets)
 	}
 	if i.cfg.Actors != nil {
-		actors := i.cfg.Actors(c)
-		d.ActorCount = len(actors)
-		d.Actors = append(d.Actors, actors[:min(maxShown, len(actors))]...)
+		page := i.cfg.Actors(c, q.Actors)
+		d.ActorCount, d.ActorNext = page.Count, page.Next
+		d.Actors = append(d.Actors, page.Actors[:min(maxShown, len(page.Actors))]...)
 	}
 	if i.cfg.Properties != nil {
 		props := i.cfg.Properties(c)

@@ -84,9 +84,15 @@ func talk(t *testing.T, d *driver.Driver) func(time.Time) {
 	}
 }
 
+// local is a request of this machine.
+func local(r *http.Request) *http.Request {
+	r.RemoteAddr, r.Host = "127.0.0.1:5000", "localhost:8080"
+	return r
+}
+
 // get is what a handler answers a request for a path.
 func get(h http.Handler, path, accept string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r := local(httptest.NewRequest(http.MethodGet, path, nil))
 	r.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -103,7 +109,7 @@ func view(t *testing.T, h http.Handler, path string) (v View) {
 
 func TestView(t *testing.T) {
 	cfg := Config{Title: "arena", Name: func(c *driver.Conn) string { return "Ann\x1b[31m" },
-		Actors:     func(*driver.Conn) []Actor { return make([]Actor, 300) },
+		Actors:     func(_ *driver.Conn, q ActorQuery) ActorPage { return ActorPage{Actors: make([]Actor, 300), Count: 300} },
 		Properties: func(*driver.Conn) []Property { return []Property{{"Player.Pos", 1200}} }}
 	busy(t, cfg, func(t *testing.T, i *Inspector) {
 		v := view(t, i, "/net/json")
@@ -112,8 +118,8 @@ func TestView(t *testing.T) {
 		require.True(t, v.Conns[0].Joined)
 		require.Equal(t, v.Conns[0].ID, v.Detail.Conn)
 		require.Equal(t, 2, v.Conns[0].Stats.Channels)
-		require.Len(t, v.Detail.Channels, 2)
-		require.Equal(t, "Chat", v.Detail.Channels[1].Name)
+		require.Len(t, v.Detail.Channels, 1)
+		require.Equal(t, "Chat", v.Detail.Channels[0].Name)
 		require.Len(t, v.Detail.Actors, maxShown)
 		require.Equal(t, 300, v.Detail.ActorCount)
 		require.Equal(t, "Player.Pos", v.Detail.Properties[0].Name)
@@ -171,7 +177,7 @@ func TestEvents(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w, gone := httptest.NewRecorder(), make(chan bool)
 		go func() {
-			i.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/net/events", nil))
+			i.ServeHTTP(w, local(httptest.NewRequestWithContext(ctx, http.MethodGet, "/net/events", nil)))
 			close(gone)
 		}()
 		time.Sleep(1100 * time.Millisecond) // virtual
@@ -205,14 +211,14 @@ func TestNotTicked(t *testing.T) {
 			require.Equal(t, http.StatusServiceUnavailable, w.Code)
 			require.Contains(t, w.Body.String(), "isn't ticked")
 		}
-		_, err = i.View(t.Context(), 0)
+		_, err = i.View(t.Context(), Query{})
 		require.ErrorIs(t, err, ErrBusy)
 		require.Contains(t, Var{i.source}.String(), "too many requests")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		w, gone := httptest.NewRecorder(), make(chan bool)
 		go func() {
-			i.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", nil))
+			i.ServeHTTP(w, local(httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", nil)))
 			close(gone)
 		}()
 		time.Sleep(time.Second)
@@ -248,7 +254,7 @@ func TestFiles(t *testing.T) {
 	i := New(d, Config{})
 	page := get(i, "/net/", "text/html,*/*")
 	require.Equal(t, http.StatusOK, page.Code)
-	require.Equal(t, "default-src 'self'", page.Header().Get("Content-Security-Policy"))
+	require.Equal(t, "default-src 'self'; frame-ancestors 'none'", page.Header().Get("Content-Security-Policy"))
 	for name := range files {
 		w := get(i, "/deep/below/"+name, "*/*")
 		require.Equal(t, http.StatusOK, w.Code, name)
@@ -267,7 +273,7 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, get(i, "/json?conn=-1", "*/*").Code)
 	require.Equal(t, http.StatusBadRequest, get(i, "/events?conn=x", "*/*").Code)
 	w := httptest.NewRecorder()
-	i.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	i.ServeHTTP(w, local(httptest.NewRequest(http.MethodPost, "/", nil)))
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 }
 
@@ -326,6 +332,7 @@ func TestEnded(t *testing.T) {
 			close(done)
 		})
 		<-done
+		time.Sleep(i.cfg.Interval) // virtual
 		v = view(t, i, "/json")
 		require.Len(t, v.Ended, maxEnded)
 		require.EqualValues(t, 199, v.Ended[0].Conn)

@@ -1,12 +1,15 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -18,6 +21,8 @@ type Snapshot struct {
 	Server   bool
 	Addr     netip.AddrPort
 	Counters driver.Counters
+	Ticks    driver.TickTimes
+	Refusals map[string]uint64 // by reason; only those that there were
 	Conns    []Conn
 }
 
@@ -71,6 +76,8 @@ func (s *Source) do(ctx context.Context, f func()) error {
 	select {
 	case <-done:
 		return nil
+	case <-s.driver.Done():
+		return ErrNotTicked
 	case <-ctx.Done():
 		return errors.Join(ErrNotTicked, ctx.Err())
 	}
@@ -88,7 +95,13 @@ func (s *Source) Snapshot(ctx context.Context) (Snapshot, error) {
 // take belongs to the driver's goroutine.
 func (s *Source) take() Snapshot {
 	d := s.driver
-	snap := Snapshot{At: d.Since(time.Now()), Server: d.IsServer(), Addr: d.LocalAddr(), Counters: d.Counters, Conns: make([]Conn, 0, d.Len())}
+	snap := Snapshot{At: d.Since(time.Now()), Server: d.IsServer(), Addr: d.LocalAddr(), Counters: d.Counters, Ticks: d.TickTimes(),
+		Refusals: map[string]uint64{}, Conns: make([]Conn, 0, d.Len())}
+	for reason, n := range d.Refusals {
+		if n > 0 {
+			snap.Refusals[reason] = n
+		}
+	}
 	for c := range d.Conns {
 		ci := Conn{ID: c.ID(), Addr: c.RemoteAddr(), Joined: c.Joined(), Stats: c.Stats()}
 		if s.name != nil {
@@ -128,17 +141,38 @@ type Channel struct {
 	Local, OpenAcked, Closed bool
 }
 
-// maxShown bounds the channels, actors and properties in a Detail.
-const maxShown = 256
+// IdleChannels is how many channels of a type wait for nothing.
+type IdleChannels struct {
+	Name  string
+	Count int
+}
 
-func channels(t *channel.Table) []Channel {
-	list := []Channel{}
+// maxShown bounds the channels, actors and properties in a Detail, maxChannels the channels that are looked at.
+const (
+	maxShown    = 256
+	maxChannels = 4096
+)
+
+// channels is those that have something to do or are coming or going, and how many don't.
+func channels(t *channel.Table) (busy []Channel, idle []IdleChannels) {
+	busy, idle = []Channel{}, []IdleChannels{}
+	counts, seen := map[bunch.Name]int{}, 0
 	for ch := range t.All {
-		if len(list) == maxShown {
+		if seen++; seen > maxChannels {
 			break
 		}
-		list = append(list, Channel{Index: ch.Index(), Name: ch.Name().String(), OutRec: ch.NumOutRec(), InRec: ch.NumInRec(), Room: ch.Room(),
+		if ch.NumOutRec() == 0 && ch.NumInRec() == 0 && ch.OpenAcked() && !ch.Closing() || len(busy) == maxShown {
+			counts[ch.Name()]++
+			continue
+		}
+		busy = append(busy, Channel{Index: ch.Index(), Name: ch.Name().String(), OutRec: ch.NumOutRec(), InRec: ch.NumInRec(), Room: ch.Room(),
 			Local: ch.OpenedLocally(), OpenAcked: ch.OpenAcked(), Closed: ch.Closing()})
 	}
-	return list
+	for name, n := range counts {
+		idle = append(idle, IdleChannels{name.String(), n})
+	}
+	slices.SortFunc(idle, func(a, b IdleChannels) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	return busy, idle
 }

@@ -3,6 +3,8 @@ package inspect
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,10 +19,11 @@ func (v View) AppendText(b []byte) []byte {
 	}
 	c := v.Counters
 	fmt.Fprintf(&out, "%s: %s at %v, up %v\n", printable(v.Title), role, v.Addr, v.At.Round(time.Second))
-	fmt.Fprintf(&out, "datagrams %d in, %d out, %d refused, %d corrupt; connections %d accepted, %d joined, %d closed\n\n",
+	fmt.Fprintf(&out, "datagrams %d in, %d out, %d refused, %d corrupt; connections %d accepted, %d joined, %d closed\n",
 		c.DatagramsIn, c.DatagramsOut, c.Refused, c.Corrupt, c.Accepted, c.Joined, c.Closed)
+	v.health(&out)
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "id\taddress\tname\tstate\tRTT\tjitter\tloss out\tin\tin\tout\tflying\treliable\tchannels\t")
+	fmt.Fprintln(w, "id\taddress\tname\tstate\tRTT\tjitter\tloss out\tloss in\treceives\tsends\tflying\treliable\tchannels\t")
 	for _, c := range v.Conns {
 		s, state := c.Stats, "login"
 		if c.Joined {
@@ -36,7 +39,36 @@ func (v View) AppendText(b []byte) []byte {
 	if v.Detail != nil {
 		v.Detail.text(&out)
 	}
+	for _, o := range v.Others {
+		fmt.Fprintf(&out, "\nconnection %d %s\n", o.Conn, printable(o.Name))
+		writePackets(&out, "sent", o.Sent)
+		writePackets(&out, "received", o.Received)
+	}
 	return append(b, out.Bytes()...)
+}
+
+// health is the driver's ticks, the collector, what was refused, and the game's figures.
+func (v View) health(out *bytes.Buffer) {
+	if n := len(v.Load); n > 0 {
+		l := v.Load[n-1]
+		fmt.Fprintf(out, "ticks of %s (dispatch %s, step %s, flush %s), the longest under %s; %d collections, pause under %s, heap %.1f MB, %d goroutines\n",
+			ms(l.Mean), ms(l.Dispatch), ms(l.Step), ms(l.Flush), ms(l.Worst), l.Collections, ms(l.Pause), float64(l.Heap)/1e6, l.Goroutines)
+	}
+	if len(v.Refusals) > 0 {
+		out.WriteString("refused")
+		for _, reason := range slices.Sorted(maps.Keys(v.Refusals)) {
+			fmt.Fprintf(out, " %s %d", reason, v.Refusals[reason])
+		}
+		out.WriteByte('\n')
+	}
+	for i, f := range v.Figures {
+		sep := ", "
+		if i == len(v.Figures)-1 {
+			sep = "\n"
+		}
+		fmt.Fprintf(out, "%s %d%s", printable(f.Name), f.Value, sep)
+	}
+	out.WriteByte('\n')
 }
 
 func (d *Detail) text(out *bytes.Buffer) {
@@ -47,8 +79,8 @@ func (d *Detail) text(out *bytes.Buffer) {
 	}
 	curve("RTT", func(s Sample) float64 { return s.RTT.Seconds() * 1000 }, "ms")
 	curve("loss out", func(s Sample) float64 { return 100 * float64(s.OutLoss) }, "%")
-	curve("in", func(s Sample) float64 { return float64(s.InRate) / 1000 }, "kB/s")
-	curve("out", func(s Sample) float64 { return float64(s.OutRate) / 1000 }, "kB/s")
+	curve("receives", func(s Sample) float64 { return float64(s.InRate) / 1000 }, "kB/s")
+	curve("sends", func(s Sample) float64 { return float64(s.OutRate) / 1000 }, "kB/s")
 
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\n  channel\ttype\tOutRec\tof\tInRec\t\t")
@@ -60,6 +92,9 @@ func (d *Detail) text(out *bytes.Buffer) {
 		fmt.Fprintf(w, "  %d\t%s\t%d\t%d\t%d\t%s\t\n", ch.Index, printable(ch.Name), ch.OutRec, ch.OutRec+ch.Room, ch.InRec, bar(ch.OutRec, ch.OutRec+ch.Room))
 	}
 	w.Flush()
+	for _, c := range d.Idle {
+		fmt.Fprintf(out, "  %d idle: %s\n", c.Count, printable(c.Name))
+	}
 	writePackets(out, "sent", d.Sent)
 	writePackets(out, "received", d.Received)
 	for i, a := range d.Actors {

@@ -3,33 +3,56 @@ package inspect
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// Actors is a Config.Actors that shows a world's actors, with what World.Explain says of each. peer finds the
+// Bounds of a look at a world, whatever its size.
+const (
+	maxScan  = 4096  // actors compared with a text
+	maxFrom  = 65536 // actors passed over
+	maxMatch = 64    // bytes of the text
+)
+
+// Actors is a Config.Actors that shows a world's actors, with what World.Explain says of each that is shown. peer finds the
 // world's side of a connection; nil for one that isn't in the world.
-func Actors(w *actorrep.World, peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn) []Actor {
-	return func(c *driver.Conn) (list []Actor) {
+func Actors(w *actorrep.World, peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn, q ActorQuery) ActorPage {
+	return func(c *driver.Conn, q ActorQuery) ActorPage {
 		p := peer(c)
 		if p == nil {
-			return nil
+			return ActorPage{}
 		}
+		page, at, match := ActorPage{Count: w.Len()}, -1, strings.ToLower(q.Match)
+		from := min(q.From, maxFrom)
 		for a := range w.All {
-			e := w.Explain(p, a)
+			at++
+			if at < from {
+				continue
+			}
+			if len(page.Actors) == q.Max || at-from == maxScan {
+				page.Next = at
+				return page
+			}
 			named := a.(interface {
 				GUID() netguid.GUID
 				ClassName() string
 			})
-			list = append(list, Actor{ID: named.GUID().String(), Class: named.ClassName(), Channel: e.Channel, Bits: e.Total, Explain: e.Text})
+			id, class := named.GUID().String(), named.ClassName()
+			if match != "" && !strings.Contains(strings.ToLower(class), match) && !strings.Contains(id, match) {
+				continue
+			}
+			e := w.Explain(p, a)
+			page.Actors = append(page.Actors, Actor{ID: id, Class: class, Channel: e.Channel, Bits: e.Total, Explain: e.Text})
 		}
-		return list
+		return page
 	}
 }
 
-// Properties is a Config.Properties that shows where a connection's bits went, the most expensive first.
+// Properties is a Config.Properties that shows where a connection's bits went, the most expensive first. Procedures end
+// in "()".
 func Properties(peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn) []Property {
 	return func(c *driver.Conn) (list []Property) {
 		p := peer(c)
@@ -47,5 +70,19 @@ func Properties(peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn) [
 		}
 		slices.SortStableFunc(list, func(a, b Property) int { return cmp.Compare(b.Bits, a.Bits) })
 		return list
+	}
+}
+
+// Figures is a Config.Figures that shows a world's calls, updates and what went wrong in it.
+func Figures(w *actorrep.World) func() []Figure {
+	return func() []Figure {
+		c := &w.Counters
+		return []Figure{
+			{"actors", uint64(w.Len())},
+			{"calls sent", c.CallsSent}, {"calls received", c.CallsReceived}, {"calls dropped", c.CallsDropped},
+			{"calls refused", c.CallsRefused}, {"calls that failed", c.CallErrors},
+			{"updates", c.Updates}, {"updates sent again", c.Resent}, {"ticks without room", c.Saturated},
+			{"bunches that made no sense", c.Bad}, {"references to nothing", c.Unmapped},
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,24 @@ var chat = bunch.Name{Text: "Chat"}
 
 // clients is their names; the last tries to be more than a name.
 var clients = []string{"Ann", "Bob", "<img src=x onerror=document.title='taken'>"}
+
+// fleet is how many ships there are.
+const fleet = 300
+
+// actorsOf is a page of the ships.
+func actorsOf(c *driver.Conn, q inspect.ActorQuery) inspect.ActorPage {
+	page := inspect.ActorPage{Count: fleet}
+	for id := q.From; id < fleet; id++ {
+		if len(page.Actors) == q.Max {
+			page.Next = id
+			break
+		}
+		if strings.Contains(fmt.Sprint(id), q.Match) {
+			page.Actors = append(page.Actors, inspect.Actor{ID: fmt.Sprint(id), Class: "Ship", Channel: 2, Bits: 1234, Explain: "relevant to " + c.Login().URL})
+		}
+	}
+	return page
+}
 
 // play runs a server that talks all the time to clients behind bad networks, until the test ends.
 func play(t *testing.T) *inspect.Inspector {
@@ -50,12 +69,11 @@ func play(t *testing.T) *inspect.Inspector {
 		all = append(all, d)
 	}
 	i := inspect.New(server, inspect.Config{Title: "test game", Name: func(c *driver.Conn) string { return c.Login().URL },
-		Actors: func(c *driver.Conn) []inspect.Actor {
-			return []inspect.Actor{{ID: "7", Class: "Ship", Channel: 2, Bits: 1234, Explain: "relevant to " + c.Login().URL}}
-		},
+		Actors: actorsOf,
 		Properties: func(*driver.Conn) []inspect.Property {
-			return []inspect.Property{{Name: "Ship.Pos", Bits: 750}, {Name: "Ship.Armor", Bits: 250}}
+			return []inspect.Property{{Name: "Ship.Pos", Bits: 750}, {Name: "Ship.Armor", Bits: 250}, {Name: "Ship.Fire()", Bits: 40}}
 		},
+		Figures: func() []inspect.Figure { return []inspect.Figure{{Name: "calls sent", Value: 77}} },
 	})
 	// One more comes and goes.
 	visitor, err := driver.Dial(server.LocalAddr().String(), driver.Config{Channels: types, Client: control.ClientConfig{URL: "Zoe"}})

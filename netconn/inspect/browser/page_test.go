@@ -3,6 +3,8 @@ package browser
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"image"
 	_ "image/png"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -33,7 +36,7 @@ func open(t *testing.T) context.Context {
 	if bin == "" {
 		t.Skip("no Chromium is installed; apt-get install chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1400, 1250))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1400, 1900))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -121,15 +124,20 @@ func TestPage(t *testing.T) {
 	shoot(t, ctx, "page")
 
 	// The client with the worst network, whose name is only text.
-	var title, chosen, channels, actors, properties string
+	var title, chosen, channels, idle, actors, properties, calls, health, count string
 	require.NoError(t, chromedp.Run(ctx,
-		chromedp.Evaluate(`[...document.querySelectorAll("#conns tbody tr")].find(r => r.cells[2].textContent.startsWith("<img")).dataset.conn`, &chosen),
+		chromedp.Evaluate(`[...document.querySelectorAll("#conns tbody tr")].find(r => r.cells[3].textContent.startsWith("<img")).dataset.conn`, &chosen),
 	))
 	require.NoError(t, chromedp.Run(ctx, chromedp.Click(`#conns tr[data-conn="`+chosen+`"]`),
 		chromedp.Poll(`document.querySelector("#conns tr.picked").dataset.conn === "`+chosen+`"`, nil),
 		chromedp.Poll(`document.querySelectorAll("#sent .p.lost").length > 0 && document.querySelectorAll("#sent .again").length > 0`, nil),
-		chromedp.Text("#channels", &channels), chromedp.Text("#actors", &actors), chromedp.Text("#properties", &properties), chromedp.Title(&title)))
-	require.Contains(t, channels, "Control")
+		chromedp.Text("#channels", &channels), chromedp.Text("#actors", &actors), chromedp.Text("#properties", &properties), chromedp.Title(&title),
+		chromedp.Text("#idle", &idle), chromedp.Text("#calls", &calls), chromedp.Text("#figures", &health), chromedp.Text("#actorcount", &count)))
+	require.Contains(t, idle, "1 Control")
+	require.Contains(t, calls, "Ship.Fire()")
+	require.Contains(t, health, "calls sent")
+	require.Contains(t, health, "heap")
+	require.Equal(t, "256 of 300", count)
 	require.Contains(t, channels, "Chat")
 	require.Contains(t, channels, "of 255")
 	require.Contains(t, actors, "relevant to <img")
@@ -158,4 +166,89 @@ func TestPage(t *testing.T) {
 			require.True(t, strings.HasPrefix(u, web.URL+"/some/where/"), u)
 		}
 	}
+}
+
+// site is a running game's page, opened at a query.
+func site(t *testing.T, query string) (context.Context, string) {
+	i := play(t)
+	mux := http.NewServeMux()
+	mux.Handle("/net/", i)
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	ctx := open(t)
+	require.NoError(t, chromedp.Run(ctx, chromedp.Navigate(web.URL+"/net/"+query),
+		chromedp.Poll(`document.querySelectorAll("#conns tbody tr").length === 3 && document.querySelectorAll("#endings tbody tr").length === 1 && charts !== null`, nil)))
+	return ctx, web.URL + "/net/"
+}
+
+// TestClicks: every press of 150 ms on a row chooses it, although the page changes four times a second; and the
+// rows stay the elements that they were.
+func TestClicks(t *testing.T) {
+	ctx, _ := site(t, "")
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`window.first = document.querySelector("#conns tbody tr"); 0`, nil)))
+	type point struct{ X, Y float64 }
+	for n := range 24 {
+		var at point
+		var id string
+		require.NoError(t, chromedp.Run(ctx,
+			chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("#conns tbody tr")[%d].dataset.conn`, n%3), &id),
+			chromedp.Evaluate(fmt.Sprintf(`(() => { const r = document.querySelectorAll("#conns tbody tr")[%d].cells[2].getBoundingClientRect(); return {X: r.x + 20, Y: r.y + r.height / 2}; })()`, n%3), &at)))
+		require.NoError(t, chromedp.Run(ctx, chromedp.MouseEvent(input.MousePressed, at.X, at.Y, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+			chromedp.Sleep(150*time.Millisecond), chromedp.MouseEvent(input.MouseReleased, at.X, at.Y, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+			chromedp.Poll(`document.querySelector("#conns tr.picked")?.dataset.conn === "`+id+`" && new URLSearchParams(location.search).get("conn") === "`+id+`"`, nil, chromedp.WithPollingTimeout(20*time.Second))), "press %d", n)
+	}
+	var same bool
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`window.first === document.querySelector("#conns tbody tr")`, &same)))
+	require.True(t, same)
+}
+
+// TestOperator: the address chooses connections; rows are sorted and filtered; packets of two connections share an axis;
+// actors are filtered and paged; the bits and the calls stand above all of the channels; the export is a file.
+func TestOperator(t *testing.T) {
+	ctx, url := site(t, "?conn=2&also=3")
+	poll := func(what, js string) {
+		t.Helper()
+		require.NoError(t, chromedp.Run(ctx, chromedp.Poll(js, nil, chromedp.WithPollingTimeout(30*time.Second))), what)
+	}
+	poll("the connection of the address", `document.querySelector("#conns tr.picked")?.dataset.conn === "2"`)
+	poll("packets of two on one axis", `!el("beside").hidden && new Set(timeline.bars.map(b => b.conn)).size === 2 && timeline.bars.length > 20`)
+	var checked string
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`[...document.querySelectorAll("#conns tbody input")].filter(i => i.checked).map(i => i.closest("tr").dataset.conn).join()`, &checked)))
+	require.Equal(t, "3", checked)
+	require.NoError(t, chromedp.Run(ctx, chromedp.ScrollIntoView("#timeline")))
+	shoot(t, ctx, "beside")
+
+	rows := `[...document.querySelectorAll("#conns tbody tr")].map(r => r.dataset.conn).join()`
+	ids := `[...document.querySelectorAll("#conns tbody tr")].map(r => Number(r.dataset.conn))`
+	require.NoError(t, chromedp.Run(ctx, chromedp.Click(`th[data-sort=id]`)))
+	poll("sorted by id, the largest first", ids+`.every((id, i, all) => i === 0 || all[i-1] > id)`)
+	require.NoError(t, chromedp.Run(ctx, chromedp.Click(`th[data-sort=rtt]`)))
+	poll("sorted by RTT", `(list => list.every((c, i) => i === 0 || list[i-1].Stats.RTT >= c.Stats.RTT))(`+ids+`.map(id => latest.Conns.find(c => c.ID === id)))`)
+	require.NoError(t, chromedp.Run(ctx, chromedp.SendKeys("#connfilter", "BOB")))
+	poll("filtered by name", `document.querySelectorAll("#conns tbody tr").length === 1 && el("conncount").textContent === "1 of 3"`)
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`el("connfilter").value = ""; el("connfilter").dispatchEvent(new Event("input")); 0`, nil)))
+	poll("all again", rows+`.split(",").length === 3`)
+
+	require.NoError(t, chromedp.Run(ctx, chromedp.Click("#moreactors")))
+	poll("the rest of the actors", `el("actorcount").textContent === "44 of 300, from 256" && document.querySelectorAll("#actors tbody tr").length === 44`)
+	require.NoError(t, chromedp.Run(ctx, chromedp.SendKeys("#actorfilter", "29")))
+	poll("actors by their id", `[...document.querySelectorAll("#actors tbody tr")].length === 13 && [...document.querySelectorAll("#actors tbody tr")].every(r => r.cells[1].textContent.includes("29"))`)
+
+	var above, twice bool
+	require.NoError(t, chromedp.Run(ctx,
+		chromedp.Evaluate(`el("properties").getBoundingClientRect().top < el("actors").getBoundingClientRect().bottom && el("properties").getBoundingClientRect().top < el("channels").getBoundingClientRect().top`, &above),
+		chromedp.Evaluate(`(names => new Set(names).size !== names.length)([...document.querySelectorAll("#conns th")].map(th => th.textContent))`, &twice)))
+	require.True(t, above, "bits are not below the rows of something else")
+	require.False(t, twice, "no two columns have one name")
+
+	var export string
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`el("export").href`, &export)))
+	require.Equal(t, url+"export?conn=2&also=3&actors=29", export)
+	resp, err := http.Get(export)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Contains(t, resp.Header.Get("Content-Disposition"), "attachment")
+	var v struct{ Others []struct{ Conn int } }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&v))
+	require.Len(t, v.Others, 1)
 }

@@ -4,55 +4,124 @@ const el = id => document.getElementById(id);
 const ms = ns => (ns / 1e6).toFixed(1) + " ms";
 const percent = x => (100 * x).toFixed(1) + " %";
 const rate = x => (x / 1000).toFixed(1) + " kB/s";
+const body = id => document.querySelector("#" + id + " tbody");
 
-let picked = 0, source = null, paused = false, charts = null;
+// What is looked at; conn and also are in the page's address too.
+const asked = new URLSearchParams(location.search);
+let picked = Number(asked.get("conn")) || 0;
+let also = (asked.get("also") || "").split(",").map(Number).filter(n => n > 0).slice(0, 7);
+let actorFilter = "", actorFrom = 0;
+let connFilter = "", sortBy = "id", sortDown = false;
+let source = null, paused = false, held = false, charts = null, latest = null;
 
-// row makes a table row. Texts may come from peers, so they are only ever text.
-function row(cells) {
-  const tr = document.createElement("tr");
-  for (const c of cells) {
-    const td = document.createElement("td");
-    if (c instanceof Node) td.append(c);
-    else if (c && typeof c === "object") { td.textContent = c.text; td.className = c.cls; }
-    else td.textContent = c;
-    if (c instanceof Node) td.className = "l";
-    tr.append(td);
+// While a button of the mouse is down nothing moves, so that what is released on is what was pressed.
+addEventListener("pointerdown", () => { held = true; }, true);
+for (const e of ["pointerup", "pointercancel", "blur"]) addEventListener(e, () => { held = false; }, true);
+
+// sync makes a parent's children those of the list, by key: those that there are stay the same elements. Texts may come
+// from peers, so they are only ever text.
+function sync(parent, list, key, make, update) {
+  const known = parent.known ||= new Map(), seen = new Set();
+  const nodes = list.map(item => {
+    const k = String(key(item));
+    seen.add(k);
+    let node = known.get(k);
+    if (!node) {
+      node = make(item);
+      known.set(k, node);
+      parent.append(node);
+    }
+    node.item = item;
+    update(node, item);
+    return node;
+  });
+  if (held) return;
+  for (const [k, node] of known) {
+    if (!seen.has(k)) { known.delete(k); node.remove(); }
   }
-  return tr;
+  nodes.forEach((node, i) => { if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] || null); });
+}
+
+const setText = (node, text) => { text = String(text); if (node.textContent !== text) node.textContent = text; };
+const setClass = (node, name) => { if (node.className !== name) node.className = name; };
+
+// table is sync for rows, whose cells are texts, or { text, cls }, or { n, of, text } for a bar, or elements made once.
+function table(id, list, key, cells, made) {
+  sync(body(id), list, key, item => {
+    const tr = document.createElement("tr");
+    if (made) made(tr, item);
+    return tr;
+  }, (tr, item) => cells(item, tr).forEach((c, i) => cell(tr.children[i] || tr.appendChild(document.createElement("td")), c)));
+}
+
+function cell(td, c) {
+  if (c instanceof Node) {
+    if (td.firstChild !== c) td.replaceChildren(c);
+    setClass(td, "l");
+  } else if (c && c.of !== undefined) {
+    if (!td.bar) {
+      const box = document.createElement("span");
+      box.className = "fill";
+      td.bar = box.appendChild(document.createElement("i"));
+      td.append(box, document.createElement("span"));
+      td.className = "l";
+    }
+    const share = c.of > 0 ? c.n / c.of : 0;
+    td.bar.style.width = (100 * share).toFixed(1) + "%";
+    setClass(td.bar, c.warn && share > 0.8 ? "high" : "");
+    setText(td.lastChild, c.text);
+  } else if (c && typeof c === "object") {
+    setText(td, c.text);
+    setClass(td, c.cls);
+  } else {
+    setText(td, c);
+  }
 }
 
 const left = text => ({ text, cls: "l" });
 const bad = (text, is) => ({ text, cls: is ? "bad" : "" });
-const body = id => document.querySelector("#" + id + " tbody");
 
-function fill(n, of) {
-  const span = document.createElement("span"), box = document.createElement("span"), bar = document.createElement("i");
-  box.className = "fill";
-  const share = of > 0 ? n / of : 0;
-  bar.style.width = (100 * share).toFixed(1) + "%";
-  if (share > 0.8) bar.className = "high";
-  box.append(bar);
-  span.append(box, n + " of " + of);
-  return span;
-}
+const sorts = {
+  id: c => c.ID, address: c => c.Addr, name: c => c.Name || "", state: c => state(c), rtt: c => c.Stats.RTT, jitter: c => c.Stats.Jitter,
+  lossout: c => c.Stats.Rates.OutLoss, lossin: c => c.Stats.Rates.InLoss, receives: c => c.Stats.Rates.InBytes, sends: c => c.Stats.Rates.OutBytes,
+  inflight: c => c.Stats.PacketsInFlight, reliable: c => c.Stats.QueuedReliable, channels: c => c.Stats.Channels,
+};
+const state = c => c.Joined ? "joined" : "login";
 
 function showConns(v) {
+  const list = v.Conns.filter(c => !connFilter || [c.ID, c.Addr, c.Name || "", state(c)].join(" ").toLowerCase().includes(connFilter));
+  const by = sorts[sortBy];
+  list.sort((a, b) => (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : a.ID - b.ID) * (sortDown ? -1 : 1));
   el("none").hidden = v.Conns.length > 0;
-  body("conns").replaceChildren(...v.Conns.map(c => {
+  el("conncount").textContent = list.length === v.Conns.length ? list.length : list.length + " of " + v.Conns.length;
+  table("conns", list, c => c.ID, (c, tr) => {
     const s = c.Stats, r = s.Rates;
-    const tr = row([c.ID, left(c.Addr), left(c.Name || ""), left(c.Joined ? "joined" : "login"), ms(s.RTT), ms(s.Jitter),
-      bad(percent(r.OutLoss), r.OutLoss > 0.1), bad(percent(r.InLoss), r.InLoss > 0.1), rate(r.InBytes), rate(r.OutBytes),
-      s.PacketsInFlight, s.QueuedReliable, s.Channels]);
+    tr.beside.checked = also.includes(c.ID);
+    setClass(tr, v.Detail && v.Detail.Conn === c.ID ? "picked" : "");
+    return [tr.beside, c.ID, left(c.Addr), left(c.Name || ""), left(state(c)), ms(s.RTT), ms(s.Jitter), bad(percent(r.OutLoss), r.OutLoss > 0.1),
+      bad(percent(r.InLoss), r.InLoss > 0.1), rate(r.InBytes), rate(r.OutBytes), s.PacketsInFlight, s.QueuedReliable, s.Channels];
+  }, (tr, c) => {
     tr.dataset.conn = c.ID;
-    if (v.Detail && v.Detail.Conn === c.ID) tr.className = "picked";
     tr.addEventListener("click", () => pick(c.ID));
-    return tr;
-  }));
+    tr.beside = document.createElement("input");
+    tr.beside.type = "checkbox";
+    tr.beside.addEventListener("click", e => { e.stopPropagation(); beside(c.ID, tr.beside.checked); });
+  });
+}
+
+for (const th of document.querySelectorAll("#conns th[data-sort]")) {
+  th.addEventListener("click", () => {
+    const numbers = !th.classList.contains("l") && th.dataset.sort !== "id"; // the largest first
+    [sortBy, sortDown] = sortBy === th.dataset.sort ? [sortBy, !sortDown] : [th.dataset.sort, numbers];
+    for (const other of document.querySelectorAll("#conns th[data-sort]")) other.removeAttribute("aria-sort");
+    th.setAttribute("aria-sort", sortDown ? "descending" : "ascending");
+    if (latest) showConns(latest);
+  });
 }
 
 function showEnded(list) {
   el("ended").hidden = !list || list.length === 0;
-  body("endings").replaceChildren(...(list || []).map(e => row([e.Conn, left(e.Addr), left(e.Name || ""), (e.At / 1e9).toFixed(1) + " s", left(e.Why), bad(e.Unacked, e.Unacked > 0)])));
+  table("endings", list || [], e => e.Conn + " " + e.At, e => [e.Conn, left(e.Addr), left(e.Name || ""), (e.At / 1e9).toFixed(1) + " s", left(e.Why), bad(e.Unacked, e.Unacked > 0)]);
 }
 
 function chart(id, series) {
@@ -69,11 +138,30 @@ function chart(id, series) {
   return plot;
 }
 
+let loads = null;
+
+function showHealth(v) {
+  loads ||= {
+    ticks: chart("ticks", [["mean", "--received"], ["longest, under", "--again"]]),
+    pauses: chart("pauses", [["pause, under", "--lost"]]),
+  };
+  const at = v.Load.map(l => l.At / 1e9);
+  loads.ticks.setData([at, v.Load.map(l => l.Mean / 1e6), v.Load.map(l => l.Worst / 1e6)]);
+  loads.pauses.setData([at, v.Load.map(l => l.Pause / 1e6)]);
+  const last = v.Load[v.Load.length - 1];
+  const figures = last ? [["dispatch", (last.Dispatch / 1e6).toFixed(2) + " ms"], ["step", (last.Step / 1e6).toFixed(2) + " ms"], ["flush", (last.Flush / 1e6).toFixed(2) + " ms"],
+    ["collections", v.Load.reduce((n, l) => n + l.Collections, 0) + " shown"], ["heap", (last.Heap / 1e6).toFixed(1) + " MB"], ["goroutines", last.Goroutines]] : [];
+  table("figures", [...figures, ...v.Figures.map(f => [f.Name, f.Value])], f => f[0], f => [left(f[0]), f[1]]);
+  const refused = Object.entries(v.Refusals).sort();
+  el("norefusals").hidden = refused.length > 0;
+  table("refusals", refused, r => r[0], r => [left(r[0].replaceAll("_", " ")), r[1]]);
+}
+
 function showCurves(d) {
   charts ||= {
     rtt: chart("rtt", [["RTT", "--received"], ["jitter", "--again"]]),
     loss: chart("loss", [["out", "--lost"], ["in", "--again"]]),
-    bandwidth: chart("bandwidth", [["in", "--received"], ["out", "--acked"]]),
+    bandwidth: chart("bandwidth", [["receives", "--received"], ["sends", "--acked"]]),
     queues: chart("queues", [["packets in flight", "--received"], ["reliable bunches", "--lost"]]),
   };
   const at = d.Samples.map(s => s.At / 1e9), of = f => d.Samples.map(f);
@@ -93,10 +181,9 @@ function describe(p) {
     ": " + (bunches.join("; ") || "no bunches, only acks");
 }
 
-function showPackets(id, list) {
-  el(id).replaceChildren(...list.map(p => {
+function showPackets(id, conn, list) {
+  sync(el(id), list, p => conn + " " + p.ID, p => {
     const div = document.createElement("div");
-    div.className = "p " + p.State;
     for (const b of p.Bunches) {
       const i = document.createElement("i");
       i.className = (b.Reliable ? "reliable" : "") + (b.Resent ? " again" : "");
@@ -104,74 +191,163 @@ function showPackets(id, list) {
       i.style.height = Math.min(40, 3 + b.Bits / 40) + "px";
       div.append(i);
     }
-    div.addEventListener("mouseenter", () => { el("packet").textContent = describe(p); });
-    div.addEventListener("click", () => { el("packet").textContent = describe(p); setPaused(true); });
+    div.addEventListener("mouseenter", () => { el("packet").textContent = describe(div.item); });
+    div.addEventListener("click", () => { el("packet").textContent = describe(div.item); setPaused(true); });
     return div;
+  }, (div, p) => setClass(div, "p " + p.State));
+}
+
+// The packets of several connections with one time axis: a row for each direction, a bar for each packet.
+const timeline = { span: 2e9, row: 26, label: 150, bars: [] };
+
+function showTimeline(v) {
+  const d = v.Detail, name = id => id + " " + ((v.Conns.find(c => c.ID === id) || {}).Name || "");
+  const lanes = [{ Conn: d.Conn, Sent: d.Sent, Received: d.Received }, ...v.Others.filter(o => o.Conn !== d.Conn)];
+  el("beside").hidden = lanes.length < 2;
+  timeline.bars = [];
+  if (lanes.length < 2) return;
+  const canvas = el("timeline"), scale = devicePixelRatio || 1, width = canvas.parentElement.clientWidth, height = lanes.length * 2 * timeline.row + 18;
+  canvas.style.height = height + "px";
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const g = canvas.getContext("2d"), style = getComputedStyle(document.documentElement), color = n => style.getPropertyValue("--" + n);
+  g.scale(scale, scale);
+  g.font = "11px system-ui, sans-serif";
+  const end = Math.max(0, ...lanes.flatMap(l => [...l.Sent, ...l.Received].map(p => p.At)));
+  const x = at => timeline.label + (width - timeline.label - 4) * (1 - (end - at) / timeline.span);
+  for (let t = Math.ceil((end - timeline.span) / 2.5e8) * 2.5e8; t <= end; t += 2.5e8) {
+    g.fillStyle = color("line");
+    g.fillRect(x(t), 0, 1, height - 14);
+    g.fillStyle = color("dim");
+    g.fillText((t / 1e9).toFixed(2) + " s", x(t) - 14, height - 3);
+  }
+  lanes.forEach((l, n) => [[l.Sent, " out"], [l.Received, " in"]].forEach(([list, way], k) => {
+    const base = (2 * n + k + 1) * timeline.row;
+    g.fillStyle = color("dim");
+    g.fillText(name(l.Conn).slice(0, 18) + way, 0, base - 4);
+    g.fillStyle = color("line");
+    g.fillRect(timeline.label, base - 1, width, 1);
+    for (const p of list) {
+      if (p.At < end - timeline.span) continue;
+      const h = Math.max(4, Math.min(1, p.Bytes / 1200) * (timeline.row - 5));
+      g.fillStyle = color(p.State);
+      g.fillRect(x(p.At), base - 1 - h, 3, h);
+      timeline.bars.push({ x: x(p.At), top: base - timeline.row, bottom: base, p, conn: l.Conn });
+    }
   }));
+}
+
+el("timeline").addEventListener("mousemove", e => {
+  const r = el("timeline").getBoundingClientRect(), x = e.clientX - r.left, y = e.clientY - r.top;
+  let best = null;
+  for (const b of timeline.bars) {
+    if (y >= b.top && y < b.bottom && Math.abs(b.x + 1 - x) < 6 && (!best || Math.abs(b.x + 1 - x) < Math.abs(best.x + 1 - x))) best = b;
+  }
+  if (best) el("packet").textContent = "Connection " + best.conn + ": " + describe(best.p);
+});
+
+function showBits(id, list) {
+  const total = list.reduce((n, p) => n + p.Bits, 0);
+  table(id, list, p => p.Name, p => [left(p.Name), p.Bits, { n: p.Bits, of: total, text: percent(total ? p.Bits / total : 0) }]);
 }
 
 function showDetail(v) {
   const d = v.Detail;
   el("detail").hidden = !d;
   if (!d) return;
-  showCurves(d);
-  showPackets("sent", d.Sent);
-  showPackets("received", d.Received);
   const conn = v.Conns.find(c => c.ID === d.Conn);
-  el("channelcount").textContent = conn ? conn.Stats.Channels : "";
-  body("channels").replaceChildren(...d.Channels.map(c => row([c.Index, left(c.Name), left((c.Local ? "us" : "peer") + (c.OpenAcked ? "" : ", not acked") + (c.Closed ? ", closing" : "")),
-    fill(c.OutRec, c.OutRec + c.Room), left(c.InRec)])));
-  el("actorcount").textContent = d.ActorCount || "";
-  body("actors").replaceChildren(...d.Actors.map(a => row([left(a.Class), left(a.ID), a.Channel, a.Bits, { text: a.Explain, cls: "l why" }])));
-  const total = d.Properties.reduce((n, p) => n + p.Bits, 0);
-  body("properties").replaceChildren(...d.Properties.map(p => {
-    const share = fill(p.Bits, total);
-    share.lastChild.textContent = percent(total ? p.Bits / total : 0);
-    return row([left(p.Name), p.Bits, share]);
-  }));
+  setText(el("which"), d.Conn + (conn && conn.Name ? ", " + conn.Name : ""));
+  showCurves(d);
+  showPackets("sent", d.Conn, d.Sent);
+  showPackets("received", d.Conn, d.Received);
+  showTimeline(v);
+  setText(el("channelcount"), conn ? conn.Stats.Channels : "");
+  table("channels", d.Channels, c => c.Index + " " + c.Name, c => [c.Index, left(c.Name), left((c.Local ? "us" : "peer") + (c.OpenAcked ? "" : ", not acked") + (c.Closed ? ", closing" : "")),
+    { n: c.OutRec, of: c.OutRec + c.Room, text: c.OutRec + " of " + (c.OutRec + c.Room), warn: true }, left(c.InRec)]);
+  setText(el("idle"), d.Idle.length ? "Idle: " + d.Idle.map(c => c.Count + " " + c.Name).join(", ") : "");
+  setText(el("actorcount"), d.ActorCount ? d.Actors.length + " of " + d.ActorCount + (actorFrom ? ", from " + actorFrom : "") : "");
+  el("firstactors").hidden = !actorFrom;
+  el("moreactors").hidden = !d.ActorNext;
+  table("actors", d.Actors, a => a.ID, a => [left(a.Class), left(a.ID), a.Channel, a.Bits, { text: a.Explain, cls: "l why" }]);
+  showBits("properties", d.Properties.filter(p => !p.Name.endsWith("()")));
+  showBits("calls", d.Properties.filter(p => p.Name.endsWith("()")));
 }
 
 function show(v) {
+  latest = v;
   document.title = v.Title + " " + v.Addr;
-  el("title").textContent = v.Title;
-  el("role").textContent = (v.Server ? "server at " : "client at ") + v.Addr + ", up " + (v.At / 1e9).toFixed(0) + " s";
+  setText(el("title"), v.Title);
+  setText(el("role"), (v.Server ? "server at " : "client at ") + v.Addr + ", up " + (v.At / 1e9).toFixed(0) + " s");
   const c = v.Counters;
-  el("totals").textContent = c.DatagramsIn + " datagrams in, " + c.DatagramsOut + " out, " + c.Refused + " refused; " + c.Accepted + " connections, " + c.Closed + " closed";
+  setText(el("totals"), c.DatagramsIn + " datagrams in, " + c.DatagramsOut + " out; " + c.Accepted + " connections, " + c.Closed + " closed");
+  showHealth(v);
   showConns(v);
   showEnded(v.Ended);
   showDetail(v);
 }
 
-function state(text, live) {
-  el("live").textContent = text;
-  el("live").className = live ? "" : "off";
+function say(text, live) {
+  setText(el("live"), text);
+  setClass(el("live"), live ? "" : "off");
+}
+
+// query is what is looked at, as the server wants it.
+function query() {
+  const q = new URLSearchParams();
+  if (picked) q.set("conn", picked);
+  if (also.length) q.set("also", also.join(","));
+  return q;
 }
 
 function watch() {
+  const q = query(), link = q.toString();
+  history.replaceState(null, "", link ? "?" + link : location.pathname);
+  if (actorFilter) q.set("actors", actorFilter);
+  if (actorFrom) q.set("from", actorFrom);
+  const s = q.toString() ? "?" + q : "";
+  el("export").href = "export" + s;
   if (source) source.close();
-  source = new EventSource("events" + (picked ? "?conn=" + picked : ""));
+  source = new EventSource("events" + s);
   source.onmessage = e => {
     if (paused) return;
     const v = JSON.parse(e.data);
     if (picked && !v.Detail && v.Conns.length > 0) { pick(0); return; } // the connection has ended
-    state("live", true);
+    say("live", true);
     show(v);
   };
-  source.addEventListener("stalled", e => state(JSON.parse(e.data), false));
-  source.onerror = () => state("no answer", false);
+  source.addEventListener("stalled", e => say(JSON.parse(e.data), false));
+  source.onerror = () => say("no answer", false);
 }
 
 function pick(id) {
   picked = id;
+  actorFrom = 0;
   setPaused(false);
+  watch();
+}
+
+function beside(id, is) {
+  also = also.filter(n => n !== id);
+  if (is) also = [...also, id].slice(-7);
   watch();
 }
 
 function setPaused(p) {
   paused = p;
-  el("pause").textContent = paused ? "Go on" : "Pause";
-  if (paused) state("paused", false);
+  setText(el("pause"), paused ? "Go on" : "Pause");
+  if (paused) say("paused", false);
 }
 
 el("pause").addEventListener("click", () => setPaused(!paused));
+el("connfilter").addEventListener("input", e => {
+  connFilter = e.target.value.toLowerCase();
+  if (latest) showConns(latest);
+});
+let typing = 0;
+el("actorfilter").addEventListener("input", e => {
+  clearTimeout(typing);
+  typing = setTimeout(() => { actorFilter = e.target.value; actorFrom = 0; watch(); }, 300);
+});
+el("moreactors").addEventListener("click", () => { actorFrom = latest.Detail.ActorNext; watch(); });
+el("firstactors").addEventListener("click", () => { actorFrom = 0; watch(); });
 watch();

@@ -1,0 +1,46 @@
+package driver
+
+import (
+	"math/bits"
+	"time"
+)
+
+// TickTimes is how long a driver's ticks took by the machine's clock, since its start.
+type TickTimes struct {
+	Count uint64
+	// Dispatch and Flush are the sums of TickDispatch and TickFlush, Step of what the game did between them.
+	Dispatch, Step, Flush time.Duration
+	// Below counts ticks by how long all three took: Below[0] under 1 µs, Below[n] from 2^(n-1) to 2^n µs, the last one
+	// all that took longer.
+	Below [TickBuckets]uint64
+}
+
+// TickBuckets is the length of TickTimes.Below: the last but one ends at 4 s.
+const TickBuckets = 24
+
+// TickTimes is a snapshot. It belongs to the goroutine that ticks the driver.
+func (d *Driver) TickTimes() TickTimes { return d.ticks.TickTimes }
+
+// tickClock measures ticks. A TickDispatch without its TickFlush, or the other way round, isn't counted.
+type tickClock struct {
+	TickTimes
+	began, dispatched time.Time // of the tick under way; dispatched is zero outside of one
+}
+
+func (t *tickClock) begin() { t.began, t.dispatched = time.Now(), time.Time{} }
+
+func (t *tickClock) dispatchDone() { t.dispatched = time.Now() }
+
+// flush counts the tick that TickFlush, which began at from, ends.
+func (t *tickClock) flush(from time.Time) {
+	if t.dispatched.IsZero() {
+		return
+	}
+	now := time.Now()
+	t.Count++
+	t.Dispatch += t.dispatched.Sub(t.began)
+	t.Step += from.Sub(t.dispatched)
+	t.Flush += now.Sub(from)
+	t.Below[min(bits.Len64(uint64(max(0, now.Sub(t.began).Microseconds()))), TickBuckets-1)]++
+	t.dispatched = time.Time{}
+}

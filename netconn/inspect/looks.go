@@ -1,0 +1,86 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Query is what a viewer wants to see.
+type Query struct {
+	// Conn is the connection seen closely; 0 is the first.
+	Conn uint32
+	// Also is connections whose packets are shown beside its, at most 7.
+	Also []uint32
+	// Actors is which of the actors.
+	Actors ActorQuery
+	// Export asks for all packets that are kept, instead of the newest 64.
+	Export bool
+}
+
+// maxAlso bounds Query.Also.
+const maxAlso = 7
+
+// ErrQuery is a Query beyond its bounds.
+var ErrQuery = fmt.Errorf("inspect: at most %d connections beside one, and a text of at most %d bytes to look for", maxAlso, maxMatch)
+
+// maxLooks bounds the looks at the driver within an interval, each for all who ask the same.
+const maxLooks = 16
+
+// looks is what the driver was asked lately, so that viewers share what they ask for within an interval.
+type looks struct {
+	mu       sync.Mutex
+	interval time.Duration
+	byQuery  map[string]*look
+}
+
+type look struct {
+	began time.Time
+	done  chan struct{}
+	view  View
+	err   error
+}
+
+// get returns a look that is young enough, or ask's answer.
+func (l *looks) get(ctx context.Context, query string, ask func() (View, error)) (View, error) {
+	now := time.Now()
+	l.mu.Lock()
+	k := l.byQuery[query]
+	if k == nil || now.Sub(k.began) >= l.interval {
+		for q, old := range l.byQuery {
+			if now.Sub(old.began) >= l.interval {
+				delete(l.byQuery, q)
+			}
+		}
+		if len(l.byQuery) >= maxLooks {
+			l.mu.Unlock()
+			return View{}, ErrBusy
+		}
+		k = &look{began: now, done: make(chan struct{})}
+		l.byQuery[query] = k
+		l.mu.Unlock()
+		k.view, k.err = ask()
+		if k.err != nil {
+			l.forget(query, k)
+		}
+		close(k.done)
+		return k.view, k.err
+	}
+	l.mu.Unlock()
+	select {
+	case <-k.done:
+		return k.view, k.err
+	case <-ctx.Done():
+		return View{}, ctx.Err()
+	}
+}
+
+// forget has the next one ask again.
+func (l *looks) forget(query string, k *look) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byQuery[query] == k {
+		delete(l.byQuery, query)
+	}
+}

@@ -1,0 +1,280 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// TestAccess: by default only this machine is answered, under its own names; a token or a handler of one's own lets others in.
+func TestAccess(t *testing.T) {
+	a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+	d, err := driver.Listen("", driver.Config{Socket: a})
+	require.NoError(t, err)
+	defer d.Close()
+	code := func(i *Inspector, from, host, path string, header ...string) int {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.RemoteAddr, r.Host = from, host
+		if len(header) == 2 {
+			r.Header.Set(header[0], header[1])
+		}
+		w := httptest.NewRecorder()
+		i.ServeHTTP(w, r)
+		return w.Code
+	}
+	const file = "/net/page.js"
+	plain := New(d, Config{})
+	for _, c := range []struct {
+		from, host string
+		want       int
+	}{
+		{"127.0.0.1:9", "localhost", 200}, {"127.0.0.1:9", "LOCALHOST:8080", 200}, {"127.0.0.1:9", "127.0.0.1:8080", 200},
+		{"127.3.0.1:9", "127.3.0.1", 200}, {"[::1]:9", "[::1]:8080", 200}, {"[::1]:9", "[::1]", 200}, {"[::ffff:127.0.0.1]:9", "localhost", 200},
+		{"127.0.0.1:9", "evil.example", 403}, {"127.0.0.1:9", "evil.example:8080", 403}, {"127.0.0.1:9", "localhost.evil.example", 403},
+		{"127.0.0.1:9", "127.0.0.1.evil.example", 403}, {"127.0.0.1:9", "", 403}, {"127.0.0.1:9", "10.0.0.1", 403},
+		{"10.0.0.2:9", "localhost", 403}, {"10.0.0.2:9", "10.0.0.1", 403}, {"", "localhost", 403}, {"@", "localhost", 403},
+	} {
+		require.Equal(t, c.want, code(plain, c.from, c.host, file), "%+v", c)
+	}
+	require.Equal(t, 403, code(plain, "10.0.0.2:9", "10.0.0.1", file+"?token="), "no token is none")
+	require.Equal(t, 403, code(plain, "10.0.0.2:9", "10.0.0.1", file, "Authorization", "Bearer "))
+
+	token := New(d, Config{Token: "sesame"})
+	require.Equal(t, 200, code(token, "127.0.0.1:9", "localhost", file))
+	require.Equal(t, 403, code(token, "127.0.0.1:9", "evil.example", file))
+	for _, h := range []string{"Bearer sesam", "Bearer sesame1", "sesame", "Basic sesame", ""} {
+		require.Equal(t, 403, code(token, "10.0.0.2:9", "game.example", file, "Authorization", h), h)
+	}
+	require.Equal(t, 200, code(token, "10.0.0.2:9", "game.example", file, "Authorization", "Bearer sesame"))
+	require.Equal(t, 200, code(token, "10.0.0.2:9", "game.example", file, "Cookie", cookieName+"=sesame"))
+	require.Equal(t, 403, code(token, "10.0.0.2:9", "game.example", file, "Cookie", cookieName+"=other"))
+	r := httptest.NewRequest(http.MethodGet, "/net/?conn=5&token=sesame", nil)
+	r.RemoteAddr, r.Host = "10.0.0.2:9", "game.example"
+	r.Header.Set("Accept", "text/html")
+	w := httptest.NewRecorder()
+	token.ServeHTTP(w, r)
+	require.Equal(t, http.StatusSeeOther, w.Code)
+	require.Equal(t, "./?conn=5", w.Header().Get("Location"))
+	require.Equal(t, cookieName+"=sesame; Path=/net/; HttpOnly; SameSite=Strict", w.Header().Get("Set-Cookie"))
+
+	own := New(d, Config{Token: "sesame", Allow: func(r *http.Request) bool { return r.Header.Get("X-Operator") != "" }})
+	require.Equal(t, 200, code(own, "10.0.0.2:9", "game.example", file, "X-Operator", "Ann"))
+	require.Equal(t, 403, code(own, "127.0.0.1:9", "localhost", file))
+}
+
+// TestViewersThatDontRead: eight viewers that never read what they are sent give their places up.
+func TestViewersThatDontRead(t *testing.T) {
+	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
+	require.NoError(t, err)
+	long := strings.Repeat("why ", 100_000)
+	i := New(d, Config{Interval: time.Millisecond, Figures: func() []Figure { return []Figure{{Name: long}} }})
+	i.patience = 50 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx, nil) }()
+	web := httptest.NewServer(i)
+	defer func() {
+		web.Close()
+		cancel()
+		require.NoError(t, <-done)
+	}()
+	for range 8 {
+		c, err := net.Dial("tcp", web.Listener.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4096))
+		_, err = fmt.Fprintf(c, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return len(i.viewers) == 8 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		resp, err := http.Get(web.URL + "/events")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return false
+		}
+		_, err = io.CopyN(io.Discard, resp.Body, 10)
+		return err == nil
+	}, 60*time.Second, 10*time.Millisecond, "a viewer that reads gets a place")
+}
+
+// TestViewersShare: eight viewers of one connection cost the driver one look an interval.
+func TestViewersShare(t *testing.T) {
+	looks := 0
+	cfg := Config{Actors: func(*driver.Conn, ActorQuery) ActorPage { looks++; return ActorPage{} }}
+	busy(t, cfg, func(t *testing.T, i *Inspector) {
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // 20 intervals
+		defer cancel()
+		for range 8 {
+			wg.Go(func() {
+				i.ServeHTTP(httptest.NewRecorder(), local(httptest.NewRequestWithContext(ctx, http.MethodGet, "/net/events", nil)))
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		require.Less(t, looks, 25)
+		require.Greater(t, looks, 10)
+
+		looks = 0
+		busyAnswers := 0
+		for n := range 100 { // whoever asks for something else each time gets so much of the driver and no more
+			if get(i, fmt.Sprint("/json?from=", n), "*/*").Code == http.StatusServiceUnavailable {
+				busyAnswers++
+			}
+		}
+		require.Positive(t, busyAnswers+looks)
+		require.LessOrEqual(t, looks, 2*maxLooks+int(100*20*time.Millisecond/i.cfg.Interval)*maxLooks)
+	})
+}
+
+type tile struct {
+	actorrep.Base
+	N int32
+}
+
+// bigWorld is a server's world of n actors, and a peer in it.
+func bigWorld(t testing.TB, n int) (*actorrep.World, *actorrep.Peer, *driver.Driver) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Tile", (*tile)(nil)))
+	for range n {
+		require.NoError(t, w.Spawn(&tile{}))
+	}
+	a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+	var peer *actorrep.Peer
+	d, err := driver.Listen("", driver.Config{Socket: a, Channels: w.ChannelTypes(), Joined: func(c *driver.Conn) { peer = w.AddConn(c) }})
+	require.NoError(t, err)
+	m := actorrep.NewClient(actorrep.Config{})
+	require.NoError(t, m.Register("Tile", (*tile)(nil)))
+	c, err := driver.Dial("127.0.0.1:1", driver.Config{Socket: b, Channels: m.ChannelTypes()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()); require.NoError(t, d.Close()) })
+	now := time.Now()
+	for range 1000 {
+		now = now.Add(16 * time.Millisecond)
+		for _, x := range []*driver.Driver{d, c} {
+			x.TickDispatch(now)
+			x.TickFlush(now)
+		}
+		if peer != nil {
+			return w, peer, d
+		}
+	}
+	t.Fatal("never joined")
+	return nil, nil, nil
+}
+
+// TestActorsBounded: what a look at a world costs doesn't grow with the world, and all of it can be paged through.
+func TestActorsBounded(t *testing.T) {
+	cost := func(n int, q ActorQuery) float64 {
+		w, p, _ := bigWorld(t, n)
+		look := Actors(w, func(*driver.Conn) *actorrep.Peer { return p })
+		return testing.AllocsPerRun(10, func() { look(nil, q) })
+	}
+	all := ActorQuery{Max: maxShown}
+	require.InDelta(t, cost(300, all), cost(20_000, all), 20)
+	none := ActorQuery{Max: maxShown, Match: "nothing"}
+	require.InDelta(t, cost(5000, none), cost(20_000, none), 20)
+
+	w, p, _ := bigWorld(t, 1000)
+	look, ids := Actors(w, func(*driver.Conn) *actorrep.Peer { return p }), map[string]bool{}
+	for q, pages := all, 0; pages < 10; pages++ {
+		page := look(nil, q)
+		require.LessOrEqual(t, len(page.Actors), maxShown)
+		require.Equal(t, 1000, page.Count)
+		for _, a := range page.Actors {
+			require.NotEmpty(t, a.Explain)
+			ids[a.ID] = true
+		}
+		if q.From = page.Next; q.From == 0 {
+			break
+		}
+	}
+	require.Len(t, ids, 1000)
+	for id := range ids {
+		page := look(nil, ActorQuery{Max: maxShown, Match: id})
+		require.NotEmpty(t, page.Actors)
+		break
+	}
+	require.Len(t, look(nil, ActorQuery{Max: maxShown, Match: "TILE"}).Actors, maxShown)
+	require.Empty(t, look(nil, none).Actors)
+	figures := map[string]uint64{}
+	for _, f := range Figures(w)() {
+		figures[f.Name] = f.Value
+	}
+	require.EqualValues(t, 1000, figures["actors"])
+	require.Contains(t, figures, "calls dropped")
+}
+
+// TestOperator: ticks, the collector, refusals, figures, other connections' packets, idle channels and the export are there.
+func TestOperator(t *testing.T) {
+	cfg := Config{Figures: func() []Figure { return []Figure{{"calls sent", 7}} }}
+	busy(t, cfg, func(t *testing.T, i *Inspector) {
+		v := view(t, i, "/json?also=1,99")
+		require.Greater(t, len(v.Load), 15)
+		last := v.Load[len(v.Load)-1]
+		require.Positive(t, last.Ticks)
+		require.Positive(t, last.Heap)
+		require.Positive(t, last.Goroutines)
+		require.Positive(t, v.Ticks.Count)
+		require.NotNil(t, v.Refusals)
+		require.Equal(t, []Figure{{"calls sent", 7}}, v.Figures)
+		require.Len(t, v.Others, 1)
+		require.Equal(t, v.Detail.Sent[0].ID, v.Others[0].Sent[0].ID)
+		require.Equal(t, []IdleChannels{{"Control", 1}}, v.Detail.Idle)
+
+		time.Sleep(i.cfg.Interval)
+		w := get(i, "/net/export?conn=1", "*/*")
+		require.Equal(t, `attachment; filename="inspect.json"`, w.Header().Get("Content-Disposition"))
+		var all struct{ Detail struct{ Sent []any } }
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &all))
+		require.Greater(t, len(all.Detail.Sent), shownPackets)
+
+		text := get(i, "/text", "*/*").Body.String()
+		for _, want := range []string{"ticks of ", "collections", "calls sent 7", "loss in", "receives", "1 idle: Control"} {
+			require.Contains(t, text, want)
+		}
+		for _, bad := range []string{"/json?also=x", "/json?also=1,2,3,4,5,6,7,8", "/json?from=-1", "/json?actors=" + strings.Repeat("a", 65), "/events?also=x"} {
+			require.Equal(t, http.StatusBadRequest, get(i, bad, "*/*").Code, bad)
+		}
+	})
+}
+
+// TestRefusals: what the link refuses is told by reason.
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+		d, err := driver.Listen("", driver.Config{Socket: a, Checksum: true})
+		require.NoError(t, err)
+		defer d.Close()
+		i := New(d, Config{})
+		_, err = b.WriteBatch([]udp.Message{{Buf: []byte("nonsense"), Addr: a.LocalAddr()}})
+		require.NoError(t, err)
+		d.TickDispatch(time.Now())
+		d.TickFlush(time.Now())
+		got := make(chan string)
+		go func() { got <- get(i, "/text", "*/*").Body.String() }()
+		synctest.Wait()
+		d.TickDispatch(time.Now())
+		require.Contains(t, <-got, "refused corrupt 1\n")
+	})
+}
