@@ -23,6 +23,7 @@ func Example() {
 	source := inspect.NewSource(srv)
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- srv.Run(ctx, nil) }()
 
