@@ -14,6 +14,10 @@ static int compare_send(ENetPeer *peer, void *data, size_t n, int reliable) {
 	if (r < 0) enet_packet_destroy(p);
 	return r;
 }
+static void compare_buffer(ENetHost *host, int n) {
+	enet_socket_set_option(host->socket, ENET_SOCKOPT_RCVBUF, n);
+	enet_socket_set_option(host->socket, ENET_SOCKOPT_SNDBUF, n);
+}
 static size_t compare_queued(ENetPeer *peer) {
 	return enet_list_size(&peer->outgoingCommands) + enet_list_size(&peer->sentReliableCommands);
 }
@@ -88,6 +92,7 @@ func newEnetHost(o Options, h Handler, server bool) (*enetHost, error) {
 	if c == nil {
 		return nil, errors.New("enet: no host")
 	}
+	C.compare_buffer(c, C.int(o.buffer()))
 	e := &enetHost{c: c, h: h, peers: map[*C.ENetPeer]*enetConn{}, joined: make(chan error, 1), done: make(chan struct{}), ended: make(chan struct{}), wait: 1}
 	e.room.L = &e.mu
 	if !o.Unreliable {

@@ -13,6 +13,9 @@ func kcpPeer(name, note string, data, parity int) *Peer {
 	set := func(s *kcp.UDPSession, o Options) {
 		s.SetNoDelay(1, 10, 2, 1)
 		s.SetWindowSize(1024, 1024)
+		s.SetStreamMode(o.Rate == 0 || o.Batch) // what waits shares packets
+		_ = s.SetReadBuffer(o.buffer())         // a listener's sessions have the listener's socket
+		_ = s.SetWriteBuffer(o.buffer())
 		s.SetACKNoDelay(o.Rate > 0)
 		s.SetWriteDelay(o.Rate == 0)
 	}
@@ -22,6 +25,8 @@ func kcpPeer(name, note string, data, parity int) *Peer {
 		if err != nil {
 			return nil, err
 		}
+		_ = l.SetReadBuffer(socketBuffer) // the system's default serves too
+		_ = l.SetWriteBuffer(socketBuffer)
 		go func() {
 			for {
 				s, err := l.AcceptKCP()
@@ -29,7 +34,7 @@ func kcpPeer(name, note string, data, parity int) *Peer {
 					return
 				}
 				set(s, o)
-				go newStream(s).read(h)
+				go newServerStream(s, o).read(h)
 			}
 		}()
 		return listener{l.Addr().String(), l.Close}, nil

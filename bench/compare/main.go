@@ -1,6 +1,6 @@
 // Compare runs the same workloads over this module and its peers, side by side, and prints tables:
 //
-//	go run . -w w1,w2,w3,w4,w5,r1  everything; tens of minutes
+//	go run . -w w1,w2,w3,w4,w5,w6,r1  everything; tens of minutes
 //	go run . -w w1 -quick         a first look
 //	go run -tags enet .           with ENet, where libenet-dev is installed
 //
@@ -36,7 +36,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.workloads, "w", "w1,w2,w3,w4,w5,r1", "workloads, with commas")
+	flag.StringVar(&s.workloads, "w", "w1,w2,w3,w4,w5,w6,r1", "workloads, with commas")
 	flag.StringVar(&s.only, "peers", "", "peers by name, with commas; all by default")
 	flag.StringVar(&s.out, "plot", "", "directory for plots; none by default")
 	flag.BoolVar(&s.quick, "quick", false, "fewer and shorter measurements")
@@ -100,11 +100,13 @@ func run(w io.Writer, s settings) error {
 			printW4(w, runW4(log, s))
 		case "w5":
 			printW5(w, runW5(log, s))
+		case "w6":
+			printW6(w, runW6(log, s))
 		case "r1":
 			r.replication = runR1(log, s)
 			printR1(w, r.replication)
 		default:
-			return fmt.Errorf("no workload %q: w1, w2, w3, w4, w5, r1", name)
+			return fmt.Errorf("no workload %q: w1, w2, w3, w4, w5, w6, r1", name)
 		}
 	}
 	if s.out != "" {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/metrics"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -63,7 +64,7 @@ func TestW2(t *testing.T) {
 		}
 		for _, c := range w2Sizes {
 			point := throughputPoint{Peer: p.Name, Size: c.size, Messages: c.messages / 400}
-			if err := point.measure(p); err != nil {
+			if err := point.measure(p, w2Timeout); err != nil {
 				t.Fatalf("%d B: %v", c.size, err)
 			}
 			if point.Disordered {
@@ -71,6 +72,96 @@ func TestW2(t *testing.T) {
 			}
 		}
 	})
+}
+
+// silent is a peer that takes messages and delivers none; one that is stuck doesn't even take them.
+type silent struct {
+	stuck  bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *silent) Send([]byte) error {
+	if c.stuck {
+		<-c.closed
+		return io.ErrClosedPipe
+	}
+	return nil
+}
+func (c *silent) Flush() error { return nil }
+func (c *silent) Close() error { c.once.Do(func() { close(c.closed) }); return nil }
+
+// TestW2Ends: a peer that delivers nothing is told of as such, soon after its time.
+func TestW2Ends(t *testing.T) {
+	for _, stuck := range []bool{false, true} {
+		p := &Peer{Name: "silent", Reliable: true,
+			Listen: func(Options, Handler) (Server, error) {
+				return listener{"nowhere", func() error { return nil }}, nil
+			},
+			Dial: func(string, Options, Handler) (Conn, error) {
+				return &silent{stuck: stuck, closed: make(chan struct{})}, nil
+			}}
+		point := throughputPoint{Size: 32, Messages: 100}
+		ended := make(chan error, 1)
+		go func() { ended <- point.measure(p, 50*time.Millisecond) }()
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "0 of 110 messages in 50ms") {
+				t.Error(err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("it waits for ever")
+		}
+	}
+}
+
+// TestW1Batches: at a rate above a game's ticks every reliable peer has a row with messages batched, which takes fewer bytes.
+func TestW1Batches(t *testing.T) {
+	plan := w1Plan([]*Peer{{Name: "a", Reliable: true}, {Name: "u"}}, settings{rate: 600, loss: 0})
+	var names []string
+	for i := range plan {
+		names = append(names, plan[i].name())
+	}
+	if got := strings.Join(names, ", "); got != "a, a @120, u" {
+		t.Error(got)
+	}
+	for _, name := range []string{"bunchnet", "kcp", "quic"} {
+		all, err := choose(&bytes.Buffer{}, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire := map[bool]float64{}
+		for _, batch := range []bool{false, true} {
+			point := latencyPoint{Peer: name, Rate: 600, Batch: batch}
+			if err := point.measure(all[0], time.Second, 1); err != nil {
+				t.Fatal(err)
+			}
+			if point.Got != point.Sent || point.Disordered > 0 {
+				t.Errorf("%s: %+v", name, point)
+			}
+			wire[batch] = point.WireBytes
+		}
+		if wire[true] > 0.9*wire[false] {
+			t.Errorf("%s: %.2f bytes for one when batched, %.2f when not", name, wire[true], wire[false])
+		}
+	}
+}
+
+// TestW6 measures a few settings for a moment.
+func TestW6(t *testing.T) {
+	points := runW6(io.Discard, settings{quick: true})
+	for _, p := range points {
+		if p.Err != nil || p.Bytes == 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	var out bytes.Buffer
+	printW6(&out, points)
+	for _, want := range []string{"prompt, 60/s, ack delay 25ms", "ticks, 60/s, ack delay 0s", "quic", "RTT 50ms"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
 }
 
 // TestW3 has a few clients at every peer.

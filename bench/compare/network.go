@@ -49,7 +49,7 @@ func (n *network) connect(p *Peer, o Options, server, client Handler) (Conn, fun
 	addr := px.LocalAddr().String()
 	go n.carry(ctx, px, done)
 	n.stop = func() { cancel(); <-done }
-	c, err := p.Dial(addr, o, client)
+	c, err := p.dial(addr, o, client)
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}

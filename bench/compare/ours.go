@@ -21,18 +21,19 @@ type setting struct {
 	copies     int
 	adaptive   bool
 	secure     bool
+	sweep      *sweepSetting // of W6, instead of W2's own
 }
 
 func ourPeers() []*Peer {
 	var all []*Peer
 	for _, s := range []setting{
-		{"bunchnet", "each packet repeats the last two's unacked bunches", 2, false, false},
-		{"bunchnet-nc", "the same over netcode: encrypted, authenticated", 2, false, true},
-		{"bunchnet-ad", "adaptive redundancy, 8 copies at most", 8, true, false},
-		{"bunchnet-1", "repeats the last packet's", 1, false, false},
-		{"bunchnet-0", "no redundancy: naks and tail probes", 0, false, false},
+		{"bunchnet", "each packet repeats the last two's unacked bunches", 2, false, false, nil},
+		{"bunchnet-nc", "the same over netcode: encrypted, authenticated", 2, false, true, nil},
+		{"bunchnet-ad", "adaptive redundancy, 8 copies at most", 8, true, false, nil},
+		{"bunchnet-1", "repeats the last packet's", 1, false, false, nil},
+		{"bunchnet-0", "no redundancy: naks and tail probes", 0, false, false, nil},
 	} {
-		all = append(all, &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Listen: s.listen, Dial: s.dial})
+		all = append(all, &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Ticks: true, Listen: s.listen, Dial: s.dial})
 	}
 	return all
 }
@@ -47,8 +48,8 @@ const (
 	oursSlots = 10_000
 )
 
-// config is what both ends have in common. At a low rate messages go out when they are written, at
-// a high one at the ticks of a game, so that a packet carries several.
+// config is what both ends have in common. Messages go out when they are written, or with Options.Batch at the ticks of a
+// game, so that a packet carries several.
 func (s setting) config(o Options) driver.Config {
 	c := driver.Config{
 		Redundancy: netconn.Redundancy{Copies: s.copies, Adaptive: s.adaptive},
@@ -62,11 +63,12 @@ func (s setting) config(o Options) driver.Config {
 	}
 	switch {
 	case o.Rate == 0:
-		c.AckDelay, c.TickRate, c.Prompt, c.Redundancy = 0, 500, false, netconn.Redundancy{}
-	case o.Rate > 100 && s.adaptive: // for who wants the lowest latency: hardly a message waits for another
-		c.TickRate = 600
-	case o.Rate > 100:
-		c.TickRate = 120
+		c.AckDelay, c.Redundancy = 0, netconn.Redundancy{}
+		if s.sweep != nil {
+			c.AckDelay, c.TickRate, c.Prompt = s.sweep.ackDelay, s.sweep.tickRate, s.sweep.prompt
+		}
+	case o.Batch:
+		c.TickRate = batchRate
 	}
 	if o.Many { // acks ride on the next packet
 		c.Prompt, c.AckDelay, c.ReorderWindow = false, 50*time.Millisecond, 0
@@ -79,7 +81,7 @@ func (s setting) config(o Options) driver.Config {
 }
 
 // single reports whether a message is a bunch of its own.
-func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && o.Rate <= 100 }
+func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && !o.Batch }
 
 func (s setting) listen(o Options, h Handler) (Server, error) {
 	cfg := s.config(o)
@@ -114,7 +116,7 @@ func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
 	if o.Many {
 		return s.dialTicked(addr, o, h)
 	}
-	c := &ourConn{h: h, unreliable: o.Unreliable, single: o.single(), client: true, batch: o.Rate > 100}
+	c := &ourConn{h: h, unreliable: o.Unreliable, single: o.single(), client: true, batch: o.Batch}
 	c.room.L = &c.mu
 	c.msg = make([]byte, maxMessage)
 	joined := make(chan error, 1)

@@ -14,6 +14,8 @@ type Peer struct {
 	Reliable, Unreliable bool
 	// TCP is not carried by the UDP proxy but by the tunnel of IP packets.
 	TCP bool
+	// Ticks says that Options.Batch is minded by the peer itself.
+	Ticks bool
 	// MaxConns bounds W3; 0 for no bound.
 	MaxConns int
 	// Listen starts a server, Dial a client that is connected when Dial returns.
@@ -31,6 +33,8 @@ type Options struct {
 	Unreliable bool
 	// Rate is the messages a second that are to be expected; 0 for as many as possible.
 	Rate int
+	// Batch asks a client to send at ticks, batchRate of them a second, and a server to answer what came together together.
+	Batch bool
 	// Many is set when one process has many clients: their buffers should be small, and their Conns may be ticked.
 	Many bool
 }

@@ -104,7 +104,7 @@ func (r *results) latencyPlots() (plots []*plot.Plot, err error) {
 			rates = append(rates, p.Rate)
 			curves[p.Rate] = map[string]plotter.XYs{}
 		}
-		curves[p.Rate][p.Peer] = append(curves[p.Rate][p.Peer], plotter.XY{X: p.Loss, Y: p.P99.Seconds() * 1000})
+		curves[p.Rate][p.name()] = append(curves[p.Rate][p.name()], plotter.XY{X: p.Loss, Y: p.P99.Seconds() * 1000})
 	}
 	for _, rate := range rates {
 		pl := plot.New()

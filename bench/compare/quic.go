@@ -19,7 +19,7 @@ func quicPeers() []*Peer {
 		return quicListen(o, func(c *quic.Conn) {
 			s, err := c.AcceptStream(context.Background())
 			if err == nil {
-				newStream(s).read(h)
+				newServerStream(s, o).read(h)
 			}
 		})
 	}
@@ -52,7 +52,8 @@ func quicPeers() []*Peer {
 }
 
 func quicConfig() *quic.Config {
-	return &quic.Config{EnableDatagrams: true, HandshakeIdleTimeout: dialTimeout, MaxIdleTimeout: time.Minute, MaxIncomingStreams: 8}
+	return &quic.Config{EnableDatagrams: true, HandshakeIdleTimeout: dialTimeout, MaxIdleTimeout: time.Minute, MaxIncomingStreams: 8,
+		InitialStreamReceiveWindow: 6 << 20, InitialConnectionReceiveWindow: 15 << 20} // what they would grow to; its sockets' buffers it sets to 7 MiB, or what the system allows
 }
 
 func quicListen(o Options, serve func(c *quic.Conn)) (Server, error) {

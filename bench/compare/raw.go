@@ -9,7 +9,7 @@ import (
 func rawPeer() *Peer {
 	p := &Peer{Name: "udp", Note: "net.UDPConn, no protocol: the floor", Unreliable: true}
 	p.Listen = func(o Options, h Handler) (Server, error) {
-		conn, err := rawSocket(o, 4<<20)
+		conn, err := rawSocket(o, socketBuffer)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +30,7 @@ func rawPeer() *Peer {
 		if err != nil {
 			return nil, err
 		}
-		conn, err := rawSocket(o, 256<<10)
+		conn, err := rawSocket(o, o.buffer())
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +58,7 @@ func rawSocket(o Options, buffer int) (*net.UDPConn, error) {
 	conn, err := net.ListenUDP("udp", addr)
 	if err == nil {
 		_ = conn.SetReadBuffer(buffer) // the system's default serves too
+		_ = conn.SetWriteBuffer(buffer)
 	}
 	return conn, err
 }

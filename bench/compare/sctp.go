@@ -17,7 +17,7 @@ func sctpPeer() *Peer {
 		if err != nil {
 			return nil, err
 		}
-		l, err := udp.Listen("udp", addr)
+		l, err := (&udp.ListenConfig{ReadBufferSize: socketBuffer, WriteBufferSize: socketBuffer}).Listen("udp", addr)
 		if err != nil {
 			return nil, err
 		}
@@ -28,7 +28,7 @@ func sctpPeer() *Peer {
 					return
 				}
 				go func() {
-					a, err := sctp.ServerWithOptions(sctp.WithNetConn(c), sctp.WithLoggerFactory(logs), sctp.WithBlockWrite(true))
+					a, err := sctp.ServerWithOptions(sctp.WithNetConn(c), sctp.WithMaxReceiveBufferSize(socketBuffer), sctp.WithLoggerFactory(logs), sctp.WithBlockWrite(true))
 					if err != nil {
 						return
 					}
@@ -45,7 +45,9 @@ func sctpPeer() *Peer {
 		if err != nil {
 			return nil, err
 		}
-		a, err := sctp.ClientWithOptions(sctp.WithNetConn(c), sctp.WithLoggerFactory(logs), sctp.WithBlockWrite(true))
+		_ = c.(*net.UDPConn).SetReadBuffer(o.buffer()) // the system's default serves too
+		_ = c.(*net.UDPConn).SetWriteBuffer(o.buffer())
+		a, err := sctp.ClientWithOptions(sctp.WithNetConn(c), sctp.WithMaxReceiveBufferSize(socketBuffer), sctp.WithLoggerFactory(logs), sctp.WithBlockWrite(true))
 		if err != nil {
 			return nil, err
 		}

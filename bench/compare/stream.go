@@ -16,10 +16,19 @@ type stream struct {
 	rw io.ReadWriteCloser
 	mu sync.Mutex
 	w  *bufio.Writer
+	// together has Flush wait, while messages are handled, until all that was read has been.
+	together bool
 }
 
 func newStream(rw io.ReadWriteCloser) *stream {
 	return &stream{rw: rw, w: bufio.NewWriterSize(rw, 16<<10)}
+}
+
+// newServerStream is a server's.
+func newServerStream(rw io.ReadWriteCloser, o Options) *stream {
+	s := newStream(rw)
+	s.together = o.Batch
+	return s
 }
 
 func (s *stream) Send(msg []byte) error {
@@ -34,6 +43,13 @@ func (s *stream) Send(msg []byte) error {
 }
 
 func (s *stream) Flush() error {
+	if s.together {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *stream) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.w.Flush()
@@ -60,6 +76,9 @@ func (s *stream) read(h Handler) {
 			return
 		}
 		h(s, buf[:n])
+		if s.together && r.Buffered() == 0 && s.flush() != nil {
+			return
+		}
 	}
 }
 

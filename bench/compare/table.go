@@ -34,7 +34,7 @@ func printW1(w io.Writer, points []latencyPoint) {
 			row("peer", "p50 ms", "p90", "p99", "p99.9", "max", "wire/payload", "got", "")
 			for i := range group {
 				p := &group[i]
-				row(p.Peer, ms(p.P50), ms(p.P90), ms(p.P99), ms(p.P999), ms(p.Max), fmt.Sprintf("%.2f", p.WireBytes), fmt.Sprintf("%d/%d", p.Got, p.Sent), p.remark())
+				row(p.name(), ms(p.P50), ms(p.P90), ms(p.P99), ms(p.P999), ms(p.Max), fmt.Sprintf("%.2f", p.WireBytes), fmt.Sprintf("%d/%d", p.Got, p.Sent), p.remark())
 			}
 		})
 	}

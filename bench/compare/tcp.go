@@ -16,7 +16,7 @@ func tcpPeer() *Peer {
 				if err != nil {
 					return
 				}
-				go newStream(c).read(h)
+				go newServerStream(c, o).read(h)
 			}
 		}()
 		return listener{l.Addr().String(), l.Close}, nil

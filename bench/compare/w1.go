@@ -18,6 +18,7 @@ type latencyPoint struct {
 	Loss   float64
 	Jitter time.Duration
 	Burst  bool
+	Batch  bool
 
 	P50, P90, P99, P999, Max time.Duration
 	WireBytes                float64 // of both directions, a payload byte of both
@@ -57,17 +58,36 @@ func w1Plan(all []*Peer, s settings) []latencyPoint {
 					continue
 				}
 				for _, p := range all {
-					plan = append(plan, latencyPoint{Peer: p.Name, Rate: rate, Loss: loss, Jitter: jitter})
+					plan = p.points(plan, latencyPoint{Rate: rate, Loss: loss, Jitter: jitter})
 				}
 			}
 			if !s.quick && s.loss < 0 && jitter == 0 {
 				for _, p := range all {
-					plan = append(plan, latencyPoint{Peer: p.Name, Rate: rate, Burst: true})
+					plan = p.points(plan, latencyPoint{Rate: rate, Burst: true})
 				}
 			}
 		}
 	}
 	return plan
+}
+
+// points adds a point of a peer, and at rates above a game's ticks a second one with messages batched at ticks.
+func (p *Peer) points(plan []latencyPoint, point latencyPoint) []latencyPoint {
+	point.Peer = p.Name
+	plan = append(plan, point)
+	if point.Rate > batchRate && p.Reliable {
+		point.Batch = true
+		plan = append(plan, point)
+	}
+	return plan
+}
+
+// name is the peer's, and how it sends.
+func (p *latencyPoint) name() string {
+	if p.Batch {
+		return fmt.Sprintf("%s @%d", p.Peer, batchRate)
+	}
+	return p.Peer
 }
 
 func (p *latencyPoint) network() netsim.Settings {
@@ -93,7 +113,7 @@ func runW1(w io.Writer, all []*Peer, s settings) []latencyPoint {
 			defer func() { <-free }()
 			p := &plan[i]
 			p.Err = p.measure(byName[p.Peer], s.length, s.seed)
-			fmt.Fprintf(w, "w1 %d/%d %s %d/s loss %v: p99 %v\n", i+1, len(plan), p.Peer, p.Rate, p.Loss, p.P99.Round(time.Millisecond))
+			fmt.Fprintf(w, "w1 %d/%d %s %d/s loss %v: p99 %v\n", i+1, len(plan), p.name(), p.Rate, p.Loss, p.P99.Round(time.Millisecond))
 		})
 	}
 	wg.Wait()
@@ -106,7 +126,7 @@ func (p *latencyPoint) measure(peer *Peer, length time.Duration, seed uint64) er
 		return err
 	}
 	defer net.close()
-	o := Options{Rate: p.Rate, Unreliable: !peer.Reliable}
+	o := Options{Rate: p.Rate, Unreliable: !peer.Reliable, Batch: p.Batch}
 	l := &latencies{expected: int((w1Warm + length).Seconds() * float64(p.Rate)), warm: int(w1Warm.Seconds() * float64(p.Rate)), done: make(chan struct{})}
 	c, stop, err := net.connect(peer, o, echo, l.got)
 	if err != nil {

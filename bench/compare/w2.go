@@ -40,7 +40,7 @@ func runW2(w io.Writer, all []*Peer, s settings) []throughputPoint {
 				n /= 10
 			}
 			point := throughputPoint{Peer: p.Name, Size: c.size, Messages: n}
-			point.Err = point.measure(p)
+			point.Err = point.measure(p, w2Timeout)
 			points = append(points, point)
 			fmt.Fprintf(w, "w2 %s %d B: %.0f/s, %v\n", p.Name, c.size, point.perSecond(), point.Err)
 		}
@@ -48,10 +48,11 @@ func runW2(w io.Writer, all []*Peer, s settings) []throughputPoint {
 	return points
 }
 
+// w2Timeout bounds a measurement.
 const w2Timeout = 60 * time.Second
 
 // measure sends all messages one way, as fast as they are taken.
-func (p *throughputPoint) measure(peer *Peer) error {
+func (p *throughputPoint) measure(peer *Peer, timeout time.Duration) error {
 	var received atomic.Int64
 	var wrong atomic.Bool
 	done := make(chan struct{})
@@ -74,24 +75,39 @@ func (p *throughputPoint) measure(peer *Peer) error {
 		return err
 	}
 	defer c.Close()
-	deadline := time.AfterFunc(w2Timeout, func() { _ = c.Close() }) // Send then fails
+	expired := make(chan struct{})
+	deadline := time.AfterFunc(timeout, func() {
+		close(expired)
+		_ = c.Close() // Send then fails
+	})
 	defer deadline.Stop()
-	if err := sendAll(c, p.Size, 0, total-p.Messages); err != nil {
-		return err
+	late := func(err error) error {
+		select {
+		case <-expired:
+			return fmt.Errorf("%d of %d messages in %v", received.Load(), total, timeout)
+		default:
+			return err
+		}
 	}
-	for received.Load() < int64(total-p.Messages) && deadline != nil {
+	if err := sendAll(c, p.Size, 0, total-p.Messages); err != nil {
+		return late(err)
+	}
+	for received.Load() < int64(total-p.Messages) {
+		if err := late(nil); err != nil {
+			return err
+		}
 		time.Sleep(time.Millisecond)
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu, begin := cpuTime(), time.Now()
 	if err := sendAll(c, p.Size, total-p.Messages, total); err != nil {
-		return err
+		return late(err)
 	}
 	select {
 	case <-done:
-	case <-time.After(w2Timeout):
-		return fmt.Errorf("%d of %d messages in %v", received.Load(), total, w2Timeout)
+	case <-expired:
+		return late(nil)
 	}
 	p.Seconds, p.CPU = time.Since(begin).Seconds(), (cpuTime() - cpu).Seconds()
 	runtime.ReadMemStats(&after)

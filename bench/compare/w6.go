@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// sweepSetting is the settings of ours that W6 turns.
+type sweepSetting struct {
+	ackDelay time.Duration
+	prompt   bool
+	tickRate int
+}
+
+func (s sweepSetting) name() string {
+	how := "ticks"
+	if s.prompt {
+		how = "prompt"
+	}
+	return fmt.Sprintf("%s, %d/s, ack delay %v", how, s.tickRate, s.ackDelay)
+}
+
+const w6Size = 1200
+
+// w6RTTs is the round trips of W6; without one there is no proxy in between.
+var w6RTTs = []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond}
+
+// sweptPoint is a measurement of W6.
+type sweptPoint struct {
+	Name  string
+	RTT   time.Duration
+	Bytes float64 // a second
+	CPU   float64 // seconds a million messages; of both ends, the kernel and the proxy
+	Err   error
+}
+
+// w6Peers is ours with every setting, and those to compare with.
+func w6Peers(quick bool) []*Peer {
+	var all []*Peer
+	for _, prompt := range []bool{true, false} {
+		for _, rate := range []int{60, 500} {
+			for _, delay := range []time.Duration{0, 25 * time.Millisecond, 100 * time.Millisecond} {
+				if quick && (rate != 60 || delay > 25*time.Millisecond) {
+					continue
+				}
+				s := &sweepSetting{delay, prompt, rate}
+				o := setting{sweep: s}
+				all = append(all, &Peer{Name: s.name(), Reliable: true, Ticks: true, Listen: o.listen, Dial: o.dial})
+			}
+		}
+	}
+	for _, p := range append(kcpPeers()[:1], quicPeers()[:1]...) {
+		all = append(all, p)
+	}
+	return all
+}
+
+// runW6 measures how fast a reliable channel is with every setting and round trip.
+func runW6(w io.Writer, s settings) []sweptPoint {
+	length := 3 * time.Second
+	if s.quick {
+		length = 500 * time.Millisecond
+	}
+	var points []sweptPoint
+	for _, p := range w6Peers(s.quick) {
+		for _, rtt := range w6RTTs {
+			point := sweptPoint{Name: p.Name, RTT: rtt}
+			point.Err = point.measure(p, length, s.seed)
+			points = append(points, point)
+			fmt.Fprintf(w, "w6 %s, RTT %v: %.1f MB/s, %v\n", p.Name, rtt, point.Bytes/1e6, point.Err)
+		}
+	}
+	return points
+}
+
+// measure sends as fast as it is taken, and counts what arrives in the last two thirds of the time.
+func (p *sweptPoint) measure(peer *Peer, length time.Duration, seed uint64) error {
+	var received atomic.Int64
+	var wrong atomic.Bool
+	count := func(_ Conn, msg []byte) {
+		if len(msg) != w6Size || binary.LittleEndian.Uint64(msg) != uint64(received.Load()) {
+			wrong.Store(true)
+		}
+		received.Add(1)
+	}
+	c, stop, err := p.connect(peer, seed, count)
+	if err != nil {
+		return err
+	}
+	sent := make(chan error, 1)
+	go func() {
+		msg := make([]byte, w6Size)
+		for i := uint64(0); ; i++ {
+			binary.LittleEndian.PutUint64(msg, i)
+			if err := c.Send(msg); err != nil {
+				sent <- err // it was closed
+				return
+			}
+		}
+	}()
+	time.Sleep(length / 3)
+	before, cpu, begin := received.Load(), cpuTime(), time.Now()
+	time.Sleep(length - length/3)
+	n, took := received.Load()-before, time.Since(begin).Seconds()
+	p.CPU = (cpuTime() - cpu).Seconds() / float64(max(1, n)) * 1e6
+	p.Bytes = float64(n) * w6Size / took
+	stop()
+	<-sent
+	if wrong.Load() {
+		return fmt.Errorf("out of order")
+	}
+	return nil
+}
+
+// connect makes a connection with a round trip of p.RTT.
+func (p *sweptPoint) connect(peer *Peer, seed uint64, count Handler) (Conn, func(), error) {
+	if p.RTT > 0 {
+		net, err := newNetwork(peer, netsim.Settings{Lag: p.RTT / 2}, seed)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, stop, err := net.connect(peer, Options{}, count, func(Conn, []byte) {})
+		if err != nil {
+			net.close()
+			return nil, nil, err
+		}
+		return c, func() { stop(); net.close() }, nil
+	}
+	s, err := peer.Listen(Options{}, count)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := peer.Dial(s.Addr(), Options{}, func(Conn, []byte) {})
+	if err != nil {
+		_ = s.Close()
+		return nil, nil, err
+	}
+	return c, func() { _, _ = c.Close(), s.Close() }, nil
+}
+
+func printW6(w io.Writer, points []sweptPoint) {
+	table(w, fmt.Sprintf("W6: %d B, reliable and ordered, one way, as fast as it is taken: MB/s (CPU s/million)", w6Size), func(row func(...any)) {
+		head := []any{"settings"}
+		for _, rtt := range w6RTTs {
+			head = append(head, fmt.Sprintf("RTT %v", rtt))
+		}
+		row(head...)
+		for ; len(points) > 0; points = points[len(w6RTTs):] {
+			cells := []any{points[0].Name}
+			for _, p := range points[:len(w6RTTs)] {
+				if p.Err != nil {
+					cells = append(cells, p.Err)
+					continue
+				}
+				cells = append(cells, fmt.Sprintf("%.1f (%.2f)", p.Bytes/1e6, p.CPU))
+			}
+			row(cells...)
+		}
+	})
+}
