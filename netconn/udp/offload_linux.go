@@ -2,7 +2,6 @@ package udp
 
 import (
 	"net/netip"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -67,25 +66,6 @@ func (s *socket) startOffload() {
 	if err != nil {
 		s.gso = false // closed already: the first read or write says so
 	}
-}
-
-// maxRefusals is how often several datagrams as one may be refused before it isn't tried again.
-const maxRefusals = 8
-
-// refused reports whether an error concerns several datagrams as one, so that one by one is worth a try: a
-// device that can't do it, which ends it, or a path too narrow for these.
-func (s *socket) refused(errno syscall.Errno) bool {
-	switch errno {
-	case unix.EIO, unix.EOPNOTSUPP:
-		s.gso = false
-	case unix.EINVAL, unix.EMSGSIZE:
-	default:
-		return false
-	}
-	if s.out.stats.GSORefused++; s.out.stats.GSORefused >= maxRefusals {
-		s.gso = false
-	}
-	return true
 }
 
 // segments is how many of the messages from the first on may go out as one: to the same peer and of the

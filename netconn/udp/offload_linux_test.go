@@ -110,44 +110,81 @@ func TestNoOffload(t *testing.T) {
 	}
 }
 
-// TestOffloadFallsBack goes on without GSO when the system refuses a run.
-func TestOffloadFallsBack(t *testing.T) {
-	for _, errno := range []syscall.Errno{unix.EIO, unix.EINVAL} {
-		t.Run(errno.Error(), func(t *testing.T) { fallsBack(t, errno) })
-	}
+// refuser is a socket whose system refuses several as one to some peers.
+func refuser(t *testing.T, errno syscall.Errno, refuses func(to netip.AddrPort) bool) *socket {
 	a, _ := offloaders(t, "127.0.0.1:0", Config{})
-	require.False(t, a.refused(unix.ECONNREFUSED))
-	for range maxRefusals {
-		require.True(t, a.gso)
-		require.True(t, a.refused(unix.EMSGSIZE))
-	}
-	require.False(t, a.gso)
-}
-
-func fallsBack(t *testing.T, errno syscall.Errno) {
-	a, b := offloaders(t, "127.0.0.1:0", Config{})
 	call := a.out.call
 	a.out.call = func(fd uintptr) bool {
 		for i := range a.out.n {
-			if a.out.counts[i] > 1 { // a device without checksums, or a narrow path
+			if a.out.counts[i] > 1 && refuses(readName(&a.out.names[i])) {
+				if i > 0 { // those before it go out
+					a.out.n = i
+					return call(fd)
+				}
 				a.out.done, a.out.errno = 0, errno
 				return true
 			}
 		}
 		return call(fd)
 	}
-	out := messages(10)
+	return a
+}
+
+// runTo sends some runs of ten datagrams to each of some peers.
+func runTo(t *testing.T, a *socket, runs int, peers ...netip.AddrPort) {
+	out := messages(10 * len(peers))
 	for i := range out {
-		out[i].Buf, out[i].Addr = out[i].Buf[:200], b.LocalAddr()
+		out[i].Buf, out[i].Addr = out[i].Buf[:200], peers[i/10]
 	}
-	n, err := a.WriteBatch(out)
-	require.NoError(t, err)
-	require.Equal(t, 10, n)
-	c, _ := CountersOf(a)
-	require.EqualValues(t, 1, c.GSORefused)
-	require.Zero(t, c.GSOWrites)
-	require.EqualValues(t, 10, c.Sent)
-	require.Equal(t, errno != unix.EIO, a.gso, "a device is asked once, a path may change")
+	for range runs {
+		n, err := a.WriteBatch(out)
+		require.NoError(t, err)
+		require.Equal(t, len(out), n)
+	}
+}
+
+// TestOffloadIsRefusedByPeer: where a path or a device refuses several as one, those peers get theirs one by one, and the others
+// don't lose anything; now and then it is tried again.
+func TestOffloadIsRefusedByPeer(t *testing.T) {
+	for _, errno := range []syscall.Errno{unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP} {
+		t.Run(errno.Error(), func(t *testing.T) {
+			b, c := netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddrPort("127.0.0.1:10")
+			narrow := true
+			a := refuser(t, errno, func(to netip.AddrPort) bool { return narrow && to == b })
+			runTo(t, a, 1000, b, c)
+			n, _ := CountersOf(a)
+			require.EqualValues(t, 20_000, n.Sent)
+			require.EqualValues(t, 1000, n.GSOWrites, "all to the other peer")
+			require.LessOrEqual(t, n.GSORefused, uint64(10))
+			require.GreaterOrEqual(t, n.GSORefused, uint64(2), "it is tried again")
+			narrow = false
+			runTo(t, a, 2000, b, c)
+			n, _ = CountersOf(a)
+			require.Greater(t, n.GSOWrites, uint64(1000+2000), "the path is mended, and is found so")
+			require.Empty(t, a.refused.peers)
+		})
+	}
+	require.False(t, concerns(unix.ECONNREFUSED))
+}
+
+// TestOffloadIsRefusedByDevice: a device that refuses all peers is asked seldom, and works again when it is replaced.
+func TestOffloadIsRefusedByDevice(t *testing.T) {
+	broken := true
+	a := refuser(t, unix.EIO, func(netip.AddrPort) bool { return broken })
+	var peers []netip.AddrPort
+	for i := range 1200 {
+		peers = append(peers, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(20_000+i)))
+	}
+	runTo(t, a, 10, peers...)
+	n, _ := CountersOf(a)
+	require.EqualValues(t, 120_000, n.Sent)
+	require.Zero(t, n.GSOWrites)
+	require.Less(t, n.GSORefused, uint64(200))
+	require.LessOrEqual(t, len(a.refused.peers), maxRefusing)
+	broken = false
+	runTo(t, a, 15, peers...)
+	n, _ = CountersOf(a)
+	require.Greater(t, n.GSOWrites, uint64(2000))
 }
 
 // TestSegments compares runs with a plain reading of the rules.

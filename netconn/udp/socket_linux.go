@@ -64,7 +64,8 @@ type socket struct {
 	local   netip.AddrPort
 	v6      bool
 	in, out batch
-	gso     bool // several datagrams to one peer may go out as one
+	gso     bool // the system can send several datagrams to one peer as one
+	refused refusals
 	gro     gro
 }
 
@@ -184,22 +185,22 @@ func (s *socket) readCall(fd uintptr) bool {
 
 func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 	b := &s.out
-	gso := s.gso
 	for sent < len(msgs) {
-		if s.prepare(msgs[sent:min(len(msgs), sent+batchSize)], gso); b.n == 0 {
+		if s.prepare(msgs[sent:min(len(msgs), sent+batchSize)]); b.n == 0 {
 			return sent, os.NewSyscallError("sendmmsg", unix.EAFNOSUPPORT)
 		}
 		if err := s.handle.Write(b.call); err != nil {
 			return sent, err
 		}
 		if b.errno != 0 {
-			if b.counts[0] > 1 && s.refused(b.errno) {
-				gso = false
+			if b.counts[0] > 1 && concerns(b.errno) {
+				b.stats.GSORefused++
+				s.refused.add(msgs[sent].Addr)
 				continue
 			}
 			return sent, os.NewSyscallError("sendmmsg", b.errno)
 		}
-		sent += s.wrote()
+		sent += s.wrote(msgs[sent:])
 	}
 	return sent, nil
 }
@@ -209,13 +210,15 @@ func (s *socket) reachable(a netip.Addr) bool { return s.v6 || a.Is4() || a.Is4I
 
 // prepare makes headers of messages, up to one that can't be sent: one for each, or one for several of the same size to the
 // same peer.
-func (s *socket) prepare(msgs []Message, gso bool) {
+func (s *socket) prepare(msgs []Message) {
 	b := &s.out
 	b.n = 0
 	for i := 0; i < len(msgs) && s.reachable(msgs[i].Addr.Addr()); {
 		n := 1
-		if gso {
-			n = segments(msgs[i:])
+		if s.gso {
+			if n = segments(msgs[i:]); n > 1 && s.refused.wait(msgs[i].Addr, n) {
+				n = 1
+			}
 		}
 		h := &b.hdrs[b.n].hdr
 		for j := range n {
@@ -237,12 +240,12 @@ func (s *socket) prepare(msgs []Message, gso bool) {
 	}
 }
 
-// wrote is how many messages the headers that went out held.
-func (s *socket) wrote() (messages int) {
+// wrote is how many of the messages the headers that went out held.
+func (s *socket) wrote(msgs []Message) (messages int) {
 	b := &s.out
 	for _, n := range b.counts[:b.done] {
-		messages += n
-		if n > 1 {
+		if messages += n; n > 1 {
+			s.refused.taken(msgs[messages-1].Addr)
 			b.stats.GSOWrites++
 			b.stats.GSOSegments += uint64(n)
 		}

@@ -69,7 +69,7 @@ type Config struct {
 	NoPoller bool
 	// NoOffload has the system handle every datagram by itself. By default, on Linux, several
 	// of the same size to one peer go out as one (GSO), and come in as one (GRO), which costs
-	// a third to a quarter; where a device can't, the socket falls back by itself.
+	// a third to a quarter; to peers where a device or a path refuses it, datagrams go one by one, and it is tried again later.
 	NoOffload bool
 }
 
@@ -79,7 +79,7 @@ type Counters struct {
 	Writes, Reads          uint64 // system calls with at least one of them
 	GSOWrites, GSOSegments uint64 // several sent as one, and how many they were
 	GROReads, GROSegments  uint64 // the same received
-	GSORefused             uint64 // times that the system couldn't after all
+	GSORefused             uint64 // times that the system refused several as one, each to one peer
 }
 
 // CountersOf is a socket's counters; ok is false for kinds that don't count. It belongs to the goroutine

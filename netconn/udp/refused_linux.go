@@ -1,0 +1,92 @@
+package udp
+
+import (
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// minWait and maxWait bound how many datagrams go out one by one after several as one were refused, before it is tried again:
+	// twice as many after each refusal in a row.
+	minWait = 512
+	maxWait = 1 << 18
+	// maxRefusing bounds the peers that are remembered; the oldest makes room.
+	maxRefusing = 1024
+	// refusedInARow is after how many peers' refusals in a row it is the machine's device that can't, and all wait.
+	refusedInARow = 64
+)
+
+// backoff is how long something isn't tried, in datagrams.
+type backoff struct{ wait, left int }
+
+func (b *backoff) again() {
+	b.wait = min(max(minWait, 2*b.wait), maxWait)
+	b.left = b.wait
+}
+
+// waits counts n datagrams and reports whether they were to wait.
+func (b *backoff) waits(n int) bool {
+	if b.left <= 0 {
+		return false
+	}
+	b.left -= n
+	return true
+}
+
+// refusals is the peers to which several datagrams as one were refused: a path too narrow for them, or a device that can't.
+type refusals struct {
+	peers map[netip.AddrPort]*backoff
+	order [maxRefusing]netip.AddrPort // a ring
+	next  int
+	row   int // peers refused since a write to one was taken
+	all   backoff
+}
+
+// concerns reports whether an error is about several as one, so that one by one is worth a try.
+func concerns(errno syscall.Errno) bool {
+	switch errno {
+	case unix.EIO, unix.EOPNOTSUPP, unix.EINVAL, unix.EMSGSIZE:
+		return true
+	}
+	return false
+}
+
+// add notes a refusal.
+func (r *refusals) add(peer netip.AddrPort) {
+	b := r.peers[peer]
+	if b == nil {
+		if r.peers == nil {
+			r.peers = map[netip.AddrPort]*backoff{}
+		}
+		delete(r.peers, r.order[r.next])
+		b = &backoff{}
+		r.peers[peer], r.order[r.next] = b, peer
+		r.next = (r.next + 1) % maxRefusing
+	}
+	b.again()
+	if r.row++; r.row >= refusedInARow {
+		r.all.again()
+	}
+}
+
+// taken notes that several as one went out to a peer.
+func (r *refusals) taken(peer netip.AddrPort) {
+	r.row, r.all = 0, backoff{}
+	if len(r.peers) > 0 {
+		delete(r.peers, peer)
+	}
+}
+
+// wait counts n datagrams to a peer and reports whether they have to go one by one.
+func (r *refusals) wait(peer netip.AddrPort, n int) bool {
+	if len(r.peers) == 0 {
+		return false
+	}
+	if r.all.waits(n) {
+		return true
+	}
+	b := r.peers[peer]
+	return b != nil && b.waits(n)
+}
