@@ -194,7 +194,11 @@ func (c *Conn) join() {
 
 // checkLogin ends a connection that doesn't complete its login.
 func (c *Conn) checkLogin(at time.Duration) {
-	if !c.joined && !c.Closed() && !c.Closing() && at-c.began > c.driver.cfg.LoginTimeout {
+	limit := c.driver.cfg.LoginTimeout
+	if c.turnedAway() {
+		limit = min(limit, turnedAwayTimeout)
+	}
+	if !c.joined && !c.Closed() && !c.Closing() && at-c.began > limit {
 		c.driver.Counters.NoLogin++
 		c.loginLate = true
 		c.closeWithReason(at, "login timed out")

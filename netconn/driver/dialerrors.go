@@ -52,7 +52,7 @@ func (d *Driver) dialFailed(why error) {
 func (c *Conn) refusedLogin(why error) {
 	c.refusal = why
 	if c.server != nil {
-		c.Close(c.Now(), why.Error())
+		c.Close(c.Now(), "") // the refusal says why
 		return
 	}
 	if reason := c.client.PeerReason(); reason != "" {
@@ -82,6 +82,9 @@ func (c *Conn) saidReason() string {
 	}
 	return ""
 }
+
+// turnedAwayTimeout is how long a client has that is only to be told that it is refused: others wait for the same.
+const turnedAwayTimeout = 5 * time.Second
 
 // turnedAway reports whether a server's connection is there only to tell the client that its login is refused.
 func (c *Conn) turnedAway() bool { return c.driver.server != nil && c.refusal != nil }

@@ -23,6 +23,21 @@
 // Run takes datagrams in a few times between ticks and sends at the ticks. With Config.Prompt it answers
 // datagrams, and sends what Do wrote, at once: latency for packets.
 //
+// # When a dial fails
+//
+// Config.Closed gets a nil Conn, or one that hasn't joined, and Run returns: with [ErrFull], [ErrBanned], [ErrAlreadyConnected],
+// [ErrDenied], [ErrVersion], [ErrExpired] or [ErrNoAnswer], for errors.Is. A server's game refuses a login in Config.Server's Authorize,
+// with one of the first three or an error of its own, whose words the client gets as the CloseResult's Reason:
+//
+//	Server: control.ServerConfig{Authorize: func(l *control.Login) error {
+//		return fmt.Errorf("%w: until Monday", driver.ErrBanned)
+//	}}
+//
+// # Timeouts
+//
+// A connection ends when nothing was received for Config.Timeout, whatever its link; links have no timeout of their own but
+// for connecting: a token's with [Netcode], 5 s a step with [PlainSalted], and Config.Timeout with [PlainUnreal].
+//
 // # Faults
 //
 // What the system refuses of single datagrams is counted and lost, as on the network. When the socket itself

@@ -51,7 +51,7 @@ type Driver struct {
 	ended     bool          // Close was called
 	done      chan struct{} // closed when it was
 	parted    int           // ticks that have to look for connections that have ended
-	noLogin   error         // why a client's connection ended before it joined: err, once what was said last is sent
+	noLogin   error         // why a client's connection ended before it joined; what is said last still goes over the socket
 
 	ticks tickClock
 	log   operatorLog
@@ -116,7 +116,12 @@ func (d *Driver) Server() *Conn {
 
 // Err is what ended the driver's socket, or nil: its connections wait then, until they time out, and Rebind helps. Or it is why a
 // client's dial failed; see ErrDenied and those beside it.
-func (d *Driver) Err() error { return d.err }
+func (d *Driver) Err() error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.noLogin
+}
 
 // Since is a time as connections see it: since the driver's start, but for what ticks left out. A tick that comes more than
 // a second after the last one comes a second after it: nobody could be heard in a hitch, so it is no silence. A tick that comes
@@ -252,9 +257,6 @@ func (d *Driver) TickFlush(now time.Time) {
 	d.flush()
 	d.sweep()
 	d.logSecond(at)
-	if d.err == nil {
-		d.err = d.noLogin
-	}
 }
 
 func (d *Driver) tickLink(now time.Time) {

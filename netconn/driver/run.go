@@ -57,12 +57,12 @@ func (d *Driver) runNextTick() {
 // Done is closed by Close, after which no call of Do is made.
 func (d *Driver) Done() <-chan struct{} { return d.done }
 
-// Run ticks the driver until ctx is done or its socket fails, with step between
+// Run ticks the driver until ctx is done, its socket fails or a client's dial has failed, with step between
 // TickDispatch and TickFlush. It then closes the driver.
 func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 	interval := time.Second / time.Duration(d.cfg.TickRate)
 	next := d.cfg.Clock().Add(interval)
-	for ctx.Err() == nil && d.err == nil {
+	for ctx.Err() == nil && d.Err() == nil {
 		d.wait(next)
 		now := d.cfg.Clock()
 		if now.Before(next) {
@@ -77,7 +77,7 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 		}
 		d.TickFlush(now)
 	}
-	err := d.err
+	err := d.Err()
 	return errors.Join(err, d.Close())
 }
 
