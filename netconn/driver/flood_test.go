@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"testing"
@@ -92,7 +93,7 @@ func TestBoundLeavesNothing(t *testing.T) {
 func TestRunTicksUnderFlood(t *testing.T) {
 	for _, prompt := range []bool{false, true} {
 		a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-		f := &flooded{Socket: a, from: netip.MustParseAddrPort("192.0.2.9:9"), limit: 1 << 40, t: t}
+		f := &flooded{Socket: a, from: netip.MustParseAddrPort("192.0.2.9:9"), limit: math.MaxInt, t: t}
 		clock := time.Unix(1000, 0)
 		d, err := Listen("", Config{Socket: f, Link: PlainSalted{}, Prompt: prompt, Clock: func() time.Time {
 			clock = clock.Add(100 * time.Microsecond) // each look at the clock takes that long

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -154,7 +155,7 @@ func TestWrongClock(t *testing.T) {
 
 // TestImpossibleSlots: a number of slots that can't be is an error.
 func TestImpossibleSlots(t *testing.T) {
-	for _, n := range []int{-1, netcode.MaxSlots + 1, 1 << 60} {
+	for _, n := range []int{-1, netcode.MaxSlots + 1, math.MaxInt} {
 		_, err := Listen("", Config{Socket: keepSocket(), Link: Netcode{Key: netcode.Key{7}, Slots: n}})
 		require.ErrorContains(t, err, "Slots", "%d", n)
 	}

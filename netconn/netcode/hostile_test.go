@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -259,7 +260,7 @@ func TestNoKey(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoKey)
 	_, err = NewServer(ServerConfig{Addrs: []netip.AddrPort{serverAddr}, Handler: &capture{}})
 	require.ErrorIs(t, err, ErrNoKey)
-	for _, slots := range []int{-1, MaxSlots + 1, 1 << 60} {
+	for _, slots := range []int{-1, MaxSlots + 1, math.MaxInt} {
 		_, err = NewServer(ServerConfig{PrivateKey: Key{1}, Addrs: []netip.AddrPort{serverAddr}, Handler: &capture{}, Slots: slots})
 		require.ErrorContains(t, err, "Slots")
 	}

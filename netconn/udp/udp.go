@@ -2,7 +2,7 @@
 // code for one operating system; the rest of the module sees a [Socket].
 //
 // On Linux a batch is one recvmmsg or sendmmsg, and runs of equal datagrams to one peer are one
-// to the kernel (see [Config].NoOffload); elsewhere one datagram a call. On js
+// to the kernel (see [Config].NoOffload); elsewhere one datagram a call. On js and wasip1
 // there are no sockets: Listen returns ErrUnsupported, but a [Pair] in memory works
 // everywhere.
 //

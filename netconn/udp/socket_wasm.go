@@ -1,6 +1,6 @@
 package udp
 
-// Listen returns ErrUnsupported: there are no sockets in a browser.
+// Listen returns ErrUnsupported: there are no UDP sockets in a browser, nor in WASI.
 func Listen(string, Config) (Socket, error) { return nil, ErrUnsupported }
 
 // IsTemporary reports whether an error concerns one datagram only.
