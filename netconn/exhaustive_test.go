@@ -2,6 +2,7 @@ package netconn
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -183,9 +184,12 @@ func play(cfg Config, sequence []int) (d *duel, ok bool) {
 // deliveries, losses, duplicates, overtaking, time. At each step what came is a prefix of what was sent, each packet has one
 // fate, in order; and once the network is good all arrives, once.
 func TestExhaustive(t *testing.T) {
-	depth := 7
-	if testing.Short() {
+	depth := 6
+	switch {
+	case testing.Short():
 		depth = 5
+	case os.Getenv("CI") != "":
+		depth = 7
 	}
 	for name, cfg := range map[string]Config{"unreal": {Protocol: Unreal51()}, "reorder window": {ReorderWindow: 30 * time.Millisecond},
 		"copies": {Redundancy: Redundancy{Copies: 1}}} {

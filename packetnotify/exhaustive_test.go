@@ -2,6 +2,7 @@ package packetnotify
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -131,9 +132,12 @@ func (s *state) explore(t *testing.T, depth int, count *int) {
 // Every order of sends and deliveries by both ends up to a depth: losses, duplicates
 // and reorder are all among them, and so is the wrap of both sequences.
 func TestExhaustive(t *testing.T) {
-	depth := 8
-	if testing.Short() {
+	depth := 7
+	switch {
+	case testing.Short():
 		depth = 6
+	case os.Getenv("CI") != "":
+		depth = 8
 	}
 	for name, cfg := range worlds {
 		s := &state{}

@@ -10,11 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSoak is the command, small and short.
+// TestSoak is the command, small and short; longer when the variable CI is set.
 func TestSoak(t *testing.T) {
 	var out strings.Builder
 	name := filepath.Join(t.TempDir(), "samples.csv")
-	o := options{duration: 8 * time.Second, clients: 24, rate: 20, seed: 1, csv: name, interval: time.Second}
+	o := options{duration: 2 * time.Second, clients: 12, rate: 20, seed: 1, csv: name, interval: time.Second}
+	if os.Getenv("CI") != "" {
+		o.duration, o.clients = 8*time.Second, 24
+	}
 	require.NoError(t, run(&out, o), "%s", &out)
 	require.Contains(t, out.String(), "PASS")
 	b, err := os.ReadFile(name)

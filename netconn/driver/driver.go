@@ -202,6 +202,7 @@ func (d *Driver) fetch(n int) {
 			d.fetched += c.Fetch()
 		}
 	}
+	clear(near) // so that those that end aren't held
 }
 
 func (d *Driver) dispatch(at time.Duration, n int) {

@@ -11,11 +11,14 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/simtest/exercise"
 )
 
-// TestSeeds plays a few hundred seeds of everything. go run ./bench/swarm plays as many as you like.
+// TestSeeds plays a hundred seeds, or a few hundred when the variable CI is set, of everything. go run ./bench/swarm plays as many as you like.
 func TestSeeds(t *testing.T) {
-	seeds := 400
-	if testing.Short() {
+	seeds := 100
+	switch {
+	case testing.Short():
 		seeds = 60
+	case os.Getenv("CI") != "":
+		seeds = 400
 	}
 	const workers = 4
 	for worker := range workers {
