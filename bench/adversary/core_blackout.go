@@ -12,10 +12,10 @@ import (
 )
 
 func init() {
-	known := map[string]string{"plain": "silent for ever at 4096 packets in flight", "unreal": "silent for ever at 4096 packets in flight", "netcode": "the link ignores Timeout", "salted": "the link ignores Timeout"}
+	const known = "silent for ever at 4096 packets in flight"
 	for _, link := range []string{"plain", "netcode", "salted", "unreal"} {
 		register(attack{area: "core", name: "blackout, " + link, promise: "whatever the darkness, below Timeout both ends come back two keep-alives, four ticks and so long after it",
-			bound: atMost(5, "s"), run: func(e *env) figure { return blackouts(e, link) }, known: known[link]})
+			bound: atMost(5, "s"), run: func(e *env) figure { return blackouts(e, link) }, known: known})
 	}
 }
 

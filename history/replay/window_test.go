@@ -37,3 +37,21 @@ func TestAllOnes(t *testing.T) {
 	w.Accept(1<<64 - 1)
 	require.False(t, w.Check(1<<64-1), "the highest sequence is remembered too")
 }
+
+// TestLeap checks that a leap over more than the window forgets what was before, however far it is.
+func TestLeap(t *testing.T) {
+	for _, leap := range []uint64{Size - 1, Size, Size + 1, 3 * Size, 1 << 40, 1 << 62} {
+		var w Window
+		for seq := range uint64(Size) {
+			w.Accept(seq)
+		}
+		newest := Size - 1 + leap
+		w.Accept(newest)
+		for back := range uint64(Size) {
+			seq := newest - back
+			require.Equal(t, seq >= Size && seq != newest, w.Check(seq), "%d back after a leap of %d", back, leap)
+		}
+		require.False(t, w.Check(newest-Size))
+		require.True(t, w.Check(newest+1))
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -183,4 +185,32 @@ func BenchmarkInsertLookup(b *testing.B) {
 			*r.Insert(seq) = 1
 		}
 	})
+}
+
+// TestReleases checks that what was removed, passed over or reset isn't kept from the garbage collector.
+func TestReleases(t *testing.T) {
+	gone := func(p weak.Pointer[[64]byte]) bool {
+		runtime.GC()
+		return p.Value() == nil
+	}
+	r := ring.New[*[64]byte](4)
+	put := func(seq int64) weak.Pointer[[64]byte] {
+		entry := new([64]byte)
+		*r.Insert(seq) = entry
+		return weak.Make(entry)
+	}
+	removed := put(1)
+	require.False(t, gone(removed))
+	r.Remove(1)
+	require.True(t, gone(removed))
+	passed := put(2)
+	put(7)
+	require.True(t, gone(passed))
+	reset := put(8)
+	r.Reset()
+	require.True(t, gone(reset))
+	leapt := put(9)
+	put(100)
+	require.True(t, gone(leapt))
+	runtime.KeepAlive(r)
 }

@@ -1,0 +1,428 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// mutant is one small way in which a package is broken.
+type mutant struct {
+	id   int
+	file string // of the module
+	line int
+	// name says what it is without line numbers, so that it stays the same when others are added above it:
+	// "history/history.go AddLost: n >= Bits -> n > Bits".
+	name string
+}
+
+// mutator writes a package in which each mutant can be chosen at run time: an expression or a statement that looks at the
+// variable named choice. Only one is chosen at a time, so the alternatives hold no mutants themselves.
+type mutator struct {
+	fset    *token.FileSet
+	mutants []mutant
+	names   map[string]int
+	dropped map[int]bool // they don't compile
+	path    string
+	fun     string
+}
+
+// choice is the variable that holds the id of the mutant that is alive, and pick chooses between two values.
+const (
+	choice = "_mutantAlive"
+	pick   = "_mutantPick"
+)
+
+// support is the file that is added to a package.
+func support(name string) string {
+	return "package " + name + `
+
+import (
+	"os"
+	"strconv"
+)
+
+var ` + choice + ` = func() int { n, _ := strconv.Atoi(os.Getenv("MUTANT")); return n }()
+
+func ` + pick + `[T any](id int, as, mutated T) T {
+	if ` + choice + ` == id {
+		return mutated
+	}
+	return as
+}
+
+var _ = ` + pick + `[int]
+`
+}
+
+// file is the text of a file with its mutants; nil when it has directives, which don't survive being printed.
+func (m *mutator) file(dir, name string) ([]byte, error) {
+	m.path = filepath.ToSlash(filepath.Join(dir, name))
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(text, []byte("//go:")) {
+		return nil, nil
+	}
+	f, err := parser.ParseFile(m.fset, m.path, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil && fn.Name.Name != "String" {
+			m.fun = fn.Name.Name
+			m.block(fn.Body)
+		}
+	}
+	sameLine(reflect.ValueOf(f), m.fset.File(f.Pos()).Pos(0), map[uintptr]bool{})
+	var out bytes.Buffer
+	if err := format.Node(&out, m.fset, f); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// sameLine moves all that is in a tree to one place. Otherwise the printer would break lines where the text did, which isn't
+// always allowed for nodes that the text doesn't have.
+func sameLine(v reflect.Value, at token.Pos, seen map[uintptr]bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() && !seen[v.Pointer()] {
+			seen[v.Pointer()] = true
+			sameLine(v.Elem(), at, seen)
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			sameLine(v.Elem(), at, seen)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			sameLine(v.Index(i), at, seen)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Field(i)
+			if p, ok := f.Interface().(token.Pos); ok {
+				if p.IsValid() {
+					f.Set(reflect.ValueOf(at))
+				}
+			} else {
+				sameLine(f, at, seen)
+			}
+		}
+	}
+}
+
+// add makes a mutant; 0 when it is known not to compile.
+func (m *mutator) add(at token.Pos, what string) int {
+	id := len(m.mutants) + 1
+	name := fmt.Sprintf("%s %s: %s", m.path, m.fun, what)
+	if m.names[name]++; m.names[name] > 1 {
+		name += fmt.Sprintf(" (%d)", m.names[name])
+	}
+	m.mutants = append(m.mutants, mutant{id, m.path, m.fset.Position(at).Line, name})
+	if m.dropped[id] {
+		return 0
+	}
+	return id
+}
+
+// text is a node on one line, cut when it is long.
+func (m *mutator) text(n ast.Node) string {
+	var b strings.Builder
+	_ = (&printer.Config{Mode: printer.RawFormat}).Fprint(&b, m.fset, n) // into memory
+	s := strings.Join(strings.Fields(b.String()), " ")
+	if len(s) > 90 {
+		s = s[:87] + "..."
+	}
+	return s
+}
+
+func number(n int) ast.Expr { return &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(n)} }
+
+// alive is the expression: mutant id is chosen, or isn't.
+func alive(op token.Token, id int) ast.Expr {
+	return &ast.BinaryExpr{X: ast.NewIdent(choice), Op: op, Y: number(id)}
+}
+
+func paren(e ast.Expr) ast.Expr { return &ast.ParenExpr{X: e} }
+
+func both(a, b ast.Expr) ast.Expr { return &ast.BinaryExpr{X: a, Op: token.LAND, Y: b} }
+
+// boolean is as unless one of the mutants is alive.
+func boolean(as ast.Expr, ids []int, mutated []ast.Expr) ast.Expr {
+	var out ast.Expr
+	rest := paren(as)
+	for i, id := range ids {
+		if id == 0 {
+			continue
+		}
+		rest = both(alive(token.NEQ, id), rest)
+		if m := both(alive(token.EQL, id), paren(mutated[i])); out == nil {
+			out = m
+		} else {
+			out = &ast.BinaryExpr{X: out, Op: token.LOR, Y: m}
+		}
+	}
+	if out == nil {
+		return as
+	}
+	return paren(&ast.BinaryExpr{X: out, Op: token.LOR, Y: rest})
+}
+
+var (
+	boundaries  = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
+	negations   = map[token.Token]token.Token{token.LSS: token.GEQ, token.LEQ: token.GTR, token.GTR: token.LEQ, token.GEQ: token.LSS, token.EQL: token.NEQ, token.NEQ: token.EQL}
+	connectives = map[token.Token]token.Token{token.LAND: token.LOR, token.LOR: token.LAND}
+	operators   = map[token.Token]token.Token{token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.ADD, token.QUO: token.MUL, token.REM: token.MUL,
+		token.AND: token.OR, token.OR: token.AND, token.XOR: token.OR, token.AND_NOT: token.AND, token.SHL: token.SHR, token.SHR: token.SHL}
+	updates = map[token.Token]token.Token{token.ADD_ASSIGN: token.SUB_ASSIGN, token.SUB_ASSIGN: token.ADD_ASSIGN, token.MUL_ASSIGN: token.ADD_ASSIGN,
+		token.AND_ASSIGN: token.OR_ASSIGN, token.OR_ASSIGN: token.AND_ASSIGN, token.SHL_ASSIGN: token.SHR_ASSIGN, token.SHR_ASSIGN: token.SHL_ASSIGN}
+)
+
+// binary is a binary expression with its mutants.
+func (m *mutator) binary(e *ast.BinaryExpr) ast.Expr {
+	x, y := e.X, e.Y
+	with := func(op token.Token) *ast.BinaryExpr { return &ast.BinaryExpr{X: x, Op: op, Y: y} }
+	var ids []int
+	var mutated []ast.Expr
+	try := func(table map[token.Token]token.Token) {
+		if op, ok := table[e.Op]; ok {
+			alt := with(op)
+			ids = append(ids, m.add(e.OpPos, m.text(with(e.Op))+" -> "+m.text(alt)))
+			mutated = append(mutated, alt)
+		}
+	}
+	try(boundaries)
+	try(negations)
+	try(connectives)
+	if ids != nil {
+		return boolean(&ast.BinaryExpr{X: m.expr(x), Op: e.Op, Y: m.expr(y)}, ids, mutated)
+	}
+	if !calls(x) && !calls(y) { // the value and its mutant are both computed
+		try(operators)
+	}
+	as := &ast.BinaryExpr{X: m.expr(x), Op: e.Op, Y: m.expr(y)}
+	if ids == nil || ids[0] == 0 {
+		return as
+	}
+	return &ast.CallExpr{Fun: ast.NewIdent(pick), Args: []ast.Expr{number(ids[0]), as, mutated[0]}}
+}
+
+// calls reports whether an expression calls something that may do more than compute: it can't be evaluated twice.
+func calls(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			name, _ := n.Fun.(*ast.Ident)
+			found = found || name == nil || !strings.Contains(" len cap min max int int32 int64 uint uint8 uint16 uint32 uint64 float64 byte ", " "+name.Name+" ")
+		case *ast.FuncLit:
+			found = true
+		case *ast.UnaryExpr:
+			found = found || n.Op == token.ARROW
+		}
+		return !found
+	})
+	return found
+}
+
+// expr is an expression with mutants in it.
+func (m *mutator) expr(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		return m.binary(e)
+	case *ast.ParenExpr:
+		return &ast.ParenExpr{X: m.expr(e.X)}
+	case *ast.UnaryExpr:
+		if _, lit := e.X.(*ast.CompositeLit); !lit && e.Op != token.AND {
+			return &ast.UnaryExpr{Op: e.Op, X: m.expr(e.X)}
+		}
+	case *ast.CallExpr:
+		c := *e
+		c.Args = m.exprs(e.Args)
+		return &c
+	case *ast.IndexExpr:
+		c := *e
+		c.Index = m.expr(e.Index)
+		return &c
+	case *ast.SliceExpr:
+		c := *e
+		c.Low, c.High = m.optional(e.Low), m.optional(e.High)
+		return &c
+	case *ast.FuncLit:
+		m.block(e.Body)
+	}
+	return e
+}
+
+func (m *mutator) optional(e ast.Expr) ast.Expr {
+	if e == nil {
+		return nil
+	}
+	return m.expr(e)
+}
+
+func (m *mutator) exprs(list []ast.Expr) []ast.Expr {
+	if list == nil {
+		return nil // that of a default case says so by it
+	}
+	out := make([]ast.Expr, len(list))
+	for i, e := range list {
+		out[i] = m.expr(e)
+	}
+	return out
+}
+
+func (m *mutator) block(b *ast.BlockStmt) {
+	for i, s := range b.List {
+		b.List[i] = m.stmt(s)
+	}
+}
+
+// unless is a statement that isn't executed when a mutant is alive, but another is, which may be nil.
+func unless(id int, s, otherwise ast.Stmt) ast.Stmt {
+	out := &ast.IfStmt{Cond: alive(token.NEQ, id), Body: &ast.BlockStmt{List: []ast.Stmt{s}}}
+	if otherwise != nil {
+		out.Else = &ast.BlockStmt{List: []ast.Stmt{otherwise}}
+	}
+	return out
+}
+
+// stmt is a statement with mutants in it.
+func (m *mutator) stmt(s ast.Stmt) ast.Stmt {
+	switch s := s.(type) {
+	case *ast.BlockStmt:
+		m.block(s)
+	case *ast.ExprStmt:
+		return m.callStmt(s)
+	case *ast.AssignStmt:
+		return m.assign(s)
+	case *ast.IncDecStmt:
+		op := token.INC
+		if s.Tok == token.INC {
+			op = token.DEC
+		}
+		other := &ast.IncDecStmt{X: s.X, Tok: op}
+		if id := m.add(s.Pos(), m.text(s)+" -> "+m.text(other)); id != 0 {
+			return unless(id, s, other)
+		}
+	case *ast.IfStmt:
+		m.ifStmt(s)
+	case *ast.ForStmt:
+		s.Cond = m.optional(s.Cond)
+		m.block(s.Body)
+	case *ast.RangeStmt:
+		m.block(s.Body)
+	case *ast.SwitchStmt:
+		m.clauses(s.Body)
+	case *ast.TypeSwitchStmt:
+		m.clauses(s.Body)
+	case *ast.ReturnStmt:
+		return m.returnStmt(s)
+	case *ast.BranchStmt:
+		return m.branch(s)
+	case *ast.LabeledStmt:
+		s.Stmt = m.stmt(s.Stmt)
+	}
+	return s
+}
+
+func (m *mutator) clauses(b *ast.BlockStmt) {
+	for _, s := range b.List {
+		if c, ok := s.(*ast.CaseClause); ok {
+			c.List = m.exprs(c.List)
+			for i, s := range c.Body {
+				c.Body[i] = m.stmt(s)
+			}
+		}
+	}
+}
+
+func (m *mutator) ifStmt(s *ast.IfStmt) {
+	never := m.add(s.Pos(), "if "+m.text(s.Cond)+" -> never")
+	s.Cond = m.expr(s.Cond)
+	if never != 0 {
+		s.Cond = both(alive(token.NEQ, never), paren(s.Cond))
+	}
+	m.block(s.Body)
+	if s.Else != nil {
+		s.Else = m.stmt(s.Else)
+	}
+}
+
+// callStmt may leave a call out.
+func (m *mutator) callStmt(s *ast.ExprStmt) ast.Stmt {
+	c, ok := s.X.(*ast.CallExpr)
+	if name, is := c.Fun.(*ast.Ident); !ok || is && name.Name == "panic" {
+		return s
+	}
+	id := m.add(s.Pos(), m.text(s)+" -> left out")
+	s.X = m.expr(s.X)
+	if id == 0 {
+		return s
+	}
+	return unless(id, s, nil)
+}
+
+// assign may leave an assignment out, or exchange its operator.
+func (m *mutator) assign(s *ast.AssignStmt) ast.Stmt {
+	if s.Tok == token.DEFINE {
+		s.Rhs = m.exprs(s.Rhs)
+		return s
+	}
+	if blank, ok := s.Lhs[0].(*ast.Ident); ok && blank.Name == "_" && len(s.Lhs) == 1 {
+		return s
+	}
+	out := m.add(s.Pos(), m.text(s)+" -> left out")
+	var other ast.Stmt
+	id := 0
+	if op, ok := updates[s.Tok]; ok {
+		other = &ast.AssignStmt{Lhs: s.Lhs, Tok: op, Rhs: s.Rhs}
+		id = m.add(s.TokPos, m.text(s)+" -> "+m.text(other))
+	}
+	var as ast.Stmt = &ast.AssignStmt{Lhs: s.Lhs, Tok: s.Tok, Rhs: m.exprs(s.Rhs)}
+	if id != 0 {
+		as = unless(id, as, other)
+	}
+	if out != 0 {
+		as = unless(out, as, nil)
+	}
+	return as
+}
+
+// returnStmt may negate a true or false.
+func (m *mutator) returnStmt(s *ast.ReturnStmt) ast.Stmt {
+	for i, e := range s.Results {
+		if name, ok := e.(*ast.Ident); ok && (name.Name == "true" || name.Name == "false") {
+			if id := m.add(e.Pos(), fmt.Sprintf("%s -> !%s", m.text(s), name.Name)); id != 0 {
+				s.Results[i] = &ast.BinaryExpr{X: paren(alive(token.NEQ, id)), Op: token.EQL, Y: name}
+			}
+			continue
+		}
+		s.Results[i] = m.expr(e)
+	}
+	return s
+}
+
+// branch may continue instead of breaking, and break instead of continuing.
+func (m *mutator) branch(s *ast.BranchStmt) ast.Stmt {
+	other := map[token.Token]token.Token{token.BREAK: token.CONTINUE, token.CONTINUE: token.BREAK}[s.Tok]
+	if other == token.ILLEGAL || s.Label != nil {
+		return s
+	}
+	id := m.add(s.Pos(), s.Tok.String()+" -> "+other.String())
+	if id == 0 {
+		return s
+	}
+	return unless(id, s, &ast.BranchStmt{Tok: other})
+}

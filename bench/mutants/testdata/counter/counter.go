@@ -1,0 +1,36 @@
+// Package counter is what the tests of mutants are tried on.
+package counter
+
+// Counter counts up to a limit.
+type Counter struct {
+	N, Limit int
+	full     bool
+	calls    int
+}
+
+// Add adds n, as far as the limit allows, and reports whether all of it fitted.
+func (c *Counter) Add(n int) bool {
+	c.calls++ // nobody looks at it
+	c.N += n
+	switch {
+	case n < 0:
+		c.N -= n
+		return false
+	default:
+		if c.N > c.Limit {
+			c.fill()
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Counter) fill() {
+	c.N, c.full = c.Limit, true
+}
+
+// Full reports whether something didn't fit.
+func (c *Counter) Full() bool { return c.full && c.N >= c.Limit }
+
+// Never isn't tested.
+func Never(a, b int) int { return a * b }
