@@ -91,6 +91,7 @@ func (d *Driver) wait(until time.Time) {
 	for now := d.cfg.Clock(); d.err == nil && now.Before(until); now = d.cfg.Clock() {
 		n, err := d.socket.TryReadBatch(d.in)
 		d.dispatch(d.at(now), n)
+		d.flush() // what was answered at once, such as a handshake
 		if err != nil && !d.readError(err) {
 			return
 		}

@@ -1,11 +1,15 @@
 package driver
 
 import (
+	"context"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // TestTickTimes: the time of a tick goes to what took it, and to the bucket of its length.
@@ -29,5 +33,27 @@ func TestTickTimes(t *testing.T) {
 			want := map[int]uint64{0: 1, 2: 1, 10: 1, TickBuckets - 1: 1}[i]
 			require.Equal(t, want, n-before.Below[i], "bucket %d", i)
 		}
+	})
+}
+
+// TestAnswersBetweenTicks: without Prompt too, what a datagram is answered with by the link leaves when the datagram has been read,
+// not at the tick: here a server whose tick is five seconds away lets a client in.
+func TestAnswersBetweenTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+		in := false
+		srv, err := Listen("", Config{Socket: a, Link: PlainSalted{}, Accepted: func(*Conn) { in = true }})
+		require.NoError(t, err)
+		cl, err := Dial("127.0.0.1:7777", Config{Socket: b, Link: PlainSalted{}, TickRate: 100})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- cl.Run(ctx, nil) }()
+		begin := time.Now()
+		srv.wait(begin.Add(5 * time.Second))
+		require.True(t, in, "the client got its challenge, and answered it, before the tick")
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, srv.Close())
 	})
 }
