@@ -20,6 +20,9 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 			return ErrNotThere
 		}
 	}
+	if p.lacking(b.class) {
+		return ErrNoClass
+	}
 	c, err := p.world.encodeCall(proc, id, p.world.frame+1, params)
 	if err != nil {
 		return err
@@ -62,6 +65,7 @@ func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer)
 	var missed *MissedError
 	for _, v := range b.rep.views {
 		switch {
+		case v.peer.lacking(b.class): // it doesn't see the actor
 		case c.def.reliable || v.peer.replay: // a recording loses nothing
 			if err := v.queueCall(c); err != nil {
 				w.Counters.CallsDropped++

@@ -31,6 +31,7 @@ type client struct {
 	waiting  map[netguid.GUID][]unmapped // references to actors that aren't there
 	nWaiting int
 	speaking []*mirror
+	warned   bool      // that nobody asked for the channel types
 	dropped  int       // calls that came when too many waited
 	leaving  []*mirror // actors that go when their calls have run
 }
@@ -114,12 +115,19 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		}
 		h.client.schema, h.told, h.client.frame = list, true, 0
 		clear(h.client.mirrors) // of a connection before
-		if err == nil {
-			return nil
+		err = errors.Join(append([]error{err}, missing(list)...)...)
+		text := ""
+		if err != nil {
+			text = err.Error()
 		}
-		w := bitio.NewWriter(make([]byte, maxRefusal+16))
-		writeRefusal(w, err.Error())
-		_, _ = h.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true}) // the server does without, too
+		if h.ch == nil {
+			return err
+		}
+		w := bitio.NewWriter(make([]byte, maxRefusal+maxClasses/8+16))
+		writeAnswer(w, list, text)
+		if _, sent := h.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true}); sent != nil {
+			return errors.Join(err, sent)
+		}
 		return err
 	case msgGone:
 		id, frame := netguid.GUID(r.ReadIntPacked()), r.ReadUint32()
@@ -279,6 +287,10 @@ func (c *client) forgetCalls() {
 // step tells what came since the last Step: who appeared, changed and went, in the order of arrival, with an actor's notifies
 // in the order of its fields; then the calls, in theirs.
 func (c *client) step() {
+	if c.schema == nil && !c.world.typesAsked && !c.warned {
+		c.warned = true
+		c.world.failed(ErrNoChannelTypes)
+	}
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {
 		if m := c.told[i].m; m != nil {

@@ -34,6 +34,7 @@ const (
 	ReasonPending           // changed; goes in the next Step
 	ReasonLeaving           // not relevant any more, stays for a while
 	ReasonUnmapped          // a field refers to an actor that the client doesn't have
+	ReasonNoClass           // the client hasn't registered the class, or has it with other fields
 	ReasonUnfit             // a value doesn't fit its field: numbers are sent as the nearest that does, of others the last that did
 )
 
@@ -41,7 +42,7 @@ const (
 func (r Reason) String() string {
 	names := [...]string{"nothing happened", "not spawned", "the client doesn't know the classes yet", "not relevant", "waits for bandwidth to be opened",
 		"opening, not acked yet", "sent", "up to date", "starved", "lost, goes again", "no room for another channel or reliable bunch", "dormant", "torn off",
-		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving", "refers to an actor that the client doesn't have", "a value doesn't fit its field"}
+		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving", "refers to an actor that the client doesn't have", "the client doesn't have the class", "a value doesn't fit its field"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -78,6 +79,12 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		e.Reason = ReasonTornOff
 	case !p.ready:
 		e.Reason = ReasonNoSchema
+		if o, ok := p.out.(*channelOutlet); ok && o.told {
+			e.Text = ErrNoAnswer.Error()
+		}
+	case p.lacking(b.class):
+		e.Reason, e.Text = ReasonNoClass, fmt.Sprintf("%v: %q", ErrNoClass, b.class.name)
+		return e
 	case v == nil:
 		e.Reason = ReasonIrrelevant
 		if b.parent != nil {

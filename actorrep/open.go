@@ -16,7 +16,7 @@ import (
 func (p *Peer) openWanted() {
 	kept := p.opening[:0]
 	for _, v := range p.opening {
-		if v.state == wanted || v.state == asleep && (v.dirty&v.allowed != 0 || len(v.calls) > 0) {
+		if v.state == wanted && !p.lacking(v.b.class) || v.state == asleep && (v.dirty&v.allowed != 0 || len(v.calls) > 0) {
 			kept = append(kept, v)
 		} else {
 			v.inOpening = false
@@ -62,7 +62,7 @@ func (p *Peer) openInOrder(v *view) (bits int, ok bool) {
 		return 0, true // it was opened for a component's sake
 	}
 	if v.b.parent != nil {
-		if pv := p.views[v.b.parent]; pv != nil && pv.state == wanted {
+		if pv := p.views[v.b.parent]; pv != nil && pv.state == wanted && !p.lacking(pv.b.class) {
 			if bits, ok = p.openInOrder(pv); !ok {
 				return bits, false
 			}
@@ -75,7 +75,7 @@ func (p *Peer) openInOrder(v *view) (bits int, ok bool) {
 // open makes an actor's channel and sends its first values.
 func (p *Peer) open(v *view) (bits int, ok bool) {
 	b := v.b
-	if p.ending[b] != nil {
+	if p.ending[b] != nil || p.lacking(b.class) {
 		return 0, false
 	}
 	l := b.class.layout

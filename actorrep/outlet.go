@@ -1,6 +1,8 @@
 package actorrep
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -51,6 +53,11 @@ type channelOutlet struct {
 	peer *Peer
 	conn channel.Conn
 	ch   *channel.Channel // the replication channel
+
+	answered bool          // the client has, and said what it lacks
+	acked    bool          // it has the channel, or ignores it
+	since    time.Duration // when it acked
+	told     bool          // that it doesn't answer, or can't be asked
 }
 
 func (o *channelOutlet) begin(time.Duration) bool { return true }
@@ -58,12 +65,17 @@ func (o *channelOutlet) end()                     {}
 
 // introduce opens the replication channel with our schema.
 func (o *channelOutlet) introduce() bool {
-	if o.ch != nil {
-		return o.ch.OpenAcked()
-	}
 	w := o.peer.world
+	if o.ch != nil {
+		o.expectAnswer()
+		return o.answered
+	}
 	ch, err := o.conn.Table().Open(ReplicationName, o)
 	if err != nil {
+		if errors.Is(err, channel.ErrUnknownType) && !o.told {
+			o.told = true
+			w.failed(fmt.Errorf("%w: %w", ErrNoChannelTypes, err))
+		}
 		w.Counters.Delayed++
 		return false
 	}
@@ -76,6 +88,21 @@ func (o *channelOutlet) introduce() bool {
 	o.ch = ch
 	o.peer.overhead.schema += uint64(n)
 	return false
+}
+
+// answerTimeout is how long a client that has the replication channel may take to answer.
+const answerTimeout = 3 * time.Second
+
+// expectAnswer tells of a client that acks our classes and never answers: its connection doesn't know our channels.
+func (o *channelOutlet) expectAnswer() {
+	switch {
+	case o.answered || o.told || !o.ch.OpenAcked():
+	case !o.acked:
+		o.acked, o.since = true, o.peer.world.now
+	case o.peer.world.now-o.since > answerTimeout:
+		o.told = true
+		o.peer.world.failed(ErrNoAnswer)
+	}
 }
 
 func (o *channelOutlet) open(v *view, w *bitio.Writer) bool {
@@ -143,9 +170,20 @@ func (o *channelOutlet) fail(err error)     { o.conn.Fail(err, true) }
 // ReceivedBunch is a client's answer to the schema: what it can't take.
 func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	w := o.peer.world
-	reason := readRefusal(&in.Data)
-	if in.Data.Err() == nil && w.cfg.SchemaRefused != nil {
+	lacks, reason, err := readAnswer(&in.Data, len(w.classes))
+	if err != nil || o.answered {
+		w.Counters.Bad++
+		o.conn.Fail(fmt.Errorf("%w: an answer to the classes: %w", errFormat, errors.Join(err)), false)
+		return
+	}
+	o.answered, o.peer.lacks = true, lacks
+	o.peer.dropLacking()
+	switch {
+	case reason == "":
+	case w.cfg.SchemaRefused != nil:
 		w.cfg.SchemaRefused(o.peer, reason)
+	default:
+		w.failed(fmt.Errorf("%w: a client says: %s", ErrSchema, reason))
 	}
 }
 

@@ -21,7 +21,8 @@ type Peer struct {
 	views  map[*Base]*view
 	list   []*view            // the same, in a stable order
 	slab   []view             // to be used
-	ready  bool               // the client knows our classes
+	ready  bool               // the client has told which of our classes it has
+	lacks  []bool             // by class: it hasn't
 	idle   bool               // nothing is sent in this Step
 	splits [2]uint32          // records of views from these ids on begin chunks of their own; 0 none
 	filter func(a Actor) bool // of a recording; nil everything
@@ -123,8 +124,21 @@ func (p *Peer) IsLocal() bool { return p.local }
 // IsReplay reports whether this is a recording.
 func (p *Peer) IsReplay() bool { return p.replay }
 
-// Ready reports whether the client knows our classes; actors are sent only then.
+// Ready reports whether the client has answered which of our classes it has; actors are sent only then.
 func (p *Peer) Ready() bool { return p.ready }
+
+// lacking reports whether the client doesn't have a class, or refuses ours.
+func (p *Peer) lacking(c *class) bool { return p.lacks != nil && p.lacks[c.id] }
+
+// dropLacking gives up the calls to actors that the client will never see.
+func (p *Peer) dropLacking() {
+	for _, v := range p.list {
+		if p.lacking(v.b.class) && len(v.calls) > 0 {
+			p.world.dropCalls(v.b, p, v.calls, ErrNoClass)
+			v.calls = nil
+		}
+	}
+}
 
 // SetViewpoint is where the player looks from, for relevancy and priority.
 func (p *Peer) SetViewpoint(x, y, z float64) {

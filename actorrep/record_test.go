@@ -123,7 +123,7 @@ func TestReplayRandom(t *testing.T) {
 // TestUnknownWakes: an actor of a class that a client doesn't have may sleep and wake; a replay's too.
 func TestUnknownWakes(t *testing.T) {
 	bare := func() *actorrep.World {
-		w := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
+		w := actorrep.NewClient(actorrep.Config{Failed: func(err error) { require.ErrorIs(t, err, actorrep.ErrNoClass) }})
 		require.NoError(t, w.Register("limb", (*limb)(nil)))
 		return w
 	}

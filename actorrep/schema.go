@@ -81,7 +81,13 @@ type remoteRPC struct {
 var (
 	// ErrSchema is a class that both ends have in forms that don't go together; the text names the fields.
 	ErrSchema = errors.New("actorrep: the two ends have different classes")
-	errFormat = errors.New("actorrep: malformed bunch")
+	// ErrNoClass is a class of a server's that the client doesn't have, so that it sees no actors of it.
+	ErrNoClass = errors.New("actorrep: the client has no such class; register it there under the same name")
+	// ErrNoAnswer is a client that has the connection and never answers the server's classes.
+	ErrNoAnswer = errors.New("actorrep: the client doesn't answer; give World.ChannelTypes() to the connections of both ends")
+	// ErrNoChannelTypes is a World whose ChannelTypes were never asked for.
+	ErrNoChannelTypes = errors.New("actorrep: give World.ChannelTypes() to the connection's config (driver.Config.Channels)")
+	errFormat         = errors.New("actorrep: malformed bunch")
 )
 
 // Bounds of a schema.
@@ -157,7 +163,36 @@ func (w *World) match(c *remoteClass) {
 // maxRefusal bounds the text of a refusal, in bytes.
 const maxRefusal = 4096
 
-func writeRefusal(w *bitio.Writer, text string) {
+// A client's answer to the schema is
+//
+//	IntPacked  classes    a bit each: it has the class, and takes the server's    text: what it can't take, or ""
+func writeAnswer(w *bitio.Writer, list []*remoteClass, text string) {
+	w.WriteIntPacked(uint32(len(list)))
+	for _, c := range list {
+		w.WriteBool(c.local != nil)
+	}
 	layout.WriteText(w, text[:min(len(text), maxRefusal)])
 }
-func readRefusal(r *bitio.Reader) string { return layout.ReadText(r, maxRefusal) }
+
+// readAnswer reads it: the classes that the client lacks, by their number, and its words.
+func readAnswer(r *bitio.Reader, classes int) (lacks []bool, text string, err error) {
+	if n := r.ReadIntPacked(); r.Err() != nil || uint64(n) != uint64(classes) {
+		return nil, "", fmt.Errorf("%w: an answer to another schema", errFormat)
+	}
+	lacks = make([]bool, classes)
+	for i := range lacks {
+		lacks[i] = !r.ReadBool()
+	}
+	text = layout.ReadText(r, maxRefusal)
+	return lacks, text, r.Err()
+}
+
+// missing names the classes of a server's that aren't registered here.
+func missing(list []*remoteClass) (errs []error) {
+	for _, c := range list {
+		if c.local == nil && c.err == nil {
+			errs = append(errs, fmt.Errorf("%w: %q", ErrNoClass, c.name))
+		}
+	}
+	return errs
+}

@@ -255,6 +255,28 @@ func TestSchemaRetyped(t *testing.T) {
 	require.False(t, l.S.Closed())
 }
 
+// TestForgottenChannelTypes: a client whose connection doesn't know the channels of actors never becomes ready, and both ends
+// are told what to do.
+func TestForgottenChannelTypes(t *testing.T) {
+	var told []error
+	w := newWorld(t, 1, netsim.Settings{Loss: 10}, actorrep.Config{Failed: func(err error) { told = append(told, err) }})
+	w.Forgetful = true
+	l := w.JoinOther(w.register)
+	a := &rock{Size: 1}
+	require.NoError(t, w.Server.Spawn(a))
+	for range 300 {
+		w.Step()
+		require.False(t, l.Peer.Ready())
+	}
+	require.Len(t, told, 1, "once")
+	require.ErrorIs(t, told[0], actorrep.ErrNoAnswer)
+	require.Len(t, l.Failed, 1, "once")
+	require.ErrorIs(t, l.Failed[0], actorrep.ErrNoChannelTypes)
+	e := w.Server.Explain(l.Peer, a)
+	require.Equal(t, actorrep.ReasonNoSchema, e.Reason)
+	require.Contains(t, e.Text, "ChannelTypes")
+}
+
 func TestSchemaUnknownClass(t *testing.T) {
 	w, l, refused := builds(t, func(w *actorrep.World) error {
 		if err := w.Register("secret", (*newTank)(nil)); err != nil {
@@ -274,7 +296,15 @@ func TestSchemaUnknownClass(t *testing.T) {
 	}
 	require.Equal(t, 1, l.World.Len())
 	require.InDelta(t, 59, l.World.Find(b.GUID()).(*oldTank).Pos[0], 0.01)
-	require.Empty(t, *refused)
+	require.Len(t, l.Failed, 1)
+	require.ErrorIs(t, l.Failed[0], actorrep.ErrNoClass)
+	for _, said := range []string{*refused, l.Failed[0].Error(), w.Server.Explain(l.Peer, a).Text} {
+		require.Contains(t, said, "secret")
+		require.Contains(t, said, "register")
+		require.NotContains(t, said, "tank")
+	}
+	require.Equal(t, actorrep.ReasonNoClass, w.Server.Explain(l.Peer, a).Reason)
+	require.Equal(t, actorrep.ReasonUpToDate, w.Server.Explain(l.Peer, b).Reason)
 }
 
 // TestHostileClient: a client that sends values, or what isn't a message, is thrown out.

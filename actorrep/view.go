@@ -89,7 +89,7 @@ func newView(p *Peer, b *Base) *view {
 		}
 	}
 	v.setAudience()
-	if len(p.world.early) > 0 {
+	if len(p.world.early) > 0 && !p.lacking(b.class) {
 		for _, c := range p.world.early[b] {
 			if c.def.reliable || p.replay {
 				v.calls = append(v.calls, c.held())

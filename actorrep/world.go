@@ -36,7 +36,8 @@ type Config struct {
 	// Failed is told of what couldn't be made of the other end's bunches, of errors that RPCs return, and, as an ActorError, of
 	// values that don't fit their field and calls that were taken and can't be sent. May be nil.
 	Failed func(err error)
-	// SchemaRefused is told, by name, which fields a client can't take from a server. May be nil.
+	// SchemaRefused is told, by name, which classes and fields a client doesn't have or can't take from a server; nil leaves it
+	// to Failed.
 	SchemaRefused func(p *Peer, reason string)
 }
 
@@ -69,22 +70,23 @@ type Counters struct {
 type World struct {
 	Counters Counters
 
-	cfg     Config
-	server  bool
-	classes []*class
-	byType  map[reflect.Type]*class
-	byGUID  map[netguid.GUID]*Base
-	actors  []*Base // in the order of their spawning, with nils where one went
-	live    int
-	walking int // loops over actors, while which none may change its place
-	ids     netguid.Allocator
-	now     time.Duration
-	frame   uint32
-	scratch []byte
-	out     bitio.Writer // of what is in scratch; see message
-	in      bitio.Reader // of a call's parameters
-	unheld  spareCalls
-	rows    int // of an attribution
+	cfg        Config
+	server     bool
+	classes    []*class
+	byType     map[reflect.Type]*class
+	byGUID     map[netguid.GUID]*Base
+	actors     []*Base // in the order of their spawning, with nils where one went
+	live       int
+	walking    int // loops over actors, while which none may change its place
+	ids        netguid.Allocator
+	now        time.Duration
+	frame      uint32
+	scratch    []byte
+	out        bitio.Writer // of what is in scratch; see message
+	in         bitio.Reader // of a call's parameters
+	unheld     spareCalls
+	rows       int  // of an attribution
+	typesAsked bool // the channel types
 
 	// on a server
 	driver    ReplicationDriver
@@ -336,6 +338,7 @@ func (w *World) Len() int { return w.live }
 
 // ChannelTypes is the kinds of channels that actors travel on, for the configs of both ends.
 func (w *World) ChannelTypes() []channel.Type {
+	w.typesAsked = true
 	return []channel.Type{
 		{Name: bunch.Actor, ServerOpen: true, Accept: w.acceptActor},
 		{Name: ReplicationName, ServerOpen: true, Accept: w.acceptReplication},

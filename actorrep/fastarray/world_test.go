@@ -322,7 +322,8 @@ func TestRegister(t *testing.T) {
 	require.ErrorIs(t, w.Register("bad", (*badHero)(nil)), actorrep.ErrNotify)
 	require.ErrorContains(t, w.Register("map", (*mapHero)(nil)), "Bag")
 
-	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register)
+	refused := ""
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{SchemaRefused: func(_ *actorrep.Peer, why string) { refused = why }}, register)
 	l := r.JoinOther(func(w *actorrep.World) error { return w.Register("hero", (*otherHero)(nil)) })
 	for range 10 {
 		r.Step()
@@ -330,4 +331,5 @@ func TestRegister(t *testing.T) {
 	require.Len(t, l.Failed, 1)
 	require.ErrorIs(t, l.Failed[0], actorrep.ErrSchema)
 	require.ErrorContains(t, l.Failed[0], "Bag")
+	require.Contains(t, refused, "Bag")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -27,6 +28,8 @@ type Rig struct {
 	Speed int
 	// Controller paces what goes to the next client instead. Default none.
 	Controller congestion.Controller
+	// Forgetful clients that join from now on have connections without the world's channel types.
+	Forgetful bool
 	// Sent is told of every packet to a client. Default nobody.
 	Sent func(p []byte)
 
@@ -88,7 +91,11 @@ func (r *Rig) join(register func(w *actorrep.World) error, failed func(error)) *
 			l.Down.Push(r.Now, p)
 		}}, r.Now, in, out)
 	r.check(err)
-	l.C, err = netconn.New(netconn.Config{Channels: l.World.ChannelTypes(),
+	var types []channel.Type
+	if !r.Forgetful {
+		types = l.World.ChannelTypes()
+	}
+	l.C, err = netconn.New(netconn.Config{Channels: types,
 		LowLevelSend: func(p []byte) { l.Up.Push(r.Now, p) }}, r.Now, out, in)
 	r.check(err)
 	l.Peer = r.Server.AddConn(l.S)
