@@ -1,6 +1,7 @@
 package actorrep_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -118,7 +119,9 @@ func TestCallsRandom(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bad := netsim.Settings{Loss: 10, Dup: 5, Order: 10}
 			o := &office{rpcs: clerkCalls(), called: map[ticket]bool{}, seen: map[*clerk]map[ticket]bool{}}
-			o.world = newWorld(t, seed, bad, actorrep.Config{Failed: func(err error) { require.ErrorIs(t, err, actorrep.ErrActorGone) }}, func(t testing.TB, w *actorrep.World) {
+			o.world = newWorld(t, seed, bad, actorrep.Config{Failed: func(err error) {
+				require.True(t, errors.Is(err, actorrep.ErrActorGone) || errors.Is(err, actorrep.ErrOwnerGone), "%v", err)
+			}}, func(t testing.TB, w *actorrep.World) {
 				list := actorrep.RPCs{}
 				for i, r := range o.rpcs {
 					list[fmt.Sprintf("R%02d", i)] = r

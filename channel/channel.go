@@ -41,20 +41,6 @@ func (Nop) ReceivedNak(*Channel, int64) {}
 // Closed does nothing.
 func (Nop) Closed(*Channel, CloseReason) {}
 
-// PacketRange is the packets that a bunch went into: several when it was split.
-// Both are bunch.NoPacket while a reliable bunch waits for room in the packet window.
-type PacketRange struct{ First, Last int64 }
-
-func (r *PacketRange) add(id int64) {
-	if id == bunch.NoPacket {
-		return
-	}
-	if r.First == bunch.NoPacket {
-		r.First = id
-	}
-	r.Last = id
-}
-
 // Channel is one stream of bunches. Not safe for concurrent use.
 type Channel struct {
 	table   *Table
@@ -70,17 +56,20 @@ type Channel struct {
 	temporary     bool // unreliable open and close in one: gone when acked
 	closing       bool
 	closed        bool
+	released      bool // a reliable bunch of the peer's had its turn
 	closeReason   CloseReason
 	peerPaused    bool  // the peer told that it paused replication
 	pausedUntil   int64 // sequence whose ack ends the pause after a large bunch; 0 none
 
 	out          outRecs
-	in           inRecs
+	gapEnd       int64 // sequences before it fill the gap that the channel before left
+	in           earlyBunches
 	assembly     bunch.Assembly
+	handlerHeld  int32 // bytes that the handler counts
+	queueBytes   int32 // bytes that the queue counts
 	lastNotified int64 // the last packet id told to the handler
 
 	queue      []queued // control channel only
-	queueBytes int
 	lastResend time.Duration
 }
 
@@ -109,10 +98,10 @@ func (ch *Channel) Closing() bool { return ch.closing || ch.closed }
 func (ch *Channel) NumOutRec() int { return ch.out.len() }
 
 // NumInRec is the number of reliable bunches received before their turn.
-func (ch *Channel) NumInRec() int { return ch.in.n }
+func (ch *Channel) NumInRec() int { return ch.in.len() }
 
 // Room is the number of reliable bunches that may be sent now without ErrReliableFull.
-func (ch *Channel) Room() int { return max(0, ch.table.cfg.ReliableBuffer-1-ch.out.len()) }
+func (ch *Channel) Room() int { return max(0, ch.table.maxOut()-ch.out.len()) }
 
 // ReplicationPaused reports whether unreliable state should wait: a large bunch
 // that was made reliable isn't acked yet.
@@ -123,178 +112,3 @@ func (ch *Channel) PeerPaused() bool { return ch.peerPaused }
 
 // String names the channel in messages.
 func (ch *Channel) String() string { return fmt.Sprintf("channel %d (%v)", ch.index, ch.typ.Name) }
-
-// SendBunch sends out, merged with the bunch before it when it fits, split when
-// it is too large for one packet. On an error nothing was queued or sent; but ErrNotSent
-// for an unreliable bunch of several parts may leave some sent, which the peer drops.
-func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
-	if ch.Closing() {
-		return noPackets, ErrClosed
-	}
-	if err := out.Validate(); err != nil {
-		return noPackets, err
-	}
-	if ch.index == 0 && out.Reliable && ch.mustQueue() {
-		return noPackets, ch.enqueue(out)
-	}
-	if !out.Reliable && ch.openedLocally && !ch.openSent {
-		return noPackets, ErrFirstReliable
-	}
-	return ch.send(out, false, 0)
-}
-
-// SendTemporary opens the channel, delivers out and closes it again in one
-// unreliable bunch. The channel is gone once its packet is known to have arrived or
-// to be lost.
-func (ch *Channel) SendTemporary(out *bunch.Out) (PacketRange, error) {
-	if ch.Closing() || !ch.openedLocally || ch.openSent {
-		return noPackets, ErrClosed
-	}
-	if err := out.Validate(); err != nil {
-		return noPackets, err
-	}
-	once := *out
-	once.Reliable, once.NoMerge = false, true
-	r, err := ch.send(&once, true, bunch.Destroyed)
-	ch.closing = err == nil
-	return r, err
-}
-
-// Close closes the channel once all that was sent before is acked; the peer is
-// told the reason. Only the end that opened a channel may, but for channel 0.
-func (ch *Channel) Close(reason CloseReason) error {
-	switch {
-	case ch.Closing():
-		return nil
-	case !ch.openedLocally && ch.index != 0:
-		return ErrNotOpener
-	case ch.openedLocally && !ch.openSent:
-		ch.table.remove(ch, reason) // the peer never heard of it
-		return nil
-	}
-	if _, err := ch.send(&bunch.Out{Reliable: true, NoMerge: true}, true, reason); err != nil {
-		return err
-	}
-	ch.closing, ch.closeReason = true, reason
-	return nil
-}
-
-var noPackets = PacketRange{bunch.NoPacket, bunch.NoPacket}
-
-// send is SendBunch after the checks that don't depend on room.
-func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (PacketRange, error) {
-	t := ch.table
-	h := &t.header
-	*h = bunch.Header{
-		ChIndex: ch.index, Name: ch.typ.Name, Reliable: out.Reliable,
-		Open: ch.openedLocally && !ch.openSent, Close: closing, CloseReason: reason,
-		ReplicationPaused:    out.ReplicationPaused,
-		HasPackageMapExports: out.HasPackageMapExports, HasMustBeMappedGUIDs: out.HasMustBeMappedGUIDs,
-		Bits: out.PayloadBits(),
-	}
-	if !h.Open && !closing && t.merge(ch, h, out) {
-		return PacketRange{t.last.packetID, t.last.packetID}, nil
-	}
-	parts := t.cfg.Protocol.Parts(h.Bits)
-	promoted := !h.Reliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts < t.cfg.ReliableBuffer
-	if promoted {
-		h.Reliable, h.ReplicationPaused = true, true
-		t.Counters.Promoted++
-	}
-	if h.Open && h.Reliable {
-		t.fillGap(ch)
-	}
-	if h.Reliable && ch.out.len()+parts >= t.cfg.ReliableBuffer+int(b2i(closing)) {
-		t.Counters.ReliableFull++
-		if t.cfg.CloseOnOverflow {
-			t.conn.Fail(fmt.Errorf("%w on %v", ErrOverflow, ch), true)
-		}
-		return noPackets, ErrReliableFull
-	}
-	r, err := ch.sendParts(h, out.Data, parts)
-	if err != nil {
-		return r, err
-	}
-	if promoted {
-		ch.pausedUntil = ch.out.next
-	}
-	t.last.noMerge = t.last.noMerge || out.NoMerge || out.HasPackageMapExports || parts > 1
-	return r, nil
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// sendParts sends h in the given number of parts, each a reliable bunch of its own
-// when h is reliable.
-func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketRange, err error) {
-	open := h.Open
-	if parts > 1 {
-		r, err = ch.split(h, data, parts)
-	} else {
-		r = noPackets
-		var id int64
-		if id, err = ch.sendOne(h, data); err == nil {
-			r.add(id)
-		}
-	}
-	if err == nil && open {
-		ch.openSent, ch.openSeq, ch.openPacket = true, ch.out.next-1, r.Last
-		ch.temporary = !h.Reliable
-		ch.lastResend = ch.table.conn.Now()
-	}
-	return r, err
-}
-
-// split sends h in two parts or more.
-func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, error) {
-	r := noPackets
-	whole, part := *h, ch.table.cfg.Protocol.PartBytes()
-	if ch.table.cfg.EvenParts {
-		part = ((h.Bits+7)/8 + parts - 1) / parts
-	}
-	for i := range parts {
-		first, last := i == 0, i == parts-1
-		h.Partial, h.PartialInitial, h.PartialFinal = true, first, last
-		h.Open, h.Close = whole.Open && first, whole.Close && last
-		h.HasPackageMapExports = whole.HasPackageMapExports && !last
-		h.Bits = min(part*8, whole.Bits-i*part*8)
-		id, err := ch.sendOne(h, data[min(len(data), i*part):])
-		if err != nil {
-			return r, err
-		}
-		r.add(id)
-	}
-	return r, nil
-}
-
-// sendOne sends one bunch, a whole one or a part.
-func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
-	t := ch.table
-	if !h.Reliable {
-		id, ok := t.conn.WriteBunch(h, data, ch, -1)
-		if !ok {
-			t.Counters.NotSent++
-			return id, ErrNotSent
-		}
-		t.setLast(ch, h, nil, id)
-		return id, nil
-	}
-	rec := ch.out.push()
-	rec.Header = *h
-	rec.Header.WireSeq = wireSeq(rec.Seq)
-	rec.Data = t.cfg.Pool.Get((h.Bits + 7) / 8)
-	copy(rec.Data, data)
-	if len(rec.Data) > 0 && h.Bits&7 != 0 {
-		rec.Data[len(rec.Data)-1] &= 1<<uint(h.Bits&7) - 1
-	}
-	t.slot(ch.index).outReliable = rec.Seq
-	if t.transmit(ch, rec) {
-		t.setLast(ch, h, rec, rec.PacketID)
-	}
-	return rec.PacketID, nil
-}

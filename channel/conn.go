@@ -6,16 +6,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// Conn is what channels need of their connection. Package netconn satisfies it.
+// Conn is what handlers need of their connection. Package netconn satisfies it.
 type Conn interface {
-	// WriteBunch puts a bunch at the end of the SendBuffer, sending the packet
-	// before if there is no room, and returns the id the packet will have. The
-	// connection later tells Table.Acked or Table.Naked about ch and seq (-1 when
-	// unreliable) for that packet, and then Table.Settled. ok is false when the packet window is full.
-	WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) (packetID int64, ok bool)
-	// ExtendBunch appends to the payload of the bunch written last, if it still
-	// ends the SendBuffer and there is room.
-	ExtendBunch(data []byte, bits int) bool
 	// IsNetReady reports whether the connection is below its bandwidth: what isn't
 	// needed now should wait while it is false.
 	IsNetReady() bool
@@ -29,13 +21,29 @@ type Conn interface {
 	Now() time.Duration
 	// IsServer reports which end this is.
 	IsServer() bool
+	// Fail ends the connection for err; ours when local, otherwise the peer broke a rule.
+	Fail(err error, local bool)
+	// Table is the connection's channels, for handlers that open more.
+	Table() *Table
+}
+
+// Outlet is what a Machine needs of its connection besides. Package netconn satisfies it.
+type Outlet interface {
+	// HasRoom reports whether the packet window has room for a bunch with a payload of so many bits.
+	HasRoom(bits int) bool
+	// MaySend reports whether a reliable one may be sent now: there is room, and the controller allows it.
+	MaySend(bits int) bool
+	// WriteBunch puts a bunch at the end of the SendBuffer, sending the packet
+	// before if there is no room, and returns the id the packet will have. The
+	// connection later tells Machine.Acked or Machine.Naked about ch and seq (-1 when
+	// unreliable) for that packet, and then Machine.Settled.
+	WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) (packetID int64)
+	// ExtendBunch appends to the payload of the bunch written last, if it still
+	// ends the SendBuffer and there is room.
+	ExtendBunch(data []byte, bits int) bool
 	// AllowOpen says whether the peer may open the channel of in now. An error
 	// refuses the packet, so that it comes again; with StrictControl it ends the connection.
 	AllowOpen(in *bunch.In) error
-	// Fail ends the connection for err; ours when local, otherwise the peer broke a rule.
-	Fail(err error, local bool)
 	// ControlClosed says that channel 0 has ended, and with it the connection.
 	ControlClosed(reason CloseReason)
-	// Table is the connection's channels, for handlers that open more.
-	Table() *Table
 }

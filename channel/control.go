@@ -19,14 +19,14 @@ const controlResend = time.Second
 // mustQueue reports whether a bunch for the control channel goes to the queue:
 // always behind what is queued, otherwise when OutRec is full.
 func (ch *Channel) mustQueue() bool {
-	return len(ch.queue) > 0 || ch.out.len() >= ch.table.cfg.ReliableBuffer-1
+	return len(ch.queue) > 0 || ch.out.len() >= ch.table.maxOut()
 }
 
 func (ch *Channel) enqueue(out *bunch.Out) error {
 	t := ch.table
 	bits := out.PayloadBits()
 	n := (bits + 7) / 8
-	if len(ch.queue) >= t.cfg.MaxQueuedControl || ch.queueBytes+n > maxQueuedControlBytes {
+	if len(ch.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(bufferSize(n)+queuedCost, 0) {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
@@ -34,7 +34,9 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	copy(q.data, out.Data)
 	ch.queue = append(ch.queue, q)
 	t.calm = false
-	ch.queueBytes += n
+	t.unacked++
+	ch.queueBytes += int32(bufferSize(n) + queuedCost)
+	t.heldOut += bufferSize(n) + queuedCost
 	t.Counters.QueuedControl++
 	return nil
 }
@@ -45,19 +47,26 @@ func (ch *Channel) tickControl(now time.Duration) {
 	n := 0
 	for n < len(ch.queue) && ch.openAcked && !ch.Closing() {
 		q := ch.queue[n]
-		parts := t.cfg.Protocol.Parts(q.bits)
-		if ch.out.len()+parts >= t.cfg.ReliableBuffer {
+		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut() || !t.fitsOut(len(q.data), parts) {
 			break
 		}
 		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true}, false, 0); err != nil {
 			break
 		}
-		ch.queueBytes -= len(q.data)
+		t.unacked--
+		cost := bufferSize(len(q.data)) + queuedCost
+		ch.queueBytes -= int32(cost)
+		t.heldOut -= cost
 		t.cfg.Pool.Put(q.data)
 		n++
 	}
 	if n > 0 {
-		ch.queue = append(ch.queue[:0], ch.queue[n:]...)
+		kept := copy(ch.queue, ch.queue[n:])
+		clear(ch.queue[kept:])
+		ch.queue = ch.queue[:kept]
+		if kept == 0 {
+			ch.queue = nil
+		}
 	}
 	if !ch.openedLocally || ch.openAcked || !ch.openSent || ch.out.len() > 8 {
 		return
@@ -67,7 +76,7 @@ func (ch *Channel) tickControl(now time.Duration) {
 	}
 	ch.lastResend = now
 	for seq := ch.out.first; seq < ch.out.next; seq++ {
-		if rec, ok := ch.NeedsCopy(seq); ok && rec.Sent > 0 {
+		if rec := ch.out.at(seq); !rec.acked && !rec.waiting && t.outlet.MaySend(rec.header.Bits) {
 			t.Counters.Resent++
 			t.transmit(ch, rec)
 		}

@@ -20,12 +20,15 @@ func (t *Table) fillGap(ch *Channel) {
 		return
 	}
 	ch.out.first, ch.out.next = s.gap, s.gap
-	s.gap = 0
+	s.gap, ch.gapEnd = 0, s.outReliable+1
 	for ch.out.next <= s.outReliable {
-		rec := ch.out.push()
-		rec.Header = bunch.Header{ChIndex: ch.index, Name: ch.typ.Name, Reliable: true, WireSeq: wireSeq(rec.Seq)}
+		rec := ch.out.push(t.cfg.Pool)
+		rec.header = bunch.Header{ChIndex: ch.index, Name: ch.typ.Name, Reliable: true, WireSeq: wireSeq(rec.seq)}
+		rec.noMerge, rec.waiting = true, true
+		t.unacked++
+		t.heldOut += outCost
 		t.Counters.Filled++
-		t.transmit(ch, rec)
+		t.fresh.push(ch, rec.seq)
 	}
-	t.last = lastBunch{}
+	(*Machine)(t).Pump()
 }

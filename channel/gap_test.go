@@ -18,7 +18,7 @@ func TestGapOfClosedChannel(t *testing.T) {
 		t.Helper()
 		in := bunch.In{Header: b.h, PacketID: b.id}
 		in.Data.Reset(b.data, b.h.Bits)
-		_, err := to.table.ReceivedBunch(&in)
+		_, err := to.m.ReceivedBunch(&in)
 		require.NoError(t, err)
 	}
 	ctl, err := client.table.Open(bunch.Control, &log{})
@@ -99,14 +99,14 @@ func TestOpenBehindLaterBunch(t *testing.T) {
 	w.full = false
 	_, err = ch.SendBunch(&bunch.Out{Data: []byte("later"), Reliable: true, NoMerge: true})
 	require.NoError(t, err)
-	w.table.Pump()
+	w.m.Pump()
 	require.Len(t, w.sent, 2)
 	const packet = 9
 	for _, b := range w.sent {
-		w.table.Acked(ch, b.seq, packet)
+		w.m.Acked(ch, b.seq, packet)
 	}
 	for range w.sent {
-		w.table.Settled(ch, packet, true)
+		w.m.Settled(ch, packet, true)
 	}
 	require.Equal(t, []bool{true}, h.acked)
 }

@@ -11,7 +11,8 @@ import (
 // nak asks the connection to refuse the packet, so that the peer sends again what
 // was reliable in it. An error is a broken rule that ends the connection; the
 // order of the checks is Unreal 5's, but that a duplicate is one whatever else is wrong with it.
-func (t *Table) ReceivedBunch(in *bunch.In) (nak bool, err error) {
+func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
+	t := m.table()
 	t.Counters.Received++
 	if in.ChIndex >= uint32(t.cfg.MaxChannels) {
 		return false, fmt.Errorf("%w: %d", ErrBadIndex, in.ChIndex)
@@ -25,6 +26,11 @@ func (t *Table) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 		}
 	}
 	ch := t.Channel(in.ChIndex)
+	if ch != nil && ch.halfOpen() && (in.Reliable || in.Open) {
+		t.Counters.HalfOpen++
+		t.remove(ch, bunch.Destroyed)
+		ch = nil
+	}
 	if ch != nil && (in.Reliable || in.Open) && in.Name != ch.typ.Name {
 		return false, fmt.Errorf("%w: %v for %v", ErrWrongType, in.Name, ch)
 	}
@@ -42,9 +48,21 @@ func (t *Table) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 	return ch.receiveReliable(in)
 }
 
+// Had reports whether a reliable bunch was released before: it comes once more.
+func (m *Machine) Had(h *bunch.Header) bool {
+	last := m.table().inReliable(h.ChIndex)
+	return seqnum.Channel.Expand(h.WireSeq, last) <= last
+}
+
+// halfOpen reports whether all there is of the channel is a part of a temporary one's bunch. Its opener has
+// forgotten it by the time the index is used again.
+func (ch *Channel) halfOpen() bool {
+	return !ch.openedLocally && !ch.openAcked && !ch.released && ch.in.len() == 0
+}
+
 func (t *Table) inReliable(index uint32) int64 {
-	if page := int(index / pageSize); page < len(t.pages) && t.pages[page] != nil {
-		return t.pages[page][index%pageSize].inReliable
+	if n := int(index / pageSize); n < len(t.pages) && t.pages[n] != nil {
+		return t.pages[n][index%pageSize].inReliable
 	}
 	return t.initIn
 }
@@ -72,6 +90,9 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		return nil, true, nil // its open is lost or late
 	}
 	typ := t.typeOf(in.Name)
+	if typ == nil && in.ChIndex == 0 && in.Name == bunch.Control && in.Open && in.Close {
+		typ = &controlType // the end of a connection that has no control channel
+	}
 	if typ == nil {
 		t.Counters.UnknownType++
 		return nil, false, nil
@@ -80,13 +101,23 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		t.Counters.MayNotOpen++
 		return nil, false, nil
 	}
-	if err := t.conn.AllowOpen(in); err != nil {
+	cost := channelCost
+	if page := int(in.ChIndex / pageSize); page >= len(t.pages) || t.pages[page] == nil {
+		cost += pageCost
+	}
+	if !t.fits(cost) {
+		t.Counters.MemoryFull++
+		t.Counters.Refused++
+		return nil, true, nil
+	}
+	if err := t.outlet.AllowOpen(in); err != nil {
 		if t.cfg.StrictControl {
 			return nil, false, err
 		}
 		t.Counters.Refused++
 		return nil, true, nil
 	}
+	t.held += channelCost
 	return t.add(in.ChIndex, typ), false, nil
 }
 
@@ -96,82 +127,119 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	t := ch.table
 	s := t.slot(ch.index)
 	if in.ChSequence != s.inReliable+1 {
-		return false, ch.keep(in, s.inReliable+1)
+		return ch.keep(in, s.inReliable+1)
 	}
 	s.inReliable++
+	ch.released = true
 	nak, err = ch.receive(in)
-	for err == nil && !ch.closed && ch.in.n > 0 {
-		rec := ch.in.slot(s.inReliable+1, s.inReliable+1)
-		if !rec.held || rec.in.ChSequence != s.inReliable+1 {
+	for err == nil && !ch.closed {
+		rec := ch.in.next(s.inReliable + 1)
+		if rec == nil {
 			break
 		}
 		s.inReliable++
-		early, data := &t.early, rec.data
-		*early = rec.in
-		*rec = inRec{}
-		ch.in.n--
-		early.Data.Reset(data, early.Bits)
+		ch.in.pop(t.cfg.Pool)
+		t.held -= earlyCost + cap(rec.data)
+		rec.in.Data.Reset(rec.data, rec.in.Bits)
 		// The packet that brought it is acked already, so a refusal changes nothing.
-		_, err = ch.receive(early)
-		t.cfg.Pool.Put(data)
+		_, err = ch.receive(&rec.in)
+		t.cfg.Pool.Put(rec.data)
+		t.cfg.Pool.putEarly(rec)
 	}
 	return nak, err
 }
 
-// keep puts a reliable bunch that came before its turn into InRec.
-func (ch *Channel) keep(in *bunch.In, next int64) error {
+// keep puts a reliable bunch that came before its turn into InRec. Without memory for it, its packet is refused.
+func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	t := ch.table
 	if in.ChSequence-next >= int64(t.cfg.ReliableBuffer) {
-		return fmt.Errorf("%w: %d after %d on %v", ErrSequenceAhead, in.ChSequence, next-1, ch)
+		return false, fmt.Errorf("%w: %d after %d on %v", ErrSequenceAhead, in.ChSequence, next-1, ch)
 	}
-	rec := ch.in.slot(in.ChSequence, next)
-	if rec.held {
+	i, held := ch.in.find(in.ChSequence)
+	if held {
 		t.Counters.Duplicate++
-		return nil
+		return false, nil
+	}
+	n := (in.Bits + 7) / 8
+	if !t.hold(earlyCost + bufferSize(n)) {
+		t.Counters.Refused++
+		return true, nil
 	}
 	t.Counters.Early++
-	*rec = inRec{in: *in, held: true, data: t.cfg.Pool.Get((in.Bits + 7) / 8)}
+	rec := t.cfg.Pool.getEarly()
+	rec.in, rec.data = *in, t.cfg.Pool.Get(n)
 	in.Data.ReadBitsTo(rec.data, in.Bits)
-	ch.in.n++
-	return nil
+	ch.in.insert(i, rec, t.cfg.Pool)
+	return false, nil
 }
 
 // receive takes a bunch whose turn it is: a part joins the others, a whole one is delivered.
 func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
-	t := ch.table
-	if in.Partial {
-		if need := ch.assembly.Len() + (in.Bits+7)/8; need > ch.assembly.Cap() && need <= bunch.MaxPayload {
-			t.cfg.Pool.Put(ch.assembly.Grow(t.cfg.Pool.Get(max(need, 2*ch.assembly.Cap()))))
-		}
-		progress, err := ch.assembly.Add(in)
-		if err != nil {
-			return false, fmt.Errorf("%w on %v", err, ch)
-		}
-		switch progress {
-		case bunch.Merged:
-			return false, nil
-		case bunch.Refused:
-			t.Counters.Refused++
-			return true, nil
-		}
-		defer func() { t.cfg.Pool.Put(ch.assembly.Reset()) }()
-		in = ch.assembly.Take()
+	if !in.Partial {
+		return ch.deliver(in)
 	}
-	return ch.deliver(in)
+	if err := ch.growAssembly(in); err != nil {
+		return false, err
+	}
+	progress, err := ch.assembly.Add(in)
+	if err != nil {
+		return false, fmt.Errorf("%w on %v", err, ch)
+	}
+	switch progress {
+	case bunch.Merged:
+		return false, nil
+	case bunch.Refused:
+		ch.table.Counters.Refused++
+		return true, nil
+	}
+	defer ch.dropAssembly()
+	return ch.deliver(ch.assembly.Take())
+}
+
+// growAssembly makes room for one more part. A peer whose unfinished bunches don't fit in the memory for it
+// can't go on: what they wait for is behind them.
+func (ch *Channel) growAssembly(in *bunch.In) error {
+	t, had := ch.table, ch.assembly.Cap()
+	need := ch.assembly.Len() + (in.Bits+7)/8
+	if in.PartialInitial {
+		need = (in.Bits + 7) / 8
+	}
+	if need <= had || need > bunch.MaxPayload {
+		return nil
+	}
+	need = max(need, 2*had)
+	if !t.hold(bufferSize(need) - had) {
+		return fmt.Errorf("%w: parts of unfinished bunches, on %v", ErrMemory, ch)
+	}
+	t.cfg.Pool.Put(ch.assembly.Grow(t.cfg.Pool.Get(need)))
+	return nil
+}
+
+// dropAssembly gives the buffer of a joined bunch back.
+func (ch *Channel) dropAssembly() {
+	t := ch.table
+	if ch.closed {
+		return // release did
+	}
+	t.held -= ch.assembly.Cap()
+	t.cfg.Pool.Put(ch.assembly.Reset())
 }
 
 // deliver opens the channel if in says so, hands in to the handler, and closes it.
 func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	t := ch.table
 	if in.Open {
-		if ch.openedLocally {
+		if ch.openedLocally && !(ch.index == 0 && in.Close) { // the peer may end the connection before it has our open
 			return false, fmt.Errorf("%w: %v", ErrAlreadyOpen, ch)
 		}
-		if !ch.openAcked {
+		if !ch.openAcked && !ch.openedLocally {
 			ch.openAcked, ch.openSent = true, true
 			t.fillGap(ch)
 			if ch.typ.Accept != nil {
 				ch.handler = ch.typ.Accept(ch)
+			}
+			if ch.closed {
+				return false, nil // Accept ended the connection
 			}
 		}
 	}
@@ -187,7 +255,7 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		return true, nil
 	}
 	ch.peerPaused = in.ReplicationPaused
-	if ch.closing || ch.handler == nil {
+	if ch.closing && ch.index != 0 || ch.handler == nil { // what the peer said before it saw the end of the connection counts
 		t.Counters.Ignored++
 	} else if in.Bits > 0 {
 		ch.handler.ReceivedBunch(ch, in)
@@ -199,15 +267,29 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 }
 
 // release gives the channel's buffers back.
-func (ch *Channel) release(cfg *Config) {
-	for ; ch.out.first < ch.out.next; ch.out.first++ {
-		cfg.Pool.Put(ch.out.at(ch.out.first).Data)
+func (ch *Channel) release() {
+	t := ch.table
+	p := t.cfg.Pool
+	t.unacked -= ch.out.len() + len(ch.queue)
+	for ch.out.len() > 0 {
+		t.heldOut -= outCost + cap(ch.out.at(ch.out.first).data)
+		ch.out.popFirst(p)
 	}
-	for i := range ch.in.slots {
-		cfg.Pool.Put(ch.in.slots[i].data)
+	for _, rec := range ch.in.recs[ch.in.head:] {
+		t.held -= earlyCost + cap(rec.data)
+		p.Put(rec.data)
+		p.putEarly(rec)
 	}
+	p.putList(ch.in.recs)
 	for _, q := range ch.queue {
-		cfg.Pool.Put(q.data)
+		p.Put(q.data)
 	}
-	ch.out, ch.in, ch.queue = outRecs{}, inRecs{}, nil
+	t.held -= int(ch.handlerHeld) + ch.assembly.Cap()
+	if !ch.openedLocally {
+		t.held -= channelCost
+	}
+	t.heldOut -= int(ch.queueBytes)
+	ch.queueBytes, ch.handlerHeld = 0, 0
+	ch.in, ch.queue = earlyBunches{}, nil
+	ch.assembly = bunch.Assembly{}
 }

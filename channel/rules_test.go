@@ -14,9 +14,11 @@ import (
 // wire is a connection that only records what channels write.
 type wire struct {
 	t      *testing.T
+	m      *channel.Machine
 	table  *channel.Table
 	server bool
 	full   bool // the packet window
+	slow   bool // above the bandwidth
 	next   int64
 	sent   []sentBunch
 	err    error
@@ -32,13 +34,13 @@ type sentBunch struct {
 	id   int64
 }
 
-func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) (int64, bool) {
-	if w.full {
-		return bunch.NoPacket, false
-	}
+func (w *wire) HasRoom(int) bool { return !w.full }
+func (w *wire) MaySend(int) bool { return !w.full && !w.slow }
+func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
+	require.False(w.t, w.full)
 	w.next++
 	w.sent = append(w.sent, sentBunch{*h, append([]byte(nil), data[:(h.Bits+7)/8]...), ch, seq, w.next})
-	return w.next, true
+	return w.next
 }
 func (w *wire) ExtendBunch([]byte, int) bool    { return false }
 func (w *wire) IsNetReady() bool                { return true }
@@ -54,13 +56,14 @@ func (w *wire) Table() *channel.Table           { return w.table }
 
 // acked and naked are the fate of a packet with one bunch.
 func (w *wire) acked(ch *channel.Channel, seq, id int64) {
-	w.table.Acked(ch, seq, id)
-	w.table.Settled(ch, id, true)
+	w.m.Acked(ch, seq, id)
+	w.m.Settled(ch, id, true)
 }
 
 func (w *wire) naked(ch *channel.Channel, seq, id int64) {
-	w.table.Naked(ch, seq, id)
-	w.table.Settled(ch, id, false)
+	w.m.Naked(ch, seq, id)
+	w.m.Settled(ch, id, false)
+	w.m.Pump()
 }
 
 type log struct {
@@ -98,8 +101,9 @@ func newWire(t *testing.T, server bool, edit func(*channel.Config)) (*wire, *log
 	}
 	w := &wire{t: t, server: server}
 	var err error
-	w.table, err = channel.NewTable(cfg, w, initSeq, initSeq)
+	w.m, err = channel.NewMachine(cfg, w, w, initSeq, initSeq)
 	require.NoError(t, err)
+	w.table = w.m.Table()
 	return w, l
 }
 
@@ -108,7 +112,7 @@ func (w *wire) receive(id int64, h bunch.Header, data string) (bool, error) {
 	in := &bunch.In{Header: h, PacketID: id}
 	in.Bits = len(data) * 8
 	in.Data.Reset([]byte(data), in.Bits)
-	return w.table.ReceivedBunch(in)
+	return w.m.ReceivedBunch(in)
 }
 
 func reliable(index uint32, seq int, name bunch.Name) bunch.Header {
@@ -290,7 +294,7 @@ func TestWindowFull(t *testing.T) {
 	require.ErrorIs(t, err, channel.ErrNotSent)
 	require.Equal(t, 1, w.table.Waiting())
 	w.full = false
-	w.table.Tick(0)
+	w.m.Tick(0)
 	require.Len(t, w.sent, 2)
 	require.Len(t, w.sent[1].data, 20)
 }
@@ -421,7 +425,7 @@ func TestControlQueue(t *testing.T) {
 	for _, s := range w.sent {
 		w.acked(ch, s.seq, s.id)
 	}
-	w.table.Tick(time.Second / 60)
+	w.m.Tick(time.Second / 60)
 	require.Len(t, w.sent, 400)
 	w, _ = newWire(t, false, func(c *channel.Config) { c.MaxQueuedControl = 5 })
 	ch, _ = open(t, w, bunch.Control)
@@ -438,7 +442,7 @@ func TestControlOpenIsRepeated(t *testing.T) {
 	ch, _ := open(t, w, bunch.Control)
 	send(t, ch, 10, true)
 	for now := time.Duration(0); now < 2500*time.Millisecond; now += time.Second / 60 {
-		w.table.Tick(now)
+		w.m.Tick(now)
 	}
 	require.Len(t, w.sent, 3, "at 1 s and at 2 s")
 	for _, s := range w.sent[1:] {

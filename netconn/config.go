@@ -1,6 +1,7 @@
 package netconn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -18,7 +19,7 @@ import (
 // a preset; both ends must have the same. What the handshake does differently is in
 // its own preset, netconn/handshake.
 type Protocol struct {
-	// Name is the preset's, for messages.
+	// Name is the preset's, for messages; the zero Protocol is Bunchnet's, any other is kept as it is.
 	Name string
 	// Unreal says that the peer may be a real Unreal end, whose policies are kept.
 	Unreal bool
@@ -83,6 +84,12 @@ type Config struct {
 	Channels []channel.Type
 	// MaxChannels bounds the channels of the connection. Default and most 32767.
 	MaxChannels int
+	// MaxMemory bounds, in bytes, all that the peer can make this end hold. Half of it is for what it sent: early
+	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
+	// channel.Channel.Hold. What exceeds it is refused, so that it comes again, or ends the connection with
+	// channel.ErrMemory. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
+	// Default 8 MiB on a server, 64 MiB on a client; at least 256 KiB.
+	MaxMemory int
 	// NeverReuseIndex and RestartSequence are for peers that restart the reliable
 	// sequence of a channel index that is used again; see channel.Config.
 	NeverReuseIndex, RestartSequence bool
@@ -121,10 +128,10 @@ type Config struct {
 	// OrderCache is how many packets may be held back for a late one. Default 32,
 	// a power of two (Unreal's); negative none.
 	OrderCache int
-	// ReorderWindow is how long they are held at most; 0 until the end of the
-	// receive tick, as in Unreal. Longer ones spare sending again what is only late; the
-	// reliable bunches of packets held back are taken at once, so that only unreliable ones and
-	// the news of a loss wait.
+	// ReorderWindow is how long they are held at most. Default: as long as packets of this peer were late lately,
+	// up to 50 ms, so nothing on a path that keeps their order; negative until the end of the receive tick, as
+	// in Unreal. The reliable bunches of packets held back are taken at once, so that only unreliable ones
+	// and the news of a loss wait.
 	ReorderWindow time.Duration
 	// Redundancy lets small reliable bunches that aren't acked ride again in later packets.
 	Redundancy Redundancy
@@ -142,6 +149,9 @@ type Config struct {
 	Trace nettrace.Sink
 	// Packets gets every packet's bytes, in the clear; nil for none.
 	Packets nettrace.PacketSink
+	// Secret, if it isn't 0, has the connection leave out a packet sequence now and then, to catch a peer that acks
+	// what it didn't receive. The peer must not know it. 0 with a protocol of Unreal's.
+	Secret uint64
 	// ID names the connection in traces.
 	ID uint32
 	// Owner is what Conn.Owner returns: whoever made the connection.
@@ -162,36 +172,42 @@ type Redundancy struct {
 	MaxBits int
 }
 
-const defaultNetSpeed = 100_000
+const (
+	defaultNetSpeed = 100_000
+	// maxWindow leaves most of the sequences that can be told apart to a long silence; see darkness.
+	maxWindow = 1024
+	// maxOrderCache is the ack history: what is further ahead is lost anyway.
+	maxOrderCache = 256
+)
 
 func (c Config) filled() Config {
-	if c.Protocol.Name == "" {
+	if c.Protocol == (Protocol{}) {
 		c.Protocol = Bunchnet()
 	}
-	setDuration(&c.KeepAlive, 200*time.Millisecond)
-	setDuration(&c.Timeout, 60*time.Second)
-	setDuration(&c.LingerTimeout, 2*time.Second)
-	setInt(&c.OrderCache, 32)
-	setInt(&c.NetSpeed, defaultNetSpeed)
-	setInt(&c.PacketOverhead, 28)
-	setInt(&c.Redundancy.MaxBits, 8192)
-	setInt(&c.Protocol.PacketWindow, history.Bits)
+	c.KeepAlive = cmp.Or(c.KeepAlive, 200*time.Millisecond)
+	c.Timeout = cmp.Or(c.Timeout, 60*time.Second)
+	c.LingerTimeout = cmp.Or(c.LingerTimeout, 2*time.Second)
+	c.OrderCache = cmp.Or(c.OrderCache, 32)
+	c.NetSpeed = cmp.Or(c.NetSpeed, defaultNetSpeed)
+	c.PacketOverhead = cmp.Or(c.PacketOverhead, 28)
+	c.Redundancy.MaxBits = cmp.Or(c.Redundancy.MaxBits, 8192)
+	c.Protocol.PacketWindow = cmp.Or(c.Protocol.PacketWindow, history.Bits)
+	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory(c.Server))
+	if c.Protocol.Unreal {
+		c.Secret = 0
+	}
 	if c.Handlers != nil {
 		c.Protocol.Bunch.HandlerBits = c.Handlers.ReservedBits()
 	}
 	return c
 }
 
-func setDuration(v *time.Duration, def time.Duration) {
-	if *v == 0 {
-		*v = def
+// defaultMaxMemory trusts the server more: it is one, and what it sends is a world.
+func defaultMaxMemory(server bool) int {
+	if server {
+		return 8 << 20
 	}
-}
-
-func setInt(v *int, def int) {
-	if *v == 0 {
-		*v = def
-	}
+	return 64 << 20
 }
 
 // ErrConfig is wrapped by what New says of settings that can't work.
@@ -203,8 +219,16 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: LowLevelSend is nil; give the function that sends a packet", ErrConfig)
 	case c.OrderCache > 0 && c.OrderCache&(c.OrderCache-1) != 0:
 		return fmt.Errorf("%w: OrderCache %d must be a power of two", ErrConfig, c.OrderCache)
-	case c.Protocol.PacketWindow < 16 || c.Protocol.PacketWindow > maxOutstanding/2:
-		return fmt.Errorf("%w: PacketWindow %d must be from 16 to %d", ErrConfig, c.Protocol.PacketWindow, maxOutstanding/2)
+	case c.Protocol.PacketWindow < 16 || c.Protocol.PacketWindow > maxWindow:
+		return fmt.Errorf("%w: PacketWindow %d must be from 16 to %d", ErrConfig, c.Protocol.PacketWindow, maxWindow)
+	case c.KeepAlive < time.Millisecond:
+		return fmt.Errorf("%w: KeepAlive %v must be at least 1ms", ErrConfig, c.KeepAlive)
+	case c.LingerTimeout < 0 || c.AckDelay < 0:
+		return fmt.Errorf("%w: LingerTimeout %v and AckDelay %v must not be negative", ErrConfig, c.LingerTimeout, c.AckDelay)
+	case c.OrderCache > maxOrderCache:
+		return fmt.Errorf("%w: OrderCache %d must be at most %d", ErrConfig, c.OrderCache, maxOrderCache)
+	case c.PacketOverhead < 0 || c.NetSpeed < 0 || c.Redundancy.MaxBits < 0:
+		return fmt.Errorf("%w: PacketOverhead, NetSpeed and Redundancy.MaxBits must not be negative", ErrConfig)
 	case c.Headroom < 0 || c.Tailroom < 0:
 		return fmt.Errorf("%w: Headroom and Tailroom must not be negative", ErrConfig)
 	case c.Protocol.Bunch.MaxPacket != 0 && (c.Protocol.Bunch.MaxPacket < 256 || c.Protocol.Bunch.MaxPacket > 8192):
@@ -218,7 +242,7 @@ func (c *Config) validate() error {
 func (c *Config) channelConfig() channel.Config {
 	return channel.Config{
 		Protocol: c.Protocol.Bunch, Types: c.Channels, ReliableBuffer: c.Protocol.ReliableBuffer,
-		MaxChannels: c.MaxChannels, EvenParts: !c.Protocol.Unreal, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
+		MaxChannels: c.MaxChannels, MaxMemory: c.MaxMemory, EvenParts: !c.Protocol.Unreal, CloseOnOverflow: c.Protocol.CloseOnOverflow, FirstFree: c.Protocol.FirstFree,
 		StrictControl:   c.Protocol.StrictControl,
 		NeverReuseIndex: c.NeverReuseIndex, RestartSequence: c.RestartSequence, Pool: c.Pool,
 	}

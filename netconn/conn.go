@@ -15,15 +15,18 @@ import (
 // whoever ticks it.
 type Conn struct {
 	// What every tick looks at comes first: with thousands of connections a tick is as long as it takes to get them from memory.
-	now    time.Duration
-	table  *channel.Table
-	flow   flow
-	path   path
-	rtt    rtt
-	closer closer
+	now      time.Duration
+	channels *channel.Machine
+	flow     flow
+	pace     pace
+	refusals refusals
+	path     path
+	rtt      rtt
+	closer   closer
 	sentPackets
 	notify packetnotify.Notify
 	rates  rates
+	skip   skip
 
 	sendBuffer
 	order orderCache
@@ -70,13 +73,14 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	c := &Conn{cfg: cfg, proto: cfg.Protocol.Bunch, now: now}
 	c.notify.Init(cfg.Protocol.Notify, incoming, outgoing)
 	mask := int64(seqnum.Channel.Mask())
-	t, err := channel.NewTable(cfg.channelConfig(), c, int64(incoming)&mask, int64(outgoing)&mask)
+	m, err := channel.NewMachine(cfg.channelConfig(), c, (*outlet)(c), int64(incoming)&mask, int64(outgoing)&mask)
 	if err != nil {
 		return nil, err
 	}
-	c.table = t
+	c.channels = m
+	c.skip.init(cfg.Secret)
 	c.sendBuffer.init(&c.cfg)
-	c.flow.lastReceive, c.flow.lastSend = now, now
+	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.refusals.lastAck, c.pace.at = now, now, now, now, now
 	c.rates.start = now
 	if cfg.Controller == nil {
 		c.cfg.Controller = congestion.NewTokenBucket(cfg.NetSpeed)
@@ -87,24 +91,25 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 // flow is when things were last sent and received.
 type flow struct {
 	lastSend, lastReceive time.Duration
-	lastForced            time.Duration // last packet beyond a full window
+	lastFate              time.Duration // when the fate of a packet of ours was last told
 	timeSensitive         bool
 	dirtyAcks             bool
 	acksAt                time.Duration // when they are due, when dirtyAcks
 	inTick                bool          // no packet info yet in this tick
 	lossNews              bool          // the next packet says that one of the peer's is lost
 	probes                int           // tail probes since the last ack
+	unheard               int           // packets received since the last of ours with their acks
 }
 
 // Table is the connection's channels.
-func (c *Conn) Table() *channel.Table { return c.table }
+func (c *Conn) Table() *channel.Table { return c.channels.Table() }
 
 // Channel is the channel at index, or nil.
-func (c *Conn) Channel(index uint32) *channel.Channel { return c.table.Channel(index) }
+func (c *Conn) Channel(index uint32) *channel.Channel { return c.Table().Channel(index) }
 
 // Open makes a channel of a type; the peer hears of it with its first bunch.
 func (c *Conn) Open(name bunch.Name, h channel.Handler) (*channel.Channel, error) {
-	return c.table.Open(name, h)
+	return c.Table().Open(name, h)
 }
 
 // Now is the time of the call that is under way, or of the last one.
@@ -119,12 +124,12 @@ func (c *Conn) ID() uint32 { return c.cfg.ID }
 // Owner is the owner given by the config, for channel handlers that need more than a channel.Conn.
 func (c *Conn) Owner() any { return c.cfg.Owner }
 
-// AllowOpen asks the config whether the peer may open a channel now.
-func (c *Conn) AllowOpen(in *bunch.In) error {
-	if c.cfg.AllowOpen == nil {
+// AllowOpen asks the config whether the peer may open a channel now; see channel.Outlet.
+func (o *outlet) AllowOpen(in *bunch.In) error {
+	if o.cfg.AllowOpen == nil {
 		return nil
 	}
-	return c.cfg.AllowOpen(in)
+	return o.cfg.AllowOpen(in)
 }
 
 // Tick is the connection's part of TickFlush: it ends what has timed out, sends
@@ -136,14 +141,20 @@ func (c *Conn) Tick(now time.Duration) {
 	}
 	c.rates.tick(c)
 	c.cfg.Controller.Tick(c.now)
-	if c.checkTimeouts() || c.checkPath() {
+	if c.checkTimeouts() {
 		return
 	}
-	c.table.Tick(c.now)
+	c.pace.tick(c)
+	c.channels.Tick(c.now)
+	if c.closer.closing {
+		c.closeWhenDrained()
+	}
 	c.probe()
 	if c.flow.timeSensitive || c.acksDue() || c.keepAliveDue() {
 		c.FlushNet()
 	}
+	c.sendEmpty()
+	c.probePath()
 	c.flow.inTick = false
 }
 
@@ -153,12 +164,21 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.Closed() {
 		return 0, false
 	}
-	if c.flow.timeSensitive || c.table.Waiting() > 0 && !c.windowFull() {
+	if c.flow.timeSensitive {
 		return c.now, true
 	}
 	at = c.flow.lastSend + c.cfg.KeepAlive
 	if c.flow.dirtyAcks {
 		at = min(at, c.flow.acksAt)
+	}
+	if c.windowFull() {
+		at = max(at, c.forceAt())
+	} else if c.Table().Waiting() > 0 {
+		ready, wait := c.cfg.Controller.NextDeadline(c.now)
+		if !wait {
+			ready = c.now
+		}
+		at = min(at, ready)
 	}
 	if d, ok := c.timeoutAt(); ok {
 		at = min(at, d)
@@ -167,7 +187,7 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 		at = min(at, d)
 	}
 	if c.order.held > 0 {
-		at = min(at, c.order.since+c.cfg.ReorderWindow)
+		at = min(at, c.order.since+c.reorderWindow())
 	}
 	return max(at, c.now), true
 }
@@ -204,5 +224,3 @@ func (c *Conn) FreeBits() int {
 
 // NextPacket is the id that the packet at hand will have.
 func (c *Conn) NextPacket() int64 { return c.notify.OutID() }
-
-var _ channel.Conn = (*Conn)(nil)

@@ -1,13 +1,13 @@
 package netconn
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
+	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
 // CloseCode says what ended a connection.
@@ -52,8 +52,10 @@ type CloseResult struct {
 	Reason string
 	// Err is the broken rule, for PeerBroke and WeBroke, or what was measured, for TimedOut and PathNarrow.
 	Err error
-	// Unacked is the number of reliable bunches that the peer may not have got.
-	Unacked int
+	// Unacked is the number of reliable bunches that the peer may not have got, Undelivered says on which
+	// channels.
+	Unacked     int
+	Undelivered []channel.Undelivered
 	// Silence is how long nothing had been received.
 	Silence time.Duration
 }
@@ -79,9 +81,12 @@ type closer struct {
 	reason     string
 	deadline   time.Duration
 	peerReason string
+	endedAt    time.Duration
 
-	inPacket    bool // a packet is being processed
-	controlGone bool // channel 0 is closed
+	inPacket    bool  // a packet is being processed
+	controlGone bool  // channel 0 is closed
+	early       int64 // the packet whose bunches were taken before its turn last
+	goneWith    int64 // the packet that closed channel 0; the connection ends once it is acked
 }
 
 // Closed reports whether the connection has ended.
@@ -93,19 +98,33 @@ func (c *Conn) Result() CloseResult { return c.closer.result }
 // Closing reports whether Close was called.
 func (c *Conn) Closing() bool { return c.closer.closing }
 
-// Close ends the connection after the peer acked what was sent before, or after
-// LingerTimeout. Tick must go on until Closed. The reason is for our own records;
-// to tell the peer, send it on the control channel first.
+// Close ends the connection in order: nothing more can be sent, what was sent before on any channel is
+// delivered, the peer is told, and the connection ends when it has acked that, or after LingerTimeout. What
+// still arrives meanwhile is delivered. Tick must go on until Closed; the result lists what wasn't acked. The reason is for
+// our own records; to tell the peer, send it on the control channel first.
 func (c *Conn) Close(now time.Duration, reason string) {
 	c.now = max(c.now, now)
 	if c.Closed() || c.closer.closing {
 		return
 	}
 	c.closer.closing, c.closer.reason, c.closer.deadline = true, reason, c.now+c.cfg.LingerTimeout
-	if ch := c.table.Channel(0); ch == nil || ch.Close(bunch.Destroyed) != nil {
+	c.channels.Shut()
+	c.closeWhenDrained()
+}
+
+// closeWhenDrained closes channel 0 once everything else is acked.
+func (c *Conn) closeWhenDrained() {
+	if c.Closed() || c.Table().Unacked() > 0 {
+		return
+	}
+	if !c.closesControl() || c.channels.CloseControl() != nil {
+		c.FlushNet() // unreliable bunches may be in it
 		c.end(ClosedByUs, nil)
 	}
 }
+
+// closesControl reports whether there is a channel 0 to close, or one can be opened for it.
+func (c *Conn) closesControl() bool { return c.Channel(0) != nil || !c.cfg.Protocol.Unreal }
 
 // Abort ends the connection at once, after one last packet with a close of channel 0.
 func (c *Conn) Abort(now time.Duration, reason string) {
@@ -125,7 +144,9 @@ func (c *Conn) LinkClosed(now time.Duration, reason string) {
 		c.end(ClosedByUs, nil) // the peer only left before we heard that it knows
 		return
 	}
-	c.closer.peerReason = reason
+	if c.closer.peerReason == "" {
+		c.closer.peerReason = reason
+	}
 	c.end(ClosedByPeer, nil)
 }
 
@@ -155,16 +176,21 @@ func (c *Conn) Fail(err error, local bool) {
 
 // lastWords sends a close of channel 0 in a last packet, as far as there is room.
 func (c *Conn) lastWords() {
-	if ch := c.table.Channel(0); ch != nil && !ch.Closing() {
-		_ = ch.Close(bunch.Destroyed) // a full buffer or window only means that the peer times out
+	c.channels.Shut()
+	if c.closesControl() {
+		_ = c.channels.CloseControl() // with a full buffer or window the peer times out
+		c.channels.HurryControl()
 	}
 	c.FlushNet()
 }
 
-// ControlClosed ends the connection: channel 0 is gone. See channel.Conn.
-func (c *Conn) ControlClosed(channel.CloseReason) {
+// ControlClosed ends the connection: channel 0 is gone. See channel.Outlet.
+func (o *outlet) ControlClosed(channel.CloseReason) {
+	c := o.conn()
 	c.closer.controlGone = true
-	if !c.closer.inPacket {
+	if c.closer.inPacket {
+		c.closer.goneWith = max(c.notify.InID(), c.closer.early)
+	} else {
 		c.endControl()
 	}
 }
@@ -172,7 +198,7 @@ func (c *Conn) ControlClosed(channel.CloseReason) {
 // endControl ends the connection because channel 0 is gone; within a packet only after that
 // is acked, so that the peer learns of it.
 func (c *Conn) endControl() {
-	if !c.closer.controlGone {
+	if !c.isControlGone() {
 		return
 	}
 	if c.closer.closing {
@@ -180,6 +206,11 @@ func (c *Conn) endControl() {
 	} else {
 		c.end(ClosedByPeer, nil)
 	}
+}
+
+// isControlGone reports whether channel 0 is closed and the packet that did it has had its turn.
+func (c *Conn) isControlGone() bool {
+	return c.closer.controlGone && c.notify.InID() >= c.closer.goneWith
 }
 
 func (c *Conn) end(code CloseCode, err error) {
@@ -196,36 +227,46 @@ func (c *Conn) end(code CloseCode, err error) {
 		c.oweAcks(0)
 		c.FlushNet()
 	}
-	c.closer.result = CloseResult{Code: code, Reason: reason, Err: err, Unacked: c.table.Unacked(), Silence: c.now - c.flow.lastReceive}
+	c.closer.endedAt = c.now
+	c.closer.result = CloseResult{Code: code, Reason: reason, Err: err, Undelivered: c.channels.Undelivered(), Silence: c.now - c.flow.lastReceive}
+	for _, u := range c.closer.result.Undelivered {
+		c.closer.result.Unacked += u.Bunches
+	}
 	c.trace(nettrace.ConnClosed, 0, uint64(code), uint64(c.closer.result.Unacked))
-	c.table.End()
+	c.channels.End()
 	if c.cfg.Closed != nil {
 		c.cfg.Closed(c.closer.result)
 	}
 }
 
-var errTimeout = errors.New("netconn: nothing received")
-
-// timeoutAt is when the connection ends if nothing more is received.
-func (c *Conn) timeoutAt() (time.Duration, bool) {
-	if c.closer.closing {
-		return c.closer.deadline, true
+// answerLate acks a close that comes again after the end, since the peer waits for that: our ack of the first one
+// was lost. Nothing else in the packet may be new to us, or the peer would believe that it was delivered.
+func (c *Conn) answerLate(p []byte) {
+	if c.closer.result.Code != ClosedByPeer || c.now-c.closer.endedAt > c.cfg.LingerTimeout {
+		return
 	}
-	if c.cfg.Timeout < 0 {
-		return 0, false
+	var r bitio.Reader
+	var h packetnotify.Header
+	if c.unwrap(&r, p) != nil || h.Read(&r) != nil {
+		return
 	}
-	return c.flow.lastReceive + c.cfg.Timeout, true
+	if delta, process := c.notify.Update(&h, nobody{}); delta == 0 || !process {
+		return
+	}
+	c.readPacketInfo(&r)
+	had := r.Remaining() > 0
+	for had && r.Remaining() > 0 {
+		had = c.proto.Read(&r, &c.in.Header, &c.in.Data) == nil && c.in.Reliable && c.channels.Had(&c.in.Header)
+	}
+	c.notify.AckSeq(had)
+	if had {
+		c.startPacket()
+		c.sendPacket(0, false)
+	}
 }
 
-func (c *Conn) checkTimeouts() bool {
-	at, ok := c.timeoutAt()
-	if !ok || c.now < at {
-		return false
-	}
-	if c.closer.closing {
-		c.end(ClosedByUs, nil)
-	} else {
-		c.end(TimedOut, fmt.Errorf("%w for %v", errTimeout, c.cfg.Timeout))
-	}
-	return true
-}
+// nobody is told what became of packets after the end.
+type nobody struct{}
+
+func (nobody) PacketAcked(int64) {}
+func (nobody) PacketLost(int64)  {}

@@ -26,6 +26,7 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 	c.now = max(c.now, now)
 	if c.Closed() {
 		c.Counters.AfterClose++
+		c.answerLate(p)
 		return ErrClosed
 	}
 	c.tracePacket(false, p)
@@ -61,9 +62,7 @@ func (c *Conn) unwrap(r *bitio.Reader, p []byte) error {
 // one are processed, unless the reorder window still waits for it.
 func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.now = max(c.now, now)
-	if c.order.held > 0 && c.now-c.order.since >= c.cfg.ReorderWindow {
-		c.flushOrderCache(c.order.overdue(c.now - c.cfg.ReorderWindow))
-	}
+	c.flushOverdue()
 }
 
 // processPacket takes a packet whose turn it is: first the acks it carries, then its bunches.
@@ -73,7 +72,13 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	c.closer.inPacket = true
 	defer c.afterPacket()
-	delta, process := c.notify.Update(h, c)
+	delta, process := c.notify.Update(h, (*fates)(c))
+	if c.skip.acked {
+		c.Fail(errOptimistic, false)
+	}
+	if c.Closed() { // a handler that heard of an ack ended it
+		return
+	}
 	if delta == 0 {
 		if c.notify.WaitingForFlush() {
 			c.oweAcks(0) // until the peer has heard them
@@ -83,6 +88,9 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	c.flow.lastReceive = c.now
+	if delta > 1 {
+		c.order.late.gapAt = c.now
+	}
 	c.Counters.PacketsMissed += uint64(delta - 1)
 	if !process {
 		c.Counters.NotProcessed++
@@ -96,9 +104,9 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	c.flow.lossNews = c.flow.lossNews || delta > 1
 	carries := r.Remaining() > 0
-	closed := c.table.Counters.ChannelsClosed
+	closed := c.channels.Counters.ChannelsClosed
 	nak, err := c.readBunches(r, id)
-	if c.table.Counters.ChannelsClosed != closed && c.out.Len() > 0 {
+	if c.channels.Counters.ChannelsClosed != closed && c.out.Len() > 0 {
 		c.FlushNet() // before the ack, since the peer's channels are gone when it hears that
 	}
 	if c.Closed() {
@@ -111,6 +119,7 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	case carries:
 		c.oweAcks(c.cfg.AckDelay)
 	}
+	c.flow.unheard += int(min(delta, acksAtOnce))
 	if nak {
 		c.Counters.Refused++
 	}
@@ -119,11 +128,29 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		c.Fail(err, false)
 		return
 	}
-	c.table.Pump()
+	c.channels.Pump()
+	if c.closer.closing {
+		c.closeWhenDrained()
+	}
+	switch {
+	case c.Closed():
+	case c.flow.unheard >= acksAtOnce: // the history holds 256
+		c.oweAcks(0)
+		c.FlushNet()
+	case c.flow.unheard >= acksSoon && c.flow.dirtyAcks:
+		c.oweAcks(0)
+	}
 }
 
+// Acks wait for AckDelay at most until so many packets are owed one: then they are due in this tick, and, before the
+// oldest of them fall out of the history, at once.
+const (
+	acksSoon   = 16
+	acksAtOnce = 192
+)
+
 func (c *Conn) afterPacket() {
-	c.closer.inPacket = false
+	c.closer.inPacket, c.closer.early = false, 0
 	c.endControl()
 }
 
@@ -132,14 +159,14 @@ func (c *Conn) readBunches(r *bitio.Reader, id int64) (nak bool, err error) {
 	if r.Err() != nil {
 		return false, fmt.Errorf("%w: %w", ErrPacket, r.Err())
 	}
-	for r.Remaining() > 0 && !c.closer.controlGone { // nothing behind the connection's end counts
+	for r.Remaining() > 0 && !c.isControlGone() { // nothing behind the connection's end counts
 		in := &c.in
 		if err = c.proto.Read(r, &in.Header, &in.Data); err != nil {
 			return nak, err
 		}
 		in.PacketID = id
 		c.traceBunch(nettrace.BunchReceived, id, &in.Header)
-		refused, err := c.table.ReceivedBunch(in)
+		refused, err := c.channels.ReceivedBunch(in)
 		nak = nak || refused
 		if err != nil || c.Closed() {
 			return nak, err

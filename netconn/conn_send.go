@@ -32,13 +32,6 @@ func (s *sendBuffer) init(cfg *Config) {
 	s.out.Reset(nil)
 }
 
-// windowMargin keeps a few packets of the window for acks and close.
-const windowMargin = 4
-
-func (c *Conn) windowFull() bool {
-	return c.notify.Outstanding() >= c.cfg.Protocol.PacketWindow-windowMargin
-}
-
 // startPacket begins a packet unless one is under way.
 func (c *Conn) startPacket() {
 	if c.out.Len() > 0 {
@@ -58,32 +51,25 @@ func (c *Conn) startPacket() {
 	c.lastEnd = 0
 }
 
-// WriteBunch puts a bunch into the SendBuffer; see channel.Conn.
-func (c *Conn) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) (int64, bool) {
-	if c.Closed() {
-		return bunch.NoPacket, false
-	}
-	if c.out.Len() == 0 && c.windowFull() {
-		c.Counters.WindowFull++
-		return bunch.NoPacket, false
-	}
+// WriteBunch puts a bunch into the SendBuffer; see channel.Outlet. Its callers asked HasRoom before, and every
+// bunch that a channel makes fits an empty packet.
+func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
+	c := o.conn()
+	c.pace.writing(c, seq >= 0, h.Bits)
 	c.startPacket()
 	if !c.appendBunch(h, data) {
 		c.FlushNet()
-		if c.windowFull() {
-			c.Counters.WindowFull++
-			return bunch.NoPacket, false
-		}
 		c.startPacket()
 		if !c.appendBunch(h, data) {
 			panic(fmt.Sprintf("netconn: a bunch of %d bits doesn't fit an empty packet", h.Bits))
 		}
 	}
 	c.note(ch, seq)
+	c.pendingOpening = c.pendingOpening || ch.OpenedLocally() && !ch.OpenAcked()
 	c.flow.timeSensitive = true
 	id := c.notify.OutID()
 	c.traceBunch(nettrace.BunchSent, id, h)
-	return id, true
+	return id
 }
 
 // appendBunch writes a bunch, or leaves no trace if it doesn't fit.
@@ -101,8 +87,9 @@ func (c *Conn) appendBunch(h *bunch.Header, data []byte) bool {
 	return true
 }
 
-// ExtendBunch appends to the last bunch; see channel.Conn.
-func (c *Conn) ExtendBunch(data []byte, bits int) bool {
+// ExtendBunch appends to the last bunch; see channel.Outlet.
+func (o *outlet) ExtendBunch(data []byte, bits int) bool {
+	c := o.conn()
 	if c.lastEnd == 0 || c.lastEnd != c.out.Len() || bits > c.out.Free() {
 		return false
 	}
@@ -140,13 +127,18 @@ func (c *Conn) FlushNet() {
 	}
 	c.flow.timeSensitive = false
 	if c.out.Len() == 0 {
-		if !c.acksDue() && !c.keepAliveDue() || c.windowFull() && !c.force() {
+		if !c.acksDue() && !c.keepAliveDue() || c.windowFull() && !c.mayForce() {
 			return
 		}
 		c.countEmpty()
 		c.startPacket()
 	}
 	c.sendCopies(c.copies())
+	if c.acksDue() && !c.windowFull() && !c.Closed() { // that packet's header had no room for them
+		c.countEmpty()
+		c.startPacket()
+		c.sendPacket(0, false)
+	}
 }
 
 // sendCopies sends the packet under construction with what it has room for of earlier packets' bunches,
@@ -166,20 +158,29 @@ func (c *Conn) sendCopies(copies int) {
 // sendPacket sends the packet under construction with copies. more says that there are more than fit.
 func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	more = c.repeat(copies, twice)
-	c.endPacket()
+	fresh := c.endPacket()
 	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
 	id := c.notify.Commit()
 	size := len(packet) - c.cfg.Headroom
+	carries := c.pending > 0
 	c.sent(id, size)
 	c.out.Reset(nil)
 	c.lastEnd = 0
-	c.flow.lastSend, c.flow.dirtyAcks, c.flow.inTick = c.now, false, true
+	c.flow.lastSend, c.flow.inTick = c.now, true
+	if fresh {
+		c.flow.dirtyAcks, c.flow.unheard = false, 0
+	} else {
+		c.oweAcks(0)
+	}
 	c.Counters.PacketsSent++
 	c.Counters.BytesSent += uint64(size)
 	c.cfg.Controller.OnSent(c.now, id, size+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketSent, id, uint64(size), 0)
 	c.tracePacket(true, packet[c.cfg.Headroom:])
 	c.cfg.LowLevelSend(packet)
+	if carries {
+		c.skipSequence()
+	}
 	return more
 }
 
@@ -203,6 +204,7 @@ func (c *Conn) oweAcks(delay time.Duration) {
 func (c *Conn) acksDue() bool { return c.flow.dirtyAcks && c.now >= c.flow.acksAt }
 
 func (c *Conn) countEmpty() {
+	c.pace.empty(c)
 	if c.flow.dirtyAcks {
 		c.Counters.AckOnly++
 	} else {
@@ -210,32 +212,18 @@ func (c *Conn) countEmpty() {
 	}
 }
 
-// force allows a packet beyond a full window, since nobody would hear of us
-// again otherwise: acks and keep-alives, at the pace of keep-alives. What is
-// older than the history counts as lost then, and goes again.
-func (c *Conn) force() bool {
-	if c.now-c.flow.lastForced < c.cfg.KeepAlive || c.notify.Outstanding() >= maxOutstanding {
-		return false
-	}
-	c.flow.lastForced = c.now
-	return true
-}
-
-// maxOutstanding keeps the packets in flight well below half of the 14-bit sequence.
-const maxOutstanding = 4096
-
-// endPacket writes what ends a packet and brings its header up to date.
-func (c *Conn) endPacket() {
+// endPacket writes what ends a packet and brings its header up to date, unless there are more acks to tell by now than
+// the header has room for: fresh is false then.
+func (c *Conn) endPacket() (fresh bool) {
 	c.out.SetLimit(c.proto.PacketBits() + c.proto.HandlerBits)
 	handler.WriteTerminator(&c.out)
-	c.notify.RefreshHeader(&c.out, c.headerPos)
+	fresh = c.notify.RefreshHeader(&c.out, c.headerPos)
 	c.patchPacketInfo()
 	if c.cfg.Handlers != nil {
 		c.cfg.Handlers.End(&c.out)
 	}
+	return fresh
 }
-
-func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepAlive }
 
 func (c *Conn) traceBunch(kind nettrace.Kind, id int64, h *bunch.Header) {
 	if c.cfg.Trace == nil {

@@ -21,6 +21,7 @@ func TestMergeFillsPackets(t *testing.T) {
 				var h collector
 				p := newPair(t, 1, network{}, func(_ int, c *Config) {
 					c.Protocol = Bunchnet()
+					c.NetSpeed = 10_000_000
 					c.Protocol.Bunch.MaxPacket = maxPacket
 					c.Channels = testTypes(func(*channel.Channel) channel.Handler { return &h })
 				})

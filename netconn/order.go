@@ -8,12 +8,12 @@ import (
 )
 
 // maxMissingPackets is the largest gap that holds packets back until the end of the tick (Unreal's
-// net.PacketOrderMaxMissingPackets). A ReorderWindow ends the wait by itself, so then it may be half of
+// net.PacketOrderMaxMissingPackets). A window ends the wait by itself, so then it may be half of
 // the cache.
 const maxMissingPackets = 3
 
 func (c *Conn) maxMissing() int64 {
-	if c.cfg.ReorderWindow > 0 {
+	if c.reorderWindow() > 0 {
 		return int64(max(maxMissingPackets, c.cfg.OrderCache/2))
 	}
 	return maxMissingPackets
@@ -23,16 +23,17 @@ func (c *Conn) maxMissing() int64 {
 // taken for lost. It is made when the first late packet shows that the network
 // reorders (Unreal's net.PacketOrderCorrectionEnableThreshold of 1).
 //
-// Invariant: slot i holds the packet with sequence base+1+i, where base is the
-// newest sequence processed; start is the slot of base+1.
+// Invariant: packet id is at slot id%len; all that are held are newer than the newest processed, and less than len ahead
+// of it.
 type orderCache struct {
 	slots []cachedPacket
-	start int
 	held  int
 	since time.Duration // when the packet came that is held longest
+	late  lateness
 }
 
 type cachedPacket struct {
+	id     int64
 	header packetnotify.Header
 	data   []byte
 	bits   int
@@ -40,32 +41,72 @@ type cachedPacket struct {
 	held   bool
 }
 
-// receiveInOrder processes a packet, or holds it back while up to three before it
+func (o *orderCache) at(id int64) *cachedPacket { return &o.slots[id&int64(len(o.slots)-1)] }
+
+// lateness is how late packets come that others overtook.
+type lateness struct {
+	window time.Duration // what would have held the others back long enough
+	seen   time.Duration // when one was last that late
+	gapAt  time.Duration // when packets were last given up
+}
+
+// The window that lateness asks for, beyond what was measured, and how long it lasts.
+const (
+	maxLateness  = 50 * time.Millisecond
+	lateMargin   = 4 // a quarter more
+	latenessLife = 10 * time.Second
+)
+
+// came notes a late packet.
+func (l *lateness) came(now time.Duration) {
+	d := now - l.gapAt
+	d += d/lateMargin + time.Millisecond
+	if d > maxLateness {
+		return // waiting that long for it costs more than it brings
+	}
+	if d >= l.window || now-l.seen > latenessLife {
+		l.window, l.seen = d, now
+	}
+}
+
+// reorderWindow is how long a packet may be held back now.
+func (c *Conn) reorderWindow() time.Duration {
+	switch l := &c.order.late; {
+	case c.cfg.ReorderWindow > 0:
+		return c.cfg.ReorderWindow
+	case c.cfg.ReorderWindow < 0 || c.now-l.seen > latenessLife:
+		return 0
+	default:
+		return l.window
+	}
+}
+
+// receiveInOrder processes a packet, or holds it back while a few before it
 // are missing.
 func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 	delta := c.notify.Delta(h)
-	if delta <= 0 && c.late(h) {
+	o := &c.order
+	if delta <= 0 && c.notify.Late(h) {
 		c.Counters.OutOfOrder++
+		o.late.came(c.now)
 		c.enableOrderCache()
 	}
-	o := &c.order
 	gap := delta - 1
 	if o.slots == nil || delta <= 0 || o.held == 0 && (gap == 0 || gap > c.maxMissing()) {
 		c.processPacket(r, h)
 		return
 	}
-	if gap == 0 {
-		o.start = (o.start + 1) & (len(o.slots) - 1)
+	switch {
+	case gap == 0:
 		c.processPacket(r, h)
-	} else {
-		c.holdBack(r, h, int(gap))
+	case gap >= int64(len(o.slots)):
+		c.flushOrderCache(c.notify.InID() + int64(len(o.slots)))
+		c.processPacket(r, h)
+	default:
+		c.holdBack(r, h, c.notify.InID()+delta)
 	}
-	c.flushOrderCache(0)
+	c.flushOrderCache(c.notify.InID())
 }
-
-// late reports whether h is a packet older than the newest, rather than a
-// duplicate of one we had.
-func (c *Conn) late(h *packetnotify.Header) bool { return c.notify.Late(h) }
 
 func (c *Conn) enableOrderCache() {
 	if c.order.slots == nil && c.cfg.OrderCache > 0 {
@@ -73,17 +114,10 @@ func (c *Conn) enableOrderCache() {
 	}
 }
 
-// holdBack keeps a packet. One beyond the cache takes its last place, which makes
-// the flush give up waiting.
-func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, ahead int) {
+// holdBack keeps packet id.
+func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 	o := &c.order
-	beyond := ahead >= len(o.slots)
-	if beyond {
-		c.flushOrderCache(len(o.slots))
-		c.processPacket(r, h)
-		return
-	}
-	p := &o.slots[(o.start+ahead)&(len(o.slots)-1)]
+	p := o.at(id)
 	if p.held {
 		c.Counters.CacheDup++
 		return
@@ -99,22 +133,23 @@ func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, ahead int) {
 	}
 	p.data = p.data[:n]
 	r.ReadBitsTo(p.data, bits)
-	p.header, p.bits, p.at, p.held = *h, bits, c.now, true
+	p.id, p.header, p.bits, p.at, p.held = id, *h, bits, c.now, true
 	o.held++
 	c.Counters.Cached++
-	if c.cfg.ReorderWindow > 0 {
-		c.takeEarly(early, c.notify.InID()+c.notify.Delta(h))
+	if c.reorderWindow() > 0 {
+		c.takeEarly(early, id)
 	}
 }
 
 // takeEarly hands the reliable bunches of packet id, which is held back, to the channels: they have an
-// order of their own. When the packet's turn comes they are duplicates. What is wrong with it is found then.
+// order of their own. When the packet's turn comes they are duplicates. What is wrong with it is found then, and a close of
+// the connection that is among them counts then, so that the packet is acked.
 func (c *Conn) takeEarly(r bitio.Reader, id int64) {
-	c.closer.inPacket = true
+	c.closer.inPacket, c.closer.early = true, id
 	defer c.afterPacket()
-	closed := c.table.Counters.ChannelsClosed
+	closed := c.channels.Counters.ChannelsClosed
 	defer func() {
-		if c.table.Counters.ChannelsClosed != closed && c.out.Len() > 0 && !c.Closed() {
+		if c.channels.Counters.ChannelsClosed != closed && c.out.Len() > 0 && !c.Closed() {
 			c.FlushNet() // what was written on them must leave before the ack of their end
 		}
 	}()
@@ -128,48 +163,69 @@ func (c *Conn) takeEarly(r bitio.Reader, id int64) {
 			continue
 		}
 		in.PacketID = id
-		if refused, err := c.table.ReceivedBunch(in); refused || err != nil {
+		if refused, err := c.channels.ReceivedBunch(in); refused || err != nil {
 			return
 		}
 	}
 }
 
-// overdue is how many places to process whatever is missing among them, for the sake of packets that
-// came at or before a time.
-func (o *orderCache) overdue(before time.Duration) (n int) {
-	for i := range o.slots {
-		if p := &o.slots[(o.start+i)&(len(o.slots)-1)]; p.held && p.at <= before {
-			n = i + 1
-		}
-	}
-	return n
-}
-
-// flushOrderCache processes what is held in the first n places, and from there up to the first hole.
-func (c *Conn) flushOrderCache(n int) {
+// flushOverdue processes what is held, whatever is missing, for the sake of packets that waited long enough.
+func (c *Conn) flushOverdue() {
 	o := &c.order
-	for ; o.held > 0; n-- {
-		p := &o.slots[o.start]
-		if !p.held && n <= 0 {
-			o.setSince()
-			return
+	before := c.now - c.reorderWindow()
+	if o.held == 0 || o.since > before {
+		return
+	}
+	until := c.notify.InID()
+	for i := range o.slots {
+		if p := &o.slots[i]; p.held && p.at <= before {
+			until = max(until, p.id)
 		}
-		o.start = (o.start + 1) & (len(o.slots) - 1)
-		if !p.held {
-			continue
+	}
+	c.flushOrderCache(until)
+}
+
+// flushOrderCache processes what is held up to packet until, and from there up to the first hole.
+func (c *Conn) flushOrderCache(until int64) {
+	o := &c.order
+	if o.held == 0 {
+		return
+	}
+	for o.held > 0 && !c.Closed() {
+		next := c.nextHeld()
+		if next.id > until && next.id != c.notify.InID()+1 {
+			break
 		}
-		p.held = false
+		next.held = false
 		o.held--
 		var r bitio.Reader
-		r.Reset(p.data, p.bits)
-		c.processPacket(&r, &p.header)
+		r.Reset(next.data, next.bits)
+		c.processPacket(&r, &next.header)
 	}
-	o.start = 0
+	o.setSince()
+}
+
+// nextHeld is the oldest packet that is held.
+func (c *Conn) nextHeld() *cachedPacket {
+	o := &c.order
+	base := c.notify.InID()
+	for i := range int64(len(o.slots)) {
+		if p := o.at(base + 1 + i); p.held {
+			return p
+		}
+	}
+	// A peer whose packets were refused for a while may have left some behind: they are dropped as stale.
+	for i := range o.slots {
+		if o.slots[i].held {
+			return &o.slots[i]
+		}
+	}
+	return nil
 }
 
 // setSince finds the packet that is held longest.
 func (o *orderCache) setSince() {
-	first := true
+	first := o.held > 0
 	for i := range o.slots {
 		if p := &o.slots[i]; p.held && (first || p.at < o.since) {
 			o.since, first = p.at, false

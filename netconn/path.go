@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 )
 
 // A path whose MTU is below our packets, on the way of which nobody says so, loses all large packets and no small ones:
@@ -18,7 +21,9 @@ const (
 // errPath is what PathNarrow's Err wraps.
 var errPath = errors.New("netconn: large packets don't arrive; give both ends a smaller Protocol.Bunch.MaxPacket")
 
-// path counts lost packets with reliable bunches since the last one of their size, or larger, arrived.
+// path counts lost packets with reliable bunches since the last one of their size, or larger, arrived. A packet for
+// a channel that the peer hasn't acked yet may have been refused for that; then packets of the same size with nothing to
+// refuse in them tell which it is.
 //
 // Invariant: smaller <= largest < smallest, as far as they are known.
 type path struct {
@@ -26,13 +31,17 @@ type path struct {
 	largest  int32 // packet acked since then, all of them smaller than that
 	lostN    int
 	ackedN   int
+	unsure   int           // packets lost that may have been refused
 	since    time.Duration // of the first loss
 }
+
+// probeEvery is how many packets that may have been refused ask for a probe; a probe that is lost counts for all of them.
+const probeEvery = 8
 
 // acked notes that a packet of so many bytes has arrived: what is that large gets through.
 func (p *path) acked(bytes int32) {
 	switch {
-	case p.lostN == 0:
+	case p.smallest == 0:
 	case bytes >= p.smallest:
 		*p = path{}
 	default:
@@ -44,13 +53,56 @@ func (p *path) acked(bytes int32) {
 // lost notes a packet that didn't.
 func (p *path) lost(now time.Duration, s *sentPacket) {
 	switch {
-	case !s.reliable || s.bytes <= p.largest:
+	case s.bytes <= p.largest || !s.reliable && !s.probe:
 		return // nothing waits for it, or it was chance
-	case p.lostN == 0:
+	case p.smallest == 0:
 		p.since, p.smallest = now, s.bytes
 	}
 	p.smallest = min(p.smallest, s.bytes)
-	p.lostN++
+	switch {
+	case s.probe:
+		p.lostN += probeEvery
+	case s.opening:
+		p.unsure++
+	default:
+		p.lostN++
+	}
+}
+
+// probePath sends a packet of the size of those that may have been refused: full of empty unreliable bunches, which no
+// handler gets, on a channel that the peer has.
+func (c *Conn) probePath() {
+	p := &c.path
+	if p.unsure < probeEvery || c.out.Len() > 0 || !c.IsNetReady() || c.windowFull() {
+		return
+	}
+	ch := c.ackedChannel()
+	if ch == nil {
+		p.lostN += p.unsure // there is no way to tell
+		p.unsure = 0
+		return
+	}
+	p.unsure = 0
+	c.startPacket()
+	h := bunch.Header{ChIndex: ch.Index()}
+	for (c.out.Len()+7)/8 < int(p.smallest) && c.appendBunch(&h, nil) {
+		c.lastEnd = 0
+	}
+	c.pendingProbe = true
+	c.sendPacket(0, false)
+}
+
+// ackedChannel is a channel that the peer has, among the first: the control channel, if there is one.
+func (c *Conn) ackedChannel() *channel.Channel {
+	for ch := range c.Table().All {
+		switch {
+		case ch.OpenAcked() && !ch.Closing():
+			return ch
+		case ch.Index() > 32:
+			return nil
+		}
+	}
+	return nil
 }
 
 // checkPath ends a connection whose reliable bunches can't arrive.

@@ -15,35 +15,29 @@ type Stats struct {
 	Rates    Rates
 	LossRate float64 // moving average of our packets' losses
 	// QueuedReliable is the reliable bunches not acked on all channels, Waiting those of
-	// them that wait for the packet window.
+	// them that wait for the packet window or the controller.
 	QueuedReliable, Waiting int
 	PacketsInFlight         int
 	Channels                int
-	Packets                 Counters
-	Bunches                 channel.Counters
+	// Held is the bytes that count against Config.MaxMemory.
+	Held    int
+	Packets Counters
+	Bunches channel.Counters
 }
 
-// Stats returns the connection's figures. It walks all channels.
+// Stats returns the connection's figures.
 func (c *Conn) Stats() Stats {
+	t := c.Table()
 	return Stats{
 		RTT: c.rtt.smoothed, RTTVariance: c.rtt.variance, MinRTT: c.rtt.min, LastRTT: c.rtt.last, Jitter: c.rtt.jitter,
 		Rates: c.rates.figures, LossRate: c.rates.lossRate,
-		QueuedReliable: c.table.Unacked(), Waiting: c.table.Waiting(), PacketsInFlight: c.notify.Outstanding(),
-		Channels: c.table.Len(), Packets: c.Counters, Bunches: c.table.Counters,
+		QueuedReliable: t.Unacked(), Waiting: t.Waiting(), PacketsInFlight: c.notify.Outstanding(),
+		Channels: t.Len(), Held: t.Held(), Packets: c.Counters, Bunches: t.Counters,
 	}
 }
 
 // RTT is the smoothed round trip time, 0 until the first ack.
 func (c *Conn) RTT() time.Duration { return c.rtt.smoothed }
-
-// IsNetReady reports whether the connection is below its bandwidth, the packet under
-// construction included.
-func (c *Conn) IsNetReady() bool { return c.Budget() > 0 }
-
-// Budget is the number of bytes that may be sent now within the bandwidth.
-func (c *Conn) Budget() int {
-	return c.cfg.Controller.Budget(c.now) - (c.out.Len()+7)/8
-}
 
 // SetNetSpeed changes the bandwidth in bytes a second, when the controller is the default bucket.
 func (c *Conn) SetNetSpeed(bytesPerSecond int) {

@@ -134,6 +134,18 @@ func (n *Notify) Commit() int64 {
 	return id
 }
 
+// Skip leaves out the next sequence and returns its id: no packet has it, so the peer can only say that it is
+// lost.
+func (n *Notify) Skip() int64 {
+	id := n.outSeq
+	n.records.push(id, n.writtenAck)
+	n.outSeq++
+	if id == n.waitingFlush {
+		n.waitingFlush++
+	}
+	return id
+}
+
 // Delta is how far h is ahead of the newest accepted packet; 0 when it would be dropped.
 func (n *Notify) Delta(h *Header) int64 {
 	seq, acked := n.expand(h)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"reflect"
 	"runtime"
 
@@ -179,6 +180,9 @@ func (s *shape) measure(e *env) figure {
 // grow sends packets until so many bytes are spent or the connection has ended, and measures the heap that it holds in
 // between. What an idle one has doesn't count.
 func grow(l *liar, spend int, mute bool, fill func(i int) []lie) (most int) {
+	own := make(map[uint32]int64, maxIndex) // what the liar itself remembers isn't its victim's
+	maps.Copy(own, l.chSeq)
+	l.chSeq = own
 	base := heap()
 	next := l.spent
 	for i := 0; l.spent < spend && !l.over(); i++ {

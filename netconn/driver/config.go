@@ -72,7 +72,7 @@ type Config struct {
 	ReorderWindow                    time.Duration
 	Redundancy                       netconn.Redundancy
 	NeverReuseIndex, RestartSequence bool
-	MaxChannels                      int
+	MaxChannels, MaxMemory           int
 	// Controller makes the pace of a connection. nil is congestion.NewAdaptive, which finds the
 	// bandwidth of the path; but Unreal's NetSpeed bucket when NetSpeed is set, or with a
 	// protocol of Unreal's.

@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -91,15 +93,19 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 
 // newConnOr is newConn, but with a refusal the connection is there only to tell the client about it.
 func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
+	var secret [8]byte
+	if _, err := io.ReadFull(d.cfg.Rand, secret[:]); err != nil {
+		return nil, fmt.Errorf("driver: %w", err)
+	}
 	d.nextID++
 	c := &Conn{driver: d, addr: addr, began: at, refusal: refusal}
 	cfg := netconn.Config{
-		Protocol: d.cfg.Protocol, Server: d.server != nil, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels,
+		Protocol: d.cfg.Protocol, Server: d.server != nil, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels, MaxMemory: d.cfg.MaxMemory,
 		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
 		LowLevelSend: func(p []byte) { send(c, p) }, Headroom: headroom, Tailroom: tailroom, Handlers: handlers,
 		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, AckDelay: d.cfg.AckDelay, NoPacketInfo: d.cfg.NoPacketInfo,
 		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, NetSpeed: d.cfg.NetSpeed,
-		Trace: d.cfg.Trace, ID: d.nextID, Owner: c,
+		Secret: binary.LittleEndian.Uint64(secret[:]), Trace: d.cfg.Trace, ID: d.nextID, Owner: c,
 		Closed: func(r netconn.CloseResult) { d.closed(c, r) },
 	}
 	if d.cfg.Packets != nil {

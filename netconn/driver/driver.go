@@ -199,7 +199,7 @@ func (d *Driver) fetch(n int) {
 	}
 	for _, c := range near {
 		if c != nil && c.Conn != nil {
-			d.fetched += c.Fetch()
+			d.fetched += c.Prefetch()
 		}
 	}
 	clear(near) // so that those that end aren't held

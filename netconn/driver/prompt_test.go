@@ -13,6 +13,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -76,7 +77,12 @@ func TestPromptCallsLeaveReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trips, enough = 100, 2_000_000
 		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-		srv, err := Listen("", Config{Socket: a, Channels: chat(&echo{}), Prompt: true})
+		fast := func() congestion.Controller { // the clock stands still, so it never gives more than at first
+			c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{InitialRate: 100_000_000})
+			require.NoError(t, err)
+			return c
+		}
+		srv, err := Listen("", Config{Socket: a, Channels: chat(&echo{}), Prompt: true, Controller: fast})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -84,7 +90,7 @@ func TestPromptCallsLeaveReading(t *testing.T) {
 		go func() { done <- srv.Run(ctx, nil) }()
 
 		got, joined := &sink{}, make(chan *Conn, 1)
-		cl, err := Dial("127.0.0.1:7777", Config{Socket: b, Channels: chat(got), TickRate: 1, Prompt: true, Joined: func(c *Conn) { joined <- c }})
+		cl, err := Dial("127.0.0.1:7777", Config{Socket: b, Channels: chat(got), TickRate: 1, Prompt: true, Controller: fast, Joined: func(c *Conn) { joined <- c }})
 		require.NoError(t, err)
 		go func() { done <- cl.Run(ctx, nil) }()
 		c, over := <-joined, make(chan bool)

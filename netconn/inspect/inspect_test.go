@@ -65,7 +65,7 @@ func talk(t *testing.T, d *driver.Driver) func(time.Time) {
 	n := 0
 	return func(time.Time) {
 		c := d.Server()
-		if c == nil || !c.Joined() {
+		if c == nil || !c.Joined() || c.Closing() {
 			return
 		}
 		if ch == nil {

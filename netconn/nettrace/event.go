@@ -25,11 +25,12 @@ const (
 	ConnClosed              // A code, B reliable bunches unacked
 	ReplicationSent         // ChIndex, Bits; A actor, B change mask
 	ReplicationSkipped      // A actor, B reason
+	SequenceSkipped         // PacketID, which no packet has: a peer that acks it lies
 	kinds
 )
 
 var kindNames = [kinds]string{"None", "PacketSent", "PacketReceived", "PacketAcked", "PacketNak", "PacketRefused",
-	"BunchSent", "BunchReceived", "ChannelOpened", "ChannelClosed", "ConnOpened", "ConnClosed", "ReplicationSent", "ReplicationSkipped"}
+	"BunchSent", "BunchReceived", "ChannelOpened", "ChannelClosed", "ConnOpened", "ConnClosed", "ReplicationSent", "ReplicationSkipped", "SequenceSkipped"}
 
 // String is the kind's name.
 func (k Kind) String() string {

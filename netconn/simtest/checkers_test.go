@@ -71,6 +71,8 @@ func TestFates(t *testing.T) {
 		{"out of order", []event{{sent, 7}, {sent, 8}, {acked, 8}}, []event{{got, 8}}, 0, false},
 		{"never sent", []event{{sent, 7}, {acked, 7}, {acked, 8}}, []event{{got, 7}, {got, 8}}, 0, false},
 		{"id skipped", []event{{sent, 7}, {sent, 9}}, nil, 0, false},
+		{"id skipped on purpose", []event{{sent, 7}, {nettrace.SequenceSkipped, 8}, {sent, 9}, {acked, 7}, {lost, 9}}, []event{{got, 7}}, 0, true},
+		{"skipped, but acked", []event{{sent, 7}, {nettrace.SequenceSkipped, 8}, {acked, 7}, {acked, 8}}, []event{{got, 7}}, 0, false},
 		{"processed twice", nil, []event{{got, 7}, {got, 9}, {got, 7}}, 0, false},
 		{"late", nil, []event{{got, 700}, {got, 9}}, 0, true},
 	} {

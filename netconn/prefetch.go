@@ -1,10 +1,9 @@
 package netconn
 
-// Fetch reads a little of what the next packet and the next tick will need, and returns something of it so that it isn't left
-// out. Who has thousands of connections spends most of the time waiting for memory, one cache line after another; called for
-// several connections before the first of them is needed, the waits overlap. It changes nothing.
-func (c *Conn) Fetch() int64 {
-	t := c.table
+// Prefetch touches the memory that the next packet and the next tick will need. With thousands of connections most
+// time goes into waiting for memory; when Prefetch is called for several connections before the first of
+// them is needed, the waits overlap. It changes nothing, and its result means nothing.
+func (c *Conn) Prefetch() int64 {
 	x := int64(c.now) + int64(c.flow.lastSend) + int64(c.path.lostN) + int64(c.rtt.jitter) + int64(c.closer.deadline) + c.sentPackets.first +
 		c.notify.OutID() + int64(c.rates.start) + int64(c.rates.losses) + int64(c.sendBuffer.headerPos) + int64(c.order.held) +
 		int64(c.Counters.PacketsAcked) + int64(c.in.PacketID) + int64(c.cfg.KeepAlive) + int64(c.cfg.PacketOverhead) + int64(c.cfg.Headroom)
@@ -14,5 +13,5 @@ func (c *Conn) Fetch() int64 {
 	if c.noteHead < c.noteTail {
 		x += c.noteAt(c.noteHead).seq
 	}
-	return x + t.Fetch()
+	return x + c.channels.Prefetch()
 }

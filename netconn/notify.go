@@ -20,14 +20,19 @@ type sentPackets struct {
 	noteHead, noteTail int64
 	pending            int32 // notes of the packet under construction
 	pendingReliable    bool
+	pendingOpening     bool
+	pendingProbe       bool
 }
 
 type sentPacket struct {
 	at    time.Duration
 	bytes int32
 	notes int32
-	// reliable says that there are reliable bunches among the notes.
-	reliable bool
+	// reliable says that there are reliable bunches among the notes, opening that the peer may
+	// refuse them, as it hasn't acked the open of their channel.
+	reliable, opening bool
+	skipped           bool // never sent
+	probe             bool // of the path's size
 }
 
 // note is a bunch in a packet: a reliable one by its sequence, or -1.
@@ -71,20 +76,32 @@ func (c *Conn) sent(id int64, size int) {
 		}
 		s.packets = packets
 	}
-	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable}
-	s.next, s.pending, s.pendingReliable = id+1, 0, false
+	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable, opening: s.pendingOpening, probe: s.pendingProbe}
+	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingProbe = id+1, 0, false, false, false
 }
 
 func (s *sentPackets) packetAt(id int64) *sentPacket { return &s.packets[id&int64(len(s.packets)-1)] }
 
-// PacketAcked is told by the packet notification: our packet id has arrived.
-func (c *Conn) PacketAcked(id int64) {
+// fates is a Conn as its packet notification sees it.
+type fates Conn
+
+func (f *fates) conn() *Conn { return (*Conn)(f) }
+
+// PacketAcked: our packet id has arrived.
+func (f *fates) PacketAcked(id int64) {
+	c := f.conn()
 	if id < c.sentPackets.first || id >= c.sentPackets.next {
 		return // sequences before the first packet
 	}
 	p := *c.packetAt(id)
+	if p.skipped {
+		c.sentPackets.first++
+		c.skip.acked = true
+		return
+	}
 	c.Counters.PacketsAcked++
-	c.flow.probes = 0
+	c.flow.probes, c.flow.lastFate = 0, c.now
+	c.refusals.packets, c.refusals.lastAck = 0, c.now
 	c.path.acked(p.bytes)
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
@@ -95,7 +112,7 @@ func (c *Conn) PacketAcked(id int64) {
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		n := *c.noteAt(i)
-		c.table.Acked(n.ch, n.seq, id)
+		c.channels.Acked(n.ch, n.seq, id)
 	}
 	c.settle(p.notes, id, true)
 }
@@ -106,17 +123,25 @@ func (c *Conn) settle(notes int32, id int64, arrived bool) {
 		n := *c.noteAt(c.noteHead)
 		*c.noteAt(c.noteHead) = note{}
 		c.noteHead++
-		c.table.Settled(n.ch, id, arrived)
+		c.channels.Settled(n.ch, id, arrived)
 	}
 }
 
-// PacketLost is told by the packet notification: our packet id is lost, or was refused.
-func (c *Conn) PacketLost(id int64) {
+// PacketLost: our packet id is lost, or was refused. What was reliable in it is due again; nothing is sent
+// here.
+func (f *fates) PacketLost(id int64) {
+	c := f.conn()
 	if id < c.sentPackets.first || id >= c.sentPackets.next {
 		return
 	}
 	p := *c.packetAt(id)
+	if p.skipped {
+		c.sentPackets.first++
+		return
+	}
 	c.Counters.PacketsLost++
+	c.flow.lastFate = c.now
+	c.refusals.packets++
 	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketNak, id, 0, 0)
 	c.rates.loss(true)
@@ -124,7 +149,13 @@ func (c *Conn) PacketLost(id int64) {
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		n := *c.noteAt(i)
-		c.table.Naked(n.ch, n.seq, id)
+		c.channels.Naked(n.ch, n.seq, id)
 	}
 	c.settle(p.notes, id, false)
+}
+
+// sentNothing files a sequence that no packet has.
+func (c *Conn) sentNothing(id int64) {
+	c.sent(id, 0)
+	c.packetAt(id).skipped = true
 }

@@ -1,0 +1,150 @@
+package channel
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Type is a kind of channel, known by its name at both ends.
+type Type struct {
+	Name bunch.Name
+	// ClientOpen and ServerOpen say who may open one. An open by an end that may
+	// not is ignored.
+	ClientOpen, ServerOpen bool
+	// Static gives the type the fixed index Index, so that there is at most one.
+	// Control must have index 0.
+	Static bool
+	Index  uint32
+	// Accept makes the handler of a channel that the peer opened, before its first
+	// bunch is delivered. nil, or a nil Handler, ignores all that comes on it.
+	Accept func(ch *Channel) Handler
+}
+
+// Config is the settings of a Table. The zero value is Unreal 5.1 without channel types.
+type Config struct {
+	Protocol bunch.Protocol
+	Types    []Type
+	// ReliableBuffer bounds the reliable bunches of a channel that aren't acked,
+	// and those received before their turn. Default 256 (Unreal up to 5.x); 512
+	// in newer releases; a power of two, at most 512.
+	ReliableBuffer int
+	// MaxChannels bounds the channel index. Default and most 32767.
+	MaxChannels int
+	// MaxMemory bounds, in bytes, what the peer can make this end hold. Half of it is for what it sent: early
+	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
+	// Channel.Hold. The other half is for reliable bunches that it doesn't ack; SendBunch returns ErrReliableFull when
+	// they don't fit. Default 8 MiB, at least 256 KiB.
+	MaxMemory int
+	// PartialReliableThreshold is the number of parts from which on an unreliable bunch is made
+	// reliable and pauses replication until acked. Default 8; negative never.
+	PartialReliableThreshold int
+	// EvenParts splits payloads into parts of one size instead of full ones and a rest, so that
+	// the system can send their packets as one.
+	EvenParts bool
+	// CloseOnOverflow ends the connection when a reliable bunch finds the buffer
+	// full (Unreal's policy) besides returning ErrReliableFull.
+	CloseOnOverflow bool
+	// NeverReuseIndex gives every channel this end opens a fresh index, for peers
+	// that restart the sequence of a reused one.
+	NeverReuseIndex bool
+	// FirstFree opens channels at the lowest free index, as Unreal's server does.
+	// By default a client takes odd ones and a server even ones, so that both
+	// may open at the same time.
+	FirstFree bool
+	// StrictControl ends the connection when a bunch comes before the control
+	// channel's open, Unreal's rule. Otherwise its packet is refused, so that it comes
+	// again: a client may then open channels before its first packet is acked.
+	StrictControl bool
+	// RestartSequence restarts both sequences of an index when its channel is
+	// removed, as that kind of peer does.
+	RestartSequence bool
+	// MaxQueuedControl bounds the bunches queued on a full control channel. Default 32768.
+	MaxQueuedControl int
+	// Pool lends buffers; nil makes one of the table's own.
+	Pool *Pool
+}
+
+const (
+	defaultMaxMemory = 8 << 20
+	minMaxMemory     = 256 << 10 // a payload of the largest size, each way
+)
+
+func (c Config) filled() Config {
+	c.ReliableBuffer = cmp.Or(c.ReliableBuffer, 256)
+	c.MaxChannels = cmp.Or(c.MaxChannels, 32767)
+	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory)
+	c.PartialReliableThreshold = cmp.Or(c.PartialReliableThreshold, 8)
+	c.MaxQueuedControl = cmp.Or(c.MaxQueuedControl, 32768)
+	if c.PartialReliableThreshold < 0 {
+		c.PartialReliableThreshold = 1 << 30
+	}
+	if c.Pool == nil {
+		c.Pool = new(Pool)
+	}
+	return c
+}
+
+// Validate reports settings that can't work.
+func (c *Config) Validate() error {
+	f := c.filled()
+	switch {
+	case f.ReliableBuffer < 2 || f.ReliableBuffer > 512 || f.ReliableBuffer&(f.ReliableBuffer-1) != 0:
+		return fmt.Errorf("channel: ReliableBuffer %d must be a power of two from 2 to 512", f.ReliableBuffer)
+	case f.MaxChannels < 1 || f.MaxChannels > 32767:
+		return fmt.Errorf("channel: MaxChannels %d must be from 1 to 32767", f.MaxChannels)
+	case f.MaxMemory < minMaxMemory || f.MaxMemory > math.MaxInt32:
+		return fmt.Errorf("channel: MaxMemory %d must be from %d to %d bytes", f.MaxMemory, minMaxMemory, math.MaxInt32)
+	case f.MaxQueuedControl < 0:
+		return fmt.Errorf("channel: MaxQueuedControl %d must not be negative", f.MaxQueuedControl)
+	}
+	for i, t := range f.Types {
+		if t.Static && int(t.Index) >= f.MaxChannels {
+			return fmt.Errorf("channel: type %v has index %d, but MaxChannels is %d", t.Name, t.Index, f.MaxChannels)
+		}
+		if t.Static && (t.Index == 0) != (t.Name == bunch.Control) {
+			return fmt.Errorf("channel: type %v has index %d: index 0 is the control channel's, and its only one", t.Name, t.Index)
+		}
+		if _, err := f.headerBits(t.Name); err != nil {
+			return fmt.Errorf("channel: the name of type %v can't be sent: %w", t.Name, err)
+		}
+		for _, u := range f.Types[:i] {
+			if u.Name == t.Name {
+				return fmt.Errorf("channel: type %v is registered twice", t.Name)
+			}
+			if u.Static && t.Static && u.Index == t.Index {
+				return fmt.Errorf("channel: types %v and %v have the same index %d", u.Name, t.Name, t.Index)
+			}
+		}
+	}
+	return nil
+}
+
+// headerBits is the largest bunch header of a channel with a name.
+func (c *Config) headerBits(name bunch.Name) (int, error) {
+	h := bunch.Header{ChIndex: uint32(c.MaxChannels), Open: true, Close: true, Reliable: true, Partial: true, Name: name}
+	var w bitio.Writer
+	w.Reset(make([]byte, 512))
+	c.Protocol.WriteHeader(&w, &h)
+	if w.Err() != nil {
+		return 0, w.Err()
+	}
+	bits := w.Len()
+	var r, payload bitio.Reader // the peer bounds a name's text, and so does reading it back
+	r.Reset(w.Bytes(), bits)
+	return bits, c.Protocol.Read(&r, &h, &payload)
+}
+
+// singleBits is the largest payload that goes in one bunch: the protocol's, less what the longest name
+// takes beyond the room that a header has.
+func (c *Config) singleBits() int {
+	longest := bunch.MaxHeaderBits
+	for i := range c.Types {
+		bits, _ := c.headerBits(c.Types[i].Name) // validated
+		longest = max(longest, bits)
+	}
+	return c.Protocol.MaxSingleBits() - (longest - bunch.MaxHeaderBits)
+}

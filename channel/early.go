@@ -1,0 +1,62 @@
+package channel
+
+import (
+	"slices"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// early is a reliable bunch that came before its turn.
+type early struct {
+	in   bunch.In
+	data []byte
+}
+
+// earlyBunches is InRec: the early bunches of a channel, in order. Its size follows what is in it.
+//
+// Invariant: recs[head:] ascend by ChSequence, and nothing is kept before head.
+type earlyBunches struct {
+	recs []*early
+	head int
+}
+
+func (q *earlyBunches) len() int { return len(q.recs) - q.head }
+
+// find is where seq stands, or belongs.
+func (q *earlyBunches) find(seq int64) (i int, held bool) {
+	i, held = slices.BinarySearchFunc(q.recs[q.head:], seq, func(r *early, seq int64) int { return int(r.in.ChSequence - seq) })
+	return q.head + i, held
+}
+
+// insert keeps r at index i.
+func (q *earlyBunches) insert(i int, r *early, p *Pool) {
+	if q.head > 0 && len(q.recs) == cap(q.recs) {
+		n := copy(q.recs, q.recs[q.head:])
+		clear(q.recs[n:])
+		i -= q.head
+		q.recs, q.head = q.recs[:n], 0
+	}
+	if len(q.recs) == cap(q.recs) {
+		grown := append(p.getList(2*len(q.recs)), q.recs...)
+		p.putList(q.recs)
+		q.recs = grown
+	}
+	q.recs = slices.Insert(q.recs, i, r)
+}
+
+// next is the first bunch if its sequence is seq.
+func (q *earlyBunches) next(seq int64) *early {
+	if q.len() == 0 || q.recs[q.head].in.ChSequence != seq {
+		return nil
+	}
+	return q.recs[q.head]
+}
+
+// pop forgets the first bunch.
+func (q *earlyBunches) pop(p *Pool) {
+	q.recs[q.head] = nil
+	if q.head++; q.head == len(q.recs) {
+		p.putList(q.recs)
+		*q = earlyBunches{}
+	}
+}

@@ -1,0 +1,211 @@
+package channel
+
+import (
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// Table is the channels of one connection. Not safe for concurrent use.
+type Table struct {
+	Counters Counters
+
+	cfg     Config
+	conn    Conn
+	outlet  Outlet
+	single  int // the largest payload in bits that goes in one bunch
+	pages   []*page
+	initIn  int64
+	initOut int64
+	open    int
+	unacked int    // reliable bunches on all channels that aren't acked, queued control bunches among them
+	held    int    // bytes of the peer's that count against MaxMemory
+	heldOut int    // bytes for the peer that do
+	control int    // reliable bunches that channel 0 had unacked at its end
+	free    uint32 // the search for a free index starts here
+	last    lastBunch
+	header  bunch.Header // of the bunch being sent
+	due     backlog      // reliable bunches to send again, oldest first
+	fresh   backlog      // reliable bunches that were never sent
+	calm    bool         // Tick only needs to pump the backlog
+	closing bool         // nothing more may be sent
+	ended   bool
+}
+
+// page is pageSize slots in a row; most connections use one.
+type page [pageSize]slot
+
+const pageSize = 32
+
+type slot struct {
+	ch                      *Channel
+	inReliable, outReliable int64
+	gap                     int64 // first sequence that a closed channel left unacked; 0 none
+}
+
+// slot is the place of an index, made when there is none yet.
+func (t *Table) slot(index uint32) *slot {
+	n := int(index / pageSize)
+	for n >= len(t.pages) {
+		t.pages = append(t.pages, nil)
+	}
+	if t.pages[n] == nil {
+		t.pages[n] = new(page)
+		t.held += pageCost // at most 1 MiB in all: sequences stay when channels go
+		for i := range t.pages[n] {
+			t.pages[n][i] = slot{inReliable: t.initIn, outReliable: t.initOut}
+		}
+	}
+	return &t.pages[n][index%pageSize]
+}
+
+// Channel is the channel at index, or nil.
+func (t *Table) Channel(index uint32) *Channel {
+	n := int(index / pageSize)
+	if n >= len(t.pages) || t.pages[n] == nil {
+		return nil
+	}
+	return t.pages[n][index%pageSize].ch
+}
+
+// Len is the number of channels, closing ones included.
+func (t *Table) Len() int { return t.open }
+
+// All calls yield for each channel in order of index until it returns false.
+func (t *Table) All(yield func(*Channel) bool) {
+	for _, p := range t.pages {
+		if p == nil {
+			continue
+		}
+		for i := range p {
+			if ch := p[i].ch; ch != nil && !yield(ch) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table) typeOf(name bunch.Name) *Type {
+	for i := range t.cfg.Types {
+		if t.cfg.Types[i].Name == name {
+			return &t.cfg.Types[i]
+		}
+	}
+	return nil
+}
+
+// Open makes a channel of a type. The peer hears of it with the first bunch sent.
+func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
+	typ := t.typeOf(name)
+	switch {
+	case t.ended || t.closing:
+		return nil, ErrClosed
+	case typ == nil:
+		return nil, fmt.Errorf("%w: %v", ErrUnknownType, name)
+	case !t.mayOpen(typ, t.conn.IsServer()):
+		return nil, fmt.Errorf("%w: %v", ErrMayNotOpen, name)
+	}
+	index, err := t.freeIndex(typ)
+	if err != nil {
+		return nil, err
+	}
+	ch := t.add(index, typ)
+	ch.openedLocally, ch.handler = true, h
+	return ch, nil
+}
+
+func (t *Table) mayOpen(typ *Type, server bool) bool {
+	if server {
+		return typ.ServerOpen
+	}
+	return typ.ClientOpen
+}
+
+func (t *Table) freeIndex(typ *Type) (uint32, error) {
+	if typ.Static {
+		if t.Channel(typ.Index) != nil {
+			return 0, ErrIndexInUse
+		}
+		return typ.Index, nil
+	}
+	step, first := uint32(2), uint32(1)
+	if t.cfg.FirstFree {
+		step = 1
+	} else if t.conn.IsServer() {
+		first = 2
+	}
+	i := max(first, t.free)
+	if (i-first)%step != 0 {
+		i++
+	}
+	for ; i < uint32(t.cfg.MaxChannels); i += step {
+		if t.Channel(i) == nil && !t.isStatic(i) {
+			t.free = i + step
+			return i, nil
+		}
+	}
+	return 0, ErrNoIndex
+}
+
+func (t *Table) isStatic(index uint32) bool {
+	for i := range t.cfg.Types {
+		if t.cfg.Types[i].Static && t.cfg.Types[i].Index == index {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Table) add(index uint32, typ *Type) *Channel {
+	s := t.slot(index)
+	ch := &Channel{table: t, typ: typ, index: index, lastNotified: bunch.NoPacket, openPacket: bunch.NoPacket}
+	ch.out.first, ch.out.next = s.outReliable+1, s.outReliable+1
+	s.ch = ch
+	t.open++
+	t.calm = false
+	t.Counters.ChannelsOpened++
+	return ch
+}
+
+// remove frees a channel's index and tells its handler.
+func (t *Table) remove(ch *Channel, reason CloseReason) {
+	if ch.closed {
+		return
+	}
+	ch.closed = true
+	s := t.slot(ch.index)
+	s.ch = nil
+	if t.cfg.RestartSequence {
+		s.inReliable, s.outReliable = t.initIn, t.initOut
+	} else {
+		s.noteGap(ch)
+	}
+	if !t.cfg.NeverReuseIndex && ch.index > 0 {
+		t.free = min(t.free, ch.index)
+	}
+	if t.last.ch == ch {
+		t.last = lastBunch{}
+	}
+	t.open--
+	t.Counters.ChannelsClosed++
+	if ch.index == 0 {
+		t.control = ch.undelivered()
+	}
+	ch.release()
+	if ch.handler != nil {
+		ch.handler.Closed(ch, reason)
+	}
+	if ch.index == 0 && !t.ended {
+		t.outlet.ControlClosed(reason)
+	}
+}
+
+// Unacked is the number of reliable bunches on all channels that no packet is
+// known to have delivered, what is queued on the control channel included.
+func (t *Table) Unacked() int { return t.unacked }
+
+// Waiting is the number of reliable bunches that wait for the packet window or the controller.
+func (t *Table) Waiting() int { return t.due.len() + t.fresh.len() }
+
+// SingleBits is the largest payload in bits that goes in one bunch.
+func (t *Table) SingleBits() int { return t.single }

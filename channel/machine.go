@@ -1,0 +1,147 @@
+package channel
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// Machine is a Table as its connection sees it: what arrives goes in, and what became of each packet. Package
+// netconn drives it; a game needs only the Table.
+type Machine Table
+
+// NewMachine returns the channels of a connection. initIn and initOut are the
+// reliable sequences before the first, from the connection's initial packet sequences.
+func NewMachine(cfg Config, conn Conn, outlet Outlet, initIn, initOut int64) (*Machine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.filled()
+	t := &Table{cfg: cfg, conn: conn, outlet: outlet, single: cfg.singleBits(), initIn: initIn, initOut: initOut, free: 1}
+	return (*Machine)(t), nil
+}
+
+// Table is the same channels as a game sees them.
+func (m *Machine) Table() *Table { return (*Table)(m) }
+
+func (m *Machine) table() *Table { return (*Table)(m) }
+
+// Tick sends what waits, drains the control queue and repeats the
+// unacked bunches of a control channel whose open isn't acked, once a second.
+func (m *Machine) Tick(now time.Duration) {
+	t := m.table()
+	m.Pump()
+	if t.calm {
+		return // most of the time, with thousands of connections whose channels aren't in any cache
+	}
+	if ch := t.Channel(0); ch != nil {
+		ch.tickControl(now)
+		t.calm = len(ch.queue) == 0 && (ch.openAcked || !ch.openedLocally)
+	}
+}
+
+// Shut has every later SendBunch, Close and Open of the game answered with ErrClosed. What was sent before goes on.
+func (m *Machine) Shut() { m.closing = true }
+
+// Undelivered is what the peer may not have got of each channel, in order of index. The close of the
+// connection itself doesn't count.
+func (m *Machine) Undelivered() (list []Undelivered) {
+	t := m.table()
+	if t.control > 0 {
+		list = append(list, Undelivered{Name: bunch.Control, Bunches: t.control})
+	}
+	if t.unacked == 0 {
+		return list
+	}
+	for ch := range t.All {
+		if n := ch.undelivered(); n > 0 {
+			list = append(list, Undelivered{Index: ch.index, Name: ch.typ.Name, Bunches: n})
+		}
+	}
+	return list
+}
+
+// undelivered is the reliable bunches that wait for their ack, without the close of the connection.
+func (ch *Channel) undelivered() int {
+	n := ch.out.len() + len(ch.queue)
+	if ch.index == 0 && ch.closing && n > 0 {
+		n-- // it is among them until it is acked, and then nothing is
+	}
+	return n
+}
+
+// Undelivered is the reliable bunches of a channel that the peer isn't known to have got, and those behind them.
+type Undelivered struct {
+	Index   uint32
+	Name    bunch.Name
+	Bunches int
+}
+
+// End removes all channels, because the connection has ended.
+func (m *Machine) End() {
+	t := m.table()
+	if t.ended {
+		return
+	}
+	t.ended = true
+	for ch := range t.All {
+		t.remove(ch, ch.closeReason)
+	}
+	t.due, t.fresh = backlog{}, backlog{}
+}
+
+// controlType is the control channel's where a game has none: it only carries the end of the connection.
+var controlType = Type{Name: bunch.Control, Static: true, ClientOpen: true, ServerOpen: true}
+
+// CloseControl ends the connection in order: it closes channel 0, and opens it for that where there is none.
+func (m *Machine) CloseControl() error {
+	t := m.table()
+	ch := t.Channel(0)
+	if ch == nil {
+		ch = t.add(0, &controlType)
+		ch.openedLocally = true
+	}
+	if ch.Closing() {
+		return nil
+	}
+	return ch.end(bunch.Destroyed)
+}
+
+// HurryControl puts what waits on the control channel into the SendBuffer although it is not its turn: a
+// connection's last words.
+func (m *Machine) HurryControl() {
+	t := m.table()
+	ch := t.Channel(0)
+	if ch == nil {
+		return
+	}
+	for seq := ch.out.first; seq < min(ch.out.next, ch.out.first+maxHurried); seq++ {
+		if rec := ch.out.at(seq); rec.waiting && !rec.acked && rec.inFlight == 0 && t.outlet.HasRoom(rec.header.Bits) {
+			rec.waiting = false
+			t.transmit(ch, rec)
+		}
+	}
+	t.last = lastBunch{}
+}
+
+// maxHurried bounds what the end of a connection sends at once.
+const maxHurried = 16
+
+// Prefetch reads a little of what the next bunch will need, on the first channels, to have it in the cache
+// by then. The result means nothing.
+func (m *Machine) Prefetch() int64 {
+	t := m.table()
+	x := int64(t.Counters.Received) + int64(t.Counters.Merged) + int64(t.open) + t.last.seq + int64(t.header.Bits) + int64(t.due.head) + int64(t.fresh.head)
+	if len(t.pages) == 0 || t.pages[0] == nil {
+		return x
+	}
+	for i := range prefetchChannels {
+		if ch := t.pages[0][i].ch; ch != nil {
+			x += ch.openSeq + ch.out.first + ch.lastNotified + int64(ch.queueBytes) + int64(ch.in.head)
+		}
+	}
+	return x
+}
+
+// prefetchChannels is the control channel and the game's first.
+const prefetchChannels = 2

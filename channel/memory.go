@@ -1,0 +1,55 @@
+package channel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// What a peer can make this end hold is counted in bytes against Config.MaxMemory, as the allocator rounds it: half of
+// it is for what it sent, half for what it doesn't ack. So neither can starve the other.
+const (
+	outCost     = 2*int(unsafe.Sizeof(outRec{})) + 2*int(unsafe.Sizeof(waitingBunch{}))
+	channelCost = int(unsafe.Sizeof(Channel{})) + 64 // and its handler's word or two
+	earlyCost   = int(unsafe.Sizeof(early{})) + 2*int(unsafe.Sizeof((*early)(nil)))
+	queuedCost  = 2 * int(unsafe.Sizeof(queued{}))
+	pageCost    = int(unsafe.Sizeof(page{}))
+)
+
+// Held is the number of bytes that count against Config.MaxMemory now.
+func (t *Table) Held() int { return t.held + t.heldOut }
+
+// fits reports whether n more bytes of the peer's may be held.
+func (t *Table) fits(n int) bool { return t.held+n <= t.cfg.MaxMemory/2 }
+
+// fitsOut reports whether n more bytes for the peer may be held in parts.
+func (t *Table) fitsOut(n, parts int) bool {
+	return t.heldOut+n+parts*(outCost+1<<minClass) <= t.cfg.MaxMemory/2
+}
+
+// hold counts n bytes of the peer's, unless they don't fit.
+func (t *Table) hold(n int) bool {
+	if !t.fits(n) {
+		t.Counters.MemoryFull++
+		return false
+	}
+	t.held += n
+	return true
+}
+
+// Hold counts n bytes that the channel's handler keeps because of what the peer sent. On ErrMemory nothing
+// is counted, and the handler must not keep them: it refuses the peer's data in its own way or closes. The
+// end of the channel releases what is left.
+func (ch *Channel) Hold(n int) error {
+	if n < 0 || n > math.MaxInt32/2 || ch.closed || !ch.table.hold(n) {
+		return ErrMemory
+	}
+	ch.handlerHeld += int32(n)
+	return nil
+}
+
+// Release ends the count of n bytes that Hold counted.
+func (ch *Channel) Release(n int) {
+	n = min(max(n, 0), int(ch.handlerHeld))
+	ch.handlerHeld -= int32(n)
+	ch.table.held -= n
+}

@@ -1,0 +1,255 @@
+package channel
+
+import (
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// How a lost reliable bunch comes again: a nak only queues it as due. Pump sends what is due, oldest first,
+// and then what was never sent, as long as the connection says it may: its window has room and its
+// controller has budget.
+
+// outRec is OutRec's entry: a reliable bunch that waits for its ack.
+type outRec struct {
+	header   bunch.Header
+	data     []byte
+	seq      int64
+	packetID int64 // the last packet that carried it
+	sent     int32 // how often it was put into a packet since it was last known to be lost
+	inFlight int32 // packets that carry it and are neither acked nor naked
+	acked    bool
+	waiting  bool // in one of the table's queues
+	noMerge  bool // stays apart from what follows
+}
+
+// rides notes that packet id carries the bunch once more.
+func (r *outRec) rides(id int64) {
+	r.packetID = id
+	r.inFlight++
+	r.sent++
+}
+
+// outRecs is OutRec: the reliable bunches of a channel that aren't acked, sequences first..next-1 at slot
+// seq%len. Its size follows what is in it.
+//
+// Invariant: next-first <= len(slots) <= ReliableBuffer, a power of two or zero.
+type outRecs struct {
+	slots       []outRec
+	first, next int64
+	one         [1]outRec // the first ring: most channels never have two in flight
+}
+
+func (o *outRecs) len() int { return int(o.next - o.first) }
+
+func (o *outRecs) at(seq int64) *outRec {
+	if seq < o.first || seq >= o.next {
+		return nil
+	}
+	return &o.slots[seq&int64(len(o.slots)-1)]
+}
+
+// push adds the bunch of sequence next, growing up to what the caller checked.
+func (o *outRecs) push(p *Pool) *outRec {
+	if o.slots == nil {
+		o.slots = o.one[:]
+	}
+	if o.len() == len(o.slots) {
+		slots := p.getRing(max(4, 2*len(o.slots)))
+		for s := o.first; s < o.next; s++ {
+			slots[s&int64(len(slots)-1)] = *o.at(s)
+		}
+		clear(o.slots)
+		o.giveBack(p)
+		o.slots = slots
+	}
+	r := &o.slots[o.next&int64(len(o.slots)-1)]
+	*r = outRec{seq: o.next, packetID: bunch.NoPacket}
+	o.next++
+	return r
+}
+
+// popFirst forgets the oldest bunch.
+func (o *outRecs) popFirst(p *Pool) {
+	r := o.at(o.first)
+	p.Put(r.data)
+	*r = outRec{}
+	if o.first++; o.first == o.next {
+		o.giveBack(p)
+	}
+}
+
+// giveBack returns a ring whose entries are zero to the pool.
+func (o *outRecs) giveBack(p *Pool) {
+	if len(o.slots) > 1 {
+		p.putRing(o.slots)
+	}
+	o.slots = nil
+}
+
+// transmit puts a reliable bunch into the SendBuffer.
+func (t *Table) transmit(ch *Channel, rec *outRec) {
+	rec.rides(t.outlet.WriteBunch(&rec.header, rec.data, ch, rec.seq))
+}
+
+// Acked tells that packet id, which carried the bunch seq of ch (-1 unreliable), arrived. After those of a packet
+// comes Settled for each of its channels.
+func (m *Machine) Acked(ch *Channel, seq, id int64) {
+	if ch.closed {
+		return
+	}
+	if rec := ch.out.at(seq); seq >= 0 && rec != nil {
+		rec.inFlight--
+		rec.acked = true
+		m.table().releaseFront(ch)
+	}
+}
+
+// Naked tells that packet id, which carried the bunch seq of ch (-1 unreliable), is lost. Nothing is sent.
+func (m *Machine) Naked(ch *Channel, seq, id int64) {
+	if ch.closed {
+		return
+	}
+	rec := ch.out.at(seq)
+	if seq < 0 || rec == nil {
+		return
+	}
+	rec.inFlight--
+	if !rec.acked && rec.inFlight == 0 {
+		rec.sent = 0
+		m.table().again(ch, rec)
+	}
+}
+
+// again queues a bunch to be sent again.
+func (t *Table) again(ch *Channel, rec *outRec) {
+	if rec.waiting {
+		return
+	}
+	rec.waiting = true
+	t.Counters.Resent++
+	t.due.push(ch, rec.seq)
+}
+
+// Settled tells the handler what became of a packet that carried bunches of ch, once all of its bunches are settled:
+// an open among them counts then.
+func (m *Machine) Settled(ch *Channel, id int64, arrived bool) {
+	if ch.closed {
+		return
+	}
+	if ch.lastNotified != id && ch.handler != nil {
+		ch.lastNotified = id
+		if arrived {
+			ch.handler.ReceivedAck(ch, id)
+		} else {
+			ch.handler.ReceivedNak(ch, id)
+		}
+	}
+	if ch.temporary && id == ch.openPacket { // the fate of its only bunch is known
+		m.table().remove(ch, bunch.Destroyed)
+	}
+}
+
+// releaseFront frees acked bunches in order and acts on the open and the close among them.
+func (t *Table) releaseFront(ch *Channel) {
+	for ch.out.len() > 0 {
+		rec := ch.out.at(ch.out.first)
+		if !rec.acked {
+			return
+		}
+		closing := rec.header.Close
+		t.heldOut -= outCost + cap(rec.data)
+		ch.out.popFirst(t.cfg.Pool)
+		t.unacked--
+		if ch.openSent && ch.openSeq < ch.out.first {
+			ch.openAcked = true
+		}
+		if ch.pausedUntil > 0 && ch.pausedUntil <= ch.out.first {
+			ch.pausedUntil = 0
+		}
+		if closing {
+			t.remove(ch, ch.closeReason)
+			return
+		}
+	}
+}
+
+// Pump sends reliable bunches that wait, as far as the connection lets it: those that were lost first.
+func (m *Machine) Pump() {
+	t := m.table()
+	t.pump(&t.due)
+	t.pump(&t.fresh)
+}
+
+func (t *Table) pump(q *backlog) {
+	for q.len() > 0 {
+		ch, seq := q.first()
+		rec := ch.out.at(seq)
+		if ch.closed || rec == nil || rec.acked || rec.inFlight > 0 {
+			if !ch.closed && rec != nil {
+				rec.waiting = false
+			}
+			q.pop()
+			continue
+		}
+		if !t.outlet.MaySend(rec.header.Bits) {
+			return
+		}
+		rec.waiting = false
+		q.pop()
+		t.transmit(ch, rec)
+		t.last = lastBunch{} // a bunch that waited isn't merged into
+	}
+}
+
+// Copy is the reliable bunch seq of ch, to ride again in the packet at hand: nil when it is acked, waits for its turn
+// anyway, or rode as often as copies allows. last is the last packet that carried it.
+func (m *Machine) Copy(ch *Channel, seq int64, copies int) (h *bunch.Header, data []byte, last int64) {
+	rec := ch.out.at(seq)
+	if ch.closed || rec == nil || rec.acked || rec.waiting || int(rec.sent) > copies {
+		return nil, nil, bunch.NoPacket
+	}
+	return &rec.header, rec.data, rec.packetID
+}
+
+// Copied notes that packet id carries the bunch that Copy gave.
+func (m *Machine) Copied(ch *Channel, seq, id int64) { ch.out.at(seq).rides(id) }
+
+// backlog is a queue of reliable bunches to send. At most every OutRec of every channel is in it, each
+// once.
+type backlog struct {
+	items []waitingBunch
+	head  int
+}
+
+type waitingBunch struct {
+	ch  *Channel
+	seq int64
+}
+
+func (b *backlog) len() int { return len(b.items) - b.head }
+
+func (b *backlog) push(ch *Channel, seq int64) {
+	if 2*b.head >= len(b.items) && len(b.items) == cap(b.items) {
+		n := copy(b.items, b.items[b.head:])
+		clear(b.items[n:])
+		b.items, b.head = b.items[:n], 0
+	}
+	b.items = append(b.items, waitingBunch{ch, seq})
+}
+
+func (b *backlog) first() (*Channel, int64) {
+	it := &b.items[b.head]
+	return it.ch, it.seq
+}
+
+func (b *backlog) pop() {
+	b.items[b.head] = waitingBunch{}
+	if b.head++; b.head == len(b.items) {
+		b.items, b.head = b.items[:0], 0
+		if cap(b.items) > maxIdleBacklog {
+			b.items = nil
+		}
+	}
+}
+
+// maxIdleBacklog is the entries whose memory an empty backlog keeps.
+const maxIdleBacklog = 1024

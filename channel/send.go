@@ -1,0 +1,342 @@
+package channel
+
+import (
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
+
+// lastBunch is the bunch at the end of the SendBuffer, for merging.
+type lastBunch struct {
+	ch       *Channel
+	packetID int64
+	seq      int64 // -1 when unreliable
+	bits     int
+	paused   bool
+	mapped   bool
+	noMerge  bool
+}
+
+// PacketRange is the packets that a bunch went into: several when it was split.
+// Both are bunch.NoPacket while a reliable bunch waits for the packet window or the controller.
+type PacketRange struct{ First, Last int64 }
+
+func (r *PacketRange) add(id int64) {
+	if id == bunch.NoPacket {
+		return
+	}
+	if r.First == bunch.NoPacket {
+		r.First = id
+	}
+	r.Last = id
+}
+
+// SendBunch sends out, merged with the bunch before it when it fits, split when
+// it is too large for one packet. A reliable bunch waits while the connection is above its bandwidth; an
+// unreliable one never does, so ask Conn.IsNetReady before. On an error nothing was queued or sent; but ErrNotSent
+// for an unreliable bunch of several parts may leave some sent, which the peer drops.
+func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
+	if ch.Closing() || ch.table.closing {
+		return noPackets, ErrClosed
+	}
+	if err := out.Validate(); err != nil {
+		return noPackets, err
+	}
+	if ch.index == 0 && out.Reliable && ch.mustQueue() {
+		return noPackets, ch.enqueue(out)
+	}
+	if !out.Reliable && ch.openedLocally && !ch.openSent {
+		return noPackets, ErrFirstReliable
+	}
+	return ch.send(out, false, 0)
+}
+
+// SendTemporary opens the channel, delivers out and closes it again in one
+// unreliable bunch. The channel is gone once its packet is known to have arrived or
+// to be lost.
+func (ch *Channel) SendTemporary(out *bunch.Out) (PacketRange, error) {
+	if ch.Closing() || ch.table.closing || !ch.openedLocally || ch.openSent {
+		return noPackets, ErrClosed
+	}
+	if err := out.Validate(); err != nil {
+		return noPackets, err
+	}
+	once := *out
+	once.Reliable, once.NoMerge = false, true
+	r, err := ch.send(&once, true, bunch.Destroyed)
+	ch.closing = err == nil
+	return r, err
+}
+
+// Close closes the channel once all that was sent before is acked; the peer is
+// told the reason. Only the end that opened a channel may, but for channel 0.
+func (ch *Channel) Close(reason CloseReason) error {
+	switch {
+	case ch.Closing() || ch.table.closing: // the end of the connection closes all
+		return nil
+	case !ch.openedLocally && ch.index != 0:
+		return ErrNotOpener
+	case ch.openedLocally && !ch.openSent:
+		ch.table.remove(ch, reason) // the peer never heard of it
+		return nil
+	}
+	return ch.end(reason)
+}
+
+// end sends the close.
+func (ch *Channel) end(reason CloseReason) error {
+	if _, err := ch.send(&bunch.Out{Reliable: true, NoMerge: true}, true, reason); err != nil {
+		return err
+	}
+	ch.closing, ch.closeReason = true, reason
+	return nil
+}
+
+var noPackets = PacketRange{bunch.NoPacket, bunch.NoPacket}
+
+// send is SendBunch after the checks that don't depend on room.
+func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (PacketRange, error) {
+	t := ch.table
+	h := &t.header
+	*h = bunch.Header{
+		ChIndex: ch.index, Name: ch.typ.Name, Reliable: out.Reliable,
+		Open: ch.openedLocally && !ch.openSent, Close: closing, CloseReason: reason,
+		ReplicationPaused:    out.ReplicationPaused,
+		HasPackageMapExports: out.HasPackageMapExports, HasMustBeMappedGUIDs: out.HasMustBeMappedGUIDs,
+		Bits: out.PayloadBits(),
+	}
+	if !h.Open && !closing {
+		if t.merge(ch, h, out) {
+			return PacketRange{t.last.packetID, t.last.packetID}, nil
+		}
+		if ch.mergeWaiting(h, out) {
+			return noPackets, nil
+		}
+	}
+	parts := t.parts(h.Bits)
+	promoted := !h.Reliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts <= t.maxOut()
+	if promoted {
+		h.Reliable, h.ReplicationPaused = true, true
+		t.Counters.Promoted++
+	}
+	if h.Open && h.Reliable {
+		t.fillGap(ch)
+	}
+	if h.Reliable && !closing && !t.fitsOut(bufferSize((h.Bits+7)/8), parts) {
+		t.Counters.ReliableFull++
+		return noPackets, fmt.Errorf("%w: %d bytes wait for acks, half of MaxMemory", ErrReliableFull, t.heldOut)
+	}
+	if h.Reliable && ch.out.len()+parts > t.maxOut()+b2i(closing) {
+		t.Counters.ReliableFull++
+		if t.cfg.CloseOnOverflow && ch.out.first >= ch.gapEnd { // not for what an earlier channel left
+			t.conn.Fail(fmt.Errorf("%w on %v", ErrOverflow, ch), true)
+		}
+		return noPackets, ErrReliableFull
+	}
+	r, err := ch.sendParts(h, out.Data, parts)
+	if err != nil {
+		return r, err
+	}
+	if promoted {
+		ch.pausedUntil = ch.out.next
+	}
+	apart := out.NoMerge || out.HasPackageMapExports || parts > 1
+	t.last.noMerge = t.last.noMerge || apart
+	if rec := ch.out.at(ch.out.next - 1); h.Reliable && rec != nil {
+		rec.noMerge = apart || closing || h.HasMustBeMappedGUIDs
+	}
+	return r, nil
+}
+
+// maxOut is how many reliable bunches a channel may have in flight besides its close. The wire's 10 bits tell
+// sequences apart that are less than 512 from each other.
+func (t *Table) maxOut() int { return min(t.cfg.ReliableBuffer-1, 510) }
+
+// partBytes is the payload of each part of a split bunch but the last.
+func (t *Table) partBytes() int { return t.single / 8 }
+
+// parts is the number of bunches that a payload of so many bits becomes.
+func (t *Table) parts(bits int) int {
+	if bits <= t.single {
+		return 1
+	}
+	part := t.partBytes() * 8
+	return (bits + part - 1) / part
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// sendParts sends h in the given number of parts, each a reliable bunch of its own
+// when h is reliable.
+func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketRange, err error) {
+	open := h.Open
+	if parts > 1 {
+		r, err = ch.split(h, data, parts)
+	} else {
+		r = noPackets
+		var id int64
+		if id, err = ch.sendOne(h, data); err == nil {
+			r.add(id)
+		}
+	}
+	if err == nil && open {
+		ch.openSent, ch.openSeq, ch.openPacket = true, ch.out.next-1, r.Last
+		ch.temporary = !h.Reliable
+		ch.lastResend = ch.table.conn.Now()
+	}
+	return r, err
+}
+
+// split sends h in two parts or more.
+func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, error) {
+	r := noPackets
+	whole, part := *h, ch.table.partBytes()
+	if ch.table.cfg.EvenParts {
+		part = ((h.Bits+7)/8 + parts - 1) / parts
+	}
+	for i := range parts {
+		first, last := i == 0, i == parts-1
+		h.Partial, h.PartialInitial, h.PartialFinal = true, first, last
+		h.Open, h.Close = whole.Open && first, whole.Close && last
+		h.HasPackageMapExports = whole.HasPackageMapExports && !last
+		h.Bits = min(part*8, whole.Bits-i*part*8)
+		id, err := ch.sendOne(h, data[min(len(data), i*part):])
+		if err != nil {
+			return r, err
+		}
+		r.add(id)
+	}
+	return r, nil
+}
+
+// sendOne sends one bunch, a whole one or a part. A reliable one waits behind those that wait already.
+func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
+	t := ch.table
+	if !h.Reliable {
+		if !t.outlet.HasRoom(h.Bits) || ch.openWaits() {
+			t.Counters.NotSent++
+			return bunch.NoPacket, ErrNotSent
+		}
+		id := t.outlet.WriteBunch(h, data, ch, -1)
+		t.setLast(ch, h, nil, id)
+		return id, nil
+	}
+	rec := ch.out.push(t.cfg.Pool)
+	t.unacked++
+	rec.header = *h
+	rec.header.WireSeq = wireSeq(rec.seq)
+	rec.data = t.cfg.Pool.Get((h.Bits + 7) / 8)
+	t.heldOut += outCost + cap(rec.data)
+	copy(rec.data, data)
+	if len(rec.data) > 0 && h.Bits&7 != 0 {
+		rec.data[len(rec.data)-1] &= 1<<uint(h.Bits&7) - 1
+	}
+	t.slot(ch.index).outReliable = rec.seq
+	t.Counters.SentReliable++
+	if t.Waiting() > 0 || !t.outlet.MaySend(h.Bits) {
+		rec.waiting = true
+		t.Counters.Backlog++
+		t.fresh.push(ch, rec.seq)
+		return bunch.NoPacket, nil
+	}
+	t.transmit(ch, rec)
+	t.setLast(ch, h, rec, rec.packetID)
+	return rec.packetID, nil
+}
+
+// openWaits reports whether the channel's open hasn't left yet: what overtakes it would be refused.
+func (ch *Channel) openWaits() bool {
+	if !ch.openedLocally || !ch.openSent || ch.openAcked {
+		return false
+	}
+	rec := ch.out.at(ch.openSeq)
+	return rec != nil && rec.waiting && rec.packetID == bunch.NoPacket
+}
+
+// setLast notes the bunch that ends the SendBuffer now.
+func (t *Table) setLast(ch *Channel, h *bunch.Header, rec *outRec, id int64) {
+	t.Counters.Sent++
+	t.last = lastBunch{ch: ch, packetID: id, seq: -1, bits: h.Bits,
+		paused: h.ReplicationPaused, mapped: h.HasMustBeMappedGUIDs, noMerge: h.Partial || h.Close}
+	if h.Partial {
+		t.Counters.Split++
+	}
+	if rec != nil {
+		t.last.seq = rec.seq
+	}
+}
+
+// merge appends out to the bunch before it, if that is of the same channel and
+// reliability, still ends the SendBuffer and stays below what one bunch may hold.
+func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
+	l := &t.last
+	if l.ch != ch || l.noMerge || out.NoMerge || h.HasPackageMapExports || (l.seq >= 0) != h.Reliable ||
+		l.paused != h.ReplicationPaused || l.mapped || h.HasMustBeMappedGUIDs ||
+		l.bits+h.Bits > t.single {
+		return false
+	}
+	var rec *outRec
+	if h.Reliable {
+		if rec = ch.out.at(l.seq); rec == nil || rec.sent != 1 {
+			return false
+		}
+	}
+	if !t.outlet.ExtendBunch(out.Data, h.Bits) {
+		return false
+	}
+	l.bits += h.Bits
+	if rec != nil {
+		t.extend(rec, out.Data, h.Bits)
+	}
+	t.Counters.Merged++
+	return true
+}
+
+// mergeWaiting appends out to the channel's newest reliable bunch if that was never sent: while the connection
+// is above its bandwidth, many small bunches become few.
+func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
+	rec := ch.out.at(ch.out.next - 1)
+	if rec == nil || !h.Reliable || !rec.waiting || rec.packetID != bunch.NoPacket || rec.noMerge || out.NoMerge || h.HasPackageMapExports ||
+		rec.header.ReplicationPaused != h.ReplicationPaused || h.HasMustBeMappedGUIDs || rec.header.Bits+h.Bits > ch.table.single {
+		return false
+	}
+	ch.table.extend(rec, out.Data, h.Bits)
+	ch.table.Counters.Merged++
+	return true
+}
+
+// extend appends bits to the payload kept for sending again.
+func (t *Table) extend(rec *outRec, data []byte, bits int) {
+	old := rec.header.Bits
+	n := (old + bits + 7) / 8
+	if n > cap(rec.data) {
+		grown := t.cfg.Pool.Get(n)
+		t.heldOut += cap(grown) - cap(rec.data)
+		copy(grown, rec.data)
+		t.cfg.Pool.Put(rec.data)
+		rec.data = grown
+	}
+	rec.data = rec.data[:n]
+	rec.header.Bits += bits
+	appendBits(rec.data, old, data, bits)
+}
+
+func wireSeq(seq int64) uint16 { return seqnum.Channel.Truncate(seq) }
+
+// appendBits copies bits of data behind the first n bits of dst.
+func appendBits(dst []byte, n int, data []byte, bits int) {
+	var w bitio.Writer
+	w.Reset(dst[n>>3:])
+	if s := n & 7; s != 0 {
+		w.WriteBits(uint64(dst[n>>3]), s)
+	}
+	w.WriteBitsFrom(data, 0, bits)
+	w.Bytes() // pads the last byte
+}

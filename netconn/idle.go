@@ -1,0 +1,143 @@
+package netconn
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Everything that happens because nothing else does: keep-alives, tail probes, time-outs.
+
+// keepAliveDue reports whether nothing was sent for KeepAlive.
+func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepAlive }
+
+// Beyond a full window an empty packet goes out now and then, since nobody would hear of us again otherwise. Each takes a
+// sequence that stays in flight until the peer is heard, so they become rarer: after a silence s the next one waits for
+// s/darkness, but no longer than maxWait in the first hour. In a silence of any length, from a window of 1024 on and with
+// a KeepAlive of 1 ms, they are at most
+//
+//	1024 + 256*(1 + ln(1024 s / 0.256 s)) + 2576/4 + 256*ln(silence / 1 h)
+//
+// which is less than 7900 after 290 years. Sequences are told apart up to 8191.
+const (
+	darkness    = 256
+	maxWait     = 4 * time.Second
+	maxWaitTill = time.Hour
+)
+
+// mayForce allows an empty packet beyond a full window: acks and keep-alives. What is older than the history
+// counts as lost when the peer is heard again, and goes again.
+func (c *Conn) mayForce() bool { return c.now >= c.forceAt() }
+
+func (c *Conn) forceAt() time.Duration {
+	silence := c.flow.lastSend - c.flow.lastFate
+	wait := silence / darkness
+	if silence < maxWaitTill {
+		wait = min(wait, maxWait)
+	}
+	return c.flow.lastSend + max(c.cfg.KeepAlive, wait)
+}
+
+// A tail probe is a packet sent when reliable bunches wait for their ack and
+// nothing else is sent that could reveal their loss.
+const maxProbes = 3
+
+// repeatInterval spaces packets that only repeat: a tick of a 60 Hz game.
+const repeatInterval = 16 * time.Millisecond
+
+// probeAt is when the next tail probe is due: soon after the last packet while
+// copies are still owed, otherwise after a round trip and some.
+func (c *Conn) probeAt() (time.Duration, bool) {
+	s := &c.sentPackets
+	if s.noteHead == s.noteTail-int64(s.pending) || c.rtt.smoothed == 0 || c.windowFull() {
+		return 0, false
+	}
+	if c.flow.probes < c.copies() {
+		return c.flow.lastSend + repeatInterval, true
+	}
+	if c.flow.probes >= c.copies()+maxProbes {
+		return 0, false
+	}
+	return c.flow.lastSend + (c.rtt.smoothed+4*c.rtt.variance)<<max(0, c.flow.probes-c.copies()), true
+}
+
+// probe sends a tail probe when it is due and the controller allows it.
+func (c *Conn) probe() {
+	at, ok := c.probeAt()
+	if !ok || c.now < at || c.out.Len() > 0 || !c.IsNetReady() {
+		return
+	}
+	c.flow.probes++
+	c.oweAcks(0) // an empty packet says as much as a full one
+}
+
+var errTimeout = errors.New("netconn: nothing received")
+
+// timeoutAt is when the connection ends if nothing more is received.
+func (c *Conn) timeoutAt() (time.Duration, bool) {
+	if c.closer.closing {
+		return c.closer.deadline, true
+	}
+	if c.cfg.Timeout < 0 {
+		return 0, false
+	}
+	return c.flow.lastReceive + c.cfg.Timeout, true
+}
+
+// checkTimeouts ends a connection from which nothing was received for Timeout, whose close took too long, or
+// that nothing reaches.
+func (c *Conn) checkTimeouts() bool {
+	if c.checkRefusals() || c.checkPath() {
+		return true
+	}
+	at, ok := c.timeoutAt()
+	if !ok || c.now < at {
+		return false
+	}
+	if c.closer.closing {
+		c.lastWords()
+		c.end(ClosedByUs, nil)
+	} else {
+		c.end(TimedOut, fmt.Errorf("%w for %v", errTimeout, c.cfg.Timeout))
+	}
+	return true
+}
+
+// A peer that says of everything that it didn't arrive has the same sent again for ever, at the controller's pace. An honest one
+// acks the empty packets among them at least: they have nothing to be refused for.
+const (
+	refusalPackets = 1024
+	refusalTime    = 10 * time.Second
+	// emptyAfter is the naks in a row from which on an empty packet is sent each KeepAlive.
+	emptyAfter = 64
+)
+
+var errRefuses = errors.New("netconn: the peer says of every packet that it didn't arrive")
+
+// refusals is the naks since the last ack.
+type refusals struct {
+	packets   int
+	lastAck   time.Duration
+	lastEmpty time.Duration // when an empty packet was sent because of them
+}
+
+func (c *Conn) checkRefusals() bool {
+	r := &c.refusals
+	if r.packets < refusalPackets || c.now-r.lastAck < refusalTime {
+		return false
+	}
+	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.lastAck).Round(time.Millisecond)), false)
+	return true
+}
+
+// sendEmpty sends an empty packet now and then while the peer acks nothing.
+func (c *Conn) sendEmpty() {
+	r := &c.refusals
+	if r.packets < emptyAfter || c.now-r.lastEmpty < c.cfg.KeepAlive || c.out.Len() > 0 || c.windowFull() {
+		return
+	}
+	r.lastEmpty = c.now
+	c.countEmpty()
+	c.startPacket()
+	c.sendPacket(0, false)
+}

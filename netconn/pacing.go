@@ -1,0 +1,102 @@
+package netconn
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// What may be sent when: one outlet for first sends, resends, copies and probes. The packet window bounds what is in
+// flight; the controller's budget bounds the pace. Acks, keep-alives and a connection's last words are small and
+// don't wait. Unreliable bunches don't wait either: a game asks IsNetReady before.
+//
+// The order of a tick: acks, resends oldest first, reliable bunches that wait, copies in what room is left.
+
+// windowMargin keeps a few packets of the window for acks and close.
+const windowMargin = 4
+
+// outstanding is the packets in flight, with the one under construction.
+func (c *Conn) outstanding() int {
+	n := c.notify.Outstanding()
+	if c.out.Len() > 0 {
+		n++
+	}
+	return n
+}
+
+// windowFull reports whether one more packet would be too many in flight.
+func (c *Conn) windowFull() bool {
+	return c.notify.Outstanding() >= c.cfg.Protocol.PacketWindow-windowMargin
+}
+
+// HasRoom reports whether the packet at hand, or the window, has room for a bunch; see channel.Outlet.
+func (o *outlet) HasRoom(bits int) bool {
+	c := o.conn()
+	if c.Closed() {
+		return false
+	}
+	if c.outstanding() < c.cfg.Protocol.PacketWindow-windowMargin {
+		return true
+	}
+	if c.out.Len() == 0 || c.out.Free() < bits+bunch.MaxHeaderBits {
+		c.Counters.WindowFull++
+		return false
+	}
+	return true
+}
+
+// MaySend reports whether a reliable bunch may be sent now; see channel.Outlet.
+func (o *outlet) MaySend(bits int) bool {
+	c := o.conn()
+	return (c.IsNetReady() || c.pace.share > 0) && o.HasRoom(bits)
+}
+
+// pace keeps a share for reliable bunches while what doesn't ask the controller uses up the budget.
+type pace struct {
+	share     float64 // bytes that reliable bunches may send beyond the budget
+	overdrawn float64 // bytes that others sent beyond it since the last tick
+	at        time.Duration
+}
+
+// reliableShare is the part of the rate that reliable bunches get at least.
+const reliableShare = 0.25
+
+// tick gives reliable bunches their share of what others took.
+func (p *pace) tick(c *Conn) {
+	dt := min(c.now-p.at, time.Second)
+	p.at = c.now
+	if p.overdrawn == 0 {
+		p.share = 0
+		return
+	}
+	share := min(p.overdrawn, reliableShare*c.cfg.Controller.Rate()*dt.Seconds())
+	p.share = min(p.share+share, float64(c.proto.PacketBits()/8))
+	p.overdrawn = 0
+}
+
+// writing notes a bunch on its way into the SendBuffer.
+func (p *pace) writing(c *Conn, reliable bool, bits int) {
+	switch {
+	case c.IsNetReady():
+	case reliable:
+		p.share = max(0, p.share-float64(bits/8))
+	default:
+		p.overdrawn += float64(bits / 8)
+	}
+}
+
+// empty notes a packet without bunches.
+func (p *pace) empty(c *Conn) {
+	if !c.IsNetReady() {
+		p.overdrawn += float64(c.cfg.PacketOverhead + 16)
+	}
+}
+
+// IsNetReady reports whether the connection is below its bandwidth, the packet under
+// construction included.
+func (c *Conn) IsNetReady() bool { return c.Budget() > 0 }
+
+// Budget is the number of bytes that may be sent now within the bandwidth.
+func (c *Conn) Budget() int {
+	return c.cfg.Controller.Budget(c.now) - (c.out.Len()+7)/8
+}
