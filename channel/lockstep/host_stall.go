@@ -32,7 +32,7 @@ func (h *Host) schedule(now time.Duration) {
 }
 
 // charge books the time since the last Tick on those whose commands were waited for, and gives
-// the others their share back.
+// the others in the game their share back.
 func (h *Host) charge(now time.Duration) {
 	dt := min(max(now-h.chargedAt, 0), maxTick)
 	h.chargedAt = now
@@ -41,7 +41,8 @@ func (h *Host) charge(now time.Duration) {
 	}
 	late := min(dt, max(0, now-h.dueBy))
 	back := dt * time.Duration(h.cfg.StallPercent) / 100
-	for p := range h.clients {
+	for m := h.active; m != 0; m &= m - 1 {
+		p := bits.TrailingZeros64(m)
 		c := &h.clients[p]
 		s := &c.stall
 		if late > 0 && h.awaited>>p&1 != 0 {

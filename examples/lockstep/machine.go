@@ -22,6 +22,9 @@ type machine struct {
 	states   [remembered]battle // after turn t at t%remembered
 	breakAt  int64              // turn in which a unit goes wrong; -1 for none
 	sessions uint32
+	lieFrom  int64 // from this turn on it says a wrong hash; 0: never
+	frozen   bool
+	gone     bool
 
 	up, down       *netsim.Link
 	upEnd, hostEnd *link.Link // with -over link
@@ -61,6 +64,9 @@ func (m *machine) play(now time.Duration, done func(turn int64, hash uint64)) {
 		}
 		hash := m.battle.hash()
 		done(t.N, hash)
+		if m.lieFrom > 0 && t.N >= m.lieFrom {
+			hash = ^hash
+		}
 		_ = m.peer.Done(hash)
 	}
 }

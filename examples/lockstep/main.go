@@ -8,6 +8,8 @@
 //	go run ./examples/lockstep -loss 30 -lag 120ms -map
 //	go run ./examples/lockstep -over link       # the same over channel/lockstep/link
 //
+// Without -desync a second game follows, among strangers: one lies, one stalls, one leaves, and it goes on.
+//
 // The exit code is 0 when all turns agreed; with -desync when the report named the right
 // turn and player, and the machine was whole again after replaying the log.
 package main
@@ -30,6 +32,8 @@ type options struct {
 	desync bool
 	link   bool
 	maps   bool
+
+	strangers bool // three of four players misbehave
 }
 
 func main() {
@@ -48,7 +52,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
-	if err := play(os.Stdout, o); err != nil {
+	err := play(os.Stdout, o)
+	if err == nil && !o.desync {
+		err = strangers(os.Stdout, o)
+	}
+	if err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)
 	}

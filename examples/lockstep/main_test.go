@@ -26,3 +26,16 @@ func TestTooBad(t *testing.T) {
 		t.Error("played over a dead network")
 	}
 }
+
+// TestStrangers: the game goes on for the honest, over either transport.
+func TestStrangers(t *testing.T) {
+	for _, o := range []options{{loss: 10}, {loss: 0}, {loss: 10, link: true}, {loss: 20}} {
+		for o.seed = 1; o.seed < 4; o.seed++ {
+			o.turns, o.lag = 400, 40*time.Millisecond
+			var out strings.Builder
+			if err := strangers(&out, o); err != nil {
+				t.Errorf("%+v: %v\n%s", o, err, out.String())
+			}
+		}
+	}
+}

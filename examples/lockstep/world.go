@@ -30,6 +30,8 @@ type world struct {
 	hashes   map[int64]uint64 // of turns, as the first sound machine had them
 	compared uint64           // hashes found equal
 	report   *lockstep.Event
+	joined   [players]int // how often
+	dropped  [players]int
 	repaired bool
 	refused  error
 }
@@ -40,7 +42,7 @@ func newWorld(out io.Writer, o options) (*world, error) {
 		w.cfg.MaxPacket, w.cfg.Reliable = link.MaxMessage, true
 	}
 	var err error
-	if w.host, err = lockstep.NewHost(lockstep.HostConfig{Config: w.cfg, Secret: [32]byte{1}}, w); err != nil {
+	if w.host, err = lockstep.NewHost(w.hostConfig(), w); err != nil {
 		return nil, err
 	}
 	for i := range w.machines {
@@ -93,8 +95,10 @@ func (w *world) Event(turn int64, e lockstep.Event) {
 	case lockstep.Desynced:
 		w.report = &e
 	case lockstep.Dropped:
+		w.dropped[e.Player]++
 		fmt.Fprintf(w.out, "turn %4d  player %d is out\n", turn, e.Player)
 	case lockstep.Joined:
+		w.joined[e.Player]++
 		if turn > 0 {
 			fmt.Fprintf(w.out, "turn %4d  player %d is in again\n", turn, e.Player)
 		}
@@ -108,6 +112,9 @@ func (w *world) toHost(m *machine, p []byte) {
 }
 
 func (w *world) toMachine(m *machine, p []byte) {
+	if m.gone || m.frozen {
+		return
+	}
 	if err := m.peer.Receive(w.now, p); err != nil && err != lockstep.ErrSession {
 		w.refused = fmt.Errorf("machine %d refused a packet: %w", m.player, err)
 	}
@@ -118,6 +125,9 @@ func (w *world) step() {
 	w.now += tick
 	for _, m := range w.machines {
 		w.deliver(m)
+		if m.gone || m.frozen {
+			continue
+		}
 		m.play(w.now, func(turn int64, hash uint64) { w.compare(m, turn, hash) })
 		m.peer.Tick(w.now)
 	}
@@ -127,6 +137,9 @@ func (w *world) step() {
 	w.host.Tick(w.now)
 	if w.o.link {
 		for _, m := range w.machines {
+			if m.gone {
+				continue
+			}
 			m.upEnd.Tick(w.now)
 			m.hostEnd.Tick(w.now)
 		}
