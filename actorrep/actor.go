@@ -80,7 +80,8 @@ func (b *Base) Role() Role { return b.role }
 // player's.
 func (b *Base) IsOwned() bool {
 	if b.world == nil || b.world.server {
-		return b.owner != nil && b.owner.local
+		o := b.Owner()
+		return o != nil && o.local
 	}
 	return b.mirror != nil && b.mirror.owned
 }
@@ -333,7 +334,8 @@ func (b *Base) TearOff() error {
 func (b *Base) TornOff() bool { return b.tornOff }
 
 // Initializer may be implemented by an actor that wants to be called when it is made on a client, before its
-// first values.
+// first values. These include zeros then, so that what Init sets doesn't stay where the server has zero; the server must have the
+// method too.
 type Initializer interface{ Init() }
 
 // Notified may be implemented by an actor that wants to know of its coming and going on a client.

@@ -133,7 +133,7 @@ func (v *view) queueCall(c *call) error {
 // await puts a reliable call behind those that wait. When the channel is full the procedure's Overflow says what
 // happens, and fail ends the connection; MaxWaitingCalls bounds the queue always.
 func (w *World) await(calls []*call, c *call, full bool, class string, fail func(error)) ([]*call, error) {
-	if full {
+	if full || len(calls) >= MaxWaitingCalls && c.def.overflow == Coalesce {
 		switch c.def.overflow {
 		case Refuse:
 			return nil, ErrFull
@@ -142,8 +142,9 @@ func (w *World) await(calls []*call, c *call, full bool, class string, fail func
 			return nil, ErrFull
 		case Coalesce:
 			for i, o := range calls {
-				if o.rpc == c.rpc {
-					calls[i] = c.held()
+				if o.rpc == c.rpc { // the newest still runs behind what was called before it
+					copy(calls[i:], calls[i+1:])
+					calls[len(calls)-1] = c.held()
 					w.unheld.drop(o)
 					w.Counters.CallsDropped++
 					return calls, nil

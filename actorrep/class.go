@@ -27,6 +27,10 @@ type class struct {
 	cull      float64
 	always    bool
 	onlyOwner bool
+
+	notifySpawn bool
+	tellsRefs   layout.Mask // units that are or hold references and have a notify
+	initializes bool        // it is an Initializer
 }
 
 type notify struct {
@@ -115,6 +119,12 @@ func OnlyRelevantToOwner() ClassOption {
 	return classOption(func(c *class) error { c.onlyOwner = true; return nil })
 }
 
+// NotifyAtSpawn has the notifies of an actor's fields called when it appears on a client too, behind Spawned: of those that
+// came with a value that isn't the one they had after Init, which is the old value.
+func NotifyAtSpawn() ClassOption {
+	return classOption(func(c *class) error { c.notifySpawn = true; return nil })
+}
+
 func newClass(id int, name string, a Actor, options []ClassOption) (*class, error) {
 	t := reflect.TypeOf(a)
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
@@ -143,7 +153,11 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 			return nil, fmt.Errorf("%w: %v.%s must take nothing: a fast array has callbacks that know what was", ErrNotify, t, f.Notify)
 		}
 		c.notify = append(c.notify, n)
+		if n.method.IsValid() {
+			c.tellsRefs |= f.Mask & l.Referring
+		}
 	}
+	_, c.initializes = a.(Initializer)
 	for _, o := range options {
 		if err := o.set(c); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package actorrep
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"reflect"
 	"slices"
 
@@ -23,17 +24,18 @@ type client struct {
 	common  [2]uint8 // packets of the baselines that a chunk names
 	guess   []uint64
 
-	events   []event
-	told     []event
-	args     [2]reflect.Value // of a notify
-	pending  []pendingCall
-	running  []pendingCall
-	waiting  map[netguid.GUID][]unmapped // references to actors that aren't there
-	nWaiting int
-	speaking []*mirror
-	warned   bool      // that nobody asked for the channel types
-	dropped  int       // calls that came when too many waited
-	leaving  []*mirror // actors that go when their calls have run
+	events    []event
+	told      []event
+	args      [2]reflect.Value // of a notify
+	pending   []pendingCall
+	running   []pendingCall
+	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
+	nWaiting  int
+	speaking  []*mirror
+	warned    bool      // that nobody asked for the channel types
+	dropped   int       // calls that came when too many waited
+	leaving   []*mirror // actors that go when their calls have run
+	referring []*mirror // whose references have notifies
 }
 
 // event is something to tell in the next Step.
@@ -104,7 +106,7 @@ func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 }
 
 func (h *replicationHandler) message(r *bitio.Reader) error {
-	switch r.ReadBits(msgBits) {
+	switch kind := r.ReadBits(msgBits); kind {
 	case msgSchema:
 		if h.client.schema != nil {
 			return fmt.Errorf("%w: the classes are described twice", errFormat)
@@ -129,11 +131,15 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 			return errors.Join(err, sent)
 		}
 		return err
-	case msgGone:
+	case msgGone, msgTorn:
 		id, frame := netguid.GUID(r.ReadIntPacked()), r.ReadUint32()
 		b := h.world.byGUID[id]
 		if r.Err() == nil && b != nil && b.mirror.born < h.client.extend(frame) { // else it has come again since
-			h.leave(b.mirror)
+			if kind == msgTorn {
+				b.tearOff()
+			} else {
+				h.leave(b.mirror)
+			}
 		}
 		return r.Err()
 	}
@@ -161,6 +167,9 @@ func (c *client) setMirror(m *mirror) {
 // maxDepth bounds how deep components of components go on a client.
 const maxDepth = 64
 
+// tearOff makes the actor the client's own.
+func (b *Base) tearOff() { b.tornOff, b.role = true, Authority }
+
 // adopt makes the actor a component of parent, unless parent is below it.
 func (b *Base) adopt(parent *Base) {
 	depth := 0
@@ -184,6 +193,9 @@ func (c *client) wait(id netguid.GUID, u unmapped) {
 	if c.nWaiting >= maxUnmapped {
 		return // the reference can still be looked up; only its notify isn't called again
 	}
+	if slices.Contains(c.waiting[id], u) {
+		return
+	}
 	if c.waiting == nil {
 		c.waiting = map[netguid.GUID][]unmapped{}
 	}
@@ -203,6 +215,37 @@ func (c *client) forgetGone() {
 	}
 }
 
+// missReferences has references to an actor that goes wait for it, as it may come again.
+func (c *client) missReferences(gone *mirror) {
+	kept := c.referring[:0]
+	for _, m := range c.referring {
+		if m.b == nil || m.b.mirror != m {
+			continue
+		}
+		kept = append(kept, m)
+		for field := range m.class.local.layout.Fields {
+			if m != gone && m.refersTo(gone.guid, field) {
+				c.wait(gone.guid, unmapped{m, field})
+			}
+		}
+	}
+	clear(c.referring[len(kept):])
+	c.referring = kept
+}
+
+// refersTo reports whether a field that has a notify refers to an actor.
+func (m *mirror) refersTo(id netguid.GUID, field int) bool {
+	cl := m.class.local
+	for rest := cl.tellsRefs & cl.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
+		for other := range cl.layout.References(m.b.ptr, bits.TrailingZeros64(rest)) {
+			if other == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // arrived resolves what waited for an actor.
 func (c *client) arrived(b *Base) {
 	list := c.waiting[b.guid]
@@ -216,7 +259,7 @@ func (c *client) arrived(b *Base) {
 		case u.m.b == nil || u.m.b.world != c.world || u.m.b.mirror != u.m:
 		case u.field < 0:
 			u.m.b.adopt(b)
-		case u.m.class.local.notify[u.field].method.IsValid() && !u.m.noted(u.field):
+		case u.m.refersTo(b.guid, u.field) && !u.m.noted(u.field):
 			u.m.noteChange(u.field, u.m.copyField(u.field))
 		}
 	}
@@ -239,6 +282,11 @@ func (c *client) leaveNow(m *mirror) {
 	}
 	m.leaving = false
 	a := m.b.self
+	c.missReferences(m)
+	for _, child := range m.b.children { // which a parent that comes again takes back
+		child.parent = nil
+		c.wait(m.guid, unmapped{child.mirror, -1})
+	}
 	if i := m.note; i > 0 {
 		e := &c.events[i-1]
 		if e.kind == eventSpawned { // it came and went between two Steps
@@ -252,10 +300,6 @@ func (c *client) leaveNow(m *mirror) {
 			m.b = nil
 			return
 		}
-	}
-	for _, child := range m.b.children { // which a parent that comes again takes back
-		child.parent = nil
-		c.wait(m.guid, unmapped{child.mirror, -1})
 	}
 	c.world.remove(m.b)
 	m.b = nil
@@ -335,6 +379,9 @@ func (c *client) tell(e *event) {
 		}
 		if w.cfg.Spawned != nil {
 			w.cfg.Spawned(e.a)
+		}
+		if len(e.fields) > 0 {
+			c.notify(e)
 		}
 	case eventDestroyed:
 		if n, ok := e.a.(Notified); ok {

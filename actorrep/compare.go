@@ -176,9 +176,6 @@ func (w *World) compare(b *Base) {
 	r.forced = false
 	w.Counters.Compared++
 	r.compared = w.frame
-	if r.interval > 0 {
-		r.due = w.now + r.interval
-	}
 	unfit := r.shadow.Unfit
 	changed := l.Compare(r.shadow, b.ptr, m)
 	if r.shadow.Unfit&^unfit != 0 {
@@ -186,6 +183,11 @@ func (w *World) compare(b *Base) {
 	}
 	if b.class.slowest > 0 {
 		w.adapt(b, changed != 0)
+	}
+	if r.interval > 0 { // from when it was due, as Steps don't fall together with that
+		if r.due += r.interval; r.due <= w.now {
+			r.due = w.now + r.interval
+		}
 	}
 	if b.dormant {
 		for _, v := range r.views {
@@ -239,7 +241,6 @@ func (w *World) adapt(b *Base, changed bool) {
 	}
 	was := r.interval
 	r.interval = r.optimum
-	r.due = w.now + r.interval
 	if (was == 0) != (r.interval == 0) {
 		w.moveBetweenLists(b)
 	}

@@ -96,6 +96,9 @@ func (m *mirror) open(r *bitio.Reader) error {
 		m.b.mirror.b = nil // records of its last channel may still come
 		m.b.mirror = m
 		w.client.setMirror(m)
+		if m.class.local.tellsRefs != 0 {
+			w.client.referring = append(w.client.referring, m)
+		}
 	default:
 		if old != nil {
 			w.client.leaveNow(old.mirror) // the close of its last channel is still on its way
@@ -103,7 +106,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 		m.spawn(id, parent)
 	}
 	m.setRole(owned, autonomous)
-	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again)
+	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again || m.class.local != nil && m.class.local.notifySpawn)
 }
 
 // spawn makes our actor, if we have its class.
@@ -123,6 +126,9 @@ func (m *mirror) spawn(id, parent netguid.GUID) {
 	}
 	if n, ok := a.(Initializer); ok {
 		n.Init()
+	}
+	if c.tellsRefs != 0 {
+		w.client.referring = append(w.client.referring, m)
 	}
 	w.Counters.Spawned++
 	w.client.events = append(w.client.events, event{kind: eventSpawned, m: m, a: a})
@@ -156,7 +162,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 			m.setRole(readAudience(r))
 		case msgTornOff:
 			if m.b != nil {
-				m.b.tornOff, m.b.role = true, Authority
+				m.b.tearOff()
 			}
 		}
 		if err == nil {
@@ -216,8 +222,10 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame int64, rel
 		m.world.Counters.Unfit++
 		m.world.tell(m.b, m.class.units.Units[i].Path, nil, ErrClamped)
 	}
-	if m.class.units.Refs>>i&1 != 0 {
-		m.checkReference(netguid.GUID(v[0]), field)
+	if m.class.local.layout.Referring>>local&1 != 0 {
+		for id := range m.class.local.layout.References(m.b.ptr, local) {
+			m.checkReference(id, field)
+		}
 	}
 }
 
@@ -227,7 +235,7 @@ func (m *mirror) noted(field int) bool {
 		return false
 	}
 	e := &m.world.client.events[m.note-1]
-	if e.kind == eventSpawned {
+	if e.kind == eventSpawned && !m.class.local.notifySpawn {
 		return true // it is told of as a whole
 	}
 	for i := range e.fields {
@@ -264,10 +272,53 @@ func (m *mirror) copyField(field int) reflect.Value {
 	}
 	copied := reflect.New(v.Type()).Elem()
 	copied.Set(v)
-	if v.Kind() == reflect.Slice { // its memory may be used again
-		copied.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
-	}
+	unshare(copied)
 	return copied
+}
+
+// unshare gives the slices within a value memory of their own, as theirs may be used again.
+func unshare(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Slice:
+		if v.IsNil() {
+			return
+		}
+		own := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(own, v)
+		v.Set(own)
+		if shares(v.Type().Elem()) {
+			for i := range v.Len() {
+				unshare(v.Index(i))
+			}
+		}
+	case reflect.Array:
+		for i := 0; i < v.Len() && shares(v.Type().Elem()); i++ {
+			unshare(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); shares(f.Type()) {
+				unshare(reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()) // unexported fields too
+			}
+		}
+	}
+}
+
+// shares reports whether copies of a value of type t share memory of slices.
+func shares(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Slice:
+		return true
+	case reflect.Array:
+		return shares(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if shares(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkReference remembers a reference to an actor that isn't there.

@@ -84,6 +84,9 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	if !again {
 		initial := l.Allowed(v.aud|initialFlag) &^ b.inactive
 		values := l.NonZero(b.rep.shadow)
+		if b.class.initializes { // there a zero may be news
+			values = l.All()
+		}
 		m = values & initial
 		v.dirty = values &^ initial
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -25,8 +24,8 @@ type outlet interface {
 	reliable(v *view, w *bitio.Writer) bool
 	// close makes an actor disappear, or sleep.
 	close(v *view, reason channel.CloseReason) bool
-	// gone tells of an actor that went while it slept.
-	gone(id netguid.GUID) bool
+	// gone tells of an actor that went, or was torn off, while it slept.
+	gone(f farewell) bool
 	// chunk sends records and says in which packet.
 	chunk(data []byte, bits int) (packet int64, ok bool)
 	// drained reports whether all that was sent reliably of an actor has arrived.
@@ -134,15 +133,20 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 const (
 	msgSchema = iota
 	msgGone   // IntPacked guid | 32 frame
+	msgTorn   // the same: an actor that sleeps is the client's own now
 )
 
-func (o *channelOutlet) gone(id netguid.GUID) bool {
+func (o *channelOutlet) gone(f farewell) bool {
 	if o.ch == nil {
 		return false
 	}
 	w := o.peer.world.message()
-	w.WriteBits(msgGone, msgBits)
-	w.WriteIntPacked(uint32(id))
+	kind := msgGone
+	if f.torn {
+		kind = msgTorn
+	}
+	w.WriteBits(uint64(kind), msgBits)
+	w.WriteIntPacked(uint32(f.id))
 	w.WriteUint32(o.peer.world.frame)
 	_, err := o.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true})
 	return err == nil

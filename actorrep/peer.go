@@ -38,7 +38,7 @@ type Peer struct {
 	settling []*view   // dormant, with something in flight
 	speaking []*view   // with reliable calls to send
 	later    [][]*view // with something to send in a later Step, by its number
-	gone     []netguid.GUID
+	gone     []farewell
 	ending   map[*Base]*channel.Channel // closed with calls that aren't acked: the actor opens again behind them
 
 	sent     sentRing
@@ -208,11 +208,17 @@ func (p *Peer) begin() {
 	p.settle()
 }
 
+// farewell is an actor that left a connection while it had no channel there.
+type farewell struct {
+	id   netguid.GUID
+	torn bool // it stays there, as the client's own
+}
+
 // tellGone tells of actors that went while they had no channel.
 func (p *Peer) tellGone() {
 	n := 0
-	for _, id := range p.gone {
-		if !p.out.gone(id) {
+	for _, f := range p.gone {
+		if !p.out.gone(f) {
 			break
 		}
 		n++

@@ -3,7 +3,6 @@ package actorrep
 import (
 	"time"
 
-	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -162,9 +161,15 @@ func (r *Recorder) closeID(id uint32, reason channel.CloseReason) bool {
 }
 
 // gone ends an actor that sleeps.
-func (r *Recorder) gone(id netguid.GUID) bool {
-	at, ok := r.ids[id]
-	return !ok || r.closeID(at, bunch.Destroyed)
+func (r *Recorder) gone(f farewell) bool {
+	at, ok := r.ids[f.id]
+	switch {
+	case !ok:
+		return true
+	case f.torn:
+		return r.put(messageValues, at, []byte{msgTornOff}, msgBits) && r.closeID(at, bunch.TearOff)
+	}
+	return r.closeID(at, bunch.Destroyed)
 }
 
 func (r *Recorder) chunk(data []byte, bits int) (int64, bool) {

@@ -49,7 +49,7 @@ type Overflow uint8
 const (
 	// Refuse returns ErrFull to the caller.
 	Refuse Overflow = iota
-	// Coalesce lets it wait, in the place of an earlier call of the same procedure that waits.
+	// Coalesce lets it wait, behind all that waits; the oldest call of the same procedure that waits goes for it.
 	Coalesce
 	// DropOldest lets it wait; when too many do, the oldest of them goes.
 	DropOldest

@@ -213,7 +213,7 @@ func (v *view) leave(reason channel.CloseReason) bool {
 			if reason != bunch.Destroyed {
 				return false
 			}
-			p.gone = append(p.gone, v.b.guid) // told as soon as there is room
+			p.gone = append(p.gone, farewell{id: v.b.guid}) // told as soon as there is room
 		}
 		p.world.Counters.Closed++
 		if busy && reason == bunch.Relevancy && v.ch != nil {
@@ -223,7 +223,7 @@ func (v *view) leave(reason channel.CloseReason) bool {
 			p.ending[v.b] = v.ch
 		}
 	case asleep:
-		p.gone = append(p.gone, v.b.guid)
+		p.gone = append(p.gone, farewell{id: v.b.guid})
 	}
 	v.detach()
 	return true
@@ -231,7 +231,13 @@ func (v *view) leave(reason channel.CloseReason) bool {
 
 // tearOff sends the last values and leaves the actor to the client.
 func (v *view) tearOff() {
+	if v.state == asleep && v.dirty&v.allowed != 0 {
+		v.peer.open(v)
+	}
 	v.flush()
+	if v.state == asleep {
+		v.peer.gone = append(v.peer.gone, farewell{v.b.guid, true})
+	}
 	if v.state == open || v.state == opening {
 		v.speak(true)
 		v.peer.out.close(v, bunch.TearOff)

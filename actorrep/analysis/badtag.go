@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/types"
 	"slices"
+	"strconv"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -67,9 +68,24 @@ func misfit(f *field, list []part) (opt *tagOption, message string) {
 			return o.bits, fmt.Sprintf("rot= is for floats, and %s is %s", p.path, describe(p.typ))
 		case p.kind != partUint && o.max != nil:
 			return o.max, fmt.Sprintf("max= is for unsigned integers, and %s is %s", p.path, describe(p.typ))
+		case p.kind == partUint && o.max != nil && !canHold(p.typ, o.max.value):
+			return o.max, fmt.Sprintf("max=%s is more than a %s holds", o.max.value, describe(p.typ))
 		}
 	}
 	return nil, ""
+}
+
+// canHold reports whether an unsigned integer of a type can be as large as the number in a tag.
+func canHold(t types.Type, max string) bool {
+	bits := 64
+	switch b, _ := t.Underlying().(*types.Basic); b.Kind() {
+	case types.Uint8:
+		bits = 8
+	case types.Uint16:
+		bits = 16
+	}
+	_, err := strconv.ParseUint(max, 10, bits)
+	return err == nil
 }
 
 func checkFit(pass *analysis.Pass, f *field) {

@@ -111,6 +111,10 @@ func (w *walker) plain(t types.Type, path string) {
 			w.units = before + 1
 		}
 	case *types.Struct:
+		if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil && (named.Obj().Pkg().Path() == "sync" || named.Obj().Pkg().Path() == "sync/atomic") {
+			w.bad(t, path, "it belongs to one process; take it out of the replicated value")
+			return
+		}
 		before := w.units
 		for i := range u.NumFields() {
 			inner := path + "." + u.Field(i).Name()

@@ -81,6 +81,9 @@ func vector(t reflect.Type, offset uintptr) (elem reflect.Type, offsets []uintpt
 }
 
 func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o options) error {
+	if t.PkgPath() == "sync" || t.PkgPath() == "sync/atomic" {
+		return fmt.Errorf("%w: %s is a %v, which belongs to one process; take it out of the replicated value", ErrKind, path, t)
+	}
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
 			f := t.Field(i)
@@ -118,7 +121,9 @@ func (l *Layout) addNumbers(t reflect.Type, offsets []uintptr, path string, o op
 	case k >= reflect.Int && k <= reflect.Int64:
 		u.Kind = Int
 	case k >= reflect.Uint && k <= reflect.Uint64 && o.max > 0:
-		u.Kind, u.Max = Max, o.max
+		if u.Kind, u.Max = Max, o.max; uint64(o.max) > ^uint64(0)>>(64-8*t.Size()) {
+			return fmt.Errorf("%w: %s: max=%d is more than a %v holds", ErrTag, path, o.max, t)
+		}
 	case k >= reflect.Uint && k <= reflect.Uint64:
 		u.Kind = Uint
 	case k == reflect.Float32 || k == reflect.Float64:

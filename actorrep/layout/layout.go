@@ -130,6 +130,8 @@ type Layout struct {
 	Fasts Mask
 	// Refs is the units that are references.
 	Refs Mask
+	// Referring is these, and slices that hold references.
+	Referring Mask
 	// Custom is the units whose condition is the game's.
 	Custom Mask
 
@@ -279,6 +281,9 @@ func (l *Layout) finish() {
 			l.Fasts |= bit
 		case u.Kind == Ref:
 			l.Refs |= bit
+		}
+		if u.Kind == Ref || u.Kind == Slice && u.elem.Referring != 0 {
+			l.Referring |= bit
 		}
 		if u.Condition == CustomCondition {
 			l.Custom |= bit

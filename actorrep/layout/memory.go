@@ -3,10 +3,12 @@ package layout
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"reflect"
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -247,4 +249,27 @@ func (u *Unit) Float(v uint64) float64 {
 		return float64(unzigzag(v))
 	}
 	return float64(v)
+}
+
+// References calls yield for each reference in a unit of the value at obj.
+func (l *Layout) References(obj unsafe.Pointer, unit int) func(yield func(netguid.GUID) bool) {
+	return func(yield func(netguid.GUID) bool) { l.Units[unit].references(obj, yield) }
+}
+
+func (u *Unit) references(obj unsafe.Pointer, yield func(netguid.GUID) bool) bool {
+	p := unsafe.Add(obj, u.offsets[0])
+	switch u.Kind {
+	case Ref:
+		return yield(*(*netguid.GUID)(p))
+	case Slice:
+		h := *(*sliceHeader)(p)
+		for i := range h.len {
+			for m := u.elem.Referring; m != 0; m &= m - 1 {
+				if !u.elem.Units[bits.TrailingZeros64(m)].references(unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()), yield) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }

@@ -82,7 +82,7 @@ func TestSaturate(t *testing.T) {
 		A int8  `net:""`
 		B uint8 `net:""`
 		C uint8 `net:"max=250"`
-		D uint8 `net:"max=300"`
+		D uint8 `net:"max=255"`
 	}]())
 	require.NoError(t, err)
 	m := p.schema(p.l)

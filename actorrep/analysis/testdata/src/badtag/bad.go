@@ -46,6 +46,9 @@ type Bad struct {
 	X []int        `net:"max=3"`              // want `error: max= is for unsigned integers, and X\[\] is int`
 	Y uint8        "net:\"notify=OnNothing\"" // want `error: Bad has no method OnNothing`
 
+	AA uint8    `net:"max=300"`   // want `error: max=300 is more than a uint8 holds`
+	AB []uint16 `net:"max=70000"` // want `error: max=70000 is more than a uint16 holds`
+
 	V actorrep.Var[uint8] `net:"notify=OnV"` // want `error: notify method OnV must take nothing or the old uint8, not \(old actorrep.Var\[uint8\]\)`
 }
 

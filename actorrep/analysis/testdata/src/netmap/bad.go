@@ -1,6 +1,7 @@
 package netmap
 
 import (
+	"sync"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -25,6 +26,7 @@ type Bad struct {
 	G []Item                              `net:""` // want `error: G\[\].next is \*netmap.Item`
 	H complex128                          `net:""` // want `error: H is complex128`
 	I uintptr                             `net:""` // want `error: I is uintptr`
+	S struct{ mu sync.Mutex }             `net:""` // want `error: S.mu is sync.Mutex, .* it belongs to one process`
 	J time.Time                           `net:""` // want `error: J.loc is \*time.Location`
 	K actorrep.Var[map[int]int]           `net:""` // want `error: K is map\[int\]int`
 	L []actorrep.Var[int]                 `net:""` // want `error: L\[\] is actorrep.Var\[int\], .* elements of slices can't be Vars`
