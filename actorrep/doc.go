@@ -59,8 +59,8 @@
 // actors, components too, there is no order under loss. A client's calls run at the server when they arrive, in its
 // TickDispatch.
 //
-// References are of type netguid.GUID. One may come before its actor: World.Find is nil then, and the field's
-// notify is called again when the actor is there.
+// References are of type [Ref], or a bare netguid.GUID. One may come before its actor: Ref.In, or World.Find, is nil then, and
+// the field's notify is called again when the actor is there, and whenever it is there again.
 //
 // # Recordings
 //

@@ -66,7 +66,7 @@ func (w *walker) value(t types.Type, path string) {
 	if named, ok := types.Unalias(t).(*types.Named); ok {
 		for _, other := range w.within {
 			if types.Identical(named, other) {
-				w.bad(t, path, "it contains itself; let it refer to an actor by its netguid.GUID instead")
+				w.bad(t, path, "it contains itself; let it refer to an actor by an actorrep.Ref instead")
 				return
 			}
 		}
@@ -86,7 +86,7 @@ func (w *walker) value(t types.Type, path string) {
 		w.add(partFast, t, path)
 	case hasMethods(t, map[string][2]int{"WriteNet": {1, 0}, "ReadNet": {1, 1}}):
 		w.add(partCustom, t, path)
-	case isNamed(t, netguidPath, "GUID"):
+	case isNamed(t, netguidPath, "GUID"), hasMethods(t, map[string][2]int{"RefersNet": {0, 0}}):
 		w.add(partRef, t, path)
 	default:
 		w.plain(t, path)
@@ -131,7 +131,7 @@ func (w *walker) plain(t types.Type, path string) {
 		w.bad(t, path, "a map has no order that two ends share; use a slice of structs, or a fast array when it is large")
 	case *types.Pointer:
 		if isActor(u.Elem()) {
-			w.bad(t, path, "a pointer means nothing at the other end; use a netguid.GUID, which World.Find resolves")
+			w.bad(t, path, "a pointer means nothing at the other end; use an actorrep.Ref")
 		} else {
 			w.bad(t, path, "a pointer means nothing at the other end; use the value")
 		}

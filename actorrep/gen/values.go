@@ -72,7 +72,7 @@ func (g *generator) reflected(t types.Type, path string) (reflect.Type, error) {
 		return reflect.TypeFor[fast](), nil
 	case has(t, "WriteNet", "ReadNet"):
 		return reflect.TypeFor[custom](), nil
-	case isGUID(t):
+	case isGUID(t) || has(t, "RefersNet"):
 		return reflect.TypeFor[netguid.GUID](), nil
 	}
 	switch u := t.Underlying().(type) {
@@ -145,6 +145,9 @@ func (g *generator) leaves(t types.Type, expr string, list *[]leaf) error {
 		}
 		return g.leaves(inVar(t), expr+".Get()", list)
 	case has(t, "NetKey", "NetWrite", "NetRead"), has(t, "WriteNet", "ReadNet"):
+		return nil
+	case has(t, "RefersNet"):
+		*list = append(*list, leaf{expr + ".GUID()", types.Typ[types.Uint32]})
 		return nil
 	}
 	switch u := t.Underlying().(type) {

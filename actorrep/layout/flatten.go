@@ -13,10 +13,18 @@ var (
 	fastType   = reflect.TypeFor[FastArray]()
 	markType   = reflect.TypeFor[Marker]()
 	pushType   = reflect.TypeFor[Pusher]()
+	referType  = reflect.TypeFor[Referrer]()
 )
 
 // Pusher is a struct whose first field is a value that it marks when it is set. The method is never called.
 type Pusher interface{ PushesNet() }
+
+// Referrer is a struct that is a netguid.GUID and nothing else. The method is never called.
+type Referrer interface{ RefersNet() }
+
+func isReference(t reflect.Type) bool {
+	return t == guidType || t.Implements(referType) && t.Kind() == reflect.Struct && t.Size() == guidType.Size() && t.Field(0).Type == guidType
+}
 
 // flatten appends the units of a value of type t.
 func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options) error {
@@ -35,7 +43,7 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 		return l.addFast(t, offset, path, o)
 	case p.Implements(customType):
 		return l.addBlob(t, offset, path, o, Custom)
-	case t == guidType:
+	case isReference(t):
 		return l.addNumbers(t, []uintptr{offset}, path, o)
 	}
 	switch t.Kind() {
@@ -114,7 +122,7 @@ func (l *Layout) addNumbers(t reflect.Type, offsets []uintptr, path string, o op
 	u.N = uint8(len(offsets))
 	copy(u.offsets[:], offsets)
 	switch k := t.Kind(); {
-	case t == guidType:
+	case isReference(t):
 		u.Kind = Ref
 	case k == reflect.Bool:
 		u.Kind = Bool

@@ -20,7 +20,7 @@ type Bad struct {
 	A map[string]int                      `net:""` // want `error: A is map\[string\]int, which can't be replicated: a map has no order that two ends share; use a slice of structs, or a fast array`
 	B chan int                            `net:""` // want `error: B is chan int, which can't be replicated: it isn't a value`
 	C func()                              `net:""` // want `error: C is func\(\), which can't be replicated: it isn't a value`
-	D *Bad                                `net:""` // want `error: D is \*netmap.Bad, which can't be replicated: a pointer means nothing at the other end; use a netguid.GUID`
+	D *Bad                                `net:""` // want `error: D is \*netmap.Bad, which can't be replicated: a pointer means nothing at the other end; use an actorrep.Ref`
 	E *int                                `net:""` // want `error: E is \*int, .* use the value`
 	F any                                 `net:""` // want `error: F is any, .* the other end can't know what is in an interface`
 	G []Item                              `net:""` // want `error: G\[\].next is \*netmap.Item`
