@@ -210,9 +210,11 @@ func queueEnds(m *memoryEnds) error {
 	m.trip = func() error {
 		e.now += w5Tick
 		for i, q := range queues {
-			if err := q.Send(kind, kind.New()); err != nil {
+			sent := kind.New()
+			if err := q.Send(kind, sent); err != nil {
 				return err
 			}
+			kind.Free(sent)
 			q.Tick(e.now)
 			e.conns[i].Tick(e.now)
 		}

@@ -79,7 +79,11 @@ func newTalk(key, peerKey uint64, rng *rand.Rand, problem func(string, ...any)) 
 		t.messages[mode].Failed = func(err error) { problem("messages of mode %d: %v", mode, err) }
 	}
 	t.blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, MaxBlocks: 2, Received: t.tookBlock,
-		Failed: func(id int64, err error) { problem("block %d: %v", id, err) }})
+		Failed: func(id int64, err error) {
+			if !errors.Is(err, message.ErrNoChan) { // the client has left
+				problem("block %d: %v", id, err)
+			}
+		}})
 	return t
 }
 
@@ -211,10 +215,12 @@ func (t *talk) sendMessage(mode int) {
 	m.N = t.said[mode]
 	m.Data = append(m.Data[:0], make([]byte, t.rng.IntN(maxItem))...)
 	fill(m.Data, t.key, uint64(m.N))
-	switch err := t.messages[mode].Send(t.kinds[mode], m); {
+	err := t.messages[mode].Send(t.kinds[mode], m)
+	t.kinds[mode].Free(m)
+	switch {
 	case err == nil:
 		t.said[mode]++
-	case !errors.Is(err, message.ErrFull):
+	case !errors.Is(err, message.ErrFull) && !errors.Is(err, message.ErrClosed):
 		t.problem("a message of mode %d: %v", mode, err)
 	}
 }
@@ -248,7 +254,9 @@ func (t *talk) receiveMessage(mode int, m *item) {
 func (t *talk) sendBlock() {
 	b := make([]byte, 1+t.rng.IntN(40_000))
 	fill(b, t.key, t.gave)
-	if _, err := t.blocks.Send(b); err != nil {
+	if _, err := t.blocks.Send(b); errors.Is(err, message.ErrNoChan) {
+		return
+	} else if err != nil {
 		t.problem("block %d: %v", t.gave, err)
 		return
 	}

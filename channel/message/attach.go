@@ -14,15 +14,23 @@ type Attached struct {
 	*Queue
 	// Failed is called with what a peer broke; the connection has then been told to end.
 	Failed func(err error)
+	// Ended is called when the channel is closed, with the number of messages that aren't known to have arrived,
+	// which are forgotten. What has arrived may still be received. May be nil.
+	Ended func(unacked int)
 
-	ch  *channel.Channel
-	buf [1024]byte
-	w   bitio.Writer // kept here, since what messages get would otherwise be allocated
+	ch     *channel.Channel
+	closed bool
+	buf    [1024]byte
+	w      bitio.Writer // kept here, since what messages get would otherwise be allocated
 }
 
 // Attach returns a handler for a channel: give it to Table.Open and then call Opened with the channel,
 // or return it from a Type's Accept.
-func Attach(q *Queue) *Attached { return &Attached{Queue: q} }
+func Attach(q *Queue) *Attached {
+	a := &Attached{Queue: q}
+	q.cfg.Budget = min(q.cfg.Budget, len(a.buf)*8) // a message that fits the budget fits a packet
+	return a
+}
 
 // Opened is the channel that the queue is on. The end that opens it calls it at once, which sends the
 // opening bunch; at the other end the channel calls it.
@@ -33,9 +41,36 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	}
 	var w bitio.Writer
 	w.Reset(a.buf[:])
+	if a.cfg.Mode == Ordered {
+		w.WriteBool(false)
+	}
 	w.WriteInt(0, maxPerPacket+1)
 	_, err := ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: true})
 	return err
+}
+
+// Send is the queue's, with ErrClosed once the channel is closed.
+func (a *Attached) Send(kind *Kind, m Message) error {
+	if a.closed {
+		return ErrClosed
+	}
+	return a.Queue.Send(kind, m)
+}
+
+// SendEncoded is the queue's, with ErrClosed once the channel is closed.
+func (a *Attached) SendEncoded(e *Encoded) error {
+	if a.closed {
+		return ErrClosed
+	}
+	return a.Queue.SendEncoded(e)
+}
+
+// Receive is the queue's. It tells the peer of the room it makes, so an end that only receives need not call Tick.
+func (a *Attached) Receive() (Message, *Kind) {
+	if a.ch != nil && a.creditDue(false) {
+		a.Tick(a.ch.Conn().Now())
+	}
+	return a.Queue.Receive()
 }
 
 // Tick writes what is due, in as many packets as the connection's bandwidth allows now. Call it once a
@@ -76,4 +111,9 @@ func (a *Attached) ReceivedAck(_ *channel.Channel, id int64) { a.Acked(id) }
 func (a *Attached) ReceivedNak(_ *channel.Channel, id int64) { a.Lost(id) }
 
 // Closed is the channel's.
-func (a *Attached) Closed(*channel.Channel, channel.CloseReason) { a.ch = nil }
+func (a *Attached) Closed(*channel.Channel, channel.CloseReason) {
+	a.ch, a.closed = nil, true
+	if unacked := a.Forget(); a.Ended != nil {
+		a.Ended(unacked)
+	}
+}

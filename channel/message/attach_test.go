@@ -44,6 +44,7 @@ func TestAllocsAttached(t *testing.T) {
 			if err := e.Send(k, m); err != nil {
 				t.Fatal(err)
 			}
+			k.Free(m)
 			e.Tick(now)
 		}
 		for i, c := range conns {

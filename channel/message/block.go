@@ -2,12 +2,13 @@ package message
 
 import (
 	"errors"
+	"fmt"
 	"hash/crc32"
+	"math"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
-	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
 // Blocks carries large blocks of data, files and levels, over a channel of its own in
@@ -22,22 +23,36 @@ import (
 //	32      fragment
 //	...     up to 896 bytes
 //
-// Both ends must have the same channel type. The receiver takes blocks up to MaxBytes, MaxBlocks at a
-// time, and makes room only as fragments come.
+//	bits    a note, a reliable bunch
+//	8       0 bounds, 1 done, 2 damaged, 3 withdrawn
+//	32      bounds: MaxBytes; otherwise the block id in 16 bits
+//	32      bounds: MaxBlocks
+//	64      bounds: MaxHeld
+//
+// Each end tells its bounds when the channel opens, and the sender keeps within those of the peer: a block that is
+// too large for the peer is an error of Send, or of Failed when it was sent before the bounds were known, and blocks that
+// are too many wait. The receiver keeps whole what has come up to the first fragment that is missing, and those behind
+// it apart, at most 4096 fragments ahead: it holds at most twice the bytes that came, whatever size a
+// block claims. The note that a block is done tells the sender that it has arrived whole.
 type Blocks struct {
 	cfg BlocksConfig
 
-	ch      *channel.Channel
+	ch     *channel.Channel
+	told   bool // our bounds
+	known  bool // the peer's
+	bounds bounds
+	notes  []note // to be sent, while the channel's reliable buffer is full
+
 	sending []*outBlock
 	turn    int
 	nextID  int64
-	packets [blockWindow]fragmentsSent
+	packets []fragmentsSent // by packet id
 	buf     [1024]byte
 
 	receiving []*inBlock
-	newest    int64     // highest block id seen
-	over      [64]int64 // ids of blocks received, plus 1
-	overAt    int
+	oldest    int64          // all blocks below are over
+	over      [idWindow]bool // whether block id is, at id%idWindow
+	held      int            // bytes
 
 	// Counters is what happened.
 	Counters BlockCounters
@@ -45,18 +60,22 @@ type Blocks struct {
 
 // BlocksConfig is the settings of Blocks; the zero value is useful.
 type BlocksConfig struct {
-	// MaxBytes bounds a block. Default 64 MiB.
+	// MaxBytes bounds a block, either way. Default 64 MiB.
 	MaxBytes int
-	// MaxBlocks bounds the blocks under way in each direction. Default 4.
+	// MaxBlocks bounds the blocks under way in each direction. Default 4, at most 512.
 	MaxBlocks int
+	// MaxHeld bounds the sum of the sizes of the blocks that are being received. Default MaxBytes. The
+	// memory held is at most twice that.
+	MaxHeld int
 	// Received gets a block that is complete and whose checksum is right. The data is the
 	// callee's.
 	Received func(id int64, data []byte)
 	// Progress is told of each fragment that arrived, on the receiving side. May be nil.
 	Progress func(id int64, have, total int)
-	// Sent is told when a block has arrived whole, on the sending side. May be nil.
+	// Sent is told when a block has arrived whole: the peer said so. May be nil.
 	Sent func(id int64)
-	// Failed is told of a block whose checksum is wrong. May be nil.
+	// Failed is told of a block that was begun and doesn't arrive, at either end: ErrChecksum, ErrBlockBig
+	// when the peer's bounds were told after Send, or ErrNoChan when the channel closed. May be nil.
 	Failed func(id int64, err error)
 }
 
@@ -65,12 +84,18 @@ type BlockCounters struct {
 	Fragments, Resent, Received, Duplicate, Refused uint64
 }
 
-// blockWindow is how many packets are remembered until their fate is known: more than a
-// connection has in flight.
-const blockWindow = 4096
-
-// fragmentBytes is the payload of each fragment but the last.
-const fragmentBytes = 896
+const (
+	// packetMemory is how many packets are remembered until their fate is known: more than a
+	// connection has in flight.
+	packetMemory = 4096
+	// fragmentBytes is the payload of each fragment but the last.
+	fragmentBytes = 896
+	// ahead is how many fragments one may be before the first that is missing.
+	ahead = 4096
+	// idWindow is how many ids one block may be ahead of the oldest that is under way.
+	idWindow  = 1024
+	maxBlocks = idWindow / 2
+)
 
 // Errors of blocks.
 var (
@@ -81,24 +106,36 @@ var (
 	ErrNoChan   = errors.New("message: blocks have no open channel")
 )
 
+// ErrBounds is of the peer's making, and ends the connection: it sent beyond the bounds it was told.
+var ErrBounds = errors.New("message: the peer sent blocks beyond the bounds it was told")
+
+// bounds is what an end takes.
+type bounds struct{ bytes, blocks, held int64 }
+
+// note is a reliable bunch.
+type note struct {
+	kind byte
+	id   int64
+}
+
+const (
+	noteBounds byte = iota
+	noteDone
+	noteDamaged
+	noteWithdrawn
+)
+
 type outBlock struct {
 	id       int64
 	data     []byte
 	sum      uint32
+	active   bool     // counts among what the peer holds
 	lost     []uint32 // fragments to send again
 	next     uint32   // first fragment never sent
+	missing  uint32   // first fragment not acked
 	count    uint32
 	acked    bitmap
 	ackedNum uint32
-}
-
-type inBlock struct {
-	id    int64
-	total int
-	sum   uint32
-	parts [][]byte // chunks of chunkBytes, made as fragments come
-	have  bitmap
-	bytes int
 }
 
 // fragmentsSent is what a packet carries: small fragments may share one.
@@ -121,7 +158,7 @@ func (b bitmap) set(i uint32)      { b[i/64] |= 1 << (i % 64) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// NewBlocks returns an end without a channel; see Opened.
+// NewBlocks returns an end without a channel; see Opened. It panics on bounds that can't be told to the peer.
 func NewBlocks(cfg BlocksConfig) *Blocks {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 64 << 20
@@ -129,263 +166,135 @@ func NewBlocks(cfg BlocksConfig) *Blocks {
 	if cfg.MaxBlocks == 0 {
 		cfg.MaxBlocks = 4
 	}
-	return &Blocks{cfg: cfg, newest: -1}
+	if cfg.MaxHeld == 0 {
+		cfg.MaxHeld = cfg.MaxBytes
+	}
+	if cfg.MaxBytes < 0 || int64(cfg.MaxBytes) > math.MaxUint32 || cfg.MaxBlocks < 0 || cfg.MaxBlocks > maxBlocks || cfg.MaxHeld < cfg.MaxBytes {
+		panic(fmt.Sprintf("message: MaxBytes %d must be from 1 to 2^32-1 and at most MaxHeld %d, MaxBlocks %d from 1 to %d", cfg.MaxBytes, cfg.MaxHeld, cfg.MaxBlocks, maxBlocks))
+	}
+	return &Blocks{cfg: cfg}
 }
 
 // Opened is the channel that blocks travel on; the end that opens it calls this at once.
 func (b *Blocks) Opened(ch *channel.Channel) error {
 	b.ch = ch
-	if !ch.OpenedLocally() {
-		return nil
+	b.told = true
+	return b.sendNote(note{kind: noteBounds})
+}
+
+// Held is the bytes of blocks that are being received.
+func (b *Blocks) Held() int { return b.held }
+
+// sendNote sends a note, or returns the channel's error.
+func (b *Blocks) sendNote(n note) error {
+	var w bitio.Writer
+	var buf [24]byte
+	w.Reset(buf[:])
+	w.WriteUint8(n.kind)
+	if n.kind == noteBounds {
+		w.WriteUint32(uint32(b.cfg.MaxBytes))
+		w.WriteUint32(uint32(b.cfg.MaxBlocks))
+		w.WriteUint64(uint64(b.cfg.MaxHeld))
+	} else {
+		w.WriteUint16(uint16(n.id))
 	}
-	_, err := ch.SendBunch(&bunch.Out{Data: []byte{0}, Bits: 1, Reliable: true, NoMerge: true})
+	_, err := b.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: true})
 	return err
 }
 
-// Send begins to send data, which must stay as it is until Sent. It returns the block's id.
-func (b *Blocks) Send(data []byte) (int64, error) {
-	switch {
-	case len(data) == 0:
-		return 0, ErrEmpty
-	case len(data) > b.cfg.MaxBytes:
-		return 0, ErrBlockBig
-	case len(b.sending) >= b.cfg.MaxBlocks:
-		return 0, ErrBlocks
-	}
-	n := uint32((len(data) + fragmentBytes - 1) / fragmentBytes)
-	o := &outBlock{id: b.nextID, data: data, sum: crc32.Checksum(data, castagnoli), count: n, acked: newBitmap(n)}
-	b.nextID++
-	b.sending = append(b.sending, o)
-	return o.id, nil
+// tell sends a note, now or when the channel has room for it.
+func (b *Blocks) tell(n note) {
+	b.notes = append(b.notes, n)
+	b.sendNotes()
 }
 
-// Progress is how many fragments of a block that is being sent have arrived, and of how many.
-func (b *Blocks) Progress(id int64) (arrived, total int) {
+func (b *Blocks) sendNotes() {
+	if b.ch == nil || b.ch.Closing() {
+		return
+	}
+	for len(b.notes) > 0 && b.sendNote(b.notes[0]) == nil {
+		b.notes = append(b.notes[:0], b.notes[1:]...)
+	}
+}
+
+// ReceivedBunch is the channel's: a fragment or a note.
+func (b *Blocks) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	b.ch = ch
+	if !b.told { // the peer opened the channel
+		b.told = true
+		b.tell(note{kind: noteBounds})
+	}
+	var err error
+	if in.Reliable {
+		err = b.receiveNote(&in.Data)
+	} else {
+		err = b.receiveFragment(&in.Data)
+	}
+	if err != nil && ch != nil {
+		ch.Conn().Fail(err, false)
+	}
+}
+
+func (b *Blocks) receiveNote(r *bitio.Reader) error {
+	kind := r.ReadUint8()
+	if kind == noteBounds {
+		p := bounds{int64(r.ReadUint32()), int64(r.ReadUint32()), int64(r.ReadUint64() & math.MaxInt64)}
+		if r.Err() != nil || b.known {
+			return fmt.Errorf("%w: bounds of blocks", ErrFormat)
+		}
+		b.bounds, b.known = p, true
+		b.withdraw()
+		return nil
+	}
+	wire := r.ReadUint16()
+	if r.Err() != nil || kind > noteWithdrawn {
+		return fmt.Errorf("%w: note of a block", ErrFormat)
+	}
+	if kind == noteWithdrawn {
+		return b.finish(expandID(wire, b.oldest))
+	}
 	for _, o := range b.sending {
-		if o.id == id {
-			return int(o.ackedNum), int(o.count)
-		}
-	}
-	return 0, 0
-}
-
-// Tick sends fragments, the blocks taking turns, until the connection's bandwidth or its packet window
-// is used up. Call it once a tick, before TickFlush.
-func (b *Blocks) Tick() {
-	if b.ch == nil || b.ch.Closing() || !b.ch.OpenAcked() {
-		return
-	}
-	for idle := 0; idle < len(b.sending) && b.ch.Conn().IsNetReady(); {
-		b.turn = (b.turn + 1) % len(b.sending)
-		o := b.sending[b.turn]
-		f, ok := o.due()
-		if !ok {
-			idle++
-			continue
-		}
-		idle = 0
-		if !b.sendFragment(o, f) {
-			o.lost = append(o.lost, f)
-			return
-		}
-	}
-}
-
-// due is the next fragment to send: lost ones first.
-func (o *outBlock) due() (uint32, bool) {
-	for n := len(o.lost); n > 0; n = len(o.lost) {
-		f := o.lost[n-1]
-		o.lost = o.lost[:n-1]
-		if !o.acked.get(f) {
-			return f, true
-		}
-	}
-	if o.next < o.count {
-		o.next++
-		return o.next - 1, true
-	}
-	return 0, false
-}
-
-func (b *Blocks) sendFragment(o *outBlock, f uint32) bool {
-	var w bitio.Writer
-	w.Reset(b.buf[:])
-	w.WriteUint16(seqnum.U16.Truncate(o.id))
-	w.WriteUint32(uint32(len(o.data)))
-	w.WriteUint32(o.sum)
-	w.WriteUint32(f)
-	start := int(f) * fragmentBytes
-	w.WriteBytes(o.data[start:min(start+fragmentBytes, len(o.data))])
-	r, err := b.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), NoMerge: true})
-	if err != nil {
-		return false
-	}
-	b.Counters.Fragments++
-	slot := &b.packets[r.Last&(blockWindow-1)]
-	if slot.id != r.Last {
-		slot.id, slot.frags = r.Last, slot.frags[:0]
-	}
-	slot.frags = append(slot.frags, fragmentSent{o.id, f})
-	return true
-}
-
-// settle calls f for each fragment that a packet carried of a block still under way.
-func (b *Blocks) settle(packetID int64, f func(o *outBlock, frag uint32)) {
-	slot := &b.packets[packetID&(blockWindow-1)]
-	if slot.id != packetID {
-		return
-	}
-	for _, s := range slot.frags {
-		for _, o := range b.sending {
-			if o.id == s.block {
-				f(o, s.frag)
-				break
+		if uint16(o.id) == wire {
+			b.forget(o)
+			if kind == noteDone && b.cfg.Sent != nil {
+				b.cfg.Sent(o.id)
 			}
+			if kind == noteDamaged {
+				b.fail(o.id, ErrChecksum)
+			}
+			break
 		}
 	}
-	slot.frags = slot.frags[:0]
+	return nil
+}
+
+// expandID is the block that the low 16 bits of its id stand for, near another.
+func expandID(wire uint16, near int64) int64 { return near + int64(int16(wire-uint16(near))) }
+
+func (b *Blocks) fail(id int64, err error) {
+	if b.cfg.Failed != nil {
+		b.cfg.Failed(id, err)
+	}
 }
 
 // ReceivedAck is the channel's.
-func (b *Blocks) ReceivedAck(_ *channel.Channel, packetID int64) { b.settle(packetID, b.ackFragment) }
+func (b *Blocks) ReceivedAck(_ *channel.Channel, packetID int64) {
+	b.settle(packetID, b.ackFragment)
+	b.sendNotes()
+}
 
 // ReceivedNak is the channel's.
 func (b *Blocks) ReceivedNak(_ *channel.Channel, packetID int64) { b.settle(packetID, b.loseFragment) }
 
-func (b *Blocks) ackFragment(o *outBlock, f uint32) {
-	if o.acked.get(f) {
-		return
+// Closed is the channel's: what was under way has failed, and is let go of. Another channel may be given to
+// Opened afterwards.
+func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
+	sending, receiving := b.sending, b.receiving
+	*b = Blocks{cfg: b.cfg, Counters: b.Counters}
+	for _, o := range sending {
+		b.fail(o.id, ErrNoChan)
 	}
-	o.acked.set(f)
-	if o.ackedNum++; o.ackedNum < o.count {
-		return
-	}
-	for i, other := range b.sending {
-		if other == o {
-			b.sending = append(b.sending[:i], b.sending[i+1:]...)
-			break
-		}
-	}
-	b.turn = 0
-	if b.cfg.Sent != nil {
-		b.cfg.Sent(o.id)
-	}
-}
-
-func (b *Blocks) loseFragment(o *outBlock, f uint32) {
-	b.Counters.Resent++
-	o.lost = append(o.lost, f)
-}
-
-// Closed is the channel's.
-func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) { b.ch = nil }
-
-// ReceivedBunch is the channel's: a fragment.
-func (b *Blocks) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	b.ch = ch
-	if in.Reliable {
-		return // the opening bunch
-	}
-	r := &in.Data
-	wire, total, sum, f := r.ReadUint16(), r.ReadUint32(), r.ReadUint32(), r.ReadUint32()
-	n := (int64(total) + fragmentBytes - 1) / fragmentBytes
-	if r.Err() != nil || total == 0 || int64(total) > int64(b.cfg.MaxBytes) || int64(f) >= n {
-		b.Counters.Refused++
-		return
-	}
-	size := min(fragmentBytes, int(total)-int(f)*fragmentBytes)
-	if r.Remaining() != size*8 {
-		b.Counters.Refused++
-		return
-	}
-	blk := b.find(seqnum.U16.Expand(wire, max(0, b.newest)), int(total), sum, uint32(n))
-	if blk == nil {
-		return
-	}
-	b.store(blk, f, size, r)
-}
-
-// find is the block that a fragment belongs to, begun when it is new.
-func (b *Blocks) find(id int64, total int, sum, n uint32) *inBlock {
-	for _, blk := range b.receiving {
-		if blk.id == id {
-			if blk.total != total || blk.sum != sum {
-				b.Counters.Refused++
-				return nil
-			}
-			return blk
-		}
-	}
-	if id < 0 || id <= b.newest-int64(len(b.over)) || b.finished(id) {
-		b.Counters.Duplicate++
-		return nil
-	}
-	if len(b.receiving) >= b.cfg.MaxBlocks {
-		b.Counters.Refused++
-		return nil
-	}
-	b.newest = max(b.newest, id)
-	blk := &inBlock{id: id, total: total, sum: sum, have: newBitmap(n), parts: make([][]byte, (total+chunkBytes-1)/chunkBytes)}
-	b.receiving = append(b.receiving, blk)
-	return blk
-}
-
-// finished reports whether a block has been received whole, among the last 64.
-func (b *Blocks) finished(id int64) bool {
-	for _, f := range b.over {
-		if f == id+1 {
-			return true
-		}
-	}
-	return false
-}
-
-// chunkBytes is how much room a block makes at a time.
-const chunkBytes = 64 * fragmentBytes
-
-func (b *Blocks) store(blk *inBlock, f uint32, size int, r *bitio.Reader) {
-	if blk.have.get(f) {
-		b.Counters.Duplicate++
-		return
-	}
-	start := int(f) * fragmentBytes
-	chunk := start / chunkBytes
-	if blk.parts[chunk] == nil {
-		blk.parts[chunk] = make([]byte, min(chunkBytes, blk.total-chunk*chunkBytes))
-	}
-	at := start - chunk*chunkBytes
-	r.ReadBytes(blk.parts[chunk][at : at+size])
-	blk.have.set(f)
-	blk.bytes += size
-	if b.cfg.Progress != nil {
-		b.cfg.Progress(blk.id, blk.bytes, blk.total)
-	}
-	if blk.bytes == blk.total {
-		b.complete(blk)
-	}
-}
-
-func (b *Blocks) complete(blk *inBlock) {
-	for i, other := range b.receiving {
-		if other == blk {
-			b.receiving = append(b.receiving[:i], b.receiving[i+1:]...)
-			break
-		}
-	}
-	b.over[b.overAt%len(b.over)] = blk.id + 1
-	b.overAt++
-	data := make([]byte, 0, blk.total)
-	for _, p := range blk.parts {
-		data = append(data, p...)
-	}
-	if crc32.Checksum(data, castagnoli) != blk.sum {
-		if b.cfg.Failed != nil {
-			b.cfg.Failed(blk.id, ErrChecksum)
-		}
-		return
-	}
-	b.Counters.Received++
-	if b.cfg.Received != nil {
-		b.cfg.Received(blk.id, data)
+	for _, blk := range receiving {
+		b.fail(blk.id, ErrNoChan)
 	}
 }

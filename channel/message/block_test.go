@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/message"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -31,13 +33,19 @@ type transfer struct {
 	out, in  *message.Blocks
 	received map[int64][]byte
 	qa, qb   *message.Attached
+	blocks   *channel.Channel
 	ka, kb   *kinds
 }
 
 func newTransfer(t *testing.T, set netsim.Settings, seed uint64, controller func() congestion.Controller) *transfer {
+	failed := func(id int64, err error) { t.Error(id, err) }
+	return newTransferOf(t, set, seed, controller, message.BlocksConfig{}, message.BlocksConfig{Failed: failed})
+}
+
+func newTransferOf(t *testing.T, set netsim.Settings, seed uint64, controller func() congestion.Controller, out, in message.BlocksConfig) *transfer {
 	x := &transfer{t: t, received: map[int64][]byte{}, ka: newKinds(), kb: newKinds()}
-	x.in = message.NewBlocks(message.BlocksConfig{Received: func(id int64, b []byte) { x.received[id] = b }, Failed: func(id int64, err error) { t.Error(id, err) }})
-	x.out = message.NewBlocks(message.BlocksConfig{})
+	in.Received = func(id int64, b []byte) { x.received[id] = b }
+	x.in, x.out = message.NewBlocks(in), message.NewBlocks(out)
 	x.qa = message.Attach(message.New(message.Config{Kinds: &x.ka.reg}))
 	x.qb = message.Attach(message.New(message.Config{Kinds: &x.kb.reg}))
 	types := []channel.Type{
@@ -53,6 +61,7 @@ func newTransfer(t *testing.T, set netsim.Settings, seed uint64, controller func
 	}
 	ch, err := x.conns[0].Open(blockName, x.out)
 	require.NoError(t, err)
+	x.blocks = ch
 	require.NoError(t, x.out.Opened(ch))
 	ch, err = x.conns[0].Open(messageName, x.qa)
 	require.NoError(t, err)
@@ -148,12 +157,145 @@ func TestBlocksTogether(t *testing.T) {
 	}
 }
 
+// TestBlocksSentMeansArrived: with a smaller receiver, and with more blocks at a time than it once remembered, Sent is
+// told of what arrived whole, once, and of all of it.
+func TestBlocksSentMeansArrived(t *testing.T) {
+	for _, c := range []struct{ out, in message.BlocksConfig }{
+		{message.BlocksConfig{MaxBlocks: 128}, message.BlocksConfig{MaxBlocks: 128}},
+		{message.BlocksConfig{MaxBlocks: 128}, message.BlocksConfig{MaxBlocks: 2}},
+		{message.BlocksConfig{MaxBlocks: 128}, message.BlocksConfig{MaxBlocks: 128, MaxBytes: 50_000, MaxHeld: 60_000}},
+	} {
+		sent := map[int64]bool{}
+		var x *transfer
+		c.out.Sent = func(id int64) {
+			require.False(t, sent[id])
+			require.NotNil(t, x.received[id], "block %d is said to have arrived", id)
+			sent[id] = true
+		}
+		c.out.Failed = func(id int64, err error) { t.Error(id, err) }
+		c.in.Failed = c.out.Failed
+		set := netsim.Settings{Loss: 10, Lag: 10 * time.Millisecond, LagVariance: 5 * time.Millisecond}
+		x = newTransferOf(t, set, 5, bucket, c.out, c.in)
+		const n = 400
+		var want [][]byte
+		for len(sent) < n {
+			require.Less(t, x.now, 2*time.Minute, "%d of %d", len(sent), n)
+			for len(want) < n {
+				b := data(uint64(len(want)), 1+len(want)*37%5000)
+				if _, err := x.out.Send(b); err != nil {
+					require.ErrorIs(t, err, message.ErrBlocks)
+					break
+				}
+				want = append(want, b)
+			}
+			x.step(16 * time.Millisecond)
+		}
+		for i, b := range want {
+			require.True(t, bytes.Equal(b, x.received[int64(i)]), "block %d", i)
+		}
+		require.Zero(t, x.in.Held())
+	}
+}
+
+// TestBlockTooLargeForThePeer: it is told to the sender, at once when the peer's bounds are known.
+func TestBlockTooLargeForThePeer(t *testing.T) {
+	var failed []int64
+	out := message.BlocksConfig{Failed: func(id int64, err error) {
+		require.ErrorIs(t, err, message.ErrBlockBig)
+		failed = append(failed, id)
+	}}
+	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond}, 1, bucket, out, message.BlocksConfig{MaxBytes: 1000})
+	_, err := x.out.Send(data(1, 1001))
+	require.NoError(t, err, "the bounds aren't known yet")
+	for i := range 3 {
+		_, err := x.out.Send(data(2, 1000-i))
+		require.NoError(t, err)
+	}
+	for len(x.received) < 3 {
+		require.Less(t, x.now, time.Minute)
+		x.step(16 * time.Millisecond)
+	}
+	require.Equal(t, []int64{0}, failed)
+	_, err = x.out.Send(data(1, 1001))
+	require.ErrorIs(t, err, message.ErrBlockBig)
+}
+
+// TestBlockClose: both ends hear of a block that was under way, and let go of it.
+func TestBlockClose(t *testing.T) {
+	failed := [2]int{}
+	cfg := func(i int) message.BlocksConfig {
+		return message.BlocksConfig{Failed: func(_ int64, err error) {
+			require.ErrorIs(t, err, message.ErrNoChan)
+			failed[i]++
+		}}
+	}
+	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond, Bandwidth: 1e6, QueueDelay: 50 * time.Millisecond}, 1, bucket, cfg(0), cfg(1))
+	_, err := x.out.Send(data(1, 1<<20))
+	require.NoError(t, err)
+	for x.in.Held() < 100_000 {
+		require.Less(t, x.now, time.Minute)
+		x.step(16 * time.Millisecond)
+	}
+	require.NoError(t, x.blocks.Close(0))
+	_, err = x.out.Send([]byte{1})
+	require.ErrorIs(t, err, message.ErrNoChan)
+	for failed != [2]int{1, 1} {
+		require.Less(t, x.now, time.Minute, "%v", failed)
+		x.step(16 * time.Millisecond)
+	}
+	require.Zero(t, x.in.Held())
+	_, err = x.out.Send([]byte{1})
+	require.ErrorIs(t, err, message.ErrNoChan)
+}
+
+// hear hands a fragment to blocks.
+func hear(b *message.Blocks, id uint16, total, frag uint32, n int) {
+	w := bitio.NewWriter(make([]byte, 1000))
+	w.WriteUint16(id)
+	w.WriteUint32(total)
+	w.WriteUint32(7)
+	w.WriteUint32(frag)
+	w.WriteBytes(make([]byte, n))
+	in := &bunch.In{}
+	in.Data.Reset(w.Bytes(), w.Len())
+	b.ReceivedBunch(nil, in)
+}
+
+// TestBlocksHoldWhatCame: whatever sizes a peer claims and wherever its fragments are, memory follows the bytes that
+// it sent.
+func TestBlocksHoldWhatCame(t *testing.T) {
+	var before, after runtime.MemStats
+	blocks := make([]*message.Blocks, 50)
+	for i := range blocks {
+		blocks[i] = message.NewBlocks(message.BlocksConfig{MaxBlocks: 4, MaxHeld: 4 * 64 << 20})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	sent := 0
+	for _, b := range blocks {
+		for id := range uint16(6) { // two too many
+			for i := range uint32(20) {
+				hear(b, id, 64<<20, i*200, 896)
+				sent += 896
+			}
+		}
+		require.LessOrEqual(t, b.Held(), 4*20*896)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(3*sent))
+	runtime.KeepAlive(blocks)
+}
+
 func TestBlockErrors(t *testing.T) {
 	b := message.NewBlocks(message.BlocksConfig{MaxBytes: 1000})
 	_, err := b.Send(nil)
 	require.ErrorIs(t, err, message.ErrEmpty)
 	_, err = b.Send(make([]byte, 1001))
 	require.ErrorIs(t, err, message.ErrBlockBig)
+	_, err = b.Send([]byte{1})
+	require.ErrorIs(t, err, message.ErrNoChan)
+	require.Panics(t, func() { message.NewBlocks(message.BlocksConfig{MaxBlocks: 513}) })
 }
 
 // FuzzFragment gives a receiver arbitrary fragments.

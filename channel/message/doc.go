@@ -22,17 +22,27 @@
 //
 // # The caller's loop
 //
-//	q.Send(kind, m)                        // ErrFull, ErrTooLarge before anything is queued
+//	q.Send(kind, m)                        // a copy; ErrFull, ErrTooLarge before anything is queued
 //	n := q.Write(now, w)                   // at the start of a packet: as many as fit and are due
-//	q.Sent(packetID)                       // it left
+//	q.Sent(packetID)                       // it left, or q.NotSent()
 //	q.Acked(packetID) or q.Lost(packetID)  // what became of it
 //	q.Read(r)                              // at the other end
 //	for m, kind := q.Receive(); m != nil; m, kind = q.Receive() { ... }
 //
+// Both ends call all of it, also when one only receives: an Ordered queue tells its peer how many messages it has
+// room for, and the peer sends no more than that. So a game that receives slowly slows its peer's queue down, until
+// Send there returns ErrFull. A queue on a channel ([Attach]) does so by itself.
+//
+// A message is encoded once, at Send. For a broadcast, [Kind.Encode] it and give it to each queue with SendEncoded.
+// In Unordered queues [Kind.Slack] lets more urgent kinds go first. In ordered ones the older goes first, but
+// smaller ones fill the room that a packet has left.
+//
 // # On the wire
 //
+//	1           credit follows (Ordered)
+//	  16        id of the first message that may not be sent yet
 //	Int(65)     messages in the packet, at most 64
-//	16          id of the first (Ordered, Sequenced)
+//	16 or 32    id of the first (Ordered 16, Sequenced 32)
 //	per message
 //	  1         the id is the last one plus 1 (Ordered, from the second on)
 //	  16        id otherwise
@@ -41,8 +51,29 @@
 //
 // # Bounds
 //
-//	messages queued to send, or received before their turn   Config.Window, 1024; Send returns ErrFull
-//	a message                                                Config.MaxBits, 6000; Send returns ErrTooLarge
-//	messages in a packet                                     64, and Config.Budget bits
-//	blocks at a time, bytes of a block                       4 and 64 MiB
+//	messages queued to send                        Config.Window, 1024; Send returns ErrFull
+//	messages received, not yet returned by Receive Config.Window: Ordered, the peer waits; Sequenced, the oldest is
+//	                                               dropped; Unordered, the newest; Counters.Dropped counts them
+//	a message                                      Config.MaxBits, 6000; Send returns ErrTooLarge, Read ErrFormat
+//	messages in a packet                           64, and Config.Budget bits
+//	bytes held                                     Queue.Held; at most 2 * Window * MaxBits / 8
+//	blocks at a time, bytes of a block             4 and 64 MiB, told to the peer; Send returns ErrBlocks, ErrBlockBig
+//	bytes of blocks being received                 BlocksConfig.MaxHeld, 64 MiB; Blocks.Held; twice that of memory
+//
+// # What differs from the articles, and why
+//
+//	the article says                              here                                      why
+//	messages are sent again every 100 ms until    the same, and at once when the packet      the connection knows of the loss
+//	  their packet is acked                       is known to be lost
+//	the receiver keeps a window; messages beyond  the receiver tells how far its window      a slow game isn't an attack
+//	  it end the connection                       reaches, and the sender keeps to it
+//	a packet takes messages until one doesn't     smaller ones behind it fill the packet     a packet has 1 of 12 messages otherwise
+//	  fit
+//	ids have 16 bits                              Sequenced has 32                           32768 lost in a row would drop as many more
+//	a message is serialised for each packet       once, at Send                              one object in two queues, broadcasts
+//	blocks stop everything else, one at a time    several at a time on their own channel,    a level doesn't hold up the game
+//	                                              beside messages
+//	fragments of 1024 bytes, acked one by one,    896, acked with their packets, sent again   one of each fits a packet; the connection
+//	  sent again by timers                        when those are lost                        knows of the loss
+//	the last fragment's ack ends a block          the receiver says that it is whole         acks don't say that it was kept
 package message

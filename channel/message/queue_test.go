@@ -55,6 +55,7 @@ type line struct {
 	loss   float64
 	now    time.Duration
 	id     int64
+	back   int64 // ids of the packets from b to a
 	flying []flight
 }
 
@@ -108,6 +109,27 @@ func (l *line) step(t *testing.T) {
 		}
 	}
 	l.flying = rest
+	l.credit(t)
+}
+
+// credit takes b's packets to a: b only receives, so they say what room there is.
+func (l *line) credit(t *testing.T) {
+	w := bitio.NewWriter(make([]byte, 1000))
+	if l.b.Write(l.now, w) == 0 {
+		return
+	}
+	l.back++
+	l.b.Sent(l.back)
+	if l.rng.Float64() < l.loss {
+		if l.rng.IntN(2) == 0 {
+			l.b.Lost(l.back)
+		}
+		return
+	}
+	require.NoError(t, l.a.Read(bitio.NewReader(w.Bytes(), w.Len())))
+	if l.rng.Float64() >= l.loss {
+		l.b.Acked(l.back)
+	}
 }
 
 func TestOrderedUnderLoss(t *testing.T) {
@@ -127,6 +149,7 @@ func TestOrderedUnderLoss(t *testing.T) {
 						require.ErrorIs(t, err, message.ErrFull)
 						break
 					}
+					l.ka.number.Free(m)
 					sent++
 				}
 				l.step(t)
@@ -211,11 +234,17 @@ func TestReadRejects(t *testing.T) {
 		require.Error(t, q.Read(bitio.NewReader(w.Bytes(), n)), "cut to %d bits", n)
 	}
 	far := bitio.NewWriter(make([]byte, 10))
+	far.WriteBool(false)
 	far.WriteInt(1, 65)
 	far.WriteUint16(20_000)
 	far.WriteInt(1, 2)
-	far.WriteBits(0, 40)
+	far.WriteBits(0, 32+10)
 	require.ErrorIs(t, l.b.Read(bitio.NewReader(far.Bytes(), far.Len())), message.ErrWindow)
+	credit := bitio.NewWriter(make([]byte, 10))
+	credit.WriteBool(true)
+	credit.WriteUint16(20_000)
+	credit.WriteInt(0, 65)
+	require.ErrorIs(t, l.a.Read(bitio.NewReader(credit.Bytes(), credit.Len())), message.ErrWindow)
 }
 
 // acker leads the fates of packets to a queue.
@@ -301,6 +330,7 @@ func cycle(tb testing.TB, size int) func() {
 			if err := l.a.Send(l.ka.number, m); err != nil {
 				tb.Fatal(err)
 			}
+			l.ka.number.Free(m)
 		}
 		now += 16 * time.Millisecond
 		w.Reset(buf)
@@ -317,6 +347,15 @@ func cycle(tb testing.TB, size int) func() {
 			k.Free(m)
 		}
 		l.a.Acked(id)
+		w.Reset(buf)
+		if l.b.Write(now, &w) > 0 {
+			l.b.Sent(id)
+			r.Reset(w.Bytes(), w.Len())
+			if err := l.a.Read(&r); err != nil {
+				tb.Fatal(err)
+			}
+			l.b.Acked(id)
+		}
 	}
 }
 

@@ -1,6 +1,11 @@
 package message
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
 
 // Message is what queues carry.
 type Message interface {
@@ -10,10 +15,16 @@ type Message interface {
 
 // Kind is a registered type of message. It keeps messages for reuse.
 type Kind struct {
+	// Slack is how long a message of the kind may wait behind those sent after it, in a queue that is Unordered: of those that
+	// don't all fit a packet, the one whose time of sending and Slack end first goes first. So nothing waits
+	// for ever, however much of what is more urgent is sent. Default 0: older first.
+	Slack time.Duration
+
 	name string
 	id   int
 	make func() Message
 	free []Message
+	reg  *Registry
 }
 
 // Name is what the kind was registered under.
@@ -41,7 +52,13 @@ func (k *Kind) Free(m Message) {
 
 // Registry is the kinds of messages that two ends know, in the same order at both. The zero Registry
 // is empty and ready. It belongs to one goroutine, as do the queues that use it.
-type Registry struct{ kinds []*Kind }
+type Registry struct {
+	kinds     []*Kind
+	stream    Stream       // kept here, since what Serialize gets would otherwise be allocated
+	w         bitio.Writer // the same
+	free      []*Encoded
+	freeBytes int
+}
 
 // maxKinds bounds the kinds of a registry.
 const maxKinds = 1024
@@ -56,7 +73,7 @@ func (r *Registry) Add(name string, make func() Message) *Kind {
 			panic(fmt.Sprintf("message: kind %q is registered twice", name))
 		}
 	}
-	k := &Kind{name: name, id: len(r.kinds), make: make}
+	k := &Kind{name: name, id: len(r.kinds), make: make, reg: r}
 	r.kinds = append(r.kinds, k)
 	return k
 }

@@ -91,9 +91,7 @@ func Send[T proto.Message](q *message.Queue, k *Kind[T], m T) error {
 	default:
 		err = q.Send(k.Kind, w)
 	}
-	if err != nil {
-		w.Free()
-	}
+	w.Free()
 	return err
 }
 

@@ -32,6 +32,9 @@ func (e *end) startBlocks() {
 func (e *end) newBlocks() *blocks {
 	b := &blocks{flow: flow{e: e, out: e.newStream("blocks", simtest.ExactlyOnce)}}
 	b.Blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, Received: b.received, Failed: func(id int64, err error) {
+		if errors.Is(err, message.ErrNoChan) {
+			return // the connection ended amid it
+		}
 		e.g.w.Failf("order", "%v: block %d: %v", e, id, err)
 	}})
 	e.blocks = b
@@ -64,7 +67,7 @@ func (b *blocks) send() {
 	}
 	_, err := b.Send(data)
 	switch {
-	case errors.Is(err, message.ErrBlocks):
+	case errors.Is(err, message.ErrBlocks), errors.Is(err, message.ErrNoChan):
 		b.out.Unsent()
 	case err != nil:
 		b.e.g.w.Failf("bounds", "%v: %v", b.out, err)

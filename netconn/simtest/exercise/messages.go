@@ -103,6 +103,7 @@ func (q *queue) send(size int) bool {
 	if err := q.Send(q.kind, l); err != nil && !errors.Is(err, message.ErrFull) {
 		q.e.g.w.Failf("bounds", "%v: %v", q.out, err)
 	}
+	q.kind.Free(l)
 	q.e.g.Counters.Messages++
 	return true
 }

@@ -1,0 +1,179 @@
+package message
+
+import (
+	"hash/crc32"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Send begins to send data, which must stay as it is until Sent or Failed. It returns the block's id.
+func (b *Blocks) Send(data []byte) (int64, error) {
+	switch {
+	case len(data) == 0:
+		return 0, ErrEmpty
+	case len(data) > b.cfg.MaxBytes, b.known && int64(len(data)) > b.bounds.bytes:
+		return 0, ErrBlockBig
+	case b.ch == nil || b.ch.Closing():
+		return 0, ErrNoChan
+	case len(b.sending) >= b.cfg.MaxBlocks:
+		return 0, ErrBlocks
+	}
+	n := uint32((len(data) + fragmentBytes - 1) / fragmentBytes)
+	o := &outBlock{id: b.nextID, data: data, sum: crc32.Checksum(data, castagnoli), count: n, acked: newBitmap(n)}
+	b.nextID++
+	b.sending = append(b.sending, o)
+	return o.id, nil
+}
+
+// Progress is how many fragments of a block that is being sent have arrived, and of how many.
+func (b *Blocks) Progress(id int64) (arrived, total int) {
+	for _, o := range b.sending {
+		if o.id == id {
+			return int(o.ackedNum), int(o.count)
+		}
+	}
+	return 0, 0
+}
+
+// withdraw fails the blocks that are too large for the peer, whose bounds were not known when they were given to Send.
+func (b *Blocks) withdraw() {
+	for i := 0; i < len(b.sending); {
+		o := b.sending[i]
+		if int64(len(o.data)) <= b.bounds.bytes {
+			i++
+			continue
+		}
+		b.forget(o)
+		b.tell(note{noteWithdrawn, o.id})
+		b.fail(o.id, ErrBlockBig)
+	}
+}
+
+// activate lets blocks begin, in order, as far as the peer's bounds allow.
+func (b *Blocks) activate() {
+	active, held := int64(0), int64(0)
+	for _, o := range b.sending {
+		if !o.active && (active >= b.bounds.blocks || held+int64(len(o.data)) > b.bounds.held || o.id >= b.sending[0].id+idWindow) {
+			return
+		}
+		o.active = true
+		active++
+		held += int64(len(o.data))
+	}
+}
+
+// Tick sends fragments, the blocks taking turns, until the connection's bandwidth or its packet window
+// is used up. Call it once a tick, before TickFlush.
+func (b *Blocks) Tick() {
+	if b.ch == nil || b.ch.Closing() || !b.ch.OpenAcked() {
+		return
+	}
+	b.sendNotes()
+	if !b.known {
+		return
+	}
+	b.activate()
+	for idle := 0; idle < len(b.sending) && b.ch.Conn().IsNetReady(); {
+		b.turn = (b.turn + 1) % len(b.sending)
+		o := b.sending[b.turn]
+		f, ok := o.due()
+		if !ok {
+			idle++
+			continue
+		}
+		idle = 0
+		if !b.sendFragment(o, f) {
+			o.lost = append(o.lost, f)
+			return
+		}
+	}
+}
+
+// due is the next fragment to send: lost ones first.
+func (o *outBlock) due() (uint32, bool) {
+	for n := len(o.lost); n > 0; n = len(o.lost) {
+		f := o.lost[n-1]
+		o.lost = o.lost[:n-1]
+		if !o.acked.get(f) {
+			return f, true
+		}
+	}
+	if o.active && o.next < o.count && o.next < o.missing+ahead {
+		o.next++
+		return o.next - 1, true
+	}
+	return 0, false
+}
+
+func (b *Blocks) sendFragment(o *outBlock, f uint32) bool {
+	var w bitio.Writer
+	w.Reset(b.buf[:])
+	w.WriteUint16(uint16(o.id))
+	w.WriteUint32(uint32(len(o.data)))
+	w.WriteUint32(o.sum)
+	w.WriteUint32(f)
+	start := int(f) * fragmentBytes
+	w.WriteBytes(o.data[start:min(start+fragmentBytes, len(o.data))])
+	r, err := b.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), NoMerge: true})
+	if err != nil {
+		return false
+	}
+	b.Counters.Fragments++
+	if b.packets == nil {
+		b.packets = make([]fragmentsSent, packetMemory)
+	}
+	slot := &b.packets[r.Last&(packetMemory-1)]
+	if slot.id != r.Last {
+		slot.id, slot.frags = r.Last, slot.frags[:0]
+	}
+	slot.frags = append(slot.frags, fragmentSent{o.id, f})
+	return true
+}
+
+// settle calls f for each fragment that a packet carried of a block still under way.
+func (b *Blocks) settle(packetID int64, f func(o *outBlock, frag uint32)) {
+	if b.packets == nil {
+		return
+	}
+	slot := &b.packets[packetID&(packetMemory-1)]
+	if slot.id != packetID {
+		return
+	}
+	for _, s := range slot.frags {
+		for _, o := range b.sending {
+			if o.id == s.block {
+				f(o, s.frag)
+				break
+			}
+		}
+	}
+	slot.frags = slot.frags[:0]
+}
+
+func (b *Blocks) ackFragment(o *outBlock, f uint32) {
+	if o.acked.get(f) {
+		return
+	}
+	o.acked.set(f)
+	o.ackedNum++
+	for o.missing < o.count && o.acked.get(o.missing) {
+		o.missing++
+	}
+}
+
+func (b *Blocks) loseFragment(o *outBlock, f uint32) {
+	b.Counters.Resent++
+	o.lost = append(o.lost, f)
+}
+
+// forget ends the sending of a block.
+func (b *Blocks) forget(o *outBlock) {
+	for i, other := range b.sending {
+		if other == o {
+			b.sending = append(b.sending[:i], b.sending[i+1:]...)
+			break
+		}
+	}
+	b.turn = 0
+}

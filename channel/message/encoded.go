@@ -1,0 +1,70 @@
+package message
+
+import "fmt"
+
+// Encoded is a message as its bits, made once for any number of queues whose kinds are of the same
+// Registry: a broadcast.
+type Encoded struct {
+	kind *Kind
+	bits int
+	buf  []byte
+	refs int // whoever made it, and each queue that holds it
+}
+
+// The unused Encodeds that a registry keeps for reuse.
+const (
+	maxFreeEncoded = 1024
+	maxFreeBytes   = 1 << 20
+)
+
+// Encode writes m, which is the caller's again. Release the result when it has been given to all queues.
+func (k *Kind) Encode(m Message) (*Encoded, error) {
+	r := k.reg
+	s := &r.stream
+	*s = Stream{}
+	m.Serialize(s)
+	if s.err != nil {
+		return nil, fmt.Errorf("%w in a %s", s.err, k.name)
+	}
+	e := r.encoded((s.bits + 7) / 8)
+	e.kind, e.bits, e.refs = k, s.bits, 1
+	r.w.Reset(e.buf)
+	*s = Stream{w: &r.w}
+	m.Serialize(s)
+	if err := s.Err(); err != nil || r.w.Len() != e.bits {
+		e.Release()
+		return nil, fmt.Errorf("%w: a %s writes other bits than it measures", ErrFormat, k.name)
+	}
+	return e, nil
+}
+
+// Bits is the message's size.
+func (e *Encoded) Bits() int { return e.bits }
+
+// Release gives up the caller's hold; the queues have their own.
+func (e *Encoded) Release() {
+	if e.refs--; e.refs > 0 {
+		return
+	}
+	r := e.kind.reg
+	if len(r.free) < maxFreeEncoded && r.freeBytes+cap(e.buf) <= maxFreeBytes {
+		r.free = append(r.free, e)
+		r.freeBytes += cap(e.buf)
+	}
+}
+
+// encoded is one with room for n bytes.
+func (r *Registry) encoded(n int) *Encoded {
+	last := len(r.free) - 1
+	if last < 0 {
+		return &Encoded{buf: make([]byte, n, max(n, 32))}
+	}
+	e := r.free[last]
+	r.free = r.free[:last]
+	r.freeBytes -= cap(e.buf)
+	if cap(e.buf) < n {
+		e.buf = make([]byte, n, 2*n)
+	}
+	e.buf = e.buf[:n]
+	return e
+}

@@ -1,0 +1,229 @@
+package message_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestSlowGameIsNoAttack: an end that doesn't receive for long ends nothing; all arrives when it does.
+func TestSlowGameIsNoAttack(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{Loss: 5, Lag: 20 * time.Millisecond}, 2, bucket)
+	const n = 5000
+	sent, got := uint32(0), uint32(0)
+	step := func() {
+		for sent < n && x.qa.Send(x.ka.number, &number{N: sent}) == nil {
+			sent++
+		}
+		x.step(16 * time.Millisecond)
+	}
+	for x.now < 20*time.Second {
+		step()
+	}
+	require.Less(t, sent, uint32(2*1024+1), "the sender is told that there is no room")
+	require.LessOrEqual(t, x.qb.Held(), 1024*42/8)
+	for got < n {
+		require.Less(t, x.now, 2*time.Minute, "%d of %d", got, n)
+		step()
+		for range 50 {
+			m, k := x.qb.Receive()
+			if m == nil {
+				break
+			}
+			require.Equal(t, got, m.(*number).N)
+			got++
+			k.Free(m)
+		}
+	}
+	require.Zero(t, x.qb.Held())
+}
+
+// TestSequencedAfterManyLost: whatever number is lost, the next one that arrives is delivered.
+func TestSequencedAfterManyLost(t *testing.T) {
+	k := newKinds()
+	a := message.New(message.Config{Mode: message.Sequenced, Kinds: &k.reg})
+	b := message.New(message.Config{Mode: message.Sequenced, Kinds: &k.reg})
+	w := bitio.NewWriter(make([]byte, 1000))
+	for _, lost := range []int{1, 32_767, 32_768, 40_000, 65_535, 65_536, 100_000} {
+		for i := range lost + 1 {
+			require.NoError(t, a.Send(k.number, &number{N: uint32(i)}))
+			w.Reset(make([]byte, 100))
+			require.Equal(t, 1, a.Write(0, w))
+			a.Sent(int64(i))
+		}
+		require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+		m, _ := b.Receive()
+		require.NotNil(t, m, "after %d lost ones", lost)
+	}
+}
+
+// TestNotSentKeepsMessages in all modes: what couldn't leave is written again, all of it.
+func TestNotSentKeepsMessages(t *testing.T) {
+	for mode := range message.Sequenced + 1 {
+		k := newKinds()
+		a := message.New(message.Config{Mode: mode, Kinds: &k.reg})
+		b := message.New(message.Config{Mode: mode, Kinds: &k.reg})
+		for i := range uint32(3) {
+			require.NoError(t, a.Send(k.number, &number{N: i}))
+		}
+		for id := range int64(2) {
+			w := bitio.NewWriter(make([]byte, 1000))
+			require.Equal(t, 3, a.Write(0, w), "mode %d", mode)
+			if id == 0 {
+				a.NotSent()
+				require.Equal(t, 3, a.Pending())
+				continue
+			}
+			a.Sent(id)
+			require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+		}
+		for i := range uint32(3) {
+			m, _ := b.Receive()
+			require.NotNil(t, m)
+			require.Equal(t, i, m.(*number).N)
+		}
+	}
+}
+
+// TestPacketsAreFilled: a message that doesn't fit doesn't keep smaller ones behind it from going.
+func TestPacketsAreFilled(t *testing.T) {
+	for _, mode := range []message.Mode{message.Ordered, message.Unordered} {
+		k := newKinds()
+		a := message.New(message.Config{Mode: mode, Kinds: &k.reg})
+		require.NoError(t, a.Send(k.number, &number{Fill: make([]byte, 400)}))
+		require.NoError(t, a.Send(k.number, &number{Fill: make([]byte, 500)}))
+		for range 10 {
+			require.NoError(t, a.Send(k.number, &number{Fill: make([]byte, 10)}))
+		}
+		w := bitio.NewWriter(make([]byte, 875))
+		require.Equal(t, 11, a.Write(0, w), "mode %d", mode)
+		a.Sent(1)
+		w.Reset(make([]byte, 875))
+		require.Equal(t, 1, a.Write(0, w))
+	}
+}
+
+// TestTooSmallAWriter: messages pass by one that a Write's room can't take, and the counter tells of it.
+func TestTooSmallAWriter(t *testing.T) {
+	k := newKinds()
+	a := message.New(message.Config{Kinds: &k.reg})
+	b := message.New(message.Config{Kinds: &k.reg})
+	require.NoError(t, a.Send(k.number, &number{N: 0, Fill: make([]byte, 500)}))
+	require.NoError(t, a.Send(k.number, &number{N: 1}))
+	w := bitio.NewWriter(make([]byte, 300))
+	require.Equal(t, 1, a.Write(0, w))
+	require.Equal(t, uint64(1), a.Counters.NoRoom)
+	a.Sent(1)
+	require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+	m, _ := b.Receive()
+	require.Nil(t, m, "its turn hasn't come")
+	w.Reset(make([]byte, 1000))
+	require.Equal(t, 1, a.Write(0, w))
+	require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+	for i := range uint32(2) {
+		m, _ := b.Receive()
+		require.NotNil(t, m)
+		require.Equal(t, i, m.(*number).N)
+	}
+}
+
+// TestBroadcastSerialisesOnce: a message for a hundred queues is encoded once, and changing it
+// afterwards changes nothing.
+func TestBroadcastSerialisesOnce(t *testing.T) {
+	k := newKinds()
+	calls := 0
+	count := k.reg.Add("counted", func() message.Message { return &counted{} })
+	m := &counted{N: 1, calls: &calls}
+	var queues [100]*message.Queue
+	for i := range queues {
+		queues[i] = message.New(message.Config{Kinds: &k.reg})
+	}
+	e, err := count.Encode(m)
+	require.NoError(t, err)
+	for _, q := range queues {
+		require.NoError(t, q.SendEncoded(e))
+	}
+	e.Release()
+	m.N = 999
+	b := message.New(message.Config{Kinds: &k.reg})
+	for i, q := range queues {
+		w := bitio.NewWriter(make([]byte, 1000))
+		for id := range int64(2) { // sent again
+			w.Reset(make([]byte, 1000))
+			require.Equal(t, 1, q.Write(time.Duration(id)*time.Second, w))
+			q.Sent(id)
+		}
+		q.Acked(1)
+		require.Zero(t, q.Held())
+		if i%50 == 0 {
+			require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+		}
+	}
+	got, _ := b.Receive()
+	require.Equal(t, uint32(1), got.(*counted).N)
+	require.Equal(t, 2, calls, "measured once, written once")
+
+	other := newKinds()
+	require.ErrorIs(t, message.New(message.Config{Kinds: &other.reg}).SendEncoded(e), message.ErrKind)
+}
+
+// counted counts its encodings.
+type counted struct {
+	N     uint32
+	calls *int
+}
+
+func (c *counted) Serialize(s *message.Stream) {
+	if c.calls != nil {
+		*c.calls++
+	}
+	s.Uint32(&c.N)
+}
+
+// TestUrgentFirstNobodyStarves: messages of a kind with Slack let others pass, but not for longer than that.
+func TestUrgentFirstNobodyStarves(t *testing.T) {
+	k := newKinds()
+	k.other.Slack = time.Second
+	a := message.New(message.Config{Mode: message.Unordered, Kinds: &k.reg})
+	b := message.New(message.Config{Mode: message.Unordered, Kinds: &k.reg})
+	now := time.Duration(0)
+	write := func() {
+		now += 16 * time.Millisecond
+		w := bitio.NewWriter(make([]byte, 700)) // room for one
+		require.Equal(t, 1, a.Write(now, w))
+		a.Sent(0)
+		require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+	}
+	require.NoError(t, a.Send(k.other, &other{Name: "123456789012345678901234567890"}))
+	var waited time.Duration
+	for waited == 0 {
+		require.Less(t, now, 2*time.Second)
+		require.NoError(t, a.Send(k.number, &number{Fill: make([]byte, 650)}))
+		write()
+		m, kind := b.Receive()
+		if kind == k.other {
+			waited = now
+		}
+		kind.Free(m)
+	}
+	require.InDelta(t, time.Second, waited, float64(50*time.Millisecond))
+}
+
+// TestQueueCloses: who sends is told what may not have arrived, and that nothing is sent any more.
+func TestQueueCloses(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{Lag: 20 * time.Millisecond}, 2, bucket)
+	for i := range uint32(10) {
+		require.NoError(t, x.qa.Send(x.ka.number, &number{N: i}))
+	}
+	ended := -1
+	x.qa.Ended = func(unacked int) { ended = unacked }
+	x.qa.Closed(nil, 0)
+	require.Equal(t, 10, ended)
+	require.Zero(t, x.qa.Held())
+	require.ErrorIs(t, x.qa.Send(x.ka.number, &number{}), message.ErrClosed)
+}

@@ -1,0 +1,227 @@
+package message
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
+
+// lookahead bounds the messages that a Write passes over because they don't fit.
+const lookahead = 64
+
+// Write writes as many messages as are due and fit w and the budget, older first or the more urgent first, and
+// returns how many; smaller ones fill the room that a larger one leaves. Credit for the peer alone counts
+// as one. When it returns 0, nothing was written. Then tell the queue: Sent or NotSent.
+func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
+	q.left()
+	q.now = max(q.now, now)
+	room := min(q.cfg.Budget, w.Free()) - headerBits
+	n := 0
+	switch q.cfg.Mode {
+	case Ordered:
+		n = q.chooseOrdered(room)
+	case Sequenced:
+		n = q.chooseSequenced(room)
+	case Unordered:
+		n = q.chooseUrgent(room)
+	}
+	credit := q.creditDue(n > 0) && room >= 0
+	if n == 0 && !credit {
+		return 0
+	}
+	if q.cfg.Mode == Ordered {
+		q.writeCredit(w, credit)
+	}
+	w.WriteInt(uint32(n), maxPerPacket+1)
+	q.writeMessages(w)
+	return max(n, 1)
+}
+
+// fits takes a message's room; or counts one that no room of this size will take.
+func (q *Queue) fits(o *outgoing, room *int, first bool) bool {
+	need := o.e.bits + overheadBits
+	if need <= *room {
+		*room -= need
+		return true
+	}
+	if first {
+		q.Counters.NoRoom++
+	}
+	return false
+}
+
+func (q *Queue) chooseOrdered(room int) int {
+	whole := room
+	for id, passed := q.oldest, 0; id < min(q.next, q.credit) && len(q.pending) < maxPerPacket && passed < lookahead; id++ {
+		o := q.at(id)
+		if o.acked || o.sent && q.now-o.at < q.cfg.Resend {
+			continue
+		}
+		if q.fits(o, &room, room == whole) {
+			q.pending = append(q.pending, id)
+		} else {
+			passed++
+		}
+	}
+	return len(q.pending)
+}
+
+// chooseSequenced keeps the order: what doesn't fit ends the packet.
+func (q *Queue) chooseSequenced(room int) int {
+	whole := room
+	for id := q.oldest; id < q.next && len(q.pending) < maxPerPacket && q.fits(q.at(id), &room, room == whole); id++ {
+		q.pending = append(q.pending, id)
+	}
+	return len(q.pending)
+}
+
+func (q *Queue) chooseUrgent(room int) int {
+	whole := room
+	var passed [lookahead]outgoing
+	n := 0
+	for len(q.urgent) > 0 && len(q.chosen) < maxPerPacket && n < lookahead {
+		o := q.urgent.pop()
+		if q.fits(&o, &room, room == whole) {
+			q.chosen = append(q.chosen, o)
+		} else {
+			passed[n] = o
+			n++
+		}
+	}
+	for _, o := range passed[:n] {
+		q.urgent.push(o)
+	}
+	return len(q.chosen)
+}
+
+func (q *Queue) writeMessages(w *bitio.Writer) {
+	last := int64(-1)
+	for _, id := range q.pending {
+		o := q.at(id)
+		q.writeID(w, id, last)
+		last = id
+		q.writeMessage(w, o)
+		o.sent, o.at = true, q.now
+	}
+	for i := range q.chosen {
+		q.writeMessage(w, &q.chosen[i])
+	}
+}
+
+func (q *Queue) writeMessage(w *bitio.Writer, o *outgoing) {
+	w.WriteInt(uint32(o.e.kind.id), uint32(len(q.cfg.Kinds.kinds)))
+	w.WriteBitsFrom(o.e.buf, 0, o.e.bits)
+	if o.sent {
+		q.Counters.Resent++
+	}
+	q.Counters.Sent++
+}
+
+func (q *Queue) writeID(w *bitio.Writer, id, last int64) {
+	switch {
+	case q.cfg.Mode == Sequenced && last < 0:
+		w.WriteUint32(uint32(id))
+	case q.cfg.Mode == Sequenced: // always consecutive
+	case last < 0:
+		w.WriteUint16(seqnum.U16.Truncate(id))
+	default:
+		w.WriteBool(id == last+1)
+		if id != last+1 {
+			w.WriteUint16(seqnum.U16.Truncate(id))
+		}
+	}
+}
+
+// Sent says which packet carries what the last Write wrote. A packet whose fate isn't told until 512
+// later ones have left counts as lost.
+func (q *Queue) Sent(packetID int64) {
+	if q.cfg.Mode != Ordered {
+		q.left()
+		return
+	}
+	if len(q.pending) == 0 && q.told <= q.confirmed {
+		return
+	}
+	p := &q.packets[packetID&(packetWindow-1)]
+	if p.id != packetID { // a packet may carry what several Writes wrote
+		*p = packet{id: packetID, ids: p.ids[:0]}
+	}
+	p.ids = append(p.ids, q.pending...)
+	p.credit = q.told
+	q.pending = q.pending[:0]
+}
+
+// left is that what the last Write wrote has gone, whether Sent said so or not: unreliable messages are done then.
+func (q *Queue) left() {
+	for _, id := range q.pending {
+		if q.cfg.Mode == Sequenced {
+			q.release(q.at(id))
+			q.oldest = id + 1
+		}
+	}
+	for i := range q.chosen {
+		q.release(&q.chosen[i])
+	}
+	q.pending, q.chosen = q.pending[:0], q.chosen[:0]
+}
+
+// NotSent says that what the last Write wrote never left: it is due again at once.
+func (q *Queue) NotSent() {
+	for _, id := range q.pending {
+		q.at(id).sent = false
+	}
+	for i := range q.chosen {
+		q.urgent.push(q.chosen[i])
+		q.chosen[i] = outgoing{}
+	}
+	q.pending, q.chosen = q.pending[:0], q.chosen[:0]
+	q.told = q.confirmed
+}
+
+// Acked says that a packet has arrived, and with it its messages.
+func (q *Queue) Acked(packetID int64) {
+	p := q.packet(packetID)
+	if p == nil {
+		return
+	}
+	for _, id := range p.ids {
+		if id < q.oldest {
+			continue
+		}
+		if o := q.at(id); !o.acked {
+			o.acked = true
+			q.Counters.Acked++
+		}
+	}
+	q.confirmed = max(q.confirmed, p.credit)
+	p.ids, p.credit = p.ids[:0], 0
+	for q.oldest < q.next && q.at(q.oldest).acked {
+		q.release(q.at(q.oldest))
+		q.oldest++
+	}
+}
+
+// Lost says that a packet is lost: its messages are due again at once.
+func (q *Queue) Lost(packetID int64) {
+	p := q.packet(packetID)
+	if p == nil {
+		return
+	}
+	for _, id := range p.ids {
+		if id >= q.oldest {
+			q.at(id).at = q.now - q.cfg.Resend
+		}
+	}
+	if p.credit == q.told {
+		q.told = q.confirmed
+	}
+	p.ids, p.credit = p.ids[:0], 0
+}
+
+func (q *Queue) packet(id int64) *packet {
+	if q.cfg.Mode != Ordered || q.packets[id&(packetWindow-1)].id != id {
+		return nil
+	}
+	return &q.packets[id&(packetWindow-1)]
+}
