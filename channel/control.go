@@ -8,8 +8,9 @@ import (
 
 // queued is a bunch that waits for room on the control channel.
 type queued struct {
-	data []byte
-	bits int
+	data    []byte
+	bits    int
+	noMerge bool
 }
 
 // controlResend is how long an unacked bunch of an unacked control channel waits
@@ -30,7 +31,7 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
-	q := queued{data: t.cfg.Pool.Get(n), bits: bits}
+	q := queued{data: t.cfg.Pool.Get(n), bits: bits, noMerge: out.NoMerge}
 	copy(q.data, out.Data)
 	ch.queue = append(ch.queue, q)
 	t.calm = false
@@ -50,7 +51,7 @@ func (ch *Channel) tickControl(now time.Duration) {
 		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut() || !t.fitsOut(len(q.data), parts) {
 			break
 		}
-		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true}, false, 0); err != nil {
+		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true, NoMerge: q.noMerge}, false, 0); err != nil {
 			break
 		}
 		t.unacked--

@@ -82,6 +82,7 @@ type closer struct {
 	deadline   time.Duration
 	peerReason string
 	endedAt    time.Duration
+	answers    int // to what came after that
 
 	inPacket    bool  // a packet is being processed
 	controlGone bool  // channel 0 is closed
@@ -239,10 +240,9 @@ func (c *Conn) end(code CloseCode, err error) {
 	}
 }
 
-// answerLate acks a close that comes again after the end, since the peer waits for that: our ack of the first one
-// was lost. Nothing else in the packet may be new to us, or the peer would believe that it was delivered.
+// answerLate acks what comes after the end, since the peer waits for that: our ack of its close was lost. Nothing else in the packet may be new to us, or the peer would believe that it was delivered.
 func (c *Conn) answerLate(p []byte) {
-	if c.closer.result.Code != ClosedByPeer || c.now-c.closer.endedAt > c.cfg.LingerTimeout {
+	if c.closer.result.Code != ClosedByPeer || c.now-c.closer.endedAt > c.cfg.LingerTimeout || c.closer.answers == maxAnswers {
 		return
 	}
 	var r bitio.Reader
@@ -254,16 +254,20 @@ func (c *Conn) answerLate(p []byte) {
 		return
 	}
 	c.readPacketInfo(&r)
-	had := r.Remaining() > 0
+	had := r.Err() == nil
 	for had && r.Remaining() > 0 {
 		had = c.proto.Read(&r, &c.in.Header, &c.in.Data) == nil && c.in.Reliable && c.channels.Had(&c.in.Header)
 	}
 	c.notify.AckSeq(had)
 	if had {
+		c.closer.answers++
 		c.startPacket()
 		c.sendPacket(0, false)
 	}
 }
+
+// maxAnswers bounds them: the other end may have ended, too, and answer the answers.
+const maxAnswers = 16
 
 // nobody is told what became of packets after the end.
 type nobody struct{}

@@ -29,6 +29,10 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 		c.answerLate(p)
 		return ErrClosed
 	}
+	if len(p) > (c.proto.PacketBits()+c.proto.HandlerBits+7)/8 {
+		c.Counters.BadHeader++
+		return fmt.Errorf("%w: %d bytes, more than MaxPacket", ErrPacket, len(p))
+	}
 	c.tracePacket(false, p)
 	var r bitio.Reader // handed on by its address: its parts were written too late to be copied at once
 	if err := c.unwrap(&r, p); err != nil {

@@ -16,12 +16,12 @@ func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepA
 // s/darkness, but no longer than maxWait in the first hour. In a silence of any length, from a window of 1024 on and with
 // a KeepAlive of 1 ms, they are at most
 //
-//	1024 + 256*(1 + ln(1024 s / 0.256 s)) + 2576/4 + 256*ln(silence / 1 h)
+//	1024 + 256*(1 + ln(768 s / 0.256 s)) + 2832/3 + 256*ln(silence / 1 h)
 //
-// which is less than 7900 after 290 years. Sequences are told apart up to 8191.
+// which is less than 8100 after 290 years. Sequences are told apart up to 8191.
 const (
 	darkness    = 256
-	maxWait     = 4 * time.Second
+	maxWait     = 3 * time.Second
 	maxWaitTill = time.Hour
 )
 

@@ -57,15 +57,15 @@ const (
 	latenessLife = 10 * time.Second
 )
 
-// came notes a late packet.
-func (l *lateness) came(now time.Duration) {
-	d := now - l.gapAt
+// came notes a packet that others overtook by d.
+func (l *lateness) came(now, d time.Duration) {
 	d += d/lateMargin + time.Millisecond
-	if d > maxLateness {
-		return // waiting that long for it costs more than it brings
-	}
-	if d >= l.window || now-l.seen > latenessLife {
+	switch {
+	case d > maxLateness: // waiting that long for it costs more than it brings
+	case d >= l.window || now-l.seen > latenessLife:
 		l.window, l.seen = d, now
+	case d >= l.window/2: // so far it is right
+		l.seen = now
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 	o := &c.order
 	if delta <= 0 && c.notify.Late(h) {
 		c.Counters.OutOfOrder++
-		o.late.came(c.now)
+		o.late.came(c.now, c.now-o.late.gapAt)
 		c.enableOrderCache()
 	}
 	gap := delta - 1
@@ -98,6 +98,9 @@ func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	switch {
 	case gap == 0:
+		if o.held > 0 {
+			o.late.came(c.now, c.now-o.since)
+		}
 		c.processPacket(r, h)
 	case gap >= int64(len(o.slots)):
 		c.flushOrderCache(c.notify.InID() + int64(len(o.slots)))
@@ -129,7 +132,7 @@ func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 	bits := r.Remaining()
 	n := (bits + 7) / 8
 	if n > cap(p.data) {
-		p.data = make([]byte, n, c.proto.PacketBits()/8+8)
+		p.data = make([]byte, n, (c.proto.PacketBits()+c.proto.HandlerBits+7)/8)
 	}
 	p.data = p.data[:n]
 	r.ReadBitsTo(p.data, bits)

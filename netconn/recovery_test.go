@@ -18,6 +18,7 @@ type flood struct {
 	ch       *channel.Channel
 	sent     int
 	received int
+	any      bool // what comes isn't the flood's
 }
 
 func newFlood(t *testing.T, seed uint64, net network, edit func(c *Config)) *flood {
@@ -36,6 +37,9 @@ func newFlood(t *testing.T, seed uint64, net network, edit func(c *Config)) *flo
 }
 
 func (f *flood) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	if f.any {
+		return
+	}
 	b := make([]byte, in.Bits/8)
 	in.Data.ReadBytes(b)
 	require.Equal(f.t, message(f.received, 8), b)
@@ -231,4 +235,23 @@ func TestAllocsSteadyState(t *testing.T) {
 			require.Greater(t, h.n, 800)
 		}
 	}
+}
+
+// TestOversizedPacket: a packet larger than MaxPacket is refused before anything, whether it would be held back or not.
+func TestOversizedPacket(t *testing.T) {
+	f := newFlood(t, 1, network{}, nil)
+	f.send(1)
+	f.drain()
+	server := f.p.ends[1].conn
+	server.enableOrderCache()
+	f.send(2)
+	f.p.now += testTick
+	f.p.ends[0].conn.Tick(f.p.now)
+	for _, size := range []int{1025, 1400, 9000, 65535} {
+		p := make([]byte, size)
+		copy(p, f.p.ends[0].flying[0].data)
+		p[size-1] = 1
+		require.ErrorIs(t, server.ReceivedPacket(f.p.now, p), ErrPacket)
+	}
+	f.drain()
 }

@@ -437,7 +437,6 @@ func settings(e *env) figure {
 		"MaxPacket of 100":          func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.Bunch.MaxPacket = 100 },
 		"ReliableBuffer of 1024":    func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = 1024 },
 		"PacketWindow of 9000":      func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.PacketWindow = 9000 },
-		"a Protocol without a Name": func(c *netconn.Config) { c.Protocol.PacketWindow = 512 },
 		"a name of 100": func(c *netconn.Config) {
 			c.Channels = append(c.Channels, channel.Type{Name: bunch.Name{Text: strings.Repeat("n", 100)}})
 		},

@@ -1,0 +1,198 @@
+package channel_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// TestNakSendsNothing: a nak only queues what is due; the pump sends it when the connection allows it.
+func TestNakSendsNothing(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	send(t, ch, 10, true)
+	first := w.sent[0]
+	w.m.Naked(ch, first.seq, first.id)
+	w.m.Settled(ch, first.id, false)
+	require.Len(t, w.sent, 1)
+	require.Equal(t, 1, w.table.Waiting())
+	w.slow = true
+	w.m.Pump()
+	require.Len(t, w.sent, 1)
+	w.slow = false
+	w.m.Pump()
+	require.Len(t, w.sent, 2)
+	require.Zero(t, w.table.Waiting())
+}
+
+// TestResendsFirst: what was lost goes before what was never sent, oldest first.
+func TestResendsFirst(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	for range 3 {
+		send(t, ch, 10, true)
+	}
+	w.slow = true
+	send(t, ch, 20, true)
+	send(t, ch, 30, true)
+	for i := range 3 {
+		s := w.sent[i]
+		w.naked(ch, s.seq, s.id)
+	}
+	require.Len(t, w.sent, 3)
+	w.slow = false
+	w.m.Pump()
+	var seqs []int64
+	for _, s := range w.sent[3:] {
+		seqs = append(seqs, s.seq-w.sent[0].seq)
+	}
+	require.Equal(t, []int64{0, 1, 2, 3, 4}, seqs)
+}
+
+// TestSmallOnesMergeWhileTheyWait: above the bandwidth many small reliable bunches become few, in order and intact.
+func TestSmallOnesMergeWhileTheyWait(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	send(t, ch, 1, true)
+	w.slow = true
+	want := ""
+	for i := range 1000 {
+		text := fmt.Sprint(i, " ")
+		want += text
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true})
+		require.NoError(t, err)
+	}
+	require.Less(t, ch.NumOutRec(), 10)
+	w.slow = false
+	w.m.Pump()
+	got := ""
+	for _, s := range w.sent[1:] {
+		got += string(s.data)
+	}
+	require.Equal(t, want, got)
+}
+
+// TestUnreliableBehindItsOpen: an unreliable bunch isn't sent before the open of its channel has left.
+func TestUnreliableBehindItsOpen(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	w.slow = true
+	send(t, ch, 10, true)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("x")})
+	require.ErrorIs(t, err, channel.ErrNotSent)
+	w.slow = false
+	w.m.Pump()
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("x")})
+	require.NoError(t, err)
+}
+
+// TestLongNamesFit: a channel's bunches fit a packet whatever its name takes, and a name that can't be sent is an error.
+func TestLongNamesFit(t *testing.T) {
+	for _, n := range []int{1, 15, 16, 40, 63} {
+		name := bunch.Name{Text: string(make([]byte, n))}
+		for i := range n {
+			name.Text = name.Text[:i] + "n" + name.Text[i+1:]
+		}
+		w, _ := newWire(t, false, func(c *channel.Config) {
+			c.Types = append(c.Types, channel.Type{Name: name, ClientOpen: true})
+		})
+		ch, _ := open(t, w, name)
+		send(t, ch, w.table.SingleBits()/8, true)
+		var p bunch.Protocol
+		for _, s := range w.sent {
+			out := make([]byte, p.PacketBits()/8)
+			require.LessOrEqual(t, headerBits(&p, &s.h, out)+s.h.Bits, p.PacketBits()-bunch.MaxPacketHeaderBits-1, "%d characters", n)
+		}
+	}
+	for _, text := range []string{string(make([]byte, 65)), "a name with more than sixty-four characters, which no peer takes as one"} {
+		_, err := channel.NewMachine(channel.Config{Types: []channel.Type{{Name: bunch.Name{Text: text}}}}, &wire{}, &wire{}, 0, 0)
+		require.Error(t, err)
+	}
+}
+
+// TestCloseBehindFullBuffer: the close of a channel whose buffer is full is told apart from a duplicate, also with the
+// largest buffer.
+func TestCloseBehindFullBuffer(t *testing.T) {
+	for _, buffer := range []int{2, 16, 256, 512} {
+		edit := func(c *channel.Config) { c.ReliableBuffer = buffer }
+		w, _ := newWire(t, false, edit)
+		ch, _ := open(t, w, game)
+		for ch.Room() > 0 {
+			send(t, ch, 1, true)
+		}
+		require.NoError(t, ch.Close(bunch.Destroyed))
+		peer, l := newWire(t, true, edit)
+		h := reliable(0, 1, bunch.Control)
+		h.Open = true
+		_, err := peer.receive(1, h, "open")
+		require.NoError(t, err)
+		for _, i := range append([]int{len(w.sent) - 1}, rand.New(rand.NewPCG(1, 1)).Perm(len(w.sent))...) {
+			s := w.sent[i]
+			nak, err := peer.receive(int64(i+2), s.h, string(s.data))
+			require.NoError(t, err, "buffer %d, bunch %d of %d", buffer, i, len(w.sent))
+			require.False(t, nak)
+		}
+		require.Len(t, l.closed, 1, "buffer %d", buffer)
+	}
+}
+
+// TestHalfATemporaryChannel: what is left of a temporary channel whose second part is lost gives way to the next type
+// of its index.
+func TestHalfATemporaryChannel(t *testing.T) {
+	w, l := newWire(t, true, nil)
+	h := reliable(0, 1, bunch.Control)
+	h.Open = true
+	_, err := w.receive(1, h, "open")
+	require.NoError(t, err)
+	_, err = w.receive(2, bunch.Header{ChIndex: 7, Name: game, Open: true, Partial: true, PartialInitial: true}, "first half")
+	require.NoError(t, err)
+	require.NotNil(t, w.table.Channel(7))
+	other := bunch.Name{Index: 301}
+	w2, _ := newWire(t, true, func(c *channel.Config) {
+		c.Types = append(c.Types, channel.Type{Name: other, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return l }})
+	})
+	for i, s := range []struct {
+		h    bunch.Header
+		data string
+	}{{h, "open"}, {bunch.Header{ChIndex: 7, Name: game, Open: true, Partial: true, PartialInitial: true}, "first half"}} {
+		_, err := w2.receive(int64(i), s.h, s.data)
+		require.NoError(t, err)
+	}
+	next := reliable(7, 1, other)
+	next.Open = true
+	l.bunches = nil
+	_, err = w2.receive(5, next, "another type")
+	require.NoError(t, err)
+	require.Equal(t, []string{"another type"}, l.bunches)
+	require.EqualValues(t, 1, w2.table.Counters.HalfOpen)
+}
+
+// TestReopenedBehindAGap: a channel that is opened where another left a full buffer has no room until that is acked. Its
+// opener is told, and with CloseOnOverflow the connection goes on.
+func TestReopenedBehindAGap(t *testing.T) {
+	w, _ := opened(t, func(c *channel.Config) { c.CloseOnOverflow, c.FirstFree = true, true })
+	ch := w.table.Channel(1)
+	for ch.Room() > 0 {
+		send(t, ch, 1, true)
+	}
+	h := reliable(1, 2, game)
+	h.Close = true
+	_, err := w.receive(2, h, "")
+	require.NoError(t, err)
+	require.Nil(t, w.table.Channel(1))
+	again, _ := open(t, w, game)
+	require.EqualValues(t, 1, again.Index())
+	_, err = again.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrReliableFull)
+	require.NoError(t, w.err)
+	for _, s := range w.sent[len(w.sent)-255:] {
+		w.acked(s.ch, s.seq, s.id)
+	}
+	_, err = again.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.NoError(t, err)
+}

@@ -1,0 +1,197 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// TestCloseDrains: Close delivers what all channels have under way, tells the peer, and takes nothing more.
+func TestCloseDrains(t *testing.T) {
+	for seed := range uint64(20) {
+		f := newFlood(t, seed, network{loss: 0.1, delay: 20 * time.Millisecond, jitter: 20 * time.Millisecond}, func(c *Config) { c.LingerTimeout = 20 * time.Second })
+		f.send(1)
+		f.drain()
+		c := f.p.ends[0].conn
+		f.send(600) // as many as fit, and the rest queues
+		for range 300 {
+			_, err := f.ch.SendBunch(&bunch.Out{Data: message(f.sent, 8), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+			f.sent++
+		}
+		c.Close(f.p.now, "done")
+		_, err := f.ch.SendBunch(&bunch.Out{Data: []byte("late"), Reliable: true})
+		require.ErrorIs(t, err, channel.ErrClosed)
+		_, err = c.Open(testName, channel.Nop{})
+		require.ErrorIs(t, err, channel.ErrClosed)
+		for i := 0; f.p.ends[0].result == nil || f.p.ends[1].result == nil; i++ {
+			require.Less(t, i, 60*60)
+			f.p.step()
+		}
+		require.Equal(t, f.sent, f.received, "seed %d", seed)
+		require.Equal(t, ClosedByUs, f.p.ends[0].result.Code)
+		require.Equal(t, ClosedByPeer, f.p.ends[1].result.Code)
+		require.Empty(t, f.p.ends[0].result.Undelivered)
+		require.Zero(t, f.p.ends[0].result.Unacked)
+	}
+}
+
+// TestCloseListsWhatIsLost: what the linger time didn't suffice for is listed by channel.
+func TestCloseListsWhatIsLost(t *testing.T) {
+	f := newFlood(t, 1, network{}, nil)
+	f.send(1)
+	f.drain()
+	c := f.p.ends[0].conn
+	ch, err := c.Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	f.p.net.loss = 1
+	f.send(3)
+	for range 5 {
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	c.Close(f.p.now, "done")
+	for range 60 * 3 {
+		f.p.step()
+	}
+	r := f.p.ends[0].result
+	require.NotNil(t, r)
+	require.Equal(t, []channel.Undelivered{{Index: 0, Name: bunch.Control, Bunches: 3}, {Index: ch.Index(), Name: testName, Bunches: 5}}, r.Undelivered)
+	require.Equal(t, 8, r.Unacked)
+}
+
+// TestCloseWithoutControl: without a control channel the peer is told all the same.
+func TestCloseWithoutControl(t *testing.T) {
+	var server collector
+	for _, closer := range []int{0, 1} {
+		p := newPair(t, 1, network{delay: 20 * time.Millisecond}, func(_ int, c *Config) {
+			c.Channels = testTypes(func(*channel.Channel) channel.Handler { return &server })[1:]
+		})
+		ch, err := p.ends[0].conn.Open(testName, channel.Nop{})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+		require.NoError(t, err)
+		for range 30 {
+			p.step()
+		}
+		p.ends[closer].conn.Close(p.now, "done")
+		for range 30 {
+			p.step()
+		}
+		require.NotNil(t, p.ends[0].result)
+		require.NotNil(t, p.ends[1].result)
+		require.Equal(t, ClosedByUs, p.ends[closer].result.Code)
+		require.Equal(t, ClosedByPeer, p.ends[1-closer].result.Code)
+	}
+}
+
+// TestLostAckOfTheClose: an end that was closed answers a close that comes again, since its ack was lost.
+func TestLostAckOfTheClose(t *testing.T) {
+	f := newFlood(t, 1, network{}, nil)
+	f.send(1)
+	f.drain()
+	c, peer := f.p.ends[0].conn, f.p.ends[1]
+	c.Close(f.p.now, "done")
+	f.p.step()
+	f.p.step()
+	require.NotNil(t, peer.result)
+	peer.flying = nil // its last ack
+	closed := f.p.now
+	for f.p.ends[0].result == nil {
+		f.p.step()
+	}
+	require.Less(t, f.p.now-closed, time.Second, "the close was sent again, and answered")
+	require.Zero(t, f.p.ends[0].result.Unacked)
+	require.Equal(t, ClosedByUs, f.p.ends[0].result.Code)
+}
+
+// TestNothingAfterTheEnd: a handler that ends the connection in a callback gets nothing of the rest of the packet.
+func TestNothingAfterTheEnd(t *testing.T) {
+	var p *pair
+	var calls []string
+	var server *aborter
+	server = &aborter{name: &calls}
+	p = newPair(t, 1, network{}, func(i int, c *Config) {
+		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return server })
+	})
+	server.conn = p.ends[1].conn
+	ctl, err := p.ends[0].conn.Open(bunch.Control, channel.Nop{})
+	require.NoError(t, err)
+	_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.NoError(t, err)
+	p.step()
+	p.step()
+	ch, err := p.ends[1].conn.Open(testName, server)
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	server.abortOnAck = true
+	for range 3 {
+		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("more"), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+		p.step()
+	}
+	calls = calls[:0]
+	for range 5 {
+		p.step()
+	}
+	require.NotNil(t, p.ends[1].result)
+	require.NotContains(t, calls, "ReceivedBunch")
+}
+
+// aborter ends its connection when it hears of an ack.
+type aborter struct {
+	channel.Nop
+	conn       *Conn
+	name       *[]string
+	abortOnAck bool
+	done       bool
+}
+
+func (a *aborter) ReceivedBunch(*channel.Channel, *bunch.In) {
+	if a.done {
+		*a.name = append(*a.name, "ReceivedBunch")
+	}
+}
+
+func (a *aborter) ReceivedAck(*channel.Channel, int64) {
+	if a.abortOnAck && !a.done {
+		a.done = true
+		a.conn.Abort(a.conn.Now(), "enough")
+	}
+}
+
+// TestReorderWindowAdapts: where packets overtake each other, unreliable bunches aren't lost to that, and where they
+// don't, nothing waits.
+func TestReorderWindowAdapts(t *testing.T) {
+	for _, jitter := range []time.Duration{0, 60 * time.Millisecond} {
+		f := newFlood(t, 1, network{delay: 20 * time.Millisecond, jitter: jitter}, nil)
+		f.send(1)
+		f.drain()
+		got := f.p.ends[1].conn
+		for range 60 * 5 {
+			f.send(1)
+			f.p.step()
+			f.alive()
+		}
+		before := got.Counters
+		for range 60 * 20 {
+			f.send(1)
+			f.p.step()
+			f.alive()
+		}
+		stale := float64(got.Counters.Stale - before.Stale)
+		all := float64(got.Counters.PacketsReceived - before.PacketsReceived)
+		if jitter == 0 {
+			require.Zero(t, got.Counters.Cached)
+			require.Zero(t, got.reorderWindow())
+			continue
+		}
+		require.NotZero(t, got.reorderWindow())
+		require.Less(t, stale, 0.03*all)
+	}
+}

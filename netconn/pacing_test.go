@@ -1,0 +1,262 @@
+package netconn
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/packetnotify"
+)
+
+// TestAPeerThatNaksEverything costs the controller's rate, is noticed, and ends with a reason of its own.
+func TestAPeerThatNaksEverything(t *testing.T) {
+	const rate = 100_000
+	f := newFlood(t, 1, network{}, func(c *Config) { c.NetSpeed = rate })
+	c := f.p.ends[0].conn
+	f.send(1)
+	f.drain()
+	f.p.step()
+	for range 250 {
+		_, err := f.ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	bytes := 0
+	c.cfg.LowLevelSend = func(p []byte) { bytes += len(p) + c.cfg.PacketOverhead }
+	peer := packetnotify.Notify{}
+	peer.Init(packetnotify.Config{}, 0, uint16(c.notify.InID()+1))
+	began := f.p.now
+	for f.p.now-began < 20*time.Second && !c.Closed() {
+		f.p.now += testTick
+		var buf [64]byte
+		var w bitio.Writer
+		w.Reset(buf[:])
+		h := packetnotify.Header{Seq: uint16(c.notify.InID()+1) & (1<<14 - 1), AckedSeq: uint16(c.notify.OutID()-1) & (1<<14 - 1), Words: 8}
+		h.Write(&w)
+		w.WriteBool(false)
+		w.WriteBool(true)
+		_ = c.ReceivedPacket(f.p.now, w.Bytes()) // the last one ends it
+		c.Tick(f.p.now)
+		require.LessOrEqual(t, float64(bytes), 1.1*rate*(f.p.now-began).Seconds()+0.1*rate)
+	}
+	require.True(t, c.Closed())
+	require.ErrorIs(t, c.Result().Err, errRefuses)
+	require.LessOrEqual(t, f.p.now-began, 15*time.Second)
+	require.Equal(t, 250, c.Result().Unacked, "and says what never arrived")
+}
+
+// TestNarrowLink: a burst over a slow link offers little more than its size, and takes little longer than it must.
+func TestNarrowLink(t *testing.T) {
+	const bytes, rate = 180_000, 50_000.0
+	f := newFlood(t, 1, network{}, func(c *Config) { c.NetSpeed = rate })
+	f.send(1)
+	f.drain()
+	c := f.p.ends[0].conn
+	offered := 0
+	var busy time.Duration
+	lowLevelSend := c.cfg.LowLevelSend
+	c.cfg.LowLevelSend = func(p []byte) {
+		offered += len(p)
+		busy = max(busy, f.p.now)
+		if busy-f.p.now > 100*time.Millisecond {
+			return // the queue is full
+		}
+		busy += time.Duration(float64(len(p)+c.cfg.PacketOverhead) / rate * float64(time.Second))
+		f.p.net.delay = busy - f.p.now
+		lowLevelSend(p)
+		f.p.net.delay = 0
+	}
+	for range 200 {
+		_, err := f.ch.SendBunch(&bunch.Out{Data: make([]byte, bytes/200), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	began := f.p.now
+	f.any = true
+	for c.Table().Unacked() > 0 {
+		require.Less(t, f.p.now-began, time.Minute)
+		f.p.step()
+		f.alive()
+	}
+	ideal := time.Duration((bytes + 200*40) / rate * float64(time.Second))
+	t.Logf("%d bytes offered for %d, %v for %v", offered, bytes, f.p.now-began, ideal)
+	require.LessOrEqual(t, float64(offered), 1.3*bytes)
+	require.LessOrEqual(t, f.p.now-began, time.Duration(1.15*float64(ideal)))
+}
+
+// TestReliableShare: a game that sends more unreliable bunches than the rate allows doesn't starve reliable ones.
+func TestReliableShare(t *testing.T) {
+	f := newFlood(t, 1, network{}, func(c *Config) { c.NetSpeed = 20_000 })
+	f.send(1)
+	f.drain()
+	ch, err := f.p.ends[0].conn.Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	f.any = true
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	for range 60 {
+		f.p.step()
+	}
+	acked := f.p.ends[0].conn.Table().Unacked()
+	require.Zero(t, acked)
+	begun := f.p.now
+	for f.p.now-begun < 20*time.Second {
+		for range 5 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 800), NoMerge: true}) // 240 kB/s
+			require.NoError(t, err)
+		}
+		if f.ch.Room() > 200 {
+			f.send(1)
+		}
+		f.p.step()
+		f.alive()
+	}
+	require.Greater(t, f.sent, 400)
+	require.Less(t, f.p.ends[0].conn.Table().Unacked(), 100)
+}
+
+// TestDarknessTakesNoSequences: in a silence of any length the packets beyond a full window stay fewer than the
+// sequences that can be told apart.
+func TestDarknessTakesNoSequences(t *testing.T) {
+	for _, keepAlive := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second} {
+		c := &Conn{cfg: Config{KeepAlive: keepAlive}}
+		n := maxWindow
+		for c.flow.lastSend = time.Duration(n) * time.Millisecond; c.flow.lastSend < math.MaxInt64-math.MaxInt64/200; n++ {
+			at := c.forceAt()
+			require.GreaterOrEqual(t, at, c.flow.lastSend+keepAlive)
+			if silence := at; silence < maxWaitTill {
+				require.LessOrEqual(t, at-c.flow.lastSend, max(keepAlive, maxWait))
+			}
+			c.flow.lastSend = at
+			if at > 290*365*24*time.Hour {
+				break
+			}
+		}
+		require.Less(t, n, 8191, "KeepAlive %v", keepAlive)
+	}
+}
+
+// TestBlackout: both ends come back from a darkness with a full window.
+func TestBlackout(t *testing.T) {
+	for _, preset := range []Protocol{Bunchnet(), Unreal51(), Unreal53(true)} {
+		for _, way := range []int{1, 2, 3} { // bits: which ends aren't heard
+			f := newFlood(t, 1, network{}, func(c *Config) { c.Protocol, c.Timeout, c.KeepAlive = preset, -1, 10*time.Millisecond })
+			f.send(1)
+			f.drain()
+			dark := f.p.now + 700*time.Second
+			for f.p.now < dark {
+				for i, e := range f.p.ends {
+					if way>>i&1 != 0 {
+						e.flying = e.flying[:0]
+					}
+				}
+				f.send(1)
+				f.p.step()
+				f.alive()
+			}
+			for _, e := range f.p.ends {
+				e.flying = e.flying[:0]
+			}
+			back := f.p.now
+			f.drain()
+			require.LessOrEqual(t, f.p.now-back, 10*time.Second, "%s, dark %b", preset.Name, way)
+		}
+	}
+}
+
+// TestAcksBeforeTheyFallOut: many packets in one dispatch are all acked, as their acks go out before they fall out of
+// the history.
+func TestAcksBeforeTheyFallOut(t *testing.T) {
+	f := newFlood(t, 1, network{}, func(c *Config) {
+		c.Protocol = Bunchnet()
+		c.NetSpeed, c.AckDelay = 100_000_000, 25*time.Millisecond
+	})
+	f.send(1)
+	f.drain()
+	for range 60 {
+		f.p.step() // the open is acked
+	}
+	f.any = true
+	c := f.p.ends[0].conn
+	before := c.Counters
+	for range 1000 {
+		_, err := f.ch.SendBunch(&bunch.Out{Data: make([]byte, 900), NoMerge: true})
+		require.NoError(t, err)
+	}
+	for range 60 {
+		f.p.step()
+	}
+	require.GreaterOrEqual(t, c.Counters.PacketsAcked-before.PacketsAcked, uint64(1000))
+	require.Equal(t, before.PacketsLost, c.Counters.PacketsLost)
+}
+
+// TestSkippedSequence: an honest peer takes a sequence that was left out for lost, and nothing else is.
+func TestSkippedSequence(t *testing.T) {
+	f := newFlood(t, 1, network{}, func(c *Config) { c.Secret = 7 })
+	c := f.p.ends[0].conn
+	for f.sent < 5000 {
+		f.send(1)
+		f.p.step()
+		f.alive()
+	}
+	f.drain()
+	require.Zero(t, c.Counters.PacketsLost)
+	require.Greater(t, f.p.ends[1].conn.Counters.PacketsMissed, uint64(1))
+	g := newFlood(t, 1, network{}, func(c *Config) { c.Secret, c.Protocol = 7, Unreal51() })
+	require.Zero(t, g.p.ends[0].conn.skip.state, "never with Unreal's own")
+}
+
+// TestAckOfSkippedIsNoticed acks a sequence that no packet has.
+func TestAckOfSkippedIsNoticed(t *testing.T) {
+	f := newFlood(t, 1, network{}, nil)
+	c := f.p.ends[0].conn
+	f.send(1)
+	f.drain()
+	id := c.notify.Skip()
+	c.sentNothing(id)
+	lost := c.Counters.PacketsLost
+	(*fates)(c).PacketLost(id)
+	require.Equal(t, lost, c.Counters.PacketsLost, "it isn't a loss of the path")
+	require.False(t, c.skip.acked)
+	id = c.notify.Skip()
+	c.sentNothing(id)
+	(*fates)(c).PacketAcked(id)
+	require.True(t, c.skip.acked)
+	f.send(1)
+	f.p.step()
+	f.p.step()
+	f.p.step()
+	require.ErrorIs(t, c.Result().Err, errOptimistic)
+	require.Equal(t, PeerBroke, c.Result().Code)
+}
+
+// TestProtocolWithoutName keeps its settings.
+func TestProtocolWithoutName(t *testing.T) {
+	c, err := New(Config{Protocol: Protocol{PacketWindow: 512, ReliableBuffer: 128}, LowLevelSend: func([]byte) {}}, 0, 1, 1)
+	require.NoError(t, err)
+	require.Equal(t, 512, c.cfg.Protocol.PacketWindow)
+	require.Equal(t, 128, c.cfg.Protocol.ReliableBuffer)
+}
+
+// TestImpossibleSettings are told where they are given.
+func TestImpossibleSettings(t *testing.T) {
+	for name, edit := range map[string]func(*Config){
+		"KeepAlive":     func(c *Config) { c.KeepAlive = -1 },
+		"LingerTimeout": func(c *Config) { c.LingerTimeout = -1 },
+		"AckDelay":      func(c *Config) { c.AckDelay = -1 },
+		"OrderCache":    func(c *Config) { c.OrderCache = 512 },
+		"PacketWindow":  func(c *Config) { c.Protocol = Bunchnet(); c.Protocol.PacketWindow = 2048 },
+		"MaxMemory":     func(c *Config) { c.MaxMemory = 1 },
+		"NetSpeed":      func(c *Config) { c.NetSpeed = -1 },
+		"Name":          func(c *Config) { c.Channels = []channel.Type{{Name: bunch.Name{Text: string(make([]byte, 70))}}} },
+		"index 0":       func(c *Config) { c.Channels = []channel.Type{{Name: testName, Static: true}} },
+	} {
+		cfg := Config{LowLevelSend: func([]byte) {}}
+		edit(&cfg)
+		_, err := New(cfg, 0, 1, 1)
+		require.Error(t, err, name)
+	}
+}
