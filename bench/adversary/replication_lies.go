@@ -73,7 +73,7 @@ func harmed(w *actorrep.World) (n int) {
 	return n
 }
 
-// stones is a server's world and a client's over a rig; accept takes the place of the client's, when given.
+// stones is a server's world and a client's over a rig; accept takes the channels of actors in the client's place, when given.
 type stones struct {
 	*rig
 	server, client *actorrep.World
@@ -92,7 +92,7 @@ func newStones(e *env, accept func(*channel.Channel) channel.Handler) (s *stones
 	s.rig, err = newRig(e, netsim.Settings{}, func(i int, c *netconn.Config) {
 		types := [2]*actorrep.World{s.client, s.server}[i].ChannelTypes()
 		if i == 0 && accept != nil {
-			types[0].Accept, types[1].Accept = accept, accept
+			types[0].Accept = accept // it answers for its classes as it should
 		}
 		c.Channels = append(c.Channels[:1], types...)
 	})
@@ -208,9 +208,7 @@ func secondSchema(e *env) figure {
 // callers is a stones whose client is the attack's: it has the channels of the actors.
 func callers(e *env) (s *stones, actors []*channel.Channel, err error) {
 	s, err = newStones(e, func(ch *channel.Channel) channel.Handler {
-		if ch.Name() == bunch.Actor {
-			actors = append(actors, ch)
-		}
+		actors = append(actors, ch)
 		return channel.Nop{}
 	})
 	if err != nil {
