@@ -76,7 +76,9 @@ func newClient(s *soak, p *path, n int) (*client, error) {
 	problem := func(format string, args ...any) { s.problem("%s: %s", c, fmt.Sprintf(format, args...)) }
 	life := min(s.o.duration/4, 20*time.Second)
 	c.leaves = s.now.Add(life + time.Duration(c.rng.Int64N(int64(2*life))))
-	c.way = []way{says, says, says, kicked, vanishes}[c.rng.IntN(5)]
+	if c.way = []way{says, says, says, kicked, vanishes}[c.rng.IntN(5)]; s.o.polite && c.way == vanishes {
+		c.way = says
+	}
 	if p.server.moves && c.rng.IntN(3) == 0 {
 		c.moves = s.now.Add(life)
 	}
@@ -98,7 +100,7 @@ func newClient(s *soak, p *path, n int) (*client, error) {
 		return nil, err
 	}
 	c.driver, err = driver.Dial(p.proxy.LocalAddr().String(), driver.Config{
-		Link: link, Checksum: p.server.checksum, Timeout: timeout, Socket: c.socket,
+		Link: link, Checksum: p.server.checksum, Timeout: timeout, Socket: c.socket, Clock: s.clock,
 		ReorderWindow: p.server.reorder, Redundancy: netconn.Redundancy{Copies: p.server.copies, Adaptive: true},
 		Channels: append(append(types(), stream.Type(streamName)), c.world.ChannelTypes()...),
 		Client:   control.ClientConfig{URL: c.name}, Joined: c.joined, Closed: c.closed,
@@ -118,7 +120,7 @@ func (c *client) linkTo() (driver.Link, error) {
 	if !ok {
 		return c.path.server.link.link, nil
 	}
-	unix := uint64(time.Now().Unix())
+	unix := uint64(c.now.Unix())
 	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: l.ProtocolID, ClientID: c.id, Create: unix, Expire: unix + 60, Timeout: 10,
 		Servers: []netip.AddrPort{c.path.proxy.LocalAddr(), c.path.server.driver.LocalAddr()}, PrivateKey: l.Key})
 	return driver.Netcode{ProtocolID: l.ProtocolID, Token: token}, err

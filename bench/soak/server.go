@@ -73,7 +73,7 @@ func newServer(s *soak, l link, seed uint64) (*server, error) {
 		return nil, err
 	}
 	sv.driver, err = driver.Listen("127.0.0.1:0", driver.Config{
-		Link: l.link, Checksum: l.checksum, MaxConns: 1024, Timeout: timeout,
+		Link: l.link, Checksum: l.checksum, MaxConns: 1024, Timeout: timeout, Clock: s.clock,
 		ReorderWindow: l.reorder, Redundancy: netconn.Redundancy{Copies: l.copies, Adaptive: true},
 		Channels: sv.types(), Server: control.ServerConfig{Map: "yard"}, Joined: sv.joined, Closed: sv.closed,
 	})

@@ -80,7 +80,7 @@ func (s *soak) problem(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count++; s.count <= maxProblems {
-		s.wrong = append(s.wrong, fmt.Sprintf("%6.1f s  ", time.Since(s.start).Seconds())+fmt.Sprintf(format, args...))
+		s.wrong = append(s.wrong, fmt.Sprintf("%6.1f s  ", s.now.Sub(s.start).Seconds())+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -97,9 +97,17 @@ func (s *soak) connections() (n int) {
 	return n
 }
 
+// longest is what a tick is worth at most.
+func (s *soak) longest() time.Duration { return 2 * time.Second / time.Duration(s.o.rate) }
+
+// clock is the soak's time, for drivers.
+func (s *soak) clock() time.Time { return s.now }
+
 // step is one tick of everything.
 func (s *soak) step(now time.Time) error {
-	s.now = now
+	s.mu.Lock()
+	s.now = now // problems of other goroutines look at it
+	s.mu.Unlock()
 	s.ticks++
 	if err := s.carry(); err != nil {
 		return err
@@ -184,14 +192,14 @@ func (s *soak) totals() (t totals) {
 }
 
 const (
-	meltFor   = 5 * time.Second  // actors move
+	meltFor   = 5 * time.Second  // actors move, or a quarter of the run
 	freezeFor = 40 * time.Second // in which all must have come
 )
 
 // freeze holds the actors still now and then, until every client sees what its server has.
 func (s *soak) freeze() {
 	switch {
-	case s.frozen.IsZero() && s.now.Sub(s.melted) > meltFor:
+	case s.frozen.IsZero() && s.now.Sub(s.melted) > min(meltFor, s.o.duration/4):
 		s.frozen = s.now
 		s.hold(true)
 		for _, c := range s.clients {

@@ -14,9 +14,9 @@ import (
 func TestSoak(t *testing.T) {
 	var out strings.Builder
 	name := filepath.Join(t.TempDir(), "samples.csv")
-	o := options{duration: 2 * time.Second, clients: 12, rate: 20, seed: 1, csv: name, interval: time.Second}
+	o := options{duration: 2 * time.Second, clients: 12, rate: 20, seed: 1, csv: name, interval: time.Second, polite: true}
 	if os.Getenv("CI") != "" {
-		o.duration, o.clients = 8*time.Second, 24
+		o.duration, o.clients, o.polite = 8*time.Second, 24, false
 	}
 	require.NoError(t, run(&out, o), "%s", &out)
 	require.Contains(t, out.String(), "PASS")
