@@ -50,8 +50,11 @@ type Peer struct {
 	overhead overhead
 }
 
-// AddConn replicates the world to a connection from now on, and takes its RPCs.
+// AddConn replicates the world to a connection from now on, and takes its RPCs. It panics on a client's world.
 func (w *World) AddConn(conn channel.Conn) *Peer {
+	if !w.IsServer() {
+		panic("actorrep: AddConn is called on a server's world; a client's has its connection from ChannelTypes")
+	}
 	p := w.newPeer()
 	p.out = &channelOutlet{peer: p, conn: conn}
 	w.addPeer(p)

@@ -59,7 +59,11 @@ func run(cfg proxy.Config, seconds float64) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
 		defer cancel()
 	}
-	fmt.Printf("%v -> %s, seed %d\n", p.LocalAddr(), cfg.To, cfg.Seed)
+	until := "until interrupted"
+	if seconds > 0 {
+		until = fmt.Sprintf("for %v s", seconds)
+	}
+	fmt.Printf("%v -> %s, seed %d, %s\n", p.LocalAddr(), cfg.To, cfg.Seed, until)
 	end := "\n"
 	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		end = "\r"

@@ -80,7 +80,7 @@ const (
 	chartHeight = arena.GraphHeight - 44
 )
 
-// drawGraph draws the four charts below the field.
+// drawGraph draws the four charts below the field; the title of each says what its full height is.
 func drawGraph(screen *ebiten.Image, c *arena.Client) {
 	top := float32(arena.Height)
 	vector.FillRect(screen, 0, top, arena.Width, arena.GraphHeight, panel, false)
@@ -91,10 +91,10 @@ func drawGraph(screen *ebiten.Image, c *arena.Client) {
 		color color.RGBA
 		of    func(s arena.Sample) float64
 	}{
-		{fmt.Sprintf("RTT %.0f ms", ms(last)), 400, rtt, ms},
-		{fmt.Sprintf("loss %.0f %%", 100*last.Loss), 0.5, bad, func(s arena.Sample) float64 { return s.Loss }},
-		{fmt.Sprintf("corrections %d", c.Graph.Corrections()), 4, flame, func(s arena.Sample) float64 { return float64(s.Corrections) }},
-		{fmt.Sprintf("in %.1f out %.1f kB/s", last.In/1000, last.Out/1000), 20e3, data, func(s arena.Sample) float64 { return s.In + s.Out }},
+		{fmt.Sprintf("RTT %.0f of 400 ms", ms(last)), 400, rtt, ms},
+		{fmt.Sprintf("loss %.0f of 50 %%", 100*last.Loss), 0.5, bad, func(s arena.Sample) float64 { return s.Loss }},
+		{fmt.Sprintf("corrections %d; 4 high", c.Graph.Corrections()), 4, flame, func(s arena.Sample) float64 { return float64(s.Corrections) }},
+		{fmt.Sprintf("%.1f+%.1f of 20 kB/s", last.In/1000, last.Out/1000), 20e3, data, func(s arena.Sample) float64 { return s.In + s.Out }},
 	} {
 		left := 12 + i*(chartWidth+24)
 		ebitenutil.DebugPrintAt(screen, chart.title, left, int(top)+6)

@@ -45,12 +45,13 @@ func developmentKey(source io.Reader, create bool) (netcode.Key, error) {
 	return k, err
 }
 
-// warnOnce tells that the key is for development only. Without a Logger the default one is told, once a process.
-func warnOnce(l *slog.Logger, given bool) {
+// warnOnce tells that the key is for development only. Without a Logger the default one is told, once a process, unless the socket
+// is one that other machines don't reach: a client in another process of this one is told by ErrNoToken.
+func warnOnce(l *slog.Logger, given, loopback bool) {
 	development.Lock()
 	defer development.Unlock()
 	if !given {
-		if development.warned {
+		if development.warned || loopback {
 			return
 		}
 		l, development.warned = slog.Default(), true

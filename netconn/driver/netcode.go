@@ -49,7 +49,7 @@ func (l Netcode) server(d *Driver) serverLink {
 		return s
 	}
 	if made {
-		warnOnce(d.cfg.Logger, d.logged)
+		warnOnce(d.cfg.Logger, d.logged, d.LocalAddr().Addr().IsLoopback())
 	}
 	if l.Addrs == nil {
 		l.Addrs = []netip.AddrPort{d.LocalAddr()}

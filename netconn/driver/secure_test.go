@@ -57,6 +57,23 @@ func TestDefaultIsEncrypted(t *testing.T) {
 	require.True(t, wire.shows(secret), "the tap sees what isn't encrypted")
 }
 
+// TestNoWarningOnLoopback: a program that keeps to its machine isn't warned that others can't connect; one that listens to all is.
+func TestNoWarningOnLoopback(t *testing.T) {
+	forget(t)
+	t.Setenv(KeyEnv, "")
+	var log bytes.Buffer
+	old := slog.Default()
+	defer slog.SetDefault(old)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	for _, addr := range []string{"127.0.0.1:0", ":0"} {
+		require.Empty(t, log.String(), addr)
+		d, err := Listen(addr, Config{})
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+	}
+	require.Contains(t, log.String(), KeyEnv)
+}
+
 // tap keeps what is written.
 type tap struct {
 	udp.Socket

@@ -49,6 +49,11 @@ func TestPlay(t *testing.T) {
 		r.join("Ann", bad, 10*seed)
 		r.join("Bob", bad, 10*seed+2)
 		r.run(2)
+		for _, c := range r.clients {
+			for _, s := range c.Graph.All {
+				require.Less(t, s.RTT, 300*time.Millisecond, "a spike that never was")
+			}
+		}
 		rng := rand.New(rand.NewPCG(seed, 1))
 		felt := 0
 		for i := range 60 * 20 {

@@ -25,17 +25,15 @@ type Graph struct {
 
 func (g *Graph) sample(c *Client) {
 	conn := c.Driver.Server()
-	if conn == nil || c.now < g.next {
-		return
+	if conn == nil || c.predicted == nil || c.now < g.next {
+		return // before there is a ship, the round trip is that of joining, with what a server does then
 	}
 	g.next = c.now + graphEvery
 	st := conn.Stats()
 	s := Sample{RTT: st.LastRTT, Loss: max(st.Rates.InLoss, st.Rates.OutLoss), In: st.Rates.InBytes, Out: st.Rates.OutBytes}
-	if c.predicted != nil {
-		n := c.predicted.Counters.Corrections
-		s.Corrections = int(n - min(n, g.corrections))
-		g.corrections = n
-	}
+	n := c.predicted.Counters.Corrections
+	s.Corrections = int(n - min(n, g.corrections))
+	g.corrections = n
 	g.samples[g.n%graphSamples] = s
 	g.n++
 }
