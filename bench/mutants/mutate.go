@@ -402,9 +402,10 @@ func (m *mutator) assign(s *ast.AssignStmt) ast.Stmt {
 
 // returnStmt may negate a true or false.
 func (m *mutator) returnStmt(s *ast.ReturnStmt) ast.Stmt {
+	text := m.text(s)
 	for i, e := range s.Results {
 		if name, ok := e.(*ast.Ident); ok && (name.Name == "true" || name.Name == "false") {
-			if id := m.add(e.Pos(), fmt.Sprintf("%s -> !%s", m.text(s), name.Name)); id != 0 {
+			if id := m.add(e.Pos(), fmt.Sprintf("%s -> !%s", text, name.Name)); id != 0 {
 				s.Results[i] = &ast.BinaryExpr{X: paren(alive(token.NEQ, id)), Op: token.EQL, Y: name}
 			}
 			continue

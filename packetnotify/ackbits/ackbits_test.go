@@ -256,3 +256,32 @@ func Example() {
 	// lost 1
 	// round trip 40ms
 }
+
+// TestStatsOfFewPackets checks the figures that a handful of packets make: nothing before the first, and the smallest round trip.
+func TestStatsOfFewPackets(t *testing.T) {
+	a, b, _ := pair(t)
+	require.Zero(t, a.Stats().Loss)
+	now := time.Duration(0)
+	for _, rtt := range []time.Duration{40, 20, 60} {
+		p, _ := a.Send(now, nil, 100)
+		_, _, err := b.Receive(now, p)
+		require.NoError(t, err)
+		now += rtt * time.Millisecond
+		q, _ := b.Send(now, nil, 0)
+		_, _, err = a.Receive(now, q)
+		require.NoError(t, err)
+	}
+	s := a.Stats()
+	require.Equal(t, 20*time.Millisecond, s.MinRTT)
+	require.EqualValues(t, 3, s.PacketsAcked)
+	require.EqualValues(t, s.BytesSent, s.BytesAcked)
+	require.Zero(t, s.Loss)
+}
+
+// TestSmoothing checks the ends of the range of weights.
+func TestSmoothing(t *testing.T) {
+	for weight, fine := range map[float64]bool{-0.1: false, 1e-9: true, 1: true, 1.0001: false} {
+		_, err := New(Config{Smoothing: weight}, nil)
+		require.Equal(t, fine, err == nil, "%v", weight)
+	}
+}

@@ -1,0 +1,63 @@
+package bunch
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// TestFastPathIsTaken checks that headers written fast are read fast, that both are of simple headers only, that nothing of a
+// header that was there before stays, and the sizes around those that fit 64 bits.
+func TestFastPathIsTaken(t *testing.T) {
+	const seed = 6
+	rng := rand.New(rand.NewPCG(seed, 1))
+	edges := []uint32{0, 1, 127, 128, 300, fastPacked - 1, fastPacked, 1 << 20}
+	for _, size := range []int{1024, 8192, 1200} {
+		p := Protocol{MaxPacket: size}
+		fast := 0
+		for range 2000 {
+			h := Header{ChIndex: edges[rng.IntN(len(edges))], Reliable: rng.IntN(2) == 0, ReplicationPaused: rng.IntN(2) == 0,
+				HasPackageMapExports: rng.IntN(2) == 0, HasMustBeMappedGUIDs: rng.IntN(2) == 0, Partial: rng.IntN(8) == 0, Open: rng.IntN(8) == 0,
+				Bits: []int{0, 1, 4096, size*8 - 1}[rng.IntN(4)]}
+			if h.Reliable {
+				h.WireSeq = uint16(rng.UintN(1024))
+			}
+			if h.Reliable || h.Open {
+				h.Name.Index = edges[rng.IntN(len(edges))]
+			}
+			w := bitio.NewWriter(make([]byte, 8400))
+			wrote := p.writeFast(w, &h)
+			packed := func(v uint32) int { return bitio.PackedBits(uint64(v)) }
+			bits := 6 + packed(h.ChIndex) + p.LengthBits(h.Bits)
+			if h.Reliable {
+				bits += 11 + packed(h.Name.Index)
+			}
+			simple := size != 1200 && !h.Open && !h.Partial && h.ChIndex < fastPacked && (!h.Reliable || h.Name.Index < fastPacked) && bits <= 64
+			require.Equal(t, simple, wrote, "seed %d, %+v of %d bits", seed, h, bits)
+			if !wrote {
+				require.Zero(t, w.Len())
+				p.writeSlow(w, &h)
+			} else {
+				fast++
+				slow := bitio.NewWriter(make([]byte, 8400))
+				p.writeSlow(slow, &h)
+				require.Equal(t, slow.Bytes(), w.Bytes())
+			}
+			w.WriteBitsFrom(make([]byte, 8192), 0, h.Bits)
+			w.WriteUint64(0) // what follows it in the packet
+			got := Header{CloseReason: TearOff, Close: true, PartialFinal: true, WireSeq: 77, Name: Name{Text: "before"}, Bits: 99}
+			require.NoError(t, p.Read(bitio.NewReader(w.Bytes(), w.Len()), &got, new(bitio.Reader)))
+			require.Equal(t, h, got)
+			got = Header{}
+			require.Equal(t, wrote, p.readFast(bitio.NewReader(w.Bytes(), w.Len()), &got), "seed %d, %+v", seed, h)
+		}
+		require.Equal(t, size != 1200, fast > 300, "%d with packets of %d", fast, size)
+	}
+	w := bitio.NewWriter(make([]byte, 100))
+	p := Protocol{MaxPacket: 1024}
+	require.False(t, p.writeFast(w, &Header{Bits: 8192}), "too long for its field")
+	require.False(t, p.writeFast(w, &Header{Reliable: true, Name: Name{Text: "text"}}))
+}
