@@ -424,19 +424,19 @@ func longName(n, size int) (ok bool, err error) {
 func settings(e *env) figure {
 	accepted := 0
 	for name, edit := range map[string]func(c *netconn.Config){
-		"KeepAlive below 0":         func(c *netconn.Config) { c.KeepAlive = -1 },
-		"LingerTimeout below 0":     func(c *netconn.Config) { c.LingerTimeout = -1 },
-		"AckDelay below 0":          func(c *netconn.Config) { c.AckDelay = -1 },
-		"NetSpeed below 0":          func(c *netconn.Config) { c.NetSpeed = -1 },
-		"PacketOverhead below 0":    func(c *netconn.Config) { c.PacketOverhead = -1 },
-		"MaxBits below 0":           func(c *netconn.Config) { c.Redundancy.MaxBits = -1 },
-		"Copies below 0":            func(c *netconn.Config) { c.Redundancy.Copies = -1 },
-		"MaxChannels below 0":       func(c *netconn.Config) { c.MaxChannels = -1 },
-		"OrderCache of 3":           func(c *netconn.Config) { c.OrderCache = 3 },
-		"OrderCache of 1<<20":       func(c *netconn.Config) { c.OrderCache = 1 << 20 },
-		"MaxPacket of 100":          func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.Bunch.MaxPacket = 100 },
-		"ReliableBuffer of 1024":    func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = 1024 },
-		"PacketWindow of 9000":      func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.PacketWindow = 9000 },
+		"KeepAlive below 0":      func(c *netconn.Config) { c.KeepAlive = -1 },
+		"LingerTimeout below 0":  func(c *netconn.Config) { c.LingerTimeout = -1 },
+		"AckDelay below 0":       func(c *netconn.Config) { c.AckDelay = -1 },
+		"NetSpeed below 0":       func(c *netconn.Config) { c.NetSpeed = -1 },
+		"PacketOverhead below 0": func(c *netconn.Config) { c.PacketOverhead = -1 },
+		"MaxBits below 0":        func(c *netconn.Config) { c.Redundancy.MaxBits = -1 },
+		"Copies below 0":         func(c *netconn.Config) { c.Redundancy.Copies = -1 },
+		"MaxChannels below 0":    func(c *netconn.Config) { c.MaxChannels = -1 },
+		"OrderCache of 3":        func(c *netconn.Config) { c.OrderCache = 3 },
+		"OrderCache of 1<<20":    func(c *netconn.Config) { c.OrderCache = 1 << 20 },
+		"MaxPacket of 100":       func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.Bunch.MaxPacket = 100 },
+		"ReliableBuffer of 1024": func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = 1024 },
+		"PacketWindow of 9000":   func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.PacketWindow = 9000 },
 		"a name of 100": func(c *netconn.Config) {
 			c.Channels = append(c.Channels, channel.Type{Name: bunch.Name{Text: strings.Repeat("n", 100)}})
 		},
