@@ -13,11 +13,16 @@ func (s *slot) noteGap(ch *Channel) {
 	}
 }
 
-// fillGap sends empty bunches for the sequences that the channels before took with them.
-func (t *Table) fillGap(ch *Channel) {
+// fillGap sends empty bunches for the sequences that the channels before took with them. It is false when there is no
+// memory for them.
+func (t *Table) fillGap(ch *Channel) bool {
 	s := t.slot(ch.index)
 	if s.gap == 0 || ch.out.len() > 0 {
-		return
+		return true
+	}
+	if !t.fitsOut(0, int(s.outReliable-s.gap)+1) {
+		t.Counters.MemoryFull++
+		return false
 	}
 	ch.out.first, ch.out.next = s.gap, s.gap
 	s.gap, ch.gapEnd = 0, s.outReliable+1
@@ -31,4 +36,5 @@ func (t *Table) fillGap(ch *Channel) {
 		t.fresh.push(ch, rec.seq)
 	}
 	(*Machine)(t).Pump()
+	return true
 }

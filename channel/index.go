@@ -27,6 +27,7 @@ type Table struct {
 	header  bunch.Header // of the bunch being sent
 	due     backlog      // reliable bunches to send again, oldest first
 	fresh   backlog      // reliable bunches that were never sent
+	stale   int          // entries of both that wait no more
 	calm    bool         // Tick only needs to pump the backlog
 	closing bool         // nothing more may be sent
 	ended   bool
@@ -192,6 +193,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 		t.control = ch.undelivered()
 	}
 	ch.release()
+	t.dropStale()
 	if ch.handler != nil {
 		ch.handler.Closed(ch, reason)
 	}
@@ -205,7 +207,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 func (t *Table) Unacked() int { return t.unacked }
 
 // Waiting is the number of reliable bunches that wait for the packet window or the controller.
-func (t *Table) Waiting() int { return t.due.len() + t.fresh.len() }
+func (t *Table) Waiting() int { return t.due.len() + t.fresh.len() - t.stale }
 
 // SingleBits is the largest payload in bits that goes in one bunch.
 func (t *Table) SingleBits() int { return t.single }

@@ -87,7 +87,7 @@ func (m *Machine) End() {
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
-	t.due, t.fresh = backlog{}, backlog{}
+	t.due, t.fresh, t.stale = backlog{}, backlog{}, 0
 }
 
 // controlType is the control channel's where a game has none: it only carries the end of the connection.
@@ -117,7 +117,7 @@ func (m *Machine) HurryControl() {
 	}
 	for seq := ch.out.first; seq < min(ch.out.next, ch.out.first+maxHurried); seq++ {
 		if rec := ch.out.at(seq); rec.waiting && !rec.acked && rec.inFlight == 0 && t.outlet.HasRoom(rec.header.Bits) {
-			rec.waiting = false
+			t.notWaiting(rec)
 			t.transmit(ch, rec)
 		}
 	}

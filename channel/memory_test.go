@@ -185,3 +185,33 @@ func TestRingsFollow(t *testing.T) {
 	allocs := testing.AllocsPerRun(10, round)
 	require.Less(t, allocs, 450.0, "of which the test's own copies are 402")
 }
+
+// TestClosedChannelsAreForgotten: channels that are closed while their bunches wait leave nothing behind in the queues, although
+// nothing may be sent.
+func TestClosedChannelsAreForgotten(t *testing.T) {
+	w, _ := opened(t, nil)
+	send(t, w.table.Channel(1), 1, true)
+	w.slow = true
+	send(t, w.table.Channel(1), 1, true) // waits for ever
+	seq := map[uint32]int{}
+	for i := range 20_000 {
+		index := uint32(3 + 2*(i%50))
+		seq[index]++
+		h := reliable(index, seq[index], game)
+		h.Open = true
+		_, err := w.receive(int64(i+2), h, "open")
+		require.NoError(t, err)
+		_, _ = w.table.Channel(index).SendBunch(&bunch.Out{Data: []byte("answer"), Reliable: true}) // or the gap leaves no room
+		seq[index]++
+		h = reliable(index, seq[index], game)
+		h.Close = true
+		_, err = w.receive(int64(i+2), h, "")
+		require.NoError(t, err)
+		require.LessOrEqual(t, channel.QueueLen(w.table), 2*w.table.Waiting()+65)
+	}
+	require.LessOrEqual(t, w.table.Waiting(), 2)
+	w.slow = false
+	w.m.Pump()
+	require.Zero(t, w.table.Waiting())
+	require.Zero(t, channel.QueueLen(w.table))
+}

@@ -234,7 +234,9 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		}
 		if !ch.openAcked && !ch.openedLocally {
 			ch.openAcked, ch.openSent = true, true
-			t.fillGap(ch)
+			if !t.fillGap(ch) {
+				return false, fmt.Errorf("%w: bunches that it didn't ack, on %v", ErrMemory, ch)
+			}
 			if ch.typ.Accept != nil {
 				ch.handler = ch.typ.Accept(ch)
 			}
@@ -272,6 +274,7 @@ func (ch *Channel) release() {
 	p := t.cfg.Pool
 	t.unacked -= ch.out.len() + len(ch.queue)
 	for ch.out.len() > 0 {
+		t.notWaiting(ch.out.at(ch.out.first))
 		t.heldOut -= outCost + cap(ch.out.at(ch.out.first).data)
 		ch.out.popFirst(p)
 	}

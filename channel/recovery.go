@@ -18,6 +18,7 @@ type outRec struct {
 	inFlight int32 // packets that carry it and are neither acked nor naked
 	acked    bool
 	waiting  bool // in one of the table's queues
+	seen     bool // by compact
 	noMerge  bool // stays apart from what follows
 }
 
@@ -99,6 +100,7 @@ func (m *Machine) Acked(ch *Channel, seq, id int64) {
 	if rec := ch.out.at(seq); seq >= 0 && rec != nil {
 		rec.inFlight--
 		rec.acked = true
+		m.table().notWaiting(rec)
 		m.table().releaseFront(ch)
 	}
 }
@@ -183,10 +185,8 @@ func (t *Table) pump(q *backlog) {
 	for q.len() > 0 {
 		ch, seq := q.first()
 		rec := ch.out.at(seq)
-		if ch.closed || rec == nil || rec.acked || rec.inFlight > 0 {
-			if !ch.closed && rec != nil {
-				rec.waiting = false
-			}
+		if rec == nil || !rec.waiting {
+			t.stale--
 			q.pop()
 			continue
 		}
@@ -199,6 +199,28 @@ func (t *Table) pump(q *backlog) {
 		t.last = lastBunch{} // a bunch that waited isn't merged into
 	}
 }
+
+// notWaiting takes a bunch out of the queue that it waits in: its entry there is stale from now on.
+func (t *Table) notWaiting(rec *outRec) {
+	if rec.waiting {
+		rec.waiting = false
+		t.stale++
+	}
+}
+
+// dropStale keeps the queues to what waits, a peer may make them long otherwise: it has channels closed while their
+// bunches wait, and lets nothing be sent.
+func (t *Table) dropStale() {
+	if t.stale <= maxStale || t.stale <= t.Waiting() {
+		return
+	}
+	t.due.compact()
+	t.fresh.compact()
+	t.stale = 0
+}
+
+// maxStale is the stale entries that aren't worth a walk over the queues.
+const maxStale = 64
 
 // Copy is the reliable bunch seq of ch, to ride again in the packet at hand: nil when it is acked, waits for its turn
 // anyway, or rode as often as copies allows. last is the last packet that carried it.
@@ -213,8 +235,8 @@ func (m *Machine) Copy(ch *Channel, seq int64, copies int) (h *bunch.Header, dat
 // Copied notes that packet id carries the bunch that Copy gave.
 func (m *Machine) Copied(ch *Channel, seq, id int64) { ch.out.at(seq).rides(id) }
 
-// backlog is a queue of reliable bunches to send. At most every OutRec of every channel is in it, each
-// once.
+// backlog is a queue of reliable bunches to send. Those that wait are in it once; there are at most as many stale
+// entries, and maxStale, besides.
 type backlog struct {
 	items []waitingBunch
 	head  int
@@ -248,6 +270,25 @@ func (b *backlog) pop() {
 		if cap(b.items) > maxIdleBacklog {
 			b.items = nil
 		}
+	}
+}
+
+// compact drops stale entries, and all but one of what is in it twice.
+func (b *backlog) compact() {
+	kept := b.items[:0]
+	for _, it := range b.items[b.head:] {
+		if rec := it.ch.out.at(it.seq); rec != nil && rec.waiting && !rec.seen {
+			rec.seen = true
+			kept = append(kept, it)
+		}
+	}
+	for _, it := range kept {
+		it.ch.out.at(it.seq).seen = false
+	}
+	clear(b.items[len(kept):])
+	b.items, b.head = kept, 0
+	if len(kept) <= maxIdleBacklog && cap(kept) > 2*maxIdleBacklog {
+		b.items = append([]waitingBunch(nil), kept...)
 	}
 }
 

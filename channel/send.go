@@ -121,8 +121,9 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		h.Reliable, h.ReplicationPaused = true, true
 		t.Counters.Promoted++
 	}
-	if h.Open && h.Reliable {
-		t.fillGap(ch)
+	if h.Open && h.Reliable && !t.fillGap(ch) {
+		t.Counters.ReliableFull++
+		return noPackets, fmt.Errorf("%w: an earlier channel of its index left too many unacked", ErrReliableFull)
 	}
 	if h.Reliable && !closing && !t.fitsOut(bufferSize((h.Bits+7)/8), parts) {
 		t.Counters.ReliableFull++
@@ -288,7 +289,7 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 			return false
 		}
 	}
-	if !t.outlet.ExtendBunch(out.Data, h.Bits) {
+	if rec != nil && !t.mayExtend(rec, h.Bits) || !t.outlet.ExtendBunch(out.Data, h.Bits) {
 		return false
 	}
 	l.bits += h.Bits
@@ -304,12 +305,18 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
 	rec := ch.out.at(ch.out.next - 1)
 	if rec == nil || !h.Reliable || !rec.waiting || rec.packetID != bunch.NoPacket || rec.noMerge || out.NoMerge || h.HasPackageMapExports ||
-		rec.header.ReplicationPaused != h.ReplicationPaused || h.HasMustBeMappedGUIDs || rec.header.Bits+h.Bits > ch.table.single {
+		rec.header.ReplicationPaused != h.ReplicationPaused || h.HasMustBeMappedGUIDs || rec.header.Bits+h.Bits > ch.table.single || !ch.table.mayExtend(rec, h.Bits) {
 		return false
 	}
 	ch.table.extend(rec, out.Data, h.Bits)
 	ch.table.Counters.Merged++
 	return true
+}
+
+// mayExtend reports whether there is memory for so many more bits of a payload.
+func (t *Table) mayExtend(rec *outRec, bits int) bool {
+	n := (rec.header.Bits + bits + 7) / 8
+	return n <= cap(rec.data) || t.fitsOut(bufferSize(n)-cap(rec.data), 0)
 }
 
 // extend appends bits to the payload kept for sending again.

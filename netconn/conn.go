@@ -80,7 +80,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	c.channels = m
 	c.skip.init(cfg.Secret)
 	c.sendBuffer.init(&c.cfg)
-	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.refusals.lastAck, c.pace.at = now, now, now, now, now
+	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.pace.at = now, now, now, now
 	c.rates.start = now
 	if cfg.Controller == nil {
 		c.cfg.Controller = congestion.NewTokenBucket(cfg.NetSpeed)

@@ -55,14 +55,22 @@ func (c *Conn) startPacket() {
 // bunch that a channel makes fits an empty packet.
 func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	c := o.conn()
-	c.pace.writing(c, seq >= 0, h.Bits)
+	ready, before := c.IsNetReady(), c.out.Len()
 	c.startPacket()
 	if !c.appendBunch(h, data) {
 		c.FlushNet()
+		before = 0
 		c.startPacket()
 		if !c.appendBunch(h, data) {
 			panic(fmt.Sprintf("netconn: a bunch of %d bits doesn't fit an empty packet", h.Bits))
 		}
+	}
+	if !ready {
+		bytes := (c.out.Len() - before + 7) / 8
+		if before == 0 {
+			bytes += c.cfg.PacketOverhead
+		}
+		c.pace.wrote(seq >= 0, bytes)
 	}
 	c.note(ch, seq)
 	c.pendingOpening = c.pendingOpening || ch.OpenedLocally() && !ch.OpenAcked()

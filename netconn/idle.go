@@ -103,8 +103,9 @@ func (c *Conn) checkTimeouts() bool {
 	return true
 }
 
-// A peer that says of everything that it didn't arrive has the same sent again for ever, at the controller's pace. An honest one
-// acks the empty packets among them at least: they have nothing to be refused for.
+// A peer that says of everything that it didn't arrive has the same sent again for ever, at the controller's pace. An honest
+// one acks the empty packets among them at least, as they have nothing to be refused for; and it acks reliable bunches of
+// channels that it has.
 const (
 	refusalPackets = 1024
 	refusalTime    = 10 * time.Second
@@ -114,26 +115,56 @@ const (
 
 var errRefuses = errors.New("netconn: the peer says of every packet that it didn't arrive")
 
-// refusals is the naks since the last ack.
+// refusals is the naks in a row: of all packets, and of those with reliable bunches of channels that the peer has.
 type refusals struct {
-	packets   int
-	lastAck   time.Duration
-	lastEmpty time.Duration // when an empty packet was sent because of them
+	all, reliable nakRun
+	lastEmpty     time.Duration // when an empty packet was sent because of them
+}
+
+type nakRun struct {
+	packets int
+	since   time.Duration // of the first
+}
+
+func (r *nakRun) nak(now time.Duration) {
+	if r.packets++; r.packets == 1 {
+		r.since = now
+	}
+}
+
+func (r *nakRun) tooLong(now time.Duration) bool {
+	return r.packets >= refusalPackets && now-r.since >= refusalTime
+}
+
+// acked and lost note the fate of a packet.
+func (r *refusals) acked(p *sentPacket) {
+	r.all.packets = 0
+	if p.reliable && !p.opening {
+		r.reliable.packets = 0
+	}
+}
+
+func (r *refusals) lost(now time.Duration, p *sentPacket) {
+	r.all.nak(now)
+	if p.reliable && !p.opening {
+		r.reliable.nak(now)
+	}
 }
 
 func (c *Conn) checkRefusals() bool {
-	r := &c.refusals
-	if r.packets < refusalPackets || c.now-r.lastAck < refusalTime {
-		return false
+	for _, r := range []*nakRun{&c.refusals.all, &c.refusals.reliable} {
+		if r.tooLong(c.now) {
+			c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.since).Round(time.Millisecond)), false)
+			return true
+		}
 	}
-	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.lastAck).Round(time.Millisecond)), false)
-	return true
+	return false
 }
 
 // sendEmpty sends an empty packet now and then while the peer acks nothing.
 func (c *Conn) sendEmpty() {
 	r := &c.refusals
-	if r.packets < emptyAfter || c.now-r.lastEmpty < c.cfg.KeepAlive || c.out.Len() > 0 || c.windowFull() {
+	if r.all.packets < emptyAfter || c.now-r.lastEmpty < c.cfg.KeepAlive || c.out.Len() > 0 || c.windowFull() {
 		return
 	}
 	r.lastEmpty = c.now

@@ -101,7 +101,7 @@ func (f *fates) PacketAcked(id int64) {
 	}
 	c.Counters.PacketsAcked++
 	c.flow.probes, c.flow.lastFate = 0, c.now
-	c.refusals.packets, c.refusals.lastAck = 0, c.now
+	c.refusals.acked(&p)
 	c.path.acked(p.bytes)
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
@@ -141,7 +141,7 @@ func (f *fates) PacketLost(id int64) {
 	}
 	c.Counters.PacketsLost++
 	c.flow.lastFate = c.now
-	c.refusals.packets++
+	c.refusals.lost(c.now, &p)
 	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketNak, id, 0, 0)
 	c.rates.loss(true)

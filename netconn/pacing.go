@@ -74,14 +74,12 @@ func (p *pace) tick(c *Conn) {
 	p.overdrawn = 0
 }
 
-// writing notes a bunch on its way into the SendBuffer.
-func (p *pace) writing(c *Conn, reliable bool, bits int) {
-	switch {
-	case c.IsNetReady():
-	case reliable:
-		p.share = max(0, p.share-float64(bits/8))
-	default:
-		p.overdrawn += float64(bits / 8)
+// wrote notes the bytes that a bunch took beyond the budget, its header and what it began a packet with included.
+func (p *pace) wrote(reliable bool, bytes int) {
+	if reliable {
+		p.share = max(0, p.share-float64(bytes))
+	} else {
+		p.overdrawn += float64(bytes)
 	}
 }
 
