@@ -208,6 +208,9 @@ func (d *Driver) fetch(n int) {
 func (d *Driver) dispatch(at time.Duration, n int) {
 	d.fetch(n)
 	for i := range d.in[:n] {
+		if d.ended {
+			return // a callback has closed the driver
+		}
 		m := &d.in[i]
 		d.Counters.DatagramsIn++
 		d.Counters.BytesIn += uint64(m.N)
@@ -287,6 +290,15 @@ func (d *Driver) sweep() {
 	d.conns = kept
 }
 
+// forgetAll drops all connections, at the end. Whoever closed the driver from a callback may have been called from
+// a loop over them.
+func (d *Driver) forgetAll() {
+	for _, c := range d.conns {
+		d.stale += c.Counters.Stale
+	}
+	d.conns = nil
+}
+
 // write queues a datagram for the end of the tick. It is sent earlier when the batch is full.
 func (d *Driver) write(to netip.AddrPort, p []byte) {
 	if len(p) > maxDatagram-checksumBytes {
@@ -339,7 +351,7 @@ func (d *Driver) Close() error {
 	}
 	d.tickLink(d.cfg.Clock())
 	d.flush()
-	d.sweep()
+	d.forgetAll()
 	if err := d.socket.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("driver: %w", err)
 	}

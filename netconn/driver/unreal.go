@@ -44,8 +44,9 @@ type unrealServer struct {
 }
 
 type unrealPeer struct {
-	conn *Conn
-	live handshake.Live
+	conn   *Conn
+	live   handshake.Live
+	turned bool // it counts as there to be refused: said when it came, as a login may be refused later
 }
 
 const (
@@ -104,15 +105,15 @@ func (s *unrealServer) drop(p *unrealPeer) {
 		return
 	}
 	delete(s.byCookie, p.live.Cookie)
-	s.placesOf(p.conn).Remove(p.conn.addr.Addr())
-	if p.conn.turnedAway() {
+	s.placesOf(p).Remove(p.conn.addr.Addr())
+	if p.turned {
 		s.refused--
 	}
 }
 
 // placesOf is the bound that a connection counts for.
-func (s *unrealServer) placesOf(c *Conn) *addrgroup.Limit {
-	if c.turnedAway() {
+func (s *unrealServer) placesOf(p *unrealPeer) *addrgroup.Limit {
+	if p.turned {
 		return &s.turned
 	}
 	return &s.places
@@ -158,10 +159,10 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 		s.d.err = err // a setting that no connection can have
 		return false
 	}
-	p := &unrealPeer{c, handshake.Live{Cookie: a.Cookie, Since: s.at}}
+	p := &unrealPeer{c, handshake.Live{Cookie: a.Cookie, Since: s.at}, refusal != nil}
 	s.byAddr[from], s.byCookie[a.Cookie] = p, p
-	s.placesOf(c).Add(from.Addr())
-	if refusal != nil {
+	s.placesOf(p).Add(from.Addr())
+	if p.turned {
 		s.refused++
 	}
 	return true
@@ -190,7 +191,7 @@ func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie) bo
 		return false
 	}
 	delete(s.byAddr, p.conn.addr)
-	places := s.placesOf(p.conn)
+	places := s.placesOf(p)
 	places.Remove(p.conn.addr.Addr())
 	places.Add(from.Addr())
 	if old := s.byAddr[from]; old != nil && old != p {

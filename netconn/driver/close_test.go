@@ -1,0 +1,70 @@
+package driver
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestCloseWithinCallbacks: a game may close its driver when it hears that a connection has ended, whatever the driver is doing.
+func TestCloseWithinCallbacks(t *testing.T) {
+	link := Netcode{Key: netcode.Key{1}}
+	var server *Driver
+	ended := 0
+	cfg := Config{Link: link, Timeout: 2 * time.Second, Closed: func(*Conn, netconn.CloseResult) {
+		ended++
+		_ = server.Close()
+	}}
+	w := newTown(t, 1, netsim.Settings{}, cfg)
+	server = w.server
+	for id := range uint64(3) {
+		l := link
+		l.Token = townToken(t, w, id+1, nil)
+		w.dial(Config{Link: l})
+	}
+	w.until("joined", func() bool { return w.server.Len() == 3 && w.server.Counters.Joined == 3 })
+	for range 300 { // the clients are silent
+		w.now = w.now.Add(16 * time.Millisecond)
+		w.server.TickDispatch(w.now)
+		w.server.TickFlush(w.now)
+	}
+	require.Equal(t, 3, ended)
+	require.Zero(t, w.server.Len())
+}
+
+// TestRefusedLoginGivesItsPlaceBack: clients whose login was refused don't count against their address, or against the server, once they are gone.
+func TestRefusedLoginGivesItsPlaceBack(t *testing.T) {
+	refuse := true
+	w := newTown(t, 1, netsim.Settings{}, Config{Link: PlainUnreal53(), MaxPerAddr: 2, Server: control.ServerConfig{Authorize: func(*control.Login) error {
+		if refuse {
+			return ErrBanned
+		}
+		return nil
+	}}})
+	dial := func(port uint16) *townClient {
+		w.nextAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, 0, 1}), port)
+		return w.dial(Config{Link: PlainUnreal53()})
+	}
+	for i := range 6 {
+		c := dial(uint16(1000 + i))
+		w.until("refused", func() bool { return c.result != nil })
+		require.ErrorIs(t, c.result.Err, ErrBanned, "client %d", i)
+		for range 200 {
+			w.step()
+		}
+		s := w.server.server.(*unrealServer)
+		require.Zero(t, s.refused, "client %d", i)
+		require.True(t, s.places.Room(netip.AddrFrom4([4]byte{10, 2, 0, 1})), "client %d", i)
+	}
+	refuse = false
+	c := dial(2000)
+	w.until("joined", func() bool { return c.joined || c.result != nil })
+	require.Nil(t, c.result)
+}
