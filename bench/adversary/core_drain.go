@@ -13,13 +13,13 @@ import (
 func init() {
 	for _, loss := range []float64{0, 10, 30} {
 		register(attack{area: "core", name: fmt.Sprintf("drain, %.0f %% loss", loss), promise: "Close loses no reliable bunch that the result doesn't list, whoever closes and whenever", bound: none("lost in silence"),
-			run: func(e *env) figure { return drains(e, loss, true) }, known: "Close waits for channel 0 alone"})
+			run: func(e *env) figure { return drains(e, loss, true) }})
 	}
 	register(
 		attack{area: "core", name: "drain, who closes", promise: "and who closes loses nothing at all at 10 % loss while the linger time suffices", bound: none("closes with losses"),
-			run: closerLosesNothing, known: "Close waits for channel 0 alone"},
+			run: closerLosesNothing},
 		attack{area: "core", name: "drain, no channel 0", promise: "Close delivers what was sent, and tells the peer, without a control channel too", bound: none("lost"),
-			run: func(e *env) figure { return drains(e, 10, false) }, known: "nothing is flushed and the peer isn't told"},
+			run: func(e *env) figure { return drains(e, 10, false) }},
 	)
 }
 

@@ -16,22 +16,19 @@ const memoryBudget = 1 << 20
 func init() {
 	for _, s := range shapes {
 		register(attack{area: "core", name: "memory: " + s.name, promise: "what a peer can make an end hold stays within MaxMemory, measured as heap", bound: atMost(1, "of MaxMemory"), alone: true,
-			run: func(e *env) figure { return s.measure(e) }, known: s.known})
+			run: func(e *env) figure { return s.measure(e) }})
 	}
 	register(
-		attack{area: "core", name: "memory: directed search", promise: "and no mixture of these that a search finds holds more", bound: atMost(1, "of MaxMemory"), alone: true, run: searchShapes, known: noBudget},
+		attack{area: "core", name: "memory: directed search", promise: "and no mixture of these that a search finds holds more", bound: atMost(1, "of MaxMemory"), alone: true, run: searchShapes},
 		attack{area: "core", name: "memory: idle", promise: "an idle connection with one open channel stays small", bound: atMost(6, "kB"), alone: true, run: idleMemory},
 	)
 }
-
-const noBudget = "there is no budget"
 
 // shape is a way of making an end hold much for few bytes.
 type shape struct {
 	name string
 	// fill adds the next few bunches to a packet: the i-th packet of the attack.
-	fill  func(l *liar, i int) []lie
-	known string
+	fill func(l *liar, i int) []lie
 	// echo has the victim answer each bunch with 900 B, as a game does.
 	echo bool
 	// mute acks nothing of the victim's.
@@ -44,16 +41,16 @@ const maxIndex = 32766 // the highest channel by default
 func indexAt(i, n, k int) uint32 { return uint32((i*n+k)%maxIndex + 1) }
 
 var shapes = []shape{
-	{name: "one early bunch on each channel", known: noBudget, fill: func(l *liar, i int) (list []lie) {
+	{name: "one early bunch on each channel", fill: func(l *liar, i int) (list []lie) {
 		for k := range 40 {
 			list = append(list, l.at(indexAt(i, 40, k), dataName, l.chInit+256, []byte{1}))
 		}
 		return list
 	}},
-	{name: "large early bunches", known: noBudget, fill: func(l *liar, i int) []lie {
+	{name: "large early bunches", fill: func(l *liar, i int) []lie {
 		return []lie{l.at(uint32(i/255%maxIndex+1), dataName, l.chInit+2+int64(i%255), make([]byte, 900))}
 	}},
-	{name: "half of a reliable partial on each channel", known: noBudget, fill: func(l *liar, i int) (list []lie) {
+	{name: "half of a reliable partial on each channel", fill: func(l *liar, i int) (list []lie) {
 		for k := range 8 {
 			b := l.open(indexAt(i, 8, k), dataName, make([]byte, 100))
 			b.Partial, b.PartialInitial = true, true
@@ -61,25 +58,25 @@ var shapes = []shape{
 		}
 		return list
 	}},
-	{name: "64 kB partials without an end", known: noBudget, fill: func(l *liar, i int) []lie {
+	{name: "64 kB partials without an end", fill: func(l *liar, i int) []lie {
 		const parts = 70
 		b := l.reliable(uint32(i/parts%maxIndex+1), dataName, make([]byte, 900))
 		b.Partial, b.PartialInitial, b.Open = true, i%parts == 0, i%parts == 0
 		return []lie{b}
 	}},
-	{name: "abandoned unreliable partials", known: noBudget, fill: func(l *liar, i int) (list []lie) {
+	{name: "abandoned unreliable partials", fill: func(l *liar, i int) (list []lie) {
 		for k := range 8 {
 			list = append(list, lie{bunch.Header{ChIndex: indexAt(i, 8, k), Name: dataName, Open: true, Partial: true, PartialInitial: true, Bits: 800}, make([]byte, 100)})
 		}
 		return list
 	}},
-	{name: "opens every channel", known: noBudget, fill: func(l *liar, i int) (list []lie) {
+	{name: "opens every channel", fill: func(l *liar, i int) (list []lie) {
 		for k := range 40 {
 			list = append(list, l.open(indexAt(i, 40, k), dataName, []byte{1}))
 		}
 		return list
 	}},
-	{name: "opens and closes", known: noBudget, fill: func(l *liar, i int) (list []lie) {
+	{name: "opens and closes", fill: func(l *liar, i int) (list []lie) {
 		for k := range 40 {
 			b := l.open(indexAt(i, 40, k), dataName, []byte{1})
 			b.Close = true
@@ -87,7 +84,7 @@ var shapes = []shape{
 		}
 		return list
 	}},
-	{name: "never acks the answers", known: noBudget, echo: true, mute: true, fill: func(l *liar, i int) (list []lie) {
+	{name: "never acks the answers", echo: true, mute: true, fill: func(l *liar, i int) (list []lie) {
 		for k := range 40 {
 			if ch := indexAt(i, 40, k); l.chSeq[ch] == 0 {
 				list = append(list, l.open(ch, dataName, []byte{1}))
@@ -97,7 +94,7 @@ var shapes = []shape{
 		}
 		return list
 	}},
-	{name: "never acks the control channel's answers", echo: true, mute: true, known: noBudget, fill: func(l *liar, i int) (list []lie) {
+	{name: "never acks the control channel's answers", echo: true, mute: true, fill: func(l *liar, i int) (list []lie) {
 		for range 40 {
 			list = append(list, l.reliable(0, bunch.Control, []byte{1}))
 		}

@@ -14,15 +14,15 @@ func init() {
 	const promise = "a peer that naks everything costs at most the controller's rate"
 	register(
 		attack{area: "core", name: "naks everything, bucket", promise: promise, bound: atMost(1.15, "x the rate"),
-			run: func(e *env) figure { return naksEverything(e, congestion.NewTokenBucket(100_000)) }, known: "resends ignore the controller"},
+			run: func(e *env) figure { return naksEverything(e, congestion.NewTokenBucket(100_000)) }},
 		attack{area: "core", name: "naks everything, adaptive", promise: promise, bound: atMost(1.15, "x the rate"),
-			run: func(e *env) figure { return naksEverything(e, adaptive()) }, known: "resends ignore the controller"},
+			run: func(e *env) figure { return naksEverything(e, adaptive()) }},
 		attack{area: "core", name: "naks everything for ever", promise: "that peer is noticed, and the connection ends with a reason of its own", bound: atMost(120, "s"),
-			run: naksForEver, known: "nobody notices"},
+			run: naksForEver},
 		attack{area: "core", name: "narrow link, bytes", promise: "180 kB over 50 kB/s with a queue of 100 ms offer little more than their size", bound: atMost(1.3, "x payload"),
-			run: func(e *env) figure { offered, _ := narrowLink(e); return offered }, known: "resends ignore the controller"},
+			run: func(e *env) figure { offered, _ := narrowLink(e); return offered }},
 		attack{area: "core", name: "narrow link, time", promise: "and take little longer than the link needs", bound: atMost(1.15, "x ideal"),
-			run: func(e *env) figure { _, took := narrowLink(e); return took }, known: "resends ignore the controller"},
+			run: func(e *env) figure { _, took := narrowLink(e); return took }},
 	)
 }
 

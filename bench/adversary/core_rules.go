@@ -16,14 +16,14 @@ import (
 
 func init() {
 	register(
-		attack{area: "core", name: "refused opens", promise: "packets that AllowOpen refuses don't count as lost large ones", bound: none("ended"), run: refusedOpens, known: "PathNarrow after 10 s"},
-		attack{area: "core", name: "half a temporary channel", promise: "a temporary channel of which a part is lost leaves room for another type", bound: none("ended"), run: halfTemporary, known: "ErrWrongType"},
-		attack{area: "core", name: "close behind a full buffer", promise: "a close behind a full reliable buffer is seen, whatever its size", bound: none("missed"), run: closeBehindFull, known: "of 512 it reads as a duplicate"},
-		attack{area: "core", name: "abort in a callback", promise: "after the connection has ended no handler is called but Closed, once", bound: none("wrong calls"), run: abortInCallback, known: "Accept and ReceivedBunch come after"},
+		attack{area: "core", name: "refused opens", promise: "packets that AllowOpen refuses don't count as lost large ones", bound: none("ended"), run: refusedOpens},
+		attack{area: "core", name: "half a temporary channel", promise: "a temporary channel of which a part is lost leaves room for another type", bound: none("ended"), run: halfTemporary},
+		attack{area: "core", name: "close behind a full buffer", promise: "a close behind a full reliable buffer is seen, whatever its size", bound: none("missed"), run: closeBehindFull},
+		attack{area: "core", name: "abort in a callback", promise: "after the connection has ended no handler is called but Closed, once", bound: none("wrong calls"), run: abortInCallback},
 		attack{area: "core", name: "reordered close", promise: "a close that arrives early ends both ends soon, with nothing unacked", bound: atMost(0.5, "s"), run: reorderedClose},
-		attack{area: "core", name: "acks in a begun packet", promise: "an ack waits at most AckDelay, here 100 ms, and a tick", bound: atMost(117, "ms"), run: lateAcks, known: "the result of RefreshHeader is ignored"},
-		attack{area: "core", name: "reopen after a gap", promise: "a channel that is opened where another left unacked bunches has room, or its opener is told", bound: none("ended"), run: reopenGap, known: "fatal with CloseOnOverflow"},
-		attack{area: "core", name: "jitter alone", promise: "without loss nearly all unreliable bunches arrive with the default settings, whatever the jitter", bound: atLeast(0.95, "arrive"), run: jitterAlone, known: "ReorderWindow is 0 by default"},
+		attack{area: "core", name: "acks in a begun packet", promise: "an ack waits at most AckDelay, here 100 ms, and a tick", bound: atMost(117, "ms"), run: lateAcks},
+		attack{area: "core", name: "reopen after a gap", promise: "a channel that is opened where another left unacked bunches has room, or its opener is told", bound: none("ended"), run: reopenGap},
+		attack{area: "core", name: "jitter alone", promise: "without loss nearly all unreliable bunches arrive with the default settings, whatever the jitter", bound: atLeast(0.95, "arrive"), run: jitterAlone},
 		attack{area: "core", name: "any settings, any network", promise: "reliable bunches arrive in order, with every setting that New takes", bound: none("runs failed"), run: anySettings},
 	)
 }

@@ -144,7 +144,7 @@ func clockTricks(e *env) figure {
 			return broken("%v", err)
 		}
 		for range 100 {
-			jump := []time.Duration{-time.Hour, -time.Second, 0, 0, time.Second, 20 * time.Second}[e.rng.IntN(6)]
+			jump := []time.Duration{-time.Hour, -time.Second, 0, 0, time.Second, 5 * time.Second}[e.rng.IntN(6)]
 			for _, c := range r.conns { // what is told once, of one end or both
 				if e.rng.IntN(2) == 0 {
 					c.Tick(r.now + jump)
