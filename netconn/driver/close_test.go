@@ -68,3 +68,28 @@ func TestRefusedLoginGivesItsPlaceBack(t *testing.T) {
 	w.until("joined", func() bool { return c.joined || c.result != nil })
 	require.Nil(t, c.result)
 }
+
+// TestMovedConnectionsHaveTheirShare: connections that move to another address count against that one's share.
+func TestMovedConnectionsHaveTheirShare(t *testing.T) {
+	w := newTown(t, 1, netsim.Settings{}, Config{Link: PlainUnreal53(), MaxPerAddr: 2})
+	at := func(host byte, port uint16) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, 0, host}), port)
+	}
+	for _, addr := range []netip.AddrPort{at(1, 1), at(1, 2), at(2, 1)} {
+		w.nextAddr = addr
+		c := w.dial(Config{Link: PlainUnreal53()})
+		w.until("joined", func() bool { return c.joined })
+	}
+	s := w.server.server.(*unrealServer)
+	move := func(from, to netip.AddrPort) bool { return s.Restarted(to, s.byAddr[from].live.Cookie) }
+	require.True(t, move(at(1, 1), at(1, 9)), "within its address")
+	require.True(t, move(at(1, 9), at(2, 2)), "there is room")
+	require.True(t, move(at(2, 2), at(2, 2)), "it says so again")
+	require.False(t, move(at(1, 2), at(2, 3)), "there is none")
+	require.Equal(t, at(1, 2), s.byAddr[at(1, 2)].conn.RemoteAddr())
+	require.True(t, move(at(1, 2), at(2, 1)), "it takes the address, and with it the place, of another")
+	require.Equal(t, 2, w.server.Len())
+	require.False(t, s.places.Room(at(2, 1).Addr()))
+	require.True(t, move(at(2, 2), at(3, 1)))
+	require.True(t, s.places.Room(at(2, 1).Addr()))
+}

@@ -184,17 +184,26 @@ func (s *unrealServer) noRoom(a netip.Addr) (refusal error, ok bool) {
 	return refusal, s.d.login && s.refused < maxRefused && s.turned.Room(a)
 }
 
-// Restarted is the handshake's: a client has a new address.
+// Restarted is the handshake's: a client has a new address. It needs a place there as one that comes does.
 func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie) bool {
 	p := s.byCookie[first]
 	if p == nil || p.conn.Closed() {
 		return false
 	}
-	delete(s.byAddr, p.conn.addr)
-	places := s.placesOf(p)
-	places.Remove(p.conn.addr.Addr())
+	old := s.byAddr[from]
+	if old == p {
+		return true
+	}
+	places, was := s.placesOf(p), p.conn.addr
+	places.Remove(was.Addr())
+	if (old == nil || s.placesOf(old) != places) && !places.Room(from.Addr()) { // or it takes the other's place
+		places.Add(was.Addr())
+		s.d.Counters.NoRoom++
+		return false
+	}
 	places.Add(from.Addr())
-	if old := s.byAddr[from]; old != nil && old != p {
+	delete(s.byAddr, was)
+	if old != nil {
 		old.conn.LinkClosed(s.at, "another client took the address over")
 		s.drop(old)
 	}
