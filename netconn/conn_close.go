@@ -2,6 +2,7 @@ package netconn
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -63,7 +64,7 @@ type CloseResult struct {
 // String is the result as a sentence.
 func (r CloseResult) String() string {
 	s := r.Code.String()
-	if r.Reason != "" {
+	if r.Reason != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), r.Reason)) {
 		s += ": " + r.Reason
 	}
 	if r.Err != nil {

@@ -91,6 +91,17 @@ func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, 
 	return d.newConnOr(nil, at, addr, in, out, handlers, headroom, tailroom, send)
 }
 
+// connConfig is what of the settings is passed on to a connection.
+func (d *Driver) connConfig(c *Conn, server bool) netconn.Config {
+	return netconn.Config{
+		Protocol: d.cfg.Protocol, Server: server, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels, MaxMemory: d.cfg.MaxMemory,
+		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
+		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, AckDelay: d.cfg.AckDelay, NoPacketInfo: d.cfg.NoPacketInfo,
+		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, NetSpeed: d.cfg.NetSpeed,
+		Trace: d.cfg.Trace, Owner: c, Closed: func(r netconn.CloseResult) { d.closed(c, r) },
+	}
+}
+
 // newConnOr is newConn, but with a refusal the connection is there only to tell the client about it.
 func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
 	var secret [8]byte
@@ -99,15 +110,9 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 	}
 	d.nextID++
 	c := &Conn{driver: d, addr: addr, began: at, refusal: refusal}
-	cfg := netconn.Config{
-		Protocol: d.cfg.Protocol, Server: d.server != nil, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels, MaxMemory: d.cfg.MaxMemory,
-		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
-		LowLevelSend: func(p []byte) { send(c, p) }, Headroom: headroom, Tailroom: tailroom, Handlers: handlers,
-		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, AckDelay: d.cfg.AckDelay, NoPacketInfo: d.cfg.NoPacketInfo,
-		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, NetSpeed: d.cfg.NetSpeed,
-		Secret: binary.LittleEndian.Uint64(secret[:]), Trace: d.cfg.Trace, ID: d.nextID, Owner: c,
-		Closed: func(r netconn.CloseResult) { d.closed(c, r) },
-	}
+	cfg := d.connConfig(c, d.server != nil)
+	cfg.LowLevelSend, cfg.Headroom, cfg.Tailroom, cfg.Handlers = func(p []byte) { send(c, p) }, headroom, tailroom, handlers
+	cfg.Secret, cfg.ID = binary.LittleEndian.Uint64(secret[:]), d.nextID
 	if d.cfg.Packets != nil {
 		cfg.Packets = (*packetTap)(c)
 	}

@@ -247,6 +247,7 @@ func TestRefusedLearnWhy(t *testing.T) {
 						require.Equal(t, netconn.ClosedByPeer, cl.result.Code, "client %d: %v", done+i, cl.result)
 						if c.reason != "" {
 							require.Equal(t, c.reason, cl.result.Reason)
+							require.Equal(t, 1, strings.Count(cl.result.String(), c.reason), cl.result.String())
 						}
 						require.False(t, cl.joined)
 						w.step()

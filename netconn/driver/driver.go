@@ -53,9 +53,9 @@ type Driver struct {
 	parted    int           // ticks that have to look for connections that have ended
 	noLogin   error         // why a client's connection ended before it joined; what is said last still goes over the socket
 
-	ticks tickClock
-	log   operatorLog
-	stale uint64 // packets of connections that have ended
+	ticks   tickClock
+	log     operatorLog
+	dropped dropped // of connections that have ended
 
 	in, out []udp.Message
 	nOut    int
@@ -284,7 +284,7 @@ func (d *Driver) sweep() {
 			kept = append(kept, c)
 			continue
 		}
-		d.stale += c.Counters.Stale
+		d.dropped.add(c)
 	}
 	clear(d.conns[len(kept):])
 	d.conns = kept
@@ -294,7 +294,7 @@ func (d *Driver) sweep() {
 // a loop over them.
 func (d *Driver) forgetAll() {
 	for _, c := range d.conns {
-		d.stale += c.Counters.Stale
+		d.dropped.add(c)
 	}
 	d.conns = nil
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // Listen opens a server at an address like ":7777".
 func Listen(addr string, cfg Config) (*Driver, error) {
-	d, err := open(addr, cfg)
+	d, err := open(addr, cfg, true)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func Dial(addr string, cfg Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("driver: %w", err)
 	}
-	d, err := open(localFor(to.AddrPort(), cfg.Link), cfg)
+	d, err := open(localFor(to.AddrPort(), cfg.Link), cfg, false)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +67,9 @@ func localFor(server netip.AddrPort, l Link) string {
 	return "[::1]:0"
 }
 
-func open(addr string, cfg Config) (*Driver, error) {
-	if cfg.MaxDatagrams < 0 {
-		return nil, fmt.Errorf("driver: Config.MaxDatagrams is %d; it must be positive, or 0 for the default", cfg.MaxDatagrams)
+func open(addr string, cfg Config, server bool) (*Driver, error) {
+	if err := cfg.checkPositive(); err != nil {
+		return nil, err
 	}
 	if err := cfg.checkPresets(); err != nil {
 		return nil, err
@@ -76,6 +77,10 @@ func open(addr string, cfg Config) (*Driver, error) {
 	d := &Driver{cfg: cfg.filled(), logged: cfg.Logger != nil, simulated: cfg.Clock != nil, done: make(chan struct{})}
 	d.epoch = d.cfg.Clock()
 	d.cfg.Channels = d.channels()
+	if err := d.checkConns(server); err != nil {
+		return nil, err
+	}
+	d.warnUnaccepted(server)
 	d.socket = cfg.Socket
 	if d.socket == nil {
 		cfg.UDP.NoPoller = cfg.UDP.NoPoller || !cfg.Prompt // who reads now and then needn't be woken
@@ -87,6 +92,39 @@ func open(addr string, cfg Config) (*Driver, error) {
 	}
 	d.makeBatches()
 	return d, nil
+}
+
+// checkPositive refuses numbers of the driver's own that can't be.
+func (c *Config) checkPositive() error {
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"MaxDatagrams", c.MaxDatagrams}, {"MaxConns", c.MaxConns}, {"TickRate", c.TickRate}, {"LoginTimeout", int(c.LoginTimeout)}} {
+		if n.value < 0 {
+			return fmt.Errorf("driver: Config.%s is %d; it must be positive, or 0 for the default", n.name, n.value)
+		}
+	}
+	return nil
+}
+
+// checkConns tells what is wrong with settings that every connection gets, before there is one.
+func (d *Driver) checkConns(server bool) error {
+	cfg := d.connConfig(&Conn{driver: d}, server)
+	cfg.LowLevelSend = func([]byte) {}
+	if _, err := netconn.New(cfg, 0, 0, 0); err != nil {
+		return fmt.Errorf("driver: %w", err)
+	}
+	return nil
+}
+
+// warnUnaccepted tells the Logger of channel types that the peer may open and nothing accepts: what comes on them is ignored.
+func (d *Driver) warnUnaccepted(server bool) {
+	for _, t := range d.cfg.Channels {
+		peerOpens := t.ClientOpen && server || t.ServerOpen && !server
+		if d.logged && peerOpens && t.Accept == nil && t.Name != bunch.Control {
+			d.cfg.Logger.Warn("the peer may open channels of a type without Accept: they are ignored", "type", t.Name)
+		}
+	}
 }
 
 // makeBatches makes room for as many datagrams as the socket reads or writes at once.

@@ -8,10 +8,14 @@ import (
 
 // Refusals calls yield with the reason code and the count of everything that the link refused, and
 // of the packets that connections dropped, in a fixed order, zeros too. A stale_packet came again, or later than
-// those after it.
+// those after it. An unknown_type is a bunch of a channel whose type isn't in Config.Channels of this end; may_not_open
+// is one of a channel that the peer's end may not open, see channel.Type. These are ignored, so the
+// peer isn't told: most often one of the two ends has forgotten a type, or ClientOpen or ServerOpen.
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
+	n := d.droppedNow()
 	if !yield("corrupt", d.Counters.Corrupt) || !yield("packet", d.Counters.Refused) ||
-		!yield("stale_packet", d.staleNow()) ||
+		!yield("stale_packet", n.stale) ||
+		!yield("unknown_type", n.unknownType) || !yield("may_not_open", n.mayNotOpen) ||
 		!yield("no_room", d.Counters.NoRoom) || !yield("no_login", d.Counters.NoLogin) {
 		return
 	}
@@ -23,11 +27,21 @@ func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 	}
 }
 
-// staleNow is the stale packets of connections that are, and those that were.
-func (d *Driver) staleNow() uint64 {
-	n := d.stale
+// dropped is what connections dropped or ignored of their peers.
+type dropped struct{ stale, unknownType, mayNotOpen uint64 }
+
+func (n *dropped) add(c *Conn) {
+	bunches := &c.Table().Counters
+	n.stale += c.Counters.Stale
+	n.unknownType += bunches.UnknownType
+	n.mayNotOpen += bunches.MayNotOpen
+}
+
+// droppedNow is that of connections that are, and of those that were.
+func (d *Driver) droppedNow() dropped {
+	n := d.dropped
 	for _, c := range d.conns {
-		n += c.Counters.Stale
+		n.add(c)
 	}
 	return n
 }

@@ -1,0 +1,90 @@
+package driver
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// TestForgottenTypesAreTold: a channel that an end ignores, as its type or the right to open it was forgotten there, is counted by
+// reason and told to the Logger of that end, also when its connection has ended.
+func TestForgottenTypesAreTold(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		types  []channel.Type
+	}{
+		{"unknown_type", nil},
+		{"may_not_open", []channel.Type{{Name: chatName, ServerOpen: true}}},
+	} {
+		var log bytes.Buffer
+		m := newMemory(t, Config{Channels: c.types, Logger: slog.New(slog.NewTextHandler(&log, nil))}, Config{Channels: chat(&sink{})})
+		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+		ch, err := m.cc.Open(chatName, &sink{})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+		require.NoError(t, err)
+		count := func() (n uint64) {
+			for reason, of := range m.server.Refusals {
+				if reason == c.reason {
+					n = of
+				}
+			}
+			return n
+		}
+		m.until("it is counted", func() bool { return count() == 1 })
+		m.cc.CloseWithReason("enough")
+		m.until("closed", func() bool { return m.sres != nil && m.cres != nil })
+		for range 100 {
+			m.step()
+		}
+		require.EqualValues(t, 1, count(), "those who left are counted still")
+		require.Contains(t, log.String(), c.reason+"=1")
+	}
+}
+
+// TestImpossibleSettings: settings that no connection can have are an error of Listen and Dial that names them, and not of each
+// connection.
+func TestImpossibleSettings(t *testing.T) {
+	for want, cfg := range map[string]Config{
+		"registered twice": {Channels: append(chat(nil), chat(nil)...)},
+		"MaxMemory":        {MaxMemory: 1},
+		"MaxChannels":      {MaxChannels: 99999},
+		"KeepAlive":        {KeepAlive: -1},
+		"AckDelay":         {AckDelay: -time.Second},
+		"NetSpeed":         {NetSpeed: -5},
+		"Copies":           {Redundancy: netconn.Redundancy{Copies: -1}},
+		"control channel":  {Channels: []channel.Type{{Name: chatName, Static: true}}},
+		"MaxConns":         {MaxConns: -1},
+		"TickRate":         {TickRate: -1},
+		"LoginTimeout":     {LoginTimeout: -1},
+		"MaxDatagrams":     {MaxDatagrams: -1},
+	} {
+		_, err := Listen("127.0.0.1:0", cfg)
+		require.ErrorContains(t, err, want)
+		_, err = Dial("127.0.0.1:9", cfg)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestTypeWithoutAccept: a type that the peer may open and nothing accepts is told at the start.
+func TestTypeWithoutAccept(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	types := []channel.Type{{Name: chatName, ClientOpen: true}}
+	d, err := Dial("127.0.0.1:9", Config{Channels: types, Logger: logger})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.NotContains(t, log.String(), "Accept", "a client opens them itself")
+	d, err = Listen("127.0.0.1:0", Config{Channels: types, Logger: logger})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.Contains(t, log.String(), "without Accept")
+	require.Contains(t, log.String(), chatName.String())
+}
