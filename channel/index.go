@@ -31,6 +31,8 @@ type Table struct {
 	calm    bool         // Tick only needs to pump the backlog
 	closing bool         // nothing more may be sent
 	ended   bool
+	// controlGone says that channel 0 has been closed: it can't be opened again.
+	controlGone bool
 }
 
 // page is pageSize slots in a row; most connections use one.
@@ -198,6 +200,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 		ch.handler.Closed(ch, reason)
 	}
 	if ch.index == 0 && !t.ended {
+		t.controlGone = true
 		t.outlet.ControlClosed(reason)
 	}
 }

@@ -77,6 +77,28 @@ func TestSmallOnesMergeWhileTheyWait(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// TestMergeKeepsOrder: a bunch isn't merged into one in the SendBuffer ahead of one that waits.
+func TestMergeKeepsOrder(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	w.extends = true
+	ch, _ := open(t, w, game)
+	send(t, ch, 1, true)
+	for i, text := range []string{"first ", "second ", "third "} {
+		w.slow = i == 1
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: i == 1})
+		require.NoError(t, err)
+	}
+	w.m.Pump()
+	for _, s := range w.sent {
+		w.naked(ch, s.seq, s.id) // what is sent again is what was kept
+	}
+	var got []string
+	for _, s := range w.sent[len(w.sent)-4:] {
+		got = append(got, string(s.data))
+	}
+	require.Equal(t, []string{"\x00", "first ", "second ", "third "}, got)
+}
+
 // TestUnreliableBehindItsOpen: an unreliable bunch isn't sent before the open of its channel has left.
 func TestUnreliableBehindItsOpen(t *testing.T) {
 	w, _ := newWire(t, false, nil)

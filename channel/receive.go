@@ -74,6 +74,10 @@ func (t *Table) expand(in *bunch.In) int64 {
 // accept makes the channel that the first bunch on an index is for. A nil channel
 // means the bunch is ignored, with the packet refused or not.
 func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
+	if t.controlGone && in.ChIndex == 0 {
+		t.Counters.Ignored++
+		return nil, false, nil
+	}
 	switch control := in.ChIndex == 0 && (in.Name == bunch.Control || !in.Reliable && !in.Open); {
 	case !control && t.Channel(0) == nil && t.isStatic(0):
 		if t.cfg.StrictControl {

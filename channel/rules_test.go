@@ -13,17 +13,18 @@ import (
 
 // wire is a connection that only records what channels write.
 type wire struct {
-	t      *testing.T
-	m      *channel.Machine
-	table  *channel.Table
-	server bool
-	full   bool // the packet window
-	slow   bool // above the bandwidth
-	next   int64
-	sent   []sentBunch
-	err    error
-	local  bool
-	ended  bool
+	t       *testing.T
+	m       *channel.Machine
+	table   *channel.Table
+	server  bool
+	full    bool // the packet window
+	slow    bool // above the bandwidth
+	extends bool // bunches may be merged
+	next    int64
+	sent    []sentBunch
+	err     error
+	local   bool
+	ended   bool
 }
 
 type sentBunch struct {
@@ -42,7 +43,7 @@ func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq
 	w.sent = append(w.sent, sentBunch{*h, append([]byte(nil), data[:(h.Bits+7)/8]...), ch, seq, w.next})
 	return w.next
 }
-func (w *wire) ExtendBunch([]byte, int) bool    { return false }
+func (w *wire) ExtendBunch([]byte, int) bool    { return w.extends }
 func (w *wire) IsNetReady() bool                { return true }
 func (w *wire) FreeBits() int                   { return 1 << 13 }
 func (w *wire) NextPacket() int64               { return 0 }

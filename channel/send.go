@@ -285,7 +285,8 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 	}
 	var rec *outRec
 	if h.Reliable {
-		if rec = ch.out.at(l.seq); rec == nil || rec.sent != 1 {
+		rec = ch.out.at(l.seq)
+		if rec == nil || rec.sent != 1 || l.seq != ch.out.next-1 { // not ahead of one that waits
 			return false
 		}
 	}

@@ -157,7 +157,7 @@ func (c *Conn) takeEarly(r bitio.Reader, id int64) {
 		}
 	}()
 	c.readPacketInfo(&r)
-	for r.Remaining() > 0 && !c.Closed() {
+	for r.Remaining() > 0 && !c.Closed() && !c.closer.controlGone {
 		in := &c.in
 		if err := c.proto.Read(&r, &in.Header, &in.Data); err != nil {
 			return

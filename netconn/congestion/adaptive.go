@@ -107,13 +107,15 @@ type Adaptive struct {
 	drained   time.Duration // queue when that was set
 	calmSince time.Duration // end of the last drain
 
-	epoch  epoch
-	round  round
-	out    delivery
-	loss   lossTest
-	queue  queueDelay
-	recent recentRTT
-	pacer  pacer
+	epoch epoch
+
+	nearlyAll nearlyAll
+	round     round
+	out       delivery
+	loss      lossTest
+	queue     queueDelay
+	recent    recentRTT
+	pacer     pacer
 
 	inflight     int
 	lastID       int64
@@ -207,6 +209,7 @@ func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Durati
 		return
 	}
 	a.round.acked += bytes
+	a.round.packets++
 	a.round.rtt(rtt)
 	a.recent.sample(now, rtt)
 	a.loss.slot.acked++
@@ -218,6 +221,7 @@ func (a *Adaptive) OnLost(now time.Duration, id int64, bytes int) {
 		return
 	}
 	a.round.lost += bytes
+	a.round.packets++
 	a.loss.slot.lost++
 }
 

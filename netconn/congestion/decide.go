@@ -71,8 +71,8 @@ func (a *Adaptive) settle(now time.Duration) {
 func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limited bool) {
 	delivered := r.through(a.loss.tolerance) / took.Seconds()
 	queued := a.queue.long(a.cfg.TargetDelay, a.sendGap)
-	lossy := false
-	if a.phase != Drain {
+	lossy := a.nearlyAll.lost(r)
+	if a.phase != Drain && !lossy {
 		switch a.loss.verdict(now, a.rate, queued, limited) {
 		case congestive:
 			lossy = true
@@ -114,6 +114,29 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		}
 		a.draining(now)
 	}
+}
+
+// nearlyAll notices that hardly anything arrives: no path that is worth its rate loses so much at random.
+type nearlyAll struct {
+	ackedBytes, lostBytes, packets int // since the last verdict
+}
+
+const (
+	nearlyAllPackets = 24 // a verdict needs so many
+	nearlyAllShare   = 3  // lost bytes for each that arrived
+)
+
+// lost takes a round, and reports whether hardly anything of the last ones arrived.
+func (n *nearlyAll) lost(r *round) bool {
+	n.ackedBytes += r.acked
+	n.lostBytes += r.lost
+	n.packets += r.packets
+	if n.packets < nearlyAllPackets {
+		return false
+	}
+	bad := n.lostBytes > nearlyAllShare*n.ackedBytes
+	*n = nearlyAll{}
+	return bad
 }
 
 // memory is what was known before the rate was lowered for loss alone.

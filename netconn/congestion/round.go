@@ -15,6 +15,7 @@ type round struct {
 	acked      int // bytes
 	lost       int // bytes
 	sent       int // bytes, sent since the start
+	packets    int // acked or lost
 }
 
 // minRound bounds a round from below, for networks faster than a game.
