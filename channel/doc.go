@@ -22,14 +22,19 @@
 // # Reliability
 //
 // Each reliable bunch takes the next ChSequence of its channel index and a place in
-// OutRec, at most [Config.ReliableBuffer] of them, until a packet with it is
+// OutRec, which has fewer than [Config.ReliableBuffer], until a packet with it is
 // acked. When the last packet that carries it is naked, the same bunch under the
-// same ChSequence goes into a new packet. The receiver releases reliable bunches
+// same ChSequence goes into a new packet. It is sent as soon as the connection's bandwidth allows, oldest
+// first and before bunches that were never sent. The receiver releases reliable bunches
 // in order from InRec and drops what it had. Sequences belong to the index and
 // go on when the index is used again, so a late duplicate can't be mistaken; where a closed channel
 // left bunches unacked, the next one of its index sends empty ones in their place.
 //
-// Unreliable bunches are sent once. They are dropped on a channel that isn't open yet.
+// SendBunch takes a reliable bunch while there is room in OutRec, also when the connection is above its bandwidth. Then the
+// bunch waits, merged with small ones before it, until the bandwidth allows it.
+//
+// Unreliable bunches are sent once and at once. A receiver that doesn't have the channel yet refuses their packet: it counts
+// as lost, and its reliable bunches come again.
 //
 // # Merging
 //
@@ -40,10 +45,17 @@
 //
 // # Bounds
 //
-//	reliable bunches not acked, a channel     256 (ReliableBuffer); SendBunch returns ErrReliableFull
-//	                                          before anything is queued, or closes (CloseOnOverflow)
-//	reliable bunches received out of order    256 a channel; more is an error of the peer
-//	a payload                                 65536 bytes
-//	channels                                  32767 (MaxChannels)
-//	queued control bunches                    32768 and 4 MiB, then an error
+//	reliable bunches not acked, a channel     255 and its close, 510 and its close with a ReliableBuffer of 512. SendBunch
+//	                                          returns ErrReliableFull before anything is queued; with CloseOnOverflow the
+//	                                          connection ends, too
+//	bytes of them, all channels               half of MaxMemory; then ErrReliableFull
+//	reliable bunches received out of order    less than ReliableBuffer, 256, ahead of the next one, a channel; what is further
+//	                                          ahead ends the connection with ErrSequenceAhead
+//	bytes that the peer has this end hold     the other half of MaxMemory: early bunches and opens beyond it are refused, so
+//	                                          that they come again; parts of unfinished bunches end the connection with
+//	                                          ErrMemory; Hold returns ErrMemory to the handler
+//	a payload                                 65536 bytes; SendBunch returns ErrTooLarge
+//	channels                                  32767 (MaxChannels); Open returns ErrNoIndex
+//	bunches queued on the control channel     32768 (MaxQueuedControl), within the same half of MaxMemory; then
+//	                                          ErrControlQueueFull, and the connection ends
 package channel

@@ -6,7 +6,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// Errors of a caller's making. Nothing was queued or sent when one is returned.
+// Errors of a caller's making. Nothing was queued or sent when one is returned, but for ErrNotSent of several parts; see SendBunch.
 var (
 	// ErrReliableFull: too many reliable bunches wait for their acks. Send again
 	// after some were acked, or send less.

@@ -103,7 +103,7 @@ func (c *Conn) Closing() bool { return c.closer.closing }
 // Close ends the connection in order: nothing more can be sent, what was sent before on any channel is
 // delivered, the peer is told, and the connection ends when it has acked that, or after LingerTimeout. What
 // still arrives meanwhile is delivered. Tick must go on until Closed; the result lists what wasn't acked. The reason is for
-// our own records; to tell the peer, send it on the control channel first.
+// our own records; to tell the peer, send it on the control channel first. CloseWithReason of a driver's Conn does both.
 func (c *Conn) Close(now time.Duration, reason string) {
 	c.now = max(c.now, now)
 	if c.Closed() || c.closer.closing {

@@ -37,10 +37,18 @@
 //
 // # Bounds
 //
-//	packets in flight               Protocol.PacketWindow, 256 (the ack history) or 1024; more bunches wait,
-//	                                acks and keep-alives go on at 5 a second
-//	packets held for their order    32
+//	packets in flight               Protocol.PacketWindow less 4: 252, or 1020 with Bunchnet. Then reliable bunches wait, and
+//	                                SendBunch refuses unreliable ones with channel.ErrNotSent. Acks and keep-alives go on: one every KeepAlive, and after a silence s one every s/256,
+//	                                which is 3 s at most in the first hour
+//	bytes sent                      Controller's rate, for reliable bunches and all that is sent again. Acks, keep-alives and the
+//	                                close don't wait; unreliable bunches don't either, so ask IsNetReady before. Where they
+//	                                take more than the rate, reliable ones get a quarter of it on top
+//	bytes held for the peer         Config.MaxMemory, half for what it sent and half for what it doesn't ack
+//	packets held for their order    Config.OrderCache, 32, for ReorderWindow; then they are processed without the late one
 //	bunches noted for acks          what the packets in flight can carry
+//	naks                            1024 packets in a row over 10 s or more, all of them or all with reliable bunches of channels
+//	                                that the peer has: the connection ends with PeerBroke
+//	a close                         LingerTimeout, 2 s; what isn't acked by then is listed in the CloseResult
 //
 // All methods of a Conn belong to the goroutine that ticks it.
 package netconn

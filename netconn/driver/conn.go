@@ -71,7 +71,9 @@ func (c *Conn) ClientID() uint64 { return c.clientID }
 // UserData is what the back end put into the client's token, on a server with the Netcode link; zeros otherwise.
 func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
-// CloseWithReason tells the peer why and closes the connection once all is acked.
+// CloseWithReason closes the connection in order and tells the peer why: what was sent before is delivered first, and the peer's
+// CloseResult has the Reason. It ends when the peer has acked all, or after Config.LingerTimeout, so tick on until Config.Closed
+// is called. Close, of the netconn.Conn in it, doesn't tell the reason to the peer.
 func (c *Conn) CloseWithReason(reason string) {
 	c.closeWithReason(c.driver.Since(c.driver.cfg.Clock()), reason)
 }

@@ -33,6 +33,14 @@
 //		return fmt.Errorf("%w: until Monday", driver.ErrBanned)
 //	}}
 //
+// Choose what to show the player by the error; the words of Err are for logs. Reason is the server's own words to the player, and
+// empty when the link refused, as a full server's does.
+//
+// # When nothing happens
+//
+// Give Config a Logger. It is told of settings that were forgotten, and of what is refused or ignored, by reason: Driver.Refusals
+// says what they mean. An actorrep.World has Failed for the same purpose.
+//
 // # Timeouts
 //
 // A connection ends when nothing was received for Config.Timeout, whatever its link; links have no timeout of their own but

@@ -58,7 +58,8 @@ func (d *Driver) runNextTick() {
 func (d *Driver) Done() <-chan struct{} { return d.done }
 
 // Run ticks the driver until ctx is done, its socket fails or a client's dial has failed, with step between
-// TickDispatch and TickFlush. It then closes the driver.
+// TickDispatch and TickFlush. It then closes the driver. The end of a client's connection that had joined doesn't end Run:
+// Config.Closed tells of it, and may cancel ctx.
 func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 	interval := time.Second / time.Duration(d.cfg.TickRate)
 	next := d.cfg.Clock().Add(interval)

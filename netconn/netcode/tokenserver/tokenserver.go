@@ -50,7 +50,8 @@ type Config struct {
 	Internal []netip.AddrPort
 	// Life is how long a token is good for connecting. Default 30 s.
 	Life time.Duration
-	// Timeout is how much silence ends a connection, in whole seconds. Default 5 s; negative never.
+	// Timeout is how long a client and a server wait for each other while they connect, in whole seconds. Default 5 s; negative never.
+	// It is also how much silence ends a connection where the ends set no timeout of their own; the driver's do.
 	Timeout time.Duration
 	// Challenge is the WWW-Authenticate header of a 401, the way to log in. Default Bearer.
 	Challenge string
