@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -41,6 +43,91 @@ func TestSlowGameIsNoAttack(t *testing.T) {
 		}
 	}
 	require.Zero(t, x.qb.Held())
+}
+
+// TestLostCreditIsToldAgain: the ack of a packet that carries no credit doesn't confirm what a lost one told.
+func TestLostCreditIsToldAgain(t *testing.T) {
+	k := newKinds()
+	cfg := message.Config{Kinds: &k.reg, Window: 16}
+	a, b := message.New(cfg), message.New(cfg)
+	now, id := time.Duration(0), int64(0)
+	pass := func(from, to *message.Queue, arrives bool) (wrote int) {
+		now += 10 * time.Millisecond
+		id++
+		w := bitio.NewWriter(make([]byte, 1000))
+		if wrote = from.Write(now, w); wrote == 0 {
+			return 0
+		}
+		from.Sent(id)
+		if arrives {
+			require.NoError(t, to.Read(bitio.NewReader(w.Bytes(), w.Len())))
+		}
+		return wrote
+	}
+	send := func(q *message.Queue) error { return q.Send(k.number, &number{}) }
+	for range 16 {
+		require.NoError(t, send(a))
+	}
+	require.Equal(t, 16, pass(a, b, true))
+	a.Acked(id)
+	for m, _ := b.Receive(); m != nil; m, _ = b.Receive() {
+	}
+	require.NoError(t, send(a))
+	require.Zero(t, pass(a, b, true), "there is no credit")
+	require.Equal(t, 1, pass(b, a, false)) // the credit alone
+	lost := id
+	require.NoError(t, send(b))
+	require.Equal(t, 1, pass(b, a, true)) // without
+	b.Lost(lost)
+	b.Acked(id)
+	for range 20 {
+		pass(b, a, true)
+	}
+	require.Equal(t, 1, pass(a, b, true))
+}
+
+// TestManyPacketsUnderWay: what so many packets carried is known until their fate is.
+func TestManyPacketsUnderWay(t *testing.T) {
+	k := newKinds()
+	a := message.New(message.Config{Kinds: &k.reg})
+	for id := range int64(1024) {
+		require.NoError(t, a.Send(k.number, &number{}))
+		require.Equal(t, 1, a.Write(0, bitio.NewWriter(make([]byte, 100))))
+		a.Sent(id)
+	}
+	for id := range int64(1024) {
+		a.Acked(id)
+	}
+	require.Zero(t, a.Pending())
+}
+
+// TestSplitMessagesAndBlocks: where a packet of the connection is smaller than a message or fragment, the loss of any of its
+// packets is its loss.
+func TestSplitMessagesAndBlocks(t *testing.T) {
+	for _, size := range []int{256, 512, 900} {
+		protocol := netconn.Bunchnet()
+		protocol.Bunch.MaxPacket = size
+		set := netsim.Settings{Loss: 10, Lag: 20 * time.Millisecond}
+		x := newTransferIn(t, set, 9, protocol, bucket, message.BlocksConfig{}, message.BlocksConfig{})
+		want := data(1, 200_000)
+		_, err := x.out.Send(want)
+		require.NoError(t, err)
+		const n = 500
+		sent, got := uint32(0), uint32(0)
+		for got < n || x.received[0] == nil {
+			require.Less(t, x.now, time.Minute, "MaxPacket %d: %d of %d messages, block arrived: %v", size, got, n, x.received[0] != nil)
+			for sent < n && x.qa.Send(x.ka.number, &number{N: sent, Fill: make([]byte, 600)}) == nil {
+				sent++
+			}
+			x.step(16 * time.Millisecond)
+			for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+				require.Equal(t, got, m.(*number).N)
+				got++
+				k.Free(m)
+			}
+		}
+		require.True(t, bytes.Equal(want, x.received[0]))
+	}
 }
 
 // TestSequencedAfterManyLost: whatever number is lost, the next one that arrives is delivered.

@@ -72,8 +72,12 @@ var (
 // maxPerPacket bounds the messages in a packet.
 const maxPerPacket = 64
 
-// packetWindow is how many packets are remembered until their fate is known.
-const packetWindow = 512
+// packetWindow is how many packets are remembered until their fate is known, at first. It grows to the maximum when
+// so many are under way.
+const (
+	packetWindow    = 512
+	maxPacketWindow = 4096
+)
 
 // outgoing is a message that waits to be sent or acked.
 type outgoing struct {
@@ -132,6 +136,7 @@ type Queue struct {
 	inBits          int
 	told, confirmed int64 // credit given, and known to have arrived
 	toldAt          time.Duration
+	wroteCredit     bool   // the last Write told it
 	stream          Stream // kept here, since what Serialize gets would otherwise be allocated
 }
 

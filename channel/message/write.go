@@ -27,6 +27,7 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 		n = q.chooseUrgent(room)
 	}
 	credit := q.creditDue(n > 0) && room >= 0
+	q.wroteCredit = credit
 	if n == 0 && !credit {
 		return 0
 	}
@@ -133,22 +134,28 @@ func (q *Queue) writeID(w *bitio.Writer, id, last int64) {
 	}
 }
 
-// Sent says which packet carries what the last Write wrote. A packet whose fate isn't told until 512
+// Sent says which packet carries what the last Write wrote. A packet whose fate isn't told until 4096
 // later ones have left counts as lost.
 func (q *Queue) Sent(packetID int64) {
 	if q.cfg.Mode != Ordered {
 		q.left()
 		return
 	}
-	if len(q.pending) == 0 && q.told <= q.confirmed {
+	if len(q.pending) == 0 && !q.wroteCredit {
 		return
 	}
-	p := &q.packets[packetID&(packetWindow-1)]
+	p := q.slot(packetID)
+	for p.id != packetID && p.open() && len(q.packets) < maxPacketWindow {
+		q.growPackets()
+		p = q.slot(packetID)
+	}
 	if p.id != packetID { // a packet may carry what several Writes wrote
 		*p = packet{id: packetID, ids: p.ids[:0]}
 	}
 	p.ids = append(p.ids, q.pending...)
-	p.credit = q.told
+	if q.wroteCredit { // only what a packet carries is confirmed by its ack
+		p.credit, q.wroteCredit = q.told, false
+	}
 	q.pending = q.pending[:0]
 }
 
@@ -176,7 +183,9 @@ func (q *Queue) NotSent() {
 		q.chosen[i] = outgoing{}
 	}
 	q.pending, q.chosen = q.pending[:0], q.chosen[:0]
-	q.told = q.confirmed
+	if q.wroteCredit {
+		q.told, q.wroteCredit = q.confirmed, false
+	}
 }
 
 // Acked says that a packet has arrived, and with it its messages.
@@ -220,8 +229,23 @@ func (q *Queue) Lost(packetID int64) {
 }
 
 func (q *Queue) packet(id int64) *packet {
-	if q.cfg.Mode != Ordered || q.packets[id&(packetWindow-1)].id != id {
+	if q.cfg.Mode != Ordered || q.slot(id).id != id {
 		return nil
 	}
-	return &q.packets[id&(packetWindow-1)]
+	return q.slot(id)
+}
+
+func (q *Queue) slot(id int64) *packet { return &q.packets[id&int64(len(q.packets)-1)] }
+
+// open reports whether the packet's fate matters and isn't known.
+func (p *packet) open() bool { return len(p.ids) > 0 || p.credit > 0 }
+
+func (q *Queue) growPackets() {
+	old := q.packets
+	q.packets = make([]packet, 2*len(old))
+	for _, p := range old {
+		if p.open() {
+			*q.slot(p.id) = p
+		}
+	}
 }
