@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -190,8 +191,8 @@ func (v *view) say() bool {
 	case v.state == wanted, v.state == asleep:
 		v.reopen() // it wakes first
 		return len(v.calls) == 0
-	case v.toldAud == v.aud && len(v.calls) == 0:
-		return true
+	case v.flags&inParts != 0, v.toldAud == v.aud && len(v.calls) == 0:
+		return true // opened speaks up for what waits behind the opening
 	}
 	return v.speak(false)
 }
@@ -221,7 +222,7 @@ func (v *view) speak(last bool) bool {
 		if all && last {
 			w.WriteBits(msgTornOff, msgBits)
 		}
-		if !p.out.reliable(v, w) {
+		if !p.out.reliable(v, w, false) {
 			return false
 		}
 		v.toldAud = v.aud
@@ -243,16 +244,34 @@ const minRoom = 4
 
 // writeSome writes those of the units of m that fit, and returns them.
 func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask) layout.Mask {
-	for mark := w.Mark(); m != 0; {
-		if p.writeProps(w, v, m); w.Err() == nil {
+	for mark := w.Mark(); m != 0; m = half(m) {
+		limitValues(w, m)
+		p.writeProps(w, v, m)
+		if w.Err() == nil {
+			w.SetLimit(bunch.MaxPayload * 8)
 			return m
 		}
 		w.Rollback(mark)
-		for n := (bits.OnesCount64(m) + 1) / 2; n > 0; n-- { // half of them
-			m &^= 1 << (bits.Len64(m) - 1)
-		}
 	}
 	return 0
+}
+
+// valueBytes is what values of several units may take in one bunch of an actor's channel: few enough for the reliable
+// bunches of a channel even in the smallest packets, and others get their turn in between. A unit takes less.
+const valueBytes = 16 << 10
+
+func limitValues(w *bitio.Writer, m layout.Mask) {
+	if m&(m-1) != 0 {
+		w.SetLimit(valueBytes * 8)
+	}
+}
+
+// half is the first half of the units of m; of one none.
+func half(m layout.Mask) layout.Mask {
+	for n := (bits.OnesCount64(m) + 1) / 2; n > 0; n-- {
+		m &^= 1 << (bits.Len64(m) - 1)
+	}
+	return m
 }
 
 // writeCalls writes those of the calls that wait that fit, and returns how many.
@@ -287,7 +306,7 @@ func (v *view) flush() bool {
 			return false
 		}
 	}
-	return v.speak(false)
+	return v.openMore(true) && v.speak(false)
 }
 
 // flushCalls sends what waits for an owner, of an actor and its components, before they are another's. What there is no

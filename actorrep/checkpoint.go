@@ -116,7 +116,7 @@ func (r *Recorder) catchUp(v *view) {
 		}
 		r.check.waking = false
 	default:
-		r.peer.writeLarge(v)
+		r.peer.writeLarge(v, false)
 	}
 	v.allowed = allowed
 }
@@ -126,7 +126,7 @@ func (r *Recorder) writeCopy(w *bitio.Writer, s *slot) {
 	v, l := s.v, s.v.b.class.layout
 	current := v.allowed | v.b.inactive // the shadow keeps what was sent last while a value is off
 	m := v.told & (current | s.first.mask)
-	r.peer.writeOpening(w, v, false, m)
+	r.peer.writeOpening(w, v, false, v.flags&unfinished != 0, m)
 	row := r.peer.rowBits[v.b.class.firstRow:]
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i, at := bits.TrailingZeros64(rest), w.Len()
@@ -143,7 +143,7 @@ func (r *Recorder) writeCopy(w *bitio.Writer, s *slot) {
 type kept struct {
 	mask layout.Mask
 	data []byte
-	from []int // in bits, by the order of the units; and where the last ends
+	from []int // where it begins and how long it is, in bits, by the order of the units
 }
 
 func (k *kept) clear() {
@@ -157,17 +157,17 @@ func (k *kept) keep(v *view) {
 	if k.mask == 0 {
 		return
 	}
-	var w bitio.Writer
-	w.Reset(v.peer.world.scratch)
-	for rest := k.mask; rest != 0; rest &= rest - 1 {
-		k.from = append(k.from, w.Len())
-		l.WriteUnit(&w, v.b.rep.shadow, bits.TrailingZeros64(rest), nil)
+	at := 0
+	for rest := k.mask; rest != 0; rest &= rest - 1 { // each fits, but not all together
+		w := v.peer.world.message()
+		l.WriteUnit(w, v.b.rep.shadow, bits.TrailingZeros64(rest), nil)
+		k.data = append(k.data, w.Bytes()...)
+		k.from = append(k.from, at, w.Len())
+		at += (w.Len() + 7) &^ 7
 	}
-	k.from = append(k.from, w.Len())
-	k.data = append(k.data[:0], w.Bytes()...)
 }
 
 func (k *kept) write(w *bitio.Writer, unit int) {
 	n := bits.OnesCount64(k.mask & (1<<unit - 1))
-	w.WriteBitsFrom(k.data, k.from[n], k.from[n+1]-k.from[n])
+	w.WriteBitsFrom(k.data, k.from[2*n], k.from[2*n+1])
 }

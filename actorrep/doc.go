@@ -37,6 +37,9 @@
 //	  |   <-- calls of the owner                          |
 //	  | closes the channel, with the reason         -->   | the actor goes, sleeps or is left to it
 //
+// An actor with more values than a bunch holds is opened by several, one after the other as bandwidth allows, in turn with all
+// else. Its records and calls wait until the client has acked the last, and the client's game hears of it only then.
+//
 // The bunches are drawn where they are written: openings at Peer.openWanted, records at chunk, messages of one actor at
 // msgProps, the classes at World.encodeSchema.
 //
@@ -81,7 +84,8 @@
 // # Bounds
 //
 // 64 units a class, two fast arrays; 1024 elements of a slice or bytes of a string (cap=), 8 KiB a value; 32768
-// records in flight a connection, then nothing more is sent until acks come; 64 reliable calls an actor that wait for
+// records in flight a connection, then nothing more is sent until acks come; openings in several bunches 1 MiB each, and
+// what a client keeps of unfinished ones within half the MaxMemory of its connection, else it ends with ErrOpening; 64 reliable calls an actor that wait for
 // room, and what happens then is the procedure's [Overflow]; 8 unreliable calls an update, two of a kind. A
 // client sends nothing but calls; anything else, or a call no honest client would make, ends its connection. Frames are
 // right as long as a connection is told something in every 2^31 Steps: 414 days at 60 a second.

@@ -293,9 +293,10 @@ func (p *Peer) write() {
 	clear(t.records)
 	t.said = p.world.unheld.dropFirst(t.said, len(t.said))
 	for _, v := range t.large {
-		p.writeLarge(v)
+		p.writeLarge(v, true)
 	}
 	clear(t.large)
+	p.finishOpenings()
 	c.Updates += t.stats.Updates
 	c.Deltas += t.stats.Deltas
 	c.Saturated += t.stats.Saturated
@@ -304,21 +305,26 @@ func (p *Peer) write() {
 	p.out.end()
 }
 
-// writeLarge sends reliably, on the actor's own channel, what is larger than a packet.
-func (p *Peer) writeLarge(v *view) {
+// writeLarge sends reliably, on the actor's own channel, what is larger than a packet; paced as bandwidth allows.
+func (p *Peer) writeLarge(v *view, paced bool) {
 	m := v.dirty & v.allowed
 	if v.state != open || m == 0 {
 		return
 	}
-	w := p.world.message()
-	p.writeProps(w, v, m)
-	if w.Err() != nil || !p.out.reliable(v, w) {
-		v.reason = ReasonNoRoom
-		return // stays dirty
+	for m != 0 {
+		w := p.world.message()
+		part := p.writeSome(w, v, m)
+		if part == 0 || !p.out.reliable(v, w, false) {
+			v.reason = ReasonNoRoom
+			return // the rest stays dirty
+		}
+		v.tell(part)
+		v.promise(part)
+		p.world.Counters.Large++
+		if m &^= part; paced && p.out.budget() <= 0 {
+			return // later
+		}
 	}
-	v.tell(m)
-	v.promise(m)
-	p.world.Counters.Large++
 }
 
 // Messages on an actor's channel after its opening bunch, any number in a bunch.

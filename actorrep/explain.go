@@ -119,6 +119,9 @@ func (v *view) explain(e *Explanation) {
 		e.Reason = ReasonWaiting
 	case v.state == opening:
 		e.Reason = ReasonOpening
+		if v.flags&unfinished != 0 {
+			e.Text = fmt.Sprintf("opening in several bunches: %d values are to be sent", bits.OnesCount64(v.rest))
+		}
 	case v.b.dormant:
 		e.Reason, e.Since = ReasonDormant, w.now-v.b.rep.dormantSince
 	case v.flags&pending != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):

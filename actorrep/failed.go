@@ -51,6 +51,8 @@ var (
 	ErrActorGone = errors.New("actorrep: the actor went before the call could be sent")
 	// ErrOwnerGone is a call to an owner who had no room for it, or didn't know the actor, before it was another's.
 	ErrOwnerGone = errors.New("actorrep: the actor got another owner before the call could be sent")
+	// ErrTornEarly is an actor that was torn off before all of its opening could be sent to a client, which never sees it.
+	ErrTornEarly = errors.New("actorrep: the actor was torn off before the client had all of it")
 	// ErrClamped is a number from a server whose field is larger than the client's: it is the largest that fits there.
 	ErrClamped = errors.New("actorrep: the server's number is too large for the field here")
 	// ErrCallsPending is a client that doesn't call Step often enough for the calls that come.

@@ -165,6 +165,7 @@ func (l *liar) open(ch uint32) {
 	l.classes[ch] = class
 	l.change(class)
 	l.begin()
+	l.w.WriteBool(mostly(l.d, false, true))
 	l.w.WriteIntPacked(mostly(l.d, uint32(2+2*l.d.n(4)), 0, 1, 3, ^uint32(0)))
 	l.w.WriteIntPacked(mostly(l.d, uint32(2*l.d.n(5)), ^uint32(0)))
 	l.w.WriteIntPacked(mostly(l.d, uint32(class), 0, 1, 2, 3, 1<<31, ^uint32(0)))
@@ -390,6 +391,7 @@ func TestAgainWithAnotherClass(t *testing.T) {
 		m := &mirror{world: client, index: index}
 		client.client.place(m)
 		l.begin()
+		l.w.WriteBool(false)
 		for _, v := range []uint32{2, 0, uint32(class)} {
 			l.w.WriteIntPacked(v)
 		}
@@ -431,6 +433,7 @@ func TestSecondSchema(t *testing.T) {
 	m := &mirror{world: client, index: 1}
 	client.client.place(m)
 	l.begin()
+	l.w.WriteBool(false)
 	for _, v := range []uint32{2, 0, 2} {
 		l.w.WriteIntPacked(v)
 	}
@@ -462,6 +465,33 @@ func TestSecondSchema(t *testing.T) {
 	h.ReceivedBunch(nil, in)
 	require.Len(t, failed, 1)
 	require.EqualValues(t, 77, client.Find(2).(*largeActor).Words[0])
+}
+
+// TestEndlessOpening: a server that doesn't end an opening is refused at its bound, once, and nothing is kept of it.
+func TestEndlessOpening(t *testing.T) {
+	client := liesWorld(t, false)
+	var failed []error
+	client.cfg.Failed = func(err error) { failed = append(failed, err) }
+	for _, size := range []int{0, 1, 1000, 60000} {
+		failed = nil
+		m := &mirror{world: client, index: 1}
+		client.client.place(m)
+		data := bytes.Repeat([]byte{1}, size+1) // the first bit says that more follows
+		most := 0
+		for range maxOpening/(size+partCost) + 100 {
+			in := &bunch.In{}
+			in.Reliable = true
+			in.Data.Reset(data, 1+8*size)
+			m.ReceivedBunch(nil, in)
+			most = max(most, m.held)
+		}
+		require.Len(t, failed, 1)
+		require.ErrorIs(t, failed[0], ErrOpening)
+		require.LessOrEqual(t, most, maxOpening)
+		require.Greater(t, most, maxOpening*9/10)
+		require.Zero(t, m.held)
+		require.Nil(t, m.parts)
+	}
 }
 
 // lieToServer plays a client's lies on an actor's channel.

@@ -30,9 +30,11 @@ type mirror struct {
 	history *received
 	note    int // its event of this Step, counted from 1
 	calls   []*call
-	self    *Base // b, also when it is gone
-	waiting int   // calls that came and run in the next Step
-	leaving bool  // it goes when they have run
+	self    *Base  // b, also when it is gone
+	waiting int    // calls that came and run in the next Step
+	leaving bool   // it goes when they have run
+	parts   []part // of an opening in several bunches, until it is whole
+	held    int    // bytes of them
 }
 
 func (w *World) acceptActor(ch *channel.Channel) channel.Handler {
@@ -58,14 +60,9 @@ func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if m.bad {
 		return
 	}
-	var err error
-	if m.class == nil {
-		err = m.open(&in.Data)
-	} else {
-		err = m.messages(&in.Data)
-	}
-	if err != nil {
+	if err := m.take(&in.Data); err != nil {
 		m.bad = true
+		m.dropParts()
 		w.failed(fmt.Errorf("%w (on %v)", err, ch))
 	}
 }
@@ -337,6 +334,7 @@ func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 // has its index: a close may overtake records that were sent before it, and those of other actors behind it must be read.
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
+	m.dropParts()
 	m.ch = nil
 	switch {
 	case m.b == nil || m.b.mirror != m:

@@ -7,10 +7,14 @@ import (
 
 // An opening bunch is
 //
+//	1          more bunches of the opening follow
 //	IntPacked  guid        IntPacked  parent's guid, 0 for none
 //	IntPacked  class       32         frame
 //	1          owner       1          autonomous       1  it was asleep: the values are what changed since
 //	...        a bit a unit, values
+//
+// Of an opening in several bunches each begins with that bit; behind it stand messages as they do on the channel later.
+// The client keeps them until it has the last, so that nobody sees an actor without some of its values.
 //
 // openWanted opens actors as bandwidth allows, the most urgent first.
 func (p *Peer) openWanted() {
@@ -90,10 +94,19 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		m = values & initial
 		v.dirty = values &^ initial
 	}
-	w := p.world.message()
-	p.writeOpening(w, v, again, m)
-	head := w.Len()
-	p.encodeFresh(w, v, m, nil)
+	w, rest := p.world.message(), layout.Mask(0)
+	head := 0
+	for mark, all := w.Mark(), m; ; m = half(m) {
+		limitValues(w, m)
+		rest = all &^ m
+		p.writeOpening(w, v, again, rest != 0 && !again, m)
+		head = w.Len()
+		p.encodeFresh(w, v, m, nil)
+		if w.Err() == nil || m == 0 {
+			break
+		}
+		w.Rollback(mark)
+	}
 	if w.Err() != nil || !p.out.open(v, w) {
 		v.reason = ReasonNoRoom
 		if !again {
@@ -111,12 +124,82 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	v.promise(m)
 	v.state, v.toldAud, v.reason = opening, v.aud, ReasonOpening
 	p.world.Counters.Opened++
+	if rest != 0 && !again { // of one that wakes the client has all: the rest is changes
+		v.rest = rest
+		v.flags |= unfinished | inParts
+		p.halves = append(p.halves, v)
+	}
 	return w.Len(), true
 }
 
+// openMore sends more of an opening in several bunches: as bandwidth allows, or at the last as there is room. It reports
+// whether none is left.
+func (v *view) openMore(last bool) bool {
+	p := v.peer
+	l := v.b.class.layout
+	for v.flags&unfinished != 0 {
+		if p.out.room(v) < minRoom || !last && p.out.budget() <= 0 {
+			return false
+		}
+		m := v.rest & l.Allowed(v.aud|initialFlag) &^ v.b.inactive
+		m |= v.dirty & v.allowed &^ v.told // what a new owner may see
+		w := p.world.message()
+		w.WriteBool(true)
+		if v.toldAud != v.aud {
+			w.WriteBits(msgRole, msgBits)
+			writeAudience(w, v.aud)
+		}
+		part := p.writeSome(w, v, m)
+		if part == m {
+			w.PatchBits(0, 0, 1)
+		}
+		if w.Err() != nil || !p.out.reliable(v, w, true) {
+			v.reason = ReasonNoRoom
+			return false
+		}
+		v.toldAud = v.aud
+		v.rest &^= part
+		v.tell(part)
+		v.promise(part)
+		v.total += uint64(w.Len())
+		v.reason = ReasonOpening
+		if part == m {
+			v.dirty |= v.rest // what it may not see any more
+			v.rest = 0
+			v.flags &^= unfinished
+		}
+	}
+	return true
+}
+
+// takeTurn goes on with openings in several bunches before all else, in every second Step that has bandwidth: neither they
+// nor the others are left waiting.
+func (p *Peer) takeTurn() {
+	if len(p.halves) == 0 || p.out.budget() <= 0 {
+		return
+	}
+	if p.turn {
+		p.finishOpenings()
+	}
+	p.turn = !p.turn
+}
+
+// finishOpenings goes on with openings in several bunches, the oldest first, while bandwidth is left.
+func (p *Peer) finishOpenings() {
+	kept := p.halves[:0]
+	for _, v := range p.halves {
+		if v.state == opening && !v.openMore(false) {
+			kept = append(kept, v)
+		}
+	}
+	clear(p.halves[len(kept):])
+	p.halves = kept
+}
+
 // writeOpening writes the head of an opening bunch, up to the values of m.
-func (p *Peer) writeOpening(w *bitio.Writer, v *view, again bool, m layout.Mask) {
+func (p *Peer) writeOpening(w *bitio.Writer, v *view, again, more bool, m layout.Mask) {
 	b := v.b
+	w.WriteBool(more)
 	w.WriteIntPacked(uint32(b.guid))
 	parent := uint32(0)
 	if b.parent != nil {

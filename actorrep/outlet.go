@@ -20,8 +20,8 @@ type outlet interface {
 	introduce() bool
 	// open opens an actor with its first values.
 	open(v *view, w *bitio.Writer) bool
-	// reliable sends messages of an actor, in order.
-	reliable(v *view, w *bitio.Writer) bool
+	// reliable sends messages of an actor, in order; apart in a bunch of their own.
+	reliable(v *view, w *bitio.Writer, apart bool) bool
 	// close makes an actor disappear, or sleep.
 	close(v *view, reason channel.CloseReason) bool
 	// gone tells of an actor that went, or was torn off, while it slept.
@@ -117,11 +117,11 @@ func (o *channelOutlet) open(v *view, w *bitio.Writer) bool {
 	return true
 }
 
-func (o *channelOutlet) reliable(v *view, w *bitio.Writer) bool {
+func (o *channelOutlet) reliable(v *view, w *bitio.Writer, apart bool) bool {
 	if v.ch == nil || w.Err() != nil {
 		return false
 	}
-	_, err := v.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true})
+	_, err := v.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: apart})
 	return err == nil
 }
 

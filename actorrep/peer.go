@@ -32,6 +32,8 @@ type Peer struct {
 	viewTarget          Actor
 
 	opening  []*view // relevant, without a channel
+	halves   []*view // whose openings have bunches that weren't sent
+	turn     bool    // of those, to go first
 	pending  []*view // with something to send
 	leaving  []*view // not relevant any more, for long enough
 	going    departures
@@ -206,6 +208,7 @@ func (p *Peer) begin() {
 	}
 	p.closeLeavers()
 	p.tellGone()
+	p.takeTurn()
 	p.openWanted()
 	p.speak()
 	p.settle()

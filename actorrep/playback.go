@@ -248,13 +248,13 @@ func (r *Replay) message(c *client, kind messageKind, id uint32, data *bitio.Rea
 	switch {
 	case kind == messageOpen:
 		return c.openAt(id, data)
-	case m == nil || m.class == nil:
+	case m == nil || m.class == nil && m.parts == nil:
 		return ErrGUID
 	case kind == messageClose:
 		m.closedBy(channel.CloseReason(data.ReadUint8()))
 		return data.Err()
 	}
-	return m.messages(data)
+	return m.take(data)
 }
 
 // uncopied reports whether a place is to be copied by the checkpoint that is read.
@@ -320,7 +320,7 @@ func (c *client) openAt(id uint32, data *bitio.Reader) error {
 	}
 	m := &mirror{world: c.world, index: id}
 	c.place(m)
-	return m.open(data)
+	return m.take(data)
 }
 
 // closedBy is Closed in a replay, where sleepers keep their place.

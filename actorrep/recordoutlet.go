@@ -137,7 +137,7 @@ func (r *Recorder) release(id uint32) {
 	r.free = append(r.free, id)
 }
 
-func (r *Recorder) reliable(v *view, w *bitio.Writer) bool {
+func (r *Recorder) reliable(v *view, w *bitio.Writer, _ bool) bool {
 	if w.Err() != nil || !r.put(messageValues, v.id, w.Bytes(), w.Len()) {
 		return false
 	}

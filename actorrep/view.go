@@ -20,7 +20,7 @@ const (
 
 // view is an actor as one connection knows it. It handles the actor's channel.
 //
-// Invariant: every change is in dirty, or in a record in flight that will put it back there when its packet is
+// Invariant: every change is in dirty, or in rest, or in a record in flight that will put it back there when its packet is
 // lost, or on its way reliably, or has arrived.
 type view struct {
 	// What every change touches is in the first cache line, since there are so many views that each line is a wait for
@@ -59,7 +59,7 @@ type view struct {
 	slot     int                    // in the actor's views
 	place    int                    // in the peer's list
 
-	_ [8]byte // to whole cache lines
+	rest layout.Mask // of an opening in several bunches: what they haven't brought yet
 }
 
 // viewFlags are what is asked of a view at every change.
@@ -68,6 +68,8 @@ type viewFlags uint8
 const (
 	pending    viewFlags = 1 << iota // in the peer's list of those
 	mentioning                       // there are mentions
+	unfinished                       // its opening has bunches that weren't sent
+	inParts                          // and has several, which the client hasn't acked
 )
 
 // viewSlab is how many views are made at once, so that those of a connection lie together.
@@ -239,7 +241,12 @@ func (v *view) tearOff() {
 		v.peer.gone = append(v.peer.gone, farewell{v.b.guid, true})
 	}
 	if v.state == open || v.state == opening {
-		v.speak(true)
+		switch {
+		case !v.openMore(true):
+			v.peer.world.tell(v.b, "", v.peer, ErrTornEarly)
+		default:
+			v.speak(true)
+		}
 		v.peer.out.close(v, bunch.TearOff)
 	}
 	v.peer.world.dropCalls(v.b, v.peer, v.calls, ErrActorGone)
@@ -269,11 +276,12 @@ func (v *view) detach() {
 
 // opened says that the client has the actor.
 func (v *view) opened() {
-	if v.state != opening {
+	if v.state != opening || v.flags&unfinished != 0 || v.flags&inParts != 0 && !v.peer.out.drained(v) {
 		return
 	}
 	v.state = open
-	if v.toldAud != v.aud {
+	v.flags &^= inParts
+	if v.toldAud != v.aud || len(v.calls) > 0 {
 		v.speakUp()
 	}
 	v.wake()
@@ -338,7 +346,13 @@ func (v *view) promise(m layout.Mask) {
 	l := v.b.class.layout
 	if m &= l.Fasts; m != 0 {
 		v.promised |= m
-		l.Keys(v.b.rep.shadow, v.later[:])
+		var keys [layout.MaxFast]uint32
+		l.Keys(v.b.rep.shadow, keys[:])
+		for rest, i := l.Fasts, 0; rest != 0; rest, i = rest&(rest-1), i+1 {
+			if m&(rest&-rest) != 0 {
+				v.later[i] = keys[i]
+			}
+		}
 		if v.peer.out.drained(v) { // a recording
 			v.keep()
 		}

@@ -1,0 +1,353 @@
+package actorrep_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// liner is an actor that no bunch holds: up to 450 kB.
+type liner struct {
+	actorrep.Base
+	Name    string                 `net:"initial,cap=8000"`
+	Decks   [54]string             `net:"cap=8000"`
+	Safe    string                 `net:"owner,cap=8000"`
+	Cargo   fastarray.List[uint64] `net:""`
+	Flag    string                 `net:"initial,cap=8000"`
+	appears func(l *liner)
+	ran     []string
+}
+
+func (l *liner) Spawned() {
+	if l.appears != nil {
+		l.appears(l)
+	}
+}
+func (l *liner) Destroyed() {}
+
+// whole says what of it isn't there.
+func (l *liner) whole() string {
+	switch {
+	case l.Name == "", l.Flag == "":
+		return "no name or flag"
+	case l.Cargo.Len() == 0:
+		return "no cargo"
+	}
+	for i, d := range l.Decks[:20] {
+		if d == "" {
+			return fmt.Sprintf("no deck %d", i)
+		}
+	}
+	return ""
+}
+
+func (l *liner) paint(rng *rand.Rand, deck int) {
+	l.Decks[deck] = strings.Repeat(string(rune('a'+rng.IntN(26))), 4000+rng.IntN(4000))
+}
+
+func newLiner(rng *rand.Rand) *liner {
+	l := &liner{Name: strings.Repeat("n", 8000), Flag: strings.Repeat("f", 8000), Safe: strings.Repeat("s", 8000)}
+	for i := range l.Decks {
+		l.paint(rng, i)
+	}
+	for i := range 1000 {
+		_, _ = l.Cargo.Add(uint64(i))
+	}
+	return l
+}
+
+func linerText(l *liner, owner bool) string {
+	s := fmt.Sprint(l.GUID(), l.Name, l.Decks, l.Flag, l.Cargo.Len())
+	if owner {
+		s += l.Safe
+	}
+	return s
+}
+
+type hail struct{ Text string }
+
+// fleet is a world of liners and rocks.
+type fleet struct {
+	*world
+	call func(l *liner, text string) error
+}
+
+func newFleet(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Config) *fleet {
+	f := &fleet{}
+	hailed := actorrep.MulticastRPC(func(_ actorrep.Call, l *liner, h hail) error {
+		if l.Role() == actorrep.Authority {
+			return nil
+		}
+		require.Empty(t, l.whole(), "a call to half an actor")
+		l.ran = append(l.ran, h.Text)
+		return nil
+	}, actorrep.Reliable)
+	f.call = func(l *liner, text string) error { return hailed.Call(l, hail{text}) }
+	f.world = newWorld(t, seed, set, cfg, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("liner", (*liner)(nil), actorrep.RPCs{"Hail": hailed}))
+		require.NoError(t, w.Register("rock", (*rock)(nil)))
+	})
+	return f
+}
+
+// half says what a client sees of liners that aren't whole.
+func (f *fleet) half() {
+	f.T.Helper()
+	for _, l := range f.Lines {
+		for a := range l.World.All {
+			if a, ok := a.(*liner); ok {
+				require.Empty(f.T, a.whole())
+			}
+		}
+	}
+}
+
+func (f *fleet) same(l *rig.Line) string {
+	if l.World.Len() != f.Server.Len() {
+		return fmt.Sprintf("%d actors, the server has %d", l.World.Len(), f.Server.Len())
+	}
+	for a := range f.Server.All {
+		a, ok := a.(*liner)
+		if !ok {
+			continue
+		}
+		m, _ := l.World.Find(a.GUID()).(*liner)
+		switch {
+		case m == nil:
+			return fmt.Sprintf("no %v", a.GUID())
+		case linerText(m, a.Owner() == l.Peer) != linerText(a, a.Owner() == l.Peer):
+			return fmt.Sprintf("%v differs", a.GUID())
+		case f.Server.Explain(l.Peer, a).Reason != actorrep.ReasonUpToDate:
+			return f.Server.Explain(l.Peer, a).Text
+		}
+	}
+	return ""
+}
+
+// TestLargeActorOpens: an actor larger than a bunch arrives whole, with its calls behind it, and nobody waits for it.
+func TestLargeActorOpens(t *testing.T) {
+	for _, loss := range []float64{0, 20} {
+		t.Run(fmt.Sprint(loss), func(t *testing.T) {
+			f := newFleet(t, 1, netsim.Settings{Loss: loss, LagMin: 20 * time.Millisecond, LagMax: 20 * time.Millisecond}, actorrep.Config{})
+			f.Speed = 200_000
+			l := f.join()
+			clock := &rock{Size: 1}
+			require.NoError(t, f.Server.Spawn(clock))
+			f.Until(f.same)
+			a := newLiner(f.Rand)
+			a.SetOwner(l.Peer)
+			require.NoError(t, f.Server.Spawn(a))
+			require.NoError(t, f.call(a, "first"))
+			rocks := 0
+			var behind []int // rocks there before the liner
+			for i := range 300 {
+				clock.Size++
+				age := clock.Size - l.World.Find(clock.GUID()).(*rock).Size
+				require.Less(t, age, uint16(20), "changes of others wait")
+				if i < 30 {
+					require.NoError(t, f.Server.Spawn(&rock{Size: 5}))
+				}
+				if i == 3 {
+					require.NoError(t, f.call(a, "second"))
+				}
+				f.Step()
+				f.half()
+				if l.World.Find(a.GUID()) == nil {
+					require.NotEqual(t, actorrep.ReasonUpToDate, f.Server.Explain(l.Peer, a).Reason)
+					rocks = l.World.Len()
+					behind = append(behind, rocks)
+				}
+			}
+			require.Empty(t, f.same(l))
+			require.Greater(t, len(behind), 5, "its opening takes longer than a Step")
+			require.Positive(t, rocks, "others came meanwhile")
+			require.Equal(t, []string{"first", "second"}, l.World.Find(a.GUID()).(*liner).ran)
+			require.True(t, l.World.Find(a.GUID()).(*liner).IsOwned())
+		})
+	}
+}
+
+// TestLargeActorEnds: a large actor that goes while it opens is never seen, and comes whole when it comes again.
+func TestLargeActorEnds(t *testing.T) {
+	for _, end := range []string{"destroy", "irrelevant", "tear off", "tear off early", "disconnect"} {
+		for _, loss := range []float64{0, 20} {
+			t.Run(fmt.Sprint(end, loss), func(t *testing.T) {
+				var told []error
+				f := newFleet(t, 2, netsim.Settings{Loss: loss}, actorrep.Config{RelevantTimeout: -1, Failed: func(err error) { told = append(told, err) }})
+				f.Speed = 100_000
+				l := f.join()
+				for range 30 {
+					f.Step()
+				}
+				a := newLiner(f.Rand)
+				if end == "tear off" { // little enough for the reliable bunches of a channel
+					clear(a.Decks[:])
+					for i := range 20 {
+						a.paint(f.Rand, i)
+					}
+				}
+				require.NoError(t, f.Server.Spawn(a))
+				for range 10 {
+					f.Step()
+				}
+				require.Equal(t, actorrep.ReasonOpening, f.Server.Explain(l.Peer, a).Reason)
+				require.Contains(t, f.Server.Explain(l.Peer, a).Text, "several")
+				switch end {
+				case "destroy":
+					require.NoError(t, f.Server.Destroy(a))
+				case "irrelevant":
+					a.SetOnlyOwner(true)
+				case "tear off", "tear off early":
+					require.NoError(t, a.TearOff())
+				case "disconnect":
+					f.Server.RemoveConn(l.Peer)
+				}
+				for range 300 {
+					f.Step()
+					f.half()
+					if end != "tear off" {
+						require.Nil(t, l.World.Find(a.GUID()))
+					}
+				}
+				switch end {
+				case "irrelevant":
+					a.SetOnlyOwner(false)
+					for range 600 {
+						f.Step()
+						f.half()
+					}
+					require.Empty(t, f.same(l))
+				case "tear off":
+					require.NotNil(t, l.World.Find(a.GUID()), "there was room for what was left")
+				case "tear off early":
+					require.Len(t, told, 1)
+					require.ErrorIs(t, told[0], actorrep.ErrTornEarly)
+					told = nil
+				}
+				require.Empty(t, told)
+			})
+		}
+	}
+}
+
+// TestLargeActorsRandom: liners that come, change, go and get other owners amid their openings are never seen half, and all
+// clients agree at the end.
+func TestLargeActorsRandom(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			f := newFleet(t, seed, netsim.Settings{Loss: 20, Order: 5, LagMin: 10 * time.Millisecond, LagMax: 60 * time.Millisecond}, actorrep.Config{RelevantTimeout: -1})
+			f.join()
+			f.join()
+			var list []*liner
+			for range 120 {
+				switch n := len(list); {
+				case n == 0 || n < 4 && f.Rand.IntN(10) == 0:
+					a := newLiner(f.Rand)
+					require.NoError(t, f.Server.Spawn(a))
+					list = append(list, a)
+				case f.Rand.IntN(20) == 0:
+					require.NoError(t, f.Server.Destroy(list[0]))
+					list = list[1:]
+				case f.Rand.IntN(8) == 0:
+					list[n-1].SetOwner(f.Lines[f.Rand.IntN(2)].Peer)
+				case f.Rand.IntN(8) == 0:
+					list[n-1].SetOnlyOwner(f.Rand.IntN(2) == 0)
+				default:
+					a := list[f.Rand.IntN(n)]
+					a.paint(f.Rand, f.Rand.IntN(len(a.Decks)))
+					_, _ = a.Cargo.Add(uint64(f.Rand.IntN(100)))
+				}
+				f.Step()
+				f.half()
+			}
+			for _, a := range list {
+				a.SetOnlyOwner(false)
+			}
+			f.Until(f.same)
+			f.half()
+		})
+	}
+}
+
+// TestLargeUpdate: changes larger than a bunch arrive, as does the call behind them, and those that wake an actor.
+func TestLargeUpdate(t *testing.T) {
+	f := newFleet(t, 3, netsim.Settings{Loss: 20}, actorrep.Config{})
+	l := f.join()
+	a := newLiner(f.Rand)
+	require.NoError(t, f.Server.Spawn(a))
+	f.Until(f.same)
+	for i := range a.Decks {
+		a.paint(f.Rand, i)
+	}
+	f.Step()
+	f.Until(f.same)
+	for i := range a.Decks {
+		a.paint(f.Rand, i)
+	}
+	require.NoError(t, f.call(a, "behind"))
+	f.Until(f.same)
+	require.Equal(t, []string{"behind"}, l.World.Find(a.GUID()).(*liner).ran)
+	require.NoError(t, a.SetDormant(true))
+	for range 90 {
+		f.Step()
+	}
+	for i := range a.Decks {
+		a.paint(f.Rand, i)
+	}
+	require.NoError(t, a.SetDormant(false))
+	f.Step()
+	f.Until(f.same)
+}
+
+// TestLargeActorsRecorded: a recording has large actors whole, from the beginning and after seeks.
+func TestLargeActorsRecorded(t *testing.T) {
+	f := newFleet(t, 4, netsim.Settings{}, actorrep.Config{})
+	var file bytes.Buffer
+	rec, err := f.Server.Record(&file, actorrep.RecordConfig{Checkpoints: time.Second, ActorsPerFrame: 4})
+	require.NoError(t, err)
+	var list []*liner
+	for i := range 120 {
+		if i%4 == 0 && i < 100 {
+			for range 2 {
+				a := newLiner(f.Rand)
+				require.NoError(t, f.Server.Spawn(a))
+				list = append(list, a)
+			}
+		}
+		list[f.Rand.IntN(len(list))].paint(f.Rand, f.Rand.IntN(54))
+		f.Step()
+	}
+	require.NoError(t, rec.Close())
+	want := map[string]bool{}
+	for _, a := range list {
+		want[linerText(a, false)] = true
+	}
+	r, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	require.NoError(t, err)
+	w := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
+	require.NoError(t, f.register(w))
+	require.NoError(t, r.Play(w))
+	at := []time.Duration{0, r.Duration(), r.Duration() / 2, r.Duration() * 3 / 4, r.Duration() / 4, r.Duration()}
+	for _, at := range at {
+		require.NoError(t, r.Seek(at))
+		for a := range w.All {
+			require.Empty(t, a.(*liner).whole())
+		}
+		if at == r.Duration() {
+			require.Equal(t, len(list), w.Len())
+			for a := range w.All {
+				require.True(t, want[linerText(a.(*liner), false)])
+			}
+		}
+	}
+}
