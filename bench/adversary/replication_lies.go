@@ -53,7 +53,10 @@ func registerStones(w *actorrep.World) (*actorrep.World, error) {
 	if err := w.Register("pebble", (*pebble)(nil), actorrep.RPCs{"Throw": throw}); err != nil {
 		return nil, err
 	}
-	return w, w.Register("boulder", (*boulder)(nil))
+	if err := w.Register("boulder", (*boulder)(nil)); err != nil {
+		return nil, err
+	}
+	return w, w.Register("freight", (*freight)(nil))
 }
 
 // harmed is how many actors of a client's world have memory that no server may write.
@@ -94,6 +97,7 @@ func newStones(e *env, accept func(*channel.Channel) channel.Handler) (s *stones
 		if i == 0 && accept != nil {
 			types[0].Accept = accept // it answers for its classes as it should
 		}
+		c.NetSpeed = 1 << 20
 		c.Channels = append(c.Channels[:1], types...)
 	})
 	if err != nil {
@@ -120,6 +124,7 @@ func (s *stones) steps(n int) {
 // opening is an opening bunch of an actor, with values that are all ones.
 func opening(e *env, guid, class, frame uint32, again bool, units int) *bunch.Out {
 	w := bitio.NewWriter(make([]byte, 512))
+	w.WriteBool(false) // no more bunches of it follow
 	w.WriteIntPacked(guid)
 	w.WriteIntPacked(0)
 	w.WriteIntPacked(class)
