@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
@@ -92,4 +94,37 @@ func TestMovedConnectionsHaveTheirShare(t *testing.T) {
 	require.False(t, s.places.Room(at(2, 1).Addr()))
 	require.True(t, move(at(2, 2), at(3, 1)))
 	require.True(t, s.places.Room(at(2, 1).Addr()))
+}
+
+// TestClosedInAccepted: a game may turn a connection away as soon as it hears of it, and hears nothing more of it than its end.
+func TestClosedInAccepted(t *testing.T) {
+	turnAway := []func(c *Conn){
+		func(c *Conn) { c.CloseWithReason("not you") },
+		func(c *Conn) { c.Abort(c.Now(), "not you") },
+	}
+	for i := range 4 {
+		login := i&1 == 0
+		for name, link := range links() {
+			var heard []string
+			cfg := Config{Link: link,
+				Accepted: func(c *Conn) {
+					heard = append(heard, "accepted")
+					turnAway[i>>1](c)
+				},
+				Joined: func(*Conn) { heard = append(heard, "joined") },
+				Closed: func(*Conn, netconn.CloseResult) { heard = append(heard, "closed") },
+			}
+			client := Config{Link: link}
+			if !login {
+				cfg.Channels = []channel.Type{{Name: bunch.Control, Static: true, ClientOpen: true, ServerOpen: true}}
+				client.Channels = cfg.Channels
+			}
+			w := newTown(t, 1, netsim.Settings{}, cfg)
+			c := w.dial(client)
+			w.until("closed", func() bool { return len(heard) > 1 && w.server.Len() == 0 })
+			require.Equal(t, []string{"accepted", "closed"}, heard[:2], "%s, %d", name, i)
+			require.NotContains(t, heard, "joined", "%s, %d", name, i)
+			w.until("the client hears", func() bool { return c.result != nil })
+		}
+	}
 }

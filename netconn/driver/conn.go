@@ -148,7 +148,9 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 			d.cfg.Accepted(c)
 		}
 	}
-	c.begin()
+	if !c.Closed() && !c.Closing() { // Accepted may have turned it away
+		c.begin()
+	}
 	return c, nil
 }
 
