@@ -67,6 +67,7 @@ type Channel struct {
 	assembly     bunch.Assembly
 	handlerHeld  int32 // bytes that the handler counts
 	queueBytes   int32 // bytes that the queue counts
+	notes        int32 // notes of packets in flight that name the channel
 	lastNotified int64 // the last packet id told to the handler
 
 	queue      []queued // control channel only

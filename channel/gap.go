@@ -38,3 +38,16 @@ func (t *Table) fillGap(ch *Channel) bool {
 	(*Machine)(t).Pump()
 	return true
 }
+
+// mayFill bounds the work of a packet of the peer's: the gaps of the channels that it opens anew are as long together as one
+// may be.
+func (t *Table) mayFill(packetID int64, n int) bool {
+	if t.fillPacket != packetID {
+		t.fillPacket, t.filled = packetID, 0
+	}
+	if t.filled > 0 && t.filled+n > t.cfg.ReliableBuffer {
+		return false
+	}
+	t.filled += n
+	return true
+}

@@ -10,27 +10,29 @@ import (
 type Table struct {
 	Counters Counters
 
-	cfg     Config
-	conn    Conn
-	outlet  Outlet
-	single  int // the largest payload in bits that goes in one bunch
-	pages   []*page
-	initIn  int64
-	initOut int64
-	open    int
-	unacked int    // reliable bunches on all channels that aren't acked, queued control bunches among them
-	held    int    // bytes of the peer's that count against MaxMemory
-	heldOut int    // bytes for the peer that do
-	control int    // reliable bunches that channel 0 had unacked at its end
-	free    uint32 // the search for a free index starts here
-	last    lastBunch
-	header  bunch.Header // of the bunch being sent
-	due     backlog      // reliable bunches to send again, oldest first
-	fresh   backlog      // reliable bunches that were never sent
-	stale   int          // entries of both that wait no more
-	calm    bool         // Tick only needs to pump the backlog
-	closing bool         // nothing more may be sent
-	ended   bool
+	cfg        Config
+	conn       Conn
+	outlet     Outlet
+	single     int // the largest payload in bits that goes in one bunch
+	pages      []*page
+	initIn     int64
+	initOut    int64
+	open       int
+	unacked    int    // reliable bunches on all channels that aren't acked, queued control bunches among them
+	held       int    // bytes of the peer's that count against MaxMemory
+	heldOut    int    // bytes for the peer that do
+	control    int    // reliable bunches that channel 0 had unacked at its end
+	free       uint32 // the search for a free index starts here
+	last       lastBunch
+	header     bunch.Header // of the bunch being sent
+	due        backlog      // reliable bunches to send again, oldest first
+	fresh      backlog      // reliable bunches that were never sent
+	stale      int          // entries of both that wait no more
+	filled     int          // sequences of gaps filled because of fillPacket
+	fillPacket int64
+	calm       bool // Tick only needs to pump the backlog
+	closing    bool // nothing more may be sent
+	ended      bool
 	// controlGone says that channel 0 has been closed: it can't be opened again.
 	controlGone bool
 }
@@ -62,13 +64,21 @@ func (t *Table) slot(index uint32) *slot {
 	return &t.pages[n][index%pageSize]
 }
 
-// Channel is the channel at index, or nil.
-func (t *Table) Channel(index uint32) *Channel {
+// slotAt is the place of an index, or nil when its page was never used.
+func (t *Table) slotAt(index uint32) *slot {
 	n := int(index / pageSize)
 	if n >= len(t.pages) || t.pages[n] == nil {
 		return nil
 	}
-	return t.pages[n][index%pageSize].ch
+	return &t.pages[n][index%pageSize]
+}
+
+// Channel is the channel at index, or nil.
+func (t *Table) Channel(index uint32) *Channel {
+	if s := t.slotAt(index); s != nil {
+		return s.ch
+	}
+	return nil
 }
 
 // Len is the number of channels, closing ones included.

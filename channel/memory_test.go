@@ -109,6 +109,9 @@ func TestHeldComesBack(t *testing.T) {
 			}
 			require.Equal(t, unacked, w.table.Unacked(), "seed %d, step %d", seed, step)
 		}
+		for _, s := range w.sent {
+			w.acked(s.ch, s.seq, s.id)
+		}
 		const pages = 2 * 32 * 32 // the sequences of indices stay: two pages at most
 		w.m.End()
 		require.LessOrEqual(t, w.table.Held(), pages, "seed %d", seed)

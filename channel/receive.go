@@ -37,6 +37,10 @@ func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 	if in.HasPackageMapExports && t.conn.IsServer() {
 		return false, ErrExportsFromClient
 	}
+	if t.closing && t.unacked > 0 && in.ChIndex == 0 && in.Close && !t.closeSent() {
+		t.Counters.Refused++
+		return true, nil // both ends close: the peer waits until what is under way to it has arrived
+	}
 	if ch == nil {
 		if ch, nak, err = t.accept(in); ch == nil {
 			return nak, err
@@ -46,6 +50,12 @@ func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 		return ch.receive(in)
 	}
 	return ch.receiveReliable(in)
+}
+
+// closeSent reports whether the close of channel 0 is under way.
+func (t *Table) closeSent() bool {
+	ch := t.Channel(0)
+	return ch != nil && ch.closing
 }
 
 // Had reports whether a reliable bunch was released before: it comes once more.
@@ -61,8 +71,8 @@ func (ch *Channel) halfOpen() bool {
 }
 
 func (t *Table) inReliable(index uint32) int64 {
-	if n := int(index / pageSize); n < len(t.pages) && t.pages[n] != nil {
-		return t.pages[n][index%pageSize].inReliable
+	if s := t.slotAt(index); s != nil {
+		return s.inReliable
 	}
 	return t.initIn
 }
@@ -106,8 +116,12 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		return nil, false, nil
 	}
 	cost := channelCost
-	if page := int(in.ChIndex / pageSize); page >= len(t.pages) || t.pages[page] == nil {
+	if t.slotAt(in.ChIndex) == nil {
 		cost += pageCost
+	}
+	if s := t.slotAt(in.ChIndex); s != nil && s.gap > 0 && !t.mayFill(in.PacketID, int(s.outReliable-s.gap)+1) {
+		t.Counters.Refused++
+		return nil, true, nil
 	}
 	if !t.fits(cost) {
 		t.Counters.MemoryFull++
@@ -272,6 +286,13 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	return false, nil
 }
 
+// forget ends the count of a closed channel once no packet in flight names it.
+func (ch *Channel) forget() {
+	if ch.notes == 0 && !ch.openedLocally {
+		ch.table.held -= channelCost
+	}
+}
+
 // release gives the channel's buffers back.
 func (ch *Channel) release() {
 	t := ch.table
@@ -292,9 +313,7 @@ func (ch *Channel) release() {
 		p.Put(q.data)
 	}
 	t.held -= int(ch.handlerHeld) + ch.assembly.Cap()
-	if !ch.openedLocally {
-		t.held -= channelCost
-	}
+	ch.forget()
 	t.heldOut -= int(ch.queueBytes)
 	ch.queueBytes, ch.handlerHeld = 0, 0
 	ch.in, ch.queue = earlyBunches{}, nil

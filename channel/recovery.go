@@ -134,7 +134,8 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 // Settled tells the handler what became of a packet that carried bunches of ch, once all of its bunches are settled:
 // an open among them counts then.
 func (m *Machine) Settled(ch *Channel, id int64, arrived bool) {
-	if ch.closed {
+	if ch.notes--; ch.closed {
+		ch.forget()
 		return
 	}
 	if ch.lastNotified != id && ch.handler != nil {
@@ -149,6 +150,9 @@ func (m *Machine) Settled(ch *Channel, id int64, arrived bool) {
 		m.table().remove(ch, bunch.Destroyed)
 	}
 }
+
+// Noted tells that the connection will call Settled once for ch.
+func (m *Machine) Noted(ch *Channel) { ch.notes++ }
 
 // releaseFront frees acked bunches in order and acts on the open and the close among them.
 func (t *Table) releaseFront(ch *Channel) {

@@ -40,6 +40,7 @@ func (w *wire) MaySend(int) bool { return !w.full && !w.slow }
 func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	require.False(w.t, w.full)
 	w.next++
+	w.m.Noted(ch)
 	w.sent = append(w.sent, sentBunch{*h, append([]byte(nil), data[:(h.Bits+7)/8]...), ch, seq, w.next})
 	return w.next
 }

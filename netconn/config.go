@@ -88,7 +88,8 @@ type Config struct {
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
 	// channel.Channel.Hold. What exceeds it is refused, so that it comes again, or ends the connection with
 	// channel.ErrMemory. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
-	// Default 8 MiB on a server, 64 MiB on a client; at least 256 KiB.
+	// Default 8 MiB on a server, 64 MiB on a client; at least 256 KiB. Besides, a connection keeps OrderCache packets at
+	// most, and a word or two for each bunch in the packets in flight.
 	MaxMemory int
 	// NeverReuseIndex and RestartSequence are for peers that restart the reliable
 	// sequence of a channel index that is used again; see channel.Config.
@@ -97,7 +98,7 @@ type Config struct {
 	Pool *channel.Pool
 
 	// LowLevelSend sends a packet: p[Headroom:] of what it gets, with Headroom
-	// bytes before that are free for a link to use. p is valid until it returns.
+	// bytes before that are free for a link to use. p is valid until it returns. It must not call into the connection.
 	LowLevelSend func(p []byte)
 	// Headroom and Tailroom are the bytes left free around a packet, for links that
 	// seal it in place. p has at least Tailroom bytes of capacity behind it.
@@ -192,6 +193,9 @@ func (c Config) filled() Config {
 	c.PacketOverhead = cmp.Or(c.PacketOverhead, 28)
 	c.Redundancy.MaxBits = cmp.Or(c.Redundancy.MaxBits, 8192)
 	c.Protocol.PacketWindow = cmp.Or(c.Protocol.PacketWindow, history.Bits)
+	if n := &c.Protocol.Notify; n.AckRecords == 0 && (n.WaitForFlush || c.Protocol.PacketWindow > history.Bits) {
+		n.AckRecords = 8191 // so that no record is ever missing
+	}
 	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory(c.Server))
 	if c.Protocol.Unreal {
 		c.Secret = 0

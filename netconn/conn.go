@@ -184,6 +184,9 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 		at = min(at, d)
 	}
 	if d, ok := c.probeAt(); ok {
+		if ready, wait := c.cfg.Controller.NextDeadline(c.now); wait {
+			d = max(d, ready)
+		}
 		at = min(at, d)
 	}
 	if c.order.held > 0 {

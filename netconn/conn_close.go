@@ -116,7 +116,7 @@ func (c *Conn) Close(now time.Duration, reason string) {
 
 // closeWhenDrained closes channel 0 once everything else is acked.
 func (c *Conn) closeWhenDrained() {
-	if c.Closed() || c.Table().Unacked() > 0 {
+	if c.Closed() || c.closer.controlGone || c.Table().Unacked() > 0 {
 		return
 	}
 	if !c.closesControl() || c.channels.CloseControl() != nil {
@@ -225,7 +225,7 @@ func (c *Conn) end(code CloseCode, err error) {
 	}
 	if code != ClosedByUs && c.out.Len() > 0 {
 		c.FlushNet() // acks of what the peer sent last
-	} else if code == ClosedByPeer {
+	} else if code == ClosedByPeer || c.closer.controlGone {
 		c.oweAcks(0)
 		c.FlushNet()
 	}
@@ -243,7 +243,7 @@ func (c *Conn) end(code CloseCode, err error) {
 
 // answerLate acks what comes after the end, since the peer waits for that: our ack of its close was lost. Nothing else in the packet may be new to us, or the peer would believe that it was delivered.
 func (c *Conn) answerLate(p []byte) {
-	if c.closer.result.Code != ClosedByPeer || c.now-c.closer.endedAt > c.cfg.LingerTimeout || c.closer.answers == maxAnswers {
+	if !c.closer.controlGone || c.now-c.closer.endedAt > c.cfg.LingerTimeout || c.closer.answers == maxAnswers {
 		return
 	}
 	var r bitio.Reader

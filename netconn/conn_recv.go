@@ -85,15 +85,16 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	if delta == 0 {
 		if c.notify.WaitingForFlush() {
-			c.oweAcks(0) // until the peer has heard them
+			c.flow.lastReceive = c.now // it is heard, though not processed
+			c.oweAcks(0)               // until the peer has heard them
 		}
 		c.Counters.Stale++
 		c.trace(nettrace.PacketRefused, c.notify.InID(), uint64(h.Seq), 0)
 		return
 	}
 	c.flow.lastReceive = c.now
-	if delta > 1 {
-		c.order.late.gapAt = c.now
+	for missing := max(1, delta-maxGaps); missing < delta; missing++ {
+		c.order.late.gap(c.notify.InID()-missing, c.now)
 	}
 	c.Counters.PacketsMissed += uint64(delta - 1)
 	if !process {

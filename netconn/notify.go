@@ -42,7 +42,8 @@ type note struct {
 }
 
 // note remembers that the packet under construction carries a bunch.
-func (s *sentPackets) note(ch *channel.Channel, seq int64) {
+func (c *Conn) note(ch *channel.Channel, seq int64) {
+	s := &c.sentPackets
 	if seq < 0 && s.pending > 0 {
 		if last := s.noteAt(s.noteTail - 1); last.ch == ch && last.seq == seq {
 			return // told once a packet
@@ -55,6 +56,7 @@ func (s *sentPackets) note(ch *channel.Channel, seq int64) {
 		}
 		s.notes = notes
 	}
+	c.channels.Noted(ch)
 	*s.noteAt(s.noteTail) = note{ch, seq}
 	s.noteTail++
 	s.pending++
@@ -105,7 +107,11 @@ func (f *fates) PacketAcked(id int64) {
 	c.path.acked(p.bytes)
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
-	c.rtt.sample(rtt)
+	if p.notes > 0 || p.probe || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 { // nobody owes an ack for an empty packet: it waits for the next
+		c.rtt.sample(rtt)
+	} else {
+		rtt = 0
+	}
 	c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, rtt)
 	c.trace(nettrace.PacketAcked, id, uint64(rtt), 0)
 	c.rates.loss(false)

@@ -43,29 +43,71 @@ type cachedPacket struct {
 
 func (o *orderCache) at(id int64) *cachedPacket { return &o.slots[id&int64(len(o.slots)-1)] }
 
-// lateness is how late packets come that others overtook.
+// lateness is how late packets come that others overtook, and whether it pays to wait for them: most missing packets on
+// a path that loses some never come.
 type lateness struct {
 	window time.Duration // what would have held the others back long enough
-	seen   time.Duration // when one was last that late
-	gapAt  time.Duration // when packets were last given up
+	seen   time.Duration // when one was last about that late
+	// came and lost count missing packets that came in time, and those that didn't. Both are halved now and then.
+	came, lost int
+	gaps       *[maxGaps]gap // packets that were given up, by id; made with the first one
 }
 
-// The window that lateness asks for, beyond what was measured, and how long it lasts.
+type gap struct {
+	id int64
+	at time.Duration // 0: it came after all, or there was none
+}
+
+// What lateness remembers, and the window that it asks for.
 const (
+	maxGaps      = 64
 	maxLateness  = 50 * time.Millisecond
-	lateMargin   = 4 // a quarter more
+	lateMargin   = 4 // a quarter more than was measured
 	latenessLife = 10 * time.Second
+	latenessSpan = 64 // missing packets that the counts span
 )
 
-// came notes a packet that others overtook by d.
-func (l *lateness) came(now, d time.Duration) {
+// gap notes that packet id is missing.
+func (l *lateness) gap(id int64, now time.Duration) {
+	if l.gaps == nil {
+		l.gaps = new([maxGaps]gap)
+	}
+	g := &l.gaps[id&(maxGaps-1)]
+	if g.at > 0 {
+		l.count(&l.lost) // it never came
+	}
+	*g = gap{id, max(now, 1)}
+}
+
+// late notes that packet id came after it was given up.
+func (l *lateness) late(id int64, now time.Duration) {
+	if l.gaps == nil {
+		return
+	}
+	if g := &l.gaps[id&(maxGaps-1)]; g.id == id && g.at > 0 {
+		l.filled(now, now-g.at)
+		g.at = 0
+	}
+}
+
+// filled notes that a missing packet came, d after the first that overtook it.
+func (l *lateness) filled(now, d time.Duration) {
 	d += d/lateMargin + time.Millisecond
 	switch {
 	case d > maxLateness: // waiting that long for it costs more than it brings
+		l.count(&l.lost)
+		return
 	case d >= l.window || now-l.seen > latenessLife:
 		l.window, l.seen = d, now
 	case d >= l.window/2: // so far it is right
 		l.seen = now
+	}
+	l.count(&l.came)
+}
+
+func (l *lateness) count(n *int) {
+	if *n++; l.came+l.lost >= latenessSpan {
+		l.came, l.lost = l.came/2, l.lost/2
 	}
 }
 
@@ -74,7 +116,7 @@ func (c *Conn) reorderWindow() time.Duration {
 	switch l := &c.order.late; {
 	case c.cfg.ReorderWindow > 0:
 		return c.cfg.ReorderWindow
-	case c.cfg.ReorderWindow < 0 || c.now-l.seen > latenessLife:
+	case c.cfg.ReorderWindow < 0 || l.came <= l.lost || c.now-l.seen > latenessLife:
 		return 0
 	default:
 		return l.window
@@ -88,7 +130,7 @@ func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 	o := &c.order
 	if delta <= 0 && c.notify.Late(h) {
 		c.Counters.OutOfOrder++
-		o.late.came(c.now, c.now-o.late.gapAt)
+		o.late.late(c.notify.ID(h), c.now)
 		c.enableOrderCache()
 	}
 	gap := delta - 1
@@ -99,7 +141,7 @@ func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 	switch {
 	case gap == 0:
 		if o.held > 0 {
-			o.late.came(c.now, c.now-o.since)
+			o.late.filled(c.now, c.now-o.since)
 		}
 		c.processPacket(r, h)
 	case gap >= int64(len(o.slots)):

@@ -21,9 +21,7 @@ const (
 // errPath is what PathNarrow's Err wraps.
 var errPath = errors.New("netconn: large packets don't arrive; give both ends a smaller Protocol.Bunch.MaxPacket")
 
-// path counts lost packets with reliable bunches since the last one of their size, or larger, arrived. A packet for
-// a channel that the peer hasn't acked yet may have been refused for that; then packets of the same size with nothing to
-// refuse in them tell which it is.
+// path counts lost packets with reliable bunches since the last one of their size, or larger, arrived.
 //
 // Invariant: smaller <= largest < smallest, as far as they are known.
 type path struct {
@@ -31,12 +29,17 @@ type path struct {
 	largest  int32 // packet acked since then, all of them smaller than that
 	lostN    int
 	ackedN   int
-	unsure   int           // packets lost that may have been refused
+	probes   int           // packets of that size, sent to find out, that were lost
+	asked    time.Duration // when the last of them was sent
 	since    time.Duration // of the first loss
 }
 
-// probeEvery is how many packets that may have been refused ask for a probe; a probe that is lost counts for all of them.
-const probeEvery = 8
+// What was lost may be of a blackout that is over, or the peer refused what was in the packets. So the verdict is a
+// measurement: so many packets of the size, with nothing in them to refuse, are sent and lost as well.
+const (
+	narrowProbes  = 5
+	probeInterval = time.Second
+)
 
 // acked notes that a packet of so many bytes has arrived: what is that large gets through.
 func (p *path) acked(bytes int32) {
@@ -59,30 +62,37 @@ func (p *path) lost(now time.Duration, s *sentPacket) {
 		p.since, p.smallest = now, s.bytes
 	}
 	p.smallest = min(p.smallest, s.bytes)
-	switch {
-	case s.probe:
-		p.lostN += probeEvery
-	case s.opening:
-		p.unsure++
-	default:
+	if s.probe {
+		p.probes++
+	} else {
 		p.lostN++
 	}
 }
 
-// probePath sends a packet of the size of those that may have been refused: full of empty unreliable bunches, which no
-// handler gets, on a channel that the peer has.
+// suspect reports whether enough was lost to find out why.
+func (p *path) suspect(now time.Duration) bool {
+	return p.lostN >= narrowLost && p.ackedN >= narrowAcked && now-p.since >= narrowTime/2
+}
+
+// probePath sends a packet of the size that is lost: full of empty unreliable bunches, which no handler gets, on a
+// channel that the peer has.
 func (c *Conn) probePath() {
 	p := &c.path
-	if p.unsure < probeEvery || c.out.Len() > 0 || !c.IsNetReady() || c.windowFull() {
+	if p.lostN == 0 {
+		return
+	}
+	if c.Table().Unacked() == 0 {
+		*p = path{} // nothing waits: it was a blackout
+		return
+	}
+	if !p.suspect(c.now) || c.now-p.asked < probeInterval || c.out.Len() > 0 || !c.IsNetReady() || c.windowFull() {
 		return
 	}
 	ch := c.ackedChannel()
 	if ch == nil {
-		p.lostN += p.unsure // there is no way to tell
-		p.unsure = 0
-		return
+		return // a connection whose first bunches don't arrive never joins, or times out
 	}
-	p.unsure = 0
+	p.asked = c.now
 	c.startPacket()
 	h := bunch.Header{ChIndex: ch.Index()}
 	for (c.out.Len()+7)/8 < int(p.smallest) && c.appendBunch(&h, nil) {
@@ -108,10 +118,10 @@ func (c *Conn) ackedChannel() *channel.Channel {
 // checkPath ends a connection whose reliable bunches can't arrive.
 func (c *Conn) checkPath() bool {
 	p := &c.path
-	if p.lostN < narrowLost || p.ackedN < narrowAcked || c.now-p.since < narrowTime {
+	if !p.suspect(c.now) || p.probes < narrowProbes || c.now-p.since < narrowTime {
 		return false
 	}
 	c.end(PathNarrow, fmt.Errorf("%w: %d packets of %d bytes and more were lost in %v, while %d of up to %d bytes arrived",
-		errPath, p.lostN, p.smallest, (c.now-p.since).Round(time.Second), p.ackedN, p.largest))
+		errPath, p.lostN+p.probes, p.smallest, (c.now-p.since).Round(time.Second), p.ackedN, p.largest))
 	return true
 }

@@ -162,6 +162,12 @@ func (n *Notify) Late(h *Header) bool {
 	return seq < n.inAckSeq && n.inAckSeq-seq < history.Bits && !n.in.Delivered(int(n.inAckSeq-seq))
 }
 
+// ID is the full id of the packet of h, as close as it is to the newest accepted.
+func (n *Notify) ID(h *Header) int64 {
+	id, _ := n.expand(h)
+	return id
+}
+
 func (n *Notify) expand(h *Header) (seq, acked int64) {
 	return seqnum.Packet.Expand(h.Seq, n.inSeq), seqnum.Packet.Expand(h.AckedSeq, n.outAckSeq)
 }

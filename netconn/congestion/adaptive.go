@@ -27,7 +27,7 @@ type AdaptiveConfig struct {
 	// MaxPacket is the largest packet in bytes. Default 1200.
 	MaxPacket int
 	// MaxBurst bounds the credit that gathers between two ticks, as time at the current
-	// rate. Default 100 ms: loops of 10 Hz and faster can use all of the rate.
+	// rate, unless the ticks are always that far apart. Default 100 ms.
 	MaxBurst time.Duration
 }
 
@@ -110,12 +110,14 @@ type Adaptive struct {
 	epoch epoch
 
 	nearlyAll nearlyAll
-	round     round
-	out       delivery
-	loss      lossTest
-	queue     queueDelay
-	recent    recentRTT
-	pacer     pacer
+
+	ticks  steadyTick
+	round  round
+	out    delivery
+	loss   lossTest
+	queue  queueDelay
+	recent recentRTT
+	pacer  pacer
 
 	inflight     int
 	lastID       int64
@@ -211,7 +213,9 @@ func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Durati
 	a.round.acked += bytes
 	a.round.packets++
 	a.round.rtt(rtt)
-	a.recent.sample(now, rtt)
+	if rtt > 0 {
+		a.recent.sample(now, rtt)
+	}
 	a.loss.slot.acked++
 }
 
@@ -270,6 +274,7 @@ func (a *Adaptive) Tick(now time.Duration) {
 	a.wake(now)
 	if gap := now - a.lastTick; gap > 0 {
 		a.tickGap += (gap - a.tickGap) / 8
+		a.ticks.add(gap)
 		a.lastTick = now
 	}
 	a.accrue(now)
@@ -293,7 +298,7 @@ func (a *Adaptive) start(now time.Duration) {
 
 // creditLimit is how much credit may gather: what one and a half ticks ask for.
 func (a *Adaptive) creditLimit() float64 {
-	window := min(max(a.tickGap*3/2, minBurst), a.cfg.MaxBurst)
+	window := min(max(a.tickGap*3/2, minBurst), max(a.cfg.MaxBurst, a.ticks.steady()*3/2))
 	return max(a.Rate()*window.Seconds(), 2*float64(a.cfg.MaxPacket))
 }
 

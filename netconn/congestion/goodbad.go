@@ -73,6 +73,9 @@ func (g *GoodBad) OnSent(now time.Duration, _ int64, _ int) {
 // OnAck takes a round trip time.
 func (g *GoodBad) OnAck(_ time.Duration, _ int64, _ int, rtt time.Duration) {
 	g.silent = false
+	if rtt == 0 {
+		return
+	}
 	if g.rtt == 0 {
 		g.rtt = float64(max(rtt, 1))
 	}

@@ -69,7 +69,7 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 	}
 	loss := float64(lost) / n
 	l.restart(now)
-	if !queue && rate < 0.9*l.lastRate && loss > l.lastLoss/2 {
+	if !queue && rate < 0.9*l.lastRate && loss > l.lastLoss/2 && loss <= maxTolerance {
 		l.tolerance = min(max(l.tolerance, 1.5*loss), maxTolerance)
 		return ofThePath
 	}

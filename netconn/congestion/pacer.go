@@ -37,3 +37,18 @@ func (p *pacer) limited() bool {
 	p.accrued, p.unused = 0, 0
 	return yes
 }
+
+// steadyTick is how far apart ticks are always: the least of the last ones, so that a hitch isn't taken for the pace.
+type steadyTick struct {
+	gaps [4]time.Duration
+	n    int
+}
+
+func (s *steadyTick) add(gap time.Duration) {
+	s.gaps[s.n&3] = gap
+	s.n++
+}
+
+func (s *steadyTick) steady() time.Duration {
+	return min(s.gaps[0], s.gaps[1], s.gaps[2], s.gaps[3])
+}

@@ -26,6 +26,9 @@ func (r *round) begin(now time.Duration, end int64, cold bool) {
 }
 
 func (r *round) rtt(d time.Duration) {
+	if d == 0 {
+		return
+	}
 	if r.low == 0 || d < r.low {
 		r.low = d
 	}

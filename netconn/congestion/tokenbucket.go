@@ -7,13 +7,15 @@ import "time"
 // clamped by the server.
 type TokenBucket struct {
 	// MaxTick bounds the credit of one tick, so that a hitch can't release a
-	// burst. Default 1/30 s (Unreal's NetServerMaxTickRate).
+	// burst; a loop whose ticks are always further apart gets all of its rate. Default 1/30 s (Unreal's
+	// NetServerMaxTickRate).
 	MaxTick time.Duration
 
 	rate    int     // bytes a second
 	queued  float64 // bytes; negative is credit
 	last    time.Duration
 	started bool
+	ticks   steadyTick
 }
 
 // MinNetSpeed is the lowest rate in bytes a second (Unreal's minimum client rate).
@@ -45,7 +47,8 @@ func (b *TokenBucket) Tick(now time.Duration) {
 	if now <= b.last {
 		return
 	}
-	dt := min(now-b.last, b.MaxTick)
+	b.ticks.add(now - b.last)
+	dt := min(now-b.last, max(b.MaxTick, 2*b.ticks.steady()))
 	b.last = now
 	delta := float64(b.rate) * (float64(dt) / float64(time.Second))
 	b.queued = max(b.queued-delta, -2*delta)

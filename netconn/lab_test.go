@@ -1,0 +1,170 @@
+package netconn
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// lab is two connections over links in virtual time, stepped in tick, with packets handed over every fine step.
+type lab struct {
+	t       testing.TB
+	now     time.Duration
+	tick    time.Duration
+	fine    time.Duration
+	next    time.Duration
+	conns   [2]*Conn
+	links   [2]*netsim.Link
+	dark    [2]bool
+	lose    [2]func(p []byte) bool
+	offered [2]int
+	packets [2]int
+	res     [2]*CloseResult
+	got     [2]int // bytes of payload
+	lat     [2][]time.Duration
+	rlat    [2][]time.Duration
+	order   [2]map[uint32]uint64
+	accept  [2]func(ch *channel.Channel)
+	quiet   bool
+}
+
+type labHandler struct {
+	channel.Nop
+	l *lab
+	i int
+}
+
+func (h *labHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	h.l.got[h.i] += in.Bits / 8
+	if in.Bits < 128 {
+		return
+	}
+	for in.Data.Remaining() >= 128 {
+		size := 0
+		n := in.Data.ReadUint64()
+		at := time.Duration(in.Data.ReadUint64() & (1<<48 - 1))
+		_ = n
+		if in.Reliable {
+			h.l.rlat[h.i] = append(h.l.rlat[h.i], h.l.now-at)
+		} else {
+			h.l.lat[h.i] = append(h.l.lat[h.i], h.l.now-at)
+		}
+		_ = size
+		return
+	}
+}
+
+func newLab(t testing.TB, nets [2]netsim.Settings, seed uint64, edit func(i int, c *Config)) *lab {
+	l := &lab{t: t, tick: testTick}
+	for i := range l.conns {
+		link, err := netsim.NewLink(nets[i], seed*2+uint64(i))
+		require.NoError(t, err)
+		l.links[i] = link
+		cfg := Config{Server: i == 1, Closed: func(r CloseResult) { l.res[i] = &r },
+			Channels: testTypes(func(ch *channel.Channel) channel.Handler {
+				if l.accept[i] != nil {
+					l.accept[i](ch)
+				}
+				return &labHandler{l: l, i: i}
+			}),
+			LowLevelSend: func(p []byte) {
+				l.offered[i] += len(p) + 28
+				l.packets[i]++
+				if l.dark[i] || l.lose[i] != nil && l.lose[i](p) {
+					return
+				}
+				l.links[i].Push(l.now, p)
+			}}
+		if edit != nil {
+			edit(i, &cfg)
+		}
+		c, err := New(cfg, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
+		require.NoError(t, err)
+		l.conns[i] = c
+	}
+	return l
+}
+
+func both(s netsim.Settings) [2]netsim.Settings { return [2]netsim.Settings{s, s} }
+
+func (l *lab) control() *channel.Channel {
+	ch, err := l.conns[0].Open(bunch.Control, &labHandler{l: l, i: 0})
+	require.NoError(l.t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.NoError(l.t, err)
+	return ch
+}
+
+func (l *lab) open(i int) *channel.Channel {
+	ch, err := l.conns[i].Open(testName, &labHandler{l: l, i: i})
+	require.NoError(l.t, err)
+	return ch
+}
+
+// step moves on by fine (or tick): packets in; at each tick game, then Tick.
+func (l *lab) step(game func()) {
+	f := l.fine
+	if f == 0 {
+		f = l.tick
+	}
+	l.now += f
+	for i, c := range l.conns {
+		from := l.links[1-i]
+		some := false
+		for p, ok := from.Pop(l.now); ok; p, ok = from.Pop(l.now) {
+			_ = c.ReceivedPacket(l.now, p)
+			some = true
+		}
+		c.PostTickDispatch(l.now)
+		if some && l.fine > 0 {
+			c.FlushWritten(l.now)
+		}
+	}
+	if l.now < l.next {
+		return
+	}
+	l.next = l.now + l.tick - f/2
+	if game != nil {
+		game()
+	}
+	for _, c := range l.conns {
+		c.Tick(l.now)
+	}
+}
+
+func (l *lab) run(d time.Duration, game func()) {
+	for end := l.now + d; l.now < end && l.res[0] == nil && l.res[1] == nil; {
+		l.step(game)
+	}
+}
+
+func adapt() congestion.Controller {
+	c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func labMsg(now time.Duration, n uint64, size int) []byte {
+	b := make([]byte, max(16, size))
+	binary.LittleEndian.PutUint64(b, n)
+	binary.LittleEndian.PutUint64(b[8:], uint64(now))
+	return b
+}
+
+func quant(d []time.Duration, q float64) time.Duration {
+	if len(d) == 0 {
+		return -1
+	}
+	slices.Sort(d)
+	return d[min(len(d)-1, int(q*float64(len(d))))]
+}
