@@ -1,10 +1,12 @@
 package hot
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -313,11 +315,23 @@ func near(s state, mine bool) state {
 	return s
 }
 
-// TestInterop has servers and clients with the class in each form: whoever speaks with whom, over a bad network.
+// TestInterop has servers and clients with the class in each form: whoever speaks with whom, over a bad network. Some numbers are over their
+// max; in each form the server is told of them, and clients have the largest that fits.
 func TestInterop(t *testing.T) {
 	for i, server := range kinds {
 		t.Run(server.name, func(t *testing.T) {
-			r := rig.New(t, uint64(i), netsim.Settings{Loss: 10, LagMin: 10 * time.Millisecond, LagMax: 50 * time.Millisecond}, actorrep.Config{}, func(w *actorrep.World) error {
+			unfit := map[string]int{"craft.Armor ": 0, "craft.Guns[1].RPM ": 0}
+			failed := func(err error) {
+				for field := range unfit {
+					if errors.Is(err, actorrep.ErrUnfit) && strings.Contains(err.Error(), field) {
+						unfit[field]++
+						return
+					}
+				}
+				t.Error(err)
+			}
+			network := netsim.Settings{Loss: 10, LagMin: 10 * time.Millisecond, LagMax: 50 * time.Millisecond}
+			r := rig.New(t, uint64(i), network, actorrep.Config{Failed: failed}, func(w *actorrep.World) error {
 				return w.Register("craft", server.make())
 			})
 			for _, client := range kinds {
@@ -352,6 +366,9 @@ func TestInterop(t *testing.T) {
 				}
 				return ""
 			})
+			for field, n := range unfit {
+				require.NotZero(t, n, "the server isn't told that %sis over its max", field)
+			}
 		})
 	}
 }
