@@ -22,7 +22,7 @@ func init() {
 		attack{area: "messages", name: "blocks that are closed", promise: "the heap of blocks under way is let go of when their channel closes", bound: atMost(0.05, "of what came"), run: closedBlocks, alone: true},
 		attack{area: "messages", name: "a game that doesn't receive", promise: "1025 messages without a Receive end nothing, and all arrive afterwards: missing", bound: none("messages"), run: slowGame},
 		attack{area: "messages", name: "chatter both ways on a bad path", promise: "Ordered queues flow again whatever is lost: stalled for over 5 s", bound: none("runs"), run: chatter},
-		attack{area: "messages", name: "small packets", promise: "the same where a message doesn't fit a packet of the connection: stalled for over 5 s", bound: none("runs"), run: smallPackets},
+		attack{area: "messages", name: "small packets", promise: "the same where a message doesn't fit a packet of the connection: stalled for over 10 s", bound: none("runs"), run: smallPackets},
 		attack{area: "messages", name: "Sequenced after many lost", promise: "the next message that arrives is delivered, whatever number is lost: dropped", bound: none("messages"), run: sequencedAfterMany},
 		attack{area: "messages", name: "a large message amid small ones", promise: "packets are filled: of 12 messages in 875 bytes left out", bound: atMost(1, "messages"), run: filledPackets},
 		attack{area: "messages", name: "one object in two queues", promise: "what was sent stays what it was: changed", bound: none("messages"), run: oneObject},
@@ -236,7 +236,7 @@ func slowGame(e *env) figure {
 }
 
 // chatRuns has both ends talk in small windows over lossy paths and receive in fits and starts.
-func chatRuns(e *env, runs int, jitter time.Duration, edit func(i int, c *netconn.Config)) figure {
+func chatRuns(e *env, runs int, jitter, patience time.Duration, edit func(i int, c *netconn.Config)) figure {
 	stalled := 0
 	for run := range runs {
 		loss := float64(5 + 5*e.rng.IntN(6))
@@ -268,7 +268,7 @@ func chatRuns(e *env, runs int, jitter time.Duration, edit func(i int, c *netcon
 					}
 				}
 			})
-			if t.now-min(at[0], at[1]) > 5*time.Second {
+			if t.now-min(at[0], at[1]) > patience {
 				wrong = true
 				break
 			}
@@ -281,12 +281,14 @@ func chatRuns(e *env, runs int, jitter time.Duration, edit func(i int, c *netcon
 	return figure{value: float64(stalled)}
 }
 
-func chatter(e *env) figure { return chatRuns(e, e.pick(10, 60), 30*time.Millisecond, nil) }
+func chatter(e *env) figure {
+	return chatRuns(e, e.pick(10, 60), 30*time.Millisecond, 5*time.Second, nil)
+}
 
 func smallPackets(e *env) figure {
 	sizes := []int{256, 512, 700, 900}
 	size := 0
-	return chatRuns(e, e.pick(8, 40), 0, func(i int, c *netconn.Config) {
+	return chatRuns(e, e.pick(8, 40), 0, 10*time.Second, func(i int, c *netconn.Config) {
 		if i == 0 {
 			size = sizes[e.rng.IntN(len(sizes))]
 		}

@@ -46,8 +46,10 @@ type Blocks struct {
 	sending []*outBlock
 	turn    int
 	nextID  int64
-	packets []fragmentsSent // by packet id
-	buf     [1024]byte
+	// withdrew is set while the peer may not know of blocks that were withdrawn: its window begins with them.
+	withdrew bool
+	packets  []fragmentsSent // by packet id
+	buf      [1024]byte
 
 	receiving []*inBlock
 	oldest    int64          // all blocks below are over
@@ -239,7 +241,7 @@ func (b *Blocks) receiveNote(r *bitio.Reader) error {
 	kind := r.ReadUint8()
 	if kind == noteBounds {
 		p := bounds{int64(r.ReadUint32()), int64(r.ReadUint32()), int64(r.ReadUint64() & math.MaxInt64)}
-		if r.Err() != nil || b.known {
+		if r.Err() != nil || b.known || p.bytes < 1 || p.blocks < 1 || p.held < p.bytes { // some block would wait for ever
 			return fmt.Errorf("%w: bounds of blocks", ErrFormat)
 		}
 		b.bounds, b.known = p, true
@@ -293,6 +295,9 @@ func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
 	*b = Blocks{cfg: b.cfg, Counters: b.Counters}
 	for _, o := range sending {
 		b.fail(o.id, ErrNoChan)
+	}
+	for _, blk := range receiving {
+		blk.failed = true
 	}
 	for _, blk := range receiving {
 		b.fail(blk.id, ErrNoChan)

@@ -16,6 +16,7 @@ type inBlock struct {
 	next   uint32            // first fragment that is missing
 	beyond map[uint32][]byte // fragments behind it, at most ahead
 	bytes  int
+	failed bool // its channel closed
 }
 
 // receiveFragment takes a fragment. An error is a rule that the peer broke.
@@ -100,7 +101,7 @@ func (b *Blocks) store(blk *inBlock, f uint32, size int, r *bitio.Reader) error 
 	if b.cfg.Progress != nil {
 		b.cfg.Progress(blk.id, blk.bytes, blk.total)
 	}
-	if blk.next == blk.count {
+	if blk.next == blk.count && !blk.failed { // Progress may have closed the channel
 		b.complete(blk)
 	}
 	return nil

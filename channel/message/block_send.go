@@ -45,6 +45,7 @@ func (b *Blocks) withdraw() {
 			continue
 		}
 		b.forget(o)
+		b.withdrew = true
 		b.tell(note{noteWithdrawn, o.id})
 		b.fail(o.id, ErrBlockBig)
 	}
@@ -52,9 +53,13 @@ func (b *Blocks) withdraw() {
 
 // activate lets blocks begin, in order, as far as the peer's bounds allow.
 func (b *Blocks) activate() {
-	active, held := int64(0), int64(0)
+	b.withdrew = b.withdrew && (len(b.notes) > 0 || b.ch.NumOutRec() > 0)
+	active, held, oldest := int64(0), int64(0), int64(0)
+	if len(b.sending) > 0 && !b.withdrew {
+		oldest = b.sending[0].id
+	}
 	for _, o := range b.sending {
-		if !o.active && (active >= b.bounds.blocks || held+int64(len(o.data)) > b.bounds.held || o.id >= b.sending[0].id+idWindow) {
+		if !o.active && (active >= b.bounds.blocks || held+int64(len(o.data)) > b.bounds.held || o.id >= oldest+idWindow) {
 			return
 		}
 		o.active = true

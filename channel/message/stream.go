@@ -138,7 +138,7 @@ func (s *Stream) String(v *string, limit int) {
 func (s *Stream) length(n, limit int) (_ int, ok bool) {
 	l := int32(n)
 	s.Int(&l, 0, int32(limit))
-	if s.r != nil && int(l)*8 > s.r.Remaining() {
+	if s.r != nil && int64(l)*8 > int64(s.r.Remaining()) {
 		s.fail()
 	}
 	return int(l), s.Err() == nil

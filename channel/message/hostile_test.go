@@ -1,0 +1,100 @@
+package message_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestBoundsThatTakeNothing: a peer whose bounds would hold up blocks for good breaks the protocol.
+func TestBoundsThatTakeNothing(t *testing.T) {
+	for _, c := range []struct {
+		blocks, bytes uint32
+		held          uint64
+		refused       bool
+	}{{4, 1000, 1000, false}, {0, 1000, 1000, true}, {4, 0, 1000, true}, {4, 1000, 999, true}, {4, 1000, math.MaxUint64, false}} {
+		x := newTransfer(t, netsim.Settings{Lag: 10 * time.Millisecond}, 1, bucket)
+		w := bitio.NewWriter(make([]byte, 17))
+		w.WriteUint8(0)
+		w.WriteUint32(c.bytes)
+		w.WriteUint32(c.blocks)
+		w.WriteUint64(c.held)
+		in := &bunch.In{}
+		in.Reliable = true
+		in.Data.Reset(w.Bytes(), w.Len())
+		x.out.ReceivedBunch(x.blocks, in)
+		x.conns[0].Tick(time.Millisecond)
+		require.Equal(t, c.refused, x.conns[0].Closed(), "%+v", c)
+	}
+}
+
+// TestBlocksClosedAmidAProgress: a block that failed with its channel isn't received afterwards, and nothing of it is said on the
+// next channel.
+func TestBlocksClosedAmidAProgress(t *testing.T) {
+	var b *message.Blocks
+	var said []string
+	b = message.NewBlocks(message.BlocksConfig{
+		Progress: func(int64, int, int) { b.Closed(nil, 0) },
+		Received: func(int64, []byte) { said = append(said, "received") },
+		Failed: func(_ int64, err error) {
+			require.ErrorIs(t, err, message.ErrNoChan)
+			said = append(said, "failed")
+		},
+	})
+	hear(b, 0, 10, 0, 10)
+	require.Equal(t, []string{"failed"}, said)
+	require.Zero(t, b.Held())
+}
+
+// huge has a field whose bound is the largest.
+type huge struct{ b []byte }
+
+func (h *huge) Serialize(s *message.Stream) { s.Bytes(&h.b, math.MaxInt32) }
+
+// TestLengthsThatOverflow: a length beyond what came is refused before there is room for it, on 32 bits as well.
+func TestLengthsThatOverflow(t *testing.T) {
+	var reg message.Registry
+	var last *huge
+	kind := reg.Add("huge", func() message.Message { last = &huge{}; return last })
+	q := message.New(message.Config{Mode: message.Unordered, Kinds: &reg})
+	require.NoError(t, q.Send(kind, &huge{b: []byte{1}}))
+	for _, n := range []uint64{1 << 28, 1 << 29, 1<<29 + 1, 1 << 30, math.MaxInt32} {
+		w := bitio.NewWriter(make([]byte, 20))
+		w.WriteInt(1, 65)
+		w.WriteBits(n, 31)
+		w.WriteUint64(0)
+		require.Error(t, q.Read(bitio.NewReader(w.Bytes(), w.Len())), "%d", n)
+		require.Zero(t, cap(last.b))
+	}
+}
+
+// TestManyWithdrawnBlocks: blocks that were too large for the peer don't move the ids of those behind them out of its window
+// before it has heard of all of them.
+func TestManyWithdrawnBlocks(t *testing.T) {
+	for seed := range uint64(4) {
+		out := message.BlocksConfig{MaxBlocks: 512}
+		in := message.BlocksConfig{MaxBlocks: 512, MaxBytes: 1000, MaxHeld: 600_000}
+		x := newTransferOf(t, netsim.Settings{Loss: 50, Lag: 100 * time.Millisecond}, seed, bucket, out, in)
+		big, small := data(1, 1001), data(2, 10)
+		for range 511 {
+			_, err := x.out.Send(big)
+			require.NoError(t, err)
+		}
+		for len(x.received) < 1500 {
+			require.Less(t, x.now, time.Minute, "seed %d", seed)
+			for x.now > 200*time.Millisecond {
+				if _, err := x.out.Send(small); err != nil {
+					break
+				}
+			}
+			x.step(16 * time.Millisecond) // neither connection ends
+		}
+	}
+}
