@@ -12,6 +12,9 @@ import (
 
 // class is a registered kind of actor.
 type class struct {
+	description     []byte // see World.describe
+	descriptionBits int
+
 	id       int
 	name     string
 	typ      reflect.Type // of the struct

@@ -87,6 +87,7 @@ type replicationHandler struct {
 	*client
 	ch   *channel.Channel
 	told bool // it described the classes that the client knows
+	read schemaReader
 }
 
 func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
@@ -111,22 +112,24 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		if h.client.schema != nil {
 			return fmt.Errorf("%w: the classes are described twice", errFormat)
 		}
-		list, err := h.world.readSchema(r)
-		if list == nil {
+		held := r.Remaining() / 8
+		if h.ch != nil && h.ch.Hold(held) != nil {
+			return fmt.Errorf("%w: the classes", channel.ErrMemory)
+		}
+		done, err := h.read.read(h.world, r)
+		if !done {
 			return err
 		}
+		list := h.read.list
+		err = errors.Join(h.read.errs...)
 		h.client.schema, h.told, h.client.frame = list, true, 0
 		clear(h.client.mirrors) // of a connection before
 		err = errors.Join(append([]error{err}, missing(list)...)...)
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
 		if h.ch == nil {
 			return err
 		}
 		w := bitio.NewWriter(make([]byte, maxRefusal+maxClasses/8+16))
-		writeAnswer(w, list, text)
+		writeAnswer(w, list, refusal(err))
 		if _, sent := h.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true}); sent != nil {
 			return errors.Join(err, sent)
 		}

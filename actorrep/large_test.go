@@ -351,3 +351,40 @@ func TestLargeActorsRecorded(t *testing.T) {
 		}
 	}
 }
+
+type wordy[T any] struct {
+	actorrep.Base
+	N uint8 `net:""`
+}
+
+func registerWordy[T any](t testing.TB, w *actorrep.World) {
+	names := actorrep.RPCs{}
+	for i := range 60 {
+		names[strings.Repeat("x", 200)+fmt.Sprint(i)] = actorrep.MulticastRPC(func(actorrep.Call, *wordy[T], uint8) error { return nil })
+	}
+	require.NoError(t, w.Register(fmt.Sprintf("%T", *new(T)), (*wordy[T])(nil), names))
+}
+
+// TestManyNamesUnderLoss: classes with 100 KiB of names reach clients, whatever is lost.
+func TestManyNamesUnderLoss(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{Loss: 20}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		for _, register := range []func(testing.TB, *actorrep.World){registerWordy[[0]int], registerWordy[[1]int], registerWordy[[2]int], registerWordy[[3]int],
+			registerWordy[[4]int], registerWordy[[5]int], registerWordy[[6]int], registerWordy[[7]int]} {
+			register(t, w)
+		}
+	})
+	l := w.join()
+	a := &wordy[[7]int]{N: 5}
+	require.NoError(t, w.Server.Spawn(a))
+	w.Until(func(*rig.Line) string {
+		if m, ok := l.World.Find(a.GUID()).(*wordy[[7]int]); !ok || m.N != 5 {
+			return "it isn't there: " + w.Server.Explain(l.Peer, a).Text
+		}
+		return ""
+	})
+	require.True(t, l.Peer.Ready())
+	for range 30 {
+		w.Step()
+	}
+	require.Equal(t, actorrep.ReasonUpToDate, w.Server.Explain(l.Peer, a).Reason)
+}

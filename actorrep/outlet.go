@@ -53,10 +53,12 @@ type channelOutlet struct {
 	conn channel.Conn
 	ch   *channel.Channel // the replication channel
 
-	answered bool          // the client has, and said what it lacks
-	acked    bool          // it has the channel, or ignores it
-	since    time.Duration // when it acked
-	told     bool          // that it doesn't answer, or can't be asked
+	classes   int           // described so far
+	described bool          // all are
+	answered  bool          // the client has, and said what it lacks
+	acked     bool          // it has the channel, or ignores it
+	since     time.Duration // when it acked
+	told      bool          // that it doesn't answer, or can't be asked
 }
 
 func (o *channelOutlet) begin(time.Duration) bool { return true }
@@ -66,7 +68,9 @@ func (o *channelOutlet) end()                     {}
 func (o *channelOutlet) introduce() bool {
 	w := o.peer.world
 	if o.ch != nil {
-		o.expectAnswer()
+		if o.describe() {
+			o.expectAnswer()
+		}
 		return o.answered
 	}
 	ch, err := o.conn.Table().Open(ReplicationName, o)
@@ -78,15 +82,28 @@ func (o *channelOutlet) introduce() bool {
 		w.Counters.Delayed++
 		return false
 	}
-	data, n := w.encodeSchema()
-	if _, err = ch.SendBunch(&bunch.Out{Data: data, Bits: n, Reliable: true, NoMerge: true}); err != nil {
-		_ = ch.Close(bunch.Destroyed) // it was never sent
-		w.Counters.Delayed++
-		return false
-	}
 	o.ch = ch
-	o.peer.overhead.schema += uint64(n)
+	if o.describe(); o.classes == 0 && len(w.classes) > 0 {
+		_ = ch.Close(bunch.Destroyed) // nothing was sent
+		o.ch = nil
+	}
 	return false
+}
+
+// describe sends descriptions of our classes as there is room, and reports whether all are sent.
+func (o *channelOutlet) describe() bool {
+	w := o.peer.world
+	for !o.described {
+		m, last := w.message(), w.schemaPart(o.classes)
+		w.writeSchema(m, o.classes, last)
+		if _, err := o.ch.SendBunch(&bunch.Out{Data: m.Bytes(), Bits: m.Len(), Reliable: true, NoMerge: true}); err != nil {
+			w.Counters.Delayed++
+			return false
+		}
+		o.peer.overhead.schema += uint64(m.Len())
+		o.classes, o.described = last, last == len(w.classes)
+	}
+	return true
 }
 
 // answerTimeout is how long a client that has the replication channel may take to answer.
@@ -95,7 +112,7 @@ const answerTimeout = 3 * time.Second
 // expectAnswer tells of a client that acks our classes and never answers: its connection doesn't know our channels.
 func (o *channelOutlet) expectAnswer() {
 	switch {
-	case o.answered || o.told || !o.ch.OpenAcked():
+	case o.answered || o.told || o.ch.NumOutRec() > 0:
 	case !o.acked:
 		o.acked, o.since = true, o.peer.world.now
 	case o.peer.world.now-o.since > answerTimeout:

@@ -3,6 +3,8 @@ package actorrep
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -20,33 +22,62 @@ func readAudience(r *bitio.Reader) (owner, autonomous bool) {
 	return owner, r.ReadBool()
 }
 
-// encodeSchema is the classes of a world, in bits:
+// A description of classes, of which there may be several until all classes are described in their order, is
 //
 //	2          0, the message
-//	IntPacked  classes, each:
+//	IntPacked  classes in all    IntPacked  the first one here    IntPacked  how many are here, each:
 //	  text     name
 //	  ...      units (package layout)
 //	  IntPacked procedures, each: text name, 3 kind and reliability, 32 hash of the parameters
-func (w *World) encodeSchema() (data []byte, bits int) {
-	if w.schema != nil {
-		return w.schema, w.schemaLen
+//
+// describe writes a class, once.
+func (w *World) describe(c *class) error {
+	bw := bitio.NewWriter(make([]byte, classBytes))
+	layout.WriteText(bw, c.name)
+	c.layout.WriteSchema(bw)
+	bw.WriteIntPacked(uint32(len(c.rpcs)))
+	for i := range c.rpcs {
+		d := c.rpcs[i].definition()
+		layout.WriteText(bw, c.rpcs[i].name)
+		bw.WriteBits(uint64(d.wireKind()), 3)
+		bw.WriteUint32(d.params.Hash())
 	}
-	bw := bitio.NewWriter(make([]byte, len(w.scratch)))
+	n := (bw.Len() + 7) / 8
+	if bw.Err() != nil || len(w.classes) >= maxClasses || len(c.rpcs) > maxProcedures || w.described+n > maxSchema-classBytes {
+		return ErrManyNames
+	}
+	w.described += n
+	c.description, c.descriptionBits = slices.Clone(bw.Bytes()), bw.Len()
+	return nil
+}
+
+// writeSchema describes classes from first to before last.
+func (w *World) writeSchema(bw *bitio.Writer, first, last int) {
 	bw.WriteBits(msgSchema, msgBits)
 	bw.WriteIntPacked(uint32(len(w.classes)))
-	for _, c := range w.classes {
-		layout.WriteText(bw, c.name)
-		c.layout.WriteSchema(bw)
-		bw.WriteIntPacked(uint32(len(c.rpcs)))
-		for i := range c.rpcs {
-			d := c.rpcs[i].definition()
-			layout.WriteText(bw, c.rpcs[i].name)
-			bw.WriteBits(uint64(d.wireKind()), 3)
-			bw.WriteUint32(d.params.Hash())
+	bw.WriteIntPacked(uint32(first))
+	bw.WriteIntPacked(uint32(last - first))
+	for _, c := range w.classes[first:last] {
+		bw.WriteBitsFrom(c.description, 0, c.descriptionBits)
+	}
+}
+
+// encodeSchema describes all classes at once, for a recording.
+func (w *World) encodeSchema() (data []byte, bits int) {
+	bw := bitio.NewWriter(make([]byte, w.described+64))
+	w.writeSchema(bw, 0, len(w.classes))
+	return bw.Bytes(), bw.Len()
+}
+
+// schemaPart is the class before which a bunch ends that describes those from first on.
+func (w *World) schemaPart(first int) (last int) {
+	n := 0
+	for last = first; last < len(w.classes); last++ {
+		if n += len(w.classes[last].description); n > classBytes {
+			break
 		}
 	}
-	w.schema, w.schemaLen = bw.Bytes(), bw.Len()
-	return w.schema, w.schemaLen
+	return last
 }
 
 // remoteClass is a class as the other end has it.
@@ -94,38 +125,84 @@ var (
 const (
 	maxClasses    = 4096
 	maxProcedures = 256
+	classBytes    = 16 << 10 // of the description of a class, or of several in a bunch
+	maxSchema     = 1 << 20  // bytes of all
 )
 
-// readSchema reads the other end's classes and finds ours beside them. Its error names the classes and fields that
-// don't fit; the others can be used.
+// ErrManyNames is a class that no client can be told of.
+var ErrManyNames = fmt.Errorf("actorrep: more than %d classes, %d procedures of a class, %d bytes of names of a class or %d of all", maxClasses, maxProcedures, classBytes, maxSchema)
+
+// schemaReader reads the other end's classes and finds ours beside them.
+type schemaReader struct {
+	list  []*remoteClass // not nil from the first on
+	names map[string]bool
+	errs  []error // classes and fields that don't fit; the others can be used
+	total int
+	bytes int // of all descriptions
+	bad   bool
+}
+
+// readSchema reads a description of all classes.
 func (w *World) readSchema(r *bitio.Reader) (list []*remoteClass, err error) {
-	n := r.ReadIntPacked()
-	if r.Err() != nil || n > maxClasses {
-		return nil, errFormat
+	s := &schemaReader{}
+	done, err := s.read(w, r)
+	if err != nil || !done {
+		return nil, errors.Join(errFormat, err)
 	}
-	var errs []error
-	list = []*remoteClass{} // not nil, when there are no classes either
-	names := make(map[string]bool, n)
+	return s.list, errors.Join(s.errs...)
+}
+
+// read reads a description, and reports whether it was the last. Its errors are final.
+func (s *schemaReader) read(w *World, r *bitio.Reader) (done bool, err error) {
+	if s.bad {
+		return false, fmt.Errorf("%w: the classes are described again", errFormat)
+	}
+	if err := s.readPart(w, r); err != nil {
+		*s = schemaReader{bad: true}
+		return false, err
+	}
+	s.bad = len(s.list) == s.total
+	return s.bad, nil
+}
+
+func (s *schemaReader) readPart(w *World, r *bitio.Reader) error {
+	from := r.Pos()
+	total, first, n := r.ReadIntPacked(), r.ReadIntPacked(), r.ReadIntPacked()
+	switch {
+	case r.Err() != nil || total > maxClasses || n > total || n == 0 && total > 0:
+		return errFormat
+	case s.list == nil:
+		s.list, s.names, s.total = []*remoteClass{}, map[string]bool{}, int(total)
+	case s.total != int(total):
+		return fmt.Errorf("%w: %d classes, then %d", errFormat, s.total, total)
+	}
+	if int(first) != len(s.list) || int(n) > s.total-len(s.list) {
+		return fmt.Errorf("%w: class %d is described instead of %d", errFormat, first, len(s.list))
+	}
 	for range n {
-		c := &remoteClass{id: len(list), name: layout.ReadText(r, layout.MaxPath), units: layout.ReadSchema(r)}
+		c := &remoteClass{id: len(s.list), name: layout.ReadText(r, layout.MaxPath), units: layout.ReadSchema(r)}
 		rpcs := r.ReadIntPacked()
-		if r.Err() != nil || rpcs > maxProcedures || names[c.name] {
-			return nil, fmt.Errorf("%w: class %q: %w", errFormat, c.name, errors.Join(r.Err()))
+		if r.Err() != nil || rpcs > maxProcedures || s.names[c.name] {
+			return fmt.Errorf("%w: class %q: %w", errFormat, c.name, errors.Join(r.Err()))
 		}
-		names[c.name] = true
+		s.names[c.name] = true
 		for range rpcs {
 			c.rpcs = append(c.rpcs, remoteRPC{name: layout.ReadText(r, layout.MaxPath), kind: uint8(r.ReadBits(3)), hash: r.ReadUint32(), local: -1})
 		}
 		if r.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", errFormat, r.Err())
+			return fmt.Errorf("%w: %w", errFormat, r.Err())
 		}
+		if s.bytes += (r.Pos() - from + 7) / 8; s.bytes > maxSchema {
+			return fmt.Errorf("%w: classes with over %d bytes of names", errFormat, maxSchema)
+		}
+		from = r.Pos()
 		w.match(c)
 		if c.err != nil {
-			errs = append(errs, c.err)
+			s.errs = append(s.errs, c.err)
 		}
-		list = append(list, c)
+		s.list = append(s.list, c)
 	}
-	return list, errors.Join(errs...)
+	return nil
 }
 
 // match finds our class and procedures.
@@ -161,7 +238,20 @@ func (w *World) match(c *remoteClass) {
 }
 
 // maxRefusal bounds the text of a refusal, in bytes.
-const maxRefusal = 4096
+const maxRefusal = 8 << 10
+
+// refusal is the text of errors, as many whole lines as fit, and how many don't.
+func refusal(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if len(text) <= maxRefusal {
+		return text
+	}
+	cut := strings.LastIndexByte(text[:maxRefusal-64], '\n') + 1
+	return fmt.Sprintf("%s(%d lines more; the client's Config.Failed has all)", text[:cut], 1+strings.Count(text[cut:], "\n"))
+}
 
 // A client's answer to the schema is
 //
@@ -171,7 +261,7 @@ func writeAnswer(w *bitio.Writer, list []*remoteClass, text string) {
 	for _, c := range list {
 		w.WriteBool(c.local != nil)
 	}
-	layout.WriteText(w, text[:min(len(text), maxRefusal)])
+	layout.WriteText(w, text)
 }
 
 // readAnswer reads it: the classes that the client lacks, by their number, and its words.

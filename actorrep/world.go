@@ -101,8 +101,7 @@ type World struct {
 	polled    []*Base           // compared every Step
 	scheduled *btree.BTreeG[appointment]
 	workers   []*worker
-	schema    []byte
-	schemaLen int
+	described int // bytes of the classes' descriptions
 
 	client *client // on a client
 }
@@ -153,11 +152,13 @@ func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 			return fmt.Errorf("%w: %q", ErrRegistered, name)
 		}
 	}
+	if err := w.describe(c); err != nil {
+		return fmt.Errorf("%w (class %q)", err, name)
+	}
 	c.firstRow = w.rows
 	w.rows += len(c.layout.Units) + len(c.rpcs)
 	w.classes = append(w.classes, c)
 	w.byType[c.typ] = c
-	w.schema = nil
 	return nil
 }
 
