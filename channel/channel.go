@@ -50,8 +50,7 @@ type Channel struct {
 
 	openedLocally bool
 	openSent      bool // the first bunch went out with Open
-	openSeq       int64
-	openPacket    int64 // of an unreliable open
+	openAt        int64 // the open's sequence; of a temporary channel its packet
 	openAcked     bool
 	temporary     bool // unreliable open and close in one: gone when acked
 	closing       bool

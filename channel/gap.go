@@ -45,9 +45,9 @@ func (t *Table) mayFill(packetID int64, n int) bool {
 	if t.fillPacket != packetID {
 		t.fillPacket, t.filled = packetID, 0
 	}
-	if t.filled > 0 && t.filled+n > t.cfg.ReliableBuffer {
+	if t.filled > 0 && int(t.filled)+n > t.cfg.ReliableBuffer {
 		return false
 	}
-	t.filled += n
+	t.filled += int32(n)
 	return true
 }

@@ -18,20 +18,21 @@ type Table struct {
 	initIn     int64
 	initOut    int64
 	open       int
-	unacked    int    // reliable bunches on all channels that aren't acked, queued control bunches among them
-	held       int    // bytes of the peer's that count against MaxMemory
-	heldOut    int    // bytes for the peer that do
-	control    int    // reliable bunches that channel 0 had unacked at its end
-	free       uint32 // the search for a free index starts here
+	unacked    int // reliable bunches on all channels that aren't acked, queued control bunches among them
+	held       int // bytes of the peer's that count against MaxMemory
+	heldOut    int // bytes for the peer that do
 	last       lastBunch
 	header     bunch.Header // of the bunch being sent
+	first      backlog      // the control channel's: the login doesn't wait for a game that is early
 	due        backlog      // reliable bunches to send again, oldest first
-	fresh      backlog      // reliable bunches that were never sent
+	fresh      backlog      // reliable bunches that were never sent, and those that the peer may refuse for now
 	stale      int          // entries of both that wait no more
-	filled     int          // sequences of gaps filled because of fillPacket
-	fillPacket int64
-	calm       bool // Tick only needs to pump the backlog
-	closing    bool // nothing more may be sent
+	fillPacket int64        // the packet because of which gaps were filled last
+	filled     int32        // so many sequences of them
+	control    int32        // reliable bunches that channel 0 had unacked at its end
+	free       uint32       // the search for a free index starts here
+	calm       bool         // Tick only needs to pump the backlog
+	closing    bool         // nothing more may be sent
 	ended      bool
 	// controlGone says that channel 0 has been closed: it can't be opened again.
 	controlGone bool
@@ -171,7 +172,7 @@ func (t *Table) isStatic(index uint32) bool {
 
 func (t *Table) add(index uint32, typ *Type) *Channel {
 	s := t.slot(index)
-	ch := &Channel{table: t, typ: typ, index: index, lastNotified: bunch.NoPacket, openPacket: bunch.NoPacket}
+	ch := &Channel{table: t, typ: typ, index: index, lastNotified: bunch.NoPacket, openAt: bunch.NoPacket}
 	ch.out.first, ch.out.next = s.outReliable+1, s.outReliable+1
 	s.ch = ch
 	t.open++
@@ -202,7 +203,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	t.open--
 	t.Counters.ChannelsClosed++
 	if ch.index == 0 {
-		t.control = ch.undelivered()
+		t.control = int32(ch.undelivered())
 	}
 	ch.release()
 	t.dropStale()
@@ -220,7 +221,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 func (t *Table) Unacked() int { return t.unacked }
 
 // Waiting is the number of reliable bunches that wait for the packet window or the controller.
-func (t *Table) Waiting() int { return t.due.len() + t.fresh.len() - t.stale }
+func (t *Table) Waiting() int { return t.first.len() + t.due.len() + t.fresh.len() - t.stale }
 
 // SingleBits is the largest payload in bits that goes in one bunch.
 func (t *Table) SingleBits() int { return t.single }

@@ -48,7 +48,7 @@ func (m *Machine) Shut() { m.closing = true }
 func (m *Machine) Undelivered() (list []Undelivered) {
 	t := m.table()
 	if t.control > 0 {
-		list = append(list, Undelivered{Name: bunch.Control, Bunches: t.control})
+		list = append(list, Undelivered{Name: bunch.Control, Bunches: int(t.control)})
 	}
 	if t.unacked == 0 {
 		return list
@@ -63,7 +63,7 @@ func (m *Machine) Undelivered() (list []Undelivered) {
 
 // undelivered is the reliable bunches that wait for their ack, without the close of the connection.
 func (ch *Channel) undelivered() int {
-	n := ch.out.len() + len(ch.queue)
+	n := ch.out.len() + len(ch.queue) - int(max(0, ch.gapEnd-ch.out.first)) // what fills a gap is nobody's
 	if ch.index == 0 && ch.closing && n > 0 {
 		n-- // it is among them until it is acked, and then nothing is
 	}
@@ -87,7 +87,7 @@ func (m *Machine) End() {
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
-	t.due, t.fresh, t.stale = backlog{}, backlog{}, 0
+	t.first, t.due, t.fresh, t.stale = backlog{}, backlog{}, backlog{}, 0
 }
 
 // controlType is the control channel's where a game has none: it only carries the end of the connection.
@@ -137,7 +137,7 @@ func (m *Machine) Prefetch() int64 {
 	}
 	for i := range prefetchChannels {
 		if ch := t.pages[0][i].ch; ch != nil {
-			x += ch.openSeq + ch.out.first + ch.lastNotified + int64(ch.queueBytes) + int64(ch.in.head)
+			x += ch.openAt + ch.out.first + ch.lastNotified + int64(ch.queueBytes) + int64(ch.in.head)
 		}
 	}
 	return x

@@ -34,6 +34,9 @@ func TestNakSendsNothing(t *testing.T) {
 func TestResendsFirst(t *testing.T) {
 	w, _ := newWire(t, false, nil)
 	ch, _ := open(t, w, game)
+	send(t, ch, 1, true)
+	w.acked(ch, w.sent[0].seq, w.sent[0].id)
+	w.sent = nil
 	for range 3 {
 		send(t, ch, 10, true)
 	}
@@ -217,4 +220,27 @@ func TestReopenedBehindAGap(t *testing.T) {
 	}
 	_, err = again.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
 	require.NoError(t, err)
+}
+
+// TestControlGoesFirst: what the control channel has to say doesn't wait for other channels, nor does what was never
+// sent for channels that the peer may refuse.
+func TestControlGoesFirst(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ctl, _ := open(t, w, bunch.Control)
+	send(t, ctl, 1, true)
+	refused, _ := open(t, w, game)
+	send(t, refused, 10, true)
+	w.slow = true
+	other, _ := open(t, w, game)
+	send(t, other, 20, true)
+	s := w.sent[1]
+	w.naked(refused, s.seq, s.id)
+	send(t, ctl, 2, true)
+	w.slow = false
+	w.m.Pump()
+	var sizes []int
+	for _, s := range w.sent[2:] {
+		sizes = append(sizes, len(s.data))
+	}
+	require.Equal(t, []int{2, 20, 10}, sizes)
 }

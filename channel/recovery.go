@@ -4,8 +4,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// How a lost reliable bunch comes again: a nak only queues it as due. Pump sends what is due, oldest first,
-// and then what was never sent, as long as the connection says it may: its window has room and its
+// How a lost reliable bunch comes again: a nak only queues it as due. Pump sends the control channel's bunches, then
+// what is due, oldest first, and then what was never sent, as long as the connection says it may: its window has room and its
 // controller has budget.
 
 // outRec is OutRec's entry: a reliable bunch that waits for its ack.
@@ -128,7 +128,14 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 	}
 	rec.waiting = true
 	t.Counters.Resent++
-	t.due.push(ch, rec.seq)
+	switch {
+	case ch.index == 0:
+		t.first.push(ch, rec.seq)
+	case ch.openedLocally && !ch.openAcked: // maybe the peer refuses the channel for now: the rest shan't wait for that
+		t.fresh.push(ch, rec.seq)
+	default:
+		t.due.push(ch, rec.seq)
+	}
 }
 
 // Settled tells the handler what became of a packet that carried bunches of ch, once all of its bunches are settled:
@@ -146,7 +153,7 @@ func (m *Machine) Settled(ch *Channel, id int64, arrived bool) {
 			ch.handler.ReceivedNak(ch, id)
 		}
 	}
-	if ch.temporary && id == ch.openPacket { // the fate of its only bunch is known
+	if ch.temporary && id == ch.openAt { // the fate of its only bunch is known
 		m.table().remove(ch, bunch.Destroyed)
 	}
 }
@@ -165,7 +172,7 @@ func (t *Table) releaseFront(ch *Channel) {
 		t.heldOut -= outCost + cap(rec.data)
 		ch.out.popFirst(t.cfg.Pool)
 		t.unacked--
-		if ch.openSent && ch.openSeq < ch.out.first {
+		if ch.openSent && ch.openAt < ch.out.first {
 			ch.openAcked = true
 		}
 		if ch.pausedUntil > 0 && ch.pausedUntil <= ch.out.first {
@@ -181,6 +188,7 @@ func (t *Table) releaseFront(ch *Channel) {
 // Pump sends reliable bunches that wait, as far as the connection lets it: those that were lost first.
 func (m *Machine) Pump() {
 	t := m.table()
+	t.pump(&t.first)
 	t.pump(&t.due)
 	t.pump(&t.fresh)
 }
@@ -218,6 +226,7 @@ func (t *Table) dropStale() {
 	if t.stale <= maxStale || t.stale <= t.Waiting() {
 		return
 	}
+	t.first.compact()
 	t.due.compact()
 	t.fresh.compact()
 	t.stale = 0

@@ -188,8 +188,10 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketR
 		}
 	}
 	if err == nil && open {
-		ch.openSent, ch.openSeq, ch.openPacket = true, ch.out.next-1, r.Last
-		ch.temporary = !h.Reliable
+		ch.openSent, ch.openAt = true, ch.out.next-1
+		if ch.temporary = !h.Reliable; ch.temporary {
+			ch.openAt = r.Last
+		}
 		ch.lastResend = ch.table.conn.Now()
 	}
 	return r, err
@@ -241,10 +243,14 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	}
 	t.slot(ch.index).outReliable = rec.seq
 	t.Counters.SentReliable++
-	if t.Waiting() > 0 || !t.outlet.MaySend(h.Bits) {
+	queue, waits := &t.fresh, t.Waiting() > 0
+	if ch.index == 0 {
+		queue, waits = &t.first, t.first.len() > 0
+	}
+	if waits || !t.outlet.MaySend(h.Bits) {
 		rec.waiting = true
 		t.Counters.Backlog++
-		t.fresh.push(ch, rec.seq)
+		queue.push(ch, rec.seq)
 		return bunch.NoPacket, nil
 	}
 	t.transmit(ch, rec)
@@ -257,7 +263,7 @@ func (ch *Channel) openWaits() bool {
 	if !ch.openedLocally || !ch.openSent || ch.openAcked {
 		return false
 	}
-	rec := ch.out.at(ch.openSeq)
+	rec := ch.out.at(ch.openAt)
 	return rec != nil && rec.waiting && rec.packetID == bunch.NoPacket
 }
 

@@ -20,7 +20,7 @@ type Conn struct {
 	flow     flow
 	pace     pace
 	refusals refusals
-	path     path
+	path     *path // nil until a packet is lost
 	rtt      rtt
 	closer   closer
 	sentPackets

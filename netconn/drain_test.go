@@ -113,8 +113,7 @@ func TestLostAckOfTheClose(t *testing.T) {
 func TestNothingAfterTheEnd(t *testing.T) {
 	var p *pair
 	var calls []string
-	var server *aborter
-	server = &aborter{name: &calls}
+	server := &aborter{name: &calls}
 	p = newPair(t, 1, network{}, func(i int, c *Config) {
 		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return server })
 	})

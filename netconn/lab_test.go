@@ -31,9 +31,7 @@ type lab struct {
 	got     [2]int // bytes of payload
 	lat     [2][]time.Duration
 	rlat    [2][]time.Duration
-	order   [2]map[uint32]uint64
 	accept  [2]func(ch *channel.Channel)
-	quiet   bool
 }
 
 type labHandler struct {
@@ -47,18 +45,12 @@ func (h *labHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if in.Bits < 128 {
 		return
 	}
-	for in.Data.Remaining() >= 128 {
-		size := 0
-		n := in.Data.ReadUint64()
-		at := time.Duration(in.Data.ReadUint64() & (1<<48 - 1))
-		_ = n
-		if in.Reliable {
-			h.l.rlat[h.i] = append(h.l.rlat[h.i], h.l.now-at)
-		} else {
-			h.l.lat[h.i] = append(h.l.lat[h.i], h.l.now-at)
-		}
-		_ = size
-		return
+	in.Data.ReadUint64() // which it is
+	late := h.l.now - time.Duration(in.Data.ReadUint64()&(1<<48-1))
+	if in.Reliable {
+		h.l.rlat[h.i] = append(h.l.rlat[h.i], late)
+	} else {
+		h.l.lat[h.i] = append(h.l.lat[h.i], late)
 	}
 }
 

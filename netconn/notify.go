@@ -104,7 +104,9 @@ func (f *fates) PacketAcked(id int64) {
 	c.Counters.PacketsAcked++
 	c.flow.probes, c.flow.lastFate = 0, c.now
 	c.refusals.acked(&p)
-	c.path.acked(p.bytes)
+	if c.path != nil {
+		c.path.acked(p.bytes)
+	}
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
 	if p.notes > 0 || p.probe || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 { // nobody owes an ack for an empty packet: it waits for the next
@@ -151,6 +153,9 @@ func (f *fates) PacketLost(id int64) {
 	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketNak, id, 0, 0)
 	c.rates.loss(true)
+	if c.path == nil {
+		c.path = new(path)
+	}
 	c.path.lost(c.now, &p)
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {

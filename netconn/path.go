@@ -77,8 +77,8 @@ func (p *path) suspect(now time.Duration) bool {
 // probePath sends a packet of the size that is lost: full of empty unreliable bunches, which no handler gets, on a
 // channel that the peer has.
 func (c *Conn) probePath() {
-	p := &c.path
-	if p.lostN == 0 {
+	p := c.path
+	if p == nil || p.lostN == 0 {
 		return
 	}
 	if c.Table().Unacked() == 0 {
@@ -117,8 +117,8 @@ func (c *Conn) ackedChannel() *channel.Channel {
 
 // checkPath ends a connection whose reliable bunches can't arrive.
 func (c *Conn) checkPath() bool {
-	p := &c.path
-	if !p.suspect(c.now) || p.probes < narrowProbes || c.now-p.since < narrowTime {
+	p := c.path
+	if p == nil || !p.suspect(c.now) || p.probes < narrowProbes || c.now-p.since < narrowTime {
 		return false
 	}
 	c.end(PathNarrow, fmt.Errorf("%w: %d packets of %d bytes and more were lost in %v, while %d of up to %d bytes arrived",

@@ -4,7 +4,7 @@ package netconn
 // time goes into waiting for memory; when Prefetch is called for several connections before the first of
 // them is needed, the waits overlap. It changes nothing, and its result means nothing.
 func (c *Conn) Prefetch() int64 {
-	x := int64(c.now) + int64(c.flow.lastSend) + int64(c.path.lostN) + int64(c.rtt.jitter) + int64(c.closer.deadline) + c.sentPackets.first +
+	x := int64(c.now) + int64(c.flow.lastSend) + int64(c.rtt.jitter) + int64(c.closer.deadline) + c.sentPackets.first +
 		c.notify.OutID() + int64(c.rates.start) + int64(c.rates.losses) + int64(c.sendBuffer.headerPos) + int64(c.order.held) +
 		int64(c.Counters.PacketsAcked) + int64(c.in.PacketID) + int64(c.cfg.KeepAlive) + int64(c.cfg.PacketOverhead) + int64(c.cfg.Headroom)
 	if c.first < c.next {

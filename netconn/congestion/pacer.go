@@ -40,15 +40,15 @@ func (p *pacer) limited() bool {
 
 // steadyTick is how far apart ticks are always: the least of the last ones, so that a hitch isn't taken for the pace.
 type steadyTick struct {
-	gaps [4]time.Duration
-	n    int
+	gaps [3]uint32 // in ms
+	n    uint32
 }
 
 func (s *steadyTick) add(gap time.Duration) {
-	s.gaps[s.n&3] = gap
+	s.gaps[s.n%3] = uint32(min(gap/time.Millisecond, 1<<31))
 	s.n++
 }
 
 func (s *steadyTick) steady() time.Duration {
-	return min(s.gaps[0], s.gaps[1], s.gaps[2], s.gaps[3])
+	return time.Duration(min(s.gaps[0], s.gaps[1], s.gaps[2])) * time.Millisecond
 }
