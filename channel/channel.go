@@ -49,7 +49,7 @@ type Channel struct {
 	index   uint32
 
 	openedLocally bool
-	openSent      bool // the first bunch went out with Open
+	openSent      bool  // the first bunch went out with Open
 	openAt        int64 // the open's sequence; of a temporary channel its packet
 	openAcked     bool
 	temporary     bool // unreliable open and close in one: gone when acked
