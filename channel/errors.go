@@ -8,8 +8,8 @@ import (
 
 // Errors of a caller's making. Nothing was queued or sent when one is returned, but for ErrNotSent of several parts; see SendBunch.
 var (
-	// ErrReliableFull: too many reliable bunches wait for their acks. Send again
-	// after some were acked, or send less.
+	// ErrReliableFull: too many reliable bunches of the channel, or more than half of MaxMemory bytes of all
+	// channels, wait for their acks. Send again after some were acked, or send less.
 	ErrReliableFull = errors.New("channel: reliable buffer full; wait for acks before sending more")
 	// ErrClosed: the channel is closing or gone, or the connection is.
 	ErrClosed = errors.New("channel: closed")

@@ -95,7 +95,7 @@ type Config struct {
 	// be repeated, the process doesn't remember the tokens it dialed with.
 	Clock func() time.Time
 	// Logger gets what an operator should know: who joined and left, in 20 lines a second at most, and what
-	// was refused, by reason, in one line a second at most. Default none, but for the warning that a key was
+	// was refused or ignored, by reason, in one line a second at most; see Driver.Refusals. Default none, but for the warning that a key was
 	// made for development, which then goes to slog.Default.
 	Logger *slog.Logger
 	// Trace gets what happens on every connection. Default none.

@@ -10,7 +10,8 @@ import (
 // of the packets that connections dropped, in a fixed order, zeros too. A stale_packet came again, or later than
 // those after it. An unknown_type is a bunch of a channel whose type isn't in Config.Channels of this end; may_not_open
 // is one of a channel that the peer's end may not open, see channel.Type. These are ignored, so the
-// peer isn't told: most often one of the two ends has forgotten a type, or ClientOpen or ServerOpen.
+// peer isn't told: most often one of the two ends has forgotten a type, or ClientOpen or ServerOpen. A few no_mapping come
+// with each client that leaves a Netcode server: it says so ten times, and counts as a stranger from the second on.
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 	n := d.droppedNow()
 	if !yield("corrupt", d.Counters.Corrupt) || !yield("packet", d.Counters.Refused) ||
