@@ -107,7 +107,7 @@ func (o *channelOutlet) describe() bool {
 }
 
 // answerTimeout is how long a client that has the replication channel may take to answer.
-const answerTimeout = 3 * time.Second
+const answerTimeout = 10 * time.Second
 
 // expectAnswer tells of a client that acks our classes and never answers: its connection doesn't know our channels.
 func (o *channelOutlet) expectAnswer() {

@@ -264,7 +264,7 @@ func TestForgottenChannelTypes(t *testing.T) {
 	l := w.JoinOther(w.register)
 	a := &rock{Size: 1}
 	require.NoError(t, w.Server.Spawn(a))
-	for range 300 {
+	for range 800 {
 		w.Step()
 		require.False(t, l.Peer.Ready())
 	}
