@@ -130,7 +130,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		}
 		w := bitio.NewWriter(make([]byte, maxRefusal+maxClasses/8+16))
 		writeAnswer(w, list, refusal(err))
-		if _, sent := h.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true}); sent != nil {
+		if _, sent := h.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true}); sent != nil && !errors.Is(sent, channel.ErrClosed) { // a connection that closes needs none
 			return errors.Join(err, sent)
 		}
 		return err

@@ -48,7 +48,7 @@ func playerOf(p *program) int {
 func (p *program) newLockGame() (err error) {
 	stall := lockstep.StallPolicy(p.g.w.Rand("stall").IntN(2))
 	p.game = &lockGame{p: p}
-	p.game.host, err = lockstep.NewHost(lockstep.HostConfig{Config: lockConfig(p, p), Stall: stall, DropAfter: 3 * time.Second}, nil)
+	p.game.host, err = lockstep.NewHost(lockstep.HostConfig{Config: lockConfig(p, p), Stall: stall, DropAfter: 3 * time.Second, RejoinAfter: 300 * time.Millisecond}, nil) // who is often dropped here, for bad networks, is soon back
 	return err
 }
 
