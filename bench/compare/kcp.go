@@ -13,8 +13,9 @@ func kcpPeer(name, note string, data, parity int) *Peer {
 	set := func(s *kcp.UDPSession, o Options) {
 		s.SetNoDelay(1, 10, 2, 1)
 		s.SetWindowSize(1024, 1024)
-		s.SetStreamMode(o.Rate == 0 || o.Batch) // what waits shares packets
-		_ = s.SetReadBuffer(o.buffer())         // a listener's sessions have the listener's socket
+		//lint:ignore SA1019 what waits shares packets; there is no other way to ask for that
+		s.SetStreamMode(o.Rate == 0 || o.Batch)
+		_ = s.SetReadBuffer(o.buffer()) // a listener's sessions have the listener's socket
 		_ = s.SetWriteBuffer(o.buffer())
 		s.SetACKNoDelay(o.Rate > 0)
 		s.SetWriteDelay(o.Rate == 0)

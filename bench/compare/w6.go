@@ -54,10 +54,7 @@ func w6Peers(quick bool) []*Peer {
 			}
 		}
 	}
-	for _, p := range append(kcpPeers()[:1], quicPeers()[:1]...) {
-		all = append(all, p)
-	}
-	return all
+	return append(append(all, kcpPeers()[:1]...), quicPeers()[:1]...)
 }
 
 // runW6 measures how fast a reliable channel is with every setting and round trip.
