@@ -24,7 +24,7 @@ import (
 
 func main() {
 	n := flag.Int("n", 1_000_000, "datagrams of each attack")
-	perTick := flag.Int("rate", 4096, "datagrams a tick of 1/60 s")
+	perTick := flag.Int("rate", 4000, "datagrams a tick of 1/60 s; more than a tick reads, 4096 with those of the players, wait for the next")
 	link := flag.String("link", "netcode,unreal,salted", "links to attack")
 	seed := flag.Uint64("seed", 1, "seed of the attackers")
 	flood := flag.Duration("flood", 3*time.Second, "how long to flood each link's server over the loopback, and how long to play in peace before; 0 not at all")

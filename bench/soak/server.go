@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -64,7 +65,11 @@ type session struct {
 func newServer(s *soak, l link, seed uint64) (*server, error) {
 	sv := &server{link: l, soak: s, echoes: newEchoes(), rng: rand.New(rand.NewPCG(seed, 2)), now: s.start, ends: map[netconn.CloseCode]int{}}
 	problem := func(format string, args ...any) { s.problem(l.name+" server: "+format, args...) }
-	sv.yard = &yard{rng: sv.rng, world: actorrep.NewServer(actorrep.Config{Failed: func(err error) { problem("actors: %v", err) }})}
+	sv.yard = &yard{rng: sv.rng, world: actorrep.NewServer(actorrep.Config{Failed: func(err error) {
+		if !errors.Is(err, actorrep.ErrNoAnswer) { // clients vanish before they answer
+			problem("actors: %v", err)
+		}
+	}})}
 	if err := register(sv.yard.world); err != nil {
 		return nil, err
 	}

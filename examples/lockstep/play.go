@@ -128,7 +128,7 @@ func (w *world) verdict() error {
 	if s.Desyncs > 0 || w.compared < uint64(w.o.turns)*(players-1) {
 		return fmt.Errorf("%d desyncs, %d hashes found equal", s.Desyncs, w.compared)
 	}
-	fmt.Fprintf(w.out, "OK: the states of %d machines were equal after each of %d turns\n", players, w.o.turns)
+	fmt.Fprintf(w.out, "PASS: the states of %d machines were equal after each of %d turns\n", players, w.o.turns)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (w *world) desyncVerdict() error {
 	case w.host.Stats().Desyncs != 1:
 		return fmt.Errorf("%d reports instead of one", w.host.Stats().Desyncs)
 	}
-	fmt.Fprintf(w.out, "OK: the report named turn %d and player %d, and the replay made the machine whole\n", e.Value, e.Player)
+	fmt.Fprintf(w.out, "PASS: the report named turn %d and player %d, and the replay made the machine whole\n", e.Value, e.Player)
 	return nil
 }
 
