@@ -14,7 +14,6 @@ import (
 type mmsghdr struct {
 	hdr unix.Msghdr
 	n   uint32
-	_   [4]byte
 }
 
 // kernelWays is the system calls alone, on headers that were made once: the floor of netconn/udp.
@@ -79,7 +78,7 @@ func bareOffload(size int) (func() error, func(), error) {
 	control := &struct {
 		hdr  unix.Cmsghdr
 		size uint16
-		_    [6]byte
+		_    [unsafe.Sizeof(uintptr(0)) - 2]byte
 	}{size: uint16(size)}
 	control.hdr.Level, control.hdr.Type = unix.SOL_UDP, unix.UDP_SEGMENT
 	control.hdr.SetLen(unix.SizeofCmsghdr + 2)

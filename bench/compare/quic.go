@@ -32,7 +32,7 @@ func quicPeers() []*Peer {
 		if err != nil {
 			return nil, err
 		}
-		m := newStream(s)
+		m := newStream(quicStream{s, c})
 		go m.read(h)
 		return m, nil
 	}
@@ -50,6 +50,15 @@ func quicPeers() []*Peer {
 	}
 	return []*Peer{streams, datagrams}
 }
+
+// quicStream is the only stream of a connection. Close ends the connection with it, and so every Write that waits for room:
+// a stream's own Close must not be called beside a Write.
+type quicStream struct {
+	*quic.Stream
+	c *quic.Conn
+}
+
+func (s quicStream) Close() error { return s.c.CloseWithError(0, "") }
 
 func quicConfig() *quic.Config {
 	return &quic.Config{EnableDatagrams: true, HandshakeIdleTimeout: dialTimeout, MaxIdleTimeout: time.Minute, MaxIncomingStreams: 8,

@@ -9,18 +9,20 @@ import (
 
 // The kernel's limits on what goes out as one.
 const (
-	maxSegments  = 64
-	maxGSOBytes  = 65_000 // below 64 KiB with all headers
-	groBuffers   = 16
-	groBytes     = 64 << 10
-	controlSpace = 24 // of a control message with up to 8 bytes
+	maxSegments = 64
+	maxGSOBytes = 65_000 // below 64 KiB with all headers
+	groBuffers  = 16
+	groBytes    = 64 << 10
 )
 
-// control is room for one control message, aligned as the kernel wants it.
+// control is room for one control message of up to 4 bytes, aligned as the kernel wants it: to the size of a pointer, and not a
+// byte more, which a 64-bit kernel would read as a second message of a 32-bit program.
 type control struct {
 	hdr  unix.Cmsghdr
-	data [8]byte
+	data [unsafe.Sizeof(uintptr(0))]byte
 }
+
+const controlSpace = int(unsafe.Sizeof(control{}))
 
 func (c *control) bytes() *[controlSpace]byte { return (*[controlSpace]byte)(unsafe.Pointer(c)) }
 

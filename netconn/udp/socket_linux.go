@@ -85,11 +85,11 @@ type batch struct {
 	stats   Counters // of the direction
 }
 
-// mmsghdr is struct mmsghdr of recvmmsg(2).
+// mmsghdr is struct mmsghdr of recvmmsg(2). Go pads it as C does, to the alignment of a pointer: by 4 bytes where that is 8, and
+// not at all where it is 4.
 type mmsghdr struct {
 	hdr unix.Msghdr
 	n   uint32
-	_   [4]byte
 }
 
 func (b *batch) init() {
