@@ -1,6 +1,7 @@
 package largeworld
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -86,6 +87,9 @@ func New(cfg Config) (*Rig, error) {
 		c.Serve()
 		c.Answer()
 	}
+	if c.Seen() < float64(cfg.Relevant)/4 {
+		return nil, fmt.Errorf("largeworld: a connection sees %.0f actors instead of about %d", c.Seen(), cfg.Relevant)
+	}
 	return c, nil
 }
 
@@ -169,8 +173,10 @@ func (c *Rig) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	accept := func(*channel.Channel) channel.Handler { return channel.Nop{} } // only its acks matter
-	types := []channel.Type{{Name: bunch.Actor, ServerOpen: true, Accept: accept}, {Name: actorrep.ReplicationName, ServerOpen: true, Accept: accept}}
+	types, err := answering()
+	if err != nil {
+		return err
+	}
 	k.client, err = netconn.New(netconn.Config{NetSpeed: 1 << 24, Channels: types, LowLevelSend: func(p []byte) { k.up.push(p) }}, 0, 1, 1)
 	if err != nil {
 		return err
@@ -178,6 +184,40 @@ func (c *Rig) connect() (err error) {
 	k.peer = c.world.AddConn(k.server)
 	c.conns = append(c.conns, k)
 	return nil
+}
+
+// answering is a client's kinds of channels. It answers which classes it has, as the server waits for that, and then only acks.
+func answering() ([]channel.Type, error) {
+	w := actorrep.NewClient(actorrep.Config{})
+	if err := w.Register("unit", (*unit)(nil), actorrep.CullDistance(cull)); err != nil {
+		return nil, err
+	}
+	types := w.ChannelTypes()
+	for i := range types {
+		accept := types[i].Accept
+		types[i].Accept = func(ch *channel.Channel) channel.Handler {
+			if ch.Name() == actorrep.ReplicationName {
+				return &answer{world: accept(ch)}
+			}
+			return channel.Nop{}
+		}
+	}
+	return types, nil
+}
+
+// answer hands a world what comes until the world has answered.
+type answer struct {
+	channel.Nop
+	world channel.Handler
+}
+
+func (a *answer) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	if a.world == nil {
+		return
+	}
+	if a.world.ReceivedBunch(ch, in); ch.NumOutRec() > 0 {
+		a.world = nil
+	}
 }
 
 // queue is packets under way, each behind two bytes that say how long it is.

@@ -44,7 +44,7 @@ func (p *pipe) read(r *bitio.Reader) (s *stream, n uint32, ok bool) {
 	id := r.ReadUint32()
 	n = r.ReadUint32()
 	bits := int(r.ReadBits(20))
-	if r.Err() != nil || int(id) >= len(g.streams) || bits > r.Remaining() {
+	if r.Err() != nil || uint64(id) >= uint64(len(g.streams)) || bits > r.Remaining() {
 		g.w.Failf("order", "%v on %v: no payload of ours: stream %d, number %d, %d bits", p.e, p.ch, id, n, bits)
 		return nil, 0, false
 	}

@@ -38,7 +38,7 @@ func (e *end) received(s *stream, n uint32, in **stream) {
 
 // streamOf is the stream of an id that has arrived, or nil, which is a failure.
 func (e *end) streamOf(id uint32) *stream {
-	if int(id) >= len(e.g.streams) {
+	if uint64(id) >= uint64(len(e.g.streams)) {
 		e.g.w.Failf("order", "%v received something of stream %d, which there isn't", e, id)
 		return nil
 	}
