@@ -41,8 +41,10 @@ func (k *Kind) Encode(m Message) (*Encoded, error) {
 // Bits is the message's size.
 func (e *Encoded) Bits() int { return e.bits }
 
-// Release gives up the caller's hold; the queues have their own.
+// Release gives up the caller's hold; the queues have their own. It panics when nobody holds e any more; a second Release
+// that comes while a queue holds e takes that queue's.
 func (e *Encoded) Release() {
+	e.mustBeHeld()
 	if e.refs--; e.refs > 0 {
 		return
 	}
@@ -67,4 +69,10 @@ func (r *Registry) encoded(n int) *Encoded {
 	}
 	e.buf = e.buf[:n]
 	return e
+}
+
+func (e *Encoded) mustBeHeld() {
+	if e.refs <= 0 {
+		panic("message: an Encoded was used after its Release")
+	}
 }

@@ -235,6 +235,8 @@ func TestBroadcastSerialisesOnce(t *testing.T) {
 	for _, q := range queues {
 		require.NoError(t, q.SendEncoded(e))
 	}
+	other := newKinds()
+	require.ErrorIs(t, message.New(message.Config{Kinds: &other.reg}).SendEncoded(e), message.ErrKind)
 	e.Release()
 	m.N = 999
 	b := message.New(message.Config{Kinds: &k.reg})
@@ -254,9 +256,17 @@ func TestBroadcastSerialisesOnce(t *testing.T) {
 	got, _ := b.Receive()
 	require.Equal(t, uint32(1), got.(*counted).N)
 	require.Equal(t, 2, calls, "measured once, written once")
+}
 
-	other := newKinds()
-	require.ErrorIs(t, message.New(message.Config{Kinds: &other.reg}).SendEncoded(e), message.ErrKind)
+// TestEncodedAfterItsEnd: an Encoded that nobody holds is neither sent nor released once more.
+func TestEncodedAfterItsEnd(t *testing.T) {
+	k := newKinds()
+	q := message.New(message.Config{Kinds: &k.reg})
+	e, err := k.number.Encode(&number{})
+	require.NoError(t, err)
+	e.Release()
+	require.Panics(t, func() { _ = q.SendEncoded(e) })
+	require.Panics(t, func() { e.Release() })
 }
 
 // counted counts its encodings.

@@ -3,6 +3,7 @@ package message
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -27,7 +28,8 @@ type Config struct {
 	// Window bounds the messages that wait to be sent or acked, and those received that Receive hasn't
 	// returned. Default 1024; a power of two, at most 16384.
 	Window int
-	// Resend is how long a message waits for its ack before it is sent again. Default 100 ms.
+	// Resend is how long a message waits for its ack at least before it is sent again; it waits longer when acks take
+	// longer, up to 2 s. What is known to be lost is sent again at once. Default 100 ms.
 	Resend time.Duration
 	// MaxBits bounds a message. Default 6000. Window messages of that size are what a peer can make
 	// a queue hold.
@@ -82,11 +84,14 @@ const (
 // outgoing is a message that waits to be sent or acked.
 type outgoing struct {
 	e     *Encoded
-	at    time.Duration // when it was last sent; Unordered: when it should be at the latest
+	at    time.Duration // when it was last sent, longAgo when that was lost; Unordered: when it should be at the latest
 	seq   int64         // Unordered: breaks ties of at
 	sent  bool
 	acked bool
 }
+
+// longAgo is before any wait.
+const longAgo = time.Duration(math.MinInt64 / 2)
 
 // incoming is a message that waits for Receive.
 type incoming struct {
@@ -100,6 +105,7 @@ type packet struct {
 	id     int64
 	ids    []int64
 	credit int64 // told in it, 0 none
+	at     time.Duration
 }
 
 // Counters is what a queue did.
@@ -127,6 +133,7 @@ type Queue struct {
 	pending      []int64
 	chosen       []outgoing // Unordered: what the last Write wrote
 	packets      []packet
+	rtt          roundTrip
 	outBytes     int
 
 	in              []incoming
@@ -182,8 +189,9 @@ func (q *Queue) Send(kind *Kind, m Message) error {
 	return err
 }
 
-// SendEncoded queues a message that was encoded before, see [Kind.Encode].
+// SendEncoded queues a message that was encoded before, see [Kind.Encode]. It panics when e was released by all.
 func (q *Queue) SendEncoded(e *Encoded) error {
+	e.mustBeHeld()
 	if err := q.check(e.kind); err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (q *Queue) creditDue(talking bool) bool {
 	case room-q.confirmed < max(1, w/4):
 		return false
 	}
-	return room-q.told >= max(1, w/4) || q.told > q.confirmed && q.now-q.toldAt >= q.cfg.Resend
+	return room-q.told >= max(1, w/4) || q.told > q.confirmed && q.now-q.toldAt >= q.rtt.wait(q.cfg.Resend)
 }
 
 func (q *Queue) writeCredit(w *bitio.Writer, due bool) {

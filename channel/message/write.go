@@ -16,6 +16,7 @@ const lookahead = 64
 func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	q.left()
 	q.now = max(q.now, now)
+	q.rtt.sample(q.now)
 	room := min(q.cfg.Budget, w.Free()) - headerBits
 	n := 0
 	switch q.cfg.Mode {
@@ -53,10 +54,10 @@ func (q *Queue) fits(o *outgoing, room *int, first bool) bool {
 }
 
 func (q *Queue) chooseOrdered(room int) int {
-	whole := room
+	whole, wait := room, q.rtt.wait(q.cfg.Resend)
 	for id, passed := q.oldest, 0; id < min(q.next, q.credit) && len(q.pending) < maxPerPacket && passed < lookahead; id++ {
 		o := q.at(id)
-		if o.acked || o.sent && q.now-o.at < q.cfg.Resend {
+		if o.acked || o.sent && q.now-o.at < wait {
 			continue
 		}
 		if q.fits(o, &room, room == whole) {
@@ -150,7 +151,7 @@ func (q *Queue) Sent(packetID int64) {
 		p = q.slot(packetID)
 	}
 	if p.id != packetID { // a packet may carry what several Writes wrote
-		*p = packet{id: packetID, ids: p.ids[:0]}
+		*p = packet{id: packetID, ids: p.ids[:0], at: q.now}
 	}
 	p.ids = append(p.ids, q.pending...)
 	if q.wroteCredit { // only what a packet carries is confirmed by its ack
@@ -204,6 +205,9 @@ func (q *Queue) Acked(packetID int64) {
 		}
 	}
 	q.confirmed = max(q.confirmed, p.credit)
+	if p.open() {
+		q.rtt.ack(p.at)
+	}
 	p.ids, p.credit = p.ids[:0], 0
 	for q.oldest < q.next && q.at(q.oldest).acked {
 		q.release(q.at(q.oldest))
@@ -219,7 +223,7 @@ func (q *Queue) Lost(packetID int64) {
 	}
 	for _, id := range p.ids {
 		if id >= q.oldest {
-			q.at(id).at = q.now - q.cfg.Resend
+			q.at(id).at = longAgo
 		}
 	}
 	if p.credit == q.told {

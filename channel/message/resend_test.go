@@ -1,0 +1,76 @@
+package message_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestNothingIsResentWithoutLoss: how long the path is and how much it varies costs no second copies.
+func TestNothingIsResentWithoutLoss(t *testing.T) {
+	for _, c := range []struct {
+		lag, variance time.Duration
+		resent        int // at most, of 1250
+	}{
+		{20 * time.Millisecond, 0, 0}, {60 * time.Millisecond, 0, 0}, {100 * time.Millisecond, 0, 0}, {150 * time.Millisecond, 0, 0},
+		{250 * time.Millisecond, 0, 0}, {100 * time.Millisecond, 40 * time.Millisecond, 30},
+		{700 * time.Millisecond, 0, 270}, // those of the first round trip
+	} {
+		x := newTransfer(t, netsim.Settings{Lag: c.lag, LagVariance: c.variance}, 3, bucket)
+		const n = 1250
+		sent, got := uint32(0), uint32(0)
+		for got < n {
+			require.Less(t, x.now, time.Minute, "%+v: %d", c, got)
+			if sent < n && x.qa.Send(x.ka.number, &number{N: sent}) == nil {
+				sent++
+			}
+			x.step(16 * time.Millisecond)
+			for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+				require.Equal(t, got, m.(*number).N)
+				got++
+				k.Free(m)
+			}
+		}
+		require.LessOrEqual(t, int(x.qa.Counters.Resent), c.resent, "%+v", c)
+	}
+}
+
+// TestResendWithoutNews: a queue that isn't told of losses sends again after a round trip and a half, and after two
+// seconds whatever the peer's acks were like.
+func TestResendWithoutNews(t *testing.T) {
+	for _, c := range []struct{ rtt, atLeast, atMost time.Duration }{
+		{5 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond},
+		{300 * time.Millisecond, 300 * time.Millisecond, 450 * time.Millisecond},
+		{30 * time.Second, 2 * time.Second, 2 * time.Second},
+	} {
+		k := newKinds()
+		q := message.New(message.Config{Kinds: &k.reg})
+		now, id := time.Duration(0), int64(0)
+		write := func() bool {
+			id++
+			wrote := q.Write(now, bitio.NewWriter(make([]byte, 1000))) > 0
+			q.Sent(id)
+			return wrote
+		}
+		for range 100 {
+			require.NoError(t, q.Send(k.number, &number{}))
+			require.True(t, write())
+			now += c.rtt
+			q.Acked(id)
+			write()
+		}
+		require.NoError(t, q.Send(k.number, &number{}))
+		require.True(t, write())
+		left := now
+		for !write() {
+			now += 5 * time.Millisecond
+		}
+		require.GreaterOrEqual(t, now-left, c.atLeast, "%v", c.rtt)
+		require.LessOrEqual(t, now-left, c.atMost, "%v", c.rtt)
+	}
+}

@@ -1,0 +1,46 @@
+package message
+
+import "time"
+
+// roundTrip tells how long the ack of a packet takes, as RFC 6298 does for a timer. The connection tells of losses;
+// the timer finds what it doesn't tell of.
+type roundTrip struct {
+	smoothed, deviation time.Duration
+	ackedAt             time.Duration // when the newest packet acked since the last sample was written
+	acked               bool
+}
+
+const (
+	// firstWait is how many times Resend a message waits before anything was acked.
+	firstWait = 5
+	// maxWait bounds what a peer that acks late makes messages wait, unless Resend is longer.
+	maxWait = 2 * time.Second
+)
+
+// ack takes the time at which a packet that is acked now was written.
+func (r *roundTrip) ack(at time.Duration) {
+	r.ackedAt, r.acked = max(r.ackedAt, at), true
+}
+
+// sample measures, at the first Write behind an ack: acks come without the time.
+func (r *roundTrip) sample(now time.Duration) {
+	if !r.acked {
+		return
+	}
+	r.acked = false
+	rtt := max(now-r.ackedAt, 1)
+	if r.smoothed == 0 {
+		r.smoothed, r.deviation = rtt, rtt/2
+		return
+	}
+	r.deviation += (max(rtt-r.smoothed, r.smoothed-rtt) - r.deviation) / 4
+	r.smoothed += (rtt - r.smoothed) / 8
+}
+
+// wait is how long a message waits for its ack before it is sent again.
+func (r *roundTrip) wait(resend time.Duration) time.Duration {
+	if r.smoothed == 0 {
+		return firstWait * resend
+	}
+	return max(resend, min(r.smoothed+max(4*r.deviation, r.smoothed/4), maxWait))
+}
