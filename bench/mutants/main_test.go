@@ -41,8 +41,10 @@ func TestSurvivors(t *testing.T) {
 	require.NoError(t, err)
 	covered, err := coverage(p, dir, options{})
 	require.NoError(t, err)
-	_, err = runTests(p, binary, 0, time.Minute, options{})
+	out, err := runTests(p, binary, 0, time.Minute, "-test.v")
 	require.NoError(t, err)
+	groups := inGroups(string(out))
+	require.Len(t, groups, 1)
 	var todo []mutant
 	for _, m := range mutants {
 		if covered(m) {
@@ -52,7 +54,7 @@ func TestSurvivors(t *testing.T) {
 		}
 	}
 	require.Less(t, len(todo), len(mutants))
-	killed := tryAll(p, binary, todo, time.Minute, options{workers: 2})
+	killed := tryAll(p, binary, todo, groups, options{workers: 2, slack: time.Minute})
 	var survivors []string
 	for i, m := range todo {
 		if !killed[i] {
@@ -72,4 +74,25 @@ func TestList(t *testing.T) {
 	listed, err = readList(page + ".none")
 	require.NoError(t, err)
 	require.Empty(t, listed)
+}
+
+// TestGroups checks that quick tests are run together and first, and slow ones alone, the quickest of them first.
+func TestGroups(t *testing.T) {
+	groups := inGroups("=== RUN   TestA\n--- PASS: TestA (3.50s)\n    --- PASS: TestA/sub (3.40s)\n--- PASS: TestB (0.01s)\n--- SKIP: TestC (0.00s)\n--- PASS: TestD (0.40s)\n--- PASS: FuzzE (0.02s)\nPASS\n")
+	require.Equal(t, []group{{"^(TestB|FuzzE)$", 30 * time.Millisecond}, {"^TestD$", 400 * time.Millisecond}, {"^TestA$", 3500 * time.Millisecond}}, groups)
+}
+
+// TestSample checks that a sample has one mutant of every so many, the same for the same seed.
+func TestSample(t *testing.T) {
+	all := make([]mutant, 23)
+	for i := range all {
+		all[i].id = i
+	}
+	drawn := sample(all, 5, 7)
+	require.Len(t, drawn, 5)
+	for i, m := range drawn {
+		require.Equal(t, i, m.id/5)
+	}
+	require.Equal(t, drawn, sample(all, 5, 7))
+	require.Equal(t, all, sample(all, 1, 7))
 }

@@ -3,15 +3,18 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"go/token"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,18 +36,19 @@ func tryPackage(p pkg, listed map[string]bool, o options) (sum tally, err error)
 	if err != nil {
 		return sum, err
 	}
-	began := time.Now()
-	if out, err := runTests(p, binary, 0, 10*time.Minute, o); err != nil {
+	out, err := runTests(p, binary, 0, 10*time.Minute, "-test.v", "-test.run", o.run)
+	if err != nil {
 		return sum, fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
 	}
-	took := time.Since(began)
+	groups := inGroups(string(out))
 	var todo []mutant
 	for _, m := range mutants {
 		if covered(m) && strings.Contains(m.name, o.only) {
 			todo = append(todo, m)
 		}
 	}
-	killed := tryAll(p, binary, todo, 3*took+o.slack, o)
+	todo = sample(todo, o.sample, o.seed)
+	killed := tryAll(p, binary, todo, groups, o)
 	return report(p, mutants, todo, killed, listed, o), nil
 }
 
@@ -188,15 +192,53 @@ func coverage(p pkg, dir string, o options) (covered func(mutant) bool, err erro
 	return func(m mutant) bool { return lines[fmt.Sprintf("%s:%d", filepath.Base(m.file), m.line)] }, nil
 }
 
+// group is tests that are run together, and the time that they take without a mutant.
+type group struct {
+	run  string // for -test.run
+	took time.Duration
+}
+
+var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \((\S+)s\)`)
+
+// inGroups parts the tests that passed, as -test.v lists them: the quick ones together, then each slow one alone, the quickest of
+// them first. So most mutants are killed before a slow test is run.
+func inGroups(verbose string) (groups []group) {
+	const quick = 200 * time.Millisecond
+	var together group
+	var names []string
+	for _, m := range passed.FindAllStringSubmatch(verbose, -1) {
+		took, err := time.ParseDuration(m[2] + "s")
+		if err != nil {
+			took = quick
+		}
+		if took < quick {
+			names, together.took = append(names, m[1]), together.took+took
+			continue
+		}
+		groups = append(groups, group{"^" + m[1] + "$", took})
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(a.took, b.took) })
+	if names == nil {
+		return groups
+	}
+	together.run = "^(" + strings.Join(names, "|") + ")$"
+	return append([]group{together}, groups...)
+}
+
+// sample is a mutant of every n, drawn with a seed, in their order; all of them when n is at most 1.
+func sample(todo []mutant, n int, seed uint64) (drawn []mutant) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for ; n > 1 && len(todo) > 0; todo = todo[min(n, len(todo)):] {
+		drawn = append(drawn, todo[rng.IntN(min(n, len(todo)))])
+	}
+	return append(drawn, todo...)
+}
+
 // runTests runs the test binary with a mutant alive. An error says that the tests failed, or hung.
-func runTests(p pkg, binary string, id int, limit time.Duration, o options) (out []byte, err error) {
+func runTests(p pkg, binary string, id int, limit time.Duration, args ...string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	args := []string{"-test.short", "-test.failfast"}
-	if o.run != "" {
-		args = append(args, "-test.run", o.run)
-	}
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, binary, append(args, "-test.short", "-test.failfast")...)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id), "GOMEMLIMIT=1GiB", "GOMAXPROCS=1")
 	cmd.WaitDelay = time.Second
@@ -204,7 +246,7 @@ func runTests(p pkg, binary string, id int, limit time.Duration, o options) (out
 }
 
 // tryAll runs the tests against each mutant and reports which were killed. It shows how far it is.
-func tryAll(p pkg, binary string, todo []mutant, limit time.Duration, o options) []bool {
+func tryAll(p pkg, binary string, todo []mutant, groups []group, o options) []bool {
 	killed := make([]bool, len(todo))
 	free := make(chan struct{}, max(1, o.workers))
 	var running sync.WaitGroup
@@ -212,8 +254,12 @@ func tryAll(p pkg, binary string, todo []mutant, limit time.Duration, o options)
 		free <- struct{}{}
 		progress("%s %d/%d", p.dir, i+1, len(todo))
 		running.Go(func() {
-			_, err := runTests(p, binary, m.id, limit, o)
-			killed[i] = err != nil
+			for _, g := range groups {
+				if _, err := runTests(p, binary, m.id, 3*g.took+o.slack, "-test.run", g.run); err != nil {
+					killed[i] = true
+					break
+				}
+			}
 			<-free
 		})
 	}
