@@ -28,7 +28,7 @@ func (p *Protocol) readOriginalReply(b []byte) (pk Packet, ok bool) {
 		return pk, false
 	}
 	pk.original = true
-	return pk, n == 2 && pk.Type == RestartHandshake || n == originalBits && pk.Type == Ack && pk.Timestamp == -1
+	return pk, n == 2 || pk.Timestamp == -1 // of the first size only a restart request can be read
 }
 
 // mendType sees a restart request in a Challenge without a cookie.

@@ -101,7 +101,9 @@ func (r *rig) step(dt time.Duration) {
 func protocols() map[string]Protocol {
 	magic := Unreal51()
 	magic.Magic, magic.MagicBits = 0x5, 3
-	return map[string]Protocol{"4.27": Unreal427(), "v1": {Version: 1}, "v2": {Version: 2}, "5.1": Unreal51(), "5.3": Unreal53(), "magic": magic}
+	long := Unreal53()
+	long.Magic, long.MagicBits = 0xdeadbeef, 32
+	return map[string]Protocol{"magic of 32 bits": long, "4.27": Unreal427(), "v1": {Version: 1}, "v2": {Version: 2}, "5.1": Unreal51(), "5.3": Unreal53(), "magic": magic}
 }
 
 func TestExchange(t *testing.T) {
@@ -244,6 +246,9 @@ func TestReplayedResponse(t *testing.T) {
 		require.LessOrEqual(t, len(p.cookies), maxPast)
 	}
 	require.Len(t, p.ring, maxPast)
+	for i := 2 * maxPast; i < 3*maxPast; i++ {
+		require.True(t, p.has(Cookie{byte(i), byte(i >> 8), byte(i >> 16)}), "the newest are remembered")
+	}
 }
 
 func TestAllocsServer(t *testing.T) {
@@ -281,6 +286,13 @@ func TestComponent(t *testing.T) {
 		require.ErrorIs(t, other.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), ErrSession, name)
 		other = Component{Protocol: p, SessionID: 1, ClientID: 3}
 		require.ErrorIs(t, other.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), ErrClientID, name)
+		other.Lenient = true
+		require.ErrorIs(t, other.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), ErrClientID, "%s: lenient about 0 alone", name)
+		w.Reset(make([]byte, 8))
+		(&Component{Protocol: p, SessionID: 1}).WritePrefix(w)
+		require.NoError(t, other.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), name)
+		other.Lenient = false
+		require.ErrorIs(t, other.ReadPrefix(bitio.NewReader(w.Bytes(), w.Len())), ErrClientID, name)
 	}
 }
 
@@ -296,8 +308,8 @@ func TestAck(t *testing.T) {
 	require.NoError(t, err)
 	r.h.sent = nil
 	r.server.Receive(0, here, response, nil)
-	live := &Live{Cookie: r.h.accepted[0].Cookie}
-	r.server.Receive(9*time.Second, here, response, live)
+	live := &Live{Cookie: r.h.accepted[0].Cookie, Since: time.Second}
+	r.server.Receive(11*time.Second, here, response, live)
 	require.Len(t, r.h.sent, 2)
 	for _, b := range r.h.sent {
 		ack, err := p.Read(b, true)
@@ -306,7 +318,7 @@ func TestAck(t *testing.T) {
 		require.True(t, ack.SecretID, "the response had %v", sent.SecretID)
 		require.EqualValues(t, -1, ack.Timestamp)
 	}
-	r.server.Receive(11*time.Second, here, response, live)
+	r.server.Receive(11*time.Second+1, here, response, live)
 	require.Len(t, r.h.sent, 2)
 	require.EqualValues(t, 1, r.server.Counters.LateRepeat)
 }
@@ -403,6 +415,9 @@ func TestValidate(t *testing.T) {
 		_, err = NewClient(ClientConfig{Protocol: p, Send: func([]byte) {}})
 		require.ErrorIs(t, err, ErrConfig, "%+v", p)
 	}
+	for _, p := range []Protocol{{Version: SessionClientID, Features: true}, {Magic: 1 << 31, MagicBits: 32}, {Version: 4, MinVersion: 4}} {
+		require.NoError(t, p.Validate(), "%+v", p)
+	}
 	_, err := NewServer(ServerConfig{})
 	require.ErrorIs(t, err, ErrConfig)
 	_, err = NewClient(ClientConfig{})
@@ -431,6 +446,7 @@ func TestRefusals(t *testing.T) {
 		{"zero last byte", []byte{1, 0}, func(c *ServerCounters) uint64 { return c.Malformed.ZeroLastByte }},
 		{"short", []byte{0x20, 1}, func(c *ServerCounters) uint64 { return c.Malformed.TooShort }},
 		{"type", packet(p, 2, 5, Packet{Type: 77, MinVersion: 1, CurVersion: 3}), func(c *ServerCounters) uint64 { return c.Malformed.UnknownType }},
+		{"first type that there isn't", packet(p, 2, 5, Packet{Type: types, MinVersion: 1, CurVersion: 3}), func(c *ServerCounters) uint64 { return c.Malformed.UnknownType }},
 		{"a server's", packet(p, 2, 5, Packet{Type: Challenge, MinVersion: 1, CurVersion: 3, Timestamp: 1}), func(c *ServerCounters) uint64 { return c.WrongType }},
 		{"version", packet(p, 2, 5, Packet{Type: Response, MinVersion: 4, CurVersion: 4, Timestamp: 1}), func(c *ServerCounters) uint64 { return c.WrongVersion }},
 		{"session", packet(p, 1, 5, response), func(c *ServerCounters) uint64 { return c.WrongSession }},
@@ -479,4 +495,103 @@ func TestOriginalReplies(t *testing.T) {
 		require.Equal(t, 1, sent, "%+v", c.Counters)
 		require.Equal(t, SendingInitial, c.State())
 	}
+}
+
+// TestIDsWrap: session and client ids count modulo 4 and 8.
+func TestIDsWrap(t *testing.T) {
+	h := &testHandler{}
+	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h, SessionID: 6})
+	require.NoError(t, err)
+	var c *Client
+	c, err = NewClient(ClientConfig{Protocol: Unreal51(), ClientID: 13, Send: func(b []byte) { s.Receive(time.Second, here, bytes.Clone(b), nil) }})
+	require.NoError(t, err)
+	c.Start(time.Second)
+	for i := 0; i < len(h.sent); i++ {
+		c.Receive(time.Second, h.sent[i])
+	}
+	require.Equal(t, Done, c.State(), "%+v, %+v", c.Counters, s.Counters)
+	require.EqualValues(t, 2, c.Result().SessionID)
+	require.EqualValues(t, 5, c.Result().ClientID)
+	require.EqualValues(t, 5, h.accepted[0].ClientID)
+}
+
+// TestOlderServer: a client answers a challenge in the version of the server that made it.
+func TestOlderServer(t *testing.T) {
+	ours := Protocol{Version: NetCLUpgradeMessage, MinVersion: SessionClientID}
+	c, sent := lone(t, ClientConfig{Protocol: ours})
+	c.Start(0)
+	require.Equal(t, NetCLUpgradeMessage, (*sent)[0].CurVersion)
+	theirs := Protocol{Version: SessionClientID, MinVersion: SessionClientID}
+	c.Receive(0, write(theirs, Packet{Type: Challenge, MinVersion: 3, CurVersion: 3, Timestamp: 1}))
+	require.Len(t, *sent, 2)
+	require.Equal(t, SessionClientID, (*sent)[1].CurVersion)
+}
+
+// TestOriginalRepliesAreToldApart: by size, timestamp and terminator; a challenge without a cookie is a restart request. Nothing else of
+// a server, and nothing of a client, is taken for one.
+func TestOriginalRepliesAreToldApart(t *testing.T) {
+	p, v0 := Unreal51(), Unreal427()
+	p.Magic, p.MagicBits, v0.Magic, v0.MagicBits = 0x5, 3, 0x5, 3
+	bits := func(n int, pr Protocol, pk Packet) []byte { // the first n bits of a packet, all when 0
+		w := bitio.NewWriter(make([]byte, maxPacket))
+		pr.Write(w, &pk, nil)
+		if n == 0 {
+			return w.Bytes()
+		}
+		cut := bitio.NewWriter(make([]byte, maxPacket))
+		cut.WriteBitsFrom(w.Bytes(), 0, n)
+		cut.WriteBool(true)
+		return cut.Bytes()
+	}
+	const header = 3 + 5 + 1 + 1 + 4*8 + 32
+	restart := Packet{Type: Challenge, Restart: true, MinVersion: 1, CurVersion: 3, Timestamp: 1}
+	response := restart
+	response.Type = Response
+	plain := restart
+	plain.Restart = false
+	for _, c := range []struct {
+		name       string
+		b          []byte
+		fromServer bool
+		want       Type
+		err        error
+	}{
+		{"request of version 0", bits(0, v0, Packet{Type: RestartHandshake, Restart: true}), true, RestartHandshake, nil},
+		{"the same from a client", bits(0, v0, Packet{Type: RestartHandshake, Restart: true}), false, 0, ErrShort},
+		{"without the restart bit", bits(0, v0, Packet{Type: RestartHandshake}), true, 0, ErrShort},
+		{"ack of version 0", bits(0, v0, Packet{Type: Ack, Timestamp: -1}), true, Ack, nil},
+		{"of another time", bits(0, v0, Packet{Type: Ack, Timestamp: -2}), true, 0, ErrGame},
+		{"challenge of version 0", bits(0, v0, Packet{Type: Challenge, Timestamp: 7}), true, 0, ErrGame},
+		{"challenge without a cookie", bits(header, p, restart), true, RestartHandshake, nil},
+		{"the same from a client", bits(header, p, restart), false, 0, ErrShort},
+		{"the same without the restart bit", bits(header, p, plain), true, 0, ErrShort},
+		{"challenge with a cookie", bits(header+cookieBits, p, restart), true, Challenge, nil},
+		{"response without a cookie", bits(header, p, response), true, 0, ErrShort},
+	} {
+		pk, err := p.Read(c.b, c.fromServer)
+		if c.err != nil {
+			require.Error(t, err, "%s: %+v", c.name, pk)
+			continue
+		}
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.want, pk.Type, c.name)
+	}
+	p.OriginalReplies = false
+	_, err := p.Read(bits(header, p, restart), true)
+	require.ErrorIs(t, err, ErrShort, "only for who asked for it")
+}
+
+// TestNetworkVersions: each end hears the other's network version.
+func TestNetworkVersions(t *testing.T) {
+	ours, theirs := Unreal53(), Unreal53()
+	ours.NetworkVersion, theirs.NetworkVersion = 7, 9
+	r := newRig(t, ours, 1, 0)
+	r.client.cfg.Protocol = theirs
+	r.client.Start(0)
+	for range 5 {
+		r.step(time.Millisecond)
+	}
+	require.Equal(t, Done, r.client.State())
+	require.EqualValues(t, 7, r.client.Result().NetworkVersion)
+	require.EqualValues(t, 9, r.h.accepted[0].NetworkVersion)
 }

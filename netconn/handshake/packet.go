@@ -127,9 +127,6 @@ func (p *Protocol) Read(b []byte, fromServer bool) (pk Packet, err error) {
 	}
 	pk.Restart = r.ReadBool()
 	p.readVersion(&r, &pk)
-	if r.Err() != nil {
-		return pk, ErrShort
-	}
 	if pk.Type >= types {
 		return pk, ErrType
 	}

@@ -69,19 +69,24 @@ func TestSmallKeepAlivesBringARequest(t *testing.T) {
 			(&Component{Protocol: p, SessionID: 2, ClientID: 5}).WritePrefix(game)
 			game.WriteBytes(make([]byte, size-2))
 			game.WriteBool(true)
-			keepAlive, in, out := game.Bytes(), 0, 0
-			now := time.Second
-			for range 50 {
-				s.UnknownGame(now, here, keepAlive)
-				in += len(keepAlive)
+			keepAlive := game.Bytes()
+			now := time.Hour
+			var in, out, requests [2]int
+			for i := range 100 { // two peers in turn
+				of := i % 2
+				s.UnknownGame(now, netip.AddrPortFrom(here.Addr(), uint16(of)), keepAlive)
+				in[of] += len(keepAlive)
+				requests[of] += len(h.sent)
 				for _, b := range h.sent {
-					out += len(b)
+					out[of] += len(b)
 				}
 				h.sent = nil
-				require.LessOrEqual(t, out, in, "%s, %d bytes: amplified", name, size)
-				now += 200 * time.Millisecond
+				require.LessOrEqual(t, out[of], in[of], "%s, %d bytes: amplified", name, size)
+				now += 100 * time.Millisecond
 			}
-			require.NotZero(t, s.Counters.RestartRequests, "%s, %d bytes", name, size)
+			require.NotZero(t, requests[0], "%s, %d bytes", name, size)
+			require.NotZero(t, requests[1], "%s, %d bytes", name, size)
+			require.EqualValues(t, requests[0]+requests[1], s.Counters.RestartRequests)
 		}
 	}
 }
@@ -92,7 +97,7 @@ func TestOldBytesDontCount(t *testing.T) {
 	s, err := NewServer(ServerConfig{Protocol: Unreal51(), Handler: h})
 	require.NoError(t, err)
 	for i := range 1000 {
-		s.UnknownGame(time.Duration(i)*creditLife, here, []byte{0, 0, 0, 0, 0, 0, 0, 1})
+		s.UnknownGame(time.Duration(i)*creditLife, here, []byte{0, 0, 0, 0, 0, 0, 0, 0, 1})
 	}
 	for i := range 10_000 {
 		s.UnknownGame(time.Hour*2, netip.AddrPortFrom(netip.AddrFrom4([4]byte{11, byte(i >> 8), byte(i), 1}), 9), []byte{0, 0, 0, 0, 0, 0, 0, 1})
