@@ -2,7 +2,6 @@ package bunch
 
 import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
-	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
 // Most bunches are neither open, close nor partial, on one of the first 16384 channels, with
@@ -22,8 +21,9 @@ func (p *Protocol) writeFast(w *bitio.Writer, h *Header) bool {
 	v |= (b2u(h.HasPackageMapExports) | b2u(h.HasMustBeMappedGUIDs)<<1) << n
 	n += 3
 	if h.Reliable {
-		v |= uint64(h.WireSeq&seqnum.Channel.Mask()) << n
-		n += int(seqnum.Channel)
+		space := p.Sequences()
+		v |= uint64(h.WireSeq&space.Mask()) << n
+		n += int(space)
 		v |= 1 << n
 		v, n = addPacked(v, n+1, h.Name.Index)
 	}
@@ -60,8 +60,9 @@ func (p *Protocol) readFast(r *bitio.Reader, h *Header) bool {
 	}
 	n += 3
 	if h.Reliable {
-		h.WireSeq = uint16(v>>n) & seqnum.Channel.Mask()
-		n += int(seqnum.Channel)
+		space := p.Sequences()
+		h.WireSeq = uint16(v>>n) & space.Mask()
+		n += int(space)
 		if v>>n&1 == 0 {
 			return false
 		}

@@ -117,6 +117,17 @@ type Protocol struct {
 	// HandlerBits is what of a packet its handlers take: 7 with Unreal's
 	// stateless handshake of 5.1, 2 with that of 4.27 and 5.0, 0 without.
 	HandlerBits int
+	// SequenceBits is the width of ChSequence, from 2 to 16; 0 means 10, Unreal's. A channel may have half as many
+	// reliable bunches in flight as there are sequences. Both ends must agree.
+	SequenceBits int
+}
+
+// Sequences is the space of the ChSequences on the wire.
+func (p *Protocol) Sequences() seqnum.Space {
+	if p.SequenceBits == 0 {
+		return seqnum.Channel
+	}
+	return seqnum.Space(p.SequenceBits)
 }
 
 func (p *Protocol) maxPacket() int {
@@ -190,7 +201,7 @@ func (p *Protocol) writeSlow(w *bitio.Writer, h *Header) {
 	w.WriteIntPacked(h.ChIndex)
 	w.WriteBits(b2u(h.HasPackageMapExports)|b2u(h.HasMustBeMappedGUIDs)<<1|b2u(h.Partial)<<2, 3)
 	if h.Reliable {
-		w.WriteBits(uint64(h.WireSeq), int(seqnum.Channel))
+		w.WriteBits(uint64(h.WireSeq), int(p.Sequences()))
 	}
 	if h.Partial {
 		w.WriteBool(h.PartialInitial)
@@ -244,7 +255,7 @@ func (p *Protocol) Read(r *bitio.Reader, h *Header, payload *bitio.Reader) (err 
 	v = r.ReadBits(3)
 	h.HasPackageMapExports, h.HasMustBeMappedGUIDs, h.Partial = v&1 != 0, v&2 != 0, v&4 != 0
 	if h.Reliable {
-		h.WireSeq = uint16(r.ReadBits(int(seqnum.Channel)))
+		h.WireSeq = uint16(r.ReadBits(int(p.Sequences())))
 	}
 	if h.Partial {
 		h.PartialInitial = r.ReadBool()

@@ -30,7 +30,8 @@ type Config struct {
 	Types    []Type
 	// ReliableBuffer bounds the reliable bunches of a channel that aren't acked,
 	// and those received before their turn. Default 256 (Unreal up to 5.x); 512
-	// in newer releases; a power of two, at most 512.
+	// in newer releases; a power of two, at most half as many as there are sequences on the wire (see
+	// bunch.Protocol.SequenceBits), which is 512 with Unreal's, and at most 2048.
 	ReliableBuffer int
 	// MaxChannels bounds the channel index. Default and most 32767.
 	MaxChannels int
@@ -92,8 +93,10 @@ func (c Config) filled() Config {
 func (c *Config) Validate() error {
 	f := c.filled()
 	switch {
-	case f.ReliableBuffer < 2 || f.ReliableBuffer > 512 || f.ReliableBuffer&(f.ReliableBuffer-1) != 0:
-		return fmt.Errorf("channel: ReliableBuffer %d must be a power of two from 2 to 512", f.ReliableBuffer)
+	case f.Protocol.SequenceBits != 0 && (f.Protocol.SequenceBits < 2 || f.Protocol.SequenceBits > 16):
+		return fmt.Errorf("channel: SequenceBits %d must be from 2 to 16", f.Protocol.SequenceBits)
+	case f.ReliableBuffer < 2 || f.ReliableBuffer > f.maxReliableBuffer() || f.ReliableBuffer&(f.ReliableBuffer-1) != 0:
+		return fmt.Errorf("channel: ReliableBuffer %d must be a power of two from 2 to %d", f.ReliableBuffer, f.maxReliableBuffer())
 	case f.MaxChannels < 1 || f.MaxChannels > 32767:
 		return fmt.Errorf("channel: MaxChannels %d must be from 1 to 32767", f.MaxChannels)
 	case f.MaxMemory < minMaxMemory || f.MaxMemory > math.MaxInt32:
@@ -122,6 +125,9 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
+
+// maxReliableBuffer is the most that the sequences on the wire tell apart.
+func (c *Config) maxReliableBuffer() int { return min(largestRing, c.Protocol.Sequences().Size()/2) }
 
 // headerBits is the largest bunch header of a channel with a name.
 func (c *Config) headerBits(name bunch.Name) (int, error) {

@@ -45,11 +45,11 @@
 //
 // # Bounds
 //
-//	reliable bunches not acked, a channel     255 and its close, 510 and its close with a ReliableBuffer of 512. SendBunch
-//	                                          returns ErrReliableFull before anything is queued; with CloseOnOverflow the
+//	reliable bunches not acked, a channel     ReliableBuffer less 1, and its close: 255 by default, 1022 with netconn.Bunchnet, 510
+//	                                          with Unreal's 10 bits and a ReliableBuffer of 512. SendBunch returns ErrReliableFull before anything is queued; with CloseOnOverflow the
 //	                                          connection ends, too
 //	bytes of them, all channels               half of MaxMemory; then ErrReliableFull
-//	reliable bunches received out of order    less than ReliableBuffer, 256, ahead of the next one, a channel; what is further
+//	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; what is further
 //	                                          ahead ends the connection with ErrSequenceAhead
 //	bytes that the peer has this end hold     the other half of MaxMemory: early bunches and opens beyond it are refused, so
 //	                                          that they come again; parts of unfinished bunches end the connection with

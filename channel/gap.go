@@ -28,7 +28,7 @@ func (t *Table) fillGap(ch *Channel) bool {
 	s.gap, ch.gapEnd = 0, s.outReliable+1
 	for ch.out.next <= s.outReliable {
 		rec := ch.out.push(t.cfg.Pool)
-		rec.header = bunch.Header{ChIndex: ch.index, Name: ch.typ.Name, Reliable: true, WireSeq: wireSeq(rec.seq)}
+		rec.header = bunch.Header{ChIndex: ch.index, Name: ch.typ.Name, Reliable: true, WireSeq: t.wireSeq(rec.seq)}
 		rec.noMerge, rec.waiting = true, true
 		t.unacked++
 		t.heldOut += outCost

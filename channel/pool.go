@@ -38,8 +38,11 @@ const (
 	classes  = 12
 )
 
-// ringClasses is for rings of 1 to 512 entries, the largest ReliableBuffer.
-const ringClasses = 10
+// ringClasses is for rings of 1 to largestRing entries, the largest ReliableBuffer.
+const (
+	ringClasses = 12
+	largestRing = 1 << (ringClasses - 1)
+)
 
 // bufferSize is how many bytes Get allocates for n.
 func bufferSize(n int) int {

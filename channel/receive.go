@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/bunchnet/bunchnet/bunch"
-	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
 // ReceivedBunch takes a bunch from a packet, with Header, PacketID and Data set.
@@ -60,8 +59,9 @@ func (t *Table) closeSent() bool {
 
 // Had reports whether a reliable bunch was released before: it comes once more.
 func (m *Machine) Had(h *bunch.Header) bool {
-	last := m.table().inReliable(h.ChIndex)
-	return seqnum.Channel.Expand(h.WireSeq, last) <= last
+	t := m.table()
+	last := t.inReliable(h.ChIndex)
+	return t.cfg.Protocol.Sequences().Expand(h.WireSeq, last) <= last
 }
 
 // halfOpen reports whether all there is of the channel is a part of a temporary one's bunch. Its opener has
@@ -78,7 +78,7 @@ func (t *Table) inReliable(index uint32) int64 {
 }
 
 func (t *Table) expand(in *bunch.In) int64 {
-	return seqnum.Channel.Expand(in.WireSeq, t.inReliable(in.ChIndex))
+	return t.cfg.Protocol.Sequences().Expand(in.WireSeq, t.inReliable(in.ChIndex))
 }
 
 // accept makes the channel that the first bunch on an index is for. A nil channel

@@ -5,7 +5,6 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
-	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
 // lastBunch is the bunch at the end of the SendBuffer, for merging.
@@ -151,9 +150,11 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 	return r, nil
 }
 
-// maxOut is how many reliable bunches a channel may have in flight besides its close. The wire's 10 bits tell
-// sequences apart that are less than 512 from each other.
-func (t *Table) maxOut() int { return min(t.cfg.ReliableBuffer-1, 510) }
+// maxOut is how many reliable bunches a channel may have in flight besides its close. The wire tells sequences
+// apart that are less than half of their number from each other: less than 512 with Unreal's 10 bits.
+func (t *Table) maxOut() int {
+	return min(t.cfg.ReliableBuffer-1, t.cfg.Protocol.Sequences().Size()/2-2)
+}
 
 // partBytes is the payload of each part of a split bunch but the last.
 func (t *Table) partBytes() int { return t.single / 8 }
@@ -234,7 +235,7 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	rec := ch.out.push(t.cfg.Pool)
 	t.unacked++
 	rec.header = *h
-	rec.header.WireSeq = wireSeq(rec.seq)
+	rec.header.WireSeq = t.wireSeq(rec.seq)
 	rec.data = t.cfg.Pool.Get((h.Bits + 7) / 8)
 	t.heldOut += outCost + cap(rec.data)
 	copy(rec.data, data)
@@ -342,7 +343,7 @@ func (t *Table) extend(rec *outRec, data []byte, bits int) {
 	appendBits(rec.data, old, data, bits)
 }
 
-func wireSeq(seq int64) uint16 { return seqnum.Channel.Truncate(seq) }
+func (t *Table) wireSeq(seq int64) uint16 { return t.cfg.Protocol.Sequences().Truncate(seq) }
 
 // appendBits copies bits of data behind the first n bits of dst.
 func appendBits(dst []byte, n int, data []byte, bits int) {

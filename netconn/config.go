@@ -31,7 +31,8 @@ type Protocol struct {
 	// history: then every packet's fate is told as it was. With more, packets further apart than
 	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice.
 	PacketWindow int
-	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases.
+	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases, 1024 with Bunchnet. See
+	// channel.Config.
 	ReliableBuffer int
 	// CloseOnOverflow ends the connection when that buffer is full. Unreal's policy.
 	CloseOnOverflow bool
@@ -66,11 +67,12 @@ func Unreal53(customExportsFinal bool) Protocol {
 	return p
 }
 
-// Bunchnet is the wire of Unreal 5.1 with this module's own policies: a full
-// reliable buffer is an error to the caller, both ends may open channels, and more packets may
-// be in flight, for links with much bandwidth and delay.
+// Bunchnet is the wire of Unreal 5.1 with ChSequences of 11 bits and with this module's own policies: a full
+// reliable buffer is an error to the caller, both ends may open channels, and more packets and
+// reliable bunches may be in flight, for links with much bandwidth and delay.
 func Bunchnet() Protocol {
-	return Protocol{Name: "bunchnet", ReliableBuffer: 256, PacketWindow: 1024, Notify: packetnotify.Config{AckRecords: 8191}}
+	return Protocol{Name: "bunchnet", Bunch: bunch.Protocol{SequenceBits: 11}, ReliableBuffer: 1024, PacketWindow: 1024,
+		Notify: packetnotify.Config{AckRecords: 8191}}
 }
 
 // Config is the settings of a Conn. LowLevelSend is required; the zero value of

@@ -8,6 +8,7 @@ bunchnet.prefs.ids = Pref.bool("The prefix has session and client id", true)
 bunchnet.prefs.magic_bits = Pref.uint("Bits of magic in the prefix", 0)
 bunchnet.prefs.max_packet = Pref.uint("Bytes of a packet at most", 1024)
 bunchnet.prefs.custom_exports_final = Pref.bool("Partial bunches have PartialCustomExportsFinal", false)
+bunchnet.prefs.sequence_bits = Pref.uint("Bits of a ChSequence: 11 with netconn.Bunchnet, 10 with Unreal", 11)
 
 local fields = {}
 fields["magic"] = ProtoField.uint32("bunchnet.magic", "Magic", base.DEC)
@@ -287,7 +288,7 @@ local function bunch_fields(r, tree, v)
 	read(r, tree, v, "bunch.must_be_mapped", "must_be_mapped", bool)
 	read(r, tree, v, "bunch.partial", "partial", bool)
 	if v.reliable then
-		read(r, tree, v, "bunch.ch_sequence", "ch_sequence", bits, 10)
+		read(r, tree, v, "bunch.ch_sequence", "ch_sequence", bits, bunchnet.prefs.sequence_bits)
 	end
 	if v.partial then
 		read(r, tree, v, "bunch.partial_initial", "partial_initial", bool)

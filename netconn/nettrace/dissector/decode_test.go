@@ -40,6 +40,8 @@ func value(r *bitio.Reader, f Field, p prefs, v record) any {
 		size = 8 * int(p["max_packet"])
 	case MagicBits:
 		size = int(p["magic_bits"])
+	case SequenceBits:
+		size = int(p["sequence_bits"])
 	}
 	switch f.Encoding {
 	case Bool:

@@ -50,8 +50,11 @@ var Packet = []Field{
 	{Key: "frame_time", Label: "Frame time (ms)", Encoding: Bits, Size: 8, All: []string{"has_server_frame_time", "from_server"}},
 }
 
-// MagicBits as a Field's Size is the preference magic_bits.
-const MagicBits = -2
+// MagicBits and SequenceBits as a Field's Size are the preferences magic_bits and sequence_bits.
+const (
+	MagicBits    = -2
+	SequenceBits = -3
+)
 
 var game = []string{"!handshake"}
 
@@ -68,7 +71,7 @@ var Bunch = []Field{
 	{Key: "exports", Label: "HasPackageMapExports", Encoding: Bool},
 	{Key: "must_be_mapped", Label: "HasMustBeMappedGUIDs", Encoding: Bool},
 	{Key: "partial", Label: "Partial", Encoding: Bool},
-	{Key: "ch_sequence", Label: "ChSequence", Encoding: Bits, Size: 10, All: []string{"reliable"}},
+	{Key: "ch_sequence", Label: "ChSequence", Encoding: Bits, Size: SequenceBits, All: []string{"reliable"}},
 	{Key: "partial_initial", Label: "PartialInitial", Encoding: Bool, All: []string{"partial"}},
 	{Key: "partial_exports_final", Label: "PartialCustomExportsFinal", Encoding: Bool, All: []string{"partial", "pref.custom_exports_final"}},
 	{Key: "partial_final", Label: "PartialFinal", Encoding: Bool, All: []string{"partial"}},
@@ -96,4 +99,5 @@ var Preferences = []Preference{
 	{Key: "magic_bits", Label: "Bits of magic in the prefix", Number: true},
 	{Key: "max_packet", Label: "Bytes of a packet at most", Number: true, Default: 1024},
 	{Key: "custom_exports_final", Label: "Partial bunches have PartialCustomExportsFinal"},
+	{Key: "sequence_bits", Label: "Bits of a ChSequence: 11 with netconn.Bunchnet, 10 with Unreal", Number: true, Default: 11},
 }

@@ -45,7 +45,7 @@ func TestBunches(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	flip := func() bool { return rng.IntN(2) == 0 }
 	for i := range 3000 {
-		p := bunch.Protocol{CustomExportsFinal: flip(), MaxPacket: 1024}
+		p := bunch.Protocol{CustomExportsFinal: flip(), MaxPacket: 1024, SequenceBits: []int{0, 10, 11, 12}[rng.IntN(4)]}
 		h := bunch.Header{ChIndex: rng.Uint32() >> rng.IntN(32), Open: flip(), Close: flip(), ReplicationPaused: flip(), Reliable: flip(),
 			HasPackageMapExports: flip(), HasMustBeMappedGUIDs: flip(), Partial: flip(), Bits: rng.IntN(2000)}
 		if h.Close {
@@ -55,7 +55,7 @@ func TestBunches(t *testing.T) {
 			h.PartialInitial, h.PartialFinal, h.PartialCustomExportsFinal = flip(), flip(), flip() && p.CustomExportsFinal
 		}
 		if h.Reliable {
-			h.WireSeq = uint16(rng.IntN(1024))
+			h.WireSeq = uint16(rng.IntN(p.Sequences().Size()))
 		}
 		if h.Reliable || h.Open {
 			if h.Name.Index = uint32(rng.IntN(400)); flip() {
@@ -76,7 +76,7 @@ func TestBunches(t *testing.T) {
 		r.Reset(w.Bytes(), w.Len())
 		r.Skip(at)
 		v := record{}
-		pr := prefs{"max_packet": 1024}
+		pr := prefs{"max_packet": 1024, "sequence_bits": uint32(p.Sequences())}
 		if p.CustomExportsFinal {
 			pr["custom_exports_final"] = 1
 		}

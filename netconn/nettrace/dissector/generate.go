@@ -103,6 +103,8 @@ func reader(f Field) string {
 		size = "8 * bunchnet.prefs.max_packet"
 	case MagicBits:
 		size = "bunchnet.prefs.magic_bits"
+	case SequenceBits:
+		size = "bunchnet.prefs.sequence_bits"
 	}
 	switch f.Encoding {
 	case Bool:
