@@ -3,6 +3,8 @@ package channel_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -217,4 +219,32 @@ func TestClosedChannelsAreForgotten(t *testing.T) {
 	w.m.Pump()
 	require.Zero(t, w.table.Waiting())
 	require.Zero(t, channel.QueueLen(w.table))
+}
+
+// TestEarlyBunchesShareTheirName: a type's name that is text isn't kept once for each early bunch, as nobody counts it.
+func TestEarlyBunchesShareTheirName(t *testing.T) {
+	text := strings.Repeat("n", 60)
+	w, _ := newWire(t, true, func(c *channel.Config) {
+		c.MaxMemory = 2 << 20
+		c.Types = append(c.Types, channel.Type{Name: bunch.Name{Text: text}, ClientOpen: true})
+	})
+	h := reliable(0, 1, bunch.Control)
+	h.Open = true
+	_, err := w.receive(1, h, "open")
+	require.NoError(t, err)
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range 5000 {
+		_, err := w.receive(2, reliable(uint32(1+i/200), 3+i%200, bunch.Name{Text: strings.Clone(text)}), "")
+		require.NoError(t, err)
+	}
+	require.NotZero(t, w.table.Counters.Early)
+	require.Less(t, heap()-before, w.table.Held()*11/10)
+	runtime.KeepAlive(w)
 }

@@ -109,11 +109,11 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	}
 	if typ == nil {
 		t.Counters.UnknownType++
-		return nil, false, nil
+		return nil, t.ignore(in), nil
 	}
 	if !t.mayOpen(typ, !t.conn.IsServer()) || typ.Static && typ.Index != in.ChIndex || !typ.Static && t.isStatic(in.ChIndex) {
 		t.Counters.MayNotOpen++
-		return nil, false, nil
+		return nil, t.ignore(in), nil
 	}
 	cost := channelCost
 	if t.slotAt(in.ChIndex) == nil {
@@ -137,6 +137,22 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	}
 	t.held += channelCost
 	return t.add(in.ChIndex, typ), false, nil
+}
+
+// ignore drops a bunch of a channel that this end doesn't take. Its sequence counts as received: the next channel of
+// the index goes on behind it. nak is true when there is no memory for that.
+func (t *Table) ignore(in *bunch.In) (nak bool) {
+	if !in.Reliable || t.cfg.RestartSequence {
+		return false
+	}
+	if t.slotAt(in.ChIndex) == nil && !t.fits(pageCost) {
+		t.Counters.MemoryFull++
+		t.Counters.Refused++
+		return true
+	}
+	s := t.slot(in.ChIndex)
+	s.inReliable = max(s.inReliable, in.ChSequence)
+	return false
 }
 
 // receiveReliable releases in if it is next, and what waited behind it; an early
@@ -186,6 +202,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	t.Counters.Early++
 	rec := t.cfg.Pool.getEarly()
 	rec.in, rec.data = *in, t.cfg.Pool.Get(n)
+	rec.in.Name = ch.typ.Name // the same, but a text that was there before
 	in.Data.ReadBitsTo(rec.data, in.Bits)
 	ch.in.insert(i, rec, t.cfg.Pool)
 	return false, nil
