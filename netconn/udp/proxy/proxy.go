@@ -24,9 +24,10 @@ import (
 type Config struct {
 	// Listen is where clients come, To the server they are led to.
 	Listen, To string
-	// Up is the network from the clients, Down that to them.
+	// Up is the network from the clients, Down that to them. Each client has links of its own, with a Bandwidth of its own.
 	Up, Down netsim.Settings
-	Seed     uint64
+	// Seed is where the links' chance comes from.
+	Seed uint64
 	// MaxClients bounds the clients at a time. Default 1024; datagrams of more are dropped.
 	MaxClients int
 	// IdleTimeout forgets a client that long silent. Default 30 s.
@@ -237,6 +238,21 @@ func add(a, b *netsim.Counters) {
 	a.Corrupted += b.Corrupted
 	a.BytesPushed += b.BytesPushed
 	a.BytesPassed += b.BytesPassed
+}
+
+// Set changes what the links of all clients do to datagrams from now on; with an error nothing is changed.
+// A Loss of 100 is a blackout.
+func (p *Proxy) Set(up, down netsim.Settings) error {
+	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
+		return err
+	}
+	p.cfg.Up, p.cfg.Down = up, down
+	for _, c := range p.clients {
+		if err := errors.Join(c.up.Set(up), c.down.Set(down)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Counters is what the proxy did so far.

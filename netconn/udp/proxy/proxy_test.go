@@ -92,3 +92,39 @@ func TestImpairedSet(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hi", string(in[0].Data()))
 }
+
+// TestProxySet: new settings hold for clients that were there before and for those that come.
+func TestProxySet(t *testing.T) {
+	server, a, b := listen(t), listen(t), listen(t)
+	p, err := New(Config{Listen: "127.0.0.1:0", To: server.LocalAddr().String(), Seed: 1})
+	require.NoError(t, err)
+	defer p.Close()
+	arrives := func(c udp.Socket, words string) {
+		_, err := c.WriteBatch([]udp.Message{{Buf: []byte(words), Addr: p.LocalAddr()}})
+		require.NoError(t, err)
+		in := []udp.Message{{Buf: make([]byte, 100)}}
+		for n := 0; n == 0; {
+			require.NoError(t, p.Step(time.Now()))
+			n, err = server.TryReadBatch(in)
+			require.NoError(t, err)
+		}
+		require.Equal(t, words, string(in[0].Data()))
+	}
+	lost := func(c udp.Socket) {
+		before := p.Counters().Up.Lost
+		_, err := c.WriteBatch([]udp.Message{{Buf: []byte("lost"), Addr: p.LocalAddr()}})
+		require.NoError(t, err)
+		for p.Counters().Up.Lost == before {
+			require.NoError(t, p.Step(time.Now()))
+		}
+	}
+	arrives(a, "light")
+	require.ErrorIs(t, p.Set(netsim.Settings{Loss: 100}, netsim.Settings{Loss: 101}), netsim.ErrSettings)
+	arrives(a, "the refused settings changed nothing")
+	require.NoError(t, p.Set(netsim.Settings{Loss: 100}, netsim.Settings{}))
+	lost(a)
+	lost(b)
+	require.NoError(t, p.Set(netsim.Settings{}, netsim.Settings{}))
+	arrives(a, "light again")
+	arrives(b, "light again")
+}
