@@ -11,6 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
 // TestForgottenTypesAreTold: a channel that an end ignores, as its type or the right to open it was forgotten there, is counted by
@@ -70,6 +71,34 @@ func TestImpossibleSettings(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		_, err = Dial("127.0.0.1:9", cfg)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestLongTimeoutsAreAccepted: durations that don't fit 32 bits in nanoseconds are settings as good as any.
+func TestLongTimeoutsAreAccepted(t *testing.T) {
+	for _, limit := range []time.Duration{3 * time.Second, 15 * time.Second, time.Hour} {
+		d, err := Listen("127.0.0.1:0", Config{LoginTimeout: limit})
+		require.NoError(t, err, limit)
+		require.NoError(t, d.Close())
+	}
+}
+
+// TestSlotsFollowMaxConns: a link with slots has as many as MaxConns unless it says otherwise.
+func TestSlotsFollowMaxConns(t *testing.T) {
+	key := netcode.Key{1}
+	for _, v := range []struct {
+		link Link
+		want int
+	}{{Netcode{Key: key}, 300}, {PlainSalted{}, 300}, {Netcode{Key: key, Slots: 2}, 2}, {PlainSalted{Slots: 2}, 2}} {
+		d, err := Listen("127.0.0.1:0", Config{Link: v.link, MaxConns: 300})
+		require.NoError(t, err)
+		switch s := d.server.(type) {
+		case *saltedServer:
+			require.Len(t, s.conns, v.want)
+		case *netcodeServer:
+			require.Len(t, s.conns, v.want)
+		}
+		require.NoError(t, d.Close())
 	}
 }
 

@@ -27,7 +27,7 @@ type Netcode struct {
 	Addrs []netip.AddrPort
 	// FirstSequence is where the server's packet numbers begin; see netcode.ServerConfig. Default 0.
 	FirstSequence uint64
-	// Slots is the clients at most. Default Config.MaxConns.
+	// Slots is the clients at most, 16384 at most. Default Config.MaxConns.
 	Slots int
 	// Token is a client's connect token, for one Dial. Its servers are dialed, whatever Dial's address.
 	Token netcode.Token

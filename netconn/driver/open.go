@@ -99,10 +99,13 @@ func (c *Config) checkPositive() error {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"MaxDatagrams", c.MaxDatagrams}, {"MaxConns", c.MaxConns}, {"TickRate", c.TickRate}, {"LoginTimeout", int(c.LoginTimeout)}} {
+	}{{"MaxDatagrams", c.MaxDatagrams}, {"MaxConns", c.MaxConns}, {"TickRate", c.TickRate}} {
 		if n.value < 0 {
 			return fmt.Errorf("driver: Config.%s is %d; it must be positive, or 0 for the default", n.name, n.value)
 		}
+	}
+	if c.LoginTimeout < 0 {
+		return fmt.Errorf("driver: Config.LoginTimeout is %v; it must be positive, or 0 for the default", c.LoginTimeout)
 	}
 	return nil
 }

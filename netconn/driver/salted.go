@@ -13,7 +13,7 @@ import (
 type PlainSalted struct {
 	// ProtocolID tells games and their versions apart; both ends must have the same.
 	ProtocolID uint64
-	// Slots is the number of clients at most. Default 64.
+	// Slots is the number of clients at most, 1024 at most. Default Config.MaxConns.
 	Slots int
 }
 
@@ -24,6 +24,9 @@ type saltedServer struct {
 
 func (l PlainSalted) server(d *Driver) serverLink {
 	s := &saltedServer{slotServer[*salted.Server]{d: d}}
+	if l.Slots == 0 {
+		l.Slots = d.cfg.MaxConns
+	}
 	if s.m, d.err = salted.NewServer(salted.ServerConfig{ProtocolID: l.ProtocolID, Slots: l.Slots, MaxPerAddr: d.cfg.MaxPerAddr, Handler: s, Timeout: never, Rand: d.cfg.Rand}); d.err == nil {
 		s.conns = make([]*Conn, s.m.Slots())
 	}
