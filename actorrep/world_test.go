@@ -229,6 +229,29 @@ func TestRelevancy(t *testing.T) {
 	w.converge()
 }
 
+// TestOnlyRelevantToOwner: actors of such a class exist at their owner alone, and move with the ownership.
+func TestOnlyRelevantToOwner(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{Loss: 20}, actorrep.Config{RelevantTimeout: time.Second}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("rock", (*rock)(nil), actorrep.OnlyRelevantToOwner()))
+	})
+	a, b := w.join(), w.join()
+	s := &rock{Size: 3}
+	require.NoError(t, w.Server.Spawn(s))
+	run := func() {
+		for range 120 {
+			w.Step()
+		}
+	}
+	run()
+	require.Zero(t, a.World.Len()+b.World.Len(), "without an owner nobody has it")
+	s.SetOwner(a.Peer)
+	run()
+	require.Equal(t, []int{1, 0}, []int{a.World.Len(), b.World.Len()})
+	s.SetOwner(b.Peer)
+	run()
+	require.Equal(t, []int{0, 1}, []int{a.World.Len(), b.World.Len()})
+}
+
 func TestErrors(t *testing.T) {
 	w := actorrep.NewServer(actorrep.Config{})
 	require.ErrorIs(t, w.Spawn(&rock{}), actorrep.ErrUnknown)

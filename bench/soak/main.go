@@ -7,7 +7,7 @@
 //	go run ./bench/soak -duration 30m
 //	go run ./bench/soak -duration 20s -clients 50
 //	go run ./bench/soak -duration 5m -csv /tmp/soak.csv
-//	cd bench/soak/plot && go run . -in /tmp/soak.csv -svg /tmp/soak.svg
+//	cd bench/plot && go run . -in /tmp/soak.csv -svg /tmp/soak.svg
 //
 // On a machine that can't keep up the soak's time goes slower: no tick is worth more than two intervals, so that no time-out is the
 // machine's. Everything is checked where it arrives: nothing lost, doubled, damaged or out of order, every client's actors the

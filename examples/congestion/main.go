@@ -4,7 +4,7 @@
 //	go run ./examples/congestion
 //	go run ./examples/congestion -draw
 //	go run ./examples/congestion -link drop -controller adaptive -tick 30 -ack 200ms
-//	go run ./examples/congestion -csv curves.csv   # for examples/congestion/plot
+//	go run ./examples/congestion -csv curves.csv   # for bench/plot
 //	go run ./examples/congestion -paths            # Adaptive on a table of 512 paths
 //
 // Each game sends 1000-byte packets, as many as its controller allows, in bursts at its

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,6 +56,23 @@ func TestRates(t *testing.T) {
 	require.EqualValues(t, n-l.Counters.Lost, len(got))
 	for id, times := range got {
 		require.LessOrEqual(t, times, 2, "datagram %d", id)
+	}
+}
+
+// TestProfiles: Unreal's profiles lose as many as they say, and delay by as long.
+func TestProfiles(t *testing.T) {
+	const n = 20000
+	for _, p := range []struct {
+		settings  Settings
+		loss      float64
+		low, high time.Duration
+	}{{Average(), 0.01, 30 * ms, 60 * ms}, {Bad(), 0.05, 100 * ms, 200 * ms}} {
+		l, _, _, delays, _ := run(t, p.settings, 7, n, ms)
+		require.InDelta(t, n*p.loss, float64(l.Counters.Lost), n*0.005)
+		require.GreaterOrEqual(t, slices.Min(delays), p.low)
+		require.Less(t, slices.Min(delays), p.low+2*ms)
+		require.LessOrEqual(t, slices.Max(delays), p.high+ms)
+		require.Greater(t, slices.Max(delays), p.high-2*ms)
 	}
 }
 

@@ -1,4 +1,4 @@
-module github.com/bunchnet/bunchnet/bench/soak/plot
+module github.com/bunchnet/bunchnet/bench/plot
 
 go 1.26
 

@@ -15,7 +15,8 @@ two,netspeed,0.0,100000.0,,0.0,1000000.0
 two,netspeed,0.5,200000.0,,0.0,1000000.0
 `
 
-func TestRun(t *testing.T) {
+// TestCongestion draws a few curves.
+func TestCongestion(t *testing.T) {
 	dir := t.TempDir()
 	in, svg, png := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.svg"), filepath.Join(dir, "out.png")
 	if err := os.WriteFile(in, []byte(curves), 0o600); err != nil {
@@ -32,8 +33,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRefuses refuses what is no table.
 func TestRefuses(t *testing.T) {
-	for _, text := range []string{"", "link\n", "a,b,c,d,e,f,g\n1,2,x,4,5,6,7\n", "a,b\n1,2\n"} {
+	for _, text := range []string{"", "link\n", congestionHead + "\n", congestionHead + "\n1,2,x,4,5,6,7\n", congestionHead + "\n1,2\n", "a,b\n1,2\n"} {
 		if _, err := read(strings.NewReader(text)); err == nil {
 			t.Errorf("%q was read", text)
 		}

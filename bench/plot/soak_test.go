@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPlot draws a few samples, and refuses what are none.
-func TestPlot(t *testing.T) {
+// TestSoak draws a few samples, and refuses what are none.
+func TestSoak(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.svg")
 	write := func(text string) {
@@ -18,7 +18,7 @@ func TestPlot(t *testing.T) {
 	}
 	const head = "seconds,clients,connections,heap,goroutines,files\n"
 	write(head + "0.0,1,2,3000000,4,5\n1.0,2,3,4000000,5,6\n2.0,2,3,4000000,5,6\n")
-	if err := run(in, out); err != nil {
+	if err := run(in, out, ""); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(out)
@@ -27,7 +27,7 @@ func TestPlot(t *testing.T) {
 	}
 	for _, bad := range []string{"", head, head + "1,2\n", head + "1,2,3,4,5,x\n"} {
 		write(bad)
-		if run(in, out) == nil {
+		if run(in, out, "") == nil {
 			t.Errorf("%q was drawn", bad)
 		}
 	}
