@@ -9,7 +9,7 @@ import (
 // Calls come and go with every Step. A World keeps the memory of those that are over, so that more of them allocate nothing.
 const (
 	maxSpare      = 4096    // calls of a World, and parameters of each of its procedures
-	maxSpareBytes = 1 << 20 // of encoded parameters
+	maxSpareBytes = 1 << 20 // of encoded parameters; of the strings and slices of a Borrowed procedure's
 )
 
 // message is an empty message in the World's scratch memory. There is one Writer for that memory, as one made where it
@@ -82,6 +82,7 @@ type procedure struct {
 	name string
 	Procedure
 	spare []unsafe.Pointer // zero parameters
+	lent  int              // bytes of strings and slices that spare ones of a Borrowed procedure keep
 }
 
 // take returns zero parameters. They are the caller's until he gives them back, so that calls within calls, of the
@@ -94,15 +95,26 @@ func (p *procedure) take() unsafe.Pointer {
 	params := p.spare[n-1]
 	p.spare[n-1] = nil
 	p.spare = p.spare[:n-1]
+	if mem := p.borrow(params); mem != nil {
+		p.lent -= mem.Size()
+	}
 	return params
 }
 
-// give takes parameters back. What they pointed to is left to the procedure, which has a copy of them.
+// give takes parameters back. What they pointed to is left to the procedure, which has a copy of them; that of a Borrowed one is kept.
 func (p *procedure) give(params unsafe.Pointer) {
-	p.zero(params)
-	if len(p.spare) < maxSpare {
-		p.spare = append(p.spare, params)
+	mem := p.borrow(params)
+	if mem != nil {
+		mem.Keep()
 	}
+	p.zero(params)
+	if len(p.spare) >= maxSpare || mem != nil && p.lent+mem.Size() > maxSpareBytes {
+		return
+	}
+	if mem != nil {
+		p.lent += mem.Size()
+	}
+	p.spare = append(p.spare, params)
 }
 
 // read reads parameters, to be given back; false when r isn't just that.

@@ -85,7 +85,7 @@ func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) e
 		}
 	}
 	switch {
-	case !m.owned:
+	case !m.owned && !d.anyClient:
 		return ErrNotOwner
 	case remote < 0:
 		return ErrNoProcedure

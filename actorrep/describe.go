@@ -42,7 +42,7 @@ type SchemaField struct {
 // SchemaProcedure is a remote procedure of a class.
 type SchemaProcedure struct {
 	Name string `json:"name"`
-	// Kind is server, client or multicast.
+	// Kind is server, any client's server, client or multicast.
 	Kind     string `json:"kind"`
 	Reliable bool   `json:"reliable,omitempty"`
 	// Parameters is the fields of its parameters; Form is a hash of them.
@@ -57,12 +57,20 @@ func (w *World) Schema() Schema {
 		out := SchemaClass{Name: c.name, Fields: describe(c.layout)}
 		for i := range c.rpcs {
 			d := c.rpcs[i].definition()
-			out.Procedures = append(out.Procedures, SchemaProcedure{Name: c.rpcs[i].name, Kind: d.kind.String(), Reliable: d.reliable,
+			out.Procedures = append(out.Procedures, SchemaProcedure{Name: c.rpcs[i].name, Kind: d.kindName(), Reliable: d.reliable,
 				Parameters: describe(d.params), Form: d.params.Hash()})
 		}
 		s.Classes = append(s.Classes, out)
 	}
 	return s
+}
+
+// kindName is the kind in words.
+func (d *definition) kindName() string {
+	if d.anyClient {
+		return "any client's server"
+	}
+	return d.kind.String()
 }
 
 // String is the kind's name.

@@ -52,6 +52,15 @@
 // and sent when it is, as after a change of owner. Numbers that move are sent as differences to where
 // they would be, had they gone on as in the last two records that the client is known to have.
 //
+// # Procedures
+//
+// A procedure is a package's variable, made by [ServerRPC], [ClientRPC] or [MulticastRPC], or by [ServerRPC0] and its like when it has no
+// parameters. The owner's client alone calls a server procedure, unless that is [AnyClient]'s. A function that leads back to its own
+// procedure, and one that only one end has, is set by RPC.Handle. Strings and slices of parameters are made anew for each call,
+// but those of a [Borrowed] procedure. World.User is the game's, where procedures (Call.World) and notifies (Base.World) find it.
+//
+//	var Roar = actorrep.MulticastRPC0(func(c actorrep.Call, s *Soldier) error { return c.World.User.(*Game).play(s.roar) })
+//
 // # Order
 //
 // What arrives sets values at once; a client's game is told in Step: who appeared, changed and went, in the order of
@@ -91,7 +100,8 @@
 // right as long as a connection is told something in every 2^31 Steps: 414 days at 60 a second.
 //
 // A World keeps the memory of calls that are over, for others: of 4096, with 1 MiB of encoded parameters, and decoded ones of
-// 4096 calls of each procedure. Only what parameters point to is made anew each time: slices, strings.
+// 4096 calls of each procedure. Only what parameters point to is made anew each time: slices, strings. Borrowed procedures keep
+// 1 MiB of these each.
 //
 // Nothing is cut: a value that doesn't fit its field isn't sent, so that clients keep the last one that did; of numbers alone
 // the nearest that fits is sent, 0 for NaN. Config.Failed is told once, Counters.Unfit counts, Explain says

@@ -20,7 +20,7 @@ type Door struct {
 func (d *Door) OnOpen() { fmt.Println("client:", d.Label, "is open:", d.Open) }
 
 // Push is its owner's to call.
-var Push = actorrep.ServerRPC(func(_ actorrep.Call, d *Door, _ struct{}) error {
+var Push = actorrep.ServerRPC0(func(_ actorrep.Call, d *Door) error {
 	d.Open = !d.Open
 	return nil
 }, actorrep.Reliable)
@@ -56,7 +56,7 @@ func Example() {
 			conns[i].Tick(now)
 		}
 		if mirror, ok := client.Find(door.GUID()).(*Door); ok && mirror.IsOwned() && !pushed {
-			err := Push.Call(mirror, struct{}{})
+			err := Push.Call(mirror)
 			pushed = !errors.Is(err, actorrep.ErrNotThere)
 		}
 	}

@@ -27,11 +27,13 @@ type Call struct {
 type Procedure interface {
 	definition() *definition
 	register(name string, actor reflect.Type) error
+	handled() bool
 	run(c Call, a Actor, params unsafe.Pointer) error
 	check(c Call, a Actor, params unsafe.Pointer) bool
 	blank() unsafe.Pointer
 	zero(params unsafe.Pointer)
 	decode(r *bitio.Reader, params unsafe.Pointer)
+	borrow(params unsafe.Pointer) *layout.Memory
 }
 
 type rpcKind uint8
@@ -78,19 +80,41 @@ func RateLimit(perSecond float64, burst int) RPCOption {
 	return func(d *definition) { d.rate, d.burst = perSecond, max(burst, 1) }
 }
 
+// AnyClient lets every client that has the actor call a server procedure, not its owner's alone: Call.Peer is who did. A call that
+// arrives when its actor has left the caller is dropped. With it belongs a RateLimit.
+var AnyClient RPCOption = func(d *definition) { d.anyClient = true }
+
+// Borrowed lets a procedure have the strings and slices of its parameters without allocation: they lie in memory that is used again.
+// They are good until the procedure returns, and zeros soon after: what it keeps, it copies (strings.Clone, slices.Clone). A
+// validation has the same. Slices within slices, and what values with their own serializer allocate, are made anew each time.
+var Borrowed RPCOption = func(d *definition) { d.borrowed = true }
+
 // definition is what ends must agree on of a procedure, and its settings.
 type definition struct {
-	kind     rpcKind
-	reliable bool
-	overflow Overflow
-	rate     float64
-	burst    int
-	params   *layout.Layout
-	err      error
+	kind      rpcKind
+	reliable  bool
+	anyClient bool
+	borrowed  bool
+	overflow  Overflow
+	rate      float64
+	burst     int
+	params    *layout.Layout
+	err       error
 }
+
+// runsAt reports whether others have it run at a server, or at a client.
+func (d *definition) runsAt(server bool) bool {
+	return d.kind == multicast || (d.kind == serverRPC) == server
+}
+
+// anyServerRPC is the kind of a server procedure of any client, on the wire.
+const anyServerRPC = multicast + 1
 
 func (d *definition) wireKind() uint8 {
 	k := uint8(d.kind) << 1
+	if d.anyClient {
+		k = uint8(anyServerRPC) << 1
+	}
 	if d.reliable {
 		k |= 1
 	}
@@ -111,6 +135,8 @@ type RPC[A Actor, P any] struct {
 //	var Fire = actorrep.ServerRPC(func(c actorrep.Call, s *Soldier, d Dir) error { ... }, actorrep.Reliable)
 //	...
 //	err := Fire.Call(soldier, dir)
+//
+// f may be nil, here and in the others: then Handle sets it, or it runs at the other end only.
 func ServerRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
 	return newRPC(serverRPC, f, options)
 }
@@ -132,7 +158,24 @@ func newRPC[A Actor, P any](kind rpcKind, f func(Call, A, P) error, options []RP
 		o(&r.def)
 	}
 	r.def.params, r.def.err = layout.BuildValue(reflect.TypeFor[P]())
+	if r.def.anyClient && kind != serverRPC {
+		r.def.err = errors.Join(r.def.err, errors.New("actorrep: AnyClient is for server procedures"))
+	}
 	return r
+}
+
+// Handle sets what the procedure does, when it was made without: in an init function, so that a function that leads back to the
+// procedure itself doesn't make the variable's initialization a cycle, or in a package that only the server has. It panics when
+// there is one already.
+//
+//	var Fire = actorrep.ServerRPC[*Soldier, Dir](nil, actorrep.Reliable)
+//
+//	func init() { Fire.Handle(func(c actorrep.Call, s *Soldier, d Dir) error { ... Fire.Call(s, d) ... }) }
+func (r *RPC[A, P]) Handle(f func(c Call, a A, p P) error) {
+	if r.f != nil {
+		panic("actorrep: the procedure has a handler")
+	}
+	r.f = f
 }
 
 // Validated adds a check that runs on a server before the procedure: false ends the connection, for what only a
@@ -154,6 +197,8 @@ func (r *RPC[A, P]) register(name string, actor reflect.Type) error {
 	return nil
 }
 
+func (r *RPC[A, P]) handled() bool { return r.f != nil }
+
 func (r *RPC[A, P]) run(c Call, a Actor, params unsafe.Pointer) error {
 	return r.f(c, a.(A), *(*P)(params))
 }
@@ -162,7 +207,25 @@ func (r *RPC[A, P]) check(c Call, a Actor, params unsafe.Pointer) bool {
 	return r.valid == nil || r.valid(c, a.(A), *(*P)(params))
 }
 
-func (r *RPC[A, P]) blank() unsafe.Pointer { return unsafe.Pointer(new(P)) }
+// lent is parameters that a Borrowed procedure has for the time of a call, with the memory of their strings. A pointer to it is one to p.
+type lent[P any] struct {
+	p   P
+	mem layout.Memory
+}
+
+func (r *RPC[A, P]) blank() unsafe.Pointer {
+	if r.def.borrowed {
+		return unsafe.Pointer(new(lent[P]))
+	}
+	return unsafe.Pointer(new(P))
+}
+
+func (r *RPC[A, P]) borrow(params unsafe.Pointer) *layout.Memory {
+	if r.def.borrowed {
+		return &(*lent[P])(params).mem
+	}
+	return nil
+}
 
 func (r *RPC[A, P]) zero(params unsafe.Pointer) {
 	var zero P
@@ -170,7 +233,7 @@ func (r *RPC[A, P]) zero(params unsafe.Pointer) {
 }
 
 func (r *RPC[A, P]) decode(br *bitio.Reader, params unsafe.Pointer) {
-	r.def.params.ReadValue(br, params)
+	r.def.params.ReadValue(br, params, r.borrow(params))
 }
 
 // Errors of calls.
@@ -179,6 +242,7 @@ var (
 	ErrAuthority   = errors.New("actorrep: only the server may call this")
 	ErrNoOwner     = errors.New("actorrep: the actor has no owner to call")
 	ErrNoProcedure = errors.New("actorrep: the procedure isn't registered with the actor's class, here or at the other end")
+	ErrNoHandler   = errors.New("actorrep: the procedure runs at this end and has no handler; give it one with Handle")
 	ErrNotThere    = errors.New("actorrep: the other end doesn't have the actor yet")
 	ErrSaturated   = errors.New("actorrep: no bandwidth for an unreliable call now")
 	ErrFull        = errors.New("actorrep: too many reliable calls wait for acks")
@@ -192,12 +256,15 @@ const maxParams = 32 << 10
 
 // Call calls. Where it runs is the procedure's kind. An error says that it runs nowhere, but for a MissedError of a
 // reliable multicast. A reliable call without an error runs, unless its connection ends or Config.Failed is told.
-func (r *RPC[A, P]) Call(a A, p P) error {
+func (r *RPC[A, P]) Call(a A, p P) error { return r.call(r, a, p) }
+
+// call calls the procedure that is registered as one.
+func (r *RPC[A, P]) call(as Procedure, a A, p P) error {
 	b := a.base()
 	if b.world == nil {
 		return ErrNotSpawned
 	}
-	id := b.class.rpc(r)
+	id := b.class.rpc(as)
 	if id < 0 {
 		return ErrNoProcedure
 	}
@@ -213,6 +280,8 @@ func (r *RPC[A, P]) Call(a A, p P) error {
 		return r.f(here, a, p)
 	case r.def.kind == clientRPC && b.Owner() == nil:
 		return ErrNoOwner
+	case r.def.kind == clientRPC && b.Owner().local && r.f == nil:
+		return ErrNoHandler
 	case r.def.kind == clientRPC && b.Owner().local:
 		return r.f(here, a, p)
 	}

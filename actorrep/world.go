@@ -69,6 +69,8 @@ type Counters struct {
 // process; each belongs to one goroutine.
 type World struct {
 	Counters Counters
+	// User is the game's: procedures find it by Call.World, notifies by Base.World.
+	User any
 
 	cfg        Config
 	server     bool
@@ -150,6 +152,11 @@ func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 	for _, other := range w.classes {
 		if other.name == name || other.typ == c.typ {
 			return fmt.Errorf("%w: %q", ErrRegistered, name)
+		}
+	}
+	for i := range c.rpcs {
+		if p := &c.rpcs[i]; !p.handled() && p.definition().runsAt(w.server) {
+			return fmt.Errorf("%w (class %q, procedure %s)", ErrNoHandler, name, p.name)
 		}
 	}
 	if err := w.describe(c); err != nil {

@@ -39,6 +39,9 @@ func runNetMap(pass *analysis.Pass) (any, error) {
 		}
 	}
 	for _, d := range pass.ResultOf[procedures].(*procedureSet).declared {
+		if d.params == nil {
+			continue
+		}
 		if p := badInWhole(d.params, "P"); p != nil {
 			report(pass, d.call.Fun, sureError, nil, "%s is %s, which can't be replicated: %s", p.path, describe(p.typ), p.why)
 		}

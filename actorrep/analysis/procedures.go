@@ -19,7 +19,8 @@ const (
 	multicastRPC
 )
 
-var procedureKinds = map[string]procedureKind{"ServerRPC": serverRPC, "ClientRPC": clientRPC, "MulticastRPC": multicastRPC}
+var procedureKinds = map[string]procedureKind{"ServerRPC": serverRPC, "ClientRPC": clientRPC, "MulticastRPC": multicastRPC,
+	"ServerRPC0": serverRPC, "ClientRPC0": clientRPC, "MulticastRPC0": multicastRPC}
 
 // procedure is a fact of a variable that holds an RPC.
 type procedure struct {
@@ -43,8 +44,8 @@ func (p *procedure) String() string {
 type declared struct {
 	procedure
 	call   *ast.CallExpr
-	params types.Type
-	body   ast.Node // of what runs, a FuncLit or FuncDecl; nil when it is elsewhere
+	params types.Type // nil for none
+	body   ast.Node   // of what runs, a FuncLit or FuncDecl; nil when it is elsewhere
 }
 
 // called is a place where an RPC is called.
@@ -84,10 +85,11 @@ func runProcedures(pass *analysis.Pass) (any, error) {
 		}
 	}
 	local := s.variables(pass, in)
+	s.handlers(pass.TypesInfo, in, local, decls)
 	for c := range in.Root().Preorder((*ast.CallExpr)(nil)) {
 		call := c.Node().(*ast.CallExpr)
 		m, x := method(pass.TypesInfo, call)
-		if !isMethod(m, actorrepPath, "RPC", "Call") || len(call.Args) != 2 {
+		if !isMethod(m, actorrepPath, "RPC", "Call") && !isMethod(m, actorrepPath, "RPC0", "Call") || len(call.Args) == 0 {
 			continue
 		}
 		object := objectOf(pass.TypesInfo, x)
@@ -105,7 +107,36 @@ func runProcedures(pass *analysis.Pass) (any, error) {
 	return s, nil
 }
 
-// declaration is what a call makes when it is one of ServerRPC, ClientRPC, MulticastRPC.
+// handlers finds what RPC.Handle gives to the procedures of this package.
+func (s *procedureSet) handlers(info *types.Info, in *inspector.Inspector, local map[types.Object]*procedure, decls map[*types.Func]*ast.FuncDecl) {
+	for call := range inspector.All[*ast.CallExpr](in) {
+		m, x := method(info, call)
+		if !isMethod(m, actorrepPath, "RPC", "Handle") && !isMethod(m, actorrepPath, "RPC0", "Handle") || len(call.Args) != 1 {
+			continue
+		}
+		p := local[objectOf(info, x)]
+		for _, d := range s.declared {
+			if p == &d.procedure {
+				d.body = handler(info, decls, call.Args[0])
+			}
+		}
+	}
+}
+
+// handler is a function that an expression names or is; nil when it is elsewhere.
+func handler(info *types.Info, decls map[*types.Func]*ast.FuncDecl, x ast.Expr) ast.Node {
+	switch body := ast.Unparen(x).(type) {
+	case *ast.FuncLit:
+		return body
+	default:
+		if f, ok := objectOf(info, body).(*types.Func); ok && decls[f] != nil {
+			return decls[f]
+		}
+	}
+	return nil
+}
+
+// declaration is what a call makes when it is one of ServerRPC, ClientRPC, MulticastRPC, or one of those without parameters.
 func declaration(info *types.Info, decls map[*types.Func]*ast.FuncDecl, call *ast.CallExpr) *declared {
 	f, ok := typeutil.Callee(info, call).(*types.Func)
 	if !ok || f.Pkg() == nil || f.Pkg().Path() != actorrepPath || f.Signature().Recv() != nil || len(call.Args) == 0 {
@@ -113,17 +144,12 @@ func declaration(info *types.Info, decls map[*types.Func]*ast.FuncDecl, call *as
 	}
 	kind, ok := procedureKinds[f.Name()]
 	named, isRPC := types.Unalias(deref(info.TypeOf(call))).(*types.Named)
-	if !ok || !isRPC || named.TypeArgs().Len() != 2 {
+	if !ok || !isRPC {
 		return nil
 	}
-	d := &declared{call: call, params: named.TypeArgs().At(1), procedure: procedure{Kind: kind}}
-	switch body := ast.Unparen(call.Args[0]).(type) {
-	case *ast.FuncLit:
-		d.body = body
-	default:
-		if f, ok := objectOf(info, body).(*types.Func); ok && decls[f] != nil {
-			d.body = decls[f]
-		}
+	d := &declared{call: call, body: handler(info, decls, call.Args[0]), procedure: procedure{Kind: kind}}
+	if named.TypeArgs().Len() == 2 {
+		d.params = named.TypeArgs().At(1)
 	}
 	for _, option := range call.Args[1:] {
 		if o := objectOf(info, option); o != nil && o.Name() == "Reliable" && o.Pkg() != nil && o.Pkg().Path() == actorrepPath {
@@ -176,7 +202,7 @@ func (s *procedureSet) made(info *types.Info, x ast.Expr) *declared {
 			}
 		}
 		m, on := method(info, call)
-		if m == nil || !isNamed(deref(m.Signature().Recv().Type()), actorrepPath, "RPC") {
+		if m == nil || !isNamed(deref(m.Signature().Recv().Type()), actorrepPath, "RPC") && !isNamed(deref(m.Signature().Recv().Type()), actorrepPath, "RPC0") {
 			return nil
 		}
 		x = on

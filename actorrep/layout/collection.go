@@ -80,7 +80,7 @@ func (l *Layout) ReadUnits(r *bitio.Reader, obj unsafe.Pointer, m Mask) {
 			if u.Kind == Slice {
 				*(*sliceHeader)(unsafe.Add(obj, u.offsets[0])) = sliceHeader{}
 			}
-			u.readMemory(r, obj)
+			u.readMemory(r, obj, nil)
 			continue
 		}
 		u.read(r, v[:u.N])

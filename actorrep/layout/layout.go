@@ -332,5 +332,5 @@ func (l *Layout) buildValue(t reflect.Type) error {
 // WriteValue writes the whole value at obj.
 func (l *Layout) WriteValue(w *bitio.Writer, obj unsafe.Pointer) { l.WriteUnits(w, obj, l.All()) }
 
-// ReadValue reads it.
-func (l *Layout) ReadValue(r *bitio.Reader, obj unsafe.Pointer) { l.readAll(r, obj) }
+// ReadValue reads it. Its strings and slices are in mem, or in memory of their own when that is nil.
+func (l *Layout) ReadValue(r *bitio.Reader, obj unsafe.Pointer, mem *Memory) { l.readAll(r, obj, mem) }

@@ -153,13 +153,13 @@ func writeText(w *bitio.Writer, s string) {
 	w.WriteBytes(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
-// readAll reads all units of an element.
-func (l *Layout) readAll(r *bitio.Reader, obj unsafe.Pointer) {
+// readAll reads all units of an element, or of a value whose strings and slices go into mem unless that is nil.
+func (l *Layout) readAll(r *bitio.Reader, obj unsafe.Pointer, mem *Memory) {
 	var v [MaxNumbers]uint64
 	for i := range l.Units {
 		u := &l.Units[i]
 		if u.Kind.IsBlob() {
-			u.readMemory(r, obj)
+			u.readMemory(r, obj, mem)
 			continue
 		}
 		u.read(r, v[:u.N])
@@ -169,38 +169,34 @@ func (l *Layout) readAll(r *bitio.Reader, obj unsafe.Pointer) {
 
 // readMemory reads a blob unit straight into an object and reports whether it differs from what was there. A
 // length is checked against what is left before anything is allocated.
-func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer) (changed bool) {
+func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer, mem *Memory) (changed bool) {
 	p := unsafe.Add(obj, u.offsets[0])
 	switch u.Kind {
 	case String:
-		s := (*string)(p)
 		n, ok := readLength(r, u.Max, 8)
 		if !ok {
 			return false
 		}
-		var small [64]byte
-		b := small[:min(n, len(small))]
-		if n > len(small) {
-			b = make([]byte, n)
+		if mem != nil {
+			return readLent(r, (*string)(p), mem.bytes(n))
 		}
-		if r.ReadBytes(b); !utf8.Valid(b) {
-			r.Fail(fmt.Errorf("%w: a text that isn't UTF-8", ErrUnfit))
-			return false
-		}
-		if changed = *s != string(b); changed {
-			*s = string(b)
-		}
+		return readText(r, (*string)(p), n)
 	case Bytes:
 		n, ok := readLength(r, u.Max, 8)
 		if ok {
-			b := make([]byte, n)
+			var b []byte
+			if mem != nil {
+				b = mem.bytes(n)
+			} else {
+				b = make([]byte, n)
+			}
 			r.ReadBytes(b)
 			*(*[]byte)(p), changed = b, true
 		}
 	case Slice:
 		n, ok := readLength(r, u.Max, u.elem.minBits)
 		if ok {
-			u.readSlice(r, obj, n)
+			u.readSlice(r, obj, n, mem)
 			changed = true
 		}
 	case Custom:
@@ -212,6 +208,39 @@ func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer) (changed bool) {
 	return changed
 }
 
+// readText reads a string of n bytes. One that is there already isn't made anew.
+func readText(r *bitio.Reader, s *string, n int) (changed bool) {
+	var small [64]byte
+	b := small[:min(n, len(small))]
+	if n > len(small) {
+		b = make([]byte, n)
+	}
+	r.ReadBytes(b)
+	if !validText(r, b) || *s == string(b) {
+		return false
+	}
+	*s = string(b)
+	return true
+}
+
+// readLent reads a string into b, where it stays.
+func readLent(r *bitio.Reader, s *string, b []byte) (changed bool) {
+	r.ReadBytes(b)
+	if !validText(r, b) || *s == string(b) {
+		return false
+	}
+	*s = unsafe.String(unsafe.SliceData(b), len(b))
+	return true
+}
+
+func validText(r *bitio.Reader, b []byte) bool {
+	if !utf8.Valid(b) {
+		r.Fail(fmt.Errorf("%w: a text that isn't UTF-8", ErrUnfit))
+		return false
+	}
+	return true
+}
+
 // readLength reads how many elements follow, each of minBits at least.
 func readLength(r *bitio.Reader, most uint32, minBits int) (int, bool) {
 	n := uint64(r.ReadIntPacked())
@@ -221,16 +250,25 @@ func readLength(r *bitio.Reader, most uint32, minBits int) (int, bool) {
 	return int(n), r.Err() == nil
 }
 
-// readSlice makes the slice n long, in its old memory when that is enough, and reads its elements.
-func (u *Unit) readSlice(r *bitio.Reader, obj unsafe.Pointer, n int) {
-	v := u.pointer(obj).Elem()
-	if v.Cap() < n {
-		v.Set(reflect.MakeSlice(u.typ, n, n))
-	}
-	v.SetLen(n)
+// readSlice makes the slice n long, in mem or else in its old memory when that is enough, and reads its elements. Slices within
+// them have memory of their own, strings are in mem.
+func (u *Unit) readSlice(r *bitio.Reader, obj unsafe.Pointer, n int, mem *Memory) {
 	h := (*sliceHeader)(unsafe.Add(obj, u.offsets[0]))
+	if mem != nil && mem.depth == 0 {
+		*h = mem.slice(u, n)
+	} else {
+		v := u.pointer(obj).Elem()
+		if v.Cap() < n {
+			v.Set(reflect.MakeSlice(u.typ, n, n))
+		}
+		v.SetLen(n)
+	}
+	if mem != nil {
+		mem.depth++
+		defer func() { mem.depth-- }()
+	}
 	for i := range n {
-		u.elem.readAll(r, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
+		u.elem.readAll(r, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()), mem)
 	}
 }
 

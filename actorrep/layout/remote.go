@@ -209,7 +209,7 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (c
 func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, apply bool) bool {
 	if u.Kind == String {
 		if apply {
-			return m.local.Units[u.Local].readMemory(r, obj)
+			return m.local.Units[u.Local].readMemory(r, obj, nil)
 		}
 		n, ok := readLength(r, maxCap, 8)
 		if ok {
@@ -243,7 +243,7 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 		}
 		changed = fast.NetKey() != was
 	} else {
-		changed = own.readMemory(&body, obj)
+		changed = own.readMemory(&body, obj, nil)
 	}
 	if body.Err() != nil {
 		r.Fail(body.Err())

@@ -155,7 +155,7 @@ func TestUnitsOfValues(t *testing.T) {
 		w = bitio.NewWriter(make([]byte, 1<<16))
 		l.WriteValue(w, src.UnsafePointer())
 		r = bitio.NewReader(w.Bytes(), w.Len())
-		l.ReadValue(r, dst.UnsafePointer())
+		l.ReadValue(r, dst.UnsafePointer(), nil)
 		require.NoError(t, r.Err())
 		require.Equal(t, want, naive(dst.Elem(), nil))
 	}

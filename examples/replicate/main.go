@@ -25,7 +25,7 @@ type Lamp struct {
 func (l *Lamp) OnBrightness(old uint8) { fmt.Printf("client: %d -> %d\n", old, l.Brightness.Get()) }
 
 // Flip is called by the lamp's owner and runs at the server.
-var Flip = actorrep.ServerRPC(func(_ actorrep.Call, l *Lamp, _ struct{}) error {
+var Flip = actorrep.ServerRPC0(func(_ actorrep.Call, l *Lamp) error {
 	l.flips++
 	l.Brightness.Set(100 - l.Brightness.Get())
 	return nil
@@ -74,7 +74,7 @@ func run() error {
 		mirror, ok := client.Find(lamp.GUID()).(*Lamp)
 		if ok && mirror.IsOwned() && tick%10 == 0 && flips < most {
 			flips++
-			if err := Flip.Call(mirror, struct{}{}); err != nil {
+			if err := Flip.Call(mirror); err != nil {
 				return err
 			}
 		}

@@ -57,3 +57,14 @@ func (g *game) value() {
 	_ = g.world.Spawn(&p)
 	_ = Greet.Call(&p, "value") // want `client RPC Greet on an actor that nobody owns`
 }
+
+var (
+	Bang = actorrep.MulticastRPC0(func(c actorrep.Call, p *Player) error { return nil })
+	Duck = actorrep.ClientRPC0[*Player](nil)
+)
+
+func init() {
+	Duck.Handle(func(c actorrep.Call, p *Player) error {
+		return Bang.Call(p) // want `error: only the server may call Bang, and the body of a ClientRPC runs on clients`
+	})
+}

@@ -15,3 +15,7 @@ var Checked = actorrep.ClientRPC(do, actorrep.Reliable).Validated(nil) // want C
 var All = struct {
 	Shout *actorrep.RPC[*Soldier, int] // want Shout:`reliable multicast`
 }{Shout: actorrep.MulticastRPC(do, actorrep.Reliable)}
+
+var Push = actorrep.ServerRPC0(func(c actorrep.Call, s *Soldier) error { return nil }, actorrep.Reliable).Validated(nil) // want Push:`reliable server`
+
+var Later = actorrep.ServerRPC[*Soldier, int](nil, actorrep.Reliable) // want Later:`reliable server`

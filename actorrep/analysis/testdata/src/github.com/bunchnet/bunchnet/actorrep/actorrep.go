@@ -74,5 +74,15 @@ func MulticastRPC[A Actor, P any](f func(Call, A, P) error, options ...RPCOption
 	return nil
 }
 
+type RPC0[A Actor] struct{ rpc *RPC[A, struct{}] }
+
+func ServerRPC0[A Actor](f func(Call, A) error, options ...RPCOption) *RPC0[A]    { return nil }
+func ClientRPC0[A Actor](f func(Call, A) error, options ...RPCOption) *RPC0[A]    { return nil }
+func MulticastRPC0[A Actor](f func(Call, A) error, options ...RPCOption) *RPC0[A] { return nil }
+
+func (r *RPC0[A]) Call(a A) error                                 { return nil }
+func (r *RPC0[A]) Handle(f func(Call, A) error)                   {}
+func (r *RPC0[A]) Validated(f func(Call, A) bool) *RPC0[A]        { return r }
+func (r *RPC[A, P]) Handle(f func(Call, A, P) error)              {}
 func (r *RPC[A, P]) Call(a A, p P) error                          { return nil }
 func (r *RPC[A, P]) Validated(f func(Call, A, P) bool) *RPC[A, P] { return r }
