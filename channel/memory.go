@@ -47,6 +47,9 @@ func (ch *Channel) Hold(n int) error {
 	return nil
 }
 
+// MaxHold is the most that the handlers of all channels together can count with Hold.
+func (ch *Channel) MaxHold() int { return ch.table.cfg.MaxMemory / 2 }
+
 // Release ends the count of n bytes that Hold counted.
 func (ch *Channel) Release(n int) {
 	n = min(max(n, 0), int(ch.handlerHeld))

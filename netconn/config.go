@@ -88,8 +88,8 @@ type Config struct {
 	MaxChannels int
 	// MaxMemory bounds, in bytes, all that the peer can make this end hold. Half of it is for what it sent: early
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
-	// channel.Channel.Hold. What exceeds it is refused, so that it comes again, or ends the connection with
-	// channel.ErrMemory. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
+	// channel.Channel.Hold, such as the fragments of large blocks (message.Blocks). What exceeds it is refused, so that it
+	// comes again, or ends the connection with channel.ErrMemory. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
 	// Default 8 MiB on a server, 64 MiB on a client; at least 256 KiB. Besides, a connection keeps OrderCache packets at
 	// most, and a word or two for each bunch in the packets in flight.
 	MaxMemory int

@@ -19,6 +19,7 @@ func init() {
 	register(
 		attack{area: "messages", name: "blocks to a smaller receiver", promise: "Sent means delivered at 10 % loss, with smaller receivers and 128 blocks at a time: told otherwise", bound: none("blocks"), run: smallerReceivers},
 		attack{area: "messages", name: "blocks that claim much", promise: "an end holds at most three times the bytes of blocks that came, whatever sizes are claimed, measured as heap", bound: atMost(3, "bytes a byte"), run: claimedBlocks, alone: true},
+		attack{area: "messages", name: "blocks without an end", promise: "what never ends of blocks that a server takes stays within half its MaxMemory, whatever bounds the game set: held", bound: atMost(0.5, "of MaxMemory"), run: endlessBlocks},
 		attack{area: "messages", name: "blocks that are closed", promise: "the heap of blocks under way is let go of when their channel closes", bound: atMost(0.05, "of what came"), run: closedBlocks, alone: true},
 		attack{area: "messages", name: "a game that doesn't receive", promise: "1025 messages without a Receive end nothing, and all arrive afterwards: missing", bound: none("messages"), run: slowGame},
 		attack{area: "messages", name: "chatter both ways on a bad path", promise: "Ordered queues flow again whatever is lost: stalled for over 5 s", bound: none("runs"), run: chatter},
@@ -145,16 +146,21 @@ func smallerReceivers(e *env) figure {
 	return figure{value: float64(wrong)}
 }
 
-// fragment is the bunch of a block's fragment.
-func fragment(id uint16, total, sum, frag uint32, data []byte) *bunch.In {
+// rawFragment is the payload of a block's fragment.
+func rawFragment(id uint16, total, sum, frag uint32, data []byte) []byte {
 	w := bitio.NewWriter(make([]byte, len(data)+14))
 	w.WriteUint16(id)
 	w.WriteUint32(total)
 	w.WriteUint32(sum)
 	w.WriteUint32(frag)
 	w.WriteBytes(data)
+	return w.Bytes()
+}
+
+func fragment(id uint16, total, sum, frag uint32, data []byte) *bunch.In {
+	raw := rawFragment(id, total, sum, frag, data)
 	in := &bunch.In{}
-	in.Data.Reset(w.Bytes(), w.Len())
+	in.Data.Reset(raw, len(raw)*8)
 	return in
 }
 
@@ -180,6 +186,46 @@ func claimedBlocks(e *env) figure {
 	held := heap() - before
 	runtime.KeepAlive(ends)
 	return figure{value: float64(held) / float64(sent)}
+}
+
+// endlessBlocks sends of block after block all but the first fragment, up to the bounds that the server tells and then beyond.
+func endlessBlocks(e *env) figure {
+	most := 0
+	for _, blocks := range []int{1, 4, 512} {
+		in := message.BlocksConfig{MaxBytes: 1 << 30, MaxBlocks: blocks}
+		t, err := newTalk(e, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 5 * time.Millisecond}, message.Config{}, [2]message.BlocksConfig{{}, in}, nil)
+		if err != nil {
+			return broken("%v", err)
+		}
+		for range 20 {
+			t.tick(nil)
+		}
+		var ch *channel.Channel
+		t.conns[0].Table().All(func(c *channel.Channel) bool {
+			ch = c
+			return c.Name() != blockName
+		})
+		data := make([]byte, fragmentBytes)
+		total := (2<<20 + 500_000) / blocks / fragmentBytes
+		for id := range blocks + 1 {
+			for f := 1; f <= total; f++ {
+				for !t.conns[0].IsNetReady() && !t.over() {
+					t.tick(nil)
+				}
+				if t.over() {
+					break
+				}
+				raw := rawFragment(uint16(id), uint32((total+1)*fragmentBytes), 1, uint32(f), data)
+				_, _ = ch.SendBunch(&bunch.Out{Data: raw, Bits: len(raw) * 8, NoMerge: true})
+				most = max(most, t.conns[1].Table().Held())
+			}
+		}
+		e.notef("%d blocks: %d bytes held, %v", blocks, most, t.over())
+	}
+	if most < 2<<20 {
+		return broken("only %d bytes were held", most)
+	}
+	return figure{value: float64(most) / (8 << 20)}
 }
 
 func closedBlocks(*env) figure {
@@ -492,7 +538,7 @@ func hostileBlocks(e *env, rng *rand.Rand) (wrong int) {
 		switch rng.IntN(6) {
 		case 0: // a note
 			w := bitio.NewWriter(make([]byte, 24))
-			w.WriteUint8(uint8(rng.IntN(5)))
+			w.WriteUint8(uint8(rng.IntN(6)))
 			w.WriteUint16(base + uint16(rng.IntN(1100)))
 			w.WriteUint64(rng.Uint64() >> rng.IntN(64))
 			w.WriteUint64(rng.Uint64() >> rng.IntN(64))

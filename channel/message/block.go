@@ -24,22 +24,25 @@ import (
 //	...     up to 896 bytes
 //
 //	bits    a note, a reliable bunch
-//	8       0 bounds, 1 done, 2 damaged, 3 withdrawn
+//	8       0 bounds, 1 done, 2 damaged, 3 withdrawn, 4 refused
 //	32      bounds: MaxBytes; otherwise the block id in 16 bits
 //	32      bounds: MaxBlocks
 //	64      bounds: MaxHeld
 //
 // Each end tells its bounds when the channel opens, and the sender keeps within those of the peer: a block that is
 // too large for the peer is an error of Send, or of Failed when it was sent before the bounds were known, and blocks that
-// are too many wait. The receiver keeps whole what has come up to the first fragment that is missing, and those behind
-// it apart, at most 4096 fragments ahead: it holds at most twice the bytes that came, whatever size a
+// are too many wait. What is being received counts within the MaxMemory of the connection, so the bounds that are told
+// are at most what three quarters of its half for what the peer sent have room for: 2.7 MB with the 8 MiB of a server, 22 MB with the
+// 64 MiB of a client. When other data has taken that memory, a block is refused, which Failed tells at both ends.
+// The receiver keeps the fragments that came, at most 4096 ahead of the first that is missing, whatever size a
 // block claims. The note that a block is done tells the sender that it has arrived whole.
 type Blocks struct {
 	cfg BlocksConfig
 
 	ch     *channel.Channel
-	told   bool // our bounds
-	known  bool // the peer's
+	told   bool   // our bounds
+	ours   bounds // the configured ones, until they are told
+	known  bool   // the peer's bounds
 	bounds bounds
 	notes  []note // to be sent, while the channel's reliable buffer is full
 
@@ -62,12 +65,13 @@ type Blocks struct {
 
 // BlocksConfig is the settings of Blocks; the zero value is useful.
 type BlocksConfig struct {
-	// MaxBytes bounds a block, either way. Default 64 MiB.
+	// MaxBytes bounds a block, either way. Default 64 MiB. To receive blocks above 2.7 MB on a server, or 22 MB on a
+	// client, raise netconn.Config.MaxMemory as well, to 3.1 times MaxHeld.
 	MaxBytes int
 	// MaxBlocks bounds the blocks under way in each direction. Default 4, at most 512.
 	MaxBlocks int
-	// MaxHeld bounds the sum of the sizes of the blocks that are being received. Default MaxBytes. The
-	// memory held is at most twice that.
+	// MaxHeld bounds the sum of the sizes of the blocks that are being received, within the connection's MaxMemory.
+	// Default MaxBytes. The memory held is at most 8/7 of that, and 1.5 KiB for each block.
 	MaxHeld int
 	// Received gets a block that is complete and whose checksum is right. The data is the
 	// callee's.
@@ -77,7 +81,7 @@ type BlocksConfig struct {
 	// Sent is told when a block has arrived whole: the peer said so. May be nil.
 	Sent func(id int64)
 	// Failed is told of a block that was begun and doesn't arrive, at either end: ErrChecksum, ErrBlockBig
-	// when the peer's bounds were told after Send, or ErrNoChan when the channel closed. May be nil.
+	// when the peer's bounds were told after Send, ErrRoom, or ErrNoChan when the channel closed. May be nil.
 	Failed func(id int64, err error)
 }
 
@@ -102,7 +106,8 @@ const (
 // Errors of blocks.
 var (
 	ErrBlocks   = errors.New("message: too many blocks under way; wait for one to arrive")
-	ErrBlockBig = errors.New("message: block over MaxBytes")
+	ErrBlockBig = errors.New("message: the block is too large")
+	ErrRoom     = errors.New("message: the receiver has no room left within its MaxMemory; send the block again later")
 	ErrEmpty    = errors.New("message: an empty block")
 	ErrChecksum = errors.New("message: the block's checksum is wrong")
 	ErrNoChan   = errors.New("message: blocks have no open channel")
@@ -125,6 +130,7 @@ const (
 	noteDone
 	noteDamaged
 	noteWithdrawn
+	noteRefused
 )
 
 type outBlock struct {
@@ -174,14 +180,28 @@ func NewBlocks(cfg BlocksConfig) *Blocks {
 	if cfg.MaxBytes < 0 || int64(cfg.MaxBytes) > math.MaxUint32 || cfg.MaxBlocks < 0 || cfg.MaxBlocks > maxBlocks || cfg.MaxHeld < cfg.MaxBytes {
 		panic(fmt.Sprintf("message: MaxBytes %d must be from 1 to 2^32-1 and at most MaxHeld %d, MaxBlocks %d from 1 to %d", cfg.MaxBytes, cfg.MaxHeld, cfg.MaxBlocks, maxBlocks))
 	}
-	return &Blocks{cfg: cfg}
+	return &Blocks{cfg: cfg, ours: cfg.bounds()}
+}
+
+func (c *BlocksConfig) bounds() bounds {
+	return bounds{int64(c.MaxBytes), int64(c.MaxBlocks), int64(c.MaxHeld)}
 }
 
 // Opened is the channel that blocks travel on; the end that opens it calls this at once.
 func (b *Blocks) Opened(ch *channel.Channel) error {
 	b.ch = ch
-	b.told = true
+	b.settleBounds()
 	return b.sendNote(note{kind: noteBounds})
+}
+
+// settleBounds makes our bounds what the channel's memory has room for, before they are told.
+func (b *Blocks) settleBounds() {
+	b.told = true
+	room := int64(b.ch.MaxHold()) * 3 / 4
+	b.ours.blocks = min(b.ours.blocks, room/4/(blockCost+fragmentCost))
+	room -= b.ours.blocks * (blockCost + fragmentCost) // and a fragment that isn't full
+	b.ours.held = min(b.ours.held, room/fragmentCost*fragmentBytes)
+	b.ours.bytes = min(b.ours.bytes, b.ours.held)
 }
 
 // Held is the bytes of blocks that are being received.
@@ -194,9 +214,9 @@ func (b *Blocks) sendNote(n note) error {
 	w.Reset(buf[:])
 	w.WriteUint8(n.kind)
 	if n.kind == noteBounds {
-		w.WriteUint32(uint32(b.cfg.MaxBytes))
-		w.WriteUint32(uint32(b.cfg.MaxBlocks))
-		w.WriteUint64(uint64(b.cfg.MaxHeld))
+		w.WriteUint32(uint32(b.ours.bytes))
+		w.WriteUint32(uint32(b.ours.blocks))
+		w.WriteUint64(uint64(b.ours.held))
 	} else {
 		w.WriteUint16(uint16(n.id))
 	}
@@ -222,8 +242,8 @@ func (b *Blocks) sendNotes() {
 // ReceivedBunch is the channel's: a fragment or a note.
 func (b *Blocks) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	b.ch = ch
-	if !b.told { // the peer opened the channel
-		b.told = true
+	if !b.told && ch != nil { // the peer opened the channel
+		b.settleBounds()
 		b.tell(note{kind: noteBounds})
 	}
 	var err error
@@ -249,7 +269,7 @@ func (b *Blocks) receiveNote(r *bitio.Reader) error {
 		return nil
 	}
 	wire := r.ReadUint16()
-	if r.Err() != nil || kind > noteWithdrawn {
+	if r.Err() != nil || kind > noteRefused {
 		return fmt.Errorf("%w: note of a block", ErrFormat)
 	}
 	if kind == noteWithdrawn {
@@ -258,11 +278,13 @@ func (b *Blocks) receiveNote(r *bitio.Reader) error {
 	for _, o := range b.sending {
 		if uint16(o.id) == wire {
 			b.forget(o)
-			if kind == noteDone && b.cfg.Sent != nil {
-				b.cfg.Sent(o.id)
-			}
-			if kind == noteDamaged {
+			switch {
+			case kind == noteDamaged:
 				b.fail(o.id, ErrChecksum)
+			case kind == noteRefused:
+				b.fail(o.id, ErrRoom)
+			case b.cfg.Sent != nil:
+				b.cfg.Sent(o.id)
 			}
 			break
 		}
@@ -292,7 +314,7 @@ func (b *Blocks) ReceivedNak(_ *channel.Channel, packetID int64) { b.settle(pack
 // Opened afterwards.
 func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
 	sending, receiving := b.sending, b.receiving
-	*b = Blocks{cfg: b.cfg, Counters: b.Counters}
+	*b = Blocks{cfg: b.cfg, ours: b.cfg.bounds(), Counters: b.Counters}
 	for _, o := range sending {
 		b.fail(o.id, ErrNoChan)
 	}

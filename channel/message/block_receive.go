@@ -1,6 +1,7 @@
 package message
 
 import (
+	"errors"
 	"hash/crc32"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -12,12 +13,28 @@ type inBlock struct {
 	total  int
 	sum    uint32
 	count  uint32
-	whole  []byte            // the fragments below next
-	next   uint32            // first fragment that is missing
-	beyond map[uint32][]byte // fragments behind it, at most ahead
+	whole  []*fragment          // those before the first that is missing
+	beyond map[uint32]*fragment // those behind it, at most ahead
 	bytes  int
 	failed bool // its channel closed
 }
+
+type fragment [fragmentBytes]byte
+
+// What a block that is being received and each of its fragments cost, with maps and slices.
+const (
+	blockCost    = 512
+	fragmentCost = fragmentBytes + 128
+)
+
+// next is the first fragment that is missing.
+func (blk *inBlock) next() uint32 { return uint32(len(blk.whole)) }
+
+// cost is what the block counts against MaxMemory.
+func (blk *inBlock) cost() int { return blockCost + (len(blk.whole)+len(blk.beyond))*fragmentCost }
+
+// size is that of a fragment.
+func (blk *inBlock) size(f uint32) int { return min(fragmentBytes, blk.total-int(f)*fragmentBytes) }
 
 // receiveFragment takes a fragment. An error is a rule that the peer broke.
 func (b *Blocks) receiveFragment(r *bitio.Reader) error {
@@ -39,10 +56,16 @@ func (b *Blocks) receiveFragment(r *bitio.Reader) error {
 	}
 	blk, err := b.find(id, int64(total), sum, uint32(n))
 	if err == nil {
-		err = b.store(blk, f, size, r)
+		err = b.store(blk, f, r)
 	}
 	if err != nil {
 		b.Counters.Refused++
+	}
+	if errors.Is(err, ErrRoom) {
+		_ = b.finish(id) // find has checked it
+		b.tell(note{noteRefused, id})
+		b.fail(id, ErrRoom)
+		return nil
 	}
 	return err
 }
@@ -60,67 +83,68 @@ func (b *Blocks) find(id, total int64, sum, n uint32) (*inBlock, error) {
 		}
 		return blk, nil
 	}
-	if id >= b.oldest+idWindow || total > int64(b.cfg.MaxBytes) || len(b.receiving) >= b.cfg.MaxBlocks || len(b.notes) >= 2*maxBlocks || claimed > int64(b.cfg.MaxHeld) {
+	if id >= b.oldest+idWindow || total > b.ours.bytes || int64(len(b.receiving)) >= b.ours.blocks || len(b.notes) >= 2*maxBlocks || claimed > b.ours.held {
 		return nil, ErrBounds
+	}
+	if !b.hold(blockCost) {
+		return nil, ErrRoom
 	}
 	blk := &inBlock{id: id, total: int(total), sum: sum, count: n}
 	b.receiving = append(b.receiving, blk)
 	return blk, nil
 }
 
-func (b *Blocks) store(blk *inBlock, f uint32, size int, r *bitio.Reader) error {
-	if f < blk.next || blk.beyond[f] != nil {
+// hold counts bytes within the connection's MaxMemory.
+func (b *Blocks) hold(n int) bool { return b.ch == nil || b.ch.Hold(n) == nil }
+
+func (b *Blocks) store(blk *inBlock, f uint32, r *bitio.Reader) error {
+	switch {
+	case f < blk.next() || blk.beyond[f] != nil:
 		b.Counters.Duplicate++
 		return nil
-	}
-	if f >= blk.next+ahead {
+	case f >= blk.next()+ahead:
 		return ErrBounds
+	case !b.hold(fragmentCost):
+		return ErrRoom
 	}
-	if f == blk.next {
-		start := len(blk.whole)
-		blk.grow(size)
-		r.ReadBytes(blk.whole[start:])
-		blk.next++
-		for next := blk.beyond[blk.next]; next != nil; next = blk.beyond[blk.next] {
-			start := len(blk.whole)
-			blk.grow(len(next))
-			copy(blk.whole[start:], next)
-			delete(blk.beyond, blk.next)
-			blk.next++
+	data := new(fragment)
+	r.ReadBytes(data[:blk.size(f)])
+	if f == blk.next() {
+		blk.whole = append(blk.whole, data)
+		for next := blk.beyond[blk.next()]; next != nil; next = blk.beyond[blk.next()] {
+			delete(blk.beyond, blk.next())
+			blk.whole = append(blk.whole, next)
 		}
 	} else {
 		if blk.beyond == nil {
-			blk.beyond = map[uint32][]byte{}
+			blk.beyond = map[uint32]*fragment{}
 		}
-		data := make([]byte, size)
-		r.ReadBytes(data)
 		blk.beyond[f] = data
 	}
-	blk.bytes += size
-	b.held += size
+	blk.bytes += blk.size(f)
+	b.held += blk.size(f)
 	if b.cfg.Progress != nil {
 		b.cfg.Progress(blk.id, blk.bytes, blk.total)
 	}
-	if blk.next == blk.count && !blk.failed { // Progress may have closed the channel
+	if blk.next() == blk.count && !blk.failed { // Progress may have closed the channel
 		b.complete(blk)
 	}
 	return nil
 }
 
-// grow makes the whole part longer. Its room is never more than twice that, nor more than the block.
-func (blk *inBlock) grow(n int) {
-	need := len(blk.whole) + n
-	if need > cap(blk.whole) {
-		whole := make([]byte, len(blk.whole), min(max(2*cap(blk.whole), need), blk.total))
-		copy(whole, blk.whole)
-		blk.whole = whole
+// join is the block's data.
+func (blk *inBlock) join() []byte {
+	whole := make([]byte, 0, blk.total)
+	for f, data := range blk.whole {
+		whole = append(whole, data[:blk.size(uint32(f))]...)
 	}
-	blk.whole = blk.whole[:need]
+	return whole
 }
 
 func (b *Blocks) complete(blk *inBlock) {
 	_ = b.finish(blk.id) // an id that is known is within the window
-	if crc32.Checksum(blk.whole, castagnoli) != blk.sum {
+	whole := blk.join()
+	if crc32.Checksum(whole, castagnoli) != blk.sum {
 		b.tell(note{noteDamaged, blk.id})
 		b.fail(blk.id, ErrChecksum)
 		return
@@ -128,7 +152,7 @@ func (b *Blocks) complete(blk *inBlock) {
 	b.tell(note{noteDone, blk.id})
 	b.Counters.Received++
 	if b.cfg.Received != nil {
-		b.cfg.Received(blk.id, blk.whole)
+		b.cfg.Received(blk.id, whole)
 	}
 }
 
@@ -143,6 +167,9 @@ func (b *Blocks) finish(id int64) error {
 	for i, blk := range b.receiving {
 		if blk.id == id {
 			b.held -= blk.bytes
+			if b.ch != nil {
+				b.ch.Release(blk.cost())
+			}
 			b.receiving = append(b.receiving[:i], b.receiving[i+1:]...)
 			break
 		}

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"fmt"
 	"hash/crc32"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -12,8 +13,10 @@ func (b *Blocks) Send(data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
 		return 0, ErrEmpty
-	case len(data) > b.cfg.MaxBytes, b.known && int64(len(data)) > b.bounds.bytes:
-		return 0, ErrBlockBig
+	case len(data) > b.cfg.MaxBytes:
+		return 0, fmt.Errorf("%w: %d bytes, MaxBytes is %d", ErrBlockBig, len(data), b.cfg.MaxBytes)
+	case b.known && int64(len(data)) > b.bounds.bytes:
+		return 0, b.tooBig(len(data))
 	case b.ch == nil || b.ch.Closing():
 		return 0, ErrNoChan
 	case len(b.sending) >= b.cfg.MaxBlocks:
@@ -24,6 +27,11 @@ func (b *Blocks) Send(data []byte) (int64, error) {
 	b.nextID++
 	b.sending = append(b.sending, o)
 	return o.id, nil
+}
+
+// tooBig is the error of a block that is too large for the peer.
+func (b *Blocks) tooBig(n int) error {
+	return fmt.Errorf("%w: %d bytes, the peer takes %d: as its MaxBytes, MaxHeld and its connection's MaxMemory say", ErrBlockBig, n, b.bounds.bytes)
 }
 
 // Progress is how many fragments of a block that is being sent have arrived, and of how many.
@@ -47,7 +55,7 @@ func (b *Blocks) withdraw() {
 		b.forget(o)
 		b.withdrew = true
 		b.tell(note{noteWithdrawn, o.id})
-		b.fail(o.id, ErrBlockBig)
+		b.fail(o.id, b.tooBig(len(o.data)))
 	}
 }
 

@@ -46,7 +46,7 @@ func newTransferOf(t *testing.T, set netsim.Settings, seed uint64, controller fu
 	return newTransferIn(t, set, seed, netconn.Protocol{}, controller, out, in)
 }
 
-func newTransferIn(t *testing.T, set netsim.Settings, seed uint64, protocol netconn.Protocol, controller func() congestion.Controller, out, in message.BlocksConfig) *transfer {
+func newTransferIn(t *testing.T, set netsim.Settings, seed uint64, protocol netconn.Protocol, controller func() congestion.Controller, out, in message.BlocksConfig, edits ...func(*netconn.Config)) *transfer {
 	x := &transfer{t: t, received: map[int64][]byte{}, ka: newKinds(), kb: newKinds()}
 	in.Received = func(id int64, b []byte) { x.received[id] = b }
 	x.in, x.out = message.NewBlocks(in), message.NewBlocks(out)
@@ -60,7 +60,11 @@ func newTransferIn(t *testing.T, set netsim.Settings, seed uint64, protocol netc
 		var err error
 		x.links[i], err = netsim.NewLink(set, seed+uint64(i))
 		require.NoError(t, err)
-		x.conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, Protocol: protocol, Controller: controller(), LowLevelSend: func(p []byte) { x.links[i].Push(x.now, p) }}, 0, 7, 7)
+		cfg := netconn.Config{Server: i == 1, Channels: types, Protocol: protocol, Controller: controller(), MaxMemory: 256 << 20, LowLevelSend: func(p []byte) { x.links[i].Push(x.now, p) }}
+		for _, edit := range edits {
+			edit(&cfg)
+		}
+		x.conns[i], err = netconn.New(cfg, 0, 7, 7)
 		require.NoError(t, err)
 	}
 	ch, err := x.conns[0].Open(blockName, x.out)

@@ -58,7 +58,7 @@
 //	messages in a packet                           64, and Config.Budget bits
 //	bytes held                                     Queue.Held; at most 2 * Window * MaxBits / 8
 //	blocks at a time, bytes of a block             4 and 64 MiB, told to the peer; Send returns ErrBlocks, ErrBlockBig
-//	bytes of blocks being received                 BlocksConfig.MaxHeld, 64 MiB; Blocks.Held; twice that of memory
+//	bytes of blocks being received                 BlocksConfig.MaxHeld, within the connection's MaxMemory; Blocks.Held
 //
 // # What differs from the articles, and why
 //

@@ -51,7 +51,7 @@ func run(mib int, loss, mbit float64, seed uint64) error {
 		if links[i], err = netsim.NewLink(set, seed+uint64(i)); err != nil {
 			return err
 		}
-		conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, Controller: congestion.NewTokenBucket(int(mbit * 1.1e6 / 8)),
+		conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, MaxMemory: 4 * (mib + 1) << 20, Controller: congestion.NewTokenBucket(int(mbit * 1.1e6 / 8)),
 			LowLevelSend: func(p []byte) { links[i].Push(now, p) }}, 0, 1, 1)
 		if err != nil {
 			return err

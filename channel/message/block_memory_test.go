@@ -1,0 +1,117 @@
+package message_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestBlocksWithinMaxMemory: whatever bounds are configured, blocks that are being received count within MaxMemory, one
+// that can't fit is refused with an error, and those that fit arrive.
+func TestBlocksWithinMaxMemory(t *testing.T) {
+	for _, memory := range []int{256 << 10, 1 << 20} {
+		for _, blocks := range []int{4, 512} {
+			refused := 0
+			out := message.BlocksConfig{MaxBlocks: 512, Failed: func(_ int64, err error) {
+				require.ErrorIs(t, err, message.ErrBlockBig)
+				refused++
+			}}
+			in := message.BlocksConfig{MaxBlocks: blocks, Failed: func(id int64, err error) { t.Error(memory, id, err) }}
+			x := newTransferIn(t, netsim.Settings{Loss: 5, Lag: 20 * time.Millisecond}, 3, netconn.Protocol{}, bucket, out, in, func(c *netconn.Config) { c.MaxMemory = memory })
+			_, err := x.out.Send(make([]byte, memory)) // before the bounds are known
+			require.NoError(t, err)
+			for range 20 {
+				x.step(16 * time.Millisecond)
+			}
+			require.Equal(t, 1, refused)
+			largest := memory / 2
+			for _, err = x.out.Send(make([]byte, largest)); errors.Is(err, message.ErrBlockBig); _, err = x.out.Send(make([]byte, largest)) {
+				largest -= 500
+			}
+			require.NoError(t, err)
+			require.Less(t, largest, memory*3/8)
+			require.Greater(t, largest, memory/5, "%d blocks in %d bytes", blocks, memory)
+			most, want := 0, 1
+			for ; want < 40; want++ {
+				n := largest
+				if want > 3 {
+					n = 1 // what small blocks cost counts as well
+				}
+				_, err := x.out.Send(data(uint64(want), n))
+				require.NoError(t, err)
+			}
+			for len(x.received) < want {
+				x.step(16 * time.Millisecond)
+				most = max(most, x.conns[1].Table().Held())
+				require.Less(t, x.now, 5*time.Minute, "%d of %d", len(x.received), want)
+			}
+			require.LessOrEqual(t, most, memory/2)
+			require.Zero(t, x.in.Held())
+			require.Less(t, x.conns[1].Table().Held(), memory/10)
+		}
+	}
+}
+
+// TestBlockWithoutRoom: a block for which other data has left no memory is refused at both ends, costs no other, and
+// goes when there is room.
+func TestBlockWithoutRoom(t *testing.T) {
+	var failed [2][]error
+	cfg := func(i int) message.BlocksConfig {
+		return message.BlocksConfig{MaxBlocks: 8, Failed: func(_ int64, err error) { failed[i] = append(failed[i], err) }}
+	}
+	x := newTransferIn(t, netsim.Settings{Loss: 5, Lag: 20 * time.Millisecond}, 3, netconn.Protocol{}, bucket, cfg(0), cfg(1), func(c *netconn.Config) { c.MaxMemory = 1 << 20 })
+	for range 20 {
+		x.step(16 * time.Millisecond)
+	}
+	var other *channel.Channel
+	x.conns[1].Table().All(func(ch *channel.Channel) bool {
+		other = ch
+		return ch.Name() != messageName
+	})
+	require.Equal(t, messageName, other.Name())
+	taken := 400 << 10
+	require.NoError(t, other.Hold(taken))
+	for _, n := range []int{200_000, 10_000} {
+		_, err := x.out.Send(data(uint64(n), n))
+		require.NoError(t, err)
+	}
+	for len(x.received) == 0 || len(failed[0]) == 0 {
+		x.step(16 * time.Millisecond)
+		require.Less(t, x.now, time.Minute)
+	}
+	for _, errs := range failed {
+		require.Len(t, errs, 1)
+		require.ErrorIs(t, errs[0], message.ErrRoom)
+	}
+	require.Len(t, x.received, 1)
+	require.Len(t, x.received[1], 10_000)
+	other.Release(taken)
+	_, err := x.out.Send(data(1, 200_000))
+	require.NoError(t, err)
+	for len(x.received) < 2 {
+		x.step(16 * time.Millisecond)
+		require.Less(t, x.now, 2*time.Minute)
+	}
+	require.Zero(t, x.in.Held())
+}
+
+// TestBlocksOfTheDefaults: the figures in the doc of Blocks.
+func TestBlocksOfTheDefaults(t *testing.T) {
+	for memory, largest := range map[int]int{8 << 20: 2_700_000, 64 << 20: 22_000_000} {
+		x := newTransferIn(t, netsim.Settings{}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) { c.MaxMemory = memory })
+		for range 5 {
+			x.step(16 * time.Millisecond)
+		}
+		_, err := x.out.Send(make([]byte, largest))
+		require.NoError(t, err)
+		_, err = x.out.Send(make([]byte, largest*103/100))
+		require.ErrorIs(t, err, message.ErrBlockBig)
+	}
+}
