@@ -88,7 +88,7 @@ func (c *Conn) closeWithReason(at time.Duration, reason string) {
 // errNotJoined refuses channels before the login is done.
 var errNotJoined = errors.New("driver: a channel was opened before the login was done")
 
-// newConn makes a connection that begins now.
+// newConn makes a connection; start begins it, once all is set that the game may look at.
 func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
 	return d.newConnOr(nil, at, addr, in, out, handlers, headroom, tailroom, send)
 }
@@ -142,7 +142,13 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 	}
 	c.Conn = nc
 	d.conns = append(d.conns, c)
-	if refusal == nil {
+	return c, nil
+}
+
+// start tells the game of the connection and begins the login.
+func (c *Conn) start() {
+	d := c.driver
+	if c.refusal == nil {
 		d.Counters.Accepted++
 		if d.cfg.Accepted != nil {
 			d.cfg.Accepted(c)
@@ -151,7 +157,6 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 	if !c.Closed() && !c.Closing() { // Accepted may have turned it away
 		c.begin()
 	}
-	return c, nil
 }
 
 // begin starts the login, or joins at once without one.

@@ -81,6 +81,7 @@ func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters
 func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 	if c := s.join(slot, info.Addr, netcode.Headroom, netcode.Tailroom); c != nil {
 		c.clientID, c.userData = info.ID, *info.UserData
+		c.start()
 	}
 }
 

@@ -44,7 +44,9 @@ func (s *saltedServer) refusals(yield func(string, uint64) bool) { s.m.Counters.
 
 // Connected is the machine's: a client has a slot.
 func (s *saltedServer) Connected(slot int, info salted.ClientInfo) {
-	s.join(slot, info.Addr, salted.Headroom, 0)
+	if c := s.join(slot, info.Addr, salted.Headroom, 0); c != nil {
+		c.start()
+	}
 }
 
 // Disconnected is the machine's.

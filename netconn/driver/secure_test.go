@@ -13,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -200,4 +201,24 @@ func send(t *testing.T, ch *channel.Channel, text string) {
 	t.Helper()
 	_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true})
 	require.NoError(t, err)
+}
+
+// TestIdentityFromTheFirstCallback: whose token it is, and what the back end put into it, is known as soon as the game hears of the
+// connection, also where it has a login of its own and Joined is the first that it hears of.
+func TestIdentityFromTheFirstCallback(t *testing.T) {
+	for _, login := range []bool{true, false} {
+		var ids []uint64
+		var said []byte
+		hear := func(c *Conn) { ids, said = append(ids, c.ClientID()), append(said, c.UserData()[0]) }
+		types := []channel.Type{{Name: bunch.Control, Static: true, ClientOpen: true, ServerOpen: true}}
+		if login {
+			types = nil
+		}
+		w := newTown(t, 1, netsim.Settings{}, Config{Link: Netcode{Key: netcode.Key{1}}, Channels: types, Accepted: hear, Joined: hear})
+		token := townToken(t, w, 42, func(c *netcode.TokenConfig) { c.UserData[0] = 'x' })
+		w.dial(Config{Link: Netcode{Token: token}, Channels: types})
+		w.until("joined", func() bool { return len(ids) == 2 })
+		require.Equal(t, []uint64{42, 42}, ids)
+		require.Equal(t, "xx", string(said))
+	}
 }

@@ -50,7 +50,7 @@ func (s *slotServer[M]) part(at time.Duration) {
 	}
 }
 
-// join makes the connection of a client that has a slot; nil if the settings don't allow any.
+// join makes the connection of a client that has a slot, for its caller to start; nil if the settings don't allow any.
 func (s *slotServer[M]) join(slot int, from netip.AddrPort, headroom, tailroom int) *Conn {
 	c, err := s.d.newConn(s.at, from, firstSequence, firstSequence, nil, headroom, tailroom, func(_ *Conn, p []byte) {
 		if s.m.SendPayload(s.at, slot, p) != nil {
@@ -128,6 +128,7 @@ func (c *slotClient[M]) join(headroom, tailroom int) {
 		return
 	}
 	c.conn = conn
+	conn.start()
 }
 
 // leave ends the connection, or the attempt for the reason of failure.

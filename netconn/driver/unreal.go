@@ -165,6 +165,7 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 	if p.turned {
 		s.refused++
 	}
+	c.start()
 	return true
 }
 
@@ -268,6 +269,7 @@ func (c *unrealClient) connect(at time.Duration) {
 		return
 	}
 	c.conn, c.heard = conn, at
+	conn.start()
 }
 
 // lostAfter is how long nothing is heard before the client thinks that the server looks for it at another address.
