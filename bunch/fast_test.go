@@ -20,7 +20,7 @@ func TestFastPathIsTheSlowPath(t *testing.T) {
 		if h.Reliable || h.Open {
 			h.Name.Index = rng.Uint32N(1 << rng.UintN(16))
 		}
-		p := Protocol{SequenceBits: []int{0, 10, 11, 12, 16}[rng.IntN(5)]}
+		p := Protocol{SequenceBits: []uint8{0, 10, 11, 12, 16}[rng.IntN(5)]}
 		if h.Reliable {
 			h.WireSeq = uint16(rng.UintN(uint(p.Sequences().Size())))
 		}

@@ -111,15 +111,15 @@ type Protocol struct {
 	// CustomExportsFinal is whether partial bunches carry that bit. Off up to
 	// 5.1; on in 5.8. The first release with it is not known (network version 36).
 	CustomExportsFinal bool
+	// SequenceBits is the width of ChSequence, from 2 to 16; 0 means 10, Unreal's. A channel may have half as many
+	// reliable bunches in flight as there are sequences. Both ends must agree.
+	SequenceBits uint8
 	// MaxPacket is the largest packet in bytes; 0 means 1024. Both ends must
 	// agree, since the width of the payload length depends on it.
 	MaxPacket int
 	// HandlerBits is what of a packet its handlers take: 7 with Unreal's
 	// stateless handshake of 5.1, 2 with that of 4.27 and 5.0, 0 without.
 	HandlerBits int
-	// SequenceBits is the width of ChSequence, from 2 to 16; 0 means 10, Unreal's. A channel may have half as many
-	// reliable bunches in flight as there are sequences. Both ends must agree.
-	SequenceBits int
 }
 
 // Sequences is the space of the ChSequences on the wire.

@@ -143,7 +143,10 @@ func TestLongNamesFit(t *testing.T) {
 // TestCloseBehindFullBuffer: the close of a channel whose buffer is full is told apart from a duplicate, also with the
 // largest buffer.
 func TestCloseBehindFullBuffer(t *testing.T) {
-	for _, s := range []struct{ buffer, bits int }{{2, 0}, {16, 0}, {256, 0}, {512, 0}, {1024, 11}, {1024, 16}, {2048, 12}} {
+	for _, s := range []struct {
+		buffer int
+		bits   uint8
+	}{{2, 0}, {16, 0}, {256, 0}, {512, 0}, {1024, 11}, {1024, 16}, {2048, 12}} {
 		buffer := s.buffer
 		edit := func(c *channel.Config) { c.ReliableBuffer, c.Protocol.SequenceBits = buffer, s.bits }
 		w, _ := newWire(t, false, edit)

@@ -252,10 +252,16 @@ func idsAtBounds(e *env) figure {
 			cases[len(cases)-1].edit = func(c *netconn.Config) { c.MaxChannels = int(index) }
 		}
 	}
-	for _, ahead := range []int64{1, 255, 256, 257, 510} {
-		add(fmt.Sprintf("%d ahead", ahead), ahead > 255, 0, func(l *liar) []lie { return []lie{l.at(1, dataName, l.chInit+1+ahead, one)} })
+	for _, buffer := range []int64{256, 512} {
+		for _, ahead := range []int64{1, 255, 256, 257, 510, 511, 512, 513, 1021} {
+			add(fmt.Sprintf("%d ahead of %d", ahead, buffer), ahead >= buffer, 0, func(l *liar) []lie { return []lie{l.at(1, dataName, l.chInit+1+ahead, one)} })
+			cases[len(cases)-1].edit = func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = int(buffer) }
+		}
 	}
-	for _, behind := range []int64{0, 1, 255, 511} {
+	for _, ahead := range []int64{1, 255, 256, 1022} { // with the default nothing can be said that is too far ahead
+		add(fmt.Sprintf("%d ahead", ahead), false, 0, func(l *liar) []lie { return []lie{l.at(1, dataName, l.chInit+1+ahead, one)} })
+	}
+	for _, behind := range []int64{0, 1, 255, 511, 1023} {
 		add(fmt.Sprintf("%d behind", behind), false, 0, func(l *liar) []lie { return []lie{l.at(1, dataName, l.chInit-behind, one)} })
 	}
 	for _, n := range []int{1, 63, 64, 65, 300} {
@@ -435,7 +441,8 @@ func settings(e *env) figure {
 		"OrderCache of 3":        func(c *netconn.Config) { c.OrderCache = 3 },
 		"OrderCache of 1<<20":    func(c *netconn.Config) { c.OrderCache = 1 << 20 },
 		"MaxPacket of 100":       func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.Bunch.MaxPacket = 100 },
-		"ReliableBuffer of 1024": func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = 1024 },
+		"ReliableBuffer of 1024": func(c *netconn.Config) { c.Protocol = netconn.Unreal51(); c.Protocol.ReliableBuffer = 1024 },
+		"ReliableBuffer of 2048": func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = 2048 },
 		"PacketWindow of 9000":   func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.PacketWindow = 9000 },
 		"a name of 100": func(c *netconn.Config) {
 			c.Channels = append(c.Channels, channel.Type{Name: bunch.Name{Text: strings.Repeat("n", 100)}})

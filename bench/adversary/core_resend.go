@@ -87,12 +87,12 @@ func naksEverything(e *env, controller congestion.Controller) figure {
 	before, spent, allowed := l.gotFull, l.spent, 3000.0 // a tick's credit, and a packet of debt
 	ticks := 60 * e.pick(1, 10)
 	for range ticks {
+		allowed += rate() * tick.Seconds() // what the naks of this tick bring is the next one's
 		g.fill()
 		l.pass(tick)
 		for range 5 {
 			_ = l.send(l.newest, allNo()) // it may have ended
 		}
-		allowed += rate() * tick.Seconds()
 	}
 	used := l.gotFull - before
 	e.notef("%d bytes in %v for %d of the peer's, %.0f allowed, the rate is %.0f B/s; %v", used, time.Duration(ticks)*tick, l.spent-spent, allowed, rate(), l.victim.Result())

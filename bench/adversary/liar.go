@@ -72,6 +72,9 @@ func newLiar(get func(*channel.Channel) channel.Handler, edit func(c *netconn.Co
 	if edit != nil {
 		edit(&cfg)
 	}
+	if cfg.Protocol == (netconn.Protocol{}) {
+		cfg.Protocol = netconn.Bunchnet()
+	}
 	l.proto = cfg.Protocol.Bunch
 	var err error
 	l.victim, err = netconn.New(cfg, 0, liarFirst, victimFirst)
@@ -155,7 +158,7 @@ func (l *liar) reliable(ch uint32, name bunch.Name, data []byte) lie {
 
 // at is a reliable bunch with a sequence of the liar's choice.
 func (l *liar) at(ch uint32, name bunch.Name, seq int64, data []byte) lie {
-	return lie{bunch.Header{ChIndex: ch, Name: name, Reliable: true, WireSeq: seqnum.Channel.Truncate(seq), Bits: len(data) * 8}, data}
+	return lie{bunch.Header{ChIndex: ch, Name: name, Reliable: true, WireSeq: l.proto.Sequences().Truncate(seq), Bits: len(data) * 8}, data}
 }
 
 // open is a reliable bunch that opens a channel.

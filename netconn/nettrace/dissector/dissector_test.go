@@ -45,7 +45,7 @@ func TestBunches(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	flip := func() bool { return rng.IntN(2) == 0 }
 	for i := range 3000 {
-		p := bunch.Protocol{CustomExportsFinal: flip(), MaxPacket: 1024, SequenceBits: []int{0, 10, 11, 12}[rng.IntN(4)]}
+		p := bunch.Protocol{CustomExportsFinal: flip(), MaxPacket: 1024, SequenceBits: []uint8{0, 10, 11, 12}[rng.IntN(4)]}
 		h := bunch.Header{ChIndex: rng.Uint32() >> rng.IntN(32), Open: flip(), Close: flip(), ReplicationPaused: flip(), Reliable: flip(),
 			HasPackageMapExports: flip(), HasMustBeMappedGUIDs: flip(), Partial: flip(), Bits: rng.IntN(2000)}
 		if h.Close {
