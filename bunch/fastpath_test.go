@@ -61,3 +61,20 @@ func TestFastPathIsTaken(t *testing.T) {
 	require.False(t, p.writeFast(w, &Header{Bits: 8192}), "too long for its field")
 	require.False(t, p.writeFast(w, &Header{Reliable: true, Name: Name{Text: "text"}}))
 }
+
+// TestTextNamesAreRead: a header whose name is text isn't taken for one with a number, whatever the text.
+func TestTextNamesAreRead(t *testing.T) {
+	p := Protocol{MaxPacket: 1024}
+	for _, text := range []string{"A", "\x7f", "Actor", "a name of some length"} {
+		for _, number := range []int32{0, 1, 1 << 30} {
+			h := Header{ChIndex: 3, Reliable: true, WireSeq: 5, Name: Name{Text: text, Number: number}, Bits: 64}
+			w := bitio.NewWriter(make([]byte, 200))
+			p.WriteHeader(w, &h)
+			w.WriteUint64(0)
+			w.WriteUint64(0)
+			var got Header
+			require.NoError(t, p.Read(bitio.NewReader(w.Bytes(), w.Len()), &got, new(bitio.Reader)))
+			require.Equal(t, h, got)
+		}
+	}
+}

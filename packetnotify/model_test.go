@@ -225,7 +225,11 @@ var worlds = map[string]Config{
 func TestModel(t *testing.T) {
 	for name, cfg := range worlds {
 		t.Run(name, func(t *testing.T) {
-			for i, loss := range []float64{0, 0.05, 0.3, 0.6, 0.97} {
+			losses := []float64{0, 0.05, 0.3, 0.6, 0.97}
+			if testing.Short() {
+				losses = []float64{0.05, 0.6}
+			}
+			for i, loss := range losses {
 				w := newWorld(t, cfg, uint64(i+1), loss)
 				for sent := int64(0); sent < 3<<14; {
 					w.step()
