@@ -34,6 +34,7 @@ func main() {
 	flag.Float64Var(&o.goal, "goal", 90, "the percentage of covered mutants that must be killed")
 	flag.StringVar(&o.list, "list", "netconn/MUTANTS.md", "the survivors that are known to be equivalent or harmless")
 	flag.StringVar(&o.run, "run", "", "run only tests that match this")
+	flag.StringVar(&o.skip, "skip", "", "leave out tests that match this, for their time")
 	flag.BoolVar(&o.verbose, "v", false, "print every mutant")
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -87,7 +88,8 @@ func (t *tally) share() float64 {
 }
 
 type options struct {
-	only, list, run string
+	only, list      string
+	run, skip       string // tests
 	workers, sample int
 	seed            uint64
 	slack           time.Duration

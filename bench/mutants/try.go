@@ -36,7 +36,7 @@ func tryPackage(p pkg, listed map[string]bool, o options) (sum tally, err error)
 	if err != nil {
 		return sum, err
 	}
-	out, err := runTests(p, binary, 0, 10*time.Minute, "-test.v", "-test.run", o.run)
+	out, err := runTests(p, binary, 0, 10*time.Minute, "-test.v", "-test.run", o.run, "-test.skip", o.skip)
 	if err != nil {
 		return sum, fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
 	}
@@ -167,9 +167,7 @@ func drop(dropped map[int]bool, out, dir string) {
 func coverage(p pkg, dir string, o options) (covered func(mutant) bool, err error) {
 	profile := filepath.Join(dir, "cover.out")
 	args := []string{"test", "-short", "-count=1", "-coverprofile", profile}
-	if o.run != "" {
-		args = append(args, "-run", o.run)
-	}
+	args = append(args, "-run", o.run, "-skip", o.skip)
 	if out, err := exec.Command("go", append(args, "./"+p.dir)...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("the tests fail: %w\n%s", err, out)
 	}
