@@ -37,6 +37,7 @@ func TestWriterMisuse(t *testing.T) {
 		"int without values": {func(w *Writer) { w.WriteInt(0, 0) }, ErrValue},
 		"NUL in a string":    {func(w *Writer) { w.WriteString("a\x00b") }, ErrValue},
 		"patch ahead":        {func(w *Writer) { w.PatchBits(0, 0, 9) }, ErrOverflow},
+		"patch across":       {func(w *Writer) { w.PatchBits(4, 0, 5) }, ErrOverflow},
 		"patch before":       {func(w *Writer) { w.PatchBits(-1, 0, 1) }, ErrOverflow},
 		"patch far ahead":    {func(w *Writer) { w.PatchBits(math.MaxInt, 0, 1) }, ErrOverflow},
 		"patch too wide":     {func(w *Writer) { w.PatchBits(0, 0, 65) }, ErrOverflow},

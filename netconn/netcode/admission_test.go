@@ -40,6 +40,7 @@ func TestRepeatedRequestKeepsNobodyOut(t *testing.T) {
 // TestIDIsBounded: many tokens of one account, from many addresses, have few places; and who waits gets one.
 func TestIDIsBounded(t *testing.T) {
 	r := newRig(t, 1, netsim.Settings{}, 4)
+	r.now = 10 * time.Second
 	for i := range 100 {
 		r.server.Receive(r.now, addrOf(i), requestOf(t, token(t, uint64(10+i), nil)))
 	}

@@ -16,7 +16,7 @@ var ErrKey = errors.New("netcode: a key is 64 hex digits; make one with: openssl
 
 // ParseKey reads a key of 64 hex digits.
 func ParseKey(s string) (k Key, err error) {
-	if n, err := hex.Decode(k[:], []byte(s[:min(len(s), 2*KeyBytes)])); err != nil || n != KeyBytes || len(s) != 2*KeyBytes {
+	if _, err := hex.Decode(k[:], []byte(s[:min(len(s), 2*KeyBytes)])); err != nil || len(s) != 2*KeyBytes {
 		return Key{}, ErrKey // what hex says would show a part of it
 	}
 	return k, nil
