@@ -1,0 +1,219 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// hand is two connected ends between which packets go by hand: what end i sends lies in sent[i].
+type hand struct {
+	t     *testing.T
+	now   time.Duration
+	conns [2]*Conn
+	chs   [2]*channel.Channel // at the client, and the server's of the same index
+	sent  [2][][]byte
+}
+
+func newHand(t *testing.T, edit func(i int, c *Config)) *hand {
+	h := &hand{t: t, now: time.Second}
+	for i := range h.conns {
+		cfg := Config{Server: i == 1, LowLevelSend: func(p []byte) { h.sent[i] = append(h.sent[i], append([]byte(nil), p...)) },
+			Channels: testTypes(func(ch *channel.Channel) channel.Handler {
+				if ch.Index() > 0 {
+					h.chs[1] = ch
+				}
+				return channel.Nop{}
+			})}
+		if edit != nil {
+			edit(i, &cfg)
+		}
+		c, err := New(cfg, h.now, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
+		require.NoError(t, err)
+		h.conns[i] = c
+	}
+	for i, name := range []bunch.Name{bunch.Control, testName} {
+		ch, err := h.conns[0].Open(name, channel.Nop{})
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+		require.NoError(t, err)
+		if i == 1 {
+			h.chs[0] = ch
+		}
+	}
+	for range 10 {
+		h.exchange()
+	}
+	require.Zero(t, h.conns[0].Table().Unacked())
+	return h
+}
+
+// tick moves the time on and ticks both ends.
+func (h *hand) tick(d time.Duration) {
+	h.now += d
+	for _, c := range h.conns {
+		c.Tick(h.now)
+	}
+}
+
+// deliver hands over all that end i sent.
+func (h *hand) deliver(i int) {
+	sent := h.sent[i]
+	h.sent[i] = nil
+	for _, p := range sent {
+		h.give(i, p)
+	}
+	h.conns[1-i].PostTickDispatch(h.now)
+}
+
+// give hands one packet of end i's to the other.
+func (h *hand) give(i int, p []byte) { _ = h.conns[1-i].ReceivedPacket(h.now, p) }
+
+// exchange is a tick of 50 ms in which all arrives.
+func (h *hand) exchange() {
+	h.tick(50 * time.Millisecond)
+	h.deliver(0)
+	h.deliver(1)
+}
+
+// packet has end i send a packet with a bunch, and returns it.
+func (h *hand) packet(i int, reliable bool) []byte {
+	before := len(h.sent[i])
+	_, err := h.chs[i].SendBunch(&bunch.Out{Data: []byte{1, 2, 3}, Reliable: reliable, NoMerge: true})
+	require.NoError(h.t, err)
+	h.conns[i].FlushWritten(h.now)
+	require.Len(h.t, h.sent[i], before+1)
+	p := h.sent[i][before]
+	h.sent[i] = h.sent[i][:before]
+	return p
+}
+
+// TestHeaderIsOfTheMomentOfSending: a packet begun before another arrived acks that one, so no packet goes out for the ack alone.
+func TestHeaderIsOfTheMomentOfSending(t *testing.T) {
+	h := newHand(t, nil)
+	p := h.packet(0, true)
+	_, err := h.chs[1].SendBunch(&bunch.Out{Data: []byte("begun before")})
+	require.NoError(t, err)
+	require.NotZero(t, h.conns[1].out.Len())
+	h.give(0, p)
+	before := h.conns[1].Counters
+	h.conns[1].Tick(h.now)
+	require.Len(t, h.sent[1], 1)
+	require.Equal(t, before.AckOnly, h.conns[1].Counters.AckOnly)
+	h.deliver(1)
+	require.Zero(t, h.conns[0].notify.Outstanding())
+}
+
+// TestNewsOfALossDoesNotWait: a delayed ack goes at once when the packet before was lost.
+func TestNewsOfALossDoesNotWait(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.AckDelay, c.KeepAlive = 100*time.Millisecond, time.Minute })
+	for range 5 {
+		h.exchange()
+	}
+	h.give(0, h.packet(0, true))
+	h.conns[1].Tick(h.now)
+	require.Empty(t, h.sent[1], "nothing was lost: it may wait")
+	at, _ := h.conns[1].NextDeadline()
+	require.Equal(t, h.now+100*time.Millisecond, at)
+
+	h.packet(0, true) // lost
+	h.give(0, h.packet(0, true))
+	at, _ = h.conns[1].NextDeadline()
+	require.Equal(t, h.now, at)
+	h.conns[1].Tick(h.now)
+	require.Len(t, h.sent[1], 1)
+	lost := h.conns[0].Counters.PacketsLost
+	h.deliver(1)
+	require.Equal(t, lost+1, h.conns[0].Counters.PacketsLost)
+}
+
+// TestWindowBoundsPacketsInFlight: with a window of 32, 28 packets with bunches are in flight at most; the four are for acks and the close.
+func TestWindowBoundsPacketsInFlight(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) {
+		c.Protocol = Bunchnet()
+		c.Protocol.PacketWindow, c.NetSpeed, c.Timeout = 32, 10_000_000, -1
+	})
+	c := h.conns[0]
+	for i := c.notify.Outstanding(); i < 100; i++ {
+		require.Equal(t, i >= 28, c.windowFull(), "%d in flight", c.notify.Outstanding())
+		require.Equal(t, i < 28, (*outlet)(c).HasRoom(100))
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 100), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+		c.FlushWritten(h.now)
+		require.Equal(t, min(i+1, 28), c.notify.Outstanding())
+	}
+	require.NotZero(t, c.Counters.WindowFull)
+	h.now += 50 * time.Millisecond
+	h.deliver(0)
+	h.conns[1].Tick(h.now)
+	waited := c.Table().Waiting()
+	h.deliver(1)
+	h.conns[0].Tick(h.now)
+	require.Less(t, c.Table().Waiting(), waited, "acks make room")
+}
+
+// TestProbesBeginAnew: each silence of the peer's after a reliable bunch gets three probes, later and later, and an ack gives the next
+// silence its own.
+func TestProbesBeginAnew(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.KeepAlive, c.Timeout = time.Hour, -1 })
+	c := h.conns[0]
+	for round := range 3 {
+		h.packet(0, true) // lost
+		var gaps []time.Duration
+		last := h.now
+		for h.now-last < 30*time.Second {
+			at, ok := c.probeAt()
+			if ok {
+				c.Tick(at - 1)
+				require.Empty(t, h.sent[0], "too early")
+				deadline, _ := c.NextDeadline()
+				require.Equal(t, at, deadline)
+			}
+			h.now += 10 * time.Millisecond
+			c.Tick(h.now)
+			if len(h.sent[0]) > 0 {
+				gaps, last, h.sent[0] = append(gaps, h.now-last), h.now, nil
+			}
+		}
+		require.Len(t, gaps, maxProbes, "round %d", round)
+		for i := 1; i < len(gaps); i++ {
+			require.InDelta(t, 2, float64(gaps[i])/float64(gaps[i-1]), 0.5, "%v", gaps)
+		}
+		require.Equal(t, maxProbes, c.flow.probes)
+		p := h.packet(0, true)
+		h.give(0, p)
+		h.conns[1].Tick(h.now)
+		h.deliver(1)
+		for range 10 {
+			h.exchange()
+		}
+		require.Zero(t, c.Table().Unacked())
+		require.Zero(t, c.flow.probes)
+	}
+}
+
+// TestHeldPacketsHaveADeadline: a packet held back for a late one is processed when the window is over, and NextDeadline says when.
+func TestHeldPacketsHaveADeadline(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow, c.KeepAlive = 20*time.Millisecond, time.Minute })
+	c := h.conns[1]
+	c.enableOrderCache()
+	for range 5 {
+		h.exchange()
+	}
+	h.packet(0, false) // late, or lost
+	h.give(0, h.packet(0, false))
+	held, since := c.notify.InID(), h.now
+	require.EqualValues(t, 1, c.Counters.Cached)
+	at, ok := c.NextDeadline()
+	require.True(t, ok)
+	require.Equal(t, since+20*time.Millisecond, at)
+	c.PostTickDispatch(at - 1)
+	require.Equal(t, held, c.notify.InID())
+	c.PostTickDispatch(at)
+	require.Equal(t, held+2, c.notify.InID())
+	require.EqualValues(t, 1, c.Counters.PacketsMissed)
+}
