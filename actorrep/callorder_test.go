@@ -292,7 +292,7 @@ func TestMulticastMissed(t *testing.T) {
 	w, s, m := soldiers(t, netsim.Settings{}, 2)
 	require.NoError(t, w.Lines[0].Down.Set(netsim.Settings{Loss: 100}))
 	missed := 0
-	for i := range 400 {
+	for i := range 1200 {
 		err := anthem.Call(s, uint8(i))
 		if err != nil {
 			var e *actorrep.MissedError
@@ -308,7 +308,7 @@ func TestMulticastMissed(t *testing.T) {
 	for range 400 {
 		w.Step()
 	}
-	require.Len(t, m[0].calls, 400-missed)
-	require.Len(t, m[1].calls, 400)
-	require.Len(t, s.calls, 400, "it ran here")
+	require.Len(t, m[0].calls, 1200-missed)
+	require.Len(t, m[1].calls, 1200)
+	require.Len(t, s.calls, 1200, "it ran here")
 }

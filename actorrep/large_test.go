@@ -185,6 +185,7 @@ func TestLargeActorEnds(t *testing.T) {
 				var told []error
 				f := newFleet(t, 2, netsim.Settings{Loss: loss}, actorrep.Config{RelevantTimeout: -1, Failed: func(err error) { told = append(told, err) }})
 				f.Speed = 100_000
+				f.ReliableBuffer = 256 // too few for all of it
 				l := f.join()
 				for range 30 {
 					f.Step()

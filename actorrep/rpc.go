@@ -44,7 +44,8 @@ const (
 	multicast                // the server calls, it and everyone who sees the actor run
 )
 
-// Overflow is what becomes of a reliable call when 256 bunches of its actor wait for acks.
+// Overflow is what becomes of a reliable call when as many bunches of its actor wait for acks as netconn.Protocol.ReliableBuffer says,
+// 1024 by default.
 type Overflow uint8
 
 // The policies. Calls that wait are at most MaxWaitingCalls an actor.

@@ -251,7 +251,7 @@ func TestOverflow(t *testing.T) {
 	w, s, m := soldiers(t, netsim.Settings{}, 1)
 	require.NoError(t, w.Lines[0].Down.Set(netsim.Settings{Loss: 100}))
 	full := 0
-	for i := range 400 {
+	for i := range 1200 {
 		if err := tell.Call(s, fmt.Sprint(i)); err != nil {
 			require.ErrorIs(t, err, actorrep.ErrFull)
 			full++
@@ -275,7 +275,7 @@ func TestOverflow(t *testing.T) {
 			last = c
 		}
 	}
-	require.Equal(t, 400-full, tells, "what was taken arrives")
+	require.Equal(t, 1200-full, tells, "what was taken arrives")
 	require.Equal(t, "newest 99", last, "coalesced to the last")
 }
 

@@ -28,6 +28,8 @@ type Rig struct {
 	Speed int
 	// Controller paces what goes to the next client instead. Default none.
 	Controller congestion.Controller
+	// ReliableBuffer is the reliable bunches in flight of a channel of clients that join from now on. Default the protocol's.
+	ReliableBuffer int
 	// Forgetful clients that join from now on have connections without the world's channel types.
 	Forgetful bool
 	// Sent is told of every packet to a client. Default nobody.
@@ -83,7 +85,11 @@ func (r *Rig) join(register func(w *actorrep.World) error, failed func(error)) *
 	l.Down, err = netsim.NewLink(r.set, r.Rand.Uint64())
 	r.check(err)
 	in, out := uint16(r.Rand.UintN(16384)), uint16(r.Rand.UintN(16384))
-	l.S, err = netconn.New(netconn.Config{Server: true, NetSpeed: r.Speed, Controller: r.Controller, Channels: r.Server.ChannelTypes(),
+	proto := netconn.Bunchnet()
+	if r.ReliableBuffer > 0 {
+		proto.ReliableBuffer = r.ReliableBuffer
+	}
+	l.S, err = netconn.New(netconn.Config{Protocol: proto, Server: true, NetSpeed: r.Speed, Controller: r.Controller, Channels: r.Server.ChannelTypes(),
 		LowLevelSend: func(p []byte) {
 			if r.Sent != nil {
 				r.Sent(p)
@@ -95,7 +101,7 @@ func (r *Rig) join(register func(w *actorrep.World) error, failed func(error)) *
 	if !r.Forgetful {
 		types = l.World.ChannelTypes()
 	}
-	l.C, err = netconn.New(netconn.Config{Channels: types,
+	l.C, err = netconn.New(netconn.Config{Protocol: proto, Channels: types,
 		LowLevelSend: func(p []byte) { l.Up.Push(r.Now, p) }}, r.Now, out, in)
 	r.check(err)
 	l.Peer = r.Server.AddConn(l.S)
