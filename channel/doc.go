@@ -25,7 +25,8 @@
 // OutRec, which has fewer than [Config.ReliableBuffer], until a packet with it is
 // acked. When the last packet that carries it is naked, the same bunch under the
 // same ChSequence goes into a new packet. It is sent as soon as the connection's bandwidth allows, oldest
-// first and before bunches that were never sent. The receiver releases reliable bunches
+// first and before bunches that were never sent; what was lost of a channel whose open isn't acked yet, which the peer may be
+// refusing, takes turns with those. The receiver releases reliable bunches
 // in order from InRec and drops what it had. Sequences belong to the index and
 // go on when the index is used again, so a late duplicate can't be mistaken; where a closed channel
 // left bunches unacked, the next one of its index sends empty ones in their place.

@@ -25,13 +25,15 @@ type Table struct {
 	header     bunch.Header // of the bunch being sent
 	first      backlog      // the control channel's: the login doesn't wait for a game that is early
 	due        backlog      // reliable bunches to send again, oldest first
-	fresh      backlog      // reliable bunches that were never sent, and those that the peer may refuse for now
-	stale      int          // entries of both that wait no more
+	unopened   backlog      // those to send again on channels whose open isn't acked: the peer may refuse them for now
+	fresh      backlog      // reliable bunches that were never sent
+	stale      int          // entries of these that wait no more
 	fillPacket int64        // the packet because of which gaps were filled last
 	filled     int32        // so many sequences of them
 	control    int32        // reliable bunches that channel 0 had unacked at its end
 	free       uint32       // the search for a free index starts here
 	calm       bool         // Tick only needs to pump the backlog
+	openTurn   bool         // the last bunch while both had one was from fresh
 	closing    bool         // nothing more may be sent
 	ended      bool
 	// controlGone says that channel 0 has been closed: it can't be opened again.
@@ -221,7 +223,9 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 func (t *Table) Unacked() int { return t.unacked }
 
 // Waiting is the number of reliable bunches that wait for the packet window or the controller.
-func (t *Table) Waiting() int { return t.first.len() + t.due.len() + t.fresh.len() - t.stale }
+func (t *Table) Waiting() int {
+	return t.first.len() + t.due.len() + t.unopened.len() + t.fresh.len() - t.stale
+}
 
 // SingleBits is the largest payload in bits that goes in one bunch.
 func (t *Table) SingleBits() int { return t.single }

@@ -87,7 +87,7 @@ func (m *Machine) End() {
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
-	t.first, t.due, t.fresh, t.stale = backlog{}, backlog{}, backlog{}, 0
+	t.first, t.due, t.unopened, t.fresh, t.stale = backlog{}, backlog{}, backlog{}, backlog{}, 0
 }
 
 // controlType is the control channel's where a game has none: it only carries the end of the connection.

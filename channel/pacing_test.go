@@ -57,6 +57,60 @@ func TestResendsFirst(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 2, 3, 4}, seqs)
 }
 
+// TestLostOpenComesSoon: the open of a channel that was lost doesn't wait for all that was queued meanwhile, on which the peer can
+// do nothing without it.
+func TestLostOpenComesSoon(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, _ := open(t, w, game)
+	send(t, ch, 900, true)
+	first := w.sent[0]
+	w.slow = true
+	for range 100 {
+		send(t, ch, 900, true)
+	}
+	w.naked(ch, first.seq, first.id)
+	w.slow, w.most = false, 2
+	w.m.Pump()
+	require.Len(t, w.sent, 3)
+	require.Contains(t, []int64{w.sent[1].seq, w.sent[2].seq}, first.seq)
+}
+
+// TestRefusedOpenLeavesHalf: a channel that the peer refuses for now is tried again and again, and takes half of the bandwidth
+// at most from the others.
+func TestRefusedOpenLeavesHalf(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	refused, _ := open(t, w, game)
+	for range 50 {
+		send(t, refused, 900, true)
+	}
+	other, _ := open(t, w, game)
+	send(t, other, 900, true)
+	last := w.sent[len(w.sent)-1]
+	w.acked(other, last.seq, last.id)
+	w.slow = true
+	for range 100 {
+		send(t, other, 900, true)
+	}
+	sent := 0
+	for from := 0; sent < 100; {
+		to := len(w.sent)
+		for _, s := range w.sent[from:to] {
+			if s.ch == refused {
+				w.naked(refused, s.seq, s.id)
+			}
+		}
+		from = to
+		w.slow, w.most = false, 7 // an odd number: the turn is kept from one tick to the next
+		w.m.Pump()
+		for _, s := range w.sent[from:] {
+			if s.ch == other {
+				sent++
+			}
+		}
+		require.Less(t, len(w.sent), 51+2*100+10)
+	}
+}
+
 // TestSmallOnesMergeWhileTheyWait: above the bandwidth many small reliable bunches become few, in order and intact.
 func TestSmallOnesMergeWhileTheyWait(t *testing.T) {
 	w, _ := newWire(t, false, nil)

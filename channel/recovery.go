@@ -6,7 +6,8 @@ import (
 
 // How a lost reliable bunch comes again: a nak only queues it as due. Pump sends the control channel's bunches, then
 // what is due, oldest first, and then what was never sent, as long as the connection says it may: its window has room and its
-// controller has budget.
+// controller has budget. What was lost of a channel whose open isn't acked takes turns with what was never sent: the channel can't
+// do without its open, but the peer may refuse it for a long time.
 
 // outRec is OutRec's entry: a reliable bunch that waits for its ack.
 type outRec struct {
@@ -131,8 +132,8 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 	switch {
 	case ch.index == 0:
 		t.first.push(ch, rec.seq)
-	case ch.openedLocally && !ch.openAcked: // maybe the peer refuses the channel for now: the rest shan't wait for that
-		t.fresh.push(ch, rec.seq)
+	case ch.openedLocally && !ch.openAcked:
+		t.unopened.push(ch, rec.seq)
 	default:
 		t.due.push(ch, rec.seq)
 	}
@@ -190,10 +191,27 @@ func (m *Machine) Pump() {
 	t := m.table()
 	t.pump(&t.first)
 	t.pump(&t.due)
+	for t.unopened.len() > 0 && t.fresh.len() > 0 {
+		q := &t.fresh
+		if t.openTurn {
+			q = &t.unopened
+		}
+		if !t.pumpOne(q) {
+			return
+		}
+		t.openTurn = !t.openTurn
+	}
+	t.pump(&t.unopened)
 	t.pump(&t.fresh)
 }
 
 func (t *Table) pump(q *backlog) {
+	for q.len() > 0 && t.pumpOne(q) {
+	}
+}
+
+// pumpOne sends the first bunch of a queue that still waits, if there is one, and reports whether the connection let it.
+func (t *Table) pumpOne(q *backlog) bool {
 	for q.len() > 0 {
 		ch, seq := q.first()
 		rec := ch.out.at(seq)
@@ -203,13 +221,15 @@ func (t *Table) pump(q *backlog) {
 			continue
 		}
 		if !t.outlet.MaySend(rec.header.Bits) {
-			return
+			return false
 		}
 		rec.waiting = false
 		q.pop()
 		t.transmit(ch, rec)
 		t.last = lastBunch{} // a bunch that waited isn't merged into
+		break
 	}
+	return true
 }
 
 // notWaiting takes a bunch out of the queue that it waits in: its entry there is stale from now on.
@@ -228,6 +248,7 @@ func (t *Table) dropStale() {
 	}
 	t.first.compact()
 	t.due.compact()
+	t.unopened.compact()
 	t.fresh.compact()
 	t.stale = 0
 }

@@ -22,9 +22,11 @@ type wire struct {
 	extends bool // bunches may be merged
 	next    int64
 	sent    []sentBunch
-	err     error
-	local   bool
-	ended   bool
+	// most is how many more bunches may be sent, if it isn't 0; slow says when they were.
+	most  int
+	err   error
+	local bool
+	ended bool
 }
 
 type sentBunch struct {
@@ -39,7 +41,10 @@ func (w *wire) HasRoom(int) bool { return !w.full }
 func (w *wire) MaySend(int) bool { return !w.full && !w.slow }
 func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	require.False(w.t, w.full)
-	w.next++
+	if w.next++; w.most > 0 {
+		w.most--
+		w.slow = w.most == 0
+	}
 	w.m.Noted(ch)
 	w.sent = append(w.sent, sentBunch{*h, append([]byte(nil), data[:(h.Bits+7)/8]...), ch, seq, w.next})
 	return w.next
