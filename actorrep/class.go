@@ -161,6 +161,7 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 		}
 	}
 	_, c.initializes = a.(Initializer)
+	l.Zeros = c.initializes
 	for _, o := range options {
 		if err := o.set(c); err != nil {
 			return nil, err

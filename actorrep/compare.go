@@ -177,6 +177,7 @@ func (w *World) compare(b *Base) {
 	w.Counters.Compared++
 	r.compared = w.frame
 	unfit := r.shadow.Unfit
+	r.shadow.Stamp = r.count + 1
 	changed := l.Compare(r.shadow, b.ptr, m)
 	if r.shadow.Unfit&^unfit != 0 {
 		w.tellUnfit(b, r.shadow.Unfit&^unfit)

@@ -77,8 +77,7 @@ func (d *definition) kindName() string {
 func (k rpcKind) String() string { return [...]string{"server", "client", "multicast"}[k] }
 
 func describe(l *layout.Layout) (list []SchemaField) {
-	for i := range l.Units {
-		u := &l.Units[i]
+	for u := range l.Leaves {
 		f := SchemaField{Name: u.Path, Type: u.Type().String(), Kind: u.Kind.String(), Numbers: int(u.N), Bits: int(u.Bits), Step: u.Step,
 			Condition: u.Condition.String(), Form: u.Form()}
 		if !u.Kind.IsBlob() {

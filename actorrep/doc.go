@@ -92,7 +92,7 @@
 //
 // # Bounds
 //
-// 4096 classes, with 256 procedures and 16 KiB of names each and 1 MiB together; 64 units a class, two fast arrays; 1024 elements of a slice or bytes of a string (cap=), 8 KiB a value; 32768
+// 4096 classes, with 256 procedures and 16 KiB of names each and 1 MiB together; 1024 units a class, of which 64 aren't plain numbers (package layout), two fast arrays; 1024 elements of a slice or bytes of a string (cap=), 8 KiB a value; 32768
 // records in flight a connection, then nothing more is sent until acks come; openings in several bunches 1 MiB each, and
 // what a client keeps of unfinished ones within half the MaxMemory of its connection, else it ends with ErrOpening; 64 reliable calls an actor that wait for
 // room, and what happens then is the procedure's [Overflow]; 8 unreliable calls an update, two of a kind. A

@@ -28,10 +28,7 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) re
 	writeMask(w, m, &k.lastOf[c.id], len(c.layout.Units))
 	r := record{v: v, mask: m, due: m, count: v.b.rep.count, frame: p.world.frame}
 	c.layout.Keys(v.b.rep.shadow, r.keys[:])
-	var base layout.Base
-	if m&c.layout.Fasts != 0 {
-		base.Keys = v.keys
-	}
+	base := v.versions.base()
 	if m&c.layout.Deltas != 0 {
 		p.chooseBaseline(k, w, v, m, &base)
 	}
@@ -184,7 +181,7 @@ func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, 
 	if base.Mask != 0 {
 		key.count = v.base.count
 	}
-	if m&v.b.class.layout.Fasts == 0 {
+	if m&(v.b.class.layout.Fasts|v.b.class.layout.Groups) == 0 {
 		for i := k.first(v.b); i != 0; i = k.entries[i].next {
 			if e := &k.entries[i]; e.encodedKey == key {
 				p.copyValues(k, w, v, e)
@@ -209,7 +206,7 @@ func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, 
 		return
 	}
 	e.bits = k.arena.Len() - from
-	if m&v.b.class.layout.Fasts == 0 {
+	if m&(v.b.class.layout.Fasts|v.b.class.layout.Groups) == 0 {
 		k.entries = append(k.entries, e)
 		k.cache[v.b.slot] = cached{k.frame, int32(len(k.entries) - 1)}
 	}
@@ -342,5 +339,6 @@ func (p *Peer) writeProps(w *bitio.Writer, v *view, m layout.Mask) {
 	w.WriteBits(msgProps, msgBits)
 	w.WriteUint32(p.world.frame)
 	w.WriteBits(m, len(l.Units))
-	p.encodeFresh(w, v, m, &layout.Base{Keys: v.keys})
+	base := v.versions.base()
+	p.encodeFresh(w, v, m, &base)
 }

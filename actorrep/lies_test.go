@@ -459,6 +459,9 @@ func TestSecondSchema(t *testing.T) {
 	writeID(l.w, 1, &gap)
 	l.w.WriteBool(false)
 	writeMask(l.w, 1, new(layout.Mask), len(l.world.classes[2].layout.Units))
+	l.w.WriteBool(false) // of the group's twenty parts a list: one, the first
+	l.w.WriteBits(1, 4)
+	l.w.WriteBits(0, 5)
 	l.w.WriteIntPacked64(77)
 	in = &bunch.In{PacketID: 3}
 	in.Data.Reset(l.w.Bytes(), l.w.Len())

@@ -193,37 +193,63 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame int64, rel
 	if !fresh {
 		m.world.Counters.Stale++
 	}
-	if m.b == nil || !fresh || m.class.local == nil {
-		m.class.units.ReadUnit(r, i, v, base, layout.Object{})
-		return
-	}
-	local := m.class.units.Units[i].Local
-	if local < 0 {
-		m.class.units.ReadUnit(r, i, v, base, layout.Object{})
+	units := m.class.units
+	group := units.Units[i].Kind == layout.Group
+	own := units.Own(i)
+	if m.b == nil || !fresh || m.class.local == nil || own == nil && !group {
+		units.ReadUnit(r, i, v, base, layout.Object{})
 		return
 	}
 	m.frames[i] = frame
-	field := m.class.local.layout.Units[local].Field
+	if group {
+		m.group(r, i, notify)
+		return
+	}
+	field := own.Field
 	n := m.class.local.notify[field]
 	remember := notify && (n.method.IsValid() || n.fast) && !m.noted(field)
 	var old reflect.Value
 	if remember && n.withOld {
 		old = m.copyField(field)
 	}
-	changed := m.class.units.ReadUnit(r, i, v, base, m.b.class.layout.Object(m.b.ptr))
+	changed := units.ReadUnit(r, i, v, base, m.b.class.layout.Object(m.b.ptr))
 	if changed && remember {
 		m.noteChange(field, old)
 	}
-	if m.class.units.Clamped {
-		m.class.units.Clamped = false
-		m.world.Counters.Unfit++
-		m.world.tell(m.b, m.class.units.Units[i].Path, nil, ErrClamped)
+	if units.Clamped {
+		units.Clamped = false
+		m.clamped(own)
 	}
-	if m.class.local.layout.Referring>>local&1 != 0 {
-		for id := range m.class.local.layout.References(m.b.ptr, local) {
+	if own.Refers() {
+		for id := range own.References(m.b.ptr) {
 			m.checkReference(id, field)
 		}
 	}
+}
+
+func (m *mirror) clamped(own *layout.Unit) {
+	m.world.Counters.Unfit++
+	m.world.tell(m.b, own.Path, nil, ErrClamped)
+}
+
+// group reads the parts of a group that came into the actor.
+func (m *mirror) group(r *bitio.Reader, i int, notify bool) {
+	var old reflect.Value
+	told := func(own *layout.Unit) bool { // it is to be told of, and isn't yet
+		return notify && m.class.local.notify[own.Field].method.IsValid() && !m.noted(own.Field)
+	}
+	m.class.units.ReadGroup(r, i, m.b.class.layout.Object(m.b.ptr), func(own *layout.Unit) {
+		if old = (reflect.Value{}); told(own) && m.class.local.notify[own.Field].withOld {
+			old = m.copyField(own.Field)
+		}
+	}, func(own *layout.Unit, changed, fits bool) {
+		if changed && told(own) {
+			m.noteChange(own.Field, old)
+		}
+		if !fits {
+			m.clamped(own)
+		}
+	})
 }
 
 // noted reports whether a field's notify is due already.

@@ -120,7 +120,9 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	}
 	p.overhead.opens += uint64(head)
 	v.total += uint64(w.Len())
-	v.promised = 0
+	if v.versions != nil {
+		v.versions.promised = 0
+	}
 	v.promise(m)
 	v.state, v.toldAud, v.reason = opening, v.aud, ReasonOpening
 	p.world.Counters.Opened++

@@ -42,11 +42,15 @@ func (w *World) describe(c *class) error {
 		bw.WriteBits(uint64(d.wireKind()), 3)
 		bw.WriteUint32(d.params.Hash())
 	}
-	n := (bw.Len() + 7) / 8
-	if bw.Err() != nil || len(w.classes) >= maxClasses || len(c.rpcs) > maxProcedures || w.described+n > maxSchema-classBytes {
+	n, paths := (bw.Len()+7)/8, 0
+	for u := range c.layout.Leaves {
+		paths += len(u.Path)
+	}
+	if bw.Err() != nil || len(w.classes) >= maxClasses || len(c.rpcs) > maxProcedures || w.described+n > maxSchema-classBytes || w.paths+paths > maxPaths {
 		return ErrManyNames
 	}
 	w.described += n
+	w.paths += paths
 	c.description, c.descriptionBits = slices.Clone(bw.Bytes()), bw.Len()
 	return nil
 }
@@ -127,6 +131,7 @@ const (
 	maxProcedures = 256
 	classBytes    = 16 << 10 // of the description of a class, or of several in a bunch
 	maxSchema     = 1 << 20  // bytes of all
+	maxPaths      = 4 << 20  // bytes of the names of values
 )
 
 // ErrManyNames is a class that no client can be told of.
@@ -139,6 +144,7 @@ type schemaReader struct {
 	errs  []error // classes and fields that don't fit; the others can be used
 	total int
 	bytes int // of all descriptions
+	paths int // bytes of the names of their values, which are shorter there
 	bad   bool
 }
 
@@ -194,6 +200,9 @@ func (s *schemaReader) readPart(w *World, r *bitio.Reader) error {
 		}
 		if s.bytes += (r.Pos() - from + 7) / 8; s.bytes > maxSchema {
 			return fmt.Errorf("%w: classes with over %d bytes of names", errFormat, maxSchema)
+		}
+		if s.paths += c.units.Size(); s.paths > maxPaths {
+			return fmt.Errorf("%w: classes with over %d bytes of names", errFormat, maxPaths)
 		}
 		from = r.Pos()
 		w.match(c)

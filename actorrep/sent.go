@@ -1,8 +1,6 @@
 package actorrep
 
 import (
-	"math/bits"
-
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
@@ -63,10 +61,8 @@ func (p *Peer) acked(packet int64) {
 			if r.mask&v.b.class.layout.Deltas != 0 {
 				v.before, v.base = v.base, baseline{r.mask, r.count, r.packet, r.frame}
 			}
-			for m, i := v.b.class.layout.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
-				if r.mask>>bits.TrailingZeros64(m)&1 != 0 {
-					v.keys[i] = r.keys[i]
-				}
+			if v.versions != nil {
+				v.versions.arrived(v.b.class.layout, r)
 			}
 		}
 		p.retire(r)

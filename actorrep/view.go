@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -52,14 +53,54 @@ type view struct {
 	mentions []*call // unreliable ones that ride with its values
 	calls    []*call // reliable ones, in order
 	ch       *channel.Channel
-	keys     [layout.MaxFast]uint32
-	later    [layout.MaxFast]uint32 // of the fast arrays that were sent reliably last
-	promised layout.Mask            // which those are, until they have arrived
-	leaveAt  time.Duration          // when to go if not relevant again
-	slot     int                    // in the actor's views
-	place    int                    // in the peer's list
+	versions *versions     // of its fast arrays and groups; nil when it has none
+	leaveAt  time.Duration // when to go if not relevant again
+	slot     int           // in the actor's views
+	place    int           // in the peer's list
 
 	rest layout.Mask // of an opening in several bunches: what they haven't brought yet
+
+	_ [16]byte // to whole cache lines
+}
+
+// versions is which versions of an actor's fast arrays and groups a connection has.
+type versions struct {
+	keys     [layout.MaxFast]uint32 // of the fast arrays
+	later    [layout.MaxFast]uint32 // of those that were sent reliably last
+	known    []int64                // of the groups: the actor's change up to which it has each
+	sent     []int64                // of those that were sent reliably last
+	promised layout.Mask            // what was sent reliably, until it has arrived
+}
+
+func newVersions(l *layout.Layout) *versions {
+	if l.Fasts|l.Groups == 0 {
+		return nil
+	}
+	n := bits.OnesCount64(l.Groups)
+	both := make([]int64, 2*n)
+	return &versions{known: both[:n:n], sent: both[n:]}
+}
+
+// base is where values against no baseline of numbers start from.
+func (s *versions) base() (base layout.Base) {
+	if s != nil {
+		base.Keys, base.Known = s.keys, s.known
+	}
+	return base
+}
+
+// arrived notes that a record is there.
+func (s *versions) arrived(l *layout.Layout, r *record) {
+	for m, i := l.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
+		if r.mask&m&-m != 0 {
+			s.keys[i] = r.keys[i]
+		}
+	}
+	for m, i := l.Groups, 0; m != 0; m, i = m&(m-1), i+1 {
+		if r.mask&m&-m != 0 {
+			s.known[i] = max(s.known[i], r.count)
+		}
+	}
 }
 
 // viewFlags are what is asked of a view at every change.
@@ -81,7 +122,7 @@ func newView(p *Peer, b *Base) *view {
 	}
 	v := &p.slab[0]
 	p.slab = p.slab[1:]
-	*v = view{peer: p, b: b, last: -1, base: noBaseline, before: noBaseline, slot: len(b.rep.views), place: len(p.list)}
+	*v = view{peer: p, b: b, last: -1, base: noBaseline, before: noBaseline, versions: newVersions(b.class.layout), slot: len(b.rep.views), place: len(p.list)}
 	b.rep.views = append(b.rep.views, v)
 	p.list = append(p.list, v)
 	p.views[b] = v
@@ -336,37 +377,52 @@ func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
 	if v.state == opening && ch == v.ch && ch.OpenAcked() {
 		v.opened()
 	}
-	if v.promised != 0 && ch == v.ch && v.peer.out != nil && v.peer.out.drained(v) {
+	if v.versions != nil && v.versions.promised != 0 && ch == v.ch && v.peer.out != nil && v.peer.out.drained(v) {
 		v.keep()
 	}
 }
 
-// promise notes the versions of the fast arrays of m, which go out reliably.
+// promise notes the versions of the fast arrays and groups of m, which go out reliably.
 func (v *view) promise(m layout.Mask) {
-	l := v.b.class.layout
-	if m &= l.Fasts; m != 0 {
-		v.promised |= m
-		var keys [layout.MaxFast]uint32
-		l.Keys(v.b.rep.shadow, keys[:])
-		for rest, i := l.Fasts, 0; rest != 0; rest, i = rest&(rest-1), i+1 {
-			if m&(rest&-rest) != 0 {
-				v.later[i] = keys[i]
-			}
+	l, s := v.b.class.layout, v.versions
+	if m &= l.Fasts | l.Groups; m == 0 {
+		return
+	}
+	s.promised |= m
+	var keys [layout.MaxFast]uint32
+	l.Keys(v.b.rep.shadow, keys[:])
+	for rest, i := l.Fasts, 0; rest != 0; rest, i = rest&(rest-1), i+1 {
+		if m&rest&-rest != 0 {
+			s.later[i] = keys[i]
 		}
-		if v.peer.out.drained(v) { // a recording
-			v.keep()
+	}
+	for rest, i := l.Groups, 0; rest != 0; rest, i = rest&(rest-1), i+1 {
+		if m&rest&-rest != 0 {
+			s.sent[i] = v.b.rep.count
 		}
+	}
+	if v.peer.out.drained(v) { // a recording
+		v.keep()
 	}
 }
 
 // keep says that they have arrived: what is sent from now on needs only say what is newer.
 func (v *view) keep() {
-	for m, i := v.b.class.layout.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
-		if v.promised&(m&-m) != 0 && (v.keys[i] == 0 || int32(v.later[i]-v.keys[i]) > 0) {
-			v.keys[i] = v.later[i]
+	l, s := v.b.class.layout, v.versions
+	if s == nil {
+		return
+	}
+	for m, i := l.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
+		if s.promised&m&-m != 0 && (s.keys[i] == 0 || int32(s.later[i]-s.keys[i]) > 0) {
+			s.keys[i] = s.later[i]
 		}
 	}
-	v.promised = 0
+	for m, i := l.Groups, 0; m != 0; m, i = m&(m-1), i+1 {
+		if s.promised&m&-m != 0 {
+			s.known[i] = max(s.known[i], s.sent[i])
+		}
+	}
+	s.promised = 0
 }
 
 // ReceivedNak does nothing: what goes over an actor's own channel is reliable.

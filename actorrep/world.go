@@ -104,6 +104,7 @@ type World struct {
 	scheduled *btree.BTreeG[appointment]
 	workers   []*worker
 	described int // bytes of the classes' descriptions
+	paths     int // bytes of the names of their values
 
 	client *client // on a client
 }

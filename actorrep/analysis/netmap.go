@@ -12,7 +12,7 @@ var NetMap = &analysis.Analyzer{
 	Doc: `find maps, pointers and other things that can't be replicated
 
 Only values travel: a map, pointer, interface, func or channel in a field with a net tag, or in the parameters of an RPC,
-makes Register fail, and so do more than 64 units in a class. Instead use a slice of structs or a fast array for a map, a
+makes Register fail, and so do more than 1024 units in a class, or 64 that aren't plain numbers. Instead use a slice of structs or a fast array for a map, a
 netguid.GUID for a pointer to an actor, a type with WriteNet and ReadNet for what has several forms, and a component for the
 rest of a large class.`,
 	Requires: []*analysis.Analyzer{classes, procedures},
@@ -21,11 +21,11 @@ rest of a large class.`,
 
 func runNetMap(pass *analysis.Pass) (any, error) {
 	for _, c := range pass.ResultOf[classes].([]*class) {
-		total := 0
+		total := size{}
 		for i := range c.fields {
 			f := &c.fields[i]
 			list, units := parts(f.typ, f.name, f.options.max != nil)
-			total += units
+			total = total.plus(units)
 			p := firstBad(list)
 			if elem := elementOf(f.typ); elem != nil {
 				p = badInWhole(elem, f.name+"[]")
@@ -34,8 +34,8 @@ func runNetMap(pass *analysis.Pass) (any, error) {
 				report(pass, f, sureError, nil, "%s is %s, which can't be replicated: %s", p.path, describe(p.typ), p.why)
 			}
 		}
-		if total > maxUnits {
-			report(pass, c.spec.Name, sureError, nil, "%s has %d replicated units, %d at most; move some into a component", c.name, total, maxUnits)
+		if why := total.tooMany(); why != "" {
+			report(pass, c.spec.Name, sureError, nil, "%s has %s; move some into a component", c.name, why)
 		}
 	}
 	for _, d := range pass.ResultOf[procedures].(*procedureSet).declared {

@@ -32,19 +32,45 @@ type part struct {
 	why  string // of a bad one
 }
 
-// maxUnits is the most replicated units of a class.
-const maxUnits = 64
+// Of a class's replicated units there are maxUnits at most, and of those that aren't plain numbers maxOthers.
+const (
+	maxUnits  = 1024
+	maxOthers = 64
+)
+
+// size is how many units a value is.
+type size struct {
+	units  int
+	others int // that aren't plain numbers
+}
+
+func (s size) plus(o size) size { return size{s.units + o.units, s.others + o.others} }
+
+// tooMany says why a class or an element may not have so many units; "" when it may.
+func (s size) tooMany() string {
+	others := s.others
+	if s.units > maxOthers && s.units > s.others {
+		others++ // the numbers, put together
+	}
+	switch {
+	case s.units > maxUnits:
+		return fmt.Sprintf("%d replicated units, %d at most", s.units, maxUnits)
+	case others > maxOthers:
+		return fmt.Sprintf("%d replicated units that aren't plain numbers, %d at most with the numbers put together", s.others, maxOthers)
+	}
+	return ""
+}
 
 // parts is what a replicated field is made of, and how many units that is. Type parameters are left out.
-func parts(t types.Type, path string, max bool) (list []part, units int) {
+func parts(t types.Type, path string, max bool) (list []part, units size) {
 	w := walker{max: max}
 	w.value(t, path)
-	return w.list, w.units
+	return w.list, w.size
 }
 
 type walker struct {
-	list    []part
-	units   int
+	list []part
+	size
 	max     bool // the tag has max=
 	inSlice bool
 	within  []types.Type // named types that are being looked into
@@ -54,6 +80,9 @@ func (w *walker) add(kind partKind, t types.Type, path string) {
 	w.list = append(w.list, part{kind: kind, path: path, typ: t})
 	if kind != partTags {
 		w.units++
+		if kind > partFloat {
+			w.others++
+		}
 	}
 }
 
@@ -103,19 +132,19 @@ func (w *walker) plain(t types.Type, path string) {
 	case *types.Slice:
 		w.slice(u, t, path)
 	case *types.Array:
-		before := w.units
+		before, n := w.size, int(min(u.Len(), maxUnits+1))
 		if u.Len() > 0 {
 			w.value(u.Elem(), path+"[]")
 		}
-		if w.units = before + (w.units-before)*int(min(u.Len(), maxUnits+1)); isVector(t) {
-			w.units = before + 1
+		if w.size = (size{before.units + (w.units-before.units)*n, before.others + (w.others-before.others)*n}); isVector(t) {
+			w.size = before.plus(size{units: 1})
 		}
 	case *types.Struct:
 		if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil && (named.Obj().Pkg().Path() == "sync" || named.Obj().Pkg().Path() == "sync/atomic") {
 			w.bad(t, path, "it belongs to one process; take it out of the replicated value")
 			return
 		}
-		before := w.units
+		before := w.size
 		for i := range u.NumFields() {
 			inner := path + "." + u.Field(i).Name()
 			if tag, ok := reflect.StructTag(u.Tag(i)).Lookup("net"); ok {
@@ -125,7 +154,7 @@ func (w *walker) plain(t types.Type, path string) {
 			}
 		}
 		if isVector(t) {
-			w.units = before + 1
+			w.size = before.plus(size{units: 1})
 		}
 	case *types.Map:
 		w.bad(t, path, "a map has no order that two ends share; use a slice of structs, or a fast array when it is large")
@@ -185,13 +214,13 @@ func (w *walker) slice(u *types.Slice, t types.Type, path string) {
 		return
 	}
 	w.add(partSlice, t, path)
-	before, inSlice := w.units, w.inSlice
-	w.units, w.inSlice = 0, true
+	before, inSlice := w.size, w.inSlice
+	w.size, w.inSlice = size{}, true
 	w.value(u.Elem(), path+"[]")
-	if w.units > maxUnits {
-		w.bad(t, path, "its elements have %d units, %d at most", w.units, maxUnits)
+	if why := w.tooMany(); why != "" {
+		w.bad(t, path, "its elements have %s", why)
 	}
-	w.units, w.inSlice = before, inSlice
+	w.size, w.inSlice = before, inSlice
 }
 
 // isVector reports whether t is a struct or array of two to four floats of one type and without tags, which is one unit.

@@ -113,22 +113,32 @@ func (g *generator) units(c *class, st *types.Struct, l *layout.Layout) error {
 	if err != nil {
 		return err
 	}
+	found := 0
 	for i := range l.Units {
 		u := &l.Units[i]
+		if u.Kind == layout.Group { // compared by package layout
+			for j := range u.Parts {
+				found += int(u.Parts[j].N)
+			}
+		}
 		if u.Kind.IsBlob() {
 			continue
 		}
 		out := unit{Index: i, Path: u.Path, First: c.Words}
-		for range u.N {
-			e, usesMath := values[c.Words].encode(u)
+		found += int(u.N)
+		for j := range int(u.N) {
+			if u.Number+j >= len(values) {
+				return fmt.Errorf("%d numbers found where there should be more", len(values))
+			}
+			e, usesMath := values[u.Number+j].encode(u)
 			out.Values = append(out.Values, e)
 			c.Math = c.Math || usesMath
 			c.Words++
 		}
 		c.Units = append(c.Units, out)
 	}
-	if c.Words != len(values) {
-		return fmt.Errorf("%d numbers found where there should be %d", len(values), c.Words)
+	if found != len(values) {
+		return fmt.Errorf("%d numbers found where there should be %d", len(values), found)
 	}
 	return nil
 }
@@ -149,7 +159,7 @@ func (g *generator) fields(c *class, named *types.Named, st *types.Struct, l *la
 				n++
 			}
 			f.Elem, f.Each = g.typeName(u.Elem()), f.Mask
-			if n > 1 {
+			if n > 1 && mask&l.Groups == 0 {
 				f.Stride = n / int(u.Len())
 				f.Each = fmt.Sprintf("%#x", mask&-mask*(1<<f.Stride-1))
 			}

@@ -26,10 +26,17 @@
 //
 // # Units
 //
-// A unit is what changes and is sent as a whole, and has a bit in the change mask; a class has 64 at most. It
+// A unit is what changes and is sent as a whole, and has a bit in the change mask. It
 // is a scalar, a struct or array of two to four floats of one kind (a vector, a rotator), a
-// string, a byte slice, a slice, a value with its own serializer, or a fast array. Other structs and
+// string, a byte slice, a slice, a value with its own serializer, a fast array, or a group. Other structs and
 // arrays are as many units as they have parts.
+//
+// A group is up to 1024 plain numbers (not references) with one bit together, and a mask of their own: what is sent is the parts that
+// changed since the change up to which the connection has the group. An array of more than four bools, integers or floats without q=
+// or rot=, or of structs of these, is a group, so that a [16]byte is one unit of 16 bytes. A class has 1024 units at most, the parts
+// counted, and 64 when each group is one: of a larger class numbers are put together as needed, first those without q=, rot= and
+// notify=, from the last field on. A q= or rot= in a group is sent without a baseline. Layouts with and without groups understand
+// each other: the other end's parts are found by their names.
 //
 // # On the wire
 //
@@ -43,6 +50,7 @@
 //	reference        packed int, the GUID
 //	string           packed length | bytes
 //	fast array       length in bits 17 | bits
+//	group            for each 64 parts: 1 set: a bit a part; else 4 how many, and the place of each | the parts, absolute
 //	others           packed length in bits | bits
 //
 // What the other end describes as wider than it is here arrives cut to what fits: integers as the largest.

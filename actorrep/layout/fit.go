@@ -73,6 +73,13 @@ func (u *Unit) check(obj unsafe.Pointer) error {
 		return u.checkSlice((*sliceHeader)(p))
 	case Custom, Fast: // by what they write
 		return nil
+	case Group:
+		for i := range u.Parts {
+			if err := u.Parts[i].check(obj); err != nil {
+				return fmt.Errorf("%s: %w", u.Parts[i].Path, err)
+			}
+		}
+		return nil
 	}
 	var v [MaxNumbers]uint64
 	if u.load(obj, v[:u.N]); !u.fits(v[:u.N]) {
@@ -114,7 +121,7 @@ func (u *Unit) writeChecked(w *bitio.Writer, obj unsafe.Pointer) error {
 // Unfit says why the value of a unit can't be sent as it is; nil when it can.
 func (l *Layout) Unfit(obj unsafe.Pointer, unit int) error {
 	u := &l.Units[unit]
-	if !u.Kind.IsBlob() || u.Kind == String {
+	if !u.Kind.IsBlob() || u.Kind == String || u.Kind == Group {
 		return u.check(obj)
 	}
 	if u.Kind == Fast {

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -35,9 +36,8 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 		if err := l.flatten(t.Field(0).Type, offset, path, o); err != nil {
 			return err
 		}
-		m := maskOf(first, len(l.Units))
-		l.Vars = append(l.Vars, VarField{offset, t, m})
-		l.Pushed |= m
+		l.Vars = append(l.Vars, VarField{Offset: offset, Type: t, from: first, to: len(l.Units)})
+		l.push(first)
 		return nil
 	case p.Implements(fastType):
 		return l.addFast(t, offset, path, o)
@@ -105,10 +105,17 @@ func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o opt
 		}
 		return nil
 	}
-	if t.Len() > MaxUnits {
-		return fmt.Errorf("%w: %s", ErrMany, path)
+	if o.array == 0 {
+		l.arrays++
+		o.array = l.arrays
+	}
+	if t.Elem().Kind() == reflect.Uint8 && o.max == 0 { // a byte takes 8 bits
+		o.max = math.MaxUint8
 	}
 	for i := range t.Len() {
+		if len(l.Units) > MaxParts {
+			return fmt.Errorf("%w: %s", ErrMany, path)
+		}
 		if err := l.flatten(t.Elem(), offset+uintptr(i)*t.Elem().Size(), fmt.Sprintf("%s[%d]", path, i), o); err != nil {
 			return err
 		}
@@ -116,9 +123,17 @@ func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o opt
 	return nil
 }
 
+// push notes that the leaves from first on are in a field that marks itself.
+func (l *Layout) push(first int) {
+	for i := range l.Units[first:] {
+		l.Units[first+i].pushed = true
+	}
+}
+
 // addNumbers adds a unit of numbers of one type.
 func (l *Layout) addNumbers(t reflect.Type, offsets []uintptr, path string, o options) error {
-	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t}
+	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, Number: l.numbers, size: t.Size(), typ: t, array: o.array}
+	l.numbers += len(offsets)
 	u.N = uint8(len(offsets))
 	copy(u.offsets[:], offsets)
 	switch k := t.Kind(); {
@@ -177,12 +192,15 @@ func (l *Layout) addFast(t reflect.Type, offset uintptr, path string, o options)
 	if o.push {
 		return fmt.Errorf("%w: %s: a fast array within a Var", ErrKind, path)
 	}
-	if reflect.PointerTo(t).Implements(markType) {
-		m := maskOf(len(l.Units), len(l.Units)+1)
-		l.Vars = append(l.Vars, VarField{offset, t, m})
-		l.Pushed |= m
+	first := len(l.Units)
+	if err := l.addBlob(t, offset, path, o, Fast); err != nil {
+		return err
 	}
-	return l.addBlob(t, offset, path, o, Fast)
+	if reflect.PointerTo(t).Implements(markType) {
+		l.Vars = append(l.Vars, VarField{Offset: offset, Type: t, from: first, to: first + 1})
+		l.push(first)
+	}
+	return nil
 }
 
 // addSlice adds a slice, whose elements have a layout of their own.
@@ -192,14 +210,16 @@ func (l *Layout) addSlice(t reflect.Type, offset uintptr, path string, o options
 	}
 	elem := &Layout{Type: t.Elem()}
 	inner := o
-	inner.cond, inner.cap = Always, defaultCap
+	inner.cond, inner.cap, inner.array = Always, defaultCap, 0
 	if err := elem.flatten(t.Elem(), 0, path+"[]", inner); err != nil {
 		return err
 	}
-	if elem.Pushed != 0 || len(elem.Units) > MaxUnits {
-		return fmt.Errorf("%w: %s: elements of slices can't be Vars, and have %d units at most", ErrKind, path, MaxUnits)
+	if err := elem.finish(); err != nil {
+		return fmt.Errorf("%w: %s", err, path)
 	}
-	elem.finish()
+	if elem.Pushed != 0 {
+		return fmt.Errorf("%w: %s: elements of slices can't be Vars", ErrKind, path)
+	}
 	if elem.Fasts != 0 {
 		return fmt.Errorf("%w: %s: a fast array within a slice", ErrKind, path)
 	}

@@ -25,6 +25,9 @@ func (l *Layout) Signature() string {
 	var b strings.Builder
 	for i := range l.Units {
 		fmt.Fprintf(&b, "%s %v\n", l.Units[i].Path, l.Units[i].Wire)
+		for j := range l.Units[i].Parts {
+			fmt.Fprintf(&b, " %s %v\n", l.Units[i].Parts[j].Path, l.Units[i].Parts[j].Wire)
+		}
 	}
 	return b.String()
 }

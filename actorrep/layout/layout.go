@@ -14,7 +14,7 @@ import (
 // Mask is a set of units.
 type Mask = uint64
 
-// MaxUnits is the most units of a class.
+// MaxUnits is the most units of a class, groups counted as one each. See MaxParts.
 const MaxUnits = 64
 
 // Condition says to whom a field is sent (Unreal's ELifetimeCondition).
@@ -90,7 +90,9 @@ type Field struct {
 	Name   string
 	Notify string // method to call, or ""
 	Index  []int
-	Mask   Mask // its units
+	Mask   Mask // its units; of a part of a group that of the group
+
+	from, to int // leaves
 }
 
 // VarField is a field that marks itself when it is set (actorrep.Var), or a fast array that is a Marker.
@@ -98,6 +100,8 @@ type VarField struct {
 	Offset uintptr
 	Type   reflect.Type
 	Mask   Mask
+
+	from, to int // leaves
 }
 
 // Unit is what changes and is sent as a whole.
@@ -106,10 +110,17 @@ type Unit struct {
 	Path      string // Field.Part
 	Field     int
 	Condition Condition
+	// Number is which of the struct's numbers is its first, in the order of the fields.
+	Number int
+	// Parts is the units that a Group holds.
+	Parts []Unit
 
 	offsets [MaxNumbers]uintptr
 	size    uintptr // of one number in memory
-	first   int     // word of a Shadow
+	first   int     // word of a Shadow, or of its group there
+	words   int     // of a group
+	array   int     // the outermost array that it is an element of, counted from 1
+	pushed  bool    // it is in a field that marks itself
 	blob    int     // blob of a Shadow
 	typ     reflect.Type
 	elem    *Layout // of a slice's elements
@@ -132,13 +143,20 @@ type Layout struct {
 	Refs Mask
 	// Referring is these, and slices that hold references.
 	Referring Mask
+	// Groups is the units that are groups.
+	Groups Mask
+	// Zeros has groups that are sent first bring all their parts. Without it, parts that were never set are left out.
+	Zeros bool
 	// Custom is the units whose condition is the game's.
 	Custom Mask
 
 	words, blobs int
-	minBits      int  // that a whole value takes, 1 at least
-	ranged       Mask // numbers that may not fit
-	compared     Mask // numbers that generated code compares
+	numbers      int     // in all leaves
+	arrays       int     // so far, see Unit.array
+	bits         []uint8 // by leaf: its unit
+	minBits      int     // that a whole value takes, 1 at least
+	ranged       Mask    // numbers that may not fit
+	compared     Mask    // numbers that generated code compares
 	allowed      [audiences]Mask
 	scratch      []byte
 	writer       bitio.Writer
@@ -148,7 +166,7 @@ type Layout struct {
 var (
 	ErrKind = errors.New("layout: this kind of field can't be replicated")
 	ErrTag  = errors.New("layout: bad net tag")
-	ErrMany = fmt.Errorf("layout: more than %d replicated units; move some into a component", MaxUnits)
+	ErrMany = fmt.Errorf("layout: more than %d replicated units, or %d that aren't plain numbers; move some into a component", MaxParts, MaxUnits)
 )
 
 // CustomValue is a value with a serializer of its own. It is a method set of the pointer; what it writes must
@@ -168,10 +186,9 @@ func Build(t reflect.Type) (*Layout, error) {
 	if err := l.addFields(t, 0, nil); err != nil {
 		return nil, err
 	}
-	if len(l.Units) > MaxUnits {
-		return nil, fmt.Errorf("%w (%d in %v)", ErrMany, len(l.Units), t)
+	if err := l.finish(); err != nil {
+		return nil, err
 	}
-	l.finish()
 	return l, l.useGenerated()
 }
 
@@ -193,14 +210,14 @@ func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
 		if err != nil {
 			return fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
 		}
-		if l.FieldMask(f.Name) != 0 {
+		if l.hasField(f.Name) {
 			return fmt.Errorf("%w: %v.%s: an embedded struct has a field of that name too", ErrTag, t, f.Name)
 		}
 		first := len(l.Units)
 		if err := l.flatten(f.Type, offset+f.Offset, f.Name, o); err != nil {
 			return fmt.Errorf("%w (in %v)", err, t)
 		}
-		l.Fields = append(l.Fields, Field{Name: f.Name, Notify: o.notify, Index: at, Mask: maskOf(first, len(l.Units))})
+		l.Fields = append(l.Fields, Field{Name: f.Name, Notify: o.notify, Index: at, from: first, to: len(l.Units)})
 	}
 	return nil
 }
@@ -214,6 +231,18 @@ func maskOf(from, to int) Mask {
 
 // All is every unit.
 func (l *Layout) All() Mask { return maskOf(0, len(l.Units)) }
+
+func (l *Layout) hasField(name string) bool {
+	return slices.ContainsFunc(l.Fields, func(f Field) bool { return f.Name == name })
+}
+
+// leafMask is the units of some leaves.
+func (l *Layout) leafMask(from, to int) (m Mask) {
+	for _, bit := range l.bits[from:to] {
+		m |= 1 << bit
+	}
+	return m
+}
 
 // Words is how many numbers a Shadow holds.
 func (l *Layout) Words() int { return l.words }
@@ -234,11 +263,15 @@ func (l *Layout) FieldMask(name string) Mask {
 // Hash is the same for layouts that write the same bits.
 func (l *Layout) Hash() uint32 {
 	h := fnv.New32a()
-	for i := range l.Units {
-		u := &l.Units[i]
+	for u := range l.Leaves {
 		fmt.Fprintf(h, "%s %v;", u.Path, u.Wire)
 		if u.hasForm() {
 			fmt.Fprintf(h, "%x;", u.Form())
+		}
+	}
+	for i := range l.Units {
+		if n := len(l.Units[i].Parts); n > 0 {
+			fmt.Fprintf(h, "%d at %d;", n, i)
 		}
 	}
 	return h.Sum32()
@@ -255,7 +288,29 @@ func (u *Unit) Form() uint32 {
 	return u.form
 }
 
-func (l *Layout) finish() {
+// finish forms the groups, and the masks.
+func (l *Layout) finish() error {
+	if err := l.group(); err != nil {
+		return err
+	}
+	for i := range l.Fields {
+		l.Fields[i].Mask = l.leafMask(l.Fields[i].from, l.Fields[i].to)
+	}
+	for i := range l.Vars {
+		l.Vars[i].Mask = l.leafMask(l.Vars[i].from, l.Vars[i].to)
+	}
+	polled := Mask(0)
+	for i := range l.Units {
+		u := &l.Units[i]
+		all := u.pushed
+		if u.Kind == Group {
+			all = !slices.ContainsFunc(u.Parts, func(p Unit) bool { return !p.pushed })
+		}
+		if !all {
+			polled |= 1 << i
+		}
+	}
+	l.Pushed = l.All() &^ polled
 	for i := range l.Units {
 		u, bit := &l.Units[i], Mask(1)<<i
 		if u.Kind.IsBlob() {
@@ -277,12 +332,14 @@ func (l *Layout) finish() {
 			l.ranged |= bit
 		}
 		switch {
+		case u.Kind == Group:
+			l.Groups |= bit
 		case u.Kind == Fast:
 			l.Fasts |= bit
 		case u.Kind == Ref:
 			l.Refs |= bit
 		}
-		if u.Kind == Ref || u.Kind == Slice && u.elem.Referring != 0 {
+		if u.Refers() {
 			l.Referring |= bit
 		}
 		if u.Condition == CustomCondition {
@@ -291,6 +348,7 @@ func (l *Layout) finish() {
 		l.minBits += u.minBits()
 	}
 	l.minBits = max(l.minBits, 1)
+	return nil
 }
 
 // BuildValue is the layout of a whole value: of a struct all exported fields, with or without tags.
@@ -299,13 +357,12 @@ func BuildValue(t reflect.Type) (*Layout, error) {
 	if err := l.buildValue(t); err != nil {
 		return nil, err
 	}
-	if len(l.Units) > MaxUnits {
-		return nil, fmt.Errorf("%w (%d in %v)", ErrMany, len(l.Units), t)
+	if err := l.finish(); err != nil {
+		return nil, err
 	}
 	if l.Fasts != 0 || l.Pushed != 0 {
 		return nil, fmt.Errorf("%w: %v: Vars and fast arrays belong to actors", ErrKind, t)
 	}
-	l.finish()
 	return l, nil
 }
 

@@ -145,6 +145,8 @@ func (u *Unit) writeMemory(w *bitio.Writer, obj unsafe.Pointer) {
 		}
 	case Custom:
 		u.pointer(obj).Interface().(CustomValue).WriteNet(w)
+	case Group:
+		u.writeParts(w, obj)
 	}
 }
 
@@ -203,6 +205,9 @@ func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer, mem *Memory) (cha
 		if err := u.pointer(obj).Interface().(CustomValue).ReadNet(r); err != nil {
 			r.Fail(err)
 		}
+		changed = true
+	case Group:
+		u.readParts(r, obj)
 		changed = true
 	}
 	return changed
@@ -291,8 +296,16 @@ func (u *Unit) Float(v uint64) float64 {
 
 // References calls yield for each reference in a unit of the value at obj.
 func (l *Layout) References(obj unsafe.Pointer, unit int) func(yield func(netguid.GUID) bool) {
-	return func(yield func(netguid.GUID) bool) { l.Units[unit].references(obj, yield) }
+	return l.Units[unit].References(obj)
 }
+
+// References calls yield for each reference in the unit, of the value at obj.
+func (u *Unit) References(obj unsafe.Pointer) func(yield func(netguid.GUID) bool) {
+	return func(yield func(netguid.GUID) bool) { u.references(obj, yield) }
+}
+
+// Refers reports whether the unit is a reference or a slice that holds some.
+func (u *Unit) Refers() bool { return u.Kind == Ref || u.Kind == Slice && u.elem.Referring != 0 }
 
 func (u *Unit) references(obj unsafe.Pointer, yield func(netguid.GUID) bool) bool {
 	p := unsafe.Add(obj, u.offsets[0])

@@ -18,6 +18,7 @@ type Remote struct {
 	// Clamped is set when a number that came was too large for our field, which is the largest it can be.
 	Clamped bool
 	words   int
+	size    int // bytes of the paths
 	local   *Layout
 }
 
@@ -26,8 +27,9 @@ type RemoteUnit struct {
 	Wire
 	Path  string
 	Form  uint32 // hash of a slice's elements; of fast arrays and values with their own serializer what they say
-	Local int    // our unit; -1 for none
+	Parts []RemoteUnit
 	first int
+	own   *Unit // ours, or nil
 }
 
 // ErrObject is a value of another class than the one that was matched with the peer's. Nothing is written into it.
@@ -49,22 +51,53 @@ var ErrRetyped = errors.New("layout: a field has another type at the other end")
 // WriteSchema writes the layout for a peer's ReadSchema.
 //
 //	IntPacked  units
-//	each: packed length | path, kind 4, n 3, bits 5, IntPacked max, Float64 step when a step, 32 form when a slice, custom or fast
+//	each: kind 5; of a group IntPacked parts, each as a unit that is none; of others
+//	  8 how many bytes of the path are those of the path before, packed length | the rest of it
+//	  1 when that is all that differs from the unit before
+//	  n 3, bits 5, IntPacked max, Float64 step when a step, 32 form when a slice, custom or fast
 func (l *Layout) WriteSchema(w *bitio.Writer) {
 	w.WriteIntPacked(uint32(len(l.Units)))
+	last := &Unit{}
 	for i := range l.Units {
 		u := &l.Units[i]
-		writeText(w, u.Path)
-		w.WriteBits(uint64(u.Kind), 4)
-		w.WriteBits(uint64(u.N), 3)
-		w.WriteBits(uint64(u.Bits), 5)
-		w.WriteIntPacked(u.Max)
-		if u.Kind == Step {
-			w.WriteFloat64(u.Step)
+		w.WriteBits(uint64(u.Kind), kindBits)
+		if u.Kind != Group {
+			u.writeSchema(w, last)
+			last = u
+			continue
 		}
-		if u.hasForm() {
-			w.WriteUint32(u.Form())
+		w.WriteIntPacked(uint32(len(u.Parts)))
+		for j := range u.Parts {
+			p := &u.Parts[j]
+			w.WriteBits(uint64(p.Kind), kindBits)
+			p.writeSchema(w, last)
+			last = p
 		}
+	}
+}
+
+const kindBits = 5
+
+func (u *Unit) writeSchema(w *bitio.Writer, last *Unit) {
+	n := 0
+	for n < min(len(u.Path), len(last.Path), 255) && u.Path[n] == last.Path[n] {
+		n++
+	}
+	w.WriteBits(uint64(n), 8)
+	writeText(w, u.Path[n:])
+	same := u.Wire == last.Wire && !u.hasForm()
+	w.WriteBool(same)
+	if same {
+		return
+	}
+	w.WriteBits(uint64(u.N), 3)
+	w.WriteBits(uint64(u.Bits), 5)
+	w.WriteIntPacked(u.Max)
+	if u.Kind == Step {
+		w.WriteFloat64(u.Step)
+	}
+	if u.hasForm() {
+		w.WriteUint32(u.Form())
 	}
 }
 
@@ -95,38 +128,92 @@ func ReadSchema(r *bitio.Reader) *Remote {
 		return nil
 	}
 	m := &Remote{}
-	paths := make(map[string]bool, n)
+	sr := schemaReader{paths: make(map[string]bool, n)}
 	for i := range n {
-		u := RemoteUnit{Path: ReadText(r, MaxPath), Local: -1, first: m.words}
-		u.Kind, u.N, u.Bits, u.Max = Kind(r.ReadBits(4)), uint8(r.ReadBits(3)), uint8(r.ReadBits(5)), r.ReadIntPacked()
-		if u.Kind == Step {
-			u.Step = r.ReadFloat64()
-		}
-		if u.hasForm() {
-			u.Form = r.ReadUint32()
-		}
-		if r.Err() == nil && !u.plausible() {
-			r.Fail(fmt.Errorf("layout: %q is described as no unit can be", u.Path))
-		}
-		if r.Err() == nil && paths[u.Path] {
-			r.Fail(fmt.Errorf("layout: %q is described twice", u.Path))
+		u := sr.unit(r)
+		if u.Kind == Group {
+			parts := r.ReadIntPacked()
+			if r.Err() == nil && (parts == 0 || int(parts) > MaxParts) {
+				r.Fail(ErrMany)
+			}
+			for range parts {
+				if r.Err() != nil {
+					return nil
+				}
+				u.Parts = append(u.Parts, sr.unit(r))
+				if p := &u.Parts[len(u.Parts)-1]; p.Kind.IsBlob() || p.Kind == Ref {
+					r.Fail(fmt.Errorf("layout: %q is no part of a group", p.Path))
+				}
+			}
 		}
 		if r.Err() != nil {
 			return nil
 		}
-		paths[u.Path] = true
+		u.first = m.words
 		m.words += int(u.N)
 		m.Units = append(m.Units, u)
 		if u.HasDelta() {
 			m.Deltas |= 1 << i
 		}
 	}
+	m.size = sr.size
 	return m
+}
+
+// schemaReader reads the units of a schema.
+type schemaReader struct {
+	paths map[string]bool
+	last  RemoteUnit
+	size  int
+}
+
+// maxSchemaText bounds the paths of a class, in bytes: much more than a description of 16 KiB has room for, unless its paths are
+// nothing but the same again.
+const maxSchemaText = 1 << 16
+
+// unit reads one, of a group its kind only.
+func (s *schemaReader) unit(r *bitio.Reader) RemoteUnit {
+	u := RemoteUnit{Wire: Wire{Kind: Kind(r.ReadBits(kindBits))}}
+	if u.Kind == Group {
+		return u
+	}
+	n := min(int(r.ReadBits(8)), len(s.last.Path))
+	u.Path = s.last.Path[:n] + ReadText(r, MaxPath-n)
+	if r.ReadBool() {
+		kind := u.Kind
+		u.Wire = s.last.Wire
+		if kind != u.Kind || u.hasForm() {
+			r.Fail(fmt.Errorf("layout: %q is described as the unit before, and isn't", u.Path))
+		}
+	} else {
+		u.N, u.Bits, u.Max = uint8(r.ReadBits(3)), uint8(r.ReadBits(5)), r.ReadIntPacked()
+		if u.Kind == Step {
+			u.Step = r.ReadFloat64()
+		}
+		if u.hasForm() {
+			u.Form = r.ReadUint32()
+		}
+	}
+	s.size += len(u.Path)
+	switch {
+	case r.Err() != nil:
+	case !u.plausible():
+		r.Fail(fmt.Errorf("layout: %q is described as no unit can be", u.Path))
+	case s.paths[u.Path]:
+		r.Fail(fmt.Errorf("layout: %q is described twice", u.Path))
+	case s.size > maxSchemaText || len(s.paths) >= MaxParts:
+		r.Fail(ErrMany)
+	}
+	if r.Err() == nil {
+		s.paths[u.Path] = true
+		s.last = u
+	}
+	return u
 }
 
 func (u *RemoteUnit) plausible() bool {
 	switch {
-	case u.Kind >= kinds, u.N > MaxNumbers, u.Kind.IsBlob() != (u.N == 0), u.Bits > 16, u.Kind == Angle && u.Bits < 8:
+	case u.Kind >= Group, u.N > MaxNumbers, u.Kind.IsBlob() != (u.N == 0), u.Bits > 16, u.Kind == Angle && u.Bits < 8:
 		return false
 	case u.Kind == Max && (u.Max == 0 || u.Max == 1<<32-1), u.Kind == Step && !(u.Step > 0):
 		return false
@@ -137,21 +224,31 @@ func (u *RemoteUnit) plausible() bool {
 // Match finds our units beside the peer's. Its errors name the fields that don't fit.
 func (m *Remote) Match(l *Layout) error {
 	m.local = l
+	m.Refs = 0
 	var errs []error
+	own := map[string]*Unit{}
+	for u := range l.Leaves {
+		own[u.Path] = u
+	}
+	match := func(u *RemoteUnit) {
+		u.own = own[u.Path]
+		if u.own == nil {
+			return
+		}
+		if err := u.fits(u.own); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	for i := range m.Units {
 		u := &m.Units[i]
-		for j := range l.Units {
-			own := &l.Units[j]
-			if own.Path != u.Path {
-				continue
+		if u.Kind == Group {
+			for j := range u.Parts {
+				match(&u.Parts[j])
 			}
-			if err := u.fits(own); err != nil {
-				errs = append(errs, err)
-			}
-			u.Local = j
-			if own.Kind == Ref {
-				m.Refs |= 1 << i
-			}
+			continue
+		}
+		if match(u); u.own != nil && u.own.Kind == Ref {
+			m.Refs |= 1 << i
 		}
 	}
 	return errors.Join(errs...)
@@ -179,10 +276,17 @@ func (m *Remote) All() Mask { return maskOf(0, len(m.Units)) }
 func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (changed bool) {
 	u := &m.Units[i]
 	obj := o.ptr
-	apply := obj != nil && u.Local >= 0
+	apply := obj != nil && u.own != nil
 	if apply && o.layout != m.local {
 		r.Fail(ErrObject)
 		return false
+	}
+	if u.Kind == Group {
+		m.ReadGroup(r, i, o, func(*Unit) {}, func(_ *Unit, differs, fits bool) {
+			changed = changed || differs
+			m.Clamped = m.Clamped || !fits
+		})
+		return changed
 	}
 	if u.Kind.IsBlob() {
 		return m.readBlob(r, u, obj, apply)
@@ -196,7 +300,7 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (c
 	if r.Err() != nil || !apply {
 		return false
 	}
-	own := &m.local.Units[u.Local]
+	own := u.own
 	var old, now [MaxNumbers]uint64
 	own.load(obj, old[:u.N])
 	if !own.store(&u.Wire, obj, v) {
@@ -209,7 +313,7 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (c
 func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, apply bool) bool {
 	if u.Kind == String {
 		if apply {
-			return m.local.Units[u.Local].readMemory(r, obj, nil)
+			return u.own.readMemory(r, obj, nil)
 		}
 		n, ok := readLength(r, maxCap, 8)
 		if ok {
@@ -233,7 +337,7 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 	if !apply || n == 0 {
 		return false
 	}
-	own := &m.local.Units[u.Local]
+	own := u.own
 	changed := true
 	if u.Kind == Fast {
 		fast := own.pointer(obj).Interface().(FastArray)
@@ -263,12 +367,8 @@ func (m *Remote) Extrapolate(dst []uint64, mask Mask, b, b2 []uint64, num, den i
 // First is where the numbers of unit i begin.
 func (m *Remote) First(i int) int { return m.Units[i].first }
 
-// LocalMask is our units for a mask of the peer's.
-func (m *Remote) LocalMask(mask Mask) (local Mask) {
-	for ; mask != 0; mask &= mask - 1 {
-		if j := m.Units[bits.TrailingZeros64(mask)].Local; j >= 0 {
-			local |= 1 << j
-		}
-	}
-	return local
-}
+// Own is our unit for one of the peer's that is no group; nil for none. It may be a part of a group of ours.
+func (m *Remote) Own(i int) *Unit { return m.Units[i].own }
+
+// Size is the bytes that its names take.
+func (m *Remote) Size() int { return m.size }

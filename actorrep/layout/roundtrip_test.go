@@ -308,7 +308,6 @@ func FuzzReadSchema(f *testing.F) {
 		for i := range m.Units {
 			m.ReadUnit(r, i, make([]uint64, MaxNumbers), nil, obj)
 		}
-		m.LocalMask(m.All())
 	})
 }
 

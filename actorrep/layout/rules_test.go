@@ -205,12 +205,15 @@ func TestTagErrors(t *testing.T) {
 			P []pushed `net:""`
 		}{}, ErrKind, "Vars"},
 		{struct {
-			X [65]bool `net:""`
+			X [65]string `net:""`
 		}{}, ErrMany, ""},
 		{struct {
-			X [33]bool `net:""`
-			Y [32]bool `net:""`
-		}{}, ErrMany, "65"},
+			X [1025]bool `net:""`
+		}{}, ErrMany, ""},
+		{struct {
+			X [513]bool `net:""`
+			Y [512]bool `net:""`
+		}{}, ErrMany, "1025"},
 		{5, ErrKind, "int"},
 	} {
 		_, err := Build(reflect.TypeOf(c.v))

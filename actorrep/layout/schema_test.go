@@ -42,7 +42,11 @@ func TestMatch(t *testing.T) {
 		m.ReadUnit(r, i, make([]uint64, MaxNumbers), nil, l.Object(unsafe.Pointer(&dst)))
 		require.NoError(t, r.Err())
 		require.Zero(t, r.Remaining())
-		mask |= m.LocalMask(1 << i)
+		for j := range l.Units {
+			if m.Own(i) == &l.Units[j] {
+				mask |= 1 << j
+			}
+		}
 	}
 	require.Equal(t, after{9, 7, [3]float32{1, 2.5, 3}, []int16{1, 2}, -5}, dst)
 	require.Equal(t, l.All()&^l.FieldMask("New"), mask)
@@ -122,7 +126,7 @@ func TestSchema(t *testing.T) {
 		for i := range p.l.Units {
 			require.Equal(t, p.l.Units[i].Wire, p.remote.Units[i].Wire)
 			require.Equal(t, p.l.Units[i].Path, p.remote.Units[i].Path)
-			require.Equal(t, i, p.remote.Units[i].Local)
+			require.Same(t, &p.l.Units[i], p.remote.Own(i))
 		}
 		var w bitio.Writer
 		w.Reset(p.buf)

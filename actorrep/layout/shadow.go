@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/bits"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -22,6 +23,8 @@ type Shadow struct {
 	Words []uint64
 	blobs []blob
 	own   Generated // the object, when there is generated code
+	// Stamp is what the next Compare's changes are, of those of the object, from 1 on. Groups keep it.
+	Stamp int64
 	// Unfit is the units whose value at the last compare doesn't fit. Numbers are sent as the nearest that does, NaN as 0; of
 	// others what fitted last stays.
 	Unfit Mask
@@ -33,6 +36,8 @@ type blob struct {
 	bits int
 	fast FastArray
 	key  uint32
+
+	group *groupShadow
 }
 
 // smallWords is how many numbers lie beside their shadow, where they are found without another wait for memory.
@@ -40,8 +45,13 @@ const smallWords = 8
 
 // NewShadow is the shadow of an object whose values are all zero.
 func (l *Layout) NewShadow() *Shadow {
-	if l.words > smallWords {
-		return &Shadow{Words: make([]uint64, l.words), blobs: make([]blob, l.blobs)}
+	if l.words > smallWords || l.Groups != 0 {
+		s := &Shadow{Words: make([]uint64, l.words), blobs: make([]blob, l.blobs)}
+		for m := l.Groups; m != 0; m &= m - 1 {
+			u := &l.Units[bits.TrailingZeros64(m)]
+			s.blobs[u.blob].group = &groupShadow{words: make([]uint64, u.words), changed: make([]int64, len(u.Parts))}
+		}
+		return s
 	}
 	s := &struct {
 		Shadow
@@ -65,6 +75,13 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 	for ; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros64(m)
 		u := &l.Units[i]
+		if u.Kind == Group {
+			if differs, fits := u.compareGroup(s.blobs[u.blob].group, obj, max(s.Stamp, 1)); differs {
+				changed |= 1 << i
+				s.setUnfit(1<<i, !fits)
+			}
+			continue
+		}
 		if u.Kind.IsBlob() {
 			differs, fits := l.compareBlob(u, &s.blobs[u.blob], obj)
 			if differs {
@@ -145,6 +162,12 @@ func (l *Layout) NonZero(s *Shadow) (m Mask) {
 		u := &l.Units[i]
 		if u.Kind.IsBlob() {
 			b := &s.blobs[u.blob]
+			if u.Kind == Group {
+				if slices.ContainsFunc(b.group.changed, func(at int64) bool { return at > 0 }) {
+					m |= 1 << i
+				}
+				continue
+			}
 			if b.text != "" || b.bits > 8 || b.bits > 0 && b.data[0] != 0 || b.key != 0 {
 				m |= 1 << i
 			}
@@ -177,6 +200,8 @@ type Base struct {
 	Mask  Mask
 	// Keys is the versions of the fast arrays.
 	Keys [MaxFast]uint32
+	// Known is up to which of the object's changes the connection has each group; nil is none of them.
+	Known []int64
 }
 
 // MaxFast is the most fast arrays in a class.
@@ -225,6 +250,16 @@ func (l *Layout) writeBlob(w *bitio.Writer, u *Unit, b *blob, i int, base *Base)
 		return
 	case Fast:
 		l.writeFast(w, b, l.FastIndex(i), base)
+		return
+	case Group:
+		known := int64(0)
+		switch {
+		case base != nil && base.Known != nil:
+			known = base.Known[l.GroupIndex(i)]
+		case l.Zeros:
+			known = -1
+		}
+		u.writeGroup(w, b.group, known)
 		return
 	}
 	w.WriteIntPacked(uint32(b.bits))

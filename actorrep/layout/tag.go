@@ -18,6 +18,7 @@ type options struct {
 	cond   Condition
 	notify string
 	push   bool // within a field that marks itself
+	array  int  // the outermost array around, see Unit.array
 }
 
 var conditionNames = map[string]Condition{"initial": InitialOnly, "owner": OwnerOnly, "skipowner": SkipOwner, "simulated": SimulatedOnly,
@@ -53,7 +54,7 @@ func (o options) within(tag reflect.StructTag) (options, error) {
 	if err == nil && (inner.cond != Always || inner.notify != "") {
 		err = errors.New("conditions and notifies belong to the actor's own field")
 	}
-	inner.cond, inner.push = o.cond, o.push
+	inner.cond, inner.push, inner.array = o.cond, o.push, o.array
 	return inner, err
 }
 

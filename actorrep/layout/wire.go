@@ -25,12 +25,13 @@ const (
 	Slice
 	Custom
 	Fast
+	Group
 	kinds
 )
 
 // String is the kind's name.
 func (k Kind) String() string {
-	names := [...]string{"bool", "int", "uint", "max", "step", "angle", "float32", "float64", "reference", "string", "bytes", "slice", "custom", "fast array"}
+	names := [...]string{"bool", "int", "uint", "max", "step", "angle", "float32", "float64", "reference", "string", "bytes", "slice", "custom", "fast array", "group"}
 	if int(k) < len(names) {
 		return names[k]
 	}

@@ -46,13 +46,19 @@ type Bags struct {
 	C []fastarray.List[int]                   `net:""`      // want `error: C\[\] is fastarray.List\[int\], which can't be replicated: a slice can't hold fast arrays`
 }
 
-type Large struct { // want `error: Large has 65 replicated units, 64 at most; move some into a component`
+type Large struct { // want `error: Large has 1026 replicated units, 1024 at most; move some into a component`
 	actorrep.Base
-	A [60]int    `net:""`
+	A [1021]int  `net:""`
 	B [2]float64 `net:""`
 	C [2]string  `net:""`
 	D []int      `net:""`
 	E bool       `net:""`
+}
+
+type Wordy struct { // want `error: Wordy has 64 replicated units that aren't plain numbers, 64 at most with the numbers put together; move some into a component`
+	actorrep.Base
+	A [64]string `net:""`
+	B int        `net:""`
 }
 
 type Args struct {
