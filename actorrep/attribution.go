@@ -7,10 +7,22 @@ type overhead struct {
 	records uint64 // heads of records
 }
 
+// callCount is how often a procedure was called over a connection.
+type callCount struct{ sent, received, refused uint64 }
+
+// accountCall adds a call that was written, of so many bits.
+func (p *Peer) accountCall(c *class, rpc, bits int) {
+	p.rowBits[c.firstRow+len(c.layout.Units)+rpc] += uint64(bits)
+	p.calls[c.firstCall+rpc].sent++
+}
+
 // Cost is a row of an attribution: what it was spent on, and how many bits, resends included.
 type Cost struct {
 	Class, Name string // a field's part or a procedure; or "" and what else it was
 	Bits        uint64
+	// Sent is how often a procedure's call was written, resends of unreliable records not included; Received how often the client
+	// called it, and Refused how many of those didn't run: the actor wasn't the client's, or there were too many.
+	Sent, Received, Refused uint64
 }
 
 // Attribution is where a connection's bits went: a row for each replicated value and procedure of each class, then
@@ -21,7 +33,7 @@ func (p *Peer) Attribution(total uint64) []Cost {
 	sum := uint64(0)
 	add := func(class, name string, bits uint64) {
 		sum += bits
-		rows = append(rows, Cost{class, name, bits})
+		rows = append(rows, Cost{Class: class, Name: name, Bits: bits})
 	}
 	for _, c := range p.world.classes {
 		for i := range c.layout.Units {
@@ -29,13 +41,15 @@ func (p *Peer) Attribution(total uint64) []Cost {
 		}
 		for i := range c.rpcs {
 			add(c.name, c.rpcs[i].name+"()", p.rowBits[c.firstRow+len(c.layout.Units)+i])
+			n, row := p.calls[c.firstCall+i], &rows[len(rows)-1]
+			row.Sent, row.Received, row.Refused = n.sent, n.received, n.refused
 		}
 	}
 	add("", "schema", p.overhead.schema)
 	add("", "opening heads", p.overhead.opens)
 	add("", "record heads", p.overhead.records)
 	if total*8 > sum {
-		rows = append(rows, Cost{"", "packets, bunches, acks and resends", total*8 - sum})
+		rows = append(rows, Cost{Name: "packets, bunches, acks and resends", Bits: total*8 - sum})
 	}
 	return rows
 }

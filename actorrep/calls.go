@@ -285,7 +285,7 @@ func (p *Peer) writeCalls(w *bitio.Writer, v *view) (sent int) {
 			w.Rollback(mark)
 			break
 		}
-		p.rowBits[v.b.class.firstRow+len(v.b.class.layout.Units)+c.rpc] += uint64(w.Len() - at)
+		p.accountCall(v.b.class, c.rpc, w.Len()-at)
 		sent++
 	}
 	return sent
@@ -368,15 +368,18 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	if id >= len(c.rpcs) || c.rpcs[id].definition().kind != serverRPC {
 		return fmt.Errorf("%w: %s has no procedure %d for clients", errFormat, c.name, id)
 	}
-	proc := &c.rpcs[id]
+	proc, count := &c.rpcs[id], &p.calls[c.firstCall+id]
+	count.received++
 	// Refused calls aren't decoded. Ownership may have changed while the call was under way: no reason to part.
 	if !proc.definition().anyClient && b.Owner() != p {
+		count.refused++
 		w.Counters.CallsRefused++
 		return nil
 	}
 	if ok, flood := take(&p.limits, proc.definition(), c.id, id, w.now); flood {
 		return fmt.Errorf("%w: %s.%s", ErrRateLimited, c.name, proc.name)
 	} else if !ok {
+		count.refused++
 		w.Counters.CallsRefused++
 		return nil
 	}

@@ -15,13 +15,14 @@ type class struct {
 	description     []byte // see World.describe
 	descriptionBits int
 
-	id       int
-	name     string
-	typ      reflect.Type // of the struct
-	layout   *layout.Layout
-	notify   []notify // by field
-	rpcs     []procedure
-	firstRow int // of its units in an attribution
+	id        int
+	name      string
+	typ       reflect.Type // of the struct
+	layout    *layout.Layout
+	notify    []notify // by field
+	rpcs      []procedure
+	firstRow  int // of its units in an attribution
+	firstCall int // of its procedures among those of all classes
 
 	manual    bool
 	interval  time.Duration

@@ -48,7 +48,7 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	}
 	for _, c := range v.mentions {
 		bits := c.size()
-		p.rowBits[v.b.class.firstRow+len(v.b.class.layout.Units)+c.rpc] += uint64(bits)
+		p.accountCall(v.b.class, c.rpc, bits)
 		sum += bits
 	}
 	p.batch.stats.CallsSent += uint64(len(v.mentions))

@@ -49,6 +49,7 @@ type Peer struct {
 	batch    batch
 	limits   []rateLimit
 	rowBits  []uint64 // by row of the attribution
+	calls    []callCount
 	overhead overhead
 }
 
@@ -64,7 +65,7 @@ func (w *World) AddConn(conn channel.Conn) *Peer {
 }
 
 func (w *World) newPeer() *Peer {
-	return &Peer{world: w, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows)}
+	return &Peer{world: w, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}
 }
 
 func (w *World) addPeer(p *Peer) {

@@ -136,6 +136,22 @@ func TestAttribution(t *testing.T) {
 	s := &soldier{}
 	s.SetOwner(l.Peer)
 	require.NoError(t, w.Server.Spawn(s))
+	for range 60 {
+		w.Step()
+	}
+	mine := l.World.Find(s.GUID()).(*soldier)
+	for range 3 {
+		require.NoError(t, slow.Call(mine, struct{}{}))
+	}
+	for range 60 {
+		w.Step()
+	}
+	s.SetOwner(nil) // of which the client doesn't know yet
+	require.NoError(t, wave.Call(mine, 1))
+	for range 60 {
+		w.Step()
+	}
+	s.SetOwner(l.Peer)
 	for i := range 300 {
 		s.Aim = int32(i)
 		if i%10 == 0 {
@@ -148,6 +164,14 @@ func TestAttribution(t *testing.T) {
 	require.NotZero(t, total)
 	sum, rows := uint64(0), map[string]uint64{}
 	for _, c := range l.Peer.Attribution(total) {
+		switch c.Name {
+		case "Tell()":
+			require.EqualValues(t, 30, c.Sent, "a reliable call is written once by us")
+		case "Slow()":
+			require.EqualValues(t, []uint64{0, 3, 0}, []uint64{c.Sent, c.Received, c.Refused})
+		case "Wave()":
+			require.EqualValues(t, []uint64{0, 1, 1}, []uint64{c.Sent, c.Received, c.Refused}, "the actor was its own no more")
+		}
 		sum += c.Bits
 		rows[c.Class+"."+c.Name] += c.Bits
 	}

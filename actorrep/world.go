@@ -88,6 +88,7 @@ type World struct {
 	in         bitio.Reader // of a call's parameters
 	unheld     spareCalls
 	rows       int  // of an attribution
+	procedures int  // of all classes
 	typesAsked bool // the channel types
 
 	// on a server
@@ -165,6 +166,8 @@ func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 	}
 	c.firstRow = w.rows
 	w.rows += len(c.layout.Units) + len(c.rpcs)
+	c.firstCall = w.procedures
+	w.procedures += len(c.rpcs)
 	w.classes = append(w.classes, c)
 	w.byType[c.typ] = c
 	return nil

@@ -85,10 +85,13 @@ type Figure struct {
 	Value uint64
 }
 
-// Property is what of a connection's bits went to one property of a class.
+// Property is what of a connection's bits went to one property or procedure of a class.
 type Property struct {
-	Name string // like "Player.Pos"
+	Name string // like "Player.Pos", or "Player.Fire()"
 	Bits uint64
+	// Sent and Received is how often a procedure was called by us and by the peer, Refused how many of the peer's calls
+	// didn't run.
+	Sent, Received, Refused uint64
 }
 
 // maxHistories bounds the connections that have a history.

@@ -110,7 +110,7 @@ func view(t *testing.T, h http.Handler, path string) (v View) {
 func TestView(t *testing.T) {
 	cfg := Config{Title: "arena", Name: func(c *driver.Conn) string { return "Ann\x1b[31m" },
 		Actors:     func(_ *driver.Conn, q ActorQuery) ActorPage { return ActorPage{Actors: make([]Actor, 300), Count: 300} },
-		Properties: func(*driver.Conn) []Property { return []Property{{"Player.Pos", 1200}} }}
+		Properties: func(*driver.Conn) []Property { return []Property{{Name: "Player.Pos", Bits: 1200}} }}
 	busy(t, cfg, func(t *testing.T, i *Inspector) {
 		v := view(t, i, "/net/json")
 		require.Len(t, v.Conns, 1)

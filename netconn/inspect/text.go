@@ -104,7 +104,11 @@ func (d *Detail) text(out *bytes.Buffer) {
 		fmt.Fprintf(out, "  %s %s on channel %d, %d bits: %s\n", printable(a.Class), printable(a.ID), a.Channel, a.Bits, printable(a.Explain))
 	}
 	for _, p := range d.Properties {
-		fmt.Fprintf(out, "  %-30s %10d bits\n", printable(p.Name), p.Bits)
+		fmt.Fprintf(out, "  %-30s %10d bits", printable(p.Name), p.Bits)
+		if p.Sent+p.Received > 0 {
+			fmt.Fprintf(out, ", %d calls sent, %d received, %d refused", p.Sent, p.Received, p.Refused)
+		}
+		fmt.Fprintln(out)
 	}
 }
 

@@ -64,8 +64,8 @@ func Properties(peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn) [
 			if cost.Class != "" {
 				name = cost.Class + "." + name
 			}
-			if cost.Bits > 0 {
-				list = append(list, Property{name, cost.Bits})
+			if cost.Bits > 0 || cost.Received > 0 {
+				list = append(list, Property{name, cost.Bits, cost.Sent, cost.Received, cost.Refused})
 			}
 		}
 		slices.SortStableFunc(list, func(a, b Property) int { return cmp.Compare(b.Bits, a.Bits) })

@@ -246,9 +246,9 @@ el("timeline").addEventListener("mousemove", e => {
   if (best) el("packet").textContent = "Connection " + best.conn + ": " + describe(best.p);
 });
 
-function showBits(id, list) {
+function showBits(id, list, more) {
   const total = list.reduce((n, p) => n + p.Bits, 0);
-  table(id, list, p => p.Name, p => [left(p.Name), p.Bits, { n: p.Bits, of: total, text: percent(total ? p.Bits / total : 0) }]);
+  table(id, list, p => p.Name, p => [left(p.Name), ...more(p), p.Bits, { n: p.Bits, of: total, text: percent(total ? p.Bits / total : 0) }]);
 }
 
 function showDetail(v) {
@@ -269,8 +269,8 @@ function showDetail(v) {
   el("firstactors").hidden = !actorFrom;
   el("moreactors").hidden = !d.ActorNext;
   table("actors", d.Actors, a => a.ID, a => [left(a.Class), left(a.ID), a.Channel, a.Bits, { text: a.Explain, cls: "l why" }]);
-  showBits("properties", d.Properties.filter(p => !p.Name.endsWith("()")));
-  showBits("calls", d.Properties.filter(p => p.Name.endsWith("()")));
+  showBits("properties", d.Properties.filter(p => !p.Name.endsWith("()")), () => []);
+  showBits("calls", d.Properties.filter(p => p.Name.endsWith("()")), p => [p.Sent, p.Received, p.Refused]);
 }
 
 function show(v) {
