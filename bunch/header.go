@@ -53,7 +53,8 @@ func (r CloseReason) String() string {
 }
 
 // Name is a channel's type: an index into the engine's hardcoded names when Text
-// is empty, otherwise text with a number. Names are comparable.
+// is empty, otherwise text of up to 64 characters with a number. Names are comparable. A game may use any index but those of
+// [Control], [Voice] and [Actor]; an index takes a byte or two of each reliable bunch, text all of its length.
 type Name struct {
 	Index  uint32
 	Text   string
@@ -144,18 +145,6 @@ func (p *Protocol) PacketBits() int { return p.maxPacket()*8 - p.HandlerBits }
 // MAX_SINGLE_BUNCH_SIZE_BITS): a packet less the largest headers and the end mark.
 func (p *Protocol) MaxSingleBits() int {
 	return p.PacketBits() - MaxHeaderBits - MaxPacketHeaderBits - 1
-}
-
-// PartBytes is the payload of each part of a split bunch but the last.
-func (p *Protocol) PartBytes() int { return p.MaxSingleBits() / 8 }
-
-// Parts is the number of bunches that a payload of so many bits becomes.
-func (p *Protocol) Parts(bits int) int {
-	if bits <= p.MaxSingleBits() {
-		return 1
-	}
-	part := p.PartBytes() * 8
-	return (bits + part - 1) / part
 }
 
 // Errors of Read. All of them mean that the rest of the packet can't be read.

@@ -22,7 +22,7 @@ type Handler interface {
 	ReceivedAck(ch *Channel, packetID int64)
 	ReceivedNak(ch *Channel, packetID int64)
 	// Closed says that the channel is gone: closed by the peer, or its own close
-	// is acked, or the connection has ended.
+	// is acked, or the connection has ended, which is bunch.Destroyed unless the channel was closing.
 	Closed(ch *Channel, reason CloseReason)
 }
 
@@ -57,7 +57,6 @@ type Channel struct {
 	closed        bool
 	released      bool // a reliable bunch of the peer's had its turn
 	closeReason   CloseReason
-	peerPaused    bool  // the peer told that it paused replication
 	pausedUntil   int64 // sequence whose ack ends the pause after a large bunch; 0 none
 
 	out          outRecs
@@ -100,15 +99,13 @@ func (ch *Channel) NumOutRec() int { return ch.out.len() }
 // NumInRec is the number of reliable bunches received before their turn.
 func (ch *Channel) NumInRec() int { return ch.in.len() }
 
-// Room is the number of reliable bunches that may be sent now without ErrReliableFull.
+// Room is the number of reliable bunches that may be sent now without ErrReliableFull, as far as MaxMemory allows. A payload of more
+// than Table.SingleBits takes several: one for each SingleBits/8 bytes, and one for the rest.
 func (ch *Channel) Room() int { return max(0, ch.table.maxOut()-ch.out.len()) }
 
 // ReplicationPaused reports whether unreliable state should wait: a large bunch
 // that was made reliable isn't acked yet.
 func (ch *Channel) ReplicationPaused() bool { return ch.pausedUntil > 0 }
-
-// PeerPaused reports whether the peer's last bunch said that it paused.
-func (ch *Channel) PeerPaused() bool { return ch.peerPaused }
 
 // String names the channel in messages.
 func (ch *Channel) String() string { return fmt.Sprintf("channel %d (%v)", ch.index, ch.typ.Name) }

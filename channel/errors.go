@@ -15,16 +15,16 @@ var (
 	ErrClosed = errors.New("channel: closed")
 	// ErrNotOpener: only the end that opened a channel may close it.
 	ErrNotOpener = errors.New("channel: the peer opened this channel, so it must close it; ask it to")
-	// ErrUnknownType: the name isn't in Config.Types.
-	ErrUnknownType = errors.New("channel: unknown channel type; register it in Config.Types at both ends")
+	// ErrUnknownType: the name isn't among the channel types of the Config.
+	ErrUnknownType = errors.New("channel: unknown channel type; it must be among the channel types of the Config at both ends")
 	// ErrMayNotOpen: this end may not open channels of the type.
-	ErrMayNotOpen = errors.New("channel: this end may not open that type of channel")
+	ErrMayNotOpen = errors.New("channel: this end may not open that type of channel; set ClientOpen or ServerOpen of the type at both ends")
 	// ErrNoIndex: all channel indices are taken.
 	ErrNoIndex = errors.New("channel: no free channel index; close channels first")
 	// ErrIndexInUse: the type's fixed index is taken.
 	ErrIndexInUse = errors.New("channel: the channel's fixed index is in use")
-	// ErrNotSent: the packet window is full and an unreliable bunch doesn't wait.
-	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full")
+	// ErrNotSent: the packet window is full, or the channel's open waits for the bandwidth, and an unreliable bunch doesn't wait.
+	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full or the channel's open waits")
 	// ErrControlQueueFull: too much is queued on the control channel.
 	ErrControlQueueFull = errors.New("channel: control queue full; the peer acks nothing")
 	// ErrFirstReliable: the first bunch opens the channel at the peer.

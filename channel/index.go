@@ -110,7 +110,9 @@ func (t *Table) typeOf(name bunch.Name) *Type {
 	return nil
 }
 
-// Open makes a channel of a type. The peer hears of it with the first bunch sent.
+// Open makes a channel of a type. The peer hears of it with the first bunch sent, which must be reliable. h may be nil for a channel on
+// which only this end talks: what comes is ignored. The errors are ErrClosed, ErrUnknownType, ErrMayNotOpen, ErrNoIndex and, of a
+// Static type, ErrIndexInUse.
 func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
 	typ := t.typeOf(name)
 	switch {

@@ -291,7 +291,6 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		t.Counters.Refused++
 		return true, nil
 	}
-	ch.peerPaused = in.ReplicationPaused
 	if ch.closing && ch.index != 0 || ch.handler == nil { // what the peer said before it saw the end of the connection counts
 		t.Counters.Ignored++
 	} else if in.Bits > 0 {

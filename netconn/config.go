@@ -27,7 +27,7 @@ type Protocol struct {
 	Bunch bunch.Protocol
 	// Notify has the newer wait-for-history-flush rule (off in 4.27 and 5.1).
 	Notify packetnotify.Config
-	// PacketWindow is how many packets with bunches may be in flight. Default 256, the ack
+	// PacketWindow is how many packets with bunches may be in flight, 16 to 1024. Default 256, the ack
 	// history: then every packet's fate is told as it was. With more, packets further apart than
 	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice.
 	PacketWindow int
@@ -115,21 +115,21 @@ type Config struct {
 	Closed func(CloseResult)
 
 	// KeepAlive is how long nothing is sent before an empty packet is. Default 200 ms
-	// (Unreal's KeepAliveTime); more than a third of the peer's Timeout risks its timing out.
+	// (Unreal's KeepAliveTime), at least 1 ms; more than a third of the peer's Timeout risks its timing out.
 	KeepAlive time.Duration
 	// Timeout ends a connection from which nothing was received that long. Default 60 s
 	// (Unreal's ConnectionTimeout); negative never.
 	Timeout time.Duration
-	// LingerTimeout is how long Close waits for the peer's acks. Default 2 s.
+	// LingerTimeout is how long Close waits for the peer's acks at most. Default 2 s; not negative.
 	LingerTimeout time.Duration
-	// AckDelay is how long acks may wait for a packet with something to say. Default 0:
+	// AckDelay is how long acks may wait for a packet with something to say. Default 0, not negative:
 	// they go out at the end of the tick. News of a loss doesn't wait. A peer that ticks at
 	// 60 Hz both ways saves a packet a tick with 20 ms.
 	AckDelay time.Duration
 	// NoPacketInfo leaves out the jitter clock (12 bits on the first packet of a tick).
 	NoPacketInfo bool
-	// OrderCache is how many packets may be held back for a late one. Default 32,
-	// a power of two (Unreal's); negative none.
+	// OrderCache is how many packets may be held back for a late one: a power of two up to 256. Default 32
+	// (Unreal's); negative none. A sender has more in flight on fast paths; what comes later than so many others is stale.
 	OrderCache int
 	// ReorderWindow is how long they are held at most. Default: as long as packets of this peer were late lately,
 	// up to 50 ms, so nothing on a path that keeps their order; negative until the end of the receive tick, as
@@ -141,8 +141,8 @@ type Config struct {
 
 	// Controller sets the pace; nil is Unreal's NetSpeed bucket at NetSpeed.
 	Controller congestion.Controller
-	// NetSpeed is the bandwidth in bytes a second of the default controller. Default
-	// 100000 (Unreal's ConfiguredInternetSpeed).
+	// NetSpeed is the bandwidth in bytes a second of the default controller; another Controller has its own, and
+	// SetNetSpeed does nothing then. Default 100000 (Unreal's ConfiguredInternetSpeed).
 	NetSpeed int
 	// PacketOverhead is what the network adds to a packet, in bytes, for the
 	// bandwidth. Default 28 (IPv4 and UDP).
@@ -165,12 +165,12 @@ type Config struct {
 // next packets have to spare, or in packets of their own while the controller allows it. The peer
 // drops the ones it has, so it needs no knowledge of it. The zero value repeats nothing.
 type Redundancy struct {
-	// Copies is how often, besides the first time, a bunch is sent at most.
+	// Copies is how often, besides the first time, a bunch is sent at most: 0 to 16. Default 0, none.
 	Copies int
 	// Adaptive repeats only as often as the measured loss asks for, up to Copies:
 	// nothing on a clean link.
 	Adaptive bool
-	// MaxBits is the largest payload that is repeated. Default 8192: what wasn't split. Parts
+	// MaxBits is the largest payload, in bits, that is repeated. Default 8192: what wasn't split. Parts
 	// of split payloads never are.
 	MaxBits int
 }

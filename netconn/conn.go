@@ -48,7 +48,7 @@ type Counters struct {
 	PacketsMissed                  uint64 // the peer's, that were skipped
 	AckOnly, KeepAlives            uint64 // sent without bunches
 	Copies                         uint64 // reliable bunches that rode again
-	WindowFull                     uint64 // times a bunch found 256 packets in flight
+	WindowFull                     uint64 // times a bunch found Protocol.PacketWindow, less 4, packets in flight
 
 	// Packets received and dropped, with the reason.
 	Stale        uint64 // old, duplicate, or acking what wasn't sent
@@ -107,7 +107,9 @@ func (c *Conn) Table() *channel.Table { return c.channels.Table() }
 // Channel is the channel at index, or nil.
 func (c *Conn) Channel(index uint32) *channel.Channel { return c.Table().Channel(index) }
 
-// Open makes a channel of a type; the peer hears of it with its first bunch.
+// Open makes a channel of a type; the peer hears of it with its first bunch, which must be reliable. h may be nil for a channel on
+// which only this end talks: what comes is ignored. Its errors are channel.ErrClosed, ErrUnknownType, ErrMayNotOpen,
+// ErrNoIndex and, of a Static type, ErrIndexInUse.
 func (c *Conn) Open(name bunch.Name, h channel.Handler) (*channel.Channel, error) {
 	return c.Table().Open(name, h)
 }

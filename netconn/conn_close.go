@@ -152,13 +152,6 @@ func (c *Conn) LinkClosed(now time.Duration, reason string) {
 	c.end(ClosedByPeer, nil)
 }
 
-// LinkTimedOut tells that the layer below has heard nothing of the peer for as long as it waits.
-func (c *Conn) LinkTimedOut(now time.Duration, reason string) {
-	c.now = max(c.now, now)
-	c.closer.reason = reason
-	c.end(TimedOut, errTimeout)
-}
-
 // PeerReason keeps what the peer said of why it closes, for the result; the
 // control channel's handler calls it.
 func (c *Conn) PeerReason(reason string) { c.closer.peerReason = reason }

@@ -89,7 +89,7 @@ func TestEvenParts(t *testing.T) {
 		}
 		require.Equal(t, [][]byte{payload}, h.got)
 		if c.want == nil {
-			full := uint32(p.ends[0].conn.proto.PartBytes() * 8)
+			full := uint32(p.ends[0].conn.proto.MaxSingleBits() / 8 * 8)
 			c.want = []uint32{full, uint32(c.bytes)*8 - full}
 		}
 		require.Equal(t, c.want, sizes.bits)

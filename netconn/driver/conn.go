@@ -111,6 +111,9 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 		return nil, fmt.Errorf("driver: %w", err)
 	}
 	d.nextID++
+	if refusal == nil && d.server != nil {
+		refusal = d.leaving
+	}
 	c := &Conn{driver: d, addr: addr, began: at, refusal: refusal}
 	cfg := d.connConfig(c, d.server != nil)
 	cfg.LowLevelSend, cfg.Headroom, cfg.Tailroom, cfg.Handlers = func(p []byte) { send(c, p) }, headroom, tailroom, handlers
@@ -148,6 +151,10 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 // start tells the game of the connection and begins the login.
 func (c *Conn) start() {
 	d := c.driver
+	if c.refusal != nil && !d.login { // there is no login in which to tell it
+		c.Close(c.Now(), c.refusal.Error())
+		return
+	}
 	if c.refusal == nil {
 		d.Counters.Accepted++
 		if d.cfg.Accepted != nil {
@@ -174,8 +181,12 @@ func (c *Conn) begin() {
 				userSpeed(n)
 			}
 		}
-		if c.refusal != nil {
-			cfg.Authorize = func(*control.Login) error { return c.refusal }
+		authorize := cfg.Authorize
+		cfg.Authorize = func(l *control.Login) error {
+			if c.refusal != nil || authorize == nil {
+				return c.refusal
+			}
+			return authorize(l)
 		}
 		cfg.Joined = func() {
 			c.join()

@@ -22,8 +22,12 @@ type Counters struct {
 	SendErrors, ReadErrors                       uint64 // of single datagrams; the socket goes on
 	Refused                                      uint64 // packets a connection dropped
 	Corrupt                                      uint64 // wrong checksum
-	Accepted, Joined, Closed                     uint64
-	NoRoom, NoLogin                              uint64
+	// Accepted counts connections whose handshake was done, Joined those whose login was. Closed counts all that ended, with those
+	// that were there only to tell a client that it is refused.
+	Accepted, Joined, Closed uint64
+	// NoRoom counts clients refused because of MaxConns or MaxPerAddr with PlainUnreal; other links count theirs, see Refusals.
+	// NoLogin counts logins that took longer than LoginTimeout.
+	NoRoom, NoLogin uint64
 	// ReadsBounded is the ticks that read Config.MaxDatagrams, and left to the next one what there was besides.
 	ReadsBounded uint64
 }
@@ -49,6 +53,7 @@ type Driver struct {
 	err       error
 	failed    bool          // err is the socket's, and another socket mends it
 	ended     bool          // Close was called
+	leaving   error         // what Shutdown was given
 	done      chan struct{} // closed when it was
 	parted    int           // ticks that have to look for connections that have ended
 	noLogin   error         // why a client's connection ended before it joined; what is said last still goes over the socket
@@ -339,7 +344,7 @@ func (d *Driver) flush() {
 }
 
 // Close ends all connections at once, each with a last packet that says so, or several where the link has
-// them, and closes the socket. To part in order, close the connections and tick until they are gone.
+// them, and closes the socket. To part in order, call Shutdown before and tick until Len is 0.
 func (d *Driver) Close() error {
 	if !d.ended {
 		d.ended = true

@@ -18,11 +18,12 @@ type Netcode struct {
 	// ProtocolID tells games and their versions apart; both ends and the token must have the same.
 	ProtocolID uint64
 	// Key is what the server shares with the back end. Default that in the environment, else one for
-	// development. A client with a key and no Token makes its own.
+	// development. A client with a key and no Token makes its own for the address it dials, with a random client id.
 	Key netcode.Key
 	// Addrs is where tokens say the server is. Default the socket's own address; when that is
 	// unspecified, as with ":7777", every address with its port, so name the public
-	// one if several servers share a key. Servers that one token names together need a FirstSequence each: with the same
+	// one if several servers share a key. Name also those that clients dial when they come through a proxy or a NAT that has
+	// another port: to the others nothing is answered, and the server counts other_server. Servers that one token names together need a FirstSequence each: with the same
 	// keys and the same numbers, what they send can be combined and read.
 	Addrs []netip.AddrPort
 	// FirstSequence is where the server's packet numbers begin; see netcode.ServerConfig. Default 0.

@@ -10,8 +10,35 @@ import (
 // of the packets that connections dropped, in a fixed order, zeros too. A stale_packet came again, or later than
 // those after it. An unknown_type is a bunch of a channel whose type isn't in Config.Channels of this end; may_not_open
 // is one of a channel that the peer's end may not open, see channel.Type. These are ignored, so the
-// peer isn't told: most often one of the two ends has forgotten a type, or ClientOpen or ServerOpen. A few no_mapping come
-// with each client that leaves a Netcode server: it says so ten times, and counts as a stranger from the second on.
+// peer isn't told: most often one of the two ends has forgotten a type, or ClientOpen or ServerOpen.
+//
+// Those of all links:
+//
+//	corrupt                  a wrong Config.Checksum, or one end without it
+//	packet                   a packet that its connection didn't take, or that came from nobody's address
+//	stale_packet             a packet that came twice, or later than those after it
+//	unknown_type             see above
+//	may_not_open             see above
+//	no_room                  PlainUnreal: MaxConns or MaxPerAddr
+//	no_login                 LoginTimeout
+//
+// Those of a server with Netcode that say what is wrong with its settings or its clients':
+//
+//	bad_version              the client's is no netcode 1.02, as with a client of another link
+//	bad_protocol             another ProtocolID
+//	bad_token                a token of another key
+//	token_expired            the token, or the clock of a machine
+//	other_server             a token for another address: clients that come through a proxy or a NAT dial one that isn't among
+//	                         Netcode.Addrs
+//	token_used               one token for two dials, or from two addresses
+//	id_connected             the client id is connected
+//	server_full              Netcode.Slots or MaxConns
+//	no_mapping               from an address that isn't connected. A client that leaves says so ten times, and is a stranger from
+//	                         the second on
+//
+// The others are in ServerCounters and ClientCounters of netconn/netcode and netconn/handshake and in Counters of
+// netconn/salted, under the same names in other letters: bad_salt is BadSalt. With PlainSalted, no_session is what no_mapping
+// is with Netcode, and bad_checksum also another ProtocolID.
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 	n := d.droppedNow()
 	if !yield("corrupt", d.Counters.Corrupt) || !yield("packet", d.Counters.Refused) ||

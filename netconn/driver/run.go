@@ -58,8 +58,9 @@ func (d *Driver) runNextTick() {
 func (d *Driver) Done() <-chan struct{} { return d.done }
 
 // Run ticks the driver until ctx is done, its socket fails or a client's dial has failed, with step between
-// TickDispatch and TickFlush. It then closes the driver. The end of a client's connection that had joined doesn't end Run:
-// Config.Closed tells of it, and may cancel ctx.
+// TickDispatch and TickFlush; step may be nil. It then closes the driver, which ends its connections at once: to part in order, call
+// Shutdown first, and end ctx when Len is 0. The error is nil when ctx was done, otherwise Driver.Err's. The end of a
+// client's connection that had joined doesn't end Run: Config.Closed tells of it, and may cancel ctx.
 func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 	interval := time.Second / time.Duration(d.cfg.TickRate)
 	next := d.cfg.Clock().Add(interval)

@@ -173,6 +173,9 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 // client gets a connection in which its login is refused, as from Unreal. ok is false when there is no room for that either,
 // or the game has a login of its own.
 func (s *unrealServer) noRoom(a netip.Addr) (refusal error, ok bool) {
+	if s.d.leaving != nil {
+		return s.d.leaving, s.roomToRefuse(a)
+	}
 	switch {
 	case s.d.Len() >= s.d.cfg.MaxConns:
 		refusal = ErrFull
@@ -182,7 +185,12 @@ func (s *unrealServer) noRoom(a netip.Addr) (refusal error, ok bool) {
 		return nil, true
 	}
 	s.d.Counters.NoRoom++
-	return refusal, s.d.login && s.refused < maxRefused && s.turned.Room(a)
+	return refusal, s.roomToRefuse(a)
+}
+
+// roomToRefuse reports whether there is room for a connection in which a client is told that it is refused.
+func (s *unrealServer) roomToRefuse(a netip.Addr) bool {
+	return s.d.login && s.refused < maxRefused && s.turned.Room(a)
 }
 
 // Restarted is the handshake's: a client has a new address. It needs a place there as one that comes does.

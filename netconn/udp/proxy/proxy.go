@@ -6,6 +6,9 @@
 //
 // A proxy opens a socket of its own for every client address, so that the server sees
 // different clients at different addresses.
+//
+// Clients dial the proxy, so a server with driver.Netcode, the default link, must have its address among
+// driver.Netcode.Addrs: otherwise their tokens are for another server, and nobody answers them.
 package proxy
 
 import (

@@ -1,0 +1,25 @@
+package driver
+
+import "errors"
+
+// Shutdown begins the orderly end of a server: every connection is closed as by CloseWithReason, so that what was sent before
+// arrives, and clients that come from now on are refused with the same reason, which is ErrDenied to them. Tick until
+// Len is 0, at most Config.LingerTimeout, then Close:
+//
+//	srv.Shutdown("back in an hour")
+//	for srv.Len() > 0 { ... TickDispatch, TickFlush ... }
+//	err := srv.Close()
+//
+// A client's connection is closed in the same way.
+func (d *Driver) Shutdown(reason string) {
+	if d.leaving == nil {
+		d.leaving = errors.New(reason)
+	}
+	for c := range d.Conns {
+		if d.server != nil && d.login && c.Channel(0) == nil {
+			c.refusal = d.leaving // its login hasn't begun, and is refused when it does
+		} else {
+			c.CloseWithReason(reason)
+		}
+	}
+}
