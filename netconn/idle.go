@@ -18,11 +18,13 @@ func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepA
 //
 //	1024 + 256*(1 + ln(768 s / 0.256 s)) + 2832/3 + 256*ln(silence / 1 h)
 //
-// which is less than 8100 after 290 years. Sequences are told apart up to 8191.
+// which is less than 8100 after 290 years. Sequences are told apart up to 8191. A peer that acks a packet now and then, and
+// never the newest, begins a new silence each time: at maxInFlight its connection ends.
 const (
 	darkness    = 256
 	maxWait     = 3 * time.Second
 	maxWaitTill = time.Hour
+	maxInFlight = 8160
 )
 
 // mayForce allows an empty packet beyond a full window: acks and keep-alives. What is older than the history
@@ -113,7 +115,10 @@ const (
 	emptyAfter = 64
 )
 
-var errRefuses = errors.New("netconn: the peer says of every packet that it didn't arrive")
+var (
+	errRefuses = errors.New("netconn: the peer says of every packet that it didn't arrive")
+	errFewAcks = errors.New("netconn: the peer is heard, but tells the fate of too few packets")
+)
 
 // refusals is the naks in a row: of all packets, and of those with reliable bunches of channels that the peer has.
 type refusals struct {
@@ -152,6 +157,10 @@ func (r *refusals) lost(now time.Duration, p *sentPacket) {
 }
 
 func (c *Conn) checkRefusals() bool {
+	if n := c.notify.Outstanding(); n >= maxInFlight {
+		c.Fail(fmt.Errorf("%w: %d are in flight", errFewAcks, n), false)
+		return true
+	}
 	for _, r := range []*nakRun{&c.refusals.all, &c.refusals.reliable} {
 		if r.tooLong(c.now) {
 			c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.since).Round(time.Millisecond)), false)

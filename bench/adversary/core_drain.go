@@ -43,6 +43,9 @@ func (l *letters) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 // letterBytes is so many that two are never merged into a bunch: results count bunches.
 const letterBytes = 500
 
+// mostWaiting is the letters of a channel that wait at a close: what goes through in the linger time.
+const mostWaiting = 55
+
 // closing is one run: both ends send on all channels, the control channel's queue included, and one closes, or both.
 type closing struct {
 	r       *rig
@@ -113,9 +116,9 @@ func (c *closing) burst(e *env, i int) {
 		return
 	}
 	ch := c.chans[i][e.rng.IntN(len(c.chans[i]))]
-	n := min(e.rng.IntN(12), ch.Room()-200)
+	n := min(e.rng.IntN(12), mostWaiting-ch.NumOutRec())
 	if ch.Index() == 0 && !c.queued[i] && e.rng.IntN(10) == 0 {
-		n, c.queued[i] = 400, true
+		n, c.queued[i] = ch.Room()+150, true
 	}
 	for range n {
 		if c.send(i, ch) != nil {
