@@ -1,0 +1,335 @@
+package channel
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
+
+// wire is a connection for channels alone: packets are lists of notes.
+type wire struct {
+	t      *Table
+	rng    *rand.Rand
+	ready  bool
+	room   int
+	id     int64
+	notes  []wireNote
+	now    time.Duration
+	failed error
+	gone   bool
+}
+
+type wireNote struct {
+	ch  *Channel
+	seq int64
+	id  int64
+}
+
+func (w *wire) IsNetReady() bool   { return w.ready }
+func (w *wire) Budget() int        { return 1000 }
+func (w *wire) FreeBits() int      { return 8000 }
+func (w *wire) NextPacket() int64  { return w.id }
+func (w *wire) Now() time.Duration { return w.now }
+func (w *wire) IsServer() bool     { return true }
+func (w *wire) Fail(err error, _ bool) {
+	w.failed = err
+	w.gone = true
+}
+func (w *wire) Table() *Table             { return w.t }
+func (w *wire) HasRoom(int) bool          { return w.room > 0 }
+func (w *wire) MaySend(bits int) bool     { return w.ready && w.room > 0 }
+func (w *wire) ControlClosed(CloseReason) { w.gone = true }
+func (w *wire) AllowOpen(*bunch.In) error {
+	if w.rng.IntN(20) == 0 {
+		return errors.New("not now")
+	}
+	return nil
+}
+func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) int64 {
+	if w.rng.IntN(4) == 0 {
+		w.id++
+	}
+	w.room--
+	(*Machine)(w.t).Noted(ch)
+	w.notes = append(w.notes, wireNote{ch, seq, w.id})
+	return w.id
+}
+func (w *wire) ExtendBunch(data []byte, bits int) bool { return w.rng.IntN(2) == 0 }
+
+type wild struct {
+	w *wire
+}
+
+func (h wild) act(ch *Channel) {
+	w := h.w
+	switch w.rng.IntN(6) {
+	case 0:
+		n := w.rng.IntN(40)
+		if w.rng.IntN(10) == 0 {
+			n = w.rng.IntN(20000)
+		}
+		ch.SendBunch(&bunch.Out{Data: make([]byte, n), Reliable: w.rng.IntN(4) != 0, NoMerge: w.rng.IntN(3) == 0})
+	case 1:
+		ch.Hold(w.rng.IntN(3000))
+	case 2:
+		ch.Release(w.rng.IntN(3000))
+	case 3:
+		if w.rng.IntN(4) == 0 && ch.index != 0 {
+			ch.Close(bunch.Destroyed)
+		}
+	case 4:
+		if c, err := w.t.Open(bunch.Name{Index: 300}, h); err == nil {
+			switch w.rng.IntN(3) {
+			case 0:
+				c.SendTemporary(&bunch.Out{Data: make([]byte, w.rng.IntN(3000))})
+			case 1:
+				c.SendBunch(&bunch.Out{Data: make([]byte, w.rng.IntN(3000)), Reliable: true})
+			}
+		}
+	}
+}
+func (h wild) ReceivedBunch(ch *Channel, in *bunch.In) { h.act(ch) }
+func (h wild) ReceivedAck(ch *Channel, _ int64)        { h.act(ch) }
+func (h wild) ReceivedNak(ch *Channel, _ int64)        { h.act(ch) }
+func (h wild) Closed(ch *Channel, _ CloseReason)       { h.act(ch) }
+
+// recount counts anew what is held; notes are those of packets in flight.
+func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
+	counted := map[*Channel]bool{}
+	for _, n := range notes { // closed, but a packet in flight names it
+		if n.ch.closed && !n.ch.openedLocally && !counted[n.ch] {
+			counted[n.ch] = true
+			held += channelCost
+		}
+	}
+	for _, p := range t.pages {
+		if p != nil {
+			held += pageCost
+		}
+	}
+	for ch := range t.All {
+		if !ch.openedLocally {
+			held += channelCost
+		}
+		for _, r := range ch.in.recs[ch.in.head:] {
+			held += earlyCost + cap(r.data)
+		}
+		held += int(ch.handlerHeld) + ch.assembly.Cap()
+		for s := ch.out.first; s < ch.out.next; s++ {
+			heldOut += outCost + cap(ch.out.at(s).data)
+		}
+		for _, q := range ch.queue {
+			heldOut += bufferSize(len(q.data)) + queuedCost
+		}
+		unacked += ch.out.len() + len(ch.queue)
+	}
+	return held, heldOut, unacked
+}
+
+// lentOnce reports whether nothing is in the pool twice, or there and in use.
+func lentOnce(t *Table) bool {
+	p := t.cfg.Pool
+	seen := map[any]bool{}
+	once := func(k any) bool {
+		was := seen[k]
+		seen[k] = true
+		return !was
+	}
+	ok := true
+	buffer := func(b []byte) {
+		if cap(b) > 0 {
+			ok = ok && once(&b[:1][0])
+		}
+	}
+	for _, l := range p.free {
+		for _, b := range l {
+			buffer(b)
+		}
+	}
+	if p.recs != nil {
+		for _, e := range p.recs.early {
+			ok = ok && once(e) && e.data == nil
+		}
+		for c := range p.recs.rings {
+			for _, r := range p.recs.rings[c] {
+				ok = ok && once(&r[0])
+				for i := range r {
+					ok = ok && r[i].data == nil && !r[i].waiting
+				}
+			}
+			for _, l := range p.recs.lists[c] {
+				ok = ok && once(&l[:1][0])
+			}
+		}
+	}
+	for ch := range t.All {
+		for s := ch.out.first; s < ch.out.next; s++ {
+			buffer(ch.out.at(s).data)
+		}
+		for _, r := range ch.in.recs[ch.in.head:] {
+			ok = ok && once(r)
+			buffer(r.data)
+		}
+		for _, q := range ch.queue {
+			buffer(q.data)
+		}
+		if len(ch.out.slots) > 1 {
+			ok = ok && once(&ch.out.slots[0])
+		}
+	}
+	return ok
+}
+
+// TestCountsAreWhatIsHeld: what is counted against MaxMemory is what is there, whatever the peer and the game do.
+func TestCountsAreWhatIsHeld(t *testing.T) {
+	sizes := []int{0, 1, 5, 30, 64, 100, 700, 850}
+	seeds, ended, steps := 60, 0, 0
+	if os.Getenv("CI") != "" {
+		seeds = 1500
+	}
+	pool := new(Pool)
+	why := map[string]int{}
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		w := &wire{rng: rng, ready: true, room: 50}
+		accept := func(*Channel) Handler { return wild{w} }
+		names := []bunch.Name{bunch.Control, {Index: 300}, {Index: 301}}
+		m, err := NewMachine(Config{MaxMemory: 256 << 10, Pool: pool, ReliableBuffer: []int{4, 16, 256, 512}[rng.IntN(4)], RestartSequence: rng.IntN(8) == 0, EvenParts: rng.IntN(2) == 0,
+			CloseOnOverflow: rng.IntN(4) == 0, FirstFree: rng.IntN(2) == 0, NeverReuseIndex: rng.IntN(4) == 0,
+			Types: []Type{{Name: names[0], Static: true, ClientOpen: true, ServerOpen: true, Accept: accept},
+				{Name: names[1], ClientOpen: true, ServerOpen: true, Accept: accept}, {Name: names[2], ClientOpen: true, Accept: accept}}}, w, w, 7, 9)
+		require.NoError(t, err)
+		tab := m.Table()
+		w.t = tab
+		last := "begin"
+		for i := 0; i < 1500 && !w.gone; i++ {
+			w.now += 16 * time.Millisecond
+			switch rng.IntN(8) {
+			case 0, 1, 2:
+				ch := uint32(rng.IntN(6))
+				if rng.IntN(20) == 0 {
+					ch = uint32(rng.IntN(3000))
+				}
+				in := &bunch.In{Header: bunch.Header{ChIndex: ch, Name: names[1]}}
+				if ch == 0 {
+					in.Name = names[0]
+				} else if rng.IntN(30) == 0 {
+					in.Name = names[2]
+				}
+				if c := tab.Channel(ch); c != nil && rng.IntN(30) != 0 {
+					in.Name = c.typ.Name
+				}
+				in.Reliable = rng.IntN(4) != 0
+				seq := tab.inReliable(ch) + 1
+				switch rng.IntN(4) {
+				case 0:
+					seq += int64(rng.IntN(4))
+				case 1:
+					seq += int64(rng.IntN(tab.cfg.ReliableBuffer))
+				}
+				in.WireSeq = seqnum.Channel.Truncate(seq)
+				c := tab.Channel(ch)
+				in.Open = (c == nil || !c.openedLocally && !c.openAcked) && (!in.Reliable || seq == tab.inReliable(ch)+1) && rng.IntN(100) != 0
+				in.Close = ch != 0 && rng.IntN(8) == 0
+				if c := tab.Channel(ch); rng.IntN(3) == 0 || c != nil && c.assembly.Active() && rng.IntN(10) != 0 {
+					in.Partial = true
+					in.PartialInitial = c == nil || !c.assembly.Active()
+					in.PartialFinal = rng.IntN(4) == 0
+				}
+				n := sizes[rng.IntN(len(sizes))]
+				in.Bits = n * 8
+				if in.Partial && in.PartialFinal && n > 0 {
+					in.Bits -= rng.IntN(8)
+				}
+				in.PacketID = int64(i)
+				in.Data = *bitio.NewReader(make([]byte, n), in.Bits)
+				last = "received"
+				if _, err := m.ReceivedBunch(in); err != nil {
+					w.failed, w.gone = err, true
+				}
+			case 3, 4:
+				last = "fate"
+				if len(w.notes) == 0 {
+					break
+				}
+				id := w.notes[0].id
+				arrived := rng.IntN(3) != 0
+				var of []wireNote
+				for len(w.notes) > 0 && w.notes[0].id == id {
+					of = append(of, w.notes[0])
+					w.notes = w.notes[1:]
+				}
+				w.id = max(w.id, id+1)
+				w.room += len(of)
+				for _, n := range of {
+					if arrived {
+						m.Acked(n.ch, n.seq, n.id)
+					} else {
+						m.Naked(n.ch, n.seq, n.id)
+					}
+				}
+				for _, n := range of {
+					m.Settled(n.ch, n.id, arrived)
+				}
+			case 5:
+				last = "tick"
+				w.id++
+				m.Tick(w.now)
+			case 6:
+				last = "game"
+				if tab.Len() > 0 {
+					k := rng.IntN(tab.Len())
+					for ch := range tab.All {
+						if k--; k < 0 {
+							wild{w}.act(ch)
+							break
+						}
+					}
+				}
+				wild{w}.act(&Channel{table: tab, typ: &Type{}, closed: true})
+			case 7:
+				last = "ready"
+				w.ready = rng.IntN(3) != 0
+			}
+			steps++
+			held, heldOut, unacked := recount(tab, w.notes)
+			require.Equal(t, held, tab.held, "seed %d step %d held after %s", seed, i, last)
+			require.Equal(t, heldOut, tab.heldOut, "seed %d step %d heldOut after %s", seed, i, last)
+			require.Equal(t, unacked, tab.unacked, "seed %d step %d unacked after %s", seed, i, last)
+			require.LessOrEqual(t, pool.unused, 4<<20)
+			if steps%16 == 0 {
+				require.True(t, lentOnce(tab), "seed %d step %d", seed, i)
+			}
+		}
+		if w.gone {
+			e := "control"
+			if w.failed != nil {
+				e = w.failed.Error()
+			}
+			e = strings.TrimRight(strings.Split(e, " on ")[0], "0123456789 :")
+			if len(e) > 60 {
+				e = e[:60]
+			}
+			why[e]++
+			ended++
+		}
+		require.True(t, lentOnce(tab), "seed %d", seed)
+		m.End()
+		require.True(t, lentOnce(tab), "seed %d end", seed)
+		held, heldOut, unacked := recount(tab, w.notes)
+		require.Equal(t, held, tab.held, "seed %d end", seed)
+		require.Zero(t, heldOut)
+		require.Zero(t, tab.heldOut, "seed %d end", seed)
+		require.Zero(t, unacked+tab.unacked, "seed %d end", seed)
+	}
+	t.Log(ended, steps, pool.unused, why)
+}
