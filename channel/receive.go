@@ -89,8 +89,8 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		return nil, false, nil
 	}
 	switch control := in.ChIndex == 0 && (in.Name == bunch.Control || !in.Reliable && !in.Open); {
-	case !control && t.Channel(0) == nil && t.isStatic(0):
-		if t.cfg.StrictControl {
+	case !control && t.isStatic(0) && !t.controlOpen():
+		if t.cfg.StrictControl && t.Channel(0) == nil {
 			return nil, false, ErrNoControl
 		}
 		t.Counters.Refused++
@@ -137,6 +137,12 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	}
 	t.held += channelCost
 	return t.add(in.ChIndex, typ), false, nil
+}
+
+// controlOpen reports whether channel 0 is open. It may be there without: for a part of its open, or for what comes behind it.
+func (t *Table) controlOpen() bool {
+	ch := t.Channel(0)
+	return ch != nil && (ch.openedLocally || ch.openAcked)
 }
 
 // ignore drops a bunch of a channel that this end doesn't take. Its sequence counts as received: the next channel of

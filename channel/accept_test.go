@@ -33,3 +33,22 @@ func TestIndexWorksAfterIgnoredChannel(t *testing.T) {
 		require.Equal(t, []string{"open", "the next channel"}, l.bunches, "after %v", name)
 	}
 }
+
+// TestNothingBeforeTheControlChannel: a part of the control channel's open, or what follows it, is not its open: no other channel is
+// accepted before the game's control channel has its handler.
+func TestNothingBeforeTheControlChannel(t *testing.T) {
+	part := bunch.Header{Name: bunch.Control, Open: true, Partial: true, PartialInitial: true}
+	reliablePart := reliable(0, 1, bunch.Control)
+	reliablePart.Open, reliablePart.Partial, reliablePart.PartialInitial = true, true, true
+	for name, first := range map[string]bunch.Header{"unreliable part": part, "reliable part": reliablePart, "early": reliable(0, 2, bunch.Control)} {
+		w, l := newWire(t, true, nil)
+		_, err := w.receive(1, first, "x")
+		require.NoError(t, err, name)
+		h := reliable(1, 1, game)
+		h.Open = true
+		nak, err := w.receive(2, h, "too early")
+		require.NoError(t, err, name)
+		require.True(t, nak, name)
+		require.Empty(t, l.bunches, name)
+	}
+}
