@@ -39,15 +39,12 @@ func (t *Table) fillGap(ch *Channel) bool {
 	return true
 }
 
-// mayFill bounds the work of a packet of the peer's: the gaps of the channels that it opens anew are as long together as one
-// may be.
-func (t *Table) mayFill(packetID int64, n int) bool {
-	if t.fillPacket != packetID {
-		t.fillPacket, t.filled = packetID, 0
-	}
-	if t.filled > 0 && int(t.filled)+n > t.cfg.ReliableBuffer {
+// mayFill bounds the work that a peer can cause by opening channels anew: between two ticks the gaps of all of them are as
+// long together as one may be. The packets of the others are refused, so that they come again.
+func (t *Table) mayFill(n int) bool {
+	if t.filled > 0 && t.filled+n > t.cfg.ReliableBuffer {
 		return false
 	}
-	t.filled += int32(n)
+	t.filled += n
 	return true
 }

@@ -10,32 +10,31 @@ import (
 type Table struct {
 	Counters Counters
 
-	cfg        Config
-	conn       Conn
-	outlet     Outlet
-	single     int // the largest payload in bits that goes in one bunch
-	pages      []*page
-	initIn     int64
-	initOut    int64
-	open       int
-	unacked    int // reliable bunches on all channels that aren't acked, queued control bunches among them
-	held       int // bytes of the peer's that count against MaxMemory
-	heldOut    int // bytes for the peer that do
-	last       lastBunch
-	header     bunch.Header // of the bunch being sent
-	first      backlog      // the control channel's: the login doesn't wait for a game that is early
-	due        backlog      // reliable bunches to send again, oldest first
-	unopened   backlog      // those to send again on channels whose open isn't acked: the peer may refuse them for now
-	fresh      backlog      // reliable bunches that were never sent
-	stale      int          // entries of these that wait no more
-	fillPacket int64        // the packet because of which gaps were filled last
-	filled     int32        // so many sequences of them
-	control    int32        // reliable bunches that channel 0 had unacked at its end
-	free       uint32       // the search for a free index starts here
-	calm       bool         // Tick only needs to pump the backlog
-	openTurn   bool         // the last bunch while both had one was from fresh
-	closing    bool         // nothing more may be sent
-	ended      bool
+	cfg      Config
+	conn     Conn
+	outlet   Outlet
+	single   int // the largest payload in bits that goes in one bunch
+	pages    []*page
+	initIn   int64
+	initOut  int64
+	open     int
+	unacked  int // reliable bunches on all channels that aren't acked, queued control bunches among them
+	held     int // bytes of the peer's that count against MaxMemory
+	heldOut  int // bytes for the peer that do
+	last     lastBunch
+	header   bunch.Header // of the bunch being sent
+	first    backlog      // the control channel's: the login doesn't wait for a game that is early
+	due      backlog      // reliable bunches to send again, oldest first
+	unopened backlog      // those to send again on channels whose open isn't acked: the peer may refuse them for now
+	fresh    backlog      // reliable bunches that were never sent
+	stale    int          // entries of these that wait no more
+	filled   int          // sequences of gaps that were filled since the last tick
+	control  int32        // reliable bunches that channel 0 had unacked at its end
+	free     uint32       // the search for a free index starts here
+	calm     bool         // Tick only needs to pump the backlog
+	openTurn bool         // the last bunch while both had one was from fresh
+	closing  bool         // nothing more may be sent
+	ended    bool
 	// controlGone says that channel 0 has been closed: it can't be opened again.
 	controlGone bool
 }

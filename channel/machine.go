@@ -30,6 +30,7 @@ func (m *Machine) table() *Table { return (*Table)(m) }
 // unacked bunches of a control channel whose open isn't acked, once a second.
 func (m *Machine) Tick(now time.Duration) {
 	t := m.table()
+	t.filled = 0
 	m.Pump()
 	if t.calm {
 		return // most of the time, with thousands of connections whose channels aren't in any cache

@@ -200,6 +200,7 @@ func TestClosedChannelsAreForgotten(t *testing.T) {
 	send(t, w.table.Channel(1), 1, true) // waits for ever
 	seq := map[uint32]int{}
 	for i := range 20_000 {
+		w.m.Tick(0)
 		index := uint32(3 + 2*(i%50))
 		seq[index]++
 		h := reliable(index, seq[index], game)

@@ -119,7 +119,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	if t.slotAt(in.ChIndex) == nil {
 		cost += pageCost
 	}
-	if s := t.slotAt(in.ChIndex); s != nil && s.gap > 0 && !t.mayFill(in.PacketID, int(s.outReliable-s.gap)+1) {
+	if s := t.slotAt(in.ChIndex); s != nil && s.gap > 0 && !t.mayFill(int(s.outReliable-s.gap)+1) {
 		t.Counters.Refused++
 		return nil, true, nil
 	}
