@@ -110,3 +110,37 @@ func TestOpenBehindLaterBunch(t *testing.T) {
 	}
 	require.Equal(t, []bool{true}, h.acked)
 }
+
+// TestGapsFillAtThePaceOfTicks: who opens and closes a channel with a long gap in each packet makes no more work than one gap a tick.
+func TestGapsFillAtThePaceOfTicks(t *testing.T) {
+	w, _ := opened(t, nil)
+	w.slow = true
+	ch := w.table.Channel(1)
+	for ch.Room() > 0 {
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte("unacked"), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	gap := ch.NumOutRec()
+	seq, refused := 1, 0
+	say := func(open bool) {
+		h := reliable(1, seq+1, game)
+		h.Open, h.Close = open, true
+		nak, err := w.receive(int64(seq+refused+1), h, "")
+		require.NoError(t, err)
+		if nak {
+			refused++
+		} else {
+			seq++
+		}
+	}
+	say(false)
+	for range 3 {
+		w.m.Tick(0)
+		before, was := w.table.Counters.Filled, refused
+		for range 20 {
+			say(true)
+		}
+		require.EqualValues(t, gap, w.table.Counters.Filled-before)
+		require.Equal(t, 19, refused-was)
+	}
+}
