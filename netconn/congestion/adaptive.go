@@ -321,6 +321,12 @@ func (a *Adaptive) window() int {
 // patience is how long feedback may stay away.
 func (a *Adaptive) patience() time.Duration { return min(a.longest+minPatience, maxPatience) }
 
+// curiosity is how long feedback may stay away, with as much in flight as may be, until a packet asks what became of
+// that: only the feedback on a later one tells that the end of a queue was lost.
+func (a *Adaptive) curiosity() time.Duration {
+	return min(a.patience()/2, a.queue.base.get()+minPatience)
+}
+
 const (
 	asleep      = 250 * time.Millisecond // and four ticks without a call: the process stood still
 	minPatience = 400 * time.Millisecond
@@ -346,7 +352,7 @@ func (a *Adaptive) Budget(now time.Duration) int {
 	a.accrue(now)
 	room := a.window() - a.inflight
 	if room <= 0 {
-		if now-max(a.lastSent, a.lastFeedback) > a.patience()/2 {
+		if now-max(a.lastSent, a.lastFeedback) > a.curiosity() {
 			return a.cfg.MaxPacket
 		}
 		return 0
@@ -360,7 +366,7 @@ func (a *Adaptive) NextDeadline(now time.Duration) (time.Duration, bool) {
 		return 0, false
 	}
 	if a.inflight >= a.window() {
-		return max(a.lastSent, a.lastFeedback) + a.patience()/2 + 1, true
+		return max(a.lastSent, a.lastFeedback) + a.curiosity() + 1, true
 	}
 	return now + seconds(-a.pacer.credit, a.Rate()) + time.Microsecond, true
 }

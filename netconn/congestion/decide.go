@@ -15,8 +15,9 @@ const (
 	nearly       = 0.98                    // of the known capacity, at most
 	beyond       = 1.05                    // of the known capacity: there may be more
 	calm         = 1700 * time.Millisecond // without congestion: there may be more
-	stepTime     = 115 * time.Millisecond  // in which growth doubles then, unless a round is longer
-	maxGrowth    = 1.0                     // of the rate, the most it grows in that time
+	stepTime     = 115 * time.Millisecond  // in which growth doubles then
+	doublings    = 2.0                     // of growth in a round, at most
+	maxGrowth    = 1.0                     // of the rate, the most it grows in that time or a round
 	farBeyond    = 1.15                    // delivered of the known capacity: there is more
 	startupGain  = 2.0                     // of the rate, a round
 	startupLead  = 2.2                     // of what was delivered, when the link doesn't follow
@@ -205,7 +206,7 @@ func (a *Adaptive) grow(now, took time.Duration) {
 }
 
 // leap is the growth of a round where there may be more than the known capacity, given what growth is
-// otherwise: it doubles in each stepTime. A queue of about the time between bursts may be one or not, so it waits for a
+// otherwise: it doubles in each stepTime, twice in a round at most. A queue of about the time between bursts may be one or not, so it waits for a
 // few rounds then.
 func (a *Adaptive) leap(inc float64, took time.Duration) float64 {
 	part := min(took.Seconds()/stepTime.Seconds(), 1)
@@ -214,7 +215,7 @@ func (a *Adaptive) leap(inc float64, took time.Duration) float64 {
 	}
 	a.waited++
 	if a.queue.delay() <= a.cfg.TargetDelay+a.sendGap/2 || a.waited == 3 {
-		a.step *= math.Exp2(part)
+		a.step *= math.Exp2(min(took.Seconds()/stepTime.Seconds(), doublings))
 		a.waited = 0
 	}
 	a.step = min(max(a.step, inc/part), maxGrowth*a.rate)

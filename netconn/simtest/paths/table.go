@@ -34,10 +34,10 @@ func (p *Path) Missed(f Figures) (missed []string) {
 	fine := p.RTT <= 150*time.Millisecond && p.Hz >= 30
 	share, recovery := 0.9, 5*time.Second
 	if !fine { // rounds of half a second, or ticks that hide a queue of 100 ms
-		share, recovery = 0.7, 9*time.Second
+		share, recovery = 0.7, 6500*time.Millisecond
 	}
 	if p.Rough {
-		share, recovery = min(share, 0.8), max(recovery, 7*time.Second)
+		share, recovery = min(share, 0.8), recovery+2*time.Second
 	}
 	if f.Share < share {
 		missed = append(missed, fmt.Sprintf("share below %.1f", share))
