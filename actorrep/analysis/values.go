@@ -117,9 +117,33 @@ func (w *walker) value(t types.Type, path string) {
 		w.add(partCustom, t, path)
 	case isNamed(t, netguidPath, "GUID"), hasMethods(t, map[string][2]int{"RefersNet": {0, 0}}):
 		w.add(partRef, t, path)
+	case isOpaque(t):
+		w.add(partCustom, t, path)
 	default:
 		w.plain(t, path)
 	}
+}
+
+// isOpaque reports whether package layout has a form of its own for t, or sends its text.
+func isOpaque(t types.Type) bool {
+	if isNamed(t, "time", "Time") || isNamed(t, "net/netip", "Addr") || isNamed(t, "net/netip", "AddrPort") || isNamed(t, "net/netip", "Prefix") {
+		return true
+	}
+	if !hasMethods(t, map[string][2]int{"MarshalText": {0, 2}, "UnmarshalText": {1, 1}}) {
+		return false
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Map:
+		return true
+	case *types.Struct:
+		for i := range u.NumFields() {
+			if _, tagged := reflect.StructTag(u.Tag(i)).Lookup("net"); tagged || u.Field(i).Exported() {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 func (w *walker) plain(t types.Type, path string) {
@@ -159,10 +183,14 @@ func (w *walker) plain(t types.Type, path string) {
 	case *types.Map:
 		w.bad(t, path, "a map has no order that two ends share; use a slice of structs, or a fast array when it is large")
 	case *types.Pointer:
-		if isActor(u.Elem()) {
+		_, toStruct := u.Elem().Underlying().(*types.Struct)
+		switch {
+		case isActor(u.Elem()):
 			w.bad(t, path, "a pointer means nothing at the other end; use an actorrep.Ref")
-		} else {
+		case !toStruct:
 			w.bad(t, path, "a pointer means nothing at the other end; use the value")
+		default:
+			w.pointed(u, t, path)
 		}
 	case *types.Interface:
 		w.bad(t, path, "the other end can't know what is in an interface; use one type, with WriteNet and ReadNet when it has several forms")
@@ -205,6 +233,18 @@ func (w *walker) basic(u *types.Basic, t types.Type, path string) {
 	default:
 		w.bad(t, path, "complex numbers aren't replicated; use a struct of two floats")
 	}
+}
+
+// pointed adds a pointer to a struct, whose value has units of its own.
+func (w *walker) pointed(u *types.Pointer, t types.Type, path string) {
+	before, inSlice := w.size, w.inSlice
+	w.size, w.inSlice = size{}, true
+	w.value(u.Elem(), path)
+	if why := w.tooMany(); why != "" {
+		w.bad(t, path, "what it points to has %s", why)
+	}
+	w.size, w.inSlice = before, inSlice
+	w.add(partSlice, t, path)
 }
 
 // slice adds a slice, whose elements have units of their own.

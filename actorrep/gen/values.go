@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -74,12 +75,20 @@ func (g *generator) reflected(t types.Type, path string) (reflect.Type, error) {
 		return reflect.TypeFor[custom](), nil
 	case isGUID(t) || has(t, "RefersNet"):
 		return reflect.TypeFor[netguid.GUID](), nil
+	case isOpaque(t):
+		return reflect.TypeFor[time.Time](), nil
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		if r := basics[u.Kind()]; r != nil {
 			return r, nil
 		}
+	case *types.Pointer:
+		elem, err := g.reflected(u.Elem(), path)
+		if err != nil {
+			return nil, err
+		}
+		return reflect.PointerTo(elem), nil
 	case *types.Slice:
 		elem, err := g.reflected(u.Elem(), path+"[]")
 		if err != nil {
@@ -125,6 +134,32 @@ func isGUID(t types.Type) bool {
 	return ok && named.Obj().Name() == "GUID" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == netguidPath
 }
 
+// isOpaque reports whether package layout has a form of its own for t, or sends its text. All of them look like a time.Time to a
+// signature.
+func isOpaque(t types.Type) bool {
+	if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil {
+		switch named.Obj().Pkg().Path() + "." + named.Obj().Name() {
+		case "time.Time", "net/netip.Addr", "net/netip.AddrPort", "net/netip.Prefix":
+			return true
+		}
+	}
+	if !has(t, "MarshalText", "UnmarshalText") {
+		return false
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Map:
+		return true
+	case *types.Struct:
+		for i := range u.NumFields() {
+			if _, tagged := reflect.StructTag(u.Tag(i)).Lookup("net"); tagged || u.Field(i).Exported() {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
 // marksItself reports whether a field needs no setter.
 func marksItself(t types.Type) bool {
 	return has(t, "PushesNet") || has(t, "NetKey", "NetWrite", "NetRead")
@@ -144,7 +179,7 @@ func (g *generator) leaves(t types.Type, expr string, list *[]leaf) error {
 			return fmt.Errorf("%s: %v has no method Get", expr, t)
 		}
 		return g.leaves(inVar(t), expr+".Get()", list)
-	case has(t, "NetKey", "NetWrite", "NetRead"), has(t, "WriteNet", "ReadNet"):
+	case has(t, "NetKey", "NetWrite", "NetRead"), has(t, "WriteNet", "ReadNet"), isOpaque(t):
 		return nil
 	case has(t, "RefersNet"):
 		*list = append(*list, leaf{expr + ".GUID()", types.Typ[types.Uint32]})

@@ -24,11 +24,20 @@
 //	replay          to recordings            replayorowner  skipreplay
 //	never           to nobody
 //
+// # Types
+//
+// Values are bools, integers, floats, strings, and arrays, slices and structs of values; types with a serializer of their own
+// (CustomValue), Refs and netguid.GUIDs, fast arrays. A time.Time is its moment, without its location, and is UTC at the other end; a
+// time.Duration is an integer. A netip.Addr, AddrPort or Prefix is its bytes. A struct without exported fields, or a map, that has
+// MarshalText and UnmarshalText is its text, of cap= bytes at most; with AppendText comparing it need not allocate. A pointer to a
+// struct is the struct's value, or nil; each value that comes is in new memory. What it points to may be changed in place. A pointer to an actor
+// isn't a value: use a Ref. No type may contain itself.
+//
 // # Units
 //
 // A unit is what changes and is sent as a whole, and has a bit in the change mask. It
 // is a scalar, a struct or array of two to four floats of one kind (a vector, a rotator), a
-// string, a byte slice, a slice, a value with its own serializer, a fast array, or a group. Other structs and
+// string, a byte slice, a slice, a pointer, a value with its own serializer, a fast array, or a group. Other structs and
 // arrays are as many units as they have parts.
 //
 // A group is up to 1024 plain numbers (not references) with one bit together, and a mask of their own: what is sent is the parts that
@@ -50,6 +59,7 @@
 //	reference        packed int, the GUID
 //	string           packed length | bytes
 //	fast array       length in bits 17 | bits
+//	pointer          packed length in bits | 1 set, then the value; 0 for nil
 //	group            for each 64 parts: 1 set: a bit a part; else 4 how many, and the place of each | the parts, absolute
 //	others           packed length in bits | bits
 //

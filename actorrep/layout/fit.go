@@ -71,7 +71,19 @@ func (u *Unit) check(obj unsafe.Pointer) error {
 		return u.checkLength(len(*(*[]byte)(p)))
 	case Slice:
 		return u.checkSlice((*sliceHeader)(p))
-	case Custom, Fast: // by what they write
+	case Pointer:
+		if to := *(*unsafe.Pointer)(p); to != nil {
+			return u.elem.Check(to, u.elem.All())
+		}
+		return nil
+	case Custom:
+		if u.codec != nil {
+			if err := u.codec.write(u, nil, p); err != nil {
+				return fmt.Errorf("%w: %w", ErrUnfit, err)
+			}
+		}
+		return nil
+	case Fast: // by what they write
 		return nil
 	case Group:
 		for i := range u.Parts {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
@@ -46,7 +47,12 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 	case isReference(t):
 		return l.addNumbers(t, []uintptr{offset}, path, o)
 	}
+	if c := codecOf(t); c != nil {
+		return l.addOpaque(t, offset, path, o, c)
+	}
 	switch t.Kind() {
+	case reflect.Pointer:
+		return l.addPointer(t, offset, path, o)
 	case reflect.String:
 		return l.addBlob(t, offset, path, o, String)
 	case reflect.Slice:
@@ -93,9 +99,13 @@ func (l *Layout) flattenParts(t reflect.Type, offset uintptr, path string, o opt
 		return fmt.Errorf("%w: %s is a %v, which belongs to one process; take it out of the replicated value", ErrKind, path, t)
 	}
 	if t.Kind() == reflect.Struct {
+		if slices.Contains(o.within, t) {
+			return fmt.Errorf("%w: %s is a %v, which contains itself; let it refer to an actor by an actorrep.Ref instead", ErrKind, path, t)
+		}
+		o.within = append(slices.Clip(o.within), t)
 		for i := range t.NumField() {
 			f := t.Field(i)
-			inner, err := o.within(f.Tag)
+			inner, err := o.inner(f.Tag)
 			if err != nil {
 				return fmt.Errorf("%w: %s.%s: %w", ErrTag, path, f.Name, err)
 			}
@@ -203,25 +213,30 @@ func (l *Layout) addFast(t reflect.Type, offset uintptr, path string, o options)
 	return nil
 }
 
+// element is the layout of what a slice holds or a pointer points to.
+func (l *Layout) element(t reflect.Type, path string, o options) (*Layout, error) {
+	elem := &Layout{Type: t}
+	o.cond, o.cap, o.array = Always, defaultCap, 0
+	if err := elem.flatten(t, 0, path, o); err != nil {
+		return nil, err
+	}
+	if err := elem.finish(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, path)
+	}
+	if elem.Pushed != 0 || elem.Fasts != 0 {
+		return nil, fmt.Errorf("%w: %s: what slices hold and pointers point to can't be Vars or fast arrays", ErrKind, path)
+	}
+	return elem, nil
+}
+
 // addSlice adds a slice, whose elements have a layout of their own.
 func (l *Layout) addSlice(t reflect.Type, offset uintptr, path string, o options) error {
 	if t.Elem().Kind() == reflect.Uint8 && o.max == 0 {
 		return l.addBlob(t, offset, path, o, Bytes)
 	}
-	elem := &Layout{Type: t.Elem()}
-	inner := o
-	inner.cond, inner.cap, inner.array = Always, defaultCap, 0
-	if err := elem.flatten(t.Elem(), 0, path+"[]", inner); err != nil {
+	elem, err := l.element(t.Elem(), path+"[]", o)
+	if err != nil {
 		return err
-	}
-	if err := elem.finish(); err != nil {
-		return fmt.Errorf("%w: %s", err, path)
-	}
-	if elem.Pushed != 0 {
-		return fmt.Errorf("%w: %s: elements of slices can't be Vars", ErrKind, path)
-	}
-	if elem.Fasts != 0 {
-		return fmt.Errorf("%w: %s: a fast array within a slice", ErrKind, path)
 	}
 	if err := l.addBlob(t, offset, path, o, Slice); err != nil {
 		return err

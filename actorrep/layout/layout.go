@@ -123,8 +123,9 @@ type Unit struct {
 	pushed  bool    // it is in a field that marks itself
 	blob    int     // blob of a Shadow
 	typ     reflect.Type
-	elem    *Layout // of a slice's elements
+	elem    *Layout // of a slice's elements, or what a pointer points to
 	form    uint32  // of what has its own serializer
+	codec   *codec  // of a Custom without methods
 }
 
 // Layout is a struct type's replicated fields.

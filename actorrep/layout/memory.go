@@ -143,7 +143,16 @@ func (u *Unit) writeMemory(w *bitio.Writer, obj unsafe.Pointer) {
 		for i := range h.len {
 			u.elem.WriteValue(w, unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()))
 		}
+	case Pointer:
+		to := *(*unsafe.Pointer)(p)
+		if w.WriteBool(to != nil); to != nil {
+			u.elem.WriteValue(w, to)
+		}
 	case Custom:
+		if u.codec != nil {
+			_ = u.codec.write(u, w, p) // it writes nothing then
+			return
+		}
 		u.pointer(obj).Interface().(CustomValue).WriteNet(w)
 	case Group:
 		u.writeParts(w, obj)
@@ -201,7 +210,16 @@ func (u *Unit) readMemory(r *bitio.Reader, obj unsafe.Pointer, mem *Memory) (cha
 			u.readSlice(r, obj, n, mem)
 			changed = true
 		}
+	case Pointer:
+		changed = u.readPointer(r, (*unsafe.Pointer)(p))
 	case Custom:
+		if u.codec != nil {
+			differs, err := u.codec.read(u, r, p)
+			if err != nil {
+				r.Fail(err)
+			}
+			return differs
+		}
 		if err := u.pointer(obj).Interface().(CustomValue).ReadNet(r); err != nil {
 			r.Fail(err)
 		}
@@ -304,8 +322,10 @@ func (u *Unit) References(obj unsafe.Pointer) func(yield func(netguid.GUID) bool
 	return func(yield func(netguid.GUID) bool) { u.references(obj, yield) }
 }
 
-// Refers reports whether the unit is a reference or a slice that holds some.
-func (u *Unit) Refers() bool { return u.Kind == Ref || u.Kind == Slice && u.elem.Referring != 0 }
+// Refers reports whether the unit is a reference, or a slice or pointer that leads to some.
+func (u *Unit) Refers() bool {
+	return u.Kind == Ref || (u.Kind == Slice || u.Kind == Pointer) && u.elem.Referring != 0
+}
 
 func (u *Unit) references(obj unsafe.Pointer, yield func(netguid.GUID) bool) bool {
 	p := unsafe.Add(obj, u.offsets[0])
@@ -315,11 +335,23 @@ func (u *Unit) references(obj unsafe.Pointer, yield func(netguid.GUID) bool) boo
 	case Slice:
 		h := *(*sliceHeader)(p)
 		for i := range h.len {
-			for m := u.elem.Referring; m != 0; m &= m - 1 {
-				if !u.elem.Units[bits.TrailingZeros64(m)].references(unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()), yield) {
-					return false
-				}
+			if !u.elem.referencesIn(unsafe.Add(h.data, uintptr(i)*u.elem.Type.Size()), yield) {
+				return false
 			}
+		}
+	case Pointer:
+		if to := *(*unsafe.Pointer)(p); to != nil {
+			return u.elem.referencesIn(to, yield)
+		}
+	}
+	return true
+}
+
+// referencesIn calls yield for each reference in the value at obj.
+func (l *Layout) referencesIn(obj unsafe.Pointer, yield func(netguid.GUID) bool) bool {
+	for m := l.Referring; m != 0; m &= m - 1 {
+		if !l.Units[bits.TrailingZeros64(m)].references(obj, yield) {
+			return false
 		}
 	}
 	return true

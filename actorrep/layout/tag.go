@@ -17,8 +17,9 @@ type options struct {
 	cap    uint32
 	cond   Condition
 	notify string
-	push   bool // within a field that marks itself
-	array  int  // the outermost array around, see Unit.array
+	push   bool           // within a field that marks itself
+	array  int            // the outermost array around, see Unit.array
+	within []reflect.Type // the structs around
 }
 
 var conditionNames = map[string]Condition{"initial": InitialOnly, "owner": OwnerOnly, "skipowner": SkipOwner, "simulated": SimulatedOnly,
@@ -44,8 +45,8 @@ func parseTag(tag string) (o options, err error) {
 	return o, nil
 }
 
-// within is the options of a field of a struct that has these: its own tag's, if it has one.
-func (o options) within(tag reflect.StructTag) (options, error) {
+// inner is the options of a field of a struct that has these: its own tag's, if it has one.
+func (o options) inner(tag reflect.StructTag) (options, error) {
 	own, ok := tag.Lookup("net")
 	if !ok {
 		return o, nil
@@ -54,7 +55,7 @@ func (o options) within(tag reflect.StructTag) (options, error) {
 	if err == nil && (inner.cond != Always || inner.notify != "") {
 		err = errors.New("conditions and notifies belong to the actor's own field")
 	}
-	inner.cond, inner.push, inner.array = o.cond, o.push, o.array
+	inner.cond, inner.push, inner.array, inner.within = o.cond, o.push, o.array, o.within
 	return inner, err
 }
 

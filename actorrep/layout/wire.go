@@ -25,13 +25,14 @@ const (
 	Slice
 	Custom
 	Fast
+	Pointer
 	Group
 	kinds
 )
 
 // String is the kind's name.
 func (k Kind) String() string {
-	names := [...]string{"bool", "int", "uint", "max", "step", "angle", "float32", "float64", "reference", "string", "bytes", "slice", "custom", "fast array", "group"}
+	names := [...]string{"bool", "int", "uint", "max", "step", "angle", "float32", "float64", "reference", "string", "bytes", "slice", "custom", "fast array", "pointer", "group"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -67,12 +68,14 @@ const (
 func (d *Wire) HasDelta() bool { return d.Kind == Step || d.Kind == Angle }
 
 // hasForm reports whether there is more to know of the unit than its Wire.
-func (d *Wire) hasForm() bool { return d.Kind == Slice || d.Kind == Custom || d.Kind == Fast }
+func (d *Wire) hasForm() bool {
+	return d.Kind == Slice || d.Kind == Pointer || d.Kind == Custom || d.Kind == Fast
+}
 
 // minBits is the least that a whole unit takes within an element; what has its own serializer may take nothing.
 func (d *Wire) minBits() int {
 	switch d.Kind {
-	case Bool:
+	case Bool, Pointer:
 		return 1
 	case Max:
 		return bits.Len32(d.Max) - 1
