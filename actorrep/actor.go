@@ -45,6 +45,7 @@ type Base struct {
 	driverIndex int32 // of the ReplicationDriver
 	role        Role
 	autonomous  bool
+	physics     bool
 	tornOff     bool
 	dormant     bool
 	always      bool // relevant to all
@@ -147,6 +148,15 @@ func (b *Base) SetOwner(p *Peer) {
 func (b *Base) SetAutonomous(on bool) {
 	if b.autonomous != on {
 		b.autonomous = on
+		b.audienceChanged()
+	}
+}
+
+// SetPhysics says whether physics moves the actor, for fields of the conditions that ask: who controls the actor has them then too
+// (Unreal's bRepPhysics).
+func (b *Base) SetPhysics(on bool) {
+	if b.physics != on {
+		b.physics = on
 		b.audienceChanged()
 	}
 }

@@ -153,7 +153,7 @@ func (k *kept) clear() {
 // keep keeps them.
 func (k *kept) keep(v *view) {
 	l := v.b.class.layout
-	k.mask = (l.Allowed(v.aud|initialFlag) &^ l.Allowed(v.aud)) & l.NonZero(v.b.rep.shadow) &^ v.b.inactive
+	k.mask = (v.mayHave(v.aud|initialFlag) &^ v.mayHave(v.aud)) & l.NonZero(v.b.rep.shadow)
 	if k.mask == 0 {
 		return
 	}

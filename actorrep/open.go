@@ -86,7 +86,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	again := v.state == asleep
 	m := v.dirty & v.allowed
 	if !again {
-		initial := l.Allowed(v.aud|initialFlag) &^ b.inactive
+		initial := v.mayHave(v.aud | initialFlag)
 		values := l.NonZero(b.rep.shadow)
 		if b.class.initializes { // there a zero may be news
 			values = l.All()
@@ -138,12 +138,11 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 // whether none is left.
 func (v *view) openMore(last bool) bool {
 	p := v.peer
-	l := v.b.class.layout
 	for v.flags&unfinished != 0 {
 		if p.out.room(v) < minRoom || !last && p.out.budget() <= 0 {
 			return false
 		}
-		m := v.rest & l.Allowed(v.aud|initialFlag) &^ v.b.inactive
+		m := v.rest & v.mayHave(v.aud|initialFlag)
 		m |= v.dirty & v.allowed &^ v.told // what a new owner may see
 		w := p.world.message()
 		w.WriteBool(true)

@@ -1,9 +1,11 @@
 package actorrep
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
@@ -26,6 +28,7 @@ type Peer struct {
 	idle   bool               // nothing is sent in this Step
 	splits [2]uint32          // records of views from these ids on begin chunks of their own; 0 none
 	filter func(a Actor) bool // of a recording; nil everything
+	groups []string
 
 	viewX, viewY, viewZ float64
 	hasView             bool
@@ -129,6 +132,58 @@ func (p *Peer) IsLocal() bool { return p.local }
 
 // IsReplay reports whether this is a recording.
 func (p *Peer) IsReplay() bool { return p.replay }
+
+// MaxGroups bounds the groups that a connection is in.
+const MaxGroups = 256
+
+// ErrManyGroups is a connection that is to be in more.
+var ErrManyGroups = fmt.Errorf("actorrep: a connection is in %d groups at most", MaxGroups)
+
+// JoinGroup lets the connection have fields with the condition group=name, of all actors that it sees (Unreal's COND_NetGroup).
+// It is in none at first.
+func (p *Peer) JoinGroup(name string) error {
+	switch {
+	case p.InGroup(name):
+		return nil
+	case len(p.groups) >= MaxGroups:
+		return ErrManyGroups
+	}
+	p.groups = append(p.groups, name)
+	p.groupsChanged()
+	return nil
+}
+
+// LeaveGroup ends that. The client keeps what it has of these fields, and hears of no changes.
+func (p *Peer) LeaveGroup(name string) {
+	if i := slices.Index(p.groups, name); i >= 0 {
+		p.groups = slices.Delete(p.groups, i, i+1)
+		p.groupsChanged()
+	}
+}
+
+// InGroup reports whether the connection is in a group.
+func (p *Peer) InGroup(name string) bool { return slices.Contains(p.groups, name) }
+
+func (p *Peer) groupsChanged() {
+	for _, v := range p.list {
+		if v.b.class.layout.NetGroups != nil {
+			v.setAudience()
+		}
+	}
+}
+
+// outside is the units of groups in which the connection isn't. A recording is in all.
+func (p *Peer) outside(l *layout.Layout) (m layout.Mask) {
+	if l.NetGroups == nil || p.replay {
+		return 0
+	}
+	for name, units := range l.NetGroups {
+		if !p.InGroup(name) {
+			m |= units
+		}
+	}
+	return m
+}
 
 // Ready reports whether the client has answered which of our classes it has; actors are sent only then.
 func (p *Peer) Ready() bool { return p.ready }

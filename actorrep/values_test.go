@@ -30,7 +30,7 @@ type caravan struct {
 	From   netip.Addr           `net:""`
 	Port   netip.AddrPort       `net:""`
 	Net    netip.Prefix         `net:""`
-	Worth  big.Int `net:"cap=32"`
+	Worth  big.Int              `net:"cap=32"`
 	Carry  *mount               `net:"notify=OnCarry"`
 	When   []time.Time          `net:""`
 	Pushed actorrep.Var[*mount] `net:""`

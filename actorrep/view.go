@@ -60,7 +60,9 @@ type view struct {
 
 	rest layout.Mask // of an opening in several bunches: what they haven't brought yet
 
-	_ [16]byte // to whole cache lines
+	outside layout.Mask // the units of groups in which the connection isn't
+
+	_ [8]byte // to whole cache lines
 }
 
 // versions is which versions of an actor's fast arrays and groups a connection has.
@@ -166,7 +168,8 @@ func (v *view) setAudience() {
 		}
 	}
 	v.aud = a
-	v.allowed = v.b.class.layout.Allowed(a) &^ v.b.inactive
+	v.outside = v.peer.outside(v.b.class.layout)
+	v.allowed = v.mayHave(a)
 	switch {
 	case v.state == open:
 		if v.toldAud != a {
@@ -176,7 +179,17 @@ func (v *view) setAudience() {
 	case v.state == asleep && v.toldAud != a: // an opening tells it
 		v.dirty |= v.b.class.layout.All()
 		v.wake()
+	case v.state == asleep:
+		v.wake()
 	}
+}
+
+// mayHave is the units that may go to the connection as that audience.
+func (v *view) mayHave(a layout.Audience) layout.Mask {
+	if v.b.physics {
+		a |= layout.Physics
+	}
+	return v.b.class.layout.Allowed(a) &^ (v.b.inactive | v.outside)
 }
 
 // changed notes what the connection doesn't know.

@@ -242,7 +242,7 @@ func (w *World) spawn(a Actor, parent *Base) error {
 func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	b := a.base()
 	old := *b
-	*b = Base{guid: id, world: w, class: c, self: a, ptr: reflect.ValueOf(a).UnsafePointer(), owner: old.owner, autonomous: old.autonomous,
+	*b = Base{guid: id, world: w, class: c, self: a, ptr: reflect.ValueOf(a).UnsafePointer(), owner: old.owner, autonomous: old.autonomous, physics: old.physics,
 		slot: len(w.actors), priority: c.priority, cull: c.cull, always: c.always || old.always, onlyOwner: c.onlyOwner || old.onlyOwner}
 	if b.owner.removed() {
 		b.owner = nil

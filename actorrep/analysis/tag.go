@@ -31,7 +31,7 @@ type tagProblem struct {
 const maxCap = 65535
 
 var conditions = []string{"initial", "owner", "skipowner", "simulated", "autonomous", "initialorowner", "custom", "replay",
-	"replayorowner", "skipreplay", "never"}
+	"replayorowner", "skipreplay", "never", "simulatedorphysics", "simulatednoreplay", "simulatedorphysicsnoreplay"}
 
 // renamed is what people write who know the options by another name.
 var renamed = map[string]string{"initialonly": "initial", "owneronly": "owner", "simulatedonly": "simulated", "autonomousonly": "autonomous",
@@ -82,6 +82,14 @@ func (o *tagOptions) set(opt *tagOption) {
 		o.once(&o.cap, opt)
 	case "notify":
 		o.once(&o.notify, opt)
+	case "group":
+		if opt.value == "" {
+			o.problem(opt, "group= wants the group's name")
+		}
+		if o.condition != nil {
+			o.problem(opt, "two conditions, %s and %s: one field has one", o.condition.key, opt.key)
+		}
+		o.condition = opt
 	default:
 		o.setCondition(opt)
 	}
@@ -130,7 +138,7 @@ func meant(key string) string {
 	if to := renamed[key]; to != "" {
 		return to
 	}
-	known := append([]string{"q", "rot", "max", "cap", "notify"}, conditions...)
+	known := append([]string{"q", "rot", "max", "cap", "notify", "group"}, conditions...)
 	if slices.Contains(known, key) {
 		return key
 	}

@@ -23,6 +23,10 @@
 //	custom          while Base.SetActive says so; changes wait meanwhile
 //	replay          to recordings            replayorowner  skipreplay
 //	never           to nobody
+//	simulatedorphysics          as simulated, and while Base.SetPhysics says so to who controls the actor too
+//	simulatednoreplay           as simulated, but not to recordings
+//	simulatedorphysicsnoreplay  as simulatedorphysics, but not to recordings
+//	group=red       to connections that are in that group (Peer.JoinGroup), and to recordings
 //
 // # Types
 //

@@ -142,7 +142,7 @@ func (l *Layout) push(first int) {
 
 // addNumbers adds a unit of numbers of one type.
 func (l *Layout) addNumbers(t reflect.Type, offsets []uintptr, path string, o options) error {
-	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, Number: l.numbers, size: t.Size(), typ: t, array: o.array}
+	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, NetGroup: o.netGroup, Number: l.numbers, size: t.Size(), typ: t, array: o.array}
 	l.numbers += len(offsets)
 	u.N = uint8(len(offsets))
 	copy(u.offsets[:], offsets)
@@ -185,7 +185,7 @@ func (u *Unit) float(k reflect.Kind, o options) {
 }
 
 func (l *Layout) addBlob(t reflect.Type, offset uintptr, path string, o options, kind Kind) error {
-	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t}
+	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, NetGroup: o.netGroup, size: t.Size(), typ: t}
 	u.Kind, u.Max, u.offsets[0] = kind, o.cap, offset
 	if kind == Fast || kind == Custom {
 		var err error
@@ -216,7 +216,7 @@ func (l *Layout) addFast(t reflect.Type, offset uintptr, path string, o options)
 // element is the layout of what a slice holds or a pointer points to.
 func (l *Layout) element(t reflect.Type, path string, o options) (*Layout, error) {
 	elem := &Layout{Type: t}
-	o.cond, o.cap, o.array = Always, defaultCap, 0
+	o.cond, o.netGroup, o.cap, o.array = Always, "", defaultCap, 0
 	if err := elem.flatten(t, 0, path, o); err != nil {
 		return nil, err
 	}

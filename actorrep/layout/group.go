@@ -85,8 +85,9 @@ func (u *Unit) groupable() bool { return !u.Kind.IsBlob() && u.Kind != Ref }
 // condition are switched one by one, and have groups of their own.
 func (g *grouping) collect(worth func(u *Unit) bool) {
 	type key struct {
-		c     Condition
-		field int
+		c        Condition
+		netGroup string
+		field    int
 	}
 	last := map[key]int{}
 	for i := len(g.of) - 1; i >= 0 && g.units() > MaxUnits; i-- {
@@ -94,7 +95,7 @@ func (g *grouping) collect(worth func(u *Unit) bool) {
 		if g.of[i] >= 0 || !u.groupable() || !worth(u) {
 			continue
 		}
-		k := key{c: u.Condition}
+		k := key{c: u.Condition, netGroup: u.NetGroup}
 		if u.Condition == CustomCondition {
 			k.field = 1 + u.Field
 		}
@@ -128,7 +129,7 @@ func (g *grouping) form() {
 			continue
 		case at[n] < 0:
 			at[n] = len(units)
-			units = append(units, Unit{Wire: Wire{Kind: Group}, Field: leaves[i].Field, Condition: leaves[i].Condition, Number: leaves[i].Number})
+			units = append(units, Unit{Wire: Wire{Kind: Group}, Field: leaves[i].Field, Condition: leaves[i].Condition, NetGroup: leaves[i].NetGroup, Number: leaves[i].Number})
 		}
 		u := &units[at[n]]
 		leaf := leaves[i]

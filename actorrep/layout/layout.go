@@ -34,6 +34,10 @@ const (
 	ReplayOrOwner
 	SkipReplay
 	Never
+	SimulatedOrPhysics
+	SimulatedNoReplay
+	SimulatedOrPhysicsNoReplay
+	NetGroup // to connections that are in the unit's NetGroup
 	conditions
 )
 
@@ -46,10 +50,11 @@ const (
 	Owner                           // the actor is the connection's
 	Autonomous                      // and its player controls it
 	Replay                          // the connection is a recording
+	Physics                         // the actor is moved by physics
 	audiences
 )
 
-// String is the condition as it is in tags; "" for always.
+// String is the condition as it is in tags; "" for always, and for NetGroup, of which each unit has its own.
 func (c Condition) String() string {
 	for name, other := range conditionNames {
 		if other == c {
@@ -81,6 +86,12 @@ func (c Condition) allows(a Audience) bool {
 		return a&Replay == 0
 	case Never:
 		return false
+	case SimulatedOrPhysics:
+		return a&Autonomous == 0 || a&Physics != 0
+	case SimulatedNoReplay:
+		return a&(Autonomous|Replay) == 0
+	case SimulatedOrPhysicsNoReplay:
+		return a&Replay == 0 && (a&Autonomous == 0 || a&Physics != 0)
 	}
 	return true
 }
@@ -110,6 +121,8 @@ type Unit struct {
 	Path      string // Field.Part
 	Field     int
 	Condition Condition
+	// NetGroup is the group of that condition; else "".
+	NetGroup string
 	// Number is which of the struct's numbers is its first, in the order of the fields.
 	Number int
 	// Parts is the units that a Group holds.
@@ -148,6 +161,8 @@ type Layout struct {
 	Groups Mask
 	// Zeros has groups that are sent first bring all their parts. Without it, parts that were never set are left out.
 	Zeros bool
+	// NetGroups is the units of each group that has some.
+	NetGroups map[string]Mask
 	// Custom is the units whose condition is the game's.
 	Custom Mask
 
@@ -248,7 +263,7 @@ func (l *Layout) leafMask(from, to int) (m Mask) {
 // Words is how many numbers a Shadow holds.
 func (l *Layout) Words() int { return l.words }
 
-// Allowed is the units that may go to a connection.
+// Allowed is the units that may go to a connection, of NetGroups all.
 func (l *Layout) Allowed(a Audience) Mask { return l.allowed[a] }
 
 // FieldMask is the units of a field by name; 0 when there is no such field.
@@ -345,6 +360,12 @@ func (l *Layout) finish() error {
 		}
 		if u.Condition == CustomCondition {
 			l.Custom |= bit
+		}
+		if u.Condition == NetGroup {
+			if l.NetGroups == nil {
+				l.NetGroups = map[string]Mask{}
+			}
+			l.NetGroups[u.NetGroup] |= bit
 		}
 		l.minBits += u.minBits()
 	}

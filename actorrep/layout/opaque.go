@@ -178,7 +178,7 @@ func readMarshaled(u *Unit, r *bitio.Reader, p unsafe.Pointer) (changed bool, er
 
 // addOpaque adds a value with a codec.
 func (l *Layout) addOpaque(t reflect.Type, offset uintptr, path string, o options, c *codec) error {
-	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t, codec: c, form: c.form}
+	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, NetGroup: o.netGroup, size: t.Size(), typ: t, codec: c, form: c.form}
 	u.Kind, u.Max, u.offsets[0] = Custom, o.cap, offset
 	l.Units = append(l.Units, u)
 	return nil
@@ -196,7 +196,7 @@ func (l *Layout) addPointer(t reflect.Type, offset uintptr, path string, o optio
 	if err != nil {
 		return err
 	}
-	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, size: t.Size(), typ: t, elem: elem}
+	u := Unit{Path: path, Field: len(l.Fields), Condition: o.cond, NetGroup: o.netGroup, size: t.Size(), typ: t, elem: elem}
 	u.Kind, u.offsets[0] = Pointer, offset
 	l.Units = append(l.Units, u)
 	return nil

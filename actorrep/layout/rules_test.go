@@ -101,7 +101,7 @@ func TestExtrapolate(t *testing.T) {
 
 // TestConditions compares the table with the conditions in words.
 func TestConditions(t *testing.T) {
-	want := func(name string, initial, owner, autonomous, replay bool) bool {
+	want := func(name string, initial, owner, autonomous, replay, physics bool) bool {
 		switch name {
 		case "initial":
 			return initial
@@ -121,22 +121,29 @@ func TestConditions(t *testing.T) {
 			return replay || owner
 		case "skipreplay":
 			return !replay
+		case "simulatedorphysics":
+			return !autonomous || physics
+		case "simulatednoreplay":
+			return !autonomous && !replay
+		case "simulatedorphysicsnoreplay":
+			return (!autonomous || physics) && !replay
 		case "never":
 			return false
 		}
-		return true // none, custom
+		return true // none, custom, group=
 	}
 	names := []string{""}
 	for name := range conditionNames {
 		names = append(names, name)
 	}
+	names = append(names, "group=red")
 	require.Len(t, names, int(conditions))
 	for _, name := range names {
 		l, err := Build(reflect.StructOf([]reflect.StructField{{Name: "F", Type: reflect.TypeFor[int](), Tag: reflect.StructTag(`net:"` + name + `"`)}}))
 		require.NoError(t, err)
 		for a := range audiences {
-			w := want(name, a&Initial != 0, a&Owner != 0, a&Autonomous != 0, a&Replay != 0)
-			require.Equal(t, w, l.Allowed(a) == 1, "%s to %04b", name, a)
+			w := want(name, a&Initial != 0, a&Owner != 0, a&Autonomous != 0, a&Replay != 0, a&Physics != 0)
+			require.Equal(t, w, l.Allowed(a) == 1, "%s to %05b", name, a)
 		}
 		require.Equal(t, name == "custom", l.Custom == 1)
 	}

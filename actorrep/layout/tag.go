@@ -17,6 +17,9 @@ type options struct {
 	cap    uint32
 	cond   Condition
 	notify string
+
+	netGroup string // of the NetGroup condition
+
 	push   bool           // within a field that marks itself
 	array  int            // the outermost array around, see Unit.array
 	within []reflect.Type // the structs around
@@ -24,7 +27,8 @@ type options struct {
 
 var conditionNames = map[string]Condition{"initial": InitialOnly, "owner": OwnerOnly, "skipowner": SkipOwner, "simulated": SimulatedOnly,
 	"autonomous": AutonomousOnly, "initialorowner": InitialOrOwner, "custom": CustomCondition, "replay": ReplayOnly, "replayorowner": ReplayOrOwner,
-	"skipreplay": SkipReplay, "never": Never}
+	"skipreplay": SkipReplay, "never": Never, "simulatedorphysics": SimulatedOrPhysics, "simulatednoreplay": SimulatedNoReplay,
+	"simulatedorphysicsnoreplay": SimulatedOrPhysicsNoReplay}
 
 const (
 	defaultCap = 1024
@@ -55,6 +59,7 @@ func (o options) inner(tag reflect.StructTag) (options, error) {
 	if err == nil && (inner.cond != Always || inner.notify != "") {
 		err = errors.New("conditions and notifies belong to the actor's own field")
 	}
+	inner.netGroup = o.netGroup
 	inner.cond, inner.push, inner.array, inner.within = o.cond, o.push, o.array, o.within
 	return inner, err
 }
@@ -81,6 +86,12 @@ func (o *options) set(key, value string) error {
 		return nil
 	}
 	c, ok := conditionNames[key]
+	if key == "group" {
+		if value == "" {
+			return errors.New("group= wants the group's name")
+		}
+		c, ok, o.netGroup = NetGroup, true, value
+	}
 	switch {
 	case !ok:
 		return fmt.Errorf("unknown option %q", key)
