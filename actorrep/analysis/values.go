@@ -181,7 +181,7 @@ func (w *walker) plain(t types.Type, path string) {
 			w.size = before.plus(size{units: 1})
 		}
 	case *types.Map:
-		w.bad(t, path, "a map has no order that two ends share; use a slice of structs, or a fast array when it is large")
+		w.bad(t, path, "a map has no order that two ends share; use a fastarray.Map")
 	case *types.Pointer:
 		_, toStruct := u.Elem().Underlying().(*types.Struct)
 		switch {

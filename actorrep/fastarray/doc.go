@@ -1,7 +1,7 @@
 // Package fastarray is a replicated list of structs that sends only the elements that came, changed or went, and of
 // those that changed only the fields that did (Unreal's FFastArraySerializer). Use it for what has tens to thousands of
 // parts that change one by one: inventories, score boards, effects on a character. A plain slice is sent as a whole
-// whenever anything in it changes, and is simpler for a few elements.
+// whenever anything in it changes, and is simpler for a few elements. A Map is a list of keys and values, found by their keys.
 //
 //	type Item struct {
 //		Name  string
