@@ -7,6 +7,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
@@ -170,7 +171,7 @@ func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
 	id := c.notify.Commit()
 	size := len(packet) - c.cfg.Headroom
-	carries := c.pending > 0
+	carries, counts := c.pending > 0, c.pending > 0 || c.pendingProbe
 	c.sent(id, size)
 	c.out.Reset(nil)
 	c.lastEnd = 0
@@ -182,7 +183,11 @@ func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	}
 	c.Counters.PacketsSent++
 	c.Counters.BytesSent += uint64(size)
-	c.cfg.Controller.OnSent(c.now, id, size+c.cfg.PacketOverhead)
+	if e, ok := c.cfg.Controller.(congestion.Emptier); ok && !counts {
+		e.OnSentEmpty(c.now, id, size+c.cfg.PacketOverhead)
+	} else {
+		c.cfg.Controller.OnSent(c.now, id, size+c.cfg.PacketOverhead)
+	}
 	c.trace(nettrace.PacketSent, id, uint64(size), 0)
 	c.tracePacket(true, packet[c.cfg.Headroom:])
 	c.cfg.LowLevelSend(packet)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 )
 
 // What may be sent when: one outlet for first sends, resends, copies and probes. The packet window bounds what is in
@@ -85,7 +86,7 @@ func (p *pace) wrote(reliable bool, bytes int) {
 
 // empty notes a packet without bunches.
 func (p *pace) empty(c *Conn) {
-	if !c.IsNetReady() {
+	if _, free := c.cfg.Controller.(congestion.Emptier); !free && !c.IsNetReady() {
 		p.overdrawn += float64(c.cfg.PacketOverhead + 16)
 	}
 }

@@ -6,7 +6,7 @@ import "time"
 // datagrams with the network's overhead. Not safe for concurrent use; a controller
 // belongs to one connection. No method allocates.
 type Controller interface {
-	// OnSent says that packet id left; ids rise by one.
+	// OnSent says that packet id left; ids rise by one. A controller that is an Emptier hears of some there.
 	OnSent(now time.Duration, id int64, bytes int)
 	// OnAck says that packet id arrived, rtt after it left (0 when its ack may have waited), OnLost that it is lost. One of
 	// them is called for each packet, in order of ids. A peer may hold acks back, so
@@ -24,6 +24,13 @@ type Controller interface {
 	// NextDeadline is when Budget rises above 0; ok is false when it is there
 	// already, or when only an ack can open it.
 	NextDeadline(now time.Duration) (at time.Duration, ok bool)
+}
+
+// Emptier is a Controller that counts packets rather than bytes. Packets without bunches, acks and keep-alives, don't wait for
+// a turn, so they shall take none: OnSentEmpty is called for them instead of OnSent.
+type Emptier interface {
+	Controller
+	OnSentEmpty(now time.Duration, id int64, bytes int)
 }
 
 // seconds is how long bytes take at a rate in bytes a second.

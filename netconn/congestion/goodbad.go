@@ -20,7 +20,7 @@ const (
 // at most 250 ms, 10 a second otherwise. Leaving good mode within 10 s of entering it doubles
 // the time of good conditions that bad mode asks for before it ends; each 10 s of good
 // mode halve that time. It starts in bad mode. Loss doesn't matter to it, nor the sizes
-// of packets. The scheme doesn't say what a path without acks is: here conditions are bad before the
+// of packets; those without bunches aren't counted. The scheme doesn't say what a path without acks is: here conditions are bad before the
 // first ack, and when none has come for a second although packets were sent.
 type GoodBad struct {
 	packet  int
@@ -69,6 +69,9 @@ func (g *GoodBad) OnSent(now time.Duration, _ int64, _ int) {
 	interval := g.SendInterval()
 	g.next = max(g.next, now-interval) + interval
 }
+
+// OnSentEmpty does nothing: an end that acks each packet of its peer would never have a turn for its own.
+func (g *GoodBad) OnSentEmpty(time.Duration, int64, int) {}
 
 // OnAck takes a round trip time.
 func (g *GoodBad) OnAck(_ time.Duration, _ int64, _ int, rtt time.Duration) {
