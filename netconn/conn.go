@@ -97,6 +97,7 @@ type flow struct {
 	acksAt                time.Duration // when they are due, when dirtyAcks
 	inTick                bool          // no packet info yet in this tick
 	lossNews              bool          // the next packet says that one of the peer's is lost
+	answers               uint8         // packets beyond a full window because the peer was heard, since the last fate
 	probes                int           // tail probes since the last ack
 	unheard               int           // packets received since the last of ours with their acks
 }
@@ -174,7 +175,9 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 		at = min(at, c.flow.acksAt)
 	}
 	if c.windowFull() {
-		at = max(at, c.forceAt())
+		if !c.maySendAgain() {
+			at = max(at, c.forceAt())
+		}
 	} else if c.Table().Waiting() > 0 {
 		ready, wait := c.cfg.Controller.NextDeadline(c.now)
 		if !wait {

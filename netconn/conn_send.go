@@ -38,6 +38,14 @@ func (c *Conn) startPacket() {
 	if c.out.Len() > 0 {
 		return
 	}
+	c.beginPacket()
+	c.notify.WriteHeader(&c.out)
+	c.writePacketInfo()
+	c.lastEnd = 0
+}
+
+// beginPacket writes what comes before a packet's header.
+func (c *Conn) beginPacket() {
 	room := c.proto.PacketBits() + c.proto.HandlerBits - 1 // the end mark
 	if c.cfg.Handlers != nil {
 		room-- // and theirs
@@ -47,9 +55,6 @@ func (c *Conn) startPacket() {
 		c.cfg.Handlers.Begin(&c.out)
 	}
 	c.headerPos = c.out.Len()
-	c.notify.WriteHeader(&c.out)
-	c.writePacketInfo()
-	c.lastEnd = 0
 }
 
 // WriteBunch puts a bunch into the SendBuffer; see channel.Outlet. Its callers asked HasRoom before, and every
@@ -136,7 +141,11 @@ func (c *Conn) FlushNet() {
 	}
 	c.flow.timeSensitive = false
 	if c.out.Len() == 0 {
-		if !c.acksDue() && !c.keepAliveDue() || c.windowFull() && !c.mayForce() {
+		if !c.acksDue() && !c.keepAliveDue() {
+			return
+		}
+		if c.windowFull() && !c.mayForce() {
+			c.sendAgain()
 			return
 		}
 		c.countEmpty()
@@ -167,34 +176,38 @@ func (c *Conn) sendCopies(copies int) {
 // sendPacket sends the packet under construction with copies. more says that there are more than fit.
 func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	more = c.repeat(copies, twice)
-	fresh := c.endPacket()
-	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
+	fresh := c.notify.RefreshHeader(&c.out, c.headerPos) // no, if there are more acks to tell by now than it has room for
+	packet := c.endPacket()
 	id := c.notify.Commit()
 	size := len(packet) - c.cfg.Headroom
 	carries, counts := c.pending > 0, c.pending > 0 || c.pendingProbe
 	c.sent(id, size)
-	c.out.Reset(nil)
-	c.lastEnd = 0
-	c.flow.lastSend, c.flow.inTick = c.now, true
 	if fresh {
 		c.flow.dirtyAcks, c.flow.unheard = false, 0
 	} else {
 		c.oweAcks(0)
 	}
-	c.Counters.PacketsSent++
-	c.Counters.BytesSent += uint64(size)
 	if e, ok := c.cfg.Controller.(congestion.Emptier); ok && !counts {
 		e.OnSentEmpty(c.now, id, size+c.cfg.PacketOverhead)
 	} else {
 		c.cfg.Controller.OnSent(c.now, id, size+c.cfg.PacketOverhead)
 	}
 	c.trace(nettrace.PacketSent, id, uint64(size), 0)
-	c.tracePacket(true, packet[c.cfg.Headroom:])
-	c.cfg.LowLevelSend(packet)
+	c.emit(packet)
 	if carries {
 		c.skipSequence()
 	}
 	return more
+}
+
+// emit hands a packet to the link.
+func (c *Conn) emit(packet []byte) {
+	p := packet[c.cfg.Headroom:]
+	c.flow.lastSend, c.flow.inTick = c.now, true
+	c.Counters.PacketsSent++
+	c.Counters.BytesSent += uint64(len(p))
+	c.tracePacket(true, p)
+	c.cfg.LowLevelSend(packet)
 }
 
 // FlushWritten sends what was written and the acks that are due, without waiting for Tick.
@@ -225,17 +238,18 @@ func (c *Conn) countEmpty() {
 	}
 }
 
-// endPacket writes what ends a packet and brings its header up to date, unless there are more acks to tell by now than
-// the header has room for: fresh is false then.
-func (c *Conn) endPacket() (fresh bool) {
+// endPacket writes what ends a packet, and is that packet with the headroom before it.
+func (c *Conn) endPacket() []byte {
 	c.out.SetLimit(c.proto.PacketBits() + c.proto.HandlerBits)
 	handler.WriteTerminator(&c.out)
-	fresh = c.notify.RefreshHeader(&c.out, c.headerPos)
 	c.patchPacketInfo()
 	if c.cfg.Handlers != nil {
 		c.cfg.Handlers.End(&c.out)
 	}
-	return fresh
+	packet := c.buf[:c.cfg.Headroom+len(c.out.Bytes())]
+	c.out.Reset(nil)
+	c.lastEnd = 0
+	return packet
 }
 
 func (c *Conn) traceBunch(kind nettrace.Kind, id int64, h *bunch.Header) {

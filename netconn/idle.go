@@ -11,15 +11,19 @@ import (
 // keepAliveDue reports whether nothing was sent for KeepAlive.
 func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepAlive }
 
-// Beyond a full window an empty packet goes out now and then, since nobody would hear of us again otherwise. Each takes a
+// Beyond a full window nothing leaves but an empty packet each KeepAlive, since nobody would hear of us again otherwise. Most
+// of the time that is the newest packet once more, with the acks of now: it takes no sequence. A peer that hasn't got it takes
+// it, whenever the darkness ends, and answers with a new one; so both are back after a KeepAlive and a few round trips.
+//
+// A peer that has the newest packet hears nothing in it, so that new ones go out too, now and then. Each takes a
 // sequence that stays in flight until the peer is heard, so they become rarer: after a silence s the next one waits for
 // s/darkness, but no longer than maxWait in the first hour. In a silence of any length, from a window of 1024 on and with
 // a KeepAlive of 1 ms, they are at most
 //
 //	1024 + 256*(1 + ln(768 s / 0.256 s)) + 2832/3 + 256*ln(silence / 1 h)
 //
-// which is less than 8100 after 290 years. Sequences are told apart up to 8191. A peer that acks a packet now and then, and
-// never the newest, begins a new silence each time: at maxInFlight its connection ends.
+// and maxForcedAnswers, which is less than 8150 after 290 years. Sequences are told apart up to 8191. A peer that acks a packet now
+// and then, and never the newest, begins a new silence each time: at maxInFlight its connection ends.
 const (
 	darkness    = 256
 	maxWait     = 3 * time.Second
@@ -27,17 +31,51 @@ const (
 	maxInFlight = 8160
 )
 
-// mayForce allows an empty packet beyond a full window: acks and keep-alives. What is older than the history
+// mayForce allows a new empty packet beyond a full window: acks and keep-alives. What is older than the history
 // counts as lost when the peer is heard again, and goes again.
-func (c *Conn) mayForce() bool { return c.now >= c.forceAt() }
+func (c *Conn) mayForce() bool {
+	if c.now >= c.forceAt() {
+		return true
+	}
+	if c.flow.lastReceive <= c.newest().at || c.flow.answers == maxForcedAnswers {
+		return false
+	}
+	c.flow.answers++
+	return true
+}
 
+// maxForcedAnswers is how often an end that hears its peer may answer beyond a full window with a new sequence before the peer acks
+// something: an answer is lost where the newest packets of both cross.
+const maxForcedAnswers = 32
+
+// forceAt is for a full window, so there is a newest packet.
 func (c *Conn) forceAt() time.Duration {
-	silence := c.flow.lastSend - c.flow.lastFate
+	last := c.newest().at
+	silence := last - c.flow.lastFate
 	wait := silence / darkness
 	if silence < maxWaitTill {
 		wait = min(wait, maxWait)
 	}
-	return c.flow.lastSend + max(c.cfg.KeepAlive, wait)
+	return last + max(c.cfg.KeepAlive, wait)
+}
+
+// maySendAgain reports whether the newest packet is one that says nothing but its acks.
+func (c *Conn) maySendAgain() bool {
+	p := c.newest()
+	return p.notes == 0 && !p.skipped && !p.probe
+}
+
+// sendAgain sends the newest packet once more, with the acks of now. It takes no sequence, and has one fate.
+func (c *Conn) sendAgain() {
+	if !c.maySendAgain() {
+		return
+	}
+	c.countEmpty()
+	c.beginPacket()
+	c.notify.WriteAgain(&c.out)
+	c.writePacketInfo()
+	c.flow.dirtyAcks, c.flow.unheard = false, 0
+	c.emit(c.endPacket())
 }
 
 // A tail probe is a packet sent when reliable bunches wait for their ack and

@@ -84,6 +84,9 @@ func (c *Conn) sent(id int64, size int) {
 
 func (s *sentPackets) packetAt(id int64) *sentPacket { return &s.packets[id&int64(len(s.packets)-1)] }
 
+// newest is the packet sent last, while some are in flight.
+func (s *sentPackets) newest() *sentPacket { return s.packetAt(s.next - 1) }
+
 // fates is a Conn as its packet notification sees it.
 type fates Conn
 
@@ -102,7 +105,7 @@ func (f *fates) PacketAcked(id int64) {
 		return
 	}
 	c.Counters.PacketsAcked++
-	c.flow.probes, c.flow.lastFate = 0, c.now
+	c.flow.probes, c.flow.answers, c.flow.lastFate = 0, 0, c.now
 	c.refusals.acked(&p)
 	if c.path != nil {
 		c.path.acked(p.bytes)
@@ -148,7 +151,7 @@ func (f *fates) PacketLost(id int64) {
 		return
 	}
 	c.Counters.PacketsLost++
-	c.flow.lastFate = c.now
+	c.flow.answers, c.flow.lastFate = 0, c.now
 	c.refusals.lost(c.now, &p)
 	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketNak, id, 0, 0)

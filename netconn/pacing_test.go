@@ -124,18 +124,19 @@ func TestDarknessTakesNoSequences(t *testing.T) {
 	for _, keepAlive := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 200 * time.Millisecond, 5 * time.Second} {
 		c := &Conn{cfg: Config{KeepAlive: keepAlive}}
 		n := maxWindow
-		for c.flow.lastSend = time.Duration(n) * time.Millisecond; c.flow.lastSend < math.MaxInt64-math.MaxInt64/200; n++ {
+		for c.now = time.Duration(n) * time.Millisecond; c.now < math.MaxInt64-math.MaxInt64/200; n++ {
+			c.sent(int64(n), 0)
 			at := c.forceAt()
-			require.GreaterOrEqual(t, at, c.flow.lastSend+keepAlive)
+			require.GreaterOrEqual(t, at, c.now+keepAlive)
 			if silence := at; silence < maxWaitTill {
-				require.LessOrEqual(t, at-c.flow.lastSend, max(keepAlive, maxWait))
+				require.LessOrEqual(t, at-c.now, max(keepAlive, maxWait))
 			}
-			c.flow.lastSend = at
+			c.now = at
 			if at > 290*365*24*time.Hour {
 				break
 			}
 		}
-		require.Less(t, n, 8191, "KeepAlive %v", keepAlive)
+		require.Less(t, n+maxForcedAnswers, 8191, "KeepAlive %v", keepAlive)
 	}
 }
 
@@ -258,5 +259,76 @@ func TestImpossibleSettings(t *testing.T) {
 		edit(&cfg)
 		_, err := New(cfg, 0, 1, 1)
 		require.Error(t, err, name)
+	}
+}
+
+// TestShareOfTheRate: what doesn't ask the controller gives reliable bunches as much as it took beyond the budget, up to a quarter of the
+// rate and a packet, until the next tick; a hitch counts as a second.
+func TestShareOfTheRate(t *testing.T) {
+	c, err := New(Config{NetSpeed: 2000, LowLevelSend: func([]byte) {}}, 0, 7, 9)
+	require.NoError(t, err)
+	p := &c.pace
+	for _, step := range []struct {
+		after     time.Duration
+		overdrawn float64
+		share     float64
+	}{
+		{100 * time.Millisecond, 1e6, 50},
+		{100 * time.Millisecond, 20, 70},
+		{100 * time.Millisecond, 0, 0},
+		{10 * time.Second, 1e6, 500},
+		{10 * time.Second, 1e6, 1000},
+		{10 * time.Second, 1e6, float64(c.proto.PacketBits() / 8)},
+	} {
+		p.wrote(false, int(step.overdrawn))
+		c.now += step.after
+		p.tick(c)
+		require.Equal(t, step.share, p.share)
+		require.Zero(t, p.overdrawn)
+	}
+	p.wrote(true, 24)
+	require.Equal(t, float64(c.proto.PacketBits()/8-24), p.share)
+	p.wrote(true, 1e6)
+	require.Zero(t, p.share)
+
+	p.empty(c)
+	require.Zero(t, p.overdrawn, "within the budget")
+	c.cfg.Controller.OnSent(c.now, 0, 1e6)
+	p.empty(c)
+	require.Equal(t, 28.0+16, p.overdrawn)
+}
+
+// TestBudgetCountsThePacketAtHand: what is written and hasn't left counts already.
+func TestBudgetCountsThePacketAtHand(t *testing.T) {
+	f := newFlood(t, 1, network{}, nil)
+	f.send(1)
+	f.drain()
+	c := f.p.ends[0].conn
+	before := c.Budget()
+	_, err := f.ch.SendBunch(&bunch.Out{Data: make([]byte, 500)})
+	require.NoError(t, err)
+	require.InDelta(t, before-500, c.Budget(), 30)
+}
+
+// TestPacketsWithBunchesInFlight: in a silence, PacketWindow less 4 packets with bunches leave, the one at hand included.
+func TestPacketsWithBunchesInFlight(t *testing.T) {
+	for _, window := range []int{16, 256, 1024} {
+		f := newFlood(t, 1, network{}, func(c *Config) {
+			c.Protocol = Bunchnet()
+			c.Protocol.PacketWindow, c.KeepAlive = window, time.Hour
+		})
+		f.send(1)
+		f.drain()
+		c := f.p.ends[0].conn
+		var err error
+		for range window + 10 {
+			for range 3 {
+				_, err = f.ch.SendBunch(&bunch.Out{Data: make([]byte, 400)})
+			}
+			f.p.now += testTick
+			c.Tick(f.p.now)
+		}
+		require.ErrorIs(t, err, channel.ErrNotSent)
+		require.Equal(t, window-4, c.notify.Outstanding())
 	}
 }

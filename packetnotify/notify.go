@@ -104,6 +104,14 @@ func (n *Notify) WriteHeader(w *bitio.Writer) {
 	n.in.Write(w, n.writtenWords)
 }
 
+// WriteAgain writes the header of the newest packet once more, with the acks of now. The peer takes one of them; what it
+// knows when it acks that packet is what the first one told.
+func (n *Notify) WriteAgain(w *bitio.Writer) {
+	words := n.words()
+	w.WriteBits(packed(seqnum.Packet.Truncate(n.outSeq-1), seqnum.Packet.Truncate(n.inAckSeq), words), packedBits)
+	n.in.Write(w, words)
+}
+
 // RefreshHeader brings the header at bit pos up to date before the packet leaves. The
 // number of words stays; when more are needed now, the old header stays as it was and
 // the answer is false.
