@@ -127,7 +127,7 @@ func (c *Conn) timeoutAt() (time.Duration, bool) {
 // checkTimeouts ends a connection from which nothing was received for Timeout, whose close took too long, or
 // that nothing reaches.
 func (c *Conn) checkTimeouts() bool {
-	if c.checkRefusals() || c.checkPath() {
+	if c.checkPath() || c.checkRefusals() {
 		return true
 	}
 	at, ok := c.timeoutAt()
@@ -149,8 +149,10 @@ func (c *Conn) checkTimeouts() bool {
 const (
 	refusalPackets = 1024
 	refusalTime    = 10 * time.Second
-	// emptyAfter is the naks in a row from which on an empty packet is sent each KeepAlive.
-	emptyAfter = 64
+	// emptyAfter is the naks in a row from which on an empty packet is sent each emptyInterval.
+	emptyAfter    = 64
+	emptyInterval = 200 * time.Millisecond
+	fateLate      = time.Second
 )
 
 var (
@@ -199,19 +201,26 @@ func (c *Conn) checkRefusals() bool {
 		c.Fail(fmt.Errorf("%w: %d are in flight", errFewAcks, n), false)
 		return true
 	}
-	for _, r := range []*nakRun{&c.refusals.all, &c.refusals.reliable} {
-		if r.tooLong(c.now) {
-			c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.since).Round(time.Millisecond)), false)
-			return true
-		}
+	r := &c.refusals.all
+	if !r.tooLong(c.now) {
+		r = &c.refusals.reliable
 	}
-	return false
+	if !r.tooLong(c.now) || r == &c.refusals.reliable && c.path.probing(c.now) {
+		return false
+	}
+	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.since).Round(time.Millisecond)), false)
+	return true
 }
 
-// sendEmpty sends an empty packet now and then while the peer acks nothing.
+// wide notes that a packet of the size that was lost gets through, so that what is lost from now on is refused.
+func (r *refusals) wide() { r.reliable.packets = min(r.reliable.packets, refusalPackets-emptyAfter) }
+
+// sendEmpty sends an empty packet now and then while the peer acks nothing, or nothing with reliable bunches; and while it is
+// heard, but says nothing of ours: maybe only large ones get lost.
 func (c *Conn) sendEmpty() {
-	r := &c.refusals
-	if r.all.packets < emptyAfter || c.now-r.lastEmpty < c.cfg.KeepAlive || c.out.Len() > 0 || c.windowFull() {
+	r, f := &c.refusals, &c.flow
+	unsure := max(r.all.packets, r.reliable.packets) >= emptyAfter || f.lastReceive > f.lastFate && c.now-f.lastFate >= fateLate && c.Table().Unacked() > 0
+	if !unsure || c.now-r.lastEmpty < min(c.cfg.KeepAlive, emptyInterval) || c.out.Len() > 0 || c.windowFull() {
 		return
 	}
 	r.lastEmpty = c.now

@@ -109,6 +109,9 @@ func (f *fates) PacketAcked(id int64) {
 	c.refusals.acked(&p)
 	if c.path != nil {
 		c.path.acked(p.bytes)
+		if p.probe {
+			c.refusals.wide()
+		}
 	}
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at

@@ -54,7 +54,7 @@ func (o *outlet) MaySend(bits int) bool {
 
 // pace keeps a share for reliable bunches while what doesn't ask the controller uses up the budget.
 type pace struct {
-	share     float64 // bytes that reliable bunches may send beyond the budget
+	share     float64 // bytes that reliable bunches may send beyond the budget; below 0 what they took before their time
 	overdrawn float64 // bytes that others sent beyond it since the last tick
 	at        time.Duration
 }
@@ -66,11 +66,14 @@ const reliableShare = 0.25
 func (p *pace) tick(c *Conn) {
 	dt := min(c.now-p.at, time.Second)
 	p.at = c.now
+	share := reliableShare * c.cfg.Controller.Rate() * dt.Seconds()
 	if p.overdrawn == 0 {
-		p.share = 0
+		p.share = min(p.share+share, 0)
 		return
 	}
-	share := min(p.overdrawn, reliableShare*c.cfg.Controller.Rate()*dt.Seconds())
+	if p.share >= 0 {
+		share = min(share, p.overdrawn)
+	}
 	p.share = min(p.share+share, float64(c.proto.PacketBits()/8))
 	p.overdrawn = 0
 }
@@ -78,7 +81,7 @@ func (p *pace) tick(c *Conn) {
 // wrote notes the bytes that a bunch took beyond the budget, its header and what it began a packet with included.
 func (p *pace) wrote(reliable bool, bytes int) {
 	if reliable {
-		p.share = max(0, p.share-float64(bytes))
+		p.share -= float64(bytes)
 	} else {
 		p.overdrawn += float64(bytes)
 	}

@@ -288,8 +288,13 @@ func TestShareOfTheRate(t *testing.T) {
 	}
 	p.wrote(true, 24)
 	require.Equal(t, float64(c.proto.PacketBits()/8-24), p.share)
-	p.wrote(true, 1e6)
-	require.Zero(t, p.share)
+	p.wrote(true, c.proto.PacketBits()/8)
+	require.Equal(t, -24.0, p.share, "a whole packet may leave")
+	for _, share := range []float64{-19, -14, -9, -4, 0} { // at a quarter of the rate
+		c.now += 10 * time.Millisecond
+		p.tick(c)
+		require.Equal(t, share, p.share)
+	}
 
 	p.empty(c)
 	require.Zero(t, p.overdrawn, "within the budget")

@@ -74,6 +74,11 @@ func (p *path) suspect(now time.Duration) bool {
 	return p.lostN >= narrowLost && p.ackedN >= narrowAcked && now-p.since >= narrowTime/2
 }
 
+// probing reports whether it isn't known yet if the path loses large packets or the peer refuses what is in them.
+func (p *path) probing(now time.Duration) bool {
+	return p != nil && p.suspect(now) && (p.probes < narrowProbes || now-p.since < narrowTime)
+}
+
 // probePath sends a packet of the size that is lost: full of empty unreliable bunches, which no handler gets, on a
 // channel that the peer has.
 func (c *Conn) probePath() {
@@ -85,7 +90,7 @@ func (c *Conn) probePath() {
 		*p = path{} // nothing waits: it was a blackout
 		return
 	}
-	if !p.suspect(c.now) || c.now-p.asked < probeInterval || c.out.Len() > 0 || !c.IsNetReady() || c.windowFull() {
+	if !p.suspect(c.now) || c.now-p.asked < probeInterval || c.out.Len() > 0 || c.windowFull() {
 		return
 	}
 	ch := c.ackedChannel()

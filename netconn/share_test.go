@@ -1,0 +1,45 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestShareKeepsToTheRate: an end that acks its peer's packets, or whose game doesn't ask the controller, sends its reliable bunches at
+// the rate and a quarter, however short its ticks are.
+func TestShareKeepsToTheRate(t *testing.T) {
+	for _, tick := range []time.Duration{time.Millisecond, testTick, 100 * time.Millisecond} {
+		for _, voice := range []int{0, 30} {
+			l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(_ int, c *Config) { c.NetSpeed = 8000 })
+			l.tick = tick
+			l.control()
+			l.run(time.Second, nil)
+			ch, theirs := l.open(1), l.open(0)
+			sent := 0
+			l.run(30*time.Second, func() {
+				if ch.Room() > 1 {
+					_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+					require.NoError(t, err)
+				}
+				if voice > 0 {
+					if _, err := ch.SendBunch(&bunch.Out{Data: make([]byte, voice)}); err == nil {
+						sent += voice
+					}
+				}
+				if theirs.Room() > 1 {
+					_, err := theirs.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+					require.NoError(t, err)
+				}
+			})
+			got := l.got[0] - sent
+			t.Logf("tick %v, %d B unreliable a tick: %d bytes a second of reliable ones", tick, voice, got/30)
+			require.Less(t, got/30, 8000*5/4+1000)
+			require.Greater(t, got/30, 8000/5)
+		}
+	}
+}
