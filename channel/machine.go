@@ -108,8 +108,8 @@ func (m *Machine) CloseControl() error {
 	return ch.end(bunch.Destroyed)
 }
 
-// HurryControl puts what waits on the control channel into the SendBuffer although it is not its turn: a
-// connection's last words.
+// HurryControl puts what isn't acked on the control channel into the SendBuffer, although it is not its turn or under
+// way already: a connection's last words.
 func (m *Machine) HurryControl() {
 	t := m.table()
 	ch := t.Channel(0)
@@ -117,7 +117,7 @@ func (m *Machine) HurryControl() {
 		return
 	}
 	for seq := ch.out.first; seq < min(ch.out.next, ch.out.first+maxHurried); seq++ {
-		if rec := ch.out.at(seq); rec.waiting && !rec.acked && rec.inFlight == 0 && t.outlet.HasRoom(rec.header.Bits) {
+		if rec := ch.out.at(seq); !rec.acked && t.outlet.HasRoom(rec.header.Bits) {
 			t.notWaiting(rec)
 			t.transmit(ch, rec)
 		}

@@ -169,15 +169,28 @@ func (c *Conn) Fail(err error, local bool) {
 	}
 }
 
-// lastWords sends a close of channel 0 in a last packet, as far as there is room.
+// lastWords sends a close of channel 0 in a last packet, as far as there is room, and that packet again: nobody will
+// hear if it is lost.
 func (c *Conn) lastWords() {
 	c.channels.Shut()
-	if c.closesControl() {
-		_ = c.channels.CloseControl() // with a full buffer or window the peer times out
-		c.channels.HurryControl()
+	if !c.closesControl() {
+		c.FlushNet()
+		return
 	}
+	_ = c.channels.CloseControl() // with a full buffer or window the peer times out
 	c.FlushNet()
+	for range lastCopies {
+		sent := c.Counters.PacketsSent
+		c.channels.HurryControl()
+		c.FlushNet()
+		if c.Counters.PacketsSent != sent+1 {
+			break // more than one packet, or no room for any
+		}
+	}
 }
+
+// lastCopies is how often the last packet leaves.
+const lastCopies = 4
 
 // ControlClosed ends the connection: channel 0 is gone. See channel.Outlet.
 func (o *outlet) ControlClosed(channel.CloseReason) {

@@ -1,0 +1,54 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestLastWordsArrive: a peer hears of a close whose time was too short for what waited, and of an abort, though packets get
+// lost; it needn't time out.
+func TestLastWordsArrive(t *testing.T) {
+	for _, control := range []bool{true, false} {
+		for _, abort := range []bool{true, false} {
+			told := 0
+			const seeds = 200
+			for seed := range uint64(seeds) {
+				l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond, Loss: 20}), seed, func(_ int, c *Config) {
+					c.LingerTimeout = time.Second / 4
+					if !control {
+						c.Channels = c.Channels[1:]
+					}
+				})
+				if control {
+					l.control()
+				}
+				l.run(2*time.Second, nil)
+				ch := l.open(1)
+				for range 200 {
+					_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+					require.NoError(t, err)
+				}
+				l.run(time.Second/2, nil)
+				if abort {
+					l.conns[1].Abort(l.now, "enough")
+				} else {
+					l.conns[1].Close(l.now, "bye")
+				}
+				for end := l.now + time.Second; l.now < end; {
+					l.step(nil)
+				}
+				require.NotNil(t, l.res[1])
+				if l.res[0] != nil && l.res[0].Code == ClosedByPeer {
+					told++
+				}
+			}
+			t.Logf("control %v, abort %v: %d of %d were told", control, abort, told, seeds)
+			require.GreaterOrEqual(t, told, seeds-2)
+		}
+	}
+}
