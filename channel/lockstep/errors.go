@@ -34,8 +34,9 @@ var (
 	ErrTransport = errors.New("lockstep: transport isn't Proven; give HostConfig.Secret 32 random bytes")
 	// ErrTurn is Judge's error for a turn whose hashes aren't known any more, or not yet.
 	ErrTurn = errors.New("lockstep: turn isn't among the last 256 that were executed")
-	// ErrSnapshotSize ends a Peer whose host sends a snapshot over MaxSnapshot.
-	ErrSnapshotSize = errors.New("lockstep: the host's snapshot exceeds MaxSnapshot; raise it")
+	// ErrSnapshotSize ends a Peer whose host sends a snapshot over MaxSnapshot, and is that of a replay's snapshot over
+	// OpenReplay's bound.
+	ErrSnapshotSize = errors.New("lockstep: the snapshot exceeds MaxSnapshot; raise it")
 	// ErrTimeout ends a Peer that heard nothing of its host for Timeout.
 	ErrTimeout = errors.New("lockstep: the host is silent; connect again")
 	// ErrPacketSize is the error for a transport whose packets are too small for MaxInput.

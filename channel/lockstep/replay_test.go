@@ -108,6 +108,73 @@ func TestReplayCut(t *testing.T) {
 	}
 }
 
+// TestReplayLargeSnapshot: a snapshot over the reader's limit is told, and costs no turns in silence, also of a file that a
+// crash cut.
+func TestReplayLargeSnapshot(t *testing.T) {
+	cfg := config(2).Config
+	for _, closed := range []bool{false, true} {
+		var out bytes.Buffer
+		rec, err := NewRecorder(&out, cfg, nil)
+		require.NoError(t, err)
+		turns := func(n int64) {
+			for range n {
+				require.NoError(t, rec.Turn(&Turn{N: rec.next, Delay: 2}, 1))
+			}
+		}
+		turns(10)
+		require.NoError(t, rec.Snapshot(Resume{Turn: 10, Delay: 2, State: make([]byte, 1<<20+64)}))
+		turns(10)
+		rec.flush()
+		if closed {
+			require.NoError(t, rec.Close())
+		}
+		open := func(limit int) (*Replay, error) {
+			return OpenReplay(bytes.NewReader(out.Bytes()), int64(out.Len()), limit)
+		}
+		r, err := open(0)
+		if err == nil {
+			err = r.Verify()
+		}
+		require.ErrorIs(t, err, ErrSnapshotSize)
+		require.ErrorIs(t, err, ErrReplay)
+		r, err = open(1<<20 + 64)
+		require.NoError(t, err)
+		require.NoError(t, r.Verify())
+		_, end, whole := r.Turns()
+		require.EqualValues(t, 20, end)
+		require.Equal(t, closed, whole)
+
+		damaged := bytes.Clone(out.Bytes())
+		damaged[out.Len()/2] ^= 1 // within the snapshot
+		if r, err = OpenReplay(bytes.NewReader(damaged), int64(len(damaged)), 0); !closed {
+			require.NoError(t, err, "what is whole is good")
+			_, end, _ = r.Turns()
+			require.EqualValues(t, 10, end)
+		}
+	}
+}
+
+// TestReplayManySnapshots: an index grows with the file.
+func TestReplayManySnapshots(t *testing.T) {
+	var out bytes.Buffer
+	rec, err := NewRecorder(&out, config(2).Config, nil)
+	require.NoError(t, err)
+	const n = 200_000
+	for turn := range int64(n) {
+		require.NoError(t, rec.Snapshot(Resume{Turn: turn, Delay: 2, State: []byte{1}}))
+		require.NoError(t, rec.Turn(&Turn{N: turn, Delay: 2}, 1))
+	}
+	require.NoError(t, rec.Close())
+	r, err := OpenReplay(bytes.NewReader(out.Bytes()), int64(out.Len()), 0)
+	require.NoError(t, err)
+	_, end, whole := r.Turns()
+	require.EqualValues(t, n, end)
+	require.True(t, whole)
+	at, err := r.SeekTurn(n - 1)
+	require.NoError(t, err)
+	require.EqualValues(t, n-1, at.Turn)
+}
+
 // TestReplayDamaged: no flipped bit goes unnoticed, but for one in a part that isn't needed to play.
 func TestReplayDamaged(t *testing.T) {
 	file, _ := recorded(t)

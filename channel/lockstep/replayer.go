@@ -30,8 +30,8 @@ type Replay struct {
 }
 
 // OpenReplay opens the file of size bytes in r. A file without its end, as after a crash, is opened by reading it once,
-// and has the turns that are whole. Snapshots have maxSnapshot bytes at most; 0 for 1 MiB. Errors wrap ErrReplay, or
-// are r's.
+// and has the turns that are whole. Snapshots have maxSnapshot bytes at most; 0 for 1 MiB; a larger one is ErrSnapshotSize, here or
+// where it is reached. Errors wrap ErrReplay, or are r's.
 func OpenReplay(r io.ReaderAt, size int64, maxSnapshot int) (*Replay, error) {
 	if maxSnapshot <= 0 {
 		maxSnapshot = 1 << 20
@@ -93,7 +93,7 @@ func (p *Replay) limit(typ byte) int64 {
 	case chunkSnapshot:
 		return int64(p.maxSnapshot) + 32
 	case chunkIndex:
-		return 1 << 20
+		return p.size // an entry takes less than its snapshot
 	}
 	return -1
 }
@@ -109,6 +109,9 @@ func (p *Replay) readChunk(at int64, buf []byte) (typ byte, payload []byte, next
 	}
 	typ = head[0]
 	size := int64(binary.LittleEndian.Uint32(head[1:]))
+	if typ == chunkSnapshot && size > p.limit(typ) && p.sound(at, size) {
+		return typ, nil, at, fmt.Errorf("%w: %w: %d bytes at %d, and OpenReplay's maxSnapshot is %d", ErrReplay, ErrSnapshotSize, size, at, p.maxSnapshot)
+	}
 	if size > p.limit(typ) {
 		return typ, nil, at, fmt.Errorf("%w: a chunk of type %d with %d bytes at %d", ErrReplay, typ, size, at)
 	}
@@ -128,6 +131,17 @@ func (p *Replay) readChunk(at int64, buf []byte) (typ byte, payload []byte, next
 		return typ, nil, at, fmt.Errorf("%w: damaged at %d", ErrReplay, at)
 	}
 	return typ, sealed[chunkHead:], at + total, nil
+}
+
+// sound reports whether a chunk that isn't read for its size is whole and undamaged.
+func (p *Replay) sound(at, size int64) bool {
+	if size > p.size-at-chunkHead-chunkTail {
+		return false
+	}
+	sum := crc32.New(castagnoli)
+	var tail [chunkTail]byte
+	_, err := io.Copy(sum, io.NewSectionReader(p.r, at, chunkHead+size))
+	return err == nil && p.read(tail[:], at+chunkHead+size) == nil && sum.Sum32() == binary.LittleEndian.Uint32(tail[:])
 }
 
 // readIndex reads what Close wrote, and reports whether it is there and sound.
@@ -175,7 +189,7 @@ func (p *Replay) scan() error {
 	for at := p.body; ; {
 		typ, b, next, err := p.readChunk(at, p.chunk)
 		if err != nil {
-			if errors.Is(err, ErrReplay) {
+			if errors.Is(err, ErrReplay) && !errors.Is(err, ErrSnapshotSize) {
 				return nil // what is whole is good
 			}
 			return err

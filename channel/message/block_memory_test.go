@@ -115,3 +115,29 @@ func TestBlocksOfTheDefaults(t *testing.T) {
 		require.ErrorIs(t, err, message.ErrBlockBig)
 	}
 }
+
+// TestBlockIDsWrap: blocks go on arriving once each when their 16-bit ids come again.
+func TestBlockIDsWrap(t *testing.T) {
+	const n = 70_000
+	sent, began := 0, 0
+	out := message.BlocksConfig{MaxBlocks: 512, Sent: func(int64) { sent++ }}
+	x := newTransferOf(t, netsim.Settings{Lag: 5 * time.Millisecond}, 3, bucket, out, message.BlocksConfig{MaxBlocks: 512, Failed: func(id int64, err error) { t.Error(id, err) }})
+	came := 0
+	for came < n || sent < n {
+		require.Less(t, x.now, 10*time.Minute, "%d of %d", came, n)
+		for began < n {
+			if _, err := x.out.Send([]byte{byte(began), byte(began >> 8), byte(began >> 16)}); err != nil {
+				break
+			}
+			began++
+		}
+		x.step(16 * time.Millisecond)
+		for id, b := range x.received {
+			require.Equal(t, []byte{byte(id), byte(id >> 8), byte(id >> 16)}, b)
+			delete(x.received, id)
+			came++
+		}
+	}
+	require.Equal(t, n, came)
+	require.Equal(t, n, sent)
+}
