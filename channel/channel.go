@@ -49,14 +49,14 @@ type Channel struct {
 	index   uint32
 
 	openedLocally bool
-	openSent      bool  // the first bunch went out with Open
-	openAt        int64 // the open's sequence; of a temporary channel its packet
+	openSent      bool // the first bunch went out with Open
 	openAcked     bool
 	temporary     bool // unreliable open and close in one: gone when acked
 	closing       bool
 	closed        bool
 	released      bool // a reliable bunch of the peer's had its turn
 	closeReason   CloseReason
+	openAt        int64 // the open's sequence; of a temporary channel its packet
 	pausedUntil   int64 // sequence whose ack ends the pause after a large bunch; 0 none
 
 	out          outRecs
@@ -66,6 +66,7 @@ type Channel struct {
 	handlerHeld  int32 // bytes that the handler counts
 	queueBytes   int32 // bytes that the queue counts
 	notes        int32 // notes of packets in flight that name the channel
+	fresh        int32 // of the bunches in out, the last ones that were never sent
 	lastNotified int64 // the last packet id told to the handler
 
 	queue      []queued // control channel only

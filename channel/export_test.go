@@ -1,4 +1,6 @@
 package channel
 
 // QueueLen is the entries of the queues, stale ones included.
-func QueueLen(t *Table) int { return t.first.len() + t.due.len() + t.fresh.len() }
+func QueueLen(t *Table) int {
+	return t.first.len() + t.due.len() + t.unopened.len() + t.fresh.len()
+}

@@ -26,7 +26,7 @@ type Table struct {
 	first    backlog      // the control channel's: the login doesn't wait for a game that is early
 	due      backlog      // reliable bunches to send again, oldest first
 	unopened backlog      // those to send again on channels whose open isn't acked: the peer may refuse them for now
-	fresh    backlog      // reliable bunches that were never sent
+	fresh    turns        // reliable bunches that were never sent
 	stale    int          // entries of these that wait no more
 	filled   int          // sequences of gaps that were filled since the last tick
 	control  int32        // reliable bunches that channel 0 had unacked at its end
@@ -225,7 +225,7 @@ func (t *Table) Unacked() int { return t.unacked }
 
 // Waiting is the number of reliable bunches that wait for the packet window or the controller.
 func (t *Table) Waiting() int {
-	return t.first.len() + t.due.len() + t.unopened.len() + t.fresh.len() - t.stale
+	return t.first.len() + t.due.len() + t.unopened.len() - t.stale + t.fresh.waiting
 }
 
 // SingleBits is the largest payload in bits that goes in one bunch.

@@ -88,7 +88,7 @@ func (m *Machine) End() {
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
-	t.first, t.due, t.unopened, t.fresh, t.stale = backlog{}, backlog{}, backlog{}, backlog{}, 0
+	t.first, t.due, t.unopened, t.fresh, t.stale = backlog{}, backlog{}, backlog{}, turns{}, 0
 }
 
 // controlType is the control channel's where a game has none: it only carries the end of the connection.
@@ -132,7 +132,7 @@ const maxHurried = 16
 // by then. The result means nothing.
 func (m *Machine) Prefetch() int64 {
 	t := m.table()
-	x := int64(t.Counters.Received) + int64(t.Counters.Merged) + int64(t.open) + t.last.seq + int64(t.header.Bits) + int64(t.due.head) + int64(t.fresh.head)
+	x := int64(t.Counters.Received) + int64(t.Counters.Merged) + int64(t.open) + t.last.seq + int64(t.header.Bits) + int64(t.due.head) + int64(t.fresh.waiting)
 	if len(t.pages) == 0 || t.pages[0] == nil {
 		return x
 	}

@@ -57,6 +57,41 @@ func TestResendsFirst(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 2, 3, 4}, seqs)
 }
 
+// TestChannelsTakeTurns: what one channel has queued doesn't hold up another; each keeps its own order.
+func TestChannelsTakeTurns(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	file, _ := open(t, w, game)
+	chat, _ := open(t, w, game)
+	news, _ := open(t, w, game)
+	for _, ch := range []*channel.Channel{file, chat, news} {
+		send(t, ch, 1, true)
+		s := w.sent[len(w.sent)-1]
+		w.acked(ch, s.seq, s.id)
+	}
+	w.sent, w.slow = nil, true
+	for range 200 {
+		send(t, file, 900, true)
+	}
+	send(t, chat, 10, true)
+	send(t, news, 20, true)
+	send(t, news, 21, true)
+	require.Equal(t, 203, w.table.Waiting())
+	w.slow = false
+	w.m.Pump()
+	require.Len(t, w.sent, 203)
+	require.Zero(t, w.table.Waiting())
+	var turns []*channel.Channel
+	next := map[*channel.Channel]int64{}
+	for _, s := range w.sent {
+		if last, ok := next[s.ch]; ok {
+			require.Equal(t, last+1, s.seq)
+		}
+		next[s.ch] = s.seq
+		turns = append(turns, s.ch)
+	}
+	require.Equal(t, []*channel.Channel{file, chat, news, file, news, file}, turns[:6])
+}
+
 // TestLostOpenComesSoon: the open of a channel that was lost doesn't wait for all that was queued meanwhile, on which the peer can
 // do nothing without it.
 func TestLostOpenComesSoon(t *testing.T) {

@@ -320,8 +320,12 @@ func (ch *Channel) release() {
 	t := ch.table
 	p := t.cfg.Pool
 	t.unacked -= ch.out.len() + len(ch.queue)
+	fresh := ch.firstFresh()
+	t.fresh.leave(ch)
 	for ch.out.len() > 0 {
-		t.notWaiting(ch.out.at(ch.out.first))
+		if ch.out.first < fresh {
+			t.notWaiting(ch.out.at(ch.out.first))
+		}
 		t.heldOut -= outCost + cap(ch.out.at(ch.out.first).data)
 		ch.out.popFirst(p)
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // How a lost reliable bunch comes again: a nak only queues it as due. Pump sends the control channel's bunches, then
-// what is due, oldest first, and then what was never sent, as long as the connection says it may: its window has room and its
+// what is due, oldest first, and then what was never sent, a bunch of each channel in turn, as long as the connection says it may: its window has room and its
 // controller has budget. What was lost of a channel whose open isn't acked takes turns with what was never sent: the channel can't
 // do without its open, but the peer may refuse it for a long time.
 
@@ -191,19 +191,23 @@ func (m *Machine) Pump() {
 	t := m.table()
 	t.pump(&t.first)
 	t.pump(&t.due)
-	for t.unopened.len() > 0 && t.fresh.len() > 0 {
-		q := &t.fresh
+	for t.unopened.len() > 0 && t.fresh.waiting > 0 {
+		send := t.pumpTurn
 		if t.openTurn {
-			q = &t.unopened
+			send = t.pumpOpen
 		}
-		if !t.pumpOne(q) {
+		if !send() {
 			return
 		}
 		t.openTurn = !t.openTurn
 	}
 	t.pump(&t.unopened)
-	t.pump(&t.fresh)
+	for t.fresh.len() > 0 && t.pumpTurn() {
+	}
 }
+
+// pumpOpen sends a bunch of a channel whose open was lost.
+func (t *Table) pumpOpen() bool { return t.pumpOne(&t.unopened) }
 
 func (t *Table) pump(q *backlog) {
 	for q.len() > 0 && t.pumpOne(q) {
@@ -243,13 +247,13 @@ func (t *Table) notWaiting(rec *outRec) {
 // dropStale keeps the queues to what waits, a peer may make them long otherwise: it has channels closed while their
 // bunches wait, and lets nothing be sent.
 func (t *Table) dropStale() {
-	if t.stale <= maxStale || t.stale <= t.Waiting() {
+	t.fresh.compact()
+	if t.stale <= maxStale || t.stale <= t.Waiting()-t.fresh.waiting {
 		return
 	}
 	t.first.compact()
 	t.due.compact()
 	t.unopened.compact()
-	t.fresh.compact()
 	t.stale = 0
 }
 

@@ -244,14 +244,18 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	}
 	t.slot(ch.index).outReliable = rec.seq
 	t.Counters.SentReliable++
-	queue, waits := &t.fresh, t.Waiting() > 0
+	waits := t.Waiting() > 0
 	if ch.index == 0 {
-		queue, waits = &t.first, t.first.len() > 0
+		waits = t.first.len() > 0
 	}
 	if waits || !t.outlet.MaySend(h.Bits) {
 		rec.waiting = true
 		t.Counters.Backlog++
-		queue.push(ch, rec.seq)
+		if ch.index == 0 {
+			t.first.push(ch, rec.seq)
+		} else {
+			t.fresh.push(ch)
+		}
 		return bunch.NoPacket, nil
 	}
 	t.transmit(ch, rec)
