@@ -56,7 +56,10 @@ func registerStones(w *actorrep.World) (*actorrep.World, error) {
 	if err := w.Register("boulder", (*boulder)(nil)); err != nil {
 		return nil, err
 	}
-	return w, w.Register("freight", (*freight)(nil))
+	if err := w.Register("freight", (*freight)(nil)); err != nil {
+		return nil, err
+	}
+	return w, w.Register("runner", (*runner)(nil), actorrep.RPCs{"Check": check, "Press": press})
 }
 
 // harmed is how many actors of a client's world have memory that no server may write.
@@ -85,14 +88,19 @@ type stones struct {
 }
 
 func newStones(e *env, accept func(*channel.Channel) channel.Handler) (s *stones, err error) {
+	return newStonesOver(e, netsim.Settings{}, actorrep.Config{}, accept)
+}
+
+// newStonesOver is newStones over a network, with settings of the server's world.
+func newStonesOver(e *env, set netsim.Settings, cfg actorrep.Config, accept func(*channel.Channel) channel.Handler) (s *stones, err error) {
 	s = &stones{}
-	if s.server, err = registerStones(actorrep.NewServer(actorrep.Config{})); err != nil {
+	if s.server, err = registerStones(actorrep.NewServer(cfg)); err != nil {
 		return nil, err
 	}
 	if s.client, err = registerStones(actorrep.NewClient(actorrep.Config{Failed: func(error) { s.failed++ }})); err != nil {
 		return nil, err
 	}
-	s.rig, err = newRig(e, netsim.Settings{}, func(i int, c *netconn.Config) {
+	s.rig, err = newRig(e, set, func(i int, c *netconn.Config) {
 		types := [2]*actorrep.World{s.client, s.server}[i].ChannelTypes()
 		if i == 0 && accept != nil {
 			types[0].Accept = accept // it answers for its classes as it should
@@ -156,8 +164,8 @@ func anotherClass(e *env) figure {
 			if err != nil {
 				return broken("%v", err)
 			}
-			guid, class := 2+2*e.rng.Uint32N(12), e.rng.Uint32N(4)
-			if _, err = ch.SendBunch(opening(e, guid, class, s.server.Frame(), e.rng.IntN(4) > 0, int([]uint{1, 22, 3, 64}[class]))); err != nil {
+			guid, class := 2+2*e.rng.Uint32N(12), []uint32{0, 1, 2, 9}[e.rng.IntN(4)]
+			if _, err = ch.SendBunch(opening(e, guid, class, s.server.Frame(), e.rng.IntN(4) > 0, map[uint32]int{0: 1, 1: 3, 2: 60, 9: 64}[class])); err != nil {
 				return broken("%v", err)
 			}
 			s.steps(1)
