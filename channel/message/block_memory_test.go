@@ -111,7 +111,7 @@ func TestBlocksOfTheDefaults(t *testing.T) {
 		}
 		_, err := x.out.Send(make([]byte, largest))
 		require.NoError(t, err)
-		_, err = x.out.Send(make([]byte, largest*103/100))
+		_, err = x.out.Send(make([]byte, largest/100*103))
 		require.ErrorIs(t, err, message.ErrBlockBig)
 	}
 }
