@@ -21,9 +21,17 @@ func headerBits(p *bunch.Protocol, h *bunch.Header, buf []byte) int {
 	return w.Len()
 }
 
+// seeds is how many a test takes, a tenth of them in short mode.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 // TestEarlyAgainstModel keeps bunches that come in any order, and releases them as a map would.
 func TestEarlyAgainstModel(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		w, l := opened(t, nil)
 		next, model := 2, map[int]string{}
@@ -56,7 +64,7 @@ func TestEarlyAgainstModel(t *testing.T) {
 
 // TestHeldComesBack: whatever happens on its channels, what a table counts against MaxMemory is gone with them.
 func TestHeldComesBack(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range seeds(30) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		w, _ := newWire(t, true, func(c *channel.Config) { c.MaxMemory = 1 << 20; c.MaxChannels = 32; c.ReliableBuffer = 32 })
 		h := reliable(0, 1, bunch.Control)

@@ -250,7 +250,9 @@ func tryAll(p pkg, binary string, todo []mutant, groups []group, o options) []bo
 	var running sync.WaitGroup
 	for i, m := range todo {
 		free <- struct{}{}
-		progress("%s %d/%d", p.dir, i+1, len(todo))
+		if onTerminal() || i%100 == 0 {
+			progress("%s %d/%d", p.dir, i+1, len(todo))
+		}
 		running.Go(func() {
 			for _, g := range groups {
 				if _, err := runTests(p, binary, m.id, 3*g.took+o.slack, "-test.run", g.run); err != nil {
@@ -262,13 +264,22 @@ func tryAll(p pkg, binary string, todo []mutant, groups []group, o options) []bo
 		})
 	}
 	running.Wait()
-	progress("")
+	if onTerminal() {
+		progress("")
+	}
 	return killed
 }
 
-// progress shows how far it is, on a terminal.
+// progress shows how far it is: on a terminal in one line, otherwise in one for every hundred mutants.
 func progress(format string, args ...any) {
-	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+	if onTerminal() {
 		fmt.Fprintf(os.Stderr, "\r\x1b[K"+format, args...)
+	} else {
+		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	}
+}
+
+func onTerminal() bool {
+	info, err := os.Stderr.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

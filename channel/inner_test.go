@@ -1,0 +1,290 @@
+package channel
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// TestPoolLendsWhatItGot: buffers of the size asked for, the next power of two from 32 bytes to 64 KiB, the same ones again;
+// what is larger isn't kept, nor is what exceeds MaxFree.
+func TestPoolLendsWhatItGot(t *testing.T) {
+	for n, size := range map[int]int{0: 0, 1: 32, 31: 32, 32: 32, 33: 64, 64: 64, 65: 128, 1000: 1024, 65535: 65536, 65536: 65536, 65537: 65537, 100_000: 100_000} {
+		require.Equal(t, size, bufferSize(n), "%d", n)
+		var p Pool
+		b := p.Get(n)
+		require.Len(t, b, n)
+		require.Equal(t, size, cap(b), "%d", n)
+		p.Put(b)
+		if n == 0 || n > 65536 {
+			require.Zero(t, p.unused, "%d", n)
+			continue
+		}
+		require.Equal(t, size, p.unused)
+		again := p.Get(size)
+		require.Zero(t, p.unused)
+		require.Same(t, &b[:1][0], &again[0])
+		require.NotSame(t, &b[:1][0], &p.Get(size)[0], "lent once")
+	}
+	p := Pool{MaxFree: 100}
+	p.Put(make([]byte, 64))
+	p.Put(make([]byte, 32))
+	p.Put(make([]byte, 32))
+	require.Equal(t, 96, p.unused)
+	p.Put(make([]byte, 48))
+	require.Equal(t, 96, p.unused, "of no size that is lent")
+	p = Pool{MaxFree: -1}
+	p.Put(make([]byte, 64))
+	require.Zero(t, p.unused)
+	p = Pool{}
+	for range 100 {
+		p.Put(make([]byte, 65536))
+	}
+	require.Equal(t, 4<<20, p.unused)
+}
+
+// TestPoolCountsWhatHoldsBunches: rings, lists and places of early bunches count as unused as long as nobody has them.
+func TestPoolCountsWhatHoldsBunches(t *testing.T) {
+	var p Pool
+	for _, n := range []int{4, 8, 512} {
+		r := p.getRing(n)
+		require.Len(t, r, n)
+		p.putRing(r)
+		require.Equal(t, n*outRecSize, p.unused)
+		require.Same(t, &r[0], &p.getRing(n)[0])
+		require.Zero(t, p.unused)
+	}
+	for n, c := range map[int]int{1: 4, 4: 4, 5: 8, 512: 512} {
+		l := append(p.getList(n), new(early))
+		require.Equal(t, c, cap(l))
+		p.putList(l)
+		require.Equal(t, c*wordSize, p.unused)
+		again := p.getList(n)
+		require.Zero(t, p.unused)
+		require.Empty(t, again)
+		require.Nil(t, again[:1][0])
+		require.Same(t, &l[0], &again[:1][0])
+	}
+	p.putList(nil)
+	require.Zero(t, p.unused)
+	e := p.getEarly()
+	e.data = []byte{1}
+	p.putEarly(e)
+	require.Equal(t, earlySize, p.unused)
+	require.Same(t, e, p.getEarly())
+	require.Nil(t, e.data)
+	require.Zero(t, p.unused)
+}
+
+// TestConfigLimits: the values at each limit and one beyond.
+func TestConfigLimits(t *testing.T) {
+	long := bunch.Name{Text: string(make([]byte, 70))}
+	other := bunch.Name{Index: 301}
+	testGame := bunch.Name{Index: 300}
+	for _, v := range []struct {
+		cfg  Config
+		fine bool
+	}{
+		{Config{}, true},
+		{Config{ReliableBuffer: 1}, false}, {Config{ReliableBuffer: 2}, true}, {Config{ReliableBuffer: 512}, true}, {Config{ReliableBuffer: 1024}, false}, {Config{ReliableBuffer: 100}, false},
+		{Config{MaxChannels: -1}, false}, {Config{MaxChannels: 1}, true}, {Config{MaxChannels: 32767}, true}, {Config{MaxChannels: 32768}, false},
+		{Config{MaxMemory: 256<<10 - 1}, false}, {Config{MaxMemory: 256 << 10}, true}, {Config{MaxMemory: math.MaxInt32}, true},
+		{Config{MaxQueuedControl: -1}, false}, {Config{MaxQueuedControl: 1}, true},
+		{Config{MaxChannels: 5, Types: []Type{{Name: testGame, Static: true, Index: 4}}}, true},
+		{Config{MaxChannels: 5, Types: []Type{{Name: testGame, Static: true, Index: 5}}}, false},
+		{Config{MaxChannels: 5, Types: []Type{{Name: testGame, Index: 5}}}, true},
+		{Config{Types: []Type{{Name: testGame, Static: true}}}, false},
+		{Config{Types: []Type{{Name: bunch.Control, Static: true, Index: 1}}}, false},
+		{Config{Types: []Type{{Name: bunch.Control, Static: true}}}, true},
+		{Config{Types: []Type{{Name: long}}}, false},
+		{Config{Types: []Type{{Name: testGame}, {Name: other}, {Name: testGame}}}, false},
+		{Config{Types: []Type{{Name: testGame, Static: true, Index: 3}, {Name: other, Static: true, Index: 3}}}, false},
+		{Config{Types: []Type{{Name: testGame, Static: true, Index: 3}, {Name: other, Index: 3}}}, true},
+		{Config{Types: []Type{{Name: testGame, Static: true, Index: 3}, {Name: other, Static: true, Index: 4}}}, true},
+	} {
+		require.Equal(t, v.fine, v.cfg.Validate() == nil, "%+v", v.cfg)
+	}
+	f := Config{}.filled()
+	require.Equal(t, []int{256, 32767, 8 << 20, 8, 32768}, []int{f.ReliableBuffer, f.MaxChannels, f.MaxMemory, f.PartialReliableThreshold, f.MaxQueuedControl})
+}
+
+// TestBacklogKeepsItsOrder: pushes and pops in any mixture, with room that is used again and given back.
+func TestBacklogKeepsItsOrder(t *testing.T) {
+	var b backlog
+	ch := new(Channel)
+	next, first := int64(0), int64(0)
+	for round := range 50 {
+		for range round * 90 % 1300 {
+			b.push(ch, next)
+			next++
+		}
+		for b.len() > round%7 {
+			_, seq := b.first()
+			require.Equal(t, first, seq)
+			b.pop()
+			first++
+			require.EqualValues(t, next-first, b.len())
+			require.Less(t, b.head, max(1, len(b.items)))
+		}
+	}
+	for b.len() > 0 {
+		b.pop()
+	}
+	require.LessOrEqual(t, cap(b.items), maxIdleBacklog)
+	for i := range int64(40) { // one in, one out: it doesn't grow
+		b.push(ch, i)
+		b.push(ch, i)
+		b.pop()
+		b.pop()
+	}
+	b.push(ch, 0)
+	for i := range int64(100_000) {
+		b.push(ch, i)
+		b.pop()
+	}
+	require.LessOrEqual(t, cap(b.items), maxIdleBacklog)
+}
+
+// TestCompactKeepsWhatWaits: each bunch that waits stays once, in its order; the rest goes, and its memory.
+func TestCompactKeepsWhatWaits(t *testing.T) {
+	p := new(Pool)
+	ch := new(Channel)
+	var b backlog
+	for i := range 256 {
+		rec := ch.out.push(p)
+		rec.waiting = i%3 == 0
+	}
+	b.push(ch, -1)
+	b.pop()
+	for range 20 {
+		for seq := ch.out.first; seq < ch.out.next; seq++ {
+			b.push(ch, seq)
+		}
+		b.push(ch, 5000) // of a bunch that is gone
+	}
+	b.compact()
+	require.Equal(t, 86, b.len())
+	require.LessOrEqual(t, cap(b.items), 2*maxIdleBacklog)
+	for i := range int64(86) {
+		_, seq := b.first()
+		require.Equal(t, 3*i, seq)
+		require.False(t, ch.out.at(seq).seen)
+		b.pop()
+	}
+}
+
+// TestEarlyBunchesStayInOrder: in whatever order they come, and as long as their room is used again.
+func TestEarlyBunchesStayInOrder(t *testing.T) {
+	p := new(Pool)
+	var q earlyBunches
+	base := int64(0)
+	for round := range 40 {
+		n := int64(1 + round*7%60)
+		for i := range n {
+			seq := base + i*17%n // n and 17 have no common factor but for multiples of 17
+			if at, held := q.find(seq); !held {
+				e := p.getEarly()
+				e.in.ChSequence = seq
+				q.insert(at, e, p)
+			}
+		}
+		held := q.len()
+		for range held - 1 {
+			first := q.recs[q.head].in.ChSequence
+			require.Nil(t, q.next(first-1))
+			require.NotNil(t, q.next(first))
+			q.pop(p)
+			require.Greater(t, q.recs[q.head].in.ChSequence, first)
+		}
+		require.Equal(t, 1, q.len())
+		base = q.recs[q.head].in.ChSequence + 1
+		require.LessOrEqual(t, cap(q.recs), 128)
+	}
+	q.pop(p)
+	require.Zero(t, q.len())
+	require.Nil(t, q.next(0))
+	require.Nil(t, q.recs, "its room is the pool's again")
+}
+
+// TestUnackedBunchesByTheirSequence: as long as they aren't popped, in a ring that grows and goes back to the pool.
+func TestUnackedBunchesByTheirSequence(t *testing.T) {
+	p := new(Pool)
+	var o outRecs
+	o.first, o.next = 1000, 1000
+	for round := range 150 {
+		for range 1 + round%9 {
+			rec := o.push(p)
+			require.Equal(t, o.next-1, rec.seq)
+			require.Equal(t, bunch.NoPacket, rec.packetID)
+			rec.data = p.Get(40)
+		}
+		for range round % 5 {
+			if o.len() > 0 {
+				o.popFirst(p)
+			}
+		}
+		require.Nil(t, o.at(o.first-1))
+		require.Nil(t, o.at(o.next))
+		for seq := o.first; seq < o.next; seq++ {
+			require.Equal(t, seq, o.at(seq).seq)
+		}
+	}
+	require.Greater(t, o.len(), 256)
+	for o.len() > 0 {
+		o.popFirst(p)
+	}
+	require.Nil(t, o.slots)
+	require.Positive(t, p.unused)
+}
+
+// TestPacketRange: of the first and the last packet that there is.
+func TestPacketRange(t *testing.T) {
+	r := noPackets
+	r.add(bunch.NoPacket)
+	require.Equal(t, noPackets, r)
+	r.add(5)
+	r.add(bunch.NoPacket)
+	require.Equal(t, PacketRange{5, 5}, r)
+	r.add(7)
+	require.Equal(t, PacketRange{5, 7}, r)
+}
+
+// TestAppendBits: behind any number of bits, with those before as they were.
+func TestAppendBits(t *testing.T) {
+	for n := range 20 {
+		for bits := range 30 {
+			dst, want := make([]byte, 8), ""
+			for i := range n {
+				dst[i/8] |= byte(i&1) << (i % 8)
+				want += fmt.Sprint(i & 1)
+			}
+			data := []byte{0b10110101, 0b01110011, 0b11001010, 0b1}
+			for i := range bits {
+				want += fmt.Sprint(data[i/8] >> (i % 8) & 1)
+			}
+			appendBits(dst, n, data, bits)
+			got := ""
+			for i := range n + bits {
+				got += fmt.Sprint(dst[i/8] >> (i % 8) & 1)
+			}
+			require.Equal(t, want, got, "%d behind %d", bits, n)
+		}
+	}
+}
+
+// TestFillsPerPacket: gaps of one packet of the peer's are together no longer than a buffer, but one always may be.
+func TestFillsPerPacket(t *testing.T) {
+	tb := &Table{cfg: Config{ReliableBuffer: 256}.filled()}
+	require.True(t, tb.mayFill(1, 300))
+	require.False(t, tb.mayFill(1, 1))
+	require.True(t, tb.mayFill(2, 100))
+	require.True(t, tb.mayFill(2, 156))
+	require.False(t, tb.mayFill(2, 1))
+	require.True(t, tb.mayFill(3, 200))
+	require.False(t, tb.mayFill(3, 57))
+	require.True(t, tb.mayFill(3, 56), "what was refused doesn't count")
+}
