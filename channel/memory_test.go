@@ -21,7 +21,7 @@ func headerBits(p *bunch.Protocol, h *bunch.Header, buf []byte) int {
 	return w.Len()
 }
 
-// seeds is how many a test takes, a tenth of them in short mode.
+// seeds is how many seeds or rounds a test takes, a tenth of them in short mode.
 func seeds(n uint64) uint64 {
 	if testing.Short() {
 		return n / 10
@@ -207,7 +207,7 @@ func TestClosedChannelsAreForgotten(t *testing.T) {
 	w.slow = true
 	send(t, w.table.Channel(1), 1, true) // waits for ever
 	seq := map[uint32]int{}
-	for i := range 20_000 {
+	for i := range int(seeds(20_000)) {
 		w.m.Tick(0)
 		index := uint32(3 + 2*(i%50))
 		seq[index]++

@@ -198,23 +198,24 @@ type group struct {
 
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \((\S+)s\)`)
 
-// inGroups parts the tests that passed, as -test.v lists them: the quick ones together, then each slow one alone, the quickest of
-// them first. So most mutants are killed before a slow test is run.
+// inGroups parts the tests that passed, as -test.v lists them: the quick ones, of less than a tenth of the time of all, together, then
+// each slow one alone, the quickest of them first. So most mutants are killed before a slow test is run.
 func inGroups(verbose string) (groups []group) {
-	const quick = 200 * time.Millisecond
+	var all time.Duration
+	for _, m := range passed.FindAllStringSubmatch(verbose, -1) {
+		took, _ := time.ParseDuration(m[2] + "s") // as it is printed
+		groups = append(groups, group{"^" + m[1] + "$", took})
+		all += took
+	}
 	var together group
 	var names []string
-	for _, m := range passed.FindAllStringSubmatch(verbose, -1) {
-		took, err := time.ParseDuration(m[2] + "s")
-		if err != nil {
-			took = quick
+	groups = slices.DeleteFunc(groups, func(g group) bool {
+		if g.took >= max(all/10, 200*time.Millisecond) {
+			return false
 		}
-		if took < quick {
-			names, together.took = append(names, m[1]), together.took+took
-			continue
-		}
-		groups = append(groups, group{"^" + m[1] + "$", took})
-	}
+		names, together.took = append(names, g.run[1:len(g.run)-1]), together.took+g.took
+		return true
+	})
 	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(a.took, b.took) })
 	if names == nil {
 		return groups

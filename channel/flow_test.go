@@ -1,0 +1,808 @@
+package channel
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// stub is a connection that keeps what its channels write, and all that they ask of it.
+type stub struct {
+	t            *testing.T
+	m            *Machine
+	table        *Table
+	server       bool
+	slow, full   bool
+	extends      bool
+	now          time.Duration
+	sent         []written
+	err          error
+	controlEnded int
+	refuse       error
+	got          []string
+	closed       []CloseReason
+}
+
+type written struct {
+	h    bunch.Header
+	data []byte
+	ch   *Channel
+	seq  int64
+}
+
+func (s *stub) IsNetReady() bool          { return true }
+func (s *stub) Budget() int               { return 1000 }
+func (s *stub) FreeBits() int             { return 8000 }
+func (s *stub) NextPacket() int64         { return 0 }
+func (s *stub) Now() time.Duration        { return s.now }
+func (s *stub) IsServer() bool            { return s.server }
+func (s *stub) Fail(err error, _ bool)    { s.err = err }
+func (s *stub) Table() *Table             { return s.table }
+func (s *stub) HasRoom(int) bool          { return !s.full }
+func (s *stub) MaySend(int) bool          { return !s.full && !s.slow }
+func (s *stub) ControlClosed(CloseReason) { s.controlEnded++ }
+func (s *stub) AllowOpen(*bunch.In) error { return s.refuse }
+func (s *stub) ExtendBunch([]byte, int) bool {
+	return s.extends
+}
+func (s *stub) WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) int64 {
+	s.m.Noted(ch)
+	s.sent = append(s.sent, written{*h, bytes.Clone(data[:(h.Bits+7)/8]), ch, seq})
+	return int64(1000 + len(s.sent))
+}
+func (s *stub) ReceivedBunch(_ *Channel, in *bunch.In) {
+	b := make([]byte, (in.Bits+7)/8)
+	in.Data.ReadBitsTo(b, in.Bits)
+	s.got = append(s.got, string(b))
+}
+func (s *stub) ReceivedAck(*Channel, int64)      {}
+func (s *stub) ReceivedNak(*Channel, int64)      {}
+func (s *stub) Closed(_ *Channel, r CloseReason) { s.closed = append(s.closed, r) }
+
+// ack is the fate of the packet with what was written i-th.
+func (s *stub) ack(i int) {
+	w := s.sent[i]
+	s.m.Acked(w.ch, w.seq, int64(1001+i))
+	s.m.Settled(w.ch, int64(1001+i), true)
+}
+
+func (s *stub) ackFrom(i int) {
+	for ; i < len(s.sent); i++ {
+		s.ack(i)
+	}
+}
+
+var stubGame = bunch.Name{Index: 300}
+
+func newStub(t *testing.T, server bool, edit func(c *Config)) *stub {
+	s := &stub{t: t, server: server}
+	accept := func(*Channel) Handler { return s }
+	cfg := Config{Types: []Type{{Name: bunch.Control, ClientOpen: true, Static: true, Accept: accept}, {Name: stubGame, ClientOpen: true, ServerOpen: true, Accept: accept}}}
+	if edit != nil {
+		edit(&cfg)
+	}
+	var err error
+	s.m, err = NewMachine(cfg, s, s, 100, 100)
+	require.NoError(t, err)
+	s.table = s.m.Table()
+	return s
+}
+
+// noControl is a table without a control channel's type.
+func noControl(c *Config) { c.Types = c.Types[1:] }
+
+func (s *stub) open(name bunch.Name) *Channel {
+	ch, err := s.table.Open(name, s)
+	require.NoError(s.t, err)
+	return ch
+}
+
+func (s *stub) send(ch *Channel, n int) {
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, n), Reliable: true, NoMerge: true})
+	require.NoError(s.t, err)
+}
+
+// header is of the reliable bunch seq of an index, counted from 1.
+func header(index uint32, seq int, name bunch.Name, edit func(h *bunch.Header)) bunch.Header {
+	h := bunch.Header{ChIndex: index, Reliable: true, WireSeq: uint16(100 + seq), Name: name}
+	if edit != nil {
+		edit(&h)
+	}
+	return h
+}
+
+func opening(h *bunch.Header) { h.Open = true }
+func closes(h *bunch.Header)  { h.Close = true }
+
+// receive hands a bunch over from a buffer that holds something else right afterwards.
+func (s *stub) receive(h bunch.Header, data string) (nak bool, err error) {
+	b := []byte(data)
+	in := &bunch.In{Header: h, PacketID: 5}
+	in.Bits = len(b) * 8
+	in.Data.Reset(b, in.Bits)
+	nak, err = s.m.ReceivedBunch(in)
+	for i := range b {
+		b[i] = '#'
+	}
+	return nak, err
+}
+
+// accepts is a receive that works.
+func (s *stub) accepts(h bunch.Header, data string) {
+	s.t.Helper()
+	nak, err := s.receive(h, data)
+	require.NoError(s.t, err)
+	require.False(s.t, nak)
+}
+
+// TestEarlyBunchesAreCopied: the packet's buffer is the connection's again when it is processed.
+func TestEarlyBunchesAreCopied(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(header(1, 3, stubGame, nil), "third")
+	s.accepts(header(1, 2, stubGame, nil), "second")
+	s.accepts(header(1, 1, stubGame, opening), "first")
+	require.Equal(t, []string{"first", "second", "third"}, s.got)
+}
+
+// TestPartsAreJoined: whatever their sizes, within the memory that they take, which comes back; with a close at their end, too.
+func TestPartsAreJoined(t *testing.T) {
+	for _, last := range []func(h *bunch.Header){nil, closes} {
+		s := newStub(t, true, noControl)
+		want, base := "", 0
+		for i := range 70 {
+			part := string(bytes.Repeat([]byte{byte('a' + i%26)}, 900))
+			want += part
+			s.accepts(header(1, 1+i, stubGame, func(h *bunch.Header) {
+				h.Open, h.Partial, h.PartialInitial, h.PartialFinal = i == 0, true, i == 0, i == 69
+				if i == 69 && last != nil {
+					last(h)
+				}
+			}), part)
+			if i == 0 {
+				base = s.table.Held() - 1024
+				require.Equal(t, channelCost+pageCost, base)
+			}
+			if i < 69 {
+				n := 900 * (i + 1)
+				require.LessOrEqual(t, s.table.Held()-base, 2*n+1024, "%d parts", i+1)
+				require.GreaterOrEqual(t, s.table.Held()-base, n)
+			}
+		}
+		require.Equal(t, []string{want}, s.got)
+		if last != nil {
+			base -= channelCost
+		}
+		require.Equal(t, base, s.table.Held())
+	}
+	s := newStub(t, true, noControl)
+	s.accepts(header(1, 1, stubGame, opening), "")
+	for range 50 { // unreliable parts whose ends are lost: the next ones take their place
+		held := 0
+		for i := range 3 {
+			s.accepts(bunch.Header{ChIndex: 1, Partial: true, PartialInitial: i == 0}, string(make([]byte, 500)))
+			held = s.table.Held()
+		}
+		require.LessOrEqual(t, held-channelCost-pageCost, 2048)
+	}
+}
+
+// TestSplitIsWhole: the parts of a payload are its bits, in order, all full but the last or all alike; the flags are where they belong.
+func TestSplitIsWhole(t *testing.T) {
+	for _, even := range []bool{false, true} {
+		for _, bits := range []int{0, 8, 12345, 40_000*8 - 3, 65536 * 8} {
+			s := newStub(t, false, func(c *Config) { c.EvenParts = even })
+			single := s.table.SingleBits()
+			if bits == 0 {
+				bits = single
+			}
+			if bits == 8 {
+				bits = single + 1
+			}
+			data := make([]byte, (bits+7)/8)
+			for i := range data {
+				data[i] = byte(i*7 + i>>8)
+			}
+			ch := s.open(stubGame)
+			r, err := ch.SendBunch(&bunch.Out{Data: data, Bits: bits, Reliable: true, HasPackageMapExports: true})
+			require.NoError(t, err)
+			require.Equal(t, PacketRange{1001, int64(1000 + len(s.sent))}, r)
+			parts := max(1, (bits+single-1)/(single/8*8))
+			if bits <= single {
+				parts = 1
+			}
+			require.Len(t, s.sent, parts)
+			var got []byte
+			total := 0
+			for i, w := range s.sent {
+				last := i == parts-1
+				if !last {
+					require.Zero(t, w.h.Bits%8)
+				}
+				require.LessOrEqual(t, w.h.Bits, single)
+				if even && parts > 1 && !last {
+					require.Equal(t, s.sent[0].h.Bits, w.h.Bits)
+				} else if !last {
+					require.Equal(t, single/8*8, w.h.Bits)
+				}
+				require.Equal(t, i == 0, w.h.Open)
+				require.Equal(t, parts > 1, w.h.Partial)
+				require.Equal(t, parts == 1 || !last, w.h.HasPackageMapExports)
+				got = append(got, w.data...)
+				total += w.h.Bits
+			}
+			require.Equal(t, bits, total)
+			if bits%8 != 0 {
+				data[len(data)-1] &= 1<<(bits%8) - 1
+			}
+			require.Equal(t, data, got)
+			if even && parts > 1 {
+				require.InDelta(t, s.sent[0].h.Bits, s.sent[parts-1].h.Bits, float64(8*parts))
+			}
+			base := pageCost
+			s.ackFrom(0)
+			require.Equal(t, base, s.table.Held())
+		}
+	}
+}
+
+// TestPromotion: an unreliable bunch of eight parts or more is made reliable if there is room for it, and pauses replication until its
+// last part is acked.
+func TestPromotion(t *testing.T) {
+	s := newStub(t, false, nil)
+	part := s.table.partBytes()
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.ack(0)
+	unreliable := func(n int) *bunch.Out { return &bunch.Out{Data: make([]byte, n), NoMerge: true} }
+	_, err := ch.SendBunch(unreliable(7 * part))
+	require.NoError(t, err)
+	require.Zero(t, s.table.Counters.Promoted)
+	require.False(t, ch.ReplicationPaused())
+	first := len(s.sent)
+	_, err = ch.SendBunch(unreliable(8 * part))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.table.Counters.Promoted)
+	for i := first; i < len(s.sent); i++ {
+		require.True(t, ch.ReplicationPaused(), "%d of 8 acked", i-first)
+		s.ack(i)
+	}
+	require.False(t, ch.ReplicationPaused())
+	for ch.Room() > 8 {
+		s.send(ch, 1)
+	}
+	_, err = ch.SendBunch(unreliable(8 * part))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, s.table.Counters.Promoted, "exactly as much room")
+	s.ackFrom(first + 8)
+	for ch.Room() > 7 {
+		s.send(ch, 1)
+	}
+	_, err = ch.SendBunch(unreliable(8 * part))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, s.table.Counters.Promoted)
+	require.Equal(t, 7, ch.Room())
+	never := newStub(t, false, func(c *Config) { c.PartialReliableThreshold = -1 })
+	ch = never.open(stubGame)
+	never.send(ch, 1)
+	_, err = ch.SendBunch(unreliable(60 * part))
+	require.NoError(t, err)
+	require.Zero(t, never.table.Counters.Promoted)
+}
+
+// TestMergedBytesAreCounted: what merging adds counts against MaxMemory, and comes back.
+func TestMergedBytesAreCounted(t *testing.T) {
+	for _, waiting := range []bool{false, true} {
+		s := newStub(t, false, nil)
+		s.extends = true
+		ch := s.open(stubGame)
+		s.send(ch, 1)
+		s.slow = waiting
+		for range 40 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
+			require.NoError(t, err)
+		}
+		require.EqualValues(t, 39, s.table.Counters.Merged)
+		require.Equal(t, pageCost+2*outCost+32+512, s.table.Held())
+		s.table.heldOut += s.table.cfg.MaxMemory/2 - s.table.heldOut
+		for range 11 { // 510 bytes fit the buffer there is
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
+			require.NoError(t, err)
+		}
+		require.EqualValues(t, 50, s.table.Counters.Merged)
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
+		require.ErrorIs(t, err, ErrReliableFull, "a larger one has no room")
+		require.EqualValues(t, 50, s.table.Counters.Merged)
+		s.table.heldOut = 2*outCost + 32 + 512
+		s.slow = false
+		s.m.Pump()
+		s.ackFrom(0)
+		require.Equal(t, pageCost, s.table.Held())
+	}
+	s := newStub(t, false, nil)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte{2}, Reliable: true})
+	require.NoError(t, err)
+	require.Zero(t, s.table.Counters.Merged, "the connection had no room behind it")
+	require.Len(t, s.sent, 3)
+}
+
+// TestRoomForWhatIsSent: half of MaxMemory, each bunch with what keeps it, to the byte.
+func TestRoomForWhatIsSent(t *testing.T) {
+	s := newStub(t, false, func(c *Config) { c.MaxMemory = 256 << 10 })
+	tb := s.table
+	tb.heldOut = 128<<10 - 100 - 3*(outCost+32)
+	require.True(t, tb.fitsOut(100, 3))
+	require.False(t, tb.fitsOut(101, 3))
+	require.False(t, tb.fitsOut(100, 4))
+	require.True(t, tb.fitsOut(100+outCost+32, 2))
+	ch := s.open(stubGame)
+	tb.heldOut = 128<<10 - (outCost + 32)
+	s.send(ch, 0)
+	tb.heldOut = 128<<10 - (outCost + 32) - 1024
+	s.send(ch, 800)
+	tb.heldOut = 128<<10 - (outCost + 32) - 1023
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 800), Reliable: true, NoMerge: true})
+	require.ErrorIs(t, err, ErrReliableFull)
+	require.EqualValues(t, 1, tb.Counters.ReliableFull)
+	require.NoError(t, ch.Close(bunch.Destroyed), "the close always has room")
+	require.True(t, s.sent[len(s.sent)-1].h.Close)
+}
+
+// TestControlQueueCounts: the bytes of the queue, exactly, until they are sent or the connection ends; parts wait until all of them fit, and
+// nothing overflows.
+func TestControlQueueCounts(t *testing.T) {
+	s := newStub(t, false, func(c *Config) { c.CloseOnOverflow = true })
+	ch := s.open(bunch.Control)
+	s.send(ch, 1)
+	s.ack(0)
+	s.m.Tick(1)
+	require.Equal(t, pageCost, s.table.Held())
+	for ch.Room() > 0 {
+		s.send(ch, 0)
+	}
+	full := s.table.Held()
+	s.send(ch, 100)
+	s.send(ch, 3000) // of four parts
+	s.send(ch, 5)
+	require.Equal(t, full+128+4096+32+3*queuedCost, s.table.Held())
+	require.Equal(t, 258, s.table.Unacked())
+	n := len(s.sent)
+	for range 3 {
+		s.m.Tick(2)
+	}
+	require.Len(t, s.sent, n)
+	require.NoError(t, s.err)
+	for i := 1; i <= 4; i++ {
+		s.ack(i)
+	}
+	s.m.Tick(3)
+	require.Len(t, s.sent, n+1, "three more have room, and the next is four")
+	require.Equal(t, 2, len(ch.queue))
+	require.Zero(t, ch.queue[:3][2], "what left is forgotten")
+	s.ack(5)
+	s.m.Tick(4)
+	require.Len(t, s.sent, n+5)
+	s.ackFrom(6)
+	s.m.Tick(5)
+	require.Len(t, s.sent, n+6)
+	require.Nil(t, ch.queue)
+	s.ackFrom(n + 5)
+	require.Equal(t, pageCost, s.table.Held())
+	require.Zero(t, s.table.Unacked())
+
+	for ch.Room() > 0 {
+		s.send(ch, 0)
+	}
+	s.send(ch, 100)
+	s.m.End()
+	require.Equal(t, pageCost, s.table.Held())
+	require.Zero(t, s.table.Unacked())
+	require.Zero(t, s.controlEnded, "the connection knows")
+}
+
+// TestOpenOfControlIsRepeated: once a second exactly, with up to eight bunches that aren't acked and don't wait, until the open is acked; and
+// only by who opened it.
+func TestOpenOfControlIsRepeated(t *testing.T) {
+	s := newStub(t, false, nil)
+	s.now = time.Minute
+	ch := s.open(bunch.Control)
+	s.m.Tick(s.now + 5*time.Second)
+	require.Empty(t, s.sent, "nothing was sent yet")
+	for range 8 {
+		s.send(ch, 1)
+	}
+	s.ack(3)
+	s.slow = true
+	s.m.Naked(ch, s.sent[5].seq, 1006)
+	s.m.Tick(s.now + time.Second)
+	require.Len(t, s.sent, 8)
+	s.slow = false
+	s.m.Pump()
+	s.sent = s.sent[:8]
+	s.m.Tick(s.now + 2*time.Second - 1)
+	require.Len(t, s.sent, 8, "the attempt counts")
+	s.m.Tick(s.now + 2*time.Second)
+	require.Len(t, s.sent, 15, "all but the acked one")
+	require.EqualValues(t, 1+7, s.table.Counters.Resent, "the lost one, and all of them")
+	s.send(ch, 1)
+	s.m.Tick(s.now + 4*time.Second)
+	require.Len(t, s.sent, 16, "more than eight")
+	for i := range 8 {
+		s.ack(i)
+	}
+	s.m.Tick(s.now + 8*time.Second)
+	require.Len(t, s.sent, 16, "the open is acked")
+
+	server := newStub(t, true, nil)
+	server.accepts(header(0, 1, bunch.Control, opening), "hello")
+	server.send(server.table.Channel(0), 1)
+	server.m.Tick(10 * time.Second)
+	require.Len(t, server.sent, 1)
+}
+
+// TestGapIsNobodys: what fills the gap of an earlier channel isn't listed as lost, and without memory for it the next channel isn't
+// opened.
+func TestGapIsNobodys(t *testing.T) {
+	gap := func() *stub {
+		s := newStub(t, true, func(c *Config) { c.Types = c.Types[1:]; c.FirstFree = true })
+		s.accepts(header(1, 1, stubGame, opening), "")
+		for range 3 {
+			s.send(s.table.Channel(1), 1)
+		}
+		s.accepts(header(1, 2, stubGame, closes), "")
+		require.Nil(t, s.table.Channel(1))
+		require.EqualValues(t, 101, s.table.slot(1).gap)
+		return s
+	}
+	s := gap()
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.send(ch, 1)
+	require.EqualValues(t, 3, s.table.Counters.Filled)
+	require.Equal(t, 5, s.table.Unacked())
+	require.Equal(t, []Undelivered{{Index: 1, Name: stubGame, Bunches: 2}}, s.m.Undelivered())
+	for i, w := range s.sent[3:] {
+		require.EqualValues(t, 101+i, w.h.WireSeq)
+		require.Equal(t, i == 3, w.h.Open)
+		require.Equal(t, i < 3, w.h.Bits == 0)
+	}
+	s.ackFrom(3)
+	require.Empty(t, s.m.Undelivered())
+	require.Zero(t, s.table.heldOut)
+
+	s = gap()
+	s.table.heldOut = s.table.cfg.MaxMemory/2 - 3*(outCost+32) + 1
+	ch = s.open(stubGame)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	require.ErrorIs(t, err, ErrReliableFull)
+	require.EqualValues(t, 1, s.table.Counters.MemoryFull)
+	require.EqualValues(t, 1, s.table.Counters.ReliableFull)
+	s.table.heldOut--
+	require.True(t, s.table.fillGap(ch))
+
+	s = gap() // the peer opens it anew in a packet that filled as much as it may
+	require.True(t, s.table.mayFill(5, 254))
+	nak, err := s.receive(header(1, 3, stubGame, opening), "")
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.EqualValues(t, 1, s.table.Counters.Refused)
+	s.table.fillPacket = 4
+	s.accepts(header(1, 3, stubGame, opening), "")
+	require.EqualValues(t, 3, s.table.Counters.Filled)
+	require.EqualValues(t, 3, s.table.filled)
+}
+
+// TestRestartedSequences: with RestartSequence a channel of a used index begins with the first sequences both ways; without it they go on.
+func TestRestartedSequences(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		s := newStub(t, true, func(c *Config) { c.Types = c.Types[1:]; c.RestartSequence, c.FirstFree = restart, true })
+		s.accepts(header(1, 1, stubGame, opening), "one")
+		s.send(s.table.Channel(1), 1)
+		s.ack(0)
+		s.accepts(header(1, 2, stubGame, closes), "")
+		ch := s.open(stubGame)
+		require.EqualValues(t, 1, ch.Index())
+		s.send(ch, 1)
+		want := 102
+		if restart {
+			want = 101
+		}
+		require.EqualValues(t, want, s.sent[1].h.WireSeq)
+		s.accepts(header(1, want-100+map[bool]int{true: 0, false: 1}[restart], stubGame, nil), "answer")
+		require.Equal(t, []string{"one", "answer"}, s.got)
+	}
+}
+
+// TestIndicesOfTheOtherEndAreItsOwn: a free index of the peer's parity isn't taken; and channels far from each other are listed.
+func TestIndicesOfTheOtherEndAreItsOwn(t *testing.T) {
+	s := newStub(t, false, noControl)
+	s.accepts(header(2, 1, stubGame, opening), "")
+	require.EqualValues(t, 1, s.open(stubGame).Index())
+	s.accepts(header(2, 2, stubGame, closes), "")
+	require.EqualValues(t, 3, s.open(stubGame).Index())
+	s.accepts(header(100, 1, stubGame, opening), "")
+	var list []uint32
+	for ch := range s.table.All {
+		list = append(list, ch.Index())
+	}
+	require.Equal(t, []uint32{1, 3, 100}, list)
+	require.Equal(t, 2*pageCost+channelCost, s.table.Held())
+}
+
+// TestControlIsGone: what channel 0 had unacked at its end is listed, and it isn't opened again.
+func TestControlIsGone(t *testing.T) {
+	s := newStub(t, true, nil)
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	s.send(s.table.Channel(0), 1)
+	s.send(s.table.Channel(0), 1)
+	s.accepts(header(0, 2, bunch.Control, closes), "")
+	require.Equal(t, 1, s.controlEnded)
+	require.Equal(t, []Undelivered{{Name: bunch.Control, Bunches: 2}}, s.m.Undelivered())
+	s.accepts(header(0, 3, bunch.Control, opening), "again")
+	require.Nil(t, s.table.Channel(0))
+	require.EqualValues(t, 1, s.table.Counters.Ignored)
+
+	s = newStub(t, false, noControl) // where there is none, it is opened for its close
+	require.NoError(t, s.m.CloseControl())
+	require.Len(t, s.sent, 1)
+	require.True(t, s.sent[0].h.Open && s.sent[0].h.Close && s.sent[0].h.ChIndex == 0)
+	s.ack(0)
+	require.Equal(t, 1, s.controlEnded)
+
+	s = newStub(t, true, noControl) // and the peer takes it
+	s.accepts(header(0, 1, bunch.Control, func(h *bunch.Header) { h.Open, h.Close = true, true }), "")
+	require.Equal(t, 1, s.controlEnded)
+	s = newStub(t, true, noControl)
+	s.accepts(header(0, 1, bunch.Control, opening), "no control channel here")
+	require.EqualValues(t, 1, s.table.Counters.UnknownType)
+	require.Zero(t, s.controlEnded)
+	s.accepts(header(4, 1, bunch.Name{Index: 99}, func(h *bunch.Header) { h.Open, h.Close = true, true }), "")
+	require.EqualValues(t, 2, s.table.Counters.UnknownType)
+
+	s = newStub(t, false, nil) // before we had the answer to our own open
+	s.send(s.open(bunch.Control), 1)
+	s.accepts(header(0, 1, bunch.Control, func(h *bunch.Header) { h.Open, h.Close = true, true }), "")
+	require.Equal(t, 1, s.controlEnded)
+	s = newStub(t, false, nil)
+	s.send(s.open(bunch.Control), 1)
+	_, err := s.receive(header(0, 1, bunch.Control, opening), "")
+	require.ErrorIs(t, err, ErrAlreadyOpen)
+	s = newStub(t, false, noControl)
+	s.send(s.open(stubGame), 1)
+	_, err = s.receive(header(1, 1, stubGame, func(h *bunch.Header) { h.Open, h.Close = true, true }), "")
+	require.ErrorIs(t, err, ErrAlreadyOpen)
+}
+
+// TestBothEndsClose: the peer's close of the connection is refused while ours waits for what is unacked, and taken otherwise.
+func TestBothEndsClose(t *testing.T) {
+	s := newStub(t, true, nil)
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	s.accepts(header(1, 1, stubGame, opening), "")
+	s.send(s.table.Channel(1), 1)
+	s.m.Shut()
+	s.accepts(header(1, 2, stubGame, nil), "goes on")
+	nak, err := s.receive(header(0, 2, bunch.Control, closes), "")
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.EqualValues(t, 1, s.table.Counters.Refused)
+	require.Zero(t, s.controlEnded)
+	s.ack(0)
+	s.accepts(header(0, 2, bunch.Control, closes), "")
+	require.Equal(t, 1, s.controlEnded)
+
+	s = newStub(t, true, nil) // not closing: whatever is unacked
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	s.accepts(header(1, 1, stubGame, opening), "")
+	s.send(s.table.Channel(1), 1)
+	s.accepts(header(0, 2, bunch.Control, closes), "")
+	require.Equal(t, 1, s.controlEnded)
+}
+
+// TestClosingChannelsListenNoMore: what comes behind our close is ignored, but on channel 0; and so is all where nobody listens.
+func TestClosingChannelsListenNoMore(t *testing.T) {
+	s := newStub(t, true, nil)
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	require.NoError(t, ch.Close(bunch.TearOff))
+	s.accepts(header(ch.Index(), 1, stubGame, nil), "late")
+	require.Empty(t, s.got)
+	require.EqualValues(t, 1, s.table.Counters.Ignored)
+	require.NoError(t, s.table.Channel(0).Close(bunch.Destroyed))
+	s.accepts(header(0, 2, bunch.Control, nil), "last words")
+	require.Equal(t, []string{"last words"}, s.got)
+
+	s = newStub(t, true, func(c *Config) { c.Types = []Type{{Name: stubGame, ClientOpen: true}} })
+	s.accepts(header(1, 1, stubGame, opening), "to nobody")
+	require.EqualValues(t, 1, s.table.Counters.Ignored)
+	s.accepts(bunch.Header{ChIndex: 1, ReplicationPaused: true}, "")
+	require.True(t, s.table.Channel(1).PeerPaused())
+	s.accepts(bunch.Header{ChIndex: 1}, "")
+	require.False(t, s.table.Channel(1).PeerPaused())
+}
+
+// TestOpensThatHaveToComeAgain: without memory, or when the connection says so; with StrictControl that ends it.
+func TestOpensThatHaveToComeAgain(t *testing.T) {
+	refused := errors.New("not now")
+	s := newStub(t, true, noControl)
+	s.refuse = refused
+	nak, err := s.receive(header(1, 1, stubGame, opening), "x")
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.Equal(t, Counters{Received: 1, ReceivedReliable: 1, Refused: 1}, s.table.Counters)
+	s.refuse = nil
+	s.accepts(header(1, 1, stubGame, opening), "x")
+	strict := newStub(t, true, func(c *Config) { c.Types = c.Types[1:]; c.StrictControl = true })
+	strict.refuse = refused
+	_, err = strict.receive(header(1, 1, stubGame, opening), "x")
+	require.ErrorIs(t, err, refused)
+
+	for index, cost := range map[uint32]int{3: channelCost, 40: channelCost + pageCost} { // of a page in use, of a new one
+		s.table.held = s.table.cfg.MaxMemory/2 - cost + 1
+		before := s.table.Counters.Refused
+		nak, err = s.receive(header(index, 1, stubGame, opening), "x")
+		require.NoError(t, err)
+		require.True(t, nak, "%d", index)
+		require.Equal(t, before+1, s.table.Counters.Refused)
+		s.table.held--
+		s.accepts(header(index, 1, stubGame, opening), "x")
+	}
+	require.EqualValues(t, 2, s.table.Counters.MemoryFull)
+
+	unknown := newStub(t, true, noControl) // unreliable before its open, with and without a part of it
+	nak, err = unknown.receive(bunch.Header{ChIndex: 1, Name: stubGame, Open: true}, "x")
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.Equal(t, Counters{Received: 1, UnknownChannel: 1, Refused: 1}, unknown.table.Counters)
+}
+
+// TestHowFarAheadIsTooFar: a reliable bunch ReliableBuffer after the one that is missing breaks the rule, one before that is kept.
+func TestHowFarAheadIsTooFar(t *testing.T) {
+	s := newStub(t, true, func(c *Config) { c.Types = c.Types[1:]; c.ReliableBuffer = 16 })
+	s.accepts(header(1, 1, stubGame, opening), "")
+	s.accepts(header(1, 2+15, stubGame, nil), "x")
+	_, err := s.receive(header(1, 2+16, stubGame, nil), "x")
+	require.ErrorIs(t, err, ErrSequenceAhead)
+	require.ErrorContains(t, err, "118 after 101")
+	before := s.table.Held()
+	s.table.held = s.table.cfg.MaxMemory/2 - earlyCost - 63
+	nak, err := s.receive(header(1, 4, stubGame, nil), string(make([]byte, 60)))
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.EqualValues(t, 1, s.table.Counters.Refused)
+	s.table.held--
+	s.accepts(header(1, 4, stubGame, nil), string(make([]byte, 60)))
+	require.Positive(t, before)
+}
+
+// TestHalfOpenGivesWay: to whatever opens its index anew, reliable or not, and is gone then.
+func TestHalfOpenGivesWay(t *testing.T) {
+	for _, reliable := range []bool{true, false} {
+		s := newStub(t, true, noControl)
+		half := bunch.Header{ChIndex: 1, Name: stubGame, Open: true, Partial: true, PartialInitial: true}
+		s.accepts(half, "first half")
+		s.accepts(bunch.Header{ChIndex: 1, Partial: true}, "a bit more")
+		require.Zero(t, s.table.Counters.HalfOpen, "it goes on")
+		if reliable {
+			s.accepts(header(1, 1, stubGame, opening), "another")
+		} else {
+			s.accepts(bunch.Header{ChIndex: 1, Name: stubGame, Open: true, Close: true}, "another")
+		}
+		require.EqualValues(t, 1, s.table.Counters.HalfOpen)
+		require.Equal(t, []string{"another"}, s.got)
+		require.Equal(t, map[bool]int{true: 1, false: 0}[reliable], s.table.Len())
+		require.Equal(t, pageCost+channelCost*s.table.Len(), s.table.Held())
+	}
+}
+
+// TestFatesOfCopies: a bunch that rides in several packets is lost when all of them are; one that waits to go again and is acked after all
+// doesn't go.
+func TestFatesOfCopies(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.ack(0)
+	s.send(ch, 1)
+	s.send(ch, 1)
+	seq := s.sent[1].seq
+	s.m.Copied(ch, seq, 50)
+	s.slow = true
+	s.m.Naked(ch, seq, 1002)
+	require.Zero(t, s.table.Waiting())
+	s.m.Naked(ch, seq, 50)
+	require.Equal(t, 1, s.table.Waiting())
+	s.m.Naked(ch, -1, 51) // of an unreliable one
+	s.m.Naked(ch, 7000, 51)
+	s.m.Acked(ch, -1, 51)
+	s.m.Acked(ch, seq, 52)
+	require.Zero(t, s.table.Waiting())
+	s.slow = false
+	n := len(s.sent)
+	s.m.Pump()
+	require.Len(t, s.sent, n)
+	require.Equal(t, 1, s.table.Unacked())
+
+	s.send(ch, 1)
+	ch.openAt = 1004
+	s.m.Settled(ch, 1004, true)
+	require.NotNil(t, s.table.Channel(ch.Index()), "no temporary one")
+	last := s.sent[len(s.sent)-1].seq
+	s.m.End()
+	s.m.Acked(ch, last, 60)
+	s.m.Naked(ch, last, 60)
+	require.Zero(t, s.table.Waiting())
+	require.Len(t, s.closed, 1)
+}
+
+// TestOpenIsAckedWithItsBunch: not with a later one.
+func TestOpenIsAckedWithItsBunch(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.send(ch, 1)
+	s.ack(1)
+	require.False(t, ch.OpenAcked())
+	s.ack(0)
+	require.True(t, ch.OpenAcked())
+	other := s.open(stubGame)
+	s.slow = true
+	s.send(other, 1)
+	require.True(t, other.openWaits())
+	s.slow = false
+	s.m.Pump()
+	require.False(t, other.openWaits())
+	s.m.Naked(other, s.sent[2].seq, 1003)
+	require.False(t, other.openWaits(), "it has left once")
+	require.False(t, ch.openWaits())
+}
+
+// TestSentPayloadIsItsBits: what is behind the last bit of the caller's data isn't sent.
+func TestSentPayloadIsItsBits(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{0xff, 0xff}, Bits: 11, Reliable: true})
+	require.NoError(t, err)
+	require.Equal(t, []byte{0xff, 7}, s.sent[0].data)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte{0xff, 0xff}, Bits: 16, Reliable: true})
+	require.NoError(t, err)
+	require.Equal(t, []byte{0xff, 0xff}, s.sent[1].data)
+}
+
+// TestPoolTakesNothingItCantLend: what is too large or of another size, and what there is no room for.
+func TestPoolTakesNothingItCantLend(t *testing.T) {
+	var p Pool
+	p.Put(make([]byte, 131072))
+	p.Put(nil)
+	p.Put(make([]byte, 16))
+	require.Zero(t, p.unused)
+	p = Pool{MaxFree: 40}
+	p.Put(make([]byte, 32))
+	p.Put(make([]byte, 32))
+	require.Len(t, p.free[0], 1)
+	p.putRing(make([]outRec, 4))
+	p.putEarly(new(early))
+	p.putList(make([]*early, 0, 64))
+	require.Nil(t, p.recs)
+}
+
+// TestHurryLeavesTheAcked: last words are what waits, not what has arrived.
+func TestHurryLeavesTheAcked(t *testing.T) {
+	s := newStub(t, false, nil)
+	ch := s.open(bunch.Control)
+	s.send(ch, 1)
+	s.send(ch, 1)
+	s.ack(1)
+	s.slow = true
+	s.send(ch, 1)
+	s.m.HurryControl()
+	require.Len(t, s.sent, 3)
+	require.Equal(t, s.sent[1].seq+1, s.sent[2].seq)
+}
