@@ -18,6 +18,7 @@ type stub struct {
 	table        *Table
 	server       bool
 	slow, full   bool
+	room         int // bunches that may be written in all; 0 any
 	extends      bool
 	now          time.Duration
 	sent         []written
@@ -43,7 +44,7 @@ func (s *stub) Now() time.Duration        { return s.now }
 func (s *stub) IsServer() bool            { return s.server }
 func (s *stub) Fail(err error, _ bool)    { s.err = err }
 func (s *stub) Table() *Table             { return s.table }
-func (s *stub) HasRoom(int) bool          { return !s.full }
+func (s *stub) HasRoom(int) bool          { return !s.full && (s.room == 0 || len(s.sent) < s.room) }
 func (s *stub) MaySend(int) bool          { return !s.full && !s.slow }
 func (s *stub) ControlClosed(CloseReason) { s.controlEnded++ }
 func (s *stub) AllowOpen(*bunch.In) error { return s.refuse }
@@ -183,11 +184,11 @@ func TestPartsAreJoined(t *testing.T) {
 	s.accepts(header(1, 1, stubGame, opening), "")
 	for range 50 { // unreliable parts whose ends are lost: the next ones take their place
 		held := 0
-		for i := range 3 {
+		for i := range 2 {
 			s.accepts(bunch.Header{ChIndex: 1, Partial: true, PartialInitial: i == 0}, string(make([]byte, 500)))
 			held = s.table.Held()
 		}
-		require.LessOrEqual(t, held-channelCost-pageCost, 2048)
+		require.LessOrEqual(t, held-channelCost-pageCost, 1024)
 	}
 }
 
@@ -352,6 +353,14 @@ func TestRoomForWhatIsSent(t *testing.T) {
 	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 800), Reliable: true, NoMerge: true})
 	require.ErrorIs(t, err, ErrReliableFull)
 	require.EqualValues(t, 1, tb.Counters.ReliableFull)
+	tb.heldOut = 128<<10 - (outCost + 32) - 63
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 33), Reliable: true, NoMerge: true})
+	require.ErrorIs(t, err, ErrReliableFull)
+	tb.heldOut--
+	s.send(ch, 33)
+	tb.heldOut = 128 << 10
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 33), NoMerge: true})
+	require.NoError(t, err, "an unreliable one isn't kept")
 	require.NoError(t, ch.Close(bunch.Destroyed), "the close always has room")
 	require.True(t, s.sent[len(s.sent)-1].h.Close)
 }
@@ -419,6 +428,8 @@ func TestOpenOfControlIsRepeated(t *testing.T) {
 	for range 8 {
 		s.send(ch, 1)
 	}
+	s.m.Tick(s.now + 999*time.Millisecond)
+	require.Len(t, s.sent, 8)
 	s.ack(3)
 	s.slow = true
 	s.m.Naked(ch, s.sent[5].seq, 1006)
@@ -474,7 +485,13 @@ func TestGapIsNobodys(t *testing.T) {
 		require.Equal(t, i == 3, w.h.Open)
 		require.Equal(t, i < 3, w.h.Bits == 0)
 	}
-	s.ackFrom(3)
+	for i := 3; i < 6; i++ {
+		s.ack(i)
+		require.False(t, ch.OpenAcked(), "it is behind them")
+	}
+	s.ack(6)
+	require.True(t, ch.OpenAcked())
+	s.ackFrom(7)
 	require.Empty(t, s.m.Undelivered())
 	require.Zero(t, s.table.heldOut)
 
@@ -565,7 +582,11 @@ func TestControlIsGone(t *testing.T) {
 	require.EqualValues(t, 1, s.table.Counters.UnknownType)
 	require.Zero(t, s.controlEnded)
 	s.accepts(header(4, 1, bunch.Name{Index: 99}, func(h *bunch.Header) { h.Open, h.Close = true, true }), "")
-	require.EqualValues(t, 2, s.table.Counters.UnknownType)
+	s.accepts(header(5, 1, bunch.Control, func(h *bunch.Header) { h.Open, h.Close = true, true }), "")
+	require.EqualValues(t, 3, s.table.Counters.UnknownType)
+	s = newStub(t, true, nil) // where there is one, its handler hears
+	s.accepts(header(0, 1, bunch.Control, func(h *bunch.Header) { h.Open, h.Close = true, true }), "only to say this")
+	require.Equal(t, []string{"only to say this"}, s.got)
 
 	s = newStub(t, false, nil) // before we had the answer to our own open
 	s.send(s.open(bunch.Control), 1)
@@ -595,6 +616,14 @@ func TestBothEndsClose(t *testing.T) {
 	require.EqualValues(t, 1, s.table.Counters.Refused)
 	require.Zero(t, s.controlEnded)
 	s.ack(0)
+	s.accepts(header(0, 2, bunch.Control, closes), "")
+	require.Equal(t, 1, s.controlEnded)
+
+	s = newStub(t, true, nil) // ours is under way
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	s.m.Shut()
+	require.NoError(t, s.m.CloseControl())
+	require.Equal(t, 1, s.table.Unacked())
 	s.accepts(header(0, 2, bunch.Control, closes), "")
 	require.Equal(t, 1, s.controlEnded)
 
@@ -805,4 +834,165 @@ func TestHurryLeavesTheAcked(t *testing.T) {
 	s.m.HurryControl()
 	require.Len(t, s.sent, 3)
 	require.Equal(t, s.sent[1].seq+1, s.sent[2].seq)
+}
+
+// TestPoolGetsAllBack: what early bunches, queues, merging and rings lent, when they are done and when the connection ends.
+func TestPoolGetsAllBack(t *testing.T) {
+	const early3 = 3*64 + 4*8
+	for _, end := range []bool{false, true} {
+		p := new(Pool)
+		pool := func(c *Config) { c.Pool = p }
+		s := newStub(t, true, func(c *Config) { noControl(c); pool(c) })
+		for _, seq := range []int{3, 2, 4} {
+			s.accepts(header(1, seq, stubGame, nil), string(make([]byte, 60)))
+		}
+		if end {
+			s.m.End()
+		} else {
+			s.accepts(header(1, 1, stubGame, opening), "")
+		}
+		require.Equal(t, early3+3*earlySize, p.unused, "early bunches; end %v", end)
+
+		*p = Pool{}
+		s = newStub(t, false, pool)
+		ch := s.open(bunch.Control)
+		s.send(ch, 0)
+		s.ack(0)
+		for ch.Room() > 0 {
+			s.send(ch, 0)
+		}
+		s.send(ch, 100)
+		before := p.unused
+		if end {
+			s.m.End()
+			require.Equal(t, before+128+256*outRecSize, p.unused, "the queue")
+		} else {
+			s.ack(1)
+			s.m.Tick(1)
+			require.Equal(t, before+128, p.unused, "what was queued has another buffer now")
+		}
+
+		*p = Pool{}
+		s = newStub(t, false, pool)
+		ch = s.open(stubGame)
+		for i := range 5 {
+			s.send(ch, 0)
+			require.Equal(t, map[bool]int{true: 4 * outRecSize}[i == 4], p.unused, "rings that were outgrown")
+		}
+		for i := range 5 {
+			require.NotNil(t, ch.out.slots)
+			s.ack(i)
+		}
+		require.Nil(t, ch.out.slots)
+		require.Equal(t, 12*outRecSize, p.unused)
+		for _, rec := range p.recs.rings[3][0] {
+			require.Zero(t, rec)
+		}
+
+		*p = Pool{}
+		s = newStub(t, false, pool)
+		s.extends = true
+		ch = s.open(stubGame)
+		s.send(ch, 0)
+		for range 4 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
+			require.NoError(t, err)
+		}
+		require.Equal(t, 32, p.unused, "the smaller buffer")
+	}
+}
+
+// TestManyOpenInOnePacket: nothing is to be filled, so they don't count.
+func TestManyOpenInOnePacket(t *testing.T) {
+	s := newStub(t, true, noControl)
+	for index := range uint32(20) {
+		s.accepts(header(1+index, 1, stubGame, opening), "x")
+	}
+	require.Equal(t, 20, s.table.Len())
+}
+
+// TestAcceptMayEndIt: a handler that ends the connection when it is made gets nothing.
+func TestAcceptMayEndIt(t *testing.T) {
+	var s *stub
+	s = newStub(t, true, func(c *Config) {
+		c.Types = []Type{{Name: stubGame, ClientOpen: true, Accept: func(*Channel) Handler { s.m.End(); return s }}}
+	})
+	s.accepts(header(1, 1, stubGame, opening), "x")
+	require.Empty(t, s.got)
+	require.Zero(t, s.table.Len())
+}
+
+// TestMergingKeepsTheOrder: a bunch isn't put behind one in the SendBuffer when another waits between them.
+func TestMergingKeepsTheOrder(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	for i, text := range []string{"one", "two", "three"} {
+		s.slow, s.extends = i == 1, i == 2
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true})
+		require.NoError(t, err)
+	}
+	s.m.Pump()
+	require.Equal(t, "one", string(s.sent[1].data))
+	require.Equal(t, "twothree", string(s.sent[2].data))
+	require.Equal(t, 3, s.table.Unacked())
+}
+
+// TestMergedIsNoLargerThanABunch: however many are merged.
+func TestMergedIsNoLargerThanABunch(t *testing.T) {
+	s := newStub(t, false, noControl)
+	s.extends = true
+	ch := s.open(stubGame)
+	for range 300 {
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
+		require.NoError(t, err)
+	}
+	total := 0
+	for seq := ch.out.first; seq < ch.out.next; seq++ {
+		require.LessOrEqual(t, ch.out.at(seq).header.Bits, s.table.SingleBits())
+		total += ch.out.at(seq).header.Bits
+	}
+	require.Equal(t, 300*80, total)
+	require.Less(t, ch.NumOutRec(), 10)
+}
+
+// TestFullIsCounted: each bunch that finds the buffer full.
+func TestFullIsCounted(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	for ch.Room() > 0 {
+		s.send(ch, 0)
+	}
+	for range 2 {
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true, NoMerge: true})
+		require.ErrorIs(t, err, ErrReliableFull)
+	}
+	require.EqualValues(t, 2, s.table.Counters.ReliableFull)
+}
+
+// TestPartsThatFindNoRoom: some of an unreliable bunch may have been sent; the caller is told, and the packets of those.
+func TestPartsThatFindNoRoom(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.room = 3
+	r, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 4*s.table.partBytes()), NoMerge: true})
+	require.ErrorIs(t, err, ErrNotSent)
+	require.Equal(t, PacketRange{1002, 1003}, r)
+	require.Len(t, s.sent, 3)
+}
+
+// TestNothingOnceShut: temporary channels neither, and what needs a control channel first is refused and counted.
+func TestNothingOnceShut(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.m.Shut()
+	_, err := ch.SendTemporary(&bunch.Out{Data: []byte("x")})
+	require.ErrorIs(t, err, ErrClosed)
+	require.Empty(t, s.sent)
+	s = newStub(t, true, nil)
+	nak, err := s.receive(header(1, 1, stubGame, opening), "x")
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.EqualValues(t, 1, s.table.Counters.Refused)
 }
