@@ -996,3 +996,38 @@ func TestNothingOnceShut(t *testing.T) {
 	require.True(t, nak)
 	require.EqualValues(t, 1, s.table.Counters.Refused)
 }
+
+// TestTidiedQueuesCountRight: entries that wait no more don't count as waiting, before and after the queues are tidied, whichever queue they
+// are in.
+func TestTidiedQueuesCountRight(t *testing.T) {
+	s := newStub(t, true, nil)
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	ctl := s.table.Channel(0)
+	for range 100 {
+		s.send(ctl, 1)
+	}
+	const channels = 100
+	for i := range uint32(channels) {
+		s.accepts(header(1+i, 1, stubGame, opening), "")
+		s.send(s.table.Channel(1+i), 1)
+	}
+	s.slow = true
+	for i, w := range s.sent {
+		s.m.Naked(w.ch, w.seq, int64(1001+i))
+	}
+	require.Equal(t, 200, s.table.Waiting())
+	for _, w := range s.sent[:100] { // copies that arrived after all
+		s.m.Acked(w.ch, w.seq, 5000)
+	}
+	require.Equal(t, 100, s.table.Waiting())
+	for i := range uint32(channels) {
+		s.accepts(header(1+i, 2, stubGame, closes), "")
+		require.EqualValues(t, channels-1-i, s.table.Waiting())
+		require.LessOrEqual(t, s.table.first.len()+s.table.due.len(), 2*s.table.Waiting()+maxStale+1)
+	}
+	s.slow = false
+	n := len(s.sent)
+	s.m.Pump()
+	require.Len(t, s.sent, n)
+	require.Zero(t, s.table.stale)
+}

@@ -82,6 +82,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	c.sendBuffer.init(&c.cfg)
 	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.pace.at = now, now, now, now
 	c.rates.start = now
+	c.rtt.lastClock = -1
 	if cfg.Controller == nil {
 		c.cfg.Controller = congestion.NewTokenBucket(cfg.NetSpeed)
 	}

@@ -552,3 +552,235 @@ func TestMergingChangesTheLength(t *testing.T) {
 		require.Less(t, len(got.got), 20)
 	}
 }
+
+// TestNextDeadlineOfEachReason: what was written leaves at once, what waits when the controller says, a full window's empty packets when they may,
+// and the time-outs are among them.
+func TestNextDeadlineOfEachReason(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.NetSpeed, c.Timeout = 10_000, 300*time.Millisecond })
+	for range 20 {
+		h.exchange()
+	}
+	c := h.conns[0]
+	at := func() time.Duration { d, _ := c.NextDeadline(); return d }
+	c.flow.lastSend = c.now // the keep-alive is due in 200 ms
+	c.flow.lastReceive = c.now - 150*time.Millisecond
+	require.Equal(t, c.now+150*time.Millisecond, at(), "the time-out")
+	c.cfg.Timeout = time.Hour
+	require.Equal(t, c.now+200*time.Millisecond, at(), "the keep-alive")
+	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x")})
+	require.NoError(t, err)
+	require.Equal(t, c.now, at(), "what was written")
+	c.FlushNet()
+	probe, ok := c.probeAt()
+	require.True(t, ok)
+	require.Equal(t, probe, at(), "nobody acked it yet")
+	c.cfg.Controller.OnSent(c.now, 1, 1000) // 100 ms of the rate
+	_, err = h.chs[0].SendBunch(&bunch.Out{Data: []byte("y"), Reliable: true})
+	require.NoError(t, err)
+	require.Equal(t, 1, c.Table().Waiting())
+	ready, wait := c.cfg.Controller.NextDeadline(c.now)
+	require.True(t, wait)
+	require.Less(t, ready, probe)
+	require.Equal(t, ready, at(), "the controller")
+	for !c.windowFull() {
+		c.sent(c.notify.Skip(), 0)
+	}
+	c.flow.lastFate = c.flow.lastSend - 512*time.Second
+	require.Equal(t, c.forceAt(), at(), "a full window's empty packets")
+	require.Equal(t, c.flow.lastSend+2*time.Second, at())
+}
+
+// TestWhoBroke: a bound of ours, or a rule that the peer broke.
+func TestWhoBroke(t *testing.T) {
+	for local, want := range map[bool]CloseCode{true: WeBroke, false: PeerBroke} {
+		h := newHand(t, nil)
+		h.conns[0].Fail(ErrPacket, local)
+		require.Equal(t, want, h.conns[0].Result().Code)
+		require.ErrorIs(t, h.conns[0].Result().Err, ErrPacket)
+		require.NotEmpty(t, h.sent[0], "its last words")
+		h.give(1, []byte{1})
+		h.give(1, []byte{1})
+		require.EqualValues(t, 2, h.conns[0].Counters.AfterClose)
+	}
+	h := newHand(t, nil)
+	since := h.conns[0].flow.lastReceive
+	h.conns[0].LinkTimedOut(h.now+time.Minute, "the link's")
+	require.Equal(t, h.now+time.Minute-since, h.conns[0].Result().Silence)
+}
+
+// TestNothingToFlush: without anything written or due, FlushNet sends nothing.
+func TestNothingToFlush(t *testing.T) {
+	h := newHand(t, nil)
+	for range 20 {
+		h.exchange()
+	}
+	c := h.conns[0]
+	c.flow.lastSend = c.now
+	before := c.Counters
+	c.FlushNet()
+	require.Equal(t, before, c.Counters)
+	p := h.packet(0, false)
+	require.Equal(t, before.BytesSent+uint64(len(p)), c.Counters.BytesSent)
+	require.Equal(t, before.PacketsSent+1, c.Counters.PacketsSent)
+}
+
+// TestBeyondTheBudget: what unreliable bunches and empty packets take then counts, with what the network adds.
+func TestBeyondTheBudget(t *testing.T) {
+	h := newHand(t, nil)
+	for range 20 {
+		h.exchange()
+	}
+	c := h.conns[0]
+	c.cfg.Controller.OnSent(c.now, 1, 1e6)
+	require.False(t, c.IsNetReady())
+	c.pace.overdrawn = 0
+	for i := range 2 {
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 100), NoMerge: true})
+		require.NoError(t, err)
+		if i == 0 {
+			require.InDelta(t, (c.out.Len()+7)/8+28, c.pace.overdrawn, 0.1)
+		}
+	}
+	require.InDelta(t, (c.out.Len()+7)/8+28, c.pace.overdrawn, 1.1, "one packet")
+	c.FlushNet()
+	c.pace.overdrawn = 0
+	c.oweAcks(0)
+	c.FlushNet()
+	require.InDelta(t, 44, c.pace.overdrawn, 0.1)
+}
+
+// TestLastRoomOfTheWindow: the packet under construction is the last one, and takes what fits it.
+func TestLastRoomOfTheWindow(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	o := (*outlet)(c)
+	for c.notify.Outstanding() < c.cfg.Protocol.PacketWindow-windowMargin-1 {
+		c.sent(c.notify.Skip(), 0)
+	}
+	require.True(t, o.HasRoom(7000))
+	_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 100)})
+	require.NoError(t, err)
+	full := c.Counters.WindowFull
+	free := c.out.Free() - bunch.MaxHeaderBits
+	require.True(t, o.HasRoom(free))
+	require.Equal(t, full, c.Counters.WindowFull)
+	require.False(t, o.HasRoom(free+1))
+	require.Equal(t, full+1, c.Counters.WindowFull)
+	c.FlushNet()
+	require.False(t, o.HasRoom(1))
+}
+
+// TestSuspicionEndsWithWhatWaits: a path isn't narrow when nothing is unacked any more.
+func TestSuspicionEndsWithWhatWaits(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	require.Zero(t, c.Table().Unacked())
+	c.path = &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now}
+	c.Tick(h.now)
+	require.Equal(t, path{}, *c.path)
+}
+
+// TestCloseInAHeldPacket: a close of the connection that is read before its packet's turn counts when that comes, so that the packet is
+// acked.
+func TestCloseInAHeldPacket(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond })
+	c := h.conns[1]
+	c.enableOrderCache()
+	for range 3 {
+		h.exchange()
+	}
+	missing := h.packet(0, false)
+	h.conns[0].Close(h.now, "done")
+	h.conns[0].FlushWritten(h.now)
+	h.sent[1] = nil
+	h.deliver2(0)
+	require.EqualValues(t, 1, c.Counters.Cached)
+	require.False(t, c.Closed())
+	h.give(0, missing)
+	require.Equal(t, ClosedByPeer, c.Result().Code)
+	h.deliver(1)
+	require.Equal(t, ClosedByUs, h.conns[0].Result().Code)
+	require.Zero(t, h.conns[0].Result().Unacked)
+}
+
+// TestTwiceWhileOneIsHeld: the newest once more is stale, and not held back.
+func TestTwiceWhileOneIsHeld(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond })
+	c := h.conns[1]
+	c.enableOrderCache()
+	for range 3 {
+		h.exchange()
+	}
+	newest := h.packet(0, false)
+	h.give(0, newest)
+	h.packet(0, false)
+	h.give(0, h.packet(0, false))
+	before := c.Counters
+	h.give(0, newest)
+	require.Equal(t, before.Stale+1, c.Counters.Stale)
+	require.Equal(t, before.Cached, c.Counters.Cached)
+	h.now += 20 * time.Millisecond
+	c.PostTickDispatch(h.now)
+	late := c.Counters.OutOfOrder
+	lost := h.packet(0, false)
+	h.give(0, h.packet(0, false))
+	h.now += 20 * time.Millisecond
+	c.PostTickDispatch(h.now)
+	h.give(0, lost)
+	require.Equal(t, late+1, c.Counters.OutOfOrder)
+}
+
+// TestManyPacketsAreAckedSoon: delayed acks are due in this tick once sixteen packets are owed one.
+func TestManyPacketsAreAckedSoon(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = time.Minute })
+	for range 5 {
+		h.exchange()
+	}
+	c := h.conns[1]
+	c.cfg.AckDelay = time.Second
+	for i := 1; i <= acksSoon; i++ {
+		h.give(0, h.packet(0, true))
+		require.Equal(t, i == acksSoon, c.acksDue(), "%d packets", i)
+	}
+}
+
+// TestUnreliableOnesOfTwoChannels: both hear what became of the packet with nothing else of theirs.
+func TestUnreliableOnesOfTwoChannels(t *testing.T) {
+	h := newHand(t, nil)
+	var hs [2]hears
+	var chs [2]*channel.Channel
+	for i := range chs {
+		ch, err := h.conns[0].Open(testName, &hs[i])
+		require.NoError(t, err)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+		require.NoError(t, err)
+		chs[i] = ch
+	}
+	for range 3 {
+		h.exchange()
+	}
+	hs = [2]hears{}
+	for _, ch := range chs {
+		for range 3 {
+			_, err := ch.SendBunch(&bunch.Out{Data: []byte("x"), NoMerge: true})
+			require.NoError(t, err)
+		}
+	}
+	require.EqualValues(t, 2, h.conns[0].pending, "noted once")
+	for range 3 {
+		h.exchange()
+	}
+	require.Equal(t, [2]hears{{acks: 1}, {acks: 1}}, hs)
+}
+
+// TestFirstPacketIsNoJitter: there is nothing to compare it with, however soon after the begin of time it comes.
+func TestFirstPacketIsNoJitter(t *testing.T) {
+	c, err := New(Config{LowLevelSend: func([]byte) {}}, 0, 1, 1)
+	require.NoError(t, err)
+	c.rtt.clock(300*time.Millisecond, 20)
+	require.Zero(t, c.Stats().Jitter)
+	c.rtt.clock(400*time.Millisecond, 104)
+	require.Equal(t, time.Millisecond, c.Stats().Jitter)
+	require.True(t, Unreal53(true).Bunch.CustomExportsFinal)
+	require.False(t, Unreal53(false).Bunch.CustomExportsFinal)
+}

@@ -218,10 +218,11 @@ func TestAckOfSkippedIsNoticed(t *testing.T) {
 	f.drain()
 	id := c.notify.Skip()
 	c.sentNothing(id)
-	lost := c.Counters.PacketsLost
+	lost, first := c.Counters.PacketsLost, c.sentPackets.first
 	(*fates)(c).PacketLost(id)
 	require.Equal(t, lost, c.Counters.PacketsLost, "it isn't a loss of the path")
 	require.False(t, c.skip.acked)
+	require.Equal(t, first+1, c.sentPackets.first, "its fate is known")
 	id = c.notify.Skip()
 	c.sentNothing(id)
 	(*fates)(c).PacketAcked(id)
