@@ -276,15 +276,15 @@ func TestAppendBits(t *testing.T) {
 	}
 }
 
-// TestFillsPerPacket: gaps of one packet of the peer's are together no longer than a buffer, but one always may be.
-func TestFillsPerPacket(t *testing.T) {
-	tb := &Table{cfg: Config{ReliableBuffer: 256}.filled()}
-	require.True(t, tb.mayFill(1, 300))
-	require.False(t, tb.mayFill(1, 1))
-	require.True(t, tb.mayFill(2, 100))
-	require.True(t, tb.mayFill(2, 156))
-	require.False(t, tb.mayFill(2, 1))
-	require.True(t, tb.mayFill(3, 200))
-	require.False(t, tb.mayFill(3, 57))
-	require.True(t, tb.mayFill(3, 56), "what was refused doesn't count")
+// TestFillsPerTick: the gaps that a peer has filled between two ticks are together no longer than a buffer, but one always may be.
+func TestFillsPerTick(t *testing.T) {
+	for _, v := range []struct {
+		n    []int
+		fits []bool
+	}{{[]int{300, 1}, []bool{true, false}}, {[]int{100, 156, 1}, []bool{true, true, false}}, {[]int{200, 57, 56}, []bool{true, false, true}}} {
+		tb := &Table{cfg: Config{ReliableBuffer: 256}.filled()}
+		for i, n := range v.n {
+			require.Equal(t, v.fits[i], tb.mayFill(n), "%v, %d", v.n, i)
+		}
+	}
 }

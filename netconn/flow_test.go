@@ -103,7 +103,6 @@ func TestCloseOnce(t *testing.T) {
 	c.Abort(h.now, "third")
 	c.Fail(ErrPacket, true)
 	c.LinkClosed(h.now, "fourth")
-	c.LinkTimedOut(h.now, "fifth")
 	c.Tick(h.now + time.Minute)
 	c.FlushNet()
 	require.Len(t, h.sent[0], sent)
@@ -143,10 +142,6 @@ func TestCloseIsTold(t *testing.T) {
 	h.conns[0].Close(h.now, "ours")
 	h.conns[0].LinkClosed(h.now, "the link's words")
 	require.Equal(t, [2]any{ClosedByUs, "ours"}, [2]any{h.conns[0].Result().Code, h.conns[0].Result().Reason})
-	h = newHand(t, nil)
-	h.conns[1].LinkTimedOut(h.now, "the link's words")
-	require.Equal(t, TimedOut, h.conns[1].Result().Code)
-	require.ErrorIs(t, h.conns[1].Result().Err, errTimeout)
 }
 
 // TestLateCloseIsAnswered: until LingerTimeout is over and sixteen times at most, when there is nothing new in the packet.
@@ -553,8 +548,7 @@ func TestMergingChangesTheLength(t *testing.T) {
 	}
 }
 
-// TestNextDeadlineOfEachReason: what was written leaves at once, what waits when the controller says, a full window's empty packets when they may,
-// and the time-outs are among them.
+// TestNextDeadlineOfEachReason: what was written leaves at once, what waits when the controller says, and the time-outs are among them.
 func TestNextDeadlineOfEachReason(t *testing.T) {
 	h := newHand(t, func(_ int, c *Config) { c.NetSpeed, c.Timeout = 10_000, 300*time.Millisecond })
 	for range 20 {
@@ -582,12 +576,6 @@ func TestNextDeadlineOfEachReason(t *testing.T) {
 	require.True(t, wait)
 	require.Less(t, ready, probe)
 	require.Equal(t, ready, at(), "the controller")
-	for !c.windowFull() {
-		c.sent(c.notify.Skip(), 0)
-	}
-	c.flow.lastFate = c.flow.lastSend - 512*time.Second
-	require.Equal(t, c.forceAt(), at(), "a full window's empty packets")
-	require.Equal(t, c.flow.lastSend+2*time.Second, at())
 }
 
 // TestWhoBroke: a bound of ours, or a rule that the peer broke.
@@ -602,10 +590,6 @@ func TestWhoBroke(t *testing.T) {
 		h.give(1, []byte{1})
 		require.EqualValues(t, 2, h.conns[0].Counters.AfterClose)
 	}
-	h := newHand(t, nil)
-	since := h.conns[0].flow.lastReceive
-	h.conns[0].LinkTimedOut(h.now+time.Minute, "the link's")
-	require.Equal(t, h.now+time.Minute-since, h.conns[0].Result().Silence)
 }
 
 // TestNothingToFlush: without anything written or due, FlushNet sends nothing.
