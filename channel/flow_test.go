@@ -1030,3 +1030,39 @@ func TestTidiedQueuesCountRight(t *testing.T) {
 	require.Len(t, s.sent, n)
 	require.Zero(t, s.table.stale)
 }
+
+// TestIgnoredSequencesCount: what isn't taken moves the sequence of its index on, if it has one and they aren't restarted; without memory for
+// that it has to come again.
+func TestIgnoredSequencesCount(t *testing.T) {
+	other := bunch.Name{Index: 77}
+	for _, restart := range []bool{false, true} {
+		s := newStub(t, true, func(c *Config) { noControl(c); c.RestartSequence = restart })
+		s.table.held = s.table.cfg.MaxMemory/2 - pageCost + 1
+		nak, err := s.receive(header(1, 1, other, opening), "x")
+		require.NoError(t, err)
+		require.Equal(t, !restart, nak)
+		require.EqualValues(t, map[bool]int{false: 1}[restart], s.table.Counters.MemoryFull)
+		require.Equal(t, s.table.Counters.MemoryFull, s.table.Counters.Refused)
+		s.accepts(bunch.Header{ChIndex: 1, Name: other, Open: true, Close: true}, "x")
+		s.table.held--
+		s.accepts(header(1, 1, other, opening), "x")
+		require.EqualValues(t, map[bool]int{false: 101, true: 100}[restart], s.table.inReliable(1))
+		s.table.held++
+		s.accepts(header(1, 2, other, opening), "x")
+		s.table.held = 0
+		s.accepts(header(1, map[bool]int{false: 3, true: 1}[restart], stubGame, opening), "ours")
+		require.Equal(t, []string{"ours"}, s.got)
+	}
+}
+
+// TestUnreliableOnHalfAChannel: what comes before the rest of a temporary channel's bunch has to come again.
+func TestUnreliableOnHalfAChannel(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(bunch.Header{ChIndex: 1, Name: stubGame, Open: true, Partial: true, PartialInitial: true}, "first half")
+	nak, err := s.receive(bunch.Header{ChIndex: 1}, "x")
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.EqualValues(t, 1, s.table.Counters.UnknownChannel)
+	require.EqualValues(t, 1, s.table.Counters.Refused)
+	require.Empty(t, s.got)
+}
