@@ -68,6 +68,7 @@ func registerSoldier(t testing.TB, w *actorrep.World) {
 
 func soldiers(t *testing.T, set netsim.Settings, clients int) (*world, *soldier, []*soldier) {
 	w := newWorld(t, 3, set, actorrep.Config{}, registerSoldier)
+	w.ReliableBuffer = 256 // which an outage of a few seconds fills
 	s := &soldier{}
 	for range clients {
 		w.join()

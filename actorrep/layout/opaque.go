@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
-	"sync"
 	"time"
 	"unicode/utf8"
 	"unsafe"
@@ -23,9 +22,9 @@ type codec struct {
 
 var (
 	timeCodec     = &codec{1, writeTime, readTime}
-	addrCodec     = binaryCodec[netip.Addr](2)
-	addrPortCodec = binaryCodec[netip.AddrPort](3)
-	prefixCodec   = binaryCodec[netip.Prefix](4)
+	addrCodec     = binaryCodec[netip.Addr](2, func(a *netip.Addr, b []byte) ([]byte, error) { return a.AppendBinary(b) })
+	addrPortCodec = binaryCodec[netip.AddrPort](3, func(a *netip.AddrPort, b []byte) ([]byte, error) { return a.AppendBinary(b) })
+	prefixCodec   = binaryCodec[netip.Prefix](4, func(a *netip.Prefix, b []byte) ([]byte, error) { return a.AppendBinary(b) })
 	textCodec     = &codec{5, writeMarshaled, readMarshaled}
 
 	marshalType   = reflect.TypeFor[encoding.TextMarshaler]()
@@ -99,22 +98,16 @@ func readTime(_ *Unit, r *bitio.Reader, p unsafe.Pointer) (changed bool, err err
 	return changed, nil
 }
 
-// marshaled is memory for the forms of values, as what is passed to an interface's method escapes.
-var marshaled = sync.Pool{New: func() any { return new([]byte) }}
-
 // binaryCodec is of a type with a binary form.
 func binaryCodec[T comparable, P interface {
 	*T
-	encoding.BinaryAppender
 	encoding.BinaryUnmarshaler
-}](form uint32) *codec {
+}](form uint32, append func(v *T, b []byte) ([]byte, error)) *codec {
 	return &codec{form, func(_ *Unit, w *bitio.Writer, p unsafe.Pointer) error {
-		buf := marshaled.Get().(*[]byte)
-		defer marshaled.Put(buf)
-		var err error
-		if *buf, err = P((*T)(p)).AppendBinary((*buf)[:0]); err == nil && w != nil {
-			w.WriteIntPacked(uint32(len(*buf)))
-			w.WriteBytes(*buf)
+		b, err := append((*T)(p), nil)
+		if err == nil && w != nil {
+			w.WriteIntPacked(uint32(len(b)))
+			w.WriteBytes(b)
 		}
 		return err
 	}, func(_ *Unit, r *bitio.Reader, p unsafe.Pointer) (bool, error) {
@@ -134,29 +127,28 @@ func binaryCodec[T comparable, P interface {
 	}}
 }
 
-// writeMarshaled writes the text form of a value.
+// writeMarshaled writes the text form of a value, which is made anew each time.
 func writeMarshaled(u *Unit, w *bitio.Writer, p unsafe.Pointer) error {
-	buf := marshaled.Get().(*[]byte)
-	defer marshaled.Put(buf)
+	var b []byte
 	var err error
 	switch v := reflect.NewAt(u.typ, p).Interface().(type) {
 	case encoding.TextAppender:
-		*buf, err = v.AppendText((*buf)[:0])
+		b, err = v.AppendText(nil)
 	case encoding.TextMarshaler:
-		*buf, err = v.MarshalText()
+		b, err = v.MarshalText()
 	}
 	switch {
 	case err != nil:
 		return err
-	case len(*buf) > int(u.Max):
-		return fmt.Errorf("%d bytes of text, the most are %d", len(*buf), u.Max)
-	case !utf8.Valid(*buf):
+	case len(b) > int(u.Max):
+		return fmt.Errorf("%d bytes of text, the most are %d", len(b), u.Max)
+	case !utf8.Valid(b):
 		return fmt.Errorf("the text isn't UTF-8")
 	case w == nil:
 		return nil
 	}
-	w.WriteIntPacked(uint32(len(*buf)))
-	w.WriteBytes(*buf)
+	w.WriteIntPacked(uint32(len(b)))
+	w.WriteBytes(b)
 	return nil
 }
 
