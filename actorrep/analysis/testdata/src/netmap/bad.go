@@ -17,17 +17,20 @@ type Node struct{ Kids []Node }
 
 type Bad struct {
 	actorrep.Base
-	A map[string]int                      `net:""` // want `error: A is map\[string\]int, which can't be replicated: a map has no order that two ends share; use a slice of structs, or a fast array`
-	B chan int                            `net:""` // want `error: B is chan int, which can't be replicated: it isn't a value`
-	C func()                              `net:""` // want `error: C is func\(\), which can't be replicated: it isn't a value`
-	D *Bad                                `net:""` // want `error: D is \*netmap.Bad, which can't be replicated: a pointer means nothing at the other end; use an actorrep.Ref`
-	E *int                                `net:""` // want `error: E is \*int, .* use the value`
-	F any                                 `net:""` // want `error: F is any, .* the other end can't know what is in an interface`
-	G []Item                              `net:""` // want `error: G\[\].next is \*netmap.Item`
-	H complex128                          `net:""` // want `error: H is complex128`
-	I uintptr                             `net:""` // want `error: I is uintptr`
-	S struct{ mu sync.Mutex }             `net:""` // want `error: S.mu is sync.Mutex, .* it belongs to one process`
-	J time.Time                           `net:""` // want `error: J.loc is \*time.Location`
+	A map[string]int          `net:""` // want `error: A is map\[string\]int, which can't be replicated: a map has no order that two ends share; use a fastarray.Map`
+	B chan int                `net:""` // want `error: B is chan int, which can't be replicated: it isn't a value`
+	C func()                  `net:""` // want `error: C is func\(\), which can't be replicated: it isn't a value`
+	D *Bad                    `net:""` // want `error: D is \*netmap.Bad, which can't be replicated: a pointer means nothing at the other end; use an actorrep.Ref`
+	E *int                    `net:""` // want `error: E is \*int, .* use the value`
+	F any                     `net:""` // want `error: F is any, .* the other end can't know what is in an interface`
+	G []Item                  `net:""` // want `error: G\[\].next is netmap.Item, .* it contains itself`
+	H complex128              `net:""` // want `error: H is complex128`
+	I uintptr                 `net:""` // want `error: I is uintptr`
+	S struct{ mu sync.Mutex } `net:""` // want `error: S.mu is sync.Mutex, .* it belongs to one process`
+	J struct {
+		p *int
+		t time.Time
+	} `net:""` // want `error: J.p is \*int`
 	K actorrep.Var[map[int]int]           `net:""` // want `error: K is map\[int\]int`
 	L []actorrep.Var[int]                 `net:""` // want `error: L\[\] is actorrep.Var\[int\], .* elements of slices can't be Vars`
 	M Node                                `net:""` // want `error: M.Kids\[\] is netmap.Node, .* it contains itself`
