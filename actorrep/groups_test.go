@@ -46,7 +46,6 @@ type peasant struct {
 	Gold    actorrep.Var[[8]int64] `net:""`
 	Name    string                 `net:""`
 	bags    int
-	lastBag bagSlot
 	oldKeys [][200]uint32
 }
 
