@@ -27,6 +27,9 @@ func (s sweepSetting) name() string {
 
 const w6Size = 1200
 
+// patience is how long a measurement goes on at most while nothing arrives.
+const patience = 10 * time.Second
+
 // w6RTTs is the round trips of W6; without one there is no proxy in between.
 var w6RTTs = []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond}
 
@@ -75,7 +78,7 @@ func runW6(w io.Writer, s settings) []sweptPoint {
 	return points
 }
 
-// measure sends as fast as it is taken, and counts what arrives in the last two thirds of the time.
+// measure sends as fast as it is taken, and counts what arrives in the last two thirds of the time, or until something does.
 func (p *sweptPoint) measure(peer *Peer, length time.Duration, seed uint64) error {
 	var received atomic.Int64
 	var wrong atomic.Bool
@@ -103,6 +106,9 @@ func (p *sweptPoint) measure(peer *Peer, length time.Duration, seed uint64) erro
 	time.Sleep(length / 3)
 	before, cpu, begin := received.Load(), cpuTime(), time.Now()
 	time.Sleep(length - length/3)
+	for received.Load() == before && time.Since(begin) < patience {
+		time.Sleep(length / 10) // a peer that has just lost everything waits for its timer
+	}
 	n, took := received.Load()-before, time.Since(begin).Seconds()
 	p.CPU = (cpuTime() - cpu).Seconds() / float64(max(1, n)) * 1e6
 	p.Bytes = float64(n) * w6Size / took
