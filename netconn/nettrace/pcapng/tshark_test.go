@@ -79,9 +79,9 @@ func links(t *testing.T) []link {
 		Servers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7777")}, PrivateKey: key})
 	require.NoError(t, err)
 	return []link{
-		{"Unreal 5.1", driver.PlainUnreal51(), driver.PlainUnreal51(), netconn.Unreal51(), []string{"handlers:true"}},
-		{"Unreal 4.27", driver.PlainUnreal427(), driver.PlainUnreal427(), netconn.Unreal427(), []string{"handlers:true", "ids:false"}},
-		{"Unreal 5.8", driver.PlainUnreal53(), driver.PlainUnreal53(), netconn.Unreal53(true), []string{"handlers:true", "custom_exports_final:true"}},
+		{"Unreal 5.1", driver.PlainUnreal51(), driver.PlainUnreal51(), netconn.Unreal51(), []string{"handlers:true", "sequence_bits:10"}},
+		{"Unreal 4.27", driver.PlainUnreal427(), driver.PlainUnreal427(), netconn.Unreal427(), []string{"handlers:true", "ids:false", "sequence_bits:10"}},
+		{"Unreal 5.8", driver.PlainUnreal53(), driver.PlainUnreal53(), netconn.Unreal53(true), []string{"handlers:true", "custom_exports_final:true", "sequence_bits:10"}},
 		{"encrypted", driver.Netcode{ProtocolID: 9, Key: key}, driver.Netcode{ProtocolID: 9, Token: token}, netconn.Protocol{}, nil},
 	}
 }
