@@ -837,7 +837,7 @@ func TestHurryLeavesTheAcked(t *testing.T) {
 
 // TestPoolGetsAllBack: what early bunches, queues, merging and rings lent, when they are done and when the connection ends.
 func TestPoolGetsAllBack(t *testing.T) {
-	const early3 = 3*64 + 4*8
+	const early3 = 3*64 + 4*wordSize
 	for _, end := range []bool{false, true} {
 		p := new(Pool)
 		pool := func(c *Config) { c.Pool = p }

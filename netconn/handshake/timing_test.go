@@ -257,7 +257,7 @@ func TestUpgradeLimit(t *testing.T) {
 			c.Receive(0, h.sent[0])
 			network, features, ok := c.UpgradeDemanded()
 			require.True(t, ok)
-			require.EqualValues(t, 0xabcd1234, network)
+			require.EqualValues(t, uint32(0xabcd1234), network)
 			require.EqualValues(t, 0x55, features)
 			require.EqualValues(t, 1, c.Counters.Upgrades)
 			c.Start(time.Second)
