@@ -5,6 +5,7 @@ import (
 	"go/types"
 	"strings"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 	"golang.org/x/tools/go/analysis"
 )
 
@@ -34,16 +35,6 @@ func uses(p *types.Package) bool {
 	return false
 }
 
-// isNamed reports whether t is the type path.name, generic or not.
-func isNamed(t types.Type, path, name string) bool {
-	n, ok := types.Unalias(t).(*types.Named)
-	if !ok {
-		return false
-	}
-	o := n.Obj()
-	return o.Name() == name && o.Pkg() != nil && o.Pkg().Path() == path
-}
-
 // deref is what t points to, or t.
 func deref(t types.Type) types.Type {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
@@ -59,7 +50,7 @@ func isActor(t types.Type) bool {
 	}
 	o, _, _ := types.LookupFieldOrMethod(t, true, nil, "Base")
 	v, ok := o.(*types.Var)
-	return ok && v.Embedded() && isNamed(v.Type(), actorrepPath, "Base")
+	return ok && v.Embedded() && typeform.Named(v.Type(), actorrepPath, "Base")
 }
 
 // isActorPointer reports whether t is a pointer to an actor's struct.
@@ -76,7 +67,7 @@ func elementOf(t types.Type) types.Type { return argumentOf(t, fastPath, "List")
 
 // argumentOf is the T of a path.name[T], or nil.
 func argumentOf(t types.Type, path, name string) types.Type {
-	if !isNamed(t, path, name) {
+	if !typeform.Named(t, path, name) {
 		return nil
 	}
 	args := types.Unalias(t).(*types.Named).TypeArgs()
@@ -101,7 +92,7 @@ func method(info *types.Info, call *ast.CallExpr) (*types.Func, ast.Expr) {
 
 // isMethod reports whether f is the method path.typ.name.
 func isMethod(f *types.Func, path, typ, name string) bool {
-	return f != nil && f.Name() == name && isNamed(deref(f.Signature().Recv().Type()), path, typ)
+	return f != nil && f.Name() == name && typeform.Named(deref(f.Signature().Recv().Type()), path, typ)
 }
 
 // isTest reports whether a file is one of tests, which do what is wrong on purpose.

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
@@ -84,11 +85,11 @@ func held(t types.Type, depth int) string {
 	switch {
 	case t == nil || depth > 20:
 		return ""
-	case isNamed(t, actorrepPath, "Base"):
+	case typeform.Named(t, actorrepPath, "Base"):
 		return "an actorrep.Base"
-	case isNamed(t, actorrepPath, "Var"):
+	case typeform.Named(t, actorrepPath, "Var"):
 		return "an actorrep.Var"
-	case isNamed(t, fastPath, "List"):
+	case typeform.Named(t, fastPath, "List"):
 		return "a fastarray.List"
 	}
 	if _, ok := types.Unalias(t).(*types.TypeParam); ok {
@@ -108,14 +109,14 @@ func held(t types.Type, depth int) string {
 }
 
 func (c *copies) describe(t types.Type, h string) string {
-	if isNamed(t, actorrepPath, "Var") || isNamed(t, actorrepPath, "Base") || isNamed(t, fastPath, "List") {
+	if typeform.Named(t, actorrepPath, "Var") || typeform.Named(t, actorrepPath, "Base") || typeform.Named(t, fastPath, "List") {
 		return describe(t)
 	}
 	return describe(t) + ", which holds " + h
 }
 
 func instead(t types.Type) string {
-	if isNamed(t, actorrepPath, "Var") {
+	if typeform.Named(t, actorrepPath, "Var") {
 		return "take its value with Get"
 	}
 	return "use a pointer"

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/edge"
@@ -184,12 +185,12 @@ func (l *life) used(info *types.Info, use, f inspector.Cursor) {
 func (l *life) selected(info *types.Info, sel *ast.SelectorExpr, at inspector.Cursor) {
 	m, ok := info.Uses[sel.Sel].(*types.Func)
 	if !ok {
-		l.escaped = l.escaped || isNamed(deref(info.TypeOf(sel)), actorrepPath, "Base")
+		l.escaped = l.escaped || typeform.Named(deref(info.TypeOf(sel)), actorrepPath, "Base")
 		return
 	}
 	call, called := at.Parent().Node().(*ast.CallExpr)
 	switch {
-	case !called || !isNamed(deref(m.Signature().Recv().Type()), actorrepPath, "Base"):
+	case !called || !typeform.Named(deref(m.Signature().Recv().Type()), actorrepPath, "Base"):
 		l.escaped = true
 	case m.Name() == "SetOwner" && len(call.Args) == 1:
 		l.owned = l.owned || !info.Types[call.Args[0]].IsNil()

@@ -5,6 +5,7 @@ import (
 	"go/types"
 	"reflect"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
@@ -202,7 +203,7 @@ func (s *procedureSet) made(info *types.Info, x ast.Expr) *declared {
 			}
 		}
 		m, on := method(info, call)
-		if m == nil || !isNamed(deref(m.Signature().Recv().Type()), actorrepPath, "RPC") && !isNamed(deref(m.Signature().Recv().Type()), actorrepPath, "RPC0") {
+		if m == nil || !typeform.Named(deref(m.Signature().Recv().Type()), actorrepPath, "RPC") && !typeform.Named(deref(m.Signature().Recv().Type()), actorrepPath, "RPC0") {
 			return nil
 		}
 		x = on

@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"strings"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
@@ -143,7 +144,7 @@ func (t *ticks) isTickLoop(loop ast.Node) bool {
 
 func (t *ticks) isTimer(x ast.Expr) bool {
 	ch, ok := t.info.TypeOf(x).Underlying().(*types.Chan)
-	return ok && isNamed(ch.Elem(), "time", "Time")
+	return ok && typeform.Named(ch.Elem(), "time", "Time")
 }
 
 func (t *ticks) ticks(call *ast.CallExpr) bool {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"go/types"
 	"reflect"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 )
 
 // partKind is what package layout makes of a value.
@@ -107,43 +109,21 @@ func (w *walker) value(t types.Type, path string) {
 		w.bad(t, path, "elements of slices can't be Vars; make the whole slice one")
 	case elem != nil:
 		w.value(elem, path)
-	case hasMethods(t, map[string][2]int{"NetKey": {0, 1}, "NetWrite": {2, 0}, "NetRead": {1, 1}}):
+	case typeform.HasMethods(t, map[string][2]int{"NetKey": {0, 1}, "NetWrite": {2, 0}, "NetRead": {1, 1}}):
 		if w.inSlice {
 			w.bad(t, path, "a slice can't hold fast arrays")
 			return
 		}
 		w.add(partFast, t, path)
-	case hasMethods(t, map[string][2]int{"WriteNet": {1, 0}, "ReadNet": {1, 1}}):
+	case typeform.HasMethods(t, map[string][2]int{"WriteNet": {1, 0}, "ReadNet": {1, 1}}):
 		w.add(partCustom, t, path)
-	case isNamed(t, netguidPath, "GUID"), hasMethods(t, map[string][2]int{"RefersNet": {0, 0}}):
+	case typeform.Named(t, netguidPath, "GUID"), typeform.HasMethods(t, map[string][2]int{"RefersNet": {0, 0}}):
 		w.add(partRef, t, path)
-	case isOpaque(t):
+	case typeform.Opaque(t):
 		w.add(partCustom, t, path)
 	default:
 		w.plain(t, path)
 	}
-}
-
-// isOpaque reports whether package layout has a form of its own for t, or sends its text.
-func isOpaque(t types.Type) bool {
-	if isNamed(t, "time", "Time") || isNamed(t, "net/netip", "Addr") || isNamed(t, "net/netip", "AddrPort") || isNamed(t, "net/netip", "Prefix") {
-		return true
-	}
-	if !hasMethods(t, map[string][2]int{"MarshalText": {0, 2}, "UnmarshalText": {1, 1}}) {
-		return false
-	}
-	switch u := t.Underlying().(type) {
-	case *types.Map:
-		return true
-	case *types.Struct:
-		for i := range u.NumFields() {
-			if _, tagged := reflect.StructTag(u.Tag(i)).Lookup("net"); tagged || u.Field(i).Exported() {
-				return false
-			}
-		}
-		return true
-	}
-	return false
 }
 
 func (w *walker) plain(t types.Type, path string) {
@@ -285,22 +265,6 @@ func isVector(t types.Type) bool {
 	for _, e := range elems {
 		b, ok := e.Underlying().(*types.Basic)
 		if !ok || b.Info()&types.IsFloat == 0 || !types.Identical(e, elems[0]) {
-			return false
-		}
-	}
-	return true
-}
-
-// hasMethods reports whether a pointer to t has methods of these names with so many parameters and results.
-func hasMethods(t types.Type, want map[string][2]int) bool {
-	set := types.NewMethodSet(types.NewPointer(t))
-	for name, n := range want {
-		sel := set.Lookup(nil, name)
-		if sel == nil {
-			return false
-		}
-		sig := sel.Type().(*types.Signature)
-		if sig.Params().Len() != n[0] || sig.Results().Len() != n[1] {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/typeform"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -75,7 +76,7 @@ func (g *generator) reflected(t types.Type, path string) (reflect.Type, error) {
 		return reflect.TypeFor[custom](), nil
 	case isGUID(t) || has(t, "RefersNet"):
 		return reflect.TypeFor[netguid.GUID](), nil
-	case isOpaque(t):
+	case typeform.Opaque(t):
 		return reflect.TypeFor[time.Time](), nil
 	}
 	switch u := t.Underlying().(type) {
@@ -134,32 +135,6 @@ func isGUID(t types.Type) bool {
 	return ok && named.Obj().Name() == "GUID" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == netguidPath
 }
 
-// isOpaque reports whether package layout has a form of its own for t, or sends its text. All of them look like a time.Time to a
-// signature.
-func isOpaque(t types.Type) bool {
-	if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil {
-		switch named.Obj().Pkg().Path() + "." + named.Obj().Name() {
-		case "time.Time", "net/netip.Addr", "net/netip.AddrPort", "net/netip.Prefix":
-			return true
-		}
-	}
-	if !has(t, "MarshalText", "UnmarshalText") {
-		return false
-	}
-	switch u := t.Underlying().(type) {
-	case *types.Map:
-		return true
-	case *types.Struct:
-		for i := range u.NumFields() {
-			if _, tagged := reflect.StructTag(u.Tag(i)).Lookup("net"); tagged || u.Field(i).Exported() {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
 // marksItself reports whether a field needs no setter.
 func marksItself(t types.Type) bool {
 	return has(t, "PushesNet") || has(t, "NetKey", "NetWrite", "NetRead")
@@ -179,7 +154,7 @@ func (g *generator) leaves(t types.Type, expr string, list *[]leaf) error {
 			return fmt.Errorf("%s: %v has no method Get", expr, t)
 		}
 		return g.leaves(inVar(t), expr+".Get()", list)
-	case has(t, "NetKey", "NetWrite", "NetRead"), has(t, "WriteNet", "ReadNet"), isOpaque(t):
+	case has(t, "NetKey", "NetWrite", "NetRead"), has(t, "WriteNet", "ReadNet"), typeform.Opaque(t):
 		return nil
 	case has(t, "RefersNet"):
 		*list = append(*list, leaf{expr + ".GUID()", types.Typ[types.Uint32]})

@@ -191,9 +191,9 @@ func TestActorsBounded(t *testing.T) {
 		return testing.AllocsPerRun(10, func() { look(nil, q) })
 	}
 	all := ActorQuery{Max: maxShown}
-	require.InDelta(t, cost(300, all), cost(20_000, all), 20)
+	require.InDelta(t, cost(300, all), cost(20_000, all), 100) // pools lose some with the race detector; one an actor would be 19,700
 	none := ActorQuery{Max: maxShown, Match: "nothing"}
-	require.InDelta(t, cost(5000, none), cost(20_000, none), 20)
+	require.InDelta(t, cost(5000, none), cost(20_000, none), 100)
 
 	w, p, _ := bigWorld(t, 1000)
 	look, ids := Actors(w, func(*driver.Conn) *actorrep.Peer { return p }), map[string]bool{}
