@@ -128,8 +128,9 @@ type Config struct {
 	AckDelay time.Duration
 	// NoPacketInfo leaves out the jitter clock (12 bits on the first packet of a tick).
 	NoPacketInfo bool
-	// OrderCache is how many packets may be held back for a late one: a power of two up to 256. Default 32
-	// (Unreal's); negative none. A sender has more in flight on fast paths; what comes later than so many others is stale.
+	// OrderCache is how many packets may be held back for a late one: a power of two up to 256. What comes later than so many
+	// others is stale. Default 32 (Unreal's), and 256 with a Protocol whose PacketWindow is above 256; negative none. Room for more
+	// than 32 is made when that many are held.
 	OrderCache int
 	// ReorderWindow is how long they are held at most. Default: as long as packets of this peer were late lately,
 	// up to 50 ms, so nothing on a path that keeps their order; negative until the end of the receive tick, as
@@ -190,11 +191,16 @@ func (c Config) filled() Config {
 	c.KeepAlive = cmp.Or(c.KeepAlive, 200*time.Millisecond)
 	c.Timeout = cmp.Or(c.Timeout, 60*time.Second)
 	c.LingerTimeout = cmp.Or(c.LingerTimeout, 2*time.Second)
-	c.OrderCache = cmp.Or(c.OrderCache, 32)
 	c.NetSpeed = cmp.Or(c.NetSpeed, defaultNetSpeed)
 	c.PacketOverhead = cmp.Or(c.PacketOverhead, 28)
 	c.Redundancy.MaxBits = cmp.Or(c.Redundancy.MaxBits, 8192)
 	c.Protocol.PacketWindow = cmp.Or(c.Protocol.PacketWindow, history.Bits)
+	if c.OrderCache == 0 {
+		c.OrderCache = smallOrderCache
+		if c.Protocol.PacketWindow > history.Bits {
+			c.OrderCache = maxOrderCache
+		}
+	}
 	if n := &c.Protocol.Notify; n.AckRecords == 0 && (n.WaitForFlush || c.Protocol.PacketWindow > history.Bits) {
 		n.AckRecords = 8191 // so that no record is ever missing
 	}

@@ -17,7 +17,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 1024, c.Protocol.PacketWindow)
 	require.Equal(t, 8191, c.Protocol.Notify.AckRecords)
 	require.Equal(t, []time.Duration{200 * time.Millisecond, time.Minute, 2 * time.Second}, []time.Duration{c.KeepAlive, c.Timeout, c.LingerTimeout})
-	require.Equal(t, []int{32, 100_000, 28, 8192, 64 << 20}, []int{c.OrderCache, c.NetSpeed, c.PacketOverhead, c.Redundancy.MaxBits, c.MaxMemory})
+	require.Equal(t, []int{256, 100_000, 28, 8192, 64 << 20}, []int{c.OrderCache, c.NetSpeed, c.PacketOverhead, c.Redundancy.MaxBits, c.MaxMemory})
 	require.Equal(t, 8<<20, Config{Server: true}.filled().MaxMemory)
 
 	c = Config{Protocol: Unreal51(), Secret: 5}.filled()

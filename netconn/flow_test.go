@@ -300,9 +300,9 @@ func TestHeldBackOrNot(t *testing.T) {
 	for _, v := range []struct {
 		window time.Duration
 		most   int64
-	}{{-1, 3}, {20 * time.Millisecond, 16}} {
+	}{{-1, 3}, {20 * time.Millisecond, 16}} { // half of the cache
 		for _, gap := range []int64{v.most, v.most + 1} {
-			h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = v.window })
+			h := newHand(t, func(_ int, c *Config) { c.ReorderWindow, c.OrderCache = v.window, 32 })
 			c := h.conns[1]
 			c.enableOrderCache()
 			for range 3 {

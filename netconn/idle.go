@@ -79,7 +79,8 @@ func (c *Conn) sendAgain() {
 }
 
 // A tail probe is a packet sent when reliable bunches wait for their ack and
-// nothing else is sent that could reveal their loss.
+// nothing else is sent that could reveal their loss. It carries as many of them as it has room for, oldest first, as
+// copies are carried.
 const maxProbes = 3
 
 // repeatInterval spaces packets that only repeat: a tick of a 60 Hz game.
@@ -107,8 +108,15 @@ func (c *Conn) probe() {
 	if !ok || c.now < at || c.out.Len() > 0 || !c.IsNetReady() {
 		return
 	}
-	c.flow.probes++
-	c.oweAcks(0) // an empty packet says as much as a full one
+	if c.flow.probes++; c.flow.probes <= c.copies() {
+		c.oweAcks(0) // the copies that are owed ride in it
+		return
+	}
+	c.startPacket()
+	if c.repeatTail(); c.pending == 0 {
+		c.countEmpty()
+	}
+	c.sendPacket(0, false)
 }
 
 var errTimeout = errors.New("netconn: nothing received")

@@ -11,11 +11,11 @@ import (
 // TestRTTIsRFC6298s: smoothed by an eighth, the variance by a quarter; the least and the last are kept.
 func TestRTTIsRFC6298s(t *testing.T) {
 	var r rtt
-	r.sample(80 * time.Millisecond)
+	r.sample(80*time.Millisecond, true)
 	require.Equal(t, rtt{smoothed: 80 * time.Millisecond, variance: 40 * time.Millisecond, min: 80 * time.Millisecond, last: 80 * time.Millisecond}, r)
-	r.sample(40 * time.Millisecond)
+	r.sample(40*time.Millisecond, true)
 	require.Equal(t, rtt{smoothed: 75 * time.Millisecond, variance: 40 * time.Millisecond, min: 40 * time.Millisecond, last: 40 * time.Millisecond}, r)
-	r.sample(155 * time.Millisecond)
+	r.sample(155*time.Millisecond, true)
 	require.Equal(t, rtt{smoothed: 85 * time.Millisecond, variance: 50 * time.Millisecond, min: 40 * time.Millisecond, last: 155 * time.Millisecond}, r)
 }
 

@@ -115,8 +115,9 @@ func (f *fates) PacketAcked(id int64) {
 	}
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
-	if p.notes > 0 || p.probe || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 { // nobody owes an ack for an empty packet: it waits for the next
-		c.rtt.sample(rtt)
+	owed := p.notes > 0 || p.probe // nobody owes an ack for an empty packet: it waits for the next
+	if owed || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 {
+		c.rtt.sample(rtt, owed)
 	} else {
 		rtt = 0
 	}

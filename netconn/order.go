@@ -26,7 +26,7 @@ func (c *Conn) maxMissing() int64 {
 // Invariant: packet id is at slot id%len; all that are held are newer than the newest processed, and less than len ahead
 // of it.
 type orderCache struct {
-	slots []cachedPacket
+	slots []cachedPacket // smallOrderCache of them at first, and up to Config.OrderCache while packets are further ahead
 	held  int
 	since time.Duration // when the packet came that is held longest
 	late  lateness
@@ -144,7 +144,7 @@ func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 			o.late.filled(c.now, c.now-o.since)
 		}
 		c.processPacket(r, h)
-	case gap >= int64(len(o.slots)):
+	case gap >= int64(len(o.slots)) && !c.growOrderCache(gap):
 		c.flushOrderCache(c.notify.InID() + int64(len(o.slots)))
 		c.processPacket(r, h)
 	default:
@@ -155,8 +155,32 @@ func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 
 func (c *Conn) enableOrderCache() {
 	if c.order.slots == nil && c.cfg.OrderCache > 0 {
-		c.order.slots = make([]cachedPacket, c.cfg.OrderCache)
+		c.order.slots = make([]cachedPacket, min(c.cfg.OrderCache, smallOrderCache))
 	}
+}
+
+// smallOrderCache is how many packets may be held back at first, Unreal's number. A fast path has more in flight while one
+// is late.
+const smallOrderCache = 32
+
+// growOrderCache makes room for a packet that has a gap before it, unless that is more than Config.OrderCache.
+func (c *Conn) growOrderCache(gap int64) bool {
+	o := &c.order
+	n := int64(len(o.slots))
+	for n <= gap {
+		n *= 2
+	}
+	if n > int64(c.cfg.OrderCache) {
+		return false
+	}
+	old := o.slots
+	o.slots = make([]cachedPacket, n)
+	for i := range old {
+		if old[i].held {
+			*o.at(old[i].id) = old[i]
+		}
+	}
+	return true
 }
 
 // holdBack keeps packet id.
@@ -217,7 +241,11 @@ func (c *Conn) takeEarly(r bitio.Reader, id int64) {
 // flushOverdue processes what is held, whatever is missing, for the sake of packets that waited long enough.
 func (c *Conn) flushOverdue() {
 	o := &c.order
-	before := c.now - c.reorderWindow()
+	window := c.reorderWindow()
+	if o.held == 0 && len(o.slots) > smallOrderCache && window == 0 {
+		o.slots = make([]cachedPacket, smallOrderCache) // what was late for a while isn't any more
+	}
+	before := c.now - window
 	if o.held == 0 || o.since > before {
 		return
 	}
@@ -236,6 +264,7 @@ func (c *Conn) flushOrderCache(until int64) {
 	if o.held == 0 {
 		return
 	}
+	held := o.held
 	for o.held > 0 && !c.Closed() {
 		next := c.nextHeld()
 		if next.id > until && next.id != c.notify.InID()+1 {
@@ -247,7 +276,9 @@ func (c *Conn) flushOrderCache(until int64) {
 		r.Reset(next.data, next.bits)
 		c.processPacket(&r, &next.header)
 	}
-	o.setSince()
+	if o.held < held {
+		o.setSince()
+	}
 }
 
 // nextHeld is the oldest packet that is held.

@@ -3,6 +3,7 @@ package netconn
 import (
 	"math"
 
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
@@ -38,6 +39,25 @@ func (c *Conn) repeat(copies int, twice bool) (more bool) {
 	return more
 }
 
+// repeatTail puts reliable bunches in flight into a tail probe, oldest first, of whatever size.
+func (c *Conn) repeatTail() {
+	s := &c.sentPackets
+	end := min(s.noteTail, s.noteHead+maxRepeatScan)
+	for i := s.noteHead; i < end; i++ {
+		n := *s.noteAt(i)
+		if n.seq < 0 {
+			continue
+		}
+		h, data, last := c.channels.Copy(n.ch, n.seq, c.copies()+maxProbes)
+		if h == nil || last == c.notify.OutID() {
+			continue
+		}
+		if !c.ride(n, h, data) {
+			return
+		}
+	}
+}
+
 // maxRepeatScan bounds the work a packet spends on looking for bunches to repeat.
 const maxRepeatScan = 64
 
@@ -50,6 +70,11 @@ func (c *Conn) repeatNote(n note, copies int, twice bool) bool {
 	if h == nil || h.Bits > c.cfg.Redundancy.MaxBits || h.Partial || c.ridesNow(last, twice) {
 		return true
 	}
+	return c.ride(n, h, data)
+}
+
+// ride puts a bunch that was sent before into the packet at hand, unless there is no room for it.
+func (c *Conn) ride(n note, h *bunch.Header, data []byte) bool {
 	if !c.appendBunch(h, data) {
 		return false
 	}

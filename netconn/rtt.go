@@ -8,13 +8,17 @@ type rtt struct {
 	smoothed, variance time.Duration // RFC 6298's 1/8 and 1/4
 	min, last          time.Duration
 	jitter             time.Duration // of the peer's packets, by their jitter clock
-	lastClock          int           // jitter clock of the peer's last packet, -1 none
+	lastClock          int16         // jitter clock of the peer's last packet, -1 none
+	guessed            bool          // from empty packets so far, which the peer acks when it likes
 	lastArrival        time.Duration
 }
 
-func (r *rtt) sample(d time.Duration) {
+// sample takes a measured round trip. owed says that the peer owed an ack; one that it didn't may have waited for its next
+// packet, so the first that it did takes its place.
+func (r *rtt) sample(d time.Duration, owed bool) {
 	r.last = d
-	if r.smoothed == 0 {
+	if r.smoothed == 0 || r.guessed {
+		r.guessed = !owed
 		r.smoothed, r.variance, r.min = d, d/2, d
 		return
 	}
@@ -30,14 +34,14 @@ const jitterNoise = 16
 // clock takes the jitter clock of a packet of the peer: the milliseconds part of
 // its departure. The spacing of two packets at departure and at arrival differ by jitter.
 func (r *rtt) clock(now time.Duration, ms int) {
-	if r.lastClock >= 0 && ms < 1000 && r.lastClock < 1000 && now-r.lastArrival < time.Second {
-		departed := time.Duration((ms-r.lastClock+1000)%1000) * time.Millisecond
+	if last := int(r.lastClock); last >= 0 && ms < 1000 && last < 1000 && now-r.lastArrival < time.Second {
+		departed := time.Duration((ms-last+1000)%1000) * time.Millisecond
 		d := (now - r.lastArrival - departed).Abs()
 		if d < 500*time.Millisecond {
 			r.jitter += (d - r.jitter) / jitterNoise
 		}
 	}
-	r.lastClock, r.lastArrival = ms, now
+	r.lastClock, r.lastArrival = int16(ms), now
 }
 
 // rates is bandwidth and loss over periods of a second.

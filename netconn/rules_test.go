@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // hand is two connected ends between which packets go by hand: what end i sends lies in sent[i].
@@ -216,4 +217,51 @@ func TestHeldPacketsHaveADeadline(t *testing.T) {
 	c.PostTickDispatch(at)
 	require.Equal(t, held+2, c.notify.InID())
 	require.EqualValues(t, 1, c.Counters.PacketsMissed)
+}
+
+// TestProbesCarryTheTail: a tail probe has the reliable bunches that wait for an ack, oldest first, those that were split
+// too, as many as it has room for; so a lost last bunch costs a round trip and a half, not two and a half.
+func TestProbesCarryTheTail(t *testing.T) {
+	for _, size := range []int{20, 1000, 2000} {
+		l := newLab(t, both(netsim.Settings{Lag: 50 * time.Millisecond}), 1, nil)
+		l.fine = time.Millisecond
+		l.control()
+		ch := l.open(0)
+		for i := range 300 { // so that the round trip is known
+			l.step(nil)
+			if i%20 == 0 {
+				_, err := ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 0, size), Reliable: true})
+				require.NoError(t, err)
+			}
+		}
+		l.run(time.Second, nil)
+		before, s := len(l.rlat[1]), l.conns[0].Stats()
+		parts, n := 1+size/1024, 0
+		l.lose[0] = func([]byte) bool { n++; return n == parts } // the last part, all of most
+		_, err := ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 0, size), Reliable: true})
+		require.NoError(t, err)
+		l.run(2*time.Second, nil)
+		require.Len(t, l.rlat[1], before+1)
+		late := l.rlat[1][before]
+		t.Logf("%d bytes: RTT %v and %v, came after %v", size, s.RTT, s.RTTVariance, late)
+		require.Less(t, late, s.RTT*3/2+4*s.RTTVariance+3*testTick)
+	}
+}
+
+// TestFirstRoundTripIsNoGuess: an empty packet's ack may wait for the peer's next packet, so what it measured is forgotten with the
+// first packet that the peer owed an ack for.
+func TestFirstRoundTripIsNoGuess(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: time.Millisecond}), 1, nil)
+	l.fine = time.Millisecond
+	l.control()
+	l.run(2*time.Second, nil)
+	guess := l.conns[1].Stats() // said nothing yet
+	ch := l.open(1)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+	require.NoError(t, err)
+	l.run(time.Second, nil)
+	s := l.conns[1].Stats()
+	t.Logf("%v and %v while idle, %v and %v then", guess.RTT, guess.RTTVariance, s.RTT, s.RTTVariance)
+	require.Greater(t, guess.RTT, 100*time.Millisecond)
+	require.LessOrEqual(t, s.RTT, 2*testTick)
 }

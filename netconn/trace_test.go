@@ -101,7 +101,7 @@ func TestJitterClock(t *testing.T) {
 		say := func() int {
 			r.lastClock = -7
 			h.give(0, h.packet(0, false))
-			return r.lastClock
+			return int(r.lastClock)
 		}
 		h.now = h.now.Truncate(time.Second) + 10*time.Second + 345678*time.Microsecond
 		h.conns[0].Tick(h.now)
@@ -130,7 +130,7 @@ func TestJitterClock(t *testing.T) {
 		r.lastClock = -7
 		h.conns[0].Tick(h.now)
 		h.deliver(0)
-		require.Equal(t, want(405), r.lastClock, "of the moment of sending, not of writing")
+		require.Equal(t, want(405), int(r.lastClock), "of the moment of sending, not of writing")
 	}
 }
 

@@ -1,0 +1,57 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestFastPathWithJitter: where a hundred packets overtake one, it is waited for all the same, as long as the cache may
+// hold so many; and where nothing is late, or little is in flight, there is room for few.
+func TestFastPathWithJitter(t *testing.T) {
+	const seed = 1
+	for _, v := range []struct {
+		perMs, cache int
+		jitter       time.Duration
+		slots        int
+		stale        [2]float64 // share of the packets, at least and at most
+	}{
+		{6, 0, 10 * time.Millisecond, 128, [2]float64{0, 0.01}},
+		{6, 32, 10 * time.Millisecond, 32, [2]float64{0.1, 1}},
+		{6, 0, 0, 0, [2]float64{0, 0}},
+		{1, 0, 5 * time.Millisecond, 32, [2]float64{0, 0.01}},
+	} {
+		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond, LagVariance: v.jitter}), seed, func(i int, c *Config) {
+			c.Controller, c.OrderCache = congestion.NewTokenBucket(20_000_000), v.cache
+		})
+		l.fine = time.Millisecond
+		l.control()
+		l.run(200*time.Millisecond, nil)
+		ch := l.open(0)
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+		require.NoError(t, err)
+		l.run(200*time.Millisecond, nil)
+		data := make([]byte, 900)
+		for end := l.now + 4*time.Second; l.now < end; {
+			l.step(nil)
+			for range v.perMs {
+				_, err := ch.SendBunch(&bunch.Out{Data: data, NoMerge: true})
+				require.NoError(t, err)
+			}
+			l.conns[0].FlushWritten(l.now)
+		}
+		n := l.conns[1].Counters
+		share := float64(n.Stale) / float64(n.PacketsReceived)
+		t.Logf("seed %d, %d packets a ms, jitter %v: %d of %d stale, room for %d", seed, v.perMs, v.jitter, n.Stale, n.PacketsReceived, len(l.conns[1].order.slots))
+		require.GreaterOrEqual(t, share, v.stale[0])
+		require.LessOrEqual(t, share, v.stale[1])
+		require.Equal(t, v.slots, len(l.conns[1].order.slots))
+		l.run(latenessLife+time.Second, nil)
+		require.LessOrEqual(t, len(l.conns[1].order.slots), smallOrderCache, "what isn't needed is given back")
+	}
+}
