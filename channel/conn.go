@@ -42,7 +42,7 @@ type Outlet interface {
 	// ends the SendBuffer and there is room.
 	ExtendBunch(data []byte, bits int) bool
 	// AllowOpen says whether the peer may open the channel of in now. An error
-	// refuses the packet, so that it comes again; with StrictControl it ends the connection.
+	// refuses the packet, so that it comes again.
 	AllowOpen(in *bunch.In) error
 	// ControlClosed says that channel 0 has ended, and with it the connection.
 	ControlClosed(reason CloseReason)

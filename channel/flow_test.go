@@ -654,7 +654,7 @@ func TestClosingChannelsListenNoMore(t *testing.T) {
 	require.EqualValues(t, 1, s.table.Counters.Ignored)
 }
 
-// TestOpensThatHaveToComeAgain: without memory, or when the connection says so; with StrictControl that ends it.
+// TestOpensThatHaveToComeAgain: without memory, or when the connection says so.
 func TestOpensThatHaveToComeAgain(t *testing.T) {
 	refused := errors.New("not now")
 	s := newStub(t, true, noControl)
@@ -665,10 +665,6 @@ func TestOpensThatHaveToComeAgain(t *testing.T) {
 	require.Equal(t, Counters{Received: 1, ReceivedReliable: 1, Refused: 1}, s.table.Counters)
 	s.refuse = nil
 	s.accepts(header(1, 1, stubGame, opening), "x")
-	strict := newStub(t, true, func(c *Config) { c.Types = c.Types[1:]; c.StrictControl = true })
-	strict.refuse = refused
-	_, err = strict.receive(header(1, 1, stubGame, opening), "x")
-	require.ErrorIs(t, err, refused)
 
 	for index, cost := range map[uint32]int{3: channelCost, 40: channelCost + pageCost} { // of a page in use, of a new one
 		s.table.held = s.table.cfg.MaxMemory/2 - cost + 1

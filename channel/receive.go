@@ -128,10 +128,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		t.Counters.Refused++
 		return nil, true, nil
 	}
-	if err := t.outlet.AllowOpen(in); err != nil {
-		if t.cfg.StrictControl {
-			return nil, false, err
-		}
+	if t.outlet.AllowOpen(in) != nil {
 		t.Counters.Refused++
 		return nil, true, nil
 	}

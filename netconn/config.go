@@ -39,8 +39,7 @@ type Protocol struct {
 	// FirstFree opens channels at the lowest free index, as Unreal's server does.
 	FirstFree bool
 	// StrictControl ends the connection when a bunch comes before the control
-	// channel's open or the end of the login, as Unreal does; otherwise it only has to
-	// come again.
+	// channel's open, as Unreal does; otherwise it only has to come again.
 	StrictControl bool
 }
 
@@ -108,8 +107,7 @@ type Config struct {
 	// Handlers wraps packets; nil for none.
 	Handlers *handler.Chain
 	// AllowOpen may refuse a channel that the peer opens, besides what the types
-	// say: its packet has to come again, or with StrictControl the connection ends. nil
-	// allows all.
+	// say: its packet has to come again. nil allows all.
 	AllowOpen func(in *bunch.In) error
 	// Closed is called once when the connection has ended. May be nil.
 	Closed func(CloseResult)

@@ -76,6 +76,7 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	c.closer.inPacket = true
 	defer c.afterPacket()
+	fresh := c.notify.Delta(h) > 0
 	delta, process := c.notify.Update(h, (*fates)(c))
 	if c.skip.acked {
 		c.Fail(errOptimistic, false)
@@ -84,9 +85,11 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	if delta == 0 {
-		if c.notify.WaitingForFlush() {
+		if fresh {
 			c.flow.lastReceive = c.now // it is heard, though not processed
-			c.oweAcks(0)               // until the peer has heard them
+		}
+		if c.notify.WaitingForFlush() {
+			c.oweAcks(0) // until the peer has heard them
 		}
 		c.Counters.Stale++
 		c.trace(nettrace.PacketRefused, c.notify.InID(), uint64(h.Seq), 0)

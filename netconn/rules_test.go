@@ -265,3 +265,27 @@ func TestFirstRoundTripIsNoGuess(t *testing.T) {
 	require.Greater(t, guess.RTT, 100*time.Millisecond)
 	require.LessOrEqual(t, s.RTT, 2*testTick)
 }
+
+// TestRepeatedPacketIsNoLifeSign: an end that refuses packets until its acks are heard takes new ones as a sign of life, and what it had
+// before, from whoever repeats it, for none.
+func TestRepeatedPacketIsNoLifeSign(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) {
+		c.Protocol = Bunchnet()
+		c.Protocol.Notify.WaitForFlush = true
+	})
+	c := h.conns[1]
+	old := h.packet(0, false)
+	h.give(0, old)
+	for i := 0; !c.notify.WaitingForFlush(); i++ { // its acks are lost
+		require.Less(t, i, 1000)
+		h.give(0, h.packet(0, false))
+	}
+	h.now += time.Second
+	before := c.flow.lastReceive
+	h.give(0, old)
+	require.True(t, c.notify.WaitingForFlush())
+	require.Equal(t, before, c.flow.lastReceive)
+	h.give(0, h.packet(0, false))
+	require.True(t, c.notify.WaitingForFlush())
+	require.Equal(t, h.now, c.flow.lastReceive)
+}
