@@ -187,7 +187,7 @@ func TestExhaustive(t *testing.T) {
 	depth := 6
 	switch {
 	case testing.Short():
-		depth = 5
+		depth = 4
 	case os.Getenv("CI") != "":
 		depth = 7
 	}
