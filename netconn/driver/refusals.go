@@ -4,26 +4,39 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/refusals"
 )
 
 // Refusals calls yield with the reason code and the count of everything that the link refused, and
-// of the packets that connections dropped, in a fixed order, zeros too. A stale_packet came again, or later than
-// those after it. An unknown_type is a bunch of a channel whose type isn't in Config.Channels of this end; may_not_open
-// is one of a channel that the peer's end may not open, see channel.Type. These are ignored, so the
-// peer isn't told: most often one of the two ends has forgotten a type, or ClientOpen or ServerOpen.
+// of the packets that connections dropped, in a fixed order, zeros too. This is the table of all reasons; the inspector, the
+// metrics and the Logger use the same codes.
 //
-// Those of all links:
+// Of all links:
 //
 //	corrupt                  a wrong Config.Checksum, or one end without it
 //	packet                   a packet that its connection didn't take, or that came from nobody's address
 //	stale_packet             a packet that came twice, or later than those after it
-//	unknown_type             see above
-//	may_not_open             see above
+//	unknown_type             a bunch of a channel whose type isn't in Config.Channels of this end. It is ignored, and the peer isn't
+//	                         told: one of the two ends has forgotten the type
+//	may_not_open             a bunch of a channel that the peer's end may not open: a forgotten ClientOpen or ServerOpen of
+//	                         channel.Type. It is ignored too
 //	no_room                  PlainUnreal: MaxConns or MaxPerAddr
 //	no_login                 LoginTimeout
 //
-// Those of a server with Netcode that say what is wrong with its settings or its clients':
+// Of more than one link:
 //
+//	replayed                 a packet that was accepted before, or of a connection that has ended
+//	unexpected               of no use in this state, as duplicates are
+//	too_short                shorter than any packet
+//	bad_size                 not the size of its type
+//	bad_type                 no type of packet
+//	server_full              the link's Slots, or MaxConns
+//
+// Of Netcode:
+//
+//	bad_format               not a packet of netcode
+//	bad_sequence             its sequence doesn't fit it
 //	bad_version              the client's is no netcode 1.02, as with a client of another link
 //	bad_protocol             another ProtocolID
 //	bad_token                a token of another key
@@ -32,22 +45,51 @@ import (
 //	                         Netcode.Addrs
 //	token_used               one token for two dials, or from two addresses
 //	id_connected             the client id is connected
-//	server_full              Netcode.Slots or MaxConns
-//	no_mapping               from an address that isn't connected. A client that leaves says so ten times, and is a stranger from
-//	                         the second on
+//	addr_connected           the address is connected
+//	no_mapping               from an address that isn't connected
+//	no_mapping_room          more handshakes begun than the server holds, from all addresses, one address or one id
+//	bad_challenge            a response with a challenge that isn't this server's
+//	not_bound                a response from another address or id than the challenge is for
+//	not_sealed               not encrypted with the connection's key
+//	other_source             not from the server
 //
-// The others are in ServerCounters and ClientCounters of netconn/netcode and netconn/handshake and in Counters of
-// netconn/salted, under the same names in other letters: bad_salt is BadSalt. With PlainSalted, no_session is what no_mapping
-// is with Netcode, and bad_checksum also another ProtocolID.
+// Of PlainSalted:
+//
+//	bad_checksum             damaged, or another ProtocolID
+//	bad_padding              something else than zeros
+//	bad_salt                 a response without our challenge, or an answer to somebody else's request
+//	bad_prefix               not the connection's
+//	no_session               from an address that isn't connected
+//	too_many_from_address    the address has as many slots as it may
+//
+// Of PlainUnreal, whose handshake drops what is
+//
+//	empty, zero_last_byte, wrong_magic, not_handshake, unknown_packet, contradictory
+//	                         no handshake packet
+//	wrong_type               what only the same end sends
+//	wrong_version            no version in common
+//	wrong_session            of another SessionID
+//	wrong_client_id          for another connection of this address
+//	cookie_expired           an answer to a challenge older than 40 s
+//	wrong_secret             an answer to a challenge of a secret that wasn't in use then
+//	bad_cookie               not this server's for this address
+//	wrong_cookie             an Ack of another exchange
+//	late_repeat              a Response that came again too late for another Ack
+//	unknown_restart          a restart of a connection that isn't there
+//	too_small                a packet that is shorter than its answer would be
+//	restarts_limited         more than MaxRestarts
+//	upgrades_limited         more than MaxUpgrades
+//	restart_unlikely         a restart request that wasn't believed
+//	no_randomness            Config.Rand gave an error
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
-	n := d.droppedNow()
-	if !yield("corrupt", d.Counters.Corrupt) || !yield("packet", d.Counters.Refused) ||
-		!yield("stale_packet", n.stale) ||
-		!yield("unknown_type", n.unknownType) || !yield("may_not_open", n.mayNotOpen) ||
-		!yield("no_room", d.Counters.NoRoom) || !yield("no_login", d.Counters.NoLogin) {
-		return
-	}
+	n, more := d.droppedNow(), true
+	refusals.Each(func(reason string, n uint64) bool { more = yield(reason, n); return more }, []refusals.Count{
+		refusals.Of("corrupt", d.Counters.Corrupt), refusals.Of("packet", d.Counters.Refused), refusals.Of("stale_packet", n.stale),
+		refusals.Of("unknown_type", n.unknownType), refusals.Of("may_not_open", n.mayNotOpen), refusals.Of("no_room", d.Counters.NoRoom),
+		refusals.Of("no_login", d.Counters.NoLogin),
+	})
 	switch {
+	case !more:
 	case d.server != nil:
 		d.server.refusals(yield)
 	case d.client != nil:
@@ -103,6 +145,9 @@ func (d *Driver) tell(msg string, attrs ...slog.Attr) {
 	}
 }
 
+// strays is the reasons for which each link refuses what is still on its way when a connection ends.
+var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true}
+
 // logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.
 func (d *Driver) logSecond(now time.Duration) {
 	l := &d.log
@@ -123,13 +168,17 @@ func (d *Driver) logSecond(now time.Duration) {
 		l.last = map[string]uint64{}
 	}
 	l.at = l.at[:0]
+	level := slog.LevelInfo
 	for reason, n := range d.Refusals {
 		if more := n - l.last[reason]; more > 0 {
 			l.last[reason] = n
 			l.at = append(l.at, slog.Uint64(reason, more))
+			if !strays[reason] {
+				level = slog.LevelWarn
+			}
 		}
 	}
 	if len(l.at) > 0 {
-		d.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "refused", l.at...)
+		d.cfg.Logger.LogAttrs(context.Background(), level, "refused", l.at...)
 	}
 }

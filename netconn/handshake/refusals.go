@@ -1,39 +1,30 @@
 package handshake
 
+import "github.com/bunchnet/bunchnet/netconn/internal/refusals"
+
 // Refusals calls yield with the reason code and the count of every refusal, in a fixed order, zeros too.
 func (c *ServerCounters) Refusals(yield func(reason string, n uint64) bool) {
-	c.Malformed.refusals([]refusal{
-		{"wrong_type", c.WrongType}, {"wrong_version", c.WrongVersion}, {"wrong_session", c.WrongSession}, {"cookie_expired", c.Expired},
-		{"wrong_secret", c.WrongSecret}, {"bad_cookie", c.BadCookie}, {"replayed", c.Replayed}, {"late_repeat", c.LateRepeat},
-		{"server_full", c.NoRoom}, {"unknown_restart", c.UnknownRestart}, {"too_small", c.TooSmall},
-		{"restarts_limited", c.RestartsLimited}, {"upgrades_limited", c.UpgradesLimited}, {"no_randomness", c.RandomnessFailed},
-	}, yield)
+	refusals.Each(yield, c.Malformed.refusals(), []refusals.Count{
+		refusals.Of("wrong_type", c.WrongType), refusals.Of("wrong_version", c.WrongVersion), refusals.Of("wrong_session", c.WrongSession), refusals.Of("cookie_expired", c.Expired),
+		refusals.Of("wrong_secret", c.WrongSecret), refusals.Of("bad_cookie", c.BadCookie), refusals.Of("replayed", c.Replayed), refusals.Of("late_repeat", c.LateRepeat),
+		refusals.Of("server_full", c.NoRoom), refusals.Of("unknown_restart", c.UnknownRestart), refusals.Of("too_small", c.TooSmall),
+		refusals.Of("restarts_limited", c.RestartsLimited), refusals.Of("upgrades_limited", c.UpgradesLimited), refusals.Of("no_randomness", c.RandomnessFailed),
+	})
 }
 
 // Refusals calls yield with the reason code and the count of every refusal, in a fixed order, zeros too.
 func (c *ClientCounters) Refusals(yield func(reason string, n uint64) bool) {
-	c.Malformed.refusals([]refusal{
-		{"wrong_type", c.WrongType}, {"wrong_version", c.WrongVersion}, {"wrong_client_id", c.WrongClientID},
-		{"wrong_session", c.WrongSession}, {"wrong_cookie", c.WrongCookie}, {"unexpected", c.Unexpected},
-		{"restart_unlikely", c.RestartUnlikely},
-	}, yield)
+	refusals.Each(yield, c.Malformed.refusals(), []refusals.Count{
+		refusals.Of("wrong_type", c.WrongType), refusals.Of("wrong_version", c.WrongVersion), refusals.Of("wrong_client_id", c.WrongClientID),
+		refusals.Of("wrong_session", c.WrongSession), refusals.Of("wrong_cookie", c.WrongCookie), refusals.Of("unexpected", c.Unexpected),
+		refusals.Of("restart_unlikely", c.RestartUnlikely),
+	})
 }
 
-type refusal struct {
-	reason string
-	n      uint64
-}
-
-// refusals yields the malformed packets, then more.
-func (m *Malformed) refusals(more []refusal, yield func(reason string, n uint64) bool) {
-	for _, list := range [][]refusal{{
-		{"empty", m.Empty}, {"zero_last_byte", m.ZeroLastByte}, {"wrong_magic", m.WrongMagic}, {"not_handshake", m.NotHandshake},
-		{"too_short", m.TooShort}, {"unknown_type", m.UnknownType}, {"contradictory", m.Contradictory},
-	}, more} {
-		for _, r := range list {
-			if !yield(r.reason, r.n) {
-				return
-			}
-		}
+// refusals is the malformed packets.
+func (m *Malformed) refusals() []refusals.Count {
+	return []refusals.Count{
+		refusals.Of("empty", m.Empty), refusals.Of("zero_last_byte", m.ZeroLastByte), refusals.Of("wrong_magic", m.WrongMagic), refusals.Of("not_handshake", m.NotHandshake),
+		refusals.Of("too_short", m.TooShort), refusals.Of("unknown_packet", m.UnknownType), refusals.Of("contradictory", m.Contradictory),
 	}
 }

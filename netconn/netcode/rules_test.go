@@ -98,7 +98,7 @@ func TestCountersOfASession(t *testing.T) {
 	require.Equal(t, ClientCounters{Payloads: 1, KeepAlives: 1}, l.client.Counters)
 	l.client.Disconnect(l.now)
 	l.toServer()
-	require.Equal(t, ServerCounters{Requests: 1, Challenges: 1, Responses: 1, Connected: 1, Payloads: 1, KeepAlives: 1, Disconnects: 1, NoMapping: disconnectSent - 1}, l.server.Counters)
+	require.Equal(t, ServerCounters{Requests: 1, Challenges: 1, Responses: 1, Connected: 1, Payloads: 1, KeepAlives: 1, Disconnects: 1, LateDisconnects: disconnectSent - 1}, l.server.Counters)
 	require.Equal(t, []string{"0: hello"}, l.down.payloads)
 	require.Equal(t, []Reason{ClientLeft}, l.down.gone)
 }
@@ -122,7 +122,7 @@ func TestServerRefusals(t *testing.T) {
 	}{
 		{"empty", false, false, nil, ServerCounters{BadSize: 1}, 0},
 		{"17 bytes", false, false, append([]byte{0x16}, make([]byte, 16)...), ServerCounters{BadSize: 1}, 0},
-		{"18 bytes, from nowhere", false, false, append([]byte{0x16}, make([]byte, 17)...), ServerCounters{NoMapping: 1}, 0},
+		{"18 bytes, from nowhere", false, false, append([]byte{0x16}, make([]byte, 17)...), ServerCounters{LateDisconnects: 1}, 0},
 		{"response, from nowhere", false, false, sealed(typeResponse, 8+challengeBytes), ServerCounters{NoMapping: 1}, 0},
 		{"short request", false, false, short, ServerCounters{Requests: 1, BadSize: 1}, 0},
 		{"request type with a sequence", false, false, append([]byte{0x10}, make([]byte, 40)...), ServerCounters{BadType: 1}, 0},

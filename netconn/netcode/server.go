@@ -87,6 +87,9 @@ type ServerCounters struct {
 	BadSize, BadType, BadSequence, BadVersion, BadProtocol, Expired, BadToken, OtherServer uint64
 	AddrConnected, IDConnected, TokenUsed, Full, NoMapping, BadChallenge, NotBound         uint64
 	Replayed, NotSealed, NoRoom                                                            uint64
+
+	// LateDisconnects came from addresses that aren't connected. A client that leaves says so ten times.
+	LateDisconnects uint64
 }
 
 // MaxSlots is the most clients of a Server.
@@ -220,7 +223,12 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 		s.session(now, slot, t, p[0], seq, body)
 		return
 	}
-	if t != typeResponse {
+	switch t {
+	case typeResponse:
+	case typeDisconnect:
+		s.Counters.LateDisconnects++
+		return
+	default:
 		s.Counters.NoMapping++
 		return
 	}

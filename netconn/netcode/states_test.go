@@ -172,7 +172,7 @@ func TestTampered(t *testing.T) {
 
 func refused(c *ServerCounters) uint64 {
 	return c.BadSize + c.BadType + c.BadSequence + c.BadVersion + c.BadProtocol + c.Expired + c.BadToken + c.OtherServer +
-		c.AddrConnected + c.IDConnected + c.TokenUsed + c.Full + c.NoMapping + c.BadChallenge + c.NotBound +
+		c.AddrConnected + c.IDConnected + c.TokenUsed + c.Full + c.NoMapping + c.LateDisconnects + c.BadChallenge + c.NotBound +
 		c.Replayed + c.NotSealed + c.NoRoom
 }
 

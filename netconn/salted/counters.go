@@ -16,14 +16,16 @@ type Counters struct {
 	NoSession   uint64 // from an address that isn't connected, or not from the server
 	Unexpected  uint64 // of no use in this state, as duplicates are
 
-	Requests   uint64 // answered with a challenge
-	Denied     uint64 // requests and responses answered with denied
-	TooMany    uint64 // of these, because their address has as many slots as it may
-	Connected  uint64 // connections made
-	Replaced   uint64 // by a newer one from the same address
-	TimedOut   uint64
-	Payloads   uint64 // delivered
-	RandErrors uint64 // failures of the source of secrets; the old secret is kept
+	Requests  uint64 // answered with a challenge
+	Denied    uint64 // requests and responses answered with denied
+	TooMany   uint64 // of these, because their address has as many slots as it may
+	Connected uint64 // connections made
+	Replaced  uint64 // by a newer one from the same address
+	TimedOut  uint64
+	Payloads  uint64 // delivered
+	// LateDisconnects came from addresses that aren't connected. An end that leaves says so ten times.
+	LateDisconnects uint64
+	RandErrors      uint64 // failures of the source of secrets; the old secret is kept
 }
 
 type refusal uint8

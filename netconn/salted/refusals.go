@@ -1,17 +1,12 @@
 package salted
 
+import "github.com/bunchnet/bunchnet/netconn/internal/refusals"
+
 // Refusals calls yield with the reason code and the count of every refusal, in a fixed order, zeros too.
 func (c *Counters) Refusals(yield func(reason string, n uint64) bool) {
-	for _, r := range [...]struct {
-		reason string
-		n      uint64
-	}{
-		{"too_short", c.TooShort}, {"bad_size", c.BadSize}, {"bad_checksum", c.BadChecksum}, {"bad_type", c.BadType},
-		{"bad_padding", c.BadPadding}, {"bad_salt", c.BadSalt}, {"bad_prefix", c.BadPrefix}, {"replayed", c.Replayed},
-		{"no_session", c.NoSession}, {"unexpected", c.Unexpected}, {"server_full", c.Denied - c.TooMany}, {"too_many_from_address", c.TooMany},
-	} {
-		if !yield(r.reason, r.n) {
-			return
-		}
-	}
+	refusals.Each(yield, []refusals.Count{
+		refusals.Of("too_short", c.TooShort), refusals.Of("bad_size", c.BadSize), refusals.Of("bad_checksum", c.BadChecksum), refusals.Of("bad_type", c.BadType),
+		refusals.Of("bad_padding", c.BadPadding), refusals.Of("bad_salt", c.BadSalt), refusals.Of("bad_prefix", c.BadPrefix), refusals.Of("replayed", c.Replayed),
+		refusals.Of("no_session", c.NoSession), refusals.Of("unexpected", c.Unexpected), refusals.Of("server_full", c.Denied-c.TooMany), refusals.Of("too_many_from_address", c.TooMany),
+	})
 }

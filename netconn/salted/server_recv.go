@@ -88,7 +88,12 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 // session takes a packet of a connected client.
 func (s *Server) session(now time.Duration, from netip.AddrPort, t packetType, p []byte) refusal {
 	i, ok := s.byAddr[from]
-	if !ok {
+	switch {
+	case ok:
+	case t == typeDisconnect:
+		s.Counters.LateDisconnects++
+		return accepted
+	default:
 		return noSession
 	}
 	c := &s.slots[i]

@@ -1,0 +1,22 @@
+// Package refusals is the table in which a link counts what it refused, by reason.
+package refusals
+
+// Count is how often one reason applied.
+type Count struct {
+	reason string
+	n      uint64
+}
+
+// Of is n refusals for a reason, by its code: one that driver.Driver.Refusals lists.
+func Of(reason string, n uint64) Count { return Count{reason, n} }
+
+// Each calls yield with every count in the order of the tables, zeros too, until it returns false.
+func Each(yield func(reason string, n uint64) bool, tables ...[]Count) {
+	for _, t := range tables {
+		for _, c := range t {
+			if !yield(c.reason, c.n) {
+				return
+			}
+		}
+	}
+}
