@@ -115,7 +115,7 @@ func (t *Table) typeOf(name bunch.Name) *Type {
 func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
 	typ := t.typeOf(name)
 	switch {
-	case t.ended || t.closing:
+	case t.closing:
 		return nil, ErrClosed
 	case typ == nil:
 		return nil, fmt.Errorf("%w: %v", ErrUnknownType, name)

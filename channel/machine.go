@@ -84,7 +84,7 @@ func (m *Machine) End() {
 	if t.ended {
 		return
 	}
-	t.ended = true
+	t.ended, t.closing = true, true // handlers hear of it one by one
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}

@@ -180,25 +180,30 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 			at = max(at, c.forceAt())
 		}
 	} else if c.Table().Waiting() > 0 {
-		ready, wait := c.cfg.Controller.NextDeadline(c.now)
-		if !wait {
-			ready = c.now
+		if ready, ok := c.readyAt(); ok {
+			at = min(at, ready)
 		}
-		at = min(at, ready)
 	}
 	if d, ok := c.timeoutAt(); ok {
 		at = min(at, d)
 	}
 	if d, ok := c.probeAt(); ok {
-		if ready, wait := c.cfg.Controller.NextDeadline(c.now); wait {
-			d = max(d, ready)
+		if ready, ok := c.readyAt(); ok {
+			at = min(at, max(d, ready))
 		}
-		at = min(at, d)
 	}
 	if c.order.held > 0 {
 		at = min(at, c.order.since+c.reorderWindow())
 	}
 	return max(at, c.now), true
+}
+
+// readyAt is when the controller allows a packet; ok is false when only an ack can change that.
+func (c *Conn) readyAt() (at time.Duration, ok bool) {
+	if at, ok = c.cfg.Controller.NextDeadline(c.now); ok {
+		return at, true
+	}
+	return c.now, c.cfg.Controller.Budget(c.now) > 0
 }
 
 // trace tells the sink, if there is one.

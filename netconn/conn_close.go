@@ -172,7 +172,6 @@ func (c *Conn) Fail(err error, local bool) {
 // lastWords sends a close of channel 0 in a last packet, as far as there is room, and that packet again: nobody will
 // hear if it is lost.
 func (c *Conn) lastWords() {
-	c.channels.Shut()
 	if !c.closesControl() {
 		c.FlushNet()
 		return
@@ -189,7 +188,7 @@ func (c *Conn) lastWords() {
 	}
 }
 
-// lastCopies is how often the last packet leaves.
+// lastCopies is how often the last packet leaves again.
 const lastCopies = 4
 
 // ControlClosed ends the connection: channel 0 is gone. See channel.Outlet.
@@ -229,12 +228,10 @@ func (c *Conn) end(code CloseCode, err error) {
 	if code == ClosedByPeer {
 		reason = c.closer.peerReason
 	}
-	if code != ClosedByUs && c.out.Len() > 0 {
-		c.FlushNet() // acks of what the peer sent last
-	} else if code == ClosedByPeer || c.closer.controlGone {
-		c.oweAcks(0)
-		c.FlushNet()
+	if c.closer.controlGone {
+		c.oweAcks(0) // the peer waits for the ack of its close
 	}
+	c.FlushWritten(c.now)
 	c.closer.endedAt = c.now
 	c.closer.result = CloseResult{Code: code, Reason: reason, Err: err, Undelivered: c.channels.Undelivered(), Silence: c.now - c.flow.lastReceive}
 	for _, u := range c.closer.result.Undelivered {
@@ -257,7 +254,7 @@ func (c *Conn) answerLate(p []byte) {
 	if c.unwrap(&r, p) != nil || h.Read(&r) != nil {
 		return
 	}
-	if delta, process := c.notify.Update(&h, nobody{}); delta == 0 || !process {
+	if _, process := c.notify.Update(&h, nobody{}); !process {
 		return
 	}
 	c.readPacketInfo(&r)

@@ -30,7 +30,6 @@ type sendBuffer struct {
 func (s *sendBuffer) init(cfg *Config) {
 	packet := cfg.Protocol.Bunch.PacketBits() + cfg.Protocol.Bunch.HandlerBits
 	s.buf = make([]byte, cfg.Headroom+packet/8, cfg.Headroom+packet/8+cfg.Tailroom)
-	s.out.Reset(nil)
 }
 
 // startPacket begins a packet unless one is under way.
@@ -41,7 +40,6 @@ func (c *Conn) startPacket() {
 	c.beginPacket()
 	c.notify.WriteHeader(&c.out)
 	c.writePacketInfo()
-	c.lastEnd = 0
 }
 
 // beginPacket writes what comes before a packet's header.
