@@ -267,7 +267,7 @@ func (ch *Channel) dropAssembly() {
 func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	t := ch.table
 	if in.Open {
-		if ch.openedLocally && !(ch.index == 0 && in.Close) { // the peer may end the connection before it has our open
+		if ch.openedLocally && !ch.opensCross(in) {
 			return false, fmt.Errorf("%w: %v", ErrAlreadyOpen, ch)
 		}
 		if !ch.openAcked && !ch.openedLocally {
@@ -303,6 +303,12 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		t.remove(ch, in.CloseReason)
 	}
 	return false, nil
+}
+
+// opensCross reports whether both ends may have opened the channel: the control channel, where one of them opens it only to end the
+// connection before it has the other's open.
+func (ch *Channel) opensCross(in *bunch.In) bool {
+	return ch.index == 0 && (in.Close || ch.closing)
 }
 
 // forget ends the count of a closed channel once no packet in flight names it.

@@ -128,3 +128,88 @@ func TestClosedInAccepted(t *testing.T) {
 		}
 	}
 }
+
+// TestTurnedAwayInAccepted: a client that is turned away before its login has begun learns why, and to neither end has the other broken
+// the protocol, though the login's open and the close cross.
+func TestTurnedAwayInAccepted(t *testing.T) {
+	turnAway := map[string]func(c *Conn){
+		"not you": func(c *Conn) { c.CloseWithReason("not you") },
+		"":        func(c *Conn) { c.Close(c.Now(), "not you") }, // says nothing to the peer
+	}
+	for reason, f := range turnAway {
+		for name, link := range links() {
+			for _, lag := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
+				var result *netconn.CloseResult
+				w := newTown(t, 1, netsim.Settings{Lag: lag}, Config{Link: link, Accepted: f, Closed: func(_ *Conn, r netconn.CloseResult) { result = &r }})
+				c := w.dial(Config{Link: link})
+				w.until("both have ended", func() bool { return result != nil && c.result != nil })
+				require.Equal(t, netconn.ClosedByUs, result.Code, "%s, %v: %v", name, lag, result)
+				require.Contains(t, result.String(), "not you", name)
+				require.Equal(t, netconn.ClosedByPeer, c.result.Code, "%s, %v: %v", name, lag, c.result)
+				require.Equal(t, reason, c.result.Reason, "%s, %v: %v", name, lag, c.result)
+				require.ErrorIs(t, c.result.Err, ErrDenied, name)
+			}
+		}
+	}
+}
+
+// TestLoginsTimeOutTogether: both ends give up a login at the same time; neither says that the other broke the protocol.
+func TestLoginsTimeOutTogether(t *testing.T) {
+	for name, link := range links() {
+		for start := time.Duration(0); start < 250*time.Millisecond; start += 16 * time.Millisecond {
+			var results []netconn.CloseResult
+			cfg := Config{Link: link, LoginTimeout: time.Second, Closed: func(_ *Conn, r netconn.CloseResult) { results = append(results, r) }}
+			w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, cfg)
+			c := w.dial(Config{Link: link, LoginTimeout: time.Second})
+			wait := func(d time.Duration) {
+				for end := w.now.Add(d); w.now.Before(end); {
+					w.step()
+				}
+			}
+			wait(start)
+			w.dark(0, true, false)
+			wait(1200 * time.Millisecond)
+			w.dark(0, false, false)
+			wait(8 * time.Second)
+			if c.result != nil {
+				results = append(results, *c.result)
+			}
+			for _, r := range results {
+				require.NotEqual(t, netconn.PeerBroke, r.Code, "%s, dark after %v: %v", name, start, r)
+			}
+		}
+	}
+}
+
+// TestCloseAfterAHitch: a tick that took long, or a machine that slept, doesn't put a close off: ticks make up for a second of it at
+// most, and so do the times that the game gets from Since.
+func TestCloseAfterAHitch(t *testing.T) {
+	types := []channel.Type{{Name: chatName, ServerOpen: true}}
+	for name, link := range links() {
+		for _, gone := range []bool{false, true} {
+			var took [2]time.Duration
+			for i, hitch := range []time.Duration{0, time.Hour} {
+				var result *netconn.CloseResult
+				w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, Config{Link: link, Channels: types, Closed: func(_ *Conn, r netconn.CloseResult) { result = &r }})
+				c := w.dial(Config{Link: link, Channels: types})
+				w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+				if gone {
+					w.dark(0, true, true)
+				}
+				w.now = w.now.Add(hitch)
+				ch, err := w.server.conns[0].Open(chatName, nil)
+				require.NoError(t, err)
+				for range 300 {
+					_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: true, NoMerge: true})
+					require.NoError(t, err)
+				}
+				w.server.Shutdown("good night")
+				at := w.now
+				w.until("the server is empty", func() bool { return result != nil })
+				require.Equal(t, gone, result.Unacked > 0, result)
+				took[i] = w.now.Sub(at)
+			}
+			require.Less(t, took[1], took[0]+2*time.Second, name)
+		}
+	}
+}

@@ -79,6 +79,16 @@ func (c *Conn) CloseWithReason(reason string) {
 }
 
 func (c *Conn) closeWithReason(at time.Duration, reason string) {
+	if c.driver.server != nil && c.driver.login && c.Channel(0) == nil && !c.Closed() && !c.Closing() {
+		if c.refusal == nil {
+			c.refusal = errors.New(reason)
+		}
+		return // its login hasn't begun, and is refused when it does
+	}
+	c.sayAndClose(at, reason)
+}
+
+func (c *Conn) sayAndClose(at time.Duration, reason string) {
 	if c.server != nil || c.client != nil {
 		_ = c.sendControl(&control.CloseReason{Reason: reason}) // without it the peer only lacks the words
 	}
@@ -232,7 +242,7 @@ func (c *Conn) checkLogin(at time.Duration) {
 	if !c.joined && !c.Closed() && !c.Closing() && at-c.began > limit {
 		c.driver.Counters.NoLogin++
 		c.loginLate = true
-		c.closeWithReason(at, "login timed out")
+		c.sayAndClose(at, "login timed out")
 	}
 }
 

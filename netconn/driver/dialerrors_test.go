@@ -465,3 +465,23 @@ func TestPresetsGoTogether(t *testing.T) {
 		}
 	}
 }
+
+// dark makes the way of a client to the server, and the way back, lose everything, or nothing any more.
+func (w *town) dark(client int, up, down bool) {
+	s := w.sockets[client]
+	for l, dark := range map[*netsim.Link]bool{s.up: up, s.down: down} {
+		set := w.set
+		if dark {
+			set.Loss = 100
+		}
+		require.NoError(w.t, l.Set(set))
+	}
+}
+
+// move gives a client another address.
+func (w *town) move(client int, to netip.AddrPort) {
+	s := w.sockets[client]
+	delete(w.byAddr, s.addr)
+	s.addr = to
+	w.byAddr[to] = s
+}

@@ -131,12 +131,15 @@ func (d *Driver) Err() error {
 // Since is a time as connections see it: since the driver's start, but for what ticks left out. A tick that comes more than
 // a second after the last one comes a second after it: nobody could be heard in a hitch, so it is no silence. A tick that comes
 // before the last one, by a clock that was set back, comes at the same time. Times with a monotonic reading,
-// such as time.Now's, don't mind a clock that is set.
-func (d *Driver) Since(now time.Time) time.Duration { return now.Sub(d.epoch) }
+// such as time.Now's, don't mind a clock that is set. A time that no tick had yet is a second after the last one at most, as the
+// next tick will be.
+func (d *Driver) Since(now time.Time) time.Duration {
+	return min(now.Sub(d.epoch), d.latest+longestTick)
+}
 
 // at is Since for a tick.
 func (d *Driver) at(now time.Time) time.Duration {
-	at := d.Since(now)
+	at := now.Sub(d.epoch)
 	tick := min(max(at, d.latest), d.latest+longestTick)
 	d.epoch = d.epoch.Add(at - tick)
 	d.latest = tick

@@ -17,6 +17,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -460,5 +461,38 @@ func TestHitch(t *testing.T) {
 				require.Equal(t, netconn.ClosedByPeer, m.cres.Code, m.cres)
 			}
 		})
+	}
+}
+
+// TestMovedAgainInTheRestart: a client whose address changes while it proves its last one is heard again after a few seconds.
+func TestMovedAgainInTheRestart(t *testing.T) {
+	for name, link := range map[string]Link{"4.27": PlainUnreal427(), "5.1": PlainUnreal51(), "5.3": PlainUnreal53()} {
+		for between := time.Duration(0); between < 400*time.Millisecond; between += 16 * time.Millisecond {
+			got := 0
+			types := []channel.Type{{Name: chatName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return counting{count: func() { got++ }} }}}
+			w := newTown(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, Config{Link: link, Channels: types})
+			c := w.dial(Config{Link: link, Channels: types})
+			w.until("joined", func() bool { return c.joined && w.server.Len() == 1 })
+			wait := func(d time.Duration) {
+				for end := w.now.Add(d); w.now.Before(end); {
+					w.step()
+				}
+			}
+			wait(12 * time.Second) // the server's requests are believed from then on
+			ch, err := c.Server().Open(chatName, nil)
+			require.NoError(t, err)
+			say := func() {
+				_, err := ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+				require.NoError(t, err)
+			}
+			w.move(0, netip.MustParseAddrPort("10.3.0.1:1000"))
+			say()
+			wait(between)
+			w.move(0, netip.MustParseAddrPort("10.3.0.2:1000"))
+			moved := w.now
+			say()
+			w.until("heard", func() bool { return got > 0 && w.server.conns[0].addr == w.sockets[0].addr })
+			require.Less(t, w.now.Sub(moved), 5*time.Second, "%s, moved again after %v", name, between)
+		}
 	}
 }

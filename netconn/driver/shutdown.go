@@ -16,10 +16,6 @@ func (d *Driver) Shutdown(reason string) {
 		d.leaving = errors.New(reason)
 	}
 	for c := range d.Conns {
-		if d.server != nil && d.login && c.Channel(0) == nil {
-			c.refusal = d.leaving // its login hasn't begun, and is refused when it does
-		} else {
-			c.CloseWithReason(reason)
-		}
+		c.CloseWithReason(reason)
 	}
 }

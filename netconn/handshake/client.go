@@ -67,6 +67,9 @@ func (c ClientConfig) filled() ClientConfig {
 const (
 	resendInterval = time.Second
 	challengeLife  = 15 * time.Second
+	// restartLife is the same for a restart. Its challenge is no good once the address has changed again, and a new one costs nothing:
+	// it makes no second connection.
+	restartLife = 3 * time.Second
 )
 
 // Client is the client's side. Not safe for concurrent use.
@@ -133,7 +136,11 @@ func (c *Client) Tick(now time.Duration) {
 		c.timeout()
 		return
 	}
-	if c.state == SendingResponse && now-c.heard >= challengeLife {
+	life := challengeLife
+	if c.restart {
+		life = restartLife
+	}
+	if c.state == SendingResponse && now-c.heard >= life {
 		c.state = SendingInitial // the challenge is too old
 	}
 	c.send(now)
