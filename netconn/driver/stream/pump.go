@@ -32,7 +32,7 @@ func (c *Conn) run() {
 }
 
 // pump sends what there is to send, as far as the channel and the bandwidth allow, and comes back when
-// they allow more: with an ack for the one, in the next tick for the other.
+// they allow more: with an ack of its own for the first, otherwise in the next tick.
 func (c *Conn) pump() {
 	for c.ch != nil && !c.ch.Closing() {
 		seg := c.next()
@@ -46,6 +46,9 @@ func (c *Conn) pump() {
 		}
 		_, err := c.ch.SendBunch(&bunch.Out{Data: seg, Reliable: true})
 		if errors.Is(err, channel.ErrReliableFull) {
+			if c.ch.Room() > 0 { // MaxMemory is full of what other channels have sent: their acks make room
+				c.again()
+			}
 			return
 		}
 		if err != nil {

@@ -1,0 +1,81 @@
+package stream
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
+)
+
+// TestMemoryComesBack: a stream that has something to send while the reliable bunches of other channels fill half of MaxMemory
+// sends it once there is room again.
+func TestMemoryComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := bunch.Name{Index: 311}
+		l := Listen(name, Config{})
+		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+		slow := netsim.Settings{LagMin: 100 * time.Millisecond, LagMax: 100 * time.Millisecond}
+		b, err := proxy.Impair(b, slow, slow, 1)
+		require.NoError(t, err)
+		base := driver.Config{NetSpeed: 40_000_000, TickRate: 200, MaxMemory: 256 << 10}
+		sc, cc := base, base
+		busy := channel.Type{Name: other, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
+		sc.Socket, sc.Channels = a, []channel.Type{l.Type(), busy}
+		cc.Socket, cc.Channels = b, []channel.Type{Type(name), busy}
+		server, err := driver.Listen("", sc)
+		require.NoError(t, err)
+		client, err := driver.Dial("127.0.0.1:7777", cc)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		go func() { done <- server.Run(ctx, nil) }()
+		go func() { done <- client.Run(ctx, nil) }()
+
+		c, err := Dial(t.Context(), client, name, Config{})
+		require.NoError(t, err)
+		s, err := l.Accept()
+		require.NoError(t, err)
+		echoed := func(s net.Conn, text string) {
+			got := make([]byte, len(text))
+			require.NoError(t, s.SetReadDeadline(time.Now().Add(time.Minute)))
+			_, err := io.ReadFull(s, got)
+			require.NoError(t, err)
+			require.Equal(t, text, string(got))
+		}
+		_, err = c.Write([]byte("before"))
+		require.NoError(t, err)
+		echoed(s, "before")
+		time.Sleep(time.Second)
+
+		full := make(chan error)
+		client.Do(func() {
+			ch, err := client.Server().Open(other, nil)
+			for err == nil {
+				_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true})
+			}
+			_, werr := c.Write([]byte("while it is full"))
+			if werr != nil {
+				err = werr
+			}
+			full <- err
+		})
+		require.ErrorIs(t, <-full, channel.ErrReliableFull)
+		echoed(s, "while it is full")
+		stop()
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+		require.NoError(t, l.Close())
+	})
+}
