@@ -112,7 +112,7 @@ type Protocol struct {
 	// CustomExportsFinal is whether partial bunches carry that bit. Off up to
 	// 5.1; on in 5.8. The first release with it is not known (network version 36).
 	CustomExportsFinal bool
-	// SequenceBits is the width of ChSequence, from 2 to 16; 0 means 10, Unreal's. A channel may have half as many
+	// SequenceBits is the width of ChSequence, from 3 to 16; 0 means 10, Unreal's. A channel may have half as many
 	// reliable bunches in flight as there are sequences. Both ends must agree.
 	SequenceBits uint8
 	// MaxPacket is the largest packet in bytes; 0 means 1024. Both ends must
@@ -325,7 +325,7 @@ func (o *Out) Validate() error {
 	case n < 0 || n > len(o.Data)*8:
 		return fmt.Errorf("%w: %d bits in %d bytes", ErrBits, n, len(o.Data))
 	case n > MaxPayload*8:
-		return fmt.Errorf("%w: %d bytes", ErrTooLarge, (n+7)/8)
+		return fmt.Errorf("%w: %d bytes, and %d is the most", ErrTooLarge, (n+7)/8, MaxPayload)
 	}
 	return nil
 }
@@ -333,7 +333,7 @@ func (o *Out) Validate() error {
 // Errors of Out.Validate, returned before anything is queued or sent.
 var (
 	ErrBits     = errors.New("bunch: Bits must be at most 8*len(Data)")
-	ErrTooLarge = fmt.Errorf("bunch: payload over %d bytes; send it as a block or in several bunches", MaxPayload)
+	ErrTooLarge = errors.New("bunch: payload too large; send it as a block or in several bunches")
 )
 
 // NoPacket stands for "in no packet".

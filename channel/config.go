@@ -93,8 +93,8 @@ func (c Config) filled() Config {
 func (c *Config) Validate() error {
 	f := c.filled()
 	switch {
-	case f.Protocol.SequenceBits != 0 && (f.Protocol.SequenceBits < 2 || f.Protocol.SequenceBits > 16):
-		return fmt.Errorf("channel: SequenceBits %d must be from 2 to 16", f.Protocol.SequenceBits)
+	case f.Protocol.SequenceBits != 0 && (f.Protocol.SequenceBits < 3 || f.Protocol.SequenceBits > 16):
+		return fmt.Errorf("channel: SequenceBits %d must be from 3 to 16", f.Protocol.SequenceBits)
 	case f.ReliableBuffer < 2 || f.ReliableBuffer > f.maxReliableBuffer() || f.ReliableBuffer&(f.ReliableBuffer-1) != 0:
 		return fmt.Errorf("channel: ReliableBuffer %d must be a power of two from 2 to %d", f.ReliableBuffer, f.maxReliableBuffer())
 	case f.MaxChannels < 1 || f.MaxChannels > 32767:

@@ -32,7 +32,8 @@ var (
 	// ErrMemory: the peer makes this end hold more than Config.MaxMemory. As the connection's end it says that
 	// parts of unfinished bunches don't fit.
 	ErrMemory = errors.New("channel: more than MaxMemory bytes held for the peer")
-	// ErrTooLarge: a payload over bunch.MaxPayload.
+	// ErrTooLarge: a payload over bunch.MaxPayload, or a reliable one that takes more bunches than ReliableBuffer has room for, or more
+	// than half of MaxMemory.
 	ErrTooLarge = bunch.ErrTooLarge
 )
 

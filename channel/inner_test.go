@@ -90,6 +90,7 @@ func TestConfigLimits(t *testing.T) {
 		fine bool
 	}{
 		{Config{}, true},
+		{Config{Protocol: bunch.Protocol{SequenceBits: 2}, ReliableBuffer: 2}, false}, {Config{Protocol: bunch.Protocol{SequenceBits: 3}, ReliableBuffer: 4}, true},
 		{Config{ReliableBuffer: 1}, false}, {Config{ReliableBuffer: 2}, true}, {Config{ReliableBuffer: 512}, true}, {Config{ReliableBuffer: 1024}, false}, {Config{ReliableBuffer: 100}, false},
 		{Config{MaxChannels: -1}, false}, {Config{MaxChannels: 1}, true}, {Config{MaxChannels: 32767}, true}, {Config{MaxChannels: 32768}, false},
 		{Config{MaxMemory: 256<<10 - 1}, false}, {Config{MaxMemory: 256 << 10}, true}, {Config{MaxMemory: math.MaxInt32}, true},

@@ -43,6 +43,11 @@ func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 	if err := out.Validate(); err != nil {
 		return noPackets, err
 	}
+	if out.Reliable {
+		if err := ch.table.everFits(out.PayloadBits()); err != nil {
+			return noPackets, err
+		}
+	}
 	if ch.index == 0 && out.Reliable && ch.mustQueue() {
 		return noPackets, ch.enqueue(out)
 	}
@@ -154,6 +159,21 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 // apart that are less than half of their number from each other: less than 512 with Unreal's 10 bits.
 func (t *Table) maxOut() int {
 	return min(t.cfg.ReliableBuffer-1, t.cfg.Protocol.Sequences().Size()/2-2)
+}
+
+// everFits reports a reliable payload for which there is no room even when all is acked.
+func (t *Table) everFits(bits int) error {
+	if bits <= t.single {
+		return nil
+	}
+	parts := t.parts(bits)
+	if parts > t.maxOut() {
+		return fmt.Errorf("%w: it takes %d bunches of %d bytes, and ReliableBuffer has room for %d", ErrTooLarge, parts, t.partBytes(), t.maxOut())
+	}
+	if bufferSize((bits+7)/8)+parts*(outCost+1<<minClass) > t.cfg.MaxMemory/2 {
+		return fmt.Errorf("%w: its %d bunches take more than half of MaxMemory", ErrTooLarge, parts)
+	}
+	return nil
 }
 
 // partBytes is the payload of each part of a split bunch but the last.
