@@ -180,6 +180,8 @@ const (
 	maxWindow = 1024
 	// maxOrderCache is the ack history: what is further ahead is lost anyway.
 	maxOrderCache = 256
+	// longest is where durations end, so that the time of now and one of them is never in the past.
+	longest = 100 * 365 * 24 * time.Hour
 )
 
 func (c Config) filled() Config {
@@ -189,6 +191,9 @@ func (c Config) filled() Config {
 	c.KeepAlive = cmp.Or(c.KeepAlive, 200*time.Millisecond)
 	c.Timeout = cmp.Or(c.Timeout, 60*time.Second)
 	c.LingerTimeout = cmp.Or(c.LingerTimeout, 2*time.Second)
+	for _, d := range []*time.Duration{&c.KeepAlive, &c.Timeout, &c.LingerTimeout, &c.AckDelay, &c.ReorderWindow} {
+		*d = min(*d, longest)
+	}
 	c.NetSpeed = cmp.Or(c.NetSpeed, defaultNetSpeed)
 	c.PacketOverhead = cmp.Or(c.PacketOverhead, 28)
 	c.Redundancy.MaxBits = cmp.Or(c.Redundancy.MaxBits, 8192)

@@ -60,6 +60,7 @@ func (c ClientConfig) filled() ClientConfig {
 	if c.Timeout == 0 {
 		c.Timeout = 60 * time.Second
 	}
+	c.Timeout = min(c.Timeout, longestTimeout)
 	c.ClientID &= 1<<clientBits - 1
 	return c
 }
@@ -69,7 +70,8 @@ const (
 	challengeLife  = 15 * time.Second
 	// restartLife is the same for a restart. Its challenge is no good once the address has changed again, and a new one costs nothing:
 	// it makes no second connection.
-	restartLife = 3 * time.Second
+	restartLife    = 3 * time.Second
+	longestTimeout = 100 * 365 * 24 * time.Hour // so that the end of one is never in the past
 )
 
 // Client is the client's side. Not safe for concurrent use.

@@ -1,6 +1,7 @@
 package handshake
 
 import (
+	"math"
 	"net/netip"
 	"testing"
 	"time"
@@ -104,4 +105,19 @@ func TestOldBytesDontCount(t *testing.T) {
 	}
 	require.Empty(t, h.sent)
 	require.EqualValues(t, 11_000, s.Counters.TooSmall)
+}
+
+// TestEndlessTimeout: with the longest timeout there is a client asks once a second, not in every tick.
+func TestEndlessTimeout(t *testing.T) {
+	sent := 0
+	c, err := NewClient(ClientConfig{Timeout: math.MaxInt64, Send: func([]byte) { sent++ }})
+	require.NoError(t, err)
+	now := time.Hour
+	c.Start(now)
+	for range 600 {
+		now += time.Second / 60
+		c.Tick(now)
+	}
+	require.InDelta(t, 11, sent, 1)
+	require.Equal(t, SendingInitial, c.State())
 }
