@@ -187,6 +187,28 @@ func TestOffloadIsRefusedByDevice(t *testing.T) {
 	require.Greater(t, n.GSOWrites, uint64(2000))
 }
 
+// TestRefusalsAreWaitedOut: after a refusal the stated number of datagrams goes out one by one before several are tried again, however
+// long the runs are.
+func TestRefusalsAreWaitedOut(t *testing.T) {
+	b := netip.MustParseAddrPort("127.0.0.1:9")
+	a := refuser(t, unix.EIO, func(netip.AddrPort) bool { return true })
+	out := messages(60)
+	for i := range out {
+		out[i].Buf, out[i].Addr = out[i].Buf[:200], b
+	}
+	var refusedAt []uint64
+	for range 100 {
+		_, err := a.WriteBatch(out)
+		require.NoError(t, err)
+		if n, _ := CountersOf(a); n.GSORefused > uint64(len(refusedAt)) {
+			refusedAt = append(refusedAt, n.Sent)
+		}
+	}
+	require.Len(t, refusedAt, 4, "at once, and after 512, 1024 and 2048 more: %d", refusedAt)
+	require.InDelta(t, minWait, refusedAt[1]-refusedAt[0], 120)
+	require.InDelta(t, 2*minWait, refusedAt[2]-refusedAt[1], 120)
+}
+
 // TestSegments compares runs with a plain reading of the rules.
 func TestSegments(t *testing.T) {
 	a, b := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:1")

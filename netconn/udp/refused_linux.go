@@ -26,12 +26,12 @@ func (b *backoff) again() {
 	b.left = b.wait
 }
 
-// waits counts n datagrams and reports whether they were to wait.
-func (b *backoff) waits(n int) bool {
+// waits counts a datagram and reports whether it was to wait.
+func (b *backoff) waits() bool {
 	if b.left <= 0 {
 		return false
 	}
-	b.left -= n
+	b.left--
 	return true
 }
 
@@ -79,14 +79,14 @@ func (r *refusals) taken(peer netip.AddrPort) {
 	}
 }
 
-// wait counts n datagrams to a peer and reports whether they have to go one by one.
-func (r *refusals) wait(peer netip.AddrPort, n int) bool {
+// wait counts a datagram to a peer, which others could go with, and reports whether it has to go by itself.
+func (r *refusals) wait(peer netip.AddrPort) bool {
 	if len(r.peers) == 0 {
 		return false
 	}
-	if r.all.waits(n) {
+	if r.all.waits() {
 		return true
 	}
 	b := r.peers[peer]
-	return b != nil && b.waits(n)
+	return b != nil && b.waits()
 }

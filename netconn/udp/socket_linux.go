@@ -216,7 +216,7 @@ func (s *socket) prepare(msgs []Message) {
 	for i := 0; i < len(msgs) && s.reachable(msgs[i].Addr.Addr()); {
 		n := 1
 		if s.gso {
-			if n = segments(msgs[i:]); n > 1 && s.refused.wait(msgs[i].Addr, n) {
+			if n = segments(msgs[i:]); n > 1 && s.refused.wait(msgs[i].Addr) {
 				n = 1
 			}
 		}
