@@ -321,10 +321,11 @@ func (a *Adaptive) window() int {
 // patience is how long feedback may stay away.
 func (a *Adaptive) patience() time.Duration { return min(a.longest+minPatience, maxPatience) }
 
-// curiosity is how long feedback may stay away, with as much in flight as may be, until a packet asks what became of
-// that: only the feedback on a later one tells that the end of a queue was lost.
+// curiosity is the time between packets while as much is in flight as may be. They go on, at MinRate or less: only the
+// feedback on a later packet tells that the end of a queue was lost, or that a long queue is gone.
 func (a *Adaptive) curiosity() time.Duration {
-	return min(a.patience()/2, a.queue.base.get()+minPatience)
+	asks := min(a.patience()/2, a.queue.base.get()+minPatience)
+	return max(asks, seconds(float64(a.cfg.MaxPacket), float64(a.cfg.MinRate)))
 }
 
 const (
@@ -345,14 +346,14 @@ func (a *Adaptive) silence(now time.Duration) {
 	a.forget(now)
 }
 
-// Budget is the credit, within what may be in flight. While nothing is heard, a packet
-// now and then asks whether the path is back.
+// Budget is the credit, within what may be in flight. Beyond that a packet leaves now and then, and asks what became
+// of the others.
 func (a *Adaptive) Budget(now time.Duration) int {
 	a.start(now)
 	a.accrue(now)
 	room := a.window() - a.inflight
 	if room <= 0 {
-		if now-max(a.lastSent, a.lastFeedback) > a.curiosity() {
+		if now-a.lastSent > a.curiosity() {
 			return a.cfg.MaxPacket
 		}
 		return 0
@@ -366,7 +367,7 @@ func (a *Adaptive) NextDeadline(now time.Duration) (time.Duration, bool) {
 		return 0, false
 	}
 	if a.inflight >= a.window() {
-		return max(a.lastSent, a.lastFeedback) + a.curiosity() + 1, true
+		return a.lastSent + a.curiosity() + 1, true
 	}
 	return now + seconds(-a.pacer.credit, a.Rate()) + time.Microsecond, true
 }

@@ -217,3 +217,27 @@ func TestBlackout(t *testing.T) {
 	w.Run(40 * time.Second)
 	require.Greater(t, f.Delivered(35*time.Second, 40*time.Second), 8e6)
 }
+
+// A queue that takes many seconds to go stops nobody: what is lost behind it is found out, and a reliable bunch is sent again.
+func TestNeverStarvesBehindAQueue(t *testing.T) {
+	for _, style := range styles {
+		link := &paths.Link{Rate: func(now time.Duration) float64 {
+			if now < 10*time.Second {
+				return 100e6
+			}
+			return 1e6
+		}, Bytes: 2_500_000, Delay: 20 * time.Millisecond}
+		f := style.flow
+		f.Controller = adaptive(t)
+		w := paths.New(1, link, &f)
+		sent, last, longest := 0, time.Duration(0), time.Duration(0)
+		w.Each = func(now time.Duration) {
+			if link.Sent > sent {
+				sent, last = link.Sent, now
+			}
+			longest = max(longest, now-last)
+		}
+		w.Run(40 * time.Second)
+		require.LessOrEqual(t, longest, 2*time.Second, style.name)
+	}
+}
