@@ -182,7 +182,7 @@ func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 	a.accrue(now)
 	a.pacer.credit -= float64(bytes)
 	if gap := now - a.lastSent; gap > time.Millisecond {
-		a.sendGap += (min(gap, maxGrain) - a.sendGap) / 8
+		a.sendGap = smooth(a.sendGap, min(gap, maxGrain))
 	}
 	if a.inflight == 0 {
 		a.silentSince = now
@@ -273,7 +273,7 @@ func (a *Adaptive) Tick(now time.Duration) {
 	a.start(now)
 	a.wake(now)
 	if gap := now - a.lastTick; gap > 0 {
-		a.tickGap += (gap - a.tickGap) / 8
+		a.tickGap = smooth(a.tickGap, gap)
 		a.ticks.add(gap)
 		a.lastTick = now
 	}
@@ -285,6 +285,14 @@ func (a *Adaptive) Tick(now time.Duration) {
 	if a.inflight > 0 && now-a.silentSince > a.patience() {
 		a.silence(now)
 	}
+}
+
+// smooth averages over about eight samples, from the first one on.
+func smooth(average, sample time.Duration) time.Duration {
+	if average == 0 {
+		return sample
+	}
+	return average + (sample-average)/8
 }
 
 func (a *Adaptive) start(now time.Duration) {
@@ -318,8 +326,13 @@ func (a *Adaptive) window() int {
 	return int(1.5*a.rate*(a.longest+a.sendGap).Seconds()) + 4*a.cfg.MaxPacket
 }
 
-// patience is how long feedback may stay away.
-func (a *Adaptive) patience() time.Duration { return min(a.longest+minPatience, maxPatience) }
+// patience is how long feedback may stay away. The first may take as long as any.
+func (a *Adaptive) patience() time.Duration {
+	if a.longest == 0 {
+		return maxPatience
+	}
+	return min(a.longest+minPatience, maxPatience)
+}
 
 // curiosity is the time between packets while as much is in flight as may be. They go on, at MinRate or less: only the
 // feedback on a later packet tells that the end of a queue was lost, or that a long queue is gone.

@@ -1,6 +1,7 @@
 package congestion
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -19,6 +20,7 @@ const (
 	doublings    = 2.0                     // of growth in a round, at most
 	maxGrowth    = 1.0                     // of the rate, the most it grows in that time or a round
 	farBeyond    = 1.15                    // delivered of the known capacity: there is more
+	muchBeyond   = 1.3                     // delivered of it: the link has changed
 	startupGain  = 2.0                     // of the rate, a round
 	startupLead  = 2.2                     // of what was delivered, when the link doesn't follow
 	recutAfter   = time.Second             // congestion that stays is answered again
@@ -74,11 +76,13 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	queued := a.queue.long(a.cfg.TargetDelay, a.sendGap)
 	lossy := a.nearlyAll.lost(r)
 	if a.phase != Drain && !lossy {
-		switch a.loss.verdict(now, a.rate, queued, limited) {
+		switch a.loss.verdict(now, cmp.Or(a.asked, a.rate), queued, limited) {
 		case congestive:
 			lossy = true
 		case ofThePath:
 			a.restore(now)
+		case answered:
+			a.before = memory{}
 		}
 	}
 	congested := queued || lossy
@@ -87,8 +91,9 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		a.epoch.on = false
 	}
 	if congested && a.phase != Drain {
-		a.before = memory{}
-		if !queued {
+		if queued {
+			a.before = memory{}
+		} else if a.rate > a.before.rate {
 			a.before = memory{a.rate, a.capacity, a.phase}
 		}
 	}
@@ -214,7 +219,7 @@ func (a *Adaptive) leap(inc float64, took time.Duration) float64 {
 		inc = max(inc, part*a.rate/4)
 	}
 	a.waited++
-	if a.queue.delay() <= a.cfg.TargetDelay+a.sendGap/2 || a.waited == 3 {
+	if a.queue.delay() <= a.cfg.TargetDelay+a.sendGap/2 || a.waited == 3 || a.out.rate() > muchBeyond*a.capacity {
 		a.step *= math.Exp2(min(took.Seconds()/stepTime.Seconds(), doublings))
 		a.waited = 0
 	}

@@ -41,8 +41,9 @@
 // told only to the grain of a game's bursts, so the threshold is TargetDelay and the
 // time between bursts; three batches of acks that are all above twice that count at once.
 // Loss beyond LossTolerance is the other sign, for links that hardly queue. It has to last: of the slots of 100 ms
-// in which packets are counted, the one with the most losses doesn't count. Loss that stays when the rate is cut is
-// the path's own: the cut is taken back, and that much loss is tolerated. An application that uses less than
+// in which packets are counted, the one with the most losses doesn't count. After a cut for loss alone a
+// test of likelihoods compares what comes with the loss before it: loss that stays is
+// the path's own, so the cut is taken back, and that much loss is tolerated. An application that uses less than
 // the rate isn't slowed down for loss of up to 40 %.
 //
 // On congestion the capacity is what the link delivered over at least 150 ms and 12000
@@ -50,13 +51,14 @@
 // It grows by 31*sqrt(rate) bytes a second each second, from 2 to 6 % of the rate, and five times as fast for the first
 // 0.6 s: relative to its rate a small flow grows faster, so flows that share a link draw level.
 // Beyond 1.05 of the capacity, and after 0.6 to 1.7 s without congestion, growth doubles every 115 ms, or
-// twice in a round trip, up to a doubling of the rate in that time, as long as the link delivers what is asked.
+// twice in a round trip, up to a doubling of the rate in that time, as long as the link delivers what is asked. It doubles
+// a third as often while there may be a queue of a tick's burst, until 1.3 of the known capacity is delivered.
 //
 // Rounds begin and end at feedback, so acks that come late and in heaps measure right, and
 // a rate of less than a packet a round trip is measured like any other. A
 // round in which the application left a tenth of the credit unused raises nothing,
 // and lowers nothing unless the link delivered less than was sent. Bytes in flight are bounded
-// by one and a half round trips. After 0.4 s and a round trip without any feedback the rate halves, down to
+// by one and a half round trips; beyond that only single packets go out, at MinRate. After 0.4 s and a round trip without any feedback (4 s for the first) the rate halves, down to
 // InitialRate at the least, and a single packet goes out now and then until the path is back; then it starts anew.
 // What was in flight while the path or this process stood still says nothing of the path.
 // There is always a budget for a packet within 2 s: a reliable bunch that was lost is never starved.

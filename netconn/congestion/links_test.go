@@ -241,3 +241,52 @@ func TestNeverStarvesBehindAQueue(t *testing.T) {
 		require.LessOrEqual(t, longest, 2*time.Second, style.name)
 	}
 }
+
+// The first round trip is as long as it is: a path of 600 ms isn't silent, and ticks of 100 ms don't look as if the
+// application sent less than it may.
+func TestStartsOnALongPath(t *testing.T) {
+	for seed := uint64(1); seed <= seeds; seed++ {
+		link := &paths.Link{Rate: paths.Constant(10e6), Buffer: 200 * time.Millisecond, Delay: 300 * time.Millisecond}
+		f := paths.Flow{Tick: 100 * time.Millisecond, AckEvery: 100 * time.Millisecond, Jitter: time.Millisecond}
+		a := adaptive(t)
+		f.Controller = a
+		paths.New(seed, link, &f).Run(time.Second)
+		require.Equal(t, 60_000.0, a.Rate(), "seed %d", seed)
+	}
+}
+
+// TestLossOfAPath: a cut tells loss that the path has anyway from congestion within a few dozen packets, and one that
+// was too small tells nothing.
+func TestLossOfAPath(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		loss, after float64 // before the cut, and after it
+		rate        float64 // after it, of that before
+		want        []cause
+	}{
+		{"the path's", 0.2, 0.2, 0.8, []cause{ofThePath}},
+		{"congestion", 0.2, 0, 0.75, []cause{answered}},
+		{"a cut too small to tell", 0.2, 0.19, 0.97, []cause{congestive}},
+		{"congestion that the cut didn't end", 0.75, 0.4, 0.42, []cause{answered, congestive, tolerable}},
+	} {
+		l := lossTest{base: 0.05, tolerance: 0.05}
+		now, carry := time.Duration(0), 0.0
+		feed := func(packets int, loss, rate float64) cause {
+			for range packets {
+				now += seconds(1000, rate)
+				if carry += loss; carry >= 1 {
+					carry--
+					l.slot.lost++
+				} else {
+					l.slot.acked++
+				}
+				if v := l.verdict(now, rate, false, false); v != tolerable {
+					return v
+				}
+			}
+			return tolerable
+		}
+		require.Equal(t, congestive, feed(100, c.loss, 300_000), c.name)
+		require.Contains(t, c.want, feed(150, c.after, c.rate*300_000), c.name)
+	}
+}

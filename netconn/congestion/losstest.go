@@ -18,8 +18,8 @@ type lossTest struct {
 	all       fates // of the slots before
 	worst     fates // of the one among them with the most losses
 	slots     int
-	lastLoss  float64 // at the last verdict, 0 none
-	lastRate  float64 // then, bytes a second
+	lastLoss  float64 // at the last congestion, 0 once it is known to have been that
+	lastRate  float64 // of what was sent then, bytes a second
 }
 
 // fates counts packets.
@@ -30,6 +30,7 @@ const (
 	lossWindow   = 400 // and at most
 	lossSlot     = 100 * time.Millisecond
 	maxTolerance = 0.4
+	sure         = 3.0 // odds of e to that are enough
 )
 
 // cause is what a lossTest makes of the loss.
@@ -39,19 +40,33 @@ const (
 	tolerable cause = iota
 	congestive
 	ofThePath // the last cut was in vain
+	answered  // it wasn't
 )
 
-// verdict is on the packets so far, sent at about a rate. If there is no queue
-// and the rate is lower than at the last verdict, loss that is still there is the path's. An application that
-// uses less than the rate doesn't congest its path, unless hardly anything arrives.
+// verdict is on the packets so far, sent at about a rate. An application that uses less than the rate doesn't congest
+// its path, unless hardly anything arrives.
 func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool) cause {
 	if now-l.since < lossSlot {
 		return tolerable
 	}
 	l.close(now)
-	acked, lost := l.all.acked-l.worst.acked, l.all.lost-l.worst.lost
-	n := float64(acked + lost)
-	if n < lossSample {
+	acked, lost := float64(l.all.acked-l.worst.acked), float64(l.all.lost-l.worst.lost)
+	n := acked + lost
+	open := false
+	if !queue && l.lastLoss > 0 {
+		var odds float64
+		switch odds, open = l.odds(acked, lost, rate); {
+		case odds > sure && lost <= maxTolerance*n:
+			l.tolerance = min(max(l.tolerance, 1.5*lost/n), maxTolerance)
+			l.restart(now)
+			l.lastLoss = 0
+			return ofThePath
+		case odds < -sure:
+			l.lastLoss = 0
+			return answered
+		}
+	}
+	if n < lossSample || open && n < lossWindow {
 		return tolerable
 	}
 	tolerance := l.tolerance
@@ -59,22 +74,28 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 		tolerance = maxTolerance
 	}
 	expected := tolerance * n
-	if float64(lost) <= expected+2*math.Sqrt(expected*(1-tolerance))+2 {
+	if lost <= expected+2*math.Sqrt(expected*(1-tolerance))+2 {
 		if n >= lossWindow {
 			l.restart(now)
-			l.lastLoss, l.lastRate = 0, 0
 			l.tolerance += (l.base - l.tolerance) / 128
 		}
 		return tolerable
 	}
-	loss := float64(lost) / n
 	l.restart(now)
-	if !queue && rate < 0.9*l.lastRate && loss > l.lastLoss/2 && loss <= maxTolerance {
-		l.tolerance = min(max(l.tolerance, 1.5*loss), maxTolerance)
-		return ofThePath
-	}
-	l.lastLoss, l.lastRate = loss, rate
+	loss := lost / n
+	l.lastLoss, l.lastRate = loss-math.Sqrt(loss*(1-loss)/n), rate // a verdict comes when chance makes it high
 	return congestive
+}
+
+// odds compares two explanations of the loss since the last verdict, at a rate that is lower now, as the logarithm of
+// how much likelier it is with the path's own loss, which is still what it was, than with congestion, which leaves
+// what was delivered then. It tells nothing where the two expect about the same.
+func (l *lossTest) odds(acked, lost, rate float64) (odds float64, tells bool) {
+	congested := max(1-(1-l.lastLoss)*l.lastRate/rate, l.base/2, 0.01)
+	if congested > l.lastLoss*2/3 {
+		return 0, false
+	}
+	return lost*math.Log(l.lastLoss/congested) + acked*math.Log((1-l.lastLoss)/(1-congested)), true
 }
 
 // close ends the slot under way.
