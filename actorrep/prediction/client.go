@@ -30,6 +30,8 @@ type Client[S, I any] struct {
 
 	saved               *ring.Ring[savedMove[S, I]]
 	first, unsent, next int64
+	starts              [maxRedundancy]int64 // the first unsent move of each of the last messages
+	messages            int
 
 	combinable bool          // the newest move may still become longer
 	start      S             // the state before it
@@ -146,12 +148,22 @@ func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
 		w.Rollback(mark)
 		return false, fmt.Errorf("%w: %d moves and a claim: %w", ErrRoom, c.out.n, err)
 	}
+	c.starts[c.messages%maxRedundancy] = c.unsent
+	c.messages++
 	c.unsent = upTo
 	c.combinable = c.combinable && c.unsent < c.next
 	c.nextSend = now + c.cfg.SendInterval
 	c.Counters.Messages++
 	c.Counters.SentAgain += uint64(again)
 	return true, nil
+}
+
+// sentBefore is the first move of the last n messages.
+func (c *Client[S, I]) sentBefore(n int) int64 {
+	if n = min(n, c.messages); n <= 0 {
+		return c.unsent
+	}
+	return c.starts[(c.messages-n)%maxRedundancy]
 }
 
 // collect makes a message of the moves up to upTo: as many sent ones again as redundancy and the message
@@ -161,7 +173,7 @@ func (c *Client[S, I]) collect(upTo int64, redundancy int) (again int) {
 	m := &c.out
 	m.applied, m.n = c.applied, 0
 	room := maxMessageMoves - int(upTo-c.unsent)
-	from := max(c.first, c.unsent-int64(min(max(redundancy, 0), room)))
+	from := max(c.first, c.sentBefore(redundancy), c.unsent-int64(room))
 	if room > int(c.unsent-from) && redundancy >= 0 {
 		if i := c.oldestImportant(from); i >= 0 {
 			c.add(i)

@@ -7,12 +7,19 @@ import (
 )
 
 // Receive takes a reply of the server. A correction is applied at once: the state is the
-// server's, moved on by all later moves.
+// server's, moved on by all later moves. A reply that comes before the first move also says where timestamps begin.
 func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 	p := &c.in
-	if err := p.read(c.cfg.Model.ReadState, r, c.newest); err != nil {
+	near, fresh := c.newest+maxAhead, c.newest == 0
+	if fresh {
+		near = time.Microsecond << stampBits
+	}
+	if err := p.read(c.cfg.Model.ReadState, r, near); err != nil {
 		c.Counters.Malformed++
 		return err
+	}
+	if fresh { // another client was here before: this one goes on from there
+		c.newest, c.epoch = p.at, now-p.at
 	}
 	if p.at < c.ackedAt {
 		c.Counters.StaleReplies++

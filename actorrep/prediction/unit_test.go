@@ -50,14 +50,21 @@ func TestClientModel(t *testing.T) {
 		c := newClient(t, prediction.ClientConfig[body, push]{MaxMoves: 1024})
 		var all []made
 		base, baseAt, number := body{}, time.Duration(0), uint8(0)
-		now, acked, newest := time.Duration(0), time.Duration(0), time.Duration(0)
+		now, acked, newest, epoch := time.Duration(0), time.Duration(0), time.Duration(0), time.Duration(0)
+		fresh := func() { // before the first move a reply says where timestamps begin
+			if newest == 0 {
+				epoch, newest = now-acked, acked
+			}
+		}
 		for range 300 {
 			switch rnd.IntN(5) {
 			case 0: // an ack, sometimes of no move's timestamp
 				acked = max(acked, newest-time.Duration(rnd.IntN(300))*ms)
+				fresh()
 				require.NoError(t, c.Receive(now, replyOf(false, acked, 0, body{})))
 			case 1: // a correction
 				acked = max(acked, newest+time.Duration(rnd.IntN(320)-300)*ms)
+				fresh()
 				base, baseAt, number = body{X: rnd.Float64(), VX: rnd.Float64()}, acked, number+1
 				require.NoError(t, c.Receive(now, replyOf(true, baseAt, number, base)))
 				newest = max(newest, baseAt)
@@ -66,9 +73,9 @@ func TestClientModel(t *testing.T) {
 				now += time.Duration(rnd.IntN(200_000)) * time.Microsecond
 				in := push{int8(rnd.IntN(3) - 1), 1}
 				c.Move(now, in)
-				if now > newest {
-					all = append(all, made{now, in})
-					newest = now
+				if at := now - epoch; at > newest {
+					all = append(all, made{at, in})
+					newest = at
 				}
 			}
 			want, at, unacked := base, baseAt, 0
@@ -107,6 +114,45 @@ func TestStaleReplies(t *testing.T) {
 	require.ErrorIs(t, c.Receive(0, replyOf(false, -time.Minute, 3, body{})), prediction.ErrMessage)
 	require.ErrorIs(t, c.Receive(0, bitio.NewReader([]byte{1, 2, 3}, 24)), prediction.ErrMessage)
 	require.Equal(t, uint64(3), c.Counters.Malformed)
+}
+
+// TestASecondClientGoesOn: a client made anew, when the server has another's timestamps, goes on from these with its first reply, and moves at
+// once.
+func TestASecondClientGoesOn(t *testing.T) {
+	s := newServer(t, prediction.ServerConfig[body, push]{})
+	buf := make([]byte, 256)
+	for i, began := range []time.Duration{0, time.Hour, 2*time.Hour + 3*time.Second} {
+		way := push{int8(1 - 2*(i&1)), 0}
+		c := newClient(t, prediction.ClientConfig[body, push]{})
+		now := began
+		turn := func() {
+			if w := bitio.NewWriter(buf); true {
+				ok, err := c.Send(now, w)
+				require.NoError(t, err)
+				if ok {
+					require.NoError(t, s.Receive(now, bitio.NewReader(w.Bytes(), w.Len())))
+				}
+			}
+			s.Tick(now)
+			w := bitio.NewWriter(buf)
+			ok, err := s.Reply(now, w)
+			require.NoError(t, err)
+			if ok {
+				require.NoError(t, c.Receive(now, bitio.NewReader(w.Bytes(), w.Len())))
+			}
+			now += frame
+		}
+		s.Correct()
+		turn()
+		x, moves := s.State().X, s.Counters.Moves
+		for range 60 {
+			c.Move(now, way)
+			turn()
+		}
+		require.Greater(t, s.Counters.Moves, moves+55)
+		require.NotEqual(t, x, s.State().X)
+		require.InDelta(t, s.State().X, c.State().X, 1e-9)
+	}
 }
 
 // Timestamps go round after 71 minutes; nobody notices.

@@ -105,7 +105,7 @@ type reply[S any] struct {
 	state      S
 }
 
-func (p *reply[S]) read(readState func(*bitio.Reader, *S), r *bitio.Reader, near time.Duration) error {
+func (p *reply[S]) read(readState func(*bitio.Reader, *S), r *bitio.Reader, most time.Duration) error {
 	var zero S
 	p.correction = r.ReadBool()
 	p.at = time.Duration(r.ReadBits(stampBits)) * time.Microsecond
@@ -117,8 +117,8 @@ func (p *reply[S]) read(readState func(*bitio.Reader, *S), r *bitio.Reader, near
 	if err := r.Err(); err != nil {
 		return fmt.Errorf("%w: reply: %w", ErrMessage, err)
 	}
-	if p.at > near+maxAhead {
-		return fmt.Errorf("%w: reply to a move at %v, the newest is of %v", ErrMessage, p.at, near)
+	if p.at > most {
+		return fmt.Errorf("%w: reply to a move at %v, the latest that can be is %v", ErrMessage, p.at, most)
 	}
 	return nil
 }

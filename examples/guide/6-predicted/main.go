@@ -1,6 +1,6 @@
 // Step 6 of the guide: a game that feels good far away. Ann runs at once when a key is pressed, 200 ms before the
 // server's answer is there, and the server has the last word, as when it pushes her (prediction). Bob sees Ann run evenly although packets come
-// unevenly or not at all (interpolation). All of it travels as calls and values of an actor.
+// unevenly or not at all (interpolation).
 //
 //	go run ./examples/guide/6-predicted
 package main
@@ -12,94 +12,97 @@ import (
 	"os"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/interpolation"
+	"github.com/bunchnet/bunchnet/actorrep/predict"
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 )
 
 const (
-	hz   = 60
-	step = time.Second / hz
-	lag  = 100 * time.Millisecond // each way
+	hz      = 60
+	lag     = 100 * time.Millisecond // each way
+	running = 5 * hz                 // frames in which Ann presses keys
 )
 
-// running is how many frames Ann presses keys in.
-const running = 5 * hz
-
-// keys is what Ann presses in a frame, counted from the one in which she begins.
-func keys(frame int) int8 {
-	if frame < 0 || frame >= running {
-		return 0
-	}
-	return []int8{1, 1, 0, -1, 1}[frame*2/hz%5]
+// end is a program: the server's, Ann's or Bob's.
+type end struct {
+	net     *driver.Driver
+	world   *actorrep.World
+	runners *predict.Class[*Runner, Keys]
+	runner  *Runner // Ann's, as this end has it
+	pushed  bool
 }
 
-// ann is the player's program.
-type ann struct {
-	*client
-	me      *Runner
-	frames  int // since she begins
-	last    int8
-	pressed time.Duration   // when the keys last changed
-	felt    int             // frames in which a key moved her at once
-	changed int             // keys pressed
-	server  []time.Duration // what it would have taken without prediction
+func newEnd(w *actorrep.World, keys func(*Runner) Keys) (*end, error) {
+	runners, err := predict.Register(w, "Runner", predict.Config[*Runner, Keys]{Input: keys})
+	return &end{world: w, runners: runners}, err
 }
 
-func (a *ann) frame(now time.Time) error {
-	at := a.begin(now)
-	if a.me == nil {
-		if a.me = a.own(); a.me != nil {
-			a.frames = -hz / 2
-			if err := a.me.predict(at); err != nil {
-				return err
-			}
-		}
+func listen() (*end, error) {
+	s, err := newEnd(actorrep.NewServer(actorrep.Config{}), nil)
+	if err != nil {
+		return nil, err
 	}
-	if a.me != nil {
-		key, before := keys(a.frames), *a.me.mine.State()
-		a.frames++
-		a.me.mine.Move(at, key) // felt now
-		if key != a.last && key != 0 {
-			a.changed, a.pressed = a.changed+1, at
-			if *a.me.mine.State() != before {
-				a.felt++
-			}
+	s.net, err = driver.Listen("127.0.0.1:0", driver.Config{Channels: s.world.ChannelTypes(), Joined: func(c *driver.Conn) {
+		peer := s.world.AddConn(c)
+		if r := (&Runner{}); c.Login().URL == "Ann" && s.world.Spawn(r) == nil {
+			s.runner = r
+			_ = s.runners.Possess(r, peer, c.Now())
 		}
-		a.last = key
-		if a.pressed != 0 && a.me.Key == key && key != 0 { // the server's copy has come to it
-			a.server, a.pressed = append(a.server, at-a.pressed), 0
-		}
-		if err := a.me.send(at); err != nil { // and told to the server when a message is due
-			return err
-		}
-	}
-	a.net.TickFlush(now)
-	return a.net.Err()
+	}})
+	return s, err
 }
 
-// bob is another player's program: it draws Ann a little in the past, between two places that it knows.
-type bob struct {
-	*client
-	drawn  float64
-	states map[interpolation.State]int
-	jump   float64 // the longest way between two frames
+func dial(addr, name string, seed uint64, keys func(*Runner) Keys) (*end, error) {
+	var c *end
+	c, err := newEnd(actorrep.NewClient(actorrep.Config{Spawned: func(a actorrep.Actor) { c.runner = a.(*Runner) }}), keys)
+	if err != nil {
+		return nil, err
+	}
+	local, err := udp.Listen("127.0.0.1:0", udp.Config{})
+	if err != nil {
+		return nil, err
+	}
+	bad := netsim.Settings{Loss: 5, LagMin: lag - 10*time.Millisecond, LagMax: lag + 10*time.Millisecond}
+	socket, err := proxy.Impair(local, bad, bad, seed)
+	if err != nil {
+		return nil, err
+	}
+	c.net, err = driver.Dial(addr, driver.Config{Channels: c.world.ChannelTypes(), Socket: socket, Client: control.ClientConfig{URL: name}})
+	return c, err
 }
 
-func (b *bob) frame(now time.Time) error {
-	at := b.begin(now)
-	for a := range b.world.All {
-		r := a.(*Runner)
-		if t, ok := r.timeline.Now(at); ok {
-			x, state := r.places.At(t)
-			if b.states[interpolation.Interpolated] > 0 {
-				b.jump = max(b.jump, math.Abs(x-b.drawn))
-			}
-			b.drawn = x
-			b.states[state]++
+// serve is a frame of the server's.
+func (s *end) serve(now time.Time, frame int) error {
+	s.net.TickDispatch(now) // moves are simulated here
+	at := s.net.Since(now)
+	if s.runner != nil {
+		if frame > 2*hz && !s.pushed { // what no client can know before: a gust of wind
+			s.runner.X, s.pushed = s.runner.X-0.5, true
 		}
+		s.runner.At = uint32(at / time.Millisecond)
 	}
-	b.net.TickFlush(now)
-	return b.net.Err()
+	err := s.runners.Tick(at)
+	s.world.Step(at)
+	s.net.TickFlush(now)
+	return err
+}
+
+// play is a frame of a client's; draw comes before what is sent.
+func (c *end) play(now time.Time, draw func(at time.Duration)) error {
+	c.net.TickDispatch(now)
+	at := c.net.Since(now)
+	c.world.Step(at)          // corrections are applied here
+	err := c.runners.Tick(at) // keys are felt here
+	if c.runner != nil {
+		draw(at)
+	}
+	c.net.TickFlush(now)
+	return cmp.Or(err, c.net.Err())
 }
 
 func main() {
@@ -115,26 +118,27 @@ func run() error {
 		return err
 	}
 	defer s.net.Close()
-	bad := netsim.Settings{Loss: 5, LagMin: lag - 10*time.Millisecond, LagMax: lag + 10*time.Millisecond}
-	a, b := &ann{}, &bob{states: map[interpolation.State]int{}}
-	if a.client, err = dial(s.net.LocalAddr().String(), "Ann", bad, 1); err != nil {
+	g := game{drawn: map[interpolation.State]int{}}
+	a, err := dial(s.net.LocalAddr().String(), "Ann", 1, g.keys)
+	if err != nil {
 		return err
 	}
 	defer a.net.Close()
-	if b.client, err = dial(s.net.LocalAddr().String(), "Bob", bad, 3); err != nil {
+	b, err := dial(s.net.LocalAddr().String(), "Bob", 3, nil)
+	if err != nil {
 		return err
 	}
 	defer b.net.Close()
-	tick := time.NewTicker(step)
+	tick := time.NewTicker(time.Second / hz)
 	defer tick.Stop()
 	for range 60 * hz { // a minute at most; Ann stands after five seconds, and then all should come to agree
 		now := <-tick.C
-		if err := cmp.Or(s.frame(now), a.frame(now), b.frame(now)); err != nil {
+		if err := cmp.Or(s.serve(now, g.frame), a.play(now, func(time.Duration) { g.ann = a.runner.X }), b.play(now, func(at time.Duration) { g.see(b.runner, at) })); err != nil {
 			return err
 		}
-		if a.frames > running && agree(s, a, b) {
-			break
+		if g.frame > running && math.Abs(s.runner.X-g.ann) < 0.001 && math.Abs(s.runner.X-g.bob) < 0.006 {
+			return g.verdict(s, a)
 		}
 	}
-	return verdict(s, a, b)
+	return fmt.Errorf("not everybody has Ann in the same place: server %v, Ann %.3f, Bob %.3f", s.runner, g.ann, g.bob)
 }

@@ -1,0 +1,251 @@
+package predict
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/prediction"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// Mover is an actor that inputs of type I move, a pointer to a struct.
+type Mover[I any] interface {
+	actorrep.Actor
+	// Simulate moves the actor on by dt. It must depend on the predicted fields, its arguments, and what is the same at both ends.
+	Simulate(in I, dt time.Duration)
+}
+
+// Config is how actors of a class are predicted. The zero value will do on a server without a player of its own.
+type Config[A Mover[I], I any] struct {
+	// Input says what the player does now: on clients, for actors that are theirs, and for those of World.Local. It is
+	// asked once for each step of the simulation.
+	Input func(a A) I
+	// Rate is the steps of the simulation a second, whatever the frames are. Default 60; 10 to 240.
+	Rate float64
+	// MaxCatchUp is how many steps a Tick makes at most. After a longer pause the rest is one step, of 125 ms at most. Default 8; 1 to 64.
+	MaxCatchUp int
+	// Corrected is called on a client after each correction.
+	Corrected func(a A, c prediction.Correction)
+	// Smoothing is how Offset fades.
+	Smoothing prediction.SmootherConfig
+	// MaxDiscrepancy, ForceAfter, MaxForced and ForceInput are those of prediction.ServerConfig.
+	MaxDiscrepancy, ForceAfter, MaxForced time.Duration
+	ForceInput                            func(last I) I
+}
+
+// Errors of Class.
+var (
+	ErrConfig     = errors.New("predict: config")
+	ErrClient     = errors.New("predict: only a server may do that")
+	ErrNotSpawned = errors.New("predict: spawn the actor first")
+	ErrNoPlayer   = errors.New("predict: possession needs a player")
+	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
+)
+
+// Counters is what the actors of a class did and met at this end.
+type Counters struct {
+	// Strange is calls about actors that their sender doesn't possess, or possesses anew.
+	Strange uint64
+	// Hitches is Ticks that came after more than MaxCatchUp steps.
+	Hitches uint64
+	// Client and Server are the sums over all actors, those that are gone too.
+	Client prediction.ClientCounters
+	Server prediction.ServerCounters
+}
+
+// Class is the predicted actors of one class in a World. It belongs to the world's goroutine.
+type Class[A Mover[I], I any] struct {
+	world *actorrep.World
+	cfg   Config[A, I]
+	step  time.Duration
+
+	state, input plan
+	smooth       [3]int // numbers of the state, -1 none
+	codec        *layout.Layout
+	moves, reply *actorrep.RPC[A, message]
+
+	pawns   []*pawn[A, I] // those of players at this end, and on a server those of all players
+	byActor map[actorrep.Actor]*pawn[A, I]
+	gone    Counters
+	strange uint64
+	hitches uint64
+	number  uint8 // of the last possession
+
+	// Scratch.
+	out, got    message
+	given, read I
+	w           bitio.Writer
+	r           bitio.Reader
+}
+
+// Register registers a class with a world, as World.Register does, and predicts its actors. Procedures of the game go among the options.
+func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I], options ...actorrep.ClassOption) (*Class[A, I], error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	c := &Class[A, I]{world: w, cfg: cfg, step: time.Duration(float64(time.Second) / cfg.Rate), byActor: map[actorrep.Actor]*pawn[A, I]{}}
+	if err := c.plan(); err != nil {
+		return nil, fmt.Errorf("%w (class %q)", err, name)
+	}
+	// A client says something in every step at most, and after an outage all at once.
+	limit := actorrep.RateLimit(2*max(cfg.Rate, 60), int(4*cfg.Rate))
+	c.moves = actorrep.ServerRPC(c.receiveMoves, limit)
+	c.reply = actorrep.ClientRPC(c.receiveReply)
+	options = append(options, actorrep.RPCs{"predict.Moves": c.moves, "predict.Reply": c.reply})
+	var none A
+	if err := w.Register(name, none, options...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Config[A, I]) fill() error {
+	c.Rate = cmp.Or(c.Rate, 60)
+	c.MaxCatchUp = cmp.Or(c.MaxCatchUp, 8)
+	switch {
+	case !(c.Rate >= 10 && c.Rate <= 240):
+		return fmt.Errorf("%w: Rate is %v; give 10 to 240", ErrConfig, c.Rate)
+	case c.MaxCatchUp < 1 || c.MaxCatchUp > 64:
+		return fmt.Errorf("%w: MaxCatchUp is %d; give 1 to 64", ErrConfig, c.MaxCatchUp)
+	}
+	return nil
+}
+
+// plan finds the numbers of the state and of the input.
+func (c *Class[A, I]) plan() (err error) {
+	t := reflect.TypeFor[A]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("%w: %v is no pointer to a struct", ErrClass, t)
+	}
+	if c.state, err = stateOf(t.Elem()); err != nil {
+		return err
+	}
+	c.smooth = [3]int{-1, -1, -1}
+	places := 0
+	for i := range c.state {
+		if c.state[i].smooth && places < len(c.smooth) {
+			c.smooth[places] = i
+			places++
+		}
+	}
+	in := reflect.TypeFor[I]()
+	if c.input, err = c.input.flatten(number{name: in.String()}, in); err != nil {
+		return err
+	}
+	if c.codec, err = layout.BuildValue(in); err != nil {
+		return fmt.Errorf("%w: input %v: %w", ErrClass, in, err)
+	}
+	return nil
+}
+
+// model is how an actor moves, for package prediction.
+func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
+	return prediction.Model[snapshot, I]{
+		Simulate: func(s *snapshot, in I, dt time.Duration) {
+			c.state.store(p.at, s)
+			p.actor.Simulate(in, dt)
+			c.state.load(p.at, s)
+		},
+		Distance:   c.state.distance,
+		WriteInput: func(w *bitio.Writer, in *I) { c.codec.WriteValue(w, unsafe.Pointer(in)) },
+		ReadInput:  c.readInput,
+		WriteState: c.state.writeState, ReadState: c.state.readState,
+		WriteClaim: c.state.writeClaim, ReadClaim: c.state.readClaim,
+	}
+}
+
+// readInput reads an input, and refuses numbers that aren't finite.
+func (c *Class[A, I]) readInput(r *bitio.Reader, in *I) {
+	c.codec.ReadValue(r, unsafe.Pointer(in), nil)
+	var s snapshot
+	if c.input.load(unsafe.Pointer(in), &s); !c.input.finite(&s) {
+		r.Fail(bitio.ErrFormat)
+	}
+}
+
+// sample asks for an input, and is what the server will read of it.
+func (c *Class[A, I]) sample(a A) (in I) {
+	c.given = c.cfg.Input(a)
+	c.w.Reset(c.out.data[:])
+	c.codec.WriteValue(&c.w, unsafe.Pointer(&c.given))
+	c.r.Reset(c.w.Bytes(), c.w.Len())
+	if c.readInput(&c.r, &c.read); c.w.Err() != nil || c.r.Err() != nil {
+		return in // it isn't finite
+	}
+	return c.read
+}
+
+// Tick is a frame. On a client, call it after World.Step: inputs are sampled, felt and sent. On a server, call it before, after the
+// driver's TickDispatch: silent players are moved on, and answers are sent.
+func (c *Class[A, I]) Tick(now time.Duration) error {
+	kept := c.pawns[:0]
+	var failed error
+	for _, p := range c.pawns {
+		if !c.holds(p) {
+			c.forget(p)
+			continue
+		}
+		kept = append(kept, p)
+		failed = errors.Join(failed, c.tick(p, now))
+	}
+	clear(c.pawns[len(kept):])
+	c.pawns = kept
+	return failed
+}
+
+func (c *Class[A, I]) tick(p *pawn[A, I], now time.Duration) error {
+	switch {
+	case p.server != nil:
+		return c.answer(p, now)
+	case p.client != nil:
+		return c.play(p, now)
+	default:
+		return c.playHere(p, now)
+	}
+}
+
+// holds reports whether the player still has the actor.
+func (c *Class[A, I]) holds(p *pawn[A, I]) bool {
+	if p.gone || p.base.World() != c.world {
+		return false
+	}
+	if c.world.IsServer() {
+		return p.base.Owner() == p.peer
+	}
+	return p.base.IsOwned()
+}
+
+func (c *Class[A, I]) forget(p *pawn[A, I]) {
+	p.count(&c.gone)
+	if c.byActor[p.actor] == p {
+		delete(c.byActor, p.actor)
+	}
+}
+
+// Predicting reports whether an actor is predicted at this end: on a client from its first state on, on a server while it is possessed.
+func (c *Class[A, I]) Predicting(a A) bool { return c.byActor[a] != nil }
+
+// Offset is what to add to where an actor is drawn, on its player's client, so that a correction doesn't show as a jump: to the fields whose
+// predict tag has smooth, in their order. It fades away.
+func (c *Class[A, I]) Offset(a A, now time.Duration) [3]float64 {
+	if p := c.byActor[a]; p != nil && p.client != nil {
+		return p.client.Offset(now)
+	}
+	return [3]float64{}
+}
+
+// Counters is what this end did and met.
+func (c *Class[A, I]) Counters() Counters {
+	all := c.gone
+	all.Strange, all.Hitches = c.strange, c.hitches
+	for _, p := range c.pawns {
+		p.count(&all)
+	}
+	return all
+}

@@ -1,0 +1,65 @@
+// Package predict makes prediction a property of an actor: its class says which fields are predicted and how an input moves them, and the
+// rest is done: inputs are sampled at a fixed rate, felt at once by the player who gives them, sent until they are there,
+// simulated by the server, acknowledged or corrected, and replayed after a correction.
+//
+// The moves, acks and corrections are those of package prediction. This package binds them to actors.
+//
+// # An actor that is predicted
+//
+//	type Keys struct{ Dir int8 }                                  // an input: numbers and bools, tagged as in package layout
+//
+//	type Runner struct {
+//		actorrep.Base
+//		X, Y float64 `net:"q=0.01,simulated" predict:"0.005,smooth"`
+//		Fuel float32 `predict:""`                              // nobody else needs it
+//	}
+//
+//	// Simulate moves the runner on by dt. Both ends run it, with the same inputs.
+//	func (r *Runner) Simulate(in Keys, dt time.Duration) { r.X += 5 * float64(in.Dir) * dt.Seconds() }
+//
+//	runners, err := predict.Register(world, "Runner", predict.Config[*Runner, Keys]{Input: keyboard}, actorrep.CullDistance(100))
+//
+// Register takes the place of World.Register at both ends. The server gives a runner to a player with Possess. Each frame:
+//
+//	server                                      client
+//	  TickDispatch    moves are simulated here    TickDispatch
+//	  runners.Tick(now)                           world.Step(now)     corrections are applied here
+//	  world.Step(now)                             runners.Tick(now)   inputs are sampled and felt here
+//	  TickFlush                                   draw; TickFlush
+//
+// # The predict tag
+//
+// Numbers, bools, and arrays and structs of them may be predicted. The tag is the tolerance: how far the client's number may be off before the
+// server corrects it, in the field's unit. Empty or 0 is exact. Behind a comma, smooth says that the number is a place where the
+// actor is drawn: Offset smooths corrections of the first three of them. The difference between two numbers of a field with
+// net:"rot=" is the short way round.
+//
+// What of these fields others are to see has a net tag as well, with a condition that leaves out the player himself, since what comes for him
+// would be written over his prediction: simulated or skipowner. Register refuses others. A player's own state comes
+// with the first correction, which the server sends right after Possess.
+//
+// # What the game may do
+//
+// On the server it may change predicted fields at any time, as when a player is pushed or put elsewhere: the player is corrected at
+// once. On the player's client they are only to be read: Tick and corrections write them. Simulate may read what else is the same
+// at both ends.
+//
+// A World.Local player, of a listen server or an offline game, is sampled and simulated at once.
+//
+// # Wire
+//
+// Two unreliable procedures of the class, "predict.Moves" and "predict.Reply", whose parameter is
+//
+//	8            which possession of the actor it is about, modulo 256
+//	packed int   bits of the message
+//	...          a message of package prediction
+//
+// In these, an input is as package layout writes it; a state is the predicted numbers, each as it is in memory; a claim is each
+// number as it is in memory when its tolerance is 0, and else as a packed int: the nearest half tolerance, in zigzag.
+//
+// # Bounds
+//
+// 32 predicted numbers a class, 32 numbers an input, 384 bytes a message. What a client sends that is no move of a runner that it
+// possesses is counted and does nothing; inputs that aren't finite are malformed. A player gets no more simulated time than the
+// server's own; package prediction says how that is held.
+package predict

@@ -1,0 +1,57 @@
+package predict_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/predict"
+)
+
+// Pedals is an input.
+type Pedals struct{ Gas, Brake bool }
+
+// Car drives along a line.
+type Car struct {
+	actorrep.Base
+	X     float64 `net:"q=0.01,simulated" predict:"0.001,smooth"`
+	Speed float64 `predict:"0.001"`
+}
+
+// Simulate drives on.
+func (c *Car) Simulate(p Pedals, dt time.Duration) {
+	switch {
+	case p.Brake:
+		c.Speed = max(c.Speed-9*dt.Seconds(), 0)
+	case p.Gas:
+		c.Speed = min(c.Speed+4*dt.Seconds(), 60)
+	}
+	c.X += c.Speed * dt.Seconds()
+}
+
+// The player of a listen server drives; others' cars would be given to their peers, and driven at their clients.
+func ExampleRegister() {
+	world := actorrep.NewServer(actorrep.Config{})
+	cars, err := predict.Register(world, "Car", predict.Config[*Car, Pedals]{Input: func(*Car) Pedals { return Pedals{Gas: true} }})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	car := &Car{}
+	if err := world.Spawn(car); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := cars.Possess(car, world.Local(), 0); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for now := time.Duration(0); now <= 3*time.Second; now += 50 * time.Millisecond { // the game's frames
+		if err := cars.Tick(now); err != nil {
+			fmt.Println(err)
+		}
+		world.Step(now)
+	}
+	fmt.Printf("%.0f m/s at %.0f m\n", car.Speed, car.X)
+	// Output: 12 m/s at 18 m
+}

@@ -1,0 +1,219 @@
+package predict
+
+import (
+	"errors"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/prediction"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// pawn is an actor that a player has: on a server any player's, on a client its own.
+type pawn[A Mover[I], I any] struct {
+	actor  A
+	base   *actorrep.Base
+	at     unsafe.Pointer // the actor's struct, of the class' type
+	number uint8          // of the possession
+	gone   bool
+
+	peer   *actorrep.Peer // on a server
+	server *prediction.Server[snapshot, I]
+	last   snapshot // as the simulation left the fields: what differs, the game changed
+
+	client *prediction.Client[snapshot, I] // on a client
+	next   time.Duration                   // the end of the next step
+}
+
+func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
+	if old := c.byActor[a]; old != nil {
+		old.gone = true // the next Tick forgets it
+	}
+	p := &pawn[A, I]{actor: a, base: actorrep.BaseOf(a), at: reflect.ValueOf(a).UnsafePointer(), number: number}
+	c.byActor[a] = p
+	c.pawns = append(c.pawns, p)
+	return p
+}
+
+// Possess gives an actor to a player, who controls it from now on: it is the actor's owner. The player of this end is World.Local.
+func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) error {
+	b := actorrep.BaseOf(a)
+	switch {
+	case !c.world.IsServer():
+		return ErrClient
+	case b.World() != c.world:
+		return ErrNotSpawned
+	case player == nil:
+		return ErrNoPlayer
+	case player.IsLocal() && c.cfg.Input == nil:
+		return ErrNoInput
+	}
+	c.number++
+	b.SetOwner(player)
+	b.SetAutonomous(true)
+	p := c.newPawn(a, c.number)
+	p.peer, p.next = player, now+c.step
+	if player.IsLocal() {
+		return nil
+	}
+	c.state.load(p.at, &p.last)
+	s, err := prediction.NewServer(prediction.ServerConfig[snapshot, I]{Model: c.model(p), MaxError: 1, MaxDiscrepancy: c.cfg.MaxDiscrepancy,
+		ForceAfter: c.cfg.ForceAfter, MaxForced: c.cfg.MaxForced, ForceInput: c.cfg.ForceInput}, p.last, now)
+	if err != nil {
+		p.gone = true
+		return err
+	}
+	s.Correct() // the player's first state
+	p.server = s
+	return nil
+}
+
+// Unpossess takes an actor from its player. It stays where it is.
+func (c *Class[A, I]) Unpossess(a A) {
+	p := c.byActor[a]
+	if p == nil || !c.world.IsServer() {
+		return
+	}
+	p.gone = true
+	p.base.SetAutonomous(false)
+	p.base.SetOwner(nil)
+}
+
+// notice takes over what the game changed of the fields since the last simulation.
+func (c *Class[A, I]) notice(p *pawn[A, I]) {
+	var s snapshot
+	if c.state.load(p.at, &s); s != p.last {
+		*p.server.State(), p.last = s, s
+		p.server.Correct()
+	}
+}
+
+// receiveMoves is a player's message at the server.
+func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message) error {
+	p := c.byActor[a]
+	if p == nil || p.server == nil || p.peer != call.Peer || p.number != m.number || !c.holds(p) {
+		c.strange++ // of a possession that has ended
+		return nil
+	}
+	c.notice(p)
+	err := p.server.Receive(call.Now, c.reader(&m))
+	c.settle(p)
+	return err
+}
+
+// settle leaves the fields as the simulation left the state.
+func (c *Class[A, I]) settle(p *pawn[A, I]) {
+	p.last = *p.server.State()
+	c.state.store(p.at, &p.last)
+}
+
+// answer is a server's Tick of one player's actor.
+func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
+	c.notice(p)
+	p.server.Tick(now)
+	c.settle(p)
+	return carry(c, p, c.reply, func(w *bitio.Writer) (bool, error) { return p.server.Reply(now, w) })
+}
+
+// receiveReply is the server's answer at the player's client. The first one of a possession begins the prediction.
+func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message) error {
+	p := c.byActor[a]
+	if p == nil || p.number != m.number {
+		if c.cfg.Input == nil {
+			return ErrNoInput
+		}
+		p = c.newPawn(a, m.number)
+		var err error
+		if p.client, err = c.newClient(p, call.Now); err != nil {
+			p.gone = true
+			return err
+		}
+		p.next = call.Now + c.step
+	}
+	err := p.client.Receive(call.Now, c.reader(&m))
+	c.state.store(p.at, p.client.State())
+	return err
+}
+
+func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.Client[snapshot, I], error) {
+	cfg := prediction.ClientConfig[snapshot, I]{Model: c.model(p), Smoothing: c.cfg.Smoothing}
+	if c.smooth[0] >= 0 {
+		cfg.Position = func(s *snapshot) (at [3]float64) {
+			for i, n := range c.smooth {
+				if n >= 0 {
+					at[i] = c.state[n].value(s[n])
+				}
+			}
+			return at
+		}
+	}
+	if c.cfg.Corrected != nil {
+		cfg.Corrected = func(done prediction.Correction) { c.cfg.Corrected(p.actor, done) }
+	}
+	var s snapshot
+	c.state.load(p.at, &s)
+	return prediction.NewClient(cfg, s, now)
+}
+
+// steps calls f for each step of the simulation that is due.
+func (c *Class[A, I]) steps(p *pawn[A, I], now time.Duration, f func(at time.Duration)) {
+	for n := 0; p.next <= now; n++ {
+		if n == c.cfg.MaxCatchUp {
+			c.hitches++
+			p.next = now
+		}
+		f(p.next)
+		p.next += c.step
+	}
+}
+
+// play is a client's Tick of its own actor.
+func (c *Class[A, I]) play(p *pawn[A, I], now time.Duration) error {
+	c.state.store(p.at, p.client.State())
+	c.steps(p, now, func(at time.Duration) { p.client.Move(at, c.sample(p.actor)) })
+	c.state.store(p.at, p.client.State())
+	return carry(c, p, c.moves, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) })
+}
+
+// playHere is a server's Tick of an actor whose player is at this end.
+func (c *Class[A, I]) playHere(p *pawn[A, I], now time.Duration) error {
+	c.steps(p, now, func(time.Duration) { p.actor.Simulate(c.sample(p.actor), c.step) })
+	return nil
+}
+
+// carry calls a procedure with the message that write makes, if it makes one. What can't go now is as if it were lost: the next message makes it
+// good.
+func carry[A Mover[I], I any](c *Class[A, I], p *pawn[A, I], rpc *actorrep.RPC[A, message], write func(w *bitio.Writer) (bool, error)) error {
+	m := &c.out
+	c.w.Reset(m.data[:])
+	ok, err := write(&c.w)
+	if err != nil || !ok {
+		return err
+	}
+	m.number, m.bits = p.number, c.w.Len()
+	err = rpc.Call(p.actor, *m)
+	if errors.Is(err, actorrep.ErrSaturated) || errors.Is(err, actorrep.ErrNotThere) {
+		return nil
+	}
+	return err
+}
+
+// count adds what an actor's ends did.
+func (p *pawn[A, I]) count(n *Counters) {
+	if p.client != nil {
+		addFields(&n.Client, &p.client.Counters)
+	}
+	if p.server != nil {
+		addFields(&n.Server, &p.server.Counters)
+	}
+}
+
+// addFields adds the fields of n, a struct of uint64s, to those of sum.
+func addFields[T any](sum, n *T) {
+	to, from := reflect.ValueOf(sum).Elem(), reflect.ValueOf(n).Elem()
+	for i := range to.NumField() {
+		to.Field(i).SetUint(to.Field(i).Uint() + from.Field(i).Uint())
+	}
+}
