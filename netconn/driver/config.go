@@ -26,7 +26,8 @@ type Config struct {
 	// with the key in the environment variable named by KeyEnv. The links that encrypt nothing
 	// say so by their names, PlainUnreal and PlainSalted.
 	Link Link
-	// Protocol is the wire of packets and bunches. Default netconn.Bunchnet(). One of Unreal's must be of the Link's release.
+	// Protocol is the wire of packets and bunches. Default netconn.Bunchnet(). One of Unreal's must be of the Link's release. Its
+	// Bunch.MaxPacket may be 1200 bytes with Netcode and PlainSalted, and 1496 with PlainUnreal.
 	Protocol netconn.Protocol
 
 	// Joined is called when a connection is ready: on a server after the client's
@@ -150,6 +151,8 @@ func (c Config) filled() Config {
 type Link interface {
 	server(d *Driver) serverLink
 	client(d *Driver) clientLink
+	// maxPacket is the largest packet of a connection in bytes.
+	maxPacket() int
 }
 
 // PlainUnreal is Unreal's stateless handshake with the given protocol. Nothing is

@@ -66,11 +66,58 @@ func TestImpossibleSettings(t *testing.T) {
 		"TickRate":         {TickRate: -1},
 		"LoginTimeout":     {LoginTimeout: -1},
 		"MaxDatagrams":     {MaxDatagrams: -1},
+		"MaxPacket 1201 is more than the 1200 bytes that Netcode carries":     {Protocol: packetsOf(1201)},
+		"MaxPacket 8192 is more than the 1200 bytes that PlainSalted carries": {Protocol: packetsOf(8192), Link: &PlainSalted{}},
+		"MaxPacket 1497 is more than the 1496 bytes that PlainUnreal carries": {Protocol: packetsOf(1497), Link: PlainUnreal51()},
 	} {
 		_, err := Listen("127.0.0.1:0", cfg)
 		require.ErrorContains(t, err, want)
 		_, err = Dial("127.0.0.1:9", cfg)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+func packetsOf(bytes int) netconn.Protocol {
+	p := netconn.Bunchnet()
+	p.Bunch.MaxPacket = bytes
+	return p
+}
+
+// TestLargestPackets: the largest packets that each link carries arrive, and its errors say how large they are.
+func TestLargestPackets(t *testing.T) {
+	for _, v := range []struct {
+		link  Link
+		bytes int
+	}{{Netcode{}, 1200}, {PlainSalted{}, 1200}, {PlainUnreal51(), 1496}} {
+		got, clock := false, time.Unix(1_700_000_000, 0)
+		cfg := Config{Link: v.link, Protocol: packetsOf(v.bytes), Checksum: true, Clock: func() time.Time { return clock },
+			Channels: chat(counting{count: func() { got = true }})}
+		srv, err := Listen("127.0.0.1:0", cfg)
+		require.NoError(t, err)
+		cl, err := Dial(srv.LocalAddr().String(), cfg)
+		require.NoError(t, err)
+		sent := false
+		for range 10_000 {
+			clock = clock.Add(time.Millisecond)
+			srv.TickDispatch(clock)
+			cl.TickDispatch(clock)
+			if c := cl.Server(); c != nil && c.Joined() && !sent {
+				ch, err := c.Open(chatName, channel.Nop{})
+				require.NoError(t, err)
+				_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 20_000), Reliable: true})
+				require.NoError(t, err)
+				sent = true
+			}
+			srv.TickFlush(clock)
+			cl.TickFlush(clock)
+			if got {
+				break
+			}
+		}
+		require.True(t, got, "%T", v.link)
+		require.Zero(t, cl.Counters.SendErrors)
+		require.NoError(t, cl.Close())
+		require.NoError(t, srv.Close())
 	}
 }
 

@@ -98,6 +98,8 @@ type netcodeClient struct {
 	expired bool // the token, when it was dialed with, by our clock
 }
 
+func (Netcode) maxPacket() int { return netcode.MaxPayload }
+
 func (l Netcode) client(d *Driver) clientLink {
 	c := &netcodeClient{slotClient: slotClient[*netcode.Client]{d: d}, link: l}
 	c.m, d.err = netcode.NewClient(netcode.ClientConfig{ProtocolID: l.ProtocolID, Handler: c, Timeout: never})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
@@ -80,6 +81,9 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	if err := d.checkConns(server); err != nil {
 		return nil, err
 	}
+	if err := d.cfg.checkPackets(); err != nil {
+		return nil, err
+	}
 	d.warnUnaccepted(server)
 	d.socket = cfg.Socket
 	if d.socket == nil {
@@ -106,6 +110,15 @@ func (c *Config) checkPositive() error {
 	}
 	if c.LoginTimeout < 0 {
 		return fmt.Errorf("driver: Config.LoginTimeout is %v; it must be positive, or 0 for the default", c.LoginTimeout)
+	}
+	return nil
+}
+
+// checkPackets refuses packets that the link can't carry: they would be lost.
+func (c *Config) checkPackets() error {
+	if n, most := c.Protocol.Bunch.PacketBits()/8, c.Link.maxPacket(); n > most {
+		link := strings.TrimPrefix(strings.TrimLeft(fmt.Sprintf("%T", c.Link), "*"), "driver.")
+		return fmt.Errorf("%w: Protocol.Bunch.MaxPacket %d is more than the %d bytes that %s carries", netconn.ErrConfig, n, most, link)
 	}
 	return nil
 }

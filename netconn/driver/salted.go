@@ -59,6 +59,8 @@ type saltedClient struct {
 	slotClient[*salted.Client]
 }
 
+func (PlainSalted) maxPacket() int { return salted.MaxPayload }
+
 func (l PlainSalted) client(d *Driver) clientLink {
 	c := &saltedClient{slotClient[*salted.Client]{d: d}}
 	c.m, d.err = salted.NewClient(salted.ClientConfig{ProtocolID: l.ProtocolID, Handler: c, Timeout: never, ConnectTimeout: connectTimeout(d.cfg.Timeout), Rand: d.cfg.Rand})

@@ -232,6 +232,8 @@ type unrealClient struct {
 	failed    bool
 }
 
+func (PlainUnreal) maxPacket() int { return maxDatagram - checksumBytes }
+
 func (l PlainUnreal) client(d *Driver) clientLink { return &unrealClient{d: d, link: l} }
 
 func (c *unrealClient) dial(at time.Duration, to netip.AddrPort) {
