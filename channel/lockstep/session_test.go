@@ -60,6 +60,27 @@ func TestGameOverLink(t *testing.T) {
 	}
 }
 
+// TestSnapshotOverANarrowLink: who comes late through a thin line gets the game's state, and joins.
+func TestSnapshotOverANarrowLink(t *testing.T) {
+	const size, rate = 50_000, 10_000
+	for _, queue := range []time.Duration{100 * ms, 3 * time.Second} {
+		cfg := HostConfig{Config: Config{Players: 2, MaxPacket: 255, Reliable: true}, Secret: [32]byte{1}, Stall: Substitute, LogTurns: 1500}
+		w := newWorld(t, 5, cfg, netsim.Settings{Lag: 30 * ms})
+		w.overLink = true
+		w.connect(0, 0)
+		w.until("the first", 10*time.Second, func() bool { return w.host.Ready() == 1 })
+		w.host.Start(w.now)
+		w.run(80 * time.Second)
+		late := w.players[1]
+		thin := netsim.Settings{Lag: 30 * ms, Bandwidth: 8 * rate, QueueDelay: queue}
+		require.NoError(t, late.up.Set(thin))
+		require.NoError(t, late.down.Set(thin))
+		require.NoError(t, w.host.SetSnapshot(w.players[0].peer.Turn(), append(w.players[0].g.save(), make([]byte, size)...)))
+		w.connect(1, 0)
+		w.until("the second", 4*size/rate*time.Second, late.peer.InGame)
+	}
+}
+
 // joinOf is the n-th join of player after the first, as told by the host.
 func joinOf(w *world, player, n int) string {
 	for _, e := range w.events {

@@ -2,7 +2,8 @@
 // bytes a datagram: what lockstep games and other exchanges of commands need, and
 // no more.
 //
-// It has no handshake, no encryption, no fragments and no congestion control. Its CRC
+// It has no handshake, no encryption, no fragments and little congestion control: what is in flight is halved while most of it
+// has to be sent again, down to one datagram. Its CRC
 // finds accidents, not attackers; where strangers can send, put
 // netconn/netcode beneath it. A message has 255 bytes at most.
 //
@@ -45,7 +46,7 @@
 //
 // Samples R come from acks that cover only messages sent once (Karn's rule), and from
 // pings, whose answers name them and so are never ambiguous. All messages due at a Tick go
-// into as few datagrams as first-fit in order of age finds.
+// into as few datagrams as first-fit in order of age finds, up to the window; the oldest, sent twice in vain, rides along.
 //
 // # The caller's loop
 //

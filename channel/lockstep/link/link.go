@@ -53,6 +53,8 @@ type Link struct {
 	ackWanted bool
 	lastHeard time.Duration
 
+	window  window
+	blocked bool          // messages are due that the window holds back
 	nextDue time.Duration // of [base, next), at the latest
 	due     []int64
 	buf     []byte
@@ -87,6 +89,7 @@ func New(cfg Config, handler Handler) (*Link, error) {
 		out:     ring.New[outMessage](cfg.Window),
 		in:      ring.New[inMessage](cfg.Window),
 		due:     make([]int64, 0, cfg.Window),
+		window:  newWindow(&cfg),
 		buf:     make([]byte, cfg.MTU),
 	}, nil
 }
@@ -119,8 +122,8 @@ func (l *Link) Free() int { return l.cfg.Window - int(l.next-l.base) }
 // MaxPacket is MaxMessage, and Ready whether the path keeps up: a lockstep Transport's.
 func (l *Link) MaxPacket() int { return MaxMessage }
 
-// Ready reports whether fewer than half of Window messages wait for acks.
-func (l *Link) Ready() bool { return 2*l.Free() > l.cfg.Window }
+// Ready reports whether all that was given to Send could be sent, and fewer than half of Window messages wait for acks.
+func (l *Link) Ready() bool { return !l.blocked && 2*l.Free() > l.cfg.Window }
 
 // LastHeard is when the last sound datagram was received; 0 before the first. Whether
 // the peer is gone is for the caller to say.

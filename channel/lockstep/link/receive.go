@@ -65,7 +65,11 @@ func (l *Link) acked(now time.Duration, ack int64) {
 		m := l.out.Lookup(l.base)
 		clean = clean && m.sends == 1
 		sentAt = m.sentAt
+		l.window.acked(int(m.size) + packedBytes)
 		l.stats.MessagesAcked++
+	}
+	if l.blocked {
+		l.nextDue = now
 	}
 	if clean {
 		l.rtt.sample(now - sentAt)

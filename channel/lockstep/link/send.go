@@ -27,15 +27,45 @@ func (l *Link) collect(now time.Duration) {
 		return
 	}
 	rto := l.rtt.rto(&l.cfg)
-	l.nextDue = now + l.cfg.MaxRTO
+	l.nextDue, l.blocked = now+l.cfg.MaxRTO, false
+	flying := l.flying(now)
 	for id := l.base; id < l.next; id++ {
 		m := l.out.Lookup(id)
 		if m.due <= now {
+			n := int(m.size) + packedBytes
+			if l.blocked = l.blocked || flying > 0 && flying+n > l.window.limit; l.blocked {
+				continue // until an ack or a timer makes room: the oldest go first
+			}
+			flying += n
 			l.due = append(l.due, id)
 			l.arm(m, now, rto)
 		}
 		l.nextDue = min(l.nextDue, m.due)
 	}
+	l.lead(now, rto)
+}
+
+// lead has the message that all others wait for ride along, when it was sent twice in vain. Its timer and those of the others may
+// have the same period, so that it would always find the path full.
+func (l *Link) lead(now, rto time.Duration) {
+	m := l.out.Lookup(l.base)
+	if len(l.due) == 0 || l.due[0] == l.base || m.sends < 2 || now-m.sentAt < rto {
+		return
+	}
+	l.arm(m, now, rto)
+	l.due = append(l.due, 0)
+	copy(l.due[1:], l.due)
+	l.due[0] = l.base
+}
+
+// flying is the bytes of messages that were sent and aren't overdue.
+func (l *Link) flying(now time.Duration) (n int) {
+	for id := l.base; id < l.unsent; id++ {
+		if m := l.out.Lookup(id); m.due > now {
+			n += int(m.size) + packedBytes
+		}
+	}
+	return n
 }
 
 func (l *Link) arm(m *outMessage, now, rto time.Duration) {
@@ -44,6 +74,7 @@ func (l *Link) arm(m *outMessage, now, rto time.Duration) {
 		l.unsent++
 	} else {
 		m.rto = min(time.Duration(float64(m.rto)*l.cfg.Backoff), l.cfg.MaxRTO)
+		l.window.lost()
 		l.stats.MessagesResent++
 	}
 	m.sentAt, m.due = now, now+m.rto
