@@ -35,6 +35,13 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, c.Handlers.ReservedBits(), c.Protocol.Bunch.HandlerBits)
 }
 
+// TestPresetsHaveNames: each its own, so that a message says which wire it is about.
+func TestPresetsHaveNames(t *testing.T) {
+	for name, p := range map[string]Protocol{"Unreal 5.1": Unreal51(), "Unreal 4.27": Unreal427(), "Unreal 5.3": Unreal53(false), "bunchnet": Bunchnet()} {
+		require.Equal(t, name, p.Name)
+	}
+}
+
 // TestConfigLimits: the values at each limit and one beyond.
 func TestConfigLimits(t *testing.T) {
 	for _, v := range []struct {

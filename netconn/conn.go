@@ -145,7 +145,7 @@ func (c *Conn) Tick(now time.Duration) {
 	}
 	c.rates.tick(c)
 	c.cfg.Controller.Tick(c.now)
-	if c.checkTimeouts() {
+	if c.checkTimeouts(); c.Closed() {
 		return
 	}
 	c.pace.tick(c)

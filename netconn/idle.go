@@ -134,13 +134,11 @@ func (c *Conn) timeoutAt() (time.Duration, bool) {
 
 // checkTimeouts ends a connection from which nothing was received for Timeout, whose close took too long, or
 // that nothing reaches.
-func (c *Conn) checkTimeouts() bool {
-	if c.checkPath() || c.checkRefusals() {
-		return true
-	}
-	at, ok := c.timeoutAt()
-	if !ok || c.now < at {
-		return false
+func (c *Conn) checkTimeouts() {
+	c.checkPath()
+	c.checkRefusals()
+	if at, ok := c.timeoutAt(); c.Closed() || !ok || c.now < at {
+		return
 	}
 	if c.closer.closing {
 		c.lastWords()
@@ -148,7 +146,6 @@ func (c *Conn) checkTimeouts() bool {
 	} else {
 		c.end(TimedOut, fmt.Errorf("%w for %v", errTimeout, c.cfg.Timeout))
 	}
-	return true
 }
 
 // A peer that says of everything that it didn't arrive has the same sent again for ever, at the controller's pace. An honest
@@ -204,20 +201,18 @@ func (r *refusals) lost(now time.Duration, p *sentPacket) {
 	}
 }
 
-func (c *Conn) checkRefusals() bool {
+func (c *Conn) checkRefusals() {
 	if n := c.notify.Outstanding(); n >= maxInFlight {
 		c.Fail(fmt.Errorf("%w: %d are in flight", errFewAcks, n), false)
-		return true
 	}
 	r := &c.refusals.all
 	if !r.tooLong(c.now) {
 		r = &c.refusals.reliable
 	}
 	if !r.tooLong(c.now) || r == &c.refusals.reliable && c.path.probing(c.now) {
-		return false
+		return
 	}
 	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.since).Round(time.Millisecond)), false)
-	return true
 }
 
 // wide notes that a packet of the size that was lost gets through, so that what is lost from now on is refused.

@@ -47,3 +47,46 @@ func TestNarrowPathUnderLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestProbeOfTheSize: a packet that measures the path is as large as the smallest that was lost, or a bunch's header larger.
+func TestProbeOfTheSize(t *testing.T) {
+	least, most := 100, 0
+	for size := int32(600); size < 700; size++ {
+		h := newHand(t, nil)
+		h.packet(0, true)
+		c := h.conns[0]
+		c.path = &path{smallest: size, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now - narrowTime/2}
+		c.probePath()
+		require.Len(t, h.sent[0], 1)
+		over := len(h.sent[0][0]) - int(size)
+		least, most = min(least, over), max(most, over)
+	}
+	require.Zero(t, least)
+	require.Less(t, most, 8)
+}
+
+// TestNobodyToProbeWith: without a channel that the peer has nothing can be sent that it would take.
+func TestNobodyToProbeWith(t *testing.T) {
+	sent := 0
+	c, err := New(Config{LowLevelSend: func([]byte) { sent++ }, Channels: testTypes(nil)}, time.Minute, 7, 9)
+	require.NoError(t, err)
+	ch, err := c.Open(bunch.Control, nil)
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.NoError(t, err)
+	c.FlushNet()
+	c.path = &path{smallest: 600, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: c.now - narrowTime/2}
+	c.probePath()
+	require.Equal(t, 1, sent)
+}
+
+// TestNarrowPathSaysWhatItMeasured: the packets lost, probes among them, their size, and what arrived meanwhile.
+func TestNarrowPathSaysWhatItMeasured(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	h.packet(0, true)
+	c.path = &path{smallest: 700, largest: 100, lostN: narrowLost + 6, ackedN: narrowAcked + 1, probes: narrowProbes, since: h.now - narrowTime}
+	c.Tick(h.now)
+	require.Equal(t, PathNarrow, c.Result().Code)
+	require.ErrorContains(t, c.Result().Err, ": 75 packets of 700 bytes and more were lost in 10s, while 17 of up to 100 bytes arrived")
+}

@@ -95,9 +95,6 @@ func (f *fates) conn() *Conn { return (*Conn)(f) }
 // PacketAcked: our packet id has arrived.
 func (f *fates) PacketAcked(id int64) {
 	c := f.conn()
-	if id < c.sentPackets.first || id >= c.sentPackets.next {
-		return // sequences before the first packet
-	}
 	p := *c.packetAt(id)
 	if p.skipped {
 		c.sentPackets.first++
@@ -146,9 +143,6 @@ func (c *Conn) settle(notes int32, id int64, arrived bool) {
 // here.
 func (f *fates) PacketLost(id int64) {
 	c := f.conn()
-	if id < c.sentPackets.first || id >= c.sentPackets.next {
-		return
-	}
 	p := *c.packetAt(id)
 	if p.skipped {
 		c.sentPackets.first++

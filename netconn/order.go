@@ -261,9 +261,6 @@ func (c *Conn) flushOverdue() {
 // flushOrderCache processes what is held up to packet until, and from there up to the first hole.
 func (c *Conn) flushOrderCache(until int64) {
 	o := &c.order
-	if o.held == 0 {
-		return
-	}
 	held := o.held
 	for o.held > 0 && !c.Closed() {
 		next := c.nextHeld()

@@ -55,3 +55,60 @@ func TestFastPathWithJitter(t *testing.T) {
 		require.LessOrEqual(t, len(l.conns[1].order.slots), smallOrderCache, "what isn't needed is given back")
 	}
 }
+
+// TestHeldPacketsHaveTheirOwnWindow: one that came later waits longer.
+func TestHeldPacketsHaveTheirOwnWindow(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond })
+	c := h.conns[1]
+	c.enableOrderCache()
+	base := c.notify.InID()
+	h.packet(0, false)
+	second := h.packet(0, false)
+	h.packet(0, false)
+	fourth := h.packet(0, false)
+	h.give(0, second)
+	h.now += 5 * time.Millisecond
+	h.give(0, fourth)
+	h.now += 15 * time.Millisecond
+	c.PostTickDispatch(h.now)
+	require.Equal(t, base+2, c.notify.InID())
+	require.Equal(t, 1, c.order.held)
+	require.Equal(t, h.now-15*time.Millisecond, c.order.since)
+	h.now += 5 * time.Millisecond
+	c.PostTickDispatch(h.now)
+	require.Equal(t, base+4, c.notify.InID())
+}
+
+// TestHeldPacketsAreTakenUpToTheirFault: of a packet that is held back nothing is taken behind a bunch that is refused or breaks a rule.
+func TestHeldPacketsAreTakenUpToTheirFault(t *testing.T) {
+	for name, fault := range map[string]bunch.Header{
+		"refused": {ChIndex: 5, Reliable: true, Open: true, Name: testName, WireSeq: 8},
+		"broken":  {ChIndex: 32767, Reliable: true, Name: testName, WireSeq: 8},
+	} {
+		h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond })
+		c := h.conns[1]
+		c.cfg.AllowOpen = func(*bunch.In) error { return ErrPacket }
+		c.enableOrderCache()
+		h.packet(0, false)
+		p := h.raw(0, func(end *Conn) {
+			end.appendBunch(&fault, nil)
+			end.appendBunch(&bunch.Header{ChIndex: h.chs[0].Index(), Reliable: true, Name: testName, WireSeq: 9, Bits: 8}, []byte{1})
+		})
+		before := c.Table().Counters
+		h.give(0, p)
+		require.Equal(t, 1, c.order.held, name)
+		require.Equal(t, before.Received+1, c.Table().Counters.Received, name)
+		require.False(t, c.Closed(), name)
+	}
+}
+
+// TestLatenessSpan: the counts are halved when they span latenessSpan packets.
+func TestLatenessSpan(t *testing.T) {
+	var l lateness
+	for range latenessSpan - 1 {
+		l.count(&l.came)
+	}
+	require.Equal(t, latenessSpan-1, l.came)
+	l.count(&l.lost)
+	require.Equal(t, [2]int{(latenessSpan - 1) / 2, 0}, [2]int{l.came, l.lost})
+}

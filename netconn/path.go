@@ -100,8 +100,8 @@ func (c *Conn) probePath() {
 	p.asked = c.now
 	c.startPacket()
 	h := bunch.Header{ChIndex: ch.Index()}
-	for (c.out.Len()+7)/8 < int(p.smallest) && c.appendBunch(&h, nil) {
-		c.lastEnd = 0
+	for room := true; room && (c.out.Len()+7)/8 < int(p.smallest); {
+		room = c.appendBunch(&h, nil)
 	}
 	c.pendingProbe = true
 	c.sendPacket(0, false)
@@ -121,12 +121,11 @@ func (c *Conn) ackedChannel() *channel.Channel {
 }
 
 // checkPath ends a connection whose reliable bunches can't arrive.
-func (c *Conn) checkPath() bool {
+func (c *Conn) checkPath() {
 	p := c.path
 	if p == nil || !p.suspect(c.now) || p.probes < narrowProbes || c.now-p.since < narrowTime {
-		return false
+		return
 	}
 	c.end(PathNarrow, fmt.Errorf("%w: %d packets of %d bytes and more were lost in %v, while %d of up to %d bytes arrived",
 		errPath, p.lostN+p.probes, p.smallest, (c.now-p.since).Round(time.Second), p.ackedN, p.largest))
-	return true
 }

@@ -56,21 +56,21 @@ func TestBrokenRulesEndTheConnection(t *testing.T) {
 	}
 }
 
-// note1 is a handler that keeps the packets of its bunches and, if it has a connection, ends that on a bunch or an ack.
-type note1 struct {
+// bunchNotes is a handler that keeps the packets of its bunches and, if it has a connection, ends that on a bunch or an ack.
+type bunchNotes struct {
 	channel.Nop
 	packets      []int64
 	onBunch, ack *Conn
 }
 
-func (n *note1) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+func (n *bunchNotes) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	n.packets = append(n.packets, in.PacketID)
 	if n.onBunch != nil {
 		n.onBunch.Abort(n.onBunch.Now(), "enough")
 	}
 }
 
-func (n *note1) ReceivedAck(*channel.Channel, int64) {
+func (n *bunchNotes) ReceivedAck(*channel.Channel, int64) {
 	if n.ack != nil {
 		n.ack.Abort(n.ack.Now(), "enough")
 	}
@@ -78,7 +78,7 @@ func (n *note1) ReceivedAck(*channel.Channel, int64) {
 
 // TestBunchesKnowTheirPacket: also those of a packet that was held back.
 func TestBunchesKnowTheirPacket(t *testing.T) {
-	var n note1
+	var n bunchNotes
 	h := newHand(t, func(i int, c *Config) {
 		c.ReorderWindow = 20 * time.Millisecond
 		if i == 1 {
@@ -101,13 +101,13 @@ func TestBunchesKnowTheirPacket(t *testing.T) {
 // TestNothingIsOpenedAfterTheEnd: when a handler ends the connection on a bunch or on an ack, the rest of the packet opens no channel.
 func TestNothingIsOpenedAfterTheEnd(t *testing.T) {
 	for _, onAck := range []bool{false, true} {
-		var handlers []*note1
+		var handlers []*bunchNotes
 		var conns [2]*Conn
 		var sent [2][][]byte
 		for i := range conns {
 			c, err := New(Config{Server: i == 1, LowLevelSend: func(p []byte) { sent[i] = append(sent[i], append([]byte(nil), p...)) },
 				Channels: testTypes(func(*channel.Channel) channel.Handler {
-					handlers = append(handlers, new(note1))
+					handlers = append(handlers, new(bunchNotes))
 					return handlers[len(handlers)-1]
 				})[1:]}, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
 			require.NoError(t, err)

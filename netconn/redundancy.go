@@ -45,9 +45,6 @@ func (c *Conn) repeatTail() {
 	end := min(s.noteTail, s.noteHead+maxRepeatScan)
 	for i := s.noteHead; i < end; i++ {
 		n := *s.noteAt(i)
-		if n.seq < 0 {
-			continue
-		}
 		h, data, last := c.channels.Copy(n.ch, n.seq, c.copies()+maxProbes)
 		if h == nil || last == c.notify.OutID() {
 			continue
@@ -63,9 +60,6 @@ const maxRepeatScan = 64
 
 // repeatNote is false when the packet has no room for a bunch that is to be repeated.
 func (c *Conn) repeatNote(n note, copies int, twice bool) bool {
-	if n.seq < 0 {
-		return true
-	}
 	h, data, last := c.channels.Copy(n.ch, n.seq, copies)
 	if h == nil || h.Bits > c.cfg.Redundancy.MaxBits || h.Partial || c.ridesNow(last, twice) {
 		return true
@@ -78,7 +72,6 @@ func (c *Conn) ride(n note, h *bunch.Header, data []byte) bool {
 	if !c.appendBunch(h, data) {
 		return false
 	}
-	c.lastEnd = 0 // not to be merged into
 	c.note(n.ch, n.seq)
 	c.pendingOpening = c.pendingOpening || n.ch.OpenedLocally() && !n.ch.OpenAcked()
 	c.channels.Copied(n.ch, n.seq, c.notify.OutID())
@@ -87,10 +80,9 @@ func (c *Conn) ride(n note, h *bunch.Header, data []byte) bool {
 	return true
 }
 
-// ridesNow reports whether packet id is the one under construction or, unless twice, one sent now.
+// ridesNow reports whether packet id, the last that carried a bunch in flight, is the one under construction or, unless twice, one sent now.
 func (c *Conn) ridesNow(id int64, twice bool) bool {
-	s := &c.sentPackets
-	return id == c.notify.OutID() || !twice && id >= s.first && id < s.next && s.packetAt(id).at == c.now
+	return id == c.notify.OutID() || !twice && c.packetAt(id).at == c.now
 }
 
 // copies is how often a bunch is repeated now. Adaptive counts the copies that keep the loss of all of them below 5e-5

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
 // TestCopiesInTheirOwnPackets repeats what doesn't fit beside new bunches in a packet of its own, while
@@ -198,4 +199,111 @@ func TestAllocsCopies(t *testing.T) {
 	require.NotZero(t, conns[0].Counters.Copies)
 	require.NotZero(t, conns[1].Counters.Cached)
 	require.Greater(t, h.n, 2000)
+}
+
+// copied is a hand whose client repeats bunches, and what rides again in its next packet.
+func newCopied(t *testing.T, edit func(c *Config)) (h *hand, next func() uint64) {
+	h = newHand(t, func(i int, c *Config) {
+		if c.NetSpeed = 10_000_000; i == 0 {
+			edit(c)
+		}
+	})
+	return h, func() uint64 {
+		before := h.conns[0].Counters.Copies
+		h.tick(testTick)
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("new"), NoMerge: true})
+		require.NoError(t, err)
+		h.conns[0].FlushWritten(h.now)
+		return h.conns[0].Counters.Copies - before
+	}
+}
+
+// reliable writes n reliable bunches of so many bits.
+func (h *hand) reliable(n, bits int) {
+	for range n {
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, (bits+7)/8), Bits: bits, Reliable: true, NoMerge: true})
+		require.NoError(h.t, err)
+	}
+}
+
+// TestCopiesComeFromTheLastSendTimes: all packets of a moment count as one; what couldn't ride in time is left to the naks. None rides
+// above the bandwidth.
+func TestCopiesComeFromTheLastSendTimes(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		h, next := newCopied(t, func(c *Config) { c.Redundancy.Copies, c.KeepAlive = 1, time.Minute })
+		c := h.conns[0]
+		for range 2 { // two packets at the same time
+			h.reliable(1, 8)
+			c.FlushWritten(h.now)
+		}
+		if late {
+			g := h.shut(time.Hour)
+			require.Zero(t, next())
+			g.budget = 1000
+			require.Zero(t, next(), "two send times ago")
+		} else {
+			require.EqualValues(t, 2, next())
+			require.Zero(t, next(), "they rode once")
+		}
+	}
+}
+
+// TestCopiesTakeBoundedWork: a packet looks at sixty-four bunches at most.
+func TestCopiesTakeBoundedWork(t *testing.T) {
+	h, next := newCopied(t, func(c *Config) { c.Redundancy.Copies = 1 })
+	h.reliable(maxRepeatScan+9, 8)
+	h.conns[0].FlushWritten(h.now)
+	require.EqualValues(t, maxRepeatScan, next())
+}
+
+// TestLargestCopy: a payload of MaxBits is repeated, and none that is larger.
+func TestLargestCopy(t *testing.T) {
+	h, next := newCopied(t, func(c *Config) { c.Redundancy = Redundancy{Copies: 1, MaxBits: 77} })
+	h.reliable(1, 77)
+	h.conns[0].FlushWritten(h.now)
+	require.EqualValues(t, 1, next())
+	h.reliable(1, 78)
+	h.conns[0].FlushWritten(h.now)
+	require.Zero(t, next())
+}
+
+// TestCopiesOfAnOpen: a packet with a copy of a bunch whose channel the peer may refuse is known as one. Copies are traced as other bunches are.
+func TestCopiesOfAnOpen(t *testing.T) {
+	var sent recording
+	h, _ := newCopied(t, func(c *Config) { c.Redundancy.Copies, c.Trace = 1, &sent })
+	c := h.conns[0]
+	ch, err := c.Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	for _, ch := range []*channel.Channel{ch, h.chs[0]} {
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+		require.NoError(t, err)
+		c.FlushWritten(h.now)
+		sent = recording{}
+		copies := c.Counters.Copies
+		h.tick(testTick)
+		require.Equal(t, copies+1, c.Counters.Copies)
+		require.True(t, c.newest().reliable)
+		require.Equal(t, ch != h.chs[0], c.newest().opening)
+		bunches := sent.of(nettrace.BunchSent)
+		require.Len(t, bunches, 1)
+		require.Equal(t, ch.Index(), bunches[0].ChIndex)
+		require.Equal(t, c.NextPacket()-1, bunches[0].PacketID)
+		for range 3 {
+			h.exchange()
+		}
+	}
+}
+
+// TestOneCopyInAPacket: a bunch that rode in several packets rides once in the next, and in one packet of each moment.
+func TestOneCopyInAPacket(t *testing.T) {
+	h, next := newCopied(t, func(c *Config) { c.Redundancy.Copies = 5 })
+	c := h.conns[0]
+	h.reliable(1, 8)
+	c.FlushWritten(h.now)
+	for range 3 {
+		require.EqualValues(t, 1, next())
+		before := c.Counters.Copies
+		h.packet(0, false)
+		require.Equal(t, before, c.Counters.Copies, "at the same moment")
+	}
 }

@@ -93,31 +93,36 @@ func TestMoreAcksThanAHeaderHasRoomFor(t *testing.T) {
 // TestMergedPayloadMovesBehindItsLength: in packets whose size isn't a power of two a bunch's length field changes its width as the bunch
 // grows, and what was in it stays.
 func TestMergedPayloadMovesBehindItsLength(t *testing.T) {
-	var got collector
-	h := newHand(t, func(_ int, c *Config) {
-		c.Protocol = Bunchnet()
-		c.Protocol.Bunch.MaxPacket = 1000
-		get := c.Channels[1].Accept
-		c.Channels[1].Accept = func(ch *channel.Channel) channel.Handler { get(ch); return &got }
-	})
-	c := h.conns[0]
-	got.got = nil
-	var want []byte
-	var widths []int
-	for i := range 200 {
-		b := []byte{byte(i), byte(i >> 3), byte(i * 5)}
-		_, err := h.chs[0].SendBunch(&bunch.Out{Data: b})
-		require.NoError(t, err)
-		want = append(want, b...)
-		if w := c.proto.LengthBits(c.lastBits); len(widths) == 0 || widths[len(widths)-1] != w {
-			widths = append(widths, w)
+	for _, v := range []struct {
+		writes int
+		widths []int // of the length, as it grows
+	}{{160, []int{13}}, {165, []int{13, 12}}, {200, []int{13, 12, 13}}} {
+		var got collector
+		h := newHand(t, func(_ int, c *Config) {
+			c.Protocol = Bunchnet()
+			c.Protocol.Bunch.MaxPacket = 1000
+			get := c.Channels[1].Accept
+			c.Channels[1].Accept = func(ch *channel.Channel) channel.Handler { get(ch); return &got }
+		})
+		c := h.conns[0]
+		got.got = nil
+		var want []byte
+		var widths []int
+		for i := range v.writes {
+			b := []byte{byte(i), byte(i >> 3), byte(i * 5)}
+			_, err := h.chs[0].SendBunch(&bunch.Out{Data: b})
+			require.NoError(t, err)
+			want = append(want, b...)
+			if w := c.proto.LengthBits(c.lastBits); len(widths) == 0 || widths[len(widths)-1] != w {
+				widths = append(widths, w)
+			}
 		}
+		require.Equal(t, v.widths, widths)
+		h.conns[0].FlushWritten(h.now)
+		require.Len(t, h.sent[0], 1)
+		h.deliver(0)
+		require.Equal(t, [][]byte{want}, got.got)
 	}
-	require.Equal(t, []int{13, 12, 13}, widths, "shorter, and longer again")
-	h.conns[0].FlushWritten(h.now)
-	require.Len(t, h.sent[0], 1)
-	h.deliver(0)
-	require.Equal(t, [][]byte{want}, got.got)
 }
 
 // TestNothingIsAppendedToAnotherPacket: a bunch that left is not merged into, though the packet under construction ends at the same bit.

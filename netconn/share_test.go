@@ -43,3 +43,13 @@ func TestShareKeepsToTheRate(t *testing.T) {
 		}
 	}
 }
+
+// TestShareFromNothing: a share that is neither owed nor left grows by no more than others took.
+func TestShareFromNothing(t *testing.T) {
+	c, err := New(Config{LowLevelSend: func([]byte) {}, NetSpeed: 8000}, 0, 1, 1)
+	require.NoError(t, err)
+	c.pace.wrote(false, 10)
+	c.now = 100 * time.Millisecond
+	c.pace.tick(c)
+	require.InDelta(t, 10, c.pace.share, 1e-6)
+}

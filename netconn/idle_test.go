@@ -1,0 +1,188 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// newFull is a hand whose end 0 has a full window of 16, and end 1 the newest packet at most.
+func newFull(t *testing.T) *hand {
+	h := newHand(t, func(_ int, c *Config) {
+		c.Protocol = Bunchnet()
+		c.Protocol.PacketWindow, c.NetSpeed, c.Timeout = 16, 10_000_000, -1
+	})
+	for !h.conns[0].windowFull() {
+		h.packet(0, true)
+	}
+	return h
+}
+
+// TestForceAt: an empty packet beyond a full window waits for KeepAlive or a part of the silence, three seconds at most in the first
+// hour, and as long as it takes then.
+func TestForceAt(t *testing.T) {
+	h := newFull(t)
+	c := h.conns[0]
+	for silence, want := range map[time.Duration]time.Duration{
+		0:                       200 * time.Millisecond,
+		256 * time.Second:       time.Second,
+		768 * time.Second:       3 * time.Second,
+		time.Hour - 1:           3 * time.Second,
+		time.Hour:               time.Hour / 256,
+		256 * 20 * time.Second:  20 * time.Second,
+		256 * 20 * time.Minute:  20 * time.Minute,
+		100 * time.Millisecond:  200 * time.Millisecond,
+		256 * 200 * time.Second: 200 * time.Second,
+	} {
+		c.newest().at = c.flow.lastFate + silence
+		require.Equal(t, c.newest().at+want, c.forceAt(), "%v", silence)
+	}
+}
+
+// TestMayForce: at forceAt, and before that thirty-two times when the peer was heard after the newest packet left.
+func TestMayForce(t *testing.T) {
+	h := newFull(t)
+	c := h.conns[0]
+	at := c.forceAt()
+	c.now = at - 1
+	require.LessOrEqual(t, c.flow.lastReceive, c.newest().at)
+	require.False(t, c.mayForce())
+	c.flow.lastReceive = c.newest().at
+	require.False(t, c.mayForce(), "it may be what the newest packet answers")
+	c.flow.lastReceive++
+	for i := range maxForcedAnswers {
+		require.True(t, c.mayForce(), "%d", i)
+	}
+	require.False(t, c.mayForce())
+	c.now = at
+	require.True(t, c.mayForce())
+}
+
+// TestMaySendAgain: not a packet with bunches, nor a sequence without a packet, nor one that measures the path.
+func TestMaySendAgain(t *testing.T) {
+	h := newFull(t)
+	c := h.conns[0]
+	for p, want := range map[sentPacket]bool{{}: true, {notes: 1}: false, {skipped: true}: false, {probe: true}: false} {
+		*c.newest() = p
+		require.Equal(t, want, c.maySendAgain(), "%+v", p)
+	}
+}
+
+// TestSendAgain: with a full window the newest packet leaves once more, with the acks of now, under its own sequence; unless there are bunches in it.
+func TestSendAgain(t *testing.T) {
+	h := newFull(t)
+	c, peer := h.conns[0], h.conns[1]
+	h.now += 10 * time.Millisecond
+	c.now = h.now
+	c.oweAcks(0)
+	c.FlushNet()
+	require.Empty(t, h.sent[0], "the newest has a bunch")
+
+	c.now = c.forceAt()
+	h.now = c.now
+	c.FlushNet() // a new one, empty
+	require.Len(t, h.sent[0], 1)
+	h.sent[0] = nil // lost
+	next, before := c.NextPacket(), c.Counters
+	h.now += 100 * time.Millisecond
+	p := h.packet(1, true)
+	c.now = h.now
+	h.give(1, p)
+	c.flow.lastReceive = c.newest().at // so that no new one is allowed
+	acked := peer.Counters.PacketsAcked
+	c.FlushNet()
+	require.Len(t, h.sent[0], 1)
+	require.Equal(t, next, c.NextPacket())
+	require.Equal(t, before.AckOnly+1, c.Counters.AckOnly)
+	require.False(t, c.flow.dirtyAcks)
+	h.deliver(0)
+	require.Equal(t, next-1, peer.notify.InID(), "the peer hadn't got it")
+	require.Greater(t, peer.Counters.PacketsAcked, acked)
+	require.Zero(t, peer.Table().Unacked())
+	require.Zero(t, peer.Counters.BadHeader+peer.Counters.BadBunch)
+	require.False(t, peer.Closed())
+}
+
+// TestCopiesThatAreOwed: as long as nothing else is sent, what has copies to come leaves again a tick later, so often, and only then do the
+// probes begin; what is being written is nothing to probe for.
+func TestCopiesThatAreOwed(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.Redundancy.Copies, c.KeepAlive, c.NetSpeed = 2, time.Minute, 1_000_000 })
+	c := h.conns[0]
+	_, ok := c.probeAt()
+	require.False(t, ok)
+	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.NoError(t, err)
+	_, ok = c.probeAt()
+	require.False(t, ok, "it hasn't left")
+	c.FlushNet()
+	for i := range 3 {
+		h.sent[0] = nil
+		at, ok := c.probeAt()
+		require.True(t, ok)
+		if i < 2 {
+			require.Equal(t, c.flow.lastSend+repeatInterval, at)
+		} else {
+			require.Equal(t, c.flow.lastSend+c.rtt.smoothed+4*c.rtt.variance, at)
+		}
+		c.Tick(at - time.Millisecond)
+		require.Empty(t, h.sent[0])
+		c.Tick(at)
+		require.Len(t, h.sent[0], 1)
+		require.EqualValues(t, 1, c.newest().notes, "%d", i)
+	}
+}
+
+// TestRefusalsEndTheConnection: whether of all packets or only of those with reliable bunches; of these only when it isn't the path that
+// loses them.
+func TestRefusalsEndTheConnection(t *testing.T) {
+	for _, v := range []struct {
+		all, reliable, probing, ends bool
+	}{{}, {all: true, ends: true}, {reliable: true, ends: true}, {reliable: true, probing: true}, {all: true, probing: true, ends: true}} {
+		h := newHand(t, nil)
+		c := h.conns[0]
+		run := nakRun{packets: refusalPackets + 7, since: h.now - refusalTime}
+		if v.all {
+			c.refusals.all = run
+		}
+		if v.reliable {
+			c.refusals.reliable = run
+		}
+		if v.probing {
+			h.packet(0, true)
+			c.path = &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now - narrowTime/2}
+		}
+		c.Tick(h.now)
+		require.Equal(t, v.ends, c.Closed(), "%+v", v)
+		if v.ends {
+			require.Equal(t, PeerBroke, c.Result().Code)
+			require.ErrorIs(t, c.Result().Err, errRefuses)
+			require.ErrorContains(t, c.Result().Err, ": 1031 packets in 10s")
+			require.Len(t, h.sent[0], 1+lastCopies, "nothing follows its last words")
+		}
+	}
+}
+
+// TestEmptyPacketsWhileNothingIsTold: the peer is heard, but for a second it tells the fate of nothing; then empty packets leave.
+func TestEmptyPacketsWhileNothingIsTold(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	h.packet(0, true)
+	c.flow.lastFate = c.now
+	empty := func(at time.Duration) int {
+		h.sent[0] = nil
+		c.now, c.refusals.lastEmpty = at, 0
+		c.sendEmpty()
+		return len(h.sent[0])
+	}
+	told := c.flow.lastFate
+	c.flow.lastReceive = told
+	require.Zero(t, empty(told+time.Hour), "nothing was heard either")
+	c.flow.lastReceive = told + 1
+	require.Zero(t, empty(told+fateLate-1))
+	keepAlives := c.Counters.KeepAlives
+	require.Equal(t, 1, empty(told+fateLate))
+	require.Equal(t, keepAlives+1, c.Counters.KeepAlives)
+}

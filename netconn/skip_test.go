@@ -1,0 +1,34 @@
+package netconn
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+)
+
+// TestSkipIsSplitmix64: the first values of the generator are those that others publish for the seed 1234567.
+func TestSkipIsSplitmix64(t *testing.T) {
+	var s skip
+	s.init(1234567)
+	for _, v := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
+		require.Equal(t, minSkip+int(v%skipRange), s.left)
+		s.choose()
+	}
+	s.state -= s.state + 0x9e3779b97f4a7c15
+	s.choose()
+	require.NotZero(t, s.state, "0 would leave out none")
+	s.init(0)
+	require.Zero(t, s.state)
+}
+
+// TestLeftOutSequenceIsTraced: after the packet that was the last before it.
+func TestLeftOutSequenceIsTraced(t *testing.T) {
+	var r recording
+	h := newHand(t, func(_ int, c *Config) { c.Secret, c.Trace = 5, &r })
+	c := h.conns[0]
+	r, c.skip.left = recording{}, 1
+	h.packet(0, false)
+	require.Equal(t, []nettrace.Event{{At: h.now, Kind: nettrace.SequenceSkipped, PacketID: c.NextPacket() - 1}}, r.of(nettrace.SequenceSkipped))
+}
