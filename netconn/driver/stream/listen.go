@@ -128,13 +128,22 @@ func (l *Listener) accept(ch *channel.Channel) channel.Handler {
 	if dc == nil {
 		return nil // not a driver's, so there is no goroutine to hand work to
 	}
+	if c := l.take(dc, ch); c != nil {
+		return c
+	}
+	r := &refusal{ch: ch, d: dc.Driver()}
+	r.say()
+	return r
+}
+
+// take makes room for a stream; nil when there is none.
+func (l *Listener) take(dc *driver.Conn, ch *channel.Channel) *Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addr = Addr{AddrPort: dc.Driver().LocalAddr()}
 	if l.closed || l.open >= l.cfg.MaxStreams || len(l.waiting) >= l.cfg.Backlog || l.perConn[dc] >= l.cfg.MaxPerConn {
 		l.refused++
-		dc.Driver().Do(func() { refuse(ch) })
-		return channel.Nop{}
+		return nil
 	}
 	c := newConn(dc, ch, l.cfg)
 	c.listener, c.slot = l, slot{conn: dc, waits: true, inAll: true, inConn: true}
@@ -145,10 +154,20 @@ func (l *Listener) accept(ch *channel.Channel) channel.Handler {
 	return c
 }
 
-// refuse says on a new channel what a Conn that is closed at once would say. It keeps nothing of it: closing the channel is
-// for the peer.
-func refuse(ch *channel.Channel) {
-	_, _ = ch.SendBunch(&bunch.Out{Data: []byte{segStop, segFin}, Reliable: true}) // fails when the channel is gone already
+// refusal is the handler of a channel without a stream. It says what a Conn that is closed at once would say; closing the channel
+// is for the peer.
+type refusal struct {
+	channel.Nop
+	ch *channel.Channel
+	d  *driver.Driver
+}
+
+// say is called again in the next tick while other channels' bunches take all the memory there is for those that aren't acked.
+func (r *refusal) say() {
+	_, err := r.ch.SendBunch(&bunch.Out{Data: []byte{segStop, segFin}, Reliable: true})
+	if errors.Is(err, channel.ErrReliableFull) {
+		r.d.NextTick(r.say)
+	}
 }
 
 // slot is what a stream takes of its Listener's bounds. The Listener's lock guards it.
