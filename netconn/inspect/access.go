@@ -13,12 +13,28 @@ const cookieName = "bunchnet-inspect"
 
 // allowed reports whether a request may see the driver: what Config.Allow says, or who has the token, or who is on this
 // machine and calls it by a name of the loopback. The last keeps out pages of other sites that have their own name
-// lead here (DNS rebinding).
+// lead here (DNS rebinding), foreign pages, which could take all the viewers' places though not read what they get, and who comes
+// through a proxy on this machine that says so.
 func (i *Inspector) allowed(r *http.Request) bool {
 	if i.cfg.Allow != nil {
 		return i.cfg.Allow(r)
 	}
-	return i.hasToken(r) || fromLoopback(r) && isLoopback(hostname(r.Host))
+	return i.hasToken(r) || fromLoopback(r) && isLoopback(hostname(r.Host)) && !fromElsewhere(r.Header)
+}
+
+// fromElsewhere reports a request that a browser makes for another site's page, but for links that somebody follows, and one that a
+// proxy has passed on.
+func fromElsewhere(h http.Header) bool {
+	for _, name := range []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via"} {
+		if h.Get(name) != "" {
+			return true
+		}
+	}
+	switch h.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return h.Get("Sec-Fetch-Mode") != "navigate" || h.Get("Sec-Fetch-Dest") != "document"
+	}
+	return false
 }
 
 func (i *Inspector) hasToken(r *http.Request) bool {

@@ -52,6 +52,24 @@ func TestAccess(t *testing.T) {
 	} {
 		require.Equal(t, c.want, code(plain, c.from, c.host, file), "%+v", c)
 	}
+	for _, c := range []struct {
+		header, value string
+		want          int
+	}{
+		{"Sec-Fetch-Site", "same-origin", 200}, {"Sec-Fetch-Site", "none", 200}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-site", 403},
+		{"X-Forwarded-For", "203.0.113.9", 403}, {"Forwarded", "for=203.0.113.9", 403}, {"X-Real-Ip", "203.0.113.9", 403}, {"Via", "1.1 proxy", 403},
+	} {
+		require.Equal(t, c.want, code(plain, "127.0.0.1:9", "localhost", file, c.header, c.value), "%+v", c)
+		require.Equal(t, 200, code(New(d, Config{Token: "sesame"}), "127.0.0.1:9", "localhost", file+"?token=sesame", c.header, c.value), "%+v", c)
+	}
+	link := httptest.NewRequest(http.MethodGet, "/net/", nil)
+	link.RemoteAddr, link.Host = "127.0.0.1:9", "localhost"
+	link.Header.Set("Sec-Fetch-Site", "cross-site")
+	link.Header.Set("Sec-Fetch-Mode", "navigate")
+	link.Header.Set("Sec-Fetch-Dest", "document")
+	require.True(t, plain.allowed(link), "a link that somebody follows here")
+	link.Header.Set("Sec-Fetch-Dest", "iframe")
+	require.False(t, plain.allowed(link))
 	require.Equal(t, 403, code(plain, "10.0.0.2:9", "10.0.0.1", file+"?token="), "no token is none")
 	require.Equal(t, 403, code(plain, "10.0.0.2:9", "10.0.0.1", file, "Authorization", "Bearer "))
 
