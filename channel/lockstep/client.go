@@ -39,6 +39,7 @@ type client struct {
 
 	lastHeard, nextSend, progress time.Duration
 	ackedAt                       time.Duration // when it acked something, or had acked all
+	repeatAt                      time.Duration // when all that isn't acked may be sent again
 	blocked                       bool          // the transport took no more; wait for nextSend
 	stamps                        stamps
 	rtt, jitter                   time.Duration

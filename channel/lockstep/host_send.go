@@ -8,6 +8,9 @@ const (
 	// redundantPackets is how much of the stream is repeated in full while it isn't acked; more
 	// is catching up, and is sent once and again when it is lost.
 	redundantPackets = 4
+	// repeats is how often in a round trip, at most: on a path whose queue is seconds deep each turn would repeat all of these
+	// seconds, and so keep the queue full.
+	repeats = 8
 	// firstPackets may be in flight to a player who catches up before it has acked any.
 	firstPackets = 2
 	// burstPackets are sent at once at most; then Rate counts.
@@ -63,8 +66,8 @@ func (h *Host) flushStream(now time.Duration, p int) {
 		if !h.cfg.Reliable {
 			c.sent, to = c.ack, min(end, c.ack+room)
 		}
-	case !h.cfg.Reliable && end-c.ack <= redundantPackets*room:
-		c.sent, to = c.ack, end
+	case !h.cfg.Reliable && end-c.ack <= redundantPackets*room && now >= c.repeatAt:
+		c.sent, to, c.repeatAt = c.ack, end, now+max(0, c.rtt/repeats-h.cfg.TurnInterval)
 	}
 	if c.sent == c.ack {
 		c.progress = now

@@ -231,6 +231,9 @@ func (p *Peer) sendInput(now time.Duration) {
 	}
 	pkt := in.appendHead(p.open(typeInput))
 	pkt, end := p.appendInputs(pkt, first, limit)
+	if n := p.next - p.hashNext; !p.cfg.Reliable && n >= 4*repeats && p.next%(n/repeats) != 0 {
+		firstHash = p.next // all that aren't acked go together, but not in each packet
+	}
 	pkt, endHash := p.appendHashes(pkt, firstHash, limit)
 	if p.send(now, pkt) {
 		p.inSent, p.hashSent, p.unsaid = end, endHash, 0

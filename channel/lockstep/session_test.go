@@ -60,24 +60,31 @@ func TestGameOverLink(t *testing.T) {
 	}
 }
 
-// TestSnapshotOverANarrowLink: who comes late through a thin line gets the game's state, and joins.
+// TestSnapshotOverANarrowLink: who comes late through a thin line gets the game's state, and joins, over package link or without.
 func TestSnapshotOverANarrowLink(t *testing.T) {
-	const size, rate = 50_000, 10_000
-	for _, queue := range []time.Duration{100 * ms, 3 * time.Second} {
-		cfg := HostConfig{Config: Config{Players: 2, MaxPacket: 255, Reliable: true}, Secret: [32]byte{1}, Stall: Substitute, LogTurns: 1500}
+	const rate = 10_000
+	for _, c := range []struct {
+		overLink bool
+		size     int
+		queue    time.Duration
+	}{{true, 50_000, 100 * ms}, {true, 50_000, 3 * time.Second}, {false, 50_000, 500 * ms}, {false, 200_000, 3 * time.Second}} {
+		cfg := HostConfig{Config: Config{Players: 2, Reliable: c.overLink}, Secret: [32]byte{1}, Stall: Substitute, LogTurns: 1500}
+		if c.overLink {
+			cfg.MaxPacket = 255
+		}
 		w := newWorld(t, 5, cfg, netsim.Settings{Lag: 30 * ms})
-		w.overLink = true
+		w.overLink = c.overLink
 		w.connect(0, 0)
 		w.until("the first", 10*time.Second, func() bool { return w.host.Ready() == 1 })
 		w.host.Start(w.now)
 		w.run(80 * time.Second)
 		late := w.players[1]
-		thin := netsim.Settings{Lag: 30 * ms, Bandwidth: 8 * rate, QueueDelay: queue}
+		thin := netsim.Settings{Lag: 30 * ms, Bandwidth: 8 * rate, QueueDelay: c.queue}
 		require.NoError(t, late.up.Set(thin))
 		require.NoError(t, late.down.Set(thin))
-		require.NoError(t, w.host.SetSnapshot(w.players[0].peer.Turn(), append(w.players[0].g.save(), make([]byte, size)...)))
+		require.NoError(t, w.host.SetSnapshot(w.players[0].peer.Turn(), append(w.players[0].g.save(), make([]byte, c.size)...)))
 		w.connect(1, 0)
-		w.until("the second", 4*size/rate*time.Second, late.peer.InGame)
+		w.until("the second", time.Duration(4*c.size/rate)*time.Second, late.peer.InGame)
 	}
 }
 
