@@ -46,6 +46,11 @@
 //
 // A World.Local player, of a listen server or an offline game, is sampled and simulated at once.
 //
+// # What appears
+//
+// A shell that a player fires is shown in the step of the key: Key names what appears in a step by the same number at both ends, and
+// Spawns holds it on the client until the server's actor takes its place, or until it is clear that there is none.
+//
 // # Wire
 //
 // Two unreliable procedures of the class, "predict.Moves" and "predict.Reply", whose parameter is
@@ -59,7 +64,7 @@
 //
 // # Bounds
 //
-// 32 predicted numbers a class, 32 numbers an input, 384 bytes a message. What a client sends that is no move of a runner that it
+// 32 predicted numbers a class, 32 numbers an input, 384 bytes a message, 1024 things that wait for the server's. What a client sends that is no move of a runner that it
 // possesses is counted and does nothing; inputs that aren't finite are malformed. A player gets no more simulated time than the
 // server's own; package prediction says how that is held.
 package predict

@@ -33,6 +33,9 @@ type Client[S, I any] struct {
 	starts              [maxRedundancy]int64 // the first unsent move of each of the last messages
 	messages            int
 
+	simulating time.Duration // timestamp of the move that Simulate is called for
+	again      bool          // it was before
+
 	combinable bool          // the newest move may still become longer
 	start      S             // the state before it
 	startAt    time.Duration // and its timestamp
@@ -71,6 +74,10 @@ func (c *Client[S, I]) Unacked() int { return int(c.next - c.first) }
 // Timestamp is the newest move's; the server's replies come to it a round trip later.
 func (c *Client[S, I]) Timestamp() time.Duration { return c.newest }
 
+// Simulating is for Model.Simulate: the timestamp of the move that it is called for, which is the same at the server, and whether it was
+// called for that move before.
+func (c *Client[S, I]) Simulating() (at time.Duration, again bool) { return c.simulating, c.again }
+
 // Acked is the timestamp of the newest move that the server answered.
 func (c *Client[S, I]) Acked() time.Duration { return c.ackedAt }
 
@@ -93,6 +100,7 @@ func (c *Client[S, I]) Move(now time.Duration, in I) {
 		c.Counters.Forgotten++
 	}
 	c.start, c.startAt, c.combinable = c.state, c.newest, true
+	c.simulating, c.again = at, false
 	c.cfg.Model.Simulate(&c.state, in, c.cfg.Model.delta(c.newest, at))
 	*c.saved.Insert(c.next) = savedMove[S, I]{at: at, input: in, after: c.state}
 	c.next++
@@ -111,6 +119,7 @@ func (c *Client[S, I]) combine(at time.Duration, in I) bool {
 		return false
 	}
 	c.state = c.start
+	c.simulating, c.again = at, true
 	c.cfg.Model.Simulate(&c.state, in, at-c.startAt)
 	last.at, last.input, last.after = at, in, c.state
 	c.newest = at

@@ -58,6 +58,7 @@ func (c *Client[S, I]) correct(now time.Duration) {
 	at := c.in.at
 	for i := c.first; i < c.next; i++ {
 		m := c.saved.Lookup(i)
+		c.simulating, c.again = m.at, true
 		c.cfg.Model.Simulate(&c.state, m.input, c.cfg.Model.delta(at, m.at))
 		m.after, at = c.state, m.at
 	}

@@ -25,11 +25,12 @@ type Server[S, I any] struct {
 	nextCorrection time.Duration
 	corrected      time.Duration // a correction was sent last
 
-	began     bool          // a move came
-	heard     time.Duration // last
-	forcedTo  time.Duration // server time it was moved on to
-	forced    time.Duration // of this silence
-	simulated int           // moves since the last tick
+	began      bool          // a move came
+	heard      time.Duration // last
+	forcedTo   time.Duration // server time it was moved on to
+	forced     time.Duration // of this silence
+	simulated  int           // moves since the last tick
+	simulating time.Duration // timestamp of the move that Simulate is called for
 }
 
 // NewServer returns a server whose state is initial.
@@ -47,6 +48,10 @@ func (s *Server[S, I]) State() *S { return &s.state }
 
 // Timestamp is that of the last move, by the client's clock.
 func (s *Server[S, I]) Timestamp() time.Duration { return s.at }
+
+// Simulating is for Model.Simulate: the timestamp of the move that it is called for, which is the same at the client, but for a move that
+// was made for a silent one.
+func (s *Server[S, I]) Simulating() time.Duration { return s.simulating }
 
 // Discrepancy is how far the client's simulated time is ahead of the server's, and paying is true
 // while it gets only a share of time because it was too far.
@@ -92,6 +97,7 @@ func (s *Server[S, I]) move(now time.Duration, m *sentMove[I]) bool {
 		s.Counters.Flooded++
 		return false
 	}
+	s.simulating = m.at
 	s.simulate(m.input, s.cfg.Model.delta(s.at, m.at))
 	s.at, s.input = m.at, m.input
 	s.began, s.heard, s.forcedTo, s.forced = true, now, 0, 0
@@ -154,6 +160,7 @@ func (s *Server[S, I]) force(now time.Duration) {
 		if s.cfg.ForceInput != nil {
 			in = s.cfg.ForceInput(in)
 		}
+		s.simulating = s.at + dt
 		s.simulate(in, dt)
 		s.at += dt
 		s.forcedTo += dt
