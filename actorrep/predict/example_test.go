@@ -55,3 +55,27 @@ func ExampleRegister() {
 	fmt.Printf("%.0f m/s at %.0f m\n", car.Speed, car.X)
 	// Output: 12 m/s at 18 m
 }
+
+// A client shows a shell in the step of the key; when the server's comes, it goes on from there, and what never comes is taken away.
+func ExampleNewSpawns() {
+	world := actorrep.NewClient(actorrep.Config{})
+	cars, err := predict.Register(world, "Car", predict.Config[*Car, Pedals]{Input: func(*Car) Pedals { return Pedals{} }})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	shells := predict.NewSpawns(cars, time.Second, func(_ predict.Key, fake string) { fmt.Println("there never was", fake) })
+	for k, fake := range map[predict.Key]string{1: "a shell", 2: "another"} { // in Simulate, with the keys of Class.Key
+		if err := shells.Add(k, fake); err != nil {
+			fmt.Println(err)
+		}
+	}
+	if fake, ok := shells.Take(1); ok { // in Config.Spawned, with the actor's key
+		fmt.Println("the server's takes the place of", fake)
+	}
+	shells.Tick(0)
+	shells.Tick(time.Second)
+	// Output:
+	// the server's takes the place of a shell
+	// there never was another
+}
