@@ -127,10 +127,13 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
+// maxBatches bounds what one Step reads from a socket; the next one takes in the rest.
+const maxBatches = 256
+
 // Step takes in what has come and sends on what is due.
 func (p *Proxy) Step(now time.Time) error {
 	at := now.Sub(p.epoch)
-	for {
+	for range maxBatches {
 		n, err := p.front.TryReadBatch(p.in)
 		p.fromClients(at, n)
 		if err != nil && !udp.IsTemporary(err) {
@@ -196,7 +199,7 @@ func (p *Proxy) admit(addr netip.AddrPort) *client {
 }
 
 func (p *Proxy) carry(at time.Duration, c *client) {
-	for {
+	for range maxBatches {
 		n, err := c.back.TryReadBatch(p.in)
 		for i := range p.in[:n] {
 			if p.in[i].Addr == p.to {
