@@ -45,4 +45,14 @@ func TestFloodEndsNoStep(t *testing.T) {
 	require.NoError(t, p.Step(time.Now()))
 	require.Less(t, back.read, tooMany)
 	require.NoError(t, p.Close())
+
+	a, _ := udp.Pair(p.to, front.from)
+	around := &endless{Socket: a, from: front.from}
+	impaired, err := Impair(around, netsim.Settings{}, netsim.Settings{Loss: 100}, 1)
+	require.NoError(t, err)
+	in := []udp.Message{{Buf: make([]byte, 100)}}
+	_, err = impaired.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Less(t, around.read, tooMany)
+	require.NoError(t, impaired.Close())
 }

@@ -62,7 +62,7 @@ func (i *Impaired) carry(at time.Duration) error {
 			return err
 		}
 	}
-	for {
+	for range maxBatches {
 		n, err := i.Socket.TryReadBatch(i.in)
 		for j := range i.in[:n] {
 			i.down.Push(at, i.in[j].Data())
@@ -71,9 +71,10 @@ func (i *Impaired) carry(at time.Duration) error {
 			return err
 		}
 		if n < len(i.in) {
-			return nil
+			break
 		}
 	}
+	return nil
 }
 
 // TryReadBatch takes what has come through the link from the peer.
