@@ -141,7 +141,7 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 		}
 		cfg.Controller = adaptive
 	}
-	if d.login && d.server != nil {
+	if d.login {
 		cfg.AllowOpen = func(in *bunch.In) error {
 			if in.Name != bunch.Control && !c.joined {
 				return errNotJoined
