@@ -97,7 +97,7 @@ func (r *Recorder) snapshot(id uint32) bool {
 	if !r.put(kind, id, c.out.Bytes(), c.out.Len()) {
 		return false
 	}
-	s.v.base, s.v.before = noBaseline, noBaseline // a seek knows no earlier ones
+	s.v.base = noBaseline // a seek knows no earlier ones
 	r.Counters.Snapshots++
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -21,8 +22,8 @@ type client struct {
 	frame   int64          // of the newest values; see extend. 0 for none
 	chunk   uint32         // which one is read, for remoteClass.lastOf
 	limits  []rateLimit
-	common  [2]uint8 // packets of the baselines that a chunk names
-	guess   []uint64
+	paths   pathList // of the chunk that is read
+	past    layout.Past
 
 	events    []event
 	told      []event

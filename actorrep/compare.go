@@ -34,10 +34,12 @@ func newReplicated(c *class) *replicated {
 	return &replicated{shadow: c.layout.NewShadow(), interval: c.interval, optimum: c.interval, polled: -1}
 }
 
-// snapshots is an actor's numbers after its last changes: baselines.
+// snapshots is an actor's numbers after its last changes: what later ones are predicted from.
 type snapshots struct {
-	counts [snapshotRing]int64
-	words  []uint64
+	counts  [snapshotRing]int64
+	frames  [snapshotRing]uint32      // of the changes
+	changed [snapshotRing]layout.Mask // units with a delta form
+	words   []uint64
 }
 
 const (
@@ -50,19 +52,29 @@ const (
 
 // at is the numbers after a change, or nil when they are forgotten.
 func (s *snapshots) at(count int64) []uint64 {
-	i := int(count % snapshotRing)
-	if s == nil || s.counts[i] != count {
+	if s == nil || count < 0 || s.counts[count%snapshotRing] != count {
 		return nil
 	}
+	i := int(count % snapshotRing)
 	n := len(s.words) / snapshotRing
 	return s.words[i*n : (i+1)*n]
 }
 
-func (r *replicated) remember() {
+// change is the newest change, up to the given one, that was no later than a frame. It may be forgotten.
+func (s *snapshots) change(frame uint32, from int64) int64 {
+	count := from
+	for count > from-snapshotRing && s.at(count) != nil && int32(s.frames[count%snapshotRing]-frame) > 0 {
+		count--
+	}
+	return count
+}
+
+// remember keeps the numbers after a change.
+func (r *replicated) remember(changed layout.Mask) {
 	s := r.snaps
 	i := int(r.count % snapshotRing)
 	n := len(r.shadow.Words)
-	s.counts[i] = r.count
+	s.counts[i], s.frames[i], s.changed[i] = r.count, r.lastFrame, changed
 	copy(s.words[i*n:(i+1)*n], r.shadow.Words)
 }
 
@@ -208,10 +220,10 @@ func (w *World) compare(b *Base) {
 	}
 	r.lastFrame = w.frame
 	if r.snaps != nil {
-		r.remember()
+		r.remember(changed & l.Deltas)
 	} else if r.streak >= streakBegin && changed&l.Deltas != 0 {
 		r.snaps = &snapshots{words: make([]uint64, snapshotRing*l.Words())}
-		r.remember()
+		r.remember(changed & l.Deltas)
 	}
 	for _, v := range r.views {
 		v.changed(changed)

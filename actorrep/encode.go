@@ -9,36 +9,60 @@ import (
 
 // chunkState is what records of a chunk share with those before them.
 type chunkState struct {
-	gap          uint32 // between the last two ids
-	base, before int64  // packets of the common baselines; -1 none yet
+	gap   uint32 // between the last two ids
+	paths pathList
 }
 
-var newChunk = chunkState{gap: 1, base: -1, before: -1}
+var newChunk = chunkState{gap: 1}
 
 // encodeRecord writes one view's record.
 func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) record {
 	c := v.b.class
 	m := v.dirty & v.allowed
 	start := w.Len()
-	writeID(w, v.id-prev, &k.state.gap)
+	r := record{v: v, mask: m, due: m, count: v.b.rep.count, frame: p.world.frame}
+	c.layout.Keys(v.b.rep.shadow, r.keys[:])
+	base := v.versions.base()
+	e, encoded := p.values(k, v, m, &base)
+	writeHead(k, w, v, m, v.id-prev, &e)
+	head := w.Len() - start
+	if encoded {
+		p.copyValues(k, w, v, &e)
+	} else {
+		p.encodeFresh(w, v, m, &base)
+	}
+	if w.Err() == nil {
+		p.batch.stats.Updates++
+		if e.path.age != 0 {
+			p.batch.stats.Deltas++
+		}
+		p.overhead.records += uint64(head - p.accountMentions(v))
+	}
+	return r
+}
+
+// writeHead writes what precedes the values of a record.
+func writeHead(k *worker, w *bitio.Writer, v *view, m layout.Mask, gap uint32, e *encoded) {
+	l, st := v.b.class.layout, &k.state
+	last := &k.lastOf[v.b.class.id]
+	plain := v.flags&mentioning == 0 && m == *last
+	if m&l.Deltas != 0 {
+		plain = plain && e.path == st.paths.last && e.predicted == (e.path.gap != 0)
+	}
+	if writeID(w, gap, &st.gap, plain); plain {
+		return
+	}
 	w.WriteBool(v.flags&mentioning != 0)
 	if v.flags&mentioning != 0 {
 		writeMentions(w, v)
 	}
-	writeMask(w, m, &k.lastOf[c.id], len(c.layout.Units))
-	r := record{v: v, mask: m, due: m, count: v.b.rep.count, frame: p.world.frame}
-	c.layout.Keys(v.b.rep.shadow, r.keys[:])
-	base := v.versions.base()
-	if m&c.layout.Deltas != 0 {
-		p.chooseBaseline(k, w, v, m, &base)
+	writeMask(w, m, last, len(l.Units))
+	if m&l.Deltas == 0 {
+		return
 	}
-	head := w.Len() - start
-	p.encodeValues(k, w, v, m, &base)
-	if w.Err() == nil {
-		p.batch.stats.Updates++
-		p.overhead.records += uint64(head - p.accountMentions(v))
+	if st.paths.write(w, e.path); e.path.gap != 0 {
+		w.WriteBool(e.predicted)
 	}
-	return r
 }
 
 // accountMentions adds the calls that rode with a record to their rows.
@@ -59,11 +83,17 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	return sum
 }
 
-// writeID writes how far an id is from the last.
-func writeID(w *bitio.Writer, gap uint32, last *uint32) {
-	w.WriteBool(gap == *last)
-	if gap == *last {
+// writeID writes how far an id is from the last, and whether its record is as the one before.
+func writeID(w *bitio.Writer, gap uint32, last *uint32, plain bool) {
+	if w.WriteBool(gap == *last && plain); gap == *last && plain {
 		return
+	}
+	w.WriteBool(plain)
+	if !plain {
+		w.WriteBool(gap == *last)
+		if gap == *last {
+			return
+		}
 	}
 	for *last = gap; ; {
 		w.WriteBits(uint64(gap), idGroup)
@@ -75,16 +105,19 @@ func writeID(w *bitio.Writer, gap uint32, last *uint32) {
 	}
 }
 
-func readID(r *bitio.Reader, last *uint32) uint32 {
+func readID(r *bitio.Reader, last *uint32) (gap uint32, plain bool) {
 	if r.ReadBool() {
-		return *last
+		return *last, true
 	}
-	gap := uint32(0)
+	plain = r.ReadBool()
+	if !plain && r.ReadBool() {
+		return *last, false
+	}
 	for shift := 0; ; shift += idGroup {
 		gap |= uint32(r.ReadBits(idGroup)) << shift
 		if !r.ReadBool() || shift > 28 {
 			*last = gap
-			return gap
+			return gap, plain
 		}
 	}
 }
@@ -95,122 +128,52 @@ func writeMask(w *bitio.Writer, m layout.Mask, last *layout.Mask, units int) {
 		if m == *last {
 			return
 		}
-		*last = m
 	}
+	*last = m
 	w.WriteBits(m, units)
 }
 
 func readMask(r *bitio.Reader, last *layout.Mask, units int) layout.Mask {
-	if units > rawMask {
-		if r.ReadBool() {
-			return *last
-		}
-		*last = r.ReadBits(units)
+	if units > rawMask && r.ReadBool() {
 		return *last
 	}
-	return r.ReadBits(units)
+	*last = r.ReadBits(units)
+	return *last
 }
 
-// maxBaselineAge is how many packets old a baseline may be: its number has 8 bits.
-const maxBaselineAge = 200
-
-// chooseBaseline finds what the client is known to have, and says in which packet it came.
-func (p *Peer) chooseBaseline(k *worker, w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {
-	known := v.base.mask & m & v.b.class.layout.Deltas
-	if known != 0 && p.out.nextPacket()-v.base.packet < maxBaselineAge {
-		base.Words = v.b.rep.snaps.at(v.base.count)
+// values encodes the units of m into the arena, unless another connection had the same. It reports false when the arena is full: the
+// values have to be written where they go.
+func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e encoded, ok bool) {
+	l, rep := v.b.class.layout, v.b.rep
+	e.mask = m
+	if m&l.Deltas != 0 {
+		e.basis = v.basis(p.world.frame, m)
 	}
-	if base.Words == nil {
-		w.WriteBits(0, 2)
-		return
-	}
-	st := &k.state
-	if st.base < 0 {
-		st.base = v.base.packet
-	}
-	switch v.base.packet {
-	case st.base:
-		w.WriteBits(1, 1)
-	case st.base + 1:
-		w.WriteBits(0b010, 3)
-	default:
-		w.WriteBits(0b110, 3)
-		w.WriteBits(uint64(v.base.packet), packetBits)
-	}
-	base.Mask = known
-	p.batch.stats.Deltas++
-}
-
-// path is two baselines from which an actor's numbers may be extrapolated.
-type path struct {
-	words    []uint64 // of the older one; nil for none
-	mask     layout.Mask
-	count    int64
-	num, den int32
-}
-
-// findPath looks whether the client has a second, older record of the actor that the chunk names.
-func (p *Peer) findPath(k *worker, v *view, base *layout.Base) (t path) {
-	t.count = -1
-	mask := base.Mask & v.before.mask
-	num, den := p.world.frame-v.base.frame, v.base.frame-v.before.frame
-	if mask == 0 || den < 1 || den > layout.MaxExtrapolation || num > layout.MaxExtrapolation || p.out.nextPacket()-v.before.packet >= maxBaselineAge {
-		return t
-	}
-	words := v.b.rep.snaps.at(v.before.count)
-	if words == nil {
-		return t
-	}
-	if k.state.before < 0 {
-		k.state.before = v.before.packet
-	}
-	if k.state.before != v.before.packet {
-		return t
-	}
-	return path{words, mask, v.before.count, int32(num), int32(den)}
-}
-
-// encodeValues writes the units of m, or copies them when another connection had the same. Behind a baseline
-// stands a bit that says whether it is extrapolated.
-func (p *Peer) encodeValues(k *worker, w *bitio.Writer, v *view, m layout.Mask, base *layout.Base) {
-	var t path
-	if base.Mask != 0 {
-		t = p.findPath(k, v, base)
-	}
-	key := encodedKey{m, base.Mask, t.mask, 0, t.count, t.num, t.den}
-	if base.Mask != 0 {
-		key.count = v.base.count
-	}
-	if m&(v.b.class.layout.Fasts|v.b.class.layout.Groups) == 0 {
+	shared := m&(l.Fasts|l.Groups) == 0
+	if shared {
 		for i := k.first(v.b); i != 0; i = k.entries[i].next {
-			if e := &k.entries[i]; e.encodedKey == key {
-				p.copyValues(k, w, v, e)
-				p.batch.stats.SharedBits += uint64(e.bits)
-				return
+			if known := &k.entries[i]; known.mask == m && known.basis == e.basis {
+				p.batch.stats.SharedBits += uint64(known.bits)
+				return *known, true
 			}
 		}
 	}
-	from := k.arena.Len()
-	extrapolated := p.extrapolate(k, v, m, base, &t)
-	if base.Mask != 0 {
-		k.arena.WriteBool(extrapolated)
+	base.Past = &k.past
+	if e.path = e.basis.path(p.world.frame, rep.snaps, &k.past); e.path.gap != 0 {
+		e.predicted = l.Predict(rep.shadow, &k.past)
 	}
-	e := encoded{encodedKey: key, from: from, sizes: len(k.sizes), next: k.first(v.b)}
+	e.from, e.sizes, e.next = k.arena.Len(), len(k.sizes), k.first(v.b)
 	k.sizes = v.writeUnits(&k.arena, m, base, k.sizes)
 	if k.arena.Err() != nil { // full: whatever follows is encoded each time
 		k.sizes = k.sizes[:e.sizes]
-		if base.Mask != 0 {
-			w.WriteBool(extrapolated)
-		}
-		p.encodeFresh(w, v, m, base)
-		return
+		return e, false
 	}
-	e.bits = k.arena.Len() - from
-	if m&(v.b.class.layout.Fasts|v.b.class.layout.Groups) == 0 {
+	e.bits = k.arena.Len() - e.from
+	if shared {
 		k.entries = append(k.entries, e)
 		k.cache[v.b.slot] = cached{k.frame, int32(len(k.entries) - 1)}
 	}
-	p.copyValues(k, w, v, &e)
+	return e, true
 }
 
 func (p *Peer) copyValues(k *worker, w *bitio.Writer, v *view, e *encoded) {
@@ -218,23 +181,6 @@ func (p *Peer) copyValues(k *worker, w *bitio.Writer, v *view, e *encoded) {
 	if w.Err() == nil {
 		p.account(v.b.class, e.mask, k.sizes[e.sizes:])
 	}
-}
-
-// extrapolate moves the baseline along its path, if that brings it nearer.
-func (p *Peer) extrapolate(k *worker, v *view, m layout.Mask, base *layout.Base, t *path) bool {
-	if t.words == nil {
-		return false
-	}
-	if cap(k.guess) < len(base.Words) {
-		k.guess = make([]uint64, len(base.Words))
-	}
-	guess := k.guess[:len(base.Words)]
-	l := v.b.class.layout
-	if !l.Extrapolate(guess, v.b.rep.shadow, t.mask, base.Mask&^t.mask, base.Words, t.words, int64(t.num), int64(t.den)) {
-		return false
-	}
-	base.Words = guess
-	return true
 }
 
 // encodeFresh writes the units of m into the record itself.

@@ -37,7 +37,7 @@ type worker struct {
 	buf     []byte
 	lastOf  []layout.Mask // by class: the mask of its last record in this chunk
 	state   chunkState
-	guess   []uint64
+	past    layout.Past
 }
 
 type cached struct {
@@ -53,19 +53,15 @@ func (k *worker) first(b *Base) int32 {
 	return 0
 }
 
-// encoded is the values of an actor as bits.
+// encoded is the values of an actor as bits. The same mask and basis make the same bits.
 type encoded struct {
-	encodedKey
+	mask layout.Mask
+	basis
+	path       path
+	predicted  bool
 	from, bits int
 	sizes      int   // where the units' sizes begin
 	next       int32 // another of the same actor; 0 none
-}
-
-// encodedKey is what the bits depend on, besides the actor.
-type encodedKey struct {
-	mask, base, path layout.Mask
-	count, before    int64 // of the baselines
-	num, den         int32
 }
 
 const arenaBytes = 1 << 20
@@ -180,19 +176,22 @@ func (p *Peer) starve(views []*view) {
 
 // A chunk is
 //
-//	1   0 and 15 bits of the frame, or 1 and all 32       8  the packet of the common baseline       8  that of an older one
+//	1   0 and 15 bits of the frame, or 1 and all 32
 //	records until the end, by rising id:
-//	  id        1 when it is as far from the last as that was from the one before; else 0 and how far, in
-//	            groups of 4 bits, each before a bit that says another follows
-//	  calls     1, then when set 3 bits: how many less 1, then the calls
-//	  mask      a bit a unit up to 6 units; else 1 "as the last of the class", or 0 and a bit a unit
-//	  baseline  when a unit has a delta form: 1 the common packet; 00 none; 010 the packet after that;
-//	            011 and 8 bits: another packet; then, with a baseline, 1 when it is extrapolated from the
-//	            older one
-//	  values    unit by unit, against the baseline those that were in its record
+//	  id         how far it is from the last: 1 as far as that was from the one before, and the record is a plain one;
+//	             01 and a distance, and it is a plain one; 001 as far; 000 and a distance, in groups of 4 bits, each before a bit that
+//	             says another follows
+//	  A plain record has no calls, the mask of the last of its class in the chunk and the path of the record before it, and is
+//	  predicted if that has two records or more. Others go on with:
+//	  calls      1, then when set 3 bits: how many less 1, then the calls
+//	  mask       a bit a unit up to 6 units; else 1 "as the last of the class", or 0 and a bit a unit
+//	  path       when a unit has a delta form: the records that its numbers build on, see pathList.write
+//	  predicted  1, when the path has two records or more: numbers of units that are in all of these are predicted, see
+//	             layout.Past; else differences to the newest
+//	  and all with:
+//	  values     unit by unit; those that aren't in the newest record of the path are absolute
 const (
 	frameBits   = 15 // of a frame that is near one which the client is known to have
-	packetBits  = 8
 	idGroup     = 4
 	rawMask     = 6 // units up to which a mask is always written
 	maxMentions = 8
@@ -242,13 +241,8 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	t := &p.batch
 	clear(k.lastOf)
 	writeFrame(w, p.world.frame, p.knows && p.world.frame-p.known < nearFrames)
-	commons := w.Len()
-	w.WriteBits(0, 2*packetBits) // set below
 	empty := w.Len()
 	k.state = newChunk
-	defer func() {
-		w.PatchBits(commons, uint64(k.state.base&0xff)|uint64(k.state.before&0xff)<<packetBits, 2*packetBits)
-	}()
 	prev := uint32(0)
 	for i, v := range views {
 		// The first goes however little there is, as the controller allows.
@@ -267,7 +261,10 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 			t.large = append(t.large, v)
 			continue
 		}
-		v.tell(r.mask)
+		if v.tell(r.mask); r.mask&v.b.class.layout.Deltas != 0 {
+			v.number++
+		}
+		r.number = v.number
 		v.lastBits = int32(w.Len() - start)
 		v.total += uint64(w.Len() - start)
 		v.reason = ReasonSent

@@ -214,16 +214,19 @@ func (l *liar) messages(ch uint32) {
 func (l *liar) records(channels int) {
 	l.begin()
 	l.writeChunkHead()
-	l.w.WriteUint8(uint8(l.packet - int64(l.d.n(4))))
-	l.w.WriteUint8(uint8(l.packet - int64(l.d.n(8))))
-	gap, last := newChunk.gap, map[int]*layout.Mask{}
+	gap, last, paths := newChunk.gap, map[int]*layout.Mask{}, pathList{}
 	for id := uint32(1 + l.d.n(2)); id < uint32(channels); id += uint32(1 + l.d.n(3)) {
 		class := mostly(l.d, l.classes[id], 0, 1, 2)
 		if last[class] == nil {
 			last[class] = new(layout.Mask)
 		}
 		l.change(class)
-		writeID(l.w, mostly(l.d, 1, 0, 2, 1<<31, ^uint32(0)), &gap)
+		plain := l.d.n(3) == 0
+		writeID(l.w, mostly(l.d, 1, 0, 2, 1<<31, ^uint32(0)), &gap, plain)
+		if plain {
+			l.values(class, *last[class], l.base(class, *last[class], paths.last, paths.last.gap != 0))
+			continue
+		}
 		calls := l.d.n(3)
 		l.w.WriteBool(calls > 0)
 		if calls > 0 {
@@ -235,24 +238,45 @@ func (l *liar) records(channels int) {
 		c := l.world.classes[class].layout
 		m := l.mask(class)
 		writeMask(l.w, m, last[class], len(c.Units))
-		base := &layout.Base{}
+		t, predicted := path{}, false
 		if m&c.Deltas != 0 {
 			switch l.d.n(4) {
-			case 0:
-				l.w.WriteBits(0, 2) // none
+			case 0: // none
 			case 1:
-				l.w.WriteBits(0b110, 3)
-				l.w.WriteBits(uint64(l.d.n(256)), packetBits)
-				l.w.WriteBool(l.d.n(2) == 0)
-				base.Mask, base.Words = m&c.Deltas, l.shadows[class].Words
+				t = paths.last
 			default:
-				l.w.WriteBits(1, 1)
-				l.w.WriteBool(l.d.n(2) == 0)
-				base.Mask, base.Words = m&c.Deltas, l.shadows[class].Words
+				t = path{uint8(mostly(l.d, 1+l.d.n(4), 0, 255)), uint8(mostly(l.d, 1+l.d.n(2), 0, 31)), l.d.n(2) == 0}
+				t.full = t.full && t.gap != 0
+			}
+			if paths.write(l.w, t); t.gap != 0 {
+				predicted = l.d.n(3) > 0
+				l.w.WriteBool(predicted)
 			}
 		}
+		base := l.base(class, m, t, predicted)
 		l.values(class, m, base)
 	}
+}
+
+// base makes the values of a record take the form of a path's, whatever the client has.
+func (l *liar) base(class int, m layout.Mask, t path, predicted bool) *layout.Base {
+	if t.age == 0 {
+		return nil
+	}
+	past := &layout.Past{Mask: m, Age: int(t.age), Gap: int(t.gap), Full: t.full}
+	for i := range past.At {
+		past.At[i] = make([]uint64, 64)
+		for j := range past.At[i] {
+			past.At[i][j] = uint64(l.d.n(256))
+		}
+	}
+	c := l.world.classes[class].layout
+	past.Mask &= c.Deltas
+	if predicted {
+		past.Predicted = past.Mask
+		c.Predict(l.shadows[class], past)
+	}
+	return &layout.Base{Past: past}
 }
 
 func (l *liar) writeChunkHead() { writeFrame(l.w, l.frame, l.d.n(2) == 0) }
@@ -454,9 +478,8 @@ func TestSecondSchema(t *testing.T) {
 
 	l.begin()
 	l.writeChunkHead()
-	l.w.WriteBits(0, 2*packetBits)
 	gap := newChunk.gap
-	writeID(l.w, 1, &gap)
+	writeID(l.w, 1, &gap, false)
 	l.w.WriteBool(false)
 	writeMask(l.w, 1, new(layout.Mask), len(l.world.classes[2].layout.Units))
 	l.w.WriteBool(false) // of the group's twenty parts a list: one, the first

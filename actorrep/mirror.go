@@ -188,7 +188,7 @@ func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify b
 
 // unit reads one unit into v, and into the actor unless newer is there. What came reliably with a frame may be newer than
 // what records brought of it.
-func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame int64, reliable, notify bool) {
+func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, frame int64, reliable, notify bool) {
 	fresh := frame > m.frames[i] || frame == m.frames[i] && reliable
 	if !fresh {
 		m.world.Counters.Stale++
@@ -197,7 +197,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame int64, rel
 	group := units.Units[i].Kind == layout.Group
 	own := units.Own(i)
 	if m.b == nil || !fresh || m.class.local == nil || own == nil && !group {
-		units.ReadUnit(r, i, v, base, layout.Object{})
+		units.ReadUnit(r, i, v, past, layout.Object{})
 		return
 	}
 	m.frames[i] = frame
@@ -212,7 +212,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v, base []uint64, frame int64, rel
 	if remember && n.withOld {
 		old = m.copyField(field)
 	}
-	changed := units.ReadUnit(r, i, v, base, m.b.class.layout.Object(m.b.ptr))
+	changed := units.ReadUnit(r, i, v, past, m.b.class.layout.Object(m.b.ptr))
 	if changed && remember {
 		m.noteChange(field, old)
 	}

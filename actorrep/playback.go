@@ -265,11 +265,10 @@ func (r *Replay) records(c *client, data *bitio.Reader) error {
 	if r.building {
 		first, gap := *data, uint32(1)
 		skipChunkHead(&first)
-		if r.uncopied(readID(&first, &gap)) {
+		if id, _ := readID(&first, &gap); r.uncopied(id) {
 			return first.Err()
 		}
 	}
-	r.bunch.PacketID = int64(r.frame.number)
 	return c.records(&r.bunch)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // A recording is little-endian, and is
 //
-//	8   "BUNCHREP"     2  version, 2     2  0
+//	8   "BUNCHREP"     2  version, 3     2  0
 //	blocks: the schema, then frames, and last the index
 //	8   where the index is     8  "BUNCHEND"
 //
@@ -48,7 +48,7 @@ const (
 const (
 	fileMagic   = "BUNCHREP"
 	fileEnd     = "BUNCHEND"
-	fileVersion = 2
+	fileVersion = 3
 	fileHead    = 12
 	fileTail    = 16
 	blockHead   = 32

@@ -9,62 +9,53 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// received is the numbers of an actor as its last records brought them: baselines. What is older than the baselines in
-// use is forgotten.
+// received is the numbers of an actor as its last records brought them: what later ones are predicted from.
 type received struct {
-	entries    []receivedEntry // a power of two
-	words      []uint64
-	width      int
-	head, tail int
+	entries []receivedEntry // a power of two
+	words   []uint64
+	width   int
+	n       int // records so far
 }
 
 type receivedEntry struct {
-	packet int64
-	mask   layout.Mask
-	frame  int64
+	frame int64
+	mask  layout.Mask
 }
 
-const (
-	minReceived = 8
-	// maxReceived bounds the ring. It is more than a server's ring of snapshots, as resent values are records too.
-	maxReceived = 64
-)
+const minReceived = 8
 
 func (h *received) at(i int) (*receivedEntry, []uint64) {
 	i &= len(h.entries) - 1
 	return &h.entries[i], h.words[i*h.width : (i+1)*h.width]
 }
 
-// find is a record by the low bits of its packet, for values in packet now. The two before it are kept from now on, and
-// those after.
-func (h *received) find(low uint8, now int64) (words []uint64, e *receivedEntry, place int) {
-	for i := h.tail - 1; i >= h.head; i-- {
-		if e, words := h.at(i); uint8(e.packet) == low && now-e.packet < 1<<packetBits {
-			return words, e, i
+// find is the newest record of a frame, of those before place i; nil and 0 when there is none.
+func (h *received) find(frame int64, i int) (*receivedEntry, []uint64, int) {
+	for i--; i >= max(h.n-len(h.entries), 0); i-- {
+		if e, words := h.at(i); e.frame == frame {
+			return e, words, i
+		} else if e.frame < frame {
+			break
 		}
 	}
 	return nil, nil, 0
 }
 
-// push makes room for a record's numbers. With maxReceived of them the oldest goes.
-func (h *received) push(packet int64, mask layout.Mask, frame int64) []uint64 {
-	if h.tail-h.head == len(h.entries) {
-		if len(h.entries) < maxReceived {
-			h.grow()
-		} else {
-			h.head++
-		}
+// push makes room for a record's numbers. With layout.MaxRecords of them the oldest goes.
+func (h *received) push(frame int64, mask layout.Mask) []uint64 {
+	if n := len(h.entries); n < layout.MaxRecords && h.n >= n {
+		h.grow()
 	}
-	e, words := h.at(h.tail)
-	h.tail++
-	*e = receivedEntry{packet, mask, frame}
+	e, words := h.at(h.n)
+	h.n++
+	*e = receivedEntry{frame, mask}
 	return words
 }
 
 func (h *received) grow() {
 	n := max(minReceived, 2*len(h.entries))
-	bigger := received{entries: make([]receivedEntry, n), words: make([]uint64, n*h.width), width: h.width, head: h.head, tail: h.tail}
-	for i := h.head; i < h.tail; i++ {
+	bigger := received{entries: make([]receivedEntry, n), words: make([]uint64, n*h.width), width: h.width, n: h.n}
+	for i := h.n - len(h.entries); i < h.n; i++ {
 		from, old := h.at(i)
 		to, words := bigger.at(i)
 		*to = *from
@@ -107,23 +98,24 @@ func skipChunkHead(r *bitio.Reader) {
 	if r.ReadBool() {
 		n = 32
 	}
-	r.Skip(n + 2*packetBits)
+	r.Skip(n)
 }
 
 // records reads a chunk of changed values.
 func (c *client) records(in *bunch.In) error {
 	r := &in.Data
 	frame := c.readFrame(r)
-	c.common = [2]uint8{uint8(r.ReadBits(packetBits)), uint8(r.ReadBits(packetBits))}
 	c.chunk++
+	c.paths = pathList{}
 	id, gap := uint32(0), newChunk.gap
 	for r.Remaining() > 0 {
-		id += readID(r, &gap)
+		step, plain := readID(r, &gap)
+		id += step
 		m := c.mirror(id)
 		if m == nil || m.class == nil {
 			return fmt.Errorf("%w: channel %d", ErrGUID, id)
 		}
-		if err := m.record(r, in.PacketID, frame, c); err != nil {
+		if err := m.record(r, plain, frame, c); err != nil {
 			return err
 		}
 	}
@@ -135,33 +127,40 @@ func (c *client) records(in *bunch.In) error {
 }
 
 // record reads one.
-func (m *mirror) record(r *bitio.Reader, packet, frame int64, c *client) error {
-	if r.ReadBool() {
+func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) error {
+	if !plain && r.ReadBool() {
 		for n := int(r.ReadBits(3)) + 1; n > 0; n-- {
 			if err := m.receiveCall(r, uint32(frame)); err != nil {
 				return err
 			}
 		}
 	}
-	units := m.class.units
-	mask := readMask(r, m.class.lastOf(c.chunk), len(units.Units))
-	var base, words []uint64
-	known := layout.Mask(0)
+	units, last := m.class.units, m.class.lastOf(c.chunk)
+	mask := *last
+	if !plain {
+		mask = readMask(r, last, len(units.Units))
+	}
+	var past *layout.Past
+	var words []uint64
 	if mask&units.Deltas != 0 {
-		var err error
-		if base, known, err = m.baseline(r, mask, packet, frame, c); err != nil {
-			return err
+		t, predicted := c.paths.last, true
+		if !plain {
+			if t = c.paths.read(r); t.gap != 0 {
+				predicted = r.ReadBool()
+			}
 		}
-		words = m.remember(packet, mask, frame)
+		if t.age != 0 {
+			past = &c.past
+			if !m.findPast(past, t, predicted, mask, frame) {
+				return fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+			}
+		}
+		words = m.remember(mask, frame)
 	}
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
-		var from []uint64
-		if known>>i&1 != 0 {
-			from = base[units.First(i):]
-		}
-		m.unit(r, i, v[:], from, frame, false, true)
+		m.unit(r, i, v[:], past, frame, false, true)
 		if words != nil {
 			copy(words[units.First(i):], v[:units.Units[i].N])
 		}
@@ -172,57 +171,42 @@ func (m *mirror) record(r *bitio.Reader, packet, frame int64, c *client) error {
 	return nil
 }
 
-// remember makes room for the numbers of a record. A baseline that is about to be overwritten is the oldest.
-func (m *mirror) remember(packet int64, mask layout.Mask, frame int64) []uint64 {
+// remember makes room for the numbers of a record.
+func (m *mirror) remember(mask layout.Mask, frame int64) []uint64 {
 	if m.history == nil {
 		m.history = &received{width: m.class.units.Words()}
 	}
-	return m.history.push(packet, mask, frame)
+	return m.history.push(frame, mask)
 }
 
-// baseline reads which earlier record the values build on, and finds its numbers.
-func (m *mirror) baseline(r *bitio.Reader, mask layout.Mask, packet, frame int64, c *client) (base []uint64, known layout.Mask, err error) {
-	low, has := readBaseline(r, c.common[0])
-	if !has {
-		return nil, 0, nil
-	}
+// findPast finds the numbers of a path's records. It reports false when some never came.
+func (m *mirror) findPast(p *layout.Past, t path, predicted bool, mask layout.Mask, frame int64) bool {
+	p.Reset()
 	if m.history == nil {
-		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+		return false
 	}
-	base, e, _ := m.history.find(low, packet)
-	if base == nil || e.mask&mask&m.class.units.Deltas == 0 {
-		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	frame -= int64(t.age)
+	e, words, place := m.history.find(frame, m.history.n)
+	if e == nil || e.mask&mask&m.class.units.Deltas == 0 {
+		return false
 	}
-	known = e.mask & mask & m.class.units.Deltas
-	if !r.ReadBool() {
-		return base, known, nil
+	p.At[0], p.Mask, p.Age = words, e.mask&mask&m.class.units.Deltas, int(t.age)
+	if t.gap == 0 || !predicted {
+		return true
 	}
-	older, o, place := m.history.find(c.common[1], packet)
-	if older == nil {
-		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	n := 2
+	if t.full {
+		n = layout.Points
 	}
-	num, den := frame-e.frame, e.frame-o.frame
-	if den < 1 || den > layout.MaxExtrapolation || num < 0 || num > layout.MaxExtrapolation {
-		return nil, 0, fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
+	p.Predicted, p.Gap, p.Full = p.Mask, int(t.gap), t.full
+	for i := 1; i < n; i++ {
+		frame -= int64(t.gap)
+		if e, words, place = m.history.find(frame, place); e == nil {
+			return false
+		}
+		p.At[i] = words
+		p.Predicted &= e.mask
 	}
-	m.history.head = place // a server's baselines never go back
-	if len(c.guess) < len(base) {
-		c.guess = make([]uint64, len(base))
-	}
-	guess := c.guess[:len(base)]
-	copy(guess, base)
-	m.class.units.Extrapolate(guess, known&o.mask, base, older, num, den)
-	return guess, known, nil
-}
-
-func readBaseline(r *bitio.Reader, common uint8) (low uint8, has bool) {
-	switch {
-	case r.ReadBool():
-		return common, true
-	case !r.ReadBool():
-		return 0, false
-	case !r.ReadBool():
-		return common + 1, true
-	}
-	return uint8(r.ReadBits(packetBits)), true
+	p.Prepare()
+	return true
 }

@@ -13,6 +13,7 @@ type record struct {
 	count  int64 // the actor's changes so far
 	prev   int64 // the view's record before it; it may be settled
 	frame  uint32
+	number uint16 // of the view's records with numbers that have a delta form
 	keys   [layout.MaxFast]uint32
 }
 
@@ -59,7 +60,7 @@ func (p *Peer) acked(packet int64) {
 		p.known, p.knows = r.frame, true
 		if v.state == open {
 			if r.mask&v.b.class.layout.Deltas != 0 {
-				v.before, v.base = v.base, baseline{r.mask, r.count, r.packet, r.frame}
+				v.base.arrived(v, r)
 			}
 			if v.versions != nil {
 				v.versions.arrived(v.b.class.layout, r)

@@ -41,8 +41,8 @@ type view struct {
 	every    uint8  // Steps; 0 is each
 
 	total  uint64   // bits of its records so far
-	base   baseline // the newest acked record with numbers that have a delta form
-	before baseline // the one before it
+	base   baseline // the newest acked record with numbers that have a delta form, and those before it
+	number uint16   // records so far with such numbers
 
 	aud      layout.Audience
 	toldAud  layout.Audience // what the client knows of its own role
@@ -62,7 +62,7 @@ type view struct {
 
 	outside layout.Mask // the units of groups in which the connection isn't
 
-	_ [8]byte // to whole cache lines
+	_ [32]byte // to whole cache lines
 }
 
 // versions is which versions of an actor's fast arrays and groups a connection has.
@@ -124,7 +124,7 @@ func newView(p *Peer, b *Base) *view {
 	}
 	v := &p.slab[0]
 	p.slab = p.slab[1:]
-	*v = view{peer: p, b: b, last: -1, base: noBaseline, before: noBaseline, versions: newVersions(b.class.layout), slot: len(b.rep.views), place: len(p.list)}
+	*v = view{peer: p, b: b, last: -1, base: noBaseline, versions: newVersions(b.class.layout), slot: len(b.rep.views), place: len(p.list)}
 	b.rep.views = append(b.rep.views, v)
 	p.list = append(p.list, v)
 	p.views[b] = v
@@ -145,16 +145,6 @@ func newView(p *Peer, b *Base) *view {
 	return v
 }
 
-// baseline is a record that the client has.
-type baseline struct {
-	mask   layout.Mask
-	count  int64 // the actor's changes then
-	packet int64
-	frame  uint32
-}
-
-var noBaseline = baseline{count: -1, packet: -1}
-
 // setAudience looks again at what the connection is to the actor.
 func (v *view) setAudience() {
 	var a layout.Audience
@@ -169,7 +159,9 @@ func (v *view) setAudience() {
 	}
 	v.aud = a
 	v.outside = v.peer.outside(v.b.class.layout)
-	v.allowed = v.mayHave(a)
+	if allowed := v.mayHave(a); allowed != v.allowed {
+		v.allowed, v.base.older = allowed, 0
+	}
 	switch {
 	case v.state == open:
 		if v.toldAud != a {
@@ -365,7 +357,7 @@ func (p *Peer) settle() {
 		case v.atRest() && p.out.close(v, bunch.Dormancy):
 			v.inSettling = false
 			v.state, v.ch = asleep, nil
-			v.base, v.before = noBaseline, noBaseline
+			v.base = noBaseline
 			p.world.Counters.Closed++
 		default:
 			kept = append(kept, v)

@@ -57,8 +57,8 @@
 //	bool             1
 //	int, uint        packed int, signed ones in zigzag
 //	max=m            SerializeInt(m+1)
-//	q=               width 6 | n values of width, zigzag       width 4 | n differences; width 15: absolute follows
-//	rot=b            n values of b                             width 4 | n differences; width 15: absolute follows
+//	q=               width 6 | n values of width, zigzag       width 4 | n differences; width 15: absolute follows; or predicted
+//	rot=b            n values of b                             width 4 | n differences; width 15: absolute follows; or predicted
 //	float32, 64      n values of 32 or 64
 //	reference        packed int, the GUID
 //	string           packed length | bytes
@@ -66,6 +66,12 @@
 //	pointer          packed length in bits | 1 set, then the value; 0 for nil
 //	group            for each 64 parts: 1 set: a bit a part; else 4 how many, and the place of each | the parts, absolute
 //	others           packed length in bits | bits
+//
+// A predicted number is its difference to where both ends expect it, in zigzag, in a Rice code of a width that both ends know: see
+// Past. For v and a width of k
+//
+//	v>>k < 6         v>>k ones | 0 | the k low bits of v
+//	others           6 ones | (v>>k)-5 in Elias gamma: for n bits n-1 ones, 0, the n-1 low bits | the k low bits of v
 //
 // What the other end describes as wider than it is here arrives cut to what fits: integers as the largest.
 package layout

@@ -3,7 +3,6 @@ package layout
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -270,10 +269,10 @@ func (m *Remote) Words() int { return m.words }
 // All is every unit of the peer's.
 func (m *Remote) All() Mask { return maskOf(0, len(m.Units)) }
 
-// ReadUnit reads unit i: numbers into v, against base if that isn't nil, and whatever it is into the object, if
+// ReadUnit reads unit i: numbers into v, against what past knows of them if that isn't nil, and whatever it is into the object, if
 // there is one and we have the field. It reports whether the object differs from before. An object of another layout than
 // the one given to Match is an error of the reader, and stays as it is.
-func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (changed bool) {
+func (m *Remote) ReadUnit(r *bitio.Reader, i int, v []uint64, past *Past, o Object) (changed bool) {
 	u := &m.Units[i]
 	obj := o.ptr
 	apply := obj != nil && u.own != nil
@@ -292,10 +291,16 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v, base []uint64, o Object) (c
 		return m.readBlob(r, u, obj, apply)
 	}
 	v = v[:u.N]
-	if base != nil {
-		u.readDelta(r, v, base)
-	} else {
+	switch {
+	case past == nil || past.Mask>>i&1 == 0:
 		u.read(r, v)
+	case past.Predicted>>i&1 != 0:
+		var guess [MaxNumbers]uint64
+		var widths [MaxNumbers]uint8
+		u.predict(past, u.first, guess[:u.N], widths[:u.N])
+		u.readNear(r, v, guess[:u.N], widths[:u.N])
+	default:
+		u.readDelta(r, v, past.At[0][u.first:])
 	}
 	if r.Err() != nil || !apply {
 		return false
@@ -353,15 +358,6 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 		r.Fail(body.Err())
 	}
 	return changed
-}
-
-// Extrapolate puts where the numbers of m go, that were b2 and then b, into dst.
-func (m *Remote) Extrapolate(dst []uint64, mask Mask, b, b2 []uint64, num, den int64) {
-	for ; mask != 0; mask &= mask - 1 {
-		u := &m.Units[bits.TrailingZeros64(mask)]
-		from, to := u.first, u.first+int(u.N)
-		u.extrapolate(dst[from:to], b[from:to], b2[from:to], num, den)
-	}
 }
 
 // First is where the numbers of unit i begin.

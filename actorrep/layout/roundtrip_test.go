@@ -71,6 +71,37 @@ func (p *pair) write(i int, base *Base) *bitio.Writer {
 	return w
 }
 
+// past makes up earlier times of an object that now has words, or none, or one: numbers that move, stand or leap.
+func (p *pair) past(rng *rand.Rand, words []uint64) *Past {
+	past := &Past{Mask: p.l.Deltas, Age: 1 + rng.IntN(MaxAge)}
+	past.At[0] = append([]uint64{}, words...)
+	if rng.IntN(4) == 0 || p.l.Deltas == 0 {
+		return past
+	}
+	past.Gap, past.Full, past.Predicted = 1+rng.IntN(MaxGap), rng.IntN(3) > 0, p.l.Deltas
+	for i := 1; i < Points; i++ {
+		past.At[i] = append([]uint64{}, past.At[i-1]...)
+		for m := p.l.Deltas; m != 0; m &= m - 1 {
+			u := &p.l.Units[bits.TrailingZeros64(m)]
+			for j := range past.At[i][u.first:][:u.N] {
+				v := past.At[i][u.first+j]
+				switch rng.IntN(4) {
+				case 0:
+					v += uint64(rng.IntN(9))
+				case 1:
+					v = rng.Uint64()
+				}
+				if u.Kind == Angle {
+					v &= 1<<u.Bits - 1
+				}
+				past.At[i][u.first+j] = v
+			}
+		}
+	}
+	p.l.Predict(p.shadow, past)
+	return past
+}
+
 // TestRandomStructs sends random values of random structs, what changed of them, against what was sent last or alone, and
 // compares with reflection both what changed and what arrived.
 func TestRandomStructs(t *testing.T) {
@@ -88,7 +119,8 @@ func TestRandomStructs(t *testing.T) {
 			want = naive(p.src.Elem(), nil)
 			changed := p.compare(p.l.All())
 			require.Zero(t, p.compare(p.l.All()), "nothing changes between two compares")
-			base := &Base{Words: append([]uint64{}, words...), Mask: p.l.All()}
+			past := p.past(rng, words)
+			base := &Base{Past: past}
 			for i := range p.l.Units {
 				u := &p.l.Units[i]
 				kinds |= 1 << u.Kind
@@ -99,9 +131,9 @@ func TestRandomStructs(t *testing.T) {
 				} else {
 					require.Equal(t, differs, changed>>i&1 != 0, where)
 				}
-				v, from := words[p.remote.First(i):][:u.N], base.Words[p.remote.First(i):]
-				b := base
-				if rng.IntN(2) == 0 || !u.HasDelta() {
+				v := words[p.remote.First(i):][:u.N]
+				b, from := base, past
+				if rng.IntN(2) == 0 {
 					b, from = nil, nil
 				}
 				w := p.write(i, b)
@@ -182,18 +214,14 @@ func TestTruncated(t *testing.T) {
 		p := newPair(t, randomStruct(rng, 2, 1+rng.IntN(5), false))
 		fill(rng, p.src.Elem())
 		p.compare(p.l.All())
-		base := &Base{Words: make([]uint64, p.l.Words()), Mask: p.l.All()}
+		past := p.past(rng, make([]uint64, p.l.Words()))
 		for i := range p.l.Units {
-			for _, b := range []*Base{nil, base} {
-				if b != nil && !p.l.Units[i].HasDelta() {
+			for _, from := range []*Past{nil, past} {
+				if from != nil && !p.l.Units[i].HasDelta() {
 					continue
 				}
-				w := p.write(i, b)
+				w := p.write(i, &Base{Past: from})
 				v := make([]uint64, MaxNumbers)
-				var from []uint64
-				if b != nil {
-					from = base.Words[p.l.Units[i].first:]
-				}
 				for n := range w.Len() {
 					for _, obj := range []Object{p.l.Object(p.dst.UnsafePointer()), {}} {
 						r := bitio.NewReader(w.Bytes(), n)
@@ -224,15 +252,23 @@ func TestAllocs(t *testing.T) {
 	p := newPair(t, reflect.TypeFor[numbers]())
 	src := p.src.Interface().(*numbers)
 	words := make([]uint64, p.l.Words())
-	base := &Base{Words: make([]uint64, p.l.Words()), Mask: p.l.All()}
+	var past Past
+	base := &Base{Past: &past}
+	var at [Points][]uint64
+	for i := range at {
+		at[i] = make([]uint64, p.l.Words())
+	}
 	var w bitio.Writer
 	var r bitio.Reader
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		src.Pos.X++
 		src.Rot[1] += 5
 		src.Mana--
-		copy(base.Words, p.shadow.Words)
+		copy(at[0], p.shadow.Words)
 		changed := p.compare(p.l.All())
+		past.Reset()
+		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Full = at, p.l.Deltas, p.l.Deltas, 3, 2, true
+		p.l.Predict(p.shadow, &past)
 		w.Reset(p.buf)
 		for m := changed; m != 0; m &= m - 1 {
 			p.l.WriteUnit(&w, p.shadow, bits.TrailingZeros64(m), base)
@@ -240,7 +276,7 @@ func TestAllocs(t *testing.T) {
 		r.Reset(w.Bytes(), w.Len())
 		for m := changed; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros64(m)
-			p.remote.ReadUnit(&r, i, words[p.remote.First(i):], base.Words[p.remote.First(i):], p.l.Object(p.dst.UnsafePointer()))
+			p.remote.ReadUnit(&r, i, words[p.remote.First(i):], &past, p.l.Object(p.dst.UnsafePointer()))
 		}
 		if r.Err() != nil || changed == 0 {
 			t.Error(changed, r.Err())
@@ -272,12 +308,13 @@ func FuzzReadUnit(f *testing.F) {
 	f.Add([]byte{255, 255, 255, 255, 1, 2, 3, 4, 5, 6, 7, 8}, uint64(1), true)
 	f.Add([]byte{}, uint64(7), false)
 	f.Fuzz(func(t *testing.T, b []byte, seed uint64, delta bool) {
-		p := newPair(t, randomStruct(rand.New(rand.NewPCG(seed%64, 5)), 2, 4, false))
+		rng := rand.New(rand.NewPCG(seed%64, 5))
+		p := newPair(t, randomStruct(rng, 2, 4, false))
 		r := bitio.NewReader(b, len(b)*8)
-		base := make([]uint64, p.l.Words()+MaxNumbers)
+		past := p.past(rng, make([]uint64, p.l.Words()))
 		for i := range p.l.Units {
-			from := base[p.remote.First(i):]
-			if !delta || !p.l.Units[i].HasDelta() {
+			from := past
+			if !delta {
 				from = nil
 			}
 			p.remote.ReadUnit(r, i, make([]uint64, MaxNumbers), from, p.l.Object(p.dst.UnsafePointer()))
@@ -329,7 +366,7 @@ func BenchmarkWriteUnit(b *testing.B) {
 			p.compare(p.l.All())
 			var base *Base
 			if delta {
-				base = &Base{Words: append([]uint64{}, p.shadow.Words...), Mask: 1}
+				base = &Base{Past: &Past{At: [Points][]uint64{p.shadow.Words}, Mask: 1}}
 			}
 			var w bitio.Writer
 			b.ReportAllocs()

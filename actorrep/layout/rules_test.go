@@ -81,24 +81,6 @@ func TestDeltas(t *testing.T) {
 	require.Equal(t, 4+3, w.Len(), "over zero is two steps, not a turn")
 }
 
-// TestExtrapolate: what moves evenly is where it was expected.
-func TestExtrapolate(t *testing.T) {
-	p := newPair(t, reflect.TypeFor[numbers]())
-	src := p.src.Interface().(*numbers)
-	var at [3][]uint64
-	for i := range at {
-		src.Pos.X, src.Rot[0] = float64(i)*7-7, float32(i)*50+270
-		p.compare(p.l.All())
-		at[i] = append([]uint64{}, p.shadow.Words...)
-	}
-	dst, there := make([]uint64, p.l.Words()), make([]uint64, p.l.Words())
-	require.True(t, p.l.Extrapolate(dst, p.shadow, p.l.Deltas, p.l.All()&^p.l.Deltas, at[1], at[0], 1, 1))
-	require.Equal(t, p.shadow.Words[:3], dst[:3])
-	require.InDelta(t, p.shadow.Words[3], dst[3], 1, "50 degrees are no whole number of steps")
-	p.remote.Extrapolate(there, p.l.Deltas, at[1], at[0], 1, 1)
-	require.Equal(t, dst[:5], there[:5], "both ends expect the same")
-}
-
 // TestConditions compares the table with the conditions in words.
 func TestConditions(t *testing.T) {
 	want := func(name string, initial, owner, autonomous, replay, physics bool) bool {

@@ -195,9 +195,8 @@ func (l *Layout) FastIndex(unit int) int { return bits.OnesCount64(l.Fasts & (1<
 
 // Base is what a connection is known to have of an object.
 type Base struct {
-	// Words are numbers of an earlier time, good for the units of Mask.
-	Words []uint64
-	Mask  Mask
+	// Past is its numbers at earlier times.
+	*Past
 	// Keys is the versions of the fast arrays.
 	Keys [MaxFast]uint32
 	// Known is up to which of the object's changes the connection has each group; nil is none of them.
@@ -207,28 +206,7 @@ type Base struct {
 // MaxFast is the most fast arrays in a class.
 const MaxFast = 2
 
-// MaxExtrapolation bounds how far, in Steps, and from what distance numbers are extrapolated.
-const MaxExtrapolation = 64
-
-// Extrapolate puts where the numbers of m go, that were b2 and then b, into dst, and those of the other units as they were
-// in b. It reports whether that is nearer to what they are in s, in bits, than b itself.
-func (l *Layout) Extrapolate(dst []uint64, s *Shadow, m, other Mask, b, b2 []uint64, num, den int64) bool {
-	near, far := 0, 0
-	for rest := m; rest != 0; rest &= rest - 1 {
-		u := &l.Units[bits.TrailingZeros64(rest)]
-		from, to := u.first, u.first+int(u.N)
-		u.extrapolate(dst[from:to], b[from:to], b2[from:to], num, den)
-		near += u.deltaBits(s.Words[from:to], dst[from:to])
-		far += u.deltaBits(s.Words[from:to], b[from:to])
-	}
-	for rest := other; rest != 0; rest &= rest - 1 {
-		u := &l.Units[bits.TrailingZeros64(rest)]
-		copy(dst[u.first:u.first+int(u.N)], b[u.first:])
-	}
-	return near < far
-}
-
-// WriteUnit writes one unit as it is in s. base may be nil.
+// WriteUnit writes one unit as it is in s. base may be nil. Predict has been called for it when it has predicted units.
 func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 	u := &l.Units[i]
 	if u.Kind.IsBlob() {
@@ -236,11 +214,14 @@ func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 		return
 	}
 	v := s.Words[u.first : u.first+int(u.N)]
-	if base != nil && base.Mask>>i&1 != 0 {
-		u.writeDelta(w, v, base.Words[u.first:])
-		return
+	switch {
+	case base == nil || base.Past == nil || base.Mask>>i&1 == 0:
+		u.write(w, v)
+	case base.Predicted>>i&1 != 0:
+		writeNear(w, base.errors[u.first:][:u.N], base.widths[u.first:])
+	default:
+		u.writeDelta(w, v, base.At[0][u.first:])
 	}
-	u.write(w, v)
 }
 
 func (l *Layout) writeBlob(w *bitio.Writer, u *Unit, b *blob, i int, base *Base) {

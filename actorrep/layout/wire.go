@@ -153,14 +153,6 @@ func (d *Wire) deltaBits(v, base []uint64) int {
 	return deltaWidth + width*len(v)
 }
 
-// extrapolate is where numbers go that were b2 and then b: b and num/den of that difference more.
-func (d *Wire) extrapolate(dst, b, b2 []uint64, num, den int64) {
-	for i := range dst {
-		step := unzigzag(d.difference(b[i], b2[i])) * num / den
-		dst[i] = d.add(b[i], zigzag(step))
-	}
-}
-
 func (d *Wire) add(base, diff uint64) uint64 {
 	if d.Kind == Angle {
 		return (base + uint64(unzigzag(diff))) & (1<<d.Bits - 1)

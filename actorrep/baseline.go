@@ -1,0 +1,214 @@
+package actorrep
+
+import (
+	"math/bits"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// baseline is the newest record that the client is known to have, of those with numbers that have a delta form, and which of the changes
+// before it the client has too.
+type baseline struct {
+	mask  layout.Mask
+	count int64 // the actor's changes then; -1 for none
+	frame uint32
+	// older has a bit for each of the last changes, the newest lowest, this one's first: whether a record arrived that was sent in the
+	// Step of the change, with just the units that had changed and that the connection may have. The actor's snapshots say the rest.
+	older  uint32
+	number uint16 // the view's records with such numbers up to this one
+}
+
+var noBaseline = baseline{count: -1}
+
+// arrived notes that a record is there.
+func (b *baseline) arrived(v *view, r *record) {
+	older := uint32(0)
+	if d := r.count - b.count; b.count >= 0 && d >= 0 && d < 32 {
+		older = b.older << d
+	}
+	if s := v.b.rep.snaps; s.at(r.count) != nil {
+		i, deltas := r.count%snapshotRing, v.b.class.layout.Deltas
+		if s.frames[i] == r.frame && s.changed[i]&v.allowed == r.mask&deltas {
+			older |= 1
+		}
+	}
+	*b = baseline{r.mask, r.count, r.frame, older, r.number}
+}
+
+// path names the records from which a record's numbers are predicted, by their frames: age Steps before the record's, and then every gap
+// Steps before that, two of them or layout.Points. gap is 0 when there is but one, age when there is none.
+type path struct {
+	age, gap uint8
+	full     bool
+}
+
+// maxReach is how many Steps the oldest record of a path may be behind, and how many records the newest, so that a client has kept
+// them: a Step has one record of an actor at most.
+const maxReach = layout.MaxRecords - 1
+
+// basis is what the client is known to have: all that a record's path and predictions depend on, besides the actor. The zero basis
+// is nothing.
+type basis struct {
+	count          int64
+	frame, older   uint32
+	known, allowed layout.Mask
+}
+
+// basis is what the client is known to have of the units of m.
+func (v *view) basis(frame uint32, m layout.Mask) basis {
+	b := &v.base
+	known := b.mask & m & v.b.class.layout.Deltas
+	if age := frame - b.frame; known == 0 || age < 1 || age > layout.MaxAge || v.number-b.number >= maxReach || v.b.rep.snaps.at(b.count) == nil {
+		return basis{}
+	}
+	return basis{b.count, b.frame, b.older, known, v.allowed}
+}
+
+// path finds the records from which those of a frame are predicted, and puts their numbers into past.
+func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t path) {
+	past.Reset()
+	if b.known == 0 {
+		return path{}
+	}
+	age := int(frame - b.frame)
+	past.At[0], past.Mask, past.Age = snaps.at(b.count), b.known, age
+	t.age = uint8(age)
+	if age >= maxReach || b.older&^1 == 0 {
+		return t
+	}
+	// How far off the newest record was from what those before it say is told best by those that are as far from it as it is from now.
+	half, most := (age+1)/2, (maxReach-age)/(layout.Points-1)
+	for try := range 4 {
+		gap := min(half, most)
+		switch try {
+		case 1:
+			gap = b.nearest(snaps, half)
+		case 2:
+			gap = half + 1
+		case 3:
+			gap = half - 1
+		}
+		if gap > 0 && gap <= most && b.follow(snaps, gap, layout.Points, past) {
+			t.gap, t.full = uint8(gap), true
+			return t
+		}
+	}
+	if gap := b.nearest(snaps, age); gap > 0 && gap+age <= maxReach && b.follow(snaps, gap, 2, past) {
+		t.gap = uint8(gap)
+	}
+	return t
+}
+
+// nearest is how many Steps before the baseline there is another that the client has, at least so many if possible; 0 when there is none.
+func (b *basis) nearest(snaps *snapshots, gap int) (found int) {
+	for older := b.older &^ 1; older != 0; older &= older - 1 {
+		count := b.count - int64(bits.TrailingZeros32(older))
+		if snaps.at(count) == nil {
+			return found
+		}
+		found = int(b.frame - snaps.frames[count%snapshotRing])
+		if found >= gap {
+			return found
+		}
+	}
+	return found
+}
+
+// follow fills past with the numbers of n records that are so many Steps apart. It reports false when the client isn't known to have
+// all of them, or they have no unit in common with the baseline.
+func (b *basis) follow(snaps *snapshots, gap, n int, past *layout.Past) bool {
+	predicted, width := b.known, len(snaps.words)/snapshotRing
+	for i := 1; i < n; i++ {
+		frame, count := b.frame-uint32(i*gap), b.count-int64(i*gap)
+		if count < 0 || snaps.frames[count%snapshotRing] != frame { // it doesn't change in every Step
+			count = snaps.change(frame, b.count)
+		}
+		place, d := int(count)&(snapshotRing-1), b.count-count
+		if d >= 32 || b.older>>d&1 == 0 || snaps.counts[place] != count || snaps.frames[place] != frame {
+			return false
+		}
+		predicted &= snaps.changed[place]
+		past.At[i] = snaps.words[place*width : (place+1)*width]
+	}
+	predicted &= b.allowed
+	if predicted == 0 {
+		return false
+	}
+	past.Predicted, past.Gap, past.Full = predicted, gap, n > 2
+	return true
+}
+
+// A chunk's records name a path by its place among the last ones of the chunk.
+const (
+	knownPaths = 6
+	noPath     = 7
+	gapBits    = 5
+)
+
+// pathList is the last paths of a chunk.
+type pathList struct {
+	paths [knownPaths]path
+	n     uint8 // so far, each counted when it was new
+	last  path  // of the record before; it has an age of 0 when that had none
+}
+
+// write writes a path:
+//
+//	1             that of the record before
+//	0, 3 bits     0 to 5: one of the last six new ones of the chunk, by its place; 6: a new one follows; 7: none
+//	new           8 age | 1 when there is a gap, then: 5 gap, 1 full
+func (l *pathList) write(w *bitio.Writer, t path) {
+	same := t == l.last
+	w.WriteBool(same)
+	if same {
+		return
+	}
+	l.last = t
+	if t == (path{}) {
+		w.WriteBits(noPath, 3)
+		return
+	}
+	for i := range min(l.n, knownPaths) {
+		if l.paths[i] == t {
+			w.WriteBits(uint64(i), 3)
+			return
+		}
+	}
+	w.WriteBits(knownPaths, 3)
+	w.WriteBits(uint64(t.age), 8)
+	if w.WriteBool(t.gap != 0); t.gap != 0 {
+		w.WriteBits(uint64(t.gap), gapBits)
+		w.WriteBool(t.full)
+	}
+	l.add(t)
+}
+
+// add makes a path one of the last ones, in place of the oldest.
+func (l *pathList) add(t path) {
+	l.paths[l.n%knownPaths] = t
+	if l.n++; l.n == 2*knownPaths {
+		l.n = knownPaths
+	}
+}
+
+func (l *pathList) read(r *bitio.Reader) path {
+	if r.ReadBool() {
+		return l.last
+	}
+	switch i := r.ReadBits(3); i {
+	case noPath:
+		l.last = path{}
+	case knownPaths:
+		t := path{age: r.ReadUint8()}
+		if r.ReadBool() {
+			t.gap = uint8(r.ReadBits(gapBits))
+			t.full = r.ReadBool()
+		}
+		l.last = t
+		l.add(t)
+	default:
+		l.last = l.paths[i]
+	}
+	return l.last
+}

@@ -1,0 +1,170 @@
+package layout
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// TestPredict: what moves along a line, a parabola or a cubic is where it was expected, at every age and distance of what is known, and
+// takes a bit or two a number; also where an angle goes around.
+func TestPredict(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[numbers]())
+	src := p.src.Interface().(*numbers)
+	for _, power := range []int{1, 2, 3} {
+		for age := 1; age <= 12; age++ {
+			for gap := 1; age+(Points-1)*gap < MaxRecords; gap++ {
+				at := func(now int) []uint64 {
+					x := math.Pow(float64(now), float64(power))
+					src.Pos.X, src.Pos.Y, src.Pos.Z = 0.06*x, -0.12*x, 0
+					src.Rot[0], src.Rot[1] = float32(1+x*360/65536), 90
+					p.compare(p.l.All())
+					return append([]uint64{}, p.shadow.Words...)
+				}
+				past := &Past{Mask: p.l.Deltas, Predicted: p.l.Deltas, Age: age, Gap: gap, Full: true}
+				for i := range past.At {
+					past.At[i] = at(-age - i*gap)
+				}
+				want := at(0)
+				require.True(t, p.l.Predict(p.shadow, past))
+				for unit := range 2 {
+					w := p.write(unit, &Base{Past: past})
+					require.LessOrEqual(t, w.Len(), 2*int(p.l.Units[unit].N), "power %d, age %d, gap %d: %s", power, age, gap, p.l.Units[unit].Path)
+					got := make([]uint64, MaxNumbers)
+					p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), unit, got, past, Object{})
+					first := p.remote.First(unit)
+					require.Equal(t, want[first:][:p.l.Units[unit].N], got[:p.l.Units[unit].N])
+				}
+			}
+		}
+	}
+}
+
+// TestPredictAnything: whatever the numbers were and are, both ends predict the same, and the number arrives.
+func TestPredictAnything(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 8))
+	buf := make([]byte, 1024)
+	some := func() uint64 {
+		return [...]uint64{0, 1, math.MaxUint64, math.MaxUint64 - 1, 1 << 63, 1<<63 - 1, rng.Uint64(), rng.Uint64() >> rng.UintN(64)}[rng.IntN(8)]
+	}
+	for range 20_000 {
+		d := Wire{Kind: Step, N: uint8(1 + rng.IntN(MaxNumbers))}
+		if rng.IntN(2) == 0 {
+			d.Kind, d.Bits = Angle, uint8(8+rng.IntN(9))
+		}
+		past := &Past{Age: 1 + rng.IntN(MaxAge), Gap: 1 + rng.IntN(MaxGap), Full: rng.IntN(2) == 0}
+		number := func() uint64 {
+			if v := some(); d.Kind == Step {
+				return v
+			} else {
+				return v & (1<<d.Bits - 1)
+			}
+		}
+		var v, got, guess [MaxNumbers]uint64
+		var widths [MaxNumbers]uint8
+		for i := range past.At {
+			past.At[i] = make([]uint64, MaxNumbers)
+			for j := range v {
+				past.At[i][j] = number()
+				v[j] = number()
+			}
+		}
+		past.Prepare()
+		n := d.N
+		d.predict(past, 0, guess[:n], widths[:n])
+		w := bitio.NewWriter(buf)
+		var errors [MaxNumbers]uint64
+		all := 0
+		for i := range n {
+			errors[i] = d.difference(v[i], guess[i])
+			_, bits := rice(errors[i], int(widths[i]))
+			all += bits
+		}
+		writeNear(w, errors[:n], widths[:n])
+		require.NoError(t, w.Err())
+		require.Equal(t, all, w.Len(), "as reckoned before")
+		r := bitio.NewReader(w.Bytes(), w.Len())
+		d.readNear(r, got[:n], guess[:n], widths[:n])
+		require.NoError(t, r.Err())
+		require.Zero(t, r.Remaining())
+		require.Equal(t, v[:n], got[:n])
+	}
+}
+
+// TestRice: every number and width arrives, with as many bits as were reckoned, also at the very end of a packet.
+func TestRice(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	buf := make([]byte, 64)
+	for range 50_000 {
+		v, k := rng.Uint64()>>rng.UintN(64), rng.IntN(48)
+		if rng.IntN(100) == 0 {
+			v = math.MaxUint64
+		}
+		lead, trail := rng.IntN(9), rng.IntN(2)*64
+		w := bitio.NewWriter(buf)
+		w.WriteBits(0, lead)
+		writeNear(w, []uint64{v}, []uint8{uint8(k)})
+		_, bits := rice(v, k)
+		require.Equal(t, bits, w.Len()-lead)
+		n := w.Len()
+		w.WriteBits(0, trail)
+		r := bitio.NewReader(w.Bytes()[:(n+7)/8], n)
+		if trail > 0 {
+			r = bitio.NewReader(w.Bytes(), w.Len())
+		}
+		r.Skip(lead)
+		require.Equal(t, v, readRice(r, k))
+		require.Equal(t, n, r.Pos())
+	}
+	for i := range 40 { // nothing but ones
+		r := bitio.NewReader([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}, 100+i)
+		readRice(r, 3)
+	}
+	short := bitio.NewReader(buf, 0)
+	readRice(short, 3)
+	require.Error(t, short.Err())
+}
+
+// BenchmarkPredict is a place and a rotation that move.
+func BenchmarkPredict(b *testing.B) {
+	p := newPair(b, reflect.TypeFor[struct {
+		Pos [3]float32 `net:"q=0.001"`
+		Rot [3]float32 `net:"rot=16"`
+	}]())
+	rng := rand.New(rand.NewPCG(1, 1))
+	past := &Past{}
+	var at [64][Points][]uint64
+	var now [64][]uint64
+	for n := range at {
+		at[n][0] = make([]uint64, 6)
+		now[n] = make([]uint64, 6)
+		for i := 1; i < Points; i++ {
+			at[n][i] = make([]uint64, 6)
+		}
+		for j := range 6 {
+			x, v, a := rng.Uint64N(1<<16), rng.Uint64N(100), rng.Uint64N(10)
+			for i := Points - 1; i >= 0; i-- {
+				at[n][i][j] = x << 1 & 0xffff
+				x, v, a = x+v, v+a, a+rng.Uint64N(3)
+			}
+			now[n][j] = (x + v) << 1 & 0xffff
+		}
+	}
+	var w bitio.Writer
+	buf := make([]byte, 64)
+	for i := 0; b.Loop(); i++ {
+		past.Reset()
+		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Full = at[i&63], 3, 3, 4, 2, true
+		p.shadow.Words = now[i&63]
+		p.l.Predict(p.shadow, past)
+		w.Reset(buf)
+		base := Base{Past: past}
+		p.l.WriteUnit(&w, p.shadow, 0, &base)
+		p.l.WriteUnit(&w, p.shadow, 1, &base)
+	}
+}
