@@ -69,6 +69,7 @@ type Class[A Mover[I], I any] struct {
 	smooth       [3]int // numbers of the state, -1 none
 	codec        *layout.Layout
 	moves, reply *actorrep.RPC[A, message]
+	begin        *actorrep.RPC[A, message] // the first reply: it comes with the actor
 
 	pawns   []*pawn[A, I] // those of players at this end, and on a server those of all players
 	byActor map[actorrep.Actor]*pawn[A, I]
@@ -97,7 +98,8 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	limit := actorrep.RateLimit(2*max(cfg.Rate, 60), int(4*cfg.Rate))
 	c.moves = actorrep.ServerRPC(c.receiveMoves, limit)
 	c.reply = actorrep.ClientRPC(c.receiveReply)
-	options = append(options, actorrep.RPCs{"predict.Moves": c.moves, "predict.Reply": c.reply})
+	c.begin = actorrep.ClientRPC(c.receiveReply, actorrep.Reliable)
+	options = append(options, actorrep.RPCs{"predict.Moves": c.moves, "predict.Reply": c.reply, "predict.Begin": c.begin})
 	var none A
 	if err := w.Register(name, none, options...); err != nil {
 		return nil, err

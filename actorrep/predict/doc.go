@@ -53,7 +53,8 @@
 //
 // # Wire
 //
-// Two unreliable procedures of the class, "predict.Moves" and "predict.Reply", whose parameter is
+// Two unreliable procedures of the class, "predict.Moves" and "predict.Reply", and a reliable one, "predict.Begin", for the first reply, so that it
+// comes with the actor. Their parameter is
 //
 //	8            which possession of the actor it is about, modulo 256
 //	packed int   bits of the message

@@ -21,6 +21,7 @@ type pawn[A Mover[I], I any] struct {
 
 	peer   *actorrep.Peer // on a server
 	server *prediction.Server[snapshot, I]
+	begun  bool     // the first reply is sent
 	last   snapshot // as the simulation left the fields: what differs, the game changed
 
 	client *prediction.Client[snapshot, I] // on a client
@@ -114,7 +115,11 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	c.notice(p)
 	p.server.Tick(now)
 	c.settle(p)
-	return carry(c, p, c.reply, func(w *bitio.Writer) (bool, error) { return p.server.Reply(now, w) })
+	rpc := c.reply
+	if !p.begun {
+		rpc, p.begun = c.begin, true
+	}
+	return carry(c, p, rpc, func(w *bitio.Writer) (bool, error) { return p.server.Reply(now, w) })
 }
 
 // receiveReply is the server's answer at the player's client. The first one of a possession begins the prediction.

@@ -2,27 +2,41 @@ package arena
 
 import (
 	"math"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/interpolation"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/actorrep/predict"
 )
 
 // Ship is a player's or a bot's, as everybody sees it.
 type Ship struct {
 	actorrep.Base
-	Name   string  `net:"initial,cap=24"`
-	Color  uint8   `net:"initial"`
-	Pos    Vec     `net:"q=0.05"`
-	Angle  float32 `net:"rot=12"` // in degrees
-	Thrust bool    `net:""`
-	Hull   uint8   `net:"max=100"`
-	Score  uint16  `net:""`
+	Name  string `net:"initial,cap=24"`
+	Color uint8  `net:"initial"`
+	Body
+	Thrust bool   `net:"simulated"`
+	Hull   uint8  `net:"max=100"`
+	Score  uint16 `net:""`
 
 	player *player // on the server
 	others *interpolation.Buffer[pose]
 	mine   *Client // on the client whose ship it is
+}
+
+// Simulate is a step of the ship's, on the server and on the client whose it is.
+func (s *Ship) Simulate(in Input, dt time.Duration) {
+	s.Thrust = in.Thrust
+	if !s.Body.simulate(in, dt) {
+		return
+	}
+	switch {
+	case s.player != nil:
+		s.player.server.fire(s.player)
+	case s.mine != nil:
+		s.mine.fired(s)
+	}
 }
 
 // Bullet flies in a straight line, so that where and when it began is all there is to send.
@@ -42,28 +56,16 @@ type Clock struct {
 	Tick uint32 `net:""`
 }
 
-// moves and answers carry package prediction's messages. What is lost is made good by the next.
-var (
-	moves   = actorrep.ServerRPC(func(_ actorrep.Call, s *Ship, message []byte) error { return s.player.receive(message) }, actorrep.RateLimit(150, 60))
-	answers = actorrep.ClientRPC(func(_ actorrep.Call, s *Ship, message []byte) error {
-		if s.mine == nil {
-			return nil
-		}
-		return s.mine.answer(message)
-	})
-)
-
-func register(w *actorrep.World) error {
-	if err := w.Register("Ship", (*Ship)(nil), actorrep.RPCs{"Moves": moves, "Answers": answers}); err != nil {
-		return err
+func register(w *actorrep.World, cfg predict.Config[*Ship, Input]) (*predict.Class[*Ship, Input], error) {
+	ships, err := predict.Register(w, "Ship", cfg)
+	if err != nil {
+		return nil, err
 	}
 	if err := w.Register("Bullet", (*Bullet)(nil)); err != nil {
-		return err
+		return nil, err
 	}
-	return w.Register("Clock", (*Clock)(nil), actorrep.AlwaysRelevant(), actorrep.Priority(4))
+	return ships, w.Register("Clock", (*Clock)(nil), actorrep.AlwaysRelevant(), actorrep.Priority(4))
 }
 
-// radians is what Ship.Angle says.
-func radians(degrees float32) float64 { return float64(degrees) * math.Pi / 180 }
-
-func readerOf(message []byte) *bitio.Reader { return bitio.NewReader(message, 8*len(message)) }
+// radians is what an angle in degrees is.
+func radians(degrees float64) float64 { return degrees * math.Pi / 180 }

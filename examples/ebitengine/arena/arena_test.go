@@ -90,7 +90,7 @@ func TestPlay(t *testing.T) {
 			last := c.Graph.Last()
 			require.InDelta(t, 200, last.RTT.Milliseconds(), 60)
 			require.Greater(t, last.In, 0.0)
-			require.Less(t, c.Graph.Corrections(), c.predicted.Counters.Messages/20, "the prediction is mostly right")
+			require.Less(t, c.Graph.Corrections(), c.ships.Counters().Client.Messages/20, "the prediction is mostly right")
 		}
 	}
 }
@@ -103,9 +103,9 @@ func TestSimulate(t *testing.T) {
 	for range 20000 {
 		dt := time.Duration(1+rng.IntN(125)) * time.Millisecond
 		elapsed += dt
-		Simulate(&b, Input{int8(rng.IntN(3) - 1), rng.IntN(4) > 0, true}, dt)
+		b.simulate(Input{int8(rng.IntN(3) - 1), rng.IntN(4) > 0, true}, dt)
 		require.True(t, b.Pos.X >= Radius && b.Pos.X <= Width-Radius && b.Pos.Y >= Radius && b.Pos.Y <= Height-Radius, "%+v", b)
-		require.True(t, b.Angle >= 0 && b.Angle <= 2*math.Pi, "%+v", b)
+		require.True(t, b.Angle >= 0 && b.Angle <= 360, "%+v", b)
 	}
 	require.LessOrEqual(t, float64(b.Shots), elapsed.Seconds()/reloadTime+1)
 	require.Greater(t, b.Shots, uint32(1000))
@@ -115,10 +115,10 @@ func TestSimulate(t *testing.T) {
 func TestHits(t *testing.T) {
 	r := newRig(t, 2, 1)
 	a, b := r.server.players[0], r.server.players[1]
-	a.body, b.body = Body{Pos: Vec{100, 100}}, Body{Pos: Vec{200, 100}}
+	a.ship.Body, b.ship.Body = Body{Pos: Vec{100, 100}}, Body{Pos: Vec{200, 100}}
 	r.server.players = r.server.players[:2]
 	shoot := func() {
-		r.server.fire(a, &a.body)
+		r.server.fire(a)
 		for range 15 {
 			r.server.fly()
 			r.server.clock.Tick++
@@ -133,10 +133,10 @@ func TestHits(t *testing.T) {
 	shoot()
 	require.EqualValues(t, 100, b.ship.Hull)
 	require.EqualValues(t, 1, a.ship.Score)
-	require.NotEqual(t, Vec{200, 100}, b.body.Pos)
+	require.NotEqual(t, Vec{200, 100}, b.ship.Pos)
 
-	b.body.Pos = Vec{100, 500}
-	r.server.fire(a, &a.body) // into the void
+	b.ship.Pos = Vec{100, 500}
+	r.server.fire(a) // into the void
 	for range bulletTicks + 2 {
 		r.server.fly()
 		r.server.clock.Tick++

@@ -18,14 +18,14 @@ func (b *bot) steer(s *Server, p *player) Input {
 		b.until = s.clock.Tick + uint32(40+b.rng.IntN(80))
 		b.target = s.place().Pos
 	}
-	at, in := p.body.Pos, Input{}
+	at, in := p.ship.Pos, Input{}
 	goal := b.target
 	for _, q := range s.players {
-		if d := q.state().Pos.Distance(at); q != p && d < 160 {
-			goal = q.state().Pos
+		if d := q.ship.Pos.Distance(at); q != p && d < 160 {
+			goal = q.ship.Pos
 		}
 	}
-	angle := math.Remainder(math.Atan2(goal.Y-at.Y, goal.X-at.X)-p.body.Angle, 2*math.Pi)
+	angle := math.Remainder(math.Atan2(goal.Y-at.Y, goal.X-at.X)-radians(p.ship.Angle), 2*math.Pi)
 	switch {
 	case angle > 0.1:
 		in.Turn = 1

@@ -7,8 +7,8 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/interpolation"
+	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -37,28 +37,31 @@ type Client struct {
 	Lag  time.Duration
 	Loss float64
 
-	world     *actorrep.World
-	net       *proxy.Impaired
-	own       *Ship
-	predicted *prediction.Client[Body, Input] // once there is an own ship
-	timeline  *interpolation.Timeline
-	clock     *Clock
-	seen      uint32 // tick of the last snapshot
-	now       time.Duration
-	input     Input
-	shots     uint32
-	ghosts    []ghost
-	err       error
+	world    *actorrep.World
+	net      *proxy.Impaired
+	ships    *predict.Class[*Ship, Input]
+	own      *Ship
+	timeline *interpolation.Timeline
+	clock    *Clock
+	seen     uint32 // tick of the last snapshot
+	now      time.Duration
+	input    Input
+	ghosts   []ghost
+	err      error
 }
 
 // Dial opens a client. The ship comes while Frame is called.
 func Dial(cfg ClientConfig) (*Client, error) {
 	c := &Client{}
 	c.world = actorrep.NewClient(actorrep.Config{Spawned: c.spawned, Destroyed: c.destroyed, Failed: func(err error) { c.err = errors.Join(c.err, err) }})
-	if err := register(c.world); err != nil {
+	var err error
+	c.ships, err = register(c.world, predict.Config[*Ship, Input]{
+		Input:     func(*Ship) Input { return c.input },
+		Smoothing: prediction.SmootherConfig{Snap: jump},
+	})
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if c.timeline, err = interpolation.NewTimeline(interpolation.Config{}); err != nil {
 		return nil, err
 	}
@@ -97,18 +100,12 @@ func (c *Client) spawned(a actorrep.Actor) {
 	case *Clock:
 		c.clock = a
 	case *Ship:
-		var err error
 		if a.IsOwned() {
 			c.own, a.mine = a, c
-			c.predicted, err = prediction.NewClient(prediction.ClientConfig[Body, Input]{
-				Model:      model(),
-				CanCombine: func(_ *Body, a, b *Input) bool { return *a == *b && !a.Fire },
-				Position:   func(b *Body) [3]float64 { return [3]float64{b.Pos.X, b.Pos.Y} },
-				Smoothing:  prediction.SmootherConfig{Snap: jump},
-			}, Body{Pos: a.Pos, Angle: radians(a.Angle)}, c.now)
-		} else {
-			a.others, err = newBuffer()
+			return
 		}
+		var err error
+		a.others, err = newBuffer()
 		c.err = errors.Join(c.err, err)
 	}
 }
@@ -116,7 +113,7 @@ func (c *Client) spawned(a actorrep.Actor) {
 func (c *Client) destroyed(a actorrep.Actor) {
 	switch a {
 	case c.own:
-		c.own, c.predicted = nil, nil
+		c.own = nil
 	case c.clock:
 		c.clock = nil
 	}
@@ -128,42 +125,29 @@ func (c *Client) Frame(now time.Time, in Input) error {
 	c.Driver.TickDispatch(now)
 	c.world.Step(c.now)
 	c.observe()
-	if c.predicted != nil {
-		c.move(in)
+	c.input = in
+	c.err = errors.Join(c.err, c.ships.Tick(c.now))
+	for len(c.ghosts) > 0 && (c.now-c.ghosts[0].born > bulletTicks*tick || outside(c.ghosts[0].at(c.now))) {
+		c.ghosts = c.ghosts[1:]
 	}
 	c.Graph.sample(c)
 	c.Driver.TickFlush(now)
 	return errors.Join(c.err, c.Driver.Err())
 }
 
-// answer takes the server's answer to moves.
-func (c *Client) answer(message []byte) error { return c.predicted.Receive(c.now, readerOf(message)) }
-
-// move predicts the own ship, and tells the server of the input.
-func (c *Client) move(in Input) {
-	c.input = in
-	c.predicted.Move(c.now, in)
-	w := bitio.NewWriter(make([]byte, 512))
-	ok, err := c.predicted.Send(c.now, w)
-	c.err = errors.Join(c.err, err)
-	if ok {
-		_ = moves.Call(c.own, w.Bytes()) // unreliable: the next message brings these moves too
+// fired shows a bullet of the own ship at once.
+func (c *Client) fired(s *Ship) {
+	if _, again := c.ships.Key(s, 0); again {
+		return
 	}
-	b := c.predicted.State()
-	if b.Shots > c.shots {
-		d := Direction(b.Angle)
-		c.ghosts = append(c.ghosts, ghost{b.Pos.Plus(d.Times(Radius)), d.Times(bulletSpeed), c.now})
-	}
-	c.shots = b.Shots
-	for len(c.ghosts) > 0 && (c.now-c.ghosts[0].born > bulletTicks*tick || outside(c.ghosts[0].at(c.now))) {
-		c.ghosts = c.ghosts[1:]
-	}
+	d := Direction(radians(s.Angle))
+	c.ghosts = append(c.ghosts, ghost{s.Pos.Plus(d.Times(Radius)), d.Times(bulletSpeed), c.now})
 }
 
 // Own is the own ship's true state as predicted, or nil as long as there is none.
 func (c *Client) Own() *Body {
-	if c.predicted == nil {
+	if c.own == nil || !c.ships.Predicting(c.own) {
 		return nil
 	}
-	return c.predicted.State()
+	return &c.own.Body
 }

@@ -3,8 +3,8 @@
 //
 // # Who does what
 //
-//	ship.go     how a ship moves by its input, the same at both ends (prediction.Model)
-//	actors.go   what is replicated, and the two RPCs that carry moves and answers
+//	ship.go     what of a ship is predicted, and how an input moves it, the same at both ends
+//	actors.go   what is replicated
 //	server.go   connections, players and the tick;  rules.go: bullets, hits;  bot.go: players without one
 //	client.go   the own ship, predicted;  others.go: the others, interpolated;  graph.go: the network's figures
 //	screen.go   where things are in the window

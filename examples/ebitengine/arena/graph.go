@@ -25,13 +25,13 @@ type Graph struct {
 
 func (g *Graph) sample(c *Client) {
 	conn := c.Driver.Server()
-	if conn == nil || c.predicted == nil || c.now < g.next {
+	if conn == nil || c.Own() == nil || c.now < g.next {
 		return // before there is a ship, the round trip is that of joining, with what a server does then
 	}
 	g.next = c.now + graphEvery
 	st := conn.Stats()
 	s := Sample{RTT: st.LastRTT, Loss: max(st.Rates.InLoss, st.Rates.OutLoss), In: st.Rates.InBytes, Out: st.Rates.OutBytes}
-	n := c.predicted.Counters.Corrections
+	n := c.ships.Counters().Client.Corrections
 	s.Corrections = int(n - min(n, g.corrections))
 	g.corrections = n
 	g.samples[g.n%graphSamples] = s

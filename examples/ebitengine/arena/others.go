@@ -36,7 +36,7 @@ func (c *Client) observe() {
 	c.timeline.Arrived(c.now, at)
 	for a := range c.world.All {
 		if s, ok := a.(*Ship); ok && s.others != nil {
-			s.others.Push(at, pose{s.Pos, float64(s.Angle) * math.Pi / 180})
+			s.others.Push(at, pose{s.Pos, radians(s.Angle)})
 		}
 	}
 }
@@ -54,9 +54,11 @@ func (c *Client) Ships(yield func(s Sprite) bool) {
 		}
 		sprite := s.sprite(s.Pos, radians(s.Angle), s.Thrust)
 		switch {
+		case s == c.own && c.Own() == nil:
+			continue // where it is isn't known yet
 		case s == c.own:
-			b, off := c.predicted.State(), c.predicted.Offset(c.now)
-			sprite = s.sprite(b.Pos.Plus(Vec{off[0], off[1]}), b.Angle, c.input.Thrust)
+			off := c.ships.Offset(s, c.now)
+			sprite.Pos = s.Pos.Plus(Vec{off[0], off[1]})
 			sprite.Own = true
 		case s.others != nil:
 			if p, state := s.others.At(shown); state != interpolation.Empty {

@@ -8,11 +8,12 @@ const (
 )
 
 // fire makes a bullet of a player's.
-func (s *Server) fire(p *player, b *Body) {
+func (s *Server) fire(p *player) {
 	if len(s.bullets) >= maxBullets || s.frozen {
 		return
 	}
-	d := Direction(b.Angle)
+	b := &p.ship.Body
+	d := Direction(radians(b.Angle))
 	bullet := &Bullet{From: b.Pos.Plus(d.Times(Radius)), Vel: d.Times(bulletSpeed), Born: s.clock.Tick, Shooter: p.ship.GUID()}
 	bullet.pos = bullet.From
 	s.fail(s.world.Spawn(bullet))
@@ -39,7 +40,7 @@ func outside(p Vec) bool { return p.X < 0 || p.X > Width || p.Y < 0 || p.Y > Hei
 // hit reports whether a bullet ends in a ship, which may then appear somewhere else.
 func (s *Server) hit(b *Bullet) bool {
 	for _, p := range s.players {
-		if p.ship.GUID() == b.Shooter || p.state().Pos.Distance(b.pos) > Radius {
+		if p.ship.GUID() == b.Shooter || p.ship.Pos.Distance(b.pos) > Radius {
 			continue
 		}
 		if p.ship.Hull > damage {
@@ -47,12 +48,9 @@ func (s *Server) hit(b *Bullet) bool {
 			return true
 		}
 		p.ship.Hull = 100
-		shots := p.state().Shots
-		*p.state() = s.place()
-		p.state().Shots = shots
-		if p.predicted != nil {
-			p.predicted.Correct()
-		}
+		shots := p.ship.Shots
+		p.ship.Body = s.place() // its player is corrected
+		p.ship.Shots = shots
 		for _, q := range s.players {
 			if q.ship.GUID() == b.Shooter {
 				q.ship.Score++

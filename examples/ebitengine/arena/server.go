@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/actorrep/prediction"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -37,6 +35,7 @@ type Server struct {
 	Driver *driver.Driver
 
 	world   *actorrep.World
+	ships   *predict.Class[*Ship, Input]
 	clock   *Clock
 	players []*player
 	bullets []*Bullet
@@ -48,14 +47,11 @@ type Server struct {
 
 // player is a connection's, or a bot.
 type player struct {
-	server    *Server
-	ship      *Ship
-	conn      *driver.Conn // nil for a bot
-	peer      *actorrep.Peer
-	predicted *prediction.Server[Body, Input] // nil for a bot
-	body      Body                            // of a bot
-	bot       *bot
-	input     Input
+	server *Server
+	ship   *Ship
+	conn   *driver.Conn // nil for a bot
+	peer   *actorrep.Peer
+	bot    *bot
 }
 
 // Listen opens a server.
@@ -64,19 +60,19 @@ func Listen(cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("%d bots; there may be up to %d", cfg.Bots, MaxShips-1)
 	}
 	s := &Server{world: actorrep.NewServer(actorrep.Config{}), clock: &Clock{}, rng: rand.New(rand.NewPCG(cfg.Seed, 3))}
-	if err := register(s.world); err != nil {
+	var err error
+	if s.ships, err = register(s.world, predict.Config[*Ship, Input]{}); err != nil {
 		return nil, err
 	}
 	if err := s.world.Spawn(s.clock); err != nil {
 		return nil, err
 	}
 	for i := range cfg.Bots {
-		p := &player{server: s, bot: &bot{rng: s.rng}, body: s.place()}
+		p := &player{server: s, bot: &bot{rng: s.rng}}
 		if err := s.enter(p, fmt.Sprintf("Bot %d", i+1)); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	s.Driver, err = driver.Listen(cfg.Addr, driver.Config{
 		Channels: s.world.ChannelTypes(), Server: control.ServerConfig{Map: "arena"},
 		Joined: s.joined, Closed: s.left, MaxConns: MaxShips, TickRate: TickRate, Socket: cfg.Socket,
@@ -86,18 +82,9 @@ func Listen(cfg ServerConfig) (*Server, error) {
 
 func (s *Server) joined(c *driver.Conn) {
 	p := &player{server: s, conn: c, peer: s.world.AddConn(c)}
-	m := model()
-	m.Simulate = func(b *Body, in Input, dt time.Duration) {
-		before := b.Shots
-		Simulate(b, in, dt)
-		if p.input = in; b.Shots != before {
-			s.fire(p, b)
-		}
-	}
-	var err error
-	p.predicted, err = prediction.NewServer(prediction.ServerConfig[Body, Input]{Model: m, MaxError: maxError, LargeError: 5}, s.place(), s.now)
+	err := s.enter(p, c.Login().URL)
 	if err == nil {
-		err = s.enter(p, c.Login().URL)
+		err = s.ships.Possess(p.ship, p.peer, s.now)
 	}
 	if err != nil {
 		s.world.RemoveConn(p.peer)
@@ -116,10 +103,7 @@ func (s *Server) enter(p *player, name string) error {
 	}
 	for i, t := range taken {
 		if !t {
-			p.ship = &Ship{Name: name, Color: uint8(i), Hull: 100, player: p}
-			p.show()
-			p.ship.SetOwner(p.peer)
-			p.ship.SetAutonomous(p.peer != nil)
+			p.ship = &Ship{Name: name, Color: uint8(i), Hull: 100, Body: s.place(), player: p}
 			s.players = append(s.players, p)
 			return s.world.Spawn(p.ship)
 		}
@@ -146,7 +130,7 @@ func (s *Server) fail(err error) { s.err = errors.Join(s.err, err) }
 
 // place is a body somewhere, at rest.
 func (s *Server) place() Body {
-	return Body{Pos: Vec{40 + s.rng.Float64()*(Width-80), 40 + s.rng.Float64()*(Height-80)}, Angle: 2 * math.Pi * s.rng.Float64()}
+	return Body{Pos: Vec{40 + s.rng.Float64()*(Width-80), 40 + s.rng.Float64()*(Height-80)}, Angle: 360 * s.rng.Float64()}
 }
 
 // Tick is the whole of a server's frame.
@@ -154,13 +138,13 @@ func (s *Server) Tick(now time.Time) error {
 	s.now = s.Driver.Since(now)
 	s.Driver.TickDispatch(now)
 	s.clock.Tick++
+	s.fail(s.ships.Tick(s.now))
 	for _, p := range s.players {
-		p.step()
+		if p.bot != nil {
+			p.step()
+		}
 	}
 	s.fly()
-	for _, p := range s.players {
-		p.show()
-	}
 	s.world.Step(s.now)
 	s.Driver.TickFlush(now)
 	return errors.Join(s.err, s.Driver.Err())
@@ -185,7 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 // Ships is the true ones, with the connections of their players; bots have none.
 func (s *Server) Ships(yield func(ship Sprite, c *driver.Conn) bool) {
 	for _, p := range s.players {
-		if !yield(p.ship.sprite(p.state().Pos, p.state().Angle, p.input.Thrust), p.conn) {
+		if !yield(p.ship.sprite(p.ship.Pos, radians(p.ship.Angle), p.ship.Thrust), p.conn) {
 			return
 		}
 	}
@@ -194,46 +178,12 @@ func (s *Server) Ships(yield func(ship Sprite, c *driver.Conn) bool) {
 // Freeze has bots stand still, and bullets gone; players may go on.
 func (s *Server) Freeze(on bool) { s.frozen = on }
 
-// receive takes a player's moves.
-func (p *player) receive(message []byte) error {
-	return p.predicted.Receive(p.server.now, readerOf(message))
-}
-
-// state is the true one.
-func (p *player) state() *Body {
-	if p.predicted == nil {
-		return &p.body
-	}
-	return p.predicted.State()
-}
-
-// step moves a bot, and a player who is silent; and answers the others.
+// step moves a bot.
 func (p *player) step() {
 	s := p.server
-	if p.predicted != nil {
-		p.predicted.Tick(s.now)
-		w := bitio.NewWriter(make([]byte, 128))
-		ok, err := p.predicted.Reply(s.now, w)
-		s.fail(err)
-		if ok {
-			_ = answers.Call(p.ship, w.Bytes()) // unreliable: what can't go now is due again
-		}
+	if s.frozen {
+		p.ship.Vel, p.ship.Thrust = Vec{}, false
 		return
 	}
-	if p.input = (Input{}); s.frozen {
-		p.body.Vel = Vec{}
-		return
-	}
-	p.input = p.bot.steer(s, p)
-	before := p.body.Shots
-	Simulate(&p.body, p.input, tick)
-	if p.body.Shots != before {
-		s.fire(p, &p.body)
-	}
-}
-
-// show copies the body to what is replicated.
-func (p *player) show() {
-	b := p.state()
-	p.ship.Pos, p.ship.Angle, p.ship.Thrust = b.Pos, float32(b.Angle*180/math.Pi), p.input.Thrust
+	p.ship.Simulate(p.bot.steer(s, p), tick)
 }

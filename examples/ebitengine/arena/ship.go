@@ -3,9 +3,6 @@ package arena
 import (
 	"math"
 	"time"
-
-	"github.com/bunchnet/bunchnet/actorrep/prediction"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
 // The field, in units that are pixels on the screen.
@@ -36,12 +33,13 @@ func (a Vec) Distance(b Vec) float64 { return math.Hypot(a.X-b.X, a.Y-b.Y) }
 // Direction is the unit vector of an angle.
 func Direction(angle float64) Vec { return Vec{math.Cos(angle), math.Sin(angle)} }
 
-// Body is the state of a ship that its player predicts.
+// Body is what of a ship its player predicts.
 type Body struct {
-	Pos, Vel Vec
-	Angle    float64 // in radians, from 0 to 2π
-	Reload   float64 // seconds until it may fire
-	Shots    uint32  // fired so far
+	Pos    Vec     `net:"q=0.05,simulated" predict:"0.05,smooth"`
+	Vel    Vec     `predict:"0.5"`
+	Angle  float64 `net:"rot=12,simulated" predict:"0.1"` // in degrees, from 0 to 360
+	Reload float64 `predict:"0.01"`                       // seconds until it may fire
+	Shots  uint32  `predict:""`                           // fired so far
 }
 
 // Input is a frame's.
@@ -51,18 +49,18 @@ type Input struct {
 }
 
 const (
-	turnRate   = 3.6 // radians a second
+	turnRate   = 206.0 // degrees a second
 	thrust     = 420.0
 	drag       = 1.1
 	reloadTime = 0.35
 )
 
-// Simulate is the movement of both ends.
-func Simulate(b *Body, in Input, dt time.Duration) {
+// simulate is the movement of both ends. It reports a shot.
+func (b *Body) simulate(in Input, dt time.Duration) (fired bool) {
 	t := dt.Seconds()
-	b.Angle = math.Mod(b.Angle+turnRate*float64(in.Turn)*t+2*math.Pi, 2*math.Pi)
+	b.Angle = math.Mod(b.Angle+turnRate*float64(in.Turn)*t+360, 360)
 	if in.Thrust {
-		b.Vel = b.Vel.Plus(Direction(b.Angle).Times(thrust * t))
+		b.Vel = b.Vel.Plus(Direction(radians(b.Angle)).Times(thrust * t))
 	}
 	b.Vel = b.Vel.Times(math.Exp(-drag * t))
 	if math.Abs(b.Vel.X)+math.Abs(b.Vel.Y) < 0.5 {
@@ -73,7 +71,9 @@ func Simulate(b *Body, in Input, dt time.Duration) {
 	if b.Reload = max(0, b.Reload-t); in.Fire && b.Reload == 0 {
 		b.Reload = reloadTime
 		b.Shots++
+		return true
 	}
+	return false
 }
 
 func bounce(x, v, size float64) (float64, float64) {
@@ -81,61 +81,4 @@ func bounce(x, v, size float64) (float64, float64) {
 		v = -0.6 * v
 	}
 	return min(max(x, Radius), size-Radius), v
-}
-
-// maxError is what the server lets pass: what the rounding of claims, and processors that round differently, make of
-// equal states.
-const maxError = 0.05
-
-// apart is how far two bodies differ, in pixels as a player would feel it.
-func apart(a, b *Body) float64 {
-	d := a.Pos.Distance(b.Pos) + 0.1*a.Vel.Distance(b.Vel) + 20*math.Abs(math.Remainder(a.Angle-b.Angle, 2*math.Pi))
-	if a.Shots != b.Shots {
-		d += 5
-	}
-	return d
-}
-
-func (b *Body) floats() [6]*float64 {
-	return [...]*float64{&b.Pos.X, &b.Pos.Y, &b.Vel.X, &b.Vel.Y, &b.Angle, &b.Reload}
-}
-
-// model is what the player and the server share.
-func model() prediction.Model[Body, Input] {
-	return prediction.Model[Body, Input]{
-		Simulate: Simulate,
-		Distance: apart,
-		WriteInput: func(w *bitio.Writer, in *Input) {
-			w.WriteInt(uint32(in.Turn+1), 3)
-			w.WriteBool(in.Thrust)
-			w.WriteBool(in.Fire)
-		},
-		ReadInput: func(r *bitio.Reader, in *Input) {
-			*in = Input{int8(r.ReadInt(3)) - 1, r.ReadBool(), r.ReadBool()}
-		},
-		WriteState: func(w *bitio.Writer, b *Body) {
-			for _, f := range b.floats() {
-				w.WriteFloat64(*f)
-			}
-			w.WriteIntPacked(b.Shots)
-		},
-		ReadState: func(r *bitio.Reader, b *Body) {
-			for _, f := range b.floats() {
-				*f = r.ReadFloat64()
-			}
-			b.Shots = r.ReadIntPacked()
-		},
-		WriteClaim: func(w *bitio.Writer, b *Body) { // half the bits; the server allows for the rounding
-			for _, f := range b.floats() {
-				w.WriteFloat32(float32(*f))
-			}
-			w.WriteIntPacked(b.Shots)
-		},
-		ReadClaim: func(r *bitio.Reader, b *Body) {
-			for _, f := range b.floats() {
-				*f = float64(r.ReadFloat32())
-			}
-			b.Shots = r.ReadIntPacked()
-		},
-	}
 }
