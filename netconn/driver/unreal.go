@@ -177,7 +177,7 @@ func (s *unrealServer) noRoom(a netip.Addr) (refusal error, ok bool) {
 		return s.d.leaving, s.roomToRefuse(a)
 	}
 	switch {
-	case s.d.Len() >= s.d.cfg.MaxConns:
+	case len(s.byCookie)-s.refused >= s.d.cfg.MaxConns: // with those that the game has turned away, as long as they are there
 		refusal = ErrFull
 	case !s.places.Room(a):
 		refusal = errTooMany
