@@ -144,3 +144,29 @@ func TestGapsFillAtThePaceOfTicks(t *testing.T) {
 		require.Equal(t, 19, refused-was)
 	}
 }
+
+// TestNothingIsMergedIntoAGap: what is written while the bunches wait that fill a gap stays apart from them: the peer may have had their sequences.
+func TestNothingIsMergedIntoAGap(t *testing.T) {
+	w, _ := opened(t, nil)
+	send(t, w.table.Channel(1), 3, true)
+	send(t, w.table.Channel(1), 3, true)
+	h := reliable(1, 2, game)
+	h.Close = true
+	_, err := w.receive(2, h, "")
+	require.NoError(t, err)
+	w.slow = true
+	h = reliable(1, 3, game)
+	h.Open = true
+	_, err = w.receive(3, h, "open")
+	require.NoError(t, err)
+	_, err = w.table.Channel(1).SendBunch(&bunch.Out{Data: make([]byte, 5), Reliable: true})
+	require.NoError(t, err)
+	n := len(w.sent)
+	w.slow = false
+	w.m.Pump()
+	var sizes []int
+	for _, s := range w.sent[n:] {
+		sizes = append(sizes, len(s.data))
+	}
+	require.Equal(t, []int{0, 0, 5}, sizes)
+}

@@ -337,3 +337,27 @@ func TestControlGoesFirst(t *testing.T) {
 	}
 	require.Equal(t, []int{2, 20, 10}, sizes)
 }
+
+// TestControlComesAgainFirst: what was lost of the control channel goes before what was lost of others, however early that was.
+func TestControlComesAgainFirst(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	control, _ := open(t, w, bunch.Control)
+	ch, _ := open(t, w, game)
+	for _, c := range []*channel.Channel{control, ch} {
+		send(t, c, 8, true)
+		last := w.sent[len(w.sent)-1]
+		w.acked(c, last.seq, last.id)
+	}
+	send(t, ch, 8, true)
+	send(t, control, 8, true)
+	lost := w.sent[len(w.sent)-2:]
+	n := len(w.sent)
+	w.slow = true
+	for _, s := range lost {
+		w.naked(s.ch, s.seq, s.id)
+	}
+	w.slow = false
+	w.m.Pump()
+	require.Len(t, w.sent, n+2)
+	require.Equal(t, []uint32{0, ch.Index()}, []uint32{w.sent[n].ch.Index(), w.sent[n+1].ch.Index()})
+}

@@ -360,6 +360,24 @@ func TestCloseAndReuse(t *testing.T) {
 	require.EqualValues(t, (initSeq+3)&1023, w.sent[len(w.sent)-1].h.WireSeq, "the sequence belongs to the index")
 }
 
+// TestClosedWithItsAck: a channel is gone when its close is acked, not when all before it is.
+func TestClosedWithItsAck(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	ch, l := open(t, w, game)
+	send(t, ch, 8, true)
+	require.NoError(t, ch.Close(bunch.Destroyed))
+	require.Len(t, w.sent, 2)
+	w.acked(ch, w.sent[0].seq, w.sent[0].id)
+	require.Empty(t, l.closed, "its close may be lost")
+	require.Equal(t, 1, w.table.Unacked())
+	w.naked(ch, w.sent[1].seq, w.sent[1].id)
+	w.m.Pump()
+	require.Len(t, w.sent, 3)
+	w.acked(ch, w.sent[2].seq, w.sent[2].id)
+	require.Len(t, l.closed, 1)
+	require.Zero(t, w.table.Unacked())
+}
+
 func TestIndexOptions(t *testing.T) {
 	w, _ := newWire(t, false, func(c *channel.Config) { c.NeverReuseIndex, c.RestartSequence = true, true })
 	for want := uint32(1); want < 20; want += 2 {

@@ -21,7 +21,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 8<<20, Config{Server: true}.filled().MaxMemory)
 
 	c = Config{Protocol: Unreal51(), Secret: 5}.filled()
-	require.Equal(t, 256, c.Protocol.PacketWindow)
+	require.Equal(t, []int{256, 32}, []int{c.Protocol.PacketWindow, c.OrderCache})
 	require.Zero(t, c.Protocol.Notify.AckRecords, "the history tells of as many")
 	require.Zero(t, c.Secret)
 	require.EqualValues(t, 5, Config{Secret: 5}.filled().Secret)

@@ -173,7 +173,6 @@ func (c *Conn) Fail(err error, local bool) {
 // hear if it is lost.
 func (c *Conn) lastWords() {
 	if !c.closesControl() {
-		c.FlushNet()
 		return
 	}
 	_ = c.channels.CloseControl() // with a full buffer or window the peer times out

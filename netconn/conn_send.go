@@ -180,10 +180,8 @@ func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	size := len(packet) - c.cfg.Headroom
 	carries, counts := c.pending > 0, c.pending > 0 || c.pendingProbe
 	c.sent(id, size)
-	if fresh {
+	if fresh { // otherwise so many are owed one that it is due
 		c.flow.dirtyAcks, c.flow.unheard = false, 0
-	} else {
-		c.oweAcks(0)
 	}
 	if e, ok := c.cfg.Controller.(congestion.Emptier); ok && !counts {
 		e.OnSentEmpty(c.now, id, size+c.cfg.PacketOverhead)

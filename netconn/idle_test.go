@@ -186,3 +186,25 @@ func TestEmptyPacketsWhileNothingIsTold(t *testing.T) {
 	require.Equal(t, 1, empty(told+fateLate))
 	require.Equal(t, keepAlives+1, c.Counters.KeepAlives)
 }
+
+// TestProbeWithNothingToCarry: of unreliable bunches only the fate is wanted, so the probe is empty and counts as a keep-alive; a reliable
+// bunch behind them rides in it.
+func TestProbeWithNothingToCarry(t *testing.T) {
+	for _, reliable := range []bool{false, true} {
+		h := newHand(t, func(_ int, c *Config) { c.KeepAlive = time.Minute })
+		c := h.conns[0]
+		h.packet(0, false)
+		h.packet(0, reliable) // both are lost
+		at, ok := c.probeAt()
+		require.True(t, ok)
+		before := c.Counters
+		c.Tick(at)
+		require.Len(t, h.sent[0], 1)
+		want := before.KeepAlives + 1
+		if reliable {
+			want--
+		}
+		require.Equal(t, want, c.Counters.KeepAlives)
+		require.Equal(t, reliable, c.newest().notes == 1)
+	}
+}

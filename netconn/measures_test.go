@@ -246,6 +246,24 @@ func TestNarrowPathIsAMeasurement(t *testing.T) {
 	require.Equal(t, path{}, *p, "nothing is suspected")
 }
 
+// TestPathIsProbed: from when it is suspected until so many probes are lost and the time is over.
+func TestPathIsProbed(t *testing.T) {
+	const since = time.Minute
+	var p *path
+	require.False(t, p.probing(since+narrowTime))
+	for _, v := range []struct {
+		probes int
+		after  time.Duration
+		want   bool
+	}{
+		{0, narrowTime/2 - 1, false}, {0, narrowTime / 2, true}, {narrowProbes - 1, 2 * narrowTime, true},
+		{narrowProbes, narrowTime - 1, true}, {narrowProbes, narrowTime, false}, {narrowProbes + 1, narrowTime / 2, true},
+	} {
+		p := &path{smallest: 700, largest: 100, lostN: narrowLost, ackedN: narrowAcked, probes: v.probes, since: since}
+		require.Equal(t, v.want, p.probing(since+v.after), "%+v", v)
+	}
+}
+
 // TestRefusalsInARow: a thousand naks in ten seconds, without an ack between them, are too many: of all packets, or of those with reliable
 // bunches of channels that the peer has.
 func TestRefusalsInARow(t *testing.T) {

@@ -112,3 +112,52 @@ func TestLatenessSpan(t *testing.T) {
 	l.count(&l.lost)
 	require.Equal(t, [2]int{(latenessSpan - 1) / 2, 0}, [2]int{l.came, l.lost})
 }
+
+// TestEdgeOfTheOrderCache: what has as many packets missing before it as the cache holds doesn't fit, so what is held goes first; unless the
+// cache may grow.
+func TestEdgeOfTheOrderCache(t *testing.T) {
+	for _, most := range []int{smallOrderCache, 2 * smallOrderCache} {
+		h := newHand(t, func(_ int, c *Config) {
+			c.ReorderWindow, c.OrderCache, c.NetSpeed = 20*time.Millisecond, most, 10_000_000
+		})
+		c := h.conns[1]
+		c.enableOrderCache()
+		base := c.notify.InID()
+		h.packet(0, false)
+		h.give(0, h.packet(0, false))
+		require.EqualValues(t, 1, c.Counters.Cached)
+		for range smallOrderCache - 2 {
+			h.packet(0, false)
+		}
+		h.give(0, h.packet(0, false))
+		if most == smallOrderCache {
+			require.EqualValues(t, 1, c.Counters.Cached)
+			require.Equal(t, base+smallOrderCache+1, c.notify.InID())
+			require.Zero(t, c.order.held)
+			continue
+		}
+		require.EqualValues(t, 2, c.Counters.Cached)
+		require.Len(t, c.order.slots, most)
+		require.Equal(t, 2, c.order.held)
+		require.Equal(t, base, c.notify.InID())
+		h.now += 20 * time.Millisecond
+		c.PostTickDispatch(h.now)
+		require.Equal(t, base+smallOrderCache+1, c.notify.InID())
+	}
+}
+
+// TestOrderCacheShrinks: to its first size when nothing is late any more, and it is the same memory from then on.
+func TestOrderCacheShrinks(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.OrderCache = 2 * smallOrderCache })
+	c := h.conns[1]
+	c.order.slots = make([]cachedPacket, 2*smallOrderCache)
+	c.order.late = lateness{window: 5 * time.Millisecond, seen: h.now, came: 1}
+	c.PostTickDispatch(h.now)
+	require.Len(t, c.order.slots, 2*smallOrderCache, "some are late")
+	c.order.late.came = 0
+	c.PostTickDispatch(h.now)
+	require.Len(t, c.order.slots, smallOrderCache)
+	first := &c.order.slots[0]
+	c.PostTickDispatch(h.now)
+	require.Same(t, first, &c.order.slots[0])
+}

@@ -217,6 +217,7 @@ func (h *hand) overflow() {
 	for range 250 {
 		h.beyond(0)
 	}
+	h.conns[1].flow.dirtyAcks = false
 	h.give(0, h.beyond(0))
 	require.True(h.t, h.conns[1].notify.WaitingForFlush())
 	require.Equal(h.t, received, h.conns[1].Table().Counters.Received)

@@ -32,3 +32,26 @@ func TestLeftOutSequenceIsTraced(t *testing.T) {
 	h.packet(0, false)
 	require.Equal(t, []nettrace.Event{{At: h.now, Kind: nettrace.SequenceSkipped, PacketID: c.NextPacket() - 1}}, r.of(nettrace.SequenceSkipped))
 }
+
+// TestNothingIsLeftOutOfAFullWindow: a left-out sequence takes a place in the window, so it waits until there is one.
+func TestNothingIsLeftOutOfAFullWindow(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) {
+		c.Protocol = Bunchnet()
+		c.Protocol.PacketWindow, c.NetSpeed, c.Secret = 16, 10_000_000, 5
+	})
+	c := h.conns[0]
+	for c.notify.Outstanding() < 16-windowMargin-1 {
+		h.packet(0, true)
+	}
+	c.skip.left = 1
+	next := c.NextPacket()
+	p := h.packet(0, true)
+	require.True(t, c.windowFull())
+	require.Equal(t, next+1, c.NextPacket())
+	h.give(0, p)
+	h.conns[1].FlushWritten(h.now)
+	h.deliver(1)
+	next = c.NextPacket()
+	h.packet(0, false)
+	require.Equal(t, next+2, c.NextPacket())
+}
