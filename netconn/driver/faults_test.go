@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -493,6 +494,28 @@ func TestMovedAgainInTheRestart(t *testing.T) {
 			say()
 			w.until("heard", func() bool { return got > 0 && w.server.conns[0].addr == w.sockets[0].addr })
 			require.Less(t, w.now.Sub(moved), 5*time.Second, "%s, moved again after %v", name, between)
+		}
+	}
+}
+
+// TestRunWithAClockSetBack: Run goes on ticking when a clock without a monotonic reading is set back, or ahead.
+func TestRunWithAClockSetBack(t *testing.T) {
+	for _, prompt := range []bool{false, true} {
+		for _, set := range []time.Duration{-time.Hour, time.Hour} {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			offset, steps := time.Duration(0), 0
+			d, err := Listen("127.0.0.1:0", Config{Link: PlainSalted{}, TickRate: 100, Prompt: prompt, Clock: func() time.Time { return time.Now().Round(0).Add(offset) }})
+			require.NoError(t, err)
+			require.NoError(t, d.Run(ctx, func(time.Time) {
+				switch steps++; steps {
+				case 5:
+					offset = set
+				case 10:
+					cancel()
+				}
+			}))
+			require.Equal(t, 10, steps, "prompt %v, set by %v", prompt, set)
+			cancel()
 		}
 	}
 }

@@ -62,9 +62,12 @@ func (d *Driver) Done() <-chan struct{} { return d.done }
 // Shutdown first, and end ctx when Len is 0. The error is nil when ctx was done, otherwise Driver.Err's. The end of a
 // client's connection that had joined doesn't end Run: Config.Closed tells of it, and may cancel ctx.
 func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
-	interval := time.Second / time.Duration(d.cfg.TickRate)
+	interval := d.interval()
 	next := d.cfg.Clock().Add(interval)
 	for ctx.Err() == nil && d.Err() == nil {
+		if soon := d.cfg.Clock().Add(interval); next.After(soon) {
+			next = soon // the clock was set back
+		}
 		d.wait(next)
 		now := d.cfg.Clock()
 		if now.Before(next) {
@@ -83,6 +86,8 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 	return errors.Join(err, d.Close())
 }
 
+func (d *Driver) interval() time.Duration { return time.Second / time.Duration(d.cfg.TickRate) }
+
 // wait takes datagrams in until the next tick: with Prompt as they come, otherwise a few times, since to
 // wake for each of them costs more than all else.
 func (d *Driver) wait(until time.Time) {
@@ -90,7 +95,8 @@ func (d *Driver) wait(until time.Time) {
 		d.waitPrompt(until)
 		return
 	}
-	for now := d.cfg.Clock(); d.err == nil && now.Before(until); now = d.cfg.Clock() {
+	begin := d.cfg.Clock()
+	for now := begin; d.err == nil && now.Before(until) && !now.Before(begin); now = d.cfg.Clock() {
 		n, err := d.socket.TryReadBatch(d.in)
 		d.dispatch(d.at(now), n)
 		d.flush() // what was answered at once, such as a handshake
@@ -108,13 +114,13 @@ const readInterval = 4 * time.Millisecond
 
 // waitPrompt answers datagrams and calls at once.
 func (d *Driver) waitPrompt(until time.Time) {
-	for d.err == nil {
+	for begin := d.cfg.Clock(); d.err == nil; {
 		n, err := d.read(until)
 		now := d.cfg.Clock()
 		at := d.at(now)
 		d.dispatch(at, n)
 		d.prompt(at)
-		if !now.Before(until) || err != nil && !d.readError(err) {
+		if !now.Before(until) || now.Before(begin) || err != nil && !d.readError(err) {
 			return
 		}
 	}
@@ -143,7 +149,7 @@ func (d *Driver) setWait(until time.Time) (bool, error) {
 	if !d.waiting {
 		return false, nil
 	}
-	return true, d.socket.SetReadDeadline(until)
+	return true, d.socket.SetReadDeadline(time.Now().Add(min(until.Sub(d.cfg.Clock()), d.interval()))) // the machine's clock may be another
 }
 
 // prompt sends what handlers and calls have written.
