@@ -36,6 +36,9 @@ func TestIgnoreNeedsNameAndReason(t *testing.T) {
 
 // TestSilentAboutOthers runs everything over the stub of actorrep itself, which may copy what it likes.
 func TestSilentAboutOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads many packages; the long run has it")
+	}
 	for _, a := range All() {
 		for _, r := range analysistest.Run(t, analysistest.TestData(), a, "github.com/bunchnet/bunchnet/actorrep", "github.com/bunchnet/bunchnet/netconn/driver") {
 			require.Empty(t, r.Diagnostics)

@@ -12,8 +12,12 @@ import (
 
 // TestRun runs what main runs, over several networks.
 func TestRun(t *testing.T) {
+	seeds := uint64(5)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, loss := range []float64{0, 10, 40} {
-		for seed := range uint64(5) {
+		for seed := range seeds {
 			t.Logf("loss %v, seed %d", loss, seed)
 			require.NoError(t, run(netsim.Settings{Loss: loss, LagMin: 20 * time.Millisecond, LagMax: 60 * time.Millisecond, Order: 5}, 20, seed))
 		}
