@@ -49,7 +49,7 @@
 // has the actor, so that a tick costs as much as has changed, however many actors there are. What a connection
 // is to be told goes in order of priority when bandwidth is short: an actor's own priority, by how long it
 // waits, by distance. Values are sent only to whom their conditions allow; what isn't allowed now is kept
-// and sent when it is, as after a change of owner. Numbers with q= or rot= that
+// and sent when it is, as after a change of owner. Numbers with q=, rot= or quat= that
 // move are sent as what they are off from where both ends expect them, by up to six records that the client is known to have.
 //
 // # Procedures

@@ -20,6 +20,7 @@ type flyer struct {
 	actorrep.Base
 	Pos [3]float32 `net:"q=0.01"`
 	Rot [2]float32 `net:"rot=16"`
+	Att [4]float32 `net:"quat=12"`
 	Own float64    `net:"q=0.1,owner"`
 }
 
@@ -54,18 +55,26 @@ func (f *flyer) fly(i, step int, r func(n int) int) {
 			f.Rot[1] = float32(math.Mod(90*t, 360))
 		}
 	}
+	if i%2 == 0 || step%40 < 30 {
+		a := t * float64(1+i%4)
+		f.Att = [4]float32{float32(math.Sin(a) * 0.6), 0, float32(math.Sin(a) * 0.8), float32(math.Cos(a))}
+	}
+	if i%5 == 3 {
+		f.Att[r(4)] = float32(r(100)-50) / 50
+	}
 	f.Own += 0.5
 }
 
-// state is the two values as they are sent.
-func (f *flyer) state() (pos, rot string) {
+// state is the values as they are sent.
+func (f *flyer) state() (pos, rot, att string) {
 	for _, v := range f.Pos {
 		pos += fmt.Sprint(" ", layout.Steps(float64(v), 0.01))
 	}
 	for _, v := range f.Rot {
 		rot += fmt.Sprint(" ", layout.Turn(float64(v), 16))
 	}
-	return pos, "turned" + rot
+	x, y, z, w := layout.Quaternion(float64(f.Att[0]), float64(f.Att[1]), float64(f.Att[2]), float64(f.Att[3]), 12)
+	return pos, "turned" + rot, fmt.Sprint("at", x, y, z, w)
 }
 
 // TestPredictedUnderLoss: what is predicted is what the server had, whatever was lost, late and out of order, and at whatever rates actors
@@ -84,8 +93,8 @@ func TestPredictedUnderLoss(t *testing.T) {
 		var all []*flyer
 		had := map[netguid.GUID]map[string]bool{}
 		note := func(f *flyer) {
-			pos, rot := f.state()
-			had[f.GUID()][pos], had[f.GUID()][rot] = true, true
+			pos, rot, att := f.state()
+			had[f.GUID()][pos], had[f.GUID()][rot], had[f.GUID()][att] = true, true, true
 		}
 		for i := range 20 {
 			f := &flyer{}
@@ -112,8 +121,8 @@ func TestPredictedUnderLoss(t *testing.T) {
 			w.Step()
 			for m := range a.World.All {
 				f := m.(*flyer)
-				pos, rot := f.state()
-				require.True(t, had[f.GUID()][pos] && had[f.GUID()][rot], "seed %d, step %d, %v: %s, %s", seed, step, f.GUID(), pos, rot)
+				pos, rot, att := f.state()
+				require.True(t, had[f.GUID()][pos] && had[f.GUID()][rot] && had[f.GUID()][att], "seed %d, step %d, %v: %s, %s, %s", seed, step, f.GUID(), pos, rot, att)
 			}
 		}
 		w.Until(func(l *rig.Line) string {
@@ -122,9 +131,9 @@ func TestPredictedUnderLoss(t *testing.T) {
 				if !ok {
 					return f.GUID().String()
 				}
-				pos, rot := f.state()
-				if p, r := m.state(); p != pos || r != rot {
-					return fmt.Sprint(f.GUID(), pos, p, rot, r)
+				pos, rot, att := f.state()
+				if p, r, a := m.state(); p != pos || r != rot || a != att {
+					return fmt.Sprint(f.GUID(), pos, p, rot, r, att, a)
 				}
 			}
 			return ""

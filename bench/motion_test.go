@@ -114,7 +114,7 @@ func (m *eulerMover) show(b *body) { m.Pos, m.Rot = place(b), b.turn.degrees() }
 type quatMover struct {
 	actorrep.Base
 	Pos [3]float32 `net:"q=0.001"`
-	Rot [4]float32 `net:"q=0.00005"`
+	Rot [4]float32 `net:"quat=15"`
 }
 
 func (m *quatMover) show(b *body) {
@@ -141,7 +141,7 @@ var motionScenes = []struct {
 	{"straight, Euler", motion{speed: 5, spin: 1.25}, func() shower { return new(eulerMover) }, [2]float64{26.7, 36.5}},
 	{"random, Euler", motion{speed: 3, spin: 1, push: 6, twist: 1.6, held: 1}, func() shower { return new(eulerMover) }, [2]float64{41.5, 57}},
 	{"random each tick", motion{speed: 3, spin: 1, push: 6.5, twist: 3.5, held: 1e-9}, func() shower { return new(eulerMover) }, [2]float64{53, 62}},
-	{"straight, quaternion", motion{speed: 5, spin: 1.25}, func() shower { return new(quatMover) }, [2]float64{26.4, 31.3}},
+	{"straight, quaternion", motion{speed: 5, spin: 1.25}, func() shower { return new(quatMover) }, [2]float64{23.4, 27.2}},
 }
 
 // TestMotionBits holds how many bits on the wire an update of a moving object takes, UDP and IP headers and acks' room included: 250

@@ -66,6 +66,8 @@ func misfit(f *field, list []part) (opt *tagOption, message string) {
 			return o.step, fmt.Sprintf("q= is for floats, and %s is %s", p.path, describe(p.typ))
 		case p.kind != partFloat && o.bits != nil:
 			return o.bits, fmt.Sprintf("rot= is for floats, and %s is %s", p.path, describe(p.typ))
+		case (p.kind != partFloat || p.of != 4) && o.quat != nil:
+			return o.quat, fmt.Sprintf("quat= is for structs and arrays of four floats, x, y, z and w, and %s is %s", p.path, describe(p.typ))
 		case p.kind != partUint && o.max != nil:
 			return o.max, fmt.Sprintf("max= is for unsigned integers, and %s is %s", p.path, describe(p.typ))
 		case p.kind == partUint && o.max != nil && !canHold(p.typ, o.max.value):
@@ -113,7 +115,7 @@ func checkFit(pass *analysis.Pass, f *field) {
 	if unknown || len(list) == 0 {
 		return
 	}
-	for _, opt := range []*tagOption{o.step, o.bits, o.max} {
+	for _, opt := range []*tagOption{o.step, o.bits, o.quat, o.max} {
 		if opt != nil && !numbers {
 			at, _ := f.span(opt)
 			report(pass, at, warning, nil, "%s= does nothing: %s is %s", opt.key, f.name, describe(f.typ))

@@ -67,6 +67,8 @@ func someType(rng *rand.Rand, depth int) reflect.Type {
 		return scalars[rng.IntN(len(scalars))]
 	case n < 8:
 		return reflect.SliceOf(someType(rng, depth+1))
+	case n < 9:
+		return reflect.ArrayOf(4, scalars[6+rng.IntN(2)])
 	case n < 10:
 		return reflect.ArrayOf(rng.IntN(6)*rng.IntN(6), someType(rng, depth+1))
 	}
@@ -77,7 +79,7 @@ func someType(rng *rand.Rand, depth int) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-var someOptions = []string{"q=0.01", "q=1e3", "q=0", "q=-1", "q=", "q=Inf", "q=NaN", "q", "rot=8", "rot=16", "rot=7", "rot=17", "rot=x", "max=1", "max=100", "max=0", "max=4294967294",
+var someOptions = []string{"q=0.01", "q=1e3", "q=0", "q=-1", "q=", "q=Inf", "q=NaN", "q", "rot=8", "rot=16", "rot=7", "rot=17", "rot=x", "quat=8", "quat=16", "quat=7", "quat=17", "quat", "max=1", "max=100", "max=0", "max=4294967294",
 	"max=4294967295", "max=99999999999", "max=-1", "cap=1", "cap=65535", "cap=65536", "cap=0", "notify=", "notify=OnX", "fast", "Owner", "owner=3", "quantize=1", " ", ""}
 
 func someTag(rng *rand.Rand) string {
@@ -87,7 +89,7 @@ func someTag(rng *rand.Rand) string {
 		case n < 3:
 			list = append(list, conditions[rng.IntN(len(conditions))])
 		case n < 6:
-			list = append(list, []string{"q=0.5", "max=7", "rot=12", "cap=9"}[rng.IntN(4)])
+			list = append(list, []string{"q=0.5", "max=7", "rot=12", "cap=9", "quat=12"}[rng.IntN(5)])
 		default:
 			list = append(list, someOptions[rng.IntN(len(someOptions))])
 		}

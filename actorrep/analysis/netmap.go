@@ -75,7 +75,7 @@ func badInWhole(t types.Type, path string) *part {
 		}
 		for _, p := range list {
 			if p.kind == partFast || varOf(v.Type()) != nil {
-				return &part{partBad, path + "." + v.Name(), v.Type(), "Vars and fast arrays belong to actors; send the plain value"}
+				return &part{kind: partBad, path: path + "." + v.Name(), typ: v.Type(), why: "Vars and fast arrays belong to actors; send the plain value"}
 			}
 		}
 	}

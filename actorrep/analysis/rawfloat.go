@@ -13,9 +13,9 @@ var RawFloat = &analysis.Analyzer{
 	Name: "rawfloat",
 	Doc: `find replicated floats without quantization
 
-A float with a net tag that has neither q= nor rot= is sent as all its 32 or 64 bits, each time any of them changes, which in
-a simulation is every tick. Instead say in what steps it is to be sent, such as q=0.01 for metres, or rot=16 for degrees:
-it takes fewer bits, and a change below a step is none.`,
+A float with a net tag that has none of q=, rot= and quat= is sent as all its 32 or 64 bits, each time any of them changes, which in
+a simulation is every tick. Instead say in what steps it is to be sent, such as q=0.01 for metres, rot=16 for degrees or
+quat=15 for a quaternion: it takes fewer bits, and a change below a step is none.`,
 	Requires: []*analysis.Analyzer{classes},
 	Run:      runRawFloat,
 }
@@ -25,7 +25,7 @@ func runRawFloat(pass *analysis.Pass) (any, error) {
 		for i := range c.fields {
 			f := &c.fields[i]
 			o := f.options
-			if o.bad() || o.step != nil || o.bits != nil || o.condition != nil && o.condition.key == "never" {
+			if o.bad() || o.step != nil || o.bits != nil || o.quat != nil || o.condition != nil && o.condition.key == "never" {
 				continue
 			}
 			list, _ := parts(f.typ, f.name, o.max != nil)
@@ -80,6 +80,11 @@ func untaggedFloat(elem types.Type, path string) *part {
 // proposal is the option that a float of that name likely wants.
 func proposal(path string) string {
 	path = strings.ToLower(path)
+	for _, rotation := range []string{"quat", "orientation", "attitude"} {
+		if strings.Contains(path, rotation) {
+			return "quat=15 for a quaternion, or q=STEP"
+		}
+	}
 	for _, angle := range []string{"yaw", "pitch", "roll", "angle", "heading", "rotation", "rotator"} {
 		if strings.Contains(path, angle) {
 			return "rot=16 for an angle in degrees, or q=STEP"

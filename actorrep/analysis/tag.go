@@ -10,9 +10,9 @@ import (
 
 // tagOptions is a parsed net tag, by the rules of package layout, and what is wrong with it.
 type tagOptions struct {
-	step, bits, max, cap, notify *tagOption // nil when not given
-	condition                    *tagOption
-	problems                     []tagProblem
+	step, bits, quat, max, cap, notify *tagOption // nil when not given
+	condition                          *tagOption
+	problems                           []tagProblem
 }
 
 // tagOption is one option of a tag and where in the tag it is.
@@ -35,7 +35,7 @@ var conditions = []string{"initial", "owner", "skipowner", "simulated", "autonom
 
 // renamed is what people write who know the options by another name.
 var renamed = map[string]string{"initialonly": "initial", "owneronly": "owner", "simulatedonly": "simulated", "autonomousonly": "autonomous",
-	"replayonly": "replay", "quantize": "q", "step": "q", "bits": "rot", "onrep": "notify", "onchange": "notify", "limit": "cap", "len": "cap", "none": "never"}
+	"replayonly": "replay", "quantize": "q", "step": "q", "bits": "rot", "quaternion": "quat", "onrep": "notify", "onchange": "notify", "limit": "cap", "len": "cap", "none": "never"}
 
 func parseTag(tag string) *tagOptions {
 	o := &tagOptions{}
@@ -51,6 +51,9 @@ func parseTag(tag string) *tagOptions {
 	}
 	if o.step != nil && o.bits != nil {
 		o.problem(o.bits, "q= and rot= exclude each other: q= is for lengths, rot= for angles")
+	}
+	if o.quat != nil && (o.step != nil || o.bits != nil) {
+		o.problem(o.quat, "quat= excludes q= and rot=: it says how all four numbers of a quaternion are sent")
 	}
 	return o
 }
@@ -74,6 +77,9 @@ func (o *tagOptions) set(opt *tagOption) {
 	case "rot":
 		o.number(opt, 8, 16)
 		o.once(&o.bits, opt)
+	case "quat":
+		o.number(opt, 8, 16)
+		o.once(&o.quat, opt)
 	case "max":
 		o.number(opt, 1, math.MaxUint32-1)
 		o.once(&o.max, opt)

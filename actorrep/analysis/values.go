@@ -32,6 +32,7 @@ type part struct {
 	path string
 	typ  types.Type
 	why  string // of a bad one
+	of   int    // how many floats its vector has; 0 for none
 }
 
 // Of a class's replicated units there are maxUnits at most, and of those that aren't plain numbers maxOthers.
@@ -89,7 +90,7 @@ func (w *walker) add(kind partKind, t types.Type, path string) {
 }
 
 func (w *walker) bad(t types.Type, path, format string, args ...any) {
-	w.list = append(w.list, part{partBad, path, t, fmt.Sprintf(format, args...)})
+	w.list = append(w.list, part{kind: partBad, path: path, typ: t, why: fmt.Sprintf(format, args...)})
 	w.units++
 }
 
@@ -136,19 +137,19 @@ func (w *walker) plain(t types.Type, path string) {
 	case *types.Slice:
 		w.slice(u, t, path)
 	case *types.Array:
-		before, n := w.size, int(min(u.Len(), maxUnits+1))
+		before, n, first := w.size, int(min(u.Len(), maxUnits+1)), len(w.list)
 		if u.Len() > 0 {
 			w.value(u.Elem(), path+"[]")
 		}
 		if w.size = (size{before.units + (w.units-before.units)*n, before.others + (w.others-before.others)*n}); isVector(t) {
-			w.size = before.plus(size{units: 1})
+			w.vector(before, first, n)
 		}
 	case *types.Struct:
 		if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil && (named.Obj().Pkg().Path() == "sync" || named.Obj().Pkg().Path() == "sync/atomic") {
 			w.bad(t, path, "it belongs to one process; take it out of the replicated value")
 			return
 		}
-		before := w.size
+		before, first := w.size, len(w.list)
 		for i := range u.NumFields() {
 			inner := path + "." + u.Field(i).Name()
 			if tag, ok := reflect.StructTag(u.Tag(i)).Lookup("net"); ok {
@@ -158,7 +159,7 @@ func (w *walker) plain(t types.Type, path string) {
 			}
 		}
 		if isVector(t) {
-			w.size = before.plus(size{units: 1})
+			w.vector(before, first, u.NumFields())
 		}
 	case *types.Map:
 		w.bad(t, path, "a map has no order that two ends share; use a fastarray.Map")
@@ -176,6 +177,14 @@ func (w *walker) plain(t types.Type, path string) {
 		w.bad(t, path, "the other end can't know what is in an interface; use one type, with WriteNet and ReadNet when it has several forms")
 	case *types.Chan, *types.Signature:
 		w.bad(t, path, "it isn't a value; take the net tag away, and call an RPC for what happens once")
+	}
+}
+
+// vector makes the last parts one unit of n floats.
+func (w *walker) vector(before size, first, n int) {
+	w.size = before.plus(size{units: 1})
+	for i := range w.list[first:] {
+		w.list[first+i].of = n
 	}
 }
 

@@ -38,6 +38,7 @@ type unit struct {
 	Path   string
 	First  int
 	Values []string // expressions
+	All    string   // instead, one of all numbers
 }
 
 // generate is the code for a struct.
@@ -134,6 +135,10 @@ func (g *generator) units(c *class, st *types.Struct, l *layout.Layout) error {
 			out.Values = append(out.Values, e)
 			c.Math = c.Math || usesMath
 			c.Words++
+		}
+		if u.Kind == layout.Quat {
+			q := values[u.Number:][:4]
+			out.All = fmt.Sprintf("layout.Quaternion(%s, %s, %s, %s, %d)", q[0].as(types.Float64), q[1].as(types.Float64), q[2].as(types.Float64), q[3].as(types.Float64), u.Bits)
 		}
 		c.Units = append(c.Units, out)
 	}

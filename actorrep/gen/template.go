@@ -37,8 +37,9 @@ func ({{.Receiver}} *{{.Name}}) NetCompare(words []uint64, m layout.Mask) (chang
 {{- end}}
 {{- range .Units}}
 	if m&(1<<{{.Index}}) != 0 { // {{.Path}}
-		{{range $i, $v := .Values}}v{{$i}} := {{$v}}
-		{{end}}if {{$u := .}}{{range $i, $v := .Values}}{{if $i}} || {{end}}words[{{$u.At $i}}] != v{{$i}}{{end}} {
+		{{if .All}}{{range $i, $v := .Values}}{{if $i}}, {{end}}v{{$i}}{{end}} := {{.All}}
+		{{else}}{{range $i, $v := .Values}}v{{$i}} := {{$v}}
+		{{end}}{{end}}if {{$u := .}}{{range $i, $v := .Values}}{{if $i}} || {{end}}words[{{$u.At $i}}] != v{{$i}}{{end}} {
 			{{range $i, $v := .Values}}words[{{$u.At $i}}] = v{{$i}}
 			{{end}}changed |= 1 << {{.Index}}
 		}

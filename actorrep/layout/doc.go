@@ -7,6 +7,9 @@
 //
 //	q=0.01       floats in steps of that: sent as the nearest number of steps
 //	rot=16       floats that are angles in degrees, as that many bits of a turn (8 to 16)
+//	quat=15      structs and arrays of four floats that are a rotation, x, y, z and w of any length and sign: as three numbers of
+//	             that many bits (8 to 16), which is to 0.005 degrees with 15; it arrives with length 1 and the largest number positive.
+//	             {0, 0, 0, 0} arrives as that
 //	max=100      unsigned integers from 0 to that, in as many bits as it takes
 //	cap=64       strings, bytes, slices: at most so many elements; default 1024, more doesn't fit
 //	notify=OnX   call the method OnX, with the old value if it takes one, when the field has changed
@@ -59,6 +62,8 @@
 //	max=m            SerializeInt(m+1)
 //	q=               width 6 | n values of width, zigzag       width 4 | n differences; width 15: absolute follows; or predicted
 //	rot=b            n values of b                             width 4 | n differences; width 15: absolute follows; or predicted
+//	quat=b           2 which isn't sent, 3 values of b         1, or 0 and 2 which isn't sent | width 4 | 3 differences; the 2 bits
+//	                                                          for what it would be in any case: absolute follows; or predicted
 //	float32, 64      n values of 32 or 64
 //	reference        packed int, the GUID
 //	string           packed length | bytes
@@ -67,7 +72,7 @@
 //	group            for each 64 parts: 1 set: a bit a part; else 4 how many, and the place of each | the parts, absolute
 //	others           packed length in bits | bits
 //
-// A predicted number is its difference to where both ends expect it, in zigzag, in a Rice code of a width that both ends know: see
+// A predicted rotation has the same 1, or 0 and 2 bits, and the differences of three numbers. A predicted number is its difference to where both ends expect it, in zigzag, in a Rice code of a width that both ends know: see
 // Past. For v and a width of k
 //
 //	v>>k < 6         v>>k ones | 0 | the k low bits of v

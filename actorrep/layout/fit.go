@@ -22,6 +22,9 @@ const maxText = 60000
 
 // fits reports whether the numbers of a unit, as they were loaded, are what the object has.
 func (u *Unit) fits(v []uint64) bool {
+	if u.Kind == Quat {
+		return [4]uint64(v) != [4]uint64{notQuat}
+	}
 	for _, x := range v {
 		switch u.Kind {
 		case Max:

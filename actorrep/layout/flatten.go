@@ -164,6 +164,9 @@ func (l *Layout) addNumbers(t reflect.Type, offsets []uintptr, path string, o op
 	default:
 		return fmt.Errorf("%w: %s is a %v", ErrKind, path, t)
 	}
+	if (u.Kind == Quat) != (o.quat > 0) {
+		return fmt.Errorf("%w: %s: quat= is for structs and arrays of four floats, x, y, z and w", ErrTag, path)
+	}
 	if o.step > 0 && u.Kind != Step || o.bits > 0 && u.Kind != Angle || o.max > 0 && u.Kind != Max {
 		return fmt.Errorf("%w: %s: q= and rot= are for floats, max= is for unsigned integers, not for %v", ErrTag, path, t)
 	}
@@ -177,6 +180,8 @@ func (u *Unit) float(k reflect.Kind, o options) {
 		u.Kind, u.Step = Step, o.step
 	case o.bits > 0:
 		u.Kind, u.Bits = Angle, o.bits
+	case o.quat > 0 && u.N == 4:
+		u.Kind, u.Bits = Quat, o.quat
 	case k == reflect.Float32:
 		u.Kind = Float32
 	default:

@@ -79,7 +79,7 @@ func (g *grouping) arrays() {
 	}
 }
 
-func (u *Unit) groupable() bool { return !u.Kind.IsBlob() && u.Kind != Ref }
+func (u *Unit) groupable() bool { return !u.Kind.IsBlob() && u.Kind != Ref && u.Kind != Quat }
 
 // collect puts leaves for which it is worth into groups by their condition, while there are too many units. Fields of the custom
 // condition are switched one by one, and have groups of their own.

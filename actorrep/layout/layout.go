@@ -344,7 +344,7 @@ func (l *Layout) finish() error {
 		if u.HasDelta() {
 			l.Deltas |= bit
 		}
-		if u.Kind == Max || u.Kind == Step || u.Kind == Angle {
+		if u.Kind == Max || u.Kind == Step || u.Kind == Angle || u.Kind == Quat {
 			l.ranged |= bit
 		}
 		switch {

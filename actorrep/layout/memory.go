@@ -14,9 +14,21 @@ import (
 
 // load is the numbers of a unit as they are sent.
 func (u *Unit) load(obj unsafe.Pointer, v []uint64) {
+	if u.Kind == Quat {
+		u.loadQuat(obj, v)
+		return
+	}
 	for i := range v {
 		v[i] = u.loadOne(unsafe.Add(obj, u.offsets[i]))
 	}
+}
+
+func (u *Unit) loadQuat(obj unsafe.Pointer, v []uint64) {
+	var f [4]float64
+	for i := range f {
+		f[i] = u.loadFloat(unsafe.Add(obj, u.offsets[i]))
+	}
+	v[0], v[1], v[2], v[3] = Quaternion(f[0], f[1], f[2], f[3], u.Bits)
 }
 
 func (u *Unit) loadOne(p unsafe.Pointer) uint64 {
@@ -44,6 +56,12 @@ func (u *Unit) loadFloat(p unsafe.Pointer) float64 {
 // largest; it reports false then.
 func (u *Unit) store(w *Wire, obj unsafe.Pointer, v []uint64) (fits bool) {
 	fits = true
+	if u.Kind == Quat {
+		for i, f := range fromQuat(v, w.Bits) {
+			u.storeFloat(unsafe.Add(obj, u.offsets[i]), f)
+		}
+		return true
+	}
 	for i := range v {
 		p := unsafe.Add(obj, u.offsets[i])
 		largest := ^uint64(0) >> (64 - u.size*8)
@@ -302,6 +320,8 @@ func (u *Unit) Float(v uint64) float64 {
 		return float64(unzigzag(v)) * u.Step
 	case Angle:
 		return fromAngle(v, u.Bits)
+	case Quat:
+		return float64(unzigzag(v)) / (float64(largestPart(u.Bits)) * math.Sqrt2)
 	case Float32:
 		return float64(math.Float32frombits(uint32(v)))
 	case Float64:

@@ -44,6 +44,7 @@ var scalars = []scalar{
 	{reflect.TypeFor[netguid.GUID](), ""}, {reflect.TypeFor[string](), ""}, {reflect.TypeFor[string](), "cap=5"}, {reflect.TypeFor[[]byte](), "cap=9"},
 	{reflect.TypeFor[own](), ""}, {reflect.TypeFor[pushed](), "q=0.25"}, {reflect.TypeFor[struct{ X, Y, Z float32 }](), "q=1"},
 	{reflect.TypeFor[struct{ P, Q float64 }](), "rot=12"}, {reflect.TypeFor[[4]float32](), ""},
+	{reflect.TypeFor[[4]float32](), "quat=16"}, {reflect.TypeFor[struct{ X, Y, Z, W float64 }](), "quat=12"},
 }
 
 // randomType is a field's type and tag; still ones don't mark themselves.
@@ -129,6 +130,10 @@ func naive(v reflect.Value, tag map[string]string) any {
 	if tag["cap"] != "" {
 		limit = int(num("cap"))
 	}
+	isFloat := func(t reflect.Type) bool { return t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64 }
+	if tag["quat"] != "" && (v.Kind() == reflect.Array && isFloat(v.Type().Elem()) || v.Kind() == reflect.Struct && v.NumField() == 4 && isFloat(v.Type().Field(0).Type)) {
+		return naiveQuat(v, num("quat"))
+	}
 	switch v.Kind() {
 	case reflect.Float32, reflect.Float64:
 		f := v.Float()
@@ -163,7 +168,7 @@ func naive(v reflect.Value, tag map[string]string) any {
 			if v.Kind() == reflect.Slice && i == limit {
 				break
 			}
-			inner := map[string]string{"q": tag["q"], "rot": tag["rot"], "max": tag["max"]}
+			inner := map[string]string{"q": tag["q"], "rot": tag["rot"], "max": tag["max"], "quat": tag["quat"]}
 			if v.Kind() == reflect.Array {
 				inner["cap"] = tag["cap"]
 			}
@@ -183,6 +188,38 @@ func naive(v reflect.Value, tag map[string]string) any {
 		return list
 	}
 	return v.Interface()
+}
+
+// naiveQuat is the steps of a rotation's numbers, the largest positive.
+func naiveQuat(v reflect.Value, bits float64) (list [4]int) {
+	var f [4]float64
+	length, at := 0.0, 0
+	for i := range f {
+		if f[i] = reflectAt(v, i).Float(); math.Abs(f[i]) > math.Abs(f[at]) {
+			at = i
+		}
+		length = math.Hypot(length, f[i])
+	}
+	if length == 0 {
+		return list
+	}
+	m := math.Exp2(bits-1) - 1
+	scale, left := math.Copysign(math.Sqrt2*m/length, f[at]), 2*m*m
+	for i := range f {
+		if i != at {
+			n := max(-m, min(m, math.RoundToEven(f[i]*scale)))
+			list[i], left = int(n), left-n*n
+		}
+	}
+	list[at] = int(math.Round(math.Sqrt(left)))
+	return list
+}
+
+func reflectAt(v reflect.Value, i int) reflect.Value {
+	if v.Kind() == reflect.Array {
+		return v.Index(i)
+	}
+	return v.Field(i)
 }
 
 func naiveTag(tag string) map[string]string {

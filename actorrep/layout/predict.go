@@ -38,6 +38,7 @@ type Past struct {
 	factors
 	x      [MaxNumbers][4]int64     // numbers of the unit at hand, newest first
 	off    [MaxNumbers][ways]uint64 // how far off each way would have been
+	quats  [Points][4]int64         // rotations, see Past.rotations
 	errors []uint64                 // of predicted numbers, in zigzag; see Predict
 	widths []uint8
 }
@@ -95,15 +96,22 @@ func (d *Wire) predict(p *Past, first int, guess []uint64, widths []uint8) {
 	n := len(guess)
 	at0, at1, at2 := p.At[0][first:][:n], p.At[1][first:][:n], p.At[2][first:][:n]
 	at3, at4, at5 := p.At[3][first:][:n], p.At[4][first:][:n], p.At[5][first:][:n]
+	if d.Kind == Quat {
+		p.rotations(first)
+	}
 	var sum [ways]uint64
 	for j := range at0 {
 		var x0, x1, x2, x3, x4, x5 int64
-		if d.Kind == Angle {
+		switch d.Kind {
+		case Quat:
+			q := &p.quats
+			x0, x1, x2, x3, x4, x5 = q[0][j&3], q[1][j&3], q[2][j&3], q[3][j&3], q[4][j&3], q[5][j&3]
+		case Angle:
 			shift, w := 64-d.Bits, at0[j]
 			x0 = int64(w)
 			x1, x2, x3 = x0+int64((at1[j]-w)<<shift)>>shift, x0+int64((at2[j]-w)<<shift)>>shift, x0+int64((at3[j]-w)<<shift)>>shift
 			x4, x5 = x0+int64((at4[j]-w)<<shift)>>shift, x0+int64((at5[j]-w)<<shift)>>shift
-		} else {
+		default:
 			x0, x1, x2 = unzigzag(at0[j]), unzigzag(at1[j]), unzigzag(at2[j])
 			x3, x4, x5 = unzigzag(at3[j]), unzigzag(at4[j]), unzigzag(at5[j])
 		}
@@ -152,8 +160,13 @@ func (d *Wire) predict(p *Past, first int, guess []uint64, widths []uint8) {
 func (d *Wire) predictStart(p *Past, first int, guess []uint64, widths []uint8) {
 	var way [MaxNumbers]int64
 	all := uint64(0)
+	if d.Kind == Quat {
+		p.rotations(first)
+	}
 	for j := range guess {
-		way[j] = unzigzag(d.difference(p.At[0][first+j], p.At[1][first+j]))
+		if way[j] = unzigzag(d.difference(p.At[0][first+j], p.At[1][first+j])); d.Kind == Quat {
+			way[j] = p.quats[0][j&3] - p.quats[1][j&3]
+		}
 		all += abs(way[j]) / 2
 	}
 	spread := p.spread[len(guess)]
@@ -209,6 +222,10 @@ func writeNear(w *bitio.Writer, errors []uint64, widths []uint8) {
 
 // readNear reads them.
 func (d *Wire) readNear(r *bitio.Reader, v, guess []uint64, widths []uint8) {
+	if d.Kind == Quat {
+		d.readNearQuat(r, v, guess, widths)
+		return
+	}
 	for i := range v {
 		v[i] = d.add(guess[i], readRice(r, int(widths[i])))
 	}
@@ -277,6 +294,11 @@ func (l *Layout) Predict(s *Shadow, p *Past) bool {
 		from, to := u.first, u.first+int(u.N)
 		v, errors, widths := s.Words[from:to], p.errors[from:to], p.widths[from:to]
 		u.predict(p, from, errors, widths)
+		short += deltaWidth + 2*len(v)
+		if u.Kind == Quat {
+			near += u.predictedQuat(v, errors, widths)
+			continue
+		}
 		for i := range v {
 			e, k := u.difference(v[i], errors[i]), int(widths[i])
 			errors[i] = e
@@ -287,7 +309,6 @@ func (l *Layout) Predict(s *Shadow, p *Past) bool {
 				near += n
 			}
 		}
-		short += deltaWidth + 2*len(v)
 	}
 	if near <= short { // differences are hardly less
 		return true

@@ -140,7 +140,7 @@ func ReadSchema(r *bitio.Reader) *Remote {
 					return nil
 				}
 				u.Parts = append(u.Parts, sr.unit(r))
-				if p := &u.Parts[len(u.Parts)-1]; p.Kind.IsBlob() || p.Kind == Ref {
+				if p := &u.Parts[len(u.Parts)-1]; p.Kind.IsBlob() || p.Kind == Ref || p.Kind == Quat {
 					r.Fail(fmt.Errorf("layout: %q is no part of a group", p.Path))
 				}
 			}
@@ -212,7 +212,7 @@ func (s *schemaReader) unit(r *bitio.Reader) RemoteUnit {
 
 func (u *RemoteUnit) plausible() bool {
 	switch {
-	case u.Kind >= Group, u.N > MaxNumbers, u.Kind.IsBlob() != (u.N == 0), u.Bits > 16, u.Kind == Angle && u.Bits < 8:
+	case u.Kind >= Group, u.N > MaxNumbers, u.Kind.IsBlob() != (u.N == 0), u.Bits > 16, (u.Kind == Angle || u.Kind == Quat) && u.Bits < 8, u.Kind == Quat && u.N != 4:
 		return false
 	case u.Kind == Max && (u.Max == 0 || u.Max == 1<<32-1), u.Kind == Step && !(u.Step > 0):
 		return false

@@ -156,6 +156,21 @@ func TestTagErrors(t *testing.T) {
 			X float64 `net:"rot=17"`
 		}{}, ErrTag, "from 8 to 16"},
 		{struct {
+			X [4]float64 `net:"quat=7"`
+		}{}, ErrTag, "from 8 to 16"},
+		{struct {
+			X [4]float64 `net:"quat=17"`
+		}{}, ErrTag, "from 8 to 16"},
+		{struct {
+			X [3]float64 `net:"quat=12"`
+		}{}, ErrTag, "four floats"},
+		{struct {
+			X int `net:"quat=12"`
+		}{}, ErrTag, "four floats"},
+		{struct {
+			X [4]float64 `net:"quat=12,q=1"`
+		}{}, ErrTag, "excludes"},
+		{struct {
 			X int `net:"fast"`
 		}{}, ErrTag, "unknown option"},
 		{struct {

@@ -91,6 +91,13 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 			continue
 		}
 		words, differs := s.Words[u.first:u.first+int(u.N)], false
+		if u.Kind == Quat {
+			var now [4]uint64
+			u.loadQuat(obj, now[:])
+			differs = now != [4]uint64(words)
+			copy(words, now[:])
+			words = words[:0] // that is all
+		}
 		for j := range words {
 			if v := u.loadOne(unsafe.Add(obj, u.offsets[j])); v != words[j] {
 				words[j], differs = v, true
@@ -99,7 +106,7 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 		if differs {
 			changed |= 1 << i
 			if l.ranged>>i&1 != 0 {
-				s.setUnfit(1<<i, !u.fits(words))
+				s.setUnfit(1<<i, !u.fits(s.Words[u.first:u.first+int(u.N)]))
 			}
 		}
 	}
@@ -218,6 +225,10 @@ func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 	case base == nil || base.Past == nil || base.Mask>>i&1 == 0:
 		u.write(w, v)
 	case base.Predicted>>i&1 != 0:
+		if u.Kind == Quat {
+			u.writeNearQuat(w, v, base.errors[u.first:], base.widths[u.first:])
+			return
+		}
 		writeNear(w, base.errors[u.first:][:u.N], base.widths[u.first:])
 	default:
 		u.writeDelta(w, v, base.At[0][u.first:])

@@ -13,6 +13,7 @@ import (
 type options struct {
 	step   float64
 	bits   uint8
+	quat   uint8
 	max    uint32
 	cap    uint32
 	cond   Condition
@@ -43,8 +44,11 @@ func parseTag(tag string) (o options, err error) {
 			return o, err
 		}
 	}
-	if o.step > 0 && o.bits > 0 {
+	switch {
+	case o.step > 0 && o.bits > 0:
 		return o, fmt.Errorf("q= and rot= exclude each other")
+	case o.quat > 0 && (o.step > 0 || o.bits > 0):
+		return o, fmt.Errorf("quat= excludes q= and rot=")
 	}
 	return o, nil
 }
@@ -77,6 +81,8 @@ func (o *options) set(key, value string) error {
 		return nil
 	case "rot":
 		return number(key, value, 8, 16, func(n uint32) { o.bits = uint8(n) })
+	case "quat":
+		return number(key, value, 8, 16, func(n uint32) { o.quat = uint8(n) })
 	case "max":
 		return number(key, value, 1, math.MaxUint32-1, func(n uint32) { o.max = n })
 	case "cap":

@@ -17,6 +17,7 @@ const (
 	Max
 	Step
 	Angle
+	Quat
 	Float32
 	Float64
 	Ref
@@ -32,7 +33,7 @@ const (
 
 // String is the kind's name.
 func (k Kind) String() string {
-	names := [...]string{"bool", "int", "uint", "max", "step", "angle", "float32", "float64", "reference", "string", "bytes", "slice", "custom", "fast array", "pointer", "group"}
+	names := [...]string{"bool", "int", "uint", "max", "step", "angle", "quaternion", "float32", "float64", "reference", "string", "bytes", "slice", "custom", "fast array", "pointer", "group"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -50,7 +51,7 @@ type Wire struct {
 	Kind Kind
 	// N is how many numbers, 1 to MaxNumbers; 0 for what isn't numbers.
 	N uint8
-	// Bits is the width of an Angle.
+	// Bits is the width of an Angle, or of each number of a Quat.
 	Bits uint8
 	// Max is the largest value of a Max, or the most elements of a String, Bytes or Slice.
 	Max uint32
@@ -65,7 +66,7 @@ const (
 )
 
 // HasDelta reports whether a baseline makes the unit smaller.
-func (d *Wire) HasDelta() bool { return d.Kind == Step || d.Kind == Angle }
+func (d *Wire) HasDelta() bool { return d.Kind == Step || d.Kind == Angle || d.Kind == Quat }
 
 // hasForm reports whether there is more to know of the unit than its Wire.
 func (d *Wire) hasForm() bool {
@@ -83,6 +84,8 @@ func (d *Wire) minBits() int {
 		return absWidth
 	case Angle:
 		return int(d.N) * int(d.Bits)
+	case Quat:
+		return 2 + 3*int(d.Bits)
 	case Float32:
 		return int(d.N) * 32
 	case Float64:
@@ -106,6 +109,8 @@ func (d *Wire) write(w *bitio.Writer, v []uint64) {
 		writeEach(w, v, width)
 	case Angle:
 		writeEach(w, v, int(d.Bits))
+	case Quat:
+		d.writeQuat(w, v)
 	case Float32:
 		writeEach(w, v, 32)
 	case Float64:
@@ -117,6 +122,10 @@ func (d *Wire) write(w *bitio.Writer, v []uint64) {
 
 // writeDelta writes numbers as differences to base, or whole when that is too far.
 func (d *Wire) writeDelta(w *bitio.Writer, v, base []uint64) {
+	if d.Kind == Quat {
+		d.writeQuatDelta(w, v, base)
+		return
+	}
 	var diff [MaxNumbers]uint64
 	for i := range v {
 		diff[i] = d.difference(v[i], base[i])
@@ -142,6 +151,9 @@ func (d *Wire) difference(v, base uint64) uint64 {
 
 // deltaBits is what writeDelta takes.
 func (d *Wire) deltaBits(v, base []uint64) int {
+	if d.Kind == Quat {
+		return d.quatDeltaBits(v, base)
+	}
 	all := uint64(0)
 	for i := range v {
 		all |= d.difference(v[i], base[i])
@@ -170,6 +182,8 @@ func (d *Wire) read(r *bitio.Reader, v []uint64) {
 		readEach(r, v, int(r.ReadBits(absWidth)))
 	case Angle:
 		readEach(r, v, int(d.Bits))
+	case Quat:
+		d.readQuat(r, v)
 	case Float32:
 		readEach(r, v, 32)
 	case Float64:
@@ -180,6 +194,10 @@ func (d *Wire) read(r *bitio.Reader, v []uint64) {
 }
 
 func (d *Wire) readDelta(r *bitio.Reader, v, base []uint64) {
+	if d.Kind == Quat {
+		d.readQuatDelta(r, v, base)
+		return
+	}
 	width := int(r.ReadBits(deltaWidth))
 	if width == escape {
 		d.read(r, v)

@@ -130,9 +130,21 @@ func (c *Craft) setTrim(v int8) {
 	c.MarkUnits(0x4000000)
 }
 
+// SetAtt sets Att and has the change sent.
+func (c *Craft) SetAtt(v [4]float32) {
+	c.Att = v
+	c.MarkUnits(0x8000000)
+}
+
+// SetAttAt sets one element of Att and has the change sent.
+func (c *Craft) SetAttAt(i int, v float32) {
+	c.Att[i] = v
+	c.MarkUnits(0x8000000)
+}
+
 // NetCompare compares the numbers of Craft with those sent last.
 func (c *Craft) NetCompare(words []uint64, m layout.Mask) (changed layout.Mask) {
-	words = words[:30:30]
+	words = words[:34:34]
 	if m&(1<<0) != 0 { // Pos
 		v0 := layout.Steps(c.Pos.X, 0.01)
 		v1 := layout.Steps(c.Pos.Y, 0.01)
@@ -313,6 +325,16 @@ func (c *Craft) NetCompare(words []uint64, m layout.Mask) (changed layout.Mask) 
 			changed |= 1 << 26
 		}
 	}
+	if m&(1<<27) != 0 { // Att
+		v0, v1, v2, v3 := layout.Quaternion(float64(c.Att[0]), float64(c.Att[1]), float64(c.Att[2]), float64(c.Att[3]), 14)
+		if words[30] != v0 || words[31] != v1 || words[32] != v2 || words[33] != v3 {
+			words[30] = v0
+			words[31] = v1
+			words[32] = v2
+			words[33] = v3
+			changed |= 1 << 27
+		}
+	}
 	return changed
 }
 
@@ -344,5 +366,6 @@ func (*Craft) NetUnits() string {
 		"Alive {int 1 0 0 0}\n" +
 		"Shield {step 3 0 0 0.1}\n" +
 		"Cargo {fast array 0 0 1024 0}\n" +
-		"trim {int 1 0 0 0}\n"
+		"trim {int 1 0 0 0}\n" +
+		"Att {quaternion 4 14 0 0}\n"
 }

@@ -51,6 +51,7 @@ type Craft struct {
 	Shield actorrep.Var[Vec]     `net:"q=0.1"`
 	Cargo  fastarray.List[Crate] `net:""`
 	trim   int8                  `net:""`
+	Att    [4]float32            `net:"quat=14"`
 
 	moved int
 }

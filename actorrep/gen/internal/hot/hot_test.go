@@ -47,6 +47,7 @@ type vars struct {
 	Shield actorrep.Var[Vec]           `net:"q=0.1"`
 	Cargo  fastarray.List[Crate]       `net:""`
 	trim   actorrep.Var[int8]          `net:""`
+	Att    actorrep.Var[[4]float32]    `net:"quat=14"`
 }
 
 // state is what a craft of any kind has.
@@ -68,6 +69,7 @@ type state struct {
 	alive  time.Duration
 	shield Vec
 	trim   int8
+	att    [4]float32
 }
 
 // setters is how each kind takes a state, a field at a time.
@@ -79,7 +81,7 @@ type setter interface {
 	cargo() *fastarray.List[Crate]
 }
 
-const fields = 17
+const fields = 18
 
 func (c *Craft) set(s *state, field int) {
 	switch field {
@@ -117,6 +119,8 @@ func (c *Craft) set(s *state, field int) {
 		c.Shield.Set(s.shield)
 	case 16:
 		c.setTrim(s.trim)
+	case 17:
+		c.SetAtt(s.att)
 	}
 }
 
@@ -156,6 +160,8 @@ func (c *plain) set(s *state, field int) {
 		c.Shield.Set(s.shield)
 	case 16:
 		c.trim = s.trim
+	case 17:
+		c.Att = s.att
 	}
 }
 
@@ -201,18 +207,20 @@ func (c *vars) set(s *state, field int) {
 		c.Shield.Set(s.shield)
 	case 16:
 		c.trim.Set(s.trim)
+	case 17:
+		c.Att.Set(s.att)
 	}
 }
 
 func (c *Craft) state() state { return (*plain)(c).state() }
 
 func (c *plain) state() state {
-	return state{c.Pos, c.Rot, c.Speed, c.Mass, c.Armor, c.Fuel, c.Heat, c.Shots, c.Lights, c.Target, c.Doors, c.Guns, c.Name, c.Log, c.Alive, c.Shield.Get(), c.trim}
+	return state{c.Pos, c.Rot, c.Speed, c.Mass, c.Armor, c.Fuel, c.Heat, c.Shots, c.Lights, c.Target, c.Doors, c.Guns, c.Name, c.Log, c.Alive, c.Shield.Get(), c.trim, c.Att}
 }
 
 func (c *vars) state() state {
 	return state{c.Pos.Get(), c.Rot.Get(), c.Speed.Get(), c.Mass.Get(), c.Armor.Get(), c.Fuel.Get(), c.Heat.Get(), c.Shots.Get(), c.Lights.Get(),
-		c.Target.Get(), c.Doors.Get(), c.Guns.Get(), c.Name.Get(), c.Log.Get(), c.Alive.Get(), c.Shield.Get(), c.trim.Get()}
+		c.Target.Get(), c.Doors.Get(), c.Guns.Get(), c.Name.Get(), c.Log.Get(), c.Alive.Get(), c.Shield.Get(), c.trim.Get(), c.Att.Get()}
 }
 
 func (c *Craft) cargo() *fastarray.List[Crate] { return &c.Cargo }
@@ -223,7 +231,7 @@ func randomState(rng *rand.Rand) (s state) {
 	f := func() float64 { return math.Round((rng.Float64()-0.5)*1e5) / 100 }
 	s = state{pos: Vec{f(), f(), f()}, rot: [3]float32{0, float32(f()), 0}, speed: float32(f()), mass: f(), armor: uint8(rng.UintN(256)), fuel: Liters(f()),
 		heat: int16(rng.Uint32()), shots: rng.Uint32(), lights: rng.IntN(2) == 0, target: netguid.GUID(rng.Uint32N(4)), name: fmt.Sprint(rng.IntN(100)),
-		alive: time.Duration(rng.Int64()), shield: Vec{Y: f()}, trim: int8(rng.Uint32())}
+		alive: time.Duration(rng.Int64()), shield: Vec{Y: f()}, trim: int8(rng.Uint32()), att: [4]float32{rng.Float32() - 0.5, rng.Float32() - 0.5, rng.Float32() - 0.5, rng.Float32() - 0.5}}
 	s.doors[2], s.guns[1] = rng.IntN(2) == 0, Engine{f(), uint16(rng.Uint32()), [2]int8{int8(rng.Uint32()), 3}}
 	for range rng.IntN(17) {
 		s.log = append(s.log, rng.Int32())
@@ -248,6 +256,7 @@ func TestSame(t *testing.T) {
 		s := randomState(rng)
 		if rng.IntN(4) == 0 {
 			s.pos.Y, s.rot[1], s.mass, s.fuel = odd[rng.IntN(len(odd))], float32(odd[rng.IntN(len(odd))]), odd[rng.IntN(len(odd))], Liters(odd[rng.IntN(len(odd))])
+			s.att[2] = float32(odd[rng.IntN(len(odd))])
 		}
 		for range rng.IntN(4) {
 			(*plain)(c).set(&s, rng.IntN(fields))
@@ -311,6 +320,10 @@ func near(s state, mine bool) state {
 	}
 	n = 26
 	s.shield = Vec{next() * 0.1, next() * 0.1, next() * 0.1}
+	n = l.Words() - 4
+	for i := range s.att {
+		s.att[i] = float32(next() / ((1<<13 - 1) * math.Sqrt2))
+	}
 	s.log = append([]int32{}, s.log[:min(16, len(s.log))]...)
 	return s
 }

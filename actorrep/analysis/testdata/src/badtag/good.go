@@ -23,6 +23,7 @@ type Good struct {
 	A Vec                 `net:"q=0.01,notify=OnA"`
 	B uint8               `net:"max=100, notify=OnB ,owner"`
 	C [3]float32          `net:"rot=16"`
+	Q [4]float32          `net:"quat=15"`
 	D []Item              `net:"cap=64,initialorowner"`
 	E []float32           `net:"q=0.5,custom"`
 	F actorrep.Var[uint8] `net:"max=9,notify=OnF,replayorowner"`

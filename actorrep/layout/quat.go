@@ -1,0 +1,331 @@
+package layout
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// A rotation is four numbers x, y, z and w of one length, and with all signs turned it is the same rotation. So its largest number need not
+// be sent: it is positive, and follows from the others, which are between -m and m = 2^(Bits-1)-1, for a length of m times the root of 2. In
+// a Shadow they are all four, in zigzag. {0, 0, 0, 0}, as in a new object, is a value of its own; what is no rotation is notQuat.
+//
+// Index and others of these two are sent as -m-1, m and m: 0 for {0, 0, 0, 0}, 1 for notQuat.
+
+// notQuat is the first number of what has a NaN or an infinity.
+const notQuat = 1
+
+// Quaternion is a rotation as it is sent, in so many bits for each of the three smaller numbers.
+func Quaternion(x, y, z, w float64, bits uint8) (a, b, c, d uint64) {
+	v := [4]float64{x, y, z, w}
+	most, at := 0.0, 0
+	for i, f := range v {
+		if f = math.Abs(f); f > most {
+			most, at = f, i
+		}
+		if f-f != 0 {
+			return notQuat, 0, 0, 0
+		}
+	}
+	if most == 0 {
+		return 0, 0, 0, 0
+	}
+	length := 0.0
+	for i := range v {
+		v[i] /= most // no square is too large or too small
+		length += v[i] * v[i]
+	}
+	m := largestPart(bits)
+	scale := float64(m) * math.Sqrt2 / math.Sqrt(length)
+	if v[at] < 0 {
+		scale = -scale
+	}
+	var n [4]int64
+	for i := range n {
+		n[i] = min(max(int64(math.RoundToEven(v[i]*scale)), -m), m)
+	}
+	n[at] = missing(&n, at, m)
+	return zigzag(n[0]), zigzag(n[1]), zigzag(n[2]), zigzag(n[3])
+}
+
+func largestPart(bits uint8) int64 { return 1<<(bits-1) - 1 }
+
+// missing is the number that the others lead to.
+func missing(n *[4]int64, at int, m int64) int64 {
+	left := 2 * m * m
+	for i, v := range n {
+		if i != at {
+			left -= v * v
+		}
+	}
+	return int64(math.Sqrt(float64(max(left, 0))) + 0.5) // the same on every machine: a root is exactly rounded
+}
+
+// index is the number that isn't sent; -1 of what is no rotation.
+func index(n *[4]int64, m int64) int {
+	at := 0
+	for i := range n {
+		if n[i] > n[at] {
+			at = i
+		}
+	}
+	for i := range 4 { // the largest nearly always
+		i = (i + at) & 3
+		fits := n[i] == missing(n, i, m)
+		for j, v := range n {
+			fits = fits && (j == i || v >= -m && v <= m)
+		}
+		if fits && n[i] > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func quatOf(v []uint64) (n [4]int64) {
+	for i := range n {
+		n[i] = unzigzag(v[i])
+	}
+	return n
+}
+
+// fromQuat is a rotation as the game has it.
+func fromQuat(v []uint64, bits uint8) (f [4]float64) {
+	if v[0] == notQuat && v[1]|v[2]|v[3] == 0 {
+		return f
+	}
+	for i, n := range quatOf(v) {
+		f[i] = float64(n) / (float64(largestPart(bits)) * math.Sqrt2)
+	}
+	return f
+}
+
+func (d *Wire) writeQuat(w *bitio.Writer, v []uint64) {
+	n, m := quatOf(v), largestPart(d.Bits)
+	at := index(&n, m)
+	if at < 0 {
+		special := uint64(0)
+		if v[0] == notQuat {
+			special = 1
+		}
+		w.WriteBits(special, 2)
+		w.WriteBits(uint64(-m-1), int(d.Bits))
+		w.WriteBits(uint64(m), int(d.Bits))
+		w.WriteBits(uint64(m), int(d.Bits))
+		return
+	}
+	w.WriteBits(uint64(at), 2)
+	for i := 1; i < 4; i++ {
+		w.WriteBits(uint64(n[(at+i)&3]), int(d.Bits))
+	}
+}
+
+func (d *Wire) readQuat(r *bitio.Reader, v []uint64) {
+	var n [4]int64
+	at, shift := int(r.ReadBits(2)), 64-d.Bits
+	for i := 1; i < 4; i++ {
+		n[(at+i)&3] = int64(r.ReadBits(int(d.Bits))<<shift) >> shift
+	}
+	d.finishQuat(&n, at, v)
+}
+
+// finishQuat puts a rotation into v of which all numbers but one were read.
+func (d *Wire) finishQuat(n *[4]int64, at int, v []uint64) {
+	m := largestPart(d.Bits)
+	for i := 1; i < 4; i++ {
+		if j := n[(at+i)&3]; j < -m || j > m { // none of ours writes other than the two
+			clear(v)
+			if at == 1 {
+				v[0] = notQuat
+			}
+			return
+		}
+	}
+	n[at] = missing(n, at, m)
+	for i := range n {
+		v[i] = zigzag(n[i])
+	}
+}
+
+// nearQuat is a rotation against another in three errors, the widths that go with them put in their order, and how its index is named: by
+// sameIndex, by 1 more than it, or by notNear for one that is sent whole.
+func (d *Wire) nearQuat(v, guess, errors []uint64, widths []uint8) (named uint64) {
+	n, g, m := quatOf(v), quatOf(guess), largestPart(d.Bits)
+	at, expected := index(&n, m), longest(&g)
+	if at < 0 {
+		return notNear
+	}
+	if g[at] < 0 {
+		negate(&g)
+	}
+	var order [4]uint8
+	copy(order[:], widths)
+	for i := 1; i < 4; i++ {
+		j := (at + i) & 3
+		errors[i-1] = zigzag(n[j] - g[j])
+		if widths != nil {
+			widths[i-1] = order[j]
+		}
+	}
+	if at == expected {
+		return sameIndex
+	}
+	return 1 + uint64(at)
+}
+
+const (
+	sameIndex = 0
+	notNear   = 5
+)
+
+// longest is the number of a rotation that is farthest from 0.
+func longest(n *[4]int64) (at int) {
+	for i, v := range n {
+		if abs(v) > abs(n[at]) {
+			at = i
+		}
+	}
+	return at
+}
+
+func negate(n *[4]int64) {
+	for i := range n {
+		n[i] = -n[i]
+	}
+}
+
+// A rotation against another has 1 when the number that isn't sent is the largest of the other, else 0 and 2 bits which it is; when these name the
+// largest all the same, the rotation follows whole.
+func indexCode(named uint64, guess []uint64) (code uint64, n int) {
+	switch named {
+	case sameIndex:
+		return 1, 1
+	case notNear:
+		g := quatOf(guess)
+		return uint64(longest(&g)) << 1, 3
+	}
+	return (named - 1) << 1, 3
+}
+
+// readIndex reads it. It reports false when the rotation follows whole.
+func readIndex(r *bitio.Reader, g *[4]int64) (at int, ok bool) {
+	at = longest(g)
+	if r.ReadBool() {
+		return at, true
+	}
+	named := int(r.ReadBits(2))
+	return named, named != at
+}
+
+func (d *Wire) writeNearQuat(w *bitio.Writer, v, errors []uint64, widths []uint8) {
+	named := errors[3] & 7
+	w.WriteBits(errors[3]>>3, 1+2*min(int(named), 1))
+	if named == notNear {
+		d.writeQuat(w, v)
+		return
+	}
+	writeNear(w, errors[:3], widths[:3])
+}
+
+func (d *Wire) readNearQuat(r *bitio.Reader, v, guess []uint64, widths []uint8) {
+	g := quatOf(guess)
+	at, ok := readIndex(r, &g)
+	if !ok {
+		d.readQuat(r, v)
+		return
+	}
+	if g[at] < 0 {
+		negate(&g)
+	}
+	var n [4]int64
+	m := largestPart(d.Bits)
+	for i := 1; i < 4; i++ {
+		j := (at + i) & 3
+		n[j] = min(max(g[j]+unzigzag(readRice(r, int(widths[j]))), -m-1), m) // no honest end goes beyond
+	}
+	d.finishQuat(&n, at, v)
+}
+
+// predictedQuat turns the guess in errors into what is sent of v, and says how many bits that takes.
+func (d *Wire) predictedQuat(v, errors []uint64, widths []uint8) int {
+	var guess [4]uint64
+	copy(guess[:], errors)
+	named := d.nearQuat(v, guess[:], errors, widths)
+	code, near := indexCode(named, guess[:])
+	if errors[3] = code<<3 | named; named == notNear {
+		return near + 2 + 3*int(d.Bits)
+	}
+	for i := range 3 {
+		_, n := rice(errors[i], int(widths[i]))
+		near += n
+	}
+	return near
+}
+
+// quatDelta is a rotation's differences to another, their width, and how its index is named.
+func (d *Wire) quatDelta(v, base []uint64) (diff [MaxNumbers]uint64, width int, named uint64) {
+	named = d.nearQuat(v, base, diff[:], nil)
+	if width = bits.Len64(diff[0] | diff[1] | diff[2]); width >= escape {
+		named = notNear
+	}
+	return diff, width, named
+}
+
+func (d *Wire) writeQuatDelta(w *bitio.Writer, v, base []uint64) {
+	diff, width, named := d.quatDelta(v, base)
+	code, n := indexCode(named, base)
+	if w.WriteBits(code, n); named == notNear {
+		d.writeQuat(w, v)
+		return
+	}
+	w.WriteBits(uint64(width), deltaWidth)
+	writeEach(w, diff[:3], width)
+}
+
+func (d *Wire) quatDeltaBits(v, base []uint64) int {
+	_, width, named := d.quatDelta(v, base)
+	switch named {
+	case sameIndex:
+		return 1 + deltaWidth + 3*width
+	case notNear:
+		return 3 + 2 + 3*int(d.Bits)
+	}
+	return 3 + deltaWidth + 3*width
+}
+
+func (d *Wire) readQuatDelta(r *bitio.Reader, v, base []uint64) {
+	g := quatOf(base)
+	at, ok := readIndex(r, &g)
+	if !ok {
+		d.readQuat(r, v)
+		return
+	}
+	if g[at] < 0 {
+		negate(&g)
+	}
+	var n [4]int64
+	width, m := int(r.ReadBits(deltaWidth)), largestPart(d.Bits)
+	for i := 1; i < 4; i++ {
+		j := (at + i) & 3
+		n[j] = min(max(g[j]+unzigzag(r.ReadBits(width)), -m-1), m)
+	}
+	d.finishQuat(&n, at, v)
+}
+
+// rotations puts the numbers at the times of a past into p.quats, on the side of the newest.
+func (p *Past) rotations(first int) {
+	n := 2
+	if p.Full {
+		n = Points
+	}
+	newest := quatOf(p.At[0][first:])
+	p.quats[0] = newest
+	for i := 1; i < n; i++ {
+		q := quatOf(p.At[i][first:])
+		if q[0]*newest[0]+q[1]*newest[1]+q[2]*newest[2]+q[3]*newest[3] < 0 {
+			negate(&q)
+		}
+		p.quats[i] = q
+	}
+}

@@ -1,0 +1,146 @@
+package layout
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+type turning struct {
+	Rot [4]float64 `net:"quat=15"`
+}
+
+func randomRotation(rng *rand.Rand) (q [4]float64) {
+	for i := range q {
+		q[i] = rng.NormFloat64()
+	}
+	switch rng.IntN(8) {
+	case 0: // about one axis
+		q[rng.IntN(4)], q[rng.IntN(4)] = 0, 0
+	case 1: // the same in all, or nearly
+		for i := range q {
+			q[i] = math.Copysign(1+rng.Float64()*1e-5, q[i])
+		}
+	case 2:
+		q = [4]float64{}
+		q[rng.IntN(4)] = -1
+	}
+	return q
+}
+
+// angle is between two rotations, in radians.
+func angle(a, b [4]float64) float64 {
+	dot, la, lb := 0.0, 0.0, 0.0
+	most := max(math.Abs(a[0]), math.Abs(a[1]), math.Abs(a[2]), math.Abs(a[3]))
+	for i := range a {
+		a[i] /= most
+	}
+	for i := range a {
+		dot, la, lb = dot+a[i]*b[i], la+a[i]*a[i], lb+b[i]*b[i]
+	}
+	return 2 * math.Acos(min(1, math.Abs(dot)/math.Sqrt(la*lb)))
+}
+
+// TestQuaternions: every rotation arrives, whole, as a difference and predicted, the same at both ends and near to what it was, of length 1.
+func TestQuaternions(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[turning]())
+	require.Equal(t, Quat, p.l.Units[0].Kind)
+	src, dst := p.src.Interface().(*turning), p.dst.Interface().(*turning)
+	rng := rand.New(rand.NewPCG(1, 2))
+	v := make([]uint64, 4)
+	for range 20_000 {
+		var past Past
+		src.Rot = randomRotation(rng)
+		for i := Points - 1; i >= 0; i-- { // turning on, with a jerk now and then
+			for j := range src.Rot {
+				src.Rot[j] += rng.NormFloat64() * math.Pow(10, -float64(rng.IntN(6)))
+			}
+			if rng.IntN(3) == 0 {
+				for j := range src.Rot {
+					src.Rot[j] = -src.Rot[j]
+				}
+			}
+			p.compare(1)
+			past.At[i] = append([]uint64{}, p.shadow.Words...)
+		}
+		src.Rot = [4]float64{src.Rot[0] + 0.01, src.Rot[1], -src.Rot[2], src.Rot[3]}
+		if rng.IntN(2) == 0 {
+			src.Rot = randomRotation(rng)
+		}
+		p.compare(1)
+		past.Mask, past.Age, past.Gap, past.Full, past.Predicted = 1, 1+rng.IntN(9), 1+rng.IntN(5), rng.IntN(4) > 0, 1
+		p.l.Predict(p.shadow, &past)
+		plain := Past{At: past.At, Mask: 1, Age: 1}
+		for _, known := range []*Past{nil, &plain, &past} {
+			w := p.write(0, &Base{Past: known})
+			r := bitio.NewReader(w.Bytes(), w.Len())
+			p.remote.ReadUnit(r, 0, v, known, p.l.Object(p.dst.UnsafePointer()))
+			require.NoError(t, r.Err())
+			require.Zero(t, r.Remaining())
+			require.Equal(t, p.shadow.Words, v, "both ends know the same")
+			require.Less(t, angle(src.Rot, dst.Rot), 2*2.2*math.Sqrt2/(1<<15), "%v is %v", src.Rot, dst.Rot)
+			require.InDelta(t, 1, math.Sqrt(dst.Rot[0]*dst.Rot[0]+dst.Rot[1]*dst.Rot[1]+dst.Rot[2]*dst.Rot[2]+dst.Rot[3]*dst.Rot[3]), 1e-4)
+			if known == nil {
+				require.Equal(t, 2+3*15, w.Len())
+			} else {
+				require.LessOrEqual(t, w.Len(), 3+2+3*15)
+			}
+		}
+	}
+}
+
+// TestNoRotations: the zero value arrives as it is; what has a NaN or an infinity is 0 there, and told of here.
+func TestNoRotations(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[turning]())
+	src, dst := p.src.Interface().(*turning), p.dst.Interface().(*turning)
+	require.Zero(t, p.l.NonZero(p.shadow))
+	past := &Past{Mask: 1, Age: 1}
+	past.At[0] = make([]uint64, 4)
+	v := make([]uint64, 4)
+	for _, q := range [][4]float64{{3: 1}, {}, {0: math.NaN()}, {2: -1}, {1: math.Inf(1)}, {0: 1e-300}, {1e300, 1e300, -1e300, 1e300}, {}} {
+		src.Rot = q
+		p.compare(1)
+		for _, known := range []*Past{nil, past} {
+			w := p.write(0, &Base{Past: known})
+			p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), 0, v, known, p.l.Object(p.dst.UnsafePointer()))
+			require.Equal(t, p.shadow.Words, v)
+		}
+		copy(past.At[0], v)
+		bad := math.IsNaN(q[0]) || math.IsInf(q[1], 0)
+		require.Equal(t, bad, p.shadow.Unfit != 0, "%v", q)
+		require.Equal(t, bad, p.l.Unfit(p.src.UnsafePointer(), 0) != nil)
+		if q == ([4]float64{}) || bad {
+			require.Zero(t, dst.Rot)
+		} else {
+			require.Less(t, angle(q, dst.Rot), 1e-3)
+		}
+	}
+}
+
+// TestSteadyTurn: an object that turns evenly takes few bits.
+func TestSteadyTurn(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[turning]())
+	src := p.src.Interface().(*turning)
+	total := 0
+	for step := range 200 {
+		past := Past{Mask: 1, Predicted: 1, Age: 3, Gap: 2, Full: true}
+		at := func(step int) []uint64 {
+			a := float64(step) / 30 / 2
+			src.Rot = [4]float64{0.6 * math.Sin(a), 0.8 * math.Sin(a) * math.Cos(0.3), 0.8 * math.Sin(a) * math.Sin(0.3), math.Cos(a)}
+			p.compare(1)
+			return append([]uint64{}, p.shadow.Words...)
+		}
+		for i := range past.At {
+			past.At[i] = at(step - 3 - 2*i)
+		}
+		at(step)
+		require.True(t, p.l.Predict(p.shadow, &past))
+		total += p.write(0, &Base{Past: &past}).Len()
+	}
+	require.Less(t, float64(total)/200, 13.0)
+}
