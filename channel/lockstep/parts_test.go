@@ -28,7 +28,10 @@ func randomTurn(rng *rand.Rand, c *Config) (t Turn) {
 			e.Got, e.Want = rng.Uint64(), rng.Uint64()
 		}
 		if e.Kind == Split || e.Kind == Differs {
-			e.Who = rng.Uint64()
+			e.Who = rng.Uint64() & c.mask()
+		}
+		if e.Kind == Differs {
+			e.Who &= 1<<len(c.Parts) - 1
 		}
 		t.Events = append(t.Events, e)
 	}
@@ -49,7 +52,7 @@ func randomTurn(rng *rand.Rand, c *Config) (t Turn) {
 func TestTurnRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 2000 {
-		c, err := Config{Players: 1 + rng.IntN(MaxPlayers)}.filled()
+		c, err := Config{Players: 1 + rng.IntN(MaxPlayers), Parts: []string{"units", "economy"}}.filled()
 		require.NoError(t, err)
 		want := randomTurn(rng, &c)
 		b := want.append(nil)

@@ -83,7 +83,8 @@ func readEvent(r *reader, c *Config) (e Event) {
 		e.Who = r.uvarint()
 	}
 	badDelay := e.Kind == DelayChanged && (e.Value < 1 || e.Value > int64(c.MaxDelay))
-	if e.Kind < Joined || e.Kind > Differs || e.Player >= c.Players || badDelay {
+	badWho := e.Kind == Split && e.Who&^c.mask() != 0 || e.Kind == Differs && e.Who>>len(c.Parts) != 0
+	if e.Kind < Joined || e.Kind > Differs || e.Player >= c.Players || badDelay || badWho {
 		r.bad = true
 	}
 	return e

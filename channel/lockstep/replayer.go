@@ -20,13 +20,17 @@ type Replay struct {
 	first, end  int64 // turns
 	snapshots   []replaySnapshot
 	whole       bool
+	index       int64 // its offset, in a whole file
 
 	at    int64 // offset of the next chunk
 	next  int64 // turn
 	turns reader
 	chunk []byte
 	turn  Turn
-	delay int
+
+	delay  int // 0: not known yet
+	active uint64
+	begins bool // nothing was read since rewind: a snapshot says how things stand
 }
 
 // OpenReplay opens the file of size bytes in r. A file without its end, as after a crash, is opened by reading it once,
@@ -69,7 +73,7 @@ func OpenReplay(r io.ReaderAt, size int64, maxSnapshot int) (*Replay, error) {
 }
 
 func (p *Replay) rewind() {
-	p.at, p.next, p.turns, p.delay = p.body, p.first, reader{}, 0
+	p.at, p.next, p.turns, p.delay, p.active, p.begins = p.body, p.first, reader{}, 0, 0, true
 }
 
 func (p *Replay) read(b []byte, at int64) error {
@@ -83,8 +87,8 @@ func (p *Replay) read(b []byte, at int64) error {
 	return err
 }
 
-// limit is the most bytes of a chunk's payload.
-func (p *Replay) limit(typ byte) int64 {
+// limit is the most bytes of the payload of a chunk at offset.
+func (p *Replay) limit(typ byte, at int64) int64 {
 	switch typ {
 	case chunkHeader:
 		return MaxSetup + 1<<16
@@ -93,9 +97,15 @@ func (p *Replay) limit(typ byte) int64 {
 	case chunkSnapshot:
 		return int64(p.maxSnapshot) + 32
 	case chunkIndex:
-		return p.size // an entry takes less than its snapshot
+		return (p.maxSnapshots(at) + 1) * 2 * binary.MaxVarintLen64
 	}
 	return -1
+}
+
+// maxSnapshots is how many there can be before offset.
+func (p *Replay) maxSnapshots(at int64) int64 {
+	const least = chunkHead + 3 + chunkTail
+	return max(at-p.body, 0) / least
 }
 
 // readChunk reads the chunk at offset into buf, or another one, and checks it.
@@ -109,10 +119,10 @@ func (p *Replay) readChunk(at int64, buf []byte) (typ byte, payload []byte, next
 	}
 	typ = head[0]
 	size := int64(binary.LittleEndian.Uint32(head[1:]))
-	if typ == chunkSnapshot && size > p.limit(typ) && p.sound(at, size) {
+	if typ == chunkSnapshot && size > p.limit(typ, at) && p.sound(at, size) {
 		return typ, nil, at, fmt.Errorf("%w: %w: %d bytes at %d, and OpenReplay's maxSnapshot is %d", ErrReplay, ErrSnapshotSize, size, at, p.maxSnapshot)
 	}
-	if size > p.limit(typ) {
+	if size > p.limit(typ, at) {
 		return typ, nil, at, fmt.Errorf("%w: a chunk of type %d with %d bytes at %d", ErrReplay, typ, size, at)
 	}
 	if size > p.size-at-chunkHead-chunkTail {
@@ -160,7 +170,7 @@ func (p *Replay) readIndex() bool {
 	}
 	r := reader{p: b}
 	end, n := r.count(), r.count()
-	if n > int64(len(r.p)) {
+	if r.bad || n > p.maxSnapshots(int64(at)) {
 		return false
 	}
 	snapshots := make([]replaySnapshot, 0, n)
@@ -176,7 +186,7 @@ func (p *Replay) readIndex() bool {
 	if !r.done() {
 		return false
 	}
-	p.end, p.snapshots, p.whole = end, snapshots, true
+	p.end, p.snapshots, p.whole, p.index = end, snapshots, true, int64(at)
 	if len(snapshots) > 0 && snapshots[0].offset == p.body {
 		p.first = snapshots[0].turn
 	}
@@ -251,29 +261,31 @@ func (p *Replay) SeekTurn(turn int64) (at Resume, err error) {
 		return at, err
 	}
 	r := reader{p: b}
-	active, ok := uint64(0), false
-	if typ == chunkSnapshot && r.count() == s.turn {
-		active, ok = p.snapshotHead(&r)
-	}
-	if !ok {
+	if typ != chunkSnapshot || r.count() != s.turn || !p.snapshotHead(&r) {
 		return at, fmt.Errorf("%w: no snapshot of turn %d at %d", ErrReplay, s.turn, s.offset)
 	}
 	p.at, p.next = next, s.turn
-	return Resume{Turn: s.turn, Delay: p.delay, Active: active, State: r.p}, nil
+	return Resume{Turn: s.turn, Delay: p.delay, Active: p.active, State: r.p}, nil
 }
 
-// snapshotHead reads what follows the turn.
-func (p *Replay) snapshotHead(r *reader) (active uint64, ok bool) {
-	p.delay = int(r.uint8())
-	active = r.uvarint()
-	return active, !r.bad && p.delay <= p.cfg.MaxDelay && active&^p.cfg.mask() == 0
+// snapshotHead reads what follows the turn, and reports whether it can be so after the turns before it.
+func (p *Replay) snapshotHead(r *reader) bool {
+	delay, active := int(r.uint8()), r.uvarint()
+	if r.bad || delay > p.cfg.MaxDelay || active&^p.cfg.mask() != 0 {
+		return false
+	}
+	if !p.begins && (p.delay != 0 && delay != p.delay || active != p.active) {
+		return false
+	}
+	p.delay, p.active, p.begins = delay, active, false
+	return true
 }
 
 // Next is the next turn and its recorded hash, that of all parts together; io.EOF after the last. The turn is valid
 // until the next call. A game that computes another hash isn't the one that was recorded.
 func (p *Replay) Next() (*Turn, uint64, error) {
 	for len(p.turns.p) == 0 {
-		if p.next >= p.end {
+		if p.next >= p.end && (!p.whole || p.at == p.index) {
 			return nil, 0, io.EOF
 		}
 		typ, b, next, err := p.readChunk(p.at, p.chunk)
@@ -287,36 +299,66 @@ func (p *Replay) Next() (*Turn, uint64, error) {
 		}
 		if typ == chunkTurns {
 			p.turns = r
-		} else if _, ok := p.snapshotHead(&r); !ok {
+		} else if !p.snapshotHead(&r) {
 			return nil, 0, fmt.Errorf("%w: bad snapshot of turn %d", ErrReplay, p.next)
 		}
 	}
 	rec := p.turns.bytes(p.cfg.maxRecord())
 	hash := p.turns.uint64()
-	if p.turns.bad || !p.turn.parse(rec, &p.cfg) {
+	if p.turns.bad || p.next >= p.end || !p.turn.parse(rec, &p.cfg) {
 		p.turns = reader{}
 		return nil, 0, fmt.Errorf("%w: bad turn %d", ErrReplay, p.next)
 	}
 	for i := range p.turn.Events {
-		if e := &p.turn.Events[i]; e.Kind == DelayChanged {
+		switch e := &p.turn.Events[i]; e.Kind {
+		case DelayChanged:
 			p.delay = int(e.Value)
+		case Joined:
+			p.active |= 1 << e.Player
+		case Dropped:
+			p.active &^= 1 << e.Player
 		}
 	}
+	p.begins = false
 	p.turn.N, p.turn.Delay = p.next, p.delay
 	p.next++
 	return &p.turn, hash, nil
 }
 
-// Verify reads the whole file from its first turn to its last, as it would be played.
+// Verify reads the whole file from its first turn to its last, as it would be played, and compares the index with it.
 func (p *Replay) Verify() error {
 	p.rewind()
 	for {
 		switch _, _, err := p.Next(); {
 		case err == io.EOF:
+			err = p.verifySnapshots()
 			p.rewind()
-			return nil
+			return err
 		case err != nil:
 			return err
 		}
 	}
+}
+
+// verifySnapshots reads the heads of all chunks: the snapshots are where the index says, and no others.
+func (p *Replay) verifySnapshots() error {
+	left := p.snapshots
+	for at := p.body; p.whole && at < p.index; {
+		var head [chunkHead + binary.MaxVarintLen64]byte // the index and the trailer are longer than what may follow a head
+		if err := p.read(head[:], at); err != nil {
+			return err
+		}
+		if head[0] == chunkSnapshot {
+			turn, _ := binary.Uvarint(head[chunkHead:])
+			if len(left) == 0 || left[0] != (replaySnapshot{int64(turn), at}) {
+				return fmt.Errorf("%w: the index doesn't know the snapshot of turn %d at %d", ErrReplay, turn, at)
+			}
+			left = left[1:]
+		}
+		at += chunkHead + int64(binary.LittleEndian.Uint32(head[1:])) + chunkTail
+	}
+	if p.whole && len(left) > 0 {
+		return fmt.Errorf("%w: no snapshot of turn %d at %d", ErrReplay, left[0].turn, left[0].offset)
+	}
+	return nil
 }
