@@ -18,7 +18,7 @@ import (
 func init() {
 	register(
 		attack{area: "rates", name: "after 64 kbit/s", promise: "Adaptive uses 90 % of 10 Mbit/s again after 30 s of 64 kbit/s, or a suspend or freeze of 10 s, within", bound: atMost(5, "s"), run: recoveries},
-		attack{area: "rates", name: "random histories", promise: "and so after any history of rates, darkness and suspends", bound: atMost(7, "s"), run: histories},
+		attack{area: "rates", name: "random histories", promise: "and so after any history of rates, darkness and suspends", bound: atMost(5, "s"), run: histories},
 		attack{area: "rates", name: "20 % loss", promise: "20 % random loss on a path that isn't full takes nothing of what the application asks", bound: atLeast(0.9, "of it"), run: heavyLoss},
 		attack{area: "rates", name: "GoodBad without acks", promise: "GoodBad never turns good while no ack comes, and leaves good soon after the last: good for", bound: atMost(1.1, "s"), run: goodWithoutAcks},
 		attack{area: "rates", name: "1,000 packets in one dispatch", promise: "packets that arrived all at once are all acked: taken for lost", bound: none("packets"), run: oneDispatch},

@@ -103,7 +103,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		case congested:
 			a.cut(now, r, limited)
 		case limited:
-		case r.cold || a.out.share() >= following:
+		case r.cold || a.out.share(a.sendGap) >= following:
 			a.rate = a.clamp(a.rate * startupGain)
 		default:
 			a.rate = a.clamp(max(a.rate, min(a.rate*startupGain, delivered*startupLead)))
@@ -188,7 +188,7 @@ func (a *Adaptive) drainTime(queue time.Duration) time.Duration {
 // grow adds to the rate, as long as the link follows. The root makes a small flow gain on a large one that
 // shares its link.
 func (a *Adaptive) grow(now, took time.Duration) {
-	share := a.out.share()
+	share := a.out.share(a.sendGap)
 	if share < following {
 		a.step = 0
 		return

@@ -1,6 +1,7 @@
 package congestion
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -18,6 +19,7 @@ type lossTest struct {
 	all       fates // of the slots before
 	worst     fates // of the one among them with the most losses
 	slots     int
+	rate      float64 // the lowest of theirs, bytes a second
 	lastLoss  float64 // at the last congestion, 0 once it is known to have been that
 	lastRate  float64 // of what was sent then, bytes a second
 }
@@ -43,19 +45,19 @@ const (
 	answered  // it wasn't
 )
 
-// verdict is on the packets so far, sent at about a rate. An application that uses less than the rate doesn't congest
+// verdict is on the packets so far; rate is that of those since the last call. An application that uses less than the rate doesn't congest
 // its path, unless hardly anything arrives.
 func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool) cause {
 	if now-l.since < lossSlot {
 		return tolerable
 	}
-	l.close(now)
+	l.close(now, rate)
 	acked, lost := float64(l.all.acked-l.worst.acked), float64(l.all.lost-l.worst.lost)
 	n := acked + lost
 	open := false
 	if !queue && l.lastLoss > 0 {
 		var odds float64
-		switch odds, open = l.odds(acked, lost, rate); {
+		switch odds, open = l.odds(acked, lost); {
 		case odds > sure && lost <= maxTolerance*n:
 			l.tolerance = min(max(l.tolerance, 1.5*lost/n), maxTolerance)
 			l.restart(now)
@@ -90,8 +92,8 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 // odds compares two explanations of the loss since the last verdict, at a rate that is lower now, as the logarithm of
 // how much likelier it is with the path's own loss, which is still what it was, than with congestion, which leaves
 // what was delivered then. It tells nothing where the two expect about the same.
-func (l *lossTest) odds(acked, lost, rate float64) (odds float64, tells bool) {
-	congested := max(1-(1-l.lastLoss)*l.lastRate/rate, l.base/2, 0.01)
+func (l *lossTest) odds(acked, lost float64) (odds float64, tells bool) {
+	congested := max(1-(1-l.lastLoss)*l.lastRate/l.rate, l.base/2, 0.01)
 	if congested > l.lastLoss*2/3 {
 		return 0, false
 	}
@@ -99,17 +101,18 @@ func (l *lossTest) odds(acked, lost, rate float64) (odds float64, tells bool) {
 }
 
 // close ends the slot under way.
-func (l *lossTest) close(now time.Duration) {
+func (l *lossTest) close(now time.Duration, rate float64) {
 	l.all.acked += l.slot.acked
 	l.all.lost += l.slot.lost
 	if l.slots == 0 || l.slot.lost > l.worst.lost {
 		l.worst = l.slot
 	}
 	l.slots++
+	l.rate = min(cmp.Or(l.rate, rate), rate)
 	l.slot, l.since = fates{}, now
 }
 
 // restart forgets the packets so far, those of an older rate.
 func (l *lossTest) restart(now time.Duration) {
-	l.slot, l.all, l.worst, l.slots, l.since = fates{}, fates{}, fates{}, 0, now
+	l.slot, l.all, l.worst, l.slots, l.rate, l.since = fates{}, fates{}, fates{}, 0, 0, now
 }

@@ -53,6 +53,8 @@ type delivery struct {
 const (
 	deliverySpan  = 150 * time.Millisecond
 	deliveryBytes = 12000
+	shareBatches  = 8
+	shareSpan     = 400 * time.Millisecond // at most
 )
 
 // add takes a round: the bytes that it delivered, and the rate at which they had been sent.
@@ -65,22 +67,23 @@ func (d *delivery) reset() { d.n = 0 }
 
 // rate is in bytes a second, 0 when unknown.
 func (d *delivery) rate() float64 {
-	rate, _ := d.rates()
+	rate, _ := d.rates(deliverySpan)
 	return rate
 }
 
-// share is how much of what was sent has been delivered, 1 when unknown.
-func (d *delivery) share() float64 {
-	rate, asked := d.rates()
+// share is how much of what was sent has been delivered, 1 when unknown, over at least shareBatches of batches that
+// come a time apart: where a round begins and ends is known to one of them.
+func (d *delivery) share(gap time.Duration) float64 {
+	rate, asked := d.rates(max(deliverySpan, min(shareBatches*gap, shareSpan)))
 	if asked == 0 {
 		return 1
 	}
 	return rate / asked
 }
 
-func (d *delivery) rates() (rate, asked float64) {
+func (d *delivery) rates(span time.Duration) (rate, asked float64) {
 	var took time.Duration
-	for i := 1; i <= min(d.n, 8) && (took < deliverySpan || rate < deliveryBytes); i++ {
+	for i := 1; i <= min(d.n, 8) && (took < span || rate < deliveryBytes); i++ {
 		rate += d.bytes[(d.n-i)&7]
 		asked += d.asked[(d.n-i)&7]
 		took += d.took[(d.n-i)&7]

@@ -16,7 +16,7 @@ type Path struct {
 	Length             time.Duration
 	Events             []time.Duration // after each the rate has to be found again
 	Asleep, PeerAsleep []Span          // of the senders' processes, and of the peers'
-	Rough              bool            // loses 10 % and more, or in bursts: that takes longer to tell from congestion
+	Rough              bool            // loses 10 % and more, or in bursts
 	Demand             float64         // bytes a second of the application; 0: no end
 }
 
@@ -34,10 +34,13 @@ func (p *Path) Missed(f Figures) (missed []string) {
 	fine := p.RTT <= 150*time.Millisecond && p.Hz >= 30
 	share, recovery := 0.9, 5*time.Second
 	if !fine { // rounds of half a second, or ticks that hide a queue of 100 ms
-		share, recovery = 0.7, 6500*time.Millisecond
+		share = 0.7
 	}
 	if p.Rough {
-		share, recovery = min(share, 0.8), recovery+2*time.Second
+		share = min(share, 0.75)
+	}
+	if p.RTT > 150*time.Millisecond { // seven doublings, one a round, after the four in which growth begins
+		recovery = 6 * time.Second
 	}
 	if f.Share < share {
 		missed = append(missed, fmt.Sprintf("share below %.1f", share))
