@@ -400,3 +400,29 @@ func TestUndelivered(t *testing.T) {
 	_, err := w.table.Open(game, channel.Nop{})
 	require.ErrorIs(t, err, channel.ErrClosed)
 }
+
+// TestNothingIsMergedOverAnother: a bunch isn't appended to the one before it of its channel when another channel's, that waited for its turn,
+// left in between.
+func TestNothingIsMergedOverAnother(t *testing.T) {
+	w, _ := newWire(t, false, nil)
+	w.extends = true
+	ch, _ := open(t, w, game)
+	other, _ := open(t, w, game)
+	for _, c := range []*channel.Channel{ch, other} {
+		send(t, c, 8, true)
+	}
+	w.slow = true
+	send(t, other, 8, true)
+	say := func() {
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte("voice")})
+		require.NoError(t, err)
+	}
+	say()
+	w.slow = false
+	w.m.Pump()
+	n, merged := len(w.sent), w.table.Counters.Merged
+	require.Same(t, other, w.sent[n-1].ch)
+	say()
+	require.Equal(t, merged, w.table.Counters.Merged)
+	require.Len(t, w.sent, n+1)
+}
