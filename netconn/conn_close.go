@@ -187,6 +187,19 @@ func (c *Conn) lastWords() {
 	}
 }
 
+// lastAcks sends the ack of the peer's close again, since most links hear nothing more of a connection that has ended.
+func (c *Conn) lastAcks() {
+	for i := 0; c.closer.controlGone && !c.closer.closing && !c.windowFull() && i < lastCopies; i++ {
+		if c.maySendAgain() {
+			c.sendAgain()
+			continue
+		}
+		c.countEmpty()
+		c.startPacket()
+		c.sendPacket(0, false)
+	}
+}
+
 // lastCopies is how often the last packet leaves again.
 const lastCopies = 4
 
@@ -231,6 +244,7 @@ func (c *Conn) end(code CloseCode, err error) {
 		c.oweAcks(0) // the peer waits for the ack of its close
 	}
 	c.FlushWritten(c.now)
+	c.lastAcks()
 	c.closer.endedAt = c.now
 	c.closer.result = CloseResult{Code: code, Reason: reason, Err: err, Undelivered: c.channels.Undelivered(), Silence: c.now - c.flow.lastReceive}
 	for _, u := range c.closer.result.Undelivered {

@@ -52,3 +52,34 @@ func TestLastWordsArrive(t *testing.T) {
 		}
 	}
 }
+
+// TestTheCloseIsAcked: an end whose peer has heard its close doesn't wait for LingerTimeout, though packets get lost and the link forgets the
+// peer's end at once.
+func TestTheCloseIsAcked(t *testing.T) {
+	const seeds = 200
+	for _, busy := range []bool{false, true} {
+		waited := 0
+		for seed := range uint64(seeds) {
+			l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond, Loss: 10}), seed, nil)
+			l.control()
+			l.run(time.Second, nil)
+			if busy {
+				ch := l.open(1) // so that the packet that acks has something else in it
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+			l.lose[0] = func([]byte) bool { return l.res[1] != nil }
+			l.conns[0].Close(l.now, "bye")
+			began := l.now
+			for l.res[0] == nil {
+				l.step(nil)
+			}
+			require.NotNil(t, l.res[1])
+			if l.now-began >= 2*time.Second {
+				waited++
+			}
+		}
+		t.Logf("busy %v: %d of %d waited", busy, waited, seeds)
+		require.LessOrEqual(t, waited, 1)
+	}
+}
