@@ -201,9 +201,9 @@ func writeNear(w *bitio.Writer, errors []uint64, widths []uint8) {
 	all, n := uint64(0), 0
 	for i, v := range errors {
 		k := int(widths[i])
-		if q := int(v >> k); uint(q) < riceOnes && n+q+1+k <= 64 { // nearly always
+		if q := v >> k; q < riceOnes && n+int(q)+1+k <= 64 { // nearly always
 			all |= (1<<q - 1 | v&(1<<k-1)<<(q+1)) << n
-			n += q + 1 + k
+			n += int(q) + 1 + k
 			continue
 		}
 		code, bits := rice(v, k)

@@ -46,6 +46,16 @@ func Quaternion(x, y, z, w float64, bits uint8) (a, b, c, d uint64) {
 		n[i] = min(max(int64(math.RoundToEven(v[i]*scale)), -m), m)
 	}
 	n[at] = missing(&n, at, m)
+	for range 3 { // rounding may have made another the largest: what arrived, sent on, is the same again
+		most := longest(&n)
+		if most == at {
+			break
+		}
+		if at = most; n[at] < 0 {
+			negate(&n)
+		}
+		n[at] = missing(&n, at, m)
+	}
 	return zigzag(n[0]), zigzag(n[1]), zigzag(n[2]), zigzag(n[3])
 }
 

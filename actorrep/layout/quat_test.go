@@ -83,6 +83,8 @@ func TestQuaternions(t *testing.T) {
 			require.NoError(t, r.Err())
 			require.Zero(t, r.Remaining())
 			require.Equal(t, p.shadow.Words, v, "both ends know the same")
+			a, b, c, d := Quaternion(dst.Rot[0], dst.Rot[1], dst.Rot[2], dst.Rot[3], 15)
+			require.Equal(t, v, []uint64{a, b, c, d}, "what arrived is sent on as it is")
 			require.Less(t, angle(src.Rot, dst.Rot), 2*2.2*math.Sqrt2/(1<<15), "%v is %v", src.Rot, dst.Rot)
 			require.InDelta(t, 1, math.Sqrt(dst.Rot[0]*dst.Rot[0]+dst.Rot[1]*dst.Rot[1]+dst.Rot[2]*dst.Rot[2]+dst.Rot[3]*dst.Rot[3]), 1e-4)
 			if known == nil {
@@ -118,6 +120,29 @@ func TestNoRotations(t *testing.T) {
 			require.Zero(t, dst.Rot)
 		} else {
 			require.Less(t, angle(q, dst.Rot), 1e-3)
+		}
+	}
+}
+
+// TestRotationsSentOn: what has arrived is the same when it is sent on, also where two numbers are nearly the largest, in few bits, as floats of 32.
+func TestRotationsSentOn(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for range 200_000 {
+		width := uint8(8 + rng.IntN(9))
+		q := randomRotation(rng)
+		if rng.IntN(2) == 0 {
+			q[0] = q[1+rng.IntN(3)] * float64(1-2*rng.IntN(2)) * (1 + rng.NormFloat64()/300)
+		}
+		var v, again [4]uint64
+		v[0], v[1], v[2], v[3] = Quaternion(q[0], q[1], q[2], q[3], width)
+		f := fromQuat(v[:], width)
+		for i := range f {
+			f[i] = float64(float32(f[i]))
+		}
+		again[0], again[1], again[2], again[3] = Quaternion(f[0], f[1], f[2], f[3], width)
+		require.Equal(t, v, again, "%v in %d bits", q, width)
+		if n := quatOf(v[:]); q != ([4]float64{}) {
+			require.GreaterOrEqual(t, index(&n, largestPart(width)), 0, "%v in %d bits", q, width)
 		}
 	}
 }
