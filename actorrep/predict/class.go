@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -44,7 +45,7 @@ var (
 	ErrConfig     = errors.New("predict: config")
 	ErrClient     = errors.New("predict: only a server may do that")
 	ErrNotSpawned = errors.New("predict: spawn the actor first")
-	ErrNoPlayer   = errors.New("predict: possession needs a player")
+	ErrNoPlayer   = errors.New("predict: possession needs a player who is connected to this world; a component's is its parent's owner")
 	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
 )
 
@@ -68,8 +69,8 @@ type Class[A Mover[I], I any] struct {
 	state, input plan
 	smooth       [3]int // numbers of the state, -1 none
 	codec        *layout.Layout
-	moves, reply *actorrep.RPC[A, message]
-	begin        *actorrep.RPC[A, message] // the first reply: it comes with the actor
+	moves, reply *actorrep.RPC[A, message[A, I]]
+	begin        *actorrep.RPC[A, message[A, I]] // the first reply: it comes with the actor
 
 	pawns   []*pawn[A, I] // those of players at this end, and on a server those of all players
 	byActor map[actorrep.Actor]*pawn[A, I]
@@ -79,7 +80,7 @@ type Class[A Mover[I], I any] struct {
 	number  uint8 // of the last possession
 
 	// Scratch.
-	out, got    message
+	out, got    message[A, I]
 	given, read I
 	w           bitio.Writer
 	r           bitio.Reader
@@ -150,6 +151,9 @@ func (c *Class[A, I]) plan() (err error) {
 func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 	return prediction.Model[snapshot, I]{
 		Simulate: func(s *snapshot, in I, dt time.Duration) {
+			if !c.holds(p) {
+				return // an earlier step has ended the possession
+			}
 			c.state.store(p.at, s)
 			p.actor.Simulate(in, dt)
 			c.state.load(p.at, s)
@@ -185,19 +189,23 @@ func (c *Class[A, I]) sample(a A) (in I) {
 
 // Tick is a frame. On a client, call it after World.Step: inputs are sampled, felt and sent. On a server, call it before, after the
 // driver's TickDispatch: silent players are moved on, and answers are sent.
+//
+// Its errors are those of calls that can't be made, as of a message over 384 bytes; all other actors are played nevertheless. What can't go for
+// want of bandwidth, or because the connection is closing, is none.
 func (c *Class[A, I]) Tick(now time.Duration) error {
-	kept := c.pawns[:0]
 	var failed error
-	for _, p := range c.pawns {
-		if !c.holds(p) {
-			c.forget(p)
-			continue
+	for i := 0; i < len(c.pawns); i++ { // what a step of one possesses is added behind
+		if p := c.pawns[i]; c.holds(p) {
+			failed = errors.Join(failed, c.tick(p, now))
 		}
-		kept = append(kept, p)
-		failed = errors.Join(failed, c.tick(p, now))
 	}
-	clear(c.pawns[len(kept):])
-	c.pawns = kept
+	c.pawns = slices.DeleteFunc(c.pawns, func(p *pawn[A, I]) bool {
+		lost := !c.holds(p)
+		if lost {
+			c.forget(p)
+		}
+		return lost
+	})
 	return failed
 }
 
@@ -225,8 +233,12 @@ func (c *Class[A, I]) holds(p *pawn[A, I]) bool {
 
 func (c *Class[A, I]) forget(p *pawn[A, I]) {
 	p.count(&c.gone)
-	if c.byActor[p.actor] == p {
-		delete(c.byActor, p.actor)
+	if c.byActor[p.actor] != p {
+		return
+	}
+	delete(c.byActor, p.actor)
+	if c.world.IsServer() && p.base.World() == c.world {
+		p.base.SetAutonomous(false) // or another owner wouldn't get the simulated fields
 	}
 }
 

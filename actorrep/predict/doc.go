@@ -46,6 +46,18 @@
 //
 // A World.Local player, of a listen server or an offline game, is sampled and simulated at once.
 //
+// # Possession
+//
+// It ends with Unpossess, with another Possess, when the actor or the player goes, and when SetOwner makes the actor somebody else's. Possess and
+// Unpossess may be called anywhere, within Simulate too: when a player gets into a tank, say. An actor that is possessed is awake: Tick wakes one
+// that the game has put to sleep. A player who loses his actor from sight plays on when he sees it again, after a second at most.
+//
+// # Both ends
+//
+// Both register the class by this package's Register, with the same predicted fields, tolerances and inputs: a class whose ends differ is told by
+// actorrep.Config.Failed (ErrSchema: the procedures predict.Begin, Moves and Reply), at both ends, and isn't predicted; command bunchnet-schema
+// tells it before. Rate may differ.
+//
 // # What appears
 //
 // A shell that a player fires is shown in the step of the key: Key names what appears in a step by the same number at both ends, and

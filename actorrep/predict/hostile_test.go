@@ -60,7 +60,7 @@ func TestHostileMoves(t *testing.T) {
 	p := client.pawns[0]
 	began := r.Now
 	for i := range 3000 {
-		m := message{number: p.number, bits: rng.IntN(600)}
+		m := message[*gun, aim]{number: p.number, bits: rng.IntN(600)}
 		switch i % 4 {
 		case 0:
 			m.number = uint8(rng.Uint32())
@@ -103,12 +103,12 @@ func FuzzMessages(f *testing.F) {
 	r, server, client, g, mine := guns(f, Config[*gun, aim]{Input: func(*gun) aim { return aim{} }})
 	peer := g.Owner()
 	f.Fuzz(func(t *testing.T, data []byte, bits uint16, toServer bool) {
-		m := message{number: client.pawns[0].number, bits: min(int(bits), 8*len(data), 8*maxMessage)}
+		m := message[*gun, aim]{number: client.pawns[0].number, bits: min(int(bits), 8*len(data), 8*maxMessage)}
 		copy(m.data[:], data)
 		w := bitio.NewWriter(make([]byte, maxMessage+8))
 		m.WriteNet(w)
 		require.NoError(t, w.Err())
-		var got message
+		var got message[*gun, aim]
 		require.NoError(t, got.ReadNet(bitio.NewReader(w.Bytes(), w.Len())))
 		require.Equal(t, m.bits, got.bits)
 		r.Now += time.Millisecond

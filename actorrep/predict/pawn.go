@@ -9,6 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
 )
 
 // pawn is an actor that a player has: on a server any player's, on a client its own.
@@ -21,11 +22,15 @@ type pawn[A Mover[I], I any] struct {
 
 	peer   *actorrep.Peer // on a server
 	server *prediction.Server[snapshot, I]
-	begun  bool     // the first reply is sent
+	begun  bool // the first reply is sent
+	asked  bool // a reliable reply is on its way, which brings the actor along
+	heard  time.Duration
+	nudged bool     // in this silence
 	last   snapshot // as the simulation left the fields: what differs, the game changed
 
 	client *prediction.Client[snapshot, I] // on a client
-	next   time.Duration                   // the end of the next step
+
+	done, next time.Duration // the ends of the last step and of the next one
 }
 
 func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
@@ -48,14 +53,21 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 		return ErrNotSpawned
 	case player == nil:
 		return ErrNoPlayer
+	case !c.connected(player):
+		return ErrNoPlayer
 	case player.IsLocal() && c.cfg.Input == nil:
 		return ErrNoInput
 	}
+	if before := b.Owner(); before != player {
+		if b.SetOwner(player); b.Owner() != player {
+			b.SetOwner(before)
+			return ErrNoPlayer
+		}
+	}
 	c.number++
-	b.SetOwner(player)
 	b.SetAutonomous(true)
 	p := c.newPawn(a, c.number)
-	p.peer, p.next = player, now+c.step
+	p.peer, p.heard, p.done, p.next = player, now, now, now+c.step
 	if player.IsLocal() {
 		return nil
 	}
@@ -71,7 +83,21 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	return nil
 }
 
-// Unpossess takes an actor from its player. It stays where it is.
+// connected reports whether a player is one of this world's.
+func (c *Class[A, I]) connected(player *actorrep.Peer) bool {
+	if player == c.world.Local() {
+		return true
+	}
+	for p := range c.world.Peers {
+		if p == player {
+			return !p.IsReplay()
+		}
+	}
+	return false
+}
+
+// Unpossess takes an actor from its player. It stays where it is. An actor that SetOwner gives to somebody else is taken from its player in the
+// next Tick, too: others control it by Possess only.
 func (c *Class[A, I]) Unpossess(a A) {
 	p := c.byActor[a]
 	if p == nil || !c.world.IsServer() {
@@ -92,38 +118,76 @@ func (c *Class[A, I]) notice(p *pawn[A, I]) {
 }
 
 // receiveMoves is a player's message at the server.
-func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message) error {
+func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message[A, I]) error {
 	p := c.byActor[a]
 	if p == nil || p.server == nil || p.peer != call.Peer || p.number != m.number || !c.holds(p) {
 		c.strange++ // of a possession that has ended
 		return nil
 	}
 	c.notice(p)
+	p.heard, p.nudged, p.asked = call.Now, false, false
 	err := p.server.Receive(call.Now, c.reader(&m))
 	c.settle(p)
 	return err
 }
 
-// settle leaves the fields as the simulation left the state.
+// settle leaves the fields as the simulation left the state. Whoever has ended the possession in a step has the fields.
 func (c *Class[A, I]) settle(p *pawn[A, I]) {
+	if !c.holds(p) {
+		return
+	}
 	p.last = *p.server.State()
 	c.state.store(p.at, &p.last)
 }
 
+// silence is how long a server waits for moves before it says again where the actor is: the client may have lost the actor, out of its sight or
+// asleep, and have it anew.
+const silence = time.Second
+
 // answer is a server's Tick of one player's actor.
 func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
+	if p.base.Dormant() {
+		if err := p.base.SetDormant(false); err != nil {
+			return err
+		}
+		p.asked = false
+		p.server.Correct()
+	}
 	c.notice(p)
 	p.server.Tick(now)
 	c.settle(p)
-	rpc := c.reply
-	if !p.begun {
-		rpc, p.begun = c.begin, true
+	if !c.holds(p) || p.begun && !p.peer.IsRelevant(p.actor) {
+		return nil
 	}
-	return carry(c, p, rpc, func(w *bitio.Writer) (bool, error) { return p.server.Reply(now, w) })
+	if now-p.heard >= silence && !p.nudged {
+		p.nudged = true
+		p.server.Correct() // it goes once a second until the client answers
+	}
+	ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.server.Reply(now, w) })
+	if err != nil || !ok {
+		return err
+	}
+	if p.begun {
+		switch err = c.reply.Call(p.actor, c.out); {
+		case err == nil:
+			p.asked = false
+			return nil
+		case p.asked || !errors.Is(err, actorrep.ErrNotThere):
+			return lost(err)
+		}
+	}
+	if err = c.begin.Call(p.actor, c.out); err == nil {
+		p.begun, p.asked = true, true
+	}
+	return lost(err)
 }
 
 // receiveReply is the server's answer at the player's client. The first one of a possession begins the prediction.
-func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message) error {
+func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) error {
+	if !actorrep.BaseOf(a).IsOwned() {
+		c.strange++ // it was somebody else's when the reply came
+		return nil
+	}
 	p := c.byActor[a]
 	if p == nil || p.number != m.number {
 		if c.cfg.Input == nil {
@@ -135,7 +199,7 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message) error {
 			p.gone = true
 			return err
 		}
-		p.next = call.Now + c.step
+		p.done, p.next = call.Now, call.Now+c.step
 	}
 	err := p.client.Receive(call.Now, c.reader(&m))
 	c.state.store(p.at, p.client.State())
@@ -162,44 +226,55 @@ func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.C
 	return prediction.NewClient(cfg, s, now)
 }
 
+// maxStep is the longest step that is simulated: what is more of a pause is left out.
+const maxStep = 125 * time.Millisecond
+
 // steps calls f for each step of the simulation that is due.
-func (c *Class[A, I]) steps(p *pawn[A, I], now time.Duration, f func(at time.Duration)) {
-	for n := 0; p.next <= now; n++ {
+func (c *Class[A, I]) steps(p *pawn[A, I], now time.Duration, f func(at, dt time.Duration)) {
+	for n := 0; p.next <= now && c.holds(p); n++ {
 		if n == c.cfg.MaxCatchUp {
 			c.hitches++
 			p.next = now
 		}
-		f(p.next)
-		p.next += c.step
+		at := p.next
+		dt := min(at-p.done, maxStep)
+		p.done, p.next = at, at+c.step
+		f(at, dt)
 	}
 }
 
 // play is a client's Tick of its own actor.
 func (c *Class[A, I]) play(p *pawn[A, I], now time.Duration) error {
 	c.state.store(p.at, p.client.State())
-	c.steps(p, now, func(at time.Duration) { p.client.Move(at, c.sample(p.actor)) })
+	c.steps(p, now, func(at, _ time.Duration) { p.client.Move(at, c.sample(p.actor)) })
 	c.state.store(p.at, p.client.State())
-	return carry(c, p, c.moves, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) })
+	if ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) }); err != nil || !ok {
+		return err
+	}
+	return lost(c.moves.Call(p.actor, c.out))
 }
 
 // playHere is a server's Tick of an actor whose player is at this end.
 func (c *Class[A, I]) playHere(p *pawn[A, I], now time.Duration) error {
-	c.steps(p, now, func(time.Duration) { p.actor.Simulate(c.sample(p.actor), c.step) })
+	c.steps(p, now, func(_, dt time.Duration) {
+		if in := c.sample(p.actor); c.holds(p) {
+			p.actor.Simulate(in, dt)
+		}
+	})
 	return nil
 }
 
-// carry calls a procedure with the message that write makes, if it makes one. What can't go now is as if it were lost: the next message makes it
-// good.
-func carry[A Mover[I], I any](c *Class[A, I], p *pawn[A, I], rpc *actorrep.RPC[A, message], write func(w *bitio.Writer) (bool, error)) error {
-	m := &c.out
-	c.w.Reset(m.data[:])
+// write makes the message to be called with, if write makes one.
+func (c *Class[A, I]) write(p *pawn[A, I], write func(w *bitio.Writer) (bool, error)) (bool, error) {
+	c.w.Reset(c.out.data[:])
 	ok, err := write(&c.w)
-	if err != nil || !ok {
-		return err
-	}
-	m.number, m.bits = p.number, c.w.Len()
-	err = rpc.Call(p.actor, *m)
-	if errors.Is(err, actorrep.ErrSaturated) || errors.Is(err, actorrep.ErrNotThere) {
+	c.out.number, c.out.bits = p.number, c.w.Len()
+	return ok && err == nil, err
+}
+
+// lost is nil for a call that can't go now: that is as if it were lost, and the next message makes it good.
+func lost(err error) error {
+	if errors.Is(err, actorrep.ErrSaturated) || errors.Is(err, actorrep.ErrNotThere) || errors.Is(err, channel.ErrClosed) {
 		return nil
 	}
 	return err

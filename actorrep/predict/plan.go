@@ -220,6 +220,18 @@ func (n *number) width() int {
 	}
 }
 
+// form is what of a number's type both ends must have alike: an int is an int64 on every machine.
+func (n *number) form() reflect.Kind {
+	switch n.kind {
+	case reflect.Int:
+		return reflect.Int64
+	case reflect.Uint:
+		return reflect.Uint64
+	default:
+		return n.kind
+	}
+}
+
 // finite reports whether all floats are numbers.
 func (p plan) finite(s *snapshot) bool {
 	for i := range p {
