@@ -318,3 +318,20 @@ func FuzzFragment(f *testing.F) {
 		}
 	})
 }
+
+// TestBlocksAfterDays: three days of silence at ticks of a second between two blocks cost nothing and lose nothing.
+func TestBlocksAfterDays(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{Lag: 20 * time.Millisecond}, 4, bucket)
+	for i := range byte(2) {
+		id, err := x.out.Send(bytes.Repeat([]byte{i}, 50_000))
+		require.NoError(t, err)
+		for until := x.now + time.Minute; x.received[id] == nil; {
+			require.Less(t, x.now, until)
+			x.step(16 * time.Millisecond)
+		}
+		require.Equal(t, bytes.Repeat([]byte{i}, 50_000), x.received[id])
+		for end := x.now + 72*time.Hour; i == 0 && x.now < end; {
+			x.step(time.Second)
+		}
+	}
+}

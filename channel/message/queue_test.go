@@ -381,3 +381,42 @@ func BenchmarkOrdered(b *testing.B) {
 		})
 	}
 }
+
+// TestDaysOfSilence: queues that wrapped their numbers, were silent for three days at ticks of a second, and go on.
+func TestDaysOfSilence(t *testing.T) {
+	for _, mode := range []message.Mode{message.Ordered, message.Sequenced, message.Unordered} {
+		l := newLine(mode, 5, 0)
+		sent, got, last := 0, 0, -1
+		play := func(n int) {
+			for end := sent + n; sent < end || l.a.Pending() > 0; {
+				for sent < end && l.a.Send(l.ka.number, &number{N: uint32(sent)}) == nil {
+					sent++
+				}
+				l.step(t)
+				for m, _ := l.b.Receive(); m != nil; m, _ = l.b.Receive() {
+					at := int(m.(*number).N)
+					require.True(t, mode == message.Unordered || at > last, "%v: %d after %d", mode, at, last)
+					got, last = got+1, at
+				}
+			}
+			for range 10 {
+				l.step(t)
+			}
+			for m, _ := l.b.Receive(); m != nil; m, _ = l.b.Receive() {
+				got++
+			}
+		}
+		play(80_000)
+		for range int(72 * time.Hour / time.Second) {
+			l.now += time.Second
+			w := bitio.NewWriter(make([]byte, 8))
+			require.Zero(t, l.a.Write(l.now, w), "%v", mode)
+		}
+		before := got
+		play(1000)
+		require.Greater(t, got, before+300, "%v", mode)
+		if mode == message.Ordered {
+			require.Equal(t, sent, got)
+		}
+	}
+}
