@@ -86,7 +86,7 @@ func (s *shell) Destroyed() {}
 // TestPredictedSpawns: in 10,000 shots at 10 % loss each shell that the client showed is taken by the server's, or goes when there is none;
 // nothing is doubled, and nothing is left.
 func TestPredictedSpawns(t *testing.T) {
-	shots := 2000
+	shots := 500
 	if !testing.Short() {
 		shots = 10_000
 	}

@@ -45,7 +45,11 @@ func TestClientModel(t *testing.T) {
 		at time.Duration
 		in push
 	}
-	for seed := range uint64(100) {
+	seeds := uint64(100)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		c := newClient(t, prediction.ClientConfig[body, push]{MaxMoves: 1024})
 		var all []made
