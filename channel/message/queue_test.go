@@ -388,7 +388,9 @@ func TestDaysOfSilence(t *testing.T) {
 		l := newLine(mode, 5, 0)
 		sent, got, last := 0, 0, -1
 		play := func(n int) {
+			limit := l.now + time.Hour
 			for end := sent + n; sent < end || l.a.Pending() > 0; {
+				require.Less(t, l.now, limit, "%v: %d of %d came", mode, got, end)
 				for sent < end && l.a.Send(l.ka.number, &number{N: uint32(sent)}) == nil {
 					sent++
 				}
