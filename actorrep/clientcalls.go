@@ -40,6 +40,12 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	}
 	if m.b == nil || local < 0 {
 		w.Counters.CallsDropped++
+		if proc := &m.class.rpcs[id]; local < 0 && m.class.local != nil && !proc.told {
+			proc.told = true
+			if w.cfg.Failed != nil {
+				w.cfg.Failed(fmt.Errorf("%w: the server calls %s.%s", ErrNoProcedure, m.class.name, proc.name))
+			}
+		}
 		return nil
 	}
 	proc := &m.class.local.rpcs[local]

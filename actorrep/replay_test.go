@@ -146,13 +146,18 @@ type badProbe struct {
 	List   []netguid.GUID `net:""`
 }
 
-// TestReplaySchema: fields that came or went since are left out; retyped ones are refused by name, and the rest is played.
+// TestReplaySchema: fields that came or went since are left out; retyped ones are refused by name, and the rest is played. Of procedures that went it
+// is told once.
 func TestReplaySchema(t *testing.T) {
 	w, _ := recordRandom(t, 3, actorrep.RecordConfig{Checkpoints: 2 * time.Second}, 300)
+	lacking := 0
 	open := func(a actorrep.Actor) (*actorrep.Replay, *actorrep.World, error) {
 		r, err := actorrep.OpenReplay(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
 		require.NoError(t, err)
-		viewer := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
+		viewer := actorrep.NewClient(actorrep.Config{Failed: func(err error) {
+			lacking++
+			require.ErrorIs(t, err, actorrep.ErrNoProcedure)
+		}})
 		require.NoError(t, viewer.Register("probe", a))
 		require.NoError(t, viewer.Register("limb", (*limb)(nil)))
 		return r, viewer, r.Play(viewer)
@@ -173,6 +178,7 @@ func TestReplaySchema(t *testing.T) {
 			}
 		}
 	}
+	require.Equal(t, 2, lacking, "Hit and Loud")
 	r, viewer, err = open((*badProbe)(nil))
 	require.ErrorIs(t, err, actorrep.ErrSchema)
 	require.ErrorContains(t, err, "probe")

@@ -109,7 +109,8 @@ type remoteRPC struct {
 	name  string
 	kind  uint8
 	hash  uint32
-	local int // ours, or -1
+	local int  // ours, or -1
+	told  bool // that it isn't ours
 }
 
 // Errors of schemas.
@@ -239,6 +240,7 @@ func (w *World) match(c *remoteClass) {
 			d := own.definition()
 			if d.wireKind() != remote.kind || d.params.Hash() != remote.hash {
 				c.err = errors.Join(c.err, fmt.Errorf("%w: class %s: procedure %s has another kind or other parameters", ErrSchema, c.name, remote.name))
+				remote.told = true
 				continue
 			}
 			remote.local = j

@@ -33,7 +33,8 @@ type Config struct {
 	Workers int
 	// Spawned and Destroyed are called on a client, within Step. May be nil.
 	Spawned, Destroyed func(a Actor)
-	// Failed is told of what couldn't be made of the other end's bunches, of errors that RPCs return, and, as an ActorError, of
+	// Failed is told of what couldn't be made of the other end's bunches, of errors that RPCs return, on a client once of each procedure
+	// that the server calls and the client lacks (ErrNoProcedure), and, as an ActorError, of
 	// values that don't fit their field and calls that were taken and can't be sent. May be nil.
 	Failed func(err error)
 	// SchemaRefused is told, by name, which classes and fields a client doesn't have or can't take from a server; nil leaves it
