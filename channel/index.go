@@ -18,9 +18,10 @@ type Table struct {
 	initIn   int64
 	initOut  int64
 	open     int
-	unacked  int // reliable bunches on all channels that aren't acked, queued control bunches among them
-	held     int // bytes of the peer's that count against MaxMemory
-	heldOut  int // bytes for the peer that do
+	unacked  int     // reliable bunches on all channels that aren't acked, queued control bunches among them
+	held     int     // bytes of the peer's that count against MaxMemory
+	heldOut  int     // bytes for the peer that do
+	ahead    []ahead // indices of which bunches were taken before their packets' turn
 	last     lastBunch
 	header   bunch.Header // of the bunch being sent
 	first    backlog      // the control channel's: the login doesn't wait for a game that is early
@@ -194,6 +195,9 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	s.ch = nil
 	if t.cfg.RestartSequence {
 		s.inReliable, s.outReliable = t.initIn, t.initOut
+		if a := t.aheadOf(ch.index); a != nil {
+			a.seq = t.initIn
+		}
 	} else {
 		s.noteGap(ch)
 	}

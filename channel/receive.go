@@ -11,14 +11,17 @@ import (
 // was reliable in it. An error is a broken rule that ends the connection; the
 // order of the checks is Unreal 5's, but that a duplicate is one whatever else is wrong with it.
 func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
-	t := m.table()
+	return m.table().received(in, false)
+}
+
+func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	t.Counters.Received++
 	if in.ChIndex >= uint32(t.cfg.MaxChannels) {
 		return false, fmt.Errorf("%w: %d", ErrBadIndex, in.ChIndex)
 	}
 	if in.Reliable {
 		t.Counters.ReceivedReliable++
-		in.ChSequence = t.expand(in)
+		in.ChSequence = t.expand(in, early)
 		if in.ChSequence <= t.inReliable(in.ChIndex) { // maybe of an earlier channel with this index, and another name
 			t.Counters.Duplicate++
 			return false, nil
@@ -75,10 +78,6 @@ func (t *Table) inReliable(index uint32) int64 {
 		return s.inReliable
 	}
 	return t.initIn
-}
-
-func (t *Table) expand(in *bunch.In) int64 {
-	return t.cfg.Protocol.Sequences().Expand(in.WireSeq, t.inReliable(in.ChIndex))
 }
 
 // accept makes the channel that the first bunch on an index is for. A nil channel

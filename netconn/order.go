@@ -232,7 +232,7 @@ func (c *Conn) takeEarly(r bitio.Reader, id int64) {
 			continue
 		}
 		in.PacketID = id
-		if refused, err := c.channels.ReceivedBunch(in); refused || err != nil {
+		if refused, err := c.channels.ReceivedEarly(in); refused || err != nil {
 			return
 		}
 	}
@@ -275,6 +275,9 @@ func (c *Conn) flushOrderCache(until int64) {
 	}
 	if o.held < held {
 		o.setSince()
+	}
+	if o.held == 0 {
+		c.channels.InTurn()
 	}
 }
 
