@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
@@ -22,7 +23,10 @@ type client struct {
 	frame   int64          // of the newest values; see extend. 0 for none
 	chunk   uint32         // which one is read, for remoteClass.lastOf
 	limits  []rateLimit
-	paths   pathList // of the chunk that is read
+	at      time.Duration // of the server's Step of the newest chunk
+	atFrame int64         // and its frame; 0 for none
+	tick    time.Duration // a Step's length there, of the last two
+	paths   pathList      // of the chunk that is read
 	past    layout.Past
 
 	events    []event
@@ -123,7 +127,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		}
 		list := h.read.list
 		err = errors.Join(h.read.errs...)
-		h.client.schema, h.told, h.client.frame = list, true, 0
+		h.client.schema, h.told, h.client.frame, h.client.atFrame = list, true, 0, 0
 		clear(h.client.mirrors) // of a connection before
 		err = errors.Join(append([]error{err}, missing(list)...)...)
 		if h.ch == nil {
@@ -188,6 +192,43 @@ func (b *Base) adopt(parent *Base) {
 
 // seen notes the newest frame that the server wrote.
 func (c *client) seen(frame int64) { c.frame = max(c.frame, frame) }
+
+// heard notes the time of a frame.
+func (c *client) heard(frame int64, at time.Duration) {
+	if n := frame - c.atFrame; c.atFrame != 0 && n > 0 && at > c.at {
+		c.tick = (at - c.at) / time.Duration(n)
+	}
+	if frame >= c.atFrame {
+		c.at, c.atFrame = at, frame
+	}
+}
+
+// timeOf is when a frame was, as far as chunks have told.
+func (c *client) timeOf(frame int64) (at time.Duration, ok bool) {
+	return c.at + time.Duration(frame-c.atFrame)*c.tick, c.atFrame != 0
+}
+
+// ServerTime is World.Now of the server in the Step from which the newest values are that came, to 66 µs: for interpolation.Timeline,
+// whose Arrived wants it once for each. It stands still while nothing changes, and is false until something did. On a server it is Now.
+func (w *World) ServerTime() (at time.Duration, ok bool) {
+	if w.server {
+		return w.now, true
+	}
+	return w.client.at, w.client.atFrame != 0
+}
+
+// ServerTime is World.Now of the server in the Step from which the actor's newest values are: for interpolation.Buffer, whose Push wants
+// it with them, so that actors need no field for their time. What comes with an opening, or is larger than a packet, has its time by
+// what Steps took around it; false is that nothing is known of these. On a server it is Now.
+func (b *Base) ServerTime() (at time.Duration, ok bool) {
+	switch {
+	case b.world == nil:
+		return 0, false
+	case b.mirror == nil || b.world.server:
+		return b.world.ServerTime()
+	}
+	return b.mirror.at, b.mirror.timed
+}
 
 // wait notes a reference to an actor that isn't there, or a component of it.
 func (c *client) wait(id netguid.GUID, u unmapped) {

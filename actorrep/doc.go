@@ -74,6 +74,11 @@
 // References are of type [Ref], or a bare netguid.GUID. One may come before its actor: Ref.In, or World.Find, is nil then, and
 // the field's notify is called again when the actor is there, and whenever it is there again.
 //
+// # Time
+//
+// Values come with the time of the server's Step that they are from: [World.ServerTime] for interpolation.Timeline, [Base.ServerTime],
+// in a notify too, for interpolation.Buffer. No field is needed for that.
+//
 // # Recordings
 //
 // [World.Record] writes a world to an io.Writer, [OpenReplay] plays the file into a client's world: at any speed, from any time.

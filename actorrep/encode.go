@@ -20,7 +20,7 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) re
 	c := v.b.class
 	m := v.dirty & v.allowed
 	start := w.Len()
-	r := record{v: v, mask: m, due: m, count: v.b.rep.count, frame: p.world.frame}
+	r := record{v: v, mask: m, due: m, count: v.b.rep.count, at: p.world.now, frame: p.world.frame}
 	c.layout.Keys(v.b.rep.shadow, r.keys[:])
 	base := v.versions.base()
 	e, encoded := p.values(k, v, m, &base)

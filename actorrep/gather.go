@@ -176,7 +176,7 @@ func (p *Peer) starve(views []*view) {
 
 // A chunk is
 //
-//	1   0 and 15 bits of the frame, or 1 and all 32
+//	1   0, 15 bits of the frame and 20 of the Step's time; or 1, all 32 and 48. The time is World.Now in units of 2^16 ns
 //	records until the end, by rising id:
 //	  id         how far it is from the last: 1 as far as that was from the one before, and the record is a plain one;
 //	             01 and a distance, and it is a plain one; 001 as far; 000 and a distance, in groups of 4 bits, each before a bit that
@@ -192,12 +192,15 @@ func (p *Peer) starve(views []*view) {
 //	  values     unit by unit; those that aren't in the newest record of the path are absolute
 const (
 	frameBits   = 15 // of a frame that is near one which the client is known to have
+	timeUnit    = 16 // of a Step's time: 2^16 ns
+	timeBits    = 20 // of a time that is near one which the client is known to have
 	idGroup     = 4
 	rawMask     = 6 // units up to which a mask is always written
 	maxMentions = 8
 	// nearFrames is how far from such a frame: the client has that one or a newer, and finds this one from half of what
 	// frameBits count on either side.
 	nearFrames = 1 << (frameBits - 2)
+	nearTime   = 1 << (timeBits - 2 + timeUnit) // likewise, 17 s
 )
 
 // encodeAll encodes views until the budget is used up.
@@ -240,7 +243,9 @@ func (p *Peer) splitBetween(a, b uint32) bool {
 func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, limit int) int {
 	t := &p.batch
 	clear(k.lastOf)
-	writeFrame(w, p.world.frame, p.knows && p.world.frame-p.known < nearFrames)
+	since := p.world.now - p.knownAt
+	near := p.knows && !p.replay && p.world.frame-p.known < nearFrames && since >= 0 && since < nearTime // a seek knows none
+	writeTime(w, p.world.frame, p.world.now, near)
 	empty := w.Len()
 	k.state = newChunk
 	prev := uint32(0)

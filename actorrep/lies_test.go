@@ -279,7 +279,9 @@ func (l *liar) base(class int, m layout.Mask, t path, predicted bool) *layout.Ba
 	return &layout.Base{Past: past}
 }
 
-func (l *liar) writeChunkHead() { writeFrame(l.w, l.frame, l.d.n(2) == 0) }
+func (l *liar) writeChunkHead() {
+	writeTime(l.w, l.frame, time.Duration(l.frame)*time.Second+mostly(l.d, 0, 1<<62, -1<<62, time.Hour), l.d.n(2) == 0)
+}
 
 // spoil takes some of a message away, adds to it or turns a bit, now and then.
 func (l *liar) spoil() (data []byte, bits int) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"reflect"
+	"time"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -24,7 +25,10 @@ type mirror struct {
 	owned  bool
 	asleep bool
 	bad    bool
-	born   int64 // the frame in which it was opened
+	born   int64         // the frame in which it was opened
+	newest int64         // that of its newest values
+	at     time.Duration // when that was, when timed
+	timed  bool
 
 	frames  []int64 // by unit of the server's: of its newest value; 0 for none
 	history *received
@@ -200,7 +204,10 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 		units.ReadUnit(r, i, v, past, layout.Object{})
 		return
 	}
-	m.frames[i] = frame
+	if m.frames[i] = frame; frame > m.newest {
+		m.newest = frame
+		m.at, m.timed = m.world.client.timeOf(frame)
+	}
 	if group {
 		m.group(r, i, notify)
 		return

@@ -47,7 +47,8 @@ type Peer struct {
 	ending   map[*Base]*channel.Channel // closed with calls that aren't acked: the actor opens again behind them
 
 	sent     sentRing
-	known    uint32 // the newest frame that the client acked, when knows
+	known    uint32 // the newest frame that the client acked, and its time, when knows
+	knownAt  time.Duration
 	knows    bool
 	batch    batch
 	limits   []rateLimit

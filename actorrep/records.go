@@ -3,6 +3,7 @@ package actorrep
 import (
 	"fmt"
 	"math/bits"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch"
@@ -64,23 +65,28 @@ func (h *received) grow() {
 	*h = bigger
 }
 
-// writeFrame writes the frame of a chunk. A near one is written by its low bits.
-func writeFrame(w *bitio.Writer, frame uint32, near bool) {
+// writeTime writes the frame of a chunk, and the time of its Step. Near ones are written by their low bits.
+func writeTime(w *bitio.Writer, frame uint32, at time.Duration, near bool) {
 	w.WriteBool(!near)
 	if near {
 		w.WriteBits(uint64(frame), frameBits)
+		w.WriteBits(uint64(at>>timeUnit), timeBits)
 	} else {
 		w.WriteUint32(frame)
+		w.WriteBits(uint64(at>>timeUnit), 64-timeUnit)
 	}
 }
 
-// readFrame reads it.
-func (c *client) readFrame(r *bitio.Reader) int64 {
+// readTime reads them.
+func (c *client) readTime(r *bitio.Reader) (frame int64, at time.Duration) {
 	if r.ReadBool() {
-		return c.extend(r.ReadUint32())
+		return c.extend(r.ReadUint32()), time.Duration(r.ReadBits(64-timeUnit) << timeUnit)
 	}
-	const shift = 64 - frameBits
-	return c.frame + (int64(r.ReadBits(frameBits))-c.frame)<<shift>>shift
+	const shift, unused = 64 - frameBits, 64 - timeBits
+	frame = c.frame + (int64(r.ReadBits(frameBits))-c.frame)<<shift>>shift
+	known := int64(c.at >> timeUnit)
+	known += (int64(r.ReadBits(timeBits)) - known) << unused >> unused
+	return frame, time.Duration(known) << timeUnit
 }
 
 // extend is the frame with these low bits that is nearest to the newest known. Frames of a client count on where those of
@@ -94,9 +100,9 @@ func (c *client) extend(low uint32) int64 {
 
 // skipChunkHead skips what precedes the records of a chunk.
 func skipChunkHead(r *bitio.Reader) {
-	n := frameBits
+	n := frameBits + timeBits
 	if r.ReadBool() {
-		n = 32
+		n = 32 + 64 - timeUnit
 	}
 	r.Skip(n)
 }
@@ -104,7 +110,10 @@ func skipChunkHead(r *bitio.Reader) {
 // records reads a chunk of changed values.
 func (c *client) records(in *bunch.In) error {
 	r := &in.Data
-	frame := c.readFrame(r)
+	frame, at := c.readTime(r)
+	if r.Err() == nil {
+		c.heard(frame, at)
+	}
 	c.chunk++
 	c.paths = pathList{}
 	id, gap := uint32(0), newChunk.gap

@@ -51,4 +51,5 @@ func (c *client) reset() {
 	clear(c.mirrors)
 	clear(c.waiting)
 	c.nWaiting, c.frame = 0, 0
+	c.at, c.atFrame, c.tick = 0, 0, 0
 }

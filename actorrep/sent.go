@@ -1,6 +1,8 @@
 package actorrep
 
 import (
+	"time"
+
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
@@ -10,8 +12,9 @@ type record struct {
 	mask   layout.Mask
 	due    layout.Mask // what must go again if the packet is lost: mask without what was sent reliably since
 	packet int64
-	count  int64 // the actor's changes so far
-	prev   int64 // the view's record before it; it may be settled
+	count  int64         // the actor's changes so far
+	prev   int64         // the view's record before it; it may be settled
+	at     time.Duration // of its Step
 	frame  uint32
 	number uint16 // of the view's records with numbers that have a delta form
 	keys   [layout.MaxFast]uint32
@@ -57,7 +60,7 @@ func (p *Peer) acked(packet int64) {
 	for s.head < s.tail && s.at(s.head).packet <= packet {
 		r := s.at(s.head)
 		v := r.v
-		p.known, p.knows = r.frame, true
+		p.known, p.knownAt, p.knows = r.frame, r.at, true
 		if v.state == open {
 			if r.mask&v.b.class.layout.Deltas != 0 {
 				v.base.arrived(v, r)

@@ -34,6 +34,8 @@
 //		for each thing { pose, state := thing.buffer.At(t) }
 //	}
 //
+// With package actorrep the sender's time is World.ServerTime, and of one actor's values Base.ServerTime.
+//
 // Tell a server that compensates lag the time shown (package rewind): it is what the
 // player saw when firing.
 //
