@@ -25,9 +25,10 @@ type Mover[I any] interface {
 // Config is how actors of a class are predicted. The zero value will do on a server without a player of its own.
 type Config[A Mover[I], I any] struct {
 	// Input says what the player does now: on clients, for actors that are theirs, and for those of World.Local. It is
-	// asked once for each step of the simulation.
+	// asked once for each step of the simulation. A client without it predicts nothing, and its World's Failed gets ErrNoInput. An input that
+	// isn't finite counts as the zero one.
 	Input func(a A) I
-	// Rate is the steps of the simulation a second, whatever the frames are. Default 60; 10 to 240.
+	// Rate is the steps of the simulation a second at the player's end, whatever the frames are. Default 60; 10 to 240.
 	Rate float64
 	// MaxCatchUp is how many steps a Tick makes at most. After a longer pause the rest is one step, of 125 ms at most. Default 8; 1 to 64.
 	MaxCatchUp int

@@ -43,7 +43,8 @@ func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
 	return p
 }
 
-// Possess gives an actor to a player, who controls it from now on: it is the actor's owner. The player of this end is World.Local.
+// Possess gives an actor that is spawned to a player, who controls it from now on: it is the actor's owner. The player of this end is
+// World.Local. now is the time as Tick gets it; in a driver's callback it is Conn.Now.
 func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) error {
 	b := actorrep.BaseOf(a)
 	switch {

@@ -56,7 +56,7 @@ func (c *Class[A, I]) answered(k Key) bool {
 }
 
 // Spawns is what a client shows of things that the server hasn't spawned yet: each until the server's takes its place, or it turns out that there
-// is none. It holds values of the game's, F. It belongs to the world's goroutine.
+// is none. It holds values of the game's, F. Keys of another class need a Spawns of their own. It belongs to the world's goroutine.
 //
 //	in Simulate, on the client     if k, again := tanks.Key(t, 0); k != 0 && !again { spawns.Add(k, newShell(t)) }
 //	in Simulate, on the server     world.Spawn(&Shell{Key: k, ...}), with the player as its owner and Key's tag net:"owner"

@@ -8,6 +8,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"log"
 	"math"
 	"os"
 	"time"
@@ -49,10 +50,17 @@ func listen() (*end, error) {
 	}
 	s.net, err = driver.Listen("127.0.0.1:0", driver.Config{Channels: s.world.ChannelTypes(), Joined: func(c *driver.Conn) {
 		peer := s.world.AddConn(c)
-		if r := (&Runner{}); c.Login().URL == "Ann" && s.world.Spawn(r) == nil {
-			s.runner = r
-			_ = s.runners.Possess(r, peer, c.Now())
+		if c.Login().URL != "Ann" {
+			return
 		}
+		r := &Runner{}
+		if err := s.world.Spawn(r); err != nil {
+			log.Fatal(err)
+		}
+		if err := s.runners.Possess(r, peer, c.Now()); err != nil {
+			log.Fatal(err)
+		}
+		s.runner = r
 	}})
 	return s, err
 }
