@@ -15,8 +15,7 @@ type baseline struct {
 	frame uint32
 	// older has a bit for each of the last changes, the newest lowest, this one's first: whether a record arrived that was sent in the
 	// Step of the change, with just the units that had changed and that the connection may have. The actor's snapshots say the rest.
-	older  uint32
-	number uint16 // the view's records with such numbers up to this one
+	older uint32
 }
 
 var noBaseline = baseline{count: -1}
@@ -33,7 +32,8 @@ func (b *baseline) arrived(v *view, r *record) {
 			older |= 1
 		}
 	}
-	*b = baseline{r.mask, r.count, r.frame, older, r.number}
+	*b = baseline{r.mask, r.count, r.frame, older}
+	v.acked = r.number
 }
 
 // path names the records from which a record's numbers are predicted, by their frames: age Steps before the record's, and then every gap
@@ -59,7 +59,7 @@ type basis struct {
 func (v *view) basis(frame uint32, m layout.Mask) basis {
 	b := &v.base
 	known := b.mask & m & v.b.class.layout.Deltas
-	if age := frame - b.frame; known == 0 || age < 1 || age > layout.MaxAge || v.number-b.number >= maxReach || v.b.rep.snaps.at(b.count) == nil {
+	if age := frame - b.frame; known == 0 || age < 1 || age > layout.MaxAge || v.number-v.acked >= maxReach || v.b.rep.snaps.at(b.count) == nil {
 		return basis{}
 	}
 	return basis{b.count, b.frame, b.older, known, v.allowed}

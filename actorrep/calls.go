@@ -99,15 +99,18 @@ const maxPerUpdate = 2
 // mention has an unreliable call ride with the actor's next values.
 func (v *view) mention(c *call) bool {
 	n := 0
-	for _, o := range v.mentions {
+	for _, o := range v.mentioned() {
 		if o.rpc == c.rpc {
 			n++
 		}
 	}
-	if n >= maxPerUpdate || len(v.mentions) >= maxMentions {
+	if n >= maxPerUpdate || len(v.mentioned()) >= maxMentions {
 		return false
 	}
-	v.mentions = append(v.mentions, c.held())
+	if v.mentions == nil {
+		v.mentions = new([]*call)
+	}
+	*v.mentions = append(*v.mentions, c.held())
 	v.flags |= mentioning
 	v.wake()
 	return true
@@ -331,8 +334,8 @@ func (b *Base) flushCalls(p *Peer) {
 
 // writeMentions writes the calls of a record.
 func writeMentions(w *bitio.Writer, v *view) {
-	w.WriteBits(uint64(len(v.mentions)-1), 3)
-	for _, c := range v.mentions {
+	w.WriteBits(uint64(len(v.mentioned())-1), 3)
+	for _, c := range v.mentioned() {
 		c.write(w)
 	}
 }

@@ -70,15 +70,15 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	if v.flags&mentioning == 0 {
 		return 0
 	}
-	for _, c := range v.mentions {
+	for _, c := range *v.mentions {
 		bits := c.size()
 		p.accountCall(v.b.class, c.rpc, bits)
 		sum += bits
 	}
-	p.batch.stats.CallsSent += uint64(len(v.mentions))
-	p.batch.said = append(p.batch.said, v.mentions...)
-	clear(v.mentions)
-	v.mentions = v.mentions[:0]
+	p.batch.stats.CallsSent += uint64(len(*v.mentions))
+	p.batch.said = append(p.batch.said, *v.mentions...)
+	clear(*v.mentions)
+	*v.mentions = (*v.mentions)[:0]
 	v.flags &^= mentioning
 	return sum
 }

@@ -21,3 +21,11 @@ func TestLines(t *testing.T) {
 	require.EqualValues(t, line, unsafe.Offsetof(r.lastFrame))
 	require.EqualValues(t, 2*line, unsafe.Sizeof(r))
 }
+
+// TestViewIsSmall: there may be two thousand of them for each connection.
+func TestViewIsSmall(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("for machines of 64 bits")
+	}
+	require.LessOrEqual(t, int(unsafe.Sizeof(view{})), 192)
+}

@@ -43,6 +43,7 @@ type view struct {
 	total  uint64   // bits of its records so far
 	base   baseline // the newest acked record with numbers that have a delta form, and those before it
 	number uint16   // records so far with such numbers
+	acked  uint16   // up to the newest acked one
 
 	aud      layout.Audience
 	toldAud  layout.Audience // what the client knows of its own role
@@ -50,19 +51,17 @@ type view struct {
 
 	inOpening, inLeaving, inSettling, inSpeaking, inLater bool
 
-	mentions []*call // unreliable ones that ride with its values
-	calls    []*call // reliable ones, in order
+	mentions *[]*call // unreliable ones that ride with its values; nil when there never were any
+	calls    []*call  // reliable ones, in order
 	ch       *channel.Channel
 	versions *versions     // of its fast arrays and groups; nil when it has none
 	leaveAt  time.Duration // when to go if not relevant again
-	slot     int           // in the actor's views
-	place    int           // in the peer's list
+	slot     int32         // in the actor's views
+	place    int32         // in the peer's list
 
 	rest layout.Mask // of an opening in several bunches: what they haven't brought yet
 
-	outside layout.Mask // the units of groups in which the connection isn't
-
-	_ [32]byte // to whole cache lines
+	_ [8]byte // to whole cache lines
 }
 
 // versions is which versions of an actor's fast arrays and groups a connection has.
@@ -124,7 +123,7 @@ func newView(p *Peer, b *Base) *view {
 	}
 	v := &p.slab[0]
 	p.slab = p.slab[1:]
-	*v = view{peer: p, b: b, last: -1, base: noBaseline, versions: newVersions(b.class.layout), slot: len(b.rep.views), place: len(p.list)}
+	*v = view{peer: p, b: b, last: -1, base: noBaseline, versions: newVersions(b.class.layout), slot: int32(len(b.rep.views)), place: int32(len(p.list))}
 	b.rep.views = append(b.rep.views, v)
 	p.list = append(p.list, v)
 	p.views[b] = v
@@ -145,6 +144,14 @@ func newView(p *Peer, b *Base) *view {
 	return v
 }
 
+// mentioned is the calls that ride with its values.
+func (v *view) mentioned() []*call {
+	if v.mentions == nil {
+		return nil
+	}
+	return *v.mentions
+}
+
 // setAudience looks again at what the connection is to the actor.
 func (v *view) setAudience() {
 	var a layout.Audience
@@ -158,7 +165,6 @@ func (v *view) setAudience() {
 		}
 	}
 	v.aud = a
-	v.outside = v.peer.outside(v.b.class.layout)
 	if allowed := v.mayHave(a); allowed != v.allowed {
 		v.allowed, v.base.older = allowed, 0
 	}
@@ -181,7 +187,7 @@ func (v *view) mayHave(a layout.Audience) layout.Mask {
 	if v.b.physics {
 		a |= layout.Physics
 	}
-	return v.b.class.layout.Allowed(a) &^ (v.b.inactive | v.outside)
+	return v.b.class.layout.Allowed(a) &^ (v.b.inactive | v.peer.outside(v.b.class.layout))
 }
 
 // changed notes what the connection doesn't know.
@@ -315,7 +321,7 @@ func (v *view) detach() {
 	delete(p.views, v.b)
 	p.world.Counters.CallsDropped += uint64(len(v.calls)) // the connection has ended
 	p.world.unheld.dropFirst(v.calls, len(v.calls))
-	p.world.unheld.dropFirst(v.mentions, len(v.mentions))
+	p.world.unheld.dropFirst(v.mentioned(), len(v.mentioned()))
 	v.state, v.calls, v.mentions = ended, nil, nil
 	v.flags &^= mentioning
 }
