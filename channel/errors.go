@@ -23,8 +23,9 @@ var (
 	ErrNoIndex = errors.New("channel: no free channel index; close channels first")
 	// ErrIndexInUse: the type's fixed index is taken.
 	ErrIndexInUse = errors.New("channel: the channel's fixed index is in use")
-	// ErrNotSent: the packet window is full, or the channel's open waits for the bandwidth, and an unreliable bunch doesn't wait.
-	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full or the channel's open waits")
+	// ErrNotSent: the packet window is full, or the channel's open waits for the bandwidth, and an unreliable bunch doesn't wait. Or
+	// the rest of a split reliable payload of the channel waits, and the unreliable one would have to be split too.
+	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full, or the channel's open or the rest of a split bunch waits")
 	// ErrControlQueueFull: too much is queued on the control channel.
 	ErrControlQueueFull = errors.New("channel: control queue full; the peer acks nothing")
 	// ErrFirstReliable: the first bunch opens the channel at the peer.

@@ -41,7 +41,10 @@ type Table struct {
 }
 
 // page is pageSize slots in a row; most connections use one.
-type page [pageSize]slot
+type page struct {
+	slots   [pageSize]slot
+	ignored uint32 // bits of the indices whose channel of the peer's this end doesn't take, until it is closed
+}
 
 const pageSize = 32
 
@@ -60,11 +63,11 @@ func (t *Table) slot(index uint32) *slot {
 	if t.pages[n] == nil {
 		t.pages[n] = new(page)
 		t.held += pageCost // at most 1 MiB in all: sequences stay when channels go
-		for i := range t.pages[n] {
-			t.pages[n][i] = slot{inReliable: t.initIn, outReliable: t.initOut}
+		for i := range t.pages[n].slots {
+			t.pages[n].slots[i] = slot{inReliable: t.initIn, outReliable: t.initOut}
 		}
 	}
-	return &t.pages[n][index%pageSize]
+	return &t.pages[n].slots[index%pageSize]
 }
 
 // slotAt is the place of an index, or nil when its page was never used.
@@ -73,7 +76,20 @@ func (t *Table) slotAt(index uint32) *slot {
 	if n >= len(t.pages) || t.pages[n] == nil {
 		return nil
 	}
-	return &t.pages[n][index%pageSize]
+	return &t.pages[n].slots[index%pageSize]
+}
+
+// ignored reports whether the peer has a channel at index that this end doesn't take.
+func (t *Table) ignored(index uint32) bool {
+	return t.slotAt(index) != nil && t.pages[index/pageSize].ignored>>(index%pageSize)&1 != 0
+}
+
+func (t *Table) setIgnored(index uint32, is bool) {
+	p := t.pages[index/pageSize]
+	p.ignored &^= 1 << (index % pageSize)
+	if is {
+		p.ignored |= 1 << (index % pageSize)
+	}
 }
 
 // Channel is the channel at index, or nil.
@@ -93,8 +109,8 @@ func (t *Table) All(yield func(*Channel) bool) {
 		if p == nil {
 			continue
 		}
-		for i := range p {
-			if ch := p[i].ch; ch != nil && !yield(ch) {
+		for i := range p.slots {
+			if ch := p.slots[i].ch; ch != nil && !yield(ch) {
 				return
 			}
 		}
@@ -179,6 +195,7 @@ func (t *Table) add(index uint32, typ *Type) *Channel {
 	ch := &Channel{table: t, typ: typ, index: index, lastNotified: bunch.NoPacket, openAt: bunch.NoPacket}
 	ch.out.first, ch.out.next = s.outReliable+1, s.outReliable+1
 	s.ch = ch
+	t.setIgnored(index, false)
 	t.open++
 	t.calm = false
 	t.Counters.ChannelsOpened++

@@ -289,3 +289,102 @@ func TestFillsPerTick(t *testing.T) {
 		}
 	}
 }
+
+// TestGapWithoutMemoryWaits: a peer that opens a channel anew, whose index has a gap, isn't at fault when what waits on other channels
+// leaves no memory to fill it: the game is told so when it sends there, and the gap is filled when there is room again.
+func TestGapWithoutMemoryWaits(t *testing.T) {
+	s := newStub(t, true, func(c *Config) {
+		noControl(c)
+		c.MaxMemory = 256 << 10
+	})
+	s.accepts(header(3, 1, stubGame, opening), "a")
+	for range 5 {
+		s.send(s.table.Channel(3), 10)
+	}
+	s.accepts(header(3, 2, stubGame, closes), "")
+	busy := s.open(stubGame)
+	other := s.open(stubGame)
+	var err error
+	for _, ch := range []*Channel{busy, other} {
+		for err = nil; err == nil; {
+			_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: true, NoMerge: true})
+		}
+		require.ErrorIs(t, err, ErrReliableFull)
+	}
+	_, err = other.SendBunch(&bunch.Out{Data: make([]byte, 1), Reliable: true, NoMerge: true})
+	require.ErrorIs(t, err, ErrReliableFull)
+	nak, err := s.receive(header(3, 3, stubGame, opening), "again")
+	require.NoError(t, err)
+	require.False(t, nak)
+	again := s.table.Channel(3)
+	_, err = again.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.ErrorIs(t, err, ErrReliableFull)
+	s.ackFrom(0)
+	_, err = again.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, s.table.Counters.Filled)
+	require.Equal(t, 6, again.NumOutRec())
+}
+
+// TestUnreliableOnIgnoredChannel: unreliable bunches on a channel that this end doesn't take are ignored like its reliable ones, until it is
+// closed or its index used for another; before the open has come they are refused.
+func TestUnreliableOnIgnoredChannel(t *testing.T) {
+	forgotten := bunch.Name{Index: 999}
+	unreliable := func(edit func(h *bunch.Header)) bunch.Header {
+		return header(3, 0, forgotten, func(h *bunch.Header) {
+			h.Reliable = false
+			if edit != nil {
+				edit(h)
+			}
+		})
+	}
+	s := newStub(t, true, noControl)
+	gets := func(refused bool, h bunch.Header) {
+		t.Helper()
+		nak, err := s.receive(h, "x")
+		require.NoError(t, err)
+		require.Equal(t, refused, nak)
+	}
+	gets(true, unreliable(nil))
+	gets(false, header(3, 1, forgotten, opening))
+	gets(false, unreliable(nil))
+	gets(false, header(3, 2, forgotten, closes))
+	gets(true, unreliable(nil))
+	gets(false, header(3, 3, forgotten, opening))
+	gets(false, header(3, 4, stubGame, opening))
+	gets(false, unreliable(nil))
+	require.Equal(t, []string{"x", "x"}, s.got)
+	gets(false, header(3, 5, stubGame, closes))
+	gets(true, unreliable(nil))
+	partOf := func(initial, final bool) func(h *bunch.Header) { // of a temporary channel
+		return func(h *bunch.Header) {
+			h.Partial, h.PartialInitial, h.PartialFinal, h.Open, h.Close = true, initial, final, initial, final
+		}
+	}
+	gets(false, unreliable(partOf(true, false)))
+	gets(false, unreliable(partOf(false, true)))
+	gets(true, unreliable(nil))
+	require.EqualValues(t, 2, s.table.Counters.Ignored)
+}
+
+// TestSplitWaitsForSplit: an unreliable payload of several parts isn't sent while the rest of a reliable one waits.
+func TestSplitWaitsForSplit(t *testing.T) {
+	s := newStub(t, true, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.ackFrom(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 2500), Reliable: true})
+	require.NoError(t, err)
+	n := len(s.sent)
+	split := &bunch.Out{Data: make([]byte, 1500), NoMerge: true}
+	_, err = ch.SendBunch(split)
+	require.NoError(t, err, "all of it has been sent")
+	s.m.Naked(ch, s.sent[n-1].seq, int64(1000+n)) // the last part is lost
+	for i := 1; i < n-1; i++ {
+		s.ack(i)
+	}
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 15)})
+	require.NoError(t, err, "it isn't split")
+	_, err = ch.SendBunch(split)
+	require.ErrorIs(t, err, ErrNotSent)
+}

@@ -97,6 +97,11 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	case control && in.Close && !in.Open:
 		return nil, false, ErrControlClose
 	}
+	if !in.Reliable && !in.Open && t.ignored(in.ChIndex) {
+		t.Counters.Ignored++
+		t.setIgnored(in.ChIndex, !in.Close)
+		return nil, false, nil
+	}
 	if !in.Reliable && !(in.Open && (in.Close || in.Partial)) {
 		t.Counters.UnknownChannel++
 		t.Counters.Refused++
@@ -142,18 +147,26 @@ func (t *Table) controlOpen() bool {
 }
 
 // ignore drops a bunch of a channel that this end doesn't take. Its sequence counts as received: the next channel of
-// the index goes on behind it. nak is true when there is no memory for that.
+// the index goes on behind it. So does what comes on the channel until it is closed: to refuse its packets would have all that is in them
+// sent again for ever. nak is true when there is no memory for that.
 func (t *Table) ignore(in *bunch.In) (nak bool) {
-	if !in.Reliable || t.cfg.RestartSequence {
-		return false
-	}
-	if t.slotAt(in.ChIndex) == nil && !t.fits(pageCost) {
-		t.Counters.MemoryFull++
-		t.Counters.Refused++
-		return true
+	if t.slotAt(in.ChIndex) == nil {
+		switch {
+		case in.Close && !in.Reliable: // nothing follows
+			return false
+		case !t.fits(pageCost) && t.cfg.RestartSequence:
+			return false
+		case !t.fits(pageCost):
+			t.Counters.MemoryFull++
+			t.Counters.Refused++
+			return true
+		}
 	}
 	s := t.slot(in.ChIndex)
-	s.inReliable = max(s.inReliable, in.ChSequence)
+	t.setIgnored(in.ChIndex, !in.Close)
+	if in.Reliable && !t.cfg.RestartSequence {
+		s.inReliable = max(s.inReliable, in.ChSequence)
+	}
 	return false
 }
 
@@ -271,9 +284,7 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		}
 		if !ch.openAcked && !ch.openedLocally {
 			ch.openAcked, ch.openSent = true, true
-			if !t.fillGap(ch) {
-				return false, fmt.Errorf("%w: bunches that it didn't ack, on %v", ErrMemory, ch)
-			}
+			t.fillGap(ch) // without memory for it the game's first reliable bunch does
 			if ch.typ.Accept != nil {
 				ch.handler = ch.typ.Accept(ch)
 			}

@@ -125,7 +125,7 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		h.Reliable, h.ReplicationPaused = true, true
 		t.Counters.Promoted++
 	}
-	if h.Open && h.Reliable && !t.fillGap(ch) {
+	if h.Reliable && !t.fillGap(ch) {
 		t.Counters.ReliableFull++
 		return noPackets, fmt.Errorf("%w: an earlier channel of its index left too many unacked", ErrReliableFull)
 	}
@@ -244,7 +244,7 @@ func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, 
 func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	t := ch.table
 	if !h.Reliable {
-		if !t.outlet.HasRoom(h.Bits) || ch.openWaits() {
+		if !t.outlet.HasRoom(h.Bits) || ch.openWaits() || h.PartialInitial && ch.splitWaits() {
 			t.Counters.NotSent++
 			return bunch.NoPacket, ErrNotSent
 		}
@@ -290,6 +290,15 @@ func (ch *Channel) openWaits() bool {
 	}
 	rec := ch.out.at(ch.openAt)
 	return rec != nil && rec.waiting && rec.packetID == bunch.NoPacket
+}
+
+// splitWaits reports whether the rest of a split reliable payload waits: the peer joins one payload of a channel at a time, and would
+// refuse the packets with parts of another.
+func (ch *Channel) splitWaits() bool {
+	rest := func(rec *outRec) bool {
+		return rec != nil && rec.waiting && rec.header.Partial && !rec.header.PartialInitial
+	}
+	return rest(ch.out.at(ch.out.first)) || rest(ch.out.at(ch.firstFresh()))
 }
 
 // setLast notes the bunch that ends the SendBuffer now.

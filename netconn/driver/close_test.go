@@ -213,3 +213,37 @@ func TestCloseAfterAHitch(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedInLogin: a connection that is closed with a reason amid its login, at either end and in whichever callback, tells the other end
+// why, and nobody of having broken the protocol.
+func TestClosedInLogin(t *testing.T) {
+	const words = "not today"
+	for name, link := range links() {
+		for _, where := range []string{"Authorize", "NetSpeed", "Joined", "Respond"} {
+			var server *netconn.CloseResult
+			var serverConn, clientConn *Conn
+			closeIn := func(place string, c *Conn) {
+				if place == where {
+					c.CloseWithReason(words)
+				}
+			}
+			cfg := Config{Link: link, Closed: func(_ *Conn, r netconn.CloseResult) { server = &r }}
+			cfg.Accepted = func(c *Conn) { serverConn = c }
+			cfg.Server.Authorize = func(*control.Login) error { closeIn("Authorize", serverConn); return nil }
+			cfg.Server.NetSpeed = func(int) { closeIn("NetSpeed", serverConn) }
+			cfg.Joined = func(c *Conn) { closeIn("Joined", c) }
+			client := Config{Link: link, Accepted: func(c *Conn) { clientConn = c }}
+			client.Client.Respond = func(string) string { closeIn("Respond", clientConn); return "" }
+			w := newTown(t, 1, netsim.Settings{LagMin: 10 * time.Millisecond, LagMax: 12 * time.Millisecond}, cfg)
+			c := w.dial(client)
+			w.until("closed", func() bool { return server != nil && c.result != nil })
+			closed, heard := server, c.result
+			if where == "Respond" {
+				closed, heard = heard, closed
+			}
+			require.Equal(t, netconn.ClosedByUs, closed.Code, "%s, %s: %v", name, where, closed)
+			require.Equal(t, netconn.ClosedByPeer, heard.Code, "%s, %s: %v", name, where, heard)
+			require.Equal(t, words, heard.Reason, "%s, %s", name, where)
+		}
+	}
+}

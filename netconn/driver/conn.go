@@ -73,7 +73,7 @@ func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
 // CloseWithReason closes the connection in order and tells the peer why: what was sent before is delivered first, and the peer's
 // CloseResult has the Reason. It ends when the peer has acked all, or after Config.LingerTimeout, so tick on until Config.Closed
-// is called. Close, of the netconn.Conn in it, doesn't tell the reason to the peer.
+// is called. Close, of the netconn.Conn in it, doesn't tell the reason to the peer; nor does a client whose login hasn't begun, in Accepted.
 func (c *Conn) CloseWithReason(reason string) {
 	c.closeWithReason(c.driver.Since(c.driver.cfg.Clock()), reason)
 }
@@ -294,7 +294,7 @@ func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		c.PeerReason(c.client.PeerReason())
 	}
 	switch {
-	case err == nil:
+	case err == nil || c.Closing(): // Authorize or Respond may have closed it, so that no answer could be sent
 	case errors.Is(err, control.ErrRefused) || errors.Is(err, control.ErrVersion):
 		c.refusedLogin(err)
 	default:
