@@ -22,9 +22,17 @@ func (m *Machine) ReceivedEarly(in *bunch.In) (nak bool, err error) {
 		if len(t.ahead) == maxAhead {
 			return true, nil
 		}
-		t.ahead = append(t.ahead, ahead{in.ChIndex, t.inReliable(in.ChIndex)})
+		t.ahead = append(t.ahead, ahead{in.ChIndex, t.newestIn(in.ChIndex)})
 	}
 	return t.received(in, true)
+}
+
+// newestIn is the newest sequence of an index that came.
+func (t *Table) newestIn(index uint32) int64 {
+	if ch := t.Channel(index); ch != nil && ch.in.len() > 0 {
+		return ch.in.recs[len(ch.in.recs)-1].in.ChSequence
+	}
+	return t.inReliable(index)
 }
 
 // InTurn says that all packets that were taken early have had their turn.

@@ -51,6 +51,36 @@ func TestOldCopiesBehindEarlyBunches(t *testing.T) {
 	}
 }
 
+// TestNewBehindEarlyBunches: what fills a hole in order, while bunches are taken early, leads the channel to the end of what was kept behind
+// it; new bunches are told apart from there.
+func TestNewBehindEarlyBunches(t *testing.T) {
+	s := newStub(t, false, func(c *Config) {
+		noControl(c)
+		c.Protocol = bunch.Protocol{SequenceBits: 5}
+		c.ReliableBuffer = 16
+	})
+	give := func(f func(*bunch.In) (bool, error), seqs ...int) {
+		for _, seq := range seqs {
+			in := &bunch.In{Header: header(2, seq, stubGame, nil)}
+			in.WireSeq = uint16(100+seq) & 31
+			in.Open, in.Bits = seq == 1, 8
+			in.Data = *bitio.NewReader([]byte{byte(seq)}, in.Bits)
+			nak, err := f(in)
+			require.NoError(t, err)
+			require.False(t, nak)
+		}
+	}
+	give(s.m.ReceivedBunch, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
+	give(s.m.ReceivedEarly, 3)
+	give(s.m.ReceivedBunch, 3)
+	give(s.m.ReceivedEarly, 15, 16, 19, 20, 26, 27, 28)
+	give(s.m.ReceivedBunch, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28)
+	require.Len(t, s.got, 28)
+	for i, text := range s.got {
+		require.Equal(t, byte(i+1), text[0])
+	}
+}
+
 // TestFewIndicesAreAhead: bunches of so many indices are taken early at the same time, and those of others wait.
 func TestFewIndicesAreAhead(t *testing.T) {
 	s := newStub(t, false, noControl)
