@@ -70,11 +70,10 @@ func TestNewBehindEarlyBunches(t *testing.T) {
 			require.False(t, nak)
 		}
 	}
-	give(s.m.ReceivedBunch, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
+	give(s.m.ReceivedBunch, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)
 	give(s.m.ReceivedEarly, 3)
 	give(s.m.ReceivedBunch, 3)
-	give(s.m.ReceivedEarly, 15, 16, 19, 20, 26, 27, 28)
-	give(s.m.ReceivedBunch, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28)
+	give(s.m.ReceivedBunch, 19, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28)
 	require.Len(t, s.got, 28)
 	for i, text := range s.got {
 		require.Equal(t, byte(i+1), text[0])
