@@ -19,10 +19,13 @@ const maxAhead = 64
 func (m *Machine) ReceivedEarly(in *bunch.In) (nak bool, err error) {
 	t := m.table()
 	if t.aheadOf(in.ChIndex) == nil {
-		if len(t.ahead) == maxAhead {
+		if t.strange == nil {
+			t.strange = new(strange)
+		}
+		if len(t.strange.ahead) == maxAhead {
 			return true, nil
 		}
-		t.ahead = append(t.ahead, ahead{in.ChIndex, t.newestIn(in.ChIndex)})
+		t.strange.ahead = append(t.strange.ahead, ahead{in.ChIndex, t.newestIn(in.ChIndex)})
 	}
 	return t.received(in, true)
 }
@@ -36,13 +39,20 @@ func (t *Table) newestIn(index uint32) int64 {
 }
 
 // InTurn says that all packets that were taken early have had their turn.
-func (m *Machine) InTurn() { m.ahead = m.ahead[:0] }
+func (m *Machine) InTurn() {
+	if s := m.strange; s != nil {
+		s.ahead = s.ahead[:0]
+	}
+}
 
 // aheadOf is what is known of an index of which bunches were taken early; nil when none were.
 func (t *Table) aheadOf(index uint32) *ahead {
-	for i := range t.ahead {
-		if t.ahead[i].index == index {
-			return &t.ahead[i]
+	if t.strange == nil {
+		return nil
+	}
+	for i := range t.strange.ahead {
+		if a := &t.strange.ahead[i]; a.index == index {
+			return a
 		}
 	}
 	return nil

@@ -18,10 +18,10 @@ type Table struct {
 	initIn   int64
 	initOut  int64
 	open     int
-	unacked  int     // reliable bunches on all channels that aren't acked, queued control bunches among them
-	held     int     // bytes of the peer's that count against MaxMemory
-	heldOut  int     // bytes for the peer that do
-	ahead    []ahead // indices of which bunches were taken before their packets' turn
+	unacked  int      // reliable bunches on all channels that aren't acked, queued control bunches among them
+	held     int      // bytes of the peer's that count against MaxMemory
+	heldOut  int      // bytes for the peer that do
+	strange  *strange // nil until it is needed
 	last     lastBunch
 	header   bunch.Header // of the bunch being sent
 	first    backlog      // the control channel's: the login doesn't wait for a game that is early
@@ -41,10 +41,7 @@ type Table struct {
 }
 
 // page is pageSize slots in a row; most connections use one.
-type page struct {
-	slots   [pageSize]slot
-	ignored uint32 // bits of the indices whose channel of the peer's this end doesn't take, until it is closed
-}
+type page [pageSize]slot
 
 const pageSize = 32
 
@@ -63,11 +60,11 @@ func (t *Table) slot(index uint32) *slot {
 	if t.pages[n] == nil {
 		t.pages[n] = new(page)
 		t.held += pageCost // at most 1 MiB in all: sequences stay when channels go
-		for i := range t.pages[n].slots {
-			t.pages[n].slots[i] = slot{inReliable: t.initIn, outReliable: t.initOut}
+		for i := range t.pages[n] {
+			t.pages[n][i] = slot{inReliable: t.initIn, outReliable: t.initOut}
 		}
 	}
-	return &t.pages[n].slots[index%pageSize]
+	return &t.pages[n][index%pageSize]
 }
 
 // slotAt is the place of an index, or nil when its page was never used.
@@ -76,19 +73,41 @@ func (t *Table) slotAt(index uint32) *slot {
 	if n >= len(t.pages) || t.pages[n] == nil {
 		return nil
 	}
-	return &t.pages[n].slots[index%pageSize]
+	return &t.pages[n][index%pageSize]
 }
+
+// strange is what few connections need.
+type strange struct {
+	ahead   []ahead             // indices of which bunches were taken before their packets' turn
+	ignored map[uint32]struct{} // indices whose channel of the peer's this end doesn't take, until it is closed: maxIgnored at most
+}
+
+// maxIgnored bounds what is remembered of them. Unreliable bunches on others are refused.
+const maxIgnored = 256
 
 // ignored reports whether the peer has a channel at index that this end doesn't take.
 func (t *Table) ignored(index uint32) bool {
-	return t.slotAt(index) != nil && t.pages[index/pageSize].ignored>>(index%pageSize)&1 != 0
+	if t.strange == nil {
+		return false
+	}
+	_, is := t.strange.ignored[index]
+	return is
 }
 
 func (t *Table) setIgnored(index uint32, is bool) {
-	p := t.pages[index/pageSize]
-	p.ignored &^= 1 << (index % pageSize)
-	if is {
-		p.ignored |= 1 << (index % pageSize)
+	switch {
+	case !is && t.strange != nil:
+		delete(t.strange.ignored, index)
+	case is:
+		if t.strange == nil {
+			t.strange = new(strange)
+		}
+		if t.strange.ignored == nil {
+			t.strange.ignored = map[uint32]struct{}{}
+		}
+		if len(t.strange.ignored) < maxIgnored {
+			t.strange.ignored[index] = struct{}{}
+		}
 	}
 }
 
@@ -109,8 +128,8 @@ func (t *Table) All(yield func(*Channel) bool) {
 		if p == nil {
 			continue
 		}
-		for i := range p.slots {
-			if ch := p.slots[i].ch; ch != nil && !yield(ch) {
+		for i := range p {
+			if ch := p[i].ch; ch != nil && !yield(ch) {
 				return
 			}
 		}

@@ -137,7 +137,7 @@ func (m *Machine) Prefetch() int64 {
 		return x
 	}
 	for i := range prefetchChannels {
-		if ch := t.pages[0].slots[i].ch; ch != nil {
+		if ch := t.pages[0][i].ch; ch != nil {
 			x += ch.openAt + ch.out.first + ch.lastNotified + int64(ch.queueBytes) + int64(ch.in.head)
 		}
 	}
