@@ -210,7 +210,7 @@ func TestAfterOpening(t *testing.T) {
 	bits := r.Server.Counters.UpdateBits
 	require.NoError(t, h.Bag.Set(3, slot{Name: "twelve bytes", Count: 5}))
 	r.Until(same(r))
-	require.Less(t, r.Server.Counters.UpdateBits-bits, uint64(150))
+	require.Less(t, r.Server.Counters.UpdateBits-bits, uint64(170)) // of which 20 are the time
 }
 
 // TestPush: an actor whose fields all mark themselves isn't compared while nothing is set, and a list that changes is
@@ -283,7 +283,7 @@ func TestReplay(t *testing.T) {
 		was = append(was, contents(&h.Bag))
 	}
 	require.NoError(t, rec.Close())
-	require.Less(t, file.Len(), 10000, "changes, not whole lists")
+	require.Less(t, file.Len(), 10_800, "changes, not whole lists")
 
 	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
