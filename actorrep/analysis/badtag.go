@@ -92,7 +92,7 @@ func canHold(t types.Type, max string) bool {
 
 func checkFit(pass *analysis.Pass, f *field) {
 	o := f.options
-	list, _ := parts(f.typ, f.name, o.max != nil)
+	list, _ := parts(f.typ, f.name, o)
 	if opt, message := misfit(f, list); opt != nil {
 		at, _ := f.span(opt)
 		report(pass, at, sureError, nil, "%s", message)
@@ -151,7 +151,7 @@ func checkNotify(pass *analysis.Pass, c *class, f *field) {
 		return // the method's T isn't the struct's
 	}
 	sig := set.Lookup(nil, opt.value).Type().(*types.Signature)
-	if list, _ := parts(f.typ, f.name, false); sig.Params().Len() > 0 && slices.ContainsFunc(list, func(p part) bool { return p.kind == partFast }) {
+	if list, _ := parts(f.typ, f.name, nil); sig.Params().Len() > 0 && slices.ContainsFunc(list, func(p part) bool { return p.kind == partFast }) {
 		report(pass, at, sureError, nil, "notify method %s must take nothing: a fast array has callbacks that know what was", opt.value)
 		return
 	}

@@ -103,7 +103,7 @@ func refused(t types.Type, tag string) (bool, string) {
 	if f.options.bad() {
 		return true, fmt.Sprint(f.options.problems)
 	}
-	list, units := parts(t, "F", f.options.max != nil)
+	list, units := parts(t, "F", f.options)
 	if p := firstBad(list); p != nil {
 		return true, p.path + ": " + p.why
 	}
@@ -120,7 +120,7 @@ func TestAgreesWithLayout(t *testing.T) {
 		typ, tag := someType(rng, 0), someTag(rng)
 		st := reflect.StructOf([]reflect.StructField{{Name: "F", Type: typ, Tag: reflect.StructTag(fmt.Sprintf("net:%q", tag))}})
 		l, err := layout.Build(st)
-		if _, n := parts(typeOf(typ), "F", false); n.units > maxOthers && n.others > maxOthers-maxUnits/64 && n.others <= maxOthers {
+		if _, n := parts(typeOf(typ), "F", parseTag(tag)); n.units > maxOthers && n.others > maxOthers-2*maxUnits/64 && n.others <= maxOthers {
 			continue // how many groups the numbers become is for Build to say
 		}
 		says, why := refused(typeOf(typ), tag)
@@ -129,7 +129,7 @@ func TestAgreesWithLayout(t *testing.T) {
 			bad++
 			continue
 		}
-		_, units := parts(typeOf(typ), "F", parseTag(tag).max != nil)
+		_, units := parts(typeOf(typ), "F", parseTag(tag))
 		leaves := 0
 		for range l.Leaves {
 			leaves++

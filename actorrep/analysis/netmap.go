@@ -24,7 +24,7 @@ func runNetMap(pass *analysis.Pass) (any, error) {
 		total := size{}
 		for i := range c.fields {
 			f := &c.fields[i]
-			list, units := parts(f.typ, f.name, f.options.max != nil)
+			list, units := parts(f.typ, f.name, f.options)
 			total = total.plus(units)
 			p := firstBad(list)
 			if elem := elementOf(f.typ); elem != nil {
@@ -62,14 +62,14 @@ func firstBad(list []part) *part {
 // elements of a fast array are: of a struct all exported fields, with or without tags.
 func badInWhole(t types.Type, path string) *part {
 	st, ok := t.Underlying().(*types.Struct)
-	if list, _ := parts(t, path, false); !ok || len(list) == 1 && list[0].kind == partCustom {
+	if list, _ := parts(t, path, nil); !ok || len(list) == 1 && list[0].kind == partCustom {
 		return firstBad(list)
 	}
 	for v := range st.Fields() {
 		if !v.Exported() {
 			continue
 		}
-		list, _ := parts(v.Type(), path+"."+v.Name(), false)
+		list, _ := parts(v.Type(), path+"."+v.Name(), nil)
 		if p := firstBad(list); p != nil {
 			return p
 		}

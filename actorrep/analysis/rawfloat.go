@@ -28,7 +28,7 @@ func runRawFloat(pass *analysis.Pass) (any, error) {
 			if o.bad() || o.step != nil || o.bits != nil || o.quat != nil || o.condition != nil && o.condition.key == "never" {
 				continue
 			}
-			list, _ := parts(f.typ, f.name, o.max != nil)
+			list, _ := parts(f.typ, f.name, o)
 			if p := firstFloat(list); p != nil {
 				report(pass, f, advice, nil, "%s is sent as %d bits whenever any of them changes; add %s to its tag", p.path, floatBits(p), proposal(p.path))
 			} else if p := untaggedFloat(elementOf(f.typ), f.name+"[]"); p != nil {
@@ -61,7 +61,7 @@ func untaggedFloat(elem types.Type, path string) *part {
 		return nil
 	}
 	st, ok := elem.Underlying().(*types.Struct)
-	if list, _ := parts(elem, path, false); !ok || len(list) == 1 && list[0].kind == partCustom {
+	if list, _ := parts(elem, path, nil); !ok || len(list) == 1 && list[0].kind == partCustom {
 		return firstFloat(list)
 	}
 	for i := range st.NumFields() {
@@ -69,7 +69,7 @@ func untaggedFloat(elem types.Type, path string) *part {
 		if _, tagged := reflect.StructTag(st.Tag(i)).Lookup("net"); tagged || !v.Exported() {
 			continue
 		}
-		list, _ := parts(v.Type(), path+"."+v.Name(), false)
+		list, _ := parts(v.Type(), path+"."+v.Name(), nil)
 		if p := firstFloat(list); p != nil {
 			return p
 		}

@@ -64,9 +64,9 @@ func (s size) tooMany() string {
 	return ""
 }
 
-// parts is what a replicated field is made of, and how many units that is. Type parameters are left out.
-func parts(t types.Type, path string, max bool) (list []part, units size) {
-	w := walker{max: max}
+// parts is what a replicated field is made of, and how many units that is. Its tag is o; nil for none. Type parameters are left out.
+func parts(t types.Type, path string, o *tagOptions) (list []part, units size) {
+	w := walker{max: o != nil && o.max != nil, quat: o != nil && o.quat != nil}
 	w.value(t, path)
 	return w.list, w.size
 }
@@ -75,6 +75,7 @@ type walker struct {
 	list []part
 	size
 	max     bool // the tag has max=
+	quat    bool // and quat=
 	inSlice bool
 	within  []types.Type // named types that are being looked into
 }
@@ -183,6 +184,9 @@ func (w *walker) plain(t types.Type, path string) {
 // vector makes the last parts one unit of n floats.
 func (w *walker) vector(before size, first, n int) {
 	w.size = before.plus(size{units: 1})
+	if w.quat && n == 4 {
+		w.others++ // it isn't put together with others
+	}
 	for i := range w.list[first:] {
 		w.list[first+i].of = n
 	}
@@ -190,10 +194,10 @@ func (w *walker) vector(before size, first, n int) {
 
 // tagged adds a value that has a tag of its own, which is checked where it stands.
 func (w *walker) tagged(t types.Type, path string, o *tagOptions) {
-	first, max := len(w.list), w.max
-	w.max = o.max != nil
+	first, max, quat := len(w.list), w.max, w.quat
+	w.max, w.quat = o.max != nil, o.quat != nil
 	w.value(t, path)
-	w.max = max
+	w.max, w.quat = max, quat
 	for i := first; i < len(w.list); i++ {
 		if p := &w.list[i]; p.kind < partOwn {
 			p.kind = partOwn
