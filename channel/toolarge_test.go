@@ -22,7 +22,7 @@ func TestWhatNeverFitsIsTold(t *testing.T) {
 		{"15 parts of 953 bytes", func(c *Config) { c.ReliableBuffer = 16 }, 15 * 953},
 		{"half of MaxMemory", func(c *Config) {
 			c.Protocol.SequenceBits, c.ReliableBuffer, c.Protocol.MaxPacket, c.MaxMemory = 11, 1024, 256, 256<<10
-		}, 215 * 185},
+		}, (64 << 10) / (outCost + 1<<minClass) * 185}, // beside a buffer of 64 KiB for all of them
 	} {
 		for _, name := range []bunch.Name{bunch.Control, stubGame} {
 			s := newStub(t, false, v.edit)
