@@ -115,7 +115,7 @@ func (o *office) setAll(set netsim.Settings) {
 // TestCallsRandom calls at random over bad connections, whose buffers overflow, while actors and connections come and
 // go. Nothing comes that wasn't called, or twice, or to another.
 func TestCallsRandom(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range actorrep.SeedsOf(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bad := netsim.Settings{Loss: 10, Dup: 5, Order: 10}
 			o := &office{rpcs: clerkCalls(), called: map[ticket]bool{}, seen: map[*clerk]map[ticket]bool{}}

@@ -9,3 +9,6 @@ func (w *World) SetFrame(frame uint32) { w.frame = frame }
 func (w *World) SpendIDs() {
 	*(*uint32)(unsafe.Pointer(&w.ids)) = 1<<31 - 1
 }
+
+// SeedsOf is for the tests of outside.
+func SeedsOf(n uint64) uint64 { return seedsOf(n) }

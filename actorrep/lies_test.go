@@ -396,10 +396,18 @@ func lies(seed uint64) []byte {
 	return b
 }
 
+// seedsOf is how many seeds a test has: with -short a third of n.
+func seedsOf(n uint64) uint64 {
+	if testing.Short() {
+		return (n + 2) / 3
+	}
+	return n
+}
+
 // TestLyingServers: whatever a server says, a client's actors keep their classes, and nothing is written outside their
 // fields.
 func TestLyingServers(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range seedsOf(300) {
 		lieToClient(t, lies(seed))
 	}
 }
@@ -555,7 +563,7 @@ func FuzzLyingClient(f *testing.F) {
 
 // TestLyingClients: whatever a client calls, the server stands.
 func TestLyingClients(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range seedsOf(100) {
 		lieToServer(t, lies(seed))
 	}
 }
@@ -648,7 +656,7 @@ func FuzzLyingFile(f *testing.F) {
 
 // TestLyingFiles: whatever a recording says, actors keep their classes, and nothing is written outside their fields.
 func TestLyingFiles(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range seedsOf(200) {
 		lieInFile(t, lies(seed))
 	}
 }
