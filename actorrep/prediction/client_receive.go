@@ -12,7 +12,7 @@ func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 	p := &c.in
 	near, fresh := c.newest+maxAhead, c.newest == 0
 	if fresh {
-		near = time.Microsecond << stampBits
+		near = time.Microsecond << (stampBits - 1) // half of what stamps count is left for the moves
 	}
 	if err := p.read(c.cfg.Model.ReadState, r, near); err != nil {
 		c.Counters.Malformed++

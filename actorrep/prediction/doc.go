@@ -75,5 +75,5 @@
 //	                              is replayed without it, and is corrected again
 //	moves in a message            16: with more unsent the next ones go with the next message
 //	moves simulated in a tick     MovesPerTick, 64: others are dropped, their time goes to later ones
-//	time ahead of the client      4 s: replies beyond are malformed
+//	time ahead of the client      4 s: replies beyond are malformed; before the first move 71 years
 package prediction
