@@ -32,12 +32,10 @@ type outlet interface {
 	drained(v *view) bool
 	// room is how many reliable messages an actor may send now.
 	room(v *view) int
-	// budget is the bits that may be sent now, freeBits what the packet at hand has room for, packetBits an empty
-	// one; nextPacket is its number.
+	// budget is the bits that may be sent now, freeBits what the packet at hand has room for, packetBits an empty one.
 	budget() int
 	freeBits() int
 	packetBits() int
-	nextPacket() int64
 	// now is the time of what is under way.
 	now() time.Duration
 	// fail ends the connection.
@@ -184,7 +182,6 @@ func (o *channelOutlet) room(v *view) int {
 func (o *channelOutlet) budget() int        { return o.conn.Budget() * 8 }
 func (o *channelOutlet) freeBits() int      { return o.conn.FreeBits() - bunchMargin }
 func (o *channelOutlet) packetBits() int    { return o.conn.Table().SingleBits() - bunchMargin }
-func (o *channelOutlet) nextPacket() int64  { return o.conn.NextPacket() }
 func (o *channelOutlet) now() time.Duration { return o.conn.Now() }
 func (o *channelOutlet) fail(err error)     { o.conn.Fail(err, true) }
 

@@ -181,7 +181,6 @@ func (r *Recorder) room(*view) int     { return 1 << 20 }
 func (r *Recorder) budget() int        { return (frameBudget - len(r.frame)) * 8 }
 func (r *Recorder) freeBits() int      { return recordChunk }
 func (r *Recorder) packetBits() int    { return recordChunk }
-func (r *Recorder) nextPacket() int64  { return int64(r.number) }
 
 // recordChunk is the most bits of one message of records.
 const recordChunk = 32 << 13

@@ -194,9 +194,7 @@ func (c *Conn) lastAcks() {
 			c.sendAgain()
 			continue
 		}
-		c.countEmpty()
-		c.startPacket()
-		c.sendPacket(0, false)
+		c.sendAckPacket()
 	}
 }
 

@@ -151,9 +151,7 @@ func (c *Conn) FlushNet() {
 	}
 	c.sendCopies(c.copies())
 	if c.acksDue() && !c.windowFull() && !c.Closed() { // that packet's header had no room for them
-		c.countEmpty()
-		c.startPacket()
-		c.sendPacket(0, false)
+		c.sendAckPacket()
 	}
 }
 
@@ -224,6 +222,13 @@ func (c *Conn) oweAcks(delay time.Duration) {
 }
 
 func (c *Conn) acksDue() bool { return c.flow.dirtyAcks && c.now >= c.flow.acksAt }
+
+// sendAckPacket sends an empty packet: its header has the acks.
+func (c *Conn) sendAckPacket() {
+	c.countEmpty()
+	c.startPacket()
+	c.sendPacket(0, false)
+}
 
 func (c *Conn) countEmpty() {
 	c.pace.empty(c)

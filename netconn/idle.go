@@ -227,7 +227,5 @@ func (c *Conn) sendEmpty() {
 		return
 	}
 	r.lastEmpty = c.now
-	c.countEmpty()
-	c.startPacket()
-	c.sendPacket(0, false)
+	c.sendAckPacket()
 }

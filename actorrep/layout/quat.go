@@ -218,14 +218,24 @@ func indexCode(named uint64, guess []uint64) (code uint64, n int) {
 	return (named - 1) << 1, 3
 }
 
-// readIndex reads it. It reports false when the rotation follows whole.
-func readIndex(r *bitio.Reader, g *[4]int64) (at int, ok bool) {
-	at = longest(g)
-	if r.ReadBool() {
-		return at, true
+// readNearTo reads it, and is the rotation whose differences follow to what was known, which has that part positive. ok is false when the rotation
+// follows whole.
+func readNearTo(r *bitio.Reader, known []uint64) (g [4]int64, at int, ok bool) {
+	g = quatOf(known)
+	if at, ok = longest(&g), true; !r.ReadBool() {
+		named := int(r.ReadBits(2))
+		at, ok = named, named != at
 	}
-	named := int(r.ReadBits(2))
-	return named, named != at
+	if ok && g[at] < 0 {
+		negate(&g)
+	}
+	return g, at, ok
+}
+
+// moved is a part of a rotation that is off by a difference in zigzag. No honest end goes beyond the bounds.
+func (d *Wire) moved(part int64, difference uint64) int64 {
+	m := largestPart(d.Bits)
+	return min(max(part+unzigzag(difference), -m-1), m)
 }
 
 func (d *Wire) writeNearQuat(w *bitio.Writer, v, errors []uint64, widths []uint8) {
@@ -239,20 +249,15 @@ func (d *Wire) writeNearQuat(w *bitio.Writer, v, errors []uint64, widths []uint8
 }
 
 func (d *Wire) readNearQuat(r *bitio.Reader, v, guess []uint64, widths []uint8) {
-	g := quatOf(guess)
-	at, ok := readIndex(r, &g)
+	g, at, ok := readNearTo(r, guess)
 	if !ok {
 		d.readQuat(r, v)
 		return
 	}
-	if g[at] < 0 {
-		negate(&g)
-	}
 	var n [4]int64
-	m := largestPart(d.Bits)
 	for i := 1; i < 4; i++ {
 		j := (at + i) & 3
-		n[j] = min(max(g[j]+unzigzag(readRice(r, int(widths[j]))), -m-1), m) // no honest end goes beyond
+		n[j] = d.moved(g[j], readRice(r, int(widths[j])))
 	}
 	d.finishQuat(&n, at, v)
 }
@@ -305,20 +310,16 @@ func (d *Wire) quatDeltaBits(v, base []uint64) int {
 }
 
 func (d *Wire) readQuatDelta(r *bitio.Reader, v, base []uint64) {
-	g := quatOf(base)
-	at, ok := readIndex(r, &g)
+	g, at, ok := readNearTo(r, base)
 	if !ok {
 		d.readQuat(r, v)
 		return
 	}
-	if g[at] < 0 {
-		negate(&g)
-	}
 	var n [4]int64
-	width, m := int(r.ReadBits(deltaWidth)), largestPart(d.Bits)
+	width := int(r.ReadBits(deltaWidth))
 	for i := 1; i < 4; i++ {
 		j := (at + i) & 3
-		n[j] = min(max(g[j]+unzigzag(r.ReadBits(width)), -m-1), m)
+		n[j] = d.moved(g[j], r.ReadBits(width))
 	}
 	d.finishQuat(&n, at, v)
 }

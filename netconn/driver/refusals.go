@@ -82,8 +82,8 @@ import (
 //	restart_unlikely         a restart request that wasn't believed
 //	no_randomness            Config.Rand gave an error
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
-	n, more := d.droppedNow(), true
-	refusals.Each(func(reason string, n uint64) bool { more = yield(reason, n); return more }, []refusals.Count{
+	n := d.droppedNow()
+	more := refusals.Each(yield, []refusals.Count{
 		refusals.Of("corrupt", d.Counters.Corrupt), refusals.Of("packet", d.Counters.Refused), refusals.Of("stale_packet", n.stale),
 		refusals.Of("unknown_type", n.unknownType), refusals.Of("may_not_open", n.mayNotOpen), refusals.Of("no_room", d.Counters.NoRoom),
 		refusals.Of("no_login", d.Counters.NoLogin),

@@ -10,13 +10,14 @@ type Count struct {
 // Of is n refusals for a reason, by its code: one that driver.Driver.Refusals lists.
 func Of(reason string, n uint64) Count { return Count{reason, n} }
 
-// Each calls yield with every count in the order of the tables, zeros too, until it returns false.
-func Each(yield func(reason string, n uint64) bool, tables ...[]Count) {
+// Each calls yield with every count in the order of the tables, zeros too, until it returns false, and reports whether it never did.
+func Each(yield func(reason string, n uint64) bool, tables ...[]Count) bool {
 	for _, t := range tables {
 		for _, c := range t {
 			if !yield(c.reason, c.n) {
-				return
+				return false
 			}
 		}
 	}
+	return true
 }
