@@ -4,6 +4,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,31 +31,35 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestSurvivors runs all of it over a package whose test leaves some out.
+// TestSurvivors runs all of it over a package whose tests leave some out.
 func TestSurvivors(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds a package twice")
+		t.Skip("it builds a package")
 	}
 	p := pkg{"counter", counterDir, []string{"counter.go"}}
+	o := options{workers: 2, slack: time.Minute}
 	dir := t.TempDir()
-	mutants, binary, err := build(p, dir)
+	mutants, program, err := build(p, dir)
 	require.NoError(t, err)
-	covered, err := coverage(p, dir, options{})
+	tests, err := record(p, program, dir, o)
 	require.NoError(t, err)
-	out, err := runTests(p, binary, 0, time.Minute, "-test.v")
-	require.NoError(t, err)
-	groups := inGroups(string(out))
-	require.Len(t, groups, 1)
+	reach := reachedBy(tests)
+
 	var todo []mutant
 	for _, m := range mutants {
-		if covered(m) {
-			todo = append(todo, m)
-		} else {
-			require.Contains(t, m.name, "Never")
+		switch name := m.name[len(counterDir+"/counter.go "):]; {
+		case reach[m.id] == nil:
+			require.Equal(t, "Never: a * b -> a + b", name)
+			continue
+		case strings.HasPrefix(name, "Room"):
+			require.ElementsMatch(t, []string{"ExampleCounter_Room", "TestRoom"}, names(reach[m.id]), name)
+		case strings.HasPrefix(name, "Full"):
+			require.Equal(t, []string{"TestCounter"}, names(reach[m.id]), name)
 		}
+		todo = append(todo, m)
 	}
 	require.Less(t, len(todo), len(mutants))
-	killed := tryAll(p, binary, todo, groups, options{workers: 2, slack: time.Minute})
+	killed := tryAll(p, program, todo, reach, o)
 	var survivors []string
 	for i, m := range todo {
 		if !killed[i] {
@@ -62,6 +67,13 @@ func TestSurvivors(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []string{"Add: c.calls++ -> c.calls--", "Add: n < 0 -> n <= 0"}, survivors)
+}
+
+func names(tests []test) (list []string) {
+	for _, t := range tests {
+		list = append(list, t.name)
+	}
+	return list
 }
 
 // TestList checks that survivors are read from a page, with the bars that a table's cell can't have.
@@ -76,10 +88,20 @@ func TestList(t *testing.T) {
 	require.Empty(t, listed)
 }
 
-// TestGroups checks that quick tests are run together and first, and slow ones alone, the quickest of them first.
-func TestGroups(t *testing.T) {
-	groups := inGroups("=== RUN   TestA\n--- PASS: TestA (3.50s)\n    --- PASS: TestA/sub (3.40s)\n--- PASS: TestB (0.01s)\n--- SKIP: TestC (0.00s)\n--- PASS: TestD (0.40s)\n--- PASS: FuzzE (0.02s)\nPASS\n")
-	require.Equal(t, []group{{"^(TestB|FuzzE)$", 30 * time.Millisecond}, {"^TestD$", 400 * time.Millisecond}, {"^TestA$", 3500 * time.Millisecond}}, groups)
+// TestQuickestFirst checks that a mutant has the tests that reach it, the quickest first, quick ones together and slow ones alone.
+func TestQuickestFirst(t *testing.T) {
+	a, b, c := test{"TestA", 4 * time.Second, []int{1, 2}}, test{"TestB", 60 * time.Millisecond, []int{2}}, test{"ExampleC", 30 * time.Millisecond, []int{2}}
+	d, e := test{"FuzzD", 90 * time.Millisecond, []int{2, 3}}, test{"TestE", 80 * time.Millisecond, []int{2}}
+	reach := reachedBy([]test{a, b, c, d, e})
+	require.Equal(t, map[int][]test{1: {a}, 2: {c, b, e, d, a}, 3: {d}}, reach)
+	require.Equal(t, [][]test{{c, b}, {e}, {d}, {a}}, inBundles(reach[2]))
+	require.Equal(t, "^(ExampleC|TestB)$", pattern([]test{c, b}))
+	require.Empty(t, inBundles(nil))
+	quick := make([]test, 1000)
+	for i := range quick {
+		quick[i].took = 10 * time.Millisecond
+	}
+	require.Len(t, inBundles(quick), 8) // each twice the one before: 10, 10, 20, 40 ... 370 tests
 }
 
 // TestSample checks that a sample has one mutant of every so many, the same for the same seed.

@@ -25,8 +25,8 @@ type mutant struct {
 	name string
 }
 
-// mutator writes a package in which each mutant can be chosen at run time: an expression or a statement that looks at the
-// variable named choice. Only one is chosen at a time, so the alternatives hold no mutants themselves.
+// mutator writes a package in which each mutant can be chosen at run time: an expression or a statement that asks the
+// function named isAlive. Only one is chosen at a time, so the alternatives hold no mutants themselves.
 type mutator struct {
 	fset    *token.FileSet
 	mutants []mutant
@@ -36,32 +36,56 @@ type mutator struct {
 	fun     string
 }
 
-// choice is the variable that holds the id of the mutant that is alive, and pick chooses between two values.
+// These are the names in the file that support makes: isAlive reports whether a mutant is chosen, and pick chooses between two values.
 const (
-	choice = "_mutantAlive"
-	pick   = "_mutantPick"
+	isAlive = "_mutantIs"
+	pick    = "_mutantPick"
 )
 
-// support is the file that is added to a package.
-func support(name string) string {
-	return "package " + name + `
+// support is the file that is added to a package with n mutants. The variable MUTANT of the environment chooses one. To the file named
+// in MUTANT_REACHED the tests append each mutant that they reach, once, in four bytes, lowest first. It is written at once, so that
+// nothing is missing however the tests end, and without allocations, which tests may count.
+func support(name string, n int) string {
+	return "package " + name + fmt.Sprintf(`
 
 import (
 	"os"
 	"strconv"
+	"sync"
 )
 
-var ` + choice + ` = func() int { n, _ := strconv.Atoi(os.Getenv("MUTANT")); return n }()
+var (
+	_mutantAlive   = func() int { n, _ := strconv.Atoi(os.Getenv("MUTANT")); return n }()
+	_mutantFile    = func() *os.File { f, _ := os.OpenFile(os.Getenv("MUTANT_REACHED"), os.O_APPEND|os.O_WRONLY, 0); return f }()
+	_mutantReached [%d]bool
+	_mutantMu      sync.Mutex
+	_mutantBytes   [4]byte
+)
 
-func ` + pick + `[T any](id int, as, mutated T) T {
-	if ` + choice + ` == id {
+func _mutantNote(id int) {
+	_mutantMu.Lock()
+	_mutantReached[id] = true
+	_mutantBytes = [4]byte{byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)}
+	_mutantFile.Write(_mutantBytes[:])
+	_mutantMu.Unlock()
+}
+
+func _mutantIs(id int) bool {
+	if !_mutantReached[id] {
+		_mutantNote(id)
+	}
+	return _mutantAlive == id
+}
+
+func _mutantPick[T any](id int, as, mutated T) T {
+	if _mutantIs(id) {
 		return mutated
 	}
 	return as
 }
 
-var _ = ` + pick + `[int]
-`
+var _ = _mutantPick[int]
+`, n+1)
 }
 
 // file is the text of a file with its mutants; nil when it has directives, which don't survive being printed.
@@ -150,10 +174,12 @@ func (m *mutator) text(n ast.Node) string {
 
 func number(n int) ast.Expr { return &ast.BasicLit{Kind: token.INT, Value: strconv.Itoa(n)} }
 
-// alive is the expression: mutant id is chosen, or isn't.
-func alive(op token.Token, id int) ast.Expr {
-	return &ast.BinaryExpr{X: ast.NewIdent(choice), Op: op, Y: number(id)}
+// alive is the expression: mutant id is chosen. dead is: it isn't.
+func alive(id int) ast.Expr {
+	return &ast.CallExpr{Fun: ast.NewIdent(isAlive), Args: []ast.Expr{number(id)}}
 }
+
+func dead(id int) ast.Expr { return &ast.UnaryExpr{Op: token.NOT, X: alive(id)} }
 
 func paren(e ast.Expr) ast.Expr { return &ast.ParenExpr{X: e} }
 
@@ -167,8 +193,8 @@ func boolean(as ast.Expr, ids []int, mutated []ast.Expr) ast.Expr {
 		if id == 0 {
 			continue
 		}
-		rest = both(alive(token.NEQ, id), rest)
-		if m := both(alive(token.EQL, id), paren(mutated[i])); out == nil {
+		rest = both(dead(id), rest)
+		if m := both(alive(id), paren(mutated[i])); out == nil {
 			out = m
 		} else {
 			out = &ast.BinaryExpr{X: out, Op: token.LOR, Y: m}
@@ -291,7 +317,7 @@ func (m *mutator) block(b *ast.BlockStmt) {
 
 // unless is a statement that isn't executed when a mutant is alive, but another is, which may be nil.
 func unless(id int, s, otherwise ast.Stmt) ast.Stmt {
-	out := &ast.IfStmt{Cond: alive(token.NEQ, id), Body: &ast.BlockStmt{List: []ast.Stmt{s}}}
+	out := &ast.IfStmt{Cond: dead(id), Body: &ast.BlockStmt{List: []ast.Stmt{s}}}
 	if otherwise != nil {
 		out.Else = &ast.BlockStmt{List: []ast.Stmt{otherwise}}
 	}
@@ -352,7 +378,7 @@ func (m *mutator) ifStmt(s *ast.IfStmt) {
 	never := m.add(s.Pos(), "if "+m.text(s.Cond)+" -> never")
 	s.Cond = m.expr(s.Cond)
 	if never != 0 {
-		s.Cond = both(alive(token.NEQ, never), paren(s.Cond))
+		s.Cond = both(dead(never), paren(s.Cond))
 	}
 	m.block(s.Body)
 	if s.Else != nil {
@@ -406,7 +432,7 @@ func (m *mutator) returnStmt(s *ast.ReturnStmt) ast.Stmt {
 	for i, e := range s.Results {
 		if name, ok := e.(*ast.Ident); ok && (name.Name == "true" || name.Name == "false") {
 			if id := m.add(e.Pos(), fmt.Sprintf("%s -> !%s", text, name.Name)); id != 0 {
-				s.Results[i] = &ast.BinaryExpr{X: paren(alive(token.NEQ, id)), Op: token.EQL, Y: name}
+				s.Results[i] = &ast.BinaryExpr{X: paren(dead(id)), Op: token.EQL, Y: name}
 			}
 			continue
 		}

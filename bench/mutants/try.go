@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,34 +21,30 @@ import (
 	"time"
 )
 
-// tryPackage makes a package's mutants and runs its tests against each that is covered.
+// tryPackage makes a package's mutants and runs against each the tests that reach it.
 func tryPackage(p pkg, listed map[string]bool, o options) (sum tally, err error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	mutants, binary, err := build(p, dir)
+	mutants, program, err := build(p, dir)
 	if err != nil {
 		return sum, err
 	}
-	covered, err := coverage(p, dir, o)
+	tests, err := record(p, program, dir, o)
 	if err != nil {
 		return sum, err
 	}
-	out, err := runTests(p, binary, 0, 10*time.Minute, "-test.v", "-test.run", o.run, "-test.skip", o.skip)
-	if err != nil {
-		return sum, fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
-	}
-	groups := inGroups(string(out))
+	reach := reachedBy(tests)
 	var todo []mutant
 	for _, m := range mutants {
-		if covered(m) && strings.Contains(m.name, o.only) {
+		if reach[m.id] != nil && strings.Contains(m.name, o.only) {
 			todo = append(todo, m)
 		}
 	}
 	todo = sample(todo, o.sample, o.seed)
-	killed := tryAll(p, binary, todo, groups, o)
+	killed := tryAll(p, program, todo, reach, o)
 	return report(p, mutants, todo, killed, listed, o), nil
 }
 
@@ -81,8 +77,8 @@ func report(p pkg, mutants, todo []mutant, killed []bool, listed map[string]bool
 }
 
 // build compiles the package's tests with all of its mutants, less those that don't compile.
-func build(p pkg, dir string) (mutants []mutant, binary string, err error) {
-	binary = filepath.Join(dir, "tests")
+func build(p pkg, dir string) (mutants []mutant, program string, err error) {
+	program = filepath.Join(dir, "tests")
 	dropped := map[int]bool{}
 	for range 30 {
 		m := &mutator{fset: token.NewFileSet(), names: map[string]int{}, dropped: dropped}
@@ -107,7 +103,7 @@ func build(p pkg, dir string) (mutants []mutant, binary string, err error) {
 				}
 			}
 		}
-		if err := add("zz_mutants.go", []byte(support(p.name))); err != nil {
+		if err := add("zz_mutants.go", []byte(support(p.name, len(m.mutants)))); err != nil {
 			return nil, "", err
 		}
 		list, err := json.Marshal(map[string]any{"Replace": overlay})
@@ -118,14 +114,14 @@ func build(p pkg, dir string) (mutants []mutant, binary string, err error) {
 		if err := os.WriteFile(config, list, 0o600); err != nil {
 			return nil, "", err
 		}
-		out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", config, "-o", binary, "./"+p.dir).CombinedOutput()
+		out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", config, "-o", program, "./"+p.dir).CombinedOutput()
 		if err == nil {
 			for _, made := range m.mutants {
 				if !dropped[made.id] {
 					mutants = append(mutants, made)
 				}
 			}
-			return mutants, binary, nil
+			return mutants, program, nil
 		}
 		before := len(dropped)
 		drop(dropped, string(out), dir)
@@ -138,7 +134,7 @@ func build(p pkg, dir string) (mutants []mutant, binary string, err error) {
 
 var (
 	compileError = regexp.MustCompile(`([\w.-]+\.go):(\d+):\d+: `)
-	inText       = regexp.MustCompile(`(?:` + choice + ` [!=]= |` + pick + `\()(\d+)`)
+	inText       = regexp.MustCompile(`(?:` + isAlive + `|` + pick + `)\((\d+)`)
 )
 
 // drop notes the mutants in the lines of compile errors, or the nearest before them.
@@ -163,65 +159,88 @@ func drop(dropped map[int]bool, out, dir string) {
 	}
 }
 
-// coverage is which mutants the tests reach.
-func coverage(p pkg, dir string, o options) (covered func(mutant) bool, err error) {
-	profile := filepath.Join(dir, "cover.out")
-	args := []string{"test", "-short", "-count=1", "-coverprofile", profile}
-	args = append(args, "-run", o.run, "-skip", o.skip)
-	if out, err := exec.Command("go", append(args, "./"+p.dir)...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("the tests fail: %w\n%s", err, out)
+// test is one top-level test, example or fuzz test with its seeds: the time that it takes without a mutant, and the mutants it reaches.
+type test struct {
+	name    string
+	took    time.Duration
+	reached []int
+}
+
+// record runs each test alone, without a mutant.
+func record(p pkg, program, dir string, o options) (tests []test, err error) {
+	out, err := runTests(p, program, "", 0, 0, 0, "-test.list", cmp.Or(o.run, "."))
+	if err != nil {
+		return nil, fmt.Errorf("the tests can't be listed: %w\n%s", err, out)
 	}
-	f, err := os.Open(profile)
+	skip, err := regexp.Compile(cmp.Or(o.skip, "^$"))
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	lines := map[string]bool{}
-	for s := bufio.NewScanner(f); s.Scan(); {
-		file, rest, _ := strings.Cut(s.Text(), ".go:")
-		var fromLine, fromCol, toLine, toCol, statements, count int
-		if n, _ := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &fromLine, &fromCol, &toLine, &toCol, &statements, &count); n != 6 || count == 0 {
-			continue
-		}
-		for line := fromLine; line <= toLine; line++ {
-			lines[fmt.Sprintf("%s.go:%d", filepath.Base(file), line)] = true
+	for name := range strings.Lines(string(out)) {
+		name = strings.TrimSpace(name)
+		if !strings.HasPrefix(name, "Benchmark") && !skip.MatchString(name) {
+			tests = append(tests, test{name: name})
 		}
 	}
-	return func(m mutant) bool { return lines[fmt.Sprintf("%s:%d", filepath.Base(m.file), m.line)] }, nil
-}
-
-// group is tests that are run together, and the time that they take without a mutant.
-type group struct {
-	run  string // for -test.run
-	took time.Duration
-}
-
-var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \((\S+)s\)`)
-
-// inGroups parts the tests that passed, as -test.v lists them: the quick ones, of less than a tenth of the time of all, together, then
-// each slow one alone, the quickest of them first. So most mutants are killed before a slow test is run.
-func inGroups(verbose string) (groups []group) {
-	var all time.Duration
-	for _, m := range passed.FindAllStringSubmatch(verbose, -1) {
-		took, _ := time.ParseDuration(m[2] + "s") // as it is printed
-		groups = append(groups, group{"^" + m[1] + "$", took})
-		all += took
-	}
-	var together group
-	var names []string
-	groups = slices.DeleteFunc(groups, func(g group) bool {
-		if g.took >= max(all/10, 200*time.Millisecond) {
-			return false
+	failed := make([]error, len(tests))
+	parallel(len(tests), o.workers, func(i int) {
+		t := &tests[i]
+		file := filepath.Join(dir, t.name+".reached")
+		if failed[i] = os.WriteFile(file, nil, 0o600); failed[i] != nil {
+			return
 		}
-		names, together.took = append(names, g.run[1:len(g.run)-1]), together.took+g.took
-		return true
+		before := time.Now()
+		out, err := runTests(p, program, file, 0, 0, 0, "-test.run", pattern(tests[i:i+1]))
+		t.took = time.Since(before)
+		if err != nil {
+			failed[i] = fmt.Errorf("%s fails without a mutant: %w\n%s", t.name, err, out)
+			return
+		}
+		ids, err := os.ReadFile(file)
+		failed[i] = err
+		for ; len(ids) >= 4; ids = ids[4:] {
+			t.reached = append(t.reached, int(binary.LittleEndian.Uint32(ids)))
+		}
 	})
-	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(a.took, b.took) })
-	if names == nil {
-		return groups
+	return tests, errors.Join(failed...)
+}
+
+// reachedBy is the tests that reach each mutant, the quickest of them first.
+func reachedBy(tests []test) map[int][]test {
+	tests = slices.Clone(tests)
+	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
+	reach := map[int][]test{}
+	for _, t := range tests {
+		for _, id := range t.reached {
+			reach[id] = append(reach[id], t)
+		}
 	}
-	together.run = "^(" + strings.Join(names, "|") + ")$"
-	return append([]group{together}, groups...)
+	return reach
+}
+
+// inBundles parts tests that are to be run one after the other, the quickest first, into those that one process runs: as many as take
+// no longer than all those before them, or a tenth of a second. So a process isn't started for each quick test, and a mutant
+// that one of them kills costs twice the time of those before that one at most.
+func inBundles(tests []test) (bundles [][]test) {
+	var done time.Duration
+	for len(tests) > 0 {
+		n, together := 1, tests[0].took
+		for n < len(tests) && together+tests[n].took <= max(done, 100*time.Millisecond) {
+			together += tests[n].took
+			n++
+		}
+		bundles, tests, done = append(bundles, tests[:n]), tests[n:], done+together
+	}
+	return bundles
+}
+
+// pattern is what -test.run takes for these tests and no others.
+func pattern(tests []test) string {
+	names := make([]string, len(tests))
+	for i, t := range tests {
+		names[i] = t.name
+	}
+	return "^(" + strings.Join(names, "|") + ")$"
 }
 
 // sample is a mutant of every n, drawn with a seed, in their order; all of them when n is at most 1.
@@ -233,42 +252,63 @@ func sample(todo []mutant, n int, seed uint64) (drawn []mutant) {
 	return append(drawn, todo...)
 }
 
-// runTests runs the test binary with a mutant alive. An error says that the tests failed, or hung.
-func runTests(p pkg, binary string, id int, limit time.Duration, args ...string) (out []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+// maxTestMemory is the address space in KiB of a process that runs tests: a mutant may allocate without end.
+const maxTestMemory = 8 << 20
+
+// runTests runs the test program with a mutant alive, and appends to the file reached, if there is one, those that are reached. An error says that
+// the tests failed, hung or took more than limit of the processor's time; 0 is no limit. What counts as a hang is far longer, since other
+// programs may keep the machine busy.
+func runTests(p pkg, program, reached string, id int, limit, slack time.Duration, args ...string) (out []byte, err error) {
+	seconds, wall := "unlimited", 30*time.Minute
+	if limit > 0 {
+		seconds, wall = strconv.Itoa(int(limit/time.Second)+1), 4*limit+slack
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wall)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append(args, "-test.short", "-test.failfast")...)
+	script := fmt.Sprintf(`ulimit -t %s; ulimit -v %d; exec "$0" "$@"`, seconds, maxTestMemory)
+	cmd := exec.CommandContext(ctx, "sh", slices.Concat([]string{"-c", script, program}, args, []string{"-test.short", "-test.failfast"})...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id), "GOMEMLIMIT=1GiB", "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id), "MUTANT_REACHED="+reached, "GOMEMLIMIT=1GiB", "GOMAXPROCS=1")
 	cmd.WaitDelay = time.Second
 	return cmd.CombinedOutput()
 }
 
-// tryAll runs the tests against each mutant and reports which were killed. It shows how far it is.
-func tryAll(p pkg, binary string, todo []mutant, groups []group, o options) []bool {
+// tryAll runs the tests that reach each mutant against it and reports which were killed. It shows how far it is.
+func tryAll(p pkg, program string, todo []mutant, reach map[int][]test, o options) []bool {
 	killed := make([]bool, len(todo))
-	free := make(chan struct{}, max(1, o.workers))
-	var running sync.WaitGroup
-	for i, m := range todo {
-		free <- struct{}{}
+	parallel(len(todo), o.workers, func(i int) {
 		if onTerminal() || i%100 == 0 {
 			progress("%s %d/%d", p.dir, i+1, len(todo))
 		}
-		running.Go(func() {
-			for _, g := range groups {
-				if _, err := runTests(p, binary, m.id, 3*g.took+o.slack, "-test.run", g.run); err != nil {
-					killed[i] = true
-					break
-				}
+		for _, b := range inBundles(reach[todo[i].id]) {
+			var took time.Duration
+			for _, t := range b {
+				took += t.took
 			}
-			<-free
-		})
-	}
-	running.Wait()
+			if _, err := runTests(p, program, "", todo[i].id, 3*took+2*time.Second, o.slack, "-test.run", pattern(b)); err != nil {
+				killed[i] = true
+				break
+			}
+		}
+	})
 	if onTerminal() {
 		progress("")
 	}
 	return killed
+}
+
+// parallel calls f for all numbers below n, some of them at a time.
+func parallel(n, workers int, f func(i int)) {
+	free := make(chan struct{}, max(1, workers))
+	var running sync.WaitGroup
+	for i := range n {
+		free <- struct{}{}
+		running.Go(func() {
+			f(i)
+			<-free
+		})
+	}
+	running.Wait()
 }
 
 // progress shows how far it is: on a terminal in one line, otherwise in one for every hundred mutants.

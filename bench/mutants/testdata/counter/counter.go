@@ -32,5 +32,14 @@ func (c *Counter) fill() {
 // Full reports whether something didn't fit.
 func (c *Counter) Full() bool { return c.full && c.N >= c.Limit }
 
+// Room is how much still fits.
+func (c *Counter) Room() int {
+	for n := 0; ; n++ {
+		if c.N+n >= c.Limit {
+			return n
+		}
+	}
+}
+
 // Never isn't tested.
 func Never(a, b int) int { return a * b }

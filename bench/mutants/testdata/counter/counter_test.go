@@ -1,6 +1,9 @@
 package counter
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestCounter(t *testing.T) {
 	c := Counter{Limit: 10}
@@ -12,4 +15,16 @@ func TestCounter(t *testing.T) {
 	if c.Add(-1) || c.N != 10 {
 		t.Fatal(c)
 	}
+}
+
+func TestRoom(t *testing.T) {
+	if c := (Counter{N: 7, Limit: 10}); c.Room() != 3 {
+		t.Fatal(c.Room())
+	}
+}
+
+func ExampleCounter_Room() {
+	c := Counter{Limit: 5}
+	fmt.Println(c.Room())
+	// Output: 5
 }
