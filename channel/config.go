@@ -37,8 +37,8 @@ type Config struct {
 	MaxChannels int
 	// MaxMemory bounds, in bytes, what the peer can make this end hold. Half of it is for what it sent: early
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
-	// Channel.Hold. The other half is for reliable bunches that it doesn't ack; SendBunch returns ErrReliableFull when
-	// they don't fit. Default 8 MiB, at least 256 KiB.
+	// Channel.Hold. The other half is for reliable bunches that it doesn't ack, the last 16 KiB of it for those of the control channel; SendBunch returns
+	// ErrReliableFull when they don't fit. Default 8 MiB, at least 256 KiB.
 	MaxMemory int
 	// PartialReliableThreshold is the number of parts from which on an unreliable bunch is made
 	// reliable and pauses replication until acked. Default 8; negative never.

@@ -27,7 +27,7 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	t := ch.table
 	bits := out.PayloadBits()
 	n := (bits + 7) / 8
-	if len(ch.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(bufferSize(n)+queuedCost, 0) {
+	if len(ch.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, bufferSize(n)+queuedCost, 0) {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
@@ -48,7 +48,7 @@ func (ch *Channel) tickControl(now time.Duration) {
 	n := 0
 	for n < len(ch.queue) && ch.openAcked && !ch.Closing() {
 		q := ch.queue[n]
-		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut() || !t.fitsOut(len(q.data), parts) {
+		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut() || !t.fitsOut(0, len(q.data), parts) {
 			break
 		}
 		if _, err := ch.send(&bunch.Out{Data: q.data, Bits: q.bits, Reliable: true, NoMerge: q.noMerge}, false, 0); err != nil {

@@ -309,7 +309,7 @@ func TestMergedBytesAreCounted(t *testing.T) {
 		}
 		require.EqualValues(t, 39, s.table.Counters.Merged)
 		require.Equal(t, pageCost+2*outCost+32+512, s.table.Held())
-		s.table.heldOut += s.table.cfg.MaxMemory/2 - s.table.heldOut
+		s.table.heldOut = s.table.cfg.MaxMemory/2 - controlReserve
 		for range 11 { // 510 bytes fit the buffer there is
 			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
 			require.NoError(t, err)
@@ -335,30 +335,32 @@ func TestMergedBytesAreCounted(t *testing.T) {
 	require.Len(t, s.sent, 3)
 }
 
-// TestRoomForWhatIsSent: half of MaxMemory, each bunch with what keeps it, to the byte.
+// TestRoomForWhatIsSent: half of MaxMemory, less what is the control channel's, each bunch with what keeps it, to the byte.
 func TestRoomForWhatIsSent(t *testing.T) {
 	s := newStub(t, false, func(c *Config) { c.MaxMemory = 256 << 10 })
 	tb := s.table
-	tb.heldOut = 128<<10 - 100 - 3*(outCost+32)
-	require.True(t, tb.fitsOut(100, 3))
-	require.False(t, tb.fitsOut(101, 3))
-	require.False(t, tb.fitsOut(100, 4))
-	require.True(t, tb.fitsOut(100+outCost+32, 2))
+	tb.heldOut = 112<<10 - 100 - 3*(outCost+32)
+	require.True(t, tb.fitsOut(1, 100, 3))
+	require.False(t, tb.fitsOut(1, 101, 3))
+	require.False(t, tb.fitsOut(1, 100, 4))
+	require.True(t, tb.fitsOut(1, 100+outCost+32, 2))
+	require.True(t, tb.fitsOut(0, 100+(16<<10), 3), "the control channel has more")
+	require.False(t, tb.fitsOut(0, 101+(16<<10), 3))
 	ch := s.open(stubGame)
-	tb.heldOut = 128<<10 - (outCost + 32)
+	tb.heldOut = 112<<10 - (outCost + 32)
 	s.send(ch, 0)
-	tb.heldOut = 128<<10 - (outCost + 32) - 1024
+	tb.heldOut = 112<<10 - (outCost + 32) - 1024
 	s.send(ch, 800)
-	tb.heldOut = 128<<10 - (outCost + 32) - 1023
+	tb.heldOut = 112<<10 - (outCost + 32) - 1023
 	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 800), Reliable: true, NoMerge: true})
 	require.ErrorIs(t, err, ErrReliableFull)
 	require.EqualValues(t, 1, tb.Counters.ReliableFull)
-	tb.heldOut = 128<<10 - (outCost + 32) - 63
+	tb.heldOut = 112<<10 - (outCost + 32) - 63
 	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 33), Reliable: true, NoMerge: true})
 	require.ErrorIs(t, err, ErrReliableFull)
 	tb.heldOut--
 	s.send(ch, 33)
-	tb.heldOut = 128 << 10
+	tb.heldOut = 112 << 10
 	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 33), NoMerge: true})
 	require.NoError(t, err, "an unreliable one isn't kept")
 	require.NoError(t, ch.Close(bunch.Destroyed), "the close always has room")
@@ -496,7 +498,7 @@ func TestGapIsNobodys(t *testing.T) {
 	require.Zero(t, s.table.heldOut)
 
 	s = gap()
-	s.table.heldOut = s.table.cfg.MaxMemory/2 - 3*(outCost+32) + 1
+	s.table.heldOut = s.table.cfg.MaxMemory/2 - controlReserve - 3*(outCost+32) + 1
 	ch = s.open(stubGame)
 	_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
 	require.ErrorIs(t, err, ErrReliableFull)

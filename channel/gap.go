@@ -20,7 +20,7 @@ func (t *Table) fillGap(ch *Channel) bool {
 	if s.gap == 0 || ch.out.len() > 0 {
 		return true
 	}
-	if !t.fitsOut(0, int(s.outReliable-s.gap)+1) {
+	if !t.fitsOut(ch.index, 0, int(s.outReliable-s.gap)+1) {
 		t.Counters.MemoryFull++
 		return false
 	}

@@ -6,13 +6,16 @@ import (
 )
 
 // What a peer can make this end hold is counted in bytes against Config.MaxMemory, as the allocator rounds it: half of
-// it is for what it sent, half for what it doesn't ack. So neither can starve the other.
+// it is for what it sent, half for what it doesn't ack. So neither can starve the other. The last controlReserve bytes of the second half
+// are the control channel's: however much the game has sent, the peer can be told why its connection is closed.
 const (
 	outCost     = 2*int(unsafe.Sizeof(outRec{})) + 2*int(unsafe.Sizeof(waitingBunch{}))
 	channelCost = int(unsafe.Sizeof(Channel{})) + 64 // and its handler's word or two
 	earlyCost   = int(unsafe.Sizeof(early{})) + 2*int(unsafe.Sizeof((*early)(nil)))
 	queuedCost  = 2 * int(unsafe.Sizeof(queued{}))
 	pageCost    = int(unsafe.Sizeof(page{}))
+
+	controlReserve = 16 << 10 // a reason of 4 KiB takes 10
 )
 
 // Held is the number of bytes that count against Config.MaxMemory now.
@@ -21,9 +24,17 @@ func (t *Table) Held() int { return t.held + t.heldOut }
 // fits reports whether n more bytes of the peer's may be held.
 func (t *Table) fits(n int) bool { return t.held+n <= t.cfg.MaxMemory/2 }
 
-// fitsOut reports whether n more bytes for the peer may be held in parts.
-func (t *Table) fitsOut(n, parts int) bool {
-	return t.heldOut+n+parts*(outCost+1<<minClass) <= t.cfg.MaxMemory/2
+// maxHeldOut is the most that may be held for the peer, as bunches of the channel at index count it.
+func (t *Table) maxHeldOut(index uint32) int {
+	if index == 0 {
+		return t.cfg.MaxMemory / 2
+	}
+	return t.cfg.MaxMemory/2 - controlReserve
+}
+
+// fitsOut reports whether n more bytes for the peer may be held in parts, on the channel at index.
+func (t *Table) fitsOut(index uint32, n, parts int) bool {
+	return t.heldOut+n+parts*(outCost+1<<minClass) <= t.maxHeldOut(index)
 }
 
 // hold counts n bytes of the peer's, unless they don't fit.

@@ -44,7 +44,7 @@ func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 		return noPackets, err
 	}
 	if out.Reliable {
-		if err := ch.table.everFits(out.PayloadBits()); err != nil {
+		if err := ch.everFits(out.PayloadBits()); err != nil {
 			return noPackets, err
 		}
 	}
@@ -129,9 +129,9 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		t.Counters.ReliableFull++
 		return noPackets, fmt.Errorf("%w: an earlier channel of its index left too many unacked", ErrReliableFull)
 	}
-	if h.Reliable && !closing && !t.fitsOut(bufferSize((h.Bits+7)/8), parts) {
+	if h.Reliable && !closing && !t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), parts) {
 		t.Counters.ReliableFull++
-		return noPackets, fmt.Errorf("%w: %d bytes wait for acks, half of MaxMemory", ErrReliableFull, t.heldOut)
+		return noPackets, fmt.Errorf("%w: %d bytes wait for acks, all that MaxMemory has for them", ErrReliableFull, t.heldOut)
 	}
 	if h.Reliable && ch.out.len()+parts > t.maxOut()+b2i(closing) {
 		t.Counters.ReliableFull++
@@ -162,7 +162,8 @@ func (t *Table) maxOut() int {
 }
 
 // everFits reports a reliable payload for which there is no room even when all is acked.
-func (t *Table) everFits(bits int) error {
+func (ch *Channel) everFits(bits int) error {
+	t := ch.table
 	if bits <= t.single {
 		return nil
 	}
@@ -170,8 +171,8 @@ func (t *Table) everFits(bits int) error {
 	if parts > t.maxOut() {
 		return fmt.Errorf("%w: it takes %d bunches of %d bytes, and ReliableBuffer has room for %d", ErrTooLarge, parts, t.partBytes(), t.maxOut())
 	}
-	if bufferSize((bits+7)/8)+parts*(outCost+1<<minClass) > t.cfg.MaxMemory/2 {
-		return fmt.Errorf("%w: its %d bunches take more than half of MaxMemory", ErrTooLarge, parts)
+	if bufferSize((bits+7)/8)+parts*(outCost+1<<minClass) > t.maxHeldOut(ch.index) {
+		return fmt.Errorf("%w: its %d bunches take more than MaxMemory has for them", ErrTooLarge, parts)
 	}
 	return nil
 }
@@ -330,7 +331,7 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 			return false
 		}
 	}
-	if rec != nil && !t.mayExtend(rec, h.Bits) || !t.outlet.ExtendBunch(out.Data, h.Bits) {
+	if rec != nil && !t.mayExtend(ch.index, rec, h.Bits) || !t.outlet.ExtendBunch(out.Data, h.Bits) {
 		return false
 	}
 	l.bits += h.Bits
@@ -346,7 +347,7 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
 	rec := ch.out.at(ch.out.next - 1)
 	if rec == nil || !h.Reliable || !rec.waiting || rec.packetID != bunch.NoPacket || rec.noMerge || out.NoMerge || h.HasPackageMapExports ||
-		rec.header.ReplicationPaused != h.ReplicationPaused || h.HasMustBeMappedGUIDs || rec.header.Bits+h.Bits > ch.table.single || !ch.table.mayExtend(rec, h.Bits) {
+		rec.header.ReplicationPaused != h.ReplicationPaused || h.HasMustBeMappedGUIDs || rec.header.Bits+h.Bits > ch.table.single || !ch.table.mayExtend(ch.index, rec, h.Bits) {
 		return false
 	}
 	ch.table.extend(rec, out.Data, h.Bits)
@@ -355,9 +356,9 @@ func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
 }
 
 // mayExtend reports whether there is memory for so many more bits of a payload.
-func (t *Table) mayExtend(rec *outRec, bits int) bool {
+func (t *Table) mayExtend(index uint32, rec *outRec, bits int) bool {
 	n := (rec.header.Bits + bits + 7) / 8
-	return n <= cap(rec.data) || t.fitsOut(bufferSize(n)-cap(rec.data), 0)
+	return n <= cap(rec.data) || t.fitsOut(index, bufferSize(n)-cap(rec.data), 0)
 }
 
 // extend appends bits to the payload kept for sending again.

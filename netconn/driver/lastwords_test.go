@@ -1,0 +1,46 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestKickWithFullMemory: a connection of which unacked data takes all the memory that there is for it is told why it is closed, with as
+// many words as the protocol has room for.
+func TestKickWithFullMemory(t *testing.T) {
+	types := []channel.Type{{Name: chatName, ServerOpen: true}}
+	for name, link := range links() {
+		for _, words := range []string{"you are too slow", strings.Repeat("x", 4000)} {
+			var result *netconn.CloseResult
+			cfg := Config{Link: link, Channels: types, MaxMemory: 256 << 10, Closed: func(_ *Conn, r netconn.CloseResult) { result = &r }}
+			w := newTown(t, 1, netsim.Settings{LagMin: 20 * time.Millisecond, LagMax: 25 * time.Millisecond}, cfg)
+			c := w.dial(Config{Link: link, Channels: types})
+			w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+			conn := w.server.conns[0]
+			for size := 800; size > 0; size /= 2 {
+				for err := error(nil); err == nil; {
+					ch, oerr := conn.Open(chatName, nil)
+					require.NoError(t, oerr)
+					for err = nil; err == nil && ch.NumOutRec() < 200; {
+						_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true, NoMerge: true})
+					}
+					if err != nil {
+						require.ErrorIs(t, err, channel.ErrReliableFull)
+					}
+				}
+			}
+			conn.CloseWithReason(words)
+			w.until("both have ended", func() bool { return result != nil && c.result != nil })
+			require.Equal(t, netconn.ClosedByPeer, c.result.Code, name)
+			require.Equal(t, words, c.result.Reason, name)
+		}
+	}
+}
