@@ -47,6 +47,20 @@ func (a *Assembly) Dropped() uint64 { return a.dropped }
 // Active reports whether parts of an unfinished bunch are held.
 func (a *Assembly) Active() bool { return a.active }
 
+// Unreliable reports whether they are of an unreliable one.
+func (a *Assembly) Unreliable() bool { return a.active && !a.whole.Reliable }
+
+// Expire gives up an unreliable bunch whose next part can't come any more, and reports whether it did: something came in packet id, and the
+// part had to be in the packet of the one before it or in the next.
+func (a *Assembly) Expire(id int64) bool {
+	if !a.Unreliable() || id-a.lastSeq <= 1 {
+		return false
+	}
+	a.dropped++
+	a.active = false
+	return true
+}
+
 // Reset forgets what is under way and hands back the buffer for reuse.
 func (a *Assembly) Reset() []byte {
 	b := a.data

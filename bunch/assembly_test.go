@@ -113,6 +113,26 @@ func TestAssemblyReliable(t *testing.T) {
 	require.Zero(t, a.Dropped(), "a reliable one isn't given up")
 }
 
+// TestAssemblyExpire checks that an unreliable bunch is given up once its next part can't come, a reliable one never.
+func TestAssemblyExpire(t *testing.T) {
+	var a bunch.Assembly
+	require.False(t, a.Unreliable())
+	require.False(t, a.Expire(1000))
+	add(t, &a, part(5, []byte{1}, initial), bunch.Merged, nil)
+	require.False(t, a.Unreliable())
+	require.False(t, a.Expire(1000))
+	a.Reset()
+	add(t, &a, part(5, []byte{1}, all(initial, unreliable)), bunch.Merged, nil)
+	for id := range int64(7) {
+		require.False(t, a.Expire(id), "packet %d", id)
+		require.True(t, a.Unreliable())
+	}
+	require.True(t, a.Expire(7))
+	require.False(t, a.Active())
+	require.False(t, a.Expire(7), "only once")
+	require.EqualValues(t, 1, a.Dropped())
+}
+
 // TestAssemblyUnreliable checks that unreliable parts follow in the same packet or the next, and that a gap gives the bunch up.
 func TestAssemblyUnreliable(t *testing.T) {
 	var a bunch.Assembly

@@ -122,8 +122,13 @@ func closes(h *bunch.Header)  { h.Close = true }
 
 // receive hands a bunch over from a buffer that holds something else right afterwards.
 func (s *stub) receive(h bunch.Header, data string) (nak bool, err error) {
+	return s.receiveIn(5, h, data)
+}
+
+// receiveIn is receive in the packet id.
+func (s *stub) receiveIn(id int64, h bunch.Header, data string) (nak bool, err error) {
 	b := []byte(data)
-	in := &bunch.In{Header: h, PacketID: 5}
+	in := &bunch.In{Header: h, PacketID: id}
 	in.Bits = len(b) * 8
 	in.Data.Reset(b, in.Bits)
 	nak, err = s.m.ReceivedBunch(in)

@@ -78,8 +78,9 @@ func (t *Table) slotAt(index uint32) *slot {
 
 // strange is what few connections need.
 type strange struct {
-	ahead   []ahead             // indices of which bunches were taken before their packets' turn
-	ignored map[uint32]struct{} // indices whose channel of the peer's this end doesn't take, until it is closed: maxIgnored at most
+	ahead      []ahead             // indices of which bunches were taken before their packets' turn
+	ignored    map[uint32]struct{} // indices whose channel of the peer's this end doesn't take, until it is closed: maxIgnored at most
+	unfinished []*Channel          // those with a part of an unreliable bunch; some more than once, some that have it no more
 }
 
 // maxIgnored bounds what is remembered of them. Unreliable bunches on others are refused.

@@ -16,6 +16,9 @@ func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 
 func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	t.Counters.Received++
+	if t.strange != nil && !early && len(t.strange.unfinished) > 0 {
+		t.expireUnfinished(in.PacketID)
+	}
 	if in.ChIndex >= uint32(t.cfg.MaxChannels) {
 		return false, fmt.Errorf("%w: %d", ErrBadIndex, in.ChIndex)
 	}
@@ -237,6 +240,9 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 	}
 	switch progress {
 	case bunch.Merged:
+		if !in.Reliable && in.PartialInitial {
+			ch.table.noteUnfinished(ch)
+		}
 		return false, nil
 	case bunch.Refused:
 		ch.table.Counters.Refused++
@@ -244,6 +250,36 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 	}
 	defer ch.dropAssembly()
 	return ch.deliver(ch.assembly.Take())
+}
+
+// noteUnfinished remembers a channel that has the first part of an unreliable bunch.
+func (t *Table) noteUnfinished(ch *Channel) {
+	if t.strange == nil {
+		t.strange = new(strange)
+	}
+	t.strange.unfinished = append(t.strange.unfinished, ch)
+}
+
+// expireUnfinished gives up the unreliable bunches whose next part can't come any more, and the temporary channels that are nothing else. So
+// they are no more than two packets can begin.
+func (t *Table) expireUnfinished(id int64) {
+	list := t.strange.unfinished
+	kept := list[:0]
+	for _, ch := range list {
+		switch {
+		case ch.assembly.Expire(id):
+			if ch.halfOpen() {
+				t.Counters.HalfOpen++
+				t.remove(ch, bunch.Destroyed)
+			} else {
+				ch.dropAssembly()
+			}
+		case ch.assembly.Unreliable():
+			kept = append(kept, ch)
+		}
+	}
+	clear(list[len(kept):])
+	t.strange.unfinished = kept
 }
 
 // growAssembly makes room for one more part. A peer whose unfinished bunches don't fit in the memory for it

@@ -1,0 +1,65 @@
+package channel
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// TestUnfinishedBunchesAreGivenUp: an unreliable bunch of which a part is lost holds its memory, and its channel's index when it is all there
+// is of a channel, no longer than until a bunch of a packet comes in which its next part can't be.
+func TestUnfinishedBunchesAreGivenUp(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(header(1, 1, stubGame, opening), "")
+	before := s.table.Held()
+	id := int64(10)
+	part := func(h bunch.Header) {
+		h.Partial = true
+		nak, err := s.receiveIn(id, h, string(make([]byte, 1000)))
+		require.NoError(t, err)
+		require.False(t, nak)
+	}
+	other := func() {
+		_, err := s.receiveIn(id, header(1, 0, stubGame, func(h *bunch.Header) { h.Reliable = false }), "x")
+		require.NoError(t, err)
+	}
+	for i := range uint32(500) {
+		part(bunch.Header{ChIndex: 3 + 2*i, Name: stubGame, Open: true, PartialInitial: true})
+		part(bunch.Header{ChIndex: 1, PartialInitial: true})
+		id++
+		other()
+		require.EqualValues(t, i, s.table.Counters.HalfOpen, "the next part may be in this packet")
+		part(bunch.Header{ChIndex: 3 + 2*i})
+		id += 2 // lost
+		require.LessOrEqual(t, s.table.Len(), 2)
+		require.LessOrEqual(t, s.table.Held(), before+(500/16+1)*pageCost+channelCost+2*2048)
+	}
+	other()
+	require.EqualValues(t, 500, s.table.Counters.HalfOpen)
+	require.Equal(t, 1, s.table.Len())
+	require.Equal(t, len(s.table.pages)*pageCost+channelCost, s.table.Held())
+
+	part(bunch.Header{ChIndex: 1, PartialInitial: true})
+	id++
+	part(bunch.Header{ChIndex: 1, PartialFinal: true})
+	require.Len(t, s.got[len(s.got)-1], 2000, "what comes whole is delivered")
+}
+
+// TestUnfinishedWaitForLatePackets: bunches that are taken before their packets' turn say nothing of those in packets before.
+func TestUnfinishedWaitForLatePackets(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(header(1, 1, stubGame, opening), "")
+	_, err := s.receiveIn(10, bunch.Header{ChIndex: 3, Name: stubGame, Open: true, Partial: true, PartialInitial: true}, "one ")
+	require.NoError(t, err)
+	in := &bunch.In{Header: header(1, 2, stubGame, nil), PacketID: 12}
+	in.Bits = 8 * len("early")
+	in.Data.Reset([]byte("early"), in.Bits)
+	_, err = s.m.ReceivedEarly(in)
+	require.NoError(t, err)
+	_, err = s.receiveIn(11, bunch.Header{ChIndex: 3, Close: true, Partial: true, PartialFinal: true}, "two")
+	require.NoError(t, err)
+	require.Equal(t, []string{"early", "one two"}, s.got)
+	require.Zero(t, s.table.Counters.HalfOpen)
+}
