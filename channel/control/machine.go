@@ -22,12 +22,29 @@ var (
 	ErrFull             = errors.New("server full")
 	ErrBanned           = errors.New("banned")
 	ErrAlreadyConnected = errors.New("already connected")
+	ErrShuttingDown     = errors.New("shutting down")
 )
 
-var reasons = [...]error{ErrFull, ErrBanned, ErrAlreadyConnected}
+// Reasons to end a connection for, besides those: the words that a CloseReason begins with.
+var (
+	ErrKicked   = errors.New("kicked")
+	ErrReplaced = errors.New("replaced by a new connection")
+)
 
-// failureText is what a Failure says of an error: its words, behind those of the reason that it wraps.
-func failureText(err error) string {
+var reasons = [...]error{ErrFull, ErrBanned, ErrAlreadyConnected, ErrShuttingDown, ErrKicked, ErrReplaced}
+
+// Ended is the error that a CloseReason's text stands for: one of the reasons with the text, or nil when it begins with none's words.
+func Ended(text string) error {
+	for _, r := range reasons {
+		if startsWith(text, r.Error()) {
+			return fmt.Errorf("%w%s", r, text[len(r.Error()):])
+		}
+	}
+	return nil
+}
+
+// Text is what a Failure or a CloseReason says of an error: its words, behind those of the reason that it wraps.
+func Text(err error) string {
 	text := err.Error()
 	for _, r := range reasons {
 		if errors.Is(err, r) && !startsWith(text, r.Error()) {
@@ -39,10 +56,8 @@ func failureText(err error) string {
 
 // refusal is the error that a Failure's text stands for.
 func refusal(text string) error {
-	for _, r := range reasons {
-		if startsWith(text, r.Error()) {
-			return fmt.Errorf("%w: %w%s", ErrRefused, r, text[len(r.Error()):])
-		}
+	if why := Ended(text); why != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, why)
 	}
 	return fmt.Errorf("%w: %s", ErrRefused, text)
 }
@@ -170,7 +185,7 @@ func (s *Server) hello(m *Hello) error {
 
 // sendFailure tells the client why. Words that are too long for a message are left out, but for those of the reason.
 func (s *Server) sendFailure(err error) {
-	if s.send(&Failure{Reason: failureText(err)}) == nil {
+	if s.send(&Failure{Reason: Text(err)}) == nil {
 		return
 	}
 	short := ErrRefused

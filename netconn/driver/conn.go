@@ -74,26 +74,40 @@ func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 // CloseWithReason closes the connection in order and tells the peer why: what was sent before is delivered first, and the peer's
 // CloseResult has the Reason. It ends when the peer has acked all, or after Config.LingerTimeout, so tick on until Config.Closed
 // is called. Close, of the netconn.Conn in it, doesn't tell the reason to the peer; nor does a client whose login hasn't begun, in Accepted.
-func (c *Conn) CloseWithReason(reason string) {
-	c.closeWithReason(c.driver.Since(c.driver.cfg.Clock()), reason)
-}
+func (c *Conn) CloseWithReason(reason string) { c.CloseWithError(errors.New(reason)) }
 
-func (c *Conn) closeWithReason(at time.Duration, reason string) {
+// CloseWithError is CloseWithReason with an error's words. When it is, or wraps, ErrKicked or another of a server's reasons, the
+// Err of both ends' CloseResult is that one.
+func (c *Conn) CloseWithError(why error) {
 	if c.driver.server != nil && c.driver.login && c.Channel(0) == nil && !c.Closed() && !c.Closing() {
 		if c.refusal == nil {
-			c.refusal = errors.New(reason)
+			c.refusal = why
 		}
 		return // its login hasn't begun, and is refused when it does
 	}
-	c.sayAndClose(at, reason)
+	c.sayAndClose(c.driver.Since(c.driver.cfg.Clock()), why)
 }
 
-func (c *Conn) sayAndClose(at time.Duration, reason string) {
-	if c.server != nil || c.client != nil {
-		_ = c.sendControl(&control.CloseReason{Reason: reason}) // without it the peer only lacks the words
-	}
-	c.Close(at, reason)
+func (c *Conn) sayAndClose(at time.Duration, why error) {
+	c.say(why)
+	c.Close(at, control.Text(why))
 }
+
+// say tells the peer on the control channel why the connection is about to end.
+func (c *Conn) say(why error) {
+	if c.server != nil || c.client != nil {
+		_ = c.sendControl(&control.CloseReason{Reason: control.Text(why)}) // without it the peer only lacks the words
+	}
+}
+
+// replaced ends the connection at once: its client has another one.
+func (c *Conn) replaced(at time.Duration) {
+	c.say(ErrReplaced)
+	c.Abort(at, ErrReplaced.Error())
+}
+
+// errLoginLate ends a connection that doesn't complete its login.
+var errLoginLate = errors.New("login timed out")
 
 // errNotJoined refuses channels before the login is done.
 var errNotJoined = errors.New("driver: a channel was opened before the login was done")
@@ -242,7 +256,7 @@ func (c *Conn) checkLogin(at time.Duration) {
 	if !c.joined && !c.Closed() && !c.Closing() && at-c.began > limit {
 		c.driver.Counters.NoLogin++
 		c.loginLate = true
-		c.sayAndClose(at, "login timed out")
+		c.sayAndClose(at, errLoginLate)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // A server's Authorize (Config.Server) refuses a login with ErrFull, ErrBanned or ErrAlreadyConnected, or with an error that
 // wraps one of them, and the client gets the same one; all other errors are ErrDenied to it.
 var (
-	// ErrDenied is every refusal by the server but ErrVersion: it holds for the next three too.
+	// ErrDenied is every refusal by the server but ErrVersion: it holds for the next four too.
 	ErrDenied = control.ErrRefused
 	// ErrFull: the server has no room.
 	ErrFull = control.ErrFull
@@ -24,6 +24,8 @@ var (
 	ErrBanned = control.ErrBanned
 	// ErrAlreadyConnected: a client with the same id is connected. Who crashed is connected until Config.Timeout.
 	ErrAlreadyConnected = control.ErrAlreadyConnected
+	// ErrShuttingDown: the server's Shutdown was called.
+	ErrShuttingDown = control.ErrShuttingDown
 	// ErrVersion: the ends have different versions: another ProtocolID, control's NetworkVersion, or handshake. The links that
 	// encrypt nothing don't answer another ProtocolID: that is ErrNoAnswer.
 	ErrVersion = control.ErrVersion
@@ -31,6 +33,15 @@ var (
 	ErrExpired = netcode.ErrExpired
 	// ErrNoAnswer: nobody is there, or somebody who doesn't answer.
 	ErrNoAnswer = errors.New("driver: nobody answered")
+)
+
+// Why a connection ended that had joined, for errors.Is with the CloseResult.Err of both ends; ErrShuttingDown is one as well. A
+// server's game gives CloseWithError one of these, or any error, for its words.
+var (
+	// ErrKicked: the server's game doesn't want this player any more.
+	ErrKicked = control.ErrKicked
+	// ErrReplaced: the same client has connected again. See Netcode.TakeOver and package session.
+	ErrReplaced = control.ErrReplaced
 )
 
 // denied is a refusal by the link, before there is a connection.
@@ -92,7 +103,8 @@ func (c *Conn) turnedAway() bool { return c.driver.server != nil && c.refusal !=
 // Result is netconn's, and says why a login was refused.
 func (c *Conn) Result() netconn.CloseResult { return c.withRefusal(c.Conn.Result()) }
 
-// withRefusal adds to a result why the login was refused, and for a client that never joined why its dial failed.
+// withRefusal adds to a result why the login was refused, for a client that never joined why its dial failed, and the reason of a server that
+// CloseWithError was given.
 func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 	switch {
 	case r.Code == netconn.Running || r.Code == netconn.PeerBroke || r.Code == netconn.WeBroke || r.Code == netconn.PathNarrow:
@@ -103,6 +115,9 @@ func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 		r.Err = fmt.Errorf("%w: the login wasn't completed", ErrNoAnswer)
 	case r.Code == netconn.ClosedByPeer:
 		r.Err = fmt.Errorf("%w: %s", ErrDenied, r.Reason)
+	}
+	if r.Err == nil && (r.Code == netconn.ClosedByUs) == (c.driver.server != nil) { // the server's words, at either end
+		r.Err = control.Ended(r.Reason)
 	}
 	return r
 }

@@ -28,6 +28,10 @@ type Netcode struct {
 	Addrs []netip.AddrPort
 	// FirstSequence is where the server's packet numbers begin; see netcode.ServerConfig. Default 0.
 	FirstSequence uint64
+	// TakeOver lets a client that connects again, with a fresh token of the same id, take its former connection's place, which ends
+	// with ErrReplaced: who crashed or changed networks needn't wait for Config.Timeout. Package session keeps what
+	// the game knows of that player. Default false: it is refused, with ErrAlreadyConnected.
+	TakeOver bool
 	// Slots is the clients at most, 16384 at most. Default Config.MaxConns.
 	Slots int
 	// Token is a client's connect token, for one Dial. Its servers are dialed, whatever Dial's address.
@@ -56,7 +60,7 @@ func (l Netcode) server(d *Driver) serverLink {
 		l.Addrs = []netip.AddrPort{d.LocalAddr()}
 	}
 	if s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
-		FirstSequence: l.FirstSequence, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
+		FirstSequence: l.FirstSequence, TakeOver: l.TakeOver, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
 		s.conns = make([]*Conn, l.Slots)
 	}
 	return s
@@ -88,6 +92,11 @@ func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 
 // Disconnected is the machine's.
 func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
+	if c := s.conns[slot]; reason == netcode.Replaced && c != nil {
+		s.conns[slot] = nil
+		c.replaced(s.at)
+		return
+	}
 	s.leave(slot, reason.String())
 }
 

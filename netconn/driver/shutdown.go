@@ -1,6 +1,8 @@
 package driver
 
-import "errors"
+import (
+	"fmt"
+)
 
 // Shutdown begins the orderly end of a server: every connection is closed as by CloseWithReason, so that what was sent before
 // arrives, and clients that come from now on are refused with the same reason, which is ErrDenied to them. Tick until
@@ -13,9 +15,12 @@ import "errors"
 // A client's connection is closed in the same way.
 func (d *Driver) Shutdown(reason string) {
 	if d.leaving == nil {
-		d.leaving = errors.New(reason)
+		d.leaving = ErrShuttingDown
+		if reason != "" {
+			d.leaving = fmt.Errorf("%w: %s", ErrShuttingDown, reason)
+		}
 	}
 	for c := range d.Conns {
-		c.CloseWithReason(reason)
+		c.CloseWithError(d.leaving)
 	}
 }

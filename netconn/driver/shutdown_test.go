@@ -55,7 +55,8 @@ func TestShutdown(t *testing.T) {
 			})
 			for i, c := range w.clients {
 				require.Equal(t, netconn.ClosedByPeer, c.result.Code, i)
-				require.Equal(t, words, c.result.Reason, i)
+				require.Equal(t, "shutting down: "+words, c.result.Reason, i)
+				require.ErrorIs(t, c.result.Err, ErrShuttingDown, i)
 			}
 			require.Len(t, got, 3)
 			for _, n := range got {

@@ -56,7 +56,7 @@ func (s *Server) named(servers []netip.AddrPort) bool {
 // admit answers an authentic request: with a challenge, or with why there is none, if that may be told. A token is the first
 // address's that shows it, so only that is answered, whoever else repeats the request.
 func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64) {
-	if _, ok := s.byAddr[from]; ok {
+	if slot, ok := s.byAddr[from]; ok && !s.takesOver(slot, priv.clientID) {
 		s.Counters.AddrConnected++
 		return
 	}
@@ -64,12 +64,13 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 		s.Counters.TokenUsed++
 		return
 	}
-	_, connected := s.byID[priv.clientID]
+	slot, connected := s.byID[priv.clientID]
 	switch {
 	case protocolID != s.cfg.ProtocolID:
 		s.Counters.BadProtocol++
 		s.deny(from, priv, mac, protocolID, OtherProtocol)
 		return
+	case connected && s.takesOver(slot, priv.clientID): // and has that slot, however full the server is
 	case connected:
 		s.Counters.IDConnected++
 		s.deny(from, priv, mac, protocolID, AlreadyConnected)
@@ -96,6 +97,11 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 	s.challengeSeq++
 	s.Counters.Challenges++
 	s.sendGlobal(from, m.send, typeChallenge, 8+challengeBytes)
+}
+
+// takesOver reports whether a client that connects again may have the slot of its former connection.
+func (s *Server) takesOver(slot int, clientID uint64) bool {
+	return s.cfg.TakeOver && s.slots[slot].id == clientID
 }
 
 // deny tells the address of a token why it gets no slot.
@@ -154,7 +160,11 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 		s.Counters.NotBound++
 		return
 	}
-	if _, ok := s.byID[ch.clientID]; ok {
+	switch slot, ok := s.byID[ch.clientID]; {
+	case !ok:
+	case s.takesOver(slot, ch.clientID):
+		s.replace(now, slot)
+	default:
 		s.Counters.IDConnected++
 		s.sendDenied(from, m.send, AlreadyConnected)
 		return

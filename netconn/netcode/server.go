@@ -23,6 +23,7 @@ const (
 	TimedOut Reason = iota + 1
 	ClientLeft
 	Kicked
+	Replaced // the same client id has connected again; see ServerConfig.TakeOver
 )
 
 // String is the reason in words.
@@ -34,6 +35,8 @@ func (r Reason) String() string {
 		return "the client left"
 	case Kicked:
 		return "kicked"
+	case Replaced:
+		return "replaced by another connection of the same id"
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
@@ -43,6 +46,7 @@ type ServerHandler interface {
 	Send(to netip.AddrPort, p []byte)
 	Connected(slot int, info ClientInfo)
 	Payload(slot int, p []byte)
+	// Disconnected tells that a slot is free. When its client was Replaced, the slot can send until the call returns.
 	Disconnected(slot int, reason Reason)
 }
 
@@ -70,6 +74,10 @@ type ServerConfig struct {
 	// Timeout ends the connection of a client of which nothing was heard that long, whatever its token says; negative
 	// never. 0 is the token's. How long a client may take to connect is the token's in any case.
 	Timeout time.Duration
+	// TakeOver gives a client whose id is connected the slot of that connection, which ends as Replaced, once it has answered
+	// its challenge with a fresh token: who crashed, or changed networks, needn't wait for a timeout. Default false, as
+	// in the reference: it is denied, as AlreadyConnected.
+	TakeOver bool
 	// Slots is the clients at most. Default 64, at most MaxSlots; the reference has 256 at most, the
 	// wire doesn't mind.
 	Slots   int
@@ -83,6 +91,7 @@ type ServerConfig struct {
 // ServerCounters is what became of the packets a Server got; every refusal has its own.
 type ServerCounters struct {
 	Requests, Challenges, Responses, Connected, Payloads, KeepAlives, Disconnects uint64
+	Replaced                                                                      uint64 // clients that came again, see TakeOver
 
 	BadSize, BadType, BadSequence, BadVersion, BadProtocol, Expired, BadToken, OtherServer uint64
 	AddrConnected, IDConnected, TokenUsed, Full, NoMapping, BadChallenge, NotBound         uint64
@@ -219,7 +228,7 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 		s.Counters.BadType++
 		return
 	}
-	if slot, ok := s.byAddr[from]; ok {
+	if slot, ok := s.byAddr[from]; ok && (t != typeResponse || s.mappings.get(now, from) == nil) {
 		s.session(now, slot, t, p[0], seq, body)
 		return
 	}
@@ -275,11 +284,15 @@ func (s *Server) session(now time.Duration, slot int, t packetType, prefix byte,
 }
 
 func (s *Server) free(slot int, reason Reason) {
+	s.remove(slot)
+	s.cfg.Handler.Disconnected(slot, reason)
+}
+
+func (s *Server) remove(slot int) {
 	c := s.slots[slot]
 	s.slots[slot] = nil
 	delete(s.byAddr, c.addr)
 	delete(s.byID, c.id)
-	s.cfg.Handler.Disconnected(slot, reason)
 }
 
 func (s *Server) keepAlive(now time.Duration, slot int) {
@@ -316,10 +329,25 @@ func (s *Server) Disconnect(now time.Duration, slot int) {
 	if slot < 0 || slot >= len(s.slots) || s.slots[slot] == nil {
 		return
 	}
+	s.sayDisconnect(now, slot)
+	s.free(slot, Kicked)
+}
+
+func (s *Server) sayDisconnect(now time.Duration, slot int) {
 	for range disconnectSent {
 		s.send(now, slot, typeDisconnect, s.buf[:Headroom])
 	}
-	s.free(slot, Kicked)
+}
+
+// replace frees the slot of a client that has connected again. The handler hears of it before that, for last words.
+func (s *Server) replace(now time.Duration, slot int) {
+	s.Counters.Replaced++
+	c := s.slots[slot]
+	s.cfg.Handler.Disconnected(slot, Replaced)
+	if s.slots[slot] == c {
+		s.sayDisconnect(now, slot)
+		s.remove(slot)
+	}
 }
 
 // Tick sends keep-alives and frees the slots of silent clients.

@@ -1,0 +1,101 @@
+package netcode
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestTakeOver: with a fresh token a client has the place of its former connection, at 30 % loss and on a full server, also from the
+// same address; and only one of the two is there.
+func TestTakeOver(t *testing.T) {
+	for name, former := range map[string]int{"elsewhere": 1, "the same address": 0} {
+		for seed := range uint64(20) {
+			r := newRig(t, seed, netsim.Settings{Loss: 30, LagMin: 45 * time.Millisecond, LagMax: 55 * time.Millisecond}, 2)
+			r.server.cfg.TakeOver = true
+			r.join(addrOf(2), 5)
+			if former == 0 {
+				r.join(clientAddr, 99)
+			} else {
+				r.join(addrOf(1), 99)
+			}
+			require.NoError(t, r.client.Connect(r.now, token(t, 1000+seed, nil)))
+			for r.client.State() > Disconnected && r.client.State() != Connected {
+				r.step()
+			}
+			require.Equal(t, Connected, r.client.State(), "%s, seed %d: %v", name, seed, r.client.Denial())
+			require.Equal(t, []Reason{Replaced}, r.gone, "%s, seed %d", name, seed)
+			require.Equal(t, 2, r.server.Clients())
+			require.EqualValues(t, 1, r.server.Counters.Replaced)
+			slot, ok := r.server.SlotOf(clientAddr)
+			require.True(t, ok)
+			require.Equal(t, 1, slot)
+		}
+	}
+}
+
+// TestTakeOverIsProven: requests alone replace nobody, nor does a token that was used, nor one of another id from the same address.
+func TestTakeOverIsProven(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{}, 4)
+	r.server.cfg.TakeOver = true
+	first := token(t, 3, nil)
+	require.NoError(t, r.client.Connect(r.now, first))
+	r.run(5)
+	require.Equal(t, Connected, r.client.State())
+
+	for i := range 50 { // fresh tokens whose requests were seen by somebody without their keys
+		r.server.Receive(r.now, addrOf(i%3), requestOf(t, token(t, uint64(10+i), nil)))
+		r.run(5)
+	}
+	r.server.Receive(r.now, addrOf(9), requestOf(t, first))
+	r.server.Receive(r.now, clientAddr, requestOf(t, token(t, 100, func(c *TokenConfig) { c.ClientID = 5 })))
+	require.EqualValues(t, 1, r.server.Counters.AddrConnected)
+	require.EqualValues(t, 1, r.server.Counters.TokenUsed)
+	r.run(100)
+	require.Equal(t, Connected, r.client.State())
+	require.Empty(t, r.gone)
+}
+
+// lastWord sends a payload from within Disconnected.
+type lastWord struct {
+	*recorder
+	s *Server
+}
+
+func (h lastWord) Disconnected(slot int, reason Reason) {
+	h.recorder.Disconnected(slot, reason)
+	if reason == Replaced && h.s.SendPayload(time.Minute, slot, payload("replaced")) == nil {
+		h.s.Disconnect(time.Minute, slot) // what a handler may do, but needn't
+	}
+}
+
+// TestReplacedHearsWhy: the handler has a last word to who is replaced, and may free the slot itself.
+func TestReplacedHearsWhy(t *testing.T) {
+	l := newHanded(t, 1)
+	l.server.cfg.TakeOver = true
+	l.server.cfg.Handler = lastWord{&l.down, l.server}
+	l.connect()
+	l.toServer()
+	second := newClient(t, &l.up)
+	require.NoError(t, second.Connect(l.now, token(t, 2, nil)))
+	l.server.Receive(l.now, addrOf(1), bytes.Clone(l.up.up[0]))
+	l.up.up = nil
+	second.Receive(l.now, serverAddr, l.down.sent[len(l.down.sent)-1])
+	l.down.sent, l.down.to = nil, nil
+	l.server.Receive(l.now, addrOf(1), l.up.up[0])
+	require.Equal(t, []Reason{Replaced, Kicked}, l.down.gone)
+	require.Equal(t, clientAddr, l.down.to[0])
+	l.client.Receive(l.now, serverAddr, l.down.sent[0])
+	require.EqualValues(t, 1, l.client.Counters.Payloads)
+	for i, p := range l.down.sent {
+		if l.down.to[i] == clientAddr {
+			l.client.Receive(l.now, serverAddr, p)
+		}
+	}
+	require.Equal(t, Disconnected, l.client.State())
+	require.Equal(t, 1, l.server.Clients())
+}
