@@ -36,6 +36,9 @@ func (c *Conn) Stats() Stats {
 	}
 }
 
+// Silence is how long nothing has been received, by the time of the last call.
+func (c *Conn) Silence() time.Duration { return c.now - c.flow.lastReceive }
+
 // RTT is the smoothed round trip time, 0 until the first ack.
 func (c *Conn) RTT() time.Duration { return c.rtt.smoothed }
 

@@ -1,0 +1,399 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/driver/session"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+const serverAddr = "10.0.0.1:7777"
+
+// rig is a server with Players and clients with Redialers in virtual time, and what the server's game was told.
+type rig struct {
+	t       *testing.T
+	world   *simtest.World
+	players *session.Players[*player]
+	server  *driver.Driver
+	link    func(client string) driver.Link // a client's, or the server's for ""
+	config  session.Config[*player]
+	told    []string
+	at      []time.Duration // when it was
+	clients map[string]*clientGame
+	joins   map[string][]time.Duration // at the client
+	refuse  func(name string) error    // a login
+}
+
+type player struct{ name string }
+
+type serverGame struct{ *rig }
+
+func (g serverGame) Tick(now time.Time) error {
+	g.server.TickDispatch(now)
+	g.players.Tick(g.server.Since(now))
+	g.server.TickFlush(now)
+	return g.server.Err()
+}
+
+type clientGame struct {
+	*session.Redialer
+	conn *driver.Conn
+}
+
+func (g *clientGame) Tick(now time.Time) error {
+	g.TickDispatch(now)
+	g.TickFlush(now)
+	return nil
+}
+
+// tell notes what happened to a player.
+func (r *rig) tell(what string, p *player) {
+	r.told, r.at = append(r.told, what+" "+p.name), append(r.at, r.world.Now())
+}
+
+func newRig(t *testing.T, seed uint64, set netsim.Settings, edit func(*rig)) *rig {
+	r := &rig{t: t, clients: map[string]*clientGame{}, joins: map[string][]time.Duration{}}
+	names := map[uint64]string{1: "Ann", 2: "Bob"}
+	r.config = session.Config[*player]{
+		New: func(c *driver.Conn) *player {
+			p := &player{names[c.ClientID()]}
+			if c.ClientID() == 0 {
+				p.name = c.Login().URL
+			}
+			r.tell("new", p)
+			return p
+		},
+		Rejoin: func(_ *driver.Conn, p *player) { r.tell("back", p) },
+		Away:   func(p *player, _ netconn.CloseResult) { r.tell("away", p) },
+		Gone:   func(p *player, _ netconn.CloseResult) { r.tell("gone", p) },
+	}
+	r.link = func(client string) driver.Link {
+		if client == "" {
+			return driver.Netcode{Key: netcode.Key{1}, TakeOver: true}
+		}
+		now := uint64(simtest.Epoch.Add(r.world.Now()).Unix())
+		id := uint64(1)
+		if client == "Bob" {
+			id = 2
+		}
+		token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: id, Create: now, Expire: now + 60, Timeout: 5,
+			Servers: []netip.AddrPort{netip.MustParseAddrPort(serverAddr)}, PrivateKey: netcode.Key{1}})
+		require.NoError(t, err)
+		return driver.Netcode{Token: token}
+	}
+	r.world = simtest.NewWorld(seed, r.boot)
+	if edit != nil {
+		edit(r)
+	}
+	r.world.AddHost("server1", true)
+	r.world.AddHost("Ann", false)
+	r.world.AddHost("Bob", false)
+	for _, h := range r.world.Hosts()[1:] {
+		require.NoError(t, h.SetNet(set, set))
+	}
+	return r
+}
+
+// boot starts the server, or a client that dials.
+func (r *rig) boot(h *simtest.Host) (simtest.Program, error) {
+	cfg := driver.Config{Clock: h.Time, Rand: h.Secrets(), Timeout: 20 * time.Second, KeepAlive: 50 * time.Millisecond} // as a game that has something to say
+	if h.IsServer() {
+		var err error
+		if r.players, err = session.NewPlayers(r.config); err != nil {
+			return nil, err
+		}
+		if cfg.Socket, err = h.Listen(7777); err != nil {
+			return nil, err
+		}
+		cfg.Link, cfg.Joined, cfg.Closed = r.link(""), r.players.Joined, r.players.Closed
+		cfg.Server.Authorize = func(l *control.Login) error {
+			if r.refuse != nil {
+				return r.refuse(l.URL)
+			}
+			return nil
+		}
+		r.server, err = driver.Listen(serverAddr, cfg)
+		return serverGame{r}, err
+	}
+	g := &clientGame{}
+	var err error
+	g.Redialer, err = session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) {
+		cfg := cfg
+		cfg.Socket, cfg.Link, cfg.Client.URL = h.Open(), r.link(h.Name()), h.Name()
+		cfg.Joined = func(c *driver.Conn) {
+			g.conn = c
+			r.joins[h.Name()] = append(r.joins[h.Name()], r.world.Now())
+		}
+		return driver.Dial(serverAddr, cfg)
+	}})
+	r.clients[h.Name()] = g
+	return g, err
+}
+
+// last is when the server's game was told something of a player last.
+func (r *rig) last(what string) time.Duration {
+	for i, told := range slices.Backward(r.told) {
+		if told == what {
+			return r.at[i]
+		}
+	}
+	r.t.Fatalf("never: %s of %v", what, r.told)
+	return 0
+}
+
+// of is what the server's game was told of a player.
+func (r *rig) of(name string) (told []string) {
+	for _, s := range r.told {
+		if what, ok := strings.CutSuffix(s, " "+name); ok {
+			told = append(told, what)
+		}
+	}
+	return told
+}
+
+// TestBackWithinASecond: who crashed, was in the dark, or has another address has its player back within a second of being able to send, at a
+// round trip of 100 ms; at 5 % loss half of them do, and nobody takes three. Nothing happens to the other player.
+func TestBackWithinASecond(t *testing.T) {
+	type trouble struct {
+		name string
+		do   func(r *rig, ann *simtest.Host) (well time.Duration)
+	}
+	dark := func(d time.Duration, rebind bool) func(r *rig, ann *simtest.Host) time.Duration {
+		return func(r *rig, ann *simtest.Host) time.Duration {
+			server := r.world.Host("server1")
+			r.world.Cut(ann, server)
+			if rebind {
+				ann.Rebind()
+			}
+			r.world.At(r.world.Now()+d, func() { r.world.Join(ann, server) })
+			return r.world.Now() + d
+		}
+	}
+	troubles := []trouble{
+		{"another address", func(r *rig, ann *simtest.Host) time.Duration { ann.Rebind(); return r.world.Now() }},
+		{"crashed for 1 s", func(r *rig, ann *simtest.Host) time.Duration {
+			ann.Crash(time.Second)
+			return r.world.Now() + time.Second
+		}},
+		{"crashed for 40 s", func(r *rig, ann *simtest.Host) time.Duration {
+			ann.Crash(40 * time.Second)
+			return r.world.Now() + 40*time.Second
+		}},
+		{"dark for 1 s, another address", dark(time.Second, true)},
+		{"dark for 7 s, another address", dark(7*time.Second, true)},
+		{"dark for 30 s", dark(30*time.Second, false)},
+		{"dark for 90 s, another address", dark(90*time.Second, true)},
+	}
+	for _, loss := range []float64{0, 5} {
+		for _, c := range troubles {
+			var took []time.Duration
+			for seed := range uint64(10) {
+				r := newRig(t, seed, netsim.Settings{Loss: loss, Lag: 50 * time.Millisecond}, nil)
+				r.world.RunUntil(3*time.Second + time.Duration(seed)*7*time.Millisecond)
+				require.ElementsMatch(t, []string{"new Ann", "new Bob"}, r.told)
+				well := c.do(r, r.world.Host("Ann"))
+				r.world.RunUntil(well + 10*time.Second)
+				require.Nil(t, r.world.Failure(), "seed %d", seed)
+				require.Equal(t, []string{"new"}, r.of("Bob"), "seed %d", seed)
+				told := r.of("Ann")
+				require.Equal(t, []string{"new", "away", "back"}, told, "%s, loss %v, seed %d", c.name, loss, seed)
+				require.Len(t, r.joins["Ann"], 2)
+				took = append(took, r.last("back Ann")-well)
+			}
+			slices.Sort(took)
+			t.Logf("%-32s loss %v: %v to %v", c.name, loss, took[0], took[len(took)-1])
+			if loss > 0 {
+				require.Less(t, took[len(took)/2], time.Second, "%s, loss %v: %v", c.name, loss, took)
+				require.Less(t, took[len(took)-1], 3*time.Second, "%s, loss %v: %v", c.name, loss, took)
+				continue
+			}
+			require.Less(t, took[len(took)-1], time.Second, "%s: %v", c.name, took)
+		}
+	}
+}
+
+// TestHeardAgain: a short silence costs nothing: the dial that was begun is given up when the connection is heard before the server has
+// answered, and the player stays where it is.
+func TestHeardAgain(t *testing.T) {
+	for seed := range uint64(10) {
+		r := newRig(t, seed, netsim.Settings{Lag: 50 * time.Millisecond}, nil)
+		r.world.RunUntil(3 * time.Second)
+		for range 20 {
+			r.world.Host("server1").Pause(800 * time.Millisecond)
+			r.world.RunUntil(r.world.Now() + 3*time.Second)
+		}
+		require.Nil(t, r.world.Failure())
+		require.ElementsMatch(t, []string{"new Ann", "new Bob"}, r.told, "seed %d", seed)
+	}
+}
+
+// TestGone: who leaves, is kicked, or is away for too long is gone, once; whoever comes then is new.
+func TestGone(t *testing.T) {
+	settings := netsim.Settings{Lag: 20 * time.Millisecond}
+	for name, c := range map[string]struct {
+		edit func(r *rig)
+		do   func(r *rig, ann *clientGame)
+		told []string
+		err  error
+	}{
+		"left":   {do: func(_ *rig, ann *clientGame) { ann.conn.Close(ann.conn.Now(), "enough") }, told: []string{"new", "gone"}, err: session.ErrLeft},
+		"closed": {do: func(r *rig, ann *clientGame) { require.NoError(r.t, ann.Close()) }, told: []string{"new", "gone"}, err: session.ErrLeft},
+		"kicked": {do: func(r *rig, _ *clientGame) {
+			for p, c := range r.players.All {
+				if p.name == "Ann" {
+					c.CloseWithError(fmt.Errorf("%w: team kill", driver.ErrKicked))
+				}
+			}
+		}, told: []string{"new", "gone"}, err: driver.ErrKicked},
+		"away too long": {edit: func(r *rig) { r.config.Keep = 10 * time.Second },
+			do: func(r *rig, _ *clientGame) { r.world.Host("Ann").Crash(40 * time.Second) }, told: []string{"new", "away", "gone", "new"}},
+		"forgotten": {do: func(r *rig, _ *clientGame) {
+			require.False(r.t, r.players.Forget("1"), "it is here")
+			r.world.Host("Ann").Crash(40 * time.Second)
+			r.world.RunUntil(r.world.Now() + 25*time.Second)
+			require.True(r.t, r.players.Forget("1"))
+			require.False(r.t, r.players.Forget("1"))
+		}, told: []string{"new", "away", "gone", "new"}},
+		"for ever none": {edit: func(r *rig) { r.config.Keeps = func(netconn.CloseResult) bool { return false } },
+			do: func(r *rig, _ *clientGame) { r.world.Host("Ann").Crash(time.Second) }, told: []string{"new", "gone", "new"}},
+	} {
+		r := newRig(t, 1, settings, c.edit)
+		r.world.RunUntil(3 * time.Second)
+		c.do(r, r.clients["Ann"])
+		r.world.RunUntil(60 * time.Second)
+		require.Nil(t, r.world.Failure(), name)
+		require.Equal(t, c.told, r.of("Ann"), name)
+		require.Equal(t, []string{"new"}, r.of("Bob"), name)
+		if c.err != nil {
+			require.ErrorIs(t, r.clients["Ann"].Err(), c.err, name)
+			require.Nil(t, r.clients["Ann"].Driver(), name)
+		} else {
+			require.NoError(t, r.clients["Ann"].Err(), name)
+		}
+	}
+}
+
+// TestMaxAway: beyond the bound who is away longest is gone.
+func TestMaxAway(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) { r.config.MaxAway = 1 })
+	r.world.RunUntil(3 * time.Second)
+	r.world.Host("Bob").Crash(time.Hour)
+	r.world.RunUntil(4 * time.Second)
+	r.world.Host("Ann").Crash(time.Hour)
+	r.world.RunUntil(60 * time.Second)
+	require.Equal(t, []string{"new", "away", "gone"}, r.of("Bob"))
+	require.Equal(t, []string{"new", "away"}, r.of("Ann"))
+	here, away := r.players.Len()
+	require.Equal(t, []int{0, 1}, []int{here, away})
+}
+
+// unproven has clients of the salted link, which the login tells apart.
+func unproven(r *rig) {
+	r.link = func(string) driver.Link { return driver.PlainSalted{} }
+	r.config.ID = func(c *driver.Conn) string { return c.Login().URL }
+}
+
+// TestOtherLinks: where the link knows nobody, the login's word decides, and the former connection goes when the new one has joined. The
+// goodbye of the former one doesn't take the player along.
+func TestOtherLinks(t *testing.T) {
+	for seed := range uint64(20) {
+		r := newRig(t, seed, netsim.Settings{Loss: 5, LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond}, unproven)
+		r.world.RunUntil(3 * time.Second)
+		r.clients["Ann"].Redial() // both are well
+		r.world.RunUntil(8 * time.Second)
+		r.world.Host("Ann").Rebind()
+		r.world.RunUntil(16 * time.Second)
+		r.world.Host("Ann").Crash(time.Second)
+		r.world.RunUntil(60 * time.Second)
+		require.Nil(t, r.world.Failure())
+		require.Equal(t, []string{"new", "back", "back", "back"}, r.of("Ann"), "seed %d", seed)
+		require.Equal(t, []string{"new"}, r.of("Bob"))
+		here, away := r.players.Len()
+		require.Equal(t, []int{2, 0}, []int{here, away})
+	}
+}
+
+// TestRefuse: another way is to refuse who is here already, until its connection has ended.
+func TestRefuse(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+		unproven(r)
+		r.config.Refuse = true
+	})
+	r.world.RunUntil(3 * time.Second)
+	r.world.Host("Ann").Crash(time.Second)
+	r.world.RunUntil(60 * time.Second)
+	require.Equal(t, []string{"new", "away", "back"}, r.of("Ann"))
+	require.Greater(t, r.last("back Ann"), 23*time.Second, "the former connection times out after 20 s")
+	require.Greater(t, len(r.joins["Ann"]), 3)
+}
+
+// TestRefusedLogins: a Redialer tries again, ever more seldom, where that may help, and not where it can't.
+func TestRefusedLogins(t *testing.T) {
+	for _, c := range []struct {
+		why   error
+		again bool
+	}{{driver.ErrFull, true}, {errors.New("not now"), true}, {driver.ErrBanned, false}} {
+		asked := 0
+		r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+			r.refuse = func(name string) error {
+				if name == "Ann" && (!c.again || asked < 5) {
+					asked++
+					return c.why
+				}
+				return nil
+			}
+		})
+		r.world.RunUntil(60 * time.Second)
+		if c.again {
+			require.Equal(t, 5, asked)
+			require.Equal(t, []string{"new"}, r.of("Ann"))
+			require.Greater(t, r.last("new Ann"), 7750*time.Millisecond, "250 ms, 500, 1000, 2000, 4000")
+			continue
+		}
+		require.Equal(t, 1, asked)
+		require.ErrorIs(t, r.clients["Ann"].Err(), c.why)
+	}
+}
+
+// TestPlayersEndWithin: hooks that end a connection at once find their player, and nothing is left of it.
+func TestPlayersEndWithin(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+		r.config.New = func(c *driver.Conn) *player {
+			p := &player{fmt.Sprint("of ", c.ClientID())}
+			r.tell("new", p)
+			c.Abort(c.Now(), "no")
+			return p
+		}
+	})
+	r.world.RunUntil(2 * time.Second)
+	require.Nil(t, r.world.Failure())
+	require.Equal(t, len(r.of("of 1"))/2, strings.Count(strings.Join(r.of("of 1"), " "), "gone"))
+	require.NotEmpty(t, r.of("of 1"))
+	here, away := r.players.Len()
+	require.Equal(t, []int{0, 0}, []int{here, away})
+}
+
+// TestSettings: what can't work is an error that names it.
+func TestSettings(t *testing.T) {
+	_, err := session.NewPlayers(session.Config[int]{})
+	require.ErrorIs(t, err, session.ErrConfig)
+	_, err = session.NewPlayers(session.Config[int]{New: func(*driver.Conn) int { return 0 }, Keep: -1})
+	require.ErrorIs(t, err, session.ErrConfig)
+	_, err = session.NewRedialer(session.RedialConfig{})
+	require.ErrorIs(t, err, session.ErrConfig)
+	_, err = session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) { return nil, nil }, Silence: -1})
+	require.ErrorIs(t, err, session.ErrConfig)
+}
