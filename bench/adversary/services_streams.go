@@ -80,7 +80,7 @@ func muteStreams(e *env) figure {
 	open = func() {
 		c := bad.Server()
 		if c == nil || !c.Joined() {
-			bad.NextTick(open)
+			bad.BeforeFlush(open)
 			return
 		}
 		n := 0

@@ -35,6 +35,8 @@ type Conn struct {
 	refusal   error
 	loginLate bool // the login took longer than LoginTimeout
 
+	spare spare
+
 	clientID uint64
 	userData [netcode.UserDataBytes]byte
 }

@@ -72,7 +72,8 @@ type Driver struct {
 	running []func() // the calls of the last time, for their room
 	waiting bool     // a read is under way that Do may end
 
-	nextTick, tickRunning []func() // the same for NextTick
+	beforeFlush, flushRunning []func()
+	sharing                   []*Conn // whose game's use of the bandwidth is measured, since others wait for what it leaves
 }
 
 // maxDatagram is the largest datagram that is read or written.
@@ -156,9 +157,10 @@ func (d *Driver) TickDispatch(now time.Time) {
 	defer d.ticks.dispatchDone()
 	at := d.at(now)
 	d.runCalls()
-	d.runNextTick()
 	d.readAll(at)
+	d.serveBetween()
 	d.postDispatch(at)
+	d.beginShares()
 }
 
 // readAll reads until the socket is empty or the tick has its share: whoever sends faster than datagrams are read
@@ -261,6 +263,8 @@ func (d *Driver) TickFlush(now time.Time) {
 	defer region(regionFlush).End()
 	defer d.ticks.flush(time.Now())
 	at := d.at(now)
+	d.runBeforeFlush()
+	d.serveLeft()
 	for _, c := range d.conns {
 		c.Tick(at)
 		c.checkLogin(at)

@@ -125,21 +125,20 @@ func TestPromptCallsLeaveReading(t *testing.T) {
 	})
 }
 
-// TestNextTick: what is put off comes in the next tick and no sooner, and what it puts off itself in the one after.
-func TestNextTick(t *testing.T) {
+// TestBeforeFlush: what is put off comes in the next TickFlush and no sooner, and what it puts off itself in the one after.
+func TestBeforeFlush(t *testing.T) {
 	m := newMemory(t, Config{Channels: chat(&echo{})}, Config{Channels: chat(&sink{})})
 	ran := 0
 	var again func()
-	again = func() { ran++; m.client.NextTick(again) }
-	m.client.NextTick(again)
-	require.Zero(t, ran)
-	for n := 1; n < 5; n++ {
+	again = func() { ran++; m.client.BeforeFlush(again) }
+	m.client.BeforeFlush(again)
+	for n := range 5 {
 		m.client.TickDispatch(m.now)
 		require.Equal(t, n, ran)
 		m.client.prompt(m.client.at(m.now))
 		require.Equal(t, n, ran)
 		m.client.TickFlush(m.now)
-		require.Equal(t, n, ran)
+		require.Equal(t, n+1, ran)
 	}
 	select {
 	case <-m.client.Done():

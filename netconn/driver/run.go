@@ -40,20 +40,6 @@ func (d *Driver) runCalls() {
 	d.running = calls[:0]
 }
 
-// NextTick runs f in the next TickDispatch, also in Run with Config.Prompt: for work that waits for what only a tick
-// brings. It belongs to the goroutine that ticks the driver, as f does.
-func (d *Driver) NextTick(f func()) { d.nextTick = append(d.nextTick, f) }
-
-func (d *Driver) runNextTick() {
-	calls := d.nextTick
-	d.nextTick = d.tickRunning[:0] // what these ask for is the next tick's
-	for _, f := range calls {
-		f()
-	}
-	clear(calls)
-	d.tickRunning = calls[:0]
-}
-
 // Done is closed by Close, after which no call of Do is made.
 func (d *Driver) Done() <-chan struct{} { return d.done }
 
@@ -99,6 +85,7 @@ func (d *Driver) wait(until time.Time) {
 	for now := begin; d.err == nil && now.Before(until) && !now.Before(begin); now = d.cfg.Clock() {
 		n, err := d.socket.TryReadBatch(d.in)
 		d.dispatch(d.at(now), n)
+		d.serveBetween()
 		d.flush() // what was answered at once, such as a handshake
 		if err != nil && !d.readError(err) {
 			return
@@ -155,6 +142,7 @@ func (d *Driver) setWait(until time.Time) (bool, error) {
 // prompt sends what handlers and calls have written.
 func (d *Driver) prompt(at time.Duration) {
 	d.runCalls()
+	d.serveBetween()
 	for _, c := range d.conns {
 		c.PostTickDispatch(at)
 		c.FlushWritten(at)

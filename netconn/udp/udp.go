@@ -50,6 +50,7 @@ type Socket interface {
 	// BatchSize is how many messages a call handles at most.
 	BatchSize() int
 	LocalAddr() netip.AddrPort
+	// SetReadDeadline bounds ReadBatch, one that is under way too. Any goroutine may call it.
 	SetReadDeadline(t time.Time) error
 	Close() error
 }

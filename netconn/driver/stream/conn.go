@@ -30,6 +30,7 @@ func (a Addr) String() string { return fmt.Sprintf("%v#%d", a.AddrPort, a.Channe
 // Invariants: sent <= credit; received <= granted <= taken+Window.
 type Conn struct {
 	cfg           Config
+	conn          *driver.Conn
 	driver        *driver.Driver
 	local, remote Addr
 	writing       sync.Mutex // one Write at a time, so that they don't mix
@@ -57,19 +58,21 @@ type Conn struct {
 	slot     slot
 
 	// The rest belongs to the driver's goroutine.
-	ch       *channel.Channel
-	runFn    func()
-	tickFn   func()
-	nextTick bool // tick is on its way
-	seg      [maxSegment]byte
+	ch      *channel.Channel
+	runFn   func()
+	tickFn  func()
+	sendFn  func() int
+	waiting bool // tick is on its way
+	offered bool // sendData is among the connection's senders
+	seg     [maxSegment]byte
 }
 
 func newConn(c *driver.Conn, ch *channel.Channel, cfg Config) *Conn {
-	s := &Conn{cfg: cfg, driver: c.Driver(), ch: ch, credit: InitialCredit, granted: InitialCredit, creditDue: true}
+	s := &Conn{cfg: cfg, conn: c, driver: c.Driver(), ch: ch, credit: InitialCredit, granted: InitialCredit, creditDue: true}
 	s.local, s.remote = Addr{c.Driver().LocalAddr(), ch.Index()}, Addr{c.RemoteAddr(), ch.Index()}
 	s.wake = sync.NewCond(&s.mu)
 	s.in.limit, s.out.limit = cfg.Window, cfg.Buffer
-	s.runFn, s.tickFn = s.run, s.tick
+	s.runFn, s.tickFn, s.sendFn = s.run, s.tick, s.sendData
 	return s
 }
 

@@ -13,10 +13,10 @@
 //
 // # When to choose it
 //
-// For side business beside a game: a lobby's RPCs, an admin page, a chat log. What is written waits for
-// the driver's next tick and takes only what the connection's bandwidth leaves, so it never
-// delays the game's own bunches of that tick. Games' own messages are better off as bunches, or
-// with channel/message.
+// For side business beside a game: a lobby's RPCs, an admin page, a chat log. What is written takes only what the game
+// leaves of the connection's bandwidth (driver.Conn.SendSpare), so the game's own bunches of a tick go first. Where the game takes
+// all of it, streams get one byte for each 16 that the connection sends. Streams of a connection share what there is. Games' own
+// messages are better off as bunches, or with channel/message.
 //
 // # The two sides of a Conn
 //

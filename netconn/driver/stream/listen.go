@@ -78,7 +78,7 @@ func (g *dialing) try() {
 	case c == nil && g.d.Counters.Closed > 0:
 		g.done <- dialed{nil, ErrNoConnection}
 	default:
-		g.d.NextTick(g.try)
+		g.d.BeforeFlush(g.try)
 	}
 }
 
@@ -162,11 +162,11 @@ type refusal struct {
 	d  *driver.Driver
 }
 
-// say is called again in the next tick while other channels' bunches take all the memory there is for those that aren't acked.
+// say is called again before the next TickFlush while other channels' bunches take all the memory there is for those that aren't acked.
 func (r *refusal) say() {
 	_, err := r.ch.SendBunch(&bunch.Out{Data: []byte{segStop, segFin}, Reliable: true})
 	if errors.Is(err, channel.ErrReliableFull) {
-		r.d.NextTick(r.say)
+		r.d.BeforeFlush(r.say)
 	}
 }
 

@@ -31,44 +31,69 @@ func (c *Conn) run() {
 	c.pump()
 }
 
-// pump sends what there is to send, as far as the channel and the bandwidth allow, and comes back when
-// they allow more: with an ack of its own for the first, otherwise in the next tick.
+// pump sends what doesn't wait for bandwidth, and has data sent when the game leaves some. While the channel has no room it comes
+// back with an ack of its own.
 func (c *Conn) pump() {
 	for c.ch != nil && !c.ch.Closing() {
 		seg := c.next()
-		if seg == nil {
+		switch {
+		case seg == nil:
 			c.endChannel()
 			return
-		}
-		if seg[0] == segData && !c.ch.Conn().IsNetReady() {
-			c.again()
-			return
-		}
-		_, err := c.ch.SendBunch(&bunch.Out{Data: seg, Reliable: true})
-		if errors.Is(err, channel.ErrReliableFull) {
-			if c.ch.Room() > 0 { // MaxMemory is full of what other channels have sent: their acks make room
-				c.again()
+		case seg[0] == segData:
+			if !c.offered {
+				c.offered = true
+				c.conn.SendSpare(c.sendFn)
 			}
 			return
-		}
-		if err != nil {
-			c.end()
+		case !c.send(seg):
 			return
 		}
-		c.did(seg)
 	}
 }
 
-// again has pump called in the next tick, once.
+// sendData sends a segment of data and returns its bytes, as driver.Conn.SendSpare wants it.
+func (c *Conn) sendData() int {
+	if c.ch != nil && !c.ch.Closing() {
+		seg := c.next()
+		switch {
+		case seg == nil || seg[0] != segData:
+			c.offered = false
+			c.pump()
+			return 0
+		case c.ch.Room() > 0 && c.send(seg):
+			return len(seg)
+		}
+	}
+	c.offered = false
+	return 0
+}
+
+// send reports whether a segment was sent.
+func (c *Conn) send(seg []byte) bool {
+	_, err := c.ch.SendBunch(&bunch.Out{Data: seg, Reliable: true})
+	switch {
+	case err == nil:
+		c.did(seg)
+		return true
+	case !errors.Is(err, channel.ErrReliableFull):
+		c.end()
+	case c.ch.Room() > 0: // MaxMemory is full of what other channels have sent: their acks make room
+		c.again()
+	}
+	return false
+}
+
+// again has pump called before the next TickFlush, once.
 func (c *Conn) again() {
-	if !c.nextTick {
-		c.nextTick = true
-		c.driver.NextTick(c.tickFn)
+	if !c.waiting {
+		c.waiting = true
+		c.driver.BeforeFlush(c.tickFn)
 	}
 }
 
 func (c *Conn) tick() {
-	c.nextTick = false
+	c.waiting = false
 	c.pump()
 }
 

@@ -173,7 +173,7 @@ func mute(t *testing.T, d *driver.Driver, n int) {
 	try = func() {
 		c := d.Server()
 		if c == nil || !c.Joined() {
-			d.NextTick(try)
+			d.BeforeFlush(try)
 			return
 		}
 		for i := range n {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -18,7 +19,9 @@ type Impaired struct {
 	epoch    time.Time
 	peer     netip.AddrPort
 	in, out  []udp.Message
-	deadline time.Time
+
+	mu       sync.Mutex
+	deadline time.Time // any goroutine sets it
 }
 
 // Impair puts links around a socket, which the result closes.
@@ -94,10 +97,18 @@ func (i *Impaired) TryReadBatch(msgs []udp.Message) (int, error) {
 	return len(msgs), nil
 }
 
-// SetReadDeadline bounds ReadBatch.
+// SetReadDeadline bounds ReadBatch, one that is under way too. Any goroutine may call it.
 func (i *Impaired) SetReadDeadline(t time.Time) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.deadline = t
 	return nil
+}
+
+func (i *Impaired) readUntil() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.deadline
 }
 
 // ReadBatch waits for the first datagram until the deadline.
@@ -107,7 +118,7 @@ func (i *Impaired) ReadBatch(msgs []udp.Message) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		if !i.deadline.IsZero() && !time.Now().Before(i.deadline) {
+		if until := i.readUntil(); !until.IsZero() && !time.Now().Before(until) {
 			return 0, os.ErrDeadlineExceeded
 		}
 		time.Sleep(time.Millisecond)

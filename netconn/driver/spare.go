@@ -1,0 +1,132 @@
+package driver
+
+import "time"
+
+// BeforeFlush runs f in the next TickFlush, after the game's own work of the tick and before connections send: for what waits for
+// a tick. What f itself asks for is the next tick's. It belongs to the goroutine that ticks the driver, as f does.
+func (d *Driver) BeforeFlush(f func()) { d.beforeFlush = append(d.beforeFlush, f) }
+
+func (d *Driver) runBeforeFlush() {
+	calls := d.beforeFlush
+	d.beforeFlush = d.flushRunning[:0]
+	for _, f := range calls {
+		f()
+	}
+	clear(calls)
+	d.flushRunning = calls[:0]
+}
+
+// spare is what a connection's game leaves of its bandwidth, and who takes it.
+type spare struct {
+	senders []func() int  // in turn
+	listed  bool          // in Driver.sharing
+	idle    int           // ticks without senders
+	before  int           // the budget before the game's work of this tick
+	reserve int           // bytes that the game may want in its next tick
+	owed    float64       // bytes that senders may send although the game takes all
+	at      time.Duration // of the last tick
+}
+
+const (
+	owedPart    = 16   // senders get one byte of so many that the connection sends, when the game takes all
+	leastSpare  = 1200 // bytes that the game has, and that are owed, before somebody sends
+	maxIdle     = 100  // ticks without senders until the game isn't measured any more
+	reserveDrop = 16   // the part that the reserve falls by in a tick
+)
+
+// SendSpare has send called for what isn't to delay the game: to send something and return its bytes, or 0 when it has nothing more. It is
+// called when the game has left bandwidth in a tick, in TickFlush, and at other times when there is more than the game has used
+// in its last ticks; as often as there is some, those of a connection in turn. Where the game takes all, they get one byte of 16 that the
+// connection sends. A send that has returned 0 isn't called again. It belongs to the goroutine that ticks the driver, as send does.
+func (c *Conn) SendSpare(send func() int) {
+	s, d := &c.spare, c.driver
+	s.senders = append(s.senders, send)
+	if !s.listed {
+		s.listed, s.at, s.before = true, d.latest, 1
+		d.sharing = append(d.sharing, c)
+	}
+}
+
+// serve calls the connection's senders in turn while there is more than a limit.
+func (c *Conn) serve(limit int) {
+	s := &c.spare
+	for len(s.senders) > 0 && !c.Closed() {
+		over := c.Budget() <= limit
+		if over && s.owed < leastSpare {
+			return
+		}
+		send := s.senders[0]
+		n := copy(s.senders, s.senders[1:])
+		s.senders[n] = nil
+		s.senders = s.senders[:n]
+		sent := send()
+		if sent > 0 {
+			s.senders = append(s.senders, send)
+		}
+		if over {
+			s.owed -= float64(sent)
+		}
+	}
+}
+
+// serveBetween is between a tick's game and the next one's.
+func (d *Driver) serveBetween() {
+	for i := 0; i < len(d.sharing); i++ { // a sender may make one more
+		c := d.sharing[i]
+		c.serve(c.spare.reserve)
+	}
+}
+
+// beginShares notes what there is before the game's work.
+func (d *Driver) beginShares() {
+	for _, c := range d.sharing {
+		if !c.Closed() {
+			c.spare.before = c.Budget()
+		}
+	}
+}
+
+// serveLeft learns from what the game's work has left, and shares it out.
+func (d *Driver) serveLeft() {
+	for _, c := range d.sharing {
+		if !c.Closed() {
+			c.spare.measure(c)
+		}
+	}
+	for i := 0; i < len(d.sharing); i++ {
+		d.sharing[i].serve(0)
+	}
+	kept := d.sharing[:0]
+	for _, c := range d.sharing {
+		s := &c.spare
+		if s.idle++; len(s.senders) > 0 {
+			s.idle = 0
+		}
+		if s.idle == maxIdle || c.Closed() {
+			s.listed, s.senders, s.idle = false, nil, 0
+			continue
+		}
+		kept = append(kept, c)
+	}
+	clear(d.sharing[len(kept):])
+	d.sharing = kept
+}
+
+func (s *spare) measure(c *Conn) {
+	left := c.Budget()
+	used := s.before - left
+	switch {
+	case s.before <= 0: // the game had nothing to take
+		s.reserve = max(s.reserve, leastSpare)
+	case left <= 0 && used > 0: // it may have wanted more
+		s.reserve = max(2*used, leastSpare)
+	default:
+		s.reserve = max(used, s.reserve-(s.reserve+reserveDrop-1)/reserveDrop)
+	}
+	if at := c.driver.latest; at > s.at {
+		if left <= 0 {
+			s.owed = min(s.owed+c.Stats().Rates.OutBytes/owedPart*(at-s.at).Seconds(), leastSpare)
+		}
+		s.at = at
+	}
+}
