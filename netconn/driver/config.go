@@ -49,7 +49,8 @@ type Config struct {
 	// MaxPerAddr bounds the connections of one IPv4 address or one /64 of IPv6, for links that know nothing else of
 	// their clients, PlainSalted and PlainUnreal. Default a quarter of all, and 4 at least; negative no bound. The loopback has none.
 	MaxPerAddr int
-	// LoginTimeout ends connections that don't complete their login. Default 15 s.
+	// LoginTimeout ends connections that don't complete their login. Default 15 s. A client that falls silent in its login keeps its place for
+	// that long and LingerTimeout, 17 s; with Netcode the same client may take it over.
 	LoginTimeout time.Duration
 	// TickRate is Run's ticks a second. Default 60.
 	TickRate int

@@ -34,6 +34,7 @@ type Conn struct {
 	// refusal is why the login was refused, at either end; on a server it may be so from the beginning.
 	refusal   error
 	loginLate bool // the login took longer than LoginTimeout
+	leaves    bool // it was there when the driver shut down
 
 	spare spare
 

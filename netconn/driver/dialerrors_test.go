@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,7 @@ type town struct {
 	clients []*townClient
 	// nextAddr is where the next client is, unless it is zero.
 	nextAddr netip.AddrPort
+	tick     time.Duration // of all of them; 0 is 16 ms
 }
 
 // townSocket is one client's socket, or the server's.
@@ -139,7 +141,7 @@ func (w *town) dial(cfg Config) *townClient {
 }
 
 func (w *town) step() {
-	w.now = w.now.Add(16 * time.Millisecond)
+	w.now = w.now.Add(cmp.Or(w.tick, 16*time.Millisecond))
 	w.server.TickDispatch(w.now)
 	w.server.TickFlush(w.now)
 	for _, c := range w.clients {

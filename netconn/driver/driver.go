@@ -103,11 +103,13 @@ func (d *Driver) Conns(yield func(*Conn) bool) {
 	}
 }
 
-// Len is the number of connections.
+// Len is the number of connections that Conns yields, and after Shutdown that of all that still have to be told.
 func (d *Driver) Len() int {
 	n := 0
-	for range d.Conns {
-		n++
+	for _, c := range d.conns {
+		if !c.Closed() && (c.leaves || !c.turnedAway()) {
+			n++
+		}
 	}
 	return n
 }

@@ -6,7 +6,8 @@ import (
 
 // Shutdown begins the orderly end of a server: every connection is closed as by CloseWithReason, so that what was sent before
 // arrives, and clients that come from now on are refused with the same reason, which is ErrDenied to them. Tick until
-// Len is 0, at most Config.LingerTimeout, then Close:
+// Len is 0, then Close. That is when all who were there have been told, also those in their login, or after
+// Config.LingerTimeout at most, and 5 s more for clients that never begin their login:
 //
 //	srv.Shutdown("back in an hour")
 //	for srv.Len() > 0 { ... TickDispatch, TickFlush ... }
@@ -14,13 +15,17 @@ import (
 //
 // A client's connection is closed in the same way.
 func (d *Driver) Shutdown(reason string) {
-	if d.leaving == nil {
+	first := d.leaving == nil
+	if first {
 		d.leaving = ErrShuttingDown
 		if reason != "" {
 			d.leaving = fmt.Errorf("%w: %s", ErrShuttingDown, reason)
 		}
 	}
-	for c := range d.Conns {
-		c.CloseWithError(d.leaving)
+	for _, c := range d.conns {
+		c.leaves = c.leaves || first // later ones could hold it up for ever
+		if !c.turnedAway() {
+			c.CloseWithError(d.leaving)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -89,3 +91,154 @@ type counting struct {
 }
 
 func (c counting) ReceivedBunch(*channel.Channel, *bunch.In) { c.count() }
+
+// TestShutdownCountsLogins: Len counts clients whose login hasn't begun when the server shuts down until they have been told, so a
+// server that is closed at 0 has told them.
+func TestShutdownCountsLogins(t *testing.T) {
+	for name, link := range links() {
+		for _, begun := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s begun %v", name, begun), func(t *testing.T) {
+				w := newTown(t, 1, netsim.Settings{LagMin: 45 * time.Millisecond, LagMax: 55 * time.Millisecond}, Config{Link: link, LingerTimeout: 10 * time.Second})
+				var late []*townClient
+				for range 5 {
+					late = append(late, w.dial(Config{Link: link}))
+				}
+				w.until("logins are about to begin", func() bool { return len(w.server.conns) == 5 })
+				if begun {
+					w.until("logins have begun", func() bool { return w.server.conns[4].Channel(0) != nil })
+				}
+				w.server.Shutdown("good night")
+				require.Equal(t, 5, w.server.Len())
+				w.dial(Config{Link: link})
+				w.until("another has come", func() bool { return len(w.server.conns) == 6 })
+				w.server.Shutdown("good night")
+				require.LessOrEqual(t, w.server.Len(), 5, "who comes later doesn't count")
+				w.until("the server is empty", func() bool { return w.server.Len() == 0 })
+				require.NoError(t, w.server.Close())
+				for _, c := range late {
+					w.until("told", func() bool { return c.result != nil })
+					require.Equal(t, "shutting down: good night", c.result.Reason)
+					require.ErrorIs(t, c.result.Err, ErrDenied)
+				}
+			})
+		}
+	}
+}
+
+// TestShutdownEndsWithoutAnswers: clients that are gone hold a shutdown up no longer than they may.
+func TestShutdownEndsWithoutAnswers(t *testing.T) {
+	for name, link := range links() {
+		w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, Config{Link: link, LingerTimeout: 3 * time.Second})
+		c := w.dial(Config{Link: link})
+		w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+		w.dial(Config{Link: link})
+		w.until("a login is about to begin", func() bool { return len(w.server.conns) == 2 })
+		w.dark(0, true, true)
+		w.dark(1, true, true)
+		w.server.Shutdown("good night")
+		at := w.now
+		w.until("the server is empty", func() bool { return w.server.Len() == 0 })
+		require.LessOrEqual(t, w.now.Sub(at), turnedAwayTimeout+3*time.Second+100*time.Millisecond, name)
+	}
+}
+
+// TestShutdownOfBusyChannels: a thousand channels that are all busy are delivered before the words, at 5 % loss.
+func TestShutdownOfBusyChannels(t *testing.T) {
+	for name, link := range links() {
+		t.Run(name, func(t *testing.T) {
+			const channels = 1000
+			got := map[uint32]int{}
+			types := []channel.Type{{Name: chatName, ServerOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
+				return counting{count: func() { got[ch.Index()]++ }}
+			}}}
+			w := newTown(t, 1, netsim.Settings{Loss: 5, LagMin: 20 * time.Millisecond, LagMax: 30 * time.Millisecond}, Config{Link: link, Channels: types, LingerTimeout: time.Minute})
+			c := w.dial(Config{Link: link, Channels: types})
+			w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+			conn := w.server.conns[0]
+			for range channels {
+				ch, err := conn.Open(chatName, nil)
+				require.NoError(t, err)
+				for range 3 {
+					_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 50), Reliable: true, NoMerge: true})
+					require.NoError(t, err)
+				}
+			}
+			w.server.Shutdown("good night")
+			w.until("the server is empty", func() bool { return w.server.Len() == 0 })
+			require.NoError(t, w.server.Close())
+			require.Zero(t, conn.Result().Unacked, conn.Result())
+			w.until("told", func() bool { return c.result != nil })
+			require.Equal(t, "shutting down: good night", c.result.Reason)
+			require.Len(t, got, channels)
+			for _, n := range got {
+				require.Equal(t, 3, n)
+			}
+		})
+	}
+}
+
+// TestShutdownAmidAddressChanges: with the cookie handshake, clients whose addresses change before, while and after the server shuts down get
+// what was sent to them, and its words.
+func TestShutdownAmidAddressChanges(t *testing.T) {
+	for _, lag := range []time.Duration{0, 30 * time.Millisecond, 100 * time.Millisecond} {
+		for wait := range 12 { // the address changes in the seventh tick
+			got := 0
+			types := []channel.Type{{Name: chatName, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return counting{count: func() { got++ }} }}}
+			w := newTown(t, uint64(wait), netsim.Settings{Lag: lag}, Config{Link: PlainUnreal53(), Channels: types, LingerTimeout: 20 * time.Second})
+			c := w.dial(Config{Link: PlainUnreal53(), Channels: types})
+			w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+			ch, err := w.server.conns[0].Open(chatName, nil)
+			require.NoError(t, err)
+			for range 50 {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+			for i := range 12 {
+				if i == 6 {
+					w.move(0, netip.MustParseAddrPort("10.9.0.1:99"))
+				}
+				if i == wait {
+					w.server.Shutdown("good night")
+				}
+				w.step()
+			}
+			w.until("the server is empty", func() bool { return w.server.Len() == 0 })
+			require.NoError(t, w.server.Close())
+			w.until("told", func() bool { return c.result != nil })
+			require.Equal(t, "shutting down: good night", c.result.Reason, "%v %d: %v", lag, wait, c.result)
+			require.Equal(t, 50, got, "%v %d", lag, wait)
+		}
+	}
+}
+
+// TestShutdownAtOneTickASecond: a server and clients that tick once a second end in order too.
+func TestShutdownAtOneTickASecond(t *testing.T) {
+	for name, link := range links() {
+		got := 0
+		types := []channel.Type{{Name: chatName, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return counting{count: func() { got++ }} }}}
+		cfg := Config{Link: link, Channels: types, LingerTimeout: 30 * time.Second, LoginTimeout: time.Minute}
+		w := newTown(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, cfg)
+		w.tick = time.Second
+		client := Config{Link: link, Channels: types, LoginTimeout: time.Minute}
+		c := w.dial(client)
+		w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+		late := w.dial(client)
+		w.until("a login is about to begin", func() bool { return len(w.server.conns) == 2 })
+		ch, err := w.server.conns[0].Open(chatName, nil)
+		require.NoError(t, err)
+		for range 50 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 500), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		w.server.Shutdown("good night")
+		at := w.now
+		w.until("the server is empty", func() bool { return w.server.Len() == 0 })
+		require.LessOrEqual(t, w.now.Sub(at), 10*time.Second, name)
+		require.NoError(t, w.server.Close())
+		for _, c := range []*townClient{c, late} {
+			w.until("told", func() bool { return c.result != nil })
+			require.Equal(t, "shutting down: good night", c.result.Reason, "%s: %v", name, c.result)
+		}
+		require.Equal(t, 50, got, name)
+	}
+}

@@ -48,6 +48,10 @@
 // A token's timeout is how long a client waits for each server's answer, and a server for the client's. It is also how long a
 // connection may be silent, unless ClientConfig.Timeout or ServerConfig.Timeout, each for its own end, says otherwise.
 //
+// A client has its slot from its answer to the challenge on, and what it says next isn't awaited any shorter. To free the slot sooner would shut
+// out a client whose path is dark for some seconds just then, for good: its token is spent. And it would keep nobody from holding
+// slots, since whoever has a token can answer and stay. The same client can have it with another token: see ServerConfig.TakeOver.
+//
 // # Bounds
 //
 //	clients                         ServerConfig.Slots, 16384 at most
