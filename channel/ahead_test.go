@@ -13,7 +13,7 @@ import (
 // TestOldCopiesBehindEarlyBunches: a packet that was held back brings copies as old as all that may be in flight. They are duplicates,
 // however far the channel has moved on meanwhile through bunches that were taken before their packets' turn.
 func TestOldCopiesBehindEarlyBunches(t *testing.T) {
-	for bits, most := range map[uint8]int{0: 510, 11: 1022} {
+	for bits, most := range map[uint8]int{0: 510, 11: 1022, 13: 4094} {
 		s := newStub(t, false, func(c *Config) {
 			noControl(c)
 			c.Protocol = bunch.Protocol{SequenceBits: bits}

@@ -31,13 +31,14 @@ type Config struct {
 	// ReliableBuffer bounds the reliable bunches of a channel that aren't acked,
 	// and those received before their turn. Default 256 (Unreal up to 5.x); 512
 	// in newer releases; a power of two, at most half as many as there are sequences on the wire (see
-	// bunch.Protocol.SequenceBits), which is 512 with Unreal's, and at most 2048.
+	// bunch.Protocol.SequenceBits), which is 512 with Unreal's, and at most 4096.
 	ReliableBuffer int
 	// MaxChannels bounds the channel index. Default and most 32767.
 	MaxChannels int
 	// MaxMemory bounds, in bytes, what the peer can make this end hold. Half of it is for what it sent: early
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
-	// Channel.Hold. The other half is for reliable bunches that it doesn't ack, the last 16 KiB of it for those of the control channel; SendBunch returns
+	// Channel.Hold. Early bunches leave an eighth of it, and at least a payload of the largest size, to what they wait for. The other half is
+	// for reliable bunches that it doesn't ack, the last 16 KiB of it for those of the control channel; SendBunch returns
 	// ErrReliableFull when they don't fit. Default 8 MiB, at least 256 KiB.
 	MaxMemory int
 	// PartialReliableThreshold is the number of parts from which on an unreliable bunch is made

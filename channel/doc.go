@@ -46,13 +46,13 @@
 //
 // # Bounds
 //
-//	reliable bunches not acked, a channel     ReliableBuffer less 1, and its close: 255 by default, 1022 with netconn.Bunchnet, 510
+//	reliable bunches not acked, a channel     ReliableBuffer less 1, and its close: 255 by default, 4094 with netconn.Bunchnet, 510
 //	                                          with Unreal's 10 bits and a ReliableBuffer of 512. SendBunch returns ErrReliableFull before anything is queued; with CloseOnOverflow the
 //	                                          connection ends, too
 //	bytes of them, all channels               half of MaxMemory; then ErrReliableFull
 //	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; what is further
 //	                                          ahead ends the connection with ErrSequenceAhead
-//	bytes that the peer has this end hold     the other half of MaxMemory: early bunches and opens beyond it are refused, so
+//	bytes that the peer has this end hold     the other half of MaxMemory: early bunches beyond seven eighths of it and opens beyond it are refused, so
 //	                                          that they come again; parts of unfinished bunches end the connection with
 //	                                          ErrMemory; Hold returns ErrMemory to the handler
 //	a payload                                 65536 bytes; SendBunch returns ErrTooLarge

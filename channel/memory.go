@@ -3,6 +3,8 @@ package channel
 import (
 	"math"
 	"unsafe"
+
+	"github.com/bunchnet/bunchnet/bunch"
 )
 
 // What a peer can make this end hold is counted in bytes against Config.MaxMemory, as the allocator rounds it: half of
@@ -40,6 +42,18 @@ func (t *Table) fitsOut(index uint32, n, parts int) bool {
 // hold counts n bytes of the peer's, unless they don't fit.
 func (t *Table) hold(n int) bool {
 	if !t.fits(n) {
+		t.Counters.MemoryFull++
+		return false
+	}
+	t.held += n
+	return true
+}
+
+// holdEarly counts n bytes of a bunch that came before its turn, unless they don't fit. Early bunches leave room for
+// what they wait for: a part whose turn it is can't be refused, as what follows it is here.
+func (t *Table) holdEarly(n int) bool {
+	half := t.cfg.MaxMemory / 2
+	if t.held+n > half-max(half/8, bufferSize(bunch.MaxPayload)) {
 		t.Counters.MemoryFull++
 		return false
 	}

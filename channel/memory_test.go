@@ -257,3 +257,37 @@ func TestEarlyBunchesShareTheirName(t *testing.T) {
 	require.Less(t, heap()-before, w.table.Held()*11/10)
 	runtime.KeepAlive(w)
 }
+
+// TestEarlyBunchesLeaveRoom: bunches behind one that was lost are refused before they take the memory that the lost one needs, when
+// it comes in parts.
+func TestEarlyBunchesLeaveRoom(t *testing.T) {
+	for _, memory := range []int{256 << 10, 1 << 20, 8 << 20} {
+		w, l := opened(t, func(c *channel.Config) {
+			c.MaxMemory, c.ReliableBuffer = memory, 4096
+			c.Protocol.SequenceBits, c.Protocol.MaxPacket = 13, 1400
+		})
+		part := string(make([]byte, 1200))
+		const parts = 50 // of the largest payload's 55
+		wide := func(seq int) bunch.Header {
+			h := reliable(1, seq, game)
+			h.WireSeq = uint16(initSeq+seq) & 8191
+			return h
+		}
+		kept := 0
+		for nak := false; !nak; kept++ {
+			var err error
+			nak, err = w.receive(int64(kept+3), wide(2+parts+kept), part)
+			require.NoError(t, err)
+		}
+		require.Greater(t, kept, memory/16384, "MaxMemory %d", memory)
+		for i := range parts {
+			h := wide(2 + i)
+			h.Partial, h.PartialInitial, h.PartialFinal = true, i == 0, i == parts-1
+			nak, err := w.receive(int64(9000+i), h, part)
+			require.NoError(t, err, "MaxMemory %d, part %d", memory, i)
+			require.False(t, nak)
+		}
+		require.Equal(t, kept, len(l.bunches), "the one in parts, and what waited for it")
+		require.Zero(t, w.table.Channel(1).NumInRec())
+	}
+}

@@ -40,7 +40,7 @@ const (
 
 // ringClasses is for rings of 1 to largestRing entries, the largest ReliableBuffer.
 const (
-	ringClasses = 12
+	ringClasses = 13
 	largestRing = 1 << (ringClasses - 1)
 )
 

@@ -201,7 +201,7 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	return nak, err
 }
 
-// keep puts a reliable bunch that came before its turn into InRec. Without memory for it, its packet is refused.
+// keep puts a reliable bunch that came before its turn into InRec. Without memory for it, its packet is refused, and comes again.
 func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	t := ch.table
 	if in.ChSequence-next >= int64(t.cfg.ReliableBuffer) {
@@ -213,7 +213,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 		return false, nil
 	}
 	n := (in.Bits + 7) / 8
-	if !t.hold(earlyCost + bufferSize(n)) {
+	if !t.holdEarly(earlyCost + bufferSize(n)) {
 		t.Counters.Refused++
 		return true, nil
 	}

@@ -27,11 +27,11 @@ type Protocol struct {
 	Bunch bunch.Protocol
 	// Notify has the newer wait-for-history-flush rule (off in 4.27 and 5.1).
 	Notify packetnotify.Config
-	// PacketWindow is how many packets with bunches may be in flight, 16 to 1024. Default 256, the ack
+	// PacketWindow is how many packets with bunches may be in flight, 16 to 4096. Default 256, the ack
 	// history: then every packet's fate is told as it was. With more, packets further apart than
 	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice.
 	PacketWindow int
-	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases, 1024 with Bunchnet. See
+	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases, 4096 with Bunchnet. See
 	// channel.Config.
 	ReliableBuffer int
 	// CloseOnOverflow ends the connection when that buffer is full. Unreal's policy.
@@ -66,11 +66,12 @@ func Unreal53(customExportsFinal bool) Protocol {
 	return p
 }
 
-// Bunchnet is the wire of Unreal 5.1 with ChSequences of 11 bits and with this module's own policies: a full
-// reliable buffer is an error to the caller, both ends may open channels, and more packets and
-// reliable bunches may be in flight, for links with much bandwidth and delay.
+// Bunchnet is the wire of Unreal 5.1 with ChSequences of 13 bits and with this module's own policies: a full
+// reliable buffer is an error to the caller, both ends may open channels, and 4092 packets and as many reliable bunches of a channel
+// may be in flight, for links with much bandwidth and delay: 98 MB/s of bunches of 1200 bytes at a round trip of 50 ms. What remembers
+// them grows with what is in flight: up to 160 kB a connection besides the bunches, which Config.MaxMemory bounds.
 func Bunchnet() Protocol {
-	return Protocol{Name: "bunchnet", Bunch: bunch.Protocol{SequenceBits: 11}, ReliableBuffer: 1024, PacketWindow: 1024,
+	return Protocol{Name: "bunchnet", Bunch: bunch.Protocol{SequenceBits: 13}, ReliableBuffer: 4096, PacketWindow: 4096,
 		Notify: packetnotify.Config{AckRecords: 8191}}
 }
 
@@ -89,7 +90,8 @@ type Config struct {
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
 	// channel.Channel.Hold, such as the fragments of large blocks (message.Blocks). What exceeds it is refused, so that it
 	// comes again, or ends the connection with channel.ErrMemory. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
-	// Default 8 MiB on a server, 64 MiB on a client; at least 256 KiB. Besides, a connection keeps OrderCache packets at
+	// Default 8 MiB on a server, 64 MiB on a client; 8 MiB have room for 1600 bunches of 1200 bytes behind one that was lost, and for 1800
+	// without an ack, so a server with more than 40 MB/s from one client, or to it, at a round trip of 50 ms, wants 24 MiB; at least 256 KiB. Besides, a connection keeps OrderCache packets at
 	// most, and a word or two for each bunch in the packets in flight.
 	MaxMemory int
 	// NeverReuseIndex and RestartSequence are for peers that restart the reliable
@@ -177,7 +179,7 @@ type Redundancy struct {
 const (
 	defaultNetSpeed = 100_000
 	// maxWindow leaves most of the sequences that can be told apart to a long silence; see darkness.
-	maxWindow = 1024
+	maxWindow = 4096
 	// maxOrderCache is the ack history: what is further ahead is lost anyway.
 	maxOrderCache = 256
 	// longest is where durations end, so that the time of now and one of them is never in the past.

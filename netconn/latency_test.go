@@ -139,7 +139,7 @@ func TestLatencyUnderLoss(t *testing.T) {
 		wire                float64
 	}{
 		{60, 60, 2, 120 * time.Millisecond, 4.0},
-		{60, 60, 1, 220 * time.Millisecond, 2.8},
+		{60, 60, 1, 220 * time.Millisecond, 2.82},
 		{60, 60, 0, 350 * time.Millisecond, 1.71},
 		{600, 120, 2, 120 * time.Millisecond, 3.3},
 		{600, 120, 1, 220 * time.Millisecond, 2.3},

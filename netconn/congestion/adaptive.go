@@ -15,7 +15,7 @@ type AdaptiveConfig struct {
 	// costs a round trip for each doubling.
 	InitialRate int
 	// MinRate and MaxRate bound the rate, in bytes a second. Default 4000 and
-	// 125000000 (1 Gbit/s).
+	// 1250000000 (10 Gbit/s).
 	MinRate, MaxRate int
 	// TargetDelay is the queueing delay, beyond what the game's own ticks make
 	// of it, at which the rate is lowered. Default 10 ms. Lower ones lose bandwidth to jitter,
@@ -39,7 +39,7 @@ const defaultMaxPacket = 1200
 func (c AdaptiveConfig) filled() AdaptiveConfig {
 	c.InitialRate = cmp.Or(c.InitialRate, 30_000)
 	c.MinRate = cmp.Or(c.MinRate, 4000)
-	c.MaxRate = cmp.Or(c.MaxRate, 125_000_000)
+	c.MaxRate = cmp.Or(c.MaxRate, 1_250_000_000)
 	c.TargetDelay = cmp.Or(c.TargetDelay, 10*time.Millisecond)
 	c.LossTolerance = cmp.Or(c.LossTolerance, 0.05)
 	c.MaxPacket = cmp.Or(c.MaxPacket, defaultMaxPacket)

@@ -139,7 +139,7 @@ func TestPage(t *testing.T) {
 	require.Contains(t, health, "heap")
 	require.Equal(t, "256 of 300", count)
 	require.Contains(t, channels, "Chat")
-	require.Contains(t, channels, "of 1022")
+	require.Contains(t, channels, "of 4094")
 	require.Contains(t, actors, "relevant to <img")
 	require.Contains(t, properties, "75.0 %")
 	require.Contains(t, title, "test game 127.0.0.1:")
