@@ -15,8 +15,6 @@ type Conn interface {
 	Budget() int
 	// FreeBits is the room left in the packet at hand.
 	FreeBits() int
-	// NextPacket is the id that the packet at hand will have.
-	NextPacket() int64
 	// Now is the time of the call into the connection that is under way.
 	Now() time.Duration
 	// IsServer reports which end this is.

@@ -18,7 +18,7 @@ type stub struct {
 	table        *Table
 	server       bool
 	slow, full   bool
-	room         int // bunches that may be written in all; 0 any
+	room, budget int // bunches that may be written in all, and reliable ones; 0 any
 	extends      bool
 	now          time.Duration
 	sent         []written
@@ -36,16 +36,17 @@ type written struct {
 	seq  int64
 }
 
-func (s *stub) IsNetReady() bool          { return true }
-func (s *stub) Budget() int               { return 1000 }
-func (s *stub) FreeBits() int             { return 8000 }
-func (s *stub) NextPacket() int64         { return 0 }
-func (s *stub) Now() time.Duration        { return s.now }
-func (s *stub) IsServer() bool            { return s.server }
-func (s *stub) Fail(err error, _ bool)    { s.err = err }
-func (s *stub) Table() *Table             { return s.table }
-func (s *stub) HasRoom(int) bool          { return !s.full && (s.room == 0 || len(s.sent) < s.room) }
-func (s *stub) MaySend(int) bool          { return !s.full && !s.slow }
+func (s *stub) IsNetReady() bool       { return true }
+func (s *stub) Budget() int            { return 1000 }
+func (s *stub) FreeBits() int          { return 8000 }
+func (s *stub) Now() time.Duration     { return s.now }
+func (s *stub) IsServer() bool         { return s.server }
+func (s *stub) Fail(err error, _ bool) { s.err = err }
+func (s *stub) Table() *Table          { return s.table }
+func (s *stub) HasRoom(int) bool       { return !s.full && (s.room == 0 || len(s.sent) < s.room) }
+func (s *stub) MaySend(int) bool {
+	return !s.full && !s.slow && (s.budget == 0 || len(s.sent) < s.budget)
+}
 func (s *stub) ControlClosed(CloseReason) { s.controlEnded++ }
 func (s *stub) AllowOpen(*bunch.In) error { return s.refuse }
 func (s *stub) ExtendBunch([]byte, int) bool {

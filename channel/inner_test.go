@@ -319,6 +319,10 @@ func TestGapWithoutMemoryWaits(t *testing.T) {
 	again := s.table.Channel(3)
 	_, err = again.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
 	require.ErrorIs(t, err, ErrReliableFull)
+	s.table.heldOut -= 3 * (outCost + 1<<minClass) // room for what is sent, but not for the gap as well
+	_, err = again.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.ErrorIs(t, err, ErrReliableFull)
+	s.table.heldOut += 3 * (outCost + 1<<minClass)
 	s.ackFrom(0)
 	_, err = again.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
 	require.NoError(t, err)
@@ -387,4 +391,16 @@ func TestSplitWaitsForSplit(t *testing.T) {
 	require.NoError(t, err, "it isn't split")
 	_, err = ch.SendBunch(split)
 	require.ErrorIs(t, err, ErrNotSent)
+
+	s.m.Pump()
+	s.ackFrom(n - 1)
+	s.budget = len(s.sent) + 1
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 2500), Reliable: true})
+	require.NoError(t, err)
+	_, err = ch.SendBunch(split)
+	require.ErrorIs(t, err, ErrNotSent, "the first part has left, the others never yet")
+	s.budget = 0
+	s.m.Pump()
+	_, err = ch.SendBunch(split)
+	require.NoError(t, err)
 }

@@ -37,7 +37,6 @@ type wireNote struct {
 func (w *wire) IsNetReady() bool   { return w.ready }
 func (w *wire) Budget() int        { return 1000 }
 func (w *wire) FreeBits() int      { return 8000 }
-func (w *wire) NextPacket() int64  { return w.id }
 func (w *wire) Now() time.Duration { return w.now }
 func (w *wire) IsServer() bool     { return true }
 func (w *wire) Fail(err error, _ bool) {

@@ -52,7 +52,6 @@ func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq
 func (w *wire) ExtendBunch([]byte, int) bool    { return w.extends }
 func (w *wire) IsNetReady() bool                { return true }
 func (w *wire) FreeBits() int                   { return 1 << 13 }
-func (w *wire) NextPacket() int64               { return 0 }
 func (w *wire) Budget() int                     { return 1000 }
 func (w *wire) Now() time.Duration              { return 0 }
 func (w *wire) IsServer() bool                  { return w.server }

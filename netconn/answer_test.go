@@ -37,7 +37,7 @@ func (h *hand) again(write func(c *Conn)) []byte {
 // TestLateCloseIsAcked: the answer acks the packet that came late, and the one who closes is done.
 func TestLateCloseIsAcked(t *testing.T) {
 	h := lateClose(t)
-	late := h.conns[0].NextPacket()
+	late := h.conns[0].notify.OutID()
 	h.give(0, h.again(nil))
 	require.Len(t, h.sent[1], 1)
 	var fate recording
@@ -70,7 +70,7 @@ func TestNothingNewIsAckedAfterTheEnd(t *testing.T) {
 	} {
 		h := lateClose(t)
 		c := h.conns[0]
-		fresh := c.NextPacket()
+		fresh := c.notify.OutID()
 		h.give(0, h.again(write))
 		require.Empty(t, h.sent[1], name)
 		h.give(0, h.again(nil))

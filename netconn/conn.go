@@ -235,6 +235,3 @@ func (c *Conn) FreeBits() int {
 	}
 	return c.out.Free()
 }
-
-// NextPacket is the id that the packet at hand will have.
-func (c *Conn) NextPacket() int64 { return c.notify.OutID() }

@@ -86,7 +86,7 @@ func TestSendAgain(t *testing.T) {
 	c.FlushNet() // a new one, empty
 	require.Len(t, h.sent[0], 1)
 	h.sent[0] = nil // lost
-	next, before := c.NextPacket(), c.Counters
+	next, before := c.notify.OutID(), c.Counters
 	h.now += 100 * time.Millisecond
 	p := h.packet(1, true)
 	c.now = h.now
@@ -95,7 +95,7 @@ func TestSendAgain(t *testing.T) {
 	acked := peer.Counters.PacketsAcked
 	c.FlushNet()
 	require.Len(t, h.sent[0], 1)
-	require.Equal(t, next, c.NextPacket())
+	require.Equal(t, next, c.notify.OutID())
 	require.Equal(t, before.AckOnly+1, c.Counters.AckOnly)
 	require.False(t, c.flow.dirtyAcks)
 	h.deliver(0)

@@ -88,7 +88,7 @@ func TestBunchesKnowTheirPacket(t *testing.T) {
 	})
 	c := h.conns[1]
 	n.packets = nil
-	id := h.conns[0].NextPacket()
+	id := h.conns[0].notify.OutID()
 	h.give(0, h.packet(0, false))
 	c.enableOrderCache()
 	missing := h.packet(0, false)
@@ -167,7 +167,7 @@ func TestFarAheadOfAHeldClose(t *testing.T) {
 	}
 	h.give(0, far)
 	require.Equal(t, ClosedByPeer, c.Result().Code)
-	require.Less(t, c.notify.InID(), h2.NextPacket()-1)
+	require.Less(t, c.notify.InID(), h2.notify.OutID()-1)
 }
 
 // TestAcksLeaveWithTheTick: also when a channel that nothing was written on is closed by the peer.

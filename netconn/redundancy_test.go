@@ -287,7 +287,7 @@ func TestCopiesOfAnOpen(t *testing.T) {
 		bunches := sent.of(nettrace.BunchSent)
 		require.Len(t, bunches, 1)
 		require.Equal(t, ch.Index(), bunches[0].ChIndex)
-		require.Equal(t, c.NextPacket()-1, bunches[0].PacketID)
+		require.Equal(t, c.notify.OutID()-1, bunches[0].PacketID)
 		for range 3 {
 			h.exchange()
 		}

@@ -30,7 +30,7 @@ func TestLeftOutSequenceIsTraced(t *testing.T) {
 	c := h.conns[0]
 	r, c.skip.left = recording{}, 1
 	h.packet(0, false)
-	require.Equal(t, []nettrace.Event{{At: h.now, Kind: nettrace.SequenceSkipped, PacketID: c.NextPacket() - 1}}, r.of(nettrace.SequenceSkipped))
+	require.Equal(t, []nettrace.Event{{At: h.now, Kind: nettrace.SequenceSkipped, PacketID: c.notify.OutID() - 1}}, r.of(nettrace.SequenceSkipped))
 }
 
 // TestNothingIsLeftOutOfAFullWindow: a left-out sequence takes a place in the window, so it waits until there is one.
@@ -44,14 +44,14 @@ func TestNothingIsLeftOutOfAFullWindow(t *testing.T) {
 		h.packet(0, true)
 	}
 	c.skip.left = 1
-	next := c.NextPacket()
+	next := c.notify.OutID()
 	p := h.packet(0, true)
 	require.True(t, c.windowFull())
-	require.Equal(t, next+1, c.NextPacket())
+	require.Equal(t, next+1, c.notify.OutID())
 	h.give(0, p)
 	h.conns[1].FlushWritten(h.now)
 	h.deliver(1)
-	next = c.NextPacket()
+	next = c.notify.OutID()
 	h.packet(0, false)
-	require.Equal(t, next+2, c.NextPacket())
+	require.Equal(t, next+2, c.notify.OutID())
 }

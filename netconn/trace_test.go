@@ -43,7 +43,7 @@ func TestTrace(t *testing.T) {
 	}
 	r = [2]recording{}
 	p := h.packet(0, true)
-	id := h.conns[0].NextPacket() - 1
+	id := h.conns[0].notify.OutID() - 1
 	h.give(0, p)
 	seq := int64(h.chs[0].NumOutRec()) // so many of this channel's are unacked
 	require.EqualValues(t, 1, seq)
@@ -67,7 +67,7 @@ func TestTrace(t *testing.T) {
 	h.deliver(1)
 	require.Equal(t, []nettrace.Event{{At: h.now, Kind: nettrace.PacketAcked, Conn: 40, PacketID: id, A: uint64(h.now - sentAt)}}, r[0].of(nettrace.PacketAcked))
 
-	lost := h.conns[0].NextPacket()
+	lost := h.conns[0].notify.OutID()
 	h.packet(0, true)
 	h.give(0, h.packet(0, false))
 	h.conns[1].Tick(h.now)
