@@ -1,15 +1,22 @@
 package inspect
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 )
 
-// cookieName is where a browser keeps the token.
-const cookieName = "bunchnet-inspect"
+// cookie is where a browser keeps a token: whatever its bytes are, and beside those of other inspectors on the same machine, whose
+// cookies a browser doesn't tell apart by their ports.
+func cookie(token string) *http.Cookie {
+	sum := sha256.Sum256([]byte(token))
+	return &http.Cookie{Name: "bunchnet-inspect-" + hex.EncodeToString(sum[:4]), Value: base64.RawURLEncoding.EncodeToString([]byte(token))}
+}
 
 // allowed reports whether a request may see the driver: what Config.Allow says, or who has the token, or who is on this
 // machine and calls it by a name of the loopback. The last keeps out pages of other sites that have their own name
@@ -41,13 +48,14 @@ func (i *Inspector) hasToken(r *http.Request) bool {
 	if i.cfg.Token == "" {
 		return false
 	}
-	is := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(i.cfg.Token)) == 1 }
+	same := func(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if ok && is(bearer) || is(r.URL.Query().Get("token")) {
+	if ok && same(bearer, i.cfg.Token) || same(r.URL.Query().Get("token"), i.cfg.Token) {
 		return true
 	}
-	c, err := r.Cookie(cookieName)
-	return err == nil && is(c.Value)
+	want := cookie(i.cfg.Token)
+	c, err := r.Cookie(want.Name)
+	return err == nil && same(c.Value, want.Value)
 }
 
 // keepToken moves a token from the address of the page into a cookie, and reports whether it did.
@@ -57,7 +65,9 @@ func (i *Inspector) keepToken(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	path := r.URL.Path[:strings.LastIndexByte(r.URL.Path, '/')+1]
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: i.cfg.Token, Path: path, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
+	c := cookie(i.cfg.Token)
+	c.Path, c.HttpOnly, c.SameSite, c.Secure = path, true, http.SameSiteStrictMode, r.TLS != nil
+	http.SetCookie(w, c)
 	q.Del("token")
 	to := "./"
 	if len(q) > 0 {

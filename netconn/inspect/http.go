@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -49,12 +48,12 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			serveFile(w, "page.html")
 		}
 	case name == "" || name == "text":
-		i.serveView(w, r, "text/plain; charset=utf-8", func(v View) ([]byte, error) { return v.AppendText(nil), nil })
+		i.serveView(w, r, "text/plain; charset=utf-8", func(k *look) ([]byte, error) { return k.view.AppendText(nil), nil })
 	case name == "json":
-		i.serveView(w, r, "application/json", func(v View) ([]byte, error) { return json.Marshal(v) })
+		i.serveView(w, r, "application/json", (*look).encoded)
 	case name == "export":
 		h.Set("Content-Disposition", `attachment; filename="inspect.json"`)
-		i.serveView(w, r, "application/json", func(v View) ([]byte, error) { return json.MarshalIndent(v, "", " ") })
+		i.serveView(w, r, "application/json", func(k *look) ([]byte, error) { return json.MarshalIndent(k.view, "", " ") })
 	case name == "events":
 		i.serveEvents(w, r)
 	case files[name] != "":
@@ -101,19 +100,19 @@ func query(r *http.Request) (q Query, err error) {
 	return q, err
 }
 
-func (i *Inspector) ask(r *http.Request, q Query) (View, error) {
+func (i *Inspector) ask(r *http.Request, q Query) (*look, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
-	return i.View(ctx, q)
+	return i.get(ctx, q)
 }
 
-func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string, encode func(View) ([]byte, error)) {
+func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string, encode func(*look) ([]byte, error)) {
 	q, err := query(r)
 	if err != nil {
 		http.Error(w, badQuery, http.StatusBadRequest)
 		return
 	}
-	v, err := i.ask(r, q)
+	k, err := i.ask(r, q)
 	if errors.Is(err, ErrQuery) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -122,7 +121,7 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	b, err := encode(v)
+	b, err := encode(k)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -155,9 +154,9 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(i.cfg.Interval)
 	defer tick.Stop()
 	for {
-		v, err := i.ask(r, q)
+		k, err := i.ask(r, q)
 		_ = rc.SetWriteDeadline(time.Now().Add(i.patience)) // instead of the server's for the whole; not every server has one
-		if err := writeEvent(w, v, err); err != nil {
+		if err := writeEvent(w, k, err); err != nil {
 			return
 		}
 		if err := rc.Flush(); err != nil {
@@ -171,19 +170,18 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func writeEvent(w http.ResponseWriter, v View, err error) error {
+func writeEvent(w http.ResponseWriter, k *look, err error) error {
 	if err != nil {
 		if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotTicked) {
 			_, err = fmt.Fprintf(w, "event: stalled\ndata: %q\n\n", "the driver isn't ticked")
 		}
 		return err
 	}
-	var b bytes.Buffer
-	b.WriteString("data: ")
-	if err := json.NewEncoder(&b).Encode(v); err != nil { // ends in a newline
-		return err
+	b, err := k.encoded() // ends in a newline
+	for _, part := range [][]byte{[]byte("data: "), b, []byte("\n")} {
+		if err == nil {
+			_, err = w.Write(part)
+		}
 	}
-	b.WriteByte('\n')
-	_, err = w.Write(b.Bytes())
 	return err
 }

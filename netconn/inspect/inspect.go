@@ -237,8 +237,17 @@ const shownPackets = 64
 // View returns what a viewer sees: what was seen less than Config.Interval ago, or what the driver's next TickDispatch
 // brings. Detail is nil when there is no such connection.
 func (i *Inspector) View(ctx context.Context, q Query) (View, error) {
+	k, err := i.get(ctx, q)
+	if err != nil {
+		return View{}, err
+	}
+	return k.view, nil
+}
+
+// get is a look at what a viewer asks for.
+func (i *Inspector) get(ctx context.Context, q Query) (*look, error) {
 	if len(q.Also) > maxAlso || len(q.Actors.Match) > maxMatch || q.Actors.From < 0 {
-		return View{}, ErrQuery
+		return nil, ErrQuery
 	}
 	q.Actors.Max = maxShown
 	return i.looks.get(ctx, fmt.Sprintf("%+v", q), func() (View, error) { return i.look(ctx, q) })

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -40,10 +41,23 @@ type look struct {
 	done  chan struct{}
 	view  View
 	err   error
+
+	encode  sync.Once
+	json    []byte
+	jsonErr error
+}
+
+// encoded is the view as JSON and a newline. Viewers share it.
+func (k *look) encoded() ([]byte, error) {
+	k.encode.Do(func() {
+		k.json, k.jsonErr = json.Marshal(k.view)
+		k.json = append(k.json, '\n')
+	})
+	return k.json, k.jsonErr
 }
 
 // get returns a look that is young enough, or ask's answer.
-func (l *looks) get(ctx context.Context, query string, ask func() (View, error)) (View, error) {
+func (l *looks) get(ctx context.Context, query string, ask func() (View, error)) (*look, error) {
 	now := time.Now()
 	l.mu.Lock()
 	k := l.byQuery[query]
@@ -55,7 +69,7 @@ func (l *looks) get(ctx context.Context, query string, ask func() (View, error))
 		}
 		if len(l.byQuery) >= maxLooks {
 			l.mu.Unlock()
-			return View{}, ErrBusy
+			return nil, ErrBusy
 		}
 		k = &look{began: now, done: make(chan struct{})}
 		l.byQuery[query] = k
@@ -65,14 +79,14 @@ func (l *looks) get(ctx context.Context, query string, ask func() (View, error))
 			l.forget(query, k)
 		}
 		close(k.done)
-		return k.view, k.err
+		return k, k.err
 	}
 	l.mu.Unlock()
 	select {
 	case <-k.done:
-		return k.view, k.err
+		return k, k.err
 	case <-ctx.Done():
-		return View{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -80,8 +81,8 @@ func TestAccess(t *testing.T) {
 		require.Equal(t, 403, code(token, "10.0.0.2:9", "game.example", file, "Authorization", h), h)
 	}
 	require.Equal(t, 200, code(token, "10.0.0.2:9", "game.example", file, "Authorization", "Bearer sesame"))
-	require.Equal(t, 200, code(token, "10.0.0.2:9", "game.example", file, "Cookie", cookieName+"=sesame"))
-	require.Equal(t, 403, code(token, "10.0.0.2:9", "game.example", file, "Cookie", cookieName+"=other"))
+	require.Equal(t, 200, code(token, "10.0.0.2:9", "game.example", file, "Cookie", cookie("sesame").String()))
+	require.Equal(t, 403, code(token, "10.0.0.2:9", "game.example", file, "Cookie", cookie("sesame").Name+"=other"))
 	r := httptest.NewRequest(http.MethodGet, "/net/?conn=5&token=sesame", nil)
 	r.RemoteAddr, r.Host = "10.0.0.2:9", "game.example"
 	r.Header.Set("Accept", "text/html")
@@ -89,7 +90,19 @@ func TestAccess(t *testing.T) {
 	token.ServeHTTP(w, r)
 	require.Equal(t, http.StatusSeeOther, w.Code)
 	require.Equal(t, "./?conn=5", w.Header().Get("Location"))
-	require.Equal(t, cookieName+"=sesame; Path=/net/; HttpOnly; SameSite=Strict", w.Header().Get("Set-Cookie"))
+	require.Equal(t, cookie("sesame").String()+"; Path=/net/; HttpOnly; SameSite=Strict", w.Header().Get("Set-Cookie"))
+	for _, odd := range []string{`"quoted"`, "semi;colon", "two words", "back\\slash", "Schlüssel", "com,ma", "\x00"} { // whatever it is made of
+		i := New(d, Config{Token: odd})
+		r := httptest.NewRequest(http.MethodGet, "/net/?token="+url.QueryEscape(odd), nil)
+		r.RemoteAddr, r.Host = "10.0.0.2:9", "game.example"
+		r.Header.Set("Accept", "text/html")
+		w := httptest.NewRecorder()
+		i.ServeHTTP(w, r)
+		require.Equal(t, http.StatusSeeOther, w.Code, odd)
+		kept, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
+		require.Equal(t, 200, code(i, "10.0.0.2:9", "game.example", file, "Cookie", kept), odd)
+		require.Equal(t, 200, code(i, "10.0.0.2:9", "game.example", file, "Cookie", cookie("another").String()+"; "+kept), "another inspector's cookie beside it")
+	}
 
 	own := New(d, Config{Token: "sesame", Allow: func(r *http.Request) bool { return r.Header.Get("X-Operator") != "" }})
 	require.Equal(t, 200, code(own, "10.0.0.2:9", "game.example", file, "X-Operator", "Ann"))
@@ -152,6 +165,16 @@ func TestViewersShare(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Less(t, looks, 25)
 		require.Greater(t, looks, 10)
+
+		first, err := i.get(t.Context(), Query{})
+		require.NoError(t, err)
+		again, err := i.get(t.Context(), Query{})
+		require.NoError(t, err)
+		a, err := first.encoded()
+		require.NoError(t, err)
+		b, err := again.encoded()
+		require.NoError(t, err)
+		require.Same(t, &a[0], &b[0], "it is encoded once for all of them")
 
 		looks = 0
 		busyAnswers := 0

@@ -1,16 +1,22 @@
 package stream
 
 import (
+	"context"
+	"io"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 )
 
 // TestRefusedAtOnce: a stream beyond the bounds is refused in the tick in which it came, so that nothing waits for the next one however
@@ -45,11 +51,7 @@ func TestRefusedAtOnce(t *testing.T) {
 		}
 		if full {
 			for c := range server.Conns {
-				ch, err := c.Open(other, nil)
-				for err == nil {
-					_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true})
-				}
-				require.ErrorIs(t, err, channel.ErrReliableFull)
+				fill(t, c, other)
 			}
 		}
 		var streams [2]*Conn
@@ -80,5 +82,90 @@ func TestRefusedAtOnce(t *testing.T) {
 		require.NoError(t, client.Close())
 		require.NoError(t, server.Close())
 		require.NoError(t, l.Close())
+	}
+}
+
+// fill has bunches of other channels take all of a connection's memory.
+func fill(t *testing.T, c *driver.Conn, other bunch.Name) {
+	for range 100 {
+		ch, err := c.Open(other, channel.Nop{})
+		require.NoError(t, err)
+		for _, size := range []int{900, 1} {
+			for err = nil; err == nil; {
+				_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true})
+			}
+			require.ErrorIs(t, err, channel.ErrReliableFull)
+		}
+		if ch.Room() > 0 {
+			return
+		}
+	}
+	t.Fatal("the memory isn't full")
+}
+
+// TestFullMemoryWaits: while other channels' bunches take all the memory, a stream, and one that is refused, have their driver wait
+// for the tick, with Prompt too.
+func TestFullMemoryWaits(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			other := bunch.Name{Index: 311}
+			busy := channel.Type{Name: other, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
+			a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+			dark, err := proxy.Impair(b, netsim.Settings{}, netsim.Settings{}, 1)
+			require.NoError(t, err)
+			l := Listen(name, Config{MaxStreams: 1})
+			clock := &countedClock{}
+			clock.limit.Store(2000)
+			cfg := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000, MaxMemory: 1 << 20}
+			sc, cc := cfg, cfg
+			sc.Socket, sc.Channels, sc.Prompt, sc.Clock = a, []channel.Type{l.Type(), busy}, true, clock.now
+			cc.Socket, cc.Channels = dark, []channel.Type{Type(name), busy}
+			server, err := driver.Listen("", sc)
+			require.NoError(t, err)
+			client, err := driver.Dial("127.0.0.1:7777", cc)
+			require.NoError(t, err)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 2)
+			go func() { done <- server.Run(ctx, nil) }()
+			go func() { done <- client.Run(ctx, nil) }()
+			c, err := Dial(ctx, client, name, Config{})
+			require.NoError(t, err)
+			s, err := l.Accept()
+			require.NoError(t, err)
+			filled := make(chan struct{})
+			client.Do(func() {
+				assert.NoError(t, dark.Set(netsim.Settings{}, netsim.Settings{Loss: 100})) // so that nothing is acked
+				filled <- struct{}{}
+			})
+			<-filled
+			time.Sleep(time.Second)
+			server.Do(func() {
+				for c := range server.Conns {
+					fill(t, c, other)
+				}
+				close(filled)
+			})
+			<-filled
+			second := c
+			if refused {
+				second, err = Dial(ctx, client, name, Config{})
+				require.NoError(t, err)
+			} else {
+				require.NoError(t, s.(*Conn).CloseWrite())
+			}
+			time.Sleep(5 * time.Second) // 100 ticks
+			asked := clock.asked.Load()
+			client.Do(func() { assert.NoError(t, dark.Set(netsim.Settings{}, netsim.Settings{})) })
+			_, err = io.ReadAll(second)
+			require.NoError(t, err, "it goes on when there is memory again")
+			require.NoError(t, c.Close())
+			require.NoError(t, s.Close())
+			require.NoError(t, second.Close())
+			stop()
+			require.NoError(t, <-done)
+			require.NoError(t, <-done)
+			require.NoError(t, l.Close())
+			require.Less(t, asked, clock.limit.Load())
+		})
 	}
 }

@@ -140,6 +140,29 @@ func TestDialEnds(t *testing.T) {
 	})
 }
 
+// TestDialToNobodyEnds: Dial on a driver that a game's own loop ticks says why there will be no connection.
+func TestDialToNobodyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+		d, err := driver.Dial("127.0.0.1:1", driver.Config{Socket: b, Link: driver.PlainSalted{}, Channels: []channel.Type{Type(name)}})
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := Dial(t.Context(), d, name, Config{})
+			ended <- err
+		}()
+		for range 1200 { // a minute
+			d.TickDispatch(time.Now())
+			d.TickFlush(time.Now())
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.NoError(t, d.Close())
+		err = <-ended
+		require.ErrorIs(t, err, ErrNoConnection)
+		require.ErrorIs(t, err, driver.ErrNoAnswer)
+	})
+}
+
 // player is another client of the same server.
 func (e *ends) player(t *testing.T, cfg driver.Config) (*driver.Driver, func()) {
 	cfg.Channels, cfg.NetSpeed, cfg.TickRate = []channel.Type{{Name: name, ClientOpen: true}}, 4_000_000, 200

@@ -202,6 +202,21 @@ func TestClicks(t *testing.T) {
 	require.True(t, same)
 }
 
+// TestPressWithoutRelease: a press whose release isn't told, as of the second button or outside of the window, neither stops the page
+// nor has it keep all packets that there ever were.
+func TestPressWithoutRelease(t *testing.T) {
+	ctx, _ := site(t, "")
+	for button := range 3 {
+		var most int
+		require.NoError(t, chromedp.Run(ctx,
+			chromedp.Evaluate(fmt.Sprintf(`window.most = 0; dispatchEvent(new PointerEvent("pointerdown", {button: %d})); 0`, button), nil),
+			chromedp.Evaluate(`window.from = latest.Detail.Sent[0].ID; window.watching = setInterval(() => { window.most = Math.max(window.most, el("sent").children.length); }, 20); 0`, nil),
+			chromedp.Poll(`latest.Detail.Sent[0].ID > window.from + 200 && el("sent").known.has(latest.Detail.Conn + " " + latest.Detail.Sent[0].ID)`, nil, chromedp.WithPollingTimeout(60*time.Second)),
+			chromedp.Evaluate(`clearInterval(window.watching); window.most`, &most)))
+		require.LessOrEqual(t, most, 64, "button %d", button)
+	}
+}
+
 // TestOperator: the address chooses connections; rows are sorted and filtered; packets of two connections share an axis;
 // actors are filtered and paged; the bits and the calls stand above all of the channels; the export is a file.
 func TestOperator(t *testing.T) {

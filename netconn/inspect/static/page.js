@@ -12,16 +12,24 @@ let picked = Number(asked.get("conn")) || 0;
 let also = (asked.get("also") || "").split(",").map(Number).filter(n => n > 0).slice(0, 7);
 let actorFilter = "", actorFrom = 0;
 let connFilter = "", sortBy = "id", sortDown = false;
-let source = null, paused = false, held = false, charts = null, latest = null;
+let source = null, paused = false, heldUntil = 0, charts = null, latest = null;
 
-// While a button of the mouse is down nothing moves, so that what is released on is what was pressed.
-addEventListener("pointerdown", () => { held = true; }, true);
-for (const e of ["pointerup", "pointercancel", "blur"]) addEventListener(e, () => { held = false; }, true);
+// While the main button of the mouse is down nothing moves, so that what is released on is what was pressed; for 3 s at most, since
+// not every release is told, such as one outside of the window.
+addEventListener("pointerdown", e => { if (e.button === 0) heldUntil = performance.now() + 3000; }, true);
+for (const e of ["pointerup", "pointercancel", "blur"]) addEventListener(e, () => { heldUntil = 0; }, true);
 
 // sync makes a parent's children those of the list, by key: those that there are stay the same elements. Texts may come
 // from peers, so they are only ever text.
 function sync(parent, list, key, make, update) {
   const known = parent.known ||= new Map(), seen = new Set();
+  if (performance.now() < heldUntil) {
+    for (const item of list) {
+      const node = known.get(String(key(item)));
+      if (node) { node.item = item; update(node, item); }
+    }
+    return;
+  }
   const nodes = list.map(item => {
     const k = String(key(item));
     seen.add(k);
@@ -35,7 +43,6 @@ function sync(parent, list, key, make, update) {
     update(node, item);
     return node;
   });
-  if (held) return;
   for (const [k, node] of known) {
     if (!seen.has(k)) { known.delete(k); node.remove(); }
   }
