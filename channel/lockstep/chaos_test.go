@@ -27,17 +27,17 @@ func chaos(t *testing.T, seed uint64) {
 	cfg := config(players)
 	cfg.DropAfter = time.Duration(1+seed%3) * time.Second
 	cfg.Stall = StallPolicy(seed / 2 % 2)
-	cfg.Reliable = seed%7 == 6
-	if cfg.Reliable {
+	overLink := seed%7 == 6
+	if overLink {
 		cfg.MaxPacket = 255
 	}
 	cfg.LogTurns = 400
 	net := netsim.Settings{Loss: float64(seed%4) * 10, Dup: 10, Order: 20, LagMin: 5 * ms, LagMax: time.Duration(10+seed%100) * ms}
-	if cfg.Reliable {
+	if overLink {
 		net.Loss = min(net.Loss, 10) // over package link more loss stalls for longer than DropAfter
 	}
 	w := newWorld(t, seed, cfg, net)
-	w.overLink = cfg.Reliable
+	w.overLink = overLink
 	w.start()
 	for range 40 {
 		w.run(time.Duration(w.rng.IntN(1500)) * ms)

@@ -16,6 +16,7 @@ const (
 // setup's bytes, the snapshot's, then the log's from logBase on.
 type client struct {
 	transport Transport
+	reliable  bool   // so that is
 	connects  uint32 // of Host.Connect
 	pace      pace
 	bandwidth bandwidth

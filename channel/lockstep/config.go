@@ -29,14 +29,16 @@ const (
 )
 
 // Transport takes packets for the other end, of at most Config.MaxPacket bytes; p is
-// valid until the call returns. Packets may get lost, doubled and reordered, unless
-// Config.Reliable says otherwise, but never damaged or forged. An error means that p was not
+// valid until the call returns. Packets may get lost, doubled and reordered, unless the
+// Transport says otherwise, but never damaged or forged. An error means that p was not
 // taken; it is tried again later. Send must not call the Host or Peer back. A *link.Link is a
 // Transport as it is.
 //
 // A Transport may have more methods, as OnChannel has:
 //
 //	Proven() bool    its peer is who it says and gets what is sent to it; without it the Host needs a Secret
+//	Reliable() bool  it delivers everything, in order, so that nothing is repeated; without it what isn't acked
+//	                 is sent again, which only costs bytes
 //	Ready() bool     there is bandwidth for more than a packet in each TurnInterval; without it there always is
 //	MaxPacket() int  the largest packet that isn't split beneath, in bytes, or 0 while it isn't known; larger
 //	                 ones aren't sent, whatever Config.MaxPacket says
@@ -65,6 +67,11 @@ func (c *Config) checkTransport(t Transport) error {
 func proven(t Transport) bool {
 	p, ok := t.(interface{ Proven() bool })
 	return ok && p.Proven()
+}
+
+func reliable(t Transport) bool {
+	r, ok := t.(interface{ Reliable() bool })
+	return ok && r.Reliable()
 }
 
 // bandwidth lets one packet out in each TurnInterval, which the game lives on, and more while the transport is ready.
@@ -102,9 +109,6 @@ type Config struct {
 	// MaxPacket is the size of the largest packet in bytes, 128 to 65507; default 1100. 255 over
 	// package link. Both ends may differ.
 	MaxPacket int
-	// Reliable says that the transport delivers everything, in order, so that nothing needs to be
-	// repeated. Both ends may differ.
-	Reliable bool
 }
 
 func (c Config) filled() (Config, error) {

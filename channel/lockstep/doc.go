@@ -95,9 +95,9 @@
 // # Transport
 //
 // Transport is one method. What it takes is paced by the Host (HostConfig.Rate) and, over a connection, by the
-// connection. A *link.Link is one (MaxPacket 255, Reliable true); so is a datagram
+// connection. A *link.Link is one, with MaxPacket 255; so is a datagram
 // socket with integrity beneath it, or a channel of netconn with its payload boundaries
-// (unreliable, or reliable with Reliable true). Where there is a choice take the unreliable one: packets
+// (unreliable, or reliable with a method that says so). Where there is a choice take the unreliable one: packets
 // repeat what was lost by themselves, while a reliable transport holds back all that came after
 // it. At 10 % loss and 80 ms a 30 s game of examples/lockstep takes 30.7 s over datagrams and 33 s over
 // package link, at 30 % 35 s and 90 s. The transport says whose packets

@@ -121,7 +121,7 @@ func (h *Host) Connect(player int, t Transport) error {
 		return ErrTransport
 	}
 	c := &h.clients[player]
-	c.transport, c.kicked = t, false
+	c.transport, c.reliable, c.kicked = t, reliable(t), false
 	c.connects++
 	return nil
 }

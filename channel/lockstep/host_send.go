@@ -63,10 +63,10 @@ func (h *Host) flushStream(now time.Duration, p int) {
 	switch {
 	case deaf:
 		c.nextSend += 3 * h.cfg.TurnInterval
-		if !h.cfg.Reliable {
+		if !c.reliable {
 			c.sent, to = c.ack, min(end, c.ack+room)
 		}
-	case !h.cfg.Reliable && end-c.ack <= redundantPackets*room && now >= c.repeatAt:
+	case !c.reliable && end-c.ack <= redundantPackets*room && now >= c.repeatAt:
 		c.sent, to, c.repeatAt = c.ack, end, now+max(0, c.rtt/repeats-h.cfg.TurnInterval)
 	}
 	if c.sent == c.ack {
@@ -94,7 +94,7 @@ func (h *Host) lost(now time.Duration, c *client) bool {
 		after = c.rtt + 4*c.jitter
 	}
 	after += 2 * h.cfg.TurnInterval
-	if h.cfg.Reliable {
+	if c.reliable {
 		after *= 4
 	}
 	return c.sent > c.ack && now-c.progress >= after

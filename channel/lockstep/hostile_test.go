@@ -10,10 +10,13 @@ import (
 
 // box is a transport that keeps packets until they are taken.
 type box struct {
-	packets [][]byte
-	free    [][]byte
-	err     error
+	reliable bool
+	packets  [][]byte
+	free     [][]byte
+	err      error
 }
+
+func (b *box) Reliable() bool { return b.reliable }
 
 func (b *box) Send(_ time.Duration, p []byte) error {
 	if b.err != nil {
@@ -285,9 +288,11 @@ func TestMisuse(t *testing.T) {
 // TestTransportFull: packets not taken are tried again.
 func TestTransportFull(t *testing.T) {
 	for _, reliable := range []bool{false, true} {
-		cfg := config(2)
-		cfg.Reliable = reliable
-		tb := startedTable(t, cfg)
+		tb := startedTable(t, config(2))
+		for i := range tb.up {
+			tb.up[i].reliable, tb.down[i].reliable = reliable, reliable
+			tb.peers[i].reliable, tb.host.clients[i].reliable = reliable, reliable
+		}
 		for i := range 100 {
 			for k := range tb.up {
 				tb.up[k].err, tb.down[k].err = nil, nil

@@ -47,6 +47,7 @@ type sealedInput struct{ size int }
 type Peer struct {
 	cfg       PeerConfig
 	transport Transport
+	reliable  bool // so that is
 	state     State
 	err       error
 	reason    DenyReason
@@ -109,6 +110,7 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 	return &Peer{
 		cfg:       cfg,
 		transport: t,
+		reliable:  reliable(t),
 		recv:      receiver{buf: make([]byte, 0, cfg.ReceiveBuffer), limit: cfg.maxRecord()},
 		pending:   make([]byte, 0, cfg.MaxInput),
 		inputs:    ring.New[sealedInput](slots),

@@ -217,7 +217,7 @@ func (p *Peer) open(typ packetType) []byte {
 // first; by a reliable transport those that weren't sent.
 func (p *Peer) sendInput(now time.Duration) {
 	first, firstHash := p.acked, p.hashNext
-	if p.cfg.Reliable {
+	if p.reliable {
 		first, firstHash = max(first, p.inSent), max(firstHash, p.hashSent)
 	}
 	limit := packetLimit(p.transport, p.cfg.MaxPacket)
@@ -231,13 +231,13 @@ func (p *Peer) sendInput(now time.Duration) {
 	}
 	pkt := in.appendHead(p.open(typeInput))
 	pkt, end := p.appendInputs(pkt, first, limit)
-	if n := p.next - p.hashNext; !p.cfg.Reliable && n >= 4*repeats && p.next%(n/repeats) != 0 {
+	if n := p.next - p.hashNext; !p.reliable && n >= 4*repeats && p.next%(n/repeats) != 0 {
 		firstHash = p.next // all that aren't acked go together, but not in each packet
 	}
 	pkt, endHash := p.appendHashes(pkt, firstHash, limit)
 	if p.send(now, pkt) {
 		p.inSent, p.hashSent, p.unsaid = end, endHash, 0
-		p.news = p.cfg.Reliable && (end < p.sealed && p.life != 0 || endHash < p.next)
+		p.news = p.reliable && (end < p.sealed && p.life != 0 || endHash < p.next)
 	}
 }
 

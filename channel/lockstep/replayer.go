@@ -230,7 +230,7 @@ func (p *Replay) scan() error {
 	}
 }
 
-// Config is the game's; MaxPacket and Reliable mean nothing.
+// Config is the game's; MaxPacket means nothing.
 func (p *Replay) Config() Config { return p.cfg }
 
 // Setup is what the game began with; empty when there was none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/channel/lockstep/link"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -44,7 +45,7 @@ func TestGame(t *testing.T) {
 func TestGameOverLink(t *testing.T) {
 	for seed := range uint64(6) {
 		cfg := config(4)
-		cfg.MaxPacket, cfg.Reliable = 255, true
+		cfg.MaxPacket = 255
 		w := newWorld(t, seed, cfg, bad(float64(seed%3)*10))
 		w.overLink = true
 		w.start()
@@ -60,6 +61,46 @@ func TestGameOverLink(t *testing.T) {
 	}
 }
 
+// counted is a Transport whose bytes are counted; as a countedLink it says of itself what a link does.
+type counted struct {
+	Transport
+	bytes *int
+}
+
+func (c counted) Send(now time.Duration, p []byte) error {
+	*c.bytes += len(p)
+	return c.Transport.Send(now, p)
+}
+
+type countedLink struct{ counted }
+
+func (c countedLink) Reliable() bool { return c.Transport.(*link.Link).Reliable() }
+
+// TestReliabilityIsTheTransports: no setting has to say that nothing needs to be repeated over package link. Where a transport doesn't
+// tell, what isn't acked is sent again.
+func TestReliabilityIsTheTransports(t *testing.T) {
+	var bytes [2]int // where it isn't told, and where it is
+	for told := range bytes {
+		cfg := config(4)
+		cfg.MaxPacket = 255
+		w := newWorld(t, 1, cfg, netsim.Settings{Lag: 150 * ms})
+		w.overLink = true
+		w.connectWith = func(tr Transport) Transport {
+			c := counted{tr, &bytes[told]}
+			if told == 1 {
+				return countedLink{c}
+			}
+			return c
+		}
+		w.start()
+		bytes[told] = 0
+		w.playTo(w.host.Turn()+200, time.Minute)
+		w.agree(0, 1, 2, 3)
+	}
+	t.Logf("%d bytes, %d when the transport tells", bytes[0], bytes[1])
+	require.Less(t, bytes[1], bytes[0]*3/4)
+}
+
 // TestSnapshotOverANarrowLink: who comes late through a thin line gets the game's state, and joins, over package link or without.
 func TestSnapshotOverANarrowLink(t *testing.T) {
 	const rate = 5_000
@@ -68,7 +109,7 @@ func TestSnapshotOverANarrowLink(t *testing.T) {
 		size     int
 		queue    time.Duration
 	}{{true, 50_000, 100 * ms}, {true, 50_000, 3 * time.Second}, {false, 50_000, 3 * time.Second}} {
-		cfg := HostConfig{Config: Config{Players: 2, Reliable: c.overLink}, Secret: [32]byte{1}, Stall: Substitute, LogTurns: 1500}
+		cfg := HostConfig{Config: Config{Players: 2}, Secret: [32]byte{1}, Stall: Substitute, LogTurns: 1500}
 		if c.overLink {
 			cfg.MaxPacket = 255
 		}

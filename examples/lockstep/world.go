@@ -39,7 +39,7 @@ type world struct {
 func newWorld(out io.Writer, o options) (*world, error) {
 	w := &world{o: o, out: out, hashes: map[int64]uint64{}, cfg: lockstep.Config{Protocol: 1, Players: players, TurnInterval: turnTime}}
 	if o.link {
-		w.cfg.MaxPacket, w.cfg.Reliable = link.MaxMessage, true
+		w.cfg.MaxPacket = link.MaxMessage
 	}
 	var err error
 	if w.host, err = lockstep.NewHost(w.hostConfig(), w); err != nil {

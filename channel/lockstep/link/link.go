@@ -119,8 +119,11 @@ func (l *Link) Send(now time.Duration, msg []byte) error {
 // Free is the number of messages that Send has room for.
 func (l *Link) Free() int { return l.cfg.Window - int(l.next-l.base) }
 
-// MaxPacket is MaxMessage, and Ready whether the path keeps up: a lockstep Transport's.
+// MaxPacket is MaxMessage: with Reliable and Ready a lockstep Transport's.
 func (l *Link) MaxPacket() int { return MaxMessage }
+
+// Reliable reports true: all is delivered, in order.
+func (l *Link) Reliable() bool { return true }
 
 // Ready reports whether all that was given to Send could be sent, and fewer than half of Window messages wait for acks.
 func (l *Link) Ready() bool { return !l.blocked && 2*l.Free() > l.cfg.Window }
