@@ -18,6 +18,7 @@ import (
 // client is a client's side of a world: what arrives sets values at once; the game is told in Step.
 type client struct {
 	world   *World
+	conn    channel.Conn   // that of the replication channel
 	schema  []*remoteClass // nil until the server has told
 	mirrors []*mirror      // by channel index
 	frame   int64          // of the newest values; see extend. 0 for none
@@ -84,6 +85,7 @@ func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 	if w.server {
 		return nil
 	}
+	w.client.conn = ch.Conn()
 	return &replicationHandler{client: w.client, ch: ch}
 }
 

@@ -228,6 +228,7 @@ func (w *World) compare(b *Base) {
 	for _, v := range r.views {
 		v.changed(changed)
 	}
+	w.tellValues(b)
 	if w.listener != nil && b.parent == nil {
 		w.listener.ActorChanged(b.self)
 	}

@@ -77,7 +77,8 @@
 // # Time
 //
 // Values come with the time of the server's Step that they are from: [World.ServerTime] for interpolation.Timeline, [Base.ServerTime],
-// in a notify too, for interpolation.Buffer. No field is needed for that.
+// in a notify too, for interpolation.Buffer. No field is needed for that. Package interp does all of it: fields with an interp tag are
+// drawn between their values, and shown to a server's shots as the player saw them.
 //
 // # Recordings
 //

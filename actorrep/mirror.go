@@ -187,7 +187,15 @@ func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify b
 		return fmt.Errorf("actorrep: values of %s: %w", m.class.name, r.Err())
 	}
 	m.world.client.seen(frame)
+	m.tellValues()
 	return nil
+}
+
+// tellValues tells who keeps past values that there are newer ones.
+func (m *mirror) tellValues() {
+	if m.b != nil && m.b.world == m.world {
+		m.world.tellValues(m.b)
+	}
 }
 
 // unit reads one unit into v, and into the actor unless newer is there. What came reliably with a frame may be newer than

@@ -177,6 +177,7 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 	if r.Err() != nil {
 		return fmt.Errorf("actorrep: record of %s: %w", m.class.name, r.Err())
 	}
+	m.tellValues()
 	return nil
 }
 

@@ -109,6 +109,8 @@ type World struct {
 	paths     int // bytes of the names of their values
 
 	client *client // on a client
+
+	onValues []func(a Actor)
 }
 
 // NewServer returns a world whose actors are replicated to its connections. Without connections it is an offline
@@ -179,6 +181,27 @@ func (w *World) IsServer() bool { return w.server }
 
 // Now is the time of the last Step.
 func (w *World) Now() time.Duration { return w.now }
+
+// OnValues has f called whenever values of an actor have come together: on a client when a record has set them, before the next one
+// does; on a server in the Step that finds them changed. Base.ServerTime is theirs. It is for what keeps past values, as package
+// interp does.
+func (w *World) OnValues(f func(a Actor)) { w.onValues = append(w.onValues, f) }
+
+// tellValues calls them.
+func (w *World) tellValues(b *Base) {
+	for _, f := range w.onValues {
+		f(b.self)
+	}
+}
+
+// Conn is a client's connection to its server, when that has described its classes; nil in a replay and on a server, where each Peer has
+// its own.
+func (w *World) Conn() channel.Conn {
+	if w.client == nil {
+		return nil
+	}
+	return w.client.conn
+}
 
 // Frame is the number of Steps; on a client, that of the server's Step from which its newest values are. It stands
 // still there while nothing changes: for a clock, use package actorrep/netclock or an actor that changes every Step.

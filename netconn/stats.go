@@ -42,6 +42,11 @@ func (c *Conn) Silence() time.Duration { return c.now - c.flow.lastReceive }
 // RTT is the smoothed round trip time, 0 until the first ack.
 func (c *Conn) RTT() time.Duration { return c.rtt.smoothed }
 
+// InPackets is how many of the peer's packets were received, and how many were missed: lost, or so late that they count as lost.
+func (c *Conn) InPackets() (received, missed uint64) {
+	return c.Counters.PacketsReceived, c.Counters.PacketsMissed
+}
+
 // SetNetSpeed changes the bandwidth in bytes a second, when the controller is the default bucket.
 func (c *Conn) SetNetSpeed(bytesPerSecond int) {
 	if b, ok := c.cfg.Controller.(*congestion.TokenBucket); ok {

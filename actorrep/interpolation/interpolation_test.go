@@ -282,3 +282,20 @@ func BenchmarkArrived(b *testing.B) {
 		tl.Arrived(now+time.Duration(rnd.IntN(30))*ms, now)
 	}
 }
+
+// TestLatenessOnly: the time between arrivals, as of a sender that falls silent, doesn't lengthen the delay then; how late they are does.
+func TestLatenessOnly(t *testing.T) {
+	for _, only := range []bool{false, true} {
+		tl, err := interpolation.NewTimeline(interpolation.Config{LatenessOnly: only})
+		require.NoError(t, err)
+		for i := range 100 {
+			at := time.Duration(i) * 200 * ms
+			tl.Arrived(at+50*ms+time.Duration(i%5)*10*ms, at)
+		}
+		if want := 40*ms + 5*ms; only {
+			require.Equal(t, want, tl.Delay())
+		} else {
+			require.Equal(t, want+200*ms, tl.Delay())
+		}
+	}
+}

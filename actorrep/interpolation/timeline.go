@@ -28,6 +28,9 @@ type Config struct {
 	// Quantile is the share of arrivals that came early enough. Default 0.95; above
 	// 0, at most 1.
 	Quantile float64
+	// LatenessOnly has the delay cover only how late arrivals are, not the time between them: for a sender that is silent while nothing
+	// changes, and whose things have buffers that are asked for times of their own.
+	LatenessOnly bool
 	// Window is the number of last arrivals that count. Default 64; 8 to 128.
 	Window int
 	// Follower is how fast the shown time may change its distance. Its default here is a
@@ -137,7 +140,10 @@ func (t *Timeline) adapt() {
 	}
 	var needs [maxWindow]time.Duration
 	for i, a := range seen {
-		needs[i] = a.transit - t.base + a.gap
+		needs[i] = a.transit - t.base
+		if !t.cfg.LatenessOnly {
+			needs[i] += a.gap
+		}
 	}
 	sorted := needs[:len(seen)]
 	slices.Sort(sorted)

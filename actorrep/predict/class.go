@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/numbers"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -139,7 +140,7 @@ func (c *Class[A, I]) plan() (err error) {
 		}
 	}
 	in := reflect.TypeFor[I]()
-	if c.input, err = c.input.flatten(number{name: in.String()}, in); err != nil {
+	if c.input, err = c.input.flatten(number{Number: numbers.Number{Name: in.String()}}, in); err != nil {
 		return err
 	}
 	if c.codec, err = layout.BuildValue(in); err != nil {

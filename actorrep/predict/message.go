@@ -32,7 +32,7 @@ func (*message[A, I]) NetForm() (uint32, error) {
 	h := fnv.New32a()
 	for i := range state {
 		n := &state[i]
-		fmt.Fprintf(h, "%s %d %v %v;", n.name, n.form(), n.tolerance, n.turn)
+		fmt.Fprintf(h, "%s %d %v %v;", n.Name, n.form(), n.tolerance, n.turn)
 	}
 	fmt.Fprintf(h, "%x", input.Hash())
 	return h.Sum32(), nil

@@ -213,7 +213,7 @@ func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.C
 		cfg.Position = func(s *snapshot) (at [3]float64) {
 			for i, n := range c.smooth {
 				if n >= 0 {
-					at[i] = c.state[n].value(s[n])
+					at[i] = c.state[n].Value(s[n])
 				}
 			}
 			return at

@@ -37,7 +37,8 @@ type History[P any] struct {
 	snaps []snapshot[P]
 	made  int
 	view  View[P]
-	saved []entry[P] // where the world really is, within Do
+	add   func(id ID, p P) error // View.add
+	saved []entry[P]             // where the world really is, within Do
 	doing bool
 }
 
@@ -48,6 +49,7 @@ func New[P any](cfg Config[P]) (*History[P], error) {
 	}
 	h := &History[P]{cfg: cfg, snaps: make([]snapshot[P], cfg.Snapshots)}
 	h.view.h = h
+	h.add = h.view.add
 	return h, nil
 }
 
@@ -119,6 +121,32 @@ func (h *History[P]) At(now, view time.Duration) *View[P] {
 		v.between(h.at(i-1), h.at(i), at)
 	}
 	return v
+}
+
+// Show makes a view of what the caller knows by means of its own, such as things that a player sees at times of their own: fill adds their
+// poses, fastest in the order of ids. View.Time is at. Nothing is clamped. The view is valid as long as that of At.
+func (h *History[P]) Show(at time.Duration, fill func(add func(id ID, p P) error)) *View[P] {
+	h.Counters.Views++
+	v := &h.view
+	v.at, v.entries, v.boxed = at, v.entries[:0], false
+	fill(h.add)
+	return v
+}
+
+// add puts a pose into the view. A second of the same id replaces the first.
+func (v *View[P]) add(id ID, p P) error {
+	s := snapshot[P]{entries: v.entries}
+	i, found := s.find(id)
+	switch {
+	case found:
+		v.entries[i].pose = p
+	case len(v.entries) == v.h.cfg.MaxEntities:
+		v.h.Counters.Full++
+		return ErrFull
+	default:
+		v.entries = slices.Insert(v.entries, i, entry[P]{id: id, pose: p})
+	}
+	return nil
 }
 
 // between fills the view with the poses between two snapshots.

@@ -289,3 +289,29 @@ func TestErrors(t *testing.T) {
 	h.At(5, 5).All(func(rewind.ID, float64) bool { n++; return false })
 	require.Equal(t, 1, n)
 }
+
+// TestShow: a view of poses from elsewhere answers as one of a history, whatever the order in which they are added, and is bounded.
+func TestShow(t *testing.T) {
+	h, err := rewind.New(rewind.Config[rewind.Vec]{Lerp: func(a, _ rewind.Vec, _ float64) rewind.Vec { return a }, MaxEntities: 3,
+		Hitboxes: func(_ rewind.ID, p *rewind.Vec, dst []rewind.Capsule) []rewind.Capsule {
+			return append(dst, rewind.Capsule{A: *p, B: *p, Radius: 1})
+		}})
+	require.NoError(t, err)
+	for range 2 { // nothing of the view before is left
+		v := h.Show(7, func(add func(id rewind.ID, p rewind.Vec) error) {
+			require.NoError(t, add(5, rewind.Vec{0, 50, 0}))
+			require.NoError(t, add(2, rewind.Vec{0, 20, 0}))
+			require.NoError(t, add(9, rewind.Vec{0, 90, 0}))
+			require.NoError(t, add(2, rewind.Vec{0, 25, 0}))
+			require.ErrorIs(t, add(3, rewind.Vec{}), rewind.ErrFull)
+		})
+		require.EqualValues(t, 7, v.Time())
+		var ids []rewind.ID
+		v.All(func(id rewind.ID, _ rewind.Vec) bool { ids = append(ids, id); return true })
+		require.Equal(t, []rewind.ID{2, 5, 9}, ids)
+		hit, ok := v.Ray(rewind.Vec{-5, 25, 0}, rewind.Vec{5, 25, 0}, rewind.NoID)
+		require.True(t, ok)
+		require.EqualValues(t, 2, hit.ID)
+	}
+	require.EqualValues(t, 2, h.Counters.Full)
+}

@@ -1,0 +1,259 @@
+package interp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/interpolation"
+	"github.com/bunchnet/bunchnet/actorrep/rewind"
+)
+
+// Config is how an Interpolator chooses its delay. The zero value is fine.
+type Config struct {
+	// MaxDelay bounds what lateness adds to the delay, and what an actor's interval adds. Default 500 ms; to 2 s.
+	MaxDelay time.Duration
+	// MaxRewind is how far back Rewind shows anything. Default 400 ms; to 2 s. It should be the longest round trip of a player who is to hit what he
+	// aims at, and the delay; what is more is taken from those who are hit.
+	MaxRewind time.Duration
+}
+
+// ErrConfig is wrapped by what is wrong with a config.
+var ErrConfig = errors.New("interp: config")
+
+// Counters is what an Interpolator did and met.
+type Counters struct {
+	Samples uint64 // values that came after others of their actor
+	Rests   uint64 // of those, after a rest
+	Jumps   uint64 // of those, elsewhere
+	Draws   uint64 // calls of At that were shown from samples
+	Late    uint64 // of those, the ones that had to wait for a sample that came later: the actor stood still though it moved
+	Rewinds uint64
+	Clamped uint64 // of those, with a claim that no honest client makes
+}
+
+// Interpolator is the past of a world's actors, at either end. It belongs to the world's goroutine.
+type Interpolator struct {
+	Counters Counters
+
+	cfg     Config
+	world   *actorrep.World
+	scratch sample
+	classes map[reflect.Type]*class
+	tracks  map[*actorrep.Base]*track
+	list    []*track // the same
+	now     time.Duration
+	ticked  bool
+
+	// On a client.
+	timeline         *interpolation.Timeline
+	heard, heardAt   time.Duration // World.ServerTime of the last Tick, and when it was new
+	shown            time.Duration // the server's time that is shown of what is sent in every Step
+	shows            bool
+	loss             float64
+	packetsKnown     float64 // that loss is the average of
+	received, missed uint64  // packets
+	reach            float64
+
+	// On a server.
+	history *rewind.History[*Past]
+	rewound rewound
+	fill    func(add func(id rewind.ID, p *Past) error)
+}
+
+// class is an interpolated class.
+type class struct {
+	plan     *plan
+	typical  time.Duration // interval of the actor that was sampled last
+	hitboxes func(p *Past, dst []rewind.Capsule) []rewind.Capsule
+	spare    []*track
+}
+
+func (c *class) interval() time.Duration {
+	if c.typical == 0 {
+		return firstInterval
+	}
+	return c.typical
+}
+
+// New returns what interpolates a world's actors. Make it, and Register its classes, before the first connection.
+func New(w *actorrep.World, cfg Config) (*Interpolator, error) {
+	if cfg.MaxDelay == 0 {
+		cfg.MaxDelay = 500 * time.Millisecond
+	}
+	if cfg.MaxRewind == 0 {
+		cfg.MaxRewind = 400 * time.Millisecond
+	}
+	if cfg.MaxDelay < 0 || cfg.MaxDelay > maxDelay {
+		return nil, fmt.Errorf("%w: MaxDelay is %v; give up to %v", ErrConfig, cfg.MaxDelay, maxDelay)
+	}
+	in := &Interpolator{cfg: cfg, world: w, classes: map[reflect.Type]*class{}, tracks: map[*actorrep.Base]*track{}, loss: firstLoss, packetsKnown: firstPackets}
+	in.reach = reachFor(in.loss)
+	var err error
+	if in.history, err = rewind.New(rewind.Config[*Past]{
+		Lerp:        func(a, _ *Past, _ float64) *Past { return a }, // Rewind shows poses that are between already
+		Hitboxes:    func(_ rewind.ID, p **Past, dst []rewind.Capsule) []rewind.Capsule { return (*p).class.hit(*p, dst) },
+		MaxRewind:   cfg.MaxRewind,
+		MaxEntities: maxActors,
+	}); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	in.fill = in.fillView
+	if err := in.restart(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	w.OnValues(in.values)
+	return in, nil
+}
+
+const (
+	maxDelay  = 2 * time.Second
+	maxActors = 1 << 16
+	// firstLoss is the share of packets lost that is expected before any was.
+	firstLoss = 0.01
+	// lossSpan is over how many packets it is averaged, beginning as if firstPackets had come.
+	lossSpan     = 200
+	firstPackets = 20
+	// lateShare is how many draws may have to wait, as a share.
+	lateShare = 0.004
+	// maxReach is how many intervals an actor is shown behind what is sent in every Step at most.
+	maxReach = 8
+	// reachSlew is how much reach changes in a second.
+	reachSlew = 0.5
+	// strange is how far a server's time may be from where it was expected: more is another server, or another place of a replay.
+	strange = time.Second
+	// hitch is a pause between two Ticks after which what had waited in the socket doesn't count as late.
+	hitch = 100 * time.Millisecond
+)
+
+// reachFor is how many intervals an actor is to be shown behind, so that as few samples as lateShare are waited for when packets
+// are lost at a rate: so many in a row are lost more rarely.
+func reachFor(loss float64) float64 {
+	if loss <= lateShare {
+		return 1
+	}
+	return min(math.Ceil(math.Log(lateShare)/math.Log(min(loss, 0.9))), maxReach)
+}
+
+// restart forgets all that came.
+func (in *Interpolator) restart() (err error) {
+	in.heard, in.shows = 0, false
+	for _, t := range in.list {
+		t.begin(t.actor, t.class)
+	}
+	in.timeline, err = interpolation.NewTimeline(interpolation.Config{LatenessOnly: true, Quantile: 0.98, Window: 128, MaxDelay: in.cfg.MaxDelay,
+		InitialDelay: min(100*time.Millisecond, in.cfg.MaxDelay)})
+	return err
+}
+
+// values keeps what an actor's values are now.
+func (in *Interpolator) values(a actorrep.Actor) {
+	b := actorrep.BaseOf(a)
+	t := in.tracks[b]
+	if t == nil {
+		c := in.classes[reflect.TypeOf(a)]
+		if c == nil {
+			return
+		}
+		t = in.track(a, c)
+	}
+	at, ok := b.ServerTime()
+	if !ok {
+		return
+	}
+	_, missed := in.packets()
+	t.class.plan.load(pointer(a), &in.scratch)
+	t.sample(at, &in.scratch, missed, in.reach, &in.Counters)
+}
+
+// track begins the past of an actor, in the memory of one that is gone.
+func (in *Interpolator) track(a actorrep.Actor, c *class) *track {
+	var t *track
+	if n := len(c.spare); n > 0 {
+		t, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		buffer, err := interpolation.NewBuffer(interpolation.BufferConfig[sample]{Lerp: c.plan.between, MaxExtrapolation: -1, Capacity: samples})
+		if err != nil {
+			panic(err) // none of it is the caller's
+		}
+		t = &track{buffer: buffer}
+	}
+	t.begin(a, c)
+	in.tracks[t.base] = t
+	in.list = append(in.list, t)
+	return t
+}
+
+// samples is how many are kept of an actor: at 60 a second, 0.8 s.
+const samples = 48
+
+// packets is what came of the connection so far, on a client.
+func (in *Interpolator) packets() (received, missed uint64) {
+	if c, ok := in.world.Conn().(interface{ InPackets() (uint64, uint64) }); ok {
+		return c.InPackets()
+	}
+	return 0, 0
+}
+
+// Tick is a frame: call it right after World.Step, at both ends, with the same time. In a replay give it Replay.Position, so that it is right at any
+// speed.
+func (in *Interpolator) Tick(now time.Duration) {
+	dt := now - in.now
+	if !in.ticked {
+		dt = 0
+	}
+	dt = min(max(dt, 0), time.Second)
+	if !in.world.IsServer() {
+		in.listen(now, dt)
+	}
+	in.now, in.ticked = now, true
+	kept := in.list[:0]
+	for _, t := range in.list {
+		if t.base.World() != in.world {
+			delete(in.tracks, t.base)
+			t.class.spare = append(t.class.spare, t)
+			t.actor, t.base = nil, nil
+			continue
+		}
+		t.tick(dt)
+		kept = append(kept, t)
+	}
+	clear(in.list[len(kept):])
+	in.list = kept
+}
+
+// listen learns from what came, and says what time is shown.
+func (in *Interpolator) listen(now, dt time.Duration) {
+	received, missed := in.packets()
+	if received < in.received || missed < in.missed { // another connection
+		in.received, in.missed = received, missed
+	}
+	if n := float64(received - in.received + missed - in.missed); n > 0 {
+		share := float64(missed-in.missed) / n
+		in.packetsKnown = min(in.packetsKnown+n, lossSpan)
+		in.loss += (share - in.loss) * min(n/in.packetsKnown, 1)
+		in.received, in.missed = received, missed
+	}
+	most := reachSlew * dt.Seconds()
+	in.reach += min(max(reachFor(in.loss)-in.reach, -most), most)
+
+	if at, ok := in.world.ServerTime(); ok && at != in.heard {
+		if off := at - in.heard - max(now-in.heardAt, 0); in.shows && (off > strange || off < -strange) {
+			_ = in.restart() // the config was right before
+		}
+		in.heard, in.heardAt = at, now
+		if in.ticked && now-in.now < hitch || !in.shows {
+			in.timeline.Arrived(now, at)
+		}
+	}
+	in.shown, in.shows = in.timeline.Now(now)
+}
+
+// Delay is how far behind the newest that can be here what is sent in every Step is shown, but for the interval of the actor itself.
+func (in *Interpolator) Delay() time.Duration { return in.timeline.Delay() }
+
+// Reach is how many intervals an actor is shown behind that: one without loss, more the more packets are lost.
+func (in *Interpolator) Reach() float64 { return in.reach }

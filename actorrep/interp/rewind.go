@@ -1,0 +1,106 @@
+package interp
+
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/rewind"
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// Seen is what time a client shows: it goes with a shot, as a parameter or in an input. The zero value is the present.
+type Seen struct {
+	// At is the server's time that is shown of what is sent in every Step: the low 16 bits of it in units of 2^19 ns, 0.52 ms.
+	At uint16
+	// Reach is how many intervals an actor is shown behind that, in units of 1/32; 0 only in the zero value.
+	Reach uint8
+}
+
+const (
+	seenUnit  = 19 // bits of a time that aren't told
+	reachUnit = 32
+)
+
+// Seen is what this client shows in this frame.
+func (in *Interpolator) Seen() Seen {
+	if in.world.IsServer() || !in.shows {
+		return Seen{}
+	}
+	return Seen{At: uint16(in.shown >> seenUnit), Reach: uint8(min(max(in.reach*reachUnit, 1), 255))}
+}
+
+// Past is an actor as a player saw it, in a View.
+type Past struct {
+	class  *class
+	actor  actorrep.Actor
+	values sample
+}
+
+// View is the world as a player saw it: ask it with rays and shapes. Its ids are the actors' GUIDs.
+type View = rewind.View[*Past]
+
+// rewound is what Rewind shows.
+type rewound struct {
+	peer  *actorrep.Peer
+	base  time.Duration
+	first time.Duration // nothing earlier is shown
+	reach float64
+}
+
+// allowance is how much later than its round trip and its jitter a claim may come: frames of both ends, and an input that
+// was lost and came with a later one.
+const allowance = 100 * time.Millisecond
+
+// early is how far a claim may be ahead of the last Step without being counted: that Step may be over for a while.
+const early = 50 * time.Millisecond
+
+// Rewind shows the actors where a player saw them, who told what by Seen, on a server. Each is shown at the time at which that client drew it, as
+// far as the claim can be true: no earlier than the connection's round trip and jitter explain, nor than Config.MaxRewind, nor later
+// than now; what a claim is more than that is cut and counted. Actors that the player doesn't have aren't there. For World.Local, and for the
+// zero Seen, it is the present. The view is valid until the next Rewind.
+func (in *Interpolator) Rewind(p *actorrep.Peer, seen Seen) *View {
+	in.Counters.Rewinds++
+	now := in.world.Now()
+	in.rewound = rewound{peer: p, base: now, first: now}
+	if seen.Reach > 0 && !p.IsLocal() {
+		in.rewound = in.believe(p, seen, now)
+	}
+	return in.history.Show(in.rewound.base, in.fill)
+}
+
+// believe is what of a claim can be true.
+func (in *Interpolator) believe(p *actorrep.Peer, seen Seen, now time.Duration) rewound {
+	off := int16(seen.At - uint16(now>>seenUnit)) // units from now
+	claimed := (now>>seenUnit + time.Duration(off)) << seenUnit
+	reach := float64(seen.Reach) / reachUnit
+	earliest, most := now-in.cfg.MaxRewind, float64(maxReach)
+	if c, ok := p.Conn().(interface{ Stats() netconn.Stats }); ok {
+		s := c.Stats()
+		earliest = max(earliest, now-s.RTT-4*s.RTTVariance-allowance)
+		most = reachFor(2*s.LossRate+2*firstLoss) + 1
+	}
+	base := min(max(claimed, earliest), now)
+	if base-claimed > 1<<seenUnit || claimed-base > early || reach > most {
+		in.Counters.Clamped++
+	}
+	return rewound{peer: p, base: base, first: now - in.cfg.MaxRewind, reach: min(reach, most)}
+}
+
+// fillView adds the actors as the player saw them.
+func (in *Interpolator) fillView(add func(id rewind.ID, p *Past) error) {
+	r := &in.rewound
+	for _, t := range in.list {
+		if t.base.World() != in.world || r.peer != nil && !r.peer.IsLocal() && !r.peer.IsRelevant(t.actor) {
+			continue
+		}
+		t.past.actor = t.actor
+		if r.reach == 0 || !t.any {
+			t.class.plan.load(pointer(t.actor), &t.past.values)
+		} else {
+			t.past.values, _ = t.buffer.At(max(r.base-t.behind(r.reach, in.cfg.MaxDelay), r.first))
+		}
+		if add(rewind.ID(t.base.GUID()), &t.past) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package interp_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/interp"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/actorrep/rewind"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// shot is what a client claims, and what it drew.
+type shot struct {
+	seen  interp.Seen
+	drawn map[netguid.GUID]vec
+	due   time.Duration // at the server
+}
+
+// TestRewindShowsWhatWasSeen: what the server shows of a client's claim is what that client drew, at any update frequency, and over a bad
+// network too.
+func TestRewindShowsWhatWasSeen(t *testing.T) {
+	for _, net := range []netsim.Settings{{}, {Lag: 100 * time.Millisecond}, {Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 5}, {Lag: 50 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 10}} {
+		for _, hz := range []float64{60, 20, 10} {
+			s := newStage(t, 9, net, interp.Config{MaxRewind: time.Second}, actorrep.UpdateFrequency(hz))
+			s.move = circle
+			s.spawn(5)
+			v := s.viewers[0]
+			s.run(6 * time.Second)
+			var shots []shot
+			v.draw = func(now time.Duration, v *viewer) {
+				shot := shot{seen: v.in.Seen(), drawn: map[netguid.GUID]vec{}, due: now + net.Lag + time.Duration(float64(net.LagVariance)*math.Sin(float64(now)))}
+				v.each(func(w, drawn *walker) { shot.drawn[w.GUID()] = drawn.Pos })
+				shots = append(shots, shot)
+			}
+			var offs []float64
+			for until := s.Now + 20*time.Second; s.Now < until; s.tick() {
+				for len(shots) > 0 && shots[0].due <= s.Now {
+					view := s.in.Rewind(v.line.Peer, shots[0].seen)
+					for _, w := range s.actors {
+						var past walker
+						require.True(t, s.class.Pose(view, w, &past))
+						offs = append(offs, past.Pos.to(shots[0].drawn[w.GUID()]))
+					}
+					shots = shots[1:]
+				}
+			}
+			worst, over, sum := 0.0, 0, 0.0
+			for _, off := range offs {
+				sum += off
+				if worst = max(worst, off); off > 0.05 {
+					over++
+				}
+			}
+			share := 100 * float64(over) / float64(len(offs))
+			t.Logf("%v%% loss, %v ± %v, %2.0f Hz: %.4f m off on average, %.2f%% by over 5 cm, %.3f m at most; clamped %d of %d", net.Loss, net.Lag, net.LagVariance, hz,
+				sum/float64(len(offs)), share, worst, s.in.Counters.Clamped, s.in.Counters.Rewinds)
+			require.Zero(t, s.in.Counters.Clamped, "an honest client is believed")
+			if require.Less(t, sum/float64(len(offs)), 0.01); net.Loss == 0 {
+				require.Less(t, worst, 0.02)
+			} else {
+				require.Less(t, share, 1.5)
+			}
+		}
+	}
+}
+
+// TestHits: a ray hits what the shooter saw, where he saw it, and not where it is.
+func TestHits(t *testing.T) {
+	s := newStage(t, 2, netsim.Settings{Lag: 60 * time.Millisecond}, interp.Config{})
+	s.move = func(_ int, w *walker, now time.Duration) { w.Pos.X = 6 * now.Seconds() }
+	s.spawn(1)
+	s.run(2 * time.Second)
+	v := s.viewers[0]
+	x, seen := 0.0, interp.Seen{}
+	v.draw = func(_ time.Duration, v *viewer) {
+		v.each(func(_, drawn *walker) { x, seen = drawn.Pos.X, v.in.Seen() })
+	}
+	s.run(frame)
+	v.draw = nil
+	s.run(60 * time.Millisecond)
+	require.Greater(t, s.actors[0].Pos.X, x+0.8, "it has run on")
+	from, to := rewind.Vec{x, -30, 1}, rewind.Vec{x, 30, 1}
+	hit, ok := s.in.Rewind(v.line.Peer, seen).Ray(from, to, rewind.NoID)
+	require.True(t, ok)
+	require.EqualValues(t, s.actors[0].GUID(), hit.ID)
+	for _, view := range []*interp.View{s.in.Rewind(v.line.Peer, interp.Seen{}), s.in.Rewind(s.Server.Local(), seen)} {
+		_, ok = view.Ray(from, to, rewind.NoID)
+		require.False(t, ok, "the present")
+		var now walker
+		require.True(t, s.class.Pose(view, s.actors[0], &now))
+		require.Equal(t, s.actors[0].Pos, now.Pos)
+	}
+}
+
+// TestLyingClaims: whatever a client claims to have seen, it is shown no more of the past than its connection explains, nothing before MaxRewind, and
+// nothing to come; what no honest client claims is counted.
+func TestLyingClaims(t *testing.T) {
+	const seed = 4
+	s := newStage(t, seed, netsim.Settings{Lag: 10 * time.Millisecond}, interp.Config{MaxRewind: 300 * time.Millisecond})
+	s.move = func(_ int, w *walker, now time.Duration) { w.Pos.X = now.Seconds() } // a place is a time
+	s.spawn(1)
+	s.run(3 * time.Second)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	honest := s.viewers[0].in.Seen()
+	peer := s.viewers[0].line.Peer
+	var past walker
+	furthest := 0.0
+	for i := range 20000 {
+		lie := interp.Seen{At: uint16(rng.Uint32()), Reach: uint8(rng.Uint32())}
+		switch i % 4 {
+		case 0:
+			lie.Reach = honest.Reach
+		case 1: // just a little too far
+			lie = interp.Seen{At: honest.At - uint16(rng.IntN(700)), Reach: honest.Reach}
+		case 2:
+			lie = interp.Seen{At: honest.At + uint16(rng.IntN(700)), Reach: 255}
+		}
+		require.True(t, s.class.Pose(s.in.Rewind(peer, lie), s.actors[0], &past))
+		back := s.actors[0].Pos.X - past.Pos.X
+		furthest = max(furthest, back)
+		require.GreaterOrEqual(t, back, 0.0, "nothing to come")
+	}
+	c := s.in.Counters
+	t.Logf("seed %d: %d of %d claims were cut; the furthest was %.0f ms back", seed, c.Clamped, c.Rewinds, furthest*1000)
+	require.Less(t, furthest, 0.25, "a round trip of 20 ms and some frames don't explain 300 ms")
+	require.Greater(t, c.Clamped, c.Rewinds/2)
+	require.Equal(t, c.Draws, uint64(0))
+
+	slow := newStage(t, seed, netsim.Settings{Lag: 400 * time.Millisecond}, interp.Config{MaxRewind: 300 * time.Millisecond})
+	slow.move = s.move
+	slow.spawn(1)
+	slow.run(5 * time.Second)
+	view := slow.in.Rewind(slow.viewers[0].line.Peer, slow.viewers[0].in.Seen())
+	require.True(t, slow.class.Pose(view, slow.actors[0], &past))
+	require.InDelta(t, 0.3, slow.actors[0].Pos.X-past.Pos.X, 0.01, "a slow player is shown what MaxRewind allows")
+}
+
+// TestUnseenIsUntouched: a player hits nothing that he doesn't have.
+func TestUnseenIsUntouched(t *testing.T) {
+	s := newStage(t, 2, netsim.Settings{}, interp.Config{})
+	s.move = circle
+	s.spawn(2)
+	s.actors[1].SetOnlyOwner(true) // nobody's
+	s.run(12 * time.Second)
+	view := s.in.Rewind(s.viewers[0].line.Peer, s.viewers[0].in.Seen())
+	require.True(t, s.class.Pose(view, s.actors[0], &walker{}))
+	require.False(t, s.class.Pose(view, s.actors[1], &walker{}))
+	require.NoError(t, s.Server.Destroy(s.actors[0]))
+	require.False(t, s.class.Pose(s.in.Rewind(s.viewers[0].line.Peer, s.viewers[0].in.Seen()), s.actors[0], &walker{}))
+}

@@ -1,0 +1,149 @@
+package interp
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/interpolation"
+)
+
+const (
+	// keptGaps is how many of an actor's last gaps between samples its interval is the median of.
+	keptGaps = 9
+	// fewGaps is how many tell something.
+	fewGaps = 3
+	// longestGap is what isn't kept as one: the actor was at rest.
+	longestGap = 1100 * time.Millisecond
+	// firstInterval is that of an actor of whose class none has moved.
+	firstInterval = 50 * time.Millisecond
+	// restGaps is how many intervals without a sample are a rest, when no packet was missed in them.
+	restGaps = 2.5
+	// sparseGaps is how many intervals more than reach are a rest even though a packet was missed in each.
+	sparseGaps = 2
+	// intervalSlew is how much of the time that passes an actor's interval may change by, so that what is shown neither jumps nor goes back.
+	intervalSlew = 0.04
+)
+
+// track is the past of one actor.
+type track struct {
+	base  *actorrep.Base
+	actor actorrep.Actor
+	class *class
+
+	buffer   *interpolation.Buffer[sample]
+	any      bool // there is a sample
+	newest   time.Duration
+	last     sample // the newest one
+	before   sample // the one before that
+	fresh    int8   // 2 when the newest came since the last Tick, 1 when since the one before
+	missed   uint64 // packets of the connection until then
+	jumped   bool   // the next sample is no continuation of it
+	waiting  uint64 // draws beyond the newest, of which it isn't known yet whether the actor rested
+	gaps     [keptGaps]time.Duration
+	nGaps    int
+	typical  time.Duration // their median; 0 while there are none
+	interval time.Duration // what follows it, and is shown by
+	at       time.Duration // shown last, on a client
+	past     Past
+}
+
+// begin readies a track for an actor.
+func (t *track) begin(a actorrep.Actor, c *class) {
+	buffer := t.buffer
+	*t = track{base: actorrep.BaseOf(a), actor: a, class: c, buffer: buffer, interval: c.interval()}
+	t.past.class = c
+	t.buffer.Reset()
+}
+
+// sample takes the values of a time. Packets missed is how many of the connection's were until then.
+func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64, n *Counters) {
+	gap := at - t.newest
+	switch {
+	case !t.any:
+		t.any, t.last = true, *v
+	case gap <= 0:
+		return
+	default:
+		t.since(at, gap, int64(missed-t.missed), v, reach, n)
+	}
+	t.buffer.Push(at, *v)
+	t.before, t.fresh = t.last, 2
+	t.newest, t.last, t.missed, t.waiting, t.jumped = at, *v, missed, 0, false
+}
+
+// since makes sense of the time since the sample before.
+func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach float64, n *Counters) {
+	n.Samples++
+	known := t.typical
+	if known == 0 {
+		known = t.class.interval()
+	}
+	switch held := max(at-known, t.newest+1); {
+	case t.jumped || t.class.plan.apart(&t.last, v):
+		n.Jumps++
+		t.hold(at-1, at) // the old place until the last moment
+	case isRest(gap, known, missed, reach) && held < at:
+		n.Rests++
+		t.hold(held, at)
+	default:
+		n.Late += t.waiting
+	}
+	if gap > longestGap {
+		return
+	}
+	t.gaps[t.nGaps%keptGaps] = gap
+	if t.nGaps++; t.nGaps < fewGaps {
+		return
+	}
+	sorted := t.gaps
+	kept := sorted[:min(t.nGaps, keptGaps)]
+	slices.Sort(kept)
+	t.typical = kept[len(kept)/2]
+	if t.nGaps == fewGaps && t.class.typical == 0 {
+		t.interval = t.typical // what was shown so far was a guess
+	}
+	t.class.typical = t.typical
+}
+
+// hold says that the actor still was as its last sample at some time before the one that came.
+func (t *track) hold(until, before time.Duration) {
+	if until > t.newest && until < before {
+		t.buffer.Push(until, t.last)
+	}
+}
+
+// isRest reports whether an actor that is sampled at an interval was at rest in a gap in which packets were missed.
+func isRest(gap, interval time.Duration, missed int64, reach float64) bool {
+	intervals := float64(gap) / float64(interval)
+	if intervals < restGaps {
+		return false
+	}
+	absent := int64(math.Round(intervals)) - 1 // samples that would have come
+	return missed < absent || float64(absent) >= reach+sparseGaps
+}
+
+// tick follows the typical interval.
+func (t *track) tick(dt time.Duration) {
+	t.fresh = max(t.fresh-1, 0)
+	most := time.Duration(intervalSlew * float64(dt))
+	if t.typical > 0 {
+		t.interval += min(max(t.typical-t.interval, -most), most)
+	}
+}
+
+// behind is how much later than what is sent in every Step the actor is shown.
+func (t *track) behind(reach float64, most time.Duration) time.Duration {
+	return min(time.Duration(reach*float64(t.interval)), most)
+}
+
+// jump makes the newest sample no continuation of the one before, if it came in this frame, and else the next one.
+func (t *track) jump() {
+	if t.fresh == 0 {
+		t.jumped = true
+		return
+	}
+	t.buffer.Push(t.newest-1, t.before)
+	t.fresh = 0
+}
