@@ -65,8 +65,8 @@ func TestDrawnEvenly(t *testing.T) {
 func TestRestsAreNotCrawled(t *testing.T) {
 	for _, net := range []netsim.Settings{{}, {Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 10}} {
 		for _, others := range []int{0, 3} {
-			for _, hz := range []float64{60, 10} {
-				s := newStage(t, 5, net, interp.Config{}, actorrep.UpdateFrequency(hz))
+			for _, hz := range []float64{60, 10, 5} {
+				s := newStage(t, 5, net, interp.Config{})
 				period := 3 * time.Second
 				s.move = func(i int, w *walker, now time.Duration) {
 					if i > 0 {
@@ -76,6 +76,7 @@ func TestRestsAreNotCrawled(t *testing.T) {
 					w.Pos = vec{X: goAndRest(now, period)} // a second at 4 m/s, two at rest
 				}
 				s.spawn(1 + others)
+				require.NoError(t, s.actors[0].SetUpdateFrequency(hz))
 				s.run(10 * time.Second)
 				v := s.viewers[0]
 				crawl, resting, worst := 0, 0, 0.0

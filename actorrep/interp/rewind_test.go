@@ -121,7 +121,9 @@ func TestLyingClaims(t *testing.T) {
 		case 2:
 			lie = interp.Seen{At: honest.At + uint16(rng.IntN(700)), Reach: 255}
 		}
-		require.True(t, s.class.Pose(s.in.Rewind(peer, lie), s.actors[0], &past))
+		view := s.in.Rewind(peer, lie)
+		require.LessOrEqual(t, view.Time(), s.Server.Now())
+		require.True(t, s.class.Pose(view, s.actors[0], &past))
 		back := s.actors[0].Pos.X - past.Pos.X
 		furthest = max(furthest, back)
 		require.GreaterOrEqual(t, back, 0.0, "nothing to come")

@@ -195,14 +195,25 @@ func TestComingsAndGoings(t *testing.T) {
 	v.draw = func(now time.Duration, v *viewer) {
 		v.each(func(w, drawn *walker) { require.InDelta(t, 5, vec{}.to(drawn.Pos), 0.1) })
 	}
+	s.spawn(5)
 	for range 20 {
-		s.spawn(10)
+		s.spawn(5)
 		s.run(time.Second)
+		view := s.in.Rewind(v.line.Peer, v.in.Seen())
 		for _, w := range s.actors {
+			var past walker
+			require.True(t, s.class.Pose(view, w, &past))
+			require.InDelta(t, 5, vec{}.to(past.Pos), 0.1)
 			require.NoError(t, s.Server.Destroy(w))
 		}
+		again := s.actors[:5]
 		s.actors = nil
 		s.run(time.Second)
+		for i, w := range again { // the same ones, at other places
+			circle(i, w, s.Now)
+			require.NoError(t, s.Server.Spawn(w))
+		}
+		s.actors = again
 	}
 	require.NotZero(t, v.in.Counters.Draws)
 }
@@ -318,4 +329,19 @@ func BenchmarkRewind100(b *testing.B) {
 	for b.Loop() {
 		s.in.Rewind(v.line.Peer, seen).Ray([3]float64{-10, 0, 1}, [3]float64{10, 0, 1}, 0)
 	}
+}
+
+// TestHitches: a client that stands still now and then isn't behind for that: what waits in its socket meanwhile isn't late.
+func TestHitches(t *testing.T) {
+	s := newStage(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, interp.Config{})
+	s.move = circle
+	s.spawn(3)
+	v := s.viewers[0]
+	for range 20 {
+		s.run(time.Second)
+		s.nextFrame += 300 * time.Millisecond
+	}
+	require.Less(t, v.in.Delay(), 40*time.Millisecond)
+	require.Greater(t, v.in.Delay(), time.Millisecond)
+	require.Equal(t, 1.0, v.in.Reach(), "nothing was lost")
 }
