@@ -125,8 +125,6 @@ const (
 	reachSlew = 0.5
 	// strange is how far a server's time may be from where it was expected: more is another server, or another place of a replay.
 	strange = time.Second
-	// hitch is a pause between two Ticks after which what had waited in the socket doesn't count as late.
-	hitch = 100 * time.Millisecond
 )
 
 // reachFor is how many intervals an actor is to be shown behind, so that as few samples as lateShare are waited for when packets
@@ -245,9 +243,7 @@ func (in *Interpolator) listen(now, dt time.Duration) {
 			_ = in.restart() // the config was right before
 		}
 		in.heard, in.heardAt = at, now
-		if in.ticked && now-in.now < hitch || !in.shows {
-			in.timeline.Arrived(now, at)
-		}
+		in.timeline.Arrived(now, at)
 	}
 	in.shown, in.shows = in.timeline.Now(now)
 }

@@ -331,7 +331,7 @@ func BenchmarkRewind100(b *testing.B) {
 	}
 }
 
-// TestHitches: a client that stands still now and then isn't behind for that: what waits in its socket meanwhile isn't late.
+// TestHitches: a client that stands still now and then isn't behind for that.
 func TestHitches(t *testing.T) {
 	s := newStage(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, interp.Config{})
 	s.move = circle
