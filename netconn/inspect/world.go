@@ -33,7 +33,9 @@ func Actors(w *actorrep.World, peer func(c *driver.Conn) *actorrep.Peer) func(c 
 				continue
 			}
 			if len(page.Actors) == q.Max || at-from == maxScan {
-				page.Next = at
+				if at <= maxFrom {
+					page.Next = at
+				}
 				return page
 			}
 			named := a.(interface {

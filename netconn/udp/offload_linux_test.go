@@ -187,6 +187,18 @@ func TestOffloadIsRefusedByDevice(t *testing.T) {
 	require.Greater(t, n.GSOWrites, uint64(2000))
 }
 
+// TestRefusingPeersAreBounded: only so many are remembered, the latest.
+func TestRefusingPeersAreBounded(t *testing.T) {
+	var r refusals
+	peer := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(i)) }
+	for i := range 5 * maxRefusing {
+		r.add(peer(i))
+	}
+	require.Len(t, r.peers, maxRefusing)
+	require.Contains(t, r.peers, peer(5*maxRefusing-1))
+	require.Contains(t, r.peers, peer(4*maxRefusing))
+}
+
 // TestRefusalsAreWaitedOut: after a refusal the stated number of datagrams goes out one by one before several are tried again, however
 // long the runs are.
 func TestRefusalsAreWaitedOut(t *testing.T) {

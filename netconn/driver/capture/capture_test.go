@@ -95,7 +95,11 @@ func TestCutAnywhere(t *testing.T) {
 		require.NotErrorIs(t, err, capture.ErrDiverged, "cut at %d of %d", n, len(whole))
 	}
 	file := record(t).server()
-	for n := 0; n < len(file); n += 1 + len(file)/53 {
+	for n := 0; n < len(file); n++ {
+		if n > 300 { // the head and the boot byte by byte
+			n += len(file) / 53
+		}
+		n = min(n, len(file)-1)
 		result, err := capture.Replay(bytes.NewReader(file[:n]), bootServer)
 		require.NotErrorIs(t, err, capture.ErrDiverged, "cut at %d of %d", n, len(file))
 		if err != nil {
