@@ -113,6 +113,8 @@ func (v *view) explain(e *Explanation) {
 		e.Waiting = int(w.frame - v.since)
 	}
 	switch {
+	case v.state == wanted && v.peer.holds(v.b):
+		e.Reason, e.Text = ReasonWaiting, "waits for Peer.Release"
 	case v.state == wanted && v.reason == ReasonNoRoom:
 		e.Reason = ReasonNoRoom
 	case v.state == wanted:

@@ -35,8 +35,13 @@ func (p *Peer) openWanted() {
 	if len(kept) > 1 && len(kept)*minOpenBits > room {
 		p.rank(kept)
 	}
-	waiting := kept[:0]
+	waiting, held := kept[:0], 0
 	for _, v := range kept {
+		if v.state == wanted && p.holds(v.b) {
+			held++
+			waiting = append(waiting, v)
+			continue
+		}
 		if room <= 0 {
 			waiting = append(waiting, v)
 			continue
@@ -52,7 +57,7 @@ func (p *Peer) openWanted() {
 		v.inOpening = false
 		room -= bits
 	}
-	p.world.Counters.Delayed += uint64(len(waiting))
+	p.world.Counters.Delayed += uint64(len(waiting) - held)
 	clear(kept[len(waiting):])
 	p.opening = waiting
 }
@@ -79,7 +84,7 @@ func (p *Peer) openInOrder(v *view) (bits int, ok bool) {
 // open makes an actor's channel and sends its first values.
 func (p *Peer) open(v *view) (bits int, ok bool) {
 	b := v.b
-	if p.ending[b] != nil || p.lacking(b.class) {
+	if p.ending[b] != nil || p.lacking(b.class) || v.state == wanted && p.holds(b) {
 		return 0, false
 	}
 	l := b.class.layout

@@ -28,6 +28,7 @@ type Peer struct {
 	idle   bool               // nothing is sent in this Step
 	splits [2]uint32          // records of views from these ids on begin chunks of their own; 0 none
 	filter func(a Actor) bool // of a recording; nil everything
+	held   func(a Actor) bool // what isn't opened until Release; nil nothing
 	groups []string
 
 	viewX, viewY, viewZ float64
@@ -324,6 +325,25 @@ func (p *Peer) SetRelevant(a Actor, relevant bool) {
 	if v := p.views[b]; v != nil {
 		v.unwant()
 	}
+}
+
+// Hold keeps actors from a client that isn't there yet, as while it loads a level: of those it doesn't have, these for which held reports true
+// are opened only after Release, whatever is relevant; components go with their parents. Calls to them wait as for any that aren't
+// opened. What the client has stays.
+func (p *Peer) Hold(held func(a Actor) bool) { p.held = held }
+
+// Release ends Hold.
+func (p *Peer) Release() { p.held = nil }
+
+// holds reports whether an actor waits for Release.
+func (p *Peer) holds(b *Base) bool {
+	if p.held == nil {
+		return false
+	}
+	for b.parent != nil {
+		b = b.parent
+	}
+	return p.held(b.self)
 }
 
 // IsRelevant reports whether the actor is relevant to the connection now.

@@ -1,0 +1,63 @@
+package travel
+
+import (
+	"fmt"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+)
+
+// Client is a client's part. It belongs to the goroutine of its world.
+type Client struct {
+	world *actorrep.World
+	load  func(m string)
+	level *Level
+	// loading is the number of the level that load was told last, loaded the one that the game is ready for, said the one that the
+	// server was told.
+	loading, loaded, said uint32
+}
+
+// NewClient returns a client's part; load is called in Step when there is another level, and begins to load it. It registers the class
+// of Level.
+func NewClient(w *actorrep.World, load func(m string)) (*Client, error) {
+	switch {
+	case w.IsServer():
+		return nil, fmt.Errorf("%w: NewClient needs a client's world", ErrConfig)
+	case load == nil:
+		return nil, fmt.Errorf("%w: load is needed", ErrConfig)
+	}
+	return &Client{world: w, load: load}, register(w)
+}
+
+// Step sees whether there is another level. Call it each tick, behind World.Step.
+func (c *Client) Step() {
+	if c.level == nil || c.level.World() != c.world {
+		c.level = nil
+		for a := range c.world.All {
+			if l, ok := a.(*Level); ok {
+				c.level = l
+				break
+			}
+		}
+		if c.level == nil {
+			return
+		}
+	}
+	if n := c.level.Number; n != c.loading {
+		c.loading = n
+		c.load(c.level.Map)
+	}
+	if c.loaded == c.loading && c.said != c.loaded && ready.Call(c.level, c.loaded) == nil {
+		c.said = c.loaded
+	}
+}
+
+// Ready says that the level that load was told last is loaded. Step tells the server.
+func (c *Client) Ready() { c.loaded = c.loading }
+
+// Map is the level that load was told last, and whether the game is ready for it.
+func (c *Client) Map() (m string, ready bool) {
+	if c.level == nil {
+		return "", false
+	}
+	return c.level.Map, c.loaded == c.loading && c.loading != 0
+}

@@ -1,0 +1,172 @@
+package travel
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+)
+
+// Config is the settings of a Server.
+type Config struct {
+	// Stays reports whether an actor goes along to the next level, with its components; it is shown to clients that are still loading, too. nil
+	// is none.
+	Stays func(a actorrep.Actor) bool
+	// Timeout is how long after To Arrived is called though somebody isn't ready. Default 30 s.
+	Timeout time.Duration
+	// Late is told then of everybody who isn't, in the order they came: such a client goes on seeing only what stays until it is ready, or
+	// the game ends its connection. May be nil.
+	Late func(p *actorrep.Peer)
+	// Arrived is called once after To, from Step: all are ready, or Timeout is over. May be nil.
+	Arrived func(m string)
+}
+
+// Server is the server's part. It belongs to the goroutine of its world.
+type Server struct {
+	cfg       Config
+	world     *actorrep.World
+	level     *Level // nil before the first To
+	now       time.Duration
+	peers     []*traveler
+	traveling bool
+	deadline  time.Duration
+}
+
+// traveler is a connection, and the number of the level that it is ready for.
+type traveler struct {
+	peer  *actorrep.Peer
+	there uint32
+}
+
+// NewServer returns one without a level, or what is wrong. It registers the class of Level.
+func NewServer(w *actorrep.World, cfg Config) (*Server, error) {
+	switch {
+	case !w.IsServer():
+		return nil, fmt.Errorf("%w: NewServer needs a server's world", ErrConfig)
+	case cfg.Timeout < 0:
+		return nil, fmt.Errorf("%w: Timeout %v must be positive, or 0 for the default", ErrConfig, cfg.Timeout)
+	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
+	return &Server{cfg: cfg, world: w}, register(w)
+}
+
+// AddPeer takes a connection along, right after World.AddConn.
+func (s *Server) AddPeer(p *actorrep.Peer) {
+	s.peers = append(s.peers, &traveler{peer: p})
+	if s.level != nil {
+		s.hold(p)
+	}
+}
+
+// RemovePeer forgets it, beside World.RemoveConn.
+func (s *Server) RemovePeer(p *actorrep.Peer) {
+	kept := s.peers[:0]
+	for _, t := range s.peers {
+		if t.peer != p {
+			kept = append(kept, t)
+		}
+	}
+	clear(s.peers[len(kept):])
+	s.peers = kept
+}
+
+// hold keeps what doesn't stay from a client that isn't ready.
+func (s *Server) hold(p *actorrep.Peer) { p.Hold(func(a actorrep.Actor) bool { return !s.stays(a) }) }
+
+func (s *Server) stays(a actorrep.Actor) bool {
+	return a == actorrep.Actor(s.level) || s.cfg.Stays != nil && s.cfg.Stays(a)
+}
+
+// To destroys all actors but those that stay, and has everybody travel to another level, or to the same one again.
+func (s *Server) To(m string) error {
+	if len(m) > MaxMap || !utf8.ValidString(m) {
+		return ErrMap
+	}
+	if s.level == nil {
+		l := &Level{server: s}
+		if err := s.world.Spawn(l); err != nil {
+			return err
+		}
+		s.level = l
+	}
+	for a := range s.world.All {
+		if b := actorrep.BaseOf(a); b.Parent() == nil && !s.stays(a) {
+			if err := s.world.Destroy(a); err != nil {
+				return err
+			}
+		}
+	}
+	s.level.Map = m
+	s.level.Number++
+	for _, t := range s.peers {
+		s.hold(t.peer)
+	}
+	s.traveling, s.deadline = true, s.now+s.cfg.Timeout
+	return nil
+}
+
+// ready is a client's word.
+func (s *Server) ready(p *actorrep.Peer, number uint32) {
+	if s.level == nil || number != s.level.Number {
+		return // of a level before
+	}
+	for _, t := range s.peers {
+		if t.peer == p {
+			t.there = number
+			p.Release()
+		}
+	}
+}
+
+// Step looks who is ready. Call it each tick, before World.Step.
+func (s *Server) Step(now time.Duration) {
+	s.now = max(s.now, now)
+	if !s.traveling {
+		return
+	}
+	late := s.waiting()
+	if len(late) > 0 && s.now < s.deadline {
+		return
+	}
+	s.traveling = false
+	for _, p := range late {
+		if s.cfg.Late != nil {
+			s.cfg.Late(p)
+		}
+	}
+	if s.cfg.Arrived != nil && !s.traveling { // Late may have traveled on
+		s.cfg.Arrived(s.level.Map)
+	}
+}
+
+func (s *Server) waiting() (late []*actorrep.Peer) {
+	for _, t := range s.peers {
+		if t.there != s.level.Number {
+			late = append(late, t.peer)
+		}
+	}
+	return late
+}
+
+// Map is the level that To was given last; "" before.
+func (s *Server) Map() string {
+	if s.level == nil {
+		return ""
+	}
+	return s.level.Map
+}
+
+// Traveling reports whether To was called and Arrived is to come.
+func (s *Server) Traveling() bool { return s.traveling }
+
+// IsReady reports whether a connection is ready for the present level.
+func (s *Server) IsReady(p *actorrep.Peer) bool {
+	for _, t := range s.peers {
+		if t.peer == p {
+			return s.level != nil && t.there == s.level.Number
+		}
+	}
+	return false
+}
