@@ -82,6 +82,8 @@ type ServerConfig struct {
 	Features bool
 	// Map and GameMode go into Welcome.
 	Map, GameMode string
+	// Level is asked for them instead when a client is let in, where they change. May be nil.
+	Level func() (mapName, gameMode string)
 	// Challenge is the text clients get to answer.
 	Challenge string
 	// Authorize decides on a login; its error's text goes to the client, and ErrFull, ErrBanned and ErrAlreadyConnected as
@@ -206,7 +208,11 @@ func (s *Server) receiveLogin(m *Login) error {
 		}
 	}
 	s.expect = JoinID
-	return s.send(&Welcome{Map: s.cfg.Map, GameMode: s.cfg.GameMode})
+	w := &Welcome{Map: s.cfg.Map, GameMode: s.cfg.GameMode}
+	if s.cfg.Level != nil {
+		w.Map, w.GameMode = s.cfg.Level()
+	}
+	return s.send(w)
 }
 
 // ClientConfig is what a client says.
@@ -220,7 +226,10 @@ type ClientConfig struct {
 	Respond func(challenge string) string
 	// NetSpeed asks for a bandwidth in bytes a second. Default 100000.
 	NetSpeed int
-	// Joined is called once the server has let us in. May be nil.
+	// Welcomed is called when the server has let us in. With it the client joins only when Join is called, as when the map is
+	// loaded; the server's LoginTimeout bounds how long that may take. nil joins at once.
+	Welcomed func(*Welcome)
+	// Joined is called once we have joined. May be nil.
 	Joined func(*Welcome)
 }
 
@@ -231,6 +240,8 @@ type Client struct {
 	expect ID
 	joined bool
 	reason string
+	// welcome is the server's, nil before.
+	welcome *Welcome
 }
 
 // NewClient returns a client; Start begins.
@@ -284,9 +295,30 @@ func (c *Client) receive(m Message) error {
 	case *Challenge:
 		return c.login(m.Text)
 	case *Welcome:
-		return c.join(m)
+		c.welcome, c.expect = m, nothing
+		if c.cfg.Welcomed == nil {
+			return c.Join()
+		}
+		c.cfg.Welcomed(m)
 	}
 	return nil
+}
+
+// nothing is what a client expects of a server once it was let in: no message has this number.
+const nothing ID = 0xFF
+
+// ErrNotWelcome is a Join before the server has let us in.
+var ErrNotWelcome = errors.New("control: the server hasn't let us in yet")
+
+// Join says that the client is ready, after Welcomed. Again it does nothing.
+func (c *Client) Join() error {
+	switch {
+	case c.welcome == nil:
+		return ErrNotWelcome
+	case c.joined:
+		return nil
+	}
+	return c.join(c.welcome)
 }
 
 func (c *Client) login(challenge string) error {

@@ -60,6 +60,15 @@ func (c *Conn) Driver() *Driver { return c.driver }
 // Joined reports whether the login is done.
 func (c *Conn) Joined() bool { return c.joined }
 
+// Join says to the server that a client's game is ready, after Config.Client's Welcomed. It is for clients that have set that; others join
+// by themselves.
+func (c *Conn) Join() error {
+	if c.client == nil {
+		return control.ErrNotWelcome
+	}
+	return c.client.Join()
+}
+
 // Login is what the client said of itself; nil on a client, or without the login.
 func (c *Conn) Login() *control.Login {
 	if c.server == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -49,4 +50,48 @@ func TestOpenedBeforeItsJoinIsThere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestJoinsWhenReady: a client with Welcomed loads the level that it was told, and joins when it says so; the server's game hears of it then.
+// Who never says so is told that its login took too long.
+func TestJoinsWhenReady(t *testing.T) {
+	for name, link := range links() {
+		present, order := "forest", []string(nil)
+		w := newTown(t, 1, netsim.Settings{Loss: 10, Lag: 30 * time.Millisecond}, Config{Link: link, LoginTimeout: 20 * time.Second,
+			Joined: func(*Conn) { order = append(order, "server joined") },
+			Server: control.ServerConfig{Level: func() (string, string) { return present, "race" }, Joined: func() { order = append(order, "login joined") }}})
+		var told []string
+		welcomed := func(m *control.Welcome) { told = append(told, m.Map+" "+m.GameMode) }
+		early := w.dial(Config{Link: link})
+		require.ErrorIs(t, early.joinNow(), control.ErrNotWelcome, name)
+		w.until("joined", func() bool { return early.joined && len(order) == 2 })
+		require.Equal(t, []string{"server joined", "login joined"}, order)
+
+		present = "desert"
+		c := w.dial(Config{Link: link, Client: control.ClientConfig{Welcomed: welcomed}})
+		never := w.dial(Config{Link: link, Client: control.ClientConfig{Welcomed: welcomed}})
+		w.until("welcomed", func() bool { return len(told) == 2 })
+		for range 300 {
+			w.step()
+		}
+		require.Equal(t, []string{"desert race", "desert race"}, told, name)
+		require.Len(t, order, 2, name)
+		require.False(t, c.joined, name)
+		require.NoError(t, c.joinNow())
+		require.NoError(t, c.joinNow(), "again")
+		require.True(t, c.joined)
+		w.until("joined", func() bool { return len(order) == 4 })
+		w.until("told", func() bool { return never.result != nil })
+		require.Contains(t, never.result.String(), "login", name)
+		require.Len(t, order, 4)
+		require.Nil(t, c.result)
+	}
+}
+
+// joinNow is its connection's Join, or what it would be before there is one.
+func (c *townClient) joinNow() error {
+	if len(c.conns) == 0 {
+		return (&Conn{}).Join()
+	}
+	return c.conns[0].Join()
 }
