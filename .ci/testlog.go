@@ -1,5 +1,3 @@
-//go:build ignore
-
 // Testlog reads what go test -json writes. It prints a line for each package, and all that a test said that failed; what was skipped goes to
 // the file named, with its reason, a line for each test.
 //
@@ -11,7 +9,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -67,6 +67,14 @@ func run(name string) error {
 				return err
 			}
 		case e.Action == "fail":
+			if e.Test == "" { // with those that never came to an end: a time-out, or an exit
+				for _, other := range slices.Sorted(maps.Keys(said)) {
+					if strings.HasPrefix(other, key) && other != key {
+						fmt.Print(said[other])
+						delete(said, other)
+					}
+				}
+			}
 			fmt.Print(said[key])
 			fallthrough
 		case e.Test == "" && e.Action == "pass":

@@ -15,7 +15,6 @@ import (
 	"go/build"
 	"go/format"
 	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,23 +141,13 @@ func describe(s capture.Summary) string {
 	return text
 }
 
-// packageName is that of the Go files in a folder.
+// packageName is that of the Go files in a folder that are built here.
 func packageName(dir string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	p, err := build.ImportDir(dir, 0)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("name the game's package with -dir: %w", err)
 	}
-	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
-		if err != nil {
-			return "", err
-		}
-		return f.Name.Name, nil
-	}
-	return "", fmt.Errorf("%s: no Go files; name the game's package with -dir", dir)
+	return p.Name, nil
 }
 
 // identifier is a name as part of a Go identifier.

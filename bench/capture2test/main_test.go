@@ -108,3 +108,14 @@ func TestEveryNameIsBuilt(t *testing.T) {
 	_, _, err = write(file, dir, "boot", "AB")
 	require.ErrorContains(t, err, "another run")
 }
+
+// TestPackageName: the test is in the package that is built in the folder, whatever else lies there.
+func TestPackageName(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a_gen.go": "//go:build ignore\n\npackage main\n", "game.go": "package game\n", "a_test.go": "package game_test\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	name, err := packageName(dir)
+	require.NoError(t, err)
+	require.Equal(t, "game", name)
+}

@@ -176,6 +176,9 @@ func TestViewersShare(t *testing.T) {
 		b, err := again.encoded()
 		require.NoError(t, err)
 		require.Same(t, &a[0], &b[0], "it is encoded once for all of them")
+		other, err := i.get(t.Context(), Query{Conn: 77})
+		require.NoError(t, err)
+		require.Equal(t, first.view.At, other.view.At, "whoever asks for something else in the same interval sees the same moment")
 
 		time.Sleep(i.cfg.Interval)
 		looks, i.looks.interval = 0, time.Hour

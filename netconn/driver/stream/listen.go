@@ -11,9 +11,14 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// Type is the channel type of streams, for an end that only opens them.
+// Type is the channel type of streams, for an end that only opens them: those of the peer are refused.
 func Type(name bunch.Name) channel.Type {
-	return channel.Type{Name: name, ClientOpen: true, ServerOpen: true}
+	return channel.Type{Name: name, ClientOpen: true, ServerOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
+		if dc := driver.ConnOf(ch); dc != nil {
+			return refuse(dc, ch)
+		}
+		return nil
+	}}
 }
 
 // Open opens a stream on a connection. It belongs to the goroutine that ticks the driver.
@@ -37,6 +42,8 @@ var ErrNoConnection = errors.New("stream: the client has no connection")
 
 // Dial opens a stream on a client's connection, from any goroutine. It waits while the driver is ticked until the
 // connection has joined; until ctx is done, or with ErrNoConnection when the connection has ended or the driver was closed.
+// It doesn't wait for the peer: one that has no room says so to the first Read and Write, and one that knows no channel type of this
+// name ignores the stream (its Refusals count unknown_type), so set deadlines.
 func Dial(ctx context.Context, d *driver.Driver, name bunch.Name, cfg Config) (*Conn, error) {
 	dial := &dialing{ctx: ctx, d: d, name: name, cfg: cfg, done: make(chan dialed, 1)}
 	d.Do(dial.try)
@@ -131,9 +138,7 @@ func (l *Listener) accept(ch *channel.Channel) channel.Handler {
 	if c := l.take(dc, ch); c != nil {
 		return c
 	}
-	r := &refusal{ch: ch, d: dc.Driver()}
-	r.say()
-	return r
+	return refuse(dc, ch)
 }
 
 // take makes room for a stream; nil when there is none.
@@ -160,6 +165,12 @@ type refusal struct {
 	channel.Nop
 	ch *channel.Channel
 	d  *driver.Driver
+}
+
+func refuse(dc *driver.Conn, ch *channel.Channel) *refusal {
+	r := &refusal{ch: ch, d: dc.Driver()}
+	r.say()
+	return r
 }
 
 // say is called again before the next TickFlush while other channels' bunches take all the memory there is for those that aren't acked.

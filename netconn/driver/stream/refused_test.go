@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -168,4 +170,35 @@ func TestFullMemoryWaits(t *testing.T) {
 			require.Less(t, asked, clock.limit.Load())
 		})
 	}
+}
+
+// TestOnlyOpens: a stream to an end that only opens is refused at once, and such an end has nothing to be warned of.
+func TestOnlyOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+		var said bytes.Buffer
+		cfg := driver.Config{Link: driver.PlainSalted{}, Channels: []channel.Type{Type(name)}}
+		sc, cc := cfg, cfg
+		sc.Socket, cc.Socket, cc.Logger = a, b, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		server, err := driver.Listen("", sc)
+		require.NoError(t, err)
+		client, err := driver.Dial("127.0.0.1:7777", cc)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		go func() { done <- server.Run(ctx, nil) }()
+		go func() { done <- client.Run(ctx, nil) }()
+		c, err := Dial(ctx, client, name, Config{})
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = c.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		_, err = c.Write(make([]byte, 1))
+		require.ErrorIs(t, err, ErrPeerClosed)
+		require.NoError(t, c.Close())
+		stop()
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+		require.Empty(t, said.String())
+	})
 }
