@@ -9,7 +9,7 @@ import (
 // goroutine owns may share one. It keeps at most MaxFree bytes that nobody uses. Not safe for
 // concurrent use; the zero Pool is ready.
 type Pool struct {
-	// MaxFree bounds the unused bytes kept; 0 means 4 MiB, negative keeps none.
+	// MaxFree bounds the unused bytes kept; 0 means 12 MiB, what a full window takes, negative keeps none.
 	MaxFree int
 
 	free   [classes][][]byte
@@ -60,7 +60,7 @@ func bufferSize(n int) int {
 func (p *Pool) keep(n int) bool {
 	limit := p.MaxFree
 	if limit == 0 {
-		limit = 4 << 20
+		limit = 12 << 20
 	}
 	if p.unused+n > limit {
 		return false

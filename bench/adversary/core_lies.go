@@ -258,7 +258,7 @@ func idsAtBounds(e *env) figure {
 			cases[len(cases)-1].edit = func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = int(buffer) }
 		}
 	}
-	for _, ahead := range []int64{1, 255, 256, 1022} { // with the default nothing can be said that is too far ahead
+	for _, ahead := range []int64{1, 255, 256, 1022, 4094} { // with the default nothing can be said that is too far ahead
 		add(fmt.Sprintf("%d ahead", ahead), false, 0, func(l *liar) []lie { return []lie{l.at(1, dataName, l.chInit+1+ahead, one)} })
 	}
 	for _, behind := range []int64{0, 1, 255, 511, 1023} {
@@ -442,7 +442,7 @@ func settings(e *env) figure {
 		"OrderCache of 1<<20":    func(c *netconn.Config) { c.OrderCache = 1 << 20 },
 		"MaxPacket of 100":       func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.Bunch.MaxPacket = 100 },
 		"ReliableBuffer of 1024": func(c *netconn.Config) { c.Protocol = netconn.Unreal51(); c.Protocol.ReliableBuffer = 1024 },
-		"ReliableBuffer of 2048": func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = 2048 },
+		"ReliableBuffer of 8192": func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = 8192 },
 		"PacketWindow of 9000":   func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.PacketWindow = 9000 },
 		"a name of 100": func(c *netconn.Config) {
 			c.Channels = append(c.Channels, channel.Type{Name: bunch.Name{Text: strings.Repeat("n", 100)}})

@@ -32,6 +32,7 @@ type settings struct {
 	seed                 uint64
 	rate                 int
 	loss                 float64
+	row                  string
 }
 
 func main() {
@@ -50,6 +51,7 @@ func main() {
 	flag.IntVar(&s.clients, "clients", 0, "only this number of clients in W3")
 	flag.IntVar(&s.size, "size", 0, "only messages of this many bytes in W2")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, and W3's, in messages a second")
+	flag.StringVar(&s.row, "row", "", "only the rows of W6 whose settings contain this")
 	flag.BoolVar(&s.burst, "burst", false, "only W1's losses in bursts")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")

@@ -63,7 +63,7 @@ func (s setting) config(o Options) driver.Config {
 	}
 	switch {
 	case o.Rate == 0:
-		c.AckDelay, c.Redundancy = 0, netconn.Redundancy{}
+		c.AckDelay, c.Redundancy, c.MaxMemory = 0, netconn.Redundancy{}, fastMemory
 		if s.sweep != nil {
 			c.AckDelay, c.TickRate, c.Prompt = s.sweep.ackDelay, s.sweep.tickRate, s.sweep.prompt
 		}
@@ -79,6 +79,9 @@ func (s setting) config(o Options) driver.Config {
 	}
 	return c
 }
+
+// fastMemory is what netconn.Config.MaxMemory asks for on servers that take much of one client from far away.
+const fastMemory = 24 << 20
 
 // single reports whether a message is a bunch of its own.
 func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && !o.Batch }
@@ -148,6 +151,9 @@ func (s setting) dial(addr string, o Options, h Handler) (Conn, error) {
 // clientConfig is the settings of c's driver. joined is told when it may send, or why it can't.
 func (s setting) clientConfig(addr string, o Options, c *ourConn, joined func(error)) (cfg driver.Config, err error) {
 	cfg = s.config(o)
+	if c.most = outboxBytes; !cfg.Prompt {
+		c.most = outboxBytesTicked
+	}
 	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true}}
 	cfg.Joined = func(dc *driver.Conn) {
 		ch, err := dc.Open(oursName, c)
@@ -184,8 +190,11 @@ var clientIDs struct {
 	n uint64
 }
 
-// outboxBytes is how much a client may have waiting before Send waits.
-const outboxBytes = 256 << 10
+// outboxBytes is how much a client may have waiting before Send waits; at ticks it is what a tick may send.
+const (
+	outboxBytes       = 256 << 10
+	outboxBytesTicked = 8 << 20
+)
 
 // ourConn is an end of a channel on which a message is preceded by its length, since bunches merge and carry several.
 // At a server all is done on the driver's goroutine. At a client Send may be called on any: it
@@ -210,6 +219,7 @@ type ourConn struct {
 	mu     sync.Mutex
 	room   sync.Cond
 	outbox []byte
+	most   int // bytes of it before Send waits
 	asked  bool
 	closed bool
 }
@@ -221,7 +231,7 @@ func (c *ourConn) Send(msg []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.outbox) > outboxBytes && !c.closed {
+	for len(c.outbox) > c.most && !c.closed {
 		c.ask()
 		c.room.Wait()
 	}
