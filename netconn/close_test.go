@@ -43,3 +43,40 @@ func TestWrittenBeforeClose(t *testing.T) {
 	require.Nil(t, p.ends[0].conn.Channel(ch.Index()))
 	require.Nil(t, p.ends[1].conn.Channel(ch.Index()))
 }
+
+// TestControlGoneOutsideAPacket: a control channel that the peer never heard of ends the connection at once when it closes, also after packets
+// have come.
+func TestControlGoneOutsideAPacket(t *testing.T) {
+	p := newPair(t, 1, network{}, func(_ int, c *Config) {
+		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return channel.Nop{} })
+	})
+	ch, err := p.ends[1].conn.Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.NoError(t, err)
+	for range 10 {
+		p.step()
+	}
+	c := p.ends[0].conn
+	require.NotZero(t, c.Counters.PacketsReceived)
+	_, err = c.Open(bunch.Control, channel.Nop{})
+	require.NoError(t, err)
+	require.NoError(t, c.Channel(0).Close(bunch.Destroyed))
+	require.True(t, c.Closed())
+}
+
+// TestLastAcks: the ack of the peer's close leaves five times, in one sequence: nothing is heard of it when it is lost.
+func TestLastAcks(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[1]
+	id := c.notify.OutID()
+	h.conns[0].Close(h.now, "enough")
+	h.conns[0].FlushWritten(h.now)
+	h.deliver(0)
+	require.True(t, c.Closed())
+	require.Len(t, h.sent[1], 1+lastCopies)
+	require.Equal(t, id+1, c.notify.OutID())
+	h.deliver(1)
+	require.True(t, h.conns[0].Closed())
+	require.Zero(t, h.conns[0].Result().Unacked)
+}

@@ -32,6 +32,43 @@ func TestWideAgain(t *testing.T) {
 	require.Nil(t, l.res[0], "%v", l.res[0])
 }
 
+// TestWideAgainAfterManyLosses: a path that loses large packets until a thousand with reliable bunches are lost in a row, and carries them then, isn't
+// taken for a peer that refuses everything.
+func TestWideAgainAfterManyLosses(t *testing.T) {
+	now := 20 * time.Second
+	big := sentPacket{bytes: 1000, reliable: true}
+	c := &Conn{now: now, path: new(path)}
+	for range 2 * refusalPackets {
+		c.refusals.lost(now-refusalTime, &big)
+		c.path.lost(now-refusalTime/2, &big)
+	}
+	for range narrowAcked {
+		c.path.acked(100)
+	}
+	c.refusals.all.packets = 0 // small ones arrive
+	require.True(t, c.path.probing(now))
+	require.True(t, c.refusals.reliable.tooLong(now), "probing puts the verdict off")
+	h := newHand(t, nil)
+	end := h.conns[0]
+	h.now += 20 * time.Second
+	end.path, end.refusals = c.path, c.refusals
+	end.path.since, end.refusals.reliable.since = h.now-narrowTime/2, h.now-refusalTime
+	p := h.packet(0, false)
+	end.newest().probe, end.newest().bytes = true, 1000 // a packet of that size
+	h.give(0, p)
+	h.conns[1].Tick(h.now)
+	h.deliver(1)
+	require.False(t, end.path.probing(h.now))
+	for range emptyAfter - 1 {
+		end.refusals.lost(h.now, &big)
+		end.checkRefusals()
+		require.False(t, end.Closed(), "%v", end.Result())
+	}
+	end.refusals.lost(h.now, &big)
+	end.checkRefusals()
+	require.ErrorIs(t, end.Result().Err, errRefuses)
+}
+
 // An honest peer whose packets are all refused for a while.
 func TestHonestRefusals(t *testing.T) {
 	darks := []time.Duration{11, 20, 59, 300, 700}

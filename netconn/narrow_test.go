@@ -90,3 +90,12 @@ func TestNarrowPathSaysWhatItMeasured(t *testing.T) {
 	require.Equal(t, PathNarrow, c.Result().Code)
 	require.ErrorContains(t, c.Result().Err, ": 75 packets of 700 bytes and more were lost in 10s, while 17 of up to 100 bytes arrived")
 }
+
+// TestProbesChannel: a probe rides on the first channel that the peer is known to have, which needn't be the first of all.
+func TestProbesChannel(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	require.EqualValues(t, 0, c.ackedChannel().Index())
+	require.NoError(t, c.Channel(0).Close(bunch.Destroyed))
+	require.Equal(t, h.chs[0], c.ackedChannel())
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -77,6 +78,73 @@ func TestHeldPacketsHaveTheirOwnWindow(t *testing.T) {
 	h.now += 5 * time.Millisecond
 	c.PostTickDispatch(h.now)
 	require.Equal(t, base+4, c.notify.InID())
+}
+
+// TestOldestHeldPacketGoesFirst: when some of the packets that are held back have had their turn, the window is that of the oldest of the others.
+func TestOldestHeldPacketGoesFirst(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 30 * time.Millisecond })
+	c := h.conns[1]
+	c.enableOrderCache()
+	base := c.notify.InID()
+	var p [8][]byte
+	for i := 1; i < len(p); i++ {
+		p[i] = h.packet(0, false)
+	}
+	for _, i := range []int{2, 4, 6} {
+		h.give(0, p[i])
+		h.now += 10 * time.Millisecond
+	}
+	h.give(0, p[1])
+	require.Equal(t, base+2, c.notify.InID())
+	require.Equal(t, 2, c.order.held)
+	h.now += 10 * time.Millisecond // the fourth has waited for 30 ms, the sixth for 20
+	c.PostTickDispatch(h.now)
+	require.Equal(t, base+4, c.notify.InID())
+	require.Equal(t, 1, c.order.held)
+}
+
+// TestUnreliableBunchesOfHeldPackets: they come once, when their packet has its turn; reliable ones at once.
+func TestUnreliableBunchesOfHeldPackets(t *testing.T) {
+	var got collector
+	h := newHand(t, func(_ int, c *Config) {
+		c.ReorderWindow = 20 * time.Millisecond
+		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return &got })
+	})
+	c := h.conns[1]
+	c.enableOrderCache()
+	got.got = nil
+	late := h.packet(0, false)
+	h.give(0, h.packet(0, false))
+	h.give(0, h.packet(0, true))
+	require.Len(t, got.got, 1)
+	h.give(0, late)
+	require.Len(t, got.got, 3)
+	require.Zero(t, c.order.held)
+}
+
+// TestEarlyBunchesOfManyChannels: bunches are taken before their packets' turn on any number of channels over time.
+func TestEarlyBunchesOfManyChannels(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow = 20 * time.Millisecond; c.NetSpeed = 100_000_000 })
+	c := h.conns[1]
+	c.enableOrderCache()
+	for i := range 100 {
+		ch, err := h.conns[0].Open(testName, nil)
+		require.NoError(t, err)
+		h.chs[0] = ch
+		h.packet(0, true) // opens it, and is lost
+		late := h.packet(0, false)
+		before := c.Table().Counters.ReceivedReliable
+		p := h.packet(0, true)
+		h.give(0, p)
+		require.Equal(t, 1, c.order.held)
+		require.Equal(t, before+1, c.Table().Counters.ReceivedReliable, "channel %d", i)
+		h.give(0, late)
+		for range 4 {
+			h.exchange()
+		}
+		require.Zero(t, c.order.held)
+		require.Zero(t, h.conns[0].Table().Unacked())
+	}
 }
 
 // TestHeldPacketsAreTakenUpToTheirFault: of a packet that is held back nothing is taken behind a bunch that is refused or breaks a rule.

@@ -148,8 +148,14 @@ func TestNothingIsAppendedToAnotherPacket(t *testing.T) {
 // watcher is a controller that keeps what it hears of sent packets: their bytes, and whether they were empty.
 type watcher struct {
 	congestion.Controller
-	sent [][2]int
+	sent  [][2]int
+	lost  []int
+	ticks int
 }
+
+func (w *watcher) Tick(time.Duration) { w.ticks++ }
+
+func (w *watcher) OnLost(_ time.Duration, _ int64, bytes int) { w.lost = append(w.lost, bytes) }
 
 func (w *watcher) OnSent(_ time.Duration, _ int64, bytes int) {
 	w.sent = append(w.sent, [2]int{bytes, 0})
@@ -161,8 +167,13 @@ func (w *watcher) OnSentEmpty(_ time.Duration, _ int64, bytes int) {
 
 // TestBytesWithTheNetworksOverhead: the controller hears of whole datagrams, of those without bunches too.
 func TestBytesWithTheNetworksOverhead(t *testing.T) {
+	const headroom = 24 // the link's own bytes, which aren't counted
 	for _, empty := range []bool{false, true} {
-		h := newHand(t, func(_ int, c *Config) { c.PacketOverhead = 40 })
+		h := newHand(t, func(_ int, c *Config) {
+			c.PacketOverhead, c.Headroom = 40, headroom
+			send := c.LowLevelSend
+			c.LowLevelSend = func(p []byte) { send(p[headroom:]) }
+		})
 		c := h.conns[0]
 		var w watcher
 		w.Controller, c.cfg.Controller = c.cfg.Controller, &w
@@ -176,6 +187,72 @@ func TestBytesWithTheNetworksOverhead(t *testing.T) {
 		}
 		require.Equal(t, [][2]int{{len(p) + 40, map[bool]int{true: 1}[empty]}}, w.sent)
 	}
+}
+
+// TestBytesOfLostPackets: the controller hears of as many bytes when a packet is lost as when it was sent.
+func TestBytesOfLostPackets(t *testing.T) {
+	h := newHand(t, func(_ int, c *Config) { c.PacketOverhead = 40 })
+	c := h.conns[0]
+	var w watcher
+	w.Controller, c.cfg.Controller = c.cfg.Controller, &w
+	p := h.packet(0, false) // lost
+	h.give(0, h.packet(0, false))
+	h.conns[1].Tick(h.now)
+	h.deliver(1)
+	require.Equal(t, []int{len(p) + 40}, w.lost)
+}
+
+// TestTickAfterTheEnd: a connection that has ended no longer asks its controller anything, and its rates stand still.
+func TestTickAfterTheEnd(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	for range 30 {
+		h.packet(0, true)
+		h.exchange()
+	}
+	require.NotZero(t, c.Stats().Rates.OutPackets)
+	c.Abort(h.now, "enough")
+	var w watcher
+	w.Controller, c.cfg.Controller = c.cfg.Controller, &w
+	before := c.Stats().Rates
+	h.tick(10 * time.Second)
+	require.Equal(t, before, c.Stats().Rates)
+	require.Zero(t, w.ticks)
+}
+
+// TestEmptyBunchBehindAPacket: an empty bunch goes out too, when the one that it could have been merged with has left.
+func TestEmptyBunchBehindAPacket(t *testing.T) {
+	for _, reliable := range []bool{false, true} {
+		h := newHand(t, nil)
+		for range 2 {
+			_, err := h.chs[0].SendBunch(&bunch.Out{Reliable: reliable})
+			require.NoError(t, err)
+			h.conns[0].FlushNet()
+		}
+		require.Len(t, h.sent[0], 2)
+		before := h.conns[1].Table().Counters.Received
+		h.deliver(0)
+		require.Equal(t, before+2, h.conns[1].Table().Counters.Received)
+	}
+}
+
+// TestLeftOutSequenceInAFullRing: a sequence that no packet has takes the place of none in flight.
+func TestLeftOutSequenceInAFullRing(t *testing.T) {
+	c := new(Conn)
+	for id := range int64(8) {
+		c.sent(id, 100)
+	}
+	require.Len(t, c.packets, 8)
+	c.sentNothing(8)
+	c.sent(9, 100)
+	for id := range int64(10) {
+		require.Equal(t, id == 8, c.packetAt(id).skipped, id)
+	}
+	require.EqualValues(t, 10, c.next)
+	c.first = 10
+	c.sentNothing(10)
+	require.EqualValues(t, 10, c.first)
+	require.True(t, c.packetAt(10).skipped)
 }
 
 // TestEmptyPackets: they are counted as acks or as keep-alives, aren't sent by FlushWritten when only a keep-alive is due, and don't bring

@@ -133,12 +133,15 @@ func (t *talker) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	t.next++
 }
 
+// most is the numbers that an end has unacked at most: more would take longer than the bound at the connection's rate.
+const most = 1000
+
 // talk is what an end does at each of its ticks.
 func (t *talker) talk() {
 	if t.ch == nil || !t.talking {
 		return
 	}
-	if t.ch.Room() > 1 && sendNumber(t.ch, t.sent, 40) == nil {
+	if t.ch.Room() > 1 && t.ch.NumOutRec() < most && sendNumber(t.ch, t.sent, 40) == nil {
 		t.sent++
 	}
 	if t.sent > 0 {

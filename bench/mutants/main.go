@@ -30,7 +30,7 @@ import (
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "only mutants whose line in the list contains this")
+	flag.StringVar(&o.only, "only", "", "only mutants whose line in the list matches this")
 	flag.IntVar(&o.workers, "workers", 2, "test binaries at a time")
 	flag.DurationVar(&o.slack, "slack", time.Minute, "time by the clock that tests get beyond four times the processor's time that they may take")
 	flag.IntVar(&o.sample, "sample", 1, "try one mutant of every so many")

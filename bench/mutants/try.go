@@ -36,10 +36,14 @@ func tryPackage(p pkg, listed map[string]bool, o options) (sum tally, err error)
 	if err != nil {
 		return sum, err
 	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return sum, err
+	}
 	reach := reachedBy(tests)
 	var todo []mutant
 	for _, m := range mutants {
-		if reach[m.id] != nil && strings.Contains(m.name, o.only) {
+		if reach[m.id] != nil && only.MatchString(m.name) {
 			todo = append(todo, m)
 		}
 	}
