@@ -404,3 +404,57 @@ func TestSplitWaitsForSplit(t *testing.T) {
 	_, err = ch.SendBunch(split)
 	require.NoError(t, err)
 }
+
+// TestAheadForLong: bunches that come in order while others are taken before their packets' turn are told apart however many they are, and
+// from the beginning again on an index whose sequence restarts.
+func TestAheadForLong(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		s := newStub(t, true, func(c *Config) { noControl(c); c.RestartSequence = restart })
+		s.accepts(header(1, 1, stubGame, opening), "")
+		in := &bunch.In{Header: header(1, 2, stubGame, nil), PacketID: 5}
+		in.Bits = 8
+		in.Data.Reset([]byte("e"), in.Bits)
+		nak, err := s.m.ReceivedEarly(in)
+		require.NoError(t, err)
+		require.False(t, nak)
+		for seq := 3; seq < 700; seq++ {
+			h := header(1, seq, stubGame, nil)
+			h.WireSeq = s.table.wireSeq(int64(100 + seq))
+			s.accepts(h, "x")
+		}
+		require.Len(t, s.got, 698)
+		if !restart {
+			continue
+		}
+		h := header(1, 700, stubGame, closes)
+		h.WireSeq = s.table.wireSeq(800)
+		s.accepts(h, "")
+		require.Nil(t, s.table.Channel(1))
+		s.accepts(header(1, 1, stubGame, opening), "again")
+		require.Equal(t, "again", s.got[len(s.got)-1])
+	}
+}
+
+// TestSequenceAfterIgnoredChannel: a channel that is opened and closed in one bunch and ignored, on an index that was never used, has had its sequence.
+func TestSequenceAfterIgnoredChannel(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(header(1000, 1, bunch.Name{Index: 999}, func(h *bunch.Header) { h.Open, h.Close = true, true }), "")
+	s.accepts(header(1000, 2, stubGame, opening), "hello")
+	require.Equal(t, []string{"hello"}, s.got)
+}
+
+// TestControlOvertakesWhatWaits: a bunch of the control channel leaves at once when it may, though others wait.
+func TestControlOvertakesWhatWaits(t *testing.T) {
+	s := newStub(t, false, nil)
+	control := s.open(bunch.Control)
+	s.send(control, 1)
+	game := s.open(stubGame)
+	s.send(game, 1)
+	s.slow = true
+	s.send(game, 1)
+	require.Len(t, s.sent, 2)
+	s.slow = false
+	s.send(control, 1)
+	require.Len(t, s.sent, 3)
+	require.Equal(t, control, s.sent[2].ch)
+}

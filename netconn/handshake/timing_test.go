@@ -65,23 +65,30 @@ func TestClientDeadlines(t *testing.T) {
 	}
 }
 
-// TestOldChallengeIsGivenUp: a challenge is answered for 15 s; then the client asks for another.
+// TestOldChallengeIsGivenUp: a challenge is answered for 15 s, in a restart for 3 s; then the client asks for another.
 func TestOldChallengeIsGivenUp(t *testing.T) {
-	p := Unreal51()
-	c, sent := lone(t, ClientConfig{Protocol: p})
-	c.Start(10 * time.Second)
-	const heard = 10 * time.Second
-	c.Receive(heard, write(p, Packet{Type: Challenge, MinVersion: 1, CurVersion: 3, Timestamp: 1}))
-	for now := heard + time.Second; now < heard+20*time.Second; now += time.Second {
-		c.Tick(now)
-		want := Response
-		if now-heard >= 15*time.Second {
-			want = Initial
+	for _, restart := range []bool{false, true} {
+		p := Unreal51()
+		c, sent := lone(t, ClientConfig{Protocol: p})
+		begin, life, answer := c.Start, 15*time.Second, Response
+		if restart {
+			c.state = Done
+			begin, life, answer = c.Restart, 3*time.Second, RestartResponse
 		}
-		require.Equal(t, want, (*sent)[len(*sent)-1].Type, "%v after the challenge", now-heard)
-	}
-	for i, pk := range *sent {
-		require.EqualValues(t, i, pk.SentCount)
+		begin(10 * time.Second)
+		const heard = 10 * time.Second
+		c.Receive(heard, write(p, Packet{Type: Challenge, Restart: restart, MinVersion: 1, CurVersion: 3, Timestamp: 1}))
+		for now := heard + time.Second; now < heard+20*time.Second; now += time.Second {
+			c.Tick(now)
+			want := answer
+			if now-heard >= life {
+				want = Initial
+			}
+			require.Equal(t, want, (*sent)[len(*sent)-1].Type, "%v after the challenge", now-heard)
+		}
+		for i, pk := range *sent {
+			require.EqualValues(t, i, pk.SentCount)
+		}
 	}
 }
 
