@@ -70,3 +70,41 @@ func TestNoSettingCostsThroughput(t *testing.T) {
 		require.GreaterOrEqual(t, best, 0.95*4092*1200/rtt.Seconds()/1e6, "RTT %v", rtt)
 	}
 }
+
+// TestAdaptiveUnderJitter: packets whose delays vary by 20 ms each, on their own, are put in order again, so all are as late as the
+// latest. Adaptive takes that for no queue.
+func TestAdaptiveUnderJitter(t *testing.T) {
+	const seed, link = 1, 10e6
+	for _, jitter := range []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond} {
+		controller, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
+		require.NoError(t, err)
+		l := newLab(t, both(netsim.Settings{Lag: 40 * time.Millisecond, LagVariance: jitter, Bandwidth: link, QueueDelay: 200 * time.Millisecond}), seed, func(i int, c *Config) {
+			if i == 0 {
+				c.Controller = controller
+			}
+		})
+		l.fine = time.Millisecond
+		l.control()
+		l.run(200*time.Millisecond, nil)
+		ch := l.open(0)
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+		require.NoError(t, err)
+		l.run(200*time.Millisecond, nil)
+		data, before := make([]byte, 900), 0
+		const warmUp, length = 10 * time.Second, 20 * time.Second
+		start := l.now
+		for l.now < start+warmUp+length {
+			if l.step(nil); l.now <= start+warmUp {
+				before = l.got[1]
+			}
+			for controller.Budget(l.now) > 0 {
+				_, err := ch.SendBunch(&bunch.Out{Data: data, NoMerge: true})
+				require.NoError(t, err)
+				l.conns[0].FlushWritten(l.now)
+			}
+		}
+		share := float64(l.got[1]-before) * 8 / length.Seconds() / link
+		t.Logf("seed %d, jitter %v: %.2f of the link", seed, jitter, share)
+		require.Greater(t, share, 0.7, "jitter %v", jitter)
+	}
+}

@@ -100,8 +100,9 @@ type Adaptive struct {
 	step      float64       // growth of the last round beyond the known capacity, bytes a second
 	waited    int           // rounds since step last doubled
 	gain      float64       // of capacity, while draining
-	asked     float64       // rate of the round whose packets are acked now, bytes a second
-	asking    float64       // rate of this round
+	rates     sentRates     // at which what is in flight was sent
+	judged    time.Duration // end of the last round
+	paid      float64       // rate until then: what is sent at that time is paid for with credit from before
 	before    memory        // of the last cut for loss alone
 	until     time.Duration // end of the drain, unless it goes on
 	drained   time.Duration // queue when that was set
@@ -130,6 +131,7 @@ type Adaptive struct {
 	longest      time.Duration // round trip time of the last round
 	tickGap      time.Duration // smoothed time between ticks
 	sendGap      time.Duration // smoothed time between bursts
+	ackGap       time.Duration // smoothed time between feedback
 	lastTick     time.Duration
 	started      bool
 }
@@ -139,7 +141,8 @@ type epoch struct {
 	on      bool
 	lastCut time.Duration
 	cuts    int
-	rounds  int // since the last cut
+	cutID   int64 // the last packet that had been sent at the last cut
+	seen    bool  // a round of packets that were sent since has ended
 }
 
 // NewAdaptive returns a controller.
@@ -181,6 +184,11 @@ func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 	a.wake(now)
 	a.accrue(now)
 	a.pacer.credit -= float64(bytes)
+	if now > a.judged {
+		a.rates.from(id, a.rate)
+	} else {
+		a.rates.from(id, a.paid)
+	}
 	if gap := now - a.lastSent; gap > time.Millisecond {
 		a.sendGap = smooth(a.sendGap, min(gap, maxGrain))
 	}
@@ -211,7 +219,6 @@ func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Durati
 		return
 	}
 	a.round.acked += bytes
-	a.round.packets++
 	a.round.rtt(rtt)
 	if rtt > 0 {
 		a.recent.sample(now, rtt)
@@ -225,8 +232,7 @@ func (a *Adaptive) OnLost(now time.Duration, id int64, bytes int) {
 		return
 	}
 	a.round.lost += bytes
-	a.round.packets++
-	a.loss.slot.lost++
+	a.loss.lose(now)
 }
 
 // feedback reports whether the packet says something of the path as it is now.
@@ -234,6 +240,9 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 	a.wake(now)
 	if now > a.lastFeedback {
 		a.settle(now)
+		if a.lastFeedback > 0 {
+			a.ackGap = smooth(a.ackGap, min(now-a.lastFeedback, maxAckGap))
+		}
 	}
 	if a.silenced {
 		a.silenced = false
@@ -244,8 +253,16 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 	if id <= a.deaf {
 		return false
 	}
-	if id >= a.round.end {
-		a.round.done = true
+	r := &a.round
+	if r.packets == 0 {
+		r.first = id
+	}
+	r.packets++
+	if rate := a.rates.of(id); rate > 0 {
+		r.sending += seconds(float64(bytes), rate)
+	}
+	if id >= r.end {
+		r.done = true
 	}
 	return true
 }
@@ -313,6 +330,8 @@ func (a *Adaptive) creditLimit() float64 {
 const (
 	minBurst = 10 * time.Millisecond
 	maxGrain = 100 * time.Millisecond
+
+	maxAckGap = 400 * time.Millisecond
 )
 
 func (a *Adaptive) accrue(now time.Duration) { a.pacer.accrue(now, a.Rate(), a.creditLimit()) }

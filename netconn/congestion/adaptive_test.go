@@ -176,3 +176,23 @@ func BenchmarkAdaptive(b *testing.B) {
 		a.Budget(now)
 	}
 }
+
+// TestSentRates: each packet has the rate it was sent at, also where ids pass 32 bits and where the rate has changed more often than is
+// remembered.
+func TestSentRates(t *testing.T) {
+	var s sentRates
+	const first = 1<<32 - 100
+	for i := range int64(200) {
+		s.from(first+i, float64(1000+i/20))
+		if i >= 100 {
+			require.Equal(t, float64(1000+(i-100)/20), s.of(first+i-100))
+		}
+	}
+	for i := range int64(100) {
+		s.from(first+200+i, float64(2000+i))
+	}
+	require.Equal(t, 1005.0, s.of(first+100))
+	require.Equal(t, 2099.0, s.of(first+299), "the newest rate is the newest packets'")
+	s.from(first+300, 3000)
+	require.Equal(t, 3000.0, s.of(first+300))
+}

@@ -17,11 +17,12 @@ const (
 	beyond       = 1.05                    // of the known capacity: there may be more
 	calm         = 1700 * time.Millisecond // without congestion: there may be more
 	stepTime     = 115 * time.Millisecond  // in which growth doubles then
+	doublingTrip = 0.75                    // round trips in which the rate doubles at most
 	doublings    = 2.0                     // of growth in a round, at most
 	maxGrowth    = 1.0                     // of the rate, the most it grows in that time or a round
 	farBeyond    = 1.15                    // delivered of the known capacity: there is more
 	muchBeyond   = 1.3                     // delivered of it: the link has changed
-	startupGain  = 2.0                     // of the rate, a round
+	startupGain  = 2.0                     // of the rate, a round trip
 	startupLead  = 2.2                     // of what was delivered, when the link doesn't follow
 	recutAfter   = time.Second             // congestion that stays is answered again
 	rebaseAfter  = 3                       // answers in vain: the path is longer than it was
@@ -41,10 +42,10 @@ func (a *Adaptive) settle(now time.Duration) {
 	}
 	took := a.lastFeedback - r.start
 	low, alarm := a.recent.low(), false
-	if base := a.queue.base.get(); base > 0 && low > base+2*(a.cfg.TargetDelay+a.sendGap) {
+	if base := a.queue.base.get(); base > 0 && low > base+2*a.unclear() {
 		alarm = a.phase != Drain
 	}
-	done := r.done || alarm || r.low > 0 && took > 2*a.queue.base.get()+minRound
+	done := r.done || alarm || r.low > 0 && took > min(2*a.queue.base.get()+minRound, max(maxRound, 3*a.sendGap, a.longest/roundsInFlight))
 	if !done || took < minRound {
 		return
 	}
@@ -55,28 +56,46 @@ func (a *Adaptive) settle(now time.Duration) {
 	a.accrue(now)
 	limited := a.pacer.limited()
 	if ended.low > 0 {
-		a.queue.sample(now, ended.low)
+		a.queue.sample(now, ended.low, ended.packets, a.apart())
 		a.longest = max(ended.high, ended.low)
 	}
 	if ended.cold {
 		a.out.reset()
 	} else {
-		a.out.add(ended.through(a.loss.tolerance), a.asked, took)
+		a.out.add(ended.through(a.loss.expected()), float64(ended.acked+ended.lost), ended.sending, took)
 	}
 	*r = round{}
 	if a.inflight > 0 {
 		r.begin(a.lastFeedback, a.lastID, false)
 	}
+	if now > a.judged {
+		a.judged, a.paid = now, a.rate
+	}
 	a.judge(now, &ended, took, limited)
-	a.asked, a.asking = a.asking, a.rate
+}
+
+// apart is the time between bursts, or between a peer's acks where those come seldom.
+func (a *Adaptive) apart() time.Duration {
+	if a.ackGap > maxGrain {
+		return max(a.sendGap, a.ackGap)
+	}
+	return a.sendGap
+}
+
+// unclear is how long a delay may be that need not be a queue.
+func (a *Adaptive) unclear() time.Duration {
+	return a.cfg.TargetDelay + a.sendGap + a.queue.noise()
 }
 
 func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limited bool) {
-	delivered := r.through(a.loss.tolerance) / took.Seconds()
-	queued := a.queue.long(a.cfg.TargetDelay, a.sendGap)
+	delivered := r.through(a.loss.expected()) / took.Seconds()
+	queued := a.queue.long(a.unclear())
+	if a.queue.delay() > 2*a.unclear() {
+		a.queue.quiet()
+	}
 	lossy := a.nearlyAll.lost(r)
 	if a.phase != Drain && !lossy {
-		switch a.loss.verdict(now, cmp.Or(a.asked, a.rate), queued, limited) {
+		switch a.loss.verdict(now, cmp.Or(r.asked(), a.rate), queued, limited) {
 		case congestive:
 			lossy = true
 		case ofThePath:
@@ -86,7 +105,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		}
 	}
 	congested := queued || lossy
-	a.epoch.rounds++
+	a.epoch.seen = a.epoch.seen || r.first > a.epoch.cutID
 	if !congested && a.phase != Drain {
 		a.epoch.on = false
 	}
@@ -104,18 +123,18 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 			a.cut(now, r, limited)
 		case limited:
 		case r.cold || a.out.share(a.sendGap) >= following:
-			a.rate = a.clamp(a.rate * startupGain)
+			a.rate = a.clamp(a.rate * math.Pow(startupGain, a.part(r, took)))
 		default:
-			a.rate = a.clamp(max(a.rate, min(a.rate*startupGain, delivered*startupLead)))
+			a.rate = a.clamp(max(a.rate, min(a.rate*math.Pow(startupGain, a.part(r, took)), delivered*startupLead)))
 		}
 	case Cruise:
 		if congested {
 			a.congested(now, r, limited)
 		} else if !limited {
-			a.grow(now, took)
+			a.grow(now, r, took)
 		}
 	case Drain:
-		if a.out.n > 1 && a.queue.delay() > 2*(a.cfg.TargetDelay+a.sendGap) && (a.out.rate() < overloaded*a.capacity || a.out.rate() > farBeyond*a.capacity) {
+		if a.out.n > 1 && a.queue.delay() > 2*a.unclear() && (a.out.rate() < overloaded*a.capacity || a.out.rate() > farBeyond*a.capacity) {
 			a.lower(now, a.out.rate()) // there is a queue, so that is what the link lets through
 		}
 		a.draining(now)
@@ -166,7 +185,7 @@ func (a *Adaptive) draining(now time.Duration) {
 	queue := a.queue.delay()
 	empty := float64(a.inflight) <= a.capacity*a.queue.base.get().Seconds()
 	switch {
-	case empty || a.epoch.rounds > 1 && queue <= a.cfg.TargetDelay:
+	case empty || a.epoch.seen && queue <= a.cfg.TargetDelay+a.queue.noise():
 	case now < a.until:
 		return
 	case queue < a.drained*3/4:
@@ -187,7 +206,7 @@ func (a *Adaptive) drainTime(queue time.Duration) time.Duration {
 
 // grow adds to the rate, as long as the link follows. The root makes a small flow gain on a large one that
 // shares its link.
-func (a *Adaptive) grow(now, took time.Duration) {
+func (a *Adaptive) grow(now time.Duration, r *round, took time.Duration) {
 	share := a.out.share(a.sendGap)
 	if share < following {
 		a.step = 0
@@ -200,8 +219,8 @@ func (a *Adaptive) grow(now, took time.Duration) {
 	known := a.rate <= beyond*a.capacity && now-a.calmSince <= a.calmTime()
 	follows := share > overloaded || a.out.rate() > farBeyond*a.capacity
 	switch {
-	case !known && follows && a.queue.delay() <= a.cfg.TargetDelay+a.sendGap:
-		a.rate = a.clamp(a.rate + a.leap(inc, took))
+	case !known && follows && a.queue.delay() <= a.unclear():
+		a.rate = a.clamp(a.rate + a.leap(r, inc, took))
 		return
 	case now-a.calmSince < hurryTime && a.rate < nearly*a.capacity:
 		inc = min(inc*hurry, nearly*a.capacity-a.rate)
@@ -211,20 +230,29 @@ func (a *Adaptive) grow(now, took time.Duration) {
 }
 
 // leap is the growth of a round where there may be more than the known capacity, given what growth is
-// otherwise: it doubles in each stepTime, twice in a round at most. A queue of about the time between bursts may be one or not, so it waits for a
+// otherwise: it doubles in each stepTime, twice in a round trip at most. A queue of about the time between bursts may be one or not, so it waits for a
 // few rounds then.
-func (a *Adaptive) leap(inc float64, took time.Duration) float64 {
-	part := min(took.Seconds()/stepTime.Seconds(), 1)
+func (a *Adaptive) leap(r *round, inc float64, took time.Duration) float64 {
+	part := min(took.Seconds()/stepTime.Seconds(), a.part(r, took))
 	if a.rate < a.best/4 {
 		inc = max(inc, part*a.rate/4)
 	}
 	a.waited++
-	if a.queue.delay() <= a.cfg.TargetDelay+a.sendGap/2 || a.waited == 3 || a.out.rate() > muchBeyond*a.capacity {
-		a.step *= math.Exp2(min(took.Seconds()/stepTime.Seconds(), doublings))
+	if a.queue.delay() <= a.unclear()-a.sendGap/2 || a.waited == 3 || a.out.rate() > muchBeyond*a.capacity {
+		a.step *= math.Exp2(min(took.Seconds()/stepTime.Seconds(), doublings*part))
 		a.waited = 0
 	}
 	a.step = min(max(a.step, inc/part), maxGrowth*a.rate)
 	return a.step * part
+}
+
+// part is the part of a doubling that a round may bring: less than all of it where a round is less than a round trip.
+func (a *Adaptive) part(r *round, took time.Duration) float64 {
+	base := a.queue.base.get()
+	if r.done || base == 0 {
+		return 1
+	}
+	return min(took.Seconds()/(doublingTrip*base.Seconds()), 1)
 }
 
 // calmTime is how long a time without congestion has to be until there may be more: shorter where rounds
@@ -270,7 +298,7 @@ func (a *Adaptive) cut(now time.Duration, r *round, limited bool) {
 	if !a.epoch.on {
 		a.epoch.cuts = 0
 	}
-	a.epoch.on, a.epoch.lastCut, a.epoch.rounds = true, now, 0
+	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen = true, now, a.lastID, false
 	a.lower(now, min(delivered, a.rate))
 	a.phase = Drain
 }

@@ -16,9 +16,9 @@ type lossTest struct {
 	tolerance float64
 	slot      fates // of the slot under way, which began at since
 	since     time.Duration
-	all       fates // of the slots before
-	worst     fates // of the one among them with the most losses
-	slots     int
+	clean     bool    // the last of the slots before had no losses
+	all       fates   // of the slots before
+	worst     fates   // of the one among them with the most losses
 	rate      float64 // the lowest of theirs, bytes a second
 	lastLoss  float64 // at the last congestion, 0 once it is known to have been that
 	lastRate  float64 // of what was sent then, bytes a second
@@ -89,6 +89,9 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 	return congestive
 }
 
+// expected is the share of packets whose loss says nothing of the rate: after a cut, the loss before it, until it is known whose it was.
+func (l *lossTest) expected() float64 { return max(l.tolerance, min(l.lastLoss, maxTolerance)) }
+
 // odds compares two explanations of the loss since the last verdict, at a rate that is lower now, as the logarithm of
 // how much likelier it is with the path's own loss, which is still what it was, than with congestion, which leaves
 // what was delivered then. It tells nothing where the two expect about the same.
@@ -104,15 +107,24 @@ func (l *lossTest) odds(acked, lost float64) (odds float64, tells bool) {
 func (l *lossTest) close(now time.Duration, rate float64) {
 	l.all.acked += l.slot.acked
 	l.all.lost += l.slot.lost
-	if l.slots == 0 || l.slot.lost > l.worst.lost {
+	if l.slot.lost > l.worst.lost {
 		l.worst = l.slot
 	}
-	l.slots++
 	l.rate = min(cmp.Or(l.rate, rate), rate)
+	l.clean = l.slot.lost == 0
 	l.slot, l.since = fates{}, now
+}
+
+// lose takes a loss. After a slot without any a slot begins with the first, so that a burst isn't in two.
+func (l *lossTest) lose(now time.Duration) {
+	if l.slot.lost == 0 && l.clean {
+		l.all.acked += l.slot.acked
+		l.slot, l.since = fates{}, now
+	}
+	l.slot.lost++
 }
 
 // restart forgets the packets so far, those of an older rate.
 func (l *lossTest) restart(now time.Duration) {
-	l.slot, l.all, l.worst, l.slots, l.rate, l.since = fates{}, fates{}, fates{}, 0, 0, now
+	l.slot, l.all, l.worst, l.rate, l.since = fates{}, fates{}, fates{}, 0, now
 }

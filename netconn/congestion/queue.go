@@ -5,14 +5,47 @@ import "time"
 // queueDelay tells how long the queue is from the lowest round trip time of each round,
 // the one of the packet that waited least for others of its burst, for the peer's tick and for
 // ours. The ticks' phases still move it by up to two ticks, so its average is compared
-// with the lowest average.
+// with the lowest average. A path whose delay varies by itself moves it more.
 type queueDelay struct {
 	base    baseRTT
-	average time.Duration // over about four rounds
-	low     time.Duration // of the last round
+	average time.Duration    // over about four rounds
+	low     time.Duration    // of the last round, or of the last few where the path's delay varies by itself
+	last    [8]roundLow      // the last rounds, by number
+	n       int              // how many there have been since the last restart
+	up      time.Duration    // by which it rose from one round to the next, on average
+	down    time.Duration    // by which it fell
+	noises  [3]time.Duration // the greatest noise of the last 20 to 30 s, as in base
+	began   time.Duration
 }
 
-func (q *queueDelay) sample(now, low time.Duration) {
+// roundLow is the lowest round trip time of a round, and how many packets it is of.
+type roundLow struct {
+	low     time.Duration
+	packets int
+}
+
+// maxNoise is the most that jitter is taken for: beyond it a queue that goes up and down may be most of it.
+const maxNoise = 40 * time.Millisecond
+
+// lowPackets is how many packets the lowest round trip time is of at least where the path's delay varies by itself.
+const lowPackets = 8
+
+// sample takes the lowest round trip time of a round of so many packets, which were sent or acked a time apart.
+func (q *queueDelay) sample(now, low time.Duration, packets int, apart time.Duration) {
+	if q.n > 0 {
+		before := q.last[(q.n-1)%len(q.last)].low
+		q.up += (max(low-before, 0) - q.up) / 8
+		q.down += (max(before-low, 0) - q.down) / 8
+	}
+	q.listen(now, 4*(min(q.up, q.down)-apart/4))
+	q.last[q.n%len(q.last)] = roundLow{low, packets}
+	q.n++
+	if q.noise() > 0 {
+		for i := 2; i <= min(q.n, len(q.last)) && packets < lowPackets; i++ {
+			r := q.last[(q.n-i)%len(q.last)]
+			low, packets = min(low, r.low), packets+r.packets
+		}
+	}
 	q.low = low
 	if q.average == 0 {
 		q.average = low
@@ -21,23 +54,47 @@ func (q *queueDelay) sample(now, low time.Duration) {
 	q.base.sample(now, q.average)
 }
 
+// listen notes the noise of now.
+func (q *queueDelay) listen(now, noise time.Duration) {
+	for ; now-q.began >= baseBucket; q.began += baseBucket {
+		if now-q.began >= 3*baseBucket {
+			q.began = now - 3*baseBucket
+		}
+		q.noises = [3]time.Duration{0, q.noises[0], q.noises[1]}
+	}
+	q.noises[0] = min(max(q.noises[0], noise), maxNoise)
+}
+
 // restart forgets the average, after a change that it would follow too late: the next
 // sample is the average.
-func (q *queueDelay) restart() { q.average = 0 }
+func (q *queueDelay) restart() { q.average, q.n = 0, 0 }
 
 // rebase takes the path as it is now for one without a queue.
 func (q *queueDelay) rebase(now time.Duration) {
-	q.average = q.low
+	q.average, q.n = q.low, 0
 	q.base.set(now, q.low)
 }
 
 // delay is that of the last round.
 func (q *queueDelay) delay() time.Duration { return max(q.low-q.base.get(), 0) }
 
+// noise is how much of the delay may be the path's own jitter: that goes up and down from round to round, while a queue rises for
+// long and falls at once. Ticks make a part of it by themselves, which is counted elsewhere. It is remembered as long as the base,
+// since that was found in the same noise: many packets at once have less of it than few, and where the peer puts them in order,
+// all are as late as the latest.
+func (q *queueDelay) noise() time.Duration {
+	return max(q.noises[0], q.noises[1], q.noises[2])
+}
+
+// quiet forgets the noise: there is a queue beyond it, which may have been all of it.
+func (q *queueDelay) quiet() {
+	q.up, q.down, q.noises = q.up/2, q.down/2, [3]time.Duration{q.noise() / 2}
+}
+
 // long reports whether the queue is longer than a target: on average by most of the
 // time between bursts, or at once by two of them.
-func (q *queueDelay) long(target, gap time.Duration) bool {
-	return q.average-q.base.get() > target+gap || q.delay() > 2*(target+gap)
+func (q *queueDelay) long(unclear time.Duration) bool {
+	return q.average-q.base.get() > unclear || q.delay() > 2*unclear
 }
 
 // recentRTT is the lowest round trip time of the last three batches of feedback.

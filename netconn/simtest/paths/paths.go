@@ -26,6 +26,7 @@ type Link struct {
 	Buffer  time.Duration                   // the longest queue, at the current rate
 	Bytes   int                             // the longest queue in bytes; 0: Buffer counts
 	Delay   time.Duration                   // one way, each way
+	Jitter  time.Duration                   // each packet's delay, and each ack's, is up to that much more or less, drawn alone: they overtake each other
 	Loss    float64                         // share of packets lost at random, 0 to 1
 	AckLoss float64                         // share of the peer's ack packets lost; the next one acks again
 	Bursts  Bursts
@@ -99,12 +100,20 @@ func (l *Link) serve(now time.Duration) {
 		l.bytes -= q.bytes
 		l.waits = append(l.waits, wait{q.at, max(now-q.at-time.Duration(float64(q.bytes)*8/l.Rate(now)*float64(time.Second)), 0)})
 		if !l.lost(q.at) {
-			q.f.arrive(now+l.Delay, q.id)
+			q.f.arrive(now+l.delay(), q.id)
 		}
 	}
 	if l.queue = l.queue[n:]; len(l.queue) == 0 {
 		l.served = 0
 	}
+}
+
+// delay is that of one packet, one way.
+func (l *Link) delay() time.Duration {
+	if l.Jitter == 0 {
+		return l.Delay
+	}
+	return max(l.Delay-l.Jitter+time.Duration(l.rng.Int64N(int64(2*l.Jitter))), 0)
 }
 
 func (l *Link) lost(now time.Duration) bool {
@@ -172,6 +181,8 @@ type Flow struct {
 	id, settled       int64
 	sentAt            []time.Duration // by id
 	arrived           []arrival       // by time of arrival at the peer, not yet acked
+	held              []arrival       // waiting for one that was overtaken, by id
+	next              int64           // id after the newest that was acked in order
 	acks              []arrival       // on their way back, by time
 	bins              []float64       // bytes that arrived, by time
 }
@@ -245,12 +256,51 @@ func (w *World) peer(f *Flow) {
 	if _, dark := within(l.Dark, w.now); dark || l.AckLoss > 0 && l.rng.Float64() < l.AckLoss {
 		return
 	}
+	back := w.now + l.delay()
+	for i := len(f.acks) - 1; i >= 0 && f.acks[i].at > back; i-- {
+		f.acks[i].at = back // an ack tells of the packets before as well
+	}
+	if l.Jitter > 0 {
+		f.inOrder(w.now, back)
+		return
+	}
 	n := 0
 	for n < len(f.arrived) && f.arrived[n].at <= w.now {
-		f.acks = append(f.acks, arrival{w.now + l.Delay, f.arrived[n].id})
+		f.acks = append(f.acks, arrival{back, f.arrived[n].id})
 		n++
 	}
 	f.arrived = f.arrived[n:]
+}
+
+// orderWindow is how long the peer waits for a packet that others overtook.
+const orderWindow = 50 * time.Millisecond
+
+// inOrder acks what has arrived in the order of ids. A packet that comes later than orderWindow after the first that overtook it is stale.
+func (f *Flow) inOrder(now, back time.Duration) {
+	n := 0
+	for ; n < len(f.arrived) && f.arrived[n].at <= now; n++ {
+		a := f.arrived[n]
+		if a.id < f.next {
+			f.bins[a.at/bin] -= float64(f.Packet)
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(f.held, a.id, func(h arrival, id int64) int { return int(h.id - id) })
+		f.held = slices.Insert(f.held, i, a)
+	}
+	f.arrived = f.arrived[n:]
+	waited := 0 // of the held ones, those before this have waited long enough
+	for i, h := range f.held {
+		if now-h.at >= orderWindow {
+			waited = i + 1
+		}
+	}
+	n = 0
+	for n < len(f.held) && (n < waited || f.held[n].id == f.next) {
+		f.acks = append(f.acks, arrival{back, f.held[n].id})
+		f.next = f.held[n].id + 1
+		n++
+	}
+	f.held = f.held[n:]
 }
 
 func (w *World) sender(f *Flow) {
@@ -304,7 +354,11 @@ func (w *World) send(f *Flow) {
 
 // arrive is a packet at the peer.
 func (f *Flow) arrive(at time.Duration, id int64) {
-	f.arrived = append(f.arrived, arrival{at, id})
+	i := len(f.arrived)
+	for i > 0 && f.arrived[i-1].at > at {
+		i--
+	}
+	f.arrived = slices.Insert(f.arrived, i, arrival{at, id})
 	for int(at/bin) >= len(f.bins) {
 		f.bins = append(f.bins, 0)
 	}

@@ -17,6 +17,7 @@ type Path struct {
 	Events             []time.Duration // after each the rate has to be found again
 	Asleep, PeerAsleep []Span          // of the senders' processes, and of the peers'
 	Rough              bool            // loses 10 % and more, or in bursts
+	Jittery            bool            // each packet's delay varies on its own
 	Demand             float64         // bytes a second of the application; 0: no end
 }
 
@@ -37,10 +38,13 @@ func (p *Path) Missed(f Figures) (missed []string) {
 		share = 0.7
 	}
 	if p.Rough {
-		share = min(share, 0.75)
+		share = min(share, 0.8)
 	}
-	if p.RTT > 150*time.Millisecond { // seven doublings, one a round, after the four in which growth begins
+	if p.RTT > 150*time.Millisecond && p.Hz <= 10 { // a round trip is half a second and more, and so is what it takes to end a drain
 		recovery = 6 * time.Second
+	}
+	if p.Jittery { // a delay may be a queue, or not
+		share, recovery = min(share, 0.7), 10*time.Second
 	}
 	if f.Share < share {
 		missed = append(missed, fmt.Sprintf("share below %.1f", share))
@@ -236,6 +240,9 @@ func events(rtt time.Duration) []Path {
 		add(fmt.Sprintf("loss of %g %%, 20 kB/s asked", loss), Link{Rate: Constant(10 * mbit), Loss: loss / 100, AckLoss: loss / 100}, 60*sec).Demand = 20_000
 	}
 	add("bursts of loss", Link{Rate: Constant(10 * mbit), Bursts: Bursts{Every: 2 * sec, Length: 50 * time.Millisecond, Loss: 0.7}}, 40*sec, 0).Rough = true
+	add("jitter of 20 ms", Link{Rate: Constant(10 * mbit), Jitter: 20 * time.Millisecond}, 40*sec, 0).Jittery = true
+	jittery := levels(level{0, 10 * mbit}, level{15 * sec, mbit}, level{30 * sec, 10 * mbit})
+	add("jitter of 20 ms, 10 to 1 to 10 Mbit/s", Link{Rate: jittery, Jitter: 20 * time.Millisecond}, 45*sec, 0, 15*sec, 30*sec).Jittery = true
 	for _, n := range []int{2, 4, 8} {
 		add(fmt.Sprintf("%d flows", n), Link{Rate: Constant(10 * mbit)}, 80*sec).Flows = n
 	}
