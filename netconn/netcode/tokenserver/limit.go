@@ -29,9 +29,7 @@ type bucket struct {
 	at                time.Time
 }
 
-func newBucket(rate float64, size int) bucket {
-	return bucket{rate: rate, size: float64(size), level: float64(size)}
-}
+func newBucket(rate, size float64) bucket { return bucket{rate: rate, size: size, level: size} }
 
 // ready reports whether take would succeed.
 func (b *bucket) ready(now time.Time) bool {
@@ -51,7 +49,7 @@ func (b *bucket) take(now time.Time) bool {
 }
 
 func newLimiter(rate float64, burst, maxAddrs int, all float64) *limiter {
-	return &limiter{rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, int(all))),
+	return &limiter{rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, all)),
 		byPrefix: map[netip.Prefix]*list.Element{}, order: list.New()}
 }
 
@@ -123,7 +121,7 @@ func (l *limiter) bucket(from netip.Prefix, times int) *bucket {
 		delete(l.byPrefix, oldest.Value.(*visitor).from)
 		l.order.Remove(oldest)
 	}
-	v := &visitor{from, newBucket(l.rate*float64(times), l.burst*times)}
+	v := &visitor{from, newBucket(l.rate*float64(times), float64(l.burst)*float64(times))}
 	l.byPrefix[from] = l.order.PushFront(v)
 	return &v.bucket
 }

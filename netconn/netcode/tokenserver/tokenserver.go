@@ -102,7 +102,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, errors.New("tokenserver: Config needs Authenticate: a token is a ticket to play")
 	case len(cfg.Servers) > netcode.MaxServers || len(cfg.Internal) > netcode.MaxServers:
 		return nil, netcode.ErrServers
-	case cfg.Life < 0 || cfg.Rate < 0 || cfg.Burst < 0 || cfg.TotalRate < 0 || cfg.MaxAddrs < 0 || cfg.MaxBody < 0:
+	case cfg.Life < 0 || !(cfg.Rate >= 0) || cfg.Burst < 0 || !(cfg.TotalRate >= 0) || cfg.MaxAddrs < 0 || cfg.MaxBody < 0:
 		return nil, errors.New("tokenserver: only Timeout may be negative")
 	}
 	for _, a := range append(slices.Clone(cfg.Servers), cfg.Internal...) {

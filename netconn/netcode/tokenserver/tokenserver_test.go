@@ -112,6 +112,22 @@ func TestLimits(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(r.log.String(), "\n"), 2, "a line a second at most")
 }
 
+// TestNoLimits: the largest numbers are no limit, and no number is refused.
+func TestNoLimits(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Rate, c.TotalRate, c.Burst = math.Inf(1), math.Inf(1), math.MaxInt })
+	for i := range 100 {
+		require.Equal(t, http.StatusOK, r.ask("POST", "192.0.2.1:1", "ann").Code, "%d", i)
+		require.Equal(t, http.StatusOK, r.ask("POST", "[2001:db8::1]:1", "ann").Code, "%d", i)
+		r.now = r.now.Add(time.Duration(i))
+	}
+	for _, edit := range []func(*Config){func(c *Config) { c.Rate = math.NaN() }, func(c *Config) { c.TotalRate = math.NaN() }} {
+		cfg := r.cfg
+		edit(&cfg)
+		_, err := New(cfg)
+		require.Error(t, err)
+	}
+}
+
 // TestClockSetBack: a clock that is set back neither fills a bucket nor empties it, and it fills on from there.
 func TestClockSetBack(t *testing.T) {
 	b, now := newBucket(1, 2), time.Unix(1000, 0)
