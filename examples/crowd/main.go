@@ -2,7 +2,7 @@
 // they see? Everything but the network is real; that is in memory, in virtual time, with delay and loss.
 //
 //	go run ./examples/crowd
-//	go run ./examples/crowd -players 500                              # fails where half of the ticks don't fit into 50 ms
+//	go run ./examples/crowd -players 500                              # fails where nine in ten of the ticks take more than 50 ms
 //	go run ./examples/crowd -players 200 -bandwidth 16000 -seconds 20
 package main
 
@@ -183,15 +183,15 @@ func (c *crowd) report(ages []uint32, ticks int, before actorrep.Counters) error
 	rate := func(n int) float64 { return float64(n) / float64(ticks) * float64(c.o.hz) / 1000 }
 	updates := c.server.Counters.Updates - before.Updates
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "age of what is seen, p50\tp90\tp99\tmax\tkB/s p50\tmax\tbits/update\ttick p50 ms\tp99")
-	fmt.Fprintf(w, "%v\t%v\t%v\t%v\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", age(.5), age(.9), age(.99), age(1), rate(down[len(down)/2]), rate(down[len(down)-1]),
-		float64(c.server.Counters.UpdateBits-before.UpdateBits)/float64(updates), float64(c.tick(.5).Microseconds())/1000, float64(c.tick(.99).Microseconds())/1000)
+	fmt.Fprintln(w, "age of what is seen, p50\tp90\tp99\tmax\tkB/s p50\tmax\tbits/update\ttick p10 ms\tp50\tp99")
+	fmt.Fprintf(w, "%v\t%v\t%v\t%v\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", age(.5), age(.9), age(.99), age(1), rate(down[len(down)/2]), rate(down[len(down)-1]),
+		float64(c.server.Counters.UpdateBits-before.UpdateBits)/float64(updates), float64(c.tick(.1).Microseconds())/1000, float64(c.tick(.5).Microseconds())/1000, float64(c.tick(.99).Microseconds())/1000)
 	w.Flush()
 	fmt.Println()
 	budget := time.Second / time.Duration(c.o.hz)
 	switch {
-	case c.tick(.5) > budget:
-		return fmt.Errorf("half of the server's ticks take %v or more of %v: too many players for this machine, or for how busy it is", c.tick(.5).Round(time.Millisecond), budget)
+	case c.tick(.1) > budget: // the fastest, since whatever else runs on the machine makes some of them longer
+		return fmt.Errorf("nine in ten of the server's ticks take %v or more of %v: too many players for this machine", c.tick(.1).Round(time.Millisecond), budget)
 	case age(.99) > c.o.limit:
 		return fmt.Errorf("one in a hundred of what is seen is %v old or older", age(.99))
 	case rate(down[len(down)-1]) > 1.1*float64(c.o.bandwidth)/1000:
