@@ -1,0 +1,148 @@
+package rollback
+
+import "time"
+
+// said is a player's packet.
+type said struct {
+	frame, lead int64
+	dropping    uint8
+	next        [MaxPlayers]int64
+	check       check
+	sections    [MaxPlayers]section
+	count       int
+}
+
+type section struct {
+	player int
+	first  int64
+	run    run
+}
+
+// Receive takes a packet that came from another player, or from a spectator, by the number that Connect was given. After an error nothing has
+// changed but a counter.
+func (s *Session) Receive(now time.Duration, from int, p []byte) error {
+	s.now = max(s.now, now)
+	err := s.receive(from, p)
+	if err != nil {
+		s.stats.Refused++
+	} else {
+		s.stats.PacketsIn++
+	}
+	return err
+}
+
+func (s *Session) receive(from int, p []byte) error {
+	r := reader{p: p}
+	kind, number, agreement := r.uint8(), int(r.uint8()), r.uint32()
+	switch {
+	case r.bad || kind != typePlay && kind != typeWatch:
+		return ErrMalformed
+	case agreement != s.agreement:
+		return ErrAgreement
+	case number != from || from == s.cfg.Local:
+		return ErrNoPlayer
+	case kind == typeWatch:
+		return s.receiveWatch(from-s.cfg.Players, &r)
+	case from < 0 || from >= s.cfg.Players || s.players[from].transport == nil:
+		return ErrNoPlayer
+	}
+	var in said
+	if err := s.parse(&r, from, &in); err != nil {
+		return err
+	}
+	if s.dropping>>from&1 == 0 {
+		s.take(from, &in)
+	}
+	return nil
+}
+
+// parse reads a packet, and checks all that can be checked.
+func (s *Session) parse(r *reader, from int, in *said) error {
+	in.frame, in.lead, in.dropping = r.frame(), r.varint(), r.uint8()
+	for p := range s.cfg.Players {
+		in.next[p] = in.frame + r.varint()
+	}
+	in.check.frame = r.frame()
+	if in.check.frame > 0 {
+		in.check.sum = r.uint64()
+	}
+	for len(r.p) > 0 && !r.bad {
+		if in.count == len(in.sections) {
+			return ErrMalformed
+		}
+		sec := &in.sections[in.count]
+		sec.player, sec.first = int(r.uint8()), r.frame()
+		sec.run = r.readRun(s.cfg.InputSize)
+		in.count++
+		if r.bad || sec.player >= s.cfg.Players || sec.player == s.cfg.Local || sec.player != from && in.dropping>>sec.player&1 == 0 {
+			return ErrMalformed
+		}
+		if sec.first+int64(sec.run.count) > s.frame+farthest {
+			return ErrAhead
+		}
+	}
+	if r.bad || in.check.frame > maxFrame/CheckEvery || in.dropping>>s.cfg.Players != 0 || in.dropping>>from&1 != 0 {
+		return ErrMalformed
+	}
+	in.check.frame *= CheckEvery
+	if in.frame > s.frame+farthest || in.next[s.cfg.Local] > s.players[s.cfg.Local].inputs.next {
+		return ErrAhead
+	}
+	for p := range s.cfg.Players {
+		if in.next[p] < 0 || in.next[p] > s.frame+farthest {
+			return ErrAhead
+		}
+	}
+	return nil
+}
+
+// take applies a packet.
+func (s *Session) take(from int, in *said) {
+	pl := &s.players[from]
+	pl.heard, pl.there = s.now, true
+	for p := range s.cfg.Players {
+		pl.next[p] = max(pl.next[p], in.next[p])
+	}
+	pl.dropping |= in.dropping
+	if in.frame >= pl.frame { // not overtaken
+		pl.frame = in.frame
+		s.noteLead(pl, in.lead)
+	}
+	if in.check.frame > pl.check.frame {
+		pl.check = in.check
+		s.compare(from)
+	}
+	for i := range in.count {
+		sec := &in.sections[i]
+		if s.players[sec.player].out {
+			continue
+		}
+		s.silent(in.dropping) // before what is forwarded
+		own := &s.players[sec.player].inputs
+		sec.run.each(s.cfg.InputSize, own.zero, func(i int, b []byte) {
+			if sec.first+int64(i) == own.next {
+				s.arrived(sec.player, b)
+			}
+		})
+	}
+	s.silent(in.dropping)
+	s.begin()
+	s.settleDrops()
+}
+
+// begin starts the frames once everybody was heard of.
+func (s *Session) begin() {
+	if s.started {
+		return
+	}
+	for mask := s.others(); mask != 0; {
+		if !s.players[lowest(&mask)].there {
+			return
+		}
+	}
+	s.started = true
+	for mask := s.others(); mask != 0; {
+		s.players[lowest(&mask)].heard = s.now
+	}
+	s.tell(Event{Kind: Started})
+}

@@ -1,0 +1,101 @@
+package rollback
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep"
+)
+
+// Tick sends everybody a packet, once each FrameTime, and looks who is silent.
+func (s *Session) Tick(now time.Duration) {
+	s.now = max(s.now, now)
+	s.lookForSilence()
+	if s.now-s.sentAt < s.cfg.FrameTime*3/4 { // ticks aren't even
+		return
+	}
+	s.sentAt = s.now
+	for p := range s.cfg.Players {
+		if s.players[p].transport != nil { // who is dropped, too: it may not know
+			s.send(p)
+		}
+	}
+	for i := range s.log.watchers {
+		s.sendFinal(i)
+	}
+}
+
+// NextDeadline is when Tick has something to do.
+func (s *Session) NextDeadline() time.Duration { return s.sentAt + s.cfg.FrameTime*3/4 }
+
+func (s *Session) lookForSilence() {
+	if !s.started || s.cfg.DropAfter < 0 {
+		return
+	}
+	gone := uint8(0)
+	for mask := s.others(); mask != 0; {
+		if p := lowest(&mask); s.now-s.players[p].heard > s.cfg.DropAfter {
+			gone |= 1 << p
+		}
+	}
+	if gone != 0 {
+		s.silent(gone)
+		s.settleDrops()
+	}
+}
+
+// send sends a player what it lacks.
+func (s *Session) send(to int) {
+	pl := &s.players[to]
+	limit := maxPacket(s.cfg.MaxPacket, pl.transport)
+	b := append(s.packet[:0], typePlay, byte(s.cfg.Local))
+	b = binary.LittleEndian.AppendUint32(b, s.agreement)
+	b = binary.AppendUvarint(b, uint64(s.frame))
+	b = binary.AppendVarint(b, min(max(s.frame-pl.frame, -1000), 1000))
+	b = append(b, s.dropping)
+	for p := range s.cfg.Players {
+		b = binary.AppendVarint(b, s.players[p].inputs.next-s.frame)
+	}
+	b = binary.AppendUvarint(b, uint64(max(s.checked, 0)/CheckEvery))
+	if s.checked > 0 {
+		b = binary.LittleEndian.AppendUint64(b, s.checks[s.checked/CheckEvery%checksKept].sum)
+	}
+	b = s.section(b, limit, to, s.cfg.Local)
+	for mask := s.dropping; mask != 0; { // another may have less of them
+		b = s.section(b, limit, to, lowest(&mask))
+	}
+	s.packet = b
+	s.give(pl.transport, b)
+}
+
+// section appends the inputs of a player that another lacks, as far as there is room.
+func (s *Session) section(b []byte, limit, to, of int) []byte {
+	in, first := &s.players[of].inputs, s.players[to].next[of]
+	if first >= in.next || first < in.next-inputFrames || len(b)+sectionHead > limit {
+		return b
+	}
+	start := len(b)
+	b = binary.AppendUvarint(append(b, byte(of)), uint64(first))
+	b, n := appendInputs(b, limit, in.size, first, in.next-first, func(f int64) []byte { return in.at(in.ring, f) })
+	if n == 0 {
+		return b[:start]
+	}
+	return b
+}
+
+func (s *Session) give(t lockstep.Transport, b []byte) {
+	if t.Send(s.now, b) != nil {
+		s.stats.NotTaken++
+		return
+	}
+	s.stats.PacketsOut++
+	s.stats.BytesOut += uint64(len(b))
+}
+
+// maxPacket is the largest packet that a transport takes.
+func maxPacket(most int, t lockstep.Transport) int {
+	if m, ok := t.(interface{ MaxPacket() int }); ok && m.MaxPacket() > 0 {
+		return min(most, m.MaxPacket())
+	}
+	return most
+}

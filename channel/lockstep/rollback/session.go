@@ -1,0 +1,272 @@
+package rollback
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep"
+)
+
+// Session is one machine's part of a game. Not safe for concurrent use.
+//
+// Invariant: final <= frame <= final+MaxRollback; states holds every frame from final on that is simulated.
+type Session struct {
+	cfg       Config
+	game      Game
+	agreement uint32
+	frame     int64 // the next to be simulated
+	wrong     int64 // the first that was simulated with wrong inputs; frame or more when none was
+	players   [MaxPlayers]player
+	states    []state
+	advancing [][]byte // inputs of the frame under way
+	started   bool
+	err       error
+	now       time.Duration
+	sentAt    time.Duration
+	skipped   int64 // the frame at which the others were waited for last
+	dropping  uint8 // players that are silent, a bit each
+	checks    [checksKept]check
+	checked   int64 // the last frame with a check
+	log       finalLog
+	packet    []byte
+	stats     Stats
+}
+
+// player is what is known of one.
+type player struct {
+	inputs    inputs
+	transport lockstep.Transport // nil for this machine's own
+	heard     time.Duration
+	there     bool // something was heard of it
+	frame     int64
+	next      [MaxPlayers]int64 // how far it has everybody's inputs
+	dropping  uint8             // whom it knows to be silent
+	out       bool              // dropped: its inputs are zeros from frame inputs.next on
+	lead      float64           // frames that we are ahead of it
+	check     check
+	desynced  bool
+}
+
+// state is a saved one.
+type state struct {
+	frame int64
+	data  []byte
+}
+
+// Stats is what a Session did.
+type Stats struct {
+	Frames     uint64 // simulated for the first time
+	Rollbacks  uint64 // times that it went back
+	Again      uint64 // frames simulated again
+	Deepest    int    // the most frames of one rollback
+	Stalled    uint64 // Steps that waited for inputs
+	Balanced   uint64 // Steps that let the others come closer
+	PacketsOut uint64
+	BytesOut   uint64
+	PacketsIn  uint64
+	Refused    uint64 // packets
+	NotTaken   uint64 // packets that a Transport didn't take
+}
+
+// New returns a Session at frame 0, with the game as it is, or what is wrong with the Config.
+func New(cfg Config, game Game) (*Session, error) {
+	cfg, err := cfg.filled()
+	switch {
+	case err != nil:
+		return nil, err
+	case game == nil:
+		return nil, fmt.Errorf("%w: a Game is needed", ErrConfig)
+	}
+	s := &Session{cfg: cfg, game: game, agreement: cfg.agreement(), states: make([]state, cfg.MaxRollback+2), advancing: make([][]byte, cfg.Players),
+		sentAt: -cfg.FrameTime, packet: make([]byte, 0, cfg.MaxPacket), checked: -1}
+	for i := range s.states {
+		s.states[i].frame = -1
+	}
+	for p := range cfg.Players {
+		s.players[p].inputs = newInputs(cfg.InputSize)
+	}
+	s.log = newFinalLog(cfg.Players * cfg.InputSize)
+	return s, nil
+}
+
+// Connect says how packets get to another player, or to a spectator, from number Players on.
+func (s *Session) Connect(number int, t lockstep.Transport) error {
+	switch {
+	case number >= s.cfg.Players && number < s.cfg.Players+MaxSpectators:
+		s.log.watchers[number-s.cfg.Players] = watcher{transport: t, next: -1}
+		return nil
+	case number < 0 || number >= s.cfg.Players || number == s.cfg.Local:
+		return ErrNoPlayer
+	}
+	s.players[number].transport = t
+	return nil
+}
+
+// Step simulates the next frame, with the input of this machine's player, Delay frames later. It reports false when there is none to be simulated
+// now; the input is lost then, and the Step of the next frame has a newer one. An error is for good, but ErrInput.
+func (s *Session) Step(input []byte) (advanced bool, err error) {
+	switch {
+	case len(input) != s.cfg.InputSize:
+		return false, ErrInput
+	case s.err != nil:
+		return false, s.err
+	}
+	s.goBack()
+	final := s.final()
+	switch {
+	case !s.started:
+		return false, nil
+	case s.frame-final >= int64(s.cfg.MaxRollback):
+		s.stats.Stalled++
+		return false, nil
+	case s.balance():
+		s.stats.Balanced++
+		return false, nil
+	}
+	for own := &s.players[s.cfg.Local].inputs; own.next <= s.frame+int64(s.cfg.Delay); {
+		own.add(input)
+	}
+	s.save()
+	s.checkFinal(final)
+	s.keepFinal(final)
+	s.advance(s.frame)
+	s.frame++
+	s.wrong = s.frame
+	s.stats.Frames++
+	return true, nil
+}
+
+// final is the first frame of which an input isn't known.
+func (s *Session) final() int64 {
+	final := int64(1) << 62
+	for p := range s.cfg.Players {
+		if pl := &s.players[p]; !pl.out {
+			final = min(final, pl.inputs.next)
+		}
+	}
+	return min(final, s.frame)
+}
+
+// goBack simulates again what was simulated with wrong inputs.
+func (s *Session) goBack() {
+	if s.wrong >= s.frame {
+		return
+	}
+	to := s.frame
+	st := &s.states[s.wrong%int64(len(s.states))]
+	if st.frame != s.wrong {
+		panic("rollback: no state of a frame that isn't final") // the invariant
+	}
+	s.game.Load(st.data)
+	depth := to - s.wrong
+	for s.frame = s.wrong; s.frame < to; s.frame++ {
+		if s.frame != s.wrong {
+			s.save()
+		}
+		s.advance(s.frame)
+	}
+	s.wrong = to
+	s.stats.Rollbacks++
+	s.stats.Again += uint64(depth)
+	s.stats.Deepest = max(s.stats.Deepest, int(depth))
+}
+
+// save keeps the state before the present frame.
+func (s *Session) save() {
+	st := &s.states[s.frame%int64(len(s.states))]
+	st.frame, st.data = s.frame, s.game.Save(st.data[:0])
+}
+
+func (s *Session) advance(frame int64) {
+	for p := range s.cfg.Players {
+		in := &s.players[p].inputs
+		s.advancing[p] = in.use(frame, s.input(p, frame))
+	}
+	s.game.Advance(frame, s.advancing)
+}
+
+// input is what a player does in a frame, as far as it is known.
+func (s *Session) input(p int, frame int64) []byte {
+	pl := &s.players[p]
+	if pl.out && frame >= pl.inputs.next {
+		return pl.inputs.zero
+	}
+	return pl.inputs.guess(frame)
+}
+
+// arrived takes an input of another player.
+func (s *Session) arrived(p int, b []byte) {
+	in := &s.players[p].inputs
+	if f := in.next; f < s.frame && in.usedOther(f, b) {
+		s.wrong = min(s.wrong, f)
+	}
+	in.add(b)
+}
+
+// Frame is the next frame.
+func (s *Session) Frame() int64 { return s.frame }
+
+// Final is the frame before which nothing will change any more.
+func (s *Session) Final() int64 { return s.final() }
+
+// Waiting is a mask of the players of whom inputs are missing, so that Step waits, or who haven't been heard of yet.
+func (s *Session) Waiting() (mask uint8) {
+	for p := range s.cfg.Players {
+		pl := &s.players[p]
+		late := s.frame-pl.inputs.next >= int64(s.cfg.MaxRollback) || !s.started && !pl.there
+		if p != s.cfg.Local && !pl.out && late {
+			mask |= 1 << p
+		}
+	}
+	return mask
+}
+
+// Active is a mask of the players that aren't dropped.
+func (s *Session) Active() (mask uint8) {
+	for p := range s.cfg.Players {
+		if !s.players[p].out {
+			mask |= 1 << p
+		}
+	}
+	return mask
+}
+
+// SetDelay changes Config.Delay: when it grows the newest input holds for longer, when it shrinks inputs are left out.
+func (s *Session) SetDelay(frames int) error {
+	if frames < 0 || frames > maxDelay {
+		return fmt.Errorf("%w: Delay is %d, not 0 to %d", ErrConfig, frames, maxDelay)
+	}
+	s.cfg.Delay = frames
+	return nil
+}
+
+// Err is why Step won't go on, or nil.
+func (s *Session) Err() error { return s.err }
+
+// Stats returns a snapshot.
+func (s *Session) Stats() Stats { return s.stats }
+
+func (s *Session) tell(e Event) {
+	if s.cfg.Event != nil {
+		s.cfg.Event(e)
+	}
+}
+
+// others is a mask of the players to agree with.
+func (s *Session) others() uint8 { return (1<<s.cfg.Players - 1) &^ s.dropping &^ (1 << s.cfg.Local) }
+
+// checksum is a state's.
+func checksum(b []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(b)
+	return h.Sum64()
+}
+
+// lowest takes the lowest player off a mask.
+func lowest(mask *uint8) int {
+	p := bits.TrailingZeros8(*mask)
+	*mask &= *mask - 1
+	return p
+}

@@ -1,0 +1,47 @@
+package rollback
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// SyncTest plays a game alone for a number of frames, goes back MaxRollback frames in each and simulates them again, and compares the states: an error
+// that wraps ErrDesync names the first frame that came out differently. input sets what a player does in a frame. Run it in a
+// test of the game, with inputs that reach all of it.
+func SyncTest(cfg Config, game Game, frames int64, input func(player int, frame int64, dst []byte)) error {
+	cfg, err := cfg.filled()
+	switch {
+	case err != nil:
+		return err
+	case game == nil || input == nil || frames < 1:
+		return fmt.Errorf("%w: a SyncTest needs a Game, frames and inputs", ErrConfig)
+	}
+	depth := int64(cfg.MaxRollback)
+	states := make([][]byte, depth+1) // before a frame
+	bufs := make([][]byte, cfg.Players)
+	for p := range bufs {
+		bufs[p] = make([]byte, cfg.InputSize)
+	}
+	advance := func(f int64) {
+		for p := range bufs {
+			clear(bufs[p])
+			input(p, f, bufs[p])
+		}
+		game.Advance(f, bufs)
+	}
+	var again []byte
+	for f := range frames {
+		st := &states[f%(depth+1)]
+		*st = game.Save((*st)[:0])
+		advance(f)
+		from := max(0, f+1-depth)
+		game.Load(states[from%(depth+1)])
+		for g := from; g <= f; g++ {
+			if again = game.Save(again[:0]); !bytes.Equal(again, states[g%(depth+1)]) {
+				return fmt.Errorf("%w: the state before frame %d is another the second time, from frame %d on", ErrDesync, g, from)
+			}
+			advance(g)
+		}
+	}
+	return nil
+}

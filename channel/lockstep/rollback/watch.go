@@ -1,0 +1,186 @@
+package rollback
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep"
+)
+
+// logFrames is how many frames of final inputs are kept for spectators: a power of two.
+const logFrames = 1024
+
+// finalLog is the inputs of all players in frames that are final.
+type finalLog struct {
+	size     int // of a frame
+	next     int64
+	ring     []byte // made for the first spectator
+	watchers [MaxSpectators]watcher
+}
+
+// watcher is a spectator.
+type watcher struct {
+	transport lockstep.Transport
+	next      int64 // the frame that it needs; below 0 until it has said so
+	behind    bool
+}
+
+func newFinalLog(size int) finalLog { return finalLog{size: size} }
+
+func (l *finalLog) at(frame int64) []byte {
+	i := int(frame&(logFrames-1)) * l.size
+	return l.ring[i : i+l.size : i+l.size]
+}
+
+// keepFinal takes the inputs of frames that have become final.
+func (s *Session) keepFinal(final int64) {
+	l := &s.log
+	if l.ring == nil {
+		l.ring = make([]byte, logFrames*l.size)
+	}
+	for ; l.next < final; l.next++ {
+		b := l.at(l.next)
+		for p := range s.cfg.Players {
+			copy(b[p*s.cfg.InputSize:], s.input(p, l.next))
+		}
+	}
+}
+
+// sendFinal sends a spectator what it lacks.
+func (s *Session) sendFinal(i int) {
+	l := &s.log
+	w := &l.watchers[i]
+	end := l.next - int64(s.cfg.SpectatorDelay)
+	if w.transport == nil || w.next < 0 || w.behind {
+		return
+	}
+	if w.next < l.next-logFrames {
+		w.behind = true
+		s.tell(Event{Kind: Behind, Player: s.cfg.Players + i, Frame: w.next})
+		return
+	}
+	limit := maxPacket(s.cfg.MaxPacket, w.transport)
+	b := append(s.packet[:0], typeFinal, 0)
+	b = binary.LittleEndian.AppendUint32(b, s.agreement)
+	b = binary.AppendUvarint(b, uint64(w.next))
+	if w.next < end {
+		b, _ = appendInputs(b, limit, l.size, w.next, end-w.next, l.at)
+	}
+	s.packet = b
+	s.give(w.transport, b)
+}
+
+// receiveWatch takes a spectator's word of what it needs.
+func (s *Session) receiveWatch(i int, r *reader) error {
+	next := r.frame()
+	switch {
+	case r.bad || len(r.p) > 0:
+		return ErrMalformed
+	case i < 0 || i >= MaxSpectators || s.log.watchers[i].transport == nil:
+		return ErrNoPlayer
+	case next > s.log.next:
+		return ErrAhead
+	}
+	w := &s.log.watchers[i]
+	w.next = max(w.next, next)
+	return nil
+}
+
+// Watcher is a spectator's side: it simulates what is final. Not safe for concurrent use.
+type Watcher struct {
+	cfg       Config
+	number    int
+	game      Game
+	agreement uint32
+	transport lockstep.Transport
+	frame     int64
+	next      int64  // the first frame without inputs
+	ring      []byte // from frame on
+	advancing [][]byte
+	packet    []byte
+	sentAt    time.Duration
+	zero      []byte
+}
+
+// watcherFrames is how many frames a Watcher keeps that it hasn't simulated: a power of two.
+const watcherFrames = 256
+
+// NewWatcher returns spectator number of a game, from Players on, whose game begins at a frame: 0, or that of a state that it was
+// given. t leads to the player that has it connected. cfg is as the players', without Local.
+func NewWatcher(cfg Config, number int, frame int64, game Game, t lockstep.Transport) (*Watcher, error) {
+	cfg, err := cfg.filled()
+	switch {
+	case err != nil:
+		return nil, err
+	case game == nil || t == nil || frame < 0 || frame > maxFrame:
+		return nil, fmt.Errorf("%w: a Watcher needs a Game, a Transport and a frame", ErrConfig)
+	case number < cfg.Players || number >= cfg.Players+MaxSpectators:
+		return nil, ErrNoPlayer
+	}
+	size := cfg.Players * cfg.InputSize
+	return &Watcher{cfg: cfg, number: number, game: game, agreement: cfg.agreement(), transport: t, frame: frame, next: frame,
+		ring: make([]byte, watcherFrames*size), advancing: make([][]byte, cfg.Players), zero: make([]byte, size), sentAt: -cfg.FrameTime}, nil
+}
+
+// Receive takes a packet. After an error nothing has changed.
+func (w *Watcher) Receive(_ time.Duration, p []byte) error {
+	r := reader{p: p}
+	kind, _, agreement, first := r.uint8(), r.uint8(), r.uint32(), r.frame()
+	switch {
+	case r.bad || kind != typeFinal:
+		return ErrMalformed
+	case agreement != w.agreement:
+		return ErrAgreement
+	case len(r.p) == 0:
+		return nil
+	}
+	v := r.readRun(len(w.zero))
+	if r.bad || len(r.p) > 0 {
+		return ErrMalformed
+	}
+	v.each(len(w.zero), w.zero, func(i int, b []byte) {
+		if first+int64(i) == w.next && w.next < w.frame+watcherFrames { // what finds no room comes again
+			copy(w.at(w.next), b)
+			w.next++
+		}
+	})
+	return nil
+}
+
+func (w *Watcher) at(frame int64) []byte {
+	i, n := int(frame&(watcherFrames-1)), len(w.zero)
+	return w.ring[i*n : (i+1)*n : (i+1)*n]
+}
+
+// Step simulates the next frame; false when it hasn't come yet.
+func (w *Watcher) Step() bool {
+	if w.frame >= w.next {
+		return false
+	}
+	b, n := w.at(w.frame), w.cfg.InputSize
+	for p := range w.advancing {
+		w.advancing[p] = b[p*n : (p+1)*n : (p+1)*n]
+	}
+	w.game.Advance(w.frame, w.advancing)
+	w.frame++
+	return true
+}
+
+// Frame is the next frame, Ready how many could be simulated at once: Step more often than the players do while it is large.
+func (w *Watcher) Frame() int64 { return w.frame }
+
+// Ready is the number of frames that have come and aren't simulated.
+func (w *Watcher) Ready() int { return int(w.next - w.frame) }
+
+// Tick says what is needed, once each FrameTime.
+func (w *Watcher) Tick(now time.Duration) {
+	if now-w.sentAt < w.cfg.FrameTime*3/4 {
+		return
+	}
+	w.sentAt = now
+	b := append(w.packet[:0], typeWatch, byte(w.number))
+	b = binary.LittleEndian.AppendUint32(b, w.agreement)
+	w.packet = binary.AppendUvarint(b, uint64(w.next))
+	_ = w.transport.Send(now, w.packet) // it is said again
+}
