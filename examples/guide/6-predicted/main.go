@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/actorrep/interpolation"
+	"github.com/bunchnet/bunchnet/actorrep/interp"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -34,13 +34,23 @@ type end struct {
 	net     *driver.Driver
 	world   *actorrep.World
 	runners *predict.Class[*Runner, Keys]
+	in      *interp.Interpolator
+	drawn   *interp.Class[*Runner]
 	runner  *Runner // Ann's, as this end has it
 	pushed  bool
 }
 
 func newEnd(w *actorrep.World, keys func(*Runner) Keys) (*end, error) {
 	runners, err := predict.Register(w, "Runner", predict.Config[*Runner, Keys]{Input: keys})
-	return &end{world: w, runners: runners}, err
+	if err != nil {
+		return nil, err
+	}
+	in, err := interp.New(w, interp.Config{})
+	if err != nil {
+		return nil, err
+	}
+	drawn, err := interp.Register(in, interp.ClassConfig[*Runner]{})
+	return &end{world: w, runners: runners, in: in, drawn: drawn}, err
 }
 
 func listen() (*end, error) {
@@ -88,26 +98,25 @@ func dial(addr, name string, seed uint64, keys func(*Runner) Keys) (*end, error)
 func (s *end) serve(now time.Time, frame int) error {
 	s.net.TickDispatch(now) // moves are simulated here
 	at := s.net.Since(now)
-	if s.runner != nil {
-		if frame > 2*hz && !s.pushed { // what no client can know before: a gust of wind
-			s.runner.X, s.pushed = s.runner.X-0.5, true
-		}
-		s.runner.At = uint32(at / time.Millisecond)
+	if s.runner != nil && frame > 2*hz && !s.pushed { // what no client can know before: a gust of wind
+		s.runner.X, s.pushed = s.runner.X-0.5, true
 	}
 	err := s.runners.Tick(at)
 	s.world.Step(at)
+	s.in.Tick(at)
 	s.net.TickFlush(now)
 	return err
 }
 
 // play is a frame of a client's; draw comes before what is sent.
-func (c *end) play(now time.Time, draw func(at time.Duration)) error {
+func (c *end) play(now time.Time, draw func()) error {
 	c.net.TickDispatch(now)
 	at := c.net.Since(now)
 	c.world.Step(at)          // corrections are applied here
+	c.in.Tick(at)             // what time is drawn is decided here
 	err := c.runners.Tick(at) // keys are felt here
 	if c.runner != nil {
-		draw(at)
+		draw()
 	}
 	c.net.TickFlush(now)
 	return cmp.Or(err, c.net.Err())
@@ -126,7 +135,7 @@ func run() error {
 		return err
 	}
 	defer s.net.Close()
-	g := game{drawn: map[interpolation.State]int{}}
+	g := game{}
 	a, err := dial(s.net.LocalAddr().String(), "Ann", 1, g.keys)
 	if err != nil {
 		return err
@@ -141,11 +150,11 @@ func run() error {
 	defer tick.Stop()
 	for range 60 * hz { // a minute at most; Ann stands after five seconds, and then all should come to agree
 		now := <-tick.C
-		if err := cmp.Or(s.serve(now, g.frame), a.play(now, func(time.Duration) { g.ann = a.runner.X }), b.play(now, func(at time.Duration) { g.see(b.runner, at) })); err != nil {
+		if err := cmp.Or(s.serve(now, g.frame), a.play(now, func() { g.ann = a.runner.X }), b.play(now, func() { g.see(b) })); err != nil {
 			return err
 		}
 		if g.frame > running && math.Abs(s.runner.X-g.ann) < 0.001 && math.Abs(s.runner.X-g.bob) < 0.006 {
-			return g.verdict(s, a)
+			return g.verdict(s, a, b)
 		}
 	}
 	return fmt.Errorf("not everybody has Ann in the same place: server %v, Ann %.3f, Bob %.3f", s.runner, g.ann, g.bob)
