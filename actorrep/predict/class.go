@@ -12,6 +12,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/numbers"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netclock"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -29,17 +30,18 @@ type Config[A Mover[I], I any] struct {
 	// asked once for each step of the simulation. A client without it predicts nothing, and its World's Failed gets ErrNoInput. An input that
 	// isn't finite counts as the zero one.
 	Input func(a A) I
-	// Rate is the steps of the simulation a second at the player's end, whatever the frames are. Default 60; 10 to 240.
+	// Rate is the ticks of the simulation a second, whatever the frames of either end are. A server's holds for its clients. Default 60; 10 to 240.
 	Rate float64
-	// MaxCatchUp is how many steps a Tick makes at most. After a longer pause the rest is one step, of 125 ms at most. Default 8; 1 to 64.
+	// MaxCatchUp is how many ticks a client makes in a frame at most; after a longer pause those before are left out. Default 8; 1 to 64. A server makes 64.
 	MaxCatchUp int
 	// Corrected is called on a client after each correction.
 	Corrected func(a A, c prediction.Correction)
 	// Smoothing is how Offset fades.
 	Smoothing prediction.SmootherConfig
-	// MaxDiscrepancy, ForceAfter, MaxForced and ForceInput are those of prediction.ServerConfig.
-	MaxDiscrepancy, ForceAfter, MaxForced time.Duration
-	ForceInput                            func(last I) I
+	// MaxForced is how long a server moves an actor on whose player's inputs don't come. Default 1 s; to 3 s.
+	MaxForced time.Duration
+	// ForceInput is the input of a tick for which none has come, made of the last: without what should happen once only, as a shot. Default: the last.
+	ForceInput func(last I) I
 }
 
 // Errors of Class.
@@ -55,7 +57,7 @@ var (
 type Counters struct {
 	// Strange is calls about actors that their sender doesn't possess, or possesses anew.
 	Strange uint64
-	// Hitches is Ticks that came after more than MaxCatchUp steps.
+	// Hitches is frames of clients that came after more than MaxCatchUp ticks.
 	Hitches uint64
 	// Client and Server are the sums over all actors, those that are gone too.
 	Client prediction.ClientCounters
@@ -66,7 +68,9 @@ type Counters struct {
 type Class[A Mover[I], I any] struct {
 	world *actorrep.World
 	cfg   Config[A, I]
-	step  time.Duration
+	step  time.Duration         // of a tick; on a client as its server has told
+	ticks *netclock.Accumulator // on a server
+	clock clock                 // on a client
 
 	state, input plan
 	smooth       [3]int // numbers of the state, -1 none
@@ -93,9 +97,13 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	c := &Class[A, I]{world: w, cfg: cfg, step: time.Duration(float64(time.Second) / cfg.Rate), byActor: map[actorrep.Actor]*pawn[A, I]{}}
+	c := &Class[A, I]{world: w, cfg: cfg, step: time.Duration(float64(time.Second) / cfg.Rate).Truncate(time.Microsecond), byActor: map[actorrep.Actor]*pawn[A, I]{}}
 	if err := c.plan(); err != nil {
 		return nil, fmt.Errorf("%w (class %q)", err, name)
+	}
+	var err error
+	if c.ticks, err = netclock.NewAccumulator(c.step, max(cfg.MaxCatchUp, 64)); err != nil {
+		return nil, err
 	}
 	// A client says something in every step at most, and after an outage all at once.
 	limit := actorrep.RateLimit(2*max(cfg.Rate, 60), int(4*cfg.Rate))
@@ -152,6 +160,7 @@ func (c *Class[A, I]) plan() (err error) {
 // model is how an actor moves, for package prediction.
 func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 	return prediction.Model[snapshot, I]{
+		Interval: c.step,
 		Simulate: func(s *snapshot, in I, dt time.Duration) {
 			if !c.holds(p) {
 				return // an earlier step has ended the possession
@@ -190,15 +199,23 @@ func (c *Class[A, I]) sample(a A) (in I) {
 }
 
 // Tick is a frame. On a client, call it after World.Step: inputs are sampled, felt and sent. On a server, call it before, after the
-// driver's TickDispatch: silent players are moved on, and answers are sent.
+// driver's TickDispatch: the ticks that are due are simulated, and answers are sent.
 //
 // Its errors are those of calls that can't be made, as of a message over 384 bytes; all other actors are played nevertheless. What can't go for
 // want of bandwidth, or because the connection is closing, is none.
 func (c *Class[A, I]) Tick(now time.Duration) error {
 	var failed error
+	if c.world.IsServer() {
+		c.simulate(now)
+	}
+	shared := c.clock.advance(now)
 	for i := 0; i < len(c.pawns); i++ { // what a step of one possesses is added behind
-		if p := c.pawns[i]; c.holds(p) {
-			failed = errors.Join(failed, c.tick(p, now))
+		switch p := c.pawns[i]; {
+		case !c.holds(p):
+		case p.server != nil:
+			failed = errors.Join(failed, c.answer(p, now))
+		case p.client != nil:
+			failed = errors.Join(failed, c.play(p, now, shared))
 		}
 	}
 	c.pawns = slices.DeleteFunc(c.pawns, func(p *pawn[A, I]) bool {
@@ -211,14 +228,15 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 	return failed
 }
 
-func (c *Class[A, I]) tick(p *pawn[A, I], now time.Duration) error {
-	switch {
-	case p.server != nil:
-		return c.answer(p, now)
-	case p.client != nil:
-		return c.play(p, now)
-	default:
-		return c.playHere(p, now)
+// simulate makes the ticks of a server that are due, each of all actors before the next.
+func (c *Class[A, I]) simulate(now time.Duration) {
+	for n := c.ticks.Advance(now); n > 0; n-- {
+		at := c.ticks.At(n)
+		for i := 0; i < len(c.pawns); i++ {
+			if p := c.pawns[i]; c.holds(p) {
+				c.simulateOne(p, at)
+			}
+		}
 	}
 }
 
@@ -244,8 +262,11 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 	}
 }
 
-// Predicting reports whether an actor is predicted at this end: on a client from its first state on, on a server while it is possessed.
-func (c *Class[A, I]) Predicting(a A) bool { return c.byActor[a] != nil }
+// Predicting reports whether an actor is predicted at this end: on a client from its first tick on, on a server while it is possessed.
+func (c *Class[A, I]) Predicting(a A) bool {
+	p := c.byActor[a]
+	return p != nil && (p.client == nil || p.done != 0)
+}
 
 // Offset is what to add to where an actor is drawn, on its player's client, so that a correction doesn't show as a jump: to the fields whose
 // predict tag has smooth, in their order. It fades away.

@@ -22,8 +22,8 @@
 // Register takes the place of World.Register at both ends. The server gives a runner to a player with Possess. Each frame:
 //
 //	server                                      client
-//	  TickDispatch    moves are simulated here    TickDispatch
-//	  runners.Tick(now)                           world.Step(now)     corrections are applied here
+//	  TickDispatch                                TickDispatch
+//	  runners.Tick(now)   ticks are simulated     world.Step(now)     corrections are applied here
 //	  world.Step(now)                             runners.Tick(now)   inputs are sampled and felt here
 //	  TickFlush                                   draw; TickFlush
 //
@@ -44,7 +44,18 @@
 // once. On the player's client they are only to be read: Tick and corrections write them. Simulate may read what else is the same
 // at both ends.
 //
-// A World.Local player, of a listen server or an offline game, is sampled and simulated at once.
+// A World.Local player, of a listen server or an offline game, is sampled and simulated in the server's ticks.
+//
+// # One time
+//
+// The simulation goes in ticks of 1/Rate seconds, at the same times at both ends; frames, and what is sent, go at rates of their own. The server
+// simulates a tick of all actors before the next, each by its player's input for that tick. The client's ticks run ahead of the server's, so that an input is
+// there just before its tick: the server says how early inputs come, and the client's clock follows by running up to 5 % faster or slower. A tick whose
+// input hasn't come is simulated by the last one, and the player is corrected; Counters.Server.Missed counts it. At 100 ms ± 25 ms and 10 % loss that
+// is less than 0.1 % of ticks, and inputs wait 82 ms on average, of which the jitter is 50: TestInputsComeInTime prints it. When the path becomes longer, inputs
+// are in time again after as long as 5 % take: two seconds for 100 ms.
+//
+// After a pause of more than MaxCatchUp ticks a client leaves out the ticks before those. For a fixed tick of the game's own there is netclock.Accumulator.
 //
 // # Possession
 //
@@ -56,7 +67,7 @@
 //
 // Both register the class by this package's Register, with the same predicted fields, tolerances and inputs: a class whose ends differ is told by
 // actorrep.Config.Failed (ErrSchema: the procedures predict.Begin, Moves and Reply), at both ends, and isn't predicted; command bunchnet-schema
-// tells it before. Rate may differ.
+// tells it before. The Rate is the server's.
 //
 // # What appears
 //
@@ -70,7 +81,11 @@
 //
 //	8            which possession of the actor it is about, modulo 256
 //	packed int   bits of the message
-//	...          a message of package prediction
+//	...          a message of package prediction; before a reply the server's time:
+//	               packed int   the length of a tick, µs
+//	               1            an input has come; then, of the last ticks' the one that came latest:
+//	                 8            its tick, modulo 256
+//	                 packed int   how early it came, in 2^18 ns, in zigzag
 //
 // In these, an input is as package layout writes it; a state is the predicted numbers, each as it is in memory; a claim is each
 // number as it is in memory when its tolerance is 0, and else as a packed int: the nearest half tolerance, in zigzag.
@@ -78,6 +93,6 @@
 // # Bounds
 //
 // 32 predicted numbers a class, 32 numbers an input, 384 bytes a message, 1024 things that wait for the server's. What a client sends that is no move of a runner that it
-// possesses is counted and does nothing; inputs that aren't finite are malformed. A player gets no more simulated time than the
-// server's own; package prediction says how that is held.
+// possesses is counted and does nothing; inputs that aren't finite are malformed. Each tick is
+// simulated once, so that a player gets no more time than the server's own; of inputs for the next 64 ticks, the first for each counts.
 package predict

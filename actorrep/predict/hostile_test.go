@@ -196,3 +196,40 @@ func TestNumbersOfEveryKind(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 1, turns.distance(&snapshot{math.Float64bits(359)}, &snapshot{math.Float64bits(1)}), 1e-9, "the short way round")
 }
+
+// TestLeadsGainNothing: a player whose client holds its ticks further ahead of the server's than it must, or behind them, or sends several inputs for one tick, gets
+// no further than an honest one: each tick is simulated once, at its time.
+func TestLeadsGainNothing(t *testing.T) {
+	const seconds = 8
+	for name, c := range map[string]struct {
+		ahead time.Duration
+		most  float64 // of the way that an honest player gets in that time
+	}{
+		"honest": {0, 1}, "ahead": {300 * time.Millisecond, 1}, "beyond the buffer": {3 * time.Second, 0.3}, "behind": {-150 * time.Millisecond, 0.3},
+	} {
+		r, server, client, g, _ := guns(t, Config[*gun, aim]{Input: func(*gun) aim { return aim{X: 1} }})
+		frame := func(ahead time.Duration) {
+			require.NoError(t, server.Tick(r.Now))
+			r.Step()
+			client.clock.ahead += ahead
+			if ahead != 0 {
+				client.clock.restart(client.clock.ahead)
+			}
+			require.NoError(t, client.Tick(r.Now))
+			client.clock.ahead -= ahead
+		}
+		for range 60 {
+			frame(0)
+		}
+		g.X = -5
+		before, began := server.Counters().Server, r.Now
+		for r.Now-began < seconds*time.Second {
+			frame(c.ahead)
+			require.LessOrEqual(t, g.X+5, (r.Now-began).Seconds()+0.05, name)
+		}
+		n := server.Counters().Server
+		t.Logf("%s: %.2f m in %d s; %d moves, %d missed, %d late, %d too early", name, g.X+5, seconds, n.Moves-before.Moves, n.Missed-before.Missed, n.Late-before.Late, n.Ahead-before.Ahead)
+		require.LessOrEqual(t, g.X+5, c.most*seconds+0.05, name)
+		require.LessOrEqual(t, n.Moves-before.Moves+n.Forced-before.Forced, uint64(seconds*60+2), name)
+	}
+}

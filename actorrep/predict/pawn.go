@@ -30,14 +30,15 @@ type pawn[A Mover[I], I any] struct {
 
 	client *prediction.Client[snapshot, I] // on a client
 
-	done, next time.Duration // the ends of the last step and of the next one
+	done time.Duration // the last tick, on a client
+	step time.Duration // of its ticks
 }
 
 func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
 	if old := c.byActor[a]; old != nil {
 		old.gone = true // the next Tick forgets it
 	}
-	p := &pawn[A, I]{actor: a, base: actorrep.BaseOf(a), at: reflect.ValueOf(a).UnsafePointer(), number: number}
+	p := &pawn[A, I]{actor: a, base: actorrep.BaseOf(a), at: reflect.ValueOf(a).UnsafePointer(), number: number, step: c.step}
 	c.byActor[a] = p
 	c.pawns = append(c.pawns, p)
 	return p
@@ -68,13 +69,13 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	c.number++
 	b.SetAutonomous(true)
 	p := c.newPawn(a, c.number)
-	p.peer, p.heard, p.done, p.next = player, now, now, now+c.step
+	p.peer, p.heard = player, now
 	if player.IsLocal() {
 		return nil
 	}
 	c.state.load(p.at, &p.last)
-	s, err := prediction.NewServer(prediction.ServerConfig[snapshot, I]{Model: c.model(p), MaxError: 1, MaxDiscrepancy: c.cfg.MaxDiscrepancy,
-		ForceAfter: c.cfg.ForceAfter, MaxForced: c.cfg.MaxForced, ForceInput: c.cfg.ForceInput}, p.last, now)
+	s, err := prediction.NewServer(prediction.ServerConfig[snapshot, I]{Model: c.model(p), MaxError: 1,
+		MaxForced: c.cfg.MaxForced, ForceInput: c.cfg.ForceInput}, p.last, now)
 	if err != nil {
 		p.gone = true
 		return err
@@ -125,11 +126,21 @@ func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message[A, I]) err
 		c.strange++ // of a possession that has ended
 		return nil
 	}
-	c.notice(p)
 	p.heard, p.nudged, p.asked = call.Now, false, false
-	err := p.server.Receive(call.Now, c.reader(&m))
+	return p.server.Receive(call.Now, c.reader(&m))
+}
+
+// simulateOne is a tick of one actor on a server.
+func (c *Class[A, I]) simulateOne(p *pawn[A, I], at time.Duration) {
+	if p.server == nil {
+		if in := c.sample(p.actor); c.holds(p) {
+			p.actor.Simulate(in, c.step)
+		}
+		return
+	}
+	c.notice(p)
+	p.server.Tick(at)
 	c.settle(p)
-	return err
 }
 
 // settle leaves the fields as the simulation left the state. Whoever has ended the possession in a step has the fields.
@@ -155,16 +166,17 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 		p.server.Correct()
 	}
 	c.notice(p)
-	p.server.Tick(now)
-	c.settle(p)
-	if !c.holds(p) || p.begun && !p.peer.IsRelevant(p.actor) {
+	if p.begun && !p.peer.IsRelevant(p.actor) {
 		return nil
 	}
 	if now-p.heard >= silence && !p.nudged {
 		p.nudged = true
 		p.server.Correct() // it goes once a second until the client answers
 	}
-	ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.server.Reply(now, w) })
+	ok, err := c.write(p, func(w *bitio.Writer) (bool, error) {
+		c.writeTiming(p, w)
+		return p.server.Reply(now, w)
+	})
 	if err != nil || !ok {
 		return err
 	}
@@ -190,25 +202,42 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		return nil
 	}
 	p := c.byActor[a]
+	r := c.reader(&m)
+	timing, err := readTiming(r)
+	if err != nil {
+		c.strange++
+		return err
+	}
 	if p == nil || p.number != m.number {
 		if c.cfg.Input == nil {
 			return ErrNoInput
 		}
+		c.step = timing.step
 		p = c.newPawn(a, m.number)
-		var err error
 		if p.client, err = c.newClient(p, call.Now); err != nil {
 			p.gone = true
 			return err
 		}
-		p.done, p.next = call.Now, call.Now+c.step
 	}
-	err := p.client.Receive(call.Now, c.reader(&m))
+	err = p.client.Receive(call.Now, r)
 	c.state.store(p.at, p.client.State())
+	if err == nil {
+		c.clock.begin(call.Now, p.client.Acked(), c.roundTrip(), p.step)
+		c.clock.hear(timing)
+	}
 	return err
 }
 
+// roundTrip is the connection's, on a client; a guess before it was measured, rather too long than too short.
+func (c *Class[A, I]) roundTrip() time.Duration {
+	if conn, ok := c.world.Conn().(interface{ RTT() time.Duration }); ok && conn.RTT() > 0 {
+		return conn.RTT()
+	}
+	return 150 * time.Millisecond
+}
+
 func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.Client[snapshot, I], error) {
-	cfg := prediction.ClientConfig[snapshot, I]{Model: c.model(p), Smoothing: c.cfg.Smoothing}
+	cfg := prediction.ClientConfig[snapshot, I]{Model: c.model(p), Smoothing: c.cfg.Smoothing, Redundancy: 3, SendInterval: time.Second / 120}
 	if c.smooth[0] >= 0 {
 		cfg.Position = func(s *snapshot) (at [3]float64) {
 			for i, n := range c.smooth {
@@ -227,42 +256,30 @@ func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.C
 	return prediction.NewClient(cfg, s, now)
 }
 
-// maxStep is the longest step that is simulated: what is more of a pause is left out.
-const maxStep = 125 * time.Millisecond
-
-// steps calls f for each step of the simulation that is due.
-func (c *Class[A, I]) steps(p *pawn[A, I], now time.Duration, f func(at, dt time.Duration)) {
-	for n := 0; p.next <= now && c.holds(p); n++ {
-		if n == c.cfg.MaxCatchUp {
-			c.hitches++
-			p.next = now
-		}
-		at := p.next
-		dt := min(at-p.done, maxStep)
-		p.done, p.next = at, at+c.step
-		f(at, dt)
+// play is a client's Tick of its own actor: the ticks up to a shared time.
+func (c *Class[A, I]) play(p *pawn[A, I], now, shared time.Duration) error {
+	if shared == 0 {
+		return nil
 	}
-}
-
-// play is a client's Tick of its own actor.
-func (c *Class[A, I]) play(p *pawn[A, I], now time.Duration) error {
 	c.state.store(p.at, p.client.State())
-	c.steps(p, now, func(at, _ time.Duration) { p.client.Move(at, c.sample(p.actor)) })
+	due := shared - shared%p.step
+	switch late := time.Duration(c.cfg.MaxCatchUp) * p.step; {
+	case p.done == 0:
+		p.done = due - p.step
+	case due-p.done > late:
+		c.hitches++
+		p.done = due - late
+	}
+	for p.done < due && c.holds(p) {
+		p.done += p.step
+		p.client.Move(p.done, c.sample(p.actor))
+		c.clock.made(p.done, now)
+	}
 	c.state.store(p.at, p.client.State())
 	if ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) }); err != nil || !ok {
 		return err
 	}
 	return lost(c.moves.Call(p.actor, c.out))
-}
-
-// playHere is a server's Tick of an actor whose player is at this end.
-func (c *Class[A, I]) playHere(p *pawn[A, I], now time.Duration) error {
-	c.steps(p, now, func(_, dt time.Duration) {
-		if in := c.sample(p.actor); c.holds(p) {
-			p.actor.Simulate(in, dt)
-		}
-	})
-	return nil
 }
 
 // write makes the message to be called with, if write makes one.

@@ -236,7 +236,7 @@ func TestFrameRates(t *testing.T) {
 			s.step()
 		}
 		want := (s.Now - began).Seconds() * rate
-		require.InDelta(t, want, float64(mine.Steps-steps), 2)
+		require.InDelta(t, want, float64(mine.Steps-steps), 0.05*want+2, "but for what the clock runs faster or slower")
 		s.until("agreed", func() bool { return math.Abs(server.Pos.X-mine.Pos.X) < 0.01 })
 	}
 }
@@ -266,8 +266,8 @@ func TestCheatsGainNothing(t *testing.T) {
 		fake += 2 * rig.Tick // twice as fast
 		require.NoError(t, s.clients[l.World].Tick(fake))
 	}
-	require.Less(t, server.Pos.X, -20+5*(2+0.6), "two seconds, and what MaxDiscrepancy gives")
-	require.NotZero(t, s.class.Counters().Server.SpeedHacks)
+	require.Less(t, server.Pos.X, -20+5*2.1, "two seconds")
+	require.NotZero(t, s.class.Counters().Server.Ahead)
 }
 
 type wrong1 struct {

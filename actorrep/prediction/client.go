@@ -57,12 +57,16 @@ func NewClient[S, I any](cfg ClientConfig[S, I], initial S, now time.Duration) (
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
+	begin := now
 	sm, err := NewSmoother(cfg.Smoothing)
 	if err != nil {
 		return nil, err
 	}
 	size := 1 << bits.Len(uint(cfg.MaxMoves-1))
-	return &Client[S, I]{cfg: cfg, epoch: now, state: initial, saved: ring.New[savedMove[S, I]](size), smoother: sm, nextSend: now}, nil
+	if cfg.Model.Interval > 0 {
+		now = 0 // timestamps are the shared time
+	}
+	return &Client[S, I]{cfg: cfg, epoch: now, state: initial, saved: ring.New[savedMove[S, I]](size), smoother: sm, nextSend: begin}, nil
 }
 
 // State is the predicted state. It is only to be read, and changes with Move and Receive.
@@ -86,7 +90,7 @@ func (c *Client[S, I]) Acked() time.Duration { return c.ackedAt }
 func (c *Client[S, I]) Offset(now time.Duration) [3]float64 { return c.smoother.Offset(now) }
 
 // Move is a frame: the state moves on to now by the input. Nothing happens within the same
-// microsecond, and as long as the server is ahead of this client's clock.
+// microsecond, and as long as the server is ahead of this client's clock. With Model.Interval now is the shared time of the move.
 func (c *Client[S, I]) Move(now time.Duration, in I) {
 	at := (now - c.epoch).Truncate(time.Microsecond)
 	if at <= c.newest {

@@ -11,7 +11,7 @@ import (
 func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 	p := &c.in
 	near, fresh := c.newest+maxAhead, c.newest == 0
-	if fresh {
+	if fresh || c.cfg.Model.Interval > 0 { // a shared time goes on without this client
 		near = time.Microsecond << (stampBits - 1) // half of what stamps count is left for the moves
 	}
 	if err := p.read(c.cfg.Model.ReadState, r, near); err != nil {
@@ -19,7 +19,10 @@ func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 		return err
 	}
 	if fresh { // another client was here before: this one goes on from there
-		c.newest, c.epoch = p.at, now-p.at
+		c.newest = p.at
+		if c.cfg.Model.Interval == 0 {
+			c.epoch = now - p.at
+		}
 	}
 	if p.at < c.ackedAt {
 		c.Counters.StaleReplies++
@@ -72,7 +75,11 @@ func (c *Client[S, I]) correct(now time.Duration) {
 		c.smoother.Jump(now, c.cfg.Position(&c.before), c.cfg.Position(&c.state))
 	}
 	if c.cfg.Corrected != nil {
-		c.cfg.Corrected(Correction{At: c.in.at, Age: now - c.epoch - c.in.at,
+		age := now - c.epoch - c.in.at
+		if c.cfg.Model.Interval > 0 {
+			age = c.newest - c.in.at
+		}
+		c.cfg.Corrected(Correction{At: c.in.at, Age: age,
 			Size: c.cfg.Model.Distance(&c.before, &c.state), Replayed: replayed})
 	}
 }

@@ -29,6 +29,14 @@
 // ends: so both integrate the same steps, but where moves were lost. Timestamps are
 // microseconds of the client's clock since it began; a player may do nothing for as long as he likes.
 //
+// # In ticks
+//
+// With [Model].Interval every move is one tick of a time that both ends share: its timestamp is the tick's time, a multiple of the Interval. The
+// client's runs ahead of the server's, so that a move is there before the server comes to its tick. The server keeps the moves of the next 64 ticks, and
+// Tick simulates each tick once, when its time has come: by the move that came first for it, or by the last one while nothing comes, for MaxForced at
+// most, and then corrects the player. Whoever sends more moves, or longer ones, gets no more time by that: the guard below isn't needed. [Server.Tightest] says how
+// early moves come, which a client's clock follows; package predict does that.
+//
 // # What the server trusts
 //
 // Inputs, and nothing else. The client's state comes along only to be compared.

@@ -42,6 +42,9 @@ type Model[S, I any] struct {
 	WriteClaim func(w *bitio.Writer, s *S)
 	ReadClaim  func(r *bitio.Reader, s *S)
 
+	// Interval makes every move last that long, and timestamps be times that both ends share, at its multiples: see "In ticks". Default 0: a
+	// move lasts from the one before it to its own timestamp. Whole microseconds; 1 to 125 ms.
+	Interval time.Duration
 	// MaxDelta is the longest time that a move may last. Default 125 ms; 1 ms to 1 s.
 	MaxDelta time.Duration
 }
@@ -58,6 +61,8 @@ func (m *Model[S, I]) fill() error {
 		return fmt.Errorf("%w: give the model WriteInput, ReadInput, WriteState and ReadState", ErrConfig)
 	case m.WriteClaim == nil || m.ReadClaim == nil:
 		return fmt.Errorf("%w: give the model both WriteClaim and ReadClaim, or neither", ErrConfig)
+	case m.Interval != 0 && (m.Interval < time.Millisecond || m.Interval > 125*time.Millisecond || m.Interval%time.Microsecond != 0):
+		return fmt.Errorf("%w: Interval is %v; give whole microseconds, 1 to 125 ms", ErrConfig, m.Interval)
 	case m.MaxDelta < time.Millisecond || m.MaxDelta > time.Second:
 		return fmt.Errorf("%w: MaxDelta is %v; give 1 ms to 1 s", ErrConfig, m.MaxDelta)
 	}
@@ -66,5 +71,8 @@ func (m *Model[S, I]) fill() error {
 
 // delta is how long the move at a timestamp lasts after the one before.
 func (m *Model[S, I]) delta(before, at time.Duration) time.Duration {
+	if m.Interval > 0 {
+		return m.Interval
+	}
 	return min(at-before, m.MaxDelta)
 }

@@ -25,6 +25,8 @@ type Server[S, I any] struct {
 	nextCorrection time.Duration
 	corrected      time.Duration // a correction was sent last
 
+	queue *queue[S, I] // with Model.Interval
+
 	began      bool          // a move came
 	heard      time.Duration // last
 	forcedTo   time.Duration // server time it was moved on to
@@ -38,8 +40,12 @@ func NewServer[S, I any](cfg ServerConfig[S, I], initial S, now time.Duration) (
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	return &Server[S, I]{cfg: cfg, state: initial,
-		guard: guard{max: cfg.MaxDiscrepancy, drift: cfg.Drift, payBack: cfg.PayBack, last: now}}, nil
+	s := &Server[S, I]{cfg: cfg, state: initial,
+		guard: guard{max: cfg.MaxDiscrepancy, drift: cfg.Drift, payBack: cfg.PayBack, last: now}}
+	if interval := cfg.Model.Interval; interval > 0 {
+		s.queue, s.at = &queue[S, I]{}, now-now%interval
+	}
+	return s, nil
 }
 
 // State is the true state. The game may change it: a client that isn't told by Correct finds
@@ -77,6 +83,10 @@ func (s *Server[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 		return err
 	}
 	s.Counters.Messages++
+	if s.queue != nil {
+		s.enqueue(now)
+		return nil
+	}
 	s.guard.elapse(now)
 	fresh := false // the newest move is one that was simulated now
 	for i := range m.n {
@@ -143,6 +153,10 @@ func (s *Server[S, I]) waiting() bool { return s.number != s.echoed }
 // Tick moves a silent client on. Call it each tick, after the messages that came were
 // received, so that a server that stood still doesn't take it for silence.
 func (s *Server[S, I]) Tick(now time.Duration) {
+	if s.queue != nil {
+		s.play(now)
+		return
+	}
 	s.guard.elapse(now)
 	s.simulated = 0
 	if s.began && s.cfg.ForceAfter >= 0 {

@@ -23,6 +23,8 @@ type ServerConfig[S, I any] struct {
 	CorrectionInterval time.Duration
 	// LargeInterval is that for large ones. Default 50 ms.
 	LargeInterval time.Duration
+	// ForceAfter, MaxDiscrepancy, Drift and PayBack are for moves without Model.Interval.
+	//
 	// ForceAfter is how long a client may be silent before it is moved on without its
 	// moves. Default 250 ms; -1 for ever.
 	ForceAfter time.Duration
@@ -100,4 +102,10 @@ type ServerCounters struct {
 	SpeedHacks  uint64 // times a client was found too far ahead
 	Cut         uint64 // moves that got less time than they asked for
 	Malformed   uint64
+
+	// With Model.Interval.
+	Missed uint64 // ticks that came to the time of a move that hadn't come, after the first: Forced, or nothing
+	Late   uint64 // moves that came after their tick
+	Ahead  uint64 // moves that came too long before it
+	Waited uint64 // µs that moves lay in the buffer, together
 }

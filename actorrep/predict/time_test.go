@@ -1,0 +1,150 @@
+package predict_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/predict"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// course is a server of 60 frames a second and a player whose clock and frames are his own, in virtual time.
+type course struct {
+	*rig.Rig
+	line           *rig.Line
+	server, client *runners
+	mine           *runner
+	clock          float64 // of the client: how fast it runs
+	frame          time.Duration
+
+	serverAt, clientAt time.Duration
+}
+
+func newCourse(t *testing.T, seed uint64, set netsim.Settings) *course {
+	s := &course{clock: 1, frame: time.Second / 60}
+	cfg := config{Input: func(r *runner) keys {
+		return keys{X: int8(int(s.Now/time.Second)%3 - 1), Y: int8(int(s.Now/(700*time.Millisecond))%3 - 1)}
+	}}
+	s.Rig = rig.New(t, seed, set, actorrep.Config{}, func(w *actorrep.World) (err error) {
+		s.server, err = predict.Register(w, "Runner", cfg)
+		return err
+	})
+	s.line = s.Join(func(w *actorrep.World) (err error) {
+		s.client, err = predict.Register(w, "Runner", cfg)
+		return err
+	})
+	r := &runner{}
+	require.NoError(t, s.Server.Spawn(r))
+	require.NoError(t, s.server.Possess(r, s.line.Peer, s.Now))
+	s.clientAt = time.Duration(seed%16) * time.Millisecond
+	return s
+}
+
+// local is the client's time.
+func (s *course) local() time.Duration { return time.Duration(float64(s.Now) * s.clock) }
+
+func (s *course) run(d time.Duration) {
+	l := s.line
+	for until := s.Now + d; s.Now < until; {
+		s.Now = min(s.serverAt, s.clientAt)
+		if s.Now == s.serverAt {
+			s.serverAt += time.Second / 60
+			for p, ok := l.Up.Pop(s.Now); ok; p, ok = l.Up.Pop(s.Now) {
+				_ = l.S.ReceivedPacket(s.Now, p)
+			}
+			l.S.PostTickDispatch(s.Now)
+			require.NoError(s.T, s.server.Tick(s.Now))
+			s.Server.Step(s.Now)
+			l.S.Tick(s.Now)
+		}
+		if s.Now == s.clientAt {
+			s.clientAt += s.frame
+			at := s.local()
+			for p, ok := l.Down.Pop(s.Now); ok; p, ok = l.Down.Pop(s.Now) {
+				_ = l.C.ReceivedPacket(at, p)
+			}
+			l.C.PostTickDispatch(at)
+			l.World.Step(at)
+			require.NoError(s.T, s.client.Tick(at))
+			l.C.Tick(at)
+		}
+	}
+}
+
+// figures is what the server met in a while: the share of ticks without the player's own input, in percent, and how long inputs waited.
+func (s *course) figures(d time.Duration) (missed float64, wait time.Duration) {
+	before := s.server.Counters().Server
+	s.run(d)
+	c := s.server.Counters().Server
+	moves, gone := c.Moves-before.Moves, c.Missed-before.Missed
+	if moves == 0 {
+		return 100, 0
+	}
+	return 100 * float64(gone) / float64(moves+gone), time.Duration((c.Waited-before.Waited)/moves) * time.Microsecond
+}
+
+func seeds(short int) int {
+	if os.Getenv("CI") != "" {
+		return 200
+	}
+	return short
+}
+
+const tickTime = time.Second / 60
+
+// TestInputsComeInTime: at 100 ms ± 25 ms, and 5 and 10 % loss, at most 0.1 % of ticks are simulated without the player's own input, and inputs wait two ticks
+// beyond the jitter at most.
+func TestInputsComeInTime(t *testing.T) {
+	for _, loss := range []float64{0, 5, 10} {
+		all, longest, mean := 0.0, time.Duration(0), time.Duration(0)
+		n := seeds(8)
+		for seed := range n {
+			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: loss})
+			s.run(10 * time.Second)
+			missed, wait := s.figures(60 * time.Second)
+			if missed > 1 {
+				t.Logf("seed %d: %.2f%%, %+v", seed, missed, s.server.Counters().Server)
+			}
+			all += missed / float64(n)
+			longest, mean = max(longest, wait), mean+wait/time.Duration(n)
+		}
+		t.Logf("%2.0f%% loss: %.3f%% of ticks without an input, inputs wait %v on average, %v at the worst seed; %d seeds", loss, all, mean.Round(time.Millisecond/10), longest.Round(time.Millisecond/10), n)
+		require.LessOrEqual(t, all, 0.1)
+		require.Less(t, mean, 50*time.Millisecond+2*tickTime)
+	}
+}
+
+// TestPathChanges: when a path of 50 ms becomes one of 150 ms, the player's inputs come in time again within three seconds.
+func TestPathChanges(t *testing.T) {
+	for seed := range seeds(5) {
+		s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 5 * time.Millisecond})
+		s.run(10 * time.Second)
+		for _, l := range []*netsim.Link{s.line.Up, s.line.Down} {
+			require.NoError(t, l.Set(netsim.Settings{Lag: 150 * time.Millisecond, LagVariance: 5 * time.Millisecond}))
+		}
+		during, _ := s.figures(3 * time.Second)
+		after, wait := s.figures(10 * time.Second)
+		t.Logf("seed %d: %.1f%% in the three seconds, %.2f%% after, wait %v", seed, during, after, wait)
+		require.LessOrEqual(t, after, 0.2)
+	}
+}
+
+// TestWrongClocks: a client whose clock runs 1 % fast or slow stays in step.
+func TestWrongClocks(t *testing.T) {
+	for _, clock := range []float64{0.99, 1.01} {
+		for seed := range seeds(3) {
+			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2})
+			s.clock = clock
+			s.run(20 * time.Second)
+			missed, wait := s.figures(2 * time.Minute)
+			t.Logf("clock %v, seed %d: %.3f%% missed, wait %v", clock, seed, missed, wait)
+			require.LessOrEqual(t, missed, 1.0)
+			require.Less(t, wait, 20*time.Millisecond+4*tickTime)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package prediction
+
+import (
+	"time"
+)
+
+// maxQueued is how many ticks ahead of the server's a move may come.
+const maxQueued = 64
+
+// queued is a move that waits for its tick.
+type queued[S, I any] struct {
+	at      time.Duration // its tick; that of another one when there is none
+	came    time.Duration
+	input   I
+	claim   S
+	applied uint8 // number of the last correction that the claim knows
+	claimed bool
+}
+
+// queue is the moves of one player that wait for their ticks, with Model.Interval: the one of a tick is at its number's low bits.
+type queue[S, I any] struct {
+	moves    [maxQueued]queued[S, I]
+	arrivals [maxQueued]arrival // of the last ones, by tick too
+	newest   time.Duration      // tick of a move
+}
+
+// arrival is when the first copy of a tick's move came.
+type arrival struct {
+	at    time.Duration
+	early time.Duration // before its tick was simulated; negative after
+}
+
+func (q *queue[S, I]) index(at, interval time.Duration) int { return int(at / interval % maxQueued) }
+
+// enqueue puts the moves of a message where their ticks find them.
+func (s *Server[S, I]) enqueue(now time.Duration) {
+	q, m, interval := s.queue, &s.in, s.cfg.Model.Interval
+	s.heard = now
+	s.ackDue = true // it tells the client how early they came
+	for i := range m.n {
+		at := m.list[i].at
+		switch {
+		case at%interval != 0 || at > s.at+maxQueued*interval:
+			s.Counters.Ahead++
+			continue
+		case at <= 0:
+			s.Counters.Old++
+			continue
+		}
+		if q.arrivals[q.index(at, interval)].at < at {
+			early := max(at-now, 0)
+			if at <= s.at {
+				early = min(at-now, 0)
+				s.Counters.Late++
+			}
+			q.arrivals[q.index(at, interval)] = arrival{at, early}
+			q.newest = max(q.newest, at)
+		}
+		if at <= s.at {
+			s.Counters.Old++
+			continue
+		}
+		w := &q.moves[q.index(at, interval)]
+		if w.at != at {
+			*w = queued[S, I]{at: at, came: now, input: m.list[i].input}
+		}
+		if i == m.n-1 && !w.claimed {
+			w.claim, w.applied, w.claimed = m.claim, m.applied, true
+		}
+	}
+}
+
+// play simulates the ticks that have come.
+func (s *Server[S, I]) play(now time.Duration) {
+	interval := s.cfg.Model.Interval
+	if most := time.Duration(s.cfg.MovesPerTick) * interval; now-s.at > most+interval {
+		s.at = now - now%interval - most // this end stood still
+	}
+	for s.at+interval <= now {
+		s.at += interval
+		s.tick(now)
+	}
+}
+
+// tick simulates one: by the player's move, or by his last one while he hasn't been silent for too long.
+func (s *Server[S, I]) tick(now time.Duration) {
+	s.simulating = s.at
+	w := &s.queue.moves[s.queue.index(s.at, s.cfg.Model.Interval)]
+	switch {
+	case w.at == s.at:
+		s.began = true
+		s.Counters.Moves++
+		s.Counters.Waited += micros(max(now-w.came, 0))
+		s.input, s.forced = w.input, 0
+		s.cfg.Model.Simulate(&s.state, w.input, s.cfg.Model.Interval)
+		if w.claimed {
+			s.in.claim = w.claim
+			s.judge(w.applied)
+		}
+	case !s.began:
+	case s.forced < s.cfg.MaxForced:
+		s.Counters.Missed++
+		s.Counters.Forced++
+		s.forced += s.cfg.Model.Interval
+		in := s.input
+		if s.cfg.ForceInput != nil {
+			in = s.cfg.ForceInput(in)
+		}
+		s.cfg.Model.Simulate(&s.state, in, s.cfg.Model.Interval)
+		if !s.waiting() {
+			s.number++ // the player has simulated it otherwise
+			s.large = false
+		}
+	default:
+		s.Counters.Missed++
+	}
+}
+
+// Tightest is, with Model.Interval, the move that came latest for its tick among the last ones, and how early it came; negative is late. It is for a client
+// that is to run no further ahead than it must.
+func (s *Server[S, I]) Tightest() (at, early time.Duration, ok bool) {
+	if s.queue == nil {
+		return 0, 0, false
+	}
+	from := s.queue.newest - tightSpan*s.cfg.Model.Interval
+	for _, a := range s.queue.arrivals {
+		if a.at > from && a.at > 0 && (!ok || a.early < early) {
+			at, early, ok = a.at, a.early, true
+		}
+	}
+	return at, early, ok
+}
+
+// tightSpan is how many ticks Tightest looks back on: some replies' worth, since they may be lost.
+const tightSpan = 24
