@@ -94,6 +94,18 @@ func (c *Class[A]) Time(a A) (at time.Duration, ok bool) {
 	return max(t.at, c.in.shown-t.behind(c.in.reach, c.in.cfg.MaxDelay)), true
 }
 
+// Now is the server's time at which actors of the class are shown in this frame, if their values come as often as those that came last did: for what
+// is drawn among them without values of its own, as a bullet that flies in a line. False before anything came; on a server it is the present.
+func (c *Class[A]) Now() (at time.Duration, ok bool) {
+	switch {
+	case c.in.world.IsServer():
+		return c.in.world.Now(), true
+	case !c.in.shows:
+		return 0, false
+	}
+	return c.in.shown - min(time.Duration(c.in.reach*float64(c.class.interval())), c.in.cfg.MaxDelay), true
+}
+
 // Teleport says, on a client, that the actor's newest values are no continuation of those before: those that came in this frame, as
 // in a notify, and else the next ones. Where the server knows, a field with the tag interp:"jump" is simpler.
 func (c *Class[A]) Teleport(a A) {

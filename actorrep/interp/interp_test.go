@@ -31,6 +31,9 @@ func TestDrawnEvenly(t *testing.T) {
 					at, ok := v.class.Time(w)
 					require.True(t, ok)
 					require.GreaterOrEqual(t, at, last[w])
+					around, ok := v.class.Now()
+					require.True(t, ok)
+					require.InDelta(t, at.Seconds(), around.Seconds(), 0.06)
 					last[w] = at
 					i, known := index[w]
 					if !known {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/actorrep/interpolation"
+	"github.com/bunchnet/bunchnet/actorrep/interp"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 )
@@ -21,7 +21,6 @@ type Ship struct {
 	Score  uint16 `net:""`
 
 	player *player // on the server
-	others *interpolation.Buffer[pose]
 	mine   *Client // on the client whose ship it is
 }
 
@@ -42,29 +41,33 @@ func (s *Ship) Simulate(in Input, dt time.Duration) {
 // Bullet flies in a straight line, so that where and when it began is all there is to send.
 type Bullet struct {
 	actorrep.Base
-	From    Vec          `net:"q=0.05,initial"`
-	Vel     Vec          `net:"q=0.5,initial"`
-	Born    uint32       `net:"initial"` // tick of the server
-	Shooter netguid.GUID `net:"initial"`
+	From    Vec           `net:"q=0.05,initial"`
+	Vel     Vec           `net:"q=0.5,initial"`
+	Born    time.Duration `net:"initial"` // by the server's clock
+	Shooter netguid.GUID  `net:"initial"`
 
 	pos Vec // on the server
 }
 
-// Clock is the server's tick: the time that what comes with it is of.
-type Clock struct {
-	actorrep.Base
-	Tick uint32 `net:""`
+// classes is what both ends register.
+type classes struct {
+	ships *predict.Class[*Ship, Input]
+	past  *interp.Interpolator
+	drawn *interp.Class[*Ship]
 }
 
-func register(w *actorrep.World, cfg predict.Config[*Ship, Input]) (*predict.Class[*Ship, Input], error) {
-	ships, err := predict.Register(w, "Ship", cfg)
-	if err != nil {
-		return nil, err
+func register(w *actorrep.World, cfg predict.Config[*Ship, Input]) (c classes, err error) {
+	if c.ships, err = predict.Register(w, "Ship", cfg); err != nil {
+		return c, err
 	}
-	if err := w.Register("Bullet", (*Bullet)(nil)); err != nil {
-		return nil, err
+	if err = w.Register("Bullet", (*Bullet)(nil)); err != nil {
+		return c, err
 	}
-	return ships, w.Register("Clock", (*Clock)(nil), actorrep.AlwaysRelevant(), actorrep.Priority(4))
+	if c.past, err = interp.New(w, interp.Config{}); err != nil {
+		return c, err
+	}
+	c.drawn, err = interp.Register(c.past, interp.ClassConfig[*Ship]{})
+	return c, err
 }
 
 // radians is what an angle in degrees is.

@@ -121,7 +121,7 @@ func TestHits(t *testing.T) {
 		r.server.fire(a)
 		for range 15 {
 			r.server.fly()
-			r.server.clock.Tick++
+			r.server.now += tick
 		}
 		require.Empty(t, r.server.bullets)
 	}
@@ -137,9 +137,9 @@ func TestHits(t *testing.T) {
 
 	b.ship.Pos = Vec{100, 500}
 	r.server.fire(a) // into the void
-	for range bulletTicks + 2 {
+	for range bulletLife/tick + 2 {
 		r.server.fly()
-		r.server.clock.Tick++
+		r.server.now += tick
 	}
 	require.Empty(t, r.server.bullets)
 }

@@ -14,8 +14,8 @@ type bot struct {
 
 // steer is the bot's input in a tick.
 func (b *bot) steer(s *Server, p *player) Input {
-	if s.clock.Tick >= b.until {
-		b.until = s.clock.Tick + uint32(40+b.rng.IntN(80))
+	if s.ticks >= b.until {
+		b.until = s.ticks + uint32(40+b.rng.IntN(80))
 		b.target = s.place().Pos
 	}
 	at, in := p.ship.Pos, Input{}

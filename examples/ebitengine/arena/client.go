@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/actorrep/interpolation"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
 	"github.com/bunchnet/bunchnet/channel/control"
@@ -37,17 +36,14 @@ type Client struct {
 	Lag  time.Duration
 	Loss float64
 
-	world    *actorrep.World
-	net      *proxy.Impaired
-	ships    *predict.Class[*Ship, Input]
-	own      *Ship
-	timeline *interpolation.Timeline
-	clock    *Clock
-	seen     uint32 // tick of the last snapshot
-	now      time.Duration
-	input    Input
-	ghosts   []ghost
-	err      error
+	classes
+	world  *actorrep.World
+	net    *proxy.Impaired
+	own    *Ship
+	now    time.Duration
+	input  Input
+	ghosts []ghost
+	err    error
 }
 
 // Dial opens a client. The ship comes while Frame is called.
@@ -55,14 +51,11 @@ func Dial(cfg ClientConfig) (*Client, error) {
 	c := &Client{}
 	c.world = actorrep.NewClient(actorrep.Config{Spawned: c.spawned, Destroyed: c.destroyed, Failed: func(err error) { c.err = errors.Join(c.err, err) }})
 	var err error
-	c.ships, err = register(c.world, predict.Config[*Ship, Input]{
+	c.classes, err = register(c.world, predict.Config[*Ship, Input]{
 		Input:     func(*Ship) Input { return c.input },
 		Smoothing: prediction.SmootherConfig{Snap: jump},
 	})
 	if err != nil {
-		return nil, err
-	}
-	if c.timeline, err = interpolation.NewTimeline(interpolation.Config{}); err != nil {
 		return nil, err
 	}
 	socket := cfg.Socket
@@ -96,26 +89,14 @@ func (c *Client) Impair(lag time.Duration, loss float64) error {
 }
 
 func (c *Client) spawned(a actorrep.Actor) {
-	switch a := a.(type) {
-	case *Clock:
-		c.clock = a
-	case *Ship:
-		if a.IsOwned() {
-			c.own, a.mine = a, c
-			return
-		}
-		var err error
-		a.others, err = newBuffer()
-		c.err = errors.Join(c.err, err)
+	if s, ok := a.(*Ship); ok && s.IsOwned() {
+		c.own, s.mine = s, c
 	}
 }
 
 func (c *Client) destroyed(a actorrep.Actor) {
-	switch a {
-	case c.own:
+	if a == c.own {
 		c.own = nil
-	case c.clock:
-		c.clock = nil
 	}
 }
 
@@ -124,10 +105,10 @@ func (c *Client) Frame(now time.Time, in Input) error {
 	c.now = c.Driver.Since(now)
 	c.Driver.TickDispatch(now)
 	c.world.Step(c.now)
-	c.observe()
+	c.past.Tick(c.now)
 	c.input = in
 	c.err = errors.Join(c.err, c.ships.Tick(c.now))
-	for len(c.ghosts) > 0 && (c.now-c.ghosts[0].born > bulletTicks*tick || outside(c.ghosts[0].at(c.now))) {
+	for len(c.ghosts) > 0 && (c.now-c.ghosts[0].born > bulletLife || outside(c.ghosts[0].at(c.now))) {
 		c.ghosts = c.ghosts[1:]
 	}
 	c.Graph.sample(c)

@@ -2,7 +2,7 @@ package arena
 
 const (
 	bulletSpeed = 380.0
-	bulletTicks = 36 // of a bullet's life
+	bulletLife  = 36 * tick
 	maxBullets  = 256
 	damage      = 20
 )
@@ -14,7 +14,7 @@ func (s *Server) fire(p *player) {
 	}
 	b := &p.ship.Body
 	d := Direction(radians(b.Angle))
-	bullet := &Bullet{From: b.Pos.Plus(d.Times(Radius)), Vel: d.Times(bulletSpeed), Born: s.clock.Tick, Shooter: p.ship.GUID()}
+	bullet := &Bullet{From: b.Pos.Plus(d.Times(Radius)), Vel: d.Times(bulletSpeed), Born: s.now, Shooter: p.ship.GUID()}
 	bullet.pos = bullet.From
 	s.fail(s.world.Spawn(bullet))
 	s.bullets = append(s.bullets, bullet)
@@ -25,7 +25,7 @@ func (s *Server) fly() {
 	kept := s.bullets[:0]
 	for _, b := range s.bullets {
 		b.pos = b.pos.Plus(b.Vel.Times(tick.Seconds()))
-		if s.frozen || s.clock.Tick-b.Born > bulletTicks || outside(b.pos) || s.hit(b) {
+		if s.frozen || s.now-b.Born > bulletLife || outside(b.pos) || s.hit(b) {
 			s.fail(s.world.Destroy(b))
 			continue
 		}

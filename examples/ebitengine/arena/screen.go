@@ -1,9 +1,6 @@
 package arena
 
-import (
-	"image/color"
-	"time"
-)
+import "image/color"
 
 // The window: the field, and below it the graph.
 const (
@@ -41,6 +38,3 @@ func (s *Sprite) Triangle() [3]Vec {
 func (s *Ship) sprite(pos Vec, angle float64, thrust bool) Sprite {
 	return Sprite{Name: s.Name, Color: s.Color % MaxShips, Pos: pos, Angle: angle, Thrust: thrust, Hull: s.Hull, Score: s.Score}
 }
-
-// ticks is a tick of the server as a time.
-func ticks(n uint32) time.Duration { return time.Duration(n) * tick }

@@ -34,9 +34,9 @@ type ServerConfig struct {
 type Server struct {
 	Driver *driver.Driver
 
+	classes
 	world   *actorrep.World
-	ships   *predict.Class[*Ship, Input]
-	clock   *Clock
+	ticks   uint32
 	players []*player
 	bullets []*Bullet
 	rng     *rand.Rand
@@ -59,12 +59,9 @@ func Listen(cfg ServerConfig) (*Server, error) {
 	if cfg.Bots < 0 || cfg.Bots >= MaxShips {
 		return nil, fmt.Errorf("%d bots; there may be up to %d", cfg.Bots, MaxShips-1)
 	}
-	s := &Server{world: actorrep.NewServer(actorrep.Config{}), clock: &Clock{}, rng: rand.New(rand.NewPCG(cfg.Seed, 3))}
+	s := &Server{world: actorrep.NewServer(actorrep.Config{}), rng: rand.New(rand.NewPCG(cfg.Seed, 3))}
 	var err error
-	if s.ships, err = register(s.world, predict.Config[*Ship, Input]{}); err != nil {
-		return nil, err
-	}
-	if err := s.world.Spawn(s.clock); err != nil {
+	if s.classes, err = register(s.world, predict.Config[*Ship, Input]{}); err != nil {
 		return nil, err
 	}
 	for i := range cfg.Bots {
@@ -137,7 +134,7 @@ func (s *Server) place() Body {
 func (s *Server) Tick(now time.Time) error {
 	s.now = s.Driver.Since(now)
 	s.Driver.TickDispatch(now)
-	s.clock.Tick++
+	s.ticks++
 	s.fail(s.ships.Tick(s.now))
 	for _, p := range s.players {
 		if p.bot != nil {
@@ -146,6 +143,7 @@ func (s *Server) Tick(now time.Time) error {
 	}
 	s.fly()
 	s.world.Step(s.now)
+	s.past.Tick(s.now)
 	s.Driver.TickFlush(now)
 	return errors.Join(s.err, s.Driver.Err())
 }

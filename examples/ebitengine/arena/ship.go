@@ -35,11 +35,11 @@ func Direction(angle float64) Vec { return Vec{math.Cos(angle), math.Sin(angle)}
 
 // Body is what of a ship its player predicts.
 type Body struct {
-	Pos    Vec     `net:"q=0.05,simulated" predict:"0.05,smooth"`
+	Pos    Vec     `net:"q=0.05,simulated" predict:"0.05,smooth" interp:"teleport=120"`
 	Vel    Vec     `predict:"0.5"`
-	Angle  float64 `net:"rot=12,simulated" predict:"0.1"` // in degrees, from 0 to 360
-	Reload float64 `predict:"0.01"`                       // seconds until it may fire
-	Shots  uint32  `predict:""`                           // fired so far
+	Angle  float64 `net:"rot=12,simulated" predict:"0.1" interp:""` // in degrees, from 0 to 360
+	Reload float64 `predict:"0.01"`                                 // seconds until it may fire
+	Shots  uint32  `predict:""`                                     // fired so far
 }
 
 // Input is a frame's.
