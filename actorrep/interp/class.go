@@ -103,7 +103,7 @@ func (c *Class[A]) Now() (at time.Duration, ok bool) {
 	case !c.in.shows:
 		return 0, false
 	}
-	return c.in.shown - min(time.Duration(c.in.reach*float64(c.class.interval())), c.in.cfg.MaxDelay), true
+	return c.in.shown - min(time.Duration(c.in.reach*float64(c.class.smooth)), c.in.cfg.MaxDelay), true
 }
 
 // Teleport says, on a client, that the actor's newest values are no continuation of those before: those that came in this frame, as

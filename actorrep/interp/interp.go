@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -68,6 +69,7 @@ type Interpolator struct {
 type class struct {
 	plan     *plan
 	typical  time.Duration // interval of the actor that was sampled last
+	smooth   time.Duration // what follows it
 	hitboxes func(p *Past, dst []rewind.Capsule) []rewind.Capsule
 	spare    []*track
 }
@@ -208,6 +210,9 @@ func (in *Interpolator) Tick(now time.Duration) {
 		in.listen(now, dt)
 	}
 	in.now, in.ticked = now, true
+	for _, c := range in.classes {
+		c.smooth = follow(cmp.Or(c.smooth, c.interval()), c.interval(), dt)
+	}
 	kept := in.list[:0]
 	for _, t := range in.list {
 		if t.base.World() != in.world {

@@ -33,7 +33,7 @@ func TestDrawnEvenly(t *testing.T) {
 					require.GreaterOrEqual(t, at, last[w])
 					around, ok := v.class.Now()
 					require.True(t, ok)
-					require.InDelta(t, at.Seconds(), around.Seconds(), 0.06)
+					require.InDelta(t, at.Seconds(), around.Seconds(), 0.1)
 					last[w] = at
 					i, known := index[w]
 					if !known {

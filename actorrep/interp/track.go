@@ -127,10 +127,15 @@ func isRest(gap, interval time.Duration, missed int64, reach float64) bool {
 // tick follows the typical interval.
 func (t *track) tick(dt time.Duration) {
 	t.fresh = max(t.fresh-1, 0)
-	most := time.Duration(intervalSlew * float64(dt))
 	if t.typical > 0 {
-		t.interval += min(max(t.typical-t.interval, -most), most)
+		t.interval = follow(t.interval, t.typical, dt)
 	}
+}
+
+// follow moves an interval towards another.
+func follow(interval, typical, dt time.Duration) time.Duration {
+	most := time.Duration(intervalSlew * float64(dt))
+	return interval + min(max(typical-interval, -most), most)
 }
 
 // behind is how much later than what is sent in every Step the actor is shown.
