@@ -43,7 +43,6 @@ type trip struct {
 	clients []*tourist
 	arrived []string
 	late    []*actorrep.Peer
-	next    *tourist // whose world is made
 }
 
 // tourist is a client and what it saw.

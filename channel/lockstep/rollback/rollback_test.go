@@ -84,8 +84,6 @@ type party struct {
 	now      time.Duration
 	machines []*machine
 	wires    map[[2]int]*wire // from, to
-	watchers []*rollback.Watcher
-	watched  []*sums
 }
 
 const frameTime = time.Second / 60
