@@ -144,7 +144,7 @@ func (in *Interpolator) restart() (err error) {
 	for _, t := range in.list {
 		t.begin(t.actor, t.class)
 	}
-	in.timeline, err = interpolation.NewTimeline(interpolation.Config{LatenessOnly: true, Quantile: 0.98, Window: 128, MaxDelay: in.cfg.MaxDelay,
+	in.timeline, err = interpolation.NewTimeline(interpolation.Config{LatenessOnly: true, Quantile: 0.99, Window: 128, MaxDelay: in.cfg.MaxDelay,
 		InitialDelay: min(100*time.Millisecond, in.cfg.MaxDelay)})
 	return err
 }

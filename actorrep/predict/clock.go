@@ -13,8 +13,8 @@ import (
 const (
 	// keptTicks is how many of the last ticks a client knows when it made them.
 	keptTicks = 128
-	// keptTimings is how many of the server's last words about arrivals count: at ten a second, eight seconds.
-	keptTimings = 80
+	// keptTimings is how many of the server's last words about arrivals count: at ten a second, 19 seconds.
+	keptTimings = 192
 	// startAhead is how much more than two round trips a clock begins ahead of what it has heard. The first reply waits for the actor's opening, for a
 	// round trip or so; and too early is better than too late.
 	startAhead = 100 * time.Millisecond
@@ -25,7 +25,7 @@ const (
 // clock is the shared time at a client: that of the server's ticks, so far ahead that an input comes just before its tick.
 //
 // A tick that was made at the local time l and came so early for its time t would have come in time if the shared time were t - early at l: so far it must be
-// ahead of the local time. It is ahead by the most that the last arrivals needed. It follows that by running up to 5 % faster or slower.
+// ahead of the local time. It is ahead by the mean of the two most that the last arrivals needed: one alone is too much chance. It follows that by running up to 5 % faster or slower.
 type clock struct {
 	follower *netclock.Follower
 	ahead    time.Duration // of the local time, to be
@@ -38,8 +38,8 @@ type clock struct {
 	newest   time.Duration
 }
 
-// need is how far ahead of the local time a tick should have been.
-type need struct{ ahead, local time.Duration }
+// need is how far ahead of the local time a tick should have been; when and which.
+type need struct{ ahead, local, at time.Duration }
 
 type madeTick struct{ at, local time.Duration }
 
@@ -82,18 +82,28 @@ func (k *clock) hear(t timing) {
 	if m.at != at {
 		return // it was made before this clock was
 	}
-	k.needs[k.n%keptTimings] = need{at - t.early - m.local, m.local}
+	k.needs[k.n%keptTimings] = need{at - t.early - m.local, m.local, at}
 	if k.n++; k.n%driftEvery == 0 && k.n >= keptTimings/2 {
 		k.measureDrift()
 	}
-	most, drift := time.Duration(math.MinInt64), k.drift
+	drift := k.drift
 	if math.Abs(drift) < minDrift {
 		drift = 0
 	}
+	first, second := need{ahead: math.MinInt64}, need{ahead: math.MinInt64} // of different ticks
 	for _, d := range k.needs[:min(k.n, keptTimings)] {
-		most = max(most, d.ahead+time.Duration(drift*float64(m.local-d.local)))
+		switch d.ahead += time.Duration(drift * float64(m.local-d.local)); {
+		case d.at == first.at:
+		case d.ahead > first.ahead:
+			first, second = d, first
+		case d.ahead > second.ahead:
+			second = d
+		}
 	}
-	k.ahead = most + spare
+	k.ahead = first.ahead + spare
+	if second.at > 0 {
+		k.ahead = first.ahead/2 + second.ahead/2 + spare
+	}
 	if k.inTime = k.inTime || t.early >= 0; !k.inTime {
 		k.restart(k.ahead) // the first guess was too little
 	}

@@ -1,0 +1,198 @@
+// Command feel measures how a game feels over a bad network, in virtual time: whether inputs come in time, whether others move evenly, and whether who
+// shoots hits what he saw. Each figure has a bound; it exits with 1 beyond one.
+//
+//	go run ./bench/feel            a hundred seeds, a minute of the game each
+//	go run ./bench/feel -quick     a quarter of them, in some ten seconds
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// table is the figures that were measured.
+type table struct{ beyond int }
+
+// row prints a figure with its bound.
+func (t *table) row(what, unit string, figure, most float64) {
+	verdict := "ok"
+	if !(figure <= most) {
+		verdict = "BEYOND"
+		t.beyond++
+	}
+	fmt.Printf("%-78s %9.3f %-4s at most %8.3f   %s\n", what, figure, unit, most, verdict)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func main() {
+	quick := flag.Bool("quick", false, "fewer seeds")
+	flag.Parse()
+	seeds, length := 100, 60*time.Second
+	if *quick {
+		seeds = 24
+	}
+	t := &table{}
+	for _, part := range []func(t *table, seeds int, length time.Duration) error{inputs, changes, clocks, drawing, shots} {
+		if err := part(t, seeds, length); err != nil {
+			fmt.Println("FAIL:", err)
+			os.Exit(1)
+		}
+	}
+	if t.beyond > 0 {
+		fmt.Printf("FAIL: %d figures beyond their bounds\n", t.beyond)
+		os.Exit(1)
+	}
+	fmt.Println("PASS")
+}
+
+const tick = time.Second / 60
+
+// path is a way there and back.
+func path(lag, jitter time.Duration, loss float64) netsim.Settings {
+	return netsim.Settings{Lag: lag, LagVariance: jitter, Loss: loss}
+}
+
+// inputs is whether they come in time, how long they wait, and how often the player is corrected.
+func inputs(t *table, seeds int, length time.Duration) error {
+	fmt.Println("Inputs: 60 ticks a second, 100 ms ± 25 ms each way")
+	for _, loss := range []float64{0, 5, 10} {
+		missed, wait, corrections := 0.0, 0.0, 0.0
+		for seed := range seeds {
+			g, err := newGame(uint64(seed), path(100*time.Millisecond, 25*time.Millisecond, loss), 0)
+			if err != nil {
+				return err
+			}
+			if err := g.run(12 * time.Second); err != nil {
+				return err
+			}
+			f, err := g.measure(length)
+			if err != nil {
+				return err
+			}
+			missed += f.missed / float64(seeds)
+			wait += f.wait / float64(seeds)
+			corrections += f.corrections / length.Minutes() / float64(seeds)
+		}
+		t.row(fmt.Sprintf("%2.0f %% loss: ticks without the player's own input", loss), "%", missed, 0.1)
+		t.row(fmt.Sprintf("%2.0f %% loss: inputs wait, of which the jitter is 50 ms", loss), "ms", wait, ms(50*time.Millisecond+2*tick))
+		t.row(fmt.Sprintf("%2.0f %% loss: corrections a minute", loss), "", corrections, 6)
+	}
+	return nil
+}
+
+// changes is a path that becomes longer.
+func changes(t *table, seeds int, _ time.Duration) error {
+	fmt.Println("A path of 50 ms becomes one of 150 ms")
+	worst := 0.0
+	for seed := range seeds {
+		g, err := newGame(uint64(seed), path(50*time.Millisecond, 5*time.Millisecond, 0), 0)
+		if err != nil {
+			return err
+		}
+		if err := g.run(10 * time.Second); err != nil {
+			return err
+		}
+		if err := g.set(path(150*time.Millisecond, 5*time.Millisecond, 0)); err != nil {
+			return err
+		}
+		if err := g.run(3 * time.Second); err != nil {
+			return err
+		}
+		f, err := g.measure(10 * time.Second)
+		if err != nil {
+			return err
+		}
+		worst = max(worst, f.missed)
+	}
+	t.row("ticks without an input from three seconds later on, worst seed", "%", worst, 0.1)
+	return nil
+}
+
+// clocks is a client whose clock is wrong.
+func clocks(t *table, seeds int, _ time.Duration) error {
+	fmt.Println("A clock that is 1 % wrong, 50 ms ± 10 ms, 2 % loss")
+	for _, clock := range []float64{0.99, 1.01} {
+		missed, wait := 0.0, 0.0
+		for seed := range seeds {
+			g, err := newGame(uint64(seed), path(50*time.Millisecond, 10*time.Millisecond, 2), 0)
+			if err != nil {
+				return err
+			}
+			g.clock = clock
+			if err := g.run(20 * time.Second); err != nil {
+				return err
+			}
+			f, err := g.measure(time.Minute)
+			if err != nil {
+				return err
+			}
+			missed += f.missed / float64(seeds)
+			wait += f.wait / float64(seeds)
+		}
+		t.row(fmt.Sprintf("clock %.2f: ticks without an input", clock), "%", missed, 0.5)
+		t.row(fmt.Sprintf("clock %.2f: inputs wait", clock), "ms", wait, ms(20*time.Millisecond+4*tick))
+	}
+	return nil
+}
+
+// drawing is whether what others see moves evenly.
+func drawing(t *table, seeds int, length time.Duration) error {
+	fmt.Println("Drawn actors: 100 ms ± 25 ms, 10 % loss")
+	for _, hz := range []float64{60, 20, 10} {
+		late, behind := 0.0, 0.0
+		n := max(seeds/4, 2)
+		for seed := range n {
+			g, err := newGame(uint64(seed), path(100*time.Millisecond, 25*time.Millisecond, 10), hz)
+			if err != nil {
+				return err
+			}
+			if err := g.run(12 * time.Second); err != nil {
+				return err
+			}
+			f, err := g.measure(length)
+			if err != nil {
+				return err
+			}
+			late += f.late / float64(n)
+			behind += f.behind / float64(n)
+		}
+		t.row(fmt.Sprintf("%2.0f updates a second: draws that waited for a value", hz), "%", late, 0.5)
+		t.row(fmt.Sprintf("%2.0f updates a second: drawn behind", hz), "ms", behind, 160+4000/hz)
+	}
+	return nil
+}
+
+// shots is whether the server shows what the shooter saw.
+func shots(t *table, seeds int, length time.Duration) error {
+	fmt.Println("Shots at actors of 5 m/s: what the server shows is off from what was drawn")
+	for _, loss := range []float64{0, 5, 10} {
+		for _, hz := range []float64{60, 20} {
+			off, far := 0.0, 0.0
+			n := max(seeds/4, 2)
+			for seed := range n {
+				g, err := newGame(uint64(seed), path(60*time.Millisecond, 10*time.Millisecond, loss), hz)
+				if err != nil {
+					return err
+				}
+				g.shooting = true
+				if err := g.run(12 * time.Second); err != nil {
+					return err
+				}
+				f, err := g.measure(length)
+				if err != nil {
+					return err
+				}
+				off += f.off / float64(n)
+				far += f.far / float64(n)
+			}
+			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: on average", loss, hz), "cm", 100*off, 1)
+			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: shots over 10 cm off", loss, hz), "%", far, 1)
+		}
+	}
+	return nil
+}
