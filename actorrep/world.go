@@ -17,9 +17,9 @@ import (
 
 // Config is the settings of a World; the zero value is useful.
 type Config struct {
-	// Driver makes what decides who sees which actors; see package actorrep/graph for one that scales. nil is a
+	// Relevancy makes what decides who sees which actors; see package actorrep/graph for one that scales. nil is a
 	// plain list, which looks at every actor for every connection about once a second.
-	Driver func(w *World) ReplicationDriver
+	Relevancy func(w *World) ReplicationDriver
 	// Relevant has the last word in the plain list: whether a connection is to see an actor. nil is the
 	// actor's own settings: always, only its owner, within its cull distance.
 	Relevant func(p *Peer, a Actor) bool
@@ -123,8 +123,8 @@ func NewServer(cfg Config) *World {
 		w.workers = append(w.workers, newWorker())
 	}
 	w.driver = &list{world: w}
-	if cfg.Driver != nil {
-		w.driver = cfg.Driver(w)
+	if cfg.Relevancy != nil {
+		w.driver = cfg.Relevancy(w)
 		w.listener, _ = w.driver.(ChangeListener)
 	}
 	return w

@@ -15,7 +15,7 @@
 // target sees it, and recordings see everything. Components go with their actor.
 //
 //	g := &graph.Graph{}
-//	world := actorrep.NewServer(actorrep.Config{Driver: g.Drive})
+//	world := actorrep.NewServer(actorrep.Config{Relevancy: g.Relevancy})
 //
 // Moves are noticed when an actor's replicated values change. Where a Location isn't made of replicated fields, call Graph.Changed
 // when it moves. So it is for a dormant actor, which nobody looks at: it costs nothing, lies in its

@@ -41,7 +41,7 @@ func Example() {
 		},
 		Far: 4, // what is far goes out in every fourth Step
 	}
-	world := actorrep.NewServer(actorrep.Config{Driver: g.Drive})
+	world := actorrep.NewServer(actorrep.Config{Relevancy: g.Relevancy})
 	check(world.Register("soldier", (*Soldier)(nil), actorrep.CullDistance(150)))
 	check(world.Register("radio", (*Radio)(nil)))
 

@@ -36,8 +36,8 @@ type Graph struct {
 	replays int
 }
 
-// Drive makes the graph a world's driver: Config{Driver: g.Drive}.
-func (g *Graph) Drive(w *actorrep.World) actorrep.ReplicationDriver {
+// Relevancy makes the graph a world's driver: Config{Relevancy: g.Relevancy}.
+func (g *Graph) Relevancy(w *actorrep.World) actorrep.ReplicationDriver {
 	g.world, g.byPeer = w, map[*actorrep.Peer]*Viewer{}
 	g.items = []*Item{nil}
 	g.always, g.owned = &Always{}, &Owned{}

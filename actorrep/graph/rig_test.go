@@ -63,7 +63,7 @@ type client struct {
 }
 
 func newRig(t testing.TB, g *Graph, cfg actorrep.Config) *rig {
-	cfg.Driver = g.Drive
+	cfg.Relevancy = g.Relevancy
 	r := &rig{t: t, g: g, w: actorrep.NewServer(cfg)}
 	register(t, r.w)
 	return r

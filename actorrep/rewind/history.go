@@ -168,8 +168,8 @@ func (v *View[P]) between(a, b *snapshot[P], at time.Duration) {
 	}
 }
 
-// World is a game's world that can be put into the past.
-type World[P any] interface {
+// Mover is a game's world that can be put into the past.
+type Mover[P any] interface {
 	// Pose is where an entity is; ok is false when there is none.
 	Pose(id ID) (p P, ok bool)
 	// SetPose puts an entity there. It is called only for those that Pose knows.
@@ -179,7 +179,7 @@ type World[P any] interface {
 // Do puts all that was there at a time, clamped, to where it was, except the one to skip, calls f, and
 // puts all to where it is: also when f panics. Poses that f sets are lost; what f removed from the world
 // stays removed. What came into the world later than that time is left where it is.
-func (h *History[P]) Do(now, view time.Duration, w World[P], skip ID, f func(v *View[P])) error {
+func (h *History[P]) Do(now, view time.Duration, w Mover[P], skip ID, f func(v *View[P])) error {
 	if h.doing {
 		return ErrNested
 	}
@@ -196,7 +196,7 @@ func (h *History[P]) Do(now, view time.Duration, w World[P], skip ID, f func(v *
 	return nil
 }
 
-func (h *History[P]) restore(w World[P]) {
+func (h *History[P]) restore(w Mover[P]) {
 	for _, e := range h.saved {
 		if _, ok := w.Pose(e.id); ok {
 			w.SetPose(e.id, e.pose)

@@ -62,7 +62,7 @@ type Rig struct {
 func New(cfg Config) (*Rig, error) {
 	g := &graph.Graph{}
 	c := &Rig{rng: rand.New(rand.NewPCG(1, 2))}
-	c.world = actorrep.NewServer(actorrep.Config{Driver: g.Drive})
+	c.world = actorrep.NewServer(actorrep.Config{Relevancy: g.Relevancy})
 	if err := c.world.Register("unit", (*unit)(nil), actorrep.CullDistance(cull)); err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func main() {
 
 func run() error {
 	g := &graph.Graph{} // with a grid: who sees what is looked up, not tried out
-	world := actorrep.NewServer(actorrep.Config{Driver: g.Drive, RelevantTimeout: time.Second / 2})
+	world := actorrep.NewServer(actorrep.Config{Relevancy: g.Relevancy, RelevantTimeout: time.Second / 2})
 	if err := register(world); err != nil {
 		return err
 	}
