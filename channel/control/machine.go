@@ -54,6 +54,17 @@ func Text(err error) string {
 	return text
 }
 
+// Short is what is said instead of a Text that is too long for a message: of its words only those of the reason.
+func Short(err error) string {
+	short := ErrRefused
+	for _, r := range reasons {
+		if errors.Is(err, r) {
+			short = r
+		}
+	}
+	return short.Error() + ": the words were too many to send"
+}
+
 // refusal is the error that a Failure's text stands for.
 func refusal(text string) error {
 	if why := Ended(text); why != nil {
@@ -185,18 +196,11 @@ func (s *Server) hello(m *Hello) error {
 	return s.send(&Challenge{Text: s.cfg.Challenge})
 }
 
-// sendFailure tells the client why. Words that are too long for a message are left out, but for those of the reason.
+// sendFailure tells the client why.
 func (s *Server) sendFailure(err error) {
-	if s.send(&Failure{Reason: Text(err)}) == nil {
-		return
+	if s.send(&Failure{Reason: Text(err)}) != nil {
+		_ = s.send(&Failure{Reason: Short(err)}) // the connection ends anyway
 	}
-	short := ErrRefused
-	for _, r := range reasons {
-		if errors.Is(err, r) {
-			short = r
-		}
-	}
-	_ = s.send(&Failure{Reason: short.Error() + ": the words were too many to send"}) // the connection ends anyway
 }
 
 func (s *Server) receiveLogin(m *Login) error {

@@ -107,9 +107,10 @@ func (c *Conn) sayAndClose(at time.Duration, why error) {
 
 // say tells the peer on the control channel why the connection is about to end.
 func (c *Conn) say(why error) {
-	if c.server != nil || c.client != nil {
-		_ = c.sendControl(&control.CloseReason{Reason: control.Text(why)}) // without it the peer only lacks the words
+	if c.server == nil && c.client == nil || c.sendControl(&control.CloseReason{Reason: control.Text(why)}) == nil {
+		return
 	}
+	_ = c.sendControl(&control.CloseReason{Reason: control.Short(why)}) // without it the peer only lacks the reason
 }
 
 // replaced ends the connection at once: its client has another one.

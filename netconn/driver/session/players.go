@@ -98,6 +98,7 @@ func keeps(r netconn.CloseResult) bool {
 
 // Joined is for driver.Config.
 func (s *Players[P]) Joined(c *driver.Conn) {
+	s.Tick(c.Now())
 	id := s.cfg.ID(c)
 	e := s.byID[id]
 	switch {
@@ -135,6 +136,9 @@ func (s *Players[P]) add(c *driver.Conn, id string) {
 
 // Closed is for driver.Config.
 func (s *Players[P]) Closed(c *driver.Conn, r netconn.CloseResult) {
+	if c != nil {
+		s.Tick(c.Now())
+	}
 	e := s.byConn[c]
 	if e == nil {
 		return // it never joined, was refused, or was replaced
@@ -145,7 +149,7 @@ func (s *Players[P]) Closed(c *driver.Conn, r netconn.CloseResult) {
 		s.gone(e)
 		return
 	}
-	if s.away.Len() == s.cfg.MaxAway {
+	for s.away.Len() >= s.cfg.MaxAway { // Gone may have ended others
 		s.gone(s.away.Front().Value.(*entry[P]))
 	}
 	e.until = s.now + s.cfg.Keep
@@ -166,7 +170,8 @@ func (s *Players[P]) gone(e *entry[P]) {
 	}
 }
 
-// Tick lets go of players that were away for too long. Call it each tick, with driver.Driver's Since.
+// Tick lets go of players that were away for too long. Call it each tick, with driver.Driver's Since; without it they stay until a connection joins or
+// ends.
 func (s *Players[P]) Tick(now time.Duration) {
 	s.now = max(s.now, now)
 	for f := s.away.Front(); f != nil && s.now >= f.Value.(*entry[P]).until; f = s.away.Front() {

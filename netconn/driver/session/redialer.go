@@ -36,18 +36,21 @@ type RedialConfig struct {
 // one goroutine.
 type Redialer struct {
 	cfg   RedialConfig
-	now   time.Time
-	conn  dialed    // joined last; without a driver when it has ended
-	next  dialed    // under way
-	gaps  gaps      // between what conn hears
-	at    time.Time // when the next dial may begin
+	tick  time.Time     // the last one's
+	now   time.Duration // since the first tick; it doesn't go back when the clock is set
+	conn  dialed        // joined last; without a driver when it has ended
+	next  dialed        // under way
+	gaps  gaps          // between what conn hears
+	began time.Duration // when that was
+	at    time.Duration // when the next dial may begin
 	pause time.Duration
 	hurry bool // Redial was called
 	// hurried is that the dial under way is Redial's: it goes on though the connection is heard.
 	hurried bool
 	err     error // why no dial is made any more
-	// switchAt is when the connection of a dial stands for the one before at the latest; zero until it has joined.
-	switchAt time.Time
+	// switchAt is when the connection of a dial that has joined stands for the one before at the latest, while switching.
+	switchAt  time.Duration
+	switching bool
 }
 
 // dialed is a driver and its connection, nil until the handshake is done.
@@ -99,7 +102,7 @@ var forGood = []error{driver.ErrBanned, driver.ErrVersion, driver.ErrKicked, dri
 
 // Driver is that of the connection that joined last, or before there is one of the dial under way; nil between dials.
 func (r *Redialer) Driver() *driver.Driver {
-	if r.conn.driver != nil && r.switchAt.IsZero() {
+	if r.conn.driver != nil && !r.switching {
 		return r.conn.driver
 	}
 	return r.next.driver
@@ -108,15 +111,19 @@ func (r *Redialer) Driver() *driver.Driver {
 // Err is why no further dial is made, nil until then: what GiveUp was for, or ErrLeft.
 func (r *Redialer) Err() error { return r.err }
 
-// Redial begins a dial at the next tick, whatever the connection is like: the machine has changed networks.
+// Redial begins a dial at the next tick, whatever the connection is like: the machine has changed networks. It takes the place of a dial under way
+// that nobody has answered for Pause, and comes after one that somebody has.
 func (r *Redialer) Redial() { r.hurry = true }
 
 // TickDispatch ticks the connection and the dial under way, and begins one when it is time.
 func (r *Redialer) TickDispatch(now time.Time) {
-	r.now = now
+	if !r.tick.IsZero() {
+		r.now += max(now.Sub(r.tick), 0)
+	}
+	r.tick = now
 	r.conn.dispatch(now)
-	if r.conn.driver != nil && r.next.driver != nil && !r.hurried && !r.conn.ended() && !r.silent() && r.next.driver.Counters.DatagramsIn == 0 {
-		r.next.end() // the connection is heard again, and nobody has answered the dial: the server hasn't replaced it
+	if r.next.driver != nil && !r.switching && r.next.driver.Counters.DatagramsIn == 0 && (r.hurry && r.now >= r.began+r.cfg.Pause || r.needless()) {
+		r.next.end() // nobody has answered the dial: the server hasn't replaced the connection
 	}
 	r.next.dispatch(now)
 	if r.err == nil {
@@ -126,6 +133,11 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	if r.err == nil && r.next.driver == nil && r.wants() {
 		r.dial()
 	}
+}
+
+// needless reports whether the connection is heard again, so that the dial under way isn't needed.
+func (r *Redialer) needless() bool {
+	return r.conn.driver != nil && !r.hurried && !r.conn.ended() && !r.silent()
 }
 
 // TickFlush lets both send what was written.
@@ -144,7 +156,7 @@ func (r *Redialer) lookAtDial() {
 	switch {
 	case d.driver == nil:
 	case d.ended():
-		r.switchAt = time.Time{}
+		r.switching = false
 		r.failed(d.end())
 	case d.conn != nil && d.conn.Joined():
 		r.joined()
@@ -156,27 +168,48 @@ func (r *Redialer) lookAtConn() {
 	switch {
 	case r.conn.driver == nil:
 	case r.conn.ended():
-		if why := r.conn.end(); r.next.driver == nil {
+		why := r.conn.end()
+		if r.next.driver == nil || r.leaves(why) {
 			r.failed(why)
 		}
+	case r.leaving():
+		r.drop()
 	default:
 		r.gaps.note(r.now, r.conn.conn.Silence())
 	}
+}
+
+// leaving reports whether the game is closing the connection: it wants no other one, unless that has joined already.
+func (r *Redialer) leaving() bool {
+	return r.conn.driver != nil && r.conn.conn.Closing() && !r.switching
+}
+
+// leaves reports whether the end of the connection is that of the dial under way, too. Being replaced is that dial's own doing.
+func (r *Redialer) leaves(why error) bool {
+	return !r.switching && r.cfg.GiveUp(why) && !errors.Is(why, driver.ErrReplaced)
+}
+
+// drop ends the dial under way.
+func (r *Redialer) drop() {
+	if r.next.driver != nil {
+		r.next.end()
+	}
+	r.hurry, r.switching = false, false
 }
 
 // joined goes on with a dial's connection, once the server knows that it has joined: the goodbye of the one before could overtake that, and
 // the player be taken for gone.
 func (r *Redialer) joined() {
 	if r.conn.driver != nil {
-		if r.switchAt.IsZero() {
-			r.switchAt = r.now.Add(switchTime)
+		if !r.switching {
+			r.switching, r.switchAt = true, r.now+switchTime
 		}
-		if r.next.conn.Table().Unacked() > 0 && r.now.Before(r.switchAt) {
+		if r.next.conn.Table().Unacked() > 0 && r.now < r.switchAt {
 			return
 		}
 		r.conn.end()
 	}
-	r.conn, r.next, r.gaps, r.pause, r.switchAt = r.next, dialed{}, gaps{}, 0, time.Time{}
+	r.conn, r.next, r.gaps, r.pause, r.switching = r.next, dialed{}, gaps{}, 0, false
 }
 
 // switchTime is how long that is waited for, as a game may always have something that isn't acked.
@@ -194,16 +227,16 @@ const usualGaps = 3
 type gaps struct {
 	silence        time.Duration
 	before, latest time.Duration // the longest in the last gapTime that is over, and in the present one
-	until          time.Time
+	until          time.Duration
 }
 
 // gapTime is how long the longest gap counts, at least.
 const gapTime = 5 * time.Second
 
 // note takes the silence of a tick.
-func (g *gaps) note(now time.Time, silence time.Duration) {
-	if !now.Before(g.until) {
-		g.before, g.latest, g.until = g.latest, 0, now.Add(gapTime)
+func (g *gaps) note(now, silence time.Duration) {
+	if now >= g.until {
+		g.before, g.latest, g.until = g.latest, 0, now+gapTime
 	}
 	if silence < g.silence {
 		g.latest = max(g.latest, g.silence)
@@ -215,7 +248,7 @@ func (g *gaps) longest() time.Duration { return max(g.before, g.latest) }
 
 // wants reports whether it is time for a dial.
 func (r *Redialer) wants() bool {
-	return r.hurry || (r.conn.driver == nil || r.silent()) && !r.now.Before(r.at)
+	return !r.leaving() && (r.hurry || (r.conn.driver == nil || r.silent()) && r.now >= r.at)
 }
 
 func (r *Redialer) dial() {
@@ -228,14 +261,17 @@ func (r *Redialer) dial() {
 		r.failed(err)
 		return
 	}
-	r.next.driver = d
-	d.TickDispatch(r.now)
+	r.next.driver, r.began = d, r.now
+	d.TickDispatch(r.tick)
 	r.next.look()
 }
 
 // failed waits for the next dial, or gives up.
 func (r *Redialer) failed(why error) {
-	if r.cfg.GiveUp(why) && r.conn.driver == nil {
+	if left := errors.Is(why, ErrLeft); r.cfg.GiveUp(why) && (left || r.conn.driver == nil) {
+		if r.drop(); r.conn.driver != nil {
+			r.conn.end()
+		}
 		r.err = why
 		return
 	}
@@ -244,7 +280,7 @@ func (r *Redialer) failed(why error) {
 	} else {
 		r.pause = r.cfg.Pause
 	}
-	r.at = r.now.Add(r.pause)
+	r.at = r.now + r.pause
 	if r.cfg.Failed != nil {
 		r.cfg.Failed(why)
 	}
@@ -256,7 +292,7 @@ func (d *dialed) end() error {
 	if d.conn != nil {
 		r := d.conn.Result()
 		err = errors.Join(fmt.Errorf("session: the connection ended: %v", r), r.Err, err)
-		if r.Code == netconn.ClosedByUs {
+		if r.Code == netconn.ClosedByUs && r.Err == nil { // not for a login that took too long
 			err = ErrLeft
 		}
 	}
