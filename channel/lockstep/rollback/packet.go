@@ -15,6 +15,8 @@ const (
 	// packetHead is the most bytes before a packet's sections, sectionHead before a section's inputs.
 	packetHead  = 1 + 1 + 4 + 10 + 3 + 1 + MaxPlayers*3 + 10 + 8
 	sectionHead = 1 + 10 + 1
+	// watchHead is the most bytes before a spectator's inputs.
+	watchHead = 1 + 1 + 4 + 10
 	// sectionInputs is the most inputs of a section.
 	sectionInputs = 128
 	// maxFrame is far beyond any game, and far from where sums overflow.

@@ -91,8 +91,16 @@ func New(cfg Config, game Game) (*Session, error) {
 	return s, nil
 }
 
-// Connect says how packets get to another player, or to a spectator, from number Players on.
+// Connect says how packets get to another player, or to a spectator, from number Players on. Packets that are too small for the inputs of a frame, as
+// those of many players to a spectator may be over package link, are an error.
 func (s *Session) Connect(number int, t lockstep.Transport) error {
+	need := packetHead + sectionHead + 1 + s.cfg.InputSize
+	if number >= s.cfg.Players {
+		need = watchHead + 2 + s.cfg.Players*s.cfg.InputSize
+	}
+	if room := maxPacket(s.cfg.MaxPacket, t); room < need {
+		return fmt.Errorf("%w: the Transport takes packets of %d bytes; inputs of a frame take %d", ErrConfig, room, need)
+	}
 	switch {
 	case number >= s.cfg.Players && number < s.cfg.Players+MaxSpectators:
 		s.log.watchers[number-s.cfg.Players] = watcher{transport: t, next: -1}
@@ -132,8 +140,10 @@ func (s *Session) Step(input []byte) (advanced bool, err error) {
 	s.checkFinal(final)
 	s.keepFinal(final)
 	s.advance(s.frame)
+	if s.wrong == s.frame { // or else an Event of checkFinal's has dropped a player, whose inputs since are others
+		s.wrong++
+	}
 	s.frame++
-	s.wrong = s.frame
 	s.stats.Frames++
 	return true, nil
 }
