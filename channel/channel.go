@@ -56,6 +56,7 @@ type Channel struct {
 	closed        bool
 	released      bool // a reliable bunch of the peer's had its turn
 	closeReason   CloseReason
+	due           int32 // no sequence before it waits to be sent again: the low bits of the smallest that may
 	openAt        int64 // the open's sequence; of a temporary channel its packet
 	pausedUntil   int64 // sequence whose ack ends the pause after a large bunch; 0 none
 

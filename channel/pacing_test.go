@@ -57,6 +57,48 @@ func TestResendsFirst(t *testing.T) {
 	require.Equal(t, []int64{0, 1, 2, 3, 4}, seqs)
 }
 
+// TestOldestOfAChannelFirst: a bunch that was lost again doesn't wait behind those that were lost before it was: they can do nothing
+// without it.
+func TestOldestOfAChannelFirst(t *testing.T) {
+	for _, acked := range []bool{true, false} { // the open
+		w, _ := newWire(t, false, nil)
+		ch, _ := open(t, w, game)
+		if acked {
+			send(t, ch, 1, true)
+			w.acked(ch, w.sent[0].seq, w.sent[0].id)
+			w.sent = nil
+		}
+		for range 100 {
+			send(t, ch, 900, true)
+		}
+		first := w.sent[0].seq
+		w.slow = true
+		for _, s := range w.sent {
+			w.naked(ch, s.seq, s.id)
+		}
+		for i := range 3 {
+			w.slow, w.most = false, 1
+			w.m.Pump()
+			s := w.sent[len(w.sent)-1]
+			require.Equal(t, first, s.seq)
+			if i < 2 {
+				w.naked(ch, s.seq, s.id)
+			} else {
+				w.acked(ch, s.seq, s.id)
+			}
+		}
+		w.slow, w.sent = false, nil
+		w.m.Pump()
+		require.Zero(t, w.table.Waiting())
+		require.Len(t, w.sent, 99)
+		for i, s := range w.sent {
+			require.Equal(t, first+1+int64(i), s.seq)
+			w.acked(ch, s.seq, s.id)
+		}
+		require.Zero(t, w.table.Unacked())
+	}
+}
+
 // TestChannelsTakeTurns: what one channel has queued doesn't hold up another; each keeps its own order.
 func TestChannelsTakeTurns(t *testing.T) {
 	w, _ := newWire(t, false, nil)

@@ -5,9 +5,11 @@ import (
 )
 
 // How a lost reliable bunch comes again: a nak only queues it as due. Pump sends the control channel's bunches, then
-// what is due, oldest first, and then what was never sent, a bunch of each channel in turn, as long as the connection says it may: its window has room and its
+// what is due, and then what was never sent, a bunch of each channel in turn, as long as the connection says it may: its window has room and its
 // controller has budget. What was lost of a channel whose open isn't acked takes turns with what was never sent: the channel can't
-// do without its open, but the peer may refuse it for a long time.
+// do without its open, but the peer may refuse it for a long time. Channels go in the order in which their bunches were lost, and
+// each sends its oldest one first: the others wait for it at the peer, and on a path that loses most of what is sent a bunch is
+// lost many times.
 
 // outRec is OutRec's entry: a reliable bunch that waits for its ack.
 type outRec struct {
@@ -128,6 +130,7 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 		return
 	}
 	rec.waiting = true
+	ch.due = min(int32(rec.seq)-ch.due, 0) + ch.due
 	t.Counters.Resent++
 	switch {
 	case ch.index == 0:
@@ -172,6 +175,7 @@ func (t *Table) releaseFront(ch *Channel) {
 		closing := rec.header.Close
 		t.heldOut -= outCost + cap(rec.data)
 		ch.out.popFirst(t.cfg.Pool)
+		ch.due = max(ch.due-int32(ch.out.first), 0) + int32(ch.out.first)
 		t.unacked--
 		if ch.openSent && ch.openAt < ch.out.first {
 			ch.openAcked = true
@@ -214,7 +218,21 @@ func (t *Table) pump(q *backlog) {
 	}
 }
 
-// pumpOne sends the first bunch of a queue that still waits, if there is one, and reports whether the connection let it.
+// oldestDue is the oldest bunch of a channel that waits to be sent again, up to seq, which does.
+func (ch *Channel) oldestDue(seq int64) *outRec {
+	first := ch.out.first
+	for s := first + int64(max(0, ch.due-int32(first))); s < seq; s++ {
+		if rec := ch.out.at(s); rec.waiting {
+			ch.due = int32(s)
+			return rec
+		}
+	}
+	ch.due = int32(seq)
+	return ch.out.at(seq)
+}
+
+// pumpOne sends the oldest bunch of the channel whose bunch is the first of a queue that still waits, if there is one, and
+// reports whether the connection let it.
 func (t *Table) pumpOne(q *backlog) bool {
 	for q.len() > 0 {
 		ch, seq := q.first()
@@ -224,11 +242,16 @@ func (t *Table) pumpOne(q *backlog) bool {
 			q.pop()
 			continue
 		}
+		rec = ch.oldestDue(seq)
 		if !t.outlet.MaySend(rec.header.Bits) {
 			return false
 		}
+		if rec.seq == seq {
+			q.pop()
+		} else {
+			t.stale++ // its own entry, somewhere behind
+		}
 		rec.waiting = false
-		q.pop()
 		t.transmit(ch, rec)
 		t.last = lastBunch{} // a bunch that waited isn't merged into
 		break

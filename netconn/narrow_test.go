@@ -48,6 +48,60 @@ func TestNarrowPathUnderLoad(t *testing.T) {
 	}
 }
 
+// TestLossIsNoNarrowPath: a path that loses most packets of all sizes, or has most of them come too late, isn't taken for one that loses
+// large ones.
+func TestLossIsNoNarrowPath(t *testing.T) {
+	for name, set := range map[string]netsim.Settings{
+		"loss":       {Lag: 20 * time.Millisecond, Loss: 95},
+		"reordering": {LagMin: 5 * time.Millisecond, LagMax: 205 * time.Millisecond},
+	} {
+		for seed := range uint64(20) {
+			l := newLab(t, both(netsim.Settings{Lag: 5 * time.Millisecond}), seed, func(_ int, c *Config) {
+				c.KeepAlive = 10 * time.Millisecond
+				c.OrderCache = -1
+			})
+			l.tick = 5 * time.Millisecond
+			l.control()
+			l.run(time.Second, nil)
+			ch := l.open(0)
+			for i := range l.links {
+				require.NoError(t, l.links[i].Set(set))
+			}
+			l.run(60*time.Second, func() {
+				for _, size := range []int{20, 900} {
+					if ch.NumOutRec() < 16 {
+						_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true, NoMerge: true})
+						require.NoError(t, err)
+					}
+				}
+			})
+			require.Nil(t, l.res[0], "%s, seed %d", name, seed)
+		}
+	}
+}
+
+// TestNarrowPathThatLoses: that large packets get lost is found out on a path that loses a third of the small ones too.
+func TestNarrowPathThatLoses(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 5 * time.Millisecond, Loss: 33}), 1, nil)
+	l.control()
+	l.run(time.Second, nil)
+	ch := l.open(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true})
+	require.NoError(t, err)
+	l.run(time.Second, nil)
+	l.lose[0] = func(p []byte) bool { return len(p) > 500 }
+	start := l.now
+	l.run(60*time.Second, func() {
+		if ch.Room() > 1 && l.res[0] == nil {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+	})
+	require.NotNil(t, l.res[0])
+	require.Equal(t, PathNarrow, l.res[0].Code)
+	t.Logf("%v after %v", l.res[0], l.now-start)
+}
+
 // TestProbeOfTheSize: a packet that measures the path is as large as the smallest that was lost, or a bunch's header larger.
 func TestProbeOfTheSize(t *testing.T) {
 	least, most := 100, 0

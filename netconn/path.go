@@ -3,6 +3,7 @@ package netconn
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -11,7 +12,7 @@ import (
 
 // A path whose MTU is below our packets, on the way of which nobody says so, loses all large packets and no small ones:
 // the connection looks alive and its reliable bunches never arrive. When that has gone on for narrowTime and
-// narrowLost packets, it isn't chance.
+// narrowLost packets, it is measured whether it is chance.
 const (
 	narrowTime  = 10 * time.Second
 	narrowLost  = 64
@@ -29,15 +30,18 @@ type path struct {
 	largest  int32 // packet acked since then, all of them smaller than that
 	lostN    int
 	ackedN   int
+	missedN  int           // smaller ones that were lost since then
 	probes   int           // packets of that size, sent to find out, that were lost
 	asked    time.Duration // when the last of them was sent
 	since    time.Duration // of the first loss
 }
 
 // What was lost may be of a blackout that is over, or the peer refused what was in the packets. So the verdict is a
-// measurement: so many packets of the size, with nothing in them to refuse, are sent and lost as well.
+// measurement: so many packets of the size, with nothing in them to refuse, are sent and lost as well. On a path that loses small
+// packets too they are more: as many as make it all but impossible that they were lost for the same reason.
 const (
 	narrowProbes  = 5
+	narrowChance  = 1e-5
 	probeInterval = time.Second
 )
 
@@ -55,6 +59,9 @@ func (p *path) acked(bytes int32) {
 
 // lost notes a packet that didn't.
 func (p *path) lost(now time.Duration, s *sentPacket) {
+	if p.smallest > 0 && s.bytes < p.smallest {
+		p.missedN++
+	}
 	switch {
 	case s.bytes <= p.largest || !s.reliable && !s.probe:
 		return // nothing waits for it, or it was chance
@@ -76,7 +83,13 @@ func (p *path) suspect(now time.Duration) bool {
 
 // probing reports whether it isn't known yet if the path loses large packets or the peer refuses what is in them.
 func (p *path) probing(now time.Duration) bool {
-	return p != nil && p.suspect(now) && (p.probes < narrowProbes || now-p.since < narrowTime)
+	return p != nil && p.suspect(now) && !p.proved(now)
+}
+
+// proved reports whether the lost probes can't be chance.
+func (p *path) proved(now time.Duration) bool {
+	loss := float64(p.missedN+1) / float64(p.missedN+p.ackedN+2)
+	return p.probes >= narrowProbes && now-p.since >= narrowTime && math.Pow(loss, float64(p.probes)) < narrowChance
 }
 
 // probePath sends a packet of the size that is lost: full of empty unreliable bunches, which no handler gets, on a
@@ -123,7 +136,7 @@ func (c *Conn) ackedChannel() *channel.Channel {
 // checkPath ends a connection whose reliable bunches can't arrive.
 func (c *Conn) checkPath() {
 	p := c.path
-	if p == nil || !p.suspect(c.now) || p.probes < narrowProbes || c.now-p.since < narrowTime {
+	if p == nil || !p.suspect(c.now) || !p.proved(c.now) {
 		return
 	}
 	c.end(PathNarrow, fmt.Errorf("%w: %d packets of %d bytes and more were lost in %v, while %d of up to %d bytes arrived",
