@@ -118,6 +118,12 @@ func (p *Peer) Len() int {
 	return n
 }
 
+// Has reports whether the client has an actor, or is being told of it; false for one that waits for bandwidth or for Release, relevant though it may be.
+func (p *Peer) Has(a Actor) bool {
+	v := p.views[a.base()]
+	return v != nil && v.state != wanted && v.state != ended
+}
+
 // removed reports whether RemoveConn ended the connection.
 func (p *Peer) removed() bool { return p != nil && !p.local && p.out == nil }
 

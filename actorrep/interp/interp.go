@@ -46,6 +46,7 @@ type Interpolator struct {
 	classes map[reflect.Type]*class
 	tracks  map[*actorrep.Base]*track
 	list    []*track // the same
+	many    int      // tracks in list before those of actors that are gone are looked for without a Tick
 	now     time.Duration
 	ticked  bool
 
@@ -153,12 +154,15 @@ func (in *Interpolator) restart() (err error) {
 func (in *Interpolator) values(a actorrep.Actor) {
 	b := actorrep.BaseOf(a)
 	t := in.tracks[b]
-	if t == nil {
+	switch {
+	case t == nil:
 		c := in.classes[reflect.TypeOf(a)]
 		if c == nil {
 			return
 		}
 		t = in.track(a, c)
+	case t.guid != b.GUID(): // it was destroyed, and spawned again
+		t.begin(a, t.class)
 	}
 	at, ok := b.ServerTime()
 	if !ok {
@@ -171,6 +175,10 @@ func (in *Interpolator) values(a actorrep.Actor) {
 
 // track begins the past of an actor, in the memory of one that is gone.
 func (in *Interpolator) track(a actorrep.Actor, c *class) *track {
+	if len(in.list) >= max(in.many, sweepAt) {
+		in.sweep()
+		in.many = 2 * len(in.list)
+	}
 	var t *track
 	if n := len(c.spare); n > 0 {
 		t, c.spare = c.spare[n-1], c.spare[:n-1]
@@ -185,6 +193,25 @@ func (in *Interpolator) track(a actorrep.Actor, c *class) *track {
 	in.tracks[t.base] = t
 	in.list = append(in.list, t)
 	return t
+}
+
+// sweepAt is the least many.
+const sweepAt = 64
+
+// sweep lets go of actors that are gone.
+func (in *Interpolator) sweep() {
+	kept := in.list[:0]
+	for _, t := range in.list {
+		if t.there(in.world) {
+			kept = append(kept, t)
+			continue
+		}
+		delete(in.tracks, t.base)
+		t.class.spare = append(t.class.spare, t)
+		t.actor, t.base = nil, nil
+	}
+	clear(in.list[len(kept):])
+	in.list = kept
 }
 
 // samples is how many are kept of an actor: at 60 a second, 0.8 s.
@@ -213,19 +240,10 @@ func (in *Interpolator) Tick(now time.Duration) {
 	for _, c := range in.classes {
 		c.smooth = follow(cmp.Or(c.smooth, c.interval()), c.interval(), dt)
 	}
-	kept := in.list[:0]
+	in.sweep()
 	for _, t := range in.list {
-		if t.base.World() != in.world {
-			delete(in.tracks, t.base)
-			t.class.spare = append(t.class.spare, t)
-			t.actor, t.base = nil, nil
-			continue
-		}
 		t.tick(dt)
-		kept = append(kept, t)
 	}
-	clear(in.list[len(kept):])
-	in.list = kept
 }
 
 // listen learns from what came, and says what time is shown.

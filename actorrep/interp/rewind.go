@@ -90,7 +90,7 @@ func (in *Interpolator) believe(p *actorrep.Peer, seen Seen, now time.Duration) 
 func (in *Interpolator) fillView(add func(id rewind.ID, p *Past) error) {
 	r := &in.rewound
 	for _, t := range in.list {
-		if t.base.World() != in.world || r.peer != nil && !r.peer.IsLocal() && !r.peer.IsRelevant(t.actor) {
+		if !t.there(in.world) || r.peer != nil && !r.peer.IsLocal() && !r.peer.Has(t.actor) {
 			continue
 		}
 		t.past.actor = t.actor

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/interpolation"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
 const (
@@ -29,6 +30,7 @@ const (
 // track is the past of one actor.
 type track struct {
 	base  *actorrep.Base
+	guid  netguid.GUID // with another one it is another actor, though in the same memory
 	actor actorrep.Actor
 	class *class
 
@@ -52,10 +54,13 @@ type track struct {
 // begin readies a track for an actor.
 func (t *track) begin(a actorrep.Actor, c *class) {
 	buffer := t.buffer
-	*t = track{base: actorrep.BaseOf(a), actor: a, class: c, buffer: buffer, interval: c.interval()}
+	*t = track{base: actorrep.BaseOf(a), guid: actorrep.BaseOf(a).GUID(), actor: a, class: c, buffer: buffer, interval: c.interval()}
 	t.past.class = c
 	t.buffer.Reset()
 }
+
+// there reports whether the actor is still in the world.
+func (t *track) there(w *actorrep.World) bool { return t.base.World() == w && t.base.GUID() == t.guid }
 
 // sample takes the values of a time. Packets missed is how many of the connection's were until then.
 func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64, n *Counters) {
