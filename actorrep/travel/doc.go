@@ -16,8 +16,7 @@
 // Both ends make their part before the first connection, as it registers a class:
 //
 //	levels, err := travel.NewServer(world, travel.Config{Stays: ..., Arrived: ...})   // server
-//	... peer := world.AddConn(c); levels.AddPeer(peer)                               // Joined; RemovePeer in Closed
-//	each tick: levels.Step(now) before world.Step(now)
+//	each tick: levels.Step(now) before world.Step(now)                               // it takes World.AddConn's connections along
 //	err = levels.To("desert")
 //
 //	levels, err := travel.NewClient(world, load)                                     // client

@@ -32,7 +32,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	for now := time.Duration(0); server.Traveling(); now += time.Second / 30 {
-		// driver: TickDispatch; Joined calls world.AddConn and server.AddPeer
+		// driver: TickDispatch; Joined calls world.AddConn
 		server.Step(now)
 		world.Step(now)
 		mirror.Step(now) // in another process

@@ -26,7 +26,6 @@ func TestLies(t *testing.T) {
 			client, err = NewClient(w, func(string) {})
 			return err
 		})
-		server.AddPeer(l.Peer)
 		return l
 	}
 	liar := join()
@@ -59,7 +58,7 @@ func TestLies(t *testing.T) {
 	}
 	require.Equal(t, 1, arrived)
 	require.NoError(t, ready.Call(liars.level, 2), "again")
-	server.RemovePeer(liar.Peer) // its word is on the way
+	r.Server.RemoveConn(liar.Peer) // its word is on the way
 	for range 30 {
 		step()
 	}

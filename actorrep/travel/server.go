@@ -3,6 +3,7 @@ package travel
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -14,10 +15,10 @@ type Config struct {
 	// Stays reports whether an actor goes along to the next level, with its components; it is shown to clients that are still loading, too. nil
 	// is none.
 	Stays func(a actorrep.Actor) bool
-	// Timeout is how long after To Arrived is called though somebody isn't ready. Default 30 s.
+	// Timeout is how long after the first Step behind To Arrived is called though somebody isn't ready. Default 30 s.
 	Timeout time.Duration
 	// Late is told then of everybody who isn't, in the order they came: such a client goes on seeing only what stays until it is ready, or
-	// the game ends its connection. May be nil.
+	// the game ends its connection. When it calls To the others aren't told of. May be nil.
 	Late func(p *actorrep.Peer)
 	// Arrived is called once after To, from Step: all are ready, or Timeout is over. May be nil.
 	Arrived func(m string)
@@ -29,8 +30,9 @@ type Server struct {
 	world     *actorrep.World
 	level     *Level // nil before the first To
 	now       time.Duration
-	peers     []*traveler
+	peers     []*traveler // in the world's order
 	traveling bool
+	began     bool // a Step has come since To
 	deadline  time.Duration
 }
 
@@ -52,24 +54,25 @@ func NewServer(w *actorrep.World, cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, world: w}, register(w)
 }
 
-// AddPeer takes a connection along, right after World.AddConn.
-func (s *Server) AddPeer(p *actorrep.Peer) {
-	s.peers = append(s.peers, &traveler{peer: p})
-	if s.level != nil {
-		s.hold(p)
-	}
-}
-
-// RemovePeer forgets it, beside World.RemoveConn.
-func (s *Server) RemovePeer(p *actorrep.Peer) {
-	kept := s.peers[:0]
-	for _, t := range s.peers {
-		if t.peer != p {
-			kept = append(kept, t)
+// look takes in the world's connections as they are now. Those that came since the last time have got nothing yet.
+func (s *Server) look() {
+	n := 0
+	for p := range s.world.Peers {
+		if p.IsReplay() {
+			continue // it sees everything
 		}
+		for n < len(s.peers) && s.peers[n].peer != p { // gone: both are in the order they came
+			s.peers = slices.Delete(s.peers, n, n+1)
+		}
+		if n == len(s.peers) {
+			s.peers = append(s.peers, &traveler{peer: p})
+			if s.level != nil {
+				s.hold(p)
+			}
+		}
+		n++
 	}
-	clear(s.peers[len(kept):])
-	s.peers = kept
+	s.peers = slices.Delete(s.peers, n, len(s.peers))
 }
 
 // hold keeps what doesn't stay from a client that isn't ready.
@@ -100,10 +103,11 @@ func (s *Server) To(m string) error {
 	}
 	s.level.Map = m
 	s.level.Number++
+	s.look()
 	for _, t := range s.peers {
 		s.hold(t.peer)
 	}
-	s.traveling, s.deadline = true, s.now+s.cfg.Timeout
+	s.traveling, s.began = true, false
 	return nil
 }
 
@@ -120,11 +124,15 @@ func (s *Server) ready(p *actorrep.Peer, number uint32) {
 	}
 }
 
-// Step looks who is ready. Call it each tick, before World.Step.
+// Step looks who has come, and who is ready. Call it each tick, before World.Step.
 func (s *Server) Step(now time.Duration) {
 	s.now = max(s.now, now)
+	s.look()
 	if !s.traveling {
 		return
+	}
+	if !s.began {
+		s.began, s.deadline = true, s.now+s.cfg.Timeout
 	}
 	late := s.waiting()
 	if len(late) > 0 && s.now < s.deadline {
@@ -132,11 +140,11 @@ func (s *Server) Step(now time.Duration) {
 	}
 	s.traveling = false
 	for _, p := range late {
-		if s.cfg.Late != nil {
+		if s.cfg.Late != nil && !s.traveling { // Late may have traveled on
 			s.cfg.Late(p)
 		}
 	}
-	if s.cfg.Arrived != nil && !s.traveling { // Late may have traveled on
+	if s.cfg.Arrived != nil && !s.traveling {
 		s.cfg.Arrived(s.level.Map)
 	}
 }

@@ -43,6 +43,7 @@ type trip struct {
 	clients []*tourist
 	arrived []string
 	late    []*actorrep.Peer
+	onLate  func()
 }
 
 // tourist is a client and what it saw.
@@ -61,8 +62,12 @@ func newTrip(t *testing.T, seed uint64, set netsim.Settings, timeout time.Durati
 	r.Rig = rig.New(t, seed, set, actorrep.Config{RelevantTimeout: -1}, func(w *actorrep.World) error {
 		var err error
 		r.server, err = travel.NewServer(w, travel.Config{Timeout: timeout,
-			Stays:   func(a actorrep.Actor) bool { _, is := a.(*Hero); return is },
-			Late:    func(p *actorrep.Peer) { r.late = append(r.late, p) },
+			Stays: func(a actorrep.Actor) bool { _, is := a.(*Hero); return is },
+			Late: func(p *actorrep.Peer) {
+				if r.late = append(r.late, p); r.onLate != nil {
+					r.onLate()
+				}
+			},
 			Arrived: func(m string) { r.arrived = append(r.arrived, m) },
 		})
 		if err != nil {
@@ -84,7 +89,6 @@ func (r *trip) join(takes int) *tourist {
 		return register(w)
 	})
 	r.clients = append(r.clients, c)
-	r.server.AddPeer(c.Peer)
 	hero := &Hero{Name: fmt.Sprint("hero ", len(r.clients))}
 	require.NoError(r.t, r.Server.Spawn(hero))
 	hero.SetOwner(c.Peer)
@@ -92,7 +96,6 @@ func (r *trip) join(takes int) *tourist {
 }
 
 func (r *trip) leave(c *tourist) {
-	r.server.RemovePeer(c.Peer)
 	r.Server.RemoveConn(c.Peer)
 	r.Lines = slices.DeleteFunc(r.Lines, func(l *rig.Line) bool { return l == c.Line })
 	r.clients = slices.DeleteFunc(r.clients, func(o *tourist) bool { return o == c })
@@ -302,4 +305,40 @@ func TestSettings(t *testing.T) {
 	require.ErrorIs(t, s.To(strings.Repeat("x", travel.MaxMap+1)), travel.ErrMap)
 	require.ErrorIs(t, s.To("\xff"), travel.ErrMap)
 	require.NoError(t, s.To(strings.Repeat("x", travel.MaxMap)))
+}
+
+// TestTimeoutBeginsWithStep: Timeout is what clients have: neither the time before the first Step, nor that which the server takes to load the level itself, counts.
+func TestTimeoutBeginsWithStep(t *testing.T) {
+	r := newTrip(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, 5*time.Second)
+	r.Now = time.Hour
+	a := r.join(3)
+	r.to("forest")
+	r.all("5 trees of forest, 1 heroes")
+	r.to("desert")
+	r.Now += 20 * time.Second // the server loads it
+	r.all("5 trees of desert, 1 heroes")
+	require.True(t, r.server.IsReady(a.Peer))
+	require.Empty(t, r.late)
+	require.Equal(t, []string{"forest", "desert"}, r.arrived)
+}
+
+// TestLateTravelsOn: a game that travels on when somebody is late isn't told of the others any more, as they are late for nothing now.
+func TestLateTravelsOn(t *testing.T) {
+	r := newTrip(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, 2*time.Second)
+	r.onLate = func() {
+		if len(r.late) == 1 {
+			r.to("desert")
+		}
+	}
+	a, b := r.join(3), r.join(3)
+	a.never, b.never = true, true
+	r.to("forest")
+	r.until("late", func() bool { return len(r.late) > 0 })
+	require.Len(t, r.late, 1)
+	require.True(t, r.server.Traveling())
+	a.never, b.never, a.left, b.left = false, false, 3, 3
+	r.all("5 trees of desert, 2 heroes")
+	r.until("arrived", func() bool { return len(r.arrived) > 0 })
+	require.Equal(t, []string{"desert"}, r.arrived)
+	require.Len(t, r.late, 1)
 }
