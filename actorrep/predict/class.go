@@ -32,7 +32,8 @@ type Config[A Mover[I], I any] struct {
 	Input func(a A) I
 	// Rate is the ticks of the simulation a second, whatever the frames of either end are. A server's holds for its clients. Default 60; 10 to 240.
 	Rate float64
-	// MaxCatchUp is how many ticks a client makes in a frame at most; after a longer pause those before are left out. Default 8; 1 to 64. A server makes 64.
+	// MaxCatchUp is how many ticks a client makes in a frame at most; after a longer pause those before are left out. Default those of 200 ms, and
+	// 8 at least; 1 to 64. A server makes 64.
 	MaxCatchUp int
 	// Corrected is called on a client after each correction.
 	Corrected func(a A, c prediction.Correction)
@@ -118,11 +119,16 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	return c, nil
 }
 
+// maxRate bounds Config.Rate.
+const maxRate = 240
+
 func (c *Config[A, I]) fill() error {
 	c.Rate = cmp.Or(c.Rate, 60)
-	c.MaxCatchUp = cmp.Or(c.MaxCatchUp, 8)
+	if c.MaxCatchUp == 0 && c.Rate <= maxRate {
+		c.MaxCatchUp = max(8, int(c.Rate/5))
+	}
 	switch {
-	case !(c.Rate >= 10 && c.Rate <= 240):
+	case !(c.Rate >= 10 && c.Rate <= maxRate):
 		return fmt.Errorf("%w: Rate is %v; give 10 to 240", ErrConfig, c.Rate)
 	case c.MaxCatchUp < 1 || c.MaxCatchUp > 64:
 		return fmt.Errorf("%w: MaxCatchUp is %d; give 1 to 64", ErrConfig, c.MaxCatchUp)

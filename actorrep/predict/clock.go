@@ -13,19 +13,21 @@ import (
 const (
 	// keptTicks is how many of the last ticks a client knows when it made them.
 	keptTicks = 128
-	// keptTimings is how many of the server's last words about arrivals count: at ten a second, 19 seconds.
-	keptTimings = 192
+	// keptTimings is how many of the server's last words about arrivals count: at ten a second, 24 seconds.
+	keptTimings = 240
 	// startAhead is how much more than two round trips a clock begins ahead of what it has heard. The first reply waits for the actor's opening, for a
 	// round trip or so; and too early is better than too late.
 	startAhead = 100 * time.Millisecond
+	// strange is how far a clock may be from what a server says: it is another server's, or the client stood still.
+	strange = 10 * time.Second
 	// maxEarly bounds what a server may say about an arrival.
 	maxEarly = 2 * time.Second
 )
 
 // clock is the shared time at a client: that of the server's ticks, so far ahead that an input comes just before its tick.
 //
-// A tick that was made at the local time l and came so early for its time t would have come in time if the shared time were t - early at l: so far it must be
-// ahead of the local time. It is ahead by the mean of the two most that the last arrivals needed: one alone is too much chance. It follows that by running up to 5 % faster or slower.
+// A tick that was made when the shared time was so far ahead of the local one, and came early, would have come in time if it had been less far ahead by
+// that. It is ahead by what all but the worst few of the last arrivals needed. It follows that by running up to 5 % faster or slower.
 type clock struct {
 	follower *netclock.Follower
 	ahead    time.Duration // of the local time, to be
@@ -41,12 +43,13 @@ type clock struct {
 // need is how far ahead of the local time a tick should have been; when and which.
 type need struct{ ahead, local, at time.Duration }
 
-type madeTick struct{ at, local time.Duration }
+type madeTick struct{ at, local, shared time.Duration }
 
-// begin starts the clock when the server's time reached comes in, unless it runs.
+// begin starts the clock when the server's time reached comes in, unless it runs already, by that server's time.
 func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 	k.step = step
-	if k.follower == nil {
+	if off := now + k.ahead - reached; k.follower == nil || off < -strange || off > strange {
+		k.n, k.drift, k.newest, k.inTime = 0, 0, 0, false
 		k.restart(reached + 2*roundTrip + startAhead - now)
 	}
 }
@@ -65,10 +68,10 @@ func (k *clock) advance(now time.Duration) time.Duration {
 	return k.follower.Advance(now, now+k.ahead)
 }
 
-// made notes when a tick was made.
-func (k *clock) made(at, local time.Duration) {
+// made notes when a tick was made, by the local time and the shared one.
+func (k *clock) made(at, local, shared time.Duration) {
 	k.newest = at
-	k.ticks[at/k.step%keptTicks] = madeTick{at, local}
+	k.ticks[at/k.step%keptTicks] = madeTick{at, local, shared}
 }
 
 // hear takes what the server says about an arrival.
@@ -82,7 +85,7 @@ func (k *clock) hear(t timing) {
 	if m.at != at {
 		return // it was made before this clock was
 	}
-	k.needs[k.n%keptTimings] = need{at - t.early - m.local, m.local, at}
+	k.needs[k.n%keptTimings] = need{m.shared - m.local - t.early, m.local, at}
 	if k.n++; k.n%driftEvery == 0 && k.n >= keptTimings/2 {
 		k.measureDrift()
 	}
@@ -90,20 +93,24 @@ func (k *clock) hear(t timing) {
 	if math.Abs(drift) < minDrift {
 		drift = 0
 	}
-	first, second := need{ahead: math.MinInt64}, need{ahead: math.MinInt64} // of different ticks
+	var worst [rank]need // of different ticks
+	n := 0
 	for _, d := range k.needs[:min(k.n, keptTimings)] {
-		switch d.ahead += time.Duration(drift * float64(m.local-d.local)); {
-		case d.at == first.at:
-		case d.ahead > first.ahead:
-			first, second = d, first
-		case d.ahead > second.ahead:
-			second = d
+		d.ahead += time.Duration(drift * float64(m.local-d.local))
+		if slices.ContainsFunc(worst[:n], func(w need) bool { return w.at == d.at }) {
+			continue
+		}
+		i := n
+		for i > 0 && worst[i-1].ahead < d.ahead {
+			i--
+		}
+		if i < rank {
+			n = min(n+1, rank)
+			copy(worst[i+1:n], worst[i:n-1])
+			worst[i] = d
 		}
 	}
-	k.ahead = first.ahead + spare
-	if second.at > 0 {
-		k.ahead = first.ahead/2 + second.ahead/2 + spare
-	}
+	k.ahead = worst[n-1].ahead
 	if k.inTime = k.inTime || t.early >= 0; !k.inTime {
 		k.restart(k.ahead) // the first guess was too little
 	}
@@ -112,8 +119,8 @@ func (k *clock) hear(t timing) {
 const (
 	// maxDrift is more than clocks differ by: the path has changed.
 	maxDrift = 0.02
-	// spare is how much further ahead a clock is than the last arrivals needed.
-	spare = 2 * time.Millisecond
+	// rank is which of the worst of the last arrivals a clock follows: of fewer it is too much chance how bad they were.
+	rank = 3
 	// minDrift is less than can be told from jitter.
 	minDrift = 0.005
 	// driftEvery is how many timings come between two measurements of the drift.

@@ -52,7 +52,7 @@
 // simulates a tick of all actors before the next, each by its player's input for that tick. The client's ticks run ahead of the server's, so that an input is
 // there just before its tick: the server says how early inputs come, and the client's clock follows by running up to 5 % faster or slower. A tick whose
 // input hasn't come is simulated by the last one, and the player is corrected; Counters.Server.Missed counts it. At 100 ms ± 25 ms and 10 % loss that
-// is less than 0.1 % of ticks, and inputs wait 81 ms on average, of which the jitter is 50: TestInputsComeInTime prints it. When the path becomes longer, inputs
+// is less than 0.1 % of ticks, and inputs wait 80 ms on average, of which the jitter is 50: TestInputsComeInTime prints it. When the path becomes longer, inputs
 // are in time again after as long as 5 % take: two seconds for 100 ms.
 //
 // After a pause of more than MaxCatchUp ticks a client leaves out the ticks before those. For a fixed tick of the game's own there is netclock.Accumulator.

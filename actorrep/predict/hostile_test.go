@@ -233,3 +233,27 @@ func TestLeadsGainNothing(t *testing.T) {
 		require.LessOrEqual(t, n.Moves-before.Moves+n.Forced-before.Forced, uint64(seconds*60+2), name)
 	}
 }
+
+// TestAnotherServersTime: the clock of a client that comes to another server, whose time is another, begins anew; one that hears an old reply doesn't.
+func TestAnotherServersTime(t *testing.T) {
+	const step = 16666 * time.Microsecond
+	for _, reached := range []time.Duration{time.Second, 400 * 24 * time.Hour} {
+		k := clock{}
+		now := time.Hour
+		k.begin(now, 2*time.Hour, 50*time.Millisecond, step)
+		shared := k.advance(now)
+		require.InDelta(t, 2*time.Hour, shared, float64(time.Second))
+		for range 100 {
+			now += step
+			shared = k.advance(now)
+			k.made(shared-shared%step, now, shared)
+			k.hear(timing{told: true, tick: uint8(k.newest / step), early: 5 * time.Millisecond, step: step})
+			k.begin(now, shared-300*time.Millisecond, 50*time.Millisecond, step)
+			next := k.advance(now)
+			require.InDelta(t, shared, next, float64(step), "it doesn't jump")
+		}
+		k.begin(now, reached, 50*time.Millisecond, step)
+		require.InDelta(t, reached, k.advance(now), float64(time.Second))
+		require.False(t, k.inTime)
+	}
+}

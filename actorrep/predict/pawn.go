@@ -273,7 +273,7 @@ func (c *Class[A, I]) play(p *pawn[A, I], now, shared time.Duration) error {
 	for p.done < due && c.holds(p) {
 		p.done += p.step
 		p.client.Move(p.done, c.sample(p.actor))
-		c.clock.made(p.done, now)
+		c.clock.made(p.done, now, shared)
 	}
 	c.state.store(p.at, p.client.State())
 	if ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) }); err != nil || !ok {

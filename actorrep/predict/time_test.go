@@ -148,3 +148,34 @@ func TestWrongClocks(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowFrames: a client of 15 frames a second, and one of 144, give an input to every tick.
+func TestSlowFrames(t *testing.T) {
+	for _, fps := range []time.Duration{15, 30, 144} {
+		s := newCourse(t, 1, netsim.Settings{Lag: 40 * time.Millisecond})
+		s.frame = time.Second / fps
+		s.run(10 * time.Second)
+		missed, wait := s.figures(20 * time.Second)
+		require.Zero(t, missed, "%d frames", fps)
+		require.Less(t, wait, 3*tickTime+s.frame, "%d frames", fps)
+		require.Zero(t, s.client.Counters().Hitches)
+	}
+}
+
+// TestHitches: after a client, or the server, stood still for a while, inputs come in time again at once.
+func TestHitches(t *testing.T) {
+	for _, server := range []bool{false, true} {
+		s := newCourse(t, 1, netsim.Settings{Lag: 40 * time.Millisecond, LagVariance: 5 * time.Millisecond})
+		s.run(10 * time.Second)
+		for range 3 {
+			if server {
+				s.serverAt += 700 * time.Millisecond
+			} else {
+				s.clientAt += 700 * time.Millisecond
+			}
+			s.run(1200 * time.Millisecond)
+			missed, _ := s.figures(5 * time.Second)
+			require.Zero(t, missed, "the server's: %v", server)
+		}
+	}
+}
