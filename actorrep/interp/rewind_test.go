@@ -156,3 +156,31 @@ func TestUnseenIsUntouched(t *testing.T) {
 	require.NoError(t, s.Server.Destroy(s.actors[0]))
 	require.False(t, s.class.Pose(s.in.Rewind(s.viewers[0].line.Peer, s.viewers[0].in.Seen()), s.actors[0], &walker{}))
 }
+
+// TestHitsWhatIsLeaving: an actor that isn't relevant any more is hit for as long as the client has it, such as a target that was put far away while the
+// shot was on its way; afterwards it isn't there.
+func TestHitsWhatIsLeaving(t *testing.T) {
+	s := newStage(t, 3, netsim.Settings{Lag: 60 * time.Millisecond}, interp.Config{})
+	s.move = circle
+	s.spawn(1)
+	s.run(2 * time.Second)
+	v, w := s.viewers[0], s.actors[0]
+	var seen interp.Seen
+	var drawn vec
+	v.draw = func(_ time.Duration, v *viewer) {
+		seen = v.in.Seen()
+		v.each(func(_, d *walker) { drawn = d.Pos })
+	}
+	s.run(50 * time.Millisecond)
+	v.draw = nil
+	w.SetOnlyOwner(true)
+	s.run(60 * time.Millisecond)
+	require.False(t, v.line.Peer.IsRelevant(w))
+	require.True(t, v.line.Peer.Has(w))
+	var past walker
+	require.True(t, s.class.Pose(s.in.Rewind(v.line.Peer, seen), w, &past))
+	require.Less(t, past.Pos.to(drawn), 0.02)
+	s.run(6 * time.Second)
+	require.False(t, v.line.Peer.Has(w))
+	require.False(t, s.class.Pose(s.in.Rewind(v.line.Peer, seen), w, &past))
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// verdict compares what all have, and what happened with what should.
+func (m *match) verdict(out io.Writer, crashed int) error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	fmt.Fprintln(out, "\nplayer  inputs  corrections  draws late  shots  seen in line  hits  drones seen  score")
+	aimed, hits := 0, 0
+	board := m.clients[names[0]].View().Board
+	for _, name := range names {
+		c := m.clients[name]
+		v := c.View()
+		shots, inLine := c.Shots, c.Aimed
+		if old := m.before[name]; old != nil { // its client before the crash
+			shots, inLine = shots+old.Shots, inLine+old.Aimed
+		}
+		late := 100 * float64(v.LateDraws) / float64(max(v.Draws, 1))
+		fmt.Fprintf(out, "%-6s  %6d  %11d  %8.2f %%  %5d  %12d  %4d  %11d  %5d\n", name, v.Inputs, v.Corrections, late, shots, inLine, m.server.Hits[name], v.Drones, c.Score(name))
+		aimed, hits = aimed+inLine, hits+m.server.Hits[name]
+		at, ok := c.Own()
+		truth, there := m.server.Place(name)
+		switch {
+		case !ok || !there:
+			wrong("%s has no tank", name)
+		case at.Distance(truth) > 0.05:
+			wrong("%s's tank is at %v, and feels to be at %v", name, truth, at)
+		}
+		if v.Corrections*50 > v.Inputs {
+			wrong("%s was corrected %d times in %d inputs", name, v.Corrections, v.Inputs)
+		}
+		if late > 1 {
+			wrong("%.2f %% of what %s saw had to wait", late, name)
+		}
+		if v.OthersAmmo > 0 {
+			wrong("%s knows the others' ammunition", name)
+		}
+		if v.Waiting > 0 {
+			wrong("%s still shows %d shells that the server doesn't have", name, v.Waiting)
+		}
+		if v.Board != board || c.Score(name) != m.server.Hits[name] {
+			wrong("%s has the score board %s, another %s, and hit %d", name, v.Board, board, m.server.Hits[name])
+		}
+		if v.Drones == m.server.Drones() {
+			wrong("%s sees all drones, however far", name)
+		}
+		if name != "Ann" && len(c.Heard) != len(names) {
+			wrong("%s heard %d of %d", name, len(c.Heard), len(names))
+		}
+	}
+	fmt.Fprintf(out, "\n%d of %d shots that a player saw hit were hits, %.0f %%; %d of %d crates asleep\n", hits, aimed, 100*float64(hits)/float64(max(aimed, 1)), m.server.Asleep(), m.server.Crates())
+	if aimed < 20 || float64(hits) < 0.9*float64(aimed) {
+		wrong("%d of %d shots that a player saw hit were hits", hits, aimed)
+	}
+	if m.server.Back != 1 || m.server.Hits["Ann"] < crashed {
+		wrong("Ann came back %d times, with a score of %d after %d", m.server.Back, m.server.Hits["Ann"], crashed)
+	}
+	if m.server.Asleep() < m.server.Crates() {
+		wrong("%d of %d crates are awake", m.server.Crates()-m.server.Asleep(), m.server.Crates())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "PASS: everybody agrees on where the tanks are and on the score; what was seen hit was hit; Ann is back with tank and score")
+	return nil
+}
