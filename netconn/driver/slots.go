@@ -50,8 +50,12 @@ func (s *slotServer[M]) part(at time.Duration) {
 	}
 }
 
-// join makes the connection of a client that has a slot, for its caller to start; nil if the settings don't allow any.
+// join makes the connection of a client that has a slot, for its caller to start; nil if the settings don't allow any, or the driver was
+// closed as the game heard of the one that this one replaces.
 func (s *slotServer[M]) join(slot int, from netip.AddrPort, headroom, tailroom int) *Conn {
+	if s.d.ended {
+		return nil
+	}
 	c, err := s.d.newConn(s.at, from, firstSequence, firstSequence, nil, headroom, tailroom, func(_ *Conn, p []byte) {
 		if s.m.SendPayload(s.at, slot, p) != nil {
 			s.d.Counters.SendErrors++

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // dark cuts Ann's path, both ways, until light.
@@ -225,3 +227,63 @@ func TestKickedWithManyWords(t *testing.T) {
 	require.Equal(t, []string{"new", "gone"}, r.of("Ann"))
 	require.ErrorIs(t, r.clients["Ann"].Err(), driver.ErrKicked)
 }
+
+// TestCloseFromWithin: a Redialer that is closed by what it calls is closed: nothing of it dials, joins or holds a socket any more.
+func TestCloseFromWithin(t *testing.T) {
+	for _, where := range []string{"Dial", "Joined", "Closed", "Failed"} {
+		var r *session.Redialer
+		var drivers []*driver.Driver
+		closeIn := func(here string) {
+			if where == here {
+				require.NoError(t, r.Close())
+			}
+		}
+		now := time.Unix(1_700_000_000, 0)
+		srv, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}, Clock: func() time.Time { return now }})
+		require.NoError(t, err)
+		r, err = session.NewRedialer(session.RedialConfig{
+			Dial: func() (*driver.Driver, error) {
+				closeIn("Dial")
+				if where == "Failed" {
+					return nil, errors.New("no token")
+				}
+				d, err := driver.Dial(srv.LocalAddr().String(), driver.Config{Link: driver.PlainSalted{}, Clock: func() time.Time { return now },
+					Joined: func(c *driver.Conn) {
+						if closeIn("Joined"); where == "Closed" {
+							c.Abort(c.Now(), "enough")
+						}
+					},
+					Closed: func(*driver.Conn, netconn.CloseResult) { closeIn("Closed") }})
+				drivers = append(drivers, d)
+				return d, err
+			},
+			Failed: func(error) { closeIn("Failed") },
+		})
+		require.NoError(t, err)
+		tick := func() {
+			now = now.Add(20 * time.Millisecond)
+			srv.TickDispatch(now)
+			srv.TickFlush(now)
+			r.TickDispatch(now)
+			r.TickFlush(now)
+		}
+		for i := 0; r.Err() == nil && i < 3000; i++ { // loopback is quick, but not at once
+			time.Sleep(time.Millisecond)
+			tick()
+		}
+		require.ErrorIs(t, r.Err(), session.ErrLeft, where)
+		dialed := len(drivers)
+		for range 100 {
+			tick()
+		}
+		require.Nil(t, r.Driver(), where)
+		require.Len(t, drivers, dialed, where)
+		for _, d := range drivers {
+			require.ErrorIs(t, d.Rebind(nilSocket{}), net.ErrClosed, "%s: a driver that nobody closes", where)
+		}
+		require.NoError(t, srv.Close())
+	}
+}
+
+// nilSocket is one that is never used.
+type nilSocket struct{ udp.Socket }

@@ -261,6 +261,10 @@ func (r *Redialer) dial() {
 		r.failed(err)
 		return
 	}
+	if r.err != nil { // Dial has closed the Redialer
+		_ = d.Close()
+		return
+	}
 	r.next.driver, r.began = d, r.now
 	d.TickDispatch(r.tick)
 	r.next.look()

@@ -35,6 +35,7 @@ type rig struct {
 	clients map[string]*clientGame
 	joins   map[string][]time.Duration // at the client
 	refuse  func(name string) error    // a login
+	ids     map[string]uint64          // of clients with another identity than theirs
 	noTick  bool                       // the server's game forgets it
 	dials   int                        // Ann's
 	joined  func(c *driver.Conn)       // is told of hers
@@ -94,6 +95,9 @@ func newRig(t *testing.T, seed uint64, set netsim.Settings, edit func(*rig)) *ri
 		id := uint64(1)
 		if client == "Bob" {
 			id = 2
+		}
+		if other, ok := r.ids[client]; ok {
+			id = other
 		}
 		token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: id, Create: now, Expire: now + 60, Timeout: 5,
 			Servers: []netip.AddrPort{netip.MustParseAddrPort(serverAddr)}, PrivateKey: netcode.Key{1}})
