@@ -21,6 +21,7 @@ type Table struct {
 	unacked  int      // reliable bunches on all channels that aren't acked, queued control bunches among them
 	held     int      // bytes of the peer's that count against MaxMemory
 	heldOut  int      // bytes for the peer that do
+	reserved int      // bytes that the connection needs of those
 	strange  *strange // nil until it is needed
 	last     lastBunch
 	header   bunch.Header // of the bunch being sent

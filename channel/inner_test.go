@@ -311,7 +311,9 @@ func TestGapWithoutMemoryWaits(t *testing.T) {
 		}
 		require.ErrorIs(t, err, ErrReliableFull)
 	}
-	_, err = other.SendBunch(&bunch.Out{Data: make([]byte, 1), Reliable: true, NoMerge: true})
+	for err = nil; err == nil; {
+		_, err = other.SendBunch(&bunch.Out{Data: make([]byte, 1), Reliable: true, NoMerge: true})
+	}
 	require.ErrorIs(t, err, ErrReliableFull)
 	nak, err := s.receive(header(3, 3, stubGame, opening), "again")
 	require.NoError(t, err)

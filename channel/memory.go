@@ -11,7 +11,8 @@ import (
 // it is for what it sent, half for what it doesn't ack. So neither can starve the other. The last controlReserve bytes of the second half
 // are the control channel's: however much the game has sent, the peer can be told why its connection is closed.
 const (
-	outCost     = 2*int(unsafe.Sizeof(outRec{})) + 2*int(unsafe.Sizeof(waitingBunch{}))
+	outCost     = 2*int(unsafe.Sizeof(outRec{})) + 2*int(unsafe.Sizeof(waitingBunch{})) + noteCost
+	noteCost    = 32                                 // the connection's of the packet that carries it
 	channelCost = int(unsafe.Sizeof(Channel{})) + 64 // and its handler's word or two
 	earlyCost   = int(unsafe.Sizeof(early{})) + 2*int(unsafe.Sizeof((*early)(nil)))
 	queuedCost  = 2 * int(unsafe.Sizeof(queued{}))
@@ -26,12 +27,16 @@ func (t *Table) Held() int { return t.held + t.heldOut }
 // fits reports whether n more bytes of the peer's may be held.
 func (t *Table) fits(n int) bool { return t.held+n <= t.cfg.MaxMemory/2 }
 
+// Reserve takes n bytes from what may be held for the peer: what the connection itself remembers of the packets in flight.
+func (m *Machine) Reserve(n int) { m.reserved = n }
+
 // maxHeldOut is the most that may be held for the peer, as bunches of the channel at index count it.
 func (t *Table) maxHeldOut(index uint32) int {
+	most := t.cfg.MaxMemory/2 - t.reserved
 	if index == 0 {
-		return t.cfg.MaxMemory / 2
+		return most
 	}
-	return t.cfg.MaxMemory/2 - controlReserve
+	return most - controlReserve
 }
 
 // fitsOut reports whether n more bytes for the peer may be held in parts, on the channel at index.

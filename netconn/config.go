@@ -29,7 +29,8 @@ type Protocol struct {
 	Notify packetnotify.Config
 	// PacketWindow is how many packets with bunches may be in flight, 16 to 4096. Default 256, the ack
 	// history: then every packet's fate is told as it was. With more, packets further apart than
-	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice.
+	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice. It is 1024 at most while no
+	// ack comes for a second and two round trips, and one for each KiB of Config.MaxMemory.
 	PacketWindow int
 	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases, 4096 with Bunchnet. See
 	// channel.Config.
@@ -69,7 +70,7 @@ func Unreal53(customExportsFinal bool) Protocol {
 // Bunchnet is the wire of Unreal 5.1 with ChSequences of 13 bits and with this module's own policies: a full
 // reliable buffer is an error to the caller, both ends may open channels, and 4092 packets and as many reliable bunches of a channel
 // may be in flight, for links with much bandwidth and delay: 98 MB/s of bunches of 1200 bytes at a round trip of 50 ms. What remembers
-// them grows with what is in flight: up to 160 kB a connection besides the bunches, which Config.MaxMemory bounds.
+// them grows with what is in flight, within Config.MaxMemory.
 func Bunchnet() Protocol {
 	return Protocol{Name: "bunchnet", Bunch: bunch.Protocol{SequenceBits: 13}, ReliableBuffer: 4096, PacketWindow: 4096,
 		Notify: packetnotify.Config{AckRecords: 8191}}
@@ -90,9 +91,10 @@ type Config struct {
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
 	// channel.Channel.Hold, such as the fragments of large blocks (message.Blocks). What exceeds it is refused, so that it
 	// comes again, or ends the connection with channel.ErrMemory. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
-	// Default 8 MiB on a server, 64 MiB on a client; 8 MiB have room for 1600 bunches of 1200 bytes behind one that was lost, and for 1800
+	// An eighth of that half, 256 KiB at most, is for what remembers the packets in flight.
+	// Default 8 MiB on a server, 64 MiB on a client; 8 MiB have room for 1600 bunches of 1200 bytes behind one that was lost, and for 1700
 	// without an ack, so a server with more than 40 MB/s from one client, or to it, at a round trip of 50 ms, wants 24 MiB; at least 256 KiB. Besides, a connection keeps OrderCache packets at
-	// most, and a word or two for each bunch in the packets in flight.
+	// most, and a word or two for each unreliable bunch in the packets in flight.
 	MaxMemory int
 	// NeverReuseIndex and RestartSequence are for peers that restart the reliable
 	// sequence of a channel index that is used again; see channel.Config.

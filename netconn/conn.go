@@ -70,6 +70,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	cfg.Protocol.PacketWindow = min(cfg.Protocol.PacketWindow, cfg.MaxMemory/windowMemory)
 	c := &Conn{cfg: cfg, proto: cfg.Protocol.Bunch, now: now}
 	c.notify.Init(cfg.Protocol.Notify, incoming, outgoing)
 	mask := int64(seqnum.Channel.Mask())
@@ -78,6 +79,7 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 		return nil, err
 	}
 	c.channels = m
+	m.Reserve(recordBytes(cfg.Protocol.PacketWindow))
 	c.skip.init(cfg.Secret)
 	c.sendBuffer.init(&c.cfg)
 	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.pace.at = now, now, now, now

@@ -1,7 +1,9 @@
 package netconn
 
 import (
+	"math/bits"
 	"time"
+	"unsafe"
 
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
@@ -22,6 +24,15 @@ type sentPackets struct {
 	pendingReliable    bool
 	pendingOpening     bool
 	pendingProbe       bool
+}
+
+// windowMemory is the bytes of Config.MaxMemory that a packet of the window asks for, so that recordBytes is a sixteenth of it at most.
+const windowMemory = 1 << 10
+
+// recordBytes is what remembers the packets of a full window: rings of twice as many, as acks and keep-alives go on beyond it.
+func recordBytes(window int) int {
+	const each = int(unsafe.Sizeof(sentPacket{})) + 8 // and packetnotify's
+	return each << (bits.Len(uint(window-1)) + 1)
 }
 
 type sentPacket struct {

@@ -16,6 +16,14 @@ import (
 // windowMargin keeps a few packets of the window for acks and close.
 const windowMargin = 4
 
+// A window above silentWindow is for links with much bandwidth and delay, on which acks come all the time. While none comes for
+// silentAfter and two round trips of what is in flight, nobody may be there: what is sent then is lost, waits in a queue, or costs a peer
+// that reads nothing no more than us.
+const (
+	silentWindow = 1024
+	silentAfter  = time.Second
+)
+
 // outstanding is the packets in flight, with the one under construction.
 func (c *Conn) outstanding() int {
 	n := c.notify.Outstanding()
@@ -26,8 +34,18 @@ func (c *Conn) outstanding() int {
 }
 
 // windowFull reports whether one more packet would be too many in flight.
-func (c *Conn) windowFull() bool {
-	return c.notify.Outstanding() >= c.cfg.Protocol.PacketWindow-windowMargin
+func (c *Conn) windowFull() bool { return c.fillsWindow(c.notify.Outstanding()) }
+
+// fillsWindow reports whether n packets in flight, or about to be, are as many as may be.
+func (c *Conn) fillsWindow(n int) bool {
+	return n >= c.cfg.Protocol.PacketWindow-windowMargin || n >= silentWindow-windowMargin && c.silent()
+}
+
+// silent is for many packets in flight.
+func (c *Conn) silent() bool {
+	s := &c.sentPackets
+	since := max(c.flow.lastFate, s.packetAt(s.first).at)
+	return c.now-since > max(silentAfter, 2*(c.rtt.smoothed+4*c.rtt.variance))
 }
 
 // HasRoom reports whether the packet at hand, or the window, has room for a bunch; see channel.Outlet.
@@ -36,7 +54,7 @@ func (o *outlet) HasRoom(bits int) bool {
 	if c.Closed() {
 		return false
 	}
-	if c.outstanding() < c.cfg.Protocol.PacketWindow-windowMargin {
+	if !c.fillsWindow(c.outstanding()) {
 		return true
 	}
 	if c.out.Len() == 0 || c.out.Free() < bits+bunch.MaxHeaderBits {

@@ -4,12 +4,14 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
@@ -319,25 +321,88 @@ func TestBudgetCountsThePacketAtHand(t *testing.T) {
 	require.InDelta(t, before-500, c.Budget(), 30)
 }
 
-// TestPacketsWithBunchesInFlight: in a silence, PacketWindow less 4 packets with bunches leave, the one at hand included.
+// TestPacketsWithBunchesInFlight: without acks, PacketWindow less 4 packets with bunches leave, the one at hand included; but when no ack
+// comes for a second no more than 1020.
 func TestPacketsWithBunchesInFlight(t *testing.T) {
 	for _, window := range []int{16, 256, 1024, 4096} {
-		f := newFlood(t, 1, network{}, func(c *Config) {
-			c.Protocol = Bunchnet()
-			c.Protocol.PacketWindow, c.KeepAlive, c.Timeout = window, time.Hour, -1
-		})
-		f.send(1)
-		f.drain()
-		c := f.p.ends[0].conn
-		var err error
-		for range window + 10 {
-			for range 3 {
-				_, err = f.ch.SendBunch(&bunch.Out{Data: make([]byte, 400)})
+		for _, tick := range []time.Duration{100 * time.Microsecond, testTick} {
+			f := newFlood(t, 1, network{}, func(c *Config) {
+				c.Protocol = Bunchnet()
+				c.Protocol.PacketWindow, c.KeepAlive, c.Timeout = window, time.Hour, -1
+			})
+			f.send(1)
+			f.drain()
+			c := f.p.ends[0].conn
+			var err error
+			for range window + 10 {
+				for range 3 {
+					_, err = f.ch.SendBunch(&bunch.Out{Data: make([]byte, 400)})
+				}
+				f.p.now += tick
+				c.Tick(f.p.now)
 			}
-			f.p.now += testTick
-			c.Tick(f.p.now)
+			require.ErrorIs(t, err, channel.ErrNotSent)
+			want := window - 4
+			if tick == testTick {
+				want = min(want, 1020)
+			}
+			require.Equal(t, want, c.notify.Outstanding())
 		}
-		require.ErrorIs(t, err, channel.ErrNotSent)
-		require.Equal(t, window-4, c.notify.Outstanding())
+	}
+}
+
+// TestWindowIsWideAgain: after a silence the window is as wide as before when acks come.
+func TestWindowIsWideAgain(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 100 * time.Millisecond}), 1, func(_ int, c *Config) { c.NetSpeed = 1e9 })
+	l.tick = time.Millisecond
+	l.control()
+	l.run(time.Second, nil)
+	ch := l.open(0)
+	most := 0
+	fill := func() {
+		for range 30 {
+			if ch.Room() == 0 {
+				break
+			}
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		most = max(most, l.conns[0].notify.Outstanding())
+	}
+	l.dark[1] = true
+	l.run(5*time.Second, nil)
+	l.run(5*time.Second, func() { fill() })
+	require.LessOrEqual(t, most, 1060, "and keep-alives")
+	l.dark[1] = false
+	l.run(2*time.Second, func() { fill() })
+	require.Equal(t, 4092, most)
+}
+
+// TestPacketsCountAgainstMaxMemory: what isn't acked, and what remembers the packets in flight, take half of MaxMemory at most.
+func TestPacketsCountAgainstMaxMemory(t *testing.T) {
+	for _, most := range []int{256 << 10, 1 << 20, 8 << 20} {
+		l := newLab(t, both(netsim.Settings{}), 1, func(_ int, c *Config) { c.MaxMemory, c.NetSpeed = most, 1e9 })
+		l.tick = 100 * time.Microsecond
+		l.control()
+		l.run(time.Second, nil)
+		c := l.conns[0]
+		l.dark[1] = true
+		var chs []*channel.Channel
+		for range 64 {
+			chs = append(chs, l.open(0))
+		}
+		l.run(500*time.Millisecond, func() {
+			for _, ch := range chs {
+				if c.Table().Waiting() == 0 {
+					_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 1), Reliable: true, NoMerge: true}) // until it is full
+				}
+			}
+			_, _ = chs[0].SendBunch(&bunch.Out{Data: make([]byte, 900)}) // until the window is
+			c.FlushNet()
+		})
+		s := &c.sentPackets
+		rings := cap(s.packets) * int(unsafe.Sizeof(sentPacket{})+8)
+		require.LessOrEqual(t, c.Table().Held()+rings, most/2, "MaxMemory %d", most)
+		require.Greater(t, c.Table().Held()+rings, most*3/8, "MaxMemory %d", most)
 	}
 }

@@ -127,7 +127,7 @@ func wrapsOverLinks(e *env) figure {
 	failed := 0
 	for name := range links {
 		b := &blackout{link: name, length: time.Duration(e.pick(10, 200)) * time.Minute, keepAlive: 200 * time.Millisecond, tick: 100 * time.Millisecond, protocol: netconn.Bunchnet()}
-		if _, err := b.play(e); err != nil {
+		if _, _, err := b.play(e); err != nil {
 			failed++
 			e.notef("%v: %v", b, err)
 		}
