@@ -34,7 +34,7 @@ func steps() prediction.Model[[2]int, int] {
 // late or too early changes nothing but a counter, and the player is told how late his inputs come.
 func TestTicks(t *testing.T) {
 	const began = 100 * interval
-	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxForced: 3 * interval}, [2]int{}, began)
+	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxError: 10, MaxForced: 3 * interval}, [2]int{}, began)
 	require.NoError(t, err)
 	tick := 100
 	send := func(now time.Duration, moves ...int) { // pairs of a tick and its input
@@ -84,6 +84,11 @@ func TestTicks(t *testing.T) {
 		next()
 	}
 	require.Equal(t, [2]int{33, 5}, *s.State(), "MaxForced is over")
+	w = bitio.NewWriter(make([]byte, 100))
+	ok, err = s.Reply(time.Duration(tick)*interval, w)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.True(t, bitio.NewReader(w.Bytes(), w.Len()).ReadBool(), "who has missed ticks is corrected")
 	send(time.Duration(tick)*interval, tick+64, 1, tick+65, 1, tick+1000000, 1, 3, 1)
 	before := s.Counters
 	require.EqualValues(t, 2, before.Ahead)
@@ -95,11 +100,6 @@ func TestTicks(t *testing.T) {
 		next()
 	}
 	require.Equal(t, [2]int{34, 6}, *s.State())
-	w = bitio.NewWriter(make([]byte, 100))
-	ok, err = s.Reply(time.Duration(tick)*interval, w)
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.True(t, bitio.NewReader(w.Bytes(), w.Len()).ReadBool(), "who has missed ticks is corrected")
 	s.Tick(time.Duration(tick+100000) * interval)
 	require.EqualValues(t, before.Moves+1, s.Counters.Moves)
 	require.Equal(t, time.Duration(tick+100000)*interval, s.Timestamp(), "a server that stood still goes on from now")
