@@ -44,7 +44,7 @@ type Table struct {
 // page is pageSize slots in a row; most connections use one.
 type page [pageSize]slot
 
-const pageSize = 32
+const pageSize = 16
 
 type slot struct {
 	ch                      *Channel

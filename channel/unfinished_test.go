@@ -34,7 +34,7 @@ func TestUnfinishedBunchesAreGivenUp(t *testing.T) {
 		part(bunch.Header{ChIndex: 3 + 2*i})
 		id += 2 // lost
 		require.LessOrEqual(t, s.table.Len(), 2)
-		require.LessOrEqual(t, s.table.Held(), before+(500/16+1)*pageCost+channelCost+2*2048)
+		require.LessOrEqual(t, s.table.Held(), before+(1000/pageSize+1)*pageCost+channelCost+2*2048)
 	}
 	other()
 	require.EqualValues(t, 500, s.table.Counters.HalfOpen)
