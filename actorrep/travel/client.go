@@ -51,8 +51,13 @@ func (c *Client) Step() {
 	}
 }
 
-// Ready says that the level that load was told last is loaded. Step tells the server.
-func (c *Client) Ready() { c.loaded = c.loading }
+// Ready says that a level is loaded, by the name that load was told. Step tells the server, if it is the newest: when a level that takes long to load is
+// done after load was told another one, that counts for nothing.
+func (c *Client) Ready(m string) {
+	if c.level != nil && c.level.Number == c.loading && c.level.Map == m {
+		c.loaded = c.loading
+	}
+}
 
 // Map is the level that load was told last, and whether the game is ready for it.
 func (c *Client) Map() (m string, ready bool) {

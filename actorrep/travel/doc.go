@@ -21,7 +21,7 @@
 //
 //	levels, err := travel.NewClient(world, load)                                     // client
 //	each tick: levels.Step() after world.Step(now)
-//	levels.Ready()                                                                   // when what load began is done
+//	levels.Ready(m)                                                                  // when what load began is done
 //
 // A recording has the Level, and all actors from the first on.
 package travel

@@ -37,7 +37,7 @@ func Example() {
 		world.Step(now)
 		mirror.Step(now) // in another process
 		client.Step()
-		client.Ready() // once what load began is done
+		client.Ready(server.Map()) // once what load began is done
 	}
 	// Output: all are in the desert
 }

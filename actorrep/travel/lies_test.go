@@ -42,7 +42,7 @@ func TestLies(t *testing.T) {
 	for range 30 {
 		step()
 	}
-	client.Ready()
+	client.Ready("desert")
 	for _, n := range []uint32{0, 1, 3, 1 << 31, 1<<32 - 1} {
 		require.NoError(t, ready.Call(liars.level, n))
 		for range 30 {

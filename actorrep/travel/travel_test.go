@@ -116,7 +116,7 @@ func (r *trip) step() {
 		c.levels.Step()
 		if c.left > 0 && !c.never {
 			if c.left--; c.left == 0 {
-				c.levels.Ready()
+				c.levels.Ready(c.loads[len(c.loads)-1])
 			}
 		}
 		loaded, ready := c.levels.Map()
@@ -283,7 +283,9 @@ func TestReplayOfTravel(t *testing.T) {
 		require.Less(t, now, time.Minute)
 		require.NoError(t, replay.Step(now))
 		levels.Step()
-		levels.Ready()
+		if len(loads) > 0 {
+			levels.Ready(loads[len(loads)-1])
+		}
 	}
 	require.Equal(t, []string{"forest", "desert"}, loads)
 	require.Equal(t, "5 trees of desert, 1 heroes", sees(w))
@@ -341,4 +343,25 @@ func TestLateTravelsOn(t *testing.T) {
 	r.until("arrived", func() bool { return len(r.arrived) > 0 })
 	require.Equal(t, []string{"desert"}, r.arrived)
 	require.Len(t, r.late, 1)
+}
+
+// TestReadyOfTheLevelBefore: a level that is loaded when the client is to load another one already doesn't make it ready for that.
+func TestReadyOfTheLevelBefore(t *testing.T) {
+	r := newTrip(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, time.Minute)
+	c := r.join(3)
+	c.never = true
+	c.levels.Ready("forest") // before there is one
+	r.to("forest")
+	r.until("told", func() bool { return len(c.loads) == 1 })
+	r.to("desert")
+	r.until("told", func() bool { return len(c.loads) == 2 })
+	c.levels.Ready("forest")
+	for range 60 {
+		r.step()
+	}
+	require.False(t, r.server.IsReady(c.Peer))
+	require.True(t, r.server.Traveling())
+	c.levels.Ready("desert")
+	r.all("5 trees of desert, 1 heroes")
+	require.True(t, r.server.IsReady(c.Peer))
 }

@@ -117,7 +117,6 @@ func (s *Session) take(from int, in *said) {
 		if s.players[sec.player].out {
 			continue
 		}
-		s.silent(in.dropping) // before what is forwarded
 		own := &s.players[sec.player].inputs
 		sec.run.each(s.cfg.InputSize, own.zero, func(i int, b []byte) {
 			if sec.first+int64(i) == own.next {

@@ -287,3 +287,60 @@ func TestCloseFromWithin(t *testing.T) {
 
 // nilSocket is one that is never used.
 type nilSocket struct{ udp.Socket }
+
+// TestReplacedByADialThatEnds: when the server replaces the connection by one that it ends at once, for a while, the Redialer dials on: it was its own dial
+// that replaced the connection.
+func TestReplacedByADialThatEnds(t *testing.T) {
+	for _, loss := range []float64{0, 20} {
+		for seed := range uint64(20) {
+			r := newRig(t, seed, netsim.Settings{Loss: loss, Lag: 50 * time.Millisecond}, func(r *rig) {
+				unproven(r)
+				ends := 3
+				r.config.Rejoin = func(c *driver.Conn, p *player) {
+					if r.tell("back", p); ends > 0 {
+						ends--
+						c.CloseWithReason("not now")
+					}
+				}
+				r.config.Keeps = func(netconn.CloseResult) bool { return true }
+			})
+			r.world.RunUntil(3 * time.Second)
+			r.clients["Ann"].Redial()
+			r.world.RunUntil(60 * time.Second)
+			require.Nil(t, r.world.Failure())
+			ann := r.clients["Ann"]
+			require.NoError(t, ann.Err(), "loss %v, seed %d", loss, seed)
+			require.Equal(t, ann.conn.Driver(), ann.Driver(), "the one that joined last")
+			require.False(t, ann.conn.Closed())
+			here, away := r.players.Len()
+			require.Equal(t, []int{2, 0}, []int{here, away}, "loss %v, seed %d: %v", loss, seed, r.told)
+		}
+	}
+}
+
+// TestRedialEveryTick: a game that calls Redial all the time has its connections nevertheless.
+func TestRedialEveryTick(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, nil)
+	r.world.RunUntil(3 * time.Second)
+	r.dark()
+	r.world.Host("Ann").Rebind()
+	for r.world.Now() < 6*time.Second {
+		if r.clients["Ann"].Redial(); r.world.Now() > 4*time.Second {
+			r.light()
+		}
+		r.world.RunUntil(r.world.Now() + 10*time.Millisecond)
+	}
+	require.Nil(t, r.world.Failure())
+	require.Greater(t, len(r.joins["Ann"]), 1)
+}
+
+// TestForgetAfterRejoin: a player that is back isn't away.
+func TestForgetAfterRejoin(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, nil)
+	r.world.RunUntil(3 * time.Second)
+	r.world.Host("Ann").Crash(time.Second)
+	r.world.RunUntil(8 * time.Second)
+	require.Equal(t, []string{"new", "away", "back"}, r.of("Ann"))
+	require.False(t, r.players.Forget("1"))
+	require.Equal(t, []string{"new", "away", "back"}, r.of("Ann"))
+}

@@ -257,12 +257,14 @@ func (r *Redialer) dial() {
 		return
 	}
 	r.hurried, r.hurry = r.hurry, false
-	if err != nil {
-		r.failed(err)
+	switch {
+	case r.err != nil: // Dial has closed the Redialer
+		if d != nil {
+			_ = d.Close()
+		}
 		return
-	}
-	if r.err != nil { // Dial has closed the Redialer
-		_ = d.Close()
+	case err != nil:
+		r.failed(err)
 		return
 	}
 	r.next.driver, r.began = d, r.now
