@@ -14,6 +14,7 @@ type Client struct {
 	// loading is the number of the level that load was told last, loaded the one that the game is ready for, said the one that the
 	// server was told.
 	loading, loaded, said uint32
+	told                  string // the name of loading
 }
 
 // NewClient returns a client's part; load is called in Step when there is another level, and begins to load it. It registers the class
@@ -42,9 +43,9 @@ func (c *Client) Step() {
 			return
 		}
 	}
-	if n := c.level.Number; n != c.loading {
-		c.loading = n
-		c.load(c.level.Map)
+	if l := c.level; l.Number != c.loading && l.whole() {
+		c.loading, c.told = l.Number, l.Map
+		c.load(c.told)
 	}
 	if c.loaded == c.loading && c.said != c.loaded && ready.Call(c.level, c.loaded) == nil {
 		c.said = c.loaded
@@ -54,15 +55,12 @@ func (c *Client) Step() {
 // Ready says that a level is loaded, by the name that load was told. Step tells the server, if it is the newest: when a level that takes long to load is
 // done after load was told another one, that counts for nothing.
 func (c *Client) Ready(m string) {
-	if c.level != nil && c.level.Number == c.loading && c.level.Map == m {
+	if c.loading != 0 && m == c.told {
 		c.loaded = c.loading
 	}
 }
 
 // Map is the level that load was told last, and whether the game is ready for it.
 func (c *Client) Map() (m string, ready bool) {
-	if c.level == nil {
-		return "", false
-	}
-	return c.level.Map, c.loaded == c.loading && c.loading != 0
+	return c.told, c.loaded == c.loading && c.loading != 0
 }

@@ -1,8 +1,10 @@
 package travel
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 )
@@ -13,8 +15,22 @@ type Level struct {
 	// Map is what To was given, Number how often it was called.
 	Map    string `net:"cap=256"`
 	Number uint32 `net:""`
+	// Sum is a checksum of both: when packets are lost, values that were set at different times may come together.
+	Sum uint32 `net:""`
 
 	server *Server
+}
+
+// set has both be news together.
+func (l *Level) set(m string, number uint32) { l.Map, l.Number, l.Sum = m, number, sum(m, number) }
+
+// whole reports whether both are of the same call of To.
+func (l *Level) whole() bool { return l.Sum == sum(l.Map, l.Number) }
+
+func sum(m string, number uint32) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write(binary.LittleEndian.AppendUint32([]byte(m), number))
+	return h.Sum32()
 }
 
 // MaxMap is the bytes of a Map at most.

@@ -101,8 +101,7 @@ func (s *Server) To(m string) error {
 			}
 		}
 	}
-	s.level.Map = m
-	s.level.Number++
+	s.level.set(m, s.level.Number+1)
 	s.look()
 	for _, t := range s.peers {
 		s.hold(t.peer)
