@@ -18,7 +18,6 @@ type course struct {
 	*rig.Rig
 	line           *rig.Line
 	server, client *runners
-	mine           *runner
 	clock          float64 // of the client: how fast it runs
 	frame          time.Duration
 

@@ -20,7 +20,8 @@ func Lie(s *Session, from int, rng *rand.Rand) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte{typePlay, byte(from)}, s.agreement)
 	frame := near()
 	b = binary.AppendUvarint(b, uint64(frame))
-	b = binary.AppendVarint(b, number()-number())
+	lead := number()
+	b = binary.AppendVarint(b, lead-number())
 	dropping := byte(0)
 	if rng.IntN(20) == 0 {
 		dropping = byte(rng.UintN(1<<s.cfg.Players)) &^ (1 << from) &^ (1 << s.cfg.Local)
