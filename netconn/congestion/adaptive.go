@@ -197,7 +197,7 @@ func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 		if idle := now - a.lastFeedback; a.lastFeedback == 0 || idle > a.pause(bytes) {
 			a.round.begin(now, id, true)
 		} else if !a.round.open {
-			a.round.begin(a.lastFeedback, id, false)
+			a.round.begin(a.lastFeedback, id, a.deaf == a.lastID)
 		}
 	} else if !a.round.open {
 		a.round.begin(now, id, true)

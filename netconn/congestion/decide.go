@@ -18,6 +18,7 @@ const (
 	calm         = 1700 * time.Millisecond // without congestion: there may be more
 	stepTime     = 115 * time.Millisecond  // in which growth doubles then
 	doublingTrip = 0.75                    // round trips in which the rate doubles at most
+	changedTrip  = 0.6                     // and while the link delivers muchBeyond of the known capacity
 	doublings    = 2.0                     // of growth in a round, at most
 	maxGrowth    = 1.0                     // of the rate, the most it grows in that time or a round
 	farBeyond    = 1.15                    // delivered of the known capacity: there is more
@@ -246,13 +247,17 @@ func (a *Adaptive) leap(r *round, inc float64, took time.Duration) float64 {
 	return a.step * part
 }
 
-// part is the part of a doubling that a round may bring: less than all of it where a round is less than a round trip.
+// part is the part of a doubling that a round may bring: less than all of it where a round is less than a round trip. It is more once the
+// link has turned out to be another.
 func (a *Adaptive) part(r *round, took time.Duration) float64 {
-	base := a.queue.base.get()
+	base, trips := a.queue.base.get(), doublingTrip
 	if r.done || base == 0 {
 		return 1
 	}
-	return min(took.Seconds()/(doublingTrip*base.Seconds()), 1)
+	if a.phase == Cruise && a.out.rate() > muchBeyond*a.capacity {
+		trips = changedTrip
+	}
+	return min(took.Seconds()/(trips*base.Seconds()), 1)
 }
 
 // calmTime is how long a time without congestion has to be until there may be more: shorter where rounds

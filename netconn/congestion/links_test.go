@@ -306,3 +306,15 @@ func TestLossOfAPath(t *testing.T) {
 		require.Contains(t, c.want, feed(150, c.after, c.rate*300_000), c.name)
 	}
 }
+
+// TestLossIsNotAnsweredByLuck: a path that loses 8 % of what is sent, of which the cut expects 16 %, with one slot that loses more.
+// That slot doesn't count as loss that stayed, but it does against loss that went away.
+func TestLossIsNotAnsweredByLuck(t *testing.T) {
+	l := lossTest{base: 0.05, tolerance: 0.05, lastLoss: 0.163, lastRate: 158_600}
+	for i, slot := range []fates{{35, 2}, {16, 3}, {35, 2}} {
+		l.slot = slot
+		require.Equal(t, tolerable, l.verdict(time.Duration(i+1)*lossSlot, 88_000, false, false), "slot %d", i)
+	}
+	l.slot = fates{60, 0}
+	require.Equal(t, answered, l.verdict(4*lossSlot, 88_000, false, false), "it went away")
+}

@@ -10,7 +10,8 @@ import (
 // packets until their loss is above the tolerance beyond chance, or there are enough
 // to say that it isn't. Loss that doesn't fall when the rate does is the path's: the tolerance
 // rises to it, and sinks back by itself. Congestion goes on until it is answered, while a burst of loss
-// passes: of the slots of time that the packets are gathered in, the worst doesn't count.
+// passes: of the slots of time that the packets are gathered in, the worst doesn't count as loss that stays. Whether loss has gone is
+// told from all of them.
 type lossTest struct {
 	base      float64 // configured tolerance, 0 to 1
 	tolerance float64
@@ -56,14 +57,16 @@ func (l *lossTest) verdict(now time.Duration, rate float64, queue, limited bool)
 	n := acked + lost
 	open := false
 	if !queue && l.lastLoss > 0 {
-		var odds float64
-		switch odds, open = l.odds(acked, lost); {
-		case odds > sure && lost <= maxTolerance*n:
+		var still, gone float64
+		still, open = l.odds(acked, lost)
+		gone, _ = l.odds(float64(l.all.acked), float64(l.all.lost))
+		switch {
+		case still > sure && lost <= maxTolerance*n:
 			l.tolerance = min(max(l.tolerance, 1.5*lost/n), maxTolerance)
 			l.restart(now)
 			l.lastLoss = 0
 			return ofThePath
-		case odds < -sure:
+		case gone < -sure:
 			l.lastLoss = 0
 			return answered
 		}

@@ -8,7 +8,7 @@ import "time"
 // with the time they were held.
 type round struct {
 	open, done bool
-	cold       bool // began with a packet after silence: its delivery can't be timed
+	cold       bool // began with a packet after silence, or after packets that say nothing: its delivery can't be timed
 	start      time.Duration
 	end        int64 // packet whose feedback ends the round
 	low, high  time.Duration

@@ -40,9 +40,6 @@ func (p *Path) Missed(f Figures) (missed []string) {
 	if p.Rough {
 		share = min(share, 0.8)
 	}
-	if p.RTT > 150*time.Millisecond && p.Hz <= 10 { // a round trip is half a second and more, and so is what it takes to end a drain
-		recovery = 6 * time.Second
-	}
 	if p.Jittery { // a delay may be a queue, or not
 		share, recovery = min(share, 0.7), 10*time.Second
 	}
