@@ -8,8 +8,12 @@ import (
 
 // TestHostile is the command with fewer packets.
 func TestHostile(t *testing.T) {
+	n := 20_000
+	if testing.Short() {
+		n = 5000
+	}
 	for _, link := range []string{"netcode", "unreal", "salted"} {
-		ok, err := run(link, 20_000, 4096, 1)
+		ok, err := run(link, n, 4096, 1)
 		require.NoError(t, err, link)
 		require.True(t, ok, "%s: see the table; seed 1", link)
 	}
