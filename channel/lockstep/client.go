@@ -55,6 +55,7 @@ type client struct {
 	firstInput int64 // turns before have none
 	seen       int64 // all inputs before were seen, taken or not
 	lagging    bool
+	away       int64 // turns that it was substituted, less those since; it gets so many to send the hashes of those
 	sizes      []int // of input t at t%len
 	data       []byte
 	maxInput   int
@@ -104,7 +105,7 @@ func (c *client) restart(now time.Duration, w welcome, setup, snap []byte, logBa
 	c.executed, c.hashNext = w.start, w.start
 	c.desynced, c.unhashed, c.unhashedTold, c.overruled = false, false, false, false
 	c.nextSend, c.progress, c.ackedAt = now, now, now
-	c.lagging, c.seen, c.joinFrom = false, 0, 0
+	c.lagging, c.away, c.seen, c.joinFrom = false, 0, 0, 0
 }
 
 // end ends the session, if there is one.

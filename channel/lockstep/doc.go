@@ -37,7 +37,8 @@
 //     (Host.SetSnapshot) and the turns since, whichever is shorter. Who has caught up is Joined.
 //   - Desync: hashes are compared turn by turn; the first turn and player that differ from more than half of those
 //     in the game become an Event of a later turn. When no half agrees, as always with two, Split says so and
-//     nobody is named, unless the game on the host's machine says what is right (Host.Judge). With Config.Parts a
+//     nobody is named, unless the game on the host's machine says what is right (Host.Judge). Who was dark, or wasn't there yet,
+//     isn't judged by the few who were. With Config.Parts a
 //     Differs event says which parts of the state are wrong. Host.Mend gives that player the snapshot and the turns
 //     since; the others play on.
 //   - The host is gone: another machine, or the same after a restart, takes the game up (Peer.Resume,
@@ -154,6 +155,7 @@
 //	setup                             64 KiB; snapshot MaxSnapshot; both are told when they exceed it
 //	delay raised by one player        AdaptiveDelay.Lead turns
 //	received and not executed         ReceiveBuffer; what finds no room comes again
-//	hashes                            256 turns; not waited for after MaxDelay+16 turns; what is older counts as not compared
+//	hashes                            256 turns; not waited for after MaxDelay+16 turns, but for those of players that are
+//	                                  substituted; what is older counts as not compared
 //	events of a turn                  one of a kind and player
 package lockstep

@@ -21,7 +21,7 @@ func (h *Host) Judge(turn int64, sums ...uint64) error {
 	case !ok:
 		return ErrParts
 	}
-	b.state, b.want = agreed, hash
+	b.state, b.want, b.judged = agreed, hash, true
 	h.parts.judged(turn, sums)
 	for m := b.sent &^ h.judge.same(b, hash); m != 0; m &= m - 1 {
 		h.clients[bits.TrailingZeros64(m)].overruled = true
@@ -31,7 +31,8 @@ func (h *Host) Judge(turn int64, sums ...uint64) error {
 	return nil
 }
 
-// openBallot begins to collect the hashes of the turn just completed, and ends the wait for those of an old one.
+// openBallot begins to collect the hashes of the turn just completed, and ends the wait for those of an old one, but for those of
+// players that are substituted, or were until just now: the others don't decide without them.
 func (h *Host) openBallot(turn int64) {
 	voters := h.active
 	for m := voters; m != 0; m &= m - 1 {
@@ -39,14 +40,19 @@ func (h *Host) openBallot(turn int64) {
 			voters &^= 1 << p
 		}
 	}
-	h.judge.begin(turn, voters)
+	h.judge.begin(turn, h.active, voters)
 	b := h.judge.ballot(turn - h.cfg.hashPatience())
 	if b == nil {
 		return
 	}
+	var late uint64
 	for m := b.voters &^ b.sent & h.active; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
 		c := &h.clients[p]
+		if c.away > 0 { // its commands were missing as well, which it can't keep up for long
+			late |= 1 << p
+			continue
+		}
 		c.unhashed = true
 		if !c.unhashedTold {
 			c.unhashedTold = true
@@ -54,7 +60,7 @@ func (h *Host) openBallot(turn int64) {
 			h.push(Event{Kind: Unhashed, Player: p, Value: b.turn})
 		}
 	}
-	b.voters &= b.sent
+	b.voters &= b.sent | late
 	h.decide(b)
 }
 
@@ -130,7 +136,7 @@ func (h *Host) decide(b *ballot) {
 
 // found reports the first difference of a player's session.
 func (h *Host) found(b *ballot) {
-	for m := b.sent &^ h.judge.same(b, b.want); m != 0; m &= m - 1 {
+	for m := h.judge.wrong(b); m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)
 		if c := &h.clients[p]; !c.desynced {
 			c.desynced = true

@@ -151,9 +151,11 @@ func (h *Host) collect(c *client, p int, substituted bool) {
 		c.received = t.N + 1
 		c.budget.spend(&h.cfg.Config, 0)
 		c.lagging = true
+		c.away = min(c.away+1, h.cfg.hashPatience())
 		c.stall.debt += h.cfg.TurnInterval
 	case t.N >= c.firstInput:
 		c.lagging = false
+		c.away = max(c.away-1, 0)
 		if in := c.input(t.N); len(in) > 0 {
 			t.present |= 1 << p
 			t.inputs[p] = in

@@ -15,10 +15,12 @@ type judge struct {
 // ballot is what is known of a turn's hashes.
 type ballot struct {
 	turn   int64
+	all    uint64 // who was in the game
 	voters uint64 // whose hashes count
 	sent   uint64 // whose hash came
 	state  verdict
 	want   uint64 // when agreed
+	judged bool   // by Host.Judge
 }
 
 type verdict uint8
@@ -38,8 +40,8 @@ func newJudge(players int) judge {
 }
 
 // begin opens turn, which follows the last one or is the first.
-func (j *judge) begin(turn int64, voters uint64) {
-	j.turns[turn%hashWindow] = ballot{turn: turn, voters: voters}
+func (j *judge) begin(turn int64, all, voters uint64) {
+	j.turns[turn%hashWindow] = ballot{turn: turn, all: all, voters: voters}
 	j.newest = turn
 }
 
@@ -93,4 +95,15 @@ func (j *judge) same(b *ballot, h uint64) (same uint64) {
 		}
 	}
 	return same
+}
+
+// wrong has the players who gave another hash than the one agreed on. Who had no vote, as it was late or wasn't there, is among them
+// only when two or more, and more than half of those in the game then, have that hash: few who were left don't judge who comes back.
+func (j *judge) wrong(b *ballot) uint64 {
+	right := j.same(b, b.want)
+	n := bits.OnesCount64(right & b.all)
+	if b.judged || n > 1 && 2*n > bits.OnesCount64(b.all) {
+		return b.sent &^ right
+	}
+	return b.sent & b.voters &^ right
 }

@@ -100,7 +100,7 @@ func TestLogModel(t *testing.T) {
 func TestJudge(t *testing.T) {
 	vote := func(voters uint64, hashes ...uint64) (*judge, *ballot) {
 		j := newJudge(4)
-		j.begin(0, voters)
+		j.begin(0, voters, voters)
 		b := j.ballot(0)
 		for p, h := range hashes {
 			if h != 0 {
@@ -136,7 +136,7 @@ func TestJudge(t *testing.T) {
 	}
 	j, _ := vote(0b1111)
 	for turn := int64(1); turn <= hashWindow; turn++ {
-		j.begin(turn, 1)
+		j.begin(turn, 1, 1)
 	}
 	require.Nil(t, j.ballot(0))
 	require.NotNil(t, j.ballot(1))

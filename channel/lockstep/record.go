@@ -22,7 +22,7 @@ const (
 	// Split: after turn Value the players' states differ, and no half agrees, so nobody can be named, as
 	// always with two players. Got is the hash of the players in Who, Want that of another.
 	Split EventKind = 5
-	// Unhashed: the player's hash of turn Value didn't come within MaxDelay+16 turns. Told once in a session.
+	// Unhashed: the player's hash of turn Value didn't come within MaxDelay+16 turns, while its commands did. Told once in a session.
 	Unhashed EventKind = 6
 	// Differs: after turn Value, whose difference was told before, the parts in Who of the player's state differ
 	// from those of the players who are right, or after a Split from the lowest player's. Bit i is Config.Parts[i].

@@ -74,6 +74,56 @@ func TestLiarBlamesNobody(t *testing.T) {
 	require.True(t, slices.ContainsFunc(w.events, func(e string) bool { return strings.Contains(e, "desync 0 ") }), "three to one: %v", w.events)
 }
 
+// TestLateHashesBlameNobody: by Substitute the game goes on without players that are dark. Those who were there don't decide alone what
+// is right: who is back is not named, and who really differs still is.
+func TestLateHashesBlameNobody(t *testing.T) {
+	for _, liars := range []int{1, 2} {
+		players := 3*liars - 1
+		cfg := config(players)
+		cfg.Stall = Substitute
+		w := newWorld(t, 12, cfg, netsim.Settings{Lag: 20 * ms})
+		w.start()
+		w.playTo(40, time.Minute)
+		for i := range liars {
+			w.players[i].lie = func(h uint64) uint64 { return ^h }
+		}
+		dark := w.players[players-liars:]
+		for _, p := range dark {
+			require.NoError(t, p.up.Set(netsim.Settings{Loss: 100}))
+		}
+		w.run(5 * time.Second)
+		for _, p := range dark {
+			require.NoError(t, p.up.Set(netsim.Settings{Lag: 20 * ms}))
+		}
+		w.run(20 * time.Second)
+		require.Zero(t, w.host.Stats().Drops)
+		events := strings.Join(w.events, ", ")
+		for honest := liars; honest < players; honest++ {
+			require.NotContains(t, events, fmt.Sprintf("desync %d ", honest))
+		}
+		if liars == 1 {
+			require.Contains(t, events, "split 1 ")
+			continue
+		}
+		require.Contains(t, events, "desync 0 ", "three to two")
+		require.Contains(t, events, "desync 1 ")
+	}
+}
+
+// TestWhoPlayedAloneJudgesNobody: who joins, and executes turns of which there is one player's hash, isn't named because of it.
+func TestWhoPlayedAloneJudgesNobody(t *testing.T) {
+	w := newWorld(t, 13, config(2), netsim.Settings{Lag: 20 * ms})
+	w.players[0].lie = func(h uint64) uint64 { return ^h }
+	w.connect(0, 0)
+	w.until("ready", 10*time.Second, func() bool { return w.host.Ready() == 1 })
+	w.host.Start(w.now)
+	w.playTo(50, time.Minute)
+	w.connect(1, 0)
+	w.playTo(150, time.Minute)
+	require.NotZero(t, w.host.Stats().Splits)
+	require.Zero(t, w.host.Stats().Desyncs, "%v", w.events)
+}
+
 // TestWithoutHashes: a player that sends no hashes is reported, and verdicts don't wait for it.
 func TestWithoutHashes(t *testing.T) {
 	w := newWorld(t, 4, config(4), netsim.Settings{Lag: 20 * ms})
