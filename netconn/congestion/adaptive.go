@@ -141,6 +141,8 @@ type epoch struct {
 	on      bool
 	lastCut time.Duration
 	cuts    int
+	again   bool  // its drain was lowered by what was delivered of packets sent in it
+	vain    int   // drains that left the queue as it was
 	cutID   int64 // the last packet that had been sent at the last cut
 	seen    bool  // a round of packets that were sent since has ended
 }

@@ -26,6 +26,7 @@ const (
 	startupGain  = 2.0                     // of the rate, a round trip
 	startupLead  = 2.2                     // of what was delivered, when the link doesn't follow
 	recutAfter   = time.Second             // congestion that stays is answered again
+	inVain       = 2                       // drains in vain: the same
 	rebaseAfter  = 3                       // answers in vain: the path is longer than it was
 	following    = 0.7                     // delivered of the rate: less, and growth waits for the link
 	overloaded   = 0.9                     // delivered of what was asked: the link is full
@@ -106,7 +107,12 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		}
 	}
 	congested := queued || lossy
-	a.epoch.seen = a.epoch.seen || r.first > a.epoch.cutID
+	if !a.epoch.seen && r.first > a.epoch.cutID {
+		a.epoch.seen = true
+		if a.phase == Drain && a.epoch.again {
+			a.out.reset()
+		}
+	}
 	if !congested && a.phase != Drain {
 		a.epoch.on = false
 	}
@@ -135,7 +141,10 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 			a.grow(now, r, took)
 		}
 	case Drain:
-		if a.out.n > 1 && a.queue.delay() > 2*a.unclear() && (a.out.rate() < overloaded*a.capacity || a.out.rate() > farBeyond*a.capacity) {
+		if a.out.n > 1 && a.queue.delay() > 2*a.unclear() && a.drains() {
+			if a.epoch.seen {
+				a.epoch.cutID, a.epoch.seen, a.epoch.again = a.lastID, false, true
+			}
 			a.lower(now, a.out.rate()) // there is a queue, so that is what the link lets through
 		}
 		a.draining(now)
@@ -194,10 +203,36 @@ func (a *Adaptive) draining(now time.Duration) {
 		a.until = now + a.drainTime(queue)
 		return
 	}
+	vain := !empty && queue >= a.drained*3/4 && queue > a.unclear()
 	a.phase = Cruise
 	a.calmSince = now
+	if vain {
+		a.epoch.vain++
+	}
+	if a.epoch.vain >= inVain { // what stays while less is sent isn't our queue
+		a.queue.rebase(now)
+		a.epoch.on, a.epoch.vain = false, 0
+	}
 	a.queue.restart()
 	a.forget(now)
+}
+
+// drains reports whether what is delivered amid a drain, when that isn't the known capacity, tells of the link. A queue that is drained keeps
+// the link busy; where the delay stays, and no more is delivered than is sent in the drain, there may be none: the path is longer, and
+// lowering the rate by what is delivered would lower it again and again.
+func (a *Adaptive) drains() bool {
+	out := a.out.rate()
+	switch {
+	case out > farBeyond*a.capacity:
+		return true
+	case out >= overloaded*a.capacity:
+		return false
+	case !a.epoch.again, a.queue.delay() < a.drained*3/4:
+		return true
+	case !a.epoch.seen:
+		return a.queue.delay() > a.drained*5/4
+	}
+	return out > farBeyond*a.Rate() || a.queue.delay() > a.drained*5/4
 }
 
 // drainTime is how long a queue takes to go, and its going to show.
@@ -301,9 +336,9 @@ func (a *Adaptive) cut(now time.Duration, r *round, limited bool) {
 		return
 	}
 	if !a.epoch.on {
-		a.epoch.cuts = 0
+		a.epoch.cuts, a.epoch.vain = 0, 0
 	}
-	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen = true, now, a.lastID, false
+	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen, a.epoch.again = true, now, a.lastID, false, false
 	a.lower(now, min(delivered, a.rate))
 	a.phase = Drain
 }

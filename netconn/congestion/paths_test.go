@@ -52,3 +52,25 @@ func TestRecoversWithOtherSeeds(t *testing.T) {
 	}
 	require.Empty(t, runs, "not in the table")
 }
+
+// TestLongerWay: a round trip time that rises at once, as when a route changes, is no queue, and costs a few seconds.
+func TestLongerWay(t *testing.T) {
+	const at, end = 15 * time.Second, 25 * time.Second
+	for _, hz := range []int{30, 60} {
+		for _, rtt := range []time.Duration{60, 100, 150, 300} {
+			for _, mbit := range []float64{1, 10} {
+				for seed := range uint64(2) {
+					l := paths.Link{Rate: paths.Constant(mbit * 1e6), Buffer: 200 * time.Millisecond, Delay: 10 * time.Millisecond}
+					tick := time.Second / time.Duration(hz)
+					f := &paths.Flow{Controller: controller(t)(), Tick: tick, AckEvery: tick, Jitter: time.Millisecond}
+					w := paths.New(seed, &l, f)
+					w.Run(at)
+					l.Delay = rtt * time.Millisecond / 2
+					w.Run(end)
+					share := f.Delivered(at+7*time.Second, end) / (mbit * 1e6)
+					require.Greater(t, share, 0.75, "RTT 20 to %d ms, %g Mbit/s, %d Hz, seed %d", rtt, mbit, hz, seed)
+				}
+			}
+		}
+	}
+}
