@@ -341,3 +341,24 @@ func TestHostHitch(t *testing.T) {
 	w.playTo(150, time.Minute)
 	require.Zero(t, w.host.Stats().Drops)
 }
+
+// TestEachDropCostsMore: who is dropped again soon waits twice as long before it is in the game again.
+func TestEachDropCostsMore(t *testing.T) {
+	w := newWorld(t, 14, config(3), netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.playTo(20, time.Minute)
+	var waits []time.Duration
+	for range 4 {
+		w.players[2].inputsTo = func() int64 { return 0 }
+		w.until("drop", time.Minute, func() bool { return w.host.Active()>>2&1 == 0 })
+		at := w.now
+		w.players[2].inputsTo = nil
+		w.connect(2, w.players[2].peer.Turn())
+		w.until("return", 10*time.Minute, func() bool { return w.host.Active()>>2&1 != 0 })
+		waits = append(waits, w.now-at)
+		w.playTo(w.host.Turn()+20, time.Minute)
+	}
+	for i := 1; i < len(waits); i++ {
+		require.Greater(t, waits[i], waits[i-1]*3/2, "%v", waits)
+	}
+}
