@@ -122,6 +122,8 @@ func TestWhoPlayedAloneJudgesNobody(t *testing.T) {
 	w.playTo(150, time.Minute)
 	require.NotZero(t, w.host.Stats().Splits)
 	require.Zero(t, w.host.Stats().Desyncs, "%v", w.events)
+	require.NoError(t, w.host.Judge(20, ^w.hashes[20]))
+	require.EqualValues(t, 1, w.host.Stats().Desyncs, "the host's own game judges all")
 }
 
 // TestWithoutHashes: a player that sends no hashes is reported, and verdicts don't wait for it.
@@ -178,7 +180,8 @@ func TestSnapshotOverTheLimit(t *testing.T) {
 	w.maxSnapshot = 100
 	w.connect(1, 0)
 	w.until("end", time.Minute, func() bool { return w.players[1].peer.State() == Ended })
-	require.Error(t, w.players[1].peer.Err())
+	require.ErrorIs(t, w.players[1].peer.Err(), ErrDenied)
+	require.Equal(t, DenySnapshot, w.players[1].peer.Reason())
 }
 
 // TestHostRestartIsTold: peers of a host that began anew hear that their session is gone.

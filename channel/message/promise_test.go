@@ -324,3 +324,20 @@ func TestQueueCloses(t *testing.T) {
 	require.Zero(t, x.qa.Held())
 	require.ErrorIs(t, x.qa.Send(x.ka.number, &number{}), message.ErrClosed)
 }
+
+// TestSequencedKeepsTheNewest: of more messages than Window that wait for Receive, the oldest are dropped.
+func TestSequencedKeepsTheNewest(t *testing.T) {
+	l := newLine(message.Sequenced, 1, 0)
+	for i := range 1500 {
+		require.NoError(t, l.a.Send(l.ka.number, &number{N: uint32(i)}))
+		w := bitio.NewWriter(make([]byte, 1000))
+		require.Equal(t, 1, l.a.Write(l.now, w))
+		l.a.Sent(int64(i))
+		require.NoError(t, l.b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+	}
+	require.EqualValues(t, 1500-1024, l.b.Counters.Dropped)
+	for want := uint32(1500 - 1024); want < 1500; want++ {
+		m, _ := l.b.Receive()
+		require.Equal(t, want, m.(*number).N)
+	}
+}
