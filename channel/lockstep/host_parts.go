@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // hash is the one hash of a turn's hashes, one for each part; ok is false when there are too few or too many.
@@ -52,9 +54,9 @@ func (r *partReport) of(player int) []uint64 { return r.sums[player*r.count:][:r
 
 // takeParts keeps a player's parts of the turn that is being looked into, and says that they have come. They must make up
 // the hash that the player gave of the turn.
-func (h *Host) takeParts(now time.Duration, player int, r *reader) error {
-	turn := r.count()
-	if len(r.p) != 8*h.parts.count || r.bad {
+func (h *Host) takeParts(now time.Duration, player int, r *wire.Reader) error {
+	turn := r.Count()
+	if len(r.P) != 8*h.parts.count || r.Bad {
 		return ErrMalformed
 	}
 	c := &h.clients[player]
@@ -65,7 +67,7 @@ func (h *Host) takeParts(now time.Duration, player int, r *reader) error {
 	}
 	sums := h.parts.of(player)
 	for i := range sums {
-		sums[i] = r.uint64()
+		sums[i] = r.Uint64()
 	}
 	if hash, ok := h.cfg.hash(sums); ok && hash == h.judge.row(turn)[player] {
 		h.parts.sent |= 1 << player

@@ -3,6 +3,8 @@ package lockstep
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // Receive takes a packet that came over player's transport; call Tick after the last of a
@@ -31,11 +33,11 @@ func (h *Host) receive(now time.Duration, player int, p []byte) error {
 	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer
 	}
-	r := reader{p: p}
+	r := wire.Reader{P: p}
 	e := readEnvelope(&r)
 	c := &h.clients[player]
 	switch {
-	case r.bad:
+	case r.Bad:
 		return ErrMalformed
 	case e.player != player:
 		return ErrPlayer
@@ -54,8 +56,8 @@ func (h *Host) receive(now time.Duration, player int, p []byte) error {
 		if e.typ == typeParts {
 			return h.takeParts(now, player, &r)
 		}
-		version := r.count()
-		if !r.done() || version > h.version {
+		version := r.Count()
+		if !r.Done() || version > h.version {
 			return ErrMalformed
 		}
 		c.accepted = version
@@ -65,7 +67,7 @@ func (h *Host) receive(now time.Duration, player int, p []byte) error {
 }
 
 // hello begins a session, unless it is under way or was.
-func (h *Host) hello(now time.Duration, player int, session uint32, r *reader) error {
+func (h *Host) hello(now time.Duration, player int, session uint32, r *wire.Reader) error {
 	c := &h.clients[player]
 	m, version, ok := readHello(r)
 	switch {
@@ -149,7 +151,7 @@ func (h *Host) source(have, maxSnapshot, lag int64) (start int64, snap []byte, w
 }
 
 // input takes commands, hashes and acks.
-func (h *Host) input(now time.Duration, player int, key uint32, r *reader) error {
+func (h *Host) input(now time.Duration, player int, key uint32, r *wire.Reader) error {
 	c := &h.clients[player]
 	in, err := readInput(r, &h.cfg.Config)
 	if err != nil {
@@ -186,9 +188,9 @@ func (h *Host) input(now time.Duration, player int, key uint32, r *reader) error
 
 // overBudget reports whether in has more commands than the player's budget allows.
 func (h *Host) overBudget(c *client, in *input) bool {
-	b, r := c.budget, reader{p: in.inputs}
+	b, r := c.budget, wire.Reader{P: in.inputs}
 	for turn := in.first; turn < in.first+int64(in.count); turn++ {
-		n := len(r.bytes(h.cfg.MaxInput))
+		n := len(r.Bytes(h.cfg.MaxInput))
 		if turn < c.received {
 			continue
 		}
@@ -203,9 +205,9 @@ func (h *Host) overBudget(c *client, in *input) bool {
 // takeInputs keeps those that are next. A peer begins with the first we haven't acked, so there
 // are no gaps.
 func (h *Host) takeInputs(c *client, in *input) {
-	r := reader{p: in.inputs}
+	r := wire.Reader{P: in.inputs}
 	for turn := in.first; turn < in.first+int64(in.count); turn++ {
-		data := r.bytes(h.cfg.MaxInput)
+		data := r.Bytes(h.cfg.MaxInput)
 		if turn < c.received && turn >= c.seen {
 			h.stats.InputsTooLate++
 		}

@@ -3,6 +3,8 @@ package lockstep
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 type packetType uint8
@@ -59,8 +61,8 @@ func (e envelope) append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, e.session)
 }
 
-func readEnvelope(r *reader) (e envelope) {
-	e.typ, e.player, e.session = packetType(r.uint8()), int(r.uint8()), r.uint32()
+func readEnvelope(r *wire.Reader) (e envelope) {
+	e.typ, e.player, e.session = packetType(r.Uint8()), int(r.Uint8()), r.Uint32()
 	return e
 }
 
@@ -82,16 +84,14 @@ func (h hello) append(dst []byte) []byte {
 }
 
 // readHello reads no further than the version when that isn't ours.
-func readHello(r *reader) (h hello, version uint8, ok bool) {
-	version = r.uint8()
+func readHello(r *wire.Reader) (h hello, version uint8, ok bool) {
+	version = r.Uint8()
 	if version != wireVersion {
-		return h, version, !r.bad
+		return h, version, !r.Bad
 	}
-	h.agreement, h.proof, h.have, h.maxSnapshot, h.generation = r.uint32(), r.uint64(), r.count(), r.count(), r.count()
-	return h, version, r.done()
+	h.agreement, h.proof, h.have, h.maxSnapshot, h.generation = r.Uint32(), r.Uint64(), r.Count(), r.Count(), r.Count()
+	return h, version, r.Done()
 }
-
-func (r *reader) done() bool { return !r.bad && len(r.p) == 0 }
 
 // welcome says what the stream of the session begins with.
 type welcome struct {
@@ -120,11 +120,11 @@ func (w welcome) append(dst []byte) []byte {
 	return binary.AppendUvarint(dst, uint64(w.generation))
 }
 
-func readWelcome(r *reader) (w welcome, ok bool) {
-	w.key, w.base, w.version, w.setup = r.uint32(), r.count(), r.count(), int(min(r.count(), 1<<31-1))
-	w.start, w.snapshot = r.count(), int(min(r.count(), 1<<31-1))
-	w.delay, w.active, w.life, w.generation = int(r.uint8()), r.uvarint(), r.count(), r.count()
-	return w, r.done()
+func readWelcome(r *wire.Reader) (w welcome, ok bool) {
+	w.key, w.base, w.version, w.setup = r.Uint32(), r.Count(), r.Count(), int(min(r.Count(), 1<<31-1))
+	w.start, w.snapshot = r.Count(), int(min(r.Count(), 1<<31-1))
+	w.delay, w.active, w.life, w.generation = int(r.Uint8()), r.Uvarint(), r.Count(), r.Count()
+	return w, r.Done()
 }
 
 // stream carries a piece of the session's stream to a peer.
@@ -145,11 +145,11 @@ func (s stream) append(dst []byte) []byte {
 	return binary.AppendUvarint(dst, uint64(s.offset)) // data is appended by the caller
 }
 
-func readStream(r *reader) (s stream, ok bool) {
-	s.inputs, s.hashes = r.count(), r.count()
-	s.stamp, s.waiting, s.offset = r.uint16(), r.uvarint(), r.count()
-	s.data = r.p
-	return s, !r.bad
+func readStream(r *wire.Reader) (s stream, ok bool) {
+	s.inputs, s.hashes = r.Count(), r.Count()
+	s.stamp, s.waiting, s.offset = r.Uint16(), r.Uvarint(), r.Count()
+	s.data = r.P
+	return s, !r.Bad
 }
 
 // input carries commands and hashes to the host.
@@ -177,24 +177,24 @@ func (in *input) appendHead(dst []byte) []byte {
 }
 
 // readInput checks all of it before anything is believed.
-func readInput(r *reader, c *Config) (in input, err error) {
-	in.received, in.executed = r.count(), r.count()
-	in.stamp, in.hold, in.life = r.uint16(), r.uint16(), r.count()
-	in.first, in.count = r.count(), int(r.uint8())
-	in.inputs = r.p
+func readInput(r *wire.Reader, c *Config) (in input, err error) {
+	in.received, in.executed = r.Count(), r.Count()
+	in.stamp, in.hold, in.life = r.Uint16(), r.Uint16(), r.Count()
+	in.first, in.count = r.Count(), int(r.Uint8())
+	in.inputs = r.P
 	for range in.count {
-		size := r.uvarint()
+		size := r.Uvarint()
 		if size > uint64(c.MaxInput) {
 			return in, ErrOversize
 		}
-		if !checkInput(r.take(int(size))) {
-			r.bad = true
+		if !checkInput(r.Take(int(size))) {
+			r.Bad = true
 		}
 	}
-	in.inputs = in.inputs[:len(in.inputs)-len(r.p)]
-	in.firstHash = r.count()
-	in.hashes = r.p
-	if r.bad || len(r.p)%8 != 0 {
+	in.inputs = in.inputs[:len(in.inputs)-len(r.P)]
+	in.firstHash = r.Count()
+	in.hashes = r.P
+	if r.Bad || len(r.P)%8 != 0 {
 		return in, ErrMalformed
 	}
 	return in, nil

@@ -3,6 +3,8 @@ package lockstep
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // ackSoon is how many bytes of the stream a Peer takes before it says so at once.
@@ -30,10 +32,10 @@ func (p *Peer) Receive(now time.Duration, pkt []byte) error {
 }
 
 func (p *Peer) receive(now time.Duration, pkt []byte) error {
-	r := reader{p: pkt}
+	r := wire.Reader{P: pkt}
 	e := readEnvelope(&r)
 	switch {
-	case r.bad:
+	case r.Bad:
 		return ErrMalformed
 	case e.player != p.cfg.Player:
 		return ErrPlayer
@@ -46,8 +48,8 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 	case typeStream:
 		return p.stream(now, &r)
 	case typeChallenge:
-		proof := r.uint64()
-		if !r.done() {
+		proof := r.Uint64()
+		if !r.Done() {
 			return ErrMalformed
 		}
 		if p.state == Connecting && proof != p.proof {
@@ -55,15 +57,15 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 		}
 		return nil
 	case typeParts:
-		if turn := r.count(); !r.done() {
+		if turn := r.Count(); !r.Done() {
 			return ErrMalformed
 		} else if turn == p.doubted {
 			p.doubted = -1
 		}
 		return nil
 	case typeDenied:
-		reason := DenyReason(r.uint8())
-		if !r.done() {
+		reason := DenyReason(r.Uint8())
+		if !r.Done() {
 			return ErrMalformed
 		}
 		p.reason = reason
@@ -73,7 +75,7 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 	return ErrMalformed
 }
 
-func (p *Peer) welcomed(now time.Duration, r *reader) error {
+func (p *Peer) welcomed(now time.Duration, r *wire.Reader) error {
 	w, ok := readWelcome(r)
 	if !ok || w.setup > MaxSetup || w.delay < 1 || w.delay > p.cfg.MaxDelay || w.active&^p.cfg.mask() != 0 {
 		return ErrMalformed
@@ -103,7 +105,7 @@ func (p *Peer) welcomed(now time.Duration, r *reader) error {
 }
 
 // stream takes what continues the stream.
-func (p *Peer) stream(now time.Duration, r *reader) error {
+func (p *Peer) stream(now time.Duration, r *wire.Reader) error {
 	s, ok := readStream(r)
 	switch {
 	case !ok || s.waiting&^p.cfg.mask() != 0:

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"iter"
 	"math/bits"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // EventKind says what an Event is about.
@@ -73,19 +75,19 @@ func (e *Event) append(dst []byte) []byte {
 	return dst
 }
 
-func readEvent(r *reader, c *Config) (e Event) {
-	e.Kind, e.Player = EventKind(r.uint8()), int(r.uint8())
-	e.Value = r.count()
+func readEvent(r *wire.Reader, c *Config) (e Event) {
+	e.Kind, e.Player = EventKind(r.Uint8()), int(r.Uint8())
+	e.Value = r.Count()
 	if e.Kind == Desynced || e.Kind == Split {
-		e.Got, e.Want = r.uint64(), r.uint64()
+		e.Got, e.Want = r.Uint64(), r.Uint64()
 	}
 	if e.Kind == Split || e.Kind == Differs {
-		e.Who = r.uvarint()
+		e.Who = r.Uvarint()
 	}
 	badDelay := e.Kind == DelayChanged && (e.Value < 1 || e.Value > int64(c.MaxDelay))
 	badWho := e.Kind == Split && e.Who&^c.mask() != 0 || e.Kind == Differs && e.Who>>len(c.Parts) != 0
 	if e.Kind < Joined || e.Kind > Differs || e.Player >= c.Players || badDelay || badWho {
-		r.bad = true
+		r.Bad = true
 	}
 	return e
 }
@@ -183,33 +185,33 @@ func (t *Turn) append(dst []byte) []byte {
 
 // parse reads a record; what it holds aliases p. It reports whether p is a whole, sound record.
 func (t *Turn) parse(p []byte, c *Config) bool {
-	r := reader{p: p}
+	r := wire.Reader{P: p}
 	t.Events, t.Substituted, t.present = t.Events[:0], 0, 0
-	flags := r.uint8()
+	flags := r.Uint8()
 	if flags&hasEvents != 0 {
-		n := r.uvarint()
+		n := r.Uvarint()
 		if n > uint64(c.maxEvents()) {
 			return false
 		}
-		for ; n > 0 && !r.bad; n-- {
+		for ; n > 0 && !r.Bad; n-- {
 			t.Events = append(t.Events, readEvent(&r, c))
 		}
 	}
 	if flags&hasSubstitutes != 0 {
-		t.Substituted = r.uvarint()
+		t.Substituted = r.Uvarint()
 	}
 	if flags&hasInputs != 0 {
-		t.present = r.uvarint()
+		t.present = r.Uvarint()
 	}
 	if (t.present|t.Substituted)&^c.mask() != 0 {
 		return false
 	}
-	for m := t.present; m != 0 && !r.bad; m &= m - 1 {
-		in := r.bytes(c.MaxInput)
+	for m := t.present; m != 0 && !r.Bad; m &= m - 1 {
+		in := r.Bytes(c.MaxInput)
 		t.inputs[bits.TrailingZeros64(m)] = in
-		r.bad = r.bad || len(in) == 0 || !checkInput(in)
+		r.Bad = r.Bad || len(in) == 0 || !checkInput(in)
 	}
-	return !r.bad && len(r.p) == 0 && flags&^(hasEvents|hasInputs|hasSubstitutes) == 0
+	return !r.Bad && len(r.P) == 0 && flags&^(hasEvents|hasInputs|hasSubstitutes) == 0
 }
 
 // mask has a bit for each player.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // A replay file is a magic number and then chunks, and may end anywhere: what is whole is good.
@@ -60,31 +62,21 @@ func appendHeader(dst []byte, c *Config, setup []byte) []byte {
 }
 
 func readHeader(p []byte) (c Config, setup []byte, ok bool) {
-	r := reader{p: p}
-	c.Protocol = r.uint32()
-	c.Players, c.MaxInput, c.InputRate, c.MaxDelay = r.small(), r.small(), r.small(), r.small()
-	c.TurnInterval = time.Duration(r.count())
-	parts := r.small()
+	r := wire.Reader{P: p}
+	c.Protocol = r.Uint32()
+	c.Players, c.MaxInput, c.InputRate, c.MaxDelay = r.Small(), r.Small(), r.Small(), r.Small()
+	c.TurnInterval = time.Duration(r.Count())
+	parts := r.Small()
 	if parts > maxParts {
 		return c, nil, false
 	}
 	for range parts {
-		c.Parts = append(c.Parts, string(r.bytes(len(r.p))))
+		c.Parts = append(c.Parts, string(r.Bytes(len(r.P))))
 	}
-	if r.bad || c.Players == 0 || c.MaxInput == 0 || c.InputRate == 0 || c.MaxDelay == 0 || c.TurnInterval == 0 || len(r.p) > MaxSetup {
+	if r.Bad || c.Players == 0 || c.MaxInput == 0 || c.InputRate == 0 || c.MaxDelay == 0 || c.TurnInterval == 0 || len(r.P) > MaxSetup {
 		return c, nil, false // zeros would become defaults
 	}
 	c.MaxPacket = min(max(c.MaxInput+headerBytes, 1100), 65507)
 	c, err := c.filled()
-	return c, r.p, err == nil
-}
-
-// small is a count up to 65535.
-func (r *reader) small() int {
-	v := r.count()
-	if v > 1<<16-1 {
-		r.bad = true
-		return 0
-	}
-	return int(v)
+	return c, r.P, err == nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // Replay reads a replay file: turn by turn, or from one of its snapshots on. Every byte is checked before it is
@@ -24,7 +26,7 @@ type Replay struct {
 
 	at    int64 // offset of the next chunk
 	next  int64 // turn
-	turns reader
+	turns wire.Reader
 	chunk []byte
 	turn  Turn
 
@@ -73,7 +75,7 @@ func OpenReplay(r io.ReaderAt, size int64, maxSnapshot int) (*Replay, error) {
 }
 
 func (p *Replay) rewind() {
-	p.at, p.next, p.turns, p.delay, p.active, p.begins = p.body, p.first, reader{}, 0, 0, true
+	p.at, p.next, p.turns, p.delay, p.active, p.begins = p.body, p.first, wire.Reader{}, 0, 0, true
 }
 
 func (p *Replay) read(b []byte, at int64) error {
@@ -168,22 +170,22 @@ func (p *Replay) readIndex() bool {
 	if err != nil || typ != chunkIndex || next != p.size-trailerBytes {
 		return false
 	}
-	r := reader{p: b}
-	end, n := r.count(), r.count()
-	if r.bad || n > p.maxSnapshots(int64(at)) {
+	r := wire.Reader{P: b}
+	end, n := r.Count(), r.Count()
+	if r.Bad || n > p.maxSnapshots(int64(at)) {
 		return false
 	}
 	snapshots := make([]replaySnapshot, 0, n)
 	last := replaySnapshot{-1, p.body - 1}
 	for range n {
-		s := replaySnapshot{r.count(), r.count()}
-		if r.bad || s.turn < last.turn || s.turn > end || s.offset <= last.offset || s.offset >= int64(at) {
+		s := replaySnapshot{r.Count(), r.Count()}
+		if r.Bad || s.turn < last.turn || s.turn > end || s.offset <= last.offset || s.offset >= int64(at) {
 			return false
 		}
 		snapshots = append(snapshots, s)
 		last = s
 	}
-	if !r.done() {
+	if !r.Done() {
 		return false
 	}
 	p.end, p.snapshots, p.whole, p.index = end, snapshots, true, int64(at)
@@ -205,20 +207,20 @@ func (p *Replay) scan() error {
 			return err
 		}
 		p.chunk = b[:0]
-		r := reader{p: b}
-		turn := r.count()
+		r := wire.Reader{P: b}
+		turn := r.Count()
 		switch {
-		case typ == chunkSnapshot && !r.bad && (at == p.body || turn == p.end):
+		case typ == chunkSnapshot && !r.Bad && (at == p.body || turn == p.end):
 			p.snapshots = append(p.snapshots, replaySnapshot{turn, at})
 			if at == p.body {
 				p.first, p.end = turn, turn
 			}
-		case typ == chunkTurns && turn == p.end && !r.bad:
-			for len(r.p) > 0 {
-				if r.bytes(p.cfg.maxRecord()); r.bad {
+		case typ == chunkTurns && turn == p.end && !r.Bad:
+			for len(r.P) > 0 {
+				if r.Bytes(p.cfg.maxRecord()); r.Bad {
 					return nil
 				}
-				if r.uint64(); r.bad {
+				if r.Uint64(); r.Bad {
 					return nil
 				}
 				p.end++
@@ -260,18 +262,18 @@ func (p *Replay) SeekTurn(turn int64) (at Resume, err error) {
 	if err != nil {
 		return at, err
 	}
-	r := reader{p: b}
-	if typ != chunkSnapshot || r.count() != s.turn || !p.snapshotHead(&r) {
+	r := wire.Reader{P: b}
+	if typ != chunkSnapshot || r.Count() != s.turn || !p.snapshotHead(&r) {
 		return at, fmt.Errorf("%w: no snapshot of turn %d at %d", ErrReplay, s.turn, s.offset)
 	}
 	p.at, p.next = next, s.turn
-	return Resume{Turn: s.turn, Delay: p.delay, Active: p.active, State: r.p}, nil
+	return Resume{Turn: s.turn, Delay: p.delay, Active: p.active, State: r.P}, nil
 }
 
 // snapshotHead reads what follows the turn, and reports whether it can be so after the turns before it.
-func (p *Replay) snapshotHead(r *reader) bool {
-	delay, active := int(r.uint8()), r.uvarint()
-	if r.bad || delay > p.cfg.MaxDelay || active&^p.cfg.mask() != 0 {
+func (p *Replay) snapshotHead(r *wire.Reader) bool {
+	delay, active := int(r.Uint8()), r.Uvarint()
+	if r.Bad || delay > p.cfg.MaxDelay || active&^p.cfg.mask() != 0 {
 		return false
 	}
 	if !p.begins && (p.delay != 0 && delay != p.delay || active != p.active) {
@@ -284,7 +286,7 @@ func (p *Replay) snapshotHead(r *reader) bool {
 // Next is the next turn and its recorded hash, that of all parts together; io.EOF after the last. The turn is valid
 // until the next call. A game that computes another hash isn't the one that was recorded.
 func (p *Replay) Next() (*Turn, uint64, error) {
-	for len(p.turns.p) == 0 {
+	for len(p.turns.P) == 0 {
 		if p.next >= p.end && (!p.whole || p.at == p.index) {
 			return nil, 0, io.EOF
 		}
@@ -293,8 +295,8 @@ func (p *Replay) Next() (*Turn, uint64, error) {
 			return nil, 0, err
 		}
 		p.chunk, p.at = b[:0], next
-		r := reader{p: b}
-		if turn := r.count(); r.bad || turn != p.next || typ != chunkTurns && typ != chunkSnapshot {
+		r := wire.Reader{P: b}
+		if turn := r.Count(); r.Bad || turn != p.next || typ != chunkTurns && typ != chunkSnapshot {
 			return nil, 0, fmt.Errorf("%w: turn %d isn't where it should be", ErrReplay, p.next)
 		}
 		if typ == chunkTurns {
@@ -303,10 +305,10 @@ func (p *Replay) Next() (*Turn, uint64, error) {
 			return nil, 0, fmt.Errorf("%w: bad snapshot of turn %d", ErrReplay, p.next)
 		}
 	}
-	rec := p.turns.bytes(p.cfg.maxRecord())
-	hash := p.turns.uint64()
-	if p.turns.bad || p.next >= p.end || !p.turn.parse(rec, &p.cfg) {
-		p.turns = reader{}
+	rec := p.turns.Bytes(p.cfg.maxRecord())
+	hash := p.turns.Uint64()
+	if p.turns.Bad || p.next >= p.end || !p.turn.parse(rec, &p.cfg) {
+		p.turns = wire.Reader{}
 		return nil, 0, fmt.Errorf("%w: bad turn %d", ErrReplay, p.next)
 	}
 	for i := range p.turn.Events {

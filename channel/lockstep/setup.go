@@ -3,6 +3,8 @@ package lockstep
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // Setup is a common form of what a game begins with. Games may use another: Host.SetSetup takes any bytes.
@@ -55,22 +57,22 @@ func (s *Setup) Append(dst []byte) ([]byte, error) {
 
 // ParseSetup reads what Append wrote. It keeps nothing of p.
 func ParseSetup(p []byte) (s Setup, err error) {
-	r := reader{p: p}
-	if r.uint8() != 1 {
+	r := wire.Reader{P: p}
+	if r.Uint8() != 1 {
 		return s, ErrSetupForm
 	}
-	s.Seed, s.MapHash = r.uint64(), r.uint64()
-	s.Map = string(r.bytes(255))
-	s.Settings = append([]byte(nil), r.bytes(maxSettings)...)
-	for n := r.uint8(); n > 0 && !r.bad; n-- {
-		seat := Seat{Player: int(r.uint8()), Team: r.uint8(), Place: r.uint8(), Kind: r.uint8()}
+	s.Seed, s.MapHash = r.Uint64(), r.Uint64()
+	s.Map = string(r.Bytes(255))
+	s.Settings = append([]byte(nil), r.Bytes(maxSettings)...)
+	for n := r.Uint8(); n > 0 && !r.Bad; n-- {
+		seat := Seat{Player: int(r.Uint8()), Team: r.Uint8(), Place: r.Uint8(), Kind: r.Uint8()}
 		if seat.Player == 255 {
 			seat.Player = -1
 		}
-		seat.Name = string(r.bytes(255))
+		seat.Name = string(r.Bytes(255))
 		s.Seats = append(s.Seats, seat)
 	}
-	if !r.done() {
+	if !r.Done() {
 		return Setup{}, ErrSetupForm
 	}
 	return s, nil

@@ -2,7 +2,8 @@ package rollback
 
 import (
 	"bytes"
-	"encoding/binary"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 const (
@@ -23,75 +24,38 @@ const (
 	maxFrame = 1 << 48
 )
 
-// reader takes fields off p. After a failure bad is set and all fields are zero.
-type reader struct {
-	p   []byte
-	bad bool
-}
-
-func (r *reader) take(n int) []byte {
-	if r.bad || n < 0 || n > len(r.p) {
-		r.bad = true
-		return nil
-	}
-	b := r.p[:n:n]
-	r.p = r.p[n:]
-	return b
-}
-
-func (r *reader) uint8() uint8 {
-	if b := r.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (r *reader) uint32() uint32 {
-	if b := r.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (r *reader) uint64() uint64 {
-	if b := r.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-// frame is a uvarint of a frame's number.
-func (r *reader) frame() int64 {
-	v, n := binary.Uvarint(r.p)
-	if r.bad || n <= 0 || v > maxFrame {
-		r.bad = true
+// readFrame is a uvarint of a frame's number.
+func readFrame(r *wire.Reader) int64 {
+	v := r.Uvarint()
+	if v > maxFrame {
+		r.Bad = true
 		return 0
 	}
-	r.p = r.p[n:]
 	return int64(v)
 }
 
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.p)
-	if r.bad || n <= 0 || v < -maxFrame || v > maxFrame {
-		r.bad = true
+func readVarint(r *wire.Reader) int64 {
+	u := r.Uvarint()
+	v := int64(u>>1) ^ -int64(u&1) // zigzag
+	if v < -maxFrame || v > maxFrame {
+		r.Bad = true
 		return 0
 	}
-	r.p = r.p[n:]
 	return v
 }
 
-// appendInputs appends the inputs of count frames from first on, each of size bytes, as far as they fit; at gives them. It returns how many do.
-func appendInputs(b []byte, room, size int, first, count int64, at func(frame int64) []byte) ([]byte, int) {
+// appendInputs appends the inputs of count frames from first on, as far as they fit; at gives them, and zero is what stands before the first. It
+// returns how many do.
+func appendInputs(b []byte, room int, zero []byte, first, count int64, at func(frame int64) []byte) ([]byte, int) {
 	start := len(b)
 	for n := int(min(count, sectionInputs)); n > 0; n-- { // most often all of them fit
 		b = append(b[:start], byte(n))
 		b = append(b, make([]byte, (n+7)/8)...)
 		flags := b[start+1:]
-		var last []byte
+		last := zero
 		for i := range n {
 			in := at(first + int64(i))
-			if same := last == nil && isZero(in) || last != nil && bytes.Equal(in, last); same {
+			if bytes.Equal(in, last) {
 				flags[i/8] |= 1 << (i % 8)
 			} else {
 				b = append(b, in...)
@@ -106,15 +70,6 @@ func appendInputs(b []byte, room, size int, first, count int64, at func(frame in
 	return b[:start], 0
 }
 
-func isZero(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // run is inputs that follow each other in a packet.
 type run struct {
 	count int
@@ -123,11 +78,11 @@ type run struct {
 }
 
 // readRun takes one off a packet.
-func (r *reader) readRun(size int) (v run) {
-	v.count = int(r.uint8())
-	v.flags = r.take((v.count + 7) / 8)
-	if r.bad || v.count == 0 || v.count > sectionInputs {
-		r.bad = true
+func readRun(r *wire.Reader, size int) (v run) {
+	v.count = int(r.Uint8())
+	v.flags = r.Take((v.count + 7) / 8)
+	if r.Bad || v.count == 0 || v.count > sectionInputs {
+		r.Bad = true
 		return run{}
 	}
 	other := 0
@@ -136,7 +91,7 @@ func (r *reader) readRun(size int) (v run) {
 			other++
 		}
 	}
-	v.rest = r.take(other * size)
+	v.rest = r.Take(other * size)
 	return v
 }
 

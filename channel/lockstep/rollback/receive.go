@@ -1,6 +1,10 @@
 package rollback
 
-import "time"
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
+)
 
 // said is a player's packet.
 type said struct {
@@ -32,10 +36,10 @@ func (s *Session) Receive(now time.Duration, from int, p []byte) error {
 }
 
 func (s *Session) receive(from int, p []byte) error {
-	r := reader{p: p}
-	kind, number, agreement := r.uint8(), int(r.uint8()), r.uint32()
+	r := wire.Reader{P: p}
+	kind, number, agreement := r.Uint8(), int(r.Uint8()), r.Uint32()
 	switch {
-	case r.bad || kind != typePlay && kind != typeWatch:
+	case r.Bad || kind != typePlay && kind != typeWatch:
 		return ErrMalformed
 	case agreement != s.agreement:
 		return ErrAgreement
@@ -57,31 +61,31 @@ func (s *Session) receive(from int, p []byte) error {
 }
 
 // parse reads a packet, and checks all that can be checked.
-func (s *Session) parse(r *reader, from int, in *said) error {
-	in.frame, in.lead, in.dropping = r.frame(), r.varint(), r.uint8()
+func (s *Session) parse(r *wire.Reader, from int, in *said) error {
+	in.frame, in.lead, in.dropping = readFrame(r), readVarint(r), r.Uint8()
 	for p := range s.cfg.Players {
-		in.next[p] = in.frame + r.varint()
+		in.next[p] = in.frame + readVarint(r)
 	}
-	in.check.frame = r.frame()
+	in.check.frame = readFrame(r)
 	if in.check.frame > 0 {
-		in.check.sum = r.uint64()
+		in.check.sum = r.Uint64()
 	}
-	for len(r.p) > 0 && !r.bad {
+	for len(r.P) > 0 && !r.Bad {
 		if in.count == len(in.sections) {
 			return ErrMalformed
 		}
 		sec := &in.sections[in.count]
-		sec.player, sec.first = int(r.uint8()), r.frame()
-		sec.run = r.readRun(s.cfg.InputSize)
+		sec.player, sec.first = int(r.Uint8()), readFrame(r)
+		sec.run = readRun(r, s.cfg.InputSize)
 		in.count++
-		if r.bad || sec.player >= s.cfg.Players || sec.player == s.cfg.Local || sec.player != from && in.dropping>>sec.player&1 == 0 {
+		if r.Bad || sec.player >= s.cfg.Players || sec.player == s.cfg.Local || sec.player != from && in.dropping>>sec.player&1 == 0 {
 			return ErrMalformed
 		}
 		if sec.first+int64(sec.run.count) > s.frame+farthest {
 			return ErrAhead
 		}
 	}
-	if r.bad || in.check.frame > maxFrame/CheckEvery || in.dropping>>s.cfg.Players != 0 || in.dropping>>from&1 != 0 {
+	if r.Bad || in.check.frame > maxFrame/CheckEvery || in.dropping>>s.cfg.Players != 0 || in.dropping>>from&1 != 0 {
 		return ErrMalformed
 	}
 	in.check.frame *= CheckEvery

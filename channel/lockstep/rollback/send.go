@@ -76,7 +76,7 @@ func (s *Session) section(b []byte, limit, to, of int) []byte {
 	}
 	start := len(b)
 	b = binary.AppendUvarint(append(b, byte(of)), uint64(first))
-	b, n := appendInputs(b, limit, in.size, first, in.next-first, func(f int64) []byte { return in.at(in.ring, f) })
+	b, n := appendInputs(b, limit, in.zero, first, in.next-first, func(f int64) []byte { return in.at(in.ring, f) })
 	if n == 0 {
 		return b[:start]
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/channel/lockstep"
+	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
 // logFrames is how many frames of final inputs are kept for spectators: a power of two.
@@ -13,9 +14,9 @@ const logFrames = 1024
 
 // finalLog is the inputs of all players in frames that are final.
 type finalLog struct {
-	size     int // of a frame
 	next     int64
-	ring     []byte // made for the first spectator
+	ring     []byte // by frame
+	zero     []byte // a frame of no inputs
 	watchers [MaxSpectators]watcher
 }
 
@@ -26,19 +27,20 @@ type watcher struct {
 	behind    bool
 }
 
-func newFinalLog(size int) finalLog { return finalLog{size: size} }
+// newFinalLog has frames of size bytes.
+func newFinalLog(size int) finalLog {
+	return finalLog{ring: make([]byte, logFrames*size), zero: make([]byte, size)}
+}
 
 func (l *finalLog) at(frame int64) []byte {
-	i := int(frame&(logFrames-1)) * l.size
-	return l.ring[i : i+l.size : i+l.size]
+	n := len(l.zero)
+	i := int(frame&(logFrames-1)) * n
+	return l.ring[i : i+n : i+n]
 }
 
 // keepFinal takes the inputs of frames that have become final.
 func (s *Session) keepFinal(final int64) {
 	l := &s.log
-	if l.ring == nil {
-		l.ring = make([]byte, logFrames*l.size)
-	}
 	for ; l.next < final; l.next++ {
 		b := l.at(l.next)
 		for p := range s.cfg.Players {
@@ -65,17 +67,17 @@ func (s *Session) sendFinal(i int) {
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
 	b = binary.AppendUvarint(b, uint64(w.next))
 	if w.next < end {
-		b, _ = appendInputs(b, limit, l.size, w.next, end-w.next, l.at)
+		b, _ = appendInputs(b, limit, l.zero, w.next, end-w.next, l.at)
 	}
 	s.packet = b
 	s.give(w.transport, b)
 }
 
 // receiveWatch takes a spectator's word of what it needs.
-func (s *Session) receiveWatch(i int, r *reader) error {
-	next := r.frame()
+func (s *Session) receiveWatch(i int, r *wire.Reader) error {
+	next := readFrame(r)
 	switch {
-	case r.bad || len(r.p) > 0:
+	case !r.Done():
 		return ErrMalformed
 	case i < 0 || i >= MaxSpectators || s.log.watchers[i].transport == nil:
 		return ErrNoPlayer
@@ -125,18 +127,18 @@ func NewWatcher(cfg Config, number int, frame int64, game Game, t lockstep.Trans
 
 // Receive takes a packet. After an error nothing has changed.
 func (w *Watcher) Receive(_ time.Duration, p []byte) error {
-	r := reader{p: p}
-	kind, _, agreement, first := r.uint8(), r.uint8(), r.uint32(), r.frame()
+	r := wire.Reader{P: p}
+	kind, _, agreement, first := r.Uint8(), r.Uint8(), r.Uint32(), readFrame(&r)
 	switch {
-	case r.bad || kind != typeFinal:
+	case r.Bad || kind != typeFinal:
 		return ErrMalformed
 	case agreement != w.agreement:
 		return ErrAgreement
-	case len(r.p) == 0:
+	case len(r.P) == 0:
 		return nil
 	}
-	v := r.readRun(len(w.zero))
-	if r.bad || len(r.p) > 0 {
+	v := readRun(&r, len(w.zero))
+	if !r.Done() {
 		return ErrMalformed
 	}
 	v.each(len(w.zero), w.zero, func(i int, b []byte) {
