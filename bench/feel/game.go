@@ -263,6 +263,17 @@ type figures struct {
 	off, far                  float64 // m, percent
 }
 
+// add adds a share of a game's figures.
+func (f *figures) add(g *figures, share float64) {
+	f.missed += g.missed * share
+	f.wait += g.wait * share
+	f.corrections += g.corrections * share
+	f.late += g.late * share
+	f.behind += g.behind * share
+	f.off += g.off * share
+	f.far += g.far * share
+}
+
 // measure lets time pass and says what was met.
 func (g *game) measure(d time.Duration) (f figures, err error) {
 	server, client, drawn := g.server.own.Counters().Server, g.client.own.Counters().Client, g.client.in.Counters

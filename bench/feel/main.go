@@ -57,30 +57,39 @@ func path(lag, jitter time.Duration, loss float64) netsim.Settings {
 	return netsim.Settings{Lag: lag, LagVariance: jitter, Loss: loss}
 }
 
+// mean plays a game with each seed, each as before leaves it, and is the average of what was measured in length after warming up.
+func mean(seeds int, set netsim.Settings, hz float64, warm, length time.Duration, before func(g *game)) (m figures, err error) {
+	for seed := range seeds {
+		g, err := newGame(uint64(seed), set, hz)
+		if err != nil {
+			return m, err
+		}
+		if before != nil {
+			before(g)
+		}
+		if err := g.run(warm); err != nil {
+			return m, err
+		}
+		f, err := g.measure(length)
+		if err != nil {
+			return m, err
+		}
+		m.add(&f, 1/float64(seeds))
+	}
+	return m, nil
+}
+
 // inputs is whether they come in time, how long they wait, and how often the player is corrected.
 func inputs(t *table, seeds int, length time.Duration) error {
 	fmt.Println("Inputs: 60 ticks a second, 100 ms ± 25 ms each way")
 	for _, loss := range []float64{0, 5, 10} {
-		missed, wait, corrections := 0.0, 0.0, 0.0
-		for seed := range seeds {
-			g, err := newGame(uint64(seed), path(100*time.Millisecond, 25*time.Millisecond, loss), 0)
-			if err != nil {
-				return err
-			}
-			if err := g.run(12 * time.Second); err != nil {
-				return err
-			}
-			f, err := g.measure(length)
-			if err != nil {
-				return err
-			}
-			missed += f.missed / float64(seeds)
-			wait += f.wait / float64(seeds)
-			corrections += f.corrections / length.Minutes() / float64(seeds)
+		f, err := mean(seeds, path(100*time.Millisecond, 25*time.Millisecond, loss), 0, 12*time.Second, length, nil)
+		if err != nil {
+			return err
 		}
-		t.row(fmt.Sprintf("%2.0f %% loss: ticks without the player's own input", loss), "%", missed, 0.1)
-		t.row(fmt.Sprintf("%2.0f %% loss: inputs wait, of which the jitter is 50 ms", loss), "ms", wait, ms(50*time.Millisecond+2*tick))
-		t.row(fmt.Sprintf("%2.0f %% loss: corrections a minute", loss), "", corrections, 6)
+		t.row(fmt.Sprintf("%2.0f %% loss: ticks without the player's own input", loss), "%", f.missed, 0.1)
+		t.row(fmt.Sprintf("%2.0f %% loss: inputs wait, of which the jitter is 50 ms", loss), "ms", f.wait, ms(50*time.Millisecond+2*tick))
+		t.row(fmt.Sprintf("%2.0f %% loss: corrections a minute", loss), "", f.corrections/length.Minutes(), 6)
 	}
 	return nil
 }
@@ -117,25 +126,12 @@ func changes(t *table, seeds int, _ time.Duration) error {
 func clocks(t *table, seeds int, _ time.Duration) error {
 	fmt.Println("A clock that is 1 % wrong, 50 ms ± 10 ms, 2 % loss")
 	for _, clock := range []float64{0.99, 1.01} {
-		missed, wait := 0.0, 0.0
-		for seed := range seeds {
-			g, err := newGame(uint64(seed), path(50*time.Millisecond, 10*time.Millisecond, 2), 0)
-			if err != nil {
-				return err
-			}
-			g.clock = clock
-			if err := g.run(20 * time.Second); err != nil {
-				return err
-			}
-			f, err := g.measure(time.Minute)
-			if err != nil {
-				return err
-			}
-			missed += f.missed / float64(seeds)
-			wait += f.wait / float64(seeds)
+		f, err := mean(seeds, path(50*time.Millisecond, 10*time.Millisecond, 2), 0, 20*time.Second, time.Minute, func(g *game) { g.clock = clock })
+		if err != nil {
+			return err
 		}
-		t.row(fmt.Sprintf("clock %.2f: ticks without an input", clock), "%", missed, 0.5)
-		t.row(fmt.Sprintf("clock %.2f: inputs wait", clock), "ms", wait, ms(20*time.Millisecond+4*tick))
+		t.row(fmt.Sprintf("clock %.2f: ticks without an input", clock), "%", f.missed, 0.5)
+		t.row(fmt.Sprintf("clock %.2f: inputs wait", clock), "ms", f.wait, ms(20*time.Millisecond+4*tick))
 	}
 	return nil
 }
@@ -144,25 +140,12 @@ func clocks(t *table, seeds int, _ time.Duration) error {
 func drawing(t *table, seeds int, length time.Duration) error {
 	fmt.Println("Drawn actors: 100 ms ± 25 ms, 10 % loss")
 	for _, hz := range []float64{60, 20, 10} {
-		late, behind := 0.0, 0.0
-		n := max(seeds/4, 2)
-		for seed := range n {
-			g, err := newGame(uint64(seed), path(100*time.Millisecond, 25*time.Millisecond, 10), hz)
-			if err != nil {
-				return err
-			}
-			if err := g.run(12 * time.Second); err != nil {
-				return err
-			}
-			f, err := g.measure(length)
-			if err != nil {
-				return err
-			}
-			late += f.late / float64(n)
-			behind += f.behind / float64(n)
+		f, err := mean(max(seeds/4, 2), path(100*time.Millisecond, 25*time.Millisecond, 10), hz, 12*time.Second, length, nil)
+		if err != nil {
+			return err
 		}
-		t.row(fmt.Sprintf("%2.0f updates a second: draws that waited for a value", hz), "%", late, 0.5)
-		t.row(fmt.Sprintf("%2.0f updates a second: drawn behind", hz), "ms", behind, 160+4000/hz)
+		t.row(fmt.Sprintf("%2.0f updates a second: draws that waited for a value", hz), "%", f.late, 0.5)
+		t.row(fmt.Sprintf("%2.0f updates a second: drawn behind", hz), "ms", f.behind, 160+4000/hz)
 	}
 	return nil
 }
@@ -172,26 +155,12 @@ func shots(t *table, seeds int, length time.Duration) error {
 	fmt.Println("Shots at actors of 5 m/s: what the server shows is off from what was drawn")
 	for _, loss := range []float64{0, 5, 10} {
 		for _, hz := range []float64{60, 20} {
-			off, far := 0.0, 0.0
-			n := max(seeds/4, 2)
-			for seed := range n {
-				g, err := newGame(uint64(seed), path(60*time.Millisecond, 10*time.Millisecond, loss), hz)
-				if err != nil {
-					return err
-				}
-				g.shooting = true
-				if err := g.run(12 * time.Second); err != nil {
-					return err
-				}
-				f, err := g.measure(length)
-				if err != nil {
-					return err
-				}
-				off += f.off / float64(n)
-				far += f.far / float64(n)
+			f, err := mean(max(seeds/4, 2), path(60*time.Millisecond, 10*time.Millisecond, loss), hz, 12*time.Second, length, func(g *game) { g.shooting = true })
+			if err != nil {
+				return err
 			}
-			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: on average", loss, hz), "cm", 100*off, 1)
-			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: shots over 10 cm off", loss, hz), "%", far, 1)
+			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: on average", loss, hz), "cm", 100*f.off, 1)
+			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: shots over 10 cm off", loss, hz), "%", f.far, 1)
 		}
 	}
 	return nil
