@@ -179,10 +179,7 @@ func TestTurns(t *testing.T) {
 			require.NoError(t, err)
 			client, err := driver.Dial("127.0.0.1:7777", cc)
 			require.NoError(t, err)
-			ctx, stop := context.WithCancel(t.Context())
-			done := make(chan error, 2)
-			go func() { done <- server.Run(ctx, nil) }()
-			go func() { done <- client.Run(ctx, nil) }()
+			ctx, stop := running(t, server, client)
 			var got [3]atomic.Int64
 			var ends []net.Conn
 			for i := range 4 {
@@ -219,8 +216,6 @@ func TestTurns(t *testing.T) {
 				assert.NoError(t, e.Close())
 			}
 			stop()
-			require.NoError(t, <-done)
-			require.NoError(t, <-done)
 			require.NoError(t, l.Close())
 		})
 	}

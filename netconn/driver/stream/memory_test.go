@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/netip"
@@ -38,10 +37,7 @@ func TestMemoryComesBack(t *testing.T) {
 		require.NoError(t, err)
 		client, err := driver.Dial("127.0.0.1:7777", cc)
 		require.NoError(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 2)
-		go func() { done <- server.Run(ctx, nil) }()
-		go func() { done <- client.Run(ctx, nil) }()
+		_, stop := running(t, server, client)
 
 		c, err := Dial(t.Context(), client, name, Config{})
 		require.NoError(t, err)
@@ -74,8 +70,6 @@ func TestMemoryComesBack(t *testing.T) {
 		require.ErrorIs(t, <-full, channel.ErrReliableFull)
 		echoed(s, "while it is full")
 		stop()
-		require.NoError(t, <-done)
-		require.NoError(t, <-done)
 		require.NoError(t, l.Close())
 	})
 }

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -126,10 +125,7 @@ func TestFullMemoryWaits(t *testing.T) {
 			require.NoError(t, err)
 			client, err := driver.Dial("127.0.0.1:7777", cc)
 			require.NoError(t, err)
-			ctx, stop := context.WithCancel(t.Context())
-			done := make(chan error, 2)
-			go func() { done <- server.Run(ctx, nil) }()
-			go func() { done <- client.Run(ctx, nil) }()
+			ctx, stop := running(t, server, client)
 			c, err := Dial(ctx, client, name, Config{})
 			require.NoError(t, err)
 			s, err := l.Accept()
@@ -164,8 +160,6 @@ func TestFullMemoryWaits(t *testing.T) {
 			require.NoError(t, s.Close())
 			require.NoError(t, second.Close())
 			stop()
-			require.NoError(t, <-done)
-			require.NoError(t, <-done)
 			require.NoError(t, l.Close())
 			require.Less(t, asked, clock.limit.Load())
 		})
@@ -184,10 +178,7 @@ func TestOnlyOpens(t *testing.T) {
 		require.NoError(t, err)
 		client, err := driver.Dial("127.0.0.1:7777", cc)
 		require.NoError(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 2)
-		go func() { done <- server.Run(ctx, nil) }()
-		go func() { done <- client.Run(ctx, nil) }()
+		ctx, stop := running(t, server, client)
 		c, err := Dial(ctx, client, name, Config{})
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
@@ -197,8 +188,6 @@ func TestOnlyOpens(t *testing.T) {
 		require.ErrorIs(t, err, ErrPeerClosed)
 		require.NoError(t, c.Close())
 		stop()
-		require.NoError(t, <-done)
-		require.NoError(t, <-done)
 		require.Empty(t, said.String())
 	})
 }

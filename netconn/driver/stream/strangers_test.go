@@ -42,10 +42,7 @@ func TestFullPathWaits(t *testing.T) {
 		clock.limit.Store(3000)
 		client, err := driver.Dial("127.0.0.1:7777", driver.Config{Socket: b, Link: driver.PlainSalted{}, Channels: []channel.Type{Type(name)}, TickRate: 20, NetSpeed: 20_000, Prompt: true, Clock: clock.now})
 		require.NoError(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 2)
-		go func() { done <- server.Run(ctx, nil) }()
-		go func() { done <- client.Run(ctx, nil) }()
+		ctx, stop := running(t, server, client)
 		c, err := Dial(ctx, client, name, Config{})
 		require.NoError(t, err)
 		s, err := l.Accept()
@@ -64,8 +61,6 @@ func TestFullPathWaits(t *testing.T) {
 		default:
 		}
 		stop()
-		require.NoError(t, <-done)
-		require.NoError(t, <-done)
 		require.Less(t, asked, clock.limit.Load(), "it is asked a few times a tick and a packet")
 	})
 }
@@ -78,16 +73,13 @@ func TestDialWaits(t *testing.T) {
 		clock.limit.Store(2000)
 		client, err := driver.Dial("127.0.0.1:7777", driver.Config{Socket: b, Link: driver.PlainSalted{}, Channels: []channel.Type{Type(name)}, TickRate: 20, Prompt: true, Clock: clock.now})
 		require.NoError(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- client.Run(ctx, nil) }()
+		ctx, stop := running(t, client)
 		short, cancel := context.WithTimeout(ctx, 4*time.Second) // 80 ticks
 		defer cancel()
 		_, err = Dial(short, client, name, Config{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Less(t, clock.asked.Load(), clock.limit.Load())
 		stop()
-		require.NoError(t, <-done)
 	})
 }
 
@@ -168,24 +160,17 @@ func (e *ends) player(t *testing.T, cfg driver.Config) (*driver.Driver, func()) 
 	cfg.Channels, cfg.NetSpeed, cfg.TickRate = []channel.Type{{Name: name, ClientOpen: true}}, 4_000_000, 200
 	d, err := driver.Dial(e.server.LocalAddr().String(), cfg)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx, nil) }()
-	return d, func() {
-		stop()
-		require.NoError(t, <-done)
-	}
+	_, stop := running(t, d)
+	return d, stop
 }
 
 // crowd is a server with a socket of the system's, for several clients.
 func crowd(t *testing.T, cfg Config) *ends {
-	e := &ends{t: t, l: Listen(name, cfg), done: make(chan error, 1)}
+	e := &ends{t: t, l: Listen(name, cfg)}
 	var err error
 	e.server, err = driver.Listen("127.0.0.1:0", driver.Config{NetSpeed: 4_000_000, TickRate: 200, Channels: []channel.Type{e.l.Type()}})
 	require.NoError(t, err)
-	var ctx context.Context
-	ctx, e.stop = context.WithCancel(t.Context())
-	go func() { e.done <- e.server.Run(ctx, nil) }()
+	_, e.stop = running(t, e.server)
 	return e
 }
 
@@ -220,10 +205,7 @@ func mute(t *testing.T, d *driver.Driver, n int) {
 // never closes; and one client has no more of them than Config.MaxPerConn.
 func TestMuteClient(t *testing.T) {
 	e := crowd(t, Config{MaxStreams: 16, MaxPerConn: 12})
-	defer func() {
-		e.stop()
-		require.NoError(t, <-e.done)
-	}()
+	defer e.stop()
 	accepted := make(chan net.Conn, 100)
 	go func() {
 		for {
@@ -280,10 +262,7 @@ func TestMuteClient(t *testing.T) {
 // TestDeadStreamsWait: streams that their client has closed before anybody accepted them still count as the client's.
 func TestDeadStreamsWait(t *testing.T) {
 	e := crowd(t, Config{MaxPerConn: 3})
-	defer func() {
-		e.stop()
-		require.NoError(t, <-e.done)
-	}()
+	defer e.stop()
 	d, stop := e.player(t, driver.Config{})
 	defer stop()
 	for n := range 5 {

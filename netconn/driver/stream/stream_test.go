@@ -37,14 +37,13 @@ type ends struct {
 	t              *testing.T
 	l              *Listener
 	server, client *driver.Driver
-	stop           context.CancelFunc
-	done           chan error
+	stop           func()
 	stopped        atomic.Bool
 	parting        atomic.Bool // a connection may end
 }
 
 func newEnds(t *testing.T, cfg Config, bad netsim.Settings) *ends {
-	e := &ends{t: t, l: Listen(name, cfg), done: make(chan error, 2)}
+	e := &ends{t: t, l: Listen(name, cfg)}
 	a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 	if bad != (netsim.Settings{}) {
 		impaired, err := proxy.Impair(b, bad, bad, 1)
@@ -64,10 +63,7 @@ func newEnds(t *testing.T, cfg Config, bad netsim.Settings) *ends {
 	require.NoError(t, err)
 	e.client, err = driver.Dial("127.0.0.1:7777", cc)
 	require.NoError(t, err)
-	var ctx context.Context
-	ctx, e.stop = context.WithCancel(t.Context())
-	go func() { e.done <- e.server.Run(ctx, nil) }()
-	go func() { e.done <- e.client.Run(ctx, nil) }()
+	_, e.stop = running(t, e.server, e.client)
 	return e
 }
 
@@ -76,9 +72,22 @@ func (e *ends) close() {
 		return
 	}
 	e.stop()
-	require.NoError(e.t, <-e.done)
-	require.NoError(e.t, <-e.done)
 	require.NoError(e.t, e.l.Close())
+}
+
+// running has drivers run, with a context for as long, until stop, when none may have had an error.
+func running(t *testing.T, drivers ...*driver.Driver) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, len(drivers))
+	for _, d := range drivers {
+		go func() { done <- d.Run(ctx, nil) }()
+	}
+	return ctx, func() {
+		cancel()
+		for range drivers {
+			require.NoError(t, <-done)
+		}
+	}
 }
 
 // pair is a stream's two ends.
