@@ -3,8 +3,8 @@ package actorrep
 import (
 	"math/bits"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
 // baseline is the newest record that the client is known to have, of those with numbers that have a delta form, and which of the changes
@@ -36,13 +36,6 @@ func (b *baseline) arrived(v *view, r *record) {
 	v.acked = r.number
 }
 
-// path names the records from which a record's numbers are predicted, by their frames: age Steps before the record's, and then every gap
-// Steps before that, two of them or layout.Points. gap is 0 when there is but one, age when there is none.
-type path struct {
-	age, gap uint8
-	full     bool
-}
-
 // maxReach is how many Steps the oldest record of a path may be behind, and how many records the newest, so that a client has kept
 // them: a Step has one record of an actor at most.
 const maxReach = layout.MaxRecords - 1
@@ -66,14 +59,14 @@ func (v *view) basis(frame uint32, m layout.Mask) basis {
 }
 
 // path finds the records from which those of a frame are predicted, and puts their numbers into past.
-func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t path) {
+func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.Path) {
 	past.Reset()
 	if b.known == 0 {
-		return path{}
+		return wire.Path{}
 	}
 	age := int(frame - b.frame)
 	past.At[0], past.Mask, past.Age = snaps.at(b.count), b.known, age
-	t.age = uint8(age)
+	t.Age = uint8(age)
 	if age >= maxReach || b.older&^1 == 0 {
 		return t
 	}
@@ -90,12 +83,12 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t path)
 			gap = half - 1
 		}
 		if gap > 0 && gap <= most && b.follow(snaps, gap, layout.Points, past) {
-			t.gap, t.full = uint8(gap), true
+			t.Gap, t.Full = uint8(gap), true
 			return t
 		}
 	}
 	if gap := b.nearest(snaps, age); gap > 0 && gap+age <= maxReach && b.follow(snaps, gap, 2, past) {
-		t.gap = uint8(gap)
+		t.Gap = uint8(gap)
 	}
 	return t
 }
@@ -137,78 +130,4 @@ func (b *basis) follow(snaps *snapshots, gap, n int, past *layout.Past) bool {
 	}
 	past.Predicted, past.Gap, past.Full = predicted, gap, n > 2
 	return true
-}
-
-// A chunk's records name a path by its place among the last ones of the chunk.
-const (
-	knownPaths = 6
-	noPath     = 7
-	gapBits    = 5
-)
-
-// pathList is the last paths of a chunk.
-type pathList struct {
-	paths [knownPaths]path
-	n     uint8 // so far, each counted when it was new
-	last  path  // of the record before; it has an age of 0 when that had none
-}
-
-// write writes a path:
-//
-//	1             that of the record before
-//	0, 3 bits     0 to 5: one of the last six new ones of the chunk, by its place; 6: a new one follows; 7: none
-//	new           8 age | 1 when there is a gap, then: 5 gap, 1 full
-func (l *pathList) write(w *bitio.Writer, t path) {
-	same := t == l.last
-	w.WriteBool(same)
-	if same {
-		return
-	}
-	l.last = t
-	if t == (path{}) {
-		w.WriteBits(noPath, 3)
-		return
-	}
-	for i := range min(l.n, knownPaths) {
-		if l.paths[i] == t {
-			w.WriteBits(uint64(i), 3)
-			return
-		}
-	}
-	w.WriteBits(knownPaths, 3)
-	w.WriteBits(uint64(t.age), 8)
-	if w.WriteBool(t.gap != 0); t.gap != 0 {
-		w.WriteBits(uint64(t.gap), gapBits)
-		w.WriteBool(t.full)
-	}
-	l.add(t)
-}
-
-// add makes a path one of the last ones, in place of the oldest.
-func (l *pathList) add(t path) {
-	l.paths[l.n%knownPaths] = t
-	if l.n++; l.n == 2*knownPaths {
-		l.n = knownPaths
-	}
-}
-
-func (l *pathList) read(r *bitio.Reader) path {
-	if r.ReadBool() {
-		return l.last
-	}
-	switch i := r.ReadBits(3); i {
-	case noPath:
-		l.last = path{}
-	case knownPaths:
-		t := path{age: r.ReadUint8()}
-		if r.ReadBool() {
-			t.gap = uint8(r.ReadBits(gapBits))
-			t.full = r.ReadBool()
-		}
-		l.last = t
-		l.add(t)
-	default:
-		l.last = l.paths[i]
-	}
-	return l.last
 }

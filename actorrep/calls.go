@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -214,8 +215,8 @@ func (v *view) speak(last bool) bool {
 	for p.out.room(v) >= minRoom {
 		w := p.world.message()
 		if v.toldAud != v.aud {
-			w.WriteBits(msgRole, msgBits)
-			writeAudience(w, v.aud)
+			w.WriteBits(wire.Role, wire.KindBits)
+			writeRole(w, v.aud)
 		}
 		m, sent := p.writeSome(w, v, need), 0
 		if m == need {
@@ -223,7 +224,7 @@ func (v *view) speak(last bool) bool {
 		}
 		all := m == need && sent == len(v.calls)
 		if all && last {
-			w.WriteBits(msgTornOff, msgBits)
+			w.WriteBits(wire.TornOff, wire.KindBits)
 		}
 		if !p.out.reliable(v, w, false) {
 			return false
@@ -281,7 +282,7 @@ func half(m layout.Mask) layout.Mask {
 func (p *Peer) writeCalls(w *bitio.Writer, v *view) (sent int) {
 	for _, c := range v.calls {
 		mark, at := w.Mark(), w.Len()
-		w.WriteBits(msgCall, msgBits)
+		w.WriteBits(wire.Call, wire.KindBits)
 		w.WriteUint32(c.frame)
 		c.write(w)
 		if w.Err() != nil {
@@ -344,7 +345,7 @@ func writeMentions(w *bitio.Writer, v *view) {
 func (p *Peer) receiveCalls(v *view, r *bitio.Reader) error {
 	w := p.world
 	for r.Remaining() > 0 {
-		if kind := r.ReadBits(msgBits); kind != msgCall {
+		if kind := r.ReadBits(wire.KindBits); kind != wire.Call {
 			w.Counters.Bad++
 			return fmt.Errorf("%w: a client sends calls only", errFormat)
 		}

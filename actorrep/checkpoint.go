@@ -153,7 +153,7 @@ func (k *kept) clear() {
 // keep keeps them.
 func (k *kept) keep(v *view) {
 	l := v.b.class.layout
-	k.mask = (v.mayHave(v.aud|initialFlag) &^ v.mayHave(v.aud)) & l.NonZero(v.b.rep.shadow)
+	k.mask = (v.mayHave(v.aud|layout.Initial) &^ v.mayHave(v.aud)) & l.NonZero(v.b.rep.shadow)
 	if k.mask == 0 {
 		return
 	}

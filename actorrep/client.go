@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
@@ -27,7 +28,7 @@ type client struct {
 	at      time.Duration // of the server's Step of the newest chunk
 	atFrame int64         // and its frame; 0 for none
 	tick    time.Duration // a Step's length there, of the last two
-	paths   pathList      // of the chunk that is read
+	paths   wire.Paths    // of the chunk that is read
 	past    layout.Past
 
 	events    []event
@@ -114,8 +115,8 @@ func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 }
 
 func (h *replicationHandler) message(r *bitio.Reader) error {
-	switch kind := r.ReadBits(msgBits); kind {
-	case msgSchema:
+	switch kind := r.ReadBits(wire.KindBits); kind {
+	case wire.Schema:
 		if h.client.schema != nil {
 			return fmt.Errorf("%w: the classes are described twice", errFormat)
 		}
@@ -141,11 +142,11 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 			return errors.Join(err, sent)
 		}
 		return err
-	case msgGone, msgTorn:
+	case wire.Gone, wire.Torn:
 		id, frame := netguid.GUID(r.ReadIntPacked()), r.ReadUint32()
 		b := h.world.byGUID[id]
 		if r.Err() == nil && b != nil && b.mirror.born < h.client.extend(frame) { // else it has come again since
-			if kind == msgTorn {
+			if kind == wire.Torn {
 				b.tearOff()
 			} else {
 				h.leave(b.mirror)

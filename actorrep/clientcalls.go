@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -125,7 +126,7 @@ func (c *client) mayCall(d *definition, class, rpc int) bool {
 // send sends a call at once.
 func (m *mirror) send(k *call) error {
 	w := m.world.message()
-	w.WriteBits(msgCall, msgBits)
+	w.WriteBits(wire.Call, wire.KindBits)
 	k.write(w)
 	if w.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrTooLarge, w.Err())

@@ -40,8 +40,7 @@
 // An actor with more values than a bunch holds is opened by several, one after the other as bandwidth allows, in turn with all
 // else. Its records and calls wait until the client has acked the last, and the client's game hears of it only then.
 //
-// The bunches are drawn where they are written: openings at Peer.openWanted, records at chunk, messages of one actor at
-// msgProps, the classes at World.describe.
+// The bunches are drawn in actorrep/internal/wire, where they are written and read; the classes at World.describe.
 //
 // # What is sent to whom
 //

@@ -3,17 +3,10 @@ package actorrep
 import (
 	"math/bits"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
-
-// chunkState is what records of a chunk share with those before them.
-type chunkState struct {
-	gap   uint32 // between the last two ids
-	paths pathList
-}
-
-var newChunk = chunkState{gap: 1}
 
 // encodeRecord writes one view's record.
 func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) record {
@@ -33,7 +26,7 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) re
 	}
 	if w.Err() == nil {
 		p.batch.stats.Updates++
-		if e.path.age != 0 {
+		if e.path.Age != 0 {
 			p.batch.stats.Deltas++
 		}
 		p.overhead.records += uint64(head - p.accountMentions(v))
@@ -47,20 +40,20 @@ func writeHead(k *worker, w *bitio.Writer, v *view, m layout.Mask, gap uint32, e
 	last := &k.lastOf[v.b.class.id]
 	plain := v.flags&mentioning == 0 && m == *last
 	if m&l.Deltas != 0 {
-		plain = plain && e.path == st.paths.last && e.predicted == (e.path.gap != 0)
+		plain = plain && e.path == st.Paths.Last && e.predicted == (e.path.Gap != 0)
 	}
-	if writeID(w, gap, &st.gap, plain); plain {
+	if wire.WriteID(w, gap, &st.Gap, plain); plain {
 		return
 	}
 	w.WriteBool(v.flags&mentioning != 0)
 	if v.flags&mentioning != 0 {
 		writeMentions(w, v)
 	}
-	writeMask(w, m, last, len(l.Units))
+	wire.WriteMask(w, m, last, len(l.Units))
 	if m&l.Deltas == 0 {
 		return
 	}
-	if st.paths.write(w, e.path); e.path.gap != 0 {
+	if st.Paths.Write(w, e.path); e.path.Gap != 0 {
 		w.WriteBool(e.predicted)
 	}
 }
@@ -83,64 +76,6 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	return sum
 }
 
-// writeID writes how far an id is from the last, and whether its record is as the one before.
-func writeID(w *bitio.Writer, gap uint32, last *uint32, plain bool) {
-	if w.WriteBool(gap == *last && plain); gap == *last && plain {
-		return
-	}
-	w.WriteBool(plain)
-	if !plain {
-		w.WriteBool(gap == *last)
-		if gap == *last {
-			return
-		}
-	}
-	for *last = gap; ; {
-		w.WriteBits(uint64(gap), idGroup)
-		gap >>= idGroup
-		w.WriteBool(gap != 0)
-		if gap == 0 {
-			return
-		}
-	}
-}
-
-func readID(r *bitio.Reader, last *uint32) (gap uint32, plain bool) {
-	if r.ReadBool() {
-		return *last, true
-	}
-	plain = r.ReadBool()
-	if !plain && r.ReadBool() {
-		return *last, false
-	}
-	for shift := 0; ; shift += idGroup {
-		gap |= uint32(r.ReadBits(idGroup)) << shift
-		if !r.ReadBool() || shift > 28 {
-			*last = gap
-			return gap, plain
-		}
-	}
-}
-
-func writeMask(w *bitio.Writer, m layout.Mask, last *layout.Mask, units int) {
-	if units > rawMask {
-		w.WriteBool(m == *last)
-		if m == *last {
-			return
-		}
-	}
-	*last = m
-	w.WriteBits(m, units)
-}
-
-func readMask(r *bitio.Reader, last *layout.Mask, units int) layout.Mask {
-	if units > rawMask && r.ReadBool() {
-		return *last
-	}
-	*last = r.ReadBits(units)
-	return *last
-}
-
 // values encodes the units of m into the arena, unless another connection had the same. It reports false when the arena is full: the
 // values have to be written where they go.
 func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e encoded, ok bool) {
@@ -159,7 +94,7 @@ func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e e
 		}
 	}
 	base.Past = &k.past
-	if e.path = e.basis.path(p.world.frame, rep.snaps, &k.past); e.path.gap != 0 {
+	if e.path = e.basis.path(p.world.frame, rep.snaps, &k.past); e.path.Gap != 0 {
 		e.predicted = l.Predict(rep.shadow, &k.past)
 	}
 	e.from, e.sizes, e.next = k.arena.Len(), len(k.sizes), k.first(v.b)
@@ -270,19 +205,10 @@ func (p *Peer) writeLarge(v *view, paced bool) {
 	}
 }
 
-// Messages on an actor's channel after its opening bunch, any number in a bunch.
-const (
-	msgProps   = iota // 32 frame | a bit a unit | values
-	msgCall           // see package doc
-	msgRole           // 1 owner | 1 autonomous
-	msgTornOff        // nothing
-	msgBits    = 2
-)
-
 // writeProps writes values as a message on the actor's own channel.
 func (p *Peer) writeProps(w *bitio.Writer, v *view, m layout.Mask) {
 	l := v.b.class.layout
-	w.WriteBits(msgProps, msgBits)
+	w.WriteBits(wire.Props, wire.KindBits)
 	w.WriteUint32(p.world.frame)
 	w.WriteBits(m, len(l.Units))
 	base := v.versions.base()

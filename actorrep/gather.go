@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -36,7 +37,7 @@ type worker struct {
 	out     bitio.Writer
 	buf     []byte
 	lastOf  []layout.Mask // by class: the mask of its last record in this chunk
-	state   chunkState
+	state   wire.Chunk
 	past    layout.Past
 }
 
@@ -57,7 +58,7 @@ func (k *worker) first(b *Base) int32 {
 type encoded struct {
 	mask layout.Mask
 	basis
-	path       path
+	path       wire.Path
 	predicted  bool
 	from, bits int
 	sizes      int   // where the units' sizes begin
@@ -174,33 +175,12 @@ func (p *Peer) starve(views []*view) {
 	}
 }
 
-// A chunk is
-//
-//	1   0, 15 bits of the frame and 20 of the Step's time; or 1, all 32 and 48. The time is World.Now in units of 2^16 ns
-//	records until the end, by rising id:
-//	  id         how far it is from the last: 1 as far as that was from the one before, and the record is a plain one;
-//	             01 and a distance, and it is a plain one; 001 as far; 000 and a distance, in groups of 4 bits, each before a bit that
-//	             says another follows
-//	  A plain record has no calls, the mask of the last of its class in the chunk and the path of the record before it, and is
-//	  predicted if that has two records or more. Others go on with:
-//	  calls      1, then when set 3 bits: how many less 1, then the calls
-//	  mask       a bit a unit up to 6 units; else 1 "as the last of the class", or 0 and a bit a unit
-//	  path       when a unit has a delta form: the records that its numbers build on, see pathList.write
-//	  predicted  1, when the path has two records or more: numbers of units that are in all of these are predicted, see
-//	             layout.Past; else differences to the newest
-//	  and all with:
-//	  values     unit by unit; those that aren't in the newest record of the path are absolute
 const (
-	frameBits   = 15 // of a frame that is near one which the client is known to have
-	timeUnit    = 16 // of a Step's time: 2^16 ns
-	timeBits    = 20 // of a time that is near one which the client is known to have
-	idGroup     = 4
-	rawMask     = 6 // units up to which a mask is always written
 	maxMentions = 8
-	// nearFrames is how far from such a frame: the client has that one or a newer, and finds this one from half of what
-	// frameBits count on either side.
-	nearFrames = 1 << (frameBits - 2)
-	nearTime   = 1 << (timeBits - 2 + timeUnit) // likewise, 17 s
+	// nearFrames is how far a chunk's frame may be from one that the client is known to have: the client has that one or a newer, and
+	// finds this one from half of what wire.FrameBits count on either side.
+	nearFrames = 1 << (wire.FrameBits - 2)
+	nearTime   = 1 << (wire.TimeBits - 2 + wire.TimeUnit) // likewise, 17 s
 )
 
 // encodeAll encodes views until the budget is used up.
@@ -245,9 +225,9 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	clear(k.lastOf)
 	since := p.world.now - p.knownAt
 	near := p.knows && !p.replay && p.world.frame-p.known < nearFrames && since >= 0 && since < nearTime // a seek knows none
-	writeTime(w, p.world.frame, p.world.now, near)
+	wire.WriteTime(w, p.world.frame, p.world.now, near)
 	empty := w.Len()
-	k.state = newChunk
+	k.state = wire.NewChunk()
 	prev := uint32(0)
 	for i, v := range views {
 		// The first goes however little there is, as the controller allows.

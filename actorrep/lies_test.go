@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"math/rand/v2"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -12,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
+	"github.com/bunchnet/bunchnet/actorrep/hostile"
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 )
-
-// A server that lies speaks the protocol: its bunches are well formed, and say what no honest server would.
 
 // canary is memory behind an actor's fields that nothing may write.
 type canary [8]uint64
@@ -69,296 +71,118 @@ func liesWorld(t testing.TB, server bool) *World {
 	return w
 }
 
-// dice takes decisions from bytes.
-type dice struct {
-	b    []byte
-	rare int // how seldom something is plainly wrong
-}
-
-func (d *dice) over() bool { return len(d.b) == 0 }
-
-// n is a number below n.
-func (d *dice) n(n int) int {
-	if len(d.b) == 0 {
-		return 0
+// liesClasses is the classes of liesWorld as a liar has them.
+func liesClasses() []hostile.Class {
+	n := func(d *hostile.Dice) any { return int32(d.N(256)) }
+	small, some, large := &smallActor{}, &fuzzed{}, &largeActor{}
+	return []hostile.Class{
+		{Actor: small, Procedures: []func(*hostile.Dice) any{n}, Change: func(d *hostile.Dice) { small.N = uint8(d.N(256)) }},
+		{Actor: some, Procedures: []func(*hostile.Dice) any{func(d *hostile.Dice) any {
+			return struct {
+				A []uint8
+				B string
+			}{make([]uint8, d.N(5)), "call"}
+		}, n}, Change: func(d *hostile.Dice) {
+			some.Pos.X += float64(d.N(256)) / 16
+			some.Name = strings.Repeat("x", d.N(20))
+			some.List = make([]struct{ A, B uint16 }, d.N(9))
+			some.Bytes = make([]byte, d.N(9))
+			_, _ = some.Bag.Add(uint16(d.N(256)))
+		}},
+		{Actor: large, Procedures: []func(*hostile.Dice) any{func(d *hostile.Dice) any {
+			return struct {
+				A []string
+				B uint8
+			}{make([]string, d.N(5)), 1}
+		}, func(*hostile.Dice) any { return struct{ A string }{"tell"} }}, Change: func(d *hostile.Dice) {
+			large.Words[d.N(20)] = ^uint64(0)
+			large.Pos.Y -= float64(d.N(256))
+			large.Text = strings.Repeat("y", d.N(99))
+			large.List = make([]struct{ S string }, d.N(9))
+			large.Whom = netguid.GUID(d.N(16))
+			_, _ = large.Bag.Add(uint16(d.N(256)))
+		}},
 	}
-	v := int(d.b[0]) % n
-	d.b = d.b[1:]
-	return v
 }
 
-// mostly is right but for one time in many.
-func mostly[T any](d *dice, right T, wrong ...T) T {
-	if d.n(d.rare) == 15 {
-		return wrong[d.n(len(wrong))]
-	}
-	return right
-}
-
-// liar is a server that lies. Its classes are those of the client.
-type liar struct {
-	d       *dice
-	world   *World
-	actors  []Actor // by class: where values come from
-	shadows []*layout.Shadow
-	frame   uint32
-	packet  int64
-	classes map[uint32]int // by channel
-	w       *bitio.Writer
-}
-
-func newLiar(t testing.TB, d *dice) *liar {
-	l := &liar{d: d, world: liesWorld(t, true), frame: 1, classes: map[uint32]int{}, actors: []Actor{&smallActor{}, &fuzzed{}, &largeActor{}}}
-	for _, c := range l.world.classes {
-		l.shadows = append(l.shadows, c.layout.NewShadow())
-	}
+func newLiar(t testing.TB, d *hostile.Dice) *hostile.Server {
+	l, err := hostile.NewServer(d, liesClasses()...)
+	require.NoError(t, err)
 	return l
 }
 
-func (l *liar) begin() { l.w = bitio.NewWriter(make([]byte, 8<<10)) }
+// liesSchema is the description of a liar's classes.
+func liesSchema(t testing.TB) (data []byte, bits int) { return liesWorld(t, true).encodeSchema() }
 
-// change gives the values of a class others.
-func (l *liar) change(class int) {
-	switch a := l.actors[class].(type) {
-	case *smallActor:
-		a.N = uint8(l.d.n(256))
-	case *fuzzed:
-		a.Pos.X += float64(l.d.n(256)) / 16
-		a.Name = string(bytes.Repeat([]byte{'x'}, l.d.n(20)))
-		a.List = make([]struct{ A, B uint16 }, l.d.n(9))
-		a.Bytes = make([]byte, l.d.n(9))
-		_, _ = a.Bag.Add(uint16(l.d.n(256)))
-	case *largeActor:
-		a.Words[l.d.n(20)] = ^uint64(0)
-		a.Pos.Y -= float64(l.d.n(256))
-		a.Text = string(bytes.Repeat([]byte{'y'}, l.d.n(99)))
-		a.List = make([]struct{ S string }, l.d.n(9))
-		a.Whom = netguid.GUID(l.d.n(16))
-		_, _ = a.Bag.Add(uint16(l.d.n(256)))
-	}
-	c := l.world.classes[class]
-	c.layout.Compare(l.shadows[class], unsafePointer(l.actors[class]), c.layout.All())
-}
-
-func unsafePointer(a Actor) unsafe.Pointer { // Base is the first field
-	return unsafe.Pointer(a.base())
-}
-
-// values writes a mask and the values of a class, against a base or not.
-func (l *liar) values(class int, m layout.Mask, base *layout.Base) {
-	c := l.world.classes[class].layout
-	for i := range c.Units {
-		if m>>i&1 != 0 {
-			c.WriteUnit(l.w, l.shadows[class], i, base)
-		}
-	}
-}
-
-func (l *liar) mask(class int) layout.Mask {
-	all := l.world.classes[class].layout.All()
-	return mostly(l.d, all, layout.Mask(l.d.n(256))&all, 0)
-}
-
-// open is an opening bunch on a channel.
-func (l *liar) open(ch uint32) {
-	class := l.d.n(3)
-	l.classes[ch] = class
-	l.change(class)
-	l.begin()
-	l.w.WriteBool(mostly(l.d, false, true))
-	l.w.WriteIntPacked(mostly(l.d, uint32(2+2*l.d.n(4)), 0, 1, 3, ^uint32(0)))
-	l.w.WriteIntPacked(mostly(l.d, uint32(2*l.d.n(5)), ^uint32(0)))
-	l.w.WriteIntPacked(mostly(l.d, uint32(class), 0, 1, 2, 3, 1<<31, ^uint32(0)))
-	l.w.WriteUint32(mostly(l.d, l.frame, 0, l.frame+1<<31, ^uint32(0)))
-	l.w.WriteBits(uint64(l.d.n(8)), 3) // owner, autonomous, again
-	m := l.mask(class)
-	l.w.WriteBits(m, len(l.world.classes[class].layout.Units))
-	l.values(class, m, nil)
-}
-
-// call writes one.
-func (l *liar) call() {
-	l.w.WriteIntPacked(mostly(l.d, uint32(l.d.n(2)), 2, 256, 1<<31, ^uint32(0)))
-	params := bitio.NewWriter(make([]byte, 64))
-	for range l.d.n(6) {
-		params.WriteUint8(uint8(l.d.n(256)))
-	}
-	l.w.WriteIntPacked(mostly(l.d, uint32(params.Len()), 0, 7, 1<<18, 1<<31, ^uint32(0)))
-	l.w.WriteBitsFrom(params.Bytes(), 0, params.Len())
-}
-
-// messages is what follows on a channel.
-func (l *liar) messages(ch uint32) {
-	l.begin()
-	for range 1 + l.d.n(3) {
-		kind := l.d.n(4)
-		l.w.WriteBits(uint64(kind), msgBits)
-		switch kind {
-		case msgProps:
-			class := mostly(l.d, l.classes[ch], 0, 1, 2)
-			l.change(class)
-			l.w.WriteUint32(mostly(l.d, l.frame, 0, l.frame+1<<31))
-			m := l.mask(class)
-			l.w.WriteBits(m, len(l.world.classes[class].layout.Units))
-			l.values(class, m, nil)
-		case msgCall:
-			l.w.WriteUint32(l.frame)
-			l.call()
-		case msgRole:
-			l.w.WriteBits(uint64(l.d.n(4)), 2)
-		}
-	}
-}
-
-// records is a chunk of them, of channels in order.
-func (l *liar) records(channels int) {
-	l.begin()
-	l.writeChunkHead()
-	gap, last, paths := newChunk.gap, map[int]*layout.Mask{}, pathList{}
-	for id := uint32(1 + l.d.n(2)); id < uint32(channels); id += uint32(1 + l.d.n(3)) {
-		class := mostly(l.d, l.classes[id], 0, 1, 2)
-		if last[class] == nil {
-			last[class] = new(layout.Mask)
-		}
-		l.change(class)
-		plain := l.d.n(3) == 0
-		writeID(l.w, mostly(l.d, 1, 0, 2, 1<<31, ^uint32(0)), &gap, plain)
-		if plain {
-			l.values(class, *last[class], l.base(class, *last[class], paths.last, paths.last.gap != 0))
-			continue
-		}
-		calls := l.d.n(3)
-		l.w.WriteBool(calls > 0)
-		if calls > 0 {
-			l.w.WriteBits(uint64(calls-1), 3)
-		}
-		for range calls {
-			l.call()
-		}
-		c := l.world.classes[class].layout
-		m := l.mask(class)
-		writeMask(l.w, m, last[class], len(c.Units))
-		t, predicted := path{}, false
-		if m&c.Deltas != 0 {
-			switch l.d.n(4) {
-			case 0: // none
-			case 1:
-				t = paths.last
-			default:
-				t = path{uint8(mostly(l.d, 1+l.d.n(4), 0, 255)), uint8(mostly(l.d, 1+l.d.n(2), 0, 31)), l.d.n(2) == 0}
-				t.full = t.full && t.gap != 0
-			}
-			if paths.write(l.w, t); t.gap != 0 {
-				predicted = l.d.n(3) > 0
-				l.w.WriteBool(predicted)
-			}
-		}
-		base := l.base(class, m, t, predicted)
-		l.values(class, m, base)
-	}
-}
-
-// base makes the values of a record take the form of a path's, whatever the client has.
-func (l *liar) base(class int, m layout.Mask, t path, predicted bool) *layout.Base {
-	if t.age == 0 {
-		return nil
-	}
-	past := &layout.Past{Mask: m, Age: int(t.age), Gap: int(t.gap), Full: t.full}
-	for i := range past.At {
-		past.At[i] = make([]uint64, 64)
-		for j := range past.At[i] {
-			past.At[i][j] = uint64(l.d.n(256))
-		}
-	}
-	c := l.world.classes[class].layout
-	past.Mask &= c.Deltas
-	if predicted {
-		past.Predicted = past.Mask
-		c.Predict(l.shadows[class], past)
-	}
-	return &layout.Base{Past: past}
-}
-
-func (l *liar) writeChunkHead() {
-	writeTime(l.w, l.frame, time.Duration(l.frame)*time.Second+mostly(l.d, 0, 1<<62, -1<<62, time.Hour), l.d.n(2) == 0)
-}
-
-// spoil takes some of a message away, adds to it or turns a bit, now and then.
-func (l *liar) spoil() (data []byte, bits int) {
-	data, bits = bytes.Clone(l.w.Bytes()), l.w.Len()
-	switch l.d.n(l.d.rare + 8) {
-	case 12:
-		bits = bits * l.d.n(16) / 16
-	case 13:
-		if len(data) > 0 {
-			data[l.d.n(len(data))] ^= 1 << l.d.n(8)
-		}
-	case 14:
-		data = append(data, 0xff, 0xff, byte(l.d.n(256)))
-		bits = len(data) * 8
-	}
-	return data, bits
+// bunchOf is a bunch with these bits.
+func bunchOf(data []byte, bits int, reliable bool) *bunch.In {
+	in := &bunch.In{}
+	in.Data.Reset(data, bits)
+	in.Reliable = reliable
+	return in
 }
 
 const liesChannels = 8
 
 // lieToClient plays a server's lies to a client's world.
-func lieToClient(t testing.TB, b []byte) {
-	l := newLiar(t, &dice{b, 16})
+func lieToClient(t testing.TB, b []byte) *World {
+	d := hostile.NewDice(b, 16)
+	l := newLiar(t, d)
 	client := liesWorld(t, false)
-	schema, n := l.world.encodeSchema()
+	schema, n := liesSchema(t)
 	h := &replicationHandler{client: client.client}
-	deliver := func(reliable bool) *bunch.In {
-		in := &bunch.In{}
-		data, bits := l.spoil()
-		in.Data.Reset(data, bits)
-		in.Reliable, in.PacketID = reliable, l.packet
-		return in
-	}
 	require.NoError(t, h.message(bitio.NewReader(schema, n)))
-	mirrors := make([]*mirror, liesChannels)
-	for !l.d.over() {
-		l.packet++
-		l.frame += uint32(l.d.n(4))
-		at := 1 + l.d.n(liesChannels-1)
+	mirrors, packet := make([]*mirror, liesChannels), int64(0)
+	deliver := func(handler channel.Handler, reliable bool, data []byte, bits int) {
+		in := bunchOf(data, bits, reliable)
+		in.PacketID = packet
+		handler.ReceivedBunch(nil, in)
+	}
+	for !d.Over() {
+		packet++
+		l.Frame += uint32(d.N(4))
+		at := uint32(1 + d.N(liesChannels-1))
 		m := mirrors[at]
-		switch l.d.n(10) {
+		switch d.N(10) {
 		case 0, 1:
-			if m == nil || m.ch == nil && l.d.n(2) == 0 {
-				m = &mirror{world: client, index: uint32(at)}
+			if m == nil || m.ch == nil && d.N(2) == 0 {
+				m = &mirror{world: client, index: at}
 				client.client.place(m)
 				mirrors[at] = m
-				l.open(uint32(at))
-				m.ReceivedBunch(nil, deliver(true))
+				data, bits := l.Opening(at)
+				deliver(m, true, data, bits)
 			}
 		case 2, 3:
 			if m != nil {
-				l.messages(uint32(at))
-				m.ReceivedBunch(nil, deliver(true))
+				data, bits := l.Messages(at)
+				deliver(m, true, data, bits)
 			}
 		case 4, 5, 6:
-			l.records(liesChannels)
-			h.ReceivedBunch(nil, deliver(false))
-		case 7:
-			l.begin()
-			if mostly(l.d, msgGone, msgSchema) == msgGone {
-				l.w.WriteBits(msgGone, msgBits)
-				l.w.WriteIntPacked(mostly(l.d, uint32(2+2*l.d.n(4)), 0, ^uint32(0)))
-				l.w.WriteUint32(mostly(l.d, l.frame, 0, ^uint32(0)))
-			} else {
-				l.w.WriteBitsFrom(schema, 0, n) // once more
+			var known []uint32
+			for i, m := range mirrors[1:] {
+				if m != nil || d.N(64) == 15 {
+					known = append(known, uint32(i+1))
+				}
 			}
-			h.ReceivedBunch(nil, deliver(true))
+			data, bits := l.Records(known)
+			deliver(h, false, data, bits)
+		case 7:
+			data, bits := l.Gone()
+			if d.N(8) == 0 {
+				data, bits = schema, n // once more
+			}
+			deliver(h, true, data, bits)
 		case 8:
 			if m != nil {
-				m.Closed(nil, []channel.CloseReason{bunch.Destroyed, bunch.Dormancy, bunch.Relevancy, bunch.TearOff}[l.d.n(4)])
+				m.Closed(nil, []channel.CloseReason{bunch.Destroyed, bunch.Dormancy, bunch.Relevancy, bunch.TearOff}[d.N(4)])
 			}
 		case 9:
-			client.Step(time.Duration(l.packet) * time.Millisecond)
+			client.Step(time.Duration(packet) * time.Millisecond)
 		}
 	}
 	client.Step(time.Hour)
 	sane(t, client)
+	return client
 }
 
 // sane checks what holds in a client's world whatever it was told.
@@ -387,14 +211,7 @@ func FuzzLyingServer(f *testing.F) {
 }
 
 // lies is decisions at random.
-func lies(seed uint64) []byte {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	b := make([]byte, 2000)
-	for i := range b {
-		b[i] = byte(rng.Uint32())
-	}
-	return b
-}
+func lies(seed uint64) []byte { return hostile.Bytes(seed, 2000) }
 
 // seedsOf is how many seeds a test has: with -short a third of n.
 func seedsOf(n uint64) uint64 {
@@ -412,95 +229,81 @@ func TestLyingServers(t *testing.T) {
 	}
 }
 
+// honest is a server's end of a client, without a connection: it writes one message at a time.
+type honest struct {
+	world  *World
+	client *World
+	h      *replicationHandler
+	failed []error
+}
+
+func newHonest(t *testing.T) *honest {
+	o := &honest{world: liesWorld(t, true), client: liesWorld(t, false)}
+	o.client.cfg.Failed = func(err error) { o.failed = append(o.failed, err) }
+	o.h = &replicationHandler{client: o.client.client}
+	schema, n := o.world.encodeSchema()
+	require.NoError(t, o.h.message(bitio.NewReader(schema, n)))
+	return o
+}
+
+// open opens an actor with all its values.
+func (o *honest) open(channel uint32, class int, again bool, a Actor) *mirror {
+	m := &mirror{world: o.client, index: channel}
+	o.client.client.place(m)
+	w := bitio.NewWriter(make([]byte, 8<<10))
+	w.WriteBool(false)
+	head := wire.Opening{GUID: 2, Class: uint32(class), Frame: channel, Again: again}
+	head.Write(w)
+	l := o.world.classes[class].layout
+	shadow := l.NewShadow()
+	l.Compare(shadow, unsafe.Pointer(a.base()), l.All()) // Base is the first field
+	w.WriteBits(l.All(), len(l.Units))
+	for i := range l.Units {
+		l.WriteUnit(w, shadow, i, nil)
+	}
+	m.ReceivedBunch(nil, bunchOf(w.Bytes(), w.Len(), true))
+	return m
+}
+
 // TestAgainWithAnotherClass: an actor that opens again as another class is refused, and keeps its values.
 func TestAgainWithAnotherClass(t *testing.T) {
-	client := liesWorld(t, false)
-	var failed []error
-	client.cfg.Failed = func(err error) { failed = append(failed, err) }
-	l := newLiar(t, &dice{rare: 16})
-	schema, n := l.world.encodeSchema()
-	h := &replicationHandler{client: client.client}
-	require.NoError(t, h.message(bitio.NewReader(schema, n)))
-	open := func(index uint32, class int, again bool) *mirror {
-		m := &mirror{world: client, index: index}
-		client.client.place(m)
-		l.begin()
-		l.w.WriteBool(false)
-		for _, v := range []uint32{2, 0, uint32(class)} {
-			l.w.WriteIntPacked(v)
-		}
-		l.w.WriteUint32(index)
-		l.w.WriteBits(0, 2)
-		l.w.WriteBool(again)
-		all := l.world.classes[class].layout.All()
-		l.w.WriteBits(all, len(l.world.classes[class].layout.Units))
-		l.values(class, all, nil)
-		in := &bunch.In{}
-		in.Reliable = true
-		in.Data.Reset(l.w.Bytes(), l.w.Len())
-		m.ReceivedBunch(nil, in)
-		return m
-	}
-	l.actors[0].(*smallActor).N = 5
-	l.change(2)
-	l.world.classes[0].layout.Compare(l.shadows[0], unsafePointer(l.actors[0]), 1)
-	l.actors[2].(*largeActor).Words = [20]uint64{0: ^uint64(0), 19: ^uint64(0)}
-	l.change(2)
-	open(1, 0, false)
-	m := open(2, 2, true)
-	require.Len(t, failed, 1)
-	require.ErrorIs(t, failed[0], ErrGUID)
+	o := newHonest(t)
+	o.open(1, 0, false, &smallActor{N: 5})
+	m := o.open(2, 2, true, &largeActor{Words: [20]uint64{0: ^uint64(0), 19: ^uint64(0)}})
+	require.Len(t, o.failed, 1)
+	require.ErrorIs(t, o.failed[0], ErrGUID)
 	require.Nil(t, m.b)
-	require.EqualValues(t, 5, client.Find(2).(*smallActor).N)
-	sane(t, client)
+	require.EqualValues(t, 5, o.client.Find(2).(*smallActor).N)
+	sane(t, o.client)
 }
 
 // TestSecondSchema: a server that describes its classes twice is refused, and what came before goes on.
 func TestSecondSchema(t *testing.T) {
-	client := liesWorld(t, false)
-	var failed []error
-	client.cfg.Failed = func(err error) { failed = append(failed, err) }
-	l := newLiar(t, &dice{lies(1), 16})
-	schema, n := l.world.encodeSchema()
-	h := &replicationHandler{client: client.client}
-	require.NoError(t, h.message(bitio.NewReader(schema, n)))
-	m := &mirror{world: client, index: 1}
-	client.client.place(m)
-	l.begin()
-	l.w.WriteBool(false)
-	for _, v := range []uint32{2, 0, 2} {
-		l.w.WriteIntPacked(v)
-	}
-	l.w.WriteUint32(1)
-	l.w.WriteBits(0, 3+len(l.world.classes[2].layout.Units))
-	in := &bunch.In{}
-	in.Reliable = true
-	in.Data.Reset(l.w.Bytes(), l.w.Len())
-	m.ReceivedBunch(nil, in)
-	require.Empty(t, failed)
+	o := newHonest(t)
+	o.open(1, 2, false, &largeActor{})
+	require.Empty(t, o.failed)
 
 	none := bitio.NewWriter(make([]byte, 8))
-	none.WriteBits(msgSchema, msgBits)
+	none.WriteBits(wire.Schema, wire.KindBits)
 	none.WriteIntPacked(0)
-	in.Data.Reset(none.Bytes(), none.Len())
-	h.ReceivedBunch(nil, in)
-	require.Len(t, failed, 1, "refused")
+	o.h.ReceivedBunch(nil, bunchOf(none.Bytes(), none.Len(), true))
+	require.Len(t, o.failed, 1, "refused")
 
-	l.begin()
-	l.writeChunkHead()
-	gap := newChunk.gap
-	writeID(l.w, 1, &gap, false)
-	l.w.WriteBool(false)
-	writeMask(l.w, 1, new(layout.Mask), len(l.world.classes[2].layout.Units))
-	l.w.WriteBool(false) // of the group's twenty parts a list: one, the first
-	l.w.WriteBits(1, 4)
-	l.w.WriteBits(0, 5)
-	l.w.WriteIntPacked64(77)
-	in = &bunch.In{PacketID: 3}
-	in.Data.Reset(l.w.Bytes(), l.w.Len())
-	h.ReceivedBunch(nil, in)
-	require.Len(t, failed, 1)
-	require.EqualValues(t, 77, client.Find(2).(*largeActor).Words[0])
+	w := bitio.NewWriter(make([]byte, 8<<10))
+	wire.WriteTime(w, 2, time.Second, false)
+	gap := wire.NewChunk().Gap
+	wire.WriteID(w, 1, &gap, false)
+	w.WriteBool(false)
+	wire.WriteMask(w, 1, new(layout.Mask), len(o.world.classes[2].layout.Units))
+	w.WriteBool(false) // of the group's twenty parts a list: one, the first
+	w.WriteBits(1, 4)
+	w.WriteBits(0, 5)
+	w.WriteIntPacked64(77)
+	in := bunchOf(w.Bytes(), w.Len(), false)
+	in.PacketID = 3
+	o.h.ReceivedBunch(nil, in)
+	require.Len(t, o.failed, 1)
+	require.EqualValues(t, 77, o.client.Find(2).(*largeActor).Words[0])
 }
 
 // TestEndlessOpening: a server that doesn't end an opening is refused at its bound, once, and nothing is kept of it.
@@ -532,7 +335,9 @@ func TestEndlessOpening(t *testing.T) {
 
 // lieToServer plays a client's lies on an actor's channel.
 func lieToServer(t testing.TB, b []byte) {
-	l := newLiar(t, &dice{b, 16})
+	d := hostile.NewDice(b, 16)
+	l, err := hostile.NewClient(d, liesClasses()...)
+	require.NoError(t, err)
 	w := liesWorld(t, true)
 	p := w.newPeer()
 	p.out = noOutlet{}
@@ -542,14 +347,10 @@ func lieToServer(t testing.TB, b []byte) {
 		a.base().SetOwner(p)
 		views = append(views, newView(p, a.base()))
 	}
-	for !l.d.over() {
-		l.begin()
-		for range 1 + l.d.n(3) {
-			l.w.WriteBits(uint64(mostly(l.d, msgCall, msgProps, msgRole, msgTornOff)), msgBits)
-			l.call()
-		}
-		data, bits := l.spoil()
-		_ = p.receiveCalls(views[l.d.n(3)], bitio.NewReader(data, bits))
+	for !d.Over() {
+		class := d.N(3)
+		data, bits := l.Calls(class)
+		_ = p.receiveCalls(views[class], bitio.NewReader(data, bits))
 	}
 }
 
@@ -570,59 +371,46 @@ func TestLyingClients(t *testing.T) {
 
 // lieInFile plays a recording whose checksums are right, and whose messages say what no recorder would.
 func lieInFile(t testing.TB, b []byte) {
-	l := newLiar(t, &dice{b, 200})
-	schema, bits := l.world.encodeSchema()
+	d := hostile.NewDice(b, 200)
+	l := newLiar(t, d)
+	schema, bits := liesSchema(t)
 	var file bytes.Buffer
 	out := newFileWriter(&file)
 	require.NoError(t, out.begin(schema, bits, 0, ""))
 	var at int64
 	frames, places := 0, map[uint32]bool{}
-	for ; !l.d.over() && frames < 100; frames++ {
+	for ; !d.Over() && frames < 100; frames++ {
 		if frames == 5 {
 			_, err := out.flush()
 			require.NoError(t, err)
 			at = out.offset
 		}
-		l.frame += uint32(l.d.n(4))
-		l.packet = int64(frames + 1)
+		l.Frame += uint32(d.N(4))
 		var messages []byte
-		put := func(kind messageKind, id uint32, some bool) {
-			if some {
-				data, bits := l.spoil()
-				data = data[:(bits+7)/8]
-				messages = appendMessage(messages, kind, id, data, bits)
-			} else {
-				messages = appendMessage(messages, kind, id, nil, 0)
-			}
-		}
-		for range 1 + l.d.n(4) {
-			id := uint32(mostly(l.d, 1+l.d.n(liesChannels-1), 0, maxRecorded-1))
-			kind := messageKind(l.d.n(int(messageBegin)))
+		for range 1 + d.N(4) {
+			id := uint32(hostile.Mostly(d, 1+d.N(liesChannels-1), 0, maxRecorded-1))
+			kind := messageKind(d.N(int(messageBegin)))
 			if !places[id] {
 				kind = messageOpen
 			}
-			switch kind = mostly(l.d, kind, messageOpen, messageValues, messageCopy, messageSleeper, messageBegin, messageUpTo, messageEnd); kind {
+			var data []byte
+			bits := 0
+			switch kind = hostile.Mostly(d, kind, messageOpen, messageValues, messageCopy, messageSleeper, messageBegin, messageUpTo, messageEnd); kind {
 			case messageOpen, messageCopy, messageSleeper:
-				l.open(id)
-				put(kind, id, true)
+				data, bits = l.Opening(id)
 				places[id] = true
 			case messageValues:
-				l.messages(id)
-				put(kind, id, true)
+				data, bits = l.Messages(id)
 			case messageRecords:
-				l.records(1 + len(places))
-				put(kind, 0, true)
+				data, bits = l.Records(slices.Sorted(maps.Keys(places)))
+				id = 0
 			case messageClose:
-				l.begin()
-				reason := uint8(l.d.n(6))
-				l.w.WriteUint8(reason)
-				put(kind, id, true)
+				data, bits = []byte{uint8(d.N(6))}, 8
 				places[id] = false
-			default:
-				put(kind, id, false)
 			}
+			messages = appendMessage(messages, kind, id, data, bits)
 		}
-		out.add(frameHead{time: time.Duration(frames) * time.Second, world: l.frame, number: uint32(frames + 1)}, messages)
+		out.add(frameHead{time: time.Duration(frames) * time.Second, world: l.Frame, number: uint32(frames + 1)}, messages)
 	}
 	_, err := out.flush()
 	require.NoError(t, err)
@@ -679,4 +467,16 @@ func sumBlock(b []byte) {
 	n := binary.LittleEndian.Uint32(b[8:])
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[blockHead:blockHead+n], castagnoli))
 	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:blockHead], castagnoli))
+}
+
+// TestLiesGetFar: half of the bunches of liars are taken, so that what they say reaches everything behind the first checks.
+func TestLiesGetFar(t *testing.T) {
+	spawned, stale, bad, received := uint64(0), uint64(0), uint64(0), uint64(0)
+	for seed := range uint64(50) {
+		c := lieToClient(t, lies(seed)).Counters
+		spawned, stale, bad, received = spawned+c.Spawned, stale+c.Stale, bad+c.Bad, received+c.Received
+	}
+	require.Greater(t, spawned, uint64(50))
+	require.Greater(t, received, 2*bad)
+	t.Logf("%d bunches, %d of them refused, %d actors, %d stale values", received, bad, spawned, stale)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
@@ -73,9 +74,9 @@ func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 
 func (m *mirror) open(r *bitio.Reader) error {
 	w := m.world
-	id, parent, class, frame := netguid.GUID(r.ReadIntPacked()), netguid.GUID(r.ReadIntPacked()), r.ReadIntPacked(), w.client.extend(r.ReadUint32())
-	owned, autonomous := readAudience(r)
-	again := r.ReadBool()
+	var o wire.Opening
+	o.Read(r)
+	id, parent, class, frame, again := netguid.GUID(o.GUID), netguid.GUID(o.Parent), o.Class, w.client.extend(o.Frame), o.Again
 	switch {
 	case r.Err() != nil:
 		return fmt.Errorf("actorrep: spawn: %w", r.Err())
@@ -106,7 +107,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 		}
 		m.spawn(id, parent)
 	}
-	m.setRole(owned, autonomous)
+	m.setRole(o.Owner, o.Autonomous)
 	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again || m.class.local != nil && m.class.local.notifySpawn)
 }
 
@@ -152,16 +153,16 @@ func (m *mirror) setRole(owned, autonomous bool) {
 func (m *mirror) messages(r *bitio.Reader) error {
 	for r.Remaining() > 0 {
 		var err error
-		switch r.ReadBits(msgBits) {
-		case msgProps:
+		switch r.ReadBits(wire.KindBits) {
+		case wire.Props:
 			frame := m.world.client.extend(r.ReadUint32())
 			err = m.values(r, frame, r.ReadBits(len(m.class.units.Units)), true)
-		case msgCall:
+		case wire.Call:
 			frame := r.ReadUint32()
 			err = m.receiveCall(r, frame)
-		case msgRole:
-			m.setRole(readAudience(r))
-		case msgTornOff:
+		case wire.Role:
+			m.setRole(wire.ReadRole(r))
+		case wire.TornOff:
 			if m.b != nil {
 				m.b.tearOff()
 			}

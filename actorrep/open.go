@@ -1,21 +1,11 @@
 package actorrep
 
 import (
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// An opening bunch is
-//
-//	1          more bunches of the opening follow
-//	IntPacked  guid        IntPacked  parent's guid, 0 for none
-//	IntPacked  class       32         frame
-//	1          owner       1          autonomous       1  it was asleep: the values are what changed since
-//	...        a bit a unit, values
-//
-// Of an opening in several bunches each begins with that bit; behind it stand messages as they do on the channel later.
-// The client keeps them until it has the last, so that nobody sees an actor without some of its values.
-//
 // openWanted opens actors as bandwidth allows, the most urgent first.
 func (p *Peer) openWanted() {
 	kept := p.opening[:0]
@@ -91,7 +81,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	again := v.state == asleep
 	m := v.dirty & v.allowed
 	if !again {
-		initial := v.mayHave(v.aud | initialFlag)
+		initial := v.mayHave(v.aud | layout.Initial)
 		values := l.NonZero(b.rep.shadow)
 		if b.class.initializes { // there a zero may be news
 			values = l.All()
@@ -147,13 +137,13 @@ func (v *view) openMore(last bool) bool {
 		if p.out.room(v) < minRoom || !last && p.out.budget() <= 0 {
 			return false
 		}
-		m := v.rest & v.mayHave(v.aud|initialFlag)
+		m := v.rest & v.mayHave(v.aud|layout.Initial)
 		m |= v.dirty & v.allowed &^ v.told // what a new owner may see
 		w := p.world.message()
 		w.WriteBool(true)
 		if v.toldAud != v.aud {
-			w.WriteBits(msgRole, msgBits)
-			writeAudience(w, v.aud)
+			w.WriteBits(wire.Role, wire.KindBits)
+			writeRole(w, v.aud)
 		}
 		part := p.writeSome(w, v, m)
 		if part == m {
@@ -202,19 +192,20 @@ func (p *Peer) finishOpenings() {
 	p.halves = kept
 }
 
-// writeOpening writes the head of an opening bunch, up to the values of m.
+// writeOpening writes the head of an opening bunch, up to the values of m. The client keeps an opening in several bunches until it has the
+// last, so that nobody sees an actor without some of its values.
 func (p *Peer) writeOpening(w *bitio.Writer, v *view, again, more bool, m layout.Mask) {
 	b := v.b
-	w.WriteBool(more)
-	w.WriteIntPacked(uint32(b.guid))
-	parent := uint32(0)
+	o := wire.Opening{GUID: uint32(b.guid), Class: uint32(b.class.id), Frame: p.world.frame, Owner: v.aud&layout.Owner != 0, Autonomous: v.aud&layout.Autonomous != 0, Again: again}
 	if b.parent != nil {
-		parent = uint32(b.parent.guid)
+		o.Parent = uint32(b.parent.guid)
 	}
-	w.WriteIntPacked(parent)
-	w.WriteIntPacked(uint32(b.class.id))
-	w.WriteUint32(p.world.frame)
-	writeAudience(w, v.aud)
-	w.WriteBool(again)
+	w.WriteBool(more)
+	o.Write(w)
 	w.WriteBits(m, len(b.class.layout.Units))
+}
+
+// writeRole writes what a client is to an actor.
+func writeRole(w *bitio.Writer, a layout.Audience) {
+	wire.WriteRole(w, a&layout.Owner != 0, a&layout.Autonomous != 0)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -144,23 +145,16 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 	return v.ch == nil || v.ch.Close(reason) == nil
 }
 
-// Messages of the server on the replication channel, reliable ones.
-const (
-	msgSchema = iota
-	msgGone   // IntPacked guid | 32 frame
-	msgTorn   // the same: an actor that sleeps is the client's own now
-)
-
 func (o *channelOutlet) gone(f farewell) bool {
 	if o.ch == nil {
 		return false
 	}
 	w := o.peer.world.message()
-	kind := msgGone
+	kind := wire.Gone
 	if f.torn {
-		kind = msgTorn
+		kind = wire.Torn
 	}
-	w.WriteBits(uint64(kind), msgBits)
+	w.WriteBits(uint64(kind), wire.KindBits)
 	w.WriteIntPacked(uint32(f.id))
 	w.WriteUint32(o.peer.world.frame)
 	_, err := o.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -79,7 +80,7 @@ func (r *Replay) Play(w *World) error {
 		return ErrReplayWorld
 	}
 	br := bitio.NewReader(r.file.schema, r.file.schemaBits)
-	if br.ReadBits(msgBits) != msgSchema {
+	if br.ReadBits(wire.KindBits) != wire.Schema {
 		return fmt.Errorf("%w: no schema", ErrReplayCorrupt)
 	}
 	list, err := w.readSchema(br)
@@ -264,8 +265,8 @@ func (r *Replay) uncopied(id uint32) bool { return r.building && id >= r.upTo &&
 func (r *Replay) records(c *client, data *bitio.Reader) error {
 	if r.building {
 		first, gap := *data, uint32(1)
-		skipChunkHead(&first)
-		if id, _ := readID(&first, &gap); r.uncopied(id) {
+		wire.SkipTime(&first)
+		if id, _ := wire.ReadID(&first, &gap); r.uncopied(id) {
 			return first.Err()
 		}
 	}

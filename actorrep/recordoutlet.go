@@ -3,6 +3,7 @@ package actorrep
 import (
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -167,7 +168,7 @@ func (r *Recorder) gone(f farewell) bool {
 	case !ok:
 		return true
 	case f.torn:
-		return r.put(messageValues, at, []byte{msgTornOff}, msgBits) && r.closeID(at, bunch.TearOff)
+		return r.put(messageValues, at, []byte{wire.TornOff}, wire.KindBits) && r.closeID(at, bunch.TearOff)
 	}
 	return r.closeID(at, bunch.Destroyed)
 }

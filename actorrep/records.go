@@ -3,8 +3,8 @@ package actorrep
 import (
 	"fmt"
 	"math/bits"
-	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -65,60 +65,22 @@ func (h *received) grow() {
 	*h = bigger
 }
 
-// writeTime writes the frame of a chunk, and the time of its Step. Near ones are written by their low bits.
-func writeTime(w *bitio.Writer, frame uint32, at time.Duration, near bool) {
-	w.WriteBool(!near)
-	if near {
-		w.WriteBits(uint64(frame), frameBits)
-		w.WriteBits(uint64(at>>timeUnit), timeBits)
-	} else {
-		w.WriteUint32(frame)
-		w.WriteBits(uint64(at>>timeUnit), 64-timeUnit)
-	}
-}
-
-// readTime reads them.
-func (c *client) readTime(r *bitio.Reader) (frame int64, at time.Duration) {
-	if r.ReadBool() {
-		return c.extend(r.ReadUint32()), time.Duration(r.ReadBits(64-timeUnit) << timeUnit)
-	}
-	const shift, unused = 64 - frameBits, 64 - timeBits
-	frame = c.frame + (int64(r.ReadBits(frameBits))-c.frame)<<shift>>shift
-	known := int64(c.at >> timeUnit)
-	known += (int64(r.ReadBits(timeBits)) - known) << unused >> unused
-	return frame, time.Duration(known) << timeUnit
-}
-
 // extend is the frame with these low bits that is nearest to the newest known. Frames of a client count on where those of
 // the wire wrap.
-func (c *client) extend(low uint32) int64 {
-	if c.frame == 0 {
-		return 1<<32 + int64(low)
-	}
-	return c.frame + int64(int32(low-uint32(c.frame)))
-}
-
-// skipChunkHead skips what precedes the records of a chunk.
-func skipChunkHead(r *bitio.Reader) {
-	n := frameBits + timeBits
-	if r.ReadBool() {
-		n = 32 + 64 - timeUnit
-	}
-	r.Skip(n)
-}
+func (c *client) extend(low uint32) int64 { return wire.Extend(c.frame, low) }
 
 // records reads a chunk of changed values.
 func (c *client) records(in *bunch.In) error {
 	r := &in.Data
-	frame, at := c.readTime(r)
+	frame, at := wire.ReadTime(r, c.frame, c.at)
 	if r.Err() == nil {
 		c.heard(frame, at)
 	}
 	c.chunk++
-	c.paths = pathList{}
-	id, gap := uint32(0), newChunk.gap
+	c.paths = wire.Paths{}
+	id, gap := uint32(0), wire.NewChunk().Gap
 	for r.Remaining() > 0 {
-		step, plain := readID(r, &gap)
+		step, plain := wire.ReadID(r, &gap)
 		id += step
 		m := c.mirror(id)
 		if m == nil || m.class == nil {
@@ -147,18 +109,18 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 	units, last := m.class.units, m.class.lastOf(c.chunk)
 	mask := *last
 	if !plain {
-		mask = readMask(r, last, len(units.Units))
+		mask = wire.ReadMask(r, last, len(units.Units))
 	}
 	var past *layout.Past
 	var words []uint64
 	if mask&units.Deltas != 0 {
-		t, predicted := c.paths.last, true
+		t, predicted := c.paths.Last, true
 		if !plain {
-			if t = c.paths.read(r); t.gap != 0 {
+			if t = c.paths.Read(r); t.Gap != 0 {
 				predicted = r.ReadBool()
 			}
 		}
-		if t.age != 0 {
+		if t.Age != 0 {
 			past = &c.past
 			if !m.findPast(past, t, predicted, mask, frame) {
 				return fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
@@ -190,27 +152,27 @@ func (m *mirror) remember(mask layout.Mask, frame int64) []uint64 {
 }
 
 // findPast finds the numbers of a path's records. It reports false when some never came.
-func (m *mirror) findPast(p *layout.Past, t path, predicted bool, mask layout.Mask, frame int64) bool {
+func (m *mirror) findPast(p *layout.Past, t wire.Path, predicted bool, mask layout.Mask, frame int64) bool {
 	p.Reset()
 	if m.history == nil {
 		return false
 	}
-	frame -= int64(t.age)
+	frame -= int64(t.Age)
 	e, words, place := m.history.find(frame, m.history.n)
 	if e == nil || e.mask&mask&m.class.units.Deltas == 0 {
 		return false
 	}
-	p.At[0], p.Mask, p.Age = words, e.mask&mask&m.class.units.Deltas, int(t.age)
-	if t.gap == 0 || !predicted {
+	p.At[0], p.Mask, p.Age = words, e.mask&mask&m.class.units.Deltas, int(t.Age)
+	if t.Gap == 0 || !predicted {
 		return true
 	}
 	n := 2
-	if t.full {
+	if t.Full {
 		n = layout.Points
 	}
-	p.Predicted, p.Gap, p.Full = p.Mask, int(t.gap), t.full
+	p.Predicted, p.Gap, p.Full = p.Mask, int(t.Gap), t.Full
 	for i := 1; i < n; i++ {
-		frame -= int64(t.gap)
+		frame -= int64(t.Gap)
 		if e, words, place = m.history.find(frame, place); e == nil {
 			return false
 		}

@@ -6,21 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
-
-const initialFlag = layout.Initial
-
-func writeAudience(w *bitio.Writer, a layout.Audience) {
-	w.WriteBool(a&layout.Owner != 0)
-	w.WriteBool(a&layout.Autonomous != 0)
-}
-
-func readAudience(r *bitio.Reader) (owner, autonomous bool) {
-	owner = r.ReadBool()
-	return owner, r.ReadBool()
-}
 
 // A description of classes, of which there may be several until all classes are described in their order, is
 //
@@ -57,7 +46,7 @@ func (w *World) describe(c *class) error {
 
 // writeSchema describes classes from first to before last.
 func (w *World) writeSchema(bw *bitio.Writer, first, last int) {
-	bw.WriteBits(msgSchema, msgBits)
+	bw.WriteBits(wire.Schema, wire.KindBits)
 	bw.WriteIntPacked(uint32(len(w.classes)))
 	bw.WriteIntPacked(uint32(first))
 	bw.WriteIntPacked(uint32(last - first))

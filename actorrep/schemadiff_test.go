@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -95,7 +96,7 @@ func TestDiffIsTheRule(t *testing.T) {
 			for _, pair := range [][2]*World{{a, b}, {b, a}} {
 				schema, n := pair[0].encodeSchema()
 				r := bitio.NewReader(schema, n)
-				r.Skip(msgBits)
+				r.Skip(wire.KindBits)
 				_, err := pair[1].readSchema(r)
 				require.Equal(t, breaks, err != nil, "builds %d and %d: %v", i, j, err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -45,7 +46,7 @@ func TestManyNames(t *testing.T) {
 	require.Error(t, err, "it begins with the message's kind")
 	require.Nil(t, list)
 	r := bitio.NewReader(data, n)
-	r.ReadBits(msgBits)
+	r.ReadBits(wire.KindBits)
 	list, err = client.readSchema(r)
 	require.NoError(t, err)
 	require.Len(t, list, 10)
@@ -70,7 +71,7 @@ func TestLyingSchemas(t *testing.T) {
 	server := wideWorld(t, NewServer(Config{}))
 	part := func(total, first, count int) *bitio.Reader {
 		w := bitio.NewWriter(make([]byte, bunch.MaxPayload))
-		w.WriteBits(msgSchema, msgBits)
+		w.WriteBits(wire.Schema, wire.KindBits)
 		for _, n := range []int{total, first, count} {
 			w.WriteIntPacked(uint32(n))
 		}
@@ -113,7 +114,7 @@ func TestLyingSchemas(t *testing.T) {
 		n := 0
 		for ; err == nil && n < maxClasses; n++ {
 			w := bitio.NewWriter(make([]byte, bunch.MaxPayload))
-			w.WriteBits(msgSchema, msgBits)
+			w.WriteBits(wire.Schema, wire.KindBits)
 			for _, v := range []int{maxClasses, n, 1} {
 				w.WriteIntPacked(uint32(v))
 			}

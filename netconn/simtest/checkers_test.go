@@ -27,6 +27,9 @@ func TestStreams(t *testing.T) {
 		{"one twice", AtMostOnce, []uint32{3, 3}, "once", 0},
 		{"newer and newer", Newest, []uint32{1, 3}, "", 0},
 		{"an older one", Newest, []uint32{3, 1}, "order", 0},
+		{"all of which the sender isn't told", OrTold, []uint32{0, 1, 2, 3}, "", 0},
+		{"not all, and nobody is told", OrTold, []uint32{0, 3}, "", 2},
+		{"an older one though", OrTold, []uint32{3, 1}, "order", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := NewWorld(1, nil)
@@ -46,6 +49,76 @@ func TestStreams(t *testing.T) {
 			require.Equal(t, c.missing, s.Missing())
 			s.Void()
 			require.Zero(t, s.Missing())
+		})
+	}
+}
+
+// TestTold: what doesn't arrive is told, and what arrives isn't.
+func TestTold(t *testing.T) {
+	w := NewWorld(1, nil)
+	s := w.NewStream("stream", OrTold)
+	for range 3 {
+		s.Sent()
+	}
+	s.Received(1)
+	s.Told()
+	require.Equal(t, 1, s.Missing())
+	s.Told()
+	require.Zero(t, s.Missing())
+	require.Nil(t, w.Failure())
+	s.Told()
+	require.Equal(t, "whole", w.Failure().Checker)
+}
+
+// TestValues: what others see of an object was set, is whole, doesn't grow older, and is there before calls that were made after it.
+func TestValues(t *testing.T) {
+	type look struct {
+		field int
+		value any
+		mark  int // of a call; -1 for none
+	}
+	for _, c := range []struct {
+		name  string
+		looks []look
+		finds string
+	}{
+		{"as they were set", []look{{0, 1, -1}, {1, "a", -1}, {0, 3, -1}, {1, "b", -1}}, ""},
+		{"not all of them", []look{{0, 3, -1}, {0, 3, -1}}, ""},
+		{"one that comes again", []look{{0, 2, -1}, {0, 1, -1}, {0, 3, -1}}, ""},
+		{"an older one", []look{{0, 3, -1}, {0, 2, -1}}, "order"},
+		{"half of one", []look{{1, "", -1}}, "whole"},
+		{"never set", []look{{0, 9, -1}}, "whole"},
+		{"before a call", []look{{0, 2, 3}, {1, "a", 3}}, ""},
+		{"newer than a call", []look{{0, 3, 3}, {1, "b", 3}}, ""},
+		{"a call before its value", []look{{0, 1, 3}}, ""}, // 1 was set again later
+		{"a call too early", []look{{1, "a", 6}}, "calls"},
+		{"an older one after a call", []look{{1, "b", 6}, {1, "a", -1}}, "order"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWorld(1, nil)
+			v := w.NewValues("thing", "Number", "Text")
+			v.Set(0, 1)   // 1
+			v.Set(1, "a") // 2
+			v.Set(0, 2)   // 3
+			v.Set(0, 2)
+			require.EqualValues(t, 3, v.Mark())
+			v.Set(0, 1)   // 4
+			v.Set(0, 3)   // 5
+			v.Set(1, "b") // 6
+			s := v.NewSight("client1")
+			for _, l := range c.looks {
+				if l.mark < 0 {
+					s.Sees(l.field, l.value)
+				} else {
+					s.Ran(uint32(l.mark), l.field, l.value)
+				}
+			}
+			if c.finds == "" {
+				require.Nil(t, w.Failure())
+				return
+			}
+			require.NotNil(t, w.Failure())
+			require.Equal(t, c.finds, w.Failure().Checker)
 		})
 	}
 }

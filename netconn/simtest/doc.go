@@ -33,8 +33,9 @@
 //	| faults as scripted | Game.Calm; the network heals, crashed hosts boot
 //	|                    | ends when Game.Pending says ""; a failure when it doesn't in time
 //
-// Checkers call [World.Failf], which ends the run: [Stream] (each [Delivery] as
-// promised) and [Fates] (every packet acked or lost exactly once) are ready-made. A panic is a failure, too.
+// Checkers call [World.Failf], which ends the run. Ready-made are [Stream] (each [Delivery] as promised: everything, at most once, or
+// what doesn't arrive is told), [Values] (only values that were set are seen, whole, none older than the last, and those that were set
+// before a call when it runs) and [Fates] (every packet acked or lost exactly once). A panic is a failure, too.
 //
 // # Scripts
 //

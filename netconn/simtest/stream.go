@@ -11,6 +11,7 @@ const (
 	ExactlyOnce                 // everything, once, in any order
 	AtMostOnce                  // what arrives, arrives once
 	Newest                      // what arrives, arrives once and is newer than what came before
+	OrTold                      // what arrives, arrives once and in order, and of the rest the sender is told
 )
 
 // Stream checks that what is sent over one stream arrives as promised.
@@ -20,6 +21,7 @@ type Stream struct {
 	world     *World
 	delivery  Delivery
 	sent, got uint32
+	told      uint32
 	next      uint32   // after the highest received
 	seen      []uint64 // a bit each, where the order is free
 	void      bool
@@ -32,7 +34,7 @@ func (w *World) NewStream(name string, d Delivery) *Stream {
 
 // String names it.
 func (s *Stream) String() string {
-	return fmt.Sprintf("%s (%d sent, %d received)", s.Name, s.sent, s.got)
+	return fmt.Sprintf("%s (%d sent, %d received, %d told)", s.Name, s.sent, s.got, s.told)
 }
 
 // Delivery is what it promises.
@@ -51,13 +53,26 @@ func (s *Stream) Received(n uint32) {
 		s.world.Failf("order", "%v: number %d was never sent", s, n)
 	case s.delivery == InOrder && n != s.got:
 		s.world.Failf("order", "%v: number %d came instead of %d", s, n, s.got)
-	case s.delivery == Newest && n < s.next:
+	case (s.delivery == Newest || s.delivery == OrTold) && n < s.next:
 		s.world.Failf("order", "%v: number %d came after %d", s, n, s.next-1)
 	case s.delivery == ExactlyOnce || s.delivery == AtMostOnce:
 		s.once(n)
 	}
 	s.next = max(s.next, n+1)
 	s.got++
+	s.atMostAll()
+}
+
+// Told says that the sender was told of one that it won't arrive. Which one isn't said: all together must be as many as were sent.
+func (s *Stream) Told() {
+	s.told++
+	s.atMostAll()
+}
+
+func (s *Stream) atMostAll() {
+	if s.delivery == OrTold && s.got+s.told > s.sent {
+		s.world.Failf("whole", "%v: more have arrived or are told as lost", s)
+	}
 }
 
 func (s *Stream) once(n uint32) {
@@ -73,12 +88,12 @@ func (s *Stream) once(n uint32) {
 // Void says that what hasn't arrived by now needn't any more: its connection is gone.
 func (s *Stream) Void() { s.void = true }
 
-// Missing is how many must still arrive.
+// Missing is how many must still arrive, or be told.
 func (s *Stream) Missing() int {
-	if s.void || s.delivery > ExactlyOnce {
+	if s.void || s.delivery == AtMostOnce || s.delivery == Newest {
 		return 0
 	}
-	return int(s.sent - s.got)
+	return int(s.sent - s.got - s.told)
 }
 
 // Unsent takes back the last Sent: it didn't leave.

@@ -1,4 +1,4 @@
-package actorrep
+package wire
 
 import (
 	"math/rand/v2"
@@ -13,24 +13,24 @@ import (
 func TestPaths(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		var to, from pathList
+		var to, from Paths
 		w := bitio.NewWriter(make([]byte, 4096))
-		var sent []path
+		var sent []Path
 		for range 300 {
-			p := path{}
+			p := Path{}
 			if rng.IntN(5) > 0 {
-				p.age = uint8(1 + rng.IntN(1+int(seed%20)))
+				p.Age = uint8(1 + rng.IntN(1+int(seed%20)))
 			}
-			if p.age > 0 && rng.IntN(4) > 0 {
-				p.gap, p.full = uint8(1+rng.IntN(3)), rng.IntN(2) == 0
+			if p.Age > 0 && rng.IntN(4) > 0 {
+				p.Gap, p.Full = uint8(1+rng.IntN(3)), rng.IntN(2) == 0
 			}
 			sent = append(sent, p)
-			to.write(w, p)
+			to.Write(w, p)
 		}
 		require.NoError(t, w.Err())
 		r := bitio.NewReader(w.Bytes(), w.Len())
 		for i, p := range sent {
-			require.Equal(t, p, from.read(r), "seed %d, %d", seed, i)
+			require.Equal(t, p, from.Read(r), "seed %d, %d", seed, i)
 		}
 		require.NoError(t, r.Err())
 		require.Zero(t, r.Remaining())
@@ -40,14 +40,14 @@ func TestPaths(t *testing.T) {
 
 // TestPathTakesABit: a path that is named again takes a bit.
 func TestPathTakesABit(t *testing.T) {
-	var l pathList
+	var l Paths
 	w := bitio.NewWriter(make([]byte, 64))
-	p := path{4, 2, true}
-	l.write(w, p)
+	p := Path{4, 2, true}
+	l.Write(w, p)
 	n := w.Len()
-	l.write(w, p)
+	l.Write(w, p)
 	require.Equal(t, n+1, w.Len())
-	l.write(w, path{})
-	l.write(w, p)
+	l.Write(w, Path{})
+	l.Write(w, p)
 	require.Equal(t, n+1+4+4, w.Len())
 }
