@@ -28,9 +28,10 @@ type Protocol struct {
 	// Notify has the newer wait-for-history-flush rule (off in 4.27 and 5.1).
 	Notify packetnotify.Config
 	// PacketWindow is how many packets with bunches may be in flight, 16 to 4096. Default 256, the ack
-	// history: then every packet's fate is told as it was. With more, packets further apart than
+	// history: then every packet's fate is told as it was, and beyond it empty ones leave only when an ack is overdue, after a second and
+	// two round trips, 3 s at most. With Notify.WaitForFlush it is 256 at most. With more, packets further apart than
 	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice. It is 1024 at most while no
-	// ack comes for a second and two round trips, and one for each KiB of Config.MaxMemory.
+	// ack comes for so long, and one for each KiB of Config.MaxMemory.
 	PacketWindow int
 	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases, 4096 with Bunchnet. See
 	// channel.Config.

@@ -78,7 +78,6 @@ func TestHonestRefusals(t *testing.T) {
 	for _, p := range []Protocol{Bunchnet(), Unreal51(), Unreal53(true)} {
 		p.FirstFree = false
 		p.Notify.WaitForFlush = true
-		p.PacketWindow = 1024
 		for _, dark := range darks {
 			for way := range 3 {
 				for _, ka := range []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second} {

@@ -32,11 +32,14 @@ const (
 	maxInFlight = 8160
 )
 
-// mayForce allows a new empty packet beyond a full window: acks and keep-alives. What is older than the history
-// counts as lost when the peer is heard again, and goes again.
+// mayForce allows a new empty packet beyond a full window: acks and keep-alives. Beyond the ack history only when an ack is overdue, or at
+// the end: what is older than that counts as lost when the peer is heard again, and goes again.
 func (c *Conn) mayForce() bool {
-	if c.now >= c.forceAt() {
+	if c.now >= c.forceAt() || c.closer.controlGone {
 		return true
+	}
+	if c.historyFull() {
+		return false
 	}
 	if c.flow.lastReceive <= c.newest().at || c.flow.answers == maxForcedAnswers {
 		return false
@@ -60,13 +63,18 @@ func (c *Conn) forceAt() time.Duration {
 	if silence < maxWaitTill {
 		wait = min(wait, maxWait)
 	}
-	return last + max(c.cfg.KeepAlive, wait)
+	at := last + max(c.cfg.KeepAlive, wait)
+	if c.historyFull() {
+		at = max(at, c.overdueAt()+1)
+	}
+	return at
 }
 
-// maySendAgain reports whether the newest packet is one that says nothing but its acks.
+// maySendAgain reports whether the newest packet is one that says nothing but its acks. Where all that is in flight just fits the peer's
+// history it isn't sent with other acks: we wouldn't know which of them it has got.
 func (c *Conn) maySendAgain() bool {
 	p := c.newest()
-	return p.notes == 0 && !p.skipped && !p.probe
+	return p.notes == 0 && !p.skipped && !p.probe && !c.historyFull()
 }
 
 // sendAgain sends the newest packet once more, with the acks of now. It takes no sequence, and has one fate.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/history"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 )
 
@@ -17,16 +18,26 @@ import (
 const windowMargin = 4
 
 // A window above silentWindow is for links with much bandwidth and delay, on which acks come all the time. While none comes for
-// silentAfter and two round trips of what is in flight, nobody may be there: what is sent then is lost, waits in a queue, or costs a peer
+// silentAfter and two round trips of what is in flight, silentMost in all, nobody may be there: what is sent then is lost, waits in a queue, or costs a peer
 // that reads nothing no more than us.
 const (
 	silentWindow = 1024
 	silentAfter  = time.Second
+	silentMost   = 3 * time.Second // an ack that waited for the end of a darkness measures no round trip
 )
+
+// inFlight is the packets that count against the window. One within the ack history counts a packet until the peer knows that we
+// know its fate: it keeps it in its history until then, and one with WaitForFlush refuses what has no room in there.
+func (c *Conn) inFlight() int {
+	if c.cfg.Protocol.PacketWindow > history.Bits || c.notify.WaitingForFlush() {
+		return c.notify.Outstanding()
+	}
+	return c.notify.Unsettled()
+}
 
 // outstanding is the packets in flight, with the one under construction.
 func (c *Conn) outstanding() int {
-	n := c.notify.Outstanding()
+	n := c.inFlight()
 	if c.out.Len() > 0 {
 		n++
 	}
@@ -34,18 +45,30 @@ func (c *Conn) outstanding() int {
 }
 
 // windowFull reports whether one more packet would be too many in flight.
-func (c *Conn) windowFull() bool { return c.fillsWindow(c.notify.Outstanding()) }
+func (c *Conn) windowFull() bool { return c.fillsWindow(c.inFlight()) }
+
+// historyFull reports whether the peer's history has no room for one more packet, of a window that is within it, and the ack that makes
+// room is awaited. One that is overdue isn't: the peer may not know what it should ack.
+func (c *Conn) historyFull() bool {
+	return c.cfg.Protocol.PacketWindow <= history.Bits && c.inFlight() >= history.Bits && c.now <= c.overdueAt()
+}
+
+// overdueAt is for packets in flight.
+func (c *Conn) overdueAt() time.Duration { return c.packetAt(c.first).at + c.patience() }
 
 // fillsWindow reports whether n packets in flight, or about to be, are as many as may be.
 func (c *Conn) fillsWindow(n int) bool {
 	return n >= c.cfg.Protocol.PacketWindow-windowMargin || n >= silentWindow-windowMargin && c.silent()
 }
 
+// patience is how long an ack may take.
+func (c *Conn) patience() time.Duration {
+	return max(silentAfter, min(2*(c.rtt.smoothed+4*c.rtt.variance), silentMost))
+}
+
 // silent is for many packets in flight.
 func (c *Conn) silent() bool {
-	s := &c.sentPackets
-	since := max(c.flow.lastFate, s.packetAt(s.first).at)
-	return c.now-since > max(silentAfter, 2*(c.rtt.smoothed+4*c.rtt.variance))
+	return c.now-max(c.flow.lastFate, c.packetAt(c.first).at) > c.patience()
 }
 
 // HasRoom reports whether the packet at hand, or the window, has room for a bunch; see channel.Outlet.

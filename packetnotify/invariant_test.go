@@ -17,6 +17,8 @@ func checkInvariants(t testing.TB, n *Notify, where string) {
 		t.Fatalf("%s: acked %d, accepted only %d", where, n.inAckSeq, n.inSeq)
 	case n.outAckSeq >= n.outSeq:
 		t.Fatalf("%s: %d is known, %d is the next to be sent", where, n.outAckSeq, n.outSeq)
+	case n.told > n.outAckSeq:
+		t.Fatalf("%s: the peer is told of %d, known is %d", where, n.told, n.outAckSeq)
 	case n.writtenAck > n.inAckSeq:
 		t.Fatalf("%s: written %d, acked only %d", where, n.writtenAck, n.inAckSeq)
 	case held != min(inFlight, limit):

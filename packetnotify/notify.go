@@ -32,7 +32,7 @@ type Config struct {
 // Invariants, between any two calls:
 //
 //	inAckSeq <= inSeq           acked is only what was accepted
-//	outAckSeq < outSeq          known is only what was sent
+//	told <= outAckSeq < outSeq  known is only what was sent
 //	writtenAck <= inAckSeq      written is only what was acked
 //	heard = {first sent .. outAckSeq}, each once and in order
 //	records hold the last min(Outstanding, AckRecords) packets sent
@@ -44,6 +44,7 @@ type Notify struct {
 
 	inSeq, inAckSeq, inAckSeqAck int64
 	outSeq, outAckSeq            int64
+	told                         int64 // outAckSeq when the newest packet that we ack came, so that who hears our ack knows it
 
 	records      ackRecords
 	writtenWords int
@@ -56,7 +57,7 @@ type Notify struct {
 func (n *Notify) Init(cfg Config, incoming, outgoing uint16) {
 	in, out := int64(incoming), int64(outgoing)
 	*n = Notify{cfg: cfg, inSeq: in - 1, inAckSeq: in - 1, inAckSeqAck: in - 1,
-		outSeq: out, outAckSeq: out - 1, writtenAck: in - 1, waitingFlush: out - 1}
+		outSeq: out, outAckSeq: out - 1, told: out - 1, writtenAck: in - 1, waitingFlush: out - 1}
 	n.records.limit = min(max(cfg.AckRecords, 0), maxRecords)
 }
 
@@ -72,6 +73,11 @@ func (n *Notify) InID() int64 { return n.inSeq }
 // Outstanding is the number of our packets whose fate isn't known.
 func (n *Notify) Outstanding() int { return int(n.outSeq - n.outAckSeq - 1) }
 
+// Unsettled is the number of our packets that the peer must keep in its history: those whose fate isn't known, and those
+// of which the peer can't know yet that we know it. It differs from Outstanding between Update and AckSeq, and
+// while the peer's packets are refused.
+func (n *Notify) Unsettled() int { return int(n.outSeq - n.told - 1) }
+
 // HasUnackedAcks reports whether there was a delivery that the peer isn't known to
 // have heard of.
 func (n *Notify) HasUnackedAcks() bool {
@@ -82,10 +88,10 @@ func (n *Notify) HasUnackedAcks() bool {
 // of ours; only with Config.WaitForFlush. An ack should be sent soon.
 func (n *Notify) WaitingForFlush() bool { return n.waitingFlush > n.outAckSeq }
 
-// WindowFull reports whether so many packets are in flight that the history could not tell
-// about more, less a margin. Sending on is allowed, and what falls out of the history
-// counts as lost; but never have 8192 in flight, where sequences stop being distinct.
-func (n *Notify) WindowFull(margin int) bool { return n.Outstanding() >= history.Bits-margin }
+// WindowFull reports whether so many packets are unsettled that the peer's history could not tell about more, less a margin.
+// Sending on is allowed. What falls out of the history counts as lost then, or has a peer with Config.WaitForFlush refuse our packets
+// for a round trip. But never have 8192 in flight, where sequences stop being distinct.
+func (n *Notify) WindowFull(margin int) bool { return n.Unsettled() >= history.Bits-margin }
 
 // words is the number of history words that tell all the peer doesn't know.
 func (n *Notify) words() int {
@@ -225,7 +231,10 @@ func (n *Notify) processAcks(h *Header, acked int64, handler Handler) {
 
 // AckSeq notes that the newest packet's bunches were processed; delivered is
 // false to refuse it, so that the sender takes it for lost.
-func (n *Notify) AckSeq(delivered bool) { n.ackUpTo(n.inSeq, delivered) }
+func (n *Notify) AckSeq(delivered bool) {
+	n.ackUpTo(n.inSeq, delivered)
+	n.told = n.outAckSeq
+}
 
 func (n *Notify) ackUpTo(seq int64, delivered bool) {
 	if missing := seq - n.inAckSeq - 1; missing > 0 {
@@ -247,9 +256,9 @@ func (n *Notify) checkOverflow(seq int64) {
 	switch {
 	case n.WaitingForFlush():
 		// A peer that keeps its window gets a whole history ahead of our acks only if it
-		// refuses our packets, too. One of us must accept, or neither ever would.
+		// refuses our packets, too. One of us must accept, or neither ever would. What we couldn't tell is out of the history by that.
 		if seq-n.inSeq > history.Bits && n.outSeq-n.waitingFlush > flushPatience {
-			n.waitingFlush = n.outAckSeq
+			n.waitingFlush, n.inAckSeqAck = n.outAckSeq, seq-1
 		}
 	case seq-n.inAckSeqAck <= history.Bits:
 	case n.HasUnackedAcks():
@@ -271,5 +280,8 @@ func (n *Notify) refuse(seq int64) (delta int64) {
 	delta = target - n.inSeq
 	n.inSeq = target
 	n.ackUpTo(target, false)
+	if target == seq {
+		n.told = n.outAckSeq
+	}
 	return delta
 }
