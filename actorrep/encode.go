@@ -168,6 +168,7 @@ func (p *Peer) write() {
 			c.UpdateBits += uint64(ch.bits)
 		}
 	}
+	p.peaks.inFlight = max(p.peaks.inFlight, int(p.sent.tail-p.sent.head))
 	clear(t.records)
 	t.said = p.world.unheld.dropFirst(t.said, len(t.said))
 	for _, v := range t.large {

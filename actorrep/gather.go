@@ -119,6 +119,8 @@ func (p *Peer) gather(k *worker) {
 		slices.SortFunc(serve, byID)
 	}
 	p.encodeAll(k, serve, budget)
+	m := &p.peaks
+	m.pending, m.records, m.bytes, m.chunks = max(m.pending, len(p.pending)), max(m.records, len(t.records)), max(m.bytes, len(t.buf)), max(m.chunks, len(t.chunks))
 	rest := p.pending[:0]
 	for _, v := range p.pending {
 		if v.state == open && (v.dirty&v.allowed != 0 || v.flags&mentioning != 0) {

@@ -21,6 +21,7 @@ func (p *Peer) openWanted() {
 	if len(kept) == 0 {
 		return
 	}
+	p.peaks.opening = max(p.peaks.opening, len(kept))
 	room := p.out.budget()
 	if len(kept) > 1 && len(kept)*minOpenBits > room {
 		p.rank(kept)

@@ -48,6 +48,7 @@ type Peer struct {
 	ending   map[*Base]*channel.Channel // closed with calls that aren't acked: the actor opens again behind them
 
 	sent     sentRing
+	peaks    peaks
 	known    uint32 // the newest frame that the client acked, and its time, when knows
 	knownAt  time.Duration
 	knows    bool
@@ -70,7 +71,7 @@ func (w *World) AddConn(conn channel.Conn) *Peer {
 }
 
 func (w *World) newPeer() *Peer {
-	return &Peer{world: w, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}
+	return &Peer{world: w, peaks: peaks{steps: len(w.peers) * 37 % trimEvery}, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}
 }
 
 func (w *World) addPeer(p *Peer) {
@@ -265,6 +266,7 @@ func (p *Peer) begin() {
 			return
 		}
 	}
+	p.trim()
 	p.unpark()
 	p.idle = !p.out.begin(p.world.now)
 	if p.idle {

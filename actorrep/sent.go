@@ -39,16 +39,30 @@ func (s *sentRing) push(r record) {
 		s.head, s.tail = 1, 1
 	}
 	if int(s.tail-s.head) == len(s.ring) {
-		s.grow()
+		s.resize(max(64, 2*len(s.ring)))
 	}
 	r.prev, r.v.last = r.v.last, s.tail
 	*s.at(s.tail) = r
 	s.tail++
 }
 
-func (s *sentRing) grow() {
+// trim gives back room, when there is much more than for the most that was in flight at once.
+func (s *sentRing) trim(most int) {
+	n := len(s.ring)
+	for n > 64 && n > 4*most {
+		n /= 2
+	}
+	if most == 0 {
+		n = 0
+	}
+	if n < len(s.ring) {
+		s.resize(n)
+	}
+}
+
+func (s *sentRing) resize(n int) {
 	old := *s
-	s.ring = make([]record, max(64, 2*len(old.ring)))
+	s.ring = make([]record, n)
 	for i := old.head; i < old.tail; i++ {
 		*s.at(i) = *old.at(i)
 	}

@@ -369,6 +369,7 @@ func (p *Peer) settle() {
 			kept = append(kept, v)
 		}
 	}
+	p.peaks.settling = max(p.peaks.settling, len(p.settling))
 	clear(p.settling[len(kept):])
 	p.settling = kept
 }

@@ -32,8 +32,9 @@ func (m *Machine) ReceivedEarly(in *bunch.In) (nak bool, err error) {
 
 // newestIn is the newest sequence of an index that came.
 func (t *Table) newestIn(index uint32) int64 {
-	if ch := t.Channel(index); ch != nil && ch.in.len() > 0 {
-		return ch.in.recs[len(ch.in.recs)-1].in.ChSequence
+	if ch := t.Channel(index); ch != nil && ch.early() > 0 {
+		recs := ch.rare.in.recs
+		return recs[len(recs)-1].in.ChSequence
 	}
 	return t.inReliable(index)
 }

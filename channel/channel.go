@@ -42,11 +42,14 @@ func (Nop) ReceivedNak(*Channel, int64) {}
 func (Nop) Closed(*Channel, CloseReason) {}
 
 // Channel is one stream of bunches. Not safe for concurrent use.
+//
+// A connection may have thousands that are idle, an actor each: what an idle one has no need of isn't in it.
 type Channel struct {
 	table   *Table
 	handler Handler
 	typ     *Type
 	index   uint32
+	due     int32 // no sequence before it waits to be sent again: the low bits of the smallest that may
 
 	openedLocally bool
 	openSent      bool // the first bunch went out with Open
@@ -56,22 +59,69 @@ type Channel struct {
 	closed        bool
 	released      bool // a reliable bunch of the peer's had its turn
 	closeReason   CloseReason
-	due           int32 // no sequence before it waits to be sent again: the low bits of the smallest that may
+	handlerHeld   int32 // bytes that the handler counts
+	notes         int32 // notes of packets in flight that name the channel
+	fresh         int32 // of the bunches in out, the last ones that were never sent
 	openAt        int64 // the open's sequence; of a temporary channel its packet
-	pausedUntil   int64 // sequence whose ack ends the pause after a large bunch; 0 none
+	lastNotified  int64 // the last packet id told to the handler
 
-	out          outRecs
-	gapEnd       int64 // sequences before it fill the gap that the channel before left
-	in           earlyBunches
-	assembly     bunch.Assembly
-	handlerHeld  int32 // bytes that the handler counts
-	queueBytes   int32 // bytes that the queue counts
-	notes        int32 // notes of packets in flight that name the channel
-	fresh        int32 // of the bunches in out, the last ones that were never sent
-	lastNotified int64 // the last packet id told to the handler
+	out  outRecs
+	rare *rare // nil while there is none of it
+}
 
-	queue      []queued // control channel only
+// rare is what most channels have none of most of the time. It is lent by the pool.
+type rare struct {
+	in          earlyBunches
+	assembly    bunch.Assembly
+	gapEnd      int64 // sequences before it fill the gap that the channel before left
+	pausedUntil int64 // sequence whose ack ends the pause after a large bunch; 0 none
+
+	// The control channel's alone.
+	queue      []queued
+	queueBytes int32 // bytes that the queue counts
 	lastResend time.Duration
+}
+
+// needRare is the channel's rare state, lent now if it had none.
+func (ch *Channel) needRare() *rare {
+	if ch.rare == nil {
+		ch.rare = ch.table.cfg.Pool.getRare()
+	}
+	return ch.rare
+}
+
+// dropRare gives the rare state back when there is nothing in it.
+func (ch *Channel) dropRare() {
+	r := ch.rare
+	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.recs != nil || r.assembly.Cap() > 0 || r.assembly.Active() || r.pausedUntil > 0 || ch.out.first < r.gapEnd {
+		return
+	}
+	ch.rare = nil
+	ch.table.cfg.Pool.putRare(r)
+}
+
+// early is the number of reliable bunches that came before their turn.
+func (ch *Channel) early() int {
+	if ch.rare == nil {
+		return 0
+	}
+	return ch.rare.in.len()
+}
+
+// gapEnd is the sequence before which the bunches fill the gap that the channel before left.
+func (ch *Channel) gapEnd() int64 {
+	if ch.rare == nil {
+		return 0
+	}
+	return ch.rare.gapEnd
+}
+
+// queued is the bunches that wait for room on the control channel.
+func (ch *Channel) queued() []queued {
+	if ch.rare == nil {
+		return nil
+	}
+	return ch.rare.queue
 }
 
 // Index is the channel's number on the wire.
@@ -99,7 +149,7 @@ func (ch *Channel) Closing() bool { return ch.closing || ch.closed }
 func (ch *Channel) NumOutRec() int { return ch.out.len() }
 
 // NumInRec is the number of reliable bunches received before their turn.
-func (ch *Channel) NumInRec() int { return ch.in.len() }
+func (ch *Channel) NumInRec() int { return ch.early() }
 
 // Room is the number of reliable bunches that may be sent now without ErrReliableFull, as far as MaxMemory allows. A payload of more
 // than Table.SingleBits takes several: one for each SingleBits/8 bytes, and one for the rest.
@@ -107,7 +157,7 @@ func (ch *Channel) Room() int { return max(0, ch.table.maxOut()-ch.out.len()) }
 
 // ReplicationPaused reports whether unreliable state should wait: a large bunch
 // that was made reliable isn't acked yet.
-func (ch *Channel) ReplicationPaused() bool { return ch.pausedUntil > 0 }
+func (ch *Channel) ReplicationPaused() bool { return ch.rare != nil && ch.rare.pausedUntil > 0 }
 
 // String names the channel in messages.
 func (ch *Channel) String() string { return fmt.Sprintf("channel %d (%v)", ch.index, ch.typ.Name) }

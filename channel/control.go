@@ -20,23 +20,23 @@ const controlResend = time.Second
 // mustQueue reports whether a bunch for the control channel goes to the queue:
 // always behind what is queued, otherwise when OutRec is full.
 func (ch *Channel) mustQueue() bool {
-	return len(ch.queue) > 0 || ch.out.len() >= ch.table.maxOut()
+	return len(ch.queued()) > 0 || ch.out.len() >= ch.table.maxOut()
 }
 
 func (ch *Channel) enqueue(out *bunch.Out) error {
-	t := ch.table
+	t, r := ch.table, ch.needRare()
 	bits := out.PayloadBits()
 	n := (bits + 7) / 8
-	if len(ch.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, bufferSize(n)+queuedCost, 0) {
+	if len(r.queue) >= t.cfg.MaxQueuedControl || !t.fitsOut(0, bufferSize(n)+queuedCost, 0) {
 		t.conn.Fail(ErrControlQueueFull, true)
 		return ErrControlQueueFull
 	}
 	q := queued{data: t.cfg.Pool.Get(n), bits: bits, noMerge: out.NoMerge}
 	copy(q.data, out.Data)
-	ch.queue = append(ch.queue, q)
+	r.queue = append(r.queue, q)
 	t.calm = false
 	t.unacked++
-	ch.queueBytes += int32(bufferSize(n) + queuedCost)
+	r.queueBytes += int32(bufferSize(n) + queuedCost)
 	t.heldOut += bufferSize(n) + queuedCost
 	t.Counters.QueuedControl++
 	return nil
@@ -44,10 +44,13 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 
 // tickControl drains the queue as far as there is room and repeats an open that nobody acks.
 func (ch *Channel) tickControl(now time.Duration) {
-	t := ch.table
+	t, r := ch.table, ch.rare
+	if r == nil {
+		return // nothing waits, and the open is acked or the peer's
+	}
 	n := 0
-	for n < len(ch.queue) && ch.openAcked && !ch.Closing() {
-		q := ch.queue[n]
+	for n < len(r.queue) && ch.openAcked && !ch.Closing() {
+		q := r.queue[n]
 		if parts := t.parts(q.bits); ch.out.len()+parts > t.maxOut() || !t.fitsOut(0, len(q.data), parts) {
 			break
 		}
@@ -56,26 +59,27 @@ func (ch *Channel) tickControl(now time.Duration) {
 		}
 		t.unacked--
 		cost := bufferSize(len(q.data)) + queuedCost
-		ch.queueBytes -= int32(cost)
+		r.queueBytes -= int32(cost)
 		t.heldOut -= cost
 		t.cfg.Pool.Put(q.data)
 		n++
 	}
 	if n > 0 {
-		kept := copy(ch.queue, ch.queue[n:])
-		clear(ch.queue[kept:])
-		ch.queue = ch.queue[:kept]
+		kept := copy(r.queue, r.queue[n:])
+		clear(r.queue[kept:])
+		r.queue = r.queue[:kept]
 		if kept == 0 {
-			ch.queue = nil
+			r.queue = nil
+			ch.dropRare()
 		}
 	}
 	if !ch.openedLocally || ch.openAcked || !ch.openSent || ch.out.len() > 8 {
 		return
 	}
-	if now-ch.lastResend < controlResend {
+	if now-r.lastResend < controlResend {
 		return
 	}
-	ch.lastResend = now
+	r.lastResend = now
 	for seq := ch.out.first; seq < ch.out.next; seq++ {
 		if rec := ch.out.at(seq); !rec.acked && !rec.waiting && t.outlet.MaySend(rec.header.Bits) {
 			t.Counters.Resent++

@@ -25,7 +25,7 @@ func (t *Table) fillGap(ch *Channel) bool {
 		return false
 	}
 	ch.out.first, ch.out.next = s.gap, s.gap
-	s.gap, ch.gapEnd = 0, s.outReliable+1
+	s.gap, ch.needRare().gapEnd = 0, s.outReliable+1
 	for ch.out.next <= s.outReliable {
 		rec := ch.out.push(t.cfg.Pool)
 		rec.header = bunch.Header{ChIndex: ch.index, Name: ch.typ.Name, Reliable: true, WireSeq: t.wireSeq(rec.seq)}

@@ -41,10 +41,15 @@ type Table struct {
 	controlGone bool
 }
 
-// page is pageSize slots in a row; most connections use one.
+// page is pageSize slots of every second index: each end opens channels of its own parity, most of them the server.
 type page [pageSize]slot
 
-const pageSize = 16
+const pageSize = 8
+
+// placeOf is the page of an index, and its slot there.
+func placeOf(index uint32) (page int, slot uint32) {
+	return int(index/(2*pageSize)*2 + index&1), index / 2 % pageSize
+}
 
 type slot struct {
 	ch                      *Channel
@@ -54,7 +59,7 @@ type slot struct {
 
 // slot is the place of an index, made when there is none yet.
 func (t *Table) slot(index uint32) *slot {
-	n := int(index / pageSize)
+	n, i := placeOf(index)
 	for n >= len(t.pages) {
 		t.pages = append(t.pages, nil)
 	}
@@ -65,16 +70,16 @@ func (t *Table) slot(index uint32) *slot {
 			t.pages[n][i] = slot{inReliable: t.initIn, outReliable: t.initOut}
 		}
 	}
-	return &t.pages[n][index%pageSize]
+	return &t.pages[n][i]
 }
 
 // slotAt is the place of an index, or nil when its page was never used.
 func (t *Table) slotAt(index uint32) *slot {
-	n := int(index / pageSize)
+	n, i := placeOf(index)
 	if n >= len(t.pages) || t.pages[n] == nil {
 		return nil
 	}
-	return &t.pages[n][index%pageSize]
+	return &t.pages[n][i]
 }
 
 // strange is what few connections need.
@@ -126,12 +131,12 @@ func (t *Table) Len() int { return t.open }
 
 // All calls yield for each channel in order of index until it returns false.
 func (t *Table) All(yield func(*Channel) bool) {
-	for _, p := range t.pages {
-		if p == nil {
+	for n := 0; n < len(t.pages); n += 2 {
+		if t.pages[n] == nil && (n+1 == len(t.pages) || t.pages[n+1] == nil) {
 			continue
 		}
-		for i := range p {
-			if ch := p[i].ch; ch != nil && !yield(ch) {
+		for i := range uint32(2 * pageSize) {
+			if ch := t.Channel(uint32(n)*pageSize + i); ch != nil && !yield(ch) {
 				return
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,6 +47,72 @@ func TestPoolLendsWhatItGot(t *testing.T) {
 		p.Put(make([]byte, 65536))
 	}
 	require.Equal(t, 12<<20, p.unused)
+}
+
+// TestPoolForgetsWhatNobodyNeeds: what a burst left is gone within half a minute, but for a little of each kind; what is used all the time stays.
+func TestPoolForgetsWhatNobodyNeeds(t *testing.T) {
+	var p Pool
+	rings, lists := [][]outRec{}, [][]*early{}
+	for range 1000 {
+		rings, lists = append(rings, p.getRing(1)), append(lists, p.getList(8))
+	}
+	for i := range rings {
+		p.Put(make([]byte, 32))
+		p.Put(make([]byte, 1024))
+		p.putRing(rings[i])
+		p.putList(lists[i])
+		p.putEarly(new(early))
+		p.putRare(new(rare))
+	}
+	require.Equal(t, 1000*(32+1024+outRecSize+8*wordSize+earlySize+rareSize), p.unused)
+	now := time.Second
+	var lent [][]byte
+	use := func(n int) {
+		lent = lent[:0]
+		for range n {
+			lent = append(lent, p.Get(20))
+		}
+		for _, b := range lent {
+			p.Put(b)
+		}
+	}
+	for range 40 * 30 {
+		now += time.Second / 30
+		use(100)
+		p.tick(now)
+	}
+	require.Len(t, p.free[0].items, 100)
+	require.Equal(t, 100*32+keptUnused*(1024+outRecSize+8*wordSize+earlySize+rareSize), p.unused)
+	require.LessOrEqual(t, cap(p.free[5].items), 2*keptUnused)
+	for range 40 * 30 {
+		now += time.Second / 30
+		require.Zero(t, testing.AllocsPerRun(1, func() { use(100) }))
+		p.tick(now)
+	}
+	p.tick(now - time.Hour) // the clock goes back
+	p.tick(now - time.Hour + 2*trimPeriod)
+	require.Equal(t, keptUnused*(32+1024+outRecSize+8*wordSize+earlySize+rareSize), p.unused)
+	use(100)
+	require.Equal(t, 100*32+keptUnused*(1024+outRecSize+8*wordSize+earlySize+rareSize), p.unused)
+}
+
+// TestIdleChannelIsSmall: a connection has thousands.
+func TestIdleChannelIsSmall(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(Channel{}), uintptr(128))
+	s := newStub(t, true, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 10)
+	s.ack(0)
+	require.True(t, ch.OpenAcked())
+	require.Nil(t, ch.out.slots)
+	require.Nil(t, ch.rare)
+	s.accepts(header(1, 1, stubGame, opening), "x")
+	peers := s.table.Channel(1)
+	require.Nil(t, peers.rare)
+	s.accepts(header(1, 3, stubGame, nil), "x")
+	require.NotNil(t, peers.rare, "one that came early")
+	s.accepts(header(1, 2, stubGame, nil), "x")
+	require.Nil(t, peers.rare)
 }
 
 // TestPoolCountsWhatHoldsBunches: rings, lists and places of early bunches count as unused as long as nobody has them.

@@ -32,12 +32,13 @@ func (m *Machine) Tick(now time.Duration) {
 	t := m.table()
 	t.filled = 0
 	m.Pump()
+	t.cfg.Pool.tick(now)
 	if t.calm {
 		return // most of the time, with thousands of connections whose channels aren't in any cache
 	}
 	if ch := t.Channel(0); ch != nil {
 		ch.tickControl(now)
-		t.calm = len(ch.queue) == 0 && (ch.openAcked || !ch.openedLocally)
+		t.calm = len(ch.queued()) == 0 && (ch.openAcked || !ch.openedLocally)
 	}
 }
 
@@ -64,7 +65,7 @@ func (m *Machine) Undelivered() (list []Undelivered) {
 
 // undelivered is the reliable bunches that wait for their ack, without the close of the connection.
 func (ch *Channel) undelivered() int {
-	n := ch.out.len() + len(ch.queue) - int(max(0, ch.gapEnd-ch.out.first)) // what fills a gap is nobody's
+	n := ch.out.len() + len(ch.queued()) - int(max(0, ch.gapEnd()-ch.out.first)) // what fills a gap is nobody's
 	if ch.index == 0 && ch.closing && n > 0 {
 		n-- // it is among them until it is acked, and then nothing is
 	}
@@ -133,12 +134,9 @@ const maxHurried = 16
 func (m *Machine) Prefetch() int64 {
 	t := m.table()
 	x := int64(t.Counters.Received) + int64(t.Counters.Merged) + int64(t.open) + t.last.seq + int64(t.header.Bits) + int64(t.due.head) + int64(t.fresh.waiting)
-	if len(t.pages) == 0 || t.pages[0] == nil {
-		return x
-	}
 	for i := range prefetchChannels {
-		if ch := t.pages[0][i].ch; ch != nil {
-			x += ch.openAt + ch.out.first + ch.lastNotified + int64(ch.queueBytes) + int64(ch.in.head)
+		if ch := t.Channel(uint32(i)); ch != nil {
+			x += int64(ch.due) + ch.lastNotified
 		}
 	}
 	return x

@@ -12,8 +12,8 @@ import (
 // are the control channel's: however much the game has sent, the peer can be told why its connection is closed.
 const (
 	outCost     = 2*int(unsafe.Sizeof(outRec{})) + 2*int(unsafe.Sizeof(waitingBunch{})) + noteCost
-	noteCost    = 32                                 // the connection's of the packet that carries it
-	channelCost = int(unsafe.Sizeof(Channel{})) + 64 // and its handler's word or two
+	noteCost    = 32                                                       // the connection's of the packet that carries it
+	channelCost = int(unsafe.Sizeof(Channel{})+unsafe.Sizeof(rare{})) + 64 // and its handler's word or two
 	earlyCost   = int(unsafe.Sizeof(early{})) + 2*int(unsafe.Sizeof((*early)(nil)))
 	queuedCost  = 2 * int(unsafe.Sizeof(queued{}))
 	pageCost    = int(unsafe.Sizeof(page{}))

@@ -2,26 +2,68 @@ package channel
 
 import (
 	"math/bits"
+	"time"
 	"unsafe"
 )
 
 // Pool lends the buffers in which reliable bunches wait, and the rings that hold them. Connections that one
-// goroutine owns may share one. It keeps at most MaxFree bytes that nobody uses. Not safe for
-// concurrent use; the zero Pool is ready.
+// goroutine owns may share one. It keeps at most MaxFree bytes that nobody uses, and what nobody needed for 15 to 30 seconds only a little
+// of. Not safe for concurrent use; the zero Pool is ready.
 type Pool struct {
 	// MaxFree bounds the unused bytes kept; 0 means 12 MiB, what a full window takes, negative keeps none.
 	MaxFree int
 
-	free   [classes][][]byte
-	recs   *freeRecs // nil until the first one comes back
-	unused int       // bytes of all of them
+	free    [classes]shelf[[]byte]
+	recs    *freeRecs // nil until the first one comes back
+	unused  int       // bytes of all of them
+	trimmed time.Duration
 }
 
 // freeRecs is what holds reliable bunches.
 type freeRecs struct {
-	rings [ringClasses][][]outRec
-	lists [ringClasses][][]*early
-	early []*early
+	rings [ringClasses]shelf[[]outRec]
+	lists [ringClasses]shelf[[]*early]
+	early shelf[*early]
+	rare  shelf[*rare]
+}
+
+// shelf is unused things of a kind. The ones at its beginning weren't needed for the longest time.
+type shelf[T any] struct {
+	items []T
+	least int // that there were since the last trim: these weren't needed
+}
+
+const (
+	trimPeriod = 15 * time.Second
+	keptUnused = 4 // of a kind, needed or not
+)
+
+// trim forgets what wasn't needed since the last time, and returns how many that were.
+func (s *shelf[T]) trim() int {
+	n := max(0, min(s.least, len(s.items)-keptUnused))
+	if n > 0 {
+		s.items = append(make([]T, 0, 2*(len(s.items)-n)), s.items[n:]...)
+	}
+	s.least = len(s.items)
+	return n
+}
+
+// tick forgets what wasn't needed for some time.
+func (p *Pool) tick(now time.Duration) {
+	if since := now - p.trimmed; since >= 0 && since < trimPeriod {
+		return
+	}
+	p.trimmed = now
+	for i := range p.free {
+		p.unused -= p.free[i].trim() << (minClass + i)
+	}
+	if r := p.recs; r != nil {
+		for i := range ringClasses {
+			p.unused -= r.rings[i].trim() * outRecSize << i
+			p.unused -= r.lists[i].trim() * wordSize << i
+		}
+		p.unused -= r.early.trim()*earlySize + r.rare.trim()*rareSize
+	}
 }
 
 // unusedRecs is the free ones, made when there are none yet.
@@ -78,7 +120,7 @@ func (p *Pool) Get(n int) []byte {
 	if c >= classes {
 		return make([]byte, n)
 	}
-	if b, ok := pop(&p.free[c]); ok {
+	if b, ok := p.free[c].pop(); ok {
 		p.unused -= cap(b)
 		return b[:n]
 	}
@@ -91,19 +133,20 @@ func (p *Pool) Put(b []byte) {
 	if c < 0 || c >= classes || cap(b) != 1<<(c+minClass) || !p.keep(cap(b)) {
 		return
 	}
-	p.free[c] = append(p.free[c], b)
+	p.free[c].push(b)
 }
 
 const (
 	outRecSize = int(unsafe.Sizeof(outRec{}))
 	earlySize  = int(unsafe.Sizeof(early{}))
+	rareSize   = int(unsafe.Sizeof(rare{}))
 	wordSize   = int(unsafe.Sizeof(uintptr(0)))
 )
 
 // getRing lends a zeroed ring of n entries, a power of two.
 func (p *Pool) getRing(n int) []outRec {
 	if p.recs != nil {
-		if r, ok := pop(&p.recs.rings[bits.Len(uint(n))-1]); ok {
+		if r, ok := p.recs.rings[bits.Len(uint(n))-1].pop(); ok {
 			p.unused -= n * outRecSize
 			return r
 		}
@@ -115,8 +158,7 @@ func (p *Pool) getRing(n int) []outRec {
 func (p *Pool) putRing(r []outRec) {
 	if p.keep(len(r) * outRecSize) {
 		c := bits.Len(uint(len(r))) - 1
-		list := &p.unusedRecs().rings[c]
-		*list = append(*list, r)
+		p.unusedRecs().rings[c].push(r)
 	}
 }
 
@@ -125,7 +167,7 @@ func (p *Pool) getList(n int) []*early {
 	n = max(n, 4)
 	c := bits.Len(uint(n - 1))
 	if p.recs != nil {
-		if l, ok := pop(&p.recs.lists[c]); ok {
+		if l, ok := p.recs.lists[c].pop(); ok {
 			p.unused -= cap(l) * wordSize
 			return l
 		}
@@ -140,14 +182,13 @@ func (p *Pool) putList(l []*early) {
 	}
 	clear(l)
 	c := bits.Len(uint(cap(l) - 1))
-	list := &p.unusedRecs().lists[c]
-	*list = append(*list, l[:0])
+	p.unusedRecs().lists[c].push(l[:0])
 }
 
 // getEarly lends a place for an early bunch.
 func (p *Pool) getEarly() *early {
 	if p.recs != nil {
-		if e, ok := pop(&p.recs.early); ok {
+		if e, ok := p.recs.early.pop(); ok {
 			p.unused -= earlySize
 			return e
 		}
@@ -159,20 +200,39 @@ func (p *Pool) getEarly() *early {
 func (p *Pool) putEarly(e *early) {
 	*e = early{}
 	if p.keep(earlySize) {
-		r := p.unusedRecs()
-		r.early = append(r.early, e)
+		p.unusedRecs().early.push(e)
 	}
 }
 
-// pop takes the last of a list.
-func pop[T any](list *[]T) (last T, ok bool) {
-	n := len(*list) - 1
+// getRare lends a channel's rare state, which is zero.
+func (p *Pool) getRare() *rare {
+	if p.recs != nil {
+		if r, ok := p.recs.rare.pop(); ok {
+			p.unused -= rareSize
+			return r
+		}
+	}
+	return new(rare)
+}
+
+// putRare takes it back.
+func (p *Pool) putRare(r *rare) {
+	*r = rare{}
+	if p.keep(rareSize) {
+		p.unusedRecs().rare.push(r)
+	}
+}
+
+func (s *shelf[T]) push(t T) { s.items = append(s.items, t) }
+
+// pop takes the last one.
+func (s *shelf[T]) pop() (last T, ok bool) {
+	n := len(s.items) - 1
 	if n < 0 {
 		return last, false
 	}
-	last, ok = (*list)[n], true
 	var zero T
-	(*list)[n] = zero
-	*list = (*list)[:n]
-	return last, ok
+	last, s.items[n] = s.items[n], zero
+	s.items, s.least = s.items[:n], min(s.least, n)
+	return last, true
 }

@@ -73,7 +73,7 @@ func (m *Machine) Had(h *bunch.Header) bool {
 // halfOpen reports whether all there is of the channel is a part of a temporary one's bunch. Its opener has
 // forgotten it by the time the index is used again.
 func (ch *Channel) halfOpen() bool {
-	return !ch.openedLocally && !ch.openAcked && !ch.released && ch.in.len() == 0
+	return !ch.openedLocally && !ch.openAcked && !ch.released && ch.early() == 0
 }
 
 func (t *Table) inReliable(index uint32) int64 {
@@ -184,19 +184,20 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	s.inReliable++
 	ch.released = true
 	nak, err = ch.receive(in)
-	for err == nil && !ch.closed {
-		rec := ch.in.next(s.inReliable + 1)
+	for err == nil && ch.early() > 0 {
+		rec := ch.rare.in.next(s.inReliable + 1)
 		if rec == nil {
 			break
 		}
 		s.inReliable++
-		ch.in.pop(t.cfg.Pool)
+		ch.rare.in.pop(t.cfg.Pool)
 		t.held -= earlyCost + cap(rec.data)
 		rec.in.Data.Reset(rec.data, rec.in.Bits)
 		// The packet that brought it is acked already, so a refusal changes nothing.
 		_, err = ch.receive(&rec.in)
 		t.cfg.Pool.Put(rec.data)
 		t.cfg.Pool.putEarly(rec)
+		ch.dropRare()
 	}
 	return nak, err
 }
@@ -207,10 +208,13 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	if in.ChSequence-next >= int64(t.cfg.ReliableBuffer) {
 		return false, fmt.Errorf("%w: %d after %d on %v", ErrSequenceAhead, in.ChSequence, next-1, ch)
 	}
-	i, held := ch.in.find(in.ChSequence)
-	if held {
-		t.Counters.Duplicate++
-		return false, nil
+	i := 0
+	if ch.rare != nil {
+		var held bool
+		if i, held = ch.rare.in.find(in.ChSequence); held {
+			t.Counters.Duplicate++
+			return false, nil
+		}
 	}
 	n := (in.Bits + 7) / 8
 	if !t.holdEarly(earlyCost + bufferSize(n)) {
@@ -222,7 +226,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	rec.in, rec.data = *in, t.cfg.Pool.Get(n)
 	rec.in.Name = ch.typ.Name // the same, but a text that was there before
 	in.Data.ReadBitsTo(rec.data, in.Bits)
-	ch.in.insert(i, rec, t.cfg.Pool)
+	ch.needRare().in.insert(i, rec, t.cfg.Pool)
 	return false, nil
 }
 
@@ -234,7 +238,8 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 	if err := ch.growAssembly(in); err != nil {
 		return false, err
 	}
-	progress, err := ch.assembly.Add(in)
+	assembly := &ch.rare.assembly
+	progress, err := assembly.Add(in)
 	if err != nil {
 		return false, fmt.Errorf("%w on %v", err, ch)
 	}
@@ -246,10 +251,11 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 		return false, nil
 	case bunch.Refused:
 		ch.table.Counters.Refused++
+		ch.dropRare()
 		return true, nil
 	}
 	defer ch.dropAssembly()
-	return ch.deliver(ch.assembly.Take())
+	return ch.deliver(assembly.Take())
 }
 
 // noteUnfinished remembers a channel that has the first part of an unreliable bunch.
@@ -267,14 +273,15 @@ func (t *Table) expireUnfinished(id int64) {
 	kept := list[:0]
 	for _, ch := range list {
 		switch {
-		case ch.assembly.Expire(id):
+		case ch.rare == nil:
+		case ch.rare.assembly.Expire(id):
 			if ch.halfOpen() {
 				t.Counters.HalfOpen++
 				t.remove(ch, bunch.Destroyed)
 			} else {
 				ch.dropAssembly()
 			}
-		case ch.assembly.Unreliable():
+		case ch.rare.assembly.Unreliable():
 			kept = append(kept, ch)
 		}
 	}
@@ -285,8 +292,8 @@ func (t *Table) expireUnfinished(id int64) {
 // growAssembly makes room for one more part. A peer whose unfinished bunches don't fit in the memory for it
 // can't go on: what they wait for is behind them.
 func (ch *Channel) growAssembly(in *bunch.In) error {
-	t, had := ch.table, ch.assembly.Cap()
-	need := ch.assembly.Len() + (in.Bits+7)/8
+	t, a := ch.table, &ch.needRare().assembly
+	had, need := a.Cap(), a.Len()+(in.Bits+7)/8
 	if in.PartialInitial {
 		need = (in.Bits + 7) / 8
 	}
@@ -297,18 +304,19 @@ func (ch *Channel) growAssembly(in *bunch.In) error {
 	if !t.hold(bufferSize(need) - had) {
 		return fmt.Errorf("%w: parts of unfinished bunches, on %v", ErrMemory, ch)
 	}
-	t.cfg.Pool.Put(ch.assembly.Grow(t.cfg.Pool.Get(need)))
+	t.cfg.Pool.Put(a.Grow(t.cfg.Pool.Get(need)))
 	return nil
 }
 
 // dropAssembly gives the buffer of a joined bunch back.
 func (ch *Channel) dropAssembly() {
-	t := ch.table
 	if ch.closed {
 		return // release did
 	}
-	t.held -= ch.assembly.Cap()
-	t.cfg.Pool.Put(ch.assembly.Reset())
+	t, a := ch.table, &ch.rare.assembly
+	t.held -= a.Cap()
+	t.cfg.Pool.Put(a.Reset())
+	ch.dropRare()
 }
 
 // deliver opens the channel if in says so, hands in to the handler, and closes it.
@@ -368,7 +376,7 @@ func (ch *Channel) forget() {
 func (ch *Channel) release() {
 	t := ch.table
 	p := t.cfg.Pool
-	t.unacked -= ch.out.len() + len(ch.queue)
+	t.unacked -= ch.out.len() + len(ch.queued())
 	fresh := ch.firstFresh()
 	t.fresh.leave(ch)
 	for ch.out.len() > 0 {
@@ -378,19 +386,28 @@ func (ch *Channel) release() {
 		t.heldOut -= outCost + cap(ch.out.at(ch.out.first).data)
 		ch.out.popFirst(p)
 	}
-	for _, rec := range ch.in.recs[ch.in.head:] {
+	t.held -= int(ch.handlerHeld)
+	ch.handlerHeld = 0
+	ch.forget()
+	r := ch.rare
+	if r == nil {
+		return
+	}
+	for _, rec := range r.in.recs[r.in.head:] {
 		t.held -= earlyCost + cap(rec.data)
 		p.Put(rec.data)
 		p.putEarly(rec)
 	}
-	p.putList(ch.in.recs)
-	for _, q := range ch.queue {
+	p.putList(r.in.recs)
+	for _, q := range r.queue {
 		p.Put(q.data)
 	}
-	t.held -= int(ch.handlerHeld) + ch.assembly.Cap()
-	ch.forget()
-	t.heldOut -= int(ch.queueBytes)
-	ch.queueBytes, ch.handlerHeld = 0, 0
-	ch.in, ch.queue = earlyBunches{}, nil
-	ch.assembly = bunch.Assembly{}
+	t.held -= r.assembly.Cap()
+	t.heldOut -= int(r.queueBytes)
+	if r.assembly.Cap() > 0 { // its handler may have it at the moment
+		*r = rare{}
+		return
+	}
+	ch.rare = nil
+	p.putRare(r)
 }

@@ -119,20 +119,25 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 		if !ch.openedLocally {
 			held += channelCost
 		}
-		for _, r := range ch.in.recs[ch.in.head:] {
-			held += earlyCost + cap(r.data)
+		held += int(ch.handlerHeld)
+		if r := ch.rare; r != nil {
+			for _, e := range r.in.recs[r.in.head:] {
+				held += earlyCost + cap(e.data)
+			}
+			held += r.assembly.Cap()
 		}
-		held += int(ch.handlerHeld) + ch.assembly.Cap()
 		for s := ch.out.first; s < ch.out.next; s++ {
 			heldOut += outCost + cap(ch.out.at(s).data)
 		}
-		for _, q := range ch.queue {
+		for _, q := range ch.queued() {
 			heldOut += bufferSize(len(q.data)) + queuedCost
 		}
-		unacked += ch.out.len() + len(ch.queue)
+		unacked += ch.out.len() + len(ch.queued())
 	}
 	return held, heldOut, unacked
 }
+
+func assembling(ch *Channel) bool { return ch.rare != nil && ch.rare.assembly.Active() }
 
 // lentOnce reports whether nothing is in the pool twice, or there and in use.
 func lentOnce(t *Table) bool {
@@ -150,22 +155,25 @@ func lentOnce(t *Table) bool {
 		}
 	}
 	for _, l := range p.free {
-		for _, b := range l {
+		for _, b := range l.items {
 			buffer(b)
 		}
 	}
 	if p.recs != nil {
-		for _, e := range p.recs.early {
+		for _, r := range p.recs.rare.items {
+			ok = ok && once(r)
+		}
+		for _, e := range p.recs.early.items {
 			ok = ok && once(e) && e.data == nil
 		}
 		for c := range p.recs.rings {
-			for _, r := range p.recs.rings[c] {
+			for _, r := range p.recs.rings[c].items {
 				ok = ok && once(&r[0])
 				for i := range r {
 					ok = ok && r[i].data == nil && !r[i].waiting
 				}
 			}
-			for _, l := range p.recs.lists[c] {
+			for _, l := range p.recs.lists[c].items {
 				ok = ok && once(&l[:1][0])
 			}
 		}
@@ -174,14 +182,17 @@ func lentOnce(t *Table) bool {
 		for s := ch.out.first; s < ch.out.next; s++ {
 			buffer(ch.out.at(s).data)
 		}
-		for _, r := range ch.in.recs[ch.in.head:] {
-			ok = ok && once(r)
-			buffer(r.data)
+		if ch.rare != nil {
+			ok = ok && once(ch.rare)
+			for _, r := range ch.rare.in.recs[ch.rare.in.head:] {
+				ok = ok && once(r)
+				buffer(r.data)
+			}
 		}
-		for _, q := range ch.queue {
+		for _, q := range ch.queued() {
 			buffer(q.data)
 		}
-		if len(ch.out.slots) > 1 {
+		if ch.out.slots != nil {
 			ok = ok && once(&ch.out.slots[0])
 		}
 	}
@@ -239,9 +250,9 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 				c := tab.Channel(ch)
 				in.Open = (c == nil || !c.openedLocally && !c.openAcked) && (!in.Reliable || seq == tab.inReliable(ch)+1) && rng.IntN(100) != 0
 				in.Close = ch != 0 && rng.IntN(8) == 0
-				if c := tab.Channel(ch); rng.IntN(3) == 0 || c != nil && c.assembly.Active() && rng.IntN(10) != 0 {
+				if c := tab.Channel(ch); rng.IntN(3) == 0 || c != nil && assembling(c) && rng.IntN(10) != 0 {
 					in.Partial = true
-					in.PartialInitial = c == nil || !c.assembly.Active()
+					in.PartialInitial = c == nil || !assembling(c)
 					in.PartialFinal = rng.IntN(4) == 0
 				}
 				n := sizes[rng.IntN(len(sizes))]

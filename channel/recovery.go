@@ -39,7 +39,6 @@ func (r *outRec) rides(id int64) {
 type outRecs struct {
 	slots       []outRec
 	first, next int64
-	one         [1]outRec // the first ring: most channels never have two in flight
 }
 
 func (o *outRecs) len() int { return int(o.next - o.first) }
@@ -53,11 +52,12 @@ func (o *outRecs) at(seq int64) *outRec {
 
 // push adds the bunch of sequence next, growing up to what the caller checked.
 func (o *outRecs) push(p *Pool) *outRec {
-	if o.slots == nil {
-		o.slots = o.one[:]
-	}
 	if o.len() == len(o.slots) {
-		slots := p.getRing(max(4, 2*len(o.slots)))
+		n := 1 // most channels never have two in flight
+		if o.slots != nil {
+			n = max(4, 2*len(o.slots))
+		}
+		slots := p.getRing(n)
 		for s := o.first; s < o.next; s++ {
 			slots[s&int64(len(slots)-1)] = *o.at(s)
 		}
@@ -83,7 +83,7 @@ func (o *outRecs) popFirst(p *Pool) {
 
 // giveBack returns a ring whose entries are zero to the pool.
 func (o *outRecs) giveBack(p *Pool) {
-	if len(o.slots) > 1 {
+	if o.slots != nil {
 		p.putRing(o.slots)
 	}
 	o.slots = nil
@@ -180,8 +180,11 @@ func (t *Table) releaseFront(ch *Channel) {
 		if ch.openSent && ch.openAt < ch.out.first {
 			ch.openAcked = true
 		}
-		if ch.pausedUntil > 0 && ch.pausedUntil <= ch.out.first {
-			ch.pausedUntil = 0
+		if r := ch.rare; r != nil {
+			if r.pausedUntil <= ch.out.first {
+				r.pausedUntil = 0
+			}
+			ch.dropRare()
 		}
 		if closing {
 			t.remove(ch, ch.closeReason)

@@ -135,7 +135,7 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 	}
 	if h.Reliable && ch.out.len()+parts > t.maxOut()+b2i(closing) {
 		t.Counters.ReliableFull++
-		if t.cfg.CloseOnOverflow && ch.out.first >= ch.gapEnd { // not for what an earlier channel left
+		if t.cfg.CloseOnOverflow && ch.out.first >= ch.gapEnd() { // not for what an earlier channel left
 			t.conn.Fail(fmt.Errorf("%w on %v", ErrOverflow, ch), true)
 		}
 		return noPackets, ErrReliableFull
@@ -145,7 +145,7 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		return r, err
 	}
 	if promoted {
-		ch.pausedUntil = ch.out.next
+		ch.needRare().pausedUntil = ch.out.next
 	}
 	apart := out.NoMerge || out.HasPackageMapExports || parts > 1
 	t.last.noMerge = t.last.noMerge || apart
@@ -214,7 +214,9 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketR
 		if ch.temporary = !h.Reliable; ch.temporary {
 			ch.openAt = r.Last
 		}
-		ch.lastResend = ch.table.conn.Now()
+		if ch.index == 0 {
+			ch.needRare().lastResend = ch.table.conn.Now()
+		}
 	}
 	return r, err
 }

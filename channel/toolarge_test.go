@@ -49,5 +49,5 @@ func TestWhatNeverFitsIsTold(t *testing.T) {
 	s.send(ch, 1)
 	s.ackFrom(0)
 	s.m.Tick(1)
-	require.Empty(t, ch.queue, "what comes behind it goes on")
+	require.Empty(t, ch.queued(), "what comes behind it goes on")
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 
 	"github.com/bunchnet/bunchnet/bench/internal/largeworld"
 )
@@ -140,34 +139,9 @@ func (r *replication) conns(log io.Writer, n r1Sizes) error {
 // it, its channel included, and the connection's own part.
 func (r *replication) memory(log io.Writer, n r1Sizes) error {
 	fmt.Fprintln(log, "r1: memory")
-	load := func(conns int) (heap, views float64, err error) {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		cfg := n.base
-		cfg.Conns = conns
-		c, err := largeworld.New(cfg)
-		if err != nil {
-			return 0, 0, err
-		}
-		views = c.Seen() * float64(conns)
-		c.DropClients()
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		runtime.KeepAlive(c)
-		return float64(after.HeapAlloc) - float64(before.HeapAlloc), views, nil
-	}
-	few, fewViews, err := load(1)
-	if err != nil {
-		return err
-	}
-	many, manyViews, err := load(1 + n.base.Conns/5)
-	if err != nil {
-		return err
-	}
-	r.PerView = (many - few) / (manyViews - fewViews)
-	r.PerActor = (few - r.PerView*fewViews) / float64(n.base.Actors)
-	return nil
+	var err error
+	r.PerActor, r.PerView, err = largeworld.Memory(n.base, n.base.Conns/5, nil)
+	return err
 }
 
 // exponent is the slope of the logarithm of the time over that of x(point), by least squares; false when x hardly changes.

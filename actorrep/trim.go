@@ -1,0 +1,29 @@
+package actorrep
+
+// trimEvery is the Steps after which a connection gives back room that it didn't need in them.
+const trimEvery = 512
+
+// peaks is the most that a connection needed in one Step, since it last gave back room.
+type peaks struct{ steps, pending, opening, settling, records, bytes, chunks, inFlight int }
+
+// trim gives back room every so often.
+func (p *Peer) trim() {
+	m := &p.peaks
+	if m.steps++; m.steps < trimEvery {
+		return
+	}
+	p.pending, p.opening, p.settling = lean(p.pending, m.pending), lean(p.opening, m.opening), lean(p.settling, m.settling)
+	t := &p.batch
+	t.buf, t.chunks, t.records = lean(t.buf, m.bytes), lean(t.chunks, m.chunks), lean(t.records, m.records)
+	t.ranks = lean(t.ranks, max(m.pending, m.opening))
+	p.sent.trim(m.inFlight)
+	*m = peaks{}
+}
+
+// lean is s in less room, when it has much more than for the most that was needed.
+func lean[T any](s []T, most int) []T {
+	if most = max(most, len(s)); cap(s) <= 4*most+64 {
+		return s
+	}
+	return append(make([]T, 0, 2*most), s...)
+}

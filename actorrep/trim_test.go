@@ -1,0 +1,52 @@
+package actorrep
+
+import "testing"
+
+// TestSentRingKeepsWhatIsInFlight: whatever room it gets and gives back, records stay at their places.
+func TestSentRingKeepsWhatIsInFlight(t *testing.T) {
+	var s sentRing
+	v := &view{last: -1}
+	for round := range 200 {
+		for range round * 7 % 500 {
+			s.push(record{v: v, packet: s.tail + 1})
+		}
+		for range round * 11 % 700 {
+			if s.head < s.tail {
+				s.head++
+			}
+		}
+		most := int(s.tail - s.head)
+		s.trim(most * (1 + round%3))
+		if most > 64 && len(s.ring) > 16*most {
+			t.Fatalf("room for %d, with %d at most", len(s.ring), most)
+		}
+		for i := s.head; i < s.tail; i++ {
+			if r := s.at(i); r.packet != max(i, 1) && r.packet != i+1 {
+				t.Fatalf("place %d has packet %d", i, r.packet)
+			}
+		}
+	}
+	s.head = s.tail
+	s.trim(0)
+	if len(s.ring) > 0 {
+		t.Errorf("an idle one keeps %d", len(s.ring))
+	}
+	s.push(record{v: v})
+	if s.at(s.tail-1).v != v {
+		t.Error("it can't be used again")
+	}
+}
+
+// TestLean: what is kept has the same contents, and at most twice the room of the most that was needed.
+func TestLean(t *testing.T) {
+	s := append(make([]int, 0, 1000), 1, 2, 3)
+	if got := lean(s, 300); cap(got) != 1000 {
+		t.Errorf("room for %d of 1000 was taken that a third of them needed", cap(got))
+	}
+	if got := lean(s, 100); len(got) != 3 || got[2] != 3 || cap(got) != 200 {
+		t.Errorf("%v, %d", got, cap(got))
+	}
+	if got := lean(s, 0); len(got) != 3 || cap(got) > 64 {
+		t.Errorf("%v, %d", got, cap(got))
+	}
+}
