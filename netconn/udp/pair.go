@@ -10,23 +10,35 @@ import (
 
 // Pair returns two sockets in memory that are each other's only peer. Datagrams arrive in
 // order; one that finds 1024 unread is lost.
-func Pair(a, b netip.AddrPort) (Socket, Socket) {
-	x := &memory{addr: a, in: make(chan Message, 1024), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
-	y := &memory{addr: b, in: make(chan Message, 1024), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
-	x.peer, y.peer = y, x
+func Pair(a, b netip.AddrPort) (Socket, Socket) { return pair(a, b) }
+
+func pair(a, b netip.AddrPort) (x, y *memory) {
+	x = &memory{addr: a, arrived: make(chan struct{}, 1), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	y = &memory{addr: b, arrived: make(chan struct{}, 1), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	x.peer, y.peer, x.from, y.from = y, x, b, a
 	return x, y
 }
 
 type memory struct {
-	addr     netip.AddrPort
-	peer     *memory
-	in       chan Message
-	closed   chan struct{}
-	close    sync.Once
+	addr   netip.AddrPort
+	peer   *memory
+	closed chan struct{}
+	close  sync.Once
+	woken  func() // called for what arrives; nil for a socket by itself
+	any    bool   // its peer has every address that something is sent to
+
+	arrived chan struct{} // there may be something to read
+	wake    chan struct{} // the deadline has changed
+
 	mu       sync.Mutex
 	deadline time.Time
-	wake     chan struct{} // the deadline has changed
+	from     netip.AddrPort // its peer's
+	unread   [][]byte       // a ring, whose buffers are used again
+	first, n int
 }
+
+// maxUnread is the datagrams that wait to be read at most.
+const maxUnread = 1024
 
 func (m *memory) LocalAddr() netip.AddrPort { return m.addr }
 func (m *memory) BatchSize() int            { return batchSize }
@@ -39,11 +51,16 @@ func (m *memory) SetReadDeadline(t time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.deadline = t
+	signal(m.wake)
+	return nil
+}
+
+// signal leaves word in a channel of one place.
+func signal(c chan struct{}) {
 	select {
-	case m.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 func (m *memory) isClosed() bool {
@@ -59,16 +76,16 @@ func (m *memory) TryReadBatch(msgs []Message) (int, error) {
 	if m.isClosed() {
 		return 0, net.ErrClosed
 	}
-	for i := range msgs {
-		select {
-		case d := <-m.in:
-			msgs[i].N = copy(msgs[i].Buf, d.Buf)
-			msgs[i].Addr, msgs[i].lent = d.Addr, nil
-		default:
-			return i, nil
-		}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := min(len(msgs), m.n)
+	for i := range msgs[:n] {
+		msgs[i].N = copy(msgs[i].Buf, m.unread[m.first])
+		msgs[i].Addr, msgs[i].lent = m.from, nil
+		m.first = (m.first + 1) % len(m.unread)
 	}
-	return len(msgs), nil
+	m.n -= n
+	return n, nil
 }
 
 func (m *memory) ReadBatch(msgs []Message) (int, error) {
@@ -82,14 +99,12 @@ func (m *memory) ReadBatch(msgs []Message) (int, error) {
 		if n, err := m.TryReadBatch(msgs); n > 0 || err != nil {
 			return n, err
 		}
-		if n, done, err := m.waitUntil(deadline, msgs); done {
-			return n, err
-		}
+		m.wait(deadline)
 	}
 }
 
-// waitUntil waits for a datagram, Close or the deadline; done is false when the deadline was changed meanwhile.
-func (m *memory) waitUntil(deadline time.Time, msgs []Message) (n int, done bool, err error) {
+// wait returns when there may be a datagram, at Close, at the deadline or when that is changed.
+func (m *memory) wait(deadline time.Time) {
 	var timeout <-chan time.Time
 	if !deadline.IsZero() {
 		timer := time.NewTimer(time.Until(deadline))
@@ -97,17 +112,10 @@ func (m *memory) waitUntil(deadline time.Time, msgs []Message) (n int, done bool
 		timeout = timer.C
 	}
 	select {
-	case d := <-m.in:
-		msgs[0].N = copy(msgs[0].Buf, d.Buf)
-		msgs[0].Addr, msgs[0].lent = d.Addr, nil
-		n, err := m.TryReadBatch(msgs[1:])
-		return n + 1, true, err
+	case <-m.arrived:
 	case <-m.closed:
-		return 0, true, net.ErrClosed
 	case <-timeout:
-		return 0, true, os.ErrDeadlineExceeded
 	case <-m.wake:
-		return 0, false, nil
 	}
 }
 
@@ -116,13 +124,39 @@ func (m *memory) WriteBatch(msgs []Message) (int, error) {
 		return 0, net.ErrClosed
 	}
 	for i := range msgs {
-		if msgs[i].Addr != m.peer.addr || m.peer.isClosed() {
-			continue // nobody there
+		if m.any {
+			m.mu.Lock()
+			m.from = msgs[i].Addr
+			m.mu.Unlock()
+		} else if msgs[i].Addr != m.peer.addr {
+			continue
 		}
-		select {
-		case m.peer.in <- Message{Buf: append([]byte(nil), msgs[i].Buf...), Addr: m.addr}:
-		default:
+		if !m.peer.isClosed() {
+			m.peer.put(msgs[i].Buf)
 		}
 	}
 	return len(msgs), nil
+}
+
+// put keeps a datagram until it is read.
+func (m *memory) put(datagram []byte) {
+	m.mu.Lock()
+	if m.n == maxUnread {
+		m.mu.Unlock()
+		return
+	}
+	if m.n == len(m.unread) {
+		grown := make([][]byte, max(8, 2*len(m.unread)))
+		k := copy(grown, m.unread[m.first:])
+		copy(grown[k:], m.unread[:m.first])
+		m.unread, m.first = grown, 0
+	}
+	at := &m.unread[(m.first+m.n)%len(m.unread)]
+	*at = append((*at)[:0], datagram...)
+	m.n++
+	m.mu.Unlock()
+	signal(m.arrived)
+	if m.woken != nil {
+		m.woken()
+	}
 }

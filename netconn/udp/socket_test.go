@@ -28,6 +28,9 @@ func messages(n int) []Message {
 // kinds is the settings that change how a socket works.
 var kinds = map[string]Config{"udp": {}, "udp without poller": {NoPoller: true}}
 
+// local is the address of a peer in memory.
+var local = netip.MustParseAddrPort("127.0.0.1:1")
+
 // pairs is every kind of socket there is, each with a peer.
 func pairs(t testing.TB) map[string][2]Socket {
 	all := map[string][2]Socket{}
@@ -44,6 +47,21 @@ func pairs(t testing.TB) map[string][2]Socket {
 			b, err := Listen(host, cfg)
 			require.NoError(t, err)
 			all[name+" "+host] = [2]Socket{a, b}
+			c, err := Listen(host, cfg)
+			require.NoError(t, err)
+			both, own := WithLocal(c, local)
+			all[name+" with a local peer "+host] = [2]Socket{own, both}
+			d, err := Listen(host, cfg)
+			require.NoError(t, err)
+			both, own = WithLocal(d, local)
+			all[name+" to its local peer "+host] = [2]Socket{both, own}
+			e, err := Listen(host, cfg)
+			require.NoError(t, err)
+			f, err := Listen(host, cfg)
+			require.NoError(t, err)
+			both, own = WithLocal(f, local)
+			t.Cleanup(func() { require.NoError(t, own.Close()) })
+			all[name+" beside a local peer "+host] = [2]Socket{e, both}
 		}
 	}
 	return all
