@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,18 @@ func TestRun(t *testing.T) {
 		if err := run(&out, o); err != nil {
 			t.Errorf("%+v: %v\n%s", o, err, out.String())
 		}
+	}
+}
+
+// TestPlay: the same game over real sockets, the host in memory, ends with everybody having the same; and pictures are taken of it.
+func TestPlay(t *testing.T) {
+	var out strings.Builder
+	dir := t.TempDir()
+	if err := play(t.Context(), &out, options{host: "127.0.0.1:0", name: "Ann", bots: 2, bot: true, seconds: 2, pictures: dir}); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, "*.png")); err != nil || len(files) < 2 {
+		t.Errorf("%d pictures, %v", len(files), err)
 	}
 }
 

@@ -55,7 +55,7 @@ type Tank struct {
 	Pos     Vec     `net:"q=0.02,simulated" predict:"0.02,smooth" interp:"teleport=20"`
 	Heading float64 `net:"rot=12,simulated" predict:"0.1" interp:""`
 	Reload  float64 `predict:"0.01"`
-	Ammo    uint8   `net:"owner"`
+	Ammo    uint8   `net:"owner,notify=OnAmmo"`
 
 	server *Server // at the server
 	client *Client // at its player's client
@@ -79,6 +79,13 @@ func (t *Tank) Simulate(in Input, dt time.Duration) {
 	}
 }
 
+// OnAmmo tells the player's game.
+func (t *Tank) OnAmmo() {
+	if t.client != nil {
+		t.client.event("%d shells are left", t.Ammo)
+	}
+}
+
 // Location is where relevancy looks from.
 func (t *Tank) Location() (x, y, z float64) { return t.Pos.X, t.Pos.Y, 0 }
 
@@ -90,6 +97,7 @@ type Shell struct {
 	Vel  Vec         `net:"q=0.1,initial"`
 
 	until time.Duration // at the server
+	born  time.Duration // at a client: when it was shown first
 }
 
 // Drone is an enemy.
@@ -112,7 +120,16 @@ func hitbox(_, seen *Drone, dst []rewind.Capsule) []rewind.Capsule {
 type Crate struct {
 	actorrep.Base
 	Pos   Vec  `net:"q=0.1"`
-	Taken bool `net:""`
+	Taken bool `net:"notify=OnTaken"`
+
+	client *Client
+}
+
+// OnTaken tells the player's game.
+func (c *Crate) OnTaken() {
+	if c.client != nil {
+		c.client.event("a crate is taken")
+	}
 }
 
 // Location is where it is.
@@ -144,6 +161,7 @@ var (
 	}, actorrep.Reliable, actorrep.AnyClient, actorrep.RateLimit(2, 10))
 	hear = actorrep.MulticastRPC(func(_ actorrep.Call, b *Board, line string) error {
 		if b.client != nil {
+			b.client.event("heard %q", line)
 			b.client.Heard = append(b.client.Heard, line)
 		}
 		return nil

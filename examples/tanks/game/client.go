@@ -4,18 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// Client is a player's end, played by a bot. All of it belongs to the goroutine that calls Tick.
+// Client is a player's end. All of it belongs to the goroutine that calls Tick.
 type Client struct {
 	Driver *driver.Driver
+	// Event is told what the player's game sees happen. May be nil.
+	Event func(what string)
 	// Heard is the lines of the chat.
 	Heard []string
 	// Shots is how often it fired, Aimed how often at a drone that it saw in the line.
@@ -27,23 +29,26 @@ type Client struct {
 	world  *actorrep.World
 	own    *Tank
 	board  *Board
-	shells *predict.Spawns[time.Duration]
+	shells *predict.Spawns[*Shell]
 	now    time.Duration
-	rng    *rand.Rand
+	play   Player
 	input  Input
 	still  bool
 	err    error
 }
 
+// Player says what a player does in a tick, from what the client shows.
+type Player func(c *Client) Input
+
 // Dial opens a client.
-func Dial(addr string, cfg driver.Config, name string, seed uint64) (*Client, error) {
-	c := &Client{rng: rand.New(rand.NewPCG(seed, 2))}
+func Dial(addr string, cfg driver.Config, name string, play Player) (*Client, error) {
+	c := &Client{play: play}
 	c.world = actorrep.NewClient(actorrep.Config{Spawned: c.spawned, Failed: func(err error) { c.err = errors.Join(c.err, err) }})
 	var err error
 	if c.classes, err = register(c.world, predict.Config[*Tank, Input]{Input: func(*Tank) Input { return c.input }, Smoothing: prediction.SmootherConfig{Snap: 20}}); err != nil {
 		return nil, err
 	}
-	c.shells = predict.NewSpawns(c.tanks, 0, func(predict.Key, time.Duration) { c.Denied++ })
+	c.shells = predict.NewSpawns(c.tanks, 0, func(predict.Key, *Shell) { c.Denied++ })
 	cfg.Channels, cfg.Client.URL = c.world.ChannelTypes(), name
 	c.Driver, err = driver.Dial(addr, cfg)
 	return c, err
@@ -52,20 +57,34 @@ func Dial(addr string, cfg driver.Config, name string, seed uint64) (*Client, er
 func (c *Client) spawned(a actorrep.Actor) {
 	switch a := a.(type) {
 	case *Tank:
+		c.event("%s is here", a.Name)
 		if a.IsOwned() {
 			c.own, a.client = a, c
 		}
 	case *Board:
 		c.board, a.client = a, c
+		a.Rows.OnAdd = func(_ fastarray.ID, r Row) { c.event("%s has %d", r.Name, r.Score) }
+		a.Rows.OnChange = func(_ fastarray.ID, _, r Row) { c.event("%s has %d", r.Name, r.Score) }
+	case *Crate:
+		a.client = c
 	case *Shell:
-		c.shells.Take(a.Key)
+		a.born = c.now
+		if shown, ok := c.shells.Take(a.Key); ok {
+			a.born = shown.born
+		}
+	}
+}
+
+func (c *Client) event(format string, args ...any) {
+	if c.Event != nil {
+		c.Event(fmt.Sprintf(format, args...))
 	}
 }
 
 // Say says something to all.
 func (c *Client) Say(line string) error { return say.Call(c.board, line) }
 
-// Still has the bot let go of its keys.
+// Still has the player let go of the keys.
 func (c *Client) Still() { c.still = true }
 
 // Tick is a frame of the client's.
@@ -76,36 +95,13 @@ func (c *Client) Tick(now time.Time) error {
 	c.past.Tick(c.now)
 	c.input = Input{}
 	if c.own != nil && !c.still {
-		c.input = c.decide()
+		c.input = c.play(c)
+		c.input.Seen = c.past.Seen()
 	}
 	c.err = errors.Join(c.err, c.tanks.Tick(c.now))
 	c.shells.Tick(c.now)
 	c.Driver.TickFlush(now)
 	return c.err
-}
-
-// decide is the bot: it turns to the nearest drone that it sees drawn, and fires when that is in the line.
-func (c *Client) decide() Input {
-	in := Input{Drive: 1, Seen: c.past.Seen()}
-	target, best := Vec{Size / 2, Size / 2}, math.Inf(1)
-	for p := range c.drones() {
-		if d := p.Distance(c.own.Pos); d < best {
-			target, best = p, d
-		}
-	}
-	to := math.Atan2(target.Y-c.own.Pos.Y, target.X-c.own.Pos.X) * 180 / math.Pi
-	off := math.Remainder(to-c.own.Heading, 360)
-	switch {
-	case off > 1.5:
-		in.Turn = 1
-	case off < -1.5:
-		in.Turn = -1
-	}
-	if best < 40 {
-		in.Drive = 0
-	}
-	in.Fire = c.own.Ammo > 0 && best < range_*0.9 && math.Abs(off) < 3
-	return in
 }
 
 // drones is where drones are drawn.
@@ -130,7 +126,7 @@ func (c *Client) fire(t *Tank) {
 		return
 	}
 	if k != 0 {
-		c.err = errors.Join(c.err, c.shells.Add(k, c.now))
+		c.err = errors.Join(c.err, c.shells.Add(k, &Shell{From: t.Pos, Vel: direction(t.Heading).Times(range_), born: c.now}))
 	}
 	c.Shots++
 	d := direction(t.Heading)

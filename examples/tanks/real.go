@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/bunchnet/bunchnet/examples/tanks/game"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// table is a game over real sockets: the ends that are in this process.
+type table struct {
+	party
+	o        options
+	out      io.Writer
+	own      *game.Client // that of the player here
+	keys     *keys
+	screen   screen
+	pictures pictures
+	input    game.Input
+}
+
+// local is the host's address: no other peer of the server has it.
+var local = netip.MustParseAddrPort("127.0.0.1:1")
+
+// play is a game over real sockets.
+func play(ctx context.Context, out io.Writer, o options) (err error) {
+	t := &table{party: newParty(nil), o: o, out: out, pictures: pictures{dir: o.pictures}, screen: screen{out: out}}
+	defer func() { err = errors.Join(err, t.close()) }()
+	addr, cfg := o.join, driver.Config{Timeout: 10 * time.Second}
+	if o.join == "" {
+		socket, err := udp.Listen(o.serve+o.host, udp.Config{})
+		if err != nil {
+			return err
+		}
+		both, own := udp.WithLocal(socket, local)
+		t.server, err = game.Listen("", driver.Config{Timeout: 10 * time.Second, Socket: both}, o.seed)
+		if err != nil {
+			return err
+		}
+		addr, cfg.Socket = fmt.Sprintf("127.0.0.1:%d", socket.LocalAddr().Port()), own
+		fmt.Fprintf(out, "a server at %v; interrupt to end\n", socket.LocalAddr())
+	}
+	if o.serve == "" {
+		player := t.keyboard
+		if !o.bot && isTerminal() {
+			var restore func()
+			t.keys, restore = openKeys()
+			defer restore()
+		}
+		if t.keys == nil {
+			player = game.Bot
+		}
+		if t.own, err = t.join(addr, cfg, o.name, player); err != nil {
+			return err
+		}
+		t.own.Event = t.screen.told
+	}
+	for i := range o.bots {
+		if _, err := t.join(addr, driver.Config{Timeout: 10 * time.Second}, fmt.Sprintf("bot %d", i+1), game.Bot); err != nil {
+			return err
+		}
+	}
+	if err := t.loop(ctx); err != nil || ctx.Err() != nil || o.seconds == 0 {
+		return err
+	}
+	return t.agree(ctx)
+}
+
+func isTerminal() bool {
+	in, err := os.Stdin.Stat()
+	out, err2 := os.Stdout.Stat()
+	return err == nil && err2 == nil && in.Mode()&out.Mode()&os.ModeCharDevice != 0
+}
+
+func (t *table) join(addr string, cfg driver.Config, name string, player game.Player) (*game.Client, error) {
+	if t.clients[name] != nil {
+		return nil, fmt.Errorf("there is a %q already", name)
+	}
+	c, err := game.Dial(addr, cfg, name, player)
+	if err != nil {
+		return nil, err
+	}
+	t.names = append(t.names, name)
+	t.clients[name] = c
+	return c, nil
+}
+
+// keyboard is the player here.
+func (t *table) keyboard(*game.Client) game.Input { return t.input }
+
+var errQuit = errors.New("quit")
+
+// tick is a frame of all ends here: clients first, so that what the host does is in the server's frame.
+func (t *table) tick(now time.Time) error {
+	if t.keys != nil {
+		var quit bool
+		if t.input, quit = t.keys.down(now); quit {
+			return errQuit
+		}
+	}
+	for _, name := range t.names {
+		c := t.clients[name]
+		if err := errors.Join(c.Tick(now), c.Driver.Err()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if t.server != nil {
+		return t.server.Tick(now)
+	}
+	return nil
+}
+
+// loop plays until the time is over.
+func (t *table) loop(ctx context.Context) error {
+	ticker := time.NewTicker(time.Second / 60)
+	defer ticker.Stop()
+	begin := time.Now()
+	end := time.Duration(t.o.seconds) * time.Second
+	for said := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			if err := t.tick(now); errors.Is(err, errQuit) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			at := now.Sub(begin)
+			if t.own != nil {
+				if t.keys != nil {
+					t.screen.draw(now, t.own)
+				}
+				if err := t.pictures.take(at, t.own); err != nil {
+					return err
+				}
+			}
+			if !said && t.all(ready) {
+				said = true
+				for _, c := range t.clients {
+					if err := c.Say("hello"); err != nil {
+						return err
+					}
+				}
+			}
+			if t.o.seconds > 0 && at > end && said {
+				return nil
+			}
+		}
+	}
+}
+
+// all reports whether something is so for all clients here.
+func (t *table) all(f func(c *game.Client) bool) bool {
+	for _, c := range t.clients {
+		if !f(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// ready reports whether a player has a tank and the board.
+func ready(c *game.Client) bool {
+	_, ok := c.Own()
+	rows, _ := c.Board()
+	return ok && len(rows) > 0
+}
+
+// agreeTime is how long all may take to agree once nothing moves.
+const agreeTime = time.Minute
+
+// agree stops the world, waits until all have the same, and says so.
+func (t *table) agree(ctx context.Context) error {
+	for _, c := range t.clients {
+		c.Still()
+	}
+	if t.server == nil {
+		for _, name := range t.names {
+			c := t.clients[name]
+			v := c.View()
+			fmt.Fprintf(t.out, "%s scored %d with %d shots; %d inputs, %d corrections\n", name, c.Score(name), c.Shots, v.Inputs, v.Corrections)
+		}
+		fmt.Fprintf(t.out, "PASS: played for %d s\n", t.o.seconds)
+		return nil
+	}
+	t.server.Still()
+	for begin := time.Now(); ctx.Err() == nil; {
+		for range 30 {
+			time.Sleep(time.Second / 60)
+			if err := t.tick(time.Now()); err != nil && !errors.Is(err, errQuit) {
+				return err
+			}
+		}
+		var b strings.Builder
+		err := t.verdict(&b, 0)
+		if err == nil || time.Since(begin) > agreeTime {
+			fmt.Fprint(t.out, b.String())
+			if err == nil {
+				fmt.Fprintln(t.out, "PASS: everybody agrees on where the tanks are and on the score; what was seen hit was hit")
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends what is here, and waits until the others know.
+func (t *table) close() (err error) {
+	for _, c := range t.clients {
+		c.Driver.Shutdown("")
+	}
+	if t.server != nil {
+		t.server.Driver.Shutdown("")
+	}
+	for range 60 {
+		open := t.server != nil && t.server.Driver.Len() > 0
+		for _, c := range t.clients {
+			open = open || c.Driver.Len() > 0
+		}
+		if !open {
+			break
+		}
+		time.Sleep(time.Second / 60)
+		now := time.Now()
+		for _, c := range t.clients {
+			c.Driver.TickDispatch(now)
+			c.Driver.TickFlush(now)
+		}
+		if t.server != nil {
+			t.server.Driver.TickDispatch(now)
+			t.server.Driver.TickFlush(now)
+		}
+	}
+	for _, c := range t.clients {
+		err = errors.Join(err, c.Driver.Close())
+	}
+	if t.server != nil {
+		err = errors.Join(err, t.server.Driver.Close())
+	}
+	return err
+}
