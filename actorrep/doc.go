@@ -47,7 +47,8 @@
 // A [ReplicationDriver] says which actors are relevant to a connection. What changes is noted with each connection that
 // has the actor, so that a tick costs as much as has changed, however many actors there are. What a connection
 // is to be told goes in order of priority when bandwidth is short: an actor's own priority, by how long it
-// waits, by distance. Values are sent only to whom their conditions allow; what isn't allowed now is kept
+// waits, by distance. When more than 512 actors wait to be opened, at all connections together, a Step opens 512 of them, or an eighth if that is more:
+// of each connection the most urgent, as many of each as far as it has them. Values are sent only to whom their conditions allow; what isn't allowed now is kept
 // and sent when it is, as after a change of owner. Numbers with q=, rot= or quat= that
 // move are sent as what they are off from where both ends expect them, by up to six records that the client is known to have.
 //

@@ -6,8 +6,9 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// openWanted opens actors as bandwidth allows, the most urgent first.
+// openWanted opens actors as bandwidth and the connection's share of the Step allow, the most urgent first.
 func (p *Peer) openWanted() {
+	more := p.unopened() > p.mayOpen
 	kept := p.opening[:0]
 	for _, v := range p.opening {
 		if v.state == wanted && !p.lacking(v.b.class) || v.state == asleep && (v.dirty&v.allowed != 0 || len(v.calls) > 0) {
@@ -18,12 +19,12 @@ func (p *Peer) openWanted() {
 	}
 	clear(p.opening[len(kept):])
 	p.opening = kept
-	if len(kept) == 0 {
+	if p.holding = 0; len(kept) == 0 {
 		return
 	}
 	p.peaks.opening = max(p.peaks.opening, len(kept))
-	room := p.out.budget()
-	if len(kept) > 1 && len(kept)*minOpenBits > room {
+	room, opened := p.out.budget(), p.world.Counters.Opened
+	if len(kept) > 1 && (more || len(kept)*minOpenBits > room) {
 		p.rank(kept)
 	}
 	waiting, held := kept[:0], 0
@@ -33,7 +34,7 @@ func (p *Peer) openWanted() {
 			waiting = append(waiting, v)
 			continue
 		}
-		if room <= 0 {
+		if room <= 0 || p.world.Counters.Opened-opened >= uint64(p.mayOpen) {
 			waiting = append(waiting, v)
 			continue
 		}
@@ -48,6 +49,7 @@ func (p *Peer) openWanted() {
 		v.inOpening = false
 		room -= bits
 	}
+	p.holding = held
 	p.world.Counters.Delayed += uint64(len(waiting) - held)
 	clear(kept[len(waiting):])
 	p.opening = waiting

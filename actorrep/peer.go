@@ -36,6 +36,8 @@ type Peer struct {
 	viewTarget          Actor
 
 	opening  []*view // relevant, without a channel
+	holding  int     // of those, for Release
+	mayOpen  int     // of those, in this Step
 	halves   []*view // whose openings have bunches that weren't sent
 	turn     bool    // of those, to go first
 	pending  []*view // with something to send
@@ -242,6 +244,7 @@ func (w *World) stepServer() {
 	if len(peers) == 0 {
 		return
 	}
+	w.shareOpenings()
 	for _, p := range peers {
 		if !p.removed() {
 			p.begin()
@@ -365,8 +368,7 @@ func (p *Peer) want(b *Base) {
 	v := p.views[b]
 	if v == nil {
 		v = newView(p, b)
-		p.opening = append(p.opening, v)
-		v.inOpening = true
+		v.reopen()
 	}
 	v.relevant = true
 	for _, c := range b.children {

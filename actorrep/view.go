@@ -221,6 +221,7 @@ func (v *view) wake() {
 func (v *view) reopen() {
 	if !v.inOpening {
 		v.inOpening = true
+		v.since = v.peer.world.frame
 		v.peer.opening = append(v.peer.opening, v)
 	}
 }
