@@ -66,7 +66,8 @@ type Config struct {
 	RestartSequence bool
 	// MaxQueuedControl bounds the bunches queued on a full control channel. Default 32768.
 	MaxQueuedControl int
-	// Pool lends buffers; nil makes one of the table's own.
+	// Pool lends buffers; nil makes one of the table's own, which keeps an eighth of MaxMemory unused at most, 12 MiB if that is less, and
+	// nothing of an idle connection's.
 	Pool *Pool
 }
 
@@ -85,7 +86,7 @@ func (c Config) filled() Config {
 		c.PartialReliableThreshold = 1 << 30
 	}
 	if c.Pool == nil {
-		c.Pool = new(Pool)
+		c.Pool = &Pool{MaxFree: min(maxFree, c.MaxMemory/8)}
 	}
 	return c
 }

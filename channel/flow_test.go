@@ -812,7 +812,7 @@ func TestPoolTakesNothingItCantLend(t *testing.T) {
 	p.Put(nil)
 	p.Put(make([]byte, 16))
 	require.Zero(t, p.unused)
-	p = Pool{MaxFree: 40}
+	p = Pool{MaxFree: 40 + freeCost}
 	p.Put(make([]byte, 32))
 	p.Put(make([]byte, 32))
 	require.Len(t, p.free[0].items, 1)
@@ -841,7 +841,7 @@ func TestHurryLeavesTheAcked(t *testing.T) {
 
 // TestPoolGetsAllBack: what early bunches, queues, merging and rings lent, when they are done and when the connection ends.
 func TestPoolGetsAllBack(t *testing.T) {
-	const early3 = 3*64 + 4*wordSize
+	const early3 = 3*64 + 4*wordSize + 8*freeCost // with their places and what is rare
 	for _, end := range []bool{false, true} {
 		p := new(Pool)
 		pool := func(c *Config) { c.Pool = p }
@@ -868,11 +868,11 @@ func TestPoolGetsAllBack(t *testing.T) {
 		before := p.unused
 		if end {
 			s.m.End()
-			require.Equal(t, before+128+256*outRecSize+rareSize, p.unused, "the queue")
+			require.Equal(t, before+128+256*outRecSize+rareSize+3*freeCost, p.unused, "the queue")
 		} else {
 			s.ack(1)
 			s.m.Tick(1)
-			require.Equal(t, before+128+rareSize, p.unused, "what was queued has another buffer now")
+			require.Equal(t, before+128+rareSize+2*freeCost, p.unused, "what was queued has another buffer now")
 		}
 
 		*p = Pool{}
@@ -880,14 +880,14 @@ func TestPoolGetsAllBack(t *testing.T) {
 		ch = s.open(stubGame)
 		for i := range 5 {
 			s.send(ch, 0)
-			require.Equal(t, []int{0, 1, 1, 1, 5}[i]*outRecSize, p.unused, "rings that were outgrown")
+			require.Equal(t, []int{0, 1, 1, 1, 5}[i]*outRecSize+[]int{0, 1, 1, 1, 2}[i]*freeCost, p.unused, "rings that were outgrown")
 		}
 		for i := range 5 {
 			require.NotNil(t, ch.out.slots)
 			s.ack(i)
 		}
 		require.Nil(t, ch.out.slots)
-		require.Equal(t, 13*outRecSize, p.unused)
+		require.Equal(t, 13*outRecSize+3*freeCost, p.unused)
 		for _, rec := range p.recs.rings[3].items[0] {
 			require.Zero(t, rec)
 		}
@@ -901,7 +901,7 @@ func TestPoolGetsAllBack(t *testing.T) {
 			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
 			require.NoError(t, err)
 		}
-		require.Equal(t, 32+outRecSize, p.unused, "the smaller buffer, and the first ring")
+		require.Equal(t, 32+outRecSize+2*freeCost, p.unused, "the smaller buffer, and the first ring")
 	}
 }
 

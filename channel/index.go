@@ -31,12 +31,14 @@ type Table struct {
 	fresh    turns        // reliable bunches that were never sent
 	stale    int          // entries of these that wait no more
 	filled   int          // sequences of gaps that were filled since the last tick
+	busy     uint64       // reliable bunches, sent and received, at the last Shrink
 	control  int32        // reliable bunches that channel 0 had unacked at its end
 	free     uint32       // the search for a free index starts here
 	calm     bool         // Tick only needs to pump the backlog
 	openTurn bool         // the last bunch while both had one was from fresh
 	closing  bool         // nothing more may be sent
 	ended    bool
+	ownPool  bool // nobody else uses cfg.Pool
 	// controlGone says that channel 0 has been closed: it can't be opened again.
 	controlGone bool
 }

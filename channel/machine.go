@@ -16,8 +16,9 @@ func NewMachine(cfg Config, conn Conn, outlet Outlet, initIn, initOut int64) (*M
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	own := cfg.Pool == nil
 	cfg = cfg.filled()
-	t := &Table{cfg: cfg, conn: conn, outlet: outlet, single: cfg.singleBits(), initIn: initIn, initOut: initOut, free: 1}
+	t := &Table{cfg: cfg, ownPool: own, conn: conn, outlet: outlet, single: cfg.singleBits(), initIn: initIn, initOut: initOut, free: 1}
 	return (*Machine)(t), nil
 }
 
@@ -128,6 +129,28 @@ func (m *Machine) HurryControl() {
 
 // maxHurried bounds what the end of a connection sends at once.
 const maxHurried = 16
+
+// Shrink gives back what queues keep, and the table's own Pool, when nothing reliable was sent or received since the last call. The
+// connection calls it every few seconds.
+func (m *Machine) Shrink() {
+	t := m.table()
+	busy := t.Counters.SentReliable + t.Counters.ReceivedReliable
+	if busy != t.busy {
+		t.busy = busy
+		return
+	}
+	for _, q := range []*backlog{&t.first, &t.due, &t.unopened} {
+		if q.len() == 0 {
+			*q = backlog{}
+		}
+	}
+	if t.fresh.len() == 0 {
+		t.fresh.list = nil
+	}
+	if t.ownPool {
+		t.cfg.Pool.forget()
+	}
+}
 
 // Prefetch reads a little of what the next bunch will need, on the first channels, to have it in the cache
 // by then. The result means nothing.

@@ -1,16 +1,17 @@
 package channel
 
 import (
+	"cmp"
 	"math/bits"
 	"time"
 	"unsafe"
 )
 
 // Pool lends the buffers in which reliable bunches wait, and the rings that hold them. Connections that one
-// goroutine owns may share one. It keeps at most MaxFree bytes that nobody uses, and what nobody needed for 15 to 30 seconds only a little
-// of. Not safe for concurrent use; the zero Pool is ready.
+// goroutine owns may share one. It keeps at most MaxFree bytes that nobody uses, besides what the connections have within their MaxMemory, and
+// what nobody needed for 15 to 30 seconds only a little of. Not safe for concurrent use; the zero Pool is ready.
 type Pool struct {
-	// MaxFree bounds the unused bytes kept; 0 means 12 MiB, what a full window takes, negative keeps none.
+	// MaxFree bounds the unused bytes kept, and what it takes to find them; 0 means 12 MiB, what a full window takes, negative keeps none.
 	MaxFree int
 
 	free    [classes]shelf[[]byte]
@@ -55,14 +56,14 @@ func (p *Pool) tick(now time.Duration) {
 	}
 	p.trimmed = now
 	for i := range p.free {
-		p.unused -= p.free[i].trim() << (minClass + i)
+		p.unused -= p.free[i].trim() * (1<<(minClass+i) + freeCost)
 	}
 	if r := p.recs; r != nil {
 		for i := range ringClasses {
-			p.unused -= r.rings[i].trim() * outRecSize << i
-			p.unused -= r.lists[i].trim() * wordSize << i
+			p.unused -= r.rings[i].trim() * (outRecSize<<i + freeCost)
+			p.unused -= r.lists[i].trim() * (wordSize<<i + freeCost)
 		}
-		p.unused -= r.early.trim()*earlySize + r.rare.trim()*rareSize
+		p.unused -= r.early.trim()*(earlySize+freeCost) + r.rare.trim()*(rareSize+freeCost)
 	}
 }
 
@@ -98,13 +99,21 @@ func bufferSize(n int) int {
 	return 1 << (c + minClass)
 }
 
+// maxFree is the default of Pool.MaxFree.
+const maxFree = 12 << 20
+
+// freeCost is what a shelf needs for an entry, in the worst case: it grows by half.
+const freeCost = 2 * int(unsafe.Sizeof([]byte(nil)))
+
+// take ends the count of n bytes that were unused.
+func (p *Pool) take(n int) { p.unused -= n + freeCost }
+
+// forget gives up all that is unused.
+func (p *Pool) forget() { *p = Pool{MaxFree: p.MaxFree, trimmed: p.trimmed} }
+
 // keep counts n bytes as unused, if there is room for them.
 func (p *Pool) keep(n int) bool {
-	limit := p.MaxFree
-	if limit == 0 {
-		limit = 12 << 20
-	}
-	if p.unused+n > limit {
+	if n += freeCost; p.unused+n > cmp.Or(p.MaxFree, maxFree) {
 		return false
 	}
 	p.unused += n
@@ -121,7 +130,7 @@ func (p *Pool) Get(n int) []byte {
 		return make([]byte, n)
 	}
 	if b, ok := p.free[c].pop(); ok {
-		p.unused -= cap(b)
+		p.take(cap(b))
 		return b[:n]
 	}
 	return make([]byte, n, 1<<(c+minClass))
@@ -147,7 +156,7 @@ const (
 func (p *Pool) getRing(n int) []outRec {
 	if p.recs != nil {
 		if r, ok := p.recs.rings[bits.Len(uint(n))-1].pop(); ok {
-			p.unused -= n * outRecSize
+			p.take(n * outRecSize)
 			return r
 		}
 	}
@@ -168,7 +177,7 @@ func (p *Pool) getList(n int) []*early {
 	c := bits.Len(uint(n - 1))
 	if p.recs != nil {
 		if l, ok := p.recs.lists[c].pop(); ok {
-			p.unused -= cap(l) * wordSize
+			p.take(cap(l) * wordSize)
 			return l
 		}
 	}
@@ -189,7 +198,7 @@ func (p *Pool) putList(l []*early) {
 func (p *Pool) getEarly() *early {
 	if p.recs != nil {
 		if e, ok := p.recs.early.pop(); ok {
-			p.unused -= earlySize
+			p.take(earlySize)
 			return e
 		}
 	}
@@ -208,7 +217,7 @@ func (p *Pool) putEarly(e *early) {
 func (p *Pool) getRare() *rare {
 	if p.recs != nil {
 		if r, ok := p.recs.rare.pop(); ok {
-			p.unused -= rareSize
+			p.take(rareSize)
 			return r
 		}
 	}

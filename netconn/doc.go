@@ -46,6 +46,7 @@
 //	                                close don't wait; unreliable bunches don't either, so ask IsNetReady before. Where they
 //	                                take more than the rate, reliable ones get a quarter of it on top
 //	bytes held for the peer         Config.MaxMemory, half for what it sent and half for what it doesn't ack
+//	bytes kept unused               Config.Pool's: an eighth of MaxMemory, or 12 MiB for all connections of a driver
 //	packets held for their order    Config.OrderCache, 32 or 256, for ReorderWindow; then they are processed without the late one
 //	bunches noted for acks          what the packets in flight can carry
 //	naks                            1024 packets in a row over 10 s or more, all of them or all with reliable bunches of channels

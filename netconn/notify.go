@@ -20,6 +20,7 @@ type sentPackets struct {
 	first, next        int64
 	notes              []note
 	noteHead, noteTail int64
+	inFlight, noted    used  // packets and notes
 	pending            int32 // notes of the packet under construction
 	pendingReliable    bool
 	pendingOpening     bool
@@ -61,15 +62,12 @@ func (c *Conn) note(ch *channel.Channel, seq int64) {
 		}
 	}
 	if int(s.noteTail-s.noteHead) == len(s.notes) {
-		notes := make([]note, max(8, 2*len(s.notes)))
-		for i := s.noteHead; i < s.noteTail; i++ {
-			notes[i&int64(len(notes)-1)] = *s.noteAt(i)
-		}
-		s.notes = notes
+		s.resizeNotes(max(smallRing, 2*len(s.notes)))
 	}
 	c.channels.Noted(ch)
 	*s.noteAt(s.noteTail) = note{ch, seq}
 	s.noteTail++
+	s.noted.note(s.noteTail - s.noteHead)
 	s.pending++
 	s.pendingReliable = s.pendingReliable || seq >= 0
 }
@@ -83,14 +81,11 @@ func (c *Conn) sent(id int64, size int) {
 		s.first, s.next = id, id
 	}
 	if int(s.next-s.first) == len(s.packets) {
-		packets := make([]sentPacket, max(8, 2*len(s.packets)))
-		for i := s.first; i < s.next; i++ {
-			packets[i&int64(len(packets)-1)] = *s.packetAt(i)
-		}
-		s.packets = packets
+		s.resizePackets(max(smallRing, 2*len(s.packets)))
 	}
 	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable, opening: s.pendingOpening, probe: s.pendingProbe}
 	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingProbe = id+1, 0, false, false, false
+	s.inFlight.note(s.next - s.first)
 }
 
 func (s *sentPackets) packetAt(id int64) *sentPacket { return &s.packets[id&int64(len(s.packets)-1)] }

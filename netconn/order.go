@@ -26,10 +26,11 @@ func (c *Conn) maxMissing() int64 {
 // Invariant: packet id is at slot id%len; all that are held are newer than the newest processed, and less than len ahead
 // of it.
 type orderCache struct {
-	slots []cachedPacket // smallOrderCache of them at first, and up to Config.OrderCache while packets are further ahead
-	held  int
-	since time.Duration // when the packet came that is held longest
-	late  lateness
+	slots  []cachedPacket // smallOrderCache of them at first, and up to Config.OrderCache while packets are further ahead
+	held   int
+	since  time.Duration // when the packet came that is held longest
+	late   lateness
+	cached uint64 // Counters.Cached when the rings were last looked at
 }
 
 type cachedPacket struct {

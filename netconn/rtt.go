@@ -56,6 +56,7 @@ type rates struct {
 	losses    int
 
 	base      Counters // at start
+	periods   int      // since the rings were looked at
 	ackedBase uint64
 	figures   Rates
 }
@@ -119,4 +120,8 @@ func (r *rates) tick(c *Conn) {
 		InLoss:  share(n.PacketsMissed-b.PacketsMissed, n.PacketsReceived-b.PacketsReceived),
 	}
 	r.base, r.ackedBase, r.start = n, r.outAcked, c.now
+	if r.periods++; r.periods >= shrinkPeriods {
+		r.periods = 0
+		c.shrink()
+	}
 }

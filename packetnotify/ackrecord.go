@@ -10,7 +10,7 @@ const (
 )
 
 // ackRecords is the newest packet we had acked when we sent each of ours whose fate
-// isn't known: that of id at slot id modulo the size. It grows up to limit; with more
+// isn't known: that of id at slot id modulo the size. It grows up to limit, and shrinks when it is told to; with more
 // in flight the oldest are forgotten.
 //
 // Invariant: 0 <= next-first <= min(limit, len(acks)), and first..next-1 are held.
@@ -31,19 +31,19 @@ func (r *ackRecords) push(id, ack int64) {
 		r.first++
 	}
 	if int(r.next-r.first) == len(r.acks) {
-		r.grow()
+		r.resize(max(8, 2*len(r.acks)))
 	}
 	*r.slot(id) = ack
 	r.next = id + 1
 }
 
-func (r *ackRecords) grow() {
-	larger := *r
-	larger.acks = make([]int64, max(8, 2*len(r.acks)))
+func (r *ackRecords) resize(size int) {
+	other := *r
+	other.acks = make([]int64, size)
 	for id := r.first; id < r.next; id++ {
-		*larger.slot(id) = *r.slot(id)
+		*other.slot(id) = *r.slot(id)
 	}
-	*r = larger
+	*r = other
 }
 
 // pop forgets all up to id and returns what was acked with id, if none from the

@@ -169,3 +169,27 @@ func TestPatienceOfTheWait(t *testing.T) {
 	require.True(t, process)
 	require.EqualValues(t, history.Bits+1, delta)
 }
+
+// TestShrink: records shrink to what is asked, unless more packets than that are in flight, and none is forgotten.
+func TestShrink(t *testing.T) {
+	n := begun(Config{AckRecords: maxRecords})
+	come(n, 1, 0)
+	for range 1000 {
+		send(n)
+	}
+	n.Shrink(512)
+	require.Equal(t, 1024, len(n.records.acks), "all of them are in flight")
+	come(n, 2, 990)
+	n.Shrink(8)
+	require.Equal(t, 1024, len(n.records.acks))
+	n.Shrink(16)
+	require.Equal(t, 16, len(n.records.acks))
+	checkInvariants(t, n, "shrunk")
+	for range 100 {
+		send(n)
+	}
+	come(n, 3, 995)
+	require.EqualValues(t, 1, n.inAckSeqAck, "the record of 995 is there")
+	n.Shrink(1 << 20)
+	require.Equal(t, 128, len(n.records.acks))
+}

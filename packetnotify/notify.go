@@ -160,6 +160,13 @@ func (n *Notify) Skip() int64 {
 	return id
 }
 
+// Shrink gives back the memory of records of more than inFlight packets, a power of two, unless there are more in flight.
+func (n *Notify) Shrink(inFlight int) {
+	if r := &n.records; len(r.acks) > inFlight && r.next-r.first <= int64(inFlight) {
+		r.resize(inFlight)
+	}
+}
+
 // Delta is how far h is ahead of the newest accepted packet; 0 when it would be dropped.
 func (n *Notify) Delta(h *Header) int64 {
 	seq, acked := n.expand(h)
