@@ -13,6 +13,8 @@
 //
 //	go run ./examples/tanks -host :7777 -name Ann -bots 3
 //	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -bot -seconds 10          with a verdict
+//	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -record match.bunchnet
+//	go run ./examples/tanks -watch match.bunchnet
 //
 //	export BUNCHNET_KEY=$(openssl rand -hex 32)                                 for several processes
 //	go run ./examples/tanks -serve :7777
@@ -38,6 +40,7 @@ type options struct {
 
 	serve, host, join string
 	name              string
+	record, watch     string
 	bots              int
 	bot               bool
 }
@@ -53,13 +56,19 @@ func main() {
 	flag.StringVar(&o.host, "host", "", "be a server at this address, and a player")
 	flag.StringVar(&o.join, "join", "", "be only a client, of the server at this address")
 	flag.StringVar(&o.name, "name", "Ann", "the player's name")
+	flag.StringVar(&o.record, "record", "", "file to write the match to, with -serve and -host")
+	flag.StringVar(&o.watch, "watch", "", "watch a match that was written with -record")
 	flag.IntVar(&o.bots, "bots", 0, "bots that join from this process, up to 64")
 	flag.BoolVar(&o.bot, "bot", false, "have a bot play instead of the keyboard")
 	flag.Parse()
-	real, given := o.serve+o.host+o.join != "", false
+	real, given := o.serve+o.host+o.join+o.watch != "", false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "seconds" })
 	if real && !given {
 		o.seconds = 0
+	}
+	if o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch != "" || count(o.serve, o.host, o.join, o.watch) > 1 {
+		fmt.Fprintln(os.Stderr, "these flags don't go together; see -help")
+		os.Exit(2)
 	}
 	if o.seconds < 0 || !real && o.seconds < 20 || o.seconds > 3600 || o.lag < 0 || o.lag > 200*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) || o.bots < 0 || o.bots > 64 {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
@@ -77,4 +86,14 @@ func main() {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)
 	}
+}
+
+// count is how many are given.
+func count(all ...string) (n int) {
+	for _, s := range all {
+		if s != "" {
+			n++
+		}
+	}
+	return n
 }

@@ -33,6 +33,19 @@ func TestPlay(t *testing.T) {
 	}
 }
 
+// TestWatch: what was recorded is watched, to the end.
+func TestWatch(t *testing.T) {
+	var out strings.Builder
+	tape := filepath.Join(t.TempDir(), "match")
+	if err := play(t.Context(), &out, options{host: "127.0.0.1:0", name: "Ann", bot: true, seconds: 1, record: tape}); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	out.Reset()
+	if err := play(t.Context(), &out, options{watch: tape}); err != nil || !strings.Contains(out.String(), "Ann") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
 // TestSameSeed: a match is the same again.
 func TestSameSeed(t *testing.T) {
 	var out [2]strings.Builder

@@ -25,6 +25,7 @@ type table struct {
 	screen   screen
 	pictures pictures
 	input    game.Input
+	tape     *os.File // of -record
 }
 
 // local is the host's address: no other peer of the server has it.
@@ -34,19 +35,14 @@ var local = netip.MustParseAddrPort("127.0.0.1:1")
 func play(ctx context.Context, out io.Writer, o options) (err error) {
 	t := &table{party: newParty(nil), o: o, out: out, pictures: pictures{dir: o.pictures}, screen: screen{out: out}}
 	defer func() { err = errors.Join(err, t.close()) }()
+	if o.watch != "" {
+		return t.watch(ctx)
+	}
 	addr, cfg := o.join, driver.Config{Timeout: 10 * time.Second}
 	if o.join == "" {
-		socket, err := udp.Listen(o.serve+o.host, udp.Config{})
-		if err != nil {
+		if addr, cfg.Socket, err = t.listen(); err != nil {
 			return err
 		}
-		both, own := udp.WithLocal(socket, local)
-		t.server, err = game.Listen("", driver.Config{Timeout: 10 * time.Second, Socket: both}, o.seed)
-		if err != nil {
-			return err
-		}
-		addr, cfg.Socket = fmt.Sprintf("127.0.0.1:%d", socket.LocalAddr().Port()), own
-		fmt.Fprintf(out, "a server at %v; interrupt to end\n", socket.LocalAddr())
 	}
 	if o.serve == "" {
 		player := t.keyboard
@@ -72,6 +68,64 @@ func play(ctx context.Context, out io.Writer, o options) (err error) {
 		return err
 	}
 	return t.agree(ctx)
+}
+
+// listen opens the server, and is where its host reaches it.
+func (t *table) listen() (addr string, own udp.Socket, err error) {
+	socket, err := udp.Listen(t.o.serve+t.o.host, udp.Config{})
+	if err != nil {
+		return "", nil, err
+	}
+	both, own := udp.WithLocal(socket, local)
+	if t.server, err = game.Listen("", driver.Config{Timeout: 10 * time.Second, Socket: both}, t.o.seed); err != nil {
+		return "", nil, err
+	}
+	fmt.Fprintf(t.out, "a server at %v; interrupt to end\n", socket.LocalAddr())
+	if t.o.record != "" {
+		if t.tape, err = os.Create(t.o.record); err == nil {
+			err = t.server.Record(t.tape)
+		}
+	}
+	return fmt.Sprintf("127.0.0.1:%d", socket.LocalAddr().Port()), own, err
+}
+
+// watch shows a match that was written with -record.
+func (t *table) watch(ctx context.Context) error {
+	f, err := os.Open(t.o.watch)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	c, err := game.Watch(f, info.Size())
+	if err != nil {
+		return err
+	}
+	c.Event = t.screen.told
+	ticker := time.NewTicker(time.Second / 60)
+	defer ticker.Stop()
+	for begin := time.Now(); !c.Done(); {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			if err := c.Tick(now); err != nil {
+				return err
+			}
+			if isTerminal() {
+				t.screen.draw(now, c)
+			}
+			if err := t.pictures.take(now.Sub(begin), c); err != nil {
+				return err
+			}
+		}
+	}
+	rows, _ := c.Board()
+	fmt.Fprintln(t.out, "PASS: the match is over:", rows)
+	return nil
 }
 
 func isTerminal() bool {
@@ -244,7 +298,10 @@ func (t *table) close() (err error) {
 		err = errors.Join(err, c.Driver.Close())
 	}
 	if t.server != nil {
-		err = errors.Join(err, t.server.Driver.Close())
+		err = errors.Join(err, t.server.EndRecord(), t.server.Driver.Close())
+	}
+	if t.tape != nil {
+		err = errors.Join(err, t.tape.Close())
 	}
 	return err
 }

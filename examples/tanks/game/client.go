@@ -3,6 +3,7 @@ package game
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -32,7 +33,8 @@ type Client struct {
 	shells *predict.Spawns[*Shell]
 	now    time.Duration
 	play   Player
-	input  Input
+	replay *actorrep.Replay // instead of a server
+	began  time.Time        // of the replay
 	still  bool
 	err    error
 }
@@ -42,16 +44,46 @@ type Player func(c *Client) Input
 
 // Dial opens a client.
 func Dial(addr string, cfg driver.Config, name string, play Player) (*Client, error) {
-	c := &Client{play: play}
-	c.world = actorrep.NewClient(actorrep.Config{Spawned: c.spawned, Failed: func(err error) { c.err = errors.Join(c.err, err) }})
-	var err error
-	if c.classes, err = register(c.world, predict.Config[*Tank, Input]{Input: func(*Tank) Input { return c.input }, Smoothing: prediction.SmootherConfig{Snap: 20}}); err != nil {
+	c, err := newClient(play)
+	if err != nil {
 		return nil, err
 	}
-	c.shells = predict.NewSpawns(c.tanks, 0, func(predict.Key, *Shell) { c.Denied++ })
 	cfg.Channels, cfg.Client.URL = c.world.ChannelTypes(), name
 	c.Driver, err = driver.Dial(addr, cfg)
 	return c, err
+}
+
+// Watch opens a match that Server.Record wrote. Whose it was has no tank in it.
+func Watch(in io.ReaderAt, size int64) (*Client, error) {
+	c, err := newClient(nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.replay, err = actorrep.OpenReplay(in, size); err != nil {
+		return nil, err
+	}
+	return c, c.replay.Play(c.world)
+}
+
+func newClient(play Player) (*Client, error) {
+	c := &Client{play: play}
+	c.world = actorrep.NewClient(actorrep.Config{Spawned: c.spawned, Failed: func(err error) { c.err = errors.Join(c.err, err) }})
+	var err error
+	if c.classes, err = register(c.world, predict.Config[*Tank, Input]{Input: func(*Tank) Input { return c.sample() }, Smoothing: prediction.SmootherConfig{Snap: 20}}); err != nil {
+		return nil, err
+	}
+	c.shells = predict.NewSpawns(c.tanks, 0, func(predict.Key, *Shell) { c.Denied++ })
+	return c, nil
+}
+
+// sample is what the player does in a tick.
+func (c *Client) sample() Input {
+	if c.still {
+		return Input{}
+	}
+	in := c.play(c)
+	in.Seen = c.past.Seen()
+	return in
 }
 
 func (c *Client) spawned(a actorrep.Actor) {
@@ -63,6 +95,9 @@ func (c *Client) spawned(a actorrep.Actor) {
 		}
 	case *Board:
 		c.board, a.client = a, c
+		for _, r := range a.Rows.All {
+			c.event("%s has %d", r.Name, r.Score)
+		}
 		a.Rows.OnAdd = func(_ fastarray.ID, r Row) { c.event("%s has %d", r.Name, r.Score) }
 		a.Rows.OnChange = func(_ fastarray.ID, _, r Row) { c.event("%s has %d", r.Name, r.Score) }
 	case *Crate:
@@ -89,20 +124,32 @@ func (c *Client) Still() { c.still = true }
 
 // Tick is a frame of the client's.
 func (c *Client) Tick(now time.Time) error {
+	if c.replay != nil {
+		return c.tickReplay(now)
+	}
 	c.Driver.TickDispatch(now)
 	c.now = c.Driver.Since(now)
 	c.world.Step(c.now)
 	c.past.Tick(c.now)
-	c.input = Input{}
-	if c.own != nil && !c.still {
-		c.input = c.play(c)
-		c.input.Seen = c.past.Seen()
-	}
 	c.err = errors.Join(c.err, c.tanks.Tick(c.now))
 	c.shells.Tick(c.now)
 	c.Driver.TickFlush(now)
 	return c.err
 }
+
+// tickReplay is a frame of a recorded match.
+func (c *Client) tickReplay(now time.Time) error {
+	if c.began.IsZero() {
+		c.began = now
+	}
+	err := c.replay.Step(now.Sub(c.began))
+	c.now = c.replay.Position()
+	c.past.Tick(c.now)
+	return errors.Join(c.err, err)
+}
+
+// Done reports whether a recorded match is over.
+func (c *Client) Done() bool { return c.replay != nil && c.replay.Done() }
 
 // drones is where drones are drawn.
 func (c *Client) drones() func(yield func(at Vec) bool) {

@@ -74,8 +74,8 @@ func (c *Client) Board() (rows []Row, ammo int) {
 
 // RTT is that of the connection.
 func (c *Client) RTT() time.Duration {
-	if s := c.Driver.Server(); s != nil {
-		return s.Stats().RTT
+	if c.Driver == nil || c.Driver.Server() == nil {
+		return 0
 	}
-	return 0
+	return c.Driver.Server().Stats().RTT
 }

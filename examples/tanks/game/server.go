@@ -2,6 +2,7 @@ package game
 
 import (
 	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -26,6 +27,7 @@ type Server struct {
 
 	classes
 	world   *actorrep.World
+	record  *actorrep.Recorder
 	players *session.Players[*player]
 	board   *Board
 	shells  []*Shell
@@ -200,6 +202,20 @@ func (s *Server) step(dt time.Duration) {
 			}
 		}
 	}
+}
+
+// Record writes the match to out, for Watch, until EndRecord.
+func (s *Server) Record(out io.Writer) (err error) {
+	s.record, err = s.world.Record(out, actorrep.RecordConfig{})
+	return err
+}
+
+// EndRecord writes what is left of the record.
+func (s *Server) EndRecord() error {
+	if s.record == nil {
+		return nil
+	}
+	return s.record.Close()
 }
 
 // Place is where a player's tank really is.
