@@ -24,6 +24,9 @@ const (
 // Held is the number of bytes that count against Config.MaxMemory now.
 func (t *Table) Held() int { return t.held + t.heldOut }
 
+// Unreleased is the bytes that are held for the peer until it acks them, and the most that the game's bunches may take of that.
+func (t *Table) Unreleased() (used, most int) { return t.heldOut, t.maxHeldOut(1) }
+
 // fits reports whether n more bytes of the peer's may be held.
 func (t *Table) fits(n int) bool { return t.held+n <= t.cfg.MaxMemory/2 }
 

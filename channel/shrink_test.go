@@ -95,3 +95,18 @@ func TestQueuesShrink(t *testing.T) {
 	s.m.Shrink()
 	require.Zero(t, cap(s.table.fresh.list)+cap(s.table.due.items))
 }
+
+// TestUnreleased: what isn't acked counts, and what the control channel has for itself isn't the game's.
+func TestUnreleased(t *testing.T) {
+	s := newStub(t, false, func(c *Config) { c.MaxMemory = 1 << 20 })
+	s.m.Reserve(1000)
+	used, most := s.table.Unreleased()
+	require.Zero(t, used)
+	require.Equal(t, 1<<19-1000-controlReserve, most)
+	s.send(s.open(stubGame), 1000)
+	used, _ = s.table.Unreleased()
+	require.GreaterOrEqual(t, used, 1024+outCost)
+	s.ackFrom(0)
+	used, _ = s.table.Unreleased()
+	require.Zero(t, used)
+}

@@ -32,12 +32,14 @@ const (
 	leastSpare  = 1200 // bytes that the game has, and that are owed, before somebody sends
 	maxIdle     = 100  // ticks without senders until the game isn't measured any more
 	reserveDrop = 16   // the part that the reserve falls by in a tick
+	spareMemory = 2    // senders fill this part of the memory for what isn't acked
 )
 
 // SendSpare has send called for what isn't to delay the game: to send something and return its bytes, or 0 when it has nothing more. It is
 // called when the game has left bandwidth in a tick, in TickFlush, and at other times when there is more than the game has used
 // in its last ticks; as often as there is some, those of a connection in turn. Where the game takes all, they get one byte of 16 that the
-// connection sends. A send that has returned 0 isn't called again. It belongs to the goroutine that ticks the driver, as send does.
+// connection sends. Nobody is called while reliable bunches wait for the packet window, or fill half of the memory for what isn't acked
+// (netconn.Config.MaxMemory). A send that has returned 0 isn't called again. It belongs to the goroutine that ticks the driver, as send does.
 func (c *Conn) SendSpare(send func() int) {
 	s, d := &c.spare, c.driver
 	s.senders = append(s.senders, send)
@@ -52,8 +54,11 @@ func (c *Conn) serve(limit int) {
 	s := &c.spare
 	for len(s.senders) > 0 && !c.Closed() {
 		over := c.Budget() <= limit
-		if over && s.owed < leastSpare {
+		if over && s.owed < leastSpare || !over && c.Table().Waiting() > 0 {
 			return
+		}
+		if used, most := c.Table().Unreleased(); used > most/spareMemory {
+			return // while acks stay away the game has room for what it says
 		}
 		send := s.senders[0]
 		n := copy(s.senders, s.senders[1:])

@@ -73,3 +73,64 @@ func TestMemoryComesBack(t *testing.T) {
 		require.NoError(t, l.Close())
 	})
 }
+
+// TestStreamsLeaveMemoryToTheGame: streams that have much to send while nothing is acked don't fill the memory for what isn't acked: the game's own
+// reliable bunches have room.
+func TestStreamsLeaveMemoryToTheGame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := bunch.Name{Index: 311}
+		l := Listen(name, Config{})
+		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+		base := driver.Config{TickRate: 60, MaxMemory: 1 << 20}
+		sc, cc := base, base
+		busy := channel.Type{Name: other, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
+		var conn *driver.Conn
+		sc.Socket, sc.Channels, sc.Joined = a, []channel.Type{l.Type(), busy}, func(c *driver.Conn) { conn = c }
+		cc.Socket, cc.Channels = b, []channel.Type{Type(name), busy}
+		server, err := driver.Listen("", sc)
+		require.NoError(t, err)
+		client, err := driver.Dial("127.0.0.1:7777", cc)
+		require.NoError(t, err)
+		_, stop := running(t, server, client)
+		var ends []net.Conn
+		for range 8 {
+			c, err := Dial(t.Context(), client, name, Config{})
+			require.NoError(t, err)
+			s, err := l.Accept()
+			require.NoError(t, err)
+			go func() {
+				for err == nil {
+					_, err = s.Write(make([]byte, 10_000))
+				}
+			}()
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			ends = append(ends, c, s)
+		}
+		time.Sleep(3 * time.Second)
+		var ch *channel.Channel
+		done := make(chan error)
+		server.Do(func() {
+			ch, err = conn.Open(other, nil)
+			if err == nil {
+				_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
+			}
+			done <- err
+		})
+		require.NoError(t, <-done)
+		time.Sleep(time.Second)
+		client.Do(func() { time.Sleep(10 * time.Second) }) // it acks nothing
+		for i := range 9 * 20 {
+			time.Sleep(50 * time.Millisecond)
+			server.Do(func() {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 100), Reliable: true})
+				done <- err
+			})
+			require.NoError(t, <-done, "the game's bunch after %v", time.Duration(i)*50*time.Millisecond)
+		}
+		for _, e := range ends {
+			require.NoError(t, e.Close())
+		}
+		stop()
+		require.NoError(t, l.Close())
+	})
+}
