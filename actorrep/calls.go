@@ -375,7 +375,8 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	proc, count := &c.rpcs[id], &p.calls[c.firstCall+id]
 	count.received++
 	// Refused calls aren't decoded. Ownership may have changed while the call was under way: no reason to part.
-	if !proc.definition().anyClient && b.Owner() != p {
+	// Of any client's he must still have the actor.
+	if b.Owner() != p && (!proc.definition().anyClient || v.state == ended) {
 		count.refused++
 		w.Counters.CallsRefused++
 		return nil

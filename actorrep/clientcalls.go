@@ -131,11 +131,42 @@ func (m *mirror) send(k *call) error {
 	if w.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrTooLarge, w.Err())
 	}
+	before := m.ch.NumOutRec()
 	_, err := m.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: k.def.reliable})
-	if err == nil {
-		m.world.Counters.CallsSent++
+	if err != nil {
+		return err
 	}
-	return err
+	m.world.Counters.CallsSent++
+	if k.def.reliable {
+		m.bunches += m.ch.NumOutRec() - before // none when it rides with the last
+		m.unacked = append(m.unacked, unackedCall{k.name, m.bunches})
+	}
+	return nil
+}
+
+// unackedCall is a reliable call that was sent.
+type unackedCall struct {
+	name  string
+	bunch int // its last, counted from 1
+}
+
+// forgetAcked forgets the calls that the server is known to have.
+func (m *mirror) forgetAcked(ch *channel.Channel) {
+	if len(m.unacked) == 0 || ch != m.ch {
+		return
+	}
+	n, acked := 0, m.bunches-ch.NumOutRec()
+	for n < len(m.unacked) && m.unacked[n].bunch <= acked {
+		n++
+	}
+	m.unacked = append(m.unacked[:0], m.unacked[n:]...)
+}
+
+// tellUnacked tells of the calls that were under way when the channel closed.
+func (m *mirror) tellUnacked() {
+	for _, c := range m.unacked {
+		m.world.tell(m.self, c.name, nil, ErrUnacked)
+	}
 }
 
 // queue sends a reliable call, or lets it wait for room.

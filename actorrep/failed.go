@@ -51,6 +51,9 @@ var (
 	ErrActorGone = errors.New("actorrep: the actor went before the call could be sent")
 	// ErrOwnerGone is a call to an owner who had no room for it, or didn't know the actor, before it was another's.
 	ErrOwnerGone = errors.New("actorrep: the actor got another owner before the call could be sent")
+	// ErrUnacked is a client's call that was under way when the server closed the actor's channel, as it let the actor sleep or go: whether
+	// it ran isn't known.
+	ErrUnacked = errors.New("actorrep: the server closed the actor's channel before it acked the call, which may have run")
 	// ErrTornEarly is an actor that was torn off before all of its opening could be sent to a client, which never sees it.
 	ErrTornEarly = errors.New("actorrep: the actor was torn off before the client had all of it")
 	// ErrClamped is a number from a server whose field is larger than the client's: it is the largest that fits there.

@@ -35,6 +35,8 @@ type mirror struct {
 	history *received
 	note    int // its event of this Step, counted from 1
 	calls   []*call
+	unacked []unackedCall
+	bunches int    // reliable ones that were sent
 	self    *Base  // b, also when it is gone
 	waiting int    // calls that came and run in the next Step
 	leaving bool   // it goes when they have run
@@ -368,7 +370,7 @@ func (m *mirror) checkReference(id netguid.GUID, field int) {
 	}
 }
 
-func (m *mirror) ReceivedAck(*channel.Channel, int64) {}
+func (m *mirror) ReceivedAck(ch *channel.Channel, _ int64) { m.forgetAcked(ch) }
 
 func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 
@@ -377,7 +379,10 @@ func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
 	m.dropParts()
-	m.ch = nil
+	if m.ch != nil && !m.ch.Conn().Table().Ended() {
+		m.tellUnacked()
+	}
+	m.ch, m.unacked = nil, nil
 	switch {
 	case m.b == nil || m.b.mirror != m:
 	case reason == bunch.Dormancy:

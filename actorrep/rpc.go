@@ -256,7 +256,8 @@ var (
 const maxParams = 32 << 10
 
 // Call calls. Where it runs is the procedure's kind. An error says that it runs nowhere, but for a MissedError of a
-// reliable multicast. A reliable call without an error runs, unless its connection ends or Config.Failed is told.
+// reliable multicast. A reliable call without an error runs, unless its connection ends or Config.Failed is told. A client's
+// doesn't run either, and nobody is told, when the actor has gone at the server by the time it comes there, or is another's.
 func (r *RPC[A, P]) Call(a A, p P) error { return r.call(r, a, p) }
 
 // call calls the procedure that is registered as one.

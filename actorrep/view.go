@@ -385,6 +385,9 @@ func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	}
 }
 
+// ReceivedLate is a call that the client made before it saw that the channel closes, as the actor sleeps or isn't relevant: it runs.
+func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) { v.ReceivedBunch(ch, in) }
+
 // ReceivedAck notes that the client has the actor.
 func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
 	if v.state == opening && ch == v.ch && ch.OpenAcked() {

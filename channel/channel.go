@@ -26,6 +26,13 @@ type Handler interface {
 	Closed(ch *Channel, reason CloseReason)
 }
 
+// LateHandler may be implemented by a Handler that wants to have what the peer sent on a channel before it saw this end's close of it.
+// Others aren't given that: it is acked and counted as Ignored.
+type LateHandler interface {
+	// ReceivedLate is called as ReceivedBunch is, before Closed.
+	ReceivedLate(ch *Channel, in *bunch.In)
+}
+
 // Nop is a Handler that does nothing: embed it and write the methods you need.
 type Nop struct{}
 

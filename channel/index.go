@@ -268,6 +268,9 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	}
 }
 
+// Ended reports whether the connection has ended, also while handlers hear of it one by one.
+func (t *Table) Ended() bool { return t.ended }
+
 // Unacked is the number of reliable bunches on all channels that no packet is
 // known to have delivered, what is queued on the control channel included.
 func (t *Table) Unacked() int { return t.unacked }

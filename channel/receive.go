@@ -348,15 +348,27 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		t.Counters.Refused++
 		return true, nil
 	}
-	if ch.closing && ch.index != 0 || ch.handler == nil { // what the peer said before it saw the end of the connection counts
+	switch {
+	case ch.handler == nil:
 		t.Counters.Ignored++
-	} else if in.Bits > 0 {
+	case ch.closing && ch.index != 0: // what the peer said before it saw the end of the connection counts
+		ch.deliverLate(in)
+	case in.Bits > 0:
 		ch.handler.ReceivedBunch(ch, in)
 	}
 	if in.Close && !ch.closed {
 		t.remove(ch, in.CloseReason)
 	}
 	return false, nil
+}
+
+// deliverLate hands in what the peer sent before it saw our close.
+func (ch *Channel) deliverLate(in *bunch.In) {
+	if h, ok := ch.handler.(LateHandler); ok && in.Bits > 0 {
+		h.ReceivedLate(ch, in)
+		return
+	}
+	ch.table.Counters.Ignored++
 }
 
 // opensCross reports whether both ends may have opened the channel: the control channel, where one of them opens it only to end the

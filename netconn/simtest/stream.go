@@ -96,5 +96,13 @@ func (s *Stream) Missing() int {
 	return int(s.sent - s.got - s.told)
 }
 
+// Left is how many haven't arrived, whatever is promised.
+func (s *Stream) Left() int {
+	if s.void {
+		return 0
+	}
+	return int(s.sent - s.got)
+}
+
 // Unsent takes back the last Sent: it didn't leave.
 func (s *Stream) Unsent() { s.sent-- }

@@ -83,16 +83,22 @@ func (s *Sight) at(field int, value any, from int, checker, when string) {
 	}
 	for i := range min(from, len(f.sets)) {
 		if f.sets[i].value == value {
-			s.of.world.Failf(checker, "%s: %s.%s is %.60v, %s", s.name, s.of.Name, f.name, value, when)
+			s.of.world.Failf(checker, "%s: %s.%s is %s, %s", s.name, s.of.Name, f.name, short(value), when)
 			return
 		}
 	}
-	s.of.world.Failf("whole", "%s: %s.%s is %.60v, which it never was", s.name, s.of.Name, f.name, value)
+	s.of.world.Failf("whole", "%s: %s.%s is %s, which it never was", s.name, s.of.Name, f.name, short(value))
 }
 
 func valueText(sets []setValue, i int) string {
 	if i >= len(sets) {
 		return "nothing"
 	}
-	return fmt.Sprintf("%.60v", sets[i].value)
+	return short(sets[i].value)
+}
+
+// short is a value in 60 bytes at most.
+func short(value any) string {
+	text := fmt.Sprint(value)
+	return text[:min(len(text), 60)]
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
 )
 
-// thing is an actor.
+// thing is an actor. What has no tag is memory that nothing may write.
 type thing struct {
 	actorrep.Base
 	Kind   uint16  `net:"initial"`
@@ -24,9 +25,14 @@ type thing struct {
 	Public uint32              `net:"skipowner"` // all but the owner
 	List   []uint16            `net:"cap=30"`
 	Pushed actorrep.Var[int32] `net:""`
+	Guard  [16]uint64
 
-	end   *end    // on a client whose world it is in
-	calls *stream // what this end calls there
+	end     *end    // on a client whose world it is in
+	calls   *stream // what this end calls there
+	granted uint32  // the secret with which those calls began
+	known   *known  // on a server
+	sight   *simtest.Sight
+	shouted uint32 // on a client: the newest shout
 }
 
 // part is a component of a thing.
@@ -34,12 +40,14 @@ type part struct {
 	actorrep.Base
 	Value uint32 `net:""`
 	Mine  uint32 `net:"owner"` // as Secret
+	Guard [16]uint64
 }
 
 // things is the actors of a server's world.
 type things struct {
 	all     []*thing
 	counter uint32
+	known   map[netguid.GUID]*known // of all there ever were
 }
 
 func (p *program) newWorld() error {
@@ -48,20 +56,32 @@ func (p *program) newWorld() error {
 		return nil
 	}
 	if p.server {
-		p.things = &things{}
-		p.world = actorrep.NewServer(actorrep.Config{Relevant: p.relevant, RelevantTimeout: 300 * time.Millisecond})
+		p.things = &things{known: map[netguid.GUID]*known{}}
+		p.world = actorrep.NewServer(actorrep.Config{Failed: p.told, Relevant: p.relevant, RelevantTimeout: 300 * time.Millisecond})
 	} else {
-		p.world = actorrep.NewClient(actorrep.Config{Failed: func(err error) { p.g.w.Failf("converge", "%s: %v", p.h.Name(), err) },
-			Spawned: func(a actorrep.Actor) {
-				if t, ok := a.(*thing); ok {
-					t.end = p.client
-				}
-			}})
+		p.world = actorrep.NewClient(actorrep.Config{Failed: p.told, Spawned: p.spawned})
 	}
-	if err := p.world.Register("thing", (*thing)(nil), actorrep.RPCs{"ask": ask, "tell": tell}); err != nil {
+	p.world.User = p
+	return register(p.world)
+}
+
+func register(w *actorrep.World) error {
+	if err := w.Register("thing", (*thing)(nil), actorrep.RPCs{"ask": ask, "shout": shout, "tell": tell}); err != nil {
 		return err
 	}
-	return p.world.Register("part", (*part)(nil))
+	return w.Register("part", (*part)(nil))
+}
+
+// spawned is told of a client's actors.
+func (p *program) spawned(a actorrep.Actor) {
+	t, ok := a.(*thing)
+	if !ok || p.client == nil || p.client.peer == nil {
+		return
+	}
+	t.end = p.client
+	if k := p.client.peer.p.things.known[t.GUID()]; k != nil {
+		t.sight = k.values.NewSight(p.client.String())
+	}
 }
 
 // relevant hides some actors from some connections for a while.
@@ -88,6 +108,7 @@ func (e *end) startActors() {
 		return
 	}
 	a := &actors{e: e}
+	e.due, e.toldOf = map[netguid.GUID][]uint32{}, map[netguid.GUID]int{}
 	if e.p.server {
 		a.peer = e.p.world.AddConn(e.conn)
 		a.peer.User = e
@@ -105,6 +126,9 @@ func (p *program) stepWorld(now time.Duration) {
 		p.change()
 	}
 	p.world.Step(now)
+	if p.server {
+		p.checkTold()
+	}
 	if !p.server && p.client != nil && p.client.peer != nil {
 		p.look()
 	}
@@ -112,17 +136,22 @@ func (p *program) stepWorld(now time.Duration) {
 
 // look checks what a client sees for what it mustn't, and lets it call.
 func (p *program) look() {
+	n := p.odd.IntN(max(1, p.world.Len())) // whose values are compared with what they were
 	for a := range p.world.All {
 		secret := uint32(0)
 		switch a := a.(type) {
 		case *thing:
 			secret = a.Secret
+			if n == 0 {
+				a.look()
+			}
 			if a.IsOwned() && !p.g.calm && p.client.alive() && p.rng.IntN(20) == 0 {
 				p.client.call(a)
 			}
 		case *part:
 			secret = a.Mine
 		}
+		n--
 		if secret != 0 && secret>>12 != uint32(p.client.peer.id)+1 {
 			p.g.w.Failf("leak", "%v sees the secret of end %d", p.client, secret>>12-1)
 		}
@@ -132,6 +161,7 @@ func (p *program) look() {
 // change is a tick of the server's game.
 func (p *program) change() {
 	r, ts := p.rng, p.things
+	p.unfit()
 	if len(ts.all) < p.g.opt.actors && r.IntN(4) == 0 {
 		t := &thing{Kind: uint16(1 + r.IntN(1000)), Level: uint8(r.IntN(201))}
 		p.give(t)
@@ -139,6 +169,7 @@ func (p *program) change() {
 			p.g.w.Failf("converge", "%s: %v", p.h.Name(), err)
 		}
 		ts.all = append(ts.all, t)
+		p.know(t)
 	}
 	for range min(len(ts.all), r.IntN(6)) {
 		i := r.IntN(len(ts.all))
@@ -146,8 +177,8 @@ func (p *program) change() {
 		switch r.IntN(18) {
 		case 12:
 			t.List = append(t.List, uint16(r.Uint32()))
-			if len(t.List) > 30 {
-				t.List = t.List[:r.IntN(30)]
+			if len(t.List) > maxList {
+				t.List = t.List[:r.IntN(maxList)]
 			}
 		case 13:
 			t.Pushed.Set(int32(r.Uint32()))
@@ -158,6 +189,9 @@ func (p *program) change() {
 		case 17:
 			if t.calls != nil && t.calls.from.alive() {
 				t.calls.from.tell(t)
+			}
+			if p.odd.IntN(2) == 0 {
+				p.shout(t)
 			}
 		case 0:
 			p.check(p.world.Destroy(t))
@@ -181,6 +215,7 @@ func (p *program) change() {
 			t.X += float64(r.IntN(9)) / 2
 			t.Y -= float64(r.IntN(9)) / 2
 		}
+		t.note()
 		if t.Dormant() {
 			t.FlushDormancy()
 		}
@@ -214,13 +249,16 @@ func (p *program) part(t *thing) {
 // give makes a thing somebody's, with a secret of his, or nobody's.
 func (p *program) give(t *thing) {
 	p.things.counter++
-	t.Secret, t.calls = 0, nil
 	t.SetOwner(nil)
+	t.Secret, t.calls = 0, nil
 	if n := len(p.ends); n > 0 {
 		if e := p.ends[p.rng.IntN(n)]; e.actors != nil && e.alive() {
 			t.SetOwner(e.actors.peer)
 			t.Secret = (uint32(e.id)+1)<<12 | p.things.counter&0xfff
-			t.calls = e.newStream("calls of a thing", simtest.Newest)
+			t.calls = e.newStream("calls of a thing", simtest.OrTold)
+			if e.tells = append(e.tells, t.calls); e.liar {
+				t.calls.Void()
+			}
 		}
 	}
 	for c := range t.Children {
@@ -238,6 +276,9 @@ func (a *actors) pending() string {
 	}
 	server, client := e.peer.p.world, e.p.world
 	e.g.Counters.Compares++
+	if what := e.callsPending(); what != "" {
+		return what
+	}
 	if server.Len() != client.Len() {
 		return fmt.Sprintf("%d actors of %d", client.Len(), server.Len())
 	}
@@ -276,10 +317,11 @@ func differs(s, c *thing, owner bool) string {
 		got, want any
 		skip      bool
 	}{
-		{"Kind", c.Kind, s.Kind, false}, {"Level", c.Level, s.Level, false}, {"Count", c.Count, s.Count, false},
-		{"X", c.X, s.X, false}, {"Y", c.Y, s.Y, false}, {"Name", c.Name, s.Name, false}, {"Purse", c.Purse, s.Purse, false},
+		{"Kind", c.Kind, s.Kind, false}, {"Level", c.Level, min(s.Level, maxLevel), false}, {"Count", c.Count, s.Count, false},
+		{"X", c.X, s.X, false}, {"Y", c.Y, s.Y, false}, {"Name", c.Name, s.known.name, false}, {"Purse", c.Purse, s.Purse, false},
 		{"Slots", c.Slots, [4]uint16{}, false}, {"Secret", c.Secret, s.Secret, !owner}, {"Public", c.Public, s.Public, owner},
-		{"Pushed", c.Pushed.Get(), s.Pushed.Get(), false}, {"List", fmt.Sprint(c.List), fmt.Sprint(s.List), false},
+		{"Pushed", c.Pushed.Get(), s.Pushed.Get(), false}, {"List", fmt.Sprint(c.List), fmt.Sprint(s.known.list), false},
+		{"Guard", c.Guard, [16]uint64{}, false},
 	} {
 		if !f.skip && f.got != f.want {
 			return fmt.Sprintf("%s is %v instead of %v", f.name, f.got, f.want)

@@ -7,7 +7,10 @@
 //
 // # What is checked
 //
-//	order     reliable bunches, messages and blocks: once, in order, intact
+//	order     reliable bunches, messages, blocks and calls: once, in order, intact; values never older than they were
+//	calls     a reliable call of a server finds all values that were set before it, or newer ones
+//	whole     what a client sees was set, whole; of a value that doesn't fit, and of a call that never runs, the caller is told
+//	liar      liars harm nobody: no memory behind an actor's fields, no actor of another class, and honest ends go on
 //	once      unreliable ones: at most once, intact
 //	close     nothing after a close; all that was sent before one is there
 //	bounds    queues and windows within what is documented
@@ -30,6 +33,7 @@
 //	tick T, servertick T                             frames; 16.7 ms
 //	bunches N          channels of bunches at a time, churn N: percent a second that one closes
 //	messages 1         a queue of each mode, blocks 1, lockstep 1, actors N
+//	liars 1            beside the others a client that lies to a server, and a server that lies to a client (package actorrep/hostile)
 //	leave N            percent a second that a client leaves and comes back
 //	mayhem 1           only bounds and panics count: for links that corrupt what nothing protects
 package exercise

@@ -54,5 +54,8 @@ func Draw(seed uint64) simtest.Script {
 	}
 	set(2, "actors", fmt.Sprint(1+r.IntN(30)))
 	set(4, "leave", fmt.Sprint(5+r.IntN(30)))
+	if s.Option("actors") != "" {
+		set(3, "liars", "1")
+	}
 	return s
 }

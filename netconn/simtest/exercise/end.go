@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -32,6 +33,12 @@ type end struct {
 	turns   *turns
 	actors  *actors
 	works   []work
+
+	liar   bool                      // its client lies
+	tells  []*stream                 // calls to its client
+	asks   []*asked                  // calls to its server
+	due    map[netguid.GUID][]uint32 // shouts that its client is to hear
+	toldOf map[netguid.GUID]int      // of those, that it won't
 }
 
 // work is something an end does with its connection, besides pipes.
@@ -63,6 +70,10 @@ func (e *end) pair(login string) {
 
 // start begins what the end does, when it has joined.
 func (e *end) start() {
+	if e.liar {
+		e.startActors()
+		return
+	}
 	if e.opens() || !e.g.opt.serverOpens() {
 		for range e.g.opt.bunches {
 			e.openPipe()
@@ -87,7 +98,7 @@ func (e *end) open(name bunch.Name, h channel.Handler) *channel.Channel {
 }
 
 func (e *end) tick(now time.Duration) {
-	if !e.joined || e.conn.Closing() {
+	if !e.joined || e.conn.Closing() || e.liar {
 		return
 	}
 	if !e.g.calm {
@@ -147,7 +158,9 @@ func (e *end) ended(r netconn.CloseResult) {
 	if r.Code == netconn.TimedOut {
 		e.g.Counters.TimedOut++
 	}
-	e.checkResult()
+	if !e.liar {
+		e.checkResult()
+	}
 	e.account()
 	e.void()
 }
@@ -180,6 +193,7 @@ func (e *end) void() {
 		for _, p := range one.pipes {
 			p.void()
 		}
+		one.voidCalls()
 	}
 	for _, w := range e.works {
 		w.over()

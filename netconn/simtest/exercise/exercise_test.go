@@ -54,7 +54,7 @@ func TestDrawCovers(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"checksum", "copies", "adaptive", "lazyacks", "reorder", "keepalive", "timeout", "tick", "servertick", "bunches", "churn",
-		"messages", "blocks", "lockstep", "actors", "leave", "mayhem", "window", "buffer", "maxpacket"} {
+		"messages", "blocks", "lockstep", "actors", "liars", "leave", "mayhem", "window", "buffer", "maxpacket"} {
 		require.Greater(t, seen[key], 10, key)
 	}
 	for _, k := range simtest.Kinds {

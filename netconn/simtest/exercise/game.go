@@ -16,6 +16,7 @@ type Game struct {
 	ends    []*end
 	dials   []*end // clients' ends, by the number they log in with
 	streams []*stream
+	liars   *liars
 	calm    bool
 	parting bool
 }
@@ -26,6 +27,7 @@ type Counters struct {
 	PacketsSent, PacketsAcked, PacketsLost                 uint64
 	Bunches, ReliableBunches, Channels, Resent             uint64
 	Messages, Blocks, Turns, ActorUpdates, Calls, Compares uint64
+	Lies, LiesTaken                                        uint64 // bunches of liars; calls and actors of theirs that got through
 }
 
 // New returns the exercise of a script.
@@ -45,6 +47,11 @@ func New(w *simtest.World, s *simtest.Script) (*Game, error) {
 			h.SetTick(opt.tick)
 		}
 	}
+	if opt.liars && opt.actors > 0 {
+		if err := g.addLiars(s.Net); err != nil {
+			return nil, err
+		}
+	}
 	return g, nil
 }
 
@@ -55,7 +62,12 @@ func Play(s simtest.Script) simtest.Result {
 
 // Boot is simtest.Game's.
 func (g *Game) Boot(h *simtest.Host) (simtest.Program, error) {
-	p := &program{g: g, h: h, rng: h.Rand()}
+	if l := g.liars; l != nil && h != nil {
+		if p, err := l.boot(h); p != nil || err != nil {
+			return p, err
+		}
+	}
+	p := &program{g: g, h: h, rng: h.Rand(), odd: g.w.Rand("odd things at " + h.Name())}
 	if h.IsServer() {
 		return p, p.listen()
 	}
@@ -95,7 +107,7 @@ func (g *Game) Pending() string {
 // arrived is what must still arrive, or "".
 func (g *Game) arrived() string {
 	for _, h := range g.w.Hosts() {
-		p, ok := h.Program().(*program)
+		p, ok := h.Program().(interface{ pending() string })
 		if !ok {
 			return h.Name() + " hasn't booted"
 		}
@@ -109,8 +121,8 @@ func (g *Game) arrived() string {
 // part ends all connections, this way and that.
 func (g *Game) part() {
 	for _, h := range g.w.Hosts() {
-		p := h.Program().(*program)
-		if h.IsServer() {
+		p, honest := h.Program().(*program)
+		if h.IsServer() || !honest {
 			continue
 		}
 		e := p.client

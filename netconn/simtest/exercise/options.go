@@ -17,7 +17,7 @@ type options struct {
 	preset, link, controller                                                   string
 	protocol                                                                   netconn.Protocol
 	window, buffer, maxPacket, netSpeed, copies, bunches, churn, leave, actors int
-	mayhem, adaptive, lazyAcks, checksum, messages, blocks, lockstep           bool
+	mayhem, adaptive, lazyAcks, checksum, messages, blocks, lockstep, liars    bool
 	timeout, reorder, keepAlive, tick, serverTick                              time.Duration
 }
 
@@ -26,7 +26,7 @@ func readOptions(s *simtest.Script) (o options, err error) {
 	texts := map[string]*string{"preset": &o.preset, "link": &o.link, "controller": &o.controller}
 	numbers := map[string]*int{"netspeed": &o.netSpeed, "copies": &o.copies, "bunches": &o.bunches, "churn": &o.churn, "leave": &o.leave, "actors": &o.actors,
 		"window": &o.window, "buffer": &o.buffer, "maxpacket": &o.maxPacket}
-	flags := map[string]*bool{"adaptive": &o.adaptive, "lazyacks": &o.lazyAcks, "checksum": &o.checksum, "messages": &o.messages, "blocks": &o.blocks, "lockstep": &o.lockstep, "mayhem": &o.mayhem}
+	flags := map[string]*bool{"adaptive": &o.adaptive, "lazyacks": &o.lazyAcks, "checksum": &o.checksum, "messages": &o.messages, "blocks": &o.blocks, "lockstep": &o.lockstep, "liars": &o.liars, "mayhem": &o.mayhem}
 	times := map[string]*time.Duration{"timeout": &o.timeout, "reorder": &o.reorder, "keepalive": &o.keepAlive, "tick": &o.tick, "servertick": &o.serverTick}
 	for _, opt := range s.Options {
 		switch {

@@ -1,0 +1,68 @@
+package actorrep_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// bell is an actor that its owner's client calls, whatever the server does with it meanwhile.
+type bell struct {
+	actorrep.Base
+	Rings uint32 `net:""`
+}
+
+// TestCallsOfClientsWhileChannelsClose: a client's reliable call to an actor that sleeps or leaves its sight meanwhile runs, or the client
+// is told, at 20 % loss.
+func TestCallsOfClientsWhileChannelsClose(t *testing.T) {
+	var ran []uint32
+	ring := actorrep.ServerRPC(func(_ actorrep.Call, b *bell, n uint32) error {
+		ran = append(ran, n)
+		return nil
+	}, actorrep.Reliable)
+	seen := true
+	told := 0
+	w := rig.New(t, 5, netsim.Settings{LagMin: 40 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: 20}, actorrep.Config{RelevantTimeout: -1,
+		Relevant: func(*actorrep.Peer, actorrep.Actor) bool { return seen }}, func(w *actorrep.World) error {
+		return w.Register("bell", (*bell)(nil), actorrep.RPCs{"Ring": ring})
+	})
+	l := w.JoinOther(func(w *actorrep.World) error { return w.Register("bell", (*bell)(nil), actorrep.RPCs{"Ring": ring}) })
+	b := &bell{}
+	b.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(b))
+	sent := uint32(0)
+	for i := range 9000 {
+		if i%40 == 0 || i%40 == 10 {
+			require.NoError(t, b.SetDormant(i%40 == 0))
+		}
+		if i%170 == 100 || i%170 == 115 {
+			seen = i%170 == 115
+		}
+		if m, _ := l.World.Find(b.GUID()).(*bell); m != nil && w.Rand.IntN(3) == 0 && ring.Call(m, sent+1) == nil {
+			sent++
+		}
+		w.Step()
+	}
+	require.NoError(t, b.SetDormant(false))
+	seen = true
+	for range 300 {
+		w.Step()
+	}
+	for _, err := range l.Failed {
+		require.ErrorIs(t, err, actorrep.ErrUnacked)
+		var of *actorrep.ActorError
+		require.True(t, errors.As(err, &of))
+		require.Equal(t, "Ring", of.Name)
+		told++
+	}
+	require.IsIncreasing(t, ran)
+	require.Greater(t, sent, uint32(200))
+	require.GreaterOrEqual(t, len(ran)+told, int(sent), "%d calls of %d ran, %d were told", len(ran), sent, told)
+	t.Logf("%d calls of %d ran, %d were told as perhaps not", len(ran), sent, told)
+}
