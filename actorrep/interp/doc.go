@@ -45,7 +45,7 @@
 //
 //	newest that can be here  -  lateness  -  reach * interval
 //
-// Lateness is how much later than the fastest the last 128 values came (of 100, 99 came earlier). The interval is how often this
+// Lateness is how much later than the fastest the last 256 values came (of 200, 199 came earlier; packets that were held up behind a lost one count each). The interval is how often this
 // actor's values really come: the median of its last 9, so that what has a low UpdateFrequency, or little bandwidth, is shown later than what hasn't. Reach
 // is 1 without loss, 2 from 0.4 % of packets lost on, 3 from 6 % on: so that no more than 0.4 % of draws find a value missing. Each of
 // them changes so slowly that nobody sees it, and what is drawn never goes back. When a value is missing the actor stands until it comes; nothing is

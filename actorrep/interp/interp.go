@@ -53,6 +53,8 @@ type Interpolator struct {
 	// On a client.
 	timeline         *interpolation.Timeline
 	heard, heardAt   time.Duration // World.ServerTime of the last Tick, and when it was new
+	came             [maxCame]time.Duration
+	nCame            int           // times of the values that came since
 	shown            time.Duration // the server's time that is shown of what is sent in every Step
 	shows            bool
 	loss             float64
@@ -126,6 +128,8 @@ const (
 	maxReach = 8
 	// reachSlew is how much reach changes in a second.
 	reachSlew = 0.5
+	// maxCame is how many times of values that come in one Tick are told apart.
+	maxCame = 32
 	// strange is how far a server's time may be from where it was expected: more is another server, or another place of a replay.
 	strange = time.Second
 )
@@ -141,11 +145,11 @@ func reachFor(loss float64) float64 {
 
 // restart forgets all that came.
 func (in *Interpolator) restart() (err error) {
-	in.heard, in.shows = 0, false
+	in.heard, in.shows, in.nCame = 0, false, 0
 	for _, t := range in.list {
 		t.begin(t.actor, t.class)
 	}
-	in.timeline, err = interpolation.NewTimeline(interpolation.Config{LatenessOnly: true, Quantile: 0.99, Window: 128, MaxDelay: in.cfg.MaxDelay,
+	in.timeline, err = interpolation.NewTimeline(interpolation.Config{LatenessOnly: true, Quantile: 0.995, Window: 256, MaxDelay: in.cfg.MaxDelay,
 		InitialDelay: min(100*time.Millisecond, in.cfg.MaxDelay)})
 	return err
 }
@@ -167,6 +171,10 @@ func (in *Interpolator) values(a actorrep.Actor) {
 	at, ok := b.ServerTime()
 	if !ok {
 		return
+	}
+	if !in.world.IsServer() && in.nCame < maxCame && (in.nCame == 0 || at > in.came[in.nCame-1]) {
+		in.came[in.nCame] = at
+		in.nCame++
 	}
 	_, missed := in.packets()
 	t.class.plan.load(pointer(a), &in.scratch)
@@ -266,8 +274,14 @@ func (in *Interpolator) listen(now, dt time.Duration) {
 			_ = in.restart() // the config was right before
 		}
 		in.heard, in.heardAt = at, now
+		for _, one := range in.came[:in.nCame] { // what waited for a packet before it comes together, and each was missed
+			if one < at {
+				in.timeline.Missed(in.now, one)
+			}
+		}
 		in.timeline.Arrived(now, at)
 	}
+	in.nCame = 0
 	in.shown, in.shows = in.timeline.Now(now)
 }
 

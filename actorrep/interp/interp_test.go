@@ -16,6 +16,7 @@ import (
 // with jitter, and with an UpdateFrequency below the tick.
 func TestDrawnEvenly(t *testing.T) {
 	for _, net := range []netsim.Settings{{}, {Loss: 10}, {Lag: 50 * time.Millisecond, LagVariance: 25 * time.Millisecond},
+		{Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 2}, {Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 5},
 		{Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 10}} {
 		for _, hz := range []float64{60, 20, 10} {
 			s := newStage(t, 3, net, interp.Config{}, actorrep.UpdateFrequency(hz))

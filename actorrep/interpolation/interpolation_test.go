@@ -223,7 +223,7 @@ func TestTimelineBounds(t *testing.T) {
 
 func TestConfigs(t *testing.T) {
 	for i, cfg := range []interpolation.Config{
-		{MinDelay: -1}, {MinDelay: time.Second}, {InitialDelay: time.Second}, {Margin: -2}, {Quantile: 1.1}, {Quantile: -1}, {Window: 7}, {Window: 129},
+		{MinDelay: -1}, {MinDelay: time.Second}, {InitialDelay: time.Second}, {Margin: -2}, {Quantile: 1.1}, {Quantile: -1}, {Window: 7}, {Window: 257},
 	} {
 		_, err := interpolation.NewTimeline(cfg)
 		require.ErrorIs(t, err, interpolation.ErrConfig, "case %d", i)

@@ -13,7 +13,7 @@ import (
 var ErrConfig = errors.New("interpolation: config")
 
 const (
-	maxWindow  = 128
+	maxWindow  = 256
 	minSamples = 8 // before them the delay is InitialDelay
 )
 
@@ -31,7 +31,7 @@ type Config struct {
 	// LatenessOnly has the delay cover only how late arrivals are, not the time between them: for a sender that is silent while nothing
 	// changes, and whose things have buffers that are asked for times of their own.
 	LatenessOnly bool
-	// Window is the number of last arrivals that count. Default 64; 8 to 128.
+	// Window is the number of last arrivals that count. Default 64; 8 to 256.
 	Window int
 	// Follower is how fast the shown time may change its distance. Its default here is a
 	// slew of 0.1 and a jump of 1 s.
@@ -122,6 +122,20 @@ func (t *Timeline) Arrived(now, at time.Duration) {
 		t.Counters.Late++
 		return
 	}
+	t.take(now, at)
+}
+
+// Missed tells that a snapshot wasn't there at now, the last time that something was shown, and has come since: where snapshots come
+// together that were held up, as behind a lost one, call it for each but the youngest before Arrived is called for that. One that couldn't have been there yet, or is
+// no younger than what came before, doesn't count.
+func (t *Timeline) Missed(now, at time.Duration) {
+	if t.started && at > t.newest && now-at > t.base {
+		t.take(now, at)
+	}
+}
+
+// take counts a snapshot that could be shown from now on.
+func (t *Timeline) take(now, at time.Duration) {
 	t.window[t.taken%t.cfg.Window] = arrival{transit: now - at, gap: at - t.newest}
 	t.taken++
 	t.newest = at

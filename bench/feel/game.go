@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -274,6 +275,8 @@ func (f *figures) add(g *figures, share float64) {
 	f.far += g.far * share
 }
 
+var errNoInput = errors.New("no input has come at all")
+
 // measure lets time pass and says what was met.
 func (g *game) measure(d time.Duration) (f figures, err error) {
 	server, client, drawn := g.server.own.Counters().Server, g.client.own.Counters().Client, g.client.in.Counters
@@ -284,7 +287,7 @@ func (g *game) measure(d time.Duration) (f figures, err error) {
 	s, c, n := g.server.own.Counters().Server, g.client.own.Counters().Client, g.client.in.Counters
 	moves, missed := float64(s.Moves-server.Moves), float64(s.Missed-server.Missed)
 	if moves == 0 {
-		return f, fmt.Errorf("no input has come at all")
+		return f, errNoInput
 	}
 	f.missed, f.wait = 100*missed/(moves+missed), float64(s.Waited-server.Waited)/1000/moves
 	f.corrections = float64(c.Corrections - client.Corrections)

@@ -1,8 +1,11 @@
-// Command feel measures how a game feels over a bad network, in virtual time: whether inputs come in time, whether others move evenly, and whether who
-// shoots hits what he saw. Each figure has a bound; it exits with 1 beyond one.
+// Command feel measures how a game feels over a bad network, in virtual time: whether inputs come in time, whether others move evenly, whether who
+// shoots hits what he saw, after how long a key is felt with rollback, and whether the game is the same in every mode. Each figure has a bound; it
+// exits with 1 beyond one.
 //
-//	go run ./bench/feel            a hundred seeds, a minute of the game each
-//	go run ./bench/feel -quick     a quarter of them, in some ten seconds
+//	go run ./bench/feel               a hundred seeds, a minute of the game each
+//	go run ./bench/feel -quick        a quarter of them, in some twenty seconds
+//	go run ./bench/feel -plot DIR     the curves besides, as DIR/feel.csv; then
+//	cd bench/plot && go run . -in DIR/feel.csv -png DIR/feel.png
 package main
 
 import (
@@ -10,8 +13,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // table is the figures that were measured.
@@ -31,14 +32,21 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 func main() {
 	quick := flag.Bool("quick", false, "fewer seeds")
+	plot := flag.String("plot", "", "folder for the curves")
 	flag.Parse()
 	seeds, length := 100, 60*time.Second
 	if *quick {
 		seeds = 24
 	}
 	t := &table{}
-	for _, part := range []func(t *table, seeds int, length time.Duration) error{inputs, changes, clocks, drawing, shots} {
+	for _, part := range []func(t *table, seeds int, length time.Duration) error{inputs, changes, clocks, drawing, shots, keysFelt, sameGame} {
 		if err := part(t, seeds, length); err != nil {
+			fmt.Println("FAIL:", err)
+			os.Exit(1)
+		}
+	}
+	if *plot != "" {
+		if err := curves(*plot, seeds); err != nil {
 			fmt.Println("FAIL:", err)
 			os.Exit(1)
 		}
@@ -51,117 +59,3 @@ func main() {
 }
 
 const tick = time.Second / 60
-
-// path is a way there and back.
-func path(lag, jitter time.Duration, loss float64) netsim.Settings {
-	return netsim.Settings{Lag: lag, LagVariance: jitter, Loss: loss}
-}
-
-// mean plays a game with each seed, each as before leaves it, and is the average of what was measured in length after warming up.
-func mean(seeds int, set netsim.Settings, hz float64, warm, length time.Duration, before func(g *game)) (m figures, err error) {
-	for seed := range seeds {
-		g, err := newGame(uint64(seed), set, hz)
-		if err != nil {
-			return m, err
-		}
-		if before != nil {
-			before(g)
-		}
-		if err := g.run(warm); err != nil {
-			return m, err
-		}
-		f, err := g.measure(length)
-		if err != nil {
-			return m, err
-		}
-		m.add(&f, 1/float64(seeds))
-	}
-	return m, nil
-}
-
-// inputs is whether they come in time, how long they wait, and how often the player is corrected.
-func inputs(t *table, seeds int, length time.Duration) error {
-	fmt.Println("Inputs: 60 ticks a second, 100 ms ± 25 ms each way")
-	for _, loss := range []float64{0, 5, 10} {
-		f, err := mean(seeds, path(100*time.Millisecond, 25*time.Millisecond, loss), 0, 12*time.Second, length, nil)
-		if err != nil {
-			return err
-		}
-		t.row(fmt.Sprintf("%2.0f %% loss: ticks without the player's own input", loss), "%", f.missed, 0.1)
-		t.row(fmt.Sprintf("%2.0f %% loss: inputs wait, of which the jitter is 50 ms", loss), "ms", f.wait, ms(50*time.Millisecond+2*tick))
-		t.row(fmt.Sprintf("%2.0f %% loss: corrections a minute", loss), "", f.corrections/length.Minutes(), 6)
-	}
-	return nil
-}
-
-// changes is a path that becomes longer.
-func changes(t *table, seeds int, _ time.Duration) error {
-	fmt.Println("A path of 50 ms becomes one of 150 ms")
-	worst := 0.0
-	for seed := range seeds {
-		g, err := newGame(uint64(seed), path(50*time.Millisecond, 5*time.Millisecond, 0), 0)
-		if err != nil {
-			return err
-		}
-		if err := g.run(10 * time.Second); err != nil {
-			return err
-		}
-		if err := g.set(path(150*time.Millisecond, 5*time.Millisecond, 0)); err != nil {
-			return err
-		}
-		if err := g.run(3 * time.Second); err != nil {
-			return err
-		}
-		f, err := g.measure(10 * time.Second)
-		if err != nil {
-			return err
-		}
-		worst = max(worst, f.missed)
-	}
-	t.row("ticks without an input from three seconds later on, worst seed", "%", worst, 0.1)
-	return nil
-}
-
-// clocks is a client whose clock is wrong.
-func clocks(t *table, seeds int, _ time.Duration) error {
-	fmt.Println("A clock that is 1 % wrong, 50 ms ± 10 ms, 2 % loss")
-	for _, clock := range []float64{0.99, 1.01} {
-		f, err := mean(seeds, path(50*time.Millisecond, 10*time.Millisecond, 2), 0, 20*time.Second, time.Minute, func(g *game) { g.clock = clock })
-		if err != nil {
-			return err
-		}
-		t.row(fmt.Sprintf("clock %.2f: ticks without an input", clock), "%", f.missed, 0.5)
-		t.row(fmt.Sprintf("clock %.2f: inputs wait", clock), "ms", f.wait, ms(20*time.Millisecond+4*tick))
-	}
-	return nil
-}
-
-// drawing is whether what others see moves evenly.
-func drawing(t *table, seeds int, length time.Duration) error {
-	fmt.Println("Drawn actors: 100 ms ± 25 ms, 10 % loss")
-	for _, hz := range []float64{60, 20, 10} {
-		f, err := mean(max(seeds/4, 2), path(100*time.Millisecond, 25*time.Millisecond, 10), hz, 12*time.Second, length, nil)
-		if err != nil {
-			return err
-		}
-		t.row(fmt.Sprintf("%2.0f updates a second: draws that waited for a value", hz), "%", f.late, 0.5)
-		t.row(fmt.Sprintf("%2.0f updates a second: drawn behind", hz), "ms", f.behind, 160+4000/hz)
-	}
-	return nil
-}
-
-// shots is whether the server shows what the shooter saw.
-func shots(t *table, seeds int, length time.Duration) error {
-	fmt.Println("Shots at actors of 5 m/s: what the server shows is off from what was drawn")
-	for _, loss := range []float64{0, 5, 10} {
-		for _, hz := range []float64{60, 20} {
-			f, err := mean(max(seeds/4, 2), path(60*time.Millisecond, 10*time.Millisecond, loss), hz, 12*time.Second, length, func(g *game) { g.shooting = true })
-			if err != nil {
-				return err
-			}
-			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: on average", loss, hz), "cm", 100*f.off, 1)
-			t.row(fmt.Sprintf("%2.0f %% loss, %2.0f updates a second: shots over 10 cm off", loss, hz), "%", f.far, 1)
-		}
-	}
-	return nil
-}

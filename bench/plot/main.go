@@ -3,9 +3,11 @@
 //
 //	go run ./examples/congestion -csv /tmp/curves.csv
 //	go run ./bench/soak -duration 5m -csv /tmp/soak.csv
+//	go run ./bench/feel -quick -plot /tmp
 //	cd bench/plot
 //	go run . -in /tmp/curves.csv -svg /tmp/curves.svg -png /tmp/curves.png
 //	go run . -in /tmp/soak.csv -svg /tmp/soak.svg
+//	go run . -in /tmp/feel.csv -png /tmp/feel.png
 //
 // The curves of examples/congestion are for each link the rates of the three controllers above, and their queues below. The
 // samples of bench/soak are clients and connections, the heap, goroutines and file descriptors, one above the other.
@@ -30,7 +32,7 @@ import (
 )
 
 func main() {
-	in := flag.String("in", "", "table written with -csv by examples/congestion or bench/soak")
+	in := flag.String("in", "", "table written with -csv by examples/congestion, bench/soak or bench/feel")
 	svg := flag.String("svg", "", "SVG file to write")
 	png := flag.String("png", "", "PNG file to write")
 	flag.Parse()
@@ -67,7 +69,7 @@ func run(in, svg, png string) error {
 }
 
 // tables is what can be drawn, by the first line.
-var tables = map[string]func(rows [][]string) (picture, error){congestionHead: congestion, soakHead: soak}
+var tables = map[string]func(rows [][]string) (picture, error){congestionHead: congestion, soakHead: soak, feelHead: feel}
 
 // read draws a table; csv sees to it that all rows have as many columns as the first.
 func read(r io.Reader) (picture, error) {
@@ -80,7 +82,7 @@ func read(r io.Reader) (picture, error) {
 	}
 	draw, ok := tables[strings.Join(rows[0], ",")]
 	if !ok {
-		return picture{}, fmt.Errorf("no table of examples/congestion or bench/soak: its columns are %q", rows[0])
+		return picture{}, fmt.Errorf("no table of examples/congestion, bench/soak or bench/feel: its columns are %q", rows[0])
 	}
 	return draw(rows[1:])
 }

@@ -19,24 +19,19 @@ import (
 	"os"
 	"strings"
 	"time"
-)
 
-// options are the command line's.
-type options struct {
-	seed    uint64
-	seconds int
-	loss    float64
-}
+	"github.com/bunchnet/bunchnet/examples/rollback/ring"
+)
 
 var roundTrips = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond}
 
 func main() {
-	var o options
-	flag.Uint64Var(&o.seed, "seed", 1, "seed of the network and of the players")
-	flag.IntVar(&o.seconds, "seconds", 60, "length of each game, 5 to 3600")
-	flag.Float64Var(&o.loss, "loss", 2, "percentage of packets lost, 0 to 30")
+	var o ring.Options
+	flag.Uint64Var(&o.Seed, "seed", 1, "seed of the network and of the players")
+	flag.IntVar(&o.Seconds, "seconds", 60, "length of each game, 5 to 3600")
+	flag.Float64Var(&o.Loss, "loss", 2, "percentage of packets lost, 0 to 30")
 	flag.Parse()
-	if o.seconds < 5 || o.seconds > 3600 || !(o.loss >= 0 && o.loss <= 30) {
+	if o.Seconds < 5 || o.Seconds > 3600 || !(o.Loss >= 0 && o.Loss <= 30) {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
@@ -47,24 +42,25 @@ func main() {
 }
 
 // run plays all games and gives the verdict.
-func run(out io.Writer, o options) error {
-	fmt.Fprintf(out, "2 players, %d frames a second, %d s a game, %g %% loss\n\n", int(time.Second/frameTime), o.seconds, o.loss)
+func run(out io.Writer, o ring.Options) error {
+	fmt.Fprintf(out, "2 players, %d frames a second, %d s a game, %g %% loss\n\n", int(time.Second/ring.FrameTime), o.Seconds, o.Loss)
 	fmt.Fprintln(out, "round trip               felt, ms                                 stood still  jumps a second  px, mean  px, largest  frames back")
 	slowest := time.Duration(0)
 	for _, rtt := range roundTrips {
-		for _, play := range []func(options, time.Duration) (figures, error){playLockstep, playRollback} {
+		for i, play := range []func(ring.Options, time.Duration) (ring.Figures, error){ring.Lockstep, ring.Rollback} {
+			name := []string{"lockstep", "rollback"}[i]
 			f, err := play(o, rtt)
 			if err != nil {
-				return fmt.Errorf("%s, round trip %v: %w", f.name, rtt, err)
+				return fmt.Errorf("%s, round trip %v: %w", name, rtt, err)
 			}
-			fmt.Fprintf(out, "%10v  %-9s  %5.0f %-32s %9.1f %% %15.1f %9.1f %12d %12d\n", rtt, f.name, ms(f.felt), bar(f.felt), 100*f.still,
-				f.jumps, f.meanJump, f.largestJump, f.deepest)
-			if f.name == "rollback" {
-				slowest = max(slowest, f.felt)
+			fmt.Fprintf(out, "%10v  %-9s  %5.0f %-32s %9.1f %% %15.1f %9.1f %12d %12d\n", rtt, name, ms(f.Felt), bar(f.Felt), 100*f.Still,
+				f.Jumps, f.MeanJump, f.LargestJump, f.Deepest)
+			if name == "rollback" {
+				slowest = max(slowest, f.Felt)
 			}
 		}
 	}
-	if slowest > 3*frameTime {
+	if slowest > 3*ring.FrameTime {
 		return fmt.Errorf("with rollback a key was felt after %v", slowest)
 	}
 	fmt.Fprintf(out, "\nPASS: the machines agreed in every game, and with rollback a key was felt after %.0f ms at most\n", ms(slowest))

@@ -1,13 +1,12 @@
-package main
+// Package modes plays the tank game with the same inputs in every mode, in virtual time: what happens must be the same to the game, event by event.
+package modes
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
@@ -17,6 +16,11 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/simtest"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
+
+const serverAddr = "10.0.0.1:7777"
+
+// local is the host's address.
+var local = netip.MustParseAddrPort("127.0.0.1:1")
 
 // script is what the player does in every mode: after a while to get in step it drives round in curves, fires each half second and talks.
 type script struct {
@@ -36,10 +40,24 @@ func (s *script) play(c *game.Client) (in game.Input) {
 	return in
 }
 
-// mode is a way to run the game, and what it saw.
-type mode struct {
-	lag    time.Duration // of a player on another machine; negative: the host plays
-	alone  bool          // nobody else could join
+// Mode is a way to run the game.
+type Mode struct {
+	Name  string
+	Lag   time.Duration // one way, of a player on another machine; negative: the host plays
+	Alone bool          // offline: nobody else could join
+}
+
+// All is the modes to compare, but for replays.
+var All = []Mode{
+	{Name: "offline", Lag: -1, Alone: true},
+	{Name: "listen server", Lag: -1},
+	{Name: "dedicated, 5 ms", Lag: 5 * time.Millisecond},
+	{Name: "dedicated, 80 ms", Lag: 80 * time.Millisecond},
+}
+
+// run is a game under way, and what it saw.
+type run struct {
+	Mode
 	server *game.Server
 	client *game.Client
 	script script
@@ -59,7 +77,7 @@ func (e ends) Tick(now time.Time) error {
 	return nil
 }
 
-func (m *mode) boot(w *simtest.World) func(h *simtest.Host) (simtest.Program, error) {
+func (m *run) boot(w *simtest.World) func(h *simtest.Host) (simtest.Program, error) {
 	key := netcode.Key{1}
 	dial := func(h *simtest.Host, s udp.Socket) (*game.Client, error) {
 		now := uint64(simtest.Epoch.Add(w.Now()).Unix())
@@ -82,16 +100,16 @@ func (m *mode) boot(w *simtest.World) func(h *simtest.Host) (simtest.Program, er
 			return nil, err
 		}
 		own := udp.Socket(nil)
-		if m.alone {
+		if m.Alone {
 			s, own = udp.Pair(netip.MustParseAddrPort(serverAddr), local)
 		} else {
 			s, own = udp.WithLocal(s, local)
 		}
-		if m.server, err = game.Listen("", driver.Config{Clock: h.Time, Rand: h.Secrets(), Socket: s, Link: driver.Netcode{Key: key}}, modeSeed); err != nil {
+		if m.server, err = game.Listen("", driver.Config{Clock: h.Time, Rand: h.Secrets(), Socket: s, Link: driver.Netcode{Key: key}}, seed); err != nil {
 			return nil, err
 		}
 		m.server.Still()
-		if err := m.server.Record(&m.tape); err != nil || m.lag >= 0 {
+		if err := m.server.Record(&m.tape); err != nil || m.Lag >= 0 {
 			return m.server, err
 		}
 		c, err := dial(h, own)
@@ -99,22 +117,23 @@ func (m *mode) boot(w *simtest.World) func(h *simtest.Host) (simtest.Program, er
 	}
 }
 
-const modeTime = time.Minute
+// gameTime is longer than the script takes.
+const gameTime = time.Minute
 
-const modeSeed = 14 // of the places: with it something is hit
+const seed = 14 // of the places: with it something is hit
 
-func (m *mode) run() error {
+func (m *run) play() error {
 	var boot func(h *simtest.Host) (simtest.Program, error)
 	w := simtest.NewWorld(1, func(h *simtest.Host) (simtest.Program, error) { return boot(h) })
 	boot = m.boot(w)
 	w.AddHost("server", true)
-	if m.lag >= 0 {
-		set := netsim.Settings{LagMin: m.lag, LagMax: m.lag}
+	if m.Lag >= 0 {
+		set := netsim.Settings{LagMin: m.Lag, LagMax: m.Lag}
 		if err := w.AddHost("Ann", false).SetNet(set, set); err != nil {
 			return err
 		}
 	}
-	w.RunUntil(modeTime)
+	w.RunUntil(gameTime)
 	if f := w.Failure(); f != nil {
 		return fmt.Errorf("%s: %s", f.Checker, f.Text)
 	}
@@ -124,56 +143,24 @@ func (m *mode) run() error {
 	return errors.Join(append(m.script.errs, m.server.EndRecord())...)
 }
 
-// TestModes: the game sees the same happen, event by event, offline, as the host of a listen server, on a dedicated one at two distances, and, but for what is
-// its player's alone, in the recording of each.
-func TestModes(t *testing.T) {
-	var offline []string
-	for _, one := range []struct {
-		name string
-		mode
-	}{
-		{"offline", mode{lag: -1, alone: true}},
-		{"listen server", mode{lag: -1}},
-		{"dedicated", mode{lag: 5 * time.Millisecond}},
-		{"dedicated far away", mode{lag: 80 * time.Millisecond}},
-	} {
-		m := &one.mode
-		if err := m.run(); err != nil {
-			t.Fatalf("%s: %v", one.name, err)
-		}
-		if offline == nil {
-			offline = m.saw
-			t.Log(strings.Join(m.saw, ", "))
-			if hits, crates := begins(m.saw, "Ann has "), begins(m.saw, "a crate"); hits < 4 || crates < 1 {
-				t.Errorf("%d hits and %d crates are too few to compare", hits, crates)
-			}
-		}
-		if !slices.Equal(m.saw, offline) {
-			t.Errorf("%s:\n%s\noffline:\n%s", one.name, strings.Join(m.saw, "\n"), strings.Join(offline, "\n"))
-		}
-		var replayed []string
-		c, err := game.Watch(bytes.NewReader(m.tape.Bytes()), int64(m.tape.Len()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Event = func(what string) { replayed = append(replayed, what) }
-		for now := simtest.Epoch; !c.Done(); now = now.Add(time.Second / 60) {
-			if err := c.Tick(now); err != nil {
-				t.Fatal(err)
-			}
-		}
-		own := func(what string) bool { return strings.Contains(what, "shells are left") }
-		if want := slices.DeleteFunc(slices.Clone(offline), own); !slices.Equal(replayed, want) {
-			t.Errorf("the replay of %s:\n%s\nshould be\n%s", one.name, strings.Join(replayed, "\n"), strings.Join(want, "\n"))
+// Play is what the player's game saw happen in a mode, and in the recording of that.
+func (m Mode) Play() (saw, replayed []string, err error) {
+	r := &run{Mode: m}
+	if err := r.play(); err != nil {
+		return nil, nil, err
+	}
+	c, err := game.Watch(bytes.NewReader(r.tape.Bytes()), int64(r.tape.Len()))
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Event = func(what string) { replayed = append(replayed, what) }
+	for now := simtest.Epoch; !c.Done(); now = now.Add(time.Second / 60) {
+		if err := c.Tick(now); err != nil {
+			return nil, nil, err
 		}
 	}
+	return r.saw, replayed, nil
 }
 
-func begins(all []string, begin string) (n int) {
-	for _, s := range all {
-		if strings.HasPrefix(s, begin) {
-			n++
-		}
-	}
-	return n
-}
+// Own reports whether an event is the player's own, which no recording has: its ammunition.
+func Own(what string) bool { return strings.Contains(what, "shells are left") }

@@ -1,4 +1,4 @@
-package main
+package ring
 
 import (
 	"errors"
@@ -37,14 +37,14 @@ func (g *rollGame) Advance(frame int64, inputs [][]byte) {
 	g.seen[g.frame%64], g.keys[frame%64] = g.ring, keys
 }
 
-// playRollback plays a game with rollback.
-func playRollback(o options, rtt time.Duration) (figures, error) {
-	f := figures{name: "rollback"}
+// Rollback plays a game with rollback.
+func Rollback(o Options, rtt time.Duration) (Figures, error) {
+	var f Figures
 	var machines [2]*fighting
 	var desync error
 	for p := range machines {
-		m := &fighting{watch: newWatch(o.seed, p), game: rollGame{ring: newRing()}}
-		cfg := rollback.Config{Session: o.seed, Players: 2, Local: p, InputSize: 1, MaxRollback: 12, Event: func(e rollback.Event) {
+		m := &fighting{watch: newWatch(o.Seed, p), game: rollGame{ring: newRing()}}
+		cfg := rollback.Config{Session: o.Seed, Players: 2, Local: p, InputSize: 1, MaxRollback: 12, Event: func(e rollback.Event) {
 			if e.Kind != rollback.Started {
 				desync = fmt.Errorf("machine %d: %v: %+v", p, e.Kind, e)
 			}
@@ -53,7 +53,7 @@ func playRollback(o options, rtt time.Duration) (figures, error) {
 		if m.session, err = rollback.New(cfg, &m.game); err != nil {
 			return f, err
 		}
-		if m.out, err = newPath(o, rtt, o.seed*10+uint64(p)); err != nil {
+		if m.out, err = newPath(o, rtt, o.Seed*10+uint64(p)); err != nil {
 			return f, err
 		}
 		if err := m.session.Connect(1-p, m.out); err != nil {
@@ -61,7 +61,7 @@ func playRollback(o options, rtt time.Duration) (figures, error) {
 		}
 		machines[p] = m
 	}
-	for now := tick; now < time.Duration(o.seconds)*time.Second; now += tick {
+	for now := tick; now < time.Duration(o.Seconds)*time.Second; now += tick {
 		for p, m := range machines {
 			in := machines[1-p].out.link
 			for b, ok := in.Pop(now); ok; b, ok = in.Pop(now) {
@@ -70,7 +70,7 @@ func playRollback(o options, rtt time.Duration) (figures, error) {
 				}
 			}
 			if now >= m.next {
-				m.next += frameTime
+				m.next += FrameTime
 				if err := m.play(now, p); err != nil {
 					return f, err
 				}
@@ -79,9 +79,9 @@ func playRollback(o options, rtt time.Duration) (figures, error) {
 		}
 	}
 	for _, m := range machines {
-		f.add(m.watch, float64(o.seconds))
-		f.deepest = max(f.deepest, m.session.Stats().Deepest)
-		if m.session.Final() < int64(o.seconds)*60*8/10 {
+		f.add(m.watch, float64(o.Seconds))
+		f.Deepest = max(f.Deepest, m.session.Stats().Deepest)
+		if m.session.Final() < int64(o.Seconds)*60*8/10 {
 			return f, fmt.Errorf("only %d frames are final", m.session.Final())
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package ring
 
 import (
 	"math"
@@ -11,15 +11,21 @@ import (
 // tick is how finely time passes.
 const tick = 2 * time.Millisecond
 
-// figures is what a game was like.
-type figures struct {
-	name        string
-	felt        time.Duration // mean, from a key to its effect on the own player
-	still       float64       // share of the frames that came late
-	jumps       float64       // corrections that were seen, a second
-	meanJump    float64       // pixels
-	largestJump int           // pixels
-	deepest     int           // frames simulated again at once
+// Options is what a game is played with.
+type Options struct {
+	Seed    uint64
+	Seconds int
+	Loss    float64 // percentage of packets
+}
+
+// Figures is what a game was like.
+type Figures struct {
+	Felt        time.Duration // mean, from a key to its effect on the own player
+	Still       float64       // share of the frames that came late
+	Jumps       float64       // corrections that were seen, a second
+	MeanJump    float64       // pixels
+	LargestJump int           // pixels
+	Deepest     int           // frames simulated again at once
 }
 
 // watch notes what a player sees.
@@ -69,21 +75,21 @@ func (w *watch) corrected(f *fighter) {
 }
 
 // add adds a player's view to the figures of a game.
-func (f *figures) add(w *watch, seconds float64) {
-	f.felt += w.felt / time.Duration(max(w.feltN, 1)) / 2
-	f.still += float64(w.late) / float64(max(w.frames, 1)) / 2
-	f.jumps += float64(len(w.jumps)) / seconds / 2
+func (f *Figures) add(w *watch, seconds float64) {
+	f.Felt += w.felt / time.Duration(max(w.feltN, 1)) / 2
+	f.Still += float64(w.late) / float64(max(w.frames, 1)) / 2
+	f.Jumps += float64(len(w.jumps)) / seconds / 2
 	for _, d := range w.jumps {
-		f.meanJump += d / float64(len(w.jumps)) / 2
-		f.largestJump = max(f.largestJump, int(math.Ceil(d)))
+		f.MeanJump += d / float64(len(w.jumps)) / 2
+		f.LargestJump = max(f.LargestJump, int(math.Ceil(d)))
 	}
 }
 
 // path is one direction of the network, a Transport of both games.
 type path struct{ link *netsim.Link }
 
-func newPath(o options, rtt time.Duration, seed uint64) (path, error) {
-	link, err := netsim.NewLink(netsim.Settings{Loss: o.loss, LagMin: rtt/2 - 5*time.Millisecond, LagMax: rtt/2 + 5*time.Millisecond}, seed)
+func newPath(o Options, rtt time.Duration, seed uint64) (path, error) {
+	link, err := netsim.NewLink(netsim.Settings{Loss: o.Loss, LagMin: rtt/2 - 5*time.Millisecond, LagMax: rtt/2 + 5*time.Millisecond}, seed)
 	return path{link}, err
 }
 

@@ -1,4 +1,4 @@
-package main
+package ring
 
 import (
 	"fmt"
@@ -30,12 +30,12 @@ func (j *judge) Event(turn int64, e lockstep.Event) {
 	}
 }
 
-// playLockstep plays a game in lockstep, the host beside player 0.
-func playLockstep(o options, rtt time.Duration) (figures, error) {
-	f := figures{name: "lockstep"}
-	cfg := lockstep.Config{Protocol: 1, Players: 2, TurnInterval: frameTime, MaxDelay: 30}
+// Lockstep plays a game in lockstep, the host beside player 0.
+func Lockstep(o Options, rtt time.Duration) (Figures, error) {
+	var f Figures
+	cfg := lockstep.Config{Protocol: 1, Players: 2, TurnInterval: FrameTime, MaxDelay: 30}
 	host := lockstep.HostConfig{Config: cfg, Delay: &lockstep.AdaptiveDelay{Margin: 3, Patience: 4, Lead: -1}} // friends: the farther one sets the delay
-	host.Secret[0] = byte(o.seed)
+	host.Secret[0] = byte(o.Seed)
 	var ear judge
 	h, err := lockstep.NewHost(host, &ear)
 	if err != nil {
@@ -43,15 +43,15 @@ func playLockstep(o options, rtt time.Duration) (figures, error) {
 	}
 	var machines [2]*waiting
 	for p := range machines {
-		m := &waiting{watch: newWatch(o.seed, p), ring: newRing()}
+		m := &waiting{watch: newWatch(o.Seed, p), ring: newRing()}
 		way, loss := rtt, o
 		if p == 0 {
-			way, loss.loss = 10*time.Millisecond, 0 // the same machine
+			way, loss.Loss = 10*time.Millisecond, 0 // the same machine
 		}
-		if m.up, err = newPath(loss, way, o.seed*10+uint64(2*p)); err != nil {
+		if m.up, err = newPath(loss, way, o.Seed*10+uint64(2*p)); err != nil {
 			return f, err
 		}
-		if m.down, err = newPath(loss, way, o.seed*10+uint64(2*p+1)); err != nil {
+		if m.down, err = newPath(loss, way, o.Seed*10+uint64(2*p+1)); err != nil {
 			return f, err
 		}
 		if m.peer, err = lockstep.NewPeer(lockstep.PeerConfig{Config: cfg, Player: p, Session: 1}, m.up); err != nil {
@@ -62,7 +62,7 @@ func playLockstep(o options, rtt time.Duration) (figures, error) {
 		}
 		machines[p] = m
 	}
-	for now := tick; now < time.Duration(o.seconds)*time.Second; now += tick {
+	for now := tick; now < time.Duration(o.Seconds)*time.Second; now += tick {
 		for p, m := range machines {
 			for b, ok := m.up.link.Pop(now); ok; b, ok = m.up.link.Pop(now) {
 				if err := h.Receive(now, p, b); err != nil {
@@ -85,11 +85,11 @@ func playLockstep(o options, rtt time.Duration) (figures, error) {
 		h.Tick(now)
 	}
 	for _, m := range machines {
-		m.frames = int((time.Duration(o.seconds)*time.Second - m.began) / frameTime)
+		m.frames = int((time.Duration(o.Seconds)*time.Second - m.began) / FrameTime)
 		m.late = max(0, m.frames-int(m.ring.frame))
-		f.add(m.watch, float64(o.seconds))
+		f.add(m.watch, float64(o.Seconds))
 	}
-	if h.Turn() < int64(o.seconds)*60/2 {
+	if h.Turn() < int64(o.Seconds)*60/2 {
 		return f, fmt.Errorf("only %d turns", h.Turn())
 	}
 	return f, ear.err
@@ -100,7 +100,7 @@ func (m *waiting) play(now time.Duration, p int) error {
 	due := m.peer.Behind()
 	if now >= m.next {
 		due++
-		m.next = max(m.next, now-frameTime) + frameTime
+		m.next = max(m.next, now-FrameTime) + FrameTime
 	}
 	for range due {
 		t, ok := m.peer.Next()

@@ -1,4 +1,5 @@
-package main
+// Package ring is the game of examples/rollback, where two players push each other about a ring, and both ways to play it over a bad network in virtual time.
+package ring
 
 import (
 	"encoding/binary"
@@ -7,7 +8,8 @@ import (
 	"time"
 )
 
-const frameTime = time.Second / 60
+// FrameTime is the game's step.
+const FrameTime = time.Second / 60
 
 // Keys of an input.
 const (
