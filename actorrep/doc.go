@@ -116,5 +116,5 @@
 // # Tools
 //
 // [World.Explain] says why a connection has an actor or a field, or hasn't. [Peer.Attribution] says where a
-// connection's bits went.
+// connection's bits went; package budgettest holds that to a budget. Package schema says whether two builds of a game may meet.
 package actorrep

@@ -17,6 +17,14 @@ type ReplicationDriver interface {
 	ExplainRelevancy(p *Peer, a Actor) string
 }
 
+// ChangeListener may be implemented by a ReplicationDriver that wants to know what may have moved, instead of
+// asking every actor where it is.
+type ChangeListener interface {
+	// ActorChanged says that a Step found other values in an actor. It is called before Update; not for components, nor
+	// for what isn't compared, as long as it isn't: dormant actors, and those that wait for their update frequency.
+	ActorChanged(a Actor)
+}
+
 // list is the plain driver: it looks at every actor for every connection, each Step as long as these are few, and
 // spread over a second when they are many. In between it looks at what is new at once.
 type list struct {

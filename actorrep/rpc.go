@@ -103,6 +103,17 @@ type definition struct {
 	err       error
 }
 
+// kindName is the kind in words.
+func (d *definition) kindName() string {
+	if d.anyClient {
+		return "any client's server"
+	}
+	return d.kind.String()
+}
+
+// String is the kind's name.
+func (k rpcKind) String() string { return [...]string{"server", "client", "multicast"}[k] }
+
 // runsAt reports whether others have it run at a server, or at a client.
 func (d *definition) runsAt(server bool) bool {
 	return d.kind == multicast || (d.kind == serverRPC) == server

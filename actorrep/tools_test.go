@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/budgettest"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
@@ -184,11 +185,11 @@ func TestAttribution(t *testing.T) {
 	require.NotZero(t, rows[".record heads"])
 
 	var f fakeTB
-	actorrep.AssertBudget(&f, l.Peer, "soldier", "Ammo", 0)
-	actorrep.AssertBudget(&f, l.Peer, "soldier", "", 1<<30)
+	budgettest.Assert(&f, l.Peer, "soldier", "Ammo", 0)
+	budgettest.Assert(&f, l.Peer, "soldier", "", 1<<30)
 	require.Empty(t, f.errs)
-	actorrep.AssertBudget(&f, l.Peer, "soldier", "Aim", 100)
-	actorrep.AssertBudget(&f, l.Peer, "soldier", "Nothing", 1<<30)
+	budgettest.Assert(&f, l.Peer, "soldier", "Aim", 100)
+	budgettest.Assert(&f, l.Peer, "soldier", "Nothing", 1<<30)
 	require.Len(t, f.errs, 2)
 }
 

@@ -18,11 +18,11 @@ const module = "github.com/bunchnet/bunchnet/"
 var floors = map[string]int{
 	"bunch/bitio": 0, "history/seqnum": 0, "history/replay": 0, "netconn/nettrace": 0, "netconn/netsim": 0, "netconn/udp": 0, "netconn/internal/addrgroup": 0, "netconn/internal/refusals": 0,
 	"history": 1, "history/ring": 1, "bunch/quantize": 1, "netconn/handler": 1, "netconn/congestion": 1,
-	"bunch": 2, "packetnotify": 2, "packetnotify/ackbits": 2, "netconn/handshake": 2, "netconn/netcode": 2, "netconn/salted": 2, "actorrep/netguid": 0, "actorrep/internal/wire": 1,
+	"bunch": 2, "packetnotify": 2, "packetnotify/ackbits": 2, "netconn/handshake": 2, "netconn/netcode": 2, "netconn/salted": 2, "actorrep/netguid": 0, "actorrep/internal/wire": 1, "actorrep/internal/bridge": 4,
 	"channel": 3, "channel/control": 4, "channel/message": 4, "channel/lockstep": 4, "channel/lockstep/internal/wire": 0, "channel/lockstep/link": 3, "channel/lockstep/rollback": 5,
 	"actorrep/layout": 3, "actorrep/fastarray": 4, "actorrep/hostile": 4, "actorrep/prediction": 3, "actorrep/rewind": 3, "actorrep/interpolation": 3, "actorrep/netclock": 2,
 	"netconn": 5, "actorrep": 5,
-	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
+	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
 }
 
 // sockets is the packages that may use the net package, clocks and goroutines.

@@ -72,7 +72,7 @@ func (g *Graph) Item(a actorrep.Actor) *Item {
 	if a == nil {
 		return nil
 	}
-	if i := actorrep.DriverIndex(a); i > 0 && i < len(g.items) && g.items[i] != nil && g.items[i].Actor == a {
+	if i := driverIndex(a); i > 0 && i < len(g.items) && g.items[i] != nil && g.items[i].Actor == a {
 		return g.items[i]
 	}
 	return nil
@@ -111,7 +111,7 @@ func (g *Graph) AddActor(a actorrep.Actor) {
 	}
 	it.Actor = a
 	g.items[it.Index] = it
-	actorrep.SetDriverIndex(a, it.Index)
+	setDriverIndex(a, it.Index)
 	g.note(it, settings)
 }
 
@@ -121,7 +121,7 @@ func (g *Graph) RemoveActor(a actorrep.Actor) {
 	if it == nil {
 		return
 	}
-	actorrep.SetDriverIndex(a, 0)
+	setDriverIndex(a, 0)
 	g.items[it.Index] = nil
 	if it.node != nil {
 		it.node.RemoveActor(it)
@@ -242,7 +242,7 @@ func (g *Graph) settle(it *Item, n news) {
 		return
 	}
 	fresh := it.node == nil
-	if owner := actorrep.BaseOf(it.Actor).Owner(); owner != it.owner {
+	if owner := baseOf(it.Actor).Owner(); owner != it.owner {
 		old := g.byPeer[it.owner]
 		it.owner = owner
 		if !fresh {
@@ -274,7 +274,7 @@ func (g *Graph) route(a actorrep.Actor) Node {
 			return n
 		}
 	}
-	switch b := actorrep.BaseOf(a); {
+	switch b := baseOf(a); {
 	case b.AlwaysRelevant():
 		return g.always
 	case b.OnlyOwner():

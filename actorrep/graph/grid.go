@@ -101,7 +101,7 @@ func (n *Grid) level(cull float64) int32 {
 // location is where an actor is, with the height last; located is false when that plays no role.
 func (n *Grid) location(a actorrep.Actor) (x, y, z, cull float64, located bool) {
 	l, ok := a.(actorrep.Located)
-	cull = actorrep.BaseOf(a).CullDistance()
+	cull = baseOf(a).CullDistance()
 	if !ok || !(cull > 0) {
 		return 0, 0, 0, 0, false
 	}

@@ -78,7 +78,7 @@ func (c *Class[A]) At(a, into A) bool {
 
 // shown is the past that is shown of an actor, or nil when it is shown as it is.
 func (c *Class[A]) shown(a A) *track {
-	t := c.in.tracks[actorrep.BaseOf(a)]
+	t := c.in.tracks[baseOf(a)]
 	if t == nil || !t.any || !c.in.shows || t.base.Role() != actorrep.SimulatedProxy {
 		return nil
 	}
@@ -109,14 +109,14 @@ func (c *Class[A]) Now() (at time.Duration, ok bool) {
 // Teleport says, on a client, that the actor's newest values are no continuation of those before: those that came in this frame, as
 // in a notify, and else the next ones. Where the server knows, a field with the tag interp:"jump" is simpler.
 func (c *Class[A]) Teleport(a A) {
-	if t := c.in.tracks[actorrep.BaseOf(a)]; t != nil {
+	if t := c.in.tracks[baseOf(a)]; t != nil {
 		t.jump()
 	}
 }
 
 // Pose sets the interpolated fields of into to those of an actor in a View of Rewind's; false when it wasn't there.
 func (c *Class[A]) Pose(v *View, a, into A) bool {
-	past, ok := v.Pose(rewind.ID(actorrep.BaseOf(a).GUID()))
+	past, ok := v.Pose(rewind.ID(baseOf(a).GUID()))
 	if ok {
 		c.class.plan.store(pointer(into), &past.values)
 	}

@@ -156,7 +156,7 @@ func (in *Interpolator) restart() (err error) {
 
 // values keeps what an actor's values are now.
 func (in *Interpolator) values(a actorrep.Actor) {
-	b := actorrep.BaseOf(a)
+	b := baseOf(a)
 	t := in.tracks[b]
 	switch {
 	case t == nil:

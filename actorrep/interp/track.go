@@ -54,7 +54,7 @@ type track struct {
 // begin readies a track for an actor.
 func (t *track) begin(a actorrep.Actor, c *class) {
 	buffer := t.buffer
-	*t = track{base: actorrep.BaseOf(a), guid: actorrep.BaseOf(a).GUID(), actor: a, class: c, buffer: buffer, interval: c.interval()}
+	*t = track{base: baseOf(a), guid: baseOf(a).GUID(), actor: a, class: c, buffer: buffer, interval: c.interval()}
 	t.past.class = c
 	t.buffer.Reset()
 }

@@ -38,7 +38,7 @@ func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
 	if old := c.byActor[a]; old != nil {
 		old.gone = true // the next Tick forgets it
 	}
-	p := &pawn[A, I]{actor: a, base: actorrep.BaseOf(a), at: reflect.ValueOf(a).UnsafePointer(), number: number, step: c.step}
+	p := &pawn[A, I]{actor: a, base: baseOf(a), at: reflect.ValueOf(a).UnsafePointer(), number: number, step: c.step}
 	c.byActor[a] = p
 	c.pawns = append(c.pawns, p)
 	return p
@@ -47,7 +47,7 @@ func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
 // Possess gives an actor that is spawned to a player, who controls it from now on: it is the actor's owner. The player of this end is
 // World.Local. now is the time as Tick gets it; in a driver's callback it is Conn.Now.
 func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) error {
-	b := actorrep.BaseOf(a)
+	b := baseOf(a)
 	switch {
 	case !c.world.IsServer():
 		return ErrClient
@@ -197,7 +197,7 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 
 // receiveReply is the server's answer at the player's client. The first one of a possession begins the prediction.
 func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) error {
-	if !actorrep.BaseOf(a).IsOwned() {
+	if !baseOf(a).IsOwned() {
 		c.strange++ // it was somebody else's when the reply came
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
+	"github.com/bunchnet/bunchnet/actorrep/schema"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -239,15 +240,15 @@ func TestOtherBuilds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			theirs := actorrep.NewClient(actorrep.Config{})
 			require.NoError(t, register(theirs))
-			changes := ours.Schema().Diff(theirs.Schema())
+			changes := schema.Of(ours).Diff(schema.Of(theirs))
 			require.Len(t, changes, 3)
 			for _, c := range changes {
-				require.Equal(t, actorrep.Breaking, c.Severity)
+				require.Equal(t, schema.Breaking, c.Severity)
 			}
 		})
 	}
 	same := actorrep.NewClient(actorrep.Config{})
 	_, err = predict.Register(same, "Runner", config{Rate: 30})
 	require.NoError(t, err)
-	require.Empty(t, ours.Schema().Diff(same.Schema()))
+	require.Empty(t, schema.Of(ours).Diff(schema.Of(same)))
 }

@@ -95,7 +95,7 @@ func (s *Server) To(m string) error {
 		s.level = l
 	}
 	for a := range s.world.All {
-		if b := actorrep.BaseOf(a); b.Parent() == nil && !s.stays(a) {
+		if b := baseOf(a); b.Parent() == nil && !s.stays(a) {
 			if err := s.world.Destroy(a); err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ import (
 	"os"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/schema"
 
 	game %s
 )
@@ -34,7 +35,7 @@ func main() {
 	}
 	e := json.NewEncoder(os.Stdout)
 	e.SetIndent("", "\t")
-	if err := e.Encode(w.Schema()); err != nil {
+	if err := e.Encode(schema.Of(w)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

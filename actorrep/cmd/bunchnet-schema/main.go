@@ -5,7 +5,7 @@
 //
 // dump writes the classes that a function registers: an exported func(*actorrep.World) error of a package that can be
 // imported from anywhere, so neither of package main nor of an internal one. It is run in the directory of the game's module, and
-// needs the go command. A game may as well write json.Marshal(world.Schema()) itself.
+// needs the go command. A game may as well write json.Marshal(schema.Of(world)) itself.
 //
 // diff lists what is different in the second: what was added, removed and retyped, by name. It exits with 0 when the two may talk to
 // each other, 1 when they mustn't, and 2 when it can't say. Risky changes don't count unless -strict is given.
@@ -19,7 +19,7 @@ import (
 	"os"
 	"text/tabwriter"
 
-	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/schema"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -67,7 +67,7 @@ func misused(stderr io.Writer) int {
 	return 2
 }
 
-func read(file string) (s actorrep.Schema, err error) {
+func read(file string) (s schema.Schema, err error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return s, err
@@ -91,7 +91,7 @@ func diff(old, next string, strict bool, stdout io.Writer) (code int, err error)
 	if err != nil {
 		return 0, err
 	}
-	count := map[actorrep.Severity]int{}
+	count := map[schema.Severity]int{}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, c := range a.Diff(b) {
 		count[c.Severity]++
@@ -104,11 +104,11 @@ func diff(old, next string, strict bool, stdout io.Writer) (code int, err error)
 	if err := t.Flush(); err != nil {
 		return 0, err
 	}
-	bad := count[actorrep.Breaking]
+	bad := count[schema.Breaking]
 	if strict {
-		bad += count[actorrep.Risky]
+		bad += count[schema.Risky]
 	}
-	fmt.Fprintf(stdout, "%d fine, %d risky, %d breaking: ", count[actorrep.Fine], count[actorrep.Risky], count[actorrep.Breaking])
+	fmt.Fprintf(stdout, "%d fine, %d risky, %d breaking: ", count[schema.Fine], count[schema.Risky], count[schema.Breaking])
 	if bad > 0 {
 		fmt.Fprintln(stdout, "the two builds must not talk to each other")
 		return 1, nil

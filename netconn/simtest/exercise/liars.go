@@ -7,6 +7,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/hostile"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/control"
@@ -364,6 +365,12 @@ func (v *victim) Tick(now time.Time) error {
 	return nil
 }
 
+// based is an actor of any class.
+type based interface {
+	GUID() netguid.GUID
+	ClassName() string
+}
+
 // check looks for what no server may do to a client.
 func (v *victim) check() {
 	w := v.p.g.w
@@ -375,7 +382,7 @@ func (v *victim) check() {
 		case *part:
 			name, guard = "part", a.Guard
 		}
-		if b := actorrep.BaseOf(a); b.ClassName() != name || guard != [16]uint64{} || slots != [4]uint16{} || v.world.Find(b.GUID()) != a {
+		if b := a.(based); b.ClassName() != name || guard != [16]uint64{} || slots != [4]uint16{} || v.world.Find(b.GUID()) != a {
 			w.Failf("liar", "a server's lies changed %v of class %s: %v, %v", b.GUID(), b.ClassName(), guard, slots)
 		}
 	}

@@ -1,4 +1,4 @@
-package actorrep
+package schema
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ const (
 // is the client. No Breaking change among them: the two may talk to each other.
 func (s Schema) Diff(next Schema) []Change {
 	d := differ{}
-	compareLists(s.Classes, next.Classes, func(c SchemaClass) string { return c.Name }, d.class)
+	compareLists(s.Classes, next.Classes, func(c Class) string { return c.Name }, d.class)
 	return d.list
 }
 
@@ -66,7 +66,7 @@ func compareLists[T any](a, b []T, name func(T) string, f func(name string, a, b
 	}
 }
 
-func (d *differ) class(name string, a, b *SchemaClass) {
+func (d *differ) class(name string, a, b *Class) {
 	d.name = name
 	switch {
 	case b == nil:
@@ -74,12 +74,12 @@ func (d *differ) class(name string, a, b *SchemaClass) {
 	case a == nil:
 		d.add(Fine, "", "class added: its actors aren't shown by a build without it")
 	default:
-		compareLists(a.Fields, b.Fields, func(f SchemaField) string { return f.Name }, d.field)
-		compareLists(a.Procedures, b.Procedures, func(p SchemaProcedure) string { return p.Name }, d.procedure)
+		compareLists(a.Fields, b.Fields, func(f Field) string { return f.Name }, d.field)
+		compareLists(a.Procedures, b.Procedures, func(p Procedure) string { return p.Name }, d.procedure)
 	}
 }
 
-func (d *differ) field(name string, a, b *SchemaField) {
+func (d *differ) field(name string, a, b *Field) {
 	switch {
 	case b == nil:
 		d.add(Fine, name, "removed: skipped by a build without it")
@@ -113,7 +113,7 @@ func (d *differ) field(name string, a, b *SchemaField) {
 }
 
 // form is a field's form in words.
-func (f *SchemaField) form() string {
+func (f *Field) form() string {
 	text := f.Kind
 	switch f.Kind {
 	case "max":
@@ -129,7 +129,7 @@ func (f *SchemaField) form() string {
 	return text
 }
 
-func (d *differ) procedure(name string, a, b *SchemaProcedure) {
+func (d *differ) procedure(name string, a, b *Procedure) {
 	switch {
 	case b == nil:
 		d.add(Fine, name, "procedure removed: a call of it is refused at the caller, or dropped")
@@ -142,7 +142,7 @@ func (d *differ) procedure(name string, a, b *SchemaProcedure) {
 	}
 }
 
-func (p *SchemaProcedure) form() string {
+func (p *Procedure) form() string {
 	if p.Reliable {
 		return "reliable " + p.Kind
 	}
@@ -150,9 +150,9 @@ func (p *SchemaProcedure) form() string {
 }
 
 // otherParameters is which.
-func otherParameters(a, b *SchemaProcedure) string {
+func otherParameters(a, b *Procedure) string {
 	var list []string
-	compareLists(a.Parameters, b.Parameters, func(f SchemaField) string { return f.Name }, func(name string, x, y *SchemaField) {
+	compareLists(a.Parameters, b.Parameters, func(f Field) string { return f.Name }, func(name string, x, y *Field) {
 		if name == "" {
 			name = "the value"
 		}

@@ -1,22 +1,36 @@
-package actorrep
+// Package schema says what the classes of a world look like to the other end, and what becomes of two builds of a game that meet:
+//
+//	was := schema.Of(world)             // kept with each release, as JSON
+//	for _, c := range was.Diff(schema.Of(next)) {
+//		fmt.Println(c.Severity, c.Class, c.Name, c.What)
+//	}
+//
+// Command actorrep/cmd/bunchnet-schema does that from outside.
+package schema
 
-import "github.com/bunchnet/bunchnet/actorrep/layout"
+import (
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+)
+
+var classesOf = bridge.Classes.(func(w *actorrep.World) []bridge.Class)
 
 // Schema is the classes of a World in words, as JSON for instance: what another build of the game must agree with. Write it
 // with each release, and compare with Diff, or with the command actorrep/cmd/bunchnet-schema, before two releases meet.
 type Schema struct {
-	Classes []SchemaClass `json:"classes"`
+	Classes []Class `json:"classes"`
 }
 
-// SchemaClass is a class.
-type SchemaClass struct {
-	Name       string            `json:"name"`
-	Fields     []SchemaField     `json:"fields,omitempty"`
-	Procedures []SchemaProcedure `json:"procedures,omitempty"`
+// Class is a class.
+type Class struct {
+	Name       string      `json:"name"`
+	Fields     []Field     `json:"fields,omitempty"`
+	Procedures []Procedure `json:"procedures,omitempty"`
 }
 
-// SchemaField is a unit of a class: a field, or a part of one.
-type SchemaField struct {
+// Field is a unit of a class: a field, or a part of one.
+type Field struct {
 	// Name is the field's, with its part: Engine.Power, Slots[2]. Ends find each other's fields by it.
 	Name string `json:"name"`
 	// Type is Go's, of one number when there are more.
@@ -39,46 +53,33 @@ type SchemaField struct {
 	Form uint32 `json:"form,omitempty"`
 }
 
-// SchemaProcedure is a remote procedure of a class.
-type SchemaProcedure struct {
+// Procedure is a remote procedure of a class.
+type Procedure struct {
 	Name string `json:"name"`
 	// Kind is server, any client's server, client or multicast.
 	Kind     string `json:"kind"`
 	Reliable bool   `json:"reliable,omitempty"`
 	// Parameters is the fields of its parameters; Form is a hash of them.
-	Parameters []SchemaField `json:"parameters,omitempty"`
-	Form       uint32        `json:"form"`
+	Parameters []Field `json:"parameters,omitempty"`
+	Form       uint32  `json:"form"`
 }
 
-// Schema describes the registered classes.
-func (w *World) Schema() Schema {
+// Of describes the registered classes of a world.
+func Of(w *actorrep.World) Schema {
 	s := Schema{}
-	for _, c := range w.classes {
-		out := SchemaClass{Name: c.name, Fields: describe(c.layout)}
-		for i := range c.rpcs {
-			d := c.rpcs[i].definition()
-			out.Procedures = append(out.Procedures, SchemaProcedure{Name: c.rpcs[i].name, Kind: d.kindName(), Reliable: d.reliable,
-				Parameters: describe(d.params), Form: d.params.Hash()})
+	for _, c := range classesOf(w) {
+		out := Class{Name: c.Name, Fields: describe(c.Layout)}
+		for _, p := range c.Procedures {
+			out.Procedures = append(out.Procedures, Procedure{Name: p.Name, Kind: p.Kind, Reliable: p.Reliable, Parameters: describe(p.Parameters), Form: p.Parameters.Hash()})
 		}
 		s.Classes = append(s.Classes, out)
 	}
 	return s
 }
 
-// kindName is the kind in words.
-func (d *definition) kindName() string {
-	if d.anyClient {
-		return "any client's server"
-	}
-	return d.kind.String()
-}
-
-// String is the kind's name.
-func (k rpcKind) String() string { return [...]string{"server", "client", "multicast"}[k] }
-
-func describe(l *layout.Layout) (list []SchemaField) {
+func describe(l *layout.Layout) (list []Field) {
 	for u := range l.Leaves {
-		f := SchemaField{Name: u.Path, Type: u.Type().String(), Kind: u.Kind.String(), Numbers: int(u.N), Bits: int(u.Bits), Step: u.Step,
+		f := Field{Name: u.Path, Type: u.Type().String(), Kind: u.Kind.String(), Numbers: int(u.N), Bits: int(u.Bits), Step: u.Step,
 			Condition: u.Condition.String(), Form: u.Form()}
 		if !u.Kind.IsBlob() {
 			f.Size = int(u.Type().Size())

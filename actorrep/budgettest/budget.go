@@ -1,14 +1,19 @@
-package actorrep
+// Package budgettest holds what a connection spends on a class, a field or a procedure to a budget, in tests:
+//
+//	budgettest.Assert(t, peer, "Soldier", "Pos", 20_000)
+package budgettest
 
-// TB is what AssertBudget needs of a testing.TB.
+import "github.com/bunchnet/bunchnet/actorrep"
+
+// TB is what Assert needs of a testing.TB.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// AssertBudget fails a test when a connection spent more than maxBits on a field's part or a procedure, "Name()", of a
+// Assert fails a test when a connection spent more than maxBits on a field's part or a procedure, "Name()", of a
 // class, or with name "" on the whole class. A name that isn't there fails too.
-func AssertBudget(tb TB, p *Peer, class, name string, maxBits uint64) {
+func Assert(tb TB, p *actorrep.Peer, class, name string, maxBits uint64) {
 	tb.Helper()
 	sum, found := uint64(0), false
 	for _, c := range p.Attribution(0) {

@@ -1,20 +1,21 @@
-package actorrep
+package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
-	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/actorrep"
 )
 
 type buildA struct {
-	Base
+	actorrep.Base
 	Pos   [3]float32 `net:"q=0.1"`
 	Hp    uint16     `net:"max=100"`
 	Name  string     `net:"cap=30"`
@@ -22,7 +23,7 @@ type buildA struct {
 }
 
 type buildB struct { // other bounds, another order, one more, one less
-	Base
+	actorrep.Base
 	Items []int32    `net:""`
 	Hp    uint8      `net:"max=200,owner"`
 	Name  string     `net:"cap=10"`
@@ -31,23 +32,23 @@ type buildB struct { // other bounds, another order, one more, one less
 }
 
 type buildC struct { // retyped
-	Base
+	actorrep.Base
 	Pos [3]float32 `net:"rot=16"`
 }
 
 type buildD struct { // elements retyped
-	Base
+	actorrep.Base
 	Items []uint32 `net:""`
 }
 
 type buildE struct { // fewer numbers
-	Base
+	actorrep.Base
 	Pos [2]float32 `net:"q=0.1"`
 }
 
 type shot struct{ X, Y float64 }
 
-func fire[A Actor](Call, A, shot) error { return nil }
+func fire[A actorrep.Actor](actorrep.Call, A, shot) error { return nil }
 
 type aimed struct {
 	X    float64
@@ -56,25 +57,44 @@ type aimed struct {
 }
 
 var builds = []struct {
-	a    Actor
-	rpcs RPCs
+	a    actorrep.Actor
+	rpcs actorrep.RPCs
 }{
 	{(*buildA)(nil), nil},
-	{(*buildA)(nil), RPCs{"Fire": ServerRPC(fire[*buildA])}},
-	{(*buildA)(nil), RPCs{"Fire": ServerRPC(fire[*buildA], Reliable)}},
-	{(*buildA)(nil), RPCs{"Fire": MulticastRPC(fire[*buildA])}},
-	{(*buildA)(nil), RPCs{"Fire": ServerRPC(func(Call, *buildA, aimed) error { return nil })}},
-	{(*buildA)(nil), RPCs{"Shout": ServerRPC(fire[*buildA])}},
-	{(*buildB)(nil), RPCs{"Fire": ServerRPC(fire[*buildB])}},
+	{(*buildA)(nil), actorrep.RPCs{"Fire": actorrep.ServerRPC(fire[*buildA])}},
+	{(*buildA)(nil), actorrep.RPCs{"Fire": actorrep.ServerRPC(fire[*buildA], actorrep.Reliable)}},
+	{(*buildA)(nil), actorrep.RPCs{"Fire": actorrep.MulticastRPC(fire[*buildA])}},
+	{(*buildA)(nil), actorrep.RPCs{"Fire": actorrep.ServerRPC(func(actorrep.Call, *buildA, aimed) error { return nil })}},
+	{(*buildA)(nil), actorrep.RPCs{"Shout": actorrep.ServerRPC(fire[*buildA])}},
+	{(*buildB)(nil), actorrep.RPCs{"Fire": actorrep.ServerRPC(fire[*buildB])}},
 	{(*buildC)(nil), nil},
 	{(*buildD)(nil), nil},
-	{(*buildE)(nil), RPCs{"Fire": ServerRPC(fire[*buildE])}},
+	{(*buildE)(nil), actorrep.RPCs{"Fire": actorrep.ServerRPC(fire[*buildE])}},
 }
 
-func buildWorld(t testing.TB, i int, name string) *World {
-	w := NewServer(Config{})
+func buildWorld(t testing.TB, i int, name string) *actorrep.World {
+	w := actorrep.NewServer(actorrep.Config{})
 	require.NoError(t, w.Register(name, builds[i].a, builds[i].rpcs))
 	return w
+}
+
+// meet is what a client of one build has against a server of another: here a recording, which is matched as a connection is.
+func meet(t testing.TB, server, client int) error {
+	var file bytes.Buffer
+	w := buildWorld(t, server, "thing")
+	rec, err := w.Record(&file, actorrep.RecordConfig{})
+	require.NoError(t, err)
+	w.Step(time.Second)
+	require.NoError(t, rec.Close())
+	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	require.NoError(t, err)
+	c := actorrep.NewClient(actorrep.Config{})
+	rpcs := actorrep.RPCs{}
+	for name, p := range builds[client].rpcs {
+		rpcs[name] = p
+	}
+	require.NoError(t, c.Register("thing", builds[client].a, rpcs))
+	return replay.Play(c)
 }
 
 // TestDiffIsTheRule compares what Diff says of two builds with what happens when a client of one meets a server of the
@@ -84,24 +104,20 @@ func TestDiffIsTheRule(t *testing.T) {
 	for i := range builds {
 		for j := range builds {
 			a, b := buildWorld(t, i, "thing"), buildWorld(t, j, "thing")
-			data, err := json.Marshal(a.Schema())
+			data, err := json.Marshal(Of(a))
 			require.NoError(t, err)
 			var was Schema
 			require.NoError(t, json.Unmarshal(data, &was))
-			require.Equal(t, a.Schema(), was)
+			require.Equal(t, Of(a), was)
 			breaks := false
-			for _, c := range was.Diff(b.Schema()) {
+			for _, c := range was.Diff(Of(b)) {
 				breaks = breaks || c.Severity == Breaking
 			}
-			for _, pair := range [][2]*World{{a, b}, {b, a}} {
-				schema, n := pair[0].encodeSchema()
-				r := bitio.NewReader(schema, n)
-				r.Skip(wire.KindBits)
-				_, err := pair[1].readSchema(r)
-				require.Equal(t, breaks, err != nil, "builds %d and %d: %v", i, j, err)
+			for _, pair := range [][2]int{{i, j}, {j, i}} {
+				require.Equal(t, breaks, meet(t, pair[0], pair[1]) != nil, "builds %d and %d", i, j)
 			}
 			if i == j {
-				require.Empty(t, was.Diff(b.Schema()))
+				require.Empty(t, was.Diff(Of(b)))
 			}
 			if breaks {
 				breaking++
@@ -115,7 +131,7 @@ func TestDiffIsTheRule(t *testing.T) {
 func TestDiffWords(t *testing.T) {
 	diff := func(i, j int) string {
 		var b strings.Builder
-		for _, c := range buildWorld(t, i, "thing").Schema().Diff(buildWorld(t, j, "thing").Schema()) {
+		for _, c := range Of(buildWorld(t, i, "thing")).Diff(Of(buildWorld(t, j, "thing"))) {
 			fmt.Fprintf(&b, "%s %s.%s: %s\n", c.Severity, c.Class, c.Name, c.What)
 		}
 		return b.String()
@@ -133,7 +149,7 @@ fine thing.Extra: added: keeps its default with a server without it
 	require.Contains(t, diff(1, 4), "breaks thing.Fire: procedure with other parameters: Y removed; Far added; Hard added\n")
 	require.Contains(t, diff(1, 2), "breaks thing.Fire: procedure retyped from unreliable server to reliable server\n")
 	require.Contains(t, diff(1, 5), "fine thing.Fire: procedure removed")
-	a, b := buildWorld(t, 0, "one").Schema(), buildWorld(t, 0, "other").Schema()
+	a, b := Of(buildWorld(t, 0, "one")), Of(buildWorld(t, 0, "other"))
 	require.Len(t, a.Diff(b), 2)
 	require.True(t, reflect.DeepEqual(a.Diff(a), []Change(nil)))
 }

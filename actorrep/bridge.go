@@ -1,0 +1,20 @@
+package actorrep
+
+import "github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+
+func init() {
+	bridge.BaseOf = func(a Actor) *Base { return a.base() }
+	bridge.DriverIndex = func(a Actor) int { return int(a.base().driverIndex) }
+	bridge.SetDriverIndex = func(a Actor, i int) { a.base().driverIndex = int32(i) }
+	bridge.Classes = func(w *World) (list []bridge.Class) {
+		for _, c := range w.classes {
+			out := bridge.Class{Name: c.name, Layout: c.layout}
+			for i := range c.rpcs {
+				d := c.rpcs[i].definition()
+				out.Procedures = append(out.Procedures, bridge.Procedure{Name: c.rpcs[i].name, Kind: d.kindName(), Reliable: d.reliable, Parameters: d.params})
+			}
+			list = append(list, out)
+		}
+		return list
+	}
+}

@@ -1,0 +1,8 @@
+package predict
+
+import (
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+)
+
+var baseOf = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
