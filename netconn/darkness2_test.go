@@ -39,7 +39,7 @@ func TestWideAgainAfterManyLosses(t *testing.T) {
 	big := sentPacket{bytes: 1000, reliable: true}
 	c := &Conn{now: now, path: new(path)}
 	for range 2 * refusalPackets {
-		c.refusals.lost(now-refusalTime, &big)
+		c.refusals.lost(now, &big)
 		c.path.lost(now-refusalTime/2, &big)
 	}
 	for range narrowAcked {
@@ -47,12 +47,13 @@ func TestWideAgainAfterManyLosses(t *testing.T) {
 	}
 	c.refusals.all.packets = 0 // small ones arrive
 	require.True(t, c.path.probing(now))
-	require.True(t, c.refusals.reliable.tooLong(now), "probing puts the verdict off")
+	c.refusals.reliable.lasted = refusalTime
+	require.True(t, c.refusals.reliable.tooLong(), "probing puts the verdict off")
 	h := newHand(t, nil)
 	end := h.conns[0]
 	h.now += 20 * time.Second
 	end.path, end.refusals = c.path, c.refusals
-	end.path.since, end.refusals.reliable.since = h.now-narrowTime/2, h.now-refusalTime
+	end.path.since = h.now - narrowTime/2
 	p := h.packet(0, false)
 	end.newest().probe, end.newest().bytes = true, 1000 // a packet of that size
 	h.give(0, p)

@@ -108,3 +108,35 @@ func TestCloseWhileChannelsComeAndGo(t *testing.T) {
 	require.Zero(t, lost)
 	require.LessOrEqual(t, slow, 2)
 }
+
+// TestDarkAgainIsNoRefusal: a fast path goes dark again as soon as it has told that all of a wide window was lost. Nothing was refused.
+func TestDarkAgainIsNoRefusal(t *testing.T) {
+	for _, light := range []time.Duration{310, 350, 450} {
+		l := newLab(t, both(netsim.Settings{Lag: 150 * time.Millisecond}), 1, func(_ int, c *Config) { c.Timeout, c.KeepAlive, c.NetSpeed = -1, 10*time.Millisecond, 1_000_000 })
+		l.tick = time.Millisecond
+		l.control()
+		l.run(time.Second, nil)
+		chs := [2]*channel.Channel{l.open(0), l.open(1)}
+		talk := func() {
+			for _, ch := range chs {
+				if ch.Room() > 1 {
+					_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true})
+				}
+				_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 15)})
+			}
+		}
+		l.run(3*time.Second, talk)
+		for i := range 4 {
+			l.dark = [2]bool{true, i%2 == 0}
+			l.run(15*time.Second, talk)
+			l.dark = [2]bool{}
+			l.run(light*time.Millisecond, talk)
+		}
+		got := l.got
+		l.run(4*time.Second, talk)
+		require.Nil(t, l.res[0], "%v ms", light)
+		require.Nil(t, l.res[1], "%v ms", light)
+		require.Greater(t, l.got[0], got[0])
+		require.Greater(t, l.got[1], got[1])
+	}
+}

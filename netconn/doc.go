@@ -49,7 +49,7 @@
 //	bytes kept unused               Config.Pool's: an eighth of MaxMemory, or 12 MiB for all connections of a driver
 //	packets held for their order    Config.OrderCache, 32 or 256, for ReorderWindow; then they are processed without the late one
 //	bunches noted for acks          what the packets in flight can carry
-//	naks                            1024 packets in a row over 10 s or more, all of them or all with reliable bunches of channels
+//	naks                            1024 packets in a row, told over 10 s or more, all of them or all with reliable bunches of channels
 //	                                that the peer has: the connection ends with PeerBroke, or with PathNarrow where packets of
 //	                                that size without reliable bunches are lost too
 //	a close                         LingerTimeout, 2 s; what isn't acked by then is listed in the CloseResult

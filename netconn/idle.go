@@ -166,6 +166,7 @@ func (c *Conn) checkTimeouts() {
 const (
 	refusalPackets = 1024
 	refusalTime    = 10 * time.Second
+	refusalGap     = time.Second
 	// emptyAfter is the naks in a row from which on an empty packet is sent each emptyInterval.
 	emptyAfter    = 64
 	emptyInterval = 200 * time.Millisecond
@@ -183,20 +184,22 @@ type refusals struct {
 	lastEmpty     time.Duration // when an empty packet was sent because of them
 }
 
+// nakRun is naks in a row and how long they have been coming. The time without any counts refusalGap at most: after a darkness a peer tells of
+// thousands of packets at once that they were lost, and it may be dark again before it has anything to ack.
 type nakRun struct {
-	packets int
-	since   time.Duration // of the first
+	packets      int
+	lasted, last time.Duration
 }
 
 func (r *nakRun) nak(now time.Duration) {
 	if r.packets++; r.packets == 1 {
-		r.since = now
+		r.lasted, r.last = 0, now
 	}
+	r.lasted += min(now-r.last, refusalGap)
+	r.last = now
 }
 
-func (r *nakRun) tooLong(now time.Duration) bool {
-	return r.packets >= refusalPackets && now-r.since >= refusalTime
-}
+func (r *nakRun) tooLong() bool { return r.packets >= refusalPackets && r.lasted >= refusalTime }
 
 // acked and lost note the fate of a packet.
 func (r *refusals) acked(p *sentPacket) {
@@ -218,13 +221,13 @@ func (c *Conn) checkRefusals() {
 		c.Fail(fmt.Errorf("%w: %d are in flight", errFewAcks, n), false)
 	}
 	r := &c.refusals.all
-	if !r.tooLong(c.now) {
+	if !r.tooLong() {
 		r = &c.refusals.reliable
 	}
-	if !r.tooLong(c.now) || r == &c.refusals.reliable && c.path.probing(c.now) {
+	if !r.tooLong() || r == &c.refusals.reliable && c.path.probing(c.now) {
 		return
 	}
-	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, (c.now-r.since).Round(time.Millisecond)), false)
+	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, r.lasted.Round(time.Millisecond)), false)
 }
 
 // wide notes that a packet of the size that was lost gets through, so that what is lost from now on is refused.

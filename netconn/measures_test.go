@@ -269,27 +269,41 @@ func TestPathIsProbed(t *testing.T) {
 func TestRefusalsInARow(t *testing.T) {
 	const began = time.Minute
 	open, opening, bare := &sentPacket{reliable: true}, &sentPacket{reliable: true, opening: true}, &sentPacket{}
-	run := func(p *sentPacket, n int) *refusals {
+	run := func(p *sentPacket, n int, gap time.Duration) *refusals {
 		r := new(refusals)
 		for i := range n {
-			r.lost(began+time.Duration(i), p)
+			r.lost(began+time.Duration(i)*gap, p)
 		}
 		return r
 	}
-	r := run(open, refusalPackets)
-	require.Equal(t, refusals{all: nakRun{refusalPackets, began}, reliable: nakRun{refusalPackets, began}}, *r)
-	require.True(t, r.all.tooLong(began+refusalTime))
-	require.False(t, r.all.tooLong(began+refusalTime-1))
+	const gap = 10 * time.Millisecond
+	r := run(open, refusalPackets, gap)
+	want := nakRun{packets: refusalPackets, lasted: (refusalPackets - 1) * gap, last: began + (refusalPackets-1)*gap}
+	require.Equal(t, refusals{all: want, reliable: want}, *r)
+	require.True(t, r.all.tooLong())
+	r.all.lasted = refusalTime
+	require.True(t, r.all.tooLong())
+	r.all.lasted--
+	require.False(t, r.all.tooLong())
+	r = run(open, 2*refusalPackets, 0) // all at once, as after a darkness
+	require.False(t, r.all.tooLong())
+	for i := range 9 {
+		r.lost(began+time.Duration(i)*time.Hour, open)
+		require.False(t, r.all.tooLong(), "only what is told counts")
+	}
+	r = run(open, refusalPackets, gap)
 	r.acked(bare)
 	require.Equal(t, [2]int{0, refusalPackets}, [2]int{r.all.packets, r.reliable.packets}, "an empty packet has nothing to be refused for")
 	r.acked(opening)
 	require.Equal(t, refusalPackets, r.reliable.packets)
 	r.acked(open)
 	require.Zero(t, r.reliable.packets)
-	r = run(open, refusalPackets-1)
-	require.False(t, r.all.tooLong(began+time.Hour))
+	r = run(open, refusalPackets-1, time.Second)
+	require.False(t, r.all.tooLong())
+	r.lost(began+time.Hour, open)
+	require.True(t, r.all.tooLong())
 	for _, p := range []*sentPacket{opening, bare} {
-		r = run(p, 5)
+		r = run(p, 5, gap)
 		require.Equal(t, [2]int{5, 0}, [2]int{r.all.packets, r.reliable.packets})
 	}
 }
