@@ -35,6 +35,8 @@ var (
 	ErrAgreement = errors.New("rollback: packet of another session, or Configs differ; drop it")
 	// ErrAhead refuses a packet about frames that can't be yet.
 	ErrAhead = errors.New("rollback: packet is too far ahead; drop it")
+	// ErrBehind ends a Watcher that needs frames which aren't kept any more: begin another from a newer state.
+	ErrBehind = errors.New("rollback: this spectator needs frames that aren't kept any more")
 	// ErrDropped ends a Session whose player the others have dropped.
 	ErrDropped = errors.New("rollback: the others have dropped this player")
 	// ErrDesync is SyncTest's error.

@@ -50,6 +50,7 @@
 // all Configs must have in common. For and of a Watcher:
 //
 //	type 8 = 2 | 0 | agreement 32 | first v | count 8 | bits | inputs of all players, those that aren't as before
+//	type 8 = 2 | 1 | agreement 32 | first v: what is before isn't kept any more
 //	type 8 = 3 | watcher 8 | agreement 32 | next v
 //
 // # Bounds
@@ -57,5 +58,5 @@
 //	players 8, spectators 8; inputs of 1 to 32 bytes; MaxRollback 1 to 16; Delay 0 to 16
 //	inputs that wait: 256 frames of each player; what is farther ahead is refused
 //	states: MaxRollback+2, in memory that is used again
-//	final inputs kept for spectators: 1024 frames; who is farther behind is told by an Event
+//	final inputs kept for spectators: 1024 frames; who is farther behind is told by Watcher.Err, and the player by an Event
 package rollback

@@ -24,6 +24,12 @@ const (
 	maxFrame = 1 << 48
 )
 
+// What a typeFinal says.
+const (
+	finalInputs = 0 // inputs, from a frame on
+	finalGone   = 1 // those before a frame aren't kept any more
+)
+
 // readFrame is a uvarint of a frame's number.
 func readFrame(r *wire.Reader) int64 {
 	v := r.Uvarint()

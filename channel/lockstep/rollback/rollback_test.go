@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -443,6 +444,10 @@ func TestSpectators(t *testing.T) {
 	last := m.events[len(m.events)-1]
 	require.Equal(t, rollback.Behind, last.Kind)
 	require.Equal(t, 9, last.Player)
+	require.NoError(t, w.Err())
+	require.NoError(t, w.Receive(r.now, down.p))
+	require.ErrorIs(t, w.Err(), rollback.ErrBehind, "the spectator is told as well")
+	require.ErrorIs(t, w.Receive(r.now, append(slices.Clone(down.p), 0)), rollback.ErrMalformed)
 }
 
 // TestSyncTest: a game that keeps something back from its state, or draws from elsewhere, is found out.

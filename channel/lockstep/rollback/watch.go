@@ -53,20 +53,23 @@ func (s *Session) keepFinal(final int64) {
 func (s *Session) sendFinal(i int) {
 	l := &s.log
 	w := &l.watchers[i]
-	end := l.next - int64(s.cfg.SpectatorDelay)
-	if w.transport == nil || w.next < 0 || w.behind {
+	end, oldest := l.next-int64(s.cfg.SpectatorDelay), max(0, l.next-logFrames)
+	if w.transport == nil || w.next < 0 {
 		return
 	}
-	if w.next < l.next-logFrames {
-		w.behind = true
-		s.tell(Event{Kind: Behind, Player: s.cfg.Players + i, Frame: w.next})
-		return
+	kind, first := byte(finalInputs), w.next
+	if w.next < oldest {
+		kind, first = finalGone, oldest
+		if !w.behind {
+			w.behind = true
+			s.tell(Event{Kind: Behind, Player: s.cfg.Players + i, Frame: w.next})
+		}
 	}
 	limit := maxPacket(s.cfg.MaxPacket, w.transport)
-	b := append(s.packet[:0], typeFinal, 0)
+	b := append(s.packet[:0], typeFinal, kind)
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
-	b = binary.AppendUvarint(b, uint64(w.next))
-	if w.next < end {
+	b = binary.AppendUvarint(b, uint64(first))
+	if kind == finalInputs && w.next < end {
 		b, _ = appendInputs(b, limit, l.zero, w.next, end-w.next, l.at)
 	}
 	s.packet = b
@@ -103,6 +106,7 @@ type Watcher struct {
 	packet    []byte
 	sentAt    time.Duration
 	zero      []byte
+	err       error
 }
 
 // watcherFrames is how many frames a Watcher keeps that it hasn't simulated: a power of two.
@@ -128,12 +132,19 @@ func NewWatcher(cfg Config, number int, frame int64, game Game, t lockstep.Trans
 // Receive takes a packet. After an error nothing has changed.
 func (w *Watcher) Receive(_ time.Duration, p []byte) error {
 	r := wire.Reader{P: p}
-	kind, _, agreement, first := r.Uint8(), r.Uint8(), r.Uint32(), readFrame(&r)
+	kind, what, agreement, first := r.Uint8(), r.Uint8(), r.Uint32(), readFrame(&r)
 	switch {
-	case r.Bad || kind != typeFinal:
+	case r.Bad || kind != typeFinal || what > finalGone:
 		return ErrMalformed
 	case agreement != w.agreement:
 		return ErrAgreement
+	case what == finalGone && !r.Done():
+		return ErrMalformed
+	case what == finalGone:
+		if first > w.next {
+			w.err = ErrBehind
+		}
+		return nil
 	case len(r.P) == 0:
 		return nil
 	}
@@ -168,6 +179,9 @@ func (w *Watcher) Step() bool {
 	w.frame++
 	return true
 }
+
+// Err is ErrBehind when what is needed isn't kept any more, or nil. What has come can still be simulated.
+func (w *Watcher) Err() error { return w.err }
 
 // Frame is the next frame, Ready how many could be simulated at once: Step more often than the players do while it is large.
 func (w *Watcher) Frame() int64 { return w.frame }
