@@ -179,12 +179,16 @@ func TestShrink(t *testing.T) {
 	}
 	n.Shrink(512)
 	require.Equal(t, 1024, len(n.records.acks), "all of them are in flight")
-	come(n, 2, 990)
+	come(n, 2, 984)
 	n.Shrink(8)
 	require.Equal(t, 1024, len(n.records.acks))
+	require.Equal(t, 16, n.Outstanding())
 	n.Shrink(16)
 	require.Equal(t, 16, len(n.records.acks))
 	checkInvariants(t, n, "shrunk")
+	acks := &n.records.acks[0]
+	n.Shrink(16)
+	require.Same(t, acks, &n.records.acks[0], "nothing to give back")
 	for range 100 {
 		send(n)
 	}

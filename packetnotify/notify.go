@@ -162,7 +162,7 @@ func (n *Notify) Skip() int64 {
 
 // Shrink gives back the memory of records of more than inFlight packets, a power of two, unless there are more in flight.
 func (n *Notify) Shrink(inFlight int) {
-	if r := &n.records; len(r.acks) > inFlight && r.next-r.first <= int64(inFlight) {
+	if r := &n.records; inFlight < len(r.acks) && r.next-r.first <= int64(inFlight) {
 		r.resize(inFlight)
 	}
 }

@@ -64,6 +64,8 @@ func newClosing(e *env, net netsim.Settings, linger time.Duration, control bool)
 		get := func(*channel.Channel) channel.Handler { return &c.mail[1-i] }
 		cfg.Channels[0].Accept, cfg.Channels[1].Accept = get, get
 		cfg.NetSpeed, cfg.LingerTimeout = 400_000, linger
+		cfg.Protocol = netconn.Bunchnet()
+		cfg.Protocol.ReliableBuffer = 256 // so that what is queued on channel 0 goes through in the linger time
 		if !control {
 			cfg.Channels = cfg.Channels[1:]
 		}

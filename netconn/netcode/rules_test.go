@@ -662,3 +662,40 @@ func TestNextDeadlineIsTheEarliest(t *testing.T) {
 		require.Equal(t, time.Second+sendInterval, at, "slot %d", first)
 	}
 }
+
+// TestPayloadSizes: 1 byte to MaxPayload behind Headroom, with room for what seals it; what is sent arrives.
+func TestPayloadSizes(t *testing.T) {
+	l := newHanded(t, 1)
+	l.connect()
+	l.toServer()
+	for _, v := range []struct {
+		size, room int
+		ok         bool
+	}{{0, Tailroom, false}, {1, Tailroom, true}, {1, Tailroom - 1, false}, {1, 0, false}, {MaxPayload, Tailroom, true}, {MaxPayload, Tailroom - 1, false},
+		{MaxPayload + 1, Tailroom, false}, {-1, Tailroom, false}, {-Headroom, Headroom + Tailroom, false}} {
+		buf := func() []byte { return make([]byte, Headroom+v.size, Headroom+v.size+v.room) }
+		c, s := l.client.SendPayload(l.now, buf()), l.server.SendPayload(l.now, 0, buf())
+		if !v.ok {
+			require.ErrorIs(t, c, ErrSize, "%+v", v)
+			require.ErrorIs(t, s, ErrSize, "%+v", v)
+			continue
+		}
+		require.NoError(t, c, "%+v", v)
+		require.NoError(t, s, "%+v", v)
+		before := l.server.Counters.Payloads
+		l.toServer()
+		require.Equal(t, before+1, l.server.Counters.Payloads, "%+v", v)
+		before = l.client.Counters.Payloads
+		l.toClient()
+		require.Equal(t, before+1, l.client.Counters.Payloads, "%+v", v)
+	}
+}
+
+// TestServerNeedsBoth: a handler and an address.
+func TestServerNeedsBoth(t *testing.T) {
+	for _, c := range []ServerConfig{{Handler: &recorder{}}, {Addrs: []netip.AddrPort{serverAddr}}} {
+		c.PrivateKey, c.Slots = Key{1}, 1
+		_, err := NewServer(c)
+		require.ErrorContains(t, err, "needs a Handler and Addrs")
+	}
+}

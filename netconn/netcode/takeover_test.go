@@ -99,3 +99,32 @@ func TestReplacedHearsWhy(t *testing.T) {
 	require.Equal(t, Disconnected, l.client.State())
 	require.Equal(t, 1, l.server.Clients())
 }
+
+// TestReplacedIsDisconnected: who is replaced at another address hears at once that its connection has ended.
+func TestReplacedIsDisconnected(t *testing.T) {
+	l := newHanded(t, 1)
+	l.server.cfg.TakeOver = true
+	l.connect()
+	l.toServer()
+	l.down.sent, l.down.to = nil, nil
+	var again relay
+	c := newClient(t, &again)
+	require.NoError(t, c.Connect(l.now, token(t, 2, nil)))
+	for range 2 {
+		for _, p := range again.up {
+			l.server.Receive(l.now, addrOf(7), p)
+		}
+		again.up = nil
+		for i, p := range l.down.sent {
+			if l.down.to[i] == addrOf(7) {
+				c.Receive(l.now, serverAddr, p)
+			} else {
+				l.client.Receive(l.now, serverAddr, p)
+			}
+		}
+		l.down.sent, l.down.to = nil, nil
+	}
+	require.Equal(t, Connected, c.State())
+	require.Equal(t, []Reason{Replaced}, l.down.gone)
+	require.Equal(t, Disconnected, l.client.State())
+}
