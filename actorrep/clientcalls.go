@@ -162,11 +162,14 @@ func (m *mirror) forgetAcked(ch *channel.Channel) {
 	m.unacked = append(m.unacked[:0], m.unacked[n:]...)
 }
 
-// tellUnacked tells of the calls that were under way when the channel closed.
-func (m *mirror) tellUnacked() {
-	for _, c := range m.unacked {
-		m.world.tell(m.self, c.name, nil, ErrUnacked)
+// forgetUnacked tells of the calls that are under way when the channel closes, or the actor has another.
+func (m *mirror) forgetUnacked() {
+	if m.ch != nil && !m.ch.Conn().Table().Ended() {
+		for _, c := range m.unacked {
+			m.world.tell(m.self, c.name, nil, ErrUnacked)
+		}
 	}
+	m.unacked = nil
 }
 
 // queue sends a reliable call, or lets it wait for room.

@@ -86,6 +86,9 @@ func (m *mirror) open(r *bitio.Reader) error {
 		return fmt.Errorf("%w: spawn %v of class %d", errFormat, id, class)
 	}
 	old := w.byGUID[id]
+	if old != nil {
+		old.mirror.forgetUnacked()
+	}
 	if again && old != nil && old.class != w.client.schema[class].local {
 		return fmt.Errorf("%w: %v opens again as %s and is %s", ErrGUID, id, w.client.schema[class].name, old.class.name)
 	}
@@ -379,10 +382,8 @@ func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
 	m.dropParts()
-	if m.ch != nil && !m.ch.Conn().Table().Ended() {
-		m.tellUnacked()
-	}
-	m.ch, m.unacked = nil, nil
+	m.forgetUnacked()
+	m.ch = nil
 	switch {
 	case m.b == nil || m.b.mirror != m:
 	case reason == bunch.Dormancy:

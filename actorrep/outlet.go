@@ -142,7 +142,20 @@ func (o *channelOutlet) reliable(v *view, w *bitio.Writer, apart bool) bool {
 }
 
 func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
-	return v.ch == nil || v.ch.Close(reason) == nil
+	ch := v.ch
+	if ch == nil || ch.Closing() {
+		return true
+	}
+	if ch.Close(reason) != nil {
+		return false
+	}
+	if p := o.peer; ch.Closing() && o.conn.Table().Channel(ch.Index()) == ch { // else the client never heard of it
+		if p.closing == nil {
+			p.closing = map[*Base]closing{}
+		}
+		p.closing[v.b] = closing{newest: ch, n: p.closing[v.b].n + 1}
+	}
+	return true
 }
 
 func (o *channelOutlet) gone(f farewell) bool {

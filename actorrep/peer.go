@@ -49,6 +49,8 @@ type Peer struct {
 	gone     []farewell
 	ending   map[*Base]*channel.Channel // closed with calls that aren't acked: the actor opens again behind them
 
+	closing map[*Base]closing
+
 	sent     sentRing
 	peaks    peaks
 	known    uint32 // the newest frame that the client acked, and its time, when knows

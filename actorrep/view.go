@@ -385,8 +385,26 @@ func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	}
 }
 
-// ReceivedLate is a call that the client made before it saw that the channel closes, as the actor sleeps or isn't relevant: it runs.
-func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) { v.ReceivedBunch(ch, in) }
+// ReceivedLate is a call that the client made before it saw that the channel closes, as the actor sleeps or isn't relevant: it runs. When
+// the client has the actor's next channel already, it was told of that call, and newer ones may have run.
+func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) {
+	if now := v.peer.views[v.b]; now != nil && now.ch != nil && now.ch.OpenAcked() || v.peer.closing[v.b].after(ch) {
+		return
+	}
+	v.ReceivedBunch(ch, in)
+}
+
+// closing is an actor's channels that are closing: after one there may be another already.
+type closing struct {
+	newest *channel.Channel
+	over   bool // that one has closed
+	n      int
+}
+
+// after reports whether the client knows of a newer one than ch.
+func (c closing) after(ch *channel.Channel) bool {
+	return c.newest != nil && c.newest != ch && (c.over || c.newest.OpenAcked())
+}
 
 // ReceivedAck notes that the client has the actor.
 func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
@@ -448,6 +466,12 @@ func (*view) ReceivedNak(*channel.Channel, int64) {}
 func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
 	if v.ch == ch {
 		v.ch = nil
+	}
+	if c, is := v.peer.closing[v.b]; is {
+		c.n, c.over = c.n-1, c.over || c.newest == ch
+		if v.peer.closing[v.b] = c; c.n == 0 {
+			delete(v.peer.closing, v.b)
+		}
 	}
 	if v.peer.ending[v.b] == ch {
 		delete(v.peer.ending, v.b)

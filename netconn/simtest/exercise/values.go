@@ -140,6 +140,9 @@ func (p *program) checkTold() {
 
 // told is told by a world of what doesn't get through.
 func (p *program) told(err error) {
+	if errors.Is(err, actorrep.ErrNoAnswer) {
+		return // it is silent for long
+	}
 	var of *actorrep.ActorError
 	if errors.As(err, &of) {
 		t, _ := of.Actor.(*thing)
