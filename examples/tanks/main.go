@@ -66,6 +66,10 @@ func main() {
 	if real && !given {
 		o.seconds = 0
 	}
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q is no flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch != "" || count(o.serve, o.host, o.join, o.watch) > 1 {
 		fmt.Fprintln(os.Stderr, "these flags don't go together; see -help")
 		os.Exit(2)

@@ -135,6 +135,8 @@ func (c *Crate) OnTaken() {
 // Location is where it is.
 func (c *Crate) Location() (x, y, z float64) { return c.Pos.X, c.Pos.Y, 0 }
 
+const maxName = 24 // bytes of a player's
+
 // Row is a player's on the score board.
 type Row struct {
 	Name  string `net:"cap=24"`

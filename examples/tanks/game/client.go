@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
@@ -49,6 +53,11 @@ func Dial(addr string, cfg driver.Config, name string, play Player) (*Client, er
 		return nil, err
 	}
 	cfg.Channels, cfg.Client.URL = c.world.ChannelTypes(), name
+	cfg.Closed = func(_ *driver.Conn, r netconn.CloseResult) {
+		if c.err == nil {
+			c.err = fmt.Errorf("the connection has ended: %s", printable(r.String()))
+		}
+	}
 	c.Driver, err = driver.Dial(addr, cfg)
 	return c, err
 }
@@ -112,8 +121,18 @@ func (c *Client) spawned(a actorrep.Actor) {
 
 func (c *Client) event(format string, args ...any) {
 	if c.Event != nil {
-		c.Event(fmt.Sprintf(format, args...))
+		c.Event(printable(fmt.Sprintf(format, args...)))
 	}
+}
+
+// printable is text without what a terminal obeys, since names may come from anybody.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != utf8.RuneError {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 // Say says something to all.

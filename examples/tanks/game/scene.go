@@ -63,6 +63,7 @@ func (c *Client) Scene(yield func(Thing) bool) {
 func (c *Client) Board() (rows []Row, ammo int) {
 	if c.board != nil {
 		for _, row := range c.board.Rows.All {
+			row.Name = printable(row.Name)
 			rows = append(rows, row)
 		}
 	}

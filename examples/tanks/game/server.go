@@ -2,6 +2,7 @@ package game
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/interp"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/rewind"
+	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
@@ -70,8 +72,20 @@ func Listen(addr string, cfg driver.Config, seed uint64) (*Server, error) {
 		s.fail(c.SetDormant(true))
 	}
 	cfg.Channels, cfg.Joined, cfg.Closed = s.world.ChannelTypes(), s.players.Joined, s.players.Closed
+	cfg.Server.Authorize = func(l *control.Login) error { return checkName(l.URL) }
 	s.Driver, err = driver.Listen(addr, cfg)
 	return s, errors.Join(err, s.err)
+}
+
+// checkName refuses what the score board has no room for, and what a terminal would obey.
+func checkName(name string) error {
+	switch {
+	case len(name) < 1 || len(name) > maxName:
+		return fmt.Errorf("a name has 1 to %d bytes", maxName)
+	case printable(name) != name:
+		return errors.New("a name is printable")
+	}
+	return nil
 }
 
 func (s *Server) fail(err error) { s.err = errors.Join(s.err, err) }
