@@ -46,6 +46,14 @@ var (
 	ErrPeerClosed = errors.New("stream: the peer has closed its end")
 )
 
+// Errors of Dial.
+var (
+	// ErrNoConnection: the connection has ended, or never came about, or its driver was closed.
+	ErrNoConnection = errors.New("stream: the client has no connection")
+	// ErrServer: the driver is a server's, which has many connections; Open takes one.
+	ErrServer = errors.New("stream: Dial is for clients; a server opens a stream with Open")
+)
+
 // Errors of the peer's making; the connection ends.
 var (
 	// ErrFormat: a segment is malformed, cut, or behind a fin.

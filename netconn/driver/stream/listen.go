@@ -37,14 +37,14 @@ func Open(c *driver.Conn, name bunch.Name, cfg Config) (*Conn, error) {
 // opening is a channel's handler that gets its Conn when there is a channel to make it with.
 type opening struct{ *Conn }
 
-// ErrNoConnection: a client's connection has ended, or never came about, or its driver was closed.
-var ErrNoConnection = errors.New("stream: the client has no connection")
-
 // Dial opens a stream on a client's connection, from any goroutine. It waits while the driver is ticked until the
-// connection has joined; until ctx is done, or with ErrNoConnection when the connection has ended or the driver was closed.
+// connection has joined; until ctx is done, or with ErrNoConnection when the connection has ended or the driver was closed; on a server it is ErrServer at once.
 // It doesn't wait for the peer: one that has no room says so to the first Read and Write, and one that knows no channel type of this
 // name ignores the stream (its Refusals count unknown_type), so set deadlines.
 func Dial(ctx context.Context, d *driver.Driver, name bunch.Name, cfg Config) (*Conn, error) {
+	if d.IsServer() {
+		return nil, ErrServer
+	}
 	dial := &dialing{ctx: ctx, d: d, name: name, cfg: cfg, done: make(chan dialed, 1)}
 	d.Do(dial.try)
 	select {

@@ -132,6 +132,15 @@ func TestDialEnds(t *testing.T) {
 	})
 }
 
+// TestDialOnServer: Dial is a client's, and says so at once on a server, with clients or without; it doesn't wait, nor take the first of them.
+func TestDialOnServer(t *testing.T) {
+	bubble(t, Config{}, netsim.Settings{}, func(t *testing.T, e *ends) {
+		e.pair()
+		_, err := Dial(t.Context(), e.server, name, Config{})
+		require.ErrorIs(t, err, ErrServer)
+	})
+}
+
 // TestDialToNobodyEnds: Dial on a driver that a game's own loop ticks says why there will be no connection.
 func TestDialToNobodyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
