@@ -56,8 +56,10 @@ func (w *withLocal) ReadBatch(msgs []Message) (int, error) {
 		passed := !w.deadline.IsZero() && !time.Now().Before(w.deadline)
 		w.mu.Unlock()
 		if passed {
-			_, err := w.read()
-			return 0, errors.Join(os.ErrDeadlineExceeded, err)
+			if _, err := w.read(); err != nil {
+				return 0, err
+			}
+			return 0, os.ErrDeadlineExceeded
 		}
 		n, err := w.memory.TryReadBatch(msgs)
 		if n == 0 && err == nil {

@@ -1,8 +1,14 @@
+//go:build !wasm
+
 package udp
 
 import (
+	"errors"
+	"net"
 	"net/netip"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -82,4 +88,63 @@ func TestAllocsMemory(t *testing.T) {
 	}
 	round()
 	require.Zero(t, testing.AllocsPerRun(200, round))
+	require.NoError(t, both.SetReadDeadline(time.Unix(1, 0)))
+	require.Zero(t, testing.AllocsPerRun(200, func() {
+		if _, err := both.ReadBatch(in); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	}), "a deadline that has passed")
+}
+
+// TestLocalStress: a reader that waits gets all that comes from both sides, while deadlines are set by others, and Close ends it.
+func TestLocalStress(t *testing.T) {
+	const each = 100
+	for name, cfg := range kinds {
+		s, err := Listen("127.0.0.1:0", cfg)
+		require.NoError(t, err)
+		other, err := Listen("127.0.0.1:0", cfg)
+		require.NoError(t, err)
+		both, own := WithLocal(s, local)
+		got, ended := make(chan netip.AddrPort, 1), make(chan error)
+		go func() {
+			in := messages(16)
+			for {
+				n, err := both.ReadBatch(in)
+				for i := range in[:n] {
+					got <- in[i].Addr
+				}
+				if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+					ended <- err
+					return
+				}
+			}
+		}()
+		stop, stopped := make(chan bool), make(chan bool)
+		go func() {
+			defer close(stopped)
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := both.SetReadDeadline([]time.Time{{}, time.Now().Add(time.Hour), time.Unix(1, 0), time.Now().Add(time.Millisecond)}[i%4]); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for range each { // one of each is under way, so that none is lost
+			for _, from := range []Socket{own, other} {
+				_, err := from.WriteBatch([]Message{{Buf: []byte("x"), Addr: s.LocalAddr()}})
+				require.NoError(t, err, name)
+				require.Equal(t, from.LocalAddr(), <-got, name)
+			}
+		}
+		close(stop)
+		<-stopped
+		require.NoError(t, both.SetReadDeadline(time.Time{}))
+		require.NoError(t, both.Close())
+		require.ErrorIs(t, <-ended, net.ErrClosed, name)
+		require.NoError(t, errors.Join(own.Close(), other.Close()))
+	}
 }
