@@ -241,7 +241,7 @@ func (s *Service) refuse(w http.ResponseWriter, now time.Time, n *atomic.Uint64,
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, reason, status)
 	last := s.lastLog.Load()
-	if now.UnixNano()-last < int64(time.Second) || !s.lastLog.CompareAndSwap(last, now.UnixNano()) {
+	if since := now.UnixNano() - last; since >= 0 && since < int64(time.Second) || !s.lastLog.CompareAndSwap(last, now.UnixNano()) {
 		s.muted.Add(1)
 		return
 	}

@@ -139,6 +139,19 @@ func TestClockSetBack(t *testing.T) {
 	require.True(t, b.take(now), "ten seconds have passed since")
 }
 
+// TestLogAfterClockSetBack: a clock that is set back doesn't silence the log until it has caught up.
+func TestLogAfterClockSetBack(t *testing.T) {
+	r := newRig(t, nil)
+	require.Equal(t, http.StatusUnauthorized, r.ask("POST", "192.0.2.1:1", "").Code)
+	r.now = r.now.Add(-time.Hour)
+	for range 10 {
+		r.now = r.now.Add(100 * time.Millisecond)
+		require.Equal(t, http.StatusUnauthorized, r.ask("POST", "192.0.2.2:1", "").Code)
+		r.now = r.now.Add(time.Minute)
+	}
+	require.Greater(t, strings.Count(r.log.String(), "\n"), 9)
+}
+
 // TestPrefixLimits: who has many addresses has the limits of the networks they are in; an address within another is taken as
 // the one it holds.
 func TestPrefixLimits(t *testing.T) {
