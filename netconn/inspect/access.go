@@ -26,16 +26,20 @@ func (i *Inspector) allowed(r *http.Request) bool {
 	if i.cfg.Allow != nil {
 		return i.cfg.Allow(r)
 	}
-	return i.hasToken(r) || fromLoopback(r) && isLoopback(hostname(r.Host)) && !fromElsewhere(r.Header)
+	return i.hasToken(r) || fromLoopback(r) && isLoopback(hostname(r.Host)) && !fromElsewhere(r)
 }
 
 // fromElsewhere reports a request that a browser makes for another site's page, but for links that somebody follows, and one that a
-// proxy has passed on.
-func fromElsewhere(h http.Header) bool {
+// proxy has passed on. Browsers that don't tell the site still tell the page's origin.
+func fromElsewhere(r *http.Request) bool {
+	h := r.Header
 	for _, name := range []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via"} {
 		if h.Get(name) != "" {
 			return true
 		}
+	}
+	if o := h.Get("Origin"); o != "" && o != "http://"+r.Host && o != "https://"+r.Host {
+		return true
 	}
 	switch h.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":

@@ -277,7 +277,10 @@ func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
 			}
 		}
 	})
-	return v, err
+	if err != nil {
+		return View{}, err // the driver may be at v still
+	}
+	return v, nil
 }
 
 // recent is a snapshot that is at most an interval old.

@@ -368,3 +368,27 @@ func BenchmarkTrace(b *testing.B) {
 		h.trace(&e)
 	}
 }
+
+// TestSlowLook: a look that takes longer than who asked waits leaves what was returned alone.
+func TestSlowLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+		d, err := driver.Listen("", driver.Config{Socket: a})
+		require.NoError(t, err)
+		defer d.Close()
+		slow := New(d, Config{Figures: func() []Figure {
+			time.Sleep(2 * askTimeout)
+			return []Figure{{"late", 1}}
+		}})
+		ticked := make(chan bool)
+		go func() {
+			time.Sleep(time.Second)
+			d.TickDispatch(time.Now())
+			close(ticked)
+		}()
+		v, err := slow.look(t.Context(), Query{})
+		require.ErrorIs(t, err, ErrNotTicked)
+		<-ticked
+		require.Zero(t, v)
+	})
+}

@@ -59,6 +59,7 @@ func TestAccess(t *testing.T) {
 		want          int
 	}{
 		{"Sec-Fetch-Site", "same-origin", 200}, {"Sec-Fetch-Site", "none", 200}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-site", 403},
+		{"Origin", "http://localhost", 200}, {"Origin", "http://evil.example", 403}, {"Origin", "http://localhost:8000", 403}, {"Origin", "null", 403},
 		{"X-Forwarded-For", "203.0.113.9", 403}, {"Forwarded", "for=203.0.113.9", 403}, {"X-Real-Ip", "203.0.113.9", 403}, {"Via", "1.1 proxy", 403},
 	} {
 		require.Equal(t, c.want, code(plain, "127.0.0.1:9", "localhost", file, c.header, c.value), "%+v", c)
@@ -72,6 +73,7 @@ func TestAccess(t *testing.T) {
 	require.True(t, plain.allowed(link), "a link that somebody follows here")
 	link.Header.Set("Sec-Fetch-Dest", "iframe")
 	require.False(t, plain.allowed(link))
+	require.Equal(t, 200, code(plain, "127.0.0.1:9", "localhost:8080", file, "Origin", "http://localhost:8080"))
 	require.Equal(t, 403, code(plain, "10.0.0.2:9", "10.0.0.1", file+"?token="), "no token is none")
 	require.Equal(t, 403, code(plain, "10.0.0.2:9", "10.0.0.1", file, "Authorization", "Bearer "))
 
