@@ -184,6 +184,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 
 // values sets values that came reliably, unless newer ones are there.
 func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify bool) error {
+	m.tellBefore()
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
@@ -195,6 +196,13 @@ func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify b
 	m.world.client.seen(frame)
 	m.tellValues()
 	return nil
+}
+
+// tellBefore tells who shows other values than the server's that some come.
+func (m *mirror) tellBefore() {
+	if m.b != nil && m.b.world == m.world {
+		m.world.tellBefore(m.b)
+	}
 }
 
 // tellValues tells who keeps past values that there are newer ones.

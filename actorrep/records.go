@@ -128,6 +128,7 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 		}
 		words = m.remember(mask, frame)
 	}
+	m.tellBefore()
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64

@@ -111,6 +111,7 @@ type World struct {
 	client *client // on a client
 
 	onValues []func(a Actor)
+	before   []func(a Actor) // called before values that came are set
 }
 
 // NewServer returns a world whose actors are replicated to its connections. Without connections it is an offline
@@ -186,6 +187,13 @@ func (w *World) Now() time.Duration { return w.now }
 // does; on a server in the Step that finds them changed. Base.ServerTime is theirs. It is for what keeps past values, as package
 // interp does.
 func (w *World) OnValues(f func(a Actor)) { w.onValues = append(w.onValues, f) }
+
+// tellBefore tells who shows something else in an actor's fields that values for it come.
+func (w *World) tellBefore(b *Base) {
+	for _, f := range w.before {
+		f(b.self)
+	}
+}
 
 // tellValues calls them.
 func (w *World) tellValues(b *Base) {

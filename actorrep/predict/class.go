@@ -30,6 +30,9 @@ type Config[A Mover[I], I any] struct {
 	// asked once for each step of the simulation. A client without it predicts nothing, and its World's Failed gets ErrNoInput. An input that
 	// isn't finite counts as the zero one.
 	Input func(a A) I
+	// Group is of actors that touch each other and are predicted together; see "Groups". Then Rate and MaxCatchUp are the group's. Default: each actor is
+	// predicted for itself.
+	Group *Group
 	// Rate is the ticks of the simulation a second, whatever the frames of either end are. A server's holds for its clients. Default 60; 10 to 240.
 	Rate float64
 	// MaxCatchUp is how many ticks a client makes in a frame at most; after a longer pause those before are left out. Default those of 200 ms, and
@@ -51,6 +54,8 @@ var (
 	ErrClient     = errors.New("predict: only a server may do that")
 	ErrNotSpawned = errors.New("predict: spawn the actor first")
 	ErrNoPlayer   = errors.New("predict: possession needs a player who is connected to this world; a component's is its parent's owner")
+	ErrGrouped    = errors.New("predict: the class belongs to a group; call Group.Tick")
+	ErrNoGroup    = errors.New("predict: the class belongs to no group; give it one as Config.Group")
 	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
 )
 
@@ -71,13 +76,16 @@ type Class[A Mover[I], I any] struct {
 	cfg   Config[A, I]
 	step  time.Duration         // of a tick; on a client as its server has told
 	ticks *netclock.Accumulator // on a server
-	clock clock                 // on a client
+	clock *clock                // on a client
+	group *Group                // nil for none
+	kind  *kind                 // in it
 
 	state, input plan
 	smooth       [3]int // numbers of the state, -1 none
 	codec        *layout.Layout
 	moves, reply *actorrep.RPC[A, message[A, I]]
 	begin        *actorrep.RPC[A, message[A, I]] // the first reply: it comes with the actor
+	states       *actorrep.RPC[A, message[A, I]] // those of a group
 
 	pawns   []*pawn[A, I] // those of players at this end, and on a server those of all players
 	byActor map[actorrep.Actor]*pawn[A, I]
@@ -95,10 +103,19 @@ type Class[A Mover[I], I any] struct {
 
 // Register registers a class with a world, as World.Register does, and predicts its actors. Procedures of the game go among the options.
 func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I], options ...actorrep.ClassOption) (*Class[A, I], error) {
+	if err := cfg.Group.fits(w, cfg.Rate, cfg.MaxCatchUp); err != nil {
+		return nil, err
+	}
+	if cfg.Group != nil {
+		if _, err := prediction.NewSmoother(cfg.Smoothing); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		cfg.Rate, cfg.MaxCatchUp = cfg.Group.cfg.Rate, cfg.Group.cfg.MaxCatchUp
+	}
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	c := &Class[A, I]{world: w, cfg: cfg, step: time.Duration(float64(time.Second) / cfg.Rate).Truncate(time.Microsecond), byActor: map[actorrep.Actor]*pawn[A, I]{}}
+	c := &Class[A, I]{world: w, cfg: cfg, clock: &clock{}, group: cfg.Group, step: time.Duration(float64(time.Second) / cfg.Rate).Truncate(time.Microsecond), byActor: map[actorrep.Actor]*pawn[A, I]{}}
 	if err := c.plan(); err != nil {
 		return nil, fmt.Errorf("%w (class %q)", err, name)
 	}
@@ -111,10 +128,18 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	c.moves = actorrep.ServerRPC(c.receiveMoves, limit)
 	c.reply = actorrep.ClientRPC(c.receiveReply)
 	c.begin = actorrep.ClientRPC(c.receiveReply, actorrep.Reliable)
-	options = append(options, actorrep.RPCs{"predict.Moves": c.moves, "predict.Reply": c.reply, "predict.Begin": c.begin})
+	procedures := actorrep.RPCs{"predict.Moves": c.moves, "predict.Reply": c.reply, "predict.Begin": c.begin}
+	if c.group != nil {
+		c.states = actorrep.ClientRPC(c.receiveStates)
+		procedures["predict.States"] = c.states
+	}
 	var none A
-	if err := w.Register(name, none, options...); err != nil {
+	if err := w.Register(name, none, append(options, procedures)...); err != nil {
 		return nil, err
+	}
+	if c.group != nil {
+		c.clock, c.kind = &c.group.clock, c.newKind()
+		c.group.add(reflect.TypeFor[A](), c.kind)
 	}
 	return c, nil
 }
@@ -165,6 +190,9 @@ func (c *Class[A, I]) plan() (err error) {
 
 // model is how an actor moves, for package prediction.
 func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
+	if c.group != nil {
+		return c.groupModel(p)
+	}
 	return prediction.Model[snapshot, I]{
 		Interval: c.step,
 		Simulate: func(s *snapshot, in I, dt time.Duration) {
@@ -187,7 +215,7 @@ func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 func (c *Class[A, I]) readInput(r *bitio.Reader, in *I) {
 	c.codec.ReadValue(r, unsafe.Pointer(in), nil)
 	var s snapshot
-	if c.input.load(unsafe.Pointer(in), &s); !c.input.finite(&s) {
+	if c.input.load(unsafe.Pointer(in), &s); !c.input.finite(s[:]) {
 		r.Fail(bitio.ErrFormat)
 	}
 }
@@ -209,7 +237,12 @@ func (c *Class[A, I]) sample(a A) (in I) {
 //
 // Its errors are those of calls that can't be made, as of a message over 384 bytes; all other actors are played nevertheless. What can't go for
 // want of bandwidth, or because the connection is closing, is none.
+//
+// The classes of a group are played by Group.Tick.
 func (c *Class[A, I]) Tick(now time.Duration) error {
+	if c.group != nil {
+		return ErrGrouped
+	}
 	var failed error
 	if c.world.IsServer() {
 		c.simulate(now)
@@ -224,6 +257,12 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 			failed = errors.Join(failed, c.play(p, now, shared))
 		}
 	}
+	c.forgetLost()
+	return failed
+}
+
+// forgetLost forgets the actors that their players don't have any more.
+func (c *Class[A, I]) forgetLost() {
 	c.pawns = slices.DeleteFunc(c.pawns, func(p *pawn[A, I]) bool {
 		lost := !c.holds(p)
 		if lost {
@@ -231,7 +270,6 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 		}
 		return lost
 	})
-	return failed
 }
 
 // simulate makes the ticks of a server that are due, each of all actors before the next.
@@ -269,7 +307,11 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 }
 
 // Predicting reports whether an actor is predicted at this end: on a client from its first tick on, on a server while it is possessed.
+// Of a group's actors it says so of each member.
 func (c *Class[A, I]) Predicting(a A) bool {
+	if c.group != nil {
+		return c.group.predicting(baseOf(a))
+	}
 	p := c.byActor[a]
 	return p != nil && (p.client == nil || p.done != 0)
 }
@@ -277,6 +319,9 @@ func (c *Class[A, I]) Predicting(a A) bool {
 // Offset is what to add to where an actor is drawn, on its player's client, so that a correction doesn't show as a jump: to the fields whose
 // predict tag has smooth, in their order. It fades away.
 func (c *Class[A, I]) Offset(a A, now time.Duration) [3]float64 {
+	if c.group != nil {
+		return c.group.offset(baseOf(a), now)
+	}
 	if p := c.byActor[a]; p != nil && p.client != nil {
 		return p.client.Offset(now)
 	}

@@ -63,6 +63,33 @@
 // Unpossess may be called anywhere, within Simulate too: when a player gets into a tank, say. An actor that is possessed is awake: Tick wakes one
 // that the game has put to sleep. A player who loses his actor from sight plays on when he sees it again, after a second at most.
 //
+// # Groups
+//
+// Actors that touch each other, such as a ball and the players around it, cars or pucks, are predicted together: a client predicts its own actor and all others of
+// the group, with what happens between them, for the tick that its own input is for.
+//
+//	pitch, err := predict.NewGroup(world, predict.GroupConfig{Touch: collide})   // collide moves those that overlap; both ends
+//	players, err := predict.Register(world, "Player", predict.Config[*Player, Keys]{Group: pitch, Input: keyboard})
+//	balls, err := predict.Register(world, "Ball", predict.Config[*Ball, predict.NoInput]{Group: pitch})
+//	err = players.Possess(player, peer, now)                                     // on the server; a member from now on
+//	err = balls.Join(ball)                                                       // a member without a player
+//	err = pitch.Tick(now)                                                        // each frame, in place of the classes' Tick
+//
+// In each tick all members are simulated, in the order of their ids, and then GroupConfig.Touch does what happens between them. A client has its own inputs for
+// that, and of each other member the last one that it knows, carried on (through Config.ForceInput). Members without a player have the zero input.
+//
+// The server sends each player the states of a tick: of all members that the player sees, with the inputs of that tick. The client
+// compares each with what it had predicted for that tick. When one is off by more than its tolerance, or another player's input is another one, all
+// members go back to the oldest such tick and are simulated anew, with Touch, up to the present; a member of whose states of a tick in between the server told is set to
+// it there. So states of different members may be of different ticks, and may be lost or come late: each counts for its own tick, and the next
+// one of the same member heals what was lost. What is drawn of any member moves on smoothly: Offset.
+//
+// Predicted fields of a group's classes need no net tag for who plays in the group. With one they go to those who look on, and to recordings; to players they go
+// twice then, unless the condition is a group of connections that players aren't in. On a client such a field shows the prediction as long as the actor is predicted, and the
+// server's value afterwards. A client without an actor of its own in the group predicts none.
+//
+// The error that is left is that of others' inputs, which are as old as a round trip and what inputs wait: a ball that another player is about to hit flies on until then.
+//
 // # Both ends
 //
 // Both register the class by this package's Register, with the same predicted fields, tolerances and inputs: a class whose ends differ is told by
@@ -87,10 +114,26 @@
 //	                 8            its tick, modulo 256
 //	                 packed int   how early it came, in 2^18 ns, in zigzag
 //
+// Classes of a group have a third unreliable one, "predict.States", with states of members in place of that message:
+//
+//	packed int   the tick's number: its time in lengths of a tick
+//	for each     1, of those told; the receiver's own is the first
+//	  packed int   id of the actor
+//	  packed int   bits of its state and input
+//	  2            what moved it: 0 no player, 1 an input, 2 nothing, as its player is silent, 3 the receiver
+//	  ...          state, as a claim
+//	  ...          input, of 1
+//	0
+//	1            these are all members that the receiver sees
+//
 // In these, an input is as package layout writes it; a state is the predicted numbers, each as it is in memory; a claim is each
 // number as it is in memory when its tolerance is 0, and else as a packed int: the nearest half tolerance, in zigzag.
 //
 // # Bounds
+//
+// Of a group: 256 members; a client goes back 64 ticks at most (GroupConfig.MaxBack) and keeps 128 of each member, 10 KiB for four numbers and two of input; two messages of
+// 384 bytes a player and update, and those members that they have no room for go with the next; states of later ticks than the client keeps, and what isn't finite, are refused.
+// 100 members that each are compared with each are simulated for 12 ticks in 0.6 ms (BenchmarkGroupRewind).
 //
 // 32 predicted numbers a class, 32 numbers an input, 384 bytes a message, 1024 things that wait for the server's. What a client sends that is no move of a runner that it
 // possesses is counted and does nothing; inputs that aren't finite are malformed. Each tick is

@@ -28,6 +28,11 @@ type pawn[A Mover[I], I any] struct {
 	nudged bool     // in this silence
 	last   snapshot // as the simulation left the fields: what differs, the game changed
 
+	// In a group.
+	moved  bool // in this tick
+	used   I    // the input of that, or at a client the one of its last tick
+	cursor int  // the member with which the next states to the player begin
+
 	client *prediction.Client[snapshot, I] // on a client
 
 	done time.Duration // the last tick, on a client
@@ -59,6 +64,11 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 		return ErrNoPlayer
 	case player.IsLocal() && c.cfg.Input == nil:
 		return ErrNoInput
+	}
+	if c.group != nil {
+		if err := c.group.join(a, c.kind); err != nil {
+			return err
+		}
 	}
 	if before := b.Owner(); before != player {
 		if b.SetOwner(player); b.Owner() != player {
@@ -115,7 +125,9 @@ func (c *Class[A, I]) notice(p *pawn[A, I]) {
 	var s snapshot
 	if c.state.load(p.at, &s); s != p.last {
 		*p.server.State(), p.last = s, s
-		p.server.Correct()
+		if c.group == nil { // a group tells all states always
+			p.server.Correct()
+		}
 	}
 }
 
@@ -213,6 +225,9 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 			return ErrNoInput
 		}
 		c.step = timing.step
+		if c.group != nil {
+			c.group.begin(timing.step)
+		}
 		p = c.newPawn(a, m.number)
 		if p.client, err = c.newClient(p, call.Now); err != nil {
 			p.gone = true
@@ -220,7 +235,9 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		}
 	}
 	err = p.client.Receive(call.Now, r)
-	c.state.store(p.at, p.client.State())
+	if c.group == nil {
+		c.state.store(p.at, p.client.State())
+	}
 	if err == nil {
 		c.clock.begin(call.Now, p.client.Acked(), c.roundTrip(), p.step)
 		c.clock.hear(timing)
@@ -238,7 +255,7 @@ func (c *Class[A, I]) roundTrip() time.Duration {
 
 func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.Client[snapshot, I], error) {
 	cfg := prediction.ClientConfig[snapshot, I]{Model: c.model(p), Smoothing: c.cfg.Smoothing, Redundancy: 3, SendInterval: time.Second / 120}
-	if c.smooth[0] >= 0 {
+	if c.smooth[0] >= 0 && c.group == nil {
 		cfg.Position = func(s *snapshot) (at [3]float64) {
 			for i, n := range c.smooth {
 				if n >= 0 {
@@ -248,7 +265,7 @@ func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.C
 			return at
 		}
 	}
-	if c.cfg.Corrected != nil {
+	if c.cfg.Corrected != nil && c.group == nil {
 		cfg.Corrected = func(done prediction.Correction) { c.cfg.Corrected(p.actor, done) }
 	}
 	var s snapshot
@@ -276,6 +293,11 @@ func (c *Class[A, I]) play(p *pawn[A, I], now, shared time.Duration) error {
 		c.clock.made(p.done, now, shared)
 	}
 	c.state.store(p.at, p.client.State())
+	return c.send(p, now)
+}
+
+// send sends a player's moves to the server.
+func (c *Class[A, I]) send(p *pawn[A, I], now time.Duration) error {
 	if ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) }); err != nil || !ok {
 		return err
 	}

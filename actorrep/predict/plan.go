@@ -27,6 +27,7 @@ type number struct {
 	tolerance float64
 	smooth    bool
 	turn      bool // an angle in degrees
+	sent      bool // others get it replicated
 }
 
 // snapshot is the predicted numbers of an actor, by the order of its plan, each as its bits in memory.
@@ -58,6 +59,7 @@ func stateOf(t reflect.Type) (p plan, err error) {
 			return nil, fmt.Errorf("%w: %s: the predict tag has the option %q; there is smooth", ErrClass, f.Name, options)
 		}
 		for _, known := range l.Fields {
+			from.sent = from.sent || slices.Equal(known.Index, f.Index)
 			if slices.Equal(known.Index, f.Index) && known.Mask&owners != 0 {
 				return nil, fmt.Errorf("%w: %s is sent to its player too, over what is predicted; give its net tag the condition simulated or skipowner", ErrClass, f.Name)
 			}
@@ -94,14 +96,20 @@ func (p plan) flatten(from number, t reflect.Type) (plan, error) {
 }
 
 // load takes the numbers of the value at obj, which must be of the plan's type.
-func (p plan) load(obj unsafe.Pointer, s *snapshot) {
+func (p plan) load(obj unsafe.Pointer, s *snapshot) { p.loadTo(obj, s[:]) }
+
+// store puts them there.
+func (p plan) store(obj unsafe.Pointer, s *snapshot) { p.storeFrom(obj, s[:]) }
+
+// loadTo is load to as many words as the plan has numbers, or more.
+func (p plan) loadTo(obj unsafe.Pointer, s []uint64) {
 	for i := range p {
 		s[i] = p[i].Load(obj)
 	}
 }
 
-// store puts them there.
-func (p plan) store(obj unsafe.Pointer, s *snapshot) {
+// storeFrom is store from them.
+func (p plan) storeFrom(obj unsafe.Pointer, s []uint64) {
 	for i := range p {
 		p[i].Store(obj, s[i])
 	}
@@ -120,7 +128,7 @@ func (n *number) form() reflect.Kind {
 }
 
 // finite reports whether all floats are numbers.
-func (p plan) finite(s *snapshot) bool {
+func (p plan) finite(s []uint64) bool {
 	for i := range p {
 		if p[i].IsFloat() {
 			if v := p[i].Value(s[i]); math.IsNaN(v) || math.IsInf(v, 0) {
@@ -132,7 +140,9 @@ func (p plan) finite(s *snapshot) bool {
 }
 
 // distance is how far apart two snapshots are, in tolerances; infinite where an exact number differs.
-func (p plan) distance(a, b *snapshot) (most float64) {
+func (p plan) distance(a, b *snapshot) float64 { return p.apart(a[:], b[:]) }
+
+func (p plan) apart(a, b []uint64) (most float64) {
 	for i := range p {
 		n := &p[i]
 		if a[i] == b[i] {
@@ -164,7 +174,7 @@ func (p plan) readState(r *bitio.Reader, s *snapshot) {
 	for i := range p {
 		s[i] = r.ReadBits(p[i].Width())
 	}
-	if !p.finite(s) {
+	if !p.finite(s[:]) {
 		r.Fail(bitio.ErrFormat)
 	}
 }
@@ -172,7 +182,13 @@ func (p plan) readState(r *bitio.Reader, s *snapshot) {
 // mostSteps is the largest number of half tolerances in a claim: what a float64 counts.
 const mostSteps = 1 << 53
 
-func (p plan) writeClaim(w *bitio.Writer, s *snapshot) {
+func (p plan) writeClaim(w *bitio.Writer, s *snapshot) { p.writeNumbers(w, s[:]) }
+
+// readClaim reads what writeClaim wrote.
+func (p plan) readClaim(r *bitio.Reader, s *snapshot) { p.readNumbers(r, s[:]) }
+
+// writeNumbers writes numbers as exactly as their tolerances ask for.
+func (p plan) writeNumbers(w *bitio.Writer, s []uint64) {
 	for i := range p {
 		n := &p[i]
 		if n.tolerance == 0 {
@@ -188,8 +204,8 @@ func (p plan) writeClaim(w *bitio.Writer, s *snapshot) {
 	}
 }
 
-// readClaim reads what writeClaim wrote.
-func (p plan) readClaim(r *bitio.Reader, s *snapshot) {
+// readNumbers reads what writeNumbers wrote.
+func (p plan) readNumbers(r *bitio.Reader, s []uint64) {
 	for i := range p {
 		n := &p[i]
 		if n.tolerance == 0 {

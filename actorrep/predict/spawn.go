@@ -28,6 +28,8 @@ func (c *Class[A, I]) Key(a A, n int) (k Key, again bool) {
 	switch {
 	case p == nil || n < 0 || n >= 1<<keyIndexBits:
 		return 0, false
+	case c.group != nil && (p.client != nil || p.server != nil):
+		at, again = c.group.Simulating()
 	case p.client != nil:
 		at, again = p.client.Simulating()
 	case p.server != nil:

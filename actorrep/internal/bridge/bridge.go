@@ -11,6 +11,9 @@ var (
 	// was destroyed. SetDriverIndex gives it.
 	DriverIndex    any // func(a actorrep.Actor) int
 	SetDriverIndex any // func(a actorrep.Actor, i int)
+	// BeforeValues has f called on a client right before values that came for an actor are set: what shows something else in the actor's
+	// fields puts the server's values back.
+	BeforeValues any // func(w *actorrep.World, f func(a actorrep.Actor))
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
 )

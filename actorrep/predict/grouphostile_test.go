@@ -1,0 +1,274 @@
+package predict
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// puck is a member; Exact is told as it is in memory.
+type puck struct {
+	actorrep.Base
+	X, V  float64 `predict:"0.001,smooth"`
+	Exact float64 `predict:""`
+	Tilt  float32 `predict:"1000000"`
+}
+
+func (p *puck) Simulate(in aim, dt time.Duration) {
+	p.V += in.X * dt.Seconds()
+	p.X += p.V * dt.Seconds()
+	if p.X > 10 || p.X < -10 {
+		p.V = -p.V
+	}
+	p.Exact = in.Look
+}
+
+// pucks is a server and a client with a group of n, the first of which is the client's player's.
+func pucks(t testing.TB, n int, input func(*puck) aim) (r *rig.Rig, server, client *Class[*puck, aim]) {
+	register := func(c **Class[*puck, aim]) func(w *actorrep.World) error {
+		return func(w *actorrep.World) error {
+			g, err := NewGroup(w, GroupConfig{Touch: func(members []actorrep.Actor, dt time.Duration) {
+				for i, a := range members { // each with each
+					a := a.(*puck)
+					for _, b := range members[i+1:] {
+						b := b.(*puck)
+						if d := b.X - a.X; d < 0.01 && d > -0.01 && (b.V-a.V)*d < 0 {
+							a.V, b.V = b.V, a.V
+						}
+					}
+				}
+			}})
+			if err != nil {
+				return err
+			}
+			*c, err = Register(w, "Puck", Config[*puck, aim]{Group: g, Input: input})
+			return err
+		}
+	}
+	r = rig.New(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(error) {}}, register(&server))
+	l := r.JoinOther(register(&client))
+	for i := range n {
+		p := &puck{X: float64(i%20) - 10, V: float64(i%7) - 3}
+		require.NoError(t, r.Server.Spawn(p))
+		if i == 0 {
+			require.NoError(t, server.Possess(p, l.Peer, r.Now))
+		} else {
+			require.NoError(t, server.Join(p))
+		}
+	}
+	for range 600 {
+		if client.group.Len() == n {
+			return r, server, client
+		}
+		pucksFrame(t, r, server, client)
+	}
+	t.Fatal("they don't come")
+	return r, server, client
+}
+
+func pucksFrame(t testing.TB, r *rig.Rig, server, client *Class[*puck, aim]) {
+	if err := server.group.Tick(r.Now); err != nil {
+		t.Fatal(err)
+	}
+	r.Step()
+	if err := client.group.Tick(r.Now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states is a message of states of a client's members.
+func states(w *bitio.Writer, tick uint64, whole bool, members []*member, set func(m *member, s []uint64), how how, in aim) {
+	w.WriteIntPacked64(tick)
+	for _, m := range members {
+		var s [maxNumbers]uint64
+		m.kind.state.loadTo(m.at, s[:])
+		set(m, s[:])
+		part := bitio.NewWriter(make([]byte, 300))
+		m.kind.state.writeNumbers(part, s[:])
+		if how == driven {
+			m.kind.writeInput(part, []uint64{math.Float64bits(in.X), math.Float64bits(in.Look)})
+		}
+		w.WriteBool(true)
+		w.WriteIntPacked(uint32(m.id))
+		w.WriteIntPacked(uint32(part.Len()))
+		w.WriteBits(uint64(how), howBits)
+		w.WriteBitsFrom(part.Bytes(), 0, part.Len())
+	}
+	w.WriteBool(false)
+	w.WriteBool(whole)
+}
+
+func (p *puck) finite() bool {
+	for _, v := range []float64{p.X, p.V, p.Exact, float64(p.Tilt)} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestGroupHostileStates: a server's states that aren't finite, of ticks that can't be, of actors that aren't there, and of any bits, are refused whole or
+// change what an honest server could: members stay finite, and no more than MaxMembers.
+func TestGroupHostileStates(t *testing.T) {
+	const seed = 3
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	r, server, client := pucks(t, 5, func(*puck) aim { return aim{X: 1} })
+	g, own := client.group, client.pawns[0]
+	nan, inf := math.Float64bits(math.NaN()), math.Float64bits(math.Inf(-1))
+	send := func(f func(w *bitio.Writer)) error {
+		m := message[*puck, aim]{number: own.number}
+		w := bitio.NewWriter(m.data[:])
+		f(w)
+		m.bits = w.Len()
+		return client.receiveStates(actorrep.Call{}, own.actor, m)
+	}
+	same := func(*member, []uint64) {}
+	tick := uint64(g.newest)
+	require.NoError(t, send(func(w *bitio.Writer) { states(w, tick, true, g.members, same, coasting, aim{}) }))
+	for name, f := range map[string]func(w *bitio.Writer){
+		"NaN": func(w *bitio.Writer) {
+			states(w, tick, true, g.members, func(_ *member, s []uint64) { s[2] = nan }, coasting, aim{})
+		},
+		"infinite": func(w *bitio.Writer) {
+			states(w, tick, true, g.members, func(_ *member, s []uint64) { s[2] = inf }, coasting, aim{})
+		},
+		"too large": func(w *bitio.Writer) {
+			w.WriteIntPacked64(tick)
+			w.WriteBool(true)
+			w.WriteIntPacked(uint32(g.members[0].id))
+			part := bitio.NewWriter(make([]byte, 100))
+			part.WriteIntPacked64(0)
+			part.WriteIntPacked64(0)
+			part.WriteBits(0, 64)
+			part.WriteIntPacked64(math.MaxUint64) // half a million times that isn't a float32
+			w.WriteIntPacked(uint32(part.Len()))
+			w.WriteBits(uint64(coasting), howBits)
+			w.WriteBitsFrom(part.Bytes(), 0, part.Len())
+			w.WriteBool(false)
+			w.WriteBool(true)
+		},
+		"input":       func(w *bitio.Writer) { states(w, tick, true, g.members, same, driven, aim{X: math.NaN()}) },
+		"tick 0":      func(w *bitio.Writer) { states(w, 0, true, g.members, same, coasting, aim{}) },
+		"tick of all": func(w *bitio.Writer) { states(w, math.MaxUint64, true, g.members, same, coasting, aim{}) },
+		"cut": func(w *bitio.Writer) {
+			states(w, tick, true, g.members, same, coasting, aim{})
+			w.Truncate(w.Len() - 9)
+		},
+	} {
+		counters, dirty, strange := g.Counters, g.dirty, client.Counters().Strange
+		if name == "too large" {
+			if err := send(f); err == nil { // it may be finite: 2^63 quarter millions are 1e24
+				continue
+			}
+		} else {
+			require.ErrorIs(t, send(f), ErrStates, name)
+		}
+		require.Equal(t, counters, g.Counters, name)
+		require.Equal(t, dirty, g.dirty, name)
+		require.Equal(t, strange+1, client.Counters().Strange, name)
+		require.Equal(t, 5, g.Len())
+	}
+	require.NoError(t, send(func(w *bitio.Writer) { states(w, tick+1000, true, g.members, same, coasting, aim{}) }))
+	require.EqualValues(t, 1, g.Counters.Strange)
+	require.NoError(t, send(func(w *bitio.Writer) { // an actor that isn't there
+		w.WriteIntPacked64(tick)
+		w.WriteBool(true)
+		w.WriteIntPacked(123456)
+		w.WriteIntPacked(7)
+		w.WriteBits(0, howBits+7)
+		w.WriteBool(false)
+		w.WriteBool(false)
+	}))
+
+	for i := range 5000 {
+		_ = send(func(w *bitio.Writer) {
+			if i%3 == 0 {
+				for range 1 + rng.IntN(40) {
+					w.WriteUint64(rng.Uint64())
+				}
+				return
+			}
+			states(w, uint64(int64(tick)+rng.Int64N(200)-100), rng.IntN(2) == 0, g.members[:rng.IntN(len(g.members)+1)], func(_ *member, s []uint64) {
+				for j := range 4 {
+					if rng.IntN(4) == 0 {
+						s[j] = rng.Uint64()
+					}
+				}
+				s[3] &= math.MaxUint32
+			}, uint8(rng.IntN(4)), aim{X: rng.NormFloat64() * 1e300, Look: math.Float64frombits(rng.Uint64())})
+		})
+		if i%10 == 0 {
+			pucksFrame(t, r, server, client)
+			tick = uint64(g.newest)
+		}
+		require.LessOrEqual(t, g.Len(), 5)
+		require.LessOrEqual(t, len(g.members), 5)
+	}
+	for a := range own.actor.World().All { // and it heals
+		*a.(*puck) = puck{Base: a.(*puck).Base, X: a.(*puck).X}
+	}
+}
+
+// FuzzStates: a client's reader of states meets any message.
+func FuzzStates(f *testing.F) {
+	r, server, client := pucks(f, 3, func(*puck) aim { return aim{X: 1} })
+	m := message[*puck, aim]{}
+	w := bitio.NewWriter(m.data[:])
+	states(w, uint64(client.group.newest), true, client.group.members, func(*member, []uint64) {}, driven, aim{X: 1})
+	f.Add(w.Bytes(), uint16(w.Len()))
+	f.Add(make([]byte, 40), uint16(320))
+	f.Fuzz(func(t *testing.T, data []byte, bits uint16) {
+		own := client.pawns[0]
+		m := message[*puck, aim]{number: own.number, bits: min(int(bits), 8*len(data), 8*maxMessage)}
+		copy(m.data[:], data)
+		_ = client.receiveStates(actorrep.Call{}, own.actor, m)
+		pucksFrame(t, r, server, client)
+		require.LessOrEqual(t, client.group.Len(), 3)
+	})
+}
+
+// TestGroupAllocs: frames with rewinds and states of all members allocate nothing at either end.
+func TestGroupAllocs(t *testing.T) {
+	n := 0.0
+	r, server, client := pucks(t, 20, func(*puck) aim { n++; return aim{math.Sin(n), math.Floor(n / 30)} })
+	frame := func() {
+		for i := range client.group.members[3].past { // it was predicted otherwise than the next states say
+			client.group.members[3].past[i].state[0] = math.Float64bits(99)
+		}
+		pucksFrame(t, r, server, client)
+	}
+	for range 300 {
+		frame()
+	}
+	before := client.group.Counters
+	require.Zero(t, testing.AllocsPerRun(200, frame))
+	after := client.group.Counters
+	require.Greater(t, after.Rewinds, before.Rewinds+100)
+	require.Greater(t, after.States, before.States+2000)
+}
+
+// BenchmarkGroupRewind is a rewind of 100 members by 12 ticks, each of which compares each member with each.
+func BenchmarkGroupRewind(b *testing.B) {
+	_, _, client := pucks(b, 100, func(*puck) aim { return aim{X: 1} })
+	g := client.group
+	for range 20 {
+		g.newest++
+		g.gather()
+		g.advance(g.newest, false, 0, 0)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		g.dirty = g.newest - 12
+		g.rewind(0)
+	}
+	b.ReportMetric(float64(g.Counters.Replayed)/float64(g.Counters.Rewinds), "ticks/op")
+}
