@@ -74,8 +74,10 @@ func TestNoSettingCostsThroughput(t *testing.T) {
 // TestAdaptiveUnderJitter: packets whose delays vary by 20 ms each, on their own, are put in order again, so all are as late as the
 // latest. Adaptive takes that for no queue.
 func TestAdaptiveUnderJitter(t *testing.T) {
-	const seed, link = 1, 10e6
-	for _, jitter := range []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond} {
+	const link = 10e6
+	const ms = time.Millisecond
+	for i, jitter := range []time.Duration{0, 10 * ms, 20 * ms, 20 * ms, 20 * ms, 20 * ms} {
+		seed := uint64(i)
 		controller, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})
 		require.NoError(t, err)
 		l := newLab(t, both(netsim.Settings{Lag: 40 * time.Millisecond, LagVariance: jitter, Bandwidth: link, QueueDelay: 200 * time.Millisecond}), seed, func(i int, c *Config) {
@@ -105,6 +107,6 @@ func TestAdaptiveUnderJitter(t *testing.T) {
 		}
 		share := float64(l.got[1]-before) * 8 / length.Seconds() / link
 		t.Logf("seed %d, jitter %v: %.2f of the link", seed, jitter, share)
-		require.Greater(t, share, 0.7, "jitter %v", jitter)
+		require.Greater(t, share, 0.75, "seed %d, jitter %v", seed, jitter)
 	}
 }

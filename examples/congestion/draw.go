@@ -104,9 +104,9 @@ func verdict(w io.Writer, runs []run) bool {
 			good = false
 			fmt.Fprintf(w, "%s: half of the packets queued for %s or more, above 30 ms\n", r.link.name, ms(r.p50))
 		}
-		if r.link.flows > 1 && r.fairness < 0.8 {
+		if r.link.flows > 1 && r.fairness < 0.9 {
 			good = false
-			fmt.Fprintf(w, "%s: fairness %.2f, below 0.8\n", r.link.name, r.fairness)
+			fmt.Fprintf(w, "%s: fairness %.2f, below 0.9\n", r.link.name, r.fairness)
 		}
 	}
 	switch {

@@ -97,6 +97,8 @@ type Adaptive struct {
 	rate      float64       // bytes a second, of cruise
 	capacity  float64       // delivered at the last congestion, 0 unknown
 	best      float64       // the highest that was delivered, bytes a second
+	proven    float64       // delivered lately without congestion, bytes a second
+	lately    recentBest    // the most of it
 	step      float64       // growth of the last round beyond the known capacity, bytes a second
 	waited    int           // rounds since step last doubled
 	gain      float64       // of capacity, while draining
@@ -138,13 +140,19 @@ type Adaptive struct {
 
 // epoch is a time of congestion: it ends when a round is without.
 type epoch struct {
-	on      bool
-	lastCut time.Duration
-	cuts    int
-	again   bool  // its drain was lowered by what was delivered of packets sent in it
-	vain    int   // drains that left the queue as it was
-	cutID   int64 // the last packet that had been sent at the last cut
-	seen    bool  // a round of packets that were sent since has ended
+	on          bool
+	lastCut     time.Duration
+	cuts        int
+	again       bool          // its drain was lowered by what was delivered of packets sent in it
+	vain        int           // drains that left the queue as it was
+	cutID       int64         // the last packet that had been sent at the last cut
+	seen        bool          // a round of packets that were sent since has ended
+	leapt       bool          // it began with a round trip time that had risen at once
+	far         bool          // by more than bursts of others can make it
+	queue       time.Duration // when its last drain began
+	counted     bool          // that drain was in vain
+	acked, lost int           // bytes of what was sent since the last cut
+	before      memory        // of what was known before its first cut
 }
 
 // NewAdaptive returns a controller.
@@ -284,7 +292,7 @@ func (a *Adaptive) forget(now time.Duration) {
 	a.deaf, a.round = a.lastID, round{}
 	a.out.reset()
 	a.loss.restart(now)
-	a.recent = recentRTT{}
+	a.recent.restart()
 }
 
 // Tick judges the round that has ended, if one has.

@@ -42,3 +42,23 @@ func (b *baseRTT) get() time.Duration {
 	}
 	return low
 }
+
+// recentBest is the highest rate of the last 20 to 30 s, in bytes a second.
+type recentBest struct {
+	buckets [3]float64 // [0] is the current one
+	start   time.Duration
+}
+
+func (b *recentBest) sample(now time.Duration, rate float64) {
+	for i := 0; now-b.start >= baseBucket && i < len(b.buckets); i++ {
+		b.buckets[2], b.buckets[1], b.buckets[0] = b.buckets[1], b.buckets[0], 0
+		b.start += baseBucket
+	}
+	if now-b.start >= baseBucket {
+		b.start = now
+	}
+	b.buckets[0] = max(b.buckets[0], rate)
+}
+
+// get is 0 before the first sample.
+func (b *recentBest) get() float64 { return max(b.buckets[0], b.buckets[1], b.buckets[2]) }

@@ -16,6 +16,13 @@ const (
 	nearly       = 0.98                    // of the known capacity, at most
 	beyond       = 1.05                    // of the known capacity: there may be more
 	calm         = 1700 * time.Millisecond // without congestion: there may be more
+	calmRate     = 1.25e6                  // bytes a second, for which that is calm; who has less looks for more sooner
+	calmPower    = 0.25                    // as the fourth root
+	minCalm      = 0.6                     // of calm
+	maxCalm      = 1.3                     // of calm
+	probe        = 600.0                   // bytes a second beyond what was delivered, for each root of that, while more isn't known to be there
+	minProbe     = 0.3                     // of what was delivered
+	maxProbe     = 1.5                     // of it
 	stepTime     = 115 * time.Millisecond  // in which growth doubles then
 	doublingTrip = 0.75                    // round trips in which the rate doubles at most
 	changedTrip  = 0.6                     // and while the link delivers muchBeyond of the known capacity
@@ -101,17 +108,22 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		case congestive:
 			lossy = true
 		case ofThePath:
-			a.restore(now)
+			a.restore(now, &a.before)
 		case answered:
 			a.before = memory{}
 		}
 	}
 	congested := queued || lossy
+	a.leapt(now)
 	if !a.epoch.seen && r.first > a.epoch.cutID {
 		a.epoch.seen = true
 		if a.phase == Drain && a.epoch.again {
 			a.out.reset()
 		}
+	}
+	if a.epoch.seen {
+		a.epoch.acked += r.acked
+		a.epoch.lost += r.lost
 	}
 	if !congested && a.phase != Drain {
 		a.epoch.on = false
@@ -180,14 +192,14 @@ type memory struct {
 	phase          Phase
 }
 
-// restore takes back a cut for loss that turned out to be the path's own.
-func (a *Adaptive) restore(now time.Duration) {
-	if a.before.rate <= a.rate {
+// restore takes back a cut for loss that turned out to be the path's own, or for a queue that turned out to be a longer path.
+func (a *Adaptive) restore(now time.Duration, before *memory) {
+	if before.rate <= a.rate {
 		return
 	}
 	a.accrue(now)
-	a.rate, a.capacity, a.phase = a.before.rate, a.before.capacity, a.before.phase
-	a.before = memory{}
+	a.rate, a.capacity, a.phase = before.rate, before.capacity, before.phase
+	*before = memory{}
 }
 
 // draining ends the drain when the queue is gone, or when it doesn't go.
@@ -207,14 +219,56 @@ func (a *Adaptive) draining(now time.Duration) {
 	a.phase = Cruise
 	a.calmSince = now
 	if vain {
-		a.epoch.vain++
-	}
-	if a.epoch.vain >= inVain { // what stays while less is sent isn't our queue
-		a.queue.rebase(now)
-		a.epoch.on, a.epoch.vain = false, 0
+		a.vain(now)
 	}
 	a.queue.restart()
 	a.forget(now)
+}
+
+// vain notes that a drain left the delay as it was. What stays while less is sent isn't our queue: the path is longer than it was. It reports
+// whether that is sure: after two drains, or one where the delay had risen at once.
+func (a *Adaptive) vain(now time.Duration) bool {
+	e := &a.epoch
+	e.counted = true
+	if a.overflows() || a.yielded() {
+		return false
+	}
+	if e.vain++; e.vain < inVain && !e.far {
+		return false
+	}
+	a.queue.rebase(now)
+	a.restore(now, &e.before)
+	e.on, e.vain = false, 0
+	return true
+}
+
+// stays reports whether the delay after a drain is what it was when that began, as far as the time between bursts tells.
+func (a *Adaptive) stays() bool {
+	change := a.queue.delay() - a.epoch.queue
+	return max(change, -change) <= a.epoch.queue/4+a.sendGap
+}
+
+// overflows reports whether more is lost of what was sent since the last cut than the path loses anyway: there is a queue, and it is full.
+func (a *Adaptive) overflows() bool {
+	e := &a.epoch
+	return float64(e.lost) > a.loss.tolerance*float64(e.acked+e.lost)+float64(2*a.cfg.MaxPacket)
+}
+
+// yielded reports whether the rate was less than half of what was delivered before, of late if the delay rose at once: others may have taken
+// the link, and whether we drain it doesn't show.
+func (a *Adaptive) yielded() bool {
+	if a.epoch.leapt {
+		return a.epoch.before.rate < a.lately.get()/2
+	}
+	return a.epoch.before.rate < a.best/2
+}
+
+// leapt notes that the round trip time rose at once while there is congestion.
+func (a *Adaptive) leapt(now time.Duration) {
+	if a.epoch.on && a.lately.get() > 0 && a.recent.leapt(now, a.unclear()) {
+		a.epoch.leapt = true
+		a.epoch.far = a.epoch.far || a.recent.leapt(now, a.unclear()+3*a.sendGap/2)
+	}
 }
 
 // drains reports whether what is delivered amid a drain, when that isn't the known capacity, tells of the link. A queue that is drained keeps
@@ -249,20 +303,32 @@ func (a *Adaptive) grow(now time.Duration, r *round, took time.Duration) {
 		return
 	}
 	if share > overloaded {
-		a.best = max(a.best, a.out.rate())
+		a.proven = a.out.rate()
+		a.best = max(a.best, a.proven)
+		a.lately.sample(now, a.proven)
 	}
 	inc := min(max(growth*math.Sqrt(a.rate), slowest*a.rate), fastest*a.rate) * took.Seconds()
 	known := a.rate <= beyond*a.capacity && now-a.calmSince <= a.calmTime()
 	follows := share > overloaded || a.out.rate() > farBeyond*a.capacity
 	switch {
 	case !known && follows && a.queue.delay() <= a.unclear():
-		a.rate = a.clamp(a.rate + a.leap(r, inc, took))
+		a.rate = a.clamp(a.rate + min(a.leap(r, inc, took), a.probe()))
 		return
 	case now-a.calmSince < hurryTime && a.rate < nearly*a.capacity:
 		inc = min(inc*hurry, nearly*a.capacity-a.rate)
 	}
 	a.step = 0
 	a.rate = a.clamp(a.rate + inc)
+}
+
+// probe is how far the rate may grow at most until it is known that the link delivers more than the known capacity: most often it doesn't,
+// and what was sent until that shows is lost.
+func (a *Adaptive) probe() float64 {
+	if a.out.rate() >= farBeyond*a.capacity {
+		return math.MaxFloat64
+	}
+	known := max(a.capacity, a.out.rate())
+	return max(known+min(max(probe*math.Sqrt(known), minProbe*known), maxProbe*known)-a.rate, 0)
 }
 
 // leap is the growth of a round where there may be more than the known capacity, given what growth is
@@ -296,12 +362,14 @@ func (a *Adaptive) part(r *round, took time.Duration) float64 {
 }
 
 // calmTime is how long a time without congestion has to be until there may be more: shorter where rounds
-// are long, and where there has been much more.
+// are long, and where there has been much more. Of the flows that share a link the smallest looks first, and ends the others' calm with the
+// queue it makes: so they draw level.
 func (a *Adaptive) calmTime() time.Duration {
 	if a.rate < a.best/4 {
 		return calm / 3
 	}
-	return max(calm-5*a.queue.base.get()/2, calm/2)
+	t := time.Duration(float64(calm) * min(max(math.Pow(a.rate/calmRate, calmPower), minCalm), maxCalm))
+	return max(t-5*a.queue.base.get()/2, calm/2)
 }
 
 // congested answers congestion in cruise once, and again at once while the link delivers less
@@ -311,11 +379,13 @@ func (a *Adaptive) congested(now time.Duration, r *round, limited bool) {
 	e := &a.epoch
 	out := a.out.rate()
 	switch {
+	case e.on && a.out.n == 0 && a.stays(): // a round that is timed tells more
+	case e.on && e.leapt && !e.counted && a.stays() && a.vain(now):
 	case !e.on, a.out.n > 1 && out < following*a.rate, now-e.lastCut > recutAfter:
 		if e.on && out > overloaded*a.rate {
 			e.cuts++
 		}
-		if e.cuts >= rebaseAfter && r.low > 0 {
+		if e.cuts >= rebaseAfter && r.low > 0 && !a.overflows() {
 			a.queue.rebase(now)
 			e.on, e.cuts = false, 0
 			return
@@ -337,10 +407,19 @@ func (a *Adaptive) cut(now time.Duration, r *round, limited bool) {
 	}
 	if !a.epoch.on {
 		a.epoch.cuts, a.epoch.vain = 0, 0
+		a.epoch.leapt, a.epoch.far, a.epoch.before = false, false, memory{a.rate, a.capacity, a.phase}
+		if a.phase == Startup {
+			a.epoch.before.rate /= startupGain
+		} else {
+			a.epoch.before.rate = min(a.rate, beyond*max(a.capacity, a.proven))
+		}
+		a.proven = 0
 	}
+	a.leapt(now)
 	a.epoch.on, a.epoch.lastCut, a.epoch.cutID, a.epoch.seen, a.epoch.again = true, now, a.lastID, false, false
 	a.lower(now, min(delivered, a.rate))
-	a.phase = Drain
+	a.phase, a.epoch.queue, a.epoch.counted = Drain, a.queue.delay(), false
+	a.epoch.acked, a.epoch.lost = 0, 0
 }
 
 // lower takes capacity for the link's, and drains the queue.

@@ -12,6 +12,8 @@ type queueDelay struct {
 	low     time.Duration    // of the last round, or of the last few where the path's delay varies by itself
 	last    [8]roundLow      // the last rounds, by number
 	n       int              // how many there have been since the last restart
+	few     bool             // the base is of rounds of few packets, from before the first drain
+	drained bool             // there has been one
 	up      time.Duration    // by which it rose from one round to the next, on average
 	down    time.Duration    // by which it fell
 	noises  [3]time.Duration // the greatest noise of the last 20 to 30 s, as in base
@@ -47,12 +49,21 @@ func (q *queueDelay) sample(now, low time.Duration, packets int, apart time.Dura
 		}
 	}
 	q.low = low
-	if q.average == 0 {
-		q.average = low
+	q.average += (low - q.average) / time.Duration(min(q.n, 4))
+	switch {
+	case q.n < baseRounds && q.base.get() > 0:
+	// Few packets have less of the noise than many, so a base from the start isn't for what comes after it.
+	case q.n == baseRounds && q.few && packets >= lowPackets && q.noise() > 0 && q.noise() < maxNoise/2:
+		q.base.set(now, min(q.average, q.base.get()+4*q.noise()))
+		q.few = false
+	default:
+		q.few = q.few || packets < lowPackets && !q.drained
+		q.base.sample(now, q.average)
 	}
-	q.average += (low - q.average) / 4
-	q.base.sample(now, q.average)
 }
+
+// baseRounds is how many rounds a base is the average of at least: the lowest of single ones is what chance makes.
+const baseRounds = 3
 
 // listen notes the noise of now.
 func (q *queueDelay) listen(now, noise time.Duration) {
@@ -67,7 +78,7 @@ func (q *queueDelay) listen(now, noise time.Duration) {
 
 // restart forgets the average, after a change that it would follow too late: the next
 // sample is the average.
-func (q *queueDelay) restart() { q.average, q.n = 0, 0 }
+func (q *queueDelay) restart() { q.average, q.n, q.drained = 0, 0, true }
 
 // rebase takes the path as it is now for one without a queue.
 func (q *queueDelay) rebase(now time.Duration) {
@@ -101,18 +112,37 @@ func (q *queueDelay) long(unclear time.Duration) bool {
 type recentRTT struct {
 	lows  [3]time.Duration // newest first
 	began time.Duration
+
+	last time.Duration // the last sample
+	sent time.Duration // when its packet left
+	rise time.Duration // the most by which it rose at once, lately
+	rose time.Duration // when it did
 }
 
 // batchTime is how long a batch lasts at least: acks that come one by one are gathered.
 const batchTime = 10 * time.Millisecond
 
 func (q *recentRTT) sample(now, rtt time.Duration) {
+	// By a queue it would rise within that time only if several times what the link delivers went in.
+	if rise := rtt - q.last; q.last > 0 && rise >= 2*(now-rtt-q.sent) && (rise > q.rise || now-q.rose > recutAfter) {
+		q.rise, q.rose = rise, now
+	}
+	q.last, q.sent = rtt, now-rtt
 	if q.lows[0] == 0 || now-q.began >= batchTime {
 		copy(q.lows[1:], q.lows[:2])
 		q.lows[0], q.began = rtt, now
 		return
 	}
 	q.lows[0] = min(q.lows[0], rtt)
+}
+
+// restart forgets the batches.
+func (q *recentRTT) restart() { q.lows = [3]time.Duration{} }
+
+// leapt reports whether the round trip time has lately risen by more than a time from one packet to the next, as on a path that has become
+// longer.
+func (q *recentRTT) leapt(now, more time.Duration) bool {
+	return q.rise > more && now-q.rose < recutAfter
 }
 
 // low is 0 when there were fewer than three.

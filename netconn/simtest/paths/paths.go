@@ -26,6 +26,7 @@ type Link struct {
 	Buffer  time.Duration                   // the longest queue, at the current rate
 	Bytes   int                             // the longest queue in bytes; 0: Buffer counts
 	Delay   time.Duration                   // one way, each way
+	Detours []Detour                        // times in which the way is longer
 	Jitter  time.Duration                   // each packet's delay, and each ack's, is up to that much more or less, drawn alone: they overtake each other
 	Loss    float64                         // share of packets lost at random, 0 to 1
 	AckLoss float64                         // share of the peer's ack packets lost; the next one acks again
@@ -48,6 +49,12 @@ type Link struct {
 type Bursts struct {
 	Every, Length time.Duration
 	Loss          float64
+}
+
+// Detour is a time in which a packet and an ack take By longer each. What is sent after a detour overtakes what was sent in it.
+type Detour struct {
+	Span
+	By time.Duration
 }
 
 // Span is a time.
@@ -100,7 +107,7 @@ func (l *Link) serve(now time.Duration) {
 		l.bytes -= q.bytes
 		l.waits = append(l.waits, wait{q.at, max(now-q.at-time.Duration(float64(q.bytes)*8/l.Rate(now)*float64(time.Second)), 0)})
 		if !l.lost(q.at) {
-			q.f.arrive(now+l.delay(), q.id)
+			q.f.arrive(now+l.delay(now), q.id)
 		}
 	}
 	if l.queue = l.queue[n:]; len(l.queue) == 0 {
@@ -109,12 +116,21 @@ func (l *Link) serve(now time.Duration) {
 }
 
 // delay is that of one packet, one way.
-func (l *Link) delay() time.Duration {
-	if l.Jitter == 0 {
-		return l.Delay
+func (l *Link) delay(now time.Duration) time.Duration {
+	delay := l.Delay
+	for _, d := range l.Detours {
+		if now >= d.From && now < d.To {
+			delay += d.By
+		}
 	}
-	return max(l.Delay-l.Jitter+time.Duration(l.rng.Int64N(int64(2*l.Jitter))), 0)
+	if l.Jitter > 0 {
+		delay += time.Duration(l.rng.Int64N(int64(2*l.Jitter))) - l.Jitter
+	}
+	return max(delay, 0)
 }
+
+// overtaken reports whether packets may overtake each other.
+func (l *Link) overtaken() bool { return l.Jitter > 0 || len(l.Detours) > 0 }
 
 func (l *Link) lost(now time.Duration) bool {
 	if _, dark := within(l.Dark, now); dark {
@@ -256,12 +272,12 @@ func (w *World) peer(f *Flow) {
 	if _, dark := within(l.Dark, w.now); dark || l.AckLoss > 0 && l.rng.Float64() < l.AckLoss {
 		return
 	}
-	back := w.now + l.delay()
+	back := w.now + l.delay(w.now)
 	for i := len(f.acks) - 1; i >= 0 && f.acks[i].at > back; i-- {
 		f.acks[i].at = back // an ack tells of the packets before as well
 	}
-	if l.Jitter > 0 {
-		f.inOrder(w.now, back)
+	if l.overtaken() {
+		f.inOrder(w.now, back, l.Jitter > 0)
 		return
 	}
 	n := 0
@@ -275,8 +291,9 @@ func (w *World) peer(f *Flow) {
 // orderWindow is how long the peer waits for a packet that others overtook.
 const orderWindow = 50 * time.Millisecond
 
-// inOrder acks what has arrived in the order of ids. A packet that comes later than orderWindow after the first that overtook it is stale.
-func (f *Flow) inOrder(now, back time.Duration) {
+// inOrder acks what has arrived in the order of ids. A packet that comes later than orderWindow after the first that overtook it is stale,
+// or at once when the peer doesn't wait.
+func (f *Flow) inOrder(now, back time.Duration, waits bool) {
 	n := 0
 	for ; n < len(f.arrived) && f.arrived[n].at <= now; n++ {
 		a := f.arrived[n]
@@ -290,7 +307,7 @@ func (f *Flow) inOrder(now, back time.Duration) {
 	f.arrived = f.arrived[n:]
 	waited := 0 // of the held ones, those before this have waited long enough
 	for i, h := range f.held {
-		if now-h.at >= orderWindow {
+		if !waits || now-h.at >= orderWindow {
 			waited = i + 1
 		}
 	}
