@@ -18,4 +18,6 @@ func init() {
 		}
 		return list
 	}
+	bridge.Record = newRecording
+	bridge.Play = newPlayer
 }

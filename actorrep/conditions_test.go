@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -44,7 +45,7 @@ func TestGroupsAndPhysics(t *testing.T) {
 				owner, other := w.join(), w.join()
 				require.NoError(t, other.Peer.JoinGroup("red"))
 				file := &bytes.Buffer{}
-				rec, err := w.Server.Record(file, actorrep.RecordConfig{})
+				rec, err := replay.Record(w.Server, file, replay.Config{})
 				require.NoError(t, err)
 				b := &banner{}
 				b.SetOwner(owner.Peer)

@@ -82,19 +82,8 @@
 //
 // # Recordings
 //
-// [World.Record] writes a world to an io.Writer, [OpenReplay] plays the file into a client's world: at any speed, from any time.
-//
-//	rec, err := world.Record(file, actorrep.RecordConfig{})        // on the server; at the end rec.Close()
-//
-//	replay, err := actorrep.OpenReplay(file, size)                 // later, perhaps in another build
-//	err = replay.Play(client)                                      // classes are matched as at a connect
-//	err = replay.Seek(5 * time.Minute)
-//	each tick: replay.Step(now)                                    // instead of client.Step
-//
-// A recorder is a connection that loses nothing, sees everything and has a pace of its own. Every so often it copies all
-// actors, a few in each frame, so that no Step is longer for it; a seek begins with the last such checkpoint. What
-// a seek shows is what playing from the beginning would, but that actors torn off before are gone. The file is drawn at
-// messageKind.
+// Package replay writes a world to a file and plays it. To a server a recording is a connection that loses nothing, sees everything and
+// has a pace of its own; to a client it is a server.
 //
 // # Bounds
 //
@@ -118,3 +107,14 @@
 // [World.Explain] says why a connection has an actor or a field, or hasn't. [Peer.Attribution] says where a
 // connection's bits went; package budgettest holds that to a budget. Package schema says whether two builds of a game may meet.
 package actorrep
+
+// A value's way through the files:
+//
+//	server_compare    what changed            server_relevancy, _spread, _priority  who is to have it
+//	server_gather     what goes now           server_open, _encode, _baseline       in which bits
+//	server_outlet     over which channel      server_sent                           arrived or lost
+//	client_records    what came in records    client_mirror, _parts                 on an actor's channel
+//	client            what the game is told
+//
+// Calls are in server_calls and client_calls, recordings in server_recording and client_playback. The other files are what both ends know:
+// actors, classes and their schema, procedures. The bits are drawn in internal/wire.

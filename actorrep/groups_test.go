@@ -12,6 +12,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -126,7 +127,7 @@ func TestManyUnits(t *testing.T) {
 			w.join()
 			build := other.join()
 			file := &bytes.Buffer{}
-			rec, err := w.Server.Record(file, actorrep.RecordConfig{Checkpoints: 3 * time.Second})
+			rec, err := replay.Record(w.Server, file, replay.Config{Checkpoints: 3 * time.Second})
 			require.NoError(t, err)
 			mood := true
 			agree := func() {
@@ -197,7 +198,7 @@ func TestManyUnits(t *testing.T) {
 
 // replayed is the end of a recording, by way of its last checkpoint.
 func replayed(t *testing.T, file *bytes.Buffer, register func(testing.TB, *actorrep.World)) *actorrep.World {
-	r, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	r, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	c := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
 	register(t, c)

@@ -13,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -314,7 +315,7 @@ func TestLargeUpdate(t *testing.T) {
 func TestLargeActorsRecorded(t *testing.T) {
 	f := newFleet(t, 4, netsim.Settings{}, actorrep.Config{})
 	var file bytes.Buffer
-	rec, err := f.Server.Record(&file, actorrep.RecordConfig{Checkpoints: time.Second, ActorsPerFrame: 4})
+	rec, err := replay.Record(f.Server, &file, replay.Config{Checkpoints: time.Second, ActorsPerFrame: 4})
 	require.NoError(t, err)
 	var list []*liner
 	for i := range 120 {
@@ -333,7 +334,7 @@ func TestLargeActorsRecorded(t *testing.T) {
 	for _, a := range list {
 		want[linerText(a, false)] = true
 	}
-	r, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	r, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	w := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
 	require.NoError(t, f.register(w))

@@ -2,10 +2,6 @@ package actorrep
 
 import (
 	"bytes"
-	"encoding/binary"
-	"hash/crc32"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -367,106 +363,6 @@ func TestLyingClients(t *testing.T) {
 	for seed := range seedsOf(100) {
 		lieToServer(t, lies(seed))
 	}
-}
-
-// lieInFile plays a recording whose checksums are right, and whose messages say what no recorder would.
-func lieInFile(t testing.TB, b []byte) {
-	d := hostile.NewDice(b, 200)
-	l := newLiar(t, d)
-	schema, bits := liesSchema(t)
-	var file bytes.Buffer
-	out := newFileWriter(&file)
-	require.NoError(t, out.begin(schema, bits, 0, ""))
-	var at int64
-	frames, places := 0, map[uint32]bool{}
-	for ; !d.Over() && frames < 100; frames++ {
-		if frames == 5 {
-			_, err := out.flush()
-			require.NoError(t, err)
-			at = out.offset
-		}
-		l.Frame += uint32(d.N(4))
-		var messages []byte
-		for range 1 + d.N(4) {
-			id := uint32(hostile.Mostly(d, 1+d.N(liesChannels-1), 0, maxRecorded-1))
-			kind := messageKind(d.N(int(messageBegin)))
-			if !places[id] {
-				kind = messageOpen
-			}
-			var data []byte
-			bits := 0
-			switch kind = hostile.Mostly(d, kind, messageOpen, messageValues, messageCopy, messageSleeper, messageBegin, messageUpTo, messageEnd); kind {
-			case messageOpen, messageCopy, messageSleeper:
-				data, bits = l.Opening(id)
-				places[id] = true
-			case messageValues:
-				data, bits = l.Messages(id)
-			case messageRecords:
-				data, bits = l.Records(slices.Sorted(maps.Keys(places)))
-				id = 0
-			case messageClose:
-				data, bits = []byte{uint8(d.N(6))}, 8
-				places[id] = false
-			}
-			messages = appendMessage(messages, kind, id, data, bits)
-		}
-		out.add(frameHead{time: time.Duration(frames) * time.Second, world: l.Frame, number: uint32(frames + 1)}, messages)
-	}
-	_, err := out.flush()
-	require.NoError(t, err)
-	if at > 0 {
-		out.checkpointed(at, 6*time.Second, 8*time.Second)
-	}
-	end := time.Duration(frames) * time.Second
-	require.NoError(t, out.end(end))
-
-	r, err := OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	require.NoError(t, err)
-	w := liesWorld(t, false)
-	require.NoError(t, r.Play(w))
-	for i := range frames {
-		_ = r.Step(time.Duration(i) * time.Second)
-		sane(t, w)
-	}
-	for _, at := range []time.Duration{end, 0, 9 * time.Second, end / 2, time.Second} {
-		_ = r.Seek(at)
-		sane(t, w)
-	}
-}
-
-// FuzzLyingFile plays recordings that pass the first checks.
-func FuzzLyingFile(f *testing.F) {
-	for seed := range uint64(20) {
-		f.Add(lies(seed))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) { lieInFile(t, b) })
-}
-
-// TestLyingFiles: whatever a recording says, actors keep their classes, and nothing is written outside their fields.
-func TestLyingFiles(t *testing.T) {
-	for seed := range seedsOf(200) {
-		lieInFile(t, lies(seed))
-	}
-}
-
-// TestFileWithHugeSchema: a length of 32 bits isn't negative where ints have 32.
-func TestFileWithHugeSchema(t *testing.T) {
-	var file bytes.Buffer
-	out := newFileWriter(&file)
-	require.NoError(t, out.begin(nil, 0, 0, ""))
-	b := file.Bytes()
-	body := b[fileHead+blockHead:]
-	binary.LittleEndian.PutUint32(body[8:], 1<<32-1)
-	sumBlock(b[fileHead:])
-	_, err := OpenReplay(bytes.NewReader(b), int64(len(b)))
-	require.ErrorIs(t, err, ErrReplayCorrupt)
-}
-
-// sumBlock mends the checksums of the block that b begins with.
-func sumBlock(b []byte) {
-	n := binary.LittleEndian.Uint32(b[8:])
-	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[blockHead:blockHead+n], castagnoli))
-	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:blockHead], castagnoli))
 }
 
 // TestLiesGetFar: half of the bunches of liars are taken, so that what they say reaches everything behind the first checks.

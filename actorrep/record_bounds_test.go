@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // sizes notes how much is written at a time.
@@ -19,7 +20,7 @@ func (s *sizes) Write(b []byte) (int, error) {
 }
 
 // recordedWorld is a server's world of so many actors of which some move each step, with a recording.
-func recordedWorld(t testing.TB, n int, out io.Writer, cfg actorrep.RecordConfig) (server *actorrep.World, rec *actorrep.Recorder, step func(moving int)) {
+func recordedWorld(t testing.TB, n int, out io.Writer, cfg replay.Config) (server *actorrep.World, rec *replay.Recorder, step func(moving int)) {
 	server = actorrep.NewServer(actorrep.Config{})
 	require.NoError(t, server.Register("rock", (*rock)(nil)))
 	require.NoError(t, server.Register("ship", (*ship)(nil), actorrep.Manual()))
@@ -31,7 +32,7 @@ func recordedWorld(t testing.TB, n int, out io.Writer, cfg actorrep.RecordConfig
 	}
 	if out != nil {
 		var err error
-		rec, err = server.Record(out, cfg)
+		rec, err = replay.Record(server, out, cfg)
 		require.NoError(t, err)
 	}
 	now, next := time.Duration(0), 0
@@ -53,7 +54,7 @@ func recordedWorld(t testing.TB, n int, out io.Writer, cfg actorrep.RecordConfig
 func TestRecordBounds(t *testing.T) {
 	const n, most = 5000, 64
 	out := &sizes{}
-	server, rec, step := recordedWorld(t, n, out, actorrep.RecordConfig{Rate: -1, Checkpoints: 5 * time.Second, ActorsPerFrame: most})
+	server, rec, step := recordedWorld(t, n, out, replay.Config{Rate: -1, Checkpoints: 5 * time.Second, ActorsPerFrame: most})
 	last := rec.Counters
 	begun := 0
 	for i := range 1200 {
@@ -82,7 +83,7 @@ func TestRecordBounds(t *testing.T) {
 
 // TestAllocsRecord: a Step with a recording allocates nothing, checkpoints included.
 func TestAllocsRecord(t *testing.T) {
-	_, rec, step := recordedWorld(t, 500, io.Discard, actorrep.RecordConfig{Rate: -1, Checkpoints: time.Second, ActorsPerFrame: 32})
+	_, rec, step := recordedWorld(t, 500, io.Discard, replay.Config{Rate: -1, Checkpoints: time.Second, ActorsPerFrame: 32})
 	for range 2000 {
 		step(200)
 	}
@@ -113,11 +114,11 @@ func BenchmarkRecord(b *testing.B) {
 			if c.record {
 				out = io.Discard
 			}
-			_, rec, step := recordedWorld(b, c.actors, out, actorrep.RecordConfig{Rate: -1, Checkpoints: c.checkpoints, ActorsPerFrame: 512})
+			_, rec, step := recordedWorld(b, c.actors, out, replay.Config{Rate: -1, Checkpoints: c.checkpoints, ActorsPerFrame: 512})
 			for range c.actors/c.moving*4 + 100 {
 				step(c.moving)
 			}
-			var was actorrep.RecordCounters
+			var was replay.Counters
 			if c.record {
 				was = rec.Counters
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // recorded is what the recording should show from a time on.
@@ -22,7 +23,7 @@ type recorded struct {
 }
 
 // recordRandom runs a world at random and returns its recording, closed, with the states it went through.
-func recordRandom(t *testing.T, seed uint64, cfg actorrep.RecordConfig, steps int) (*tape, []recorded) {
+func recordRandom(t *testing.T, seed uint64, cfg replay.Config, steps int) (*tape, []recorded) {
 	w := newTape(t, seed, cfg)
 	var states []recorded
 	early := w.join()
@@ -63,8 +64,8 @@ func recordRandom(t *testing.T, seed uint64, cfg actorrep.RecordConfig, steps in
 	return w, states
 }
 
-func openTape(t testing.TB, file []byte) (*actorrep.Replay, *actorrep.World) {
-	r, err := actorrep.OpenReplay(bytes.NewReader(file), int64(len(file)))
+func openTape(t testing.TB, file []byte) (*replay.Replay, *actorrep.World) {
+	r, err := replay.Open(bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
 	viewer := newViewer(t)
 	require.NoError(t, r.Play(viewer))
@@ -74,7 +75,7 @@ func openTape(t testing.TB, file []byte) (*actorrep.Replay, *actorrep.World) {
 // TestReplayRandom: at every frame a recording shows what the server had, and so do clients that joined early and late; a seek to
 // any time, from any time, shows exactly what playing from the beginning does.
 func TestReplayRandom(t *testing.T) {
-	configs := map[string]actorrep.RecordConfig{
+	configs := map[string]replay.Config{
 		"every step": {Rate: -1, Checkpoints: 2 * time.Second, ActorsPerFrame: 4},
 		"10 Hz":      {Checkpoints: 3 * time.Second, ActorsPerFrame: 8},
 		"rare":       {Rate: 3, Checkpoints: 7 * time.Second},
@@ -127,7 +128,7 @@ func TestUnknownWakes(t *testing.T) {
 		require.NoError(t, w.Register("limb", (*limb)(nil)))
 		return w
 	}
-	w := newTape(t, 1, actorrep.RecordConfig{Rate: -1, Checkpoints: time.Second})
+	w := newTape(t, 1, replay.Config{Rate: -1, Checkpoints: time.Second})
 	j := w.joinAs(bare())
 	p, l := &probe{Number: 1}, &limb{Length: 1}
 	require.NoError(t, w.server.Spawn(p))
@@ -145,7 +146,7 @@ func TestUnknownWakes(t *testing.T) {
 	}
 	require.NoError(t, w.rec.Close())
 	require.Equal(t, l.Length, j.world.Find(l.GUID()).(*limb).Length)
-	r, err := actorrep.OpenReplay(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
+	r, err := replay.Open(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
 	require.NoError(t, err)
 	viewer := bare()
 	require.NoError(t, r.Play(viewer))

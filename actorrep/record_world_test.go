@@ -15,6 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
@@ -83,7 +84,7 @@ type tape struct {
 	rng    *rand.Rand
 	now    time.Duration
 	server *actorrep.World
-	rec    *actorrep.Recorder
+	rec    *replay.Recorder
 	file   bytes.Buffer
 	joined []*joiner
 	torn   map[netguid.GUID]bool
@@ -96,12 +97,12 @@ type joiner struct {
 	peer       *actorrep.Peer
 }
 
-func newTape(t testing.TB, seed uint64, cfg actorrep.RecordConfig) *tape {
+func newTape(t testing.TB, seed uint64, cfg replay.Config) *tape {
 	t.Logf("seed %d", seed)
 	w := &tape{t: t, rng: rand.New(rand.NewPCG(seed, 9)), server: actorrep.NewServer(actorrep.Config{}), torn: map[netguid.GUID]bool{}}
 	registerProbes(t, w.server)
 	var err error
-	w.rec, err = w.server.Record(&w.file, cfg)
+	w.rec, err = replay.Record(w.server, &w.file, cfg)
 	require.NoError(t, err)
 	return w
 }

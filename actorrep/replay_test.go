@@ -14,12 +14,13 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // TestReplayCalls: multicasts are in a recording, those called between two frames too, in order; a seek doesn't run what it
 // jumps over.
 func TestReplayCalls(t *testing.T) {
-	w := newTape(t, 1, actorrep.RecordConfig{Checkpoints: time.Second})
+	w := newTape(t, 1, replay.Config{Checkpoints: time.Second})
 	p := &probe{on: true}
 	require.NoError(t, w.server.Spawn(p))
 	w.step()
@@ -52,25 +53,25 @@ func TestReplayCalls(t *testing.T) {
 
 // TestReplaySpeed: time passes by the speed; a pause, and the end.
 func TestReplaySpeed(t *testing.T) {
-	w := newTape(t, 1, actorrep.RecordConfig{Note: "the map"})
+	w := newTape(t, 1, replay.Config{Note: "the map"})
 	require.NoError(t, w.server.Spawn(&probe{}))
 	for range 300 {
 		w.step()
 	}
 	require.NoError(t, w.rec.Close())
 	require.NoError(t, w.rec.Close(), "again")
-	require.ErrorIs(t, w.rec.Err(), actorrep.ErrRecordEnded)
-	r, err := actorrep.OpenReplay(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
+	require.ErrorIs(t, w.rec.Err(), replay.ErrEnded)
+	r, err := replay.Open(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
 	require.NoError(t, err)
-	require.ErrorIs(t, r.Step(0), actorrep.ErrNotPlaying)
-	require.ErrorIs(t, r.Seek(0), actorrep.ErrNotPlaying)
-	require.ErrorIs(t, r.Play(w.server), actorrep.ErrReplayWorld)
+	require.ErrorIs(t, r.Step(0), replay.ErrNotPlaying)
+	require.ErrorIs(t, r.Seek(0), replay.ErrNotPlaying)
+	require.ErrorIs(t, r.Play(w.server), replay.ErrWorld)
 	viewer := newViewer(t)
 	require.NoError(t, r.Play(viewer))
-	require.ErrorIs(t, r.Play(viewer), actorrep.ErrReplayWorld, "twice")
+	require.ErrorIs(t, r.Play(viewer), replay.ErrWorld, "twice")
 	require.Equal(t, "the map", r.Note())
 	require.Equal(t, time.Second/10, r.Interval())
-	require.ErrorIs(t, r.SetSpeed(-1), actorrep.ErrReplaySpeed)
+	require.ErrorIs(t, r.SetSpeed(-1), replay.ErrSpeed)
 	require.NoError(t, r.Step(time.Hour))
 	require.NoError(t, r.Step(time.Hour+time.Second))
 	require.Equal(t, time.Second, r.Position())
@@ -94,7 +95,7 @@ func TestReplaySpeed(t *testing.T) {
 
 // TestSeekTells: a short seek forward tells each change once, with the value before it; any other brings new actors.
 func TestSeekTells(t *testing.T) {
-	w := newTape(t, 1, actorrep.RecordConfig{Rate: -1, Checkpoints: 2 * time.Second})
+	w := newTape(t, 1, replay.Config{Rate: -1, Checkpoints: 2 * time.Second})
 	p, brief := &probe{Number: 100}, &probe{}
 	require.NoError(t, w.server.Spawn(p))
 	for i := range 200 {
@@ -111,7 +112,7 @@ func TestSeekTells(t *testing.T) {
 	var came, went int
 	viewer := actorrep.NewClient(actorrep.Config{Spawned: func(actorrep.Actor) { came++ }, Destroyed: func(actorrep.Actor) { went++ }})
 	registerProbes(t, viewer)
-	r, err := actorrep.OpenReplay(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
+	r, err := replay.Open(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
 	require.NoError(t, err)
 	require.NoError(t, r.Play(viewer))
 	require.NoError(t, r.Seek(10*tick))
@@ -149,10 +150,10 @@ type badProbe struct {
 // TestReplaySchema: fields that came or went since are left out; retyped ones are refused by name, and the rest is played. Of procedures that went it
 // is told once.
 func TestReplaySchema(t *testing.T) {
-	w, _ := recordRandom(t, 3, actorrep.RecordConfig{Checkpoints: 2 * time.Second}, 300)
+	w, _ := recordRandom(t, 3, replay.Config{Checkpoints: 2 * time.Second}, 300)
 	lacking := 0
-	open := func(a actorrep.Actor) (*actorrep.Replay, *actorrep.World, error) {
-		r, err := actorrep.OpenReplay(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
+	open := func(a actorrep.Actor) (*replay.Replay, *actorrep.World, error) {
+		r, err := replay.Open(bytes.NewReader(w.file.Bytes()), int64(w.file.Len()))
 		require.NoError(t, err)
 		viewer := actorrep.NewClient(actorrep.Config{Failed: func(err error) {
 			lacking++
@@ -196,7 +197,7 @@ func TestReplaySchema(t *testing.T) {
 
 // TestReplayUnclosed: a recording whose process died is played up to its last whole block, with its checkpoints.
 func TestReplayUnclosed(t *testing.T) {
-	w, states := recordRandom(t, 5, actorrep.RecordConfig{Rate: -1, Checkpoints: 2 * time.Second, ActorsPerFrame: 8}, 400)
+	w, states := recordRandom(t, 5, replay.Config{Rate: -1, Checkpoints: 2 * time.Second, ActorsPerFrame: 8}, 400)
 	whole, _ := openTape(t, w.file.Bytes())
 	for _, cut := range []int{1, 20, 100, w.file.Len() / 3, w.file.Len() / 2, w.file.Len() * 9 / 10} {
 		file := w.file.Bytes()[:w.file.Len()-cut]
@@ -230,13 +231,13 @@ func TestReplayUnclosed(t *testing.T) {
 
 // named reports whether an error is one of those a recording's reader has.
 func named(err error) bool {
-	return errors.Is(err, actorrep.ErrNotReplay) || errors.Is(err, actorrep.ErrReplayVersion) || errors.Is(err, actorrep.ErrReplayTruncated) ||
-		errors.Is(err, actorrep.ErrReplayCorrupt) || errors.Is(err, actorrep.ErrSchema)
+	return errors.Is(err, replay.ErrNotReplay) || errors.Is(err, replay.ErrVersion) || errors.Is(err, replay.ErrTruncated) ||
+		errors.Is(err, replay.ErrCorrupt) || errors.Is(err, actorrep.ErrSchema)
 }
 
 // playAll plays a file as far as it goes, and seeks about.
 func playAll(t *testing.T, file []byte, rng *rand.Rand) error {
-	r, err := actorrep.OpenReplay(bytes.NewReader(file), int64(len(file)))
+	r, err := replay.Open(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func playAll(t *testing.T, file []byte, rng *rand.Rand) error {
 
 // TestReplayDamaged: cut anywhere, or with any byte changed, a file has an error by name, or is what it was.
 func TestReplayDamaged(t *testing.T) {
-	w, _ := recordRandom(t, 6, actorrep.RecordConfig{Checkpoints: time.Second}, 120)
+	w, _ := recordRandom(t, 6, replay.Config{Checkpoints: time.Second}, 120)
 	file := w.file.Bytes()
 	rng := rand.New(rand.NewPCG(1, 1))
 	require.NoError(t, playAll(t, file, rng))
@@ -278,28 +279,28 @@ func TestReplayDamaged(t *testing.T) {
 		}
 	}
 	require.Greater(t, errs, 20)
-	_, err := actorrep.OpenReplay(bytes.NewReader(nil), 0)
-	require.ErrorIs(t, err, actorrep.ErrReplayTruncated)
-	_, err = actorrep.OpenReplay(bytes.NewReader(make([]byte, 100)), 100)
-	require.ErrorIs(t, err, actorrep.ErrNotReplay)
+	_, err := replay.Open(bytes.NewReader(nil), 0)
+	require.ErrorIs(t, err, replay.ErrTruncated)
+	_, err = replay.Open(bytes.NewReader(make([]byte, 100)), 100)
+	require.ErrorIs(t, err, replay.ErrNotReplay)
 	next := slices.Clone(file)
 	next[8]++
-	_, err = actorrep.OpenReplay(bytes.NewReader(next), int64(len(next)))
-	require.ErrorIs(t, err, actorrep.ErrReplayVersion)
-	_, err = actorrep.OpenReplay(bytes.NewReader(file[:60]), int64(len(file)))
-	require.ErrorIs(t, err, actorrep.ErrReplayTruncated, "a file shorter than was said")
+	_, err = replay.Open(bytes.NewReader(next), int64(len(next)))
+	require.ErrorIs(t, err, replay.ErrVersion)
+	_, err = replay.Open(bytes.NewReader(file[:60]), int64(len(file)))
+	require.ErrorIs(t, err, replay.ErrTruncated, "a file shorter than was said")
 }
 
 // TestRecordConfig: impossible settings are refused, a client's world too.
 func TestRecordConfig(t *testing.T) {
 	w := actorrep.NewServer(actorrep.Config{})
-	for _, cfg := range []actorrep.RecordConfig{{Rate: 1e-9}, {ActorsPerFrame: 3}, {ActorsPerFrame: -1}, {Note: string(make([]byte, 5000))}} {
-		_, err := w.Record(io.Discard, cfg)
-		require.ErrorIs(t, err, actorrep.ErrRecordConfig, "%+v", cfg)
+	for _, cfg := range []replay.Config{{Rate: 1e-9}, {ActorsPerFrame: 3}, {ActorsPerFrame: -1}, {Note: string(make([]byte, 5000))}} {
+		_, err := replay.Record(w, io.Discard, cfg)
+		require.ErrorIs(t, err, replay.ErrConfig, "%+v", cfg)
 	}
-	_, err := actorrep.NewClient(actorrep.Config{}).Record(io.Discard, actorrep.RecordConfig{})
+	_, err := replay.Record(actorrep.NewClient(actorrep.Config{}), io.Discard, replay.Config{})
 	require.ErrorIs(t, err, actorrep.ErrClient)
-	_, err = w.Record(&fullDisk{}, actorrep.RecordConfig{})
+	_, err = replay.Record(w, &fullDisk{}, replay.Config{})
 	require.ErrorIs(t, err, errFull)
 }
 
@@ -320,7 +321,7 @@ func TestRecordFails(t *testing.T) {
 	server := actorrep.NewServer(actorrep.Config{})
 	registerProbes(t, server)
 	disk := &fullDisk{room: 5000}
-	rec, err := server.Record(disk, actorrep.RecordConfig{Rate: -1})
+	rec, err := replay.Record(server, disk, replay.Config{Rate: -1})
 	require.NoError(t, err)
 	var probes []*probe
 	for i := range 300 {
@@ -344,7 +345,7 @@ func TestRecordFails(t *testing.T) {
 
 // TestRecordFilter: what the filter doesn't want isn't in the file.
 func TestRecordFilter(t *testing.T) {
-	w := newTape(t, 1, actorrep.RecordConfig{Rate: -1, Filter: func(a actorrep.Actor) bool {
+	w := newTape(t, 1, replay.Config{Rate: -1, Filter: func(a actorrep.Actor) bool {
 		p, ok := a.(*probe)
 		return ok && p.Number%2 == 0
 	}})

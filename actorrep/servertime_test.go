@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -80,7 +81,7 @@ func TestServerTimeOfReplays(t *testing.T) {
 	var file bytes.Buffer
 	w := newWorld(t, 1, clean, actorrep.Config{}, registerTimed)
 	w.Now = 5 * time.Hour
-	rec, err := w.Server.Record(&file, actorrep.RecordConfig{Checkpoints: 10 * time.Second})
+	rec, err := replay.Record(w.Server, &file, replay.Config{Checkpoints: 10 * time.Second})
 	require.NoError(t, err)
 	a := &timed{}
 	require.NoError(t, w.Server.Spawn(a))
@@ -89,7 +90,7 @@ func TestServerTimeOfReplays(t *testing.T) {
 		w.Step()
 	}
 	require.NoError(t, rec.Close())
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	client := actorrep.NewClient(actorrep.Config{})
 	registerTimed(t, client)

@@ -11,6 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -268,7 +269,7 @@ func TestReplay(t *testing.T) {
 	const seed = 5
 	r := rig.New(t, seed, netsim.Settings{}, actorrep.Config{}, register)
 	var file bytes.Buffer
-	rec, err := r.Server.Record(&file, actorrep.RecordConfig{Rate: -1, Checkpoints: time.Second})
+	rec, err := replay.Record(r.Server, &file, replay.Config{Rate: -1, Checkpoints: time.Second})
 	require.NoError(t, err)
 	h := &hero{}
 	require.NoError(t, r.Server.Spawn(h))
@@ -285,7 +286,7 @@ func TestReplay(t *testing.T) {
 	require.NoError(t, rec.Close())
 	require.Less(t, file.Len(), 10_800, "changes, not whole lists")
 
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	viewer := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
 	require.NoError(t, register(viewer))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // TestRecord: a recording sees everything, wherever it is and whoever's it is, but for what its filter leaves out, and at every
@@ -16,7 +17,7 @@ func TestRecord(t *testing.T) {
 	r := newRig(t, &Graph{}, actorrep.Config{})
 	r.deaf()
 	var file bytes.Buffer
-	rec, err := r.w.Record(&file, actorrep.RecordConfig{Checkpoints: time.Second, Filter: func(a actorrep.Actor) bool {
+	rec, err := replay.Record(r.w, &file, replay.Config{Checkpoints: time.Second, Filter: func(a actorrep.Actor) bool {
 		i, ok := a.(*idea)
 		return !ok || i.N.Get() != 7
 	}})
@@ -48,7 +49,7 @@ func TestRecord(t *testing.T) {
 		r.w.Step(r.now)
 	}
 	require.NoError(t, rec.Close())
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	viewer := actorrep.NewClient(actorrep.Config{})
 	register(t, viewer)

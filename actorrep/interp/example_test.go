@@ -7,6 +7,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/interp"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // Boat is sent five times a second, and drawn evenly nevertheless.
@@ -21,7 +22,7 @@ func ExampleRegister() {
 	var file bytes.Buffer
 	server := actorrep.NewServer(actorrep.Config{})
 	check(server.Register("Boat", (*Boat)(nil), actorrep.UpdateFrequency(5)))
-	rec, err := server.Record(&file, actorrep.RecordConfig{})
+	rec, err := replay.Record(server, &file, replay.Config{})
 	check(err)
 	boat := &Boat{Heading: 350}
 	check(server.Spawn(boat))
@@ -37,7 +38,7 @@ func ExampleRegister() {
 	check(err)
 	boats, err := interp.Register(in, interp.ClassConfig[*Boat]{})
 	check(err)
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	check(err)
 	check(replay.Play(client))
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/interp"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // TestReplays: a recording is drawn evenly, also right after a seek, forth and back.
@@ -17,7 +18,7 @@ func TestReplays(t *testing.T) {
 	var file bytes.Buffer
 	server := actorrep.NewServer(actorrep.Config{})
 	require.NoError(t, server.Register("Walker", (*walker)(nil), actorrep.UpdateFrequency(20)))
-	rec, err := server.Record(&file, actorrep.RecordConfig{Checkpoints: 5 * time.Second})
+	rec, err := replay.Record(server, &file, replay.Config{Checkpoints: 5 * time.Second})
 	require.NoError(t, err)
 	w := &walker{}
 	require.NoError(t, server.Spawn(w))
@@ -28,7 +29,7 @@ func TestReplays(t *testing.T) {
 	}
 	require.NoError(t, rec.Close())
 
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	client := actorrep.NewClient(actorrep.Config{})
 	require.NoError(t, client.Register("Walker", (*walker)(nil)))

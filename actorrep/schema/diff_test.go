@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 type buildA struct {
@@ -82,11 +83,11 @@ func buildWorld(t testing.TB, i int, name string) *actorrep.World {
 func meet(t testing.TB, server, client int) error {
 	var file bytes.Buffer
 	w := buildWorld(t, server, "thing")
-	rec, err := w.Record(&file, actorrep.RecordConfig{})
+	rec, err := replay.Record(w, &file, replay.Config{})
 	require.NoError(t, err)
 	w.Step(time.Second)
 	require.NoError(t, rec.Close())
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	c := actorrep.NewClient(actorrep.Config{})
 	rpcs := actorrep.RPCs{}

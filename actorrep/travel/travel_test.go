@@ -12,6 +12,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/actorrep/travel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -262,7 +263,7 @@ func TestBeforeTheFirstLevel(t *testing.T) {
 func TestReplayOfTravel(t *testing.T) {
 	r := newTrip(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, 0)
 	var file bytes.Buffer
-	rec, err := r.Server.Record(&file, actorrep.RecordConfig{})
+	rec, err := replay.Record(r.Server, &file, replay.Config{})
 	require.NoError(t, err)
 	r.join(3)
 	r.to("forest")
@@ -276,7 +277,7 @@ func TestReplayOfTravel(t *testing.T) {
 	levels, err := travel.NewClient(w, func(m string) { loads = append(loads, m) })
 	require.NoError(t, err)
 	require.NoError(t, register(w))
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	require.NoError(t, err)
 	require.NoError(t, replay.Play(w))
 	for now := time.Duration(0); len(loads) < 2; now += rig.Tick {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -298,7 +299,7 @@ func lyingRecordings(e *env) figure {
 	if err != nil {
 		return broken("%v", err)
 	}
-	rec, err := w.Record(&file, actorrep.RecordConfig{Rate: -1, Checkpoints: time.Second})
+	rec, err := replay.Record(w, &file, replay.Config{Rate: -1, Checkpoints: time.Second})
 	if err != nil {
 		return broken("%v", err)
 	}
@@ -320,7 +321,7 @@ func lyingRecordings(e *env) figure {
 	for range e.pick(200, 5000) {
 		b := bytes.Clone(file.Bytes())
 		spoilBlocks(e, b)
-		r, err := actorrep.OpenReplay(bytes.NewReader(b), int64(len(b)))
+		r, err := replay.Open(bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			refused++
 			continue

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 type options struct {
@@ -79,7 +80,7 @@ func record(out io.Writer, file io.Writer, o options) ([]picture, error) {
 	if err := register(world); err != nil {
 		return nil, err
 	}
-	rec, err := world.Record(file, actorrep.RecordConfig{Checkpoints: 15 * time.Second, ActorsPerFrame: 64, Note: "arena"})
+	rec, err := replay.Record(world, file, replay.Config{Checkpoints: 15 * time.Second, ActorsPerFrame: 64, Note: "arena"})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // watch plays the recording and compares it with what there was to see.
@@ -17,7 +18,7 @@ func watch(out io.Writer, file *os.File, pictures []picture, rng *rand.Rand) err
 	if err != nil {
 		return err
 	}
-	replay, err := actorrep.OpenReplay(file, info.Size())
+	replay, err := replay.Open(file, info.Size())
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func watch(out io.Writer, file *os.File, pictures []picture, rng *rand.Rand) err
 }
 
 // playThrough plays at four times the speed, as a viewer at 60 frames a second would.
-func playThrough(out io.Writer, replay *actorrep.Replay, world *actorrep.World, pictures []picture) error {
+func playThrough(out io.Writer, replay *replay.Replay, world *actorrep.World, pictures []picture) error {
 	const speed = 4
 	if err := replay.SetSpeed(speed); err != nil {
 		return err
@@ -66,7 +67,7 @@ func playThrough(out io.Writer, replay *actorrep.Replay, world *actorrep.World, 
 const seeks = 200
 
 // seekAbout looks at places here and there.
-func seekAbout(out io.Writer, replay *actorrep.Replay, world *actorrep.World, pictures []picture, rng *rand.Rand) error {
+func seekAbout(out io.Writer, replay *replay.Replay, world *actorrep.World, pictures []picture, rng *rand.Rand) error {
 	was := bangs
 	spent, slowest := time.Duration(0), time.Duration(0)
 	for range seeks {

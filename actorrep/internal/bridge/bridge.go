@@ -2,7 +2,13 @@
 // each variable to a function of the type that is written beside it.
 package bridge
 
-import "github.com/bunchnet/bunchnet/actorrep/layout"
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
 
 var (
 	// BaseOf is the Base of an actor whose type isn't known.
@@ -16,6 +22,10 @@ var (
 	BeforeValues any // func(w *actorrep.World, f func(a actorrep.Actor))
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
+	// Record adds a recording to a server's world, as a connection that sees what filter lets through; nil is all.
+	Record any // func(w *actorrep.World, to Tape, filter func(a actorrep.Actor) bool) Recording
+	// Play makes a client's world one that is played into. It is nil when the world has a connection, or actors.
+	Play any // func(w *actorrep.World) Player
 )
 
 // Class is a registered class.
@@ -30,4 +40,79 @@ type Procedure struct {
 	Name, Kind string
 	Reliable   bool
 	Parameters *layout.Layout
+}
+
+// Kind is what a message of a recording says of an actor, by its place.
+type Kind uint8
+
+// The kinds of messages.
+const (
+	Open    Kind = iota // an opening bunch
+	Values              // messages on the actor's channel
+	Records             // a chunk of records; place 0
+	Close               // 8 bits: the reason; after Dormancy the actor keeps its place
+	Begin               // a checkpoint begins, of the places below
+	Copy                // an actor as an opening bunch
+	Sleeper             // the same, and it sleeps
+	UpTo                // places below are copied
+	End                 // all are
+)
+
+// MaxPlaces is the most actors of a recording at once.
+const MaxPlaces = 1 << 20
+
+// MaxCopy is the most bytes that an actor's copy may take.
+const MaxCopy = 4 << 20
+
+// Tape takes what is recorded, in frames.
+type Tape interface {
+	// Begin says that a Step begins and reports whether it is a frame; ended that there will be no more.
+	Begin(now time.Duration) (frame, ended bool)
+	// Number is that of the frame, from 1.
+	Number() uint32
+	// Put adds a message to the frame, and reports whether there was room.
+	Put(kind Kind, place uint32, data []byte, bits int) bool
+	// Budget is the bits of values that the frame may still take, OpenRoom the actors that may be opened in it.
+	Budget() int
+	OpenRoom() int
+	// End says that the frame has all of its Step.
+	End()
+	// Fail ends the recording.
+	Fail(err error)
+}
+
+// Recording is a world's end of one.
+type Recording interface {
+	Peer() any // *actorrep.Peer
+	Schema() (data []byte, bits int)
+	// Frame is the world's, Opened the actors opened in the Tape's.
+	Frame() uint32
+	Opened() int
+	// Places is the number of the place behind the last. Copy puts a copy of who has one on the tape, if somebody has; it reports false
+	// when there was no room.
+	Places() uint32
+	Copy(place uint32) (copied, ok bool)
+	// Split keeps records of places from these on apart from those before; 0 is none.
+	Split(from, until uint32)
+	// Step records what there is now, Remove ends the recording.
+	Step()
+	Remove()
+}
+
+// Player is a client's world that is played into.
+type Player interface {
+	// Describe takes the classes of a recording. Without ok it doesn't describe any; an error may name what doesn't go with ours.
+	Describe(r *bitio.Reader) (ok bool, err error)
+	// Frame says from which of the world's Steps the following messages are.
+	Frame(low uint32)
+	// Message takes in an Open, Values, a Close, a Copy or a Sleeper.
+	Message(kind Kind, place uint32, r *bitio.Reader) error
+	// Records takes in a chunk of records; FirstPlace is that of the first.
+	Records(in *bunch.In) error
+	FirstPlace(r bitio.Reader) (uint32, error)
+	// Received counts a frame.
+	Received()
+	// Reset takes all actors away, ForgetCalls drops the calls that haven't run.
+	Reset()
+	ForgetCalls()
 }

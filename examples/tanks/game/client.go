@@ -14,6 +14,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
@@ -37,8 +38,8 @@ type Client struct {
 	shells *predict.Spawns[*Shell]
 	now    time.Duration
 	play   Player
-	replay *actorrep.Replay // instead of a server
-	began  time.Time        // of the replay
+	replay *replay.Replay // instead of a server
+	began  time.Time      // of the replay
 	still  bool
 	err    error
 }
@@ -68,7 +69,7 @@ func Watch(in io.ReaderAt, size int64) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.replay, err = actorrep.OpenReplay(in, size); err != nil {
+	if c.replay, err = replay.Open(in, size); err != nil {
 		return nil, err
 	}
 	return c, c.replay.Play(c.world)

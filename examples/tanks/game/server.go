@@ -12,6 +12,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/interp"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/actorrep/rewind"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
@@ -29,7 +30,7 @@ type Server struct {
 
 	classes
 	world   *actorrep.World
-	record  *actorrep.Recorder
+	record  *replay.Recorder
 	players *session.Players[*player]
 	board   *Board
 	shells  []*Shell
@@ -220,7 +221,7 @@ func (s *Server) step(dt time.Duration) {
 
 // Record writes the match to out, for Watch, until EndRecord.
 func (s *Server) Record(out io.Writer) (err error) {
-	s.record, err = s.world.Record(out, actorrep.RecordConfig{})
+	s.record, err = replay.Record(s.world, out, replay.Config{})
 	return err
 }
 

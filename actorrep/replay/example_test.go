@@ -1,4 +1,4 @@
-package actorrep_test
+package replay_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
 )
 
 // Kite is an actor that rises.
@@ -15,14 +16,14 @@ type Kite struct {
 }
 
 // A game of ten seconds is recorded, and looked at from its middle on.
-func ExampleWorld_Record() {
+func ExampleRecord() {
 	server := actorrep.NewServer(actorrep.Config{})
 	kite := &Kite{}
 	check(server.Register("Kite", kite))
 	check(server.Spawn(kite))
 
 	var file bytes.Buffer
-	rec, err := server.Record(&file, actorrep.RecordConfig{Note: "a windy day"})
+	rec, err := replay.Record(server, &file, replay.Config{Note: "a windy day"})
 	check(err)
 	for now := time.Duration(0); now <= 10*time.Second; now += 50 * time.Millisecond {
 		kite.Height = now.Seconds()
@@ -30,7 +31,7 @@ func ExampleWorld_Record() {
 	}
 	check(rec.Close())
 
-	replay, err := actorrep.OpenReplay(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	replay, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	check(err)
 	client := actorrep.NewClient(actorrep.Config{Spawned: func(a actorrep.Actor) { fmt.Println("a kite appears") }})
 	check(client.Register("Kite", (*Kite)(nil)))

@@ -1,9 +1,11 @@
-package actorrep
+package replay
 
 import (
 	"fmt"
 	"sort"
 	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 )
 
 // Seek shows another time of the recording, which is held within its bounds, and tells the game at once.
@@ -17,14 +19,13 @@ func (r *Replay) Seek(t time.Duration) error {
 		return ErrNotPlaying
 	}
 	t = min(max(t, 0), r.file.duration)
-	c := r.world.client
 	list := r.file.checkpoints
 	i := sort.Search(len(list), func(i int) bool { return list[i].to > t }) - 1
 	if r.err != nil || t < r.pos || i >= 0 && list[i].from > r.pos {
-		c.reset()
+		r.to.Reset()
 		r.err = nil
 		r.rewind(r.file.begin)
-		r.building, r.copying, r.upTo, r.until = i >= 0, false, 0, maxRecorded
+		r.building, r.copying, r.upTo, r.until = i >= 0, false, 0, bridge.MaxPlaces
 		if r.building {
 			r.rewind(list[i].offset)
 		}
@@ -32,24 +33,9 @@ func (r *Replay) Seek(t time.Duration) error {
 	r.pos, r.begun = t, false
 	r.err = r.playUntil(t)
 	if r.err == nil && r.building {
-		r.err = fmt.Errorf("%w: a checkpoint without an end before %v", ErrReplayCorrupt, t)
+		r.err = fmt.Errorf("%w: a checkpoint without an end before %v", ErrCorrupt, t)
 	}
-	c.forgetCalls()
+	r.to.ForgetCalls()
 	r.world.Step(r.pos)
 	return r.err
-}
-
-// reset takes all actors away. The schema stays.
-func (c *client) reset() {
-	c.forgetCalls()
-	w := c.world
-	for i := len(w.actors) - 1; i >= 0; i = min(i, len(w.actors)) - 1 {
-		if b := w.actors[i]; b != nil {
-			c.leave(b.mirror)
-		}
-	}
-	clear(c.mirrors)
-	clear(c.waiting)
-	c.nWaiting, c.frame = 0, 0
-	c.at, c.atFrame, c.tick = 0, 0, 0
 }

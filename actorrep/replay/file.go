@@ -1,10 +1,12 @@
-package actorrep
+package replay
 
 import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
 	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 )
 
 // A recording is little-endian, and is
@@ -30,21 +32,7 @@ import (
 //	1   kind     uvarint  place     uvarint  bits     bytes
 //
 // with the bits of an opening bunch, of messages on an actor's channel, or of records in one chunk with the frame's
-// number as its packet; see there.
-type messageKind uint8
-
-const (
-	messageOpen    messageKind = iota
-	messageValues              // on the actor's channel
-	messageRecords             // place 0
-	messageClose               // 8 bits: the reason; after Dormancy the actor keeps its place
-	messageBegin               // a checkpoint begins, of the places below
-	messageCopy                // an actor as an opening bunch
-	messageSleeper             // the same, and it sleeps
-	messageUpTo                // places below are copied
-	messageEnd                 // all are
-)
-
+// number as its packet; see there. Its kinds are bridge.Kind.
 const (
 	fileMagic   = "BUNCHREP"
 	fileEnd     = "BUNCHEND"
@@ -65,7 +53,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func appendMessage(b []byte, kind messageKind, id uint32, data []byte, bits int) []byte {
+func appendMessage(b []byte, kind bridge.Kind, id uint32, data []byte, bits int) []byte {
 	b = append(b, byte(kind))
 	b = binary.AppendUvarint(b, uint64(id))
 	b = binary.AppendUvarint(b, uint64(bits))

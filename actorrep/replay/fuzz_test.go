@@ -1,4 +1,4 @@
-package actorrep
+package replay
 
 import (
 	"bytes"
@@ -6,13 +6,40 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 )
+
+type fuzzed struct {
+	actorrep.Base
+	Pos   struct{ X, Y, Z float64 } `net:"q=0.01"`
+	Name  string                    `net:""`
+	List  []struct{ A, B uint16 }   `net:""`
+	Bytes []byte                    `net:""`
+	Few   uint8                     `net:"max=7"`
+	Rot   [3]float32                `net:"rot=16"`
+	V     actorrep.Var[int32]       `net:""`
+	More  bool                      `net:""`
+	Bag   fastarray.List[uint16]    `net:""`
+}
+
+var fuzzNote = actorrep.MulticastRPC(func(actorrep.Call, *fuzzed, int32) error { return nil })
+
+func fuzzWorld(t testing.TB, server bool) *actorrep.World {
+	w := actorrep.NewClient(actorrep.Config{})
+	if server {
+		w = actorrep.NewServer(actorrep.Config{})
+	}
+	require.NoError(t, w.Register("fuzzed", (*fuzzed)(nil), actorrep.RPCs{"Note": fuzzNote}))
+	return w
+}
 
 // fuzzRecording is a small recording of everything: values, calls, sleepers, components, tear-off, a checkpoint.
 func fuzzRecording(t testing.TB) []byte {
 	var file bytes.Buffer
 	w := fuzzWorld(t, true)
-	rec, err := w.Record(&file, RecordConfig{Rate: -1, Checkpoints: 200 * time.Millisecond, ActorsPerFrame: 4})
+	rec, err := Record(w, &file, Config{Rate: -1, Checkpoints: 200 * time.Millisecond, ActorsPerFrame: 4})
 	require.NoError(t, err)
 	var all []*fuzzed
 	for i := range 20 {
@@ -45,7 +72,7 @@ func fuzzRecording(t testing.TB) []byte {
 
 // playAnyhow plays a file wherever it leads, and seeks about.
 func playAnyhow(t *testing.T, file []byte) {
-	r, err := OpenReplay(bytes.NewReader(file), int64(len(file)))
+	r, err := Open(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		return
 	}
@@ -59,7 +86,7 @@ func playAnyhow(t *testing.T, file []byte) {
 	for _, at := range []time.Duration{d, 0, d / 2, d / 3} {
 		_ = r.Seek(at)
 		for a := range w.All { // no parent is its own
-			_ = a.base().Owner()
+			_ = a.(*fuzzed).Owner()
 		}
 	}
 	if r.world.Len() > len(file) {
@@ -101,7 +128,7 @@ func FuzzReplayFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, two, three []byte) {
 		var file bytes.Buffer
 		w := fuzzWorld(t, true)
-		schema, bits := w.encodeSchema()
+		schema, bits := schemaOf(w)
 		out := newFileWriter(&file)
 		require.NoError(t, out.begin(schema, bits, 0, ""))
 		var at int64

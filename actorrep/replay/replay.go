@@ -1,4 +1,4 @@
-package actorrep
+package replay
 
 import (
 	"encoding/binary"
@@ -7,23 +7,24 @@ import (
 	"io"
 	"time"
 
-	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
-	"github.com/bunchnet/bunchnet/channel"
 )
 
 // Replay plays a recording into a client's world, in which it stands for the server. Not safe for concurrent use: it
 // belongs to its world.
 //
-//	replay, err := actorrep.OpenReplay(file, size)
+//	replay, err := replay.Open(file, size)
 //	err = replay.Play(world)                 // the same classes as on the server, or of another build
 //	for !replay.Done() {
 //		err = replay.Step(now)           // instead of world.Step
 //	}
 type Replay struct {
 	file  replayFile
-	world *World
+	world *actorrep.World
+	to    bridge.Player
 	speed float64
 	last  time.Duration // of the caller's time
 	begun bool
@@ -49,20 +50,24 @@ type frame struct {
 	messages []byte
 }
 
+var play = bridge.Play.(func(w *actorrep.World) bridge.Player)
+
+var errFormat = errors.New("replay: a malformed frame")
+
 // maxSpeed is more than fast: what is far away is sought.
 const maxSpeed = 1e6
 
 // Errors of playing.
 var (
-	ErrReplayWorld = errors.New("actorrep: a replay needs a client's world without actors; make one with NewClient and register its classes")
-	ErrReplaySpeed = errors.New("actorrep: a replay's speed must be from 0 to a million")
-	ErrNotPlaying  = errors.New("actorrep: call Replay.Play first")
+	ErrWorld      = errors.New("replay: a replay needs a client's world without actors; make one with NewClient and register its classes")
+	ErrSpeed      = errors.New("replay: a replay's speed must be from 0 to a million")
+	ErrNotPlaying = errors.New("replay: call Replay.Play first")
 )
 
-// OpenReplay reads a recording of size bytes: its schema and its index, or its blocks when it was never closed. What can't be
-// read has an error of its own: ErrNotReplay, ErrReplayVersion, ErrReplayTruncated, ErrReplayCorrupt. Only one block,
+// Open reads a recording of size bytes: its schema and its index, or its blocks when it was never closed. What can't be
+// read has an error of its own: ErrNotReplay, ErrVersion, ErrTruncated, ErrCorrupt. Only one block,
 // mostly of about 64 KiB, is in memory at a time.
-func OpenReplay(in io.ReaderAt, size int64) (*Replay, error) {
+func Open(in io.ReaderAt, size int64) (*Replay, error) {
 	r := &Replay{speed: 1}
 	r.file.in = in
 	if err := r.file.open(size); err != nil {
@@ -75,20 +80,16 @@ func OpenReplay(in io.ReaderAt, size int64) (*Replay, error) {
 // Play chooses the world that is played into, a client's without a connection, and compares its classes with the
 // recording's. Fields that one of them doesn't have are left out; an ErrSchema names fields and procedures of
 // other types. It may be ignored: the classes that it names are left out then.
-func (r *Replay) Play(w *World) error {
-	if w.server || w.live > 0 || w.client.schema != nil {
-		return ErrReplayWorld
+func (r *Replay) Play(w *actorrep.World) error {
+	to := play(w)
+	if to == nil {
+		return ErrWorld
 	}
-	br := bitio.NewReader(r.file.schema, r.file.schemaBits)
-	if br.ReadBits(wire.KindBits) != wire.Schema {
-		return fmt.Errorf("%w: no schema", ErrReplayCorrupt)
+	ok, err := to.Describe(bitio.NewReader(r.file.schema, r.file.schemaBits))
+	if !ok {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	list, err := w.readSchema(br)
-	if list == nil && err != nil {
-		return fmt.Errorf("%w: %w", ErrReplayCorrupt, err)
-	}
-	w.client.schema = list
-	r.world = w
+	r.world, r.to = w, to
 	return err
 }
 
@@ -98,7 +99,7 @@ func (r *Replay) Duration() time.Duration { return r.file.duration }
 // Position is the recording's time that is shown, from 0 at its beginning. World.Now says the same.
 func (r *Replay) Position() time.Duration { return r.pos }
 
-// Note is what the recording's RecordConfig said.
+// Note is what the recording's Config said.
 func (r *Replay) Note() string { return r.file.note }
 
 // Interval is the time between two frames of the recording at most times; 0 is a server's Step.
@@ -119,7 +120,7 @@ func (r *Replay) Speed() float64 { return r.speed }
 // SetSpeed says how fast: 1 is as it was, 0 stands still. Default 1; from 0 to a million.
 func (r *Replay) SetSpeed(speed float64) error {
 	if !(speed >= 0 && speed <= maxSpeed) {
-		return fmt.Errorf("%w: %v", ErrReplaySpeed, speed)
+		return fmt.Errorf("%w: %v", ErrSpeed, speed)
 	}
 	r.speed = speed
 	return nil
@@ -158,7 +159,7 @@ func (r *Replay) playUntil(t time.Duration) error {
 		}
 		r.has = false
 		if err := r.play(&r.frame); err != nil {
-			return fmt.Errorf("%w: at %v: %w", ErrReplayCorrupt, r.frame.time, err)
+			return fmt.Errorf("%w: at %v: %w", ErrCorrupt, r.frame.time, err)
 		}
 	}
 }
@@ -209,12 +210,11 @@ func (r *Replay) cutFrame() error {
 
 // play takes a frame's messages in.
 func (r *Replay) play(f *frame) error {
-	c := r.world.client
-	c.frame = c.extend(f.world)
+	r.to.Frame(f.world)
 	for b := f.messages; len(b) > 0; {
-		kind := messageKind(b[0])
+		kind := bridge.Kind(b[0])
 		id, n := binary.Uvarint(b[1:])
-		if n <= 0 || id >= maxRecorded {
+		if n <= 0 || id >= bridge.MaxPlaces {
 			return errFormat
 		}
 		b = b[1+n:]
@@ -226,109 +226,62 @@ func (r *Replay) play(f *frame) error {
 		data := &r.bunch.Data
 		data.Reset(b[:(size+7)/8], int(size))
 		b = b[(size+7)/8:]
-		if err := r.message(c, kind, uint32(id), data); err != nil {
+		if err := r.message(kind, uint32(id), data); err != nil {
 			return err
 		}
 	}
-	r.world.Counters.Received++
+	r.to.Received()
 	return nil
 }
 
 // message takes in one.
-func (r *Replay) message(c *client, kind messageKind, id uint32, data *bitio.Reader) error {
-	if kind >= messageBegin {
-		return r.checkpoint(c, kind, id, data)
-	}
-	if kind == messageRecords {
-		return r.records(c, data)
-	}
-	if r.uncopied(id) {
+func (r *Replay) message(kind bridge.Kind, id uint32, data *bitio.Reader) error {
+	switch {
+	case kind >= bridge.Begin:
+		return r.checkpoint(kind, id, data)
+	case kind == bridge.Records:
+		return r.records(data)
+	case r.uncopied(id):
 		return nil // its copy will say
 	}
-	m := c.mirror(id)
-	switch {
-	case kind == messageOpen:
-		return c.openAt(id, data)
-	case m == nil || m.class == nil && m.parts == nil:
-		return ErrGUID
-	case kind == messageClose:
-		m.closedBy(channel.CloseReason(data.ReadUint8()))
-		return data.Err()
-	}
-	return m.take(data)
+	return r.to.Message(kind, id, data)
 }
 
 // uncopied reports whether a place is to be copied by the checkpoint that is read.
 func (r *Replay) uncopied(id uint32) bool { return r.building && id >= r.upTo && id < r.until }
 
 // records takes in changed values. While a checkpoint is read, those of places without a copy have chunks of their own.
-func (r *Replay) records(c *client, data *bitio.Reader) error {
+func (r *Replay) records(data *bitio.Reader) error {
 	if r.building {
-		first, gap := *data, uint32(1)
-		wire.SkipTime(&first)
-		if id, _ := wire.ReadID(&first, &gap); r.uncopied(id) {
-			return first.Err()
+		if id, err := r.to.FirstPlace(*data); r.uncopied(id) {
+			return err
 		}
 	}
-	return c.records(&r.bunch)
+	return r.to.Records(&r.bunch)
 }
 
 // checkpoint takes in a message of one: only a seek needs them.
-func (r *Replay) checkpoint(c *client, kind messageKind, id uint32, data *bitio.Reader) error {
+func (r *Replay) checkpoint(kind bridge.Kind, id uint32, data *bitio.Reader) error {
 	switch {
 	case !r.building:
 		return nil
-	case kind == messageBegin:
+	case kind == bridge.Begin:
 		if r.copying {
 			return fmt.Errorf("%w: a checkpoint in a checkpoint", errFormat)
 		}
 		r.copying, r.upTo, r.until = true, 1, max(id, 1)
 		return nil
-	case !r.copying || kind > messageEnd:
+	case !r.copying || kind > bridge.End:
 		return fmt.Errorf("%w: not of a checkpoint", errFormat)
-	case kind == messageUpTo:
+	case kind == bridge.UpTo:
 		r.upTo = min(max(r.upTo, id), r.until)
 		return nil
-	case kind == messageEnd:
+	case kind == bridge.End:
 		r.building, r.copying = false, false
 		return nil
 	}
 	if !r.uncopied(id) {
 		return fmt.Errorf("%w: a copy of what is there", errFormat)
 	}
-	if err := c.openAt(id, data); err != nil {
-		return err
-	}
-	if kind == messageSleeper {
-		c.mirror(id).closedBy(bunch.Dormancy)
-	}
-	return nil
-}
-
-// mirror is who records call id, or nil.
-func (c *client) mirror(id uint32) *mirror {
-	if uint64(id) >= uint64(len(c.mirrors)) {
-		return nil
-	}
-	return c.mirrors[id]
-}
-
-// openAt opens an actor of a replay, or wakes it.
-func (c *client) openAt(id uint32, data *bitio.Reader) error {
-	if old := c.mirror(id); id == 0 || old != nil && !old.asleep {
-		return fmt.Errorf("%w: place %d is taken", errFormat, id)
-	}
-	m := &mirror{world: c.world, index: id}
-	c.place(m)
-	return m.take(data)
-}
-
-// closedBy is Closed in a replay, where sleepers keep their place.
-func (m *mirror) closedBy(reason channel.CloseReason) {
-	if reason == bunch.Dormancy {
-		m.asleep, m.history = true, nil
-		return
-	}
-	m.Closed(nil, reason)
-	m.world.client.mirrors[m.index] = nil // nothing overtakes anything in a file
+	return r.to.Message(kind, id, data)
 }

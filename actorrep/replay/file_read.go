@@ -1,4 +1,4 @@
-package actorrep
+package replay
 
 import (
 	"encoding/binary"
@@ -12,13 +12,13 @@ import (
 // Errors of recordings that are read.
 var (
 	// ErrNotReplay is a file that no Recorder wrote.
-	ErrNotReplay = errors.New("actorrep: not a recording")
-	// ErrReplayVersion is a recording in a form that this build doesn't know.
-	ErrReplayVersion = errors.New("actorrep: a recording of another version")
-	// ErrReplayTruncated is a recording that ends before its first frame.
-	ErrReplayTruncated = errors.New("actorrep: the recording is cut off")
-	// ErrReplayCorrupt is a recording with bytes that no Recorder wrote.
-	ErrReplayCorrupt = errors.New("actorrep: the recording is damaged")
+	ErrNotReplay = errors.New("replay: not a recording")
+	// ErrVersion is a recording in a form that this build doesn't know.
+	ErrVersion = errors.New("replay: a recording of another version")
+	// ErrTruncated is a recording that ends before its first frame.
+	ErrTruncated = errors.New("replay: the recording is cut off")
+	// ErrCorrupt is a recording with bytes that no Recorder wrote.
+	ErrCorrupt = errors.New("replay: the recording is damaged")
 )
 
 // block is a block's head.
@@ -54,7 +54,7 @@ func (f *replayFile) open(size int64) error {
 	case string(head[:len(fileMagic)]) != fileMagic:
 		return ErrNotReplay
 	case v != fileVersion:
-		return fmt.Errorf("%w: %d, not %d", ErrReplayVersion, v, fileVersion)
+		return fmt.Errorf("%w: %d, not %d", ErrVersion, v, fileVersion)
 	}
 	b, err := f.block(fileHead, size)
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *replayFile) block(at, limit int64) (b block, err error) {
 		return b, f.corrupt(at, "a block of more than 16 MiB")
 	}
 	if n > limit-at-blockHead {
-		return b, fmt.Errorf("%w: a block at %d of %d bytes", ErrReplayTruncated, at, n)
+		return b, fmt.Errorf("%w: a block at %d of %d bytes", ErrTruncated, at, n)
 	}
 	if int64(cap(f.body)) < n {
 		f.body = make([]byte, n)
@@ -167,18 +167,18 @@ func (f *replayFile) block(at, limit int64) (b block, err error) {
 // readAt fills b from an offset, or says why not.
 func (f *replayFile) readAt(b []byte, at, limit int64) error {
 	if at < 0 || at > limit-int64(len(b)) {
-		return fmt.Errorf("%w: at %d", ErrReplayTruncated, at)
+		return fmt.Errorf("%w: at %d", ErrTruncated, at)
 	}
 	n, err := f.in.ReadAt(b, at)
 	switch {
 	case n == len(b):
 		return nil
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: at %d", ErrReplayTruncated, at+int64(n))
+		return fmt.Errorf("%w: at %d", ErrTruncated, at+int64(n))
 	}
-	return fmt.Errorf("actorrep: reading the recording: %w", err)
+	return fmt.Errorf("replay: reading the recording: %w", err)
 }
 
 func (f *replayFile) corrupt(at int64, what string) error {
-	return fmt.Errorf("%w: at %d: %s", ErrReplayCorrupt, at, what)
+	return fmt.Errorf("%w: at %d: %s", ErrCorrupt, at, what)
 }
