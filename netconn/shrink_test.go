@@ -23,7 +23,7 @@ func heapNow() int {
 // TestIdleAgainIsSmallAgain: a connection that had thousands of packets in flight, lost some and got some late is as small as ever when it has been
 // idle for a while.
 func TestIdleAgainIsSmallAgain(t *testing.T) {
-	const n = 20
+	const n = 8
 	var labs [n]*lab
 	var chs [n]*channel.Channel
 	for i := range labs {
@@ -74,7 +74,7 @@ func TestIdleAgainIsSmallAgain(t *testing.T) {
 	}
 	more := (heapNow() - idle) / (2 * n)
 	t.Logf("%d bytes more for each connection", more)
-	require.Less(t, more, 256)
+	require.Less(t, more, 1024) // a ring alone had 50,000
 	runtime.KeepAlive(&chs)
 }
 
