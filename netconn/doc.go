@@ -41,7 +41,8 @@
 //	                                SendBunch refuses unreliable ones with channel.ErrNotSent. Acks and keep-alives go on: the newest empty packet once more, with the acks of now, each
 //	                                KeepAlive and when the peer is heard; and a new one after a silence s every s/256, or s/96 with Bunchnet, which is 3 s at
 //	                                most in the first hour. So after any darkness both ends are back within a KeepAlive and a few
-//	                                round trips
+//	                                round trips. With a window of 256 or less, only as many as the ack history holds, until an ack is overdue: after a second
+//	                                and two round trips, 3 s at most
 //	bytes sent                      Controller's rate, for reliable bunches and all that is sent again. Acks, keep-alives and the
 //	                                close don't wait; unreliable bunches don't either, so ask IsNetReady before. Where they
 //	                                take more than the rate, reliable ones get a quarter of it on top
