@@ -83,7 +83,8 @@ type closer struct {
 	deadline   time.Duration
 	peerReason string
 	endedAt    time.Duration
-	answers    int // to what came after that
+	answers    int           // to bunches that came after that
+	emptyAt    time.Duration // from when on an empty packet has an answer again
 
 	inPacket    bool  // a packet is being processed
 	controlGone bool  // channel 0 is closed
@@ -255,9 +256,12 @@ func (c *Conn) end(code CloseCode, err error) {
 	}
 }
 
-// answerLate acks what comes after the end, since the peer waits for that: our ack of its close was lost. Nothing else in the packet may be new to us, or the peer would believe that it was delivered.
+// answerLate acks what comes after the end, since the peer waits for that: our ack of its close was lost. Nothing else in the packet may be
+// new to us, or the peer would believe that it was delivered. An empty packet only has an answer now and then: it may be one of many that
+// keep alive while the ack is under way.
 func (c *Conn) answerLate(p []byte) {
-	if !c.closer.controlGone || c.now-c.closer.endedAt > c.cfg.LingerTimeout || c.closer.answers == maxAnswers {
+	cl := &c.closer
+	if !cl.controlGone || c.now-cl.endedAt > c.cfg.LingerTimeout {
 		return
 	}
 	var r bitio.Reader
@@ -269,19 +273,22 @@ func (c *Conn) answerLate(p []byte) {
 		return
 	}
 	c.readPacketInfo(&r)
-	had := r.Err() == nil
+	empty, had := r.Remaining() == 0, r.Err() == nil
 	for had && r.Remaining() > 0 {
 		had = c.proto.Read(&r, &c.in.Header, &c.in.Data) == nil && c.in.Reliable && c.channels.Had(&c.in.Header)
 	}
 	c.notify.AckSeq(had)
-	if had {
-		c.closer.answers++
-		c.startPacket()
-		c.sendPacket(0, false)
+	if !had || empty && c.now < cl.emptyAt || !empty && cl.answers == maxAnswers {
+		return
 	}
+	if cl.emptyAt = c.now + c.cfg.LingerTimeout/maxAnswers; !empty {
+		cl.answers++
+	}
+	c.startPacket()
+	c.sendPacket(0, false)
 }
 
-// maxAnswers bounds them: the other end may have ended, too, and answer the answers.
+// maxAnswers bounds those to packets with bunches, and to empty ones: the other end may have ended, too, and answer the answers.
 const maxAnswers = 16
 
 // nobody is told what became of packets after the end.

@@ -174,6 +174,16 @@ func TestLateCloseIsAnswered(t *testing.T) {
 		total += again()
 	}
 	require.Equal(t, maxAnswers, total)
+	total = 0
+	for range 200 { // empty ones each 10 ms
+		h.now += 10 * time.Millisecond
+		c.now = h.now
+		n := len(h.sent[1])
+		c.sendAckPacket()
+		h.deliver(0)
+		total += len(h.sent[1]) - n
+	}
+	require.Equal(t, 10, total, "one each 188 ms, from the last answer on")
 	peer.closer.answers = 0
 	h.now = ended + 3*time.Second - 5*time.Millisecond
 	require.Equal(t, 1, again())

@@ -83,3 +83,36 @@ func TestTheCloseIsAcked(t *testing.T) {
 		require.LessOrEqual(t, waited, 1)
 	}
 }
+
+// TestKeepAlivesLeaveAnswers: over a long path the closing end keeps alive many times before it hears that its close arrived. That leaves
+// answers to the close itself, which comes again as all acks of it were lost.
+func TestKeepAlivesLeaveAnswers(t *testing.T) {
+	for _, p := range []Protocol{Bunchnet(), Unreal53(true)} {
+		p.FirstFree = false
+		l := newLab(t, both(netsim.Settings{Lag: 300 * time.Millisecond}), 1, func(_ int, c *Config) {
+			c.Protocol, c.KeepAlive, c.LingerTimeout, c.Timeout = p, 10*time.Millisecond, 10*time.Second, -1
+		})
+		l.tick = time.Millisecond
+		l.control()
+		l.run(3*time.Second, nil)
+		start := l.now
+		l.conns[0].Close(start, "done")
+		l.run(time.Second, nil)
+		require.NotNil(t, l.res[1])
+		ended := l.conns[1].closer.endedAt
+		l.dark[1] = true // only its last words and answers leave now, and what left before is lost
+		link, err := netsim.NewLink(netsim.Settings{Lag: 300 * time.Millisecond}, 9)
+		require.NoError(t, err)
+		l.links[1] = link
+		for l.now < ended+500*time.Millisecond {
+			l.step(nil)
+		}
+		l.dark[1] = false
+		for l.res[0] == nil {
+			l.step(nil)
+		}
+		t.Log(p.Name, l.now-start, l.res[0])
+		require.Less(t, l.now-start, 4*time.Second, p.Name)
+		require.Zero(t, l.res[0].Unacked)
+	}
+}
