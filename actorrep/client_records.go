@@ -167,12 +167,8 @@ func (m *mirror) findPast(p *layout.Past, t wire.Path, predicted bool, mask layo
 	if t.Gap == 0 || !predicted {
 		return true
 	}
-	n := 2
-	if t.Full {
-		n = layout.Points
-	}
-	p.Predicted, p.Gap, p.Full = p.Mask, int(t.Gap), t.Full
-	for i := 1; i < n; i++ {
+	p.Predicted, p.Gap, p.Form = p.Mask, int(t.Gap), layout.Form(t.Form)
+	for i := 1; i < p.Form.Times(); i++ {
 		frame -= int64(t.Gap)
 		if e, words, place = m.history.find(frame, place); e == nil {
 			return false

@@ -50,7 +50,7 @@
 // waits, by distance. When more than 512 actors wait to be opened, at all connections together, a Step opens 512 of them, or an eighth if that is more:
 // of each connection the most urgent, as many of each as far as it has them. Values are sent only to whom their conditions allow; what isn't allowed now is kept
 // and sent when it is, as after a change of owner. Numbers with q=, rot= or quat= that
-// move are sent as what they are off from where both ends expect them, by up to six records that the client is known to have.
+// move are sent as what they are off from where both ends expect them, by up to twelve records that the client is known to have.
 //
 // # Procedures
 //

@@ -71,25 +71,16 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.
 		return t
 	}
 	// How far off the newest record was from what those before it say is told best by those that are as far from it as it is from now.
-	half, most := (age+1)/2, (maxReach-age)/(layout.Points-1)
-	for try := range 4 {
-		gap := min(half, most)
-		switch try {
-		case 1:
-			gap = b.nearest(snaps, half)
-		case 2:
-			gap = half + 1
-		case 3:
-			gap = half - 1
-		}
-		if gap > 0 && gap <= most && b.follow(snaps, gap, layout.Points, past) {
-			t.Gap, t.Full = uint8(gap), true
-			return t
-		}
+	half, quarter := (age+1)/2, (age+2)/4
+	if quarter > 0 && b.follow(snaps, quarter, layout.Twelve, past, &t) || b.follow(snaps, half, layout.Eight, past, &t) ||
+		b.follow(snaps, min(half, (maxReach-age)/(layout.Six.Times()-1)), layout.Six, past, &t) {
+		return t
 	}
-	if gap := b.nearest(snaps, age); gap > 0 && gap+age <= maxReach && b.follow(snaps, gap, 2, past) {
-		t.Gap = uint8(gap)
+	if gap := b.nearest(snaps, half); b.follow(snaps, gap, layout.Eight, past, &t) || b.follow(snaps, gap, layout.Six, past, &t) ||
+		b.follow(snaps, half+1, layout.Six, past, &t) || b.follow(snaps, half-1, layout.Six, past, &t) {
+		return t
 	}
+	b.follow(snaps, b.nearest(snaps, age), layout.Two, past, &t)
 	return t
 }
 
@@ -108,10 +99,23 @@ func (b *basis) nearest(snaps *snapshots, gap int) (found int) {
 	return found
 }
 
-// follow fills past with the numbers of n records that are so many Steps apart. It reports false when the client isn't known to have
+// follow fills past with the numbers of records that are so many Steps apart. It reports false when the client isn't known to have
 // all of them, or they have no unit in common with the baseline.
-func (b *basis) follow(snaps *snapshots, gap, n int, past *layout.Past) bool {
+func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout.Past, t *wire.Path) bool {
+	n := form.Times()
+	if gap < 1 || past.Age+(n-1)*gap > maxReach {
+		return false
+	}
 	predicted, width := b.known, len(snaps.words)/snapshotRing
+	// Records of a row of Steps are found at once: the oldest of them is in its place, and the client has all.
+	if end := b.count - int64(n-1); gap == 1 && end > 0 && b.older<<(32-n) == ^uint32(0)<<(32-n) && snaps.at(end) != nil && snaps.frames[end&(snapshotRing-1)] == b.frame-uint32(n-1) {
+		for i := 1; i < n; i++ {
+			place := int(b.count-int64(i)) & (snapshotRing - 1)
+			predicted &= snaps.changed[place]
+			past.At[i] = snaps.words[place*width : (place+1)*width]
+		}
+		return b.found(predicted, gap, form, past, t)
+	}
 	for i := 1; i < n; i++ {
 		frame, count := b.frame-uint32(i*gap), b.count-int64(i*gap)
 		if count < 0 || snaps.frames[count%snapshotRing] != frame { // it doesn't change in every Step
@@ -124,10 +128,15 @@ func (b *basis) follow(snaps *snapshots, gap, n int, past *layout.Past) bool {
 		predicted &= snaps.changed[place]
 		past.At[i] = snaps.words[place*width : (place+1)*width]
 	}
-	predicted &= b.allowed
-	if predicted == 0 {
+	return b.found(predicted, gap, form, past, t)
+}
+
+// found makes it the path, if it is one for any unit.
+func (b *basis) found(predicted layout.Mask, gap int, form layout.Form, past *layout.Past, t *wire.Path) bool {
+	if predicted &= b.allowed; predicted == 0 {
 		return false
 	}
-	past.Predicted, past.Gap, past.Full = predicted, gap, n > 2
+	past.Predicted, past.Gap, past.Form = predicted, gap, form
+	t.Gap, t.Form = uint8(gap), uint8(form)
 	return true
 }

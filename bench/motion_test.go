@@ -138,10 +138,10 @@ var motionScenes = []struct {
 	make func() shower
 	most [2]float64
 }{
-	{"straight, Euler", motion{speed: 5, spin: 1.25}, func() shower { return new(eulerMover) }, [2]float64{26.7, 36.5}},
-	{"random, Euler", motion{speed: 3, spin: 1, push: 6, twist: 1.6, held: 1}, func() shower { return new(eulerMover) }, [2]float64{41.5, 57}},
-	{"random each tick", motion{speed: 3, spin: 1, push: 6.5, twist: 3.5, held: 1e-9}, func() shower { return new(eulerMover) }, [2]float64{53, 62}},
-	{"straight, quaternion", motion{speed: 5, spin: 1.25}, func() shower { return new(quatMover) }, [2]float64{23.4, 27.2}},
+	{"straight, Euler", motion{speed: 5, spin: 1.25}, func() shower { return new(eulerMover) }, [2]float64{25.5, 34}},
+	{"random, Euler", motion{speed: 3, spin: 1, push: 6, twist: 1.6, held: 1}, func() shower { return new(eulerMover) }, [2]float64{40.5, 52}},
+	{"random each tick", motion{speed: 3, spin: 1, push: 6.5, twist: 3.5, held: 1e-9}, func() shower { return new(eulerMover) }, [2]float64{53.5, 61.5}},
+	{"straight, quaternion", motion{speed: 5, spin: 1.25}, func() shower { return new(quatMover) }, [2]float64{20.5, 27.2}},
 }
 
 // TestMotionBits holds how many bits on the wire an update of a moving object takes, UDP and IP headers and acks' room included: 250

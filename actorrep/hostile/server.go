@@ -143,8 +143,10 @@ func (s *Server) path(state *wire.Chunk) (t wire.Path) {
 	case 1:
 		t = state.Paths.Last
 	default:
-		t = wire.Path{Age: uint8(Mostly(s.d, 1+s.d.N(4), 0, 255)), Gap: uint8(Mostly(s.d, 1+s.d.N(2), 0, 31)), Full: s.d.N(2) == 0}
-		t.Full = t.Full && t.Gap != 0
+		t = wire.Path{Age: uint8(Mostly(s.d, 1+s.d.N(4), 0, 255)), Gap: uint8(Mostly(s.d, 1+s.d.N(2), 0, 31)), Form: uint8(s.d.N(4))}
+		if t.Gap == 0 {
+			t.Form = 0
+		}
 	}
 	state.Paths.Write(s.w, t)
 	return t
@@ -155,7 +157,7 @@ func (s *Server) base(c *class, m layout.Mask, t wire.Path, predicted bool) *lay
 	if t.Age == 0 {
 		return nil
 	}
-	past := &layout.Past{Mask: m & c.layout.Deltas, Age: int(t.Age), Gap: int(t.Gap), Full: t.Full}
+	past := &layout.Past{Mask: m & c.layout.Deltas, Age: int(t.Age), Gap: int(t.Gap), Form: layout.Form(t.Form)}
 	off := uint64(s.d.N(256)) // enough to be told apart from what the client has
 	for i := range past.At {
 		past.At[i] = make([]uint64, c.layout.Words())

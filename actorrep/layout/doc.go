@@ -73,10 +73,10 @@
 //	others           packed length in bits | bits
 //
 // A predicted rotation has the same 1, or 0 and 2 bits, and the differences of three numbers. A predicted number is its difference to where both ends expect it, in zigzag, in a Rice code of a width that both ends know: see
-// Past. For v and a width of k
+// Past. For v, a width of k and m ones at most, 2 to 6
 //
-//	v>>k < 6         v>>k ones | 0 | the k low bits of v
-//	others           6 ones | (v>>k)-5 in Elias gamma: for n bits n-1 ones, 0, the n-1 low bits | the k low bits of v
+//	v>>k < m         v>>k ones | 0 | the k low bits of v
+//	others           m ones | (v>>k)-m+1 in Elias gamma: for n bits n-1 ones, 0, the n-1 low bits | the k low bits of v
 //
 // What the other end describes as wider than it is here arrives cut to what fits: integers as the largest.
 package layout

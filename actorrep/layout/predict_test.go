@@ -18,7 +18,11 @@ func TestPredict(t *testing.T) {
 	src := p.src.Interface().(*numbers)
 	for _, power := range []int{1, 2, 3} {
 		for age := 1; age <= 12; age++ {
-			for gap := 1; age+(Points-1)*gap < MaxRecords; gap++ {
+			for form, gap := Six, 1; form <= Twelve; gap++ {
+				if age+(form.Times()-1)*gap >= MaxRecords {
+					form, gap = form+1, 0
+					continue
+				}
 				at := func(now int) []uint64 {
 					x := math.Pow(float64(now), float64(power))
 					src.Pos.X, src.Pos.Y, src.Pos.Z = 0.06*x, -0.12*x, 0
@@ -26,7 +30,7 @@ func TestPredict(t *testing.T) {
 					p.compare(p.l.All())
 					return append([]uint64{}, p.shadow.Words...)
 				}
-				past := &Past{Mask: p.l.Deltas, Predicted: p.l.Deltas, Age: age, Gap: gap, Full: true}
+				past := &Past{Mask: p.l.Deltas, Predicted: p.l.Deltas, Age: age, Gap: gap, Form: form}
 				for i := range past.At {
 					past.At[i] = at(-age - i*gap)
 				}
@@ -34,7 +38,7 @@ func TestPredict(t *testing.T) {
 				require.True(t, p.l.Predict(p.shadow, past))
 				for unit := range 2 {
 					w := p.write(unit, &Base{Past: past})
-					require.LessOrEqual(t, w.Len(), 2*int(p.l.Units[unit].N), "power %d, age %d, gap %d: %s", power, age, gap, p.l.Units[unit].Path)
+					require.LessOrEqual(t, w.Len(), 2*int(p.l.Units[unit].N), "power %d, age %d, gap %d, form %d: %s", power, age, gap, form, p.l.Units[unit].Path)
 					got := make([]uint64, MaxNumbers)
 					p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), unit, got, past, Object{})
 					first := p.remote.First(unit)
@@ -57,7 +61,7 @@ func TestPredictAnything(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			d.Kind, d.Bits = Angle, uint8(8+rng.IntN(9))
 		}
-		past := &Past{Age: 1 + rng.IntN(MaxAge), Gap: 1 + rng.IntN(MaxGap), Full: rng.IntN(2) == 0}
+		past := &Past{Age: 1 + rng.IntN(MaxAge), Gap: 1 + rng.IntN(MaxGap), Form: Form(rng.IntN(4))}
 		number := func() uint64 {
 			if v := some(); d.Kind == Step {
 				return v
@@ -66,7 +70,8 @@ func TestPredictAnything(t *testing.T) {
 			}
 		}
 		var v, got, guess [MaxNumbers]uint64
-		var widths [MaxNumbers]uint8
+		var codes [MaxNumbers]riceCode
+		var means [MaxNumbers]uint64
 		for i := range past.At {
 			past.At[i] = make([]uint64, MaxNumbers)
 			for j := range v {
@@ -76,20 +81,18 @@ func TestPredictAnything(t *testing.T) {
 		}
 		past.Prepare()
 		n := d.N
-		d.predict(past, 0, guess[:n], widths[:n])
+		d.predict(past, 0, guess[:n], means[:n])
 		w := bitio.NewWriter(buf)
 		var errors [MaxNumbers]uint64
-		all := 0
 		for i := range n {
 			errors[i] = d.difference(v[i], guess[i])
-			_, bits := rice(errors[i], int(widths[i]))
-			all += bits
 		}
-		writeNear(w, errors[:n], widths[:n])
+		all := chooseCodes(errors[:n], means[:n], codes[:n])
+		writeNear(w, errors[:n], codes[:n])
 		require.NoError(t, w.Err())
 		require.Equal(t, all, w.Len(), "as reckoned before")
 		r := bitio.NewReader(w.Bytes(), w.Len())
-		d.readNear(r, got[:n], guess[:n], widths[:n])
+		d.readNear(r, got[:n], guess[:n], means[:n])
 		require.NoError(t, r.Err())
 		require.Zero(t, r.Remaining())
 		require.Equal(t, v[:n], got[:n])
@@ -101,15 +104,15 @@ func TestRice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	buf := make([]byte, 64)
 	for range 50_000 {
-		v, k := rng.Uint64()>>rng.UintN(64), rng.IntN(48)
+		v, c := rng.Uint64()>>rng.UintN(64), riceCode{uint8(rng.IntN(48)), uint8(2 + rng.IntN(5))}
 		if rng.IntN(100) == 0 {
 			v = math.MaxUint64
 		}
 		lead, trail := rng.IntN(9), rng.IntN(2)*64
 		w := bitio.NewWriter(buf)
 		w.WriteBits(0, lead)
-		writeNear(w, []uint64{v}, []uint8{uint8(k)})
-		_, bits := rice(v, k)
+		writeNear(w, []uint64{v}, []riceCode{c})
+		_, bits := c.code(v)
 		require.Equal(t, bits, w.Len()-lead)
 		n := w.Len()
 		w.WriteBits(0, trail)
@@ -118,15 +121,15 @@ func TestRice(t *testing.T) {
 			r = bitio.NewReader(w.Bytes(), w.Len())
 		}
 		r.Skip(lead)
-		require.Equal(t, v, readRice(r, k))
+		require.Equal(t, v, c.read(r))
 		require.Equal(t, n, r.Pos())
 	}
 	for i := range 40 { // nothing but ones
 		r := bitio.NewReader([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}, 100+i)
-		readRice(r, 3)
+		riceCode{3, 4}.read(r)
 	}
 	short := bitio.NewReader(buf, 0)
-	readRice(short, 3)
+	riceCode{3, 2}.read(short)
 	require.Error(t, short.Err())
 }
 
@@ -159,7 +162,7 @@ func BenchmarkPredict(b *testing.B) {
 	buf := make([]byte, 64)
 	for i := 0; b.Loop(); i++ {
 		past.Reset()
-		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Full = at[i&63], 3, 3, 4, 2, true
+		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Form = at[i&63], 3, 3, 4, 1, Twelve
 		p.shadow.Words = now[i&63]
 		p.l.Predict(p.shadow, past)
 		w.Reset(buf)

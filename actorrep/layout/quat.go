@@ -158,9 +158,9 @@ func (d *Wire) finishQuat(n *[4]int64, at int, v []uint64) {
 	}
 }
 
-// nearQuat is a rotation against another in three errors, the widths that go with them put in their order, and how its index is named: by
+// nearQuat is a rotation against another in three errors, the means that go with them put in their order, and how its index is named: by
 // sameIndex, by 1 more than it, or by notNear for one that is sent whole.
-func (d *Wire) nearQuat(v, guess, errors []uint64, widths []uint8) (named uint64) {
+func (d *Wire) nearQuat(v, guess, errors, means []uint64) (named uint64) {
 	n, g, m := quatOf(v), quatOf(guess), largestPart(d.Bits)
 	at, expected := index(&n, m), longest(&g)
 	if at < 0 {
@@ -169,13 +169,13 @@ func (d *Wire) nearQuat(v, guess, errors []uint64, widths []uint8) (named uint64
 	if g[at] < 0 {
 		negate(&g)
 	}
-	var order [4]uint8
-	copy(order[:], widths)
+	var order [4]uint64
+	copy(order[:], means)
 	for i := 1; i < 4; i++ {
 		j := (at + i) & 3
 		errors[i-1] = zigzag(n[j] - g[j])
-		if widths != nil {
-			widths[i-1] = order[j]
+		if means != nil {
+			means[i-1] = order[j]
 		}
 	}
 	if at == expected {
@@ -238,44 +238,42 @@ func (d *Wire) moved(part int64, difference uint64) int64 {
 	return min(max(part+unzigzag(difference), -m-1), m)
 }
 
-func (d *Wire) writeNearQuat(w *bitio.Writer, v, errors []uint64, widths []uint8) {
+func (d *Wire) writeNearQuat(w *bitio.Writer, v, errors []uint64, codes []riceCode) {
 	named := errors[3] & 7
 	w.WriteBits(errors[3]>>3, 1+2*min(int(named), 1))
 	if named == notNear {
 		d.writeQuat(w, v)
 		return
 	}
-	writeNear(w, errors[:3], widths[:3])
+	writeNear(w, errors[:3], codes[:3])
 }
 
-func (d *Wire) readNearQuat(r *bitio.Reader, v, guess []uint64, widths []uint8) {
+func (d *Wire) readNearQuat(r *bitio.Reader, v, guess, means []uint64) {
 	g, at, ok := readNearTo(r, guess)
 	if !ok {
 		d.readQuat(r, v)
 		return
 	}
 	var n [4]int64
-	for i := 1; i < 4; i++ {
-		j := (at + i) & 3
-		n[j] = d.moved(g[j], readRice(r, int(widths[j])))
+	largest := uint64(0)
+	for i := range 3 {
+		j := (at + i + 1) & 3
+		e := codeOf(i, means[j], largest).read(r)
+		n[j], largest = d.moved(g[j], e), max(largest, e)
 	}
 	d.finishQuat(&n, at, v)
 }
 
 // predictedQuat turns the guess in errors into what is sent of v, and says how many bits that takes.
-func (d *Wire) predictedQuat(v, errors []uint64, widths []uint8) int {
+func (d *Wire) predictedQuat(v, errors, means []uint64, codes []riceCode) int {
 	var guess [4]uint64
 	copy(guess[:], errors)
-	named := d.nearQuat(v, guess[:], errors, widths)
+	named := d.nearQuat(v, guess[:], errors, means)
 	code, near := indexCode(named, guess[:])
 	if errors[3] = code<<3 | named; named == notNear {
 		return near + 2 + 3*int(d.Bits)
 	}
-	for i := range 3 {
-		_, n := rice(errors[i], int(widths[i]))
-		near += n
-	}
-	return near
+	return near + chooseCodes(errors[:3], means, codes)
 }
 
 // quatDelta is a rotation's differences to another, their width, and how its index is named.
@@ -324,19 +322,16 @@ func (d *Wire) readQuatDelta(r *bitio.Reader, v, base []uint64) {
 	d.finishQuat(&n, at, v)
 }
 
-// rotations puts the numbers at the times of a past into p.quats, on the side of the newest.
+// rotations does it for rotations, on the side of the newest.
 func (p *Past) rotations(first int) {
-	n := 2
-	if p.Full {
-		n = Points
-	}
-	newest := quatOf(p.At[0][first:])
-	p.quats[0] = newest
-	for i := 1; i < n; i++ {
+	var newest [4]int64
+	for i := range p.Form.Times() {
 		q := quatOf(p.At[i][first:])
-		if q[0]*newest[0]+q[1]*newest[1]+q[2]*newest[2]+q[3]*newest[3] < 0 {
+		if i == 0 {
+			newest = q
+		} else if q[0]*newest[0]+q[1]*newest[1]+q[2]*newest[2]+q[3]*newest[3] < 0 {
 			negate(&q)
 		}
-		p.quats[i] = q
+		p.x[0][i], p.x[1][i], p.x[2][i], p.x[3][i] = q[0], q[1], q[2], q[3]
 	}
 }

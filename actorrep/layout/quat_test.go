@@ -73,7 +73,7 @@ func TestQuaternions(t *testing.T) {
 			src.Rot = randomRotation(rng)
 		}
 		p.compare(1)
-		past.Mask, past.Age, past.Gap, past.Full, past.Predicted = 1, 1+rng.IntN(9), 1+rng.IntN(5), rng.IntN(4) > 0, 1
+		past.Mask, past.Age, past.Gap, past.Form, past.Predicted = 1, 1+rng.IntN(9), 1+rng.IntN(5), Form(rng.IntN(4)), 1
 		p.l.Predict(p.shadow, &past)
 		plain := Past{At: past.At, Mask: 1, Age: 1}
 		for _, known := range []*Past{nil, &plain, &past} {
@@ -153,7 +153,7 @@ func TestSteadyTurn(t *testing.T) {
 	src := p.src.Interface().(*turning)
 	total := 0
 	for step := range 200 {
-		past := Past{Mask: 1, Predicted: 1, Age: 3, Gap: 2, Full: true}
+		past := Past{Mask: 1, Predicted: 1, Age: 3, Gap: 2, Form: Twelve}
 		at := func(step int) []uint64 {
 			a := float64(step) / 30 / 2
 			src.Rot = [4]float64{0.6 * math.Sin(a), 0.8 * math.Sin(a) * math.Cos(0.3), 0.8 * math.Sin(a) * math.Sin(0.3), math.Cos(a)}

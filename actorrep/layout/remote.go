@@ -295,10 +295,9 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v []uint64, past *Past, o Obje
 	case past == nil || past.Mask>>i&1 == 0:
 		u.read(r, v)
 	case past.Predicted>>i&1 != 0:
-		var guess [MaxNumbers]uint64
-		var widths [MaxNumbers]uint8
-		u.predict(past, u.first, guess[:u.N], widths[:u.N])
-		u.readNear(r, v, guess[:u.N], widths[:u.N])
+		var guess, means [MaxNumbers]uint64
+		u.predict(past, u.first, guess[:u.N], means[:u.N])
+		u.readNear(r, v, guess[:u.N], means[:u.N])
 	default:
 		u.readDelta(r, v, past.At[0][u.first:])
 	}

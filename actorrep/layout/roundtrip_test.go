@@ -78,7 +78,7 @@ func (p *pair) past(rng *rand.Rand, words []uint64) *Past {
 	if rng.IntN(4) == 0 || p.l.Deltas == 0 {
 		return past
 	}
-	past.Gap, past.Full, past.Predicted = 1+rng.IntN(MaxGap), rng.IntN(3) > 0, p.l.Deltas
+	past.Gap, past.Form, past.Predicted = 1+rng.IntN(MaxGap), Form(rng.IntN(4)), p.l.Deltas
 	for i := 1; i < Points; i++ {
 		past.At[i] = append([]uint64{}, past.At[i-1]...)
 		for m := p.l.Deltas; m != 0; m &= m - 1 {
@@ -267,7 +267,7 @@ func TestAllocs(t *testing.T) {
 		copy(at[0], p.shadow.Words)
 		changed := p.compare(p.l.All())
 		past.Reset()
-		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Full = at, p.l.Deltas, p.l.Deltas, 3, 2, true
+		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Form = at, p.l.Deltas, p.l.Deltas, 3, 1, Twelve
 		p.l.Predict(p.shadow, &past)
 		w.Reset(p.buf)
 		for m := changed; m != 0; m &= m - 1 {

@@ -226,10 +226,10 @@ func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 		u.write(w, v)
 	case base.Predicted>>i&1 != 0:
 		if u.Kind == Quat {
-			u.writeNearQuat(w, v, base.errors[u.first:], base.widths[u.first:])
+			u.writeNearQuat(w, v, base.errors[u.first:], base.codes[u.first:])
 			return
 		}
-		writeNear(w, base.errors[u.first:][:u.N], base.widths[u.first:])
+		writeNear(w, base.errors[u.first:][:u.N], base.codes[u.first:])
 	default:
 		u.writeDelta(w, v, base.At[0][u.first:])
 	}

@@ -11,7 +11,7 @@ import (
 
 // A recording is little-endian, and is
 //
-//	8   "BUNCHREP"     2  version, 3     2  0
+//	8   "BUNCHREP"     2  version, 4     2  0
 //	blocks: the schema, then frames, and last the index
 //	8   where the index is     8  "BUNCHEND"
 //
@@ -36,7 +36,7 @@ import (
 const (
 	fileMagic   = "BUNCHREP"
 	fileEnd     = "BUNCHEND"
-	fileVersion = 3
+	fileVersion = 4
 	fileHead    = 12
 	fileTail    = 16
 	blockHead   = 32

@@ -3,10 +3,10 @@ package wire
 import "github.com/bunchnet/bunchnet/bunch/bitio"
 
 // Path names the records from which a record's numbers are predicted, by their frames: Age Steps before the record's, and then every Gap
-// Steps before that, two of them or, when Full, layout.Points. Gap is 0 when there is but one, Age when there is none.
+// Steps before that, as many as the layout.Form says. Gap is 0 when there is but one, Age when there is none.
 type Path struct {
 	Age, Gap uint8
-	Full     bool
+	Form     uint8
 }
 
 // A chunk's records name a path by its place among the last ones of the chunk.
@@ -14,6 +14,7 @@ const (
 	knownPaths = 6
 	noPath     = 7
 	gapBits    = 5
+	formBits   = 2
 )
 
 // Paths is the last paths of a chunk.
@@ -27,7 +28,7 @@ type Paths struct {
 //
 //	1             that of the record before
 //	0, 3 bits     0 to 5: one of the last six new ones of the chunk, by its place; 6: a new one follows; 7: none
-//	new           8 age | 1 when there is a gap, then: 5 gap, 1 full
+//	new           8 age | 1 when there is a gap, then: 5 gap, 2 form
 func (l *Paths) Write(w *bitio.Writer, t Path) {
 	same := t == l.Last
 	w.WriteBool(same)
@@ -49,7 +50,7 @@ func (l *Paths) Write(w *bitio.Writer, t Path) {
 	w.WriteBits(uint64(t.Age), 8)
 	if w.WriteBool(t.Gap != 0); t.Gap != 0 {
 		w.WriteBits(uint64(t.Gap), gapBits)
-		w.WriteBool(t.Full)
+		w.WriteBits(uint64(t.Form), formBits)
 	}
 	l.add(t)
 }
@@ -74,7 +75,7 @@ func (l *Paths) Read(r *bitio.Reader) Path {
 		t := Path{Age: r.ReadUint8()}
 		if r.ReadBool() {
 			t.Gap = uint8(r.ReadBits(gapBits))
-			t.Full = r.ReadBool()
+			t.Form = uint8(r.ReadBits(formBits))
 		}
 		l.Last = t
 		l.add(t)

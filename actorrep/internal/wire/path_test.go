@@ -22,7 +22,7 @@ func TestPaths(t *testing.T) {
 				p.Age = uint8(1 + rng.IntN(1+int(seed%20)))
 			}
 			if p.Age > 0 && rng.IntN(4) > 0 {
-				p.Gap, p.Full = uint8(1+rng.IntN(3)), rng.IntN(2) == 0
+				p.Gap, p.Form = uint8(1+rng.IntN(3)), uint8(rng.IntN(4))
 			}
 			sent = append(sent, p)
 			to.Write(w, p)
@@ -42,7 +42,7 @@ func TestPaths(t *testing.T) {
 func TestPathTakesABit(t *testing.T) {
 	var l Paths
 	w := bitio.NewWriter(make([]byte, 64))
-	p := Path{4, 2, true}
+	p := Path{4, 2, 1}
 	l.Write(w, p)
 	n := w.Len()
 	l.Write(w, p)
