@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,6 +190,24 @@ func TestFull(t *testing.T) {
 	next := r.join("Next", netsim.Settings{}, 11)
 	r.run(1)
 	require.NotNil(t, next.Own())
+}
+
+// TestNames: a name that its ship has no room for is refused with the reason, and takes no place.
+func TestNames(t *testing.T) {
+	r := newRig(t, 1, 1)
+	long, err := Dial(ClientConfig{Addr: "127.0.0.1:7777", Name: strings.Repeat("x", maxName+1), Socket: r.hub.client(netsim.Settings{}, 9)})
+	require.NoError(t, err)
+	err = nil
+	for i := 0; i < 240 && err == nil; i++ {
+		r.frame()
+		err = long.Frame(r.start.Add(r.now), Input{})
+	}
+	require.ErrorContains(t, err, errName.Error())
+	require.Len(t, r.server.players, 1)
+	longest := strings.Repeat("y", maxName)
+	c := r.join(longest, netsim.Settings{}, 11)
+	r.run(1)
+	require.Contains(t, drawn(c), longest)
 }
 
 // TestImpair holds what the keys ask for to what can be played.

@@ -91,9 +91,17 @@ func (s *Server) joined(c *driver.Conn) {
 	c.User = p
 }
 
-var errFull = errors.New("the arena is full")
+const maxName = 24 // bytes of a ship's
+
+var (
+	errFull = errors.New("the arena is full")
+	errName = fmt.Errorf("a name has %d bytes at most", maxName)
+)
 
 func (s *Server) enter(p *player, name string) error {
+	if len(name) > maxName {
+		return errName
+	}
 	taken := [MaxShips]bool{}
 	for _, q := range s.players {
 		taken[q.ship.Color] = true
