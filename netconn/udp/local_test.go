@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -147,4 +148,37 @@ func TestLocalStress(t *testing.T) {
 		require.ErrorIs(t, <-ended, net.ErrClosed, name)
 		require.NoError(t, errors.Join(own.Close(), other.Close()))
 	}
+}
+
+// TestLocalWakes: what comes in memory ends a read that waits for the others, whatever deadlines are set meanwhile.
+func TestLocalWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, other := Pair(netip.MustParseAddrPort("10.0.0.1:7777"), netip.MustParseAddrPort("10.0.0.2:2"))
+		both, own := WithLocal(s, local)
+		defer both.Close()
+		got := make(chan netip.AddrPort, 1)
+		go func() {
+			defer close(got)
+			for in := messages(1); ; {
+				n, err := both.ReadBatch(in)
+				if errors.Is(err, net.ErrClosed) {
+					return
+				}
+				if n > 0 {
+					got <- in[0].Addr
+				}
+			}
+		}()
+		begin := time.Now()
+		for range 300 {
+			for _, from := range []Socket{own, other, own} {
+				synctest.Wait() // it waits
+				_, err := from.WriteBatch([]Message{{Buf: []byte("x"), Addr: s.LocalAddr()}})
+				require.NoError(t, err)
+				require.NoError(t, both.SetReadDeadline(time.Now().Add(time.Hour)))
+				require.Equal(t, from.LocalAddr(), <-got)
+			}
+		}
+		require.Zero(t, time.Since(begin), "nothing waits for the deadline")
+	})
 }

@@ -187,6 +187,17 @@ func TestOffloadIsRefusedByDevice(t *testing.T) {
 	require.Greater(t, n.GSOWrites, uint64(2000))
 }
 
+// TestRefusedAmongOthers: however many peers refuse several as one, those that take it get it, as long as there are some between them.
+func TestRefusedAmongOthers(t *testing.T) {
+	var r refusals
+	good := netip.MustParseAddrPort("127.0.0.1:9")
+	for i := range 10 * refusedInARow {
+		r.add(netip.AddrPortFrom(good.Addr(), uint16(20_000+i)))
+		r.taken(good)
+		require.False(t, r.wait(good), "after %d", i)
+	}
+}
+
 // TestRefusingPeersAreBounded: only so many are remembered, the latest.
 func TestRefusingPeersAreBounded(t *testing.T) {
 	var r refusals
