@@ -141,7 +141,6 @@ type kind struct {
 
 	// On a server.
 	tick   func(m *member, at time.Duration) // simulates a member by its player's input, and notes that
-	settle func()
 	answer func(now time.Duration) error
 	tell   func(tick time.Duration) error
 

@@ -133,6 +133,15 @@ func TestGroupHostileStates(t *testing.T) {
 	}
 	same := func(*member, []uint64) {}
 	tick := uint64(g.newest)
+	require.Zero(t, g.dirty)
+	for m := range g.members[1].past { // it's known with the zero input
+		g.members[1].past[m].how = driven
+	}
+	require.NoError(t, send(func(w *bitio.Writer) { states(w, tick-1, false, nil, same, driven, aim{}) }))
+	require.Zero(t, g.dirty, "nothing is told")
+	require.NoError(t, send(func(w *bitio.Writer) { states(w, tick, false, g.members[1:2], same, driven, aim{X: 1e-9}) }))
+	require.EqualValues(t, tick, g.dirty, "another input is news, whatever it has done yet")
+	g.dirty = 0
 	require.NoError(t, send(func(w *bitio.Writer) { states(w, tick, true, g.members, same, coasting, aim{}) }))
 	for name, f := range map[string]func(w *bitio.Writer){
 		"NaN": func(w *bitio.Writer) {
@@ -271,4 +280,54 @@ func BenchmarkGroupRewind(b *testing.B) {
 		g.rewind(0)
 	}
 	b.ReportMetric(float64(g.Counters.Replayed)/float64(g.Counters.Rewinds), "ticks/op")
+}
+
+// twin is a member whose place others get replicated.
+type twin struct {
+	actorrep.Base
+	X float64 `net:"simulated" predict:"0.001"`
+	V float64 `predict:"0.001"`
+}
+
+func (w *twin) Simulate(in aim, dt time.Duration) { w.X += dt.Seconds() }
+
+// TestGroupValuesBeforeTheRole: values that a player gets since an actor is his no more may come before the word of that: then they are shown when that comes, and
+// until then the prediction is.
+func TestGroupValuesBeforeTheRole(t *testing.T) {
+	register := func(c **Class[*twin, aim]) func(w *actorrep.World) error {
+		return func(w *actorrep.World) error {
+			g, err := NewGroup(w, GroupConfig{})
+			if err != nil {
+				return err
+			}
+			*c, err = Register(w, "Twin", Config[*twin, aim]{Group: g, Input: func(*twin) aim { return aim{} }})
+			return err
+		}
+	}
+	var server, client *Class[*twin, aim]
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register(&server))
+	l := r.Join(register(&client))
+	a := &twin{}
+	require.NoError(t, r.Server.Spawn(a))
+	require.NoError(t, server.Possess(a, l.Peer, r.Now))
+	for range 60 {
+		require.NoError(t, server.group.Tick(r.Now))
+		r.Step()
+		require.NoError(t, client.group.Tick(r.Now))
+	}
+	m := client.group.members[0]
+	mine := m.actor.(*twin)
+	require.True(t, m.own && m.alive)
+	shown := mine.X
+	require.Greater(t, shown, 1.0)
+	client.group.beforeValues(mine)
+	require.NotEqual(t, shown, mine.X)
+	mine.X = 77 // a record
+	client.group.values(mine)
+	require.Equal(t, shown, mine.X)
+	v := mine.V
+	client.group.end(m)
+	require.Equal(t, 77.0, mine.X)
+	require.Equal(t, v, mine.V, "what isn't replicated stays")
+	require.True(t, m.gone())
 }

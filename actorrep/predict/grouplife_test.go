@@ -267,10 +267,13 @@ func TestGroupHitches(t *testing.T) {
 			s.Step()
 			require.NoError(t, s.ends[s.Lines[0].World].group.Tick(s.Now))
 		}
+		e := s.ends[s.Lines[1].World]
+		ticks := e.group.Counters.Ticks
+		s.step()
+		require.LessOrEqual(t, e.group.Counters.Ticks-ticks, uint64(12+30+30), "the pause is left out, but for what it catches up on")
 		for range 90 {
 			s.step()
 		}
-		e := s.ends[s.Lines[1].World]
 		require.NotZero(t, e.skaters.Counters().Hitches)
 		require.Equal(t, 3, e.group.Len())
 		before := s.skaters.Counters().Server
@@ -377,4 +380,17 @@ func TestGroupIsUsedRight(t *testing.T) {
 	class, err := predict.Register(other, "Ball", predict.Config[*ball, predict.NoInput]{Group: theirs})
 	require.NoError(t, err)
 	require.ErrorIs(t, class.Join(&ball{}), predict.ErrClient)
+}
+
+// TestGroupPutBackAndTaken: an actor that is taken from its player and put where it once began is seen there by that player, who looks on now.
+func TestGroupPutBackAndTaken(t *testing.T) {
+	s := newRink(t, 2, netsim.Settings{Lag: 30 * time.Millisecond}, predict.GroupConfig{})
+	l := s.join()
+	server := s.skate(l, vec{})
+	s.inputs = func(*skater) keys { return keys{X: 1} }
+	s.until("played", func() bool { return mine(l.World) != nil && mine(l.World).Pos.X > 2 })
+	seen := mine(l.World)
+	s.skaters.Unpossess(server)
+	server.Disc = Disc{}
+	s.until("it's there", func() bool { return !seen.IsOwned() && seen.Disc == Disc{} })
 }

@@ -74,9 +74,6 @@ func (g *Group) simulate(at time.Duration) {
 		g.live = append(g.live, m.actor)
 	}
 	g.touch()
-	for _, k := range g.list {
-		k.settle()
-	}
 }
 
 // tell sends the players the states of the last tick.
@@ -164,7 +161,7 @@ func (c *Class[A, I]) newKind() *kind {
 		c.readInput(r, &c.read)
 		c.input.loadTo(unsafe.Pointer(&c.read), in)
 	}
-	k.tick, k.settle, k.answer, k.tell = c.tickMember, c.settleMembers, c.answerAll, c.tellStates
+	k.tick, k.answer, k.tell = c.tickMember, c.answerAll, c.tellStates
 	k.own = func(m *member) bool {
 		p := c.byActor[m.actor]
 		return p != nil && p.client != nil && c.holds(p)
@@ -189,7 +186,6 @@ func (c *Class[A, I]) tickMember(m *member, at time.Duration) {
 		}
 		m.how = driven
 	default:
-		c.notice(p)
 		p.moved = false
 		p.server.Tick(at)
 		if m.how = still; p.moved {
@@ -198,16 +194,6 @@ func (c *Class[A, I]) tickMember(m *member, at time.Duration) {
 	}
 	c.read = used
 	c.input.loadTo(unsafe.Pointer(&c.read), m.input)
-}
-
-// settleMembers takes over what Touch has made of the players' actors.
-func (c *Class[A, I]) settleMembers() {
-	for _, p := range c.pawns {
-		if p.server != nil && c.holds(p) {
-			c.state.load(p.at, &p.last)
-			*p.server.State() = p.last
-		}
-	}
 }
 
 func (c *Class[A, I]) answerAll(now time.Duration) (failed error) {

@@ -120,14 +120,15 @@ func (c *Class[A, I]) Unpossess(a A) {
 	p.base.SetOwner(nil)
 }
 
-// notice takes over what the game changed of the fields since the last simulation.
+// notice takes over what the game changed of the fields since the last simulation. A group's members are simulated in their fields.
 func (c *Class[A, I]) notice(p *pawn[A, I]) {
+	if c.group != nil {
+		return
+	}
 	var s snapshot
 	if c.state.load(p.at, &s); s != p.last {
 		*p.server.State(), p.last = s, s
-		if c.group == nil { // a group tells all states always
-			p.server.Correct()
-		}
+		p.server.Correct()
 	}
 }
 
