@@ -1,4 +1,4 @@
-// Command feel measures how a game feels over a bad network, in virtual time: whether inputs come in time, whether others move evenly, whether who
+// Command feel measures how a game feels over a bad network, in virtual time: whether inputs come in time, whether what touches agrees, whether others move evenly, whether who
 // shoots hits what he saw, after how long a key is felt with rollback, and whether the game is the same in every mode. Each figure has a bound; it
 // exits with 1 beyond one.
 //
@@ -39,7 +39,7 @@ func main() {
 		seeds = 24
 	}
 	t := &table{}
-	for _, part := range []func(t *table, seeds int, length time.Duration) error{inputs, changes, clocks, drawing, shots, keysFelt, sameGame} {
+	for _, part := range []func(t *table, seeds int, length time.Duration) error{inputs, changes, clocks, together, drawing, shots, keysFelt, sameGame} {
 		if err := part(t, seeds, length); err != nil {
 			fmt.Println("FAIL:", err)
 			os.Exit(1)
