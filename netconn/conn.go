@@ -181,11 +181,10 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.flow.dirtyAcks {
 		at = min(at, c.flow.acksAt)
 	}
-	if c.windowFull() {
-		if !c.maySendAgain() {
-			at = max(at, c.forceAt())
-		}
-	} else if c.Table().Waiting() > 0 {
+	if c.windowFull() && !c.maySendAgain() {
+		at = max(at, c.forceAt())
+	}
+	if c.Table().Waiting() > 0 && !c.bunchesFull() {
 		if ready, ok := c.readyAt(); ok {
 			at = min(at, ready)
 		}

@@ -170,7 +170,7 @@ func TestBackAfterLongDarkness(t *testing.T) {
 				for l.now-start < 2*time.Hour && (l.got[0] == got[0] || l.got[1] == got[1]) && l.res[0] == nil && l.res[1] == nil {
 					l.step(talk)
 				}
-				t.Logf("%s dark %v way %d: back after %v; %v %v, in flight %d and %d", p.Name, dark, way, (l.now - start).Round(time.Millisecond), l.res[0], l.res[1], l.conns[0].outstanding(), l.conns[1].outstanding())
+				t.Logf("%s dark %v way %d: back after %v; %v %v, in flight %d and %d", p.Name, dark, way, (l.now - start).Round(time.Millisecond), l.res[0], l.res[1], l.conns[0].inFlight(), l.conns[1].inFlight())
 				if l.now-start > 2*time.Second+resent || l.res[0] != nil || l.res[1] != nil {
 					t.Errorf("%s dark %v way %d: back after %v %v %v", p.Name, dark, way, l.now-start, l.res[0], l.res[1])
 				}

@@ -63,7 +63,7 @@ func (c *Conn) forceAt() time.Duration {
 	if silence < maxWaitTill {
 		wait = min(wait, maxWait)
 	}
-	at := last + max(c.cfg.KeepAlive, wait)
+	at := max(last+max(c.cfg.KeepAlive, wait), c.flow.lastFate+min(c.rtt.smoothed, silentMost)) // while acks come they make room for bunches, not for more of these
 	if c.historyFull() {
 		at = max(at, c.overdueAt()+1)
 	}
@@ -224,11 +224,15 @@ func (c *Conn) checkRefusals() {
 	if !r.tooLong() {
 		r = &c.refusals.reliable
 	}
-	if !r.tooLong() || r == &c.refusals.reliable && c.path.probing(c.now) {
+	if !r.tooLong() || r == &c.refusals.reliable && (c.path.probing(c.now) || c.onlyCloses()) {
 		return
 	}
 	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, r.lasted.Round(time.Millisecond)), false)
 }
+
+// onlyCloses reports whether nothing but our close of the connection waits for its ack. A peer that closes too refuses it until what it sent
+// has arrived, however long that takes; LingerTimeout ends the wait.
+func (c *Conn) onlyCloses() bool { return c.closer.closing && c.Table().Unacked() <= 1 }
 
 // wide notes that a packet of the size that was lost gets through, so that what is lost from now on is refused.
 func (r *refusals) wide() { r.reliable.packets = min(r.reliable.packets, refusalPackets-emptyAfter) }

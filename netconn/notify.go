@@ -21,6 +21,7 @@ type sentPackets struct {
 	notes              []note
 	noteHead, noteTail int64
 	inFlight, noted    used  // packets and notes
+	carrying           int   // packets in flight that have notes
 	pending            int32 // notes of the packet under construction
 	pendingReliable    bool
 	pendingOpening     bool
@@ -84,6 +85,9 @@ func (c *Conn) sent(id int64, size int) {
 		s.resizePackets(max(smallRing, 2*len(s.packets)))
 	}
 	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable, opening: s.pendingOpening, probe: s.pendingProbe}
+	if s.pending > 0 {
+		s.carrying++
+	}
 	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingProbe = id+1, 0, false, false, false
 	s.inFlight.note(s.next - s.first)
 }
@@ -137,6 +141,9 @@ func (f *fates) PacketAcked(id int64) {
 
 // settle tells the handlers of the channels that a packet carried bunches of, and forgets its notes.
 func (c *Conn) settle(notes int32, id int64, arrived bool) {
+	if notes > 0 {
+		c.carrying--
+	}
 	for range notes {
 		n := *c.noteAt(c.noteHead)
 		*c.noteAt(c.noteHead) = note{}

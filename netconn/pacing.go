@@ -35,17 +35,19 @@ func (c *Conn) inFlight() int {
 	return c.notify.Unsettled()
 }
 
-// outstanding is the packets in flight, with the one under construction.
-func (c *Conn) outstanding() int {
-	n := c.inFlight()
-	if c.out.Len() > 0 {
-		n++
-	}
-	return n
-}
-
 // windowFull reports whether one more packet would be too many in flight.
-func (c *Conn) windowFull() bool { return c.fillsWindow(c.inFlight()) }
+func (c *Conn) windowFull() bool { return c.fills(c.inFlight(), c.cfg.Protocol.PacketWindow) }
+
+// bunchesFull reports whether one more packet with bunches would be: as many packets with bunches are in flight as may be, or
+// as many of all kinds as the peer's history holds. So acks and keep-alives don't keep bunches out of a small window.
+func (c *Conn) bunchesFull() bool {
+	begun := 0
+	if c.out.Len() > 0 {
+		begun = 1
+	}
+	window := c.cfg.Protocol.PacketWindow
+	return c.carrying+begun >= window-windowMargin || c.fills(c.inFlight()+begun, max(window, history.Bits))
+}
 
 // historyFull reports whether the peer's history has no room for one more packet, of a window that is within it, and the ack that makes
 // room is awaited. One that is overdue isn't: the peer may not know what it should ack.
@@ -56,9 +58,9 @@ func (c *Conn) historyFull() bool {
 // overdueAt is for packets in flight.
 func (c *Conn) overdueAt() time.Duration { return c.packetAt(c.first).at + c.patience() }
 
-// fillsWindow reports whether n packets in flight, or about to be, are as many as may be.
-func (c *Conn) fillsWindow(n int) bool {
-	return n >= c.cfg.Protocol.PacketWindow-windowMargin || n >= silentWindow-windowMargin && c.silent()
+// fills reports whether n packets in flight, or about to be, are as many as may be in a window.
+func (c *Conn) fills(n, window int) bool {
+	return n >= window-windowMargin || n >= silentWindow-windowMargin && c.silent()
 }
 
 // patience is how long an ack may take.
@@ -77,7 +79,7 @@ func (o *outlet) HasRoom(bits int) bool {
 	if c.Closed() {
 		return false
 	}
-	if !c.fillsWindow(c.outstanding()) {
+	if !c.bunchesFull() {
 		return true
 	}
 	if c.out.Len() == 0 || c.out.Free() < bits+bunch.MaxHeaderBits {

@@ -139,13 +139,13 @@ func TestWindowBoundsPacketsInFlight(t *testing.T) {
 		c.Protocol.PacketWindow, c.NetSpeed, c.Timeout = 32, 10_000_000, -1
 	})
 	c := h.conns[0]
-	for i := c.notify.Outstanding(); i < 100; i++ {
-		require.Equal(t, i >= 28, c.windowFull(), "%d in flight", c.notify.Outstanding())
+	for i := c.carrying; i < 100; i++ {
+		require.Equal(t, i >= 28, c.bunchesFull(), "%d in flight", c.notify.Outstanding())
 		require.Equal(t, i < 28, (*outlet)(c).HasRoom(100))
 		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, 100), Reliable: true, NoMerge: true})
 		require.NoError(t, err)
 		c.FlushWritten(h.now)
-		require.Equal(t, min(i+1, 28), c.notify.Outstanding())
+		require.Equal(t, min(i+1, 28), c.carrying)
 	}
 	require.NotZero(t, c.Counters.WindowFull)
 	h.now += 50 * time.Millisecond
