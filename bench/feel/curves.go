@@ -27,7 +27,10 @@ func curves(dir string, seeds int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	name := filepath.Join(dir, "feel.csv")
+	name, err := filepath.Abs(filepath.Join(dir, "feel.csv")) // to be opened from another folder
+	if err != nil {
+		return err
+	}
 	file, err := os.Create(name)
 	if err != nil {
 		return err
