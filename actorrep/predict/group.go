@@ -84,6 +84,7 @@ type GroupCounters struct {
 	Rewinds   uint64
 	Replayed  uint64 // ticks
 	Corrected uint64 // members that a rewind left more than a tolerance off from where they were
+	Unknown   uint64 // states of actors that aren't here (yet), or of no class of the group
 	Strange   uint64 // states that can't be: of a tick far ahead, or of more than MaxMembers
 }
 

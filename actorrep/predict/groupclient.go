@@ -94,7 +94,10 @@ func (g *Group) read(r *bitio.Reader, apply bool) error {
 		a := g.world.Find(id)
 		k := g.kinds[reflect.TypeOf(a)]
 		if a == nil || k == nil {
-			continue // it hasn't come yet, or its class isn't ours
+			if apply { // it hasn't come yet, or its class isn't ours
+				g.Counters.Unknown++
+			}
+			continue
 		}
 		state, input := g.got[:len(k.state)], g.given[:len(k.input)]
 		clear(input)

@@ -158,6 +158,29 @@ func TestGroupMembersComeAndGo(t *testing.T) {
 	s.untilAgreed()
 }
 
+// TestGroupTellsOfWhatIsSeen: nothing of a member leaves for a player who doesn't see it, though it touches what he sees.
+func TestGroupTellsOfWhatIsSeen(t *testing.T) {
+	s := newRink(t, 7, netsim.Settings{Lag: 20 * time.Millisecond}, predict.GroupConfig{})
+	l := s.join()
+	client := s.ends[l.World]
+	s.skate(l, vec{-3, 0})
+	hidden := &ball{Disc: Disc{Pos: vec{3, 3}, Vel: vec{1, 0}}}
+	hidden.SetOnlyOwner(true)
+	require.NoError(t, s.Server.Spawn(hidden))
+	require.NoError(t, s.balls.Join(hidden))
+	seen := s.drop(vec{2, -2}, vec{1, 0})
+	s.until("predicted", func() bool { return client.group.Len() == 2 })
+	before := client.group.Counters
+	for range 120 {
+		s.step()
+	}
+	require.Equal(t, 3, s.group.Len())
+	require.Greater(t, client.group.Counters.States, before.States+100)
+	require.Zero(t, client.group.Counters.Unknown)
+	require.Nil(t, at(l.World, hidden))
+	require.NotNil(t, at(l.World, seen))
+}
+
 // TestGroupOwnersChange: a member that another player gets is that one's own from then on, and one that nobody has coasts; who has none any more sees all as
 // it is replicated; back again too.
 func TestGroupOwnersChange(t *testing.T) {
