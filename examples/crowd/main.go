@@ -2,7 +2,7 @@
 // they see? Everything but the network is real; that is in memory, in virtual time, with delay and loss.
 //
 //	go run ./examples/crowd
-//	go run ./examples/crowd -players 500                              # fails where nine in ten of the ticks take more than 50 ms
+//	go run ./examples/crowd -players 500                              # fails where half of the ticks take more than 50 ms
 //	go run ./examples/crowd -players 200 -bandwidth 16000 -seconds 20
 package main
 
@@ -190,8 +190,8 @@ func (c *crowd) report(ages []uint32, ticks int, before actorrep.Counters) error
 	fmt.Println()
 	budget := time.Second / time.Duration(c.o.hz)
 	switch {
-	case c.tick(.1) > budget: // the fastest, since whatever else runs on the machine makes some of them longer
-		return fmt.Errorf("nine in ten of the server's ticks take %v or more of %v: too many players for this machine", c.tick(.1).Round(time.Millisecond), budget)
+	case c.tick(.5) > budget: // not the longest, since whatever else runs on the machine makes some of them longer
+		return fmt.Errorf("half of the server's ticks take %v or more of %v: too many players for this machine", c.tick(.5).Round(time.Millisecond), budget)
 	case age(.99) > c.o.limit:
 		return fmt.Errorf("one in a hundred of what is seen is %v old or older", age(.99))
 	case rate(down[len(down)-1]) > 1.1*float64(c.o.bandwidth)/1000:
