@@ -186,7 +186,6 @@ type member struct {
 	from  int64 // the first tick of which its state is known; 0 none
 	heard int64 // the newest tick of which the server told
 	past  []moment
-	words []uint64
 	// shadow is what the server's values of the fields are, for when prediction ends; shown is what they are set to meanwhile.
 	shadow, shown, before []uint64
 	came                  uint32 // the numbers that the server sent since the member is this end's player's

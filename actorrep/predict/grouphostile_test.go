@@ -106,15 +106,6 @@ func states(w *bitio.Writer, tick uint64, whole bool, members []*member, set fun
 	w.WriteBool(whole)
 }
 
-func (p *puck) finite() bool {
-	for _, v := range []float64{p.X, p.V, p.Exact, float64(p.Tilt)} {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
-}
-
 // TestGroupHostileStates: a server's states that aren't finite, of ticks that can't be, of actors that aren't there, and of any bits, are refused whole or
 // change what an honest server could: members stay finite, and no more than MaxMembers.
 func TestGroupHostileStates(t *testing.T) {

@@ -43,7 +43,7 @@ func (e *table) dial(s udp.Socket, name string) *Client {
 }
 
 // play ticks the server and clients for a time of the game's, and returns each one's first error.
-func (e *table) play(d time.Duration, clients ...*Client) (server error, client []error) {
+func (e *table) play(d time.Duration, clients ...*Client) (client []error, server error) {
 	client = make([]error, len(clients))
 	for end := e.now.Add(d); e.now.Before(end) && server == nil; e.now = e.now.Add(time.Second / 60) {
 		for i, c := range clients {
@@ -53,25 +53,25 @@ func (e *table) play(d time.Duration, clients ...*Client) (server error, client 
 		}
 		server = e.server.Tick(e.now)
 	}
-	return server, client
+	return client, server
 }
 
 // TestNames: a name that the score board has no room for, or that a terminal would obey, is refused with its reason; who is there plays on.
 func TestNames(t *testing.T) {
 	for name, why := range map[string]string{"": "1 to 24", strings.Repeat("x", 25): "1 to 24", "Eve\x1b[31m": "print", "Eve\xff": "print", "Eve\u202e": "print"} {
 		e := newTable(t)
-		if s, c := e.play(2*time.Second, e.ann); s != nil || c[0] != nil {
+		if c, s := e.play(2*time.Second, e.ann); s != nil || c[0] != nil {
 			t.Fatal(s, c)
 		}
 		eve := e.dial(e.other, name)
-		s, c := e.play(5*time.Second, e.ann, eve)
+		c, s := e.play(5*time.Second, e.ann, eve)
 		if s != nil || c[0] != nil || c[1] == nil || !strings.Contains(c[1].Error(), why) {
 			t.Errorf("%q: server %v, Ann %v, the stranger %v", name, s, c[0], c[1])
 		}
 	}
 	e := newTable(t)
 	bob := e.dial(e.other, strings.Repeat("ü", 12))
-	if s, c := e.play(5*time.Second, e.ann, bob); s != nil || c[0] != nil || c[1] != nil || e.ann.Score(strings.Repeat("ü", 12)) != 0 {
+	if c, s := e.play(5*time.Second, e.ann, bob); s != nil || c[0] != nil || c[1] != nil || e.ann.Score(strings.Repeat("ü", 12)) != 0 {
 		t.Errorf("a name of 24 bytes: server %v, clients %v", s, c)
 	}
 }
@@ -79,11 +79,11 @@ func TestNames(t *testing.T) {
 // TestServerGone: a player is told that the server has gone, and why.
 func TestServerGone(t *testing.T) {
 	e := newTable(t)
-	if s, c := e.play(2*time.Second, e.ann); s != nil || c[0] != nil {
+	if c, s := e.play(2*time.Second, e.ann); s != nil || c[0] != nil {
 		t.Fatal(s, c)
 	}
 	e.server.Driver.Shutdown("good night")
-	if s, c := e.play(5*time.Second, e.ann); s != nil || c[0] == nil || !strings.Contains(c[0].Error(), "good night") {
+	if c, s := e.play(5*time.Second, e.ann); s != nil || c[0] == nil || !strings.Contains(c[0].Error(), "good night") {
 		t.Errorf("server %v, Ann %v", s, c)
 	}
 }
