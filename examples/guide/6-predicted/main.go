@@ -51,7 +51,7 @@ func newEnd(w *actorrep.World, keys func(*Runner) Keys) *end {
 }
 
 // frame is one of a server's or a client's, and where Ann is drawn.
-func (e *end) frame(now time.Time) (seen Runner) {
+func (e *end) frame(now time.Time) float64 {
 	e.net.TickDispatch(now)
 	at := e.net.Since(now)
 	if e.net.IsServer() {
@@ -62,10 +62,11 @@ func (e *end) frame(now time.Time) (seen Runner) {
 	if !e.net.IsServer() {
 		must(0, e.runners.Tick(at)) // keys are felt here
 	}
+	var seen Runner
 	if e.net.TickFlush(now); e.runner != nil {
 		e.drawn.At(e.runner, &seen)
 	}
-	return seen
+	return seen.X
 }
 
 func main() {
@@ -91,11 +92,10 @@ func main() {
 		if s.frame(now); ticks > 120 {
 			s.runner.X, wind = s.runner.X-wind, 0 // a gust that no client can know of before
 		}
-		ann, bob := a.frame(now).X, b.frame(now).X
+		ann, bob := a.frame(now), b.frame(now)
 		n, corrections := b.in.Counters, a.runners.Counters().Client.Corrections
 		if ticks > 300 && math.Abs(s.runner.X-ann) < 0.001 && math.Abs(s.runner.X-bob) < 0.006 && felt == keys && corrections > 1 && n.Late*10 < n.Draws {
-			fmt.Printf("Ann: all of %d keys were felt in their tick, the answers came 200 ms later; %d corrections\n", keys, corrections)
-			fmt.Printf("Bob: %d of %d frames waited for a place\n", n.Late, n.Draws)
+			fmt.Printf("Ann felt all of %d keys in their tick, %d corrections; Bob waited in %d of %d frames for a place\n", keys, corrections, n.Late, n.Draws)
 			fmt.Printf("PASS: felt at once, seen evenly, and all agree: %.2f, %.2f, %.2f\n", s.runner.X, ann, bob)
 			return
 		}
