@@ -63,7 +63,7 @@ var mutations = []mutation{
 	{"netconn: bunches behind the end count", "netconn/conn_recv.go",
 		"r.Remaining() > 0 && !c.isControlGone()", "r.Remaining() > 0"},
 	{"netconn: the window is never full", "netconn/pacing.go",
-		"	return n >= c.cfg.Protocol.PacketWindow-windowMargin || n >= silentWindow-windowMargin && c.silent()", "	return n >= 8000"},
+		"	return c.carrying+begun >= window-windowMargin || c.fills(c.inFlight()+begun, max(window, history.Bits))", "	return c.carrying+begun+window < 0"},
 	{"netconn: silence is measured from the beginning", "netconn/conn_recv.go",
 		"	c.flow.lastReceive = c.now\n	for missing", "	for missing"},
 	{"netconn: a packet's notes are one short", "netconn/notify.go",
