@@ -98,6 +98,11 @@ func colors(img image.Image, want map[string][3]int) map[string]int {
 
 func near(v uint32, want int) bool { d := int(v>>8) - want; return d > -12 && d < 12 }
 
+// has waits until an element has a text within it, as channels come and go when they are idle, and takes all of it.
+func has(element, text string, all *string) chromedp.Action {
+	return chromedp.Poll(fmt.Sprintf(`(t => t.includes(%q) && t)(document.querySelector(%q).innerText)`, text, element), all)
+}
+
 // TestPage opens the page, waits for curves, chooses a connection, points at a packet, pauses.
 func TestPage(t *testing.T) {
 	i := play(t)
@@ -131,8 +136,8 @@ func TestPage(t *testing.T) {
 	require.NoError(t, chromedp.Run(ctx, chromedp.Click(`#conns tr[data-conn="`+chosen+`"]`),
 		chromedp.Poll(`document.querySelector("#conns tr.picked").dataset.conn === "`+chosen+`"`, nil),
 		chromedp.Poll(`document.querySelectorAll("#sent .p.lost").length > 0 && document.querySelectorAll("#sent .again").length > 0`, nil),
-		chromedp.Text("#channels", &channels), chromedp.Text("#actors", &actors), chromedp.Text("#properties", &properties), chromedp.Title(&title),
-		chromedp.Text("#idle", &idle), chromedp.Text("#calls", &calls), chromedp.Text("#figures", &health), chromedp.Text("#actorcount", &count)))
+		has("#channels", "Chat", &channels), chromedp.Text("#actors", &actors), chromedp.Text("#properties", &properties), chromedp.Title(&title),
+		has("#idle", "1 Control", &idle), chromedp.Text("#calls", &calls), chromedp.Text("#figures", &health), chromedp.Text("#actorcount", &count)))
 	require.Contains(t, idle, "1 Control")
 	require.Contains(t, calls, "Ship.Fire()")
 	require.Contains(t, health, "calls sent")
