@@ -85,15 +85,7 @@ func TestHonestRefusals(t *testing.T) {
 					l := newLab(t, both(netsim.Settings{Lag: 40 * time.Millisecond}), 1, func(_ int, c *Config) { c.Protocol, c.KeepAlive, c.Timeout = p, ka, dark*time.Second+8*time.Second })
 					l.control()
 					l.run(time.Second, nil)
-					chs := [2]*channel.Channel{l.open(0), l.open(1)}
-					talk := func() {
-						for _, ch := range chs {
-							if ch.Room() > 1 {
-								_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true})
-							}
-							_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 200)})
-						}
-					}
+					talk := l.talkers(bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true}, 200)
 					l.run(5*time.Second, talk)
 					l.dark = [2]bool{way != 1, way != 2}
 					l.run(dark*time.Second, talk)
@@ -171,14 +163,7 @@ func TestHearsAllTheTime(t *testing.T) {
 		})
 		l.control()
 		l.run(time.Second, nil)
-		chs := [2]*channel.Channel{l.open(0), l.open(1)}
-		talk := func() {
-			for _, ch := range chs {
-				if ch.Room() > 1 {
-					_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true})
-				}
-			}
-		}
+		talk := l.talkers(bunch.Out{Data: make([]byte, 20), Reliable: true}, 0)
 		l.run(5*time.Second, talk)
 		l.dark[0] = true
 		l.run(300*time.Second, talk)

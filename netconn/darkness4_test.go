@@ -116,15 +116,7 @@ func TestDarkAgainIsNoRefusal(t *testing.T) {
 		l.tick = time.Millisecond
 		l.control()
 		l.run(time.Second, nil)
-		chs := [2]*channel.Channel{l.open(0), l.open(1)}
-		talk := func() {
-			for _, ch := range chs {
-				if ch.Room() > 1 {
-					_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true})
-				}
-				_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 15)})
-			}
-		}
+		talk := l.talkers(bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true}, 15)
 		l.run(3*time.Second, talk)
 		for i := range 4 {
 			l.dark = [2]bool{true, i%2 == 0}

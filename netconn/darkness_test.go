@@ -149,14 +149,7 @@ func TestBackAfterLongDarkness(t *testing.T) {
 				l := newLab(t, both(netsim.Settings{Lag: 30 * time.Millisecond}), 1, func(_ int, c *Config) { c.Protocol, c.Timeout, c.KeepAlive = p, -1, time.Second })
 				l.control()
 				l.run(time.Second, nil)
-				chs := [2]*channel.Channel{l.open(0), l.open(1)}
-				talk := func() {
-					for _, ch := range chs {
-						if ch.Room() > 1 {
-							_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 20), Reliable: true})
-						}
-					}
-				}
+				talk := l.talkers(bunch.Out{Data: make([]byte, 20), Reliable: true}, 0)
 				l.run(5*time.Second, talk)
 				l.dark = [2]bool{way != 1, way != 2}
 				l.run(20*time.Second, talk)

@@ -101,6 +101,22 @@ func (l *lab) open(i int) *channel.Channel {
 	return ch
 }
 
+// talkers opens a channel at each end. What it returns has both say out while there is room, and then so many bytes unreliably.
+func (l *lab) talkers(out bunch.Out, unreliable int) func() {
+	chs := [2]*channel.Channel{l.open(0), l.open(1)}
+	return func() {
+		for _, ch := range chs {
+			if ch.Room() > 1 {
+				say := out
+				_, _ = ch.SendBunch(&say)
+			}
+			if unreliable > 0 {
+				_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, unreliable)})
+			}
+		}
+	}
+}
+
 // step moves on by fine (or tick): packets in; at each tick game, then Tick.
 func (l *lab) step(game func()) {
 	f := l.fine

@@ -101,15 +101,7 @@ func TestUnsettled(t *testing.T) {
 
 // TestRefusedAndTold: a packet that is refused, but told to be lost, says with that what we know.
 func TestRefusedAndTold(t *testing.T) {
-	n := begun(Config{WaitForFlush: true, AckRecords: maxRecords})
-	for seq := uint16(1); seq <= 100; seq++ {
-		come(n, seq, 0)
-	}
-	heard := send(n)
-	for seq := uint16(101); seq <= history.Bits; seq++ {
-		come(n, seq, 0)
-	}
-	come(n, history.Bits+1, 0)
+	n, heard := fullAfter100()
 	for range 10 {
 		send(n)
 	}

@@ -37,6 +37,20 @@ func send(n *Notify) int64 {
 	return n.Commit()
 }
 
+// fullAfter100 waits for a flush: it told of 100 packets of the peer's in heard, and of all that its history holds in none.
+func fullAfter100() (n *Notify, heard int64) {
+	n = begun(Config{WaitForFlush: true, AckRecords: maxRecords})
+	for seq := uint16(1); seq <= 100; seq++ {
+		come(n, seq, 0)
+	}
+	heard = send(n)
+	for seq := uint16(101); seq <= history.Bits; seq++ {
+		come(n, seq, 0)
+	}
+	come(n, history.Bits+1, 0)
+	return n, heard
+}
+
 // TestLate: what was missed or refused within the history and comes after all is late; what was taken, the newest and what is older than
 // the history isn't.
 func TestLate(t *testing.T) {
@@ -126,15 +140,7 @@ func TestRefusedWhileWaiting(t *testing.T) {
 		seq   uint16
 		delta int64
 	}{{257, 1}, {300, 44}, {356, 100}, {357, 0}} { // 100 is known to be heard, so there is room up to 356
-		n := begun(Config{WaitForFlush: true, AckRecords: maxRecords})
-		for seq := uint16(1); seq <= 100; seq++ {
-			come(n, seq, 0)
-		}
-		heard := send(n)
-		for seq := uint16(101); seq <= history.Bits; seq++ {
-			come(n, seq, 0)
-		}
-		come(n, history.Bits+1, 0)
+		n, heard := fullAfter100()
 		require.True(t, n.WaitingForFlush())
 		delta, process := come(n, v.seq, uint16(heard))
 		require.False(t, process)

@@ -174,13 +174,7 @@ func (s *rinkStage) step() {
 
 func (s *rinkStage) until(what string, f func() bool) {
 	s.T.Helper()
-	for range 30 * 60 {
-		if f() {
-			return
-		}
-		s.step()
-	}
-	s.T.Fatal("never: ", what)
+	s.Await(what, s.step, f)
 }
 
 // skate gives a player, or nobody, a skater.
@@ -219,20 +213,7 @@ func (s *rinkStage) agree(l *rig.Line) string {
 
 func (s *rinkStage) untilAgreed() {
 	s.T.Helper()
-	what := ""
-	for range 30 * 60 {
-		what = ""
-		for _, l := range s.Lines {
-			if what = s.agree(l); what != "" {
-				break
-			}
-		}
-		if what == "" {
-			return
-		}
-		s.step()
-	}
-	s.T.Fatal(what)
+	s.UntilBy(s.step, s.agree)
 }
 
 // wander is a bot: it keeps a direction for half a second.

@@ -79,13 +79,7 @@ func (s *stage) step() {
 // until steps until f, a minute at most.
 func (s *stage) until(what string, f func() bool) {
 	s.T.Helper()
-	for range 30 * 60 {
-		if f() {
-			return
-		}
-		s.step()
-	}
-	s.T.Fatal("never: ", what)
+	s.Await(what, s.step, f)
 }
 
 // own is a client's own runner.

@@ -135,13 +135,7 @@ func (r *trip) step() {
 
 func (r *trip) until(what string, f func() bool) {
 	r.t.Helper()
-	for range 30 * 60 {
-		if f() {
-			return
-		}
-		r.step()
-	}
-	r.t.Fatal("never: ", what)
+	r.Await(what, r.step, f)
 }
 
 // sees is what a client has, in words.

@@ -49,19 +49,28 @@ func inputs(t *table, seeds int, length time.Duration) error {
 	return nil
 }
 
+// longPath is what a path becomes.
+var longPath = path(150*time.Millisecond, 5*time.Millisecond, 0)
+
+// onShortPath is a game of ten seconds over a path of 50 ms.
+func onShortPath(seed int) (*game, error) {
+	g, err := newGame(uint64(seed), path(50*time.Millisecond, 5*time.Millisecond, 0), 0)
+	if err != nil {
+		return nil, err
+	}
+	return g, g.run(10 * time.Second)
+}
+
 // changes is a path that becomes longer.
 func changes(t *table, seeds int, _ time.Duration) error {
 	fmt.Println("A path of 50 ms becomes one of 150 ms")
 	worst := 0.0
 	for seed := range seeds {
-		g, err := newGame(uint64(seed), path(50*time.Millisecond, 5*time.Millisecond, 0), 0)
+		g, err := onShortPath(seed)
 		if err != nil {
 			return err
 		}
-		if err := g.run(10 * time.Second); err != nil {
-			return err
-		}
-		if err := g.set(path(150*time.Millisecond, 5*time.Millisecond, 0)); err != nil {
+		if err := g.set(longPath); err != nil {
 			return err
 		}
 		if err := g.run(3 * time.Second); err != nil {

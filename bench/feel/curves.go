@@ -52,16 +52,13 @@ func pathCurves(w *csv.Writer, seeds int) error {
 	const step, steps, before = 200 * time.Millisecond, 30, 5
 	var wait, missed [steps]float64
 	for seed := range seeds {
-		g, err := newGame(uint64(seed), path(50*time.Millisecond, 5*time.Millisecond, 0), 0)
+		g, err := onShortPath(seed)
 		if err != nil {
-			return err
-		}
-		if err := g.run(10 * time.Second); err != nil {
 			return err
 		}
 		for i := range steps {
 			if i == before {
-				if err := g.set(path(150*time.Millisecond, 5*time.Millisecond, 0)); err != nil {
+				if err := g.set(longPath); err != nil {
 					return err
 				}
 			}

@@ -11,7 +11,6 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/interp"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
-	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -51,8 +50,7 @@ type end struct {
 	own   *predict.Class[*runner, keys]
 	in    *interp.Interpolator
 	seen  *interp.Class[*walker]
-	conn  *netconn.Conn
-	from  *netsim.Link // what comes
+	wire
 }
 
 // game is a server of 60 frames a second, and a client whose frames and clock are its own.
@@ -116,22 +114,7 @@ func newGame(seed uint64, set netsim.Settings, hz float64) (*game, error) {
 	if g.client, err = g.newEnd(actorrep.NewClient(actorrep.Config{Failed: failed}), hz); err != nil {
 		return nil, err
 	}
-	up, err := netsim.NewLink(set, g.rng.Uint64())
-	if err != nil {
-		return nil, err
-	}
-	down, err := netsim.NewLink(set, g.rng.Uint64())
-	if err != nil {
-		return nil, err
-	}
-	g.server.from, g.client.from = up, down
-	in, out := uint16(g.rng.UintN(16384)), uint16(g.rng.UintN(16384))
-	if g.server.conn, err = netconn.New(netconn.Config{Protocol: netconn.Bunchnet(), Server: true, NetSpeed: 1 << 20, Channels: g.server.world.ChannelTypes(),
-		LowLevelSend: func(p []byte) { down.Push(g.now, p) }}, 0, in, out); err != nil {
-		return nil, err
-	}
-	if g.client.conn, err = netconn.New(netconn.Config{Protocol: netconn.Bunchnet(), NetSpeed: 1 << 20, Channels: g.client.world.ChannelTypes(),
-		LowLevelSend: func(p []byte) { up.Push(g.now, p) }}, 0, out, in); err != nil {
+	if g.server.wire, g.client.wire, err = connect(&g.now, set, g.rng, g.server.world, g.client.world); err != nil {
 		return nil, err
 	}
 	g.peer = g.server.world.AddConn(g.server.conn)
@@ -158,13 +141,6 @@ func (g *game) set(s netsim.Settings) error {
 		return err
 	}
 	return g.client.from.Set(s)
-}
-
-func (e *end) receive(now, at time.Duration) {
-	for p, ok := e.from.Pop(now); ok; p, ok = e.from.Pop(now) {
-		_ = e.conn.ReceivedPacket(at, p) // what is wrong with a packet ends the connection
-	}
-	e.conn.PostTickDispatch(at)
 }
 
 // run lets time pass.

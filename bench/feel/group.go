@@ -8,7 +8,6 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
-	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -98,8 +97,7 @@ type pushing struct {
 	class     *predict.Class[*pusher, keys]
 	own       *pusher
 	stone     *stone
-	up, down  *netsim.Link
-	near, far *netconn.Conn // this end's, and the server's
+	near, far wire // this end's, and the server's
 	keys      keys
 	log       map[uint32][2]Disc // what the server had, by the player's ticks
 
@@ -138,24 +136,13 @@ func newRoom(seed uint64, set netsim.Settings, players int) (*room, error) {
 		if p.group, p.class, err = r.register(p.world, func(*pusher) keys { return p.keys }); err != nil {
 			return nil, err
 		}
-		for _, l := range []**netsim.Link{&p.up, &p.down} {
-			if *l, err = netsim.NewLink(set, r.rng.Uint64()); err != nil {
-				return nil, err
-			}
-		}
-		in, out := uint16(r.rng.UintN(16384)), uint16(r.rng.UintN(16384))
-		if p.far, err = netconn.New(netconn.Config{Protocol: netconn.Bunchnet(), Server: true, NetSpeed: 1 << 20, Channels: r.world.ChannelTypes(),
-			LowLevelSend: func(b []byte) { p.down.Push(r.now, b) }}, 0, in, out); err != nil {
-			return nil, err
-		}
-		if p.near, err = netconn.New(netconn.Config{Protocol: netconn.Bunchnet(), NetSpeed: 1 << 20, Channels: p.world.ChannelTypes(),
-			LowLevelSend: func(b []byte) { p.up.Push(r.now, b) }}, 0, out, in); err != nil {
+		if p.far, p.near, err = connect(&r.now, set, r.rng, r.world, p.world); err != nil {
 			return nil, err
 		}
 		if err := r.world.Spawn(p.server); err != nil {
 			return nil, err
 		}
-		if err := r.pushers.Possess(p.server, r.world.AddConn(p.far), 0); err != nil {
+		if err := r.pushers.Possess(p.server, r.world.AddConn(p.far.conn), 0); err != nil {
 			return nil, err
 		}
 		r.players = append(r.players, p)
@@ -179,10 +166,7 @@ func (r *room) run(d time.Duration) error {
 	for until := r.now + d; r.now < until && r.err == nil; {
 		r.now += tick
 		for _, p := range r.players {
-			for b, ok := p.up.Pop(r.now); ok; b, ok = p.up.Pop(r.now) {
-				_ = p.far.ReceivedPacket(r.now, b) // what is wrong with a packet ends the connection
-			}
-			p.far.PostTickDispatch(r.now)
+			p.far.receive(r.now, r.now)
 		}
 		if err := r.group.Tick(r.now); err != nil {
 			return err
@@ -192,12 +176,12 @@ func (r *room) run(d time.Duration) error {
 		}
 		r.world.Step(r.now)
 		for _, p := range r.players {
-			p.far.Tick(r.now)
+			p.far.conn.Tick(r.now)
 			if err := p.play(r.now); err != nil {
 				return err
 			}
-			if p.near.Closed() || p.far.Closed() {
-				return fmt.Errorf("a connection ended: %v, %v", p.far.Result(), p.near.Result())
+			if p.near.conn.Closed() || p.far.conn.Closed() {
+				return fmt.Errorf("a connection ended: %v, %v", p.far.conn.Result(), p.near.conn.Result())
 			}
 		}
 	}
@@ -206,10 +190,7 @@ func (r *room) run(d time.Duration) error {
 
 // play is a player's frame: he runs at the stone, and now and then elsewhere.
 func (p *pushing) play(now time.Duration) error {
-	for b, ok := p.down.Pop(now); ok; b, ok = p.down.Pop(now) {
-		_ = p.near.ReceivedPacket(now, b)
-	}
-	p.near.PostTickDispatch(now)
+	p.near.receive(now, now)
 	p.world.Step(now)
 	var before [3]float64
 	if p.own != nil && p.stone != nil {
@@ -234,7 +215,7 @@ func (p *pushing) play(now time.Duration) error {
 			p.log[p.own.Ticks|drawnBit] = [2]Disc{p.own.Disc, p.stone.Disc}
 		}
 	}
-	p.near.Tick(now)
+	p.near.conn.Tick(now)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -269,36 +270,28 @@ func (t *table) agree(ctx context.Context) error {
 
 // close ends what is here, and waits until the others know.
 func (t *table) close() (err error) {
+	var drivers []*driver.Driver
 	for _, c := range t.clients {
-		c.Driver.Shutdown("")
+		drivers = append(drivers, c.Driver)
 	}
 	if t.server != nil {
-		t.server.Driver.Shutdown("")
+		drivers = append(drivers, t.server.Driver)
+		err = t.server.EndRecord()
 	}
-	for range 60 {
-		open := t.server != nil && t.server.Driver.Len() > 0
-		for _, c := range t.clients {
-			open = open || c.Driver.Len() > 0
-		}
-		if !open {
-			break
-		}
+	for _, d := range drivers {
+		d.Shutdown("")
+	}
+	open := func(d *driver.Driver) bool { return d.Len() > 0 }
+	for i := 0; i < 60 && slices.ContainsFunc(drivers, open); i++ {
 		time.Sleep(time.Second / 60)
 		now := time.Now()
-		for _, c := range t.clients {
-			c.Driver.TickDispatch(now)
-			c.Driver.TickFlush(now)
-		}
-		if t.server != nil {
-			t.server.Driver.TickDispatch(now)
-			t.server.Driver.TickFlush(now)
+		for _, d := range drivers {
+			d.TickDispatch(now)
+			d.TickFlush(now)
 		}
 	}
-	for _, c := range t.clients {
-		err = errors.Join(err, c.Driver.Close())
-	}
-	if t.server != nil {
-		err = errors.Join(err, t.server.EndRecord(), t.server.Driver.Close())
+	for _, d := range drivers {
+		err = errors.Join(err, d.Close())
 	}
 	if t.tape != nil {
 		err = errors.Join(err, t.tape.Close())

@@ -198,20 +198,26 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// alone is a server that nobody ticks yet.
+func alone(t *testing.T) *driver.Driver {
+	a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+	d, err := driver.Listen("", driver.Config{Socket: a})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
+}
+
 // TestNotTicked: nobody ticks the driver.
 func TestNotTicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
-		d, err := driver.Listen("", driver.Config{Socket: a})
-		require.NoError(t, err)
-		defer d.Close()
+		d := alone(t)
 		i := New(d, Config{})
 		for range maxAsking {
 			w := get(i, "/json", "*/*")
 			require.Equal(t, http.StatusServiceUnavailable, w.Code)
 			require.Contains(t, w.Body.String(), "isn't ticked")
 		}
-		_, err = i.View(t.Context(), Query{})
+		_, err := i.View(t.Context(), Query{})
 		require.ErrorIs(t, err, ErrBusy)
 		require.Contains(t, Var{i.source}.String(), "too many requests")
 
@@ -372,10 +378,7 @@ func BenchmarkTrace(b *testing.B) {
 // TestSlowLook: a look that takes longer than who asked waits leaves what was returned alone.
 func TestSlowLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
-		d, err := driver.Listen("", driver.Config{Socket: a})
-		require.NoError(t, err)
-		defer d.Close()
+		d := alone(t)
 		slow := New(d, Config{Figures: func() []Figure {
 			time.Sleep(2 * askTimeout)
 			return []Figure{{"late", 1}}

@@ -138,8 +138,26 @@ func (r *Rig) Step() {
 	}
 }
 
+// Await steps until f, a minute at most; step is the test's own.
+func (r *Rig) Await(what string, step func(), f func() bool) {
+	r.T.Helper()
+	for range 30 * 60 {
+		if f() {
+			return
+		}
+		step()
+	}
+	r.T.Fatal("never: ", what)
+}
+
 // Until steps until same says no more what differs, a minute at most.
 func (r *Rig) Until(same func(l *Line) string) {
+	r.T.Helper()
+	r.UntilBy(r.Step, same)
+}
+
+// UntilBy is Until with the test's own step.
+func (r *Rig) UntilBy(step func(), same func(l *Line) string) {
 	r.T.Helper()
 	diff := ""
 	for range 30 * 60 {
@@ -152,7 +170,7 @@ func (r *Rig) Until(same func(l *Line) string) {
 		if diff == "" {
 			return
 		}
-		r.Step()
+		step()
 	}
 	r.T.Fatalf("no agreement in a minute: %s", diff)
 }

@@ -77,18 +77,16 @@ func (e ends) Tick(now time.Time) error {
 	return nil
 }
 
-func (m *run) boot(w *simtest.World) func(h *simtest.Host) (simtest.Program, error) {
+func (m *run) boot() func(h *simtest.Host) (simtest.Program, error) {
 	key := netcode.Key{1}
 	dial := func(h *simtest.Host, s udp.Socket) (*game.Client, error) {
-		now := uint64(simtest.Epoch.Add(w.Now()).Unix())
-		token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: 1, Create: now, Expire: now + 60, Timeout: 5,
-			Servers: []netip.AddrPort{netip.MustParseAddrPort(serverAddr)}, PrivateKey: key, Rand: h.Secrets()})
+		c, err := game.Dial(serverAddr, driver.Config{Clock: h.Time, Rand: h.Secrets(), Socket: s, Link: driver.Netcode{Key: key}}, "Ann", m.script.play)
 		if err != nil {
 			return nil, err
 		}
-		m.client, err = game.Dial(serverAddr, driver.Config{Clock: h.Time, Rand: h.Secrets(), Socket: s, Link: driver.Netcode{Token: token}}, "Ann", m.script.play)
-		m.client.Event = func(what string) { m.saw = append(m.saw, what) }
-		return m.client, err
+		c.Event = func(what string) { m.saw = append(m.saw, what) }
+		m.client = c
+		return c, nil
 	}
 	return func(h *simtest.Host) (simtest.Program, error) {
 		if !h.IsServer() {
@@ -123,9 +121,7 @@ const gameTime = time.Minute
 const seed = 14 // of the places: with it something is hit
 
 func (m *run) play() error {
-	var boot func(h *simtest.Host) (simtest.Program, error)
-	w := simtest.NewWorld(1, func(h *simtest.Host) (simtest.Program, error) { return boot(h) })
-	boot = m.boot(w)
+	w := simtest.NewWorld(1, m.boot())
 	w.AddHost("server", true)
 	if m.Lag >= 0 {
 		set := netsim.Settings{LagMin: m.Lag, LagMax: m.Lag}
