@@ -21,11 +21,10 @@ type client struct {
 	pace      pace
 	bandwidth bandwidth
 	state     clientState
-	kicked    bool
 	denied    DenyReason // why the last session ended
 	session   uint32     // the last
 	key       uint32     // of its packets
-	sessions  uint64     // how many there were
+	begun     bool       // there was one since the last Connect
 
 	welcome  welcome
 	setup    []byte
@@ -88,7 +87,7 @@ func (c *client) input(turn int64) []byte {
 func (c *client) begin(now time.Duration, session uint32, cfg *HostConfig) {
 	c.end()
 	c.session, c.denied = session, 0
-	c.sessions++
+	c.begun = true
 	c.highest = 0
 	c.accepted = 0
 	c.lastHeard, c.blocked = now, false
@@ -112,9 +111,9 @@ func (c *client) restart(now time.Duration, w welcome, setup, snap []byte, logBa
 func (c *client) end() { c.state, c.setup, c.snap = absent, nil, nil }
 
 // past reports whether session is over, or older than the last: its late packets must not
-// end the one under way.
+// end the one under way. Those before the last Connect don't count: whoever had the place then chose their numbers.
 func (c *client) past(session uint32) bool {
-	return c.sessions > 0 && int32(session-c.session) <= 0
+	return c.begun && int32(session-c.session) <= 0
 }
 
 // turnsAt is the position of the first turn.

@@ -197,7 +197,7 @@ type HostConfig struct {
 	StallPercent int
 	// RejoinAfter is how long a dropped player waits until it may join again; default half of DropAfter. It
 	// doubles, up to 16 times that, for who is dropped again soon. A player that is back within RejoinAfter of its
-	// last join waits as well.
+	// last join waits as well. Nobody waits who was dropped while the Host heard none of the others either.
 	RejoinAfter time.Duration
 	// Secret makes the answers to strangers unguessable, so that nothing large is sent to an address that
 	// didn't ask: 32 random bytes, new for each Host. Without it Connect takes transports only that are Proven.
@@ -261,7 +261,7 @@ type PeerConfig struct {
 	Config
 	// Player is which one this is; Config.Players and above are spectators.
 	Player int
-	// Session numbers this session of the player: it must be above those before, as are the seconds of
+	// Session numbers this session of the player: it must be above those before since Host.Connect, as are the seconds of
 	// the calendar. Lower ones are denied (DenyStale), so that late packets of an old session do no harm.
 	Session uint32
 	// Have is the number of turns executed in an earlier session whose game state was kept;

@@ -75,3 +75,24 @@ func (w *world) woken() {
 		}
 	}
 }
+
+// TestNoDeadlineForWhoIsGone: a host that sleeps until its deadlines, and wakes late, sleeps on when a player has gone.
+func TestNoDeadlineForWhoIsGone(t *testing.T) {
+	for late := 100 * time.Microsecond; late < 50*ms; late += 1100 * time.Microsecond {
+		tb := startedTable(t, config(2))
+		for range 20 {
+			tb.turn(nil)
+		}
+		gone := tb.now
+		for at, ok := tb.host.NextDeadline(); ok; at, ok = tb.host.NextDeadline() {
+			if at <= tb.now && tb.now > gone+tb.host.cfg.DropAfter+time.Second {
+				t.Fatalf("%v late: at %v the deadline is %v", late, tb.now-gone, at-gone)
+			}
+			tb.now = max(tb.now, at) + late
+			tb.host.Tick(tb.now)
+			for _, b := range tb.down {
+				b.take(func([]byte) {})
+			}
+		}
+	}
+}

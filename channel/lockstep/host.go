@@ -57,7 +57,7 @@ type Host struct {
 	awaited   uint64        // players whose commands the last Tick waited for
 	judge     judge
 	split     bool // told, and not agreed since
-	snapshot  snapshot
+	snapshots snapshots
 	setup     []byte
 	version   int64 // of setup; 0 for none
 	parts     partReport
@@ -65,14 +65,6 @@ type Host struct {
 	record    []byte
 	packet    []byte
 	stats     HostStats
-}
-
-// snapshot is a game's state before a turn.
-type snapshot struct {
-	turn int64
-	data []byte
-	turnStart
-	ok bool
 }
 
 // NewHost returns a Host without players; handler may be nil.
@@ -121,7 +113,7 @@ func (h *Host) Connect(player int, t Transport) error {
 		return ErrTransport
 	}
 	c := &h.clients[player]
-	c.transport, c.reliable, c.kicked = t, reliable(t), false
+	c.transport, c.reliable, c.begun = t, reliable(t), false
 	c.connects++
 	return nil
 }
@@ -137,7 +129,7 @@ func (h *Host) Drop(now time.Duration, player int) error {
 		h.deny(now, player, c.session, DenyDropped)
 	}
 	c.end()
-	c.kicked, c.transport = true, nil
+	c.transport = nil
 	return nil
 }
 
@@ -192,16 +184,13 @@ func (h *Host) Stats() HostStats { return h.stats }
 
 // SetSnapshot keeps the game's state before turn for those who join late and need turns that left
 // the log, or for whom it is shorter. data is not empty, is kept and must not change. turn must be in
-// the log: take a snapshot at least as often as half the log.
+// the log: take a snapshot at least as often as a quarter of the log. With a SpectatorDelay up to five are kept, since spectators get none
+// that is newer than what they may see.
 func (h *Host) SetSnapshot(turn int64, data []byte) error {
 	if !h.log.holds(turn) || len(data) == 0 || len(data) > h.cfg.MaxSnapshot {
 		return ErrSnapshot
 	}
-	start := h.logged
-	if turn < h.log.next {
-		start = h.log.index[turn%int64(len(h.log.index))]
-	}
-	h.snapshot = snapshot{turn: turn, data: data, turnStart: start, ok: true}
+	h.snapshots.add(snapshot{turn, data, h.before(turn)}, h.log.next, int64(h.cfg.SpectatorDelay))
 	return nil
 }
 

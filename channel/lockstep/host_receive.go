@@ -98,7 +98,7 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *wire.Read
 	if !h.knows(m.have, m.generation) {
 		m.have = noTurns
 	}
-	start, snap, why := h.source(m.have, m.maxSnapshot, c.lag)
+	start, at, snap, why := h.source(m.have, m.maxSnapshot, c.lag)
 	if why != 0 {
 		h.deny(now, player, session, why)
 		return nil
@@ -106,21 +106,14 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *wire.Read
 	h.deactivate(now, player, DropRestarted)
 	c.life++
 	c.begin(now, session, &h.cfg)
-	h.restart(now, player, start, snap)
+	h.restart(now, player, start, at, snap)
 	return nil
 }
 
-// restart begins a player's stream before turn start, or with the snapshot before it.
-func (h *Host) restart(now time.Duration, player int, start int64, snap []byte) {
+// restart begins a player's stream before turn start, when things stood as at says, or with the snapshot before it.
+func (h *Host) restart(now time.Duration, player int, start int64, at turnStart, snap []byte) {
 	c := &h.clients[player]
 	h.forget(player)
-	at := h.logged
-	switch {
-	case snap != nil:
-		at = h.snapshot.turnStart
-	case start < h.log.next:
-		at = h.log.index[start%int64(len(h.log.index))]
-	}
 	w := welcome{key: keyOf(h.proof(player, c.session)), version: h.version, start: start, delay: at.delay, active: at.active, life: c.life, generation: h.generation()}
 	c.restart(now, w, h.setup, snap, h.log.offset(start), &h.cfg)
 }
@@ -135,19 +128,27 @@ func (h *Host) challenge(now time.Duration, player int, session uint32) {
 const noTurns = -1
 
 // source is what takes the fewest bytes to bring a peer with have turns up to date.
-func (h *Host) source(have, maxSnapshot, lag int64) (start int64, snap []byte, why DenyReason) {
-	s := &h.snapshot
-	useful := s.ok && s.turn > have && h.log.holds(s.turn) && s.turn <= h.log.next-lag
+func (h *Host) source(have, maxSnapshot, lag int64) (start int64, at turnStart, snap []byte, why DenyReason) {
+	s := h.snapshots.newest(h.log.next - lag)
+	useful := s != nil && s.turn > have && h.log.holds(s.turn)
 	fits := useful && int64(len(s.data)) <= maxSnapshot
 	switch {
 	case h.log.holds(have) && !(fits && h.log.offset(have)+int64(len(s.data)) < h.log.offset(s.turn)):
-		return have, nil, 0
+		return have, h.before(have), nil, 0
 	case fits:
-		return s.turn, s.data, 0
+		return s.turn, s.turnStart, s.data, 0
 	case useful:
-		return 0, nil, DenySnapshot
+		return 0, at, nil, DenySnapshot
 	}
-	return 0, nil, DenyTooOld
+	return 0, at, nil, DenyTooOld
+}
+
+// before is how things stood before a turn that the log holds.
+func (h *Host) before(turn int64) turnStart {
+	if turn < h.log.next {
+		return h.log.index[turn%int64(len(h.log.index))]
+	}
+	return h.logged
 }
 
 // input takes commands, hashes and acks.

@@ -26,8 +26,9 @@ func (h *Host) flush(now time.Duration, p int) {
 	if c.state == absent || c.transport == nil || (c.blocked || c.state == welcoming) && now < c.nextSend {
 		return
 	}
-	if now-c.lastHeard > h.cfg.DropAfter {
-		return // gone, it seems; it will be heard again first
+	if gone := c.lastHeard + h.cfg.DropAfter; now > gone {
+		c.nextSend = max(c.nextSend, gone+1) // there is no deadline for it: it will be heard again first
+		return
 	}
 	if c.trimmed(&h.log) {
 		h.deactivate(now, p, DropStalled)
@@ -156,7 +157,7 @@ func (h *Host) denyAgain(now time.Duration, player int, number uint32, input boo
 	c := &h.clients[player]
 	mine := number == c.session && !input || number == c.key && input
 	switch {
-	case c.sessions > 0 && mine && c.denied != 0:
+	case c.begun && mine && c.denied != 0:
 		h.deny(now, player, number, c.denied)
 	case !input:
 		h.deny(now, player, number, DenyStale)

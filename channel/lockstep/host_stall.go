@@ -18,6 +18,9 @@ type stall struct {
 // forgiven is what a dropped player has again when it may join, in parts of DropAfter.
 const forgiven = 8
 
+// heldAfter is for how long nothing may be heard of a player that another holds.
+const heldAfter = time.Second
+
 // patienceTurns is for how many times StallAfter a game waits for a player by Substitute, in all.
 const patienceTurns = 10
 
@@ -108,9 +111,23 @@ func (h *Host) bar(now time.Duration, s *stall, why DropReason) {
 	if why != DropStalled && played >= h.cfg.RejoinAfter {
 		return
 	}
+	s.debt = min(s.debt, h.cfg.DropAfter-max(h.cfg.DropAfter/forgiven, min(h.cfg.DropAfter, 4*h.cfg.TurnInterval)))
+	if why == DropStalled && !h.held(now) {
+		return
+	}
 	if s.bar = min(2*s.bar, 16*h.cfg.RejoinAfter); s.bar == 0 || played > 20*s.bar {
 		s.bar = h.cfg.RejoinAfter
 	}
 	s.barredUntil = now + s.bar
-	s.debt = min(s.debt, h.cfg.DropAfter-max(h.cfg.DropAfter/forgiven, min(h.cfg.DropAfter, 4*h.cfg.TurnInterval)))
+}
+
+// held reports whether anybody is there whom a player that is waited for holds: when nobody in the game was heard lately, the host
+// itself was dark.
+func (h *Host) held(now time.Duration) bool {
+	for m := h.active; m != 0; m &= m - 1 {
+		if now-h.clients[bits.TrailingZeros64(m)].lastHeard < heldAfter {
+			return true
+		}
+	}
+	return false
 }

@@ -18,24 +18,24 @@ func (h *Host) SetSetup(now time.Duration, data []byte) error {
 		c := &h.clients[p]
 		c.accepted = 0
 		if c.state != absent {
-			h.restart(now, p, c.welcome.start, c.snap)
+			h.restart(now, p, c.welcome.start, turnStart{active: c.welcome.active, delay: c.welcome.delay}, c.snap)
 		}
 	}
 	return nil
 }
 
-// Mend gives a player whose state is wrong the game's snapshot and the turns since, in its session. It is out of the game
-// until it has caught up, so the others don't wait for it.
+// Mend gives a player whose state is wrong the game's newest snapshot and the turns since, in its session. It is out of the game
+// until it has caught up, so the others don't wait for it. A spectator gets the newest that its delay allows.
 func (h *Host) Mend(now time.Duration, player int) error {
 	if player < 0 || player >= len(h.clients) || h.clients[player].state != live {
 		return ErrNoPlayer
 	}
-	s := &h.snapshot
-	if !s.ok || !h.log.holds(s.turn) {
+	s := h.snapshots.newest(h.log.next - h.clients[player].lag)
+	if s == nil || !h.log.holds(s.turn) {
 		return ErrSnapshot
 	}
 	h.deactivate(now, player, DropMended)
-	h.restart(now, player, s.turn, s.data)
+	h.restart(now, player, s.turn, s.turnStart, s.data)
 	return nil
 }
 

@@ -32,7 +32,7 @@ func (h *Host) resume(r *Resume) {
 	h.delay = r.Delay
 	h.logged = turnStart{active: r.Active, delay: r.Delay}
 	h.log.first, h.log.next = r.Turn, r.Turn
-	h.snapshot = snapshot{turn: r.Turn, data: r.State, turnStart: h.logged, ok: true}
+	h.snapshots.add(snapshot{r.Turn, r.State, h.logged}, r.Turn, 0)
 	for p := range h.cfg.Players {
 		if r.Active>>p&1 != 0 {
 			h.push(Event{Kind: Dropped, Player: p, Value: int64(DropResumed)})

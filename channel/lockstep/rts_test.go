@@ -41,6 +41,39 @@ func TestSpectators(t *testing.T) {
 	w.agree(0, 1, 2, 3, 4)
 }
 
+// TestLateSpectatorsGetAnOlderSnapshot: who comes to watch late, with a delay that is longer than the time between two snapshots, gets one that is
+// as old as the delay, when it joins and when it is mended; and the Host keeps few of them.
+func TestLateSpectatorsGetAnOlderSnapshot(t *testing.T) {
+	for _, every := range []int64{7, 60, 130} {
+		cfg := config(2)
+		cfg.Spectators, cfg.SpectatorDelay = 2, 100
+		cfg.LogTurns = 400
+		w := newWorld(t, 1, cfg, netsim.Settings{Lag: 20 * ms})
+		for i := range 3 {
+			w.connect(i, 0)
+		}
+		w.until("ready players", 20*time.Second, func() bool { return w.host.Ready() == w.cfg.mask() })
+		w.host.Start(w.now)
+		for turn := every; turn <= 900; turn += every {
+			w.playTo(turn, time.Minute)
+			require.NoError(t, w.host.SetSnapshot(w.players[0].g.turn, w.players[0].g.save()))
+			require.LessOrEqual(t, len(w.host.snapshots.list), 5)
+		}
+		require.NoError(t, w.host.Mend(w.now, 2))
+		w.connect(3, 0)
+		for range 100 {
+			w.step()
+			for _, p := range w.players[2:] {
+				require.NotEqual(t, Ended, p.peer.State(), "every %d: %v %d", every, p.peer.Err(), p.peer.Reason())
+				require.LessOrEqual(t, p.peer.Turn(), w.host.Turn()-100)
+			}
+		}
+		turn := w.host.Turn()
+		w.until("spectators", time.Minute, func() bool { return min(w.players[2].peer.Turn(), w.players[3].peer.Turn()) >= turn })
+		w.agree(0, 2)
+	}
+}
+
 // TestSetupBeforeTurnZero: nobody plays who hasn't accepted the setup that the game begins with, whole as the host
 // has it; who comes later gets it too.
 func TestSetupBeforeTurnZero(t *testing.T) {

@@ -365,3 +365,48 @@ func TestEachDropCostsMore(t *testing.T) {
 		require.Greater(t, waits[i], waits[i-1]*3/2, "%v", waits)
 	}
 }
+
+// TestSeatOfAnother: whatever numbers a player gave its sessions, who gets its place from Connect begins one.
+func TestSeatOfAnother(t *testing.T) {
+	for _, before := range []uint32{6, 7, 5 + 1<<31 - 1} {
+		cfg := config(2)
+		tb := newTable(t, cfg)
+		seat := func(session uint32) {
+			var err error
+			tb.peers[1], err = NewPeer(PeerConfig{Config: cfg.Config, Player: 1, Session: session}, tb.up[1])
+			require.NoError(t, err)
+			require.NoError(t, tb.host.Connect(1, tb.down[1]))
+			for range 12 {
+				tb.exchange()
+			}
+		}
+		seat(before)
+		tb.host.Start(tb.now)
+		require.NoError(t, tb.host.Drop(tb.now, 1))
+		tb.down[1].take(func([]byte) {})
+		seat(6)
+		require.Equal(t, Running, tb.peers[1].State(), "%v %d", tb.peers[1].Err(), tb.peers[1].Reason())
+	}
+}
+
+// TestHostInTheDark: when the host hears nobody for longer than DropAfter, nobody has held the game, and all are back as soon as their
+// packets are. Only one of them has sent the commands that the host waits for.
+func TestHostInTheDark(t *testing.T) {
+	for players := 2; players <= 4; players++ {
+		w := newWorld(t, uint64(players), config(players), netsim.Settings{Lag: 20 * ms, Jitter: 20 * ms})
+		w.start()
+		w.playTo(100, time.Minute)
+		w.players[1].offline = true
+		w.run(200 * ms)
+		for _, p := range w.players {
+			p.offline = true
+		}
+		w.run(12 * time.Second)
+		for _, p := range w.players {
+			p.offline = false
+		}
+		turn := w.host.Turn()
+		w.until("all players", 2*time.Second, func() bool { return w.host.Active() == w.cfg.mask() })
+		require.LessOrEqual(t, w.host.Turn()-turn, int64(6))
+	}
+}
