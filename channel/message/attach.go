@@ -33,7 +33,7 @@ func Attach(q *Queue) *Attached {
 }
 
 // Opened is the channel that the queue is on. The end that opens it calls it at once, which sends the
-// opening bunch; at the other end the channel calls it.
+// opening bunch; the other end needn't.
 func (a *Attached) Opened(ch *channel.Channel) error {
 	a.ch = ch
 	if !ch.OpenedLocally() {
@@ -95,13 +95,23 @@ func (a *Attached) Tick(now time.Duration) {
 
 // ReceivedBunch is the channel's.
 func (a *Attached) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	a.ch = ch
-	if err := a.Read(&in.Data); err != nil {
+	if err := a.receive(ch, in); err != nil {
 		if a.Failed != nil {
 			a.Failed(err)
 		}
 		ch.Conn().Fail(err, false)
 	}
+}
+
+func (a *Attached) receive(ch *channel.Channel, in *bunch.In) error {
+	a.ch = ch
+	if a.memory == nil {
+		a.memory = ch
+		if !ch.OpenedLocally() && !a.hold(attachedCost) {
+			return channel.ErrMemory
+		}
+	}
+	return a.Read(&in.Data)
 }
 
 // ReceivedAck is the channel's.
@@ -112,7 +122,7 @@ func (a *Attached) ReceivedNak(_ *channel.Channel, id int64) { a.Lost(id) }
 
 // Closed is the channel's.
 func (a *Attached) Closed(*channel.Channel, channel.CloseReason) {
-	a.ch, a.closed = nil, true
+	a.ch, a.memory, a.closed = nil, nil, true
 	if unacked := a.Forget(); a.Ended != nil {
 		a.Ended(unacked)
 	}

@@ -243,6 +243,10 @@ func (b *Blocks) sendNotes() {
 func (b *Blocks) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	b.ch = ch
 	if !b.told && ch != nil { // the peer opened the channel
+		if !b.hold(blocksCost) {
+			ch.Conn().Fail(channel.ErrMemory, false)
+			return
+		}
 		b.settleBounds()
 		b.tell(note{kind: noteBounds})
 	}

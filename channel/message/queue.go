@@ -74,10 +74,10 @@ var (
 // maxPerPacket bounds the messages in a packet.
 const maxPerPacket = 64
 
-// packetWindow is how many packets are remembered until their fate is known, at first. It grows to the maximum when
-// so many are under way.
+// leastRing is how many messages and packets a queue has room for at first. It grows: messages to Config.Window, packets that are remembered
+// until their fate is known to the maximum, when so many are under way.
 const (
-	packetWindow    = 512
+	leastRing       = 16
 	maxPacketWindow = 4096
 )
 
@@ -113,13 +113,14 @@ type Counters struct {
 	Sent, Resent, Acked      uint64 // messages
 	Received, Duplicate, Old uint64
 	Full                     uint64 // not queued, as Send said
-	Dropped                  uint64 // unreliable ones received while Window waited for Receive
+	Dropped                  uint64 // unreliable ones received while Window waited for Receive, or MaxMemory had no room
 	NoRoom                   uint64 // times a message was due that the whole of a Write's room couldn't take
 }
 
 // Queue is both directions of one end. Not safe for concurrent use.
 //
-// Invariant: oldest <= next <= oldest+Window; unless the mode is Unordered, messages oldest..next-1 wait at out[id%Window].
+// Invariant: oldest <= next <= oldest+Window; unless the mode is Unordered, messages oldest..next-1 wait at out[id%len(out)]. In Ordered queues in has
+// those from recvNext on that have come at in[id%len(in)].
 // recvNext+Window is the peer's credit: confirmed <= told <= recvNext+Window.
 type Queue struct {
 	Counters Counters
@@ -145,6 +146,7 @@ type Queue struct {
 	toldAt          time.Duration
 	wroteCredit     bool   // the last Write told it
 	stream          Stream // kept here, since what Serialize gets would otherwise be allocated
+	memory          memory // counts what the peer makes this end hold; nil: nobody does
 }
 
 // New returns a queue. It panics on a Window that isn't a power of two, or without Kinds.
@@ -157,17 +159,19 @@ func New(cfg Config) *Queue {
 		panic("message: Config.Kinds has no kinds; register some first")
 	}
 	w := int64(cfg.Window)
-	q := &Queue{cfg: cfg, credit: w, told: w, confirmed: w}
-	if cfg.Mode != Unordered {
-		q.out = make([]outgoing, cfg.Window)
-	}
-	if cfg.Mode == Ordered {
-		q.in, q.packets = make([]incoming, cfg.Window), make([]packet, packetWindow)
-	}
-	return q
+	return &Queue{cfg: cfg, credit: w, told: w, confirmed: w}
 }
 
-func (q *Queue) at(id int64) *outgoing { return &q.out[id&int64(q.cfg.Window-1)] }
+func (q *Queue) at(id int64) *outgoing { return &q.out[id&int64(len(q.out)-1)] }
+
+// growOut makes room for one more message to be sent.
+func (q *Queue) growOut() {
+	old := q.out
+	q.out = make([]outgoing, min(max(2*len(old), leastRing), q.cfg.Window))
+	for id := q.oldest; id < q.next; id++ {
+		*q.at(id) = old[id&int64(len(old)-1)]
+	}
+}
 
 // overheadBits is the most that stands before a message, headerBits before the first.
 const (
@@ -203,6 +207,9 @@ func (q *Queue) SendEncoded(e *Encoded) error {
 	if q.cfg.Mode == Unordered {
 		q.urgent.push(outgoing{e: e, at: q.now + e.kind.Slack, seq: q.next})
 	} else {
+		if int(q.next-q.oldest) == len(q.out) {
+			q.growOut()
+		}
 		*q.at(q.next) = outgoing{e: e}
 	}
 	q.next++

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
@@ -81,54 +82,96 @@ func (q *Queue) take(id int64, in incoming) error {
 		q.deliver(in)
 		return nil
 	}
-	slot := &q.in[id&int64(q.cfg.Window-1)]
 	switch {
 	case id >= q.recvNext+int64(q.cfg.Window):
 		in.kind.Free(in.m)
 		return ErrWindow
-	case id < q.recvNext || slot.m != nil:
+	case id < q.recvNext || id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil:
 		q.Counters.Duplicate++
 		in.kind.Free(in.m)
 		return nil
+	case !q.growIn(id) || !q.hold(in.cost()):
+		in.kind.Free(in.m)
+		return fmt.Errorf("%w: messages that wait for Receive, or for one before them", channel.ErrMemory)
 	}
-	*slot = in
+	*q.inAt(id) = in
 	q.inBits += in.bits
 	return nil
+}
+
+func (q *Queue) inAt(id int64) *incoming { return &q.in[id&int64(len(q.in)-1)] }
+
+// growIn makes room for a message of the window, and reports whether there is.
+func (q *Queue) growIn(id int64) bool {
+	n := max(len(q.in), min(leastRing, q.cfg.Window))
+	for int64(n) <= id-q.recvNext {
+		n *= 2
+	}
+	if n == len(q.in) {
+		return true
+	}
+	if !q.hold((n - len(q.in)) * incomingSize) {
+		return false
+	}
+	old := q.in
+	q.in = make([]incoming, n)
+	for id := q.recvNext; id < q.recvNext+int64(len(old)); id++ {
+		*q.inAt(id) = old[id&int64(len(old)-1)]
+	}
+	return true
 }
 
 // deliver queues an unreliable message for Receive. A game that doesn't receive loses some: the oldest of a
 // queue that is Sequenced, otherwise the newest.
 func (q *Queue) deliver(in incoming) {
-	if len(q.ready)-q.readyAt >= q.cfg.Window {
+	full := len(q.ready)-q.readyAt >= q.cfg.Window
+	for full || !q.growReady() || !q.hold(in.cost()) {
+		full = false
 		q.Counters.Dropped++
-		if q.cfg.Mode == Unordered {
+		m, k := Message(nil), (*Kind)(nil)
+		if q.cfg.Mode == Sequenced {
+			m, k = q.Receive()
+		}
+		if m == nil {
 			in.kind.Free(in.m)
 			return
 		}
-		m, k := q.Receive()
 		k.Free(m)
-	}
-	if q.readyAt > 0 && len(q.ready) == cap(q.ready) {
-		n := copy(q.ready, q.ready[q.readyAt:])
-		clear(q.ready[n:])
-		q.ready, q.readyAt = q.ready[:n], 0
 	}
 	q.inBits += in.bits
 	q.ready = append(q.ready, in)
+}
+
+// growReady makes room for one more, and reports whether there is.
+func (q *Queue) growReady() bool {
+	if len(q.ready) < cap(q.ready) {
+		return true
+	}
+	if q.readyAt > 0 {
+		n := copy(q.ready, q.ready[q.readyAt:])
+		clear(q.ready[n:])
+		q.ready, q.readyAt = q.ready[:n], 0
+		return true
+	}
+	n := max(2*cap(q.ready), leastRing)
+	if !q.hold((n - cap(q.ready)) * incomingSize) {
+		return false
+	}
+	q.ready = append(make([]incoming, 0, n), q.ready...)
+	return true
 }
 
 // Receive is the next message, or nil. Give it back to its kind with Free when done with it. In an Ordered
 // queue it makes room for more of the peer's, which the next Write tells: both ends have to call Write.
 func (q *Queue) Receive() (Message, *Kind) {
 	if q.cfg.Mode == Ordered {
-		slot := &q.in[q.recvNext&int64(q.cfg.Window-1)]
-		if slot.m == nil {
+		if len(q.in) == 0 || q.inAt(q.recvNext).m == nil {
 			return nil, nil
 		}
-		in := *slot
-		*slot = incoming{}
+		in := *q.inAt(q.recvNext)
+		*q.inAt(q.recvNext) = incoming{}
 		q.recvNext++
-		q.inBits -= in.bits
+		q.received(&in)
 		return in.m, in.kind
 	}
 	if q.readyAt == len(q.ready) {
@@ -138,8 +181,15 @@ func (q *Queue) Receive() (Message, *Kind) {
 	in := q.ready[q.readyAt]
 	q.ready[q.readyAt] = incoming{}
 	q.readyAt++
-	q.inBits -= in.bits
+	q.received(&in)
 	return in.m, in.kind
+}
+
+func (q *Queue) received(in *incoming) {
+	q.inBits -= in.bits
+	if q.memory != nil {
+		q.memory.Release(in.cost())
+	}
 }
 
 // creditDue reports whether the peer should be told of room: when a quarter of the window was received since it last

@@ -145,6 +145,9 @@ func (q *Queue) Sent(packetID int64) {
 	if len(q.pending) == 0 && !q.wroteCredit {
 		return
 	}
+	if q.packets == nil {
+		q.growPackets()
+	}
 	p := q.slot(packetID)
 	for p.id != packetID && p.open() && len(q.packets) < maxPacketWindow {
 		q.growPackets()
@@ -233,7 +236,7 @@ func (q *Queue) Lost(packetID int64) {
 }
 
 func (q *Queue) packet(id int64) *packet {
-	if q.cfg.Mode != Ordered || q.slot(id).id != id {
+	if q.packets == nil || q.slot(id).id != id {
 		return nil
 	}
 	return q.slot(id)
@@ -246,7 +249,7 @@ func (p *packet) open() bool { return len(p.ids) > 0 || p.credit > 0 }
 
 func (q *Queue) growPackets() {
 	old := q.packets
-	q.packets = make([]packet, 2*len(old))
+	q.packets = make([]packet, max(2*len(old), leastRing))
 	for _, p := range old {
 		if p.open() {
 			*q.slot(p.id) = p

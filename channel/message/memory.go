@@ -1,0 +1,23 @@
+package message
+
+import "unsafe"
+
+// memory counts what a peer makes this end hold: a channel, within the MaxMemory of its connection.
+type memory interface {
+	Hold(n int) error
+	Release(n int)
+}
+
+// What an end of a channel and what it holds cost, as the allocator rounds it, besides the bytes on the wire.
+const (
+	attachedCost = int(unsafe.Sizeof(Attached{})+unsafe.Sizeof(Queue{})) * 9 / 8
+	blocksCost   = int(unsafe.Sizeof(Blocks{})) * 9 / 8
+	incomingSize = int(unsafe.Sizeof(incoming{}))
+	messageCost  = 96
+)
+
+// cost is what a message that waits for Receive counts.
+func (in *incoming) cost() int { return messageCost + (in.bits+7)/8 }
+
+// hold counts n bytes, unless there is no room for them.
+func (q *Queue) hold(n int) bool { return q.memory == nil || q.memory.Hold(n) == nil }

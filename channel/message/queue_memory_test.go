@@ -1,0 +1,200 @@
+package message_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// crowd is a server that takes any number of queues from a client, and that client, whose channels have no queues of their own.
+type crowd struct {
+	now     time.Duration
+	conns   [2]*netconn.Conn
+	links   [2]*netsim.Link
+	kinds   *kinds
+	mode    message.Mode
+	queues  []*message.Attached // the server's
+	opened  []*channel.Channel
+	failure error
+}
+
+const crowdMemory = 1 << 20
+
+func newCrowd(t *testing.T, mode message.Mode) *crowd {
+	x := &crowd{kinds: newKinds(), mode: mode}
+	accept := func(*channel.Channel) channel.Handler {
+		a := message.Attach(message.New(message.Config{Mode: mode, Kinds: &x.kinds.reg}))
+		a.Failed = func(err error) { x.failure = err }
+		x.queues = append(x.queues, a)
+		return a
+	}
+	for i := range x.conns {
+		var err error
+		x.links[i], err = netsim.NewLink(netsim.Settings{Lag: 5 * time.Millisecond}, uint64(i))
+		require.NoError(t, err)
+		x.conns[i], err = netconn.New(netconn.Config{Server: i == 1, MaxMemory: crowdMemory, Controller: congestion.NewTokenBucket(20 << 20),
+			Channels:     []channel.Type{{Name: messageName, ClientOpen: true, Accept: accept}},
+			LowLevelSend: func(p []byte) { x.links[i].Push(x.now, p) }}, 0, 7, 7)
+		require.NoError(t, err)
+	}
+	return x
+}
+
+func (x *crowd) step() {
+	x.now += 16 * time.Millisecond
+	for i, c := range x.conns {
+		for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
+			_ = c.ReceivedPacket(x.now, p)
+		}
+		c.PostTickDispatch(x.now)
+	}
+	for _, c := range x.conns {
+		c.Tick(x.now)
+	}
+}
+
+// packet is what a queue sends: message n of its window, unless none is wanted.
+func (x *crowd) packet(t *testing.T, n int, with bool) (b []byte, bits int) {
+	w := bitio.NewWriter(make([]byte, 1000))
+	if x.mode == message.Ordered {
+		w.WriteBool(false)
+	}
+	if !with {
+		w.WriteInt(0, 65)
+		return w.Bytes(), w.Len()
+	}
+	w.WriteInt(1, 65)
+	switch x.mode {
+	case message.Ordered:
+		w.WriteUint16(uint16(n))
+	case message.Sequenced:
+		w.WriteUint32(uint32(n))
+	}
+	w.WriteInt(0, 2)
+	w.WriteUint32(uint32(n))
+	w.WriteBits(60, 10)
+	w.WriteBytes(make([]byte, 60))
+	return w.Bytes(), w.Len()
+}
+
+func (x *crowd) open(t *testing.T, n int) {
+	for len(x.opened) < n && !x.conns[1].Closed() {
+		for len(x.opened) < n && x.conns[0].IsNetReady() {
+			ch, err := x.conns[0].Open(messageName, channel.Nop{})
+			if err != nil {
+				break
+			}
+			b, bits := x.packet(t, 0, false)
+			_, err = ch.SendBunch(&bunch.Out{Data: b, Bits: bits, Reliable: true, NoMerge: true})
+			if err != nil {
+				break
+			}
+			x.opened = append(x.opened, ch)
+		}
+		x.step()
+		require.Less(t, x.now, time.Minute)
+	}
+	for range 10 {
+		x.step()
+	}
+}
+
+// send sends one message on each of the channels.
+func (x *crowd) send(t *testing.T, n int) {
+	for _, ch := range x.opened {
+		for !x.conns[0].IsNetReady() && !x.conns[1].Closed() {
+			x.step()
+		}
+		b, bits := x.packet(t, n, true)
+		_, _ = ch.SendBunch(&bunch.Out{Data: b, Bits: bits, NoMerge: true})
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestQueuesWithinMaxMemory: however many queues a client opens, and whatever it sends on them that can't be received yet or isn't, the server
+// holds no more than MaxMemory, on the heap as well. Who sends more than that in order is out; messages that may be lost are dropped.
+func TestQueuesWithinMaxMemory(t *testing.T) {
+	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
+		for _, c := range []struct{ queues, messages int }{{800, 0}, {50, 400}} {
+			x := newCrowd(t, mode)
+			before := heap()
+			x.open(t, c.queues)
+			for n := 1; n <= c.messages && !x.conns[1].Closed(); n++ {
+				x.send(t, n)
+			}
+			for range 10 {
+				x.step()
+			}
+			held, dropped := 0, uint64(0)
+			for _, q := range x.queues {
+				held += q.Held()
+				dropped += q.Counters.Dropped
+			}
+			x.conns[0], x.links, x.opened = nil, [2]*netsim.Link{}, nil
+			after := heap()
+			t.Logf("mode %d: %d queues, %d bytes of messages, %d on the heap, %d held, %d dropped, %v", mode, len(x.queues), held, after-before, x.conns[1].Table().Held(), dropped, x.conns[1].Result())
+			require.LessOrEqual(t, after-before, crowdMemory)
+			require.LessOrEqual(t, x.conns[1].Table().Held(), crowdMemory/2)
+			if c.messages > 0 && mode != message.Ordered {
+				require.False(t, x.conns[1].Closed())
+				require.Greater(t, dropped, uint64(1000))
+				require.Greater(t, held, crowdMemory/10)
+				continue
+			}
+			require.True(t, x.conns[1].Closed())
+			require.ErrorIs(t, x.failure, channel.ErrMemory)
+		}
+	}
+}
+
+// TestQueuesGiveMemoryBack: what was received, and queues that are closed, don't count any more.
+func TestQueuesGiveMemoryBack(t *testing.T) {
+	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
+		x := newCrowd(t, mode)
+		begin := x.conns[1].Table().Held()
+		for round := range 40 { // more than MaxMemory in all
+			x.open(t, 10)
+			require.Len(t, x.queues, 10*(round+1))
+			for n := range 100 {
+				x.send(t, n)
+			}
+			for range 10 {
+				x.step()
+			}
+			got := 0
+			for _, q := range x.queues {
+				for m, k := q.Receive(); m != nil; m, k = q.Receive() {
+					k.Free(m)
+					got++
+				}
+			}
+			require.Equal(t, 1000, got)
+			for _, ch := range x.opened {
+				require.NoError(t, ch.Close(bunch.Destroyed))
+			}
+			x.opened = nil
+			for range 20 {
+				x.step()
+			}
+			require.False(t, x.conns[1].Closed(), "%v", x.conns[1].Result())
+			require.Less(t, x.conns[1].Table().Held(), begin+20_000)
+		}
+	}
+}
