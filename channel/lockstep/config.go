@@ -17,7 +17,7 @@ const (
 	MaxSetup = 64 << 10
 	maxParts = 32
 	// wireVersion is in each Hello.
-	wireVersion = 2
+	wireVersion = 3
 	// hashWindow is how many turns of hashes are kept, by a Peer until they are acked and by
 	// the Host until they are judged.
 	hashWindow = 256

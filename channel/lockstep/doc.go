@@ -106,7 +106,7 @@
 //
 // # Wire
 //
-// Version 2, little-endian; v is a uvarint (7 bits a byte, low first). All packets begin:
+// Version 3, little-endian; v is a uvarint (7 bits a byte, low first). All packets begin:
 //
 //	+--------+----------+------------+
 //	| type 8 | player 8 | session 32 |

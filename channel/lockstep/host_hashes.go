@@ -14,12 +14,12 @@ func (c *Config) hashPatience() int64 { return int64(c.MaxDelay) + 16 }
 // its next session.
 func (h *Host) Judge(turn int64, sums ...uint64) error {
 	b := h.judge.ballot(turn)
-	hash, ok := h.cfg.hash(sums)
+	hash, err := h.cfg.Hash(sums...)
 	switch {
 	case b == nil:
 		return ErrTurn
-	case !ok:
-		return ErrParts
+	case err != nil:
+		return err
 	}
 	b.state, b.want, b.judged = agreed, hash, true
 	h.parts.judged(turn, sums)

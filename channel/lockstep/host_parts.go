@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
 	"time"
@@ -8,16 +9,22 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
-// hash is the one hash of a turn's hashes, one for each part; ok is false when there are too few or too many.
-func (c *Config) hash(sums []uint64) (hash uint64, ok bool) {
-	if len(c.Parts) == 0 && len(sums) == 1 {
-		return sums[0], true
+// Hash is the one hash of a turn's state whose parts have these, as it is in replays and events: the first 8 bytes of their SHA-256, so that nobody
+// finds other parts with the same; without Parts the hash itself.
+func (c *Config) Hash(sums ...uint64) (uint64, error) {
+	switch {
+	case len(sums) != max(len(c.Parts), 1) || len(sums) > maxParts:
+		return 0, ErrParts
+	case len(c.Parts) == 0:
+		return sums[0], nil
 	}
+	var buf [8 * maxParts]byte
+	b := buf[:0]
 	for _, s := range sums {
-		hash = (hash ^ s) * 0x9e3779b97f4a7c15
-		hash ^= hash >> 29
+		b = binary.LittleEndian.AppendUint64(b, s)
 	}
-	return hash, len(sums) > 0 && len(sums) == len(c.Parts)
+	sum := sha256.Sum256(b)
+	return binary.LittleEndian.Uint64(sum[:]), nil
 }
 
 // partReport collects the hashes of the parts of one turn, the last whose difference was told. Peers see that in
@@ -69,7 +76,7 @@ func (h *Host) takeParts(now time.Duration, player int, r *wire.Reader) error {
 	for i := range sums {
 		sums[i] = r.Uint64()
 	}
-	if hash, ok := h.cfg.hash(sums); ok && hash == h.judge.row(turn)[player] {
+	if hash, err := h.cfg.Hash(sums...); err == nil && hash == h.judge.row(turn)[player] {
 		h.parts.sent |= 1 << player
 		h.compareParts()
 	}

@@ -256,12 +256,12 @@ func (p *Peer) own(e *Event) {
 // Done says that the turn was executed and what the game's state hashes to after it, or each of Config.Parts, and
 // seals the commands submitted for Delay turns later.
 func (p *Peer) Done(sums ...uint64) error {
-	hash, ok := p.cfg.hash(sums)
+	hash, err := p.cfg.Hash(sums...)
 	switch {
 	case !p.under:
 		return ErrNoTurn
-	case !ok:
-		return ErrParts
+	case err != nil:
+		return err
 	}
 	copy(p.partsOf(p.next), sums)
 	p.under = false

@@ -55,12 +55,12 @@ func (r *Recorder) write(p []byte) {
 
 // Turn adds the turn that Next gave, with what is given to Done. Call it before Done.
 func (r *Recorder) Turn(t *Turn, sums ...uint64) error {
-	hash, ok := r.cfg.hash(sums)
+	hash, err := r.cfg.Hash(sums...)
 	switch {
 	case r.err != nil:
 		return r.err
-	case !ok:
-		return ErrParts
+	case err != nil:
+		return err
 	case t.N != r.next:
 		return ErrReplayOrder
 	}

@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -201,4 +202,53 @@ type measured struct {
 func (m measured) Send(now time.Duration, p []byte) error {
 	*m.largest = max(*m.largest, len(p))
 	return m.small.Send(now, p)
+}
+
+// TestForgedPartsNameNoOther: one of those who are right, with other parts than it has and the same hash, doesn't have the wrong part named.
+func TestForgedPartsNameNoOther(t *testing.T) {
+	cfg := config(3)
+	cfg.Parts = []string{"clock", "units", "economy"}
+	w := newWorld(t, 1, cfg, netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.players[1].corrupt = 60
+	for w.players[0].peer.Turn() <= 60 {
+		w.step()
+	}
+	parts := w.players[0].peer.partsOf(60)
+	mix := func(h, s uint64) uint64 { // invertible, so that another part makes up for a difference
+		h = (h ^ s) * 0x9e3779b97f4a7c15
+		return h ^ h>>29
+	}
+	first := mix(0, parts[0])
+	parts[0]++
+	parts[1] ^= first ^ mix(0, parts[0])
+	w.until("what differs", 20*time.Second, func() bool { return w.told("at 60") && w.host.parts.told != 0 })
+	w.run(time.Second)
+	require.True(t, w.told("differs 1 in 10 at 60"), "%v", w.events)
+}
+
+// TestReplayOfParts: who plays a replay computes the hash that was recorded, and that of events, from those of the parts.
+func TestReplayOfParts(t *testing.T) {
+	cfg := config(1).Config
+	cfg.Parts = []string{"units", "economy"}
+	var out bytes.Buffer
+	r, err := NewRecorder(&out, cfg, nil)
+	require.NoError(t, err)
+	require.NoError(t, r.Turn(&Turn{}, 7, 8))
+	require.NoError(t, r.Close())
+	p, err := OpenReplay(bytes.NewReader(out.Bytes()), int64(out.Len()), 0)
+	require.NoError(t, err)
+	_, recorded, err := p.Next()
+	require.NoError(t, err)
+	played := p.Config()
+	hash, err := played.Hash(7, 8)
+	require.NoError(t, err)
+	require.Equal(t, recorded, hash)
+	for _, sums := range [][]uint64{nil, {7}, {7, 8, 9}} {
+		_, err = played.Hash(sums...)
+		require.ErrorIs(t, err, ErrParts)
+	}
+	other, err := played.Hash(8, 7)
+	require.NoError(t, err)
+	require.NotEqual(t, recorded, other)
 }
