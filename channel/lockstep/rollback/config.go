@@ -19,6 +19,8 @@ const (
 
 	maxRollback = 16
 	maxDelay    = 16
+
+	defaultDropAfter = 5 * time.Second
 )
 
 // Errors. Those of Receive mean that the packet was dropped whole.
@@ -68,7 +70,8 @@ type Config struct {
 	MaxRollback int
 	// FrameTime is the time from frame to frame. Default 1/60 s.
 	FrameTime time.Duration
-	// DropAfter is how long another player may be silent. Default 5 s; negative for ever: then Drop is the game's.
+	// DropAfter is how long another player may be silent. Default 5 s; negative for ever: then Drop is the game's. Who isn't heard for so long (5 s
+	// when negative), a spectator too, gets one packet a second.
 	DropAfter time.Duration
 	// MaxPacket is the bytes of a packet at most, 128 to 1400. Default 400; 255 over package link.
 	MaxPacket int
@@ -117,7 +120,7 @@ func (k EventKind) String() string {
 // filled is the config with its defaults, or what is wrong with it.
 func (c Config) filled() (Config, error) {
 	c.MaxRollback, c.FrameTime = cmp.Or(c.MaxRollback, 8), cmp.Or(c.FrameTime, time.Second/60)
-	c.DropAfter, c.MaxPacket = cmp.Or(c.DropAfter, 5*time.Second), cmp.Or(c.MaxPacket, 400)
+	c.DropAfter, c.MaxPacket = cmp.Or(c.DropAfter, defaultDropAfter), cmp.Or(c.MaxPacket, 400)
 	if c.Delay = cmp.Or(c.Delay, 2); c.Delay < 0 {
 		c.Delay = 0
 	}

@@ -16,13 +16,34 @@ func (s *Session) Tick(now time.Duration) {
 	}
 	s.sentAt = s.now
 	for p := range s.cfg.Players {
-		if s.players[p].transport != nil { // who is dropped, too: it may not know
+		if pl := &s.players[p]; pl.transport != nil && (!pl.there || s.due(pl.heard, &pl.again)) { // who is dropped, too: it may not know
 			s.send(p)
 		}
 	}
 	for i := range s.log.watchers {
-		s.sendFinal(i)
+		if w := &s.log.watchers[i]; w.transport != nil && w.next >= 0 && s.due(w.heard, &w.again) {
+			s.sendFinal(i)
+		}
 	}
+}
+
+// goneEvery is how often somebody gets a packet who isn't heard any more.
+const goneEvery = time.Second
+
+// due reports whether somebody gets a packet in this frame who was heard last at a time; again is when it gets one although it isn't heard.
+func (s *Session) due(heard time.Duration, again *time.Duration) bool {
+	after := s.cfg.DropAfter
+	if after < 0 {
+		after = defaultDropAfter
+	}
+	if s.now-heard <= after {
+		return true
+	}
+	if s.now < *again {
+		return false
+	}
+	*again = s.now + goneEvery
+	return true
 }
 
 // NextDeadline is when Tick has something to do.

@@ -39,7 +39,8 @@ type player struct {
 	inputs    inputs
 	transport lockstep.Transport // nil for this machine's own
 	heard     time.Duration
-	there     bool // something was heard of it
+	again     time.Duration // when it gets a packet although it isn't heard any more
+	there     bool          // something was heard of it
 	frame     int64
 	next      [MaxPlayers]int64 // how far it has everybody's inputs
 	dropping  uint8             // whom it knows to be silent

@@ -25,6 +25,8 @@ type watcher struct {
 	transport lockstep.Transport
 	next      int64 // the frame that it needs; below 0 until it has said so
 	behind    bool
+	heard     time.Duration
+	again     time.Duration // when it gets a packet although it isn't heard any more
 }
 
 // newFinalLog has frames of size bytes.
@@ -54,9 +56,6 @@ func (s *Session) sendFinal(i int) {
 	l := &s.log
 	w := &l.watchers[i]
 	end, oldest := l.next-int64(s.cfg.SpectatorDelay), max(0, l.next-logFrames)
-	if w.transport == nil || w.next < 0 {
-		return
-	}
 	kind, first := byte(finalInputs), w.next
 	if w.next < oldest {
 		kind, first = finalGone, oldest
@@ -88,7 +87,7 @@ func (s *Session) receiveWatch(i int, r *wire.Reader) error {
 		return ErrAhead
 	}
 	w := &s.log.watchers[i]
-	w.next = max(w.next, next)
+	w.next, w.heard = max(w.next, next), s.now
 	return nil
 }
 
