@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -277,7 +278,11 @@ func (b *Blocks) receiveNote(r *bitio.Reader) error {
 		return fmt.Errorf("%w: note of a block", ErrFormat)
 	}
 	if kind == noteWithdrawn {
-		return b.finish(expandID(wire, b.oldest))
+		id := expandID(wire, b.oldest)
+		if slices.ContainsFunc(b.receiving, func(blk *inBlock) bool { return blk.id == id }) {
+			return fmt.Errorf("%w: a block was withdrawn after it had begun", ErrFormat)
+		}
+		return b.finish(id)
 	}
 	for _, o := range b.sending {
 		if uint16(o.id) == wire {

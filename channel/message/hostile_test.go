@@ -53,6 +53,35 @@ func TestBlocksClosedAmidAProgress(t *testing.T) {
 	require.Zero(t, b.Held())
 }
 
+// TestBlockWithdrawnAfterItBegan: a peer that withdraws a block of which something has come breaks the protocol, and the game is told that the block
+// won't come.
+func TestBlockWithdrawnAfterItBegan(t *testing.T) {
+	var failed []error
+	in := message.BlocksConfig{Failed: func(_ int64, err error) { failed = append(failed, err) }}
+	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond}, 1, bucket, message.BlocksConfig{}, in)
+	_, err := x.out.Send(make([]byte, 1<<20))
+	require.NoError(t, err)
+	for x.in.Held() == 0 {
+		x.step(time.Millisecond)
+	}
+	_, err = x.blocks.SendBunch(&bunch.Out{Data: []byte{3, 0, 0}, Reliable: true, NoMerge: true})
+	require.NoError(t, err)
+	for range 20 {
+		x.now += time.Millisecond
+		for p, ok := x.links[0].Pop(x.now); ok; p, ok = x.links[0].Pop(x.now) {
+			_ = x.conns[1].ReceivedPacket(x.now, p)
+		}
+		for _, c := range x.conns {
+			c.PostTickDispatch(x.now)
+			c.Tick(x.now)
+		}
+	}
+	require.True(t, x.conns[1].Closed())
+	require.Len(t, failed, 1)
+	require.ErrorIs(t, failed[0], message.ErrNoChan)
+	require.Zero(t, x.in.Held())
+}
+
 // huge has a field whose bound is the largest.
 type huge struct{ b []byte }
 
