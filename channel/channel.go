@@ -69,6 +69,7 @@ type Channel struct {
 	handlerHeld   int32 // bytes that the handler counts
 	notes         int32 // notes of packets in flight that name the channel
 	fresh         int32 // of the bunches in out, the last ones that were never sent
+	inLine        bool  // they wait in Table.line
 	openAt        int64 // the open's sequence; of a temporary channel its packet
 	lastNotified  int64 // the last packet id told to the handler
 
@@ -82,6 +83,9 @@ type rare struct {
 	assembly    bunch.Assembly
 	gapEnd      int64 // sequences before it fill the gap that the channel before left
 	pausedUntil int64 // sequence whose ack ends the pause after a large bunch; 0 none
+	begunEnd    int64 // split payloads before this sequence have begun; 0 when none of them waits for acks
+	begun       int32 // bytes that they are charged with
+	joining     int32 // bytes that the parts in assembly count
 
 	// The control channel's alone.
 	queue      []queued
@@ -100,7 +104,7 @@ func (ch *Channel) needRare() *rare {
 // dropRare gives the rare state back when there is nothing in it.
 func (ch *Channel) dropRare() {
 	r := ch.rare
-	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.recs != nil || r.assembly.Cap() > 0 || r.assembly.Active() || r.pausedUntil > 0 || ch.out.first < r.gapEnd {
+	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.recs != nil || r.assembly.Cap() > 0 || r.assembly.Active() || r.pausedUntil > 0 || r.begun > 0 || ch.out.first < r.gapEnd {
 		return
 	}
 	ch.rare = nil

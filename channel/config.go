@@ -37,7 +37,7 @@ type Config struct {
 	MaxChannels int
 	// MaxMemory bounds, in bytes, what the peer can make this end hold. Half of it is for what it sent: early
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
-	// Channel.Hold. Early bunches leave an eighth of it, and at least a payload of the largest size, to what they wait for. The other half is
+	// Channel.Hold. A quarter of it, and at least a payload of the largest size, is kept for the parts of unfinished bunches, which the others wait for. The other half is
 	// for reliable bunches that it doesn't ack, the last 16 KiB of it for those of the control channel; SendBunch returns
 	// ErrReliableFull when they don't fit. Default 8 MiB, at least 256 KiB.
 	MaxMemory int

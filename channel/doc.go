@@ -52,9 +52,11 @@
 //	bytes of them, all channels               half of MaxMemory; then ErrReliableFull
 //	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; what is further
 //	                                          ahead ends the connection with ErrSequenceAhead
-//	bytes that the peer has this end hold     the other half of MaxMemory: early bunches beyond seven eighths of it and opens beyond it are refused, so
-//	                                          that they come again; parts of unfinished bunches end the connection with
-//	                                          ErrMemory; Hold returns ErrMemory to the handler
+//	bytes that the peer has this end hold     the other half of MaxMemory. Early bunches, opens and Hold have three quarters of it: what is beyond is
+//	                                          refused, so that it comes again, and Hold returns ErrMemory to the handler. Parts of unfinished bunches may
+//	                                          take the rest; when it is full, one payload goes on to its end, and the parts of others are refused
+//	bytes of split payloads under way         1 MiB of those that began and aren't acked, 256 KiB at first, less when their parts are refused; other
+//	                                          channels' wait in line, what is small doesn't
 //	a payload                                 65536 bytes; SendBunch returns ErrTooLarge
 //	channels                                  32767 (MaxChannels); Open returns ErrNoIndex
 //	bunches queued on the control channel     32768 (MaxQueuedControl), within the same half of MaxMemory; then

@@ -12,6 +12,17 @@ type early struct {
 	data []byte
 }
 
+// cost is what it counts.
+func (r *early) cost() int { return earlyBytes(r.in.Partial, cap(r.data)) }
+
+// earlyBytes is what a bunch of so many bytes counts that came before its turn. A part counts what it will when it is joined.
+func earlyBytes(part bool, n int) int {
+	if part {
+		n *= 2
+	}
+	return earlyCost + n
+}
+
 // earlyBunches is InRec: the early bunches of a channel, in order. Its size follows what is in it.
 //
 // Invariant: recs[head:] ascend by ChSequence, and nothing is kept before head.

@@ -171,7 +171,7 @@ func TestPartsAreJoined(t *testing.T) {
 				}
 			}), part)
 			if i == 0 {
-				base = s.table.Held() - 1024
+				base = s.table.Held() - joinCost(900)
 				require.Equal(t, channelCost+pageCost, base)
 			}
 			if i < 69 {
@@ -194,7 +194,7 @@ func TestPartsAreJoined(t *testing.T) {
 			s.accepts(bunch.Header{ChIndex: 1, Partial: true, PartialInitial: i == 0}, string(make([]byte, 500)))
 			held = s.table.Held()
 		}
-		require.LessOrEqual(t, held-channelCost-pageCost, 1024)
+		require.LessOrEqual(t, held-channelCost-pageCost, joinCost(1000))
 	}
 }
 
@@ -675,7 +675,7 @@ func TestOpensThatHaveToComeAgain(t *testing.T) {
 	s.accepts(header(1, 1, stubGame, opening), "x")
 
 	for index, cost := range map[uint32]int{3: channelCost, 40: channelCost + pageCost} { // of a page in use, of a new one
-		s.table.held = s.table.cfg.MaxMemory/2 - cost + 1
+		s.table.held = s.table.cfg.MaxMemory/2 - s.table.largeRoom() - cost + 1
 		before := s.table.Counters.Refused
 		nak, err = s.receive(header(index, 1, stubGame, opening), "x")
 		require.NoError(t, err)
@@ -702,7 +702,7 @@ func TestHowFarAheadIsTooFar(t *testing.T) {
 	require.ErrorIs(t, err, ErrSequenceAhead)
 	require.ErrorContains(t, err, "118 after 101")
 	before := s.table.Held()
-	s.table.held = s.table.cfg.MaxMemory*7/16 - earlyCost - 63
+	s.table.held = s.table.cfg.MaxMemory*3/8 - earlyCost - 63
 	nak, err := s.receive(header(1, 4, stubGame, nil), string(make([]byte, 60)))
 	require.NoError(t, err)
 	require.True(t, nak)
@@ -1041,7 +1041,7 @@ func TestIgnoredSequencesCount(t *testing.T) {
 	other := bunch.Name{Index: 77}
 	for _, restart := range []bool{false, true} {
 		s := newStub(t, true, func(c *Config) { noControl(c); c.RestartSequence = restart })
-		s.table.held = s.table.cfg.MaxMemory/2 - pageCost + 1
+		s.table.held = s.table.cfg.MaxMemory/2 - s.table.largeRoom() - pageCost + 1
 		nak, err := s.receive(header(1, 1, other, opening), "x")
 		require.NoError(t, err)
 		require.Equal(t, !restart, nak)

@@ -33,7 +33,7 @@ func (t *Table) fillGap(ch *Channel) bool {
 		t.unacked++
 		t.heldOut += outCost
 		t.Counters.Filled++
-		t.fresh.push(ch)
+		ch.queue().push(ch)
 	}
 	(*Machine)(t).Pump()
 	return true

@@ -10,35 +10,40 @@ import (
 type Table struct {
 	Counters Counters
 
-	cfg      Config
-	conn     Conn
-	outlet   Outlet
-	single   int // the largest payload in bits that goes in one bunch
-	pages    []*page
-	initIn   int64
-	initOut  int64
-	open     int
-	unacked  int      // reliable bunches on all channels that aren't acked, queued control bunches among them
-	held     int      // bytes of the peer's that count against MaxMemory
-	heldOut  int      // bytes for the peer that do
-	reserved int      // bytes that the connection needs of those
-	strange  *strange // nil until it is needed
-	last     lastBunch
-	header   bunch.Header // of the bunch being sent
-	first    backlog      // the control channel's: the login doesn't wait for a game that is early
-	due      backlog      // reliable bunches to send again, oldest first
-	unopened backlog      // those to send again on channels whose open isn't acked: the peer may refuse them for now
-	fresh    turns        // reliable bunches that were never sent
-	stale    int          // entries of these that wait no more
-	filled   int          // sequences of gaps that were filled since the last tick
-	busy     uint64       // reliable bunches, sent and received, at the last Shrink
-	control  int32        // reliable bunches that channel 0 had unacked at its end
-	free     uint32       // the search for a free index starts here
-	calm     bool         // Tick only needs to pump the backlog
-	openTurn bool         // the last bunch while both had one was from fresh
-	closing  bool         // nothing more may be sent
-	ended    bool
-	ownPool  bool // nobody else uses cfg.Pool
+	cfg       Config
+	conn      Conn
+	outlet    Outlet
+	single    int // the largest payload in bits that goes in one bunch
+	pages     []*page
+	initIn    int64
+	initOut   int64
+	open      int
+	unacked   int      // reliable bunches on all channels that aren't acked, queued control bunches among them
+	joining   int      // of held, for the parts of unfinished payloads
+	served    *Channel // whose payload is joined first when memory is short
+	held      int      // bytes of the peer's that count against MaxMemory
+	heldOut   int      // bytes for the peer that do
+	reserved  int      // bytes that the connection needs of those
+	strange   *strange // nil until it is needed
+	last      lastBunch
+	header    bunch.Header // of the bunch being sent
+	first     backlog      // the control channel's: the login doesn't wait for a game that is early
+	due       backlog      // reliable bunches to send again, oldest first
+	refused   backlog      // those to send again that the peer may be refusing for now: its open isn't acked, or they were lost often
+	fresh     turns        // reliable bunches that were never sent
+	line      turns        // those of channels whose next payload is split and waits until others are acked
+	begun     int          // bytes of split payloads that have begun and aren't acked
+	begunRoom int          // what more than firstBegun of them may begin
+	stale     int          // entries of these that wait no more
+	filled    int          // sequences of gaps that were filled since the last tick
+	busy      uint64       // reliable bunches, sent and received, at the last Shrink
+	control   int32        // reliable bunches that channel 0 had unacked at its end
+	free      uint32       // the search for a free index starts here
+	calm      bool         // Tick only needs to pump the backlog
+	openTurn  bool         // the last bunch while both had one was from fresh
+	closing   bool         // nothing more may be sent
+	ended     bool
+	ownPool   bool // nobody else uses cfg.Pool
 	// controlGone says that channel 0 has been closed: it can't be opened again.
 	controlGone bool
 }
@@ -275,9 +280,10 @@ func (t *Table) Ended() bool { return t.ended }
 // known to have delivered, what is queued on the control channel included.
 func (t *Table) Unacked() int { return t.unacked }
 
-// Waiting is the number of reliable bunches that wait for the packet window or the controller.
+// Waiting is the number of reliable bunches that wait for the packet window or the controller. Those of split payloads that wait until others
+// are acked aren't among them.
 func (t *Table) Waiting() int {
-	return t.first.len() + t.due.len() + t.unopened.len() - t.stale + t.fresh.waiting
+	return t.first.len() + t.due.len() + t.refused.len() - t.stale + t.fresh.waiting
 }
 
 // SingleBits is the largest payload in bits that goes in one bunch.

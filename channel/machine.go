@@ -90,7 +90,7 @@ func (m *Machine) End() {
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
-	t.first, t.due, t.unopened, t.fresh, t.stale = backlog{}, backlog{}, backlog{}, turns{}, 0
+	t.first, t.due, t.refused, t.fresh, t.line, t.stale = backlog{}, backlog{}, backlog{}, turns{}, turns{}, 0
 }
 
 // controlType is the control channel's where a game has none: it only carries the end of the connection.
@@ -139,13 +139,15 @@ func (m *Machine) Shrink() {
 		t.busy = busy
 		return
 	}
-	for _, q := range []*backlog{&t.first, &t.due, &t.unopened} {
+	for _, q := range []*backlog{&t.first, &t.due, &t.refused} {
 		if q.len() == 0 {
 			*q = backlog{}
 		}
 	}
-	if t.fresh.len() == 0 {
-		t.fresh.list = nil
+	for _, q := range []*turns{&t.fresh, &t.line} {
+		if q.len() == 0 {
+			q.list = nil
+		}
 	}
 	if t.ownPool {
 		t.cfg.Pool.forget()

@@ -3,8 +3,6 @@ package channel
 import (
 	"math"
 	"unsafe"
-
-	"github.com/bunchnet/bunchnet/bunch"
 )
 
 // What a peer can make this end hold is counted in bytes against Config.MaxMemory, as the allocator rounds it: half of
@@ -27,8 +25,12 @@ func (t *Table) Held() int { return t.held + t.heldOut }
 // Unreleased is the bytes that are held for the peer until it acks them, and the most that the game's bunches may take of that.
 func (t *Table) Unreleased() (used, most int) { return t.heldOut, t.maxHeldOut(1) }
 
-// fits reports whether n more bytes of the peer's may be held.
-func (t *Table) fits(n int) bool { return t.held+n <= t.cfg.MaxMemory/2 }
+// fits reports whether n more bytes of the peer's may be held. They leave room for the parts of payloads that have begun: a part whose turn
+// it is can't be refused, as others wait for it.
+func (t *Table) fits(n int) bool {
+	half := t.cfg.MaxMemory / 2
+	return t.held-t.joining+n <= half-t.largeRoom() && t.held+n <= half-t.rest()
+}
 
 // Reserve takes n bytes from what may be held for the peer: what the connection itself remembers of the packets in flight.
 func (m *Machine) Reserve(n int) { m.reserved = n }
@@ -57,18 +59,6 @@ func (t *Table) hold(n int) bool {
 	return true
 }
 
-// holdEarly counts n bytes of a bunch that came before its turn, unless they don't fit. Early bunches leave room for
-// what they wait for: a part whose turn it is can't be refused, as what follows it is here.
-func (t *Table) holdEarly(n int) bool {
-	half := t.cfg.MaxMemory / 2
-	if t.held+n > half-max(half/8, bufferSize(bunch.MaxPayload)) {
-		t.Counters.MemoryFull++
-		return false
-	}
-	t.held += n
-	return true
-}
-
 // Hold counts n bytes that the channel's handler keeps because of what the peer sent. On ErrMemory nothing
 // is counted, and the handler must not keep them: it refuses the peer's data in its own way or closes. The
 // end of the channel releases what is left.
@@ -81,7 +71,7 @@ func (ch *Channel) Hold(n int) error {
 }
 
 // MaxHold is the most that the handlers of all channels together can count with Hold.
-func (ch *Channel) MaxHold() int { return ch.table.cfg.MaxMemory / 2 }
+func (ch *Channel) MaxHold() int { return ch.table.cfg.MaxMemory/2 - ch.table.largeRoom() }
 
 // Release ends the count of n bytes that Hold counted.
 func (ch *Channel) Release(n int) {

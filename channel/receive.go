@@ -181,6 +181,11 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	if in.ChSequence != s.inReliable+1 {
 		return ch.keep(in, s.inReliable+1)
 	}
+	if in.Partial && !t.mayJoin(ch, in) {
+		t.Counters.MemoryFull++
+		t.Counters.Refused++
+		return true, nil
+	}
 	s.inReliable++
 	ch.released = true
 	nak, err = ch.receive(in)
@@ -191,7 +196,7 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 		}
 		s.inReliable++
 		ch.rare.in.pop(t.cfg.Pool)
-		t.held -= earlyCost + cap(rec.data)
+		t.held -= rec.cost()
 		rec.in.Data.Reset(rec.data, rec.in.Bits)
 		// The packet that brought it is acked already, so a refusal changes nothing.
 		_, err = ch.receive(&rec.in)
@@ -217,7 +222,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 		}
 	}
 	n := (in.Bits + 7) / 8
-	if !t.holdEarly(earlyCost + bufferSize(n)) {
+	if !t.hold(earlyBytes(in.Partial, bufferSize(n))) {
 		t.Counters.Refused++
 		return true, nil
 	}
@@ -235,10 +240,13 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 	if !in.Partial {
 		return ch.deliver(in)
 	}
-	if err := ch.growAssembly(in); err != nil {
-		return false, err
+	if !in.Reliable && !ch.table.mayJoin(ch, in) {
+		ch.table.Counters.MemoryFull++
+		ch.table.Counters.Refused++
+		return true, nil
 	}
-	assembly := &ch.rare.assembly
+	ch.growAssembly(in)
+	assembly := &ch.needRare().assembly
 	progress, err := assembly.Add(in)
 	if err != nil {
 		return false, fmt.Errorf("%w on %v", err, ch)
@@ -251,7 +259,9 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 		return false, nil
 	case bunch.Refused:
 		ch.table.Counters.Refused++
-		ch.dropRare()
+		if !assembly.Active() {
+			ch.dropAssembly()
+		}
 		return true, nil
 	}
 	defer ch.dropAssembly()
@@ -287,36 +297,6 @@ func (t *Table) expireUnfinished(id int64) {
 	}
 	clear(list[len(kept):])
 	t.strange.unfinished = kept
-}
-
-// growAssembly makes room for one more part. A peer whose unfinished bunches don't fit in the memory for it
-// can't go on: what they wait for is behind them.
-func (ch *Channel) growAssembly(in *bunch.In) error {
-	t, a := ch.table, &ch.needRare().assembly
-	had, need := a.Cap(), a.Len()+(in.Bits+7)/8
-	if in.PartialInitial {
-		need = (in.Bits + 7) / 8
-	}
-	if need <= had || need > bunch.MaxPayload {
-		return nil
-	}
-	need = max(need, 2*had)
-	if !t.hold(bufferSize(need) - had) {
-		return fmt.Errorf("%w: parts of unfinished bunches, on %v", ErrMemory, ch)
-	}
-	t.cfg.Pool.Put(a.Grow(t.cfg.Pool.Get(need)))
-	return nil
-}
-
-// dropAssembly gives the buffer of a joined bunch back.
-func (ch *Channel) dropAssembly() {
-	if ch.closed {
-		return // release did
-	}
-	t, a := ch.table, &ch.rare.assembly
-	t.held -= a.Cap()
-	t.cfg.Pool.Put(a.Reset())
-	ch.dropRare()
 }
 
 // deliver opens the channel if in says so, hands in to the handler, and closes it.
@@ -390,7 +370,7 @@ func (ch *Channel) release() {
 	p := t.cfg.Pool
 	t.unacked -= ch.out.len() + len(ch.queued())
 	fresh := ch.firstFresh()
-	t.fresh.leave(ch)
+	ch.queue().leave(ch)
 	for ch.out.len() > 0 {
 		if ch.out.first < fresh {
 			t.notWaiting(ch.out.at(ch.out.first))
@@ -406,7 +386,7 @@ func (ch *Channel) release() {
 		return
 	}
 	for _, rec := range r.in.recs[r.in.head:] {
-		t.held -= earlyCost + cap(rec.data)
+		t.held -= rec.cost()
 		p.Put(rec.data)
 		p.putEarly(rec)
 	}
@@ -414,7 +394,10 @@ func (ch *Channel) release() {
 	for _, q := range r.queue {
 		p.Put(q.data)
 	}
-	t.held -= r.assembly.Cap()
+	ch.notJoining()
+	if r.begun > 0 {
+		t.endBegun(ch)
+	}
 	t.heldOut -= int(r.queueBytes)
 	if r.assembly.Cap() > 0 { // its handler may have it at the moment
 		*r = rare{}

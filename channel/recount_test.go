@@ -122,9 +122,9 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 		held += int(ch.handlerHeld)
 		if r := ch.rare; r != nil {
 			for _, e := range r.in.recs[r.in.head:] {
-				held += earlyCost + cap(e.data)
+				held += e.cost()
 			}
-			held += r.assembly.Cap()
+			held += int(r.joining)
 		}
 		for s := ch.out.first; s < ch.out.next; s++ {
 			heldOut += outCost + cap(ch.out.at(s).data)
@@ -135,6 +135,18 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 		unacked += ch.out.len() + len(ch.queued())
 	}
 	return held, heldOut, unacked
+}
+
+// recountLarge counts what split payloads are charged, at both ends, and what was never sent.
+func recountLarge(t *Table) (begun, joining, fresh int) {
+	for ch := range t.All {
+		if r := ch.rare; r != nil {
+			begun += int(r.begun)
+			joining += int(r.joining)
+		}
+		fresh += int(ch.fresh)
+	}
+	return begun, joining, fresh
 }
 
 func assembling(ch *Channel) bool { return ch.rare != nil && ch.rare.assembly.Active() }
@@ -315,6 +327,10 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 			require.Equal(t, held, tab.held, "seed %d step %d held after %s", seed, i, last)
 			require.Equal(t, heldOut, tab.heldOut, "seed %d step %d heldOut after %s", seed, i, last)
 			require.Equal(t, unacked, tab.unacked, "seed %d step %d unacked after %s", seed, i, last)
+			begun, joining, fresh := recountLarge(tab)
+			require.Equal(t, begun, tab.begun, "seed %d step %d begun after %s", seed, i, last)
+			require.Equal(t, joining, tab.joining, "seed %d step %d joining after %s", seed, i, last)
+			require.Equal(t, fresh, tab.fresh.waiting+tab.line.waiting, "seed %d step %d waiting after %s", seed, i, last)
 			require.LessOrEqual(t, pool.unused, 12<<20)
 			if steps%16 == 0 {
 				require.True(t, lentOnce(tab), "seed %d step %d", seed, i)

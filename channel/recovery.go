@@ -6,8 +6,8 @@ import (
 
 // How a lost reliable bunch comes again: a nak only queues it as due. Pump sends the control channel's bunches, then
 // what is due, and then what was never sent, a bunch of each channel in turn, as long as the connection says it may: its window has room and its
-// controller has budget. What was lost of a channel whose open isn't acked takes turns with what was never sent: the channel can't
-// do without its open, but the peer may refuse it for a long time. Channels go in the order in which their bunches were lost, and
+// controller has budget. What was lost of a channel whose open isn't acked, or was lost refusedOften, takes turns with what was never sent:
+// the channel can't do without it, but the peer may refuse it until it has something else. Channels go in the order in which their bunches were lost, and
 // each sends its oldest one first: the others wait for it at the peer, and on a path that loses most of what is sent a bunch is
 // lost many times.
 
@@ -17,6 +17,7 @@ type outRec struct {
 	data     []byte
 	seq      int64
 	packetID int64 // the last packet that carried it
+	lost     uint8 // how often it was lost, up to refusedOften
 	sent     int32 // how often it was put into a packet since it was last known to be lost
 	inFlight int32 // packets that carry it and are neither acked nor naked
 	acked    bool
@@ -130,13 +131,17 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 		return
 	}
 	rec.waiting = true
+	if rec.lost++; rec.lost == refusedOften {
+		t.oftenLost(rec)
+	}
+	rec.lost = min(rec.lost, refusedOften)
 	ch.due = min(int32(rec.seq)-ch.due, 0) + ch.due
 	t.Counters.Resent++
 	switch {
 	case ch.index == 0:
 		t.first.push(ch, rec.seq)
-	case ch.openedLocally && !ch.openAcked:
-		t.unopened.push(ch, rec.seq)
+	case ch.openedLocally && !ch.openAcked || rec.lost >= refusedOften:
+		t.refused.push(ch, rec.seq)
 	default:
 		t.due.push(ch, rec.seq)
 	}
@@ -184,6 +189,9 @@ func (t *Table) releaseFront(ch *Channel) {
 			if r.pausedUntil <= ch.out.first {
 				r.pausedUntil = 0
 			}
+			if r.begun > 0 && r.begunEnd <= ch.out.first {
+				t.endBegun(ch)
+			}
 			ch.dropRare()
 		}
 		if closing {
@@ -198,7 +206,7 @@ func (m *Machine) Pump() {
 	t := m.table()
 	t.pump(&t.first)
 	t.pump(&t.due)
-	for t.unopened.len() > 0 && t.fresh.waiting > 0 {
+	for t.refused.len() > 0 && t.fresh.waiting > 0 {
 		send := t.pumpTurn
 		if t.openTurn {
 			send = t.pumpOpen
@@ -208,13 +216,13 @@ func (m *Machine) Pump() {
 		}
 		t.openTurn = !t.openTurn
 	}
-	t.pump(&t.unopened)
+	t.pump(&t.refused)
 	for t.fresh.len() > 0 && t.pumpTurn() {
 	}
 }
 
 // pumpOpen sends a bunch of a channel whose open was lost.
-func (t *Table) pumpOpen() bool { return t.pumpOne(&t.unopened) }
+func (t *Table) pumpOpen() bool { return t.pumpOne(&t.refused) }
 
 func (t *Table) pump(q *backlog) {
 	for q.len() > 0 && t.pumpOne(q) {
@@ -274,23 +282,27 @@ func (t *Table) notWaiting(rec *outRec) {
 // bunches wait, and lets nothing be sent.
 func (t *Table) dropStale() {
 	t.fresh.compact()
+	t.line.compact()
 	if t.stale <= maxStale || t.stale <= t.Waiting()-t.fresh.waiting {
 		return
 	}
 	t.first.compact()
 	t.due.compact()
-	t.unopened.compact()
+	t.refused.compact()
 	t.stale = 0
 }
+
+// refusedOften is how often a bunch must be lost to take turns with what was never sent.
+const refusedOften = 3
 
 // maxStale is the stale entries that aren't worth a walk over the queues.
 const maxStale = 64
 
 // Copy is the reliable bunch seq of ch, to ride again in the packet at hand: nil when it is acked, waits for its turn
-// anyway, or rode as often as copies allows. last is the last packet that carried it.
+// anyway, may be refused by the peer with all that is in its packet, or rode as often as copies allows. last is the last packet that carried it.
 func (m *Machine) Copy(ch *Channel, seq int64, copies int) (h *bunch.Header, data []byte, last int64) {
 	rec := ch.out.at(seq)
-	if ch.closed || rec == nil || rec.acked || rec.waiting || int(rec.sent) > copies {
+	if ch.closed || rec == nil || rec.acked || rec.waiting || rec.lost >= refusedOften || int(rec.sent) > copies {
 		return nil, nil, bunch.NoPacket
 	}
 	return &rec.header, rec.data, rec.packetID

@@ -225,6 +225,9 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketR
 func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, error) {
 	r := noPackets
 	whole, part := *h, ch.table.partBytes()
+	if t := ch.table; h.Reliable && ch.index != 0 && ch.fresh == 0 && (t.line.len() > 0 || !t.begin(ch, (h.Bits+7)/8, ch.out.next+int64(parts))) {
+		ch.inLine = true
+	}
 	if ch.table.cfg.EvenParts {
 		part = ((h.Bits+7)/8 + parts - 1) / parts
 	}
@@ -267,7 +270,7 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	}
 	t.slot(ch.index).outReliable = rec.seq
 	t.Counters.SentReliable++
-	waits := t.Waiting() > 0
+	waits := t.Waiting() > 0 || ch.fresh > 0 || ch.inLine
 	if ch.index == 0 {
 		waits = t.first.len() > 0
 	}
@@ -277,7 +280,7 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 		if ch.index == 0 {
 			t.first.push(ch, rec.seq)
 		} else {
-			t.fresh.push(ch)
+			ch.queue().push(ch)
 		}
 		return bunch.NoPacket, nil
 	}

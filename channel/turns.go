@@ -55,6 +55,15 @@ func (q *turns) took() {
 	}
 }
 
+// moveTo puts the first channel, and so its bunches, behind those of another queue.
+func (q *turns) moveTo(to *turns) {
+	ch := q.list[q.head]
+	q.waiting -= int(ch.fresh)
+	q.drop()
+	to.waiting += int(ch.fresh)
+	to.add(ch)
+}
+
 // drop forgets the first entry.
 func (q *turns) drop() {
 	q.list[q.head] = nil
@@ -97,6 +106,11 @@ func (ch *Channel) firstFresh() int64 { return ch.out.next - int64(ch.fresh) }
 func (t *Table) pumpTurn() bool {
 	ch, rec := t.fresh.first()
 	if ch == nil {
+		return true
+	}
+	if !t.mayBegin(ch, rec) {
+		ch.inLine = true
+		t.fresh.moveTo(&t.line)
 		return true
 	}
 	if !t.outlet.MaySend(rec.header.Bits) {

@@ -91,7 +91,7 @@ type Config struct {
 	// MaxMemory bounds, in bytes, all that the peer can make this end hold. Half of it is for what it sent: early
 	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
 	// channel.Channel.Hold, such as the fragments of large blocks (message.Blocks). What exceeds it is refused, so that it
-	// comes again, or ends the connection with channel.ErrMemory. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
+	// comes again. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
 	// An eighth of that half, 256 KiB at most, is for what remembers the packets in flight.
 	// Default 8 MiB on a server, 64 MiB on a client; 8 MiB have room for 1600 bunches of 1200 bytes behind one that was lost, and for 1700
 	// without an ack, so a server with more than 40 MB/s from one client, or to it, at a round trip of 50 ms, wants 24 MiB; at least 256 KiB. Besides, a connection keeps OrderCache packets at

@@ -198,7 +198,7 @@ func (b *Blocks) Opened(ch *channel.Channel) error {
 // settleBounds makes our bounds what the channel's memory has room for, before they are told.
 func (b *Blocks) settleBounds() {
 	b.told = true
-	room := int64(b.ch.MaxHold()) * 3 / 4
+	room := int64(b.ch.MaxHold())
 	b.ours.blocks = min(b.ours.blocks, room/4/(blockCost+fragmentCost))
 	room -= b.ours.blocks * (blockCost + fragmentCost) // and a fragment that isn't full
 	b.ours.held = min(b.ours.held, room/fragmentCost*fragmentBytes)

@@ -37,7 +37,7 @@ func TestBlocksWithinMaxMemory(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Less(t, largest, memory*3/8)
-			require.Greater(t, largest, memory/5, "%d blocks in %d bytes", blocks, memory)
+			require.Greater(t, largest, memory*3/16, "%d blocks in %d bytes", blocks, memory)
 			most, want := 0, 1
 			for ; want < 40; want++ {
 				n := largest
@@ -76,7 +76,7 @@ func TestBlockWithoutRoom(t *testing.T) {
 		return ch.Name() != messageName
 	})
 	require.Equal(t, messageName, other.Name())
-	taken := 400 << 10
+	taken := 300 << 10
 	require.NoError(t, other.Hold(taken))
 	for _, n := range []int{200_000, 10_000} {
 		_, err := x.out.Send(data(uint64(n), n))

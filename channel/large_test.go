@@ -1,0 +1,217 @@
+package channel
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+)
+
+// begun is the channels of which a first part was written, in that order.
+func (s *stub) begun() (list []uint32) {
+	for _, w := range s.sent {
+		if w.h.PartialInitial {
+			list = append(list, w.h.ChIndex)
+		}
+	}
+	return list
+}
+
+// TestPayloadsBeginInLine: of large payloads on many channels so many begin as fit, and the others in their order as those are acked; a small bunch
+// waits for none but those before it on its own channel.
+func TestPayloadsBeginInLine(t *testing.T) {
+	s := newStub(t, false, noControl)
+	const n, size = 30, 60_000 // each counts 64 KiB
+	var chs []*Channel
+	for range n {
+		ch := s.open(stubGame)
+		chs = append(chs, ch)
+		s.send(ch, 1)
+	}
+	for i, ch := range chs {
+		s.ack(i)
+		s.send(ch, size)
+		require.LessOrEqual(t, s.table.begun, firstBegun)
+	}
+	require.Equal(t, []uint32{1, 3, 5, 7}, s.begun(), "256 KiB")
+	before := len(s.sent)
+	s.send(chs[0], 10)
+	s.send(chs[5], 10)
+	require.Len(t, s.sent, before+1, "behind the channel's own payload")
+	require.Zero(t, s.table.Waiting(), "what waits for others' acks waits for no bandwidth")
+
+	require.NoError(t, chs[4].Close(bunch.Destroyed))
+	s.table.remove(chs[6], bunch.Destroyed) // in line: nobody waits for it
+	for acked := n; len(s.begun()) < n-1; {
+		require.Less(t, acked, len(s.sent), "someone is always under way")
+		s.ack(acked)
+		acked++
+		s.m.Pump()
+		require.LessOrEqual(t, s.table.begun, maxBegun)
+	}
+	var want []uint32
+	for i := range uint32(n) {
+		if i != 6 {
+			want = append(want, 1+2*i)
+		}
+	}
+	require.Equal(t, want, s.begun())
+	require.Greater(t, s.table.begunRoom, firstBegun, "what arrives makes room for more at once")
+	s.ackFrom(n)
+	require.Zero(t, s.table.begun)
+	require.Zero(t, s.table.line.len()+s.table.line.waiting)
+	require.Zero(t, s.table.Unacked())
+}
+
+// TestOneChannelBeginsAlways: a channel's payloads follow each other without waiting for acks while no other channel's wait.
+func TestOneChannelBeginsAlways(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	for range 3 {
+		s.send(ch, 65_536)
+	}
+	require.Len(t, s.begun(), 3)
+	other := s.open(stubGame)
+	s.send(other, 65_536)
+	require.Equal(t, 2*65_536, s.table.begun, "they count once a channel: the peer joins one at a time")
+}
+
+// TestBegunFallsWithRefusals: the parts of payloads that are lost again and again bring down how many begin, to one.
+func TestBegunFallsWithRefusals(t *testing.T) {
+	s := newStub(t, false, noControl)
+	chs := []*Channel{s.open(stubGame), s.open(stubGame), s.open(stubGame)}
+	s.send(chs[0], 60_000)
+	parts := len(s.sent)
+	for range refusedOften {
+		from := len(s.sent) - parts
+		for i := range parts {
+			w := s.sent[from+i]
+			s.m.Naked(w.ch, w.seq, int64(1001+from+i))
+			s.m.Settled(w.ch, int64(1001+from+i), false)
+		}
+		s.m.Pump()
+		require.Len(t, s.sent, from+2*parts)
+	}
+	require.Equal(t, -firstBegun, s.table.begunRoom)
+	require.Equal(t, bufferSize(bunch.MaxPayload), s.table.mostBegun())
+	s.send(chs[1], 2000)
+	require.Len(t, s.begun(), 1+refusedOften, "none while one is under way")
+	s.ackFrom(0)
+	s.m.Pump()
+	require.Len(t, s.begun(), 2+refusedOften)
+}
+
+// TestOftenLostTakesTurns: a bunch that is lost for the third time doesn't hold up what was never sent: the peer may be refusing it.
+func TestOftenLostTakesTurns(t *testing.T) {
+	s := newStub(t, false, noControl)
+	lost, other := s.open(stubGame), s.open(stubGame)
+	s.send(lost, 1)
+	s.ack(0)
+	for range 4 {
+		s.send(lost, 1)
+	}
+	carried := []int{1, 2, 3, 4}
+	for n := 1; n <= refusedOften; n++ {
+		s.slow = true
+		for _, i := range carried {
+			s.m.Naked(lost, s.sent[i].seq, int64(1001+i))
+		}
+		for range 4 {
+			s.send(other, 2)
+		}
+		before := len(s.sent)
+		s.slow = false
+		s.m.Pump()
+		var order []uint32
+		carried = nil
+		for i, w := range s.sent[before:] {
+			order = append(order, w.h.ChIndex)
+			if w.ch == lost {
+				carried = append(carried, before+i)
+			}
+		}
+		if n < refusedOften {
+			require.Equal(t, []uint32{1, 1, 1, 1, 3, 3, 3, 3}, order)
+		} else {
+			require.Equal(t, []uint32{3, 1, 3, 1, 3, 1, 3, 1}, order)
+		}
+	}
+	rec := lost.out.at(lost.out.first)
+	require.NotNil(t, rec)
+	h, _, _ := s.m.Copy(lost, rec.seq, 5)
+	require.Nil(t, h, "no copy of it spoils other packets")
+}
+
+// TestOnePayloadIsAlwaysJoined: when parts of many payloads fill the memory for them, one goes on to its end whatever others hold, and then the next.
+func TestOnePayloadIsAlwaysJoined(t *testing.T) {
+	s := newStub(t, true, func(c *Config) { noControl(c); c.MaxMemory = minMaxMemory })
+	half := s.table.cfg.MaxMemory / 2
+	part := func(i, k int) (refused bool) {
+		h := header(uint32(1+2*i), 1+k, stubGame, func(h *bunch.Header) {
+			h.Open, h.Partial, h.PartialInitial, h.PartialFinal = k == 0, true, k == 0, k == 65
+		})
+		nak, err := s.receive(h, string(make([]byte, 980)))
+		require.NoError(t, err)
+		require.LessOrEqual(t, s.table.Held(), half)
+		return nak
+	}
+	const n = 8
+	var next [n]int
+	for range 66 { // in turn, as senders do
+		for i := range next {
+			if next[i] < 65 && !part(i, next[i]) {
+				next[i]++
+			}
+		}
+	}
+	require.Equal(t, 65, next[0], "the first is served")
+	require.Less(t, next[1], 65)
+	require.True(t, part(1, next[1]))
+	ch := s.table.Channel(1)
+	for err := error(nil); err == nil; err = ch.Hold(100) {
+	}
+	require.False(t, part(0, 65), "handlers leave room for it, too")
+	ch.Release(1 << 30)
+	for i := 1; i < n; i++ {
+		for ; next[i] < 66; next[i]++ {
+			require.False(t, part(i, next[i]), "part %d of %d", next[i], i)
+		}
+	}
+	require.Len(t, s.got, n)
+	require.Zero(t, s.table.joining)
+}
+
+// TestEarlyPartsCountAsJoined: the turn of parts that came early needs no more memory than they have.
+func TestEarlyPartsCountAsJoined(t *testing.T) {
+	s := newStub(t, true, func(c *Config) { noControl(c); c.MaxMemory = minMaxMemory })
+	half := s.table.cfg.MaxMemory / 2
+	var taken [8]int
+	for i := range taken {
+		s.accepts(header(uint32(1+2*i), 1, stubGame, opening), "x")
+	}
+	for k := 1; k < 60; k++ {
+		for i := range taken {
+			if taken[i] == k-1 {
+				nak, err := s.receive(header(uint32(1+2*i), 2+k, stubGame, func(h *bunch.Header) { h.Partial = true }), string(make([]byte, 500+i)))
+				require.NoError(t, err)
+				if !nak {
+					taken[i]++
+				}
+			}
+		}
+	}
+	require.Greater(t, taken[0], 3)
+	require.Less(t, taken[0], 59)
+	joined := 0
+	for i := range taken {
+		nak, err := s.receive(header(uint32(1+2*i), 2, stubGame, func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true }), "first")
+		require.NoError(t, err)
+		require.LessOrEqual(t, s.table.Held(), half)
+		if !nak {
+			joined++
+			require.Zero(t, s.table.Channel(uint32(1+2*i)).early())
+		}
+	}
+	require.Equal(t, len(taken), joined)
+}
