@@ -30,8 +30,8 @@ var (
 	ErrControlQueueFull = errors.New("channel: control queue full; the peer acks nothing")
 	// ErrFirstReliable: the first bunch opens the channel at the peer.
 	ErrFirstReliable = errors.New("channel: the first bunch of a channel must be reliable, or sent by SendTemporary")
-	// ErrMemory: the peer makes this end hold more than Config.MaxMemory; see Channel.Hold. As the connection's end it says that
-	// parts of unfinished bunches don't fit.
+	// ErrMemory: the peer makes this end hold more than Config.MaxMemory; Channel.Hold returns it, and a handler may end
+	// the connection with it.
 	ErrMemory = errors.New("channel: more than MaxMemory bytes held for the peer")
 	// ErrTooLarge: a payload over bunch.MaxPayload, or a reliable one that takes more bunches than ReliableBuffer has room for, or more
 	// than half of MaxMemory.
