@@ -37,7 +37,7 @@ func TestBlocksWithinMaxMemory(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Less(t, largest, memory*3/8)
-			require.Greater(t, largest, memory*3/16, "%d blocks in %d bytes", blocks, memory)
+			require.Greater(t, largest, memory*5/32, "%d blocks in %d bytes", blocks, memory)
 			most, want := 0, 1
 			for ; want < 40; want++ {
 				n := largest
