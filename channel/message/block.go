@@ -33,7 +33,7 @@ import (
 // Each end tells its bounds when the channel opens, and the sender keeps within those of the peer: a block that is
 // too large for the peer is an error of Send, or of Failed when it was sent before the bounds were known, and blocks that
 // are too many wait. What is being received counts within the MaxMemory of the connection, so the bounds that are told
-// are at most what three quarters of its half for what the peer sent have room for: 2.7 MB with the 8 MiB of a server, 22 MB with the
+// are at most what 15/16 of channel.Channel.MaxHold have room for: 2.55 MB with the 8 MiB of a server, 20.5 MB with the
 // 64 MiB of a client. When other data has taken that memory, a block is refused, which Failed tells at both ends.
 // The receiver keeps the fragments that came, at most 4096 ahead of the first that is missing, whatever size a
 // block claims. The note that a block is done tells the sender that it has arrived whole.
@@ -66,8 +66,8 @@ type Blocks struct {
 
 // BlocksConfig is the settings of Blocks; the zero value is useful.
 type BlocksConfig struct {
-	// MaxBytes bounds a block, either way. Default 64 MiB. To receive blocks above 2.7 MB on a server, or 22 MB on a
-	// client, raise netconn.Config.MaxMemory as well, to 3.1 times MaxHeld.
+	// MaxBytes bounds a block, either way. Default 64 MiB. To receive blocks above 2.55 MB on a server, or 20.5 MB on a
+	// client, raise netconn.Config.MaxMemory as well, to 3.3 times MaxHeld.
 	MaxBytes int
 	// MaxBlocks bounds the blocks under way in each direction. Default 4, at most 512.
 	MaxBlocks int
@@ -198,7 +198,7 @@ func (b *Blocks) Opened(ch *channel.Channel) error {
 // settleBounds makes our bounds what the channel's memory has room for, before they are told.
 func (b *Blocks) settleBounds() {
 	b.told = true
-	room := int64(b.ch.MaxHold())
+	room := int64(b.ch.MaxHold()) * 15 / 16
 	b.ours.blocks = min(b.ours.blocks, room/4/(blockCost+fragmentCost))
 	room -= b.ours.blocks * (blockCost + fragmentCost) // and a fragment that isn't full
 	b.ours.held = min(b.ours.held, room/fragmentCost*fragmentBytes)

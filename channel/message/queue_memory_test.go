@@ -155,10 +155,14 @@ func TestQueuesWithinMaxMemory(t *testing.T) {
 			if c.messages > 0 && mode != message.Ordered {
 				require.False(t, x.conns[1].Closed())
 				require.Greater(t, dropped, uint64(1000))
-				require.Greater(t, held, crowdMemory/10)
+				require.Greater(t, held, crowdMemory/12)
 				continue
 			}
-			require.True(t, x.conns[1].Closed())
+			if !x.conns[1].Closed() { // there was room for a queue, and none for another channel: that is refused, and comes again
+				require.Positive(t, x.conns[1].Table().Counters.MemoryFull)
+				require.Less(t, len(x.queues), c.queues)
+				continue
+			}
 			require.ErrorIs(t, x.failure, channel.ErrMemory)
 		}
 	}
