@@ -189,8 +189,8 @@ type HostConfig struct {
 	// StallAfter is how long, over TurnInterval, Substitute waits; default 150 ms. Too short and
 	// jitter eats commands.
 	StallAfter time.Duration
-	// DropAfter is how long a player's commands may be missing in all before it is dropped; default 10 s. It
-	// gets back StallPercent of the time in which its commands come.
+	// DropAfter is how long a player's commands may be missing in all before it is dropped, while another's have come or nobody is heard; default
+	// 10 s. It gets back StallPercent of the time in which its commands come.
 	DropAfter time.Duration
 	// StallPercent is the share of the time for which a player may hold the game in the long run, 1 to
 	// 100; default 20. A machine that takes longer for a turn than TurnInterval and this share is dropped in the end.

@@ -43,6 +43,9 @@ func (h *Host) charge(now time.Duration) {
 		return // nobody plays, nobody is held
 	}
 	late := min(dt, max(0, now-h.dueBy))
+	if h.awaited == h.active && h.held(now) {
+		late = 0 // all are there and none is ahead of another: their paths are longer than the delay hides
+	}
 	back := dt * time.Duration(h.cfg.StallPercent) / 100
 	for m := h.active; m != 0; m &= m - 1 {
 		p := bits.TrailingZeros64(m)

@@ -410,3 +410,23 @@ func TestHostInTheDark(t *testing.T) {
 		require.LessOrEqual(t, w.host.Turn()-turn, int64(6))
 	}
 }
+
+// TestEquallySlowPlayersHoldNobody: where all have a path that is longer than the delay hides, the game is slower, and nobody is dropped for that. One
+// who is slower than the others still is.
+func TestEquallySlowPlayersHoldNobody(t *testing.T) {
+	for _, lag := range []time.Duration{300 * ms, 400 * ms, 600 * ms} {
+		cfg := config(4)
+		cfg.DropAfter = 2 * time.Second
+		w := newWorld(t, 3, cfg, netsim.Settings{Loss: 5, LagMin: lag * 3 / 4, LagMax: lag * 5 / 4})
+		w.start()
+		w.playTo(400, 2*time.Minute)
+		require.Zero(t, w.host.Stats().Drops, "%v: %v", lag, w.events)
+	}
+	cfg := config(4)
+	cfg.DropAfter = 2 * time.Second
+	w := newWorld(t, 3, cfg, netsim.Settings{Lag: 20 * ms})
+	w.start()
+	w.players[2].skew = 100 * ms
+	w.until("drop", time.Minute, func() bool { return w.host.Stats().Drops > 0 })
+	require.True(t, w.told("drop 2 for 1"), "%v", w.events)
+}
