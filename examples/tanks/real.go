@@ -35,6 +35,7 @@ var local = netip.MustParseAddrPort("127.0.0.1:1")
 // play is a game over real sockets.
 func play(ctx context.Context, out io.Writer, o options) (err error) {
 	t := &table{party: newParty(nil), o: o, out: out, pictures: pictures{dir: o.pictures}, screen: screen{out: out}}
+	t.real = true
 	defer func() { err = errors.Join(err, t.close()) }()
 	if o.watch != "" {
 		return t.watch(ctx)
@@ -260,7 +261,7 @@ func (t *table) agree(ctx context.Context) error {
 		if err == nil || time.Since(begin) > agreeTime {
 			fmt.Fprint(t.out, b.String())
 			if err == nil {
-				fmt.Fprintln(t.out, "PASS: everybody agrees on where the tanks are and on the score; what was seen hit was hit")
+				fmt.Fprintln(t.out, "PASS: everybody agrees on where the tanks are and on the score")
 			}
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 // party is who plays, as far as it is in this process.
 type party struct {
 	names   []string
+	real    bool // the clock is real: how well it went says as much of the machine, and isn't judged
 	server  *game.Server
 	clients map[string]*game.Client
 	before  map[string]*game.Client // of a client that crashed
@@ -46,10 +47,10 @@ func (m *party) verdict(out io.Writer, shots int) error {
 		case at.Distance(truth) > 0.05:
 			wrong("%s's tank is at %v, and feels to be at %v", name, truth, at)
 		}
-		if v.Corrections*50 > v.Inputs {
+		if v.Corrections*50 > v.Inputs && !m.real {
 			wrong("%s was corrected %d times in %d inputs", name, v.Corrections, v.Inputs)
 		}
-		if late > 1 {
+		if late > 1 && !m.real {
 			wrong("%.2f %% of what %s saw had to wait", late, name)
 		}
 		if v.OthersAmmo > 0 {
@@ -69,7 +70,7 @@ func (m *party) verdict(out io.Writer, shots int) error {
 		}
 	}
 	fmt.Fprintf(out, "\n%d of %d shots that a player saw hit were hits, %.0f %%; %d of %d crates asleep\n", hits, aimed, 100*float64(hits)/float64(max(aimed, 1)), m.server.Asleep(), m.server.Crates())
-	if aimed < shots || float64(hits) < 0.9*float64(aimed) {
+	if aimed < shots || float64(hits) < 0.9*float64(aimed) && !m.real {
 		wrong("%d of %d shots that a player saw hit were hits", hits, aimed)
 	}
 	if m.server.Asleep() < m.server.Crates() {
