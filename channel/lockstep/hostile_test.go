@@ -238,6 +238,7 @@ func TestDenials(t *testing.T) {
 		}
 		require.Equal(t, Ended, p.State())
 		require.ErrorIs(t, p.Err(), ErrDenied)
+		require.Equal(t, ErrDenied.Error()+": "+denyNames[p.Reason()], p.Err().Error())
 		require.Equal(t, c.want, p.Reason())
 		_, ok := p.NextDeadline()
 		require.False(t, ok)

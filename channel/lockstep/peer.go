@@ -124,7 +124,7 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 // State says how far the session is.
 func (p *Peer) State() State { return p.state }
 
-// Err is why the session Ended: ErrDenied, ErrStream, ErrSnapshotSize or ErrTimeout. A new session needs a new Peer.
+// Err is why the session Ended, wrapped: ErrDenied with the Reason in words, ErrStream, ErrSnapshotSize or ErrTimeout. A new session needs a new Peer.
 func (p *Peer) Err() error { return p.err }
 
 // Reason is why the host denied the session.

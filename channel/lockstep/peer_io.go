@@ -2,6 +2,7 @@ package lockstep
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
@@ -69,7 +70,7 @@ func (p *Peer) receive(now time.Duration, pkt []byte) error {
 			return ErrMalformed
 		}
 		p.reason = reason
-		p.fail(ErrDenied)
+		p.fail(fmt.Errorf("%w: %v", ErrDenied, reason))
 		return ErrDenied
 	}
 	return ErrMalformed
