@@ -236,6 +236,25 @@ func (w *World) SpawnIn(parent, a Actor) error {
 }
 
 func (w *World) spawn(a Actor, parent *Base) error {
+	id := w.ids.Next()
+	for w.byGUID[id] != nil { // all were given once
+		id = w.ids.Next()
+	}
+	return w.spawnID(a, parent, id)
+}
+
+// spawnAs spawns an actor of a checkpoint, to which references go by its id.
+func (w *World) spawnAs(a, parent Actor, id netguid.GUID) error {
+	if !id.Valid() || w.byGUID[id] != nil {
+		return ErrGUID
+	}
+	if parent == nil {
+		return w.spawnID(a, nil, id)
+	}
+	return w.spawnID(a, parent.base(), id)
+}
+
+func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 	b := a.base()
 	switch {
 	case !w.server:
@@ -246,10 +265,6 @@ func (w *World) spawn(a Actor, parent *Base) error {
 	c := w.byType[reflect.TypeOf(a).Elem()]
 	if c == nil {
 		return fmt.Errorf("%w: %T", ErrUnknown, a)
-	}
-	id := w.ids.Next()
-	for w.byGUID[id] != nil { // all were given once
-		id = w.ids.Next()
 	}
 	w.add(a, c, id)
 	b.role, b.parent = Authority, parent

@@ -106,6 +106,12 @@ func (m *Map[K, V]) NetRead(r *bitio.Reader) error {
 	return m.list.NetRead(r)
 }
 
+// NetKeep makes the map this end's own.
+func (m *Map[K, V]) NetKeep() error {
+	m.ids = nil
+	return m.list.NetKeep()
+}
+
 // listen has the list keep what the map's callbacks are to be told.
 func (m *Map[K, V]) listen() {
 	if m.OnAdd != nil && m.list.OnAdd == nil {

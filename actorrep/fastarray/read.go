@@ -168,3 +168,29 @@ func (l *List[T]) drop(f func(it *item[T]) bool) {
 	clear(l.items[len(kept):])
 	l.items = kept
 }
+
+// NetKeep is for package migrate: it makes a list that was read the original, which a server may change.
+func (l *List[T]) NetKeep() error {
+	if _, err := l.describe(); err != nil {
+		return err
+	}
+	l.units, l.gone, l.bits = l.units[:0], nil, 0
+	for i := range l.items {
+		it := &l.items[i]
+		size, err := l.size(it.value)
+		if err != nil {
+			return err
+		}
+		l.bits += size + gapBits(l.before(i), it.id)
+		it.size, it.born, it.changed, it.note = int32(size), l.version, l.version, 0
+		for range l.elem.Units {
+			l.units = append(l.units, l.version)
+		}
+	}
+	if len(l.items) > Max || l.bits > MaxBytes*8 {
+		return ErrFull
+	}
+	l.mirror, l.last, l.queue, l.cancelled = false, l.lastID(), nil, 0
+	l.forgotten = l.version // who has an older one gets all
+	return nil
+}

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"fmt"
 	"math/bits"
 	"reflect"
 	"unsafe"
@@ -33,6 +34,12 @@ type Teller interface {
 	NetTell(tell bool)
 }
 
+// Keeper may be implemented by a FastArray that a server takes over from another one.
+type Keeper interface {
+	// NetKeep makes what NetRead took in the list of this end, which may change it; or says why it can't be one.
+	NetKeep() error
+}
+
 // Formed may be implemented by a FastArray or a CustomValue: both ends must have the same form of it. It is asked of a
 // zero value.
 type Formed interface {
@@ -55,6 +62,21 @@ func (l *Layout) Tell(obj unsafe.Pointer, m Mask, tell bool) {
 			t.NetTell(tell)
 		}
 	}
+}
+
+// Keep makes the fast arrays of the value at obj, which were read, this end's own.
+func (l *Layout) Keep(obj unsafe.Pointer) error {
+	for m := l.Fasts; m != 0; m &= m - 1 {
+		u := &l.Units[bits.TrailingZeros64(m)]
+		k, ok := u.pointer(obj).Interface().(Keeper)
+		if !ok {
+			return fmt.Errorf("%w: %s, a fast array without NetKeep", ErrKind, u.Path)
+		}
+		if err := k.NetKeep(); err != nil {
+			return fmt.Errorf("%s: %w", u.Path, err)
+		}
+	}
+	return nil
 }
 
 // WriteUnits writes the units of m straight from the value at obj.

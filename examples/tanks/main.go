@@ -6,6 +6,7 @@
 //
 //	go run ./examples/tanks
 //	go run ./examples/tanks -seconds 300 -lag 80ms -loss 10 -seed 7
+//	go run ./examples/tanks -migrate                     the host of a listen server dies, another player goes on
 //	go run ./examples/tanks -pictures /tmp/tanks          what Ann saw, as PNG files
 //
 // The same game over real sockets. The host of a listen server plays over a connection like everybody's, in memory. W, A, S and D drive,
@@ -13,6 +14,7 @@
 //
 //	go run ./examples/tanks -host :7777 -name Ann -bots 3
 //	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -bot -seconds 10          with a verdict
+//	go run ./examples/tanks -host 127.0.0.1:0 -migrate -seconds 20              the host dies, a bot goes on as the host
 //	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -record match.bunchnet
 //	go run ./examples/tanks -watch match.bunchnet
 //
@@ -37,6 +39,7 @@ type options struct {
 	lag      time.Duration
 	loss     float64
 	pictures string
+	migrate  bool
 
 	serve, host, join string
 	name              string
@@ -52,6 +55,7 @@ func main() {
 	flag.DurationVar(&o.lag, "lag", 50*time.Millisecond, "one way delay in virtual time, up to 200ms; it varies by a quarter of that")
 	flag.Float64Var(&o.loss, "loss", 5, "percentage of packets lost in virtual time, 0 to 20")
 	flag.StringVar(&o.pictures, "pictures", "", "folder for what a player sees, a PNG file each half second")
+	flag.BoolVar(&o.migrate, "migrate", false, "have the first player be the host, and its machine die amid the match: another player goes on as the host")
 	flag.StringVar(&o.serve, "serve", "", "be only a server, at this address")
 	flag.StringVar(&o.host, "host", "", "be a server at this address, and a player")
 	flag.StringVar(&o.join, "join", "", "be only a client, of the server at this address")
@@ -63,14 +67,14 @@ func main() {
 	flag.Parse()
 	real, given := o.serve+o.host+o.join+o.watch != "", false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "seconds" })
-	if real && !given {
+	if real && !o.migrate && !given {
 		o.seconds = 0
 	}
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "%q is no flag; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch != "" || count(o.serve, o.host, o.join, o.watch) > 1 {
+	if o.migrate && (o.serve+o.join+o.watch+o.record+o.pictures != "" || o.bots > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch != "" || count(o.serve, o.host, o.join, o.watch) > 1 {
 		fmt.Fprintln(os.Stderr, "these flags don't go together; see -help")
 		os.Exit(2)
 	}
@@ -81,9 +85,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if real {
+	switch {
+	case o.migrate:
+		err = runMigrate(ctx, os.Stdout, o)
+	case real:
 		err = play(ctx, os.Stdout, o)
-	} else {
+	default:
 		err = run(os.Stdout, o)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,5 +57,19 @@ func TestSameSeed(t *testing.T) {
 	}
 	if out[0].String() != out[1].String() {
 		t.Errorf("%s\n%s", out[0].String(), out[1].String())
+	}
+}
+
+// TestMigrate: the host of a listen server dies, and the game goes on with another, in virtual time and over real sockets.
+func TestMigrate(t *testing.T) {
+	for _, o := range []options{{seed: 1, lag: 50 * time.Millisecond, loss: 5}, {seed: 2, lag: 100 * time.Millisecond, loss: 10}, {seed: 3}, {seed: 4, host: "127.0.0.1:0"}} {
+		o.seconds = 20
+		if testing.Short() && o.seed > 1 || o.host != "" && os.Getenv("CI") == "" {
+			continue
+		}
+		var out strings.Builder
+		if err := runMigrate(t.Context(), &out, o); err != nil {
+			t.Errorf("%+v: %v\n%s", o, err, out.String())
+		}
 	}
 }

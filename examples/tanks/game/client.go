@@ -32,16 +32,17 @@ type Client struct {
 	Denied int
 
 	classes
-	world  *actorrep.World
-	own    *Tank
-	board  *Board
-	shells *predict.Spawns[*Shell]
-	now    time.Duration
-	play   Player
-	replay *replay.Replay // instead of a server
-	began  time.Time      // of the replay
-	still  bool
-	err    error
+	world   *actorrep.World
+	own     *Tank
+	board   *Board
+	shells  *predict.Spawns[*Shell]
+	now     time.Duration
+	play    Player
+	replay  *replay.Replay // instead of a server
+	began   time.Time      // of the replay
+	still   bool
+	follows bool // a seat knows what to do when the connection ends
+	err     error
 }
 
 // Player says what a player does in a tick, from what the client shows.
@@ -53,9 +54,9 @@ func Dial(addr string, cfg driver.Config, name string, play Player) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	cfg.Channels, cfg.Client.URL = c.world.ChannelTypes(), name
+	cfg.Channels, cfg.Client.URL = append(c.world.ChannelTypes(), cfg.Channels...), name
 	cfg.Closed = func(_ *driver.Conn, r netconn.CloseResult) {
-		if c.err == nil {
+		if c.err == nil && !c.follows {
 			c.err = fmt.Errorf("the connection has ended: %s", printable(r.String()))
 		}
 	}
@@ -148,12 +149,18 @@ func (c *Client) Tick(now time.Time) error {
 		return c.tickReplay(now)
 	}
 	c.Driver.TickDispatch(now)
+	err := c.frame(now)
+	c.Driver.TickFlush(now)
+	return err
+}
+
+// frame is what a frame does between taking in and sending.
+func (c *Client) frame(now time.Time) error {
 	c.now = c.Driver.Since(now)
 	c.world.Step(c.now)
 	c.past.Tick(c.now)
 	c.err = errors.Join(c.err, c.tanks.Tick(c.now))
 	c.shells.Tick(c.now)
-	c.Driver.TickFlush(now)
 	return c.err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/interp"
+	"github.com/bunchnet/bunchnet/actorrep/migrate"
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/actorrep/rewind"
@@ -31,6 +32,7 @@ type Server struct {
 	classes
 	world   *actorrep.World
 	record  *replay.Recorder
+	host    *migrate.Host // of a game that may go on without this server; else nil
 	players *session.Players[*player]
 	board   *Board
 	shells  []*Shell
@@ -44,6 +46,7 @@ type Server struct {
 
 // player is somebody's tank and score, with a connection or without.
 type player struct {
+	id   uint64 // of the token
 	tank *Tank
 	row  fastarray.ID
 	peer *actorrep.Peer // nil while it is away
@@ -51,6 +54,16 @@ type player struct {
 
 // Listen opens a server with a config's network.
 func Listen(addr string, cfg driver.Config, seed uint64) (*Server, error) {
+	s, err := newServer(seed)
+	if err != nil {
+		return nil, err
+	}
+	s.populate()
+	return s, s.listen(addr, cfg)
+}
+
+// newServer is a server without a network, and with nothing in its world.
+func newServer(seed uint64) (*Server, error) {
 	s := &Server{world: actorrep.NewServer(actorrep.Config{}), rng: rand.New(rand.NewPCG(seed, 1)), Hits: map[string]int{}, Fired: map[string]int{}}
 	var err error
 	if s.classes, err = register(s.world, predict.Config[*Tank, Input]{}); err != nil {
@@ -59,6 +72,11 @@ func Listen(addr string, cfg driver.Config, seed uint64) (*Server, error) {
 	if s.players, err = session.NewPlayers(session.Config[*player]{New: s.enter, Rejoin: s.back, Away: s.away, Gone: s.gone}); err != nil {
 		return nil, err
 	}
+	return s, nil
+}
+
+// populate puts what is there from the beginning on the field.
+func (s *Server) populate() {
 	s.board = &Board{server: s}
 	s.fail(s.world.Spawn(s.board))
 	for range 24 {
@@ -72,10 +90,14 @@ func Listen(addr string, cfg driver.Config, seed uint64) (*Server, error) {
 		s.fail(s.world.Spawn(c))
 		s.fail(c.SetDormant(true))
 	}
-	cfg.Channels, cfg.Joined, cfg.Closed = s.world.ChannelTypes(), s.players.Joined, s.players.Closed
+}
+
+// listen opens the network.
+func (s *Server) listen(addr string, cfg driver.Config) (err error) {
+	cfg.Channels, cfg.Joined, cfg.Closed = append(s.world.ChannelTypes(), cfg.Channels...), s.players.Joined, s.players.Closed
 	cfg.Server.Authorize = func(l *control.Login) error { return checkName(l.URL) }
 	s.Driver, err = driver.Listen(addr, cfg)
-	return s, errors.Join(err, s.err)
+	return errors.Join(err, s.err)
 }
 
 // checkName refuses what the score board has no room for, and what a terminal would obey.
@@ -95,7 +117,7 @@ func (s *Server) place() Vec { return Vec{Size * s.rng.Float64(), Size * s.rng.F
 
 // enter is a new player.
 func (s *Server) enter(c *driver.Conn) *player {
-	p := &player{tank: &Tank{Name: c.Login().URL, Pos: s.place(), Ammo: magazine, server: s}}
+	p := &player{id: c.ClientID(), tank: &Tank{Name: c.Login().URL, Pos: s.place(), Ammo: magazine, server: s}}
 	s.fail(s.world.Spawn(p.tank))
 	var err error
 	p.row, err = s.board.Rows.Add(Row{Name: p.tank.Name})
@@ -175,10 +197,15 @@ func (s *Server) Tick(now time.Time) error {
 	s.now = s.Driver.Since(now)
 	s.Driver.TickDispatch(now)
 	s.players.Tick(s.now)
-	s.fail(s.tanks.Tick(s.now))
-	s.step(time.Second / 60)
+	if s.host == nil || s.host.Ready() {
+		s.fail(s.tanks.Tick(s.now))
+		s.step(time.Second / 60)
+	}
 	s.world.Step(s.now)
 	s.past.Tick(s.now)
+	if s.host != nil {
+		s.host.Step(s.now)
+	}
 	s.Driver.TickFlush(now)
 	return errors.Join(s.err, s.Driver.Err())
 }
@@ -232,6 +259,9 @@ func (s *Server) EndRecord() error {
 	}
 	return s.record.Close()
 }
+
+// Hosting reports whether the game goes on here.
+func (s *Server) Hosting() bool { return s.host == nil || s.host.Ready() }
 
 // Place is where a player's tank really is.
 func (s *Server) Place(name string) (at Vec, ok bool) {

@@ -159,6 +159,22 @@ func (s *Players[P]) Closed(c *driver.Conn, r netconn.CloseResult) {
 	}
 }
 
+// Restore adds a player that has no connection yet, as if its last one had ended now: for who takes a game over from another server. A player of that ID who is
+// there already, and one without an ID, isn't added; it reports that.
+func (s *Players[P]) Restore(id string, p P) bool {
+	if id == "" || s.byID[id] != nil {
+		return false
+	}
+	s.joined++
+	e := &entry[P]{id: id, nth: s.joined, player: p, until: s.now + s.cfg.Keep, ended: netconn.CloseResult{Code: netconn.TimedOut}}
+	s.byID[id] = e
+	for s.away.Len() >= s.cfg.MaxAway {
+		s.gone(s.away.Front().Value.(*entry[P]))
+	}
+	e.at = s.away.PushBack(e)
+	return true
+}
+
 // gone forgets a player without a connection.
 func (s *Players[P]) gone(e *entry[P]) {
 	if e.at != nil {

@@ -1,0 +1,493 @@
+package migrate
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// FollowerConfig is the settings of a Follower.
+type FollowerConfig struct {
+	// Dial begins a dial of a successor, with a world of its own and with the follower's Channel among the Channels. Needed.
+	Dial func(to Destination) (*driver.Driver, error)
+	// Host opens a server with the world of a checkpoint, its Host with the Succession, and ticks it until the Host's Err. An error means that this player
+	// doesn't. nil is a player who never hosts.
+	Host func(s Succession) (*Host, error)
+	// Port is where Host will listen, as others reach it; 0 for who never hosts. See SetPort.
+	Port uint16
+	// Moved tells that the game goes on with the connection of a driver that Dial gave, and whether that is to the server in this process. If it isn't and there
+	// is one, that has lost the game to another: close it. The driver before is the follower's to close. May be nil.
+	Moved func(d *driver.Driver, own bool)
+	// Silence is how long nothing was heard of the host when it counts as gone. Default 700 ms; a host must send more often, and be back from its
+	// hitches before.
+	Silence time.Duration
+	// Turn is how long after one candidate the next one opens its server, when nobody before it has answered. Default 300 ms.
+	Turn time.Duration
+	// Wait is how long after the last one's turn all is begun again. Default 3 s. After three times the game is over.
+	Wait time.Duration
+	// MaxCheckpoint bounds what a host may send, in bytes; twice that is held. Default 1 MiB.
+	MaxCheckpoint int
+}
+
+// Destination is who is dialed.
+type Destination struct {
+	// Addr is where, Link has the token for there.
+	Addr netip.AddrPort
+	Link driver.Netcode
+	// Own reports that it is the server in this process, which udp.WithLocal reaches.
+	Own bool
+}
+
+// Succession is what a player needs to become the host.
+type Succession struct {
+	// You is the player's id, Players those of all, without the old host's own.
+	You     uint64
+	Players []uint64
+	// Link is for the server: the others' tokens are of its key.
+	Link driver.Netcode
+	// Checkpoint is the last one that came whole, for Restore.
+	Checkpoint []byte
+	// Lost is how long before the last sign of the old host that was begun: what has happened since is lost.
+	Lost time.Duration
+
+	epoch uint32
+}
+
+// ErrNobody is a game without a host: no candidate has taken its place, or none with more than half of the players.
+var ErrNobody = errors.New("migrate: nobody goes on as the host")
+
+// FollowerCounters is what a Follower did.
+type FollowerCounters struct {
+	Checkpoints                        uint64 // that came whole
+	Migrations, Cancelled, Dials, Held uint64 // Cancelled: the old host was heard again; Held: own servers begun
+	// Still is how long the last migration took, from the last sign of the old host to the new one's plan.
+	Still time.Duration
+}
+
+// Follower is a player's part: it keeps what the host gives for the succession, notices that the host has gone, and finds the
+// next one. Tick it as one would a driver, for it ticks the drivers that it has.
+type Follower struct {
+	Counters FollowerCounters
+
+	cfg   FollowerConfig
+	tick  time.Time
+	now   time.Duration // since the first tick
+	cur   *session      // that of the game
+	tries []*session
+	past  []parting // connections that are being closed
+	host  *Host     // our server, when it isn't the host yet
+
+	searching    bool
+	heard, begun time.Duration // of the host last, and when the present round began
+	round        int
+	hosted       bool // in this round
+	opened       time.Duration
+	dialed       uint // in this round, by the candidates' places
+	err          error
+}
+
+// session is a connection to a host, or to who may become it. It handles the channel.
+type session struct {
+	f      *Follower
+	d      *driver.Driver
+	conn   *driver.Conn
+	ch     *channel.Channel
+	place  int // in the list of candidates
+	own    bool
+	plan   plan // epoch 0: none came
+	tokens map[uint64][]netcode.Token
+	used   map[uint64]int
+	leaves bool // the host said so
+
+	part          []byte // of a checkpoint
+	number        uint64
+	total         uint64
+	from, wholeAt time.Duration // when its first chunk came; of the whole one
+	whole         []byte
+	votes, told   bool // this player counts for it; the offer says so
+}
+
+// parting is a connection that is closed in order.
+type parting struct {
+	d     *driver.Driver
+	until time.Duration
+}
+
+// NewFollower returns one without a connection, or what is wrong with its settings.
+func NewFollower(cfg FollowerConfig) (*Follower, error) {
+	if cfg.Dial == nil || cfg.Silence < 0 || cfg.Turn < 0 || cfg.Wait < 0 || cfg.MaxCheckpoint < 0 || cfg.MaxCheckpoint > mostCheckpoint {
+		return nil, fmt.Errorf("%w: Dial is needed, and Silence %v, Turn %v, Wait %v or MaxCheckpoint %d is out of range", ErrConfig, cfg.Silence, cfg.Turn, cfg.Wait, cfg.MaxCheckpoint)
+	}
+	cfg.Silence, cfg.Turn, cfg.Wait = cmp.Or(cfg.Silence, defaultSilence), cmp.Or(cfg.Turn, defaultTurn), cmp.Or(cfg.Wait, defaultWait)
+	cfg.MaxCheckpoint = cmp.Or(cfg.MaxCheckpoint, defaultCheckpoint)
+	return &Follower{cfg: cfg}, nil
+}
+
+// Channel is for the driver.Config of each dial.
+func (f *Follower) Channel() channel.Type { return channel.Type{Name: name, ClientOpen: true} }
+
+// Follow gives it the connection to the first host, which it ticks from now on.
+func (f *Follower) Follow(d *driver.Driver) { f.cur = &session{f: f, d: d} }
+
+// SetPort offers another port, or none.
+func (f *Follower) SetPort(port uint16) {
+	f.cfg.Port = port
+	if f.cur != nil {
+		f.cur.told = false
+	}
+}
+
+// Driver is that of the game's connection.
+func (f *Follower) Driver() *driver.Driver {
+	if f.cur == nil {
+		return nil
+	}
+	return f.cur.d
+}
+
+// Migrating reports whether the host has gone and there is no other yet.
+func (f *Follower) Migrating() bool { return f.searching }
+
+// Err is why there is no game any more: ErrNobody, or how the host ended the connection.
+func (f *Follower) Err() error { return f.err }
+
+// TickDispatch ticks the connections, and looks whether there is a host.
+func (f *Follower) TickDispatch(now time.Time) {
+	if !f.tick.IsZero() {
+		f.now += min(max(now.Sub(f.tick), 0), time.Second) // as drivers count hitches
+	}
+	f.tick = now
+	for s := range f.sessions {
+		s.d.TickDispatch(now)
+		s.look()
+	}
+	for i := 0; i < len(f.past); i++ {
+		if p := &f.past[i]; p.d.Len() == 0 || f.now >= p.until {
+			_ = p.d.Close()
+			f.past = append(f.past[:i], f.past[i+1:]...)
+			i--
+		} else {
+			p.d.TickDispatch(now)
+		}
+	}
+	if f.cur != nil && f.err == nil {
+		f.follow()
+	}
+}
+
+// TickFlush lets them send what was written.
+func (f *Follower) TickFlush(now time.Time) {
+	for s := range f.sessions {
+		s.d.TickFlush(now)
+		s.look()
+	}
+	for _, p := range f.past {
+		p.d.TickFlush(now)
+	}
+}
+
+// Close ends all connections at once.
+func (f *Follower) Close() (err error) {
+	for s := range f.sessions {
+		err = errors.Join(err, s.d.Close())
+	}
+	for _, p := range f.past {
+		err = errors.Join(err, p.d.Close())
+	}
+	f.cur, f.tries, f.past = nil, nil, nil
+	return err
+}
+
+func (f *Follower) sessions(yield func(*session) bool) {
+	if f.cur != nil && !yield(f.cur) {
+		return
+	}
+	for _, s := range f.tries {
+		if !yield(s) {
+			return
+		}
+	}
+}
+
+// look notes the connection, and opens the channel of the game's.
+func (s *session) look() {
+	if s.conn == nil {
+		s.conn = s.d.Server()
+	}
+	if s.ch == nil && s.joined() {
+		if ch, err := s.conn.Open(name, s); err == nil {
+			s.ch = ch
+		}
+	}
+	if s.ch != nil && !s.told && !s.ch.Closing() {
+		s.told = s.offer(false)
+	}
+}
+
+// joined reports whether there is a connection, and it goes on.
+func (s *session) joined() bool { return s.conn != nil && s.conn.Joined() && !s.ended() }
+
+// ended reports whether the connection or its dial has.
+func (s *session) ended() bool {
+	return s.d.Err() != nil || s.conn != nil && (s.conn.Closed() || s.conn.Closing())
+}
+
+// offer tells where this player could host.
+func (s *session) offer(again bool) bool {
+	port := s.f.cfg.Port
+	if s.f.cfg.Host == nil {
+		port = 0
+	}
+	b := []byte{kindOffer}
+	for ; port >= 0x80; port >>= 7 {
+		b = append(b, byte(port)|0x80)
+	}
+	return send(s.ch, append(b, byte(port), flag(again, offerAgain)|flag(s.votes || s == s.f.cur, offerVotes)))
+}
+
+// follow sees what has become of the host.
+func (f *Follower) follow() {
+	c := f.cur
+	silent := c.conn == nil || c.conn.Closed() || c.conn.Silence() >= f.cfg.Silence
+	if !f.searching {
+		switch {
+		case c.ended() && (c.plan.epoch == 0 || c.final()):
+			f.fail(c.end())
+		case c.plan.epoch != 0 && (silent || c.leaves || !c.plan.standing):
+			f.searching, f.round = true, 0
+			f.heard = f.now
+			if c.conn != nil && !c.leaves {
+				f.heard -= min(c.conn.Silence(), f.now)
+			}
+			f.begin()
+		}
+		return
+	}
+	if !silent && !c.leaves && c.plan.standing && !c.ended() {
+		f.cancel()
+		return
+	}
+	f.search()
+}
+
+// final reports whether an end is the host's will for this player, and not the host's own end.
+func (s *session) final() bool {
+	if s.leaves || s.conn == nil {
+		return s.conn == nil
+	}
+	r := s.conn.Result()
+	switch {
+	case r.Code == netconn.TimedOut, r.Code == netconn.ClosedByPeer && !errors.Is(r.Err, driver.ErrDenied) && !errors.Is(r.Err, driver.ErrKicked) &&
+		!errors.Is(r.Err, driver.ErrReplaced) && !errors.Is(r.Err, driver.ErrShuttingDown):
+		return false
+	}
+	return true
+}
+
+// end is why a connection ended.
+func (s *session) end() error {
+	if s.conn == nil {
+		return s.d.Err()
+	}
+	r := s.conn.Result()
+	return errors.Join(fmt.Errorf("migrate: the host ended the connection: %v", r), r.Err)
+}
+
+func (f *Follower) fail(err error) {
+	f.err = err
+	f.searching = false
+	f.drop(nil)
+}
+
+// drop ends all tries but one, and our server if it isn't that one's.
+func (f *Follower) drop(but *session) {
+	for _, s := range f.tries {
+		if s != but {
+			_ = s.d.Close()
+		}
+	}
+	f.tries = nil
+	if f.host != nil && (but == nil || !but.own) {
+		f.host.yield()
+	}
+	f.host = nil
+}
+
+// begin begins a round.
+func (f *Follower) begin() {
+	f.drop(nil)
+	f.begun, f.hosted, f.dialed = f.now, false, 0
+	f.round++
+}
+
+// cancel goes on with the old host, which is heard again.
+func (f *Follower) cancel() {
+	f.drop(nil)
+	f.searching = false
+	f.Counters.Cancelled++
+	if f.cur.ch != nil {
+		f.cur.offer(true) // tokens are for one dial
+	}
+}
+
+// search goes on with a round.
+func (f *Follower) search() {
+	p := &f.cur.plan
+	for _, s := range f.tries {
+		if s.plan.epoch > p.epoch {
+			f.move(s)
+			return
+		}
+	}
+	if f.host != nil && f.host.Err() != nil {
+		f.host = nil
+	}
+	taken := f.host != nil && f.host.took
+	for i, c := range p.candidates {
+		due := f.now >= f.begun+time.Duration(i)*f.cfg.Turn
+		switch {
+		case c.id == p.you && f.host == nil && !f.hosted:
+			if due && !slices.ContainsFunc(f.tries, func(s *session) bool { return s.votes }) {
+				f.become(c)
+			}
+		case c.id == p.you && taken && f.try(i) == nil:
+			f.dial(i, c, true)
+		case c.id != p.you && !taken && f.try(i) == nil:
+			f.dial(i, c, false)
+		}
+	}
+	f.votes()
+	if !taken && f.now >= f.begun+time.Duration(len(p.candidates))*f.cfg.Turn+f.cfg.Wait {
+		here := f.cur.joined() && f.cur.conn.Silence() < f.cfg.Silence && !f.cur.leaves
+		switch {
+		case f.round < tokensEach && len(p.candidates) > 0:
+		case here: // the host is, and may go on when those that it doesn't hear have timed out
+			f.round = 0
+			f.cur.offer(true)
+		default:
+			f.fail(ErrNobody)
+			return
+		}
+		f.begin()
+	}
+}
+
+// try is the dial of a candidate.
+func (f *Follower) try(place int) *session {
+	for _, s := range f.tries {
+		if s.place == place {
+			return s
+		}
+	}
+	return nil
+}
+
+// votes counts for the first candidate that has answered, as long as it is heard; for ourselves before those behind us.
+func (f *Follower) votes() {
+	kept := f.tries[:0]
+	for _, s := range f.tries {
+		if s.ended() || s.joined() && s.conn.Silence() >= f.cfg.Silence {
+			_ = s.d.Close()
+			continue
+		}
+		kept = append(kept, s)
+	}
+	clear(f.tries[len(kept):])
+	f.tries = kept
+	if f.host != nil && f.host.took {
+		return
+	}
+	var best *session
+	for _, s := range f.tries {
+		if s.votes { // it may have counted that already
+			best = s
+			break
+		}
+		if s.joined() && !s.own && (best == nil || s.place < best.place) {
+			best = s
+		}
+	}
+	if f.host != nil && best != nil {
+		if best.place > f.place() {
+			best = nil // it will count for us, or it is the host already and says so
+		} else {
+			f.host.yield()
+			f.host = nil
+		}
+	}
+	for _, s := range f.tries {
+		if votes := s == best; s.votes != votes {
+			s.votes, s.told = votes, false
+		}
+	}
+}
+
+// place is our own in the list of candidates, or behind it.
+func (f *Follower) place() int {
+	list := f.cur.plan.candidates
+	if i := slices.IndexFunc(list, func(c candidate) bool { return c.id == f.cur.plan.you }); i >= 0 {
+		return i
+	}
+	return len(list)
+}
+
+// become opens our server.
+func (f *Follower) become(c candidate) {
+	p := &f.cur.plan
+	f.hosted, f.opened = true, f.now
+	if f.cfg.Host == nil || f.cur.whole == nil || p.key.IsZero() {
+		return
+	}
+	f.Counters.Held++
+	h, err := f.cfg.Host(Succession{You: p.you, Players: p.players, Checkpoint: bytes.Clone(f.cur.whole), Lost: max(f.heard-f.cur.wholeAt, 0), epoch: p.epoch,
+		Link: driver.Netcode{Key: p.key, Addrs: []netip.AddrPort{c.addr}, TakeOver: true}})
+	if err == nil {
+		f.host = h
+	}
+}
+
+// dial begins one, if there is a token left for it.
+func (f *Follower) dial(place int, c candidate, own bool) {
+	used, tokens := f.cur.used[c.id], f.cur.tokens[c.id]
+	if used >= len(tokens) || f.dialed>>place&1 != 0 {
+		return
+	}
+	f.dialed |= 1 << place
+	f.cur.used[c.id]++
+	f.Counters.Dials++
+	d, err := f.cfg.Dial(Destination{Addr: c.addr, Link: driver.Netcode{Token: tokens[used]}, Own: own})
+	if err != nil || d == nil {
+		return
+	}
+	s := &session{f: f, d: d, place: place, own: own}
+	f.tries = append(f.tries, s)
+	d.TickDispatch(f.tick)
+	s.look()
+}
+
+// move goes on with another host.
+func (f *Follower) move(to *session) {
+	f.drop(to)
+	old := f.cur
+	f.cur, f.searching = to, false
+	f.Counters.Migrations++
+	f.Counters.Still = f.now - f.heard
+	if old.conn != nil && !old.conn.Closed() {
+		old.conn.CloseWithReason(moved)
+		f.past = append(f.past, parting{old.d, f.now + time.Second})
+	} else {
+		_ = old.d.Close()
+	}
+	if f.cfg.Moved != nil {
+		f.cfg.Moved(to.d, to.own)
+	}
+}

@@ -1,0 +1,601 @@
+package migrate
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// HostConfig is the settings of a Host. With a Clock alone it is that of the first host of a game whose link is Netcode.
+type HostConfig struct {
+	// Succession is what a Follower gave for this host; nil for the first.
+	Succession *Succession
+	// ID is who a connection's player is, proven by the link or the login; 0 is nobody, who can't migrate. Default the ClientID of the Netcode link.
+	ID func(c *driver.Conn) uint64
+	// Own reports whether a connection is of the host's own player, who goes with it. Default: after a succession the one with its id; else none.
+	Own func(c *driver.Conn) bool
+	// Trust reports whether a player may be a candidate, and so know everything. Default all who offer to.
+	Trust func(c *driver.Conn) bool
+	// Addr is where others reach a player who offers a port. Default that port of the address that the player has here.
+	Addr func(c *driver.Conn, port uint16) netip.AddrPort
+	// Candidates is how many players get checkpoints. Default 3, at most 8.
+	Candidates int
+	// Interval is the time between checkpoints. Default 1 s.
+	Interval time.Duration
+	// MaxCheckpoint bounds a checkpoint, in bytes. Default 1 MiB, at most 64 MiB; the followers' must be as much.
+	MaxCheckpoint int
+	// Rate is how fast a candidate is sent checkpoints at most, in bytes a second. Default 256 KiB.
+	Rate int
+	// Save is what checkpoints have beside actors' fields. May be nil.
+	Save Save
+	// Silence is how long a player was not heard when it doesn't count any more. Default 700 ms, as a Follower's.
+	Silence time.Duration
+	// Wait is how long a successor waits for more than half of the players. Default 3 s.
+	Wait time.Duration
+	// ProtocolID is that of the Netcode links.
+	ProtocolID uint64
+	// Clock is the time of day, by which tokens expire after a day, such as time.Now. Needed. Rand is the source of keys. Default crypto/rand.
+	Clock func() time.Time
+	Rand  io.Reader
+	// Failed is told why there is no checkpoint, ErrLarge. May be nil.
+	Failed func(err error)
+}
+
+// Errors of a host.
+var (
+	ErrConfig = errors.New("migrate: config")
+	// ErrMinority: more than half of the players didn't come to this successor.
+	ErrMinority = errors.New("migrate: too few players came to this host")
+	// ErrYielded: another host has taken the place.
+	ErrYielded = errors.New("migrate: another host goes on")
+)
+
+// HostCounters is what a Host did.
+type HostCounters struct {
+	Plans, Checkpoints, Delivered, Skipped uint64 // of checkpoints: made, sent whole, not begun as the one before was still being sent
+	Bytes                                  uint64 // of the last checkpoint
+	Stood                                  uint64 // times that it stood still
+}
+
+// Host is the part of who has the game's world. Step it each tick.
+type Host struct {
+	Counters HostCounters
+
+	cfg      HostConfig
+	world    *actorrep.World
+	epoch    uint32
+	own      uint64 // the id of its own player, when there is a succession
+	now      time.Duration
+	passed   time.Duration // since the last Step
+	begun    bool
+	deadline time.Duration // of a successor
+	links    []*link       // in the order they came
+	moved    []movedPlayer
+	took     bool // it is the host
+	standing bool
+	version  uint32 // of the plan
+	state    uint64 // a hash of what the plan says
+	renewed  time.Duration
+	next     time.Duration // checkpoint
+	number   uint32
+	snapshot []byte
+	told     bool // Failed was, of the present failure
+	leaving  leaving
+	leaveAt  time.Duration
+	err      error
+}
+
+// movedPlayer is one who went to another host: it doesn't count as one who left.
+type movedPlayer struct {
+	id    uint64
+	until time.Duration
+}
+
+// leaving is how far Leave has come.
+type leaving uint8
+
+const (
+	stays  leaving = iota
+	saving         // the last checkpoint is on its way
+	saying         // players are told
+	left
+)
+
+// link is a player's connection. It handles the channel.
+type link struct {
+	host *Host
+	ch   *channel.Channel
+	conn *driver.Conn
+	id   uint64
+	own  bool
+
+	offered, port uint16 // now, and as the plan has it
+	portAt        time.Duration
+	again, votes  bool
+	againAt       time.Duration
+	key           netcode.Key // of a candidate
+	addr          netip.AddrPort
+	has           []candidate // whose tokens it was sent
+	version       uint32      // of the plan that it was sent
+	sending       []byte
+	at            int // how much of it was sent
+	number        uint32
+	last          bool    // Leave's checkpoint has arrived
+	credit        float64 // bytes that may be sent
+	asked         bool    // for spare bandwidth
+	gone          bool
+}
+
+// NewHost returns the host's part, or what is wrong with its settings.
+func NewHost(w *actorrep.World, cfg HostConfig) (*Host, error) {
+	if !w.IsServer() {
+		return nil, actorrep.ErrClient
+	}
+	if cfg.Clock == nil {
+		return nil, fmt.Errorf("%w: Clock is needed, such as time.Now", ErrConfig)
+	}
+	if cfg.Candidates < 0 || cfg.Candidates > maxCandidates || cfg.Interval < 0 || cfg.Rate < 0 || cfg.Silence < 0 || cfg.Wait < 0 ||
+		cfg.MaxCheckpoint < 0 || cfg.MaxCheckpoint > mostCheckpoint {
+		return nil, fmt.Errorf("%w: Candidates %d, Interval %v, Rate %d, Silence %v, Wait %v or MaxCheckpoint %d is out of range", ErrConfig, cfg.Candidates, cfg.Interval,
+			cfg.Rate, cfg.Silence, cfg.Wait, cfg.MaxCheckpoint)
+	}
+	cfg.Candidates, cfg.Interval = cmp.Or(cfg.Candidates, defaultCandidates), cmp.Or(cfg.Interval, defaultInterval)
+	cfg.MaxCheckpoint, cfg.Rate = cmp.Or(cfg.MaxCheckpoint, defaultCheckpoint), cmp.Or(cfg.Rate, defaultRate)
+	cfg.Silence, cfg.Wait = cmp.Or(cfg.Silence, defaultSilence), cmp.Or(cfg.Wait, defaultWait)
+	if cfg.ID == nil {
+		cfg.ID = (*driver.Conn).ClientID
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Reader
+	}
+	if cfg.Addr == nil {
+		cfg.Addr = func(c *driver.Conn, port uint16) netip.AddrPort {
+			return netip.AddrPortFrom(c.RemoteAddr().Addr().Unmap(), port)
+		}
+	}
+	h := &Host{cfg: cfg, world: w, epoch: 1, took: cfg.Succession == nil, standing: true}
+	if s := cfg.Succession; s != nil {
+		h.epoch, h.own = s.epoch+1, s.You
+	}
+	if cfg.Own == nil {
+		h.cfg.Own = func(*driver.Conn) bool { return false }
+	}
+	return h, nil
+}
+
+// Channel is for the driver.Config of the host's server.
+func (h *Host) Channel() channel.Type {
+	return channel.Type{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
+		conn := driver.ConnOf(ch)
+		if conn == nil || slices.ContainsFunc(h.links, func(l *link) bool { return l.conn == conn && !l.gone }) {
+			return nil // it has one
+		}
+		l := &link{host: h, ch: ch, conn: conn}
+		h.links = append(h.links, l)
+		return l
+	}}
+}
+
+// Ready reports whether the game goes on here: let nothing of it happen while it is false.
+func (h *Host) Ready() bool { return h.took && h.standing && h.err == nil && h.leaving == stays }
+
+// Err is why this isn't the host any more, or never became it: ErrMinority, ErrYielded. Close the server then.
+func (h *Host) Err() error { return h.err }
+
+// Leave ends the game here in order: it stands still, the candidates get a last checkpoint, and the players are told to go on without this host. Step until
+// leaveTime is how long the candidates have for the last checkpoint, and all to hear of it.
+const leaveTime = time.Second
+
+// Left reports true, then shut the server down.
+func (h *Host) Leave() {
+	if h.leaving == stays && h.took && h.err == nil {
+		h.leaving, h.leaveAt = saving, h.now+leaveTime
+		h.next = h.now
+	}
+}
+
+// Left reports whether what Leave began is done.
+func (h *Host) Left() bool { return h.leaving == left || h.leaving != stays && h.err != nil }
+
+// Step looks who is there, and sends what is due. Call it each tick, between World.Step and the driver's TickFlush.
+func (h *Host) Step(now time.Duration) {
+	h.passed, h.now = max(now-h.now, 0), max(h.now, now)
+	if h.err != nil {
+		return
+	}
+	if !h.begun {
+		h.begun, h.deadline, h.next = true, h.now+h.cfg.Wait, h.now
+	}
+	h.look()
+	if !h.took {
+		h.takeOver()
+		return
+	}
+	h.count()
+	h.appoint()
+	h.plan()
+	h.save()
+	h.leave()
+}
+
+// look takes note of who has gone or joined.
+func (h *Host) look() {
+	kept := h.links[:0]
+	for _, l := range h.links {
+		if l.id == 0 && l.conn.Joined() && !l.conn.Closed() {
+			if l.id = h.cfg.ID(l.conn); l.id != 0 {
+				l.own = h.cfg.Own(l.conn) || l.id == h.own
+				for _, old := range h.links {
+					old.gone = old.gone || old != l && old.id == l.id
+				}
+				h.moved = slices.DeleteFunc(h.moved, func(m movedPlayer) bool { return m.id == l.id })
+			}
+		}
+		if l.conn.Closed() {
+			l.gone = true
+			if l.id != 0 && l.conn.Result().Reason == moved && len(h.moved) < maxPlayers {
+				h.moved = append(h.moved, movedPlayer{l.id, h.now + movedTime})
+			}
+		}
+		if !l.gone {
+			kept = append(kept, l)
+		}
+	}
+	clear(h.links[len(kept):])
+	h.links = kept
+	h.moved = slices.DeleteFunc(h.moved, func(m movedPlayer) bool { return h.now >= m.until })
+}
+
+// movedTime is how long who went to another host counts as somebody who isn't heard.
+const movedTime = 10 * time.Second
+
+// players calls yield for everybody who can migrate.
+func (h *Host) players(yield func(l *link) bool) {
+	for _, l := range h.links {
+		if l.id != 0 && !l.gone && !yield(l) {
+			return
+		}
+	}
+}
+
+// takeOver begins when more than half of the players are here.
+func (h *Host) takeOver() {
+	s := h.cfg.Succession
+	here := 0
+	for _, id := range s.Players {
+		if id == s.You {
+			here++
+			continue
+		}
+		for l := range h.players {
+			if l.id == id && l.votes && l.conn.Silence() < h.cfg.Silence {
+				here++
+			}
+		}
+	}
+	switch {
+	case 2*here > len(s.Players):
+		h.took = true
+	case h.now >= h.deadline:
+		h.err = ErrMinority
+	}
+}
+
+// yield ends a host in favor of another one.
+func (h *Host) yield() {
+	if h.err == nil {
+		h.err = ErrYielded
+	}
+}
+
+// count sees whether enough of the players are heard.
+func (h *Host) count() {
+	all, silent := len(h.moved), len(h.moved)
+	for l := range h.players {
+		if l.own {
+			continue
+		}
+		all++
+		if l.conn.Silence() >= h.cfg.Silence {
+			silent++
+		}
+	}
+	was := h.standing
+	if h.standing = 2*silent <= all; was && !h.standing {
+		h.Counters.Stood++
+	}
+}
+
+// appoint chooses the candidates, and makes their keys.
+func (h *Host) appoint() {
+	n := 0
+	for l := range h.players {
+		if l.offered != l.port && (l.portAt == 0 || h.now >= l.portAt) {
+			l.port, l.portAt = l.offered, h.now+offerTime
+			l.addr, l.key = netip.AddrPort{}, netcode.Key{}
+			h.forget(l.id)
+		}
+		if l.again && h.now >= l.againAt {
+			l.again, l.againAt, l.has, l.version = false, h.now+offerTime, l.has[:0], 0
+		}
+		fit := l.port != 0 && !l.own && n < h.cfg.Candidates && (h.cfg.Trust == nil || h.cfg.Trust(l.conn))
+		if fit && l.key.IsZero() {
+			var err error
+			if l.key, err = netcode.GenerateKey(h.cfg.Rand); err != nil {
+				h.failed(err)
+				fit = false
+			}
+			l.addr = h.cfg.Addr(l.conn, l.port)
+		}
+		if fit = fit && l.addr.IsValid() && l.addr.Port() != 0; fit {
+			n++
+			continue
+		}
+		if !l.key.IsZero() {
+			l.key, l.sending = netcode.Key{}, nil
+			h.forget(l.id)
+		}
+	}
+}
+
+// offerTime is how often a player may offer another port, or ask for tokens.
+const offerTime = 5 * time.Second
+
+// forget has everybody sent other tokens for a candidate.
+func (h *Host) forget(id uint64) {
+	for _, l := range h.links {
+		l.has = slices.DeleteFunc(l.has, func(c candidate) bool { return c.id == id })
+	}
+}
+
+// plan tells everybody what has changed of the succession.
+func (h *Host) plan() {
+	state := uint64(14695981039346656037)
+	mix := func(v uint64) { state = (state ^ v) * 1099511628211 }
+	mix(uint64(flag(h.standing, 1)))
+	for l := range h.players {
+		mix(l.id)
+		mix(uint64(flag(l.own, 1) | flag(!l.key.IsZero(), 2)))
+		mix(uint64(l.port))
+	}
+	if state != h.state && (h.version == 0 || h.now >= h.renewed) {
+		h.state, h.renewed = state, h.now+planTime
+		h.version++
+	}
+	for l := range h.players {
+		if l.version != h.version && h.tell(l) {
+			l.version = h.version
+			h.Counters.Plans++
+		}
+	}
+}
+
+// planTime is how often the plan may change.
+const planTime = 100 * time.Millisecond
+
+// tell sends a player the plan, and reports whether there was room for it.
+func (h *Host) tell(l *link) bool {
+	p := plan{epoch: h.epoch, you: l.id, standing: h.standing, key: l.key}
+	for o := range h.players {
+		if !o.own && len(p.players) < maxPlayers {
+			p.players = append(p.players, o.id)
+		}
+		if !o.key.IsZero() {
+			p.candidates = append(p.candidates, candidate{o.id, o.addr})
+		}
+	}
+	if h.leaving == saying {
+		slices.SortStableFunc(p.candidates, func(a, b candidate) int { return cmp.Compare(h.behind(a.id), h.behind(b.id)) })
+	}
+	return send(l.ch, p.append(nil))
+}
+
+// behind is 1 for a candidate without the last checkpoint.
+func (h *Host) behind(id uint64) int {
+	for l := range h.players {
+		if l.id == id && l.last {
+			return 0
+		}
+	}
+	return 1
+}
+
+// tokens sends a player what it needs to dial a candidate.
+func (h *Host) tokens(l, to *link) bool {
+	b := binary.LittleEndian.AppendUint64([]byte{kindTokens}, to.id)
+	now := uint64(h.cfg.Clock().Unix())
+	for range tokensEach {
+		t, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: h.cfg.ProtocolID, ClientID: l.id, Create: now - min(now, 86400), Expire: now + 86400, Timeout: 10,
+			Servers: []netip.AddrPort{to.addr}, PrivateKey: to.key, Rand: h.cfg.Rand})
+		if err != nil {
+			h.failed(err)
+			return false
+		}
+		b = append(b, t...)
+	}
+	return send(l.ch, b)
+}
+
+func (h *Host) failed(err error) {
+	if h.cfg.Failed != nil && !h.told {
+		h.cfg.Failed(err)
+	}
+	h.told = true
+}
+
+// save makes checkpoints and sends them.
+func (h *Host) save() {
+	if h.standing && h.now >= h.next && h.leaving < saying && slices.ContainsFunc(h.links, (*link).isCandidate) {
+		h.checkpoint()
+	}
+	for l := range h.players {
+		l.pump()
+	}
+}
+
+func (l *link) isCandidate() bool { return !l.gone && !l.key.IsZero() && l.version != 0 }
+
+func (h *Host) checkpoint() {
+	h.next = h.now + h.cfg.Interval
+	busy := slices.ContainsFunc(h.links, func(l *link) bool { return l.sending != nil })
+	if busy && h.leaving == stays {
+		h.Counters.Skipped++
+	}
+	into := h.snapshot[:0]
+	if busy {
+		into = nil // somebody is still being sent that
+	}
+	b, err := Checkpoint(into, h.world, h.cfg.Save)
+	if err == nil && len(b) > h.cfg.MaxCheckpoint {
+		err = fmt.Errorf("%w: %d bytes", ErrLarge, len(b))
+	}
+	if h.snapshot = b; err != nil {
+		h.failed(err)
+		return
+	}
+	h.told = false
+	h.number++
+	h.Counters.Checkpoints++
+	h.Counters.Bytes = uint64(len(b))
+	for _, l := range h.links {
+		if l.isCandidate() && (l.sending == nil || h.leaving == saving) {
+			l.sending, l.at, l.number = b, 0, h.number
+		}
+	}
+	if h.leaving == saving {
+		h.next = h.now + 24*time.Hour
+	}
+}
+
+// inFlight is how many bunches of a checkpoint may be unacked.
+const inFlight = 32
+
+// lacks is a candidate for whom the player has no tokens; nil for none.
+func (l *link) lacks() *link {
+	if l.version == 0 {
+		return nil
+	}
+	for o := range l.host.players {
+		if !o.key.IsZero() && !slices.Contains(l.has, candidate{o.id, o.addr}) {
+			return o
+		}
+	}
+	return nil
+}
+
+// pump has tokens and a checkpoint sent in what the game leaves of the bandwidth, within the rate.
+func (l *link) pump() {
+	h := l.host
+	l.credit = min(l.credit+float64(h.cfg.Rate)*h.passed.Seconds(), float64(max(h.cfg.Rate/8, 2*chunkBytes)))
+	if !l.asked && (l.sending != nil || l.lacks() != nil) {
+		l.asked = true
+		l.conn.SendSpare(l.spare)
+	}
+}
+
+// spare sends tokens or a chunk, and returns its bytes, or 0 for none.
+func (l *link) spare() int {
+	if l.gone || l.credit <= 0 || l.ch.NumOutRec() >= inFlight {
+		l.asked = false
+		return 0
+	}
+	if o := l.lacks(); o != nil && l.host.tokens(l, o) {
+		l.has = append(l.has, candidate{o.id, o.addr})
+		l.credit -= tokensEach * netcode.ConnectTokenBytes
+		return tokensEach * netcode.ConnectTokenBytes
+	}
+	if l.sending == nil {
+		l.asked = false
+		return 0
+	}
+	n := min(chunkBytes, len(l.sending)-l.at)
+	var buf [chunkBytes + 32]byte
+	b := binary.AppendUvarint(append(buf[:0], kindChunk), uint64(l.number))
+	b = binary.AppendUvarint(b, uint64(len(l.sending)))
+	b = binary.AppendUvarint(b, uint64(l.at))
+	if !send(l.ch, append(b, l.sending[l.at:l.at+n]...)) {
+		l.asked = false
+		return 0
+	}
+	l.credit -= float64(n)
+	if l.at += n; l.at == len(l.sending) {
+		l.sending = nil
+		l.host.Counters.Delivered++
+	}
+	return n
+}
+
+// leave goes on with what Leave began.
+func (h *Host) leave() {
+	switch h.leaving {
+	case saving:
+		have, lack := 0, 0
+		for l := range h.players {
+			l.last = l.number == h.number && l.sending == nil && l.ch.NumOutRec() == 0
+			switch {
+			case l.isCandidate() && l.last:
+				have++
+			case l.isCandidate():
+				lack++
+			}
+		}
+		if lack > 0 && (h.now < h.leaveAt || have == 0 && h.now < h.leaveAt+leaveTime) {
+			return
+		}
+		h.leaving = saying
+		for l := range h.players {
+			if h.tell(l) { // who has the last checkpoint comes first
+				send(l.ch, []byte{kindLeave})
+			}
+		}
+		h.leaveAt = h.now + leaveTime
+	case saying:
+		for l := range h.players {
+			if h.now < h.leaveAt && l.ch.NumOutRec() > 0 {
+				return
+			}
+		}
+		h.leaving = left
+	}
+}
+
+// ReceivedBunch is the channel's: a player's offer.
+func (l *link) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	if in.Data.Remaining() > 8*maxOffer {
+		ch.Conn().Fail(errFormat, false)
+		return
+	}
+	r := read(in)
+	kind, port, flags := r.uvarint(), r.uvarint(), r.uvarint()
+	if r.done() != nil || kind != kindOffer || port > 65535 || flags&^(offerAgain|offerVotes) != 0 {
+		ch.Conn().Fail(errFormat, false)
+		return
+	}
+	l.offered, l.again, l.votes = uint16(port), l.again || flags&offerAgain != 0, flags&offerVotes != 0
+}
+
+// ReceivedAck and ReceivedNak are the channel's.
+func (l *link) ReceivedAck(*channel.Channel, int64) {}
+
+// ReceivedNak is the channel's.
+func (l *link) ReceivedNak(*channel.Channel, int64) {}
+
+// Closed is the channel's: the player has gone, or goes to another host.
+func (l *link) Closed(*channel.Channel, channel.CloseReason) {
+	l.sending = nil
+	if !l.conn.Closed() && !l.conn.Closing() {
+		l.gone = true
+	}
+}
