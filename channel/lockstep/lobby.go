@@ -16,7 +16,6 @@ func (h *Host) SetSetup(now time.Duration, data []byte) error {
 	h.version++
 	for p := range h.clients {
 		c := &h.clients[p]
-		c.accepted = 0
 		if c.state != absent {
 			h.restart(now, p, c.welcome.start, turnStart{active: c.welcome.active, delay: c.welcome.delay}, c.snap)
 		}
