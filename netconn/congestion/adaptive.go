@@ -225,7 +225,11 @@ func (a *Adaptive) pause(bytes int) time.Duration {
 
 // OnAck takes a delivery and its round trip time.
 func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
-	if !a.feedback(now, id, bytes) {
+	says := a.feedback(now, id, bytes)
+	if rtt > 0 {
+		a.recent.step(now, rtt) // also of a packet sent in a drain: the path may become longer then
+	}
+	if !says {
 		return
 	}
 	a.round.acked += bytes

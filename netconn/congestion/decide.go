@@ -34,6 +34,8 @@ const (
 	startupLead  = 2.2                     // of what was delivered, when the link doesn't follow
 	recutAfter   = time.Second             // congestion that stays is answered again
 	inVain       = 2                       // drains in vain: the same
+	kept         = 0.75                    // of what was delivered lately: less, and others may have taken the link
+	keptLeapt    = 0.5                     // and where the round trip time rose at once
 	rebaseAfter  = 3                       // answers in vain: the path is longer than it was
 	following    = 0.7                     // delivered of the rate: less, and growth waits for the link
 	overloaded   = 0.9                     // delivered of what was asked: the link is full
@@ -230,7 +232,7 @@ func (a *Adaptive) draining(now time.Duration) {
 func (a *Adaptive) vain(now time.Duration) bool {
 	e := &a.epoch
 	e.counted = true
-	if a.overflows() || a.yielded() {
+	if a.overflows() || a.yielded() || !e.far && !a.stays() {
 		return false
 	}
 	if e.vain++; e.vain < inVain && !e.far {
@@ -242,10 +244,14 @@ func (a *Adaptive) vain(now time.Duration) bool {
 	return true
 }
 
-// stays reports whether the delay after a drain is what it was when that began, as far as the time between bursts tells.
+// stays reports whether the delay after a drain is what it was when that began: as far as the time between bursts tells where it had risen
+// at once, and exactly otherwise, as it may be the queue of others.
 func (a *Adaptive) stays() bool {
 	change := a.queue.delay() - a.epoch.queue
-	return max(change, -change) <= a.epoch.queue/4+a.sendGap
+	if a.epoch.leapt {
+		return change.Abs() <= a.epoch.queue/4+a.sendGap
+	}
+	return change.Abs() <= a.cfg.TargetDelay
 }
 
 // overflows reports whether more is lost of what was sent since the last cut than the path loses anyway: there is a queue, and it is full.
@@ -254,13 +260,13 @@ func (a *Adaptive) overflows() bool {
 	return float64(e.lost) > a.loss.tolerance*float64(e.acked+e.lost)+float64(2*a.cfg.MaxPacket)
 }
 
-// yielded reports whether the rate was less than half of what was delivered before, of late if the delay rose at once: others may have taken
-// the link, and whether we drain it doesn't show.
+// yielded reports whether the rate before the drain was much less than what was delivered lately: others may have taken the link, and
+// whether we drain it doesn't show.
 func (a *Adaptive) yielded() bool {
 	if a.epoch.leapt {
-		return a.epoch.before.rate < a.lately.get()/2
+		return a.epoch.before.rate < keptLeapt*a.lately.get()
 	}
-	return a.epoch.before.rate < a.best/2
+	return a.epoch.before.rate < kept*a.lately.get()
 }
 
 // leapt notes that the round trip time rose at once while there is congestion.
@@ -379,8 +385,9 @@ func (a *Adaptive) congested(now time.Duration, r *round, limited bool) {
 	e := &a.epoch
 	out := a.out.rate()
 	switch {
-	case e.on && a.out.n == 0 && a.stays(): // a round that is timed tells more
 	case e.on && e.leapt && !e.counted && a.stays() && a.vain(now):
+	case e.on && a.out.n == 0 && a.stays(): // a round that is timed tells more
+	case e.on && !e.counted && a.stays() && a.vain(now):
 	case !e.on, a.out.n > 1 && out < following*a.rate, now-e.lastCut > recutAfter:
 		if e.on && out > overloaded*a.rate {
 			e.cuts++

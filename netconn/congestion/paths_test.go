@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/congestion"
@@ -42,11 +43,20 @@ func TestRecoversWithOtherSeeds(t *testing.T) {
 		"100 to 1 to 100 Mbit/s, RTT 400 ms, 20 Hz": {7},
 		"1 to 100 to 1 Mbit/s, RTT 400 ms, 10 Hz":   {7, 12},
 		"frozen for 1 s, RTT 400 ms, 10 Hz":         {1},
+		// The way becomes longer amid the drain of a queue, or while bursts hide it.
+		"1 Mbit/s, 280 ms longer for 15 s, RTT 5 ms, 10 Hz":     {7},
+		"1 Mbit/s, 280 ms longer for 15 s, RTT 40 ms, 10 Hz":    {3},
+		"1 Mbit/s, 280 ms longer for 15 s, RTT 150 ms, 10 Hz":   {3},
+		"1 Mbit/s, 280 ms longer for 15 s, RTT 400 ms, 60 Hz":   {3, 4, 5},
+		"10 Mbit/s, 80 ms longer for 15 s, RTT 400 ms, 20 Hz":   {2},
+		"10 Mbit/s, 280 ms longer for 15 s, RTT 400 ms, 10 Hz":  {4, 5},
+		"100 Mbit/s, 80 ms longer for 15 s, RTT 400 ms, 20 Hz":  {2},
+		"100 Mbit/s, 280 ms longer for 15 s, RTT 400 ms, 20 Hz": {2},
 	}
 	for _, p := range paths.Table(true) {
 		for _, seed := range runs[p.Name] {
 			f := p.Run(seed, controller(t))
-			require.LessOrEqual(t, f.Recovery, 5*time.Second, "%s, seed %d", p.Name, seed)
+			assert.LessOrEqual(t, f.Recovery, 5*time.Second, "%s, seed %d", p.Name, seed)
 		}
 		delete(runs, p.Name)
 	}

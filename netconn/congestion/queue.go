@@ -122,12 +122,17 @@ type recentRTT struct {
 // batchTime is how long a batch lasts at least: acks that come one by one are gathered.
 const batchTime = 10 * time.Millisecond
 
-func (q *recentRTT) sample(now, rtt time.Duration) {
+// step notes by how much the round trip time rises from one packet to the next.
+func (q *recentRTT) step(now, rtt time.Duration) {
 	// By a queue it would rise within that time only if several times what the link delivers went in.
 	if rise := rtt - q.last; q.last > 0 && rise >= 2*(now-rtt-q.sent) && (rise > q.rise || now-q.rose > recutAfter) {
 		q.rise, q.rose = rise, now
 	}
 	q.last, q.sent = rtt, now-rtt
+}
+
+// sample adds to the batches.
+func (q *recentRTT) sample(now, rtt time.Duration) {
 	if q.lows[0] == 0 || now-q.began >= batchTime {
 		copy(q.lows[1:], q.lows[:2])
 		q.lows[0], q.began = rtt, now
