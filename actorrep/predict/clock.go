@@ -21,7 +21,9 @@ const (
 	// strange is how far a clock may be from what a server says: it is another server's, or the client stood still.
 	strange = 10 * time.Second
 	// maxEarly bounds what a server may say about an arrival.
-	maxEarly = 2 * time.Second
+	maxEarly = 10 * time.Second
+	// tooEarly is how many ticks an input must come early for the time to jump back: the server refuses those that are 64 early.
+	tooEarly = 32
 )
 
 // clock is the shared time at a client: that of the server's ticks, so far ahead that an input comes just before its tick.
@@ -85,6 +87,10 @@ func (k *clock) hear(t timing) {
 	if m.at != at {
 		return // it was made before this clock was
 	}
+	early := t.early >= tooEarly*k.step
+	if early {
+		k.n, k.drift = 0, 0 // what came late before was after a hitch
+	}
 	k.needs[k.n%keptTimings] = need{m.shared - m.local - t.early, m.local, at}
 	if k.n++; k.n%driftEvery == 0 && k.n >= keptTimings/2 {
 		k.measureDrift()
@@ -111,8 +117,8 @@ func (k *clock) hear(t timing) {
 		}
 	}
 	k.ahead = worst[n-1].ahead
-	if k.inTime = k.inTime || t.early >= 0; !k.inTime {
-		k.restart(k.ahead) // the first guess was too little
+	if k.inTime = k.inTime || t.early >= 0; !k.inTime || early {
+		k.restart(k.ahead) // the first guess was too little, or much too much
 	}
 }
 

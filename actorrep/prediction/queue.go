@@ -22,6 +22,7 @@ type queue[S, I any] struct {
 	moves    [maxQueued]queued[S, I]
 	arrivals [maxQueued]arrival // of the last ones, by tick too
 	newest   time.Duration      // tick of a move
+	ahead    arrival            // the newest move, if it came too far ahead of its tick to wait for it
 }
 
 // arrival is when the first copy of a tick's move came.
@@ -40,13 +41,18 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 	for i := range m.n {
 		at := m.list[i].at
 		switch {
-		case at%interval != 0 || at > s.at+maxQueued*interval:
+		case at%interval != 0:
 			s.Counters.Ahead++
+			continue
+		case at > s.at+maxQueued*interval:
+			s.Counters.Ahead++
+			q.ahead = arrival{at, at - now}
 			continue
 		case at <= 0:
 			s.Counters.Old++
 			continue
 		}
+		q.ahead = arrival{}
 		if q.arrivals[q.index(at, interval)].at < at {
 			early := max(at-now, 0)
 			if at <= s.at {
@@ -117,10 +123,13 @@ func (s *Server[S, I]) tick(now time.Duration) {
 }
 
 // Tightest is, with Model.Interval, the move that came latest for its tick among the last ones, and how early it came; negative is late. It is for a client
-// that is to run no further ahead than it must.
+// that is to run no further ahead than it must. While moves come too far ahead, and are refused, it is the newest of those.
 func (s *Server[S, I]) Tightest() (at, early time.Duration, ok bool) {
 	if s.queue == nil {
 		return 0, 0, false
+	}
+	if a := s.queue.ahead; a.at > 0 {
+		return a.at, a.early, true
 	}
 	from := s.queue.newest - tightSpan*s.cfg.Model.Interval
 	for _, a := range s.queue.arrivals {
