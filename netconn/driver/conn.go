@@ -38,6 +38,7 @@ type Conn struct {
 
 	spare spare
 
+	settle   func() // gives it the place of the same client's former connection; nil when that is done
 	clientID uint64
 	userData [netcode.UserDataBytes]byte
 }
@@ -252,6 +253,13 @@ func (c *Conn) begin() {
 }
 
 func (c *Conn) join() {
+	if c.settle != nil {
+		c.settle()
+		c.settle = nil
+		if c.Closed() || c.Closing() || c.driver.ended {
+			return // by who was told that the former connection has ended
+		}
+	}
 	c.joined = true
 	c.driver.Counters.Joined++
 	c.driver.tell("connection joined", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())))

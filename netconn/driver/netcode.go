@@ -29,7 +29,7 @@ type Netcode struct {
 	// FirstSequence is where the server's packet numbers begin; see netcode.ServerConfig. Default 0.
 	FirstSequence uint64
 	// TakeOver lets a client that connects again, with a fresh token of the same id, take its former connection's place, which ends
-	// with ErrReplaced: who crashed or changed networks needn't wait for Config.Timeout. Package session keeps what
+	// with ErrReplaced right before the new one has joined; who is refused in the login ends nothing. From the same address it ends at once: who crashed or changed networks needn't wait for Config.Timeout. Package session keeps what
 	// the game knows of that player. Default false: it is refused, with ErrAlreadyConnected.
 	TakeOver bool
 	// Slots is the clients at most, 16384 at most. Default Config.MaxConns.
@@ -60,8 +60,11 @@ func (l Netcode) server(d *Driver) serverLink {
 		l.Addrs = []netip.AddrPort{d.LocalAddr()}
 	}
 	if s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
-		FirstSequence: l.FirstSequence, TakeOver: l.TakeOver, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
+		FirstSequence: l.FirstSequence, TakeOver: l.TakeOver, HoldFormer: l.TakeOver, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
 		s.conns = make([]*Conn, l.Slots)
+		if l.TakeOver {
+			s.conns = make([]*Conn, 2*l.Slots) // a client and its former connection have one each
+		}
 	}
 	return s
 }
@@ -86,6 +89,7 @@ func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters
 func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 	if c := s.join(slot, info.Addr, netcode.Headroom, netcode.Tailroom); c != nil {
 		c.clientID, c.userData = info.ID, *info.UserData
+		c.settle = func() { s.m.Settle(s.at, slot) }
 		c.start()
 	}
 }

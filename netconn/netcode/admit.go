@@ -75,7 +75,7 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 		s.Counters.IDConnected++
 		s.deny(from, priv, mac, protocolID, AlreadyConnected)
 		return
-	case s.Clients() == len(s.slots):
+	case s.Clients() == s.cfg.Slots:
 		s.Counters.Full++
 		s.deny(from, priv, mac, protocolID, Full)
 		return
@@ -163,7 +163,7 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 	switch slot, ok := s.byID[ch.clientID]; {
 	case !ok:
 	case s.takesOver(slot, ch.clientID):
-		s.replace(now, slot)
+		s.makeRoom(now, slot, from)
 	default:
 		s.Counters.IDConnected++
 		s.sendDenied(from, m.send, AlreadyConnected)
@@ -172,20 +172,50 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 	s.connect(now, m, &ch)
 }
 
-func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
-	for slot, c := range s.slots {
-		if c != nil {
-			continue
+// makeRoom replaces the former connection of a client, or with HoldFormer those that may not stay beside another one: the one of the same address, and one that
+// isn't settled.
+func (s *Server) makeRoom(now time.Duration, former int, from netip.AddrPort) {
+	id := s.slots[former].id
+	if next, ok := s.unsettled[id]; ok {
+		s.replace(now, next)
+	}
+	if former, ok := s.byID[id]; ok && (!s.cfg.HoldFormer || s.slots[former].addr == from) {
+		s.replace(now, former)
+	}
+}
+
+// place is a free slot for a client, or that beside its former connection.
+func (s *Server) place(id uint64) (slot int, ok bool) {
+	n := s.cfg.Slots
+	if former, ok := s.byID[id]; ok {
+		slot = (former + n) % (2 * n)
+		return slot, slot < len(s.slots) && s.slots[slot] == nil
+	}
+	for slot := range n {
+		if s.slots[slot] == nil && (len(s.slots) == n || s.slots[n+slot] == nil) {
+			return slot, true
 		}
-		s.mappings.remove(m)
-		s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence}
-		s.byAddr[m.addr], s.byID[ch.clientID] = slot, slot
-		s.used.spend(m.mac)
-		s.Counters.Connected++
-		s.keepAlive(now, slot)
-		s.cfg.Handler.Connected(slot, ClientInfo{ch.clientID, m.addr, &ch.userData})
+	}
+	return 0, false
+}
+
+func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
+	slot, ok := s.place(ch.clientID)
+	if !ok {
+		s.Counters.Full++
+		s.sendDenied(m.addr, m.send, Full)
 		return
 	}
-	s.Counters.Full++
-	s.sendDenied(m.addr, m.send, Full)
+	s.mappings.remove(m)
+	s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence}
+	s.byAddr[m.addr] = slot
+	if _, held := s.byID[ch.clientID]; held {
+		s.unsettled[ch.clientID] = slot
+	} else {
+		s.byID[ch.clientID] = slot
+	}
+	s.used.spend(m.mac)
+	s.Counters.Connected++
+	s.keepAlive(now, slot)
+	s.cfg.Handler.Connected(slot, ClientInfo{ch.clientID, m.addr, &ch.userData})
 }

@@ -49,7 +49,7 @@ func (Key) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Format shows how full a server is and nothing of its keys.
 func (s *Server) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "netcode.Server(%d of %d slots)", s.Clients(), len(s.slots))
+	fmt.Fprintf(f, "netcode.Server(%d of %d slots)", s.Clients(), s.cfg.Slots)
 }
 
 // Format shows a client's state and nothing of its keys.

@@ -78,6 +78,9 @@ type ServerConfig struct {
 	// its challenge with a fresh token: who crashed, or changed networks, needn't wait for a timeout. Default false, as
 	// in the reference: it is denied, as AlreadyConnected.
 	TakeOver bool
+	// HoldFormer keeps the former connection of a TakeOver until Settle is called for the new one, as its login may be refused yet; only one from the same
+	// address is replaced at once. The new one has a number of Slots or more meanwhile and afterwards, or the other way around. Default false.
+	HoldFormer bool
 	// Slots is the clients at most. Default 64, at most MaxSlots; the reference has 256 at most, the
 	// wire doesn't mind.
 	Slots   int
@@ -118,9 +121,10 @@ type Server struct {
 	challengeKey cipher.AEAD
 	challengeSeq uint64
 	globalSeq    uint64
-	slots        []*clientSlot // nil when free
+	slots        []*clientSlot // nil when free; with HoldFormer a client of i and one that is to take its place have i and Slots+i, in either order
 	byAddr       map[netip.AddrPort]int
 	byID         map[uint64]int
+	unsettled    map[uint64]int // the slots of those that are to take the place of who has their id in byID
 	mappings     mappings
 	used         usedTokens
 	ad           [privateADBytes]byte
@@ -160,7 +164,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	case cfg.PrivateKey.IsZero():
 		return nil, ErrNoKey
 	}
-	s := &Server{cfg: cfg, slots: make([]*clientSlot, cfg.Slots), byAddr: map[netip.AddrPort]int{}, byID: map[uint64]int{},
+	places := cfg.Slots
+	if cfg.HoldFormer {
+		places *= 2
+	}
+	s := &Server{cfg: cfg, slots: make([]*clientSlot, places), byAddr: map[netip.AddrPort]int{}, byID: map[uint64]int{}, unsettled: map[uint64]int{},
 		mappings: newMappings(max(minMappings, 4*cfg.Slots)), used: newUsedTokens(max(minUsed, 8*cfg.Slots))}
 	s.cfg.Addrs = make([]netip.AddrPort, len(cfg.Addrs))
 	for i, a := range cfg.Addrs {
@@ -190,10 +198,10 @@ func (s *Server) SetClock(now time.Duration, unix uint64) {
 }
 
 // Slots is the number of slots.
-func (s *Server) Slots() int { return len(s.slots) }
+func (s *Server) Slots() int { return s.cfg.Slots }
 
 // Clients is the number of slots taken.
-func (s *Server) Clients() int { return len(s.byAddr) }
+func (s *Server) Clients() int { return len(s.byID) }
 
 // SlotOf is the slot of the client at an address.
 func (s *Server) SlotOf(addr netip.AddrPort) (slot int, ok bool) {
@@ -292,13 +300,32 @@ func (s *Server) remove(slot int) {
 	c := s.slots[slot]
 	s.slots[slot] = nil
 	delete(s.byAddr, c.addr)
+	next, unsettled := s.unsettled[c.id]
+	if unsettled {
+		delete(s.unsettled, c.id)
+		if next != slot { // the former one has gone by itself
+			s.byID[c.id] = next
+		}
+		return
+	}
 	delete(s.byID, c.id)
+}
+
+// Settle gives a client the place of its former connection, which is replaced, if that was held.
+func (s *Server) Settle(now time.Duration, slot int) {
+	if slot < 0 || slot >= len(s.slots) || s.slots[slot] == nil {
+		return
+	}
+	id := s.slots[slot].id
+	if next, ok := s.unsettled[id]; ok && next == slot {
+		s.replace(now, s.byID[id])
+	}
 }
 
 func (s *Server) keepAlive(now time.Duration, slot int) {
 	b := s.buf[Headroom:]
-	binary.LittleEndian.PutUint32(b, uint32(slot))
-	binary.LittleEndian.PutUint32(b[4:], uint32(len(s.slots)))
+	binary.LittleEndian.PutUint32(b, uint32(slot%s.cfg.Slots))
+	binary.LittleEndian.PutUint32(b[4:], uint32(s.cfg.Slots))
 	s.send(now, slot, typeKeepAlive, s.buf[:Headroom+8])
 }
 
