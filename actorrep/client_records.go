@@ -13,9 +13,8 @@ import (
 // received is the numbers of an actor as its last records brought them: what later ones are predicted from.
 type received struct {
 	entries []receivedEntry // a power of two
-	words   []uint64
-	width   int
-	n       int // records so far
+	layout.History
+	n int // records so far
 }
 
 type receivedEntry struct {
@@ -25,44 +24,46 @@ type receivedEntry struct {
 
 const minReceived = 8
 
-func (h *received) at(i int) (*receivedEntry, []uint64) {
-	i &= len(h.entries) - 1
-	return &h.entries[i], h.words[i*h.width : (i+1)*h.width]
-}
+// place is where record i is.
+func (h *received) place(i int) int { return i & (len(h.entries) - 1) }
 
-// find is the newest record of a frame, of those before place i; nil and 0 when there is none.
-func (h *received) find(frame int64, i int) (*receivedEntry, []uint64, int) {
+// find is the newest record of a frame, of those before place i; nil when there is none.
+func (h *received) find(frame int64, i int) (*receivedEntry, int) {
 	for i--; i >= max(h.n-len(h.entries), 0); i-- {
-		if e, words := h.at(i); e.frame == frame {
-			return e, words, i
+		if e := &h.entries[h.place(i)]; e.frame == frame {
+			return e, i
 		} else if e.frame < frame {
 			break
 		}
 	}
-	return nil, nil, 0
+	return nil, 0
 }
 
-// push makes room for a record's numbers. With layout.MaxRecords of them the oldest goes.
-func (h *received) push(frame int64, mask layout.Mask) []uint64 {
+// push makes room for a record's numbers, and says where. With layout.MaxRecords of them the oldest goes.
+func (h *received) push(frame int64, mask layout.Mask, units *layout.Remote) (place int) {
 	if n := len(h.entries); n < layout.MaxRecords && h.n >= n {
-		h.grow()
+		h.grow(units)
 	}
-	e, words := h.at(h.n)
+	place = h.place(h.n)
 	h.n++
-	*e = receivedEntry{frame, mask}
-	return words
+	h.entries[place] = receivedEntry{frame, mask}
+	return place
 }
 
-func (h *received) grow() {
-	n := max(minReceived, 2*len(h.entries))
-	bigger := received{entries: make([]receivedEntry, n), words: make([]uint64, n*h.width), width: h.width, n: h.n}
-	for i := h.n - len(h.entries); i < h.n; i++ {
-		from, old := h.at(i)
-		to, words := bigger.at(i)
-		*to = *from
-		copy(words, old)
+func (h *received) grow(units *layout.Remote) {
+	n := len(h.entries)
+	if n == 0 {
+		h.entries, h.History = make([]receivedEntry, minReceived), units.NewHistory(minReceived)
+		return
 	}
-	*h = bigger
+	entries := make([]receivedEntry, 2*n)
+	to := func(place int) int { // of the n records before the next
+		return (h.n - n + (place-h.n)&(n-1)) & (2*n - 1)
+	}
+	for i, e := range h.entries {
+		entries[to(i)] = e
+	}
+	h.entries, h.History = entries, h.Grown(2*n, to)
 }
 
 // extend is the frame with these low bits that is nearest to the newest known. Frames of a client count on where those of
@@ -112,7 +113,7 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 		mask = wire.ReadMask(r, last, len(units.Units))
 	}
 	var past *layout.Past
-	var words []uint64
+	place := -1
 	if mask&units.Deltas != 0 {
 		t, predicted := c.paths.Last, true
 		if !plain {
@@ -126,15 +127,15 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 				return fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 			}
 		}
-		words = m.remember(mask, frame)
+		place = m.remember(mask, frame)
 	}
 	m.tellBefore()
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
 		m.unit(r, i, v[:], past, frame, false, true)
-		if words != nil {
-			copy(words[units.First(i):], v[:units.Units[i].N])
+		if place >= 0 {
+			units.Remember(&m.history.History, place, i, v[:])
 		}
 	}
 	if r.Err() != nil {
@@ -145,11 +146,11 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 }
 
 // remember makes room for the numbers of a record.
-func (m *mirror) remember(mask layout.Mask, frame int64) []uint64 {
+func (m *mirror) remember(mask layout.Mask, frame int64) (place int) {
 	if m.history == nil {
-		m.history = &received{width: m.class.units.Words()}
+		m.history = &received{}
 	}
-	return m.history.push(frame, mask)
+	return m.history.push(frame, mask, m.class.units)
 }
 
 // findPast finds the numbers of a path's records. It reports false when some never came.
@@ -159,21 +160,22 @@ func (m *mirror) findPast(p *layout.Past, t wire.Path, predicted bool, mask layo
 		return false
 	}
 	frame -= int64(t.Age)
-	e, words, place := m.history.find(frame, m.history.n)
+	h := m.history
+	e, i := h.find(frame, h.n)
 	if e == nil || e.mask&mask&m.class.units.Deltas == 0 {
 		return false
 	}
-	p.At[0], p.Mask, p.Age = words, e.mask&mask&m.class.units.Deltas, int(t.Age)
+	p.History, p.At[0], p.Mask, p.Age = &h.History, h.place(i), e.mask&mask&m.class.units.Deltas, int(t.Age)
 	if t.Gap == 0 || !predicted {
 		return true
 	}
 	p.Predicted, p.Gap, p.Form = p.Mask, int(t.Gap), layout.Form(t.Form)
-	for i := 1; i < p.Form.Times(); i++ {
+	for n := 1; n < p.Form.Times(); n++ {
 		frame -= int64(t.Gap)
-		if e, words, place = m.history.find(frame, place); e == nil {
+		if e, i = h.find(frame, i); e == nil {
 			return false
 		}
-		p.At[i] = words
+		p.At[n] = h.place(i)
 		p.Predicted &= e.mask
 	}
 	p.Prepare()

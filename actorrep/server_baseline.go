@@ -26,7 +26,7 @@ func (b *baseline) arrived(v *view, r *record) {
 	if d := r.count - b.count; b.count >= 0 && d >= 0 && d < 32 {
 		older = b.older << d
 	}
-	if s := v.b.rep.snaps; s.at(r.count) != nil {
+	if s := v.b.rep.snaps; s.has(r.count) {
 		i, deltas := r.count%snapshotRing, v.b.class.layout.Deltas
 		if s.frames[i] == r.frame && s.changed[i]&v.allowed == r.mask&deltas {
 			older |= 1
@@ -52,7 +52,7 @@ type basis struct {
 func (v *view) basis(frame uint32, m layout.Mask) basis {
 	b := &v.base
 	known := b.mask & m & v.b.class.layout.Deltas
-	if age := frame - b.frame; known == 0 || age < 1 || age > layout.MaxAge || v.number-v.acked >= maxReach || v.b.rep.snaps.at(b.count) == nil {
+	if age := frame - b.frame; known == 0 || age < 1 || age > layout.MaxAge || v.number-v.acked >= maxReach || !v.b.rep.snaps.has(b.count) {
 		return basis{}
 	}
 	return basis{b.count, b.frame, b.older, known, v.allowed}
@@ -65,7 +65,7 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.
 		return wire.Path{}
 	}
 	age := int(frame - b.frame)
-	past.At[0], past.Mask, past.Age = snaps.at(b.count), b.known, age
+	past.History, past.At[0], past.Mask, past.Age = &snaps.History, int(b.count%snapshotRing), b.known, age
 	t.Age = uint8(age)
 	if age >= maxReach || b.older&^1 == 0 {
 		return t
@@ -88,7 +88,7 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.
 func (b *basis) nearest(snaps *snapshots, gap int) (found int) {
 	for older := b.older &^ 1; older != 0; older &= older - 1 {
 		count := b.count - int64(bits.TrailingZeros32(older))
-		if snaps.at(count) == nil {
+		if !snaps.has(count) {
 			return found
 		}
 		found = int(b.frame - snaps.frames[count%snapshotRing])
@@ -106,13 +106,13 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 	if gap < 1 || past.Age+(n-1)*gap > maxReach {
 		return false
 	}
-	predicted, width := b.known, len(snaps.words)/snapshotRing
+	predicted := b.known
 	// Records of a row of Steps are found at once: the oldest of them is in its place, and the client has all.
-	if end := b.count - int64(n-1); gap == 1 && end > 0 && b.older<<(32-n) == ^uint32(0)<<(32-n) && snaps.at(end) != nil && snaps.frames[end&(snapshotRing-1)] == b.frame-uint32(n-1) {
+	if end := b.count - int64(n-1); gap == 1 && end > 0 && b.older<<(32-n) == ^uint32(0)<<(32-n) && snaps.has(end) && snaps.frames[end&(snapshotRing-1)] == b.frame-uint32(n-1) {
 		for i := 1; i < n; i++ {
 			place := int(b.count-int64(i)) & (snapshotRing - 1)
 			predicted &= snaps.changed[place]
-			past.At[i] = snaps.words[place*width : (place+1)*width]
+			past.At[i] = place
 		}
 		return b.found(predicted, gap, form, past, t)
 	}
@@ -126,7 +126,7 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 			return false
 		}
 		predicted &= snaps.changed[place]
-		past.At[i] = snaps.words[place*width : (place+1)*width]
+		past.At[i] = place
 	}
 	return b.found(predicted, gap, form, past, t)
 }

@@ -39,7 +39,7 @@ type snapshots struct {
 	counts  [snapshotRing]int64
 	frames  [snapshotRing]uint32      // of the changes
 	changed [snapshotRing]layout.Mask // units with a delta form
-	words   []uint64
+	layout.History
 }
 
 const (
@@ -50,32 +50,26 @@ const (
 	streakGap   = 4
 )
 
-// at is the numbers after a change, or nil when they are forgotten.
-func (s *snapshots) at(count int64) []uint64 {
-	if s == nil || count < 0 || s.counts[count%snapshotRing] != count {
-		return nil
-	}
-	i := int(count % snapshotRing)
-	n := len(s.words) / snapshotRing
-	return s.words[i*n : (i+1)*n]
+// has reports whether the numbers after a change are kept.
+func (s *snapshots) has(count int64) bool {
+	return s != nil && count >= 0 && s.counts[count%snapshotRing] == count
 }
 
 // change is the newest change, up to the given one, that was no later than a frame. It may be forgotten.
 func (s *snapshots) change(frame uint32, from int64) int64 {
 	count := from
-	for count > from-snapshotRing && s.at(count) != nil && int32(s.frames[count%snapshotRing]-frame) > 0 {
+	for count > from-snapshotRing && s.has(count) && int32(s.frames[count%snapshotRing]-frame) > 0 {
 		count--
 	}
 	return count
 }
 
 // remember keeps the numbers after a change.
-func (r *replicated) remember(changed layout.Mask) {
+func (r *replicated) remember(l *layout.Layout, changed layout.Mask) {
 	s := r.snaps
 	i := int(r.count % snapshotRing)
-	n := len(r.shadow.Words)
 	s.counts[i], s.frames[i], s.changed[i] = r.count, r.lastFrame, changed
-	copy(s.words[i*n:(i+1)*n], r.shadow.Words)
+	l.Remember(&s.History, i, r.shadow)
 }
 
 // appointment is when an actor is to be compared.
@@ -220,10 +214,10 @@ func (w *World) compare(b *Base) {
 	}
 	r.lastFrame = w.frame
 	if r.snaps != nil {
-		r.remember(changed & l.Deltas)
+		r.remember(l, changed&l.Deltas)
 	} else if r.streak >= streakBegin && changed&l.Deltas != 0 {
-		r.snaps = &snapshots{words: make([]uint64, snapshotRing*l.Words())}
-		r.remember(changed & l.Deltas)
+		r.snaps = &snapshots{History: l.NewHistory(snapshotRing)}
+		r.remember(l, changed&l.Deltas)
 	}
 	for _, v := range r.views {
 		v.changed(changed)

@@ -76,15 +76,15 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	return sum
 }
 
-// values encodes the units of m into the arena, unless another connection had the same. It reports false when the arena is full: the
-// values have to be written where they go.
+// values encodes the units of m into the arena, unless another connection had the same. It reports false when the values have to be written where
+// they go: no other connection can have the same, or the arena is full.
 func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e encoded, ok bool) {
 	l, rep := v.b.class.layout, v.b.rep
 	e.mask = m
 	if m&l.Deltas != 0 {
 		e.basis = v.basis(p.world.frame, m)
 	}
-	shared := m&(l.Fasts|l.Groups) == 0
+	shared := m&(l.Fasts|l.Groups) == 0 && len(rep.views) > 1
 	if shared {
 		for i := k.first(v.b); i != 0; i = k.entries[i].next {
 			if known := &k.entries[i]; known.mask == m && known.basis == e.basis {
@@ -97,6 +97,9 @@ func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e e
 	if e.path = e.basis.path(p.world.frame, rep.snaps, &k.past); e.path.Gap != 0 {
 		e.predicted = l.Predict(rep.shadow, &k.past)
 	}
+	if !shared {
+		return e, false
+	}
 	e.from, e.sizes, e.next = k.arena.Len(), len(k.sizes), k.first(v.b)
 	k.sizes = v.writeUnits(&k.arena, m, base, k.sizes)
 	if k.arena.Err() != nil { // full: whatever follows is encoded each time
@@ -104,10 +107,8 @@ func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e e
 		return e, false
 	}
 	e.bits = k.arena.Len() - e.from
-	if shared {
-		k.entries = append(k.entries, e)
-		k.cache[v.b.slot] = cached{k.frame, int32(len(k.entries) - 1)}
-	}
+	k.entries = append(k.entries, e)
+	k.cache[v.b.slot] = cached{k.frame, int32(len(k.entries) - 1)}
 	return e, true
 }
 

@@ -159,12 +159,15 @@ func (s *Server) base(c *class, m layout.Mask, t wire.Path, predicted bool) *lay
 	}
 	past := &layout.Past{Mask: m & c.layout.Deltas, Age: int(t.Age), Gap: int(t.Gap), Form: layout.Form(t.Form)}
 	off := uint64(s.d.N(256)) // enough to be told apart from what the client has
+	history, words := c.layout.NewHistory(layout.Points), c.layout.NewShadow()
 	for i := range past.At {
-		past.At[i] = make([]uint64, c.layout.Words())
-		for j := range past.At[i] {
-			past.At[i][j] = off * uint64(i+j)
+		for j := range words.Words {
+			words.Words[j] = off * uint64(i+j)
 		}
+		past.At[i] = i
+		c.layout.Remember(&history, i, words)
 	}
+	past.History = &history
 	if predicted {
 		past.Predicted = past.Mask
 		c.layout.Predict(c.shadow, past)

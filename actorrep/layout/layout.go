@@ -131,10 +131,11 @@ type Unit struct {
 	offsets [MaxNumbers]uintptr
 	size    uintptr // of one number in memory
 	first   int     // word of a Shadow, or of its group there
-	words   int     // of a group
-	array   int     // the outermost array that it is an element of, counted from 1
-	pushed  bool    // it is in a field that marks itself
-	blob    int     // blob of a Shadow
+	kept    keptAt
+	words   int  // of a group
+	array   int  // the outermost array that it is an element of, counted from 1
+	pushed  bool // it is in a field that marks itself
+	blob    int  // blob of a Shadow
 	typ     reflect.Type
 	elem    *Layout // of a slice's elements, or what a pointer points to
 	form    uint32  // of what has its own serializer
@@ -167,6 +168,7 @@ type Layout struct {
 	Custom Mask
 
 	words, blobs int
+	kept         keptAt  // behind the last unit
 	numbers      int     // in all leaves
 	arrays       int     // so far, see Unit.array
 	bits         []uint8 // by leaf: its unit
@@ -333,7 +335,7 @@ func (l *Layout) finish() error {
 			u.blob = l.blobs
 			l.blobs++
 		} else {
-			u.first = l.words
+			u.first, u.kept = l.words, l.kept.add(&u.Wire)
 			l.words += int(u.N)
 		}
 		for a := range audiences {

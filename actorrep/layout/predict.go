@@ -38,8 +38,9 @@ const (
 
 // Past is an object's numbers at earlier times, which both ends know.
 type Past struct {
-	// At is the numbers at the newest time, and at those before it, as far as Gap and Form say.
-	At [Points][]uint64
+	// History has the object's numbers, and At says where in it the times are: the newest, and those before it as far as Gap and Form say.
+	*History
+	At [Points]int
 	// Mask is the units whose numbers at the newest time are known.
 	Mask Mask
 	// Predicted is those of them that are predicted. The others are sent as differences to the newest.
@@ -50,11 +51,8 @@ type Past struct {
 	Form     Form
 
 	factors
-	x      [MaxNumbers]moving       // numbers of the unit at hand, newest first
-	off    [MaxNumbers][ways]uint64 // how far off each way would have been
-	means  [MaxNumbers]uint64       // how far off they are expected to be, in zigzag, in 1/65536
-	errors []uint64                 // of predicted numbers, in zigzag; see Predict
-	codes  []riceCode
+	flips moments      // of the rotation at hand: all ones at the times when it has the other sign
+	near  []nearErrors // by unit; see Predict
 }
 
 // Reset makes it nothing known.
@@ -62,30 +60,49 @@ func (p *Past) Reset() {
 	p.Mask, p.Predicted, p.Age, p.Gap, p.Form = 0, 0, 0, 0, Two
 }
 
-// factors are what predictions multiply with, in 1/65536.
+// newest is the numbers of a unit at the newest time.
+func (p *Past) newest(at keptAt, n uint8) []uint64 { return p.row(p.At[0], at, n) }
+
+// factors are what predictions multiply with.
 type factors struct {
 	age, gap int // for which they are
 	form     Form
-	strides  [3]curve // through each time, every second, every fourth
-	spread   [MaxNumbers + 1]uint64
+	ways     int // that the form has times for
+	curves   [ways]curve
+	spread   [MaxNumbers + 1]uint64 // in 1/65536
 }
 
-// curve is what the first, second and third differences of numbers are multiplied with.
-type curve struct{ line, parabola, cubic int64 }
+// curve is what the differences of the newest number to those at three other times are multiplied with, in 1/65536, and added up, to get from it to
+// where the next is expected; and these times, 0 for those it doesn't need.
+type curve struct {
+	by    [3]int64
+	times [3]uint8
+}
 
 const one = 1 << 16
 
 // Prepare has to be called when the other fields are set, before anything is predicted.
 func (p *Past) Prepare() {
-	f := &p.factors
-	if p.Gap == 0 || f.age == p.Age && f.gap == p.Gap && f.form == p.Form {
-		return
+	if f := &p.factors; p.Gap != 0 && (f.age != p.Age || f.gap != p.Gap || f.form != p.Form) {
+		p.prepare(f)
 	}
+}
+
+func (p *Past) prepare(f *factors) {
 	f.age, f.gap, f.form = p.Age, p.Gap, p.Form
+	f.ways = [...]int{Six: cubic + 1, Eight: parabola2 + 1, Twelve: ways}[p.Form&3]
 	n := int64(p.Age)
-	for i := range f.strides {
-		s := int64(p.Gap) << i
-		f.strides[i] = curve{(n*one + s/2) / s, (n*(n+s)*one/2 + s*s/2) / (s * s), (n*(n+s)*(n+2*s)*one/6 + s*s*s/2) / (s * s * s)}
+	for i, way := range waysToPredict {
+		c, s := &f.curves[i], int64(p.Gap)*int64(way.stride)
+		*c = curve{[3]int64{(n*one + s/2) / s}, [3]uint8{way.stride}}
+		if way.degree > 1 {
+			second := (n*(n+s)*one/2 + s*s/2) / (s * s) // of the second differences
+			c.times[1], c.by[0], c.by[1] = 2*way.stride, c.by[0]+2*second, -second
+		}
+		if way.degree > 2 {
+			third := (n*(n+s)*(n+2*s)*one/6 + s*s*s/2) / (s * s * s)
+			c.times[2], c.by[0], c.by[1], c.by[2] = 3*way.stride, c.by[0]+3*third, c.by[1]-3*third, third
+		}
 	}
 	// Errors so far ahead are known; they grow with the time, between linearly and with its square.
 	h := 2 * int64(p.Gap)
@@ -97,7 +114,11 @@ func (p *Past) Prepare() {
 	}
 }
 
-func scaled(v, factor int64) int64 { return (v*factor + one/2) >> 16 }
+// ahead is how far from x0 a number will be that was x0, x1, x2 and x3, all of them shifted to the left.
+func (c *curve) ahead(x0, x1, x2, x3 uint64, shift uint8) int64 {
+	shift &= 63
+	return (int64(x0-x1)>>shift*c.by[0] + int64(x0-x2)>>shift*c.by[1] + int64(x0-x3)>>shift*c.by[2] + one/2) >> 16
+}
 
 // The ways to predict, by the times that they take. What sets others back against the first is that they follow noise.
 const (
@@ -109,191 +130,161 @@ const (
 	line4
 	cubic2
 	ways
-
-	sixWays, eightWays = cubic + 1, parabola2 + 1
 )
 
-// predict is where a unit's numbers are expected, and for each how far off it is expected to be.
-func (d *Wire) predict(p *Past, first int, guess, means []uint64) {
+// waysToPredict says through every how manieth time a way's curve goes, and the degree of that.
+var waysToPredict = [ways]struct{ stride, degree uint8 }{
+	line2: {2, 1}, line: {1, 1}, parabola: {1, 2}, cubic: {1, 3}, parabola2: {2, 2}, line4: {4, 1}, cubic2: {2, 3},
+}
+
+// predict is where the numbers of a unit are expected, as they are kept, and for each how far off that is expected to be, in zigzag, in 1/65536.
+func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[MaxNumbers]uint64) {
 	if p.Form == Two {
-		d.predictStart(p, first, guess, means)
+		d.predictStart(p, at, guess, means)
 		return
 	}
-	n := len(guess)
-	switch {
-	case d.Kind == Quat:
-		p.rotations(first)
-	case d.Kind == Angle:
-		p.angles(first, n, 64-d.Bits)
+	quat := d.Kind == Quat
+	if quat {
+		p.turn(at)
+	}
+	var first, second [ways]uint64 // how far off each way was, of the first three numbers and the fourth
+	d.check(p, at.pack, &first)
+	if d.N > lanes {
+		d.check(p, at.pack+1, &second)
+	}
+	way, all := p.choose(&first, &second, d.N > lanes)
+	c := &p.curves[way]
+	x0, x1, x2, x3 := p.newest(at, d.N), p.row(p.At[c.times[0]%Points], at, d.N), p.row(p.At[c.times[1]%Points], at, d.N), p.row(p.At[c.times[2]%Points], at, d.N)
+	shift, unused := d.shift()&63, uint8(0)
+	if d.Kind == Angle {
+		unused = (lane - d.Bits) & 63
+	}
+	all >>= unused
+	off, spread := first[way], p.spread[d.N&7%(MaxNumbers+1)]
+	for j := range x0 {
+		if j == lanes {
+			off = second[way]
+		}
+		means[j&3] = min(off&laneMask>>unused+all, 1<<30) * spread
+		off >>= lane
+		a, b, e, f := x0[j], x1[j], x2[j], x3[j]
+		if quat {
+			b, e, f = p.flips.flip(c.times[0], b), p.flips.flip(c.times[1], e), p.flips.flip(c.times[2], f)
+		}
+		guess[j&3] = int64(a) + c.ahead(a, b, e, f, shift)<<shift
+	}
+}
+
+// choose finds the way that was off least, and how far that was.
+func (p *Past) choose(first, second *[ways]uint64, both bool) (way, all uint64) {
+	least := total(first[line2])
+	if both {
+		least += total(second[line2])
+	}
+	best := least << 3
+	for i := line; i < p.ways; i++ {
+		sum := total(first[i%ways])
+		if both {
+			sum += total(second[i%ways])
+		}
+		best = min(best, (sum+sum/4)<<3|uint64(i))
+	}
+	if way = best & 7 % ways; way == line2 {
+		return way, least
+	}
+	all = total(first[way])
+	if both {
+		all += total(second[way])
+	}
+	return way, all
+}
+
+// predictStart predicts from two times: how far off that will be isn't known yet, and taken for a quarter of the way.
+func (d *Wire) predictStart(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[MaxNumbers]uint64) {
+	shift, all := d.shift()&63, uint64(0)
+	x0, x1 := p.newest(at, d.N), p.row(p.At[1], at, d.N)
+	if d.Kind == Quat {
+		p.turn(at)
+	}
+	for j := range x0 {
+		before := x1[j]
+		if d.Kind == Quat {
+			before = p.flips.flip(1, before)
+		}
+		way := int64(x0[j]-before) >> shift
+		guess[j&3] = int64(x0[j]) + (way*p.curves[line].by[0]+one/2)>>16<<shift
+		means[j&3] = abs(way) / 2
+		all += means[j&3]
+	}
+	for j := range x0 {
+		means[j&3] = min(means[j&3]+all, 1<<30) * p.spread[d.N]
+	}
+}
+
+// check is how far off each way was at the two newest times, in the numbers of a packed word: with twelve times from what was known four gaps before
+// each, else two.
+func (d *Wire) check(p *Past, pack int, off *[ways]uint64) {
+	var x moments
+	from, times := p.column(pack), p.At[:p.Form.Times()]
+	switch d.Kind {
+	case Angle: // on from the newest the shorter way around; what other angles carried goes into bits that they don't use
+		unused := (lane - d.Bits) & 63
+		step := uint64(laneOnes) << unused
+		newest, keep := from[times[0]]-laneSigns-step/2, 1<<63-1-(step-laneOnes)
+		for i, t := range times {
+			x[i] = (from[t] - newest) & keep
+		}
+	case Quat:
+		for i, t := range times {
+			x[i] = p.flips.flip(uint8(i), from[t])
+		}
 	default:
-		p.steps(first, n)
-	}
-	var sum [ways]uint64
-	for j := range guess {
-		o := &p.off[j&3]
-		if p.Form == Twelve {
-			p.x[j&3].ahead(o, &sum)
-		} else {
-			p.x[j&3].check(o, &sum, p.Form)
+		for i, t := range times {
+			x[i] = from[t]
 		}
 	}
-	way, least := line2, sum[line2]
-	for i := line; i < [...]int{0, sixWays, eightWays, ways}[p.Form&3]; i++ {
-		if s := sum[i] + sum[i]/4; s < least {
-			least, way = s, i
-		}
-	}
-	spread, all := p.spread[n], sum[way]
-	for j := range guess {
-		guess[j] = d.wrap(p.x[j&3].along(way, p))
-		means[j] = min(p.off[j&3][way]+all, 1<<30) * spread
+	if p.Form == Twelve {
+		x.far(off)
+	} else {
+		x.near(off, p.Form)
 	}
 }
 
-// steps puts the numbers at the times of a past into p.x.
-func (p *Past) steps(first, n int) {
-	times := p.Form.Times()
-	if n == 3 { // most often
-		for i := range p.At {
-			if i == times {
-				break
-			}
-			at := (*[3]uint64)(p.At[i][first:])
-			p.x[0][i], p.x[1][i], p.x[2][i] = unzigzag(at[0]), unzigzag(at[1]), unzigzag(at[2])
-		}
-		return
-	}
-	for i := range times {
-		for j, w := range p.At[i][first:][:n] {
-			p.x[j&3][i] = unzigzag(w)
-		}
-	}
-}
+// moments is numbers at the times of a past, newest first.
+type moments [Points]uint64
 
-// angles does it for angles, which go on from the newest the shorter way around.
-func (p *Past) angles(first, n int, shift uint8) {
-	times := p.Form.Times()
-	if n == 3 {
-		newest := (*[3]uint64)(p.At[0][first:])
-		a, b, c := newest[0], newest[1], newest[2]
-		for i := range p.At {
-			if i == times {
-				break
-			}
-			at := (*[3]uint64)(p.At[i][first:])
-			p.x[0][i] = int64(a) + int64((at[0]-a)<<(shift&63))>>(shift&63)
-			p.x[1][i] = int64(b) + int64((at[1]-b)<<(shift&63))>>(shift&63)
-			p.x[2][i] = int64(c) + int64((at[2]-c)<<(shift&63))>>(shift&63)
-		}
-		return
-	}
-	newest := p.At[0][first:][:n]
-	for i := range times {
-		for j, w := range p.At[i][first:][:n] {
-			p.x[j&3][i] = int64(newest[j]) + int64((w-newest[j])<<shift)>>shift
-		}
-	}
-}
-
-// moving is a number at some times, newest first.
-type moving [Points]int64
-
-// along is where it will be along a curve.
-func (x *moving) along(way int, p *Past) int64 {
-	f := &p.strides
-	switch v := x[0] - x[1]; way {
-	case line:
-		return x[0] + scaled(v, f[0].line)
-	case line2:
-		return x[0] + scaled(x[0]-x[2], f[1].line)
-	case line4:
-		return x[0] + scaled(x[0]-x[4], f[2].line)
-	case parabola:
-		return x[0] + scaled(v, f[0].line) + scaled(v-(x[1]-x[2]), f[0].parabola)
-	case parabola2:
-		return x[0] + scaled(x[0]-x[2], f[1].line) + scaled(x[0]-2*x[2]+x[4], f[1].parabola)
-	case cubic:
-		a, b := v-(x[1]-x[2]), x[1]-2*x[2]+x[3]
-		return x[0] + scaled(v, f[0].line) + scaled(a, f[0].parabola) + scaled(a-b, f[0].cubic)
-	default:
-		a, b := x[0]-2*x[2]+x[4], x[2]-2*x[4]+x[6]
-		return x[0] + scaled(x[0]-x[2], f[1].line) + scaled(a, f[1].parabola) + scaled(a-b, f[1].cubic)
-	}
-}
-
-// check is how far off each way was at the two newest times, from what was known two gaps before each; ahead, four gaps before each. Both add
-// it to sum.
-func (x *moving) check(o, sum *[ways]uint64, form Form) {
-	*o = [ways]uint64{}
+func (x *moments) near(o *[ways]uint64, form Form) {
 	for t := range 2 {
-		y := (*[4]int64)(x[t+2:])
+		y := (*[4]uint64)(x[t+2:])
 		e, v, w := x[t]-y[0], y[0]-y[1], y[0]-y[2]
 		a, off := 2*v-w, e-2*v
-		o[line] += abs(off)
-		o[line2] += abs(e - w)
-		o[parabola] += abs(off - 3*a)
+		o[line] += magnitudes(off)
+		o[line2] += magnitudes(e - w)
+		o[parabola] += magnitudes(off - 3*a)
 		c := y[0] - 3*y[1] + 3*y[2] - y[3]
 		if form == Eight {
-			o[cubic] += abs(off - 3*a - 4*c)
-			o[parabola2] += abs(e - w - (2*w - (y[0] - x[t+6])))
+			o[cubic] += magnitudes(off - 3*a - 4*c)
+			o[parabola2] += magnitudes(e - w - (2*w - (y[0] - x[t+6])))
 		} else if t == 0 { // the time before the last is one too many
-			o[cubic] = 2 * abs(off-3*a-4*c)
+			o[cubic] = 2 * magnitudes(off-3*a-4*c)
 		}
-	}
-	for i, v := range o {
-		sum[i] += v
 	}
 }
 
-func (x *moving) ahead(o, sum *[ways]uint64) {
+func (x *moments) far(o *[ways]uint64) {
 	y0, y1, y2, y3, y4, y5, y6, y7 := x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11]
 	e, u, v, w := x[0]-y0, y0-y1, y0-y2, y0-y4
 	f, r, s, z := x[1]-y1, y1-y2, y1-y3, y1-y5
 	a, b, a2, b2 := 2*u-v, 2*r-s, 2*v-w, 2*s-z
 	e1, f1, e2, f2 := e-4*u, f-4*r, e-2*v, f-2*s
-	o0, o1, o2 := abs(e1)+abs(f1), abs(e2)+abs(f2), abs(e-w)+abs(f-z)
-	o[line], o[line2], o[line4] = o0, o1, o2
-	sum[line], sum[line2], sum[line4] = sum[line]+o0, sum[line2]+o1, sum[line4]+o2
+	o[line] = magnitudes(e1) + magnitudes(f1)
+	o[line2] = magnitudes(e2) + magnitudes(f2)
+	o[line4] = magnitudes(e-w) + magnitudes(f-z)
 	e1, f1, e2, f2 = e1-10*a, f1-10*b, e2-3*a2, f2-3*b2
-	o0, o1 = abs(e1)+abs(f1), abs(e2)+abs(f2)
-	o[parabola], o[parabola2] = o0, o1
-	sum[parabola], sum[parabola2] = sum[parabola]+o0, sum[parabola2]+o1
-	o0, o1 = abs(e1-20*(a-b))+abs(f1-20*(b-(y2-2*y3+y4))), abs(e2-4*(a2-(y2-2*y4+y6)))+abs(f2-4*(b2-(y3-2*y5+y7)))
-	o[cubic], o[cubic2] = o0, o1
-	sum[cubic], sum[cubic2] = sum[cubic]+o0, sum[cubic2]+o1
-}
-
-// predictStart predicts from two times: how far off that will be isn't known yet, and taken for a quarter of the way.
-func (d *Wire) predictStart(p *Past, first int, guess, means []uint64) {
-	var way [MaxNumbers]int64
-	all := uint64(0)
-	if d.Kind == Quat {
-		p.rotations(first)
-	}
-	for j := range guess {
-		if way[j] = unzigzag(d.difference(p.At[0][first+j], p.At[1][first+j])); d.Kind == Quat {
-			way[j] = p.x[j&3][0] - p.x[j&3][1]
-		}
-		all += abs(way[j]) / 2
-	}
-	spread := p.spread[len(guess)]
-	for j := range guess {
-		w := p.At[0][first+j]
-		g := unzigzag(w)
-		if d.Kind == Angle {
-			g = int64(w)
-		}
-		guess[j] = d.wrap(g + scaled(way[j], p.strides[0].line))
-		means[j] = min(abs(way[j])/2+all, 1<<30) * spread
-	}
-}
-
-// wrap is a predicted integer as a number of the unit.
-func (d *Wire) wrap(v int64) uint64 {
-	if d.Kind == Angle {
-		return uint64(v) & (1<<d.Bits - 1)
-	}
-	return zigzag(v)
+	o[parabola] = magnitudes(e1) + magnitudes(f1)
+	o[parabola2] = magnitudes(e2) + magnitudes(f2)
+	o[cubic] = magnitudes(e1-20*(a-b)) + magnitudes(f1-20*(b-(y2-2*y3+y4)))
+	o[cubic2] = magnitudes(e2-4*(a2-(y2-2*y4+y6))) + magnitudes(f2-4*(b2-(y3-2*y5+y7)))
 }
 
 // riceCode is a Rice code of a width, with so many ones at most.
@@ -327,61 +318,82 @@ func codeOf(i int, mean, largest uint64) riceCode {
 	return nextCode(mean, largest)
 }
 
-func log(v uint64) uint8 { return uint8(max(bits.Len64(v>>16), 1) - 1) }
-
-// chooseCodes finds the codes for errors and returns how many bits these take.
-func chooseCodes(errors, means []uint64, codes []riceCode) (all int) {
-	largest := uint64(0)
-	for i, e := range errors {
-		c := codeOf(i, means[i], largest)
-		if q := e >> c.width; q < uint64(c.ones) {
-			all += int(q) + 1 + int(c.width)
-		} else {
-			_, n := c.code(e)
-			all += n
-		}
-		codes[i], largest = c, max(largest, e)
-	}
-	return all
-}
+func log(v uint64) uint8 { return uint8(bits.Len64(v>>16|1)-1) & 63 }
 
 func abs(v int64) uint64 { return uint64(max(v, -v)) }
 
-// writeNear writes the errors of predicted numbers.
-func writeNear(w *bitio.Writer, errors []uint64, codes []riceCode) {
-	all, n := uint64(0), 0
+// nearErrors is how far off the numbers of a unit were expected, as it is sent.
+type nearErrors struct {
+	bits uint64 // all of it, when n is no more than 64, else its head
+	n    int
+	long longErrors
+}
+
+// longErrors are those that take more than 64 bits.
+type longErrors struct {
+	head    uint8 // bits
+	numbers uint8
+	codes   [MaxNumbers]riceCode
+	errors  [MaxNumbers]uint64
+}
+
+// set makes it a head of a few bits, and errors in zigzag.
+func (e *nearErrors) set(head uint64, headBits int, errors, means []uint64) {
+	largest, all, n := uint64(0), head, headBits
+	means = means[:len(errors)]
 	for i, v := range errors {
-		c := codes[i]
-		k := int(c.width)
-		if q := v >> k; q < uint64(c.ones) && n+int(q)+1+k <= 64 { // nearly always
-			all |= (1<<q - 1 | v&(1<<k-1)<<(q+1)) << n
-			n += int(q) + 1 + k
+		c := codeOf(i, means[i], largest)
+		largest = max(largest, v)
+		if q := v >> (c.width & 63); q < uint64(c.ones) && n+int(q)+int(c.width) < 64 { // nearly always
+			low := v & (1<<(c.width&63) - 1)
+			all |= (1<<(q&63) - 1 | low<<((q+1)&63)) << (n & 63)
+			n += int(q) + 1 + int(c.width)
 			continue
 		}
 		code, bits := c.code(v)
-		if n+bits > 64 {
-			w.WriteBits(all, n)
-			all, n = 0, 0
-		}
-		if bits > 64 {
-			c.writeLong(w, v)
-			continue
-		}
-		all, n = all|code<<n, n+bits
+		all |= code << n
+		n += bits
 	}
-	w.WriteBits(all, n)
+	if e.bits, e.n = all, n; n > 64 {
+		e.bits = head
+		e.long.set(headBits, errors, means)
+	}
+}
+
+func (e *longErrors) set(headBits int, errors, means []uint64) {
+	largest := uint64(0)
+	e.head, e.numbers = uint8(headBits), uint8(copy(e.errors[:], errors))
+	for i, v := range errors {
+		e.codes[i], largest = codeOf(i, means[i], largest), max(largest, v)
+	}
+}
+
+func (e *nearErrors) write(w *bitio.Writer) {
+	if e.n <= 64 { // nearly always
+		w.WriteBits(e.bits, e.n)
+		return
+	}
+	w.WriteBits(e.bits, int(e.long.head))
+	for i, v := range e.long.errors[:e.long.numbers] {
+		c := e.long.codes[i]
+		if code, n := c.code(v); n <= 64 {
+			w.WriteBits(code, n)
+		} else {
+			c.writeLong(w, v)
+		}
+	}
 }
 
 // readNear reads them.
-func (d *Wire) readNear(r *bitio.Reader, v, guess, means []uint64) {
+func (d *Wire) readNear(r *bitio.Reader, v []uint64, guess *[MaxNumbers]int64, means *[MaxNumbers]uint64) {
 	if d.Kind == Quat {
 		d.readNearQuat(r, v, guess, means)
 		return
 	}
 	largest := uint64(0)
 	for i := range v {
-		e := codeOf(i, means[i], largest).read(r)
-		v[i], largest = d.add(guess[i], e), max(largest, e)
+		e := codeOf(i, means[i&3], largest).read(r)
+		v[i], largest = d.add(uint64(guess[i&3]), e), max(largest, e)
 	}
 }
 
@@ -439,33 +451,36 @@ func (c riceCode) read(r *bitio.Reader) uint64 {
 // Predict predicts the units of p.Predicted, and reports whether their errors take fewer bits than their differences to the newest time.
 // If not, Predicted is none of them afterwards.
 func (l *Layout) Predict(s *Shadow, p *Past) bool {
-	if len(p.errors) < l.words {
-		p.errors, p.codes = make([]uint64, l.words), make([]riceCode, l.words)
+	if len(p.near) < len(l.Units) {
+		p.near = make([]nearErrors, len(l.Units))
 	}
 	p.Prepare()
 	near, far, short := 0, 0, 0
+	var guess [MaxNumbers]int64
+	var errors, means [MaxNumbers]uint64
 	for m := p.Predicted; m != 0; m &= m - 1 {
-		u := &l.Units[bits.TrailingZeros64(m)]
-		from, to := u.first, u.first+int(u.N)
-		v, errors, means := s.Words[from:to], p.errors[from:to], p.means[:u.N]
-		u.predict(p, from, errors, means)
+		i := bits.TrailingZeros64(m)
+		u, e := &l.Units[i], &p.near[i]
+		v := s.Words[u.first:][:u.N]
+		u.predict(p, u.kept, &guess, &means)
 		short += deltaWidth + 2*len(v)
 		if u.Kind == Quat {
-			near += u.predictedQuat(v, errors, means, p.codes[from:to])
+			near += u.nearRotation(v, &guess, &means, e)
 			continue
 		}
-		for i := range v {
-			errors[i] = u.difference(v[i], errors[i])
+		shift := u.shift() & 63
+		for j, w := range v {
+			errors[j&3] = zigzag((int64(u.integer(w)) - guess[j&3]) >> shift)
 		}
-		near += chooseCodes(errors, means, p.codes[from:to])
+		e.set(0, 0, errors[:len(v)], means[:])
+		near += e.n
 	}
 	if near <= short { // differences are hardly less
 		return true
 	}
 	for m := p.Predicted; m != 0; m &= m - 1 {
 		u := &l.Units[bits.TrailingZeros64(m)]
-		from, to := u.first, u.first+int(u.N)
-		far += u.deltaBits(s.Words[from:to], p.At[0][from:to])
+		far += u.deltaBits(s.Words[u.first:][:u.N], p.newest(u.kept, u.N))
 	}
 	if near >= far {
 		p.Predicted = 0

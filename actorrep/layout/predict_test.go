@@ -32,7 +32,7 @@ func TestPredict(t *testing.T) {
 				}
 				past := &Past{Mask: p.l.Deltas, Predicted: p.l.Deltas, Age: age, Gap: gap, Form: form}
 				for i := range past.At {
-					past.At[i] = at(-age - i*gap)
+					p.keep(past, i, at(-age-i*gap))
 				}
 				want := at(0)
 				require.True(t, p.l.Predict(p.shadow, past))
@@ -41,7 +41,7 @@ func TestPredict(t *testing.T) {
 					require.LessOrEqual(t, w.Len(), 2*int(p.l.Units[unit].N), "power %d, age %d, gap %d, form %d: %s", power, age, gap, form, p.l.Units[unit].Path)
 					got := make([]uint64, MaxNumbers)
 					p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), unit, got, past, Object{})
-					first := p.remote.First(unit)
+					first := p.l.Units[unit].first
 					require.Equal(t, want[first:][:p.l.Units[unit].N], got[:p.l.Units[unit].N])
 				}
 			}
@@ -69,30 +69,34 @@ func TestPredictAnything(t *testing.T) {
 				return v & (1<<d.Bits - 1)
 			}
 		}
-		var v, got, guess [MaxNumbers]uint64
-		var codes [MaxNumbers]riceCode
-		var means [MaxNumbers]uint64
+		var v, got, means, errors [MaxNumbers]uint64
+		var guess [MaxNumbers]int64
+		h := keptAt{int(d.N), d.packs()}.history(Points)
+		past.History = &h
 		for i := range past.At {
-			past.At[i] = make([]uint64, MaxNumbers)
-			for j := range v {
-				past.At[i][j] = number()
+			for j := range d.N {
 				v[j] = number()
 			}
+			past.At[i] = i
+			d.keep(&h, keptAt{}, i, v[:d.N])
+		}
+		for j := range d.N {
+			v[j] = number()
 		}
 		past.Prepare()
 		n := d.N
-		d.predict(past, 0, guess[:n], means[:n])
+		d.predict(past, keptAt{}, &guess, &means)
 		w := bitio.NewWriter(buf)
-		var errors [MaxNumbers]uint64
 		for i := range n {
-			errors[i] = d.difference(v[i], guess[i])
+			errors[i] = d.difference(v[i], uint64(guess[i]))
 		}
-		all := chooseCodes(errors[:n], means[:n], codes[:n])
-		writeNear(w, errors[:n], codes[:n])
+		var e nearErrors
+		e.set(0, 0, errors[:n], means[:])
+		e.write(w)
 		require.NoError(t, w.Err())
-		require.Equal(t, all, w.Len(), "as reckoned before")
+		require.Equal(t, e.n, w.Len(), "as reckoned before")
 		r := bitio.NewReader(w.Bytes(), w.Len())
-		d.readNear(r, got[:n], guess[:n], means[:n])
+		d.readNear(r, got[:n], &guess, &means)
 		require.NoError(t, r.Err())
 		require.Zero(t, r.Remaining())
 		require.Equal(t, v[:n], got[:n])
@@ -111,7 +115,11 @@ func TestRice(t *testing.T) {
 		lead, trail := rng.IntN(9), rng.IntN(2)*64
 		w := bitio.NewWriter(buf)
 		w.WriteBits(0, lead)
-		writeNear(w, []uint64{v}, []riceCode{c})
+		if code, n := c.code(v); n <= 64 {
+			w.WriteBits(code, n)
+		} else {
+			c.writeLong(w, v)
+		}
 		_, bits := c.code(v)
 		require.Equal(t, bits, w.Len()-lead)
 		n := w.Len()
@@ -141,28 +149,28 @@ func BenchmarkPredict(b *testing.B) {
 	}]())
 	rng := rand.New(rand.NewPCG(1, 1))
 	past := &Past{}
-	var at [64][Points][]uint64
+	var at [64]Past
 	var now [64][]uint64
 	for n := range at {
-		at[n][0] = make([]uint64, 6)
+		var words [Points][6]uint64
 		now[n] = make([]uint64, 6)
-		for i := 1; i < Points; i++ {
-			at[n][i] = make([]uint64, 6)
-		}
 		for j := range 6 {
 			x, v, a := rng.Uint64N(1<<16), rng.Uint64N(100), rng.Uint64N(10)
 			for i := Points - 1; i >= 0; i-- {
-				at[n][i][j] = x << 1 & 0xffff
+				words[i][j] = x << 1 & 0xffff
 				x, v, a = x+v, v+a, a+rng.Uint64N(3)
 			}
 			now[n][j] = (x + v) << 1 & 0xffff
+		}
+		for i := range words {
+			p.keep(&at[n], i, words[i][:])
 		}
 	}
 	var w bitio.Writer
 	buf := make([]byte, 64)
 	for i := 0; b.Loop(); i++ {
 		past.Reset()
-		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Form = at[i&63], 3, 3, 4, 1, Twelve
+		past.History, past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Form = at[i&63].History, at[i&63].At, 3, 3, 4, 1, Twelve
 		p.shadow.Words = now[i&63]
 		p.l.Predict(p.shadow, past)
 		w.Reset(buf)

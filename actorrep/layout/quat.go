@@ -111,24 +111,24 @@ func fromQuat(v []uint64, bits uint8) (f [4]float64) {
 	return f
 }
 
-func (d *Wire) writeQuat(w *bitio.Writer, v []uint64) {
+func (d *Wire) writeQuat(w *bitio.Writer, v []uint64) { w.WriteBits(d.quatCode(v)) }
+
+// quatCode is a rotation as it is sent whole, and how many bits that are.
+func (d *Wire) quatCode(v []uint64) (code uint64, bits int) {
 	n, m := quatOf(v), largestPart(d.Bits)
 	at := index(&n, m)
 	if at < 0 {
-		special := uint64(0)
-		if v[0] == notQuat {
-			special = 1
+		if at = 0; v[0] == notQuat {
+			at = 1
 		}
-		w.WriteBits(special, 2)
-		w.WriteBits(uint64(-m-1), int(d.Bits))
-		w.WriteBits(uint64(m), int(d.Bits))
-		w.WriteBits(uint64(m), int(d.Bits))
-		return
+		n[(at+1)&3], n[(at+2)&3], n[(at+3)&3] = -m-1, m, m
 	}
-	w.WriteBits(uint64(at), 2)
+	code, bits = uint64(at), 2
 	for i := 1; i < 4; i++ {
-		w.WriteBits(uint64(n[(at+i)&3]), int(d.Bits))
+		code |= uint64(n[(at+i)&3]) & (1<<d.Bits - 1) << bits
+		bits += int(d.Bits)
 	}
+	return code, bits
 }
 
 func (d *Wire) readQuat(r *bitio.Reader, v []uint64) {
@@ -160,8 +160,8 @@ func (d *Wire) finishQuat(n *[4]int64, at int, v []uint64) {
 
 // nearQuat is a rotation against another in three errors, the means that go with them put in their order, and how its index is named: by
 // sameIndex, by 1 more than it, or by notNear for one that is sent whole.
-func (d *Wire) nearQuat(v, guess, errors, means []uint64) (named uint64) {
-	n, g, m := quatOf(v), quatOf(guess), largestPart(d.Bits)
+func (d *Wire) nearQuat(v []uint64, g [4]int64, errors, means []uint64) (named uint64) {
+	n, m := quatOf(v), largestPart(d.Bits)
 	at, expected := index(&n, m), longest(&g)
 	if at < 0 {
 		return notNear
@@ -207,21 +207,20 @@ func negate(n *[4]int64) {
 
 // A rotation against another has 1 when the number that isn't sent is the largest of the other, else 0 and 2 bits which it is; when these name the
 // largest all the same, the rotation follows whole.
-func indexCode(named uint64, guess []uint64) (code uint64, n int) {
+func indexCode(named uint64, guess *[4]int64) (code uint64, n int) {
 	switch named {
 	case sameIndex:
 		return 1, 1
 	case notNear:
-		g := quatOf(guess)
-		return uint64(longest(&g)) << 1, 3
+		return uint64(longest(guess)) << 1, 3
 	}
 	return (named - 1) << 1, 3
 }
 
 // readNearTo reads it, and is the rotation whose differences follow to what was known, which has that part positive. ok is false when the rotation
 // follows whole.
-func readNearTo(r *bitio.Reader, known []uint64) (g [4]int64, at int, ok bool) {
-	g = quatOf(known)
+func readNearTo(r *bitio.Reader, known [4]int64) (g [4]int64, at int, ok bool) {
+	g = known
 	if at, ok = longest(&g), true; !r.ReadBool() {
 		named := int(r.ReadBits(2))
 		at, ok = named, named != at
@@ -238,18 +237,8 @@ func (d *Wire) moved(part int64, difference uint64) int64 {
 	return min(max(part+unzigzag(difference), -m-1), m)
 }
 
-func (d *Wire) writeNearQuat(w *bitio.Writer, v, errors []uint64, codes []riceCode) {
-	named := errors[3] & 7
-	w.WriteBits(errors[3]>>3, 1+2*min(int(named), 1))
-	if named == notNear {
-		d.writeQuat(w, v)
-		return
-	}
-	writeNear(w, errors[:3], codes[:3])
-}
-
-func (d *Wire) readNearQuat(r *bitio.Reader, v, guess, means []uint64) {
-	g, at, ok := readNearTo(r, guess)
+func (d *Wire) readNearQuat(r *bitio.Reader, v []uint64, guess *[MaxNumbers]int64, means *[MaxNumbers]uint64) {
+	g, at, ok := readNearTo(r, *guess)
 	if !ok {
 		d.readQuat(r, v)
 		return
@@ -258,27 +247,29 @@ func (d *Wire) readNearQuat(r *bitio.Reader, v, guess, means []uint64) {
 	largest := uint64(0)
 	for i := range 3 {
 		j := (at + i + 1) & 3
-		e := codeOf(i, means[j], largest).read(r)
+		e := codeOf(i, means[j&3], largest).read(r)
 		n[j], largest = d.moved(g[j], e), max(largest, e)
 	}
 	d.finishQuat(&n, at, v)
 }
 
-// predictedQuat turns the guess in errors into what is sent of v, and says how many bits that takes.
-func (d *Wire) predictedQuat(v, errors, means []uint64, codes []riceCode) int {
-	var guess [4]uint64
-	copy(guess[:], errors)
-	named := d.nearQuat(v, guess[:], errors, means)
-	code, near := indexCode(named, guess[:])
-	if errors[3] = code<<3 | named; named == notNear {
-		return near + 2 + 3*int(d.Bits)
+// nearRotation puts what is sent of v into e, and says how many bits that takes.
+func (d *Wire) nearRotation(v []uint64, guess *[MaxNumbers]int64, means *[MaxNumbers]uint64, e *nearErrors) int {
+	var errors [MaxNumbers]uint64
+	named := d.nearQuat(v, *guess, errors[:], means[:])
+	head, n := indexCode(named, guess)
+	if named == notNear {
+		code, bits := d.quatCode(v)
+		e.bits, e.n = head|code<<n, n+bits
+	} else {
+		e.set(head, n, errors[:3], means[:])
 	}
-	return near + chooseCodes(errors[:3], means, codes)
+	return e.n
 }
 
 // quatDelta is a rotation's differences to another, their width, and how its index is named.
 func (d *Wire) quatDelta(v, base []uint64) (diff [MaxNumbers]uint64, width int, named uint64) {
-	named = d.nearQuat(v, base, diff[:], nil)
+	named = d.nearQuat(v, keptQuat(base), diff[:], nil)
 	if width = bits.Len64(diff[0] | diff[1] | diff[2]); width >= escape {
 		named = notNear
 	}
@@ -287,7 +278,8 @@ func (d *Wire) quatDelta(v, base []uint64) (diff [MaxNumbers]uint64, width int, 
 
 func (d *Wire) writeQuatDelta(w *bitio.Writer, v, base []uint64) {
 	diff, width, named := d.quatDelta(v, base)
-	code, n := indexCode(named, base)
+	known := keptQuat(base)
+	code, n := indexCode(named, &known)
 	if w.WriteBits(code, n); named == notNear {
 		d.writeQuat(w, v)
 		return
@@ -308,7 +300,7 @@ func (d *Wire) quatDeltaBits(v, base []uint64) int {
 }
 
 func (d *Wire) readQuatDelta(r *bitio.Reader, v, base []uint64) {
-	g, at, ok := readNearTo(r, base)
+	g, at, ok := readNearTo(r, keptQuat(base))
 	if !ok {
 		d.readQuat(r, v)
 		return
@@ -322,16 +314,25 @@ func (d *Wire) readQuatDelta(r *bitio.Reader, v, base []uint64) {
 	d.finishQuat(&n, at, v)
 }
 
-// rotations does it for rotations, on the side of the newest.
-func (p *Past) rotations(first int) {
-	var newest [4]int64
-	for i := range p.Form.Times() {
-		q := quatOf(p.At[i][first:])
-		if i == 0 {
-			newest = q
-		} else if q[0]*newest[0]+q[1]*newest[1]+q[2]*newest[2]+q[3]*newest[3] < 0 {
-			negate(&q)
-		}
-		p.x[0][i], p.x[1][i], p.x[2][i], p.x[3][i] = q[0], q[1], q[2], q[3]
+// keptQuat is a rotation from where it is kept.
+func keptQuat(kept []uint64) (n [4]int64) {
+	for i := range n {
+		n[i] = int64(kept[i])
 	}
+	return n
+}
+
+// turn finds the times of a past at which a rotation has the other sign than at the newest: where the number that is the largest there is below 0.
+func (p *Past) turn(at keptAt) {
+	newest := keptQuat(p.newest(at, 4))
+	largest := longest(&newest)
+	for i := range p.Form.Times() {
+		p.flips[i] = uint64(int64(p.History.row(p.At[i], at, 4)[largest]) >> 63)
+	}
+}
+
+// of is a rotation's number at a time, with the sign of the newest.
+func (x *moments) flip(time uint8, v uint64) uint64 {
+	f := x[time%Points]
+	return v ^ f - f
 }

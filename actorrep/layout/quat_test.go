@@ -66,7 +66,7 @@ func TestQuaternions(t *testing.T) {
 				}
 			}
 			p.compare(1)
-			past.At[i] = append([]uint64{}, p.shadow.Words...)
+			p.keep(&past, i, p.shadow.Words)
 		}
 		src.Rot = [4]float64{src.Rot[0] + 0.01, src.Rot[1], -src.Rot[2], src.Rot[3]}
 		if rng.IntN(2) == 0 {
@@ -75,7 +75,7 @@ func TestQuaternions(t *testing.T) {
 		p.compare(1)
 		past.Mask, past.Age, past.Gap, past.Form, past.Predicted = 1, 1+rng.IntN(9), 1+rng.IntN(5), Form(rng.IntN(4)), 1
 		p.l.Predict(p.shadow, &past)
-		plain := Past{At: past.At, Mask: 1, Age: 1}
+		plain := Past{History: past.History, At: past.At, Mask: 1, Age: 1}
 		for _, known := range []*Past{nil, &plain, &past} {
 			w := p.write(0, &Base{Past: known})
 			r := bitio.NewReader(w.Bytes(), w.Len())
@@ -102,7 +102,7 @@ func TestNoRotations(t *testing.T) {
 	src, dst := p.src.Interface().(*turning), p.dst.Interface().(*turning)
 	require.Zero(t, p.l.NonZero(p.shadow))
 	past := &Past{Mask: 1, Age: 1}
-	past.At[0] = make([]uint64, 4)
+	p.keep(past, 0, make([]uint64, 4))
 	v := make([]uint64, 4)
 	for _, q := range [][4]float64{{3: 1}, {}, {0: math.NaN()}, {2: -1}, {1: math.Inf(1)}, {0: 1e-300}, {1e300, 1e300, -1e300, 1e300}, {}} {
 		src.Rot = q
@@ -112,7 +112,7 @@ func TestNoRotations(t *testing.T) {
 			p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), 0, v, known, p.l.Object(p.dst.UnsafePointer()))
 			require.Equal(t, p.shadow.Words, v)
 		}
-		copy(past.At[0], v)
+		p.keep(past, 0, v)
 		bad := math.IsNaN(q[0]) || math.IsInf(q[1], 0)
 		require.Equal(t, bad, p.shadow.Unfit != 0, "%v", q)
 		require.Equal(t, bad, p.l.Unfit(p.src.UnsafePointer(), 0) != nil)
@@ -161,7 +161,7 @@ func TestSteadyTurn(t *testing.T) {
 			return append([]uint64{}, p.shadow.Words...)
 		}
 		for i := range past.At {
-			past.At[i] = at(step - 3 - 2*i)
+			p.keep(&past, i, at(step-3-2*i))
 		}
 		at(step)
 		require.True(t, p.l.Predict(p.shadow, &past))

@@ -16,8 +16,8 @@ type Remote struct {
 	Refs   Mask // of our own references
 	// Clamped is set when a number that came was too large for our field, which is the largest it can be.
 	Clamped bool
-	words   int
-	size    int // bytes of the paths
+	kept    keptAt // behind the last unit
+	size    int    // bytes of the paths
 	local   *Layout
 }
 
@@ -27,7 +27,7 @@ type RemoteUnit struct {
 	Path  string
 	Form  uint32 // hash of a slice's elements; of fast arrays and values with their own serializer what they say
 	Parts []RemoteUnit
-	first int
+	kept  keptAt
 	own   *Unit // ours, or nil
 }
 
@@ -148,8 +148,7 @@ func ReadSchema(r *bitio.Reader) *Remote {
 		if r.Err() != nil {
 			return nil
 		}
-		u.first = m.words
-		m.words += int(u.N)
+		u.kept = m.kept.add(&u.Wire)
 		m.Units = append(m.Units, u)
 		if u.HasDelta() {
 			m.Deltas |= 1 << i
@@ -263,9 +262,6 @@ func (u *RemoteUnit) fits(own *Unit) error {
 	return nil
 }
 
-// Words is how many numbers the peer's class has.
-func (m *Remote) Words() int { return m.words }
-
 // All is every unit of the peer's.
 func (m *Remote) All() Mask { return maskOf(0, len(m.Units)) }
 
@@ -295,11 +291,12 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v []uint64, past *Past, o Obje
 	case past == nil || past.Mask>>i&1 == 0:
 		u.read(r, v)
 	case past.Predicted>>i&1 != 0:
-		var guess, means [MaxNumbers]uint64
-		u.predict(past, u.first, guess[:u.N], means[:u.N])
-		u.readNear(r, v, guess[:u.N], means[:u.N])
+		var guess [MaxNumbers]int64
+		var means [MaxNumbers]uint64
+		u.predict(past, u.kept, &guess, &means)
+		u.readNear(r, v, &guess, &means)
 	default:
-		u.readDelta(r, v, past.At[0][u.first:])
+		u.readDelta(r, v, past.newest(u.kept, u.N))
 	}
 	if r.Err() != nil || !apply {
 		return false
@@ -358,9 +355,6 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 	}
 	return changed
 }
-
-// First is where the numbers of unit i begin.
-func (m *Remote) First(i int) int { return m.Units[i].first }
 
 // Own is our unit for one of the peer's that is no group; nil for none. It may be a part of a group of ours.
 func (m *Remote) Own(i int) *Unit { return m.Units[i].own }

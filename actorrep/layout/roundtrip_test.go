@@ -71,20 +71,30 @@ func (p *pair) write(i int, base *Base) *bitio.Writer {
 	return w
 }
 
+// keep puts numbers at a time of a past.
+func (p *pair) keep(past *Past, time int, words []uint64) {
+	if past.History == nil {
+		h := p.l.NewHistory(Points)
+		past.History = &h
+	}
+	past.At[time] = time
+	p.l.Remember(past.History, time, &Shadow{Words: words})
+}
+
 // past makes up earlier times of an object that now has words, or none, or one: numbers that move, stand or leap.
 func (p *pair) past(rng *rand.Rand, words []uint64) *Past {
 	past := &Past{Mask: p.l.Deltas, Age: 1 + rng.IntN(MaxAge)}
-	past.At[0] = append([]uint64{}, words...)
+	words = append([]uint64{}, words...)
+	p.keep(past, 0, words)
 	if rng.IntN(4) == 0 || p.l.Deltas == 0 {
 		return past
 	}
 	past.Gap, past.Form, past.Predicted = 1+rng.IntN(MaxGap), Form(rng.IntN(4)), p.l.Deltas
 	for i := 1; i < Points; i++ {
-		past.At[i] = append([]uint64{}, past.At[i-1]...)
 		for m := p.l.Deltas; m != 0; m &= m - 1 {
 			u := &p.l.Units[bits.TrailingZeros64(m)]
-			for j := range past.At[i][u.first:][:u.N] {
-				v := past.At[i][u.first+j]
+			for j := range words[u.first:][:u.N] {
+				v := words[u.first+j]
 				switch rng.IntN(4) {
 				case 0:
 					v += uint64(rng.IntN(9))
@@ -94,9 +104,10 @@ func (p *pair) past(rng *rand.Rand, words []uint64) *Past {
 				if u.Kind == Angle {
 					v &= 1<<u.Bits - 1
 				}
-				past.At[i][u.first+j] = v
+				words[u.first+j] = v
 			}
 		}
+		p.keep(past, i, words)
 	}
 	p.l.Predict(p.shadow, past)
 	return past
@@ -112,7 +123,7 @@ func TestRandomStructs(t *testing.T) {
 		p := newPair(t, typ)
 		p.compare(p.l.All()) // even an empty slice is news the first time
 		want := naive(p.src.Elem(), nil)
-		words := make([]uint64, p.remote.Words()) // what the other end has
+		words := make([]uint64, p.l.Words()) // what the other end has
 		for step := range 12 {
 			p.fill(rng, p.src.Elem().Field(rng.IntN(typ.NumField())))
 			before := want
@@ -131,7 +142,7 @@ func TestRandomStructs(t *testing.T) {
 				} else {
 					require.Equal(t, differs, changed>>i&1 != 0, where)
 				}
-				v := words[p.remote.First(i):][:u.N]
+				v := words[p.l.Units[i].first:][:u.N]
 				b, from := base, past
 				if rng.IntN(2) == 0 {
 					b, from = nil, nil
@@ -254,9 +265,8 @@ func TestAllocs(t *testing.T) {
 	words := make([]uint64, p.l.Words())
 	var past Past
 	base := &Base{Past: &past}
-	var at [Points][]uint64
-	for i := range at {
-		at[i] = make([]uint64, p.l.Words())
+	for i := range past.At {
+		p.keep(&past, i, words)
 	}
 	var w bitio.Writer
 	var r bitio.Reader
@@ -264,10 +274,10 @@ func TestAllocs(t *testing.T) {
 		src.Pos.X++
 		src.Rot[1] += 5
 		src.Mana--
-		copy(at[0], p.shadow.Words)
+		p.l.Remember(past.History, 0, p.shadow)
 		changed := p.compare(p.l.All())
 		past.Reset()
-		past.At, past.Mask, past.Predicted, past.Age, past.Gap, past.Form = at, p.l.Deltas, p.l.Deltas, 3, 1, Twelve
+		past.Mask, past.Predicted, past.Age, past.Gap, past.Form = p.l.Deltas, p.l.Deltas, 3, 1, Twelve
 		p.l.Predict(p.shadow, &past)
 		w.Reset(p.buf)
 		for m := changed; m != 0; m &= m - 1 {
@@ -276,7 +286,7 @@ func TestAllocs(t *testing.T) {
 		r.Reset(w.Bytes(), w.Len())
 		for m := changed; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros64(m)
-			p.remote.ReadUnit(&r, i, words[p.remote.First(i):], &past, p.l.Object(p.dst.UnsafePointer()))
+			p.remote.ReadUnit(&r, i, words[p.l.Units[i].first:], &past, p.l.Object(p.dst.UnsafePointer()))
 		}
 		if r.Err() != nil || changed == 0 {
 			t.Error(changed, r.Err())
@@ -334,7 +344,7 @@ func FuzzReadSchema(f *testing.F) {
 		if m == nil {
 			return
 		}
-		if len(m.Units) > MaxUnits || m.Words() > MaxUnits*MaxNumbers {
+		if len(m.Units) > MaxUnits || m.kept.number > MaxUnits*MaxNumbers {
 			t.Fatal("no bounds")
 		}
 		var obj Object
@@ -366,7 +376,8 @@ func BenchmarkWriteUnit(b *testing.B) {
 			p.compare(p.l.All())
 			var base *Base
 			if delta {
-				base = &Base{Past: &Past{At: [Points][]uint64{p.shadow.Words}, Mask: 1}}
+				base = &Base{Past: &Past{Mask: 1}}
+				p.keep(base.Past, 0, p.shadow.Words)
 			}
 			var w bitio.Writer
 			b.ReportAllocs()

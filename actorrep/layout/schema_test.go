@@ -119,7 +119,7 @@ func TestSchema(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		p := newPair(t, randomStruct(rng, 2, 1+rng.IntN(6), false))
-		require.Equal(t, p.l.Words(), p.remote.Words())
+		require.Equal(t, p.l.kept, p.remote.kept)
 		require.Equal(t, p.l.All(), p.remote.All())
 		require.Equal(t, p.l.Deltas, p.remote.Deltas)
 		require.Equal(t, p.l.Refs, p.remote.Refs)

@@ -225,13 +225,9 @@ func (l *Layout) WriteUnit(w *bitio.Writer, s *Shadow, i int, base *Base) {
 	case base == nil || base.Past == nil || base.Mask>>i&1 == 0:
 		u.write(w, v)
 	case base.Predicted>>i&1 != 0:
-		if u.Kind == Quat {
-			u.writeNearQuat(w, v, base.errors[u.first:], base.codes[u.first:])
-			return
-		}
-		writeNear(w, base.errors[u.first:][:u.N], base.codes[u.first:])
+		base.near[i].write(w)
 	default:
-		u.writeDelta(w, v, base.At[0][u.first:])
+		u.writeDelta(w, v, base.newest(u.kept, u.N))
 	}
 }
 

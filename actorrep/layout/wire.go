@@ -120,7 +120,7 @@ func (d *Wire) write(w *bitio.Writer, v []uint64) {
 	}
 }
 
-// writeDelta writes numbers as differences to base, or whole when that is too far.
+// writeDelta writes numbers as differences to what base is kept as, or whole when that is too far.
 func (d *Wire) writeDelta(w *bitio.Writer, v, base []uint64) {
 	if d.Kind == Quat {
 		d.writeQuatDelta(w, v, base)
@@ -140,13 +140,9 @@ func (d *Wire) writeDelta(w *bitio.Writer, v, base []uint64) {
 	writeEach(w, diff[:len(v)], width)
 }
 
-// difference is v against base, in zigzag; angles go the shorter way around.
+// difference is v against what base is kept as, in zigzag; angles go the shorter way around.
 func (d *Wire) difference(v, base uint64) uint64 {
-	if d.Kind == Angle {
-		shift := 64 - d.Bits
-		return zigzag(int64((v-base)<<shift) >> shift)
-	}
-	return zigzag(unzigzag(v) - unzigzag(base))
+	return zigzag(int64(d.integer(v)-base) >> (d.shift() & 63))
 }
 
 // deltaBits is what writeDelta takes.
@@ -165,11 +161,9 @@ func (d *Wire) deltaBits(v, base []uint64) int {
 	return deltaWidth + width*len(v)
 }
 
+// add is the reverse.
 func (d *Wire) add(base, diff uint64) uint64 {
-	if d.Kind == Angle {
-		return (base + uint64(unzigzag(diff))) & (1<<d.Bits - 1)
-	}
-	return zigzag(unzigzag(base) + unzigzag(diff))
+	return d.word(base + uint64(unzigzag(diff))<<(d.shift()&63))
 }
 
 func (d *Wire) read(r *bitio.Reader, v []uint64) {
