@@ -295,6 +295,23 @@ func TestBlocksHoldWhatCame(t *testing.T) {
 	runtime.KeepAlive(blocks)
 }
 
+// TestClaimsBeyondMaxHeld: blocks whose sizes are more than MaxHeld together aren't begun, whatever has come of them; one that fits is.
+func TestClaimsBeyondMaxHeld(t *testing.T) {
+	b := message.NewBlocks(message.BlocksConfig{MaxBytes: 1000, MaxHeld: 1500})
+	hear(b, 0, 1000, 1, 104)
+	require.Equal(t, 104, b.Held())
+	hear(b, 1, 1000, 1, 104)
+	require.Equal(t, 104, b.Held())
+	require.EqualValues(t, 1, b.Counters.Refused)
+	hear(b, 2, 501, 0, 501)
+	require.EqualValues(t, 2, b.Counters.Refused)
+	received := b.Counters.Received
+	hear(b, 3, 500, 0, 500)
+	require.EqualValues(t, 2, b.Counters.Refused)
+	require.Equal(t, received, b.Counters.Received, "its checksum is wrong")
+	require.Equal(t, 104, b.Held())
+}
+
 func TestBlockErrors(t *testing.T) {
 	b := message.NewBlocks(message.BlocksConfig{MaxBytes: 1000})
 	_, err := b.Send(nil)

@@ -341,3 +341,29 @@ func TestSequencedKeepsTheNewest(t *testing.T) {
 		require.Equal(t, want, m.(*number).N)
 	}
 }
+
+// TestCreditIsToldAtOnceAgain: credit whose packet is lost, or never left, is in the next one, without a wait.
+func TestCreditIsToldAtOnceAgain(t *testing.T) {
+	k := newKinds()
+	cfg := message.Config{Kinds: &k.reg, Window: 16}
+	a, b := message.New(cfg), message.New(cfg)
+	for range 16 {
+		require.NoError(t, a.Send(k.number, &number{}))
+	}
+	w := bitio.NewWriter(make([]byte, 1000))
+	require.Equal(t, 16, a.Write(0, w))
+	require.NoError(t, b.Read(bitio.NewReader(w.Bytes(), w.Len())))
+	for m, _ := b.Receive(); m != nil; m, _ = b.Receive() {
+	}
+	wrote := func() int { return b.Write(time.Millisecond, bitio.NewWriter(make([]byte, 100))) }
+	require.Equal(t, 1, wrote())
+	b.NotSent()
+	require.Equal(t, 1, wrote())
+	b.Sent(1)
+	require.Zero(t, wrote(), "it is under way")
+	b.Lost(1)
+	require.Equal(t, 1, wrote())
+	b.Sent(2)
+	b.Acked(2)
+	require.Zero(t, wrote(), "it has arrived")
+}
