@@ -127,3 +127,13 @@ func TestManyWithdrawnBlocks(t *testing.T) {
 		}
 	}
 }
+
+// TestNotesThatFindNoRoom: a peer that sends blocks and takes no note of them has this end remember 1024, and breaks the protocol with the next block.
+func TestNotesThatFindNoRoom(t *testing.T) {
+	b := message.NewBlocks(message.BlocksConfig{})
+	for id := range uint16(2000) {
+		hear(b, id, 1, 0, 1)
+		require.EqualValues(t, max(0, int(id)-1023), b.Counters.Refused)
+	}
+	require.Zero(t, b.Held())
+}
