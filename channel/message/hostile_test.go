@@ -137,3 +137,24 @@ func TestNotesThatFindNoRoom(t *testing.T) {
 	}
 	require.Zero(t, b.Held())
 }
+
+// TestFragmentsOfAnotherBlock: what bears a block's id and another size or checksum is refused.
+func TestFragmentsOfAnotherBlock(t *testing.T) {
+	b := message.NewBlocks(message.BlocksConfig{})
+	for i, c := range []struct {
+		total, sum, frag uint32
+		refused          uint64
+	}{{2000, 7, 0, 0}, {2001, 7, 1, 1}, {2000, 8, 1, 2}, {2000, 7, 1, 2}} {
+		w := bitio.NewWriter(make([]byte, 1000))
+		w.WriteUint16(0)
+		w.WriteUint32(c.total)
+		w.WriteUint32(c.sum)
+		w.WriteUint32(c.frag)
+		w.WriteBytes(make([]byte, 896))
+		in := &bunch.In{}
+		in.Data.Reset(w.Bytes(), w.Len())
+		b.ReceivedBunch(nil, in)
+		require.Equal(t, c.refused, b.Counters.Refused, "%d", i)
+	}
+	require.Equal(t, 2*896, b.Held())
+}

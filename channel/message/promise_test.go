@@ -367,3 +367,18 @@ func TestCreditIsToldAtOnceAgain(t *testing.T) {
 	b.Acked(2)
 	require.Zero(t, wrote(), "it has arrived")
 }
+
+// TestLookahead: a small message goes before 63 that don't fit the packet, and not before more: so much a packet looks at.
+func TestLookahead(t *testing.T) {
+	for _, mode := range []message.Mode{message.Ordered, message.Unordered} {
+		for large, wrote := range map[int]int{1: 1, 63: 1, 64: 0, 500: 0} {
+			k := newKinds()
+			q := message.New(message.Config{Mode: mode, Kinds: &k.reg})
+			for range large {
+				require.NoError(t, q.Send(k.number, &number{Fill: make([]byte, 600)}))
+			}
+			require.NoError(t, q.Send(k.number, &number{}))
+			require.Equal(t, wrote, q.Write(0, bitio.NewWriter(make([]byte, 100))), "mode %d, %d", mode, large)
+		}
+	}
+}
