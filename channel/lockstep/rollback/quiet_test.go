@@ -1,11 +1,13 @@
 package rollback_test
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/channel/lockstep"
 	"github.com/bunchnet/bunchnet/channel/lockstep/rollback"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -48,5 +50,49 @@ func TestGoneOnesGetLittle(t *testing.T) {
 		ask()
 		r.run(time.Second)
 		require.Greater(t, watching.packets, 50)
+	}
+}
+
+// kept is a Transport that keeps what it carries.
+type kept struct {
+	lockstep.Transport
+	packets [][]byte
+}
+
+// Send is lockstep's.
+func (k *kept) Send(now time.Duration, p []byte) error {
+	k.packets = append(k.packets, append([]byte(nil), p...))
+	return k.Transport.Send(now, p)
+}
+
+// TestOvertakenPacketsSetNobodyBack: a packet that comes late doesn't make its sender look far behind.
+func TestOvertakenPacketsSetNobodyBack(t *testing.T) {
+	r := newParty(t, 1, 2, netsim.Settings{Lag: 20 * time.Millisecond}, nil)
+	ours, theirs := &kept{Transport: r.wires[[2]int{0, 1}]}, &kept{Transport: r.wires[[2]int{1, 0}]}
+	require.NoError(t, r.machines[0].Connect(1, ours))
+	require.NoError(t, r.machines[1].Connect(0, theirs))
+	r.run(2 * time.Second)
+	lead := func() int64 {
+		rest := ours.packets[len(ours.packets)-1][6:]
+		_, n := binary.Uvarint(rest)
+		ahead, _ := binary.Varint(rest[n:])
+		return ahead
+	}
+	before := lead()
+	require.NoError(t, r.machines[0].Receive(r.now, 1, theirs.packets[5]))
+	r.machines[0].Tick(r.now + time.Second/60)
+	require.InDelta(t, before, lead(), 2)
+}
+
+// TestBalanceStopsInTime: who is some frames ahead waits for as many, and not on while the average of its lead comes down.
+func TestBalanceStopsInTime(t *testing.T) {
+	for hang := 2; hang <= 6; hang++ {
+		r := newParty(t, 1, 2, netsim.Settings{Lag: 10 * time.Millisecond}, nil)
+		r.run(time.Second)
+		r.machines[1].next += time.Duration(hang) * time.Second / 60
+		before := r.machines[0].Stats().Balanced
+		r.run(8 * time.Second)
+		require.InDelta(t, hang, r.machines[0].Stats().Balanced-before, 1)
+		require.Zero(t, r.machines[1].Stats().Balanced)
 	}
 }
