@@ -41,7 +41,8 @@ type replayFile struct {
 	note        string
 	checkpoints []indexed
 	duration    time.Duration
-	cut         bool // there was no index
+	cut         bool    // there was no index
+	unfinished  indexed // the checkpoint that has begun, of a file without an index
 }
 
 // open reads what isn't frames.
@@ -112,19 +113,24 @@ func (f *replayFile) readIndex(size int64) bool {
 
 // scan makes the index from the blocks of a file that wasn't closed, up to the first that isn't whole.
 func (f *replayFile) scan(size int64) {
-	f.end, f.duration, f.checkpoints = f.begin, 0, nil
-	var open indexed
+	f.end, f.duration, f.checkpoints, f.unfinished = f.begin, 0, nil, indexed{}
+	f.scanOn(size)
+}
+
+// scanOn goes on where the scan ended.
+func (f *replayFile) scanOn(size int64) {
+	open := &f.unfinished
 	for {
 		b, err := f.block(f.end, size)
 		if err != nil || b.kind != blockFrames || b.first < f.duration || b.last < b.first {
 			return
 		}
 		if b.flags&blockBegins != 0 {
-			open = indexed{offset: f.end, from: b.first}
+			*open = indexed{offset: f.end, from: b.first}
 		}
 		if b.flags&blockEnds != 0 && open.offset != 0 && len(f.checkpoints) < maxCheckpoints {
 			open.to = b.last
-			f.checkpoints = append(f.checkpoints, open)
+			f.checkpoints = append(f.checkpoints, *open)
 			open.offset = 0
 		}
 		f.duration = b.last

@@ -93,6 +93,20 @@ func (r *Replay) Play(w *actorrep.World) error {
 	return err
 }
 
+// Grow takes in what has been added to a recording that is still being written, whose size is now size; one that was closed doesn't grow. Duration and Checkpoints
+// follow.
+func (r *Replay) Grow(size int64) {
+	if r.file.cut {
+		body := r.file.body // of the block at hand
+		r.file.body = nil
+		r.file.scanOn(size)
+		r.file.body = body
+	}
+}
+
+// Offset is where the block behind the one that is being played begins: what lies before isn't read again without a Seek back.
+func (r *Replay) Offset() int64 { return r.next }
+
 // Duration is how long the recording is.
 func (r *Replay) Duration() time.Duration { return r.file.duration }
 

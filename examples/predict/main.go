@@ -1,4 +1,7 @@
-// Predict is a character that moves at once although its server is 200 ms away, and 5 % of the datagrams
+// Predict shows the low-level parts by themselves, on a wire of its own, without driver and actors: for those who build on them. A game has all this by tags on
+// its actors instead; see step 6 of the guide, and examples/tanks.
+//
+// It is a character that moves at once although its server is 200 ms away, and 5 % of the datagrams
 // get lost. All runs in virtual time over a simulated network: a player with package prediction, the server,
 // and a watcher who sees the character through package interpolation and shoots at what it sees, which
 // the server judges with package rewind. Package netclock tells the watcher how old its picture is.

@@ -21,6 +21,9 @@
 //	export BUNCHNET_KEY=$(openssl rand -hex 32)                                 for several processes
 //	go run ./examples/tanks -serve :7777
 //	go run ./examples/tanks -join 127.0.0.1:7777 -name Bob
+//
+//	go run ./examples/tanks -serve :7777 -delay 10s                             and for spectators, 10 s later
+//	go run ./examples/tanks -spectate 127.0.0.1:7777
 package main
 
 import (
@@ -44,6 +47,8 @@ type options struct {
 	serve, host, join string
 	name              string
 	record, watch     string
+	spectate          string
+	delay             time.Duration
 	bots              int
 	bot               bool
 }
@@ -62,10 +67,12 @@ func main() {
 	flag.StringVar(&o.name, "name", "Ann", "the player's name")
 	flag.StringVar(&o.record, "record", "", "file to write the match to, with -serve and -host")
 	flag.StringVar(&o.watch, "watch", "", "watch a match that was written with -record")
+	flag.DurationVar(&o.delay, "delay", 0, "with -serve and -host: let spectators see the game, so much later")
+	flag.StringVar(&o.spectate, "spectate", "", "see the game of the server at this address, as a spectator")
 	flag.IntVar(&o.bots, "bots", 0, "bots that join from this process, up to 64")
 	flag.BoolVar(&o.bot, "bot", false, "have a bot play instead of the keyboard")
 	flag.Parse()
-	real, given := o.serve+o.host+o.join+o.watch != "", false
+	real, given := o.serve+o.host+o.join+o.watch+o.spectate != "", false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "seconds" })
 	if real && !o.migrate && !given {
 		o.seconds = 0
@@ -74,11 +81,11 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%q is no flag; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if o.migrate && (o.serve+o.join+o.watch+o.record+o.pictures != "" || o.bots > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch != "" || count(o.serve, o.host, o.join, o.watch) > 1 {
+	if o.migrate && (o.serve+o.join+o.watch+o.spectate+o.record+o.pictures != "" || o.bots > 0 || o.delay > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch+o.spectate != "" || o.delay != 0 && o.serve+o.host == "" || count(o.serve, o.host, o.join, o.watch, o.spectate) > 1 {
 		fmt.Fprintln(os.Stderr, "these flags don't go together; see -help")
 		os.Exit(2)
 	}
-	if o.seconds < 0 || !real && o.seconds < 20 || o.seconds > 3600 || o.lag < 0 || o.lag > 200*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) || o.bots < 0 || o.bots > 64 {
+	if o.seconds < 0 || o.delay < 0 || o.delay > 10*time.Minute || !real && o.seconds < 20 || o.seconds > 3600 || o.lag < 0 || o.lag > 200*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) || o.bots < 0 || o.bots > 64 {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

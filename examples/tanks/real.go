@@ -40,6 +40,9 @@ func play(ctx context.Context, out io.Writer, o options) (err error) {
 	if o.watch != "" {
 		return t.watch(ctx)
 	}
+	if o.spectate != "" {
+		return t.spectate(ctx)
+	}
 	addr, cfg := o.join, driver.Config{Timeout: 10 * time.Second}
 	if o.join == "" {
 		if addr, cfg.Socket, err = t.listen(); err != nil {
@@ -79,7 +82,13 @@ func (t *table) listen() (addr string, own udp.Socket, err error) {
 		return "", nil, err
 	}
 	both, own := udp.WithLocal(socket, local)
-	if t.server, err = game.Listen("", driver.Config{Timeout: 10 * time.Second, Socket: both}, t.o.seed); err != nil {
+	cfg := driver.Config{Timeout: 10 * time.Second, Socket: both}
+	if t.o.delay > 0 {
+		t.server, err = game.ListenDelayed("", cfg, t.o.seed, t.o.delay)
+	} else {
+		t.server, err = game.Listen("", cfg, t.o.seed)
+	}
+	if err != nil {
 		return "", nil, err
 	}
 	fmt.Fprintf(t.out, "a server at %v; interrupt to end\n", socket.LocalAddr())
@@ -127,6 +136,40 @@ func (t *table) watch(ctx context.Context) error {
 	}
 	rows, _ := c.Board()
 	fmt.Fprintln(t.out, "PASS: the match is over:", rows)
+	return nil
+}
+
+// spectate shows the game of a server, with its delay.
+func (t *table) spectate(ctx context.Context) error {
+	c, err := game.Spectate(t.o.spectate, driver.Config{Timeout: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	defer c.Driver.Close()
+	c.Event = t.screen.told
+	ticker := time.NewTicker(time.Second / 60)
+	defer ticker.Stop()
+	for begin := time.Now(); t.o.seconds == 0 || time.Since(begin) < time.Duration(t.o.seconds)*time.Second; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			if err := errors.Join(c.Tick(now), c.Driver.Err()); err != nil {
+				return err
+			}
+			if isTerminal() {
+				t.screen.draw(now, c)
+			}
+			if err := t.pictures.take(now.Sub(begin), c); err != nil {
+				return err
+			}
+		}
+	}
+	rows, _ := c.Board()
+	if c.Shown() == 0 {
+		return errors.New("nothing was to see")
+	}
+	fmt.Fprintf(t.out, "PASS: saw the match until %v of it: %v\n", c.Shown().Round(100*time.Millisecond), rows)
 	return nil
 }
 

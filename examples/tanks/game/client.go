@@ -15,6 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/prediction"
 	"github.com/bunchnet/bunchnet/actorrep/replay"
+	"github.com/bunchnet/bunchnet/actorrep/spectate"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
@@ -32,17 +33,18 @@ type Client struct {
 	Denied int
 
 	classes
-	world   *actorrep.World
-	own     *Tank
-	board   *Board
-	shells  *predict.Spawns[*Shell]
-	now     time.Duration
-	play    Player
-	replay  *replay.Replay // instead of a server
-	began   time.Time      // of the replay
-	still   bool
-	follows bool // a seat knows what to do when the connection ends
-	err     error
+	world     *actorrep.World
+	own       *Tank
+	board     *Board
+	shells    *predict.Spawns[*Shell]
+	now       time.Duration
+	play      Player
+	spectator *spectate.Spectator // instead of a player's connection
+	replay    *replay.Replay      // instead of a server
+	began     time.Time           // of the replay
+	still     bool
+	follows   bool // a seat knows what to do when the connection ends
+	err       error
 }
 
 // Player says what a player does in a tick, from what the client shows.
@@ -74,6 +76,24 @@ func Watch(in io.ReaderAt, size int64) (*Client, error) {
 		return nil, err
 	}
 	return c, c.replay.Play(c.world)
+}
+
+// Spectate opens a client that sees the game as a spectator, without a tank.
+func Spectate(addr string, cfg driver.Config) (*Client, error) {
+	c, err := newClient(nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.spectator, err = spectate.NewSpectator(c.world, 0); err != nil {
+		return nil, err
+	}
+	cfg.Channels, cfg.Client.URL = append(c.world.ChannelTypes(), c.spectator.Channel()), spectatorName
+	cfg.Joined = func(conn *driver.Conn) { c.err = errors.Join(c.err, c.spectator.Open(conn)) }
+	cfg.Closed = func(_ *driver.Conn, r netconn.CloseResult) {
+		c.err = errors.Join(c.err, fmt.Errorf("the connection has ended: %s", printable(r.String())))
+	}
+	c.Driver, err = driver.Dial(addr, cfg)
+	return c, err
 }
 
 func newClient(play Player) (*Client, error) {
@@ -148,6 +168,9 @@ func (c *Client) Tick(now time.Time) error {
 	if c.replay != nil {
 		return c.tickReplay(now)
 	}
+	if c.spectator != nil {
+		return c.tickSpectator(now)
+	}
 	c.Driver.TickDispatch(now)
 	err := c.frame(now)
 	c.Driver.TickFlush(now)
@@ -174,6 +197,19 @@ func (c *Client) tickReplay(now time.Time) error {
 	c.past.Tick(c.now)
 	return errors.Join(c.err, err)
 }
+
+// tickSpectator is a frame of a spectator's.
+func (c *Client) tickSpectator(now time.Time) error {
+	c.Driver.TickDispatch(now)
+	err := c.spectator.Step(c.Driver.Since(now))
+	c.now = c.spectator.Position()
+	c.past.Tick(c.now)
+	c.Driver.TickFlush(now)
+	return errors.Join(c.err, err)
+}
+
+// Shown is the time of the match that a spectator sees; 0 before there is something.
+func (c *Client) Shown() time.Duration { return c.now }
 
 // Done reports whether a recorded match is over.
 func (c *Client) Done() bool { return c.replay != nil && c.replay.Done() }

@@ -15,6 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/predict"
 	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/actorrep/rewind"
+	"github.com/bunchnet/bunchnet/actorrep/spectate"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -32,7 +33,8 @@ type Server struct {
 	classes
 	world   *actorrep.World
 	record  *replay.Recorder
-	host    *migrate.Host // of a game that may go on without this server; else nil
+	relay   *spectate.Relay // nil without spectators
+	host    *migrate.Host   // of a game that may go on without this server; else nil
 	players *session.Players[*player]
 	board   *Board
 	shells  []*Shell
@@ -59,6 +61,20 @@ func Listen(addr string, cfg driver.Config, seed uint64) (*Server, error) {
 		return nil, err
 	}
 	s.populate()
+	return s, s.listen(addr, cfg)
+}
+
+// ListenDelayed opens a server that shows the game to spectators, so much later.
+func ListenDelayed(addr string, cfg driver.Config, seed uint64, delay time.Duration) (*Server, error) {
+	s, err := newServer(seed)
+	if err != nil {
+		return nil, err
+	}
+	s.populate()
+	if s.relay, err = spectate.NewRelay(s.world, spectate.RelayConfig{Delay: delay, Rate: 20}); err != nil {
+		return nil, err
+	}
+	cfg.Channels = append(cfg.Channels, s.relay.Channel())
 	return s, s.listen(addr, cfg)
 }
 
@@ -94,11 +110,24 @@ func (s *Server) populate() {
 
 // listen opens the network.
 func (s *Server) listen(addr string, cfg driver.Config) (err error) {
-	cfg.Channels, cfg.Joined, cfg.Closed = append(s.world.ChannelTypes(), cfg.Channels...), s.players.Joined, s.players.Closed
-	cfg.Server.Authorize = func(l *control.Login) error { return checkName(l.URL) }
+	cfg.Channels, cfg.Closed = append(s.world.ChannelTypes(), cfg.Channels...), s.players.Closed
+	cfg.Joined = func(c *driver.Conn) {
+		if c.Login().URL != spectatorName {
+			s.players.Joined(c)
+		}
+	}
+	cfg.Server.Authorize = func(l *control.Login) error {
+		if l.URL == spectatorName && s.relay == nil {
+			return errors.New("there is nothing for spectators here")
+		}
+		return checkName(l.URL)
+	}
 	s.Driver, err = driver.Listen(addr, cfg)
 	return errors.Join(err, s.err)
 }
+
+// spectatorName is the login of who is no player.
+const spectatorName = "/spectator"
 
 // checkName refuses what the score board has no room for, and what a terminal would obey.
 func checkName(name string) error {
@@ -203,6 +232,10 @@ func (s *Server) Tick(now time.Time) error {
 	}
 	s.world.Step(s.now)
 	s.past.Tick(s.now)
+	if s.relay != nil {
+		s.relay.Step(s.now)
+		s.fail(s.relay.Err())
+	}
 	if s.host != nil {
 		s.host.Step(s.now)
 	}

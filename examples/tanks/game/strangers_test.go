@@ -87,3 +87,46 @@ func TestServerGone(t *testing.T) {
 		t.Errorf("server %v, Ann %v", s, c)
 	}
 }
+
+// TestSpectator: a spectator sees all of the game with its delay, and is no player; a server without spectators refuses one.
+func TestSpectator(t *testing.T) {
+	const delay = 4 * time.Second
+	now := time.Unix(1000, 0)
+	clock := func() time.Time { return now }
+	a, b := udp.Pair(netip.MustParseAddrPort("10.0.0.1:7777"), netip.MustParseAddrPort("10.0.0.2:2"))
+	both, own := udp.WithLocal(a, netip.MustParseAddrPort("127.0.0.1:1"))
+	server, err := ListenDelayed("", driver.Config{Socket: both, Clock: clock, Link: driver.PlainSalted{}}, 1, delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann, err := Dial("10.0.0.1:7777", driver.Config{Socket: own, Clock: clock, Link: driver.PlainSalted{}}, "Ann", Bot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Spectate("10.0.0.1:7777", driver.Config{Socket: b, Clock: clock, Link: driver.PlainSalted{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begin := now; now.Sub(begin) < 20*time.Second; now = now.Add(time.Second / 60) {
+		if err := errors.Join(ann.Tick(now), s.Tick(now), server.Tick(now)); err != nil {
+			t.Fatal(err)
+		}
+		if at := s.Shown(); at > 0 && now.Sub(begin)-at < delay {
+			t.Fatalf("after %v the spectator sees %v", now.Sub(begin), at)
+		}
+	}
+	rows, ammo := s.Board()
+	if v := s.View(); v.Drones != server.Drones() || v.Crates != server.Crates() || len(rows) != 1 || ammo != 0 || v.OthersAmmo != 0 {
+		t.Errorf("%+v, %v", v, rows)
+	}
+	if at := s.Shown(); at < 20*time.Second-delay-4*time.Second {
+		t.Errorf("after 20 s the spectator sees %v", at)
+	}
+	e := newTable(t)
+	if s, err = Spectate("10.0.0.1:7777", driver.Config{Socket: e.other, Clock: e.clock, Link: driver.PlainSalted{}}); err != nil {
+		t.Fatal(err)
+	}
+	if c, srv := e.play(3*time.Second, e.ann, s); srv != nil || c[0] != nil || c[1] == nil || !strings.Contains(c[1].Error(), "nothing for spectators") {
+		t.Error(c, srv)
+	}
+}

@@ -1,0 +1,155 @@
+package spectate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+)
+
+// ErrTooMuch is why a connection ends whose server sends more than MaxBytes ahead of what is played.
+var ErrTooMuch = errors.New("spectate: more than MaxBytes came ahead of what is played")
+
+// Spectator is the client's part. It belongs to the goroutine of its world.
+type Spectator struct {
+	world *actorrep.World
+	max   int
+	got   window
+	first bool // the first byte came
+	saved bool // it said that a checkpoint comes first
+	r     *replay.Replay
+	plays bool
+	err   error
+}
+
+// window is what is kept of a recording.
+type window struct {
+	base int64 // what lies before isn't kept
+	data []byte
+}
+
+func (w *window) size() int64 { return w.base + int64(len(w.data)) }
+
+// ReadAt is io.ReaderAt's.
+func (w *window) ReadAt(p []byte, at int64) (int, error) {
+	if at < w.base || at > w.size() {
+		return 0, io.EOF
+	}
+	n := copy(p, w.data[at-w.base:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// NewSpectator returns one for a client's world, whose classes are registered and which has no connection of its own. maxBytes bounds what came and
+// hasn't been played; 0 is 64 MiB.
+func NewSpectator(w *actorrep.World, maxBytes int) (*Spectator, error) {
+	if w.IsServer() || maxBytes < 0 {
+		return nil, fmt.Errorf("%w: a Spectator needs a client's world, and a bound of %d bytes to be positive, or 0 for the default", ErrConfig, maxBytes)
+	}
+	return &Spectator{world: w, max: cmp.Or(maxBytes, 64<<20)}, nil
+}
+
+// Channel is for the driver.Config of the dial.
+func (s *Spectator) Channel() channel.Type { return channel.Type{Name: name, ClientOpen: true} }
+
+// Open asks a server for its game, when the connection has joined.
+func (s *Spectator) Open(c *driver.Conn) error {
+	ch, err := c.Open(name, s)
+	if err == nil {
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte{0}, Reliable: true})
+	}
+	return err
+}
+
+// Playing reports whether there is something to see.
+func (s *Spectator) Playing() bool { return s.plays }
+
+// Position is the recording's time that is shown.
+func (s *Spectator) Position() time.Duration {
+	if !s.plays {
+		return 0
+	}
+	return s.r.Position()
+}
+
+// Step plays what has come, in step with now, and tells the game. Call it each tick, instead of World.Step.
+func (s *Spectator) Step(now time.Duration) error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.r == nil {
+		if !s.first {
+			return nil
+		}
+		r, err := replay.Open(&s.got, s.got.size())
+		if errors.Is(err, replay.ErrTruncated) {
+			return nil // the rest is on its way
+		}
+		if err != nil {
+			return s.fail(err)
+		}
+		s.r = r
+	}
+	s.r.Grow(s.got.size())
+	if !s.plays {
+		if s.saved && s.r.Checkpoints() == 0 || s.r.Duration() == 0 {
+			return nil
+		}
+		if err := s.r.Play(s.world); err != nil {
+			return s.fail(err)
+		}
+		if s.saved {
+			if err := s.r.Seek(s.r.Duration()); err != nil {
+				return s.fail(err)
+			}
+		}
+		s.plays = true
+	}
+	if err := s.r.Step(now); err != nil {
+		return s.fail(err)
+	}
+	if n := s.r.Offset() - s.got.base; n > 1<<20 || n > int64(s.max/2) { // not each time
+		s.got.data = append(s.got.data[:0], s.got.data[n:]...)
+		s.got.base += n
+	}
+	return nil
+}
+
+func (s *Spectator) fail(err error) error {
+	s.err = err
+	return err
+}
+
+// ReceivedBunch is the channel's.
+func (s *Spectator) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	n := in.Data.Remaining() / 8
+	if n > 0 && !s.first {
+		s.first, s.saved = true, in.Data.ReadUint8() == 1
+		n--
+	}
+	if len(s.got.data)+n > s.max {
+		ch.Conn().Fail(ErrTooMuch, false)
+		return
+	}
+	at := len(s.got.data)
+	s.got.data = append(s.got.data, make([]byte, n)...)
+	in.Data.ReadBytes(s.got.data[at:])
+}
+
+// ReceivedAck is the channel's.
+func (s *Spectator) ReceivedAck(*channel.Channel, int64) {}
+
+// ReceivedNak is the channel's.
+func (s *Spectator) ReceivedNak(*channel.Channel, int64) {}
+
+// Closed is the channel's.
+func (s *Spectator) Closed(*channel.Channel, channel.CloseReason) {}
