@@ -148,6 +148,9 @@ func (c *Config) maxRecord() int {
 	return 64 + c.Players*(c.MaxInput+4) + c.maxEvents()*maxEventBytes
 }
 
+// longRecord is the bytes of a turn's record in the long run, when all players send as much as they may.
+func (c *Config) longRecord() int { return 8 + c.Players*(c.InputRate+2) }
+
 // maxEvents bounds the events of a turn: one of each kind and player, and two that are nobody's.
 func (c *Config) maxEvents() int { return playerEvents*c.Players + 2 }
 
@@ -184,7 +187,8 @@ type HostConfig struct {
 	// Stall is the policy; default Wait.
 	Stall StallPolicy
 	// Spectators is the number of places for those who only watch, up to MaxSpectators: they are numbered from
-	// Players on, and nothing they do or don't do holds the game. SpectatorDelay keeps the newest turns from them.
+	// Players on, and nothing they do or don't do holds the game. SpectatorDelay keeps the newest turns from them; the log must hold twice as many,
+	// in LogTurns and in LogBytes.
 	Spectators, SpectatorDelay int
 	// StallAfter is how long, over TurnInterval, Substitute waits; default 150 ms. Too short and
 	// jitter eats commands.
@@ -250,6 +254,8 @@ func (c HostConfig) filled() (HostConfig, error) {
 		return c, fmt.Errorf("%w: Resume", ErrConfig)
 	case c.Spectators < 0 || c.Spectators > MaxSpectators || c.SpectatorDelay < 0 || c.SpectatorDelay > c.LogTurns/2:
 		return c, fmt.Errorf("%w: Spectators or SpectatorDelay", ErrConfig)
+	case int64(c.SpectatorDelay)*int64(c.longRecord()) > int64(c.LogBytes/2):
+		return c, fmt.Errorf("%w: LogBytes must hold the turns of twice SpectatorDelay, %d bytes each at InputRate", ErrConfig, c.longRecord())
 	case c.MaxSnapshot < 0 || c.Window < c.MaxPacket || c.Rate < 1024:
 		return c, fmt.Errorf("%w: MaxSnapshot, Window or Rate", ErrConfig)
 	}

@@ -338,6 +338,7 @@ func TestConfigs(t *testing.T) {
 		func(c *HostConfig) { c.RejoinAfter = -1 },
 		func(c *HostConfig) { c.Spectators = MaxSpectators + 1 },
 		func(c *HostConfig) { c.SpectatorDelay = 1 << 20 },
+		func(c *HostConfig) { c.SpectatorDelay, c.LogBytes = 101, 2*44*100 },
 	} {
 		c := config(2)
 		change(&c)

@@ -45,11 +45,15 @@ func TestSpectators(t *testing.T) {
 // TestLateSpectatorsGetAnOlderSnapshot: who comes to watch late, with a delay that is longer than the time between two snapshots, gets one that is
 // as old as the delay, when it joins and when it is mended; and the Host keeps few of them.
 func TestLateSpectatorsGetAnOlderSnapshot(t *testing.T) {
-	for _, every := range []int64{7, 60, 130} {
+	for _, every := range []int64{7, 25, 60, 130} {
 		cfg := config(2)
 		cfg.Spectators, cfg.SpectatorDelay = 2, 100
 		cfg.LogTurns = 400
+		if every == 25 {
+			cfg.LogBytes = 2 * 44 * 100 // the least, for players that send as much as they may
+		}
 		w := newWorld(t, 1, cfg, netsim.Settings{Lag: 20 * ms})
+		w.players[0].stuffed, w.players[1].stuffed = every == 25, every == 25
 		for i := range 3 {
 			w.connect(i, 0)
 		}
