@@ -152,7 +152,8 @@
 //	in flight to a player             Window; 2 packets before the first ack
 //	sent to a player                  Rate bytes a second, over all its sessions
 //	time a player may hold the game   DropAfter, and StallPercent of the time
-//	setup                             64 KiB; snapshot MaxSnapshot; both are told when they exceed it
+//	setup                             64 KiB; snapshot MaxSnapshot, five of them with a SpectatorDelay; both are told when
+//	                                  they exceed it
 //	delay raised by one player        AdaptiveDelay.Lead turns
 //	received and not executed         ReceiveBuffer; what finds no room comes again
 //	hashes                            256 turns; not waited for after MaxDelay+16 turns, but for those of players that are
