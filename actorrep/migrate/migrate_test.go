@@ -171,7 +171,7 @@ const hostPort = 7777
 
 type rig struct {
 	t        testing.TB
-	world    *simtest.World
+	world    *simtest.Simulation
 	machines []*machine
 	save     int // bytes more in each checkpoint
 	cfg      migrate.HostConfig
@@ -187,7 +187,7 @@ func newRig(t testing.TB, seed uint64, n int, set netsim.Settings, edit func(*ri
 	if edit != nil {
 		edit(r)
 	}
-	r.world = simtest.NewWorld(seed, r.boot)
+	r.world = simtest.NewSimulation(seed, r.boot)
 	for i := range n {
 		h := r.world.AddHost(fmt.Sprint("player", i+1), false)
 		require.NoError(t, h.SetNet(set, set))

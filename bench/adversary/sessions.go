@@ -46,7 +46,7 @@ func init() {
 
 // meeting is a server with Players and clients with Redialers.
 type meeting struct {
-	*simtest.World
+	*simtest.Simulation
 	server  *driver.Driver
 	players *session.Players[uint64]
 	ids     map[string]uint64 // by host
@@ -67,7 +67,7 @@ func newMeeting(e *env, ids ...uint64) *meeting {
 		Rejoin: func(*driver.Conn, uint64) { m.back = append(m.back, m.Now()) },
 		Gone:   func(id uint64, _ netconn.CloseResult) { m.gone[id]++ },
 	}
-	m.World = simtest.NewWorld(e.seed, m.boot)
+	m.Simulation = simtest.NewSimulation(e.seed, m.boot)
 	m.AddHost("server", true)
 	for i, id := range ids {
 		m.add(string(rune('a'+i)), id)

@@ -20,7 +20,7 @@ const gamePort = 7777
 
 // world is a server and its clients, each a driver over a link, and a network between them in virtual time.
 type world struct {
-	*simtest.World
+	*simtest.Simulation
 	server  *member
 	clients []*member
 	link    func() driver.Link
@@ -50,7 +50,7 @@ var links = map[string]func() driver.Link{
 // newWorld is a world with one server. edit changes the settings of each member's driver.
 func newWorld(e *env, link func() driver.Link, edit func(m *member, c *driver.Config)) *world {
 	w := &world{link: link, edit: edit}
-	w.World = simtest.NewWorld(e.seed, w.boot)
+	w.Simulation = simtest.NewSimulation(e.seed, w.boot)
 	w.server = w.add("server", true)
 	return w
 }

@@ -68,7 +68,7 @@ func talk(sc ServerConfig, cc ClientConfig) (s *Server, c *Client, serr, cerr er
 func TestLogin(t *testing.T) {
 	speed, welcomed := 0, ""
 	s, c, serr, cerr := talk(ServerConfig{Map: "yard", MaxNetSpeed: 5000, NetSpeed: func(n int) { speed = n }},
-		ClientConfig{URL: "?Name=Ann", Joined: func(w *Welcome) { welcomed = w.Map }})
+		ClientConfig{URL: "?Name=Ann", Entered: func(w *Welcome) { welcomed = w.Map }})
 	require.NoError(t, serr)
 	require.NoError(t, cerr)
 	require.True(t, s.Joined() && c.Joined())

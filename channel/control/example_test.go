@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println("server: may", l.URL, "in?")
 		return nil
 	}}, to(&down))
-	client = control.NewClient(control.ClientConfig{URL: "Ann", Joined: func(w *control.Welcome) { fmt.Println("client: welcome to", w.Map) }}, to(&up))
+	client = control.NewClient(control.ClientConfig{URL: "Ann", Entered: func(w *control.Welcome) { fmt.Println("client: welcome to", w.Map) }}, to(&up))
 	err := client.Start()
 	for err == nil && len(up)+len(down) > 0 {
 		if len(up) > 0 {

@@ -104,8 +104,8 @@ type ServerConfig struct {
 	MaxNetSpeed int
 	// NetSpeed is told the bandwidth granted. May be nil.
 	NetSpeed func(bytesPerSecond int)
-	// Joined is called once the client is in. May be nil.
-	Joined func()
+	// Admitted is called once the client is in. May be nil.
+	Admitted func()
 }
 
 // Server is the server's side of the login.
@@ -180,8 +180,8 @@ func (s *Server) receive(m Message) error {
 		return s.receiveLogin(m)
 	case *Join:
 		s.joined = true
-		if s.cfg.Joined != nil {
-			s.cfg.Joined()
+		if s.cfg.Admitted != nil {
+			s.cfg.Admitted()
 		}
 	}
 	return nil
@@ -233,8 +233,8 @@ type ClientConfig struct {
 	// Welcomed is called when the server has let us in. With it the client joins only when Join is called, as when the map is
 	// loaded; the server's LoginTimeout bounds how long that may take. nil joins at once.
 	Welcomed func(*Welcome)
-	// Joined is called once we have joined. May be nil.
-	Joined func(*Welcome)
+	// Entered is called once we are in: at the welcome, or when Join was called after it. May be nil.
+	Entered func(*Welcome)
 }
 
 // Client is the client's side of the login.
@@ -342,8 +342,8 @@ func (c *Client) join(m *Welcome) error {
 		return err
 	}
 	c.joined = true
-	if c.cfg.Joined != nil {
-		c.cfg.Joined(m)
+	if c.cfg.Entered != nil {
+		c.cfg.Entered(m)
 	}
 	return nil
 }

@@ -219,7 +219,7 @@ func (c *client) Tick(now time.Time) error {
 
 // match is a server and six players in virtual time.
 type match struct {
-	world    *simtest.World
+	world    *simtest.Simulation
 	together bool
 	calm     bool
 	server   *server
@@ -228,7 +228,7 @@ type match struct {
 
 func newMatch(o options, together bool) (*match, error) {
 	m := &match{together: together}
-	m.world = simtest.NewWorld(o.seed, m.boot)
+	m.world = simtest.NewSimulation(o.seed, m.boot)
 	m.world.AddHost("server", true)
 	for i := range players {
 		set := netsim.Settings{LagMin: o.rtt/2 - o.rtt/20, LagMax: o.rtt/2 + o.rtt/20, Loss: o.loss}

@@ -33,12 +33,12 @@ type Coin struct {
 
 // arena is the game of a run: the simtest.Game.
 type arena struct {
-	w     *simtest.World
+	w     *simtest.Simulation
 	dials int
 	calm  bool
 }
 
-func newArena(w *simtest.World) *arena { return &arena{w: w} }
+func newArena(w *simtest.Simulation) *arena { return &arena{w: w} }
 
 // Boot starts a server or a client.
 func (g *arena) Boot(h *simtest.Host) (simtest.Program, error) {

@@ -49,7 +49,7 @@ func draw(seed uint64) simtest.Script {
 }
 
 func play(s simtest.Script) simtest.Result {
-	return simtest.Play(s, func(w *simtest.World, _ *simtest.Script) (simtest.Game, error) { return newArena(w), nil })
+	return simtest.Play(s, func(w *simtest.Simulation, _ *simtest.Script) (simtest.Game, error) { return newArena(w), nil })
 }
 
 // run plays seeds on all processors.

@@ -23,7 +23,7 @@ const seatPort = 7777
 // seats is a game of a listen server, on hosts in virtual time or over real sockets, whose host goes.
 type seats struct {
 	o     options
-	world *simtest.World // nil over real sockets
+	world *simtest.Simulation // nil over real sockets
 	key   netcode.Key
 	list  map[string]*game.Seat
 	own   map[string]udp.Socket // of a player who hosts
@@ -171,7 +171,7 @@ func runMigrate(ctx context.Context, out io.Writer, o options) error {
 		}
 		fmt.Fprintf(out, "%d players over real sockets, Ann hosts, %d s\n", len(names), o.seconds)
 	} else {
-		m.world = simtest.NewWorld(o.seed, m.boot)
+		m.world = simtest.NewSimulation(o.seed, m.boot)
 		for _, name := range names {
 			set := netsim.Settings{LagMin: o.lag - o.lag/4, LagMax: o.lag + o.lag/4, Loss: o.loss}
 			if err := m.world.AddHost(name, false).SetNet(set, set); err != nil {

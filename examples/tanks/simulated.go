@@ -21,14 +21,14 @@ var names = []string{"Ann", "Bob", "Cid", "Dee"}
 type match struct {
 	party
 	o        options
-	world    *simtest.World
+	world    *simtest.Simulation
 	key      netcode.Key
 	pictures pictures
 }
 
 func newMatch(o options) (*match, error) {
 	m := &match{o: o, party: newParty(names), key: netcode.Key{1}, pictures: pictures{dir: o.pictures}}
-	m.world = simtest.NewWorld(o.seed, m.boot)
+	m.world = simtest.NewSimulation(o.seed, m.boot)
 	m.world.AddHost("server", true)
 	for _, name := range names {
 		set := netsim.Settings{LagMin: o.lag - o.lag/4, LagMax: o.lag + o.lag/4, Loss: o.loss}

@@ -31,8 +31,8 @@ type Config struct {
 	Protocol netconn.Protocol
 
 	// Joined is called when a connection is ready: on a server after the client's
-	// login, on a client after the server's welcome, or when it called Conn.Join; without a login after the handshake. The Joined of Server and
-	// Client is called right behind it.
+	// login, on a client after the server's welcome, or when it called Conn.Join; without a login after the handshake. Server.Admitted and
+	// Client.Entered are called right behind it.
 	Joined func(c *Conn)
 	// Closed is called once for each connection that has ended, joined or not; on a client
 	// with a nil Conn when none came about.

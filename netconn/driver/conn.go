@@ -212,7 +212,7 @@ func (c *Conn) begin() {
 		c.join()
 	case d.server != nil:
 		cfg := d.cfg.Server
-		userJoined, userSpeed := cfg.Joined, cfg.NetSpeed
+		admitted, userSpeed := cfg.Admitted, cfg.NetSpeed
 		cfg.NetSpeed = func(n int) {
 			c.SetNetSpeed(n)
 			if userSpeed != nil {
@@ -226,20 +226,20 @@ func (c *Conn) begin() {
 			}
 			return authorize(l)
 		}
-		cfg.Joined = func() {
+		cfg.Admitted = func() {
 			c.join()
-			if userJoined != nil {
-				userJoined()
+			if admitted != nil {
+				admitted()
 			}
 		}
 		c.server = control.NewServer(cfg, c.sendControl)
 	default:
 		cfg := d.cfg.Client
-		userJoined := cfg.Joined
-		cfg.Joined = func(w *control.Welcome) {
+		entered := cfg.Entered
+		cfg.Entered = func(w *control.Welcome) {
 			c.join()
-			if userJoined != nil {
-				userJoined(w)
+			if entered != nil {
+				entered(w)
 			}
 		}
 		c.client = control.NewClient(cfg, c.sendControl)

@@ -59,7 +59,7 @@ func TestJoinsWhenReady(t *testing.T) {
 		present, order := "forest", []string(nil)
 		w := newTown(t, 1, netsim.Settings{Loss: 10, Lag: 30 * time.Millisecond}, Config{Link: link, LoginTimeout: 20 * time.Second,
 			Joined: func(*Conn) { order = append(order, "server joined") },
-			Server: control.ServerConfig{Level: func() (string, string) { return present, "race" }, Joined: func() { order = append(order, "login joined") }}})
+			Server: control.ServerConfig{Level: func() (string, string) { return present, "race" }, Admitted: func() { order = append(order, "login joined") }}})
 		var told []string
 		welcomed := func(m *control.Welcome) { told = append(told, m.Map+" "+m.GameMode) }
 		early := w.dial(Config{Link: link})

@@ -32,7 +32,7 @@ func TestStreams(t *testing.T) {
 		{"an older one though", OrTold, []uint32{3, 1}, "order", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := NewWorld(1, nil)
+			w := NewSimulation(1, nil)
 			s := w.NewStream("stream", c.delivery)
 			for range 4 {
 				s.Sent()
@@ -55,7 +55,7 @@ func TestStreams(t *testing.T) {
 
 // TestTold: what doesn't arrive is told, and what arrives isn't.
 func TestTold(t *testing.T) {
-	w := NewWorld(1, nil)
+	w := NewSimulation(1, nil)
 	s := w.NewStream("stream", OrTold)
 	for range 3 {
 		s.Sent()
@@ -95,7 +95,7 @@ func TestValues(t *testing.T) {
 		{"an older one after a call", []look{{1, "b", 6}, {1, "a", -1}}, "order"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := NewWorld(1, nil)
+			w := NewSimulation(1, nil)
 			v := w.NewValues("thing", "Number", "Text")
 			v.Set(0, 1)   // 1
 			v.Set(1, "a") // 2
@@ -150,7 +150,7 @@ func TestFates(t *testing.T) {
 		{"late", nil, []event{{got, 700}, {got, 9}}, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := NewWorld(1, nil)
+			w := NewSimulation(1, nil)
 			a, b := w.NewFates("a"), w.NewFates("b")
 			for _, e := range c.events {
 				a.Trace(&nettrace.Event{Kind: e.kind, PacketID: e.id})

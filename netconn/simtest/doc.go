@@ -22,7 +22,7 @@
 //		return p.driver.Err()
 //	}
 //
-//	result := simtest.Play(simtest.Draw(seed, simtest.Profile{}), func(w *simtest.World) simtest.Game { ... })
+//	result := simtest.Play(simtest.Draw(seed, simtest.Profile{}), func(w *simtest.Simulation) simtest.Game { ... })
 //
 // Use nothing from outside in it: no clock but [Host.Time], no randomness but [Host.Rand] and
 // [Host.Secrets], no goroutines, and no ranging over maps where the order shows.
@@ -33,7 +33,7 @@
 //	| faults as scripted | Game.Calm; the network heals, crashed hosts boot
 //	|                    | ends when Game.Pending says ""; a failure when it doesn't in time
 //
-// Checkers call [World.Failf], which ends the run. Ready-made are [Stream] (each [Delivery] as promised: everything, at most once, or
+// Checkers call [Simulation.Failf], which ends the run. Ready-made are [Stream] (each [Delivery] as promised: everything, at most once, or
 // what doesn't arrive is told), [Values] (only values that were set are seen, whole, none older than the last, and those that were set
 // before a call when it runs) and [Fates] (every packet acked or lost exactly once). A panic is a failure, too.
 //

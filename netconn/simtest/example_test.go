@@ -35,7 +35,7 @@ func (g *chat) Boot(h *simtest.Host) (simtest.Program, error) {
 		return p, err
 	}
 	cfg.Socket = h.Open()
-	p.d, err = driver.Dial(fmt.Sprintf("%v:7777", h.World().ServerOf(h).Addr()), cfg)
+	p.d, err = driver.Dial(fmt.Sprintf("%v:7777", h.Simulation().ServerOf(h).Addr()), cfg)
 	return p, err
 }
 
@@ -77,7 +77,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	r := simtest.Play(script, func(_ *simtest.World, s *simtest.Script) (simtest.Game, error) {
+	r := simtest.Play(script, func(_ *simtest.Simulation, s *simtest.Script) (simtest.Game, error) {
 		return &chat{clients: s.Clients}, nil
 	})
 	fmt.Println(r.OK(), r.Game.(*chat).heard)

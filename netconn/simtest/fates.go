@@ -8,7 +8,7 @@ type Fates struct {
 	// Acked and Lost count the packets' fates.
 	Acked, Lost uint64
 
-	world              *World
+	world              *Simulation
 	name               string
 	first, next, known int64
 	begun              bool
@@ -18,7 +18,7 @@ type Fates struct {
 }
 
 // NewFates returns the checker of one end of a connection; hand it the connection's events.
-func (w *World) NewFates(name string) *Fates { return &Fates{world: w, name: name} }
+func (w *Simulation) NewFates(name string) *Fates { return &Fates{world: w, name: name} }
 
 // Trace takes an event of the connection.
 func (f *Fates) Trace(e *nettrace.Event) {

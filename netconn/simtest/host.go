@@ -29,7 +29,7 @@ type Host struct {
 	// User is the game's.
 	User any
 
-	world    *World
+	world    *Simulation
 	name     string
 	index    int
 	ip       netip.Addr
@@ -47,7 +47,7 @@ type Host struct {
 
 // AddHost adds a host that boots with the first step. Servers are at 10.0.0.x, clients at 10.1.0.x behind a
 // link of their own.
-func (w *World) AddHost(name string, server bool) *Host {
+func (w *Simulation) AddHost(name string, server bool) *Host {
 	h := &Host{world: w, name: name, index: len(w.hosts), server: server, interval: DefaultTick, nextPort: 10000}
 	h.ip = netip.AddrFrom4([4]byte{10, byte(1 - b2i(server)), byte(h.index >> 8), byte(h.index + 1)})
 	h.rng = w.Rand("host " + name)
@@ -66,7 +66,7 @@ func b2i(b bool) int {
 // Name is the host's.
 func (h *Host) Name() string { return h.name }
 
-// Index is its place in World.Hosts.
+// Index is its place in Simulation.Hosts.
 func (h *Host) Index() int { return h.index }
 
 // IsServer reports whether it was added as one.
@@ -75,8 +75,8 @@ func (h *Host) IsServer() bool { return h.server }
 // Addr is its address.
 func (h *Host) Addr() netip.Addr { return h.ip }
 
-// World is where it is.
-func (h *Host) World() *World { return h.world }
+// Simulation is where it is.
+func (h *Host) Simulation() *Simulation { return h.world }
 
 // Program is what runs on it; nil before it boots and after a crash.
 func (h *Host) Program() Program { return h.program }

@@ -9,7 +9,7 @@ import (
 // network is the paths between sockets. A path is a link between two public addresses, so that what is
 // under way when an address changes goes to the old one.
 type network struct {
-	world   *World
+	world   *Simulation
 	sockets map[netip.AddrPort]*Socket // by public address; looked up only
 	index   map[[2]netip.AddrPort]*path
 	paths   []*path // in the order they came about
@@ -29,7 +29,7 @@ type cut struct {
 	from, to *Host
 }
 
-func (n *network) init(w *World) {
+func (n *network) init(w *Simulation) {
 	*n = network{world: w, sockets: map[netip.AddrPort]*Socket{}, index: map[[2]netip.AddrPort]*path{}}
 }
 
@@ -152,13 +152,13 @@ func (n *network) rebind(s *Socket, to netip.AddrPort) {
 }
 
 // Cut drops all that a sends to b from now on, until Join.
-func (w *World) Cut(a, b *Host) {
+func (w *Simulation) Cut(a, b *Host) {
 	w.Counters.Cuts++
 	w.net.cuts = append(w.net.cuts, cut{a, b})
 }
 
 // Join ends one Cut.
-func (w *World) Join(a, b *Host) {
+func (w *Simulation) Join(a, b *Host) {
 	for i, c := range w.net.cuts {
 		if c == (cut{a, b}) {
 			w.net.cuts = append(w.net.cuts[:i], w.net.cuts[i+1:]...)

@@ -47,11 +47,11 @@ func (r *Result) String() string {
 var calmNet = netsim.Settings{Lag: 10 * time.Millisecond}
 
 // Play plays a script with the game that make returns.
-func Play(s Script, make func(w *World, s *Script) (Game, error)) Result {
+func Play(s Script, make func(w *Simulation, s *Script) (Game, error)) Result {
 	s = s.filled()
 	r := Result{Script: s}
 	var game Game
-	w := NewWorld(s.Seed, func(h *Host) (Program, error) { return game.Boot(h) })
+	w := NewSimulation(s.Seed, func(h *Host) (Program, error) { return game.Boot(h) })
 	err := s.Validate()
 	if err == nil {
 		err = w.populate(&s)
@@ -71,7 +71,7 @@ func Play(s Script, make func(w *World, s *Script) (Game, error)) Result {
 }
 
 // populate adds the script's hosts.
-func (w *World) populate(s *Script) error {
+func (w *Simulation) populate(s *Script) error {
 	for i := range s.Servers {
 		w.AddHost(fmt.Sprintf("server%d", i+1), true)
 	}
@@ -84,7 +84,7 @@ func (w *World) populate(s *Script) error {
 }
 
 // ServerOf is the server that a client belongs to.
-func (w *World) ServerOf(h *Host) *Host {
+func (w *Simulation) ServerOf(h *Host) *Host {
 	servers := 0
 	for _, s := range w.hosts {
 		if s.server {
@@ -95,7 +95,7 @@ func (w *World) ServerOf(h *Host) *Host {
 }
 
 // schedule lets the faults happen.
-func (w *World) schedule(s *Script) {
+func (w *Simulation) schedule(s *Script) {
 	for _, f := range s.Faults {
 		if f.At < s.Run {
 			w.At(f.At, func() { w.apply(f, s) })
@@ -103,7 +103,7 @@ func (w *World) schedule(s *Script) {
 	}
 }
 
-func (w *World) apply(f Fault, s *Script) {
+func (w *Simulation) apply(f Fault, s *Script) {
 	h, other := w.Host(f.Host), w.Host(f.Other)
 	until := func(undo func()) { w.At(min(f.At+f.For, s.Run), undo) }
 	switch f.Kind {
@@ -135,14 +135,14 @@ func (w *World) apply(f Fault, s *Script) {
 	}
 }
 
-func (w *World) setNet(h *Host, up, down netsim.Settings) {
+func (w *Simulation) setNet(h *Host, up, down netsim.Settings) {
 	if err := h.SetNet(up, down); err != nil {
 		w.Failf("script", "%v", err)
 	}
 }
 
 // settle ends the faults and goes on until the game is content.
-func (w *World) settle(g Game, end time.Duration) {
+func (w *Simulation) settle(g Game, end time.Duration) {
 	if w.failure != nil {
 		return
 	}

@@ -18,7 +18,7 @@ const (
 type Stream struct {
 	Name string
 
-	world     *World
+	world     *Simulation
 	delivery  Delivery
 	sent, got uint32
 	told      uint32
@@ -28,7 +28,7 @@ type Stream struct {
 }
 
 // NewStream returns a stream without anything sent.
-func (w *World) NewStream(name string, d Delivery) *Stream {
+func (w *Simulation) NewStream(name string, d Delivery) *Stream {
 	return &Stream{Name: name, world: w, delivery: d}
 }
 

@@ -8,7 +8,7 @@ import "fmt"
 type Values struct {
 	Name string
 
-	world  *World
+	world  *Simulation
 	fields []history
 	now    uint32 // values set so far
 }
@@ -25,7 +25,7 @@ type setValue struct {
 }
 
 // NewValues returns an object with such fields, of which nothing is set.
-func (w *World) NewValues(name string, fields ...string) *Values {
+func (w *Simulation) NewValues(name string, fields ...string) *Values {
 	v := &Values{Name: name, world: w}
 	for _, f := range fields {
 		v.fields = append(v.fields, history{name: f})

@@ -121,7 +121,7 @@ const gameTime = time.Minute
 const seed = 14 // of the places: with it something is hit
 
 func (m *run) play() error {
-	w := simtest.NewWorld(1, m.boot())
+	w := simtest.NewSimulation(1, m.boot())
 	w.AddHost("server", true)
 	if m.Lag >= 0 {
 		set := netsim.Settings{LagMin: m.Lag, LagMax: m.Lag}

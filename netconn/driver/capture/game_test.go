@@ -133,7 +133,7 @@ func (a *arena) Boot(h *simtest.Host) (simtest.Program, error) {
 		o.Socket, err = h.Listen(7777)
 	} else {
 		o.Socket = h.Open()
-		boot = bootClient(fmt.Sprintf("%v:7777", h.World().ServerOf(h).Addr()))
+		boot = bootClient(fmt.Sprintf("%v:7777", h.Simulation().ServerOf(h).Addr()))
 	}
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func record(t testing.TB) *arena {
 		t.Fatal(err)
 	}
 	a := &arena{}
-	result := simtest.Play(script, func(*simtest.World, *simtest.Script) (simtest.Game, error) { return a, nil })
+	result := simtest.Play(script, func(*simtest.Simulation, *simtest.Script) (simtest.Game, error) { return a, nil })
 	if !result.OK() {
 		t.Fatal(result.String())
 	}

@@ -25,7 +25,7 @@ const serverAddr = "10.0.0.1:7777"
 // rig is a server with Players and clients with Redialers in virtual time, and what the server's game was told.
 type rig struct {
 	t       *testing.T
-	world   *simtest.World
+	world   *simtest.Simulation
 	players *session.Players[*player]
 	server  *driver.Driver
 	link    func(client string) driver.Link // a client's, or the server's for ""
@@ -104,7 +104,7 @@ func newRig(t *testing.T, seed uint64, set netsim.Settings, edit func(*rig)) *ri
 		require.NoError(t, err)
 		return driver.Netcode{Token: token}
 	}
-	r.world = simtest.NewWorld(seed, r.boot)
+	r.world = simtest.NewSimulation(seed, r.boot)
 	if edit != nil {
 		edit(r)
 	}

@@ -11,7 +11,7 @@ type Game struct {
 	// Counters is what was done, for coverage.
 	Counters Counters
 
-	w       *simtest.World
+	w       *simtest.Simulation
 	opt     options
 	ends    []*end
 	dials   []*end // clients' ends, by the number they log in with
@@ -31,7 +31,7 @@ type Counters struct {
 }
 
 // New returns the exercise of a script.
-func New(w *simtest.World, s *simtest.Script) (*Game, error) {
+func New(w *simtest.Simulation, s *simtest.Script) (*Game, error) {
 	opt, err := readOptions(s)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func New(w *simtest.World, s *simtest.Script) (*Game, error) {
 
 // Play plays a script.
 func Play(s simtest.Script) simtest.Result {
-	return simtest.Play(s, func(w *simtest.World, s *simtest.Script) (simtest.Game, error) { return New(w, s) })
+	return simtest.Play(s, func(w *simtest.Simulation, s *simtest.Script) (simtest.Game, error) { return New(w, s) })
 }
 
 // Boot is simtest.Game's.

@@ -208,8 +208,8 @@ type arrival struct {
 	id int64
 }
 
-// World runs flows over one link.
-type World struct {
+// Run is flows over one link, in virtual time.
+type Run struct {
 	Link  *Link
 	Flows []*Flow
 	Each  func(now time.Duration) // called at each step; may be nil
@@ -224,9 +224,9 @@ const (
 	bin  = 10 * time.Millisecond
 )
 
-// New returns a world; the same seed gives the same run.
-func New(seed uint64, link *Link, flows ...*Flow) *World {
-	w := &World{Link: link, Flows: flows, rng: rand.New(rand.NewPCG(seed, 1))}
+// New returns a run; the same seed gives the same one.
+func New(seed uint64, link *Link, flows ...*Flow) *Run {
+	w := &Run{Link: link, Flows: flows, rng: rand.New(rand.NewPCG(seed, 1))}
 	link.rng = rand.New(rand.NewPCG(seed, 2))
 	link.next = link.Bursts.Every
 	for _, f := range flows {
@@ -240,7 +240,7 @@ func New(seed uint64, link *Link, flows ...*Flow) *World {
 }
 
 // Run goes on until a time.
-func (w *World) Run(to time.Duration) {
+func (w *Run) Run(to time.Duration) {
 	for ; w.now < to; w.now += step {
 		w.Link.serve(w.now)
 		for _, f := range w.Flows {
@@ -256,7 +256,7 @@ func (w *World) Run(to time.Duration) {
 }
 
 // peer acks what has arrived.
-func (w *World) peer(f *Flow) {
+func (w *Run) peer(f *Flow) {
 	if w.now < f.nextAck {
 		return
 	}
@@ -320,7 +320,7 @@ func (f *Flow) inOrder(now, back time.Duration, waits bool) {
 	f.held = f.held[n:]
 }
 
-func (w *World) sender(f *Flow) {
+func (w *Run) sender(f *Flow) {
 	if _, asleep := within(f.Asleep, w.now); asleep {
 		return
 	}
@@ -361,7 +361,7 @@ func (f *Flow) hasData(now time.Duration) bool {
 	return true
 }
 
-func (w *World) send(f *Flow) {
+func (w *Run) send(f *Flow) {
 	id := f.id
 	f.id++
 	f.sentAt = append(f.sentAt, w.now)

@@ -81,7 +81,7 @@ func (p *Path) Run(seed uint64, controller func() Controller) Figures {
 	return p.figures(w)
 }
 
-func (p *Path) figures(w *World) Figures {
+func (p *Path) figures(w *Run) Figures {
 	var rates []float64
 	last := w.Flows[len(w.Flows)-1].Starts
 	for _, f := range w.Flows {
@@ -123,7 +123,7 @@ func (p *Path) figures(w *World) Figures {
 // settled is how long after an event share and queue are looked at again.
 const settled = 5 * time.Second
 
-func (p *Path) calm(w *World, t time.Duration) bool {
+func (p *Path) calm(w *Run, t time.Duration) bool {
 	if t < settled {
 		return false
 	}
@@ -142,7 +142,7 @@ func (p *Path) calm(w *World, t time.Duration) bool {
 
 // recovery is how long after at the flows first used 90 % of the link for half a second. It has to last: what was sent before the
 // event may arrive after it.
-func recovery(w *World, at, end time.Duration) time.Duration {
+func recovery(w *Run, at, end time.Duration) time.Duration {
 	const window, after = 500 * time.Millisecond, 3 * time.Second
 	used := func(share float64, from, to time.Duration) bool {
 		sum := 0.0

@@ -89,7 +89,7 @@ func (g *game) Boot(h *simtest.Host) (simtest.Program, error) {
 	e := &end{world: actorrep.NewClient(actorrep.Config{})}
 	err := e.world.Register("Counter", (*Counter)(nil), actorrep.RPCs{"Press": Press})
 	if err == nil {
-		e.d, err = driver.Dial(fmt.Sprintf("%v:7777", h.World().ServerOf(h).Addr()), driver.Config{Channels: e.world.ChannelTypes(),
+		e.d, err = driver.Dial(fmt.Sprintf("%v:7777", h.Simulation().ServerOf(h).Addr()), driver.Config{Channels: e.world.ChannelTypes(),
 			Link: driver.PlainSalted{}, Socket: h.Open(), Clock: h.Time, Rand: h.Secrets()})
 	}
 	return e, err
@@ -109,7 +109,7 @@ func run(path string) error {
 		return err
 	}
 	g := &game{file: file}
-	result := simtest.Play(script, func(*simtest.World, *simtest.Script) (simtest.Game, error) { return g, nil })
+	result := simtest.Play(script, func(*simtest.Simulation, *simtest.Script) (simtest.Game, error) { return g, nil })
 	if !result.OK() {
 		return fmt.Errorf("%s", result.String())
 	}

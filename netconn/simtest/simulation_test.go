@@ -57,11 +57,11 @@ func (p *pinger) Tick(now time.Time) error {
 }
 
 // pingWorld is a server and a client that ping.
-func pingWorld(t *testing.T, seed uint64, net netsim.Settings) (w *World, server, client *Host) {
-	w = NewWorld(seed, func(h *Host) (Program, error) {
+func pingWorld(t *testing.T, seed uint64, net netsim.Settings) (w *Simulation, server, client *Host) {
+	w = NewSimulation(seed, func(h *Host) (Program, error) {
 		p := &pinger{h: h, froms: map[netip.AddrPort]int{}}
 		if !h.IsServer() {
-			p.s, p.to = h.Open(), netip.AddrPortFrom(h.World().ServerOf(h).Addr(), 7)
+			p.s, p.to = h.Open(), netip.AddrPortFrom(h.Simulation().ServerOf(h).Addr(), 7)
 			return p, nil
 		}
 		var err error
@@ -179,7 +179,7 @@ func TestPanicIsAFailure(t *testing.T) {
 }
 
 func TestOnly(t *testing.T) {
-	w := NewWorld(1, nil)
+	w := NewSimulation(1, nil)
 	w.Only("bounds")
 	w.Failf("order", "no")
 	require.Nil(t, w.Failure())
@@ -193,7 +193,7 @@ func TestAllocs(t *testing.T) {
 	var s *Socket
 	var to netip.AddrPort
 	msgs := []udp.Message{{Buf: make([]byte, 100)}}
-	w := NewWorld(1, func(h *Host) (Program, error) { return tick(func() { w := s; _, _ = w.TryReadBatch(msgs) }), nil })
+	w := NewSimulation(1, func(h *Host) (Program, error) { return tick(func() { w := s; _, _ = w.TryReadBatch(msgs) }), nil })
 	a, b := w.AddHost("server1", true), w.AddHost("client1", false)
 	var err error
 	s, err = a.Listen(7)

@@ -30,9 +30,9 @@ type Counters struct {
 	Boots, Crashes, Pauses, Rebinds, Cuts  uint64
 }
 
-// World is the hosts, the network and the time. Not safe for concurrent use; any number of worlds may run
+// Simulation is the hosts, the network and the time. Not safe for concurrent use; any number of worlds may run
 // beside each other.
-type World struct {
+type Simulation struct {
 	Counters Counters
 
 	seed    uint64
@@ -51,24 +51,24 @@ type action struct {
 	do func()
 }
 
-// NewWorld returns an empty world whose hosts start with boot.
-func NewWorld(seed uint64, boot func(h *Host) (Program, error)) *World {
-	w := &World{seed: seed, boot: boot, hash: newHash()}
+// NewSimulation returns an empty simulation whose hosts start with boot.
+func NewSimulation(seed uint64, boot func(h *Host) (Program, error)) *Simulation {
+	w := &Simulation{seed: seed, boot: boot, hash: newHash()}
 	w.net.init(w)
 	return w
 }
 
 // Now is the time since the world began.
-func (w *World) Now() time.Duration { return w.now }
+func (w *Simulation) Now() time.Duration { return w.now }
 
 // Hash is of all datagrams so far: when they left and arrived, whence and where to, and their bytes.
-func (w *World) Hash() uint64 { return uint64(w.hash) }
+func (w *Simulation) Hash() uint64 { return uint64(w.hash) }
 
 // Hosts is all hosts in the order they were added.
-func (w *World) Hosts() []*Host { return w.hosts }
+func (w *Simulation) Hosts() []*Host { return w.hosts }
 
 // Host is the host of a name, or nil.
-func (w *World) Host(name string) *Host {
+func (w *Simulation) Host(name string) *Host {
 	for _, h := range w.hosts {
 		if h.name == name {
 			return h
@@ -78,20 +78,20 @@ func (w *World) Host(name string) *Host {
 }
 
 // Rand is a source of randomness for the purpose of that name, the same for the same seed.
-func (w *World) Rand(purpose string) Rand {
+func (w *Simulation) Rand(purpose string) Rand {
 	h := newHash()
 	h.write([]byte(purpose))
 	return NewRand(w.seed, uint64(h))
 }
 
 // Failure is what a checker found first, or nil.
-func (w *World) Failure() *Failure { return w.failure }
+func (w *Simulation) Failure() *Failure { return w.failure }
 
 // Only makes the findings of other checkers than these count for nothing.
-func (w *World) Only(checkers ...string) { w.only = checkers }
+func (w *Simulation) Only(checkers ...string) { w.only = checkers }
 
 // Failf reports what a checker found. The first one ends the run.
-func (w *World) Failf(checker, format string, args ...any) {
+func (w *Simulation) Failf(checker, format string, args ...any) {
 	if w.only != nil && !slices.Contains(w.only, checker) {
 		return
 	}
@@ -101,7 +101,7 @@ func (w *World) Failf(checker, format string, args ...any) {
 }
 
 // At calls f at a time, before what else happens then. Those of one time are called in the order given.
-func (w *World) At(at time.Duration, f func()) {
+func (w *Simulation) At(at time.Duration, f func()) {
 	i := len(w.actions)
 	for i > 0 && w.actions[i-1].at > at {
 		i--
@@ -112,7 +112,7 @@ func (w *World) At(at time.Duration, f func()) {
 }
 
 // RunUntil goes on until a time, or a failure.
-func (w *World) RunUntil(end time.Duration) {
+func (w *Simulation) RunUntil(end time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.Failf("panic", "%v\n%s", r, debug.Stack())
@@ -126,7 +126,7 @@ func (w *World) RunUntil(end time.Duration) {
 }
 
 // step does what is next before end, if anything.
-func (w *World) step(end time.Duration) bool {
+func (w *Simulation) step(end time.Duration) bool {
 	var next *Host
 	for _, h := range w.hosts {
 		if next == nil || h.next < next.next {

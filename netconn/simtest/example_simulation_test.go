@@ -13,8 +13,8 @@ type ticker struct{ n int }
 func (t *ticker) Tick(time.Time) error { t.n++; return nil }
 
 // A world without a script: hosts, and what happens to them when.
-func ExampleWorld() {
-	w := simtest.NewWorld(1, func(*simtest.Host) (simtest.Program, error) { return &ticker{}, nil })
+func ExampleSimulation() {
+	w := simtest.NewSimulation(1, func(*simtest.Host) (simtest.Program, error) { return &ticker{}, nil })
 	h := w.AddHost("server", true)
 	w.At(500*time.Millisecond, func() { h.Pause(400 * time.Millisecond) })
 	w.RunUntil(time.Second)
