@@ -92,7 +92,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	}
 	switch control := in.ChIndex == 0 && (in.Name == bunch.Control || !in.Reliable && !in.Open); {
 	case !control && t.isStatic(0) && !t.controlOpen():
-		if t.cfg.StrictControl && t.Channel(0) == nil {
+		if t.cfg.StrictControl && t.Channel(0) == nil && !t.controlGone { // behind its close it was overtaken
 			return nil, false, ErrNoControl
 		}
 		t.Counters.Refused++

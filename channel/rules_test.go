@@ -231,6 +231,25 @@ func TestControlFirst(t *testing.T) {
 	require.ErrorIs(t, err, channel.ErrNoControl)
 }
 
+// TestLateBehindTheClose: the close of the control channel overtakes a bunch that opens another. That breaks no rule: the bunch is refused, so that its sender
+// doesn't believe that it arrived.
+func TestLateBehindTheClose(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		w, _ := opened(t, func(c *channel.Config) { c.StrictControl = strict })
+		h := reliable(0, 2, bunch.Control)
+		h.Close = true
+		_, err := w.receive(3, h, "")
+		require.NoError(t, err)
+		require.Nil(t, w.table.Channel(0))
+		for i, open := range []bunch.Header{{ChIndex: 5, Name: game, Open: true, Reliable: true, WireSeq: initSeq + 1}, {ChIndex: 5, Name: game}} {
+			nak, err := w.receive(int64(4+i), open, "late")
+			require.NoError(t, err)
+			require.True(t, nak)
+			require.Nil(t, w.table.Channel(5))
+		}
+	}
+}
+
 func open(t *testing.T, w *wire, name bunch.Name) (*channel.Channel, *log) {
 	l := &log{}
 	ch, err := w.table.Open(name, l)
