@@ -141,3 +141,39 @@ func TestPredictedUnderLoss(t *testing.T) {
 		require.Greater(t, w.Server.Counters.Deltas, w.Server.Counters.Updates/2, "seed %d", seed)
 	}
 }
+
+// TestBitsAreShared: connections that know the same of an actor get the same bits, which are encoded once; who is alone with it gets as many.
+func TestBitsAreShared(t *testing.T) {
+	shared := map[int]float64{}
+	for _, clients := range []int{1, 2, 8} {
+		w := newWorld(t, 1, netsim.Settings{LagMin: 40 * time.Millisecond, LagMax: 40 * time.Millisecond}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+			require.NoError(t, w.Register("flyer", (*flyer)(nil)))
+		})
+		for range clients {
+			w.join()
+		}
+		var all []*flyer
+		for range 10 {
+			all = append(all, &flyer{})
+			require.NoError(t, w.Server.Spawn(all[len(all)-1]))
+		}
+		run := func(from, to int) {
+			for step := from; step < to; step++ {
+				for i, f := range all {
+					f.fly(i%2, step, w.Rand.IntN)
+				}
+				w.Step()
+			}
+		}
+		run(0, 60)
+		before := w.Server.Counters
+		run(60, 200)
+		c := w.Server.Counters
+		require.Greater(t, c.Deltas-before.Deltas, uint64(9*140*clients))
+		shared[clients] = float64(c.SharedBits-before.SharedBits) / float64(c.UpdateBits-before.UpdateBits)
+	}
+	require.Zero(t, shared[1])
+	require.Greater(t, shared[2], 0.33, "the heads of records are each one's own")
+	require.Greater(t, shared[8], 0.58)
+	t.Log(shared)
+}
