@@ -97,7 +97,7 @@ func seeds(short int) int {
 const tickTime = time.Second / 60
 
 // TestInputsComeInTime: at 100 ms ± 25 ms, and 5 and 10 % loss, at most 0.1 % of ticks are simulated without the player's own input, and inputs wait two ticks
-// beyond the jitter at most.
+// beyond the jitter on average over the seeds, and three with any seed: at a loss a player's lead has room for one or two more sends, by what he met last.
 func TestInputsComeInTime(t *testing.T) {
 	for _, loss := range []float64{0, 5, 10} {
 		all, longest, mean := 0.0, time.Duration(0), time.Duration(0)
@@ -115,6 +115,7 @@ func TestInputsComeInTime(t *testing.T) {
 		t.Logf("%2.0f%% loss: %.3f%% of ticks without an input, inputs wait %v on average, %v at the worst seed; %d seeds", loss, all, mean.Round(time.Millisecond/10), longest.Round(time.Millisecond/10), n)
 		require.LessOrEqual(t, all, 0.1)
 		require.Less(t, mean, 50*time.Millisecond+2*tickTime)
+		require.Less(t, longest, 50*time.Millisecond+3*tickTime)
 	}
 }
 

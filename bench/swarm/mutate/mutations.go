@@ -1,8 +1,21 @@
 package main
 
+import "strings"
+
 // mutation is a way to break the code: old, which must occur exactly once in file, becomes new.
 type mutation struct {
 	name, file, old, new string
+}
+
+// tests is which tests of prediction look for a mutation; "" for what the swarm plays.
+func (m *mutation) tests() string {
+	switch {
+	case strings.HasPrefix(m.name, "groups: "):
+		return "Group"
+	case strings.HasPrefix(m.name, "spawns: "):
+		return "Spawn"
+	}
+	return ""
 }
 
 var mutations = []mutation{
@@ -45,7 +58,7 @@ var mutations = []mutation{
 	{"channel: a gap of a closed channel isn't filled", "channel/index.go",
 		"		s.noteGap(ch)", "		_ = ch"},
 	{"channel: what waits is forgotten", "channel/send.go",
-		"			t.fresh.push(ch)\n", ""},
+		"			ch.queue().push(ch)\n", ""},
 	{"channel: the last reliable bunch is taken again", "channel/receive.go",
 		"if in.ChSequence <= t.inReliable(in.ChIndex) {", "if in.ChSequence < t.inReliable(in.ChIndex) {"},
 	{"channel: one bunch may overtake", "channel/receive.go",
@@ -103,7 +116,7 @@ var mutations = []mutation{
 	{"liars: a client calls what there isn't", "actorrep/server_calls.go",
 		"	if id >= len(c.rpcs) || c.rpcs[id].definition().kind != serverRPC {", "	if c.rpcs[id].definition().kind != serverRPC {"},
 	{"message: what was received is taken again", "channel/message/read.go",
-		"	case id < q.recvNext || slot.m != nil:", "	case slot.m != nil:"},
+		"	case id < q.recvNext || id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil:", "	case id >= q.recvNext && id < q.recvNext+int64(len(q.in)) && q.inAt(id).m != nil:"},
 	{"message: an old ack counts for a new message", "channel/message/write.go",
 		"		if id < q.oldest {\n			continue\n		}\n", ""},
 	{"message: a lost packet acks its messages", "channel/message/write.go",
@@ -114,4 +127,16 @@ var mutations = []mutation{
 		"	b.Counters.Resent++\n	o.lost = append(o.lost, f)", "	b.Counters.Resent++"},
 	{"lockstep: the stream skips what was lost", "channel/lockstep/peer_io.go",
 		"	data = data[pos-offset:]\n", "	data = data[(pos-offset)/2*2:]\n"},
+	{"spawns: what the server has is shown beside it", "actorrep/predict/spawn.go",
+		"	s.waiting = slices.Delete(s.waiting, i, i+1)\n", ""},
+	{"groups: corrections are drawn at once", "actorrep/predict/groupclient.go",
+		"		m.smoother.Jump(now, m.kind.place(m.before), m.kind.place(after))\n", ""},
+	{"groups: states of the distant future are taken", "actorrep/predict/groupclient.go",
+		"at >= g.newest+keptStates-maxBack {", "false {"},
+	{"groups: a player is told of whom he doesn't see", "actorrep/predict/groupserver.go",
+		" || !peer.Has(m.actor)", ""},
+	{"groups: only the first of many are told", "actorrep/predict/groupserver.go",
+		"if p.cursor = next; next == 0", "if next == 0"},
+	{"groups: a value that came is taken for a prediction", "actorrep/predict/groupclient.go",
+		"			m.came |= 1 << i\n", ""},
 }
