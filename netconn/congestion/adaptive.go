@@ -127,6 +127,7 @@ type Adaptive struct {
 	deaf         int64 // packets up to this say nothing of the path now
 	silenced     bool  // nothing has been heard since the rate was halved for that
 	lastCall     time.Duration
+	late         time.Duration // when this process last came late: what it found then had waited for it
 	lastSent     time.Duration
 	lastFeedback time.Duration
 	silentSince  time.Duration // feedback is awaited since
@@ -207,7 +208,7 @@ func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 		if idle := now - a.lastFeedback; a.lastFeedback == 0 || idle > a.pause(bytes) {
 			a.round.begin(now, id, true)
 		} else if !a.round.open {
-			a.round.begin(a.lastFeedback, id, a.deaf == a.lastID)
+			a.round.begin(a.lastFeedback, id, a.deaf == a.lastID || a.isLate(now))
 		}
 	} else if !a.round.open {
 		a.round.begin(now, id, true)
@@ -226,7 +227,7 @@ func (a *Adaptive) pause(bytes int) time.Duration {
 // OnAck takes a delivery and its round trip time.
 func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
 	says := a.feedback(now, id, bytes)
-	if rtt > 0 {
+	if rtt > 0 && !a.isLate(now) {
 		a.recent.step(now, rtt) // also of a packet sent in a drain: the path may become longer then
 	}
 	if !says {
@@ -254,7 +255,7 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 	a.wake(now)
 	if now > a.lastFeedback {
 		a.settle(now)
-		if a.lastFeedback > 0 {
+		if a.lastFeedback > 0 && !a.isLate(now) {
 			a.ackGap = smooth(a.ackGap, min(now-a.lastFeedback, maxAckGap))
 		}
 	}
@@ -264,7 +265,7 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 	}
 	a.lastFeedback, a.silentSince = now, now
 	a.inflight = max(a.inflight-bytes, 0)
-	if id <= a.deaf {
+	if id <= a.deaf || a.isLate(now) {
 		return false
 	}
 	r := &a.round
@@ -282,14 +283,22 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 }
 
 // wake finds out that this process has stood still: what is in flight was delivered long before its acks are
-// taken, so it says nothing.
+// taken, so it says nothing. After less than that only what waited to be taken says nothing, and the round begins anew; what
+// is later than ticks are on average counts, so a process whose ticks are never even isn't blind.
 func (a *Adaptive) wake(now time.Duration) {
 	if now-a.lastCall > max(asleep, 4*a.tickGap) && a.lastCall > 0 {
 		a.forget(now)
 		a.silentSince = now
+	} else if a.tickGap > 0 && now-a.lastCall > 3*a.tickGap+minLate {
+		a.accrue(now)
+		a.pacer.limited()
+		a.round, a.late = round{}, now
 	}
 	a.lastCall = now
 }
+
+// isLate reports whether this process comes too late to time what it finds.
+func (a *Adaptive) isLate(now time.Duration) bool { return a.late > 0 && now == a.late }
 
 // forget makes what is in flight say nothing.
 func (a *Adaptive) forget(now time.Duration) {
@@ -375,6 +384,7 @@ func (a *Adaptive) curiosity() time.Duration {
 }
 
 const (
+	minLate     = 10 * time.Millisecond  // and three ticks without a call: the process was kept from running
 	asleep      = 250 * time.Millisecond // and four ticks without a call: the process stood still
 	minPatience = 400 * time.Millisecond
 	maxPatience = 4 * time.Second
