@@ -354,7 +354,7 @@ const (
 	minBurst = 10 * time.Millisecond
 	maxGrain = 100 * time.Millisecond
 
-	maxAckGap = 400 * time.Millisecond
+	maxAckGap = time.Second
 )
 
 func (a *Adaptive) accrue(now time.Duration) { a.pacer.accrue(now, a.Rate(), a.creditLimit()) }
@@ -368,12 +368,12 @@ func (a *Adaptive) window() int {
 	return int(1.5*a.rate*(a.longest+a.sendGap).Seconds()) + 4*a.cfg.MaxPacket
 }
 
-// patience is how long feedback may stay away. The first may take as long as any.
+// patience is how long feedback may stay away. The first may take as long as any, and a peer may ack seldom.
 func (a *Adaptive) patience() time.Duration {
 	if a.longest == 0 {
 		return maxPatience
 	}
-	return min(a.longest+minPatience, maxPatience)
+	return min(a.longest+max(minPatience, 2*a.ackGap), maxPatience)
 }
 
 // curiosity is the time between packets while as much is in flight as may be. They go on, at MinRate or less: only the

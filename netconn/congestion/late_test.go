@@ -84,3 +84,14 @@ func TestUnevenTicks(t *testing.T) {
 		require.Less(t, queue, 150*ms, "seed %d", seed)
 	}
 }
+
+// TestSeldomAcks: a peer that acks every half second or two, as in a browser's tab that isn't seen, isn't taken for silent.
+func TestSeldomAcks(t *testing.T) {
+	for _, every := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+		f := paths.Flow{Controller: controller(t)(), Tick: time.Second / 60, AckEvery: every, Jitter: time.Millisecond}
+		link := paths.Link{Rate: paths.Constant(10e6), Buffer: 500 * time.Millisecond, Delay: 20 * time.Millisecond}
+		paths.New(1, &link, &f).Run(time.Minute)
+		require.Greater(t, f.Delivered(20*time.Second, time.Minute), 8e6, "acks every %v", every)
+		require.Less(t, link.Queue(.5, 20*time.Second, time.Minute), 30*time.Millisecond, "acks every %v", every)
+	}
+}
