@@ -215,3 +215,147 @@ func TestEarlyPartsCountAsJoined(t *testing.T) {
 	}
 	require.Equal(t, len(taken), joined)
 }
+
+// TestHowMuchBegins: a quarter of half of MaxMemory, 1 MiB and the 256 KiB of the beginning bound it, and one payload always may.
+func TestHowMuchBegins(t *testing.T) {
+	for memory, most := range map[int]int{256 << 10: 64 << 10, 1 << 20: 128 << 10, 2 << 20: 256 << 10, 64 << 20: 256 << 10} {
+		s := newStub(t, false, func(c *Config) { noControl(c); c.MaxMemory = memory })
+		require.Equal(t, most, s.table.mostBegun(), "%d", memory)
+		for range 20 {
+			ch := s.open(stubGame)
+			s.send(ch, 1)
+			s.ack(len(s.sent) - 1)
+			if _, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 4000), Reliable: true}); err != nil {
+				break
+			}
+		}
+		require.Equal(t, min(20, most/4096), len(s.begun()), "each of 4000 bytes counts 4096")
+		s.table.begunRoom = 1 << 30
+		require.Equal(t, max(64<<10, min(memory/8, maxBegun)), s.table.mostBegun())
+	}
+	s := newStub(t, false, noControl)
+	a := s.open(stubGame)
+	require.True(t, s.table.begin(a, 1, 2))
+	require.True(t, s.table.begin(a, 300<<10, 3), "the only one may be larger than all that begins")
+	b := s.open(stubGame)
+	require.False(t, s.table.begin(b, 1, 2))
+	s.table.endBegun(a)
+	require.True(t, s.table.begin(b, 1, 2))
+	require.Equal(t, bufferSize(1), s.table.begun)
+	require.EqualValues(t, 2, b.rare.begunEnd)
+}
+
+// TestBeginsOncePerPayload: a payload that waited for bandwidth begins with its first part, and its parts don't ask again; the next of its channel does.
+func TestBeginsOncePerPayload(t *testing.T) {
+	s := newStub(t, false, noControl)
+	var chs []*Channel
+	for range 7 {
+		ch := s.open(stubGame)
+		chs = append(chs, ch)
+		s.send(ch, 1)
+	}
+	s.ackFrom(0)
+	s.slow = true
+	for _, ch := range chs {
+		s.send(ch, 10) // so that the payload isn't the first to wait
+		s.send(ch, 60_000)
+		s.send(ch, 20)
+	}
+	require.Zero(t, s.table.begun, "none of it has its turn yet")
+	s.slow = false
+	s.m.Pump()
+	require.Equal(t, []uint32{1, 3, 5, 7}, s.begun())
+	require.Equal(t, firstBegun, s.table.begun)
+	require.Equal(t, 3, s.table.line.len())
+	from := 7
+	for n := len(s.sent); from < n; from++ {
+		if s.sent[from].ch == chs[0] {
+			s.ack(from)
+		}
+	}
+	require.Equal(t, []uint32{1, 3, 5, 7}, s.begun())
+	require.Equal(t, 1, s.table.line.len(), "the first two in line have begun: more may, as one has arrived")
+	require.False(t, chs[5].inLine)
+	require.True(t, chs[6].inLine)
+	require.Positive(t, s.table.Waiting())
+	s.send(chs[0], 30_000)
+	require.True(t, chs[0].inLine, "behind those that wait")
+	s.m.Pump()
+	require.Equal(t, []uint32{1, 3, 5, 7, 9, 11}, s.begun())
+	for i, w := range s.sent[from:] {
+		require.True(t, w.ch != chs[6] || w.h.Bits == 80, "%d", i)
+	}
+}
+
+// TestUnreliablePartsAreRefused: where memory is full, an unreliable bunch of several parts is lost, and the packet counts as refused.
+func TestUnreliablePartsAreRefused(t *testing.T) {
+	s := newStub(t, true, func(c *Config) { noControl(c); c.MaxMemory = minMaxMemory })
+	s.accepts(header(1, 1, stubGame, opening), "")
+	before := s.table.Counters
+	half := s.table.cfg.MaxMemory / 2
+	full := half - joinCost(bunch.MaxPayload) - joinCost(500)
+	s.table.held += full + 1 - s.table.held
+	part := bunch.Header{ChIndex: 1, Partial: true, PartialInitial: true}
+	nak, err := s.receive(part, string(make([]byte, 500)))
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.Equal(t, before.MemoryFull+1, s.table.Counters.MemoryFull)
+	require.Equal(t, before.Refused+1, s.table.Counters.Refused)
+	s.table.held--
+	s.accepts(part, string(make([]byte, 500)))
+	require.Equal(t, full+joinCost(500), s.table.held)
+	require.Equal(t, joinCost(500), s.table.joining)
+	require.Nil(t, s.table.served, "it comes in two packets or never")
+
+	reliable := header(1, 2, stubGame, func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true })
+	s.accepts(reliable, "one")
+	require.Same(t, s.table.Channel(1), s.table.served)
+	s.accepts(header(3, 1, stubGame, opening), "")
+	before = s.table.Counters
+	nak, err = s.receive(header(3, 2, stubGame, func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true }), string(make([]byte, 800)))
+	require.NoError(t, err)
+	require.True(t, nak)
+	require.Equal(t, before.MemoryFull+1, s.table.Counters.MemoryFull)
+	require.Equal(t, before.Refused+1, s.table.Counters.Refused)
+}
+
+// TestWhatPartsCount: what a payload counts covers its buffer, however it grows, and never more than the largest payload.
+func TestWhatPartsCount(t *testing.T) {
+	require.Equal(t, 2*1+32, joinCost(1))
+	require.Equal(t, 2*1000+32, joinCost(1000))
+	require.Equal(t, 65536, joinCost(40_000))
+	require.Equal(t, 65536, joinCost(bunch.MaxPayload))
+	for _, part := range []int{1, 31, 33, 500, 850} {
+		s := newStub(t, true, noControl)
+		for n := 1; n*part <= bunch.MaxPayload && n < 300; n++ {
+			s.accepts(header(1, n, stubGame, func(h *bunch.Header) { h.Open, h.Partial, h.PartialInitial = n == 1, true, n == 1 }), string(make([]byte, part)))
+			a := &s.table.Channel(1).rare.assembly
+			require.LessOrEqual(t, a.Cap(), joinCost(n*part))
+			require.Equal(t, bufferSize(a.Cap()), a.Cap(), "the pool's")
+			require.Equal(t, joinCost(n*part), s.table.joining)
+		}
+	}
+}
+
+// TestJoinedBuffersComeBack: the pool has them again when the payload is delivered, and when its channel goes.
+func TestJoinedBuffersComeBack(t *testing.T) {
+	s := newStub(t, true, noControl)
+	p := s.table.cfg.Pool
+	join := func(seq int, final bool) {
+		for n := range 4 {
+			s.accepts(header(1, seq+n, stubGame, func(h *bunch.Header) {
+				h.Open, h.Partial, h.PartialInitial, h.PartialFinal = seq+n == 1, true, n == 0, final && n == 3
+			}), string(make([]byte, 900)))
+		}
+	}
+	join(1, true)
+	unused := p.unused
+	require.Positive(t, unused)
+	require.Nil(t, s.table.Channel(1).rare)
+	join(5, true)
+	require.Equal(t, unused, p.unused, "the same ones were used again")
+	join(9, false)
+	require.Less(t, p.unused, unused)
+	s.m.End()
+	require.Zero(t, s.table.joining)
+}

@@ -73,8 +73,11 @@ func (h wild) act(ch *Channel) {
 	switch w.rng.IntN(6) {
 	case 0:
 		n := w.rng.IntN(40)
-		if w.rng.IntN(10) == 0 {
+		switch w.rng.IntN(20) {
+		case 0, 1:
 			n = w.rng.IntN(20000)
+		case 2:
+			n = 40000 + w.rng.IntN(20000)
 		}
 		ch.SendBunch(&bunch.Out{Data: make([]byte, n), Reliable: w.rng.IntN(4) != 0, NoMerge: w.rng.IntN(3) == 0})
 	case 1:
@@ -214,7 +217,7 @@ func lentOnce(t *Table) bool {
 // TestCountsAreWhatIsHeld: what is counted against MaxMemory is what is there, whatever the peer and the game do.
 func TestCountsAreWhatIsHeld(t *testing.T) {
 	sizes := []int{0, 1, 5, 30, 64, 100, 700, 850}
-	seeds, ended, steps := 60, 0, 0
+	seeds, ended, steps, inLine := 60, 0, 0, 0
 	if os.Getenv("CI") != "" {
 		seeds = 1500
 	}
@@ -225,7 +228,7 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 		w := &wire{rng: rng, ready: true, room: 50}
 		accept := func(*Channel) Handler { return wild{w} }
 		names := []bunch.Name{bunch.Control, {Index: 300}, {Index: 301}}
-		m, err := NewMachine(Config{MaxMemory: 256 << 10, Pool: pool, ReliableBuffer: []int{4, 16, 256, 512}[rng.IntN(4)], RestartSequence: rng.IntN(8) == 0, EvenParts: rng.IntN(2) == 0,
+		m, err := NewMachine(Config{MaxMemory: []int{256 << 10, 2 << 20}[rng.IntN(2)], Pool: pool, ReliableBuffer: []int{4, 16, 256, 512}[rng.IntN(4)], RestartSequence: rng.IntN(8) == 0, EvenParts: rng.IntN(2) == 0,
 			CloseOnOverflow: rng.IntN(4) == 0, FirstFree: rng.IntN(2) == 0, NeverReuseIndex: rng.IntN(4) == 0,
 			Types: []Type{{Name: names[0], Static: true, ClientOpen: true, ServerOpen: true, Accept: accept},
 				{Name: names[1], ClientOpen: true, ServerOpen: true, Accept: accept}, {Name: names[2], ClientOpen: true, Accept: accept}}}, w, w, 7, 9)
@@ -332,6 +335,10 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 			require.Equal(t, joining, tab.joining, "seed %d step %d joining after %s", seed, i, last)
 			require.Equal(t, fresh, tab.fresh.waiting+tab.line.waiting, "seed %d step %d waiting after %s", seed, i, last)
 			require.LessOrEqual(t, pool.unused, 12<<20)
+			inLine = max(inLine, tab.line.len()-int(tab.line.stale))
+			if len(w.notes) == 0 && tab.line.len() > int(tab.line.stale) {
+				require.Positive(t, tab.fresh.waiting+tab.due.len()+tab.refused.len(), "seed %d step %d: nobody is under way after %s", seed, i, last)
+			}
 			if steps%16 == 0 {
 				require.True(t, lentOnce(tab), "seed %d step %d", seed, i)
 			}
@@ -357,5 +364,6 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 		require.Zero(t, tab.heldOut, "seed %d end", seed)
 		require.Zero(t, unacked+tab.unacked, "seed %d end", seed)
 	}
-	t.Log(ended, steps, pool.unused, why)
+	require.Greater(t, inLine, 1, "channels in line")
+	t.Log(ended, steps, pool.unused, inLine, why)
 }
