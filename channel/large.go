@@ -148,9 +148,6 @@ func (ch *Channel) joinCost(in *bunch.In) (bytes, more int) {
 func (ch *Channel) growAssembly(in *bunch.In) {
 	bytes, more := ch.joinCost(in)
 	t, r := ch.table, ch.needRare()
-	if bytes > bunch.MaxPayload {
-		return // the assembly refuses it
-	}
 	r.joining += int32(more)
 	t.held += more
 	t.joining += more

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,6 +93,7 @@ func TestBegunFallsWithRefusals(t *testing.T) {
 		}
 		s.m.Pump()
 		require.Len(t, s.sent, from+2*parts)
+		require.Equal(t, len(s.sent) == (1+refusedOften)*parts, s.table.begunRoom < 0, "the third time")
 	}
 	require.Equal(t, -firstBegun, s.table.begunRoom)
 	require.Equal(t, bufferSize(bunch.MaxPayload), s.table.mostBegun())
@@ -138,7 +140,15 @@ func TestOftenLostTakesTurns(t *testing.T) {
 		}
 	}
 	rec := lost.out.at(lost.out.first)
-	require.NotNil(t, rec)
+	for range 300 {
+		i := len(s.sent) - 1
+		for s.sent[i].seq != rec.seq || s.sent[i].ch != lost {
+			i--
+		}
+		s.m.Naked(lost, rec.seq, int64(1001+i))
+		s.m.Pump()
+	}
+	require.EqualValues(t, refusedOften, rec.lost)
 	h, _, _ := s.m.Copy(lost, rec.seq, 5)
 	require.Nil(t, h, "no copy of it spoils other packets")
 }
@@ -358,4 +368,231 @@ func TestJoinedBuffersComeBack(t *testing.T) {
 	require.Less(t, p.unused, unused)
 	s.m.End()
 	require.Zero(t, s.table.joining)
+}
+
+// TestWhoIsUnderWayGoesOn: a channel's next payload takes the place of its last one in the count, and its sequences are its own.
+func TestWhoIsUnderWayGoesOn(t *testing.T) {
+	s := newStub(t, false, noControl)
+	a, b := s.open(stubGame), s.open(stubGame)
+	s.send(a, 60_000)
+	s.send(b, 60_000)
+	third := s.open(stubGame)
+	s.send(third, 60_000)
+	require.Equal(t, a.out.next, a.rare.begunEnd)
+	s.send(a, 60_000) // 256 KiB, were it counted anew
+	s.send(b, 60_000)
+	require.Len(t, s.begun(), 5)
+	require.Equal(t, 3*65_536, s.table.begun)
+	require.Equal(t, a.out.next, a.rare.begunEnd)
+	s.ack(0)
+	s.ack(1)
+	require.Equal(t, 3*65_536, s.table.begun, "until all of it is acked")
+	s.ackFrom(2)
+	require.Zero(t, s.table.begun)
+	require.Nil(t, a.rare, "lent for as long as it is needed")
+
+	s = newStub(t, false, noControl)
+	a = s.open(stubGame)
+	s.send(a, 1)
+	s.slow = true
+	s.send(a, 5000)
+	s.send(a, 5001)
+	s.slow = false
+	s.m.Pump()
+	require.Equal(t, 8192, s.table.begun)
+	require.Equal(t, a.out.next, a.rare.begunEnd)
+	b = s.open(stubGame)
+	s.table.begun = 1 << 30 // of others
+	s.send(a, 5002)
+	require.Len(t, s.begun(), 2, "each payload asks")
+	require.True(t, a.inLine)
+}
+
+// TestSmallPayloadsWaitInLine: one that would find room doesn't overtake those that wait.
+func TestSmallPayloadsWaitInLine(t *testing.T) {
+	s := newStub(t, false, noControl)
+	for range 4 {
+		s.send(s.open(stubGame), 60_000)
+	}
+	s.table.begun -= 4096 // there is room for a small one
+	large, small, alone := s.open(stubGame), s.open(stubGame), s.open(stubGame)
+	s.send(large, 60_000)
+	s.send(small, 4000)
+	require.True(t, small.inLine)
+	s.slow = true
+	s.send(alone, 1)
+	s.send(alone, 4000)
+	s.slow = false
+	s.m.Pump()
+	require.True(t, alone.inLine)
+	require.Len(t, s.begun(), 4)
+}
+
+// TestLinesOfClosedChannels: what waits in line goes with its channel, and is forgotten when that is most of the line.
+func TestLinesOfClosedChannels(t *testing.T) {
+	s := newStub(t, false, noControl)
+	for range 4 {
+		s.send(s.open(stubGame), 60_000)
+	}
+	var waiting []*Channel
+	for range 3 * maxStale {
+		ch := s.open(stubGame)
+		s.send(ch, 4000)
+		waiting = append(waiting, ch)
+	}
+	require.Equal(t, 3*maxStale, s.table.line.len())
+	for _, ch := range waiting[:2*maxStale+1] {
+		s.table.remove(ch, bunch.Destroyed)
+	}
+	require.Less(t, s.table.line.len(), 3*maxStale)
+	for _, ch := range waiting {
+		s.table.remove(ch, bunch.Destroyed)
+	}
+	require.Zero(t, s.table.line.waiting)
+	require.Equal(t, firstBegun, s.table.begun)
+	s.m.End()
+	require.Zero(t, s.table.begun)
+}
+
+// TestControlNeverWaitsInLine: the control channel's payloads go out whatever has begun on others, and don't count.
+func TestControlNeverWaitsInLine(t *testing.T) {
+	s := newStub(t, false, nil)
+	control := s.open(bunch.Control)
+	s.send(control, 1)
+	s.ackFrom(0)
+	for range 5 {
+		s.send(s.open(stubGame), 60_000)
+	}
+	begun := s.table.begun
+	s.send(control, 5000)
+	require.False(t, control.inLine)
+	require.Equal(t, begun, s.table.begun)
+	require.Zero(t, s.begun()[len(s.begun())-1])
+}
+
+// TestBytesOfBitsBegin: a payload's last bits are a byte.
+func TestBytesOfBitsBegin(t *testing.T) {
+	s := newStub(t, false, noControl)
+	_, err := s.open(stubGame).SendBunch(&bunch.Out{Data: make([]byte, 4097), Bits: 4096*8 + 1, Reliable: true})
+	require.NoError(t, err)
+	require.Equal(t, 8192, s.table.begun)
+}
+
+// TestNobodyPassesThoseWhoWait: a bunch of another channel waits too, also when the bandwidth would allow it now.
+func TestNobodyPassesThoseWhoWait(t *testing.T) {
+	s := newStub(t, false, noControl)
+	a, b := s.open(stubGame), s.open(stubGame)
+	s.slow = true
+	s.send(a, 1)
+	s.slow = false
+	s.send(b, 2)
+	require.Empty(t, s.sent)
+	s.m.Pump()
+	require.Equal(t, a, s.sent[0].ch)
+	require.Len(t, s.sent, 2)
+}
+
+// TestAllSeesEveryPage: channels of one end only, near and far.
+func TestAllSeesEveryPage(t *testing.T) {
+	for _, index := range []uint32{1, 2, 17, 33, 34, 1001} {
+		s := newStub(t, true, noControl)
+		s.accepts(header(index, 1, stubGame, opening), "")
+		var seen []uint32
+		for ch := range s.table.All {
+			seen = append(seen, ch.index)
+		}
+		require.Equal(t, []uint32{index}, seen)
+	}
+}
+
+// ender ends its channel while it has a payload, and has the next one begin.
+type ender struct {
+	Nop
+	s    *stub
+	bits int
+	end  int
+}
+
+func (e *ender) ReceivedBunch(ch *Channel, in *bunch.In) {
+	e.bits = in.Bits
+	e.s.table.remove(ch, bunch.Destroyed)
+	e.s.accepts(header(3, 1, stubGame, func(h *bunch.Header) { h.Open, h.Partial, h.PartialInitial = true, true, true }), "another")
+	e.end = in.Bits
+}
+
+// TestPayloadOutlivesItsChannel: what a handler has in hand stays as it is when it ends the channel, and others receive.
+func TestPayloadOutlivesItsChannel(t *testing.T) {
+	s := newStub(t, true, noControl)
+	e := &ender{s: s}
+	s.table.typeOf(stubGame).Accept = func(*Channel) Handler { return e }
+	for n := range 2 {
+		s.accepts(header(1, 1+n, stubGame, func(h *bunch.Header) {
+			h.Open, h.Partial, h.PartialInitial, h.PartialFinal = n == 0, true, n == 0, n == 1
+		}), string(make([]byte, 800)))
+	}
+	require.Equal(t, 1600*8, e.bits)
+	require.Equal(t, 1600*8, e.end)
+}
+
+// TestTickTrimsThePool: what nobody needed for two periods is forgotten, and what is left is counted.
+func TestTickTrimsThePool(t *testing.T) {
+	s := newStub(t, false, noControl)
+	p := s.table.cfg.Pool
+	var chs []*Channel
+	for range 40 {
+		ch := s.open(stubGame)
+		for range 9 {
+			s.send(ch, 100)
+		}
+		chs = append(chs, ch)
+	}
+	s.ackFrom(0)
+	before := p.unused
+	require.Equal(t, before, unusedBytes(p))
+	for i := range 3 {
+		s.m.Tick(time.Duration(i+1) * 2 * trimPeriod)
+		require.Equal(t, unusedBytes(p), p.unused)
+	}
+	require.Less(t, p.unused, before/4)
+	require.Len(t, chs, 40)
+}
+
+// unusedBytes counts what a pool has.
+func unusedBytes(p *Pool) (n int) {
+	for i := range p.free {
+		n += len(p.free[i].items) * (1<<(minClass+i) + freeCost)
+	}
+	if r := p.recs; r != nil {
+		for i := range ringClasses {
+			n += len(r.rings[i].items)*(outRecSize<<i+freeCost) + len(r.lists[i].items)*(wordSize<<i+freeCost)
+		}
+		n += len(r.early.items)*(earlySize+freeCost) + len(r.rare.items)*(rareSize+freeCost)
+	}
+	return n
+}
+
+// TestControlQueueComesBack: what waited for room on the control channel doesn't count when it has been sent, and an open that is acked isn't
+// repeated.
+func TestControlQueueComesBack(t *testing.T) {
+	s := newStub(t, false, func(c *Config) { c.ReliableBuffer = 4 })
+	control := s.open(bunch.Control)
+	for range 10 {
+		s.send(control, 50)
+	}
+	require.NotEmpty(t, control.queued())
+	for i := 0; i < len(s.sent); i++ {
+		s.ack(i)
+		s.m.Tick(0)
+	}
+	require.Len(t, s.sent, 10)
+	require.Zero(t, s.table.heldOut)
+	s.send(control, 50)
+	for range 5 {
+		s.now += time.Second
+		s.m.Tick(s.now)
+	}
+	require.Len(t, s.sent, 11)
+	s.ack(10)
+	s.m.End()
+	require.Zero(t, s.table.heldOut)
 }

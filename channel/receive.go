@@ -399,10 +399,8 @@ func (ch *Channel) release() {
 		t.endBegun(ch)
 	}
 	t.heldOut -= int(r.queueBytes)
-	if r.assembly.Cap() > 0 { // its handler may have it at the moment
-		*r = rare{}
-		return
-	}
 	ch.rare = nil
-	p.putRare(r)
+	if r.assembly.Cap() == 0 { // otherwise its handler may have the payload at the moment
+		p.putRare(r)
+	}
 }
