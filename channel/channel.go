@@ -68,8 +68,12 @@ type Channel struct {
 	closeReason   CloseReason
 	handlerHeld   int32 // bytes that the handler counts
 	notes         int32 // notes of packets in flight that name the channel
-	fresh         int32 // of the bunches in out, the last ones that were never sent
+	fresh         int16 // of the bunches in out, the last ones that were never sent
+	numRefused    int16 // lost bunches that wait for its turn in Table.refused
 	inLine        bool  // they wait in Table.line
+	refused       bool  // its lost bunches wait for its turn in Table.refused
+	inTurn        bool  // it is in the list of that
+	turns         int8  // that it has there until it knows what became of its oldest bunch
 	openAt        int64 // the open's sequence; of a temporary channel its packet
 	lastNotified  int64 // the last packet id told to the handler
 

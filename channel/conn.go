@@ -36,6 +36,8 @@ type Outlet interface {
 	// connection later tells Machine.Acked or Machine.Naked about ch and seq (-1 when
 	// unreliable) for that packet, and then Machine.Settled.
 	WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) (packetID int64)
+	// EndPacket sends the packet at hand, if there is one: what follows is in another.
+	EndPacket()
 	// ExtendBunch appends to the payload of the bunch written last, if it still
 	// ends the SendBuffer and there is room.
 	ExtendBunch(data []byte, bits int) bool

@@ -38,7 +38,7 @@ type written struct {
 
 func (s *stub) IsNetReady() bool       { return true }
 func (s *stub) Budget() int            { return 1000 }
-func (s *stub) FreeBits() int          { return 8000 }
+func (s *stub) FreeBits() int          { return 0 }
 func (s *stub) Now() time.Duration     { return s.now }
 func (s *stub) IsServer() bool         { return s.server }
 func (s *stub) Fail(err error, _ bool) { s.err = err }
@@ -49,6 +49,8 @@ func (s *stub) MaySend(int) bool {
 }
 func (s *stub) ControlClosed(CloseReason) { s.controlEnded++ }
 func (s *stub) AllowOpen(*bunch.In) error { return s.refuse }
+func (s *stub) EndPacket()                {}
+
 func (s *stub) ExtendBunch([]byte, int) bool {
 	return s.extends
 }

@@ -29,18 +29,18 @@ type Table struct {
 	header    bunch.Header // of the bunch being sent
 	first     backlog      // the control channel's: the login doesn't wait for a game that is early
 	due       backlog      // reliable bunches to send again, oldest first
-	refused   backlog      // those to send again that the peer may be refusing for now: its open isn't acked, or they were lost often
+	refused   turns        // channels that the peer may be refusing, and what waits of them
 	fresh     turns        // reliable bunches that were never sent
 	line      turns        // those of channels whose next payload is split and waits until others are acked
 	begun     int          // bytes of split payloads that have begun and aren't acked
 	begunRoom int          // what more than firstBegun of them may begin
 	stale     int          // entries of these that wait no more
+	freshTurn int          // bits that may be sent of fresh before refused has its turn; below 0 it has
 	filled    int          // sequences of gaps that were filled since the last tick
 	busy      uint64       // reliable bunches, sent and received, at the last Shrink
 	control   int32        // reliable bunches that channel 0 had unacked at its end
 	free      uint32       // the search for a free index starts here
 	calm      bool         // Tick only needs to pump the backlog
-	openTurn  bool         // the last bunch while both had one was from fresh
 	closing   bool         // nothing more may be sent
 	ended     bool
 	ownPool   bool // nobody else uses cfg.Pool
@@ -283,7 +283,7 @@ func (t *Table) Unacked() int { return t.unacked }
 // Waiting is the number of reliable bunches that wait for the packet window or the controller. Those of split payloads that wait until others
 // are acked aren't among them.
 func (t *Table) Waiting() int {
-	return t.first.len() + t.due.len() + t.refused.len() - t.stale + t.fresh.waiting
+	return t.first.len() + t.due.len() - t.stale + t.refused.waiting + t.fresh.waiting
 }
 
 // SingleBits is the largest payload in bits that goes in one bunch.

@@ -82,9 +82,11 @@ func TestOneChannelBeginsAlways(t *testing.T) {
 func TestBegunFallsWithRefusals(t *testing.T) {
 	s := newStub(t, false, noControl)
 	chs := []*Channel{s.open(stubGame), s.open(stubGame), s.open(stubGame)}
+	s.send(chs[0], 1)
+	s.ack(0)
 	s.send(chs[0], 60_000)
-	parts := len(s.sent)
-	for range refusedOften {
+	parts := len(s.sent) - 1
+	for n := 1; n <= refusedOften; n++ {
 		from := len(s.sent) - parts
 		for i := range parts {
 			w := s.sent[from+i]
@@ -92,8 +94,12 @@ func TestBegunFallsWithRefusals(t *testing.T) {
 			s.m.Settled(w.ch, int64(1001+from+i), false)
 		}
 		s.m.Pump()
-		require.Len(t, s.sent, from+2*parts)
-		require.Equal(t, len(s.sent) == (1+refusedOften)*parts, s.table.begunRoom < 0, "the third time")
+		if n < refusedOften {
+			require.Len(t, s.sent, from+2*parts)
+		} else {
+			require.Len(t, s.sent, from+parts+maxTurns, "until it is known what becomes of the first")
+		}
+		require.Equal(t, n == refusedOften, s.table.begunRoom < 0, "the third time")
 	}
 	require.Equal(t, -firstBegun, s.table.begunRoom)
 	require.Equal(t, bufferSize(bunch.MaxPayload), s.table.mostBegun())
@@ -101,6 +107,7 @@ func TestBegunFallsWithRefusals(t *testing.T) {
 	require.Len(t, s.begun(), 1+refusedOften, "none while one is under way")
 	s.ackFrom(0)
 	s.m.Pump()
+	s.ackFrom(1 + refusedOften)
 	require.Len(t, s.begun(), 2+refusedOften)
 }
 
@@ -136,7 +143,7 @@ func TestOftenLostTakesTurns(t *testing.T) {
 		if n < refusedOften {
 			require.Equal(t, []uint32{1, 1, 1, 1, 3, 3, 3, 3}, order)
 		} else {
-			require.Equal(t, []uint32{3, 1, 3, 1, 3, 1, 3, 1}, order)
+			require.Equal(t, []uint32{1, 3, 1, 3, 1, 3, 1, 3}, order)
 		}
 	}
 	rec := lost.out.at(lost.out.first)
@@ -148,7 +155,7 @@ func TestOftenLostTakesTurns(t *testing.T) {
 		s.m.Naked(lost, rec.seq, int64(1001+i))
 		s.m.Pump()
 	}
-	require.EqualValues(t, refusedOften, rec.lost)
+	require.EqualValues(t, lostMost, rec.lost)
 	h, _, _ := s.m.Copy(lost, rec.seq, 5)
 	require.Nil(t, h, "no copy of it spoils other packets")
 }
@@ -595,4 +602,57 @@ func TestControlQueueComesBack(t *testing.T) {
 	s.ack(10)
 	s.m.End()
 	require.Zero(t, s.table.heldOut)
+}
+
+// TestRefusedChannelsTakeTurns: of channels whose parts are refused each has its turn, however slowly they go out and however soon the news of a loss
+// comes; and the one that is taken goes on at once.
+func TestRefusedChannelsTakeTurns(t *testing.T) {
+	s := newStub(t, false, noControl)
+	chs := []*Channel{s.open(stubGame), s.open(stubGame), s.open(stubGame)}
+	for i, ch := range chs {
+		s.send(ch, 1)
+		s.ack(i)
+	}
+	for _, ch := range chs {
+		s.send(ch, 20_000)
+	}
+	lose := func(i int) {
+		w := s.sent[i]
+		s.m.Naked(w.ch, w.seq, int64(1001+i))
+		s.m.Settled(w.ch, int64(1001+i), false)
+	}
+	lost := 3
+	for range refusedOften {
+		for to := len(s.sent); lost < to; lost++ {
+			lose(lost)
+		}
+		s.m.Pump()
+	}
+	for to := len(s.sent); lost < to; lost++ {
+		lose(lost)
+	}
+	turns := map[*Channel]int{}
+	for range 60 { // one packet at a time, lost at once
+		s.budget = len(s.sent) + 1
+		s.m.Pump()
+		require.Len(t, s.sent, s.budget)
+		w := s.sent[lost]
+		turns[w.ch]++
+		require.Equal(t, w.ch.out.first, w.seq, "the oldest")
+		lose(lost)
+		lost++
+	}
+	for _, ch := range chs {
+		require.Equal(t, 20, turns[ch])
+	}
+	s.budget = len(s.sent) + 1
+	s.m.Pump()
+	taken := s.sent[lost].ch
+	s.ack(lost)
+	lost++
+	s.budget = len(s.sent) + 10
+	s.m.Pump()
+	for _, w := range s.sent[lost:] {
+		require.Same(t, taken, w.ch, "the one of which a bunch was acked")
+	}
 }

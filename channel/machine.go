@@ -90,7 +90,7 @@ func (m *Machine) End() {
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
-	t.first, t.due, t.refused, t.fresh, t.line, t.stale = backlog{}, backlog{}, backlog{}, turns{}, turns{}, 0
+	t.first, t.due, t.refused, t.fresh, t.line, t.stale = backlog{}, backlog{}, turns{}, turns{}, turns{}, 0
 }
 
 // controlType is the control channel's where a game has none: it only carries the end of the connection.
@@ -120,7 +120,7 @@ func (m *Machine) HurryControl() {
 	}
 	for seq := ch.out.first; seq < min(ch.out.next, ch.out.first+maxHurried); seq++ {
 		if rec := ch.out.at(seq); !rec.acked && t.outlet.HasRoom(rec.header.Bits) {
-			t.notWaiting(rec)
+			t.notWaiting(ch, rec)
 			t.transmit(ch, rec)
 		}
 	}
@@ -139,12 +139,12 @@ func (m *Machine) Shrink() {
 		t.busy = busy
 		return
 	}
-	for _, q := range []*backlog{&t.first, &t.due, &t.refused} {
+	for _, q := range []*backlog{&t.first, &t.due} {
 		if q.len() == 0 {
 			*q = backlog{}
 		}
 	}
-	for _, q := range []*turns{&t.fresh, &t.line} {
+	for _, q := range []*turns{&t.fresh, &t.line, &t.refused} {
 		if q.len() == 0 {
 			q.list = nil
 		}

@@ -371,9 +371,12 @@ func (ch *Channel) release() {
 	t.unacked -= ch.out.len() + len(ch.queued())
 	fresh := ch.firstFresh()
 	ch.queue().leave(ch)
+	if ch.inTurn {
+		t.refused.stale++
+	}
 	for ch.out.len() > 0 {
 		if ch.out.first < fresh {
-			t.notWaiting(ch.out.at(ch.out.first))
+			t.notWaiting(ch, ch.out.at(ch.out.first))
 		}
 		t.heldOut -= outCost + cap(ch.out.at(ch.out.first).data)
 		ch.out.popFirst(p)

@@ -44,6 +44,7 @@ func (w *wire) Fail(err error, _ bool) {
 	w.gone = true
 }
 func (w *wire) Table() *Table             { return w.t }
+func (w *wire) EndPacket()                { w.id++ }
 func (w *wire) HasRoom(int) bool          { return w.room > 0 }
 func (w *wire) MaySend(bits int) bool     { return w.ready && w.room > 0 }
 func (w *wire) ControlClosed(CloseReason) { w.gone = true }
@@ -140,16 +141,19 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 	return held, heldOut, unacked
 }
 
-// recountLarge counts what split payloads are charged, at both ends, and what was never sent.
-func recountLarge(t *Table) (begun, joining, fresh int) {
+// recountLarge counts what split payloads are charged, at both ends, what was never sent, and what waits for turns of refused channels.
+func recountLarge(t *Table) (begun, joining, fresh, refused int) {
 	for ch := range t.All {
 		if r := ch.rare; r != nil {
 			begun += int(r.begun)
 			joining += int(r.joining)
 		}
 		fresh += int(ch.fresh)
+		if ch.inTurn {
+			refused += int(ch.numRefused)
+		}
 	}
-	return begun, joining, fresh
+	return begun, joining, fresh, refused
 }
 
 func assembling(ch *Channel) bool { return ch.rare != nil && ch.rare.assembly.Active() }
@@ -330,10 +334,11 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 			require.Equal(t, held, tab.held, "seed %d step %d held after %s", seed, i, last)
 			require.Equal(t, heldOut, tab.heldOut, "seed %d step %d heldOut after %s", seed, i, last)
 			require.Equal(t, unacked, tab.unacked, "seed %d step %d unacked after %s", seed, i, last)
-			begun, joining, fresh := recountLarge(tab)
+			begun, joining, fresh, refused := recountLarge(tab)
 			require.Equal(t, begun, tab.begun, "seed %d step %d begun after %s", seed, i, last)
 			require.Equal(t, joining, tab.joining, "seed %d step %d joining after %s", seed, i, last)
 			require.Equal(t, fresh, tab.fresh.waiting+tab.line.waiting, "seed %d step %d waiting after %s", seed, i, last)
+			require.Equal(t, refused, tab.refused.waiting, "seed %d step %d refused after %s", seed, i, last)
 			require.LessOrEqual(t, pool.unused, 12<<20)
 			inLine = max(inLine, tab.line.len()-int(tab.line.stale))
 			if len(w.notes) == 0 && tab.line.len() > int(tab.line.stale) {

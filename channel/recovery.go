@@ -6,10 +6,9 @@ import (
 
 // How a lost reliable bunch comes again: a nak only queues it as due. Pump sends the control channel's bunches, then
 // what is due, and then what was never sent, a bunch of each channel in turn, as long as the connection says it may: its window has room and its
-// controller has budget. What was lost of a channel whose open isn't acked, or was lost refusedOften, takes turns with what was never sent:
-// the channel can't do without it, but the peer may refuse it until it has something else. Channels go in the order in which their bunches were lost, and
+// controller has budget. Channels go in the order in which their bunches were lost, and
 // each sends its oldest one first: the others wait for it at the peer, and on a path that loses most of what is sent a bunch is
-// lost many times.
+// lost many times. What the peer may be refusing has queues of its own; see refused.go.
 
 // outRec is OutRec's entry: a reliable bunch that waits for its ack.
 type outRec struct {
@@ -17,11 +16,12 @@ type outRec struct {
 	data     []byte
 	seq      int64
 	packetID int64 // the last packet that carried it
-	lost     uint8 // how often it was lost, up to refusedOften
+	lost     uint8 // how often it was lost, up to lostMost
 	sent     int32 // how often it was put into a packet since it was last known to be lost
 	inFlight int32 // packets that carry it and are neither acked nor naked
 	acked    bool
 	waiting  bool // in one of the table's queues
+	refused  bool // it waits for the channel's turn in Table.refused
 	seen     bool // by compact
 	noMerge  bool // stays apart from what follows
 }
@@ -104,7 +104,10 @@ func (m *Machine) Acked(ch *Channel, seq, id int64) {
 	if rec := ch.out.at(seq); seq >= 0 && rec != nil {
 		rec.inFlight--
 		rec.acked = true
-		m.table().notWaiting(rec)
+		m.table().notWaiting(ch, rec)
+		if ch.refused && seq == ch.out.first {
+			m.table().taken(ch)
+		}
 		m.table().releaseFront(ch)
 	}
 }
@@ -134,17 +137,22 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 	if rec.lost++; rec.lost == refusedOften {
 		t.oftenLost(rec)
 	}
-	rec.lost = min(rec.lost, refusedOften)
+	rec.lost = min(rec.lost, lostMost)
 	ch.due = min(int32(rec.seq)-ch.due, 0) + ch.due
 	t.Counters.Resent++
-	switch {
-	case ch.index == 0:
-		t.first.push(ch, rec.seq)
-	case ch.openedLocally && !ch.openAcked || rec.lost >= refusedOften:
-		t.refused.push(ch, rec.seq)
-	default:
-		t.due.push(ch, rec.seq)
+	if t.mayBeRefused(ch, rec) {
+		t.refuse(ch, rec)
+	} else {
+		t.dueOf(ch).push(ch, rec.seq)
 	}
+}
+
+// dueOf is the queue of a channel's bunches that are sent again at once.
+func (t *Table) dueOf(ch *Channel) *backlog {
+	if ch.index == 0 {
+		return &t.first
+	}
+	return &t.due
 }
 
 // Settled tells the handler what became of a packet that carried bunches of ch, once all of its bunches are settled:
@@ -206,30 +214,23 @@ func (m *Machine) Pump() {
 	t := m.table()
 	t.pump(&t.first)
 	t.pump(&t.due)
-	for t.refused.len() > 0 && t.fresh.waiting > 0 {
+	for t.refused.len() > 0 || t.fresh.len() > 0 {
 		send := t.pumpTurn
-		if t.openTurn {
-			send = t.pumpOpen
+		if t.refused.len() > 0 && (t.freshTurn < 0 || t.fresh.waiting == 0) {
+			send = t.pumpRefused
 		}
 		if !send() {
 			return
 		}
-		t.openTurn = !t.openTurn
-	}
-	t.pump(&t.refused)
-	for t.fresh.len() > 0 && t.pumpTurn() {
 	}
 }
-
-// pumpOpen sends a bunch of a channel whose open was lost.
-func (t *Table) pumpOpen() bool { return t.pumpOne(&t.refused) }
 
 func (t *Table) pump(q *backlog) {
 	for q.len() > 0 && t.pumpOne(q) {
 	}
 }
 
-// oldestDue is the oldest bunch of a channel that waits to be sent again, up to seq, which does.
+// oldestDue is the oldest bunch of a channel that waits to be sent again, or else seq, which is behind all of those.
 func (ch *Channel) oldestDue(seq int64) *outRec {
 	first := ch.out.first
 	for s := first + int64(max(0, ch.due-int32(first))); s < seq; s++ {
@@ -248,8 +249,13 @@ func (t *Table) pumpOne(q *backlog) bool {
 	for q.len() > 0 {
 		ch, seq := q.first()
 		rec := ch.out.at(seq)
-		if rec == nil || !rec.waiting {
+		if rec == nil || !rec.waiting || rec.refused {
 			t.stale--
+			q.pop()
+			continue
+		}
+		if ch.refused {
+			t.refuse(ch, rec)
 			q.pop()
 			continue
 		}
@@ -271,11 +277,15 @@ func (t *Table) pumpOne(q *backlog) bool {
 }
 
 // notWaiting takes a bunch out of the queue that it waits in: its entry there is stale from now on.
-func (t *Table) notWaiting(rec *outRec) {
-	if rec.waiting {
-		rec.waiting = false
+func (t *Table) notWaiting(ch *Channel, rec *outRec) {
+	switch {
+	case !rec.waiting:
+	case rec.refused:
+		t.notRefused(ch, rec)
+	default:
 		t.stale++
 	}
+	rec.waiting = false
 }
 
 // dropStale keeps the queues to what waits, a peer may make them long otherwise: it has channels closed while their
@@ -283,17 +293,14 @@ func (t *Table) notWaiting(rec *outRec) {
 func (t *Table) dropStale() {
 	t.fresh.compact()
 	t.line.compact()
-	if t.stale <= maxStale || t.stale <= t.Waiting()-t.fresh.waiting {
+	t.refused.compact()
+	if t.stale <= maxStale || t.stale <= t.first.len()+t.due.len()-t.stale {
 		return
 	}
 	t.first.compact()
 	t.due.compact()
-	t.refused.compact()
 	t.stale = 0
 }
-
-// refusedOften is how often a bunch must be lost to take turns with what was never sent.
-const refusedOften = 3
 
 // maxStale is the stale entries that aren't worth a walk over the queues.
 const maxStale = 64
@@ -353,7 +360,7 @@ func (b *backlog) pop() {
 func (b *backlog) compact() {
 	kept := b.items[:0]
 	for _, it := range b.items[b.head:] {
-		if rec := it.ch.out.at(it.seq); rec != nil && rec.waiting && !rec.seen {
+		if rec := it.ch.out.at(it.seq); rec != nil && rec.waiting && !rec.refused && !rec.seen {
 			rec.seen = true
 			kept = append(kept, it)
 		}

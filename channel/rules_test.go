@@ -49,9 +49,10 @@ func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq
 	w.sent = append(w.sent, sentBunch{*h, append([]byte(nil), data[:(h.Bits+7)/8]...), ch, seq, w.next})
 	return w.next
 }
+func (w *wire) EndPacket()                      {}
 func (w *wire) ExtendBunch([]byte, int) bool    { return w.extends }
 func (w *wire) IsNetReady() bool                { return true }
-func (w *wire) FreeBits() int                   { return 1 << 13 }
+func (w *wire) FreeBits() int                   { return 0 << 13 }
 func (w *wire) Budget() int                     { return 1000 }
 func (w *wire) Now() time.Duration              { return 0 }
 func (w *wire) IsServer() bool                  { return w.server }

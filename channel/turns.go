@@ -4,6 +4,8 @@ package channel
 // chat doesn't wait behind the file on another channel. A channel's own are the last ones of its OutRec, Channel.fresh of
 // them, and keep their order.
 //
+// Table.refused is of the same type, for channels whose bunches were lost often.
+//
 // Invariant: a channel is in list[head:] once when it has such bunches; entries of closed channels are stale.
 type turns struct {
 	list    []*Channel
@@ -118,6 +120,7 @@ func (t *Table) pumpTurn() bool {
 	}
 	rec.waiting = false
 	t.fresh.took()
+	t.freshTurn = max(t.freshTurn-rec.header.Bits, 0) - 1
 	t.transmit(ch, rec)
 	t.last = lastBunch{} // a bunch that waited isn't merged into
 	return true

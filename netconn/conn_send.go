@@ -84,6 +84,13 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 	return id
 }
 
+// EndPacket sends the packet at hand; see channel.Outlet.
+func (o *outlet) EndPacket() {
+	if c := o.conn(); c.out.Len() > 0 {
+		c.FlushNet()
+	}
+}
+
 // appendBunch writes a bunch, or leaves no trace if it doesn't fit.
 func (c *Conn) appendBunch(h *bunch.Header, data []byte) bool {
 	m := c.out.Mark()
