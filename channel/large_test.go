@@ -408,7 +408,6 @@ func TestWhoIsUnderWayGoesOn(t *testing.T) {
 	s.m.Pump()
 	require.Equal(t, 8192, s.table.begun)
 	require.Equal(t, a.out.next, a.rare.begunEnd)
-	b = s.open(stubGame)
 	s.table.begun = 1 << 30 // of others
 	s.send(a, 5002)
 	require.Len(t, s.begun(), 2, "each payload asks")

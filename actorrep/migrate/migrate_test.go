@@ -176,7 +176,6 @@ type rig struct {
 	save     int // bytes more in each checkpoint
 	cfg      migrate.HostConfig
 	local    netip.AddrPort
-	booted   bool
 }
 
 // id is who is at a connection: the token says it.

@@ -24,7 +24,7 @@ type clock struct {
 // arena is a server with a relay and spectators in virtual time.
 type arena struct {
 	t          testing.TB
-	world      *simtest.World
+	world      *simtest.Simulation
 	cfg        spectate.RelayConfig
 	relay      *spectate.Relay
 	server     *driver.Driver
@@ -56,7 +56,7 @@ func newArena(t testing.TB, seed uint64, set netsim.Settings, cfg spectate.Relay
 	if edit != nil {
 		edit(a)
 	}
-	a.world = simtest.NewWorld(seed, a.boot)
+	a.world = simtest.NewSimulation(seed, a.boot)
 	a.world.AddHost("server", true)
 	a.add(set, spectators)
 	return a
