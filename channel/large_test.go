@@ -655,3 +655,18 @@ func TestRefusedChannelsTakeTurns(t *testing.T) {
 		require.Same(t, taken, w.ch, "the one of which a bunch was acked")
 	}
 }
+
+// TestPausedByLargeBunchesOnly: other things that a channel has rarely don't pause replication.
+func TestPausedByLargeBunchesOnly(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(header(1, 1, stubGame, opening), "")
+	s.accepts(header(1, 3, stubGame, nil), "early")
+	ch := s.table.Channel(1)
+	require.NotNil(t, ch.rare)
+	require.False(t, ch.ReplicationPaused())
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 20_000)})
+	require.NoError(t, err)
+	require.True(t, ch.ReplicationPaused())
+	s.ackFrom(0)
+	require.False(t, ch.ReplicationPaused())
+}
