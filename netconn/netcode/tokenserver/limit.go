@@ -8,7 +8,11 @@ import (
 )
 
 // limiter bounds requests by the networks that they come from, before a login is looked at, and those with a login in all.
+//
+// It reads the clock under its lock, so that times come in order however requests overtake each other: going back and forth between two
+// times would fill the buckets each time.
 type limiter struct {
+	now      func() time.Time
 	mu       sync.Mutex
 	rate     float64
 	burst    int
@@ -48,8 +52,8 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-func newLimiter(rate float64, burst, maxAddrs int, all float64) *limiter {
-	return &limiter{rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, all)),
+func newLimiter(now func() time.Time, rate float64, burst, maxAddrs int, all float64) *limiter {
+	return &limiter{now: now, rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, all)),
 		byPrefix: map[netip.Prefix]*list.Element{}, order: list.New()}
 }
 
@@ -82,7 +86,7 @@ func origin(a netip.Addr) netip.Addr {
 
 // allow reports whether a request is within the limits of all networks that it comes from. One that isn't takes nothing of
 // any of them, so that a network isn't closed by a member that asks too often.
-func (l *limiter) allow(now time.Time, from netip.Addr) bool {
+func (l *limiter) allow(from netip.Addr) bool {
 	from = origin(from)
 	scopes := scopes6
 	if from.Is4() {
@@ -90,6 +94,7 @@ func (l *limiter) allow(now time.Time, from netip.Addr) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.now()
 	var buckets [3]*bucket
 	for i, s := range scopes { // a network at its limit adds nothing narrower to the table
 		p, _ := from.Prefix(s.bits) // an address has those bits
@@ -105,10 +110,10 @@ func (l *limiter) allow(now time.Time, from netip.Addr) bool {
 }
 
 // allowTotal reports whether one more request that has a login is within the limit of all.
-func (l *limiter) allowTotal(now time.Time) bool {
+func (l *limiter) allowTotal() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.all.take(now)
+	return l.all.take(l.now())
 }
 
 func (l *limiter) bucket(from netip.Prefix, times int) *bucket {

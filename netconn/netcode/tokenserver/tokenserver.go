@@ -70,7 +70,8 @@ type Config struct {
 	ClientAddr func(r *http.Request) (netip.Addr, error)
 	// Logger is told of refusals, one line a second at most. Default none.
 	Logger *slog.Logger
-	// Now is the clock. Default time.Now.
+	// Now is the clock; it is called by many goroutines at once. A token's Life begins when it is made, after Authenticate. Before 1970 none is
+	// made, and the answer is 500. Default time.Now.
 	Now func() time.Time
 	// Rand is the source of keys and nonces; it is read by many goroutines at once. Default crypto/rand.
 	Rand io.Reader
@@ -111,7 +112,7 @@ func New(cfg Config) (*Service, error) {
 		}
 	}
 	cfg = cfg.filled()
-	return &Service{cfg: cfg, limit: newLimiter(cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
+	return &Service{cfg: cfg, limit: newLimiter(cfg.Now, cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
 }
 
 func (c Config) filled() Config {
@@ -156,24 +157,23 @@ func (s *Service) Counters() Counters {
 
 // ServeHTTP answers a POST with a token: 200 and 2048 bytes; 400, 401, 405, 413, 429, 500 or 503 otherwise.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	now := s.cfg.Now()
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		s.refuse(w, now, &s.badMethod, http.StatusMethodNotAllowed, "bad_method")
+		s.refuse(w, &s.badMethod, http.StatusMethodNotAllowed, "bad_method")
 		return
 	}
 	from, err := s.cfg.ClientAddr(r)
 	switch {
 	case err != nil || !from.IsValid():
-		s.refuse(w, now, &s.badAddr, http.StatusBadRequest, "bad_addr")
+		s.refuse(w, &s.badAddr, http.StatusBadRequest, "bad_addr")
 		return
-	case !s.limit.allow(now, from):
+	case !s.limit.allow(from):
 		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(1/min(1, s.cfg.Rate)), 'f', -1, 64))
-		s.refuse(w, now, &s.limited, http.StatusTooManyRequests, "limited")
+		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
 	if r.ContentLength > s.cfg.MaxBody {
-		s.refuse(w, now, &s.tooLarge, http.StatusRequestEntityTooLarge, "too_large")
+		s.refuse(w, &s.tooLarge, http.StatusRequestEntityTooLarge, "too_large")
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
@@ -182,39 +182,44 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		w.Header().Set("Retry-After", "1")
-		s.refuse(w, now, &s.unavailable, http.StatusServiceUnavailable, "unavailable")
+		s.refuse(w, &s.unavailable, http.StatusServiceUnavailable, "unavailable")
 		return
 	case errors.As(err, &large):
-		s.refuse(w, now, &s.tooLarge, http.StatusRequestEntityTooLarge, "too_large")
+		s.refuse(w, &s.tooLarge, http.StatusRequestEntityTooLarge, "too_large")
 		return
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", s.cfg.Challenge)
-		s.refuse(w, now, &s.unauthorized, http.StatusUnauthorized, "unauthorized")
+		s.refuse(w, &s.unauthorized, http.StatusUnauthorized, "unauthorized")
 		return
-	case !s.limit.allowTotal(now):
+	case !s.limit.allowTotal():
 		w.Header().Set("Retry-After", "1")
-		s.refuse(w, now, &s.limited, http.StatusTooManyRequests, "limited")
+		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
-	s.issue(w, now, &player)
+	s.issue(w, &player)
 }
 
-func (s *Service) issue(w http.ResponseWriter, now time.Time, player *Player) {
+func (s *Service) issue(w http.ResponseWriter, player *Player) {
 	servers, internal := s.cfg.Servers, s.cfg.Internal
 	if player.Servers != nil {
 		servers, internal = player.Servers, player.Internal
 	}
 	if len(servers) == 0 {
 		w.Header().Set("Retry-After", "1")
-		s.refuse(w, now, &s.noServers, http.StatusServiceUnavailable, "no_servers")
+		s.refuse(w, &s.noServers, http.StatusServiceUnavailable, "no_servers")
 		return
 	}
-	unix := uint64(now.Unix())
+	now := s.cfg.Now().Unix() // the login may have taken long
+	if now < 0 {              // as a number without a sign it would never be over
+		s.refuse(w, &s.failed, http.StatusInternalServerError, "failed")
+		return
+	}
+	unix := uint64(now)
 	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: s.cfg.ProtocolID, ClientID: player.ID, UserData: player.UserData,
 		Create: unix, Expire: unix + uint64(seconds(s.cfg.Life)), Timeout: seconds(s.cfg.Timeout),
 		Servers: servers, Internal: internal, PrivateKey: s.cfg.Key, Rand: s.cfg.Rand})
 	if err != nil {
-		s.refuse(w, now, &s.failed, http.StatusInternalServerError, "failed")
+		s.refuse(w, &s.failed, http.StatusInternalServerError, "failed")
 		return
 	}
 	s.issued.Add(1)
@@ -236,8 +241,9 @@ func seconds(d time.Duration) int32 {
 }
 
 // refuse answers with a status, counts, and writes a line unless one was written within the second.
-func (s *Service) refuse(w http.ResponseWriter, now time.Time, n *atomic.Uint64, status int, reason string) {
+func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, reason string) {
 	n.Add(1)
+	now := s.cfg.Now()
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, reason, status)
 	last := s.lastLog.Load()
