@@ -139,10 +139,7 @@ func New(d *driver.Driver, cfg Config) *Inspector {
 
 // Trace is nettrace.Sink's, on the driver's goroutine.
 func (i *Inspector) Trace(e *nettrace.Event) {
-	if e.At >= i.next {
-		i.next = e.At + i.cfg.Interval
-		i.sample(e.At)
-	}
+	i.sampleDue(e.At)
 	if e.Kind == nettrace.ConnClosed {
 		i.end(e)
 		return
@@ -171,6 +168,14 @@ func (i *Inspector) history(conn uint32) *history {
 		i.histories[conn] = h
 	}
 	return h
+}
+
+// sampleDue takes a sample once an interval.
+func (i *Inspector) sampleDue(at time.Duration) {
+	if at >= i.next {
+		i.next = at + i.cfg.Interval
+		i.sample(at)
+	}
 }
 
 // sample notes every connection's figures, and forgets those that are gone.
@@ -259,6 +264,7 @@ func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // others may wait for it too
 	defer cancel()
 	err := i.source.do(ctx, func() {
+		i.sampleDue(i.source.driver.Since(time.Now())) // without connections there are no events
 		v.Snapshot, v.Ended, v.Load = i.recent(), slices.Clone(i.ended), i.loads.list()
 		slices.Reverse(v.Ended)
 		if i.cfg.Figures != nil {

@@ -61,6 +61,11 @@ var (
 // do runs f on the driver's goroutine and waits for it. After an error f may still run later.
 func (s *Source) do(ctx context.Context, f func()) error {
 	select {
+	case <-s.driver.Done(): // it would never run
+		return ErrNotTicked
+	default:
+	}
+	select {
 	case s.slots <- struct{}{}:
 	default:
 		return ErrBusy
