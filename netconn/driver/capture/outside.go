@@ -20,6 +20,9 @@ var (
 	ErrFull = errors.New("capture: the file is full; raise Config.MaxBytes")
 	// ErrTooLarge is a call over 64 KiB; it wasn't made.
 	ErrTooLarge = errors.New("capture: a call is over 64 KiB")
+	// ErrTime is a tick at a time more than 290 years from when the recording began, which the file can't say; it wasn't made. It comes of times that
+	// count from time.Time{}.
+	ErrTime = errors.New("capture: a tick's time is more than 290 years from the beginning")
 	// ErrOutside is an Outside without a Socket.
 	ErrOutside = errors.New("capture: Record needs Outside.Socket; open one with udp.Listen")
 	// ErrEnded is a call of a Recorder that was closed.

@@ -77,8 +77,11 @@ func (r *Recorder) Err() error { return r.err }
 
 // Tick ticks the program. The error is the program's.
 func (r *Recorder) Tick(now time.Time) error {
-	if r.ended {
+	switch {
+	case r.ended:
 		return ErrEnded
+	case now.Sub(r.base).Abs() > maxAway:
+		return ErrTime
 	}
 	defer r.flush() // a panic's, too
 	at := r.told(now)
@@ -150,6 +153,9 @@ func (r *Recorder) flush() {
 	}
 	r.buf = r.buf[:0]
 }
+
+// maxAway is how far a tick may be from the beginning: beyond what nanoseconds count, all times are one.
+const maxAway = 290 * 365 * 24 * time.Hour
 
 // told is a time as the program is told it: as even as the machine's steady clock, and nothing but a number, as in the replay.
 func (r *Recorder) told(t time.Time) time.Time { return r.wall.Add(t.Sub(r.base)) }
