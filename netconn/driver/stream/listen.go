@@ -213,7 +213,8 @@ func (l *Listener) settle(s *slot) {
 	}
 }
 
-// Accept waits for the next stream.
+// Accept waits for the next stream, until Close. A Listener belongs to no driver, as its Type may be registered with several: one that closes doesn't end
+// Accept, so close the Listener as well.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
