@@ -97,8 +97,7 @@ func TestManyStreams(t *testing.T) {
 		tick()
 	}
 	require.Zero(t, l.Refused())
-	require.Zero(t, l.open)
-	require.Empty(t, l.perConn)
+	requireIdle(t, l)
 	require.Equal(t, 1, client.Server().Table().Len())
 	require.NoError(t, client.Close())
 	require.NoError(t, server.Close())
@@ -184,8 +183,7 @@ func TestClosedDriverFreesAll(t *testing.T) {
 			}
 			_, err := Dial(t.Context(), e.client, name, Config{})
 			require.ErrorIs(t, err, ErrNoConnection)
-			require.Zero(t, e.l.open)
-			require.Empty(t, e.l.perConn)
+			requireIdle(t, e.l)
 			other := e.server
 			if serverFirst {
 				other = e.client
@@ -276,11 +274,19 @@ func TestDarkness(t *testing.T) {
 				require.ErrorIs(t, err, io.EOF)
 				require.NoError(t, c2.Close())
 				time.Sleep(5 * time.Second)
-				require.Zero(t, l.open)
-				require.Empty(t, l.perConn)
+				requireIdle(t, l)
 				stop()
 				require.NoError(t, l.Close())
 			})
 		}
 	}
+}
+
+// requireIdle looks that nothing takes room in a listener.
+func requireIdle(t *testing.T, l *Listener) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Zero(t, l.open)
+	require.Empty(t, l.perConn)
 }
