@@ -153,7 +153,7 @@ func TestHungMachineStaysOut(t *testing.T) {
 // TestWelcomeWithAHole: a host whose turns begin elsewhere than where the peer's end, without a snapshot, is refused.
 func TestWelcomeWithAHole(t *testing.T) {
 	for start := range int64(8) {
-		p, err := NewPeer(PeerConfig{Config: config(2).Config, Session: 5, Have: 5}, &box{})
+		p, err := NewPeer(PeerConfig{Config: config(2).Config, Session: 5, Have: 5, Generation: 1}, &box{})
 		require.NoError(t, err)
 		err = p.Receive(0, welcome{delay: 2, life: 1, start: start}.append(envelope{typeWelcome, 0, 5}.append(nil)))
 		if start == 5 {

@@ -204,7 +204,8 @@ type HostConfig struct {
 	// last join waits as well. Nobody waits who was dropped while the Host heard none of the others either.
 	RejoinAfter time.Duration
 	// Secret makes the answers to strangers unguessable, so that nothing large is sent to an address that
-	// didn't ask: 32 random bytes, new for each Host. Without it Connect takes transports only that are Proven.
+	// didn't ask, and tells the Host from another one that takes the same game up: 32 random bytes, new for each Host. Without it Connect takes
+	// transports only that are Proven.
 	Secret [32]byte
 
 	// LogBytes and LogTurns bound the log that late joiners replay; defaults 2 MiB and 65536,
@@ -273,7 +274,8 @@ type PeerConfig struct {
 	// Have is the number of turns executed in an earlier session whose game state was kept;
 	// 0 for a new game state.
 	Have int64
-	// Generation is that of the host with which they were executed: Peer.Generation.
+	// Generation is that of the host with which they were executed, Peer.Generation; needed with Have. A host that doesn't know it, or another one of a game that
+	// went on with two, gives its state instead of what comes after Have, or denies the session (DenyTooOld) when it has none.
 	Generation int64
 	// ReceiveBuffer bounds the bytes of turns received and not executed; default 64 KiB.
 	ReceiveBuffer int
@@ -295,7 +297,9 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 	case c.Player < 0 || c.Player >= c.Players+MaxSpectators:
 		return c, fmt.Errorf("%w: Player %d", ErrConfig, c.Player)
 	case c.Have < 0 || c.Generation < 0 || c.MaxSnapshot < 0 || c.MaxSnapshot > 1<<31-1:
-		return c, fmt.Errorf("%w: Have or MaxSnapshot", ErrConfig)
+		return c, fmt.Errorf("%w: Have, Generation or MaxSnapshot", ErrConfig)
+	case c.Have > 0 && c.Generation == 0:
+		return c, fmt.Errorf("%w: Have without Generation", ErrConfig)
 	case c.ReceiveBuffer < 2*c.maxRecord():
 		return c, fmt.Errorf("%w: ReceiveBuffer must hold two turns, %d bytes", ErrConfig, 2*c.maxRecord())
 	}

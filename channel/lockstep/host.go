@@ -51,20 +51,21 @@ type Host struct {
 	events []Event   // for the next turn
 	turn   Turn      // scratch
 
-	lastTurn  time.Duration // when the last turn was complete
-	dueBy     time.Duration // the turn being collected is late after that
-	chargedAt time.Duration // until when stalls are booked
-	awaited   uint64        // players whose commands the last Tick waited for
-	judge     judge
-	split     bool // told, and not agreed since
-	snapshots snapshots
-	setup     []byte
-	version   int64 // of setup; 0 for none
-	parts     partReport
-	paths     []Path
-	record    []byte
-	packet    []byte
-	stats     HostStats
+	lastTurn   time.Duration // when the last turn was complete
+	dueBy      time.Duration // the turn being collected is late after that
+	chargedAt  time.Duration // until when stalls are booked
+	awaited    uint64        // players whose commands the last Tick waited for
+	judge      judge
+	split      bool // told, and not agreed since
+	snapshots  snapshots
+	setup      []byte
+	version    int64 // of setup; 0 for none
+	parts      partReport
+	paths      []Path
+	generation int64
+	record     []byte
+	packet     []byte
+	stats      HostStats
 }
 
 // NewHost returns a Host without players; handler may be nil.
@@ -74,17 +75,18 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:     cfg,
-		handler: handler,
-		log:     newTurnLog(cfg.LogBytes, cfg.LogTurns),
-		clients: make([]client, cfg.Players+cfg.Spectators),
-		delay:   cfg.InitialDelay,
-		logged:  turnStart{delay: cfg.InitialDelay},
-		events:  make([]Event, 0, cfg.maxEvents()),
-		judge:   newJudge(cfg.Players),
-		paths:   make([]Path, 0, cfg.Players),
-		record:  make([]byte, 0, cfg.maxRecord()),
-		packet:  make([]byte, 0, cfg.MaxPacket),
+		cfg:        cfg,
+		handler:    handler,
+		generation: newGeneration(&cfg),
+		log:        newTurnLog(cfg.LogBytes, cfg.LogTurns),
+		clients:    make([]client, cfg.Players+cfg.Spectators),
+		delay:      cfg.InitialDelay,
+		logged:     turnStart{delay: cfg.InitialDelay},
+		events:     make([]Event, 0, cfg.maxEvents()),
+		judge:      newJudge(cfg.Players),
+		paths:      make([]Path, 0, cfg.Players),
+		record:     make([]byte, 0, cfg.maxRecord()),
+		packet:     make([]byte, 0, cfg.MaxPacket),
 	}
 	h.parts.init(&h.cfg.Config)
 	h.events = append(h.events, Event{Kind: DelayChanged, Value: int64(h.delay)})

@@ -88,10 +88,10 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *wire.Read
 	case c.past(session):
 		h.denyAgain(now, player, session, false)
 		return ErrSession
-	case m.generation > h.generation():
+	case later(m.generation, h.generation):
 		h.deny(now, player, session, DenyOldHost)
 		return nil
-	case m.have > h.log.next && m.generation == h.generation():
+	case m.have > h.log.next && m.generation == h.generation:
 		h.deny(now, player, session, DenyAhead)
 		return ErrAhead
 	}
@@ -114,7 +114,7 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *wire.Read
 func (h *Host) restart(now time.Duration, player int, start int64, at turnStart, snap []byte) {
 	c := &h.clients[player]
 	h.forget(player)
-	w := welcome{key: keyOf(h.proof(player, c.session)), version: h.version, start: start, delay: at.delay, active: at.active, life: c.life, generation: h.generation()}
+	w := welcome{key: keyOf(h.proof(player, c.session)), version: h.version, start: start, delay: at.delay, active: at.active, life: c.life, generation: h.generation}
 	c.restart(now, w, h.setup, snap, h.log.offset(start), &h.cfg)
 }
 

@@ -221,7 +221,7 @@ func TestDenials(t *testing.T) {
 	}{
 		{func(c *PeerConfig) { c.Protocol++ }, DenyVersion},
 		{func(c *PeerConfig) { c.MaxInput = 100 }, DenyVersion},
-		{func(c *PeerConfig) { c.Have = 100 }, DenyAhead},
+		{func(c *PeerConfig) { c.Have, c.Generation = 100, newGeneration(&cfg) }, DenyAhead},
 		{func(c *PeerConfig) { c.Session = 4 }, DenyStale},
 	} {
 		tb := startedTable(t, cfg)
@@ -350,6 +350,7 @@ func TestConfigs(t *testing.T) {
 		func(c *PeerConfig) { c.Parts = make([]string, 33) },
 		func(c *PeerConfig) { c.Player = -1 },
 		func(c *PeerConfig) { c.Have = -1 },
+		func(c *PeerConfig) { c.Have = 1 }, // of which host?
 		func(c *PeerConfig) { c.ReceiveBuffer = 10 },
 		func(c *PeerConfig) { c.Players = 0 },
 	} {

@@ -242,7 +242,7 @@ func (p *Replay) Setup() []byte { return p.setup }
 func (p *Replay) Turns() (first, end int64, whole bool) { return p.first, p.end, p.whole }
 
 // SeekTurn goes to the newest snapshot at or before turn, or to the beginning, where State is nil: load it, and
-// execute with Next until turn is there. Its Generation is 0.
+// execute with Next until turn is there. Its Generation is 0: a Host that takes the game up there gives its state to whoever comes with turns.
 func (p *Replay) SeekTurn(turn int64) (at Resume, err error) {
 	if turn < p.first || turn > p.end {
 		return at, ErrReplayTurn

@@ -8,14 +8,14 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// Attached is a Queue on a channel: a channel.Handler that rides the channel's unreliable bunches and
-// the packet acks of its connection.
+// Attached is a Queue on a channel. It is the channel's handler; it sends messages in the channel's unreliable bunches
+// and uses the connection's packet acks.
 type Attached struct {
 	*Queue
-	// Failed is called with what a peer broke; the connection has then been told to end.
+	// Failed is called with the error when the peer broke a rule; the connection has been told to end by then.
 	Failed func(err error)
-	// Ended is called when the channel is closed, with the number of messages that aren't known to have arrived,
-	// which are forgotten. What has arrived may still be received. May be nil.
+	// Ended is called when the channel is closed, with the number of messages that aren't known to have arrived; these
+	// are dropped. Messages received before may still be taken by Receive. May be nil.
 	Ended func(unacked int)
 
 	ch     *channel.Channel
@@ -33,7 +33,7 @@ func Attach(q *Queue) *Attached {
 }
 
 // Opened is the channel that the queue is on. The end that opens it calls it at once, which sends the
-// opening bunch; the other end needn't.
+// opening bunch; the other end needn't. Until then nothing is sent: messages wait, up to Window of them.
 func (a *Attached) Opened(ch *channel.Channel) error {
 	a.ch = ch
 	if !ch.OpenedLocally() {
@@ -49,7 +49,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	return err
 }
 
-// Send is the queue's, with ErrClosed once the channel is closed.
+// Send is Queue.Send. It returns ErrClosed once the channel is closed.
 func (a *Attached) Send(kind *Kind, m Message) error {
 	if a.closed {
 		return ErrClosed
@@ -57,7 +57,7 @@ func (a *Attached) Send(kind *Kind, m Message) error {
 	return a.Queue.Send(kind, m)
 }
 
-// SendEncoded is the queue's, with ErrClosed once the channel is closed.
+// SendEncoded is Queue.SendEncoded. It returns ErrClosed once the channel is closed.
 func (a *Attached) SendEncoded(e *Encoded) error {
 	if a.closed {
 		return ErrClosed
@@ -65,7 +65,7 @@ func (a *Attached) SendEncoded(e *Encoded) error {
 	return a.Queue.SendEncoded(e)
 }
 
-// Receive is the queue's. It tells the peer of the room it makes, so an end that only receives need not call Tick.
+// Receive is Queue.Receive. It also tells the peer of the room it makes, so an end that only receives needn't call Tick.
 func (a *Attached) Receive() (Message, *Kind) {
 	if a.ch != nil && a.creditDue(false) {
 		a.Tick(a.ch.Conn().Now())
@@ -93,7 +93,7 @@ func (a *Attached) Tick(now time.Duration) {
 	}
 }
 
-// ReceivedBunch is the channel's.
+// ReceivedBunch implements channel.Handler.
 func (a *Attached) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if err := a.receive(ch, in); err != nil {
 		if a.Failed != nil {
@@ -114,13 +114,13 @@ func (a *Attached) receive(ch *channel.Channel, in *bunch.In) error {
 	return a.Read(&in.Data)
 }
 
-// ReceivedAck is the channel's.
+// ReceivedAck implements channel.Handler.
 func (a *Attached) ReceivedAck(_ *channel.Channel, id int64) { a.Acked(id) }
 
-// ReceivedNak is the channel's.
+// ReceivedNak implements channel.Handler.
 func (a *Attached) ReceivedNak(_ *channel.Channel, id int64) { a.Lost(id) }
 
-// Closed is the channel's.
+// Closed implements channel.Handler.
 func (a *Attached) Closed(*channel.Channel, channel.CloseReason) {
 	a.ch, a.memory, a.closed = nil, nil, true
 	if unacked := a.Forget(); a.Ended != nil {

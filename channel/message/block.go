@@ -64,29 +64,28 @@ type Blocks struct {
 	Counters BlockCounters
 }
 
-// BlocksConfig is the settings of Blocks; the zero value is useful.
+// BlocksConfig configures Blocks. The zero value is useful.
 type BlocksConfig struct {
-	// MaxBytes bounds a block, either way. Default 64 MiB. To receive blocks above 2.55 MB on a server, or 20.5 MB on a
-	// client, raise netconn.Config.MaxMemory as well, to 3.3 times MaxHeld.
+	// MaxBytes bounds a block in either direction. Default 64 MiB. To receive blocks above 2.55 MB on a server, or 20.5
+	// MB on a client, also raise netconn.Config.MaxMemory, to 3.3 times MaxHeld.
 	MaxBytes int
-	// MaxBlocks bounds the blocks under way in each direction. Default 4, at most 512.
+	// MaxBlocks bounds the unfinished blocks in each direction. Default 4, at most 512.
 	MaxBlocks int
-	// MaxHeld bounds the sum of the sizes of the blocks that are being received, within the connection's MaxMemory.
-	// Default MaxBytes. The memory held is at most 8/7 of that, and 1.5 KiB for each block.
+	// MaxHeld bounds the total size of the blocks being received, within the connection's MaxMemory. Default MaxBytes.
+	// They take at most 8/7 of it, and 1.5 KiB for each block.
 	MaxHeld int
-	// Received gets a block that is complete and whose checksum is right. The data is the
-	// callee's.
+	// Received gets a complete block whose checksum is right. The callee owns data.
 	Received func(id int64, data []byte)
-	// Progress is told of each fragment that arrived, on the receiving side. May be nil.
+	// Progress is called on the receiving side for each fragment that arrived. May be nil.
 	Progress func(id int64, have, total int)
-	// Sent is told when a block has arrived whole: the peer said so. May be nil.
+	// Sent is called when the peer has confirmed a whole block. May be nil.
 	Sent func(id int64)
-	// Failed is told of a block that was begun and doesn't arrive, at either end: ErrChecksum, ErrBlockBig
-	// when the peer's bounds were told after Send, ErrRoom, or ErrNoChan when the channel closed. May be nil.
+	// Failed is called, at either end, for a block that was begun and doesn't arrive: with ErrChecksum, with ErrBlockBig
+	// when the peer's bounds arrived after Send, with ErrRoom, or with ErrNoChan when the channel closed. May be nil.
 	Failed func(id int64, err error)
 }
 
-// BlockCounters is what Blocks did.
+// BlockCounters counts what Blocks did.
 type BlockCounters struct {
 	Fragments, Resent, Received, Duplicate, Refused uint64
 }
@@ -114,7 +113,7 @@ var (
 	ErrNoChan   = errors.New("message: blocks have no open channel")
 )
 
-// ErrBounds is of the peer's making, and ends the connection: it sent beyond the bounds it was told.
+// ErrBounds ends the connection: the peer sent more than the bounds it was told.
 var ErrBounds = errors.New("message: the peer sent blocks beyond the bounds it was told")
 
 // bounds is what an end takes.
@@ -167,7 +166,7 @@ func (b bitmap) set(i uint32)      { b[i/64] |= 1 << (i % 64) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// NewBlocks returns an end without a channel; see Opened. It panics on bounds that can't be told to the peer.
+// NewBlocks returns Blocks without a channel; see Opened. It panics on bounds that can't be told to the peer.
 func NewBlocks(cfg BlocksConfig) *Blocks {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 64 << 20
@@ -205,7 +204,7 @@ func (b *Blocks) settleBounds() {
 	b.ours.bytes = min(b.ours.bytes, b.ours.held)
 }
 
-// Held is the bytes of blocks that are being received.
+// Held is the bytes of the blocks being received.
 func (b *Blocks) Held() int { return b.held }
 
 // sendNote sends a note, or returns the channel's error.
@@ -240,7 +239,7 @@ func (b *Blocks) sendNotes() {
 	}
 }
 
-// ReceivedBunch is the channel's: a fragment or a note.
+// ReceivedBunch implements channel.Handler: it handles a fragment or a note.
 func (b *Blocks) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	b.ch = ch
 	if !b.told && ch != nil { // the peer opened the channel
@@ -310,13 +309,13 @@ func (b *Blocks) fail(id int64, err error) {
 	}
 }
 
-// ReceivedAck is the channel's.
+// ReceivedAck implements channel.Handler.
 func (b *Blocks) ReceivedAck(_ *channel.Channel, packetID int64) {
 	b.settle(packetID, b.ackFragment)
 	b.sendNotes()
 }
 
-// ReceivedNak is the channel's.
+// ReceivedNak implements channel.Handler.
 func (b *Blocks) ReceivedNak(_ *channel.Channel, packetID int64) { b.settle(packetID, b.loseFragment) }
 
 // Closed is the channel's: what was under way has failed, and is let go of. Another channel may be given to

@@ -8,7 +8,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Send begins to send data, which must stay as it is until Sent or Failed. It returns the block's id.
+// Send begins to send data and returns the block's id. data must not change until Sent or Failed is called.
 func (b *Blocks) Send(data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
@@ -34,7 +34,7 @@ func (b *Blocks) tooBig(n int) error {
 	return fmt.Errorf("%w: %d bytes, the peer takes %d: as its MaxBytes, MaxHeld and its connection's MaxMemory say", ErrBlockBig, n, b.bounds.bytes)
 }
 
-// Progress is how many fragments of a block that is being sent have arrived, and of how many.
+// Progress is how many fragments of a block being sent have arrived, and how many it has.
 func (b *Blocks) Progress(id int64) (arrived, total int) {
 	for _, o := range b.sending {
 		if o.id == id {
@@ -76,8 +76,8 @@ func (b *Blocks) activate() {
 	}
 }
 
-// Tick sends fragments, the blocks taking turns, until the connection's bandwidth or its packet window
-// is used up. Call it once a tick, before TickFlush.
+// Tick sends fragments of all blocks in turn, as far as the connection's bandwidth and packet window allow. Call it once
+// a tick, before TickFlush.
 func (b *Blocks) Tick() {
 	if b.ch == nil || b.ch.Closing() || !b.ch.OpenAcked() {
 		return
@@ -164,10 +164,9 @@ func (b *Blocks) settle(packetID int64, f func(o *outBlock, frag uint32)) {
 	slot.frags = slot.frags[:0]
 }
 
+// ackFragment notes that a fragment arrived. It is called once for each: a fragment is sent again only when its packet was lost, so it is in
+// one packet at a time.
 func (b *Blocks) ackFragment(o *outBlock, f uint32) {
-	if o.acked.get(f) {
-		return
-	}
 	o.acked.set(f)
 	o.ackedNum++
 	for o.missing < o.count && o.acked.get(o.missing) {

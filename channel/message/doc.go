@@ -1,8 +1,7 @@
-// Package message carries typed messages over packets that get lost: reliable and
-// in order, unreliable, or newest-wins. Large blocks of data go in fragments
-// beside them.
+// Package message carries typed messages over packets that may be lost: reliable and in order, unreliable, or unreliable with older ones
+// dropped. Large blocks of data are sent in fragments beside them.
 //
-// A message has one method that writes, reads and measures it:
+// A message has one method, which writes, reads and measures it:
 //
 //	type Move struct{ X, Y int32; Name string }
 //
@@ -14,11 +13,10 @@
 //
 // # When to choose it
 //
-// A channel's own reliable bunches ([channel.Channel.SendBunch]) are sent again as they
-// were, in whole packets' worth, and speak Unreal's wire. Messages are sent again one by one
-// until they are acked, older first, in whatever room a packet has; they suit many small
-// things under loss, and need only packet acks: they ride a channel's unreliable bunches
-// ([Attach]), and equally packetnotify/ackbits, by calling Write, Sent, Acked and Read.
+// A channel's own reliable bunches ([channel.Channel.SendBunch]) are sent again as they were, as large as a packet, in Unreal's wire
+// format. Messages are sent again one by one until they are acked, older ones first, in the spare room of packets. They suit many small
+// items under loss. They need only packet acks: use them in a channel's unreliable bunches ([Attach]), or with packetnotify/ackbits by
+// calling Write, Sent, Acked and Read.
 //
 // # The caller's loop
 //
@@ -29,13 +27,13 @@
 //	q.Read(r)                              // at the other end
 //	for m, kind := q.Receive(); m != nil; m, kind = q.Receive() { ... }
 //
-// Both ends call all of it, also when one only receives: an Ordered queue tells its peer how many messages it has
-// room for, and the peer sends no more than that. So a game that receives slowly slows its peer's queue down, until
-// Send there returns ErrFull. A queue on a channel ([Attach]) does so by itself.
+// Both ends make all these calls, even if one only receives: an Ordered queue tells its peer how many messages it has room for, and the
+// peer sends no more. So a game that receives slowly slows down its peer's queue, until Send there returns ErrFull. A queue on a
+// channel ([Attach]) does this by itself.
 //
-// A message is encoded once, at Send. For a broadcast, [Kind.Encode] it and give it to each queue with SendEncoded.
-// In Unordered queues [Kind.Slack] lets more urgent kinds go first. In ordered ones the older goes first, but
-// smaller ones fill the room that a packet has left.
+// A message is encoded once, at Send. For a broadcast call [Kind.Encode], and pass the result to each queue with SendEncoded. In
+// Unordered queues [Kind.Slack] lets more urgent kinds go first. In Ordered ones older messages go first, but smaller ones fill the
+// rest of a packet.
 //
 // # On the wire
 //

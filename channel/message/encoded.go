@@ -2,13 +2,12 @@ package message
 
 import "fmt"
 
-// Encoded is a message as its bits, made once for any number of queues whose kinds are of the same
-// Registry: a broadcast.
+// Encoded is an encoded message, made once for any number of queues with kinds of the same Registry: a broadcast.
 type Encoded struct {
 	kind *Kind
 	bits int
 	buf  []byte
-	refs int // whoever made it, and each queue that holds it
+	refs int // references: one of its maker, and one of each queue that holds it
 }
 
 // The unused Encodeds that a registry keeps for reuse.
@@ -17,7 +16,7 @@ const (
 	maxFreeBytes   = 1 << 20
 )
 
-// Encode writes m, which is the caller's again. Release the result when it has been given to all queues.
+// Encode encodes m, which the caller keeps. Call Release on the result after passing it to all queues.
 func (k *Kind) Encode(m Message) (*Encoded, error) {
 	r := k.reg
 	s := &r.stream
@@ -38,11 +37,11 @@ func (k *Kind) Encode(m Message) (*Encoded, error) {
 	return e, nil
 }
 
-// Bits is the message's size.
+// Bits is the message's size in bits.
 func (e *Encoded) Bits() int { return e.bits }
 
-// Release gives up the caller's hold; the queues have their own. It panics when nobody holds e any more; a second Release
-// that comes while a queue holds e takes that queue's.
+// Release gives up the caller's reference; the queues have their own. It panics when there is no reference left. A
+// second Release while a queue holds e wrongly takes that queue's.
 func (e *Encoded) Release() {
 	e.mustBeHeld()
 	if e.refs--; e.refs > 0 {

@@ -7,34 +7,31 @@ import (
 	"time"
 )
 
-// Mode is how a queue delivers.
+// Mode says how a queue delivers messages.
 type Mode uint8
 
 const (
-	// Ordered: every message once, in the order sent, sent again until acked.
+	// Ordered delivers every message once, in the order sent. Messages are sent again until acked.
 	Ordered Mode = iota
-	// Unordered: each message is sent once; it may be lost, or overtaken. The more urgent go first, see
-	// Kind.Slack.
+	// Unordered sends each message once. It may be lost or overtaken. The most urgent are sent first; see Kind.Slack.
 	Unordered
-	// Sequenced: each message is sent once, and one older than the newest received is
-	// dropped.
+	// Sequenced sends each message once. The receiver drops messages older than the newest received.
 	Sequenced
 )
 
-// Config is the settings of a Queue, the same at both ends but for Resend and Budget.
+// Config configures a Queue. Both ends need the same values, except for Resend and Budget.
 type Config struct {
 	Mode  Mode
 	Kinds *Registry
-	// Window bounds the messages that wait to be sent or acked, and those received that Receive hasn't
-	// returned. Default 1024; a power of two, at most 16384.
+	// Window bounds the messages that wait to be sent or acked, and the received messages that wait for Receive. Default
+	// 1024; a power of two, at most 16384.
 	Window int
-	// Resend is how long a message waits for its ack at least before it is sent again; it waits longer when acks take
-	// longer, up to 2 s. What is known to be lost is sent again at once. Default 100 ms.
+	// Resend is how long a message waits at least for its ack before it is sent again. It waits longer, up to 2 s, when
+	// acks take longer. A message known to be lost is sent again at once. Default 100 ms.
 	Resend time.Duration
-	// MaxBits bounds a message. Default 6000. Window messages of that size are what a peer can make
-	// a queue hold.
+	// MaxBits bounds a message, in bits. Default 6000. A peer can make a queue hold Window messages of that size.
 	MaxBits int
-	// Budget bounds what a packet carries for this queue, in bits. Default 7000.
+	// Budget bounds the bits of this queue in a packet. Default 7000.
 	Budget int
 }
 
@@ -53,21 +50,21 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Errors of Send; nothing was queued.
+// Errors of Send. Nothing was queued.
 var (
 	// ErrFull: too many messages aren't acked yet. Send again later, or less.
 	ErrFull = errors.New("message: queue full; wait for acks before sending more")
-	// ErrTooLarge: it would never fit a packet. Send it as a block.
+	// ErrTooLarge: the message doesn't fit a packet. Send it as a block.
 	ErrTooLarge = errors.New("message: too large for a packet; send it as a block")
-	// ErrKind: the kind is of another registry.
+	// ErrKind: the kind belongs to another registry.
 	ErrKind = errors.New("message: kind isn't registered with this queue")
 	// ErrClosed: the channel of an Attached is closed.
 	ErrClosed = errors.New("message: the channel is closed")
 )
 
-// Errors of Read: the peer broke the format, and the connection should end.
+// Errors of Read. The peer broke the format, and the connection should end.
 var (
-	ErrFormat = errors.New("message: malformed")
+	ErrFormat = errors.New("message: malformed, or the ends' Config or kinds differ")
 	ErrWindow = errors.New("message: id beyond the window")
 )
 
@@ -108,13 +105,13 @@ type packet struct {
 	at     time.Duration
 }
 
-// Counters is what a queue did.
+// Counters counts a queue's messages.
 type Counters struct {
 	Sent, Resent, Acked      uint64 // messages
 	Received, Duplicate, Old uint64
-	Full                     uint64 // not queued, as Send said
-	Dropped                  uint64 // unreliable ones received while Window waited for Receive, or MaxMemory had no room
-	NoRoom                   uint64 // times a message was due that the whole of a Write's room couldn't take
+	Full                     uint64 // Send returned ErrFull
+	Dropped                  uint64 // received unreliable messages without room: Window waited for Receive, or MaxMemory was used up
+	NoRoom                   uint64 // times a message was due but larger than all the room of a Write
 }
 
 // Queue is both directions of one end. Not safe for concurrent use.
@@ -149,7 +146,7 @@ type Queue struct {
 	memory          memory // counts what the peer makes this end hold; nil: nobody does
 }
 
-// New returns a queue. It panics on a Window that isn't a power of two, or without Kinds.
+// New returns a queue. It panics when Window isn't a power of two, or Kinds is missing.
 func New(cfg Config) *Queue {
 	cfg = cfg.filled()
 	if cfg.Window&(cfg.Window-1) != 0 || cfg.Window > 1<<14 || cfg.Window < 1 {
@@ -179,7 +176,7 @@ const (
 	headerBits   = 1 + 16 + 7 + 32
 )
 
-// Send queues a copy of a message, as its bits; m is the caller's again.
+// Send queues a message, encoded. The caller keeps m.
 func (q *Queue) Send(kind *Kind, m Message) error {
 	if err := q.check(kind); err != nil {
 		return err
@@ -193,7 +190,7 @@ func (q *Queue) Send(kind *Kind, m Message) error {
 	return err
 }
 
-// SendEncoded queues a message that was encoded before, see [Kind.Encode]. It panics when e was released by all.
+// SendEncoded queues a message encoded by [Kind.Encode]. It panics when e has no reference left.
 func (q *Queue) SendEncoded(e *Encoded) error {
 	e.mustBeHeld()
 	if err := q.check(e.kind); err != nil {
@@ -235,10 +232,10 @@ func (q *Queue) Pending() int {
 	return int(q.next - q.oldest)
 }
 
-// Held is the bytes of all messages that wait, to be sent, to be acked or for Receive, as they are on the wire.
+// Held is the encoded bytes of all messages that wait to be sent, to be acked, or for Receive.
 func (q *Queue) Held() int { return q.outBytes + (q.inBits+7)/8 }
 
-// Forget drops all messages to be sent, and returns how many of those sent aren't known to have arrived.
+// Forget drops all messages to be sent. It returns how many of those sent aren't known to have arrived.
 func (q *Queue) Forget() (unacked int) {
 	q.left()
 	unacked = q.Pending()

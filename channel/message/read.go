@@ -8,7 +8,8 @@ import (
 	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
-// Read takes a packet's messages. An error is the peer's; what came before it in the packet is kept.
+// Read decodes a packet's messages. An error means that the peer broke the format; the messages before it in the packet
+// are kept.
 func (q *Queue) Read(r *bitio.Reader) error {
 	if q.cfg.Mode == Ordered && r.ReadBool() {
 		credit := seqnum.U16.Expand(r.ReadUint16(), q.credit)
@@ -161,8 +162,8 @@ func (q *Queue) growReady() bool {
 	return true
 }
 
-// Receive is the next message, or nil. Give it back to its kind with Free when done with it. In an Ordered
-// queue it makes room for more of the peer's, which the next Write tells: both ends have to call Write.
+// Receive returns the next message, or nil. When done with it, give it back to its kind by Free. In an Ordered queue it
+// makes room for more of the peer's messages; the next Write tells the peer, so both ends must call Write.
 func (q *Queue) Receive() (Message, *Kind) {
 	if q.cfg.Mode == Ordered {
 		if len(q.in) == 0 || q.inAt(q.recvNext).m == nil {

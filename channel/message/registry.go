@@ -7,17 +7,17 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Message is what queues carry.
+// Message is what queues carry: usually a pointer to a struct.
 type Message interface {
-	// Serialize hands every field to s, in the same order whatever s does.
+	// Serialize passes every field to s. The order must be the same for writing, reading and measuring.
 	Serialize(s *Stream)
 }
 
 // Kind is a registered type of message. It keeps messages for reuse.
 type Kind struct {
-	// Slack is how long a message of the kind may wait behind those sent after it, in a queue that is Unordered: of those that
-	// don't all fit a packet, the one whose time of sending and Slack end first goes first. So nothing waits
-	// for ever, however much of what is more urgent is sent. Default 0: older first.
+	// Slack is how long a message of the kind may wait behind later ones, in an Unordered queue. When not all fit a
+	// packet, the one whose time of Send plus Slack is earliest goes first. So no message waits for ever, however many
+	// urgent ones are sent. Default 0: older ones first.
 	Slack time.Duration
 
 	name string
@@ -27,10 +27,10 @@ type Kind struct {
 	reg  *Registry
 }
 
-// Name is what the kind was registered under.
+// Name is the name under which the kind was registered.
 func (k *Kind) Name() string { return k.name }
 
-// New is a message of the kind, maybe one used before: its fields hold what they held.
+// New returns a message of the kind. It may be a used one, with its old field values.
 func (k *Kind) New() Message {
 	if n := len(k.free); n > 0 {
 		m := k.free[n-1]
@@ -43,15 +43,15 @@ func (k *Kind) New() Message {
 // maxFree bounds the messages kept for reuse.
 const maxFree = 1024
 
-// Free takes a message back that nobody uses any more.
+// Free takes back a message that isn't used any more.
 func (k *Kind) Free(m Message) {
 	if len(k.free) < maxFree {
 		k.free = append(k.free, m)
 	}
 }
 
-// Registry is the kinds of messages that two ends know, in the same order at both. The zero Registry
-// is empty and ready. It belongs to one goroutine, as do the queues that use it.
+// Registry is the kinds of messages, which both ends must add in the same order. The zero Registry is empty and ready to
+// use. It belongs to one goroutine, as do the queues that use it.
 type Registry struct {
 	kinds     []*Kind
 	stream    Stream       // kept here, since what Serialize gets would otherwise be allocated
@@ -63,7 +63,7 @@ type Registry struct {
 // maxKinds bounds the kinds of a registry.
 const maxKinds = 1024
 
-// Add makes a kind known. It panics when there are more than 1024, or one of that name.
+// Add adds a kind. It panics above 1024 kinds, or when the name is taken.
 func (r *Registry) Add(name string, make func() Message) *Kind {
 	if len(r.kinds) == maxKinds {
 		panic("message: more than 1024 kinds")

@@ -6,11 +6,11 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// ErrRange is a value outside the bounds that its field names.
+// ErrRange is the error for a value outside its field's bounds.
 var ErrRange = errors.New("message: value out of its bounds")
 
-// Stream is what a message's Serialize is given: it writes the fields, reads them, or
-// only counts their bits. A field whose value is out of bounds makes the error sticky.
+// Stream is what Serialize gets. It writes the fields, reads them, or only counts their bits. After a value out of
+// bounds the error stays.
 type Stream struct {
 	w    *bitio.Writer
 	r    *bitio.Reader
@@ -18,7 +18,7 @@ type Stream struct {
 	err  error
 }
 
-// Reading reports whether fields are being set.
+// Reading reports whether fields are being read.
 func (s *Stream) Reading() bool { return s.r != nil }
 
 // Err is the first error.
@@ -34,7 +34,7 @@ func (s *Stream) Err() error {
 	return nil
 }
 
-// Fail makes err the stream's error, unless it has one: for what a Serialize finds wrong itself.
+// Fail sets the stream's error, unless there is one: for errors that Serialize itself finds.
 func (s *Stream) Fail(err error) {
 	if s.err == nil {
 		s.err = err
@@ -43,7 +43,7 @@ func (s *Stream) Fail(err error) {
 
 func (s *Stream) fail() { s.Fail(ErrRange) }
 
-// Bits is the low n bits of a number, 0 to 64.
+// Bits serializes the low n bits of a number; n is 0 to 64.
 func (s *Stream) Bits(v *uint64, n int) {
 	switch {
 	case s.r != nil:
@@ -57,7 +57,7 @@ func (s *Stream) Bits(v *uint64, n int) {
 	}
 }
 
-// Bool is one bit.
+// Bool serializes one bit.
 func (s *Stream) Bool(v *bool) {
 	b := uint64(0)
 	if *v {
@@ -67,7 +67,7 @@ func (s *Stream) Bool(v *bool) {
 	*v = b != 0
 }
 
-// Int is a number from lo to hi, in just the bits that needs.
+// Int serializes a number from lo to hi, in as many bits as that range needs.
 func (s *Stream) Int(v *int32, lo, hi int32) {
 	if s.r == nil && (*v < lo || *v > hi) {
 		s.fail()
@@ -86,19 +86,19 @@ func (s *Stream) Int(v *int32, lo, hi int32) {
 	}
 }
 
-// Uint8 is 8 bits.
+// Uint8 serializes 8 bits.
 func (s *Stream) Uint8(v *uint8) { u := uint64(*v); s.Bits(&u, 8); *v = uint8(u) }
 
-// Uint16 is 16 bits.
+// Uint16 serializes 16 bits.
 func (s *Stream) Uint16(v *uint16) { u := uint64(*v); s.Bits(&u, 16); *v = uint16(u) }
 
-// Uint32 is 32 bits.
+// Uint32 serializes 32 bits.
 func (s *Stream) Uint32(v *uint32) { u := uint64(*v); s.Bits(&u, 32); *v = uint32(u) }
 
-// Uint64 is 64 bits.
+// Uint64 serializes 64 bits.
 func (s *Stream) Uint64(v *uint64) { s.Bits(v, 64) }
 
-// Bytes is up to limit bytes. Reading reuses the slice's room.
+// Bytes serializes up to limit bytes. Reading reuses the slice's capacity.
 func (s *Stream) Bytes(v *[]byte, limit int) {
 	n, ok := s.length(len(*v), limit)
 	switch {
@@ -116,7 +116,7 @@ func (s *Stream) Bytes(v *[]byte, limit int) {
 	}
 }
 
-// String is up to limit bytes of text.
+// String serializes a string of up to limit bytes.
 func (s *Stream) String(v *string, limit int) {
 	n, ok := s.length(len(*v), limit)
 	switch {
