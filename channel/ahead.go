@@ -2,20 +2,22 @@ package channel
 
 import "github.com/bunchnet/bunchnet/bunch"
 
-// A connection that holds packets back for a late one hands over their reliable bunches before their turn. The sequences on the
-// wire are then told apart from where the channel was when packets last came in order: the late packet may bring
-// copies of bunches that are as old as all that was in flight then, and what was taken early may have led the channel as far ahead.
+// When a packet is late, the connection holds later packets back but hands over their reliable bunches at once, before their
+// packets' turn. Meanwhile a short sequence on the wire is expanded relative to the channel's newest sequence when packets last came in
+// order. The late packet may bring copies of bunches as old as all that was in flight then, and bunches taken early may have
+// moved the channel just as far ahead.
 
-// ahead is a channel index of which bunches were taken early, and the newest sequence that came in order.
+// ahead is a channel index with bunches that were taken early, and the newest sequence that came in order.
 type ahead struct {
 	index uint32
 	seq   int64
 }
 
-// maxAhead bounds the indices of which bunches are taken early at the same time. Others wait for their packet's turn.
+// maxAhead bounds the indices with bunches taken early at the same time. Bunches of others wait for their packet's turn.
 const maxAhead = 64
 
-// ReceivedEarly is ReceivedBunch for a reliable bunch of a packet whose turn hasn't come; nak leaves it for that.
+// ReceivedEarly is ReceivedBunch for a reliable bunch of a packet whose turn hasn't come. nak leaves the bunch for that
+// turn.
 func (m *Machine) ReceivedEarly(in *bunch.In) (nak bool, err error) {
 	t := m.table()
 	if t.aheadOf(in.ChIndex) == nil {
@@ -30,7 +32,23 @@ func (m *Machine) ReceivedEarly(in *bunch.In) (nak bool, err error) {
 	return t.received(in, true)
 }
 
-// newestIn is the newest sequence of an index that came.
+// maxLate is how far ahead of the newest in order a bunch of a late packet may be.
+const maxLate = 1024
+
+// ReceivedLate is ReceivedBunch for a reliable bunch of a packet that was reported lost and has arrived after all. Its sequence may be
+// as old as everything in flight then. With 13 bits such a sequence isn't mistaken for a new one; with fewer bits no bunch is taken.
+func (m *Machine) ReceivedLate(in *bunch.In) (nak bool, err error) {
+	t := m.table()
+	if t.cfg.Protocol.Sequences() < 13 || in.ChIndex >= uint32(t.cfg.MaxChannels) || in.ChIndex == 0 && in.Close {
+		return true, nil
+	}
+	if t.expand(in, true) > t.inReliable(in.ChIndex)+maxLate {
+		return true, nil
+	}
+	return t.received(in, true)
+}
+
+// newestIn is the newest sequence received for an index.
 func (t *Table) newestIn(index uint32) int64 {
 	if ch := t.Channel(index); ch != nil && ch.early() > 0 {
 		recs := ch.rare.in.recs
@@ -39,14 +57,14 @@ func (t *Table) newestIn(index uint32) int64 {
 	return t.inReliable(index)
 }
 
-// InTurn says that all packets that were taken early have had their turn.
+// InTurn is called when all packets with bunches taken early have had their turn.
 func (m *Machine) InTurn() {
 	if s := m.strange; s != nil {
 		s.ahead = s.ahead[:0]
 	}
 }
 
-// aheadOf is what is known of an index of which bunches were taken early; nil when none were.
+// aheadOf is the entry of an index with bunches taken early; nil when there is none.
 func (t *Table) aheadOf(index uint32) *ahead {
 	if t.strange == nil {
 		return nil

@@ -9,65 +9,64 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Type is a kind of channel, known by its name at both ends.
+// Type is a kind of channel. Both ends know it by its name.
 type Type struct {
 	Name bunch.Name
-	// ClientOpen and ServerOpen say who may open one. An open by an end that may
-	// not is ignored.
+	// ClientOpen and ServerOpen say which end may open channels of the type. An open by an end that may not is ignored.
 	ClientOpen, ServerOpen bool
-	// Static gives the type the fixed index Index, so that there is at most one.
-	// Control must have index 0.
+	// Static gives the type the fixed index Index, so that there is at most one channel of it. Control must have index
+	// 0.
 	Static bool
 	Index  uint32
-	// Accept makes the handler of a channel that the peer opened, before its first
-	// bunch is delivered. nil, or a nil Handler, ignores all that comes on it.
+	// Accept returns the handler of a channel that the peer opened. It is called before the first bunch is delivered.
+	// When it is nil or returns nil, everything that arrives on the channel is ignored.
 	Accept func(ch *Channel) Handler
 }
 
-// Config is the settings of a Table. The zero value is Unreal 5.1 without channel types.
+// Config configures a Table. The zero value is Unreal 5.1 without channel types.
 type Config struct {
 	Protocol bunch.Protocol
 	Types    []Type
-	// ReliableBuffer bounds the reliable bunches of a channel that aren't acked,
-	// and those received before their turn. Default 256 (Unreal up to 5.x); 512
-	// in newer releases; a power of two, at most half as many as there are sequences on the wire (see
-	// bunch.Protocol.SequenceBits), which is 512 with Unreal's, and at most 4096.
+	// ReliableBuffer bounds a channel's unacked reliable bunches, and the reliable bunches received before their turn.
+	// Default 256 (Unreal up to 5.x; newer releases have 512). It must be a power of two, at most half the number of
+	// sequences on the wire (see bunch.Protocol.SequenceBits; that is 512 with Unreal's), and at most 4096.
 	ReliableBuffer int
-	// MaxChannels bounds the channel index. Default and most 32767.
+	// MaxChannels bounds the channel index. Default and maximum 32767.
 	MaxChannels int
-	// MaxMemory bounds, in bytes, what the peer can make this end hold. Half of it is for what it sent: early
-	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
-	// Channel.Hold. A quarter of it, and at least a payload of the largest size, is kept for the parts of unfinished bunches, which the others wait for. The other half is
-	// for reliable bunches that it doesn't ack, the last 16 KiB of it for those of the control channel; SendBunch returns
-	// ErrReliableFull when they don't fit. Default 8 MiB, at least 256 KiB.
+	// MaxMemory bounds the bytes that the peer can make this end hold. Default 8 MiB, at least 256 KiB.
+	//
+	// One half is for what the peer sent: early bunches, parts of unfinished bunches, channels that it opened, and what
+	// handlers count with Channel.Hold. A quarter of that half, and at least a payload of the largest size, is reserved
+	// for parts of unfinished bunches.
+	//
+	// The other half is for reliable bunches that the peer doesn't ack. Its last 16 KiB are reserved for the control
+	// channel. When a bunch doesn't fit, SendBunch returns ErrReliableFull.
 	MaxMemory int
-	// PartialReliableThreshold is the number of parts from which on an unreliable bunch is made
-	// reliable and pauses replication until acked. Default 8; negative never.
+	// PartialReliableThreshold is the number of parts from which an unreliable bunch is made reliable; replication then
+	// pauses until it is acked. Default 8; negative never.
 	PartialReliableThreshold int
-	// EvenParts splits payloads into parts of one size instead of full ones and a rest, so that
-	// the system can send their packets as one.
+	// EvenParts splits payloads into parts of equal size instead of full parts and a rest, so that the system can send
+	// their packets in one call.
 	EvenParts bool
-	// CloseOnOverflow ends the connection when a reliable bunch finds the buffer
-	// full (Unreal's policy) besides returning ErrReliableFull.
+	// CloseOnOverflow ends the connection (Unreal's policy) when SendBunch returns ErrReliableFull because the channel's
+	// buffer is full.
 	CloseOnOverflow bool
-	// NeverReuseIndex gives every channel this end opens a fresh index, for peers
-	// that restart the sequence of a reused one.
+	// NeverReuseIndex gives every channel that this end opens a new index, for peers that restart the sequence of a
+	// reused one.
 	NeverReuseIndex bool
-	// FirstFree opens channels at the lowest free index, as Unreal's server does.
-	// By default a client takes odd ones and a server even ones, so that both
-	// may open at the same time.
+	// FirstFree opens channels at the lowest free index, as Unreal's server does. Default: a client takes odd indices
+	// and a server even ones, so that both may open channels at the same time.
 	FirstFree bool
-	// StrictControl ends the connection when a bunch comes before the control
-	// channel's open, Unreal's rule. Otherwise its packet is refused, so that it comes
-	// again: a client may then open channels before its first packet is acked.
+	// StrictControl ends the connection when a bunch arrives before the control channel's open, which is Unreal's rule.
+	// Default: the bunch's packet is refused and so sent again, and a client may open channels before its first packet
+	// is acked.
 	StrictControl bool
-	// RestartSequence restarts both sequences of an index when its channel is
-	// removed, as that kind of peer does.
+	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same.
 	RestartSequence bool
-	// MaxQueuedControl bounds the bunches queued on a full control channel. Default 32768.
+	// MaxQueuedControl bounds the bunches queued while the control channel is full. Default 32768.
 	MaxQueuedControl int
-	// Pool lends buffers; nil makes one of the table's own, which keeps an eighth of MaxMemory unused at most, 12 MiB if that is less, and
-	// nothing of an idle connection's.
+	// Pool lends buffers. Default: one of the table's own, which keeps unused at most an eighth of MaxMemory, at most 12
+	// MiB, and nothing while the connection is idle.
 	Pool *Pool
 }
 
@@ -91,7 +90,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Validate reports settings that can't work.
+// Validate returns an error for settings that can't work.
 func (c *Config) Validate() error {
 	f := c.filled()
 	switch {
@@ -128,7 +127,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// maxReliableBuffer is the most that the sequences on the wire tell apart.
+// maxReliableBuffer is the largest buffer for which the wire's sequences are unambiguous.
 func (c *Config) maxReliableBuffer() int { return min(largestRing, c.Protocol.Sequences().Size()/2) }
 
 // headerBits is the largest bunch header of a channel with a name.
@@ -146,8 +145,8 @@ func (c *Config) headerBits(name bunch.Name) (int, error) {
 	return bits, c.Protocol.Read(&r, &h, &payload)
 }
 
-// singleBits is the largest payload that goes in one bunch: the protocol's, less what the longest name
-// takes beyond the room that a header has.
+// singleBits is the largest payload of one bunch: the protocol's, less what the longest name takes beyond the space
+// reserved for a header.
 func (c *Config) singleBits() int {
 	longest := bunch.MaxHeaderBits
 	for i := range c.Types {

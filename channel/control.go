@@ -86,5 +86,4 @@ func (ch *Channel) tickControl(now time.Duration) {
 			t.transmit(ch, rec)
 		}
 	}
-	t.last = lastBunch{}
 }

@@ -1,18 +1,18 @@
 package channel
 
-// Counters is what happened to the bunches of a connection.
+// Counters counts a connection's bunches.
 type Counters struct {
 	Sent, SentReliable, Resent, Merged, Split     uint64 // bunches
 	Received, ReceivedReliable                    uint64
-	Duplicate                                     uint64 // reliable, had already
-	Early                                         uint64 // reliable, kept for its turn
+	Duplicate                                     uint64 // reliable, received before
+	Early                                         uint64 // reliable, kept until their turn
 	UnknownChannel, UnknownType, MayNotOpen       uint64 // ignored
-	Refused                                       uint64 // packet naked for its sake
-	MemoryFull                                    uint64 // refused, as MaxMemory is held
+	Refused                                       uint64 // their packets were naked, so that they are sent again
+	MemoryFull                                    uint64 // refused because of MaxMemory
 	Ignored                                       uint64 // on a closing or refused channel
 	Promoted                                      uint64 // large unreliable bunches made reliable
 	ReliableFull, NotSent, QueuedControl, Backlog uint64
 	ChannelsOpened, ChannelsClosed                uint64
-	Filled                                        uint64 // empty bunches for what a closed channel left unacked
-	HalfOpen                                      uint64 // temporary channels given up, as a part of their bunch is lost
+	Filled                                        uint64 // empty bunches in place of those that a closed channel left unacked
+	HalfOpen                                      uint64 // temporary channels dropped because a part of their bunch was lost
 }

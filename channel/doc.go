@@ -1,9 +1,8 @@
-// Package channel carries bunches between the two ends of a connection: many
-// ordered streams, each with its own reliable sequence, over packets that get lost.
+// Package channel carries bunches between the two ends of a connection: many ordered streams, each with its own reliable
+// sequence, over packets that may be lost.
 //
-// A [Table] holds the channels of one connection. It owns no packets: what it
-// wants sent it hands to its [Conn], and the connection tells it which packets
-// arrived. Package netconn is that connection.
+// A [Table] holds the channels of one connection. It doesn't handle packets: it hands bunches to its [Conn], which says
+// later which packets arrived. Package netconn is that connection.
 //
 // # The life of a channel
 //
@@ -16,47 +15,47 @@
 //	         removed; the index is free  <------ close bunch acked --------|----------+
 //	         removed; the index is free  <------ close bunch received -----+
 //
-// Only the end that opened a channel may close it; channel 0 either may, and its
-// end is the connection's end. A closing channel ignores what still arrives.
+// Only the end that opened a channel may close it. Either end may close channel 0, which ends the connection. A closing channel
+// ignores what still arrives.
 //
 // # Reliability
 //
-// Each reliable bunch takes the next ChSequence of its channel index and a place in
-// OutRec, which has fewer than [Config.ReliableBuffer], until a packet with it is
-// acked. When the last packet that carries it is naked, the same bunch under the
-// same ChSequence goes into a new packet. It is sent as soon as the connection's bandwidth allows, oldest
-// first and before bunches that were never sent; what was lost of a channel whose open isn't acked yet, which the peer may be
-// refusing, takes turns with those. The receiver releases reliable bunches
-// in order from InRec and drops what it had. Sequences belong to the index and
-// go on when the index is used again, so a late duplicate can't be mistaken; where a closed channel
-// left bunches unacked, the next one of its index sends empty ones in their place.
+// Each reliable bunch gets the next ChSequence of its channel index. It stays in OutRec, which holds fewer than
+// [Config.ReliableBuffer], until a packet with it is acked. When the last packet that carries it is naked, the same bunch is sent again
+// with the same ChSequence. It is sent as soon as the connection's bandwidth allows, oldest first and before bunches that were never
+// sent. One exception: lost bunches of a channel that the peer may be refusing, for example because its open isn't acked yet, take
+// turns with those.
 //
-// SendBunch takes a reliable bunch while there is room in OutRec, also when the connection is above its bandwidth. Then the
-// bunch waits, merged with small ones before it, until the bandwidth allows it.
+// The receiver releases reliable bunches in order from InRec, and drops duplicates. Sequences belong to the index and continue when
+// the index is used again, so a late duplicate is recognized. When a closed channel left bunches unacked, the index's next channel sends
+// empty ones in their place.
 //
-// Unreliable bunches are sent once and at once. A receiver that doesn't have the channel yet refuses their packet: it counts
-// as lost, and its reliable bunches come again.
+// SendBunch accepts a reliable bunch while there is room in OutRec, even above the connection's bandwidth. The bunch then waits,
+// merged with small ones before it, until the bandwidth allows it.
+//
+// Unreliable bunches are sent once, at once. A receiver that doesn't have the channel yet refuses their packet. The packet counts
+// as lost, and its reliable bunches are sent again.
 //
 // # Merging
 //
-// A bunch that follows another of the same channel and reliability in the same
-// packet is merged into it, and the receiver gets both payloads as one. So a
-// payload must say where it ends, as Unreal's control messages and content blocks
-// do; a sender that wants its bunches apart sets NoMerge.
+// A bunch that follows another of the same channel and reliability in the same packet is merged with it, and the receiver gets both
+// payloads as one. So a payload must mark its end, as Unreal's control messages and content blocks do. To keep a bunch
+// separate, set NoMerge.
 //
 // # Bounds
 //
-//	reliable bunches not acked, a channel     ReliableBuffer less 1, and its close: 255 by default, 4094 with netconn.Bunchnet, 510
-//	                                          with Unreal's 10 bits and a ReliableBuffer of 512. SendBunch returns ErrReliableFull before anything is queued; with CloseOnOverflow the
-//	                                          connection ends, too
+//	unacked reliable bunches, a channel       ReliableBuffer less 1, and its close: 255 by default, 4094 with netconn.Bunchnet,
+//	                                          510 with Unreal's 10 bits and a ReliableBuffer of 512. Above it SendBunch queues
+//	                                          nothing and returns ErrReliableFull; with CloseOnOverflow the connection ends
 //	bytes of them, all channels               half of MaxMemory; then ErrReliableFull
-//	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; what is further
+//	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; a bunch further
 //	                                          ahead ends the connection with ErrSequenceAhead
-//	bytes that the peer has this end hold     the other half of MaxMemory. Early bunches, opens and Hold have three quarters of it: what is beyond is
-//	                                          refused, so that it comes again, and Hold returns ErrMemory to the handler. Parts of unfinished bunches may
-//	                                          take the rest; when it is full, one payload goes on to its end, and the parts of others are refused
-//	bytes of split payloads under way         1 MiB of those that began and aren't acked, 256 KiB at first, less when their parts are refused; other
-//	                                          channels' wait in line, what is small doesn't
+//	bytes held for the peer                   the other half of MaxMemory. Early bunches, opens and Hold may take three quarters of
+//	                                          it: beyond that bunches are refused, so that they are sent again, and Hold returns
+//	                                          ErrMemory. Parts of unfinished bunches may take the rest; when it is full, one
+//	                                          payload continues, and parts of others are refused
+//	unacked bytes of split payloads           1 MiB, 256 KiB at first, less when their parts are refused; split payloads of
+//	                                          other channels wait in line, small ones don't
 //	a payload                                 65536 bytes; SendBunch returns ErrTooLarge
 //	channels                                  32767 (MaxChannels); Open returns ErrNoIndex
 //	bunches queued on the control channel     32768 (MaxQueuedControl), within the same half of MaxMemory; then

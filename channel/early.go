@@ -6,16 +6,16 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// early is a reliable bunch that came before its turn.
+// early is a reliable bunch that waits for its turn.
 type early struct {
 	in   bunch.In
 	data []byte
 }
 
-// cost is what it counts.
+// cost is the bytes that it counts against MaxMemory.
 func (r *early) cost() int { return earlyBytes(r.in.Partial, cap(r.data)) }
 
-// earlyBytes is what a bunch of so many bytes counts that came before its turn. A part counts what it will when it is joined.
+// earlyBytes is the bytes that an early bunch of n bytes counts. A part counts what it will when it is joined.
 func earlyBytes(part bool, n int) int {
 	if part {
 		n *= 2
@@ -23,9 +23,9 @@ func earlyBytes(part bool, n int) int {
 	return earlyCost + n
 }
 
-// earlyBunches is InRec: the early bunches of a channel, in order. Its size follows what is in it.
+// earlyBunches is InRec: the early bunches of a channel, in order. Its size follows its content.
 //
-// Invariant: recs[head:] ascend by ChSequence, and nothing is kept before head.
+// Invariant: recs[head:] are sorted by ChSequence, and nothing is before head.
 type earlyBunches struct {
 	recs []*early
 	head int
@@ -33,7 +33,7 @@ type earlyBunches struct {
 
 func (q *earlyBunches) len() int { return len(q.recs) - q.head }
 
-// find is where seq stands, or belongs.
+// find is the index of seq, or the index at which to insert it.
 func (q *earlyBunches) find(seq int64) (i int, held bool) {
 	i, held = slices.BinarySearchFunc(q.recs[q.head:], seq, func(r *early, seq int64) int { return int(r.in.ChSequence - seq) })
 	return q.head + i, held
@@ -55,7 +55,7 @@ func (q *earlyBunches) insert(i int, r *early, p *Pool) {
 	q.recs = slices.Insert(q.recs, i, r)
 }
 
-// next is the first bunch if its sequence is seq.
+// next is the first bunch if its sequence is seq, else nil.
 func (q *earlyBunches) next(seq int64) *early {
 	if q.len() == 0 || q.recs[q.head].in.ChSequence != seq {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// Errors of a caller's making. Nothing was queued or sent when one is returned, but for ErrNotSent of several parts; see SendBunch.
+// Errors returned to the caller. Nothing was queued or sent, except perhaps for ErrNotSent of a bunch with several parts; see SendBunch.
 var (
-	// ErrReliableFull: too many reliable bunches of the channel, or more than half of MaxMemory bytes of all
-	// channels, wait for their acks. Send again after some were acked, or send less.
+	// ErrReliableFull: too many reliable bunches of the channel aren't acked, or those of all channels take more than
+	// half of MaxMemory. Send again after some were acked, or send less.
 	ErrReliableFull = errors.New("channel: reliable buffer full; wait for acks before sending more")
 	// ErrClosed: the channel is closing or gone, or the connection is.
 	ErrClosed = errors.New("channel: closed")
@@ -23,22 +23,23 @@ var (
 	ErrNoIndex = errors.New("channel: no free channel index; close channels first")
 	// ErrIndexInUse: the type's fixed index is taken.
 	ErrIndexInUse = errors.New("channel: the channel's fixed index is in use")
-	// ErrNotSent: the packet window is full, or the channel's open waits for the bandwidth, and an unreliable bunch doesn't wait. Or
-	// the rest of a split reliable payload of the channel waits, and the unreliable one would have to be split too.
+	// ErrNotSent: an unreliable bunch can't be sent now, and such bunches don't wait. The packet window is full, the
+	// channel's open waits for the bandwidth, or the bunch would have to be split while the rest of a split reliable
+	// payload of the channel waits.
 	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full, or the channel's open or the rest of a split bunch waits")
 	// ErrControlQueueFull: too much is queued on the control channel.
 	ErrControlQueueFull = errors.New("channel: control queue full; the peer acks nothing")
-	// ErrFirstReliable: the first bunch opens the channel at the peer.
+	// ErrFirstReliable: the first bunch of a channel opens it, and so must be reliable, or sent by SendTemporary.
 	ErrFirstReliable = errors.New("channel: the first bunch of a channel must be reliable, or sent by SendTemporary")
-	// ErrMemory: the peer makes this end hold more than Config.MaxMemory; Channel.Hold returns it, and a handler may end
-	// the connection with it.
+	// ErrMemory: the peer makes this end hold more than Config.MaxMemory. Channel.Hold returns it; a handler may end the
+	// connection with it.
 	ErrMemory = errors.New("channel: more than MaxMemory bytes held for the peer")
-	// ErrTooLarge: a payload over bunch.MaxPayload, or a reliable one that takes more bunches than ReliableBuffer has room for, or more
-	// than half of MaxMemory.
+	// ErrTooLarge: the payload is over bunch.MaxPayload. Or it is reliable and takes more bunches than ReliableBuffer,
+	// or more than half of MaxMemory.
 	ErrTooLarge = bunch.ErrTooLarge
 )
 
-// Errors of the peer's making. Each closes the connection.
+// Errors of a peer that breaks the protocol. Each ends the connection.
 var (
 	ErrBadIndex          = errors.New("channel: channel index out of range")
 	ErrWrongType         = errors.New("channel: channel name differs from the channel's")

@@ -27,6 +27,9 @@ type stub struct {
 	refuse       error
 	got          []string
 	closed       []CloseReason
+	packet, free int   // bits of a packet, and what is left of the one at hand
+	ends         []int // how much was sent at each EndPacket
+	endFills     bool  // EndPacket uses up what may be sent
 }
 
 type written struct {
@@ -38,7 +41,7 @@ type written struct {
 
 func (s *stub) IsNetReady() bool       { return true }
 func (s *stub) Budget() int            { return 1000 }
-func (s *stub) FreeBits() int          { return 0 }
+func (s *stub) FreeBits() int          { return s.free }
 func (s *stub) Now() time.Duration     { return s.now }
 func (s *stub) IsServer() bool         { return s.server }
 func (s *stub) Fail(err error, _ bool) { s.err = err }
@@ -49,13 +52,17 @@ func (s *stub) MaySend(int) bool {
 }
 func (s *stub) ControlClosed(CloseReason) { s.controlEnded++ }
 func (s *stub) AllowOpen(*bunch.In) error { return s.refuse }
-func (s *stub) EndPacket()                {}
+func (s *stub) EndPacket() {
+	s.ends, s.free = append(s.ends, len(s.sent)), s.packet
+	s.slow = s.slow || s.endFills
+}
 
 func (s *stub) ExtendBunch([]byte, int) bool {
 	return s.extends
 }
 func (s *stub) WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) int64 {
 	s.m.Noted(ch)
+	s.free -= h.Bits + bunch.MaxHeaderBits
 	s.sent = append(s.sent, written{*h, bytes.Clone(data[:(h.Bits+7)/8]), ch, seq})
 	return int64(1000 + len(s.sent))
 }
@@ -73,6 +80,13 @@ func (s *stub) ack(i int) {
 	w := s.sent[i]
 	s.m.Acked(w.ch, w.seq, int64(1001+i))
 	s.m.Settled(w.ch, int64(1001+i), true)
+}
+
+// lose is the other fate of it.
+func (s *stub) lose(i int) {
+	w := s.sent[i]
+	s.m.Naked(w.ch, w.seq, int64(1001+i))
+	s.m.Settled(w.ch, int64(1001+i), false)
 }
 
 func (s *stub) ackFrom(i int) {
@@ -252,7 +266,7 @@ func TestSplitIsWhole(t *testing.T) {
 			if even && parts > 1 {
 				require.InDelta(t, s.sent[0].h.Bits, s.sent[parts-1].h.Bits, float64(8*parts))
 			}
-			base := pageCost
+			base := 0
 			s.ackFrom(0)
 			require.Equal(t, base, s.table.Held())
 		}
@@ -316,7 +330,7 @@ func TestMergedBytesAreCounted(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.EqualValues(t, 39, s.table.Counters.Merged)
-		require.Equal(t, pageCost+2*outCost+32+512, s.table.Held())
+		require.Equal(t, 2*outCost+32+512, s.table.Held())
 		s.table.heldOut = s.table.cfg.MaxMemory/2 - controlReserve
 		for range 11 { // 510 bytes fit the buffer there is
 			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})
@@ -330,7 +344,7 @@ func TestMergedBytesAreCounted(t *testing.T) {
 		s.slow = false
 		s.m.Pump()
 		s.ackFrom(0)
-		require.Equal(t, pageCost, s.table.Held())
+		require.Zero(t, s.table.Held())
 	}
 	s := newStub(t, false, nil)
 	ch := s.open(stubGame)
@@ -383,7 +397,7 @@ func TestControlQueueCounts(t *testing.T) {
 	s.send(ch, 1)
 	s.ack(0)
 	s.m.Tick(1)
-	require.Equal(t, pageCost, s.table.Held())
+	require.Zero(t, s.table.Held())
 	for ch.Room() > 0 {
 		s.send(ch, 0)
 	}
@@ -414,7 +428,7 @@ func TestControlQueueCounts(t *testing.T) {
 	require.Len(t, s.sent, n+6)
 	require.Nil(t, ch.queued())
 	s.ackFrom(n + 5)
-	require.Equal(t, pageCost, s.table.Held())
+	require.Zero(t, s.table.Held())
 	require.Zero(t, s.table.Unacked())
 
 	for ch.Room() > 0 {
@@ -422,7 +436,7 @@ func TestControlQueueCounts(t *testing.T) {
 	}
 	s.send(ch, 100)
 	s.m.End()
-	require.Equal(t, pageCost, s.table.Held())
+	require.Zero(t, s.table.Held())
 	require.Zero(t, s.table.Unacked())
 	require.Zero(t, s.controlEnded, "the connection knows")
 }
@@ -561,7 +575,7 @@ func TestIndicesOfTheOtherEndAreItsOwn(t *testing.T) {
 		list = append(list, ch.Index())
 	}
 	require.Equal(t, []uint32{1, 3, 100}, list)
-	require.Equal(t, 3*pageCost+channelCost, s.table.Held())
+	require.Equal(t, 2*pageCost+channelCost, s.table.Held())
 }
 
 // TestControlIsGone: what channel 0 had unacked at its end is listed, and it isn't opened again.
@@ -1035,6 +1049,67 @@ func TestTidiedQueuesCountRight(t *testing.T) {
 	s.m.Pump()
 	require.Len(t, s.sent, n)
 	require.Zero(t, s.table.stale)
+}
+
+// TestQueuesAreTidiedSeldom: entries of closed channels stay until they are more than maxStale and more than what waits, as each time all of it is walked
+// over.
+func TestQueuesAreTidiedSeldom(t *testing.T) {
+	for count, tidied := range map[int]int{150: 76, 131: 66, 130: 66, 100: 65} { // at this many
+		s := newStub(t, true, noControl)
+		for i := range count {
+			index := uint32(1 + i)
+			s.accepts(header(index, 1, stubGame, opening), "")
+			s.send(s.table.Channel(index), 1)
+		}
+		s.slow = true
+		for i := range count {
+			s.lose(i)
+		}
+		for i := 1; i <= tidied; i++ {
+			s.table.remove(s.table.Channel(uint32(i)), bunch.Destroyed)
+			if i < tidied {
+				require.Equal(t, i, s.table.stale, "of %d", count)
+			}
+		}
+		require.Zero(t, s.table.stale, "of %d", count)
+		require.Equal(t, count-tidied, s.table.due.len())
+	}
+}
+
+// TestFilledGapHoldsNothing: a channel that was opened anew where another left bunches unacked has no memory of that once they are acked, also when
+// the game says nothing on it; and one that overflows then does so by itself.
+func TestFilledGapHoldsNothing(t *testing.T) {
+	gap := func(early bool) (*stub, *Channel) {
+		s := newStub(t, true, func(c *Config) { noControl(c); c.CloseOnOverflow, c.ReliableBuffer = true, 8 })
+		s.accepts(header(1, 1, stubGame, opening), "")
+		for range 3 {
+			s.send(s.table.Channel(1), 1)
+		}
+		s.accepts(header(1, 2, stubGame, closes), "")
+		s.accepts(header(1, 3, stubGame, opening), "again")
+		require.Len(t, s.sent, 6)
+		if early {
+			s.accepts(header(1, 5, stubGame, nil), "early")
+		}
+		return s, s.table.Channel(1)
+	}
+	s, ch := gap(false)
+	require.NotNil(t, ch.rare)
+	s.ackFrom(3)
+	require.Nil(t, ch.rare)
+
+	for _, acked := range []int{2, 3} {
+		s, ch = gap(true)
+		for i := range acked {
+			s.ack(3 + i)
+		}
+		var err error
+		for err == nil {
+			_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true, NoMerge: true})
+		}
+		require.ErrorIs(t, err, ErrReliableFull)
+		require.Equal(t, acked == 3, s.err != nil, "%v", s.err)
+	}
 }
 
 // TestIgnoredSequencesCount: what isn't taken moves the sequence of its index on, if it has one and they aren't restarted; without memory for

@@ -2,19 +2,19 @@ package channel
 
 import "github.com/bunchnet/bunchnet/bunch"
 
-// A channel that the peer closes may take reliable bunches with it that aren't acked. Their sequences are
-// gone, but the index goes on after them, and the peer waits for those that never arrived. So the next channel
-// of the index begins with empty bunches in their place; the peer drops the ones it had.
+// When the peer closes a channel, some of its reliable bunches may not be acked. They are dropped, but the index's sequence continues
+// after them, and the peer waits for those that didn't arrive. So the index's next channel begins with empty bunches in their place; the peer
+// drops those that it had received.
 
-// noteGap remembers the first sequence of a closed channel that may not have arrived.
+// noteGap stores the first sequence of a closed channel that may not have arrived.
 func (s *slot) noteGap(ch *Channel) {
 	if ch.out.first < ch.out.next {
 		s.gap = ch.out.first
 	}
 }
 
-// fillGap sends empty bunches for the sequences that the channels before took with them. It is false when there is no
-// memory for them.
+// fillGap sends empty bunches for the sequences that the index's previous channels left unacked. It returns false when
+// there is no memory for them.
 func (t *Table) fillGap(ch *Channel) bool {
 	s := t.slot(ch.index)
 	if s.gap == 0 || ch.out.len() > 0 {
@@ -39,8 +39,8 @@ func (t *Table) fillGap(ch *Channel) bool {
 	return true
 }
 
-// mayFill bounds the work that a peer can cause by opening channels anew: between two ticks the gaps of all of them are as
-// long together as one may be. The packets of the others are refused, so that they come again.
+// mayFill bounds the work that a peer can cause by opening channels again and again: between two ticks, the gaps of all
+// channels together are at most as long as one may be. Packets of further opens are refused, and so sent again.
 func (t *Table) mayFill(n int) bool {
 	if t.filled > 0 && t.filled+n > t.cfg.ReliableBuffer {
 		return false

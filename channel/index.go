@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
 )
@@ -18,42 +19,49 @@ type Table struct {
 	initIn    int64
 	initOut   int64
 	open      int
-	unacked   int      // reliable bunches on all channels that aren't acked, queued control bunches among them
-	joining   int      // of held, for the parts of unfinished payloads
-	served    *Channel // whose payload is joined first when memory is short
-	held      int      // bytes of the peer's that count against MaxMemory
-	heldOut   int      // bytes for the peer that do
-	reserved  int      // bytes that the connection needs of those
+	unacked   int      // unacked reliable bunches of all channels, and queued control bunches
+	joining   int      // part of held: for parts of unfinished payloads
+	served    *Channel // its payload is joined first when memory is short
+	held      int      // bytes of the peer's data that count against MaxMemory
+	heldOut   int      // bytes of unacked data that count against it
+	reserved  int      // part of that, reserved by the connection
+	ownPages  int      // pages made for channels that this end opens, which aren't in held
 	strange   *strange // nil until it is needed
 	last      lastBunch
 	header    bunch.Header // of the bunch being sent
-	first     backlog      // the control channel's: the login doesn't wait for a game that is early
+	first     backlog      // the control channel's bunches: a game's early bunches don't delay the login
 	due       backlog      // reliable bunches to send again, oldest first
-	refused   turns        // channels that the peer may be refusing, and what waits of them
-	fresh     turns        // reliable bunches that were never sent
-	line      turns        // those of channels whose next payload is split and waits until others are acked
-	begun     int          // bytes of split payloads that have begun and aren't acked
-	begunRoom int          // what more than firstBegun of them may begin
-	stale     int          // entries of these that wait no more
-	freshTurn int          // bits that may be sent of fresh before refused has its turn; below 0 it has
-	filled    int          // sequences of gaps that were filled since the last tick
-	busy      uint64       // reliable bunches, sent and received, at the last Shrink
-	control   int32        // reliable bunches that channel 0 had unacked at its end
-	free      uint32       // the search for a free index starts here
-	calm      bool         // Tick only needs to pump the backlog
-	closing   bool         // nothing more may be sent
+	refused   turns        // channels that the peer may be refusing, with their waiting bunches
+	fresh     turns        // reliable bunches never sent
+	line      turns        // those of channels whose next payload is split and waits for acks of others
+	refusing  int          // channels that count as refused
+	vain      int          // their turns in vain, less those that weren't
+	short     bool         // the peer is short of memory: manyVain turns were in vain, and some still are
+	wasShort  bool         // it was before
+	nextTurn  time.Duration
+	begun     int    // unacked bytes of split payloads that have begun
+	begunRoom int    // how much above one payload of the largest size they may have
+	stale     int    // outdated entries of these queues
+	freshTurn int    // bits of fresh to send before refused has its turn; below 0 it has
+	filled    int    // sequences of gaps filled since the last tick
+	busy      uint64 // reliable bunches, sent and received, at the last Shrink
+	control   int32  // reliable bunches that channel 0 had unacked when it closed
+	free      uint32 // the search for a free index starts here
+	calm      bool   // Tick only needs to pump the backlog
+	closing   bool   // nothing more may be sent
 	ended     bool
-	ownPool   bool // nobody else uses cfg.Pool
-	// controlGone says that channel 0 has been closed: it can't be opened again.
+	ownPool   bool // cfg.Pool isn't shared
+	// controlGone says that channel 0 was closed; it can't be opened again.
 	controlGone bool
 }
 
-// page is pageSize slots of every second index: each end opens channels of its own parity, most of them the server.
+// page is pageSize slots of every second index, because each end opens channels of its own parity, and most are the
+// server's.
 type page [pageSize]slot
 
 const pageSize = 8
 
-// placeOf is the page of an index, and its slot there.
+// placeOf is the page and the slot of an index.
 func placeOf(index uint32) (page int, slot uint32) {
 	return int(index/(2*pageSize)*2 + index&1), index / 2 % pageSize
 }
@@ -64,7 +72,7 @@ type slot struct {
 	gap                     int64 // first sequence that a closed channel left unacked; 0 none
 }
 
-// slot is the place of an index, made when there is none yet.
+// slot is the slot of an index. It makes the page if necessary.
 func (t *Table) slot(index uint32) *slot {
 	n, i := placeOf(index)
 	for n >= len(t.pages) {
@@ -72,7 +80,7 @@ func (t *Table) slot(index uint32) *slot {
 	}
 	if t.pages[n] == nil {
 		t.pages[n] = new(page)
-		t.held += pageCost // at most 1 MiB in all: sequences stay when channels go
+		t.held += pageCost // at most 1 MiB in all: sequences stay when channels are removed
 		for i := range t.pages[n] {
 			t.pages[n][i] = slot{inReliable: t.initIn, outReliable: t.initOut}
 		}
@@ -80,7 +88,7 @@ func (t *Table) slot(index uint32) *slot {
 	return &t.pages[n][i]
 }
 
-// slotAt is the place of an index, or nil when its page was never used.
+// slotAt is the slot of an index, or nil when its page was never used.
 func (t *Table) slotAt(index uint32) *slot {
 	n, i := placeOf(index)
 	if n >= len(t.pages) || t.pages[n] == nil {
@@ -89,17 +97,17 @@ func (t *Table) slotAt(index uint32) *slot {
 	return &t.pages[n][i]
 }
 
-// strange is what few connections need.
+// strange is state that few connections need.
 type strange struct {
-	ahead      []ahead             // indices of which bunches were taken before their packets' turn
-	ignored    map[uint32]struct{} // indices whose channel of the peer's this end doesn't take, until it is closed: maxIgnored at most
-	unfinished []*Channel          // those with a part of an unreliable bunch; some more than once, some that have it no more
+	ahead      []ahead             // indices with bunches taken before their packets' turn
+	ignored    map[uint32]struct{} // indices of the peer's channels that this end refused, until they are closed: at most maxIgnored
+	unfinished []*Channel          // channels with a part of an unreliable bunch; may contain duplicates and outdated ones
 }
 
-// maxIgnored bounds what is remembered of them. Unreliable bunches on others are refused.
+// maxIgnored bounds Table.ignored. Unreliable bunches on further such channels are refused.
 const maxIgnored = 256
 
-// ignored reports whether the peer has a channel at index that this end doesn't take.
+// ignored reports whether this end refused the peer's channel at index.
 func (t *Table) ignored(index uint32) bool {
 	if t.strange == nil {
 		return false
@@ -136,10 +144,10 @@ func (t *Table) Channel(index uint32) *Channel {
 // Len is the number of channels, closing ones included.
 func (t *Table) Len() int { return t.open }
 
-// All calls yield for each channel in order of index until it returns false.
+// All calls yield for each channel, in the order of their indices, until it returns false.
 func (t *Table) All(yield func(*Channel) bool) {
 	for n := 0; n < len(t.pages); n += 2 {
-		if t.pages[n] == nil && (n+1 == len(t.pages) || t.pages[n+1] == nil) {
+		if t.pages[n] == nil && t.pages[n+1] == nil { // there is one: the last page is never nil
 			continue
 		}
 		for i := range uint32(2 * pageSize) {
@@ -159,9 +167,9 @@ func (t *Table) typeOf(name bunch.Name) *Type {
 	return nil
 }
 
-// Open makes a channel of a type. The peer hears of it with the first bunch sent, which must be reliable. h may be nil for a channel on
-// which only this end talks: what comes is ignored. The errors are ErrClosed, ErrUnknownType, ErrMayNotOpen, ErrNoIndex and, of a
-// Static type, ErrIndexInUse.
+// Open makes a channel of a type. The first bunch sent on it opens it at the peer, and must be reliable. h may be nil
+// when only this end sends: what arrives is then ignored. The errors are ErrClosed, ErrUnknownType, ErrMayNotOpen,
+// ErrNoIndex and, for a Static type, ErrIndexInUse.
 func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
 	typ := t.typeOf(name)
 	switch {
@@ -175,6 +183,11 @@ func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
 	index, err := t.freeIndex(typ)
 	if err != nil {
 		return nil, err
+	}
+	if t.slotAt(index) == nil { // our doing, not the peer's
+		t.slot(index)
+		t.held -= pageCost
+		t.ownPages++
 	}
 	ch := t.add(index, typ)
 	ch.openedLocally, ch.handler = true, h
@@ -273,18 +286,22 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	}
 }
 
-// Ended reports whether the connection has ended, also while handlers hear of it one by one.
+// Ended reports whether the connection has ended. It is true already while handlers are told so.
 func (t *Table) Ended() bool { return t.ended }
 
-// Unacked is the number of reliable bunches on all channels that no packet is
-// known to have delivered, what is queued on the control channel included.
+// Unacked is the number of reliable bunches of all channels that aren't acked, those queued on the control channel
+// included.
 func (t *Table) Unacked() int { return t.unacked }
 
-// Waiting is the number of reliable bunches that wait for the packet window or the controller. Those of split payloads that wait until others
-// are acked aren't among them.
+// Waiting is the number of reliable bunches that wait for the packet window or the rate controller. Those of split
+// payloads that wait for acks of others don't count, nor those that wait for the next turn of channels that the peer may be refusing.
 func (t *Table) Waiting() int {
-	return t.first.len() + t.due.len() - t.stale + t.refused.waiting + t.fresh.waiting
+	n := t.first.len() + t.due.len() - t.stale + t.fresh.waiting
+	if t.mayTurn() {
+		n += t.refused.waiting
+	}
+	return n
 }
 
-// SingleBits is the largest payload in bits that goes in one bunch.
+// SingleBits is the largest payload of one bunch, in bits.
 func (t *Table) SingleBits() int { return t.single }

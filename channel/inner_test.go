@@ -32,7 +32,7 @@ func TestPoolLendsWhatItGot(t *testing.T) {
 		require.Same(t, &b[:1][0], &again[0])
 		require.NotSame(t, &b[:1][0], &p.Get(size)[0], "lent once")
 	}
-	p := Pool{MaxFree: 100 + 2*freeCost}
+	p := Pool{MaxFree: 96 + 2*freeCost}
 	p.Put(make([]byte, 64))
 	p.Put(make([]byte, 32))
 	p.Put(make([]byte, 32))
@@ -95,6 +95,30 @@ func TestPoolForgetsWhatNobodyNeeds(t *testing.T) {
 	require.Equal(t, keptUnused*(32+1024+outRecSize+8*wordSize+earlySize+rareSize+6*freeCost), p.unused)
 	use(100)
 	require.Equal(t, 100*(32+freeCost)+keptUnused*(1024+outRecSize+8*wordSize+earlySize+rareSize+5*freeCost), p.unused)
+}
+
+// TestPoolTrimsOnceAPeriod: what nobody needed for a whole period goes at its end, to the tick, and a list of which nothing goes stays where it is.
+func TestPoolTrimsOnceAPeriod(t *testing.T) {
+	var p Pool
+	for range 100 {
+		p.Put(make([]byte, 32))
+	}
+	has := func(n int, now time.Duration) {
+		t.Helper()
+		p.tick(now)
+		require.Len(t, p.free[0].items, n, "%v", now)
+	}
+	has(100, trimPeriod-1)
+	has(100, trimPeriod) // they came amid it
+	first := &p.free[0].items[0]
+	has(100, trimPeriod)
+	has(100, trimPeriod+1)
+	has(100, 2*trimPeriod-1)
+	require.Same(t, first, &p.free[0].items[0])
+	has(keptUnused, 2*trimPeriod)
+	first = &p.free[0].items[0]
+	has(keptUnused, 3*trimPeriod)
+	require.Same(t, first, &p.free[0].items[0])
 }
 
 // TestIdleChannelIsSmall: a connection has thousands.

@@ -23,37 +23,73 @@ func (t *Table) largeRoom() int {
 	return max(t.cfg.MaxMemory/2/largeShare, bufferSize(bunch.MaxPayload))
 }
 
-// mostBegun is the charge up to which payloads begin. It rises from firstBegun with what is acked, and falls with parts that are lost
-// often: the peer may have less room.
+// mostBegun is the charge up to which payloads begin. One of the largest size always may. It rises with what is acked, and falls back to that when the
+// peer turns out to have less room.
 func (t *Table) mostBegun() int {
 	least := bufferSize(bunch.MaxPayload)
-	return max(least, min(firstBegun+t.begunRoom, maxBegun, t.cfg.MaxMemory/2/largeShare))
+	return max(least, min(least+t.begunRoom, maxBegun, t.cfg.MaxMemory/2/largeShare))
 }
-
-// firstBegun is the bytes of payloads that begin before any is acked.
-const firstBegun = 256 << 10
 
 // oftenLost notes that a part was lost often.
 func (t *Table) oftenLost(rec *outRec) {
 	if rec.header.Partial {
-		t.begunRoom = max(t.begunRoom-8*cap(rec.data), -firstBegun)
+		t.begunRoom = max(t.begunRoom-8*cap(rec.data), 0)
 	}
 }
 
+// moreMayBegin notes that n bytes that had begun are acked. As many more may begin, but few once the peer was short, and none while it is.
+func (t *Table) moreMayBegin(n int) {
+	switch {
+	case t.short:
+		n = 0
+	case t.wasShort:
+		n /= slowly
+	}
+	t.begunRoom = min(t.begunRoom+n, maxBegun)
+}
+
+// slowly is so many bytes acked for one more.
+const slowly = 8
+
 // begin charges the payload whose parts are the sequences before end. It is false when others must be acked first.
 func (t *Table) begin(ch *Channel, bytes int, end int64) bool {
-	had := 0
-	if ch.rare != nil {
-		had = int(ch.rare.begun)
+	had, counted := 0, 0
+	if r := ch.rare; r != nil {
+		had, counted = int(r.begun), r.charge()
 	}
-	cost := max(had, bufferSize(bytes))
-	if t.begun > had && t.begun-had+cost > t.mostBegun() {
+	cost, yields := max(had, bufferSize(bytes)), ch.opensInVain()
+	if !yields && t.begun > counted && t.begun-counted+cost > t.mostBegun() {
 		return false
 	}
 	r := ch.needRare()
-	r.begun, r.begunEnd = int32(cost), end
-	t.begun += cost - had
+	r.begun, r.begunEnd, r.yields = int32(cost), end, yields
+	t.begun += r.charge() - counted
 	return true
+}
+
+// charge is what of begun counts.
+func (r *rare) charge() int {
+	if r.yields {
+		return 0
+	}
+	return int(r.begun)
+}
+
+// yield has others begin in the place of a channel whose open the peer refuses: it holds nothing of that, and may refuse it for ever.
+func (t *Table) yield(ch *Channel) {
+	if r := ch.rare; r != nil && r.begun > 0 && !r.yields {
+		r.yields = true
+		t.begun -= int(r.begun)
+		t.nextInLine()
+	}
+}
+
+// yieldsNoMore counts the charge of a channel whose open is acked, whatever has begun meanwhile.
+func (t *Table) yieldsNoMore(ch *Channel) {
+	if r := ch.rare; r != nil && r.yields {
+		r.yields = false
+		t.begun += int(r.begun)
+	}
 }
 
 // mayBegin reports whether the channel's oldest bunch that was never sent may be: it is no first part of a split payload, or that has begun.
@@ -83,15 +119,15 @@ func (t *Table) beginAt(ch *Channel, rec *outRec) bool {
 // endBegun takes the charge back once all that has begun on the channel is acked, or the channel gone.
 func (t *Table) endBegun(ch *Channel) {
 	r := ch.rare
-	t.begun -= int(r.begun)
-	t.begunRoom = min(t.begunRoom+int(r.begun), maxBegun)
-	r.begun, r.begunEnd = 0, 0
+	t.begun -= r.charge()
+	t.moreMayBegin(int(r.begun))
+	r.begun, r.begunEnd, r.yields = 0, 0, false
 	t.nextInLine()
 }
 
 // nextInLine has the channels in line begin for which there is room now, in their order.
 func (t *Table) nextInLine() {
-	for t.line.len() > 0 {
+	for {
 		ch, rec := t.line.first()
 		if ch == nil || !t.beginAt(ch, rec) {
 			return

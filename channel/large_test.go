@@ -19,10 +19,14 @@ func (s *stub) begun() (list []uint32) {
 	return list
 }
 
+// fourBegin is the begunRoom with which four payloads of the largest size may begin.
+const fourBegin = 3 * 64 << 10
+
 // TestPayloadsBeginInLine: of large payloads on many channels so many begin as fit, and the others in their order as those are acked; a small bunch
 // waits for none but those before it on its own channel.
 func TestPayloadsBeginInLine(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	const n, size = 30, 60_000 // each counts 64 KiB
 	var chs []*Channel
 	for range n {
@@ -33,7 +37,7 @@ func TestPayloadsBeginInLine(t *testing.T) {
 	for i, ch := range chs {
 		s.ack(i)
 		s.send(ch, size)
-		require.LessOrEqual(t, s.table.begun, firstBegun)
+		require.LessOrEqual(t, s.table.begun, (64<<10 + fourBegin))
 	}
 	require.Equal(t, []uint32{1, 3, 5, 7}, s.begun(), "256 KiB")
 	before := len(s.sent)
@@ -58,7 +62,7 @@ func TestPayloadsBeginInLine(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, s.begun())
-	require.Greater(t, s.table.begunRoom, firstBegun, "what arrives makes room for more at once")
+	require.Greater(t, s.table.begunRoom, (64<<10 + fourBegin), "what arrives makes room for more at once")
 	s.ackFrom(n)
 	require.Zero(t, s.table.begun)
 	require.Zero(t, s.table.line.len()+s.table.line.waiting)
@@ -68,6 +72,7 @@ func TestPayloadsBeginInLine(t *testing.T) {
 // TestOneChannelBeginsAlways: a channel's payloads follow each other without waiting for acks while no other channel's wait.
 func TestOneChannelBeginsAlways(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	ch := s.open(stubGame)
 	for range 3 {
 		s.send(ch, 65_536)
@@ -81,6 +86,7 @@ func TestOneChannelBeginsAlways(t *testing.T) {
 // TestBegunFallsWithRefusals: the parts of payloads that are lost again and again bring down how many begin, to one.
 func TestBegunFallsWithRefusals(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	chs := []*Channel{s.open(stubGame), s.open(stubGame), s.open(stubGame)}
 	s.send(chs[0], 1)
 	s.ack(0)
@@ -89,9 +95,7 @@ func TestBegunFallsWithRefusals(t *testing.T) {
 	for n := 1; n <= refusedOften; n++ {
 		from := len(s.sent) - parts
 		for i := range parts {
-			w := s.sent[from+i]
-			s.m.Naked(w.ch, w.seq, int64(1001+from+i))
-			s.m.Settled(w.ch, int64(1001+from+i), false)
+			s.lose(from + i)
 		}
 		s.m.Pump()
 		if n < refusedOften {
@@ -99,9 +103,9 @@ func TestBegunFallsWithRefusals(t *testing.T) {
 		} else {
 			require.Len(t, s.sent, from+parts+maxTurns, "until it is known what becomes of the first")
 		}
-		require.Equal(t, n == refusedOften, s.table.begunRoom < 0, "the third time")
+		require.Equal(t, n == refusedOften, s.table.begunRoom < fourBegin, "the third time")
 	}
-	require.Equal(t, -firstBegun, s.table.begunRoom)
+	require.Zero(t, s.table.begunRoom)
 	require.Equal(t, bufferSize(bunch.MaxPayload), s.table.mostBegun())
 	s.send(chs[1], 2000)
 	require.Len(t, s.begun(), 1+refusedOften, "none while one is under way")
@@ -233,9 +237,9 @@ func TestEarlyPartsCountAsJoined(t *testing.T) {
 	require.Equal(t, len(taken), joined)
 }
 
-// TestHowMuchBegins: a quarter of half of MaxMemory, 1 MiB and the 256 KiB of the beginning bound it, and one payload always may.
+// TestHowMuchBegins: one payload of the largest size at first, and a quarter of half of MaxMemory and 1 MiB at most; one payload always may.
 func TestHowMuchBegins(t *testing.T) {
-	for memory, most := range map[int]int{256 << 10: 64 << 10, 1 << 20: 128 << 10, 2 << 20: 256 << 10, 64 << 20: 256 << 10} {
+	for memory, most := range map[int]int{256 << 10: 64 << 10, 1 << 20: 64 << 10, 64 << 20: 64 << 10} {
 		s := newStub(t, false, func(c *Config) { noControl(c); c.MaxMemory = memory })
 		require.Equal(t, most, s.table.mostBegun(), "%d", memory)
 		for range 20 {
@@ -265,6 +269,7 @@ func TestHowMuchBegins(t *testing.T) {
 // TestBeginsOncePerPayload: a payload that waited for bandwidth begins with its first part, and its parts don't ask again; the next of its channel does.
 func TestBeginsOncePerPayload(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	var chs []*Channel
 	for range 7 {
 		ch := s.open(stubGame)
@@ -282,7 +287,7 @@ func TestBeginsOncePerPayload(t *testing.T) {
 	s.slow = false
 	s.m.Pump()
 	require.Equal(t, []uint32{1, 3, 5, 7}, s.begun())
-	require.Equal(t, firstBegun, s.table.begun)
+	require.Equal(t, (64<<10 + fourBegin), s.table.begun)
 	require.Equal(t, 3, s.table.line.len())
 	from := 7
 	for n := len(s.sent); from < n; from++ {
@@ -354,6 +359,39 @@ func TestWhatPartsCount(t *testing.T) {
 	}
 }
 
+// TestLargestPayloadIsCharged: the buffer in which a payload is joined is never larger than what it counts, whatever the parts are.
+func TestLargestPayloadIsCharged(t *testing.T) {
+	for _, size := range []int{32, 64, 256, 512} {
+		s := newStub(t, true, noControl)
+		s.table.typeOf(stubGame).Accept = func(*Channel) Handler { return &measure{t: t} }
+		n := bunch.MaxPayload / size
+		for k := range n {
+			s.accepts(header(1, 1+k, stubGame, func(h *bunch.Header) {
+				h.WireSeq &= 1023
+				h.Open, h.Partial, h.PartialInitial, h.PartialFinal = k == 0, true, k == 0, k == n-1
+			}), string(make([]byte, size)))
+			if ch := s.table.Channel(1); ch.rare != nil {
+				require.LessOrEqual(t, ch.rare.assembly.Cap(), int(ch.rare.joining))
+			}
+		}
+		require.Equal(t, 1, s.table.Channel(1).handler.(*measure).got)
+	}
+}
+
+// measure looks at the largest payload while it has it.
+type measure struct {
+	Nop
+	t   *testing.T
+	got int
+}
+
+func (m *measure) ReceivedBunch(ch *Channel, in *bunch.In) {
+	m.got++
+	require.Equal(m.t, bunch.MaxPayload*8, in.Bits)
+	require.Equal(m.t, bunch.MaxPayload, ch.rare.assembly.Cap())
+	require.EqualValues(m.t, bunch.MaxPayload, ch.rare.joining)
+}
+
 // TestJoinedBuffersComeBack: the pool has them again when the payload is delivered, and when its channel goes.
 func TestJoinedBuffersComeBack(t *testing.T) {
 	s := newStub(t, true, noControl)
@@ -380,6 +418,7 @@ func TestJoinedBuffersComeBack(t *testing.T) {
 // TestWhoIsUnderWayGoesOn: a channel's next payload takes the place of its last one in the count, and its sequences are its own.
 func TestWhoIsUnderWayGoesOn(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	a, b := s.open(stubGame), s.open(stubGame)
 	s.send(a, 60_000)
 	s.send(b, 60_000)
@@ -417,6 +456,7 @@ func TestWhoIsUnderWayGoesOn(t *testing.T) {
 // TestSmallPayloadsWaitInLine: one that would find room doesn't overtake those that wait.
 func TestSmallPayloadsWaitInLine(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	for range 4 {
 		s.send(s.open(stubGame), 60_000)
 	}
@@ -437,6 +477,7 @@ func TestSmallPayloadsWaitInLine(t *testing.T) {
 // TestLinesOfClosedChannels: what waits in line goes with its channel, and is forgotten when that is most of the line.
 func TestLinesOfClosedChannels(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	for range 4 {
 		s.send(s.open(stubGame), 60_000)
 	}
@@ -455,7 +496,7 @@ func TestLinesOfClosedChannels(t *testing.T) {
 		s.table.remove(ch, bunch.Destroyed)
 	}
 	require.Zero(t, s.table.line.waiting)
-	require.Equal(t, firstBegun, s.table.begun)
+	require.Equal(t, (64<<10 + fourBegin), s.table.begun)
 	s.m.End()
 	require.Zero(t, s.table.begun)
 }
@@ -577,6 +618,48 @@ func unusedBytes(p *Pool) (n int) {
 	return n
 }
 
+// TestControlThatKeepsSomethingEarly: while a bunch that came before its turn is kept, the control channel repeats no open that is acked nor one that isn't
+// its own, and what it queued holds no memory once it has left, nor counts.
+func TestControlThatKeepsSomethingEarly(t *testing.T) {
+	for _, server := range []bool{false, true} {
+		s := newStub(t, server, func(c *Config) { c.ReliableBuffer = 4 })
+		if server {
+			s.accepts(header(0, 1, bunch.Control, opening), "")
+		} else {
+			s.send(s.open(bunch.Control), 1)
+			s.ack(0)
+		}
+		control := s.table.Channel(0)
+		s.accepts(header(0, 3, bunch.Control, nil), "early")
+		for range 10 {
+			s.send(control, 50)
+		}
+		require.Len(t, control.queued(), 7)
+		n := len(s.sent)
+		for i := range 10 {
+			s.m.Tick(time.Duration(i) * time.Minute)
+		}
+		require.Len(t, s.sent, n)
+		s.ack(n - 3)
+		s.m.Tick(time.Hour)
+		require.Len(t, s.sent, n+1)
+		require.Len(t, control.queued(), 6)
+		if server {
+			s.m.End()
+			require.Zero(t, s.table.heldOut)
+			continue
+		}
+		for i := n - 2; i < len(s.sent); i++ {
+			s.ack(i)
+			s.m.Tick(time.Hour)
+		}
+		require.NotNil(t, control.rare)
+		require.Nil(t, control.rare.queue)
+		require.Zero(t, control.rare.queueBytes)
+		require.Zero(t, s.table.heldOut)
+	}
+}
+
 // TestControlQueueComesBack: what waited for room on the control channel doesn't count when it has been sent, and an open that is acked isn't
 // repeated.
 func TestControlQueueComesBack(t *testing.T) {
@@ -607,6 +690,7 @@ func TestControlQueueComesBack(t *testing.T) {
 // comes; and the one that is taken goes on at once.
 func TestRefusedChannelsTakeTurns(t *testing.T) {
 	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
 	chs := []*Channel{s.open(stubGame), s.open(stubGame), s.open(stubGame)}
 	for i, ch := range chs {
 		s.send(ch, 1)
@@ -615,35 +699,32 @@ func TestRefusedChannelsTakeTurns(t *testing.T) {
 	for _, ch := range chs {
 		s.send(ch, 20_000)
 	}
-	lose := func(i int) {
-		w := s.sent[i]
-		s.m.Naked(w.ch, w.seq, int64(1001+i))
-		s.m.Settled(w.ch, int64(1001+i), false)
-	}
 	lost := 3
 	for range refusedOften {
 		for to := len(s.sent); lost < to; lost++ {
-			lose(lost)
+			s.lose(lost)
 		}
 		s.m.Pump()
 	}
 	for to := len(s.sent); lost < to; lost++ {
-		lose(lost)
+		s.lose(lost)
 	}
 	turns := map[*Channel]int{}
 	for range 60 { // one packet at a time, lost at once
+		s.now += mostVain * time.Millisecond
 		s.budget = len(s.sent) + 1
 		s.m.Pump()
-		require.Len(t, s.sent, s.budget)
+		require.Equal(t, s.budget, len(s.sent))
 		w := s.sent[lost]
 		turns[w.ch]++
 		require.Equal(t, w.ch.out.first, w.seq, "the oldest")
-		lose(lost)
+		s.lose(lost)
 		lost++
 	}
 	for _, ch := range chs {
 		require.Equal(t, 20, turns[ch])
 	}
+	s.now += mostVain * time.Millisecond
 	s.budget = len(s.sent) + 1
 	s.m.Pump()
 	taken := s.sent[lost].ch
@@ -669,4 +750,113 @@ func TestPausedByLargeBunchesOnly(t *testing.T) {
 	require.True(t, ch.ReplicationPaused())
 	s.ackFrom(0)
 	require.False(t, ch.ReplicationPaused())
+}
+
+// TestOpenIsTheFirstPart: the peer has a channel once it has the first part of the payload that opens it.
+func TestOpenIsTheFirstPart(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 5000)
+	require.True(t, s.sent[0].h.Open)
+	require.False(t, ch.OpenAcked())
+	s.ack(0)
+	require.True(t, ch.OpenAcked())
+	w := s.sent[2]
+	s.m.Naked(w.ch, w.seq, 1003)
+	s.m.Settled(w.ch, 1003, false)
+	require.Equal(t, 1, s.table.due.len(), "a loss, as there are")
+}
+
+// loseAll says of all bunches from one on that their packets are lost, and returns how many there are.
+func (s *stub) loseAll(from int) (to int) {
+	for to = len(s.sent); from < to; from++ {
+		w := s.sent[from]
+		s.m.Naked(w.ch, w.seq, int64(1001+from))
+		s.m.Settled(w.ch, int64(1001+from), false)
+	}
+	return to
+}
+
+// TestRefusedOpenYields: a payload with which the peer doesn't let its channel open keeps none of other channels from beginning, and counts again when
+// the channel is open.
+func TestRefusedOpenYields(t *testing.T) {
+	s := newStub(t, false, noControl)
+	other := s.open(stubGame)
+	s.send(other, 1)
+	s.ack(0)
+	refused := s.open(stubGame)
+	s.send(refused, 60_000)
+	s.send(other, 60_000)
+	require.Equal(t, []uint32{3}, s.begun())
+	lost := 1
+	for range refusedOften {
+		require.True(t, other.inLine)
+		lost = s.loseAll(lost)
+		s.m.Pump()
+	}
+	require.Contains(t, s.begun(), uint32(1))
+	require.Equal(t, 64<<10, s.table.begun, "the other's")
+	require.Zero(t, s.table.line.len())
+	for i := lost; !refused.OpenAcked(); i++ {
+		s.ack(i)
+	}
+	require.Equal(t, 128<<10, s.table.begun, "both")
+	s.table.remove(refused, bunch.Destroyed)
+	require.Equal(t, 64<<10, s.table.begun)
+}
+
+// TestShortPeer: a peer that refuses part after part is asked less and less often, what it takes has the bandwidth meanwhile, and one payload begins at
+// a time; when it takes what it is asked for, all is as before, but that more begins only slowly.
+func TestShortPeer(t *testing.T) {
+	s := newStub(t, false, noControl)
+	s.table.begunRoom = fourBegin
+	chs := []*Channel{s.open(stubGame), s.open(stubGame), s.open(stubGame)}
+	for i, ch := range chs {
+		s.send(ch, 1)
+		s.ack(i)
+		s.send(ch, 60_000)
+	}
+	require.Len(t, s.begun(), 3)
+	lost := 3
+	for !s.table.short {
+		lost = s.loseAll(lost)
+		s.m.Pump()
+	}
+	require.Equal(t, 64<<10, s.table.mostBegun())
+	lost = s.loseAll(lost)
+	vain := s.table.vain
+	s.now += mostVain * time.Millisecond
+	s.m.Pump()
+	require.Equal(t, lost+1, len(s.sent), "one turn")
+	at, ok := s.m.NextTurn()
+	require.True(t, ok)
+	require.Equal(t, s.now+time.Duration(vain)*time.Millisecond, at)
+	require.Zero(t, s.table.Waiting(), "nothing waits for the bandwidth")
+	s.now = at - 1
+	s.m.Pump()
+	require.Equal(t, lost+1, len(s.sent))
+	lost = s.loseAll(lost)
+	for s.table.vain < 2*mostVain {
+		s.now += mostVain * time.Millisecond
+		s.m.Pump()
+		require.Equal(t, lost+1, len(s.sent))
+		lost = s.loseAll(lost)
+	}
+	s.now += mostVain*time.Millisecond - 1
+	s.m.Pump()
+	require.Equal(t, lost, len(s.sent), "no rarer than that")
+
+	s.now++
+	s.m.Pump()
+	for i := lost; len(s.sent) > i; i++ {
+		s.ack(i)
+		s.now += mostVain * time.Millisecond
+		s.m.Pump()
+	}
+	require.False(t, s.table.short)
+	require.Zero(t, s.table.Unacked())
+	before := s.table.begunRoom
+	s.send(chs[0], 60_000)
+	s.ackFrom(len(s.sent) - 1)
+	require.LessOrEqual(t, s.table.begunRoom-before, 64<<10/slowly)
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// Machine is a Table as its connection sees it: what arrives goes in, and what became of each packet. Package
-// netconn drives it; a game needs only the Table.
+// Machine is a Table as its connection sees it: the connection hands it what arrives, and what became of each packet.
+// Package netconn drives it; a game needs only the Table.
 type Machine Table
 
-// NewMachine returns the channels of a connection. initIn and initOut are the
-// reliable sequences before the first, from the connection's initial packet sequences.
+// NewMachine returns the channels of a connection. initIn and initOut are the reliable sequences before the first; the
+// connection derives them from its initial packet sequences.
 func NewMachine(cfg Config, conn Conn, outlet Outlet, initIn, initOut int64) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -22,20 +22,20 @@ func NewMachine(cfg Config, conn Conn, outlet Outlet, initIn, initOut int64) (*M
 	return (*Machine)(t), nil
 }
 
-// Table is the same channels as a game sees them.
+// Table is the game's view of the same channels.
 func (m *Machine) Table() *Table { return (*Table)(m) }
 
 func (m *Machine) table() *Table { return (*Table)(m) }
 
-// Tick sends what waits, drains the control queue and repeats the
-// unacked bunches of a control channel whose open isn't acked, once a second.
+// Tick sends what waits, and the control channel's queue. Once a second it repeats the unacked bunches of a control
+// channel whose open isn't acked.
 func (m *Machine) Tick(now time.Duration) {
 	t := m.table()
 	t.filled = 0
 	m.Pump()
 	t.cfg.Pool.tick(now)
 	if t.calm {
-		return // most of the time, with thousands of connections whose channels aren't in any cache
+		return // the usual case with thousands of connections, whose channels aren't in the cache
 	}
 	if ch := t.Channel(0); ch != nil {
 		ch.tickControl(now)
@@ -43,11 +43,11 @@ func (m *Machine) Tick(now time.Duration) {
 	}
 }
 
-// Shut has every later SendBunch, Close and Open of the game answered with ErrClosed. What was sent before goes on.
+// Shut makes every later SendBunch, Close and Open return ErrClosed. What was sent before continues.
 func (m *Machine) Shut() { m.closing = true }
 
-// Undelivered is what the peer may not have got of each channel, in order of index. The close of the
-// connection itself doesn't count.
+// Undelivered lists what the peer may not have received, for each channel, in the order of their indices. The
+// connection's own close doesn't count.
 func (m *Machine) Undelivered() (list []Undelivered) {
 	t := m.table()
 	if t.control > 0 {
@@ -64,39 +64,39 @@ func (m *Machine) Undelivered() (list []Undelivered) {
 	return list
 }
 
-// undelivered is the reliable bunches that wait for their ack, without the close of the connection.
+// undelivered is the number of unacked reliable bunches, without the connection's close.
 func (ch *Channel) undelivered() int {
-	n := ch.out.len() + len(ch.queued()) - int(max(0, ch.gapEnd()-ch.out.first)) // what fills a gap is nobody's
+	n := ch.out.len() + len(ch.queued()) - int(max(0, ch.gapEnd()-ch.out.first)) // those that fill a gap don't count
 	if ch.index == 0 && ch.closing && n > 0 {
-		n-- // it is among them until it is acked, and then nothing is
+		n-- // the close is the last to be acked
 	}
 	return n
 }
 
-// Undelivered is the reliable bunches of a channel that the peer isn't known to have got, and those behind them.
+// Undelivered is the reliable bunches of a channel that the peer isn't known to have received.
 type Undelivered struct {
 	Index   uint32
 	Name    bunch.Name
 	Bunches int
 }
 
-// End removes all channels, because the connection has ended.
+// End removes all channels because the connection has ended.
 func (m *Machine) End() {
 	t := m.table()
 	if t.ended {
 		return
 	}
-	t.ended, t.closing = true, true // handlers hear of it one by one
+	t.ended, t.closing = true, true // set before handlers are told
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
 	t.first, t.due, t.refused, t.fresh, t.line, t.stale = backlog{}, backlog{}, turns{}, turns{}, turns{}, 0
 }
 
-// controlType is the control channel's where a game has none: it only carries the end of the connection.
+// controlType is used for a control channel when the game's Config has none: it only carries the end of the connection.
 var controlType = Type{Name: bunch.Control, Static: true, ClientOpen: true, ServerOpen: true}
 
-// CloseControl ends the connection in order: it closes channel 0, and opens it for that where there is none.
+// CloseControl ends the connection in order: it closes channel 0, opening it first if there is none.
 func (m *Machine) CloseControl() error {
 	t := m.table()
 	ch := t.Channel(0)
@@ -110,8 +110,8 @@ func (m *Machine) CloseControl() error {
 	return ch.end(bunch.Destroyed)
 }
 
-// HurryControl puts what isn't acked on the control channel into the SendBuffer, although it is not its turn or under
-// way already: a connection's last words.
+// HurryControl puts the unacked bunches of the control channel into the SendBuffer, even if they wait or are in flight:
+// they are a connection's last packets.
 func (m *Machine) HurryControl() {
 	t := m.table()
 	ch := t.Channel(0)
@@ -124,14 +124,13 @@ func (m *Machine) HurryControl() {
 			t.transmit(ch, rec)
 		}
 	}
-	t.last = lastBunch{}
 }
 
 // maxHurried bounds what the end of a connection sends at once.
 const maxHurried = 16
 
-// Shrink gives back what queues keep, and the table's own Pool, when nothing reliable was sent or received since the last call. The
-// connection calls it every few seconds.
+// Shrink gives back unused memory of queues, and of the table's own Pool, when nothing reliable was sent or received
+// since the last call. The connection calls it every few seconds.
 func (m *Machine) Shrink() {
 	t := m.table()
 	busy := t.Counters.SentReliable + t.Counters.ReceivedReliable
@@ -154,8 +153,8 @@ func (m *Machine) Shrink() {
 	}
 }
 
-// Prefetch reads a little of what the next bunch will need, on the first channels, to have it in the cache
-// by then. The result means nothing.
+// Prefetch reads what the next bunch on the first channels will need, to have it in the cache. The result is
+// meaningless.
 func (m *Machine) Prefetch() int64 {
 	t := m.table()
 	x := int64(t.Counters.Received) + int64(t.Counters.Merged) + int64(t.open) + t.last.seq + int64(t.header.Bits) + int64(t.due.head) + int64(t.fresh.waiting)
@@ -167,5 +166,5 @@ func (m *Machine) Prefetch() int64 {
 	return x
 }
 
-// prefetchChannels is the control channel and the game's first.
+// prefetchChannels: the control channel and the game's first.
 const prefetchChannels = 2

@@ -305,3 +305,13 @@ func TestEarlyBunchesLeaveRoom(t *testing.T) {
 		require.Zero(t, w.table.Channel(1).NumInRec())
 	}
 }
+
+// TestOwnChannelsLeaveRoom: what an end needs for channels that it opens takes nothing of what it may hold for the peer, so that the peer can open some.
+func TestOwnChannelsLeaveRoom(t *testing.T) {
+	w, _ := newWire(t, true, func(c *channel.Config) { c.MaxMemory = 256 << 10 })
+	for range 10_000 {
+		_, err := w.table.Open(game, channel.Nop{})
+		require.NoError(t, err)
+	}
+	require.Zero(t, w.table.Held())
+}

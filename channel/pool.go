@@ -3,24 +3,26 @@ package channel
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 	"time"
 	"unsafe"
 )
 
-// Pool lends the buffers in which reliable bunches wait, and the rings that hold them. Connections that one
-// goroutine owns may share one. It keeps at most MaxFree bytes that nobody uses, besides what the connections have within their MaxMemory, and
-// what nobody needed for 15 to 30 seconds only a little of. Not safe for concurrent use; the zero Pool is ready.
+// Pool lends the buffers and rings that hold reliable bunches. Connections of one goroutine may share a Pool. Besides
+// what is lent, it keeps at most MaxFree unused bytes; it gives most of what wasn't needed for 15 to 30 seconds back to
+// the garbage collector. Not safe for concurrent use. The zero Pool is ready to use.
 type Pool struct {
-	// MaxFree bounds the unused bytes kept, and what it takes to find them; 0 means 12 MiB, what a full window takes, negative keeps none.
+	// MaxFree bounds the unused bytes kept, bookkeeping included. 0 means 12 MiB, the need of a full window; negative
+	// keeps none.
 	MaxFree int
 
 	free    [classes]shelf[[]byte]
 	recs    *freeRecs // nil until the first one comes back
-	unused  int       // bytes of all of them
+	unused  int       // bytes of all unused buffers
 	trimmed time.Duration
 }
 
-// freeRecs is what holds reliable bunches.
+// freeRecs is the unused memory for reliable bunches.
 type freeRecs struct {
 	rings [ringClasses]shelf[[]outRec]
 	lists [ringClasses]shelf[[]*early]
@@ -28,28 +30,28 @@ type freeRecs struct {
 	rare  shelf[*rare]
 }
 
-// shelf is unused things of a kind. The ones at its beginning weren't needed for the longest time.
+// shelf is a free list. The entries at its beginning are those unused for the longest time.
 type shelf[T any] struct {
 	items []T
-	least int // that there were since the last trim: these weren't needed
+	least int // its smallest length since the last trim: so many weren't needed
 }
 
 const (
 	trimPeriod = 15 * time.Second
-	keptUnused = 4 // of a kind, needed or not
+	keptUnused = 4 // of each kind, needed or not
 )
 
-// trim forgets what wasn't needed since the last time, and returns how many that were.
+// trim drops the entries that weren't needed since the last time, and returns their number.
 func (s *shelf[T]) trim() int {
 	n := max(0, min(s.least, len(s.items)-keptUnused))
 	if n > 0 {
-		s.items = append(make([]T, 0, 2*(len(s.items)-n)), s.items[n:]...)
+		s.items = slices.Clone(s.items[n:])
 	}
 	s.least = len(s.items)
 	return n
 }
 
-// tick forgets what wasn't needed for some time.
+// tick drops what wasn't needed for some time.
 func (p *Pool) tick(now time.Duration) {
 	if since := now - p.trimmed; since >= 0 && since < trimPeriod {
 		return
@@ -67,7 +69,7 @@ func (p *Pool) tick(now time.Duration) {
 	}
 }
 
-// unusedRecs is the free ones, made when there are none yet.
+// unusedRecs is the free lists, made on first use.
 func (p *Pool) unusedRecs() *freeRecs {
 	if p.recs == nil {
 		p.recs = new(freeRecs)
@@ -102,16 +104,16 @@ func bufferSize(n int) int {
 // maxFree is the default of Pool.MaxFree.
 const maxFree = 12 << 20
 
-// freeCost is what a shelf needs for an entry, in the worst case: it grows by half.
+// freeCost is what a free list needs for an entry in the worst case: it grows by half.
 const freeCost = 2 * int(unsafe.Sizeof([]byte(nil)))
 
-// take ends the count of n bytes that were unused.
+// take stops counting n bytes as unused.
 func (p *Pool) take(n int) { p.unused -= n + freeCost }
 
-// forget gives up all that is unused.
+// forget drops everything unused.
 func (p *Pool) forget() { *p = Pool{MaxFree: p.MaxFree, trimmed: p.trimmed} }
 
-// keep counts n bytes as unused, if there is room for them.
+// keep counts n bytes as unused, if MaxFree allows that.
 func (p *Pool) keep(n int) bool {
 	if n += freeCost; p.unused+n > cmp.Or(p.MaxFree, maxFree) {
 		return false
@@ -136,7 +138,7 @@ func (p *Pool) Get(n int) []byte {
 	return make([]byte, n, 1<<(c+minClass))
 }
 
-// Put takes a buffer back. Nobody may use it any more.
+// Put takes a buffer back. The caller may not use it any more.
 func (p *Pool) Put(b []byte) {
 	c := bits.Len(uint(cap(b))) - 1 - minClass
 	if c < 0 || c >= classes || cap(b) != 1<<(c+minClass) || !p.keep(cap(b)) {
@@ -163,7 +165,7 @@ func (p *Pool) getRing(n int) []outRec {
 	return make([]outRec, n)
 }
 
-// putRing takes a ring back, whose entries are zero.
+// putRing takes back a ring whose entries are zero.
 func (p *Pool) putRing(r []outRec) {
 	if p.keep(len(r) * outRecSize) {
 		c := bits.Len(uint(len(r))) - 1
@@ -171,7 +173,7 @@ func (p *Pool) putRing(r []outRec) {
 	}
 }
 
-// getList lends an empty list with room for n entries at least.
+// getList lends an empty list with room for at least n entries.
 func (p *Pool) getList(n int) []*early {
 	n = max(n, 4)
 	c := bits.Len(uint(n - 1))
@@ -194,7 +196,7 @@ func (p *Pool) putList(l []*early) {
 	p.unusedRecs().lists[c].push(l[:0])
 }
 
-// getEarly lends a place for an early bunch.
+// getEarly lends an early.
 func (p *Pool) getEarly() *early {
 	if p.recs != nil {
 		if e, ok := p.recs.early.pop(); ok {
@@ -205,7 +207,7 @@ func (p *Pool) getEarly() *early {
 	return new(early)
 }
 
-// putEarly takes one back.
+// putEarly takes an early back.
 func (p *Pool) putEarly(e *early) {
 	*e = early{}
 	if p.keep(earlySize) {
@@ -213,7 +215,7 @@ func (p *Pool) putEarly(e *early) {
 	}
 }
 
-// getRare lends a channel's rare state, which is zero.
+// getRare lends a zero rare.
 func (p *Pool) getRare() *rare {
 	if p.recs != nil {
 		if r, ok := p.recs.rare.pop(); ok {
@@ -224,7 +226,7 @@ func (p *Pool) getRare() *rare {
 	return new(rare)
 }
 
-// putRare takes it back.
+// putRare takes a rare back.
 func (p *Pool) putRare(r *rare) {
 	*r = rare{}
 	if p.keep(rareSize) {

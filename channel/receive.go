@@ -6,10 +6,9 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// ReceivedBunch takes a bunch from a packet, with Header, PacketID and Data set.
-// nak asks the connection to refuse the packet, so that the peer sends again what
-// was reliable in it. An error is a broken rule that ends the connection; the
-// order of the checks is Unreal 5's, but that a duplicate is one whatever else is wrong with it.
+// ReceivedBunch handles a bunch of a received packet, with Header, PacketID and Data set. nak asks the connection to
+// refuse the packet, so that the peer sends its reliable bunches again. An error means that the peer broke a rule, and
+// ends the connection. The checks have Unreal 5's order, except that a duplicate is always recognized first.
 func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 	return m.table().received(in, false)
 }
@@ -25,7 +24,7 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	if in.Reliable {
 		t.Counters.ReceivedReliable++
 		in.ChSequence = t.expand(in, early)
-		if in.ChSequence <= t.inReliable(in.ChIndex) { // maybe of an earlier channel with this index, and another name
+		if in.ChSequence <= t.inReliable(in.ChIndex) { // perhaps of an earlier channel with this index and another name
 			t.Counters.Duplicate++
 			return false, nil
 		}
@@ -44,7 +43,7 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	}
 	if t.closing && t.unacked > 0 && in.ChIndex == 0 && in.Close && !t.closeSent() {
 		t.Counters.Refused++
-		return true, nil // both ends close: the peer waits until what is under way to it has arrived
+		return true, nil // both ends close: the peer waits until everything in flight to it has arrived
 	}
 	if ch == nil {
 		if ch, nak, err = t.accept(in); ch == nil {
@@ -57,21 +56,21 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	return ch.receiveReliable(in)
 }
 
-// closeSent reports whether the close of channel 0 is under way.
+// closeSent reports whether the close of channel 0 was sent.
 func (t *Table) closeSent() bool {
 	ch := t.Channel(0)
 	return ch != nil && ch.closing
 }
 
-// Had reports whether a reliable bunch was released before: it comes once more.
+// Had reports whether a reliable bunch was released before: it is a duplicate.
 func (m *Machine) Had(h *bunch.Header) bool {
 	t := m.table()
 	last := t.inReliable(h.ChIndex)
 	return t.cfg.Protocol.Sequences().Expand(h.WireSeq, last) <= last
 }
 
-// halfOpen reports whether all there is of the channel is a part of a temporary one's bunch. Its opener has
-// forgotten it by the time the index is used again.
+// halfOpen reports whether the channel consists only of a part of a temporary channel's bunch. Its opener has forgotten
+// it when it uses the index again.
 func (ch *Channel) halfOpen() bool {
 	return !ch.openedLocally && !ch.openAcked && !ch.released && ch.early() == 0
 }
@@ -83,8 +82,8 @@ func (t *Table) inReliable(index uint32) int64 {
 	return t.initIn
 }
 
-// accept makes the channel that the first bunch on an index is for. A nil channel
-// means the bunch is ignored, with the packet refused or not.
+// accept makes the channel for the first bunch on an index. A nil channel means that the bunch is ignored; nak says
+// whether its packet is refused.
 func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	if t.controlGone && in.ChIndex == 0 {
 		t.Counters.Ignored++
@@ -92,7 +91,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	}
 	switch control := in.ChIndex == 0 && (in.Name == bunch.Control || !in.Reliable && !in.Open); {
 	case !control && t.isStatic(0) && !t.controlOpen():
-		if t.cfg.StrictControl && t.Channel(0) == nil && !t.controlGone { // behind its close it was overtaken
+		if t.cfg.StrictControl && t.Channel(0) == nil && !t.controlGone { // packets after its close may have overtaken it
 			return nil, false, ErrNoControl
 		}
 		t.Counters.Refused++
@@ -143,15 +142,16 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 	return t.add(in.ChIndex, typ), false, nil
 }
 
-// controlOpen reports whether channel 0 is open. It may be there without: for a part of its open, or for what comes behind it.
+// controlOpen reports whether channel 0 is open. It may exist before that, with a part of its open or with later bunches
+// only.
 func (t *Table) controlOpen() bool {
 	ch := t.Channel(0)
 	return ch != nil && (ch.openedLocally || ch.openAcked)
 }
 
-// ignore drops a bunch of a channel that this end doesn't take. Its sequence counts as received: the next channel of
-// the index goes on behind it. So does what comes on the channel until it is closed: to refuse its packets would have all that is in them
-// sent again for ever. nak is true when there is no memory for that.
+// ignore drops a bunch of a channel that this end refused. Its sequence counts as received, so that the index's next
+// channel continues after it. Later bunches on the channel are ignored too until it is closed: refusing their packets
+// would have everything in them sent again for ever. nak is true when there is no memory for that.
 func (t *Table) ignore(in *bunch.In) (nak bool) {
 	if t.slotAt(in.ChIndex) == nil {
 		switch {
@@ -173,8 +173,7 @@ func (t *Table) ignore(in *bunch.In) (nak bool) {
 	return false
 }
 
-// receiveReliable releases in if it is next, and what waited behind it; an early
-// one is kept.
+// receiveReliable releases in if it is the next one, and then those that waited for it. Otherwise it keeps in.
 func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	t := ch.table
 	s := t.slot(ch.index)
@@ -198,7 +197,7 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 		ch.rare.in.pop(t.cfg.Pool)
 		t.held -= rec.cost()
 		rec.in.Data.Reset(rec.data, rec.in.Bits)
-		// The packet that brought it is acked already, so a refusal changes nothing.
+		// Its packet is acked already, so nak would have no effect.
 		_, err = ch.receive(&rec.in)
 		t.cfg.Pool.Put(rec.data)
 		t.cfg.Pool.putEarly(rec)
@@ -207,7 +206,7 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	return nak, err
 }
 
-// keep puts a reliable bunch that came before its turn into InRec. Without memory for it, its packet is refused, and comes again.
+// keep stores an early reliable bunch in InRec. Without memory for it, its packet is refused and so sent again.
 func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	t := ch.table
 	if in.ChSequence-next >= int64(t.cfg.ReliableBuffer) {
@@ -235,7 +234,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	return false, nil
 }
 
-// receive takes a bunch whose turn it is: a part joins the others, a whole one is delivered.
+// receive handles a bunch in its turn: a part joins the others, a whole bunch is delivered.
 func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 	if !in.Partial {
 		return ch.deliver(in)
@@ -243,6 +242,9 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 	if !in.Reliable && !ch.table.mayJoin(ch, in) {
 		ch.table.Counters.MemoryFull++
 		ch.table.Counters.Refused++
+		if ch.rare != nil && ch.rare.assembly.Unreliable() {
+			ch.dropAssembly() // a later part mustn't continue it without this one
+		}
 		return true, nil
 	}
 	ch.growAssembly(in)
@@ -268,7 +270,7 @@ func (ch *Channel) receive(in *bunch.In) (nak bool, err error) {
 	return ch.deliver(assembly.Take())
 }
 
-// noteUnfinished remembers a channel that has the first part of an unreliable bunch.
+// noteUnfinished notes a channel that has the first part of an unreliable bunch.
 func (t *Table) noteUnfinished(ch *Channel) {
 	if t.strange == nil {
 		t.strange = new(strange)
@@ -276,8 +278,8 @@ func (t *Table) noteUnfinished(ch *Channel) {
 	t.strange.unfinished = append(t.strange.unfinished, ch)
 }
 
-// expireUnfinished gives up the unreliable bunches whose next part can't come any more, and the temporary channels that are nothing else. So
-// they are no more than two packets can begin.
+// expireUnfinished drops the unreliable bunches whose next part can't arrive any more, and temporary channels that
+// consist only of these. So there are never more than two packets can begin.
 func (t *Table) expireUnfinished(id int64) {
 	list := t.strange.unfinished
 	kept := list[:0]
@@ -299,7 +301,7 @@ func (t *Table) expireUnfinished(id int64) {
 	t.strange.unfinished = kept
 }
 
-// deliver opens the channel if in says so, hands in to the handler, and closes it.
+// deliver opens the channel if in says so, passes in to the handler, and closes the channel if in says so.
 func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	t := ch.table
 	if in.Open {
@@ -308,7 +310,7 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		}
 		if !ch.openAcked && !ch.openedLocally {
 			ch.openAcked, ch.openSent = true, true
-			t.fillGap(ch) // without memory for it the game's first reliable bunch does
+			t.fillGap(ch) // if there is no memory for it, the game's first reliable bunch does it
 			if ch.typ.Accept != nil {
 				ch.handler = ch.typ.Accept(ch)
 			}
@@ -331,7 +333,7 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	switch {
 	case ch.handler == nil:
 		t.Counters.Ignored++
-	case ch.closing && ch.index != 0: // what the peer said before it saw the end of the connection counts
+	case ch.closing && ch.index != 0: // on channel 0 what the peer sent before it saw the end still counts
 		ch.deliverLate(in)
 	case in.Bits > 0:
 		ch.handler.ReceivedBunch(ch, in)
@@ -342,7 +344,7 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	return false, nil
 }
 
-// deliverLate hands in what the peer sent before it saw our close.
+// deliverLate handles what the peer sent before it saw our close.
 func (ch *Channel) deliverLate(in *bunch.In) {
 	if h, ok := ch.handler.(LateHandler); ok && in.Bits > 0 {
 		h.ReceivedLate(ch, in)
@@ -351,13 +353,13 @@ func (ch *Channel) deliverLate(in *bunch.In) {
 	ch.table.Counters.Ignored++
 }
 
-// opensCross reports whether both ends may have opened the channel: the control channel, where one of them opens it only to end the
-// connection before it has the other's open.
+// opensCross reports whether both ends may have opened the channel. That happens on the control channel only, when one
+// end opens it just to end the connection, before the other's open has arrived.
 func (ch *Channel) opensCross(in *bunch.In) bool {
 	return ch.index == 0 && (in.Close || ch.closing)
 }
 
-// forget ends the count of a closed channel once no packet in flight names it.
+// forget drops a closed channel once no packet in flight carries bunches of it.
 func (ch *Channel) forget() {
 	if ch.notes == 0 && !ch.openedLocally {
 		ch.table.held -= channelCost
@@ -373,6 +375,9 @@ func (ch *Channel) release() {
 	ch.queue().leave(ch)
 	if ch.inTurn {
 		t.refused.stale++
+	}
+	if ch.refused {
+		t.notInVain()
 	}
 	for ch.out.len() > 0 {
 		if ch.out.first < fresh {
@@ -398,12 +403,10 @@ func (ch *Channel) release() {
 		p.Put(q.data)
 	}
 	ch.notJoining()
-	if r.begun > 0 {
-		t.endBegun(ch)
-	}
+	t.endBegun(ch)
 	t.heldOut -= int(r.queueBytes)
 	ch.rare = nil
-	if r.assembly.Cap() == 0 { // otherwise its handler may have the payload at the moment
+	if r.assembly.Cap() == 0 { // otherwise its handler may be using the payload
 		p.putRare(r)
 	}
 }

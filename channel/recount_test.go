@@ -119,6 +119,7 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 			held += pageCost
 		}
 	}
+	held -= t.ownPages * pageCost
 	for ch := range t.All {
 		if !ch.openedLocally {
 			held += channelCost
@@ -142,18 +143,21 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 }
 
 // recountLarge counts what split payloads are charged, at both ends, what was never sent, and what waits for turns of refused channels.
-func recountLarge(t *Table) (begun, joining, fresh, refused int) {
+func recountLarge(t *Table) (begun, joining, fresh, refused, refusing int) {
 	for ch := range t.All {
 		if r := ch.rare; r != nil {
-			begun += int(r.begun)
+			begun += r.charge()
 			joining += int(r.joining)
 		}
 		fresh += int(ch.fresh)
 		if ch.inTurn {
 			refused += int(ch.numRefused)
 		}
+		if ch.refused {
+			refusing++
+		}
 	}
-	return begun, joining, fresh, refused
+	return begun, joining, fresh, refused, refusing
 }
 
 func assembling(ch *Channel) bool { return ch.rare != nil && ch.rare.assembly.Active() }
@@ -334,11 +338,12 @@ func TestCountsAreWhatIsHeld(t *testing.T) {
 			require.Equal(t, held, tab.held, "seed %d step %d held after %s", seed, i, last)
 			require.Equal(t, heldOut, tab.heldOut, "seed %d step %d heldOut after %s", seed, i, last)
 			require.Equal(t, unacked, tab.unacked, "seed %d step %d unacked after %s", seed, i, last)
-			begun, joining, fresh, refused := recountLarge(tab)
+			begun, joining, fresh, refused, refusing := recountLarge(tab)
 			require.Equal(t, begun, tab.begun, "seed %d step %d begun after %s", seed, i, last)
 			require.Equal(t, joining, tab.joining, "seed %d step %d joining after %s", seed, i, last)
 			require.Equal(t, fresh, tab.fresh.waiting+tab.line.waiting, "seed %d step %d waiting after %s", seed, i, last)
 			require.Equal(t, refused, tab.refused.waiting, "seed %d step %d refused after %s", seed, i, last)
+			require.Equal(t, refusing, tab.refusing, "seed %d step %d refusing after %s", seed, i, last)
 			require.LessOrEqual(t, pool.unused, 12<<20)
 			inLine = max(inLine, tab.line.len()-int(tab.line.stale))
 			if len(w.notes) == 0 && tab.line.len() > int(tab.line.stale) {

@@ -4,39 +4,39 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// How a lost reliable bunch comes again: a nak only queues it as due. Pump sends the control channel's bunches, then
-// what is due, and then what was never sent, a bunch of each channel in turn, as long as the connection says it may: its window has room and its
-// controller has budget. Channels go in the order in which their bunches were lost, and
-// each sends its oldest one first: the others wait for it at the peer, and on a path that loses most of what is sent a bunch is
-// lost many times. What the peer may be refusing has queues of its own; see refused.go.
+// How lost reliable bunches are sent again. A nak only queues a bunch as due. Pump sends the control channel's bunches, then due ones, then
+// those never sent, one bunch of each channel in turn. It stops when the connection's window is full or its rate controller has no
+// budget. Channels come in the order in which their bunches were lost. Each sends its oldest bunch first, because the peer can't release the
+// others before it, and on a path that loses most packets a bunch is lost many times. Channels that the peer may be refusing have queues of their
+// own; see refused.go.
 
-// outRec is OutRec's entry: a reliable bunch that waits for its ack.
+// outRec is an entry of OutRec: a reliable bunch that isn't acked.
 type outRec struct {
 	header   bunch.Header
 	data     []byte
 	seq      int64
-	packetID int64 // the last packet that carried it
-	lost     uint8 // how often it was lost, up to lostMost
-	sent     int32 // how often it was put into a packet since it was last known to be lost
-	inFlight int32 // packets that carry it and are neither acked nor naked
+	packetID int64 // last packet that carried it
+	lost     uint8 // how often it was lost, at most lostMost
+	sent     int32 // how often it was sent since it was last lost
+	inFlight int32 // packets in flight that carry it
 	acked    bool
 	waiting  bool // in one of the table's queues
-	refused  bool // it waits for the channel's turn in Table.refused
+	refused  bool // waits in Table.refused
 	seen     bool // by compact
-	noMerge  bool // stays apart from what follows
+	noMerge  bool // nothing is merged with it
 }
 
-// rides notes that packet id carries the bunch once more.
+// rides notes that packet id carries the bunch.
 func (r *outRec) rides(id int64) {
 	r.packetID = id
 	r.inFlight++
 	r.sent++
 }
 
-// outRecs is OutRec: the reliable bunches of a channel that aren't acked, sequences first..next-1 at slot
-// seq%len. Its size follows what is in it.
+// outRecs is OutRec: the unacked reliable bunches of a channel, sequences first to next-1, at slots[seq%len]. Its size
+// follows its content.
 //
-// Invariant: next-first <= len(slots) <= ReliableBuffer, a power of two or zero.
+// Invariant: next-first <= len(slots) <= ReliableBuffer; len(slots) is a power of two or zero.
 type outRecs struct {
 	slots       []outRec
 	first, next int64
@@ -51,7 +51,7 @@ func (o *outRecs) at(seq int64) *outRec {
 	return &o.slots[seq&int64(len(o.slots)-1)]
 }
 
-// push adds the bunch of sequence next, growing up to what the caller checked.
+// push adds the bunch of sequence next. The caller has checked the bound.
 func (o *outRecs) push(p *Pool) *outRec {
 	if o.len() == len(o.slots) {
 		n := 1 // most channels never have two in flight
@@ -72,7 +72,7 @@ func (o *outRecs) push(p *Pool) *outRec {
 	return r
 }
 
-// popFirst forgets the oldest bunch.
+// popFirst removes the oldest bunch.
 func (o *outRecs) popFirst(p *Pool) {
 	r := o.at(o.first)
 	p.Put(r.data)
@@ -82,7 +82,7 @@ func (o *outRecs) popFirst(p *Pool) {
 	}
 }
 
-// giveBack returns a ring whose entries are zero to the pool.
+// giveBack returns a ring with zero entries to the pool.
 func (o *outRecs) giveBack(p *Pool) {
 	if o.slots != nil {
 		p.putRing(o.slots)
@@ -90,13 +90,14 @@ func (o *outRecs) giveBack(p *Pool) {
 	o.slots = nil
 }
 
-// transmit puts a reliable bunch into the SendBuffer.
+// transmit puts a reliable bunch into the SendBuffer. It isn't merged with other bunches.
 func (t *Table) transmit(ch *Channel, rec *outRec) {
 	rec.rides(t.outlet.WriteBunch(&rec.header, rec.data, ch, rec.seq))
+	t.last = lastBunch{}
 }
 
-// Acked tells that packet id, which carried the bunch seq of ch (-1 unreliable), arrived. After those of a packet
-// comes Settled for each of its channels.
+// Acked says that packet id, which carried the bunch seq of ch (-1 unreliable), arrived. After all bunches of a packet
+// Settled is called for each of its channels.
 func (m *Machine) Acked(ch *Channel, seq, id int64) {
 	if ch.closed {
 		return
@@ -112,7 +113,7 @@ func (m *Machine) Acked(ch *Channel, seq, id int64) {
 	}
 }
 
-// Naked tells that packet id, which carried the bunch seq of ch (-1 unreliable), is lost. Nothing is sent.
+// Naked says that packet id, which carried the bunch seq of ch (-1 unreliable), is lost. It sends nothing.
 func (m *Machine) Naked(ch *Channel, seq, id int64) {
 	if ch.closed {
 		return
@@ -138,7 +139,7 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 		t.oftenLost(rec)
 	}
 	rec.lost = min(rec.lost, lostMost)
-	ch.due = min(int32(rec.seq)-ch.due, 0) + ch.due
+	ch.due = min(ch.due, int32(rec.seq-ch.out.first))
 	t.Counters.Resent++
 	if t.mayBeRefused(ch, rec) {
 		t.refuse(ch, rec)
@@ -147,7 +148,7 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 	}
 }
 
-// dueOf is the queue of a channel's bunches that are sent again at once.
+// dueOf is the queue for a channel's bunches to send again.
 func (t *Table) dueOf(ch *Channel) *backlog {
 	if ch.index == 0 {
 		return &t.first
@@ -155,8 +156,8 @@ func (t *Table) dueOf(ch *Channel) *backlog {
 	return &t.due
 }
 
-// Settled tells the handler what became of a packet that carried bunches of ch, once all of its bunches are settled:
-// an open among them counts then.
+// Settled tells ch's handler whether a packet with its bunches arrived, after all bunches of the packet were settled, so
+// that an open among them counts already.
 func (m *Machine) Settled(ch *Channel, id int64, arrived bool) {
 	if ch.notes--; ch.closed {
 		ch.forget()
@@ -170,15 +171,15 @@ func (m *Machine) Settled(ch *Channel, id int64, arrived bool) {
 			ch.handler.ReceivedNak(ch, id)
 		}
 	}
-	if ch.temporary && id == ch.openAt { // the fate of its only bunch is known
+	if ch.temporary && id == ch.openAt { // its only bunch arrived or is lost
 		m.table().remove(ch, bunch.Destroyed)
 	}
 }
 
-// Noted tells that the connection will call Settled once for ch.
+// Noted says that the connection will call Settled once for ch.
 func (m *Machine) Noted(ch *Channel) { ch.notes++ }
 
-// releaseFront frees acked bunches in order and acts on the open and the close among them.
+// releaseFront frees acked bunches in order, and handles the open and the close among them.
 func (t *Table) releaseFront(ch *Channel) {
 	for ch.out.len() > 0 {
 		rec := ch.out.at(ch.out.first)
@@ -188,10 +189,11 @@ func (t *Table) releaseFront(ch *Channel) {
 		closing := rec.header.Close
 		t.heldOut -= outCost + cap(rec.data)
 		ch.out.popFirst(t.cfg.Pool)
-		ch.due = max(ch.due-int32(ch.out.first), 0) + int32(ch.out.first)
+		ch.due = max(ch.due-1, 0)
 		t.unacked--
 		if ch.openSent && ch.openAt < ch.out.first {
 			ch.openAcked = true
+			t.yieldsNoMore(ch)
 		}
 		if r := ch.rare; r != nil {
 			if r.pausedUntil <= ch.out.first {
@@ -209,17 +211,18 @@ func (t *Table) releaseFront(ch *Channel) {
 	}
 }
 
-// Pump sends reliable bunches that wait, as far as the connection lets it: those that were lost first.
+// Pump sends waiting reliable bunches as far as the connection allows, lost ones first.
 func (m *Machine) Pump() {
 	t := m.table()
 	t.pump(&t.first)
 	t.pump(&t.due)
-	for t.refused.len() > 0 || t.fresh.len() > 0 {
-		send := t.pumpTurn
-		if t.refused.len() > 0 && (t.freshTurn < 0 || t.fresh.waiting == 0) {
-			send = t.pumpRefused
-		}
-		if !send() {
+	for sent := true; sent; {
+		switch {
+		case t.refused.len() > 0 && (t.freshTurn < 0 || t.fresh.waiting == 0) && t.mayTurn():
+			sent = t.pumpRefused()
+		case t.fresh.len() > 0:
+			sent = t.pumpTurn()
+		default:
 			return
 		}
 	}
@@ -230,53 +233,41 @@ func (t *Table) pump(q *backlog) {
 	}
 }
 
-// oldestDue is the oldest bunch of a channel that waits to be sent again, or else seq, which is behind all of those.
+// oldestDue is the oldest bunch of a channel that waits to be sent again. If none does it is seq, which comes after all
+// of those.
 func (ch *Channel) oldestDue(seq int64) *outRec {
-	first := ch.out.first
-	for s := first + int64(max(0, ch.due-int32(first))); s < seq; s++ {
-		if rec := ch.out.at(s); rec.waiting {
-			ch.due = int32(s)
-			return rec
-		}
+	s := ch.out.first + int64(ch.due)
+	for s < seq && !ch.out.at(s).waiting {
+		s++
 	}
-	ch.due = int32(seq)
-	return ch.out.at(seq)
+	ch.due = int32(s - ch.out.first)
+	return ch.out.at(s)
 }
 
-// pumpOne sends the oldest bunch of the channel whose bunch is the first of a queue that still waits, if there is one, and
-// reports whether the connection let it.
+// pumpOne drops the first entry of a queue if it is outdated, otherwise sends the oldest bunch of its channel. It
+// returns false when the connection didn't allow that.
 func (t *Table) pumpOne(q *backlog) bool {
-	for q.len() > 0 {
-		ch, seq := q.first()
-		rec := ch.out.at(seq)
-		if rec == nil || !rec.waiting || rec.refused {
-			t.stale--
-			q.pop()
-			continue
-		}
-		if ch.refused {
-			t.refuse(ch, rec)
-			q.pop()
-			continue
-		}
+	ch, seq := q.first()
+	rec := ch.out.at(seq)
+	switch {
+	case rec == nil || !rec.waiting || rec.refused:
+		t.stale--
+		q.pop()
+	case ch.refused:
+		t.refuse(ch, rec)
+		q.pop()
+	default:
 		rec = ch.oldestDue(seq)
 		if !t.outlet.MaySend(rec.header.Bits) {
 			return false
 		}
-		if rec.seq == seq {
-			q.pop()
-		} else {
-			t.stale++ // its own entry, somewhere behind
-		}
-		rec.waiting = false
+		t.notWaiting(ch, rec)
 		t.transmit(ch, rec)
-		t.last = lastBunch{} // a bunch that waited isn't merged into
-		break
 	}
 	return true
 }
 
-// notWaiting takes a bunch out of the queue that it waits in: its entry there is stale from now on.
+// notWaiting says that a bunch no longer waits; its queue entry becomes outdated.
 func (t *Table) notWaiting(ch *Channel, rec *outRec) {
 	switch {
 	case !rec.waiting:
@@ -288,8 +279,8 @@ func (t *Table) notWaiting(ch *Channel, rec *outRec) {
 	rec.waiting = false
 }
 
-// dropStale keeps the queues to what waits, a peer may make them long otherwise: it has channels closed while their
-// bunches wait, and lets nothing be sent.
+// dropStale compacts the queues. Otherwise a peer could make them long, by having channels closed while their bunches
+// wait and letting nothing be sent.
 func (t *Table) dropStale() {
 	t.fresh.compact()
 	t.line.compact()
@@ -302,11 +293,12 @@ func (t *Table) dropStale() {
 	t.stale = 0
 }
 
-// maxStale is the stale entries that aren't worth a walk over the queues.
+// maxStale is how many outdated entries aren't worth compacting.
 const maxStale = 64
 
-// Copy is the reliable bunch seq of ch, to ride again in the packet at hand: nil when it is acked, waits for its turn
-// anyway, may be refused by the peer with all that is in its packet, or rode as often as copies allows. last is the last packet that carried it.
+// Copy returns the reliable bunch seq of ch, to be sent once more in the current packet, and the last packet that
+// carried it. It returns nil when the bunch is acked, waits to be sent anyway, may be refused by the peer with its whole
+// packet, or was sent as often as copies allows.
 func (m *Machine) Copy(ch *Channel, seq int64, copies int) (h *bunch.Header, data []byte, last int64) {
 	rec := ch.out.at(seq)
 	if ch.closed || rec == nil || rec.acked || rec.waiting || rec.lost >= refusedOften || int(rec.sent) > copies {
@@ -315,11 +307,11 @@ func (m *Machine) Copy(ch *Channel, seq int64, copies int) (h *bunch.Header, dat
 	return &rec.header, rec.data, rec.packetID
 }
 
-// Copied notes that packet id carries the bunch that Copy gave.
+// Copied says that packet id carries the bunch that Copy returned.
 func (m *Machine) Copied(ch *Channel, seq, id int64) { ch.out.at(seq).rides(id) }
 
-// backlog is a queue of reliable bunches to send. Those that wait are in it once; there are at most as many stale
-// entries, and maxStale, besides.
+// backlog is a queue of reliable bunches to send. A waiting bunch has one entry. There are at most as many outdated
+// entries as these, plus maxStale.
 type backlog struct {
 	items []waitingBunch
 	head  int
@@ -356,7 +348,7 @@ func (b *backlog) pop() {
 	}
 }
 
-// compact drops stale entries, and all but one of what is in it twice.
+// compact drops outdated and duplicate entries.
 func (b *backlog) compact() {
 	kept := b.items[:0]
 	for _, it := range b.items[b.head:] {
@@ -375,5 +367,5 @@ func (b *backlog) compact() {
 	}
 }
 
-// maxIdleBacklog is the entries whose memory an empty backlog keeps.
+// maxIdleBacklog is the capacity that an empty backlog keeps.
 const maxIdleBacklog = 1024

@@ -18,8 +18,8 @@ type lastBunch struct {
 	noMerge  bool
 }
 
-// PacketRange is the packets that a bunch went into: several when it was split.
-// Both are bunch.NoPacket while a reliable bunch waits for the packet window or the controller.
+// PacketRange is the packets that a bunch was sent in: several when it was split. Both are bunch.NoPacket while a
+// reliable bunch waits for the packet window or the rate controller.
 type PacketRange struct{ First, Last int64 }
 
 func (r *PacketRange) add(id int64) {
@@ -32,10 +32,10 @@ func (r *PacketRange) add(id int64) {
 	r.Last = id
 }
 
-// SendBunch sends out, merged with the bunch before it when it fits, split when
-// it is too large for one packet. A reliable bunch waits while the connection is above its bandwidth; an
-// unreliable one never does, so ask Conn.IsNetReady before. On an error nothing was queued or sent; but ErrNotSent
-// for an unreliable bunch of several parts may leave some sent, which the peer drops.
+// SendBunch sends out. It merges it with the bunch before when both fit one, and splits it when it is too large for one
+// packet. A reliable bunch waits while the connection is above its bandwidth. An unreliable one never waits, so check
+// Conn.IsNetReady before. After an error nothing was queued or sent, with one exception: for an unreliable bunch of
+// several parts, ErrNotSent may leave some sent, which the peer drops.
 func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 	if ch.Closing() || ch.table.closing {
 		return noPackets, ErrClosed
@@ -57,9 +57,8 @@ func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 	return ch.send(out, false, 0)
 }
 
-// SendTemporary opens the channel, delivers out and closes it again in one
-// unreliable bunch. The channel is gone once its packet is known to have arrived or
-// to be lost.
+// SendTemporary opens the channel, delivers out and closes the channel in one unreliable bunch. The channel is removed
+// once its packet is acked or lost.
 func (ch *Channel) SendTemporary(out *bunch.Out) (PacketRange, error) {
 	if ch.Closing() || ch.table.closing || !ch.openedLocally || ch.openSent {
 		return noPackets, ErrClosed
@@ -74,16 +73,16 @@ func (ch *Channel) SendTemporary(out *bunch.Out) (PacketRange, error) {
 	return r, err
 }
 
-// Close closes the channel once all that was sent before is acked; the peer is
-// told the reason. Only the end that opened a channel may, but for channel 0.
+// Close closes the channel after everything sent before is acked, and tells the peer the reason. Only the end that
+// opened a channel may close it; channel 0 may be closed by both.
 func (ch *Channel) Close(reason CloseReason) error {
 	switch {
-	case ch.Closing() || ch.table.closing: // the end of the connection closes all
+	case ch.Closing() || ch.table.closing: // the end of the connection closes all channels
 		return nil
 	case !ch.openedLocally && ch.index != 0:
 		return ErrNotOpener
 	case ch.openedLocally && !ch.openSent:
-		ch.table.remove(ch, reason) // the peer never heard of it
+		ch.table.remove(ch, reason) // the peer doesn't know the channel
 		return nil
 	}
 	return ch.end(reason)
@@ -100,7 +99,7 @@ func (ch *Channel) end(reason CloseReason) error {
 
 var noPackets = PacketRange{bunch.NoPacket, bunch.NoPacket}
 
-// send is SendBunch after the checks that don't depend on room.
+// send is SendBunch after the checks that are independent of room.
 func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (PacketRange, error) {
 	t := ch.table
 	h := &t.header
@@ -135,7 +134,7 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 	}
 	if h.Reliable && ch.out.len()+parts > t.maxOut()+b2i(closing) {
 		t.Counters.ReliableFull++
-		if t.cfg.CloseOnOverflow && ch.out.first >= ch.gapEnd() { // not for what an earlier channel left
+		if t.cfg.CloseOnOverflow && ch.out.first >= ch.gapEnd() { // not because of what an earlier channel left
 			t.conn.Fail(fmt.Errorf("%w on %v", ErrOverflow, ch), true)
 		}
 		return noPackets, ErrReliableFull
@@ -155,13 +154,13 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 	return r, nil
 }
 
-// maxOut is how many reliable bunches a channel may have in flight besides its close. The wire tells sequences
-// apart that are less than half of their number from each other: less than 512 with Unreal's 10 bits.
+// maxOut is how many reliable bunches a channel may have in flight besides its close. The wire distinguishes sequences
+// that differ by less than half of their number: less than 512 with Unreal's 10 bits.
 func (t *Table) maxOut() int {
 	return min(t.cfg.ReliableBuffer-1, t.cfg.Protocol.Sequences().Size()/2-2)
 }
 
-// everFits reports a reliable payload for which there is no room even when all is acked.
+// everFits returns an error for a reliable payload that doesn't fit even when everything is acked.
 func (ch *Channel) everFits(bits int) error {
 	t := ch.table
 	if bits <= t.single {
@@ -177,10 +176,10 @@ func (ch *Channel) everFits(bits int) error {
 	return nil
 }
 
-// partBytes is the payload of each part of a split bunch but the last.
+// partBytes is the size of each part of a split bunch, except the last.
 func (t *Table) partBytes() int { return t.single / 8 }
 
-// parts is the number of bunches that a payload of so many bits becomes.
+// parts is the number of bunches for a payload of this size.
 func (t *Table) parts(bits int) int {
 	if bits <= t.single {
 		return 1
@@ -196,10 +195,9 @@ func b2i(b bool) int {
 	return 0
 }
 
-// sendParts sends h in the given number of parts, each a reliable bunch of its own
-// when h is reliable.
+// sendParts sends h in the given number of parts. If h is reliable, each part is a reliable bunch of its own.
 func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketRange, err error) {
-	open := h.Open
+	open, first := h.Open, ch.out.next
 	if parts > 1 {
 		r, err = ch.split(h, data, parts)
 	} else {
@@ -210,7 +208,7 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketR
 		}
 	}
 	if err == nil && open {
-		ch.openSent, ch.openAt = true, ch.out.next-1
+		ch.openSent, ch.openAt = true, first
 		if ch.temporary = !h.Reliable; ch.temporary {
 			ch.openAt = r.Last
 		}
@@ -246,7 +244,7 @@ func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, 
 	return r, nil
 }
 
-// sendOne sends one bunch, a whole one or a part. A reliable one waits behind those that wait already.
+// sendOne sends one bunch, whole or a part. A reliable one queues behind those that wait.
 func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	t := ch.table
 	if !h.Reliable {
@@ -289,7 +287,7 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	return rec.packetID, nil
 }
 
-// openWaits reports whether the channel's open hasn't left yet: what overtakes it would be refused.
+// openWaits reports whether the channel's open wasn't sent yet: the peer would refuse whatever overtakes it.
 func (ch *Channel) openWaits() bool {
 	if !ch.openedLocally || !ch.openSent || ch.openAcked {
 		return false
@@ -298,8 +296,8 @@ func (ch *Channel) openWaits() bool {
 	return rec != nil && rec.waiting && rec.packetID == bunch.NoPacket
 }
 
-// splitWaits reports whether the rest of a split reliable payload waits: the peer joins one payload of a channel at a time, and would
-// refuse the packets with parts of another.
+// splitWaits reports whether the rest of a split reliable payload waits. The peer joins one payload of a channel at a
+// time, and would refuse packets with parts of another.
 func (ch *Channel) splitWaits() bool {
 	rest := func(rec *outRec) bool {
 		return rec != nil && rec.waiting && rec.header.Partial && !rec.header.PartialInitial
@@ -307,7 +305,7 @@ func (ch *Channel) splitWaits() bool {
 	return rest(ch.out.at(ch.out.first)) || rest(ch.out.at(ch.firstFresh()))
 }
 
-// setLast notes the bunch that ends the SendBuffer now.
+// setLast notes the bunch that now ends the SendBuffer.
 func (t *Table) setLast(ch *Channel, h *bunch.Header, rec *outRec, id int64) {
 	t.Counters.Sent++
 	t.last = lastBunch{ch: ch, packetID: id, seq: -1, bits: h.Bits,
@@ -320,8 +318,8 @@ func (t *Table) setLast(ch *Channel, h *bunch.Header, rec *outRec, id int64) {
 	}
 }
 
-// merge appends out to the bunch before it, if that is of the same channel and
-// reliability, still ends the SendBuffer and stays below what one bunch may hold.
+// merge appends out to the bunch before it, if that has the same channel and reliability, still ends the SendBuffer, and
+// has room.
 func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 	l := &t.last
 	if l.ch != ch || l.noMerge || out.NoMerge || h.HasPackageMapExports || (l.seq >= 0) != h.Reliable ||
@@ -332,7 +330,7 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 	var rec *outRec
 	if h.Reliable {
 		rec = ch.out.at(l.seq)
-		if rec == nil || rec.sent != 1 || l.seq != ch.out.next-1 { // not ahead of one that waits
+		if rec == nil || rec.sent != 1 || l.seq != ch.out.next-1 { // it may not overtake one that waits
 			return false
 		}
 	}
@@ -347,8 +345,8 @@ func (t *Table) merge(ch *Channel, h *bunch.Header, out *bunch.Out) bool {
 	return true
 }
 
-// mergeWaiting appends out to the channel's newest reliable bunch if that was never sent: while the connection
-// is above its bandwidth, many small bunches become few.
+// mergeWaiting appends out to the channel's newest reliable bunch if that was never sent. So many small bunches become
+// few while the connection is above its bandwidth.
 func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
 	rec := ch.out.at(ch.out.next - 1)
 	if rec == nil || !h.Reliable || !rec.waiting || rec.packetID != bunch.NoPacket || rec.noMerge || out.NoMerge || h.HasPackageMapExports ||
@@ -360,13 +358,13 @@ func (ch *Channel) mergeWaiting(h *bunch.Header, out *bunch.Out) bool {
 	return true
 }
 
-// mayExtend reports whether there is memory for so many more bits of a payload.
+// mayExtend reports whether there is memory to make a payload larger by this many bits.
 func (t *Table) mayExtend(index uint32, rec *outRec, bits int) bool {
 	n := (rec.header.Bits + bits + 7) / 8
 	return n <= cap(rec.data) || t.fitsOut(index, bufferSize(n)-cap(rec.data), 0)
 }
 
-// extend appends bits to the payload kept for sending again.
+// extend appends bits to the payload that is kept for sending again.
 func (t *Table) extend(rec *outRec, data []byte, bits int) {
 	old := rec.header.Bits
 	n := (old + bits + 7) / 8
@@ -384,7 +382,7 @@ func (t *Table) extend(rec *outRec, data []byte, bits int) {
 
 func (t *Table) wireSeq(seq int64) uint16 { return t.cfg.Protocol.Sequences().Truncate(seq) }
 
-// appendBits copies bits of data behind the first n bits of dst.
+// appendBits appends bits of data to dst after its first n bits.
 func appendBits(dst []byte, n int, data []byte, bits int) {
 	var w bitio.Writer
 	w.Reset(dst[n>>3:])

@@ -96,6 +96,23 @@ func TestQueuesShrink(t *testing.T) {
 	require.Zero(t, cap(s.table.fresh.list)+cap(s.table.due.items))
 }
 
+// TestBusyBothWaysKeepsThePool: as much received as sent is no idleness.
+func TestBusyBothWaysKeepsThePool(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(header(1, 1, stubGame, opening), "x")
+	ch := s.table.Channel(1)
+	for i := range 5 {
+		s.send(ch, 900)
+		s.ack(i)
+		s.m.Shrink()
+		require.Positive(t, s.table.cfg.Pool.unused)
+		s.accepts(header(1, 2+i, stubGame, nil), "x")
+	}
+	s.m.Shrink()
+	s.m.Shrink()
+	require.Zero(t, s.table.cfg.Pool.unused)
+}
+
 // TestUnreleased: what isn't acked counts, and what the control channel has for itself isn't the game's.
 func TestUnreleased(t *testing.T) {
 	s := newStub(t, false, func(c *Config) { c.MaxMemory = 1 << 20 })

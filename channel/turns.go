@@ -122,6 +122,5 @@ func (t *Table) pumpTurn() bool {
 	t.fresh.took()
 	t.freshTurn = max(t.freshTurn-rec.header.Bits, 0) - 1
 	t.transmit(ch, rec)
-	t.last = lastBunch{} // a bunch that waited isn't merged into
 	return true
 }

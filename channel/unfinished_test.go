@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,4 +63,23 @@ func TestUnfinishedWaitForLatePackets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"early", "one two"}, s.got)
 	require.Zero(t, s.table.Counters.HalfOpen)
+}
+
+// TestNoHoleInUnreliablePayloads: an unreliable payload of which a part found no room in memory isn't delivered without that part, when the last one is small, finds
+// room, and came in the same packet.
+func TestNoHoleInUnreliablePayloads(t *testing.T) {
+	s := newStub(t, true, func(c *Config) { noControl(c); c.MaxMemory = minMaxMemory })
+	s.accepts(header(1, 1, stubGame, opening), "")
+	part := func(initial, final bool) bunch.Header {
+		return bunch.Header{ChIndex: 1, Partial: true, PartialInitial: initial, PartialFinal: final}
+	}
+	_, err := s.receiveIn(5, part(true, false), strings.Repeat("a", 900))
+	require.NoError(t, err)
+	s.table.held += s.table.cfg.MaxMemory/2 - s.table.rest() - s.table.held - 200 // others fill the memory but for 200 bytes
+	nak, err := s.receiveIn(6, part(false, false), strings.Repeat("b", 900))
+	require.NoError(t, err)
+	require.True(t, nak)
+	_, err = s.receiveIn(6, part(false, true), "c")
+	require.NoError(t, err)
+	require.Empty(t, s.got, "of it")
 }

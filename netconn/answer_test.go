@@ -6,12 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/handler/coding"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
 // lateClose is an end 0 that has closed, and an end 1 that took the close and whose ack of it was lost.
-func lateClose(t *testing.T) *hand {
-	h := newHand(t, nil)
+func lateClose(t *testing.T) *hand { return lateCloseWith(t, nil) }
+
+func lateCloseWith(t *testing.T, edit func(i int, c *Config)) *hand {
+	h := newHand(t, edit)
 	h.conns[0].Close(h.now, "enough")
 	h.conns[0].FlushWritten(h.now)
 	h.deliver(0)
@@ -81,5 +84,39 @@ func TestNothingNewIsAckedAfterTheEnd(t *testing.T) {
 		naks := fate.of(nettrace.PacketNak)
 		require.Len(t, naks, 1, name)
 		require.Equal(t, fresh, naks[0].PacketID, name)
+	}
+}
+
+// TestTheLateCloseIsTraced: a packet that is acked after the end is traced as received, one that isn't is not.
+func TestTheLateCloseIsTraced(t *testing.T) {
+	h := lateClose(t)
+	var seen recording
+	h.conns[1].SetTrace(&seen)
+	h.give(0, h.again(func(c *Conn) { c.out.WriteBits(1, 3) }))
+	require.Empty(t, seen.of(nettrace.PacketReceived))
+	late := h.conns[0].notify.OutID()
+	h.give(0, h.again(nil))
+	received := seen.of(nettrace.PacketReceived)
+	require.Len(t, received, 1)
+	require.Equal(t, late, received[0].PacketID)
+}
+
+// TestLateCloseWithATrailer: with coding, the packet that comes after the end may have a trailer or none.
+func TestLateCloseWithATrailer(t *testing.T) {
+	for _, trailer := range []bool{false, true} {
+		h := lateCloseWith(t, func(_ int, c *Config) { c.Coding = Coding{Repairs: 1} })
+		p := h.again(nil)
+		if coding.Marked(p) {
+			var ok bool
+			p, _, ok = coding.Split(p)
+			require.True(t, ok)
+		}
+		if trailer {
+			p = coding.AppendEnd(p, 0, 0, 0, []byte{1})
+		}
+		require.Equal(t, trailer, coding.Marked(p))
+		h.sent[1] = nil
+		h.give(0, p)
+		require.Len(t, h.sent[1], 1, "trailer %v", trailer)
 	}
 }

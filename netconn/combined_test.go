@@ -87,7 +87,7 @@ func (h *comboChan) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 }
 func (h *comboChan) Closed(*channel.Channel, channel.CloseReason) { h.closed = true }
 
-func runCombo(t *testing.T, seed uint64) (why string, delivered int) {
+func runCombo(t *testing.T, seed uint64, coding Coding) (why string, delivered int) {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	w := new(combo)
 	bits := []uint8{5, 5, 6, 7, 0, 11}[rng.IntN(6)]
@@ -113,6 +113,9 @@ func runCombo(t *testing.T, seed uint64) (why string, delivered int) {
 		}
 		c.Redundancy, c.ReorderWindow, c.OrderCache, c.AckDelay, c.NetSpeed = red, window, cache, ackDelay, speed
 		c.MaxMemory = 256 << 10
+		if c.Coding = coding; coding.on() {
+			c.MaxMemory = 1 << 20
+		}
 		c.Secret = seed
 		acc := func(ch *channel.Channel) channel.Handler {
 			h := &comboChan{w: w, ch: ch}
@@ -209,12 +212,16 @@ func runCombo(t *testing.T, seed uint64) (why string, delivered int) {
 // TestReopenedChannelsUnderAnything: reliable bunches arrive once, in order and on the channel that they were sent on, however channels are
 // opened and closed at both ends, over any network, with any redundancy, order cache, window and number of sequences; and all of them arrive.
 func TestReopenedChannelsUnderAnything(t *testing.T) {
-	seeds := uint64(8)
+	seeds := uint64(14)
 	if os.Getenv("CI") != "" {
 		seeds = 200
 	}
 	for seed := range seeds {
-		why, _ := runCombo(t, 85+seed)
-		require.Empty(t, why, "seed %d", 85+seed)
+		coding := Coding{}
+		if seed%2 == 1 {
+			coding = Coding{Repairs: float64(1+seed/2%6) / 2, Adaptive: seed/2%3 == 2}
+		}
+		why, _ := runCombo(t, 85+seed, coding)
+		require.Empty(t, why, "seed %d, %+v", 85+seed, coding)
 	}
 }

@@ -15,43 +15,43 @@ import (
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
-// Protocol is what of the wire differs between versions of Unreal. Take one from
-// a preset; both ends must have the same. What the handshake does differently is in
-// its own preset, netconn/handshake.
+// Protocol is the part of the wire format that differs between versions of Unreal. Take one from a preset; both ends
+// must have the same. The handshake has presets of its own, in netconn/handshake.
 type Protocol struct {
-	// Name is the preset's, for messages; the zero Protocol is Bunchnet's, any other is kept as it is.
+	// Name is the preset's name, for messages. A zero Protocol becomes Bunchnet's; any other is kept as it is.
 	Name string
-	// Unreal says that the peer may be a real Unreal end, whose policies are kept.
+	// Unreal says that the peer may be a real Unreal end. Then Unreal's policies are kept.
 	Unreal bool
-	// Bunch is the bunch header's.
+	// Bunch is the format of the bunch header.
 	Bunch bunch.Protocol
-	// Notify has the newer wait-for-history-flush rule (off in 4.27 and 5.1).
+	// Notify configures acks. Newer releases have the wait-for-history-flush rule; 4.27 and 5.1 don't.
 	Notify packetnotify.Config
-	// PacketWindow is how many packets with bunches may be in flight, 16 to 4096. Default 256, the ack
-	// history: then every packet's fate is told as it was, and beyond it empty ones leave only when an ack is overdue, after a second and
-	// two round trips, 3 s at most. With Notify.WaitForFlush it is 256 at most. With more, packets further apart than
-	// that between two acks that arrive are taken for lost, and their reliable bunches sent twice. It is 1024 at most while no
-	// ack comes for so long, and one for each KiB of Config.MaxMemory.
+	// PacketWindow is the most packets with bunches in flight, 16 to 4096. Default 256, the length of the ack history:
+	// then the fate of every packet is known exactly, and a full window sends further empty packets only when an ack is
+	// overdue, after a second and two round trips, at most 3 s. With Notify.WaitForFlush the maximum is 256.
+	//
+	// With a larger window, packets that are further apart than the history between two received acks count as lost, and
+	// their reliable bunches are sent twice. The window is at most 1024 while no ack arrives for that long, and at most
+	// one packet for each KiB of Config.MaxMemory.
 	PacketWindow int
-	// ReliableBuffer is the reliable bunches a channel may have in flight: 256, 512 in newer releases, 4096 with Bunchnet. See
-	// channel.Config.
+	// ReliableBuffer is the most reliable bunches of a channel in flight: 256, 512 in newer releases, 4096 with
+	// Bunchnet. See channel.Config.
 	ReliableBuffer int
-	// CloseOnOverflow ends the connection when that buffer is full. Unreal's policy.
+	// CloseOnOverflow ends the connection when that buffer is full, which is Unreal's policy.
 	CloseOnOverflow bool
 	// FirstFree opens channels at the lowest free index, as Unreal's server does.
 	FirstFree bool
-	// StrictControl ends the connection when a bunch comes before the control
-	// channel's open, as Unreal does; otherwise it only has to come again.
+	// StrictControl ends the connection when a bunch arrives before the control channel's open, as Unreal does.
+	// Otherwise its packet is refused and so sent again.
 	StrictControl bool
 }
 
-// Unreal51 is the wire of Unreal 5.1, the one that recorded bytes prove.
+// Unreal51 is the wire format of Unreal 5.1, checked against recorded bytes.
 func Unreal51() Protocol {
 	return Protocol{Name: "Unreal 5.1", Unreal: true, ReliableBuffer: 256, CloseOnOverflow: true, FirstFree: true, StrictControl: true}
 }
 
-// Unreal427 is the wire of Unreal 4.27 and 5.0. Its packets and bunches are
-// those of 5.1; the handshake differs.
+// Unreal427 is the wire format of Unreal 4.27 and 5.0. Packets and bunches are those of 5.1; the handshake differs.
 func Unreal427() Protocol {
 	p := Unreal51()
 	p.Name = "Unreal 4.27"
@@ -68,102 +68,104 @@ func Unreal53(customExportsFinal bool) Protocol {
 	return p
 }
 
-// Bunchnet is the wire of Unreal 5.1 with ChSequences of 13 bits and with this module's own policies: a full
-// reliable buffer is an error to the caller, both ends may open channels, and 4092 packets and as many reliable bunches of a channel
-// may be in flight, for links with much bandwidth and delay: 98 MB/s of bunches of 1200 bytes at a round trip of 50 ms. What remembers
-// them grows with what is in flight, within Config.MaxMemory.
+// Bunchnet is the wire format of Unreal 5.1 with ChSequences of 13 bits, and with this module's own policies: a full
+// reliable buffer is an error for the caller, both ends may open channels, and 4092 packets and as many reliable bunches
+// of a channel may be in flight. That is for links with high bandwidth and delay: 98 MB/s of bunches of 1200 bytes at a
+// round trip of 50 ms. Records of these grow with what is in flight, within Config.MaxMemory.
 func Bunchnet() Protocol {
 	return Protocol{Name: "bunchnet", Bunch: bunch.Protocol{SequenceBits: 13}, ReliableBuffer: 4096, PacketWindow: 4096,
 		Notify: packetnotify.Config{AckRecords: 8191}}
 }
 
-// Config is the settings of a Conn. LowLevelSend is required; the zero value of
-// all others is useful.
+// Config configures a Conn. LowLevelSend is required; the zero value of all others is useful.
 type Config struct {
-	// Protocol is the wire; the zero value is Bunchnet().
+	// Protocol is the wire format. Default Bunchnet().
 	Protocol Protocol
 	// Server says which end this is.
 	Server bool
-	// Channels is the kinds of channels there are, the same at both ends.
+	// Channels is the types of channels, the same at both ends.
 	Channels []channel.Type
-	// MaxChannels bounds the channels of the connection. Default and most 32767.
+	// MaxChannels bounds the channels of the connection. Default and maximum 32767.
 	MaxChannels int
-	// MaxMemory bounds, in bytes, all that the peer can make this end hold. Half of it is for what it sent: early
-	// bunches, parts of unfinished bunches, channels that it opened, and what handlers count with
-	// channel.Channel.Hold, such as the fragments of large blocks (message.Blocks). What exceeds it is refused, so that it
-	// comes again. The other half is for reliable bunches that it doesn't ack, which meets channel.ErrReliableFull.
-	// An eighth of that half, 256 KiB at most, is for what remembers the packets in flight.
-	// Default 8 MiB on a server, 64 MiB on a client; 8 MiB have room for 1600 bunches of 1200 bytes behind one that was lost, and for 1700
-	// without an ack, so a server with more than 40 MB/s from one client, or to it, at a round trip of 50 ms, wants 24 MiB; at least 256 KiB. Besides, a connection keeps OrderCache packets at
-	// most, and a word or two for each unreliable bunch in the packets in flight.
+	// MaxMemory bounds, in bytes, everything that the peer can make this end hold. Default 8 MiB on a server, 64 MiB on
+	// a client; at least 256 KiB.
+	//
+	// One half is for what the peer sent: early bunches, parts of unfinished bunches, channels that it opened, and what
+	// handlers count with channel.Channel.Hold, such as the fragments of large blocks (message.Blocks). What exceeds it
+	// is refused and so sent again. The other half is for reliable bunches that the peer doesn't ack; above it SendBunch
+	// returns channel.ErrReliableFull. An eighth of that half, at most 256 KiB, is for the records of packets in flight.
+	//
+	// 8 MiB have room for 1600 bunches of 1200 bytes behind a lost one, and for 1700 unacked ones. A server with more
+	// than 40 MB/s from or to one client, at a round trip of 50 ms, needs 24 MiB. In addition a connection keeps at most
+	// OrderCache packets, and a word or two for each unreliable bunch in flight.
 	MaxMemory int
-	// NeverReuseIndex and RestartSequence are for peers that restart the reliable
-	// sequence of a channel index that is used again; see channel.Config.
+	// NeverReuseIndex and RestartSequence are for peers that restart the reliable sequence of a reused channel index;
+	// see channel.Config.
 	NeverReuseIndex, RestartSequence bool
-	// Pool lends buffers to channels; connections with one owner may share it. What it keeps unused, up to its MaxFree, is besides MaxMemory.
-	// nil is one of its own, which keeps an eighth of MaxMemory at most, 12 MiB if that is less, and gives up what it keeps when nothing reliable was sent or received
-	// for 8 to 16 s.
+	// Pool lends buffers to channels. Connections with one owner may share it. What it keeps unused, up to its MaxFree,
+	// isn't part of MaxMemory. Default: one of the connection's own, which keeps at most an eighth of MaxMemory, at most
+	// 12 MiB, and gives it up after 8 to 16 s in which nothing reliable was sent or received.
 	Pool *channel.Pool
 
-	// LowLevelSend sends a packet: p[Headroom:] of what it gets, with Headroom
-	// bytes before that are free for a link to use. p is valid until it returns. It must not call into the connection.
+	// LowLevelSend sends a packet: p[Headroom:]. The Headroom bytes before it are free for a link to use. p is valid
+	// until it returns. It must not call into the connection.
 	LowLevelSend func(p []byte)
-	// Headroom and Tailroom are the bytes left free around a packet, for links that
-	// seal it in place. p has at least Tailroom bytes of capacity behind it.
+	// Headroom and Tailroom are the bytes left free before and behind a packet, for links that encrypt it in place. p
+	// has a capacity of at least Tailroom bytes more than its length.
 	Headroom, Tailroom int
 	// Handlers wraps packets; nil for none.
 	Handlers *handler.Chain
-	// AllowOpen may refuse a channel that the peer opens, besides what the types
-	// say: its packet has to come again. nil allows all.
+	// AllowOpen may refuse a channel that the peer opens, in addition to what the types say. The channel's packet is
+	// refused and so sent again. nil allows all.
 	AllowOpen func(in *bunch.In) error
 	// Closed is called once when the connection has ended. May be nil.
 	Closed func(CloseResult)
 
-	// KeepAlive is how long nothing is sent before an empty packet is. Default 200 ms
-	// (Unreal's KeepAliveTime), at least 1 ms; more than a third of the peer's Timeout risks its timing out.
+	// KeepAlive is the time without sending after which an empty packet is sent. Default 200 ms (Unreal's
+	// KeepAliveTime), at least 1 ms. With more than a third of the peer's Timeout, the peer may time out.
 	KeepAlive time.Duration
-	// Timeout ends a connection from which nothing was received that long. Default 60 s
-	// (Unreal's ConnectionTimeout); negative never.
+	// Timeout ends a connection from which nothing was received for that long. Default 60 s (Unreal's
+	// ConnectionTimeout); negative never.
 	Timeout time.Duration
 	// LingerTimeout is how long Close waits for the peer's acks at most. Default 2 s; not negative.
 	LingerTimeout time.Duration
-	// AckDelay is how long acks may wait for a packet with something to say. Default 0, not negative:
-	// they go out at the end of the tick. News of a loss doesn't wait. A peer that ticks at
-	// 60 Hz both ways saves a packet a tick with 20 ms.
+	// AckDelay is how long acks may wait for a packet to be sent in. Default 0: they are sent at the end of the tick;
+	// not negative. A loss is reported without delay. With a peer at 60 Hz, 20 ms save a packet a tick.
 	AckDelay time.Duration
-	// NoPacketInfo leaves out the jitter clock (12 bits on the first packet of a tick).
+	// NoPacketInfo omits the jitter clock: 12 bits in the first packet of a tick.
 	NoPacketInfo bool
-	// OrderCache is how many packets may be held back for a late one: a power of two up to 256. What comes later than so many
-	// others is stale. Default 32 (Unreal's), and 256 with a Protocol whose PacketWindow is above 256; negative none. Room for more
-	// than 32 is made when that many are held.
+	// OrderCache is the most packets held back for a late one: a power of two up to 256. A packet later than that is
+	// stale. Default 32 (Unreal's), and 256 with a Protocol whose PacketWindow is above 256; negative none. Memory for
+	// more than 32 is allocated only when needed.
 	OrderCache int
-	// ReorderWindow is how long they are held at most. Default: as long as packets of this peer were late lately,
-	// up to 50 ms, so nothing on a path that keeps their order; negative until the end of the receive tick, as
-	// in Unreal. The reliable bunches of packets held back are taken at once, so that only unreliable ones
-	// and the news of a loss wait.
+	// ReorderWindow is how long packets are held back at most. Default: as late as this peer's packets were recently, at
+	// most 50 ms, so 0 on a path that keeps their order. Negative: until the end of the receive tick, as in Unreal.
+	// Reliable bunches of held packets are handed over at once, so only unreliable ones and the report of a loss wait.
 	ReorderWindow time.Duration
-	// Redundancy lets small reliable bunches that aren't acked ride again in later packets.
+	// Redundancy sends small unacked reliable bunches again in later packets.
 	Redundancy Redundancy
+	// Coding repairs lost packets, when both ends have it. Default off.
+	Coding Coding
 
-	// Controller sets the pace; nil is Unreal's NetSpeed bucket at NetSpeed.
+	// Controller is the rate controller. Default: Unreal's NetSpeed bucket.
 	Controller congestion.Controller
-	// NetSpeed is the bandwidth in bytes a second of the default controller; another Controller has its own, and
-	// SetNetSpeed does nothing then. Default 100000 (Unreal's ConfiguredInternetSpeed).
+	// NetSpeed is the rate of that bucket in bytes a second. Default 100000 (Unreal's ConfiguredInternetSpeed). With
+	// another Controller, NetSpeed and SetNetSpeed have no effect.
 	NetSpeed int
-	// PacketOverhead is what the network adds to a packet, in bytes, for the
-	// bandwidth. Default 28 (IPv4 and UDP).
+	// PacketOverhead is the bytes that the network adds to a packet; they count for the bandwidth. Default 28 (IPv4 and
+	// UDP).
 	PacketOverhead int
 
-	// Trace gets what happens; nil for none.
+	// Trace gets the connection's events; nil for none.
 	Trace nettrace.Sink
-	// Packets gets every packet's bytes, in the clear; nil for none.
+	// Packets gets the bytes of every packet, decrypted; nil for none.
 	Packets nettrace.PacketSink
-	// Secret, if it isn't 0, has the connection leave out a packet sequence now and then, to catch a peer that acks
-	// what it didn't receive. The peer must not know it. 0 with a protocol of Unreal's.
+	// Secret, if not 0, makes the connection skip a packet sequence now and then, to detect a peer that acks packets it
+	// didn't receive. The peer must not know it. It is ignored with a protocol of Unreal's.
 	Secret uint64
 	// ID names the connection in traces.
 	ID uint32
-	// Owner is what Conn.Owner returns: whoever made the connection.
+	// Owner is returned by Conn.Owner: whoever made the connection.
 	Owner any
 }
 
@@ -220,6 +222,8 @@ func (c Config) filled() Config {
 	}
 	if c.Handlers != nil {
 		c.Protocol.Bunch.HandlerBits = c.Handlers.ReservedBits()
+	} else if c.Coding.on() {
+		c.Protocol.Bunch.HandlerBits = 8 * codingBytes
 	}
 	return c
 }
@@ -258,7 +262,7 @@ func (c *Config) validate() error {
 	case c.Redundancy.Copies < 0 || c.Redundancy.Copies > 16:
 		return fmt.Errorf("%w: Redundancy.Copies %d must be from 0 to 16", ErrConfig, c.Redundancy.Copies)
 	}
-	return nil
+	return c.validateCoding()
 }
 
 func (c *Config) channelConfig() channel.Config {

@@ -12,10 +12,9 @@ import (
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
-// Conn is one end of a connection. Not safe for concurrent use: it belongs to
-// whoever ticks it.
+// Conn is one end of a connection. Not safe for concurrent use: it belongs to the goroutine that ticks it.
 type Conn struct {
-	// What every tick looks at comes first: with thousands of connections a tick is as long as it takes to get them from memory.
+	// Fields that every tick reads come first: with thousands of connections, loading them from memory takes most of a tick.
 	now      time.Duration
 	channels *channel.Machine
 	flow     flow
@@ -31,7 +30,8 @@ type Conn struct {
 
 	sendBuffer
 	order orderCache
-	// Counters is what happened; copy it to look at it later.
+	coder *coder // nil without coding
+	// Counters counts the connection's packets. Copy it to keep the values.
 	Counters Counters
 	proto    bunch.Protocol
 	in       bunch.In // the bunch being received
@@ -41,31 +41,37 @@ type Conn struct {
 	packet nettrace.Packet
 }
 
-// Counters is what happened to the packets of a connection.
+// Counters counts the packets of a connection.
 type Counters struct {
 	PacketsSent, BytesSent         uint64
 	PacketsReceived, BytesReceived uint64
-	PacketsAcked, PacketsLost      uint64 // ours
-	PacketsMissed                  uint64 // the peer's, that were skipped
+	PacketsAcked, PacketsLost      uint64 // sent by this end
+	PacketsMissed                  uint64 // sent by the peer and not received
 	AckOnly, KeepAlives            uint64 // sent without bunches
-	Copies                         uint64 // reliable bunches that rode again
+	Copies                         uint64 // reliable bunches sent once more by Redundancy or probes
+	Repairs                        uint64 // repair symbols sent; see Coding
+	PacketsRepaired                uint64 // part of PacketsAcked: lost, and repaired by the peer
 	WindowFull                     uint64 // times a bunch found Protocol.PacketWindow, less 4, packets in flight
+
+	// Repaired counts the peer's packets that were lost and repaired. RepairedLate is those that had been given up before: only their reliable
+	// bunches are used.
+	Repaired, RepairedLate uint64
 
 	// Packets received and dropped, with the reason.
 	Stale        uint64 // old, duplicate, or acking what wasn't sent
-	OutOfOrder   uint64 // came late
+	OutOfOrder   uint64 // arrived late
 	Cached       uint64 // held back for their order
 	CacheDup     uint64
 	NotProcessed uint64 // while the history waits for its flush
-	Refused      uint64 // naked for the sake of a bunch
-	BadHandler   uint64 // the packet handlers refused it
+	Refused      uint64 // naked because a bunch was refused
+	BadHandler   uint64 // refused by the packet handlers
 	BadHeader    uint64
 	BadBunch     uint64
 	AfterClose   uint64
 }
 
-// New returns a connection that begins at now. incoming and outgoing are the
-// initial packet sequences that the handshake agreed on: the peer's and ours.
+// New returns a connection that begins at now. incoming and outgoing are the initial packet sequences of the peer and of
+// this end, as agreed by the handshake.
 func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error) {
 	cfg = cfg.filled()
 	if err := cfg.validate(); err != nil {
@@ -83,7 +89,8 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 		return nil, err
 	}
 	c.channels = m
-	m.Reserve(recordBytes(cfg.Protocol.PacketWindow))
+	m.Reserve(recordBytes(cfg.Protocol.PacketWindow) + cfg.codingMemory())
+	c.coder = newCoder(&c.cfg)
 	c.skip.init(cfg.Secret)
 	c.sendBuffer.init(&c.cfg)
 	c.flow.lastReceive, c.flow.lastSend, c.flow.lastFate, c.pace.at = now, now, now, now
@@ -98,15 +105,15 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 // flow is when things were last sent and received.
 type flow struct {
 	lastSend, lastReceive time.Duration
-	lastFate              time.Duration // when the fate of a packet of ours was last told
+	lastFate              time.Duration // when one of our packets was last acked or lost
 	timeSensitive         bool
 	dirtyAcks             bool
-	acksAt                time.Duration // when they are due, when dirtyAcks
+	acksAt                time.Duration // when acks are due, if dirtyAcks
 	inTick                bool          // no packet info yet in this tick
-	lossNews              bool          // the next packet says that one of the peer's is lost
+	lossNews              bool          // the next packet reports a loss
 	answers               uint8         // packets beyond a full window because the peer was heard, since the last fate
 	probes                int           // tail probes since the last ack
-	unheard               int           // packets received since the last of ours with their acks
+	unheard               int           // packets received since we last sent acks
 }
 
 // Table is the connection's channels.
@@ -115,26 +122,26 @@ func (c *Conn) Table() *channel.Table { return c.channels.Table() }
 // Channel is the channel at index, or nil.
 func (c *Conn) Channel(index uint32) *channel.Channel { return c.Table().Channel(index) }
 
-// Open makes a channel of a type; the peer hears of it with its first bunch, which must be reliable. h may be nil for a channel on
-// which only this end talks: what comes is ignored. Its errors are channel.ErrClosed, ErrUnknownType, ErrMayNotOpen,
-// ErrNoIndex and, of a Static type, ErrIndexInUse.
+// Open makes a channel of a type. The first bunch sent on it opens it at the peer, and must be reliable. h may be nil
+// when only this end sends: what arrives is then ignored. The errors are channel.ErrClosed, ErrUnknownType,
+// ErrMayNotOpen, ErrNoIndex and, for a Static type, ErrIndexInUse.
 func (c *Conn) Open(name bunch.Name, h channel.Handler) (*channel.Channel, error) {
 	return c.Table().Open(name, h)
 }
 
-// Now is the time of the call that is under way, or of the last one.
+// Now is the time that the current or last call was given.
 func (c *Conn) Now() time.Duration { return c.now }
 
 // IsServer reports which end this is.
 func (c *Conn) IsServer() bool { return c.cfg.Server }
 
-// ID is the id given by the config.
+// ID is Config.ID.
 func (c *Conn) ID() uint32 { return c.cfg.ID }
 
-// Owner is the owner given by the config, for channel handlers that need more than a channel.Conn.
+// Owner is Config.Owner, for channel handlers that need more than a channel.Conn.
 func (c *Conn) Owner() any { return c.cfg.Owner }
 
-// AllowOpen asks the config whether the peer may open a channel now; see channel.Outlet.
+// AllowOpen calls Config.AllowOpen; see channel.Outlet.
 func (o *outlet) AllowOpen(in *bunch.In) error {
 	if o.cfg.AllowOpen == nil {
 		return nil
@@ -142,8 +149,7 @@ func (o *outlet) AllowOpen(in *bunch.In) error {
 	return o.cfg.AllowOpen(in)
 }
 
-// Tick is the connection's part of TickFlush: it ends what has timed out, sends
-// what waits, acks, and keeps the connection alive.
+// Tick is the connection's part of TickFlush. It handles timeouts and sends waiting bunches, acks and keep-alives.
 func (c *Conn) Tick(now time.Duration) {
 	c.now = max(c.now, now)
 	if c.Closed() {
@@ -165,11 +171,15 @@ func (c *Conn) Tick(now time.Duration) {
 	}
 	c.sendEmpty()
 	c.probePath()
+	if c.coder != nil {
+		c.sendRepairs()
+		c.repairTail()
+		c.sendHello()
+	}
 	c.flow.inTick = false
 }
 
-// NextDeadline is when Tick has something to do at the latest; ok is false on a
-// closed connection.
+// NextDeadline is when Tick must be called at the latest; ok is false on a closed connection.
 func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.Closed() {
 		return 0, false
@@ -192,6 +202,11 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if d, ok := c.timeoutAt(); ok {
 		at = min(at, d)
 	}
+	if d, ok := c.channels.NextTurn(); ok && !c.bunchesFull() {
+		if ready, ok := c.readyAt(); ok {
+			at = min(at, max(d, ready))
+		}
+	}
 	if d, ok := c.probeAt(); ok {
 		if ready, ok := c.readyAt(); ok {
 			at = min(at, max(d, ready))
@@ -200,10 +215,13 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.order.held > 0 {
 		at = min(at, c.order.since+c.reorderWindow())
 	}
+	if c.coder != nil {
+		at = min(at, c.codingDeadline(at))
+	}
 	return max(at, c.now), true
 }
 
-// readyAt is when the controller allows a packet; ok is false when only an ack can change that.
+// readyAt is when the rate controller allows a packet; ok is false when only an ack can change that.
 func (c *Conn) readyAt() (at time.Duration, ok bool) {
 	if at, ok = c.cfg.Controller.NextDeadline(c.now); ok {
 		return at, true
@@ -211,7 +229,7 @@ func (c *Conn) readyAt() (at time.Duration, ok bool) {
 	return c.now, c.cfg.Controller.Budget(c.now) > 0
 }
 
-// trace tells the sink, if there is one.
+// trace sends an event to the sink, if there is one.
 func (c *Conn) trace(kind nettrace.Kind, packetID int64, a, b uint64) {
 	if c.cfg.Trace == nil {
 		return
@@ -220,10 +238,10 @@ func (c *Conn) trace(kind nettrace.Kind, packetID int64, a, b uint64) {
 	c.cfg.Trace.Trace(&c.event)
 }
 
-// SetTrace changes who gets what happens; nil is nobody.
+// SetTrace replaces Config.Trace; nil for none.
 func (c *Conn) SetTrace(s nettrace.Sink) { c.cfg.Trace = s }
 
-// tracePacket tells who wants packets whole.
+// tracePacket sends a packet to Config.Packets, if set.
 func (c *Conn) tracePacket(sent bool, p []byte) {
 	if c.cfg.Packets == nil {
 		return

@@ -7,25 +7,26 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/handler/coding"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
-// CloseCode says what ended a connection.
+// CloseCode says why a connection ended.
 type CloseCode uint8
 
-// What may end a connection.
+// The codes.
 const (
 	Running      CloseCode = iota // it hasn't ended
 	ClosedByUs                    // Close was called
 	ClosedByPeer                  // the peer closed channel 0, or its link
 	TimedOut                      // nothing was received for Timeout
 	PeerBroke                     // the peer broke a rule of the protocol; see Err
-	WeBroke                       // a bound of ours was exceeded with CloseOnOverflow; see Err
-	PathNarrow                    // the path loses all packets above some size, and reliable bunches with them; see Err
+	WeBroke                       // a bound of this end was exceeded with CloseOnOverflow; see Err
+	PathNarrow                    // the path loses all packets above some size, reliable bunches among them; see Err
 )
 
-// String is the code in words.
+// String describes the code in a few words.
 func (c CloseCode) String() string {
 	switch c {
 	case Running:
@@ -46,22 +47,21 @@ func (c CloseCode) String() string {
 	return fmt.Sprintf("CloseCode(%d)", uint8(c))
 }
 
-// CloseResult says why a connection ended, whose doing it was, and what was lost.
+// CloseResult says why a connection ended, which end ended it, and what was lost.
 type CloseResult struct {
 	Code CloseCode
-	// Reason is what Close was given, or what the peer sent, in words.
+	// Reason is the text given to Close, or sent by the peer.
 	Reason string
-	// Err is the broken rule, for PeerBroke and WeBroke, or what was measured, for TimedOut and PathNarrow.
+	// Err is the broken rule for PeerBroke and WeBroke, and what was measured for TimedOut and PathNarrow.
 	Err error
-	// Unacked is the number of reliable bunches that the peer may not have got, Undelivered says on which
-	// channels.
+	// Unacked is the number of reliable bunches that the peer may not have received. Undelivered lists them by channel.
 	Unacked     int
 	Undelivered []channel.Undelivered
-	// Silence is how long nothing had been received.
+	// Silence is how long nothing was received before the end.
 	Silence time.Duration
 }
 
-// String is the result as a sentence.
+// String describes the result in a sentence.
 func (r CloseResult) String() string {
 	s := r.Code.String()
 	if r.Reason != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), r.Reason)) {
@@ -101,10 +101,10 @@ func (c *Conn) Result() CloseResult { return c.closer.result }
 // Closing reports whether Close was called.
 func (c *Conn) Closing() bool { return c.closer.closing }
 
-// Close ends the connection in order: nothing more can be sent, what was sent before on any channel is
-// delivered, the peer is told, and the connection ends when it has acked that, or after LingerTimeout. What
-// still arrives meanwhile is delivered. Tick must go on until Closed; the result lists what wasn't acked. The reason is for
-// our own records; to tell the peer, send it on the control channel first. CloseWithReason of a driver's Conn does both.
+// Close ends the connection in order. Nothing more can be sent. What was sent before on any channel is delivered, then
+// the peer is told. The connection ends when the peer has acked that, or after LingerTimeout; until then call Tick, and
+// bunches that arrive are still delivered. The result lists what wasn't acked. reason isn't sent to the peer: for that
+// send it on the control channel first, or call CloseWithReason of a driver's Conn.
 func (c *Conn) Close(now time.Duration, reason string) {
 	c.now = max(c.now, now)
 	if c.Closed() || c.closer.closing {
@@ -140,11 +140,11 @@ func (c *Conn) Abort(now time.Duration, reason string) {
 	c.end(ClosedByUs, nil)
 }
 
-// LinkClosed tells that the layer below says the peer is gone.
+// LinkClosed says that the link below reports the peer as gone.
 func (c *Conn) LinkClosed(now time.Duration, reason string) {
 	c.now = max(c.now, now)
 	if c.closer.closing {
-		c.end(ClosedByUs, nil) // the peer only left before we heard that it knows
+		c.end(ClosedByUs, nil) // the peer has seen our close; only its ack is missing
 		return
 	}
 	if c.closer.peerReason == "" {
@@ -153,8 +153,7 @@ func (c *Conn) LinkClosed(now time.Duration, reason string) {
 	c.end(ClosedByPeer, nil)
 }
 
-// PeerReason keeps what the peer said of why it closes, for the result; the
-// control channel's handler calls it.
+// PeerReason stores the peer's reason for closing, for the result. The control channel's handler calls it.
 func (c *Conn) PeerReason(reason string) { c.closer.peerReason = reason }
 
 // Fail ends the connection for a broken rule; see channel.Conn.
@@ -170,8 +169,8 @@ func (c *Conn) Fail(err error, local bool) {
 	}
 }
 
-// lastWords sends a close of channel 0 in a last packet, as far as there is room, and that packet again: nobody will
-// hear if it is lost.
+// lastWords sends a close of channel 0 in a last packet, if there is room, and repeats that packet because it won't be
+// acked.
 func (c *Conn) lastWords() {
 	if !c.closesControl() {
 		return
@@ -188,7 +187,7 @@ func (c *Conn) lastWords() {
 	}
 }
 
-// lastAcks sends the ack of the peer's close again, since most links hear nothing more of a connection that has ended.
+// lastAcks repeats the ack of the peer's close, because most links accept nothing more of a connection that has ended.
 func (c *Conn) lastAcks() {
 	for i := 0; c.closer.controlGone && !c.closer.closing && !c.windowFull() && i < lastCopies; i++ {
 		if c.maySendAgain() {
@@ -199,7 +198,7 @@ func (c *Conn) lastAcks() {
 	}
 }
 
-// lastCopies is how often the last packet leaves again.
+// lastCopies is how often the last packet is repeated.
 const lastCopies = 4
 
 // ControlClosed ends the connection: channel 0 is gone. See channel.Outlet.
@@ -213,8 +212,8 @@ func (o *outlet) ControlClosed(channel.CloseReason) {
 	}
 }
 
-// endControl ends the connection because channel 0 is gone; within a packet only after that
-// is acked, so that the peer learns of it.
+// endControl ends the connection because channel 0 is gone. Within a packet it waits until the packet is acked, so that
+// the peer learns of it.
 func (c *Conn) endControl() {
 	if !c.isControlGone() {
 		return
@@ -226,7 +225,7 @@ func (c *Conn) endControl() {
 	}
 }
 
-// isControlGone reports whether channel 0 is closed and the packet that did it has had its turn.
+// isControlGone reports whether channel 0 was closed, by a packet whose turn has come.
 func (c *Conn) isControlGone() bool {
 	return c.closer.controlGone && c.notify.InID() >= c.closer.goneWith
 }
@@ -256,28 +255,36 @@ func (c *Conn) end(code CloseCode, err error) {
 	}
 }
 
-// answerLate acks what comes after the end, since the peer waits for that: our ack of its close was lost. Nothing else in the packet may be
-// new to us, or the peer would believe that it was delivered. An empty packet only has an answer now and then: it may be one of many that
-// keep alive while the ack is under way.
+// answerLate acks packets that arrive after the end: the peer waits for the ack of its close, which was lost. It acks
+// only packets with nothing else new to us, or the peer would believe that the rest was delivered. It answers an empty
+// packet only now and then: it may be one of many keep-alives sent while the ack is in flight.
 func (c *Conn) answerLate(p []byte) {
 	cl := &c.closer
 	if !cl.controlGone || c.now-cl.endedAt > c.cfg.LingerTimeout {
 		return
+	}
+	if c.coder != nil && coding.Marked(p) {
+		p, _, _ = coding.Split(p)
 	}
 	var r bitio.Reader
 	var h packetnotify.Header
 	if c.unwrap(&r, p) != nil || h.Read(&r) != nil {
 		return
 	}
-	if _, process := c.notify.Update(&h, nobody{}); !process {
+	delta, process := c.notify.Update(&h, nobody{})
+	if !process {
 		return
 	}
+	bytes := uint64(r.Remaining()+7) / 8
 	c.readPacketInfo(&r)
 	empty, had := r.Remaining() == 0, r.Err() == nil
 	for had && r.Remaining() > 0 {
 		had = c.proto.Read(&r, &c.in.Header, &c.in.Data) == nil && c.in.Reliable && c.channels.Had(&c.in.Header)
 	}
 	c.notify.AckSeq(had)
+	if had {
+		c.trace(nettrace.PacketReceived, c.notify.InID(), bytes, uint64(delta))
+	}
 	if !had || empty && c.now < cl.emptyAt || !empty && cl.answers == maxAnswers {
 		return
 	}
@@ -288,10 +295,11 @@ func (c *Conn) answerLate(p []byte) {
 	c.sendPacket(0, false)
 }
 
-// maxAnswers bounds those to packets with bunches, and to empty ones: the other end may have ended, too, and answer the answers.
+// maxAnswers bounds the answers, to packets with bunches and to empty ones each: the other end may have ended too and
+// answer the answers.
 const maxAnswers = 16
 
-// nobody is told what became of packets after the end.
+// nobody handles the fates of packets after the end: by doing nothing.
 type nobody struct{}
 
 func (nobody) PacketAcked(int64) {}

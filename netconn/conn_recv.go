@@ -6,22 +6,22 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/history/seqnum"
 	"github.com/bunchnet/bunchnet/netconn/handler"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
-// Errors of ReceivedPacket for packets that are dropped; the connection goes on.
+// Errors of ReceivedPacket for dropped packets. The connection continues.
 var (
 	// ErrClosed: the connection has ended.
 	ErrClosed = errors.New("netconn: connection closed")
-	// ErrPacket: not a packet of this connection: its end mark, its prefix or its header is broken.
+	// ErrPacket: the bytes aren't a packet of this connection: the end mark, the prefix or the header is wrong.
 	ErrPacket = errors.New("netconn: malformed packet")
 )
 
-// ReceivedPacket takes a packet from the peer. p isn't kept. An error says why the
-// packet was dropped, for counters and logs; a broken rule inside an authentic packet
-// ends the connection, see Result.
+// ReceivedPacket handles a packet from the peer. It doesn't keep p. An error says why the packet was dropped, for
+// counters and logs. A broken rule inside an authentic packet ends the connection; see Result.
 func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 	c.now = max(c.now, now)
 	if c.Closed() {
@@ -34,23 +34,38 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 		return fmt.Errorf("%w: %d bytes, more than MaxPacket", ErrPacket, len(p))
 	}
 	c.tracePacket(false, p)
-	var r bitio.Reader // handed on by its address: its parts were written too late to be copied at once
-	if err := c.unwrap(&r, p); err != nil {
-		c.Counters.BadHandler++
+	if c.coder != nil {
+		return c.receivedCoded(p)
+	}
+	var r bitio.Reader // passed by pointer: avoids a store-forwarding stall
+	var h packetnotify.Header
+	if err := c.readHeader(&r, &h, p); err != nil {
 		return err
 	}
-	var h packetnotify.Header
-	if err := h.Read(&r); err != nil {
-		c.Counters.BadHeader++
-		return fmt.Errorf("%w: %w", ErrPacket, err)
-	}
-	c.Counters.PacketsReceived++
-	c.Counters.BytesReceived += uint64(len(p))
+	c.countReceived(len(p))
 	c.receiveInOrder(&r, &h)
 	return nil
 }
 
-// unwrap takes off what ends a packet: the handlers' wrapping, then the connection's end mark.
+// readHeader removes the end of a packet and reads its header.
+func (c *Conn) readHeader(r *bitio.Reader, h *packetnotify.Header, p []byte) error {
+	if err := c.unwrap(r, p); err != nil {
+		c.Counters.BadHandler++
+		return err
+	}
+	if err := h.Read(r); err != nil {
+		c.Counters.BadHeader++
+		return fmt.Errorf("%w: %w", ErrPacket, err)
+	}
+	return nil
+}
+
+func (c *Conn) countReceived(bytes int) {
+	c.Counters.PacketsReceived++
+	c.Counters.BytesReceived += uint64(bytes)
+}
+
+// unwrap removes the end of a packet: the handlers' wrapping, then the connection's end mark.
 func (c *Conn) unwrap(r *bitio.Reader, p []byte) error {
 	if c.cfg.Handlers == nil {
 		return handler.Open(r, p)
@@ -62,26 +77,29 @@ func (c *Conn) unwrap(r *bitio.Reader, p []byte) error {
 	return r.Err()
 }
 
-// PostTickDispatch ends a receive tick: packets that were held back for a late
-// one are processed, unless the reorder window still waits for it.
+// PostTickDispatch ends a receive tick. It processes packets held back for a late one, unless the reorder window still
+// waits.
 func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.now = max(c.now, now)
 	c.flushOverdue()
 }
 
-// processPacket takes a packet whose turn it is: first the acks it carries, then its bunches.
+// processPacket handles a packet in its turn: first its acks, then its bunches.
 func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	if c.Closed() {
 		return
 	}
 	c.closer.inPacket = true
 	defer c.afterPacket()
+	if isRepaired(h) {
+		h.AckedSeq = seqnum.Packet.Truncate(c.notify.OutAckID())
+	}
 	fresh := c.notify.Delta(h) > 0
 	delta, process := c.notify.Update(h, (*fates)(c))
 	if c.skip.acked {
 		c.Fail(errOptimistic, false)
 	}
-	if c.Closed() { // a handler that heard of an ack ended it
+	if c.Closed() { // a handler that was told of an ack ended it
 		return
 	}
 	if delta == 0 {
@@ -107,7 +125,7 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	}
 	id := c.notify.InID()
 	c.trace(nettrace.PacketReceived, id, uint64(r.Remaining()+7)/8, uint64(delta))
-	if clock, ok := c.readPacketInfo(r); ok {
+	if clock, ok := c.readPacketInfo(r); ok && !isRepaired(h) {
 		c.rtt.clock(c.now, clock)
 	}
 	c.flow.lossNews = c.flow.lossNews || delta > 1
@@ -115,7 +133,7 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	closed := c.channels.Counters.ChannelsClosed
 	nak, err := c.readBunches(r, id)
 	if c.channels.Counters.ChannelsClosed != closed && c.out.Len() > 0 {
-		c.FlushNet() // before the ack, since the peer's channels are gone when it hears that
+		c.FlushNet() // before the ack, because the peer's channels are gone after that
 	}
 	if c.Closed() {
 		return
@@ -162,12 +180,12 @@ func (c *Conn) afterPacket() {
 	c.endControl()
 }
 
-// readBunches hands the packet's bunches to the channels.
+// readBunches passes the packet's bunches to the channels.
 func (c *Conn) readBunches(r *bitio.Reader, id int64) (nak bool, err error) {
 	if r.Err() != nil {
 		return false, fmt.Errorf("%w: %w", ErrPacket, r.Err())
 	}
-	for r.Remaining() > 0 && !c.isControlGone() { // nothing behind the connection's end counts
+	for r.Remaining() > 0 && !c.isControlGone() { // bunches after the connection's close don't count
 		in := &c.in
 		if err = c.proto.Read(r, &in.Header, &in.Data); err != nil {
 			return nak, err

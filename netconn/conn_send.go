@@ -32,7 +32,7 @@ func (s *sendBuffer) init(cfg *Config) {
 	s.buf = make([]byte, cfg.Headroom+packet/8, cfg.Headroom+packet/8+cfg.Tailroom)
 }
 
-// startPacket begins a packet unless one is under way.
+// startPacket begins a packet unless one was begun.
 func (c *Conn) startPacket() {
 	if c.out.Len() > 0 {
 		return
@@ -42,9 +42,12 @@ func (c *Conn) startPacket() {
 	c.writePacketInfo()
 }
 
-// beginPacket writes what comes before a packet's header.
+// beginPacket writes the part before a packet's header.
 func (c *Conn) beginPacket() {
 	room := c.proto.PacketBits() + c.proto.HandlerBits - 1 // the end mark
+	if c.coder != nil {
+		room = c.proto.PacketBits() - 1
+	}
 	if c.cfg.Handlers != nil {
 		room-- // and theirs
 	}
@@ -55,8 +58,8 @@ func (c *Conn) beginPacket() {
 	c.headerPos = c.out.Len()
 }
 
-// WriteBunch puts a bunch into the SendBuffer; see channel.Outlet. Its callers asked HasRoom before, and every
-// bunch that a channel makes fits an empty packet.
+// WriteBunch puts a bunch into the SendBuffer; see channel.Outlet. The caller has called HasRoom, and every bunch of a
+// channel fits an empty packet.
 func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq int64) int64 {
 	c := o.conn()
 	ready, before := c.IsNetReady(), c.out.Len()
@@ -84,14 +87,14 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 	return id
 }
 
-// EndPacket sends the packet at hand; see channel.Outlet.
+// EndPacket sends the current packet; see channel.Outlet.
 func (o *outlet) EndPacket() {
 	if c := o.conn(); c.out.Len() > 0 {
 		c.FlushNet()
 	}
 }
 
-// appendBunch writes a bunch, or leaves no trace if it doesn't fit.
+// appendBunch writes a bunch, or nothing if it doesn't fit.
 func (c *Conn) appendBunch(h *bunch.Header, data []byte) bool {
 	m := c.out.Mark()
 	c.proto.WriteHeader(&c.out, h)
@@ -123,8 +126,8 @@ func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	return true
 }
 
-// moveLast moves the payload of the last bunch to where it begins behind a length of another width: large
-// values take a bit less unless 8*MaxPacket is a power of two. It happens once a bunch at most.
+// moveLast moves the last bunch's payload when its length field changes width: large lengths take a bit less unless
+// 8*MaxPacket is a power of two. It happens at most once a bunch.
 func (c *Conn) moveLast(width int) {
 	if c.scratch == nil {
 		c.scratch = make([]byte, len(c.buf))
@@ -138,8 +141,7 @@ func (c *Conn) moveLast(width int) {
 	c.out.WriteBitsFrom(c.scratch, 0, c.lastBits)
 }
 
-// FlushNet sends the SendBuffer, or an empty packet when acks or the keep-alive
-// are due.
+// FlushNet sends the current packet. If there is none, it sends an empty packet when acks or the keep-alive are due.
 func (c *Conn) FlushNet() {
 	if c.Closed() {
 		return
@@ -162,9 +164,9 @@ func (c *Conn) FlushNet() {
 	}
 }
 
-// sendCopies sends the packet under construction with what it has room for of earlier packets' bunches,
-// and more packets for the rest. After a loss of the peer's, the first copy of all goes at once: what
-// the loss has held up, and the news of it, shall not be lost too.
+// sendCopies sends the current packet, filled with copies of earlier packets' bunches, and more packets for the
+// remaining copies. After the peer reported a loss the first copy of each bunch is sent at once: the bunches that the
+// loss held up, and the report of it, mustn't be lost too.
 func (c *Conn) sendCopies(copies int) {
 	twice := c.flow.lossNews && copies > 1 && c.pending > 0
 	c.flow.lossNews = false
@@ -176,14 +178,19 @@ func (c *Conn) sendCopies(copies int) {
 	}
 }
 
-// sendPacket sends the packet under construction with copies. more says that there are more than fit.
+// sendPacket sends the current packet with copies. more reports that some copies didn't fit.
 func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	more = c.repeat(copies, twice)
-	fresh := c.notify.RefreshHeader(&c.out, c.headerPos) // no, if there are more acks to tell by now than it has room for
+	fresh := c.notify.RefreshHeader(&c.out, c.headerPos) // false if there are now more acks than the header has room for
 	packet := c.endPacket()
 	id := c.notify.Commit()
-	size := len(packet) - c.cfg.Headroom
 	carries, counts := c.pending > 0, c.pending > 0 || c.pendingProbe
+	if c.coder != nil {
+		symbols := 0
+		packet, symbols = c.addTrailer(packet, id, carries)
+		counts = counts || symbols > 0
+	}
+	size := len(packet) - c.cfg.Headroom
 	c.sent(id, size)
 	if fresh { // otherwise so many are owed one that it is due
 		c.flow.dirtyAcks, c.flow.unheard = false, 0
@@ -201,7 +208,7 @@ func (c *Conn) sendPacket(copies int, twice bool) (more bool) {
 	return more
 }
 
-// emit hands a packet to the link.
+// emit passes a packet to the link.
 func (c *Conn) emit(packet []byte) {
 	p := packet[c.cfg.Headroom:]
 	c.flow.lastSend, c.flow.inTick = c.now, true
@@ -217,9 +224,12 @@ func (c *Conn) FlushWritten(now time.Duration) {
 	if c.out.Len() > 0 || c.acksDue() {
 		c.FlushNet()
 	}
+	if c.coder != nil {
+		c.sendRepairs()
+	}
 }
 
-// oweAcks has the peer hear of what was received after a delay at the latest.
+// oweAcks has acks sent after at most a delay.
 func (c *Conn) oweAcks(delay time.Duration) {
 	at := c.now + delay
 	if !c.flow.dirtyAcks || at < c.flow.acksAt {
@@ -246,7 +256,7 @@ func (c *Conn) countEmpty() {
 	}
 }
 
-// endPacket writes what ends a packet, and is that packet with the headroom before it.
+// endPacket writes the end of a packet, and returns it with its headroom.
 func (c *Conn) endPacket() []byte {
 	c.out.SetLimit(c.proto.PacketBits() + c.proto.HandlerBits)
 	handler.WriteTerminator(&c.out)

@@ -1,5 +1,5 @@
 // Package netconn is one end of a connection: Unreal's UNetConnection without a
-// socket. Bytes and the time go in, bytes and the next deadline come out. To listen
+// socket. It takes bytes and the current time, and returns bytes and its next deadline. To listen
 // or dial, see netconn/driver, which owns the socket and the clock.
 //
 // A [Conn] fills a SendBuffer with bunches of its channels, sends it as a packet
@@ -33,7 +33,8 @@
 //	1         end mark of the packet handlers, when there are any
 //	0..7      zeros
 //
-// A packet without bunches is an ack, or keeps the connection alive.
+// A packet without bunches is an ack, or keeps the connection alive. With Config.Coding at both ends, repair symbols may stand behind a
+// packet; see netconn/handler/coding.
 //
 // # Bounds
 //
@@ -49,6 +50,8 @@
 //	bytes held for the peer         Config.MaxMemory, half for what it sent and half for what it doesn't ack
 //	bytes kept unused               Config.Pool's: an eighth of MaxMemory, or 12 MiB for all connections of a driver
 //	packets held for their order    Config.OrderCache, 32 or 256, for ReorderWindow; then they are processed without the late one
+//	packets held for a repair       as long as packets with symbols are apart, 50 ms at most; within OrderCache too
+//	bytes kept for repairs          those of netconn/handler/coding, 75 kB with packets of 1024 bytes, of MaxMemory; nothing until the path loses
 //	bunches noted for acks          what the packets in flight can carry
 //	naks                            1024 packets in a row, told over 10 s or more, all of them or all with reliable bunches of channels
 //	                                that the peer has: the connection ends with PeerBroke, or with PathNarrow where packets of

@@ -53,12 +53,15 @@ func TestLargePayloadsOnManyChannels(t *testing.T) {
 		loss  float64
 		most  time.Duration // to have all
 		wire  Protocol
+		find  bool // with the adaptive controller
 	}{
 		{name: "client to server, both of the default", chans: 100, most: 15 * time.Second},
 		{name: "and back", from: 1, chans: 100, most: 15 * time.Second},
 		{name: "10 % lost", chans: 100, loss: 10, most: 30 * time.Second, wire: Bunchnet()},
 		{name: "to one that may hold little", mem: [2]int{0, 256}, chans: 60, most: 60 * time.Second, wire: Bunchnet()},
 		{name: "to one that may hold little, 10 % lost", mem: [2]int{0, 256}, chans: 60, loss: 10, most: 120 * time.Second, wire: Bunchnet()},
+		{name: "to one that may hold little, adaptive", mem: [2]int{0, 256}, chans: 60, most: 60 * time.Second, wire: Bunchnet(), find: true},
+		{name: "to one that may hold little, adaptive, 10 % lost", mem: [2]int{0, 256}, chans: 60, loss: 10, most: 200 * time.Second, wire: Bunchnet(), find: true},
 		{name: "both little, 10 % lost", mem: [2]int{256, 256}, chans: 30, loss: 10, most: 60 * time.Second, wire: Bunchnet()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,6 +69,9 @@ func TestLargePayloadsOnManyChannels(t *testing.T) {
 			in := &payloads{next: map[*channel.Channel]byte{}}
 			l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: c.loss}), seed, func(i int, cfg *Config) {
 				cfg.MaxMemory, cfg.NetSpeed, cfg.Protocol = c.mem[i]<<10, 1_000_000, c.wire
+				if c.find {
+					cfg.Controller = adapt()
+				}
 				if i != c.from {
 					cfg.Channels = testTypes(func(*channel.Channel) channel.Handler { return in })
 				}
@@ -103,8 +109,60 @@ func TestLargePayloadsOnManyChannels(t *testing.T) {
 				}
 			}
 			slices.Sort(in.late)
+			require.Less(t, in.late[len(in.late)/2], time.Second, "of the chat, seed %d", seed)
+			require.Less(t, in.late[len(in.late)*99/100], 10*time.Second, "of the chat, seed %d", seed)
 			t.Logf("%d payloads, %d kB in %v (%d kB/s); chat p50 %v, p99 %v", in.n, bytes/1000, l.now, int(float64(bytes)/1000/l.now.Seconds()),
 				in.late[len(in.late)/2], in.late[len(in.late)*99/100])
 		})
+	}
+}
+
+// TestRefusedOpenHoldsUpNoPayload: the payload of a channel that the peer doesn't let open, for ever, keeps no other channel's from arriving; and it
+// arrives when the peer does.
+func TestRefusedOpenHoldsUpNoPayload(t *testing.T) {
+	const others, each, size = 10, 3, 60_000
+	in := &payloads{next: map[*channel.Channel]byte{}}
+	refused := uint32(0)
+	l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 3, func(i int, cfg *Config) {
+		cfg.Controller = adapt()
+		if i == 1 {
+			cfg.MaxMemory = 256 << 10
+			cfg.Channels = testTypes(func(*channel.Channel) channel.Handler { return in })
+			cfg.AllowOpen = func(b *bunch.In) error {
+				if b.ChIndex == refused {
+					return errors.New("not now")
+				}
+				return nil
+			}
+		}
+	})
+	in.l = l
+	l.control()
+	send := func(ch *channel.Channel, n byte) bool {
+		_, err := ch.SendBunch(&bunch.Out{Data: slices.Repeat([]byte{n}, size), Reliable: true, NoMerge: true})
+		return err == nil
+	}
+	shy := l.open(0)
+	refused = shy.Index()
+	require.True(t, send(shy, 0))
+	chs, sent := make([]*channel.Channel, others), make([]byte, others)
+	for i := range chs {
+		chs[i] = l.open(0)
+	}
+	for in.n < others*each {
+		require.Less(t, l.now, time.Minute, "%d arrived", in.n)
+		l.step(func() {
+			for i, ch := range chs {
+				if sent[i] < each && send(ch, sent[i]) {
+					sent[i]++
+				}
+			}
+		})
+	}
+	refused = 0
+	at := l.now
+	for in.n <= others*each {
+		require.Less(t, l.now, at+20*time.Second)
+		l.step(nil)
 	}
 }

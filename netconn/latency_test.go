@@ -30,7 +30,9 @@ type echoRun struct {
 	received int
 	sent     int
 	warm     int
-	wire     int // bytes of both directions, IP and UDP headers too
+	wire     int                             // bytes of both directions, IP and UDP headers too
+	together int                             // messages that are written at one moment; 0: each at its own
+	lose     [2]func(now time.Duration) bool // besides what the links lose
 }
 
 const (
@@ -54,7 +56,9 @@ func newEchoOver(t testing.TB, set netsim.Settings, seed uint64, edit func(c *Co
 				if e.sent >= e.warm {
 					e.wire += len(p) + 28
 				}
-				l.Push(e.now, p)
+				if e.lose[i] == nil || !e.lose[i](e.now) {
+					l.Push(e.now, p)
+				}
 			}}
 		edit(&cfg)
 		c, err := New(cfg, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
@@ -120,7 +124,11 @@ func (e *echoRun) run(n, rate, ticks int) {
 
 // created is when the next message was written.
 func (e *echoRun) created(rate int) time.Duration {
-	return time.Duration(e.sent+1) * time.Second / time.Duration(rate)
+	n := e.sent + 1
+	if e.together > 0 {
+		n = (e.sent/e.together + 1) * e.together
+	}
+	return time.Duration(n) * time.Second / time.Duration(rate)
 }
 
 func (e *echoRun) at(q float64) time.Duration { return e.rtt[int(q*float64(len(e.rtt)))] }

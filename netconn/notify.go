@@ -114,7 +114,8 @@ func (f *fates) PacketAcked(id int64) {
 	c.Counters.PacketsAcked++
 	c.flow.probes, c.flow.answers, c.flow.lastFate = 0, 0, c.now
 	c.refusals.acked(&p)
-	if c.path != nil {
+	lost := c.coder.wasRepaired(id)
+	if c.path != nil && !lost {
 		c.path.acked(p.bytes)
 		if p.probe {
 			c.refusals.wide()
@@ -123,14 +124,24 @@ func (f *fates) PacketAcked(id int64) {
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
 	owed := p.notes > 0 || p.probe // nobody owes an ack for an empty packet: it waits for the next
-	if owed || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 {
+	if lost {
+		rtt = 0
+	} else if owed || rtt < c.rtt.smoothed || c.rtt.smoothed == 0 {
 		c.rtt.sample(rtt, owed)
 	} else {
 		rtt = 0
 	}
-	c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, rtt)
+	if lost { // the path lost it, though nothing in it
+		c.Counters.PacketsRepaired++
+		c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
+	} else {
+		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, rtt)
+	}
+	if c.coder != nil && rtt > 0 {
+		c.coder.queue.sample(c.now, rtt)
+	}
 	c.trace(nettrace.PacketAcked, id, uint64(rtt), 0)
-	c.rates.loss(false)
+	c.rates.loss(lost)
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		n := *c.noteAt(i)

@@ -19,16 +19,15 @@ func (c *Conn) maxMissing() int64 {
 	return maxMissingPackets
 }
 
-// orderCache holds packets back for ones that come late, so that these aren't
-// taken for lost. It is made when the first late packet shows that the network
-// reorders (Unreal's net.PacketOrderCorrectionEnableThreshold of 1).
+// orderCache holds packets back while an earlier one is late, so that the late one isn't taken for lost. It is made when
+// the first late packet shows that the network reorders (Unreal's net.PacketOrderCorrectionEnableThreshold of 1).
 //
-// Invariant: packet id is at slot id%len; all that are held are newer than the newest processed, and less than len ahead
-// of it.
+// Invariant: packet id is at slot id%len. All held packets are newer than the newest processed one, and less than len
+// ahead of it.
 type orderCache struct {
 	slots  []cachedPacket // smallOrderCache of them at first, and up to Config.OrderCache while packets are further ahead
 	held   int
-	since  time.Duration // when the packet came that is held longest
+	since  time.Duration // arrival time of the packet held longest
 	late   lateness
 	cached uint64 // Counters.Cached when the rings were last looked at
 }
@@ -44,14 +43,14 @@ type cachedPacket struct {
 
 func (o *orderCache) at(id int64) *cachedPacket { return &o.slots[id&int64(len(o.slots)-1)] }
 
-// lateness is how late packets come that others overtook, and whether it pays to wait for them: most missing packets on
-// a path that loses some never come.
+// lateness measures how late overtaken packets arrive, and whether waiting for them pays: on a path with loss most
+// missing packets never arrive.
 type lateness struct {
-	window time.Duration // what would have held the others back long enough
-	seen   time.Duration // when one was last about that late
-	// came and lost count missing packets that came in time, and those that didn't. Both are halved now and then.
+	window time.Duration // the wait that would have been long enough
+	seen   time.Duration // when a packet was last about that late
+	// came and lost count missing packets that arrived in time, and those that didn't. Both are halved regularly.
 	came, lost int
-	gaps       *[maxGaps]gap // packets that were given up, by id; made with the first one
+	gaps       *[maxGaps]gap // packets given up, by id; nil until the first
 }
 
 type gap struct {
@@ -114,6 +113,11 @@ func (l *lateness) count(n *int) {
 
 // reorderWindow is how long a packet may be held back now.
 func (c *Conn) reorderWindow() time.Duration {
+	return max(c.ordinaryWindow(), c.coder.holds(c.now))
+}
+
+// ordinaryWindow is how long one may be held back for a packet that comes late.
+func (c *Conn) ordinaryWindow() time.Duration {
 	switch l := &c.order.late; {
 	case c.cfg.ReorderWindow > 0:
 		return c.cfg.ReorderWindow
@@ -135,13 +139,16 @@ func (c *Conn) receiveInOrder(r *bitio.Reader, h *packetnotify.Header) {
 		c.enableOrderCache()
 	}
 	gap := delta - 1
+	if gap > 0 && c.coder.holds(c.now) > 0 {
+		c.enableOrderCache()
+	}
 	if o.slots == nil || delta <= 0 || o.held == 0 && (gap == 0 || gap > c.maxMissing()) {
 		c.processPacket(r, h)
 		return
 	}
 	switch {
 	case gap == 0:
-		if o.held > 0 {
+		if o.held > 0 && !isRepaired(h) {
 			o.late.filled(c.now, c.now-o.since)
 		}
 		c.processPacket(r, h)
@@ -184,7 +191,7 @@ func (c *Conn) growOrderCache(gap int64) bool {
 	return true
 }
 
-// holdBack keeps packet id.
+// holdBack stores packet id.
 func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 	o := &c.order
 	p := o.at(id)
@@ -207,14 +214,15 @@ func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 	o.held++
 	c.Counters.Cached++
 	if c.reorderWindow() > 0 {
-		c.takeEarly(early, id)
+		c.takeEarly(early, id, false)
 	}
 }
 
-// takeEarly hands the reliable bunches of packet id, which is held back, to the channels: they have an
-// order of their own. When the packet's turn comes they are duplicates. What is wrong with it is found then, and a close of
-// the connection that is among them counts then, so that the packet is acked.
-func (c *Conn) takeEarly(r bitio.Reader, id int64) {
+// takeEarly hands the reliable bunches of packet id, which is held back, to the channels, which have an order of their
+// own. In the packet's turn they are duplicates. Errors in the packet are found then, and a close of the connection
+// takes effect then, so that the packet is acked. With late the packet was given up and has been repaired: its turn is over, and errors
+// in it are ignored.
+func (c *Conn) takeEarly(r bitio.Reader, id int64, late bool) {
 	c.closer.inPacket, c.closer.early = true, id
 	defer c.afterPacket()
 	closed := c.channels.Counters.ChannelsClosed
@@ -233,13 +241,20 @@ func (c *Conn) takeEarly(r bitio.Reader, id int64) {
 			continue
 		}
 		in.PacketID = id
-		if refused, err := c.channels.ReceivedEarly(in); refused || err != nil {
+		var refused bool
+		var err error
+		if late {
+			refused, err = c.channels.ReceivedLate(in)
+		} else {
+			refused, err = c.channels.ReceivedEarly(in)
+		}
+		if refused || err != nil {
 			return
 		}
 	}
 }
 
-// flushOverdue processes what is held, whatever is missing, for the sake of packets that waited long enough.
+// flushOverdue processes held packets that have waited long enough, whatever is missing.
 func (c *Conn) flushOverdue() {
 	o := &c.order
 	window := c.reorderWindow()
@@ -259,7 +274,7 @@ func (c *Conn) flushOverdue() {
 	c.flushOrderCache(until)
 }
 
-// flushOrderCache processes what is held up to packet until, and from there up to the first hole.
+// flushOrderCache processes held packets up to packet until, and further up to the first gap.
 func (c *Conn) flushOrderCache(until int64) {
 	o := &c.order
 	held := o.held
@@ -282,7 +297,7 @@ func (c *Conn) flushOrderCache(until int64) {
 	}
 }
 
-// nextHeld is the oldest packet that is held.
+// nextHeld is the oldest held packet.
 func (c *Conn) nextHeld() *cachedPacket {
 	o := &c.order
 	base := c.notify.InID()

@@ -59,7 +59,7 @@ func (p *path) acked(bytes int32) {
 
 // lost notes a packet that didn't.
 func (p *path) lost(now time.Duration, s *sentPacket) {
-	if p.smallest > 0 && s.bytes < p.smallest {
+	if s.bytes < p.smallest {
 		p.missedN++
 	}
 	switch {

@@ -7,9 +7,9 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
-// repeat puts small unacked reliable bunches into the spare room of the packet about to be sent: those
-// from the last copies send times, newest first; with twice also those sent now. A copy keeps its ChSequence; a
-// peer that has the bunch drops it. more says that there are some for which there was no room.
+// repeat adds copies of small unacked reliable bunches to the spare room of the packet about to be sent: those from the
+// last copies send times, newest first; with twice also those sent now. A copy keeps its ChSequence, so a peer that has
+// the bunch drops it. more reports that some had no room.
 func (c *Conn) repeat(copies int, twice bool) (more bool) {
 	if copies == 0 || !c.IsNetReady() {
 		return false
@@ -39,7 +39,7 @@ func (c *Conn) repeat(copies int, twice bool) (more bool) {
 	return more
 }
 
-// repeatTail puts reliable bunches in flight into a tail probe, oldest first, of whatever size.
+// repeatTail adds copies of reliable bunches in flight to a tail probe, oldest first, of any size.
 func (c *Conn) repeatTail() {
 	s := &c.sentPackets
 	end := min(s.noteTail, s.noteHead+maxRepeatScan)
@@ -55,10 +55,10 @@ func (c *Conn) repeatTail() {
 	}
 }
 
-// maxRepeatScan bounds the work a packet spends on looking for bunches to repeat.
+// maxRepeatScan bounds how many bunches a packet checks for copies.
 const maxRepeatScan = 64
 
-// repeatNote is false when the packet has no room for a bunch that is to be repeated.
+// repeatNote adds a copy if it is due. It returns false when the packet has no room for it.
 func (c *Conn) repeatNote(n note, copies int, twice bool) bool {
 	h, data, last := c.channels.Copy(n.ch, n.seq, copies)
 	if h == nil || h.Bits > c.cfg.Redundancy.MaxBits || h.Partial || c.ridesNow(last, twice) {
@@ -67,7 +67,7 @@ func (c *Conn) repeatNote(n note, copies int, twice bool) bool {
 	return c.ride(n, h, data)
 }
 
-// ride puts a bunch that was sent before into the packet at hand, unless there is no room for it.
+// ride adds a copy of a bunch to the current packet, if there is room.
 func (c *Conn) ride(n note, h *bunch.Header, data []byte) bool {
 	if !c.appendBunch(h, data) {
 		return false
@@ -80,14 +80,14 @@ func (c *Conn) ride(n note, h *bunch.Header, data []byte) bool {
 	return true
 }
 
-// ridesNow reports whether packet id, the last that carried a bunch in flight, is the one under construction or, unless twice, one sent now.
+// ridesNow reports whether packet id, the last with the bunch, is the current packet or, unless twice, one sent now.
 func (c *Conn) ridesNow(id int64, twice bool) bool {
 	return id == c.notify.OutID() || !twice && c.packetAt(id).at == c.now
 }
 
-// copies is how often a bunch is repeated now. Adaptive counts the copies that keep the loss of all of them below 5e-5
-// at 60 packets a second: each such loss delays some seven messages behind it, and less than one message in a
-// thousand shall be late. At more packets a second each loss delays more messages, so the bound falls.
+// copies is how often a bunch is sent again. Adaptive uses the number of copies that keeps the probability of losing all
+// below 5e-5, at 60 packets a second: each such loss delays about seven later messages, and less than one message in a
+// thousand shall be late. At more packets a second each loss delays more messages, so the bound is lower.
 func (c *Conn) copies() int {
 	r := c.cfg.Redundancy
 	if !r.Adaptive || r.Copies == 0 {

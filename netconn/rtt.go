@@ -2,8 +2,7 @@ package netconn
 
 import "time"
 
-// rtt is the round trip time as packets measure it: from a packet's departure to
-// the arrival of the packet that acks it, the peer's tick included.
+// rtt is the round-trip time measured by packets: from sending a packet to receiving its ack, the peer's tick included.
 type rtt struct {
 	smoothed, variance time.Duration // RFC 6298's 1/8 and 1/4
 	min, last          time.Duration
@@ -13,8 +12,8 @@ type rtt struct {
 	lastArrival        time.Duration
 }
 
-// sample takes a measured round trip. owed says that the peer owed an ack; one that it didn't may have waited for its next
-// packet, so the first that it did takes its place.
+// sample takes a measured round trip. owed says that the peer had to ack the packet at once. An ack that wasn't owed may
+// have waited for the peer's next packet, so the first owed one replaces it.
 func (r *rtt) sample(d time.Duration, owed bool) {
 	r.last = d
 	if r.smoothed == 0 || r.guessed {
@@ -31,8 +30,8 @@ func (r *rtt) sample(d time.Duration, owed bool) {
 // Unreal's noise factor).
 const jitterNoise = 16
 
-// clock takes the jitter clock of a packet of the peer: the milliseconds part of
-// its departure. The spacing of two packets at departure and at arrival differ by jitter.
+// clock takes the jitter clock of a received packet: the milliseconds part of its sending time. Jitter is the difference
+// of two packets' spacing at sending and at arrival.
 func (r *rtt) clock(now time.Duration, ms int) {
 	if last := int(r.lastClock); last >= 0 && ms < 1000 && last < 1000 && now-r.lastArrival < time.Second {
 		departed := time.Duration((ms-last+1000)%1000) * time.Millisecond
@@ -51,7 +50,7 @@ type rates struct {
 	lossRate  float64 // moving average over 128 packets
 	slowLoss  float64 // the same over 1024, for what comes seldom
 	afterLoss float64 // the same of packets that follow a lost one, over 32 of them
-	lost      bool    // the last one was
+	lost      bool    // the last packet was lost
 	packets   int     // that slowLoss knows, and afterLoss, up to their spans
 	losses    int
 
@@ -83,14 +82,14 @@ func (r *rates) loss(lost bool) {
 	r.lost = lost
 }
 
-// average is a moving average over span values that begins as that of the values there are, and a few zeros.
+// average is a moving average over span values. While there are fewer it averages those, with a few zeros.
 func average(v *float64, x float64, n *int, span int) {
 	*n = min(*n+1, span-4)
 	*v += (x - *v) / float64(*n+4)
 }
 
-// expect is how likely a packet is lost, and how likely the next one too: the same, unless losses come
-// in bursts.
+// expect is the probability that a packet is lost, and that the next one is lost too. The two differ when losses come in
+// bursts.
 func (r *rates) expect() (loss, again float64) {
 	loss = max(r.lossRate, r.slowLoss)
 	if r.afterLoss > 2*loss+0.1 {

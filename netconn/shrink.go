@@ -2,20 +2,20 @@ package netconn
 
 import "github.com/bunchnet/bunchnet/bunch"
 
-// Rings grow with what is in flight, and shrink again: every shrinkPeriods each is cut to twice what was in it at most since the
-// time before last, if it is more than twice as large as that. So what comes and goes within eight seconds allocates nothing.
+// Rings grow with what is in flight, and shrink again. Every shrinkPeriods each ring is cut to twice the most it held in the last two
+// intervals, if it is more than twice as large as that. So variations within eight seconds allocate nothing.
 
 const (
 	smallRing     = 8
 	shrinkPeriods = 8 // of ratePeriod
 )
 
-// used is the most that was in a ring since the rings were last looked at, and in the time before.
+// used is the most that a ring held since the last check, and in the interval before.
 type used struct{ now, before int32 }
 
 func (u *used) note(n int64) { u.now = max(u.now, int32(n)) }
 
-// size is what the ring needs, from now on with what is in it as its most.
+// size is the size that the ring needs. It starts a new interval, with n, the current content, as its most.
 func (u *used) size(n int64) int {
 	size := smallRing
 	for size < 2*int(max(u.now, u.before)) {

@@ -6,11 +6,11 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
-// A peer that acks packets before they arrive makes a controller believe in a path that isn't there. Now and then a sequence
-// is left out: no packet has it, so an honest peer can only say that it is lost. (x/net/quic does the same.)
+// A peer that acks packets before they arrive could make a rate controller send too fast. So a sequence is skipped now and then: no
+// packet has it, and an honest peer can only report it as lost. (x/net/quic does the same.)
 
-// skip decides which sequences are left out. A peer that knew them could lie about the others, so they follow from
-// Config.Secret.
+// skip chooses the sequences to skip. A peer that could predict them could still lie about the others, so they follow
+// from Config.Secret.
 type skip struct {
 	state uint64 // 0: none is left out
 	left  int    // packets with bunches until the next one
@@ -30,7 +30,7 @@ func (s *skip) init(secret uint64) {
 	s.choose()
 }
 
-// choose takes a step of splitmix64.
+// choose chooses the next one by a step of splitmix64.
 func (s *skip) choose() {
 	if s.state == 0 {
 		return
@@ -45,7 +45,7 @@ func (s *skip) choose() {
 	}
 }
 
-// skipSequence leaves a sequence out after a packet with bunches, when it is time.
+// skipSequence skips a sequence after a packet with bunches, when it is time.
 func (c *Conn) skipSequence() {
 	s := &c.skip
 	if s.state == 0 {

@@ -7,15 +7,15 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 )
 
-// Stats is a connection's figures at a moment.
+// Stats is a connection's figures at one moment.
 type Stats struct {
 	RTT, RTTVariance, MinRTT, LastRTT time.Duration
-	// Jitter is the peer's packets' (Unreal's average jitter); 0 without packet info.
+	// Jitter is that of the peer's packets (Unreal's average jitter); 0 without packet info.
 	Jitter   time.Duration
 	Rates    Rates
 	LossRate float64 // moving average of our packets' losses
-	// QueuedReliable is the reliable bunches not acked on all channels, Waiting those of
-	// them that wait for the packet window or the controller.
+	// QueuedReliable is the number of unacked reliable bunches of all channels. Waiting is how many of these wait for
+	// the packet window or the rate controller.
 	QueuedReliable, Waiting int
 	PacketsInFlight         int
 	Channels                int
@@ -36,18 +36,20 @@ func (c *Conn) Stats() Stats {
 	}
 }
 
-// Silence is how long nothing has been received, by the time of the last call.
+// Silence is the time since something was last received, at the time of the last call.
 func (c *Conn) Silence() time.Duration { return c.now - c.flow.lastReceive }
 
-// RTT is the smoothed round trip time, 0 until the first ack.
+// RTT is the smoothed round-trip time; 0 until the first ack.
 func (c *Conn) RTT() time.Duration { return c.rtt.smoothed }
 
-// InPackets is how many of the peer's packets were received, and how many were missed: lost, or so late that they count as lost.
+// InPackets is how many of the peer's packets were received, and how many were missed: lost, or so late that they count
+// as lost.
 func (c *Conn) InPackets() (received, missed uint64) {
 	return c.Counters.PacketsReceived, c.Counters.PacketsMissed
 }
 
-// SetNetSpeed changes the bandwidth in bytes a second, when the controller is the default bucket.
+// SetNetSpeed changes the rate of the default controller, Unreal's bucket, in bytes a second. It has no effect on other
+// controllers.
 func (c *Conn) SetNetSpeed(bytesPerSecond int) {
 	if b, ok := c.cfg.Controller.(*congestion.TokenBucket); ok {
 		b.SetRate(bytesPerSecond)

@@ -73,6 +73,9 @@ func (n *Notify) InID() int64 { return n.inSeq }
 // Outstanding is the number of our packets whose fate isn't known.
 func (n *Notify) Outstanding() int { return int(n.outSeq - n.outAckSeq - 1) }
 
+// WrittenAckID is the newest packet of the peer that the header written last acks.
+func (n *Notify) WrittenAckID() int64 { return n.writtenAck }
+
 // Unsettled is the number of our packets that the peer must keep in its history: those whose fate isn't known, and those
 // of which the peer can't know yet that we know it. It differs from Outstanding between Update and AckSeq, and
 // while the peer's packets are refused.
@@ -187,6 +190,12 @@ func (n *Notify) Late(h *Header) bool {
 func (n *Notify) ID(h *Header) int64 {
 	id, _ := n.expand(h)
 	return id
+}
+
+// AckedID is the full id of the newest of our packets that h acks, as close as it is to the newest whose fate is known.
+func (n *Notify) AckedID(h *Header) int64 {
+	_, acked := n.expand(h)
+	return acked
 }
 
 func (n *Notify) expand(h *Header) (seq, acked int64) {

@@ -222,11 +222,7 @@ func (b *blackout) plain(e *env) (*party, error) {
 		return nil, err
 	}
 	r.tick = b.tick
-	ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
-	if err == nil {
-		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-	}
-	if err != nil {
+	if err = r.hello(); err != nil {
 		return nil, err
 	}
 	for range 3 + 3*blackoutLag/b.tick {

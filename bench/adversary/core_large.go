@@ -235,6 +235,9 @@ func (l *lane) done() bool {
 // are refused at first, takes a while.
 const largeStuck = 3 * time.Minute
 
+// laneMemory is more than an open channel counts of its peer's memory.
+const laneMemory = 700
+
 // largeSetting is one run, which its seed determines.
 func largeSetting(seed uint64) (text string, err error) {
 	e := &env{rng: rand.New(rand.NewPCG(seed, 2))}
@@ -252,14 +255,13 @@ func largeSetting(seed uint64) (text string, err error) {
 	protocol.Bunch.MaxPacket = pick(0, 0, 0, 512, 4096)
 	memory := [2]int{pick(256, 256, 384, 1024, 8192) << 10, pick(256, 256, 384, 1024, 8192) << 10}
 	speed := pick(20_000, 100_000, 1_000_000, 10_000_000)
-	set := netconn.Config{AckDelay: ms(0, 20, 100), ReorderWindow: ms(0, 0, 30, 100), OrderCache: pick(0, -1, 8, 128),
-		KeepAlive: ms(10, 200, 1000), NoPacketInfo: e.rng.IntN(2) == 0,
-		Redundancy: netconn.Redundancy{Copies: pick(0, 0, 2, 16), Adaptive: e.rng.IntN(2) == 0}}
+	set := anyTiming(e)
+	copies := netconn.Redundancy{Copies: pick(0, 0, 2, 16), Adaptive: e.rng.IntN(2) == 0}
 	find := e.rng.IntN(3) == 0
 	c := &cargo{rng: e.rng, large: pick(1, 2, 5, 20)}
 	c.r, err = newRig(e, net, func(i int, n *netconn.Config) {
-		n.Protocol, n.AckDelay, n.ReorderWindow, n.OrderCache, n.KeepAlive, n.NoPacketInfo, n.Redundancy = protocol, set.AckDelay, set.ReorderWindow, set.OrderCache, set.KeepAlive, set.NoPacketInfo, set.Redundancy
-		n.MaxMemory, n.NetSpeed = memory[i], speed
+		set.give(n)
+		n.Protocol, n.Redundancy, n.MaxMemory, n.NetSpeed = protocol, copies, memory[i], speed
 		if find {
 			n.Controller = adaptive()
 		}
@@ -270,14 +272,11 @@ func largeSetting(seed uint64) (text string, err error) {
 		return "", err
 	}
 	r.tick = ms(5, 16, 33, 100)
-	chans, ways, mayClose, dark, eager := pick(1, 5, 30, 100, 300), 1+e.rng.IntN(3), e.rng.IntN(2) == 0, e.rng.IntN(4) == 0, e.rng.IntN(2) == 0
-	text = fmt.Sprintf("seed %#x: %s of %d, window %d, packet %d, memory %v, speed %d (adaptive %v), %+v, AckDelay %v, ReorderWindow %v, OrderCache %d, KeepAlive %v, %+v, tick %v; %d lanes, ways %d, large 1/%d, close %v, dark %v, eager %v", seed, protocol.Name, protocol.ReliableBuffer, protocol.PacketWindow,
-		protocol.Bunch.MaxPacket, memory, speed, find, net, set.AckDelay, set.ReorderWindow, set.OrderCache, set.KeepAlive, set.Redundancy, r.tick, chans, ways, c.large, mayClose, dark, eager)
-	ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
-	if err == nil {
-		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-	}
-	if err != nil {
+	most := (min(memory[0], memory[1])/2 - max(min(memory[0], memory[1])/8, bunch.MaxPayload)) / laneMemory // more aren't let open
+	chans, ways, mayClose, dark, eager := min(pick(1, 5, 30, 100, 300), most), 1+e.rng.IntN(3), e.rng.IntN(2) == 0, e.rng.IntN(4) == 0, e.rng.IntN(2) == 0
+	text = fmt.Sprintf("seed %#x: %s of %d, window %d, packet %d, memory %v, speed %d (adaptive %v), %+v, %+v, %+v, tick %v; %d lanes, ways %d, large 1/%d, close %v, dark %v, eager %v", seed, protocol.Name, protocol.ReliableBuffer, protocol.PacketWindow,
+		protocol.Bunch.MaxPacket, memory, speed, find, net, set, copies, r.tick, chans, ways, c.large, mayClose, dark, eager)
+	if err = r.hello(); err != nil {
 		return text, err
 	}
 	for r.now < 5*time.Second {

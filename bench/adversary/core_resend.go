@@ -133,11 +133,7 @@ func narrowLink(e *env) (offered, took figure) {
 	if err != nil {
 		return broken("%v", err), broken("%v", err)
 	}
-	ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
-	if err == nil {
-		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-	}
-	if err != nil {
+	if err = r.hello(); err != nil {
 		return broken("%v", err), broken("%v", err)
 	}
 	for range 60 {

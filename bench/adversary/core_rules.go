@@ -96,9 +96,7 @@ func halfTemporary(e *env) figure {
 		for i := 0; i < 600 && !r.over(); i++ {
 			r.step(func() {
 				if i == 0 {
-					if ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{}); err == nil {
-						_, _ = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true}) // the first bunch of all
-					}
+					_ = r.hello() // the first bunch of all
 				}
 				name := []bunch.Name{dataName, otherName}[e.rng.IntN(2)]
 				if ch, err := r.conns[1].Open(name, channel.Nop{}); err == nil && i > 30 {
@@ -395,11 +393,7 @@ func reopenGap(e *env) figure {
 			if err != nil {
 				return broken("%v", err)
 			}
-			ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
-			if err == nil {
-				_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-			}
-			if err != nil {
+			if err = r.hello(); err != nil {
 				return broken("%v", err)
 			}
 			for range 10 {
@@ -458,11 +452,7 @@ func jitterAlone(e *env) figure {
 		if err != nil {
 			return broken("%v", err)
 		}
-		ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
-		if err == nil {
-			_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-		}
-		if err != nil {
+		if err = r.hello(); err != nil {
 			return broken("%v", err)
 		}
 		ch, err := r.conns[0].Open(dataName, channel.Nop{})
@@ -522,12 +512,12 @@ func anySetting(e *env) (text string, err error) {
 	protocol := []netconn.Protocol{netconn.Bunchnet(), netconn.Unreal51(), netconn.Unreal53(true)}[e.rng.IntN(3)]
 	protocol.FirstFree = false
 	protocol.ReliableBuffer = []int{16, 256, 512}[e.rng.IntN(3)]
-	set := netconn.Config{Protocol: protocol, AckDelay: ms(0, 20, 100), ReorderWindow: ms(0, 0, 30, 100), OrderCache: []int{0, -1, 8, 128}[e.rng.IntN(4)],
-		KeepAlive: ms(10, 200, 1000), NoPacketInfo: e.rng.IntN(2) == 0,
-		Redundancy: netconn.Redundancy{Copies: e.rng.IntN(4), Adaptive: e.rng.IntN(2) == 0}}
+	set := anyTiming(e)
+	copies := netconn.Redundancy{Copies: e.rng.IntN(4), Adaptive: e.rng.IntN(2) == 0}
 	var ends [2]talker
 	r, err := newRig(e, net, func(i int, c *netconn.Config) {
-		c.Protocol, c.AckDelay, c.ReorderWindow, c.OrderCache, c.KeepAlive, c.NoPacketInfo, c.Redundancy = set.Protocol, set.AckDelay, set.ReorderWindow, set.OrderCache, set.KeepAlive, set.NoPacketInfo, set.Redundancy
+		c.Protocol, c.Redundancy = protocol, copies
+		set.give(c)
 		if e.rng.IntN(2) == 0 {
 			c.Controller = adaptive()
 		}
@@ -537,12 +527,8 @@ func anySetting(e *env) (text string, err error) {
 		return "", err
 	}
 	r.tick = ms(1, 16, 33, 100)
-	text = fmt.Sprintf("%s of %d, %+v, AckDelay %v, ReorderWindow %v, OrderCache %d, KeepAlive %v, %+v, tick %v", protocol.Name, protocol.ReliableBuffer, net, set.AckDelay, set.ReorderWindow, set.OrderCache, set.KeepAlive, set.Redundancy, r.tick)
-	ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
-	if err == nil {
-		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-	}
-	if err != nil {
+	text = fmt.Sprintf("%s of %d, %+v, %+v, %+v, tick %v", protocol.Name, protocol.ReliableBuffer, net, set, copies, r.tick)
+	if err = r.hello(); err != nil {
 		return text, err
 	}
 	for r.now < 5*time.Second {

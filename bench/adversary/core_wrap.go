@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -34,11 +33,7 @@ func pairTalk(e *env, net netsim.Settings, first [2]uint16, edit func(i int, c *
 	if err != nil {
 		return nil, nil, err
 	}
-	ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
-	if err == nil {
-		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-	}
-	if err != nil {
+	if err = r.hello(); err != nil {
 		return nil, nil, err
 	}
 	for range 60 {

@@ -20,6 +20,7 @@ func init() {
 		attack{area: "rates", name: "after 64 kbit/s", promise: "Adaptive uses 90 % of 10 Mbit/s again after 30 s of 64 kbit/s, or a suspend or freeze of 10 s, within", bound: atMost(5, "s"), run: recoveries},
 		attack{area: "rates", name: "random histories", promise: "and so after any history of rates, darkness and suspends", bound: atMost(5, "s"), run: histories},
 		attack{area: "rates", name: "20 % loss", promise: "20 % random loss on a path that isn't full takes nothing of what the application asks", bound: atLeast(0.9, "of it"), run: heavyLoss},
+		attack{area: "rates", name: "bursts at 20 % loss", promise: "nor does it hold up an application that sends little, with 21 kB more each second: its queue waits for at most", bound: atMost(0.6, "s"), run: burstsAtLoss},
 		attack{area: "rates", name: "GoodBad without acks", promise: "GoodBad never turns good while no ack comes, and leaves good soon after the last: good for", bound: atMost(1.1, "s"), run: goodWithoutAcks},
 		attack{area: "rates", name: "1,000 packets in one dispatch", promise: "packets that arrived all at once are all acked: taken for lost", bound: none("packets"), run: oneDispatch},
 		attack{area: "rates", name: "a protocol without a name", promise: "its settings count: replaced", bound: none("settings"), run: namelessProtocol},
@@ -127,6 +128,33 @@ func heavyLoss(e *env) figure {
 		least = min(least, p.Run(e.seed, newAdaptive).Share)
 	}
 	return figure{value: least}
+}
+
+// burstsAtLoss is the longest wait of what an application offers, once it has run for 10 s.
+func burstsAtLoss(e *env) figure {
+	const hz, from = 20, 10 * time.Second
+	longest := time.Duration(0)
+	for seed := e.seed; seed < e.seed+10; seed++ {
+		for _, loss := range []float64{0.1, 0.2} {
+			for _, rate := range []int{2000, 20_000, 60_000} {
+				ticks := 0
+				f := &paths.Flow{Controller: adaptive(), Tick: time.Second / hz, AckEvery: time.Second / hz, Jitter: time.Millisecond, Resend: true}
+				f.Offer = func(time.Duration) int {
+					if ticks++; ticks%hz == 0 {
+						return rate/hz + 21_000
+					}
+					return rate / hz
+				}
+				paths.New(seed, &paths.Link{Rate: paths.Constant(10 * mbit), Delay: 25 * time.Millisecond, Buffer: 200 * time.Millisecond, Loss: loss, AckLoss: loss}, f).Run(40 * time.Second)
+				for _, o := range f.Offers() {
+					if o.At >= from {
+						longest = max(longest, o.Wait)
+					}
+				}
+			}
+		}
+	}
+	return figure{value: longest.Seconds()}
 }
 
 // goodWithoutAcks is the longest time in good mode without an ack, before the first one and after many.

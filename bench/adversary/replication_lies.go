@@ -112,13 +112,9 @@ func newStonesOver(e *env, set netsim.Settings, cfg actorrep.Config, accept func
 	if err != nil {
 		return nil, err
 	}
-	ctl, err := s.conns[0].Open(bunch.Control, channel.Nop{})
-	if err == nil {
-		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
-	}
 	s.peer = s.server.AddConn(s.conns[1])
 	s.peer.User = 0
-	return s, err
+	return s, s.hello()
 }
 
 func (s *stones) steps(n int) {

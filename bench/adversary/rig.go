@@ -77,6 +77,34 @@ func (r *rig) step(game func()) {
 	}
 }
 
+// hello opens the control channel, as a client does first of all.
+func (r *rig) hello() error {
+	ctl, err := r.conns[0].Open(bunch.Control, channel.Nop{})
+	if err == nil {
+		_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	}
+	return err
+}
+
+// timing is how a connection times its acks and its packets, for attacks that draw them.
+type timing struct {
+	AckDelay, ReorderWindow, KeepAlive time.Duration
+	OrderCache                         int
+	NoPacketInfo                       bool
+}
+
+func anyTiming(e *env) (s timing) {
+	ms := func(list ...int) time.Duration { return time.Duration(list[e.rng.IntN(len(list))]) * time.Millisecond }
+	s.AckDelay, s.ReorderWindow = ms(0, 20, 100), ms(0, 0, 30, 100)
+	s.OrderCache = []int{0, -1, 8, 128}[e.rng.IntN(4)]
+	s.KeepAlive, s.NoPacketInfo = ms(10, 200, 1000), e.rng.IntN(2) == 0
+	return s
+}
+
+func (s timing) give(c *netconn.Config) {
+	c.AckDelay, c.ReorderWindow, c.OrderCache, c.KeepAlive, c.NoPacketInfo = s.AckDelay, s.ReorderWindow, s.OrderCache, s.KeepAlive, s.NoPacketInfo
+}
+
 // adaptive is the controller that finds the bandwidth of a path, the driver's default.
 func adaptive() congestion.Controller {
 	c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{})

@@ -125,6 +125,8 @@ type Adaptive struct {
 	inflight     int
 	lastID       int64
 	deaf         int64 // packets up to this say nothing of the path now
+	idle         int64 // the newest packet when the application last left credit unused
+	full         bool  // as much was in flight as may be, in this round: that leaves credit unused as well
 	silenced     bool  // nothing has been heard since the rate was halved for that
 	lastCall     time.Duration
 	late         time.Duration // when this process last came late: what it found then had waited for it
@@ -163,7 +165,7 @@ func NewAdaptive(cfg AdaptiveConfig) (*Adaptive, error) {
 		return nil, err
 	}
 	return &Adaptive{
-		cfg: cfg, rate: float64(cfg.InitialRate), gain: 1, deaf: -1,
+		cfg: cfg, rate: float64(cfg.InitialRate), gain: 1, deaf: -1, idle: -1,
 		loss: lossTest{base: cfg.LossTolerance, tolerance: cfg.LossTolerance},
 	}, nil
 }
@@ -234,8 +236,10 @@ func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Durati
 		return
 	}
 	a.round.acked += bytes
+	a.round.delivered++
 	a.round.rtt(rtt)
 	if rtt > 0 {
+		a.round.newest = now - rtt
 		a.recent.sample(now, rtt)
 	}
 	a.loss.slot.acked++
@@ -409,6 +413,7 @@ func (a *Adaptive) Budget(now time.Duration) int {
 	a.accrue(now)
 	room := a.window() - a.inflight
 	if room <= 0 {
+		a.full = true
 		if now-a.lastSent > a.curiosity() {
 			return a.cfg.MaxPacket
 		}

@@ -39,6 +39,7 @@ const (
 	rebaseAfter  = 3                       // answers in vain: the path is longer than it was
 	following    = 0.7                     // delivered of the rate: less, and growth waits for the link
 	overloaded   = 0.9                     // delivered of what was asked: the link is full
+	overflowing  = 0.8                     // delivered of what was sent, where there is a queue: it is full
 	drainHorizon = 400 * time.Millisecond  // a queue that long is drained at the lowest gain
 	minGain      = 0.3
 	maxGain      = 0.8
@@ -66,14 +67,19 @@ func (a *Adaptive) settle(now time.Duration) {
 	}
 	a.accrue(now)
 	limited := a.pacer.limited()
+	if limited && !a.full {
+		a.idle = a.lastID
+	}
+	a.full = false
+	ended.idle = ended.first <= a.idle
 	if ended.low > 0 {
-		a.queue.sample(now, ended.low, ended.packets, a.apart())
+		a.queue.sample(now, ended.low, ended.delivered, a.apart(), ended.idle)
 		a.longest = max(ended.high, ended.low)
 	}
 	if ended.cold {
 		a.out.reset()
 	} else {
-		a.out.add(ended.through(a.loss.expected()), float64(ended.acked+ended.lost), ended.sending, took)
+		a.out.add(&ended, took, a.queue.base.get()+a.unclear(), a.loss.expected())
 	}
 	*r = round{}
 	if a.inflight > 0 {
@@ -127,7 +133,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 		a.epoch.acked += r.acked
 		a.epoch.lost += r.lost
 	}
-	if !congested && a.phase != Drain {
+	if !congested && a.phase != Drain && !a.lingers() {
 		a.epoch.on = false
 	}
 	if congested && a.phase != Drain {
@@ -141,16 +147,16 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	case Startup:
 		switch {
 		case congested:
-			a.cut(now, r, limited)
+			a.cut(now, lossy)
 		case limited:
-		case r.cold || a.out.share(a.sendGap) >= following:
+		case r.cold || a.out.share(a.sendGap+a.queue.noise()) >= following:
 			a.rate = a.clamp(a.rate * math.Pow(startupGain, a.part(r, took)))
 		default:
 			a.rate = a.clamp(max(a.rate, min(a.rate*math.Pow(startupGain, a.part(r, took)), delivered*startupLead)))
 		}
 	case Cruise:
 		if congested {
-			a.congested(now, r, limited)
+			a.congested(now, r, lossy)
 		} else if !limited {
 			a.grow(now, r, took)
 		}
@@ -244,6 +250,12 @@ func (a *Adaptive) vain(now time.Duration) bool {
 	return true
 }
 
+// lingers reports whether a delay that a drain has left as it was is still there, though it is no sign of congestion now: where the ticks are far
+// apart it seems a tick longer or shorter from round to round.
+func (a *Adaptive) lingers() bool {
+	return a.epoch.on && a.epoch.vain > 0 && a.epoch.leapt && a.queue.delay() > a.cfg.TargetDelay+a.queue.noise() && a.stays()
+}
+
 // stays reports whether the delay after a drain is what it was when that began: as far as the time between bursts tells where it had risen
 // at once, and exactly otherwise, as it may be the queue of others.
 func (a *Adaptive) stays() bool {
@@ -303,7 +315,7 @@ func (a *Adaptive) drainTime(queue time.Duration) time.Duration {
 // grow adds to the rate, as long as the link follows. The root makes a small flow gain on a large one that
 // shares its link.
 func (a *Adaptive) grow(now time.Duration, r *round, took time.Duration) {
-	share := a.out.share(a.sendGap)
+	share := a.out.share(a.sendGap + a.queue.noise())
 	if share < following {
 		a.step = 0
 		return
@@ -381,7 +393,7 @@ func (a *Adaptive) calmTime() time.Duration {
 // congested answers congestion in cruise once, and again at once while the link delivers less
 // than the rate, but slowly otherwise, as the queue may be another's. If nothing helps, the
 // queue isn't one.
-func (a *Adaptive) congested(now time.Duration, r *round, limited bool) {
+func (a *Adaptive) congested(now time.Duration, r *round, lossy bool) {
 	e := &a.epoch
 	out := a.out.rate()
 	switch {
@@ -397,19 +409,18 @@ func (a *Adaptive) congested(now time.Duration, r *round, limited bool) {
 			e.on, e.cuts = false, 0
 			return
 		}
-		a.cut(now, r, limited)
+		a.cut(now, lossy)
 	}
 }
 
-// cut lowers the rate below what the link delivers, and drains the queue. What an application
-// that uses little gets delivered says nothing about the link, unless it is less than
-// it asked for.
-func (a *Adaptive) cut(now time.Duration, r *round, limited bool) {
-	delivered := a.out.rate()
+// cut lowers the rate below what the link delivers, and drains the queue. Where the application uses less than the rate, nothing is lost, and
+// delivery takes no longer than sending did, it isn't our queue.
+func (a *Adaptive) cut(now time.Duration, lossy bool) {
+	delivered, idle := a.out.capacity(lossy)
 	a.step = 0
 	if delivered == 0 {
 		delivered = a.rate / startupGain
-	} else if limited && r.through(maxTolerance) >= overloaded*float64(r.sent) {
+	} else if idle && delivered >= overloaded*a.rate {
 		return
 	}
 	if !a.epoch.on {

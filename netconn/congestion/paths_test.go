@@ -48,6 +48,7 @@ func TestRecoversWithOtherSeeds(t *testing.T) {
 		"1 Mbit/s, 280 ms longer for 15 s, RTT 40 ms, 10 Hz":    {3},
 		"1 Mbit/s, 280 ms longer for 15 s, RTT 150 ms, 10 Hz":   {3},
 		"1 Mbit/s, 280 ms longer for 15 s, RTT 400 ms, 60 Hz":   {3, 4, 5},
+		"10 Mbit/s, 80 ms longer for 15 s, RTT 5 ms, 20 Hz":     {9}, // what a drain left seems shorter for a while
 		"10 Mbit/s, 80 ms longer for 15 s, RTT 400 ms, 20 Hz":   {2},
 		"10 Mbit/s, 280 ms longer for 15 s, RTT 400 ms, 10 Hz":  {4, 5},
 		"100 Mbit/s, 80 ms longer for 15 s, RTT 400 ms, 20 Hz":  {2},

@@ -12,6 +12,7 @@ type queueDelay struct {
 	low     time.Duration    // of the last round, or of the last few where the path's delay varies by itself
 	last    [8]roundLow      // the last rounds, by number
 	n       int              // how many there have been since the last restart
+	unsure  bool             // low is of too few packets of one that sends little
 	few     bool             // the base is of rounds of few packets, from before the first drain
 	drained bool             // there has been one
 	up      time.Duration    // by which it rose from one round to the next, on average
@@ -29,11 +30,14 @@ type roundLow struct {
 // maxNoise is the most that jitter is taken for: beyond it a queue that goes up and down may be most of it.
 const maxNoise = 40 * time.Millisecond
 
-// lowPackets is how many packets the lowest round trip time is of at least where the path's delay varies by itself.
-const lowPackets = 8
+const (
+	lowPackets  = 8 // of which the lowest round trip time is at least where the path's delay varies by itself
+	idlePackets = 3 // and where the application sends little: an ack that is lost makes a packet a tick late
+)
 
-// sample takes the lowest round trip time of a round of so many packets, which were sent or acked a time apart.
-func (q *queueDelay) sample(now, low time.Duration, packets int, apart time.Duration) {
+// sample takes the lowest round trip time of a round of so many packets, which were sent or acked a time apart, while the application left credit
+// unused or not.
+func (q *queueDelay) sample(now, low time.Duration, packets int, apart time.Duration, idle bool) {
 	if q.n > 0 {
 		before := q.last[(q.n-1)%len(q.last)].low
 		q.up += (max(low-before, 0) - q.up) / 8
@@ -42,13 +46,18 @@ func (q *queueDelay) sample(now, low time.Duration, packets int, apart time.Dura
 	q.listen(now, 4*(min(q.up, q.down)-apart/4))
 	q.last[q.n%len(q.last)] = roundLow{low, packets}
 	q.n++
-	if q.noise() > 0 {
-		for i := 2; i <= min(q.n, len(q.last)) && packets < lowPackets; i++ {
-			r := q.last[(q.n-i)%len(q.last)]
-			low, packets = min(low, r.low), packets+r.packets
-		}
+	enough := 1
+	switch {
+	case q.noise() > 0:
+		enough = lowPackets
+	case idle:
+		enough = idlePackets
 	}
-	q.low = low
+	for i := 2; i <= min(q.n, len(q.last)) && packets < enough; i++ {
+		r := q.last[(q.n-i)%len(q.last)]
+		low, packets = min(low, r.low), packets+r.packets
+	}
+	q.low, q.unsure = low, packets < enough && enough == idlePackets
 	q.average += (low - q.average) / time.Duration(min(q.n, 4))
 	switch {
 	case q.n < baseRounds && q.base.get() > 0:
@@ -105,7 +114,7 @@ func (q *queueDelay) quiet() {
 // long reports whether the queue is longer than a target: on average by most of the
 // time between bursts, or at once by two of them.
 func (q *queueDelay) long(unclear time.Duration) bool {
-	return q.average-q.base.get() > unclear || q.delay() > 2*unclear
+	return !q.unsure && (q.average-q.base.get() > unclear || q.delay() > 2*unclear)
 }
 
 // recentRTT is the lowest round trip time of the last three batches of feedback.

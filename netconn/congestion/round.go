@@ -1,6 +1,9 @@
 package congestion
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // round measures a round trip, or a part of a long one: it begins when feedback ends the one before, and
 // ends with the feedback on the last packet that had been sent by then, or after maxRound. It begins and
@@ -16,8 +19,11 @@ type round struct {
 	lost       int           // bytes
 	sent       int           // bytes, sent since the start
 	packets    int           // acked or lost
+	delivered  int           // packets acked
 	first      int64         // of those
 	sending    time.Duration // that the rate asked for them
+	newest     time.Duration // when the newest acked packet left, 0 none
+	idle       bool          // they were sent while the application left credit unused
 }
 
 // minRound bounds a round from below, for networks faster than a game.
@@ -96,56 +102,103 @@ func (s *sentRates) of(id int64) float64 {
 // delivery is the rate of delivery over the last rounds, as many as it takes to
 // span deliverySpan and to carry deliveryBytes, and the rate at which what was delivered had been sent.
 type delivery struct {
-	bytes [8]float64
-	asked [8]float64 // bytes that the rate of that time allowed
-	took  [8]time.Duration
-	n     int // rounds since the last reset
+	rounds [deliveryRounds]outcome
+	n      int           // since the last reset
+	newest time.Duration // when the newest acked packet left, 0 unknown
+}
+
+// outcome is what became of the packets of one round, or of several.
+type outcome struct {
+	sent    float32       // bytes
+	through float32       // of them, those that the path loses anyway among them
+	asked   float32       // bytes that the rate of that time allowed
+	took    time.Duration // in which the feedback came
+	left    time.Duration // in which what was acked had been sent, 0 unknown
+	idle    bool          // the application left credit unused
+	busy    bool          // each packet waited in the queue
 }
 
 const (
-	deliverySpan  = 150 * time.Millisecond
-	deliveryBytes = 12000
-	shareBatches  = 8
-	shareSpan     = 400 * time.Millisecond // at most
+	deliverySpan   = 150 * time.Millisecond
+	deliveryBytes  = 12000
+	deliveryRounds = 8 // at most
+	shareBatches   = 8
+	shareSpan      = 400 * time.Millisecond // at most
 )
 
-// add takes a round: the bytes that it delivered, those that had been sent, in which time, and in which time the feedback came.
-func (d *delivery) add(bytes, sent float64, sending, took time.Duration) {
-	asked := sent
-	if sending > 0 {
-		asked *= took.Seconds() / sending.Seconds()
+// add takes a round, in which time its feedback came, from which round trip time on there is a queue, and which share of packets is lost anyway.
+func (d *delivery) add(r *round, took, queue time.Duration, expected float64) {
+	out := outcome{sent: float32(r.acked + r.lost), through: float32(r.through(expected)), took: took, idle: r.idle, busy: r.low > queue}
+	if out.asked = out.sent; r.sending > 0 {
+		out.asked *= float32(took.Seconds() / r.sending.Seconds())
 	}
-	d.bytes[d.n&7], d.asked[d.n&7], d.took[d.n&7] = bytes, asked, took
+	if d.newest > 0 && r.newest > 0 {
+		out.left = r.newest - d.newest
+	}
+	if r.newest > 0 {
+		d.newest = r.newest
+	}
+	d.rounds[d.n%deliveryRounds] = out
 	d.n++
 }
 
-func (d *delivery) reset() { d.n = 0 }
+func (d *delivery) reset() { d.n, d.newest = 0, 0 }
 
 // rate is in bytes a second, 0 when unknown.
 func (d *delivery) rate() float64 {
-	rate, _ := d.rates(deliverySpan)
-	return rate
+	sum := d.sum(deliverySpan)
+	return sum.rate()
+}
+
+func (o *outcome) rate() float64 {
+	if o.took <= 0 {
+		return 0
+	}
+	return float64(o.through) / o.took.Seconds()
 }
 
 // share is how much of what was sent has been delivered, 1 when unknown, over at least shareBatches of batches that
 // come a time apart: where a round begins and ends is known to one of them.
 func (d *delivery) share(gap time.Duration) float64 {
-	rate, asked := d.rates(max(deliverySpan, min(shareBatches*gap, shareSpan)))
-	if asked == 0 {
+	sum := d.sum(max(deliverySpan, min(shareBatches*gap, shareSpan)))
+	if sum.asked == 0 {
 		return 1
 	}
-	return rate / asked
+	return float64(sum.through / sum.asked)
 }
 
-func (d *delivery) rates(span time.Duration) (rate, asked float64) {
-	var took time.Duration
-	for i := 1; i <= min(d.n, 8) && (took < span || rate < deliveryBytes); i++ {
-		rate += d.bytes[(d.n-i)&7]
-		asked += d.asked[(d.n-i)&7]
-		took += d.took[(d.n-i)&7]
+// capacity is what the link lets through, in bytes a second, 0 when unknown. What an application that uses less than the rate gets delivered says
+// what it had, unless there was a queue all the time that grew or overflowed. So the rate counts then, less by as much as the packets' delivery
+// took longer than their sending, and less what got lost if that is congestion.
+func (d *delivery) capacity(lossy bool) (rate float64, idle bool) {
+	sum := d.sum(deliverySpan)
+	rate = sum.rate()
+	if rate == 0 || !sum.idle {
+		return rate, sum.idle
 	}
-	if took <= 0 {
-		return 0, 0
+	took := sum.took.Seconds()
+	slower := min(sum.left.Seconds()/took, 1)
+	through := float64(sum.through / sum.sent)
+	switch full := sum.sent >= deliveryBytes; {
+	case full && sum.busy && (slower < overloaded || through < overflowing):
+		return rate, true
+	case !lossy:
+		through = 1
 	}
-	return rate / took.Seconds(), asked / took.Seconds()
+	return max(rate, slower*through*float64(sum.asked)/took), true
+}
+
+// sum is of the last rounds that span a time and carry deliveryBytes.
+func (d *delivery) sum(span time.Duration) (sum outcome) {
+	sum.busy = true
+	for i := 1; i <= min(d.n, deliveryRounds) && (sum.took < span || sum.through < deliveryBytes); i++ {
+		r := &d.rounds[(d.n-i)%deliveryRounds]
+		sum.sent += r.sent
+		sum.through += r.through
+		sum.asked += r.asked
+		sum.took += r.took
+		sum.left += cmp.Or(r.left, r.took)
+		sum.idle, sum.busy = sum.idle || r.idle, sum.busy && r.busy
+	}
+	return sum
 }

@@ -16,98 +16,96 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Config is the settings of a Driver. The zero value with Channels is useful; both ends must
-// have the same Channels, Link and Protocol.
+// Config configures a Driver. The zero value with Channels is useful. Both ends must have the same Channels, Link and
+// Protocol.
 type Config struct {
-	// Channels is the kinds of channels. A control channel with the login is added unless
-	// bunch.Control is among them.
+	// Channels is the types of channels. A control channel with the login is added, unless bunch.Control is among them.
 	Channels []channel.Type
-	// Link is the handshake below connections, and what seals their packets. nil is Netcode{}: encrypted,
-	// with the key in the environment variable named by KeyEnv. The links that encrypt nothing
-	// say so by their names, PlainUnreal and PlainSalted.
+	// Link is the handshake below connections and the encryption of their packets. Default Netcode{}: encrypted, with
+	// the key in the environment variable named by KeyEnv. PlainUnreal and PlainSalted don't encrypt.
 	Link Link
-	// Protocol is the wire of packets and bunches. Default netconn.Bunchnet(). One of Unreal's must be of the Link's release. Its
-	// Bunch.MaxPacket may be 1200 bytes with Netcode and PlainSalted, and 1496 with PlainUnreal.
+	// Protocol is the wire format of packets and bunches. Default netconn.Bunchnet(). One of Unreal's must be of the
+	// Link's release. Its Bunch.MaxPacket is at most 1200 bytes with Netcode and PlainSalted, and 1496 with PlainUnreal.
 	Protocol netconn.Protocol
 
-	// Joined is called when a connection is ready: on a server after the client's
-	// login, on a client after the server's welcome, or when it called Conn.Join; without a login after the handshake. Server.Admitted and
-	// Client.Entered are called right behind it.
+	// Joined is called when a connection is ready. On a server that is after the client's login. On a client it is after
+	// the server's welcome, or after its own call of Conn.Join. Without a login it is after the handshake.
+	// Server.Admitted and Client.Entered are called right after it.
 	Joined func(c *Conn)
-	// Closed is called once for each connection that has ended, joined or not; on a client
-	// with a nil Conn when none came about.
+	// Closed is called once for each connection that has ended, joined or not. On a client whose dial failed before
+	// there was a connection, c is nil.
 	Closed func(c *Conn, r netconn.CloseResult)
-	// Accepted is called when the handshake is done, before the login: the place to open a
-	// control channel of one's own. May be nil.
+	// Accepted is called after the handshake, before the login. Open a control channel of your own here. May be nil.
 	Accepted func(c *Conn)
 
-	// Server and Client are what the login says and asks.
+	// Server and Client configure the login at the two ends.
 	Server control.ServerConfig
 	Client control.ClientConfig
 
-	// MaxConns bounds a server's connections, unless its Link has Slots. Default 256.
+	// MaxConns is the most connections of a server, unless its Link has Slots. Default 256.
 	MaxConns int
-	// MaxPerAddr bounds the connections of one IPv4 address or one /64 of IPv6, for links that know nothing else of
-	// their clients, PlainSalted and PlainUnreal. Default a quarter of all, and 4 at least; negative no bound. The loopback has none.
+	// MaxPerAddr is the most connections of one IPv4 address or one IPv6 /64, for links that don't identify clients:
+	// PlainSalted and PlainUnreal. Default a quarter of all, at least 4; negative no bound. Loopback addresses have
+	// none.
 	MaxPerAddr int
-	// LoginTimeout ends connections that don't complete their login. Default 15 s. A client that falls silent in its login keeps its place for
-	// that long and LingerTimeout, 17 s; with Netcode the same client may take it over.
+	// LoginTimeout ends connections that don't complete their login in time. Default 15 s. A client that falls silent in
+	// its login keeps its place for that long plus LingerTimeout, 17 s; with Netcode the same client may take it over.
 	LoginTimeout time.Duration
-	// TickRate is Run's ticks a second. Default 60.
+	// TickRate is the number of Run's ticks a second. Default 60.
 	TickRate int
-	// MaxDatagrams bounds the datagrams that one TickDispatch reads, to whole batches of the socket. What it leaves is read
-	// by the next one, so that a flood delays nobody's tick. Default 4096, about what a socket's buffer of 4 MiB holds,
-	// or four for each of MaxConns if that is more. Counters.ReadsBounded counts the ticks that it ended. Run reads between
-	// ticks as well, for as long as there is time.
+	// MaxDatagrams bounds the datagrams that one TickDispatch reads, rounded up to whole batches of the socket. The next
+	// one reads the rest, so that a flood doesn't delay a tick. Default 4096, about what a socket's buffer of 4 MiB
+	// holds, or four for each of MaxConns if that is more. Counters.ReadsBounded counts the ticks that reached it. Run
+	// also reads between ticks, while there is time.
 	MaxDatagrams int
-	// Prompt makes Run send what handlers and Do write at once, instead of at the next
-	// tick: less latency for more, smaller packets, and a look at every connection each
-	// time, so rather for hundreds than for thousands. It needs a socket whose read another
-	// goroutine may end with SetReadDeadline, as that of Listen and Dial.
+	// Prompt makes Run send at once what handlers and Do write, instead of at the next tick. That lowers latency, but
+	// sends more and smaller packets and checks every connection each time: use it for hundreds of connections rather
+	// than thousands. It needs a socket whose read SetReadDeadline interrupts from another goroutine, such as those of
+	// Listen and Dial.
 	Prompt bool
 
-	// Timeout ends a connection of which nothing was received that long, on every link. Default 60 s; negative never.
+	// Timeout ends a connection from which nothing was received for that long, on every link. Default 60 s; negative
+	// never.
 	Timeout time.Duration
-	// The rest is passed on to every connection; see netconn.Config.
+	// The following are passed on to every connection; see netconn.Config.
 	KeepAlive, LingerTimeout         time.Duration
 	AckDelay                         time.Duration
 	NoPacketInfo                     bool
 	ReorderWindow                    time.Duration
 	Redundancy                       netconn.Redundancy
+	Coding                           netconn.Coding // of links other than PlainUnreal
 	NeverReuseIndex, RestartSequence bool
 	MaxChannels, MaxMemory           int
-	// Controller makes the pace of a connection. nil is congestion.NewAdaptive, which finds the
-	// bandwidth of the path; but Unreal's NetSpeed bucket when NetSpeed is set, or with a
-	// protocol of Unreal's.
+	// Controller makes the rate controller of a connection. Default: congestion.NewAdaptive, which finds the path's
+	// bandwidth. When NetSpeed is set, or with a protocol of Unreal's, the default is Unreal's NetSpeed bucket.
 	Controller func() congestion.Controller
-	// NetSpeed is that bucket's rate in bytes a second. Default 100000; the login changes it.
+	// NetSpeed is that bucket's rate in bytes a second. Default 100000; the login may change it.
 	NetSpeed int
 
-	// Checksum puts a CRC-32C behind every datagram and drops those that it doesn't fit.
-	// UDP's own checksum has 16 bits, and middleboxes rewrite it. Both ends must have
-	// it; it isn't part of Unreal's wire.
+	// Checksum appends a CRC-32C to every datagram, and drops received ones with a wrong one. UDP's own checksum has
+	// only 16 bits, and middleboxes rewrite it. Both ends must set it. It isn't part of Unreal's wire format.
 	Checksum bool
 
-	// Socket is used instead of opening one, and closed with the driver.
+	// Socket is used instead of opening one. The driver closes it.
 	Socket udp.Socket
-	// UDP is the settings of the socket that is opened.
+	// UDP configures the socket that the driver opens.
 	UDP udp.Config
-	// Rand is the source of secrets. Default crypto/rand.
+	// Rand is the source of secret random numbers. Default crypto/rand.
 	Rand io.Reader
-	// Clock is the time of day. Default time.Now; a simulation gives its own, and the times of its ticks. As it may
-	// be repeated, the process doesn't remember the tokens it dialed with.
+	// Clock is the time of day. Default time.Now. A simulation passes its own, which agrees with the times of its ticks.
+	// The process then doesn't remember the tokens it dialed with, because such a time may repeat.
 	Clock func() time.Time
-	// Logger gets what an operator should know: who joined and left, in 20 lines a second at most, and what
-	// was refused or ignored, by reason, in one line a second at most; see Driver.Refusals. Default none, but for the warning that a key was
-	// made for development, which then goes to slog.Default.
+	// Logger gets what an operator should know: who joined and left, in at most 20 lines a second, and what was refused
+	// or ignored, by reason, in at most one line a second; see Driver.Refusals. Default none, except that slog.Default
+	// gets the warning about a key made for development.
 	Logger *slog.Logger
-	// Trace gets what happens on every connection. Default none.
+	// Trace gets the events of every connection. Default none.
 	Trace nettrace.Sink
-	// Packets gets every connection's packets with their addresses, decrypted; see
-	// netconn/nettrace/pcapng for a file of them. Default none.
+	// Packets gets the decrypted packets of every connection, with their addresses. netconn/nettrace/pcapng writes them
+	// to a file. Default none.
 	Packets nettrace.PacketSink
 
-	maxPerAddr int // MaxPerAddr for links whose number of connections is MaxConns
+	maxPerAddr int // MaxPerAddr, for links that use MaxConns
 }
 
 const (
@@ -149,7 +147,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Link is the handshake and the framing below connections. Choose one by its constructor.
+// Link is the handshake and packet framing below connections: Netcode, PlainSalted or PlainUnreal.
 type Link interface {
 	server(d *Driver) serverLink
 	client(d *Driver) clientLink
@@ -157,20 +155,20 @@ type Link interface {
 	maxPacket() int
 }
 
-// PlainUnreal is Unreal's stateless handshake with the given protocol. Nothing is
-// encrypted and nobody authenticated: for trusted networks and Unreal's own wire. A peer of Unreal's own needs the
-// Protocol of its release as well, which [Unreal427], [Unreal51] and [Unreal53] set together with the link.
+// PlainUnreal is Unreal's stateless handshake with the given protocol. It encrypts nothing and authenticates nobody: use
+// it on trusted networks, or for Unreal's own wire format. To talk to Unreal itself the Protocol of its release is
+// needed as well; [Unreal427], [Unreal51] and [Unreal53] set both.
 type PlainUnreal struct {
 	Handshake handshake.Protocol
 	// SessionID is the server's travel count, modulo 4.
 	SessionID uint8
-	// LenientIDs accepts clients that carry id 0 until answered.
+	// LenientIDs accepts clients that send id 0 until they are answered.
 	LenientIDs bool
 
-	release string // whose preset it is, by the name of its netconn.Protocol; "" by hand
+	release string // name of the preset's netconn.Protocol; "" when made by hand
 }
 
-// PlainUnreal51 is the handshake of Unreal 5.1, lenient to known peers.
+// PlainUnreal51 is the handshake of Unreal 5.1, with LenientIDs.
 func PlainUnreal51() PlainUnreal {
 	return PlainUnreal{Handshake: handshake.Unreal51(), LenientIDs: true, release: netconn.Unreal51().Name}
 }

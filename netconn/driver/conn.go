@@ -18,11 +18,10 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// Conn is a connection with its address and its login. It belongs to the goroutine that ticks
-// the driver.
+// Conn is a connection with its address and its login. It belongs to the goroutine that ticks the driver.
 type Conn struct {
 	*netconn.Conn
-	// User is the game's.
+	// User holds whatever the game puts there.
 	User any
 
 	driver *Driver
@@ -31,19 +30,19 @@ type Conn struct {
 	server *control.Server // on a server with the login
 	client *control.Client // on a client with the login
 	joined bool
-	// refusal is why the login was refused, at either end; on a server it may be so from the beginning.
+	// refusal is why the login was refused, at either end. On a server it may be set from the beginning.
 	refusal   error
 	loginLate bool // the login took longer than LoginTimeout
-	leaves    bool // it was there when the driver shut down
+	leaves    bool // it existed when the driver was shut down
 
 	spare spare
 
-	settle   func() // gives it the place of the same client's former connection; nil when that is done
+	settle   func() // takes the place of the same client's former connection; nil afterwards
 	clientID uint64
 	userData [netcode.UserDataBytes]byte
 }
 
-// ConnOf is the connection that a channel is on; nil when it isn't a driver's.
+// ConnOf returns the connection that a channel is on; nil when it isn't a driver's.
 func ConnOf(ch *channel.Channel) *Conn {
 	if nc, ok := ch.Conn().(*netconn.Conn); ok {
 		c, _ := nc.Owner().(*Conn)
@@ -52,17 +51,17 @@ func ConnOf(ch *channel.Channel) *Conn {
 	return nil
 }
 
-// RemoteAddr is the peer's address. It changes when the peer's does.
+// RemoteAddr is the peer's current address; it may change.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.addr }
 
-// Driver is who the connection belongs to.
+// Driver is the connection's driver.
 func (c *Conn) Driver() *Driver { return c.driver }
 
 // Joined reports whether the login is done.
 func (c *Conn) Joined() bool { return c.joined }
 
-// Join says to the server that a client's game is ready, after Config.Client's Welcomed. It is for clients that have set that; others join
-// by themselves.
+// Join tells the server that a client's game is ready. Only clients that set Config.Client's Welcomed call it, after
+// that; others join automatically.
 func (c *Conn) Join() error {
 	if c.client == nil {
 		return control.ErrNotWelcome
@@ -70,7 +69,7 @@ func (c *Conn) Join() error {
 	return c.client.Join()
 }
 
-// Login is what the client said of itself; nil on a client, or without the login.
+// Login is what the client sent in its login; nil on a client, or without the login.
 func (c *Conn) Login() *control.Login {
 	if c.server == nil {
 		return nil
@@ -84,14 +83,18 @@ func (c *Conn) ClientID() uint64 { return c.clientID }
 // UserData is what the back end put into the client's token, on a server with the Netcode link; zeros otherwise.
 func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
-// CloseWithReason closes the connection in order and tells the peer why: what was sent before is delivered first, and the peer's
-// CloseResult has the Reason. It ends when the peer has acked all, or after Config.LingerTimeout, so tick on until Config.Closed
-// is called. Close, of the netconn.Conn in it, doesn't tell the reason to the peer; nor does a client whose login hasn't begun, in Accepted.
+// CloseWithReason closes the connection in order, and tells the peer why. What was sent before is delivered first. The
+// peer's CloseResult has the Reason. The connection ends when the peer has acked everything, or after
+// Config.LingerTimeout, so continue to tick until Config.Closed is called. The reason isn't told by Close, a method of
+// the embedded netconn.Conn, nor by a client before its login has begun, in Accepted.
 func (c *Conn) CloseWithReason(reason string) { c.CloseWithError(errors.New(reason)) }
 
-// CloseWithError is CloseWithReason with an error's words. When it is, or wraps, ErrKicked or another of a server's reasons, the
-// Err of both ends' CloseResult is that one.
+// CloseWithError is CloseWithReason with the text of an error. When the error is or wraps ErrKicked or another of the
+// server's reasons, the Err of both ends' CloseResult is that one. nil gives no reason.
 func (c *Conn) CloseWithError(why error) {
+	if why == nil {
+		why = errors.New("")
+	}
 	if c.driver.server != nil && c.driver.login && c.Channel(0) == nil && !c.Closed() && !c.Closing() {
 		if c.refusal == nil {
 			c.refusal = why
@@ -111,38 +114,38 @@ func (c *Conn) say(why error) {
 	if c.server == nil && c.client == nil || c.sendControl(&control.CloseReason{Reason: control.Text(why)}) == nil {
 		return
 	}
-	_ = c.sendControl(&control.CloseReason{Reason: control.Short(why)}) // without it the peer only lacks the reason
+	_ = c.sendControl(&control.CloseReason{Reason: control.Short(why)}) // on failure the peer just lacks the reason
 }
 
-// replaced ends the connection at once: its client has another one.
+// replaced ends the connection at once, because its client has another one.
 func (c *Conn) replaced(at time.Duration) {
 	c.say(ErrReplaced)
 	c.Abort(at, ErrReplaced.Error())
 }
 
-// errLoginLate ends a connection that doesn't complete its login.
+// errLoginLate ends a connection whose login takes too long.
 var errLoginLate = errors.New("login timed out")
 
 // errNotJoined refuses channels before the login is done.
 var errNotJoined = errors.New("driver: a channel was opened before the login was done")
 
-// newConn makes a connection; start begins it, once all is set that the game may look at.
+// newConn makes a connection. start begins it, after everything that the game may look at is set.
 func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
 	return d.newConnOr(nil, at, addr, in, out, handlers, headroom, tailroom, send)
 }
 
-// connConfig is what of the settings is passed on to a connection.
+// connConfig is the part of the settings that connections get.
 func (d *Driver) connConfig(c *Conn, server bool) netconn.Config {
 	return netconn.Config{
 		Protocol: d.cfg.Protocol, Server: server, Channels: d.connChannels(c), MaxChannels: d.cfg.MaxChannels, MaxMemory: d.cfg.MaxMemory,
 		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
 		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, AckDelay: d.cfg.AckDelay, NoPacketInfo: d.cfg.NoPacketInfo,
-		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, NetSpeed: d.cfg.NetSpeed,
+		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, Coding: d.cfg.Coding, NetSpeed: d.cfg.NetSpeed,
 		Trace: d.cfg.Trace, Owner: c, Closed: func(r netconn.CloseResult) { d.closed(c, r) },
 	}
 }
 
-// newConnOr is newConn, but with a refusal the connection is there only to tell the client about it.
+// newConnOr is newConn. With a refusal the connection only tells the client that it is refused.
 func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
 	var secret [8]byte
 	if _, err := io.ReadFull(d.cfg.Rand, secret[:]); err != nil {
@@ -189,7 +192,7 @@ func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort,
 // start tells the game of the connection and begins the login.
 func (c *Conn) start() {
 	d := c.driver
-	if c.refusal != nil && !d.login { // there is no login in which to tell it
+	if c.refusal != nil && !d.login { // without a login there is nowhere to tell it
 		c.Close(c.Now(), c.refusal.Error())
 		return
 	}
@@ -199,7 +202,7 @@ func (c *Conn) start() {
 			d.cfg.Accepted(c)
 		}
 	}
-	if !c.Closed() && !c.Closing() { // Accepted may have turned it away
+	if !c.Closed() && !c.Closing() { // Accepted may have closed it
 		c.begin()
 	}
 }
@@ -227,8 +230,7 @@ func (c *Conn) begin() {
 			return authorize(l)
 		}
 		cfg.Admitted = func() {
-			c.join()
-			if admitted != nil {
+			if c.join() && admitted != nil {
 				admitted()
 			}
 		}
@@ -237,8 +239,7 @@ func (c *Conn) begin() {
 		cfg := d.cfg.Client
 		entered := cfg.Entered
 		cfg.Entered = func(w *control.Welcome) {
-			c.join()
-			if entered != nil {
+			if c.join() && entered != nil {
 				entered(w)
 			}
 		}
@@ -252,12 +253,17 @@ func (c *Conn) begin() {
 	}
 }
 
-func (c *Conn) join() {
+// join tells the game that the connection is ready. It returns false when the connection was closed by a callback
+// meanwhile.
+func (c *Conn) join() bool {
+	if c.Closed() || c.Closing() {
+		return false // closed by a callback of the login
+	}
 	if c.settle != nil {
 		c.settle()
 		c.settle = nil
 		if c.Closed() || c.Closing() || c.driver.ended {
-			return // by who was told that the former connection has ended
+			return false // closed by the Closed of the former connection
 		}
 	}
 	c.joined = true
@@ -266,9 +272,10 @@ func (c *Conn) join() {
 	if c.driver.cfg.Joined != nil {
 		c.driver.cfg.Joined(c)
 	}
+	return !c.Closed()
 }
 
-// checkLogin ends a connection that doesn't complete its login.
+// checkLogin ends a connection whose login takes too long.
 func (c *Conn) checkLogin(at time.Duration) {
 	limit := c.driver.cfg.LoginTimeout
 	if c.turnedAway() {
@@ -301,8 +308,7 @@ func (c *Conn) sendControl(m control.Message) error {
 	return err
 }
 
-// connChannels is the driver's channel types for one connection: the login's control channel
-// leads to that connection.
+// connChannels is the driver's channel types for one connection: the login's control channel leads to that connection.
 func (d *Driver) connChannels(c *Conn) []channel.Type {
 	if !d.login {
 		return d.cfg.Channels
@@ -318,7 +324,7 @@ type controlHandler Conn
 func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	c := (*Conn)(h)
 	if c.Closing() {
-		return // a refused client may have said more meanwhile
+		return // a refused client may have sent more meanwhile
 	}
 	var err error
 	if c.server != nil {
@@ -329,7 +335,7 @@ func (h *controlHandler) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		c.PeerReason(c.client.PeerReason())
 	}
 	switch {
-	case err == nil || c.Closing(): // Authorize or Respond may have closed it, so that no answer could be sent
+	case err == nil || c.Closing(): // Authorize or Respond may have closed it, and then no answer can be sent
 	case errors.Is(err, control.ErrRefused) || errors.Is(err, control.ErrVersion):
 		c.refusedLogin(err)
 	default:

@@ -10,44 +10,45 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// Why a dial failed, for errors.Is: with the CloseResult.Err that a client's Config.Closed gets, with Driver.Err, and with what Run
-// returns. The CloseResult's Reason is what the server's game said, if it said something.
+// Reasons why a dial failed. Use errors.Is with the CloseResult.Err that a client's Config.Closed gets, with Driver.Err, or with what Run
+// returns. The CloseResult's Reason is the text of the server's game, if it gave one.
 //
-// A server's Authorize (Config.Server) refuses a login with ErrFull, ErrBanned or ErrAlreadyConnected, or with an error that
-// wraps one of them, and the client gets the same one; all other errors are ErrDenied to it.
+// When a server's Authorize (Config.Server) returns ErrFull, ErrBanned or ErrAlreadyConnected, or an error that wraps one of them, the client
+// gets the same one. For all other errors it gets ErrDenied.
 var (
-	// ErrDenied is every refusal by the server but ErrVersion: it holds for the next four too.
+	// ErrDenied: the server refused the client. It includes the next four errors. Only ErrVersion is apart.
 	ErrDenied = control.ErrRefused
 	// ErrFull: the server has no room.
 	ErrFull = control.ErrFull
-	// ErrBanned: the server's game doesn't want this player.
+	// ErrBanned: the server's game rejects this player.
 	ErrBanned = control.ErrBanned
-	// ErrAlreadyConnected: a client with the same id is connected. Who crashed is connected until Config.Timeout.
+	// ErrAlreadyConnected: a client with the same id is connected. A client that crashed counts as connected until
+	// Config.Timeout.
 	ErrAlreadyConnected = control.ErrAlreadyConnected
 	// ErrShuttingDown: the server's Shutdown was called.
 	ErrShuttingDown = control.ErrShuttingDown
-	// ErrVersion: the ends have different versions: another ProtocolID, control's NetworkVersion, or handshake. The links that
-	// encrypt nothing don't answer another ProtocolID: that is ErrNoAnswer.
+	// ErrVersion: the ends have different versions: of the ProtocolID, of control's NetworkVersion, or of the handshake.
+	// PlainUnreal and PlainSalted don't answer a client with another ProtocolID: for it the error is ErrNoAnswer.
 	ErrVersion = control.ErrVersion
-	// ErrExpired: the token had expired, by this machine's clock, and no server took it.
+	// ErrExpired: the token was expired, by this machine's clock, and no server accepted it.
 	ErrExpired = netcode.ErrExpired
-	// ErrNoAnswer: nobody is there, or somebody who doesn't answer.
+	// ErrNoAnswer: no server answered.
 	ErrNoAnswer = errors.New("driver: nobody answered")
 )
 
-// Why a connection ended that had joined, for errors.Is with the CloseResult.Err of both ends; ErrShuttingDown is one as well. A
-// server's game gives CloseWithError one of these, or any error, for its words.
+// Reasons why a joined connection ended, for errors.Is with the CloseResult.Err of both ends; ErrShuttingDown is another. A server's
+// game passes one of these, or any error, to CloseWithError.
 var (
-	// ErrKicked: the server's game doesn't want this player any more.
+	// ErrKicked: the server's game removed this player.
 	ErrKicked = control.ErrKicked
 	// ErrReplaced: the same client has connected again. See Netcode.TakeOver and package session.
 	ErrReplaced = control.ErrReplaced
 )
 
-// denied is a refusal by the link, before there is a connection.
+// denied wraps a refusal by the link, before there is a connection.
 func denied(why error) error { return fmt.Errorf("%w: %w", ErrDenied, why) }
 
-// dialFailed notes why no connection came about, and tells the game.
+// dialFailed notes why no connection was made, and tells the game.
 func (d *Driver) dialFailed(why error) {
 	d.err = why
 	r := netconn.CloseResult{Code: netconn.ClosedByPeer, Err: why}
@@ -57,9 +58,9 @@ func (d *Driver) dialFailed(why error) {
 	d.noAnswer(r)
 }
 
-// refusedLogin takes the error with which the login's machine refused a client, at either end. A server has sent the reason on
-// the control channel; that must arrive, so the connection closes in order, and its link only after it. A client waits for
-// that close.
+// refusedLogin handles the login's refusal of a client, at either end. The server has sent the reason on the control
+// channel, and it must arrive. So the connection closes in order, and its link after it. The client waits for that
+// close.
 func (c *Conn) refusedLogin(why error) {
 	c.refusal = why
 	if c.server != nil {

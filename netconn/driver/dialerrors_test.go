@@ -132,8 +132,17 @@ func (w *town) dial(cfg Config) *townClient {
 	w.sockets = append(w.sockets, s)
 	c := &townClient{}
 	cfg.Socket, cfg.Clock, cfg.Rand = s, w.clock, w
-	cfg.Joined = func(*Conn) { c.joined = true }
-	cfg.Closed = func(_ *Conn, r netconn.CloseResult) { c.result = &r }
+	joined, closed := cfg.Joined, cfg.Closed
+	cfg.Joined = func(conn *Conn) {
+		if c.joined = true; joined != nil {
+			joined(conn)
+		}
+	}
+	cfg.Closed = func(conn *Conn, r netconn.CloseResult) {
+		if c.result = &r; closed != nil {
+			closed(conn, r)
+		}
+	}
 	c.Driver, err = Dial(w.addr.String(), cfg)
 	require.NoError(w.t, err)
 	w.clients = append(w.clients, c)

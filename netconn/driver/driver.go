@@ -16,24 +16,25 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Counters is what happened to a driver's datagrams.
+// Counters counts a driver's datagrams and connections.
 type Counters struct {
 	DatagramsIn, BytesIn, DatagramsOut, BytesOut uint64
-	SendErrors, ReadErrors                       uint64 // of single datagrams; the socket goes on
-	Refused                                      uint64 // packets a connection dropped
-	Corrupt                                      uint64 // wrong checksum
-	// Accepted counts connections whose handshake was done, Joined those whose login was. Closed counts all that ended, with those
-	// that were there only to tell a client that it is refused.
+	SendErrors, ReadErrors                       uint64 // errors of single datagrams; the socket still works
+	Refused                                      uint64 // packets that a connection dropped
+	Corrupt                                      uint64 // datagrams with a wrong checksum
+	// Accepted counts finished handshakes, Joined finished logins, Closed ended connections. Connections made only to
+	// tell a client that it is refused count as well.
 	Accepted, Joined, Closed uint64
-	// NoRoom counts clients refused because of MaxConns or MaxPerAddr with PlainUnreal; other links count theirs, see Refusals.
-	// NoLogin counts logins that took longer than LoginTimeout.
+	// NoRoom counts clients refused because of MaxConns or MaxPerAddr with PlainUnreal; other links count theirs, see
+	// Refusals. NoLogin counts logins that took longer than LoginTimeout.
 	NoRoom, NoLogin uint64
-	// ReadsBounded is the ticks that read Config.MaxDatagrams, and left to the next one what there was besides.
+	// ReadsBounded counts the ticks that read Config.MaxDatagrams datagrams and left the rest to the next tick.
 	ReadsBounded uint64
 }
 
-// Driver is a socket and the connections on it. All methods but Do and Close belong to one
-// goroutine.
+// Driver is a socket and its connections. All methods except Do and Done belong to the goroutine that ticks the driver,
+// which is Run's while Run runs. Callbacks are called on it, and may call all methods except those that tick. To end Run
+// from another goroutine, end its context.
 type Driver struct {
 	Counters Counters
 
@@ -41,48 +42,48 @@ type Driver struct {
 	socket    udp.Socket
 	epoch     time.Time
 	latest    time.Duration // tick
-	now       time.Time     // as the link was told last
+	now       time.Time     // last time given to the link
 	logged    bool          // a Logger was given
-	simulated bool          // the clock is another than the machine's
-	login     bool          // the driver's own control channel leads channels
+	simulated bool          // the clock isn't the machine's
+	login     bool          // channels begins with the driver's own control channel
 	server    serverLink    // nil on a client
 	client    clientLink    // nil on a server
 	pool      channel.Pool
 	conns     []*Conn // in the order they came
 	nextID    uint32
 	err       error
-	failed    bool          // err is the socket's, and another socket mends it
+	failed    bool          // err is the socket's; Rebind clears it
 	ended     bool          // Close was called
-	leaving   error         // what Shutdown was given
-	done      chan struct{} // closed when it was
-	parted    int           // ticks that have to look for connections that have ended
-	noLogin   error         // why a client's connection ended before it joined; what is said last still goes over the socket
+	leaving   error         // argument of Shutdown
+	done      chan struct{} // closed by Close
+	parted    int           // ticks that still have to look for ended connections
+	noLogin   error         // why a client's connection ended before it joined; its last packet is still sent
 
 	ticks   tickClock
 	log     operatorLog
-	dropped dropped // of connections that have ended
+	dropped dropped // counters of ended connections
 
 	in, out []udp.Message
 	nOut    int
-	near    []*Conn // those of the datagrams in in
-	fetched int64   // what fetch read, so that it has to be read
+	near    []*Conn // the connections of the datagrams in in
+	fetched int64   // sum of what fetch read, so that the compiler keeps the reads
 
 	mu      sync.Mutex
 	calls   []func()
-	running []func() // the calls of the last time, for their room
-	waiting bool     // a read is under way that Do may end
+	running []func() // the calls of the last tick, kept for their memory
+	waiting bool     // a read is in progress that Do may interrupt
 
 	beforeFlush, flushRunning []func()
-	sharing                   []*Conn // whose game's use of the bandwidth is measured, since others wait for what it leaves
+	sharing                   []*Conn // connections whose bandwidth use is measured, because senders of SendSpare wait
 }
 
-// maxDatagram is the largest datagram that is read or written.
+// maxDatagram is the largest datagram read or written, in bytes.
 const maxDatagram = 1500
 
 // LocalAddr is the socket's address.
 func (d *Driver) LocalAddr() netip.AddrPort { return d.socket.LocalAddr() }
 
-// Format shows what a driver is, and nothing of its keys.
+// Format prints a description without keys.
 func (d *Driver) Format(f fmt.State, _ rune) {
 	kind := "client"
 	if d.server != nil {
@@ -94,7 +95,8 @@ func (d *Driver) Format(f fmt.State, _ rune) {
 // IsServer reports whether the driver listens.
 func (d *Driver) IsServer() bool { return d.server != nil }
 
-// Conns calls yield for each connection, in the order they came. Clients whose login is refused aren't among a server's.
+// Conns calls yield for each connection, in the order in which they were accepted. A server's connections to clients
+// that are being refused aren't among them.
 func (d *Driver) Conns(yield func(*Conn) bool) {
 	for _, c := range d.conns {
 		if !c.Closed() && !c.turnedAway() && !yield(c) {
@@ -103,7 +105,8 @@ func (d *Driver) Conns(yield func(*Conn) bool) {
 	}
 }
 
-// Len is the number of connections that Conns yields, and after Shutdown that of all that still have to be told.
+// Len is the number of connections that Conns yields. After Shutdown it also counts clients that must still be told of
+// it.
 func (d *Driver) Len() int {
 	n := 0
 	for _, c := range d.conns {
@@ -122,8 +125,8 @@ func (d *Driver) Server() *Conn {
 	return nil
 }
 
-// Err is what ended the driver's socket, or nil: its connections wait then, until they time out, and Rebind helps. Or it is why a
-// client's dial failed; see ErrDenied and those beside it.
+// Err is the error of the driver's socket, or nil. Connections then wait until they time out; Rebind gives them a new
+// socket. On a client it may also be why the dial failed; see ErrDenied and the errors beside it.
 func (d *Driver) Err() error {
 	if d.err != nil {
 		return d.err
@@ -131,16 +134,16 @@ func (d *Driver) Err() error {
 	return d.noLogin
 }
 
-// Since is a time as connections see it: since the driver's start, but for what ticks left out. A tick that comes more than
-// a second after the last one comes a second after it: nobody could be heard in a hitch, so it is no silence. A tick that comes
-// before the last one, by a clock that was set back, comes at the same time. Times with a monotonic reading,
-// such as time.Now's, don't mind a clock that is set. A time that no tick had yet is a second after the last one at most, as the
-// next tick will be.
+// Since converts a time to connections' time, which begins at the driver's start and is monotonic. A tick that comes
+// more than a second after the last counts as one second later: nothing could be received in such a hitch, so it must
+// not count as silence. A tick before the last one, by a clock that was set back, counts as the same time. Times with a
+// monotonic reading, such as those of time.Now, don't depend on a clock that is set. A time after the last tick is at
+// most a second after it, like the next tick's.
 func (d *Driver) Since(now time.Time) time.Duration {
 	return min(now.Sub(d.epoch), d.latest+longestTick)
 }
 
-// at is Since for a tick.
+// at is Since for a tick: a late tick counts as 1 s at most, and time never goes back.
 func (d *Driver) at(now time.Time) time.Duration {
 	at := now.Sub(d.epoch)
 	tick := min(max(at, d.latest), d.latest+longestTick)
@@ -149,10 +152,11 @@ func (d *Driver) at(now time.Time) time.Duration {
 	return tick
 }
 
-// longestTick is below every link's timeout.
+// longestTick is shorter than every link's timeout.
 const longestTick = time.Second
 
-// TickDispatch takes in the datagrams that have come, Config.MaxDatagrams of them at most. The next one takes in the rest.
+// TickDispatch reads and handles the datagrams that have arrived, at most Config.MaxDatagrams. The next TickDispatch
+// reads the rest.
 func (d *Driver) TickDispatch(now time.Time) {
 	defer region(regionDispatch).End()
 	d.ticks.begin()
@@ -165,8 +169,8 @@ func (d *Driver) TickDispatch(now time.Time) {
 	d.beginShares()
 }
 
-// readAll reads until the socket is empty or the tick has its share: whoever sends faster than datagrams are read
-// must not keep the tick from its end.
+// readAll reads until the socket is empty or the tick's bound is reached. So a sender faster than this end can't keep a
+// tick from ending.
 func (d *Driver) readAll(at time.Duration) {
 	for read, errs := 0, 0; d.err == nil && errs < maxReadErrors; {
 		if read >= d.cfg.MaxDatagrams {
@@ -177,17 +181,17 @@ func (d *Driver) readAll(at time.Duration) {
 		read += n
 		d.dispatch(at, n)
 		if err != nil && d.readError(err) {
-			errs++ // what came behind it isn't left for the next tick
+			errs++ // the datagrams behind it aren't left for the next tick
 		} else if n < len(d.in) {
 			return
 		}
 	}
 }
 
-// maxReadErrors bounds the errors of single datagrams that one tick reads past.
+// maxReadErrors bounds the errors of single datagrams that one tick skips.
 const maxReadErrors = 1024
 
-// readError counts an error of one datagram and reports whether reading goes on.
+// readError counts an error of one datagram, and reports whether to continue reading.
 func (d *Driver) readError(err error) bool {
 	if udp.IsTemporary(err) {
 		d.Counters.ReadErrors++
@@ -197,10 +201,10 @@ func (d *Driver) readError(err error) bool {
 	return false
 }
 
-// fetchFrom is with how many connections they are no longer all in the caches.
+// fetchFrom: above this many, connections no longer fit the cache.
 const fetchFrom = 64
 
-// fetch has the memory of the connections that the first n datagrams are for loaded all at once.
+// fetch prefetches the memory of the connections of the first n datagrams.
 func (d *Driver) fetch(n int) {
 	if n < 2 || len(d.conns) < fetchFrom {
 		return
@@ -214,16 +218,17 @@ func (d *Driver) fetch(n int) {
 			d.fetched += c.Prefetch()
 		}
 	}
-	clear(near) // so that those that end aren't held
+	clear(near) // ended connections aren't kept alive
 }
 
 func (d *Driver) dispatch(at time.Duration, n int) {
 	d.fetch(n)
-	for i := range d.in[:n] {
+	in := d.in[:n] // a callback may call Rebind, which replaces d.in
+	for i := range in {
 		if d.ended {
 			return // a callback has closed the driver
 		}
-		m := &d.in[i]
+		m := &in[i]
 		d.Counters.DatagramsIn++
 		d.Counters.BytesIn += uint64(m.N)
 		p, ok := d.checked(m.Data())
@@ -242,7 +247,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const checksumBytes = 4
 
-// checked is a datagram without its checksum, if there is to be one, and whether that is right.
+// checked removes a datagram's checksum, if the config has one, and reports whether it is right.
 func (d *Driver) checked(p []byte) ([]byte, bool) {
 	if !d.cfg.Checksum {
 		return p, true
@@ -286,7 +291,7 @@ func (d *Driver) tickLink(now time.Time) {
 	}
 }
 
-// sweep drops connections that have ended.
+// sweep removes connections that have ended.
 func (d *Driver) sweep() {
 	if d.parted == 0 {
 		return
@@ -304,8 +309,7 @@ func (d *Driver) sweep() {
 	d.conns = kept
 }
 
-// forgetAll drops all connections, at the end. Whoever closed the driver from a callback may have been called from
-// a loop over them.
+// forgetAll removes all connections at the end. A callback that closed the driver may be inside a loop over them.
 func (d *Driver) forgetAll() {
 	for _, c := range d.conns {
 		d.dropped.add(c)
@@ -313,7 +317,7 @@ func (d *Driver) forgetAll() {
 	d.conns = nil
 }
 
-// write queues a datagram for the end of the tick. It is sent earlier when the batch is full.
+// write queues a datagram to be sent at the end of the tick, or earlier when the batch is full.
 func (d *Driver) write(to netip.AddrPort, p []byte) {
 	if len(p) > maxDatagram-checksumBytes {
 		d.Counters.SendErrors++
@@ -331,8 +335,8 @@ func (d *Driver) write(to netip.AddrPort, p []byte) {
 	}
 }
 
-// flush sends the batch. A datagram that the system refuses is lost, as on the network: strangers choose the
-// addresses that they say they have.
+// flush sends the batch. A datagram that the system refuses is lost, as on the network: strangers may claim any source
+// address.
 func (d *Driver) flush() {
 	for batch := d.out[:d.nOut]; len(batch) > 0 && d.err == nil; {
 		n, err := d.socket.WriteBatch(batch)
@@ -352,8 +356,8 @@ func (d *Driver) flush() {
 	d.nOut = 0
 }
 
-// Close ends all connections at once, each with a last packet that says so, or several where the link has
-// them, and closes the socket. To part in order, call Shutdown before and tick until Len is 0.
+// Close ends all connections at once and closes the socket. Each peer gets one last packet that says so, or several
+// where the link has them. For an orderly end call Shutdown first, and tick until Len is 0.
 func (d *Driver) Close() error {
 	if !d.ended {
 		d.ended = true
@@ -372,7 +376,7 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// noAnswer tells the game that no connection came about.
+// noAnswer tells the game that no connection was made.
 func (d *Driver) noAnswer(r netconn.CloseResult) {
 	d.tell("no connection", slog.String("why", r.String()))
 	if d.cfg.Closed != nil {
@@ -386,7 +390,7 @@ func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
 	if c.client != nil && !c.joined {
 		d.noLogin = r.Err
 	}
-	d.parted = 2 // this one, and the next in case that the link has had its look
+	d.parted = 2 // this tick and the next, in case the link was checked already
 	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), slog.String("why", r.String()))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(c, r)

@@ -61,6 +61,8 @@ func TestImpossibleSettings(t *testing.T) {
 		"AckDelay":         {AckDelay: -time.Second},
 		"NetSpeed":         {NetSpeed: -5},
 		"Copies":           {Redundancy: netconn.Redundancy{Copies: -1}},
+		"Repairs":          {Coding: netconn.Coding{Repairs: 4}},
+		"PlainUnreal":      {Coding: netconn.Coding{Repairs: 1}, Link: PlainUnreal51()},
 		"control channel":  {Channels: []channel.Type{{Name: chatName, Static: true}}},
 		"MaxConns":         {MaxConns: -1},
 		"TickRate":         {TickRate: -1},

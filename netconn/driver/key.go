@@ -16,22 +16,22 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// KeyEnv is the environment variable that a Netcode link without a Key takes it from: 64 hex digits,
-// the same at the servers and at the token service.
+// KeyEnv is the environment variable with the key of a Netcode link without a Key: 64 hex digits, the same for game
+// servers and the token service.
 const KeyEnv = "BUNCHNET_KEY"
 
-// ErrNoToken is Dial's with the Netcode link, when there is neither a token nor a key to make one.
+// ErrNoToken is returned by Dial with the Netcode link when there is neither a token nor a key to make one.
 var ErrNoToken = errors.New("driver: the Netcode link needs a Token from your token service; for development set " + KeyEnv +
 	" to the server's key, or choose a link that isn't encrypted by its name")
 
-// development is the key of servers that were given none. It lives as long as the process.
+// development is the key of servers without a configured key. It lives as long as the process.
 var development struct {
 	sync.Mutex
 	key    netcode.Key
 	warned bool
 }
 
-// developmentKey is that key, made when there is none yet and make is set.
+// developmentKey is that key. With create it is made if necessary.
 func developmentKey(source io.Reader, create bool) (netcode.Key, error) {
 	development.Lock()
 	defer development.Unlock()
@@ -45,8 +45,8 @@ func developmentKey(source io.Reader, create bool) (netcode.Key, error) {
 	return k, err
 }
 
-// warnOnce tells that the key is for development only. Without a Logger the default one is told, once a process, unless the socket
-// is one that other machines don't reach: a client in another process of this one is told by ErrNoToken.
+// warnOnce warns that the key is for development only. Without a Logger slog.Default gets it, once a process, unless the
+// socket is on the loopback: a client in another process of this machine then gets ErrNoToken.
 func warnOnce(l *slog.Logger, given, loopback bool) {
 	development.Lock()
 	defer development.Unlock()
@@ -84,18 +84,18 @@ func (l *Netcode) key(create bool) (k netcode.Key, made bool, err error) {
 	return k, true, err
 }
 
-// spent is the tokens dialed with last, by their hashes. A token used twice, be it with another server, has two
-// connections seal packets with the same keys and numbers, and who listens undo both.
+// spent is hashes of the tokens dialed with last. Reusing a token, even with another server, reuses nonces and breaks
+// the encryption.
 var spent struct {
 	sync.Mutex
 	sums [1024][sha256.Size]byte
 	n    int
 }
 
-// spend notes a token and reports whether it is new.
+// spend notes a token, and reports whether it is new.
 func spend(token netcode.Token) bool {
 	if len(token) != netcode.ConnectTokenBytes {
-		return true // it will be refused for that
+		return true // it is refused anyway
 	}
 	sum := sha256.Sum256(token)
 	spent.Lock()

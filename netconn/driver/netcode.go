@@ -9,32 +9,37 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// Netcode is netcode 1.02, the default: only clients with a token from the game's back end connect, and every
-// packet is encrypted and authenticated. The zero value takes its key from the environment variable
-// named by KeyEnv, or makes one for development that is good within this process.
+// Netcode is netcode 1.02, the default link. Only clients with a token from the game's back end can connect, and every
+// packet is encrypted and authenticated. The zero value takes its key from the environment variable named by KeyEnv, or
+// makes one for development that works within this process only.
 //
-// How long a connection may be silent is Config.Timeout's, at each end; a token's timeout is how long connecting may take.
+// Config.Timeout at each end bounds how long a connection may be silent. A token's timeout bounds only how long
+// connecting may take.
 type Netcode struct {
-	// ProtocolID tells games and their versions apart; both ends and the token must have the same.
+	// ProtocolID distinguishes games and their versions. Both ends and the token must have the same.
 	ProtocolID uint64
-	// Key is what the server shares with the back end. Default that in the environment, else one for
-	// development. A client with a key and no Token makes its own for the address it dials, with a random client id.
+	// Key is the secret that servers share with the back end. Default: the one in the environment, else one for
+	// development. A client with a key and no Token makes its own token for the address it dials, with a random client
+	// id.
 	Key netcode.Key
-	// Addrs is where tokens say the server is. Default the socket's own address; when that is
-	// unspecified, as with ":7777", every address with its port, so name the public
-	// one if several servers share a key. Name also those that clients dial when they come through a proxy or a NAT that has
-	// another port: to the others nothing is answered, and the server counts other_server. Servers that one token names together need a FirstSequence each: with the same
-	// keys and the same numbers, what they send can be combined and read.
+	// Addrs is the server's addresses as tokens name them. Default: the socket's own address. When that is unspecified,
+	// as with ":7777", the default is every address with its port; so set the public address if several servers share a
+	// key. Also list addresses that clients dial through a proxy or a NAT with another port: for an address that isn't
+	// listed the server doesn't answer, and counts other_server. Servers that appear together in a token each need their
+	// own FirstSequence: with the same keys and the same packet numbers their packets can be decrypted by combining
+	// them.
 	Addrs []netip.AddrPort
-	// FirstSequence is where the server's packet numbers begin; see netcode.ServerConfig. Default 0.
+	// FirstSequence is the first packet number of the server; see netcode.ServerConfig. Default 0.
 	FirstSequence uint64
-	// TakeOver lets a client that connects again, with a fresh token of the same id, take its former connection's place, which ends
-	// with ErrReplaced right before the new one has joined; who is refused in the login ends nothing. From the same address it ends at once: who crashed or changed networks needn't wait for Config.Timeout. Package session keeps what
-	// the game knows of that player. Default false: it is refused, with ErrAlreadyConnected.
+	// TakeOver lets a client that connects again, with a fresh token of the same id, replace its former connection. That
+	// one ends with ErrReplaced just before the new one has joined; from the same address it ends at once. So a client
+	// that crashed or changed networks needn't wait for Config.Timeout. A login that is refused replaces nothing.
+	// Package session keeps what the game knows of the player. Default false: the new connection is refused with
+	// ErrAlreadyConnected.
 	TakeOver bool
-	// Slots is the clients at most, 16384 at most. Default Config.MaxConns.
+	// Slots is the most clients, up to 16384. Default Config.MaxConns.
 	Slots int
-	// Token is a client's connect token, for one Dial. Its servers are dialed, whatever Dial's address.
+	// Token is a client's connect token, for one Dial. The servers in it are dialed, whatever Dial's address is.
 	Token netcode.Token
 }
 
@@ -61,15 +66,16 @@ func (l Netcode) server(d *Driver) serverLink {
 	}
 	if s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
 		FirstSequence: l.FirstSequence, TakeOver: l.TakeOver, HoldFormer: l.TakeOver, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
-		s.conns = make([]*Conn, l.Slots)
+		n := l.Slots
 		if l.TakeOver {
-			s.conns = make([]*Conn, 2*l.Slots) // a client and its former connection have one each
+			n *= 2 // a client and its former connection each have a slot
 		}
+		s.conns = make([]*Conn, n)
 	}
 	return s
 }
 
-// tick tells the machine the time of day, by which tokens expire.
+// tick gives the machine the time of day, which decides when tokens expire.
 func (s *netcodeServer) tick(at time.Duration) {
 	s.m.SetClock(at, uint64(s.d.now.Unix()))
 	s.slotServer.tick(at)
@@ -108,7 +114,7 @@ func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
 type netcodeClient struct {
 	slotClient[*netcode.Client]
 	link    Netcode
-	expired bool // the token, when it was dialed with, by our clock
+	expired bool // the token was expired when it was dialed with, by our clock
 }
 
 func (Netcode) maxPacket() int { return netcode.MaxPayload }
@@ -152,7 +158,7 @@ func (c *netcodeClient) StateChanged(_, to netcode.State) {
 	}
 }
 
-// failure is why an attempt ended in a state.
+// failure is the error for an attempt that ended in a state.
 func (c *netcodeClient) failure(s netcode.State) error {
 	switch {
 	case s == netcode.Denied:

@@ -22,17 +22,17 @@ func Listen(addr string, cfg Config) (*Driver, error) {
 	return d.usable()
 }
 
-// usable is d, or what is wrong with its settings.
+// usable returns d, or the error of its settings.
 func (d *Driver) usable() (*Driver, error) {
 	if d.err == nil {
 		return d, nil
 	}
-	_ = d.socket.Close() // the settings' error is the one to tell
+	_ = d.socket.Close() // d.err is the one to return
 	return nil, d.err
 }
 
-// Dial opens a client of the server at addr. The connection comes about while it is
-// ticked; Config.Joined tells.
+// Dial opens a client of the server at addr. The connection is made while the driver is ticked; then Config.Joined is
+// called.
 func Dial(addr string, cfg Config) (*Driver, error) {
 	to, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
@@ -49,8 +49,8 @@ func Dial(addr string, cfg Config) (*Driver, error) {
 	return d.usable()
 }
 
-// localFor is where a client's socket is: on the loopback if its server is, for no firewall to ask about it. Who has
-// a token may go to any of its servers.
+// localFor is the local address of a client's socket: on the loopback if the server is, so that no firewall asks. A
+// client with a token may connect to any of the token's servers.
 func localFor(server netip.AddrPort, l Link) string {
 	token := false
 	switch l := l.(type) {
@@ -84,10 +84,13 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	if err := d.cfg.checkPackets(); err != nil {
 		return nil, err
 	}
+	if err := d.cfg.checkCoding(); err != nil {
+		return nil, err
+	}
 	d.warnUnaccepted(server)
 	d.socket = cfg.Socket
 	if d.socket == nil {
-		cfg.UDP.NoPoller = cfg.UDP.NoPoller || !cfg.Prompt // who reads now and then needn't be woken
+		cfg.UDP.NoPoller = cfg.UDP.NoPoller || !cfg.Prompt // a driver that polls its socket needn't be woken
 		s, err := udp.Listen(addr, cfg.UDP)
 		if err != nil {
 			return nil, fmt.Errorf("driver: %w", err)
@@ -98,7 +101,7 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	return d, nil
 }
 
-// checkPositive refuses numbers of the driver's own that can't be.
+// checkPositive returns an error for negative numbers in the driver's own settings.
 func (c *Config) checkPositive() error {
 	for _, n := range []struct {
 		name  string
@@ -114,7 +117,7 @@ func (c *Config) checkPositive() error {
 	return nil
 }
 
-// checkPackets refuses packets that the link can't carry: they would be lost.
+// checkPackets returns an error for packets larger than the link can carry.
 func (c *Config) checkPackets() error {
 	if n, most := c.Protocol.Bunch.PacketBits()/8, c.Link.maxPacket(); n > most {
 		link := strings.TrimPrefix(strings.TrimLeft(fmt.Sprintf("%T", c.Link), "*"), "driver.")
@@ -123,7 +126,18 @@ func (c *Config) checkPackets() error {
 	return nil
 }
 
-// checkConns tells what is wrong with settings that every connection gets, before there is one.
+// checkCoding returns an error for Coding over a link whose packets have a prefix.
+func (c *Config) checkCoding() error {
+	switch c.Link.(type) {
+	case PlainUnreal, *PlainUnreal:
+		if c.Coding != (netconn.Coding{}) {
+			return fmt.Errorf("%w: Coding isn't for PlainUnreal; leave it off, or take Netcode or PlainSalted", netconn.ErrConfig)
+		}
+	}
+	return nil
+}
+
+// checkConns checks the settings of connections before there is one.
 func (d *Driver) checkConns(server bool) error {
 	cfg := d.connConfig(&Conn{driver: d}, server)
 	cfg.LowLevelSend = func([]byte) {}
@@ -133,7 +147,7 @@ func (d *Driver) checkConns(server bool) error {
 	return nil
 }
 
-// warnUnaccepted tells the Logger of channel types that the peer may open and nothing accepts: what comes on them is ignored.
+// warnUnaccepted warns of channel types that the peer may open but that have no Accept: bunches on them are ignored.
 func (d *Driver) warnUnaccepted(server bool) {
 	for _, t := range d.cfg.Channels {
 		peerOpens := t.ClientOpen && server || t.ServerOpen && !server
@@ -143,7 +157,7 @@ func (d *Driver) warnUnaccepted(server bool) {
 	}
 }
 
-// makeBatches makes room for as many datagrams as the socket reads or writes at once.
+// makeBatches allocates as many datagrams as the socket reads or writes at once.
 func (d *Driver) makeBatches() {
 	n := d.socket.BatchSize()
 	d.in, d.out, d.near = make([]udp.Message, n), make([]udp.Message, n), make([]*Conn, n)
@@ -154,7 +168,7 @@ func (d *Driver) makeBatches() {
 	}
 }
 
-// channels is the configured types with the control channel of the login, unless the game has its own.
+// channels is the configured types, plus the login's control channel unless the game has its own.
 func (d *Driver) channels() []channel.Type {
 	for _, t := range d.cfg.Channels {
 		if t.Name == bunch.Control {

@@ -6,28 +6,30 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
-// Unreal427 is c with the wire of Unreal 4.27 and 5.0, its Link and its Protocol.
+// Unreal427 returns c with the Link and Protocol of Unreal 4.27 and 5.0.
 func Unreal427(c Config) Config {
 	c.Link, c.Protocol = PlainUnreal427(), netconn.Unreal427()
 	return c
 }
 
-// Unreal51 is c with the wire of Unreal 5.1, its Link and its Protocol.
+// Unreal51 returns c with the Link and Protocol of Unreal 5.1.
 func Unreal51(c Config) Config {
 	c.Link, c.Protocol = PlainUnreal51(), netconn.Unreal51()
 	return c
 }
 
-// Unreal53 is c with the wire of Unreal 5.3 and later, its Link and its Protocol; see netconn.Unreal53 for customExportsFinal.
+// Unreal53 returns c with the Link and Protocol of Unreal 5.3 and later. See netconn.Unreal53 for customExportsFinal.
 func Unreal53(customExportsFinal bool, c Config) Config {
 	c.Link, c.Protocol = PlainUnreal53(), netconn.Unreal53(customExportsFinal)
 	return c
 }
 
-// ErrPreset is Listen's and Dial's for a Link and a Protocol of different releases of Unreal: no other end would have both.
+// ErrPreset is returned by Listen and Dial for a Link and a Protocol of different releases of Unreal: no other end has
+// both.
 var ErrPreset = fmt.Errorf("%w: Link and Protocol aren't of the same release of Unreal", netconn.ErrConfig)
 
-// checkPresets refuses presets that don't go together. A handshake put together by hand isn't a preset, and goes with all.
+// checkPresets returns ErrPreset for presets of different releases. A handshake made by hand isn't a preset and goes
+// with any.
 func (c *Config) checkPresets() error {
 	release := ""
 	switch l := c.Link.(type) {

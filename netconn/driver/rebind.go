@@ -7,18 +7,19 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// ErrNoSocket is Rebind's without a socket.
+// ErrNoSocket is returned by Rebind without a socket.
 var ErrNoSocket = errors.New("driver: Rebind needs a socket; open one with udp.Listen")
 
-// Rebind gives the driver another socket and closes the one it had: after that failed (Err, which is nil then), or when the
-// machine has moved to another network. Connections go on, what was lost with the old socket is sent again.
+// Rebind gives the driver another socket and closes the old one. Use it after the socket failed (Err, which is nil
+// then), or when the machine has moved to another network. Connections continue; what was lost with the old socket is
+// sent again.
 //
-// A server needs a socket at its old address, or its clients don't find it. To a server, a client at
-// another address is another client: with [PlainUnreal] the two shake hands again and the connection goes on; with [Netcode]
-// and [PlainSalted], whose clients are bound to their addresses, it goes on only if the new socket has the old one's
+// A server's new socket needs the old address, or its clients don't find it. To a server, a client with another address
+// looks like another client. With [PlainUnreal] the two shake hands again and the connection continues. With [Netcode]
+// and [PlainSalted] clients are bound to their addresses: the connection continues only if the new socket has the same
 // address and port, and otherwise times out.
 //
-// Run ends when its socket fails, so call Rebind before that through Do, or tick the driver yourself.
+// Run ends when its socket fails. So call Rebind before that, through Do, or tick the driver yourself.
 func (d *Driver) Rebind(s udp.Socket) error {
 	switch {
 	case s == nil:
@@ -43,5 +44,5 @@ func (d *Driver) Rebind(s udp.Socket) error {
 	return nil
 }
 
-// socketFailed notes an error that the socket doesn't come back from.
+// socketFailed notes an error after which the socket no longer works.
 func (d *Driver) socketFailed(err error) { d.err, d.failed = err, true }

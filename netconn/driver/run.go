@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Do runs f on the goroutine that ticks the driver, at the next TickDispatch, or at once in
-// Run with Config.Prompt. Any goroutine may call it. After Close, f isn't called; see Done.
+// Do runs f on the goroutine that ticks the driver: at the next TickDispatch, or at once in Run with Config.Prompt. Any
+// goroutine may call it. After Close f isn't called; see Done.
 func (d *Driver) Do(f func()) {
 	select {
 	case <-d.done:
@@ -40,13 +40,13 @@ func (d *Driver) runCalls() {
 	d.running = calls[:0]
 }
 
-// Done is closed by Close, after which no call of Do is made.
+// Done returns a channel that Close closes. After that no function given to Do runs.
 func (d *Driver) Done() <-chan struct{} { return d.done }
 
-// Run ticks the driver until ctx is done, its socket fails or a client's dial has failed, with step between
-// TickDispatch and TickFlush; step may be nil. It then closes the driver, which ends its connections at once: to part in order, call
-// Shutdown first, and end ctx when Len is 0. The error is nil when ctx was done, otherwise Driver.Err's. The end of a
-// client's connection that had joined doesn't end Run: Config.Closed tells of it, and may cancel ctx.
+// Run ticks the driver until ctx is done, the socket fails or a client's dial has failed. It calls step between
+// TickDispatch and TickFlush; step may be nil. Then it closes the driver, which ends its connections at once; for an
+// orderly end call Shutdown first, and end ctx when Len is 0. Run returns nil when ctx was done, otherwise Driver.Err.
+// The end of a client's joined connection doesn't end Run: Config.Closed is told of it, and may cancel ctx.
 func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 	interval := d.interval()
 	next := d.cfg.Clock().Add(interval)

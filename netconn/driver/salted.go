@@ -8,12 +8,12 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/salted"
 )
 
-// PlainSalted is the challenge/response connection of netconn/salted: slots, and packets that
-// only who sees the traffic can forge. Nothing is encrypted and nobody authenticated.
+// PlainSalted is the challenge/response link of netconn/salted. It has slots, and only somebody who sees the traffic can
+// forge packets. It encrypts nothing and authenticates nobody.
 type PlainSalted struct {
-	// ProtocolID tells games and their versions apart; both ends must have the same.
+	// ProtocolID distinguishes games and their versions. Both ends must have the same.
 	ProtocolID uint64
-	// Slots is the number of clients at most, 1024 at most. Default Config.MaxConns.
+	// Slots is the most clients, up to 1024. Default Config.MaxConns.
 	Slots int
 }
 

@@ -14,20 +14,20 @@ import (
 // maxShards is far above the cores of a machine.
 const maxShards = 256
 
-// ErrShards is ListenShards' for settings that shards can't have.
+// ErrShards is returned by ListenShards for settings that shards can't have.
 var ErrShards = errors.New("driver: shards")
 
-// ListenShards opens n servers at one address, for machines with more cores than one driver can use. The kernel deals
-// datagrams out by the addresses of both ends, so a client stays with one of them. Linux only; elsewhere the error is
-// udp.ErrReusePort.
+// ListenShards opens n servers at one address, for machines with more cores than one driver can use. The kernel
+// distributes datagrams by the addresses of both ends, so a client stays with one server. Linux only; elsewhere it
+// returns udp.ErrReusePort.
 //
-// Each is a server of its own: its connections, its callbacks, its MaxConns, and the goroutine that ticks it. So
-// config is asked for each one's settings, in order, and what they share must be safe for that. With
-// [Netcode] the slots and the memory of used tokens are each one's too: n times the clients fit, a client id may be at two
-// of them, and a token may be used again from an address that the kernel gives to another. A client whose address changes
-// may come to another shard, which doesn't know it; it has to connect again.
+// Each server has its own connections, callbacks, MaxConns and goroutine. So config is called for each one's settings,
+// in order, and whatever the settings share must be safe for concurrent use. With Netcode, slots and the memory of used
+// tokens are each server's own too: n times the clients fit, a client id may be connected to two of them, and a token
+// may be used again from an address that the kernel gives to another. A client whose address changes may come to another
+// server, which doesn't know it, and must connect again.
 //
-// Where one stops, the kernel deals the others' clients out anew. So end all together, as RunShards does.
+// When one server stops, the kernel distributes the other servers' clients anew. So end all together, as RunShards does.
 func ListenShards(addr string, n int, config func(shard int) Config) ([]*Driver, error) {
 	if n < 1 || n > maxShards {
 		return nil, fmt.Errorf("%w: %d of them; there may be 1 to %d", ErrShards, n, maxShards)
@@ -71,8 +71,8 @@ func closeAll(all []*Driver) (err error) {
 	return err
 }
 
-// RunShards runs drivers, each on a goroutine of its own and with step between its ticks, until ctx is done or one of
-// them fails, then closes all. step may be nil.
+// RunShards runs drivers, each on its own goroutine and with step between its ticks, until ctx is done or one of them
+// fails. Then it closes all. step may be nil.
 func RunShards(ctx context.Context, all []*Driver, step func(shard int, now time.Time)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -4,10 +4,10 @@ import (
 	"fmt"
 )
 
-// Shutdown begins the orderly end of a server: every connection is closed as by CloseWithReason, so that what was sent before
-// arrives, and clients that come from now on are refused with the same reason, which is ErrDenied to them. Tick until
-// Len is 0, then Close. That is when all who were there have been told, also those in their login, or after
-// Config.LingerTimeout at most, and 5 s more for clients that never begin their login:
+// Shutdown begins the orderly end of a server. Every connection is closed as by CloseWithReason, so that what was sent
+// before arrives. New clients are refused with the same reason; for them the error is ErrDenied. Tick until Len is 0,
+// then Close. Len is 0 when all clients have been told, also those in their login. That takes at most
+// Config.LingerTimeout, and 5 s more for clients that never begin their login:
 //
 //	srv.Shutdown("back in an hour")
 //	for srv.Len() > 0 { ... TickDispatch, TickFlush ... }

@@ -2,8 +2,8 @@ package driver
 
 import "time"
 
-// BeforeFlush runs f in the next TickFlush, after the game's own work of the tick and before connections send: for what waits for
-// a tick. What f itself asks for is the next tick's. It belongs to the goroutine that ticks the driver, as f does.
+// BeforeFlush runs f once, in the next TickFlush, after the game's own work of the tick and before connections send.
+// When f calls BeforeFlush, that is for the tick after. It belongs to the goroutine that ticks the driver, as does f.
 func (d *Driver) BeforeFlush(f func()) { d.beforeFlush = append(d.beforeFlush, f) }
 
 func (d *Driver) runBeforeFlush() {
@@ -35,11 +35,14 @@ const (
 	spareMemory = 2    // senders fill this part of the memory for what isn't acked
 )
 
-// SendSpare has send called for what isn't to delay the game: to send something and return its bytes, or 0 when it has nothing more. It is
-// called when the game has left bandwidth in a tick, in TickFlush, and at other times when there is more than the game has used
-// in its last ticks; as often as there is some, those of a connection in turn. Where the game takes all, they get one byte of 16 that the
-// connection sends. Nobody is called while reliable bunches wait for the packet window, or fill half of the memory for what isn't acked
-// (netconn.Config.MaxMemory). A send that has returned 0 isn't called again. It belongs to the goroutine that ticks the driver, as send does.
+// SendSpare registers a function that sends data which must not delay the game, such as downloads. send sends some and
+// returns its bytes, or 0 when it has nothing more; after that it isn't called again.
+//
+// send is called in TickFlush when the game has left bandwidth in a tick, and at other times when there is more than the
+// game has used in its last ticks. It is called as often as there is bandwidth; the senders of a connection take turns.
+// When the game uses all bandwidth they get one byte of 16. It isn't called while reliable bunches wait for the packet
+// window, or fill half of the memory for unacked data (netconn.Config.MaxMemory). SendSpare and send belong to the
+// goroutine that ticks the driver.
 func (c *Conn) SendSpare(send func() int) {
 	s, d := &c.spare, c.driver
 	s.senders = append(s.senders, send)

@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// TickTimes is how long a driver's ticks took by the machine's clock, since its start.
+// TickTimes says how long a driver's ticks took since its start, by the machine's clock.
 type TickTimes struct {
 	Count uint64
-	// Dispatch and Flush are the sums of TickDispatch and TickFlush, Step of what the game did between them.
+	// Dispatch and Flush are the total times of TickDispatch and TickFlush; Step is that of the game's work between
+	// them.
 	Dispatch, Step, Flush time.Duration
-	// Below counts ticks by how long all three took: Below[0] under 1 µs, Below[n] from 2^(n-1) to 2^n µs, the last one
-	// all that took longer.
+	// Below counts ticks by the sum of the three: Below[0] those under 1 µs, Below[n] those from 2^(n-1) to 2^n µs, the
+	// last all longer ones.
 	Below [TickBuckets]uint64
 }
 
-// TickBuckets is the length of TickTimes.Below: the last but one ends at 4 s.
+// TickBuckets is the length of TickTimes.Below; the last but one counts ticks up to 4 s.
 const TickBuckets = 24
 
-// TickTimes is a snapshot. It belongs to the goroutine that ticks the driver.
+// TickTimes returns a copy of the current values. It belongs to the goroutine that ticks the driver.
 func (d *Driver) TickTimes() TickTimes { return d.ticks.TickTimes }
 
 // tickClock measures ticks. A TickDispatch without its TickFlush, or the other way round, isn't counted.

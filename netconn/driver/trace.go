@@ -7,7 +7,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
-// AddTrace gives s what happens on all connections from now on, besides who gets it already.
+// AddTrace sends the events of all connections to s from now on, in addition to the sinks set before.
 func (d *Driver) AddTrace(s nettrace.Sink) {
 	var sink nettrace.Sink = s
 	switch t := d.cfg.Trace.(type) {

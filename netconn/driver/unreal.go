@@ -149,6 +149,9 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 		old.conn.LinkClosed(s.at, "the client connected again")
 		s.drop(old)
 	}
+	if s.d.ended {
+		return false // by who was told of that
+	}
 	refusal, ok := s.noRoom(from.Addr())
 	if !ok {
 		return false

@@ -23,6 +23,9 @@
 //
 // A packet that is empty, or whose last byte is zero, has no terminator and is an error.
 //
+// Package coding repairs lost packets with symbols behind later ones. It isn't a component of a chain, as it stands behind packets, and
+// needs their numbers: netconn's Config.Coding has it.
+//
 // The package refuses to hold packets back, to change their content, or to keep time.
 // Components that seal whole packets (encryption) are not handlers here but links of
 // netconn/driver, since they work on bytes.

@@ -2,6 +2,7 @@ package netcode
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -127,4 +128,88 @@ func TestReplacedIsDisconnected(t *testing.T) {
 	require.Equal(t, Connected, c.State())
 	require.Equal(t, []Reason{Replaced}, l.down.gone)
 	require.Equal(t, Disconnected, l.client.State())
+}
+
+// joins has a client connect from an address and returns it.
+func (l *handed) joins(from netip.AddrPort, seed uint64, id uint64) *Client {
+	var up relay
+	c := newClient(l.t, &up)
+	require.NoError(l.t, c.Connect(l.now, token(l.t, seed, func(c *TokenConfig) { c.ClientID = id })))
+	for range 2 {
+		for _, p := range up.up {
+			l.server.Receive(l.now, from, p)
+		}
+		up.up = nil
+		for i, p := range l.down.sent {
+			if l.down.to[i] == from {
+				c.Receive(l.now, serverAddr, p)
+			}
+		}
+		l.down.sent, l.down.to = nil, nil
+	}
+	return c
+}
+
+// TestFormerIsHeld: with HoldFormer a client's former connection stays beside the new one until that is settled, one at the same address and one that isn't
+// settled yet don't. The two have one place of the server's, whoever of them goes.
+func TestFormerIsHeld(t *testing.T) {
+	l := newHanded(t, 1)
+	var err error
+	l.server, err = NewServer(ServerConfig{ProtocolID: 7, PrivateKey: Key{1}, Addrs: []netip.AddrPort{serverAddr}, Slots: 3, Handler: &l.down, UnixAtZero: unixStart - 60, TakeOver: true, HoldFormer: true})
+	require.NoError(t, err)
+	seed := uint64(100)
+	join := func(addr int, id uint64, slot int, gone ...Reason) {
+		t.Helper()
+		l.down.gone = nil
+		seed++
+		c := l.joins(addrOf(addr), seed, id)
+		require.Equal(t, gone, l.down.gone)
+		if slot < 0 {
+			require.Equal(t, Denied, c.State())
+			require.Equal(t, Full, c.Denial())
+			return
+		}
+		require.Equal(t, Connected, c.State())
+		at, ok := l.server.SlotOf(addrOf(addr))
+		require.True(t, ok)
+		require.Equal(t, slot, at)
+		its, slots := c.Slot()
+		require.Equal(t, []int{slot % 3, 3}, []int{its, slots}, "to the client there are three places")
+	}
+	leave := func(slot int) { l.server.Disconnect(l.now, slot) }
+	settle := func(slot int, gone ...Reason) {
+		t.Helper()
+		l.down.gone = nil
+		l.server.Settle(l.now, slot)
+		require.Equal(t, gone, l.down.gone)
+	}
+	join(1, 99, 0)
+	join(2, 99, 3)
+	join(3, 99, 3, Replaced) // the one that wasn't settled
+	join(4, 5, 1)
+	join(5, 6, 2)
+	join(9, 7, -1)
+	settle(0)
+	settle(3, Replaced)
+	settle(3)
+	join(10, 6, 5)
+	settle(5, Replaced)
+	join(9, 7, -1) // there are slots, but their places are those of 3 and 5
+	join(6, 99, 0)
+	join(6, 99, 0, Replaced)
+	leave(0) // the new one, whose login was refused
+	join(7, 99, 0)
+	leave(3) // the former one goes by itself
+	settle(0)
+	join(8, 99, 3)
+	join(7, 99, 0, Replaced, Replaced) // the one that wasn't settled, and the former one at the same address
+	join(1, 99, 3)
+	settle(3, Replaced)
+	join(2, 99, 0)
+	for _, slot := range []int{-1, 4, 6} {
+		settle(slot) // nobody is there
+	}
+	settle(0, Replaced)
+	leave(0)
+	join(9, 7, 0)
 }

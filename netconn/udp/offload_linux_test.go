@@ -210,6 +210,41 @@ func TestRefusingPeersAreBounded(t *testing.T) {
 	require.Contains(t, r.peers, peer(4*maxRefusing))
 }
 
+// TestRefusingPeersAreForgottenInOrder: a peer that took several as one and then refuses them again is remembered as long as others that
+// were refused then, and makes none of them forgotten before its turn.
+func TestRefusingPeersAreForgottenInOrder(t *testing.T) {
+	peer := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(i)) }
+	t.Run("again", func(t *testing.T) {
+		var r refusals
+		for i := range maxRefusing - 1 {
+			r.add(peer(i))
+		}
+		r.taken(peer(0))
+		r.add(peer(0))
+		r.add(peer(0))
+		for i := range maxRefusing - 1 {
+			require.NotNil(t, r.peers[peer(0)], "after %d later peers", i)
+			require.Equal(t, 2*minWait, r.peers[peer(0)].wait)
+			r.add(peer(10_000 + i))
+		}
+		r.add(peer(20_000))
+		require.Nil(t, r.peers[peer(0)])
+	})
+	t.Run("again and again", func(t *testing.T) {
+		var r refusals
+		for i := range maxRefusing {
+			r.add(peer(i))
+		}
+		for range 3 * maxRefusing {
+			r.taken(peer(7))
+			r.add(peer(7))
+		}
+		for i := range maxRefusing {
+			require.NotNil(t, r.peers[peer(i)], "%d", i)
+		}
+	})
+}
+
 // TestRefusalsAreWaitedOut: after a refusal the stated number of datagrams goes out one by one before several are tried again, however
 // long the runs are.
 func TestRefusalsAreWaitedOut(t *testing.T) {

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -38,9 +39,8 @@ func (b *backoff) waits() bool {
 // refusals is the peers to which several datagrams as one were refused: a path too narrow for them, or a device that can't.
 type refusals struct {
 	peers map[netip.AddrPort]*backoff
-	order [maxRefusing]netip.AddrPort // a ring
-	next  int
-	row   int // peers refused since a write to one was taken
+	order []netip.AddrPort // those of peers, the oldest first
+	row   int              // peers refused since a write to one was taken
 	all   backoff
 }
 
@@ -60,10 +60,11 @@ func (r *refusals) add(peer netip.AddrPort) {
 		if r.peers == nil {
 			r.peers = map[netip.AddrPort]*backoff{}
 		}
-		delete(r.peers, r.order[r.next])
+		if len(r.order) == maxRefusing {
+			r.forget(0)
+		}
 		b = &backoff{}
-		r.peers[peer], r.order[r.next] = b, peer
-		r.next = (r.next + 1) % maxRefusing
+		r.peers[peer], r.order = b, append(r.order, peer)
 	}
 	b.again()
 	if r.row++; r.row >= refusedInARow {
@@ -74,9 +75,15 @@ func (r *refusals) add(peer netip.AddrPort) {
 // taken notes that several as one went out to a peer.
 func (r *refusals) taken(peer netip.AddrPort) {
 	r.row, r.all = 0, backoff{}
-	if len(r.peers) > 0 {
-		delete(r.peers, peer)
+	if r.peers[peer] != nil {
+		r.forget(slices.Index(r.order, peer))
 	}
+}
+
+// forget takes out the i-th of order.
+func (r *refusals) forget(i int) {
+	delete(r.peers, r.order[i])
+	r.order = slices.Delete(r.order, i, i+1)
 }
 
 // wait counts a datagram to a peer, which others could go with, and reports whether it has to go by itself.

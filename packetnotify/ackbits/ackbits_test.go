@@ -168,6 +168,10 @@ func TestConfig(t *testing.T) {
 		_, err := New(c, nil)
 		require.ErrorIs(t, err, ErrConfig)
 	}
+	for _, c := range []Config{{}, {Window: 32}, {Window: 1 << 14}, {LossAfter: 1}, {Smoothing: 1}} {
+		_, err := New(c, nil)
+		require.NoError(t, err)
+	}
 }
 
 func exchange(t testing.TB) func() {

@@ -34,7 +34,8 @@ type Config[P any] struct {
 
 	// New makes the player of a connection. Needed.
 	New func(c *driver.Conn) P
-	// Rejoin gives a player that was kept another connection. May be nil.
+	// Rejoin gives a player another connection: one that was kept, or, on other links than Netcode, one whose former connection this one replaces. That
+	// comes without Away: let go of the former connection here, too. May be nil.
 	Rejoin func(c *driver.Conn, p P)
 	// Away tells that a player's connection has ended, and that it is kept. May be nil.
 	Away func(p P, r netconn.CloseResult)
@@ -149,11 +150,7 @@ func (s *Players[P]) Closed(c *driver.Conn, r netconn.CloseResult) {
 		s.gone(e)
 		return
 	}
-	for s.away.Len() >= s.cfg.MaxAway { // Gone may have ended others
-		s.gone(s.away.Front().Value.(*entry[P]))
-	}
-	e.until = s.now + s.cfg.Keep
-	e.at = s.away.PushBack(e)
+	s.keep(e)
 	if s.cfg.Away != nil {
 		s.cfg.Away(e.player, r)
 	}
@@ -166,13 +163,19 @@ func (s *Players[P]) Restore(id string, p P) bool {
 		return false
 	}
 	s.joined++
-	e := &entry[P]{id: id, nth: s.joined, player: p, until: s.now + s.cfg.Keep, ended: netconn.CloseResult{Code: netconn.TimedOut}}
+	e := &entry[P]{id: id, nth: s.joined, player: p, ended: netconn.CloseResult{Code: netconn.TimedOut}}
 	s.byID[id] = e
-	for s.away.Len() >= s.cfg.MaxAway {
+	s.keep(e)
+	return true
+}
+
+// keep has a player be away from now on, in the place of the one that is away longest if MaxAway are.
+func (s *Players[P]) keep(e *entry[P]) {
+	for s.away.Len() >= s.cfg.MaxAway { // Gone may have ended others
 		s.gone(s.away.Front().Value.(*entry[P]))
 	}
+	e.until = s.now + s.cfg.Keep
 	e.at = s.away.PushBack(e)
-	return true
 }
 
 // gone forgets a player without a connection.

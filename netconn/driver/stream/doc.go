@@ -25,6 +25,13 @@
 // be ticked, by Run or by the game's loop, or nothing moves; and the goroutine that
 // ticks it must not block in Read or Write.
 //
+// # The end of a connection
+//
+// When a connection ends, its streams end at both ends with [ErrLost]. That is so for one that is closed in order too
+// (driver.Conn.CloseWithReason, driver.Driver.Shutdown): what streams have sent by then arrives, what waits in their buffers doesn't. To lose
+// nothing, let both ends of each stream call CloseWrite and read to io.EOF before. A server that shuts down while its client is
+// out of reach ends its streams after driver.Config.LingerTimeout; the client's end after its Timeout.
+//
 // # On the wire
 //
 // Reliable bunches of whole segments, byte by byte; low byte first:

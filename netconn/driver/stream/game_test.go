@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,8 +16,6 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
-	"github.com/bunchnet/bunchnet/netconn/udp"
-	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 )
 
 // clockwork changes in each tick of its server. Its values don't compress.
@@ -38,20 +35,14 @@ type game struct {
 func play(t *testing.T, things int, cfg driver.Config, down netsim.Settings, with bool, took time.Duration) *game {
 	g := &game{}
 	synctest.Test(t, func(t *testing.T) {
-		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-		b, err := proxy.Impair(b, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 5 * time.Millisecond}, down, 1)
-		require.NoError(t, err)
 		l := Listen(name, Config{})
 		world, mirror := actorrep.NewServer(actorrep.Config{}), actorrep.NewClient(actorrep.Config{})
 		require.NoError(t, world.Register("Clockwork", (*clockwork)(nil)))
 		require.NoError(t, mirror.Register("Clockwork", (*clockwork)(nil)))
 		sc, cc := cfg, cfg
-		sc.Socket, sc.Channels, sc.Joined = a, append(world.ChannelTypes(), l.Type()), func(c *driver.Conn) { world.AddConn(c) }
-		cc.Socket, cc.Channels = b, append(mirror.ChannelTypes(), Type(name))
-		server, err := driver.Listen("", sc)
-		require.NoError(t, err)
-		client, err := driver.Dial("127.0.0.1:7777", cc)
-		require.NoError(t, err)
+		sc.Channels, sc.Joined = append(world.ChannelTypes(), l.Type()), func(c *driver.Conn) { world.AddConn(c) }
+		cc.Channels = append(mirror.ChannelTypes(), Type(name))
+		server, client, _ := linked(t, sc, cc, netsim.Settings{LagMin: 5 * time.Millisecond, LagMax: 5 * time.Millisecond}, down)
 		all := make([]*clockwork, things)
 		for i := range all {
 			all[i] = &clockwork{}
@@ -169,16 +160,11 @@ func TestGameTakesAll(t *testing.T) {
 func TestTurns(t *testing.T) {
 	for _, prompt := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 			l := Listen(name, Config{})
 			cfg := driver.Config{Link: driver.PlainSalted{}, NetSpeed: 100_000, TickRate: 20, Prompt: prompt}
 			sc, cc := cfg, cfg
-			sc.Socket, sc.Channels = a, []channel.Type{l.Type()}
-			cc.Socket, cc.Channels = b, []channel.Type{Type(name)}
-			server, err := driver.Listen("", sc)
-			require.NoError(t, err)
-			client, err := driver.Dial("127.0.0.1:7777", cc)
-			require.NoError(t, err)
+			sc.Channels, cc.Channels = []channel.Type{l.Type()}, []channel.Type{Type(name)}
+			server, client, _ := linked(t, sc, cc)
 			ctx, stop := running(t, server, client)
 			var got [3]atomic.Int64
 			var ends []net.Conn

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -16,8 +15,6 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
-	"github.com/bunchnet/bunchnet/netconn/udp"
-	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 )
 
 // TestManyStreams: streams come and go on one connection, more than 16 bits count, and each carries what was written; nothing is left of
@@ -25,26 +22,12 @@ import (
 func TestManyStreams(t *testing.T) {
 	cfg := driver.Config{MaxChannels: 64}
 	l := Listen(name, Config{})
-	a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 	now := time.Unix(1_700_000_000, 0)
 	cfg.Clock, cfg.NetSpeed = func() time.Time { return now }, 100_000_000
 	sc, cc := cfg, cfg
-	sc.Socket, sc.Channels = a, []channel.Type{l.Type()}
-	cc.Socket, cc.Channels = b, []channel.Type{Type(name)}
-	server, err := driver.Listen("", sc)
-	require.NoError(t, err)
-	client, err := driver.Dial("127.0.0.1:7777", cc)
-	require.NoError(t, err)
-	tick := func() {
-		now = now.Add(10 * time.Millisecond)
-		client.TickDispatch(now)
-		client.TickFlush(now)
-		server.TickDispatch(now)
-		server.TickFlush(now)
-	}
-	for c := client.Server(); c == nil || !c.Joined(); c = client.Server() {
-		tick()
-	}
+	sc.Channels, cc.Channels = []channel.Type{l.Type()}, []channel.Type{Type(name)}
+	server, client, _ := linked(t, sc, cc)
+	tick := ticking(&now, server, client)
 	const total = 70_000
 	at := 0
 	for at < total {
@@ -202,17 +185,10 @@ func TestDarkness(t *testing.T) {
 		for _, way := range []int{1, 2, 3} {
 			synctest.Test(t, func(t *testing.T) {
 				l := Listen(name, Config{MaxStreams: 4})
-				a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-				path, err := proxy.Impair(b, netsim.Settings{}, netsim.Settings{}, 1)
-				require.NoError(t, err)
 				base := driver.Config{TickRate: 60}
 				sc, cc := base, base
-				sc.Socket, sc.Channels = a, []channel.Type{l.Type()}
-				cc.Socket, cc.Channels = path, []channel.Type{Type(name)}
-				server, err := driver.Listen("", sc)
-				require.NoError(t, err)
-				client, err := driver.Dial("127.0.0.1:7777", cc)
-				require.NoError(t, err)
+				sc.Channels, cc.Channels = []channel.Type{l.Type()}, []channel.Type{Type(name)}
+				server, client, path := linked(t, sc, cc, netsim.Settings{}, netsim.Settings{})
 				ctx, stop := running(t, server, client)
 				set := func(on bool) {
 					var in, out netsim.Settings

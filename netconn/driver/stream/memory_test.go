@@ -3,7 +3,6 @@ package stream
 import (
 	"io"
 	"net"
-	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +13,6 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
-	"github.com/bunchnet/bunchnet/netconn/udp"
-	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 )
 
 // TestMemoryComesBack: a stream that has something to send while the reliable bunches of other channels fill half of MaxMemory
@@ -24,19 +21,12 @@ func TestMemoryComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := bunch.Name{Index: 311}
 		l := Listen(name, Config{})
-		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 		slow := netsim.Settings{LagMin: 100 * time.Millisecond, LagMax: 100 * time.Millisecond}
-		b, err := proxy.Impair(b, slow, slow, 1)
-		require.NoError(t, err)
 		base := driver.Config{NetSpeed: 40_000_000, TickRate: 200, MaxMemory: 256 << 10}
 		sc, cc := base, base
 		busy := channel.Type{Name: other, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
-		sc.Socket, sc.Channels = a, []channel.Type{l.Type(), busy}
-		cc.Socket, cc.Channels = b, []channel.Type{Type(name), busy}
-		server, err := driver.Listen("", sc)
-		require.NoError(t, err)
-		client, err := driver.Dial("127.0.0.1:7777", cc)
-		require.NoError(t, err)
+		sc.Channels, cc.Channels = []channel.Type{l.Type(), busy}, []channel.Type{Type(name), busy}
+		server, client, _ := linked(t, sc, cc, slow, slow)
 		_, stop := running(t, server, client)
 
 		c, err := Dial(t.Context(), client, name, Config{})
@@ -80,17 +70,13 @@ func TestStreamsLeaveMemoryToTheGame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := bunch.Name{Index: 311}
 		l := Listen(name, Config{})
-		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 		base := driver.Config{TickRate: 60, MaxMemory: 1 << 20}
 		sc, cc := base, base
 		busy := channel.Type{Name: other, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
 		var conn *driver.Conn
-		sc.Socket, sc.Channels, sc.Joined = a, []channel.Type{l.Type(), busy}, func(c *driver.Conn) { conn = c }
-		cc.Socket, cc.Channels = b, []channel.Type{Type(name), busy}
-		server, err := driver.Listen("", sc)
-		require.NoError(t, err)
-		client, err := driver.Dial("127.0.0.1:7777", cc)
-		require.NoError(t, err)
+		sc.Channels, sc.Joined = []channel.Type{l.Type(), busy}, func(c *driver.Conn) { conn = c }
+		cc.Channels = []channel.Type{Type(name), busy}
+		server, client, _ := linked(t, sc, cc)
 		_, stop := running(t, server, client)
 		var ends []net.Conn
 		for range 8 {
@@ -110,6 +96,7 @@ func TestStreamsLeaveMemoryToTheGame(t *testing.T) {
 		var ch *channel.Channel
 		done := make(chan error)
 		server.Do(func() {
+			var err error
 			ch, err = conn.Open(other, nil)
 			if err == nil {
 				_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 10), Reliable: true})

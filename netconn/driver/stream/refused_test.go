@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
-	"github.com/bunchnet/bunchnet/netconn/udp"
-	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 )
 
 // TestRefusedAtOnce: a stream beyond the bounds is refused in the tick in which it came, so that nothing waits for the next one however
@@ -26,27 +23,13 @@ func TestRefusedAtOnce(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		other := bunch.Name{Index: 311}
 		l := Listen(name, Config{MaxStreams: 1})
-		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 		now := time.Unix(1_700_000_000, 0)
 		busy := channel.Type{Name: other, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
 		base := driver.Config{Clock: func() time.Time { return now }, NetSpeed: 1_000_000, MaxMemory: 256 << 10}
 		sc, cc := base, base
-		sc.Socket, sc.Channels = a, []channel.Type{l.Type(), busy}
-		cc.Socket, cc.Channels = b, []channel.Type{Type(name), busy}
-		server, err := driver.Listen("", sc)
-		require.NoError(t, err)
-		client, err := driver.Dial("127.0.0.1:7777", cc)
-		require.NoError(t, err)
-		tick := func() {
-			now = now.Add(10 * time.Millisecond)
-			client.TickDispatch(now)
-			client.TickFlush(now)
-			server.TickDispatch(now)
-			server.TickFlush(now)
-		}
-		for c := client.Server(); c == nil || !c.Joined(); c = client.Server() {
-			tick()
-		}
+		sc.Channels, cc.Channels = []channel.Type{l.Type(), busy}, []channel.Type{Type(name), busy}
+		server, client, _ := linked(t, sc, cc)
+		tick := ticking(&now, server, client)
 		for range 10 {
 			tick()
 		}
@@ -57,6 +40,7 @@ func TestRefusedAtOnce(t *testing.T) {
 		}
 		var streams [2]*Conn
 		for i := range streams {
+			var err error
 			streams[i], err = Open(client.Server(), name, Config{})
 			require.NoError(t, err)
 		}
@@ -111,20 +95,14 @@ func TestFullMemoryWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			other := bunch.Name{Index: 311}
 			busy := channel.Type{Name: other, ServerOpen: true, Accept: func(*channel.Channel) channel.Handler { return channel.Nop{} }}
-			a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-			dark, err := proxy.Impair(b, netsim.Settings{}, netsim.Settings{}, 1)
-			require.NoError(t, err)
 			l := Listen(name, Config{MaxStreams: 1})
 			clock := &countedClock{}
 			clock.limit.Store(2000)
 			cfg := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000, MaxMemory: 1 << 20}
 			sc, cc := cfg, cfg
-			sc.Socket, sc.Channels, sc.Prompt, sc.Clock = a, []channel.Type{l.Type(), busy}, true, clock.now
-			cc.Socket, cc.Channels = dark, []channel.Type{Type(name), busy}
-			server, err := driver.Listen("", sc)
-			require.NoError(t, err)
-			client, err := driver.Dial("127.0.0.1:7777", cc)
-			require.NoError(t, err)
+			sc.Channels, sc.Prompt, sc.Clock = []channel.Type{l.Type(), busy}, true, clock.now
+			cc.Channels = []channel.Type{Type(name), busy}
+			server, client, dark := linked(t, sc, cc, netsim.Settings{}, netsim.Settings{})
 			ctx, stop := running(t, server, client)
 			c, err := Dial(ctx, client, name, Config{})
 			require.NoError(t, err)
@@ -169,15 +147,11 @@ func TestFullMemoryWaits(t *testing.T) {
 // TestOnlyOpens: a stream to an end that only opens is refused at once, and such an end has nothing to be warned of.
 func TestOnlyOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 		var said bytes.Buffer
 		cfg := driver.Config{Link: driver.PlainSalted{}, Channels: []channel.Type{Type(name)}}
 		sc, cc := cfg, cfg
-		sc.Socket, cc.Socket, cc.Logger = a, b, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		server, err := driver.Listen("", sc)
-		require.NoError(t, err)
-		client, err := driver.Dial("127.0.0.1:7777", cc)
-		require.NoError(t, err)
+		cc.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		server, client, _ := linked(t, sc, cc)
 		ctx, stop := running(t, server, client)
 		c, err := Dial(ctx, client, name, Config{})
 		require.NoError(t, err)

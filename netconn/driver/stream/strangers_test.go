@@ -34,14 +34,14 @@ func (c *countedClock) now() time.Time {
 // TestFullPathWaits: a stream on a path that takes no more, with Prompt, has its driver wait for the next tick.
 func TestFullPathWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
 		l := Listen(name, Config{})
-		server, err := driver.Listen("", driver.Config{Socket: a, Link: driver.PlainSalted{}, Channels: []channel.Type{l.Type()}, TickRate: 20, NetSpeed: 20_000})
-		require.NoError(t, err)
 		clock := &countedClock{}
 		clock.limit.Store(3000)
-		client, err := driver.Dial("127.0.0.1:7777", driver.Config{Socket: b, Link: driver.PlainSalted{}, Channels: []channel.Type{Type(name)}, TickRate: 20, NetSpeed: 20_000, Prompt: true, Clock: clock.now})
-		require.NoError(t, err)
+		cfg := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000}
+		sc, cc := cfg, cfg
+		sc.Channels = []channel.Type{l.Type()}
+		cc.Channels, cc.Prompt, cc.Clock = []channel.Type{Type(name)}, true, clock.now
+		server, client, _ := linked(t, sc, cc)
 		ctx, stop := running(t, server, client)
 		c, err := Dial(ctx, client, name, Config{})
 		require.NoError(t, err)

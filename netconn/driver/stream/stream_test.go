@@ -44,25 +44,18 @@ type ends struct {
 
 func newEnds(t *testing.T, cfg Config, bad netsim.Settings) *ends {
 	e := &ends{t: t, l: Listen(name, cfg)}
-	a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
-	if bad != (netsim.Settings{}) {
-		impaired, err := proxy.Impair(b, bad, bad, 1)
-		require.NoError(t, err)
-		b = impaired
-	}
 	base := driver.Config{NetSpeed: 4_000_000, TickRate: 200, Closed: func(_ *driver.Conn, r netconn.CloseResult) {
 		if !e.stopped.Load() && !e.parting.Load() {
 			t.Errorf("a connection ended: %v", r)
 		}
 	}}
 	sc, cc := base, base
-	sc.Socket, sc.Channels = a, []channel.Type{e.l.Type()}
-	cc.Socket, cc.Channels = b, []channel.Type{Type(name)}
-	var err error
-	e.server, err = driver.Listen("", sc)
-	require.NoError(t, err)
-	e.client, err = driver.Dial("127.0.0.1:7777", cc)
-	require.NoError(t, err)
+	sc.Channels, cc.Channels = []channel.Type{e.l.Type()}, []channel.Type{Type(name)}
+	var path []netsim.Settings
+	if bad != (netsim.Settings{}) {
+		path = []netsim.Settings{bad, bad}
+	}
+	e.server, e.client, _ = linked(t, sc, cc, path...)
 	_, e.stop = running(t, e.server, e.client)
 	return e
 }
@@ -73,6 +66,37 @@ func (e *ends) close() {
 	}
 	e.stop()
 	require.NoError(e.t, e.l.Close())
+}
+
+// linked is a server and a client with these settings, on a link in memory; with a path, up and down, the client's socket is behind it.
+func linked(t *testing.T, sc, cc driver.Config, path ...netsim.Settings) (server, client *driver.Driver, impaired *proxy.Impaired) {
+	var err error
+	sc.Socket, cc.Socket = udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+	if len(path) > 0 {
+		impaired, err = proxy.Impair(cc.Socket, path[0], path[1], 1)
+		require.NoError(t, err)
+		cc.Socket = impaired
+	}
+	server, err = driver.Listen("", sc)
+	require.NoError(t, err)
+	client, err = driver.Dial("127.0.0.1:7777", cc)
+	require.NoError(t, err)
+	return server, client, impaired
+}
+
+// ticking has a client join, and returns what ticks both ends, 10 ms further on.
+func ticking(now *time.Time, server, client *driver.Driver) (tick func()) {
+	tick = func() {
+		*now = now.Add(10 * time.Millisecond)
+		client.TickDispatch(*now)
+		client.TickFlush(*now)
+		server.TickDispatch(*now)
+		server.TickFlush(*now)
+	}
+	for c := client.Server(); c == nil || !c.Joined(); c = client.Server() {
+		tick()
+	}
+	return tick
 }
 
 // running has drivers run, with a context for as long, until stop, when none may have had an error.

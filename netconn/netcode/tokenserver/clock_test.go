@@ -1,6 +1,7 @@
 package tokenserver
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -96,6 +97,38 @@ func TestClockThatIsSet(t *testing.T) {
 				r.now = r.now.Add(time.Second)
 				require.Equal(t, 1, ok(50))
 			}
+		}
+	}
+}
+
+// TestTotalRateWhenTheClockIsSet: all requests with a login together have TotalRate at once again after the clock was set, and a second's worth
+// more at most, also when they were at their limit before; and a clock that is set back gives nothing at all.
+func TestTotalRateWhenTheClockIsSet(t *testing.T) {
+	for _, jump := range []time.Duration{-time.Second, -time.Hour, -100 * 365 * 24 * time.Hour, time.Hour, 50 * 365 * 24 * time.Hour} {
+		for _, used := range []int{0, 4, 10} {
+			t.Run(fmt.Sprintf("%v with %d used", jump, used), func(t *testing.T) {
+				r := newRig(t, func(c *Config) { c.Rate, c.Burst, c.TotalRate = 1e6, 1e6, 10 })
+				r.now = time.Unix(4_000_000_000, 0)
+				ok := func(n int) (good int) {
+					for range n {
+						if r.ask("POST", "192.0.2.1:1", "ann").Code == http.StatusOK {
+							good++
+						}
+					}
+					return good
+				}
+				require.Equal(t, used, ok(used))
+				r.now = r.now.Add(jump)
+				if jump < 0 {
+					require.Equal(t, 10-used, ok(50))
+				} else {
+					require.Equal(t, 10, ok(50))
+				}
+				for range 20 {
+					r.now = r.now.Add(time.Second)
+					require.Equal(t, 10, ok(50))
+				}
+			})
 		}
 	}
 }

@@ -19,6 +19,19 @@
 //
 // A client fetches with [Fetch] and gives the bytes to driver.Netcode's Token.
 //
+// # Changing the key
+//
+// A service makes, and a server opens, tokens of one key for as long as it lives. So a new key is for new servers, or restarted
+// ones, and for a service of its own:
+//
+//	start the new servers with the new key, beside the old ones
+//	serve a Service with the new Key and the new Servers in the old one's place
+//	after Config.Life no token of the old key is good; then shut the old servers down
+//
+// Tokens of the old key that are out stay good at servers that have the old key, until they expire. A server of another key doesn't answer
+// and counts bad_token; the client has driver.ErrNoAnswer after Config.Timeout for each server in its token, and fetches another. Who plays
+// notices nothing, since a connection has keys of its own. When a key was stolen, don't wait: end the servers that have it.
+//
 // # Bounds
 //
 //	requests of one address or network   Config.Rate and Burst, before the login is looked at: an IPv4 address and an IPv6

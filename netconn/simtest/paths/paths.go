@@ -187,6 +187,8 @@ type Flow struct {
 	Starts     time.Duration
 	Packet     int                             // bytes, default 1000
 	Demand     func(now time.Duration) float64 // bytes a second the application has, nil: no end
+	Offer      func(now time.Duration) int     // bytes that the application puts into its queue at each tick, in place of Demand: they leave in packets of up to Packet bytes
+	Resend     bool                            // what is lost of an Offer goes back to the head of the queue
 	Immediate  bool                            // acks are taken as they come, and sends whenever there is budget
 	Asleep     []Span                          // the sender's process doesn't run
 	PeerAsleep []Span                          // the peer's doesn't
@@ -196,11 +198,22 @@ type Flow struct {
 	creditAt          time.Duration
 	id, settled       int64
 	sentAt            []time.Duration // by id
+	sizes             []int           // bytes, by id
+	offers            []Offered       // those that haven't left whole
+	left              []Offered       // those that have
 	arrived           []arrival       // by time of arrival at the peer, not yet acked
 	held              []arrival       // waiting for one that was overtaken, by id
 	next              int64           // id after the newest that was acked in order
 	acks              []arrival       // on their way back, by time
 	bins              []float64       // bytes that arrived, by time
+}
+
+// Offered is what an application put into a flow's queue at once.
+type Offered struct {
+	At    time.Duration
+	Bytes int
+	Wait  time.Duration // until the last of it left
+	rest  int           // bytes that haven't left
 }
 
 type arrival struct {
@@ -298,7 +311,7 @@ func (f *Flow) inOrder(now, back time.Duration, waits bool) {
 	for ; n < len(f.arrived) && f.arrived[n].at <= now; n++ {
 		a := f.arrived[n]
 		if a.id < f.next {
-			f.bins[a.at/bin] -= float64(f.Packet)
+			f.bins[a.at/bin] -= float64(f.sizes[a.id])
 			continue
 		}
 		i, _ := slices.BinarySearchFunc(f.held, a.id, func(h arrival, id int64) int { return int(h.id - id) })
@@ -342,11 +355,47 @@ func (w *Run) sender(f *Flow) {
 			f.nextTick += time.Duration(w.rng.Int64N(int64(2*f.Jitter))) - f.Jitter
 		}
 		f.Controller.Tick(w.now)
+		if f.Offer != nil {
+			if n := f.Offer(w.now); n > 0 {
+				f.offers = append(f.offers, Offered{At: w.now, Bytes: n, rest: n})
+			}
+		}
 	}
-	for f.Controller.Budget(w.now) > 0 && f.hasData(w.now) {
-		w.send(f)
+	for f.Controller.Budget(w.now) > 0 {
+		bytes := f.take(w.now)
+		if bytes == 0 {
+			break
+		}
+		w.send(f, bytes)
 	}
 }
+
+// take is the bytes of the next packet, 0 when there is nothing to send.
+func (f *Flow) take(now time.Duration) int {
+	if f.Offer == nil {
+		if !f.hasData(now) {
+			return 0
+		}
+		return f.Packet
+	}
+	bytes := 0
+	for len(f.offers) > 0 && bytes < f.Packet {
+		o := &f.offers[0]
+		n := min(o.rest, f.Packet-bytes)
+		bytes += n
+		if o.rest -= n; o.rest == 0 {
+			o.Wait = now - o.At
+			if o.Bytes > 0 {
+				f.left = append(f.left, *o)
+			}
+			f.offers = f.offers[1:]
+		}
+	}
+	return bytes
+}
+
+// Offers is what of the flow's Offer has left its queue, but what was lost and sent again.
+func (f *Flow) Offers() []Offered { return f.left }
 
 func (f *Flow) hasData(now time.Duration) bool {
 	if f.Demand == nil {
@@ -361,12 +410,12 @@ func (f *Flow) hasData(now time.Duration) bool {
 	return true
 }
 
-func (w *Run) send(f *Flow) {
+func (w *Run) send(f *Flow, bytes int) {
 	id := f.id
 	f.id++
-	f.sentAt = append(f.sentAt, w.now)
-	f.Controller.OnSent(w.now, id, f.Packet)
-	w.Link.push(w.now, queued{f, id, f.Packet, w.now})
+	f.sentAt, f.sizes = append(f.sentAt, w.now), append(f.sizes, bytes)
+	f.Controller.OnSent(w.now, id, bytes)
+	w.Link.push(w.now, queued{f, id, bytes, w.now})
 }
 
 // arrive is a packet at the peer.
@@ -379,15 +428,18 @@ func (f *Flow) arrive(at time.Duration, id int64) {
 	for int(at/bin) >= len(f.bins) {
 		f.bins = append(f.bins, 0)
 	}
-	f.bins[at/bin] += float64(f.Packet)
+	f.bins[at/bin] += float64(f.sizes[id])
 }
 
 // ack tells of a packet, and that the ones before without acks are lost.
 func (f *Flow) ack(now time.Duration, id int64) {
 	for ; f.settled < id; f.settled++ {
-		f.Controller.OnLost(now, f.settled, f.Packet)
+		f.Controller.OnLost(now, f.settled, f.sizes[f.settled])
+		if f.Resend {
+			f.offers = slices.Insert(f.offers, 0, Offered{At: now, rest: f.sizes[f.settled]})
+		}
 	}
-	f.Controller.OnAck(now, id, f.Packet, now-f.sentAt[id])
+	f.Controller.OnAck(now, id, f.sizes[id], now-f.sentAt[id])
 	f.settled = id + 1
 }
 

@@ -1,0 +1,543 @@
+package netconn
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/netconn/handler/coding"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+var codingFigures = flag.Bool("coding", false, "print the latencies of coding at all losses")
+
+// goodAndBad loses 70 % while it is bad, 80 ms on average, after 1 s on average.
+func goodAndBad(seed uint64) func(now time.Duration) bool {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	bad, until := false, time.Duration(rng.ExpFloat64()*float64(time.Second))
+	return func(now time.Duration) bool {
+		for now >= until {
+			if bad = !bad; bad {
+				until += time.Duration(rng.ExpFloat64() * float64(80*time.Millisecond))
+			} else {
+				until += time.Duration(rng.ExpFloat64() * float64(time.Second))
+			}
+		}
+		return bad && rng.Float64() < 0.7
+	}
+}
+
+func TestCodingFigures(t *testing.T) {
+	if !*codingFigures {
+		t.Skip("-coding prints them")
+	}
+	for _, rate := range []int{60, 600} {
+		for _, loss := range []float64{0, 1, 5, 10, 20} {
+			for _, c := range []Coding{{}, {Repairs: 0.5}, {Repairs: 1}, {Repairs: 2}, {Repairs: 3}, {Repairs: 3, Adaptive: true}} {
+				e := newEchoRun(t, loss, 0, 1, func(cfg *Config) { cfg.Coding = c })
+				e.run(60*rate, rate, min(rate, 120))
+				p99, p999, wire := e.figures()
+				t.Logf("%3d/s %2v%% %+v: p50 %v p99 %v p99.9 %v wire %.2f", rate, loss, c, e.at(0.5), p99, p999, wire)
+			}
+		}
+	}
+}
+
+// stateShares is the parts of unreliable updates, one a tick each way, that arrive within one, two and three ticks of what they take
+// without loss, and what both ends offered.
+func stateShares(t *testing.T, coding Coding, loss float64) (shares [3]float64, bytes int) {
+	const lag = 50 * time.Millisecond
+	l := newLab(t, both(netsim.Settings{Lag: lag, Loss: loss}), 5, func(i int, c *Config) { c.Coding, c.NetSpeed = coding, 1_000_000 })
+	l.fine = time.Millisecond
+	l.control()
+	chs := [2]*channel.Channel{l.open(0), l.open(1)}
+	for _, ch := range chs {
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+		require.NoError(t, err)
+	}
+	l.run(time.Second, nil)
+	sent := 0
+	l.offered = [2]int{}
+	l.run(100*time.Second, func() {
+		sent++
+		for _, ch := range chs {
+			_, err := ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 1, 64)})
+			require.NoError(t, err)
+		}
+	})
+	l.run(time.Second, nil)
+	for _, late := range [][]time.Duration{l.lat[0], l.lat[1]} {
+		for _, d := range late {
+			for i := range shares {
+				if d <= lag+2*time.Millisecond+time.Duration(i)*testTick {
+					shares[i] += 1 / float64(2*sent)
+				}
+			}
+		}
+	}
+	return shares, l.offered[0] + l.offered[1]
+}
+
+// TestLatencyWithCoding holds the latency of a reliable echo with repair symbols and what they cost on the wire, at 50 ms one way, as
+// TestLatencyUnderLoss does for copies.
+func TestLatencyWithCoding(t *testing.T) {
+	for _, c := range []struct {
+		rate          int
+		loss, repairs float64
+		p99           time.Duration
+		wire          float64
+	}{
+		{60, 1, 0.5, 134 * time.Millisecond, 2.31},
+		{600, 1, 0.5, 120 * time.Millisecond, 1.72},
+		{60, 5, 1, 134 * time.Millisecond, 2.95},
+		{600, 5, 1, 130 * time.Millisecond, 2.27},
+		{60, 5, 2, 118 * time.Millisecond, 4.05},
+		{600, 5, 2, 118 * time.Millisecond, 3.3},
+		{60, 10, 1, 185 * time.Millisecond, 3.05},
+		{60, 10, 2, 151 * time.Millisecond, 4.1},
+		{600, 10, 2, 130 * time.Millisecond, 3.4},
+		{60, 20, 2, 220 * time.Millisecond, 4.2},
+		{600, 20, 2, 190 * time.Millisecond, 3.5},
+	} {
+		t.Run(fmt.Sprintf("%d a second, %v percent, %v repairs", c.rate, c.loss, c.repairs), func(t *testing.T) {
+			var all []time.Duration
+			for seed := range uint64(3) {
+				e := newEchoRun(t, c.loss, 0, seed*2+1, func(cfg *Config) { cfg.Coding.Repairs = c.repairs })
+				e.run(20*c.rate, c.rate, min(c.rate, 120))
+				p99, p999, wire := e.figures()
+				t.Logf("seed %d: p99 %v, p99.9 %v, %.2f bytes a byte", seed, p99, p999, wire)
+				all = append(all, p99)
+				require.LessOrEqual(t, wire, c.wire)
+			}
+			slices.Sort(all)
+			require.LessOrEqual(t, all[1], c.p99, "the median of three seeds")
+		})
+	}
+}
+
+// TestTenMessagesATick is what games do: ten messages of 64 bytes in each tick of 60 Hz, written together, with the settings that a user has.
+func TestTenMessagesATick(t *testing.T) {
+	for _, c := range []struct {
+		loss   float64
+		coding Coding
+		p99    time.Duration
+		wire   float64
+	}{
+		{5, Coding{Repairs: 1}, 135 * time.Millisecond, 2.3},
+		{5, Coding{Repairs: 2}, 118 * time.Millisecond, 3.35},
+		{5, Coding{Repairs: 3, Adaptive: true}, 135 * time.Millisecond, 2.5},
+		{20, Coding{Repairs: 3, Adaptive: true}, 350 * time.Millisecond, 3.6},
+	} {
+		e := newEchoRun(t, c.loss, 0, 1, func(cfg *Config) { cfg.Coding, cfg.AckDelay, cfg.Controller = c.coding, 0, adapt() })
+		e.together = 10
+		e.run(15*600, 600, 60)
+		p99, p999, wire := e.figures()
+		t.Logf("%v%%, %+v: p99 %v, p99.9 %v, %.2f bytes a byte", c.loss, c.coding, p99, p999, wire)
+		require.LessOrEqual(t, p99, c.p99)
+		require.LessOrEqual(t, wire, c.wire)
+	}
+}
+
+// TestLatencyWithCodingInBursts: losses in bursts, of 80 ms on average, of which symbols of the last few packets outlast some.
+func TestLatencyWithCodingInBursts(t *testing.T) {
+	run := func(edit func(c *Config)) (p99 time.Duration, wire float64) {
+		var all []time.Duration
+		for seed := range uint64(3) {
+			e := newEchoOver(t, netsim.Settings{Lag: echoLag}, seed*2+1, edit)
+			e.lose = [2]func(time.Duration) bool{goodAndBad(seed * 2), goodAndBad(seed*2 + 1)}
+			e.run(60*60, 60, 60)
+			p99, p999, w := e.figures()
+			t.Logf("seed %d: p99 %v, p99.9 %v, %.2f bytes a byte", seed, p99, p999, w)
+			all, wire = append(all, p99), wire+w/3
+		}
+		slices.Sort(all)
+		return all[1], wire
+	}
+	none, _ := run(func(*Config) {})
+	one, wire := run(func(c *Config) { c.Coding.Repairs = 1 })
+	two, _ := run(func(c *Config) { c.Coding.Repairs = 2 })
+	require.LessOrEqual(t, one, 430*time.Millisecond)
+	require.LessOrEqual(t, wire, 3.2)
+	require.LessOrEqual(t, two, 350*time.Millisecond)
+	require.Less(t, one, none)
+}
+
+// TestUnreliableUpdatesAreRepaired: the share of unreliable updates, one a tick, that arrive at once or a tick or two later, at 5 % loss.
+func TestUnreliableUpdatesAreRepaired(t *testing.T) {
+	_, base := stateShares(t, Coding{}, 0)
+	none, _ := stateShares(t, Coding{}, 5)
+	require.Less(t, none[2], 0.955)
+	for _, c := range []struct {
+		repairs             float64
+		atOnce, tick, ticks float64
+		bytes               float64
+	}{{1, 0.94, 0.988, 0.995, 1.6}, {2, 0.945, 0.995, 0.998, 2}} {
+		shares, bytes := stateShares(t, Coding{Repairs: c.repairs}, 5)
+		t.Logf("%v repairs: %.4f of the updates at %.2f times the bytes", c.repairs, shares, float64(bytes)/float64(base))
+		require.GreaterOrEqual(t, shares[0], c.atOnce)
+		require.GreaterOrEqual(t, shares[1], c.tick)
+		require.GreaterOrEqual(t, shares[2], c.ticks)
+		require.LessOrEqual(t, float64(bytes), c.bytes*float64(base))
+	}
+}
+
+// talkingLab is two ends with coding that each say a reliable and an unreliable message a tick.
+func talkingLab(t *testing.T, set netsim.Settings, edit func(i int, c *Config)) (l *lab, game func()) {
+	l = newLab(t, both(set), 3, func(i int, c *Config) {
+		c.Coding, c.NetSpeed = Coding{Repairs: 2, Adaptive: true}, 1_000_000
+		if edit != nil {
+			edit(i, c)
+		}
+	})
+	l.control()
+	return l, l.talkers(bunch.Out{Data: make([]byte, 40), Reliable: true}, 60)
+}
+
+// TestCodingIsAgreedOn: with one end that has it nothing but a few hellos leaves, and each is one bad packet at the other.
+func TestCodingIsAgreedOn(t *testing.T) {
+	for has := range 2 {
+		l, game := talkingLab(t, netsim.Settings{Lag: 20 * time.Millisecond, Loss: 5}, func(i int, c *Config) {
+			c.Coding = Coding{}
+			if i == has {
+				c.Coding = Coding{Repairs: 1}
+			}
+		})
+		l.lose[has] = func(p []byte) bool {
+			require.Equal(t, len(p) == coding.HelloBytes, coding.Marked(p))
+			return false
+		}
+		l.run(time.Minute, game)
+		require.Nil(t, l.res[0])
+		require.LessOrEqual(t, l.conns[1-has].Counters.BadHandler, uint64(maxHellos))
+		require.Positive(t, l.conns[1-has].Counters.BadHandler)
+		require.Zero(t, l.conns[has].Counters.Repairs)
+	}
+	// Hellos may be lost, all but the last of each end.
+	l, game := talkingLab(t, netsim.Settings{Lag: 20 * time.Millisecond}, func(i int, c *Config) { c.Coding.Adaptive = false })
+	for i := range 2 {
+		hellos := 0
+		l.lose[i] = func(p []byte) bool {
+			if len(p) == coding.HelloBytes {
+				hellos++
+				return hellos < maxHellos
+			}
+			return false
+		}
+	}
+	l.run(time.Minute, game)
+	for _, c := range l.conns {
+		require.Positive(t, c.Counters.Repairs)
+		require.LessOrEqual(t, c.coder.hello.sent+c.coder.hello.answers, maxHellos+maxAnswered)
+	}
+}
+
+// TestCodingCostsACleanPathNothing: with the adaptive setting all packets are as without coding, byte for byte, but for two hellos.
+func TestCodingCostsACleanPathNothing(t *testing.T) {
+	var sent [2][2][][]byte
+	for on := range 2 {
+		l, game := talkingLab(t, netsim.Settings{Lag: 20 * time.Millisecond}, func(i int, c *Config) {
+			if on == 0 {
+				c.Coding = Coding{}
+			}
+		})
+		for i := range 2 {
+			l.lose[i] = func(p []byte) bool {
+				if len(p) != coding.HelloBytes {
+					sent[on][i] = append(sent[on][i], bytes.Clone(p))
+				}
+				return false
+			}
+		}
+		l.run(30*time.Second, game)
+		if on == 1 {
+			require.True(t, l.conns[0].coder.peer && l.conns[1].coder.peer)
+			require.LessOrEqual(t, l.packets[0]+l.packets[1]-len(sent[1][0])-len(sent[1][1]), 4, "hellos")
+			require.Nil(t, l.conns[0].coder.enc, "nor is anything kept")
+			require.Nil(t, l.conns[0].coder.dec)
+		}
+	}
+	require.Equal(t, sent[0], sent[1])
+}
+
+// TestCodingBeginsWithinASecond of the moment when a clean path begins to lose, and ends when it has long been clean again.
+func TestCodingBeginsWithinASecond(t *testing.T) {
+	for _, loss := range []float64{0.03, 0.05, 0.2} {
+		l, game := talkingLab(t, netsim.Settings{Lag: 50 * time.Millisecond}, nil)
+		rng := rand.New(rand.NewPCG(4, 4))
+		lossy := false
+		for i := range 2 {
+			l.lose[i] = func([]byte) bool { return lossy && rng.Float64() < loss }
+		}
+		l.run(10*time.Second, game)
+		require.Zero(t, l.conns[0].Counters.Repairs)
+		lossy = true
+		l.run(time.Second, game)
+		before := l.conns[1].Counters.Repairs
+		require.Positive(t, before, "%v", loss)
+		l.run(10*time.Second, game)
+		n := l.conns[1].Counters
+		require.Greater(t, n.Repairs-before, uint64(250))
+		require.InDelta(t, loss, float64(l.conns[1].Stats().LossRate), loss, "what is repaired counts as lost by the path")
+		require.Positive(t, n.PacketsRepaired)
+		require.Less(t, float64(n.PacketsLost), 0.5*float64(n.PacketsRepaired))
+		lossy = false
+		l.run(2*time.Minute, game)
+		before = l.conns[1].Counters.Repairs
+		l.run(10*time.Second, game)
+		require.Equal(t, before, l.conns[1].Counters.Repairs)
+	}
+}
+
+// TestCodingGivesWayToAQueue: a path that loses and whose delay grows is congested; symbols are what is taken away first.
+func TestCodingGivesWayToAQueue(t *testing.T) {
+	l, game := talkingLab(t, netsim.Settings{Lag: 30 * time.Millisecond, Loss: 5, Bandwidth: 8 * 20_000, QueueDelay: time.Second}, func(i int, c *Config) { c.Coding.Adaptive = false })
+	l.run(10*time.Second, game)
+	before := l.conns[0].Counters
+	require.Greater(t, before.Repairs, uint64(600), "there is room for them")
+	l.run(20*time.Second, func() {
+		game()
+		for _, c := range l.conns {
+			for ch := range c.Table().All {
+				if ch.Index() > 0 && ch.OpenedLocally() {
+					_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 400)}) // 24 kB a second and more
+				}
+			}
+		}
+	})
+	after := l.conns[0].Counters
+	packets := after.PacketsSent - before.PacketsSent
+	require.Less(t, after.Repairs-before.Repairs, packets/20, "of %d packets", packets)
+	l.run(15*time.Second, game)
+	require.Greater(t, l.conns[0].Counters.Repairs-after.Repairs, uint64(600), "and they come back")
+}
+
+// TestCodingDoesNotDisplaceWhatWaits: a transfer that has more to send than the pace allows gets the whole pace.
+func TestCodingDoesNotDisplaceWhatWaits(t *testing.T) {
+	var got [2]int
+	for on := range 2 {
+		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond, Loss: 3}), 3, func(i int, c *Config) {
+			c.NetSpeed = 200_000
+			if on == 1 {
+				c.Coding.Repairs = 2
+			}
+		})
+		l.control()
+		ch := l.open(0)
+		l.run(20*time.Second, func() {
+			for ch.Room() > 10 && l.conns[0].Table().Waiting() < 50 {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true})
+				require.NoError(t, err)
+			}
+		})
+		got[on] = l.got[1]
+	}
+	require.Greater(t, float64(got[1]), 0.9*float64(got[0]), "%d and %d bytes", got[1], got[0])
+}
+
+// TestLargePacketsAreRepaired: symbols of packets as large as can be leave in packets of their own.
+func TestLargePacketsAreRepaired(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond, Loss: 5}), 3, func(i int, c *Config) { c.Coding.Repairs, c.NetSpeed = 1, 1_000_000 })
+	l.control()
+	ch := l.open(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	l.run(time.Second, nil)
+	largest := 0
+	l.lose[0] = func(p []byte) bool { largest = max(largest, len(p)); return false }
+	sent := 0
+	l.run(60*time.Second, func() {
+		_, err := ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 1, l.conns[0].FreeBits()/8-8)})
+		require.NoError(t, err)
+		sent++
+	})
+	l.run(time.Second, nil)
+	require.LessOrEqual(t, largest, 1024)
+	require.Greater(t, largest, 900)
+	require.Greater(t, len(l.lat[1]), sent*994/1000)
+}
+
+// TestCodingAcrossEverySequence: two hours of packets, so that the sequences of 14 bits wrap many times, with losses and a darkness.
+func TestCodingAcrossEverySequence(t *testing.T) {
+	l, game := talkingLab(t, netsim.Settings{Lag: 10 * time.Millisecond, Loss: 3, Order: 2, OrderDelay: 30 * time.Millisecond, Dup: 2}, func(i int, c *Config) { c.Coding.Adaptive = false })
+	for range 3 {
+		l.run(5*time.Minute, game)
+		l.dark = [2]bool{true, true}
+		l.run(20*time.Second, game)
+		l.dark = [2]bool{}
+		l.run(10*time.Second, game)
+	}
+	for _, c := range l.conns {
+		require.Zero(t, c.Counters.BadHandler+c.Counters.BadHeader+c.Counters.BadBunch)
+		require.Greater(t, c.Counters.Repaired, uint64(1000))
+		require.Zero(t, c.coder.dec.Counters.Inconsistent)
+	}
+}
+
+// TestFalseRepairsHarmNobodyElse: a peer whose symbols are random, replayed or of other packets has its own packets spoiled at most: nothing panics, what
+// it makes this end hold stays within the bounds, and one that only sometimes lies in a symbol that nobody needs isn't even noticed.
+func TestFalseRepairsHarmNobodyElse(t *testing.T) {
+	ended := 0
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		l, game := talkingLab(t, netsim.Settings{Lag: 20 * time.Millisecond, Loss: 5 * float64(seed%3)}, func(i int, c *Config) { c.Coding.Adaptive = false })
+		var old []byte
+		l.lose[0] = func(p []byte) bool {
+			plain, trailer, ok := coding.Split(p)
+			if !ok {
+				return false
+			}
+			switch rng.IntN(4) {
+			case 0:
+				for i := range trailer.Symbols {
+					trailer.Symbols[i] = uint8(rng.Uint32())
+				}
+			case 1:
+				copy(trailer.Symbols, old)
+			case 2:
+				q := append(bytes.Clone(plain), trailer.Symbols...)
+				l.links[0].Push(l.now, coding.AppendEnd(q, len(trailer.Symbols)/trailer.Size, 1+rng.IntN(coding.MaxWindow), trailer.Size, []byte{uint8(rng.Uint32())}))
+				return true
+			}
+			old = append(old[:0], trailer.Symbols...)
+			return false
+		}
+		l.run(20*time.Second, game)
+		if r := l.res[1]; r != nil {
+			require.Equal(t, PeerBroke, r.Code, "%v", r)
+			ended++
+		} else if seed%3 == 0 {
+			require.Zero(t, l.conns[1].Counters.Repaired, "nothing was lost")
+		}
+	}
+	t.Logf("%d of 12 ended for what their symbols made of their packets", ended)
+}
+
+// TestCodingAllocs: with losses and repairs, nothing is allocated in the long run.
+func TestCodingAllocs(t *testing.T) {
+	p := newPair(t, 3, network{}, func(i int, c *Config) {
+		c.Coding, c.NetSpeed = Coding{Repairs: 1}, 10_000_000
+		c.Channels = testTypes(func(*channel.Channel) channel.Handler { return channel.Nop{} })
+	})
+	ctl, err := p.ends[0].conn.Open(bunch.Control, channel.Nop{})
+	require.NoError(t, err)
+	_, err = ctl.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+	require.NoError(t, err)
+	data := make([]byte, 100)
+	boxes := [2][][]byte{}
+	var free [][]byte
+	n := 0
+	for i := range p.ends {
+		p.ends[i].conn.cfg.LowLevelSend = func(b []byte) {
+			if n++; n%17 == 0 {
+				return
+			}
+			var q []byte
+			if len(free) > 0 {
+				q, free = free[len(free)-1], free[:len(free)-1]
+			} else {
+				q = make([]byte, 0, 1200)
+			}
+			boxes[1-i] = append(boxes[1-i], append(q[:0], b...))
+		}
+	}
+	out := bunch.Out{Data: data, Reliable: true}
+	exchange := func() {
+		p.now += testTick
+		for i, e := range p.ends {
+			for _, b := range boxes[i] {
+				if err := e.conn.ReceivedPacket(p.now, b); err != nil {
+					t.Fatal(err)
+				}
+				free = append(free, b)
+			}
+			boxes[i] = boxes[i][:0]
+			e.conn.PostTickDispatch(p.now)
+		}
+		if _, err := ctl.SendBunch(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range p.ends {
+			e.conn.Tick(p.now)
+		}
+	}
+	for range 3000 {
+		exchange()
+	}
+	repaired := p.ends[1].conn.Counters.Repaired
+	require.Zero(t, testing.AllocsPerRun(2000, exchange))
+	require.Greater(t, p.ends[1].conn.Counters.Repaired, repaired+50)
+}
+
+// TestCloseWithCoding: a close is heard and acked while symbols ride in all packets.
+func TestCloseWithCoding(t *testing.T) {
+	for seed := range uint64(40) {
+		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond, Loss: 10}), seed, func(i int, c *Config) { c.Coding.Repairs = 2 })
+		l.control()
+		game := l.talkers(bunch.Out{Data: make([]byte, 40), Reliable: true}, 60)
+		l.run(time.Second, game)
+		l.conns[seed%2].Close(l.now, "enough")
+		for end := l.now + 5*time.Second; l.now < end; {
+			l.step(nil)
+		}
+		require.NotNil(t, l.res[0])
+		require.NotNil(t, l.res[1])
+		require.Equal(t, ClosedByUs, l.res[seed%2].Code)
+		require.Equal(t, ClosedByPeer, l.res[1-seed%2].Code)
+		require.Zero(t, l.res[seed%2].Unacked, "seed %d", seed)
+	}
+}
+
+func TestCodingConfig(t *testing.T) {
+	ok := Config{LowLevelSend: func([]byte) {}, Coding: Coding{Repairs: 3}, MaxMemory: 1 << 20}
+	_, err := New(ok, 0, 1, 1)
+	require.NoError(t, err)
+	for why, edit := range map[string]func(c *Config){
+		"below 0":         func(c *Config) { c.Coding.Repairs = -1 },
+		"above 3":         func(c *Config) { c.Coding.Repairs = 3.1 },
+		"not a number":    func(c *Config) { c.Coding.Repairs = math.NaN() },
+		"little memory":   func(c *Config) { c.MaxMemory = 256 << 10 },
+		"Unreal's wire":   func(c *Config) { c.Protocol = Unreal51() },
+		"packet handlers": func(c *Config) { c.Handlers = handler.NewChain(codedPrefix{}) },
+	} {
+		c := ok
+		edit(&c)
+		_, err := New(c, 0, 1, 1)
+		require.ErrorIs(t, err, ErrConfig, why)
+	}
+}
+
+type codedPrefix struct{}
+
+func (codedPrefix) ReservedBits() int                { return 1 }
+func (codedPrefix) WritePrefix(w *bitio.Writer)      { w.WriteBool(false) }
+func (codedPrefix) ReadPrefix(r *bitio.Reader) error { r.ReadBool(); return nil }
+
+// TestSplitUnreliableBunchesWithCoding: nothing comes between the parts of an unreliable payload of several packets.
+func TestSplitUnreliableBunchesWithCoding(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 3, func(i int, c *Config) { c.Coding.Repairs, c.NetSpeed = 2, 1_000_000 })
+	l.control()
+	ch := l.open(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	l.run(time.Second, nil)
+	sent := 0
+	l.run(10*time.Second, func() {
+		_, err := ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 1, 3500)})
+		require.NoError(t, err)
+		sent++
+	})
+	l.run(time.Second, nil)
+	require.Len(t, l.lat[1], sent)
+	require.Greater(t, l.conns[0].Counters.Repairs, uint64(sent), "and they are covered")
+}

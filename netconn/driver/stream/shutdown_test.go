@@ -1,0 +1,158 @@
+package stream
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
+)
+
+// TestShutdownInDarkness: a server that shuts down while its client can't be reached, in one direction or both, ends within LingerTimeout,
+// and whoever waits in a stream's Read or Write is told: at the server by then, at the client by its Timeout.
+func TestShutdownInDarkness(t *testing.T) {
+	const linger, silence = 3 * time.Second, 20 * time.Second
+	for way, what := range map[int]string{1: "to the client", 2: "to the server", 3: "both"} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := Listen(name, Config{Buffer: 10_000})
+				a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+				path, err := proxy.Impair(b, netsim.Settings{}, netsim.Settings{}, 1)
+				require.NoError(t, err)
+				base := driver.Config{LingerTimeout: linger, Timeout: silence}
+				sc, cc := base, base
+				sc.Socket, sc.Channels = a, []channel.Type{l.Type()}
+				cc.Socket, cc.Channels = path, []channel.Type{Type(name)}
+				server, err := driver.Listen("", sc)
+				require.NoError(t, err)
+				client, err := driver.Dial("127.0.0.1:7777", cc)
+				require.NoError(t, err)
+				ctx, stop := running(t, server, client)
+				var clients, servers []net.Conn
+				for range 4 {
+					c, err := Dial(ctx, client, name, Config{Buffer: 10_000})
+					require.NoError(t, err)
+					s, err := l.Accept()
+					require.NoError(t, err)
+					clients, servers = append(clients, c), append(servers, s)
+				}
+				_, err = Dial(ctx, client, name, Config{}) // nobody accepts it
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				on := func(d *driver.Driver, f func()) {
+					done := make(chan struct{})
+					d.Do(func() { f(); close(done) })
+					<-done
+				}
+				on(client, func() {
+					var in, out netsim.Settings
+					if way&1 != 0 {
+						in.Loss = 100
+					}
+					if way&2 != 0 {
+						out.Loss = 100
+					}
+					assert.NoError(t, path.Set(in, out))
+				})
+				wait := func(conns []net.Conn) chan error {
+					told := make(chan error, 2*len(conns))
+					for _, c := range conns {
+						go func() { _, err := io.Copy(io.Discard, c); told <- err }()
+						go func() {
+							var err error
+							for err == nil {
+								_, err = c.Write(make([]byte, 1<<20))
+							}
+							told <- err
+						}()
+					}
+					return told
+				}
+				atServer, atClient := wait(servers[:3]), wait(clients[:3])
+				require.NoError(t, servers[3].Close()) // in the midst of closing
+				require.NoError(t, clients[3].Close())
+				time.Sleep(time.Second)
+
+				left := func() (n int) { on(server, func() { n = server.Len() }); return n }
+				on(server, func() { server.Shutdown("good night") })
+				begin := time.Now()
+				for left() > 0 {
+					time.Sleep(10 * time.Millisecond)
+					require.LessOrEqual(t, time.Since(begin), linger+100*time.Millisecond)
+				}
+				synctest.Wait()
+				require.Len(t, atServer, 6, "all who wait at the server are told")
+				for range 6 {
+					require.ErrorIs(t, <-atServer, ErrLost)
+				}
+				c, err := l.Accept() // what came before the darkness
+				require.NoError(t, err)
+				_, err = c.Write([]byte("x"))
+				require.ErrorIs(t, err, ErrLost)
+				requireIdle(t, l)
+
+				time.Sleep(silence + linger - time.Since(begin))
+				require.Len(t, atClient, 6, "all who wait at the client are told")
+				for range 6 {
+					require.ErrorIs(t, <-atClient, ErrLost)
+				}
+				_, err = Dial(ctx, client, name, Config{})
+				require.ErrorIs(t, err, ErrNoConnection)
+				stop()
+				require.NoError(t, l.Close())
+			})
+		})
+	}
+}
+
+// TestShutdownCutsNothingInSilence: streams that are busy when the server shuts down end with ErrLost at the peer, never with io.EOF short of what
+// was written; those whose ends have said all before, as the package's documentation shows, lose nothing.
+func TestShutdownCutsNothingInSilence(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		bubble(t, Config{}, lossy, func(t *testing.T, e *ends) {
+			e.parting.Store(true)
+			const total, streams = 60_000, 4
+			whole := make(chan bool, streams)
+			parted := make(chan error, streams)
+			for range streams {
+				c, s := e.pair()
+				go func() {
+					n, err := io.Copy(io.Discard, c)
+					assert.True(t, err == nil && n == total || errors.Is(err, ErrLost), "%d bytes, then %v", n, err)
+					whole <- err == nil
+					assert.NoError(t, c.Close())
+				}()
+				_, err := s.Write(make([]byte, total))
+				require.NoError(t, err)
+				go func() {
+					err := s.(*Conn).CloseWrite()
+					if wait {
+						_, err = s.Read(make([]byte, 1))
+					}
+					parted <- err
+				}()
+			}
+			for range streams {
+				err := <-parted
+				if wait {
+					require.ErrorIs(t, err, io.EOF)
+				}
+			}
+			e.server.Do(func() { e.server.Shutdown("good night") })
+			for range streams {
+				require.Equal(t, wait, <-whole)
+			}
+		})
+	}
+}

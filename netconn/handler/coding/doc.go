@@ -1,0 +1,66 @@
+// Package coding repairs lost packets without asking for them again: sliding-window random linear coding over GF(2^8), of
+// the kind that RFC 8681 describes for streams. The sender adds repair symbols to its packets; each is a combination of the last few packets, and
+// any lost packet is found as soon as the receiver has as many symbols that cover it as packets that they miss.
+//
+//	enc.Add(id, content, false)                          // of each packet sent
+//	n, size := enc.Covers(carrier, window)
+//	symbol := enc.Symbol(buf[:size], carrier, k, n)      // rides in packet number carrier
+//
+//	dec.Add(id, content)                                 // of each packet received
+//	dec.Symbol(carrier, k, n, symbol)
+//	for id, content, ok := dec.Next(); ok; ...           // what was lost, in the order of ids
+//
+// It has no clock, no randomness of its own and, once its buffers have grown to the packets, no allocation. How many symbols are
+// sent, and when, is netconn's business.
+//
+// # Content
+//
+// A packet's content is what stands behind the packet header: the acks in there are older than those of the packet that brings
+// the symbol. It ends with the end mark, so that its last byte isn't zero; that is why a symbol needs no length of what it covers.
+// Shorter contents count as continued with zeros to the length of the symbol.
+//
+// # A symbol
+//
+// Symbol k, 0 to 2, in the packet with the sequence s (14 bits) covers the n packets before that, 1 to 16 of them. It is the sum of
+// coefficient times content, as long as the longest content. The newest packet's coefficient is 1, and those of the packets before it,
+// the newest of them first, are
+//
+//	x = (4*s + k + 1) * 0x9e3779b1        modulo 2^32
+//	for each packet:
+//		x ^= x << 13; x ^= x >> 17; x ^= x << 5
+//		coefficient = 1 + 255*(x >> 16) >> 16
+//
+// so none is zero, and products are those of polynomials modulo x^8+x^4+x^3+x^2+1.
+//
+// # The end of a packet
+//
+// No packet ends with a zero byte, as its end mark is in the last one. A datagram that does has a trailer, read from its end:
+//
+//	bytes     field
+//	...       the packet, as without coding
+//	size * k  symbols
+//	1 or 2    size: below 128 one byte; otherwise the high bits behind a byte of the low 7 and 128   when k > 0
+//	f         packets repaired: each byte d is packet AckedSeq-d of this packet's header
+//	1         n-1 4 | k 2 << 4 | f 2 << 6
+//	1         0
+//
+// k and f are 3 at most, and not both 0. A datagram without a packet says that its sender understands this:
+//
+//	1         version, 1
+//	1         1: the peer's was received; 0: an answer is asked for
+//	1         0
+//	1         0
+//
+// # Bounds
+//
+//	packets that a decoder keeps      32, the newest: what is older isn't repaired
+//	symbols that it keeps             16; one more replaces the one with the oldest packet
+//	memory of an encoder              16 contents
+//	memory of a decoder               32 contents and 17 symbols of the largest size, when all were seen; 59 kB with packets of 1200 bytes
+//	work of a symbol                  at most 16 + 2*16 products of its size; none when nothing that it covers is missing
+//	work of a packet                  at most 16 + 2*16 products of its size for each symbol kept that misses it; none when there are no symbols
+//
+// A product of 100 bytes takes some 15 ns. A false symbol can't be told from a true one, other than by a content that is empty, or a sum
+// that should be zero and isn't (Counters.Inconsistent); it only spoils packets of the peer that sent it, and who takes what was
+// repaired treats it as a packet of the peer's.
+package coding

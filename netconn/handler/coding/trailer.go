@@ -1,0 +1,97 @@
+package coding
+
+// Trailer is what stands behind a packet; see the package's doc. Its slices alias the datagram.
+type Trailer struct {
+	// Covers is the packets that each symbol covers, Size its bytes.
+	Covers, Size int
+	// Symbols is all symbols, one after the other.
+	Symbols []byte
+	// Repaired is the packets that were repaired, by their distance from the AckedSeq of the packet.
+	Repaired []byte
+}
+
+const (
+	// MaxRepaired is the most packets that one trailer tells as repaired.
+	MaxRepaired = 3
+	// TrailerBytes is the most that a trailer has besides its symbols.
+	TrailerBytes = 4 + MaxRepaired
+	helloVersion = 1
+	// HelloBytes is the size of a Hello.
+	HelloBytes = 4
+)
+
+// Marked reports whether a datagram has a trailer, or is a hello: no other ends with a zero.
+func Marked(p []byte) bool { return len(p) > 0 && p[len(p)-1] == 0 }
+
+// AppendEnd appends the end of a trailer, behind k symbols of so many bytes, 0 to MaxSymbols.
+func AppendEnd(p []byte, k, covers, size int, repaired []byte) []byte {
+	meta := byte(k<<4 | len(repaired)<<6)
+	if k > 0 {
+		meta |= byte(covers - 1)
+		if size >= 128 {
+			p = append(p, byte(size>>7))
+			p = append(p, byte(size&127|128))
+		} else {
+			p = append(p, byte(size))
+		}
+	}
+	p = append(p, repaired...)
+	return append(p, meta, 0)
+}
+
+// Split takes the trailer off a marked datagram. ok is false for one that has none that can be.
+func Split(p []byte) (packet []byte, t Trailer, ok bool) {
+	if len(p) < 3 || p[len(p)-1] != 0 {
+		return nil, t, false
+	}
+	meta := p[len(p)-2]
+	p = p[:len(p)-2]
+	k, f := int(meta>>4&3), int(meta>>6)
+	if k+f == 0 || f > len(p) || k == 0 && meta&15 != 0 {
+		return nil, t, false
+	}
+	p, t.Repaired = p[:len(p)-f], p[len(p)-f:]
+	if k > 0 {
+		t.Covers = int(meta&15) + 1
+		if p, t.Size, ok = takeSize(p); !ok || k*t.Size >= len(p) {
+			return nil, Trailer{}, false
+		}
+		p, t.Symbols = p[:len(p)-k*t.Size], p[len(p)-k*t.Size:]
+	}
+	if len(p) == 0 || p[len(p)-1] == 0 { // what was sent is a packet without a trailer
+		return nil, Trailer{}, false
+	}
+	return p, t, true
+}
+
+// takeSize takes the size of a symbol, above 0 and as short as can be, off the end.
+func takeSize(p []byte) (rest []byte, size int, ok bool) {
+	n := len(p)
+	if n == 0 {
+		return nil, 0, false
+	}
+	if p[n-1] < 128 {
+		return p[:n-1], int(p[n-1]), p[n-1] > 0
+	}
+	if n == 1 || p[n-2] == 0 {
+		return nil, 0, false
+	}
+	return p[:n-2], int(p[n-2])<<7 | int(p[n-1]&127), true
+}
+
+// AppendHello appends a datagram that says that its sender understands coding, and whether it heard so of the peer.
+func AppendHello(p []byte, heard bool) []byte {
+	h := byte(0)
+	if heard {
+		h = 1
+	}
+	return append(p, helloVersion, h, 0, 0)
+}
+
+// Hello reads a hello.
+func Hello(p []byte) (heard, ok bool) {
+	if len(p) != HelloBytes || p[0] != helloVersion || p[1] > 1 || p[2] != 0 || p[3] != 0 {
+		return false, false
+	}
+	return p[1] == 1, true
+}

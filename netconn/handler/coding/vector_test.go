@@ -1,0 +1,34 @@
+package coding
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSymbolVector holds the wire: a symbol that was worked out by hand from the package's doc.
+func TestSymbolVector(t *testing.T) {
+	contents := [][]byte{{0x11, 0x22, 0x81}, {0x80}, {0xff, 0x01}}
+	const carrier = 1<<14 + 5 // sequence 5
+	var e Encoder
+	for i, c := range contents {
+		e.Add(int64(carrier-3+i), c, false)
+	}
+	want := []byte{0, 0, 0}
+	copy(want, contents[2]) // the newest
+	x := uint32(4*5 + 2 + 1)
+	y := uint64(x) * 0x9e3779b1 & 0xffffffff
+	for _, c := range [][]byte{contents[1], contents[0]} {
+		y ^= y << 13 & 0xffffffff
+		y ^= y >> 17
+		y ^= y << 5 & 0xffffffff
+		coefficient := uint8(1 + 255*(y>>16)>>16)
+		for i, b := range c {
+			want[i] ^= slowMultiply(coefficient, b)
+		}
+	}
+	n, size := e.Covers(carrier, 8)
+	require.Equal(t, []int{3, 3}, []int{n, size})
+	require.Equal(t, want, e.AppendSymbol(nil, carrier, 2, n, size))
+	require.Equal(t, []byte{0x2b, 0xfe, 0x6e}, want)
+}
