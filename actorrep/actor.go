@@ -13,24 +13,23 @@ import (
 // Actor is a pointer to a struct that embeds Base.
 type Actor interface{ base() *Base }
 
-// Role is who has the say over an actor at this end (Unreal's ENetRole).
+// Role says who controls an actor at this end (Unreal's ENetRole).
 type Role uint8
 
 // The roles.
 const (
 	NoRole          Role = iota // not spawned
-	SimulatedProxy              // shows what the server says
+	SimulatedProxy              // shows the server's values
 	AutonomousProxy             // controlled by this client's player, corrected by the server
-	Authority                   // decides
+	Authority                   // decides: the server, or a client after TearOff
 )
 
-// String is the role's name.
+// String is the role's name, such as "simulated proxy".
 func (r Role) String() string {
 	return [...]string{"none", "simulated proxy", "autonomous proxy", "authority"}[r&3]
 }
 
-// Base is what every actor has. It must be embedded by value and not be copied once the actor
-// is spawned.
+// Base makes a struct an actor. Embed it by value. Don't copy the struct once the actor is spawned.
 type Base struct {
 	// What every change touches comes first.
 	rep         *replicated // on a server
@@ -39,10 +38,10 @@ type Base struct {
 	ptr         unsafe.Pointer
 	self        Actor
 	parent      *Base
-	slot        int         // in the world's list
-	inactive    layout.Mask // custom units that are off
+	slot        int         // index in World.actors
+	inactive    layout.Mask // custom units that SetActive switched off
 	guid        netguid.GUID
-	driverIndex int32 // of the ReplicationDriver
+	driverIndex int32 // for the ReplicationDriver
 	role        Role
 	autonomous  bool
 	physics     bool
@@ -63,7 +62,7 @@ func (b *Base) base() *Base { return b }
 // GUID names the actor at both ends; 0 before it is spawned.
 func (b *Base) GUID() netguid.GUID { return b.guid }
 
-// ClassName is what the class was registered as; "" before the actor is spawned.
+// ClassName is the name under which the class was registered; "" before the actor is spawned.
 func (b *Base) ClassName() string {
 	if b.class == nil {
 		return ""
@@ -71,14 +70,14 @@ func (b *Base) ClassName() string {
 	return b.class.name
 }
 
-// World is where the actor is, or nil.
+// World is the world that the actor is in; nil when it isn't spawned.
 func (b *Base) World() *World { return b.world }
 
-// Role is who has the say over the actor here.
+// Role says who controls the actor at this end.
 func (b *Base) Role() Role { return b.role }
 
-// IsOwned reports whether the actor is this end's own: on a client, its player's; on a server, a local
-// player's.
+// IsOwned reports whether the actor belongs to this end's player: on a client, the client's player; on a server,
+// World.Local.
 func (b *Base) IsOwned() bool {
 	if b.world == nil || b.world.server {
 		o := b.Owner()
@@ -87,8 +86,7 @@ func (b *Base) IsOwned() bool {
 	return b.mirror != nil && b.mirror.owned
 }
 
-// Owner is the connection whose player the actor is, on a server; nil for none. A child has its
-// parent's.
+// Owner is the connection whose player owns the actor, on a server; nil for none. A component has its parent's owner.
 func (b *Base) Owner() *Peer {
 	if b.parent != nil {
 		return b.parent.Owner()
@@ -104,8 +102,8 @@ func (b *Base) Parent() Actor {
 	return b.parent.self
 }
 
-// Children calls yield for each component, in the order they came. Components may be destroyed meanwhile, and aren't yielded
-// then; of those that are spawned it doesn't say whether they are.
+// Children calls yield for each component, in the order in which they were spawned. Components may be spawned and
+// destroyed meanwhile. One destroyed before its turn isn't yielded; one that is spawned may or may not be.
 func (b *Base) Children(yield func(Actor) bool) {
 	for _, c := range b.children {
 		if c != nil && c.parent == b && !yield(c.self) {
@@ -114,7 +112,8 @@ func (b *Base) Children(yield func(Actor) bool) {
 	}
 }
 
-// dropChild takes a component from the list. The others keep their places in lists that are being walked.
+// dropChild removes a component from the list. It copies the list unless the component is the last, because the list may
+// be iterated.
 func (b *Base) dropChild(c *Base) {
 	i, last := slices.Index(b.children, c), len(b.children)-1
 	switch {
@@ -127,8 +126,9 @@ func (b *Base) dropChild(c *Base) {
 	}
 }
 
-// SetOwner makes the actor a connection's own, or nobody's. Values with the owner's conditions
-// follow. World.Local is the player of a listen server or an offline game. A connection that was removed is nobody.
+// SetOwner gives the actor to a connection's player, or to nobody with nil. Fields with owner conditions are sent or
+// withheld accordingly. World.Local is the player of a listen server or an offline game. A removed connection counts as
+// nil.
 func (b *Base) SetOwner(p *Peer) {
 	if p.removed() {
 		p = nil
@@ -137,14 +137,14 @@ func (b *Base) SetOwner(p *Peer) {
 		return
 	}
 	if b.rep != nil && b.owner != nil {
-		b.flushCalls(b.owner) // with the values that he may still see
+		b.flushCalls(b.owner) // with the values that the old owner may still see
 	}
 	b.owner = p
 	b.audienceChanged()
 }
 
-// SetAutonomous says whether the owner's client controls the actor itself and is corrected: its role there
-// is AutonomousProxy.
+// SetAutonomous says whether the owner's client moves the actor itself and is corrected by the server. Its role there is
+// then AutonomousProxy. Default false.
 func (b *Base) SetAutonomous(on bool) {
 	if b.autonomous != on {
 		b.autonomous = on
@@ -152,8 +152,8 @@ func (b *Base) SetAutonomous(on bool) {
 	}
 }
 
-// SetPhysics says whether physics moves the actor, for fields of the conditions that ask: who controls the actor has them then too
-// (Unreal's bRepPhysics).
+// SetPhysics says whether physics moves the actor (Unreal's bRepPhysics). Fields with the conditions
+// simulated-or-physics then go to the owner's client too. Default false.
 func (b *Base) SetPhysics(on bool) {
 	if b.physics != on {
 		b.physics = on
@@ -161,7 +161,7 @@ func (b *Base) SetPhysics(on bool) {
 	}
 }
 
-// audienceChanged has views look again to whom they speak.
+// audienceChanged has each view update what its connection is to the actor.
 func (b *Base) audienceChanged() {
 	if b.rep == nil {
 		return
@@ -177,8 +177,9 @@ func (b *Base) audienceChanged() {
 	}
 }
 
-// SetActive switches a field with the custom condition on or off, for all connections. Its changes while it is off
-// are sent when it is on again.
+// SetActive switches a field with the condition custom on or off, for all connections. While it is off its changes
+// aren't sent; when it is switched on again the newest value is. It returns ErrNotCustom for any other field. Default
+// on.
 func (b *Base) SetActive(field string, on bool) error {
 	if b.class == nil {
 		return ErrNotSpawned
@@ -197,19 +198,19 @@ func (b *Base) SetActive(field string, on bool) error {
 	return nil
 }
 
-// SetPriority says how much the actor matters when bandwidth is short. Default 1, or its class's.
+// SetPriority sets the actor's weight when bandwidth is short. Default: its class's priority, or 1.
 func (b *Base) SetPriority(p float32) { b.priority = p }
 
-// ActorPriority is that number.
+// ActorPriority is the number that SetPriority sets.
 func (b *Base) ActorPriority() float32 { return b.priority }
 
-// SetAlwaysRelevant makes every connection see the actor, however far.
+// SetAlwaysRelevant makes the actor relevant to every connection, at any distance.
 func (b *Base) SetAlwaysRelevant(on bool) {
 	b.always = on
 	b.relevancyChanged()
 }
 
-// AlwaysRelevant reports that.
+// AlwaysRelevant reports whether the actor is relevant to every connection.
 func (b *Base) AlwaysRelevant() bool { return b.always }
 
 // SetOnlyOwner makes the actor relevant to its owner only.
@@ -218,16 +219,17 @@ func (b *Base) SetOnlyOwner(on bool) {
 	b.relevancyChanged()
 }
 
-// OnlyOwner reports that.
+// OnlyOwner reports whether the actor is relevant to its owner only.
 func (b *Base) OnlyOwner() bool { return b.onlyOwner }
 
-// SetCullDistance is how far the actor is seen; 0 is any distance. It needs a Location.
+// SetCullDistance sets the distance from which the actor is relevant, in the units of Location; 0 is any distance. The
+// actor must implement Located.
 func (b *Base) SetCullDistance(d float64) {
 	b.cull = d
 	b.relevancyChanged()
 }
 
-// CullDistance is that distance.
+// CullDistance is the distance that SetCullDistance sets.
 func (b *Base) CullDistance() float64 { return b.cull }
 
 func (b *Base) relevancyChanged() {
@@ -236,15 +238,15 @@ func (b *Base) relevancyChanged() {
 	}
 }
 
-// MarkDirty has the actor compared in the next Step, or when its update frequency says so. It is needed for
-// classes registered with Manual, and does no harm to others.
+// MarkDirty has the actor compared in the next Step that its update frequency allows. Classes registered with Manual
+// need it; for others it does nothing harmful.
 func (b *Base) MarkDirty() {
 	if b.class != nil {
 		b.mark(b.class.layout.All())
 	}
 }
 
-// ForceUpdate has the actor compared in the next Step whatever its update frequency.
+// ForceUpdate has the actor compared in the next Step, whatever its update frequency.
 func (b *Base) ForceUpdate() {
 	if b.rep != nil {
 		b.MarkDirty()
@@ -252,7 +254,7 @@ func (b *Base) ForceUpdate() {
 	}
 }
 
-// force has the actor compared in the next Step whatever its update frequency, asleep or not.
+// force has the actor compared in the next Step, whatever its update frequency, even if it is dormant.
 func (b *Base) force() {
 	r := b.rep
 	if b.dormant {
@@ -264,7 +266,7 @@ func (b *Base) force() {
 	}
 }
 
-// mark notes units that may have changed.
+// mark has units compared in the next Step.
 func (b *Base) mark(m layout.Mask) {
 	r := b.rep
 	if r == nil {
@@ -277,7 +279,7 @@ func (b *Base) mark(m layout.Mask) {
 	}
 }
 
-// SetUpdateFrequency is how often at most the actor is compared, a second; 0 is every Step.
+// SetUpdateFrequency limits how often the actor is compared, in times a second; 0 is every Step.
 func (b *Base) SetUpdateFrequency(hz float64) error {
 	if b.rep == nil {
 		return ErrNotSpawned
@@ -290,8 +292,8 @@ func (b *Base) SetUpdateFrequency(hz float64) error {
 	return nil
 }
 
-// SetDormant puts an actor that won't change to sleep: once every connection has its last values, its channels
-// close and it costs nothing; clients keep it. False wakes it.
+// SetDormant(true) puts an actor that won't change to sleep. Once every connection has its last values, its channels
+// close and it costs nothing; clients keep it. SetDormant(false) wakes it.
 func (b *Base) SetDormant(on bool) error {
 	if b.rep == nil {
 		return ErrNotSpawned
@@ -306,14 +308,14 @@ func (b *Base) SetDormant(on bool) error {
 	return nil
 }
 
-// FlushDormancy sends what has changed of a dormant actor, which then goes on sleeping. Call it before the change
-// or after it.
+// FlushDormancy sends the changes of a dormant actor, which stays dormant. Call it before or after the change, in the
+// same tick.
 func (b *Base) FlushDormancy() { b.ForceUpdate() }
 
-// Dormant reports whether the actor sleeps, or soon will.
+// Dormant reports whether SetDormant put the actor to sleep. Its last values may still be on their way.
 func (b *Base) Dormant() bool { return b.dormant }
 
-// TearOff ends the actor's replication with its last values: clients keep it and have the authority over their own.
+// TearOff sends the actor's last values and ends its replication. Each client keeps its copy, with the role Authority.
 func (b *Base) TearOff() error {
 	if b.rep == nil {
 		return ErrNotSpawned
@@ -340,28 +342,28 @@ func (b *Base) TearOff() error {
 	return nil
 }
 
-// TornOff reports whether it was torn off.
+// TornOff reports whether the actor was torn off.
 func (b *Base) TornOff() bool { return b.tornOff }
 
-// Initializer may be implemented by an actor that wants to be called when it is made on a client, before its
-// first values. These include zeros then, so that what Init sets doesn't stay where the server has zero; the server must have the
-// method too.
+// Initializer may be implemented by an actor. Init is called on a client when the actor is made, before its first values
+// are set. Those then include zeros, so that a value set by Init doesn't remain where the server has zero. The server's
+// type must have the method too.
 type Initializer interface{ Init() }
 
-// Notified may be implemented by an actor that wants to know of its coming and going on a client.
+// Notified may be implemented by an actor that wants to know when it appears and disappears on a client.
 type Notified interface {
-	// Spawned is called after its first values are set.
+	// Spawned is called after the first values are set.
 	Spawned()
-	// Destroyed is called when it is gone.
+	// Destroyed is called when the actor has disappeared.
 	Destroyed()
 }
 
-// Located may be implemented by an actor that is somewhere: relevancy by distance and priority need it.
+// Located may be implemented by an actor that has a position. Relevancy by distance and priority need it.
 type Located interface {
 	Location() (x, y, z float64)
 }
 
-// Errors of a caller.
+// Errors of wrong calls and registrations.
 var (
 	ErrClass      = errors.New("actorrep: not a pointer to a struct that embeds actorrep.Base by value")
 	ErrNotify     = errors.New("actorrep: notify method missing or with wrong parameters")

@@ -6,21 +6,23 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Calls come and go with every Step. A World keeps the memory of those that are over, so that more of them allocate nothing.
+// Calls are made and finished in every Step. A World keeps the memory of finished ones, so that new ones allocate
+// nothing.
 const (
 	maxSpare      = 4096    // calls of a World, and parameters of each of its procedures
 	maxSpareBytes = 1 << 20 // of encoded parameters; of the strings and slices of a Borrowed procedure's
 )
 
-// message is an empty message in the World's scratch memory. There is one Writer for that memory, as one made where it
-// is used would escape to the heap. It is good until the next message is begun: from here to its sending no code
-// of the game's runs but WriteNet, which only writes.
+// message returns a Writer with an empty message in the World's scratch memory. The Writer is shared, because one made
+// at each use would escape to the heap. The message is valid until the next call of message. Between the two, the only
+// code of the game that runs is WriteNet, which only writes.
 func (w *World) message() *bitio.Writer {
 	w.out.Reset(w.scratch)
 	return &w.out
 }
 
-// call is an encoded one. It is whoever's made it and those queues' that it is in; a multicast is in many.
+// call is an encoded call. It is reference-counted: its maker and each queue that holds it own one reference. A
+// multicast is in many queues.
 type call struct {
 	rpc     int // in the class
 	name    string
@@ -28,22 +30,22 @@ type call struct {
 	data    []byte
 	bits    int
 	frame   uint32
-	holders int
+	holders int // references
 }
 
-// held is the call with one more holder.
+// held adds a reference and returns the call.
 func (c *call) held() *call {
 	c.holders++
 	return c
 }
 
-// spareCalls is the calls of a World that nobody holds any more.
+// spareCalls is a World's free list of calls.
 type spareCalls struct {
 	list  []*call
-	bytes int // that their data has room for
+	bytes int // capacity of their data
 }
 
-// take returns a call with one holder and empty data.
+// take returns a call with one reference and empty data.
 func (s *spareCalls) take() *call {
 	n := len(s.list)
 	if n == 0 {
@@ -57,7 +59,7 @@ func (s *spareCalls) take() *call {
 	return c
 }
 
-// drop takes a holder from a call.
+// drop releases one reference. The last one puts the call on the free list, if that has room.
 func (s *spareCalls) drop(c *call) {
 	if c.holders--; c.holders != 0 || len(s.list) >= maxSpare || s.bytes+cap(c.data) > maxSpareBytes {
 		return
@@ -67,7 +69,7 @@ func (s *spareCalls) drop(c *call) {
 	s.list = append(s.list, c)
 }
 
-// dropFirst takes the first n calls from a queue.
+// dropFirst removes the first n calls from a queue and drops them.
 func (s *spareCalls) dropFirst(queue []*call, n int) []*call {
 	for _, c := range queue[:n] {
 		s.drop(c)
@@ -77,16 +79,16 @@ func (s *spareCalls) dropFirst(queue []*call, n int) []*call {
 	return rest
 }
 
-// procedure is a class's: a World's own, while the Procedure may be that of many, on other goroutines.
+// procedure is a class's procedure in one World. The Procedure itself may be shared by Worlds on other goroutines.
 type procedure struct {
 	name string
 	Procedure
 	spare []unsafe.Pointer // zero parameters
-	lent  int              // bytes of strings and slices that spare ones of a Borrowed procedure keep
+	lent  int              // bytes of the strings and slices that spare keeps for a Borrowed procedure
 }
 
-// take returns zero parameters. They are the caller's until he gives them back, so that calls within calls, of the
-// same procedure too, don't meet.
+// take returns zero parameters. The caller owns them until it calls give, so nested calls, even of the same procedure,
+// don't share any.
 func (p *procedure) take() unsafe.Pointer {
 	n := len(p.spare)
 	if n == 0 {
@@ -101,7 +103,8 @@ func (p *procedure) take() unsafe.Pointer {
 	return params
 }
 
-// give takes parameters back. What they pointed to is left to the procedure, which has a copy of them; that of a Borrowed one is kept.
+// give takes parameters back. The slices and strings that they point to stay with the procedure's handler, which may
+// have kept them; those of a Borrowed procedure are reused.
 func (p *procedure) give(params unsafe.Pointer) {
 	mem := p.borrow(params)
 	if mem != nil {
@@ -117,7 +120,7 @@ func (p *procedure) give(params unsafe.Pointer) {
 	p.spare = append(p.spare, params)
 }
 
-// read reads parameters, to be given back; false when r isn't just that.
+// read decodes parameters, which the caller must give back. It returns false when r holds anything else.
 func (p *procedure) read(r *bitio.Reader) (params unsafe.Pointer, ok bool) {
 	params = p.take()
 	p.decode(r, params)

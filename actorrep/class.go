@@ -21,7 +21,7 @@ type class struct {
 	layout    *layout.Layout
 	notify    []notify // by field
 	rpcs      []procedure
-	firstRow  int // of its units in an attribution
+	firstRow  int // of its units, in an attribution
 	firstCall int // of its procedures among those of all classes
 
 	manual    bool
@@ -33,24 +33,24 @@ type class struct {
 	onlyOwner bool
 
 	notifySpawn bool
-	tellsRefs   layout.Mask // units that are or hold references and have a notify
-	initializes bool        // it is an Initializer
+	tellsRefs   layout.Mask // units with references and a notify
+	initializes bool        // it implements Initializer
 }
 
 type notify struct {
-	method  reflect.Value // a function of the actor; none for none
+	method  reflect.Value // of the actor's type; zero when there is none
 	withOld bool
-	fast    bool // fast arrays tell what came
+	fast    bool // it is a fast array, which records its own changes
 }
 
-// ClassOption is a setting of Register.
+// ClassOption configures a class in World.Register.
 type ClassOption interface{ set(c *class) error }
 
 type classOption func(c *class) error
 
 func (f classOption) set(c *class) error { return f(c) }
 
-// RPCs is the remote procedures of a class by name, an option of Register.
+// RPCs is the remote procedures of a class by name. It is an option of World.Register.
 type RPCs map[string]Procedure
 
 func (r RPCs) set(c *class) error {
@@ -69,7 +69,7 @@ func (r RPCs) set(c *class) error {
 	return nil
 }
 
-// UpdateFrequency is how often at most actors of the class are compared, a second. Default every Step.
+// UpdateFrequency limits how often actors of the class are compared, in times a second. Default: every Step.
 func UpdateFrequency(hz float64) ClassOption {
 	return classOption(func(c *class) error {
 		if !(hz > 0) {
@@ -80,8 +80,8 @@ func UpdateFrequency(hz float64) ClassOption {
 	})
 }
 
-// Adaptive lets actors of which nothing changes for two seconds be compared less and less often, down to that many times a
-// second after seven (Unreal's adaptive net update frequency).
+// Adaptive compares actors less often while they don't change: from two seconds without a change on, the rate falls to
+// lowestHz, in times a second, at seven seconds (Unreal's adaptive net update frequency).
 func Adaptive(lowestHz float64) ClassOption {
 	return classOption(func(c *class) error {
 		if !(lowestHz > 0) {
@@ -92,12 +92,12 @@ func Adaptive(lowestHz float64) ClassOption {
 	})
 }
 
-// Manual means that actors of the class are compared only after MarkDirty.
+// Manual has actors of the class compared only after MarkDirty.
 func Manual() ClassOption {
 	return classOption(func(c *class) error { c.manual = true; return nil })
 }
 
-// Priority is how much actors of the class matter when bandwidth is short. Default 1.
+// Priority sets the weight of actors of the class when bandwidth is short. Default 1; it must be above 0.
 func Priority(p float32) ClassOption {
 	return classOption(func(c *class) error {
 		if !(p > 0) {
@@ -108,23 +108,24 @@ func Priority(p float32) ClassOption {
 	})
 }
 
-// CullDistance is how far actors of the class are seen. Default any distance.
+// CullDistance sets the distance from which actors of the class are relevant, in the units of Location. Default: any
+// distance.
 func CullDistance(d float64) ClassOption {
 	return classOption(func(c *class) error { c.cull = d; return nil })
 }
 
-// AlwaysRelevant makes actors of the class visible to every connection.
+// AlwaysRelevant makes actors of the class relevant to every connection.
 func AlwaysRelevant() ClassOption {
 	return classOption(func(c *class) error { c.always = true; return nil })
 }
 
-// OnlyRelevantToOwner makes actors of the class visible to their owner only.
+// OnlyRelevantToOwner makes actors of the class relevant to their owner only.
 func OnlyRelevantToOwner() ClassOption {
 	return classOption(func(c *class) error { c.onlyOwner = true; return nil })
 }
 
-// NotifyAtSpawn has the notifies of an actor's fields called when it appears on a client too, behind Spawned: of those that
-// came with a value that isn't the one they had after Init, which is the old value.
+// NotifyAtSpawn also calls notifies when an actor appears on a client, after Spawned: those of the fields whose first
+// value differs from the one after Init. That one is passed as the old value.
 func NotifyAtSpawn() ClassOption {
 	return classOption(func(c *class) error { c.notifySpawn = true; return nil })
 }
@@ -174,8 +175,8 @@ func newClass(id int, name string, a Actor, options []ClassOption) (*class, erro
 	return c, nil
 }
 
-// embedsBase reports whether a struct, or a struct embedded in it, embeds Base by value: through a pointer there would be
-// none in a new struct.
+// embedsBase reports whether a struct, or a struct embedded in it, embeds Base by value. An embedded pointer would be
+// nil in a new struct.
 func embedsBase(t reflect.Type) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -16,19 +16,19 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// client is a client's side of a world: what arrives sets values at once; the game is told in Step.
+// client is the client's side of a world. Received values are set at once; the game is told in Step.
 type client struct {
 	world   *World
-	conn    channel.Conn   // that of the replication channel
-	schema  []*remoteClass // nil until the server has told
+	conn    channel.Conn   // of the replication channel
+	schema  []*remoteClass // nil until the server has described its classes
 	mirrors []*mirror      // by channel index
-	frame   int64          // of the newest values; see extend. 0 for none
-	chunk   uint32         // which one is read, for remoteClass.lastOf
+	frame   int64          // server frame of the newest values, see extend; 0 for none
+	chunk   uint32         // number of the current chunk, for remoteClass.lastOf
 	limits  []rateLimit
-	at      time.Duration // of the server's Step of the newest chunk
-	atFrame int64         // and its frame; 0 for none
-	tick    time.Duration // a Step's length there, of the last two
-	paths   wire.Paths    // of the chunk that is read
+	at      time.Duration // server time of the newest chunk
+	atFrame int64         // its server frame; 0 for none
+	tick    time.Duration // length of a server's Step, from the last two chunks
+	paths   wire.Paths    // of the current chunk
 	past    layout.Past
 
 	events    []event
@@ -39,13 +39,13 @@ type client struct {
 	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
 	nWaiting  int
 	speaking  []*mirror
-	warned    bool      // that nobody asked for the channel types
-	dropped   int       // calls that came when too many waited
-	leaving   []*mirror // actors that go when their calls have run
-	referring []*mirror // whose references have notifies
+	warned    bool      // that ChannelTypes wasn't called
+	dropped   int       // calls dropped because too many waited
+	leaving   []*mirror // actors that disappear once their calls have run
+	referring []*mirror // with references that have notifies
 }
 
-// event is something to tell in the next Step.
+// event is something to tell the game in the next Step.
 type event struct {
 	kind   eventKind
 	m      *mirror
@@ -61,13 +61,13 @@ const (
 	eventDestroyed
 )
 
-// oldField is a field that has changed since the last Step, and what it was then if its notify wants to know.
+// oldField is a field that has changed since the last Step, with its value before if its notify takes it.
 type oldField struct {
 	field int
 	old   reflect.Value
 }
 
-// unmapped is a reference whose actor hasn't come.
+// unmapped is a reference whose actor isn't there.
 type unmapped struct {
 	m     *mirror
 	field int
@@ -76,7 +76,7 @@ type unmapped struct {
 // maxUnmapped bounds the references that wait for their actors.
 const maxUnmapped = 4096
 
-// What a client can't make of a server's bunches.
+// Errors of a server's bunches that a client can't decode. Config.Failed gets them.
 var (
 	ErrGUID     = errors.New("actorrep: the server named an actor that isn't there")
 	ErrBaseline = errors.New("actorrep: the server built on values that never came")
@@ -94,7 +94,7 @@ func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 type replicationHandler struct {
 	*client
 	ch   *channel.Channel
-	told bool // it described the classes that the client knows
+	told bool // it described classes
 	read schemaReader
 }
 
@@ -131,7 +131,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		list := h.read.list
 		err = errors.Join(h.read.errs...)
 		h.client.schema, h.told, h.client.frame, h.client.atFrame = list, true, 0, 0
-		clear(h.client.mirrors) // of a connection before
+		clear(h.client.mirrors) // of an earlier connection
 		err = errors.Join(append([]error{err}, missing(list)...)...)
 		if h.ch == nil {
 			return err
@@ -145,7 +145,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 	case wire.Gone, wire.Torn:
 		id, frame := netguid.GUID(r.ReadIntPacked()), r.ReadUint32()
 		b := h.world.byGUID[id]
-		if r.Err() == nil && b != nil && b.mirror.born < h.client.extend(frame) { // else it has come again since
+		if r.Err() == nil && b != nil && b.mirror.born < h.client.extend(frame) { // else it was opened again since
 			if kind == wire.Torn {
 				b.tearOff()
 			} else {
@@ -168,7 +168,7 @@ func (h *replicationHandler) Closed(*channel.Channel, channel.CloseReason) {
 	}
 }
 
-// setMirror has earlier notes of the actor lead here.
+// setMirror makes notes of the actor, which refer to its old mirror, refer to this one.
 func (c *client) setMirror(m *mirror) {
 	if m.note > 0 {
 		c.events[m.note-1].m = m
@@ -193,7 +193,7 @@ func (b *Base) adopt(parent *Base) {
 	parent.children = append(parent.children, b)
 }
 
-// seen notes the newest frame that the server wrote.
+// seen updates the newest frame.
 func (c *client) seen(frame int64) { c.frame = max(c.frame, frame) }
 
 // heard notes the time of a frame.
@@ -206,13 +206,14 @@ func (c *client) heard(frame int64, at time.Duration) {
 	}
 }
 
-// timeOf is when a frame was, as far as chunks have told.
+// timeOf is the time of a frame, estimated from the chunks that have arrived.
 func (c *client) timeOf(frame int64) (at time.Duration, ok bool) {
 	return c.at + time.Duration(frame-c.atFrame)*c.tick, c.atFrame != 0
 }
 
-// ServerTime is World.Now of the server in the Step from which the newest values are that came, to 66 µs: for interpolation.Timeline,
-// whose Arrived wants it once for each. It stands still while nothing changes, and is false until something did. On a server it is Now.
+// ServerTime is, on a client, the server time of the newest values received: World.Now in the server's Step that they
+// are from. Its resolution is 66 µs. Pass each new one to interpolation.Timeline.Arrived. It doesn't advance while
+// nothing changes. ok is false until something has arrived. On a server it is Now.
 func (w *World) ServerTime() (at time.Duration, ok bool) {
 	if w.server {
 		return w.now, true
@@ -220,9 +221,10 @@ func (w *World) ServerTime() (at time.Duration, ok bool) {
 	return w.client.at, w.client.atFrame != 0
 }
 
-// ServerTime is World.Now of the server in the Step from which the actor's newest values are: for interpolation.Buffer, whose Push wants
-// it with them, so that actors need no field for their time. What comes with an opening, or is larger than a packet, has its time by
-// what Steps took around it; false is that nothing is known of these. On a server it is Now.
+// ServerTime is, on a client, the server time of the actor's newest values: World.Now in the server's Step that they are
+// from. Pass it to interpolation.Buffer.Push with the values; no field is needed for it. For values from an opening, or
+// too large for one packet, it is estimated from the Steps before and after; ok is false when none are known. On a
+// server it is World.Now.
 func (b *Base) ServerTime() (at time.Duration, ok bool) {
 	switch {
 	case b.world == nil:
@@ -233,7 +235,7 @@ func (b *Base) ServerTime() (at time.Duration, ok bool) {
 	return b.mirror.at, b.mirror.timed
 }
 
-// wait notes a reference to an actor that isn't there, or a component of it.
+// wait notes that a reference waits for its actor.
 func (c *client) wait(id netguid.GUID, u unmapped) {
 	if c.nWaiting >= maxUnmapped {
 		c.forgetGone()
@@ -251,7 +253,7 @@ func (c *client) wait(id netguid.GUID, u unmapped) {
 	c.nWaiting++
 }
 
-// forgetGone drops what waits for an actor and is gone itself.
+// forgetGone drops the waiting references of actors that are gone.
 func (c *client) forgetGone() {
 	for id, list := range c.waiting {
 		n := len(list)
@@ -263,7 +265,7 @@ func (c *client) forgetGone() {
 	}
 }
 
-// missReferences has references to an actor that goes wait for it, as it may come again.
+// missReferences has the references to an actor that disappears wait for it, because it may appear again.
 func (c *client) missReferences(gone *mirror) {
 	kept := c.referring[:0]
 	for _, m := range c.referring {
@@ -294,7 +296,7 @@ func (m *mirror) refersTo(id netguid.GUID, field int) bool {
 	return false
 }
 
-// arrived resolves what waited for an actor.
+// arrived calls for the notifies of references that waited for an actor.
 func (c *client) arrived(b *Base) {
 	list := c.waiting[b.guid]
 	if list == nil {
@@ -313,7 +315,7 @@ func (c *client) arrived(b *Base) {
 	}
 }
 
-// leave takes an actor away when the calls that came for it have run, and tells of it in the next Step.
+// leave removes an actor once its waiting calls have run. The next Step tells the game.
 func (c *client) leave(m *mirror) {
 	switch {
 	case m == nil || m.waiting == 0:
@@ -331,13 +333,13 @@ func (c *client) leaveNow(m *mirror) {
 	m.leaving = false
 	a := m.b.self
 	c.missReferences(m)
-	for _, child := range m.b.children { // which a parent that comes again takes back
+	for _, child := range m.b.children { // a parent that appears again takes them back
 		child.parent = nil
 		c.wait(m.guid, unmapped{child.mirror, -1})
 	}
 	if i := m.note; i > 0 {
 		e := &c.events[i-1]
-		if e.kind == eventSpawned { // it came and went between two Steps
+		if e.kind == eventSpawned { // it appeared and disappeared between two Steps
 			e.m, e.a = nil, nil
 		} else {
 			e.fields = e.fields[:0]
@@ -355,7 +357,7 @@ func (c *client) leaveNow(m *mirror) {
 	c.events = append(c.events, event{kind: eventDestroyed, a: a})
 }
 
-// leaveLate takes away the actors whose calls have run.
+// leaveLate removes the actors whose calls have run.
 func (c *client) leaveLate() {
 	for i, m := range c.leaving {
 		if m.leaving {
@@ -366,7 +368,7 @@ func (c *client) leaveLate() {
 	c.leaving = c.leaving[:0]
 }
 
-// forgetCalls drops the calls that came and have not run.
+// forgetCalls drops the calls that haven't run yet.
 func (c *client) forgetCalls() {
 	for i := range c.pending {
 		c.pending[i].m.waiting--
@@ -376,8 +378,8 @@ func (c *client) forgetCalls() {
 	c.leaveLate()
 }
 
-// step tells what came since the last Step: who appeared, changed and went, in the order of arrival, with an actor's notifies
-// in the order of its fields; then the calls, in theirs.
+// step tells the game what has arrived since the last Step. First come actors that appeared, changed or disappeared, in
+// order of arrival, with an actor's notifies in the order of its fields. Then the calls run, in order of arrival.
 func (c *client) step() {
 	if c.schema == nil && !c.world.typesAsked && !c.warned {
 		c.warned = true
@@ -420,7 +422,7 @@ func (c *client) tell(e *event) {
 			return
 		}
 		if cl := w.byType[reflect.TypeOf(e.a).Elem()]; cl.layout.Fasts != 0 {
-			cl.layout.Tell(e.a.base().ptr, cl.layout.Fasts, false) // what is there at first is no change
+			cl.layout.Tell(e.a.base().ptr, cl.layout.Fasts, false) // first elements aren't changes
 		}
 		if n, ok := e.a.(Notified); ok {
 			n.Spawned()

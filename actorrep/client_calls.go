@@ -11,7 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// pendingCall is a call that came and runs when its values are there.
+// pendingCall is a received call that runs in the next Step.
 type pendingCall struct {
 	m      *mirror
 	proc   *procedure
@@ -19,10 +19,11 @@ type pendingCall struct {
 	params unsafe.Pointer
 }
 
-// maxPendingCalls bounds the calls that came and have not run; more are dropped and counted.
+// maxPendingCalls bounds the received calls that wait for Step. Calls above it are dropped, counted, and reported as
+// ErrCallsPending.
 const maxPendingCalls = 4096
 
-// receiveCall reads a call of the server and keeps it until it runs.
+// receiveCall decodes a call from the server and queues it for Step.
 func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	w := m.world
 	id, params, err := w.readCall(r)
@@ -62,7 +63,7 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	return nil
 }
 
-// run runs a call that came. Its actor may have come again meanwhile, over another channel.
+// run runs a received call. Meanwhile its actor may have been opened again, on another channel.
 func (c *client) run(p *pendingCall) {
 	defer p.proc.give(p.params)
 	p.m.waiting--
@@ -82,7 +83,7 @@ func (c *client) run(p *pendingCall) {
 	}
 }
 
-// call sends a call to the server, or says why it may not.
+// call sends a call to the server, or returns why it can't.
 func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
 	m, d := b.mirror, proc.definition()
 	remote := -1
@@ -138,7 +139,7 @@ func (m *mirror) send(k *call) error {
 	}
 	m.world.Counters.CallsSent++
 	if k.def.reliable {
-		m.bunches += m.ch.NumOutRec() - before // none when it rides with the last
+		m.bunches += m.ch.NumOutRec() - before // 0 when the call joined the last bunch
 		m.unacked = append(m.unacked, unackedCall{k.name, m.bunches})
 	}
 	return nil
@@ -147,10 +148,10 @@ func (m *mirror) send(k *call) error {
 // unackedCall is a reliable call that was sent.
 type unackedCall struct {
 	name  string
-	bunch int // its last, counted from 1
+	bunch int // number of its last bunch, from 1
 }
 
-// forgetAcked forgets the calls that the server is known to have.
+// forgetAcked forgets the calls that the server has acked.
 func (m *mirror) forgetAcked(ch *channel.Channel) {
 	if len(m.unacked) == 0 || ch != m.ch {
 		return
@@ -162,7 +163,7 @@ func (m *mirror) forgetAcked(ch *channel.Channel) {
 	m.unacked = append(m.unacked[:0], m.unacked[n:]...)
 }
 
-// forgetUnacked tells of the calls that are under way when the channel closes, or the actor has another.
+// forgetUnacked reports the calls in flight as ErrUnacked, when the channel closes or the actor gets another one.
 func (m *mirror) forgetUnacked() {
 	if m.ch != nil && !m.ch.Conn().Table().Ended() {
 		for _, c := range m.unacked {
@@ -172,7 +173,7 @@ func (m *mirror) forgetUnacked() {
 	m.unacked = nil
 }
 
-// queue sends a reliable call, or lets it wait for room.
+// queue sends a reliable call, or queues it until there is room.
 func (m *mirror) queue(k *call) error {
 	if len(m.calls) == 0 && m.ch.Room() > 0 {
 		err := m.send(k)
@@ -191,7 +192,7 @@ func (m *mirror) queue(k *call) error {
 	return nil
 }
 
-// speak sends the calls that wait, while there is room.
+// speak sends the queued calls for which there is room.
 func (c *client) speak() {
 	kept := c.speaking[:0]
 	for _, m := range c.speaking {

@@ -15,33 +15,33 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// mirror is a client's end of an actor. It handles the actor's channel, when there is one.
+// mirror is a client's end of an actor. It handles the actor's channel, if there is one.
 type mirror struct {
 	world  *World
 	guid   netguid.GUID
 	ch     *channel.Channel // nil in a replay
-	index  uint32           // by which records name it
+	index  uint32           // the channel index by which records name the actor
 	class  *remoteClass
-	b      *Base // nil when its class isn't ours
+	b      *Base // nil when we lack its class
 	owned  bool
 	asleep bool
 	bad    bool
-	born   int64         // the frame in which it was opened
-	newest int64         // that of its newest values
-	at     time.Duration // when that was, when timed
+	born   int64         // server frame of its opening
+	newest int64         // server frame of its newest values
+	at     time.Duration // their server time, when timed is set
 	timed  bool
 
-	frames  []int64 // by unit of the server's: of its newest value; 0 for none
+	frames  []int64 // by the server's unit: frame of its newest value; 0 for none
 	history *received
-	note    int // its event of this Step, counted from 1
+	note    int // number of its event for the next Step, from 1; 0 none
 	calls   []*call
 	unacked []unackedCall
-	bunches int    // reliable ones that were sent
-	self    *Base  // b, also when it is gone
-	waiting int    // calls that came and run in the next Step
-	leaving bool   // it goes when they have run
-	parts   []part // of an opening in several bunches, until it is whole
-	held    int    // bytes of them
+	bunches int    // reliable bunches sent
+	self    *Base  // b, kept after the actor is gone
+	waiting int    // received calls that run in the next Step
+	leaving bool   // removed once they have run
+	parts   []part // bunches of an unfinished opening
+	held    int    // their bytes
 }
 
 func (w *World) acceptActor(ch *channel.Channel) channel.Handler {
@@ -53,7 +53,7 @@ func (w *World) acceptActor(ch *channel.Channel) channel.Handler {
 	return m
 }
 
-// place puts a mirror where records find it.
+// place stores a mirror under its channel index.
 func (c *client) place(m *mirror) {
 	for int(m.index) >= len(c.mirrors) {
 		c.mirrors = append(c.mirrors, make([]*mirror, max(64, len(c.mirrors)))...)
@@ -96,11 +96,11 @@ func (m *mirror) open(r *bitio.Reader) error {
 	m.frames = make([]int64, len(m.class.units.Units))
 	switch {
 	case again && old == nil, old != nil && old.mirror.born > frame:
-		// A newer opening of the same actor, on another channel, has come before this one.
+		// A newer opening of the same actor, on another channel, has arrived before this one.
 		w.Counters.Stale++
-	case again: // the news that it sleeps may still be on its way
+	case again: // the close that put it to sleep may still be in flight
 		m.b, m.self, m.note = old, old, old.mirror.note
-		m.b.mirror.b = nil // records of its last channel may still come
+		m.b.mirror.b = nil // records of its last channel may still arrive
 		m.b.mirror = m
 		w.client.setMirror(m)
 		if m.class.local.tellsRefs != 0 {
@@ -108,7 +108,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 		}
 	default:
 		if old != nil {
-			w.client.leaveNow(old.mirror) // the close of its last channel is still on its way
+			w.client.leaveNow(old.mirror) // the close of its last channel is still in flight
 		}
 		m.spawn(id, parent)
 	}
@@ -116,7 +116,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again || m.class.local != nil && m.class.local.notifySpawn)
 }
 
-// spawn makes our actor, if we have its class.
+// spawn makes the actor, if we have its class.
 func (m *mirror) spawn(id, parent netguid.GUID) {
 	w, c := m.world, m.class.local
 	if c == nil {
@@ -154,7 +154,7 @@ func (m *mirror) setRole(owned, autonomous bool) {
 	}
 }
 
-// messages reads what follows the opening bunch.
+// messages decodes the messages behind the opening.
 func (m *mirror) messages(r *bitio.Reader) error {
 	for r.Remaining() > 0 {
 		var err error
@@ -182,7 +182,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 	return nil
 }
 
-// values sets values that came reliably, unless newer ones are there.
+// values sets values that were sent reliably, except those for which newer ones have arrived.
 func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify bool) error {
 	m.tellBefore()
 	for rest := mask; rest != 0; rest &= rest - 1 {
@@ -198,22 +198,22 @@ func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify b
 	return nil
 }
 
-// tellBefore tells who shows other values than the server's that some come.
+// tellBefore announces that the actor's values are about to be set.
 func (m *mirror) tellBefore() {
 	if m.b != nil && m.b.world == m.world {
 		m.world.tellBefore(m.b)
 	}
 }
 
-// tellValues tells who keeps past values that there are newer ones.
+// tellValues announces that the actor has new values.
 func (m *mirror) tellValues() {
 	if m.b != nil && m.b.world == m.world {
 		m.world.tellValues(m.b)
 	}
 }
 
-// unit reads one unit into v, and into the actor unless newer is there. What came reliably with a frame may be newer than
-// what records brought of it.
+// unit decodes one unit into v, and into the actor unless the actor's is newer. A reliable value of the same frame as
+// one from a record may be the newer one.
 func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, frame int64, reliable, notify bool) {
 	fresh := frame > m.frames[i] || frame == m.frames[i] && reliable
 	if !fresh {
@@ -261,10 +261,10 @@ func (m *mirror) clamped(own *layout.Unit) {
 	m.world.tell(m.b, own.Path, nil, ErrClamped)
 }
 
-// group reads the parts of a group that came into the actor.
+// group sets the received parts of a group in the actor.
 func (m *mirror) group(r *bitio.Reader, i int, notify bool) {
 	var old reflect.Value
-	told := func(own *layout.Unit) bool { // it is to be told of, and isn't yet
+	told := func(own *layout.Unit) bool { // it has a notify that isn't due yet
 		return notify && m.class.local.notify[own.Field].method.IsValid() && !m.noted(own.Field)
 	}
 	m.class.units.ReadGroup(r, i, m.b.class.layout.Object(m.b.ptr), func(own *layout.Unit) {
@@ -288,7 +288,7 @@ func (m *mirror) noted(field int) bool {
 	}
 	e := &m.world.client.events[m.note-1]
 	if e.kind == eventSpawned && !m.class.local.notifySpawn {
-		return true // it is told of as a whole
+		return true // the notify is for the whole field
 	}
 	for i := range e.fields {
 		if e.fields[i].field == field {
@@ -298,7 +298,7 @@ func (m *mirror) noted(field int) bool {
 	return false
 }
 
-// noteChange has the next Step tell of a field, in the memory of an event that was told.
+// noteChange has the next Step call a field's notify. It reuses the memory of past events.
 func (m *mirror) noteChange(field int, old reflect.Value) {
 	c := m.world.client
 	if m.note == 0 {
@@ -315,7 +315,7 @@ func (m *mirror) noteChange(field int, old reflect.Value) {
 	e.fields = append(e.fields, oldField{field, old})
 }
 
-// copyField is a copy of a field's value.
+// copyField copies a field's value.
 func (m *mirror) copyField(field int) reflect.Value {
 	v := reflect.NewAt(m.b.class.typ, m.b.ptr).Elem().FieldByIndex(m.b.class.layout.Fields[field].Index)
 	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem() // unexported fields too
@@ -328,7 +328,7 @@ func (m *mirror) copyField(field int) reflect.Value {
 	return copied
 }
 
-// unshare gives the slices within a value memory of their own, as theirs may be used again.
+// unshare copies the slices within a value, because the memory of the originals is reused.
 func unshare(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -356,7 +356,7 @@ func unshare(v reflect.Value) {
 	}
 }
 
-// shares reports whether copies of a value of type t share memory of slices.
+// shares reports whether copies of a value of type t share the memory of slices.
 func shares(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Slice:
@@ -373,7 +373,7 @@ func shares(t reflect.Type) bool {
 	return false
 }
 
-// checkReference remembers a reference to an actor that isn't there.
+// checkReference notes a reference whose actor isn't there.
 func (m *mirror) checkReference(id netguid.GUID, field int) {
 	if id.Valid() && m.world.byGUID[id] == nil {
 		m.world.Counters.Unmapped++
@@ -385,8 +385,9 @@ func (m *mirror) ReceivedAck(ch *channel.Channel, _ int64) { m.forgetAcked(ch) }
 
 func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 
-// Closed takes the actor away, unless it sleeps or was left to us. The mirror stays where records find it until another
-// has its index: a close may overtake records that were sent before it, and those of other actors behind it must be read.
+// Closed removes the actor, unless it is dormant or torn off. The mirror stays in the table until another takes its
+// index: a close may overtake records that were sent before it, and the other actors' records behind these must be
+// decoded.
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
 	m.dropParts()

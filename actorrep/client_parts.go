@@ -6,23 +6,23 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// part is a bunch of an opening in several.
+// part is one bunch of an opening in several.
 type part struct {
 	data []byte
 	bits int
 }
 
-// maxOpening bounds the bytes of an opening in several bunches, twice what the values of a class can take. What a connection's
-// take together counts against its MaxMemory.
+// maxOpening bounds the bytes of an opening in several bunches. It is twice what the values of a class can take. All
+// unfinished openings of a connection count against its MaxMemory.
 const maxOpening = 1 << 20
 
-// partCost is what a part takes besides its bytes.
+// partCost is what a part costs in memory besides its bytes.
 const partCost = 64
 
-// ErrOpening is an actor whose opening a server doesn't end, or for which the client's connection has too little MaxMemory.
+// ErrOpening: a server sends an opening without end, or the client's connection has too little MaxMemory for it.
 var ErrOpening = fmt.Errorf("actorrep: an opening is larger than %d bytes, or than the connection's MaxMemory has room for", maxOpening)
 
-// take takes in a bunch on the actor's channel: of its opening, then messages.
+// take handles a bunch on the actor's channel: a part of its opening, then messages.
 func (m *mirror) take(r *bitio.Reader) error {
 	switch {
 	case m.class != nil:
@@ -47,7 +47,7 @@ func (m *mirror) take(r *bitio.Reader) error {
 	return m.messages(r)
 }
 
-// keepPart keeps what is left of a bunch until the opening is whole.
+// keepPart stores the rest of a bunch until the opening is complete.
 func (m *mirror) keepPart(r *bitio.Reader) error {
 	p := part{bits: r.Remaining()}
 	n := (p.bits+7)/8 + partCost
@@ -67,7 +67,7 @@ func (m *mirror) keepPart(r *bitio.Reader) error {
 	return nil
 }
 
-// dropParts forgets them.
+// dropParts drops the stored parts.
 func (m *mirror) dropParts() {
 	if m.ch != nil {
 		m.ch.Release(m.held)

@@ -10,7 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// player is a client's world whose server is a recording. Package actorrep/replay has its other end, a file.
+// player is a client's world whose server is a recording. Package actorrep/replay reads the recording from a file.
 type player struct{ *client }
 
 func newPlayer(w *World) bridge.Player {
@@ -20,7 +20,7 @@ func newPlayer(w *World) bridge.Player {
 	return player{w.client}
 }
 
-// Describe takes the recording's classes.
+// Describe handles the recording's class descriptions.
 func (p player) Describe(r *bitio.Reader) (ok bool, err error) {
 	if r.ReadBits(wire.KindBits) != wire.Schema {
 		return false, fmt.Errorf("%w: no schema", errFormat)
@@ -33,13 +33,13 @@ func (p player) Describe(r *bitio.Reader) (ok bool, err error) {
 	return true, err
 }
 
-// Frame says from which Step the following is.
+// Frame sets the Step that the following messages are from.
 func (p player) Frame(low uint32) { p.client.frame = p.extend(low) }
 
 // Received counts a frame.
 func (p player) Received() { p.world.Counters.Received++ }
 
-// Message takes in what isn't records.
+// Message handles a message other than records.
 func (p player) Message(kind bridge.Kind, place uint32, r *bitio.Reader) error {
 	m := p.mirror(place)
 	switch {
@@ -60,10 +60,10 @@ func (p player) Message(kind bridge.Kind, place uint32, r *bitio.Reader) error {
 	return m.take(r)
 }
 
-// Records takes in a chunk of them.
+// Records handles a chunk of records.
 func (p player) Records(in *bunch.In) error { return p.records(in) }
 
-// FirstPlace is that of the first record of a chunk.
+// FirstPlace is the place of a chunk's first record.
 func (p player) FirstPlace(r bitio.Reader) (uint32, error) {
 	gap := wire.NewChunk().Gap
 	wire.SkipTime(&r)
@@ -71,13 +71,13 @@ func (p player) FirstPlace(r bitio.Reader) (uint32, error) {
 	return id, r.Err()
 }
 
-// Reset takes all actors away.
+// Reset removes all actors.
 func (p player) Reset() { p.reset() }
 
-// ForgetCalls drops the calls that came and have not run.
+// ForgetCalls drops the calls that haven't run yet.
 func (p player) ForgetCalls() { p.forgetCalls() }
 
-// mirror is who records call id, or nil.
+// mirror is the actor that records name by id, or nil.
 func (c *client) mirror(id uint32) *mirror {
 	if uint64(id) >= uint64(len(c.mirrors)) {
 		return nil
@@ -95,17 +95,17 @@ func (c *client) openAt(id uint32, data *bitio.Reader) error {
 	return m.take(data)
 }
 
-// closedBy is Closed in a replay, where sleepers keep their place.
+// closedBy is Closed for a replay, where dormant actors keep their place.
 func (m *mirror) closedBy(reason channel.CloseReason) {
 	if reason == bunch.Dormancy {
 		m.asleep, m.history = true, nil
 		return
 	}
 	m.Closed(nil, reason)
-	m.world.client.mirrors[m.index] = nil // nothing overtakes anything in a file
+	m.world.client.mirrors[m.index] = nil // a file keeps the order of messages
 }
 
-// reset takes all actors away. The schema stays.
+// reset removes all actors. The schema stays.
 func (c *client) reset() {
 	c.forgetCalls()
 	w := c.world

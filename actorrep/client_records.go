@@ -10,9 +10,9 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// received is the numbers of an actor as its last records brought them: what later ones are predicted from.
+// received is an actor's numbers from its last records. Later ones are predicted from them.
 type received struct {
-	entries []receivedEntry // a power of two
+	entries []receivedEntry // length is a power of two
 	layout.History
 	n int // records so far
 }
@@ -24,10 +24,10 @@ type receivedEntry struct {
 
 const minReceived = 8
 
-// place is where record i is.
+// place is the index of record i.
 func (h *received) place(i int) int { return i & (len(h.entries) - 1) }
 
-// find is the newest record of a frame, of those before place i; nil when there is none.
+// find returns the newest record of a frame before record i, and its number; nil when there is none.
 func (h *received) find(frame int64, i int) (*receivedEntry, int) {
 	for i--; i >= max(h.n-len(h.entries), 0); i-- {
 		if e := &h.entries[h.place(i)]; e.frame == frame {
@@ -39,7 +39,7 @@ func (h *received) find(frame int64, i int) (*receivedEntry, int) {
 	return nil, 0
 }
 
-// push makes room for a record's numbers, and says where. With layout.MaxRecords of them the oldest goes.
+// push reserves the slot for a record's numbers and returns it. With layout.MaxRecords records it overwrites the oldest.
 func (h *received) push(frame int64, mask layout.Mask, units *layout.Remote) (place int) {
 	if n := len(h.entries); n < layout.MaxRecords && h.n >= n {
 		h.grow(units)
@@ -57,7 +57,7 @@ func (h *received) grow(units *layout.Remote) {
 		return
 	}
 	entries := make([]receivedEntry, 2*n)
-	to := func(place int) int { // of the n records before the next
+	to := func(place int) int { // the new index of one of the last n records
 		return (h.n - n + (place-h.n)&(n-1)) & (2*n - 1)
 	}
 	for i, e := range h.entries {
@@ -66,11 +66,11 @@ func (h *received) grow(units *layout.Remote) {
 	h.entries, h.History = entries, h.Grown(2*n, to)
 }
 
-// extend is the frame with these low bits that is nearest to the newest known. Frames of a client count on where those of
-// the wire wrap.
+// extend returns the frame with these low bits that is nearest to the newest known. A client's frames continue counting
+// where the wire's wrap around.
 func (c *client) extend(low uint32) int64 { return wire.Extend(c.frame, low) }
 
-// records reads a chunk of changed values.
+// records decodes a chunk of records.
 func (c *client) records(in *bunch.In) error {
 	r := &in.Data
 	frame, at := wire.ReadTime(r, c.frame, c.at)
@@ -98,7 +98,7 @@ func (c *client) records(in *bunch.In) error {
 	return nil
 }
 
-// record reads one.
+// record decodes one record.
 func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) error {
 	if !plain && r.ReadBool() {
 		for n := int(r.ReadBits(3)) + 1; n > 0; n-- {
@@ -145,7 +145,7 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 	return nil
 }
 
-// remember makes room for the numbers of a record.
+// remember reserves the slot for a record's numbers, evicting the oldest when full.
 func (m *mirror) remember(mask layout.Mask, frame int64) (place int) {
 	if m.history == nil {
 		m.history = &received{}
@@ -153,7 +153,7 @@ func (m *mirror) remember(mask layout.Mask, frame int64) (place int) {
 	return m.history.push(frame, mask, m.class.units)
 }
 
-// findPast finds the numbers of a path's records. It reports false when some never came.
+// findPast finds the numbers of the records on a path. It returns false when some never arrived.
 func (m *mirror) findPast(p *layout.Past, t wire.Path, predicted bool, mask layout.Mask, frame int64) bool {
 	p.Reset()
 	if m.history == nil {

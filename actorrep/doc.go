@@ -1,5 +1,5 @@
-// Package actorrep replicates actors: a server's objects appear, change and
-// disappear on its clients, and procedures are called across (Unreal's actor channels, object replicators and RPCs).
+// Package actorrep replicates actors. A server's objects appear, change and disappear on its clients, and both ends call
+// procedures at the other (Unreal's actor channels, object replicators and RPCs).
 //
 // An actor is a pointer to a struct that embeds [Base] and tags its replicated fields
 // (package layout lists the tags). A [World] holds them, the same types at both ends:
@@ -7,7 +7,7 @@
 //	type Soldier struct {
 //		actorrep.Base
 //		Pos    Vec                 `net:"q=0.01"`                    // compared with what was sent
-//		Health actorrep.Var[uint8] `net:"max=100,notify=OnHealth"`   // tells when it is set
+//		Health actorrep.Var[uint8] `net:"max=100,notify=OnHealth"`   // marked as changed when it is set
 //	}
 //
 //	var Fire = actorrep.ServerRPC(func(c actorrep.Call, s *Soldier, d Dir) error { ... }, actorrep.Reliable)
@@ -20,101 +20,113 @@
 //
 // # Three ways to make a class
 //
-// Plain tagged fields are compared with the values sent last, once a tick for all connections together. A
-// [Var] notes its own changes, so that an actor of Vars costs nothing while nothing is set. A class registered with [Manual]
-// is compared after MarkDirty only. They mix in one struct, and look the same on the wire. For classes that change much, package
-// actorrep/gen writes setters that mark plain fields, and a comparison without reflection. Lists of which elements come, change and
-// go are of package fastarray.
+// A plain tagged field is compared with the value sent last, once a tick for all connections together. A [Var] records its
+// own changes, so an actor that has only Vars costs nothing while none is set. A class registered with [Manual] is compared
+// only after MarkDirty. Plain fields and Vars mix in one struct and look the same on the wire. For classes that change often, package
+// actorrep/gen generates setters that mark plain fields, and a comparison without reflection. For lists whose elements are
+// added, changed and removed one by one, use package fastarray.
 //
 // # An actor's life over the wire
 //
 //	server                                              client
-//	  | replication channel: the classes, by name   -->   | finds its own beside them
+//	  | replication channel: the classes, by name   -->   | matches its own classes to them
 //	  | opens a channel: guid, class, first values  -->   | makes the actor
 //	  | records of many actors in one bunch         -->   | sets changed values
-//	  |   (a nak makes the values of that packet dirty again: what is sent then is their value then)
+//	  |   (a nak marks the values of that packet as changed: their current values are sent)
 //	  | the actor's channel: reliable calls         -->   | runs them
 //	  |   <-- calls of the owner                          |
-//	  | closes the channel, with the reason         -->   | the actor goes, sleeps or is left to it
+//	  | closes the channel, with the reason         -->   | the actor is destroyed, sleeps or is torn off
 //
-// An actor with more values than a bunch holds is opened by several, one after the other as bandwidth allows, in turn with all
-// else. Its records and calls wait until the client has acked the last, and the client's game hears of it only then.
+// An actor whose values don't fit one bunch is opened by several, sent as bandwidth allows. They take turns with other
+// traffic. Its records and calls wait until the client has acked the last of them. The client's game sees the actor only
+// when all have arrived.
 //
-// The bunches are drawn in actorrep/internal/wire, where they are written and read; the classes at World.describe.
+// The formats of the bunches are in actorrep/internal/wire; that of the class descriptions is in schema.go.
 //
 // # What is sent to whom
 //
-// A [ReplicationDriver] says which actors are relevant to a connection. What changes is noted with each connection that
-// has the actor, so that a tick costs as much as has changed, however many actors there are. What a connection
-// is to be told goes in order of priority when bandwidth is short: an actor's own priority, by how long it
-// waits, by distance. When more than 512 actors wait to be opened, at all connections together, a Step opens 512 of them, or an eighth if that is more:
-// of each connection the most urgent, as many of each as far as it has them. Values are sent only to whom their conditions allow; what isn't allowed now is kept
-// and sent when it is, as after a change of owner. Numbers with q=, rot= or quat= that
-// move are sent as what they are off from where both ends expect them, by up to twelve records that the client is known to have.
+// A [ReplicationDriver] decides which actors are relevant to a connection. A change is noted at each connection that has
+// the actor, so a tick's cost depends on how much has changed, not on how many actors there are. When bandwidth is short,
+// updates are sent in order of priority: the actor's own priority, times how long it has waited, times a factor for its
+// distance. When more than 512 actors wait to be opened, counted over all connections, a Step opens 512 of them, or an
+// eighth if that is more. Each connection gets an equal share and opens its most urgent actors first.
+//
+// A value is sent only to connections that its condition allows. While it isn't allowed its change is kept, and it is sent
+// once it is, for example after a change of owner. Numbers with q=, rot= or quat= that keep changing are sent as the difference from a
+// prediction that both ends make from up to twelve records that the client is known to have.
 //
 // # Procedures
 //
-// A procedure is a package's variable, made by [ServerRPC], [ClientRPC] or [MulticastRPC], or by [ServerRPC0] and its like when it has no
-// parameters. The owner's client alone calls a server procedure, unless that is [AnyClient]'s. A function that leads back to its own
-// procedure, and one that only one end has, is set by RPC.Handle. Strings and slices of parameters are made anew for each call,
-// but those of a [Borrowed] procedure. World.User is the game's, where procedures (Call.World) and notifies (Base.World) find it.
+// A procedure is a package-level variable, made by [ServerRPC], [ClientRPC] or [MulticastRPC], or by [ServerRPC0],
+// [ClientRPC0] or [MulticastRPC0] when it has no parameters. Only the owner's client may call a server procedure, unless it
+// has the option [AnyClient]. RPC.Handle sets the function later: use it when the function calls its own procedure, or when
+// only one end has the function. Strings and slices of parameters are allocated for each call, except those of a
+// [Borrowed] procedure. World.User holds whatever the game puts there; procedures reach it through Call.World, notifies through Base.World.
 //
 //	var Roar = actorrep.MulticastRPC0(func(c actorrep.Call, s *Soldier) error { return c.World.User.(*Game).play(s.roar) })
 //
 // # Order
 //
-// What arrives sets values at once; a client's game is told in Step: who appeared, changed and went, in the order of
-// arrival; for one actor its notifies in the order of its fields, with the values of the last Step; then the calls, in the order
-// of arrival; last, who went and had calls to run before. When a reliable call runs, its actor has all values that were
-// set before the call, or newer ones, whatever was lost: the call brings along those that the client hasn't acked. That holds for a call
-// right after Spawn, right before Destroy, SetOwner or TearOff, and to an actor that sleeps. Between different
-// actors, components too, there is no order under loss. A client's calls run at the server when they arrive, in its
-// TickDispatch.
+// Values are set as soon as they arrive. A client's game is told of them in Step. First, in order of arrival, come the actors that appeared,
+// changed or disappeared; the notifies of one actor come in the order of its fields, and the old value they get is that of the last
+// Step. Then the calls run, in order of arrival. Last come the actors that disappeared but had calls to run first.
 //
-// References are of type [Ref], or a bare netguid.GUID. One may come before its actor: Ref.In, or World.Find, is nil then, and
-// the field's notify is called again when the actor is there, and whenever it is there again.
+// When a reliable call runs, its actor has all values that were set before the call, or newer ones, even under packet loss:
+// the call carries the values that the client hasn't acked. That also holds right after Spawn, right before
+// Destroy, SetOwner or TearOff, and for a dormant actor. Between different actors, and between an actor and its
+// components, there is no order under loss. A client's call runs at the server when it arrives, in TickDispatch.
+//
+// A reference is a [Ref], or a bare netguid.GUID. It may arrive before its actor. Until then Ref.In and World.Find return
+// nil; the field's notify is called again when the actor appears, each time it does.
 //
 // # Time
 //
-// Values come with the time of the server's Step that they are from: [World.ServerTime] for interpolation.Timeline, [Base.ServerTime],
-// in a notify too, for interpolation.Buffer. No field is needed for that. Package interp does all of it: fields with an interp tag are
-// drawn between their values, and shown to a server's shots as the player saw them.
+// Values carry the time of the server's Step that they come from; no field is needed for it. [World.ServerTime] is for
+// interpolation.Timeline; [Base.ServerTime], which is valid in a notify too, is for interpolation.Buffer. Package interp does all of this:
+// it interpolates fields with an interp tag, and rewinds them for hit tests on the server (lag compensation).
 //
 // # Recordings
 //
-// Package replay writes a world to a file and plays it. To a server a recording is a connection that loses nothing, sees everything and
-// has a pace of its own; to a client it is a server.
+// Package replay writes a world to a file and plays it back. A server treats a recording as a connection that loses
+// nothing, sees everything and has its own update rate. A client treats it as a server.
 //
 // # Bounds
 //
-// 4096 classes, with 256 procedures and 16 KiB of names each and 1 MiB together; 1024 units a class, of which 64 aren't plain numbers (package layout), two fast arrays; 1024 elements of a slice or bytes of a string (cap=), 8 KiB a value; 32768
-// records in flight a connection, then nothing more is sent until acks come; openings in several bunches 1 MiB each, and
-// what a client keeps of unfinished ones within half the MaxMemory of its connection, else it ends with ErrOpening; 64 reliable calls an actor that wait for
-// room, and what happens then is the procedure's [Overflow]; 8 unreliable calls an update, two of a kind. A
-// client sends nothing but calls; anything else, or a call no honest client would make, ends its connection. Frames are
-// right as long as a connection is told something in every 2^31 Steps: 414 days at 60 a second.
+//	classes                          4096; their names 16 KiB each and 1 MiB together
+//	procedures of a class            256
+//	units of a class                 1024, of which 64 may be other than plain numbers (package layout)
+//	fast arrays of a class           2
+//	a slice or string                1024 elements or bytes (cap=); 8 KiB a value
+//	records in flight                32768 a connection; then nothing more is sent until acks arrive
+//	an opening in several bunches    1 MiB
+//	unfinished openings on a client  half of its connection's MaxMemory; above that it ends with ErrOpening
+//	waiting reliable calls           64 an actor; above that the procedure's [Overflow] decides
+//	unreliable calls                 8 an update, two of one procedure
 //
-// A World keeps the memory of calls that are over, for others: of 4096, with 1 MiB of encoded parameters, and decoded ones of
-// 4096 calls of each procedure. Only what parameters point to is made anew each time: slices, strings. Borrowed procedures keep
-// 1 MiB of these each.
+// A client sends only calls. Anything else, or a call that no honest client would make, ends its connection. Frame numbers
+// stay correct as long as a connection is sent something at least every 2^31 Steps: 414 days at 60 Steps a second.
 //
-// Nothing is cut: a value that doesn't fit its field isn't sent, so that clients keep the last one that did; of numbers alone
-// the nearest that fits is sent, 0 for NaN. Config.Failed is told once, Counters.Unfit counts, Explain says
-// why. A parameter that doesn't fit is an error of its call.
+// A World reuses the memory of finished calls: 4096 calls with 1 MiB of encoded parameters, and the decoded parameters of
+// 4096 calls of each procedure. Only the slices and strings in parameters are allocated for each call; a Borrowed procedure
+// reuses up to 1 MiB of those as well.
+//
+// Nothing is truncated. A number that doesn't fit its field is sent as the nearest that does, NaN as 0. Any other value
+// that doesn't fit isn't sent, and clients keep the last one that did. Config.Failed is told once, Counters.Unfit
+// counts it, and Explain says why. A parameter that doesn't fit is an error of its call.
 //
 // # Tools
 //
-// [World.Explain] says why a connection has an actor or a field, or hasn't. [Peer.Attribution] says where a
-// connection's bits went; package budgettest holds that to a budget. Package schema says whether two builds of a game may meet.
+// [World.Explain] says why a connection has or lacks an actor or a field. [Peer.Attribution] says what a connection's bits
+// were spent on; package budgettest tests that against a budget. Package schema says whether two builds of a game are compatible.
 package actorrep
 
-// A value's way through the files:
+// The path of a value through the files:
 //
-//	server_compare    what changed            server_relevancy, _spread, _priority  who is to have it
-//	server_gather     what goes now           server_open, _encode, _baseline       in which bits
-//	server_outlet     over which channel      server_sent                           arrived or lost
-//	client_records    what came in records    client_mirror, _parts                 on an actor's channel
-//	client            what the game is told
+//	server_compare    finds changes           server_relevancy, _spread, _priority  choose the receivers
+//	server_gather     chooses what to send    server_open, _encode, _baseline       encode it
+//	server_outlet     sends it on a channel   server_sent                           handles acks and losses
+//	client_records    decodes records         client_mirror, _parts                 decode an actor's channel
+//	client            tells the game
 //
-// Calls are in server_calls and client_calls, recordings in server_recording and client_playback. The other files are what both ends know:
-// actors, classes and their schema, procedures. The bits are drawn in internal/wire.
+// Calls are in server_calls and client_calls, recordings in server_recording and client_playback. The other files belong to
+// both ends: actors, classes and their schema, procedures. The wire formats are in internal/wire.

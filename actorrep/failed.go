@@ -8,17 +8,18 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
-// ActorError says what of an actor didn't get through, and why. Config.Failed is told of it where no call returns it.
+// ActorError says which part of an actor couldn't be sent or received, and why. Config.Failed gets it when no call could
+// return it.
 type ActorError struct {
 	Actor Actor
-	// Class is the name of the actor's class, Name that of the field or procedure; "" for the actor as a whole.
+	// Class is the name of the actor's class. Name is that of the field or procedure, "" for the actor as a whole.
 	Class, Name string
-	// Peer is the connection that it concerns, on a server; nil when that is all.
+	// Peer is the connection concerned, on a server; nil when it concerns all.
 	Peer *Peer
 	Err  error
 }
 
-// Error says it in words.
+// Error is the text.
 func (e *ActorError) Error() string {
 	id := e.Actor.base().guid
 	if e.Name == "" {
@@ -27,58 +28,60 @@ func (e *ActorError) Error() string {
 	return fmt.Sprintf("actorrep: %s.%s of %v: %v", e.Class, e.Name, id, e.Err)
 }
 
-// Unwrap is the reason.
+// Unwrap returns Err, the reason.
 func (e *ActorError) Unwrap() error { return e.Err }
 
-// MissedError says that a reliable multicast went to some who see its actor, and ran here, but not to all: the queues
-// to these connections are full.
+// MissedError says that a reliable multicast ran here and was queued for some of the connections that see the actor, but
+// not for Peers, whose queues are full.
 type MissedError struct {
 	Peers []*Peer
 	Err   error
 }
 
-// Error says it in words.
+// Error is the text.
 func (e *MissedError) Error() string {
 	return fmt.Sprintf("actorrep: a multicast missed %d connections: %v", len(e.Peers), e.Err)
 }
 
-// Unwrap is the reason, as ErrFull.
+// Unwrap returns Err, the reason, such as ErrFull.
 func (e *MissedError) Unwrap() error { return e.Err }
 
-// Why a reliable call that was taken never ran.
+// Errors that Config.Failed gets when something accepted earlier is lost.
 var (
-	// ErrActorGone is a call whose actor went before the other end had room for the call, or before it knew the actor.
+	// ErrActorGone: the actor was gone before a waiting call could be sent, for lack of room or because the other end
+	// didn't have the actor yet.
 	ErrActorGone = errors.New("actorrep: the actor went before the call could be sent")
-	// ErrOwnerGone is a call to an owner who had no room for it, or didn't know the actor, before it was another's.
+	// ErrOwnerGone: the actor got another owner before a call to the old one could be sent.
 	ErrOwnerGone = errors.New("actorrep: the actor got another owner before the call could be sent")
-	// ErrUnacked is a client's call that was under way when the server closed the actor's channel, as it let the actor sleep or go: whether
-	// it ran isn't known.
+	// ErrUnacked: a client's call was in flight when the server closed the actor's channel, because the actor became
+	// dormant or disappeared. Whether the call ran isn't known.
 	ErrUnacked = errors.New("actorrep: the server closed the actor's channel before it acked the call, which may have run")
-	// ErrTornEarly is an actor that was torn off before all of its opening could be sent to a client, which never sees it.
+	// ErrTornEarly: the actor was torn off before all of its opening could be sent to a client, which never sees it.
 	ErrTornEarly = errors.New("actorrep: the actor was torn off before the client had all of it")
-	// ErrClamped is a number from a server whose field is larger than the client's: it is the largest that fits there.
+	// ErrClamped: a number doesn't fit the client's field, which is smaller than the server's. The field has the largest
+	// number that fits.
 	ErrClamped = errors.New("actorrep: the server's number is too large for the field here")
-	// ErrCallsPending is a client that doesn't call Step often enough for the calls that come.
+	// ErrCallsPending: calls were dropped because the client doesn't call Step often enough.
 	ErrCallsPending = fmt.Errorf("actorrep: over %d calls came between two Steps", maxPendingCalls)
 )
 
-// tell reports what concerns an actor.
+// tell reports an error about an actor to Config.Failed.
 func (w *World) tell(b *Base, name string, p *Peer, err error) {
 	if w.cfg.Failed != nil {
 		w.cfg.Failed(&ActorError{Actor: b.self, Class: b.class.name, Name: name, Peer: p, Err: err})
 	}
 }
 
-// unfit is why the first of some units can't be sent as it is.
+// unfit says why the first of the units of m can't be sent as it is.
 func (b *Base) unfit(m layout.Mask) error {
 	i := bits.TrailingZeros64(m)
 	if err := b.class.layout.Unfit(b.ptr, i); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUnfit, b.class.layout.Units[i].Path, err)
 	}
-	return fmt.Errorf("%w: %s", ErrUnfit, b.class.layout.Units[i].Path) // it fits again since
+	return fmt.Errorf("%w: %s", ErrUnfit, b.class.layout.Units[i].Path) // it has become valid again
 }
 
-// tellUnfit reports values that don't fit, once until they do.
+// tellUnfit reports values that don't fit. Each is reported once, until it has fitted again.
 func (w *World) tellUnfit(b *Base, m layout.Mask) {
 	for ; m != 0; m &= m - 1 {
 		w.Counters.Unfit++
@@ -86,7 +89,7 @@ func (w *World) tellUnfit(b *Base, m layout.Mask) {
 	}
 }
 
-// dropCalls gives up the reliable calls that wait, and tells of each.
+// dropCalls drops reliable calls that wait, and reports each.
 func (w *World) dropCalls(b *Base, p *Peer, calls []*call, err error) {
 	for i, c := range calls {
 		w.Counters.CallsDropped++

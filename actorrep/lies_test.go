@@ -273,6 +273,25 @@ func TestAgainWithAnotherClass(t *testing.T) {
 	sane(t, o.client)
 }
 
+// TestOldOpeningComesLate: an actor that went out of sight and came back while packets were lost is opened on two channels, and the newer opening may come first:
+// the older one and its close change nothing then.
+func TestOldOpeningComesLate(t *testing.T) {
+	o := newHonest(t)
+	newer := o.open(2, 0, false, &smallActor{N: 7})
+	a := o.client.Find(2)
+	older := o.open(1, 0, false, &smallActor{N: 5})
+	require.EqualValues(t, 1, o.client.Counters.Stale)
+	require.EqualValues(t, 1, o.client.Counters.Spawned)
+	require.Same(t, a, o.client.Find(2))
+	require.EqualValues(t, 7, a.(*smallActor).N)
+	older.Closed(nil, bunch.Destroyed)
+	require.Same(t, a, o.client.Find(2))
+	newer.Closed(nil, bunch.Destroyed)
+	require.Nil(t, o.client.Find(2))
+	require.Empty(t, o.failed)
+	sane(t, o.client)
+}
+
 // TestSecondSchema: a server that describes its classes twice is refused, and what came before goes on.
 func TestSecondSchema(t *testing.T) {
 	o := newHonest(t)

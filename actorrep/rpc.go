@@ -11,19 +11,20 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Call is what a procedure is told of its call.
+// Call says where a procedure's call came from, and when.
 type Call struct {
 	World *World
-	// Peer is the connection that called, on a server; nil on a client. World.Local for a call of the server's own.
+	// Peer is the calling connection, on a server; World.Local for a call made by the server itself. It is nil on a
+	// client.
 	Peer *Peer
-	// Frame is the server's Step in which it was called; on a server the newest.
+	// Frame is, on a client, the server's frame in which the call was made; on a server, the newest frame.
 	Frame uint32
-	// Now is the time: on a server, where a client's calls run as they arrive, that of the TickDispatch; on a client
-	// that of the Step.
+	// Now is the current time: on a server that of the TickDispatch in which the call arrived, on a client that of the
+	// Step.
 	Now time.Duration
 }
 
-// Procedure is an RPC of any type, for RPCs.
+// Procedure is an RPC of any type, as a value of RPCs.
 type Procedure interface {
 	definition() *definition
 	register(name string, actor reflect.Type) error
@@ -41,56 +42,57 @@ type rpcKind uint8
 const (
 	serverRPC rpcKind = iota // a client calls, the server runs
 	clientRPC                // the server calls, the owner's client runs
-	multicast                // the server calls, it and everyone who sees the actor run
+	multicast                // the server calls; it runs on the server and on every client that sees the actor
 )
 
-// Overflow is what becomes of a reliable call when as many bunches of its actor wait for acks as netconn.Protocol.ReliableBuffer says,
-// 1024 by default.
+// Overflow says what happens to a reliable call when the actor's channel is full. It is full when as many of its bunches
+// are unacked as netconn.Protocol.ReliableBuffer allows, 1024 by default.
 type Overflow uint8
 
-// The policies. Calls that wait are at most MaxWaitingCalls an actor.
+// The policies. At most MaxWaitingCalls calls of an actor wait.
 const (
 	// Refuse returns ErrFull to the caller.
 	Refuse Overflow = iota
-	// Coalesce lets it wait, behind all that waits; the oldest call of the same procedure that waits goes for it.
+	// Coalesce queues the call behind all that wait, in place of the oldest waiting call of the same procedure.
 	Coalesce
-	// DropOldest lets it wait; when too many do, the oldest of them goes.
+	// DropOldest queues the call; when too many wait, the oldest is dropped.
 	DropOldest
-	// CloseConn ends the connection, Unreal's policy.
+	// CloseConn ends the connection. This is Unreal's policy.
 	CloseConn
 )
 
-// MaxWaitingCalls bounds the reliable calls of an actor that wait for room on a connection.
+// MaxWaitingCalls bounds the reliable calls of an actor that wait for room in its channel, for each connection.
 const MaxWaitingCalls = 64
 
-// RPCOption is a setting of a procedure.
+// RPCOption configures a procedure.
 type RPCOption func(d *definition)
 
-// Reliable makes calls arrive, in order with the other reliable calls of the actor. Others may be lost, and are
-// refused at once, with ErrSaturated or ErrNotThere, when they can't go now: a caller who doesn't mind
-// may ignore that.
+// Reliable makes calls arrive, in order with the other reliable calls of the actor. Calls without it may be lost. They
+// return ErrSaturated or ErrNotThere when they can't be sent at once; a caller may ignore that.
 var Reliable RPCOption = func(d *definition) { d.reliable = true }
 
-// OnOverflow sets what happens to a reliable call that finds no room. Default Refuse.
+// OnOverflow sets what happens to a reliable call when the channel is full. Default Refuse.
 func OnOverflow(o Overflow) RPCOption { return func(d *definition) { d.overflow = o } }
 
-// RateLimit bounds the calls that a server takes from one connection: so many a second, and so many at once. More are
-// refused, at the caller too. Calls that were made within the limit may come together after an outage; a connection that
-// has more refused than a minute's worth and the burst, which only a cheat can, ends.
+// RateLimit limits the calls that a server accepts from one connection: perSecond on average, and burst at once. Calls
+// above it are refused, on the client already. After an outage, calls that were made within the limit may arrive
+// together. A connection is ended when more calls are refused than a minute's worth plus the burst; only a cheating
+// client does that.
 func RateLimit(perSecond float64, burst int) RPCOption {
 	return func(d *definition) { d.rate, d.burst = perSecond, max(burst, 1) }
 }
 
-// AnyClient lets every client that has the actor call a server procedure, not its owner's alone: Call.Peer is who did. A call that
-// arrives when its actor has left the caller is dropped. With it belongs a RateLimit.
+// AnyClient lets every client that has the actor call a server procedure, not only the owner's. Call.Peer is the caller.
+// A call is dropped when its actor is no longer replicated to the caller on arrival. Combine it with a RateLimit.
 var AnyClient RPCOption = func(d *definition) { d.anyClient = true }
 
-// Borrowed lets a procedure have the strings and slices of its parameters without allocation: they lie in memory that is used again.
-// They are good until the procedure returns, and zeros soon after: what it keeps, it copies (strings.Clone, slices.Clone). A
-// validation has the same. Slices within slices, and what values with their own serializer allocate, are made anew each time.
+// Borrowed passes a procedure the strings and slices of its parameters in reused memory, without allocation. They are
+// valid until the procedure returns; what it keeps it must copy (strings.Clone, slices.Clone). The same holds for
+// Validated's function. Slices within slices, and what values with their own serializer allocate, are still allocated
+// for each call.
 var Borrowed RPCOption = func(d *definition) { d.borrowed = true }
 
-// definition is what ends must agree on of a procedure, and its settings.
+// definition is what both ends must agree on about a procedure, and its settings.
 type definition struct {
 	kind      rpcKind
 	reliable  bool
@@ -114,12 +116,12 @@ func (d *definition) kindName() string {
 // String is the kind's name.
 func (k rpcKind) String() string { return [...]string{"server", "client", "multicast"}[k] }
 
-// runsAt reports whether others have it run at a server, or at a client.
+// runsAt reports whether the other end can have the procedure run at a server, or at a client.
 func (d *definition) runsAt(server bool) bool {
 	return d.kind == multicast || (d.kind == serverRPC) == server
 }
 
-// anyServerRPC is the kind of a server procedure of any client, on the wire.
+// anyServerRPC is the wire's kind for a server procedure with AnyClient.
 const anyServerRPC = multicast + 1
 
 func (d *definition) wireKind() uint8 {
@@ -133,33 +135,33 @@ func (d *definition) wireKind() uint8 {
 	return k
 }
 
-// RPC is a remote procedure of actors of type A, a pointer to a struct, with parameters P: any value that can be replicated;
-// of a struct all exported fields, with or without tags. It is made once, as a package's variable, and named when its
-// class is registered.
+// RPC is a remote procedure of actors of type A, a pointer to a struct. P is the type of its parameters: any type that
+// can be replicated; of a struct, all exported fields, with or without tags. Make it once, as a package-level variable.
+// It gets its name when its class is registered.
 type RPC[A Actor, P any] struct {
 	def   definition
 	f     func(c Call, a A, p P) error
 	valid func(c Call, a A, p P) bool
 }
 
-// ServerRPC is a procedure that the owner's client calls and the server runs.
+// ServerRPC makes a procedure that the owner's client calls and the server runs.
 //
 //	var Fire = actorrep.ServerRPC(func(c actorrep.Call, s *Soldier, d Dir) error { ... }, actorrep.Reliable)
 //	...
 //	err := Fire.Call(soldier, dir)
 //
-// f may be nil, here and in the others: then Handle sets it, or it runs at the other end only.
+// f may be nil, here and for the other kinds: set it with Handle, or leave it out at the end that doesn't run it.
 func ServerRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
 	return newRPC(serverRPC, f, options)
 }
 
-// ClientRPC is a procedure that the server calls and the owner's client runs.
+// ClientRPC makes a procedure that the server calls and the owner's client runs.
 func ClientRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
 	return newRPC(clientRPC, f, options)
 }
 
-// MulticastRPC is a procedure that the server calls, and that it and all who see the actor run. Unreliable ones
-// travel with the actor's values.
+// MulticastRPC makes a procedure that the server calls. It runs on the server and on every client that sees the actor.
+// Unreliable calls are sent with the actor's values.
 func MulticastRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
 	return newRPC(multicast, f, options)
 }
@@ -176,9 +178,9 @@ func newRPC[A Actor, P any](kind rpcKind, f func(Call, A, P) error, options []RP
 	return r
 }
 
-// Handle sets what the procedure does, when it was made without: in an init function, so that a function that leads back to the
-// procedure itself doesn't make the variable's initialization a cycle, or in a package that only the server has. It panics when
-// there is one already.
+// Handle sets the function of a procedure that was made with nil. Call it in an init function when the function calls
+// its own procedure, which would otherwise be a Go initialization cycle, or in a package that only the server has. It
+// panics when the procedure has a function already.
 //
 //	var Fire = actorrep.ServerRPC[*Soldier, Dir](nil, actorrep.Reliable)
 //
@@ -190,8 +192,8 @@ func (r *RPC[A, P]) Handle(f func(c Call, a A, p P) error) {
 	r.f = f
 }
 
-// Validated adds a check that runs on a server before the procedure: false ends the connection, for what only a
-// cheat would send.
+// Validated adds a check that a server runs before the procedure. When f returns false the connection ends: use it for
+// parameters that only a cheating client would send.
 func (r *RPC[A, P]) Validated(f func(c Call, a A, p P) bool) *RPC[A, P] {
 	r.valid = f
 	return r
@@ -219,7 +221,8 @@ func (r *RPC[A, P]) check(c Call, a Actor, params unsafe.Pointer) bool {
 	return r.valid == nil || r.valid(c, a.(A), *(*P)(params))
 }
 
-// lent is parameters that a Borrowed procedure has for the time of a call, with the memory of their strings. A pointer to it is one to p.
+// lent is the parameters of a Borrowed procedure, with the memory of their strings and slices. A pointer to a lent is
+// also a pointer to p.
 type lent[P any] struct {
 	p   P
 	mem layout.Memory
@@ -266,12 +269,13 @@ var (
 
 const maxParams = 32 << 10
 
-// Call calls. Where it runs is the procedure's kind. An error says that it runs nowhere, but for a MissedError of a
-// reliable multicast. A reliable call without an error runs, unless its connection ends or Config.Failed is told. A client's
-// doesn't run either, and nobody is told, when the actor has gone at the server by the time it comes there, or is another's.
+// Call calls the procedure. Where it runs depends on its kind. After an error it runs nowhere, except for a MissedError
+// of a reliable multicast. A reliable call without an error runs, unless the connection ends or Config.Failed gets an
+// error. There is one exception: a client's call is dropped silently when, on its arrival, the actor is gone or has
+// another owner.
 func (r *RPC[A, P]) Call(a A, p P) error { return r.call(r, a, p) }
 
-// call calls the procedure that is registered as one.
+// call calls the procedure that is registered as the given one.
 func (r *RPC[A, P]) call(as Procedure, a A, p P) error {
 	b := a.base()
 	if b.world == nil {
@@ -315,7 +319,7 @@ func (r *RPC[A, P]) call(as Procedure, a A, p P) error {
 	return err
 }
 
-// call sends a call to where it runs.
+// call sends a call to the end that runs it.
 func (w *World) call(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
 	switch {
 	case !w.server:
@@ -326,7 +330,7 @@ func (w *World) call(b *Base, proc *procedure, id int, params unsafe.Pointer) er
 	return w.callAll(b, proc, id, params)
 }
 
-// encodeCall makes a call's message, which the caller holds.
+// encodeCall encodes a call. The caller owns one reference to it.
 func (w *World) encodeCall(proc *procedure, id int, frame uint32, params unsafe.Pointer) (*call, error) {
 	d := proc.definition()
 	if err := d.params.Check(params, d.params.All()); err != nil {
@@ -356,13 +360,13 @@ func (c *call) write(w *bitio.Writer) {
 	w.WriteBitsFrom(c.data, 0, c.bits)
 }
 
-// size is the bits that write takes.
+// size is the number of bits that write writes.
 func (c *call) size() int {
 	return bitio.PackedBits(uint64(c.rpc)) + bitio.PackedBits(uint64(c.bits)) + c.bits
 }
 
-// readCall reads a call's head and its parameters as a reader of their own. That is the World's, as one made here would
-// escape: it is done with before the call runs, which may lead to others.
+// readCall reads a call's head, and returns a reader of its parameters. That reader belongs to the World, because one
+// made here would escape. It is no longer needed when the call runs, which may lead to other calls.
 func (w *World) readCall(r *bitio.Reader) (id int, params *bitio.Reader, err error) {
 	proc, n := r.ReadIntPacked(), r.ReadIntPacked()
 	if r.Err() != nil || proc >= maxProcedures || n > maxParams*8 || int(n) > r.Remaining() {
@@ -372,18 +376,19 @@ func (w *World) readCall(r *bitio.Reader) (id int, params *bitio.Reader, err err
 	return int(proc), &w.in, nil
 }
 
-// rateLimit is a bucket of calls.
+// rateLimit is a token bucket for calls.
 type rateLimit struct {
 	class, rpc int
 	tokens     float64
-	patience   float64 // refusals until the connection ends
+	patience   float64 // how many more refusals until the connection ends
 	last       time.Duration
 }
 
-// patientFor is for how long's worth of calls at once a connection isn't ended.
+// patientFor: a connection isn't ended for calls of this much time that arrive at once.
 const patientFor = time.Minute
 
-// take reports whether a call is within its rate, and whether so many weren't that the caller keeps no rate at all.
+// take reports whether a call is within its rate (ok), and whether so many weren't that the connection is to end
+// (flood).
 func take(list *[]rateLimit, d *definition, class, rpc int, now time.Duration) (ok, flood bool) {
 	if d.rate <= 0 {
 		return true, false

@@ -11,15 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// A description of classes, of which there may be several until all classes are described in their order, is
-//
-//	2          0, the message
-//	IntPacked  classes in all    IntPacked  the first one here    IntPacked  how many are here, each:
-//	  text     name
-//	  ...      units (package layout)
-//	  IntPacked procedures, each: text name, 3 kind and reliability, 32 hash of the parameters
-//
-// describe writes a class, once.
+// describe encodes a class's description, once.
 func (w *World) describe(c *class) error {
 	bw := bitio.NewWriter(make([]byte, classBytes))
 	layout.WriteText(bw, c.name)
@@ -44,7 +36,7 @@ func (w *World) describe(c *class) error {
 	return nil
 }
 
-// writeSchema describes classes from first to before last.
+// writeSchema writes the descriptions of the classes from first to last-1.
 func (w *World) writeSchema(bw *bitio.Writer, first, last int) {
 	bw.WriteBits(wire.Schema, wire.KindBits)
 	bw.WriteIntPacked(uint32(len(w.classes)))
@@ -55,14 +47,14 @@ func (w *World) writeSchema(bw *bitio.Writer, first, last int) {
 	}
 }
 
-// encodeSchema describes all classes at once, for a recording.
+// encodeSchema encodes all descriptions as one message, for a recording.
 func (w *World) encodeSchema() (data []byte, bits int) {
 	bw := bitio.NewWriter(make([]byte, w.described+64))
 	w.writeSchema(bw, 0, len(w.classes))
 	return bw.Bytes(), bw.Len()
 }
 
-// schemaPart is the class before which a bunch ends that describes those from first on.
+// schemaPart returns the end (exclusive) of the classes from first on that one bunch describes.
 func (w *World) schemaPart(first int) (last int) {
 	n := 0
 	for last = first; last < len(w.classes); last++ {
@@ -79,14 +71,14 @@ type remoteClass struct {
 	name  string
 	units *layout.Remote
 	rpcs  []remoteRPC
-	local *class // ours of that name, or nil
+	local *class // ours of that name; nil when there is none or it can't be used
 	err   error  // why ours can't be used
 
-	last  layout.Mask // of its last record, in that chunk
+	last  layout.Mask // mask of its last record in chunk
 	chunk uint32
 }
 
-// lastOf is the mask of the class's last record in a chunk, to be read and set.
+// lastOf points to the mask of the class's last record in a chunk.
 func (c *remoteClass) lastOf(chunk uint32) *layout.Mask {
 	if c.chunk != chunk {
 		c.last, c.chunk = 0, chunk
@@ -99,18 +91,18 @@ type remoteRPC struct {
 	kind  uint8
 	hash  uint32
 	local int  // ours, or -1
-	told  bool // that it isn't ours
+	told  bool // it was reported that we lack it
 }
 
 // Errors of schemas.
 var (
-	// ErrSchema is a class that both ends have in forms that don't go together; the text names the fields.
+	// ErrSchema: both ends have the class, with fields or procedures that aren't compatible. The text names them.
 	ErrSchema = errors.New("actorrep: the two ends have different classes")
-	// ErrNoClass is a class of a server's that the client doesn't have, so that it sees no actors of it.
+	// ErrNoClass: the client lacks a class of the server and sees no actors of it.
 	ErrNoClass = errors.New("actorrep: the client has no such class; register it there under the same name")
-	// ErrNoAnswer is a client that has the connection and never answers the server's classes.
+	// ErrNoAnswer: the client has the connection and never answers the description of the server's classes.
 	ErrNoAnswer = errors.New("actorrep: the client doesn't answer; give World.ChannelTypes() to the connections of both ends")
-	// ErrNoChannelTypes is a World whose ChannelTypes were never asked for.
+	// ErrNoChannelTypes: World.ChannelTypes was never called.
 	ErrNoChannelTypes = errors.New("actorrep: give World.ChannelTypes() to the connection's config (driver.Config.Channels)")
 	errFormat         = errors.New("actorrep: malformed bunch")
 )
@@ -124,21 +116,21 @@ const (
 	maxPaths      = 4 << 20  // bytes of the names of values
 )
 
-// ErrManyNames is a class that no client can be told of.
+// ErrManyNames: there are more classes, procedures or names than can be described to a client.
 var ErrManyNames = fmt.Errorf("actorrep: more than %d classes, %d procedures of a class, %d bytes of names of a class or %d of all", maxClasses, maxProcedures, classBytes, maxSchema)
 
-// schemaReader reads the other end's classes and finds ours beside them.
+// schemaReader decodes the other end's classes and matches ours with them.
 type schemaReader struct {
-	list  []*remoteClass // not nil from the first on
+	list  []*remoteClass // not nil once the first message arrived
 	names map[string]bool
-	errs  []error // classes and fields that don't fit; the others can be used
+	errs  []error // classes and fields that can't be used; the others can
 	total int
 	bytes int // of all descriptions
-	paths int // bytes of the names of their values, which are shorter there
+	paths int // bytes of the names of their values, which the message abbreviates
 	bad   bool
 }
 
-// readSchema reads a description of all classes.
+// readSchema decodes a description of all classes in one message.
 func (w *World) readSchema(r *bitio.Reader) (list []*remoteClass, err error) {
 	s := &schemaReader{}
 	done, err := s.read(w, r)
@@ -148,7 +140,7 @@ func (w *World) readSchema(r *bitio.Reader) (list []*remoteClass, err error) {
 	return s.list, errors.Join(s.errs...)
 }
 
-// read reads a description, and reports whether it was the last. Its errors are final.
+// read decodes one message, and reports whether it was the last. After an error all further messages are errors.
 func (s *schemaReader) read(w *World, r *bitio.Reader) (done bool, err error) {
 	if s.bad {
 		return false, fmt.Errorf("%w: the classes are described again", errFormat)
@@ -204,7 +196,7 @@ func (s *schemaReader) readPart(w *World, r *bitio.Reader) error {
 	return nil
 }
 
-// match finds our class and procedures.
+// match finds our class and procedures with the same names.
 func (w *World) match(c *remoteClass) {
 	for _, own := range w.classes {
 		if own.name == c.name {
@@ -240,7 +232,7 @@ func (w *World) match(c *remoteClass) {
 // maxRefusal bounds the text of a refusal, in bytes.
 const maxRefusal = 8 << 10
 
-// refusal is the text of errors, as many whole lines as fit, and how many don't.
+// refusal is the text of errors: the whole lines that fit, and the number of those that don't.
 func refusal(err error) string {
 	if err == nil {
 		return ""
@@ -264,7 +256,7 @@ func writeAnswer(w *bitio.Writer, list []*remoteClass, text string) {
 	layout.WriteText(w, text)
 }
 
-// readAnswer reads it: the classes that the client lacks, by their number, and its words.
+// readAnswer decodes it: which classes the client lacks, by number, and its text.
 func readAnswer(r *bitio.Reader, classes int) (lacks []bool, text string, err error) {
 	if n := r.ReadIntPacked(); r.Err() != nil || uint64(n) != uint64(classes) {
 		return nil, "", fmt.Errorf("%w: an answer to another schema", errFormat)
@@ -277,7 +269,7 @@ func readAnswer(r *bitio.Reader, classes int) (lacks []bool, text string, err er
 	return lacks, text, r.Err()
 }
 
-// missing names the classes of a server's that aren't registered here.
+// missing returns an ErrNoClass for each of the server's classes that isn't registered here.
 func missing(list []*remoteClass) (errs []error) {
 	for _, c := range list {
 		if c.local == nil && c.err == nil {

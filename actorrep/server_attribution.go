@@ -1,6 +1,6 @@
 package actorrep
 
-// overhead is the bits of a connection's replication that are no values.
+// overhead is the bits of replication that aren't values.
 type overhead struct {
 	schema  uint64
 	opens   uint64 // heads of opening bunches
@@ -10,24 +10,25 @@ type overhead struct {
 // callCount is how often a procedure was called over a connection.
 type callCount struct{ sent, received, refused uint64 }
 
-// accountCall adds a call that was written, of so many bits.
+// accountCall counts a call that was written, and its bits.
 func (p *Peer) accountCall(c *class, rpc, bits int) {
 	p.rowBits[c.firstRow+len(c.layout.Units)+rpc] += uint64(bits)
 	p.calls[c.firstCall+rpc].sent++
 }
 
-// Cost is a row of an attribution: what it was spent on, and how many bits, resends included.
+// Cost is a row of Peer.Attribution: what bits were spent on, and how many, resends included.
 type Cost struct {
-	Class, Name string // a field's part or a procedure; or "" and what else it was
+	Class, Name string // a field's part, or a procedure; with Class "", Name is other overhead
 	Bits        uint64
-	// Sent is how often a procedure's call was written, resends of unreliable records not included; Received how often the client
-	// called it, and Refused how many of those didn't run: the actor wasn't the client's, or there were too many.
+	// Sent is how often a procedure's call was written; resends of unreliable records don't count. Received is how often
+	// the client called it. Refused is how many of those didn't run, because the client didn't own the actor or called
+	// too often.
 	Sent, Received, Refused uint64
 }
 
-// Attribution is where a connection's bits went: a row for each replicated value and procedure of each class, then
-// rows of replication itself, and last, when total isn't 0, what is left of it: headers, acks, other channels. total is the
-// bytes that the connection's socket sent. The rows add up to it.
+// Attribution says what a connection's bits were spent on. There is a row for each replicated value and procedure of
+// each class, then rows for replication's own overhead. total is the number of bytes that the connection's socket sent;
+// when it isn't 0, a last row has the rest: headers, acks, other channels and resends. The rows then add up to total.
 func (p *Peer) Attribution(total uint64) []Cost {
 	var rows []Cost
 	sum := uint64(0)

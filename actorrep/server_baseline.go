@@ -7,20 +7,21 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
-// baseline is the newest record that the client is known to have, of those with numbers that have a delta form, and which of the changes
-// before it the client has too.
+// baseline is the newest acked record, of those that contain numbers with a delta form, and which earlier changes the
+// client has.
 type baseline struct {
 	mask  layout.Mask
-	count int64 // the actor's changes then; -1 for none
+	count int64 // the number of the actor's changes up to it; -1 for no baseline
 	frame uint32
-	// older has a bit for each of the last changes, the newest lowest, this one's first: whether a record arrived that was sent in the
-	// Step of the change, with just the units that had changed and that the connection may have. The actor's snapshots say the rest.
+	// older has a bit for each of the last changes; the lowest bit is the baseline's. A bit is set when a record arrived that was sent in
+	// the Step of that change, with exactly the units that changed then and that the connection may have. Which units these
+	// are is in the actor's snapshots.
 	older uint32
 }
 
 var noBaseline = baseline{count: -1}
 
-// arrived notes that a record is there.
+// arrived handles the ack of a record.
 func (b *baseline) arrived(v *view, r *record) {
 	older := uint32(0)
 	if d := r.count - b.count; b.count >= 0 && d >= 0 && d < 32 {
@@ -40,8 +41,8 @@ func (b *baseline) arrived(v *view, r *record) {
 // them: a Step has one record of an actor at most.
 const maxReach = layout.MaxRecords - 1
 
-// basis is what the client is known to have: all that a record's path and predictions depend on, besides the actor. The zero basis
-// is nothing.
+// basis is what the client is known to have: everything that a record's path and predictions depend on, besides the
+// actor itself. The zero basis is nothing.
 type basis struct {
 	count          int64
 	frame, older   uint32
@@ -58,7 +59,7 @@ func (v *view) basis(frame uint32, m layout.Mask) basis {
 	return basis{b.count, b.frame, b.older, known, v.allowed}
 }
 
-// path finds the records from which those of a frame are predicted, and puts their numbers into past.
+// path chooses the records from which a frame's numbers are predicted, and puts their numbers into past.
 func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.Path) {
 	past.Reset()
 	if b.known == 0 {
@@ -70,7 +71,7 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.
 	if age >= maxReach || b.older&^1 == 0 {
 		return t
 	}
-	// How far off the newest record was from what those before it say is told best by those that are as far from it as it is from now.
+	// The error of a prediction is estimated best from records as far before the newest as the newest is before now.
 	half, quarter := (age+1)/2, (age+2)/4
 	if quarter > 0 && b.follow(snaps, quarter, layout.Twelve, past, &t) || b.follow(snaps, half, layout.Eight, past, &t) ||
 		b.follow(snaps, min(half, (maxReach-age)/(layout.Six.Times()-1)), layout.Six, past, &t) {
@@ -84,7 +85,8 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.
 	return t
 }
 
-// nearest is how many Steps before the baseline there is another that the client has, at least so many if possible; 0 when there is none.
+// nearest is how many Steps before the baseline the client has another record: the smallest such number that is at least
+// gap, else the largest below it; 0 when there is none.
 func (b *basis) nearest(snaps *snapshots, gap int) (found int) {
 	for older := b.older &^ 1; older != 0; older &= older - 1 {
 		count := b.count - int64(bits.TrailingZeros32(older))
@@ -99,15 +101,15 @@ func (b *basis) nearest(snaps *snapshots, gap int) (found int) {
 	return found
 }
 
-// follow fills past with the numbers of records that are so many Steps apart. It reports false when the client isn't known to have
-// all of them, or they have no unit in common with the baseline.
+// follow fills past with the numbers of records that are gap Steps apart. It returns false when the client isn't known
+// to have all of them, or when they share no unit with the baseline.
 func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout.Past, t *wire.Path) bool {
 	n := form.Times()
 	if gap < 1 || past.Age+(n-1)*gap > maxReach {
 		return false
 	}
 	predicted := b.known
-	// Records of a row of Steps are found at once: the oldest of them is in its place, and the client has all.
+	// Fast path for consecutive Steps: the client has all these records, and the oldest is in its place.
 	if end := b.count - int64(n-1); gap == 1 && end > 0 && b.older<<(32-n) == ^uint32(0)<<(32-n) && snaps.has(end) && snaps.frames[end&(snapshotRing-1)] == b.frame-uint32(n-1) {
 		for i := 1; i < n; i++ {
 			place := int(b.count-int64(i)) & (snapshotRing - 1)
@@ -131,7 +133,7 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 	return b.found(predicted, gap, form, past, t)
 }
 
-// found makes it the path, if it is one for any unit.
+// found takes these records as the path. It returns false when they predict no unit.
 func (b *basis) found(predicted layout.Mask, gap int, form layout.Form, past *layout.Past, t *wire.Path) bool {
 	if predicted &= b.allowed; predicted == 0 {
 		return false

@@ -44,7 +44,8 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 	return nil
 }
 
-// callAll sends a multicast to all who see the actor; before its first Step, to all who will see it then.
+// callAll sends a multicast to all who see the actor. Before the actor's first Step it is kept for all who will see it
+// then.
 func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
 	newborn := b.rep.compared == 0
 	if b.tornOff || len(b.rep.views) == 0 && !newborn {
@@ -94,10 +95,10 @@ func (w *World) dropEarly() {
 	clear(w.early)
 }
 
-// maxPerUpdate is how often one unreliable procedure rides with an update (Unreal's MaxRPCPerNetUpdate).
+// maxPerUpdate is how many unreliable calls of one procedure an update carries (Unreal's MaxRPCPerNetUpdate).
 const maxPerUpdate = 2
 
-// mention has an unreliable call ride with the actor's next values.
+// mention has an unreliable call sent with the actor's next values. It returns false when too many are.
 func (v *view) mention(c *call) bool {
 	n := 0
 	for _, o := range v.mentioned() {
@@ -117,8 +118,8 @@ func (v *view) mention(c *call) bool {
 	return true
 }
 
-// queueCall keeps a reliable call for the Step at hand, where it follows the values of its tick. Those are compared
-// then whatever the actor's update frequency.
+// queueCall queues a reliable call for this tick's Step, which sends it after the actor's values. They are compared then
+// whatever the actor's update frequency.
 func (v *view) queueCall(c *call) error {
 	out := v.peer.out
 	full := out.room(v) <= len(v.calls) && v.state == open
@@ -135,8 +136,8 @@ func (v *view) queueCall(c *call) error {
 	return nil
 }
 
-// await puts a reliable call behind those that wait. When the channel is full the procedure's Overflow says what
-// happens, and fail ends the connection; MaxWaitingCalls bounds the queue always.
+// await appends a reliable call to those that wait. When the channel is full the procedure's Overflow decides, and fail
+// ends the connection. MaxWaitingCalls always bounds the queue.
 func (w *World) await(calls []*call, c *call, full bool, class string, fail func(error)) ([]*call, error) {
 	if full || len(calls) >= MaxWaitingCalls && c.def.overflow == Coalesce {
 		switch c.def.overflow {
@@ -147,7 +148,7 @@ func (w *World) await(calls []*call, c *call, full bool, class string, fail func
 			return nil, ErrFull
 		case Coalesce:
 			for i, o := range calls {
-				if o.rpc == c.rpc { // the newest still runs behind what was called before it
+				if o.rpc == c.rpc { // the newest is queued last, so the order of calls is kept
 					copy(calls[i:], calls[i+1:])
 					calls[len(calls)-1] = c.held()
 					w.unheld.drop(o)
@@ -167,7 +168,7 @@ func (w *World) await(calls []*call, c *call, full bool, class string, fail func
 	return append(calls, c.held()), nil
 }
 
-// speakUp puts the view where its reliable messages are sent.
+// speakUp queues the view to send its reliable messages.
 func (v *view) speakUp() {
 	if !v.inSpeaking {
 		v.inSpeaking = true
@@ -189,7 +190,7 @@ func (p *Peer) speak() {
 	p.speaking = kept
 }
 
-// say sends what a view has to say and reports whether that is all.
+// say sends a view's reliable messages and reports whether all are sent.
 func (v *view) say() bool {
 	switch {
 	case v.state == wanted, v.state == asleep:
@@ -201,11 +202,12 @@ func (v *view) say() bool {
 	return v.speak(false)
 }
 
-// unacked is the units of which the client may not have the newest values: they go before a call.
+// unacked is the units whose newest values the client may not have. They are sent before a call.
 func (v *view) unacked() layout.Mask { return (v.dirty | v.peer.sent.inFlight(v)) & v.allowed }
 
-// speak sends the role, the values before the calls, the calls and at the end, as last words, that the actor is torn off. All go in
-// order over the actor's own channel, in as many bunches as they take. It reports false when there is no room for some.
+// speak sends the role, the values before the calls, and the calls. With last it ends by saying that the actor is torn
+// off. All are sent in order on the actor's own channel, in as many bunches as needed. It returns false when there is no
+// room for all.
 func (v *view) speak(last bool) bool {
 	p := v.peer
 	need := layout.Mask(0)
@@ -243,7 +245,7 @@ func (v *view) speak(last bool) bool {
 	return false
 }
 
-// minRoom is the reliable bunches that an actor's channel keeps for its close.
+// minRoom is how many reliable bunches an actor's channel reserves for its close.
 const minRoom = 4
 
 // writeSome writes those of the units of m that fit, and returns them.
@@ -260,8 +262,8 @@ func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask) layout.Mask {
 	return 0
 }
 
-// valueBytes is what values of several units may take in one bunch of an actor's channel: few enough for the reliable
-// bunches of a channel even in the smallest packets, and others get their turn in between. A unit takes less.
+// valueBytes bounds the values of several units in one bunch of an actor's channel. It is small enough for the reliable
+// bunches of a channel even with the smallest packets, and lets other traffic take turns. A single unit always takes less.
 const valueBytes = 16 << 10
 
 func limitValues(w *bitio.Writer, m layout.Mask) {
@@ -270,7 +272,7 @@ func limitValues(w *bitio.Writer, m layout.Mask) {
 	}
 }
 
-// half is the first half of the units of m; of one none.
+// half is the first half of the units of m; none for one unit.
 func half(m layout.Mask) layout.Mask {
 	for n := (bits.OnesCount64(m) + 1) / 2; n > 0; n-- {
 		m &^= 1 << (bits.Len64(m) - 1)
@@ -295,7 +297,7 @@ func (p *Peer) writeCalls(w *bitio.Writer, v *view) (sent int) {
 	return sent
 }
 
-// flush sends the calls that wait before something else becomes of the actor, with the values that it has now. It
+// flush sends the waiting calls, with the actor's current values, before the actor is destroyed or changes hands. It
 // reports whether none is left.
 func (v *view) flush() bool {
 	if len(v.calls) == 0 {
@@ -313,8 +315,8 @@ func (v *view) flush() bool {
 	return v.openMore(true) && v.speak(false)
 }
 
-// flushCalls sends what waits for an owner, of an actor and its components, before they are another's. What there is no
-// room for can't follow the values that only an owner sees.
+// flushCalls sends the calls of an actor and its components that wait for an owner, before the owner changes. Calls
+// without room are dropped: they may not follow values that only the old owner may see.
 func (b *Base) flushCalls(p *Peer) {
 	if v := p.views[b]; v != nil && !v.flush() {
 		kept := v.calls[:0]
@@ -374,8 +376,8 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	}
 	proc, count := &c.rpcs[id], &p.calls[c.firstCall+id]
 	count.received++
-	// Refused calls aren't decoded. Ownership may have changed while the call was under way: no reason to part.
-	// Of any client's he must still have the actor.
+	// Refused calls aren't decoded. The owner may have changed while the call was in flight, so this doesn't end the
+	// connection. With AnyClient the caller must still have the actor.
 	if b.Owner() != p && (!proc.definition().anyClient || v.state == ended) {
 		count.refused++
 		w.Counters.CallsRefused++

@@ -6,27 +6,27 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
-// replicated is what the connections of a server share of an actor.
+// replicated is the part of an actor's server state that all connections share.
 type replicated struct {
 	// What every change touches comes first.
 	shadow     *layout.Shadow
-	views      []*view // who has it, or is about to
-	count      int64   // changes so far
+	views      []*view // of the connections that have the actor or are about to
+	count      int64   // number of changes so far
 	marks      layout.Mask
-	interval   time.Duration // between two compares at least; 0 none
+	interval   time.Duration // shortest time between two compares; 0 none
 	compared   uint32        // frame of the last compare
-	marked     bool          // in the world's list
+	marked     bool          // in World.marked
 	forced     bool
 	inSchedule bool
 
 	lastFrame    uint32 // of the last change
-	streak       int32  // changes in a row, to see what moves
+	streak       int32  // consecutive changes; tells whether the actor moves
 	lastChange   time.Duration
 	snaps        *snapshots
-	polled       int           // index in the world's list, or -1
-	due          time.Duration // when the next compare may be
-	booked       time.Duration // the time of its place in the schedule
-	optimum      time.Duration // of an adaptive frequency
+	polled       int           // index in World.polled, or -1
+	due          time.Duration // earliest time of the next compare
+	booked       time.Duration // time of its entry in the schedule
+	optimum      time.Duration // current interval of an adaptive frequency
 	dormantSince time.Duration
 }
 
@@ -34,7 +34,7 @@ func newReplicated(c *class) *replicated {
 	return &replicated{shadow: c.layout.NewShadow(), interval: c.interval, optimum: c.interval, polled: -1}
 }
 
-// snapshots is an actor's numbers after its last changes: what later ones are predicted from.
+// snapshots is an actor's numbers after its last changes. Later ones are predicted from them.
 type snapshots struct {
 	counts  [snapshotRing]int64
 	frames  [snapshotRing]uint32      // of the changes
@@ -44,8 +44,8 @@ type snapshots struct {
 
 const (
 	snapshotRing = 32
-	// streakBegin is how many changes, each within streakGap Steps of the one before, make an actor one that moves,
-	// whose snapshots are kept.
+	// streakBegin is how many changes, each within streakGap Steps of the one before, make the server keep an actor's
+	// snapshots: the actor moves.
 	streakBegin = 3
 	streakGap   = 4
 )
@@ -55,7 +55,7 @@ func (s *snapshots) has(count int64) bool {
 	return s != nil && count >= 0 && s.counts[count%snapshotRing] == count
 }
 
-// change is the newest change, up to the given one, that was no later than a frame. It may be forgotten.
+// change is the number of the newest change, up to from, that was made in a frame or before. It may no longer be kept.
 func (s *snapshots) change(frame uint32, from int64) int64 {
 	count := from
 	for count > from-snapshotRing && s.has(count) && int32(s.frames[count%snapshotRing]-frame) > 0 {
@@ -64,7 +64,7 @@ func (s *snapshots) change(frame uint32, from int64) int64 {
 	return count
 }
 
-// remember keeps the numbers after a change.
+// remember stores the numbers after a change.
 func (r *replicated) remember(l *layout.Layout, changed layout.Mask) {
 	s := r.snaps
 	i := int(r.count % snapshotRing)
@@ -88,8 +88,7 @@ func (b *Base) needsPolling() bool {
 	return !b.class.manual && b.class.layout.Pushed != b.class.layout.All() && !b.dormant && !b.tornOff
 }
 
-// reschedule puts an actor where its settings say: into the list of those compared every Step, into the
-// schedule, or nowhere.
+// reschedule files an actor where its settings say: in the list compared every Step, in the schedule, or nowhere.
 func (w *World) reschedule(b *Base) {
 	waited := b.rep.inSchedule && b.rep.marked
 	w.unschedule(b)
@@ -170,7 +169,7 @@ func (w *World) compareAll() {
 	}
 }
 
-// compare looks for changes of one actor and tells its views.
+// compare finds one actor's changes and tells its views.
 func (w *World) compare(b *Base) {
 	r, l := b.rep, b.class.layout
 	m := r.marks
@@ -191,7 +190,7 @@ func (w *World) compare(b *Base) {
 	if b.class.slowest > 0 {
 		w.adapt(b, changed != 0)
 	}
-	if r.interval > 0 { // from when it was due, as Steps don't fall together with that
+	if r.interval > 0 { // counted from the due time, because Steps don't coincide with it
 		if r.due += r.interval; r.due <= w.now {
 			r.due = w.now + r.interval
 		}
@@ -228,14 +227,14 @@ func (w *World) compare(b *Base) {
 	}
 }
 
-// The adaptive frequency is Unreal's: fully slow after seven seconds without a change. On a change the next compare comes after
-// half of the time since the last one; with Unreal's 0.7 the rounding up to whole Steps may keep it slow.
+// The adaptive frequency is Unreal's: slowest after seven seconds without a change. After a change the next compare comes
+// after half of the time since the last one. Unreal uses 0.7; rounded up to whole Steps that may never get faster.
 const (
 	adaptAfter = 2 * time.Second
 	adaptOver  = 5 * time.Second
 )
 
-// adapt moves the interval between the class's own and its slowest.
+// adapt changes the interval, between the class's own and its slowest.
 func (w *World) adapt(b *Base, changed bool) {
 	r := b.rep
 	fast := b.class.interval
@@ -254,8 +253,8 @@ func (w *World) adapt(b *Base, changed bool) {
 	}
 }
 
-// moveBetweenLists takes an actor from the list of every Step to the schedule, or back, when that list isn't being
-// walked.
+// moveBetweenLists queues b to move between the polled list and the schedule. settleMoves does it after compareAll,
+// which iterates both.
 func (w *World) moveBetweenLists(b *Base) { w.moving = append(w.moving, b) }
 
 func (w *World) settleMoves() {

@@ -2,8 +2,9 @@ package actorrep
 
 import "time"
 
-// departures is views that aren't relevant any more, in the order in which they will go. As the timeout is the same for all,
-// that is the order in which they became irrelevant, so that nobody looks at the others. There is an entry for each time.
+// departures is the views that are no longer relevant and wait for Config.RelevantTimeout, in the order in which it
+// expires. The timeout is the same for all, so that is the order in which they became irrelevant, and pop looks at the
+// first only. A view that became irrelevant several times has several entries; pop skips the outdated ones.
 type departures struct {
 	list []departure
 	head int
@@ -23,7 +24,7 @@ func (d *departures) push(v *view) {
 	d.list = append(d.list, departure{v, v.leaveAt})
 }
 
-// pop is the next view whose time has come, or nil.
+// pop removes and returns the next view whose timeout has expired, or nil.
 func (d *departures) pop(now time.Duration) *view {
 	for d.head < len(d.list) && d.list[d.head].at <= now {
 		e := d.list[d.head]

@@ -58,7 +58,7 @@ func writeHead(k *worker, w *bitio.Writer, v *view, m layout.Mask, gap uint32, e
 	}
 }
 
-// accountMentions adds the calls that rode with a record to their rows.
+// accountMentions counts the calls that were sent with a record.
 func (p *Peer) accountMentions(v *view) (sum int) {
 	if v.flags&mentioning == 0 {
 		return 0
@@ -76,8 +76,9 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 	return sum
 }
 
-// values encodes the units of m into the arena, unless another connection had the same. It reports false when the values have to be written where
-// they go: no other connection can have the same, or the arena is full.
+// values encodes the units of m into the arena, or finds the encoding made for another connection. It returns false when
+// the caller must encode into the record itself: because no other connection can use the encoding, or because the arena
+// is full.
 func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e encoded, ok bool) {
 	l, rep := v.b.class.layout, v.b.rep
 	e.mask = m
@@ -138,7 +139,7 @@ func (v *view) writeUnits(w *bitio.Writer, m layout.Mask, base *layout.Base, siz
 	return sizes
 }
 
-// account adds the units' sizes to the connection's rows.
+// account adds the units' sizes to the connection's attribution.
 func (p *Peer) account(c *class, m layout.Mask, sizes []uint16) {
 	row := p.rowBits[c.firstRow:]
 	for n := 0; m != 0; m, n = m&(m-1), n+1 {
@@ -185,7 +186,8 @@ func (p *Peer) write() {
 	p.out.end()
 }
 
-// writeLarge sends reliably, on the actor's own channel, what is larger than a packet; paced as bandwidth allows.
+// writeLarge sends reliably, on the actor's own channel, values that are larger than a packet. When paced it stops at
+// the budget.
 func (p *Peer) writeLarge(v *view, paced bool) {
 	m := v.dirty & v.allowed
 	if v.state != open || m == 0 {

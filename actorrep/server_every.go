@@ -1,19 +1,19 @@
 package actorrep
 
-// MaxUpdateEvery is the most Steps that SetUpdateEvery spreads.
+// MaxUpdateEvery is the largest n of Peer.SetUpdateEvery.
 const MaxUpdateEvery = 64
 
-// SetUpdateEvery lets changes of an actor, and of its components, go to the connection in every n-th Step only, 1 to
-// MaxUpdateEvery: a way to spend less on what is far. What goes then is the newest, once. Which Step of the n is an
-// actor's depends on its id, so that the work is spread. What was lost, and calls, don't wait. It does nothing when the connection
-// doesn't see the actor, and is forgotten when it sees it no more.
+// SetUpdateEvery sends changes of an actor and of its components to the connection only in every n-th Step, n being 1 to
+// MaxUpdateEvery; the newest values are sent then. It saves bandwidth on actors that are far away. The actor's id
+// decides which Step of the n is its own, so that the load is spread. Lost values and calls don't wait. It has no effect
+// when the connection doesn't see the actor, and is forgotten when it stops seeing it.
 func (p *Peer) SetUpdateEvery(a Actor, n int) {
 	if v := p.views[a.base()]; v != nil {
 		v.setEvery(uint8(min(max(n, 1), MaxUpdateEvery)))
 	}
 }
 
-// UpdateEvery is that number; 0 when the connection doesn't see the actor.
+// UpdateEvery is the n that SetUpdateEvery set; 0 when the connection doesn't see the actor.
 func (p *Peer) UpdateEvery(a Actor) int {
 	if v := p.views[a.base()]; v != nil {
 		return max(int(v.every), 1)
@@ -34,7 +34,7 @@ func (v *view) setEvery(n uint8) {
 	}
 }
 
-// park puts a view off until its Step comes, unless that is this one.
+// park makes a view wait for its Step, unless that is the current one.
 func (v *view) park() bool {
 	p := v.peer
 	wait := (uint32(v.every) - (p.world.frame+uint32(v.b.guid>>1))%uint32(v.every)) % uint32(v.every) // the last bit is the same for all
@@ -53,7 +53,7 @@ func (v *view) park() bool {
 	return true
 }
 
-// hurry puts a view where it will be served in the next Step whatever its pace.
+// hurry has a view served in the next Step, whatever n SetUpdateEvery set.
 func (v *view) hurry() {
 	if v.state == open && v.flags&pending == 0 && v.dirty&v.allowed != 0 {
 		v.queue()
@@ -66,7 +66,7 @@ func (v *view) queue() {
 	v.peer.pending = append(v.peer.pending, v)
 }
 
-// unpark queues those whose Step this is.
+// unpark queues the views whose Step this is.
 func (p *Peer) unpark() {
 	if p.later == nil {
 		return

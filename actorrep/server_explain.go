@@ -10,35 +10,35 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
-// Reason is why an actor, or a field of it, was sent to a connection or wasn't.
+// Reason is why an actor, or a field of it, was or wasn't sent to a connection.
 type Reason uint8
 
-// The reasons. They are written where the decision is made.
+// The reasons. Each is recorded where the decision is made.
 const (
 	ReasonNone       Reason = iota
 	ReasonNotSpawned        // not in this world
-	ReasonNoSchema          // the client doesn't know our classes yet
-	ReasonIrrelevant        // see the text
-	ReasonWaiting           // relevant; to be opened when there is bandwidth
-	ReasonOpening           // opened; the client hasn't acked that yet
-	ReasonSent              // its newest record went out
-	ReasonUpToDate          // the client has all that it may have
+	ReasonNoSchema          // the client hasn't answered yet which classes it has
+	ReasonIrrelevant        // not relevant; Explanation.Text says why
+	ReasonWaiting           // relevant; waits to be opened
+	ReasonOpening           // opened; not acked yet
+	ReasonSent              // the newest record was sent
+	ReasonUpToDate          // the client has every value that it may have
 	ReasonStarved           // no bandwidth left
-	ReasonLost              // its packet was lost; it goes again
+	ReasonLost              // its packet was lost; it is sent again
 	ReasonNoRoom            // no room for another channel or reliable bunch
-	ReasonDormant           // asleep
-	ReasonTornOff           // replicated no more
+	ReasonDormant           // dormant
+	ReasonTornOff           // torn off
 	ReasonCondition         // a field's condition doesn't allow it
-	ReasonInactive          // a field is switched off by SetActive
+	ReasonInactive          // SetActive switched the field off
 	ReasonInFlight          // sent, not acked
-	ReasonPending           // changed; goes in the next Step
-	ReasonLeaving           // not relevant any more, stays for a while
-	ReasonUnmapped          // a field refers to an actor that the client doesn't have
-	ReasonNoClass           // the client hasn't registered the class, or has it with other fields
-	ReasonUnfit             // a value doesn't fit its field: numbers are sent as the nearest that does, of others the last that did
+	ReasonPending           // changed; sent in the next Step
+	ReasonLeaving           // no longer relevant; stays for RelevantTimeout
+	ReasonUnmapped          // the field refers to an actor that the client doesn't have
+	ReasonNoClass           // the client lacks the class, or has it with other fields
+	ReasonUnfit             // the value doesn't fit its field: a number is sent as the nearest that does, for others clients keep the last that did
 )
 
-// String is the reason in words.
+// String describes the reason in a few words.
 func (r Reason) String() string {
 	names := [...]string{"nothing happened", "not spawned", "the client doesn't know the classes yet", "not relevant", "waits for bandwidth to be opened",
 		"opening, not acked yet", "sent", "up to date", "starved", "lost, goes again", "no room for another channel or reliable bunch", "dormant", "torn off",
@@ -49,22 +49,23 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
 
-// Explanation is an answer of Explain.
+// Explanation is the result of World.Explain.
 type Explanation struct {
 	Reason Reason
-	// Text says it in words, with the numbers that matter.
+	// Text explains it in words, with the numbers that matter.
 	Text string
-	// Waiting is for how many Steps something to be sent has waited, Bits what its last record took, and
-	// Budget the bits that the connection may send now.
+	// Waiting is for how many Steps a change has waited, Bits the size of the last record, Budget the bits that the
+	// connection may send now.
 	Waiting, Bits, Budget int
-	// Channel is the actor's on the connection, Total the bits of all that was sent of it on channel and in records.
+	// Channel is the index of the actor's channel on the connection. Total is the bits sent for the actor so far, on its
+	// channel and in records.
 	Channel uint32
 	Total   uint64
-	// Since is how long an actor has been dormant.
+	// Since is how long the actor has been dormant.
 	Since time.Duration
 }
 
-// Explain says why a connection has an actor's values or hasn't; with the name of a field, why it has that one.
+// Explain says why a connection has or lacks an actor's values; with a field's name, why it has or lacks that field.
 func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 	b := a.base()
 	e := Explanation{}
@@ -170,7 +171,7 @@ func (v *view) explainField(e *Explanation, field string) {
 	e.Text = field + ": " + e.text()
 }
 
-// unmapped is an actor that units of m refer to and the client doesn't have, or 0.
+// unmapped returns an actor that units of m refer to and that the client doesn't have, or 0.
 func (v *view) unmapped(m layout.Mask) netguid.GUID {
 	l := v.b.class.layout
 	for rest := m & l.Refs; rest != 0; rest &= rest - 1 {
@@ -200,7 +201,7 @@ func (e *Explanation) text() string {
 	return e.Reason.String()
 }
 
-// ExplainSight says in words what Sees decides.
+// ExplainSight says in words why Sees returns what it does.
 func (p *Peer) ExplainSight(a Actor) string {
 	b := a.base()
 	switch {

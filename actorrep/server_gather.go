@@ -9,14 +9,14 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// batch is what one Step has to say to one connection: records, in chunks of a packet at most. It is made
-// without touching anything of other connections, so that many are made at once.
+// batch is what one Step sends to one connection: records, in chunks of at most a packet. Making it touches nothing of
+// other connections, so that batches are made in parallel.
 type batch struct {
 	buf     []byte
 	chunks  []chunk
 	records []record
-	large   []*view // too large for a packet
-	said    []*call // that rode with records; dropped when no other batch is made, as others may hold them
+	large   []*view // too large for one packet
+	said    []*call // unreliable calls sent with records. They are dropped after all batches are made, because other batches may hold them.
 	ranks   []ranked
 	stats   Counters
 }
@@ -26,11 +26,11 @@ type chunk struct {
 	first, n   int // records
 }
 
-// worker is what one core needs to make batches: values of actors that were encoded in this Step already.
+// worker is what one core needs to make batches. It caches the values that were encoded in this Step.
 type worker struct {
 	frame   uint32
 	begun   bool
-	cache   []cached // by the actor's slot: its first entry
+	cache   []cached // by the actor's slot: the index of its first entry
 	entries []encoded
 	sizes   []uint16 // of the units of entries
 	arena   bitio.Writer
@@ -46,7 +46,7 @@ type cached struct {
 	first int32
 }
 
-// first is an actor's first entry, or 0.
+// first is the index of an actor's first entry, or 0.
 func (k *worker) first(b *Base) int32 {
 	if c := k.cache[b.slot]; c.frame == k.frame {
 		return c.first
@@ -54,15 +54,15 @@ func (k *worker) first(b *Base) int32 {
 	return 0
 }
 
-// encoded is the values of an actor as bits. The same mask and basis make the same bits.
+// encoded is one encoding of an actor's values. The same mask and basis make the same bits.
 type encoded struct {
 	mask layout.Mask
 	basis
 	path       wire.Path
 	predicted  bool
 	from, bits int
-	sizes      int   // where the units' sizes begin
-	next       int32 // another of the same actor; 0 none
+	sizes      int   // index of the first of the units' sizes
+	next       int32 // index of another encoding of the same actor; 0 none
 }
 
 const arenaBytes = 1 << 20
@@ -135,7 +135,8 @@ func (p *Peer) gather(k *worker) {
 
 func byID(a, b *view) int { return cmp.Compare(a.id, b.id) }
 
-// choose drops what has nothing to send, and puts as many as there is room for in front.
+// choose drops the views that have nothing to send, and puts the most urgent that the budget allows in front. It returns
+// their number.
 func (p *Peer) choose(budget int) int {
 	kept, estimate := p.pending[:0], 0
 	for _, v := range p.pending {
@@ -167,7 +168,7 @@ func (p *Peer) choose(budget int) int {
 	return len(kept)
 }
 
-// starve notes that there was no bandwidth for some.
+// starve notes that there was no bandwidth for these views.
 func (p *Peer) starve(views []*view) {
 	if len(views) > 0 {
 		p.batch.stats.Saturated++
@@ -179,8 +180,8 @@ func (p *Peer) starve(views []*view) {
 
 const (
 	maxMentions = 8
-	// nearFrames is how far a chunk's frame may be from one that the client is known to have: the client has that one or a newer, and
-	// finds this one from half of what wire.FrameBits count on either side.
+	// nearFrames is how far a chunk's frame may be from one that the client is known to have. The client then finds the
+	// frame from the wire's low bits, even if it has a newer one.
 	nearFrames = 1 << (wire.FrameBits - 2)
 	nearTime   = 1 << (wire.TimeBits - 2 + wire.TimeUnit) // likewise, 17 s
 )
@@ -197,7 +198,7 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 		limit := min(room, full)
 		from := len(t.buf)
 		t.buf = slices.Grow(t.buf, (limit+7)/8+8)
-		w := &k.out // here, as it would escape
+		w := &k.out // one made here would escape
 		w.ResetBits(t.buf[from:from+(limit+7)/8], limit)
 		first := len(t.records)
 		i += p.encodeChunk(k, w, views[i:], budget, limit)
@@ -216,12 +217,13 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 	}
 }
 
-// splitBetween reports whether a chunk ends between two ids.
+// splitBetween reports whether a chunk must end between two ids.
 func (p *Peer) splitBetween(a, b uint32) bool {
 	return a < p.splits[0] && b >= p.splits[0] || a < p.splits[1] && b >= p.splits[1]
 }
 
-// encodeChunk fills one and returns how many views it served. One that doesn't fit an empty packet goes another way.
+// encodeChunk encodes one chunk and returns how many views it served. A view that doesn't fit an empty packet is added
+// to large.
 func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, limit int) int {
 	t := &p.batch
 	clear(k.lastOf)
@@ -232,7 +234,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	k.state = wire.NewChunk()
 	prev := uint32(0)
 	for i, v := range views {
-		// The first goes however little there is, as the controller allows.
+		// The first record is sent even when the budget is smaller.
 		if i > 0 && (w.Len() >= budget || p.splitBetween(prev, v.id)) {
 			return i
 		}

@@ -6,7 +6,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// openWanted opens actors as bandwidth and the connection's share of the Step allow, the most urgent first.
+// openWanted opens actors, the most urgent first, as far as bandwidth and the connection's share of the Step's openings
+// allow.
 func (p *Peer) openWanted() {
 	more := p.unopened() > p.mayOpen
 	kept := p.opening[:0]
@@ -55,10 +56,10 @@ func (p *Peer) openWanted() {
 	p.opening = waiting
 }
 
-// minOpenBits is about what opening the smallest actor takes.
+// minOpenBits is about the size of the smallest opening.
 const minOpenBits = 100
 
-// openInOrder opens a component after its parent, however urgent it is.
+// openInOrder opens a component's parent before the component, however urgent the component is.
 func (p *Peer) openInOrder(v *view) (bits int, ok bool) {
 	if v.state != wanted && v.state != asleep {
 		return 0, true // it was opened for a component's sake
@@ -86,7 +87,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	if !again {
 		initial := v.mayHave(v.aud | layout.Initial)
 		values := l.NonZero(b.rep.shadow)
-		if b.class.initializes { // there a zero may be news
+		if b.class.initializes { // a zero may differ from what Init sets
 			values = l.All()
 		}
 		m = values & initial
@@ -124,7 +125,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	v.promise(m)
 	v.state, v.toldAud, v.reason = opening, v.aud, ReasonOpening
 	p.world.Counters.Opened++
-	if rest != 0 && !again { // of one that wakes the client has all: the rest is changes
+	if rest != 0 && !again { // when it wakes, the client has all values: the rest is changes
 		v.rest = rest
 		v.flags |= unfinished | inParts
 		p.halves = append(p.halves, v)
@@ -132,8 +133,8 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	return w.Len(), true
 }
 
-// openMore sends more of an opening in several bunches: as bandwidth allows, or at the last as there is room. It reports
-// whether none is left.
+// openMore sends more of an opening in several bunches, as bandwidth allows; with last, as far as the channel has room.
+// It reports whether nothing is left.
 func (v *view) openMore(last bool) bool {
 	p := v.peer
 	for v.flags&unfinished != 0 {
@@ -141,7 +142,7 @@ func (v *view) openMore(last bool) bool {
 			return false
 		}
 		m := v.rest & v.mayHave(v.aud|layout.Initial)
-		m |= v.dirty & v.allowed &^ v.told // what a new owner may see
+		m |= v.dirty & v.allowed &^ v.told // what a new owner may have
 		w := p.world.message()
 		w.WriteBool(true)
 		if v.toldAud != v.aud {
@@ -163,7 +164,7 @@ func (v *view) openMore(last bool) bool {
 		v.total += uint64(w.Len())
 		v.reason = ReasonOpening
 		if part == m {
-			v.dirty |= v.rest // what it may not see any more
+			v.dirty |= v.rest // what the connection may no longer have
 			v.rest = 0
 			v.flags &^= unfinished
 		}
@@ -171,8 +172,8 @@ func (v *view) openMore(last bool) bool {
 	return true
 }
 
-// takeTurn goes on with openings in several bunches before all else, in every second Step that has bandwidth: neither they
-// nor the others are left waiting.
+// takeTurn continues openings in several bunches before everything else, in every second Step with bandwidth. So neither
+// they nor other traffic starve.
 func (p *Peer) takeTurn() {
 	if len(p.halves) == 0 || p.out.budget() <= 0 {
 		return
@@ -183,7 +184,7 @@ func (p *Peer) takeTurn() {
 	p.turn = !p.turn
 }
 
-// finishOpenings goes on with openings in several bunches, the oldest first, while bandwidth is left.
+// finishOpenings continues openings in several bunches, the oldest first, while there is bandwidth.
 func (p *Peer) finishOpenings() {
 	kept := p.halves[:0]
 	for _, v := range p.halves {
@@ -195,8 +196,8 @@ func (p *Peer) finishOpenings() {
 	p.halves = kept
 }
 
-// writeOpening writes the head of an opening bunch, up to the values of m. The client keeps an opening in several bunches until it has the
-// last, so that nobody sees an actor without some of its values.
+// writeOpening writes the head of an opening bunch, up to the values of m. A client keeps the bunches of an opening
+// until it has the last, so that no game sees an actor without some of its values.
 func (p *Peer) writeOpening(w *bitio.Writer, v *view, again, more bool, m layout.Mask) {
 	b := v.b
 	o := wire.Opening{GUID: uint32(b.guid), Class: uint32(b.class.id), Frame: p.world.frame, Owner: v.aud&layout.Owner != 0, Autonomous: v.aud&layout.Autonomous != 0, Again: again}
@@ -208,7 +209,7 @@ func (p *Peer) writeOpening(w *bitio.Writer, v *view, again, more bool, m layout
 	w.WriteBits(m, len(b.class.layout.Units))
 }
 
-// writeRole writes what a client is to an actor.
+// writeRole writes the role that the client has.
 func writeRole(w *bitio.Writer, a layout.Audience) {
 	wire.WriteRole(w, a&layout.Owner != 0, a&layout.Autonomous != 0)
 }

@@ -11,59 +11,60 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// outlet is where a connection's actors go: channels, or a recording.
+// outlet is where a connection's messages go: into channels or into a recording.
 type outlet interface {
-	// begin says that a Step begins, and reports whether anything may be sent in it.
+	// begin starts a Step and reports whether anything may be sent in it.
 	begin(now time.Duration) bool
-	// end says that all of the Step is sent.
+	// end ends the Step: everything is sent.
 	end()
-	// introduce tells of our classes and reports whether the other end knows them.
+	// introduce describes our classes and reports whether the other end has answered.
 	introduce() bool
 	// open opens an actor with its first values.
 	open(v *view, w *bitio.Writer) bool
-	// reliable sends messages of an actor, in order; apart in a bunch of their own.
+	// reliable sends messages of an actor, in order. apart puts them into a bunch of their own.
 	reliable(v *view, w *bitio.Writer, apart bool) bool
-	// close makes an actor disappear, or sleep.
+	// close closes an actor's channel: the actor disappears or sleeps.
 	close(v *view, reason channel.CloseReason) bool
-	// gone tells of an actor that went, or was torn off, while it slept.
+	// gone says that an actor without a channel was destroyed or torn off.
 	gone(f farewell) bool
-	// chunk sends records and says in which packet.
+	// chunk sends records and returns the packet that carries them.
 	chunk(data []byte, bits int) (packet int64, ok bool)
-	// drained reports whether all that was sent reliably of an actor has arrived.
+	// drained reports whether everything sent reliably for an actor has arrived.
 	drained(v *view) bool
-	// room is how many reliable messages an actor may send now.
+	// room is how many reliable bunches an actor may send now.
 	room(v *view) int
-	// budget is the bits that may be sent now, freeBits what the packet at hand has room for, packetBits an empty one.
+	// budget is the bits that may be sent now, freeBits those left in the current packet, packetBits those of an empty
+	// packet.
 	budget() int
 	freeBits() int
 	packetBits() int
-	// now is the time of what is under way.
+	// now is the time of the current TickDispatch or Step.
 	now() time.Duration
 	// fail ends the connection.
 	fail(err error)
 }
 
-// bunchMargin is more bits than a bunch's header takes.
+// bunchMargin is an upper bound of a bunch header's bits.
 const bunchMargin = 96
 
-// channelOutlet is a connection's channels.
+// channelOutlet sends over a connection's channels.
 type channelOutlet struct {
 	peer *Peer
 	conn channel.Conn
 	ch   *channel.Channel // the replication channel
 
 	classes   int           // described so far
-	described bool          // all are
-	answered  bool          // the client has, and said what it lacks
-	acked     bool          // it has the channel, or ignores it
-	since     time.Duration // when it acked
-	told      bool          // that it doesn't answer, or can't be asked
+	described bool          // all of them
+	answered  bool          // the client has answered with the classes it lacks
+	acked     bool          // the client has acked all descriptions
+	since     time.Duration // since acked
+	told      bool          // Failed was told that the client doesn't answer, or that ChannelTypes is missing
 }
 
 func (o *channelOutlet) begin(time.Duration) bool { return true }
 func (o *channelOutlet) end()                     {}
 
-// introduce opens the replication channel with our schema.
+// introduce opens the replication channel and describes our classes on it.
 func (o *channelOutlet) introduce() bool {
 	w := o.peer.world
 	if o.ch != nil {
@@ -89,7 +90,7 @@ func (o *channelOutlet) introduce() bool {
 	return false
 }
 
-// describe sends descriptions of our classes as there is room, and reports whether all are sent.
+// describe sends the descriptions of our classes that there is room for, and reports whether all are sent.
 func (o *channelOutlet) describe() bool {
 	w := o.peer.world
 	for !o.described {
@@ -108,7 +109,8 @@ func (o *channelOutlet) describe() bool {
 // answerTimeout is how long a client that has the replication channel may take to answer.
 const answerTimeout = 10 * time.Second
 
-// expectAnswer tells of a client that acks our classes and never answers: its connection doesn't know our channels.
+// expectAnswer reports a client that acks our classes and doesn't answer in time: its connection lacks our channel
+// types.
 func (o *channelOutlet) expectAnswer() {
 	switch {
 	case o.answered || o.told || o.ch.NumOutRec() > 0:
@@ -192,7 +194,7 @@ func (o *channelOutlet) packetBits() int    { return o.conn.Table().SingleBits()
 func (o *channelOutlet) now() time.Duration { return o.conn.Now() }
 func (o *channelOutlet) fail(err error)     { o.conn.Fail(err, true) }
 
-// ReceivedBunch is a client's answer to the schema: what it can't take.
+// ReceivedBunch handles a client's answer to the schema: the classes that it lacks or refuses.
 func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	w := o.peer.world
 	lacks, reason, err := readAnswer(&in.Data, len(w.classes))
@@ -212,13 +214,13 @@ func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	}
 }
 
-// ReceivedAck settles the records of a packet.
+// ReceivedAck handles the ack of a packet with records.
 func (o *channelOutlet) ReceivedAck(_ *channel.Channel, id int64) { o.peer.acked(id) }
 
-// ReceivedNak has their values sent again.
+// ReceivedNak has the values of a lost packet sent again.
 func (o *channelOutlet) ReceivedNak(_ *channel.Channel, id int64) { o.peer.lost(id) }
 
-// Closed is the end of the connection.
+// Closed does nothing: the replication channel closes with the connection.
 func (o *channelOutlet) Closed(*channel.Channel, channel.CloseReason) {}
 
 var _ channel.Handler = (*channelOutlet)(nil)

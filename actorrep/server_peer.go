@@ -11,9 +11,9 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// Peer is a client's connection as a server's world sees it.
+// Peer is a client's connection, on a server's world.
 type Peer struct {
-	// User is the game's.
+	// User holds whatever the game puts there.
 	User any
 
 	world  *World
@@ -21,39 +21,39 @@ type Peer struct {
 	replay bool
 	out    outlet
 	views  map[*Base]*view
-	list   []*view            // the same, in a stable order
-	slab   []view             // to be used
-	ready  bool               // the client has told which of our classes it has
-	lacks  []bool             // by class: it hasn't
+	list   []*view            // the views, in a stable order
+	slab   []view             // views not used yet
+	ready  bool               // the client has answered which of our classes it has
+	lacks  []bool             // by class: the client lacks it
 	idle   bool               // nothing is sent in this Step
-	splits [2]uint32          // records of views from these ids on begin chunks of their own; 0 none
-	filter func(a Actor) bool // of a recording; nil everything
-	held   func(a Actor) bool // what isn't opened until Release; nil nothing
+	splits [2]uint32          // ids before which a chunk must end, for a checkpoint's copied range; 0 none
+	filter func(a Actor) bool // of a recording: which actors it has; nil all
+	held   func(a Actor) bool // actors that aren't opened until Release; nil none
 	groups []string
 
 	viewX, viewY, viewZ float64
 	hasView             bool
 	viewTarget          Actor
 
-	opening  []*view // relevant, without a channel
-	holding  int     // of those, for Release
-	mayOpen  int     // of those, in this Step
-	halves   []*view // whose openings have bunches that weren't sent
-	turn     bool    // of those, to go first
+	opening  []*view // relevant, not opened yet
+	holding  int     // how many of opening wait for Release
+	mayOpen  int     // how many of opening may be opened in this Step
+	halves   []*view // with opening bunches that weren't sent yet
+	turn     bool    // halves go first in the next Step
 	pending  []*view // with something to send
-	leaving  []*view // not relevant any more, for long enough
+	leaving  []*view // no longer relevant, timeout expired
 	going    departures
 	settling []*view   // dormant, with something in flight
 	speaking []*view   // with reliable calls to send
-	later    [][]*view // with something to send in a later Step, by its number
+	later    [][]*view // with something to send in a later Step, by Step modulo the length
 	gone     []farewell
-	ending   map[*Base]*channel.Channel // closed with calls that aren't acked: the actor opens again behind them
+	ending   map[*Base]*channel.Channel // channels closed with unacked calls: the actor opens again behind them
 
 	closing map[*Base]closing
 
 	sent     sentRing
 	peaks    peaks
-	known    uint32 // the newest frame that the client acked, and its time, when knows
+	known    uint32 // the newest frame that the client has acked, and its time; valid when knows is set
 	knownAt  time.Duration
 	knows    bool
 	batch    batch
@@ -63,7 +63,7 @@ type Peer struct {
 	overhead overhead
 }
 
-// AddConn replicates the world to a connection from now on, and takes its RPCs. It panics on a client's world.
+// AddConn replicates the world to a connection, and accepts its RPCs. It panics on a client's world.
 func (w *World) AddConn(conn channel.Conn) *Peer {
 	if !w.IsServer() {
 		panic("actorrep: AddConn is called on a server's world; a client's has its connection from ChannelTypes")
@@ -83,10 +83,10 @@ func (w *World) addPeer(p *Peer) {
 	w.driver.AddPeer(p)
 }
 
-// RemoveConn ends that. Actors it owned are nobody's.
+// RemoveConn ends the replication to a connection. The actors it owned have no owner then.
 func (w *World) RemoveConn(p *Peer) {
 	if i := slices.Index(w.peers, p); i >= 0 {
-		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // it may be walked
+		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // the old list may be iterated
 		w.driver.RemovePeer(p)
 	}
 	for len(p.list) > 0 {
@@ -102,8 +102,8 @@ func (w *World) RemoveConn(p *Peer) {
 	}
 }
 
-// Peers calls yield for each connection, in the order they came. Connections may be removed meanwhile, and aren't yielded
-// then; those that are added aren't.
+// Peers calls yield for each connection, in the order in which they were added. Connections may be added and removed
+// meanwhile. One removed before its turn isn't yielded, nor is one that is added.
 func (w *World) Peers(yield func(*Peer) bool) {
 	for _, p := range w.peers {
 		if !p.removed() && !yield(p) {
@@ -112,7 +112,7 @@ func (w *World) Peers(yield func(*Peer) bool) {
 	}
 }
 
-// Len is the number of actors that the client has, or is being told of.
+// Len is the number of actors that were sent to the client.
 func (p *Peer) Len() int {
 	n := 0
 	for _, v := range p.list {
@@ -123,13 +123,14 @@ func (p *Peer) Len() int {
 	return n
 }
 
-// Has reports whether the client has an actor, or is being told of it; false for one that waits for bandwidth or for Release, relevant though it may be.
+// Has reports whether an actor was sent to the client. It is false for a relevant one that waits for bandwidth or for
+// Release.
 func (p *Peer) Has(a Actor) bool {
 	v := p.views[a.base()]
 	return v != nil && v.state != wanted && v.state != ended
 }
 
-// removed reports whether RemoveConn ended the connection.
+// removed reports whether RemoveConn was called.
 func (p *Peer) removed() bool { return p != nil && !p.local && p.out == nil }
 
 // Conn is the connection that AddConn was given; nil for World.Local and recordings.
@@ -143,17 +144,17 @@ func (p *Peer) Conn() channel.Conn {
 // IsLocal reports whether this is World.Local.
 func (p *Peer) IsLocal() bool { return p.local }
 
-// IsReplay reports whether this is a recording.
+// IsReplay reports whether this is a recording (package replay).
 func (p *Peer) IsReplay() bool { return p.replay }
 
-// MaxGroups bounds the groups that a connection is in.
+// MaxGroups is the most groups that a connection may be in.
 const MaxGroups = 256
 
-// ErrManyGroups is a connection that is to be in more.
+// ErrManyGroups is returned by JoinGroup above MaxGroups.
 var ErrManyGroups = fmt.Errorf("actorrep: a connection is in %d groups at most", MaxGroups)
 
-// JoinGroup lets the connection have fields with the condition group=name, of all actors that it sees (Unreal's COND_NetGroup).
-// It is in none at first.
+// JoinGroup puts the connection into a group: it gets the fields with the condition group=name, of all actors that it
+// sees (Unreal's COND_NetGroup). A new connection is in no group.
 func (p *Peer) JoinGroup(name string) error {
 	switch {
 	case p.InGroup(name):
@@ -166,7 +167,7 @@ func (p *Peer) JoinGroup(name string) error {
 	return nil
 }
 
-// LeaveGroup ends that. The client keeps what it has of these fields, and hears of no changes.
+// LeaveGroup takes the connection out of a group. The client keeps the values that it has and gets no changes.
 func (p *Peer) LeaveGroup(name string) {
 	if i := slices.Index(p.groups, name); i >= 0 {
 		p.groups = slices.Delete(p.groups, i, i+1)
@@ -185,7 +186,7 @@ func (p *Peer) groupsChanged() {
 	}
 }
 
-// outside is the units of groups in which the connection isn't. A recording is in all.
+// outside is the units of groups that the connection isn't in. A recording is in all groups.
 func (p *Peer) outside(l *layout.Layout) (m layout.Mask) {
 	if l.NetGroups == nil || p.replay {
 		return 0
@@ -198,13 +199,13 @@ func (p *Peer) outside(l *layout.Layout) (m layout.Mask) {
 	return m
 }
 
-// Ready reports whether the client has answered which of our classes it has; actors are sent only then.
+// Ready reports whether the client has answered which of the server's classes it has. No actors are sent before that.
 func (p *Peer) Ready() bool { return p.ready }
 
-// lacking reports whether the client doesn't have a class, or refuses ours.
+// lacking reports whether the client lacks or refuses a class.
 func (p *Peer) lacking(c *class) bool { return p.lacks != nil && p.lacks[c.id] }
 
-// dropLacking gives up the calls to actors that the client will never see.
+// dropLacking drops the calls to actors whose class the client lacks.
 func (p *Peer) dropLacking() {
 	for _, v := range p.list {
 		if p.lacking(v.b.class) && len(v.calls) > 0 {
@@ -214,18 +215,18 @@ func (p *Peer) dropLacking() {
 	}
 }
 
-// SetViewpoint is where the player looks from, for relevancy and priority.
+// SetViewpoint sets where the player looks from, in the units of Location. Relevancy and priority use it.
 func (p *Peer) SetViewpoint(x, y, z float64) {
 	p.viewX, p.viewY, p.viewZ, p.hasView = x, y, z, true
 }
 
-// SetViewTarget makes an actor's Location the viewpoint, and the actor itself four times as important.
+// SetViewTarget makes an actor's Location the viewpoint, and its priority four times as high. nil ends that.
 func (p *Peer) SetViewTarget(a Actor) { p.viewTarget = a }
 
-// ViewTarget is that actor, or nil.
+// ViewTarget is the actor that SetViewTarget set, or nil.
 func (p *Peer) ViewTarget() Actor { return p.viewTarget }
 
-// Viewpoint is where the player looks from; false when nobody said.
+// Viewpoint is where the player looks from; ok is false when neither SetViewpoint nor SetViewTarget was called.
 func (p *Peer) Viewpoint() (x, y, z float64, ok bool) {
 	if l, is := p.viewTarget.(Located); is && p.viewTarget.base().world == p.world {
 		x, y, z = l.Location()
@@ -253,7 +254,7 @@ func (w *World) stepServer() {
 		}
 	}
 	w.gatherAll()
-	// The one that went first goes last in the next Step.
+	// The connection that was first goes last in the next Step.
 	n := len(peers)
 	for i := range n {
 		if p := peers[(w.nextPeer+i)%n]; !p.removed() {
@@ -263,7 +264,7 @@ func (w *World) stepServer() {
 	w.nextPeer = (w.nextPeer + 1) % n
 }
 
-// begin does what can't be done for many connections at once: channels that open and close, and reliable calls.
+// begin does what can't be done for several connections in parallel: opening and closing channels, and reliable calls.
 func (p *Peer) begin() {
 	if !p.ready {
 		p.ready = p.out.introduce()
@@ -285,13 +286,13 @@ func (p *Peer) begin() {
 	p.settle()
 }
 
-// farewell is an actor that left a connection while it had no channel there.
+// farewell is an actor that was destroyed or torn off while it had no channel on the connection.
 type farewell struct {
 	id   netguid.GUID
-	torn bool // it stays there, as the client's own
+	torn bool // torn off: the client keeps it
 }
 
-// tellGone tells of actors that went while they had no channel.
+// tellGone tells the client of actors that were destroyed or torn off while they had no channel.
 func (p *Peer) tellGone() {
 	n := 0
 	for _, f := range p.gone {
@@ -303,7 +304,7 @@ func (p *Peer) tellGone() {
 	p.gone = append(p.gone[:0], p.gone[n:]...)
 }
 
-// closeLeavers closes what hasn't been relevant for the timeout.
+// closeLeavers closes the actors that haven't been relevant for Config.RelevantTimeout.
 func (p *Peer) closeLeavers() {
 	for v := p.going.pop(p.world.now); v != nil; v = p.going.pop(p.world.now) {
 		if !v.inLeaving {
@@ -324,8 +325,8 @@ func (p *Peer) closeLeavers() {
 	p.leaving = kept
 }
 
-// SetRelevant says whether the connection is to see an actor. A ReplicationDriver calls it when that changes; what
-// isn't relevant any more stays for Config.RelevantTimeout. Components follow their actor.
+// SetRelevant says whether an actor is relevant to the connection. A ReplicationDriver calls it when that changes. An
+// actor that is no longer relevant stays for Config.RelevantTimeout. Components follow their parent.
 func (p *Peer) SetRelevant(a Actor, relevant bool) {
 	b := a.base()
 	if b.world != p.world || b.tornOff || p.local || p.removed() {
@@ -340,15 +341,15 @@ func (p *Peer) SetRelevant(a Actor, relevant bool) {
 	}
 }
 
-// Hold keeps actors from a client that isn't there yet, as while it loads a level: of those it doesn't have, these for which held reports true
-// are opened only after Release, whatever is relevant; components go with their parents. Calls to them wait as for any that aren't
-// opened. What the client has stays.
+// Hold holds actors back from a client that isn't ready for them, for example while it loads a level. Actors that the
+// client doesn't have, and for which held returns true, are opened only after Release, even if they are relevant.
+// Components wait with their parent. Reliable calls to them wait. What the client has already stays.
 func (p *Peer) Hold(held func(a Actor) bool) { p.held = held }
 
 // Release ends Hold.
 func (p *Peer) Release() { p.held = nil }
 
-// holds reports whether an actor waits for Release.
+// holds reports whether an actor has to wait for Release.
 func (p *Peer) holds(b *Base) bool {
 	if p.held == nil {
 		return false
@@ -365,7 +366,7 @@ func (p *Peer) IsRelevant(a Actor) bool {
 	return v != nil && v.relevant
 }
 
-// want makes a view of an actor, and of its components.
+// want makes the actor relevant: it creates a view of it and of its components if there is none.
 func (p *Peer) want(b *Base) {
 	v := p.views[b]
 	if v == nil {
@@ -378,5 +379,5 @@ func (p *Peer) want(b *Base) {
 	}
 }
 
-// timeout is how long what isn't relevant stays.
+// timeout is how long an actor stays after it stopped being relevant.
 func (w *World) timeout() time.Duration { return max(w.cfg.RelevantTimeout, 0) }

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Unreal's factors of priority. Its bands are centimetres ahead of the viewer; here they are parts of
-// the cull distance, and there is no direction.
+// Unreal's priority factors. Unreal's bands are distances in centimetres in the view direction; here they are fractions
+// of the cull distance, in any direction.
 const (
 	targetFactor = 4   // the view target
 	nearFactor   = 2   // within a quarter of the cull distance
 	farFactor    = 0.4 // beyond half of it
 )
 
-// priority is how urgent a view is: its actor's priority, by the time it waits, by how near it is.
+// priority is how urgent a view is: the actor's priority, times how long it has waited, times a factor for its distance.
 func (v *view) priority(x, y, z float64, hasView bool) float64 {
 	b := v.b
 	p := float64(b.priority) * float64(1+v.peer.world.frame-v.since)

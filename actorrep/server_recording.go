@@ -14,24 +14,24 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// recording is the outlet of a connection that is written down: it loses nothing, sees everything and has a pace of its own. Package
-// actorrep/replay has the other end, a file.
+// recording is the outlet of a recording: it loses nothing, sees everything and has its own rate. Package
+// actorrep/replay writes it to a file.
 type recording struct {
 	world  *World
 	peer   *Peer
 	tape   bridge.Tape
-	opened int // actors in the frame at hand
+	opened int // actors opened in the current frame
 
-	slots   []slot // by view.id; 0 is nobody's
+	slots   []slot // by view.id; 0 is unused
 	free    []uint32
 	ids     map[netguid.GUID]uint32
-	fresh   []*view // opened in this frame, or sent something reliably
-	waking  bool    // an actor is opened before its copy
+	fresh   []*view // opened in this frame, or with something sent reliably
+	waking  bool    // an actor is opened again before its copy
 	scratch []byte
 	out     bitio.Writer
 }
 
-// slot is a recorded actor's place.
+// slot is the place of a recorded actor.
 type slot struct {
 	v     *view
 	first kept
@@ -53,19 +53,19 @@ func (r *recording) Peer() any { return r.peer }
 // Schema describes all classes.
 func (r *recording) Schema() (data []byte, bits int) { return r.world.encodeSchema() }
 
-// Frame is the world's.
+// Frame is the world's frame.
 func (r *recording) Frame() uint32 { return r.world.frame }
 
-// Opened is the actors of the frame at hand.
+// Opened is the number of actors opened in the current frame.
 func (r *recording) Opened() int { return r.opened }
 
-// Places is the place behind the last.
+// Places is one more than the highest place in use.
 func (r *recording) Places() uint32 { return uint32(len(r.slots)) }
 
-// Split keeps records of places from these on apart.
+// Split makes chunks end before these two places, so that a checkpoint's copied range is apart.
 func (r *recording) Split(from, until uint32) { r.peer.splits = [2]uint32{from, until} }
 
-// Step records what there is now.
+// Step records the world as it is now.
 func (r *recording) Step() {
 	r.peer.begin()
 	r.peer.gather(r.world.workers[0])
@@ -79,7 +79,7 @@ func (r *recording) Remove() { r.world.RemoveConn(r.peer) }
 func (r *recording) begin(now time.Duration) bool {
 	frame, ended := r.tape.Begin(now)
 	if ended {
-		r.peer.gone = r.peer.gone[:0] // nobody will be told
+		r.peer.gone = r.peer.gone[:0] // a recording needs none
 	}
 	r.opened = 0
 	return frame
@@ -97,7 +97,7 @@ func (r *recording) end() {
 	r.tape.End()
 }
 
-// introduce has nothing to do: the schema is in the file.
+// introduce does nothing: the file has the schema.
 func (r *recording) introduce() bool { return true }
 
 func (r *recording) open(v *view, w *bitio.Writer) bool {
@@ -122,7 +122,7 @@ func (r *recording) open(v *view, w *bitio.Writer) bool {
 	return true
 }
 
-// place gives a view an id.
+// place gives a view a place.
 func (r *recording) place(v *view) bool {
 	switch n := len(r.free); {
 	case n > 0:
@@ -140,7 +140,7 @@ func (r *recording) place(v *view) bool {
 	return true
 }
 
-// release takes it back.
+// release frees a place.
 func (r *recording) release(id uint32) {
 	s := &r.slots[id]
 	delete(r.ids, s.v.b.guid)
@@ -157,7 +157,7 @@ func (r *recording) reliable(v *view, w *bitio.Writer, _ bool) bool {
 	return true
 }
 
-// close ends an actor, or lets it sleep in its place.
+// close records that an actor disappears, or sleeps in its place.
 func (r *recording) close(v *view, reason channel.CloseReason) bool {
 	return r.closeID(v.id, reason)
 }
@@ -172,7 +172,7 @@ func (r *recording) closeID(id uint32, reason channel.CloseReason) bool {
 	return true
 }
 
-// gone ends an actor that sleeps.
+// gone records that a sleeping actor was destroyed or torn off.
 func (r *recording) gone(f farewell) bool {
 	at, ok := r.ids[f.id]
 	switch {
@@ -203,7 +203,7 @@ var _ outlet = (*recording)(nil)
 
 func (r *recording) now() time.Duration { return r.peer.world.now }
 
-// Copy puts the actor of a place on the tape as if freshly opened, if there is one. It reports false when there was no room.
+// Copy records the actor of a place, if there is one, as if it were freshly opened. ok is false when there was no room.
 func (r *recording) Copy(place uint32) (copied, ok bool) {
 	s := &r.slots[place]
 	if s.v == nil {
@@ -231,12 +231,12 @@ func (r *recording) Copy(place uint32) (copied, ok bool) {
 	if !r.tape.Put(kind, place, r.out.Bytes(), r.out.Len()) {
 		return false, false
 	}
-	s.v.base = noBaseline // a seek knows no earlier ones
+	s.v.base = noBaseline // after a seek the earlier records aren't known
 	return true, true
 }
 
-// catchUp records what waits of an actor, so that its copy says nothing new: changes for which frames had no room, and of
-// values that were switched off between two frames.
+// catchUp records an actor's waiting changes, so that its copy contains nothing new: changes for which frames had no
+// room, and values that were switched off between two frames.
 func (r *recording) catchUp(v *view) {
 	allowed := v.allowed
 	v.allowed |= v.b.inactive & v.told
@@ -254,10 +254,10 @@ func (r *recording) catchUp(v *view) {
 	v.allowed = allowed
 }
 
-// writeCopy writes an actor as an opening bunch: what the recording was ever told of it.
+// writeCopy writes an actor as an opening: everything that the recording was ever sent of it.
 func (r *recording) writeCopy(w *bitio.Writer, s *slot) {
 	v, l := s.v, s.v.b.class.layout
-	current := v.allowed | v.b.inactive // the shadow keeps what was sent last while a value is off
+	current := v.allowed | v.b.inactive // while a value is switched off, the shadow keeps the one sent last
 	m := v.told & (current | s.first.mask)
 	r.peer.writeOpening(w, v, false, v.flags&unfinished != 0, m)
 	row := r.peer.rowBits[v.b.class.firstRow:]
@@ -272,7 +272,7 @@ func (r *recording) writeCopy(w *bitio.Writer, s *slot) {
 	}
 }
 
-// kept is the values that an actor had when it was opened, of the units that are sent then only.
+// kept is the first values of an actor's units that are sent only in its opening.
 type kept struct {
 	mask layout.Mask
 	data []byte
@@ -283,7 +283,7 @@ func (k *kept) clear() {
 	k.mask, k.data, k.from = 0, k.data[:0], k.from[:0]
 }
 
-// keep keeps them.
+// keep stores these values.
 func (k *kept) keep(v *view) {
 	l := v.b.class.layout
 	k.mask = (v.mayHave(v.aud|layout.Initial) &^ v.mayHave(v.aud)) & l.NonZero(v.b.rep.shadow)

@@ -2,45 +2,45 @@ package actorrep
 
 import "time"
 
-// ReplicationDriver decides which actors are relevant to which connections, and tells by Peer.SetRelevant when that
-// changes. It is told of what comes and goes; components aren't its business.
+// ReplicationDriver decides which actors are relevant to which connections, and calls Peer.SetRelevant when that
+// changes. It is told when actors and connections are added or removed. It isn't told of components.
 type ReplicationDriver interface {
 	AddActor(a Actor)
 	RemoveActor(a Actor)
 	AddPeer(p *Peer)
 	RemovePeer(p *Peer)
-	// OwnerChanged says that an actor's owner, or one of its settings of relevancy, is another.
+	// OwnerChanged says that an actor's owner or one of its relevancy settings has changed.
 	OwnerChanged(a Actor)
 	// Update is called each Step.
 	Update(now time.Duration)
-	// ExplainRelevancy says in words why an actor is relevant to a connection or isn't.
+	// ExplainRelevancy says in words why an actor is or isn't relevant to a connection.
 	ExplainRelevancy(p *Peer, a Actor) string
 }
 
-// ChangeListener may be implemented by a ReplicationDriver that wants to know what may have moved, instead of
-// asking every actor where it is.
+// ChangeListener may be implemented by a ReplicationDriver that wants to be told which actors have changed, instead of
+// asking every actor for its location.
 type ChangeListener interface {
-	// ActorChanged says that a Step found other values in an actor. It is called before Update; not for components, nor
-	// for what isn't compared, as long as it isn't: dormant actors, and those that wait for their update frequency.
+	// ActorChanged says that a Step found changed values in an actor. It is called before Update. It isn't called for
+	// components, nor for actors while they aren't compared: dormant ones, and those waiting for their update frequency.
 	ActorChanged(a Actor)
 }
 
-// list is the plain driver: it looks at every actor for every connection, each Step as long as these are few, and
-// spread over a second when they are many. In between it looks at what is new at once.
+// list is the default driver. With few actors and connections it checks every pair each Step; with many it spreads the
+// checks over a second. New actors and connections, and changed actors, are checked in the next Update.
 type list struct {
 	world *World
-	next  int     // of all pairs
-	fresh []*Base // to be looked at for all
-	came  []*Peer // to be shown all
+	next  int     // of all pairs: the next to check
+	fresh []*Base // to be checked against every connection
+	came  []*Peer // to be checked against every actor
 	last  time.Duration
 }
 
 const (
-	// fewPairs is how many pairs of actor and connection are looked at in one Step in any case.
+	// fewPairs is how many pairs of actor and connection each Step may check in any case.
 	fewPairs = 2000
-	// recheck is the time in which all pairs are looked at.
+	// recheck is the time in which every pair is checked once.
 	recheck = time.Second
-	// hysteresis is how much farther than the cull distance an actor must be to become irrelevant again.
+	// hysteresis: a relevant actor becomes irrelevant only beyond this many times its cull distance.
 	hysteresis = 1.1
 )
 
@@ -50,17 +50,18 @@ func (l *list) AddPeer(p *Peer)      { l.came = append(l.came, p) }
 func (l *list) RemovePeer(*Peer)     {}
 func (l *list) OwnerChanged(a Actor) { l.refresh(a.base()) }
 
-// refresh has an actor looked at for all in the next Update. Without connections there is none; who comes is shown all.
+// refresh has the actor checked against every connection in the next Update. Without connections there is nothing to do:
+// AddPeer checks a new connection against every actor.
 func (l *list) refresh(b *Base) {
 	if len(l.world.peers) > 0 {
 		l.fresh = append(l.fresh, b)
 	}
 }
 
-// Update looks at its share.
+// Update checks this Step's share of the pairs.
 func (l *list) Update(now time.Duration) {
 	w := l.world
-	w.walk() // Config.Relevant is the game's
+	w.walk() // Config.Relevant may spawn and destroy actors
 	defer w.walked()
 	peers := w.peers
 	for _, p := range l.came {
@@ -87,7 +88,7 @@ func (l *list) Update(now time.Duration) {
 		if l.next++; l.next >= pairs {
 			l.next = 0
 		}
-		if p := peers[l.next%len(peers)]; !p.replay { // a recording's mind doesn't change
+		if p := peers[l.next%len(peers)]; !p.replay { // a recording sees everything, always
 			l.look(p, w.actors[l.next/len(peers)])
 		}
 	}
@@ -109,8 +110,9 @@ func (l *list) relevant(p *Peer, b *Base) bool {
 	return p.Sees(b.self)
 }
 
-// Sees applies an actor's own settings to a connection: recordings see everything; then always, the owner, only the
-// owner, and the cull distance, which is a tenth more for what is relevant already.
+// Sees applies an actor's own settings, in this order. A recording sees everything. Everybody sees an actor that is
+// always relevant. The owner sees it, and so does a connection whose view target it is. An actor that is only for its
+// owner is hidden from others. Else the cull distance decides; it is a tenth larger while the actor is relevant.
 func (p *Peer) Sees(a Actor) bool {
 	b := a.base()
 	switch {
@@ -129,7 +131,8 @@ func (p *Peer) Sees(a Actor) bool {
 	return d <= limit*limit
 }
 
-// distance is the square of how far an actor is, and its cull distance; false when it has none, or no place.
+// distance returns the squared distance to an actor, and its cull distance. ok is false when one of these is unknown:
+// the actor has no cull distance or no Location, or the connection has no viewpoint.
 func (p *Peer) distance(a Actor) (square, limit float64, ok bool) {
 	b := a.base()
 	l, located := a.(Located)
@@ -141,5 +144,5 @@ func (p *Peer) distance(a Actor) (square, limit float64, ok bool) {
 	return (ax-x)*(ax-x) + (ay-y)*(ay-y) + (az-z)*(az-z), b.cull, true
 }
 
-// ExplainRelevancy says why in words.
+// ExplainRelevancy is Peer.ExplainSight.
 func (l *list) ExplainRelevancy(p *Peer, a Actor) string { return p.ExplainSight(a) }

@@ -10,17 +10,17 @@ import (
 type record struct {
 	v      *view
 	mask   layout.Mask
-	due    layout.Mask // what must go again if the packet is lost: mask without what was sent reliably since
+	due    layout.Mask // units to send again if the packet is lost: those of the record that weren't sent reliably since
 	packet int64
-	count  int64         // the actor's changes so far
-	prev   int64         // the view's record before it; it may be settled
-	at     time.Duration // of its Step
+	count  int64         // number of the actor's changes so far
+	prev   int64         // place of the view's previous record, which may be acked or lost
+	at     time.Duration // time of its Step
 	frame  uint32
-	number uint16 // of the view's records with numbers that have a delta form
+	number uint16 // number of the view's records with numbers that have a delta form
 	keys   [layout.MaxFast]uint32
 }
 
-// sentRing is the records in flight of a connection, oldest first. Places count from 1 and are never used twice.
+// sentRing is the records in flight of a connection, oldest first. Places count from 1 and are never reused.
 type sentRing struct {
 	ring       []record // a power of two
 	head, tail int64    // places
@@ -33,7 +33,7 @@ func (s *sentRing) at(place int64) *record { return &s.ring[place&int64(len(s.ri
 
 func (s *sentRing) full() bool { return s.tail-s.head >= maxInFlight }
 
-// push notes a record that went out.
+// push adds a record that was sent.
 func (s *sentRing) push(r record) {
 	if s.tail == 0 {
 		s.head, s.tail = 1, 1
@@ -46,7 +46,7 @@ func (s *sentRing) push(r record) {
 	s.tail++
 }
 
-// trim gives back room, when there is much more than for the most that was in flight at once.
+// trim gives back memory when the ring is much larger than the most that was in flight.
 func (s *sentRing) trim(most int) {
 	n := len(s.ring)
 	for n > 64 && n > 4*most {
@@ -68,7 +68,7 @@ func (s *sentRing) resize(n int) {
 	}
 }
 
-// acked takes the fate of a packet: its records have arrived.
+// acked handles the ack of a packet: its records have arrived.
 func (p *Peer) acked(packet int64) {
 	s := &p.sent
 	for s.head < s.tail && s.at(s.head).packet <= packet {
@@ -87,7 +87,7 @@ func (p *Peer) acked(packet int64) {
 	}
 }
 
-// inFlight is the units of a view that are on their way in records, and nowhere else.
+// inFlight is the units of a view whose newest values are in flight in records, and not sent reliably.
 func (s *sentRing) inFlight(v *view) (m layout.Mask) {
 	for i := v.last; i >= s.head; i = s.at(i).prev {
 		m |= s.at(i).due
@@ -95,15 +95,15 @@ func (s *sentRing) inFlight(v *view) (m layout.Mask) {
 	return m
 }
 
-// settle notes that units of a view were sent reliably: the records in flight needn't bring them any more.
+// settle notes that units of a view were sent reliably: if a record in flight is lost they needn't be sent again.
 func (s *sentRing) settle(v *view, m layout.Mask) {
 	for i := v.last; i >= s.head; i = s.at(i).prev {
 		s.at(i).due &^= m
 	}
 }
 
-// lost takes the other fate: what no later record in flight carries is dirty again. What is sent then is its value
-// then.
+// lost handles the loss of a packet: units that no later record in flight carries are dirty again. Their values at the
+// time of sending are sent, not the lost ones.
 func (p *Peer) lost(packet int64) {
 	s := &p.sent
 	for s.head < s.tail && s.at(s.head).packet <= packet {

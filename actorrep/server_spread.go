@@ -5,15 +5,16 @@ import (
 	"sort"
 )
 
-// Opening an actor costs a server several times what an update does. When much comes into sight at once, as when a player joins or many walk
-// into other cells in the same Step, a Step opens stepOpenings actors, or one in waitingPart of those that wait if that is more: of
-// each connection the most urgent, and as many of each as far as they have them. A recording takes all at once.
+// Opening an actor costs a server several times as much as an update. Many may become relevant at once, when a player
+// joins or many cross a cell's border in the same Step. A Step then opens stepOpenings actors, or one in waitingPart of
+// those that wait if that is more. Each connection gets an equal share and opens its most urgent. A recording opens all
+// at once.
 const (
 	stepOpenings = 512
 	waitingPart  = 8
 )
 
-// shareOpenings says how many actors each connection may open in this Step.
+// shareOpenings sets how many actors each connection may open in this Step.
 func (w *World) shareOpenings() {
 	total := 0
 	for _, p := range w.peers {
@@ -38,7 +39,7 @@ func (w *World) shareOpenings() {
 	}
 }
 
-// unopened is how many actors wait to be opened, but for those that wait for Release.
+// unopened is how many actors wait to be opened, without those that wait for Release.
 func (p *Peer) unopened() int {
 	if p.replay || !p.ready {
 		return 0

@@ -1,12 +1,12 @@
 package actorrep
 
-// trimEvery is the Steps after which a connection gives back room that it didn't need in them.
+// trimEvery is the number of Steps after which a connection gives back memory that it didn't need in them.
 const trimEvery = 512
 
-// peaks is the most that a connection needed in one Step, since it last gave back room.
+// peaks is the most that a connection needed in one Step since the last trim.
 type peaks struct{ steps, pending, opening, settling, records, bytes, chunks, inFlight int }
 
-// trim gives back room every so often.
+// trim gives back unused memory, once every trimEvery Steps.
 func (p *Peer) trim() {
 	m := &p.peaks
 	if m.steps++; m.steps < trimEvery {
@@ -20,7 +20,7 @@ func (p *Peer) trim() {
 	*m = peaks{}
 }
 
-// lean is s in less room, when it has much more than for the most that was needed.
+// lean returns s with less capacity, when that is much larger than the most that was needed.
 func lean[T any](s []T, most int) []T {
 	if most = max(most, len(s)); cap(s) <= 4*most+64 {
 		return s

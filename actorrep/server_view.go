@@ -13,64 +13,64 @@ type viewState uint8
 
 const (
 	wanted  viewState = iota // relevant, the client knows nothing of it
-	opening                  // the opening bunch isn't acked
+	opening                  // opened; not acked yet
 	open                     // the client has it
-	asleep                   // the client has its last values; there is no channel
+	asleep                   // dormant: the client has its last values, and there is no channel
 	ended
 )
 
 // view is an actor as one connection knows it. It handles the actor's channel.
 //
-// Invariant: every change is in dirty, or in rest, or in a record in flight that will put it back there when its packet is
-// lost, or on its way reliably, or has arrived.
+// Invariant: every change is in dirty or in rest, or is being sent reliably, or has arrived, or is in a record in flight
+// that puts it back into dirty when its packet is lost.
 type view struct {
 	// What every change touches is in the first cache line, since there are so many views that each line is a wait for
 	// memory; what every update of numbers with a delta form touches besides is in the second.
 	peer     *Peer
 	b        *Base
-	dirty    layout.Mask // not known there, whether allowed or not
+	dirty    layout.Mask // changed since sent, allowed or not
 	allowed  layout.Mask
-	told     layout.Mask // ever sent there
+	told     layout.Mask // sent at least once
 	last     int64       // newest record in flight, by its place in the ring; -1 none
 	id       uint32      // on the wire: the channel's index
-	since    uint32      // frame since which it waits
-	lastBits int32       // of its last record
+	since    uint32      // frame since which something waits to be sent
+	lastBits int32       // size of its last record
 	state    viewState
 	flags    viewFlags
-	reason   Reason // what became of it last
-	every    uint8  // Steps; 0 is each
+	reason   Reason // what happened to it last, for Explain
+	every    uint8  // n of SetUpdateEvery; 0 is every Step
 
-	total  uint64   // bits of its records so far
+	total  uint64   // bits sent so far
 	base   baseline // the newest acked record with numbers that have a delta form, and those before it
-	number uint16   // records so far with such numbers
-	acked  uint16   // up to the newest acked one
+	number uint16   // number of records so far with such numbers
+	acked  uint16   // number of the newest acked one
 
 	aud      layout.Audience
-	toldAud  layout.Audience // what the client knows of its own role
+	toldAud  layout.Audience // the role that the client was told
 	relevant bool
 
 	inOpening, inLeaving, inSettling, inSpeaking, inLater bool
 
-	mentions *[]*call // unreliable ones that ride with its values; nil when there never were any
-	calls    []*call  // reliable ones, in order
+	mentions *[]*call // unreliable calls to send with its values; nil until the first
+	calls    []*call  // reliable calls that wait, in order
 	ch       *channel.Channel
 	versions *versions     // of its fast arrays and groups; nil when it has none
-	leaveAt  time.Duration // when to go if not relevant again
-	slot     int32         // in the actor's views
-	place    int32         // in the peer's list
+	leaveAt  time.Duration // when it is closed unless relevant again
+	slot     int32         // index in the actor's views
+	place    int32         // index in the peer's list
 
-	rest layout.Mask // of an opening in several bunches: what they haven't brought yet
+	rest layout.Mask // units that an opening in several bunches hasn't sent yet
 
-	_ [8]byte // to whole cache lines
+	_ [8]byte // pads to whole cache lines
 }
 
-// versions is which versions of an actor's fast arrays and groups a connection has.
+// versions says which versions of an actor's fast arrays and groups a connection has.
 type versions struct {
 	keys     [layout.MaxFast]uint32 // of the fast arrays
-	later    [layout.MaxFast]uint32 // of those that were sent reliably last
-	known    []int64                // of the groups: the actor's change up to which it has each
-	sent     []int64                // of those that were sent reliably last
-	promised layout.Mask            // what was sent reliably, until it has arrived
+	later    [layout.MaxFast]uint32 // of the fast arrays: sent reliably, not acked yet
+	known    []int64                // of the groups: the number of the actor's change up to which the client has each
+	sent     []int64                // of the groups: sent reliably, not acked yet
+	promised layout.Mask            // the arrays and groups that were sent reliably and aren't acked yet
 }
 
 func newVersions(l *layout.Layout) *versions {
@@ -144,7 +144,7 @@ func newView(p *Peer, b *Base) *view {
 	return v
 }
 
-// mentioned is the calls that ride with its values.
+// mentioned is the unreliable calls to send with its values.
 func (v *view) mentioned() []*call {
 	if v.mentions == nil {
 		return nil
@@ -152,7 +152,7 @@ func (v *view) mentioned() []*call {
 	return *v.mentions
 }
 
-// setAudience looks again at what the connection is to the actor.
+// setAudience updates what the connection is to the actor.
 func (v *view) setAudience() {
 	var a layout.Audience
 	if v.peer.replay {
@@ -174,7 +174,7 @@ func (v *view) setAudience() {
 			v.speakUp()
 		}
 		v.wake()
-	case v.state == asleep && v.toldAud != a: // an opening tells it
+	case v.state == asleep && v.toldAud != a: // the opening tells the client its role
 		v.dirty |= v.b.class.layout.All()
 		v.wake()
 	case v.state == asleep:
@@ -182,7 +182,7 @@ func (v *view) setAudience() {
 	}
 }
 
-// mayHave is the units that may go to the connection as that audience.
+// mayHave is the units that an audience may have.
 func (v *view) mayHave(a layout.Audience) layout.Mask {
 	if v.b.physics {
 		a |= layout.Physics
@@ -190,19 +190,19 @@ func (v *view) mayHave(a layout.Audience) layout.Mask {
 	return v.b.class.layout.Allowed(a) &^ (v.b.inactive | v.peer.outside(v.b.class.layout))
 }
 
-// changed notes what the connection doesn't know.
+// changed marks units as not known to the client.
 func (v *view) changed(m layout.Mask) {
 	v.dirty |= m
 	v.wake()
 }
 
-// tell notes what is on its way to the connection.
+// tell marks units as sent.
 func (v *view) tell(m layout.Mask) {
 	v.dirty &^= m
 	v.told |= m
 }
 
-// wake puts the view where it will be served, when there is something the client may know.
+// wake queues the view, when there is something that the client may have.
 func (v *view) wake() {
 	if v.dirty&v.allowed == 0 && v.flags&mentioning == 0 {
 		return
@@ -217,7 +217,7 @@ func (v *view) wake() {
 	}
 }
 
-// reopen puts the view where its channel is opened.
+// reopen queues the view to have its channel opened.
 func (v *view) reopen() {
 	if !v.inOpening {
 		v.inOpening = true
@@ -226,7 +226,7 @@ func (v *view) reopen() {
 	}
 }
 
-// unwant begins the time after which the view goes.
+// unwant starts the timeout after which the view is closed.
 func (v *view) unwant() {
 	if !v.relevant {
 		return
@@ -307,7 +307,7 @@ func (v *view) tearOff() {
 	v.detach()
 }
 
-// detach forgets the view at this end.
+// detach forgets the view on the server.
 func (v *view) detach() {
 	p, r := v.peer, v.b.rep
 	last := r.views[len(r.views)-1]
@@ -327,7 +327,7 @@ func (v *view) detach() {
 	v.flags &^= mentioning
 }
 
-// opened says that the client has the actor.
+// opened is called when the client has acked the actor.
 func (v *view) opened() {
 	if v.state != opening || v.flags&unfinished != 0 || v.flags&inParts != 0 && !v.peer.out.drained(v) {
 		return
@@ -341,7 +341,7 @@ func (v *view) opened() {
 	v.mayRest()
 }
 
-// mayRest puts a dormant actor's view where it is looked at until it can sleep.
+// mayRest queues a dormant actor's view to be checked each Step until it can sleep.
 func (v *view) mayRest() {
 	if v.b.dormant && v.state == open && !v.inSettling {
 		v.inSettling = true
@@ -354,7 +354,7 @@ func (v *view) atRest() bool {
 	return v.state == open && v.dirty&v.allowed == 0 && v.last < 0 && len(v.calls) == 0 && v.flags&mentioning == 0 && v.peer.out.drained(v)
 }
 
-// settle closes the channels of dormant actors that the client knows all of.
+// settle closes the channels of dormant actors once the client has all their values.
 func (p *Peer) settle() {
 	kept := p.settling[:0]
 	for _, v := range p.settling {
@@ -375,7 +375,7 @@ func (p *Peer) settle() {
 	p.settling = kept
 }
 
-// ReceivedBunch is what a client sends on an actor's channel: calls.
+// ReceivedBunch handles what a client sends on an actor's channel: calls.
 func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if v.peer == nil || v.peer.out == nil {
 		return
@@ -385,8 +385,9 @@ func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	}
 }
 
-// ReceivedLate is a call that the client made before it saw that the channel closes, as the actor sleeps or isn't relevant: it runs. When
-// the client has the actor's next channel already, it was told of that call, and newer ones may have run.
+// ReceivedLate handles a call that the client made before it learned that the channel closes, because the actor sleeps
+// or isn't relevant: the call runs. When the client has the actor's next channel already, it doesn't: the client was
+// told that the call was lost, and newer calls may have run.
 func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) {
 	if now := v.peer.views[v.b]; now != nil && now.ch != nil && now.ch.OpenAcked() || v.peer.closing[v.b].after(ch) {
 		return
@@ -394,19 +395,20 @@ func (v *view) ReceivedLate(ch *channel.Channel, in *bunch.In) {
 	v.ReceivedBunch(ch, in)
 }
 
-// closing is an actor's channels that are closing: after one there may be another already.
+// closing is an actor's closing channels. There may be several: the actor may be opened and closed again before the
+// first has closed.
 type closing struct {
 	newest *channel.Channel
-	over   bool // that one has closed
+	over   bool // newest has closed
 	n      int
 }
 
-// after reports whether the client knows of a newer one than ch.
+// after reports whether the client may know a newer channel than ch.
 func (c closing) after(ch *channel.Channel) bool {
 	return c.newest != nil && c.newest != ch && (c.over || c.newest.OpenAcked())
 }
 
-// ReceivedAck notes that the client has the actor.
+// ReceivedAck notes that the client has what was sent reliably, the actor itself first.
 func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
 	if v.state == opening && ch == v.ch && ch.OpenAcked() {
 		v.opened()
@@ -416,7 +418,7 @@ func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
 	}
 }
 
-// promise notes the versions of the fast arrays and groups of m, which go out reliably.
+// promise notes the versions of the fast arrays and groups of m that are being sent reliably.
 func (v *view) promise(m layout.Mask) {
 	l, s := v.b.class.layout, v.versions
 	if m &= l.Fasts | l.Groups; m == 0 {
@@ -435,12 +437,12 @@ func (v *view) promise(m layout.Mask) {
 			s.sent[i] = v.b.rep.count
 		}
 	}
-	if v.peer.out.drained(v) { // a recording
+	if v.peer.out.drained(v) { // at once in a recording
 		v.keep()
 	}
 }
 
-// keep says that they have arrived: what is sent from now on needs only say what is newer.
+// keep notes that those versions have arrived. From now on only newer changes are sent.
 func (v *view) keep() {
 	l, s := v.b.class.layout, v.versions
 	if s == nil {
@@ -459,7 +461,7 @@ func (v *view) keep() {
 	s.promised = 0
 }
 
-// ReceivedNak does nothing: what goes over an actor's own channel is reliable.
+// ReceivedNak does nothing: everything on an actor's own channel is reliable.
 func (*view) ReceivedNak(*channel.Channel, int64) {}
 
 // Closed forgets the channel: its close is acked, or the connection has ended.

@@ -7,14 +7,14 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
-// Var is a replicated field that notes its own changes (the push model): an actor all of whose fields are Vars is
-// never compared when nothing was set.
+// Var is a replicated field that records its own changes (the push model). An actor with only Vars is never compared
+// while none is set.
 //
 //	Health actorrep.Var[uint8] `net:"max=100,notify=OnHealth"`
 //	...
 //	p.Health.Set(p.Health.Get() - 10)
 //
-// It belongs to its actor; copying an actor that is spawned breaks it.
+// A Var belongs to its actor: don't copy a spawned actor.
 type Var[T any] struct {
 	v    T
 	base *Base
@@ -24,7 +24,7 @@ type Var[T any] struct {
 // Get is the value.
 func (x *Var[T]) Get() T { return x.v }
 
-// Set sets the value. On a client it changes nothing elsewhere, and the next value of the server's takes its place.
+// Set sets the value. On a client this is local, and the next value from the server replaces it.
 func (x *Var[T]) Set(v T) {
 	x.v = v
 	if x.base != nil {
@@ -32,7 +32,7 @@ func (x *Var[T]) Set(v T) {
 	}
 }
 
-// PushesNet makes package layout see the value inside.
+// PushesNet marks the type as a Var, for package layout.
 func (*Var[T]) PushesNet() {}
 
 func (x *Var[T]) bind(b *Base, m layout.Mask) { x.base, x.mask = b, m }
@@ -41,7 +41,7 @@ type binder interface {
 	bind(b *Base, m layout.Mask)
 }
 
-// bindVars tells an actor's Vars and fast arrays whose they are; nil unbinds.
+// bindVars binds an actor's Vars and fast arrays to it; with nil it unbinds them.
 func bindVars(c *class, ptr unsafe.Pointer, b *Base) {
 	for _, f := range c.layout.Vars {
 		switch x := reflect.NewAt(f.Type, unsafe.Add(ptr, f.Offset)).Interface().(type) {

@@ -15,62 +15,62 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// Config is the settings of a World; the zero value is useful.
+// Config configures a World. The zero value is useful.
 type Config struct {
-	// Relevancy makes what decides who sees which actors; see package actorrep/graph for one that scales. nil is a
-	// plain list, which looks at every actor for every connection about once a second.
+	// Relevancy makes the ReplicationDriver, which decides which actors each connection sees; package actorrep/graph has
+	// one that scales. Default: a list that checks every actor for every connection about once a second.
 	Relevancy func(w *World) ReplicationDriver
-	// Relevant has the last word in the plain list: whether a connection is to see an actor. nil is the
-	// actor's own settings: always, only its owner, within its cull distance.
+	// Relevant overrides, for the default list, whether an actor is relevant to a connection. Default: Peer.Sees, the
+	// actor's own settings.
 	Relevant func(p *Peer, a Actor) bool
-	// RelevantTimeout is how long an actor that isn't relevant any more stays. Default 5 s (Unreal's); negative not
-	// at all.
+	// RelevantTimeout is how long an actor stays on a client after it stopped being relevant. Default 5 s (Unreal's);
+	// negative is 0.
 	RelevantTimeout time.Duration
-	// Parallel runs f(0) to f(n-1), on as many cores as it likes, and returns when all are done; the worker is
-	// from 0 to Workers-1, and two calls at once have different ones. nil runs them in turn. The bytes are the same.
+	// Parallel calls f(0) to f(n-1), on as many cores as it likes, and returns when all have returned. worker is 0 to
+	// Workers-1 and differs between concurrent calls. Default: one after the other. What is sent doesn't depend on it.
 	Parallel func(n int, f func(i, worker int))
-	// Workers is how many calls Parallel makes at once at most. Default 1.
+	// Workers is the most calls that Parallel makes concurrently. Default 1.
 	Workers int
-	// Spawned and Destroyed are called on a client, within Step. May be nil.
+	// Spawned and Destroyed are called on a client, within Step, when an actor appears or disappears. May be nil.
 	Spawned, Destroyed func(a Actor)
-	// Failed is told of what couldn't be made of the other end's bunches, of errors that RPCs return, on a client once of each procedure
-	// that the server calls and the client lacks (ErrNoProcedure), and, as an ActorError, of
-	// values that don't fit their field and calls that were taken and can't be sent. May be nil.
+	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
+	// an ActorError, values that don't fit their field and accepted calls that can't be sent. A client is told once
+	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. May be nil.
 	Failed func(err error)
-	// SchemaRefused is told, by name, which classes and fields a client doesn't have or can't take from a server; nil leaves it
-	// to Failed.
+	// SchemaRefused gets, on a server, the names of the classes and fields that a client lacks or can't decode. Default:
+	// Failed gets them as an ErrSchema.
 	SchemaRefused func(p *Peer, reason string)
 }
 
-// Counters is what a World did.
+// Counters counts what a World did.
 type Counters struct {
-	Compared, Changed uint64 // actors
+	Compared, Changed uint64 // actors compared, and found changed
 	Opened, Closed    uint64 // channels
 	Updates           uint64 // records of changed values
 	UpdateBits        uint64 // their size
-	Bunches           uint64 // that held them
+	Bunches           uint64 // that carried the records
 	Large             uint64 // updates too large for one packet, sent reliably
 	Deltas            uint64 // updates against a baseline
 	Resent            uint64 // updates whose packet was lost
-	Saturated         uint64 // ticks of a connection without room for everything
-	Delayed           uint64 // opens and closes put off
-	Unfit             uint64 // values and parameters that don't fit: each is told, by Config.Failed or the call
+	Saturated         uint64 // Steps in which a connection had no bandwidth for everything
+	Delayed           uint64 // opens and closes that had to wait
+	Unfit             uint64 // values and parameters that don't fit; Config.Failed or the call reports each
 	SharedBits        uint64 // bits of updates copied instead of encoded
 
 	CallsSent, CallsReceived, CallsDropped, CallsRefused, CallErrors uint64
 
 	Spawned, Destroyed uint64 // on a client
 	Received           uint64 // bunches
-	Stale              uint64 // values older than those there
-	Bad                uint64 // bunches that made no sense
-	Unmapped           uint64 // references to actors that aren't there
+	Stale              uint64 // values older than the actor's
+	Bad                uint64 // bunches that couldn't be decoded
+	Unmapped           uint64 // references to actors that weren't there
 }
 
-// World is the actors of a game, on a server or on a client of it. There may be many in a
-// process; each belongs to one goroutine.
+// World is the actors of a game, on a server or on one of its clients. A process may have many Worlds; each belongs to
+// one goroutine.
 type World struct {
 	Counters Counters
-	// User is the game's: procedures find it by Call.World, notifies by Base.World.
+	// User holds whatever the game puts there. Procedures reach it through Call.World, notifies through Base.World.
 	User any
 
 	cfg        Config
@@ -80,17 +80,17 @@ type World struct {
 	byGUID     map[netguid.GUID]*Base
 	actors     []*Base // in the order of their spawning, with nils where one went
 	live       int
-	walking    int // loops over actors, while which none may change its place
+	walking    int // loops over actors in progress; meanwhile no actor's index may change
 	ids        netguid.Allocator
 	now        time.Duration
 	frame      uint32
 	scratch    []byte
-	out        bitio.Writer // of what is in scratch; see message
-	in         bitio.Reader // of a call's parameters
+	out        bitio.Writer // writes to scratch; see message
+	in         bitio.Reader // reads a call's parameters
 	unheld     spareCalls
-	rows       int  // of an attribution
+	rows       int  // of an attribution: one for each unit and procedure
 	procedures int  // of all classes
-	typesAsked bool // the channel types
+	typesAsked bool // ChannelTypes was called
 
 	// on a server
 	driver    ReplicationDriver
@@ -98,10 +98,10 @@ type World struct {
 	peers     []*Peer
 	local     *Peer
 	nextPeer  int
-	marked    []*Base // to be compared
+	marked    []*Base // to be compared in the next Step
 	spare     []*Base
-	early     map[*Base][]*call // multicasts from before the actor's first Step: for all who see it then
-	moving    []*Base           // between the two below
+	early     map[*Base][]*call // multicasts called before the actor's first Step: for all who see it then
+	moving    []*Base           // between polled and scheduled; see settleMoves
 	polled    []*Base           // compared every Step
 	scheduled *btree.BTreeG[appointment]
 	workers   []*worker
@@ -111,11 +111,11 @@ type World struct {
 	client *client // on a client
 
 	onValues []func(a Actor)
-	before   []func(a Actor) // called before values that came are set
+	before   []func(a Actor) // called before received values are set
 }
 
-// NewServer returns a world whose actors are replicated to its connections. Without connections it is an offline
-// game's; with a player of its own, World.Local, a listen server's.
+// NewServer returns a server's world: its actors are replicated to the connections added by AddConn. Without connections
+// it serves an offline game; World.Local is the player of an offline game or a listen server.
 func NewServer(cfg Config) *World {
 	w := newWorld(cfg, true)
 	w.local = &Peer{world: w, local: true}
@@ -131,7 +131,7 @@ func NewServer(cfg Config) *World {
 	return w
 }
 
-// NewClient returns a world that mirrors a server's.
+// NewClient returns a client's world, which mirrors the server's.
 func NewClient(cfg Config) *World {
 	w := newWorld(cfg, false)
 	w.client = &client{world: w}
@@ -145,8 +145,8 @@ func newWorld(cfg Config, server bool) *World {
 	return &World{cfg: cfg, server: server, byType: map[reflect.Type]*class{}, byGUID: map[netguid.GUID]*Base{}, scratch: make([]byte, bunch.MaxPayload)}
 }
 
-// Register makes a class known under a name. Ends find each other's classes and fields by name. a is only looked
-// at for its type; a nil pointer does. Register all classes before the first connection.
+// Register registers a class under a name. The two ends match classes and fields by name. Only the type of a is used; a
+// nil pointer is fine. Register all classes before the first connection: after that it returns ErrLate.
 func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 	if len(w.peers) > 0 {
 		return ErrLate
@@ -177,33 +177,33 @@ func (w *World) Register(name string, a Actor, options ...ClassOption) error {
 	return nil
 }
 
-// IsServer reports which end this is.
+// IsServer reports whether NewServer made the world.
 func (w *World) IsServer() bool { return w.server }
 
-// Now is the time of the last Step.
+// Now is the time that the last Step was given.
 func (w *World) Now() time.Duration { return w.now }
 
-// OnValues has f called whenever values of an actor have come together: on a client when a record has set them, before the next one
-// does; on a server in the Step that finds them changed. Base.ServerTime is theirs. It is for what keeps past values, as package
-// interp does.
+// OnValues adds a function that is called whenever values of an actor that belong together are complete: on a client
+// when a record has set them, on a server in the Step that finds them changed. Base.ServerTime is their time. It is
+// meant for code that keeps past values, such as package interp.
 func (w *World) OnValues(f func(a Actor)) { w.onValues = append(w.onValues, f) }
 
-// tellBefore tells who shows something else in an actor's fields that values for it come.
+// tellBefore announces that values are about to be set, to code that shows other values in an actor's fields.
 func (w *World) tellBefore(b *Base) {
 	for _, f := range w.before {
 		f(b.self)
 	}
 }
 
-// tellValues calls them.
+// tellValues calls the functions of OnValues.
 func (w *World) tellValues(b *Base) {
 	for _, f := range w.onValues {
 		f(b.self)
 	}
 }
 
-// Conn is a client's connection to its server, when that has described its classes; nil in a replay and on a server, where each Peer has
-// its own.
+// Conn is a client's connection to its server, once the server has described its classes. It is nil before that, in a
+// replay, and on a server, where each Peer has its own.
 func (w *World) Conn() channel.Conn {
 	if w.client == nil {
 		return nil
@@ -211,8 +211,9 @@ func (w *World) Conn() channel.Conn {
 	return w.client.conn
 }
 
-// Frame is the number of Steps; on a client, that of the server's Step from which its newest values are. It stands
-// still there while nothing changes: for a clock, use package actorrep/netclock or an actor that changes every Step.
+// Frame is, on a server, the number of Steps so far. On a client it is the server's frame of the newest values received;
+// it doesn't advance while nothing changes. For a clock use package actorrep/netclock, or an actor that changes every
+// Step.
 func (w *World) Frame() uint32 {
 	if !w.server {
 		return uint32(w.client.frame)
@@ -220,14 +221,14 @@ func (w *World) Frame() uint32 {
 	return w.frame
 }
 
-// Local is the player at the server itself: RPCs to the owner of what he owns run here.
+// Local is the player at the server itself. A client RPC on an actor that it owns runs here.
 func (w *World) Local() *Peer { return w.local }
 
-// Spawn adds an actor to a server's world. Connections hear of it in the next Step.
+// Spawn adds an actor to a server's world. Connections are told in the next Step.
 func (w *World) Spawn(a Actor) error { return w.spawn(a, nil) }
 
-// SpawnIn adds an actor as a component of another: it has its parent's owner, is seen by whom its parent is, and goes
-// with it.
+// SpawnIn adds an actor as a component of parent. It has the parent's owner, is relevant to the same connections, and is
+// destroyed with it.
 func (w *World) SpawnIn(parent, a Actor) error {
 	if parent.base().world != w {
 		return ErrNotSpawned
@@ -285,7 +286,7 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 	return nil
 }
 
-// add puts an actor into the list.
+// add adds an actor to the list.
 func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	b := a.base()
 	old := *b
@@ -305,7 +306,7 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	w.byGUID[id] = b
 }
 
-// Destroy takes an actor out of a server's world, its components first. Clients see it disappear.
+// Destroy removes an actor from a server's world, its components first. It disappears on the clients.
 func (w *World) Destroy(a Actor) error {
 	if !w.server {
 		return ErrClient
@@ -334,7 +335,7 @@ func (w *World) Destroy(a Actor) error {
 	return nil
 }
 
-// remove takes an actor out of the list.
+// remove removes an actor from the list.
 func (w *World) remove(b *Base) {
 	w.actors[b.slot] = nil
 	w.live--
@@ -346,7 +347,7 @@ func (w *World) remove(b *Base) {
 	b.world, b.rep, b.mirror, b.parent, b.role = nil, nil, nil, nil, NoRole
 }
 
-// compact closes the gaps in the list when there are many, and nobody walks it.
+// compact closes the gaps in the list when there are many and no loop over it is in progress.
 func (w *World) compact() {
 	if w.walking > 0 || len(w.actors) <= 64 || w.live >= len(w.actors)/2 {
 		return
@@ -363,7 +364,7 @@ func (w *World) compact() {
 	w.actors = w.actors[:n]
 }
 
-// Find is the actor with an id, or nil: it isn't there, or not yet.
+// Find returns the actor with an id; nil when it isn't there, or not yet.
 func (w *World) Find(id netguid.GUID) Actor {
 	if b := w.byGUID[id]; b != nil {
 		return b.self
@@ -371,17 +372,17 @@ func (w *World) Find(id netguid.GUID) Actor {
 	return nil
 }
 
-// walk begins a loop over the actors.
+// walk begins a loop over the actors: until walked, none changes its index.
 func (w *World) walk() { w.walking++ }
 
-// walked ends it.
+// walked ends the loop.
 func (w *World) walked() {
 	w.walking--
 	w.compact()
 }
 
-// All calls yield for each actor in the order they appeared. As in a loop over a map of Go's, actors may be spawned and destroyed
-// meanwhile: one that is destroyed before its turn isn't yielded, one that is spawned is.
+// All calls yield for each actor, in the order in which they were added. Actors may be spawned and destroyed meanwhile.
+// One destroyed before its turn isn't yielded; one that is spawned is.
 func (w *World) All(yield func(Actor) bool) {
 	w.walk()
 	defer w.walked()
@@ -395,7 +396,7 @@ func (w *World) All(yield func(Actor) bool) {
 // Len is the number of actors.
 func (w *World) Len() int { return w.live }
 
-// ChannelTypes is the kinds of channels that actors travel on, for the configs of both ends.
+// ChannelTypes returns the channel types that actors need. Give them to the connection configs of both ends.
 func (w *World) ChannelTypes() []channel.Type {
 	w.typesAsked = true
 	return []channel.Type{
@@ -404,7 +405,7 @@ func (w *World) ChannelTypes() []channel.Type {
 	}
 }
 
-// ReplicationName is the channel on which a server describes its classes and sends changed values.
+// ReplicationName names the channel on which a server describes its classes and sends changed values.
 var ReplicationName = bunch.Name{Text: "Replication"}
 
 func (w *World) failed(err error) {
@@ -414,9 +415,9 @@ func (w *World) failed(err error) {
 	}
 }
 
-// Step is a tick of the world. On a server call it after the game's own step and before TickFlush: it finds what
-// has changed and writes what each connection is to know. On a client call it after TickDispatch: it tells what came since
-// the last one.
+// Step advances the world by one tick. On a server call it after the game's own step and before TickFlush: it finds what
+// has changed and sends it to the connections. On a client call it after TickDispatch: it tells the game what has
+// arrived since the last Step.
 func (w *World) Step(now time.Duration) {
 	defer trace.StartRegion(context.Background(), "bunchnet.Replicate").End()
 	w.now = now

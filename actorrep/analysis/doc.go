@@ -25,7 +25,7 @@
 //	warning  nearly always a mistake
 //	advice   works, and costs more than it needs to
 //
-// What is right as it is says so, with a reason, in a comment on its line or on the line before:
+// To silence a finding, add a comment with a reason on its line or on the line before:
 //
 //	Damping float64 `net:"initial"` //bunchvet:ignore rawfloat clients must compute with the very same value
 //

@@ -1,7 +1,7 @@
-// Package fastarray is a replicated list of structs that sends only the elements that came, changed or went, and of
-// those that changed only the fields that did (Unreal's FFastArraySerializer). Use it for what has tens to thousands of
-// parts that change one by one: inventories, score boards, effects on a character. A plain slice is sent as a whole
-// whenever anything in it changes, and is simpler for a few elements. A Map is a list of keys and values, found by their keys.
+// Package fastarray is a replicated list of structs (Unreal's FFastArraySerializer). It sends only the elements that were added, changed or
+// removed, and only the changed fields. Use it for tens to thousands of elements that change one by one: inventories, score
+// boards, effects on a character. For a few elements a plain slice is simpler; it is sent as a whole whenever anything in it
+// changes. A Map is a list of keys and values.
 //
 //	type Item struct {
 //		Name  string
@@ -14,21 +14,20 @@
 //		Bag fastarray.List[Item] `net:"owner"`
 //	}
 //
-// All exported fields of an element are sent, in the forms their tags say; conditions and a notify belong on the list. An
-// actor may have two lists; more go into components.
+// All exported fields of an element are sent, encoded as their tags say. Conditions and a notify belong on the list. An actor
+// may have two lists; put more into components.
 //
 // # On the server
 //
-// Add, Set, Remove and Clear change the list and mark it; nothing is compared while nothing is called. Elements have ids
-// that are never given twice, and keep the order in which they were added, at both ends.
+// Add, Set, Remove and Clear change the list and mark it as changed; an unchanged list costs no comparison. An element's id is
+// never reused. Elements keep the order in which they were added, at both ends.
 //
 // # On a client
 //
-// The values are there when they have arrived. OnAdd, OnChange and OnRemove are called within World.Step, with the
-// notifies and just before the list's own: once per element for all that came since the last Step, so that an element
-// which came and went meanwhile is never told of, and one that changed twice is told of once, with the value before the
-// first change. What the list holds when the actor appears is there in Spawned and no reason for callbacks; nor are
-// they called on a server. A client's list can't be changed by its game.
+// Values are set as soon as they arrive. OnAdd, OnChange and OnRemove are called within World.Step, just before the list's own notify. They are
+// called once per element for everything since the last Step. So an element that was added and removed since isn't reported, and one
+// that changed twice is reported once, with the value before the first change. The elements that the list has when the
+// actor appears are there in Spawned and aren't reported. A server gets no callbacks. A client's game can't change the list.
 //
 // # On the wire
 //
@@ -39,18 +38,17 @@
 //
 //	IntPacked  elements, each: IntPacked id minus the last id minus 1 | the fields
 //
-// otherwise what is different since an earlier version:
+// otherwise the differences from an earlier version:
 //
 //	IntPacked  version minus that version
-//	IntPacked  elements that went, each: IntPacked id
-//	IntPacked  elements that came or changed, each:
-//	           IntPacked id minus the last id minus 1 | 1 came | a bit a field, unless it came | the fields
+//	IntPacked  elements removed, each: IntPacked id
+//	IntPacked  elements added or changed, each:
+//	           IntPacked id minus the last id minus 1 | 1 added | a bit for each field, unless added | the fields
 //
-// An update says what is different since the newest version that the client is known to have, whatever is in flight: the
-// loss of any one needs no repair but the next. Ids that went are kept for the last 128 to 256 removals; a client behind
-// that gets the whole list.
+// An update contains the differences from the newest version that the client has acked, whatever is in flight. So the next update
+// makes up for a lost one. The server remembers the last 128 to 256 removals; a client with an older version gets the whole list.
 //
 // # Bounds
 //
-// 2048 elements, and 15,000 bytes in the form in which they are sent; Add and Set return ErrFull beyond that.
+// 2048 elements, and 15,000 bytes as encoded for sending. Beyond that Add and Set return ErrFull.
 package fastarray

@@ -11,14 +11,14 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// ID names an element of a List, the same at both ends; 0 names none.
+// ID identifies an element of a List; it is the same at both ends. 0 is none.
 type ID uint32
 
 // Bounds of a List.
 const (
-	// Max is the most elements.
+	// Max is the most elements of a List.
 	Max = 2048
-	// MaxBytes is the most that all elements take in the form in which they are sent.
+	// MaxBytes is the most bytes that all elements may take as encoded for sending.
 	MaxBytes = 15000
 
 	maxTombstones = 256
@@ -26,13 +26,13 @@ const (
 
 // Errors of a List.
 var (
-	// ErrFull is a list that has no room for the element or its new value.
+	// ErrFull: the list has no room for the element or its new value.
 	ErrFull = errors.New("fastarray: the list is full: 2048 elements, and 15,000 bytes as they are sent")
-	// ErrUnfit is a value that can't be sent as it is: a number out of its range, a text or slice over its cap.
+	// ErrUnfit: the value can't be encoded. A number is out of its range, or a string or slice is longer than its cap.
 	ErrUnfit = errors.New("fastarray: the value doesn't fit")
-	// ErrNoElement is an id that isn't in the list.
+	// ErrNoElement: the id isn't in the list.
 	ErrNoElement = errors.New("fastarray: no element with that id")
-	// ErrMirror is a change to a list that mirrors a server's; change it there.
+	// ErrMirror: the list mirrors a server's; change it there.
 	ErrMirror = errors.New("fastarray: a client's list is changed by the server only")
 
 	errFormat  = errors.New("fastarray: malformed update")
@@ -40,32 +40,32 @@ var (
 	errUnknown = errors.New("fastarray: an update changes an element that never came")
 )
 
-// List is a replicated list of elements of type T. The zero List is empty and ready. It belongs to its actor and must
-// not be copied; slices in its elements must not be changed in place: Set the element instead.
+// List is a replicated list of elements of type T. The zero List is empty and ready to use. It belongs to its actor and
+// must not be copied. Don't change slices in its elements in place: Set the element instead.
 type List[T any] struct {
-	// OnAdd, OnChange and OnRemove are called on a client, within World.Step; set them in the actor's Init or Spawned.
+	// OnAdd, OnChange and OnRemove are called on a client, within World.Step. Set them in the actor's Init or Spawned.
 	// May be nil.
 	OnAdd    func(id ID, v T)
 	OnChange func(id ID, old, now T)
 	OnRemove func(id ID, old T)
 
 	elem    *layout.Layout
-	items   []item[T] // by rising id
+	items   []item[T] // sorted by id
 	version uint32
-	changed func() // tells the actor
-	mirror  bool   // a server's list is the original
+	changed func() // marks the actor
+	mirror  bool   // a client's copy of a server's list
 	work    *work[T]
 
 	// on a server
 	last      ID
 	units     []uint32 // version of the last change, by element and unit
 	gone      []tombstone
-	forgotten uint32 // version of the newest removal that isn't in gone any more; 0 none
-	bits      int    // that all elements take
+	forgotten uint32 // version of the newest removal that gone no longer has; 0 none
+	bits      int    // encoded size of all elements
 
 	// on a client
 	queue, told []note[T]
-	cancelled   int // notes that came to nothing
+	cancelled   int // cancelled notes in queue
 }
 
 type item[T any] struct {
@@ -74,8 +74,8 @@ type item[T any] struct {
 	born    uint32 // version that added it
 	changed uint32 // newest version that changed it
 	size    int32  // bits
-	note    int32  // its place in the queue, counted from 1
-	seen    bool   // in the update at hand
+	note    int32  // number of its note in the queue, from 1; 0 none
+	seen    bool   // in the current update
 }
 
 type tombstone struct {
@@ -83,14 +83,14 @@ type tombstone struct {
 	version uint32
 }
 
-// work is memory to compare values in.
+// work is scratch memory for comparing values.
 type work[T any] struct {
 	buf  []byte
 	a, b bitio.Writer
 	now  T
 }
 
-// describe makes the elements' layout when it is needed first.
+// describe builds the elements' layout on first use.
 func (l *List[T]) describe() (*layout.Layout, error) {
 	if l.elem == nil {
 		elem, err := layout.BuildValue(reflect.TypeFor[T]())
@@ -105,15 +105,15 @@ func (l *List[T]) describe() (*layout.Layout, error) {
 // Len is the number of elements.
 func (l *List[T]) Len() int { return len(l.items) }
 
-// All calls yield for each element in the order in which they were added. As in a loop over a map of Go's, elements may be added,
-// set and removed meanwhile: one that is removed before its turn isn't yielded, one that is added is.
+// All calls yield for each element in the order in which they were added. Elements may be added, set and removed
+// meanwhile. One removed before its turn isn't yielded; one that is added is.
 func (l *List[T]) All(yield func(id ID, v T) bool) {
 	for i := 0; i < len(l.items); {
 		id := l.items[i].id
 		if !yield(id, l.items[i].value) {
 			return
 		}
-		if i >= len(l.items) || l.items[i].id != id { // some before it went
+		if i >= len(l.items) || l.items[i].id != id { // earlier elements were removed
 			var there bool
 			if i, there = l.find(id); !there {
 				continue
@@ -123,7 +123,7 @@ func (l *List[T]) All(yield func(id ID, v T) bool) {
 	}
 }
 
-// Find is the element with an id.
+// Find returns the element with an id; ok is false when there is none.
 func (l *List[T]) Find(id ID) (v T, ok bool) {
 	if i, ok := l.find(id); ok {
 		return l.items[i].value, true
@@ -145,7 +145,7 @@ func search[T any](items []item[T], id ID) (int, bool) {
 	})
 }
 
-// Add puts an element at the end.
+// Add adds an element at the end and returns its id. It returns ErrFull, ErrUnfit, or on a client ErrMirror.
 func (l *List[T]) Add(v T) (ID, error) {
 	elem, err := l.describe()
 	switch {
@@ -177,7 +177,7 @@ func (l *List[T]) Add(v T) (ID, error) {
 // lastID is the id of the last element, or 0.
 func (l *List[T]) lastID() ID { return l.before(len(l.items)) }
 
-// before is the id of the element before the one at a place, or 0.
+// before is the id of the element before index i, or 0.
 func (l *List[T]) before(i int) ID {
 	if i == 0 {
 		return 0
@@ -185,7 +185,7 @@ func (l *List[T]) before(i int) ID {
 	return l.items[i-1].id
 }
 
-// touch begins a new version.
+// touch starts a new version.
 func (l *List[T]) touch() {
 	l.version++
 	if l.version == 0 {
@@ -196,8 +196,9 @@ func (l *List[T]) touch() {
 	}
 }
 
-// Set gives an element a new value. What is sent of it is the fields that differ in the form in which they are sent, and
-// all slices and values with their own serializers; when nothing differs nothing is.
+// Set gives an element a new value. The fields whose encoding differs are sent, and all slices and values with their own
+// serializer. When nothing differs, nothing is sent. It returns ErrNoElement, ErrFull, ErrUnfit, or on a client
+// ErrMirror.
 func (l *List[T]) Set(id ID, v T) error {
 	i, ok := l.find(id)
 	switch {
@@ -230,7 +231,7 @@ func (l *List[T]) Set(id ID, v T) error {
 	return nil
 }
 
-// Remove takes an element out.
+// Remove removes an element. It returns ErrNoElement, or on a client ErrMirror.
 func (l *List[T]) Remove(id ID) error {
 	i, ok := l.find(id)
 	switch {
@@ -255,7 +256,7 @@ func (l *List[T]) Remove(id ID) error {
 
 func gapBits(before, id ID) int { return bitio.PackedBits(uint64(id - before - 1)) }
 
-// bury remembers that an element went.
+// bury remembers a removal.
 func (l *List[T]) bury(id ID) {
 	if len(l.gone) == maxTombstones {
 		const half = maxTombstones / 2
@@ -265,7 +266,7 @@ func (l *List[T]) bury(id ID) {
 	l.gone = append(l.gone, tombstone{id, l.version})
 }
 
-// Clear takes all elements out.
+// Clear removes all elements. On a client it returns ErrMirror.
 func (l *List[T]) Clear() error {
 	if l.mirror {
 		return ErrMirror
@@ -280,7 +281,7 @@ func (l *List[T]) Clear() error {
 	return nil
 }
 
-// size is how many bits a value takes, or why it can't be sent. The value is in work.now then.
+// size is how many bits a value takes, or an error when it can't be sent. It leaves the value in work.now.
 func (l *List[T]) size(v T) (int, error) {
 	k := l.work
 	k.now = v
@@ -299,7 +300,7 @@ func (l *List[T]) size(v T) (int, error) {
 	}
 }
 
-// grow makes room for larger values; false when they are larger than a list may be.
+// grow enlarges the buffer. It returns false when a value is larger than a list may be.
 func (k *work[T]) grow() bool {
 	if len(k.buf) >= 2*MaxBytes {
 		return false
@@ -308,11 +309,11 @@ func (k *work[T]) grow() bool {
 	return true
 }
 
-// emptyBits is what an empty slice takes.
+// emptyBits is the encoded size of an empty slice.
 const emptyBits = 8
 
-// differ is the units of m that are sent differently for two values. Slices that may share their memory, and values with
-// their own serializers always count.
+// differ is the units of m whose encoding differs between two values. Slices that may share memory, and values with
+// their own serializer, always count as different.
 func (l *List[T]) differ(a, b *T, m layout.Mask, unshared bool) (changed layout.Mask) {
 	for i := range l.elem.Units {
 		bit := layout.Mask(1) << i
@@ -331,7 +332,7 @@ func (l *List[T]) differ(a, b *T, m layout.Mask, unshared bool) (changed layout.
 	return changed
 }
 
-// same reports whether units of two values are the same bits.
+// same reports whether units of two values are encoded as the same bits.
 func (l *List[T]) same(x, y *T, m layout.Mask) bool {
 	k := l.work
 	for {

@@ -2,21 +2,23 @@ package fastarray
 
 import "github.com/bunchnet/bunchnet/bunch/bitio"
 
-// Map is a replicated map: a List of keys and values, with its bounds, in which each key is once. The zero Map is empty and
-// ready. It belongs to its actor and must not be copied; what a value points to must not be changed in place: Set it instead.
+// Map is a replicated map: a List of keys and values, with the same bounds, that has each key once. The zero Map is
+// empty and ready to use. It belongs to its actor and must not be copied. Don't change what a value points to in place:
+// Set the key instead.
 //
 //	Scores fastarray.Map[netguid.GUID, Score] `net:"notify=OnScores"`
 //
-// A key is sent as it is, so its type may have no q= or rot=. The order of All is that in which keys came, at both ends.
+// Keys must be sent exactly, so their type may have no q= or rot= tags. All yields keys in the order in which they were
+// added, at both ends.
 type Map[K comparable, V any] struct {
-	// OnAdd, OnChange and OnRemove are called as those of a List.
+	// OnAdd, OnChange and OnRemove are called like those of a List.
 	OnAdd    func(k K, v V)
 	OnChange func(k K, old, now V)
 	OnRemove func(k K, old V)
 
 	list  List[entry[K, V]]
 	ids   map[K]ID
-	fresh uint32 // version that ids is of
+	fresh uint32 // version that ids belongs to
 	added []entry[K, V]
 }
 
@@ -28,7 +30,7 @@ type entry[K comparable, V any] struct {
 // Len is the number of keys.
 func (m *Map[K, V]) Len() int { return m.list.Len() }
 
-// id is a key's element, or 0. What a server sent is looked through once for each version.
+// id is the id of a key's element, or 0. After an update from the server the ids are looked up again once.
 func (m *Map[K, V]) id(k K) ID {
 	if m.ids == nil || m.list.mirror && m.fresh != m.list.version {
 		if m.ids == nil {
@@ -43,13 +45,14 @@ func (m *Map[K, V]) id(k K) ID {
 	return m.ids[k]
 }
 
-// Get is the value of a key.
+// Get returns the value of a key.
 func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 	e, ok := m.list.Find(m.id(k))
 	return e.Value, ok
 }
 
-// Set sets the value of a key, which may be a new one. Its errors are those of List.Add and List.Set; the map is as before then.
+// Set sets the value of a key, which may be new. Its errors are those of List.Add and List.Set; the map is unchanged
+// then.
 func (m *Map[K, V]) Set(k K, v V) error {
 	if id := m.id(k); id != 0 {
 		return m.list.Set(id, entry[K, V]{k, v})
@@ -61,7 +64,7 @@ func (m *Map[K, V]) Set(k K, v V) error {
 	return err
 }
 
-// Delete takes a key out. One that isn't there is no error.
+// Delete removes a key. It is no error when the key isn't there.
 func (m *Map[K, V]) Delete(k K) error {
 	id := m.id(k)
 	if id == 0 && !m.list.mirror {
@@ -74,7 +77,7 @@ func (m *Map[K, V]) Delete(k K) error {
 	return err
 }
 
-// Clear takes out all keys.
+// Clear removes all keys.
 func (m *Map[K, V]) Clear() error {
 	err := m.list.Clear()
 	if err == nil {
@@ -97,22 +100,22 @@ func (m *Map[K, V]) All(yield func(k K, v V) bool) {
 // NetKey is the map's version.
 func (m *Map[K, V]) NetKey() uint32 { return m.list.NetKey() }
 
-// NetWrite writes what is different since a version.
+// NetWrite writes the differences from a version.
 func (m *Map[K, V]) NetWrite(w *bitio.Writer, base uint32) { m.list.NetWrite(w, base) }
 
-// NetRead takes that in.
+// NetRead applies an update.
 func (m *Map[K, V]) NetRead(r *bitio.Reader) error {
 	m.listen()
 	return m.list.NetRead(r)
 }
 
-// NetKeep makes the map this end's own.
+// NetKeep turns a client's copy into an original that a server may change.
 func (m *Map[K, V]) NetKeep() error {
 	m.ids = nil
 	return m.list.NetKeep()
 }
 
-// listen has the list keep what the map's callbacks are to be told.
+// listen has the list note the changes that the map's callbacks need.
 func (m *Map[K, V]) listen() {
 	if m.OnAdd != nil && m.list.OnAdd == nil {
 		m.list.OnAdd = func(_ ID, e entry[K, V]) { m.added = append(m.added, e) }
@@ -133,7 +136,7 @@ func (m *Map[K, V]) listen() {
 	}
 }
 
-// NetTell tells the callbacks what came. A key that went and came again goes first.
+// NetTell makes the callbacks. For a key that was removed and added again the removal is first.
 func (m *Map[K, V]) NetTell(tell bool) {
 	m.list.NetTell(tell)
 	for i := range m.added {
@@ -145,8 +148,8 @@ func (m *Map[K, V]) NetTell(tell bool) {
 	m.added = m.added[:0]
 }
 
-// NetBind is what to call after each change.
+// NetBind sets what to call after each change.
 func (m *Map[K, V]) NetBind(changed func()) { m.list.NetBind(changed) }
 
-// NetForm is the form of keys and values.
+// NetForm hashes the form of keys and values.
 func (m *Map[K, V]) NetForm() (uint32, error) { return m.list.NetForm() }

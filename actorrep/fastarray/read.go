@@ -10,7 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// NetRead takes in an update. What came before an error in it stays.
+// NetRead is for package actorrep: it applies an update. After an error the part before the error stays applied.
 func (l *List[T]) NetRead(r *bitio.Reader) error {
 	if _, err := l.describe(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (l *List[T]) NetRead(r *bitio.Reader) error {
 	return l.readSince(r, version)
 }
 
-// readAll takes in the whole list.
+// readAll reads a whole list.
 func (l *List[T]) readAll(r *bitio.Reader, version uint32) error {
 	for i := range l.items {
 		l.items[i].seen = false
@@ -50,7 +50,7 @@ func (l *List[T]) readAll(r *bitio.Reader, version uint32) error {
 	return nil
 }
 
-// readSince takes in what is different.
+// readSince reads differences.
 func (l *List[T]) readSince(r *bitio.Reader, version uint32) error {
 	n, err := l.count(r, maxTombstones)
 	if err != nil {
@@ -93,8 +93,8 @@ func (l *List[T]) count(r *bitio.Reader, most int) (int, error) {
 	return int(n), r.Err()
 }
 
-// elements reads n elements by rising id, until there are most; form says which units follow, and whether it may be a new
-// one. New ones go to the end, and into their places when all are there.
+// elements reads n elements sorted by id, as long as the list has at most most. form returns which units follow, and
+// whether the element may be new. New ones are appended, and sorted in when all are read.
 func (l *List[T]) elements(r *bitio.Reader, n, most int, form func() (m layout.Mask, whole bool)) (err error) {
 	old := len(l.items)
 	last := uint64(0)
@@ -126,7 +126,7 @@ func (l *List[T]) elements(r *bitio.Reader, n, most int, form func() (m layout.M
 	return err
 }
 
-// readChange reads units of the element at a place.
+// readChange reads units of the element at index i.
 func (l *List[T]) readChange(r *bitio.Reader, i int, m layout.Mask) error {
 	it := &l.items[i]
 	it.seen = true
@@ -142,7 +142,7 @@ func (l *List[T]) readChange(r *bitio.Reader, i int, m layout.Mask) error {
 	return nil
 }
 
-// readNew reads an element to the end of the list.
+// readNew reads a new element and appends it.
 func (l *List[T]) readNew(r *bitio.Reader, id ID) error {
 	l.items = append(l.items, item[T]{id: id, seen: true})
 	i := len(l.items) - 1
@@ -155,7 +155,7 @@ func (l *List[T]) readNew(r *bitio.Reader, id ID) error {
 	return nil
 }
 
-// drop takes out the elements that f names.
+// drop removes the elements for which f returns true.
 func (l *List[T]) drop(f func(it *item[T]) bool) {
 	kept := l.items[:0]
 	for i := range l.items {
@@ -169,7 +169,7 @@ func (l *List[T]) drop(f func(it *item[T]) bool) {
 	l.items = kept
 }
 
-// NetKeep is for package migrate: it makes a list that was read the original, which a server may change.
+// NetKeep is for package migrate: it turns a client's copy into an original that a server may change.
 func (l *List[T]) NetKeep() error {
 	if _, err := l.describe(); err != nil {
 		return err
@@ -191,6 +191,6 @@ func (l *List[T]) NetKeep() error {
 		return ErrFull
 	}
 	l.mirror, l.last, l.queue, l.cancelled = false, l.lastID(), nil, 0
-	l.forgotten = l.version // who has an older one gets all
+	l.forgotten = l.version // clients with an older version get the whole list
 	return nil
 }

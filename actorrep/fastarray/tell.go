@@ -1,6 +1,6 @@
 package fastarray
 
-// note is something to tell the game about an element.
+// note is a callback to make for an element.
 type note[T any] struct {
 	kind noteKind
 	id   ID
@@ -10,7 +10,7 @@ type note[T any] struct {
 type noteKind uint8
 
 const (
-	nothing noteKind = iota // it came and went
+	nothing noteKind = iota // cancelled: added and removed again
 	added
 	changed
 	removed
@@ -25,7 +25,7 @@ func (l *List[T]) noteAdded(i int) {
 	}
 }
 
-// noteChanged keeps the value before the first change that wasn't told yet.
+// noteChanged notes the value before the first change since the last callbacks.
 func (l *List[T]) noteChanged(i int, old T) {
 	if !l.silent() && l.items[i].note == 0 {
 		l.queue = append(l.queue, note[T]{kind: changed, id: l.items[i].id, old: old})
@@ -47,8 +47,8 @@ func (l *List[T]) noteRemoved(i int) {
 	}
 }
 
-// tidy bounds the queue: what isn't cancelled is one note for each element that the game knows of, and one for each that
-// there is.
+// tidy drops cancelled notes, so that the queue stays within one note for each element that the game knows and one for
+// each that the list has.
 func (l *List[T]) tidy() {
 	if l.cancelled < Max {
 		return
@@ -69,8 +69,8 @@ func (l *List[T]) tidy() {
 	l.queue, l.cancelled = kept, 0
 }
 
-// NetTell is for package actorrep: it calls the callbacks for what came since the last time, in the order in which it
-// came, or forgets it.
+// NetTell is for package actorrep. It makes the callbacks for everything since the last time, in order of arrival, or
+// drops them.
 func (l *List[T]) NetTell(tell bool) {
 	if len(l.queue) == 0 {
 		return

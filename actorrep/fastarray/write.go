@@ -7,13 +7,13 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// newer reports whether version a came after b; versions may wrap.
+// newer reports whether version a is later than b; versions may wrap around.
 func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
-// NetBind is for package actorrep: what to call after each change.
+// NetBind is for package actorrep: it sets what to call after each change.
 func (l *List[T]) NetBind(changed func()) { l.changed = changed }
 
-// NetForm is for package layout: the two ends must have elements of the same form.
+// NetForm is for package layout: it hashes the elements' form, which both ends must have alike.
 func (l *List[T]) NetForm() (uint32, error) {
 	elem, err := l.describe()
 	if err != nil {
@@ -25,7 +25,8 @@ func (l *List[T]) NetForm() (uint32, error) {
 // NetKey is the list's version.
 func (l *List[T]) NetKey() uint32 { return l.version }
 
-// NetWrite writes what is different since a version, or the whole list when that is too long ago or shorter.
+// NetWrite is for package actorrep: it writes the differences from a version, or the whole list when that is shorter or
+// the version is too old.
 func (l *List[T]) NetWrite(w *bitio.Writer, base uint32) {
 	if base == 0 || newer(base, l.version) || l.forgotten != 0 && newer(l.forgotten, base) {
 		l.writeAll(w)
@@ -39,7 +40,7 @@ func (l *List[T]) NetWrite(w *bitio.Writer, base uint32) {
 	}
 }
 
-// wholeBits is what writeAll takes.
+// wholeBits is the size of a whole list.
 func (l *List[T]) wholeBits() int {
 	return 1 + bitio.PackedBits(uint64(l.version)) + bitio.PackedBits(uint64(len(l.items))) + l.bits
 }

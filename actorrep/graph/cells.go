@@ -1,6 +1,6 @@
 package graph
 
-// cellKey names a cell: its level, and its place in multiples of the level's size.
+// cellKey identifies a cell: its level, and its coordinates in multiples of the level's cell size.
 type cellKey struct{ level, x, y int32 }
 
 // cell is a square of a grid.
@@ -10,18 +10,19 @@ type cell struct {
 	viewers []int32 // indexes of connections in it
 }
 
-// cellTable is the cells that aren't empty, by key. It is a hash table of its own since it must not allocate as cells
-// come and go.
+// cellTable is the non-empty cells by key. It is its own hash table because creating and removing cells must not
+// allocate.
 //
-// Invariant: slots is a power of two, at most half full; a cell is found from its hash's slot on before the first 0.
+// Invariant: len(slots) is a power of two, at most half full. A cell's slot is at its hash's slot or after it, before
+// the first 0.
 type cellTable struct {
 	slots []int32 // indexes of cells plus 1
-	cells []cell  // the first is none
+	cells []cell  // index 0 is unused
 	free  []int32
 	n     int
 }
 
-// keptCapacity is the most room for actors that a cell keeps when it is empty.
+// keptCapacity is the largest capacity that an empty cell keeps.
 const keptCapacity = 1024
 
 func (k cellKey) hash() uint64 {
@@ -45,7 +46,7 @@ func (t *cellTable) find(k cellKey) int32 {
 	return 0
 }
 
-// get is the index of a cell, which is made if need be.
+// get is the index of a cell, which is created if necessary.
 func (t *cellTable) get(k cellKey) int32 {
 	if c := t.find(k); c != 0 {
 		return c
@@ -88,7 +89,7 @@ func (t *cellTable) grow() {
 	}
 }
 
-// drop forgets a cell if it is empty.
+// drop removes a cell if it is empty.
 func (t *cellTable) drop(c int32) {
 	it := &t.cells[c]
 	if len(it.items) > 0 || len(it.viewers) > 0 {

@@ -2,7 +2,7 @@ package graph
 
 import "github.com/bunchnet/bunchnet/actorrep"
 
-// ExplainRelevancy says in words why a connection sees an actor or doesn't.
+// ExplainRelevancy says in words why a connection does or doesn't see an actor.
 func (g *Graph) ExplainRelevancy(p *actorrep.Peer, a actorrep.Actor) string {
 	v, it := g.byPeer[p], g.Item(a)
 	switch {

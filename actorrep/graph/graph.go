@@ -7,28 +7,28 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// Graph decides which actors are relevant to which connections. The zero value has a Grid. It serves one world, and belongs to its
-// goroutine.
+// Graph decides which actors are relevant to which connections. The zero value has a Grid. It serves one world and
+// belongs to that world's goroutine.
 type Graph struct {
-	// Nodes is the nodes there are, in the order in which they are updated. Others are added when Route first
-	// returns them. Default a Grid.
+	// Nodes is the nodes, in the order in which they are updated. A node that Route returns and that isn't in Nodes is
+	// added. Default: a Grid.
 	Nodes []Node
-	// Route says in which node an actor belongs. It is asked when the actor is spawned and when its owner or settings
-	// change, or after Changed. nil, for the function or its answer, is by the actor's settings: what is always relevant in an Always,
-	// what is only for its owner in an Owned, and all others in the first Grid of Nodes.
+	// Route returns the node for an actor. It is called when the actor is spawned, when its owner or settings change,
+	// and after Changed. If it is nil or returns nil, the actor's settings decide: an always relevant actor is in an
+	// Always, one that only its owner sees in an Owned, all others in the first Grid of Nodes.
 	Route func(a actorrep.Actor) Node
-	// Middle and Far are in every how many Steps changes of actors go out that are seen from there. Default 1,
+	// Middle and Far are n: changes of actors that a connection sees from there are sent in every n-th Step. Default 1;
 	// at most actorrep.MaxUpdateEvery.
 	Middle, Far int
 
 	world   *actorrep.World
-	nodes   []Node // attached
+	nodes   []Node // those attached
 	always  *Always
 	owned   *Owned
 	grid    *Grid
-	items   []*Item // by index; the first is none's
+	items   []*Item // by index; index 0 is unused
 	unused  []*Item
-	queue   []*Item // with news
+	queue   []*Item // items with news
 	doubts  []doubt
 	viewers []*Viewer
 	byPeer  map[*actorrep.Peer]*Viewer
@@ -36,7 +36,7 @@ type Graph struct {
 	replays int
 }
 
-// Relevancy makes the graph a world's driver: Config{Relevancy: g.Relevancy}.
+// Relevancy makes the graph a world's driver: pass it as actorrep.Config.Relevancy.
 func (g *Graph) Relevancy(w *actorrep.World) actorrep.ReplicationDriver {
 	g.world, g.byPeer = w, map[*actorrep.Peer]*Viewer{}
 	g.items = []*Item{nil}
@@ -52,7 +52,7 @@ func (g *Graph) Relevancy(w *actorrep.World) actorrep.ReplicationDriver {
 	return g
 }
 
-// attach adds a node, unless it is there already.
+// attach adds a node, unless it was added before.
 func (g *Graph) attach(n Node) {
 	if slices.Contains(g.nodes, n) {
 		return
@@ -67,7 +67,7 @@ func (g *Graph) attach(n Node) {
 	}
 }
 
-// Item is an actor's, or nil when it isn't in the graph: not spawned, torn off, a component.
+// Item is an actor's Item; nil when it isn't in the graph: not spawned, torn off, or a component.
 func (g *Graph) Item(a actorrep.Actor) *Item {
 	if a == nil {
 		return nil
@@ -78,11 +78,11 @@ func (g *Graph) Item(a actorrep.Actor) *Item {
 	return nil
 }
 
-// Viewer is a connection's, or nil when it isn't in the graph.
+// Viewer is a connection's Viewer; nil when it isn't in the graph.
 func (g *Graph) Viewer(p *actorrep.Peer) *Viewer { return g.byPeer[p] }
 
-// Viewers calls yield for each connection, in the order they came. Connections may be removed meanwhile, and aren't yielded
-// then; those that are added aren't.
+// Viewers calls yield for each connection, in the order in which they were added. Connections may be added and removed
+// meanwhile. One removed before its turn isn't yielded, nor is one that is added.
 func (g *Graph) Viewers(yield func(*Viewer) bool) {
 	for _, v := range g.viewers {
 		if g.byPeer[v.Peer] == v && !yield(v) {
@@ -91,15 +91,15 @@ func (g *Graph) Viewers(yield func(*Viewer) bool) {
 	}
 }
 
-// Changed has the graph look at an actor again in the next Step: it has moved without a change of replicated values, or Route would
-// answer otherwise.
+// Changed has the graph check an actor again in the next Step. Call it when the actor moved without a change of
+// replicated values, or when Route would return another node.
 func (g *Graph) Changed(a actorrep.Actor) {
 	if it := g.Item(a); it != nil {
 		g.note(it, moved|settings)
 	}
 }
 
-// AddActor takes an actor in, in the next Step.
+// AddActor adds an actor; the next Step places it.
 func (g *Graph) AddActor(a actorrep.Actor) {
 	var it *Item
 	if n := len(g.unused); n > 0 {
@@ -115,7 +115,7 @@ func (g *Graph) AddActor(a actorrep.Actor) {
 	g.note(it, settings)
 }
 
-// RemoveActor forgets one.
+// RemoveActor removes an actor.
 func (g *Graph) RemoveActor(a actorrep.Actor) {
 	it := g.Item(a)
 	if it == nil {
@@ -145,14 +145,14 @@ func (g *Graph) RemoveActor(a actorrep.Actor) {
 	g.unused = append(g.unused, it)
 }
 
-// ActorChanged notes that an actor may have moved.
+// ActorChanged says that an actor may have moved.
 func (g *Graph) ActorChanged(a actorrep.Actor) {
 	if it := g.Item(a); it != nil {
 		g.note(it, moved)
 	}
 }
 
-// OwnerChanged notes that an actor's owner or settings changed.
+// OwnerChanged says that an actor's owner or settings changed.
 func (g *Graph) OwnerChanged(a actorrep.Actor) {
 	if it := g.Item(a); it != nil {
 		g.note(it, settings)
@@ -167,7 +167,7 @@ func (g *Graph) note(it *Item, n news) {
 	}
 }
 
-// AddPeer takes a connection in.
+// AddPeer adds a connection.
 func (g *Graph) AddPeer(p *actorrep.Peer) {
 	v := &Viewer{Peer: p, Index: len(g.viewers)}
 	if n := len(g.free); n > 0 {
@@ -188,7 +188,7 @@ func (g *Graph) AddPeer(p *actorrep.Peer) {
 	}
 }
 
-// RemovePeer forgets one.
+// RemovePeer removes a connection.
 func (g *Graph) RemovePeer(p *actorrep.Peer) {
 	v := g.byPeer[p]
 	if v == nil {
@@ -199,7 +199,7 @@ func (g *Graph) RemovePeer(p *actorrep.Peer) {
 	}
 	delete(g.byPeer, p)
 	i := slices.Index(g.viewers, v)
-	g.viewers = slices.Concat(g.viewers[:i], g.viewers[i+1:]) // it may be walked
+	g.viewers = slices.Concat(g.viewers[:i], g.viewers[i+1:]) // the old list may be iterated
 	g.free = append(g.free, v.Index)
 	if p.IsReplay() {
 		g.replays--
@@ -207,7 +207,7 @@ func (g *Graph) RemovePeer(p *actorrep.Peer) {
 	*v = Viewer{Index: v.Index}
 }
 
-// Update looks at what has news.
+// Update handles the changes since the last Step.
 func (g *Graph) Update(now time.Duration) {
 	for i := 0; i < len(g.queue); i++ {
 		it := g.queue[i]
@@ -235,7 +235,7 @@ func (g *Graph) Update(now time.Duration) {
 	g.doubts = g.doubts[:0]
 }
 
-// settle puts an actor where it belongs now.
+// settle puts an actor into the node where it belongs now.
 func (g *Graph) settle(it *Item, n news) {
 	if n&settings == 0 {
 		it.node.ActorChanged(it)
@@ -266,7 +266,7 @@ func (g *Graph) settle(it *Item, n news) {
 	}
 }
 
-// route is the node of an actor.
+// route returns the node of an actor.
 func (g *Graph) route(a actorrep.Actor) Node {
 	if g.Route != nil {
 		if n := g.Route(a); n != nil {
@@ -289,31 +289,31 @@ func (g *Graph) lookIf(v *Viewer, it *Item) {
 	}
 }
 
-// LookAll is Look for all connections.
+// LookAll calls Look for all connections.
 func (g *Graph) LookAll(it *Item) {
 	for _, v := range g.viewers {
 		g.Look(v, it)
 	}
 }
 
-// Look says that a connection may see an actor otherwise than until now. It is decided when everything is where it
-// belongs, at the end of Update: what moves together doesn't flicker.
+// Look asks the graph to decide again whether, and from how far, a connection sees an actor. It decides at the end of
+// Update, when everything is placed, so that actors and viewers that move together don't flicker.
 func (g *Graph) Look(v *Viewer, it *Item) {
 	if was := v.Sees(it); g.see(v, it, was) != was {
 		g.doubts = append(g.doubts, doubt{v, it})
 	}
 }
 
-// doubt is a pair to be decided.
+// doubt is a pair to decide.
 type doubt struct {
 	v  *Viewer
 	it *Item
 }
 
-// decide looks at a pair and tells if it changed.
+// decide decides a pair and tells the connection if the result changed.
 func (g *Graph) decide(v *Viewer, it *Item) {
 	if it.Actor == nil || v.Peer == nil {
-		return // gone meanwhile
+		return // removed meanwhile
 	}
 	was := v.Sees(it)
 	is := g.see(v, it, was)
@@ -329,7 +329,7 @@ func (g *Graph) decide(v *Viewer, it *Item) {
 	}
 }
 
-// see is the rule: who always sees an actor, and then its node's.
+// see decides a pair: first those who always see an actor, then the node's rule.
 func (g *Graph) see(v *Viewer, it *Item, was Sight) Sight {
 	switch {
 	case it.owner == v.Peer || v.target == it || v.Peer.IsReplay():

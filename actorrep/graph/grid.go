@@ -7,24 +7,25 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// Grid shows actors to connections within their cull distance. It has no bounds; it keeps the cells that something is in.
+// Grid shows actors to connections within their cull distance. It has no bounds: only non-empty cells are stored.
 //
-// Cells come in sizes, each twice the one before. An actor is in cells about as large as half its cull distance, 25 at
-// most, and a connection in one of each size in use; so actors of any cull distance cost the same.
+// Cells have several sizes, each twice the one before. An actor is in cells about half as large as its cull distance, in
+// 25 at most. A connection is in one cell of each size in use. So an actor's cost doesn't depend on its cull distance.
 //
-// An actor without a Location or a cull distance, or with one of more than 2^39 of the smallest cells, is seen everywhere; one whose
-// location isn't finite is nowhere. A connection without a viewpoint, or with one that isn't finite, sees nothing here
-// but what is seen everywhere.
+// An actor without a Location or a cull distance, or with a cull distance above 2^39 of the smallest cells, is seen from
+// everywhere. One whose location isn't finite isn't seen. A connection without a viewpoint, or with one that isn't
+// finite, sees only actors that are seen from everywhere.
 //
-// When Graph.Middle or Graph.Far are set, actors are seen as Middle from half of their cull distance, and as Far from
-// three quarters of it.
+// With Graph.Middle or Graph.Far, actors are seen as Middle from half of their cull distance on, and as Far from three
+// quarters on.
 type Grid struct {
-	// CellSize is the size of the smallest cells, in the unit of locations. Default 16. It matters only for actors with smaller
-	// cull distances, which are put there.
+	// CellSize is the size of the smallest cells, in the unit of locations. Default 16. It matters only for actors with
+	// smaller cull distances: they use these cells.
 	CellSize float64
-	// Coarse leaves out the test of distance: a connection sees all that touches its cell, which is about twice as much.
+	// Coarse skips the test of distance. A connection then sees all actors that touch its cell, about twice as many.
 	Coarse bool
-	// YUp says that the ground is x and z, and y is the height. Cells lie on the ground; distances are those in space.
+	// YUp says that y is the height, and the ground is x and z. Cells lie on the ground. Distances are
+	// three-dimensional.
 	YUp bool
 
 	graph      *Graph
@@ -35,30 +36,30 @@ type Grid struct {
 	viewers    []*gridViewer // by index of a viewer
 	inLevel    [levels]int   // actors
 	used       uint64        // levels with actors
-	bands      bool          // sights matter
+	bands      bool          // Middle or Far is used
 }
 
 const (
 	levels = 40
-	// slack is how far, in parts of a cell, an actor or a connection moves before it is placed again.
+	// slack is how far an actor or a connection moves before it is placed again, as a fraction of a cell.
 	slack = 1. / 16
-	// hysteresis is how much farther an actor must be to be hidden than to be shown.
+	// hysteresis: an actor that is seen stays so up to this many times its cull distance.
 	hysteresis = 1.1
-	maxCell    = 1 << 30 // beyond, all is in the last cell
+	maxCell    = 1 << 30 // coordinates beyond are in the last cell
 	maxSide    = 6       // cells that a circle touches in a row: its diameter is 4 cells at most
 
-	// The parts of the cull distance from which actors are seen from the middle and from far.
+	// The fractions of the cull distance from which actors are seen as Middle and as Far.
 	middleFrom = 1. / 2
 	farFrom    = 3. / 4
 )
 
-// spot is where an actor is in a grid: what the test of distance needs, in a cache line.
+// spot is an actor's position in a grid: what the test of distance needs, in one cache line.
 type spot struct {
-	x, y, z            float64 // where it was when it was placed
+	x, y, z            float64 // where it was placed
 	enter, leave, cull float64 // squares of distances
 	level              int32
 	kind               spotKind
-	alone              bool // the grid alone decides
+	alone              bool // only the grid decides
 }
 
 type spotKind uint8
@@ -70,7 +71,7 @@ const (
 	inCells
 )
 
-// Attach keeps the graph.
+// Attach stores the graph.
 func (n *Grid) Attach(g *Graph) {
 	n.graph = g
 	n.bands = g.Middle > 1 || g.Far > 1
@@ -81,14 +82,14 @@ func (n *Grid) Attach(g *Graph) {
 
 func (n *Grid) size(level int32) float64 { return math.Ldexp(n.CellSize, int(level)) }
 
-// reach is from how far an actor is shown, and hidden, when both ends are where they were placed: each may have moved by the
-// slack since.
+// reach is the distances at which an actor is shown and hidden, measured between the placed positions. Each may have
+// moved by the slack since.
 func reach(cull, size float64) (enter, leave float64) {
 	enter = cull + 2*slack*size
 	return enter, enter * hysteresis
 }
 
-// level is the size of cells for a cull distance: the circle spans 4 of them at most.
+// level is the level of cells for a cull distance: a circle spans at most 4 of its cells.
 func (n *Grid) level(cull float64) int32 {
 	for l := int32(0); l < levels; l++ {
 		if _, leave := reach(cull, n.size(l)); leave <= 2*n.size(l) {
@@ -98,7 +99,7 @@ func (n *Grid) level(cull float64) int32 {
 	return levels
 }
 
-// location is where an actor is, with the height last; located is false when that plays no role.
+// location is an actor's position, with the height last. located is false when it doesn't matter.
 func (n *Grid) location(a actorrep.Actor) (x, y, z, cull float64, located bool) {
 	l, ok := a.(actorrep.Located)
 	cull = baseOf(a).CullDistance()
@@ -116,7 +117,7 @@ func finite(x, y, z float64) bool { return !math.IsNaN(x-x) && !math.IsNaN(y-y) 
 
 func square(x, y, z float64) float64 { return x*x + y*y + z*z }
 
-// See is the test of distance, between where both were placed.
+// See compares the distance of the placed positions.
 func (n *Grid) See(v *Viewer, it *Item, was Sight) Sight {
 	if it.Index >= len(n.spots) || v.Index >= len(n.viewers) || n.viewers[v.Index] == nil {
 		return Hidden
@@ -154,7 +155,7 @@ func (n *Grid) see(gv *gridViewer, i int32, was Sight) Sight {
 	return Far
 }
 
-// look looks at a pair, unless the grid alone decides and sees what it saw.
+// look has a pair decided again, unless only the grid decides and its answer is the same.
 func (n *Grid) look(gv *gridViewer, i int32) {
 	if n.spots[i].alone {
 		if was := gv.v.sees(int(i)); n.see(gv, i, was) == was {
@@ -164,7 +165,7 @@ func (n *Grid) look(gv *gridViewer, i int32) {
 	n.graph.Look(gv.v, n.graph.items[i])
 }
 
-// Update moves the connections.
+// Update places the connections that have moved.
 func (n *Grid) Update(time.Duration) {
 	for _, v := range n.graph.viewers {
 		gv := n.viewers[v.Index]

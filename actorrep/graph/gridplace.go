@@ -24,13 +24,13 @@ func (n *Grid) AddActor(it *Item) {
 	n.ActorChanged(it)
 }
 
-// RemoveActor takes one out.
+// RemoveActor removes an actor.
 func (n *Grid) RemoveActor(it *Item) {
 	n.takeOut(it)
 	n.spots[it.Index].kind = out
 }
 
-// takeOut is the part of it that leaves its spot as it is.
+// takeOut removes an actor from the cells and leaves its spot as it is.
 func (n *Grid) takeOut(it *Item) {
 	s, pl := &n.spots[it.Index], &n.placed[it.Index]
 	switch s.kind {
@@ -42,8 +42,8 @@ func (n *Grid) takeOut(it *Item) {
 	}
 }
 
-// count keeps the number of a level's actors. With its first the connections are placed in it, with its last they go in the
-// next Update.
+// count counts a level's actors. With the first the connections are placed in the level; with the last they leave it in
+// the next Update.
 func (n *Grid) count(level int32, by int) {
 	was := n.inLevel[level]
 	n.inLevel[level] += by
@@ -73,7 +73,7 @@ func (n *Grid) eachCell(level int32, pl *placement, f func(c, i int32)) {
 	}
 }
 
-// takeFrom takes the actor at a place out of a cell.
+// takeFrom removes the actor at an index from a cell.
 func (n *Grid) takeFrom(c, at int32) {
 	it := &n.cells.cells[c]
 	last := len(it.items) - 1
@@ -110,7 +110,7 @@ func (n *Grid) ActorChanged(it *Item) {
 	n.move(it, x, y, z, cull, level)
 }
 
-// resettle takes an actor out of the cells.
+// resettle removes an actor from the cells.
 func (n *Grid) resettle(it *Item, kind spotKind) {
 	s := &n.spots[it.Index]
 	if s.kind == kind {
@@ -124,7 +124,7 @@ func (n *Grid) resettle(it *Item, kind spotKind) {
 	n.graph.LookAll(it)
 }
 
-// move places an actor and looks at all connections in the cells it was in or is in.
+// move places an actor, and looks at all connections in its old and new cells.
 func (n *Grid) move(it *Item, x, y, z, cull float64, level int32) {
 	size := n.size(level)
 	enter, leave := reach(cull, size)
@@ -183,18 +183,18 @@ func (n *Grid) putInto(c int32, it *Item) (at int32) {
 	return int32(len(*items))
 }
 
-// cellOf is the cell a coordinate is in.
+// cellOf is the cell of a coordinate.
 func cellOf(x, size float64) int32 {
 	return int32(min(max(math.Floor(x/size), -maxCell), maxCell))
 }
 
-// touches reports whether a circle touches a cell. The last cells have no end.
+// touches reports whether a circle touches a cell. The last cells are unbounded.
 func touches(cx, cy int32, size, x, y, r float64) bool {
 	if max(cx, cy) >= maxCell || min(cx, cy) <= -maxCell {
 		return true
 	}
 	dx := x - min(max(x, float64(cx)*size), float64(cx+1)*size)
 	dy := y - min(max(y, float64(cy)*size), float64(cy+1)*size)
-	// A little more than the circle, for what is rounded.
+	// A little more than the circle, because of rounding.
 	return dx*dx+dy*dy <= r*r*(1+1e-9)
 }

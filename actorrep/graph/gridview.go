@@ -13,14 +13,14 @@ type gridViewer struct {
 	at [levels]anchor
 }
 
-// anchor is where a connection was when it was placed in a level.
+// anchor is where a connection was placed in a level.
 type anchor struct {
 	x, y, z float64
 	cell    int32
 	place   int32 // in the cell
 }
 
-// AddPeer shows a connection what is seen everywhere. The rest comes with its viewpoint.
+// AddPeer shows a connection the actors that are seen from everywhere. The others follow its viewpoint.
 func (n *Grid) AddPeer(v *Viewer) {
 	n.viewers = grown(n.viewers, v.Index)
 	n.viewers[v.Index] = &gridViewer{v: v}
@@ -29,7 +29,7 @@ func (n *Grid) AddPeer(v *Viewer) {
 	}
 }
 
-// RemovePeer takes one out.
+// RemovePeer removes a connection.
 func (n *Grid) RemovePeer(v *Viewer) {
 	gv := n.viewers[v.Index]
 	for in := gv.in; in != 0; in &= in - 1 {
@@ -38,7 +38,7 @@ func (n *Grid) RemovePeer(v *Viewer) {
 	n.viewers[v.Index] = nil
 }
 
-// moveViewer places a connection again in those of some levels for whose cells it has moved far enough.
+// moveViewer places a connection again in those of the levels in which it has moved far enough.
 func (n *Grid) moveViewer(gv *gridViewer, some uint64) {
 	x, y, z, ok := gv.v.Peer.Viewpoint()
 	if n.YUp {
@@ -70,7 +70,7 @@ func (n *Grid) moveViewer(gv *gridViewer, some uint64) {
 	}
 }
 
-// changeCell puts a connection into another cell, and looks at what it leaves.
+// changeCell moves a connection to another cell, and looks at the actors of the old one.
 func (n *Grid) changeCell(gv *gridViewer, l int, key cellKey) {
 	a := &gv.at[l]
 	c := n.cells.get(key)
@@ -88,7 +88,7 @@ func (n *Grid) changeCell(gv *gridViewer, l int, key cellKey) {
 	*list = append(*list, int32(gv.v.Index))
 }
 
-// leaveCell takes a connection out of its cell.
+// leaveCell removes a connection from its cell.
 func (n *Grid) leaveCell(gv *gridViewer, l int) {
 	n.unlist(gv, l)
 	gv.in &^= 1 << l

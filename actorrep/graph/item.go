@@ -6,16 +6,16 @@ import "github.com/bunchnet/bunchnet/actorrep"
 type Item struct {
 	// Actor is the actor.
 	Actor actorrep.Actor
-	// Index is its number, for a node's tables: from 1, small, and nobody else's as long as the actor is there.
+	// Index is a small number for a node's tables, from 1. No other actor has it while this one is in the graph.
 	Index int
 
 	node  Node
 	owner *actorrep.Peer
-	place int // in the queue, plus 1; 0: not in it
+	place int // index in the queue, plus 1; 0 when not in it
 	news  news
 }
 
-// news is what is to be looked at of an actor.
+// news says what has changed about an actor.
 type news uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 type Viewer struct {
 	// Peer is the connection.
 	Peer *actorrep.Peer
-	// Index is its number, for a node's tables: small, and nobody else's as long as the connection is there.
+	// Index is a small number for a node's tables. No other connection has it while this one is in the graph.
 	Index int
 
 	target *Item

@@ -7,7 +7,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// Sight is from how far a connection sees an actor.
+// Sight says whether a connection sees an actor, and from how far.
 type Sight uint8
 
 // The sights.
@@ -21,32 +21,32 @@ const (
 // String is the sight's name.
 func (s Sight) String() string { return [...]string{"hidden", "near", "middle", "far"}[s&3] }
 
-// Node is a rule for who sees the actors that are in it.
+// Node is a rule that says who sees the actors in it.
 //
-// See is the rule. It must be a function of what the node knows, and cheap. When something changes that
-// could make it answer otherwise, the node calls Graph.Look for each pair that it may concern; calling it for more does no
-// harm. It may be asked about an actor or a connection before it is told of it, and should answer Hidden then. Nodes are
-// pointers, made once. The graph calls the other methods: each actor's from Update, a connection's when it comes and goes.
+// See is the rule. It must be cheap and depend only on what the node knows. When something changes that could change its
+// result, the node calls Graph.Look for each pair concerned; more calls than needed do no harm. See may be called for an
+// actor or a connection that the node wasn't told of yet, and should return Hidden then. Nodes are pointers, made once.
+// The graph calls the actor methods from Update, and AddPeer and RemovePeer when a connection is added or removed.
 type Node interface {
 	// Attach is called once, before all others.
 	Attach(g *Graph)
 	AddPeer(v *Viewer)
 	RemovePeer(v *Viewer)
-	// AddActor puts an actor into the node. It calls Look for who may see it.
+	// AddActor adds an actor to the node. It calls Look for the connections that may see it.
 	AddActor(it *Item)
-	// RemoveActor takes it out; the graph looks again itself.
+	// RemoveActor removes an actor; the graph itself looks again.
 	RemoveActor(it *Item)
 	// ActorChanged says that an actor's values or settings have changed: it may have moved.
 	ActorChanged(it *Item)
 	// Update is called each Step, after the actors.
 	Update(now time.Duration)
-	// See says how a connection sees an actor of the node; was is what it was until now.
+	// See returns how a connection sees an actor of the node; was is the previous result.
 	See(v *Viewer, it *Item, was Sight) Sight
 	// Explain says why, in words.
 	Explain(v *Viewer, it *Item) string
 }
 
-// Nop is a Node's methods that do nothing, to be embedded.
+// Nop implements Node's methods, except See and Explain, by doing nothing. Embed it.
 type Nop struct{}
 
 // Attach does nothing.
@@ -73,10 +73,10 @@ func (Nop) Update(time.Duration) {}
 // Owned is for actors that only their owner sees.
 type Owned struct{ Nop }
 
-// See is never true: the graph itself shows actors to their owners.
+// See returns Hidden: the graph itself shows actors to their owners.
 func (*Owned) See(*Viewer, *Item, Sight) Sight { return Hidden }
 
-// Explain says so.
+// Explain says that only the owner sees the actor.
 func (*Owned) Explain(*Viewer, *Item) string { return "only its owner sees it" }
 
 // Always is for actors that everybody sees.
@@ -86,32 +86,32 @@ type Always struct {
 	list  itemList
 }
 
-// Attach keeps the graph.
+// Attach stores the graph.
 func (n *Always) Attach(g *Graph) { n.graph = g }
 
-// AddPeer shows a new connection what is there.
+// AddPeer shows the actors to a new connection.
 func (n *Always) AddPeer(v *Viewer) {
 	for _, it := range n.list.items {
 		n.graph.Look(v, it)
 	}
 }
 
-// AddActor shows an actor to all.
+// AddActor shows an actor to all connections.
 func (n *Always) AddActor(it *Item) {
 	n.list.add(it)
 	n.graph.LookAll(it)
 }
 
-// RemoveActor forgets it.
+// RemoveActor forgets an actor.
 func (n *Always) RemoveActor(it *Item) { n.list.remove(it) }
 
-// See is always true.
+// See returns Near.
 func (*Always) See(*Viewer, *Item, Sight) Sight { return Near }
 
-// Explain says so.
+// Explain says that everybody sees the actor.
 func (*Always) Explain(*Viewer, *Item) string { return "everybody sees it" }
 
-// itemList is actors in an order that depends on nothing but the calls.
+// itemList is a list of actors whose order depends only on the calls.
 type itemList struct {
 	items []*Item
 	place []int32 // by index of an item
@@ -132,7 +132,7 @@ func (l *itemList) remove(it *Item) {
 	l.items = l.items[:last]
 }
 
-// grown is s with a place for index i.
+// grown returns s with at least i+1 elements.
 func grown[T any](s []T, i int) []T {
 	for len(s) <= i {
 		var zero T
@@ -141,57 +141,58 @@ func grown[T any](s []T, i int) []T {
 	return s
 }
 
-// several is nodes at once.
+// several combines nodes.
 type several struct {
 	nodes []Node
 	all   bool
 }
 
-// All is a node in which actors are seen by whom all of the nodes let see them, from as far as the farthest
-// says. The same nodes may be used by themselves as well.
+// All returns a node whose actors are seen by connections to which all of the nodes show them, from as far as the
+// farthest of the results. The nodes may be used by themselves as well.
 func All(nodes ...Node) Node { return &several{nodes, true} }
 
-// Any is a node in which actors are seen by whom one of the nodes lets see them, from as near as the nearest says.
+// Any returns a node whose actors are seen by connections to which at least one of the nodes shows them, from as near as
+// the nearest of the results.
 func Any(nodes ...Node) Node { return &several{nodes, false} }
 
-// Attach sees that the graph knows the nodes, which it then serves by itself.
+// Attach adds the nodes to the graph, which updates them and tells them of connections.
 func (n *several) Attach(g *Graph) {
 	for _, c := range n.nodes {
 		g.attach(c)
 	}
 }
 
-// AddPeer leaves that to the nodes.
+// AddPeer does nothing: the graph tells the nodes.
 func (*several) AddPeer(*Viewer) {}
 
-// RemovePeer leaves that to the nodes.
+// RemovePeer does nothing: the graph tells the nodes.
 func (*several) RemovePeer(*Viewer) {}
 
-// Update leaves that to the nodes.
+// Update does nothing: the graph updates the nodes.
 func (*several) Update(time.Duration) {}
 
-// AddActor puts an actor into all.
+// AddActor adds an actor to all nodes.
 func (n *several) AddActor(it *Item) {
 	for _, c := range n.nodes {
 		c.AddActor(it)
 	}
 }
 
-// RemoveActor takes it out.
+// RemoveActor removes it from all nodes.
 func (n *several) RemoveActor(it *Item) {
 	for _, c := range n.nodes {
 		c.RemoveActor(it)
 	}
 }
 
-// ActorChanged tells all.
+// ActorChanged tells all nodes.
 func (n *several) ActorChanged(it *Item) {
 	for _, c := range n.nodes {
 		c.ActorChanged(it)
 	}
 }
 
-// See combines what they say.
+// See combines the results of the nodes.
 func (n *several) See(v *Viewer, it *Item, was Sight) Sight {
 	sight := Hidden
 	for _, c := range n.nodes {
@@ -208,7 +209,7 @@ func (n *several) See(v *Viewer, it *Item, was Sight) Sight {
 	return sight
 }
 
-// Explain says what each says.
+// Explain joins the explanations of the nodes.
 func (n *several) Explain(v *Viewer, it *Item) string {
 	var texts []string
 	for _, c := range n.nodes {

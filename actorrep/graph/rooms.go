@@ -9,17 +9,16 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// Room is a place, team, level or whatever connections have in common with actors.
+// Room identifies a place, a team, a level, or anything else that connections have in common with actors.
 type Room uint32
 
-// ErrNoPeer is what SetPeer says of a connection that isn't in the graph.
+// ErrNoPeer is returned by SetPeer for a connection that isn't in the graph.
 var ErrNoPeer = errors.New("graph: the connection isn't in the graph of these Rooms; call World.AddConn first, and name the Rooms in Graph.Nodes")
 
-// Rooms shows actors to connections that have a room in common with them. What is in no room, only its owner
-// sees.
+// Rooms shows actors to connections that have a room in common with them. An actor in no room is seen only by its owner.
 type Rooms struct {
-	// Of appends the rooms an actor is in. It is called when the actor is spawned and when its values or settings change,
-	// or after Graph.Changed. nil is none.
+	// Of appends the rooms of an actor. It is called when the actor is spawned, when its values or settings change, and
+	// after Graph.Changed. nil: actors are in no room.
 	Of func(a actorrep.Actor, rooms []Room) []Room
 
 	graph   *Graph
@@ -29,13 +28,13 @@ type Rooms struct {
 	scratch []Room
 }
 
-// room is who is in one. It stays for good: rooms are few.
+// room is who is in one room. It is never removed: rooms are few.
 type room struct {
 	items   itemList
 	viewers []*Viewer
 }
 
-// Attach keeps the graph.
+// Attach stores the graph.
 func (n *Rooms) Attach(g *Graph) { n.graph, n.rooms = g, map[Room]*room{} }
 
 func (n *Rooms) room(r Room) *room {
@@ -47,13 +46,13 @@ func (n *Rooms) room(r Room) *room {
 	return at
 }
 
-// normal sorts rooms and drops doubles.
+// normal sorts rooms and removes duplicates.
 func normal(rooms []Room) []Room {
 	slices.Sort(rooms)
 	return slices.Compact(rooms)
 }
 
-// SetPeer puts a connection into rooms, and out of those that aren't named.
+// SetPeer puts a connection into the given rooms, and takes it out of all others.
 func (n *Rooms) SetPeer(p *actorrep.Peer, rooms ...Room) error {
 	if n.graph == nil || n.graph.Viewer(p) == nil {
 		return ErrNoPeer
@@ -89,7 +88,7 @@ func (n *Rooms) lookAtRoom(v *Viewer, at *room) {
 	}
 }
 
-// AddPeer begins with no rooms.
+// AddPeer adds a connection without rooms.
 func (n *Rooms) AddPeer(v *Viewer) { n.peers = grown(n.peers, v.Index) }
 
 // RemovePeer takes a connection out of its rooms.
@@ -107,7 +106,7 @@ func (n *Rooms) AddActor(it *Item) {
 	n.ActorChanged(it)
 }
 
-// RemoveActor takes it out of them.
+// RemoveActor takes an actor out of its rooms.
 func (n *Rooms) RemoveActor(it *Item) {
 	for _, r := range n.actors[it.Index] {
 		n.room(r).items.remove(it)
@@ -115,7 +114,7 @@ func (n *Rooms) RemoveActor(it *Item) {
 	n.actors[it.Index] = n.actors[it.Index][:0]
 }
 
-// ActorChanged asks again for its rooms.
+// ActorChanged calls Of again.
 func (n *Rooms) ActorChanged(it *Item) {
 	n.scratch = n.scratch[:0]
 	if n.Of != nil {
@@ -152,7 +151,7 @@ func (n *Rooms) lookIn(at *room, it *Item) {
 // Update does nothing.
 func (*Rooms) Update(time.Duration) {}
 
-// See reports whether they have a room in common.
+// See returns Near when the two have a room in common.
 func (n *Rooms) See(v *Viewer, it *Item, _ Sight) Sight {
 	if it.Index >= len(n.actors) || v.Index >= len(n.peers) {
 		return Hidden
@@ -171,7 +170,7 @@ func (n *Rooms) See(v *Viewer, it *Item, _ Sight) Sight {
 	return Hidden
 }
 
-// Explain names the rooms.
+// Explain names the rooms of both.
 func (n *Rooms) Explain(v *Viewer, it *Item) string {
 	a, p := n.actors[it.Index], n.peers[v.Index]
 	switch {

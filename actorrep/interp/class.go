@@ -10,12 +10,12 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/rewind"
 )
 
-// ClassConfig is how actors of a class are interpolated. The zero value is fine.
+// ClassConfig configures the interpolation of a class. The zero value is fine.
 type ClassConfig[A actorrep.Actor] struct {
-	// Lerps is how fields of the game's own types go from one value to the next.
+	// Lerps interpolates fields of the game's own types.
 	Lerps []Lerp
-	// Hitboxes appends what can be hit of an actor, at the server: seen has the interpolated fields as the player saw them and nothing else, a is
-	// the actor as it is now. Default: nothing can be hit.
+	// Hitboxes appends the shapes at which an actor can be hit, on the server. seen has the interpolated fields as the
+	// player saw them, and zeros otherwise; a is the actor as it is now. Default: nothing can be hit.
 	Hitboxes func(a, seen A, dst []rewind.Capsule) []rewind.Capsule
 }
 
@@ -25,8 +25,8 @@ type Class[A actorrep.Actor] struct {
 	class *class
 }
 
-// Register interpolates the fields of a class that have an interp tag. The class itself is registered with the world, before or
-// after, by World.Register or by package predict.
+// Register interpolates the fields of a class that have an interp tag. The class itself is registered with the world,
+// before or after this, by World.Register or package predict.
 func Register[A actorrep.Actor](in *Interpolator, cfg ClassConfig[A]) (*Class[A], error) {
 	typ := reflect.TypeFor[A]()
 	p, err := planOf(typ, cfg.Lerps)
@@ -55,9 +55,9 @@ func (c *class) hit(p *Past, dst []rewind.Capsule) []rewind.Capsule {
 	return c.hitboxes(p, dst)
 }
 
-// At sets the interpolated fields of into, a struct of the game's own, to what is to be drawn of an actor in this frame, and leaves its other
-// fields alone. It reports whether they come from the past: an actor of this end's own player that is predicted, one that was
-// torn off, and any at a server is as it is.
+// At writes the interpolated fields of an actor, as they are to be drawn in this frame, into a struct of the game's own.
+// It leaves the other fields of into alone. It returns false when they are the actor's current values: for an actor
+// predicted by this end's player, one that was torn off, and on a server.
 func (c *Class[A]) At(a, into A) bool {
 	s := &c.in.scratch
 	t := c.shown(a)
@@ -76,7 +76,7 @@ func (c *Class[A]) At(a, into A) bool {
 	return true
 }
 
-// shown is the past that is shown of an actor, or nil when it is shown as it is.
+// shown is the actor's past values, or nil when its current values are drawn.
 func (c *Class[A]) shown(a A) *track {
 	t := c.in.tracks[baseOf(a)]
 	if t == nil || !t.any || !c.in.shows || t.base.Role() != actorrep.SimulatedProxy {
@@ -85,7 +85,7 @@ func (c *Class[A]) shown(a A) *track {
 	return t
 }
 
-// Time is the server's time that At shows of an actor in this frame; false when it shows it as it is.
+// Time is the server time that At shows for an actor in this frame; ok is false when At shows its current values.
 func (c *Class[A]) Time(a A) (at time.Duration, ok bool) {
 	t := c.shown(a)
 	if t == nil {
@@ -94,8 +94,9 @@ func (c *Class[A]) Time(a A) (at time.Duration, ok bool) {
 	return max(t.at, c.in.shown-t.behind(c.in.reach, c.in.cfg.MaxDelay)), true
 }
 
-// Now is the server's time at which actors of the class are shown in this frame, if their values come as often as those that came last did: for what
-// is drawn among them without values of its own, as a bullet that flies in a line. False before anything came; on a server it is the present.
+// Now is the server time that this frame shows for an actor of the class that is updated as often as the most recent
+// ones were. It is for things drawn among them that have no values of their own, such as a bullet in straight flight. ok
+// is false before anything has arrived. On a server it is World.Now.
 func (c *Class[A]) Now() (at time.Duration, ok bool) {
 	switch {
 	case c.in.world.IsServer():
@@ -106,15 +107,17 @@ func (c *Class[A]) Now() (at time.Duration, ok bool) {
 	return c.in.shown - min(time.Duration(c.in.reach*float64(c.class.smooth)), c.in.cfg.MaxDelay), true
 }
 
-// Teleport says, on a client, that the actor's newest values are no continuation of those before: those that came in this frame, as
-// in a notify, and else the next ones. Where the server knows, a field with the tag interp:"jump" is simpler.
+// Teleport says, on a client, that the actor must not be interpolated between its newest values and those before. The
+// newest are those received in this frame, for example in a notify; if there are none, the next to arrive. When the
+// server knows, a field with the tag interp:"jump" is simpler.
 func (c *Class[A]) Teleport(a A) {
 	if t := c.in.tracks[baseOf(a)]; t != nil {
 		t.jump()
 	}
 }
 
-// Pose sets the interpolated fields of into to those of an actor in a View of Rewind's; false when it wasn't there.
+// Pose writes the interpolated fields of an actor in a View of Rewind into a struct of the game's own; false when it
+// wasn't there.
 func (c *Class[A]) Pose(v *View, a, into A) bool {
 	past, ok := v.Pose(rewind.ID(baseOf(a).GUID()))
 	if ok {

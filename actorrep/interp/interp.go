@@ -13,30 +13,32 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/rewind"
 )
 
-// Config is how an Interpolator chooses its delay. The zero value is fine.
+// Config configures an Interpolator. The zero value is fine.
 type Config struct {
-	// MaxDelay bounds what lateness adds to the delay, and what an actor's interval adds. Default 500 ms; to 2 s.
+	// MaxDelay bounds the two parts of the delay: lateness, and reach times an actor's interval. Default 500 ms; at most
+	// 2 s.
 	MaxDelay time.Duration
-	// MaxRewind is how far back Rewind shows anything. Default 400 ms; to 2 s. It should be the longest round trip of a player who is to hit what he
-	// aims at, and the delay; what is more is taken from those who are hit.
+	// MaxRewind is how far back Rewind goes at most. Default 400 ms; at most 2 s. Choose the longest round trip with
+	// which a player should hit what he aims at, plus the delay. The longer it is, the longer after reaching cover
+	// players are still hit.
 	MaxRewind time.Duration
 }
 
-// ErrConfig is wrapped by what is wrong with a config.
+// ErrConfig is wrapped by errors about a config.
 var ErrConfig = errors.New("interp: config")
 
-// Counters is what an Interpolator did and met.
+// Counters counts what an Interpolator did.
 type Counters struct {
-	Samples uint64 // values that came after others of their actor
-	Rests   uint64 // of those, after a rest
-	Jumps   uint64 // of those, elsewhere
-	Draws   uint64 // calls of At that were shown from samples
-	Late    uint64 // of those, the ones that had to wait for a sample that came later: the actor stood still though it moved
+	Samples uint64 // values received, without each actor's first
+	Rests   uint64 // of these, the ones after a rest
+	Jumps   uint64 // of these, the ones after a teleport
+	Draws   uint64 // calls of At that interpolated
+	Late    uint64 // of these, the ones for which a value was late: the actor stood still though it moved
 	Rewinds uint64
-	Clamped uint64 // of those, with a claim that no honest client makes
+	Clamped uint64 // of these, the ones whose claim had to be limited
 }
 
-// Interpolator is the past of a world's actors, at either end. It belongs to the world's goroutine.
+// Interpolator keeps the past values of a world's actors, at either end. It belongs to the world's goroutine.
 type Interpolator struct {
 	Counters Counters
 
@@ -46,19 +48,19 @@ type Interpolator struct {
 	classes map[reflect.Type]*class
 	tracks  map[*actorrep.Base]*track
 	list    []*track // the same
-	many    int      // tracks in list before those of actors that are gone are looked for without a Tick
+	many    int      // length of list at which the next track sweeps it
 	now     time.Duration
 	ticked  bool
 
 	// On a client.
 	timeline         *interpolation.Timeline
-	heard, heardAt   time.Duration // World.ServerTime of the last Tick, and when it was new
+	heard, heardAt   time.Duration // World.ServerTime in the last Tick, and when it last changed
 	came             [maxCame]time.Duration
-	nCame            int           // times of the values that came since
-	shown            time.Duration // the server's time that is shown of what is sent in every Step
+	nCame            int           // times of the values received since the last Tick
+	shown            time.Duration // server time that is drawn, before an actor's reach * interval
 	shows            bool
 	loss             float64
-	packetsKnown     float64 // that loss is the average of
+	packetsKnown     float64 // number of packets that loss is the average of
 	received, missed uint64  // packets
 	reach            float64
 
@@ -72,7 +74,7 @@ type Interpolator struct {
 type class struct {
 	plan     *plan
 	typical  time.Duration // interval of the actor that was sampled last
-	smooth   time.Duration // what follows it
+	smooth   time.Duration // typical, smoothed
 	hitboxes func(p *Past, dst []rewind.Capsule) []rewind.Capsule
 	spare    []*track
 }
@@ -84,7 +86,7 @@ func (c *class) interval() time.Duration {
 	return c.typical
 }
 
-// New returns what interpolates a world's actors. Make it, and Register its classes, before the first connection.
+// New returns an Interpolator for a world's actors. Make it, and Register its classes, before the first connection.
 func New(w *actorrep.World, cfg Config) (*Interpolator, error) {
 	if cfg.MaxDelay == 0 {
 		cfg.MaxDelay = 500 * time.Millisecond
@@ -99,7 +101,7 @@ func New(w *actorrep.World, cfg Config) (*Interpolator, error) {
 	in.reach = reachFor(in.loss)
 	var err error
 	if in.history, err = rewind.New(rewind.Config[*Past]{
-		Lerp:        func(a, _ *Past, _ float64) *Past { return a }, // Rewind shows poses that are between already
+		Lerp:        func(a, _ *Past, _ float64) *Past { return a }, // Rewind's poses are interpolated already
 		Hitboxes:    func(_ rewind.ID, p **Past, dst []rewind.Capsule) []rewind.Capsule { return (*p).class.hit(*p, dst) },
 		MaxRewind:   cfg.MaxRewind,
 		MaxEntities: maxActors,
@@ -117,25 +119,26 @@ func New(w *actorrep.World, cfg Config) (*Interpolator, error) {
 const (
 	maxDelay  = 2 * time.Second
 	maxActors = 1 << 16
-	// firstLoss is the share of packets lost that is expected before any was.
+	// firstLoss is the share of lost packets that is assumed at first.
 	firstLoss = 0.01
-	// lossSpan is over how many packets it is averaged, beginning as if firstPackets had come.
+	// lossSpan is the number of packets that the loss is averaged over. It starts as if firstPackets had arrived.
 	lossSpan     = 200
 	firstPackets = 20
-	// lateShare is how many draws may have to wait, as a share.
+	// lateShare is the share of draws that may find a value missing.
 	lateShare = 0.004
-	// maxReach is how many intervals an actor is shown behind what is sent in every Step at most.
+	// maxReach is the largest reach.
 	maxReach = 8
-	// reachSlew is how much reach changes in a second.
+	// reachSlew is how much reach changes at most, a second.
 	reachSlew = 0.5
-	// maxCame is how many times of values that come in one Tick are told apart.
+	// maxCame is how many times of values are kept apart in one Tick.
 	maxCame = 32
-	// strange is how far a server's time may be from where it was expected: more is another server, or another place of a replay.
+	// strange is how far the server's time may be from the expected one; beyond it there is another server, or a replay
+	// was moved.
 	strange = time.Second
 )
 
-// reachFor is how many intervals an actor is to be shown behind, so that as few samples as lateShare are waited for when packets
-// are lost at a rate: so many in a row are lost more rarely.
+// reachFor is the reach at which at most lateShare of the draws find a value missing: losing that many packets in a row
+// is as rare.
 func reachFor(loss float64) float64 {
 	if loss <= lateShare {
 		return 1
@@ -143,7 +146,7 @@ func reachFor(loss float64) float64 {
 	return min(math.Ceil(math.Log(lateShare)/math.Log(min(loss, 0.9))), maxReach)
 }
 
-// restart forgets all that came.
+// restart forgets everything received.
 func (in *Interpolator) restart() (err error) {
 	in.heard, in.shows, in.nCame = 0, false, 0
 	for _, t := range in.list {
@@ -154,7 +157,7 @@ func (in *Interpolator) restart() (err error) {
 	return err
 }
 
-// values keeps what an actor's values are now.
+// values stores an actor's current values as a sample.
 func (in *Interpolator) values(a actorrep.Actor) {
 	b := baseOf(a)
 	t := in.tracks[b]
@@ -165,7 +168,7 @@ func (in *Interpolator) values(a actorrep.Actor) {
 			return
 		}
 		t = in.track(a, c)
-	case t.guid != b.GUID(): // it was destroyed, and spawned again
+	case t.guid != b.GUID(): // destroyed, and the struct spawned again
 		t.begin(a, t.class)
 	}
 	at, ok := b.ServerTime()
@@ -181,7 +184,7 @@ func (in *Interpolator) values(a actorrep.Actor) {
 	t.sample(at, &in.scratch, missed, in.reach, &in.Counters)
 }
 
-// track begins the past of an actor, in the memory of one that is gone.
+// track begins the past of an actor. It reuses the memory of a gone one.
 func (in *Interpolator) track(a actorrep.Actor, c *class) *track {
 	if len(in.list) >= max(in.many, sweepAt) {
 		in.sweep()
@@ -193,7 +196,7 @@ func (in *Interpolator) track(a actorrep.Actor, c *class) *track {
 	} else {
 		buffer, err := interpolation.NewBuffer(interpolation.BufferConfig[sample]{Lerp: c.plan.between, MaxExtrapolation: -1, Capacity: samples})
 		if err != nil {
-			panic(err) // none of it is the caller's
+			panic(err) // the config is ours
 		}
 		t = &track{buffer: buffer}
 	}
@@ -203,10 +206,10 @@ func (in *Interpolator) track(a actorrep.Actor, c *class) *track {
 	return t
 }
 
-// sweepAt is the least many.
+// sweepAt is the smallest many.
 const sweepAt = 64
 
-// sweep lets go of actors that are gone.
+// sweep forgets actors that are gone.
 func (in *Interpolator) sweep() {
 	kept := in.list[:0]
 	for _, t := range in.list {
@@ -222,10 +225,10 @@ func (in *Interpolator) sweep() {
 	in.list = kept
 }
 
-// samples is how many are kept of an actor: at 60 a second, 0.8 s.
+// samples is how many samples an actor keeps: 0.8 s at 60 a second.
 const samples = 48
 
-// packets is what came of the connection so far, on a client.
+// packets is how many packets the client's connection received and missed so far.
 func (in *Interpolator) packets() (received, missed uint64) {
 	if c, ok := in.world.Conn().(interface{ InPackets() (uint64, uint64) }); ok {
 		return c.InPackets()
@@ -233,8 +236,8 @@ func (in *Interpolator) packets() (received, missed uint64) {
 	return 0, 0
 }
 
-// Tick is a frame: call it right after World.Step, at both ends, with the same time. In a replay give it Replay.Position, so that it is right at any
-// speed.
+// Tick advances the time by a frame. Call it right after World.Step, at both ends, with the same time. In a replay pass
+// Replay.Position, so that it is right at any speed.
 func (in *Interpolator) Tick(now time.Duration) {
 	dt := now - in.now
 	if !in.ticked {
@@ -254,7 +257,7 @@ func (in *Interpolator) Tick(now time.Duration) {
 	}
 }
 
-// listen learns from what came, and says what time is shown.
+// listen learns from what has arrived, and sets the time that is drawn.
 func (in *Interpolator) listen(now, dt time.Duration) {
 	received, missed := in.packets()
 	if received < in.received || missed < in.missed { // another connection
@@ -274,7 +277,7 @@ func (in *Interpolator) listen(now, dt time.Duration) {
 			_ = in.restart() // the config was right before
 		}
 		in.heard, in.heardAt = at, now
-		for _, one := range in.came[:in.nCame] { // what waited for a packet before it comes together, and each was missed
+		for _, one := range in.came[:in.nCame] { // values held up behind a lost packet arrive together: each was missed
 			if one < at {
 				in.timeline.Missed(in.now, one)
 			}
@@ -285,8 +288,9 @@ func (in *Interpolator) listen(now, dt time.Duration) {
 	in.shown, in.shows = in.timeline.Now(now)
 }
 
-// Delay is how far behind the newest that can be here what is sent in every Step is shown, but for the interval of the actor itself.
+// Delay is how far behind the newest server time that can have arrived a frame shows the world, without an actor's reach
+// * interval.
 func (in *Interpolator) Delay() time.Duration { return in.timeline.Delay() }
 
-// Reach is how many intervals an actor is shown behind that: one without loss, more the more packets are lost.
+// Reach is how many of its intervals an actor is shown behind that: 1 without loss, more with more loss.
 func (in *Interpolator) Reach() float64 { return in.reach }

@@ -15,29 +15,29 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
-// ErrClass is wrapped by what is wrong with an interpolated class.
+// ErrClass is wrapped by errors about an interpolated class.
 var ErrClass = errors.New("interp: class")
 
-// maxWords bounds the interpolated numbers of an actor. A value of a kind of the game's takes one for each 8 bytes.
+// maxWords bounds the interpolated numbers of an actor. A value of the game's own type takes one for each 8 bytes.
 const maxWords = 24
 
-// sample is the interpolated values of an actor at one time, by the order of its plan.
+// sample is an actor's interpolated values at one time, in the order of its plan.
 type sample [maxWords]uint64
 
-// partKind is how a part goes from one sample to the next.
+// partKind says how a part is interpolated.
 type partKind uint8
 
 const (
-	line     partKind = iota // a number, straight
+	line     partKind = iota // linear
 	degrees                  // an angle, the short way round
 	radians                  // the same
 	rotation                 // a quaternion of four floats
 	step                     // the older value, until the time of the newer
-	jump                     // the same; when it changes the actor is elsewhere
+	jump                     // as step; a change means that the actor teleported
 	custom                   // as a function of the game's says
 )
 
-// part is what goes as a whole.
+// part is what is interpolated as one.
 type part struct {
 	kind    partKind
 	first   int // word of a sample
@@ -46,7 +46,7 @@ type part struct {
 	custom  *Lerp
 }
 
-// distance is some words that tell a teleport when they move farther than it.
+// distance is a teleport= option: the actor teleported when these words change by more than most.
 type distance struct {
 	from, to int
 	most     float64
@@ -62,15 +62,15 @@ type plan struct {
 	from, to, shown sample // for customs, whose functions would let others escape to the heap
 }
 
-// Lerp is how values of one type go from one to the next, made by LerpOf.
+// Lerp interpolates values of one type. LerpOf makes it.
 type Lerp struct {
 	typ        reflect.Type
 	load, save func(words, obj unsafe.Pointer)
 	between    func(dst, a, b unsafe.Pointer, t float64)
 }
 
-// LerpOf interpolates fields of type T by a function of the game's: f is the value at the share t, 0 to 1, of the way from a to b. T must
-// hold no pointers, and take 192 bytes at most.
+// LerpOf interpolates fields of type T with the game's function f, which returns the value at t, 0 to 1, between a and
+// b. T must contain no pointers, and take 192 bytes at most.
 func LerpOf[T any](f func(a, b T, t float64) T) Lerp {
 	move := func(dst, src unsafe.Pointer) { *(*T)(dst) = *(*T)(src) }
 	return Lerp{
@@ -83,15 +83,15 @@ func LerpOf[T any](f func(a, b T, t float64) T) Lerp {
 	}
 }
 
-// tagged is what tags say of a field.
+// tagged is what the tags say about a field.
 type tagged struct {
 	name  string
 	kind  partKind
-	given bool    // the kind, by the interp tag itself
+	given bool    // kind was set by the interp tag itself
 	apart float64 // teleport=
 }
 
-// net takes what a net tag says of the kind.
+// net takes the kind from a net tag.
 func (g *tagged) net(tag reflect.StructTag) {
 	net, ok := tag.Lookup("net")
 	if !ok || g.given {
@@ -237,7 +237,7 @@ func hasPointers(t reflect.Type) bool {
 	return false
 }
 
-// load takes the values of the actor at obj.
+// load copies the values of the actor at obj.
 func (p *plan) load(obj unsafe.Pointer, s *sample) {
 	for i := range p.parts {
 		q := &p.parts[i]
@@ -251,7 +251,7 @@ func (p *plan) load(obj unsafe.Pointer, s *sample) {
 	}
 }
 
-// store puts them there.
+// store copies values to the actor at obj.
 func (p *plan) store(obj unsafe.Pointer, s *sample) {
 	for i := range p.parts {
 		q := &p.parts[i]
@@ -265,7 +265,7 @@ func (p *plan) store(obj unsafe.Pointer, s *sample) {
 	}
 }
 
-// between is what is shown at the share t of the way from a to b.
+// between interpolates from a to b; t is 0 to 1.
 func (p *plan) between(a, b sample, t float64) (s sample) {
 	if len(p.customs) > 0 {
 		p.from, p.to = a, b
@@ -299,7 +299,7 @@ func (p *plan) between(a, b sample, t float64) (s sample) {
 	return s
 }
 
-// turn goes from one rotation to another the short way, at an even speed.
+// turn interpolates a rotation the short way, at constant speed (slerp).
 func (q *part) turn(a, b, s *sample, t float64) {
 	var from, to [4]float64
 	dot := 0.0
@@ -329,7 +329,7 @@ func (q *part) turn(a, b, s *sample, t float64) {
 	}
 }
 
-// apart reports whether b is elsewhere, and not where a came to.
+// apart reports whether the actor teleported between a and b.
 func (p *plan) apart(a, b *sample) bool {
 	for i := range p.parts {
 		if q := &p.parts[i]; q.kind == jump && a[q.first] != b[q.first] {

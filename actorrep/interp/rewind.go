@@ -8,11 +8,12 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
-// Seen is what time a client shows: it goes with a shot, as a parameter or in an input. The zero value is the present.
+// Seen says what time a client shows. Send it with a shot, as a parameter or in an input. The zero value is the present.
 type Seen struct {
-	// At is the server's time that is shown of what is sent in every Step: the low 16 bits of it in units of 2^19 ns, 0.52 ms.
+	// At is the server time that is shown, before an actor's reach * interval: its low 16 bits in units of 2^19 ns, 0.52
+	// ms.
 	At uint16
-	// Reach is how many intervals an actor is shown behind that, in units of 1/32; 0 only in the zero value.
+	// Reach is Interpolator.Reach in units of 1/32. It is 0 only in the zero value.
 	Reach uint8
 }
 
@@ -21,7 +22,7 @@ const (
 	reachUnit = 32
 )
 
-// Seen is what this client shows in this frame.
+// Seen says what time this client shows in this frame.
 func (in *Interpolator) Seen() Seen {
 	if in.world.IsServer() || !in.shows {
 		return Seen{}
@@ -36,28 +37,29 @@ type Past struct {
 	values sample
 }
 
-// View is the world as a player saw it: ask it with rays and shapes. Its ids are the actors' GUIDs.
+// View is the world as a player saw it. Query it with rays and shapes. Its ids are the actors' GUIDs.
 type View = rewind.View[*Past]
 
-// rewound is what Rewind shows.
+// rewound is what the current Rewind shows.
 type rewound struct {
 	peer  *actorrep.Peer
 	base  time.Duration
-	first time.Duration // nothing earlier is shown
+	first time.Duration // earliest time shown
 	reach float64
 }
 
-// allowance is how much later than its round trip and its jitter a claim may come: frames of both ends, and an input that
-// was lost and came with a later one.
+// allowance is how much older than the connection's round trip and jitter a claim may be: for the frames of both ends,
+// and for an input that was lost and sent again with a later one.
 const allowance = 100 * time.Millisecond
 
-// early is how far a claim may be ahead of the last Step without being counted: that Step may be over for a while.
+// early is how far a claim may be ahead of the last Step without being counted: that Step may be some time ago.
 const early = 50 * time.Millisecond
 
-// Rewind shows the actors where a player saw them, who told what by Seen, on a server. Each is shown at the time at which that client drew it, as
-// far as the claim can be true: no earlier than the connection's round trip and jitter explain, nor than Config.MaxRewind, nor later
-// than now; what a claim is more than that is cut and counted. Actors that the player doesn't have aren't there. For World.Local, and for the
-// zero Seen, it is the present. The view is valid until the next Rewind.
+// Rewind shows the actors, on a server, as the player p saw them; seen is what that client sent. Each actor is shown at
+// the time at which the client drew it. A claim is limited, and then counted: it may not be older than the connection's
+// round trip and jitter explain, nor older than Config.MaxRewind, nor in the future. Actors that the player doesn't have
+// aren't in the view. For World.Local, and for the zero Seen, it is the present. The view is valid until the next
+// Rewind.
 func (in *Interpolator) Rewind(p *actorrep.Peer, seen Seen) *View {
 	in.Counters.Rewinds++
 	now := in.world.Now()
@@ -68,7 +70,7 @@ func (in *Interpolator) Rewind(p *actorrep.Peer, seen Seen) *View {
 	return in.history.Show(in.rewound.base, in.fill)
 }
 
-// believe is what of a claim can be true.
+// believe limits a claim to what can be true.
 func (in *Interpolator) believe(p *actorrep.Peer, seen Seen, now time.Duration) rewound {
 	off := int16(seen.At - uint16(now>>seenUnit)) // units from now
 	claimed := (now>>seenUnit + time.Duration(off)) << seenUnit

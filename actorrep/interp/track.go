@@ -11,26 +11,27 @@ import (
 )
 
 const (
-	// keptGaps is how many of an actor's last gaps between samples its interval is the median of.
+	// keptGaps is of how many of an actor's last gaps between samples the interval is the median.
 	keptGaps = 9
-	// fewGaps is how many tell something.
+	// fewGaps is how many gaps are needed for an interval.
 	fewGaps = 3
-	// longestGap is what isn't kept as one: the actor was at rest.
+	// longestGap: a longer gap doesn't count for the interval, because the actor was at rest.
 	longestGap = 1100 * time.Millisecond
-	// firstInterval is that of an actor of whose class none has moved.
+	// firstInterval is assumed while no actor of the class has moved.
 	firstInterval = 50 * time.Millisecond
-	// restGaps is how many intervals without a sample are a rest, when no packet was missed in them.
+	// restGaps is how many intervals without a sample are a rest, when no packet was missed.
 	restGaps = 2.5
-	// sparseGaps is how many intervals more than reach are a rest even though a packet was missed in each.
+	// sparseGaps: this many intervals more than reach are a rest even when each may have been a lost packet.
 	sparseGaps = 2
-	// intervalSlew is how much of the time that passes an actor's interval may change by, so that what is shown neither jumps nor goes back.
+	// intervalSlew is the fraction of the passing time by which an actor's interval may change, so that the drawn time
+	// neither jumps nor goes back.
 	intervalSlew = 0.04
 )
 
-// track is the past of one actor.
+// track is one actor's past values.
 type track struct {
 	base  *actorrep.Base
-	guid  netguid.GUID // with another one it is another actor, though in the same memory
+	guid  netguid.GUID // a change means that the struct is another actor now
 	actor actorrep.Actor
 	class *class
 
@@ -41,17 +42,17 @@ type track struct {
 	before   sample // the one before that
 	fresh    int8   // 2 when the newest came since the last Tick, 1 when since the one before
 	missed   uint64 // packets of the connection until then
-	jumped   bool   // the next sample is no continuation of it
-	waiting  uint64 // draws beyond the newest, of which it isn't known yet whether the actor rested
+	jumped   bool   // the next sample is a teleport
+	waiting  uint64 // draws after the newest sample: counted as late when the next sample shows that the actor moved
 	gaps     [keptGaps]time.Duration
 	nGaps    int
 	typical  time.Duration // their median; 0 while there are none
-	interval time.Duration // what follows it, and is shown by
-	at       time.Duration // shown last, on a client
+	interval time.Duration // typical, smoothed; used for drawing
+	at       time.Duration // time drawn last, on a client
 	past     Past
 }
 
-// begin readies a track for an actor.
+// begin prepares a track for an actor.
 func (t *track) begin(a actorrep.Actor, c *class) {
 	buffer := t.buffer
 	*t = track{base: baseOf(a), guid: baseOf(a).GUID(), actor: a, class: c, buffer: buffer, interval: c.interval()}
@@ -62,7 +63,7 @@ func (t *track) begin(a actorrep.Actor, c *class) {
 // there reports whether the actor is still in the world.
 func (t *track) there(w *actorrep.World) bool { return t.base.World() == w && t.base.GUID() == t.guid }
 
-// sample takes the values of a time. Packets missed is how many of the connection's were until then.
+// sample stores the values of a time. missed is how many packets the connection has missed so far.
 func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64, n *Counters) {
 	gap := at - t.newest
 	switch {
@@ -78,7 +79,7 @@ func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64
 	t.newest, t.last, t.missed, t.waiting, t.jumped = at, *v, missed, 0, false
 }
 
-// since makes sense of the time since the sample before.
+// since interprets the gap since the sample before: a teleport, a rest, or movement.
 func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach float64, n *Counters) {
 	n.Samples++
 	known := t.typical
@@ -88,7 +89,7 @@ func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach floa
 	switch held := max(at-known, t.newest+1); {
 	case t.jumped || t.class.plan.apart(&t.last, v):
 		n.Jumps++
-		t.hold(at-1, at) // the old place until the last moment
+		t.hold(at-1, at) // drawn at the old place until just before
 	case isRest(gap, known, missed, reach) && held < at:
 		n.Rests++
 		t.hold(held, at)
@@ -107,29 +108,29 @@ func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach floa
 	slices.Sort(kept)
 	t.typical = kept[len(kept)/2]
 	if t.nGaps == fewGaps && t.class.typical == 0 {
-		t.interval = t.typical // what was shown so far was a guess
+		t.interval = t.typical // so far it was a guess
 	}
 	t.class.typical = t.typical
 }
 
-// hold says that the actor still was as its last sample at some time before the one that came.
+// hold adds a copy of the last sample, shortly before the new one: the actor stood there.
 func (t *track) hold(until, before time.Duration) {
 	if until > t.newest && until < before {
 		t.buffer.Push(until, t.last)
 	}
 }
 
-// isRest reports whether an actor that is sampled at an interval was at rest in a gap in which packets were missed.
+// isRest reports whether an actor was at rest in a gap.
 func isRest(gap, interval time.Duration, missed int64, reach float64) bool {
 	intervals := float64(gap) / float64(interval)
 	if intervals < restGaps {
 		return false
 	}
-	absent := int64(math.Round(intervals)) - 1 // samples that would have come
+	absent := int64(math.Round(intervals)) - 1 // samples that would have been sent
 	return missed < absent || float64(absent) >= reach+sparseGaps
 }
 
-// tick follows the typical interval.
+// tick moves the interval towards the typical one.
 func (t *track) tick(dt time.Duration) {
 	t.fresh = max(t.fresh-1, 0)
 	if t.typical > 0 {
@@ -143,12 +144,12 @@ func follow(interval, typical, dt time.Duration) time.Duration {
 	return interval + min(max(typical-interval, -most), most)
 }
 
-// behind is how much later than what is sent in every Step the actor is shown.
+// behind is reach * interval, at most most.
 func (t *track) behind(reach float64, most time.Duration) time.Duration {
 	return min(time.Duration(reach*float64(t.interval)), most)
 }
 
-// jump makes the newest sample no continuation of the one before, if it came in this frame, and else the next one.
+// jump makes the newest sample a teleport if it arrived in this frame, else the next one.
 func (t *track) jump() {
 	if t.fresh == 0 {
 		t.jumped = true

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// State says how a value of a [Buffer] came about.
+// State says how [Buffer.At] got its value.
 type State uint8
 
-// The states of a value.
+// The states.
 const (
-	Empty        State = iota // there is no snapshot: the zero value
-	Early                     // the time is before the oldest snapshot: that one
+	Empty        State = iota // no snapshot: the zero value
+	Early                     // before the oldest snapshot: that one
 	Interpolated              // between two snapshots, or exactly one
-	Extrapolated              // beyond the newest
-	Stale                     // so far beyond that it stands
+	Extrapolated              // after the newest
+	Stale                     // after the newest by more than MaxExtrapolation: it stands still
 )
 
 // String names the state.
@@ -26,21 +26,20 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// BufferConfig is how a [Buffer] goes between snapshots. Only Lerp is required.
+// BufferConfig configures a [Buffer]. Only Lerp is required.
 type BufferConfig[T any] struct {
-	// Lerp is the value at the share t of the way from a to b; t above 1 goes on beyond b.
+	// Lerp interpolates: it returns the value at t between a (0) and b (1). t above 1 extrapolates beyond b.
 	Lerp func(a, b T, t float64) T
-	// Teleport says whether b is no continuation of a. Default: it always is.
+	// Teleport reports whether the step from a to b is a jump that must not be interpolated. Default: never.
 	Teleport func(a, b T) bool
-	// MaxExtrapolation is how long the line of the last two snapshots is followed beyond
-	// them. Default 250 ms; -1 for not at all.
+	// MaxExtrapolation is how long after the newest snapshot At continues the line of the last two. Default 250 ms; -1
+	// for not at all.
 	MaxExtrapolation time.Duration
-	// Capacity is the number of snapshots held. Default 32; 2 to 1024. It should span
-	// the timeline's MaxDelay.
+	// Capacity is the number of snapshots kept. Default 32; 2 to 1024. It should cover the timeline's MaxDelay.
 	Capacity int
 }
 
-// minSpacing is the least distance of two snapshots whose line is followed.
+// minSpacing is the least distance in time of two snapshots that are extrapolated.
 const minSpacing = time.Millisecond
 
 type snapshot[T any] struct {
@@ -48,15 +47,15 @@ type snapshot[T any] struct {
 	value T
 }
 
-// Buffer holds the last snapshots of one thing. Not safe for concurrent use.
+// Buffer keeps the last snapshots of one thing. Not safe for concurrent use.
 //
-// Invariant: snaps is in the order of at, without repeats.
+// Invariant: snaps is sorted by at, without repeats.
 type Buffer[T any] struct {
 	cfg   BufferConfig[T]
 	snaps []snapshot[T]
 }
 
-// NewBuffer returns an empty buffer. All that it will ever need is allocated here.
+// NewBuffer returns an empty buffer. It allocates all memory that the buffer ever needs.
 func NewBuffer[T any](cfg BufferConfig[T]) (*Buffer[T], error) {
 	switch cfg.MaxExtrapolation {
 	case 0:
@@ -87,8 +86,8 @@ func (b *Buffer[T]) Reset() {
 	b.snaps = b.snaps[:0]
 }
 
-// Push takes the snapshot of a time. It is false, and nothing happens, when there is one
-// of that time already, or when the buffer is full of younger ones.
+// Push adds the snapshot of a time. It returns false and changes nothing when there is one of that time, or when the
+// buffer is full of newer ones.
 func (b *Buffer[T]) Push(at time.Duration, v T) bool {
 	i := b.after(at)
 	if i > 0 && b.snaps[i-1].at == at {
@@ -108,7 +107,7 @@ func (b *Buffer[T]) Push(at time.Duration, v T) bool {
 	return true
 }
 
-// after is the index of the first snapshot younger than t; mostly it is near the end.
+// after is the index of the first snapshot later than t, usually near the end.
 func (b *Buffer[T]) after(t time.Duration) int {
 	i := len(b.snaps)
 	for i > 0 && b.snaps[i-1].at > t {
@@ -117,7 +116,7 @@ func (b *Buffer[T]) after(t time.Duration) int {
 	return i
 }
 
-// At is the value at a time of the timeline.
+// At is the value at a time, in the sender's clock: Timeline.Now.
 func (b *Buffer[T]) At(t time.Duration) (T, State) {
 	i := b.after(t)
 	switch {
@@ -136,7 +135,7 @@ func (b *Buffer[T]) At(t time.Duration) (T, State) {
 	return b.cfg.Lerp(from.value, to.value, float64(t-from.at)/float64(to.at-from.at)), Interpolated
 }
 
-// beyond is the value at t, which is not before the newest snapshot.
+// beyond is the value at t, which is at or after the newest snapshot.
 func (b *Buffer[T]) beyond(t time.Duration) (T, State) {
 	last := &b.snaps[len(b.snaps)-1]
 	ahead, state := t-last.at, Extrapolated

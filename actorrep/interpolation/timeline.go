@@ -9,7 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/netclock"
 )
 
-// ErrConfig is wrapped by what is wrong with a config.
+// ErrConfig is wrapped by errors about a config.
 var ErrConfig = errors.New("interpolation: config")
 
 const (
@@ -17,24 +17,22 @@ const (
 	minSamples = 8 // before them the delay is InitialDelay
 )
 
-// Config is how a [Timeline] chooses its delay. The zero value is fine.
+// Config configures a [Timeline]. The zero value is fine.
 type Config struct {
 	// MinDelay and MaxDelay bound the delay. Default 0 and 500 ms.
 	MinDelay, MaxDelay time.Duration
-	// InitialDelay is used until 8 arrivals were seen. Default 100 ms; within the bounds.
+	// InitialDelay is the delay until 8 arrivals were seen. Default 100 ms, within MinDelay and MaxDelay.
 	InitialDelay time.Duration
-	// Margin is added to what was needed. Default 5 ms; -1 for none.
+	// Margin is added to the delay that was needed. Default 5 ms; -1 for none.
 	Margin time.Duration
-	// Quantile is the share of arrivals that came early enough. Default 0.95; above
-	// 0, at most 1.
+	// Quantile is the share of arrivals for which the delay is enough. Default 0.95; above 0, at most 1.
 	Quantile float64
-	// LatenessOnly has the delay cover only how late arrivals are, not the time between them: for a sender that is silent while nothing
-	// changes, and whose things have buffers that are asked for times of their own.
+	// LatenessOnly makes the delay cover only how late arrivals are, not the time between them. Use it when the sender
+	// is silent while nothing changes, and when buffers are read at times of their own.
 	LatenessOnly bool
-	// Window is the number of last arrivals that count. Default 64; 8 to 256.
+	// Window is the number of last arrivals that the delay is computed from. Default 64; 8 to 256.
 	Window int
-	// Follower is how fast the shown time may change its distance. Its default here is a
-	// slew of 0.1 and a jump of 1 s.
+	// Follower configures how fast the delay may change. Its default here is a slew of 0.1 and a jump of 1 s.
 	Follower netclock.FollowerConfig
 }
 
@@ -73,14 +71,14 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// TimelineCounters is what a timeline met.
+// TimelineCounters counts arrivals.
 type TimelineCounters struct {
 	Arrivals uint64
-	Late     uint64 // of those, the ones that a younger snapshot had overtaken
+	Late     uint64 // of these, the ones that a newer snapshot had overtaken
 }
 
 type arrival struct {
-	transit time.Duration // local arrival less sender's time: the way plus an unknown constant
+	transit time.Duration // local arrival time minus sender's time: the network delay plus an unknown constant
 	gap     time.Duration // sender's time since the snapshot before
 }
 
@@ -92,7 +90,7 @@ type Timeline struct {
 	follower *netclock.Follower
 	newest   time.Duration
 	window   [maxWindow]arrival
-	taken    int // ever, into the window
+	taken    int // arrivals stored in window so far
 	base     time.Duration
 	delay    time.Duration
 	started  bool
@@ -110,8 +108,8 @@ func NewTimeline(cfg Config) (*Timeline, error) {
 	return &Timeline{cfg: cfg, follower: f, delay: cfg.InitialDelay}, nil
 }
 
-// Arrived tells of a snapshot that came now and was made at a time of the sender's
-// clock. Call it once for each packet, whatever it holds.
+// Arrived reports a snapshot that arrived at now, in local time, and was made at at, in the sender's time. Call it once
+// for each packet, whatever it contains.
 func (t *Timeline) Arrived(now, at time.Duration) {
 	t.Counters.Arrivals++
 	if !t.started {
@@ -125,16 +123,17 @@ func (t *Timeline) Arrived(now, at time.Duration) {
 	t.take(now, at)
 }
 
-// Missed tells that a snapshot wasn't there at now, the last time that something was shown, and has come since: where snapshots come
-// together that were held up, as behind a lost one, call it for each but the youngest before Arrived is called for that. One that couldn't have been there yet, or is
-// no younger than what came before, doesn't count.
+// Missed reports a snapshot that hadn't arrived at now, the time of the last frame, and has arrived since. Use it when
+// several snapshots arrive together because they were held up, for example behind a lost packet: call it for each but
+// the newest, then Arrived for that. It has no effect for a snapshot that couldn't have arrived by now, or that isn't
+// newer than those before.
 func (t *Timeline) Missed(now, at time.Duration) {
 	if t.started && at > t.newest && now-at > t.base {
 		t.take(now, at)
 	}
 }
 
-// take counts a snapshot that could be shown from now on.
+// take stores an arrival.
 func (t *Timeline) take(now, at time.Duration) {
 	t.window[t.taken%t.cfg.Window] = arrival{transit: now - at, gap: at - t.newest}
 	t.taken++
@@ -142,7 +141,7 @@ func (t *Timeline) take(now, at time.Duration) {
 	t.adapt()
 }
 
-// adapt computes anew the fastest way, and the delay that would have been enough.
+// adapt recomputes the fastest transit, and the delay that would have been enough.
 func (t *Timeline) adapt() {
 	seen := t.window[:min(t.taken, t.cfg.Window)]
 	t.base = seen[0].transit
@@ -165,11 +164,10 @@ func (t *Timeline) adapt() {
 	t.delay = min(max(sorted[max(0, i)]+t.cfg.Margin, t.cfg.MinDelay), t.cfg.MaxDelay)
 }
 
-// Delay is how far behind the newest possible arrival the shown time should be.
+// Delay is how far behind the newest time that can have arrived the shown time should be.
 func (t *Timeline) Delay() time.Duration { return t.delay }
 
-// Now is the sender's time to show at the local time now; ok is false before the
-// first arrival. It never goes back.
+// Now is the sender's time to show at the local time now. It never goes back. ok is false before the first arrival.
 func (t *Timeline) Now(now time.Duration) (at time.Duration, ok bool) {
 	if !t.started {
 		return 0, false

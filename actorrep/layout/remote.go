@@ -3,6 +3,7 @@ package layout
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -213,7 +214,7 @@ func (u *RemoteUnit) plausible() bool {
 	switch {
 	case u.Kind >= Group, u.N > MaxNumbers, u.Kind.IsBlob() != (u.N == 0), u.Bits > 16, (u.Kind == Angle || u.Kind == Quat) && u.Bits < 8, u.Kind == Quat && u.N != 4:
 		return false
-	case u.Kind == Max && (u.Max == 0 || u.Max == 1<<32-1), u.Kind == Step && !(u.Step > 0):
+	case u.Kind == Max && (u.Max == 0 || u.Max == math.MaxUint32), u.Kind == Step && !(u.Step > 0):
 		return false
 	}
 	return true

@@ -64,19 +64,20 @@ func Checkpoint(dst []byte, w *actorrep.World, save Save) ([]byte, error) {
 	list := classes(w)
 	byName := make(map[string]int, len(list))
 	scratch := make([]byte, 1<<16)
+	var out bitio.Writer
 	dst = append(dst, checkpointMagic...)
 	dst = binary.AppendUvarint(dst, checkpointVersion)
 	dst = binary.AppendUvarint(dst, uint64(w.Now()))
 	dst = binary.AppendUvarint(dst, uint64(len(list)))
 	for i, c := range list {
 		byName[c.Name] = i
-		out := bitio.NewWriter(scratch)
-		c.Layout.WriteSchema(out)
+		out.Reset(scratch)
+		c.Layout.WriteSchema(&out)
 		if out.Err() != nil {
 			return dst, out.Err()
 		}
 		dst = appendText(dst, []byte(c.Name))
-		dst = appendBits(dst, out)
+		dst = appendBits(dst, &out)
 	}
 	all, n := []actorrep.Actor(nil), 0
 	for a := range w.All {
@@ -104,9 +105,9 @@ func Checkpoint(dst []byte, w *actorrep.World, save Save) ([]byte, error) {
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(float32(b.CullDistance())))
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(b.ActorPriority()))
 		for {
-			out := bitio.NewWriter(scratch)
-			if writeValues(out, l, a); out.Err() == nil {
-				dst = appendBits(dst, out)
+			out.Reset(scratch)
+			if writeValues(&out, l, a); out.Err() == nil {
+				dst = appendBits(dst, &out)
 				break
 			}
 			if len(scratch) >= maxValues {

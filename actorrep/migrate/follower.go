@@ -91,17 +91,18 @@ type Follower struct {
 	round        int
 	hosted       bool // in this round
 	opened       time.Duration
-	dialed       uint // in this round, by the candidates' places
+	dialed       []uint64 // in this round
 	err          error
 }
 
 // session is a connection to a host, or to who may become it. It handles the channel.
 type session struct {
+	channel.Nop
 	f      *Follower
 	d      *driver.Driver
 	conn   *driver.Conn
 	ch     *channel.Channel
-	place  int // in the list of candidates
+	id     uint64 // of the candidate
 	own    bool
 	plan   plan // epoch 0: none came
 	tokens map[uint64][]netcode.Token
@@ -121,6 +122,9 @@ type parting struct {
 	d     *driver.Driver
 	until time.Duration
 }
+
+// partingTime is how long an old host that stands still may take to hear that this player has gone to another.
+const partingTime = 10 * time.Second
 
 // NewFollower returns one without a connection, or what is wrong with its settings.
 func NewFollower(cfg FollowerConfig) (*Follower, error) {
@@ -272,11 +276,18 @@ func (f *Follower) follow() {
 		}
 		return
 	}
-	if !silent && !c.leaves && c.plan.standing && !c.ended() {
+	back := !silent && !c.leaves && c.plan.standing && !c.ended()
+	if back && !f.promised() {
 		f.cancel()
 		return
 	}
-	f.search()
+	f.search(back)
+}
+
+// promised reports whether a candidate may go on, or has, because of this player: then it can't go back to the old host before that candidate has
+// given up.
+func (f *Follower) promised() bool {
+	return f.host != nil && f.host.took && f.host.err == nil || slices.ContainsFunc(f.tries, func(s *session) bool { return s.votes && s.told })
 }
 
 // final reports whether an end is the host's will for this player, and not the host's own end.
@@ -325,7 +336,7 @@ func (f *Follower) drop(but *session) {
 // begin begins a round.
 func (f *Follower) begin() {
 	f.drop(nil)
-	f.begun, f.hosted, f.dialed = f.now, false, 0
+	f.begun, f.hosted, f.dialed = f.now, false, f.dialed[:0]
 	f.round++
 }
 
@@ -339,8 +350,8 @@ func (f *Follower) cancel() {
 	}
 }
 
-// search goes on with a round.
-func (f *Follower) search() {
+// search goes on with a round; where the old host is back, only as far as was promised.
+func (f *Follower) search(back bool) {
 	p := &f.cur.plan
 	for _, s := range f.tries {
 		if s.plan.epoch > p.epoch {
@@ -355,14 +366,15 @@ func (f *Follower) search() {
 	for i, c := range p.candidates {
 		due := f.now >= f.begun+time.Duration(i)*f.cfg.Turn
 		switch {
+		case c.id == p.you && taken && f.try(c.id) == nil:
+			f.dial(c, true)
+		case back:
 		case c.id == p.you && f.host == nil && !f.hosted:
 			if due && !slices.ContainsFunc(f.tries, func(s *session) bool { return s.votes }) {
 				f.become(c)
 			}
-		case c.id == p.you && taken && f.try(i) == nil:
-			f.dial(i, c, true)
-		case c.id != p.you && !taken && f.try(i) == nil:
-			f.dial(i, c, false)
+		case c.id != p.you && !taken && f.try(c.id) == nil:
+			f.dial(c, false)
 		}
 	}
 	f.votes()
@@ -382,9 +394,9 @@ func (f *Follower) search() {
 }
 
 // try is the dial of a candidate.
-func (f *Follower) try(place int) *session {
+func (f *Follower) try(id uint64) *session {
 	for _, s := range f.tries {
-		if s.place == place {
+		if s.id == id {
 			return s
 		}
 	}
@@ -412,12 +424,12 @@ func (f *Follower) votes() {
 			best = s
 			break
 		}
-		if s.joined() && !s.own && (best == nil || s.place < best.place) {
+		if s.joined() && !s.own && (best == nil || f.place(s.id) < f.place(best.id)) {
 			best = s
 		}
 	}
 	if f.host != nil && best != nil {
-		if best.place > f.place() {
+		if f.place(best.id) > f.place(f.cur.plan.you) {
 			best = nil // it will count for us, or it is the host already and says so
 		} else {
 			f.host.yield()
@@ -431,10 +443,10 @@ func (f *Follower) votes() {
 	}
 }
 
-// place is our own in the list of candidates, or behind it.
-func (f *Follower) place() int {
+// place is that of a candidate in the list, or behind it.
+func (f *Follower) place(id uint64) int {
 	list := f.cur.plan.candidates
-	if i := slices.IndexFunc(list, func(c candidate) bool { return c.id == f.cur.plan.you }); i >= 0 {
+	if i := slices.IndexFunc(list, func(c candidate) bool { return c.id == id }); i >= 0 {
 		return i
 	}
 	return len(list)
@@ -444,8 +456,8 @@ func (f *Follower) place() int {
 func (f *Follower) become(c candidate) {
 	p := &f.cur.plan
 	f.hosted, f.opened = true, f.now
-	if f.cfg.Host == nil || f.cur.whole == nil || p.key.IsZero() {
-		return
+	if f.cfg.Host == nil || f.cur.whole == nil || p.key.IsZero() || f.cur.used[c.id] >= len(f.cur.tokens[c.id]) {
+		return // without a token of its own it couldn't play there
 	}
 	f.Counters.Held++
 	h, err := f.cfg.Host(Succession{You: p.you, Players: p.players, Checkpoint: bytes.Clone(f.cur.whole), Lost: max(f.heard-f.cur.wholeAt, 0), epoch: p.epoch,
@@ -456,19 +468,19 @@ func (f *Follower) become(c candidate) {
 }
 
 // dial begins one, if there is a token left for it.
-func (f *Follower) dial(place int, c candidate, own bool) {
+func (f *Follower) dial(c candidate, own bool) {
 	used, tokens := f.cur.used[c.id], f.cur.tokens[c.id]
-	if used >= len(tokens) || f.dialed>>place&1 != 0 {
+	if used >= len(tokens) || slices.Contains(f.dialed, c.id) {
 		return
 	}
-	f.dialed |= 1 << place
+	f.dialed = append(f.dialed, c.id)
 	f.cur.used[c.id]++
 	f.Counters.Dials++
 	d, err := f.cfg.Dial(Destination{Addr: c.addr, Link: driver.Netcode{Token: tokens[used]}, Own: own})
 	if err != nil || d == nil {
 		return
 	}
-	s := &session{f: f, d: d, place: place, own: own}
+	s := &session{f: f, d: d, id: c.id, own: own}
 	f.tries = append(f.tries, s)
 	d.TickDispatch(f.tick)
 	s.look()
@@ -479,11 +491,14 @@ func (f *Follower) move(to *session) {
 	f.drop(to)
 	old := f.cur
 	f.cur, f.searching = to, false
+	if to.whole == nil { // until it has sent one: it may go at once
+		to.whole, to.wholeAt = old.whole, old.wholeAt
+	}
 	f.Counters.Migrations++
 	f.Counters.Still = f.now - f.heard
 	if old.conn != nil && !old.conn.Closed() {
 		old.conn.CloseWithReason(moved)
-		f.past = append(f.past, parting{old.d, f.now + time.Second})
+		f.past = append(f.past, parting{old.d, f.now + partingTime})
 	} else {
 		_ = old.d.Close()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
@@ -78,12 +79,13 @@ type Host struct {
 	epoch    uint32
 	own      uint64 // the id of its own player, when there is a succession
 	now      time.Duration
+	day      int64         // the time of day, in seconds
 	passed   time.Duration // since the last Step
 	begun    bool
 	deadline time.Duration // of a successor
+	woke     time.Duration // players that left before did it while the host stood still
 	links    []*link       // in the order they came
-	moved    []movedPlayer
-	took     bool // it is the host
+	took     bool          // it is the host
 	standing bool
 	version  uint32 // of the plan
 	state    uint64 // a hash of what the plan says
@@ -94,13 +96,8 @@ type Host struct {
 	told     bool // Failed was, of the present failure
 	leaving  leaving
 	leaveAt  time.Duration
+	saved    bool // a candidate has the last checkpoint
 	err      error
-}
-
-// movedPlayer is one who went to another host: it doesn't count as one who left.
-type movedPlayer struct {
-	id    uint64
-	until time.Duration
 }
 
 // leaving is how far Leave has come.
@@ -115,6 +112,7 @@ const (
 
 // link is a player's connection. It handles the channel.
 type link struct {
+	channel.Nop
 	host *Host
 	ch   *channel.Channel
 	conn *driver.Conn
@@ -134,8 +132,11 @@ type link struct {
 	number        uint32
 	last          bool    // Leave's checkpoint has arrived
 	credit        float64 // bytes that may be sent
+	issued        int64   // the time of day of the first tokens in has
 	asked         bool    // for spare bandwidth
-	gone          bool
+	gone, ended   bool    // it is nobody's any more; its connection has ended
+	// until is how long a player who went to another host, which isn't one who left, is kept in the plan, silent; 0 for the others.
+	until time.Duration
 }
 
 // NewHost returns the host's part, or what is wrong with its settings.
@@ -179,8 +180,8 @@ func NewHost(w *actorrep.World, cfg HostConfig) (*Host, error) {
 func (h *Host) Channel() channel.Type {
 	return channel.Type{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		conn := driver.ConnOf(ch)
-		if conn == nil || slices.ContainsFunc(h.links, func(l *link) bool { return l.conn == conn && !l.gone }) {
-			return nil // it has one
+		if conn == nil || slices.ContainsFunc(h.links, func(l *link) bool { return l.conn == conn }) {
+			return nil // it has one, or had: each costs all players tokens
 		}
 		l := &link{host: h, ch: ch, conn: conn}
 		h.links = append(h.links, l)
@@ -194,13 +195,22 @@ func (h *Host) Ready() bool { return h.took && h.standing && h.err == nil && h.l
 // Err is why this isn't the host any more, or never became it: ErrMinority, ErrYielded. Close the server then.
 func (h *Host) Err() error { return h.err }
 
-// Leave ends the game here in order: it stands still, the candidates get a last checkpoint, and the players are told to go on without this host. Step until
-// leaveTime is how long the candidates have for the last checkpoint, and all to hear of it.
-const leaveTime = time.Second
+// leaveTime is how long the candidates have for the last checkpoint, and all to hear of it; othersTime how long the others have when one has it.
+const (
+	leaveTime  = time.Second
+	othersTime = 200 * time.Millisecond
+)
 
-// Left reports true, then shut the server down.
+// Leave ends the game here in order: it stands still, the candidates get a last checkpoint, and the players are told to go on without this host. Who has that
+// checkpoint comes first among the candidates; the others have 200 ms more for it. Step until Left reports true, then shut the server down. A successor that
+// isn't the host yet is done at once.
 func (h *Host) Leave() {
-	if h.leaving == stays && h.took && h.err == nil {
+	switch {
+	case h.leaving != stays:
+	case !h.took || h.err != nil: // the players go to somebody else
+		h.leaving = left
+		h.yield()
+	default:
 		h.leaving, h.leaveAt = saving, h.now+leaveTime
 		h.next = h.now
 	}
@@ -212,6 +222,10 @@ func (h *Host) Left() bool { return h.leaving == left || h.leaving != stays && h
 // Step looks who is there, and sends what is due. Call it each tick, between World.Step and the driver's TickFlush.
 func (h *Host) Step(now time.Duration) {
 	h.passed, h.now = max(now-h.now, 0), max(h.now, now)
+	h.day = h.cfg.Clock().Unix()
+	if h.begun && h.passed >= h.cfg.Silence {
+		h.woke = h.now + wokeTime
+	}
 	if h.err != nil {
 		return
 	}
@@ -234,37 +248,61 @@ func (h *Host) Step(now time.Duration) {
 func (h *Host) look() {
 	kept := h.links[:0]
 	for _, l := range h.links {
-		if l.id == 0 && l.conn.Joined() && !l.conn.Closed() {
+		if l.id == 0 && !l.gone && l.conn.Joined() && !l.conn.Closed() {
 			if l.id = h.cfg.ID(l.conn); l.id != 0 {
 				l.own = h.cfg.Own(l.conn) || l.id == h.own
 				for _, old := range h.links {
-					old.gone = old.gone || old != l && old.id == l.id
+					if old != l && old.id == l.id {
+						old.id, old.gone, old.until = 0, true, 0
+					}
 				}
-				h.moved = slices.DeleteFunc(h.moved, func(m movedPlayer) bool { return m.id == l.id })
 			}
 		}
-		if l.conn.Closed() {
-			l.gone = true
-			if l.id != 0 && l.conn.Result().Reason == moved && len(h.moved) < maxPlayers {
-				h.moved = append(h.moved, movedPlayer{l.id, h.now + movedTime})
+		if l.conn.Closed() && !l.ended {
+			l.gone, l.ended = true, true
+			r := l.conn.Result()
+			if l.id != 0 && (r.Reason == moved || r.Code == netconn.ClosedByPeer && h.now < h.woke) && h.away() < maxPlayers {
+				l.until = h.now + movedTime
 			}
 		}
-		if !l.gone {
+		if !l.ended || h.now < l.until {
 			kept = append(kept, l)
 		}
 	}
 	clear(h.links[len(kept):])
 	h.links = kept
-	h.moved = slices.DeleteFunc(h.moved, func(m movedPlayer) bool { return h.now >= m.until })
 }
 
-// movedTime is how long who went to another host counts as somebody who isn't heard.
+// away is how many went to another host.
+func (h *Host) away() (n int) {
+	for _, l := range h.links {
+		if l.until != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// wokeTime is how long after a hitch of Silence or more who has left counts as gone to another host.
+const wokeTime = 200 * time.Millisecond
+
+// movedTime is how long who went to another host counts as somebody who isn't heard. So long the plan has him, as who is here may find him there: without
+// him who stayed would be more than half of the players.
 const movedTime = 10 * time.Second
 
 // players calls yield for everybody who can migrate.
 func (h *Host) players(yield func(l *link) bool) {
 	for _, l := range h.links {
 		if l.id != 0 && !l.gone && !yield(l) {
+			return
+		}
+	}
+}
+
+// known calls yield for those, and for who went to another host a moment ago.
+func (h *Host) known(yield func(l *link) bool) {
+	for _, l := range h.links {
+		if l.id != 0 && (!l.gone || l.until != 0) && !yield(l) {
 			return
 		}
 	}
@@ -302,13 +340,13 @@ func (h *Host) yield() {
 
 // count sees whether enough of the players are heard.
 func (h *Host) count() {
-	all, silent := len(h.moved), len(h.moved)
-	for l := range h.players {
+	all, silent := 0, 0
+	for l := range h.known {
 		if l.own {
 			continue
 		}
 		all++
-		if l.conn.Silence() >= h.cfg.Silence {
+		if l.gone || l.conn.Silence() >= h.cfg.Silence {
 			silent++
 		}
 	}
@@ -321,6 +359,11 @@ func (h *Host) count() {
 // appoint chooses the candidates, and makes their keys.
 func (h *Host) appoint() {
 	n := 0
+	for l := range h.known {
+		if l.gone && !l.key.IsZero() {
+			n++
+		}
+	}
 	for l := range h.players {
 		if l.offered != l.port && (l.portAt == 0 || h.now >= l.portAt) {
 			l.port, l.portAt = l.offered, h.now+offerTime
@@ -329,6 +372,9 @@ func (h *Host) appoint() {
 		}
 		if l.again && h.now >= l.againAt {
 			l.again, l.againAt, l.has, l.version = false, h.now+offerTime, l.has[:0], 0
+		}
+		if len(l.has) > 0 && max(h.day-l.issued, l.issued-h.day) >= renewTime {
+			l.has = l.has[:0]
 		}
 		fit := l.port != 0 && !l.own && n < h.cfg.Candidates && (h.cfg.Trust == nil || h.cfg.Trust(l.conn))
 		if fit && l.key.IsZero() {
@@ -353,6 +399,9 @@ func (h *Host) appoint() {
 // offerTime is how often a player may offer another port, or ask for tokens.
 const offerTime = 5 * time.Second
 
+// renewTime is the age in seconds, by the time of day, at which tokens are replaced: half of that at which they expire.
+const renewTime = 43200
+
 // forget has everybody sent other tokens for a candidate.
 func (h *Host) forget(id uint64) {
 	for _, l := range h.links {
@@ -365,7 +414,7 @@ func (h *Host) plan() {
 	state := uint64(14695981039346656037)
 	mix := func(v uint64) { state = (state ^ v) * 1099511628211 }
 	mix(uint64(flag(h.standing, 1)))
-	for l := range h.players {
+	for l := range h.known {
 		mix(l.id)
 		mix(uint64(flag(l.own, 1) | flag(!l.key.IsZero(), 2)))
 		mix(uint64(l.port))
@@ -388,7 +437,7 @@ const planTime = 100 * time.Millisecond
 // tell sends a player the plan, and reports whether there was room for it.
 func (h *Host) tell(l *link) bool {
 	p := plan{epoch: h.epoch, you: l.id, standing: h.standing, key: l.key}
-	for o := range h.players {
+	for o := range h.known {
 		if !o.own && len(p.players) < maxPlayers {
 			p.players = append(p.players, o.id)
 		}
@@ -415,7 +464,7 @@ func (h *Host) behind(id uint64) int {
 // tokens sends a player what it needs to dial a candidate.
 func (h *Host) tokens(l, to *link) bool {
 	b := binary.LittleEndian.AppendUint64([]byte{kindTokens}, to.id)
-	now := uint64(h.cfg.Clock().Unix())
+	now := uint64(h.day)
 	for range tokensEach {
 		t, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: h.cfg.ProtocolID, ClientID: l.id, Create: now - min(now, 86400), Expire: now + 86400, Timeout: 10,
 			Servers: []netip.AddrPort{to.addr}, PrivateKey: to.key, Rand: h.cfg.Rand})
@@ -447,11 +496,17 @@ func (h *Host) save() {
 
 func (l *link) isCandidate() bool { return !l.gone && !l.key.IsZero() && l.version != 0 }
 
+// isFree reports whether a checkpoint would be sent to it.
+func (l *link) isFree() bool { return l.isCandidate() && l.sending == nil }
+
 func (h *Host) checkpoint() {
 	h.next = h.now + h.cfg.Interval
 	busy := slices.ContainsFunc(h.links, func(l *link) bool { return l.sending != nil })
 	if busy && h.leaving == stays {
 		h.Counters.Skipped++
+		if !slices.ContainsFunc(h.links, (*link).isFree) {
+			return
+		}
 	}
 	into := h.snapshot[:0]
 	if busy {
@@ -470,7 +525,7 @@ func (h *Host) checkpoint() {
 	h.Counters.Checkpoints++
 	h.Counters.Bytes = uint64(len(b))
 	for _, l := range h.links {
-		if l.isCandidate() && (l.sending == nil || h.leaving == saving) {
+		if l.isFree() || l.isCandidate() && h.leaving == saving {
 			l.sending, l.at, l.number = b, 0, h.number
 		}
 	}
@@ -487,7 +542,7 @@ func (l *link) lacks() *link {
 	if l.version == 0 {
 		return nil
 	}
-	for o := range l.host.players {
+	for o := range l.host.known {
 		if !o.key.IsZero() && !slices.Contains(l.has, candidate{o.id, o.addr}) {
 			return o
 		}
@@ -512,6 +567,9 @@ func (l *link) spare() int {
 		return 0
 	}
 	if o := l.lacks(); o != nil && l.host.tokens(l, o) {
+		if len(l.has) == 0 {
+			l.issued = l.host.day
+		}
 		l.has = append(l.has, candidate{o.id, o.addr})
 		l.credit -= tokensEach * netcode.ConnectTokenBytes
 		return tokensEach * netcode.ConnectTokenBytes
@@ -551,6 +609,9 @@ func (h *Host) leave() {
 				lack++
 			}
 		}
+		if have > 0 && !h.saved {
+			h.saved, h.leaveAt = true, min(h.leaveAt, h.now+othersTime)
+		}
 		if lack > 0 && (h.now < h.leaveAt || have == 0 && h.now < h.leaveAt+leaveTime) {
 			return
 		}
@@ -585,12 +646,6 @@ func (l *link) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	}
 	l.offered, l.again, l.votes = uint16(port), l.again || flags&offerAgain != 0, flags&offerVotes != 0
 }
-
-// ReceivedAck and ReceivedNak are the channel's.
-func (l *link) ReceivedAck(*channel.Channel, int64) {}
-
-// ReceivedNak is the channel's.
-func (l *link) ReceivedNak(*channel.Channel, int64) {}
 
 // Closed is the channel's: the player has gone, or goes to another host.
 func (l *link) Closed(*channel.Channel, channel.CloseReason) {

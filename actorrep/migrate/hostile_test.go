@@ -158,17 +158,17 @@ func TestTooLarge(t *testing.T) {
 }
 
 // liar sends a host what no follower does.
-type liar struct{ said [][]byte }
+type liar struct {
+	channel.Nop
+	said [][]byte
+}
 
 func (l *liar) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	b := make([]byte, in.Data.Remaining()/8)
 	in.Data.ReadBytes(b)
 	l.said = append(l.said, b)
 }
-func (l *liar) ReceivedAck(*channel.Channel, int64)          {}
-func (l *liar) ReceivedNak(*channel.Channel, int64)          {}
-func (l *liar) Closed(*channel.Channel, channel.CloseReason) {}
-func offer(b ...byte) *bunch.Out                             { return &bunch.Out{Data: b, Reliable: true, NoMerge: true} }
+func offer(b ...byte) *bunch.Out { return &bunch.Out{Data: b, Reliable: true, NoMerge: true} }
 func (r *rig) dialAs(h *simtest.Host, id uint64) (*driver.Driver, error) {
 	now := uint64(h.Time().Unix())
 	to := netip.AddrPortFrom(r.world.Hosts()[0].Addr(), hostPort)

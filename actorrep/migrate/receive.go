@@ -86,12 +86,3 @@ func (s *session) takeChunk(r *reader) {
 		s.f.Counters.Checkpoints++
 	}
 }
-
-// ReceivedAck is the channel's.
-func (s *session) ReceivedAck(*channel.Channel, int64) {}
-
-// ReceivedNak is the channel's.
-func (s *session) ReceivedNak(*channel.Channel, int64) {}
-
-// Closed is the channel's.
-func (s *session) Closed(*channel.Channel, channel.CloseReason) {}

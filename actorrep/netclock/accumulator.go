@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// Accumulator turns frames, however long and uneven, into ticks of one length: the ticks are at the multiples of its interval, so that they are the same
-// wherever the time is. Not safe for concurrent use.
+// Accumulator turns frames of any length into ticks of one length. Ticks are at multiples of the interval, so they are
+// at the same times at every end with the same clock. Not safe for concurrent use.
 //
 //	for n := ticks.Advance(now); n > 0; n-- { game.step(ticks.At(n), interval) }
 //	draw between the last two ticks, by ticks.Alpha(now)
 type Accumulator struct {
-	Skipped uint64 // ticks that were left out after long frames
+	Skipped uint64 // ticks left out after long frames
 
 	interval time.Duration
 	most     int
-	last     time.Duration // of the ticks
+	last     time.Duration // time of the last tick
 	started  bool
 }
 
-// NewAccumulator returns one of ticks of a length, 100 µs to a minute, of which a frame makes at most so many, 1 to 4096: after a longer frame the
-// ticks before those are left out, so that a game that can't keep up doesn't fall behind further and further.
+// NewAccumulator returns an Accumulator. interval is the length of a tick, 100 µs to a minute. most is how many ticks a
+// frame runs at most, 1 to 4096; after a longer frame the oldest ticks are left out, so that a game that can't keep up
+// doesn't fall behind more and more.
 func NewAccumulator(interval time.Duration, most int) (*Accumulator, error) {
 	if interval < 100*time.Microsecond || interval > time.Minute || most < 1 || most > 4096 {
 		return nil, fmt.Errorf("%w: an Accumulator of %v, at most %d a frame; give 100 µs to a minute, and 1 to 4096", ErrConfig, interval, most)
@@ -28,7 +29,8 @@ func NewAccumulator(interval time.Duration, most int) (*Accumulator, error) {
 	return &Accumulator{interval: interval, most: most}, nil
 }
 
-// Advance is how many ticks are due at now that weren't yet. The first call only says from when on. At a now before an earlier one none is.
+// Advance returns how many ticks have become due by now. The first call starts the count and returns 0. So does a now
+// before an earlier one.
 func (a *Accumulator) Advance(now time.Duration) int {
 	due := now - now%a.interval
 	if !a.started {
@@ -43,11 +45,11 @@ func (a *Accumulator) Advance(now time.Duration) int {
 	return n
 }
 
-// At is the time of the n-th last tick; the last one's is At(1).
+// At is the time of the n-th last tick; At(1) is the last.
 func (a *Accumulator) At(n int) time.Duration { return a.last - time.Duration(n-1)*a.interval }
 
-// Alpha is the share of a tick that has passed since the last one, 0 to 1: what is drawn at 1-Alpha of the way back from it to the one before moves
-// evenly at any frame rate.
+// Alpha is the fraction of a tick that has passed since the last one, 0 to 1. For movement that is smooth at any frame
+// rate, draw the state between the last two ticks: Alpha of the way from the second last to the last.
 func (a *Accumulator) Alpha(now time.Duration) float64 {
 	return min(max(float64(now-a.last)/float64(a.interval), 0), 1)
 }

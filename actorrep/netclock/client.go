@@ -12,20 +12,18 @@ const (
 	maxWindow  = 64 // samples
 )
 
-// Config is how a [Client] asks and what it believes. The zero value is fine.
+// Config configures a [Client]. The zero value is fine.
 type Config struct {
 	// Interval is the time between requests. Default 1 s; at least 10 ms.
 	Interval time.Duration
-	// Burst is the number of requests at the start that are sent BurstInterval apart
-	// instead. Default 5; at most 16. -1 for none.
+	// Burst is how many of the first requests are sent BurstInterval apart. Default 5; at most 16. -1 for none.
 	Burst int
-	// BurstInterval defaults to 100 ms; at least 10 ms.
+	// BurstInterval is the time between these. Default 100 ms; at least 10 ms.
 	BurstInterval time.Duration
-	// Window is the number of last answers of which the fastest is believed. More hold
-	// out longer against jitter, fewer follow a drifting clock or a new route sooner.
-	// Default 16; 1 to 64.
+	// Window is the number of last answers of which the fastest is used. A longer one resists jitter better, a shorter
+	// one follows a drifting clock or a new route sooner. Default 16; 1 to 64.
 	Window int
-	// Follower is how the time follows the estimate.
+	// Follower configures how the time follows the estimate.
 	Follower FollowerConfig
 }
 
@@ -56,11 +54,11 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// Counters is what a client did and met.
+// Counters counts a client's messages.
 type Counters struct {
 	Requests  uint64
-	Replies   uint64 // that became samples
-	Unmatched uint64 // to no request that waits: repeated or too late
+	Replies   uint64 // that were used
+	Unmatched uint64 // without a waiting request: repeated or too late
 	Malformed uint64
 }
 
@@ -72,7 +70,7 @@ type waiting struct {
 	sent   time.Duration
 }
 
-// Client is the asking end. Not safe for concurrent use.
+// Client asks a server for its time. Not safe for concurrent use.
 type Client struct {
 	Counters Counters
 
@@ -86,7 +84,7 @@ type Client struct {
 	best     sample
 }
 
-// NewClient returns a client that asks at once.
+// NewClient returns a client whose first request is due at once.
 func NewClient(cfg Config) (*Client, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -101,8 +99,8 @@ func NewClient(cfg Config) (*Client, error) {
 // NextDeadline is when the next request is due.
 func (c *Client) NextDeadline() time.Duration { return c.next }
 
-// Request writes a request if one is due. When it doesn't fit, nothing is written
-// and it stays due.
+// Request writes a request if one is due, and reports whether it did. When it doesn't fit, nothing is written and it
+// stays due.
 func (c *Client) Request(now time.Duration, w *bitio.Writer) (bool, error) {
 	if now < c.next {
 		return false, nil
@@ -123,8 +121,8 @@ func (c *Client) Request(now time.Duration, w *bitio.Writer) (bool, error) {
 	return true, nil
 }
 
-// Reply takes the server's answer. A malformed one is an error; one that answers
-// nothing is counted only, for networks repeat.
+// Reply handles a reply. A malformed one is an error. One without a waiting request is only counted, because networks
+// duplicate datagrams.
 func (c *Client) Reply(now time.Duration, r *bitio.Reader) error {
 	number, server, held, err := readReply(r)
 	if err != nil {
@@ -154,11 +152,10 @@ func (c *Client) Reply(now time.Duration, r *bitio.Reader) error {
 	return nil
 }
 
-// Synced says whether there was an answer yet.
+// Synced reports whether a reply has arrived.
 func (c *Client) Synced() bool { return c.taken > 0 }
 
-// Now is the server's time at the local time now; ok is false before the first answer.
-// It never goes back.
+// Now is the server's time at the local time now. It never goes back. ok is false before the first reply.
 func (c *Client) Now(now time.Duration) (t time.Duration, ok bool) {
 	if !c.Synced() {
 		return 0, false
@@ -166,11 +163,10 @@ func (c *Client) Now(now time.Duration) (t time.Duration, ok bool) {
 	return c.follower.Advance(now, now+c.best.offset), true
 }
 
-// RTT is the shortest round trip of the window, 0 before the first answer. Half of it
-// bounds the error of the estimate.
+// RTT is the shortest round trip of the window, 0 before the first reply. The estimate's error is at most half of it.
 func (c *Client) RTT() time.Duration { return c.best.rtt }
 
-// Offset is the estimate that Now follows: server time less local time.
+// Offset is the estimate that Now follows: server time minus local time.
 func (c *Client) Offset() time.Duration { return c.best.offset }
 
 // Jumps is how often the time jumped forward, and how often it stood still.

@@ -1,19 +1,15 @@
 // Package netclock tells a client what time it is at the server.
 //
-// The client asks now and then, the server answers with its own time, and of the last
-// answers the one that was fastest there and back is believed: whatever else
-// delayed a datagram can only have made its answer worse. With round trips of rtt
-// the error is at most rtt/2, and nearly nothing when both ways take equally long.
+// The client asks regularly, and the server answers with its own time. Of the last answers the client uses the one with the shortest
+// round trip, because delays only make an answer worse. With a round trip of rtt the error is at most rtt/2, and almost 0 when
+// both directions take equally long.
 //
-// What the client then reads is a [Follower] of that estimate: it never goes back,
-// and runs at most a few percent faster or slower than the local clock, so what
-// moves by it neither jumps nor stutters. Only an error of more than
-// [FollowerConfig.Jump] is not slewed away: forward it is jumped over, backward the time
-// stands until it is met. Both are counted.
+// The client reads a [Follower] of that estimate. It never goes back, and runs at most a few percent faster or slower than the
+// local clock, so movement based on it is smooth. Only an error above [FollowerConfig.Jump] is handled differently: the time jumps forward,
+// or stands still until the estimate has caught up. Both are counted.
 //
-// Choose it for what must agree on time with the server: starts of rounds, cooldowns,
-// the view time of a shot (package rewind). Interpolation doesn't need it: its
-// timeline follows the arrivals themselves.
+// Use it for whatever must agree with the server's time: starts of rounds, cooldowns, the view time of a shot (package
+// rewind). Interpolation doesn't need it: its timeline follows the arrivals themselves.
 //
 // # The caller's loop
 //
@@ -25,16 +21,16 @@
 //
 // # Wire
 //
-// Low bits first; what tells a request from other messages is the caller's.
+// Low bits come first. The caller's framing must distinguish requests from other messages.
 //
 //	request   16      number
 //	reply     16      number of the request
-//	          8..80   server time at which the request came, µs, packed
+//	          8..80   server time at which the request arrived, µs, packed
 //	          8..40   µs from then until the reply was written, packed, at most 10 s
 //
 // # Bounds
 //
-//	requests waiting for a reply   16; an older one's reply is no longer understood
+//	requests waiting for a reply   16; replies to older ones are ignored
 //	samples                        Config.Window, at most 64
 //	server time                    below 2^62 ns, 146 years
 package netclock

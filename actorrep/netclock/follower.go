@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// ErrConfig is wrapped by what is wrong with a config.
+// ErrConfig is wrapped by errors about a config.
 var ErrConfig = errors.New("netclock: config")
 
-// FollowerConfig says how a [Follower] follows.
+// FollowerConfig configures a [Follower].
 type FollowerConfig struct {
-	// MaxSlew is how much faster or slower than the local clock the time may run, as
-	// a fraction. Default 0.05; above 0, at most 0.5.
+	// MaxSlew is how much faster or slower than the local clock the time may run, as a fraction. Default 0.05; above 0,
+	// at most 0.5.
 	MaxSlew float64
-	// Jump is the error that isn't slewed away any more: the time jumps forward, or
-	// stands until the target has come by. Default 1 s; at least 1 ms.
+	// Jump is the largest error that is corrected by slewing. Beyond it the time jumps forward, or stands still until
+	// the target has caught up. Default 1 s; at least 1 ms.
 	Jump time.Duration
 }
 
@@ -35,8 +35,8 @@ func (c *FollowerConfig) fill() error {
 	return nil
 }
 
-// Follower is a time that follows a target which may be jumpy: it never goes back
-// and, but for jumps, its rate stays within 1 ± MaxSlew. Not safe for concurrent use.
+// Follower is a time that follows a target, which may jump. It never goes back. Except for jumps and stands its rate
+// stays within 1 ± MaxSlew. Not safe for concurrent use.
 type Follower struct {
 	Jumps  uint64 // times it jumped forward
 	Stands uint64 // times it stood still because it was too far ahead
@@ -55,9 +55,8 @@ func NewFollower(cfg FollowerConfig) (*Follower, error) {
 	return &Follower{cfg: cfg}, nil
 }
 
-// Advance moves the time on to the local time now, at which the target is the time
-// it should be, and returns it. The first call takes the target as it is. A now before
-// an earlier one counts as that one.
+// Advance moves the time to the local time now, at which it should be target, and returns it. The first call returns
+// target. A now before an earlier one counts as that one.
 func (f *Follower) Advance(now, target time.Duration) time.Duration {
 	if !f.started {
 		f.started, f.last, f.value = true, now, target

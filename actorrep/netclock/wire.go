@@ -8,7 +8,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// ErrMessage is wrapped by what is wrong with a peer's message.
+// ErrMessage is wrapped by errors about a peer's message.
 var ErrMessage = errors.New("netclock: malformed message")
 
 const (
@@ -16,9 +16,8 @@ const (
 	maxHeld = 10 * time.Second
 )
 
-// Answer is all of the server: it reads a request that arrived at one time of the
-// server's clock and writes the reply at another, now. It keeps nothing, so strangers
-// cost it nothing.
+// Answer is the whole server. It reads a request that arrived at arrived, and writes the reply, sent at now, both in the
+// server's time. It keeps no state, so strangers' requests cost no memory.
 func Answer(now, arrived time.Duration, r *bitio.Reader, w *bitio.Writer) error {
 	number := r.ReadUint16()
 	if err := r.Err(); err != nil {

@@ -17,38 +17,41 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Mover is an actor that inputs of type I move, a pointer to a struct.
+// Mover is an actor, a pointer to a struct, that inputs of type I move.
 type Mover[I any] interface {
 	actorrep.Actor
-	// Simulate moves the actor on by dt. It must depend on the predicted fields, its arguments, and what is the same at both ends.
+	// Simulate advances the actor by dt. Its result may depend only on the predicted fields, its arguments, and what is
+	// the same at both ends.
 	Simulate(in I, dt time.Duration)
 }
 
-// Config is how actors of a class are predicted. The zero value will do on a server without a player of its own.
+// Config configures the prediction of a class. The zero value is enough on a server without a local player.
 type Config[A Mover[I], I any] struct {
-	// Input says what the player does now: on clients, for actors that are theirs, and for those of World.Local. It is
-	// asked once for each step of the simulation. A client without it predicts nothing, and its World's Failed gets ErrNoInput. An input that
-	// isn't finite counts as the zero one.
+	// Input returns the player's current input, for actors of this end's player: a client's, or World.Local. It is
+	// called once for each tick. A client without it predicts nothing, and its World's Failed gets ErrNoInput. An input
+	// that isn't finite counts as the zero input.
 	Input func(a A) I
-	// Group is of actors that touch each other and are predicted together; see "Groups". Then Rate and MaxCatchUp are the group's. Default: each actor is
-	// predicted for itself.
+	// Group is the actors that this class's actors collide with and are predicted with; see "Groups". Rate and
+	// MaxCatchUp are then the group's. Default: each actor is predicted alone.
 	Group *Group
-	// Rate is the ticks of the simulation a second, whatever the frames of either end are. A server's holds for its clients. Default 60; 10 to 240.
+	// Rate is the number of ticks a second, independent of frame rates. Clients use the server's. Default 60; 10 to 240.
 	Rate float64
-	// MaxCatchUp is how many ticks a client makes in a frame at most; after a longer pause those before are left out. Default those of 200 ms, and
-	// 8 at least; 1 to 64. A server makes 64.
+	// MaxCatchUp is the most ticks that a client simulates in one frame; after a longer pause it skips the oldest.
+	// Default: the ticks of 200 ms, at least 8; 1 to 64. A server simulates up to 64.
 	MaxCatchUp int
 	// Corrected is called on a client after each correction.
 	Corrected func(a A, c prediction.Correction)
-	// Smoothing is how Offset fades.
+	// Smoothing configures how Offset fades.
 	Smoothing prediction.SmootherConfig
-	// MaxForced is how long a server moves an actor on whose player's inputs don't come. Default 1 s; to 3 s.
+	// MaxForced is how long a server continues to simulate an actor whose player's inputs don't arrive. Default 1 s; at
+	// most 3 s.
 	MaxForced time.Duration
-	// ForceInput is the input of a tick for which none has come, made of the last: without what should happen once only, as a shot. Default: the last.
+	// ForceInput makes the input of a tick for which none has arrived, from the last one. Remove from it what should
+	// happen only once, such as a shot. Default: the last input.
 	ForceInput func(last I) I
 }
 
-// Errors of Class.
+// Errors of Register and Class.
 var (
 	ErrConfig     = errors.New("predict: config")
 	ErrClient     = errors.New("predict: only a server may do that")
@@ -59,13 +62,13 @@ var (
 	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
 )
 
-// Counters is what the actors of a class did and met at this end.
+// Counters counts what happened to the actors of a class at this end.
 type Counters struct {
-	// Strange is calls about actors that their sender doesn't possess, or possesses anew.
+	// Strange counts messages about an actor that their sender doesn't possess, or about an ended possession.
 	Strange uint64
-	// Hitches is frames of clients that came after more than MaxCatchUp ticks.
+	// Hitches counts a client's frames that came more than MaxCatchUp ticks after the last.
 	Hitches uint64
-	// Client and Server are the sums over all actors, those that are gone too.
+	// Client and Server are the sums over all actors, past ones included.
 	Client prediction.ClientCounters
 	Server prediction.ServerCounters
 }
@@ -74,25 +77,25 @@ type Counters struct {
 type Class[A Mover[I], I any] struct {
 	world *actorrep.World
 	cfg   Config[A, I]
-	step  time.Duration         // of a tick; on a client as its server has told
+	step  time.Duration         // length of a tick; on a client the server's
 	ticks *netclock.Accumulator // on a server
 	clock *clock                // on a client
 	group *Group                // nil for none
-	kind  *kind                 // in it
+	kind  *kind                 // the class, in its group
 
 	state, input plan
-	smooth       [3]int // numbers of the state, -1 none
+	smooth       [3]int // indexes into state; -1 none
 	codec        *layout.Layout
 	moves, reply *actorrep.RPC[A, message[A, I]]
-	begin        *actorrep.RPC[A, message[A, I]] // the first reply: it comes with the actor
-	states       *actorrep.RPC[A, message[A, I]] // those of a group
+	begin        *actorrep.RPC[A, message[A, I]] // the first reply: reliable, so that it arrives with the actor
+	states       *actorrep.RPC[A, message[A, I]] // of a group's members
 
-	pawns   []*pawn[A, I] // those of players at this end, and on a server those of all players
+	pawns   []*pawn[A, I] // on a client those of its player, on a server those of all players
 	byActor map[actorrep.Actor]*pawn[A, I]
 	gone    Counters
 	strange uint64
 	hitches uint64
-	number  uint8 // of the last possession
+	number  uint8 // of the newest possession
 
 	// Scratch.
 	out, got    message[A, I]
@@ -101,7 +104,8 @@ type Class[A Mover[I], I any] struct {
 	r           bitio.Reader
 }
 
-// Register registers a class with a world, as World.Register does, and predicts its actors. Procedures of the game go among the options.
+// Register registers a class with a world, as World.Register does, and predicts its actors. Pass the game's own
+// procedures as options, as there.
 func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I], options ...actorrep.ClassOption) (*Class[A, I], error) {
 	if err := cfg.Group.fits(w, cfg.Rate, cfg.MaxCatchUp); err != nil {
 		return nil, err
@@ -188,7 +192,7 @@ func (c *Class[A, I]) plan() (err error) {
 	return nil
 }
 
-// model is how an actor moves, for package prediction.
+// model describes how an actor moves, for package prediction.
 func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 	if c.group != nil {
 		return c.groupModel(p)
@@ -211,7 +215,7 @@ func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 	}
 }
 
-// readInput reads an input, and refuses numbers that aren't finite.
+// readInput decodes an input. Numbers that aren't finite are an error.
 func (c *Class[A, I]) readInput(r *bitio.Reader, in *I) {
 	c.codec.ReadValue(r, unsafe.Pointer(in), nil)
 	var s snapshot
@@ -220,25 +224,25 @@ func (c *Class[A, I]) readInput(r *bitio.Reader, in *I) {
 	}
 }
 
-// sample asks for an input, and is what the server will read of it.
+// sample asks for an input and returns it as the server will decode it.
 func (c *Class[A, I]) sample(a A) (in I) {
 	c.given = c.cfg.Input(a)
 	c.w.Reset(c.out.data[:])
 	c.codec.WriteValue(&c.w, unsafe.Pointer(&c.given))
 	c.r.Reset(c.w.Bytes(), c.w.Len())
 	if c.readInput(&c.r, &c.read); c.w.Err() != nil || c.r.Err() != nil {
-		return in // it isn't finite
+		return in // not finite
 	}
 	return c.read
 }
 
-// Tick is a frame. On a client, call it after World.Step: inputs are sampled, felt and sent. On a server, call it before, after the
-// driver's TickDispatch: the ticks that are due are simulated, and answers are sent.
+// Tick runs a frame. On a client call it after World.Step: it samples inputs, applies and sends them. On a server call
+// it between the driver's TickDispatch and World.Step: it simulates the ticks that are due and sends replies.
 //
-// Its errors are those of calls that can't be made, as of a message over 384 bytes; all other actors are played nevertheless. What can't go for
-// want of bandwidth, or because the connection is closing, is none.
+// It returns the errors of messages that can't be sent, for example of one over 384 bytes; the other actors are handled
+// all the same. A lack of bandwidth, or a connection that is closing, is no error.
 //
-// The classes of a group are played by Group.Tick.
+// For a class of a group it returns ErrGrouped: call Group.Tick.
 func (c *Class[A, I]) Tick(now time.Duration) error {
 	if c.group != nil {
 		return ErrGrouped
@@ -248,7 +252,7 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 		c.simulate(now)
 	}
 	shared := c.clock.advance(now)
-	for i := 0; i < len(c.pawns); i++ { // what a step of one possesses is added behind
+	for i := 0; i < len(c.pawns); i++ { // a step may possess more: they are appended
 		switch p := c.pawns[i]; {
 		case !c.holds(p):
 		case p.server != nil:
@@ -261,7 +265,7 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 	return failed
 }
 
-// forgetLost forgets the actors that their players don't have any more.
+// forgetLost forgets the actors whose possession has ended.
 func (c *Class[A, I]) forgetLost() {
 	c.pawns = slices.DeleteFunc(c.pawns, func(p *pawn[A, I]) bool {
 		lost := !c.holds(p)
@@ -272,7 +276,7 @@ func (c *Class[A, I]) forgetLost() {
 	})
 }
 
-// simulate makes the ticks of a server that are due, each of all actors before the next.
+// simulate simulates the ticks that are due on a server, each for all actors before the next tick.
 func (c *Class[A, I]) simulate(now time.Duration) {
 	for n := c.ticks.Advance(now); n > 0; n-- {
 		at := c.ticks.At(n)
@@ -284,7 +288,7 @@ func (c *Class[A, I]) simulate(now time.Duration) {
 	}
 }
 
-// holds reports whether the player still has the actor.
+// holds reports whether the player still possesses the actor.
 func (c *Class[A, I]) holds(p *pawn[A, I]) bool {
 	if p.gone || p.base.World() != c.world {
 		return false
@@ -302,12 +306,12 @@ func (c *Class[A, I]) forget(p *pawn[A, I]) {
 	}
 	delete(c.byActor, p.actor)
 	if c.world.IsServer() && p.base.World() == c.world {
-		p.base.SetAutonomous(false) // or another owner wouldn't get the simulated fields
+		p.base.SetAutonomous(false) // else another owner wouldn't get the simulated fields
 	}
 }
 
-// Predicting reports whether an actor is predicted at this end: on a client from its first tick on, on a server while it is possessed.
-// Of a group's actors it says so of each member.
+// Predicting reports whether an actor is predicted at this end: on a client from its first tick on, on a server while it
+// is possessed. For a class of a group it reports whether the actor is a member.
 func (c *Class[A, I]) Predicting(a A) bool {
 	if c.group != nil {
 		return c.group.predicting(baseOf(a))
@@ -316,8 +320,8 @@ func (c *Class[A, I]) Predicting(a A) bool {
 	return p != nil && (p.client == nil || p.done != 0)
 }
 
-// Offset is what to add to where an actor is drawn, on its player's client, so that a correction doesn't show as a jump: to the fields whose
-// predict tag has smooth, in their order. It fades away.
+// Offset is what to add to an actor's position when drawing it on its player's client, so that a correction isn't
+// visible as a jump. Its elements belong to the fields marked smooth, in their order. It fades to zero.
 func (c *Class[A, I]) Offset(a A, now time.Duration) [3]float64 {
 	if c.group != nil {
 		return c.group.offset(baseOf(a), now)
@@ -328,7 +332,7 @@ func (c *Class[A, I]) Offset(a A, now time.Duration) [3]float64 {
 	return [3]float64{}
 }
 
-// Counters is what this end did and met.
+// Counters returns this end's counters.
 func (c *Class[A, I]) Counters() Counters {
 	all := c.gone
 	all.Strange, all.Hitches = c.strange, c.hitches

@@ -11,43 +11,47 @@ import (
 )
 
 const (
-	// keptTicks is how many of the last ticks a client knows when it made them.
+	// keptTicks is for how many of the last ticks a client knows when it simulated them.
 	keptTicks = 128
-	// keptTimings is how many of the server's last words about arrivals count: at ten a second, 24 seconds.
+	// keptTimings is how many of the server's last timings count: 24 seconds at ten a second.
 	keptTimings = 240
-	// startAhead is how much more than two round trips a clock begins ahead of what it has heard. The first reply waits for the actor's opening, for a
-	// round trip or so; and too early is better than too late.
+	// startAhead is how much more than two round trips a clock starts ahead of the server's time. The first reply waits
+	// about a round trip for the actor's opening, and too early is better than too late.
 	startAhead = 100 * time.Millisecond
-	// strange is how far a clock may be from what a server says: it is another server's, or the client stood still.
+	// strange is how far a clock may differ from the server's messages. Beyond it there is another server, or this
+	// process was paused.
 	strange = 10 * time.Second
-	// maxEarly bounds what a server may say about an arrival.
+	// maxEarly bounds the arrival times that a server may report.
 	maxEarly = 10 * time.Second
-	// tooEarly is how many ticks an input must come early for the time to jump back: the server refuses those that are 64 early.
+	// tooEarly is how many ticks early an input must arrive for the time to jump back. The server refuses inputs that
+	// are 64 early.
 	tooEarly = 32
 )
 
-// clock is the shared time at a client: that of the server's ticks, so far ahead that an input comes just before its tick.
+// clock is the shared time on a client: the time of the server's ticks, ahead by so much that an input arrives just
+// before its tick.
 //
-// A tick that was made when the shared time was so far ahead of the local one, and came early, would have come in time if it had been less far ahead by
-// that. It is ahead by what all but the worst few of the last arrivals needed. It follows that by running up to 5 % faster or slower.
+// A tick was made when the shared time was some amount ahead of the local time. If its input arrived early, that amount
+// could have been smaller by as much. The clock aims at the amount that all but the worst few of the last inputs needed,
+// and gets there by running up to 5 % faster or slower.
 type clock struct {
 	follower *netclock.Follower
-	ahead    time.Duration // of the local time, to be
+	ahead    time.Duration // target: shared time minus local time
 	ticks    [keptTicks]madeTick
 	needs    [keptTimings]need
-	n        int     // of needs, ever
-	inTime   bool    // an input has come in time
+	n        int     // number of needs so far
+	inTime   bool    // an input has arrived in time
 	drift    float64 // how much faster than this end's the server's clock seems to run
 	step     time.Duration
 	newest   time.Duration
 }
 
-// need is how far ahead of the local time a tick should have been; when and which.
+// need is how far ahead of the local time a tick should have been, when it was made, and which tick it is.
 type need struct{ ahead, local, at time.Duration }
 
 type madeTick struct{ at, local, shared time.Duration }
 
-// begin starts the clock when the server's time reached comes in, unless it runs already, by that server's time.
+// begin starts the clock when the server's time reached arrives, or restarts it when the server's time doesn't fit.
 func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 	k.step = step
 	if off := now + k.ahead - reached; k.follower == nil || off < -strange || off > strange {
@@ -56,13 +60,13 @@ func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 	}
 }
 
-// restart lets the time jump.
+// restart makes the time jump.
 func (k *clock) restart(ahead time.Duration) {
 	k.ahead = ahead
 	k.follower, _ = netclock.NewFollower(netclock.FollowerConfig{}) // its defaults are right: 5 %, and a jump from a second on
 }
 
-// advance is the shared time at a local one; 0 before it began.
+// advance returns the shared time at a local time; 0 before it started.
 func (k *clock) advance(now time.Duration) time.Duration {
 	if k.follower == nil {
 		return 0
@@ -70,13 +74,13 @@ func (k *clock) advance(now time.Duration) time.Duration {
 	return k.follower.Advance(now, now+k.ahead)
 }
 
-// made notes when a tick was made, by the local time and the shared one.
+// made notes when a tick was made, in local and shared time.
 func (k *clock) made(at, local, shared time.Duration) {
 	k.newest = at
 	k.ticks[at/k.step%keptTicks] = madeTick{at, local, shared}
 }
 
-// hear takes what the server says about an arrival.
+// hear takes in what the server says about an arrival.
 func (k *clock) hear(t timing) {
 	if !t.told || k.newest == 0 {
 		return
@@ -85,11 +89,11 @@ func (k *clock) hear(t timing) {
 	at := k.newest - time.Duration(back)*k.step
 	m := k.ticks[uint64(at/k.step)%keptTicks]
 	if m.at != at {
-		return // it was made before this clock was
+		return // made before this clock started
 	}
 	early := t.early >= tooEarly*k.step
 	if early {
-		k.n, k.drift = 0, 0 // what came late before was after a hitch
+		k.n, k.drift = 0, 0 // inputs were late because of a hitch
 	}
 	k.needs[k.n%keptTimings] = need{m.shared - m.local - t.early, m.local, at}
 	if k.n++; k.n%driftEvery == 0 && k.n >= keptTimings/2 {
@@ -118,20 +122,20 @@ func (k *clock) hear(t timing) {
 	}
 	k.ahead = worst[n-1].ahead
 	if k.inTime = k.inTime || t.early >= 0; !k.inTime || early {
-		k.restart(k.ahead) // the first guess was too little, or much too much
+		k.restart(k.ahead) // the first guess was too small, or much too large
 	}
 }
 
 const (
-	// maxDrift is more than clocks differ by: the path has changed.
+	// maxDrift is more than clocks differ by: beyond it the network path has changed.
 	maxDrift = 0.02
-	// rank is which of the worst of the last arrivals a clock follows: of fewer it is too much chance how bad they were.
+	// rank: the clock follows the rank-th worst of the last arrivals. The very worst are too random.
 	rank = 3
-	// minDrift is less than can be told from jitter.
+	// minDrift is the least drift that can be told from jitter.
 	minDrift = 0.005
-	// driftEvery is how many timings come between two measurements of the drift.
+	// driftEvery is how many timings pass between two measurements of the drift.
 	driftEvery = 16
-	// driftShare is how much of a measured drift is believed at once.
+	// driftShare is the weight of a new measurement of the drift.
 	driftShare = 0.3
 )
 
@@ -153,12 +157,13 @@ func (k *clock) measureDrift() {
 
 // timing is what a reply says about time.
 type timing struct {
-	step  time.Duration // of the server's ticks
-	told  bool
-	tick  uint8         // low bits of the number of the tick whose input came latest among the last ones
-	early time.Duration // how early that was
+	step  time.Duration // length of the server's ticks
+	told  bool          // the rest is set
+	tick  uint8         // low bits of the number of the tick, of the last ones, whose input arrived latest
+	early time.Duration // how early it arrived
 }
 
+// earlyUnit is the number of low bits of early, in ns, that aren't sent.
 const earlyUnit = 18 // bits of a time that aren't told
 
 func (c *Class[A, I]) writeTiming(p *pawn[A, I], w *bitio.Writer) {

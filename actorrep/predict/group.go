@@ -16,7 +16,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// MaxMembers bounds the members of a Group.
+// MaxMembers is the most members of a Group.
 const MaxMembers = 256
 
 const (
@@ -36,20 +36,22 @@ var (
 	ErrStates = errors.New("predict: malformed states of a group")
 )
 
-// GroupConfig is how a group is predicted. The zero value is fine, for members that don't touch.
+// GroupConfig configures a group. The zero value is fine for members that don't collide.
 type GroupConfig struct {
-	// Touch is what happens between members in a tick, such as collisions. It is called once a tick, after each member's Simulate, at both ends; on
-	// clients again for each tick that is replayed. members is in the same order at both ends. What it changes must be predicted fields of members, and
-	// must depend on these and on what is the same at both ends. It may not keep members.
+	// Touch handles what happens between members in a tick, such as collisions. It is called once a tick, after Simulate
+	// of all members, at both ends; on clients again for each replayed tick. members is in the same order at both ends.
+	// Touch may change only predicted fields of members. Its result may depend only on these and on what is the same at
+	// both ends. It must not keep members.
 	Touch func(members []actorrep.Actor, dt time.Duration)
-	// Rate is the ticks a second of all classes of the group. Default 60; 10 to 240.
+	// Rate is the number of ticks a second, for all classes of the group. Default 60; 10 to 240.
 	Rate float64
-	// MaxCatchUp is Config.MaxCatchUp of all classes of the group.
+	// MaxCatchUp is Config.MaxCatchUp, for all classes of the group.
 	MaxCatchUp int
-	// UpdateRate is how often a second the server sends each player the states of the members. Default 30; 1 to 240.
+	// UpdateRate is how often the server sends each player the states of the members, in times a second. Default 30; 1
+	// to 240.
 	UpdateRate float64
-	// MaxBack is how many ticks a client goes back at most. What the server says of an older tick is taken as said of the oldest one. Default those of
-	// 500 ms; 1 to 64.
+	// MaxBack is the most ticks that a client rewinds. States of an older tick are applied at the oldest one. Default:
+	// the ticks of 500 ms; 1 to 64.
 	MaxBack int
 }
 
@@ -72,24 +74,24 @@ func (c *GroupConfig) fill() error {
 	return nil
 }
 
-// GroupCounters is what a group did and met at this end.
+// GroupCounters counts what happened in a group at this end.
 type GroupCounters struct {
 	Ticks   uint64
-	Updates uint64 // messages of states, sent by a server or taken by a client
+	Updates uint64 // messages of states, sent by a server or received by a client
 
 	// On a client.
-	States    uint64 // told
-	Good      uint64 // of those, the ones that were as predicted
-	Old       uint64 // of those, the ones of a tick before the last MaxBack
+	States    uint64 // states received
+	Good      uint64 // states that were as predicted
+	Old       uint64 // states of a tick more than MaxBack ago
 	Rewinds   uint64
 	Replayed  uint64 // ticks
-	Corrected uint64 // members that a rewind left more than a tolerance off from where they were
-	Unknown   uint64 // states of actors that aren't here (yet), or of no class of the group
-	Strange   uint64 // states that can't be: of a tick far ahead, or of more than MaxMembers
+	Corrected uint64 // members that a rewind moved by more than a tolerance
+	Unknown   uint64 // states of actors that this end doesn't have (yet), or of other classes
+	Strange   uint64 // states that can't be right: of a tick far ahead, or of more than MaxMembers
 }
 
-// Group is actors that touch each other, of one class or several, which a client predicts together: its own and all others. It belongs to the
-// world's goroutine.
+// Group is actors, of one class or several, that collide with each other. A client predicts its own and all others
+// together. It belongs to the world's goroutine.
 type Group struct {
 	Counters GroupCounters
 
@@ -99,45 +101,45 @@ type Group struct {
 	list    []*kind
 	members []*member // by id, but for those that joined in this tick
 	byBase  map[*actorrep.Base]*member
-	joined  bool             // members has some that aren't in their place
-	live    []actorrep.Actor // those that are simulated, for Touch
+	joined  bool             // members has new ones that aren't sorted yet
+	live    []actorrep.Actor // the simulated members, for Touch
 	step    time.Duration
 
 	// On a server.
 	ticks  *netclock.Accumulator
-	at     time.Duration // the last tick
-	update time.Duration // the next one is due
+	at     time.Duration // time of the last tick
+	update time.Duration // time of the next update
 	told   map[*actorrep.Peer]time.Duration
 
 	// On a client.
 	clock  clock
-	newest int64 // the last tick; 0 before the first
-	dirty  int64 // the oldest tick of which states came that aren't as predicted; 0 none
-	whole  int64 // the newest tick of which all members were told
+	newest int64 // number of the last tick; 0 before the first
+	dirty  int64 // oldest tick with a state that differs from the prediction; 0 none
+	whole  int64 // newest tick for which all members' states have arrived
 	replay bool
 
 	got       [maxNumbers]uint64
 	given     [maxNumbers]uint64
 	part      bitio.Reader
 	w         bitio.Writer
-	simulated time.Duration // the tick that is being simulated
+	simulated time.Duration // time of the tick being simulated
 }
 
-// NoInput is the input of actors that have no player, as a ball.
+// NoInput is the input type of actors that never have a player, such as a ball.
 type NoInput struct{}
 
-// kind is a class of a group's.
+// kind is a class of a group.
 type kind struct {
 	state, input plan
 	smooth       [3]int
 	smoothing    prediction.SmootherConfig
 
-	// move simulates a member by an input; repeated says that it isn't this tick's but an earlier one's.
+	// move simulates a member with an input. repeated says that the input is an earlier tick's.
 	move       func(m *member, in []uint64, repeated bool)
 	writeInput func(w *bitio.Writer, in []uint64)
 	readInput  func(r *bitio.Reader, in []uint64)
 	forgetLost func()
-	spare      []*member // the memory of those that are gone
+	spare      []*member // free list
 	hitch      func()
 
 	// On a server.
@@ -146,21 +148,21 @@ type kind struct {
 	tell   func(tick time.Duration) error
 
 	// On a client.
-	own       func(m *member) bool                           // the actor is one of this end's player, who plays it
+	own       func(m *member) bool                           // whether this end's player possesses the actor
 	sample    func(m *member, in []uint64)                   // asks for the player's input
-	moved     func(m *member, at, now, shared time.Duration) // takes that of a tick which was simulated
+	moved     func(m *member, at, now, shared time.Duration) // sends the input of a simulated tick
 	send      func(now time.Duration) error
 	corrected func(m *member, c prediction.Correction)
 }
 
-// how is what moved a member in a tick.
+// how says what moved a member in a tick.
 type how = uint8
 
 const (
-	coasting how = iota // nobody's input: it has the zero one
-	driven              // its player's
-	still               // it wasn't simulated: its player is silent
-	yours               // of the receiver: the input isn't told
+	coasting how = iota // no player: the zero input
+	driven              // its player's input
+	still               // not simulated: its player's inputs don't arrive
+	yours               // the receiver's own: the input isn't sent
 	howBits  = 2
 )
 
@@ -172,9 +174,9 @@ type member struct {
 	base  *actorrep.Base
 	at    unsafe.Pointer
 	id    netguid.GUID
-	left  bool     // the next Tick forgets it
+	left  bool     // the next Tick removes it
 	how   how      // in the last tick
-	input []uint64 // of that
+	input []uint64 // in the last tick
 
 	// On a server: the state and the input of the last tick, as they are sent.
 	encoded              []byte
@@ -182,29 +184,30 @@ type member struct {
 
 	// On a client.
 	own   bool
-	alive bool  // in the tick that is being simulated
-	from  int64 // the first tick of which its state is known; 0 none
-	heard int64 // the newest tick of which the server told
+	alive bool  // in the tick being simulated
+	from  int64 // first tick for which its state is known; 0 none
+	heard int64 // newest tick for which a state has arrived
 	past  []moment
-	// shadow is what the server's values of the fields are, for when prediction ends; shown is what they are set to meanwhile.
+	// shadow is the server's values of the fields, for when the prediction ends; shown is what the fields have
+	// meanwhile.
 	shadow, shown, before []uint64
-	came                  uint32 // the numbers that the server sent since the member is this end's player's
+	came                  uint32 // numbers that the server has sent since this end's player possesses the member
 	wasAlive              bool
 	smoother              *prediction.Smoother
 }
 
-// moment is a tick of a member at a client.
+// moment is one tick of a member on a client.
 type moment struct {
-	tick                 int64 // it is of
-	how                  how   // of its input
-	fresh                bool  // the input is this tick's, not repeated
-	told                 int64 // the tick of which the server told the state, and this input
+	tick                 int64 // its number
+	how                  how   // what moved it
+	fresh                bool  // the input is of this tick, not repeated
+	told                 int64 // tick of the server's state and input in this moment
 	toldHow              how
 	state, input         []uint64
 	toldState, toldInput []uint64
 }
 
-// NewGroup returns a group of actors of a world. Give it to their classes as Config.Group, at both ends.
+// NewGroup returns a group of actors of a world. Pass it to their classes as Config.Group, at both ends.
 func NewGroup(w *actorrep.World, cfg GroupConfig) (*Group, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -220,7 +223,7 @@ func NewGroup(w *actorrep.World, cfg GroupConfig) (*Group, error) {
 	return g, nil
 }
 
-// fits reports why a class of a world can't be of the group.
+// fits returns an error when a class with these settings can't be in the group.
 func (g *Group) fits(w *actorrep.World, rate float64, catchUp int) error {
 	switch {
 	case g == nil:
@@ -238,7 +241,7 @@ func (g *Group) add(t reflect.Type, k *kind) {
 	g.list = append(g.list, k)
 }
 
-// Tick is a frame, of all classes of the group; see Class.Tick, which it replaces.
+// Tick runs a frame for all classes of the group. It replaces Class.Tick.
 func (g *Group) Tick(now time.Duration) error {
 	if g.world.IsServer() {
 		return g.serve(now)
@@ -246,11 +249,11 @@ func (g *Group) Tick(now time.Duration) error {
 	return g.play(now)
 }
 
-// Simulating is for Simulate and Touch: the time of the tick that is being simulated, which is the same at both ends, and whether it was simulated
-// before, as on a client after a correction: what is heard and seen of it was heard and seen then.
+// Simulating is called in Simulate and Touch. at is the time of the tick being simulated, the same at both ends. again
+// reports that the tick is being replayed after a correction: its sounds and effects were played already.
 func (g *Group) Simulating() (at time.Duration, again bool) { return g.simulated, g.replay }
 
-// Len is the number of members: on a client those that it predicts.
+// Len is the number of members; on a client, of those that it predicts.
 func (g *Group) Len() (n int) {
 	for _, m := range g.members {
 		if !m.gone() {
@@ -272,7 +275,7 @@ func (g *Group) offset(b *actorrep.Base, now time.Duration) [3]float64 {
 	return [3]float64{}
 }
 
-// join adds a member, unless it is one.
+// join adds an actor, unless it is a member.
 func (g *Group) join(a actorrep.Actor, k *kind) error {
 	b := baseOf(a)
 	if m := g.byBase[b]; m != nil {
@@ -301,19 +304,19 @@ func (g *Group) join(a actorrep.Actor, k *kind) error {
 	return nil
 }
 
-// leave takes a member out.
+// leave removes a member.
 func (g *Group) leave(b *actorrep.Base) {
 	if m := g.byBase[b]; m != nil {
 		m.left = true
 	}
 }
 
-// gone reports whether a member has left or its actor is gone.
+// gone reports whether a member has left or its actor isn't spawned any more.
 func (m *member) gone() bool {
 	return m.left || m.base.World() != m.group.world || m.base.GUID() != m.id
 }
 
-// prune forgets members that are gone, and puts the others in order. Not while ticks are simulated.
+// prune forgets members that are gone and sorts the others. It must not be called while ticks are simulated.
 func (g *Group) prune() {
 	n := len(g.members)
 	g.members = slices.DeleteFunc(g.members, func(m *member) bool {

@@ -14,7 +14,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// groupModel is how a player's actor moves within a group: the group has simulated it when a client makes a move of that, and judges itself.
+// groupModel describes a player's actor in a group to package prediction. The group simulates the actor before the
+// client makes its move, and detects differences itself.
 func (c *Class[A, I]) groupModel(p *pawn[A, I]) prediction.Model[snapshot, I] {
 	return prediction.Model[snapshot, I]{
 		Interval: c.step,
@@ -33,7 +34,7 @@ func (c *Class[A, I]) groupModel(p *pawn[A, I]) prediction.Model[snapshot, I] {
 	}
 }
 
-// receiveStates is a message of states at a player's client.
+// receiveStates handles a message of states on a player's client.
 func (c *Class[A, I]) receiveStates(_ actorrep.Call, a A, m message[A, I]) error {
 	p := c.byActor[a]
 	if p == nil || p.client == nil || p.number != m.number || !c.holds(p) {
@@ -48,7 +49,7 @@ func (c *Class[A, I]) receiveStates(_ actorrep.Call, a A, m message[A, I]) error
 	return g.read(c.reader(&m), true)
 }
 
-// begin is the length of the server's ticks.
+// begin sets the length of the server's ticks.
 func (g *Group) begin(step time.Duration) {
 	if g.step == step {
 		return
@@ -67,10 +68,10 @@ func (m *member) restart() {
 	}
 }
 
-// maxTickNumber bounds the ticks that a server may tell of: their times are times.
+// maxTickNumber bounds the tick numbers that a server may send, so that their times don't overflow.
 const maxTickNumber = math.MaxInt64 / int64(time.Second/10)
 
-// read reads states, and when apply is set takes them.
+// read decodes states, and applies them if apply is set.
 func (g *Group) read(r *bitio.Reader, apply bool) error {
 	tick := r.ReadIntPacked64()
 	if tick == 0 || tick > uint64(maxTickNumber) {
@@ -81,7 +82,7 @@ func (g *Group) read(r *bitio.Reader, apply bool) error {
 		g.Counters.Updates++
 	}
 	if apply && g.newest != 0 && at >= g.newest+keptStates-maxBack {
-		g.Counters.Strange++ // this end stood still: its next ticks come up to it, and other states then
+		g.Counters.Strange++ // this process was paused: its next ticks catch up, and then states fit again
 		return nil
 	}
 	for r.Err() == nil && r.ReadBool() {
@@ -94,7 +95,7 @@ func (g *Group) read(r *bitio.Reader, apply bool) error {
 		a := g.world.Find(id)
 		k := g.kinds[reflect.TypeOf(a)]
 		if a == nil || k == nil {
-			if apply { // it hasn't come yet, or its class isn't ours
+			if apply { // not arrived yet, or not of a class that we have
 				g.Counters.Unknown++
 			}
 			continue
@@ -130,7 +131,7 @@ func (g *Group) read(r *bitio.Reader, apply bool) error {
 	return nil
 }
 
-// hear takes what the server says of an actor in a tick: its state and input are in got and given.
+// hear applies the server's state and input of an actor in a tick. They are in got and given.
 func (g *Group) hear(a actorrep.Actor, k *kind, tick int64, how how) {
 	b := baseOf(a)
 	m := g.byBase[b]
@@ -172,7 +173,7 @@ func equal(a, b []uint64) bool {
 	return true
 }
 
-// remember begins a member's past.
+// remember begins to store a member's ticks.
 func (m *member) remember() {
 	if m.past == nil {
 		m.makeRoom()
@@ -198,7 +199,7 @@ func (m *member) makeRoom() {
 
 func (m *member) moment(tick int64) *moment { return &m.past[tick&(keptStates-1)] }
 
-// end stops the prediction of a member: its fields are what the server replicates.
+// end ends the prediction of a member: its fields get the server's values again.
 func (g *Group) end(m *member) {
 	if m.gone() {
 		return
@@ -211,7 +212,7 @@ func (g *Group) end(m *member) {
 	g.leave(m.base)
 }
 
-// beforeValues puts back what the server's values of an actor were.
+// beforeValues puts the server's last values back into the fields, before newer ones are set.
 func (g *Group) beforeValues(a actorrep.Actor) {
 	m := g.byBase[baseOf(a)]
 	switch {
@@ -224,7 +225,7 @@ func (g *Group) beforeValues(a actorrep.Actor) {
 	}
 }
 
-// values notes what the server's values of an actor are now, and shows what is predicted.
+// values stores the server's new values, and shows the prediction in the fields again.
 func (g *Group) values(a actorrep.Actor) {
 	m := g.byBase[baseOf(a)]
 	if m == nil || m.past == nil || m.gone() {
@@ -240,7 +241,7 @@ func (g *Group) values(a actorrep.Actor) {
 	}
 }
 
-// play is a client's Tick.
+// play is Tick on a client.
 func (g *Group) play(now time.Duration) (failed error) {
 	for _, k := range g.list {
 		k.forgetLost()
@@ -298,7 +299,7 @@ func (g *Group) play(now time.Duration) (failed error) {
 	return failed
 }
 
-// stop ends the prediction of all.
+// stop ends the prediction of all members.
 func (g *Group) stop() {
 	for _, m := range g.members {
 		g.end(m)
@@ -307,7 +308,7 @@ func (g *Group) stop() {
 	g.newest, g.dirty, g.whole = 0, 0, 0
 }
 
-// skip lets time jump: what was told last counts as of the tick MaxBack before.
+// skip makes time jump: the newest states count as those of the tick MaxBack before.
 func (g *Group) skip(newest int64) {
 	g.newest, g.dirty = newest, max(newest-int64(g.cfg.MaxBack), 1)
 	for _, m := range g.members {
@@ -315,7 +316,7 @@ func (g *Group) skip(newest int64) {
 	}
 }
 
-// forgetSilent ends the prediction of members of which the server tells nothing any more.
+// forgetSilent ends the prediction of members for which no states arrive any more.
 func (g *Group) forgetSilent() {
 	newest := int64(0)
 	for _, m := range g.members {
@@ -329,10 +330,10 @@ func (g *Group) forgetSilent() {
 	g.prune()
 }
 
-// rewind goes back to the oldest tick of which the server told other states than predicted, and simulates all members anew from there.
+// rewind goes back to the oldest tick whose prediction was wrong, and simulates all members again from there.
 func (g *Group) rewind(now time.Duration) {
 	if g.dirty == 0 || g.dirty > g.newest {
-		return // what was told of ticks to come is taken then
+		return // states of future ticks are applied in their tick
 	}
 	from := g.dirty
 	if oldest := max(g.newest-int64(g.cfg.MaxBack), 1); from < oldest {
@@ -367,7 +368,7 @@ func (g *Group) rewind(now time.Duration) {
 	g.correct(now, from)
 }
 
-// retell takes what was told of an older tick as told of this one.
+// retell moves the states of an older tick to this one.
 func (m *member) retell(tick int64) {
 	last, e := m.moment(m.heard), m.moment(tick)
 	e.told, e.toldHow = tick, last.toldHow
@@ -375,7 +376,7 @@ func (m *member) retell(tick int64) {
 	copy(e.toldInput, last.toldInput)
 }
 
-// take sets a member to what the server told of a tick.
+// take sets a member to the server's state of a tick.
 func (m *member) take(e *moment, tick int64) {
 	fresh := e.fresh && e.tick == tick
 	e.tick = tick
@@ -385,7 +386,7 @@ func (m *member) take(e *moment, tick int64) {
 	case e.toldHow != yours:
 		e.how, e.fresh = e.toldHow, false
 		copy(e.input, e.toldInput)
-	case !fresh: // from before this end's first tick
+	case !fresh: // before this end's first tick
 		e.how, e.fresh = coasting, false
 		clear(e.input)
 	}
@@ -394,7 +395,7 @@ func (m *member) take(e *moment, tick int64) {
 	}
 }
 
-// gather lists the members that are simulated.
+// gather lists the simulated members.
 func (g *Group) gather() {
 	g.live = g.live[:0]
 	for _, m := range g.members {
@@ -404,7 +405,7 @@ func (g *Group) gather() {
 	}
 }
 
-// advance simulates a tick of all members. fresh says that it is a new one for which players of this end are asked.
+// advance simulates one tick of all members. fresh says that it is a new tick, for which this end's players are asked.
 func (g *Group) advance(tick int64, fresh bool, now, shared time.Duration) {
 	g.simulated = time.Duration(tick) * g.step
 	g.Counters.Ticks++
@@ -447,7 +448,7 @@ func (g *Group) advance(tick int64, fresh bool, now, shared time.Duration) {
 	}
 }
 
-// correct says how far a rewind to a tick has put each member, and hides it.
+// correct computes how far a rewind has moved each member, and smooths it.
 func (g *Group) correct(now time.Duration, from int64) {
 	for _, m := range g.members {
 		if !m.alive || !m.wasAlive {
@@ -467,7 +468,7 @@ func (g *Group) correct(now time.Duration, from int64) {
 	}
 }
 
-// place is where a state is drawn.
+// place is the position at which a state is drawn.
 func (k *kind) place(s []uint64) (at [3]float64) {
 	for i, n := range k.smooth {
 		if n >= 0 {
@@ -477,7 +478,7 @@ func (k *kind) place(s []uint64) (at [3]float64) {
 	return at
 }
 
-// moveMember simulates a member by an input.
+// moveMember simulates a member with an input.
 func (c *Class[A, I]) moveMember(m *member, in []uint64, repeated bool) {
 	c.input.storeFrom(unsafe.Pointer(&c.given), in)
 	if repeated && c.cfg.ForceInput != nil {
@@ -486,7 +487,7 @@ func (c *Class[A, I]) moveMember(m *member, in []uint64, repeated bool) {
 	m.actor.(A).Simulate(c.given, c.group.step)
 }
 
-// sampleMember asks for the input of this end's player.
+// sampleMember asks for an input of this end's player.
 func (c *Class[A, I]) sampleMember(m *member, in []uint64) {
 	p := c.byActor[m.actor]
 	p.used = c.sample(p.actor)
@@ -494,7 +495,7 @@ func (c *Class[A, I]) sampleMember(m *member, in []uint64) {
 	c.input.loadTo(unsafe.Pointer(&c.given), in)
 }
 
-// movedMember has a tick of this end's player sent.
+// movedMember sends the input of a tick of this end's player.
 func (c *Class[A, I]) movedMember(m *member, at, now, shared time.Duration) {
 	if p := c.byActor[m.actor]; p != nil && p.client != nil {
 		p.done = at

@@ -218,6 +218,71 @@ func TestGroupHostileStates(t *testing.T) {
 	}
 }
 
+// tellMember has a client hear that a member is at a place in a tick, at rest, without an input.
+func tellMember(t *testing.T, client *Class[*puck, aim], of *member, tick int64, x float64) {
+	own := client.pawns[0]
+	msg := message[*puck, aim]{number: own.number}
+	w := bitio.NewWriter(msg.data[:])
+	states(w, uint64(tick), false, []*member{of}, func(_ *member, s []uint64) {
+		s[0], s[1] = math.Float64bits(x), 0
+	}, coasting, aim{})
+	msg.bits = w.Len()
+	require.NoError(t, client.receiveStates(actorrep.Call{}, own.actor, msg))
+}
+
+// TestGroupStatesOfSeveralTicks: of states of several ticks that come between two frames of a client each holds from its own tick on, in whatever order
+// they come, and one rewind takes them all.
+func TestGroupStatesOfSeveralTicks(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		r, server, client := pucks(t, 3, func(*puck) aim { return aim{} })
+		for range 60 {
+			pucksFrame(t, r, server, client)
+		}
+		g := client.group
+		other := g.members[1]
+		newest := g.newest
+		require.Zero(t, g.dirty)
+		told := []struct {
+			tick int64
+			x    float64
+		}{{newest - 8, 2}, {newest - 5, 4}, {newest - 2, 6}}
+		for _, i := range order {
+			tellMember(t, client, other, told[i].tick, told[i].x)
+		}
+		rewinds := g.Counters.Rewinds
+		g.rewind(r.Now)
+		require.Equal(t, rewinds+1, g.Counters.Rewinds)
+		require.Equal(t, 6.0, other.actor.(*puck).X, "order %v", order)
+		for i, want := range map[int64]float64{8: 2, 7: 2, 6: 2, 5: 4, 4: 4, 3: 4, 2: 6, 1: 6, 0: 6} {
+			e := other.moment(newest - i)
+			require.Equal(t, newest-i, e.tick)
+			require.Equal(t, want, math.Float64frombits(e.state[0]), "order %v: %d ticks ago", order, i)
+		}
+	}
+}
+
+// TestGroupStatesOfTicksToCome: a state of a tick that this end hasn't simulated yet, as its path has just become shorter, is taken in that tick, without a rewind.
+func TestGroupStatesOfTicksToCome(t *testing.T) {
+	r, server, client := pucks(t, 3, func(*puck) aim { return aim{} })
+	for range 60 {
+		pucksFrame(t, r, server, client)
+	}
+	g := client.group
+	other := g.members[1]
+	tick := g.newest + 3
+	tellMember(t, client, other, tick, 6)
+	require.Zero(t, g.dirty)
+	before := g.Counters
+	for g.newest < tick {
+		require.NotEqual(t, 6.0, other.actor.(*puck).X)
+		require.NoError(t, g.play(r.Now))
+		r.Now += g.step / 2
+	}
+	require.Equal(t, 6.0, math.Float64frombits(other.moment(tick).state[0]))
+	require.NoError(t, g.play(r.Now))
+	require.Equal(t, before.Rewinds, g.Counters.Rewinds)
+}
+
 // FuzzStates: a client's reader of states meets any message.
 func FuzzStates(f *testing.F) {
 	r, server, client := pucks(f, 3, func(*puck) aim { return aim{X: 1} })

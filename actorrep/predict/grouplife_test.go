@@ -417,3 +417,30 @@ func TestGroupPutBackAndTaken(t *testing.T) {
 	server.Disc = Disc{}
 	s.until("it's there", func() bool { return !seen.IsOwned() && seen.Disc == Disc{} })
 }
+
+// TestGroupTellsAPlayerOnce: a player with several actors of a group, of one class or of several, gets each update of the members' states once.
+func TestGroupTellsAPlayerOnce(t *testing.T) {
+	updates := func(actors int) uint64 {
+		s := newRink(t, 4, netsim.Settings{Lag: 20 * time.Millisecond}, predict.GroupConfig{})
+		l := s.join()
+		for i := range actors {
+			s.skate(l, vec{float64(2*i) - 4, 0})
+		}
+		client := s.ends[l.World]
+		s.until("predicted", func() bool { return client.group.Len() == actors })
+		for range 30 {
+			s.step()
+		}
+		sent, taken := s.group.Counters.Updates, client.group.Counters.Updates
+		for range 90 {
+			s.step()
+		}
+		sent, taken = s.group.Counters.Updates-sent, client.group.Counters.Updates-taken
+		require.InDelta(t, sent, taken, 2)
+		return sent
+	}
+	one := updates(1)
+	require.Greater(t, one, uint64(40))
+	require.InDelta(t, one, updates(2), 1)
+	require.InDelta(t, one, updates(3), 1)
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Join makes an actor that is spawned on a server a member of the class' group: one that nobody possesses is simulated with the zero input, as a ball
-// is. Possess does it too.
+// Join makes an actor spawned on a server a member of the class's group. Without a player it is simulated with the zero
+// input, like a ball. Possess joins as well.
 func (c *Class[A, I]) Join(a A) error {
 	switch {
 	case c.group == nil:
@@ -24,7 +24,7 @@ func (c *Class[A, I]) Join(a A) error {
 	return c.group.join(a, c.kind)
 }
 
-// Leave ends that, and takes the actor from its player.
+// Leave removes an actor from the group, and takes it from its player.
 func (c *Class[A, I]) Leave(a A) {
 	if c.group == nil || !c.world.IsServer() {
 		return
@@ -33,7 +33,7 @@ func (c *Class[A, I]) Leave(a A) {
 	c.group.leave(baseOf(a))
 }
 
-// serve is a server's Tick.
+// serve is Tick on a server.
 func (g *Group) serve(now time.Duration) error {
 	g.prune()
 	due := g.ticks.Advance(now)
@@ -59,11 +59,11 @@ func (g *Group) serve(now time.Duration) error {
 	return failed
 }
 
-// simulate is a tick of all members.
+// simulate simulates one tick of all members.
 func (g *Group) simulate(at time.Duration) {
 	g.simulated = at
 	g.Counters.Ticks++
-	for i := 0; i < len(g.members); i++ { // who joins in a step is behind
+	for i := 0; i < len(g.members); i++ { // members that join in a step are appended
 		if m := g.members[i]; !m.gone() {
 			m.kind.tick(m, at)
 		}
@@ -99,7 +99,7 @@ const (
 	maxTick   = 90  // and of a message but for its members
 )
 
-// encode writes what clients are told of a member.
+// encode encodes what clients are sent about a member.
 func (m *member) encode(w *bitio.Writer, state []uint64) error {
 	if m.encoded == nil {
 		m.encoded = make([]byte, maxMessage)
@@ -118,8 +118,9 @@ func (m *member) encode(w *bitio.Writer, state []uint64) error {
 	return nil
 }
 
-// writeStates writes the states of the members that a player sees, as many as a message holds, from 0: his own and then the others, or n: those from
-// the n-th on, counted from 1. It returns with which the next message goes on; 0 when these were the last.
+// writeStates writes the states of members that a player sees, as many as a message holds. from 0 begins with the
+// player's own actor; from n begins with the n-th member, counted from 1. It returns the from of the next message; 0
+// when these were the last.
 func (g *Group) writeStates(w *bitio.Writer, tick time.Duration, peer *actorrep.Peer, own *member, from int) (next int) {
 	w.WriteIntPacked64(uint64(tick / g.step))
 	if from == 0 {
@@ -149,7 +150,7 @@ func (m *member) write(w *bitio.Writer, how how, n int) {
 	w.WriteBitsFrom(m.encoded, 0, n)
 }
 
-// newKind is what a group has of a class.
+// newKind describes the class to its group.
 func (c *Class[A, I]) newKind() *kind {
 	k := &kind{state: c.state, input: c.input, smooth: c.smooth, smoothing: c.cfg.Smoothing, forgetLost: c.forgetLost}
 	k.move = c.moveMember
@@ -172,7 +173,7 @@ func (c *Class[A, I]) newKind() *kind {
 	return k
 }
 
-// tickMember is a tick of a member on a server.
+// tickMember simulates one tick of a member on a server.
 func (c *Class[A, I]) tickMember(m *member, at time.Duration) {
 	p := c.byActor[m.actor]
 	var used I
@@ -205,7 +206,7 @@ func (c *Class[A, I]) answerAll(now time.Duration) (failed error) {
 	return failed
 }
 
-// partsPerUpdate is how many messages a player gets of an update; what is in none goes with the next.
+// partsPerUpdate is how many messages of an update a player gets. Members that don't fit are sent with the next update.
 const partsPerUpdate = 2
 
 // tellStates sends players the states of a tick.
@@ -216,7 +217,7 @@ func (c *Class[A, I]) tellStates(tick time.Duration) (failed error) {
 		if p.server == nil || !c.holds(p) || !p.begun || m == nil || m.stateBits == 0 || !p.peer.IsRelevant(p.actor) || g.told[p.peer] == tick {
 			continue
 		}
-		g.told[p.peer] = tick // of several actors one brings all
+		g.told[p.peer] = tick // a player with several actors gets one update
 		for range partsPerUpdate {
 			c.w.Reset(c.out.data[:])
 			if p.cursor > len(g.members) {

@@ -9,17 +9,18 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// maxMessage is the bytes of a message of package prediction.
+// maxMessage is the largest size in bytes of a message of package prediction.
 const maxMessage = 384
 
-// message is one of those as a parameter, of a class whose actors are A and whose inputs are I.
+// message is such a message as a procedure's parameter. The actors are A, the inputs I.
 type message[A, I any] struct {
 	number uint8 // of the possession
 	bits   int
 	data   [maxMessage]byte
 }
 
-// NetForm is of what both ends must have alike to read each other's messages: the predicted numbers with their tolerances, and the input.
+// NetForm hashes what both ends must agree on to decode each other's messages: the predicted numbers with their
+// tolerances, and the input.
 func (*message[A, I]) NetForm() (uint32, error) {
 	state, err := stateOf(reflect.TypeFor[A]().Elem())
 	if err != nil {
@@ -58,7 +59,7 @@ func (m *message[A, I]) ReadNet(r *bitio.Reader) error {
 	return r.Err()
 }
 
-// reader is a reader of a message that came.
+// reader returns a reader of a received message.
 func (c *Class[A, I]) reader(m *message[A, I]) *bitio.Reader {
 	c.got = *m
 	c.r.Reset(c.got.data[:], m.bits)

@@ -12,31 +12,31 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// pawn is an actor that a player has: on a server any player's, on a client its own.
+// pawn is an actor that a player possesses: any player on a server, its own on a client.
 type pawn[A Mover[I], I any] struct {
 	actor  A
 	base   *actorrep.Base
-	at     unsafe.Pointer // the actor's struct, of the class' type
+	at     unsafe.Pointer // the actor's struct
 	number uint8          // of the possession
 	gone   bool
 
 	peer   *actorrep.Peer // on a server
 	server *prediction.Server[snapshot, I]
-	begun  bool // the first reply is sent
-	asked  bool // a reliable reply is on its way, which brings the actor along
-	heard  time.Duration
-	nudged bool     // in this silence
-	last   snapshot // as the simulation left the fields: what differs, the game changed
+	begun  bool          // the first reply is sent
+	asked  bool          // a reliable reply is in flight; it opens the actor if needed
+	heard  time.Duration // time of the last moves
+	nudged bool          // since then a correction was sent for the silence
+	last   snapshot      // the fields after the last simulation; a difference was made by the game
 
 	// In a group.
-	moved  bool // in this tick
-	used   I    // the input of that, or at a client the one of its last tick
-	cursor int  // the member with which the next states to the player begin
+	moved  bool // in the current tick
+	used   I    // input of that tick; on a client of its last tick
+	cursor int  // member with which the next states for the player begin
 
 	client *prediction.Client[snapshot, I] // on a client
 
-	done time.Duration // the last tick, on a client
-	step time.Duration // of its ticks
+	done time.Duration // time of the last tick, on a client
+	step time.Duration // length of its ticks
 }
 
 func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
@@ -49,8 +49,8 @@ func (c *Class[A, I]) newPawn(a A, number uint8) *pawn[A, I] {
 	return p
 }
 
-// Possess gives an actor that is spawned to a player, who controls it from now on: it is the actor's owner. The player of this end is
-// World.Local. now is the time as Tick gets it; in a driver's callback it is Conn.Now.
+// Possess gives a spawned actor to a player, who controls and owns it from now on. World.Local is the player of this
+// end. now is the time that Tick is given; in a driver's callback use Conn.Now.
 func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) error {
 	b := baseOf(a)
 	switch {
@@ -95,7 +95,7 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	return nil
 }
 
-// connected reports whether a player is one of this world's.
+// connected reports whether a player is connected to this world.
 func (c *Class[A, I]) connected(player *actorrep.Peer) bool {
 	if player == c.world.Local() {
 		return true
@@ -108,8 +108,9 @@ func (c *Class[A, I]) connected(player *actorrep.Peer) bool {
 	return false
 }
 
-// Unpossess takes an actor from its player. It stays where it is. An actor that SetOwner gives to somebody else is taken from its player in the
-// next Tick, too: others control it by Possess only.
+// Unpossess takes an actor from its player. The actor keeps its position and has no owner. When SetOwner gives a
+// possessed actor to somebody else, the next Tick ends the possession too; the new owner doesn't control it before
+// Possess.
 func (c *Class[A, I]) Unpossess(a A) {
 	p := c.byActor[a]
 	if p == nil || !c.world.IsServer() {
@@ -120,7 +121,8 @@ func (c *Class[A, I]) Unpossess(a A) {
 	p.base.SetOwner(nil)
 }
 
-// notice takes over what the game changed of the fields since the last simulation. A group's members are simulated in their fields.
+// notice adopts the game's changes of the fields since the last simulation. A group's members are simulated in place, so
+// this isn't needed for them.
 func (c *Class[A, I]) notice(p *pawn[A, I]) {
 	if c.group != nil {
 		return
@@ -132,7 +134,7 @@ func (c *Class[A, I]) notice(p *pawn[A, I]) {
 	}
 }
 
-// receiveMoves is a player's message at the server.
+// receiveMoves handles a player's message on the server.
 func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message[A, I]) error {
 	p := c.byActor[a]
 	if p == nil || p.server == nil || p.peer != call.Peer || p.number != m.number || !c.holds(p) {
@@ -143,7 +145,7 @@ func (c *Class[A, I]) receiveMoves(call actorrep.Call, a A, m message[A, I]) err
 	return p.server.Receive(call.Now, c.reader(&m))
 }
 
-// simulateOne is a tick of one actor on a server.
+// simulateOne simulates one tick of one actor on a server.
 func (c *Class[A, I]) simulateOne(p *pawn[A, I], at time.Duration) {
 	if p.server == nil {
 		if in := c.sample(p.actor); c.holds(p) {
@@ -156,7 +158,7 @@ func (c *Class[A, I]) simulateOne(p *pawn[A, I], at time.Duration) {
 	c.settle(p)
 }
 
-// settle leaves the fields as the simulation left the state. Whoever has ended the possession in a step has the fields.
+// settle copies the simulated state into the fields, unless the step ended the possession.
 func (c *Class[A, I]) settle(p *pawn[A, I]) {
 	if !c.holds(p) {
 		return
@@ -165,11 +167,11 @@ func (c *Class[A, I]) settle(p *pawn[A, I]) {
 	c.state.store(p.at, &p.last)
 }
 
-// silence is how long a server waits for moves before it says again where the actor is: the client may have lost the actor, out of its sight or
-// asleep, and have it anew.
+// silence is how long a server waits for moves before it sends the actor's state again. The client may have lost the
+// actor, because it wasn't relevant or slept, and have it again.
 const silence = time.Second
 
-// answer is a server's Tick of one player's actor.
+// answer is the server's part of Tick for one player's actor.
 func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	if p.base.Dormant() {
 		if err := p.base.SetDormant(false); err != nil {
@@ -184,7 +186,7 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	}
 	if now-p.heard >= silence && !p.nudged {
 		p.nudged = true
-		p.server.Correct() // it goes once a second until the client answers
+		p.server.Correct() // sent once a second until the client answers
 	}
 	ok, err := c.write(p, func(w *bitio.Writer) (bool, error) {
 		c.writeTiming(p, w)
@@ -208,10 +210,10 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	return lost(err)
 }
 
-// receiveReply is the server's answer at the player's client. The first one of a possession begins the prediction.
+// receiveReply handles the server's reply on the player's client. The first of a possession starts the prediction.
 func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) error {
 	if !baseOf(a).IsOwned() {
-		c.strange++ // it was somebody else's when the reply came
+		c.strange++ // the owner changed before the reply arrived
 		return nil
 	}
 	p := c.byActor[a]
@@ -246,7 +248,7 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 	return err
 }
 
-// roundTrip is the connection's, on a client; a guess before it was measured, rather too long than too short.
+// roundTrip is a client's round-trip time. Before it was measured it is a guess, rather too long than too short.
 func (c *Class[A, I]) roundTrip() time.Duration {
 	if conn, ok := c.world.Conn().(interface{ RTT() time.Duration }); ok && conn.RTT() > 0 {
 		return conn.RTT()
@@ -274,7 +276,7 @@ func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.C
 	return prediction.NewClient(cfg, s, now)
 }
 
-// play is a client's Tick of its own actor: the ticks up to a shared time.
+// play is the client's part of Tick for its own actor: it simulates the ticks up to a shared time.
 func (c *Class[A, I]) play(p *pawn[A, I], now, shared time.Duration) error {
 	if shared == 0 {
 		return nil
@@ -305,7 +307,7 @@ func (c *Class[A, I]) send(p *pawn[A, I], now time.Duration) error {
 	return lost(c.moves.Call(p.actor, c.out))
 }
 
-// write makes the message to be called with, if write makes one.
+// write encodes a message into c.out. It reports whether there is one.
 func (c *Class[A, I]) write(p *pawn[A, I], write func(w *bitio.Writer) (bool, error)) (bool, error) {
 	c.w.Reset(c.out.data[:])
 	ok, err := write(&c.w)
@@ -313,7 +315,8 @@ func (c *Class[A, I]) write(p *pawn[A, I], write func(w *bitio.Writer) (bool, er
 	return ok && err == nil, err
 }
 
-// lost is nil for a call that can't go now: that is as if it were lost, and the next message makes it good.
+// lost turns the error of a message that can't be sent now into nil: it counts as lost in transit, and the next message
+// makes up for it.
 func lost(err error) error {
 	if errors.Is(err, actorrep.ErrSaturated) || errors.Is(err, actorrep.ErrNotThere) || errors.Is(err, channel.ErrClosed) {
 		return nil
@@ -321,7 +324,7 @@ func lost(err error) error {
 	return err
 }
 
-// count adds what an actor's ends did.
+// count adds the actor's counters.
 func (p *pawn[A, I]) count(n *Counters) {
 	if p.client != nil {
 		addFields(&n.Client, &p.client.Counters)

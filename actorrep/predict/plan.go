@@ -18,7 +18,7 @@ import (
 // maxNumbers bounds the predicted numbers of an actor, and the numbers of an input.
 const maxNumbers = 32
 
-// ErrClass is wrapped by what is wrong with a predicted class or its input.
+// ErrClass is wrapped by errors about a predicted class or its input.
 var ErrClass = errors.New("predict: class")
 
 // number is a predicted number of an actor, or one of an input.
@@ -27,7 +27,7 @@ type number struct {
 	tolerance float64
 	smooth    bool
 	turn      bool // an angle in degrees
-	sent      bool // others get it replicated
+	sent      bool // it has a net tag
 }
 
 // snapshot is the predicted numbers of an actor, by the order of its plan, each as its bits in memory.

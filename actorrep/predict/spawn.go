@@ -6,22 +6,24 @@ import (
 	"time"
 )
 
-// Key names something that appears in a step of the simulation, such as a shell in the step in which a player fires, by the same number at both
-// ends: so the server's shell finds the one that the player's client has shown since. 0 is none.
+// Key identifies something that appears in a tick of the simulation, such as a shell in the tick in which a player
+// fires. It is the same number at both ends, so the server's shell finds the one that the player's client already shows.
+// 0 is none.
 type Key uint64
 
 // A Key is
 //
 //	8   the possession
-//	52  the step's timestamp in µs, of package prediction
-//	4   which of the step's
+//	52  the tick's timestamp in µs, of package prediction
+//	4   which of the tick's things
 const (
 	keyIndexBits = 4
 	keyStampBits = 52
 )
 
-// Key is for Simulate: it names the n-th thing, 0 to 15, that appears in the step which is being simulated. On a client again says that this step was
-// simulated before, and is simulated once more after a correction: what appeared then is there. 0 when the actor isn't predicted.
+// Key is called in Simulate. It identifies the n-th thing, 0 to 15, that appears in the tick being simulated. again
+// reports, on a client, that the tick is being replayed after a correction: what appeared in it is there already. k is 0
+// when the actor isn't predicted.
 func (c *Class[A, I]) Key(a A, n int) (k Key, again bool) {
 	p := c.byActor[a]
 	var at time.Duration
@@ -35,7 +37,7 @@ func (c *Class[A, I]) Key(a A, n int) (k Key, again bool) {
 	case p.server != nil:
 		at = p.server.Simulating()
 	default:
-		return 0, false // a player of this end has the thing itself
+		return 0, false // World.Local's player has the thing itself
 	}
 	stamp := uint64(at/time.Microsecond) & (1<<keyStampBits - 1)
 	return Key(uint64(p.number)<<(keyStampBits+keyIndexBits) | stamp<<keyIndexBits | uint64(n)), again
@@ -47,7 +49,7 @@ func (k Key) at() time.Duration {
 	return time.Duration(k>>keyIndexBits&(1<<keyStampBits-1)) * time.Microsecond
 }
 
-// answered reports whether the server has simulated the step of a key, or never will.
+// answered reports whether the server has simulated the tick of a key, or never will.
 func (c *Class[A, I]) answered(k Key) bool {
 	for _, p := range c.pawns {
 		if p.client != nil && p.number == k.possession() && !p.gone {
@@ -57,8 +59,9 @@ func (c *Class[A, I]) answered(k Key) bool {
 	return true
 }
 
-// Spawns is what a client shows of things that the server hasn't spawned yet: each until the server's takes its place, or it turns out that there
-// is none. It holds values of the game's, F. Keys of another class need a Spawns of their own. It belongs to the world's goroutine.
+// Spawns holds what a client shows before the server has spawned it. Each entry stays until the server's actor replaces
+// it, or until it is certain that there is none. F is the game's type for such a thing. Each class needs a Spawns of its
+// own. It belongs to the world's goroutine.
 //
 //	in Simulate, on the client     if k, again := tanks.Key(t, 0); k != 0 && !again { spawns.Add(k, newShell(t)) }
 //	in Simulate, on the server     world.Spawn(&Shell{Key: k, ...}), with the player as its owner and Key's tag net:"owner"
@@ -77,14 +80,15 @@ type waitingSpawn[F any] struct {
 	answered time.Duration // when the server was known to have simulated its step; -1 not yet
 }
 
-// MaxSpawns bounds the things that wait for the server's.
+// MaxSpawns is the most things that a Spawns holds.
 const MaxSpawns = 1024
 
-// ErrManySpawns is more of them.
+// ErrManySpawns is returned by Add above MaxSpawns.
 var ErrManySpawns = errors.New("predict: too many things wait for the server's; call Spawns.Tick each frame")
 
-// NewSpawns returns the predicted spawns of a class' actors. Denied is told what goes because the server doesn't have it: it simulated
-// the step, and grace later nothing has come. Grace 0 is 1 s; what comes after that appears as what nobody predicted.
+// NewSpawns returns a Spawns for a class's actors. denied is called when the server turns out not to have a thing: it
+// has simulated the tick, and for another grace nothing has appeared. If the server's actor appears later still, Take
+// doesn't find it. grace 0 is 1 s.
 func NewSpawns[F any, A Mover[I], I any](c *Class[A, I], grace time.Duration, denied func(k Key, fake F)) *Spawns[F] {
 	if grace <= 0 {
 		grace = time.Second
@@ -92,7 +96,8 @@ func NewSpawns[F any, A Mover[I], I any](c *Class[A, I], grace time.Duration, de
 	return &Spawns[F]{answered: c.answered, denied: denied, grace: grace}
 }
 
-// Add shows something until the server's takes its place. A key that waits already is an error of the game's and does nothing.
+// Add holds something until the server's actor replaces it. It does nothing for Key 0 or a key that is held already.
+// Above MaxSpawns it returns ErrManySpawns.
 func (s *Spawns[F]) Add(k Key, fake F) error {
 	switch {
 	case k == 0 || s.index(k) >= 0:
@@ -108,7 +113,8 @@ func (s *Spawns[F]) index(k Key) int {
 	return slices.IndexFunc(s.waiting, func(w waitingSpawn[F]) bool { return w.key == k })
 }
 
-// Take is the server's thing: it ends the wait for it and returns what was shown; false when nothing was.
+// Take is called when the server's actor has appeared. It removes and returns what was shown in its place; ok is false
+// when nothing was.
 func (s *Spawns[F]) Take(k Key) (fake F, ok bool) {
 	i := s.index(k)
 	if k == 0 || i < 0 {
@@ -119,7 +125,7 @@ func (s *Spawns[F]) Take(k Key) (fake F, ok bool) {
 	return fake, true
 }
 
-// Tick ends the wait for what the server doesn't have.
+// Tick removes what the server turned out not to have, and calls denied for each.
 func (s *Spawns[F]) Tick(now time.Duration) {
 	kept := s.waiting[:0]
 	var gone []waitingSpawn[F]
@@ -142,7 +148,7 @@ func (s *Spawns[F]) Tick(now time.Duration) {
 	}
 }
 
-// All calls yield with what is shown and waits, oldest first. yield must not call Add, Take or Tick.
+// All calls yield for each thing that is held, oldest first. yield must not call Add, Take or Tick.
 func (s *Spawns[F]) All(yield func(k Key, fake F) bool) {
 	for _, w := range s.waiting {
 		if !yield(w.key, w.fake) {
@@ -151,5 +157,5 @@ func (s *Spawns[F]) All(yield func(k Key, fake F) bool) {
 	}
 }
 
-// Len is how many there are.
+// Len is the number of things held.
 func (s *Spawns[F]) Len() int { return len(s.waiting) }

@@ -4,35 +4,37 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/internal/recording"
 )
 
-// A checkpoint is a copy of all actors, as if freshly opened, for seeks. It is made over several frames, some places a
-// frame, in between the ordinary messages: a frame first has its changes, then copies of the next places as they are
-// after those. A seek begins with the checkpoint's first frame, and skips what concerns places that aren't
-// copied yet; what opens in new places meanwhile needs no copy. With its last frame it has every actor as it is then. Nothing of the ordinary messages is otherwise, but that an
-// actor's next record after its copy has no baseline.
+// A checkpoint is a copy of all actors, as if freshly opened, for seeks. It is made over several frames between the
+// ordinary messages: each frame contains its changes, then copies of the next places as they are after these changes.
+//
+// A seek starts at the checkpoint's first frame. It skips messages about places that aren't copied yet; actors opened in
+// new places meanwhile need no copy. After the last frame it has every actor. Ordinary messages stay unchanged, except
+// that an actor's next record after its copy has no baseline.
 type checkpoint struct {
 	active       bool
-	begins, ends bool // in the frame at hand
+	begins, ends bool // in the current frame
 	last         time.Duration
-	began        int64  // where its first block is
-	upTo, until  uint32 // places below are copied, and those that will be
+	began        int64  // offset of its first block
+	upTo, until  uint32 // places below upTo are copied, those below until will be
 }
 
 func (c *checkpoint) flags() (f uint8) {
 	if c.begins {
-		f |= blockBegins
+		f |= recording.Begins
 	}
 	if c.ends {
-		f |= blockEnds
+		f |= recording.Ends
 	}
 	return f
 }
 
-// sectionBytes bounds what a frame copies, by the bytes: after so many it is enough.
+// sectionBytes: a frame copies no more actors once its copies have this many bytes.
 const sectionBytes = 256 << 10
 
-// stepCheckpoint begins a checkpoint when one is due, and goes on with it.
+// stepCheckpoint begins a checkpoint when one is due, and continues one.
 func (r *Recorder) stepCheckpoint() {
 	c := &r.check
 	if !c.active && r.cfg.Checkpoints > 0 && r.time-c.last >= r.cfg.Checkpoints && len(r.file.checkpoints) < maxCheckpoints {

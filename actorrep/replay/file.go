@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/internal/recording"
 )
 
-// A recording is little-endian, and is
+// A recording is little-endian:
 //
 //	8   "BUNCHREP"     2  version, 4     2  0
 //	blocks: the schema, then frames, and last the index
@@ -46,9 +47,6 @@ const (
 	blockSchema = 1
 	blockFrames = 2
 	blockIndex  = 3
-
-	blockBegins = 1
-	blockEnds   = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -60,13 +58,13 @@ func appendMessage(b []byte, kind bridge.Kind, id uint32, data []byte, bits int)
 	return append(b, data...)
 }
 
-// frameHead is what precedes a frame's messages.
+// frameHead is the part of a frame before its messages.
 type frameHead struct {
 	time          time.Duration
 	world, number uint32
 }
 
-// indexed is a checkpoint in the index.
+// indexed is a checkpoint's entry in the index.
 type indexed struct {
 	offset   int64
 	from, to time.Duration
@@ -75,7 +73,7 @@ type indexed struct {
 // fileWriter writes blocks.
 type fileWriter struct {
 	out         io.Writer
-	offset      int64  // where the block at hand will be
+	offset      int64  // of the current block
 	buf         []byte // its head and its frames
 	frames      int
 	first, last time.Duration
@@ -87,7 +85,7 @@ func newFileWriter(out io.Writer) fileWriter {
 	return fileWriter{out: out, buf: make([]byte, blockHead, 2*blockBytes)}
 }
 
-// begin writes what precedes the frames.
+// begin writes the part before the frames.
 func (f *fileWriter) begin(schema []byte, bits int, interval time.Duration, note string) error {
 	head := append(make([]byte, 0, fileHead), fileMagic...)
 	head = binary.LittleEndian.AppendUint16(head, fileVersion)
@@ -102,7 +100,7 @@ func (f *fileWriter) begin(schema []byte, bits int, interval time.Duration, note
 	return f.block(blockSchema)
 }
 
-// add puts a frame into the block.
+// add adds a frame to the block.
 func (f *fileWriter) add(h frameHead, messages []byte) {
 	if f.frames == 0 {
 		f.first = h.time
@@ -116,12 +114,12 @@ func (f *fileWriter) add(h frameHead, messages []byte) {
 	f.buf = append(f.buf, messages...)
 }
 
-// full reports whether the block should be written now.
+// full reports whether the block has the size to be written.
 func (f *fileWriter) full() bool {
 	return len(f.buf) >= blockBytes || f.frames > 0 && f.last-f.first >= blockTime
 }
 
-// flush writes the block, if it has frames, and says how many bytes that were.
+// flush writes the block, if it has frames, and returns its size in bytes.
 func (f *fileWriter) flush() (int, error) {
 	if f.frames == 0 {
 		return 0, nil
@@ -130,12 +128,12 @@ func (f *fileWriter) flush() (int, error) {
 	return n, f.block(blockFrames)
 }
 
-// checkpointed notes a finished one.
+// checkpointed notes a finished checkpoint.
 func (f *fileWriter) checkpointed(at int64, from, to time.Duration) {
 	f.checkpoints = append(f.checkpoints, indexed{at, from, to})
 }
 
-// end writes what follows the frames.
+// end writes the part after the frames.
 func (f *fileWriter) end(duration time.Duration) error {
 	at := f.offset
 	f.buf = binary.LittleEndian.AppendUint64(f.buf, uint64(duration))
@@ -150,12 +148,12 @@ func (f *fileWriter) end(duration time.Duration) error {
 	return f.write(append(binary.LittleEndian.AppendUint64(nil, uint64(at)), fileEnd...))
 }
 
-// block writes the block in buf, and begins another.
+// block writes the block in buf and begins the next.
 func (f *fileWriter) block(kind uint8) error {
 	h, body := f.buf[:blockHead], f.buf[blockHead:]
 	binary.LittleEndian.PutUint32(h[4:], crc32.Checksum(body, castagnoli))
 	binary.LittleEndian.PutUint32(h[8:], uint32(len(body)))
-	h[12], h[13], h[14], h[15] = kind, f.flags, 0, 0
+	h[12], h[recording.Flags], h[14], h[15] = kind, f.flags, 0, 0
 	binary.LittleEndian.PutUint64(h[16:], uint64(f.first))
 	binary.LittleEndian.PutUint64(h[24:], uint64(f.last))
 	binary.LittleEndian.PutUint32(h, crc32.Checksum(h[4:], castagnoli))

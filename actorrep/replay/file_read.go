@@ -7,17 +7,19 @@ import (
 	"hash/crc32"
 	"io"
 	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/recording"
 )
 
-// Errors of recordings that are read.
+// Errors of Open, Step and Seek.
 var (
-	// ErrNotReplay is a file that no Recorder wrote.
+	// ErrNotReplay: the file isn't a recording.
 	ErrNotReplay = errors.New("replay: not a recording")
-	// ErrVersion is a recording in a form that this build doesn't know.
+	// ErrVersion: the recording has a format that this build doesn't know.
 	ErrVersion = errors.New("replay: a recording of another version")
-	// ErrTruncated is a recording that ends before its first frame.
+	// ErrTruncated: the recording ends before its first frame.
 	ErrTruncated = errors.New("replay: the recording is cut off")
-	// ErrCorrupt is a recording with bytes that no Recorder wrote.
+	// ErrCorrupt: the recording is damaged.
 	ErrCorrupt = errors.New("replay: the recording is damaged")
 )
 
@@ -41,11 +43,11 @@ type replayFile struct {
 	note        string
 	checkpoints []indexed
 	duration    time.Duration
-	cut         bool    // there was no index
+	cut         bool    // the file has no index
 	unfinished  indexed // the checkpoint that has begun, of a file without an index
 }
 
-// open reads what isn't frames.
+// open reads everything except the frames.
 func (f *replayFile) open(size int64) error {
 	head := make([]byte, fileHead)
 	if err := f.readAt(head, 0, size); err != nil {
@@ -111,13 +113,13 @@ func (f *replayFile) readIndex(size int64) bool {
 	return true
 }
 
-// scan makes the index from the blocks of a file that wasn't closed, up to the first that isn't whole.
+// scan makes the index from the blocks of a file that wasn't closed, up to the first incomplete one.
 func (f *replayFile) scan(size int64) {
 	f.end, f.duration, f.checkpoints, f.unfinished = f.begin, 0, nil, indexed{}
 	f.scanOn(size)
 }
 
-// scanOn goes on where the scan ended.
+// scanOn continues the scan.
 func (f *replayFile) scanOn(size int64) {
 	open := &f.unfinished
 	for {
@@ -125,10 +127,10 @@ func (f *replayFile) scanOn(size int64) {
 		if err != nil || b.kind != blockFrames || b.first < f.duration || b.last < b.first {
 			return
 		}
-		if b.flags&blockBegins != 0 {
+		if b.flags&recording.Begins != 0 {
 			*open = indexed{offset: f.end, from: b.first}
 		}
-		if b.flags&blockEnds != 0 && open.offset != 0 && len(f.checkpoints) < maxCheckpoints {
+		if b.flags&recording.Ends != 0 && open.offset != 0 && len(f.checkpoints) < maxCheckpoints {
 			open.to = b.last
 			f.checkpoints = append(f.checkpoints, *open)
 			open.offset = 0
@@ -165,12 +167,12 @@ func (f *replayFile) block(at, limit int64) (b block, err error) {
 		return b, f.corrupt(at, "the checksum of a block is wrong")
 	}
 	return block{
-		length: int(n), kind: h[12], flags: h[13],
+		length: int(n), kind: h[12], flags: h[recording.Flags],
 		first: time.Duration(binary.LittleEndian.Uint64(h[16:])), last: time.Duration(binary.LittleEndian.Uint64(h[24:])),
 	}, nil
 }
 
-// readAt fills b from an offset, or says why not.
+// readAt fills b from an offset.
 func (f *replayFile) readAt(b []byte, at, limit int64) error {
 	if at < 0 || at > limit-int64(len(b)) {
 		return fmt.Errorf("%w: at %d", ErrTruncated, at)

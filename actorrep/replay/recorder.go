@@ -10,20 +10,20 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 )
 
-// Config is the settings of a Recorder; the zero value is useful.
+// Config configures a Recorder. The zero value is useful.
 type Config struct {
-	// Rate is how often the world is recorded, frames a second. Default 10: in step with servers of 20, 30, 50 or 60
-	// Steps a second, dense enough for interpolation, near Unreal's 8. Negative records every Step.
+	// Rate is the number of frames recorded a second. Default 10: it divides 20, 30, 50 and 60 Steps a second, is enough
+	// for interpolation, and is near Unreal's 8. Negative records every Step.
 	Rate float64
-	// Checkpoints is the time from one checkpoint to the next: what a seek has to read at most. Default 30 s
-	// (Unreal's); negative none, and a seek back reads from the beginning.
+	// Checkpoints is the time between two checkpoints, which a seek reads at most. Default 30 s (Unreal's). Negative is
+	// none: a seek backwards then reads from the beginning.
 	Checkpoints time.Duration
-	// ActorsPerFrame is the most actors that one Step opens in the recording and copies to a checkpoint, both
-	// together: a large world comes into both over several frames. Default 512, at least 4.
+	// ActorsPerFrame is the most actors that one Step opens and copies, both together; more are spread over several
+	// frames. Default 512, at least 4.
 	ActorsPerFrame int
-	// Filter says which actors are recorded. nil is all. It is asked when a ReplicationDriver looks at the actor.
+	// Filter says which actors are recorded. Default: all. It is called when the ReplicationDriver checks an actor.
 	Filter func(a actorrep.Actor) bool
-	// Note is the game's, kept in the file; at most 4 KiB.
+	// Note is a text of the game's that is stored in the file. At most 4 KiB.
 	Note string
 }
 
@@ -33,33 +33,33 @@ const (
 	defaultCheckpoints = 30 * time.Second
 	defaultPerFrame    = 512
 	maxNote            = 4 << 10
-	maxCheckpoints     = 1 << 16 // in a file: three weeks of them
-	// frameBudget is the bytes from which on a frame takes no more values and openings: they follow in the next. A
-	// frame with frameFull bytes takes nothing.
+	maxCheckpoints     = 1 << 16 // in a file: enough for three weeks
+	// frameBudget is the size in bytes above which a frame takes no more values and openings; they follow in the next.
+	// Above frameFull it takes nothing.
 	frameBudget = bridge.MaxCopy
 	frameFull   = 12 << 20
-	// A block is written when it holds that much, or a second.
+	// A block is written when it has this many bytes, or a second of frames.
 	blockBytes = 64 << 10
 	blockTime  = time.Second
 )
 
-// Counters is what a Recorder did.
+// Counters counts what a Recorder did.
 type Counters struct {
 	Frames      uint64
 	Blocks      uint64 // written
-	Bytes       uint64 // of those
-	Opened      uint64 // actors
+	Bytes       uint64 // in these
+	Opened      uint64 // actors opened
 	Snapshots   uint64 // actors copied to checkpoints
 	Checkpoints uint64 // finished
-	// Busiest is the most actors that were opened and copied in one Step.
+	// Busiest is the most actors opened and copied in one Step.
 	Busiest int
 }
 
-// Recorder records a server's world. It is a connection that acks at once: what the file gets is the values that
-// changed, against those before. Not safe for concurrent use: it belongs to its world.
+// Recorder records a server's world. It is a connection that acks at once, so the file gets changed values only. Not
+// safe for concurrent use: it belongs to its world.
 //
 //	rec, err := replay.Record(world, file, replay.Config{})
-//	... world.Step(now) as ever
+//	... world.Step(now) as usual
 //	err = rec.Close()
 type Recorder struct {
 	Counters Counters
@@ -67,12 +67,12 @@ type Recorder struct {
 	cfg      Config
 	from     bridge.Recording
 	file     fileWriter
-	interval time.Duration // of frames
+	interval time.Duration // between frames
 	begun    bool
-	start    time.Duration // when the recording began
-	next     time.Duration // when the next frame is due
-	time     time.Duration // of the frame at hand, since start
-	number   uint32        // of the frame at hand, from 1: the packet of its records
+	start    time.Duration // time of the beginning
+	next     time.Duration // time of the next frame
+	time     time.Duration // of the current frame, since start
+	number   uint32        // of the current frame, from 1: it is the packet number of its records
 	frame    []byte        // its messages so far
 	world    *actorrep.World
 	check    checkpoint
@@ -82,16 +82,16 @@ type Recorder struct {
 // Errors of recordings.
 var (
 	ErrConfig = errors.New("replay: settings that no recording can have")
-	// ErrEnded is a recording that was closed.
+	// ErrEnded: the recording was closed.
 	ErrEnded = errors.New("replay: the recording has ended")
 )
 
 var record = bridge.Record.(func(w *actorrep.World, to bridge.Tape, filter func(a actorrep.Actor) bool) bridge.Recording)
 
-// Record begins to write the world to out: all its actors, or those of a filter, in the form that a Replay plays.
-// Fields see a recording as an audience of its own (conditions replay, replayorowner, skipreplay), which owns
-// nothing. Multicast procedures are recorded, calls to one client aren't. out is written to about once a second,
-// in one call. The file needs no Close to be of use: without one it ends with the last block written.
+// Record begins to write a world to out: all its actors, or those that cfg.Filter selects. Field conditions treat a
+// recording as an audience of its own (replay, replayorowner, skipreplay) that owns nothing. Multicast procedures are
+// recorded; calls to one client aren't. out is written to about once a second, in one call. A file without Close is
+// usable: it ends with the last block written.
 func Record(world *actorrep.World, out io.Writer, cfg Config) (*Recorder, error) {
 	if !world.IsServer() {
 		return nil, actorrep.ErrClient
@@ -133,22 +133,23 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// Peer is the recording as a connection: Peer.Attribution says what its bits are spent on, Explain why an actor isn't in
-// it.
+// Peer is the recording's connection. Peer.Attribution says what its bits are spent on, World.Explain why an actor isn't
+// in it.
 func (r *Recorder) Peer() *actorrep.Peer { return r.from.Peer().(*actorrep.Peer) }
 
-// Err is what ended the recording: an error of its io.Writer, or ErrEnded after Close. nil while it goes on.
+// Err is why the recording ended: an error of its io.Writer, or ErrEnded after Close. nil while it continues.
 func (r *Recorder) Err() error { return r.err }
 
 // Duration is the time recorded so far.
 func (r *Recorder) Duration() time.Duration { return r.time }
 
-// Close ends the recording with a last frame and its index. It doesn't close the io.Writer. Call it between two Steps.
+// Close writes a last frame and the index, and ends the recording. It doesn't close the io.Writer. Call it between two
+// Steps.
 func (r *Recorder) Close() error {
 	if errors.Is(r.err, ErrEnded) {
 		return nil
 	}
-	if now := r.world.Now(); r.begun && (len(r.frame) > 0 || now-r.start > r.time) { // what there was since the last frame
+	if now := r.world.Now(); r.begun && (len(r.frame) > 0 || now-r.start > r.time) { // what was left since the last frame
 		r.next = now
 		r.from.Step()
 	}
@@ -164,7 +165,7 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// Flush writes what waits for its block to fill.
+// Flush writes the current block before it is full.
 func (r *Recorder) Flush() error {
 	if r.err == nil {
 		r.flush()
@@ -172,7 +173,7 @@ func (r *Recorder) Flush() error {
 	return r.err
 }
 
-// fail ends the recording for err, if it isn't nil: nothing is written any more. Close is still to be called.
+// fail ends the recording if err isn't nil: nothing more is written. Close must still be called.
 func (r *Recorder) fail(err error) {
 	if r.err == nil && err != nil {
 		r.err = fmt.Errorf("replay: the recording ended: %w", err)
@@ -202,7 +203,7 @@ func (t tape) Begin(now time.Duration) (frame, ended bool) {
 	return true, false
 }
 
-// Number is that of the frame.
+// Number is the frame's number.
 func (t tape) Number() uint32 { return t.r.number }
 
 // Put adds a message to the frame.
@@ -214,11 +215,10 @@ func (t tape) Put(kind bridge.Kind, place uint32, data []byte, bits int) bool {
 	return ok
 }
 
-// Budget is the bits of values that the frame may take.
+// Budget is how many bits of values the frame has room for.
 func (t tape) Budget() int { return (frameBudget - len(t.r.frame)) * 8 }
 
-// OpenRoom is how many actors a frame opens. A checkpoint that is under way has a quarter of what a frame copies in any
-// case.
+// OpenRoom is how many actors a frame may open. A quarter of ActorsPerFrame is reserved for an unfinished checkpoint.
 func (t tape) OpenRoom() int {
 	if t.r.check.active {
 		return t.r.cfg.ActorsPerFrame * 3 / 4
@@ -243,7 +243,7 @@ func (r *Recorder) put(kind bridge.Kind, place uint32, data []byte, bits int) bo
 	return true
 }
 
-// endFrame puts the frame into its block.
+// endFrame adds the frame to its block.
 func (r *Recorder) endFrame() {
 	r.file.add(frameHead{time: r.time, world: r.from.Frame(), number: r.number}, r.frame)
 	r.file.flags |= r.check.flags()

@@ -13,8 +13,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Replay plays a recording into a client's world, in which it stands for the server. Not safe for concurrent use: it
-// belongs to its world.
+// Replay plays a recording in a client's world, in the server's place. Not safe for concurrent use: it belongs to its
+// world.
 //
 //	replay, err := replay.Open(file, size)
 //	err = replay.Play(world)                 // the same classes as on the server, or of another build
@@ -26,20 +26,20 @@ type Replay struct {
 	world *actorrep.World
 	to    bridge.Player
 	speed float64
-	last  time.Duration // of the caller's time
+	last  time.Duration // now of the last Step
 	begun bool
 	pos   time.Duration
 
-	next   int64  // the block after the one at hand
-	block  []byte // what is left of that
-	frame  frame  // the next one, when has
+	next   int64  // offset of the block after the current one
+	block  []byte // the unread rest of the current block
+	frame  frame  // the next frame, when has is set
 	has    bool
-	number uint32 // of the frame played last
+	number uint32 // of the last frame played
 
-	building bool   // from a checkpoint
-	copying  bool   // it has begun
-	upTo     uint32 // places from here until
-	until    uint32 // there have no copy yet
+	building bool   // reading a checkpoint
+	copying  bool   // its first frame was read
+	upTo     uint32 // places from upTo
+	until    uint32 // to until-1 aren't copied yet
 	bunch    bunch.In
 	err      error
 }
@@ -54,7 +54,7 @@ var play = bridge.Play.(func(w *actorrep.World) bridge.Player)
 
 var errFormat = errors.New("replay: a malformed frame")
 
-// maxSpeed is more than fast: what is far away is sought.
+// maxSpeed bounds SetSpeed.
 const maxSpeed = 1e6
 
 // Errors of playing.
@@ -64,9 +64,9 @@ var (
 	ErrNotPlaying = errors.New("replay: call Replay.Play first")
 )
 
-// Open reads a recording of size bytes: its schema and its index, or its blocks when it was never closed. What can't be
-// read has an error of its own: ErrNotReplay, ErrVersion, ErrTruncated, ErrCorrupt. Only one block,
-// mostly of about 64 KiB, is in memory at a time.
+// Open reads the schema and the index of a recording of size bytes; when it was never closed, its blocks instead of the
+// index. It returns ErrNotReplay, ErrVersion, ErrTruncated or ErrCorrupt for a file that can't be played. Only one
+// block, usually of about 64 KiB, is in memory at a time.
 func Open(in io.ReaderAt, size int64) (*Replay, error) {
 	r := &Replay{speed: 1}
 	r.file.in = in
@@ -77,9 +77,9 @@ func Open(in io.ReaderAt, size int64) (*Replay, error) {
 	return r, nil
 }
 
-// Play chooses the world that is played into, a client's without a connection, and compares its classes with the
-// recording's. Fields that one of them doesn't have are left out; an ErrSchema names fields and procedures of
-// other types. It may be ignored: the classes that it names are left out then.
+// Play sets the world to play in, a client's without a connection, and matches its classes with the recording's. Fields
+// that one of them lacks are left out. An ErrSchema names fields and procedures whose types differ; it may be ignored,
+// and the classes that it names are then left out.
 func (r *Replay) Play(w *actorrep.World) error {
 	to := play(w)
 	if to == nil {
@@ -93,8 +93,8 @@ func (r *Replay) Play(w *actorrep.World) error {
 	return err
 }
 
-// Grow takes in what has been added to a recording that is still being written, whose size is now size; one that was closed doesn't grow. Duration and Checkpoints
-// follow.
+// Grow adopts what has been appended to a recording that is still being written; size is its new size. Duration and
+// Checkpoints grow with it. It has no effect on a closed recording.
 func (r *Replay) Grow(size int64) {
 	if r.file.cut {
 		body := r.file.body // of the block at hand
@@ -104,34 +104,34 @@ func (r *Replay) Grow(size int64) {
 	}
 }
 
-// Offset is where the block behind the one that is being played begins: what lies before isn't read again without a Seek back.
+// Offset is where the block after the current one begins. Bytes before it are read again only by a Seek backwards.
 func (r *Replay) Offset() int64 { return r.next }
 
-// Duration is how long the recording is.
+// Duration is the length of the recording.
 func (r *Replay) Duration() time.Duration { return r.file.duration }
 
-// Position is the recording's time that is shown, from 0 at its beginning. World.Now says the same.
+// Position is the time of the recording that is shown, from 0 at its beginning. It is also World.Now.
 func (r *Replay) Position() time.Duration { return r.pos }
 
-// Note is what the recording's Config said.
+// Note is the recording's Config.Note.
 func (r *Replay) Note() string { return r.file.note }
 
-// Interval is the time between two frames of the recording at most times; 0 is a server's Step.
+// Interval is the usual time between two frames of the recording; 0 means every Step of the server.
 func (r *Replay) Interval() time.Duration { return r.file.interval }
 
-// Truncated reports whether the recording was never closed: it ends with the last block that was written whole.
+// Truncated reports whether the recording was never closed. It then ends with the last complete block.
 func (r *Replay) Truncated() bool { return r.file.cut }
 
-// Checkpoints is how many there are.
+// Checkpoints is the number of checkpoints.
 func (r *Replay) Checkpoints() int { return len(r.file.checkpoints) }
 
-// Done reports whether the end is reached.
+// Done reports whether Position has reached the end.
 func (r *Replay) Done() bool { return r.pos >= r.file.duration }
 
-// Speed is how fast the recording is played.
+// Speed is the speed that SetSpeed set.
 func (r *Replay) Speed() float64 { return r.speed }
 
-// SetSpeed says how fast: 1 is as it was, 0 stands still. Default 1; from 0 to a million.
+// SetSpeed sets the speed of playing: 1 is real time, 0 pauses. Default 1; 0 to a million.
 func (r *Replay) SetSpeed(speed float64) error {
 	if !(speed >= 0 && speed <= maxSpeed) {
 		return fmt.Errorf("%w: %v", ErrSpeed, speed)
@@ -140,9 +140,9 @@ func (r *Replay) SetSpeed(speed float64) error {
 	return nil
 }
 
-// Step plays what happened since the last call and tells the game: spawns, then notifies, then calls, as on any client. now
-// is the caller's time, of which the recording's passes by Speed; the first call, and the first after a Seek, only begins to count. An
-// error is final until a Seek.
+// Step plays what happened since the last call and tells the game as on any client: spawns, then notifies, then calls.
+// now is the caller's time; the recording's advances by its difference times Speed. The first call, and the first after
+// a Seek, only sets the start. After an error every Step returns it until a Seek.
 func (r *Replay) Step(now time.Duration) error {
 	switch {
 	case r.world == nil:
@@ -160,7 +160,7 @@ func (r *Replay) Step(now time.Duration) error {
 	return r.err
 }
 
-// rewind goes to a block.
+// rewind continues at a block.
 func (r *Replay) rewind(at int64) {
 	r.next, r.block, r.has, r.number = at, nil, false, 0
 }
@@ -200,7 +200,7 @@ func (r *Replay) peek() error {
 	return nil
 }
 
-// cutFrame takes a frame off the block.
+// cutFrame takes the next frame from the block.
 func (r *Replay) cutFrame() error {
 	b := r.block
 	if len(b) < frameHeader {
@@ -222,7 +222,7 @@ func (r *Replay) cutFrame() error {
 	return nil
 }
 
-// play takes a frame's messages in.
+// play applies a frame's messages.
 func (r *Replay) play(f *frame) error {
 	r.to.Frame(f.world)
 	for b := f.messages; len(b) > 0; {
@@ -248,7 +248,7 @@ func (r *Replay) play(f *frame) error {
 	return nil
 }
 
-// message takes in one.
+// message applies one message.
 func (r *Replay) message(kind bridge.Kind, id uint32, data *bitio.Reader) error {
 	switch {
 	case kind >= bridge.Begin:
@@ -256,15 +256,15 @@ func (r *Replay) message(kind bridge.Kind, id uint32, data *bitio.Reader) error 
 	case kind == bridge.Records:
 		return r.records(data)
 	case r.uncopied(id):
-		return nil // its copy will say
+		return nil // its copy will contain it
 	}
 	return r.to.Message(kind, id, data)
 }
 
-// uncopied reports whether a place is to be copied by the checkpoint that is read.
+// uncopied reports whether the checkpoint being read still has to copy a place.
 func (r *Replay) uncopied(id uint32) bool { return r.building && id >= r.upTo && id < r.until }
 
-// records takes in changed values. While a checkpoint is read, those of places without a copy have chunks of their own.
+// records applies changed values. While a checkpoint is read, those of uncopied places are in chunks of their own.
 func (r *Replay) records(data *bitio.Reader) error {
 	if r.building {
 		if id, err := r.to.FirstPlace(*data); r.uncopied(id) {
@@ -274,7 +274,7 @@ func (r *Replay) records(data *bitio.Reader) error {
 	return r.to.Records(&r.bunch)
 }
 
-// checkpoint takes in a message of one: only a seek needs them.
+// checkpoint handles a message of a checkpoint; only a seek needs these.
 func (r *Replay) checkpoint(kind bridge.Kind, id uint32, data *bitio.Reader) error {
 	switch {
 	case !r.building:

@@ -8,12 +8,12 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 )
 
-// Seek shows another time of the recording, which is held within its bounds, and tells the game at once.
+// Seek moves to another time of the recording, clamped to its bounds, and tells the game at once.
 //
-// A little forward it plays fast what lies between: then the game hears of spawns and of what went, and one notify
-// for each field that changed, with its value before the seek. Otherwise it begins anew at the last checkpoint before
-// that time: then all actors go and others come, with Destroyed and Spawned and no notifies, and what was torn off is gone,
-// as it would be for a late joiner. Calls that lie between are never run.
+// For a short way forward it plays what lies between. The game is told of actors that appeared or disappeared, and gets
+// one notify for each field that changed, with its value before the seek. Otherwise it starts at the last checkpoint
+// before that time: all actors are destroyed and others spawned, with Destroyed and Spawned but no notifies. Actors that
+// were torn off are gone, as for a client that joins late. Calls that lie between are never run.
 func (r *Replay) Seek(t time.Duration) error {
 	if r.world == nil {
 		return ErrNotPlaying

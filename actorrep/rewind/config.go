@@ -7,39 +7,39 @@ import (
 )
 
 var (
-	// ErrConfig is wrapped by what is wrong with a config.
+	// ErrConfig is wrapped by errors about a config.
 	ErrConfig = errors.New("rewind: config")
-	// ErrOrder is returned for a snapshot that isn't younger than the last, and for
-	// poses added before any began.
+	// ErrOrder is returned when a snapshot isn't later than the last, and when a pose is added before any snapshot was
+	// begun.
 	ErrOrder = errors.New("rewind: begin snapshots in the order of their times, then add poses")
-	// ErrFull is returned for an entity over Config.MaxEntities; it can't be hit in that snapshot.
+	// ErrFull is returned for an entity above Config.MaxEntities. It can't be hit in that snapshot.
 	ErrFull = errors.New("rewind: the snapshot is full; raise Config.MaxEntities")
 	// ErrNested is returned by a Do within a Do.
 	ErrNested = errors.New("rewind: the world is in the past already; end that Do first")
 )
 
-// MaxHitboxes is how many hitboxes an entity may have.
+// MaxHitboxes is the most hitboxes of an entity.
 const MaxHitboxes = 32
 
-// ID names an entity. NoID is nobody's.
+// ID identifies an entity.
 type ID uint32
 
-// NoID is no entity: skip it to skip nobody.
+// NoID is no entity. Pass it as skip to skip none.
 const NoID ID = 0
 
-// Config is how a [History] of poses P keeps them. Lerp and, for queries, Hitboxes are required.
+// Config configures a [History] of poses of type P. Lerp is required, and for queries Hitboxes.
 type Config[P any] struct {
-	// Lerp is the pose at the share t of the way from a to b.
+	// Lerp interpolates: it returns the pose at t between a (0) and b (1).
 	Lerp func(a, b P, t float64) P
-	// Teleport says whether b is no continuation of a. Default: it always is.
+	// Teleport reports whether the step from a to b is a jump that must not be interpolated. Default: never.
 	Teleport func(a, b P) bool
-	// Hitboxes appends what can be hit of an entity in a pose. Default: nothing.
+	// Hitboxes appends the shapes at which an entity in a pose can be hit. Default: none.
 	Hitboxes func(id ID, p *P, dst []Capsule) []Capsule
-	// MaxRewind is how far back a view may be. Default 250 ms; at most 2 s.
+	// MaxRewind is how far back a view may go. Default 250 ms; at most 2 s.
 	MaxRewind time.Duration
-	// Snapshots is the number kept. Default 32, enough for 250 ms at 120 ticks a second; 2 to 1024.
+	// Snapshots is the number of snapshots kept. Default 32, enough for 250 ms at 120 ticks a second; 2 to 1024.
 	Snapshots int
-	// MaxEntities bounds a snapshot. Default 256; 1 to 65536.
+	// MaxEntities is the most entities of a snapshot. Default 256; 1 to 65536.
 	MaxEntities int
 }
 
@@ -66,16 +66,15 @@ func (c *Config[P]) fill() error {
 	return nil
 }
 
-// Counters is what a history did and met.
+// Counters counts what a history did.
 type Counters struct {
 	Snapshots uint64
-	Full      uint64 // poses over MaxEntities
+	Full      uint64 // poses above MaxEntities
 	Views     uint64
-	Clamped   uint64 // views of a time that was too old, or still to come
-	Ignored   uint64 // hitboxes over MaxHitboxes
+	Clamped   uint64 // views of a time that was too old or in the future
+	Ignored   uint64 // hitboxes above MaxHitboxes
 }
 
-// ViewTime is what time of the server's a player saw, who fired at the server time given with
-// this round trip and this interpolation delay. When a shot came is rtt/2 later than when it was
-// fired.
+// ViewTime is the server time that a player saw when firing at the server time fired, given the player's round trip and
+// interpolation delay. A shot arrives rtt/2 after it was fired: subtract that from the arrival time to get fired.
 func ViewTime(fired, rtt, delay time.Duration) time.Duration { return fired - rtt/2 - delay }

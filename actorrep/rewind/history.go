@@ -16,7 +16,7 @@ type snapshot[P any] struct {
 	entries []entry[P]
 }
 
-// find is the index of an id, or where it belongs.
+// find is the index of an id, or the index at which to insert it.
 func (s *snapshot[P]) find(id ID) (int, bool) {
 	if n := len(s.entries); n == 0 || s.entries[n-1].id < id {
 		return n, false
@@ -26,10 +26,10 @@ func (s *snapshot[P]) find(id ID) (int, bool) {
 	})
 }
 
-// History is the poses of the last ticks. Not safe for concurrent use.
+// History keeps the poses of the last ticks. Not safe for concurrent use.
 //
-// Invariant: the snapshots made-n <= i < made are at i % len(snaps), in the order of
-// their times, n being made but at most len(snaps).
+// Invariant: with n = min(made, len(snaps)), snapshot i is at i % len(snaps) for made-n <= i < made, and these are in
+// the order of their times.
 type History[P any] struct {
 	Counters Counters
 
@@ -38,7 +38,7 @@ type History[P any] struct {
 	made  int
 	view  View[P]
 	add   func(id ID, p P) error // View.add
-	saved []entry[P]             // where the world really is, within Do
+	saved []entry[P]             // the present poses, during Do
 	doing bool
 }
 
@@ -59,7 +59,7 @@ func (h *History[P]) Len() int { return min(h.made, len(h.snaps)) }
 // at is the i-th snapshot kept, oldest first.
 func (h *History[P]) at(i int) *snapshot[P] { return &h.snaps[(h.made-h.Len()+i)%len(h.snaps)] }
 
-// Begin begins the snapshot of a time, younger than all before.
+// Begin begins the snapshot of a time, which must be later than all before.
 func (h *History[P]) Begin(at time.Duration) error {
 	if h.made > 0 && at <= h.at(h.Len()-1).at {
 		return ErrOrder
@@ -71,8 +71,8 @@ func (h *History[P]) Begin(at time.Duration) error {
 	return nil
 }
 
-// Add puts a pose into the snapshot that was begun last. A second of the same id replaces
-// the first. It is fastest in the order of ids.
+// Add adds a pose to the newest snapshot. A second pose of the same id replaces the first. Adding in the order of ids is
+// fastest.
 func (h *History[P]) Add(id ID, p P) error {
 	if h.made == 0 {
 		return ErrOrder
@@ -91,13 +91,12 @@ func (h *History[P]) Add(id ID, p P) error {
 	return nil
 }
 
-// Clamp is the time nearest to view that may be seen at the server time now.
+// Clamp limits view to the times that may be seen at the server time now.
 func (h *History[P]) Clamp(now, view time.Duration) time.Duration {
 	return min(max(view, now-h.cfg.MaxRewind), now)
 }
 
-// At is the world at a time, clamped. The view is valid until the next call of At, Do or
-// Begin.
+// At returns a view of the world at a time, which is clamped. It is valid until the next call of At, Show, Do or Begin.
 func (h *History[P]) At(now, view time.Duration) *View[P] {
 	h.Counters.Views++
 	at := h.Clamp(now, view)
@@ -123,8 +122,9 @@ func (h *History[P]) At(now, view time.Duration) *View[P] {
 	return v
 }
 
-// Show makes a view of what the caller knows by means of its own, such as things that a player sees at times of their own: fill adds their
-// poses, fastest in the order of ids. View.Time is at. Nothing is clamped. The view is valid as long as that of At.
+// Show returns a view whose poses the caller provides, for example of things that a player sees at different times. fill
+// calls add for each, fastest in the order of ids. View.Time is at; nothing is clamped. The view is valid as long as one
+// of At.
 func (h *History[P]) Show(at time.Duration, fill func(add func(id ID, p P) error)) *View[P] {
 	h.Counters.Views++
 	v := &h.view
@@ -133,7 +133,7 @@ func (h *History[P]) Show(at time.Duration, fill func(add func(id ID, p P) error
 	return v
 }
 
-// add puts a pose into the view. A second of the same id replaces the first.
+// add adds a pose to the view. A second pose of the same id replaces the first.
 func (v *View[P]) add(id ID, p P) error {
 	s := snapshot[P]{entries: v.entries}
 	i, found := s.find(id)
@@ -149,7 +149,7 @@ func (v *View[P]) add(id ID, p P) error {
 	return nil
 }
 
-// between fills the view with the poses between two snapshots.
+// between fills the view with poses interpolated between two snapshots.
 func (v *View[P]) between(a, b *snapshot[P], at time.Duration) {
 	t := float64(at-a.at) / float64(b.at-a.at)
 	cfg := &v.h.cfg
@@ -168,17 +168,17 @@ func (v *View[P]) between(a, b *snapshot[P], at time.Duration) {
 	}
 }
 
-// Mover is a game's world that can be put into the past.
+// Mover is a game's world whose entities can be moved to past poses.
 type Mover[P any] interface {
-	// Pose is where an entity is; ok is false when there is none.
+	// Pose is an entity's current pose; ok is false when it doesn't exist.
 	Pose(id ID) (p P, ok bool)
-	// SetPose puts an entity there. It is called only for those that Pose knows.
+	// SetPose moves an entity. It is called only for entities for which Pose returned true.
 	SetPose(id ID, p P)
 }
 
-// Do puts all that was there at a time, clamped, to where it was, except the one to skip, calls f, and
-// puts all to where it is: also when f panics. Poses that f sets are lost; what f removed from the world
-// stays removed. What came into the world later than that time is left where it is.
+// Do moves all entities of w that were there at a time, which is clamped, to their poses then, except skip. It calls f
+// and moves them back, also when f panics. Poses that f sets are lost; entities that f removes stay removed. Entities
+// that weren't there at that time aren't moved.
 func (h *History[P]) Do(now, view time.Duration, w Mover[P], skip ID, f func(v *View[P])) error {
 	if h.doing {
 		return ErrNested

@@ -2,16 +2,16 @@ package rewind
 
 import "math"
 
-// Vec is a point or a direction.
+// Vec is a point or a direction, in the game's units.
 type Vec [3]float64
 
-// Capsule is all within Radius of the line from A to B; a sphere when these are the same.
+// Capsule is all points within Radius of the line from A to B; a sphere when A equals B.
 type Capsule struct {
 	A, B   Vec
 	Radius float64
 }
 
-// Sphere is a capsule that is a sphere.
+// Sphere returns a sphere as a capsule.
 func Sphere(center Vec, radius float64) Capsule {
 	return Capsule{A: center, B: center, Radius: radius}
 }
@@ -27,7 +27,7 @@ func clamp01(t float64) float64 { return min(max(t, 0), 1) }
 
 func length(v Vec) float64 { return math.Sqrt(dot(v, v)) }
 
-// nearest is the share of the way from a to b at which it is nearest to p.
+// nearest is the point of the line from a to b nearest to p, as a fraction of the line.
 func nearest(p, a, b Vec) float64 {
 	d := sub(b, a)
 	dd := dot(d, d)
@@ -37,10 +37,10 @@ func nearest(p, a, b Vec) float64 {
 	return clamp01(dot(sub(p, a), d) / dd)
 }
 
-// closest is the shares of two lines at which they are nearest to each other.
+// closest is the points of two lines that are nearest to each other, as fractions of the lines.
 //
-// The squared distance is convex in both shares; so the least over s, for the best u of
-// each s, is found by solving for s with both lines unbounded, then bounding u, then s again.
+// The squared distance is convex in both fractions. So the minimum over s, with the best u for each s, is found by
+// solving for s with both lines unbounded, then clamping u, then s.
 func closest(p, q *Capsule) (s, u float64) {
 	d, e, r := sub(p.B, p.A), sub(q.B, q.A), sub(p.A, q.A)
 	dd, ee, de := dot(d, d), dot(e, e), dot(d, e)
@@ -58,17 +58,17 @@ func closest(p, q *Capsule) (s, u float64) {
 	return s, u
 }
 
-// depth is how deep two capsules are in each other; below 0 they are that far apart.
-// It is NaN, and no comparison true, when they aren't places.
+// depth is how deep two capsules overlap; below 0 it is minus their distance. It is NaN, for which no comparison is
+// true, when coordinates are NaN.
 func depth(p, q *Capsule) float64 {
 	s, u := closest(p, q)
 	return p.Radius + q.Radius - length(sub(lerp(p.A, p.B, s), lerp(q.A, q.B, u)))
 }
 
-// enter is the share of the way at which it first touches a capsule; 0 from within.
+// enter is the fraction of the line at which it first touches a capsule; 0 when it starts inside.
 //
-// Along the way the distance to the capsule's line is convex: it falls until the closest
-// point, and on the way there it is the radius exactly once.
+// The distance to the capsule's line is convex along the way: it falls until the closest point. Before that point it
+// equals the radius exactly once.
 func enter(from, to Vec, c *Capsule) (float64, bool) {
 	outside := func(t float64) bool {
 		p := lerp(from, to, t)
@@ -93,7 +93,7 @@ func enter(from, to Vec, c *Capsule) (float64, bool) {
 	return hi, true
 }
 
-// around is a sphere around shapes.
+// around is a sphere that contains all shapes.
 func around(shapes []Capsule) Capsule {
 	var lo, hi Vec
 	for i := range lo {

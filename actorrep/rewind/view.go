@@ -9,13 +9,13 @@ type box struct {
 	shape Capsule
 }
 
-// group is the boxes of one entity, and a sphere around them all.
+// group is the boxes of one entity, with a sphere that contains them all.
 type group struct {
 	from, to int
 	around   Capsule
 }
 
-// View is the world at one time. It belongs to its history.
+// View is the world at one time. It belongs to its History, which reuses it.
 type View[P any] struct {
 	h       *History[P]
 	at      time.Duration
@@ -26,22 +26,22 @@ type View[P any] struct {
 	scratch [MaxHitboxes]Capsule
 }
 
-// Hit is what a ray met.
+// Hit is the first hitbox that a ray meets.
 type Hit struct {
 	ID   ID
 	Part int     // which of its hitboxes
-	T    float64 // the share of the way
+	T    float64 // fraction of the line, 0 to 1
 	At   Vec
 }
 
-// Touch is what a shape overlaps.
+// Touch is a hitbox that a shape overlaps.
 type Touch struct {
 	ID    ID
 	Part  int     // which of its hitboxes
-	Depth float64 // how deep
+	Depth float64 // how deep they overlap
 }
 
-// Time is what time the view is of.
+// Time is the time that the view shows.
 func (v *View[P]) Time() time.Duration { return v.at }
 
 // Pose is where an entity was; ok is false when it wasn't there.
@@ -53,7 +53,7 @@ func (v *View[P]) Pose(id ID) (p P, ok bool) {
 	return p, false
 }
 
-// All calls f with all that was there, in the order of ids, until f is false.
+// All calls f for each entity, in the order of ids, until f returns false.
 func (v *View[P]) All(f func(id ID, p P) bool) {
 	for _, e := range v.entries {
 		if !f(e.id, e.pose) {
@@ -62,8 +62,8 @@ func (v *View[P]) All(f func(id ID, p P) bool) {
 	}
 }
 
-// Ray is what a straight way from one point to another meets first, without the one to
-// skip. Of equals it is the one with the lowest id.
+// Ray returns the first hitbox on the straight line between two points, ignoring the entity skip. Of several at the same
+// distance it is the one with the lowest id.
 func (v *View[P]) Ray(from, to Vec, skip ID) (Hit, bool) {
 	v.build()
 	way := Capsule{A: from, B: to}
@@ -82,9 +82,8 @@ func (v *View[P]) Ray(from, to Vec, skip ID) (Hit, bool) {
 	return best, found
 }
 
-// Overlap appends all hitboxes that a shape touches to dst, without those of the one to
-// skip, in the order of ids. A sphere is a capsule between twice the same point; a sphere swept
-// along a way is the capsule of that way.
+// Overlap appends to dst all hitboxes that a shape touches, ignoring the entity skip, in the order of ids. For a sphere
+// use Sphere. A sphere swept along a line is the capsule of that line.
 func (v *View[P]) Overlap(c Capsule, skip ID, dst []Touch) []Touch {
 	v.build()
 	for _, g := range v.groups {
@@ -100,7 +99,7 @@ func (v *View[P]) Overlap(c Capsule, skip ID, dst []Touch) []Touch {
 	return dst
 }
 
-// build asks for the hitboxes, once for each view and only if there is a query.
+// build collects the hitboxes, once for each view and only when there is a query.
 func (v *View[P]) build() {
 	if v.boxed {
 		return

@@ -1,11 +1,11 @@
-// Package spectate shows a running game to spectators with a delay, so that nobody tells a player what the others can't know yet.
+// Package spectate shows a running game to spectators with a delay, so that spectators can't tell players anything that helps them.
 //
 //	server                                                spectator
-//	Relay records the world; what has been written        opens a channel, without becoming a player
-//	is kept, for Delay and two checkpoints
-//	  | what is older than Delay, from the last such
-//	  | checkpoint on, in the bandwidth that is left  -->  Spectator plays it into a client's world
+//	Relay records the world, and keeps the recording      opens a channel, without becoming a player
+//	of the last Delay and two checkpoints
+//	  | the part older than Delay, from the last
+//	  | checkpoint in it on, with spare bandwidth     -->  Spectator plays it in a client's world
 //
-// Nothing younger than Delay leaves the server. A spectator sees what a recording has: everything but what only owners see, and no calls to one client. He sees it
-// 1 to 3 s later than Delay, as recordings are written once a second.
+// Nothing younger than Delay leaves the server. Spectators see what a recording contains: everything except fields for owners and calls to
+// one client. They see it 1 to 3 s later than Delay, because recordings are written once a second.
 package spectate

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/recording"
 	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
@@ -50,6 +51,7 @@ type Relay struct {
 	head   []byte  // of the recording: what precedes its frames
 	heads  int     // writes of it that came
 	blocks []block // kept
+	dated  int     // the number behind the last whose time is known
 	first  int     // the number of the first of those
 	ready  int     // the number behind the last that may leave
 	start  int     // the number of that where a newcomer begins
@@ -63,13 +65,14 @@ type Relay struct {
 
 // block is one of the recording's.
 type block struct {
-	at           time.Duration
+	at           time.Duration // of the first Step since it was written
 	data         []byte
 	begins, ends bool // a checkpoint
 }
 
-// viewer is a spectator's channel.
+// viewer is a spectator's channel. A spectator has nothing to say but that it is there.
 type viewer struct {
+	channel.Nop
 	r     *Relay
 	ch    *channel.Channel
 	conn  *driver.Conn
@@ -97,13 +100,6 @@ func NewRelay(w *actorrep.World, cfg RelayConfig) (*Relay, error) {
 // tape takes the recording.
 type tape struct{ r *Relay }
 
-// Where a block's flags are, and what they say: see package replay's file.
-const (
-	flagsAt = 13
-	begins  = 1
-	ends    = 2
-)
-
 // Write takes a block.
 func (t tape) Write(b []byte) (int, error) {
 	r := t.r
@@ -116,7 +112,8 @@ func (t tape) Write(b []byte) (int, error) {
 		return 0, ErrFull
 	}
 	r.bytes += len(b)
-	r.blocks = append(r.blocks, block{r.now, slices.Clone(b), b[flagsAt]&begins != 0, b[flagsAt]&ends != 0})
+	flags := b[recording.Flags]
+	r.blocks = append(r.blocks, block{0, slices.Clone(b), flags&recording.Begins != 0, flags&recording.Ends != 0})
 	return len(b), nil
 }
 
@@ -151,6 +148,9 @@ func (r *Relay) Step(now time.Duration) {
 	r.now = max(r.now, now)
 	if r.err == nil {
 		r.err = r.rec.Err()
+	}
+	for ; r.dated-r.first < len(r.blocks); r.dated++ {
+		r.blocks[r.dated-r.first].at = r.now
 	}
 	for r.ready-r.first < len(r.blocks) && r.blocks[r.ready-r.first].at+r.cfg.Delay <= r.now {
 		b := &r.blocks[r.ready-r.first]
@@ -227,15 +227,6 @@ func (v *viewer) spare() int {
 	}
 	return n
 }
-
-// ReceivedBunch is the channel's: a spectator has nothing to say but that it is there.
-func (v *viewer) ReceivedBunch(*channel.Channel, *bunch.In) {}
-
-// ReceivedAck is the channel's.
-func (v *viewer) ReceivedAck(*channel.Channel, int64) {}
-
-// ReceivedNak is the channel's.
-func (v *viewer) ReceivedNak(*channel.Channel, int64) {}
 
 // Closed is the channel's.
 func (v *viewer) Closed(*channel.Channel, channel.CloseReason) { v.gone = true }

@@ -26,6 +26,7 @@ type Spectator struct {
 	saved bool // it said that a checkpoint comes first
 	r     *replay.Replay
 	plays bool
+	late  bool // it plays faster, as it is behind what came
 	err   error
 }
 
@@ -63,7 +64,7 @@ func (s *Spectator) Channel() channel.Type { return channel.Type{Name: name, Cli
 
 // Open asks a server for its game, when the connection has joined.
 func (s *Spectator) Open(c *driver.Conn) error {
-	ch, err := c.Open(name, s)
+	ch, err := c.Open(name, &source{s: s})
 	if err == nil {
 		_, err = ch.SendBunch(&bunch.Out{Data: []byte{0}, Reliable: true})
 	}
@@ -81,7 +82,8 @@ func (s *Spectator) Position() time.Duration {
 	return s.r.Position()
 }
 
-// Step plays what has come, in step with now, and tells the game. Call it each tick, instead of World.Step.
+// Step plays what has come, in step with now, and tells the game; faster, up to twice as fast, when it is more than 2.5 s behind that, as after
+// a time in which nothing came. Call it each tick, instead of World.Step.
 func (s *Spectator) Step(now time.Duration) error {
 	if s.err != nil {
 		return s.err
@@ -114,6 +116,9 @@ func (s *Spectator) Step(now time.Duration) error {
 		}
 		s.plays = true
 	}
+	if err := s.r.SetSpeed(s.speed()); err != nil {
+		return s.fail(err)
+	}
 	if err := s.r.Step(now); err != nil {
 		return s.fail(err)
 	}
@@ -124,14 +129,29 @@ func (s *Spectator) Step(now time.Duration) error {
 	return nil
 }
 
+// speed is how fast it plays: faster, up to twice as fast, when more came than the second that blocks are apart, and some of reserve.
+func (s *Spectator) speed() float64 {
+	behind, apart := s.r.Duration()-s.r.Position(), max(time.Second, s.r.Interval())
+	if s.late = behind > 5*apart/2 || s.late && behind > apart; !s.late {
+		return 1
+	}
+	return 1 + min(behind.Seconds()/(8*apart.Seconds()), 1)
+}
+
 func (s *Spectator) fail(err error) error {
 	s.err = err
 	return err
 }
 
+// source is the channel that the recording comes by.
+type source struct {
+	channel.Nop
+	s *Spectator
+}
+
 // ReceivedBunch is the channel's.
-func (s *Spectator) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	n := in.Data.Remaining() / 8
+func (o *source) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	s, n := o.s, in.Data.Remaining()/8
 	if n > 0 && !s.first {
 		s.first, s.saved = true, in.Data.ReadUint8() == 1
 		n--
@@ -144,12 +164,3 @@ func (s *Spectator) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	s.got.data = append(s.got.data, make([]byte, n)...)
 	in.Data.ReadBytes(s.got.data[at:])
 }
-
-// ReceivedAck is the channel's.
-func (s *Spectator) ReceivedAck(*channel.Channel, int64) {}
-
-// ReceivedNak is the channel's.
-func (s *Spectator) ReceivedNak(*channel.Channel, int64) {}
-
-// Closed is the channel's.
-func (s *Spectator) Closed(*channel.Channel, channel.CloseReason) {}

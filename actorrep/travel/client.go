@@ -6,19 +6,19 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// Client is a client's part. It belongs to the goroutine of its world.
+// Client is the client's part. It belongs to its world's goroutine.
 type Client struct {
 	world *actorrep.World
 	load  func(m string)
 	level *Level
-	// loading is the number of the level that load was told last, loaded the one that the game is ready for, said the one that the
-	// server was told.
+	// loading is the number of the level that load was last called for, loaded the one that the game is ready for, said the one that the
+	// server was told of.
 	loading, loaded, said uint32
-	told                  string // the name of loading
+	told                  string // its name
 }
 
-// NewClient returns a client's part; load is called in Step when there is another level, and begins to load it. It registers the class
-// of Level.
+// NewClient returns the client's part. Step calls load with the name of each new level; load starts loading it.
+// NewClient registers the class of Level.
 func NewClient(w *actorrep.World, load func(m string)) (*Client, error) {
 	switch {
 	case w.IsServer():
@@ -29,7 +29,7 @@ func NewClient(w *actorrep.World, load func(m string)) (*Client, error) {
 	return &Client{world: w, load: load}, register(w)
 }
 
-// Step sees whether there is another level. Call it each tick, behind World.Step.
+// Step checks for a new level. Call it each tick after World.Step.
 func (c *Client) Step() {
 	if c.level == nil || c.level.World() != c.world {
 		c.level = nil
@@ -52,15 +52,15 @@ func (c *Client) Step() {
 	}
 }
 
-// Ready says that a level is loaded, by the name that load was told. Step tells the server, if it is the newest: when a level that takes long to load is
-// done after load was told another one, that counts for nothing.
+// Ready says that a level is loaded; m is the name that load was given. Step tells the server, if the level is still the
+// newest: when load was called with another name since, Ready for the old one is ignored.
 func (c *Client) Ready(m string) {
 	if c.loading != 0 && m == c.told {
 		c.loaded = c.loading
 	}
 }
 
-// Map is the level that load was told last, and whether the game is ready for it.
+// Map is the name that load was last given, and whether the game is ready for that level.
 func (c *Client) Map() (m string, ready bool) {
 	return c.told, c.loaded == c.loading && c.loading != 0
 }

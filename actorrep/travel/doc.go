@@ -1,27 +1,31 @@
 // Package travel takes a server and its players from level to level without a new connection (Unreal's seamless travel).
 //
 //	server                                      client
-//	To("desert"): actors go, but for who stays
-//	  | Level: the map's name, its number   -->   | Client's Load: the game loads it, which may take many ticks
+//	To("desert") destroys all actors but those that stay
+//	  | Level: the map's name, its number   -->   | Client's load: the game loads it, which may take many ticks
 //	  |   <-- Ready of that number                | Client.Ready
-//	  | to each as it is ready: what was spawned since
+//	  | to each when it is ready: the actors spawned since
 //	Arrived, when all are ready, or after Timeout
 //
-// Nobody sees an actor of a level before having loaded it: a connection gets what doesn't stay only when it is ready
-// ([actorrep.Peer.Hold]), whether it was there before or joins later. So the game may spawn at once, or in Arrived, when it wants all to begin
-// together. Who travels again meanwhile begins anew with the newest level, and the ready of one before counts for nothing.
+// No client sees a level's actors before it has loaded the level: they are held back until it is ready ([actorrep.Peer.Hold]). That is so for
+// connections that were there before and for those that join later. So the game may spawn actors at once, or in Arrived to let all begin
+// together. To may be called again meanwhile: then only the newest level counts, and Ready for an earlier one is ignored.
 //
-// Actors of the level before may still be there when Load is called, and go one by one.
+// Actors of the previous level may still be there when load is called; they disappear one by one.
 //
-// Both ends make their part before the first connection, as it registers a class:
+// Make both parts before the first connection, because they register a class:
 //
 //	levels, err := travel.NewServer(world, travel.Config{Stays: ..., Arrived: ...})   // server
-//	each tick: levels.Step(now) before world.Step(now)                               // it takes World.AddConn's connections along
+//	each tick: levels.Step(now) before world.Step(now)                               // it finds the connections of World.AddConn
 //	err = levels.To("desert")
 //
 //	levels, err := travel.NewClient(world, load)                                     // client
 //	each tick: levels.Step() after world.Step(now)
 //	levels.Ready(m)                                                                  // when what load began is done
 //
-// A recording has the Level, and all actors from the first on.
+// A recording contains the Level, and all actors from the start: nothing is held back from it.
+//
+// When a server's world was restored from a checkpoint (actorrep/migrate) before the first Step, the server plays the level of that checkpoint. Its
+// clients load it, and see the actors that don't stay when they are ready. Arrived isn't called for that level. The game must remember itself whether Arrived was called
+// before: save Traveling with the checkpoint, and call To again if it was true.
 package travel

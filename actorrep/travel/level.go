@@ -9,22 +9,23 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// Level is the actor that says which level the server plays. The package spawns it; recordings have it too.
+// Level is the actor that names the server's current level. The package spawns it. Recordings have it too.
 type Level struct {
 	actorrep.Base
-	// Map is what To was given, Number how often it was called.
+	// Map is the name that To was given, Number how often To was called.
 	Map    string `net:"cap=256"`
 	Number uint32 `net:""`
-	// Sum is a checksum of both: when packets are lost, values that were set at different times may come together.
+	// Sum is a checksum of both. Under packet loss a client may get values that were set at different times; Sum detects
+	// that.
 	Sum uint32 `net:""`
 
 	server *Server
 }
 
-// set has both be news together.
+// set sets both values and their sum.
 func (l *Level) set(m string, number uint32) { l.Map, l.Number, l.Sum = m, number, sum(m, number) }
 
-// whole reports whether both are of the same call of To.
+// whole reports whether both values are of the same call of To.
 func (l *Level) whole() bool { return l.Sum == sum(l.Map, l.Number) }
 
 func sum(m string, number uint32) uint32 {
@@ -33,19 +34,19 @@ func sum(m string, number uint32) uint32 {
 	return h.Sum32()
 }
 
-// MaxMap is the bytes of a Map at most.
+// MaxMap is the most bytes of a level's name.
 const MaxMap = 256
 
-// ErrMap is a name of a level that is too long, or no UTF-8.
+// ErrMap: the name of a level is too long, or isn't UTF-8.
 var ErrMap = fmt.Errorf("travel: the name of a level is UTF-8 of %d bytes at most", MaxMap)
 
-// ErrConfig is what NewServer and NewClient wrap.
+// ErrConfig is wrapped by errors of NewServer and NewClient.
 var ErrConfig = errors.New("travel: config")
 
-// className is the Level's at both ends.
+// className is the name of Level's class.
 const className = "travel.Level"
 
-// ready is a client's word that it has loaded the level of that number.
+// ready is a client's call when it has loaded the level of that number.
 var ready = actorrep.ServerRPC[*Level, uint32](nil, actorrep.Reliable, actorrep.AnyClient, actorrep.RateLimit(5, 50))
 
 func init() {

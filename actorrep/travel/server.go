@@ -10,21 +10,23 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// Config is the settings of a Server.
+// Config configures a Server.
 type Config struct {
-	// Stays reports whether an actor goes along to the next level, with its components; it is shown to clients that are still loading, too. nil
-	// is none.
+	// Stays reports whether an actor survives To, with its components. Clients see it even while they load. Default:
+	// none does.
 	Stays func(a actorrep.Actor) bool
-	// Timeout is how long after the first Step behind To Arrived is called though somebody isn't ready. Default 30 s.
+	// Timeout is how long a Server waits for all clients to be ready before it calls Arrived anyway, from the first Step
+	// after To. Default 30 s.
 	Timeout time.Duration
-	// Late is told then of everybody who isn't, in the order they came: such a client goes on seeing only what stays until it is ready, or
-	// the game ends its connection. When it calls To the others aren't told of. May be nil.
+	// Late is called after Timeout for each client that isn't ready, in the order in which they were added. Such a
+	// client continues to see only what stays, until it is ready or the game ends its connection. If Late calls To, it
+	// isn't called for the remaining ones. May be nil.
 	Late func(p *actorrep.Peer)
-	// Arrived is called once after To, from Step: all are ready, or Timeout is over. May be nil.
+	// Arrived is called from Step, once after each To, when all clients are ready or Timeout is over. May be nil.
 	Arrived func(m string)
 }
 
-// Server is the server's part. It belongs to the goroutine of its world.
+// Server is the server's part. It belongs to its world's goroutine.
 type Server struct {
 	cfg       Config
 	world     *actorrep.World
@@ -32,17 +34,18 @@ type Server struct {
 	now       time.Duration
 	peers     []*traveler // in the world's order
 	traveling bool
-	began     bool // a Step has come since To
+	began     bool // Step was called since To
+	stepped   bool // Step was called
 	deadline  time.Duration
 }
 
-// traveler is a connection, and the number of the level that it is ready for.
+// traveler is a connection and the number of the level that it is ready for.
 type traveler struct {
 	peer  *actorrep.Peer
 	there uint32
 }
 
-// NewServer returns one without a level, or what is wrong. It registers the class of Level.
+// NewServer returns a Server without a level. It registers the class of Level.
 func NewServer(w *actorrep.World, cfg Config) (*Server, error) {
 	switch {
 	case !w.IsServer():
@@ -54,14 +57,14 @@ func NewServer(w *actorrep.World, cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, world: w}, register(w)
 }
 
-// look takes in the world's connections as they are now. Those that came since the last time have got nothing yet.
+// look updates the list of connections. New ones have received nothing yet.
 func (s *Server) look() {
 	n := 0
 	for p := range s.world.Peers {
 		if p.IsReplay() {
-			continue // it sees everything
+			continue // a recording: nothing is held back
 		}
-		for n < len(s.peers) && s.peers[n].peer != p { // gone: both are in the order they came
+		for n < len(s.peers) && s.peers[n].peer != p { // removed: both lists have the same order
 			s.peers = slices.Delete(s.peers, n, n+1)
 		}
 		if n == len(s.peers) {
@@ -75,19 +78,32 @@ func (s *Server) look() {
 	s.peers = slices.Delete(s.peers, n, len(s.peers))
 }
 
-// hold keeps what doesn't stay from a client that isn't ready.
+// adopt takes over the level of a restored checkpoint.
+func (s *Server) adopt() {
+	if s.level != nil {
+		return
+	}
+	for a := range s.world.All {
+		if l, ok := a.(*Level); ok {
+			s.level, l.server = l, s
+			return
+		}
+	}
+}
+
+// hold holds back what doesn't stay from a client that isn't ready.
 func (s *Server) hold(p *actorrep.Peer) { p.Hold(func(a actorrep.Actor) bool { return !s.stays(a) }) }
 
 func (s *Server) stays(a actorrep.Actor) bool {
 	return a == actorrep.Actor(s.level) || s.cfg.Stays != nil && s.cfg.Stays(a)
 }
 
-// To destroys all actors but those that stay, and has everybody travel to another level, or to the same one again.
+// To destroys all actors except those that stay, and makes all clients load a level, which may be the current one again.
 func (s *Server) To(m string) error {
 	if len(m) > MaxMap || !utf8.ValidString(m) {
 		return ErrMap
 	}
-	if s.level == nil {
+	if s.adopt(); s.level == nil {
 		l := &Level{server: s}
 		if err := s.world.Spawn(l); err != nil {
 			return err
@@ -110,10 +126,10 @@ func (s *Server) To(m string) error {
 	return nil
 }
 
-// ready is a client's word.
+// ready handles a client's call.
 func (s *Server) ready(p *actorrep.Peer, number uint32) {
 	if s.level == nil || number != s.level.Number {
-		return // of a level before
+		return // an earlier level
 	}
 	for _, t := range s.peers {
 		if t.peer == p {
@@ -123,9 +139,13 @@ func (s *Server) ready(p *actorrep.Peer, number uint32) {
 	}
 }
 
-// Step looks who has come, and who is ready. Call it each tick, before World.Step.
+// Step finds new connections and clients that are ready. Call it each tick before World.Step.
 func (s *Server) Step(now time.Duration) {
 	s.now = max(s.now, now)
+	if !s.stepped {
+		s.stepped = true
+		s.adopt()
+	}
 	s.look()
 	if !s.traveling {
 		return
@@ -139,7 +159,7 @@ func (s *Server) Step(now time.Duration) {
 	}
 	s.traveling = false
 	for _, p := range late {
-		if s.cfg.Late != nil && !s.traveling { // Late may have traveled on
+		if s.cfg.Late != nil && !s.traveling { // Late may have called To
 			s.cfg.Late(p)
 		}
 	}
@@ -157,7 +177,7 @@ func (s *Server) waiting() (late []*actorrep.Peer) {
 	return late
 }
 
-// Map is the level that To was given last; "" before.
+// Map is the name of the current level; "" before the first To.
 func (s *Server) Map() string {
 	if s.level == nil {
 		return ""
@@ -165,10 +185,10 @@ func (s *Server) Map() string {
 	return s.level.Map
 }
 
-// Traveling reports whether To was called and Arrived is to come.
+// Traveling reports whether To was called and Arrived not yet.
 func (s *Server) Traveling() bool { return s.traveling }
 
-// IsReady reports whether a connection is ready for the present level.
+// IsReady reports whether a connection is ready for the current level.
 func (s *Server) IsReady(p *actorrep.Peer) bool {
 	for _, t := range s.peers {
 		if t.peer == p {
