@@ -8,7 +8,8 @@
 // All mutants of a package are compiled into one test binary. First each test is run alone and without a mutant, and the binary notes which
 // mutants it reaches. Then it is run for each mutant with the tests that reach it, the quickest first, until one fails: most mutants cost less
 // than a second, and only one that survives costs all of them. A mutant that no test reaches isn't covered. The exit status is 1 when less
-// than 90 % of the covered mutants are killed, over all packages together, or a survivor isn't listed, or a listed one is killed.
+// than 90 % of the covered mutants are killed, over all packages together, or a survivor isn't listed, or a listed one is killed or no
+// mutant of its package.
 //
 // A test that takes three times the processor's time that it takes without a mutant, and 2 s, counts as failed. That doesn't depend on what else
 // the machine does. Only a test that waits for ever is ended by a clock: see -slack. It needs a Unix with sh.
@@ -67,7 +68,7 @@ func main() {
 		}
 	}
 	if all.share() < o.goal || all.unlisted > 0 || all.outdated > 0 {
-		fmt.Printf("FAIL: %.1f %% killed, %d survivors that %s doesn't list, %d that it lists and are killed\n", all.share(), all.unlisted, o.list, all.outdated)
+		fmt.Printf("FAIL: %.1f %% killed, %d survivors that %s doesn't list, %d that it lists and are killed or gone\n", all.share(), all.unlisted, o.list, all.outdated)
 		os.Exit(1)
 	}
 	fmt.Printf("PASS: %.1f %% of %d killed, the others are listed\n", all.share(), all.covered)

@@ -88,6 +88,13 @@ func TestList(t *testing.T) {
 	require.Empty(t, listed)
 }
 
+// TestGone checks that names on the list are found of which the package has no mutant, and none of other packages.
+func TestGone(t *testing.T) {
+	mutants := []mutant{{name: "a/b/f.go F: x -> y"}}
+	listed := map[string]bool{"a/b/f.go F: x -> y": true, "a/b/g.go F: x -> y": true, "a/b/f.go F: x -> z": true, "a/f.go F: x -> z": true, "a/b/c/f.go F: x -> z": true}
+	require.Equal(t, []string{"a/b/f.go F: x -> z", "a/b/g.go F: x -> y"}, gone(pkg{dir: "a/b"}, mutants, listed))
+}
+
 // TestQuickestFirst checks that a mutant has the tests that reach it, the quickest first, quick ones together and slow ones alone.
 func TestQuickestFirst(t *testing.T) {
 	a, b, c := test{"TestA", 4 * time.Second, []int{1, 2}}, test{"TestB", 60 * time.Millisecond, []int{2}}, test{"ExampleC", 30 * time.Millisecond, []int{2}}

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -76,8 +77,30 @@ func report(p pkg, mutants, todo []mutant, killed []bool, listed map[string]bool
 			fmt.Printf("%s:%d: %s: %s\n", m.file, m.line, became, m.name)
 		}
 	}
+	if o.only == "" {
+		for _, name := range gone(p, mutants, listed) {
+			sum.outdated++
+			fmt.Printf("listed, but there is no such mutant: %s\n", name)
+		}
+	}
 	fmt.Printf("%-28s %5d mutants, %5d covered, %5d killed, %5.1f %%, %d survivors not listed\n", p.dir, len(mutants), sum.covered, sum.killed, sum.share(), sum.unlisted)
 	return sum
+}
+
+// gone is the listed mutants of a package that it hasn't any more.
+func gone(p pkg, mutants []mutant, listed map[string]bool) (names []string) {
+	there := map[string]bool{}
+	for _, m := range mutants {
+		there[m.name] = true
+	}
+	for name := range listed {
+		file, _, _ := strings.Cut(name, " ")
+		if path.Dir(file) == p.dir && !there[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // build compiles the package's tests with all of its mutants, less those that don't compile.
@@ -137,7 +160,7 @@ func build(p pkg, dir string) (mutants []mutant, program string, err error) {
 }
 
 var (
-	compileError = regexp.MustCompile(`([\w.-]+\.go):(\d+):\d+: `)
+	compileError = regexp.MustCompile(`([\w.-]+\.go):(\d+):(?:\d+:)? `)
 	inText       = regexp.MustCompile(`(?:` + isAlive + `|` + pick + `)\((\d+)`)
 )
 

@@ -115,24 +115,8 @@ func (t *table) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Event = t.screen.told
-	ticker := time.NewTicker(time.Second / 60)
-	defer ticker.Stop()
-	for begin := time.Now(); !c.Done(); {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-ticker.C:
-			if err := c.Tick(now); err != nil {
-				return err
-			}
-			if isTerminal() {
-				t.screen.draw(now, c)
-			}
-			if err := t.pictures.take(now.Sub(begin), c); err != nil {
-				return err
-			}
-		}
+	if err := t.show(ctx, c, c.Tick, c.Done); err != nil || ctx.Err() != nil {
+		return err
 	}
 	rows, _ := c.Board()
 	fmt.Fprintln(t.out, "PASS: the match is over:", rows)
@@ -146,15 +130,31 @@ func (t *table) spectate(ctx context.Context) error {
 		return err
 	}
 	defer c.Driver.Close()
+	begin := time.Now()
+	tick := func(now time.Time) error { return errors.Join(c.Tick(now), c.Driver.Err()) }
+	over := func() bool { return t.o.seconds > 0 && time.Since(begin) >= time.Duration(t.o.seconds)*time.Second }
+	if err := t.show(ctx, c, tick, over); err != nil || ctx.Err() != nil {
+		return err
+	}
+	rows, _ := c.Board()
+	if c.Shown() == 0 {
+		return errors.New("nothing was to see")
+	}
+	fmt.Fprintf(t.out, "PASS: saw the match until %v of it: %v\n", c.Shown().Round(100*time.Millisecond), rows)
+	return nil
+}
+
+// show draws what a client without a player sees, at 60 frames a second, until it is over.
+func (t *table) show(ctx context.Context, c *game.Client, tick func(time.Time) error, over func() bool) error {
 	c.Event = t.screen.told
 	ticker := time.NewTicker(time.Second / 60)
 	defer ticker.Stop()
-	for begin := time.Now(); t.o.seconds == 0 || time.Since(begin) < time.Duration(t.o.seconds)*time.Second; {
+	for begin := time.Now(); !over(); {
 		select {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			if err := errors.Join(c.Tick(now), c.Driver.Err()); err != nil {
+			if err := tick(now); err != nil {
 				return err
 			}
 			if isTerminal() {
@@ -165,11 +165,6 @@ func (t *table) spectate(ctx context.Context) error {
 			}
 		}
 	}
-	rows, _ := c.Board()
-	if c.Shown() == 0 {
-		return errors.New("nothing was to see")
-	}
-	fmt.Fprintf(t.out, "PASS: saw the match until %v of it: %v\n", c.Shown().Round(100*time.Millisecond), rows)
 	return nil
 }
 

@@ -7,9 +7,7 @@ import "runtime"
 // back. before, if there is one, is done to both worlds before that.
 func Memory(cfg Config, more int, before func(*Rig)) (actor, view float64, err error) {
 	load := func(conns int) (heap, views float64, err error) {
-		var empty, full runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&empty)
+		empty := live()
 		cfg := cfg
 		cfg.Conns = conns
 		c, err := New(cfg)
@@ -25,10 +23,9 @@ func Memory(cfg Config, more int, before func(*Rig)) (actor, view float64, err e
 		}
 		views = c.Seen() * float64(conns)
 		c.DropClients()
-		runtime.GC()
-		runtime.ReadMemStats(&full)
+		full := live()
 		runtime.KeepAlive(c)
-		return float64(full.HeapAlloc) - float64(empty.HeapAlloc), views, nil
+		return full - empty, views, nil
 	}
 	few, fewViews, err := load(1)
 	if err != nil {
@@ -40,4 +37,16 @@ func Memory(cfg Config, more int, before func(*Rig)) (actor, view float64, err e
 	}
 	view = (many - few) / (manyViews - fewViews)
 	return (few - view*fewViews) / float64(cfg.Actors), view, nil
+}
+
+// live is the bytes of the heap that are in use, when collecting frees no more: pools keep what they hold over one collection, and what has a
+// cleanup goes after it.
+func live() float64 {
+	var m runtime.MemStats
+	for last := uint64(0); ; last = m.HeapAlloc {
+		runtime.GC()
+		if runtime.ReadMemStats(&m); last > 0 && m.HeapAlloc >= last-last/1000 {
+			return float64(m.HeapAlloc)
+		}
+	}
 }

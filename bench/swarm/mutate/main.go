@@ -1,11 +1,12 @@
 // Mutate breaks the code in many small ways, one at a time in a copy, and lets the swarm look for each. It prints
-// after how many seeds the swarm found it, and which checker did. What the swarm doesn't play, prediction, the tests of a package look for.
+// after how many seeds the swarm found it, and which checker did. For what the swarm doesn't play, or too seldom, the tests of a package look.
 //
 //	go run ./bench/swarm/mutate
 //	go run ./bench/swarm/mutate -seeds 2000 -only channel
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -23,7 +24,7 @@ import (
 func main() {
 	seeds := flag.Int("seeds", 1000, "seeds the swarm may play for each mutation")
 	only := flag.String("only", "", "only mutations whose name contains this")
-	limit := flag.Duration("limit", time.Minute, "time for each; a swarm that takes longer hangs, and so has found it")
+	limit := flag.Duration("limit", 2*time.Minute, "a swarm, or tests, of which nothing is heard for so long hang, and so have found it")
 	root := flag.String("root", ".", "the module's root")
 	flag.Parse()
 	missed, err := run(*root, *only, *seeds, *limit)
@@ -50,14 +51,15 @@ func run(root, only string, seeds int, limit time.Duration) (missed int, err err
 	if f, err := look(dir, seeds/10, limit); err != nil || f != nil {
 		return 0, fmt.Errorf("the code as it is fails already: %+v, %w", f, err)
 	}
-	tested := map[string]bool{"": true}
+	tested := map[search]bool{{}: true}
 	for _, m := range mutations {
-		if tested[m.tests()] || !strings.Contains(m.name, only) {
+		by := m.search()
+		if tested[by] || !strings.Contains(m.name, only) {
 			continue
 		}
-		tested[m.tests()] = true
-		if f, err := test(dir, m.tests(), limit); err != nil || f != nil {
-			return 0, fmt.Errorf("the tests %s fail already: %+v, %w", m.tests(), f, err)
+		tested[by] = true
+		if f, err := test(dir, by, limit); err != nil || f != nil {
+			return 0, fmt.Errorf("the tests %s of %s fail already: %+v, %w", by.run, by.pkg, f, err)
 		}
 	}
 	fmt.Printf("%-55s %8s  %-9s %s\n", "mutation", "seeds", "checker", "what it said")
@@ -133,10 +135,10 @@ func try(dir string, m mutation, seeds int, limit time.Duration) (*found, error)
 		return nil, err
 	}
 	var f *found
-	if m.tests() == "" {
+	if by := m.search(); by == (search{}) {
 		f, err = look(dir, seeds, limit)
 	} else {
-		f, err = test(dir, m.tests(), limit)
+		f, err = test(dir, by, limit)
 	}
 	return f, errors.Join(err, os.WriteFile(name, old, 0o644))
 }
@@ -157,13 +159,9 @@ func look(dir string, seeds int, limit time.Duration) (*found, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-seeds", strconv.Itoa(seeds), "-stop-at-first", "-shrink", "0")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return &found{checker: "hang", text: "the swarm didn't end"}, nil
+	out, hangs, err := listen(dir, limit, binary, "-seeds", strconv.Itoa(seeds), "-stop-at-first", "-shrink", "0")
+	if hangs {
+		return &found{checker: "hang", text: "the swarm stood still"}, nil
 	}
 	if err == nil {
 		return nil, nil
@@ -178,24 +176,17 @@ func look(dir string, seeds int, limit time.Duration) (*found, error) {
 
 var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
 
-// predicts is the package whose tests look for mutations of its own.
-const predicts = "./actorrep/predict"
-
-// test runs some tests of prediction; nil when all pass.
-func test(dir, run string, limit time.Duration) (*found, error) {
-	limit *= 5 // they take longer than a swarm that finds something
-	build := exec.Command("go", "vet", predicts)
+// test runs tests of a package; nil when all pass.
+func test(dir string, by search, limit time.Duration) (*found, error) {
+	binary := filepath.Join(dir, "tests.bin")
+	build := exec.Command("go", "test", "-c", "-o", binary, by.pkg)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-run", run, predicts)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return &found{checker: "hang", text: "the tests didn't end"}, nil
+	out, hangs, err := listen(filepath.Join(dir, by.pkg), limit, binary, "-test.v", "-test.failfast", "-test.run", by.run)
+	if hangs {
+		return &found{checker: "hang", text: "the tests stood still"}, nil
 	}
 	if err == nil {
 		return nil, nil
@@ -207,4 +198,29 @@ func test(dir, run string, limit time.Duration) (*found, error) {
 		return &found{checker: "test", text: "a panic"}, nil
 	}
 	return nil, fmt.Errorf("%w\n%s", err, out)
+}
+
+// listen runs a program, until nothing has come of it for limit: then it hangs. However long it takes otherwise, as on a busy machine, isn't judged.
+func listen(dir string, limit time.Duration, name string, args ...string) (out []byte, hangs bool, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	said := &lastSaid{limit: limit, timer: time.AfterFunc(limit, cancel)}
+	defer said.timer.Stop()
+	cmd.Stdout, cmd.Stderr = said, said
+	err = cmd.Run()
+	return said.Bytes(), ctx.Err() != nil, err
+}
+
+// lastSaid keeps what a program prints, and winds the timer up each time.
+type lastSaid struct {
+	bytes.Buffer
+	limit time.Duration
+	timer *time.Timer
+}
+
+func (l *lastSaid) Write(p []byte) (int, error) {
+	l.timer.Reset(l.limit)
+	return l.Buffer.Write(p)
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,4 +37,25 @@ func TestTextMustOccurOnce(t *testing.T) {
 	text, err := m.apply("cat")
 	require.NoError(t, err)
 	require.Equal(t, "cbt", text)
+}
+
+// TestListen: a program of which nothing is heard hangs, and one that takes long and says so doesn't.
+func TestListen(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	out, hangs, err := listen(t.TempDir(), 10*time.Millisecond, "sh", "-c", "sleep 1000")
+	require.True(t, hangs)
+	require.Error(t, err)
+	require.Empty(t, out)
+	out, hangs, err = listen(t.TempDir(), time.Minute, "sh", "-c", "echo one; echo two >&2; exit 3")
+	require.False(t, hangs)
+	require.Error(t, err)
+	require.Equal(t, "one\ntwo\n", string(out))
+
+	said := &lastSaid{limit: time.Hour, timer: time.AfterFunc(time.Hour, func() {})}
+	require.True(t, said.timer.Stop())
+	_, err = said.Write([]byte("x"))
+	require.NoError(t, err)
+	require.True(t, said.timer.Stop(), "it is wound up again")
 }
