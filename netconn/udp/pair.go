@@ -24,7 +24,7 @@ type memory struct {
 	peer   *memory
 	closed chan struct{}
 	close  sync.Once
-	woken  func() // called for what arrives; nil for a socket by itself
+	woken  func() // called for what arrives; may be nil
 	any    bool   // its peer has every address that something is sent to
 
 	arrived chan struct{} // there may be something to read
@@ -45,6 +45,16 @@ func (m *memory) BatchSize() int            { return batchSize }
 func (m *memory) Close() error {
 	m.close.Do(func() { close(m.closed) })
 	return nil
+}
+
+// Has is Side's.
+func (m *memory) Has(addr netip.AddrPort) bool { return addr == m.peer.addr }
+
+// OnArrival is Side's.
+func (m *memory) OnArrival(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.woken = f
 }
 
 func (m *memory) SetReadDeadline(t time.Time) error {
@@ -154,9 +164,10 @@ func (m *memory) put(datagram []byte) {
 	at := &m.unread[(m.first+m.n)%len(m.unread)]
 	*at = append((*at)[:0], datagram...)
 	m.n++
+	woken := m.woken
 	m.mu.Unlock()
 	signal(m.arrived)
-	if m.woken != nil {
-		m.woken()
+	if woken != nil {
+		woken()
 	}
 }

@@ -36,6 +36,9 @@ func (m *Message) Data() []byte {
 	return m.Buf[:m.N]
 }
 
+// Lend has Data return p, the memory of a Socket of another package, which keeps it as it is until the next read; N is its length.
+func (m *Message) Lend(p []byte) { m.N, m.lent = len(p), p }
+
 // Socket is a datagram socket.
 type Socket interface {
 	// ReadBatch fills messages and returns how many. It waits for the first until the read

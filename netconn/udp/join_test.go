@@ -3,6 +3,7 @@
 package udp
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -29,8 +30,8 @@ func TestLocalDialsAnyAddress(t *testing.T) {
 		n, err := both.TryReadBatch(in)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
-		require.Equal(t, []netip.AddrPort{local, other.LocalAddr()}, []netip.AddrPort{in[0].Addr, in[1].Addr})
-		_, err = both.WriteBatch([]Message{{Buf: []byte("ho"), Addr: in[1].Addr}, {Buf: []byte("ho"), Addr: in[0].Addr}, {Buf: []byte("ho"), Addr: in[1].Addr}})
+		require.ElementsMatch(t, []netip.AddrPort{local, other.LocalAddr()}, []netip.AddrPort{in[0].Addr, in[1].Addr})
+		_, err = both.WriteBatch([]Message{{Buf: []byte("ho"), Addr: other.LocalAddr()}, {Buf: []byte("ho"), Addr: local}, {Buf: []byte("ho"), Addr: other.LocalAddr()}})
 		require.NoError(t, err)
 		n, err = own.TryReadBatch(in)
 		require.NoError(t, err)
@@ -42,7 +43,8 @@ func TestLocalDialsAnyAddress(t *testing.T) {
 	}
 }
 
-// TestLocalBound: what nobody reads is lost beyond 1024 datagrams, and a player in memory is read before a flood of others.
+// TestLocalBound: what nobody reads is lost beyond 1024 datagrams, and neither a player in memory nor the others wait for more than one batch
+// while the other side floods.
 func TestLocalBound(t *testing.T) {
 	s, other := Pair(netip.MustParseAddrPort("[::]:7777"), netip.MustParseAddrPort("10.0.0.2:2"))
 	both, own := WithLocal(s, local)
@@ -50,21 +52,79 @@ func TestLocalBound(t *testing.T) {
 		_, err := other.WriteBatch([]Message{{Buf: []byte("flood"), Addr: s.LocalAddr()}})
 		require.NoError(t, err)
 	}
-	_, err := own.WriteBatch([]Message{{Buf: []byte("hi"), Addr: s.LocalAddr()}})
-	require.NoError(t, err)
-	in, got := messages(64), 0
-	for first := true; ; first = false {
+	for range 2000 {
+		_, err := own.WriteBatch([]Message{{Buf: []byte("flood"), Addr: s.LocalAddr()}})
+		require.NoError(t, err)
+	}
+	in, batches := messages(64), map[netip.AddrPort]int{}
+	for turn := range 32 {
 		n, err := both.TryReadBatch(in)
 		require.NoError(t, err)
-		if n == 0 {
-			break
-		}
-		if first {
-			require.Equal(t, local, in[0].Addr)
-		}
-		got += n
+		require.Equal(t, 64, n)
+		batches[in[0].Addr]++
+		require.Equal(t, turn/2+1, batches[in[0].Addr], "each has every second batch")
+		require.Equal(t, in[0].Addr, in[63].Addr)
 	}
-	require.Equal(t, 1025, got)
+	require.Equal(t, map[netip.AddrPort]int{local: 16, other.LocalAddr(): 16}, batches)
+	n, err := both.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// TestJoinedOrder: in a batch to peers of both sides those of the main socket come together, in order, and a refusal loses only what is refused.
+func TestJoinedOrder(t *testing.T) {
+	main := &fussy{}
+	j := Join(main, &far{port: 1}, &far{port: 2})
+	var batch []Message
+	for i := range 9 {
+		batch = append(batch, Message{Buf: []byte{byte(i)}, Addr: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), uint16(i%3))})
+	}
+	for len(batch) > 0 {
+		n, err := j.WriteBatch(batch)
+		if batch = batch[n:]; err != nil {
+			require.ErrorIs(t, err, errFussy)
+			batch = batch[1:]
+		}
+	}
+	require.Equal(t, [][]byte{{0, 3, 6}, {6}}, main.got, "one batch, up to what is refused, and the rest")
+	require.Equal(t, []byte{1, 4, 7}, j.(*joined).sides[0].(*far).got)
+	require.Equal(t, []byte{2, 5, 8}, j.(*joined).sides[1].(*far).got)
+}
+
+var errFussy = errors.New("refused")
+
+// fussy notes batches, and refuses the datagram 3.
+type fussy struct {
+	Socket
+	got [][]byte
+}
+
+func (f *fussy) WriteBatch(msgs []Message) (int, error) {
+	var all []byte
+	for i := range msgs {
+		all = append(all, msgs[i].Buf[0])
+	}
+	f.got = append(f.got, all)
+	if i := bytes.IndexByte(all, 3); i >= 0 {
+		return i, errFussy
+	}
+	return len(msgs), nil
+}
+
+// far has the peers of one port.
+type far struct {
+	Socket
+	port uint16
+	got  []byte
+}
+
+func (f *far) Has(a netip.AddrPort) bool { return a.Port() == f.port }
+func (f *far) OnArrival(func())          {}
+func (f *far) WriteBatch(msgs []Message) (int, error) {
+	for i := range msgs {
+		f.got = append(f.got, msgs[i].Buf[0])
+	}
+	return len(msgs), nil
 }
 
 func TestAllocsMemory(t *testing.T) {

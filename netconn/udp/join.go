@@ -1,0 +1,202 @@
+package udp
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+// Side is a socket for peers that come another way than by UDP, to be joined with others by [Join].
+type Side interface {
+	Socket
+	// Has reports whether an address is that of a peer of this side, or of a former one. No two sockets that are joined may have
+	// the same address.
+	Has(addr netip.AddrPort) bool
+	// OnArrival sets a function to be called, on any goroutine, after something has arrived that can be read. It is called before
+	// the first read.
+	OnArrival(f func())
+}
+
+// Join makes one socket of several, so that one driver serves them all: what came to any of them is read, and what is sent goes to the one that has
+// the address. main has the addresses that no side has, and is read in the batches that it is made for. Each read begins with another socket, so that
+// none can keep the others from being read. WriteBatch may put a batch in another order, in which that of each peer's datagrams is kept. LocalAddr,
+// BatchSize and the counters are main's. Close closes all. An error of one is the joined socket's.
+func Join(main Socket, sides ...Side) Socket {
+	j := &joined{Socket: main, sides: sides}
+	for _, s := range sides {
+		s.OnArrival(j.arrived)
+	}
+	return j
+}
+
+// WithLocal adds a peer in memory to a socket: both sends to own what goes to local, and reads what own sends, whatever address that is
+// sent to, as from local; everything else goes through s. It lets the host of a game play over a connection like everybody's, without the
+// system in between: both is the socket of the server, own that of the host's client, which dials any address of the server. Name a local that no peer
+// of s has, such as 127.0.0.1:1. Datagrams in memory arrive in order; one that finds 1024 unread is lost. Closing both closes s; closing own doesn't.
+func WithLocal(s Socket, local netip.AddrPort) (both, own Socket) {
+	here, there := pair(s.LocalAddr(), local)
+	there.any = true
+	return Join(s, here), there
+}
+
+// joined is a socket with sides.
+type joined struct {
+	Socket // the main one
+	sides  []Side
+	turn   int       // the side that the next read begins with; len(sides) is the main one
+	mixed  []Message // room to put a batch in order
+
+	mu       sync.Mutex
+	deadline time.Time
+	reading  bool // in ReadBatch, where the main one may have to be woken
+	woken    bool // its deadline has passed because something came to a side
+}
+
+// Counters is those of the main socket.
+func (j *joined) Counters() Counters {
+	c, _ := CountersOf(j.Socket)
+	return c
+}
+
+func (j *joined) Close() error {
+	err := j.Socket.Close()
+	for _, s := range j.sides {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// TryReadBatch reads all in turn, until there is no room.
+func (j *joined) TryReadBatch(msgs []Message) (n int, err error) {
+	first, all := j.turn, len(j.sides)+1
+	j.turn = (first + 1) % all
+	for i := 0; i < all && n < len(msgs) && err == nil; i++ {
+		more := 0
+		if at := (first + i) % all; at < len(j.sides) {
+			more, err = j.sides[at].TryReadBatch(msgs[n:])
+		} else {
+			more, err = j.Socket.TryReadBatch(msgs[n:])
+		}
+		n += more
+	}
+	return n, err
+}
+
+// ReadBatch waits for all.
+func (j *joined) ReadBatch(msgs []Message) (int, error) {
+	for {
+		j.mu.Lock()
+		j.reading = true
+		passed := !j.deadline.IsZero() && !time.Now().Before(j.deadline)
+		j.mu.Unlock()
+		if passed {
+			if _, err := j.read(); err != nil {
+				return 0, err
+			}
+			return 0, os.ErrDeadlineExceeded
+		}
+		n, err := j.TryReadBatch(msgs)
+		if n == 0 && err == nil {
+			n, err = j.Socket.ReadBatch(msgs)
+		}
+		again, failed := j.read()
+		if n == 0 && again && errors.Is(err, os.ErrDeadlineExceeded) {
+			if failed == nil {
+				continue
+			}
+			err = failed
+		}
+		return n, err
+	}
+}
+
+// read ends a read, and reports whether it was ended early for what came to a side.
+func (j *joined) read() (again bool, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reading = false
+	if !j.woken {
+		return false, nil
+	}
+	j.woken = false
+	return true, j.Socket.SetReadDeadline(j.deadline)
+}
+
+// SetReadDeadline bounds ReadBatch.
+func (j *joined) SetReadDeadline(t time.Time) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.deadline = t
+	if j.woken {
+		return nil // read sets it
+	}
+	return j.Socket.SetReadDeadline(t)
+}
+
+// arrived ends a read that waits for the main socket.
+func (j *joined) arrived() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.reading && !j.woken {
+		j.woken = j.Socket.SetReadDeadline(time.Unix(1, 0)) == nil
+	}
+}
+
+// WriteBatch sends each to its peer.
+func (j *joined) WriteBatch(msgs []Message) (sent int, err error) {
+	j.sort(msgs)
+	for sent < len(msgs) {
+		to := j.of(msgs[sent].Addr)
+		end := sent + 1
+		for end < len(msgs) && j.of(msgs[end].Addr) == to {
+			end++
+		}
+		n := 0
+		if to < len(j.sides) {
+			n, err = j.sides[to].WriteBatch(msgs[sent:end])
+		} else {
+			n, err = j.Socket.WriteBatch(msgs[sent:end])
+		}
+		if sent += n; sent < end {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// of is the number of the side that has an address; len(sides) is the main socket.
+func (j *joined) of(addr netip.AddrPort) int {
+	for i, s := range j.sides {
+		if s.Has(addr) {
+			return i
+		}
+	}
+	return len(j.sides)
+}
+
+// sort brings together what goes to the main socket, behind what goes to sides, so that it is one batch to the system.
+func (j *joined) sort(msgs []Message) {
+	n := 0 // to sides
+	for i := range msgs {
+		if j.of(msgs[i].Addr) < len(j.sides) {
+			n++
+		}
+	}
+	if n == 0 || n == len(msgs) {
+		return
+	}
+	n = 0
+	for i := range msgs {
+		if j.of(msgs[i].Addr) == len(j.sides) {
+			j.mixed = append(j.mixed, msgs[i])
+			continue
+		}
+		msgs[n] = msgs[i]
+		n++
+	}
+	copy(msgs[n:], j.mixed)
+	clear(j.mixed)
+	j.mixed = j.mixed[:0]
+}
