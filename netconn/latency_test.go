@@ -138,6 +138,20 @@ func (e *echoRun) figures() (p99, p999 time.Duration, wire float64) {
 	return e.at(0.99), e.at(0.999), float64(e.wire) / float64(2*echoSize*len(e.rtt))
 }
 
+// threeEchoRuns is the median p99 of three runs of different seeds, and the bytes a byte of each.
+func threeEchoRuns(t *testing.T, n, rate, ticks int, start func(seed uint64) *echoRun) (p99 time.Duration, wire []float64) {
+	var p99s []time.Duration
+	for seed := range uint64(3) {
+		e := start(seed)
+		e.run(n, rate, ticks)
+		p99, p999, w := e.figures()
+		t.Logf("seed %d: p99 %v, p99.9 %v, %.2f bytes a byte", seed, p99, p999, w)
+		p99s, wire = append(p99s, p99), append(wire, w)
+	}
+	slices.Sort(p99s)
+	return p99s[1], wire
+}
+
 // TestLatencyUnderLoss holds the latency of a reliable echo and what it costs on the wire, at
 // 5 % loss and 50 ms one way.
 func TestLatencyUnderLoss(t *testing.T) {
@@ -154,17 +168,11 @@ func TestLatencyUnderLoss(t *testing.T) {
 		{600, 120, 0, 350 * time.Millisecond, 1.25},
 	} {
 		t.Run(fmt.Sprintf("%d a second, %d copies", c.rate, c.copies), func(t *testing.T) {
-			var all []time.Duration
-			for seed := range uint64(3) {
-				e := newEchoRun(t, 5, 0, seed*2+1, func(cfg *Config) { cfg.Redundancy.Copies = c.copies })
-				e.run(60*c.rate, c.rate, c.ticks)
-				p99, p999, wire := e.figures()
-				t.Logf("seed %d: p99 %v, p99.9 %v, %.2f bytes a byte", seed, p99, p999, wire)
-				all = append(all, p99)
-				require.LessOrEqual(t, wire, c.wire)
-			}
-			slices.Sort(all)
-			require.LessOrEqual(t, all[1], c.p99, "the median of three seeds")
+			p99, wire := threeEchoRuns(t, 60*c.rate, c.rate, c.ticks, func(seed uint64) *echoRun {
+				return newEchoRun(t, 5, 0, seed*2+1, func(cfg *Config) { cfg.Redundancy.Copies = c.copies })
+			})
+			require.LessOrEqual(t, slices.Max(wire), c.wire)
+			require.LessOrEqual(t, p99, c.p99)
 		})
 	}
 }

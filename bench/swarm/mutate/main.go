@@ -154,10 +154,8 @@ var failure = regexp.MustCompile(`FAIL seed (\d+),.* hash [0-9a-f]+: [^ ]+: (\w+
 // look builds the swarm and runs it until it finds something; nil when it doesn't.
 func look(dir string, seeds int, limit time.Duration) (*found, error) {
 	binary := filepath.Join(dir, "swarm.bin")
-	build := exec.Command("go", "build", "-o", binary, "./bench/swarm")
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+	if err := goTool(dir, "build", "-o", binary, "./bench/swarm"); err != nil {
+		return nil, err
 	}
 	out, hangs, err := listen(dir, limit, binary, "-seeds", strconv.Itoa(seeds), "-stop-at-first", "-shrink", "0")
 	if hangs {
@@ -179,10 +177,8 @@ var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
 // test runs tests of a package; nil when all pass.
 func test(dir string, by search, limit time.Duration) (*found, error) {
 	binary := filepath.Join(dir, "tests.bin")
-	build := exec.Command("go", "test", "-c", "-o", binary, by.pkg)
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+	if err := goTool(dir, "test", "-c", "-o", binary, by.pkg); err != nil {
+		return nil, err
 	}
 	out, hangs, err := listen(filepath.Join(dir, by.pkg), limit, binary, "-test.v", "-test.failfast", "-test.run", by.run)
 	if hangs {
@@ -198,6 +194,16 @@ func test(dir string, by search, limit time.Duration) (*found, error) {
 		return &found{checker: "test", text: "a panic"}, nil
 	}
 	return nil, fmt.Errorf("%w\n%s", err, out)
+}
+
+// goTool runs the go command, whose output is in its error.
+func goTool(dir string, args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }
 
 // listen runs a program, until nothing has come of it for limit: then it hangs. However long it takes otherwise, as on a busy machine, isn't judged.
