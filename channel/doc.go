@@ -33,6 +33,8 @@
 // SendBunch accepts a reliable bunch while there is room in OutRec, even above the connection's bandwidth. The bunch then waits,
 // merged with small ones before it, until the bandwidth allows it.
 //
+// When the connection is closed in order nothing more can be sent, except by a [Finisher].
+//
 // Unreliable bunches are sent once, at once. A receiver that doesn't have the channel yet refuses their packet. The packet counts
 // as lost, and its reliable bunches are sent again.
 //

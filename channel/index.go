@@ -19,14 +19,15 @@ type Table struct {
 	initIn    int64
 	initOut   int64
 	open      int
-	unacked   int      // unacked reliable bunches of all channels, and queued control bunches
-	joining   int      // part of held: for parts of unfinished payloads
-	served    *Channel // its payload is joined first when memory is short
-	held      int      // bytes of the peer's data that count against MaxMemory
-	heldOut   int      // bytes of unacked data that count against it
-	reserved  int      // part of that, reserved by the connection
-	ownPages  int      // pages made for channels that this end opens, which aren't in held
-	strange   *strange // nil until it is needed
+	unacked   int        // unacked reliable bunches of all channels, and queued control bunches
+	joining   int        // part of held: for parts of unfinished payloads
+	served    *Channel   // its payload is joined first when memory is short
+	held      int        // bytes of the peer's data that count against MaxMemory
+	heldOut   int        // bytes of unacked data that count against it
+	reserved  int        // part of that, reserved by the connection
+	ownPages  int        // pages made for channels that this end opens, which aren't in held
+	strange   *strange   // nil until it is needed
+	finishing *finishing // nil when no handler had anything left at Shut
 	last      lastBunch
 	header    bunch.Header // of the bunch being sent
 	first     backlog      // the control channel's bunches: a game's early bunches don't delay the login

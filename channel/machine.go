@@ -43,9 +43,6 @@ func (m *Machine) Tick(now time.Duration) {
 	}
 }
 
-// Shut makes every later SendBunch, Close and Open return ErrClosed. What was sent before continues.
-func (m *Machine) Shut() { m.closing = true }
-
 // Undelivered lists what the peer may not have received, for each channel, in the order of their indices. The
 // connection's own close doesn't count.
 func (m *Machine) Undelivered() (list []Undelivered) {
@@ -53,7 +50,7 @@ func (m *Machine) Undelivered() (list []Undelivered) {
 	if t.control > 0 {
 		list = append(list, Undelivered{Name: bunch.Control, Bunches: int(t.control)})
 	}
-	if t.unacked == 0 {
+	if t.unacked == 0 && t.finishing == nil {
 		return list
 	}
 	for ch := range t.All {
@@ -70,10 +67,14 @@ func (ch *Channel) undelivered() int {
 	if ch.index == 0 && ch.closing && n > 0 {
 		n-- // the close is the last to be acked
 	}
+	if ch.hasLeft() {
+		n++
+	}
 	return n
 }
 
-// Undelivered is the reliable bunches of a channel that the peer isn't known to have received.
+// Undelivered is the reliable bunches of a channel that the peer isn't known to have received. What its Finisher has left
+// counts as one.
 type Undelivered struct {
 	Index   uint32
 	Name    bunch.Name

@@ -37,7 +37,7 @@ func (r *PacketRange) add(id int64) {
 // Conn.IsNetReady before. After an error nothing was queued or sent, with one exception: for an unreliable bunch of
 // several parts, ErrNotSent may leave some sent, which the peer drops.
 func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
-	if ch.Closing() || ch.table.closing {
+	if ch.shut() {
 		return noPackets, ErrClosed
 	}
 	if err := out.Validate(); err != nil {

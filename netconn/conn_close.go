@@ -54,7 +54,8 @@ type CloseResult struct {
 	Reason string
 	// Err is the broken rule for PeerBroke and WeBroke, and what was measured for TimedOut and PathNarrow.
 	Err error
-	// Unacked is the number of reliable bunches that the peer may not have received. Undelivered lists them by channel.
+	// Unacked is the number of reliable bunches that the peer may not have received. Undelivered lists them by channel. What
+	// a channel.Finisher couldn't send counts as one bunch.
 	Unacked     int
 	Undelivered []channel.Undelivered
 	// Silence is how long nothing was received before the end.
@@ -101,8 +102,8 @@ func (c *Conn) Result() CloseResult { return c.closer.result }
 // Closing reports whether Close was called.
 func (c *Conn) Closing() bool { return c.closer.closing }
 
-// Close ends the connection in order. Nothing more can be sent. What was sent before on any channel is delivered, then
-// the peer is told. The connection ends when the peer has acked that, or after LingerTimeout; until then call Tick, and
+// Close ends the connection in order. Nothing more can be sent. What was sent before on any channel is delivered, and what
+// a channel.Finisher has left, then the peer is told. The connection ends when the peer has acked that, or after LingerTimeout; until then call Tick, and
 // bunches that arrive are still delivered. The result lists what wasn't acked. reason isn't sent to the peer: for that
 // send it on the control channel first, or call CloseWithReason of a driver's Conn.
 func (c *Conn) Close(now time.Duration, reason string) {
@@ -115,9 +116,9 @@ func (c *Conn) Close(now time.Duration, reason string) {
 	c.closeWhenDrained()
 }
 
-// closeWhenDrained closes channel 0 once everything else is acked.
+// closeWhenDrained closes channel 0 once everything else is sent and acked.
 func (c *Conn) closeWhenDrained() {
-	if c.Closed() || c.closer.controlGone || c.Table().Unacked() > 0 {
+	if c.Closed() || c.closer.controlGone || !c.channels.Finish() || c.Table().Unacked() > 0 {
 		return
 	}
 	if !c.closesControl() || c.channels.CloseControl() != nil {

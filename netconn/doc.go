@@ -56,7 +56,7 @@
 //	naks                            1024 packets in a row, told over 10 s or more, all of them or all with reliable bunches of channels
 //	                                that the peer has: the connection ends with PeerBroke, or with PathNarrow where packets of
 //	                                that size without reliable bunches are lost too
-//	a close                         LingerTimeout, 2 s; what isn't acked by then is listed in the CloseResult
+//	a close                         LingerTimeout, 2 s; what isn't sent and acked by then is listed in the CloseResult
 //
 // All methods of a Conn belong to the goroutine that ticks it.
 package netconn

@@ -49,7 +49,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	return err
 }
 
-// Send is Queue.Send. It returns ErrClosed once the channel is closed.
+// Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order.
 func (a *Attached) Send(kind *Kind, m Message) error {
 	if a.closed {
 		return ErrClosed
@@ -57,7 +57,7 @@ func (a *Attached) Send(kind *Kind, m Message) error {
 	return a.Queue.Send(kind, m)
 }
 
-// SendEncoded is Queue.SendEncoded. It returns ErrClosed once the channel is closed.
+// SendEncoded is Queue.SendEncoded. It returns ErrClosed when Send does.
 func (a *Attached) SendEncoded(e *Encoded) error {
 	if a.closed {
 		return ErrClosed
@@ -91,6 +91,14 @@ func (a *Attached) Tick(now time.Duration) {
 		}
 		a.Sent(r.Last)
 	}
+}
+
+// Finish implements channel.Finisher: when the connection closes in order, messages queued before are still sent, and
+// Ordered ones until they are acked. Send returns ErrClosed from then on.
+func (a *Attached) Finish(ch *channel.Channel) bool {
+	a.closed = true
+	a.Tick(ch.Conn().Now())
+	return a.Pending() == 0
 }
 
 // ReceivedBunch implements channel.Handler.

@@ -58,7 +58,7 @@ var (
 	ErrTooLarge = errors.New("message: too large for a packet; send it as a block")
 	// ErrKind: the kind belongs to another registry.
 	ErrKind = errors.New("message: kind isn't registered with this queue")
-	// ErrClosed: the channel of an Attached is closed.
+	// ErrClosed: the channel of an Attached, or its connection, is closed or about to be.
 	ErrClosed = errors.New("message: the channel is closed")
 )
 

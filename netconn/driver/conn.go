@@ -83,7 +83,8 @@ func (c *Conn) ClientID() uint64 { return c.clientID }
 // UserData is what the back end put into the client's token, on a server with the Netcode link; zeros otherwise.
 func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
-// CloseWithReason closes the connection in order, and tells the peer why. What was sent before is delivered first. The
+// CloseWithReason closes the connection in order, and tells the peer why. What was sent before, and what was written to
+// streams, is delivered first. The
 // peer's CloseResult has the Reason. The connection ends when the peer has acked everything, or after
 // Config.LingerTimeout, so continue to tick until Config.Closed is called. The reason isn't told by Close, a method of
 // the embedded netconn.Conn, nor by a client before its login has begun, in Accepted.

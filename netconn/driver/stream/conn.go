@@ -46,6 +46,7 @@ type Conn struct {
 	granted      uint64 // what the peer was allowed
 	creditDue    bool   // it is to be allowed more
 	closed       bool   // Close was called
+	parting      bool   // the connection closes in order: nothing more is written
 	fin, finSent bool   // to be sent; sent
 	stop         bool
 	stopSent     bool
@@ -132,7 +133,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 			return total, os.ErrDeadlineExceeded
 		case c.peerStopped:
 			return total, ErrPeerClosed
-		case c.ended:
+		case c.ended || c.parting:
 			return total, ErrLost
 		}
 		if n := c.out.write(p[total:]); n > 0 {
@@ -160,7 +161,8 @@ func (c *Conn) CloseWrite() error {
 }
 
 // Close ends both directions and doesn't wait. What was written before still goes out while the
-// driver is ticked; what wasn't read is thrown away. A Listener has room for another stream at once.
+// driver is ticked, also when the connection is closed in order meanwhile; what wasn't read is thrown away. A Listener has
+// room for another stream at once.
 func (c *Conn) Close() error {
 	if c.listener != nil {
 		c.listener.change(c, func(s *slot) { s.closed = true })

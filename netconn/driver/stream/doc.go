@@ -27,10 +27,16 @@
 //
 // # The end of a connection
 //
-// When a connection ends, its streams end at both ends with [ErrLost]. That is so for one that is closed in order too
-// (driver.Conn.CloseWithReason, driver.Driver.Shutdown): what streams have sent by then arrives, what waits in their buffers doesn't. To lose
-// nothing, let both ends of each stream call CloseWrite and read to io.EOF before. A server that shuts down while its client is
-// out of reach ends its streams after driver.Config.LingerTimeout; the client's end after its Timeout.
+// When a connection ends, its streams end at both ends with [ErrLost], except where the end of data came before.
+//
+// An end that closes the connection in order (driver.Conn.CloseWithReason, driver.Driver.Shutdown) sends what was written to
+// its streams before. From then on Write returns ErrLost. The peer reads all of it, then io.EOF for streams with Close or
+// CloseWrite called before, and ErrLost for others. What doesn't arrive within driver.Config.LingerTimeout is lost: the path is too slow or the peer
+// reads too slowly. Then the reader gets ErrLost, and the CloseResult lists the channel. What the peer has written and not sent yet
+// is lost too. To lose nothing, let both ends of each stream call CloseWrite and read to io.EOF first.
+//
+// driver.Driver.Close, and so the end of Run, ends streams at once: call Shutdown before. A server that shuts down while its client is
+// out of reach ends its streams after LingerTimeout; the client's end after its Timeout.
 //
 // # On the wire
 //

@@ -34,7 +34,7 @@ func (c *Conn) run() {
 // pump sends what doesn't wait for bandwidth, and has data sent when the game leaves some. While the channel has no room it comes
 // back with an ack of its own.
 func (c *Conn) pump() {
-	for c.ch != nil && !c.ch.Closing() {
+	for c.sends() {
 		seg := c.next()
 		switch {
 		case seg == nil:
@@ -54,7 +54,7 @@ func (c *Conn) pump() {
 
 // sendData sends a segment of data and returns its bytes, as driver.Conn.SendSpare wants it.
 func (c *Conn) sendData() int {
-	if c.ch != nil && !c.ch.Closing() {
+	if c.sends() {
 		seg := c.next()
 		switch {
 		case seg == nil || seg[0] != segData:
@@ -67,6 +67,39 @@ func (c *Conn) sendData() int {
 	}
 	c.offered = false
 	return 0
+}
+
+// sends reports whether segments may be sent. At the orderly end of the connection only Finish may.
+func (c *Conn) sends() bool { return c.ch != nil && !c.ch.Closing() && !c.parting }
+
+// Finish sends what was written, when the connection closes in order; see channel.Finisher. It doesn't wait for what the game
+// leaves of the bandwidth, as the game sends nothing more. The peer's credit and the channel's room bound it.
+func (c *Conn) Finish(ch *channel.Channel) bool {
+	c.part()
+	for c.ch != nil && ch.Room() > 0 {
+		seg := c.next()
+		if seg == nil || !c.send(seg) {
+			break
+		}
+	}
+	return c.finished()
+}
+
+// part ends writing.
+func (c *Conn) part() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.parting {
+		c.parting = true
+		c.wake.Broadcast()
+	}
+}
+
+// finished reports whether the peer was sent all that it waits for.
+func (c *Conn) finished() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended || (c.out.n == 0 || c.peerStopped) && (!c.fin || c.finSent)
 }
 
 // send reports whether a segment was sent.

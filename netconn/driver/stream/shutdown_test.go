@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -116,7 +117,7 @@ func TestShutdownInDarkness(t *testing.T) {
 	}
 }
 
-// TestShutdownCutsNothingInSilence: streams that are busy when the server shuts down end with ErrLost at the peer, never with io.EOF short of what
+// TestShutdownCutsNothingInSilence: streams that have more to send when the server shuts down than LingerTimeout has time for end with ErrLost at the peer, never with io.EOF short of what
 // was written; those whose ends have said all before, as the package's documentation shows, lose nothing.
 func TestShutdownCutsNothingInSilence(t *testing.T) {
 	for _, wait := range []bool{false, true} {
@@ -150,9 +151,155 @@ func TestShutdownCutsNothingInSilence(t *testing.T) {
 				}
 			}
 			e.server.Do(func() { e.server.Shutdown("good night") })
+			all := true
 			for range streams {
-				require.Equal(t, wait, <-whole)
+				all = <-whole && all
 			}
+			require.Equal(t, wait, all)
 		})
 	}
+}
+
+// closing is how a connection is closed in order.
+var closing = map[string]func(e *ends){
+	"shutdown of the server": func(e *ends) { e.server.Do(func() { e.server.Shutdown("good night") }) },
+	"shutdown of the client": func(e *ends) { e.client.Do(func() { e.client.Shutdown("good night") }) },
+	"close of a connection": func(e *ends) {
+		e.server.Do(func() {
+			for c := range e.server.Conns {
+				c.CloseWithReason("go")
+			}
+		})
+	},
+}
+
+// TestWrittenArrives: what was written to streams when their connection is closed in order arrives: io.EOF follows for those whose end of data
+// was said by then, ErrLost for the others, and for all who write on.
+func TestWrittenArrives(t *testing.T) {
+	const total, streams = 20_000, 6 // in LingerTimeout the connection has room for more
+	for what, end := range closing {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, Config{}, lossy, func(t *testing.T, e *ends) {
+				e.parting.Store(true)
+				type pair struct{ from, to net.Conn }
+				var pairs []pair
+				for range streams {
+					c, s := e.pair()
+					if what == "shutdown of the client" {
+						c, s = s, c
+					}
+					pairs = append(pairs, pair{s, c})
+				}
+				time.Sleep(time.Second) // each knows the other's credit
+				for i, p := range pairs {
+					n, err := p.from.Write(make([]byte, total))
+					require.NoError(t, err)
+					require.Equal(t, total, n)
+					switch i % 3 {
+					case 0:
+						require.NoError(t, p.from.Close())
+					case 1:
+						require.NoError(t, p.from.(*Conn).CloseWrite())
+					}
+				}
+				end(e)
+				for i, p := range pairs {
+					n, err := io.Copy(io.Discard, p.to)
+					assert.EqualValues(t, total, n, "stream %d: %v", i, err)
+					if i%3 == 2 {
+						require.ErrorIs(t, err, ErrLost)
+						_, err = p.from.Write([]byte("x"))
+						require.ErrorIs(t, err, ErrLost)
+					} else {
+						require.NoError(t, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWrittenArrivesSlowly: so it does where a stream's channel has no room for it yet, as a few bunches with a long round trip are all that
+// Unreal's protocol has under way, or the path is slow, if it takes less than LingerTimeout.
+func TestWrittenArrivesSlowly(t *testing.T) {
+	far := netsim.Settings{LagMin: 250 * time.Millisecond, LagMax: 250 * time.Millisecond}
+	for what, edit := range map[string]func(cfg *driver.Config){
+		"few bunches": func(cfg *driver.Config) { cfg.NetSpeed, cfg.Protocol.ReliableBuffer = 4_000_000, 32 },
+		"slow path":   func(cfg *driver.Config) { cfg.NetSpeed = 20_000 },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := Listen(name, Config{})
+				var result netconn.CloseResult
+				sc := driver.Unreal51(driver.Config{LingerTimeout: 10 * time.Second})
+				edit(&sc)
+				cc := sc
+				sc.Channels, cc.Channels = []channel.Type{l.Type()}, []channel.Type{Type(name)}
+				sc.Closed = func(_ *driver.Conn, r netconn.CloseResult) { result = r }
+				server, client, _ := linked(t, sc, cc, far, far)
+				ctx, stop := running(t, server, client)
+				c, err := Dial(ctx, client, name, Config{})
+				require.NoError(t, err)
+				s, err := l.Accept()
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				const total = 64 << 10
+				_, err = s.Write(make([]byte, total))
+				require.NoError(t, err)
+				require.NoError(t, s.Close())
+				server.Do(func() { server.Shutdown("good night") })
+				n, err := io.Copy(io.Discard, c)
+				require.NoError(t, err)
+				require.EqualValues(t, total, n)
+				time.Sleep(time.Second)
+				stop()
+				require.NoError(t, l.Close())
+				require.Equal(t, netconn.ClosedByUs, result.Code)
+				require.Zero(t, result.Unacked)
+			})
+		})
+	}
+}
+
+// TestWhoReadsNothingHoldsUpNoEnd: a stream whose peer has given no credit for what was written ends after LingerTimeout, and is listed; a goroutine
+// that waits in Write is told at once.
+func TestWhoReadsNothingHoldsUpNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const linger = 3 * time.Second
+		l := Listen(name, Config{})
+		results := make(chan netconn.CloseResult, 1)
+		sc := driver.Config{NetSpeed: 4_000_000, LingerTimeout: linger}
+		cc := sc
+		sc.Channels, cc.Channels = []channel.Type{l.Type()}, []channel.Type{Type(name)}
+		sc.Closed = func(_ *driver.Conn, r netconn.CloseResult) { results <- r }
+		server, client, _ := linked(t, sc, cc)
+		ctx, stop := running(t, server, client)
+		c, err := Dial(ctx, client, name, Config{})
+		require.NoError(t, err)
+		s, err := l.Accept()
+		require.NoError(t, err)
+		told := make(chan error, 1)
+		go func() {
+			_, err := s.Write(make([]byte, 1<<20))
+			told <- err
+		}()
+		time.Sleep(5 * time.Second)
+		require.Empty(t, told)
+		begin := time.Now()
+		server.Do(func() { server.Shutdown("good night") })
+		require.ErrorIs(t, <-told, ErrLost)
+		require.Less(t, time.Since(begin), time.Second/2)
+		r := <-results
+		require.GreaterOrEqual(t, time.Since(begin), linger)
+		require.Less(t, time.Since(begin), linger+time.Second)
+		require.Equal(t, 1, r.Unacked)
+		require.Len(t, r.Undelivered, 1)
+		require.Equal(t, name, r.Undelivered[0].Name)
+		n, err := io.Copy(io.Discard, c)
+		require.ErrorIs(t, err, ErrLost)
+		require.EqualValues(t, 256<<10, n, "the client's window")
+		time.Sleep(time.Second)
+		stop()
+		require.NoError(t, l.Close())
+	})
 }

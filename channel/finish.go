@@ -1,0 +1,63 @@
+package channel
+
+import "slices"
+
+// Finisher may be implemented by a Handler that has data of its own which SendBunch doesn't have yet.
+type Finisher interface {
+	// Finish is called when the connection begins its orderly end, and then again by each of its ticks and each packet
+	// received, until it returns true: all was sent. Within it SendBunch still works on ch. The connection waits for that
+	// until its LingerTimeout.
+	Finish(ch *Channel) (done bool)
+}
+
+// finishing is the handlers that have something left at an orderly end.
+type finishing struct {
+	left []*Channel
+	now  *Channel // its Finish is running
+}
+
+// Shut makes every later SendBunch, Close and Open return ErrClosed. What was sent before continues, and so do Finishers:
+// call Finish.
+func (m *Machine) Shut() {
+	t := m.table()
+	t.closing = true
+	for ch := range t.All {
+		if _, is := ch.handler.(Finisher); !is || ch.Closing() {
+			continue
+		}
+		if t.finishing == nil {
+			t.finishing = new(finishing)
+		}
+		t.finishing.left = append(t.finishing.left, ch)
+	}
+}
+
+// Finish has Finishers send what they have left, after Shut. It reports whether they have nothing more.
+func (m *Machine) Finish() bool {
+	t := m.table()
+	f := t.finishing
+	if f == nil {
+		return true
+	}
+	f.left = slices.DeleteFunc(f.left, func(ch *Channel) bool {
+		if t.ended || ch.Closing() {
+			return true
+		}
+		f.now = ch
+		defer func() { f.now = nil }()
+		return ch.handler.(Finisher).Finish(ch)
+	})
+	return len(f.left) == 0
+}
+
+// hasLeft reports whether the channel's handler has something left at an orderly end.
+func (ch *Channel) hasLeft() bool {
+	f := ch.table.finishing
+	return f != nil && slices.Contains(f.left, ch)
+}
+
+// shut reports whether nothing more may be sent on the channel.
+func (ch *Channel) shut() bool {
+	t := ch.table
+	return ch.Closing() || t.closing && (t.ended || t.finishing == nil || t.finishing.now != ch)
+}

@@ -1,0 +1,120 @@
+package netconn
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// finisher has bunches of its own to send at the end, so many each time that it is asked.
+type finisher struct {
+	channel.Nop
+	left, atOnce int
+	asked        int
+	other        *channel.Channel
+	others       error
+}
+
+func (f *finisher) Finish(ch *channel.Channel) bool {
+	f.asked++
+	for range min(f.left, f.atOnce) {
+		if _, err := ch.SendBunch(&bunch.Out{Data: []byte("last"), Reliable: true, NoMerge: true}); err != nil {
+			panic(err)
+		}
+		f.left--
+	}
+	if f.other != nil {
+		_, f.others = f.other.SendBunch(&bunch.Out{Data: []byte("no"), Reliable: true})
+	}
+	return f.left == 0
+}
+
+// TestFinishers: at an orderly end handlers with something left are asked until they have sent it, and the peer gets that; other channels, and
+// the same one outside of Finish, send no more.
+func TestFinishers(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	f := &finisher{left: 7, atOnce: 2}
+	ch, err := c.Open(testName, f)
+	require.NoError(t, err)
+	f.other, err = c.Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	for _, ch := range []*channel.Channel{ch, f.other} {
+		_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+		require.NoError(t, err)
+	}
+	for range 5 {
+		h.exchange()
+	}
+	require.Zero(t, f.asked)
+	received := h.conns[1].Table().Counters.ReceivedReliable
+	c.Close(h.now, "")
+	require.Equal(t, 1, f.asked)
+	require.ErrorIs(t, f.others, channel.ErrClosed)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("no"), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrClosed)
+	for range 20 {
+		h.exchange()
+	}
+	require.Zero(t, f.left)
+	asked := f.asked
+	require.GreaterOrEqual(t, asked, 4)
+	require.Equal(t, ClosedByUs, c.Result().Code)
+	require.Zero(t, c.Result().Unacked)
+	require.Equal(t, ClosedByPeer, h.conns[1].Result().Code)
+	require.EqualValues(t, 7, h.conns[1].Table().Counters.ReceivedReliable-received-1, "and the close")
+}
+
+// TestFinishersThatDoNotFinish: the end comes after LingerTimeout, and lists the channel.
+func TestFinishersThatDoNotFinish(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	f := &finisher{left: 7}
+	ch, err := c.Open(testName, f)
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	for range 5 {
+		h.exchange()
+	}
+	begin := h.now
+	c.Close(h.now, "")
+	for !c.Closed() {
+		h.exchange()
+		require.LessOrEqual(t, h.now-begin, 2*c.cfg.LingerTimeout)
+	}
+	require.GreaterOrEqual(t, h.now-begin, c.cfg.LingerTimeout)
+	require.Equal(t, []channel.Undelivered{{Index: ch.Index(), Name: testName, Bunches: 1}}, c.Result().Undelivered)
+	require.Equal(t, 1, c.Result().Unacked)
+	for range 5 {
+		h.exchange()
+	}
+	require.Equal(t, ClosedByPeer, h.conns[1].Result().Code)
+}
+
+// TestFinisherWithoutAChannel: a channel that ends while its handler has something left holds up nothing.
+func TestFinisherWithoutAChannel(t *testing.T) {
+	f := &finisher{left: 7}
+	h := newHand(t, func(_ int, cfg *Config) {
+		cfg.Channels = testTypes(func(ch *channel.Channel) channel.Handler {
+			if ch.Index() > 0 {
+				return f
+			}
+			return channel.Nop{}
+		})
+	})
+	c := h.conns[1]
+	begin := h.now
+	c.Close(h.now, "")
+	require.NoError(t, h.chs[0].Close(bunch.Destroyed))
+	for !c.Closed() {
+		h.exchange()
+	}
+	require.Less(t, h.now-begin, c.cfg.LingerTimeout)
+	require.Positive(t, f.asked)
+	require.Equal(t, ClosedByUs, c.Result().Code)
+	require.Empty(t, c.Result().Undelivered)
+}
