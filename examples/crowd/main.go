@@ -1,16 +1,26 @@
 // Crowd is 250 players who all see each other move, each with 64 kB/s down, at 20 Hz: how old is what
-// they see? Everything but the network is real; that is in memory, in virtual time, with delay and loss.
+// they see, and does the server's work fit its ticks? Everything but the network is real; that is in memory, in virtual
+// time, with delay and loss. It fails when
+//
+//   - more than one of 100 players in view is older than -limit,
+//   - more than one of 100 ticks of the server doesn't fit: its work takes longer than the time to the next tick,
+//   - a player gets more bytes than -bandwidth, and a tenth for what is sent again.
+//
+// The work of a tick is the CPU time of its two goroutines where they run one after the other, and of the longer one where
+// they run at once. So what else runs on the machine doesn't count (but on systems other than Linux it does).
 //
 //	go run ./examples/crowd
-//	go run ./examples/crowd -players 500                              # fails where half of the ticks take more than 50 ms
+//	go run ./examples/crowd -players 500                              # doesn't fit 50 ms on most machines
 //	go run ./examples/crowd -players 200 -bandwidth 16000 -seconds 20
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"text/tabwriter"
@@ -88,7 +98,8 @@ type crowd struct {
 	players []*player
 	clients []*client
 	now     time.Duration
-	took    []time.Duration // by the server's ticks, in real time
+	took    []time.Duration // CPU time by the server's ticks, on the way from begin to end
+	beside  time.Duration   // what a goroutine beside took longer than this one, in this tick
 }
 
 type client struct {
@@ -101,21 +112,31 @@ type client struct {
 
 const cores = 2
 
-// parallel runs the server's encoding on two cores.
-func parallel(n int, f func(i, worker int)) {
-	var wg sync.WaitGroup
-	for w := range cores {
-		wg.Go(func() {
-			for i := w; i < n; i += cores {
-				f(i, w)
-			}
-		})
+// parallel runs the server's encoding on two cores: here, and on a goroutine beside.
+func (c *crowd) parallel(n int, f func(i, worker int)) {
+	work := func(w int) time.Duration {
+		began := threadTime()
+		for i := w; i < n; i += cores {
+			f(i, w)
+		}
+		return threadTime() - began
 	}
+	var wg sync.WaitGroup
+	var beside time.Duration
+	wg.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		beside = work(1)
+	})
+	here := work(0)
 	wg.Wait()
+	c.beside += max(0, beside-here)
 }
 
 func run(o options) error {
-	c := &crowd{o: o, server: actorrep.NewServer(actorrep.Config{Parallel: parallel, Workers: cores})}
+	runtime.LockOSThread() // for threadTime
+	c := &crowd{o: o}
+	c.server = actorrep.NewServer(actorrep.Config{Parallel: c.parallel, Workers: cores})
 	if err := c.server.Register("player", (*player)(nil), actorrep.CullDistance(200)); err != nil {
 		return err
 	}
@@ -183,28 +204,31 @@ func (c *crowd) report(ages []uint32, ticks int, before actorrep.Counters) error
 	rate := func(n int) float64 { return float64(n) / float64(ticks) * float64(c.o.hz) / 1000 }
 	updates := c.server.Counters.Updates - before.Updates
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "age of what is seen, p50\tp90\tp99\tmax\tkB/s p50\tmax\tbits/update\ttick p10 ms\tp50\tp99")
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	slices.Sort(c.took)
+	tick := func(part float64) time.Duration { return c.took[min(len(c.took)-1, int(part*float64(len(c.took))))] }
+	fmt.Fprintln(w, "age of what is seen, p50\tp90\tp99\tmax\tkB/s p50\tmax\tbits/update\ttick's CPU ms, p50\tp99\tmax")
 	fmt.Fprintf(w, "%v\t%v\t%v\t%v\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", age(.5), age(.9), age(.99), age(1), rate(down[len(down)/2]), rate(down[len(down)-1]),
-		float64(c.server.Counters.UpdateBits-before.UpdateBits)/float64(updates), float64(c.tick(.1).Microseconds())/1000, float64(c.tick(.5).Microseconds())/1000, float64(c.tick(.99).Microseconds())/1000)
+		float64(c.server.Counters.UpdateBits-before.UpdateBits)/float64(updates), ms(tick(.5)), ms(tick(.99)), ms(tick(1)))
 	w.Flush()
 	fmt.Println()
 	budget := time.Second / time.Duration(c.o.hz)
-	switch {
-	case c.tick(.5) > budget: // not the longest, since whatever else runs on the machine makes some of them longer
-		return fmt.Errorf("half of the server's ticks take %v or more of %v: too many players for this machine", c.tick(.5).Round(time.Millisecond), budget)
-	case age(.99) > c.o.limit:
-		return fmt.Errorf("one in a hundred of what is seen is %v old or older", age(.99))
-	case rate(down[len(down)-1]) > 1.1*float64(c.o.bandwidth)/1000:
-		return fmt.Errorf("%.1f kB/s to one player", rate(down[len(down)-1]))
+	fit, _ := slices.BinarySearch(c.took, budget+1)
+	var wrong []error
+	if over := ticks - fit; 100*over > ticks {
+		wrong = append(wrong, fmt.Errorf("%d of %d ticks of the server take more CPU time than the %v to the next one, the longest %v: too many players for this machine", over, ticks, budget, tick(1).Round(time.Millisecond)))
 	}
-	fmt.Printf("PASS: %.1f million updates; 99 of 100 players in view are at most %v old\n", float64(updates)/1e6, age(.99))
+	if age(.99) > c.o.limit {
+		wrong = append(wrong, fmt.Errorf("one in a hundred players in view is %v old or older, and %v is the limit", age(.99), c.o.limit))
+	}
+	if most := rate(down[len(down)-1]); most > 1.1*float64(c.o.bandwidth)/1000 {
+		wrong = append(wrong, fmt.Errorf("a player gets %.1f kB/s, and %d is what he has", most, c.o.bandwidth/1000))
+	}
+	if len(wrong) > 0 {
+		return errors.Join(wrong...)
+	}
+	fmt.Printf("PASS: %.1f million updates; 99 of 100 players in view are at most %v old; %d of %d ticks fit %v\n", float64(updates)/1e6, age(.99), fit, ticks, budget)
 	return nil
-}
-
-// tick is the time that a part of the server's ticks take at most.
-func (c *crowd) tick(part float64) time.Duration {
-	slices.Sort(c.took)
-	return c.took[min(len(c.took)-1, int(part*float64(len(c.took))))]
 }
 
 func (c *crowd) join(i int) error {
@@ -243,7 +267,8 @@ func (c *crowd) step() {
 	for i, p := range c.players {
 		p.walk(i, c.now.Seconds())
 	}
-	began := time.Now()
+	c.beside = 0
+	began := threadTime()
 	for _, cl := range c.clients {
 		for p, ok := cl.up.Pop(c.now); ok; p, ok = cl.up.Pop(c.now) {
 			_ = cl.s.ReceivedPacket(c.now, p) // what it can't use it counts
@@ -254,7 +279,7 @@ func (c *crowd) step() {
 	for _, cl := range c.clients {
 		cl.s.Tick(c.now)
 	}
-	c.took = append(c.took, time.Since(began))
+	c.took = append(c.took, threadTime()-began+c.beside)
 	for _, cl := range c.clients {
 		for p, ok := cl.down.Pop(c.now); ok; p, ok = cl.down.Pop(c.now) {
 			_ = cl.c.ReceivedPacket(c.now, p)
