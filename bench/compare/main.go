@@ -1,6 +1,6 @@
 // Compare runs the same workloads over this module and its peers, side by side, and prints tables:
 //
-//	go run . -w w1,w2,w3,w4,w5,w6,r1  everything; tens of minutes
+//	go run . -w w1,w2,w3,w4,w5,w6,w7,r1  everything; tens of minutes
 //	go run . -w w1 -quick         a first look
 //	go run -tags enet .           with ENet, where libenet-dev is installed
 //
@@ -37,7 +37,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.workloads, "w", "w1,w2,w3,w4,w5,w6,r1", "workloads, with commas")
+	flag.StringVar(&s.workloads, "w", "w1,w2,w3,w4,w5,w6,w7,r1", "workloads, with commas")
 	flag.StringVar(&s.only, "peers", "", "peers by name, with commas; all by default")
 	flag.StringVar(&s.out, "plot", "", "directory for plots; none by default")
 	flag.BoolVar(&s.quick, "quick", false, "fewer and shorter measurements")
@@ -49,7 +49,7 @@ func main() {
 	flag.StringVar(&s.serverProfile, "serverprofile", "", "file for a CPU profile of W3's last server")
 	flag.StringVar(&s.serve, "serve", "", "be the server of W3 for this peer")
 	flag.IntVar(&s.clients, "clients", 0, "only this number of clients in W3")
-	flag.IntVar(&s.size, "size", 0, "only messages of this many bytes in W2")
+	flag.IntVar(&s.size, "size", 0, "only messages of this many bytes in W2 and W7")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, and W3's, in messages a second")
 	flag.StringVar(&s.row, "row", "", "only the rows of W6 whose settings contain this")
 	flag.BoolVar(&s.burst, "burst", false, "only W1's losses in bursts")
@@ -104,11 +104,13 @@ func run(w io.Writer, s settings) error {
 			printW5(w, runW5(log, s))
 		case "w6":
 			printW6(w, runW6(log, s))
+		case "w7":
+			printW7(w, runW7(log, all, s))
 		case "r1":
 			r.replication = runR1(log, s)
 			printR1(w, r.replication)
 		default:
-			return fmt.Errorf("no workload %q: w1, w2, w3, w4, w5, w6, r1", name)
+			return fmt.Errorf("no workload %q: w1, w2, w3, w4, w5, w6, w7, r1", name)
 		}
 	}
 	if s.out != "" {

@@ -174,6 +174,26 @@ func TestW6(t *testing.T) {
 	}
 }
 
+// TestW7 measures one size for a moment.
+func TestW7(t *testing.T) {
+	points := runW7(io.Discard, peers(), settings{quick: true, size: 256})
+	if len(points) != len(w7Peers)*len(sweepRTTs) {
+		t.Errorf("%d points", len(points))
+	}
+	for _, p := range points {
+		if p.Err != nil || p.Bytes == 0 || p.Size != 256 {
+			t.Errorf("%+v", p)
+		}
+	}
+	var out bytes.Buffer
+	printW7(&out, append(points, sweptPoint{Name: "other", Size: 32}, sweptPoint{Size: 32}, sweptPoint{Size: 32}))
+	for _, want := range []string{"W7: 256 B", "bunchnet-nc", "quic", "RTT 50ms", "W7: 32 B"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
+
 // TestW3 has a few clients at every peer.
 func TestW3(t *testing.T) {
 	each(t, func(t *testing.T, p *Peer) {

@@ -33,12 +33,13 @@ const w6Size = 1200
 // patience is how long a measurement goes on at most while nothing arrives.
 const patience = 10 * time.Second
 
-// w6RTTs is the round trips of W6; without one there is no proxy in between.
-var w6RTTs = []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond}
+// sweepRTTs is the round trips of W6 and W7; without one there is no proxy in between.
+var sweepRTTs = []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond}
 
-// sweptPoint is a measurement of W6.
+// sweptPoint is a measurement of W6 or W7.
 type sweptPoint struct {
 	Name  string
+	Size  int
 	RTT   time.Duration
 	Bytes float64 // a second
 	CPU   float64 // seconds a million messages; of both ends, the kernel and the proxy
@@ -65,26 +66,36 @@ func w6Peers(quick bool) []*Peer {
 
 // runW6 measures how fast a reliable channel is with every setting and round trip.
 func runW6(w io.Writer, s settings) []sweptPoint {
-	length, rounds := 3*time.Second, w6Rounds
+	var peers []*Peer
+	for _, p := range w6Peers(s.quick) {
+		if strings.Contains(p.Name, s.row) {
+			peers = append(peers, p)
+		}
+	}
+	return sweepAll(w, "w6", s, peers, []int{w6Size})
+}
+
+// sweepAll measures each size over each peer at each round trip, all of them again and again, and returns the medians.
+func sweepAll(w io.Writer, name string, s settings, peers []*Peer, sizes []int) []sweptPoint {
+	length, rounds := 3*time.Second, sweepRounds
 	if s.quick {
 		length, rounds = 500*time.Millisecond, 1
 	}
 	var runs [][]sweptPoint // by point
 	for round := range rounds {
 		i := 0
-		for _, p := range w6Peers(s.quick) {
-			if !strings.Contains(p.Name, s.row) {
-				continue
-			}
-			for _, rtt := range w6RTTs {
-				point := sweptPoint{Name: p.Name, RTT: rtt}
-				point.Err = point.measure(p, length, s.seed+uint64(round))
-				fmt.Fprintf(w, "w6 %s, RTT %v: %.1f MB/s, %v\n", p.Name, rtt, point.Bytes/1e6, point.Err)
-				if round == 0 {
-					runs = append(runs, nil)
+		for _, size := range sizes {
+			for _, p := range peers {
+				for _, rtt := range sweepRTTs {
+					point := sweptPoint{Name: p.Name, Size: size, RTT: rtt}
+					point.Err = point.measure(p, length, s.seed+uint64(round))
+					fmt.Fprintf(w, "%s %s, %d B, RTT %v: %.1f MB/s, %v\n", name, p.Name, size, rtt, point.Bytes/1e6, point.Err)
+					if round == 0 {
+						runs = append(runs, nil)
+					}
+					runs[i] = append(runs[i], point)
+					i++
 				}
-				runs[i] = append(runs[i], point)
-				i++
 			}
 		}
 	}
@@ -95,8 +106,8 @@ func runW6(w io.Writer, s settings) []sweptPoint {
 	return points
 }
 
-// w6Rounds is how often all is measured: a hitch of the machine, or another program's work, falls into one of them.
-const w6Rounds = 3
+// sweepRounds is how often all is measured: a hitch of the machine, or another program's work, falls into one of them.
+const sweepRounds = 3
 
 // median is the point in the middle by throughput, or the first that failed.
 func median(runs []sweptPoint) sweptPoint {
@@ -112,7 +123,7 @@ func (p *sweptPoint) measure(peer *Peer, length time.Duration, seed uint64) erro
 	var received atomic.Int64
 	var wrong atomic.Bool
 	count := func(_ Conn, msg []byte) {
-		if len(msg) != w6Size || binary.LittleEndian.Uint64(msg) != uint64(received.Load()) {
+		if len(msg) != p.Size || binary.LittleEndian.Uint64(msg) != uint64(received.Load()) {
 			wrong.Store(true)
 		}
 		received.Add(1)
@@ -123,7 +134,7 @@ func (p *sweptPoint) measure(peer *Peer, length time.Duration, seed uint64) erro
 	}
 	sent := make(chan error, 1)
 	go func() {
-		msg := make([]byte, w6Size)
+		msg := make([]byte, p.Size)
 		for i := uint64(0); ; i++ {
 			binary.LittleEndian.PutUint64(msg, i)
 			if err := c.Send(msg); err != nil {
@@ -140,7 +151,7 @@ func (p *sweptPoint) measure(peer *Peer, length time.Duration, seed uint64) erro
 	}
 	n, took := received.Load()-before, time.Since(begin).Seconds()
 	p.CPU = (cpuTime() - cpu).Seconds() / float64(max(1, n)) * 1e6
-	p.Bytes = float64(n) * w6Size / took
+	p.Bytes = float64(n) * float64(p.Size) / took
 	var ended error
 	select {
 	case ended = <-sent:
@@ -185,15 +196,20 @@ func (p *sweptPoint) connect(peer *Peer, seed uint64, count Handler) (Conn, func
 }
 
 func printW6(w io.Writer, points []sweptPoint) {
-	table(w, fmt.Sprintf("W6: %d B, reliable and ordered, one way, as fast as it is taken: MB/s (CPU s/million)", w6Size), func(row func(...any)) {
-		head := []any{"settings"}
-		for _, rtt := range w6RTTs {
+	printSweep(w, fmt.Sprintf("W6: %d B", w6Size), "settings", points)
+}
+
+// printSweep prints points with a row for each peer.
+func printSweep(w io.Writer, title, rows string, points []sweptPoint) {
+	table(w, title+", reliable and ordered, one way, as fast as it is taken: MB/s (CPU s/million)", func(row func(...any)) {
+		head := []any{rows}
+		for _, rtt := range sweepRTTs {
 			head = append(head, fmt.Sprintf("RTT %v", rtt))
 		}
 		row(head...)
-		for ; len(points) > 0; points = points[len(w6RTTs):] {
+		for ; len(points) > 0; points = points[len(sweepRTTs):] {
 			cells := []any{points[0].Name}
-			for _, p := range points[:len(w6RTTs)] {
+			for _, p := range points[:len(sweepRTTs)] {
 				if p.Err != nil {
 					cells = append(cells, p.Err)
 					continue
