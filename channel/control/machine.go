@@ -8,16 +8,15 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Errors of the machines; each ends the connection.
+// Errors that Receive returns. Each ends the connection.
 var (
 	ErrOrder   = errors.New("control: message out of order")
 	ErrVersion = errors.New("control: network versions differ")
 	ErrRefused = errors.New("control: login refused")
-	ErrPeer    = errors.New("control: the peer ended it")
 )
 
-// Reasons to refuse a login for. Authorize returns one, with more words if it likes (fmt.Errorf("%w: until May", ErrBanned)), and
-// the client's Receive gives the same one: they go over the wire as the words that a Failure begins with.
+// Reasons for refusing a login. Authorize returns one of them, or an error that wraps one (fmt.Errorf("%w: until May", ErrBanned)). The
+// client's Receive returns an error that wraps the same one. On the wire a reason is the beginning of the Failure's text.
 var (
 	ErrFull             = errors.New("server full")
 	ErrBanned           = errors.New("banned")
@@ -25,7 +24,7 @@ var (
 	ErrShuttingDown     = errors.New("shutting down")
 )
 
-// Reasons to end a connection for, besides those: the words that a CloseReason begins with.
+// More reasons for ending a connection. On the wire a reason is the beginning of the CloseReason's text.
 var (
 	ErrKicked   = errors.New("kicked")
 	ErrReplaced = errors.New("replaced by a new connection")
@@ -33,7 +32,8 @@ var (
 
 var reasons = [...]error{ErrFull, ErrBanned, ErrAlreadyConnected, ErrShuttingDown, ErrKicked, ErrReplaced}
 
-// Ended is the error that a CloseReason's text stands for: one of the reasons with the text, or nil when it begins with none's words.
+// Ended returns the error for the text of a CloseReason: it wraps the reason that the text begins with. It returns nil if
+// the text begins with none of the reasons.
 func Ended(text string) error {
 	for _, r := range reasons {
 		if startsWith(text, r.Error()) {
@@ -43,7 +43,8 @@ func Ended(text string) error {
 	return nil
 }
 
-// Text is what a Failure or a CloseReason says of an error: its words, behind those of the reason that it wraps.
+// Text returns the text that a Failure or CloseReason carries for an error: the error's own text. If it wraps one of the reasons
+// and doesn't begin with that reason, the reason and a colon are put in front.
 func Text(err error) string {
 	text := err.Error()
 	for _, r := range reasons {
@@ -54,7 +55,7 @@ func Text(err error) string {
 	return text
 }
 
-// Short is what is said instead of a Text that is too long for a message: of its words only those of the reason.
+// Short returns the text to send when Text is too long for a message. It names the reason alone.
 func Short(err error) string {
 	short := ErrRefused
 	for _, r := range reasons {
@@ -65,7 +66,7 @@ func Short(err error) string {
 	return short.Error() + ": the words were too many to send"
 }
 
-// refusal is the error that a Failure's text stands for.
+// refusal returns the client's error for the text of a Failure.
 func refusal(text string) error {
 	if why := Ended(text); why != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, why)
@@ -73,38 +74,39 @@ func refusal(text string) error {
 	return fmt.Errorf("%w: %s", ErrRefused, text)
 }
 
-// startsWith reports whether a text is the words, or the words and more behind a colon.
+// startsWith reports whether text equals words, or begins with words and a colon.
 func startsWith(text, words string) bool {
 	rest, ok := strings.CutPrefix(text, words)
 	return ok && (rest == "" || rest[0] == ':')
 }
 
-// Sender sends a message reliably on channel 0.
+// Sender sends a message on channel 0 as a reliable bunch. If it returns an error, Receive returns that error.
 type Sender func(Message) error
 
-// MinNetSpeed is the lowest Netspeed a server grants, in bytes a second.
+// MinNetSpeed is the lowest bandwidth that a server grants, in bytes a second.
 const MinNetSpeed = 1800
 
-// ServerConfig is what a server says and asks. The zero value lets everyone in.
+// ServerConfig configures the server's side of the login. The zero value accepts every client.
 type ServerConfig struct {
-	// NetworkVersion must be the client's; 0 accepts any.
+	// NetworkVersion is the version that clients must have. A client with another one gets an Upgrade and is refused with
+	// ErrVersion. 0 accepts any.
 	NetworkVersion uint32
-	// Features is whether Hello and Upgrade carry runtime features (5.3 and later).
+	// Features says that Hello and Upgrade carry the runtime features (engine 5.3 and later). Both ends must agree.
 	Features bool
-	// Map and GameMode go into Welcome.
+	// Map and GameMode are sent in Welcome.
 	Map, GameMode string
-	// Level is asked for them instead when a client is let in, where they change. May be nil.
+	// Level returns them for each client that is accepted. It is for games whose map changes. If it is nil, Map and GameMode are sent.
 	Level func() (mapName, gameMode string)
-	// Challenge is the text clients get to answer.
+	// Challenge is the text sent to clients, which their Respond answers.
 	Challenge string
-	// Authorize decides on a login; its error's text goes to the client, and ErrFull, ErrBanned and ErrAlreadyConnected as
-	// such. nil accepts.
+	// Authorize accepts or refuses a login. If it returns an error, the client is refused and is sent the error's text; see
+	// ErrFull for errors that the client can test for. A nil func accepts every login.
 	Authorize func(*Login) error
-	// MaxNetSpeed bounds what clients may ask for, in bytes a second. Default 100000.
+	// MaxNetSpeed is the highest bandwidth that a client is granted, in bytes a second. Default 100000.
 	MaxNetSpeed int
-	// NetSpeed is told the bandwidth granted. May be nil.
+	// NetSpeed is called with the bandwidth that the client is granted. May be nil.
 	NetSpeed func(bytesPerSecond int)
-	// Admitted is called once the client is in. May be nil.
+	// Admitted is called once, when the client joins. May be nil.
 	Admitted func()
 }
 
@@ -126,17 +128,16 @@ func NewServer(cfg ServerConfig, send Sender) *Server {
 	return &Server{cfg: cfg, send: send, expect: HelloID}
 }
 
-// Joined reports whether the client is in.
+// Joined reports whether the client has joined.
 func (s *Server) Joined() bool { return s.joined }
 
-// Login is what the client said of itself.
+// Login returns the client's Login message; its zero value before it arrives.
 func (s *Server) Login() *Login { return &s.login }
 
-// PeerReason is why the client says it ends the connection.
+// PeerReason returns the reason that the client gave for closing the connection; "" if none.
 func (s *Server) PeerReason() string { return s.reason }
 
-// Receive takes the messages of a bunch. An error ends the connection; ErrPeer means the client
-// is about to end it.
+// Receive handles the messages of one bunch. If it returns an error, the caller closes the connection.
 func (s *Server) Receive(r *bitio.Reader) error {
 	for r.Remaining() > 0 {
 		m, err := Read(r, s.cfg.Features)
@@ -196,7 +197,7 @@ func (s *Server) hello(m *Hello) error {
 	return s.send(&Challenge{Text: s.cfg.Challenge})
 }
 
-// sendFailure tells the client why.
+// sendFailure sends the client a Failure with the error's text.
 func (s *Server) sendFailure(err error) {
 	if s.send(&Failure{Reason: Text(err)}) != nil {
 		_ = s.send(&Failure{Reason: Short(err)}) // the connection ends anyway
@@ -219,21 +220,22 @@ func (s *Server) receiveLogin(m *Login) error {
 	return s.send(w)
 }
 
-// ClientConfig is what a client says.
+// ClientConfig configures the client's side of the login.
 type ClientConfig struct {
+	// NetworkVersion and Features: see ServerConfig.
 	NetworkVersion uint32
 	Features       bool
-	// Token, URL, UniqueID and Platform are passed on to the server.
+	// Token is sent in Hello; URL, UniqueID and Platform in Login. Texts have at most 4096 characters, UniqueID at most 256 bytes.
 	Token, URL, Platform string
 	UniqueID             []byte
-	// Respond answers the server's challenge. nil answers "".
+	// Respond returns the answer to the server's challenge. A nil func answers "".
 	Respond func(challenge string) string
-	// NetSpeed asks for a bandwidth in bytes a second. Default 100000.
+	// NetSpeed is the bandwidth that the client asks for, in bytes a second. Default 100000.
 	NetSpeed int
-	// Welcomed is called when the server has let us in. With it the client joins only when Join is called, as when the map is
-	// loaded; the server's LoginTimeout bounds how long that may take. nil joins at once.
+	// Welcomed is called when the server has accepted the login. If it is set, the client joins when Join is called, for
+	// example after loading the map. The server's LoginTimeout limits how long that may take. If it is nil, the client joins at once.
 	Welcomed func(*Welcome)
-	// Entered is called once we are in: at the welcome, or when Join was called after it. May be nil.
+	// Entered is called once, when the client joins. May be nil.
 	Entered func(*Welcome)
 }
 
@@ -244,11 +246,11 @@ type Client struct {
 	expect ID
 	joined bool
 	reason string
-	// welcome is the server's, nil before.
+	// welcome is the server's message; nil before it arrives.
 	welcome *Welcome
 }
 
-// NewClient returns a client; Start begins.
+// NewClient returns a client. Start begins the login.
 func NewClient(cfg ClientConfig, send Sender) *Client {
 	if cfg.NetSpeed == 0 {
 		cfg.NetSpeed = 100_000
@@ -256,18 +258,18 @@ func NewClient(cfg ClientConfig, send Sender) *Client {
 	return &Client{cfg: cfg, send: send, expect: ChallengeID}
 }
 
-// Start says Hello.
+// Start sends Hello.
 func (c *Client) Start() error {
 	return c.send(&Hello{LittleEndian: true, NetworkVersion: c.cfg.NetworkVersion, Token: c.cfg.Token})
 }
 
-// Joined reports whether the server has let us in.
+// Joined reports whether the client has joined: the server accepted it and Join was sent.
 func (c *Client) Joined() bool { return c.joined }
 
-// PeerReason is why the server says it ends the connection.
+// PeerReason returns the reason that the server gave for closing the connection; "" if none.
 func (c *Client) PeerReason() string { return c.reason }
 
-// Receive takes the messages of a bunch. An error ends the connection.
+// Receive handles the messages of one bunch. If it returns an error, the caller closes the connection.
 func (c *Client) Receive(r *bitio.Reader) error {
 	for r.Remaining() > 0 {
 		m, err := Read(r, c.cfg.Features)
@@ -308,13 +310,13 @@ func (c *Client) receive(m Message) error {
 	return nil
 }
 
-// nothing is what a client expects of a server once it was let in: no message has this number.
+// nothing is the ID that a client expects after Welcome. No message has it.
 const nothing ID = 0xFF
 
-// ErrNotWelcome is a Join before the server has let us in.
-var ErrNotWelcome = errors.New("control: the server hasn't let us in yet")
+// ErrNotWelcome: Join was called before Welcome arrived.
+var ErrNotWelcome = errors.New("control: the server hasn't accepted the login yet")
 
-// Join says that the client is ready, after Welcomed. Again it does nothing.
+// Join tells the server that the client is ready. Call it after Welcomed. A second call does nothing.
 func (c *Client) Join() error {
 	switch {
 	case c.welcome == nil:

@@ -1,5 +1,5 @@
-// Package control is what the two ends say on channel 0: who they are, whether they
-// may talk, and why they stop (Unreal's NMT messages, 4.27 and 5.x).
+// Package control is the protocol of the control channel, channel 0: the login and the reasons for closing (Unreal's NMT
+// messages, 4.27 and 5.x).
 //
 //	client                                            server
 //	  | Hello(endian, network version, token)    -->    |
@@ -8,10 +8,8 @@
 //	  |    <-- Welcome(map, game mode, redirect)        |
 //	  | Netspeed(bytes a second), Join           -->    | joined
 //
-// Each message is a byte of id and its fields; several may follow each other in one
-// bunch. All go reliably. A message that is unknown or doesn't parse ends the
-// connection, and so does one out of order: on an authentic channel only a broken or lying
-// peer sends it.
+// A message is one byte with its ID, and its fields. A bunch holds one or more messages. All bunches are reliable. A message that is
+// unknown, doesn't parse or comes out of order ends the connection: a correct peer never sends one.
 //
 //	id                  fields
 //	0  Hello            u8 little-endian, u32 network version, FString token[, u16 features]
@@ -24,12 +22,12 @@
 //	9  Join
 //	23 CloseReason      FString (5.x)
 //
-// The features are there from engine network version 28 on (5.3's presets). The layout of
-// Unreal's unique net id isn't recorded: here it is an IntPacked length and as many bytes,
-// so a login with a real Unreal end needs its own Login codec.
+// The features are present from engine network version 28 on (the 5.3 presets). This package doesn't know the layout of Unreal's
+// unique net ID: it writes an IntPacked length and that many bytes. A login with a real Unreal end therefore needs a
+// Login codec of its own.
 //
-// The machines [Server] and [Client] hold the order. They get what arrives and say what to
-// send; netconn/driver puts them on channel 0.
+// The state machines [Server] and [Client] check the order of messages. They are given the bunches that arrive and call a [Sender]. Package
+// netconn/driver runs them on channel 0.
 package control
 
 import (
@@ -39,10 +37,10 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// ID names a control message (Unreal's NMT numbers).
+// ID is the number of a control message (Unreal's NMT numbers).
 type ID uint8
 
-// The messages this package speaks.
+// IDs of the messages that this package knows.
 const (
 	HelloID       ID = 0
 	WelcomeID     ID = 1
@@ -63,48 +61,48 @@ type Message interface {
 	read(r *bitio.Reader, features bool)
 }
 
-// Hello opens the conversation.
+// Hello is the client's first message.
 type Hello struct {
 	LittleEndian   bool
 	NetworkVersion uint32
-	Token          string // asks for encryption in Unreal; opaque here
+	Token          string // Unreal's encryption token; this package doesn't use it
 	Features       uint16
 }
 
-// Welcome lets a client in.
+// Welcome tells a client that its login is accepted, and which map to load.
 type Welcome struct{ Map, GameMode, Redirect string }
 
-// Upgrade refuses a client of another network version.
+// Upgrade refuses a client with another network version, and names the server's.
 type Upgrade struct {
 	NetworkVersion uint32
 	Features       uint16
 }
 
-// Challenge asks for a Login.
+// Challenge is the server's answer to Hello. The client answers it with a Login.
 type Challenge struct{ Text string }
 
 // Netspeed is the bandwidth the client wants, in bytes a second.
 type Netspeed struct{ BytesPerSecond int32 }
 
-// Login says who the client is.
+// Login says who the client is. Its fields mean what the game wants; the server's Authorize reads them.
 type Login struct {
 	Response, URL string
 	UniqueID      []byte // at most 256 bytes
 	Platform      string
 }
 
-// Failure says why the connection ends.
+// Failure says why the login is refused. The connection ends after it.
 type Failure struct{ Reason string }
 
-// Join says that the client is ready.
+// Join says that the client is ready to play.
 type Join struct{}
 
-// CloseReason says why the connection is about to be closed.
+// CloseReason says why its sender is about to close the connection.
 type CloseReason struct{ Reason string }
 
 const (
-	maxText = 4096
-	maxID   = 256
+	maxText = 4096 // characters
+	maxID   = 256  // bytes
 )
 
 // ID is HelloID.
@@ -245,8 +243,8 @@ func newMessage(id ID) Message {
 	return nil
 }
 
-// Encode is a message's bytes. features says whether the runtime features are part of Hello and
-// Upgrade. A text of more than 4096 characters is an error.
+// Encode returns a message's bytes. features says whether Hello and Upgrade carry the runtime features. A text of more than 4096
+// characters, or a UniqueID of more than 256 bytes, is an error.
 func Encode(m Message, features bool) ([]byte, error) {
 	w := bitio.NewWriter(make([]byte, 32<<10))
 	w.WriteUint8(uint8(m.ID()))
@@ -262,7 +260,7 @@ func Encode(m Message, features bool) ([]byte, error) {
 	return w.Bytes(), nil
 }
 
-// Read takes the next message of a bunch.
+// Read reads the next message of a bunch. features is as for Encode.
 func Read(r *bitio.Reader, features bool) (Message, error) {
 	id := ID(r.ReadUint8())
 	if r.Err() != nil {

@@ -1,28 +1,29 @@
-// Package session keeps players over the end of their connections: who crashed, or whose network changed, dials again and has its
-// player back.
+// Package session keeps a player when its connection ends. A client whose program crashed or whose network changed dials again and gets
+// the same player back.
 //
 // # On a server
 //
-// A player is whatever the game has for one, P: a score, an avatar that stands about meanwhile. Players gets what a driver tells of
-// connections, and tells of players:
+// A player is a value of the game's own type P, for example with a score and an avatar. Players turns the driver's events about
+// connections into events about players:
 //
 //	connection                      player
-//	joined, nobody known       -->  New
-//	timed out, replaced, ...   -->  Away      kept for Config.Keep
-//	joined, the same ID        -->  Rejoin    its player is back
-//	left, was kicked           -->  Gone      as when Keep is over
+//	joined, unknown ID         -->  New
+//	timed out, replaced, ...   -->  Away      the player is kept for Config.Keep
+//	joined, known ID           -->  Rejoin    the player has a connection again
+//	left, was kicked           -->  Gone      also when Keep is over
 //
 //	players, err := session.NewPlayers(session.Config[*Player]{New: ..., Rejoin: ..., Away: ..., Gone: ...})
 //	srv, err := driver.Listen(":7777", driver.Config{Link: driver.Netcode{TakeOver: true},
 //		Joined: players.Joined, Closed: players.Closed})
 //	each tick: players.Tick(srv.Since(now))
 //
-// Who a player is must be proven, or somebody else gets it: with the Netcode link the client id in the token is, and
-// a ticket that Authorize has checked. Without Netcode.TakeOver that link refuses a client until its former connection has timed
-// out; other links know nobody, so there the former connection goes when the new one has joined.
+// The ID must be proven, because whoever has it gets the player. The client ID in a token of the Netcode link is proven. So is a ticket
+// that Authorize has checked. Without Netcode.TakeOver the Netcode link refuses a client until its former connection has timed out. Other
+// links don't know clients: there Players closes the former connection when the new one joins.
 //
 // # On a client
 //
-// A Redialer ticks a client's driver. When nothing is heard it dials again beside it, with a fresh token, and the game goes on with
-// whichever answers. A connection to a server of actors needs a world of its own, so make one for each dial.
+// A Redialer ticks a client's driver. When nothing arrives for RedialConfig.Silence, it dials again with a fresh token while it keeps the
+// old connection. The game goes on with whichever connection answers first. A connection that replicates actors needs a World of its own, so
+// the Dial function makes one for each dial.
 package session

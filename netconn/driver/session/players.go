@@ -13,43 +13,46 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// ErrConfig is what NewPlayers and NewRedialer wrap.
+// ErrConfig: a setting is missing or out of range. NewPlayers and NewRedialer return errors that wrap it.
 var ErrConfig = errors.New("session: config")
 
-// Config is the settings of Players.
+// Config configures Players.
 type Config[P any] struct {
-	// ID is who is at the other end, proven by the link or the login; "" is nobody who could come back. Default the
-	// ClientID of the Netcode link, nobody when that is 0.
+	// ID returns the proven identity of the client, from the link or the login. "" means that the player can't come back. Default: the
+	// ClientID of the Netcode link, or "" if that is 0.
 	ID func(c *driver.Conn) string
 	// Keep is how long a player is kept without a connection. Default 2 min.
 	Keep time.Duration
-	// MaxAway bounds the players without a connection. Beyond it the one that is away longest is Gone. Default 1024.
+	// MaxAway is how many players without a connection are kept at most. When one more goes away, Gone is called for the one that has been
+	// away longest. Default 1024.
 	MaxAway int
-	// Refuse closes a connection of a player who has one, with driver.ErrAlreadyConnected. Default false: the former one is closed,
-	// with driver.ErrReplaced. With the Netcode link it is TakeOver that decides.
+	// Refuse decides what happens when a player who has a connection joins with another. true: the new connection is closed with
+	// driver.ErrAlreadyConnected. false, the default: the former one is closed with driver.ErrReplaced. With the Netcode link
+	// its TakeOver setting decides instead.
 	Refuse bool
-	// Keeps says whether the player is kept after an end. Default when the connection timed out, was replaced, or ended for a
-	// bound of ours or a narrow path; not when the player left, broke the protocol or was closed by the server's game.
+	// Keeps reports whether the player is kept after its connection ended this way. By default a player is kept if the connection timed
+	// out, was replaced, exceeded a bound of this end or had a narrow path (netconn.TimedOut, WeBroke, PathNarrow). It isn't kept if it
+	// left, broke the protocol or was closed by the game.
 	Keeps func(r netconn.CloseResult) bool
 
-	// New makes the player of a connection. Needed.
+	// New returns the player for a new connection. Required.
 	New func(c *driver.Conn) P
-	// Rejoin gives a player another connection: one that was kept, or, on other links than Netcode, one whose former connection this one replaces. That
-	// comes without Away: let go of the former connection here, too. May be nil.
+	// Rejoin is called when a player has a new connection. Usually Away was called before. It wasn't if the new connection replaces one
+	// that is still open, on links other than Netcode: then drop the former connection here. May be nil.
 	Rejoin func(c *driver.Conn, p P)
-	// Away tells that a player's connection has ended, and that it is kept. May be nil.
+	// Away is called when a player's connection has ended and the player is kept. May be nil.
 	Away func(p P, r netconn.CloseResult)
-	// Gone tells that a player isn't kept, or not any longer, and how its last connection ended. May be nil.
+	// Gone is called when a player is no longer kept. r is how its last connection ended. May be nil.
 	Gone func(p P, r netconn.CloseResult)
 }
 
-// Players is who plays and who may come back. It belongs to the goroutine that ticks the driver.
+// Players holds the players with a connection and those who may come back. Use it only in the goroutine that ticks the driver.
 type Players[P any] struct {
 	cfg    Config[P]
 	now    time.Duration
 	byConn map[*driver.Conn]*entry[P]
 	byID   map[string]*entry[P]
-	away   list.List // of *entry[P]; who is away longest is in front
+	away   list.List // of *entry[P]; the one that is away longest is first
 	joined uint64
 }
 
@@ -57,14 +60,14 @@ type Players[P any] struct {
 type entry[P any] struct {
 	player P
 	id     string
-	nth    uint64       // in the order of New
+	nth    uint64       // its number in the order of New
 	conn   *driver.Conn // nil while it is away
 	ended  netconn.CloseResult
 	until  time.Duration
 	at     *list.Element
 }
 
-// NewPlayers returns one without players, or what is wrong with its settings.
+// NewPlayers returns an empty Players, or an error that wraps ErrConfig.
 func NewPlayers[P any](cfg Config[P]) (*Players[P], error) {
 	switch {
 	case cfg.New == nil:
@@ -97,7 +100,7 @@ func keeps(r netconn.CloseResult) bool {
 	return errors.Is(r.Err, driver.ErrReplaced)
 }
 
-// Joined is for driver.Config.
+// Joined is the callback for driver.Config.Joined.
 func (s *Players[P]) Joined(c *driver.Conn) {
 	s.Tick(c.Now())
 	id := s.cfg.ID(c)
@@ -130,12 +133,12 @@ func (s *Players[P]) add(c *driver.Conn, id string) {
 		s.byID[id] = e
 	}
 	s.byConn[c] = e
-	if c.Closed() { // New ended it
+	if c.Closed() { // New closed it
 		s.Closed(c, c.Result())
 	}
 }
 
-// Closed is for driver.Config.
+// Closed is the callback for driver.Config.Closed.
 func (s *Players[P]) Closed(c *driver.Conn, r netconn.CloseResult) {
 	if c != nil {
 		s.Tick(c.Now())
@@ -156,8 +159,8 @@ func (s *Players[P]) Closed(c *driver.Conn, r netconn.CloseResult) {
 	}
 }
 
-// Restore adds a player that has no connection yet, as if its last one had ended now: for who takes a game over from another server. A player of that ID who is
-// there already, and one without an ID, isn't added; it reports that.
+// Restore adds a player without a connection, as if its last connection had timed out now. It is for a server that takes over a game from
+// another one. It returns false, and adds nothing, if id is "" or a player with that ID exists.
 func (s *Players[P]) Restore(id string, p P) bool {
 	if id == "" || s.byID[id] != nil {
 		return false
@@ -169,7 +172,7 @@ func (s *Players[P]) Restore(id string, p P) bool {
 	return true
 }
 
-// keep has a player be away from now on, in the place of the one that is away longest if MaxAway are.
+// keep adds a player to those that are away. If there are MaxAway, the one that is away longest is removed.
 func (s *Players[P]) keep(e *entry[P]) {
 	for s.away.Len() >= s.cfg.MaxAway { // Gone may have ended others
 		s.gone(s.away.Front().Value.(*entry[P]))
@@ -178,7 +181,7 @@ func (s *Players[P]) keep(e *entry[P]) {
 	e.at = s.away.PushBack(e)
 }
 
-// gone forgets a player without a connection.
+// gone removes a player that has no connection.
 func (s *Players[P]) gone(e *entry[P]) {
 	if e.at != nil {
 		s.away.Remove(e.at)
@@ -189,8 +192,8 @@ func (s *Players[P]) gone(e *entry[P]) {
 	}
 }
 
-// Tick lets go of players that were away for too long. Call it each tick, with driver.Driver's Since; without it they stay until a connection joins or
-// ends.
+// Tick removes players that were away for longer than Keep. Call it in each tick with the time from driver.Driver.Since. Otherwise they stay
+// until a connection joins or ends.
 func (s *Players[P]) Tick(now time.Duration) {
 	s.now = max(s.now, now)
 	for f := s.away.Front(); f != nil && s.now >= f.Value.(*entry[P]).until; f = s.away.Front() {
@@ -198,7 +201,8 @@ func (s *Players[P]) Tick(now time.Duration) {
 	}
 }
 
-// Forget has a player that is away be Gone, such as when its match has ended. It reports whether there was one of that ID.
+// Forget removes a player that is away, for example when its match is over, and calls Gone. It returns false if no player with that
+// ID is away.
 func (s *Players[P]) Forget(id string) bool {
 	e := s.byID[id]
 	if e == nil || e.at == nil {
@@ -208,7 +212,7 @@ func (s *Players[P]) Forget(id string) bool {
 	return true
 }
 
-// Of is the player of a connection; false when it hasn't joined, or has ended.
+// Of returns the player of a connection. ok is false if the connection hasn't joined or has ended.
 func (s *Players[P]) Of(c *driver.Conn) (p P, ok bool) {
 	if e := s.byConn[c]; e != nil {
 		return e.player, true
@@ -216,8 +220,8 @@ func (s *Players[P]) Of(c *driver.Conn) (p P, ok bool) {
 	return p, false
 }
 
-// All calls yield with every player in the order of New, and its connection: nil while it is away. Players that come or go meanwhile may
-// be left out.
+// All calls yield for every player in the order of New, with its connection, or nil while it is away. Players that are added or removed
+// during the call may be left out.
 func (s *Players[P]) All(yield func(p P, c *driver.Conn) bool) {
 	all := make([]*entry[P], 0, len(s.byConn)+s.away.Len())
 	for _, e := range s.byConn {
@@ -234,5 +238,5 @@ func (s *Players[P]) All(yield func(p P, c *driver.Conn) bool) {
 	}
 }
 
-// Len is the number of players with a connection, and of those without.
+// Len returns the number of players with a connection, and the number of those without.
 func (s *Players[P]) Len() (here, away int) { return len(s.byConn), s.away.Len() }

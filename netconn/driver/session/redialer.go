@@ -12,48 +12,49 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// RedialConfig is the settings of a Redialer.
+// RedialConfig configures a Redialer.
 type RedialConfig struct {
-	// Dial begins a dial, as driver.Dial does, with a fresh token, and with a world of its own where there are actors. The driver's
-	// Joined and Closed tell the game as always. A nil driver without an error is not yet: the token is on its way, and Dial is
-	// called again in the next tick. An error counts as a dial that failed. Needed.
+	// Dial begins a dial, for example with driver.Dial. Each one needs a fresh token and, if actors are replicated, a World of its own. The
+	// driver's Joined and Closed callbacks are called as usual. Return a nil driver and a nil error while the token isn't there yet: Dial is
+	// called again in the next tick. An error counts as a failed dial. Required.
 	Dial func() (*driver.Driver, error)
-	// Silence is how long nothing was heard of the server when another dial begins beside the connection; where packets are few, three
-	// times the longest time between two in the last seconds, if that is more. Default 300 ms, so that in a game that sends at 10 Hz or more
-	// a change of networks is over within a second.
+	// Silence is how long nothing arrives from the server before another dial begins beside the connection. Where packets are rare it
+	// is three times the longest time between two packets of the last seconds, if that is longer. Default 300 ms: a game that
+	// sends at 10 Hz or more survives a change of networks within a second.
 	Silence time.Duration
-	// Pause is between a dial that failed and the next, when nobody answered or Dial gave an error. After a refusal it is twice as long
-	// each time, up to MaxPause. Default 250 ms and 5 s.
+	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal it
+	// doubles, up to MaxPause. Defaults: 250 ms and 5 s.
 	Pause, MaxPause time.Duration
-	// GiveUp says which ends are for good, of a connection or a dial, by the CloseResult's Err or Dial's error. Default driver.ErrBanned, ErrVersion,
-	// ErrKicked and ErrReplaced, ErrLeft, and settings that can't work: netconn.ErrConfig, driver.ErrNoToken and netcode.ErrTokenReused.
+	// GiveUp reports whether an end of a connection or dial is final, so that no other dial follows. err is the CloseResult's Err or Dial's
+	// error. Default: driver.ErrBanned, ErrVersion, ErrKicked and ErrReplaced, ErrLeft, and wrong settings, which are netconn.ErrConfig,
+	// driver.ErrNoToken and netcode.ErrTokenReused.
 	GiveUp func(err error) bool
-	// Failed is told of every end that another dial follows. May be nil.
+	// Failed is called with the reason of every end that another dial follows. May be nil.
 	Failed func(why error)
 }
 
-// Redialer is a client that dials again when its connection is silent or has ended. Tick it as one would a driver; it belongs to
-// one goroutine.
+// Redialer is a client that dials again when its connection is silent or has ended. Call its TickDispatch and TickFlush like those of a
+// driver. Use it in one goroutine.
 type Redialer struct {
 	cfg   RedialConfig
-	tick  time.Time     // the last one's
-	now   time.Duration // since the first tick; it doesn't go back when the clock is set
-	conn  dialed        // joined last; without a driver when it has ended
-	next  dialed        // under way
-	gaps  gaps          // between what conn hears
-	began time.Duration // when that was
-	at    time.Duration // when the next dial may begin
+	tick  time.Time     // time of the last tick
+	now   time.Duration // since the first tick; never goes back
+	conn  dialed        // the connection that joined last; zero after its end
+	next  dialed        // the dial in progress
+	gaps  gaps          // between packets that arrive on conn
+	began time.Duration // when next began
+	at    time.Duration // earliest time of the next dial
 	pause time.Duration
 	hurry bool // Redial was called
-	// hurried is that the dial under way is Redial's: it goes on though the connection is heard.
+	// hurried: next was begun by Redial, and goes on even if packets arrive on conn again.
 	hurried bool
-	err     error // why no dial is made any more
-	// switchAt is when the connection of a dial that has joined stands for the one before at the latest, while switching.
+	err     error // why no more dials are made
+	// switching: next has joined and is about to replace conn, at switchAt at the latest.
 	switchAt  time.Duration
 	switching bool
 }
 
-// dialed is a driver and its connection, nil until the handshake is done.
+// dialed is a driver and its connection, which is nil until the handshake is done.
 type dialed struct {
 	driver *driver.Driver
 	conn   *driver.Conn
@@ -66,19 +67,19 @@ func (d *dialed) dispatch(now time.Time) {
 	}
 }
 
-// look notes the connection: the driver forgets it when it ends.
+// look stores the connection, because the driver forgets it when it ends.
 func (d *dialed) look() {
 	if d.driver != nil && d.conn == nil {
 		d.conn = d.driver.Server()
 	}
 }
 
-// ended reports whether there is nothing more to come of it.
+// ended reports whether the dial failed or its connection has ended.
 func (d *dialed) ended() bool {
 	return d.driver.Err() != nil || d.conn != nil && d.conn.Closed()
 }
 
-// NewRedialer returns one that dials in its first tick, or what is wrong with its settings.
+// NewRedialer returns a Redialer that dials in its first tick, or an error that wraps ErrConfig.
 func NewRedialer(cfg RedialConfig) (*Redialer, error) {
 	switch {
 	case cfg.Dial == nil:
@@ -100,7 +101,7 @@ func givesUp(err error) bool {
 
 var forGood = []error{driver.ErrBanned, driver.ErrVersion, driver.ErrKicked, driver.ErrReplaced, ErrLeft, netconn.ErrConfig, driver.ErrNoToken, netcode.ErrTokenReused}
 
-// Driver is that of the connection that joined last, or before there is one of the dial under way; nil between dials.
+// Driver returns the driver of the connection that joined last. If there is none, it returns that of the dial in progress, or nil.
 func (r *Redialer) Driver() *driver.Driver {
 	if r.conn.driver != nil && !r.switching {
 		return r.conn.driver
@@ -108,14 +109,14 @@ func (r *Redialer) Driver() *driver.Driver {
 	return r.next.driver
 }
 
-// Err is why no further dial is made, nil until then: what GiveUp was for, or ErrLeft.
+// Err returns why no more dials are made: the error that GiveUp accepted, or ErrLeft. It is nil as long as dials are made.
 func (r *Redialer) Err() error { return r.err }
 
-// Redial begins a dial at the next tick, whatever the connection is like: the machine has changed networks. It takes the place of a dial under way
-// that nobody has answered for Pause, and comes after one that somebody has.
+// Redial begins a dial at the next tick although the connection isn't silent, for example because the machine has changed networks. A dial in
+// progress that nobody has answered for Pause is ended first. One that was answered is finished first.
 func (r *Redialer) Redial() { r.hurry = true }
 
-// TickDispatch ticks the connection and the dial under way, and begins one when it is time.
+// TickDispatch calls TickDispatch of the connection's driver and of the dial in progress. It begins a dial when one is due.
 func (r *Redialer) TickDispatch(now time.Time) {
 	if !r.tick.IsZero() {
 		r.now += max(now.Sub(r.tick), 0)
@@ -135,12 +136,12 @@ func (r *Redialer) TickDispatch(now time.Time) {
 	}
 }
 
-// needless reports whether the connection is heard again, so that the dial under way isn't needed.
+// needless reports whether packets arrive on the connection again, so that the dial in progress isn't needed.
 func (r *Redialer) needless() bool {
 	return r.conn.driver != nil && !r.hurried && !r.conn.ended() && !r.silent()
 }
 
-// TickFlush lets both send what was written.
+// TickFlush calls TickFlush of both drivers.
 func (r *Redialer) TickFlush(now time.Time) {
 	for _, d := range []*dialed{&r.conn, &r.next} {
 		if d.driver != nil {
@@ -150,7 +151,7 @@ func (r *Redialer) TickFlush(now time.Time) {
 	}
 }
 
-// lookAtDial sees what has become of the dial under way.
+// lookAtDial handles the end or success of the dial in progress.
 func (r *Redialer) lookAtDial() {
 	d := &r.next
 	switch {
@@ -163,7 +164,7 @@ func (r *Redialer) lookAtDial() {
 	}
 }
 
-// lookAtConn sees what has become of the connection.
+// lookAtConn handles the end or silence of the connection.
 func (r *Redialer) lookAtConn() {
 	switch {
 	case r.conn.driver == nil:
@@ -179,17 +180,17 @@ func (r *Redialer) lookAtConn() {
 	}
 }
 
-// leaving reports whether the game is closing the connection: it wants no other one, unless that has joined already.
+// leaving reports whether the game is closing the connection. Then no dial is made, unless one has joined already.
 func (r *Redialer) leaving() bool {
 	return r.conn.driver != nil && r.conn.conn.Closing() && !r.switching
 }
 
-// leaves reports whether the end of the connection is that of the dial under way, too. Being replaced is that dial's own doing.
+// leaves reports whether the connection's end also ends the dial in progress. ErrReplaced doesn't: the dial itself caused it.
 func (r *Redialer) leaves(why error) bool {
 	return !r.switching && r.cfg.GiveUp(why) && !errors.Is(why, driver.ErrReplaced)
 }
 
-// drop ends the dial under way.
+// drop ends the dial in progress.
 func (r *Redialer) drop() {
 	if r.next.driver != nil {
 		r.next.end()
@@ -197,8 +198,8 @@ func (r *Redialer) drop() {
 	r.hurry, r.switching = false, false
 }
 
-// joined goes on with a dial's connection, once the server knows that it has joined: the goodbye of the one before could overtake that, and
-// the player be taken for gone.
+// joined replaces the connection by the dial's, once the server knows that the dial has joined. Otherwise the former connection's close could
+// arrive before the new one's Join, and the server would remove the player.
 func (r *Redialer) joined() {
 	if r.conn.driver != nil {
 		if !r.switching {
@@ -212,28 +213,28 @@ func (r *Redialer) joined() {
 	r.conn, r.next, r.gaps, r.pause, r.switching = r.next, dialed{}, gaps{}, 0, false
 }
 
-// switchTime is how long that is waited for, as a game may always have something that isn't acked.
+// switchTime limits that wait, because a game may always have unacked bunches.
 const switchTime = time.Second
 
-// silent reports whether the connection has been for too long: longer than usual, where packets are few.
+// silent reports whether nothing has arrived for Silence and for usualGaps times the longest usual gap.
 func (r *Redialer) silent() bool {
 	return r.conn.conn.Silence() >= max(r.cfg.Silence, usualGaps*r.gaps.longest())
 }
 
-// usualGaps is how many times the longest usual gap a silence lasts before a dial: two packets in a row may be lost.
+// usualGaps allows two lost packets in a row.
 const usualGaps = 3
 
-// gaps is how far apart packets were heard in the last few seconds.
+// gaps holds the longest time between two packets in the last seconds.
 type gaps struct {
 	silence        time.Duration
-	before, latest time.Duration // the longest in the last gapTime that is over, and in the present one
+	before, latest time.Duration // longest gap in the previous gapTime, and in the current one
 	until          time.Duration
 }
 
-// gapTime is how long the longest gap counts, at least.
+// gapTime is how long the longest gap counts. It counts up to twice as long.
 const gapTime = 5 * time.Second
 
-// note takes the silence of a tick.
+// note is called in each tick with the time since the last packet.
 func (g *gaps) note(now, silence time.Duration) {
 	if now >= g.until {
 		g.before, g.latest, g.until = g.latest, 0, now+gapTime
@@ -246,7 +247,7 @@ func (g *gaps) note(now, silence time.Duration) {
 
 func (g *gaps) longest() time.Duration { return max(g.before, g.latest) }
 
-// wants reports whether it is time for a dial.
+// wants reports whether a dial is due.
 func (r *Redialer) wants() bool {
 	return !r.leaving() && (r.hurry || (r.conn.driver == nil || r.silent()) && r.now >= r.at)
 }
@@ -272,7 +273,7 @@ func (r *Redialer) dial() {
 	r.next.look()
 }
 
-// failed waits for the next dial, or gives up.
+// failed schedules the next dial, or gives up.
 func (r *Redialer) failed(why error) {
 	if left := errors.Is(why, ErrLeft); r.cfg.GiveUp(why) && (left || r.conn.driver == nil) {
 		if r.drop(); r.conn.driver != nil {
@@ -292,7 +293,7 @@ func (r *Redialer) failed(why error) {
 	}
 }
 
-// end closes the driver of a connection or dial that is over, and says why it was.
+// end closes the driver of a connection or dial that has ended, and returns the reason.
 func (d *dialed) end() error {
 	err := d.driver.Err()
 	if d.conn != nil {
@@ -310,7 +311,7 @@ func (d *dialed) end() error {
 // ErrLeft: the game closed its connection, or the Redialer.
 var ErrLeft = errors.New("session: the game closed the connection")
 
-// Close ends the connection and the dial under way, at once, as driver.Driver's Close does.
+// Close ends the connection and the dial in progress at once, like driver.Driver.Close.
 func (r *Redialer) Close() error {
 	if r.err == nil {
 		r.err = ErrLeft
