@@ -1,14 +1,14 @@
-// Package capture records a run of a driver and of the game on it, and replays it: the same datagrams at the same times, the same
-// random bytes, the same calls of users, through the same code, to the same state. A bug that was seen once is seen as often as it takes, in a
-// debugger, in virtual time and without a network.
+// Package capture records a run of a game and its driver, and replays it. The replay gives the same code the same datagrams, times, random
+// bytes and user calls, and reaches the same state. So a bug that was seen once can be seen again and again, in a debugger, in virtual
+// time and without a network.
 //
-// Recorded is what comes from outside, not what the game does: so a replay needs the same build, or one that differs in nothing that
-// matters up to the bug. Where it does differ, the replay says so, with the tick. For recordings of what players saw, which other builds can play,
-// see actorrep.World.Record.
+// The recording holds the inputs of the program, not what the program does with them. A replay therefore needs the same build, or one that behaves the
+// same until the bug. If the replay differs from the recorded run, it returns ErrDiverged with the tick. Package actorrep/replay records
+// what players see, in files that other builds can play.
 //
 // # The program
 //
-// A game that can be captured takes its socket, clock and randomness from an [Outside], and is ticked and called from there:
+// A game that can be captured takes its socket, clock and randomness from an [Outside]. All other inputs reach it through Tick and Call:
 //
 //	func boot(o capture.Outside) (capture.Program, error) {
 //		g := &game{world: ...}
@@ -17,11 +17,11 @@
 //	}
 //
 //	func (g *game) Tick(now time.Time) error  // TickDispatch, the game's step, World.Step, TickFlush
-//	func (g *game) Call(data []byte) error    // what else comes from outside: a console command, a setting, a player at the keyboard
-//	func (g *game) State(w io.Writer)         // what is to be the same: positions, scores
+//	func (g *game) Call(data []byte) error    // any other input: a console command, a setting, a local player's key
+//	func (g *game) State(w io.Writer)         // writes what a replay must reproduce: positions, scores
 //
-// Nothing else from outside may reach it: no time.Now, no shared randomness, no goroutines, no maps ranged over. A Netcode link needs a
-// Key of its own, since one from the environment or made for development isn't in the file.
+// The program must not use other inputs: no time.Now, no global randomness, no goroutines, no iteration over maps. A Netcode link needs its
+// Key in the program, because a key from the environment or a development key isn't in the file.
 //
 // # The caller's loop
 //
@@ -33,30 +33,30 @@
 //
 //	result, err := capture.Replay(file, boot)  // later: no error means the same states and the same datagrams
 //
-// What a tick took in is written at its end, also when it panics; so a crash is in the file with all that led to it, and the replay crashes
-// as well. go run ./bench/capture2test makes a Go test of a file.
+// The inputs of a tick are written at the end of the tick, also if it panics. So the file holds all inputs that led to a crash, and
+// the replay crashes too. go run ./bench/capture2test turns a file into a Go test.
 //
 // # The file
 //
 //	19 bytes   "bunchnet capture 1\n"
-//	bytes      local address                                  packed length first, as all bytes
+//	bytes      local address                                  "bytes" is a packed length and that many bytes
 //	packed     batch size of the socket
 //	packed     time, nanoseconds since 1970, zigzag
 //	events
-//	  1        a clock was read: packed, zigzag, since the time before
+//	  1        the clock was read: packed, zigzag, ns since the previous time
 //	  2        random bytes were read: bytes
-//	  3        datagrams were read: packed number | of each: address bytes, bytes | error 8
-//	  4        a write that failed: packed number that went out | error 8
-//	  5        a tick begins: packed, zigzag, since the time before
+//	  3        datagrams were read: packed number | for each: address bytes, bytes | error 8
+//	  4        a write failed: packed number of datagrams sent | error 8
+//	  5        a tick begins: packed, zigzag, ns since the previous time
 //	  6        a call: bytes
-//	  7        a tick or a call is done: hash 64 of all datagrams sent | bytes, the error's text
-//	  8        hash 64 of the state
-//	  9        the end
+//	  7        the end of a tick or call: 64-bit hash of all datagrams sent | bytes, the error's text
+//	  8        64-bit hash of the state
+//	  9        the end of the file
 //
 // # Bounds
 //
-// A call is up to 64 KiB, a file up to Config.MaxBytes: beyond that, as when writing fails, the game goes on without being recorded, and
-// Recorder.Err says why. A reader of a file that isn't one, or is damaged, gets ErrFormat.
+// A call has at most 64 KiB, a file at most Config.MaxBytes. When the file is full or can't be written, the game goes on without being recorded and
+// Recorder.Err returns the reason. Reading a damaged file, or one that isn't a capture, returns ErrFormat.
 //
-// A file holds the random bytes that secrets are made of: who has it can read the connections in it. Keep it as you keep keys.
+// A file holds the random bytes that secrets are made from. Whoever has the file can decrypt the connections in it. Protect it like a key.
 package capture

@@ -16,7 +16,7 @@ import (
 
 const magic = "bunchnet capture 1\n"
 
-// event is a kind of what comes from outside, as it is in the file.
+// event is the kind of a record in the file.
 type event byte
 
 const (
@@ -40,14 +40,14 @@ func (e event) String() string {
 	return fmt.Sprintf("event %d", byte(e))
 }
 
-// Bounds of what a file may say.
+// Bounds of a file's fields.
 const (
 	maxBytes    = 64 << 10 // a datagram, a call, a read of random bytes, an error's text
 	maxAddr     = 64
 	maxMessages = 1 << 12 // of a batch
 )
 
-// failure is an error of a socket, as far as a driver tells them apart.
+// failure is the kind of a socket's error. A driver tells only these apart.
 type failure byte
 
 const (
@@ -97,7 +97,7 @@ func (h *fnv) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sent adds datagrams, with their lengths and addresses.
+// sent hashes datagrams, with their lengths and addresses.
 func (h *fnv) sent(msgs []udp.Message) {
 	var b [32]byte
 	for i := range msgs {
@@ -110,7 +110,7 @@ func (h *fnv) sent(msgs []udp.Message) {
 	}
 }
 
-// source reads a file. The first error stays, and everything read after it is zero.
+// source reads a file. It keeps the first error; later reads return zero values.
 type source struct {
 	r   *bufio.Reader
 	buf []byte
@@ -171,7 +171,7 @@ func (s *source) uint64() (v uint64) {
 	return v
 }
 
-// bytes are valid until the next ones.
+// bytes returns a slice that is valid until the next call.
 func (s *source) bytes(limit int) []byte {
 	n := int(s.uvarint(uint64(limit)))
 	if cap(s.buf) < n {
@@ -200,7 +200,7 @@ func (s *source) addr() netip.AddrPort {
 	return a
 }
 
-// event is the next one's kind.
+// event reads the kind of the next event.
 func (s *source) event() event {
 	e := event(s.byte())
 	if s.err == nil && (e < evClock || e > evEnd) {

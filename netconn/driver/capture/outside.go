@@ -12,34 +12,34 @@ import (
 
 // Errors of this package.
 var (
-	// ErrFormat is a file that isn't a capture, or is damaged.
+	// ErrFormat: the file isn't a capture, or is damaged.
 	ErrFormat = errors.New("capture: not a capture, or damaged")
-	// ErrDiverged is a replay that came to something else than the recorded run.
+	// ErrDiverged: the replay behaved differently from the recorded run.
 	ErrDiverged = errors.New("capture: the replay went another way than the recorded run")
-	// ErrFull is a capture that has reached Config.MaxBytes.
+	// ErrFull: the file has reached Config.MaxBytes.
 	ErrFull = errors.New("capture: the file is full; raise Config.MaxBytes")
-	// ErrTooLarge is a call over 64 KiB; it wasn't made.
+	// ErrTooLarge: the data of a call has more than 64 KiB. The call wasn't made.
 	ErrTooLarge = errors.New("capture: a call is over 64 KiB")
-	// ErrTime is a tick at a time more than 290 years from when the recording began, which the file can't say; it wasn't made. It comes of times that
-	// count from time.Time{}.
+	// ErrTime: the time of a tick is more than 290 years away from the beginning of the recording, which the file can't hold. The tick wasn't
+	// made. The usual cause is a time that counts from time.Time{}.
 	ErrTime = errors.New("capture: a tick's time is more than 290 years from the beginning")
-	// ErrOutside is an Outside without a Socket.
+	// ErrOutside: the Outside has no Socket.
 	ErrOutside = errors.New("capture: Record needs Outside.Socket; open one with udp.Listen")
-	// ErrEnded is a call of a Recorder that was closed.
+	// ErrEnded: the Recorder is closed.
 	ErrEnded = errors.New("capture: the recorder is closed")
 )
 
-// Outside is all that a program may get from outside, but for its ticks and calls.
+// Outside holds the sources of a program's inputs, besides its ticks and calls.
 type Outside struct {
-	// Socket is the driver's. Record needs one.
+	// Socket is the driver's socket. Required for Record.
 	Socket udp.Socket
-	// Clock is the time of day. Default time.Now.
+	// Clock returns the time of day. Default time.Now.
 	Clock func() time.Time
-	// Rand is the source of secrets. Default crypto/rand.
+	// Rand is the randomness that secrets are made from. Default crypto/rand.
 	Rand io.Reader
 }
 
-// Config is cfg with this outside.
+// Config returns cfg with this socket, clock and randomness.
 func (o Outside) Config(cfg driver.Config) driver.Config {
 	cfg.Socket, cfg.Clock, cfg.Rand = o.Socket, o.Clock, o.Rand
 	return cfg
@@ -57,13 +57,13 @@ func (o Outside) filled() Outside {
 
 // Program is a driver and the game on it.
 type Program interface {
-	// Tick is a frame of the game. The driver's TickDispatch and TickFlush get the same now.
+	// Tick runs a frame of the game. It passes now to the driver's TickDispatch and TickFlush.
 	Tick(now time.Time) error
-	// Call is what comes from outside other than by the network, in a form of the game's own.
+	// Call handles an input that doesn't come from the network, in an encoding of the game's own. data has at most 64 KiB.
 	Call(data []byte) error
-	// State writes what a replay must come to again. What it writes is hashed, not kept.
+	// State writes the state that a replay must reproduce. It is hashed, not stored.
 	State(w io.Writer)
 }
 
-// Boot makes a program. It is the same function for Record and Replay.
+// Boot makes a program. Record and Replay need the same function.
 type Boot func(o Outside) (Program, error)

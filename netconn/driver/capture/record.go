@@ -10,11 +10,11 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Config is the settings of Record; the zero value is useful.
+// Config configures Record. The zero value has the defaults.
 type Config struct {
-	// StateEvery is after how many ticks the state is hashed, besides at the end. Default 60; -1 for the end only.
+	// StateEvery is the number of ticks between two hashes of the state. It is hashed at the end, too. Default 60; -1 for the end only.
 	StateEvery int
-	// MaxBytes bounds the file. Default 1 GiB. What comes later isn't recorded.
+	// MaxBytes is the largest size of the file. After that nothing is recorded; see ErrFull. Default 1 GiB.
 	MaxBytes int64
 }
 
@@ -28,26 +28,26 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Recorder runs a program and writes what comes to it from outside. It belongs to one goroutine, and so does the program; a driver's
-// Run and Do aren't for it.
+// Recorder runs a program and writes its inputs to a file. Use it and the program in one goroutine. The program can't use the driver's Run
+// and Do.
 type Recorder struct {
 	cfg     Config
 	w       io.Writer
 	out     Outside
 	program Program
-	buf     []byte // of the tick or call under way
+	buf     []byte // events of the current tick or call
 	size    int64
 	ticks   int
-	base    time.Time // the first time, with the machine's steady clock in it
-	wall    time.Time // the same without
-	last    int64     // the time told last, nanoseconds since 1970
+	base    time.Time // the first time, with its monotonic reading
+	wall    time.Time // the same without it
+	last    int64     // the last time written, nanoseconds since 1970
 	sent    fnv
 	state   fnv
 	err     error
 	ended   bool
 }
 
-// Record boots a program with what is outside and writes all it gets from there to w.
+// Record boots a program and writes its inputs to w. Zero fields of o have their defaults; Socket is required.
 func Record(w io.Writer, o Outside, cfg Config, boot Boot) (*Recorder, error) {
 	if o.Socket == nil {
 		return nil, ErrOutside
@@ -69,13 +69,13 @@ func Record(w io.Writer, o Outside, cfg Config, boot Boot) (*Recorder, error) {
 	return r, nil
 }
 
-// Program is what boot made.
+// Program returns what boot made.
 func (r *Recorder) Program() Program { return r.program }
 
-// Err is what ended the recording while the program goes on, or nil.
+// Err returns why the recording has stopped although the program goes on; nil while it is recorded.
 func (r *Recorder) Err() error { return r.err }
 
-// Tick ticks the program. The error is the program's.
+// Tick calls the program's Tick and returns its error. It returns ErrTime or ErrEnded without calling it.
 func (r *Recorder) Tick(now time.Time) error {
 	switch {
 	case r.ended:
@@ -83,7 +83,7 @@ func (r *Recorder) Tick(now time.Time) error {
 	case now.Sub(r.base).Abs() > maxAway:
 		return ErrTime
 	}
-	defer r.flush() // a panic's, too
+	defer r.flush() // also if Tick panics
 	at := r.told(now)
 	r.time(evTick, at)
 	err := r.program.Tick(at)
@@ -94,7 +94,7 @@ func (r *Recorder) Tick(now time.Time) error {
 	return err
 }
 
-// Call calls the program. The error is the program's.
+// Call calls the program's Call and returns its error. It returns ErrTooLarge or ErrEnded without calling it.
 func (r *Recorder) Call(data []byte) error {
 	switch {
 	case r.ended:
@@ -109,7 +109,7 @@ func (r *Recorder) Call(data []byte) error {
 	return err
 }
 
-// Close ends the recording with a hash of the state. The program is the caller's to close, and what it does then isn't recorded.
+// Close writes a hash of the state and ends the recording. It doesn't close the program, whose further inputs aren't recorded.
 func (r *Recorder) Close() error {
 	if !r.ended {
 		r.hashState()
@@ -139,7 +139,7 @@ func (r *Recorder) done(err error) {
 	r.buf = append(r.buf, text...)
 }
 
-// flush writes what has gathered.
+// flush writes the buffered events.
 func (r *Recorder) flush() {
 	if r.err == nil && r.size+int64(len(r.buf)) > r.cfg.MaxBytes {
 		r.err = ErrFull
@@ -154,10 +154,11 @@ func (r *Recorder) flush() {
 	r.buf = r.buf[:0]
 }
 
-// maxAway is how far a tick may be from the beginning: beyond what nanoseconds count, all times are one.
+// maxAway is the longest time between the beginning and a tick: an int64 of nanoseconds overflows after 292 years.
 const maxAway = 290 * 365 * 24 * time.Hour
 
-// told is a time as the program is told it: as even as the machine's steady clock, and nothing but a number, as in the replay.
+// told returns the time that the program is given: it advances like the monotonic clock but has no monotonic reading, as in the
+// replay.
 func (r *Recorder) told(t time.Time) time.Time { return r.wall.Add(t.Sub(r.base)) }
 
 func (r *Recorder) time(e event, t time.Time) {
@@ -180,7 +181,7 @@ func (r *Recorder) bytes(e event, p []byte) {
 	r.buf = append(r.buf, p...)
 }
 
-// addr writes an address, without the zone of one that has a long one: no datagram comes from there twice.
+// addr writes an address. A zone that is too long for the file is left out.
 func (r *Recorder) addr(a netip.AddrPort) {
 	var room [128]byte
 	p, err := a.AppendBinary(room[:0])
@@ -191,10 +192,10 @@ func (r *Recorder) addr(a netip.AddrPort) {
 	r.buf = append(r.buf, p...)
 }
 
-// recordedRand is a Recorder as the program's randomness.
+// recordedRand is the randomness that the program is given.
 type recordedRand Recorder
 
-// Read may give less than asked for, as any reader.
+// Read may return fewer bytes than asked for.
 func (s *recordedRand) Read(p []byte) (int, error) {
 	r := (*Recorder)(s)
 	n, err := io.ReadFull(r.out.Rand, p[:min(len(p), maxBytes)])
@@ -207,7 +208,7 @@ func (s *recordedRand) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// recordedSocket is a Recorder as the program's socket.
+// recordedSocket is the socket that the program is given.
 type recordedSocket Recorder
 
 func (s *recordedSocket) TryReadBatch(msgs []udp.Message) (int, error) {

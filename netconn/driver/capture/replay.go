@@ -11,23 +11,23 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Result is what a replay came to.
+// Result is the outcome of a replay.
 type Result struct {
-	Program Program // as it is at the end
+	Program Program // the program in its state at the end
 	Ticks   int
 	Calls   int
-	// State and Sent are hashes of the state at the end and of all datagrams that were sent.
+	// State is the hash of the state at the end, Sent that of all datagrams sent.
 	State, Sent uint64
 	// States is how many states were compared.
 	States int
-	// Complete says that the recording was closed; false is one that was cut off, as by a crash.
+	// Complete is whether the recording was closed. It is false if it was cut off, for example by a crash.
 	Complete bool
-	// Err is the last error that the program returned from a tick or call, as it did when it was recorded.
+	// Err is the last error that the program's Tick or Call returned. The recorded run returned the same.
 	Err error
 }
 
-// Replay boots a program and gives it everything that came from outside when it was recorded. An error is a file that can't be read, or
-// wraps ErrDiverged: the program asked for something else, sent other datagrams or came to another state than then.
+// Replay boots a program and gives it the recorded inputs. It returns an error that wraps ErrDiverged if the program reads other inputs, sends
+// other datagrams or has another state than in the recorded run. Other errors are those of reading the file, such as ErrFormat.
 func Replay(file io.Reader, boot Boot) (Result, error) {
 	r, err := open(file)
 	if err != nil {
@@ -51,12 +51,12 @@ func Replay(file io.Reader, boot Boot) (Result, error) {
 	r.result.Program.State(&state)
 	r.result.State = uint64(state)
 	if errors.Is(r.err, io.ErrUnexpectedEOF) {
-		r.err = nil // cut off: what is there was the same
+		r.err = nil // the file is cut off; everything before was the same
 	}
 	return r.result, r.err
 }
 
-// replayer is a file that is played.
+// replayer plays a file.
 type replayer struct {
 	src    source
 	local  netip.AddrPort
@@ -119,7 +119,7 @@ func (r *replayer) step() {
 	r.fail(r.src.err)
 }
 
-// done compares what a tick or call came to.
+// done compares the datagrams sent and the error of a tick or call with the recorded ones.
 func (r *replayer) done(err error) {
 	if r.err != nil || !r.expect(evDone) {
 		return
@@ -186,7 +186,7 @@ func (r *replayer) clock() time.Time {
 	return time.Unix(0, r.last).UTC()
 }
 
-// replayedRand is a replayer as the program's randomness.
+// replayedRand is the randomness that the program is given.
 type replayedRand replayer
 
 func (s *replayedRand) Read(p []byte) (int, error) {
@@ -206,7 +206,7 @@ func (s *replayedRand) Read(p []byte) (int, error) {
 	return copy(p, b), nil
 }
 
-// replayedSocket is a replayer as the program's socket.
+// replayedSocket is the socket that the program is given.
 type replayedSocket replayer
 
 func (s *replayedSocket) TryReadBatch(msgs []udp.Message) (int, error) {

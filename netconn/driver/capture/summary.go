@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Summary is what is in a capture.
+// Summary says what a capture holds.
 type Summary struct {
 	Ticks, Calls     int
 	Datagrams, Bytes int // received
 	Took             time.Duration
-	// Complete says that the recorder was closed.
+	// Complete is whether the recorder was closed.
 	Complete bool
-	// Err is the last error that a tick or call returned.
+	// Err is the last error that the program's Tick or Call returned.
 	Err string
 }
 
-// Summarize reads a capture without a program.
+// Summarize reads a capture. It doesn't run the program.
 func Summarize(file io.Reader) (Summary, error) {
 	var s Summary
 	r, err := open(file)
