@@ -1,11 +1,10 @@
-// Package simtest runs whole games in one goroutine: servers, clients, their worlds and a bad network
-// between them, in virtual time and from one seed. The same seed gives the same bytes, so a failure is
-// found once and replayed as often as it takes; a minute of the game takes a second or so.
+// Package simtest runs a whole game in one goroutine and in virtual time: servers, clients, their worlds and a bad network. The same seed
+// gives the same bytes, so a failure can be replayed as often as you like. A minute of the game takes about a second.
 //
 // # Your own game in it
 //
-// What runs on a host is a [Program]; a [Game] boots one on each host, after a crash again. Programs are
-// what you have anyway, a driver.Driver and a world, but for three fields of driver.Config:
+// A [Game] boots a [Program] on each host at the beginning and after each crash. A program is the driver.Driver, world and game that you have
+// anyway. Only three fields of driver.Config come from the host:
 //
 //	func (g *myGame) Boot(h *simtest.Host) (simtest.Program, error) {
 //		s, err := h.Listen(7777)
@@ -22,25 +21,24 @@
 //		return p.driver.Err()
 //	}
 //
-//	result := simtest.Play(simtest.Draw(seed, simtest.Profile{}), func(w *simtest.Simulation) simtest.Game { ... })
+//	result := simtest.Play(simtest.Draw(seed, simtest.Profile{}), func(w *simtest.Simulation, s *simtest.Script) (simtest.Game, error) { ... })
 //
-// Use nothing from outside in it: no clock but [Host.Time], no randomness but [Host.Rand] and
-// [Host.Secrets], no goroutines, and no ranging over maps where the order shows.
+// The game may use no other clock than [Host.Time], no other randomness than [Host.Rand] and [Host.Secrets], no goroutines, and no iteration over
+// maps whose order has an effect.
 //
 // # A run
 //
 //	0 ........ Script.Run ............... + Script.Settle
 //	| faults as scripted | Game.Calm; the network heals, crashed hosts boot
-//	|                    | ends when Game.Pending says ""; a failure when it doesn't in time
+//	|                    | ends when Game.Pending returns ""; a failure if it never does
 //
-// Checkers call [Simulation.Failf], which ends the run. Ready-made are [Stream] (each [Delivery] as promised: everything, at most once, or
-// what doesn't arrive is told), [Values] (only values that were set are seen, whole, none older than the last, and those that were set
-// before a call when it runs) and [Fates] (every packet acked or lost exactly once). A panic is a failure, too.
+// Checkers call [Simulation.Failf], which ends the run. There are three ready-made ones. [Stream] checks that messages arrive as their [Delivery]
+// promises. [Values] checks that clients see only values that were set, never an older one after a newer one, and that a call sees what was set
+// before it. [Fates] checks that every packet is acked or lost exactly once. A panic is a failure, too.
 //
 // # Scripts
 //
-// A [Script] is a text of verbs, which [Draw] makes of a seed, [Parse] reads, and [Shrink] makes shorter while
-// it still fails:
+// A [Script] has a text form. [Draw] makes a script from a seed, [Parse] reads one, and [Shrink] makes a failing one shorter:
 //
 //	seed 42
 //	run 6s
@@ -56,6 +54,5 @@
 //	at 4s crash client2 for 1s
 //	at 0s skew client1 ppm=300
 //
-// Package netconn/simtest/exercise is the game that this module tests itself with; go run ./bench/swarm plays
-// it.
+// Package netconn/simtest/exercise is the game that tests this module; go run ./bench/swarm plays it.
 package simtest

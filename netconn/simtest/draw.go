@@ -8,21 +8,21 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// Profile bounds what Draw makes up; the zero value is useful.
+// Profile bounds the scripts that Draw makes. The zero value has the defaults.
 type Profile struct {
-	// MaxServers and MaxClients default to 1 and 4.
+	// MaxServers and MaxClients are the most hosts of each. Defaults: 1 and 4.
 	MaxServers, MaxClients int
-	// MinRun and MaxRun default to 2 and 8 s.
+	// MinRun and MaxRun bound Script.Run. Defaults: 2 s and 8 s.
 	MinRun, MaxRun time.Duration
-	// MaxFaults defaults to 8.
+	// MaxFaults is the most faults. Default 8.
 	MaxFaults int
-	// Kinds is the faults there may be. Default all.
+	// Kinds lists the kinds of faults to draw from. Default: all.
 	Kinds []Kind
-	// Corrupt allows links that flip bits: for games behind a checksum or encryption.
+	// Corrupt allows links that flip bits. It is for games whose packets have a checksum or are encrypted.
 	Corrupt bool
 }
 
-// Draw makes a script of a seed: the links and the faults, without options.
+// Draw makes a script from a seed: the hosts, the links and the faults, without options.
 func Draw(seed uint64, p Profile) Script {
 	if p.MaxServers == 0 {
 		p.MaxServers = 1

@@ -2,10 +2,10 @@ package simtest
 
 import "github.com/bunchnet/bunchnet/netconn/nettrace"
 
-// Fates checks that every packet a connection sends is acked or lost exactly once, in order, and with the
-// other end's Fates that none is acked that didn't arrive.
+// Fates checks the packets of one end of a connection: each is acked or lost exactly once, in order. Compare checks it against the other end:
+// no packet is acked that didn't arrive.
 type Fates struct {
-	// Acked and Lost count the packets' fates.
+	// Acked and Lost count the packets that were acked and lost.
 	Acked, Lost uint64
 
 	world              *Simulation
@@ -17,10 +17,10 @@ type Fates struct {
 	skipped            idSet // sequences that no packet has
 }
 
-// NewFates returns the checker of one end of a connection; hand it the connection's events.
+// NewFates returns a checker for one end of a connection. Set it as that connection's Trace.
 func (w *Simulation) NewFates(name string) *Fates { return &Fates{world: w, name: name} }
 
-// Trace takes an event of the connection.
+// Trace handles an event of the connection. It makes Fates a nettrace.Sink.
 func (f *Fates) Trace(e *nettrace.Event) {
 	switch e.Kind {
 	case nettrace.PacketSent:
@@ -68,11 +68,11 @@ func (f *Fates) fate(id int64, acked bool) {
 	}
 }
 
-// Sent is the number of packets sent.
+// Sent returns the number of packets sent.
 func (f *Fates) Sent() uint64 { return uint64(f.next - f.first) }
 
-// Compare checks this end's acks against what the peer's end processed. refused is how many it
-// processed and refused, or -1 when packets may count as lost that arrived.
+// Compare checks the acks of this end against the packets that the peer's end processed. refused is how many of those the peer refused. It is
+// -1 if packets that arrived may count as lost.
 func (f *Fates) Compare(peer *Fates, refused int) {
 	wrong := 0
 	for id := f.first; id < f.known; id++ {

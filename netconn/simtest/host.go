@@ -11,22 +11,22 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// Program is what runs on a host.
+// Program is the software that runs on a host: usually a driver, a world and the game.
 type Program interface {
-	// Tick is a frame; now is the host's own time of day. An error is a failure of the run.
+	// Tick runs a frame. now is the host's own time of day. An error is a failure of the run.
 	Tick(now time.Time) error
 }
 
-// Crasher may be implemented by a program that wants to know, for its checkers, that it is no more.
-// It can't do anything about it.
+// Crasher is an optional interface of a Program. Crashed is called when a fault has ended the program, so that its checkers know. The program
+// can't send or save anything then.
 type Crasher interface{ Crashed() }
 
-// DefaultTick is the time between a program's ticks.
+// DefaultTick is the time between two ticks of a program unless Host.SetTick changes it.
 const DefaultTick = time.Second / 60
 
-// Host is a machine in a world: it has an address, a clock of its own, and a program, unless it has crashed.
+// Host is a machine in a simulation. It has an address, a clock of its own and a program, which is nil after a crash.
 type Host struct {
-	// User is the game's.
+	// User is for the game.
 	User any
 
 	world    *Simulation
@@ -45,8 +45,8 @@ type Host struct {
 	rng      Rand
 }
 
-// AddHost adds a host that boots with the first step. Servers are at 10.0.0.x, clients at 10.1.0.x behind a
-// link of their own.
+// AddHost adds a host, which boots in the first step. Servers have the addresses 10.0.0.x. Clients have 10.1.0.x, each behind a link of its
+// own.
 func (w *Simulation) AddHost(name string, server bool) *Host {
 	h := &Host{world: w, name: name, index: len(w.hosts), server: server, interval: DefaultTick, nextPort: 10000}
 	h.ip = netip.AddrFrom4([4]byte{10, byte(1 - b2i(server)), byte(h.index >> 8), byte(h.index + 1)})
@@ -63,31 +63,31 @@ func b2i(b bool) int {
 	return 0
 }
 
-// Name is the host's.
+// Name returns the host's name.
 func (h *Host) Name() string { return h.name }
 
-// Index is its place in Simulation.Hosts.
+// Index returns the host's index in Simulation.Hosts.
 func (h *Host) Index() int { return h.index }
 
-// IsServer reports whether it was added as one.
+// IsServer reports whether the host was added as a server.
 func (h *Host) IsServer() bool { return h.server }
 
-// Addr is its address.
+// Addr returns the host's own address.
 func (h *Host) Addr() netip.Addr { return h.ip }
 
-// Simulation is where it is.
+// Simulation returns the simulation that the host is in.
 func (h *Host) Simulation() *Simulation { return h.world }
 
-// Program is what runs on it; nil before it boots and after a crash.
+// Program returns the host's program. It is nil before the host boots and after a crash.
 func (h *Host) Program() Program { return h.program }
 
-// Boots is how often it has booted.
+// Boots returns how often the host has booted.
 func (h *Host) Boots() int { return h.boots }
 
-// Rand is the host's randomness, for the game.
+// Rand returns the randomness for the game on this host.
 func (h *Host) Rand() Rand { return h.rng }
 
-// Secrets is a reader of the secrets of this boot, for driver.Config.
+// Secrets returns the reader of secrets for driver.Config.Rand. It differs from boot to boot.
 func (h *Host) Secrets() io.Reader {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], h.world.seed)
@@ -97,10 +97,10 @@ func (h *Host) Secrets() io.Reader {
 	return rand.NewChaCha8(seed)
 }
 
-// SetTick changes the time between ticks.
+// SetTick changes the time between two ticks of the program.
 func (h *Host) SetTick(interval time.Duration) { h.interval = max(time.Millisecond, interval) }
 
-// SetNet changes the link of a client, in both directions. Servers have none: theirs is their clients'.
+// SetNet changes the link of a client in both directions. A server has no link: its packets take the links of its clients.
 func (h *Host) SetNet(up, down netsim.Settings) error {
 	for _, s := range []netsim.Settings{up, down} {
 		if err := s.Validate(); err != nil {
@@ -123,10 +123,10 @@ func (c *clock) at(now time.Duration) time.Duration {
 	return c.local + d + time.Duration(int64(d)*c.skewed/1_000_000)
 }
 
-// Time is the time of day by the host's clock.
+// Time returns the time of day by the host's clock.
 func (h *Host) Time() time.Time { return Epoch.Add(h.clock.at(h.world.now)) }
 
-// Skew makes the clock run faster by so many parts per million, or slower.
+// Skew makes the host's clock run ppm parts per million faster, or slower if ppm is negative.
 func (h *Host) Skew(ppm int) {
 	now := h.world.now
 	h.clock = clock{now, h.clock.at(now), int64(ppm)}
@@ -154,13 +154,13 @@ func (h *Host) run() {
 	}
 }
 
-// Pause stops the host for a while; what arrives waits in its sockets.
+// Pause stops the host's ticks for d. Datagrams that arrive wait in its sockets.
 func (h *Host) Pause(d time.Duration) {
 	h.world.Counters.Pauses++
 	h.next = max(h.next, h.world.now+d)
 }
 
-// Crash ends the program without a word, and boots it again after a while.
+// Crash ends the host's program at once, without closing its connections, and boots the host again after d.
 func (h *Host) Crash(d time.Duration) {
 	if h.program == nil {
 		return
@@ -177,10 +177,10 @@ func (h *Host) Crash(d time.Duration) {
 	h.next = h.world.now + d
 }
 
-// Wake ends a pause, and boots a crashed host now.
+// Wake ends a pause, and boots a crashed host at once.
 func (h *Host) Wake() { h.next = min(h.next, h.world.now+h.interval) }
 
-// Rebind gives the host's sockets new public addresses, as a NAT does that has forgotten it.
+// Rebind gives the host's sockets new public addresses, as a NAT does when its mapping expires.
 func (h *Host) Rebind() {
 	h.world.Counters.Rebinds++
 	for _, s := range h.sockets {

@@ -151,13 +151,13 @@ func (n *network) rebind(s *Socket, to netip.AddrPort) {
 	n.sockets[to] = s
 }
 
-// Cut drops all that a sends to b from now on, until Join.
+// Cut drops all datagrams from a to b from now on, until Join.
 func (w *Simulation) Cut(a, b *Host) {
 	w.Counters.Cuts++
 	w.net.cuts = append(w.net.cuts, cut{a, b})
 }
 
-// Join ends one Cut.
+// Join undoes one Cut.
 func (w *Simulation) Join(a, b *Host) {
 	for i, c := range w.net.cuts {
 		if c == (cut{a, b}) {

@@ -10,10 +10,10 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// ErrScript is wrapped by what is wrong with a script, with its line.
+// ErrScript: a script is wrong. The errors that wrap it name the line.
 var ErrScript = errors.New("simtest: script")
 
-// Parse reads a script. Empty lines and those that begin with # say nothing.
+// Parse reads a script. Empty lines and lines that begin with # are skipped.
 func Parse(text string) (Script, error) {
 	var s Script
 	for i, line := range strings.Split(text, "\n") {
@@ -34,7 +34,7 @@ const (
 	maxScript = 24 * time.Hour
 )
 
-// Validate reports a script that can't be played.
+// Validate returns an error that wraps ErrScript if the script can't be played.
 func (s *Script) Validate() error {
 	switch {
 	case s.Run <= 0 || s.Run > maxScript || s.Settle < 0 || s.Settle > maxScript:

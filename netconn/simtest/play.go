@@ -7,33 +7,32 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// Game is what is played.
+// Game is the game that a run plays.
 type Game interface {
-	// Boot starts what runs on h, at the beginning and after each crash.
+	// Boot starts the program of h. It is called for each host at the beginning, and again after each crash.
 	Boot(h *Host) (Program, error)
-	// Calm says that the faults are over, and that nothing new is to begin.
+	// Calm is called when the faults are over. From then on the game begins nothing new.
 	Calm()
-	// Pending is what must still come to pass before the run is over; "" when all has. It is asked ten times
-	// a second after Calm.
+	// Pending returns what must still happen before the run may end, in words; "" when nothing must. It is called ten times a second after Calm.
 	Pending() string
 }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Script   Script
 	Hash     uint64
 	Failure  *Failure
 	Counters Counters
-	// Took is how long the run was, in its own time.
+	// Took is how long the run was, in virtual time.
 	Took time.Duration
-	// Game is what was played.
+	// Game is the game that was played.
 	Game Game
 }
 
-// OK reports whether no checker found anything.
+// OK reports whether no checker found a failure.
 func (r *Result) OK() bool { return r.Failure == nil }
 
-// String is the result as a line.
+// String returns the result as one line.
 func (r *Result) String() string {
 	verdict := "ok"
 	if r.Failure != nil {
@@ -46,7 +45,7 @@ func (r *Result) String() string {
 // calmNet is every link after the faults are over.
 var calmNet = netsim.Settings{Lag: 10 * time.Millisecond}
 
-// Play plays a script with the game that make returns.
+// Play runs a script with the game that make returns.
 func Play(s Script, make func(w *Simulation, s *Script) (Game, error)) Result {
 	s = s.filled()
 	r := Result{Script: s}
@@ -83,7 +82,7 @@ func (w *Simulation) populate(s *Script) error {
 	return nil
 }
 
-// ServerOf is the server that a client belongs to.
+// ServerOf returns the server that a client belongs to.
 func (w *Simulation) ServerOf(h *Host) *Host {
 	servers := 0
 	for _, s := range w.hosts {

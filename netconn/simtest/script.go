@@ -8,30 +8,28 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// Script is all that happens to a game from outside. The zero value of everything but Run is a quiet run of one
-// server and one client.
+// Script holds the hosts, links and faults of a run. If all fields but Run are zero, it is a run of one server and one client without faults.
 type Script struct {
-	// Comment is lines at the top, for people.
+	// Comment holds the lines of text at the top.
 	Comment []string
-	// Seed decides about everything the script leaves open.
+	// Seed determines everything that the script leaves open.
 	Seed uint64
-	// Run is how long the game goes on under faults, Settle how long after that it may take until all is
-	// as it should be; default 60 s.
+	// Run is how long the game runs with faults. Settle is how long it may take after that until Game.Pending returns "". Default of Settle: 60 s.
 	Run, Settle time.Duration
-	// Servers and Clients default to 1. Client i belongs to server i modulo Servers.
+	// Servers and Clients are the numbers of hosts. Default of each: 1. Client i belongs to server i modulo Servers.
 	Servers, Clients int
-	// Options are the game's own, in order.
+	// Options holds the game's own settings, in order.
 	Options []Option
-	// Net is every client's link, in both directions, until a fault changes it.
+	// Net is the link of every client, in both directions, until a fault changes it.
 	Net netsim.Settings
-	// Faults in the order of their times.
+	// Faults holds the faults in the order of their times.
 	Faults []Fault
 }
 
-// Option is a setting of the game.
+// Option is a setting of the game in a script. Its meaning is the game's.
 type Option struct{ Key, Value string }
 
-// Option is the value of a key, or "".
+// Option returns the value of an option, or "".
 func (s *Script) Option(key string) string {
 	for _, o := range s.Options {
 		if o.Key == key {
@@ -41,7 +39,7 @@ func (s *Script) Option(key string) string {
 	return ""
 }
 
-// Set adds an option, or changes it.
+// Set adds an option or changes its value.
 func (s *Script) Set(key, value string) {
 	for i := range s.Options {
 		if s.Options[i].Key == key {
@@ -52,26 +50,26 @@ func (s *Script) Set(key, value string) {
 	s.Options = append(s.Options, Option{key, value})
 }
 
-// Kind is what a fault is.
+// Kind is the kind of a fault.
 type Kind string
 
 // The kinds of faults, by their verbs in a script.
 const (
-	Net    Kind = "net"    // a client's link, both directions, is Net for a while
-	NetUp  Kind = "netup"  // only what it sends
-	NetDn  Kind = "netdn"  // only what it gets
+	Net    Kind = "net"    // for a while a client's link has the settings Fault.Net, in both directions
+	NetUp  Kind = "netup"  // the same for what the client sends
+	NetDn  Kind = "netdn"  // the same for what the client receives
 	Cut    Kind = "cut"    // nothing passes between Host and Other for a while
 	CutOne Kind = "cutone" // nothing passes from Host to Other
 	Rebind Kind = "rebind" // a client's address changes
-	Pause  Kind = "pause"  // a host stops for a while, and goes on
-	Crash  Kind = "crash"  // a host loses everything, and boots after a while
-	Skew   Kind = "skew"   // a host's clock runs PPM parts per million faster from then on
+	Pause  Kind = "pause"  // a host stops for a while, then goes on
+	Crash  Kind = "crash"  // a host's program ends at once; the host boots after a while
+	Skew   Kind = "skew"   // from then on a host's clock runs PPM parts per million faster
 )
 
-// Kinds is all kinds of faults.
+// Kinds lists all kinds of faults.
 var Kinds = []Kind{Net, NetUp, NetDn, Cut, CutOne, Rebind, Pause, Crash, Skew}
 
-// Fault is something that goes wrong at a time.
+// Fault is one thing that goes wrong, and when. Which fields have a meaning depends on Kind.
 type Fault struct {
 	At          time.Duration
 	Kind        Kind
@@ -85,7 +83,7 @@ func (f *Fault) takesFor() bool   { return f.Kind != Rebind && f.Kind != Skew }
 func (f *Fault) takesNet() bool   { return f.Kind == Net || f.Kind == NetUp || f.Kind == NetDn }
 func (f *Fault) takesOther() bool { return f.Kind == Cut || f.Kind == CutOne }
 
-// String is the fault as a line of a script.
+// String returns the fault as a line of a script.
 func (f Fault) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "at %v %s %s", f.At, f.Kind, f.Host)
@@ -104,7 +102,7 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// String is the script as text; Parse reads it.
+// String returns the script as text that Parse reads.
 func (s Script) String() string {
 	var b strings.Builder
 	for _, c := range s.Comment {

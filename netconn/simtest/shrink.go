@@ -6,9 +6,8 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// Shrink makes a failing script shorter: fewer faults, clients and options, milder links, less time, as long as
-// the same checker still finds something. It plays at most budget runs, and tells progress, which may be nil, of each
-// step forward.
+// Shrink makes a failing script shorter: fewer faults, clients and options, milder links, less time, as long as the same checker still fails.
+// It plays at most budget runs. After each shorter script it calls progress, which may be nil.
 func Shrink(failed Result, budget int, play func(Script) Result, progress func(Result)) Result {
 	best := failed
 	for again := true; again && budget > 0; {

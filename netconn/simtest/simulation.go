@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Epoch is the time of day at which every world begins.
+// Epoch is the time of day at which every simulation begins.
 var Epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Failure is what a checker found.
+// Failure is a broken promise that a checker found.
 type Failure struct {
 	At      time.Duration
 	Checker string
 	Text    string
 }
 
-// String is the failure as a line.
+// String returns the failure as one line.
 func (f *Failure) String() string { return fmt.Sprintf("%v: %s: %s", f.At, f.Checker, f.Text) }
 
-// Counters is what happened in a world.
+// Counters counts what happened in a simulation.
 type Counters struct {
 	Ticks                                  uint64 // of programs
 	Sent, Bytes, Delivered                 uint64 // datagrams
@@ -30,8 +30,7 @@ type Counters struct {
 	Boots, Crashes, Pauses, Rebinds, Cuts  uint64
 }
 
-// Simulation is the hosts, the network and the time. Not safe for concurrent use; any number of worlds may run
-// beside each other.
+// Simulation holds the hosts, the network and the virtual time. It isn't safe for concurrent use. Different simulations may run concurrently.
 type Simulation struct {
 	Counters Counters
 
@@ -51,23 +50,23 @@ type action struct {
 	do func()
 }
 
-// NewSimulation returns an empty simulation whose hosts start with boot.
+// NewSimulation returns a simulation without hosts. boot starts the program of each host that is added.
 func NewSimulation(seed uint64, boot func(h *Host) (Program, error)) *Simulation {
 	w := &Simulation{seed: seed, boot: boot, hash: newHash()}
 	w.net.init(w)
 	return w
 }
 
-// Now is the time since the world began.
+// Now returns the time since the simulation began.
 func (w *Simulation) Now() time.Duration { return w.now }
 
-// Hash is of all datagrams so far: when they left and arrived, whence and where to, and their bytes.
+// Hash returns a hash of all datagrams so far: the times they were sent and arrived, their addresses and their bytes.
 func (w *Simulation) Hash() uint64 { return uint64(w.hash) }
 
-// Hosts is all hosts in the order they were added.
+// Hosts returns all hosts in the order they were added.
 func (w *Simulation) Hosts() []*Host { return w.hosts }
 
-// Host is the host of a name, or nil.
+// Host returns the host with a name, or nil.
 func (w *Simulation) Host(name string) *Host {
 	for _, h := range w.hosts {
 		if h.name == name {
@@ -77,20 +76,20 @@ func (w *Simulation) Host(name string) *Host {
 	return nil
 }
 
-// Rand is a source of randomness for the purpose of that name, the same for the same seed.
+// Rand returns a source of randomness for a purpose. The same seed and purpose give the same numbers.
 func (w *Simulation) Rand(purpose string) Rand {
 	h := newHash()
 	h.write([]byte(purpose))
 	return NewRand(w.seed, uint64(h))
 }
 
-// Failure is what a checker found first, or nil.
+// Failure returns the first failure, or nil.
 func (w *Simulation) Failure() *Failure { return w.failure }
 
-// Only makes the findings of other checkers than these count for nothing.
+// Only ignores the failures of all checkers but these.
 func (w *Simulation) Only(checkers ...string) { w.only = checkers }
 
-// Failf reports what a checker found. The first one ends the run.
+// Failf reports a failure. The first one ends the run.
 func (w *Simulation) Failf(checker, format string, args ...any) {
 	if w.only != nil && !slices.Contains(w.only, checker) {
 		return
@@ -100,7 +99,7 @@ func (w *Simulation) Failf(checker, format string, args ...any) {
 	}
 }
 
-// At calls f at a time, before what else happens then. Those of one time are called in the order given.
+// At calls f at a time, before anything else that happens at that time. Calls for the same time are made in the order they were added.
 func (w *Simulation) At(at time.Duration, f func()) {
 	i := len(w.actions)
 	for i > 0 && w.actions[i-1].at > at {
@@ -111,7 +110,7 @@ func (w *Simulation) At(at time.Duration, f func()) {
 	w.actions[i] = action{at, f}
 }
 
-// RunUntil goes on until a time, or a failure.
+// RunUntil runs the simulation until a time or a failure.
 func (w *Simulation) RunUntil(end time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -17,7 +17,7 @@ const (
 
 var errSocketClosed = errors.New("simtest: socket closed")
 
-// Socket is a host's UDP socket, a udp.Socket that never waits.
+// Socket is a UDP socket of a host. It implements udp.Socket and never blocks.
 type Socket struct {
 	host          *Host
 	local, public netip.AddrPort
@@ -26,7 +26,7 @@ type Socket struct {
 	closed        bool
 }
 
-// Listen opens a socket at a port of the host.
+// Listen opens a socket at a port. It returns an error if the port is in use.
 func (h *Host) Listen(port uint16) (*Socket, error) {
 	addr := netip.AddrPortFrom(h.ip, port)
 	if h.world.net.sockets[addr] != nil {
@@ -38,7 +38,7 @@ func (h *Host) Listen(port uint16) (*Socket, error) {
 	return s, nil
 }
 
-// Open opens a socket at a port that was never used before.
+// Open opens a socket at a port that wasn't used before.
 func (h *Host) Open() *Socket {
 	s, err := h.Listen(h.port())
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Host) Open() *Socket {
 	return s
 }
 
-// TryReadBatch is udp.Socket's.
+// TryReadBatch implements udp.Socket.
 func (s *Socket) TryReadBatch(msgs []udp.Message) (int, error) {
 	if s.closed {
 		return 0, errSocketClosed
@@ -64,10 +64,10 @@ func (s *Socket) TryReadBatch(msgs []udp.Message) (int, error) {
 	return n, nil
 }
 
-// ReadBatch is udp.Socket's. There is nothing to wait for within a tick.
+// ReadBatch implements udp.Socket. It never blocks, because nothing arrives during a tick.
 func (s *Socket) ReadBatch(msgs []udp.Message) (int, error) { return s.TryReadBatch(msgs) }
 
-// WriteBatch is udp.Socket's.
+// WriteBatch implements udp.Socket.
 func (s *Socket) WriteBatch(msgs []udp.Message) (int, error) {
 	if s.closed {
 		return 0, errSocketClosed
@@ -78,19 +78,19 @@ func (s *Socket) WriteBatch(msgs []udp.Message) (int, error) {
 	return len(msgs), nil
 }
 
-// BatchSize is udp.Socket's.
+// BatchSize implements udp.Socket.
 func (s *Socket) BatchSize() int { return socketBatch }
 
-// LocalAddr is udp.Socket's: the address that the host knows.
+// LocalAddr implements udp.Socket. It returns the address that the host itself knows.
 func (s *Socket) LocalAddr() netip.AddrPort { return s.local }
 
-// PublicAddr is the address that others see.
+// PublicAddr returns the address that other hosts see.
 func (s *Socket) PublicAddr() netip.AddrPort { return s.public }
 
-// SetReadDeadline is udp.Socket's; nothing waits.
+// SetReadDeadline implements udp.Socket. It does nothing, because nothing blocks.
 func (s *Socket) SetReadDeadline(time.Time) error { return nil }
 
-// Close is udp.Socket's.
+// Close implements udp.Socket.
 func (s *Socket) Close() error {
 	s.close()
 	h := s.host

@@ -2,19 +2,19 @@ package simtest
 
 import "fmt"
 
-// Delivery is what a stream promises.
+// Delivery is what a stream promises about what is sent over it.
 type Delivery uint8
 
-// The promises.
+// The kinds of delivery. "Once" means that it isn't received twice.
 const (
-	InOrder     Delivery = iota // everything, once, in order
-	ExactlyOnce                 // everything, once, in any order
-	AtMostOnce                  // what arrives, arrives once
-	Newest                      // what arrives, arrives once and is newer than what came before
-	OrTold                      // what arrives, arrives once and in order, and of the rest the sender is told
+	InOrder     Delivery = iota // all arrive once, in order
+	ExactlyOnce                 // all arrive once, in any order
+	AtMostOnce                  // some may be lost; the rest arrive once
+	Newest                      // some may be lost; the rest arrive once, each newer than those before
+	OrTold                      // the rest arrive once, in order; the sender is told of each that is lost
 )
 
-// Stream checks that what is sent over one stream arrives as promised.
+// Stream checks that what is sent over one stream arrives as its Delivery promises.
 type Stream struct {
 	Name string
 
@@ -27,26 +27,26 @@ type Stream struct {
 	void      bool
 }
 
-// NewStream returns a stream without anything sent.
+// NewStream returns a checker for a stream.
 func (w *Simulation) NewStream(name string, d Delivery) *Stream {
 	return &Stream{Name: name, world: w, delivery: d}
 }
 
-// String names it.
+// String returns the stream's name and delivery.
 func (s *Stream) String() string {
 	return fmt.Sprintf("%s (%d sent, %d received, %d told)", s.Name, s.sent, s.got, s.told)
 }
 
-// Delivery is what it promises.
+// Delivery returns what the stream promises.
 func (s *Stream) Delivery() Delivery { return s.delivery }
 
-// Sent numbers something that is sent now, from 0.
+// Sent returns the number of the message that is sent now. The first is 0.
 func (s *Stream) Sent() uint32 {
 	s.sent++
 	return s.sent - 1
 }
 
-// Received checks the number of something that has arrived.
+// Received checks the number of a message that has arrived.
 func (s *Stream) Received(n uint32) {
 	switch {
 	case n >= s.sent:
@@ -63,7 +63,8 @@ func (s *Stream) Received(n uint32) {
 	s.atMostAll()
 }
 
-// Told says that the sender was told of one that it won't arrive. Which one isn't said: all together must be as many as were sent.
+// Told notes that the sender was told that one message won't arrive. It isn't known which one: arrived and told together must be as many as
+// were sent.
 func (s *Stream) Told() {
 	s.told++
 	s.atMostAll()
@@ -85,10 +86,10 @@ func (s *Stream) once(n uint32) {
 	s.seen[n/64] |= 1 << (n % 64)
 }
 
-// Void says that what hasn't arrived by now needn't any more: its connection is gone.
+// Void says that messages which haven't arrived yet needn't arrive, because their connection has ended.
 func (s *Stream) Void() { s.void = true }
 
-// Missing is how many must still arrive, or be told.
+// Missing returns how many must still arrive, or must still be told as lost.
 func (s *Stream) Missing() int {
 	if s.void || s.delivery == AtMostOnce || s.delivery == Newest {
 		return 0
@@ -96,7 +97,7 @@ func (s *Stream) Missing() int {
 	return int(s.sent - s.got - s.told)
 }
 
-// Left is how many haven't arrived, whatever is promised.
+// Left returns how many haven't arrived, whatever the stream promises.
 func (s *Stream) Left() int {
 	if s.void {
 		return 0
@@ -104,5 +105,5 @@ func (s *Stream) Left() int {
 	return int(s.sent - s.got)
 }
 
-// Unsent takes back the last Sent: it didn't leave.
+// Unsent takes back the last Sent, because the message wasn't sent.
 func (s *Stream) Unsent() { s.sent-- }

@@ -2,9 +2,9 @@ package simtest
 
 import "fmt"
 
-// Values checks what others see of an object whose values are set in one place. A [Sight] is one who sees it: each value there must be
-// one that was set, whole, and none may be older than what was seen before. A call that was made after some values were set finds them,
-// or newer ones.
+// Values checks the values that observers see of an object. Each value an observer sees must be one that was set, and not older than one it
+// saw before. A call that was made after some values were set sees these or newer ones. Set is where the object changes; a Sight is an
+// observer.
 type Values struct {
 	Name string
 
@@ -24,7 +24,7 @@ type setValue struct {
 	value any
 }
 
-// NewValues returns an object with such fields, of which nothing is set.
+// NewValues returns a checker for an object with these fields, none of which is set yet.
 func (w *Simulation) NewValues(name string, fields ...string) *Values {
 	v := &Values{Name: name, world: w}
 	for _, f := range fields {
@@ -33,7 +33,7 @@ func (w *Simulation) NewValues(name string, fields ...string) *Values {
 	return v
 }
 
-// Set notes the value that a field has now, as others are to see it: it must be comparable. What doesn't change is no other value.
+// Set notes the value that a field has now. It must be comparable. Setting the same value again changes nothing.
 func (v *Values) Set(field int, value any) {
 	f := &v.fields[field]
 	if n := len(f.sets); n > 0 && f.sets[n-1].value == value {
@@ -43,27 +43,27 @@ func (v *Values) Set(field int, value any) {
 	f.sets = append(f.sets, setValue{v.now, value})
 }
 
-// Mark is all that was set so far, for a call to take along.
+// Mark returns a number for all values set so far. A call carries it.
 func (v *Values) Mark() uint32 { return v.now }
 
-// Sight is an object as one other end sees it.
+// Sight is an object as one observer sees it.
 type Sight struct {
 	of   *Values
 	name string
 	from []int // by field: the oldest of its values that may be there
 }
 
-// NewSight returns a sight of nothing yet.
+// NewSight returns an observer that has seen nothing yet.
 func (v *Values) NewSight(name string) *Sight {
 	return &Sight{of: v, name: name, from: make([]int, len(v.fields))}
 }
 
-// Sees checks the value of a field that is there now.
+// Sees checks the value of a field that the observer has now.
 func (s *Sight) Sees(field int, value any) {
 	s.at(field, value, s.from[field], "order", "after a newer one")
 }
 
-// Ran checks it while a call runs that took a mark along.
+// Ran checks the value of a field while a call runs that carried the mark.
 func (s *Sight) Ran(mark uint32, field int, value any) {
 	from, sets := s.from[field], s.of.fields[field].sets
 	for from+1 < len(sets) && sets[from+1].at <= mark {
