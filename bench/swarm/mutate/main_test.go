@@ -44,7 +44,7 @@ func TestListen(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
 	}
-	out, hangs, err := listen(t.TempDir(), 10*time.Millisecond, "sh", "-c", "sleep 1000")
+	out, hangs, err := listen(t.TempDir(), 10*time.Millisecond, "sleep", "1000")
 	require.True(t, hangs)
 	require.Error(t, err)
 	require.Empty(t, out)
