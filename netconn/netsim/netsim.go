@@ -24,14 +24,13 @@ import (
 	"time"
 )
 
-// Settings is what a link does. The zero value is a perfect link.
+// Settings configures a link. The zero value is a perfect link. Percentages are from 0 to 100.
 type Settings struct {
-	// Loss is the percentage of datagrams lost, one by one.
+	// Loss is the percentage of datagrams lost, each independently.
 	Loss float64
-	// LossMinSize and LossMaxSize restrict Loss to datagrams of so many bytes; 0 for no bound.
+	// LossMinSize and LossMaxSize restrict Loss to datagrams of that many bytes. 0 is no bound.
 	LossMinSize, LossMaxSize int
-	// BurstLoss is the percentage of datagrams at which a burst begins that loses
-	// the next BurstLength ones.
+	// BurstLoss is the percentage of datagrams that begin a burst: that datagram and the BurstLength-1 after it are lost.
 	BurstLoss   float64
 	BurstLength int
 	// Dup is the percentage of datagrams that arrive twice.
@@ -39,40 +38,40 @@ type Settings struct {
 	// Order is the percentage of datagrams that are held back by OrderDelay, so
 	// that later ones overtake them.
 	Order float64
-	// OrderDelay defaults to 50 ms.
+	// OrderDelay is how long those are held back. Default 50 ms.
 	OrderDelay time.Duration
 	// Corrupt is the percentage of datagrams with one to three bits flipped.
 	Corrupt float64
-	// Lag is the one-way delay, LagVariance what it varies by, up and down.
+	// Lag is the one-way delay. LagVariance is how far it varies up and down, drawn for each datagram.
 	Lag, LagVariance time.Duration
-	// LagMin and LagMax, instead of Lag, draw each delay evenly between them.
+	// LagMin and LagMax replace Lag: each datagram's delay is drawn evenly between them.
 	LagMin, LagMax time.Duration
 	// Jitter is added to the delay of every other datagram.
 	Jitter time.Duration
-	// Bandwidth in bits a second; 0 for no bound. Datagrams queue behind each
-	// other for QueueDelay at most (default 1 s); what finds the queue longer is lost.
+	// Bandwidth is in bits a second; 0 is no bound. Datagrams wait in a queue of at most QueueDelay, default 1 s. A datagram that would wait
+	// longer is lost.
 	Bandwidth  float64
 	QueueDelay time.Duration
-	// MTU loses datagrams of more bytes; 0 for no bound.
+	// MTU is the size in bytes of the largest datagram; larger ones are lost. 0 is no bound.
 	MTU int
-	// MaxPackets bounds the datagrams on the link. Default 65536; more are lost.
+	// MaxPackets is the most datagrams on the link; more are lost. Default 65536.
 	MaxPackets int
 }
 
-// Average and Bad are Unreal's profiles, one direction each: 1 % and 30 to 60 ms, 5 % and 100 to 200 ms.
+// Average returns one direction of Unreal's profile "average": 1 % loss and 30 to 60 ms.
 func Average() Settings {
 	return Settings{Loss: 1, LagMin: 30 * time.Millisecond, LagMax: 60 * time.Millisecond}
 }
 
-// Bad is the worse of Unreal's profiles.
+// Bad returns one direction of Unreal's profile "bad": 5 % loss and 100 to 200 ms.
 func Bad() Settings {
 	return Settings{Loss: 5, LagMin: 100 * time.Millisecond, LagMax: 200 * time.Millisecond}
 }
 
-// ErrSettings is wrapped by what is wrong with Settings.
+// ErrSettings: a setting is out of range. The errors that wrap it say which.
 var ErrSettings = errors.New("netsim: settings")
 
-// Validate reports settings that can't be.
+// Validate returns an error that wraps ErrSettings if a setting is out of range.
 func (s *Settings) Validate() error {
 	for _, p := range []struct {
 		name string
@@ -97,7 +96,7 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Counters is what a link did.
+// Counters counts what a link did with datagrams. Passed and BytesPassed count the copies made by Dup, too.
 type Counters struct {
 	Pushed, Passed                     uint64 // Passed counts repeats too
 	Lost, BurstLost, TooBig, QueueFull uint64
@@ -132,7 +131,7 @@ func NewLink(s Settings, seed uint64) (*Link, error) {
 	return l, l.Set(s)
 }
 
-// Set changes the settings for what is pushed from now on.
+// Set changes the settings for datagrams that are pushed from now on. If it returns an error, nothing changes.
 func (l *Link) Set(s Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -220,7 +219,7 @@ func (l *Link) transmit(now time.Duration, size int) (time.Duration, bool) {
 	return l.busy, true
 }
 
-// QueueDelay is how long a datagram pushed now would wait for the narrow place.
+// QueueDelay returns how long a datagram pushed now would wait for Bandwidth.
 func (l *Link) QueueDelay(now time.Duration) time.Duration { return max(0, l.busy-now) }
 
 func (l *Link) delay() time.Duration {
@@ -263,7 +262,7 @@ func (l *Link) add(due time.Duration, data []byte) {
 	l.queue = q
 }
 
-// Pop is the next datagram that is due; it is valid until the next call.
+// Pop returns the next datagram that is due at now. ok is false if there is none. p is valid until the next call.
 func (l *Link) Pop(now time.Duration) (p []byte, ok bool) {
 	if l.last != nil {
 		l.free = append(l.free, l.last)
@@ -297,10 +296,10 @@ func (l *Link) Pop(now time.Duration) (p []byte, ok bool) {
 	return p, true
 }
 
-// Len is the number of datagrams on the link.
+// Len returns the number of datagrams on the link.
 func (l *Link) Len() int { return len(l.queue) }
 
-// NextDeadline is when the next datagram is due.
+// NextDeadline returns the time at which the next datagram is due. ok is false if there is none.
 func (l *Link) NextDeadline() (at time.Duration, ok bool) {
 	if len(l.queue) == 0 {
 		return 0, false

@@ -32,7 +32,7 @@ const (
 var kindNames = [kinds]string{"None", "PacketSent", "PacketReceived", "PacketAcked", "PacketNak", "PacketRefused",
 	"BunchSent", "BunchReceived", "ChannelOpened", "ChannelClosed", "ConnOpened", "ConnClosed", "ReplicationSent", "ReplicationSkipped", "SequenceSkipped"}
 
-// String is the kind's name.
+// String returns the kind's name.
 func (k Kind) String() string {
 	if k < kinds {
 		return kindNames[k]
@@ -48,11 +48,11 @@ const (
 	Partial
 )
 
-// Event is something that happened.
+// Event is one thing that happened in a connection. Kind says which fields have a meaning.
 type Event struct {
 	At         time.Duration
 	PacketID   int64
-	ChSequence int64 // as on the wire, 10 bits; of reliable bunches
+	ChSequence int64 // of a reliable bunch, as on the wire: 10 bits in Unreal's protocols, 13 in netconn.Bunchnet
 	A, B       uint64
 	Conn       uint32
 	ChIndex    uint32
@@ -60,21 +60,20 @@ type Event struct {
 	Kind       Kind
 }
 
-// Sink gets events. e is valid until Trace returns.
+// Sink receives events. e is valid until Trace returns.
 type Sink interface{ Trace(e *Event) }
 
-// Tee is sinks that all get every event, in order.
+// Tee is a Sink that passes every event to all of its sinks, in order.
 type Tee []Sink
 
-// Trace is Sink's.
+// Trace implements Sink.
 func (t Tee) Trace(e *Event) {
 	for _, s := range t {
 		s.Trace(e)
 	}
 }
 
-// Packet is a packet as a connection sent or received it: in the clear, with the prefix of its
-// handlers, without what a link seals it with.
+// Packet is a packet as a connection sent or received it: decrypted, with the prefix of its handlers, without the link's header.
 type Packet struct {
 	At     time.Duration
 	Conn   uint32
@@ -85,5 +84,5 @@ type Packet struct {
 	Data          []byte
 }
 
-// PacketSink gets packets. p and its Data are valid until TracePacket returns.
+// PacketSink receives packets. p and its Data are valid until TracePacket returns.
 type PacketSink interface{ TracePacket(p *Packet) }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// JSONL writes events as lines of JSON. It belongs to the goroutine that ticks what it traces.
+// JSONL is a Sink that writes events as lines of JSON. Use it in the goroutine that ticks the connection.
 type JSONL struct {
 	w   io.Writer
 	buf []byte
@@ -17,7 +17,7 @@ const jsonlBuffer = 32 << 10
 // NewJSONL returns a sink that writes to w. Call Flush at the end.
 func NewJSONL(w io.Writer) *JSONL { return &JSONL{w: w, buf: make([]byte, 0, jsonlBuffer)} }
 
-// Trace is Sink's. After an error of the writer nothing more is written.
+// Trace implements Sink. After an error of the writer nothing more is written.
 func (j *JSONL) Trace(e *Event) {
 	if j.err != nil {
 		return
@@ -28,7 +28,7 @@ func (j *JSONL) Trace(e *Event) {
 	}
 }
 
-// Flush writes what is held back and returns the first error of the writer.
+// Flush writes the buffered lines and returns the first error of the writer.
 func (j *JSONL) Flush() error {
 	if j.err == nil && len(j.buf) > 0 {
 		_, j.err = j.w.Write(j.buf)
@@ -40,7 +40,7 @@ func (j *JSONL) Flush() error {
 // maxJSON is more than an event takes as JSON.
 const maxJSON = 256
 
-// AppendJSON appends the event as a JSON object.
+// AppendJSON appends the event to b as a JSON object.
 func (e *Event) AppendJSON(b []byte) []byte {
 	b = append(b, `{"at":`...)
 	b = strconv.AppendFloat(b, e.At.Seconds(), 'f', 6, 64)
@@ -71,5 +71,5 @@ func appendNonZero(b []byte, name string, v uint64) []byte {
 	return strconv.AppendUint(append(b, name...), v, 10)
 }
 
-// String is the event as JSON.
+// String returns the event as JSON.
 func (e Event) String() string { return string(e.AppendJSON(nil)) }

@@ -24,7 +24,7 @@ type Impaired struct {
 	deadline time.Time // any goroutine sets it
 }
 
-// Impair puts links around a socket, which the result closes.
+// Impair puts links around a socket. Closing the result closes the socket.
 func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, error) {
 	i := &Impaired{Socket: s, epoch: time.Now(), in: make([]udp.Message, 32), out: make([]udp.Message, 1)}
 	for j := range i.in {
@@ -36,7 +36,7 @@ func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, err
 	return i, errors.Join(err1, err2)
 }
 
-// Set changes what the links do to datagrams from now on; with an error nothing is changed.
+// Set changes the links for datagrams from now on. If it returns an error, nothing changes.
 func (i *Impaired) Set(up, down netsim.Settings) error {
 	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (i *Impaired) Set(up, down netsim.Settings) error {
 	return errors.Join(i.up.Set(up), i.down.Set(down))
 }
 
-// Counters is what the two links did.
+// Counters returns what the two links did.
 func (i *Impaired) Counters() (up, down netsim.Counters) { return i.up.Counters, i.down.Counters }
 
 // WriteBatch puts datagrams on the link to the peer.
@@ -80,7 +80,7 @@ func (i *Impaired) carry(at time.Duration) error {
 	return nil
 }
 
-// TryReadBatch takes what has come through the link from the peer.
+// TryReadBatch returns datagrams of the peer that are due on the link. It doesn't wait.
 func (i *Impaired) TryReadBatch(msgs []udp.Message) (int, error) {
 	at := time.Since(i.epoch)
 	if err := i.carry(at); err != nil {
@@ -97,7 +97,7 @@ func (i *Impaired) TryReadBatch(msgs []udp.Message) (int, error) {
 	return len(msgs), nil
 }
 
-// SetReadDeadline bounds ReadBatch, one that is under way too. Any goroutine may call it.
+// SetReadDeadline sets the deadline of ReadBatch, also of a call that is waiting. Any goroutine may call it.
 func (i *Impaired) SetReadDeadline(t time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

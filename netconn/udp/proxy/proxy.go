@@ -23,28 +23,28 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Config is the settings of a Proxy.
+// Config configures a Proxy.
 type Config struct {
-	// Listen is where clients come, To the server they are led to.
+	// Listen is the address that clients dial, To that of the server. Both are host:port.
 	Listen, To string
-	// Up is the network from the clients, Down that to them. Each client has links of its own, with a Bandwidth of its own.
+	// Up is the network from clients to the server, Down the one back. Each client has links of its own, and so a Bandwidth of its own.
 	Up, Down netsim.Settings
-	// Seed is where the links' chance comes from.
+	// Seed determines the random decisions of the links.
 	Seed uint64
-	// MaxClients bounds the clients at a time. Default 1024; datagrams of more are dropped.
+	// MaxClients is the most clients at a time. Datagrams of further ones are dropped and counted in Refused. Default 1024.
 	MaxClients int
-	// IdleTimeout forgets a client that long silent. Default 30 s.
+	// IdleTimeout is how long a client is remembered after its last datagram. Default 30 s.
 	IdleTimeout time.Duration
 }
 
-// Counters is what a Proxy did.
+// Counters counts what a Proxy did.
 type Counters struct {
 	Up, Down      netsim.Counters // of all clients, gone ones included
 	Clients       int
 	Refused, Lost uint64 // datagrams beyond MaxClients; that the system refused
 }
 
-// Proxy is a bad network as a program. All methods belong to one goroutine.
+// Proxy puts a bad network between clients and a server. Use it in one goroutine.
 type Proxy struct {
 	cfg     Config
 	front   udp.Socket
@@ -64,7 +64,7 @@ type client struct {
 	heard    time.Duration
 }
 
-// New opens a proxy.
+// New opens a proxy. Its errors are those of wrong settings and of the system's sockets.
 func New(cfg Config) (*Proxy, error) {
 	if cfg.MaxClients == 0 {
 		cfg.MaxClients = 1024
@@ -92,10 +92,10 @@ func New(cfg Config) (*Proxy, error) {
 	return p, nil
 }
 
-// LocalAddr is where clients come.
+// LocalAddr returns the address that clients dial.
 func (p *Proxy) LocalAddr() netip.AddrPort { return p.front.LocalAddr() }
 
-// Run carries datagrams until ctx is done, then closes the proxy.
+// Run forwards datagrams until ctx is done, then closes the proxy.
 func (p *Proxy) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := p.Step(time.Now()); err != nil {
@@ -130,7 +130,7 @@ func isTimeout(err error) bool {
 // maxBatches bounds what one Step reads from a socket; the next one takes in the rest.
 const maxBatches = 256
 
-// Step takes in what has come and sends on what is due.
+// Step reads the datagrams that have arrived and sends those that are due.
 func (p *Proxy) Step(now time.Time) error {
 	at := now.Sub(p.epoch)
 	for range maxBatches {
@@ -246,8 +246,7 @@ func add(a, b *netsim.Counters) {
 	a.BytesPassed += b.BytesPassed
 }
 
-// Set changes what the links of all clients do to datagrams from now on; with an error nothing is changed.
-// A Loss of 100 is a blackout.
+// Set changes the links of all clients for datagrams from now on. If it returns an error, nothing changes. A Loss of 100 is a blackout.
 func (p *Proxy) Set(up, down netsim.Settings) error {
 	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
 		return err
@@ -261,7 +260,7 @@ func (p *Proxy) Set(up, down netsim.Settings) error {
 	return nil
 }
 
-// Counters is what the proxy did so far.
+// Counters returns what the proxy has done so far.
 func (p *Proxy) Counters() Counters {
 	sum := p.gone
 	for _, c := range p.clients {
