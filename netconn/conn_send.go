@@ -22,6 +22,8 @@ type sendBuffer struct {
 	headerPos int // bit where the packet header begins
 	infoPos   int // bit of the jitter clock, 0 none
 
+	split bool // the next packet goes on with an unreliable bunch: its parts must be in packets that follow each other
+
 	lastEnd  int // bit where the last bunch ends; 0: none that may be extended
 	lastLen  int // bit of its length field
 	lastBits int // its payload bits
@@ -65,8 +67,9 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 	ready, before := c.IsNetReady(), c.out.Len()
 	c.startPacket()
 	if !c.appendBunch(h, data) {
+		c.split = h.Partial && !h.PartialInitial && !h.Reliable
 		c.FlushNet()
-		before = 0
+		c.split, before = false, 0
 		c.startPacket()
 		if !c.appendBunch(h, data) {
 			panic(fmt.Sprintf("netconn: a bunch of %d bits doesn't fit an empty packet", h.Bits))
@@ -159,15 +162,20 @@ func (c *Conn) FlushNet() {
 		c.startPacket()
 	}
 	c.sendCopies(c.copies())
-	if c.acksDue() && !c.windowFull() && !c.Closed() { // that packet's header had no room for them
+	if c.acksDue() && !c.split && !c.windowFull() && !c.Closed() { // that packet's header had no room for them
 		c.sendAckPacket()
 	}
 }
 
 // sendCopies sends the current packet, filled with copies of earlier packets' bunches, and more packets for the
 // remaining copies. After the peer reported a loss the first copy of each bunch is sent at once: the bunches that the
-// loss held up, and the report of it, mustn't be lost too.
+// loss held up, and the report of it, mustn't be lost too. Between the parts of an unreliable bunch no more packets are sent: copies without
+// room ride in the packets behind them.
 func (c *Conn) sendCopies(copies int) {
+	if c.split {
+		c.sendPacket(copies, false)
+		return
+	}
 	twice := c.flow.lossNews && copies > 1 && c.pending > 0
 	c.flow.lossNews = false
 	more := c.sendPacket(copies, false) || twice
