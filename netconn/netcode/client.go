@@ -104,6 +104,8 @@ type Client struct {
 	failure    State // of the server tried last
 	denial     Denial
 	challenge  [8 + challengeBytes]byte
+	challenged time.Duration // when it came
+	asked      bool          // the packet sent last was a request, though there is a challenge
 	slot, max  int
 	buf        [Headroom + 8 + challengeBytes + Tailroom]byte
 	req        []byte
@@ -178,18 +180,30 @@ func (c *Client) set(s State) {
 
 func (c *Client) addr() netip.AddrPort { return c.token.servers[c.server] }
 
+// askAgain is how long responses go unanswered before every other packet is a request again: the server forgets a challenge after
+// answerTime, and when it restarts.
+const askAgain = 2 * time.Second
+
+// mayAsk reports whether a challenge is old enough for another one.
+func (c *Client) mayAsk(now time.Duration) bool {
+	return c.state == SendingResponse && now-c.challenged >= askAgain
+}
+
 // transmit sends the packet of the state.
 func (c *Client) transmit(now time.Duration) {
 	c.sent = now
-	switch c.state {
-	case SendingRequest:
+	if c.state != SendingRequest {
+		c.asked = c.mayAsk(now) && !c.asked
+	}
+	switch {
+	case c.state == SendingRequest || c.asked:
 		c.req = appendRequest(c.req[:0], &c.token)
 		c.seq++ // requests count too
 		c.cfg.Handler.Send(c.addr(), c.req)
-	case SendingResponse:
+	case c.state == SendingResponse:
 		copy(c.buf[Headroom:], c.challenge[:])
 		c.emit(typeResponse, c.buf[:Headroom+len(c.challenge)])
-	case Connected:
+	case c.state == Connected:
 		clear(c.buf[Headroom : Headroom+8])
 		c.emit(typeKeepAlive, c.buf[:Headroom+8])
 	}
@@ -234,9 +248,11 @@ func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 			c.denial = Denial(plain[0])
 		}
 		c.next(now)
-	case t == typeChallenge && c.state == SendingRequest:
+	case t == typeChallenge && (c.state == SendingRequest || c.mayAsk(now)):
 		copy(c.challenge[:], plain)
-		c.heard = now
+		if c.challenged = now; c.state == SendingRequest {
+			c.heard = now // and no later than the timeout after that a slot
+		}
 		c.set(SendingResponse)
 		c.transmit(now)
 	case t == typeKeepAlive && c.state >= SendingResponse:

@@ -33,7 +33,8 @@
 // A challenge is answered at once instead of at the next tenth of a second. A challenge token is
 // bound to the address and the connect token it was made for, in its spare bytes. A token whose client was
 // connected once isn't taken again, from the same address neither, and an old challenge answers no
-// later request. The replay window has no sequence it doesn't remember. One clock runs for a client's
+// later request. A client whose responses aren't answered for 2 s sends every other time its request again, until the token's timeout is over: by then the
+// server may have restarted, or forgotten whom it challenged. The replay window has no sequence it doesn't remember. One clock runs for a client's
 // whole attempt over all its servers.
 //
 // # Denials

@@ -216,7 +216,7 @@ func TestClientRefusals(t *testing.T) {
 	} {
 		l := newHanded(t, 2)
 		l.request(1, nil)
-		l.client.state, l.up.up = v.state, nil
+		l.client.state, l.client.challenged, l.up.up = v.state, l.now, nil
 		l.client.Receive(l.now, v.from, bytes.Clone(v.p))
 		require.Equal(t, v.want, l.client.Counters, v.name)
 		require.Equal(t, v.state, l.client.State(), v.name)
