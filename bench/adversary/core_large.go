@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -255,13 +256,18 @@ func largeSetting(seed uint64) (text string, err error) {
 	protocol.Bunch.MaxPacket = pick(0, 0, 0, 512, 4096)
 	memory := [2]int{pick(256, 256, 384, 1024, 8192) << 10, pick(256, 256, 384, 1024, 8192) << 10}
 	speed := pick(20_000, 100_000, 1_000_000, 10_000_000)
-	set := anyTiming(e)
+	set := anyTuning(e)
+	if set.Coding.Repairs > 0 && !protocol.Unreal {
+		for i := range memory {
+			memory[i] = max(memory[i], cmp.Or(protocol.Bunch.MaxPacket, 1024)<<10) // it needs a part of it
+		}
+	}
 	copies := netconn.Redundancy{Copies: pick(0, 0, 2, 16), Adaptive: e.rng.IntN(2) == 0}
 	find := e.rng.IntN(3) == 0
 	c := &cargo{rng: e.rng, large: pick(1, 2, 5, 20)}
 	c.r, err = newRig(e, net, func(i int, n *netconn.Config) {
-		set.give(n)
 		n.Protocol, n.Redundancy, n.MaxMemory, n.NetSpeed = protocol, copies, memory[i], speed
+		set.give(n)
 		if find {
 			n.Controller = adaptive()
 		}

@@ -512,7 +512,7 @@ func anySetting(e *env) (text string, err error) {
 	protocol := []netconn.Protocol{netconn.Bunchnet(), netconn.Unreal51(), netconn.Unreal53(true)}[e.rng.IntN(3)]
 	protocol.FirstFree = false
 	protocol.ReliableBuffer = []int{16, 256, 512}[e.rng.IntN(3)]
-	set := anyTiming(e)
+	set := anyTuning(e)
 	copies := netconn.Redundancy{Copies: e.rng.IntN(4), Adaptive: e.rng.IntN(2) == 0}
 	var ends [2]talker
 	r, err := newRig(e, net, func(i int, c *netconn.Config) {

@@ -86,23 +86,31 @@ func (r *rig) hello() error {
 	return err
 }
 
-// timing is how a connection times its acks and its packets, for attacks that draw them.
-type timing struct {
+// tuning is how a connection times its acks and its packets, and what it does about lost ones, for attacks that draw it.
+type tuning struct {
 	AckDelay, ReorderWindow, KeepAlive time.Duration
 	OrderCache                         int
 	NoPacketInfo                       bool
+	Coding                             netconn.Coding // these two but with Unreal's wire
+	Secret                             uint64
 }
 
-func anyTiming(e *env) (s timing) {
+func anyTuning(e *env) (s tuning) {
 	ms := func(list ...int) time.Duration { return time.Duration(list[e.rng.IntN(len(list))]) * time.Millisecond }
 	s.AckDelay, s.ReorderWindow = ms(0, 20, 100), ms(0, 0, 30, 100)
 	s.OrderCache = []int{0, -1, 8, 128}[e.rng.IntN(4)]
 	s.KeepAlive, s.NoPacketInfo = ms(10, 200, 1000), e.rng.IntN(2) == 0
+	s.Coding = netconn.Coding{Repairs: []float64{0, 0.3, 1, 3}[e.rng.IntN(4)], Adaptive: e.rng.IntN(2) == 0}
+	s.Secret = e.rng.Uint64() * e.rng.Uint64N(2)
 	return s
 }
 
-func (s timing) give(c *netconn.Config) {
+// give sets what the wire at hand, which is in c already, has.
+func (s tuning) give(c *netconn.Config) {
 	c.AckDelay, c.ReorderWindow, c.OrderCache, c.KeepAlive, c.NoPacketInfo = s.AckDelay, s.ReorderWindow, s.OrderCache, s.KeepAlive, s.NoPacketInfo
+	if !c.Protocol.Unreal {
+		c.Coding, c.Secret = s.Coding, s.Secret
+	}
 }
 
 // adaptive is the controller that finds the bandwidth of a path, the driver's default.
