@@ -56,7 +56,7 @@ func (c *Config) codingMemory() int {
 		return 0
 	}
 	packet := c.Protocol.Bunch.PacketBits() / 8
-	return coding.EncoderBytes(packet) + coding.DecoderBytes(packet)
+	return coding.EncoderBytes(packet) + coding.DecoderBytes(packet+codingBytes) // a peer may leave no room for trailers
 }
 
 // coder is a connection's coding in both directions.

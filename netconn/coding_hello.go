@@ -13,34 +13,36 @@ type hello struct {
 	buf     []byte
 	sent    int
 	at      time.Duration // of the next one
+	last    time.Duration // when the last one was sent
 	owed    bool          // the peer asked
 	answers int
 }
 
-// Hellos go out until the peer's has come, further and further apart.
+// Hellos go out until the peer's has come, further and further apart. One that nothing came after isn't followed by another: in darkness they would all be lost.
 const (
 	maxHellos   = 8
 	maxAnswered = 16
 	firstHello  = 100 * time.Millisecond
 )
 
-// dueAt is when a hello is due.
-func (h *hello) dueAt(peer bool) (time.Duration, bool) {
+// helloAt is when a hello is due.
+func (c *Conn) helloAt() (time.Duration, bool) {
+	h := &c.coder.hello
 	if h.owed {
 		return 0, true
 	}
-	return h.at, !peer && h.sent < maxHellos
+	return h.at, !c.coder.peer && h.sent < maxHellos && (h.sent == 0 || c.flow.lastReceive > h.last)
 }
 
 // sendHello tells the peer of coding when that is due.
 func (c *Conn) sendHello() {
 	k := c.coder
 	h := &k.hello
-	if at, ok := h.dueAt(k.peer); !ok || c.now < at {
+	if at, ok := c.helloAt(); !ok || c.now < at {
 		return
 	}
 	if !k.peer {
-		h.at = c.now + firstHello<<h.sent
+		h.at, h.last = c.now+firstHello<<h.sent, c.now
 		h.sent++
 	}
 	h.owed = false

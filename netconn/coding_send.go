@@ -107,7 +107,7 @@ func (c *Conn) repairTailAt() (time.Duration, bool) {
 
 // codingDeadline is when Tick has something to send because of coding, or otherwise.
 func (c *Conn) codingDeadline(otherwise time.Duration) time.Duration {
-	if at, ok := c.coder.hello.dueAt(c.coder.peer); ok {
+	if at, ok := c.helloAt(); ok {
 		otherwise = min(otherwise, at)
 	}
 	if at, ok := c.repairTailAt(); ok {

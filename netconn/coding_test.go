@@ -231,6 +231,36 @@ func TestCodingIsAgreedOn(t *testing.T) {
 	}
 }
 
+// TestCodingAfterDarkness: a path that is dark when the connection begins, for longer than all hellos take, has coding when it is back.
+func TestCodingAfterDarkness(t *testing.T) {
+	for ways := 1; ways < 4; ways++ {
+		l, game := talkingLab(t, netsim.Settings{Lag: 20 * time.Millisecond, Loss: 5}, func(i int, c *Config) { c.Coding.Adaptive = false })
+		l.dark = [2]bool{ways&1 == 1, ways&2 == 2}
+		l.run(50*time.Second, game)
+		l.dark = [2]bool{}
+		l.run(10*time.Second, game)
+		require.Nil(t, l.res[0])
+		for i, c := range l.conns {
+			require.Positive(t, c.Counters.Repairs, "end %d, dark %b", i, ways)
+			require.Positive(t, c.Counters.Repaired, "end %d, dark %b", i, ways)
+		}
+	}
+}
+
+// TestCodingMemoryIsCounted: what a peer can make the decoder keep is what the connection counts for it, with all sizes of packets.
+func TestCodingMemoryIsCounted(t *testing.T) {
+	for size := 256; size <= 2048; size += 8 {
+		p := Bunchnet()
+		p.Bunch.MaxPacket = size
+		c, err := New(Config{LowLevelSend: func([]byte) {}, Coding: Coding{Repairs: 1}, Protocol: p}, 0, 1, 1)
+		require.NoError(t, err)
+		header := headerBytes([]byte{0})
+		for _, n := range []int{c.datagramBytes() - header, c.datagramBytes() - header - 5} { // a packet without a trailer, and the symbol of one
+			require.GreaterOrEqual(t, c.cfg.codingMemory()-coding.EncoderBytes(c.proto.PacketBits()/8), coding.DecoderBytes(n), "packets of %d", size)
+		}
+	}
+}
+
 // TestCodingCostsACleanPathNothing: with the adaptive setting all packets are as without coding, byte for byte, but for two hellos.
 func TestCodingCostsACleanPathNothing(t *testing.T) {
 	var sent [2][2][][]byte

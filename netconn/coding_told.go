@@ -1,9 +1,8 @@
 package netconn
 
 import (
-	"github.com/bunchnet/bunchnet/packetnotify"
-
 	"github.com/bunchnet/bunchnet/netconn/handler/coding"
+	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
 // What the ends tell each other of packets that were repaired: such a packet is acked, though the path lost it.
