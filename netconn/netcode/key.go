@@ -1,6 +1,7 @@
 package netcode
 
 import (
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,8 +23,11 @@ func ParseKey(s string) (k Key, err error) {
 	return k, nil
 }
 
-// GenerateKey makes a key of a secure source, such as crypto/rand's Reader.
+// GenerateKey makes a key of a secure source. nil is crypto/rand's Reader.
 func GenerateKey(source io.Reader) (k Key, err error) {
+	if source == nil {
+		source = rand.Reader
+	}
 	if _, err := io.ReadFull(source, k[:]); err != nil {
 		return Key{}, fmt.Errorf("netcode: no randomness for a key: %w", err)
 	}

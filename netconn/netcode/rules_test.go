@@ -630,6 +630,16 @@ func TestNoRandomness(t *testing.T) {
 	require.ErrorContains(t, err, "no randomness")
 }
 
+// TestKeysOfNoSource: without a source keys are crypto/rand's.
+func TestKeysOfNoSource(t *testing.T) {
+	a, err := GenerateKey(nil)
+	require.NoError(t, err)
+	b, err := GenerateKey(nil)
+	require.NoError(t, err)
+	require.False(t, a.IsZero())
+	require.False(t, a == b, "two keys are alike")
+}
+
 // TestSettings: what is needed and what is allowed; the caller's list of addresses stays as it is.
 func TestSettings(t *testing.T) {
 	_, err := NewClient(ClientConfig{})
