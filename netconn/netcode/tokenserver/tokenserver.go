@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -87,7 +88,7 @@ type Counters struct {
 // Service is an http.Handler that answers a POST with a connect token. Safe for concurrent use.
 type Service struct {
 	cfg     Config
-	limit   *limiter
+	limit   *ratelimit.Limiter
 	lastLog atomic.Int64
 	muted   atomic.Uint64 // refusals since the last line
 
@@ -112,7 +113,7 @@ func New(cfg Config) (*Service, error) {
 		}
 	}
 	cfg = cfg.filled()
-	return &Service{cfg: cfg, limit: newLimiter(cfg.Now, cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
+	return &Service{cfg: cfg, limit: ratelimit.New(cfg.Now, cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
 }
 
 func (c Config) filled() Config {
@@ -121,7 +122,7 @@ func (c Config) filled() Config {
 	c.Rate = cmp.Or(c.Rate, 1)
 	c.Burst = cmp.Or(c.Burst, 5)
 	c.TotalRate = cmp.Or(c.TotalRate, 1000)
-	c.MaxAddrs = max(cmp.Or(c.MaxAddrs, 65536), len(scopes6))
+	c.MaxAddrs = max(cmp.Or(c.MaxAddrs, 65536), ratelimit.Scopes)
 	c.MaxBody = cmp.Or(c.MaxBody, 64<<10)
 	c.Challenge = cmp.Or(c.Challenge, "Bearer")
 	if c.ClientAddr == nil {
@@ -167,7 +168,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil || !from.IsValid():
 		s.refuse(w, &s.badAddr, http.StatusBadRequest, "bad_addr")
 		return
-	case !s.limit.allow(from):
+	case !s.limit.Allow(from):
 		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(1/min(1, s.cfg.Rate)), 'f', -1, 64))
 		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 		return
@@ -191,7 +192,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", s.cfg.Challenge)
 		s.refuse(w, &s.unauthorized, http.StatusUnauthorized, "unauthorized")
 		return
-	case !s.limit.allowTotal():
+	case !s.limit.AllowTotal():
 		w.Header().Set("Retry-After", "1")
 		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -128,17 +129,6 @@ func TestNoLimits(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: a clock that is set back neither fills a bucket nor empties it, and it fills on from there.
-func TestClockSetBack(t *testing.T) {
-	b, now := newBucket(1, 2), time.Unix(1000, 0)
-	require.True(t, b.take(now))
-	now = now.Add(-time.Hour)
-	require.True(t, b.take(now))
-	require.False(t, b.take(now))
-	now = now.Add(10 * time.Second)
-	require.True(t, b.take(now), "ten seconds have passed since")
-}
-
 // TestLogAfterClockSetBack: a clock that is set back doesn't silence the log until it has caught up.
 func TestLogAfterClockSetBack(t *testing.T) {
 	r := newRig(t, nil)
@@ -164,9 +154,9 @@ func TestPrefixLimits(t *testing.T) {
 		}
 		return good
 	}
-	require.Equal(t, 5*wide56, ok(1000, func(i int) string { return fmt.Sprintf("[2001:db8:0:%x::1]:1", i%256) }), "a /56")
-	require.Equal(t, 5*wide48, ok(5000, func(i int) string { return fmt.Sprintf("[2001:db8:1:%x::1]:1", i) }), "a /48")
-	require.Equal(t, 5*wide24, ok(5000, func(i int) string { return fmt.Sprintf("192.0.2.%d:1", i%256) }), "a /24")
+	require.Equal(t, 5*ratelimit.Wide56, ok(1000, func(i int) string { return fmt.Sprintf("[2001:db8:0:%x::1]:1", i%256) }), "a /56")
+	require.Equal(t, 5*ratelimit.Wide48, ok(5000, func(i int) string { return fmt.Sprintf("[2001:db8:1:%x::1]:1", i) }), "a /48")
+	require.Equal(t, 5*ratelimit.Wide24, ok(5000, func(i int) string { return fmt.Sprintf("192.0.2.%d:1", i%256) }), "a /24")
 	require.Equal(t, 5, ok(300, func(i int) string {
 		return fmt.Sprintf([]string{"198.51.100.7:%d", "[::ffff:198.51.100.7]:%d", "[64:ff9b::198.51.100.7]:%d"}[i%3], i)
 	}), "one address in three forms")
@@ -176,7 +166,7 @@ func TestPrefixLimits(t *testing.T) {
 	require.Equal(t, 5, ok(10, func(int) string { return "[2001:db8:0:1::1]:1" }), "what a neighbour was refused isn't counted as the network's")
 	r = newRig(t, nil)
 	ok(5000, func(i int) string { return fmt.Sprintf("[2001:db8:0:%x::1]:1", i) })
-	require.Less(t, len(r.limit.byPrefix), 200, "a network at its limit takes no room for its addresses")
+	require.Less(t, r.limit.Len(), 200, "a network at its limit takes no room for its addresses")
 }
 
 // TestFloodWithoutLogin: a /48 whose requests have no login takes nothing from who has one.
@@ -193,7 +183,7 @@ func TestFloodWithoutLogin(t *testing.T) {
 		r.now = r.now.Add(100 * time.Millisecond)
 	}
 	require.Equal(t, 100, issued)
-	require.Less(t, r.Counters().Unauthorized, uint64(5*wide48+10*wide48+1), "Authenticate is asked at the rate of a /48")
+	require.Less(t, r.Counters().Unauthorized, uint64(5*ratelimit.Wide48+10*ratelimit.Wide48+1), "Authenticate is asked at the rate of a /48")
 
 	r = newRig(t, func(c *Config) { c.TotalRate = 1 })
 	for i := range 100 {
@@ -255,8 +245,7 @@ func TestTotalRateAndTableBound(t *testing.T) {
 		}
 	}
 	require.Equal(t, 50, good)
-	require.Len(t, r.limit.byPrefix, 10)
-	require.Equal(t, 10, r.limit.order.Len())
+	require.Equal(t, 10, r.limit.Len())
 }
 
 // TestTokenConnects fetches over real HTTP and connects with it to a real server, once.

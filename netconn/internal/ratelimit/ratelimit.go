@@ -1,4 +1,5 @@
-package tokenserver
+// Package ratelimit bounds how often the networks of strangers may ask for something.
+package ratelimit
 
 import (
 	"container/list"
@@ -7,11 +8,11 @@ import (
 	"time"
 )
 
-// limiter bounds requests by the networks that they come from, before a login is looked at, and those with a login in all.
+// Limiter bounds requests by the networks that they come from, and by a second measure all that were let through. Safe for concurrent use.
 //
 // It reads the clock under its lock, so that times come in order however requests overtake each other: going back and forth between two
 // times would fill the buckets each time.
-type limiter struct {
+type Limiter struct {
 	now      func() time.Time
 	mu       sync.Mutex
 	rate     float64
@@ -52,25 +53,30 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-func newLimiter(now func() time.Time, rate float64, burst, maxAddrs int, all float64) *limiter {
-	return &limiter{now: now, rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, all)),
+// New returns a limiter of rate requests a second from one IPv4 address or IPv6 /64, burst of them at once, and all a second in all. Wider networks have a
+// multiple of the rate. It remembers maxAddrs networks, at least [Scopes]. now is called by many goroutines at once.
+func New(now func() time.Time, rate float64, burst, maxAddrs int, all float64) *Limiter {
+	return &Limiter{now: now, rate: rate, burst: burst, max: maxAddrs, all: newBucket(all, max(1, all)),
 		byPrefix: map[netip.Prefix]*list.Element{}, order: list.New()}
 }
 
-// How many times the limit of one address, or of a /64, a network of many has.
+// The wider networks: how many times the limit of one address, or of a /64, a network of many has.
 const (
-	wide56 = 4  // IPv6 /56, what many providers give to one customer
-	wide48 = 16 // IPv6 /48, the most that one customer has
-	wide24 = 32 // IPv4 /24
+	Wide56 = 4  // IPv6 /56, what many providers give to one customer
+	Wide48 = 16 // IPv6 /48, the most that one customer has
+	Wide24 = 32 // IPv4 /24
 )
 
 // scope is a network that has a limit of its own.
 type scope struct{ bits, times int }
 
 var (
-	scopes4 = []scope{{24, wide24}, {32, 1}} // the widest first
-	scopes6 = []scope{{48, wide48}, {56, wide56}, {64, 1}}
+	scopes4 = []scope{{24, Wide24}, {32, 1}} // the widest first
+	scopes6 = []scope{{48, Wide48}, {56, Wide56}, {64, 1}}
 )
+
+// Scopes is how many networks an address is of.
+const Scopes = 3
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
@@ -84,9 +90,16 @@ func origin(a netip.Addr) netip.Addr {
 	return a
 }
 
-// allow reports whether a request is within the limits of all networks that it comes from. One that isn't takes nothing of
+// Len is how many networks it remembers.
+func (l *Limiter) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.order.Len()
+}
+
+// Allow reports whether a request is within the limits of all networks that it comes from. One that isn't takes nothing of
 // any of them, so that a network isn't closed by a member that asks too often.
-func (l *limiter) allow(from netip.Addr) bool {
+func (l *Limiter) Allow(from netip.Addr) bool {
 	from = origin(from)
 	scopes := scopes6
 	if from.Is4() {
@@ -95,7 +108,7 @@ func (l *limiter) allow(from netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	var buckets [3]*bucket
+	var buckets [Scopes]*bucket
 	for i, s := range scopes { // a network at its limit adds nothing narrower to the table
 		p, _ := from.Prefix(s.bits) // an address has those bits
 		buckets[i] = l.bucket(p, s.times)
@@ -109,14 +122,14 @@ func (l *limiter) allow(from netip.Addr) bool {
 	return true
 }
 
-// allowTotal reports whether one more request that has a login is within the limit of all.
-func (l *limiter) allowTotal() bool {
+// AllowTotal reports whether one more request is within the limit of all.
+func (l *Limiter) AllowTotal() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.take(l.now())
 }
 
-func (l *limiter) bucket(from netip.Prefix, times int) *bucket {
+func (l *Limiter) bucket(from netip.Prefix, times int) *bucket {
 	if e := l.byPrefix[from]; e != nil {
 		l.order.MoveToFront(e)
 		return &e.Value.(*visitor).bucket

@@ -1,0 +1,163 @@
+//go:build !js
+
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/webtransport-go"
+)
+
+const (
+	dialTime  = 10 * time.Second
+	keepAlive = 5 * time.Second
+)
+
+// page is nothing outside of a browser, but how Close is told.
+type page struct{ closing chan struct{} }
+
+// dial makes the session on goroutines of its own.
+func (c *Client) dial(ctx context.Context, to *url.URL, cfg DialConfig) {
+	c.closing = make(chan struct{})
+	c.wg.Go(func() {
+		dialing, stop := context.WithTimeout(ctx, dialTime)
+		defer stop()
+		l, err := open(dialing, to, cfg)
+		if err != nil {
+			c.fail(fmt.Errorf("%w by %v: %w", ErrNoSession, cfg.Way, err))
+			return
+		}
+		c.begun()
+		defer context.AfterFunc(ctx, func() { l.close(errLeft) })() // a send that waits ends by that
+		done := make(chan struct{})
+		c.wg.Go(func() {
+			defer close(done)
+			c.receive(l)
+		})
+		c.send(ctx, l, done)
+		l.close(errLeft)
+	})
+}
+
+var errLeft = errors.New("the client has left")
+
+func (c *Client) receive(l link) {
+	for {
+		p, err := l.receive(c.inbox)
+		if err != nil {
+			c.fail(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
+			return
+		}
+		if len(p) > 0 {
+			c.came(p)
+		}
+	}
+}
+
+// send sends what is written, until the session ends or Close is called.
+func (c *Client) send(ctx context.Context, l link, ended <-chan struct{}) {
+	var room []byte
+	for last := false; !last; {
+		select {
+		case <-c.out.ready:
+		case <-c.closing:
+			last = true
+		case <-ended:
+			return
+		case <-ctx.Done():
+			c.fail(fmt.Errorf("%w: %w", ErrEnded, ctx.Err()))
+			return
+		}
+		for p := c.out.pop(room); p != nil; p = c.out.pop(room) {
+			room = p
+			err := l.send(p)
+			if errors.Is(err, errLarge) {
+				c.n.tooLarge.Add(1)
+				continue
+			}
+			if err != nil {
+				c.fail(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
+				return
+			}
+			c.n.sent.Add(1)
+		}
+	}
+}
+
+// wrote is the browser's.
+func (c *Client) wrote() {}
+
+// close ends the session, or the attempt.
+func (c *Client) close() {
+	select {
+	case <-c.closing:
+		return
+	default:
+		close(c.closing)
+	}
+	if c.n.webTransports.Load()+c.n.webSockets.Load() == 0 {
+		c.cancel()
+	}
+	late := time.AfterFunc(closeTime, c.cancel)
+	c.wg.Wait()
+	late.Stop()
+	c.cancel()
+}
+
+func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
+	conf := tlsConfig(cfg.CertificateHash)
+	if cfg.Way == WebSocket {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, Proxy: http.ProxyFromEnvironment}}
+		conn, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPClient: client, CompressionMode: websocket.CompressionDisabled})
+		if err != nil {
+			client.CloseIdleConnections()
+			return nil, err
+		}
+		return newSocketLink(conn), nil
+	}
+	t := &webtransport.Transport{TLSClientConfig: conf, QUICConfig: &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, HandshakeIdleTimeout: headerTime,
+		MaxIdleTimeout: idleTime, KeepAlivePeriod: keepAlive}}
+	defer t.Close()
+	if to.Port() == "" {
+		with := *to
+		with.Host += ":443"
+		to = &with
+	}
+	response, session, err := t.Dial(ctx, to.String(), http.Header{})
+	if err != nil {
+		if response != nil {
+			err = fmt.Errorf("%w: %s", err, response.Status)
+		}
+		return nil, err
+	}
+	return sessionLink{session}, nil
+}
+
+// errCertificate is for who set the hash.
+var errCertificate = errors.New("web: the server's certificate isn't the one of DialConfig.CertificateHash; fetch the hash anew")
+
+func tlsConfig(hash [sha256.Size]byte) *tls.Config {
+	if hash == ([sha256.Size]byte{}) {
+		return &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error { // the hash says more than a name
+		now := time.Now()
+		if len(s.PeerCertificates) == 0 || sha256.Sum256(s.PeerCertificates[0].Raw) != hash {
+			return errCertificate
+		}
+		if leaf := s.PeerCertificates[0]; now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+			return x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired}
+		}
+		return nil
+	}}
+}

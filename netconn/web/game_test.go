@@ -1,0 +1,286 @@
+//go:build !js
+
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+var chatName = bunch.Name{Index: 300}
+
+// lamp is an actor.
+type lamp struct {
+	actorrep.Base
+	Brightness actorrep.Var[uint8] `net:"max=100"`
+}
+
+var flip = actorrep.ServerRPC(func(_ actorrep.Call, l *lamp, to uint8) error {
+	l.Brightness.Set(to)
+	return nil
+}, actorrep.Reliable)
+
+// echo sends back what it gets.
+type echo struct{ channel.Nop }
+
+func (echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	b := make([]byte, in.Bits/8)
+	in.Data.ReadBytes(b)
+	_, _ = ch.SendBunch(&bunch.Out{Data: b, Reliable: true, NoMerge: true})
+}
+
+// sink notes what it gets.
+type sink struct {
+	channel.Nop
+	got []string
+}
+
+func (s *sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	b := make([]byte, in.Bits/8)
+	in.Data.ReadBytes(b)
+	s.got = append(s.got, string(b))
+}
+
+// game is a server of lamps, one for each client, and the clients.
+type game struct {
+	t       testing.TB
+	door    *door
+	world   *actorrep.World
+	srv     *driver.Driver
+	lamps   map[*driver.Conn]*lamp
+	ended   []netconn.CloseResult
+	clients []*player
+}
+
+// player is a client.
+type player struct {
+	world  *actorrep.World
+	driver *driver.Driver
+	socket *Client
+	conn   *driver.Conn
+	sink   sink
+	end    *netconn.CloseResult
+}
+
+func (p *player) lamps() (all []*lamp) {
+	for a := range p.world.All {
+		if l, ok := a.(*lamp); ok {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func newWorld(t testing.TB, server bool) *actorrep.World {
+	w := actorrep.NewClient(actorrep.Config{})
+	if server {
+		w = actorrep.NewServer(actorrep.Config{})
+	}
+	require.NoError(t, w.Register("lamp", (*lamp)(nil), actorrep.RPCs{"flip": flip}))
+	return w
+}
+
+var gameKey = netcode.Key{1, 2, 3}
+
+func newGame(t testing.TB, cfg driver.Config, sc ServerConfig) *game {
+	g := &game{t: t, door: newDoor(t, sc), world: newWorld(t, true), lamps: map[*driver.Conn]*lamp{}}
+	socket, err := udp.Listen("127.0.0.1:0", udp.Config{NoPoller: true})
+	require.NoError(t, err)
+	cfg.Socket = udp.Join(socket, g.door.Server)
+	if cfg.Link == nil {
+		cfg.Link = driver.Netcode{Key: gameKey}
+	}
+	cfg.Channels = append(g.world.ChannelTypes(), channel.Type{Name: chatName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return echo{} }})
+	cfg.Joined = func(c *driver.Conn) {
+		l := &lamp{}
+		require.NoError(t, g.world.Spawn(l))
+		l.SetOwner(g.world.AddConn(c))
+		g.lamps[c] = l
+	}
+	cfg.Closed = func(_ *driver.Conn, r netconn.CloseResult) { g.ended = append(g.ended, r) }
+	g.srv, err = driver.Listen("", cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.srv.Close()) })
+	return g
+}
+
+// dial adds a client that comes by a way; 0 is UDP.
+func (g *game) dial(way Way, cfg driver.Config) *player {
+	p := &player{world: newWorld(g.t, false)}
+	if way != 0 {
+		s, err := Dial(context.Background(), g.door.url, DialConfig{Way: way, CertificateHash: g.door.hash})
+		require.NoError(g.t, err)
+		cfg.Socket, p.socket = s, s
+	}
+	if cfg.Link == nil {
+		cfg.Link = driver.Netcode{Key: gameKey}
+	}
+	cfg.Channels = append(p.world.ChannelTypes(), channel.Type{Name: chatName, ClientOpen: true})
+	cfg.Joined = func(c *driver.Conn) { p.conn = c }
+	cfg.Closed = func(_ *driver.Conn, r netconn.CloseResult) { p.end = &r }
+	var err error
+	p.driver, err = driver.Dial(g.srv.LocalAddr().String(), cfg)
+	require.NoError(g.t, err)
+	g.t.Cleanup(func() { require.NoError(g.t, p.driver.Close()) })
+	g.clients = append(g.clients, p)
+	return p
+}
+
+func (g *game) tick() {
+	now := time.Now()
+	g.srv.TickDispatch(now)
+	g.world.Step(g.srv.Since(now))
+	g.srv.TickFlush(now)
+	for _, p := range g.clients {
+		p.driver.TickDispatch(now)
+		p.world.Step(p.driver.Since(now))
+		p.driver.TickFlush(now)
+	}
+	time.Sleep(5 * time.Millisecond)
+}
+
+func (g *game) until(what string, f func() bool) {
+	g.t.Helper()
+	for end := time.Now().Add(patience); !f(); g.tick() {
+		if time.Now().After(end) {
+			g.t.Fatalf("never: %s; door %+v, server %+v", what, g.door.Counters(), g.srv.Counters)
+		}
+	}
+}
+
+func links() map[string]driver.Link {
+	return map[string]driver.Link{"netcode": driver.Netcode{Key: gameKey}, "salted": driver.PlainSalted{}, "unreal": driver.PlainUnreal51()}
+}
+
+// TestOneWorld: clients that come by UDP, WebTransport and WebSocket are in one world of one driver, over every link: large messages are echoed in order, a
+// call of each changes its actor, all see the same; each has its remote address; when they leave, the server hears of it, and their sessions end.
+func TestOneWorld(t *testing.T) {
+	for name, link := range links() {
+		t.Run(name, func(t *testing.T) {
+			g := newGame(t, driver.Config{Link: link}, ServerConfig{})
+			for _, way := range []Way{0, WebTransport, WebSocket, WebTransport, WebSocket} {
+				g.dial(way, driver.Config{Link: link})
+			}
+			g.until("all joined", func() bool { return len(g.lamps) == len(g.clients) })
+			found := map[string]int{}
+			seen := map[netip.AddrPort]bool{}
+			for c := range g.srv.Conns {
+				way, ok := WayOf(c.RemoteAddr())
+				require.True(t, c.RemoteAddr().Addr().Unmap().WithZone("").IsLoopback())
+				require.Equal(t, ok, g.door.Has(c.RemoteAddr()))
+				require.False(t, seen[c.RemoteAddr()])
+				seen[c.RemoteAddr()] = true
+				found[fmt.Sprint(ok, way)]++
+			}
+			require.Equal(t, map[string]int{"false Way(0)": 1, "true webtransport": 2, "true websocket": 2}, found)
+
+			want := []string{}
+			for i := range 100 {
+				want = append(want, fmt.Sprint(i, string(make([]byte, i*50))))
+			}
+			for i, p := range g.clients {
+				ch, err := p.conn.Open(chatName, &p.sink)
+				require.NoError(t, err)
+				for _, text := range want {
+					_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: true})
+					require.NoError(t, err)
+				}
+				g.until("the lamp is there", func() bool { return p.own() != nil })
+				require.NoError(t, flip.Call(p.own(), uint8(10+i)))
+			}
+			g.until("all echoed, and the same world everywhere", func() bool {
+				for _, p := range g.clients {
+					sum := 0
+					for _, l := range p.lamps() {
+						sum += int(l.Brightness.Get())
+					}
+					if len(p.sink.got) < len(want) || len(p.lamps()) != len(g.clients) || sum != 10+11+12+13+14 {
+						return false
+					}
+				}
+				return true
+			})
+			for _, p := range g.clients {
+				require.Equal(t, want, p.sink.got)
+			}
+			n := g.door.Counters()
+			require.EqualValues(t, []uint64{2, 2}, []uint64{n.WebTransports, n.WebSockets})
+			require.Zero(t, n.TooLarge)
+			require.Equal(t, 4, g.door.Len())
+			for _, p := range g.clients {
+				p.conn.CloseWithReason("bye")
+			}
+			g.until("all left", func() bool { return len(g.ended) == len(g.clients) })
+			for _, p := range g.clients {
+				require.NoError(t, p.driver.Close())
+			}
+			g.clients = nil
+			g.until("no sessions", func() bool { return g.door.Len() == 0 })
+		})
+	}
+}
+
+// own is the player's lamp.
+func (p *player) own() *lamp {
+	for _, l := range p.lamps() {
+		if l.IsOwned() {
+			return l
+		}
+	}
+	return nil
+}
+
+// TestPageClosed: the connection of a session that has ended without a word ends at once, and no other.
+func TestPageClosed(t *testing.T) {
+	g := newGame(t, driver.Config{}, ServerConfig{})
+	g.door.Tell(g.srv)
+	for _, way := range ways {
+		stays := g.dial(way, driver.Config{})
+		goes := g.dial(way, driver.Config{})
+		g.until("joined", func() bool { return stays.conn != nil && goes.conn != nil })
+		g.ended = nil
+		g.clients = g.clients[:len(g.clients)-1] // its driver says nothing any more
+		require.NoError(t, goes.socket.Close())
+		g.until("it ended", func() bool { return len(g.ended) == 1 })
+		require.Equal(t, netconn.ClosedByPeer, g.ended[0].Code)
+		require.Nil(t, stays.end)
+	}
+}
+
+// TestAdmission: a connect token admits by every way, once; without one nothing is answered, and the session ends.
+func TestAdmission(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.String(), func(t *testing.T) {
+			g := newGame(t, driver.Config{}, ServerConfig{HalfOpen: 500 * time.Millisecond})
+			other := g.dial(way, driver.Config{Link: driver.Netcode{Key: netcode.Key{9}}})
+			g.until("the session ends", func() bool { return other.end != nil || other.driver.Err() != nil })
+			require.ErrorIs(t, other.driver.Err(), ErrEnded)
+			require.Contains(t, other.driver.Err().Error(), "connect token")
+			require.EqualValues(t, 1, g.door.Counters().Unanswered)
+			require.Zero(t, g.srv.Counters.Accepted)
+
+			now := uint64(time.Now().Unix())
+			token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: 7, Create: now, Expire: now + 30, Timeout: 5,
+				Servers: []netip.AddrPort{g.srv.LocalAddr()}, PrivateKey: gameKey})
+			require.NoError(t, err)
+			p := g.dial(way, driver.Config{Link: driver.Netcode{Token: token}})
+			g.until("joined", func() bool { return p.conn != nil && len(g.lamps) == 1 })
+			for c := range g.srv.Conns {
+				require.EqualValues(t, 7, c.ClientID())
+			}
+		})
+	}
+}

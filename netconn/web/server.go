@@ -1,0 +1,508 @@
+//go:build !js
+
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/quic-go/webtransport-go"
+
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// ServerConfig is the settings of a Server; the zero value is useful.
+type ServerConfig struct {
+	// Origins is the pages that may connect, such as "https://play.example.com"; "*" is every page. A request without an Origin comes from no browser
+	// and is let through, as its sender could claim any. Default pages of the request's own host only.
+	Origins []string
+	// MaxConns is the most sessions. Default 1024.
+	MaxConns int
+	// MaxPerAddr is the most sessions of one IPv4 address or one IPv6 /64. Default a quarter of all, at least 4; negative no
+	// bound. Loopback addresses have none, unless ClientAddr gives another.
+	MaxPerAddr int
+	// MaxHalfOpen is the most sessions that the driver has not answered. Default a quarter of all, at least 4.
+	MaxHalfOpen int
+	// HalfOpen ends a session that the driver has not answered in that time: it showed no connect token. Default 5 s.
+	HalfOpen time.Duration
+	// Idle ends a session that the driver has sent nothing to for that long: its connection has ended. Default 15 s.
+	Idle time.Duration
+	// Rate is requests for a session a second from one IPv4 address or IPv6 /64, Burst how many at once; wider networks have a multiple, as in
+	// netcode/tokenserver. Default 2 and 20.
+	Rate  float64
+	Burst int
+	// TotalRate is requests for a session a second in all. Default 500.
+	TotalRate float64
+	// SendBuffer is the bytes that may wait to be sent to one peer; the oldest make room for the newest. At most 512 datagrams wait. Default 64 KiB.
+	SendBuffer int
+	// ReceiveBuffer is the bytes that may wait to be read by the driver, of all peers. At most 4096 datagrams wait, 256 of one peer. Default 4 MiB.
+	ReceiveBuffer int
+	// ClientAddr is where a request comes from. Default its RemoteAddr; behind a proxy that you trust read its header here.
+	ClientAddr func(r *http.Request) (netip.AddrPort, error)
+	// Logger gets refusals and ends other than of peers that leave, at most one line a second. Default none.
+	Logger *slog.Logger
+}
+
+const (
+	inDatagrams = 4096
+	inPerPeer   = 256
+	maxAddrs    = 65536 // that Rate remembers
+)
+
+func (c ServerConfig) filled() ServerConfig {
+	c.MaxConns = cmp.Or(c.MaxConns, 1024)
+	c.MaxPerAddr = cmp.Or(c.MaxPerAddr, max(4, c.MaxConns/4))
+	c.MaxHalfOpen = cmp.Or(c.MaxHalfOpen, max(4, c.MaxConns/4))
+	c.HalfOpen = cmp.Or(c.HalfOpen, 5*time.Second)
+	c.Idle = cmp.Or(c.Idle, 15*time.Second)
+	c.Rate, c.Burst, c.TotalRate = cmp.Or(c.Rate, 2), cmp.Or(c.Burst, 20), cmp.Or(c.TotalRate, 500)
+	c.SendBuffer, c.ReceiveBuffer = cmp.Or(c.SendBuffer, 64<<10), cmp.Or(c.ReceiveBuffer, 4<<20)
+	if c.ClientAddr == nil {
+		c.ClientAddr = func(r *http.Request) (netip.AddrPort, error) { return netip.ParseAddrPort(r.RemoteAddr) }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Server is the door for clients that come by WebTransport and WebSocket: an http.Handler that makes sessions of requests, and a udp.Side whose peers
+// they are. Close ends all sessions; a driver that has the socket calls it. It is safe for concurrent use, but for the reads and writes, which are
+// one goroutine's.
+type Server struct {
+	*inbox
+	cfg      ServerConfig
+	n        counters
+	rate     *ratelimit.Limiter
+	quiet    atomic.Int64 // when the next line may be logged
+	sessions *webtransport.Server
+	closing  chan struct{}
+	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	done   bool
+	peers  map[netip.AddrPort]*peer
+	places addrgroup.Limit
+	open   int // places taken: peers, and requests under way
+	half   int // of them those that the driver hasn't answered
+	nextID int
+	driver *driver.Driver // of Tell
+	stops  []func()       // what Listen has begun
+}
+
+// peer is one session.
+type peer struct {
+	source
+	remote   netip.Addr
+	link     link
+	out      outbox
+	answered atomic.Bool  // half counts it no more
+	written  atomic.Int64 // when the driver wrote to it last, as time.Time's UnixNano
+	why      atomic.Pointer[error]
+	ended    chan struct{}
+	once     sync.Once
+}
+
+// NewServer returns a Server without sessions, or what is wrong with its settings.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	if cfg.MaxConns < 0 || cfg.MaxHalfOpen < 0 || cfg.HalfOpen < 0 || cfg.Idle < 0 || !(cfg.Rate >= 0) || cfg.Burst < 0 || !(cfg.TotalRate >= 0) ||
+		cfg.SendBuffer < 0 || cfg.ReceiveBuffer < 0 {
+		return nil, fmt.Errorf("%w: only MaxPerAddr may be negative", ErrConfig)
+	}
+	for _, o := range cfg.Origins {
+		if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "") {
+			return nil, fmt.Errorf("%w: the origin %q isn't one like https://play.example.com, or *", ErrConfig, o)
+		}
+	}
+	cfg = cfg.filled()
+	return &Server{inbox: newInbox(inDatagrams, cfg.ReceiveBuffer), cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
+		closing: make(chan struct{}), peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
+}
+
+// Counters is a snapshot of what the door did. Any goroutine may call it.
+func (s *Server) Counters() Counters { return s.n.get() }
+
+// Len is the sessions there are. Any goroutine may call it.
+func (s *Server) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.peers)
+}
+
+// LocalAddr is udp.Socket's: an address of no machine, as a driver that has only the door for its socket has no other. Its connect tokens name any.
+func (s *Server) LocalAddr() netip.AddrPort {
+	return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+}
+
+// Has is udp.Side's.
+func (s *Server) Has(addr netip.AddrPort) bool {
+	_, ok := WayOf(addr)
+	return ok
+}
+
+// OnArrival is udp.Side's.
+func (s *Server) OnArrival(f func()) {
+	s.inbox.mu.Lock()
+	defer s.inbox.mu.Unlock()
+	s.woken = f
+}
+
+// Tell has a driver's connections end at once when their sessions have: a page that was closed says no more, and would be a player until
+// driver.Config.Timeout. Call it after driver.Listen.
+func (s *Server) Tell(d *driver.Driver) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.driver = d
+}
+
+// tell ends the connection of a peer that has gone.
+func tell(d *driver.Driver, addr netip.AddrPort, why error) {
+	d.Do(func() {
+		for c := range d.Conns {
+			if c.RemoteAddr() == addr {
+				c.LinkClosed(c.Now(), why.Error())
+				return
+			}
+		}
+	})
+}
+
+// WriteBatch is udp.Socket's. It never waits: what a peer doesn't take in time makes room for what is newer.
+func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
+	if err := s.failed(); err != nil {
+		return 0, err
+	}
+	now := time.Now().UnixNano()
+	for i := range msgs {
+		s.mu.Lock()
+		p := s.peers[msgs[i].Addr]
+		if p != nil && !p.answered.Swap(true) {
+			s.half--
+		}
+		s.mu.Unlock()
+		if p == nil {
+			s.n.noPeer.Add(1)
+			continue
+		}
+		p.written.Store(now)
+		s.n.unsent.Add(uint64(p.out.push(msgs[i].Buf)))
+	}
+	return len(msgs), nil
+}
+
+// Close ends all sessions, after what was written last, within a second, and what Listen began.
+func (s *Server) Close() error {
+	if !s.fail(net.ErrClosed) {
+		s.wg.Wait()
+		return nil
+	}
+	s.mu.Lock()
+	s.done = true
+	peers := make([]*peer, 0, len(s.peers))
+	for _, p := range s.peers {
+		peers = append(peers, p)
+	}
+	stops := s.stops
+	s.mu.Unlock()
+	close(s.closing)
+	late := time.AfterFunc(closeTime, func() {
+		for _, p := range peers {
+			p.link.close(errClosing)
+		}
+	})
+	defer late.Stop()
+	left := make(chan struct{})
+	go func() { // the sessions first, over listeners that are open yet
+		defer close(left)
+		for _, p := range peers {
+			<-p.ended
+		}
+	}()
+	<-left
+	for _, stop := range stops {
+		stop()
+	}
+	s.wg.Wait()
+	return nil
+}
+
+var errClosing = errors.New("web: the server closes")
+
+// ServeHTTP makes a session of a request for WebTransport, if it came through Listen, or for a WebSocket, and returns once it has begun. Refusals are 400,
+// 403 for a page that isn't among Origins, 426 for another request, 429 and 503.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	way := WebSocket
+	switch {
+	case r.Method == http.MethodConnect && strings.HasPrefix(r.Proto, "webtransport"):
+		way = WebTransport
+	case !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		w.Header().Set("Upgrade", "websocket")
+		s.refuse(w, r, &s.n.badRequest, http.StatusUpgradeRequired, "a game server's door: come with a WebTransport session or a WebSocket")
+		return
+	}
+	remote, err := s.cfg.ClientAddr(r)
+	switch {
+	case err != nil || !remote.IsValid():
+		s.refuse(w, r, &s.n.badAddr, http.StatusBadRequest, "no address of the client; see ServerConfig.ClientAddr")
+		return
+	case !s.rate.Allow(remote.Addr()):
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, r, &s.n.limited, http.StatusTooManyRequests, "too many requests from this address; try again later")
+		return
+	case !s.allowed(r):
+		s.refuse(w, r, &s.n.badOrigin, http.StatusForbidden, "this page's origin isn't among the server's ServerConfig.Origins")
+		return
+	case !s.rate.AllowTotal():
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, r, &s.n.limited, http.StatusTooManyRequests, "too many requests; try again later")
+		return
+	}
+	if n, why := s.take(remote.Addr()); n != nil {
+		s.refuse(w, r, n, http.StatusServiceUnavailable, why)
+		return
+	}
+	l, err := s.upgrade(way, w, r)
+	if err != nil {
+		s.give(remote.Addr())
+		s.n.badUpgrade.Add(1)
+		s.log("no session", remote, err)
+		return
+	}
+	s.begin(way, remote, l)
+}
+
+// allowed reports whether a request's page may connect.
+func (s *Server) allowed(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || slices.Contains(s.cfg.Origins, "*") {
+		return true
+	}
+	if len(s.cfg.Origins) > 0 {
+		return slices.ContainsFunc(s.cfg.Origins, func(o string) bool { return strings.EqualFold(o, origin) })
+	}
+	u, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(u.Host, r.Host)
+}
+
+// refuse answers a request that there is no session for.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, n *atomic.Uint64, status int, why string) {
+	n.Add(1)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, why, status)
+	from, _ := netip.ParseAddrPort(r.RemoteAddr)
+	s.log("refused", from, errors.New(why))
+}
+
+// log writes a line, unless one was written within the second.
+func (s *Server) log(what string, from netip.AddrPort, why error) {
+	now := time.Now().UnixNano()
+	if next := s.quiet.Load(); now >= next && s.quiet.CompareAndSwap(next, now+int64(time.Second)) {
+		s.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "web: "+what, slog.Any("addr", from), slog.Any("why", why))
+	}
+}
+
+// take takes a place for a session, or says why there is none.
+func (s *Server) take(a netip.Addr) (n *atomic.Uint64, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.done || s.open == s.cfg.MaxConns:
+		return &s.n.full, "the server is full; try again later"
+	case !s.places.Room(a):
+		return &s.n.tooManyFromAddress, "too many sessions from this address; close another one"
+	case s.half == s.cfg.MaxHalfOpen:
+		return &s.n.tooManyHalfOpen, "too many sessions are being opened; try again later"
+	}
+	s.places.Add(a)
+	s.open++
+	s.half++
+	return nil, ""
+}
+
+// give gives back the place of a session that the driver hasn't answered.
+func (s *Server) give(a netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places.Remove(a)
+	s.open--
+	s.half--
+}
+
+func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link, error) {
+	if way == WebSocket {
+		// The origin was looked at.
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
+		if err != nil {
+			return nil, err
+		}
+		return newSocketLink(c), nil
+	}
+	s.mu.Lock()
+	sessions := s.sessions
+	s.mu.Unlock()
+	if sessions == nil {
+		http.Error(w, "WebTransport comes through Listen only", http.StatusNotImplemented)
+		return nil, errors.New("web: WebTransport comes through Listen only")
+	}
+	session, err := sessions.Upgrade(w, r)
+	if err != nil {
+		http.Error(w, "no WebTransport session", http.StatusBadRequest)
+		return nil, err
+	}
+	return sessionLink{session}, nil
+}
+
+// begin makes a peer of a session.
+func (s *Server) begin(way Way, remote netip.AddrPort, l link) {
+	p := &peer{source: source{most: inPerPeer}, remote: remote.Addr(), link: l, out: newOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
+	s.mu.Lock()
+	if s.done {
+		s.mu.Unlock()
+		s.give(remote.Addr())
+		l.close(errClosing)
+		return
+	}
+	s.nextID++
+	p.addr = addrOf(way, remote, s.nextID)
+	p.written.Store(time.Now().UnixNano())
+	s.peers[p.addr] = p
+	s.wg.Add(2)
+	s.mu.Unlock()
+	if way == WebTransport {
+		s.n.webTransports.Add(1)
+	} else {
+		s.n.webSockets.Add(1)
+	}
+	go s.receive(p)
+	go s.send(p)
+}
+
+// receive passes on what a peer sends.
+func (s *Server) receive(p *peer) {
+	defer s.wg.Done()
+	for {
+		d, err := p.link.receive(s.inbox)
+		if err != nil {
+			s.end(p, err)
+			return
+		}
+		if len(d) == 0 {
+			continue
+		}
+		s.n.received.Add(1)
+		if !s.put(&p.source, d) {
+			s.n.unread.Add(1)
+		}
+	}
+}
+
+// errUnanswered and errIdle end sessions that the driver has no use for.
+var (
+	errUnanswered = errors.New("web: the server didn't answer this session: it showed no connect token for this server, or an old one")
+	errIdle       = errors.New("web: the connection has ended")
+)
+
+// send sends what was written to a peer, and ends its session when nothing is.
+func (s *Server) send(p *peer) {
+	defer s.wg.Done()
+	defer close(p.ended)
+	defer func() { p.link.close(*p.why.Load()) }()
+	idle := time.NewTimer(s.cfg.HalfOpen)
+	defer idle.Stop()
+	var room []byte
+	for {
+		select {
+		case <-p.out.ready:
+		case <-s.closing:
+			s.sendAll(p, room)
+			s.end(p, errClosing)
+			return
+		case <-idle.C:
+			if p.why.Load() == nil && !p.answered.Load() {
+				s.end(p, errUnanswered)
+			}
+			left := s.cfg.Idle - time.Duration(time.Now().UnixNano()-p.written.Load())
+			if p.why.Load() == nil && left <= 0 {
+				s.end(p, errIdle)
+			}
+			idle.Reset(max(left, time.Millisecond))
+		}
+		if p.why.Load() != nil {
+			return
+		}
+		room = s.sendAll(p, room)
+	}
+}
+
+// sendAll sends what waits.
+func (s *Server) sendAll(p *peer, room []byte) []byte {
+	for d := p.out.pop(room); d != nil; d = p.out.pop(room) {
+		room = d
+		err := p.link.send(d)
+		if errors.Is(err, errLarge) {
+			s.n.tooLarge.Add(1)
+			continue
+		}
+		if err != nil {
+			s.end(p, err)
+			return room
+		}
+		s.n.sent.Add(1)
+	}
+	return room
+}
+
+// end takes a peer out. Its send goroutine closes the session.
+func (s *Server) end(p *peer, why error) {
+	p.once.Do(func() {
+		s.mu.Lock()
+		delete(s.peers, p.addr)
+		s.places.Remove(p.remote)
+		s.open--
+		if !p.answered.Swap(true) {
+			s.half--
+		}
+		d := s.driver
+		s.mu.Unlock()
+		if d != nil {
+			tell(d, p.addr, why)
+		}
+		n := &s.n.left
+		switch {
+		case errors.Is(why, errText):
+			n = &s.n.text
+		case errors.Is(why, errLong):
+			n = &s.n.long
+		case errors.Is(why, errUnanswered):
+			n = &s.n.unanswered
+		case errors.Is(why, errIdle):
+			n = &s.n.idle
+		case errors.Is(why, errSlow):
+			n = &s.n.slow
+		}
+		n.Add(1)
+		if n != &s.n.left {
+			s.log("session ended", p.addr, why)
+		}
+		p.why.Store(&why)
+	})
+	signal(p.out.ready)
+}
+
+var _ udp.Side = (*Server)(nil)

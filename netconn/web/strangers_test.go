@@ -1,0 +1,468 @@
+//go:build !js
+
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// stranger opens a WebSocket by hand.
+func (d *door) stranger(header http.Header) (*websocket.Conn, *http.Response, error) {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig(d.hash)}}
+	c, r, err := websocket.Dial(context.Background(), d.url, &websocket.DialOptions{HTTPClient: client, HTTPHeader: header})
+	if err != nil {
+		client.CloseIdleConnections()
+	}
+	return c, r, err
+}
+
+func (d *door) must(header http.Header) *websocket.Conn {
+	c, _, err := d.stranger(header)
+	require.NoError(d.t, err)
+	d.t.Cleanup(func() { _ = c.CloseNow() })
+	return c
+}
+
+// TestMessages: text, and a message that is longer than a datagram, end the session with words for who wrote the client; the longest arrives.
+func TestMessages(t *testing.T) {
+	d := newDoor(t, ServerConfig{})
+	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	fits := d.must(nil)
+	require.NoError(t, fits.Write(t.Context(), websocket.MessageBinary, make([]byte, maxDatagram)))
+	eventually(t, "arrived", func() bool {
+		n, err := d.TryReadBatch(in)
+		require.NoError(t, err)
+		return n == 1
+	})
+	require.Equal(t, maxDatagram, in[0].N)
+
+	long := d.must(nil)
+	require.NoError(t, long.Write(t.Context(), websocket.MessageBinary, make([]byte, maxDatagram+1)))
+	_, _, err := long.Read(t.Context())
+	require.Equal(t, websocket.StatusMessageTooBig, websocket.CloseStatus(err))
+	text := d.must(nil)
+	require.NoError(t, text.Write(t.Context(), websocket.MessageText, []byte("hello")))
+	_, _, err = text.Read(t.Context())
+	require.Equal(t, websocket.StatusUnsupportedData, websocket.CloseStatus(err))
+	require.ErrorContains(t, err, "binary")
+	eventually(t, "counted", func() bool { n := d.Counters(); return n.Long == 1 && n.Text == 1 })
+	require.Equal(t, 1, d.Len(), "nobody else is disturbed")
+	n, err := d.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// TestOrigins: a page of another host is refused unless it is listed; what is no browser has no origin.
+func TestOrigins(t *testing.T) {
+	for name, test := range map[string]struct {
+		origins []string
+		origin  string
+		good    bool
+	}{
+		"none":            {nil, "", true},
+		"own":             {nil, "https://OWN", true},
+		"other":           {nil, "https://evil.example", false},
+		"listed":          {[]string{"https://play.example"}, "https://play.example", true},
+		"listed, capital": {[]string{"https://play.example"}, "https://Play.Example", true},
+		"not listed":      {[]string{"https://play.example"}, "https://play.example.evil.example", false},
+		"other scheme":    {[]string{"https://play.example"}, "http://play.example", false},
+		"own isn't":       {[]string{"https://play.example"}, "https://OWN", false},
+		"null":            {nil, "null", false},
+		"every":           {[]string{"*"}, "https://evil.example", true},
+	} {
+		d := newDoor(t, ServerConfig{Origins: test.origins})
+		header := http.Header{}
+		if test.origin != "" {
+			own := strings.TrimSuffix(strings.TrimPrefix(d.url, "https://"), "/bunchnet")
+			header.Set("Origin", strings.Replace(test.origin, "OWN", own, 1))
+		}
+		if test.good {
+			d.must(header)
+			require.Zero(t, d.Counters().BadOrigin, name)
+			continue
+		}
+		_, r, err := d.stranger(header)
+		require.Error(t, err, name)
+		require.Equal(t, http.StatusForbidden, r.StatusCode, name)
+		require.EqualValues(t, 1, d.Counters().BadOrigin, name)
+	}
+	for _, bad := range []string{"play.example", "https://play.example/", "", "//x"} {
+		_, err := NewServer(ServerConfig{Origins: []string{bad}})
+		require.ErrorIs(t, err, ErrConfig, bad)
+	}
+}
+
+// TestRefused: each refusal of a request has its status and its counter, and leaves no place taken.
+func TestRefused(t *testing.T) {
+	s, err := NewServer(ServerConfig{MaxConns: 4, MaxPerAddr: 2, MaxHalfOpen: 3, Rate: 1, Burst: 3})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	ask := func(from string, header map[string]string) int {
+		r := httptest.NewRequest("GET", "http://server/bunchnet", nil)
+		r.RemoteAddr = from
+		for k, v := range header {
+			r.Header.Set(k, v)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Code
+	}
+	half := map[string]string{"Upgrade": "websocket"} // a request that isn't completed
+	require.Equal(t, http.StatusUpgradeRequired, ask("192.0.2.1:1", nil))
+	require.Equal(t, http.StatusBadRequest, ask("a pipe", half))
+	require.Equal(t, http.StatusUpgradeRequired, ask("192.0.2.1:1", half), "the upgrade itself is wrong")
+	require.Zero(t, s.open+s.half, "no place is taken")
+	n := s.Counters()
+	require.EqualValues(t, []uint64{1, 1, 1}, []uint64{n.BadRequest, n.BadAddr, n.BadUpgrade})
+	for range 2 {
+		ask("192.0.2.1:1", half)
+	}
+	require.Equal(t, http.StatusTooManyRequests, ask("192.0.2.1:2", half))
+	require.EqualValues(t, 1, s.Counters().Limited)
+
+	for _, a := range []string{"192.0.2.2", "::ffff:192.0.2.2"} {
+		n, _ := s.take(netip.MustParseAddr(a))
+		require.Nil(t, n)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, ask("192.0.2.2:9", half))
+	require.EqualValues(t, 1, s.Counters().TooManyFromAddress)
+	c, _ := s.take(netip.MustParseAddr("192.0.2.3"))
+	require.Nil(t, c)
+	require.Equal(t, http.StatusServiceUnavailable, ask("192.0.2.4:1", half))
+	require.EqualValues(t, 1, s.Counters().TooManyHalfOpen)
+	s.half = 0 // as if they were answered
+	c, _ = s.take(netip.MustParseAddr("192.0.2.5"))
+	require.Nil(t, c)
+	require.Equal(t, http.StatusServiceUnavailable, ask("192.0.2.6:1", half))
+	require.EqualValues(t, 1, s.Counters().Full)
+}
+
+// TestHalfOpen: sessions that show nothing end by themselves, within their bound, and a player comes in beside them.
+func TestHalfOpen(t *testing.T) {
+	g := newGame(t, driver.Config{}, ServerConfig{MaxHalfOpen: 8, HalfOpen: 300 * time.Millisecond, Burst: 1000, Rate: 1000})
+	refused := 0
+	for range 20 {
+		c, r, err := g.door.stranger(nil)
+		if err != nil {
+			require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+			refused++
+			continue
+		}
+		t.Cleanup(func() { _ = c.CloseNow() })
+	}
+	require.LessOrEqual(t, g.door.Len(), 8)
+	require.EqualValues(t, refused, g.door.Counters().TooManyHalfOpen)
+	g.until("they end", func() bool { return g.door.Len() == 0 })
+	p := g.dial(WebSocket, driver.Config{})
+	g.until("joined", func() bool { return p.conn != nil })
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		g.tick()
+	}
+	require.Nil(t, p.end)
+	require.NoError(t, p.driver.Err())
+	require.Equal(t, 1, g.door.Len(), "who is answered stays")
+	require.EqualValues(t, 20-refused, g.door.Counters().Unanswered)
+}
+
+// TestIdle: when the driver sends a peer nothing any more, its session ends.
+func TestIdle(t *testing.T) {
+	d := newDoor(t, ServerConfig{Idle: 200 * time.Millisecond})
+	for _, way := range ways {
+		from := hello(t, d, d.dial(way))
+		_, err := d.WriteBatch([]udp.Message{{Buf: []byte("ho"), Addr: from}})
+		require.NoError(t, err)
+	}
+	eventually(t, "they end", func() bool { return d.Len() == 0 })
+	require.EqualValues(t, 2, d.Counters().Idle)
+	require.Zero(t, d.half)
+	require.Zero(t, d.open)
+}
+
+// TestSlowReader: a peer that never reads costs the server the bytes of its queue: what is newer takes the place of what is older, the writer never waits, and others
+// aren't disturbed.
+func TestSlowReader(t *testing.T) {
+	d := newDoor(t, ServerConfig{SendBuffer: 20_000})
+	slow := d.must(nil)
+	require.NoError(t, slow.Write(t.Context(), websocket.MessageBinary, []byte("hi")))
+	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	eventually(t, "it came", func() bool {
+		n, err := d.TryReadBatch(in)
+		require.NoError(t, err)
+		return n == 1
+	})
+	from := in[0].Addr
+	good := d.dial(WebSocket)
+	to := hello(t, d, good)
+	payload := make([]byte, 1000)
+	eventually(t, "datagrams make room", func() bool {
+		for range 100 {
+			_, err := d.WriteBatch([]udp.Message{{Buf: payload, Addr: from}})
+			require.NoError(t, err)
+		}
+		return d.Counters().Unsent > 1000
+	})
+	d.Server.mu.Lock()
+	out := &d.peers[from].out
+	d.Server.mu.Unlock()
+	out.mu.Lock()
+	require.LessOrEqual(t, out.bytes, 20_000)
+	held := 0
+	for _, b := range out.ring {
+		held += cap(b)
+	}
+	out.mu.Unlock()
+	require.LessOrEqual(t, held, 64*1024+64*maxDatagram)
+	_, err := d.WriteBatch([]udp.Message{{Buf: []byte("the newest"), Addr: to}})
+	require.NoError(t, err)
+	eventually(t, "others aren't disturbed", func() bool {
+		n, err := good.TryReadBatch(in)
+		require.NoError(t, err)
+		return n == 1 && string(in[0].Data()) == "the newest"
+	})
+}
+
+// TestFlood: what one peer sends beyond its share of what waits is lost, and another's arrives.
+func TestFlood(t *testing.T) {
+	for _, way := range ways {
+		d := newDoor(t, ServerConfig{})
+		flood, good := d.dial(way), d.dial(way)
+		in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+		eventually(t, "its share is full", func() bool {
+			_, err := flood.WriteBatch([]udp.Message{{Buf: []byte("flood"), Addr: in[0].Addr}})
+			require.NoError(t, err)
+			return d.Counters().Unread > 10
+		})
+		eventually(t, "another's arrives", func() bool {
+			_, err := good.WriteBatch([]udp.Message{{Buf: []byte("good"), Addr: in[0].Addr}})
+			require.NoError(t, err)
+			time.Sleep(time.Millisecond)
+			for n := 1; n > 0; {
+				n, err = d.TryReadBatch(in)
+				require.NoError(t, err)
+				if n > 0 && string(in[0].Data()) == "good" {
+					return true
+				}
+			}
+			return false
+		})
+	}
+}
+
+// TestInboxBound: what waits is bounded in datagrams and in bytes, of all and of one, and memory is used again.
+func TestInboxBound(t *testing.T) {
+	b := newInbox(10, 3000)
+	one, other := &source{most: 4}, &source{most: 100}
+	put := func(from *source, n int) bool { return b.put(from, b.buffer()[:n]) }
+	for i := range 6 {
+		require.Equal(t, i < 4, put(one, 10), i)
+	}
+	for i := range 8 {
+		require.Equal(t, i < 6, put(other, 10), i)
+	}
+	in := make([]udp.Message, 20)
+	for i := range in {
+		in[i].Buf = make([]byte, maxDatagram)
+	}
+	n, err := b.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, 10, n)
+	for i := range 4 {
+		require.Equal(t, i < 2, put(other, 1400), i)
+	}
+	n, err = b.TryReadBatch(in)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		put(other, 100)
+		if n, err := b.TryReadBatch(in); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	}))
+}
+
+// TestOutboxBound: the oldest make room, in datagrams and in bytes, and memory is used again.
+func TestOutboxBound(t *testing.T) {
+	o := newOutbox(1000)
+	require.Zero(t, o.push(make([]byte, 600)))
+	require.Equal(t, 1, o.push(make([]byte, 500)))
+	require.Zero(t, o.push(make([]byte, 400)))
+	require.Equal(t, 2, o.push(make([]byte, 2000)), "one that is larger than the queue waits alone")
+	require.Len(t, o.pop(nil), 2000)
+	require.Nil(t, o.pop(nil))
+	dropped := 0
+	for range maxOut + 5 {
+		dropped += o.push([]byte{1})
+	}
+	require.Equal(t, 5, dropped)
+	var room []byte
+	for range maxOut {
+		room = o.pop(room)
+		require.NotNil(t, room)
+	}
+	require.Nil(t, o.pop(room))
+	p := make([]byte, 100)
+	for range 2 * maxOut { // each buffer once
+		o.push(p)
+		room = o.pop(room)
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		o.push(p)
+		room = o.pop(room)
+	}))
+}
+
+// TestHalfAnUpgrade: connections that ask for nothing are bounded, and end.
+func TestHalfAnUpgrade(t *testing.T) {
+	l := &connLimit{max: 3, over: func() {}}
+	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	l.places = addrgroup.NewLimit(2)
+	require.True(t, l.take(a))
+	require.True(t, l.take(a))
+	require.False(t, l.take(a))
+	require.True(t, l.take(b))
+	require.False(t, l.take(b), "all are taken")
+	require.True(t, l.busy())
+	l.give(a)
+	require.True(t, l.take(b))
+
+	d := newDoor(t, ServerConfig{MaxConns: 4})
+	host := strings.TrimSuffix(strings.TrimPrefix(d.url, "https://"), "/bunchnet")
+	var all []net.Conn
+	for range 2*4 + 64 {
+		c, err := net.Dial("tcp", host)
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	over, err := net.Dial("tcp", host)
+	require.NoError(t, err)
+	require.NoError(t, over.SetReadDeadline(time.Now().Add(patience)))
+	_, err = over.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, io.ErrNoProgress)
+	eventually(t, "counted", func() bool { return d.Counters().TooManyConns >= 1 })
+	for _, c := range append(all, over) {
+		require.NoError(t, c.Close())
+	}
+	eventually(t, "a player comes in", func() bool {
+		c, _, err := d.stranger(nil)
+		if err == nil {
+			_ = c.CloseNow()
+		}
+		return err == nil
+	})
+}
+
+// TestDialErrors: what goes wrong is told to the driver's user, with what to do about it.
+func TestDialErrors(t *testing.T) {
+	for _, bad := range []string{"", "play.example", "http://x/", "ftp://x/", "https://", "https://[::1", "wss://x/"} {
+		_, err := Dial(t.Context(), bad, DialConfig{})
+		require.ErrorIs(t, err, ErrConfig, bad)
+	}
+	_, err := Dial(t.Context(), "https://x/", DialConfig{Way: 9})
+	require.ErrorIs(t, err, ErrConfig)
+	_, err = Dial(t.Context(), "https://x/", DialConfig{SendBuffer: -1})
+	require.ErrorIs(t, err, ErrConfig)
+
+	d := newDoor(t, ServerConfig{Origins: []string{"https://play.example"}})
+	for _, way := range ways {
+		for name, test := range map[string]struct {
+			url  string
+			hash bool
+			want string
+		}{
+			"another certificate": {d.url, false, "certificate"},
+			"another path":        {strings.Replace(d.url, "/bunchnet", "/other", 1), true, "404"},
+		} {
+			cfg := DialConfig{Way: way, CertificateHash: d.hash}
+			if !test.hash {
+				cfg.CertificateHash[0]++
+			}
+			c, err := Dial(t.Context(), test.url, cfg)
+			require.NoError(t, err)
+			in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+			require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
+			_, err = c.ReadBatch(in)
+			require.ErrorIs(t, err, ErrNoSession, "%v %s", way, name)
+			require.ErrorContains(t, err, test.want, "%v %s", way, name)
+			_, err = c.WriteBatch([]udp.Message{{Buf: []byte("x"), Addr: netip.MustParseAddrPort("192.0.2.1:1")}})
+			require.ErrorIs(t, err, ErrNoSession)
+			require.NoError(t, c.Close())
+		}
+	}
+	_, err = d.Listen("127.0.0.1:0", ListenConfig{})
+	require.ErrorIs(t, err, ErrConfig)
+	_, err = d.Listen("127.0.0.1:0", ListenConfig{TLS: &tls.Config{}})
+	require.Error(t, err)
+}
+
+// TestCloseAtAnyTime: both ends close at any moment of a session's beginning, and nothing is left behind.
+func TestCloseAtAnyTime(t *testing.T) {
+	for _, way := range ways {
+		for i := range 12 {
+			d := newDoor(t, ServerConfig{})
+			c := d.dial(way)
+			for k := range 8 {
+				_, err := c.WriteBatch([]udp.Message{{Buf: fmt.Append(nil, k), Addr: netip.MustParseAddrPort("192.0.2.1:1")}})
+				require.NoError(t, err)
+			}
+			time.Sleep(time.Duration(i) * time.Millisecond) // so that it is another moment each time
+			if i%2 == 0 {
+				require.NoError(t, c.Close())
+			}
+			require.NoError(t, d.Close())
+			require.NoError(t, d.Close())
+			_, err := d.TryReadBatch(make([]udp.Message, 1))
+			require.ErrorIs(t, err, net.ErrClosed)
+			_, err = d.WriteBatch(nil)
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.Zero(t, d.Len())
+		}
+	}
+}
+
+// TestLastWords: what is written just before Close is read before the end is, by WebSocket; WebTransport may lose it, and tells the end.
+func TestLastWords(t *testing.T) {
+	for _, way := range ways {
+		d := newDoor(t, ServerConfig{})
+		c := d.dial(way)
+		from := hello(t, d, c)
+		_, err := d.WriteBatch([]udp.Message{{Buf: []byte("last words"), Addr: from}})
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+		var got []string
+		in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
+		for {
+			n, err := c.ReadBatch(in)
+			if err != nil {
+				require.ErrorIs(t, err, ErrEnded)
+				if way == WebSocket { // the end of QUIC may overtake that of the session
+					require.ErrorContains(t, err, errClosing.Error())
+				}
+				break
+			}
+			require.Equal(t, 1, n)
+			got = append(got, string(in[0].Data()))
+		}
+		if way == WebSocket {
+			require.Equal(t, []string{"last words"}, got)
+		}
+	}
+}
