@@ -16,17 +16,17 @@ const module = "github.com/bunchnet/bunchnet/"
 // floors is who stands on whom: a package may import those of lower floors only, but for the same-floor
 // imports named in siblings. What isn't listed is on the top floor.
 var floors = map[string]int{
-	"bunch/bitio": 0, "history/seqnum": 0, "history/replay": 0, "netconn/nettrace": 0, "netconn/netsim": 0, "netconn/udp": 0, "netconn/internal/addrgroup": 0, "netconn/internal/ratelimit": 0, "netconn/internal/refusals": 0,
+	"bunch/bitio": 0, "history/seqnum": 0, "history/replay": 0, "netconn/nettrace": 0, "netconn/netsim": 0, "netconn/udp": 0, "netconn/internal/addrgroup": 0, "netconn/internal/ratelimit": 0, "netconn/internal/origins": 0, "netconn/internal/refusals": 0,
 	"history": 1, "history/ring": 1, "bunch/quantize": 1, "netconn/handler": 1, "netconn/handler/coding": 1, "netconn/congestion": 1,
 	"bunch": 2, "packetnotify": 2, "packetnotify/ackbits": 2, "netconn/handshake": 2, "netconn/netcode": 2, "netconn/salted": 2, "actorrep/netguid": 0, "actorrep/internal/wire": 1, "actorrep/internal/recording": 0, "actorrep/internal/bridge": 4,
 	"channel": 3, "channel/control": 4, "channel/message": 4, "channel/lockstep": 4, "channel/lockstep/internal/wire": 0, "channel/lockstep/link": 3, "channel/lockstep/rollback": 5,
 	"actorrep/layout": 3, "actorrep/fastarray": 4, "actorrep/hostile": 4, "actorrep/prediction": 3, "actorrep/rewind": 3, "actorrep/interpolation": 3, "actorrep/netclock": 2,
 	"netconn": 5, "actorrep": 5,
-	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
+	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/web": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
 }
 
 // sockets is the packages that may use the net package, clocks and goroutines.
-var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true}
+var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/web": true}
 
 const top = 7
 
@@ -76,6 +76,9 @@ func TestFloors(t *testing.T) {
 			names[filepath.Base(target)] = target
 			if ours, ok := strings.CutPrefix(target, module); ok && floor(ours) >= floor(pkg) && floor(pkg) < top {
 				t.Errorf("%s imports %s: floor %d may import lower floors only, not %d", path, ours, floor(pkg), floor(ours))
+			}
+			if pkg != "netconn/web" && (strings.HasPrefix(target, module+"netconn/web") || strings.HasPrefix(target, "github.com/quic-go/") || strings.HasPrefix(target, "github.com/coder/")) {
+				t.Errorf("%s imports %s: what browsers need is a module of its own", path, target)
 			}
 			if sockets[pkg] {
 				continue

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/origins"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -125,10 +125,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cfg.SendBuffer < 0 || cfg.ReceiveBuffer < 0 {
 		return nil, fmt.Errorf("%w: only MaxPerAddr may be negative", ErrConfig)
 	}
-	for _, o := range cfg.Origins {
-		if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "") {
-			return nil, fmt.Errorf("%w: the origin %q isn't one like https://play.example.com, or *", ErrConfig, o)
-		}
+	if err := origins.List(cfg.Origins).Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	cfg = cfg.filled()
 	return &Server{inbox: newInbox(inDatagrams, cfg.ReceiveBuffer), cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
@@ -290,11 +288,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // allowed reports whether a request's page may connect.
 func (s *Server) allowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	if origin == "" || slices.Contains(s.cfg.Origins, "*") {
+	if origin == "" {
 		return true
 	}
 	if len(s.cfg.Origins) > 0 {
-		return slices.ContainsFunc(s.cfg.Origins, func(o string) bool { return strings.EqualFold(o, origin) })
+		return origins.List(s.cfg.Origins).Allows(origin)
 	}
 	u, err := url.Parse(origin)
 	return err == nil && strings.EqualFold(u.Host, r.Host)

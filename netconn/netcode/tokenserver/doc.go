@@ -19,6 +19,11 @@
 //
 // A client fetches with [Fetch] and gives the bytes to driver.Netcode's Token.
 //
+// # Browsers
+//
+// A page of the service's own origin may ask. For pages of others list them in Config.Origins; browsers refuse all the rest. The client of GOOS=js uses
+// [Fetch] as any other.
+//
 // # Changing the key
 //
 // A service makes, and a server opens, tokens of one key for as long as it lives. So a new key is for new servers, or restarted

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/origins"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
@@ -56,6 +57,9 @@ type Config struct {
 	Timeout time.Duration
 	// Challenge is the WWW-Authenticate header of a 401, the way to log in. Default Bearer.
 	Challenge string
+	// Origins is the pages of other origins whose scripts may ask, such as "https://play.example.com"; "*" is every page, to whose requests browsers add
+	// no cookies. Default none.
+	Origins []string
 	// Rate is requests a second from one IPv4 address or IPv6 /64, Burst how many at once. Default 1 and 5. An IPv6 /56
 	// has 4 times as much, a /48 16 times, an IPv4 /24 32 times. These limits come before Authenticate.
 	Rate  float64
@@ -81,6 +85,8 @@ type Config struct {
 // Counters is what became of the requests.
 type Counters struct {
 	Issued uint64
+	// Preflights is questions of browsers whether a page in Config.Origins may ask.
+	Preflights uint64
 	// Refused, by reason.
 	BadMethod, BadAddr, Limited, TooLarge, Unauthorized, Unavailable, NoServers, Failed uint64
 }
@@ -92,7 +98,7 @@ type Service struct {
 	lastLog atomic.Int64
 	muted   atomic.Uint64 // refusals since the last line
 
-	issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, failed atomic.Uint64
+	preflights, issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, failed atomic.Uint64
 }
 
 // New returns a service, or what is wrong with its settings.
@@ -106,6 +112,9 @@ func New(cfg Config) (*Service, error) {
 		return nil, netcode.ErrServers
 	case cfg.Life < 0 || !(cfg.Rate >= 0) || cfg.Burst < 0 || !(cfg.TotalRate >= 0) || cfg.MaxAddrs < 0 || cfg.MaxBody < 0:
 		return nil, errors.New("tokenserver: only Timeout may be negative")
+	}
+	if err := origins.List(cfg.Origins).Check(); err != nil {
+		return nil, fmt.Errorf("tokenserver: %w", err)
 	}
 	for _, a := range append(slices.Clone(cfg.Servers), cfg.Internal...) {
 		if !a.IsValid() {
@@ -152,12 +161,16 @@ func (s *Service) Format(f fmt.State, _ rune) {
 
 // Counters is a snapshot.
 func (s *Service) Counters() Counters {
-	return Counters{Issued: s.issued.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(), TooLarge: s.tooLarge.Load(),
+	return Counters{Issued: s.issued.Load(), Preflights: s.preflights.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(), TooLarge: s.tooLarge.Load(),
 		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), Failed: s.failed.Load()}
 }
 
-// ServeHTTP answers a POST with a token: 200 and 2048 bytes; 400, 401, 405, 413, 429, 500 or 503 otherwise.
+// ServeHTTP answers a POST with a token: 200 and 2048 bytes; 400, 401, 405, 413, 429, 500 or 503 otherwise. A browser's question about a page in
+// Config.Origins is answered with 204.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.share(w, r) {
+		return
+	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		s.refuse(w, &s.badMethod, http.StatusMethodNotAllowed, "bad_method")
@@ -198,6 +211,41 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.issue(w, &player)
+}
+
+// preflightLife is how long a browser remembers an answer, in seconds.
+const preflightLife = "600"
+
+// share lets pages in Config.Origins see the answer (CORS), and answers a browser's question whether they may ask; done reports whether it was one.
+func (s *Service) share(w http.ResponseWriter, r *http.Request) (done bool) {
+	list, origin := origins.List(s.cfg.Origins), r.Header.Get("Origin")
+	if len(list) == 0 {
+		return false
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	if origin == "" || !list.Allows(origin) {
+		return false
+	}
+	if list.Named(origin) {
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Allow-Credentials", "true")
+	} else {
+		h.Set("Access-Control-Allow-Origin", origins.Any)
+	}
+	h.Set("Access-Control-Expose-Headers", "Retry-After, WWW-Authenticate")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	s.preflights.Add(1)
+	h.Add("Vary", "Access-Control-Request-Headers")
+	h.Set("Access-Control-Allow-Methods", http.MethodPost)
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked) // what a login needs is Authenticate's matter
+	}
+	h.Set("Access-Control-Max-Age", preflightLife)
+	w.WriteHeader(http.StatusNoContent)
+	return true
 }
 
 func (s *Service) issue(w http.ResponseWriter, player *Player) {

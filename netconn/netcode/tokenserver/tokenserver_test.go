@@ -370,3 +370,59 @@ func TestConfig(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// TestOrigins: browsers let pages in Origins ask and see the answers, refusals too, and no others; "*" shares nothing that a cookie gives.
+func TestOrigins(t *testing.T) {
+	const page = "https://play.example"
+	for name, test := range map[string]struct {
+		origins            []string
+		origin             string
+		allow, creds, vary string
+	}{
+		"closed":       {nil, page, "", "", ""},
+		"listed":       {[]string{"https://other.example", page}, page, page, "true", "Origin"},
+		"other":        {[]string{"https://other.example"}, page, "", "", "Origin"},
+		"every":        {[]string{"*"}, page, "*", "", "Origin"},
+		"no browser":   {[]string{page}, "", "", "", "Origin"},
+		"null, listed": {[]string{page}, "null", "", "", "Origin"},
+	} {
+		r := newRig(t, func(c *Config) { c.Origins = test.origins })
+		ask := func(method, who string, preflight bool) *httptest.ResponseRecorder {
+			req := httptest.NewRequest(method, "/token", nil)
+			req.RemoteAddr = "192.0.2.1:1"
+			if test.origin != "" {
+				req.Header.Set("Origin", test.origin)
+			}
+			if who != "" {
+				req.Header.Set("Authorization", who)
+			}
+			if preflight {
+				req.Header.Set("Access-Control-Request-Method", "POST")
+				req.Header.Set("Access-Control-Request-Headers", "authorization")
+			}
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, req)
+			return w
+		}
+		preflight := ask("OPTIONS", "", true)
+		if test.allow == "" {
+			require.Equal(t, http.StatusMethodNotAllowed, preflight.Code, name)
+			require.Empty(t, preflight.Header().Get("Access-Control-Allow-Headers"), name)
+		} else {
+			require.Equal(t, http.StatusNoContent, preflight.Code, name)
+			require.Equal(t, "POST", preflight.Header().Get("Access-Control-Allow-Methods"), name)
+			require.Equal(t, "authorization", preflight.Header().Get("Access-Control-Allow-Headers"), name)
+			require.EqualValues(t, 1, r.Counters().Preflights)
+			require.Equal(t, http.StatusMethodNotAllowed, ask("OPTIONS", "", false).Code, "no question")
+		}
+		for who, want := range map[string]int{"ann": http.StatusOK, "": http.StatusUnauthorized} {
+			w := ask("POST", who, false)
+			require.Equal(t, want, w.Code, name)
+			require.Equal(t, test.allow, w.Header().Get("Access-Control-Allow-Origin"), name)
+			require.Equal(t, test.creds, w.Header().Get("Access-Control-Allow-Credentials"), name)
+			require.Equal(t, test.vary, w.Header().Get("Vary"), name)
+		}
+	}
+	_, err := New(Config{Key: key, Authenticate: func(*http.Request) (Player, error) { return Player{}, nil }, Origins: []string{"play.example"}})
+	require.ErrorContains(t, err, "play.example")
+}

@@ -1,0 +1,149 @@
+//go:build !js
+
+package web
+
+import (
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/driver"
+)
+
+// buildPlayer builds testdata/player for browsers, and returns its file and the directory with Go's support for it.
+func buildPlayer(t *testing.T) (wasm, support string) {
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("the go command isn't in the PATH, which builds the client for browsers")
+	}
+	root, err := exec.Command(goTool, "env", "GOROOT").Output()
+	require.NoError(t, err)
+	wasm = filepath.Join(t.TempDir(), "player.wasm")
+	build := exec.Command(goTool, "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "./testdata/player")
+	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return wasm, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm")
+}
+
+// TestNode: the client for browsers plays in node, whose WebSocket is a browser's.
+func TestNode(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node is installed; apt-get install nodejs")
+	}
+	flags := []string{}
+	if out, _ := exec.Command(node, "-p", "typeof WebSocket").Output(); strings.TrimSpace(string(out)) != "function" {
+		flags = append(flags, "--experimental-websocket")
+		if out, err := exec.Command(node, "--experimental-websocket", "-p", "typeof WebSocket").Output(); err != nil || strings.TrimSpace(string(out)) != "function" {
+			t.Skip("this node has no WebSocket: it is older than 20.10")
+		}
+	}
+	wasm, support := buildPlayer(t)
+	g := newGame(t, driver.Config{}, ServerConfig{})
+	plain := httptest.NewServer(g.door.Server) // as behind a proxy that ends TLS
+	defer plain.Close()
+	cmd := exec.Command(node, append(flags, filepath.Join(support, "wasm_exec_node.js"), wasm, plain.URL, "websocket", "-", hex.EncodeToString(gameKey[:]), g.srv.LocalAddr().String())...)
+	ended := make(chan error, 1)
+	var out []byte
+	go func() {
+		var err error
+		out, err = cmd.CombinedOutput()
+		ended <- err
+	}()
+	for {
+		select {
+		case err := <-ended:
+			require.NoError(t, err, string(out))
+			require.Contains(t, string(out), "PASS")
+			require.EqualValues(t, 1, g.door.Counters().WebSockets)
+			return
+		default:
+			g.tick()
+		}
+	}
+}
+
+var playerPage = template.Must(template.New("").Parse(`<!doctype html><title>player</title>
+<script src="/support/wasm_exec.js"></script>
+<script>
+globalThis.playerArgs = {{.}};
+const say = text => fetch("/ended", {method: "POST", body: String(text)});
+globalThis.playerEnded = say;
+addEventListener("error", e => say("FAIL: " + e.message));
+const go = new Go();
+WebAssembly.instantiateStreaming(fetch("/player.wasm"), go.importObject).then(r => go.run(r.instance)).catch(e => say("FAIL: " + e));
+</script>`))
+
+// TestChromium: the client for browsers plays in a headless Chromium, by both ways at once, beside a native one over UDP.
+func TestChromium(t *testing.T) {
+	var chromium string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			chromium = p
+			break
+		}
+	}
+	if chromium == "" {
+		t.Skip("no Chromium is installed; apt-get install chromium")
+	}
+	wasm, support := buildPlayer(t)
+	said := make(chan string, 16)
+	var g *game
+	pages := http.NewServeMux()
+	pages.Handle("/support/", http.StripPrefix("/support/", http.FileServer(http.Dir(support))))
+	pages.HandleFunc("/player.wasm", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, wasm) })
+	pages.HandleFunc("/ended", func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+		said <- string(text)
+	})
+	var site *httptest.Server
+	pages.HandleFunc("/play", func(w http.ResponseWriter, r *http.Request) {
+		url, way := g.door.url, r.FormValue("way")
+		if way == WebSocket.String() {
+			url = site.URL + "/bunchnet" // a certificate by its hash is for WebTransport only
+		}
+		_ = playerPage.Execute(w, fmt.Sprint(url, " ", way, " ", hex.EncodeToString(g.door.hash[:]), " ", hex.EncodeToString(gameKey[:]), " ", g.srv.LocalAddr()))
+	})
+	site = httptest.NewServer(pages)
+	defer site.Close()
+	g = newGame(t, driver.Config{}, ServerConfig{Origins: []string{site.URL}})
+	pages.Handle("/bunchnet", g.door.Server)
+
+	g.dial(0, driver.Config{})
+	for _, way := range ways {
+		dir, err := os.MkdirTemp("", "chromium")
+		require.NoError(t, err)
+		defer os.RemoveAll(dir)
+		cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+			"--disable-sync", "--remote-debugging-port=0", "--user-data-dir="+dir, site.URL+"/play?way="+way.String())
+		require.NoError(t, cmd.Start())
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		result := ""
+		for end := time.Now().Add(2 * patience); result == "" && time.Now().Before(end); g.tick() {
+			select {
+			case result = <-said:
+			default:
+			}
+		}
+		require.NoError(t, cmd.Process.Kill())
+		<-ended
+		require.Equal(t, "PASS", result, "%v: %+v", way, g.door.Counters())
+	}
+	n := g.door.Counters()
+	require.EqualValues(t, []uint64{1, 1}, []uint64{n.WebTransports, n.WebSockets})
+	require.Zero(t, n.TooLarge+n.Unread+n.BadOrigin)
+	require.Nil(t, g.clients[0].end, "the native client plays on")
+}

@@ -1,0 +1,115 @@
+// Player is a client for the tests in browsers: it joins, has all that it sends echoed, and says how that went.
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"syscall/js"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/web"
+)
+
+const messages = 60
+
+func main() {
+	args := os.Args[1:]
+	if v := js.Global().Get("playerArgs"); v.Type() == js.TypeString {
+		args = strings.Fields(v.String())
+	}
+	result := "PASS"
+	if err := run(args); err != nil {
+		result = "FAIL: " + err.Error()
+	}
+	fmt.Println(result)
+	if f := js.Global().Get("playerEnded"); f.Type() == js.TypeFunction {
+		f.Invoke(result)
+	}
+	if result != "PASS" {
+		os.Exit(1)
+	}
+}
+
+// sink notes what it gets.
+type sink struct {
+	channel.Nop
+	got []string
+}
+
+func (s *sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	b := make([]byte, in.Bits/8)
+	in.Data.ReadBytes(b)
+	s.got = append(s.got, string(b))
+}
+
+// run plays: url, way, hash of the certificate or -, key and address of the server.
+func run(args []string) error {
+	if len(args) != 5 {
+		return fmt.Errorf("%d arguments: %q", len(args), args)
+	}
+	cfg := web.DialConfig{Way: web.WebTransport}
+	if args[1] == web.WebSocket.String() {
+		cfg.Way = web.WebSocket
+	}
+	if args[2] != "-" {
+		if _, err := hex.Decode(cfg.CertificateHash[:], []byte(args[2])); err != nil {
+			return err
+		}
+	}
+	key, err := netcode.ParseKey(args[3])
+	if err != nil {
+		return err
+	}
+	socket, err := web.Dial(context.Background(), args[0], cfg)
+	if err != nil {
+		return err
+	}
+	var conn *driver.Conn
+	name := bunch.Name{Index: 300}
+	cl, err := driver.Dial(args[4], driver.Config{Socket: socket, Link: driver.Netcode{Key: key}, Channels: []channel.Type{{Name: name, ClientOpen: true}},
+		Joined: func(c *driver.Conn) { conn = c }})
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	got, sent := &sink{}, []string{}
+	var ch *channel.Channel
+	for end := time.Now().Add(30 * time.Second); ; {
+		now := time.Now()
+		cl.TickDispatch(now)
+		if conn != nil && ch == nil {
+			if ch, err = conn.Open(name, got); err != nil {
+				return err
+			}
+			for i := range messages {
+				text := fmt.Sprint(i, strings.Repeat("x", i*50))
+				if _, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: true}); err != nil {
+					return err
+				}
+				sent = append(sent, text)
+			}
+		}
+		cl.TickFlush(now)
+		n := socket.Counters()
+		switch {
+		case cl.Err() != nil:
+			return cl.Err()
+		case now.After(end):
+			return fmt.Errorf("%d of %d came back; %+v", len(got.got), messages, n)
+		case len(got.got) == messages && fmt.Sprint(got.got) != fmt.Sprint(sent):
+			return fmt.Errorf("what came back isn't what was sent")
+		case len(got.got) == messages && n.Unread+n.TooLarge > 0:
+			return fmt.Errorf("some was lost: %+v", n)
+		case len(got.got) == messages:
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
