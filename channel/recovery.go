@@ -106,7 +106,7 @@ func (m *Machine) Acked(ch *Channel, seq, id int64) {
 		rec.inFlight--
 		rec.acked = true
 		m.table().notWaiting(ch, rec)
-		if ch.refused && seq == ch.out.first {
+		if seq == ch.out.first && (ch.refused || ch.numRefused > 0) {
 			m.table().taken(ch)
 		}
 		m.table().releaseFront(ch)

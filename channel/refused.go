@@ -27,6 +27,9 @@ const (
 	lostMost = refusedOften + 3
 )
 
+// dueForEach is how many of a channel's bunches are due for each that a short peer took.
+const dueForEach = 2
+
 // While the peer is short, turns are as many milliseconds apart as were in vain, up to mostVain, and followed by vainShare times their bits of what
 // was never sent, if there is so much.
 const (
@@ -118,14 +121,23 @@ func (t *Table) notRefused(ch *Channel, rec *outRec) {
 }
 
 // taken says that a channel's oldest bunch is acked: the channel no longer counts as refused, and its waiting bunches
-// are due.
+// are due. While the peer is short only dueForEach of them are, and as many more for each that is acked: all at once would be lost again if one of them
+// is, or is overtaken, as the peer has no room for what comes before its turn.
 func (t *Table) taken(ch *Channel) {
-	ch.refused, ch.turns = false, 0
-	t.notInVain()
-	for seq := ch.out.first; ch.numRefused > 0; seq++ {
+	if ch.refused {
+		ch.refused, ch.turns = false, 0
+		t.notInVain()
+	}
+	due := int(ch.numRefused)
+	if t.short {
+		due = min(due, dueForEach)
+	}
+	for seq := ch.out.first; due > 0; seq++ {
 		if rec := ch.out.at(seq); rec.refused {
+			rec.lost = min(rec.lost, refusedOften-1) // so that it has all turns if it is refused again
 			t.notRefused(ch, rec)
 			t.dueOf(ch).push(ch, seq)
+			due--
 		}
 	}
 }
@@ -170,7 +182,7 @@ func (t *Table) pumpRefused() bool {
 	if apart {
 		t.outlet.EndPacket()
 	}
-	if ch.turns--; ch.turns == 0 || rec == nil {
+	if ch.turns--; ch.turns <= 0 || rec == nil {
 		t.endTurn(ch)
 	} else {
 		t.refused.drop()

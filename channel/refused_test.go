@@ -2,6 +2,7 @@ package channel
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -279,6 +280,45 @@ func TestTakenSendsAllAtOnce(t *testing.T) {
 	}
 	require.Contains(t, order[19:], other)
 	require.Empty(t, s.ends[2:], "in packets with others")
+}
+
+// TestShortPeerTakesStepByStep: while the peer is short, two bunches of a channel are due for each that it takes, and one that it refuses then has
+// all turns again, however often it was refused before.
+func TestShortPeerTakesStepByStep(t *testing.T) {
+	s := newStub(t, false, noControl)
+	chs := s.refusedChannels(2, 20, 100)
+	s.table.short, s.table.vain = true, mostVain
+	for seq := chs[0].out.first; seq < chs[0].out.next; seq++ {
+		chs[0].out.at(seq).lost = lostMost
+	}
+	n := len(s.sent)
+	s.m.Pump()
+	require.Same(t, chs[0], s.sent[n].ch, "a turn")
+	n = len(s.sent)
+	s.ack(n - 1)
+	s.m.Pump()
+	require.Equal(t, n+2, len(s.sent))
+	s.ack(n)
+	s.ack(n + 1)
+	s.m.Pump()
+	require.Equal(t, n+6, len(s.sent))
+	for _, w := range s.sent[n:] {
+		require.Same(t, chs[0], w.ch)
+	}
+	require.False(t, chs[0].refused)
+	s.lose(n + 2)
+	s.m.Pump()
+	require.True(t, chs[0].refused)
+	require.EqualValues(t, maxTurns, chs[0].turns)
+	require.Equal(t, n+6, len(s.sent), "not before its turn")
+	for i := n + 3; chs[0].out.len() > 0; i++ {
+		s.now += mostVain * time.Millisecond
+		s.m.Pump()
+		require.Less(t, i, len(s.sent))
+		s.ack(i)
+	}
+	require.Zero(t, chs[0].numRefused)
+	require.Zero(t, s.table.Waiting())
 }
 
 // TestRefusedAndClosed: a peer that refuses channels and closes them doesn't make their queue long, nor its count wrong.
