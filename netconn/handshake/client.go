@@ -9,7 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// State is where a Client is in the exchange.
+// State is the state of a Client's handshake.
 type State uint8
 
 // The states of a Client. Done is also where a client returns to when a restart of its
@@ -22,7 +22,7 @@ const (
 	TimedOut
 )
 
-// String is the state's name.
+// String returns the state's name.
 func (s State) String() string {
 	switch s {
 	case Idle:
@@ -39,17 +39,17 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// ClientConfig is the settings of a Client; the zero value with Send is useful.
+// ClientConfig configures a Client. Send is required.
 type ClientConfig struct {
-	// Protocol is the wire. The zero value is version 0 (Unreal427).
+	// Protocol is the version of the wire. The zero value is version 0 (Unreal427).
 	Protocol Protocol
-	// Send sends a datagram to the server; p is valid until it returns. Needed.
+	// Send sends a datagram to the server. p is valid until it returns. Required.
 	Send func(p []byte)
-	// ClientID tells connections of one address apart, modulo 8 (version 3 and later).
+	// ClientID distinguishes connections from one address, modulo 8 (version 3 and later).
 	ClientID uint8
-	// Rand is the source of the padding. Default crypto/rand; while it fails the padding is zeros.
+	// Rand is the randomness of the padding. Default crypto/rand. While it fails the padding is zeros.
 	Rand io.Reader
-	// Timeout ends the attempt. Default 60 s (Unreal's InitialConnectTimeout); negative never.
+	// Timeout ends the attempt. Default 60 s (Unreal's InitialConnectTimeout). Negative: never.
 	Timeout time.Duration
 }
 
@@ -74,7 +74,7 @@ const (
 	longestTimeout = 100 * 365 * 24 * time.Hour // so that the end of one is never in the past
 )
 
-// Client is the client's side. Not safe for concurrent use.
+// Client is the client's side of the handshake. Not safe for concurrent use.
 type Client struct {
 	Counters ClientCounters
 
@@ -95,7 +95,7 @@ type Client struct {
 	pad       [maxPadding]byte
 }
 
-// NewClient returns a client, or an ErrConfig. Start begins.
+// NewClient returns a client, or an error that wraps ErrConfig. Start begins the handshake.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	if err := cfg.Protocol.Validate(); err != nil {
 		return nil, err
@@ -106,29 +106,28 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return &Client{cfg: cfg.filled()}, nil
 }
 
-// Start begins the exchange; an earlier one is forgotten.
+// Start begins the handshake. It ends an earlier one.
 func (c *Client) Start(now time.Duration) {
 	c.state, c.restart, c.began = SendingInitial, false, now
 	c.upgrade = Packet{}
 	c.send(now)
 }
 
-// State is where the exchange stands.
+// State returns the state of the handshake.
 func (c *Client) State() State { return c.state }
 
-// Result is what was agreed on; valid once State was Done.
+// Result returns the result of the handshake. It is valid once State was Done.
 func (c *Client) Result() Accept { return c.result }
 
-// UpgradeDemanded is the network version and runtime features that a server of version 4 asked
-// for instead of answering. Nobody has proved to be that server, so the client
-// goes on trying until its timeout.
+// UpgradeDemanded returns the network version and runtime features that a server of version 4 demanded instead of answering. The demand isn't
+// authenticated, so the client goes on trying until its Timeout.
 func (c *Client) UpgradeDemanded() (networkVersion uint32, features uint16, ok bool) {
 	return c.upgrade.NetworkVersion, c.upgrade.Features, c.upgrade.Type == VersionUpgrade
 }
 
 func (c *Client) underWay() bool { return c.state == SendingInitial || c.state == SendingResponse }
 
-// Tick sends again what wasn't answered, and ends what took too long.
+// Tick sends again what wasn't answered for a second, and ends the handshake after its Timeout.
 func (c *Client) Tick(now time.Duration) {
 	at, ok := c.NextDeadline()
 	if !ok || now < at {
@@ -158,7 +157,7 @@ func (c *Client) timeout() {
 	c.state = TimedOut
 }
 
-// NextDeadline is when Tick has something to do.
+// NextDeadline returns the time at which Tick must be called next. ok is false if there is none.
 func (c *Client) NextDeadline() (at time.Duration, ok bool) {
 	if !c.underWay() {
 		return 0, false
@@ -170,8 +169,8 @@ func (c *Client) NextDeadline() (at time.Duration, ok bool) {
 	return at, true
 }
 
-// GamePacket tells that a game packet of the connection came. It ends a restart: the server has us where we are. A restart
-// request right after one is not believed.
+// GamePacket tells the client that a game packet of the connection arrived. It ends a restart, because the server knows the client's address.
+// A restart request soon after a game packet is ignored.
 func (c *Client) GamePacket(now time.Duration) {
 	c.lastGame = now
 	if c.restart {
@@ -180,7 +179,7 @@ func (c *Client) GamePacket(now time.Duration) {
 	}
 }
 
-// Receive takes a handshake packet from the server.
+// Receive handles a handshake packet from the server.
 func (c *Client) Receive(now time.Duration, p []byte) {
 	pk, err := c.cfg.Protocol.Read(p, true)
 	if err != nil {

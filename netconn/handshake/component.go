@@ -13,17 +13,15 @@ var (
 	ErrClientID  = errors.New("handshake: wrong client id")
 )
 
-// Component is the prefix of game packets: magic, ids, and a handshake bit of 0. It is
-// a handler.Component.
+// Component writes and checks the prefix of game packets: magic, IDs and a handshake bit of 0. It is a handler.Component.
 type Component struct {
 	Protocol            Protocol
 	SessionID, ClientID uint8
-	// Lenient accepts client id 0 as well: some clients carry it until the server's
-	// first packet tells them theirs.
+	// Lenient also accepts client ID 0. Some clients send it until the server's first packet tells them their ID.
 	Lenient bool
 }
 
-// ReservedBits is the size of the prefix: 6 bits with ids, 1 without, and the magic.
+// ReservedBits returns the size of the prefix: the magic and 6 bits with IDs, 1 without.
 func (c *Component) ReservedBits() int {
 	n := c.Protocol.MagicBits + 1
 	if c.Protocol.hasIDs() {

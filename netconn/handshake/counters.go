@@ -6,7 +6,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/handler"
 )
 
-// Malformed counts datagrams that are no handshake packets, by reason.
+// Malformed counts datagrams that aren't handshake packets, by reason.
 type Malformed struct {
 	Empty, ZeroLastByte, WrongMagic, NotHandshake, TooShort, UnknownType, Contradictory uint64
 }
@@ -30,12 +30,12 @@ func (m *Malformed) count(err error) {
 	}
 }
 
-// Total is the sum of all reasons.
+// Total returns the sum of all counts.
 func (m *Malformed) Total() uint64 {
 	return m.Empty + m.ZeroLastByte + m.WrongMagic + m.NotHandshake + m.TooShort + m.UnknownType + m.Contradictory
 }
 
-// ServerCounters is what became of the packets a Server got.
+// ServerCounters counts the packets that a Server sent and received.
 type ServerCounters struct {
 	Initials        uint64 // answered with a Challenge, or meant to be
 	Accepted        uint64 // connections
@@ -62,7 +62,7 @@ type ServerCounters struct {
 	RandomnessFailed uint64 // ServerConfig.Rand gave an error
 }
 
-// ClientCounters is what became of the packets a Client got.
+// ClientCounters counts the packets that a Client sent and received.
 type ClientCounters struct {
 	Sent             uint64 // packets sent
 	Challenges       uint64 // answered

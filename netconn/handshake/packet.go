@@ -8,7 +8,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/handler"
 )
 
-// Type is what a handshake packet says.
+// Type is the type of a handshake packet.
 type Type uint8
 
 // The types of Unreal 5; version 0 has no type field, and they are told apart by size and
@@ -26,7 +26,7 @@ const (
 
 var typeNames = [types]string{"Initial", "Challenge", "Response", "Ack", "RestartHandshake", "RestartResponse", "VersionUpgrade"}
 
-// String is the type's name.
+// String returns the type's name.
 func (t Type) String() string {
 	if t < types {
 		return typeNames[t]
@@ -36,18 +36,18 @@ func (t Type) String() string {
 
 func (t Type) hasCookie() bool { return t <= Ack || t == RestartResponse }
 
-// Cookie is the server's proof of an address.
+// Cookie is the server's proof that a client is at its address.
 type Cookie [20]byte
 
 // cookieBits is the secret id, the timestamp and the cookie.
 const cookieBits = 1 + 64 + 8*len(Cookie{})
 
-// Sequences are the initial packet sequences that the cookie stands for.
+// Sequences returns the first packet sequences of both ends, which are part of the cookie.
 func (c *Cookie) Sequences() (server, client uint16) {
 	return (uint16(c[0]) | uint16(c[1])<<8) & 0x3fff, (uint16(c[2]) | uint16(c[3])<<8) & 0x3fff
 }
 
-// Packet is a handshake packet. Of version 0, the fields that it lacks are zero.
+// Packet is a handshake packet. In version 0 the fields that don't exist there are zero.
 type Packet struct {
 	SessionID, ClientID uint8
 	Restart             bool
@@ -74,8 +74,8 @@ var (
 	ErrFormat = errors.New("handshake: fields of the packet contradict each other")
 )
 
-// Write writes a packet with its random bytes and terminator. CurVersion says which fields
-// it has; in a Protocol of version 0 none has a version.
+// Write writes a packet with its random bytes and terminator. CurVersion says which fields it has. In a Protocol of version 0 no packet has a
+// version.
 func (p *Protocol) Write(w *bitio.Writer, pk *Packet, padding []byte) {
 	p.writePrefix(w, pk.SessionID, pk.ClientID, true)
 	w.WriteBool(pk.Restart)
@@ -105,9 +105,8 @@ func (p *Protocol) Write(w *bitio.Writer, pk *Packet, padding []byte) {
 	handler.WriteTerminator(w)
 }
 
-// Read reads a datagram. fromServer says who sent it, since in version 0 a Challenge and a
-// Response are alike. It reads what the type needs and ignores what follows, so that any
-// padding will do.
+// Read reads a datagram. fromServer says which end sent it, because in version 0 a Challenge and a Response look the same. It ignores what
+// follows the fields of the packet's type, so any padding is accepted.
 func (p *Protocol) Read(b []byte, fromServer bool) (pk Packet, err error) {
 	if fromServer {
 		if pk, ok := p.readOriginalReply(b); ok {

@@ -16,48 +16,45 @@ const (
 	NetCLUpgradeMessage              // VersionUpgrade; 5.3 and later
 )
 
-// ErrConfig is a setting that no handshake can have; the text says which.
+// ErrConfig: a setting is out of range. The errors that wrap it say which.
 var ErrConfig = errors.New("handshake: impossible setting")
 
-// Protocol is what differs between versions. Both ends must have the same, but for
-// Version and MinVersion. The zero value is version 0.
+// Protocol holds what differs between versions. Both ends must have the same, except for Version and MinVersion. The zero value is version 0.
 type Protocol struct {
-	// Version of the handshake, 0 to 4: the newest this end speaks.
+	// Version is the newest version of the handshake that this end speaks, 0 to 4.
 	Version uint8
-	// MinVersion is the lowest that this end speaks; it is announced, and a peer that announces a
-	// lower one is refused. Unreal 5.3 has 3; a known peer of 5.1 has 1.
+	// MinVersion is the lowest version that this end speaks. It is sent to the peer. A peer that sends a lower one is refused. Unreal 5.3 sends 3;
+	// a known peer of 5.1 sends 1.
 	MinVersion uint8
-	// NetworkVersion is the checksum of the game's network version (version 2 and
-	// later). Compared by the control channel's Hello, not here.
+	// NetworkVersion is the checksum of the game's network version (version 2 and later). The Hello of package control compares it, not the
+	// handshake.
 	NetworkVersion uint32
-	// Features is whether the 16 bits of runtime features are there (5.3 and later;
-	// 5.1 as recorded hasn't them). Needs version 3.
+	// Features says that packets have 16 bits of runtime features (5.3 and later; recorded packets of 5.1 don't). It needs version 3.
 	Features bool
-	// RuntimeFeatures is what is sent in them.
+	// RuntimeFeatures is the value of those bits.
 	RuntimeFeatures uint16
-	// Magic is the low MagicBits bits, at most 32, before every packet (net.MagicHeader); both 0 for none.
+	// Magic holds the MagicBits bits before every packet, at most 32, low bits first (net.MagicHeader). Both are 0 for none.
 	Magic     uint32
 	MagicBits int
-	// OriginalReplies makes a client understand what a known server of version 3 sends in the form of
-	// version 0 all the same, without ids: its restart requests, and an Ack that it repeats.
+	// OriginalReplies makes a client accept two kinds of packets in the form of version 0, without IDs: restart requests and repeated Acks. A
+	// known server of version 3 sends them.
 	OriginalReplies bool
 }
 
-// Unreal427 is version 0, of 4.26 to 5.0.
+// Unreal427 returns version 0, of engine 4.26 to 5.0.
 func Unreal427() Protocol { return Protocol{} }
 
-// Unreal51 is version 3 without runtime features, as recorded from a 5.1.1 peer, and
-// lenient to such peers: MinVersion is 1 because they send that.
+// Unreal51 returns version 3 without runtime features, as recorded from a 5.1.1 peer. MinVersion is 1, because such peers send that.
 func Unreal51() Protocol {
 	return Protocol{Version: SessionClientID, MinVersion: Randomized, OriginalReplies: true}
 }
 
-// Unreal53 is version 4 with runtime features, of 5.3 and later.
+// Unreal53 returns version 4 with runtime features, of engine 5.3 and later.
 func Unreal53() Protocol {
 	return Protocol{Version: NetCLUpgradeMessage, MinVersion: SessionClientID, Features: true}
 }
 
-// Validate is an ErrConfig for values out of range.
+// Validate returns an error that wraps ErrConfig if a field is out of range.
 func (p *Protocol) Validate() error {
 	switch {
 	case p.Version > NetCLUpgradeMessage:
@@ -120,8 +117,7 @@ func (p *Protocol) readPrefix(r *bitio.Reader) (session, client uint8, handshake
 	return session, client, handshake, err
 }
 
-// IsHandshake reports whether a datagram is a handshake packet of the protocol; what has no
-// prefix at all is not.
+// IsHandshake reports whether a datagram is a handshake packet of this protocol. It returns false for a datagram without the prefix.
 func (p *Protocol) IsHandshake(b []byte) bool {
 	var r bitio.Reader
 	r.Reset(b, len(b)*8)

@@ -2,7 +2,7 @@ package handshake
 
 import "github.com/bunchnet/bunchnet/netconn/internal/refusals"
 
-// Refusals calls yield with the reason code and the count of every refusal, in a fixed order, zeros too.
+// Refusals calls yield with the reason code and count of every kind of refusal, in a fixed order, also if the count is 0.
 func (c *ServerCounters) Refusals(yield func(reason string, n uint64) bool) {
 	refusals.Each(yield, c.Malformed.refusals(), []refusals.Count{
 		refusals.Of("wrong_type", c.WrongType), refusals.Of("wrong_version", c.WrongVersion), refusals.Of("wrong_session", c.WrongSession), refusals.Of("cookie_expired", c.Expired),
@@ -12,7 +12,7 @@ func (c *ServerCounters) Refusals(yield func(reason string, n uint64) bool) {
 	})
 }
 
-// Refusals calls yield with the reason code and the count of every refusal, in a fixed order, zeros too.
+// Refusals calls yield with the reason code and count of every kind of refusal, in a fixed order, also if the count is 0.
 func (c *ClientCounters) Refusals(yield func(reason string, n uint64) bool) {
 	refusals.Each(yield, c.Malformed.refusals(), []refusals.Count{
 		refusals.Of("wrong_type", c.WrongType), refusals.Of("wrong_version", c.WrongVersion), refusals.Of("wrong_client_id", c.WrongClientID),

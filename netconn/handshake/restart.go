@@ -60,9 +60,8 @@ func (t *creditTable) add(now time.Duration, from netip.AddrPort, n int) *credit
 	return c
 }
 
-// UnknownGame takes a game packet from an address without a connection, and asks the client
-// to restart its handshake, in no more bytes than came from there within some seconds: keep-alives may be smaller than the
-// request.
+// UnknownGame handles a game packet from an address without a connection: it asks the client to restart its handshake. The request is no
+// longer than the bytes that came from the address in the last seconds, because keep-alives may be smaller than a request.
 func (s *Server) UnknownGame(now time.Duration, from netip.AddrPort, p []byte) {
 	pr := &s.cfg.Protocol
 	var r bitio.Reader
@@ -112,9 +111,9 @@ func (s *Server) move(from netip.AddrPort, pk *Packet, limit int) {
 	s.ack(from, pk, pk.FirstCookie, limit)
 }
 
-// Restart begins the exchange again without being asked, for a client that hears nothing any more or knows that its
-// address is another: game packets may be smaller than a server's request, which isn't sent then. A server that
-// has the connection at this address says yes, and nothing changes.
+// Restart begins the exchange again without a request from the server. It is for a client that receives nothing any more, or knows that its
+// address has changed. The server can't always ask for it: it sends no request that is longer than the game packets it received. If the server
+// has the connection at this address, it says so and nothing changes.
 func (c *Client) Restart(now time.Duration) {
 	if c.state == Done {
 		c.state, c.restart, c.began = SendingInitial, true, now

@@ -11,20 +11,19 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Handler is what a Server asks for. Its methods are called from within Receive and UnknownGame.
+// Handler sends a Server's packets and is told of connections. Receive and UnknownGame call its methods.
 type Handler interface {
 	// Send sends a datagram; p is valid until it returns.
 	Send(to netip.AddrPort, p []byte)
-	// Accepted says that a client proved its address; the connection begins. For a
-	// client that starts anew from the same address, the old connection ends. False
-	// refuses it: there is no room.
+	// Accepted is called when a client has proved its address; the connection begins. If the address has a connection already, the client has
+	// started again and the old connection ends. Return false to refuse the client.
 	Accepted(from netip.AddrPort, a Accept) bool
-	// Restarted says that the connection with that first cookie is now at the address
-	// from; it may say so again. False when there is no such connection.
+	// Restarted is called when the connection with that first cookie has moved to the address from. It may be called several times. Return false
+	// if there is no such connection.
 	Restarted(from netip.AddrPort, first Cookie) bool
 }
 
-// Accept is what the handshake agreed on.
+// Accept is the result of a handshake.
 type Accept struct {
 	Cookie               Cookie
 	ServerSeq, ClientSeq uint16 // initial packet sequences
@@ -32,28 +31,26 @@ type Accept struct {
 	NetworkVersion       uint32 // the peer's; 0 before version 2
 }
 
-// Live is the connection that an address has.
+// Live describes the connection that an address has.
 type Live struct {
 	Cookie Cookie        // of its Accept
 	Since  time.Duration // when it was accepted
 }
 
-// ServerConfig is the settings of a Server; the zero value with a Handler is useful.
+// ServerConfig configures a Server. Handler is required.
 type ServerConfig struct {
-	// Protocol is the wire. The zero value is version 0 (Unreal427).
+	// Protocol is the version of the wire. The zero value is version 0 (Unreal427).
 	Protocol Protocol
-	// Handler sends and is told. Needed.
+	// Handler sends packets and is told of connections. Required.
 	Handler Handler
 	// SessionID counts the server's travels, modulo 4 (version 3 and later).
 	SessionID uint8
-	// Rand is the source of secrets and padding. Default crypto/rand. While it
-	// fails, no client gets in.
+	// Rand is the randomness of secrets and padding. Default crypto/rand. While it fails, every client is refused.
 	Rand io.Reader
-	// MaxRestarts is the most restart requests sent in a second. Default 64. Negative sends none:
-	// clients whose address changes are lost.
+	// MaxRestarts is the most restart requests sent in a second. Default 64. Negative: none are sent, and clients whose address changes lose their
+	// connection.
 	MaxRestarts int
-	// MaxUpgrades is the most VersionUpgrades sent in 300 s (version 4). Default 512, Unreal's.
-	// Negative sends none.
+	// MaxUpgrades is the most VersionUpgrades sent in 300 s (version 4). Default 512, as Unreal. Negative: none are sent.
 	MaxUpgrades int
 }
 
@@ -78,8 +75,8 @@ const (
 	maxPacket     = 128              // more than the largest handshake packet: 32+5+467+128+1 bits
 )
 
-// Server is the server's side. It keeps nothing about a client before it has proved its
-// address, and afterwards only that its cookie is spent: connections are its Handler's. Not safe for concurrent use.
+// Server is the server's side of the handshake. It stores nothing about a client that hasn't proved its address, and afterwards only the used
+// cookie. Connections are stored by its Handler. Not safe for concurrent use.
 type Server struct {
 	Counters ServerCounters
 
@@ -93,7 +90,7 @@ type Server struct {
 	pad                [maxPadding]byte
 }
 
-// NewServer returns a server, or an ErrConfig.
+// NewServer returns a server, or an error that wraps ErrConfig.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if err := cfg.Protocol.Validate(); err != nil {
 		return nil, err
@@ -105,8 +102,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return &Server{cfg: cfg, secrets: secrets{rand: cfg.Rand, input: cookieInput}}, nil
 }
 
-// Receive takes a handshake packet. live is the connection that the address has, or nil. Nothing
-// it answers is longer than p.
+// Receive handles a handshake packet. live is the connection that the address has, or nil. No answer is longer than p.
 func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, live *Live) {
 	if s.secrets.update(now) != nil {
 		s.Counters.RandomnessFailed++
