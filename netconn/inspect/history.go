@@ -7,7 +7,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
-// State is what became of a packet.
+// State is the fate of a packet.
 type State uint8
 
 // The states. A sent packet is Sent until it is Acked or Lost; a received one Received.
@@ -21,7 +21,7 @@ const (
 
 var stateNames = []string{"building", "sent", "acked", "lost", "received"}
 
-// String is the state's name.
+// String returns the state's name.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -29,10 +29,10 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// MarshalText is the name.
+// MarshalText returns the state's name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Bunch is a bunch in a Packet.
+// Bunch is one bunch of a Packet.
 type Bunch struct {
 	Channel  uint32
 	Bits     uint32
@@ -47,7 +47,7 @@ type Bunch struct {
 // shownBunches bounds the bunches that are kept of a packet.
 const shownBunches = 8
 
-// Packet is a packet of a connection.
+// Packet is one packet of a connection.
 type Packet struct {
 	ID      int64
 	At      time.Duration
@@ -112,7 +112,7 @@ func (p *packets) newest(n int) []Packet {
 	return list
 }
 
-// Sample is a connection's figures at a moment, for curves.
+// Sample holds the values of a connection at one moment, for the curves.
 type Sample struct {
 	At             time.Duration
 	RTT, Jitter    time.Duration

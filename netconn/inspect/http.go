@@ -24,8 +24,7 @@ var files = map[string]string{
 	"uPlot.iife.min.js": "text/javascript; charset=utf-8", "uPlot.min.css": "text/css; charset=utf-8", "uPlot.LICENSE": "text/plain; charset=utf-8",
 }
 
-// ServeHTTP serves the page and what it needs; the last element of the path says what, so that it
-// may be mounted anywhere.
+// ServeHTTP serves the page and its data. The last element of the path selects which, so the handler can be mounted at any path.
 func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")

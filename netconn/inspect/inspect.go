@@ -13,31 +13,31 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
-// Config is the settings of an Inspector. The zero value is useful.
+// Config configures an Inspector. The zero value has the defaults.
 type Config struct {
 	// Title is the page's heading. Default "bunchnet".
 	Title string
-	// Name says who a connection is, beside its address. May be nil.
+	// Name returns a name for a connection, which is shown beside its address. May be nil.
 	Name func(c *driver.Conn) string
-	// Actors lists some of what a connection replicates. May be nil.
+	// Actors returns actors that a connection replicates. May be nil.
 	Actors func(c *driver.Conn, q ActorQuery) ActorPage
-	// Properties says what a connection's bits went to. May be nil.
+	// Properties returns how many bits of a connection each property took. May be nil.
 	Properties func(c *driver.Conn) []Property
-	// Figures is the game's or the world's own, by name. May be nil.
+	// Figures returns counters of the game or the world. May be nil.
 	Figures func() []Figure
-	// Token lets in who isn't on this machine: as a Bearer in the Authorization header, or as ?token= in the address,
-	// which the page turns into a cookie. Make it of 128 random bits or more, and serve it over HTTPS. Default none: only
-	// this machine is answered, at addresses of the loopback and at localhost.
+	// Token lets viewers on other machines in. They send it as a Bearer token in the Authorization header, or as ?token= in the address, which the
+	// page turns into a cookie. Use at least 128 random bits and serve it over HTTPS. Default: none, and only this machine is answered, at
+	// loopback addresses and localhost.
 	Token string
-	// Allow decides instead of all of this who is let in. May be nil.
+	// Allow decides who is let in, instead of all these rules. May be nil.
 	Allow func(r *http.Request) bool
-	// Interval is the time between two samples, and between two events of a viewer. Default 250 ms.
+	// Interval is the time between two samples, and between two events sent to a viewer. Default 250 ms.
 	Interval time.Duration
-	// Samples bounds the samples kept of a connection. Default 240, a minute.
+	// Samples is how many samples of a connection are kept. Default 240, which is a minute.
 	Samples int
-	// Packets bounds the packets kept of a connection, each way. Default 128.
+	// Packets is how many packets of a connection are kept in each direction. Default 128.
 	Packets int
-	// Viewers bounds the streams of events. Default 8.
+	// Viewers is the most event streams at a time. Default 8.
 	Viewers int
 }
 
@@ -59,7 +59,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Actor is something that a connection replicates.
+// Actor is an actor that a connection replicates.
 type Actor struct {
 	ID, Class string
 	Channel   uint32
@@ -67,25 +67,25 @@ type Actor struct {
 	Explain   string // why it is sent, or not, in words
 }
 
-// ActorQuery is which of the actors are asked for: at most Max, from the From-th on, those whose class or id has Match in it.
+// ActorQuery asks for at most Max actors whose class or ID contains Match, from index From on.
 type ActorQuery struct {
 	Match     string
 	From, Max int
 }
 
-// ActorPage is the answer: some actors, of Count that there are. Next is where to look on; 0 at the end.
+// ActorPage is the answer to an ActorQuery: some of Count actors. Next is the From of the next page, or 0 at the end.
 type ActorPage struct {
 	Actors      []Actor
 	Count, Next int
 }
 
-// Figure is a number with a name.
+// Figure is a counter with a name.
 type Figure struct {
 	Name  string
 	Value uint64
 }
 
-// Property is what of a connection's bits went to one property or procedure of a class.
+// Property is the bits of a connection that one property or procedure of a class took.
 type Property struct {
 	Name string // like "Player.Pos", or "Player.Fire()"
 	Bits uint64
@@ -97,7 +97,7 @@ type Property struct {
 // maxHistories bounds the connections that have a history.
 const maxHistories = 512
 
-// Inspector watches a driver and serves what it sees. It is an http.Handler and a nettrace.Sink.
+// Inspector watches a driver and serves the page. It is an http.Handler and a nettrace.Sink.
 type Inspector struct {
 	cfg      Config
 	source   *Source
@@ -114,7 +114,7 @@ type Inspector struct {
 	shown     bool
 }
 
-// Ended is a connection that was.
+// Ended is a connection that has ended.
 type Ended struct {
 	Conn    uint32
 	At      time.Duration
@@ -127,7 +127,7 @@ type Ended struct {
 // maxEnded bounds the connections remembered after their end.
 const maxEnded = 16
 
-// New returns an inspector of a driver, from its next TickDispatch on. Any goroutine may call it.
+// New returns an inspector of a driver. It watches from the driver's next TickDispatch on. Any goroutine may call it.
 func New(d *driver.Driver, cfg Config) *Inspector {
 	cfg = cfg.filled()
 	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), histories: map[uint32]*history{},
@@ -137,7 +137,7 @@ func New(d *driver.Driver, cfg Config) *Inspector {
 	return i
 }
 
-// Trace is nettrace.Sink's, on the driver's goroutine.
+// Trace implements nettrace.Sink. The driver's goroutine calls it.
 func (i *Inspector) Trace(e *nettrace.Event) {
 	i.sampleDue(e.At)
 	if e.Kind == nettrace.ConnClosed {
@@ -205,7 +205,7 @@ func (i *Inspector) sample(at time.Duration) {
 	}
 }
 
-// View is what a viewer sees: all connections, and one of them closely. Viewers share it, so it isn't to be changed.
+// View is what a viewer sees: all connections, and one of them in detail. Viewers share it, so don't change it.
 type View struct {
 	Title string
 	Snapshot
@@ -216,7 +216,7 @@ type View struct {
 	Others  []Lanes // those of Query.Also that there are
 }
 
-// Detail is one connection seen closely.
+// Detail is everything about one connection.
 type Detail struct {
 	Conn           uint32
 	Samples        []Sample
@@ -229,7 +229,7 @@ type Detail struct {
 	Properties     []Property // at most 256
 }
 
-// Lanes is the packets of a connection, newest first.
+// Lanes holds the packets of one connection, newest first.
 type Lanes struct {
 	Conn           uint32
 	Name           string
@@ -239,8 +239,8 @@ type Lanes struct {
 // shownPackets bounds the packets in a Detail, each way.
 const shownPackets = 64
 
-// View returns what a viewer sees: what was seen less than Config.Interval ago, or what the driver's next TickDispatch
-// brings. Detail is nil when there is no such connection.
+// View returns what a viewer sees. It is at most Config.Interval old, or comes from the driver's next TickDispatch. Detail is nil if there is
+// no such connection.
 func (i *Inspector) View(ctx context.Context, q Query) (View, error) {
 	k, err := i.get(ctx, q)
 	if err != nil {

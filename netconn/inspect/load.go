@@ -8,7 +8,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// Load is what the driver's ticks and Go's garbage collector took between two samples.
+// Load is the time that the driver's ticks and Go's garbage collector took between two samples.
 type Load struct {
 	At    time.Duration
 	Ticks uint64

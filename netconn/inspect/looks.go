@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Query is what a viewer wants to see.
+// Query says what a viewer wants to see.
 type Query struct {
-	// Conn is the connection seen closely; 0 is the first.
+	// Conn is the ID of the connection shown in Detail. 0 is the first connection.
 	Conn uint32
-	// Also is connections whose packets are shown beside its, at most 7.
+	// Also lists up to 7 connections whose packets are shown beside it.
 	Also []uint32
-	// Actors is which of the actors.
+	// Actors selects the actors shown.
 	Actors ActorQuery
 	// Export asks for all packets that are kept, instead of the newest 64.
 	Export bool
@@ -23,7 +23,7 @@ type Query struct {
 // maxAlso bounds Query.Also.
 const maxAlso = 7
 
-// ErrQuery is a Query beyond its bounds.
+// ErrQuery: a Query exceeds its bounds. It has too many connections in Also, or too long a text in Actors.Match.
 var ErrQuery = fmt.Errorf("inspect: at most %d connections beside one, and a text of at most %d bytes to look for", maxAlso, maxMatch)
 
 // maxLooks bounds the looks at the driver within an interval, each for all who ask the same.

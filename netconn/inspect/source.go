@@ -15,7 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// Snapshot is a driver's figures at a moment.
+// Snapshot holds the counters of a driver and its connections at one moment.
 type Snapshot struct {
 	At       time.Duration // since the driver's start
 	Server   bool
@@ -26,7 +26,7 @@ type Snapshot struct {
 	Conns    []Conn
 }
 
-// Conn is a connection in a Snapshot.
+// Conn is one connection of a Snapshot.
 type Conn struct {
 	ID     uint32
 	Addr   netip.AddrPort
@@ -35,7 +35,7 @@ type Conn struct {
 	Stats  netconn.Stats
 }
 
-// Source takes snapshots of a driver from any goroutine.
+// Source takes snapshots of a driver. Any goroutine may use it.
 type Source struct {
 	driver *driver.Driver
 	slots  chan struct{}
@@ -45,7 +45,7 @@ type Source struct {
 // maxAsking bounds the requests that wait for the driver.
 const maxAsking = 8
 
-// NewSource returns a source of a driver's figures.
+// NewSource returns a Source of snapshots of d.
 func NewSource(d *driver.Driver) *Source {
 	return &Source{driver: d, slots: make(chan struct{}, maxAsking)}
 }
@@ -88,7 +88,7 @@ func (s *Source) do(ctx context.Context, f func()) error {
 	}
 }
 
-// Snapshot waits for the driver's next TickDispatch and returns its figures.
+// Snapshot waits for the driver's next TickDispatch and returns the values at that moment.
 func (s *Source) Snapshot(ctx context.Context) (Snapshot, error) {
 	var snap Snapshot
 	if err := s.do(ctx, func() { snap = s.take() }); err != nil {
@@ -123,7 +123,7 @@ type Var struct{ *Source }
 // varTimeout is how long a Var waits for the driver.
 const varTimeout = time.Second
 
-// String is the snapshot as JSON, or an object with the error.
+// String returns the snapshot as JSON, or a JSON object with the error.
 func (v Var) String() string {
 	ctx, cancel := context.WithTimeout(context.Background(), varTimeout)
 	defer cancel()
@@ -138,7 +138,7 @@ func (v Var) String() string {
 	return string(b)
 }
 
-// Channel is a channel in a Detail.
+// Channel is one channel of a Detail.
 type Channel struct {
 	Index                    uint32
 	Name                     string
@@ -146,7 +146,7 @@ type Channel struct {
 	Local, OpenAcked, Closed bool
 }
 
-// IdleChannels is how many channels of a type wait for nothing.
+// IdleChannels is the number of channels of one type that have nothing to send or receive.
 type IdleChannels struct {
 	Name  string
 	Count int

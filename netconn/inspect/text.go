@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// AppendText appends the view as text for a terminal.
+// AppendText appends the view as text for a terminal to b.
 func (v View) AppendText(b []byte) []byte {
 	var out bytes.Buffer
 	role := "client"
@@ -132,7 +132,7 @@ func writePackets(out *bytes.Buffer, what string, list []Packet) {
 	}
 }
 
-// String is a bunch in few characters: channel, its sequence if reliable, bits, and what happened.
+// String returns the bunch in a few characters: channel, sequence if reliable, bits and flags.
 func (b Bunch) String() string {
 	s := fmt.Sprintf("#%d", b.Channel)
 	if b.Reliable {

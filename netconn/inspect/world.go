@@ -17,8 +17,8 @@ const (
 	maxMatch = 64    // bytes of the text
 )
 
-// Actors is a Config.Actors that shows a world's actors, with what World.Explain says of each that is shown. peer finds the
-// world's side of a connection; nil for one that isn't in the world.
+// Actors returns a Config.Actors that shows a world's actors, each with the text of World.Explain. peer returns the world's Peer of a
+// connection, or nil if the connection isn't in the world.
 func Actors(w *actorrep.World, peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn, q ActorQuery) ActorPage {
 	return func(c *driver.Conn, q ActorQuery) ActorPage {
 		p := peer(c)
@@ -53,8 +53,8 @@ func Actors(w *actorrep.World, peer func(c *driver.Conn) *actorrep.Peer) func(c 
 	}
 }
 
-// Properties is a Config.Properties that shows where a connection's bits went, the most expensive first. Procedures end
-// in "()".
+// Properties returns a Config.Properties that shows how many bits each property and procedure of a connection took, the largest first. Names
+// of procedures end in "()".
 func Properties(peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn) []Property {
 	return func(c *driver.Conn) (list []Property) {
 		p := peer(c)
@@ -75,7 +75,7 @@ func Properties(peer func(c *driver.Conn) *actorrep.Peer) func(c *driver.Conn) [
 	}
 }
 
-// Figures is a Config.Figures that shows a world's calls, updates and what went wrong in it.
+// Figures returns a Config.Figures that shows a world's counters: calls, updates and errors.
 func Figures(w *actorrep.World) func() []Figure {
 	return func() []Figure {
 		c := &w.Counters
