@@ -25,6 +25,13 @@ type Handler interface {
 	Closed(ch *Channel, reason CloseReason)
 }
 
+// Opener may be implemented by a Handler that keeps its channel, or that sends the bunch that opens it.
+type Opener interface {
+	// Opened is called once, before every other method: by Open at the end that opens the channel, and after Accept at
+	// the other. Open returns its error, and closes the channel; after Accept the error ends the connection.
+	Opened(ch *Channel) error
+}
+
 // LateHandler may be implemented by a Handler that wants the bunches that the peer sent before it learned of this end's
 // close. For other handlers these are acked and counted as Ignored.
 type LateHandler interface {

@@ -170,7 +170,7 @@ func (t *Table) typeOf(name bunch.Name) *Type {
 
 // Open makes a channel of a type. The first bunch sent on it opens it at the peer, and must be reliable. h may be nil
 // when only this end sends: what arrives is then ignored. The errors are ErrClosed, ErrUnknownType, ErrMayNotOpen,
-// ErrNoIndex and, for a Static type, ErrIndexInUse.
+// ErrNoIndex, for a Static type ErrIndexInUse, and those of an Opener.
 func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
 	typ := t.typeOf(name)
 	switch {
@@ -192,6 +192,10 @@ func (t *Table) Open(name bunch.Name, h Handler) (*Channel, error) {
 	}
 	ch := t.add(index, typ)
 	ch.openedLocally, ch.handler = true, h
+	if err := ch.tellHandler(); err != nil {
+		_ = ch.Close(bunch.Destroyed)
+		return nil, err
+	}
 	return ch, nil
 }
 
@@ -247,6 +251,14 @@ func (t *Table) add(index uint32, typ *Type) *Channel {
 	t.calm = false
 	t.Counters.ChannelsOpened++
 	return ch
+}
+
+// tellHandler gives an Opener its channel.
+func (ch *Channel) tellHandler() error {
+	if o, ok := ch.handler.(Opener); ok {
+		return o.Opened(ch)
+	}
+	return nil
 }
 
 // remove frees a channel's index and tells its handler.

@@ -317,6 +317,9 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 			if ch.closed {
 				return false, nil // Accept ended the connection
 			}
+			if err := ch.tellHandler(); err != nil || ch.closed {
+				return false, err
+			}
 		}
 	}
 	if !ch.openedLocally && !ch.openAcked {

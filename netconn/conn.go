@@ -124,7 +124,7 @@ func (c *Conn) Channel(index uint32) *channel.Channel { return c.Table().Channel
 
 // Open makes a channel of a type. The first bunch sent on it opens it at the peer, and must be reliable. h may be nil
 // when only this end sends: what arrives is then ignored. The errors are channel.ErrClosed, ErrUnknownType,
-// ErrMayNotOpen, ErrNoIndex and, for a Static type, ErrIndexInUse.
+// ErrMayNotOpen, ErrNoIndex, for a Static type ErrIndexInUse, and those of a channel.Opener.
 func (c *Conn) Open(name bunch.Name, h channel.Handler) (*channel.Channel, error) {
 	return c.Table().Open(name, h)
 }

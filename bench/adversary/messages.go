@@ -85,14 +85,10 @@ func newTalk(e *env, net netsim.Settings, cfg message.Config, blocks [2]message.
 		_, err = ch.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
 	}
 	if err == nil {
-		if ch, err = t.conns[0].Open(queueName, t.queues[0]); err == nil {
-			err = t.queues[0].Opened(ch)
-		}
+		_, err = t.conns[0].Open(queueName, t.queues[0])
 	}
 	if err == nil {
-		if ch, err = t.conns[0].Open(blockName, t.blocks[0]); err == nil {
-			err = t.blocks[0].Opened(ch)
-		}
+		_, err = t.conns[0].Open(blockName, t.blocks[0])
 	}
 	return t, err
 }

@@ -226,8 +226,5 @@ func queueEnds(m *memoryEnds) error {
 		}
 		return e.err
 	}
-	if err := queues[0].Opened(e.chans[0]); err != nil {
-		return err
-	}
 	return m.trip()
 }

@@ -150,11 +150,8 @@ func (c *client) sit() (err error) {
 			c.soak.problem("%s: turns: %v", c, err)
 		}
 	}
-	ch, err := c.conn.Open(turnsName, &c.player.up)
-	if err != nil {
-		return err
-	}
-	return c.player.up.Opened(ch)
+	_, err = c.conn.Open(turnsName, &c.player.up)
+	return err
 }
 
 // unexpected says why a connection should not have ended so, or "".

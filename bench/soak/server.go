@@ -102,8 +102,8 @@ func (sv *server) types() []channel.Type {
 		list[1+mode].Accept = accept(func(s *session, _ *channel.Channel) channel.Handler { return s.talk.messages[mode] })
 	}
 	list[4].Accept = accept(func(s *session, _ *channel.Channel) channel.Handler { return s.talk.blocks })
-	list[5].Accept = accept(func(s *session, ch *channel.Channel) channel.Handler {
-		if err := s.down.Opened(ch); err != nil || s.seat < 0 {
+	list[5].Accept = accept(func(s *session, _ *channel.Channel) channel.Handler {
+		if s.seat < 0 {
 			return nil
 		}
 		return s.down

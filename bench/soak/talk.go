@@ -104,19 +104,12 @@ func (t *talk) open(open func(bunch.Name, channel.Handler) (*channel.Channel, er
 		return err
 	}
 	for mode, m := range t.messages {
-		ch, err := open(messageName[mode], m)
-		if err == nil {
-			err = m.Opened(ch)
-		}
-		if err != nil {
+		if _, err := open(messageName[mode], m); err != nil {
 			return err
 		}
 	}
-	ch, err := open(blocksName, t.blocks)
-	if err != nil {
-		return err
-	}
-	return t.blocks.Opened(ch)
+	_, err = open(blocksName, t.blocks)
+	return err
 }
 
 // step says something now and then, unless it is quiet, and takes what came.

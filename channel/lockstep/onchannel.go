@@ -17,8 +17,7 @@ type OnChannel struct {
 	buf []byte
 }
 
-// Opened is the channel to use. The end that opens it calls it at once, which sends the opening
-// bunch; at the other end call it from the type's Accept.
+// Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch.
 func (o *OnChannel) Opened(ch *channel.Channel) error {
 	o.ch = ch
 	if !ch.OpenedLocally() {

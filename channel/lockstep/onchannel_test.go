@@ -34,8 +34,7 @@ func TestOverConnections(t *testing.T) {
 		lines[i] = l
 		up, down := &lockstep.OnChannel{}, &lockstep.OnChannel{}
 		down.Received = func(p []byte) { _ = host.Receive(now, i, p) }
-		types := []channel.Type{{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
-			require.NoError(t, down.Opened(ch))
+		types := []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler {
 			require.NoError(t, host.Connect(i, down))
 			return down
 		}}}
@@ -48,9 +47,8 @@ func TestOverConnections(t *testing.T) {
 		l.peer, err = lockstep.NewPeer(lockstep.PeerConfig{Config: cfg, Player: i, Session: 1}, up)
 		require.NoError(t, err)
 		up.Received = func(p []byte) { _ = l.peer.Receive(now, p) }
-		ch, err := l.conns[0].Open(name, up)
+		_, err = l.conns[0].Open(name, up)
 		require.NoError(t, err)
-		require.NoError(t, up.Opened(ch))
 	}
 	done := func() bool {
 		for _, l := range lines {
@@ -131,9 +129,8 @@ func TestBusyConnection(t *testing.T) {
 	require.NoError(t, err)
 	conn.SetNetSpeed(speed)
 	o, to := &lockstep.OnChannel{}, &counter{}
-	ch, err := conn.Open(name, o)
+	_, err = conn.Open(name, o)
 	require.NoError(t, err)
-	require.NoError(t, o.Opened(ch))
 	to.OnChannel = o
 	require.NoError(t, host.Connect(1, to))
 	late, err := lockstep.NewPeer(lockstep.PeerConfig{Config: cfg, Player: 1, Session: 1}, &up)

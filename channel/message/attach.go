@@ -1,6 +1,8 @@
 package message
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -12,7 +14,7 @@ import (
 // and uses the connection's packet acks.
 type Attached struct {
 	*Queue
-	// Failed is called with the error when the peer broke a rule; the connection has been told to end by then.
+	// Failed is called with the error when the peer broke a rule; the connection ends with it. May be nil.
 	Failed func(err error)
 	// Ended is called when the channel is closed, with the number of messages that aren't known to have arrived; these
 	// are dropped. Messages received before may still be taken by Receive. May be nil.
@@ -24,20 +26,23 @@ type Attached struct {
 	w      bitio.Writer // kept here, since what messages get would otherwise be allocated
 }
 
-// Attach returns a handler for a channel: give it to Table.Open and then call Opened with the channel,
-// or return it from a Type's Accept.
+// Attach returns a handler for a channel: give it to Table.Open, or return it from a Type's Accept.
 func Attach(q *Queue) *Attached {
 	a := &Attached{Queue: q}
 	q.cfg.Budget = min(q.cfg.Budget, len(a.buf)*8) // a message that fits the budget fits a packet
 	return a
 }
 
-// Opened is the channel that the queue is on. The end that opens it calls it at once, which sends the
-// opening bunch; the other end needn't. Until then nothing is sent: messages wait, up to Window of them.
+// Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch. Until then nothing
+// is sent: messages wait, up to Window of them.
 func (a *Attached) Opened(ch *channel.Channel) error {
-	a.ch = ch
+	a.ch, a.memory = ch, ch
 	if !ch.OpenedLocally() {
-		return nil
+		if a.hold(attachedCost) {
+			return nil
+		}
+		a.failed(channel.ErrMemory)
+		return channel.ErrMemory
 	}
 	var w bitio.Writer
 	w.Reset(a.buf[:])
@@ -49,12 +54,20 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	return err
 }
 
-// Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order.
+// Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. While there is no channel, ErrFull says so.
 func (a *Attached) Send(kind *Kind, m Message) error {
 	if a.closed {
 		return ErrClosed
 	}
-	return a.Queue.Send(kind, m)
+	return a.sent(a.Queue.Send(kind, m))
+}
+
+// sent is an error of Send, which tells whoever forgot to give the queue to a channel.
+func (a *Attached) sent(err error) error {
+	if a.ch == nil && errors.Is(err, ErrFull) {
+		return fmt.Errorf("%w: the queue has no channel; give it to Table.Open, or return it from Accept", err)
+	}
+	return err
 }
 
 // SendEncoded is Queue.SendEncoded. It returns ErrClosed when Send does.
@@ -62,7 +75,7 @@ func (a *Attached) SendEncoded(e *Encoded) error {
 	if a.closed {
 		return ErrClosed
 	}
-	return a.Queue.SendEncoded(e)
+	return a.sent(a.Queue.SendEncoded(e))
 }
 
 // Receive is Queue.Receive. It also tells the peer of the room it makes, so an end that only receives needn't call Tick.
@@ -103,23 +116,16 @@ func (a *Attached) Finish(ch *channel.Channel) bool {
 
 // ReceivedBunch implements channel.Handler.
 func (a *Attached) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	if err := a.receive(ch, in); err != nil {
-		if a.Failed != nil {
-			a.Failed(err)
-		}
+	if err := a.Read(&in.Data); err != nil {
+		a.failed(err)
 		ch.Conn().Fail(err, false)
 	}
 }
 
-func (a *Attached) receive(ch *channel.Channel, in *bunch.In) error {
-	a.ch = ch
-	if a.memory == nil {
-		a.memory = ch
-		if !ch.OpenedLocally() && !a.hold(attachedCost) {
-			return channel.ErrMemory
-		}
+func (a *Attached) failed(err error) {
+	if a.Failed != nil {
+		a.Failed(err)
 	}
-	return a.Read(&in.Data)
 }
 
 // ReceivedAck implements channel.Handler.

@@ -31,9 +31,8 @@ func TestAllocsAttached(t *testing.T) {
 		}}, 0, 1, 1)
 		require.NoError(t, err)
 	}
-	ch, err := conns[0].Open(messageName, ends[0])
+	_, err := conns[0].Open(messageName, ends[0])
 	require.NoError(t, err)
-	require.NoError(t, ends[0].Opened(ch))
 	got := 0
 	tick := func() {
 		now += 16 * time.Millisecond
@@ -61,4 +60,19 @@ func TestAllocsAttached(t *testing.T) {
 	got = 0
 	require.Zero(t, testing.AllocsPerRun(200, tick))
 	require.GreaterOrEqual(t, got, 2*200)
+}
+
+// TestNoChannel: a queue that nobody gave to a channel says so when it is full.
+func TestNoChannel(t *testing.T) {
+	k := newKinds()
+	a := message.Attach(message.New(message.Config{Kinds: &k.reg, Window: 8}))
+	var err error
+	for range 9 {
+		m := k.number.New().(*number)
+		require.NoError(t, err)
+		a.Tick(time.Second)
+		err = a.Send(k.number, m)
+	}
+	require.ErrorIs(t, err, message.ErrFull)
+	require.ErrorContains(t, err, "no channel")
 }

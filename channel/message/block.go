@@ -41,7 +41,6 @@ type Blocks struct {
 	cfg BlocksConfig
 
 	ch     *channel.Channel
-	told   bool   // our bounds
 	ours   bounds // the configured ones, until they are told
 	known  bool   // the peer's bounds
 	bounds bounds
@@ -166,7 +165,7 @@ func (b bitmap) set(i uint32)      { b[i/64] |= 1 << (i % 64) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// NewBlocks returns Blocks without a channel; see Opened. It panics on bounds that can't be told to the peer.
+// NewBlocks returns Blocks without a channel: give it to Table.Open, or return it from a Type's Accept. It panics on bounds that can't be told to the peer.
 func NewBlocks(cfg BlocksConfig) *Blocks {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 64 << 20
@@ -187,16 +186,23 @@ func (c *BlocksConfig) bounds() bounds {
 	return bounds{int64(c.MaxBytes), int64(c.MaxBlocks), int64(c.MaxHeld)}
 }
 
-// Opened is the channel that blocks travel on; the end that opens it calls this at once.
+// Opened implements channel.Opener: it takes the channel, and tells the peer the bounds.
 func (b *Blocks) Opened(ch *channel.Channel) error {
 	b.ch = ch
+	if ch.OpenedLocally() {
+		b.settleBounds()
+		return b.sendNote(note{kind: noteBounds})
+	}
+	if !b.hold(blocksCost) {
+		return channel.ErrMemory
+	}
 	b.settleBounds()
-	return b.sendNote(note{kind: noteBounds})
+	b.tell(note{kind: noteBounds})
+	return nil
 }
 
 // settleBounds makes our bounds what the channel's memory has room for, before they are told.
 func (b *Blocks) settleBounds() {
-	b.told = true
 	room := int64(b.ch.MaxHold()) * 15 / 16
 	b.ours.blocks = min(b.ours.blocks, room/4/(blockCost+fragmentCost))
 	room -= b.ours.blocks * (blockCost + fragmentCost) // and a fragment that isn't full
@@ -241,15 +247,6 @@ func (b *Blocks) sendNotes() {
 
 // ReceivedBunch implements channel.Handler: it handles a fragment or a note.
 func (b *Blocks) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	b.ch = ch
-	if !b.told && ch != nil { // the peer opened the channel
-		if !b.hold(blocksCost) {
-			ch.Conn().Fail(channel.ErrMemory, false)
-			return
-		}
-		b.settleBounds()
-		b.tell(note{kind: noteBounds})
-	}
 	var err error
 	if in.Reliable {
 		err = b.receiveNote(&in.Data)
@@ -318,8 +315,7 @@ func (b *Blocks) ReceivedAck(_ *channel.Channel, packetID int64) {
 // ReceivedNak implements channel.Handler.
 func (b *Blocks) ReceivedNak(_ *channel.Channel, packetID int64) { b.settle(packetID, b.loseFragment) }
 
-// Closed is the channel's: what was under way has failed, and is let go of. Another channel may be given to
-// Opened afterwards.
+// Closed is the channel's: what was under way has failed, and is let go of. Afterwards it may be the handler of another channel.
 func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
 	sending, receiving := b.sending, b.receiving
 	*b = Blocks{cfg: b.cfg, ours: b.cfg.bounds(), Counters: b.Counters}

@@ -75,12 +75,8 @@ func ExampleAttach() {
 	conns, err := ends(func(bool) []channel.Type {
 		return []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return b }}}
 	})
-	var ch *channel.Channel
 	if err == nil {
-		ch, err = conns[0].Open(name, a)
-	}
-	if err == nil {
-		err = a.Opened(ch)
+		_, err = conns[0].Open(name, a)
 	}
 	if err == nil {
 		err = a.Send(say, &Say{"hello"})
@@ -106,12 +102,8 @@ func ExampleBlocks() {
 	conns, err := ends(func(bool) []channel.Type {
 		return []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return b }}}
 	})
-	var ch *channel.Channel
 	if err == nil {
-		ch, err = conns[0].Open(name, a)
-	}
-	if err == nil {
-		err = a.Opened(ch)
+		_, err = conns[0].Open(name, a)
 	}
 	if err == nil {
 		_, err = a.Send(data)

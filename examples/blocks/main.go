@@ -57,11 +57,7 @@ func run(mib int, loss, mbit float64, seed uint64) error {
 			return err
 		}
 	}
-	ch, err := conns[0].Open(blockName, out)
-	if err == nil {
-		err = out.Opened(ch)
-	}
-	if err != nil {
+	if _, err := conns[0].Open(blockName, out); err != nil {
 		return err
 	}
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -99,11 +99,7 @@ func run(loss float64, count int, seed uint64) error {
 		}
 	}
 	for i, w := range ways {
-		ch, err := conns[0].Open(types[i].Name, w.a)
-		if err == nil {
-			err = w.a.Opened(ch)
-		}
-		if err != nil {
+		if _, err := conns[0].Open(types[i].Name, w.a); err != nil {
 			return err
 		}
 	}

@@ -113,16 +113,12 @@ func TestOverConnection(t *testing.T) {
 			}
 		}}
 		conns[p], err = netconn.New(netconn.Config{Server: p == 1, LowLevelSend: func(b []byte) { paths[p].Push(now, b) },
-			Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
-				require.NoError(t, on[p].Opened(ch))
-				return on[p]
-			}}}}, 0, 1, 1)
+			Channels: []channel.Type{{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return on[p] }}}}, 0, 1, 1)
 		require.NoError(t, err)
 		require.NoError(t, d.sessions[p].Connect(1-p, on[p]))
 	}
-	ch, err := conns[0].Open(name, on[0])
+	_, err := conns[0].Open(name, on[0])
 	require.NoError(t, err)
-	require.NoError(t, on[0].Opened(ch))
 	d.play(t, 600, func(at time.Duration) {
 		now = at
 		for p, c := range conns {

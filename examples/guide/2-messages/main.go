@@ -78,7 +78,7 @@ func run() error {
 	cl, err := driver.Dial(srv.LocalAddr().String(), driver.Config{
 		Socket: socket, Channels: []channel.Type{{Name: gameName, ClientOpen: true}},
 		Joined: func(c *driver.Conn) {
-			if ch, err := c.Open(gameName, client); err != nil || client.Opened(ch) != nil {
+			if _, err := c.Open(gameName, client); err != nil {
 				fmt.Println("the channel doesn't open:", err)
 			}
 		},

@@ -23,10 +23,7 @@ func (e *end) startBlocks() {
 	if !e.g.opt.blocks || !e.opens() {
 		return
 	}
-	b := e.newBlocks()
-	if ch := e.open(blocksName, b); ch != nil && b.Opened(ch) != nil {
-		e.g.w.Failf("bounds", "%v: no room to open %v", e, ch)
-	}
+	e.open(blocksName, e.newBlocks())
 }
 
 func (e *end) newBlocks() *blocks {

@@ -122,7 +122,7 @@ func (p *program) channels() []channel.Type {
 	}
 	types = append(types,
 		channel.Type{Name: blocksName, Accept: func(ch *channel.Channel) channel.Handler { return p.endOf(ch).acceptBlocks() }},
-		channel.Type{Name: turnsName, Accept: func(ch *channel.Channel) channel.Handler { return p.endOf(ch).acceptTurns(ch) }})
+		channel.Type{Name: turnsName, Accept: func(ch *channel.Channel) channel.Handler { return p.endOf(ch).acceptTurns() }})
 	for i := range types {
 		types[i].ClientOpen, types[i].ServerOpen = client, true
 	}
