@@ -148,8 +148,8 @@ func (e *end) callsPending() string {
 		if due := server.due[t.GUID()]; len(due) > server.toldOf[t.GUID()] {
 			return fmt.Sprintf("%d shouts of %v missing, %d told", len(due), t.GUID(), server.toldOf[t.GUID()])
 		}
-		for _, s := range e.asks {
-			if s.guid == t.GUID() && s.secret == t.Secret && s.Left() > s.told {
+		for _, s := range e.asks { // not those of an owner who didn't know its secret yet: whose they were can't be told
+			if s.secret != 0 && s.guid == t.GUID() && s.secret == t.Secret && s.Left() > s.told {
 				return fmt.Sprintf("%d missing of %v, %d told", s.Left(), s, s.told)
 			}
 		}
