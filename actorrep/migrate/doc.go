@@ -22,6 +22,9 @@
 // known to the host can connect, and no candidate can pose as a player at another candidate. Keys and tokens are as secret as the connections
 // that carry them: use links that encrypt.
 //
+// A candidate keeps its key under the next host, which learns it from the candidate. That host has the other players and candidates in its plan from the beginning, for up to 10 s as
+// silent ones. So when it goes before all players have found it or have its tokens, the tokens and the checkpoint of the host before still serve.
+//
 // A host is trusted: it has the authority, and so has its successor. A player among the candidates gets all of the game's state in checkpoints, even
 // what only others may see; [HostConfig.Trust] says who may be one. Candidates are reached at the address that the host saw, and the port that they offered.
 // Behind a NAT without port forwarding they can't be reached, and are passed over; [HostConfig.Addr] may name another address.
@@ -40,16 +43,16 @@
 // A host must send to each player more often than Silence: set KeepAlive (driver.Config) to 50 ms. That also makes logins under loss faster.
 //
 // A checkpoint is made within one Step and sent as a whole each time, so this suits worlds of hundreds of actors. One of 300 actors, 7.5 kB, takes 0.3 to 0.6 ms on one
-// busy core, and makes about three allocations for each actor, 215 kB together (go test ./actorrep/migrate -run xxx -bench Checkpoint). It is sent in bandwidth that
-// the game leaves. None is made while all candidates are still receiving the one before.
+// busy core, and makes about three allocations for each actor, 215 kB together (go test ./actorrep/migrate -run xxx -bench Checkpoint). It is sent, as tokens are, in bandwidth that
+// the game leaves, to a player who joins once its client has answered which classes it has: the world comes first. None is made while all candidates are still receiving the one before.
 //
 // A player who joins later needs a token of the current host's key ([Succession]'s Link); the game must provide it.
 //
 // # What isn't promised
 //
-// A successor that goes within about 0.3 s of its beginning, before the players have its plan and tokens, ends the game; one that goes before it has sent a
-// checkpoint of its own doesn't: the game goes on from that of the host before. A candidate that lies may claim the game as soon as the host is silent, and a player
-// that lies may count for two candidates at once. The old host knows its successor's key, and could pass for a player there. A player who was kicked has tokens of the
+// A player has tokens for three dials of each candidate. When so many successors go, one after the other and before their own tokens have arrived, that these are spent, the
+// game ends. When a successor goes before it has sent a checkpoint of its own, the game goes on from that of the host before. A candidate that lies may claim the game as soon as the host is silent, and a player
+// that lies may count for two candidates at once. A former host knows the candidates' keys, and could pass for a player at one of them, or for one of them. A player who was kicked has tokens of the
 // candidates for a day: a list of who is banned is the game's to save with the checkpoint, and to look at in Authorize (driver.Netcode). A candidate whose address
 // changes isn't reached at the new one. Without [HostConfig.Own] the first host's own player is counted, and may be a candidate, like any other. Spectators
 // (actorrep/spectate) don't go along.

@@ -59,7 +59,8 @@ type Succession struct {
 	// Lost is how long before the last sign of the old host that was begun: what has happened since is lost.
 	Lost time.Duration
 
-	epoch uint32
+	epoch      uint32
+	candidates []candidate // of the old host, in its order
 }
 
 // ErrNobody is a game without a host: no candidate has taken its place, or none with more than half of the players.
@@ -104,7 +105,8 @@ type session struct {
 	ch     *channel.Channel
 	id     uint64 // of the candidate
 	own    bool
-	plan   plan // epoch 0: none came
+	since  time.Duration // of the dial, or then of the connection
+	plan   plan          // epoch 0: none came
 	tokens map[uint64][]netcode.Token
 	used   map[uint64]int
 	leaves bool // the host said so
@@ -224,8 +226,8 @@ func (f *Follower) sessions(yield func(*session) bool) {
 
 // look notes the connection, and opens the channel of the game's.
 func (s *session) look() {
-	if s.conn == nil {
-		s.conn = s.d.Server()
+	if c := s.d.Server(); s.conn == nil && c != nil {
+		s.conn, s.since = c, s.f.now
 	}
 	if s.ch == nil && s.joined() {
 		if ch, err := s.conn.Open(name, s); err == nil {
@@ -255,7 +257,13 @@ func (s *session) offer(again bool) bool {
 	for ; port >= 0x80; port >>= 7 {
 		b = append(b, byte(port)|0x80)
 	}
-	return send(s.ch, append(b, byte(port), flag(again, offerAgain)|flag(s.votes || s == s.f.cur, offerVotes)))
+	key, votes := &s.f.cur.plan.key, s.votes || s == s.f.cur
+	tells := votes && !key.IsZero() // nobody else is to pose as this player
+	b = append(b, byte(port), flag(again, offerAgain)|flag(votes, offerVotes)|flag(tells, offerKey))
+	if tells {
+		b = append(b, key[:]...)
+	}
+	return send(s.ch, b)
 }
 
 // follow sees what has become of the host.
@@ -333,9 +341,8 @@ func (f *Follower) drop(but *session) {
 	f.host = nil
 }
 
-// begin begins a round.
+// begin begins a round. What is under way goes on: others may have begun theirs at another time.
 func (f *Follower) begin() {
-	f.drop(nil)
 	f.begun, f.hosted, f.dialed = f.now, false, f.dialed[:0]
 	f.round++
 }
@@ -354,7 +361,7 @@ func (f *Follower) cancel() {
 func (f *Follower) search(back bool) {
 	p := &f.cur.plan
 	for _, s := range f.tries {
-		if s.plan.epoch > p.epoch {
+		if s.plan.epoch >= p.epoch { // the same where the old host went before all had found it
 			f.move(s)
 			return
 		}
@@ -407,8 +414,12 @@ func (f *Follower) try(id uint64) *session {
 func (f *Follower) votes() {
 	kept := f.tries[:0]
 	for _, s := range f.tries {
-		if s.ended() || s.joined() && s.conn.Silence() >= f.cfg.Silence {
+		late := !s.joined() && f.now >= s.since+f.cfg.Wait // its server may have gone amid the handshake
+		if late || s.ended() || s.joined() && s.conn.Silence() >= f.cfg.Silence {
 			_ = s.d.Close()
+			if late || s.conn != nil { // its server is there, or was and may begin again
+				f.dialed = slices.DeleteFunc(f.dialed, func(id uint64) bool { return id == s.id })
+			}
 			continue
 		}
 		kept = append(kept, s)
@@ -460,7 +471,7 @@ func (f *Follower) become(c candidate) {
 		return // without a token of its own it couldn't play there
 	}
 	f.Counters.Held++
-	h, err := f.cfg.Host(Succession{You: p.you, Players: p.players, Checkpoint: bytes.Clone(f.cur.whole), Lost: max(f.heard-f.cur.wholeAt, 0), epoch: p.epoch,
+	h, err := f.cfg.Host(Succession{You: p.you, Players: p.players, Checkpoint: bytes.Clone(f.cur.whole), Lost: max(f.heard-f.cur.wholeAt, 0), epoch: p.epoch, candidates: p.candidates,
 		Link: driver.Netcode{Key: p.key, Addrs: []netip.AddrPort{c.addr}, TakeOver: true}})
 	if err == nil {
 		f.host = h
@@ -480,10 +491,23 @@ func (f *Follower) dial(c candidate, own bool) {
 	if err != nil || d == nil {
 		return
 	}
-	s := &session{f: f, d: d, id: c.id, own: own}
+	s := &session{f: f, d: d, id: c.id, own: own, since: f.now}
 	f.tries = append(f.tries, s)
 	d.TickDispatch(f.tick)
 	s.look()
+}
+
+// inherit keeps what the host before has given until the new one has sent its own: it may go at once. Candidates have the same keys with both.
+func (s *session) inherit(old *session) {
+	if s.whole == nil {
+		s.whole, s.wholeAt = old.whole, old.wholeAt
+	}
+	s.plan.keep(old.plan.key)
+	for _, c := range s.plan.candidates {
+		if s.tokens[c.id] == nil && slices.Contains(old.plan.candidates, c) {
+			s.keepTokens(c.id, old.tokens[c.id], old.used[c.id])
+		}
+	}
 }
 
 // move goes on with another host.
@@ -491,9 +515,7 @@ func (f *Follower) move(to *session) {
 	f.drop(to)
 	old := f.cur
 	f.cur, f.searching = to, false
-	if to.whole == nil { // until it has sent one: it may go at once
-		to.whole, to.wholeAt = old.whole, old.wholeAt
-	}
+	to.inherit(old)
 	f.Counters.Migrations++
 	f.Counters.Still = f.now - f.heard
 	if old.conn != nil && !old.conn.Closed() {

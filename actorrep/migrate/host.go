@@ -123,10 +123,11 @@ type link struct {
 	portAt        time.Duration
 	again, votes  bool
 	againAt       time.Duration
-	key           netcode.Key // of a candidate
-	addr          netip.AddrPort
-	has           []candidate // whose tokens it was sent
-	version       uint32      // of the plan that it was sent
+	has           []candidate    // whose tokens it was sent
+	addr          netip.AddrPort // of a candidate
+	offeredKey    netcode.Key    // that it had as a candidate of the host before
+	key           netcode.Key    // its present one; none for who is expected
+	version       uint32         // of the plan that it was sent
 	sending       []byte
 	at            int // how much of it was sent
 	number        uint32
@@ -135,8 +136,27 @@ type link struct {
 	issued        int64   // the time of day of the first tokens in has
 	asked         bool    // for spare bandwidth
 	gone, ended   bool    // it is nobody's any more; its connection has ended
-	// until is how long a player who went to another host, which isn't one who left, is kept in the plan, silent; 0 for the others.
+	ready         bool    // its world is open, as far as can be told
+	// until is how long a player who went to another host, which isn't one who left, or is expected from the host before, is kept in the plan,
+	// silent; 0 for the others.
 	until time.Duration
+}
+
+// isListed reports whether it is among the plan's candidates.
+func (l *link) isListed() bool { return l.addr.IsValid() }
+
+// expect takes the players of the host before for silent ones, so that the plan has them before they come.
+func (h *Host) expect(s *Succession) {
+	for _, id := range s.Players {
+		if id == s.You || slices.ContainsFunc(h.links, func(l *link) bool { return l.id == id }) {
+			continue
+		}
+		l := &link{host: h, id: id, gone: true, ended: true, until: h.now + awayTime}
+		if i := slices.IndexFunc(s.candidates, func(c candidate) bool { return c.id == id }); i >= 0 {
+			l.addr = s.candidates[i].addr
+		}
+		h.links = append(h.links, l)
+	}
 }
 
 // NewHost returns the host's part, or what is wrong with its settings.
@@ -231,6 +251,9 @@ func (h *Host) Step(now time.Duration) {
 	}
 	if !h.begun {
 		h.begun, h.deadline, h.next = true, h.now+h.cfg.Wait, h.now
+		if h.cfg.Succession != nil {
+			h.expect(h.cfg.Succession)
+		}
 	}
 	h.look()
 	if !h.took {
@@ -253,16 +276,19 @@ func (h *Host) look() {
 				l.own = h.cfg.Own(l.conn) || l.id == h.own
 				for _, old := range h.links {
 					if old != l && old.id == l.id {
+						if old.conn == nil { // expected, until it says that it follows this host
+							l.addr, l.until = old.addr, old.until
+						}
 						old.id, old.gone, old.until = 0, true, 0
 					}
 				}
 			}
 		}
-		if l.conn.Closed() && !l.ended {
+		if !l.ended && l.conn.Closed() {
 			l.gone, l.ended = true, true
 			r := l.conn.Result()
 			if l.id != 0 && (r.Reason == moved || r.Code == netconn.ClosedByPeer && h.now < h.woke) && h.away() < maxPlayers {
-				l.until = h.now + movedTime
+				l.until = h.now + awayTime
 			}
 		}
 		if !l.ended || h.now < l.until {
@@ -286,9 +312,9 @@ func (h *Host) away() (n int) {
 // wokeTime is how long after a hitch of Silence or more who has left counts as gone to another host.
 const wokeTime = 200 * time.Millisecond
 
-// movedTime is how long who went to another host counts as somebody who isn't heard. So long the plan has him, as who is here may find him there: without
-// him who stayed would be more than half of the players.
-const movedTime = 10 * time.Second
+// awayTime is how long who went to another host, or hasn't come from the one before, counts as somebody who isn't heard. So long the plan has him, as who is
+// here may find him elsewhere: without him they would be more than half of the players.
+const awayTime = 10 * time.Second
 
 // players calls yield for everybody who can migrate.
 func (h *Host) players(yield func(l *link) bool) {
@@ -360,15 +386,17 @@ func (h *Host) count() {
 func (h *Host) appoint() {
 	n := 0
 	for l := range h.known {
-		if l.gone && !l.key.IsZero() {
+		if l.gone && l.isListed() {
 			n++
 		}
 	}
 	for l := range h.players {
 		if l.offered != l.port && (l.portAt == 0 || h.now >= l.portAt) {
 			l.port, l.portAt = l.offered, h.now+offerTime
-			l.addr, l.key = netip.AddrPort{}, netcode.Key{}
-			h.forget(l.id)
+			if !l.key.IsZero() {
+				l.addr, l.key = netip.AddrPort{}, netcode.Key{}
+				h.forget(l.id)
+			}
 		}
 		if l.again && h.now >= l.againAt {
 			l.again, l.againAt, l.has, l.version = false, h.now+offerTime, l.has[:0], 0
@@ -376,24 +404,35 @@ func (h *Host) appoint() {
 		if len(l.has) > 0 && max(h.day-l.issued, l.issued-h.day) >= renewTime {
 			l.has = l.has[:0]
 		}
-		fit := l.port != 0 && !l.own && n < h.cfg.Candidates && (h.cfg.Trust == nil || h.cfg.Trust(l.conn))
-		if fit && l.key.IsZero() {
-			var err error
-			if l.key, err = netcode.GenerateKey(h.cfg.Rand); err != nil {
-				h.failed(err)
-				fit = false
-			}
-			l.addr = h.cfg.Addr(l.conn, l.port)
+		fit := l.port != 0 && l.votes && !l.own && n < h.cfg.Candidates && (h.cfg.Trust == nil || h.cfg.Trust(l.conn))
+		if l.votes {
+			l.until = 0
 		}
-		if fit = fit && l.addr.IsValid() && l.addr.Port() != 0; fit {
+		switch {
+		case fit && (!l.key.IsZero() || h.choose(l)), l.isListed() && h.now < l.until:
 			n++
-			continue
-		}
-		if !l.key.IsZero() {
-			l.key, l.sending = netcode.Key{}, nil
+		case l.isListed():
+			l.addr, l.key, l.sending = netip.AddrPort{}, netcode.Key{}, nil
 			h.forget(l.id)
 		}
 	}
+}
+
+// choose makes a player a candidate, if it can be reached.
+func (h *Host) choose(l *link) bool {
+	addr, key := h.cfg.Addr(l.conn, l.port), l.offeredKey
+	if !addr.IsValid() || addr.Port() == 0 {
+		return false
+	}
+	if key.IsZero() {
+		var err error
+		if key, err = netcode.GenerateKey(h.cfg.Rand); err != nil {
+			h.failed(err)
+			return false
+		}
+	}
+	l.addr, l.key = addr, key
+	return true
 }
 
 // offerTime is how often a player may offer another port, or ask for tokens.
@@ -416,7 +455,7 @@ func (h *Host) plan() {
 	mix(uint64(flag(h.standing, 1)))
 	for l := range h.known {
 		mix(l.id)
-		mix(uint64(flag(l.own, 1) | flag(!l.key.IsZero(), 2)))
+		mix(uint64(flag(l.own, 1) | flag(l.isListed(), 2)))
 		mix(uint64(l.port))
 	}
 	if state != h.state && (h.version == 0 || h.now >= h.renewed) {
@@ -441,14 +480,27 @@ func (h *Host) tell(l *link) bool {
 		if !o.own && len(p.players) < maxPlayers {
 			p.players = append(p.players, o.id)
 		}
-		if !o.key.IsZero() {
+		if o.isListed() {
 			p.candidates = append(p.candidates, candidate{o.id, o.addr})
 		}
 	}
+	slices.SortStableFunc(p.candidates, func(a, b candidate) int { return cmp.Compare(h.rank(a.id), h.rank(b.id)) })
 	if h.leaving == saying {
 		slices.SortStableFunc(p.candidates, func(a, b candidate) int { return cmp.Compare(h.behind(a.id), h.behind(b.id)) })
 	}
 	return send(l.ch, p.append(nil))
+}
+
+// rank is the place of a candidate in the list of the host before, which some may still follow, or behind it.
+func (h *Host) rank(id uint64) int {
+	if h.cfg.Succession == nil {
+		return 0
+	}
+	list := h.cfg.Succession.candidates
+	if i := slices.IndexFunc(list, func(c candidate) bool { return c.id == id }); i >= 0 {
+		return i
+	}
+	return len(list)
 }
 
 // behind is 1 for a candidate without the last checkpoint.
@@ -560,9 +612,24 @@ func (l *link) pump() {
 	}
 }
 
+// isReady reports whether the player's world takes the bandwidth that it needs: until its client has answered what it knows nothing of the world is sent, and all
+// bandwidth seems to be left.
+func (l *link) isReady() bool {
+	if l.ready {
+		return true
+	}
+	for p := range l.host.world.Peers {
+		if c := p.Conn(); c == channel.Conn(l.conn) || c == channel.Conn(l.conn.Conn) {
+			l.ready = p.Ready()
+			return l.ready
+		}
+	}
+	return true // the game shows it nothing
+}
+
 // spare sends tokens or a chunk, and returns its bytes, or 0 for none.
 func (l *link) spare() int {
-	if l.gone || l.credit <= 0 || l.ch.NumOutRec() >= inFlight {
+	if l.gone || l.credit <= 0 || l.ch.NumOutRec() >= inFlight || !l.isReady() {
 		l.asked = false
 		return 0
 	}
@@ -640,11 +707,15 @@ func (l *link) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	}
 	r := read(in)
 	kind, port, flags := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.done() != nil || kind != kindOffer || port > 65535 || flags&^(offerAgain|offerVotes) != 0 {
+	var key netcode.Key
+	if flags&offerKey != 0 {
+		copy(key[:], r.bytes(netcode.KeyBytes))
+	}
+	if r.done() != nil || kind != kindOffer || port > 65535 || flags&^(offerAgain|offerVotes|offerKey) != 0 {
 		ch.Conn().Fail(errFormat, false)
 		return
 	}
-	l.offered, l.again, l.votes = uint16(port), l.again || flags&offerAgain != 0, flags&offerVotes != 0
+	l.offered, l.again, l.votes, l.offeredKey = uint16(port), l.again || flags&offerAgain != 0, flags&offerVotes != 0, key
 }
 
 // Closed is the channel's: the player has gone, or goes to another host.

@@ -184,7 +184,7 @@ func (r *rig) dialAs(h *simtest.Host, id uint64) (*driver.Driver, error) {
 // TestHostileOffers: a player that breaks the format is cut off; one that offers another port each tick, and asks for tokens, costs the others nothing: plans
 // are few, and the game goes on.
 func TestHostileOffers(t *testing.T) {
-	for _, lie := range [][]byte{{5}, {5, 0}, {5, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {5, 0, 4}, {1, 2, 3}, {3, 1, 1, 0, 9}, {4}, bytes.Repeat([]byte{5}, 600), {5, 1, 1, 1}} {
+	for _, lie := range [][]byte{{5}, {5, 0}, {5, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {5, 0, 4}, append([]byte{5, 1, 6}, make([]byte, 31)...), append([]byte{5, 1, 6}, make([]byte, 33)...), {5, 0, 8}, {1, 2, 3}, {3, 1, 1, 0, 9}, {4}, bytes.Repeat([]byte{5}, 600), {5, 1, 1, 1}} {
 		r := ready(t, 1, 3)
 		d, err := r.dialAs(r.world.Hosts()[2], 66)
 		require.NoError(t, err)

@@ -430,7 +430,7 @@ func seeds(quick, full uint64) uint64 {
 var path = netsim.Settings{LagMin: 40 * time.Millisecond, LagMax: 60 * time.Millisecond, Loss: 10}
 
 // TestHostGoes: when the host of four leaves or crashes, at any moment, also amid a checkpoint, with another player, with the successor, or the successor
-// follows it at once, the others go on within 3 s, but after a crash for one player in 1,000, who takes up to half a second more, with all that was there a checkpoint ago.
+// follows it at once, the others go on within 3 s, with all that was there a checkpoint ago.
 func TestHostGoes(t *testing.T) {
 	for what, crash := range map[string]func(r *rig, at time.Duration){
 		"leaves": func(r *rig, at time.Duration) {
@@ -444,7 +444,7 @@ func TestHostGoes(t *testing.T) {
 		"crashes, the successor as well": func(r *rig, at time.Duration) { r.crash(0); r.until(at + 1200*time.Millisecond); r.crash(1) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			worst, lost, late := time.Duration(0), uint32(0), 0
+			worst, lost := time.Duration(0), uint32(0)
 			for seed := range seeds(8, 200) {
 				r := newRig(t, seed+1, 4, path, func(r *rig) { r.save = 20_000 })
 				at := 5*time.Second + time.Duration(seed)*37*time.Millisecond
@@ -457,10 +457,7 @@ func TestHostGoes(t *testing.T) {
 				r.until(r.world.Now() + 10*time.Second)
 				r.check(fmt.Sprintf("%s, seed %d", what, seed+1))
 				for _, m := range r.running() {
-					require.LessOrEqual(t, m.gap, 3500*time.Millisecond, "seed %d: %s", seed+1, m.h.Name())
-					if m.gap > 3*time.Second {
-						late++
-					}
+					require.LessOrEqual(t, m.gap, 3*time.Second, "seed %d: %s", seed+1, m.h.Name())
 					worst, lost = max(worst, m.gap), max(lost, m.lost)
 				}
 				if what == "leaves" {
@@ -468,11 +465,7 @@ func TestHostGoes(t *testing.T) {
 				}
 				require.LessOrEqual(t, lost, uint32(180), "seed %d: ticks lost", seed+1)
 			}
-			if what == "leaves" {
-				require.LessOrEqual(t, late, 1, "players who stood still for more than 3 s")
-			}
-			require.LessOrEqual(t, late, 4, "players who stood still for more than 3 s")
-			t.Logf("%s: still for %v at most, %d ticks of 60 a second lost, %d players for more than 3 s", what, worst, lost, late)
+			t.Logf("%s: still for %v at most, %d ticks of 60 a second lost", what, worst, lost)
 		})
 	}
 }

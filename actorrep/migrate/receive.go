@@ -16,6 +16,7 @@ func (s *session) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	case kindPlan:
 		p := r.plan()
 		if r.done() == nil && p.epoch >= s.plan.epoch {
+			p.keep(s.plan.key)
 			s.plan = p
 		}
 	case kindTokens:
@@ -42,9 +43,6 @@ func (s *session) takeTokens(r *reader) {
 	if r.done() != nil {
 		return
 	}
-	if s.tokens == nil {
-		s.tokens, s.used = map[uint64][]netcode.Token{}, map[uint64]int{}
-	}
 	if s.tokens[id] == nil && len(s.tokens) >= 2*maxCandidates { // of who isn't one any more
 		for old := range s.tokens {
 			if !slices.ContainsFunc(s.plan.candidates, func(c candidate) bool { return c.id == old }) {
@@ -57,7 +55,14 @@ func (s *session) takeTokens(r *reader) {
 			return
 		}
 	}
-	s.tokens[id], s.used[id] = list, 0
+	s.keepTokens(id, list, 0)
+}
+
+func (s *session) keepTokens(id uint64, list []netcode.Token, used int) {
+	if s.tokens == nil {
+		s.tokens, s.used = map[uint64][]netcode.Token{}, map[uint64]int{}
+	}
+	s.tokens[id], s.used[id] = list, used
 }
 
 // takeChunk takes a part of a checkpoint.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -20,7 +21,7 @@ var name = bunch.Name{Index: 290}
 //	                 tokens   candidate | tokensEach of 2048 bytes
 //	                 chunk    number | bytes of the checkpoint | where these begin | the rest
 //	                 leave
-//	from a player    offer    port, 0 for none | 1 when it needs new tokens, 2 when it counts for this host
+//	from a player    offer    port, 0 for none | 1 when it needs new tokens, 2 when it counts for this host, 4 before its key as a candidate of the host before
 const (
 	kindPlan = 1 + iota
 	kindTokens
@@ -35,10 +36,11 @@ const (
 	maxCandidates = 8
 	tokensEach    = 3 // dials of one candidate
 	chunkBytes    = 1000
-	maxOffer      = 8 // bytes
+	maxOffer      = 8 + netcode.KeyBytes
 
 	offerAgain = 1
 	offerVotes = 2
+	offerKey   = 4
 )
 
 var errFormat = errors.New("migrate: a malformed message")
@@ -56,6 +58,13 @@ type plan struct {
 type candidate struct {
 	id   uint64
 	addr netip.AddrPort
+}
+
+// keep keeps a candidate's key while the host, which hasn't heard of it yet, lists the candidate without one.
+func (p *plan) keep(key netcode.Key) {
+	if p.key.IsZero() && slices.ContainsFunc(p.candidates, func(c candidate) bool { return c.id == p.you }) {
+		p.key = key
+	}
 }
 
 func (p *plan) append(b []byte) []byte {
