@@ -193,6 +193,9 @@ func (f *Follower) TickDispatch(now time.Time) {
 // TickFlush lets them send what was written.
 func (f *Follower) TickFlush(now time.Time) {
 	for s := range f.sessions {
+		if s.ch != nil && !s.told && !s.ch.Closing() { // after it is known whether this player counts there
+			s.told = s.offer(false)
+		}
 		s.d.TickFlush(now)
 		s.look()
 	}
@@ -233,9 +236,6 @@ func (s *session) look() {
 		if ch, err := s.conn.Open(name, s); err == nil {
 			s.ch = ch
 		}
-	}
-	if s.ch != nil && !s.told && !s.ch.Closing() {
-		s.told = s.offer(false)
 	}
 }
 
