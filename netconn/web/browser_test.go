@@ -121,7 +121,7 @@ func TestChromium(t *testing.T) {
 	g = newGame(t, driver.Config{}, ServerConfig{Origins: []string{site.URL}})
 	pages.Handle("/bunchnet", g.door.Server)
 
-	g.dial(0, driver.Config{})
+	g.dial(UDP, driver.Config{})
 	for _, way := range ways {
 		dir, err := os.MkdirTemp("", "chromium")
 		require.NoError(t, err)

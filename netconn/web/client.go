@@ -27,7 +27,33 @@ type DialConfig struct {
 	ReceiveBuffer int
 }
 
-const inClient = 1024
+const (
+	inClient      = 1024
+	sendBuffer    = 64 << 10
+	receiveBuffer = 1 << 20
+)
+
+func (c DialConfig) filled() DialConfig {
+	c.Way = cmp.Or(c.Way, WebTransport)
+	c.SendBuffer, c.ReceiveBuffer = cmp.Or(c.SendBuffer, sendBuffer), cmp.Or(c.ReceiveBuffer, receiveBuffer)
+	return c
+}
+
+// check reads the URL, and returns an error for settings that can't work.
+func (c DialConfig) check(to string) (*url.URL, error) {
+	u, err := url.Parse(to)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	case u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || c.Way != WebSocket):
+		return nil, fmt.Errorf("%w: the URL %q isn't one like https://play.example.com/bunchnet", ErrConfig, to)
+	case c.Way != WebTransport && c.Way != WebSocket:
+		return nil, fmt.Errorf("%w: Dial doesn't come by %v", ErrConfig, c.Way)
+	case c.SendBuffer < 0 || c.ReceiveBuffer < 0:
+		return nil, fmt.Errorf("%w: SendBuffer %d and ReceiveBuffer %d must be positive, or 0 for the default", ErrConfig, c.SendBuffer, c.ReceiveBuffer)
+	}
+	return u, nil
+}
 
 // Errors, for errors.Is. Reads of a Client return the last two, and so does Driver.Err.
 var (
@@ -49,27 +75,23 @@ type Client struct {
 	out    outbox
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	page   // what it is in a browser
+	// settled is closed when there is a session, or will be none.
+	settled chan struct{}
+	settle  sync.Once
+	page    // what it is in a browser
 }
 
 // Dial begins a session with a Server at a URL such as "https://play.example.com/bunchnet". It returns at once: what is sent before there is a session
 // waits as in any SendBuffer. When there is none within 10 s, or it ends, reads return ErrNoSession or ErrEnded. A session that ctx is done for ends.
 func Dial(ctx context.Context, to string, cfg DialConfig) (*Client, error) {
-	cfg.Way = cmp.Or(cfg.Way, WebTransport)
-	cfg.SendBuffer, cfg.ReceiveBuffer = cmp.Or(cfg.SendBuffer, 64<<10), cmp.Or(cfg.ReceiveBuffer, 1<<20)
-	u, err := url.Parse(to)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	case u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || cfg.Way != WebSocket):
-		return nil, fmt.Errorf("%w: the URL %q isn't one like https://play.example.com/bunchnet", ErrConfig, to)
-	case cfg.Way != WebTransport && cfg.Way != WebSocket:
-		return nil, fmt.Errorf("%w: there is no way %d", ErrConfig, cfg.Way)
-	case cfg.SendBuffer < 0 || cfg.ReceiveBuffer < 0:
-		return nil, fmt.Errorf("%w: SendBuffer %d and ReceiveBuffer %d must be positive, or 0 for the default", ErrConfig, cfg.SendBuffer, cfg.ReceiveBuffer)
+	cfg = cfg.filled()
+	u, err := cfg.check(to)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Client{inbox: newInbox(inClient, cfg.ReceiveBuffer), way: cfg.Way, server: source{most: inClient}, out: newOutbox(cfg.SendBuffer), cancel: cancel}
+	c := &Client{inbox: newInbox(inClient, cfg.ReceiveBuffer), way: cfg.Way, server: source{most: inClient}, out: newOutbox(cfg.SendBuffer), cancel: cancel,
+		settled: make(chan struct{})}
 	c.dial(ctx, u, cfg)
 	return c, nil
 }
@@ -100,7 +122,7 @@ func (c *Client) WriteBatch(msgs []udp.Message) (int, error) {
 
 // Close ends the session, after what was written last, within a second.
 func (c *Client) Close() error {
-	c.fail(net.ErrClosed)
+	c.broken(net.ErrClosed)
 	c.close()
 	c.wg.Wait()
 	return nil
@@ -114,8 +136,16 @@ func (c *Client) came(p []byte) {
 	}
 }
 
+// broken has reads return why there is no session, or no longer, and reports whether that is the first error.
+func (c *Client) broken(err error) (first bool) {
+	first = c.fail(err)
+	c.settle.Do(func() { close(c.settled) })
+	return first
+}
+
 // begun counts what it came through by.
 func (c *Client) begun() {
+	defer c.settle.Do(func() { close(c.settled) })
 	if c.way == WebTransport {
 		c.n.webTransports.Add(1)
 	} else {

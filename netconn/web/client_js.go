@@ -209,7 +209,7 @@ func (c *Client) broke(why string) {
 	if !c.open {
 		err = ErrNoSession
 	}
-	if c.fail(fmt.Errorf("%w by %v: %s", err, c.way, why)) {
+	if c.broken(fmt.Errorf("%w by %v: %s", err, c.way, why)) {
 		c.close()
 	}
 }

@@ -34,7 +34,7 @@ func (c *Client) dial(ctx context.Context, to *url.URL, cfg DialConfig) {
 		defer stop()
 		l, err := open(dialing, to, cfg)
 		if err != nil {
-			c.fail(fmt.Errorf("%w by %v: %w", ErrNoSession, cfg.Way, err))
+			c.broken(fmt.Errorf("%w by %v: %w", ErrNoSession, cfg.Way, err))
 			return
 		}
 		c.begun()
@@ -55,7 +55,7 @@ func (c *Client) receive(l link) {
 	for {
 		p, err := l.receive(c.inbox)
 		if err != nil {
-			c.fail(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
+			c.broken(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
 			return
 		}
 		if len(p) > 0 {
@@ -75,7 +75,7 @@ func (c *Client) send(ctx context.Context, l link, ended <-chan struct{}) {
 		case <-ended:
 			return
 		case <-ctx.Done():
-			c.fail(fmt.Errorf("%w: %w", ErrEnded, ctx.Err()))
+			c.broken(fmt.Errorf("%w: %w", ErrEnded, ctx.Err()))
 			return
 		}
 		for p := c.out.pop(room); p != nil; p = c.out.pop(room) {
@@ -86,7 +86,7 @@ func (c *Client) send(ctx context.Context, l link, ended <-chan struct{}) {
 				continue
 			}
 			if err != nil {
-				c.fail(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
+				c.broken(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
 				return
 			}
 			c.n.sent.Add(1)

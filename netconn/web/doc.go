@@ -32,6 +32,17 @@
 // Everything above the socket is as over UDP: the connect tokens, the driver, channels, actors. UDP's batches stay as they are. A server that
 // shares its port among shards (driver.ListenShards) can't have a door beside them.
 //
+// # The ladder
+//
+// [DialBest] comes by the best way that answers: UDP, a moment later WebTransport too, a moment later a WebSocket. It is one socket, so one dial with one
+// token:
+//
+//	socket, err := web.DialBest(ctx, web.LadderConfig{UDP: server, URL: "https://play.example.com/bunchnet"})
+//
+// UDP is tried by probes of 25 bytes, which a server's socket of [Answer] answers with as many: udp.Join(web.Answer(socket), door). Ladder.Way says
+// what was chosen, Ladder.Attempts why. In browsers UDP fails at once. For a path that dies later dial in driver/session's Redialer: it comes by what
+// answers then, and the player stays who it was.
+//
 // # Addresses
 //
 // A peer's address is its remote one in the form of IPv6, with the way and a number in its zone, such as [::ffff:192.0.2.7%websocket.3]:51000. So no

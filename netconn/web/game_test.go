@@ -58,18 +58,41 @@ func (s *sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 type game struct {
 	t       testing.TB
 	door    *door
+	gate    *gate
 	world   *actorrep.World
 	srv     *driver.Driver
 	lamps   map[*driver.Conn]*lamp
 	ended   []netconn.CloseResult
 	clients []*player
+	also    func(now time.Time) // is ticked too
+}
+
+// gate is a socket that passes nothing once it is shut.
+type gate struct {
+	udp.Socket
+	shut bool
+}
+
+func (g *gate) TryReadBatch(msgs []udp.Message) (int, error) {
+	n, err := g.Socket.TryReadBatch(msgs)
+	if g.shut {
+		n = 0
+	}
+	return n, err
+}
+
+func (g *gate) WriteBatch(msgs []udp.Message) (int, error) {
+	if g.shut {
+		return len(msgs), nil
+	}
+	return g.Socket.WriteBatch(msgs)
 }
 
 // player is a client.
 type player struct {
 	world  *actorrep.World
 	driver *driver.Driver
-	socket *Client
+	socket udp.Socket
 	conn   *driver.Conn
 	sink   sink
 	end    *netconn.CloseResult
@@ -99,7 +122,8 @@ func newGame(t testing.TB, cfg driver.Config, sc ServerConfig) *game {
 	g := &game{t: t, door: newDoor(t, sc), world: newWorld(t, true), lamps: map[*driver.Conn]*lamp{}}
 	socket, err := udp.Listen("127.0.0.1:0", udp.Config{NoPoller: true})
 	require.NoError(t, err)
-	cfg.Socket = udp.Join(socket, g.door.Server)
+	g.gate = &gate{Socket: socket}
+	cfg.Socket = udp.Join(Answer(g.gate), g.door.Server)
 	if cfg.Link == nil {
 		cfg.Link = driver.Netcode{Key: gameKey}
 	}
@@ -117,14 +141,20 @@ func newGame(t testing.TB, cfg driver.Config, sc ServerConfig) *game {
 	return g
 }
 
-// dial adds a client that comes by a way; 0 is UDP.
+// dial adds a client that comes by a way.
 func (g *game) dial(way Way, cfg driver.Config) *player {
-	p := &player{world: newWorld(g.t, false)}
-	if way != 0 {
-		s, err := Dial(context.Background(), g.door.url, DialConfig{Way: way, CertificateHash: g.door.hash})
-		require.NoError(g.t, err)
-		cfg.Socket, p.socket = s, s
+	if way == UDP {
+		return g.dialOver(nil, cfg)
 	}
+	s, err := Dial(context.Background(), g.door.url, DialConfig{Way: way, CertificateHash: g.door.hash})
+	require.NoError(g.t, err)
+	return g.dialOver(s, cfg)
+}
+
+// dialOver adds a client with a socket; nil is the driver's own.
+func (g *game) dialOver(s udp.Socket, cfg driver.Config) *player {
+	p := &player{world: newWorld(g.t, false), socket: s}
+	cfg.Socket = s
 	if cfg.Link == nil {
 		cfg.Link = driver.Netcode{Key: gameKey}
 	}
@@ -149,6 +179,9 @@ func (g *game) tick() {
 		p.world.Step(p.driver.Since(now))
 		p.driver.TickFlush(now)
 	}
+	if g.also != nil {
+		g.also(now)
+	}
 	time.Sleep(5 * time.Millisecond)
 }
 
@@ -171,21 +204,21 @@ func TestOneWorld(t *testing.T) {
 	for name, link := range links() {
 		t.Run(name, func(t *testing.T) {
 			g := newGame(t, driver.Config{Link: link}, ServerConfig{})
-			for _, way := range []Way{0, WebTransport, WebSocket, WebTransport, WebSocket} {
+			for _, way := range []Way{UDP, WebTransport, WebSocket, WebTransport, WebSocket} {
 				g.dial(way, driver.Config{Link: link})
 			}
 			g.until("all joined", func() bool { return len(g.lamps) == len(g.clients) })
 			found := map[string]int{}
 			seen := map[netip.AddrPort]bool{}
 			for c := range g.srv.Conns {
-				way, ok := WayOf(c.RemoteAddr())
+				way := WayOf(c.RemoteAddr())
 				require.True(t, c.RemoteAddr().Addr().Unmap().WithZone("").IsLoopback())
-				require.Equal(t, ok, g.door.Has(c.RemoteAddr()))
+				require.Equal(t, way != UDP, g.door.Has(c.RemoteAddr()))
 				require.False(t, seen[c.RemoteAddr()])
 				seen[c.RemoteAddr()] = true
-				found[fmt.Sprint(ok, way)]++
+				found[way.String()]++
 			}
-			require.Equal(t, map[string]int{"false Way(0)": 1, "true webtransport": 2, "true websocket": 2}, found)
+			require.Equal(t, map[string]int{"udp": 1, "webtransport": 2, "websocket": 2}, found)
 
 			want := []string{}
 			for i := range 100 {
@@ -260,6 +293,15 @@ func TestPageClosed(t *testing.T) {
 	}
 }
 
+// token is a fresh connect token.
+func (g *game) token(id uint64) netcode.Token {
+	now := uint64(time.Now().Unix())
+	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: id, Create: now, Expire: now + 30, Timeout: 5,
+		Servers: []netip.AddrPort{g.srv.LocalAddr()}, PrivateKey: gameKey})
+	require.NoError(g.t, err)
+	return token
+}
+
 // TestAdmission: a connect token admits by every way, once; without one nothing is answered, and the session ends.
 func TestAdmission(t *testing.T) {
 	for _, way := range ways {
@@ -272,11 +314,7 @@ func TestAdmission(t *testing.T) {
 			require.EqualValues(t, 1, g.door.Counters().Unanswered)
 			require.Zero(t, g.srv.Counters.Accepted)
 
-			now := uint64(time.Now().Unix())
-			token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: 7, Create: now, Expire: now + 30, Timeout: 5,
-				Servers: []netip.AddrPort{g.srv.LocalAddr()}, PrivateKey: gameKey})
-			require.NoError(t, err)
-			p := g.dial(way, driver.Config{Link: driver.Netcode{Token: token}})
+			p := g.dial(way, driver.Config{Link: driver.Netcode{Token: g.token(7)}})
 			g.until("joined", func() bool { return p.conn != nil && len(g.lamps) == 1 })
 			for c := range g.srv.Conns {
 				require.EqualValues(t, 7, c.ClientID())

@@ -35,10 +35,14 @@ func newDoor(t testing.TB, cfg ServerConfig) *door {
 	require.NoError(t, err)
 	cert, hash, err := NewCertificate(time.Now())
 	require.NoError(t, err)
-	addr, err := s.Listen("127.0.0.1:0", ListenConfig{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}})
+	addr, err := s.Listen("127.0.0.1:0", ListenConfig{TLS: tlsOf(cert)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return &door{s, t, "https://" + addr.String() + "/bunchnet", hash}
+}
+
+func tlsOf(cert tls.Certificate) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{cert}}
 }
 
 func (d *door) dial(way Way) *Client {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -150,8 +151,7 @@ func (s *Server) LocalAddr() netip.AddrPort {
 
 // Has is udp.Side's.
 func (s *Server) Has(addr netip.AddrPort) bool {
-	_, ok := WayOf(addr)
-	return ok
+	return WayOf(addr) != UDP
 }
 
 // OnArrival is udp.Side's.
@@ -501,6 +501,16 @@ func (s *Server) end(p *peer, why error) {
 		p.why.Store(&why)
 	})
 	signal(p.out.ready)
+}
+
+// addrOf is the address of the n-th peer, from 1, with one remote address and way: the remote one in the form of IPv6, with the way in its zone. So it
+// is no UDP peer's, and what limits peers by their addresses sees the remote one.
+func addrOf(w Way, remote netip.AddrPort, n int) netip.AddrPort {
+	zone := w.String()
+	if n > 1 {
+		zone += "." + strconv.Itoa(n)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(remote.Addr().As16()).WithZone(zone), remote.Port())
 }
 
 var _ udp.Side = (*Server)(nil)

@@ -1,0 +1,403 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/udp"
+)
+
+// LadderConfig is the settings of DialBest.
+type LadderConfig struct {
+	// UDP is the server's address, where its socket is one of Answer. Default zero: UDP isn't tried.
+	UDP netip.AddrPort
+	// URL is where the Server listens. Default "": WebTransport and WebSocket aren't tried.
+	URL string
+	// Ways is what is tried, in this order. Default UDP, WebTransport, WebSocket, as far as there is an address.
+	Ways []Way
+	// HeadStart is how long each way is tried before the next one is, too; one that fails gives way at once. Default 300 ms.
+	HeadStart time.Duration
+	// Dial is the settings of the ways that need them; its Way isn't looked at.
+	Dial DialConfig
+}
+
+// Attempt is what became of one way.
+type Attempt struct {
+	Way  Way
+	Took time.Duration // from its beginning to its answer, or its end
+	Err  error         // nil for the one that was taken; ErrLost for those that another one was quicker than
+}
+
+// ErrLost is an Attempt's that was given up because another way had answered.
+var ErrLost = errors.New("web: another way answered before")
+
+// Ladder is a client's socket that comes by the first way that answers; see DialBest.
+type Ladder struct {
+	wait *inbox // while none has answered: where reads wait, and the error of all
+	sent outbox // what was written meanwhile
+	to   netip.AddrPort
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	chosen   udp.Socket // nil until one has answered
+	way      Way
+	attempts []Attempt
+}
+
+// DialBest begins to come to a server by several ways, each a moment after the one before, and keeps the first that answers (as Happy Eyeballs, RFC
+// 8305, does for addresses). It returns at once; what is sent before waits. When no way answers, each for 10 s, reads return ErrNoSession with
+// what went wrong. A path that dies later is a matter of driver/session: its Redialer dials again, with another DialBest, and comes by what
+// answers then, as the same player. ctx ends the attempts and a session that they led to.
+func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
+	cfg.HeadStart = cmp.Or(cfg.HeadStart, 300*time.Millisecond)
+	if cfg.Ways == nil {
+		cfg.Ways = []Way{UDP, WebTransport, WebSocket}
+	}
+	ways := slices.DeleteFunc(slices.Clone(cfg.Ways), func(w Way) bool { return w == UDP && !cfg.UDP.IsValid() || w != UDP && cfg.URL == "" })
+	switch {
+	case cfg.HeadStart < 0:
+		return nil, fmt.Errorf("%w: HeadStart is %v; it must be positive, or 0 for the default", ErrConfig, cfg.HeadStart)
+	case len(ways) == 0:
+		return nil, fmt.Errorf("%w: LadderConfig needs UDP or URL", ErrConfig)
+	}
+	for _, w := range ways {
+		cfg.Dial.Way = w
+		if _, err := cfg.Dial.check(cfg.URL); w != UDP && err != nil {
+			return nil, err
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	l := &Ladder{wait: newInbox(0, 0), sent: newOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop}
+	l.done.Go(func() { l.climb(ctx, ways, cfg) })
+	return l, nil
+}
+
+// rung is an attempt and what it led to.
+type rung struct {
+	Attempt
+	socket udp.Socket
+}
+
+// climb begins one way after the other until one answers.
+func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig) {
+	trying, lost := context.WithCancel(ctx)
+	defer lost()
+	rungs := make(chan rung)
+	under, failed := 0, []error{ErrNoSession}
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for under > 0 || len(ways) > 0 {
+		select {
+		case <-next.C:
+			if len(ways) == 0 {
+				continue
+			}
+			way := ways[0]
+			ways = ways[1:]
+			under++
+			l.done.Go(func() {
+				began := time.Now()
+				s, err := l.try(ctx, trying, way, cfg)
+				rungs <- rung{Attempt{way, time.Since(began), err}, s}
+			})
+			next.Reset(cfg.HeadStart)
+		case r := <-rungs:
+			under--
+			if r.Err == nil && !l.choose(r) {
+				_ = r.socket.Close() // another one was quicker
+				r.Err = ErrLost
+			}
+			l.note(r.Attempt)
+			if r.Err == nil {
+				ways = nil
+				lost()
+				continue
+			}
+			failed = append(failed, fmt.Errorf("%v: %w", r.Way, r.Err))
+			next.Reset(0)
+		case <-ctx.Done():
+			ways = nil
+			if under == 0 {
+				break
+			}
+			r := <-rungs
+			under--
+			if r.socket != nil {
+				_ = r.socket.Close()
+			}
+			l.note(r.Attempt)
+			failed = append(failed, ctx.Err())
+		}
+	}
+	if l.now() == nil {
+		l.wait.fail(errors.Join(failed...))
+	}
+}
+
+// choose takes the way that has answered, unless another one was.
+func (l *Ladder) choose(r rung) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.chosen != nil || l.wait.failed() != nil {
+		return false
+	}
+	l.chosen, l.way = r.socket, r.Way
+	l.wait.mu.Lock()
+	defer l.wait.mu.Unlock()
+	_ = r.socket.SetReadDeadline(l.wait.deadline) // a socket that has failed says so when it is read
+	signal(l.wait.wake)
+	return true
+}
+
+func (l *Ladder) note(a Attempt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempts = append(l.attempts, a)
+}
+
+// now is the socket that was chosen, or nil.
+func (l *Ladder) now() udp.Socket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.chosen
+}
+
+// Way is what it comes by; ok is false until one has answered. Any goroutine may call it.
+func (l *Ladder) Way() (w Way, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.way, l.chosen != nil
+}
+
+// Attempts is what became of the ways that have ended or answered, in that order: why it comes by the one it does. Any goroutine may call it.
+func (l *Ladder) Attempts() []Attempt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.attempts)
+}
+
+// try comes by one way, until trying is done. The session lives until ctx is.
+func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig) (udp.Socket, error) {
+	if way == UDP {
+		return probe(trying, cfg.UDP)
+	}
+	d := cfg.Dial
+	d.Way = way
+	c, err := Dial(ctx, cfg.URL, d)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.settled:
+		err = c.failed()
+	case <-trying.Done():
+		err = ErrLost
+	}
+	if err != nil {
+		_ = c.Close() // err is the one to return
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends the attempts and the session.
+func (l *Ladder) Close() error {
+	l.wait.fail(net.ErrClosed)
+	var err error
+	if s := l.now(); s != nil {
+		err = s.Close() // with its last words
+	}
+	l.stop()
+	l.done.Wait()
+	return err
+}
+
+// LocalAddr is udp.Socket's.
+func (l *Ladder) LocalAddr() netip.AddrPort {
+	if s := l.now(); s != nil {
+		return s.LocalAddr()
+	}
+	return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+}
+
+// BatchSize is udp.Socket's.
+func (l *Ladder) BatchSize() int { return batchSize }
+
+// SetReadDeadline is udp.Socket's.
+func (l *Ladder) SetReadDeadline(t time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.chosen != nil {
+		return l.chosen.SetReadDeadline(t)
+	}
+	return l.wait.SetReadDeadline(t)
+}
+
+// TryReadBatch is udp.Socket's.
+func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
+	if s := l.now(); s != nil {
+		return s.TryReadBatch(msgs)
+	}
+	return 0, l.wait.failed()
+}
+
+// ReadBatch is udp.Socket's.
+func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
+	for {
+		if s := l.now(); s != nil {
+			return s.ReadBatch(msgs)
+		}
+		if err := l.wait.failed(); err != nil {
+			return 0, err
+		}
+		l.wait.mu.Lock()
+		deadline := l.wait.deadline
+		l.wait.mu.Unlock()
+		if !deadline.IsZero() && !time.Now().Before(deadline) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		l.wait.wait(deadline)
+	}
+}
+
+// WriteBatch is udp.Socket's. What was written while no way had answered goes before.
+func (l *Ladder) WriteBatch(msgs []udp.Message) (int, error) {
+	s := l.now()
+	if s == nil {
+		for i := range msgs {
+			l.to = msgs[i].Addr
+			l.sent.push(msgs[i].Buf)
+		}
+		return len(msgs), l.wait.failed()
+	}
+	for p := l.sent.pop(nil); p != nil; p = l.sent.pop(nil) {
+		_, _ = s.WriteBatch([]udp.Message{{Buf: p, Addr: l.to}}) // lost as any datagram
+	}
+	return s.WriteBatch(msgs)
+}
+
+var _ udp.Socket = (*Ladder)(nil)
+
+// A probe asks whether datagrams of UDP come to a server and back; no link's packets begin as it does.
+const (
+	probeAsk, probeAnswer byte = 0xf5, 0xf6
+	probeName                  = "bunchnet"
+	probeBytes                 = 1 + len(probeName) + 16 // its kind, the name, and a nonce
+	probeInterval              = 100 * time.Millisecond
+)
+
+// isProbe reports whether a datagram is a probe of a kind.
+func isProbe(p []byte, kind byte) bool {
+	return len(p) == probeBytes && p[0] == kind && string(p[1:1+len(probeName)]) == probeName
+}
+
+// probe opens a socket and asks until the server answers.
+func probe(ctx context.Context, server netip.AddrPort) (udp.Socket, error) {
+	local := ":0"
+	if server.Addr().IsLoopback() { // so that no firewall asks
+		local = net.JoinHostPort(server.Addr().String(), "0")
+	}
+	s, err := udp.Listen(local, udp.Config{})
+	if err != nil {
+		return nil, err
+	}
+	ask := append([]byte{probeAsk}, probeName...)
+	ask = append(ask, make([]byte, probeBytes-len(ask))...)
+	if _, err = rand.Read(ask[1+len(probeName):]); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	in := make([]udp.Message, s.BatchSize())
+	for i := range in {
+		in[i].Buf = make([]byte, maxDatagram)
+	}
+	for end := time.Now().Add(dialTime); time.Now().Before(end); {
+		if ctx.Err() != nil {
+			return nil, errors.Join(ErrLost, s.Close())
+		}
+		if _, err := s.WriteBatch([]udp.Message{{Buf: ask, Addr: server}}); err != nil && !udp.IsTemporary(err) {
+			return nil, errors.Join(err, s.Close())
+		}
+		if err := s.SetReadDeadline(time.Now().Add(probeInterval)); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		n, err := s.ReadBatch(in)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !udp.IsTemporary(err) {
+			return nil, errors.Join(err, s.Close())
+		}
+		for _, m := range in[:n] {
+			if p := m.Data(); m.Addr == server && isProbe(p, probeAnswer) && string(p[1:]) == string(ask[1:]) {
+				return s, nil
+			}
+		}
+		if err != nil && udp.IsTemporary(err) {
+			time.Sleep(probeInterval) // a port that is closed says so at once
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("nothing answers at %v: a firewall, or the server's socket isn't one of web.Answer", server), s.Close())
+}
+
+// Answer is a server's UDP socket that answers the probes of DialBest, each with as many bytes as it has. It is for a driver, whose reads and writes are
+// one goroutine's.
+func Answer(s udp.Socket) udp.Socket { return &answering{Socket: s} }
+
+// answering is a socket of Answer.
+type answering struct {
+	udp.Socket
+	out [1]udp.Message
+	buf [probeBytes]byte
+}
+
+// Counters is the socket's.
+func (a *answering) Counters() udp.Counters {
+	c, _ := udp.CountersOf(a.Socket)
+	return c
+}
+
+// TryReadBatch is udp.Socket's.
+func (a *answering) TryReadBatch(msgs []udp.Message) (int, error) {
+	for {
+		n, err := a.Socket.TryReadBatch(msgs)
+		if left := a.answer(msgs[:n]); left > 0 || n < len(msgs) || err != nil {
+			return left, err
+		}
+	}
+}
+
+// ReadBatch is udp.Socket's.
+func (a *answering) ReadBatch(msgs []udp.Message) (int, error) {
+	for {
+		n, err := a.Socket.ReadBatch(msgs)
+		if left := a.answer(msgs[:n]); left > 0 || n == 0 || err != nil {
+			return left, err
+		}
+	}
+}
+
+// answer takes probes out, and answers them. Who reads sees the others, in order.
+func (a *answering) answer(msgs []udp.Message) (left int) {
+	for i := range msgs {
+		p := msgs[i].Data()
+		if !isProbe(p, probeAsk) {
+			if left < i {
+				msgs[left], msgs[i] = msgs[i], msgs[left]
+			}
+			left++
+			continue
+		}
+		copy(a.buf[:], p)
+		a.buf[0] = probeAnswer
+		a.out[0] = udp.Message{Buf: a.buf[:], Addr: msgs[i].Addr}
+		_, _ = a.Socket.WriteBatch(a.out[:]) // lost as any datagram
+	}
+	return left
+}
