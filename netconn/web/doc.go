@@ -53,6 +53,9 @@
 //
 // TLS ends at the web server, or at a proxy before it, and says nothing of who the client is. The link below the connection, netcode by
 // default, does: it admits by tokens, and its packets are sealed up to the game. A browser's page, a proxy and a game server needn't trust each other.
+// Sealing and opening a datagram of 200 bytes once more cost 1.8 µs, where all the rest of it cost 8.6 µs by WebTransport, 11.6 µs by WebSocket and
+// 0.6 µs by UDP, at both ends together (go test -run xxx -bench ., on a shared two-core virtual machine under load). Where that is too much, and
+// nobody between TLS and the game is to be kept out, driver.PlainSalted seals nothing; it knows no tokens either.
 //
 // # Datagrams
 //
@@ -68,7 +71,8 @@
 //	sessions whose connection has ended      Idle, 15 s after the driver's last datagram to it
 //	requests for sessions                    Rate 2 a second and Burst 20 of one address, wider networks a multiple, TotalRate 500; then 429
 //	pages that may connect                   Origins, those of the server's own host; then 403
-//	connections that ask for nothing         2*MaxConns+64, 2*MaxPerAddr+16 of one address; closed at once. 5 s for TLS and a request
+//	connections that ask for nothing         2*MaxConns+64, 2*MaxPerAddr+16 of one address; closed at once. 5 s for TLS and a request, 15 s without
+//	                                         one; 30 s for a body and 2 min for an answer
 //	what waits to be read                    4096 datagrams, 256 of one peer, ReceiveBuffer 4 MiB; the newest are lost (Unread)
 //	what waits to be sent to one peer        512 datagrams, SendBuffer 64 KiB; the oldest are lost (Unsent). On TCP the system holds 64 KiB more
 //	a peer that takes nothing                5 s by WebSocket, 15 s by WebTransport; its session ends

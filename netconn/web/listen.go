@@ -36,6 +36,8 @@ type ListenConfig struct {
 
 const (
 	headerTime  = 5 * time.Second // for a request, and for TLS and QUIC's handshake
+	bodyTime    = 30 * time.Second
+	answerTime  = 2 * time.Minute
 	idleTime    = 15 * time.Second
 	headerBytes = 16 << 10
 	portTries   = 16
@@ -70,7 +72,8 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	tlsTCP.NextProtos = []string{"http/1.1"} // the one that WebSockets are of
 	limit := &connLimit{max: 2*s.cfg.MaxConns + 64, places: addrgroup.NewLimit(perAddr(s.cfg.MaxPerAddr)), over: func() { s.n.tooManyConns.Add(1) }}
 	quiet := log.New(io.Discard, "", 0)
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: quiet}
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: headerBytes, ErrorLog: quiet} // a WebSocket has none of these
 	quicConf := &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, HandshakeIdleTimeout: headerTime, MaxIdleTimeout: idleTime,
 		InitialStreamReceiveWindow: streamBytes, MaxStreamReceiveWindow: streamBytes, InitialConnectionReceiveWindow: connBytes, MaxConnectionReceiveWindow: connBytes,
 		MaxIncomingStreams: maxStreams, MaxIncomingUniStreams: maxStreams}
@@ -79,7 +82,7 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, errors.Join(fmt.Errorf("web: %w", err), tcp.Close(), pc.Close())
 	}
-	h3 := &http3.Server{Handler: mux, TLSConfig: tlsQUIC, QUICConfig: quicConf, MaxHeaderBytes: headerBytes, IdleTimeout: 0, Logger: slog.New(slog.DiscardHandler)}
+	h3 := &http3.Server{Handler: busy(mux), ConnContext: idling(s.idle), TLSConfig: tlsQUIC, QUICConfig: quicConf, MaxHeaderBytes: headerBytes, Logger: slog.New(slog.DiscardHandler)}
 	webtransport.ConfigureHTTP3Server(h3)
 	sessions := &webtransport.Server{H3: h3, CheckOrigin: func(*http.Request) bool { return true }} // looked at before
 	s.mu.Lock()
@@ -108,6 +111,55 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 		serveQUIC(ln, sessions, limit)
 	}()
 	return at, nil
+}
+
+// idleConn ends a QUIC connection on which nothing is asked for and no session is: its peer could keep it for ever otherwise.
+type idleConn struct {
+	after time.Duration
+	mu    sync.Mutex
+	uses  int
+	timer *time.Timer
+}
+
+type idleKey struct{}
+
+// idling has each connection's context hold its idleConn.
+func idling(after time.Duration) func(context.Context, *quic.Conn) context.Context {
+	return func(ctx context.Context, c *quic.Conn) context.Context {
+		i := &idleConn{after: after}
+		i.timer = time.AfterFunc(after, func() { _ = c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "nothing was asked for") })
+		context.AfterFunc(c.Context(), func() { i.use(1) }) // its timer isn't needed any more
+		return context.WithValue(ctx, idleKey{}, i)
+	}
+}
+
+// use begins or ends n uses of the connection.
+func (i *idleConn) use(n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.uses += n; i.uses == 0 {
+		i.timer.Reset(i.after)
+	} else {
+		i.timer.Stop()
+	}
+}
+
+// useOf begins a use of a request's connection, if that is QUIC's, until done.
+func useOf(r *http.Request) (done func()) {
+	i, ok := r.Context().Value(idleKey{}).(*idleConn)
+	if !ok {
+		return func() {}
+	}
+	i.use(1)
+	return func() { i.use(-1) }
+}
+
+// busy is a handler whose requests use their connections.
+func busy(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer useOf(r)()
+		h.ServeHTTP(w, r)
+	})
 }
 
 func perAddr(sessions int) int {

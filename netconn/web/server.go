@@ -103,6 +103,7 @@ type Server struct {
 	open   int // places taken: peers, and requests under way
 	half   int // of them those that the driver hasn't answered
 	nextID int
+	idle   time.Duration  // of connections
 	driver *driver.Driver // of Tell
 	stops  []func()       // what Listen has begun
 }
@@ -116,6 +117,7 @@ type peer struct {
 	answered atomic.Bool  // half counts it no more
 	written  atomic.Int64 // when the driver wrote to it last, as time.Time's UnixNano
 	why      atomic.Pointer[error]
+	done     func()
 	ended    chan struct{}
 	once     sync.Once
 }
@@ -131,7 +133,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	cfg = cfg.filled()
 	return &Server{inbox: newInbox(inDatagrams, cfg.ReceiveBuffer), cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
-		closing: make(chan struct{}), peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
+		closing: make(chan struct{}), idle: idleTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
 }
 
 // Counters is a snapshot of what the door did. Any goroutine may call it.
@@ -282,7 +284,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.log("no session", remote, err)
 		return
 	}
-	s.begin(way, remote, l)
+	s.begin(way, remote, l, useOf(r))
 }
 
 // allowed reports whether a request's page may connect.
@@ -366,14 +368,15 @@ func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link,
 	return sessionLink{session}, nil
 }
 
-// begin makes a peer of a session.
-func (s *Server) begin(way Way, remote netip.AddrPort, l link) {
-	p := &peer{source: source{most: inPerPeer}, remote: remote.Addr(), link: l, out: newOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
+// begin makes a peer of a session. done is called at its end.
+func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
+	p := &peer{done: done, source: source{most: inPerPeer}, remote: remote.Addr(), link: l, out: newOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
 	s.mu.Lock()
 	if s.done {
 		s.mu.Unlock()
 		s.give(remote.Addr())
 		l.close(errClosing)
+		done()
 		return
 	}
 	s.nextID++
@@ -420,6 +423,7 @@ var (
 func (s *Server) send(p *peer) {
 	defer s.wg.Done()
 	defer close(p.ended)
+	defer p.done()
 	defer func() { p.link.close(*p.why.Load()) }()
 	idle := time.NewTimer(s.cfg.HalfOpen)
 	defer idle.Stop()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/quic-go/quic-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -367,6 +368,33 @@ func TestHalfAnUpgrade(t *testing.T) {
 		}
 		return err == nil
 	})
+}
+
+// TestIdleQUIC: a QUIC connection that is kept alive, on which nothing is asked for, ends; a session's stays.
+func TestIdleQUIC(t *testing.T) {
+	s, err := NewServer(ServerConfig{})
+	require.NoError(t, err)
+	s.idle = 300 * time.Millisecond
+	cert, hash, err := NewCertificate(time.Now())
+	require.NoError(t, err)
+	addr, err := s.Listen("127.0.0.1:0", ListenConfig{TLS: tlsOf(cert)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	d := &door{s, t, "https://" + addr.String() + "/bunchnet", hash}
+	from := hello(t, d, d.dial(WebTransport))
+	conf := tlsConfig(hash)
+	conf.NextProtos = []string{"h3"}
+	c, err := quic.DialAddr(t.Context(), addr.String(), conf, &quic.Config{EnableDatagrams: true, KeepAlivePeriod: 50 * time.Millisecond})
+	require.NoError(t, err)
+	select {
+	case <-c.Context().Done():
+	case <-time.After(patience):
+		t.Fatal("it is kept for ever")
+	}
+	_, err = d.WriteBatch([]udp.Message{{Buf: []byte("x"), Addr: from}})
+	require.NoError(t, err)
+	require.Equal(t, 1, d.Len())
+	require.Zero(t, d.Counters().NoPeer)
 }
 
 // TestDialErrors: what goes wrong is told to the driver's user, with what to do about it.
