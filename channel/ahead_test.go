@@ -98,3 +98,63 @@ func TestFewIndicesAreAhead(t *testing.T) {
 	s.m.InTurn()
 	require.True(t, give(1000))
 }
+
+// late hands over a reliable bunch of a packet that was repaired after its turn.
+func (s *stub) late(h bunch.Header, data string) (nak bool) {
+	in := &bunch.In{Header: h}
+	in.Bits = len(data) * 8
+	in.Data.Reset([]byte(data), in.Bits)
+	nak, err := s.m.ReceivedLate(in)
+	require.NoError(s.t, err)
+	return nak
+}
+
+// TestWhatIsTakenLate: what fills a gap, and what is further ahead, up to maxLate; nothing twice, no index that can't be, and not the end of the
+// connection.
+func TestWhatIsTakenLate(t *testing.T) {
+	newTable := func() *stub {
+		return newStub(t, true, func(c *Config) {
+			c.Protocol = bunch.Protocol{SequenceBits: 13}
+			c.ReliableBuffer, c.MaxChannels = 4096, 100
+		})
+	}
+	s := newTable()
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	s.accepts(header(3, 1, stubGame, opening), "1")
+	s.accepts(header(3, 3, stubGame, nil), "3")
+	require.False(t, s.late(header(3, 2, stubGame, nil), "2"))
+	require.Equal(t, []string{"1", "2", "3"}, s.got)
+	require.False(t, s.late(header(3, 2, stubGame, nil), "2"), "a duplicate")
+	require.False(t, s.late(header(3, 3+maxLate, stubGame, nil), "as far ahead as may be"))
+	require.Equal(t, 1, s.table.Channel(3).NumInRec())
+	require.True(t, s.late(header(3, 4+maxLate, stubGame, nil), "too far"))
+	require.True(t, s.late(header(100, 1, stubGame, opening), "no such index"))
+	require.True(t, s.late(header(0, 2, bunch.Control, closes), ""))
+	require.False(t, s.late(header(0, 2, bunch.Control, nil), "a word"))
+	require.False(t, s.late(header(99, 1, stubGame, opening), "the last index"))
+	require.Equal(t, []string{"1", "2", "3", "a word", "the last index"}, s.got)
+	require.Zero(t, s.controlEnded)
+}
+
+// TestNothingLateOfFormerChannels: where sequences are short, or begin again with each channel of an index, what comes late may be of a channel
+// that is gone, so it isn't taken.
+func TestNothingLateOfFormerChannels(t *testing.T) {
+	for _, edit := range []func(c *Config){
+		func(c *Config) { c.RestartSequence = true },
+		func(c *Config) { c.Protocol.SequenceBits = 12 },
+	} {
+		s := newStub(t, false, func(c *Config) {
+			noControl(c)
+			c.Protocol = bunch.Protocol{SequenceBits: 13}
+			edit(c)
+		})
+		s.accepts(header(2, 1, stubGame, opening), "1")
+		s.accepts(header(2, 2, stubGame, closes), "")
+		s.got = nil
+		s.accepts(header(2, 1, stubGame, opening), "1")
+		require.True(t, s.late(header(2, 3, stubGame, nil), "of the former"))
+		if ch := s.table.Channel(2); ch != nil {
+			require.Zero(t, ch.NumInRec())
+		}
+	}
+}
