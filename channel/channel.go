@@ -81,7 +81,7 @@ type Channel struct {
 	refused       bool  // its lost bunches wait in Table.refused
 	inTurn        bool  // it is in Table.refused
 	turns         int8  // turns left there until the fate of its oldest bunch is known
-	openAt        int64 // sequence of the open; for a temporary channel its packet
+	openAt        int64 // sequence of the open, NoPacket once all its parts are acked; for a temporary channel its packet
 	lastNotified  int64 // newest packet id that the handler was told of
 
 	out  outRecs

@@ -35,6 +35,8 @@ type Outlet interface {
 	// id that the bunch's packet will have. For that packet the connection later calls Machine.Acked or Machine.Naked
 	// with ch and seq (-1 when unreliable), and then Machine.Settled.
 	WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) (packetID int64)
+	// PacketID is the id that the current packet will have, or the next one if there is none.
+	PacketID() int64
 	// EndPacket sends the current packet, if there is one.
 	EndPacket()
 	// ExtendBunch appends to the payload of the last bunch, if it still ends the SendBuffer and there is room.

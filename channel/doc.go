@@ -36,7 +36,9 @@
 // When the connection is closed in order nothing more can be sent, except by a [Finisher].
 //
 // Unreliable bunches are sent once, at once. A receiver that doesn't have the channel yet refuses their packet. The packet counts
-// as lost, and its reliable bunches are sent again.
+// as lost, and its reliable bunches are sent again. So until the channel's open is acked, each packet with unreliable bunches of the channel has a
+// copy of the open, if there is room for both. Where there is none, and of an open in parts, the packet leaves without, until the open is known to be
+// lost: then SendBunch returns ErrNotSent until it is acked. It does while an open waits to be sent as well.
 //
 // # Merging
 //

@@ -30,6 +30,7 @@ type stub struct {
 	packet, free int   // bits of a packet, and what is left of the one at hand
 	ends         []int // how much was sent at each EndPacket
 	endFills     bool  // EndPacket uses up what may be sent
+	together     bool  // packets end at EndPacket, not after each bunch
 }
 
 type written struct {
@@ -52,6 +53,13 @@ func (s *stub) MaySend(int) bool {
 }
 func (s *stub) ControlClosed(CloseReason) { s.controlEnded++ }
 func (s *stub) AllowOpen(*bunch.In) error { return s.refuse }
+func (s *stub) PacketID() int64 {
+	if s.together {
+		return int64(1001 + len(s.ends))
+	}
+	return int64(1001 + len(s.sent))
+}
+
 func (s *stub) EndPacket() {
 	s.ends, s.free = append(s.ends, len(s.sent)), s.packet
 	s.slow = s.slow || s.endFills
@@ -63,8 +71,9 @@ func (s *stub) ExtendBunch([]byte, int) bool {
 func (s *stub) WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) int64 {
 	s.m.Noted(ch)
 	s.free -= h.Bits + bunch.MaxHeaderBits
+	id := s.PacketID()
 	s.sent = append(s.sent, written{*h, bytes.Clone(data[:(h.Bits+7)/8]), ch, seq})
-	return int64(1000 + len(s.sent))
+	return id
 }
 func (s *stub) ReceivedBunch(_ *Channel, in *bunch.In) {
 	b := make([]byte, (in.Bits+7)/8)
@@ -312,6 +321,7 @@ func TestPromotion(t *testing.T) {
 	never := newStub(t, false, func(c *Config) { c.PartialReliableThreshold = -1 })
 	ch = never.open(stubGame)
 	never.send(ch, 1)
+	never.ack(0)
 	_, err = ch.SendBunch(unreliable(60 * part))
 	require.NoError(t, err)
 	require.Zero(t, never.table.Counters.Promoted)
@@ -800,13 +810,15 @@ func TestOpenIsAckedWithItsBunch(t *testing.T) {
 	other := s.open(stubGame)
 	s.slow = true
 	s.send(other, 1)
-	require.True(t, other.openWaits())
+	require.True(t, other.openWaits(&bunch.Header{Bits: 8}))
 	s.slow = false
 	s.m.Pump()
-	require.False(t, other.openWaits())
+	require.False(t, other.openWaits(&bunch.Header{Bits: 8}))
 	s.m.Naked(other, s.sent[2].seq, 1003)
-	require.False(t, other.openWaits(), "it has left once")
-	require.False(t, ch.openWaits())
+	require.True(t, other.openWaits(&bunch.Header{Bits: 8}), "it is lost")
+	s.m.Pump()
+	require.False(t, other.openWaits(&bunch.Header{Bits: 8}))
+	require.False(t, ch.openWaits(&bunch.Header{Bits: 8}))
 }
 
 // TestSentPayloadIsItsBits: what is behind the last bit of the caller's data isn't sent.
@@ -994,6 +1006,7 @@ func TestPartsThatFindNoRoom(t *testing.T) {
 	s := newStub(t, false, noControl)
 	ch := s.open(stubGame)
 	s.send(ch, 1)
+	s.ack(0)
 	s.room = 3
 	r, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 4*s.table.partBytes()), NoMerge: true})
 	require.ErrorIs(t, err, ErrNotSent)
@@ -1146,4 +1159,107 @@ func TestUnreliableOnHalfAChannel(t *testing.T) {
 	require.EqualValues(t, 1, s.table.Counters.UnknownChannel)
 	require.EqualValues(t, 1, s.table.Counters.Refused)
 	require.Empty(t, s.got)
+}
+
+// TestOpenRidesAlong: each packet with unreliable bunches of a channel that the peer may not have has its open, once. Where no copy of that fits, and
+// while the open waits, the caller is told.
+func TestOpenRidesAlong(t *testing.T) {
+	s := newStub(t, false, noControl)
+	s.packet, s.free, s.together = 8*1000, 8*1000, true
+	ch := s.open(stubGame)
+	say := func(bytes int) error {
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, bytes), NoMerge: true})
+		return err
+	}
+	kinds := func(from int) (k []bool) {
+		for _, w := range s.sent[from:] {
+			k = append(k, w.h.Open)
+		}
+		return k
+	}
+	s.send(ch, 100)
+	require.NoError(t, say(10))
+	require.NoError(t, say(10))
+	require.Equal(t, []bool{true, false, false}, kinds(0))
+	s.EndPacket()
+	require.NoError(t, say(10))
+	require.NoError(t, say(10))
+	require.Equal(t, []bool{true, false, false}, kinds(3), "in another packet")
+	require.NoError(t, say(800))
+	require.NoError(t, say(10))
+	require.Equal(t, []bool{true, false, true, false}, kinds(6), "no room for the third, nor the fourth")
+	require.Len(t, s.ends, 3)
+	lone := len(s.sent)
+	require.NoError(t, say(s.table.single/8-100))
+	require.Equal(t, []bool{false}, kinds(lone), "too large for both")
+	require.NoError(t, say(s.table.single/8+1))
+	require.Equal(t, []bool{false, false}, kinds(lone+1), "nothing comes between parts")
+	s.full = true
+	require.ErrorIs(t, say(10), ErrNotSent)
+	s.full = false
+	n := len(s.sent)
+	for i, w := range s.sent {
+		if w.h.Open {
+			require.False(t, ch.openWaits(&bunch.Header{Bits: 8}))
+			s.lose(i)
+		}
+	}
+	require.ErrorIs(t, say(10), ErrNotSent, "lost")
+	s.m.Pump()
+	require.ErrorIs(t, say(s.table.single/8-100), ErrNotSent, "too large for both")
+	require.NoError(t, say(10))
+	require.Equal(t, []bool{true, false}, kinds(n), "sent again, in the same packet")
+	s.ack(n)
+	require.NoError(t, say(10))
+	require.NoError(t, say(s.table.single/8))
+	require.Equal(t, []bool{false, false}, kinds(n+2))
+}
+
+// TestUnreliableWaitsForParts: the peer has a channel once it has all parts of its open, so when one of them was lost, others than reliable bunches wait.
+func TestUnreliableWaitsForParts(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 2*s.table.partBytes()+1)
+	say := func() error {
+		_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}})
+		return err
+	}
+	require.NoError(t, say(), "the open is on its way")
+	s.ack(0)
+	s.lose(1)
+	require.ErrorIs(t, say(), ErrNotSent)
+	s.m.Pump()
+	require.ErrorIs(t, say(), ErrNotSent)
+	for i := 2; i < len(s.sent); i++ {
+		s.ack(i)
+	}
+	require.NoError(t, say())
+	lost := len(s.sent)
+	s.send(ch, 2*s.table.partBytes()+1)
+	s.lose(lost)
+	require.NoError(t, say(), "a later payload opens nothing")
+}
+
+// TestUnreliableWaitsForGap: an index whose earlier channel left something unacked opens once that is filled.
+func TestUnreliableWaitsForGap(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.send(ch, 1)
+	s.table.remove(ch, bunch.Destroyed)
+	next := s.open(stubGame)
+	require.Equal(t, ch.Index(), next.Index())
+	s.send(next, 1)
+	require.Greater(t, next.gapEnd(), next.out.first)
+	for i, w := range s.sent {
+		if w.h.Open && w.ch == next {
+			s.lose(i)
+		}
+	}
+	s.m.Pump()
+	_, err := next.SendBunch(&bunch.Out{Data: []byte{1}})
+	require.ErrorIs(t, err, ErrNotSent)
+	s.ackFrom(2)
+	_, err = next.SendBunch(&bunch.Out{Data: []byte{1}})
+	require.NoError(t, err)
 }

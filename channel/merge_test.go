@@ -129,8 +129,9 @@ func TestCountersOfSending(t *testing.T) {
 	require.ErrorIs(t, err, channel.ErrNotSent)
 	w.full, w.slow = false, false
 	w.m.Pump()
-	s := w.sent[0]
-	w.naked(ch, s.seq, s.id) // 1 again
+	for _, s := range w.sent[:2] { // the open, and its copy before the unreliable one
+		w.naked(ch, s.seq, s.id) // 1 again
+	}
 	require.Equal(t, channel.Counters{Sent: 5, SentReliable: 5, Split: 3, Backlog: 1, NotSent: 1, Resent: 1, ChannelsOpened: 1}, w.table.Counters)
 	require.Equal(t, 5, w.table.Unacked())
 	require.Equal(t, 5, ch.NumOutRec())
@@ -410,6 +411,7 @@ func TestNothingIsMergedOverAnother(t *testing.T) {
 	other, _ := open(t, w, game)
 	for _, c := range []*channel.Channel{ch, other} {
 		send(t, c, 8, true)
+		w.acked(c, w.sent[len(w.sent)-1].seq, w.next)
 	}
 	w.slow = true
 	send(t, other, 8, true)

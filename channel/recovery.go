@@ -187,6 +187,7 @@ func (t *Table) releaseFront(ch *Channel) {
 			return
 		}
 		closing := rec.header.Close
+		ends := !rec.header.Partial || rec.header.PartialFinal
 		t.heldOut -= outCost + cap(rec.data)
 		ch.out.popFirst(t.cfg.Pool)
 		ch.due = max(ch.due-1, 0)
@@ -194,6 +195,9 @@ func (t *Table) releaseFront(ch *Channel) {
 		if ch.openSent && ch.openAt < ch.out.first {
 			ch.openAcked = true
 			t.yieldsNoMore(ch)
+			if ends {
+				ch.openAt = bunch.NoPacket
+			}
 		}
 		if r := ch.rare; r != nil {
 			if r.pausedUntil <= ch.out.first {

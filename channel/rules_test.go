@@ -49,6 +49,7 @@ func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq
 	w.sent = append(w.sent, sentBunch{*h, append([]byte(nil), data[:(h.Bits+7)/8]...), ch, seq, w.next})
 	return w.next
 }
+func (w *wire) PacketID() int64                 { return w.next + 1 }
 func (w *wire) EndPacket()                      {}
 func (w *wire) ExtendBunch([]byte, int) bool    { return w.extends }
 func (w *wire) IsNetReady() bool                { return true }

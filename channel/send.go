@@ -248,7 +248,7 @@ func (ch *Channel) split(h *bunch.Header, data []byte, parts int) (PacketRange, 
 func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	t := ch.table
 	if !h.Reliable {
-		if !t.outlet.HasRoom(h.Bits) || ch.openWaits() || h.PartialInitial && ch.splitWaits() {
+		if ch.openWaits(h) || h.PartialInitial && ch.splitWaits() || !ch.openRides(h) {
 			t.Counters.NotSent++
 			return bunch.NoPacket, ErrNotSent
 		}
@@ -287,13 +287,49 @@ func (ch *Channel) sendOne(h *bunch.Header, data []byte) (int64, error) {
 	return rec.packetID, nil
 }
 
-// openWaits reports whether the channel's open wasn't sent yet: the peer would refuse whatever overtakes it.
-func (ch *Channel) openWaits() bool {
-	if !ch.openedLocally || !ch.openSent || ch.openAcked {
+// opening is the open that the peer may not have, or nil.
+func (ch *Channel) opening() *outRec {
+	if !ch.openedLocally || ch.openAt == bunch.NoPacket {
+		return nil
+	}
+	return ch.out.at(max(ch.openAt, ch.out.first))
+}
+
+// Unopened reports whether the peer lacks ch for all that is known, and packet id doesn't bring its open: it would refuse the packet for an unreliable bunch.
+func (m *Machine) Unopened(ch *Channel, id int64) bool {
+	open := ch.opening()
+	return open != nil && open.packetID != id
+}
+
+// openWaits reports whether an unreliable bunch has to wait for the channel's open, as the peer would refuse its packet: the open isn't on its way, or it was
+// lost and no copy of it can be in that packet. An open that was lost often may be what the peer refuses.
+func (ch *Channel) openWaits(h *bunch.Header) bool {
+	open := ch.opening()
+	return open != nil && (open.waiting || open.lost >= refusedOften || open.lost > 0 && !ch.mayRide(open, h))
+}
+
+// mayRide reports whether a packet has room for a copy of the open before a bunch. A copy of one part opens nothing, nor does one
+// that comes before what fills the gap of the index's previous channel; and nothing comes between the parts of an unreliable payload.
+func (ch *Channel) mayRide(open *outRec, h *bunch.Header) bool {
+	return !open.header.Partial && !h.Partial && ch.out.first >= ch.gapEnd() && open.header.Bits+bunch.MaxHeaderBits+h.Bits <= ch.table.single
+}
+
+// openRides puts a copy of an open that isn't acked into the packet of an unreliable bunch, unless it is in there: the peer would refuse the
+// packet if it didn't have the channel. Where no copy can be in there, the bunch leaves without. It returns false when the connection has no room.
+func (ch *Channel) openRides(h *bunch.Header) bool {
+	t, open, bits := ch.table, ch.opening(), h.Bits
+	if open == nil || !ch.mayRide(open, h) || open.packetID == t.outlet.PacketID() && t.conn.FreeBits() >= bits+bunch.MaxHeaderBits {
+		return t.outlet.HasRoom(bits)
+	}
+	bits += bunch.MaxHeaderBits + open.header.Bits
+	if t.conn.FreeBits() < bits+bunch.MaxHeaderBits {
+		t.outlet.EndPacket()
+	}
+	if !t.outlet.HasRoom(bits) {
 		return false
 	}
-	rec := ch.out.at(ch.openAt)
-	return rec != nil && rec.waiting && rec.packetID == bunch.NoPacket
+	t.transmit(ch, open)
+	return true
 }
 
 // splitWaits reports whether the rest of a split reliable payload waits. The peer joins one payload of a channel at a

@@ -139,7 +139,7 @@ type Config struct {
 	// more than 32 is allocated only when needed.
 	OrderCache int
 	// ReorderWindow is how long packets are held back at most. Default: as late as this peer's packets were recently, at
-	// most 50 ms, so 0 on a path that keeps their order. Negative: until the end of the receive tick, as in Unreal.
+	// most 50 ms, so 0 on a path that keeps their order, or that loses four packets for each that comes late. Negative: until the end of the receive tick, as in Unreal.
 	// Reliable bunches of held packets are handed over at once, so only unreliable ones and the report of a loss wait.
 	ReorderWindow time.Duration
 	// Redundancy sends small unacked reliable bunches again in later packets.

@@ -84,11 +84,15 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 	}
 	c.note(ch, seq)
 	c.pendingOpening = c.pendingOpening || ch.OpenedLocally() && !ch.OpenAcked()
+	c.pendingBlind = c.pendingBlind || seq < 0 && c.channels.Unopened(ch, c.notify.OutID())
 	c.flow.timeSensitive = true
 	id := c.notify.OutID()
 	c.traceBunch(nettrace.BunchSent, id, h)
 	return id
 }
+
+// PacketID is the id of the packet that a bunch would be in; see channel.Outlet.
+func (o *outlet) PacketID() int64 { return o.conn().notify.OutID() }
 
 // EndPacket sends the current packet; see channel.Outlet.
 func (o *outlet) EndPacket() {

@@ -25,6 +25,7 @@ type sentPackets struct {
 	pending            int32 // notes of the packet under construction
 	pendingReliable    bool
 	pendingOpening     bool
+	pendingBlind       bool
 	pendingProbe       bool
 }
 
@@ -44,6 +45,7 @@ type sentPacket struct {
 	// reliable says that there are reliable bunches among the notes, opening that the peer may
 	// refuse them, as it hasn't acked the open of their channel.
 	reliable, opening bool
+	blind             bool // with unreliable bunches of a channel whose open isn't in it, and wasn't acked
 	skipped           bool // never sent
 	probe             bool // of the path's size
 }
@@ -84,11 +86,11 @@ func (c *Conn) sent(id int64, size int) {
 	if int(s.next-s.first) == len(s.packets) {
 		s.resizePackets(max(smallRing, 2*len(s.packets)))
 	}
-	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable, opening: s.pendingOpening, probe: s.pendingProbe}
+	*s.packetAt(id) = sentPacket{at: c.now, bytes: int32(size), notes: s.pending, reliable: s.pendingReliable, opening: s.pendingOpening, blind: s.pendingBlind, probe: s.pendingProbe}
 	if s.pending > 0 {
 		s.carrying++
 	}
-	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingProbe = id+1, 0, false, false, false
+	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingBlind, s.pendingProbe = id+1, 0, false, false, false, false
 	s.inFlight.note(s.next - s.first)
 }
 
@@ -175,19 +177,33 @@ func (f *fates) PacketLost(id int64) {
 	c.Counters.PacketsLost++
 	c.flow.answers, c.flow.lastFate = 0, c.now
 	c.refusals.lost(c.now, &p)
-	c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 	c.trace(nettrace.PacketNak, id, 0, 0)
-	c.rates.loss(true)
-	if c.path == nil {
-		c.path = new(path)
+	if p.blind && c.refused(&p, id) {
+		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, 0)
+	} else {
+		c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
+		c.rates.loss(true)
+		if c.path == nil {
+			c.path = new(path)
+		}
+		c.path.lost(c.now, &p)
 	}
-	c.path.lost(c.now, &p)
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		n := *c.noteAt(i)
 		c.channels.Naked(n.ch, n.seq, id)
 	}
 	c.settle(p.notes, id, false)
+}
+
+// refused reports whether the peer refused a packet if it got it, as a channel's open that left before it was lost: that says nothing of the path.
+func (c *Conn) refused(p *sentPacket, id int64) bool {
+	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
+		if n := c.noteAt(i); n.seq < 0 && c.channels.Unopened(n.ch, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // sentNothing files a sequence that no packet has.

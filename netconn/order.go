@@ -43,8 +43,8 @@ type cachedPacket struct {
 
 func (o *orderCache) at(id int64) *cachedPacket { return &o.slots[id&int64(len(o.slots)-1)] }
 
-// lateness measures how late overtaken packets arrive, and whether waiting for them pays: on a path with loss most
-// missing packets never arrive.
+// lateness measures how late overtaken packets arrive, and whether waiting for them pays: on a path that loses much and reorders little,
+// nearly all missing packets never arrive.
 type lateness struct {
 	window time.Duration // the wait that would have been long enough
 	seen   time.Duration // when a packet was last about that late
@@ -65,6 +65,7 @@ const (
 	lateMargin   = 4 // a quarter more than was measured
 	latenessLife = 10 * time.Second
 	latenessSpan = 64 // missing packets that the counts span
+	lateWorth    = 4  // lost packets that are waited for in vain, for each that comes
 )
 
 // gap notes that packet id is missing.
@@ -121,7 +122,7 @@ func (c *Conn) ordinaryWindow() time.Duration {
 	switch l := &c.order.late; {
 	case c.cfg.ReorderWindow > 0:
 		return c.cfg.ReorderWindow
-	case c.cfg.ReorderWindow < 0 || l.came <= l.lost || c.now-l.seen > latenessLife:
+	case c.cfg.ReorderWindow < 0 || lateWorth*l.came <= l.lost || c.now-l.seen > latenessLife:
 		return 0
 	default:
 		return l.window
@@ -201,6 +202,8 @@ func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 	}
 	if o.held == 0 {
 		o.since = c.now // times never go back, so later ones are held less long
+	} else if overtook, ok := o.overtook(id); ok && !isRepaired(h) {
+		o.late.filled(c.now, c.now-overtook)
 	}
 	early := *r
 	bits := r.Remaining()
@@ -313,6 +316,16 @@ func (c *Conn) nextHeld() *cachedPacket {
 		}
 	}
 	return nil
+}
+
+// overtook is when the first held packet newer than id arrived, if there is one.
+func (o *orderCache) overtook(id int64) (at time.Duration, ok bool) {
+	for i := range o.slots {
+		if p := &o.slots[i]; p.held && p.id > id && (!ok || p.at < at) {
+			at, ok = p.at, true
+		}
+	}
+	return at, ok
 }
 
 // setSince finds the packet that is held longest.

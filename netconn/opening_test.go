@@ -1,0 +1,58 @@
+package netconn
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestUnreliableBeforeItsOpenIsAcked: who sends unreliable bunches as soon as their channel is opened, at 20 % loss, doesn't wait for the rate. Packets that have room
+// for a copy of the open are never refused; refused ones are no congestion to the adaptive controller, and end when the open is known to be lost.
+func TestUnreliableBeforeItsOpenIsAcked(t *testing.T) {
+	const ms = time.Millisecond
+	for _, open := range []int{1, 100, 600, 3000} { // bytes
+		runs, told, refused, longest := 0, 0, uint64(0), time.Duration(0)
+		for _, s := range []struct{ hz, rate int }{{10, 10_000}, {20, 10_000}, {30, 20_000}, {60, 20_000}} {
+			for _, rtt := range []time.Duration{20, 100, 200} {
+				for seed := uint64(1); seed <= 10; seed++ {
+					l := newLab(t, both(netsim.Settings{Lag: rtt * ms / 2, Loss: 20, Bandwidth: 10e6, QueueDelay: 200 * ms}), seed, func(_ int, c *Config) { c.Controller = adapt() })
+					l.tick, l.fine = time.Second/time.Duration(s.hz), ms
+					control := l.control()
+					l.run(10*time.Second, nil)
+					require.True(t, control.OpenAcked())
+					ch := l.open(0)
+					_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, open), Reliable: true})
+					require.NoError(t, err)
+					var queue []time.Duration // when each was written
+					l.run(20*time.Second, func() {
+						queue = append(queue, l.now)
+						for len(queue) > 0 && l.conns[0].Budget() > 0 {
+							_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, s.rate/s.hz*9/10), NoMerge: true})
+							if errors.Is(err, channel.ErrNotSent) {
+								told++
+							} else {
+								require.NoError(t, err)
+							}
+							queue = queue[1:]
+						}
+						if len(queue) > 0 {
+							longest = max(longest, l.now-queue[0])
+						}
+					})
+					runs++
+					n := l.conns[1].Table().Counters.Refused
+					require.True(t, n == 0 || open > 1, "open of %d bytes, %+v, RTT %v, seed %d", open, s, rtt*ms, seed)
+					refused += n
+				}
+			}
+		}
+		t.Logf("open of %d bytes: in %d runs %d bunches were told not to be sent, %d were refused, and the longest wait for the rate is %v", open, runs, told, refused, longest)
+		require.Less(t, longest, time.Second, "open of %d bytes", open)
+	}
+}

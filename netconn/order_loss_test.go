@@ -1,0 +1,46 @@
+package netconn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestLossAmidReordering: where packets overtake each other all the time and some are lost, late ones are waited for: what is told lost is what the
+// network lost, and little more.
+func TestLossAmidReordering(t *testing.T) {
+	const ms = time.Millisecond
+	for _, each := range []int{2, 10, 40} { // packets a tick
+		for _, loss := range []float64{5, 10, 20} {
+			for seed := uint64(1); seed <= 2; seed++ {
+				l := newLab(t, both(netsim.Settings{Lag: 50 * ms, LagVariance: 15 * ms, Loss: loss}), seed, func(_ int, c *Config) { c.NetSpeed = 10_000_000 })
+				l.fine = ms
+				l.control()
+				l.run(2*time.Second, nil)
+				ch := l.open(0)
+				_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+				require.NoError(t, err)
+				l.run(time.Second, nil)
+				game := func() {
+					for range each {
+						_, err := ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 0, 900), NoMerge: true})
+						require.NoError(t, err)
+						l.conns[0].FlushWritten(l.now)
+					}
+				}
+				l.run(5*time.Second, game)
+				before := l.conns[0].Counters
+				l.lat[1] = nil
+				l.run(10*time.Second, game)
+				n := l.conns[0].Counters
+				lost, acked := float64(n.PacketsLost-before.PacketsLost), float64(n.PacketsAcked-before.PacketsAcked)
+				t.Logf("%d packets a tick, %g %% lost, seed %d: told %.1f %%, median latency %v, 95 %% %v", each, loss, seed, 100*lost/(lost+acked), quant(l.lat[1], .5), quant(l.lat[1], .95))
+				require.Less(t, 100*lost/(lost+acked), loss+3, "%d packets a tick, %g %% lost, seed %d", each, loss, seed)
+			}
+		}
+	}
+}
