@@ -130,6 +130,8 @@ type Adaptive struct {
 	silenced     bool  // nothing has been heard since the rate was halved for that
 	lastCall     time.Duration
 	late         time.Duration // when this process last came late: what it found then had waited for it
+	awaited      time.Duration // when feedback should have come
+	held         time.Duration // when feedback last came so long after that, that it had waited for the peer or the path
 	lastSent     time.Duration
 	lastFeedback time.Duration
 	silentSince  time.Duration // feedback is awaited since
@@ -206,11 +208,11 @@ func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 		a.sendGap = smooth(a.sendGap, min(gap, maxGrain))
 	}
 	if a.inflight == 0 {
-		a.silentSince = now
+		a.silentSince, a.awaited = now, now+a.longest
 		if idle := now - a.lastFeedback; a.lastFeedback == 0 || idle > a.pause(bytes) {
 			a.round.begin(now, id, true)
 		} else if !a.round.open {
-			a.round.begin(a.lastFeedback, id, a.deaf == a.lastID || a.isLate(now))
+			a.round.begin(a.lastFeedback, id, a.deaf == a.lastID || a.isStale(now))
 		}
 	} else if !a.round.open {
 		a.round.begin(now, id, true)
@@ -229,7 +231,7 @@ func (a *Adaptive) pause(bytes int) time.Duration {
 // OnAck takes a delivery and its round trip time.
 func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
 	says := a.feedback(now, id, bytes)
-	if rtt > 0 && !a.isLate(now) {
+	if rtt > 0 && !a.isStale(now) {
 		a.recent.step(now, rtt) // also of a packet sent in a drain: the path may become longer then
 	}
 	if !says {
@@ -259,7 +261,8 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 	a.wake(now)
 	if now > a.lastFeedback {
 		a.settle(now)
-		if a.lastFeedback > 0 && !a.isLate(now) {
+		a.hold(now)
+		if a.lastFeedback > 0 && !a.isStale(now) {
 			a.ackGap = smooth(a.ackGap, min(now-a.lastFeedback, maxAckGap))
 		}
 	}
@@ -267,9 +270,9 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 		a.silenced = false
 		a.forget(now)
 	}
-	a.lastFeedback, a.silentSince = now, now
+	a.lastFeedback, a.silentSince, a.awaited = now, now, now
 	a.inflight = max(a.inflight-bytes, 0)
-	if id <= a.deaf || a.isLate(now) {
+	if id <= a.deaf || a.isStale(now) {
 		return false
 	}
 	r := &a.round
@@ -292,17 +295,30 @@ func (a *Adaptive) feedback(now time.Duration, id int64, bytes int) bool {
 func (a *Adaptive) wake(now time.Duration) {
 	if now-a.lastCall > max(asleep, 4*a.tickGap) && a.lastCall > 0 {
 		a.forget(now)
-		a.silentSince = now
+		a.silentSince, a.awaited, a.late = now, now, now
 	} else if a.tickGap > 0 && now-a.lastCall > 3*a.tickGap+minLate {
 		a.accrue(now)
 		a.pacer.limited()
-		a.round, a.late = round{}, now
+		a.round, a.awaited, a.late = round{}, now, now
 	}
 	a.lastCall = now
 }
 
 // isLate reports whether this process comes too late to time what it finds.
 func (a *Adaptive) isLate(now time.Duration) bool { return a.late > 0 && now == a.late }
+
+// isStale reports whether what comes now has waited for this process, or for the peer's.
+func (a *Adaptive) isStale(now time.Duration) bool {
+	return a.isLate(now) || a.held > 0 && now == a.held
+}
+
+// hold finds out that feedback comes long after it should have: the peer's process was kept from running, or the path stood still, and what comes now
+// has waited there. A queue lets acks come one after the other instead. What comes next counts, however late: the path may have become slower.
+func (a *Adaptive) hold(now time.Duration) {
+	if a.ackGap > 0 && now-a.awaited > heldGaps*a.ackGap+minLate && a.held < a.lastFeedback && !a.isLate(now) {
+		a.held, a.round = now, round{}
+	}
+}
 
 // forget makes what is in flight say nothing.
 func (a *Adaptive) forget(now time.Duration) {
@@ -389,6 +405,7 @@ func (a *Adaptive) curiosity() time.Duration {
 
 const (
 	minLate     = 10 * time.Millisecond  // and three ticks without a call: the process was kept from running
+	heldGaps    = 6                      // times the time between feedback, beyond when it should have come: the peer held it
 	asleep      = 250 * time.Millisecond // and four ticks without a call: the process stood still
 	minPatience = 400 * time.Millisecond
 	maxPatience = 4 * time.Second

@@ -8,7 +8,7 @@ import "time"
 type Controller interface {
 	// OnSent says that packet id left; ids rise by one. A controller that is an Emptier hears of some there.
 	OnSent(now time.Duration, id int64, bytes int)
-	// OnAck says that packet id arrived, rtt after it left (0 when its ack may have waited), OnLost that it is lost. One of
+	// OnAck says that packet id arrived, rtt after it left (0 when its ack may have waited, or when the peer refused the packet), OnLost that it is lost. One of
 	// them is called for each packet, in order of ids. A peer may hold acks back, so
 	// many calls may have the same now.
 	OnAck(now time.Duration, id int64, bytes int, rtt time.Duration)

@@ -223,7 +223,7 @@ func (a *Adaptive) draining(now time.Duration) {
 		a.until = now + a.drainTime(queue)
 		return
 	}
-	vain := !empty && queue >= a.drained*3/4 && queue > a.unclear()
+	vain := (!empty || a.epoch.seen) && queue >= a.drained*3/4 && queue > a.unclear()
 	a.phase = Cruise
 	a.calmSince = now
 	if vain {

@@ -92,3 +92,31 @@ func TestSmallSenderGivesWay(t *testing.T) {
 		}
 	}
 }
+
+// TestBurstsFillNoQueue: who sends in bursts of a second's worth gives way where the link falls to less than that, though what comes between the bursts has
+// the link for itself.
+func TestBurstsFillNoQueue(t *testing.T) {
+	const falls, end = 15 * time.Second, 45 * time.Second
+	for _, s := range []sends{{20, 2000, 21_000}, {20, 10_000, 21_000}, {20, 20_000, 21_000}, {20, 60_000, 21_000}, {20, 200_000, 0}, {60, 20_000, 21_000}} {
+		for _, buffer := range []time.Duration{time.Second, 2 * time.Second} {
+			longest := time.Duration(0)
+			for seed := uint64(1); seed <= 2*seeds; seed++ {
+				l := &paths.Link{Rate: func(now time.Duration) float64 {
+					if now >= falls {
+						return 256e3
+					}
+					return 10e6
+				}, Buffer: buffer, Delay: 25 * time.Millisecond}
+				f, w := s.flow(t, seed, l)
+				w.Run(end)
+				what := fmt.Sprintf("%+v, buffer %v, seed %d", s, buffer, seed)
+				queue := l.Queue(.95, falls+5*time.Second, end)
+				longest = max(longest, queue)
+				require.Less(t, queue, 600*time.Millisecond, what)
+				asked := min(float64(s.rate+s.burst)*8, 256e3)
+				require.Greater(t, f.Delivered(falls+5*time.Second, end), 0.8*asked, what)
+			}
+			t.Logf("%+v, buffer %v: 95 %% of packets waited for less than %v", s, buffer, longest)
+		}
+	}
+}

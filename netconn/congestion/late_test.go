@@ -1,6 +1,7 @@
 package congestion_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -31,6 +32,34 @@ func TestLateAtTheStart(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLatePeerAtTheStart: acks that a peer's process held for 100 to 300 ms while a connection starts are no queue either.
+func TestLatePeerAtTheStart(t *testing.T) {
+	const bits = 100e6
+	const ms = time.Millisecond
+	runs, slow := 0, 0
+	for _, rtt := range []time.Duration{1, 20, 50} {
+		for _, at := range []time.Duration{40, 100, 150, 250, 400, 500} {
+			for _, stall := range []time.Duration{100, 200, 300} {
+				for seed := uint64(1); seed <= 8; seed++ {
+					for _, every := range []time.Duration{0, time.Second / 60} {
+						f := paths.Flow{Controller: controller(t)(), Tick: time.Second / 60, AckEvery: every, Immediate: every == 0, Jitter: ms, PeerAsleep: []paths.Span{{From: at * ms, To: (at + stall) * ms}}}
+						link := paths.Link{Rate: paths.Constant(bits), Buffer: 100 * ms, Delay: rtt * ms / 2}
+						from := (at + stall + 1500) * ms
+						paths.New(seed, &link, &f).Run(from + 2500*ms)
+						what := fmt.Sprintf("round trip %v, peer late by %v at %v, acks every %v, seed %d", rtt*ms, stall*ms, at*ms, every, seed)
+						require.Greater(t, f.Delivered(from+1500*ms, from+2500*ms), 0.8*bits, what)
+						if runs++; f.Delivered(from, from+time.Second) < 0.8*bits {
+							slow++
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d don't use 80 %% of the link after 1.5 s", slow, runs)
+	require.LessOrEqual(t, slow, runs/25)
 }
 
 // TestLateTicks: a process that comes 100 to 300 ms late about once a second loses that time, a sixth of all, and little more.
@@ -93,5 +122,60 @@ func TestSeldomAcks(t *testing.T) {
 		paths.New(1, &link, &f).Run(time.Minute)
 		require.Greater(t, f.Delivered(20*time.Second, time.Minute), 8e6, "acks every %v", every)
 		require.Less(t, link.Queue(.5, 20*time.Second, time.Minute), 30*time.Millisecond, "acks every %v", every)
+	}
+}
+
+// TestStarved: processes that get a CPU less than half of the time, for moments of 200 ms on average and never for 50 to 500 ms in between, find a
+// rate all the same, from the connection's start on.
+func TestStarved(t *testing.T) {
+	const ms, length = time.Millisecond, 10 * time.Second
+	for _, who := range []struct {
+		name                string
+		ours, theirs, apart bool
+		late                int // runs that may have less than a 25th of the link
+	}{{"this process", true, false, false, 0}, {"the peer's", false, true, false, 1}, {"both at once", true, true, false, 0}, {"both, each on its own", true, true, true, 12}} {
+		runs, slow, least := 0, 0, 1.0
+		for _, bits := range []float64{10e6, 100e6} {
+			for _, rtt := range []time.Duration{1, 20, 50} {
+				for _, immediate := range []bool{true, false} {
+					for seed := uint64(1); seed <= 12; seed++ {
+						rng := rand.New(rand.NewPCG(seed, 99))
+						starved := func() (late []paths.Span) {
+							for at := time.Duration(0); at < length; {
+								at += time.Duration(rng.ExpFloat64() * float64(200*ms))
+								to := at + 50*ms + time.Duration(rng.Int64N(int64(450*ms)))
+								late = append(late, paths.Span{From: at, To: to})
+								at = to
+							}
+							return late
+						}
+						f := paths.Flow{Controller: controller(t)(), Tick: time.Second / 60, Immediate: immediate, Jitter: ms}
+						if !immediate {
+							f.AckEvery = time.Second / 60
+						}
+						spans := starved()
+						if who.ours {
+							f.Asleep = spans
+						}
+						if who.apart {
+							spans = starved()
+						}
+						if who.theirs {
+							f.PeerAsleep = spans
+						}
+						link := paths.Link{Rate: paths.Constant(bits), Buffer: 100 * ms, Delay: rtt * ms / 2}
+						paths.New(seed, &link, &f).Run(length)
+						share := f.Delivered(2*time.Second, length) / bits
+						runs++
+						if least = min(least, share); share < 0.04 {
+							slow++
+							t.Logf("%s, %g Mbit/s, round trip %v, immediate %v, seed %d: %.3f of the link", who.name, bits/1e6, rtt*ms, immediate, seed, share)
+						}
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d of %d runs have less than a 25th of the link, the least %.3f", who.name, slow, runs, least)
+		require.LessOrEqual(t, slow, who.late, who.name)
 	}
 }

@@ -45,6 +45,7 @@ func TestRecoversWithOtherSeeds(t *testing.T) {
 		"frozen for 1 s, RTT 400 ms, 10 Hz":         {1},
 		// The way becomes longer amid the drain of a queue, or while bursts hide it.
 		"1 Mbit/s, 280 ms longer for 15 s, RTT 5 ms, 10 Hz":     {7},
+		"1 Mbit/s, 80 ms longer for 15 s, RTT 5 ms, 20 Hz":      {13}, // the drain ends with little in flight
 		"1 Mbit/s, 280 ms longer for 15 s, RTT 40 ms, 10 Hz":    {3},
 		"1 Mbit/s, 280 ms longer for 15 s, RTT 150 ms, 10 Hz":   {3},
 		"1 Mbit/s, 280 ms longer for 15 s, RTT 400 ms, 60 Hz":   {3, 4, 5},

@@ -113,7 +113,7 @@ type outcome struct {
 	through float32       // of them, those that the path loses anyway among them
 	asked   float32       // bytes that the rate of that time allowed
 	took    time.Duration // in which the feedback came
-	left    time.Duration // in which what was acked had been sent, 0 unknown
+	left    time.Duration // in which what was acked had been sent, more than 0; 0 unknown
 	idle    bool          // the application left credit unused
 	busy    bool          // each packet waited in the queue
 }
@@ -133,7 +133,7 @@ func (d *delivery) add(r *round, took, queue time.Duration, expected float64) {
 		out.asked *= float32(took.Seconds() / r.sending.Seconds())
 	}
 	if d.newest > 0 && r.newest > 0 {
-		out.left = r.newest - d.newest
+		out.left = max(r.newest-d.newest, 1) // a burst leaves in no time
 	}
 	if r.newest > 0 {
 		d.newest = r.newest
