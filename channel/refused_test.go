@@ -321,6 +321,56 @@ func TestShortPeerTakesStepByStep(t *testing.T) {
 	require.Zero(t, s.table.Waiting())
 }
 
+// TestWhenAPeerIsShort: from manyVain turns in vain on, of oldest bunches that were lost most, until few enough are; and what that changes.
+func TestWhenAPeerIsShort(t *testing.T) {
+	s := newStub(t, false, noControl)
+	chs := s.refusedChannels(2, 3, 100)
+	tb := s.table
+	require.Zero(t, tb.vain, "they were lost refusedOften only")
+	tb.begunRoom = 1000
+	for i := 1; i < manyVain; i++ {
+		tb.inVain()
+		require.Equal(t, i, tb.vain)
+		require.False(t, tb.short)
+	}
+	require.Equal(t, 1000, tb.begunRoom)
+	tb.turned(100)
+	require.Equal(t, 100, tb.freshTurn)
+	_, ok := s.m.NextTurn()
+	require.False(t, ok)
+	tb.inVain()
+	require.True(t, tb.short && tb.wasShort)
+	require.Zero(t, tb.begunRoom)
+
+	tb.turned(100)
+	require.Equal(t, 100*vainShare, tb.freshTurn)
+	at, ok := s.m.NextTurn()
+	require.True(t, ok)
+	require.Equal(t, s.now+manyVain*time.Millisecond, at)
+	waiting := tb.refused.waiting
+	tb.refused.waiting = 0
+	_, ok = s.m.NextTurn()
+	require.False(t, ok, "none waits")
+	tb.refused.waiting = waiting
+	s.now = at
+	_, ok = s.m.NextTurn()
+	require.False(t, ok, "it is now")
+
+	ch := chs[0]
+	tb.vain = 40
+	tb.refuse(ch, ch.out.at(ch.out.first+1))
+	require.Equal(t, 40, tb.vain, "not its oldest bunch")
+	tb.refuse(ch, ch.out.at(ch.out.first))
+	require.Equal(t, 41, tb.vain)
+	tb.vain = 40
+	tb.notInVain()
+	require.Equal(t, 29, tb.vain)
+	require.True(t, tb.short)
+	tb.notInVain()
+	require.Zero(t, tb.vain, "none is refused any more")
+	require.False(t, tb.short)
+}
+
 // TestRefusedAndClosed: a peer that refuses channels and closes them doesn't make their queue long, nor its count wrong.
 func TestRefusedAndClosed(t *testing.T) {
 	s := newStub(t, false, noControl)
