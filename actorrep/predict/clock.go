@@ -23,6 +23,12 @@ const (
 	strange = 10 * time.Second
 	// maxEarly bounds the arrival times that a server may report.
 	maxEarly = 10 * time.Second
+	// longestGuess bounds two round trips in the first guess: the round trip that a process measures which stood still is that long. A server tells at once
+	// when the guess is too short.
+	longestGuess = 500 * time.Millisecond
+	// hitch is the shortest frame, and unusual how many times as long as the ones before it must be, after which the time is measured anew.
+	hitch   = 200 * time.Millisecond
+	unusual = 4
 	// tooEarly is how many ticks early an input must arrive for the time to jump back. The server refuses inputs that
 	// are 64 early.
 	tooEarly = 32
@@ -44,6 +50,9 @@ type clock struct {
 	drift    float64 // how much faster than this end's the server's clock seems to run
 	step     time.Duration
 	newest   time.Duration
+	local    time.Duration // of the last frame
+	frame    time.Duration // the length of frames, smoothed
+	hitched  bool          // the last frame was unusually long
 }
 
 // need is how far ahead of the local time a tick should have been, when it was made, and which tick it is.
@@ -55,9 +64,16 @@ type madeTick struct{ at, local, shared time.Duration }
 func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 	k.step = step
 	if off := now + k.ahead - reached; k.follower == nil || off < -strange || off > strange {
-		k.n, k.drift, k.newest, k.inTime = 0, 0, 0, false
-		k.restart(reached + 2*roundTrip + startAhead - now)
+		k.forget()
+		k.newest = 0
+		k.restart(reached + min(2*roundTrip, longestGuess) + startAhead - now)
 	}
+}
+
+// forget drops what was measured: the next input that the server tells of sets the time.
+func (k *clock) forget() {
+	k.n, k.drift, k.inTime = 0, 0, false
+	k.ticks = [keptTicks]madeTick{}
 }
 
 // restart makes the time jump.
@@ -71,12 +87,22 @@ func (k *clock) advance(now time.Duration) time.Duration {
 	if k.follower == nil {
 		return 0
 	}
+	if dt := max(now-k.local, 0); k.local > 0 {
+		if k.hitched = dt > hitch && dt > unusual*k.frame; k.hitched {
+			k.forget() // a driver's time counts a second of it at most
+		}
+		k.frame += (dt - k.frame) / 8
+	}
+	k.local = now
 	return k.follower.Advance(now, now+k.ahead)
 }
 
 // made notes when a tick was made, in local and shared time.
 func (k *clock) made(at, local, shared time.Duration) {
 	k.newest = at
+	if k.hitched {
+		return // it is late because of this end, not of the path
+	}
 	k.ticks[at/k.step%keptTicks] = madeTick{at, local, shared}
 }
 

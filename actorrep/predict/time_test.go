@@ -18,14 +18,16 @@ type course struct {
 	*rig.Rig
 	line           *rig.Line
 	server, client *runners
-	clock          float64 // of the client: how fast it runs
+	clock          float64       // of the client: how fast it runs
+	behind         time.Duration // what its clock didn't count
 	frame          time.Duration
+	serverFrame    time.Duration
 
 	serverAt, clientAt time.Duration
 }
 
 func newCourse(t *testing.T, seed uint64, set netsim.Settings) *course {
-	s := &course{clock: 1, frame: time.Second / 60}
+	s := &course{clock: 1, frame: time.Second / 60, serverFrame: time.Second / 60}
 	cfg := config{Input: func(r *runner) keys {
 		return keys{X: int8(int(s.Now/time.Second)%3 - 1), Y: int8(int(s.Now/(700*time.Millisecond))%3 - 1)}
 	}}
@@ -45,14 +47,14 @@ func newCourse(t *testing.T, seed uint64, set netsim.Settings) *course {
 }
 
 // local is the client's time.
-func (s *course) local() time.Duration { return time.Duration(float64(s.Now) * s.clock) }
+func (s *course) local() time.Duration { return time.Duration(float64(s.Now)*s.clock) - s.behind }
 
 func (s *course) run(d time.Duration) {
 	l := s.line
 	for until := s.Now + d; s.Now < until; {
 		s.Now = min(s.serverAt, s.clientAt)
 		if s.Now == s.serverAt {
-			s.serverAt += time.Second / 60
+			s.serverAt += s.serverFrame
 			for p, ok := l.Up.Pop(s.Now); ok; p, ok = l.Up.Pop(s.Now) {
 				_ = l.S.ReceivedPacket(s.Now, p)
 			}

@@ -23,6 +23,30 @@ type queue[S, I any] struct {
 	arrivals [maxQueued]arrival // of the last ones, by tick too
 	newest   time.Duration      // tick of a move
 	ahead    arrival            // the newest move, if it came too far ahead of its tick to wait for it
+	now      time.Duration      // of this end's last frame
+	frame    time.Duration      // the length of its frames, smoothed
+	stood    time.Duration      // this end stood still until then: how early moves for ticks before came says nothing of the path
+}
+
+const (
+	// standstill is the shortest frame, and unusual how many times as long as the ones before it must be, after which this end stood still.
+	standstill = 200 * time.Millisecond
+	unusual    = 4
+)
+
+// skip leaves out the ticks that there is no time for after this end stood still.
+func (s *Server[S, I]) skip(now time.Duration) {
+	q := s.queue
+	if dt := now - q.now; dt > 0 {
+		if q.now > 0 && dt > standstill && dt > unusual*q.frame {
+			q.stood = now
+		}
+		q.now = now
+		q.frame += (dt - q.frame) / 8
+	}
+	if most := time.Duration(s.cfg.MovesPerTick) * s.cfg.Model.Interval; now-s.at > most+s.cfg.Model.Interval {
+		s.at = now - now%s.cfg.Model.Interval - most
+	}
 }
 
 // arrival is when the first copy of a tick's move came.
@@ -36,6 +60,7 @@ func (q *queue[S, I]) index(at, interval time.Duration) int { return int(at / in
 // enqueue puts the moves of a message where their ticks find them.
 func (s *Server[S, I]) enqueue(now time.Duration) {
 	q, m, interval := s.queue, &s.in, s.cfg.Model.Interval
+	s.skip(now)
 	s.heard = now
 	s.ackDue = true // it tells the client how early they came
 	for i := range m.n {
@@ -53,7 +78,7 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 			continue
 		}
 		q.ahead = arrival{}
-		if q.arrivals[q.index(at, interval)].at < at {
+		if at > q.stood && q.arrivals[q.index(at, interval)].at < at {
 			early := max(at-now, 0)
 			if at <= s.at {
 				early = min(at-now, 0)
@@ -79,9 +104,7 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 // play simulates the ticks that have come.
 func (s *Server[S, I]) play(now time.Duration) {
 	interval := s.cfg.Model.Interval
-	if most := time.Duration(s.cfg.MovesPerTick) * interval; now-s.at > most+interval {
-		s.at = now - now%interval - most // this end stood still
-	}
+	s.skip(now)
 	for s.at+interval <= now {
 		s.at += interval
 		s.tick(now)

@@ -1,0 +1,85 @@
+package predict_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestStandingStill: after a client or a server that stood still for 0.1 to 10 s, whose clock then says so or counts a second at most, as a driver's does, inputs come in time
+// again within five seconds. What they wait longer than before is the guess with which the clock began again, less 5 % of the time since.
+func TestStandingStill(t *testing.T) {
+	pauses := []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, 700 * time.Millisecond, time.Second, 1500 * time.Millisecond, 3 * time.Second, 6 * time.Second, 10 * time.Second}
+	for i, pause := range pauses {
+		for _, who := range []string{"client", "client, counted short", "server"} {
+			n, mean := seeds(3), time.Duration(0)
+			for seed := range n {
+				s := newCourse(t, uint64(seed+100*i), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 5})
+				s.run(5*time.Second + time.Duration(seed*37%1000)*time.Millisecond)
+				switch who {
+				case "server":
+					s.serverAt += pause
+				case "client":
+					s.clientAt += pause
+				default:
+					s.clientAt += pause
+					s.behind = max(pause-time.Second, 0)
+				}
+				s.run(pause + 5*time.Second)
+				missed, wait := s.figures(5 * time.Second)
+				c := s.server.Counters().Server
+				require.LessOrEqual(t, missed, 4.0, "%s stood still for %v, seed %d: %+v", who, pause, seed, c)
+				require.Less(t, wait, 300*time.Millisecond, "%s stood still for %v, seed %d: %+v", who, pause, seed, c)
+				mean += wait / time.Duration(n)
+			}
+			if pause <= time.Second {
+				require.Less(t, mean, 20*time.Millisecond+3*tickTime, "%s stood still for %v", who, pause)
+			}
+		}
+	}
+}
+
+// TestLongBadPath: in five minutes at 20 % loss at most 1 % of ticks are without the player's input.
+func TestLongBadPath(t *testing.T) {
+	for seed := range seeds(2) / 2 {
+		s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 20})
+		s.run(10 * time.Second)
+		missed, wait := s.figures(5 * time.Minute)
+		t.Logf("seed %d: %.3f%% missed, wait %v", seed, missed, wait)
+		require.LessOrEqual(t, missed, 1.0)
+		require.Less(t, wait, 20*time.Millisecond+6*tickTime)
+	}
+}
+
+// TestSlowServer: with a server of 4 to 20 frames a second, whose every frame is a pause, a player's inputs come in time.
+func TestSlowServer(t *testing.T) {
+	for _, frame := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
+		for seed := range seeds(3) {
+			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2})
+			s.serverFrame = frame
+			s.run(20 * time.Second)
+			missed, wait := s.figures(30 * time.Second)
+			t.Logf("frames of %v, seed %d: %.3f%% missed, wait %v", frame, seed, missed, wait)
+			require.LessOrEqual(t, missed, 2.0, "frames of %v, seed %d", frame, seed)
+			require.Less(t, wait, 20*time.Millisecond+5*tickTime+2*frame, "frames of %v, seed %d", frame, seed)
+		}
+	}
+}
+
+// TestOtherFrames: a client of 10 to 240 frames a second is in step.
+func TestOtherFrames(t *testing.T) {
+	for _, frame := range []time.Duration{time.Second / 240, time.Second / 144, time.Second / 30, time.Second / 15, 99 * time.Millisecond} {
+		for seed := range seeds(3) {
+			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2})
+			s.frame = frame
+			s.run(10 * time.Second)
+			missed, wait := s.figures(30 * time.Second)
+			t.Logf("frames of %v, seed %d: %.3f%% missed, wait %v", frame, seed, missed, wait)
+			require.LessOrEqual(t, missed, 2.0)
+			require.Less(t, wait, 20*time.Millisecond+5*tickTime+frame)
+		}
+	}
+}
