@@ -62,7 +62,12 @@ type Counters struct {
 	Malformed uint64
 }
 
-type sample struct{ rtt, offset time.Duration }
+type sample struct{ rtt, offset, at time.Duration }
+
+// contradicts reports whether two samples can't both be right: each is off by half its round trip at most, and clocks drift by 2 % at most.
+func (s *sample) contradicts(o *sample) bool {
+	return max(s.offset-o.offset, o.offset-s.offset) > (s.rtt+o.rtt)/2+(s.at-o.at)/50
+}
 
 type waiting struct {
 	number uint16
@@ -141,7 +146,11 @@ func (c *Client) Reply(now time.Duration, r *bitio.Reader) error {
 	}
 	wait.live = false
 	c.Counters.Replies++
-	c.samples[c.taken%c.cfg.Window] = sample{rtt: rtt, offset: server + held + rtt/2 - now}
+	s := sample{rtt: rtt, offset: server + held + rtt/2 - now, at: now}
+	if c.taken > 0 && s.contradicts(&c.best) {
+		c.taken = 0 // one of the clocks was set, or stood still
+	}
+	c.samples[c.taken%c.cfg.Window] = s
 	c.taken++
 	c.best = c.samples[0]
 	for _, s := range c.samples[1:min(c.taken, c.cfg.Window)] {

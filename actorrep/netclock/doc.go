@@ -2,7 +2,8 @@
 //
 // The client asks regularly, and the server answers with its own time. Of the last answers the client uses the one with the shortest
 // round trip, because delays only make an answer worse. With a round trip of rtt the error is at most rtt/2, and almost 0 when
-// both directions take equally long.
+// both directions take equally long. Two answers that can't both be right mean that a clock was set, or stood still: then only the newest
+// counts.
 //
 // The client reads a [Follower] of that estimate. It never goes back, and runs at most a few percent faster or slower than the
 // local clock, so movement based on it is smooth. Only an error above [FollowerConfig.Jump] is handled differently: the time jumps forward,

@@ -271,3 +271,23 @@ func Example() {
 	fmt.Println(now, ok, clock.RTT(), err)
 	// Output: 1h0m0.06s true 80ms <nil>
 }
+
+// TestOwnClockStands: when the client's clock doesn't count all of a pause, as a driver's, which counts a second of it at most, the next answers tell, whatever faster ones came before.
+func TestOwnClockStands(t *testing.T) {
+	for seed := range uint64(20) {
+		link := netsim.Settings{Loss: 10, LagMin: 40 * ms, LagMax: 60 * ms}
+		behind := time.Duration(0)
+		r := newRig(t, netclock.Config{}, link, link, seed, func(now time.Duration) time.Duration { return now + behind + time.Hour })
+		now := time.Duration(0)
+		until := func(end time.Duration) {
+			for ; now < end; now += 10 * ms {
+				r.step(now)
+			}
+		}
+		until(20 * time.Second)
+		require.InDelta(t, time.Hour, r.c.Offset(), float64(20*ms))
+		behind = 500 * ms
+		until(24 * time.Second)
+		require.InDelta(t, time.Hour+behind, r.c.Offset(), float64(20*ms), "seed %d", seed)
+	}
+}
