@@ -123,7 +123,7 @@ func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 			client.CloseIdleConnections()
 			return nil, err
 		}
-		return newSocketLink(conn), nil
+		return socketLink{conn}, nil
 	}
 	t := &webtransport.Transport{TLSClientConfig: conf, QUICConfig: &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, HandshakeIdleTimeout: headerTime,
 		MaxIdleTimeout: idleTime, KeepAlivePeriod: keepAlive}}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -111,6 +112,110 @@ func TestDownTheLadder(t *testing.T) {
 	g.until("it is back by WebTransport", func() bool { return slices.Equal(way(), []Way{WebTransport}) && joined == 2 })
 	require.ErrorIs(t, g.ended[0].Err, driver.ErrReplaced)
 	require.NoError(t, r.Err())
+}
+
+// TestLadderHandsOver: what is written and set before a way answers holds for the way that does, and who waits to read goes on waiting there.
+func TestLadderHandsOver(t *testing.T) {
+	d := newDoor(t, ServerConfig{})
+	cfg := LadderConfig{URL: d.url, Ways: []Way{WebSocket}, Dial: DialConfig{CertificateHash: d.hash}}
+	to := netip.MustParseAddrPort("192.0.2.1:7")
+	message := func(text string) []udp.Message { return []udp.Message{{Buf: []byte(text), Addr: to}} }
+	in, got := []udp.Message{{Buf: make([]byte, maxDatagram)}}, []udp.Message{{Buf: make([]byte, maxDatagram)}}
+
+	s := &Ladder{wait: newInbox(0, 0), sent: newOutbox(sendBuffer), stop: func() {}}
+	_, err := s.WriteBatch(message("before"))
+	require.NoError(t, err)
+	c := d.dial(WebSocket)
+	require.True(t, s.choose(rung{Attempt{Way: WebSocket}, c}))
+	require.False(t, s.choose(rung{Attempt{Way: WebSocket}, c}), "one way is enough")
+	_, err = s.WriteBatch(message("after"))
+	require.NoError(t, err)
+	for _, want := range []string{"before", "after"} {
+		require.NoError(t, d.SetReadDeadline(time.Now().Add(patience)))
+		_, err = d.Server.ReadBatch(in)
+		require.NoError(t, err)
+		require.Equal(t, want, string(in[0].Data()))
+	}
+	require.NoError(t, s.Close())
+
+	late := &Ladder{wait: newInbox(0, 0), sent: newOutbox(sendBuffer), stop: func() {}}
+	require.NoError(t, late.SetReadDeadline(time.Unix(1, 0)))
+	require.True(t, late.choose(rung{Attempt{Way: WebSocket}, d.dial(WebSocket)}))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := late.ReadBatch(got)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	case <-time.After(patience):
+		t.Error("the deadline was forgotten")
+	}
+	require.NoError(t, late.Close())
+
+	l, err := DialBest(t.Context(), cfg)
+	require.NoError(t, err)
+	go func() {
+		_, err := l.ReadBatch(got)
+		ended <- err
+	}()
+	_, err = l.WriteBatch(message("hello"))
+	require.NoError(t, err)
+	eventually(t, "it answers", func() bool { _, ok := l.Way(); return ok })
+	_, err = l.WriteBatch(message("hello"))
+	require.NoError(t, err)
+	_, err = d.Server.ReadBatch(in)
+	require.NoError(t, err)
+	_, err = d.WriteBatch([]udp.Message{{Buf: []byte("welcome"), Addr: in[0].Addr}})
+	require.NoError(t, err)
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+		require.Equal(t, "welcome", string(got[0].Data()))
+	case <-time.After(patience):
+		t.Error("who waited wasn't woken")
+	}
+	require.NoError(t, l.Close())
+}
+
+// TestProbeLiars: only the server's answer to what was asked counts.
+func TestProbeLiars(t *testing.T) {
+	server, err := udp.Listen("127.0.0.1:0", udp.Config{})
+	require.NoError(t, err)
+	defer server.Close()
+	other, err := udp.Listen("127.0.0.1:0", udp.Config{})
+	require.NoError(t, err)
+	defer other.Close()
+	l, err := DialBest(t.Context(), LadderConfig{UDP: server.LocalAddr()})
+	require.NoError(t, err)
+	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	for i := range 6 {
+		require.NoError(t, server.SetReadDeadline(time.Now().Add(patience)))
+		_, err := server.ReadBatch(in)
+		require.NoError(t, err, "it asks on after %d lies", i)
+		require.True(t, isProbe(in[0].Data(), probeAsk))
+		answer := append([]byte{probeAnswer}, in[0].Data()[1:]...)
+		from := server
+		switch i {
+		case 1:
+			from = other
+		case 2, 3:
+			answer[len(answer)-1]++
+		case 4:
+			answer = append(answer, 0)
+		case 0:
+			answer[0] = probeAsk
+		}
+		if i < 5 {
+			_, ok := l.Way()
+			require.False(t, ok)
+		}
+		_, err = from.WriteBatch([]udp.Message{{Buf: answer, Addr: in[0].Addr}})
+		require.NoError(t, err)
+	}
+	eventually(t, "it answers", func() bool { _, ok := l.Way(); return ok })
+	require.NoError(t, l.Close())
 }
 
 // TestLadderEnds: when no way answers the error says what went wrong with each; Close ends attempts that are under way.

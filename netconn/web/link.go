@@ -45,11 +45,6 @@ type socketLink struct {
 	conn *websocket.Conn
 }
 
-func newSocketLink(c *websocket.Conn) socketLink {
-	c.SetReadLimit(maxDatagram)
-	return socketLink{c}
-}
-
 func (l socketLink) send(p []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
@@ -80,8 +75,8 @@ func (l socketLink) receive(b *inbox) ([]byte, error) {
 			return p[:n], nil
 		}
 	}
-	if err == nil || errors.Is(err, websocket.ErrMessageTooBig) {
-		return nil, errLong
+	if err == nil {
+		err = errLong
 	}
 	return nil, err
 }

@@ -351,7 +351,7 @@ func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link,
 		if err != nil {
 			return nil, err
 		}
-		return newSocketLink(c), nil
+		return socketLink{c}, nil
 	}
 	s.mu.Lock()
 	sessions := s.sessions

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,16 +55,21 @@ func TestMessages(t *testing.T) {
 	})
 	require.Equal(t, maxDatagram, in[0].N)
 
-	long := d.must(nil)
-	require.NoError(t, long.Write(t.Context(), websocket.MessageBinary, make([]byte, maxDatagram+1)))
-	_, _, err := long.Read(t.Context())
-	require.Equal(t, websocket.StatusMessageTooBig, websocket.CloseStatus(err))
+	for _, n := range []int{maxDatagram + 1, 30_000, 1 << 20} {
+		long := d.must(nil)
+		_ = long.Write(t.Context(), websocket.MessageBinary, make([]byte, n)) // of a very long one the rest isn't taken
+		_, _, err := long.Read(t.Context())
+		if n < 1<<20 {
+			require.Equal(t, websocket.StatusMessageTooBig, websocket.CloseStatus(err), n)
+		}
+		require.Error(t, err)
+	}
 	text := d.must(nil)
 	require.NoError(t, text.Write(t.Context(), websocket.MessageText, []byte("hello")))
-	_, _, err = text.Read(t.Context())
+	_, _, err := text.Read(t.Context())
 	require.Equal(t, websocket.StatusUnsupportedData, websocket.CloseStatus(err))
 	require.ErrorContains(t, err, "binary")
-	eventually(t, "counted", func() bool { n := d.Counters(); return n.Long == 1 && n.Text == 1 })
+	eventually(t, "counted", func() bool { n := d.Counters(); return n.Long == 3 && n.Text == 1 })
 	require.Equal(t, 1, d.Len(), "nobody else is disturbed")
 	n, err := d.TryReadBatch(in)
 	require.NoError(t, err)
@@ -492,5 +498,43 @@ func TestLastWords(t *testing.T) {
 		if way == WebSocket {
 			require.Equal(t, []string{"last words"}, got)
 		}
+	}
+}
+
+// noted is a session that notes what is sent.
+type noted struct {
+	sent   []string
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (n *noted) send(p []byte) error {
+	n.sent = append(n.sent, string(p))
+	return nil
+}
+
+func (n *noted) receive(*inbox) ([]byte, error) {
+	<-n.closed
+	return nil, io.EOF
+}
+
+func (n *noted) close(error) { n.once.Do(func() { close(n.closed) }) }
+
+// TestClosedAtOnce: what is written is sent even when Close comes before its goroutine has run.
+func TestClosedAtOnce(t *testing.T) {
+	for range 100 {
+		s, err := NewServer(ServerConfig{})
+		require.NoError(t, err)
+		n, _ := s.take(netip.MustParseAddr("192.0.2.1"))
+		require.Nil(t, n)
+		l := &noted{closed: make(chan struct{})}
+		s.begin(WebSocket, netip.MustParseAddrPort("192.0.2.1:1"), l, func() {})
+		for addr := range s.peers {
+			_, err := s.WriteBatch([]udp.Message{{Buf: []byte("last words"), Addr: addr}})
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Close())
+		require.Equal(t, []string{"last words"}, l.sent)
+		require.Zero(t, s.open+s.half)
 	}
 }
