@@ -226,7 +226,7 @@ func endlessBlocks(e *env) figure {
 
 func closedBlocks(*env) figure {
 	failed := 0
-	b := message.NewBlocks(message.BlocksConfig{Failed: func(_ int64, err error) {
+	b := message.NewBlocks(message.BlocksConfig{Broken: func(_ int64, err error) {
 		if errors.Is(err, message.ErrNoChan) {
 			failed++
 		}

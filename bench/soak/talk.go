@@ -78,12 +78,12 @@ func newTalk(key, peerKey uint64, rng *rand.Rand, problem func(string, ...any)) 
 		t.messages[mode] = message.Attach(message.New(message.Config{Mode: message.Mode(mode), Kinds: &reg}))
 		t.messages[mode].Failed = func(err error) { problem("messages of mode %d: %v", mode, err) }
 	}
-	t.blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, MaxBlocks: 2, Received: t.tookBlock,
-		Failed: func(id int64, err error) {
-			if !errors.Is(err, message.ErrNoChan) { // the client has left
-				problem("block %d: %v", id, err)
-			}
-		}})
+	failed := func(id int64, err error) {
+		if !errors.Is(err, message.ErrNoChan) { // the client has left
+			problem("block %d: %v", id, err)
+		}
+	}
+	t.blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, MaxBlocks: 2, Received: t.tookBlock, Failed: failed, Broken: failed})
 	return t
 }
 

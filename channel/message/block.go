@@ -34,7 +34,7 @@ import (
 // too large for the peer is an error of Send, or of Failed when it was sent before the bounds were known, and blocks that
 // are too many wait. What is being received counts within the MaxMemory of the connection, so the bounds that are told
 // are at most what 15/16 of channel.Channel.MaxHold have room for: 2.55 MB with the 8 MiB of a server, 20.5 MB with the
-// 64 MiB of a client. When other data has taken that memory, a block is refused, which Failed tells at both ends.
+// 64 MiB of a client. When other data has taken that memory, a block is refused, which Failed and Broken tell.
 // The receiver keeps the fragments that came, at most 4096 ahead of the first that is missing, whatever size a
 // block claims. The note that a block is done tells the sender that it has arrived whole.
 type Blocks struct {
@@ -79,9 +79,12 @@ type BlocksConfig struct {
 	Progress func(id int64, have, total int)
 	// Sent is called when the peer has confirmed a whole block. May be nil.
 	Sent func(id int64)
-	// Failed is called, at either end, for a block that was begun and doesn't arrive: with ErrChecksum, with ErrBlockBig
-	// when the peer's bounds arrived after Send, with ErrRoom, or with ErrNoChan when the channel closed. May be nil.
+	// Failed is called for a block of this end's that isn't known to have arrived: with ErrChecksum, with ErrBlockBig when the
+	// peer's bounds arrived after Send, with ErrRoom, or with ErrNoChan when the channel closed. May be nil.
 	Failed func(id int64, err error)
+	// Broken is called on the receiving side for a block of the peer's that was begun and doesn't arrive: with ErrChecksum, ErrRoom or
+	// ErrNoChan. May be nil.
+	Broken func(id int64, err error)
 }
 
 // BlockCounters counts what Blocks did.
@@ -306,6 +309,12 @@ func (b *Blocks) fail(id int64, err error) {
 	}
 }
 
+func (b *Blocks) broken(id int64, err error) {
+	if b.cfg.Broken != nil {
+		b.cfg.Broken(id, err)
+	}
+}
+
 // ReceivedAck implements channel.Handler.
 func (b *Blocks) ReceivedAck(_ *channel.Channel, packetID int64) {
 	b.settle(packetID, b.ackFragment)
@@ -315,7 +324,8 @@ func (b *Blocks) ReceivedAck(_ *channel.Channel, packetID int64) {
 // ReceivedNak implements channel.Handler.
 func (b *Blocks) ReceivedNak(_ *channel.Channel, packetID int64) { b.settle(packetID, b.loseFragment) }
 
-// Closed is the channel's: what was under way has failed, and is let go of. Afterwards it may be the handler of another channel.
+// Closed is the channel's: what was under way has failed, and is let go of. Afterwards it may be the handler of another channel, on
+// which ids begin at 0 again.
 func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
 	sending, receiving := b.sending, b.receiving
 	*b = Blocks{cfg: b.cfg, ours: b.cfg.bounds(), Counters: b.Counters}
@@ -326,6 +336,6 @@ func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
 		blk.failed = true
 	}
 	for _, blk := range receiving {
-		b.fail(blk.id, ErrNoChan)
+		b.broken(blk.id, ErrNoChan)
 	}
 }

@@ -23,7 +23,7 @@ func TestBlocksWithinMaxMemory(t *testing.T) {
 				require.ErrorIs(t, err, message.ErrBlockBig)
 				refused++
 			}}
-			in := message.BlocksConfig{MaxBlocks: blocks, Failed: func(id int64, err error) { t.Error(memory, id, err) }}
+			in := message.BlocksConfig{MaxBlocks: blocks, Broken: func(id int64, err error) { t.Error(memory, id, err) }}
 			x := newTransferIn(t, netsim.Settings{Loss: 5, Lag: 20 * time.Millisecond}, 3, netconn.Protocol{}, bucket, out, in, func(c *netconn.Config) { c.MaxMemory = memory })
 			_, err := x.out.Send(make([]byte, memory)) // before the bounds are known
 			require.NoError(t, err)
@@ -64,7 +64,11 @@ func TestBlocksWithinMaxMemory(t *testing.T) {
 func TestBlockWithoutRoom(t *testing.T) {
 	var failed [2][]error
 	cfg := func(i int) message.BlocksConfig {
-		return message.BlocksConfig{MaxBlocks: 8, Failed: func(_ int64, err error) { failed[i] = append(failed[i], err) }}
+		note := func(_ int64, err error) { failed[i] = append(failed[i], err) }
+		if i == 0 {
+			return message.BlocksConfig{MaxBlocks: 8, Failed: note}
+		}
+		return message.BlocksConfig{MaxBlocks: 8, Broken: note}
 	}
 	x := newTransferIn(t, netsim.Settings{Loss: 5, Lag: 20 * time.Millisecond}, 3, netconn.Protocol{}, bucket, cfg(0), cfg(1), func(c *netconn.Config) { c.MaxMemory = 1 << 20 })
 	for range 20 {
@@ -121,7 +125,7 @@ func TestBlockIDsWrap(t *testing.T) {
 	const n = 70_000
 	sent, began := 0, 0
 	out := message.BlocksConfig{MaxBlocks: 512, Sent: func(int64) { sent++ }}
-	x := newTransferOf(t, netsim.Settings{Lag: 5 * time.Millisecond}, 3, bucket, out, message.BlocksConfig{MaxBlocks: 512, Failed: func(id int64, err error) { t.Error(id, err) }})
+	x := newTransferOf(t, netsim.Settings{Lag: 5 * time.Millisecond}, 3, bucket, out, message.BlocksConfig{MaxBlocks: 512, Broken: func(id int64, err error) { t.Error(id, err) }})
 	came := 0
 	for came < n || sent < n {
 		require.Less(t, x.now, 10*time.Minute, "%d of %d", came, n)

@@ -64,7 +64,7 @@ func (b *Blocks) receiveFragment(r *bitio.Reader) error {
 	if errors.Is(err, ErrRoom) {
 		_ = b.finish(id) // find has checked it
 		b.tell(note{noteRefused, id})
-		b.fail(id, ErrRoom)
+		b.broken(id, ErrRoom)
 		return nil
 	}
 	return err
@@ -146,7 +146,7 @@ func (b *Blocks) complete(blk *inBlock) {
 	whole := blk.join()
 	if crc32.Checksum(whole, castagnoli) != blk.sum {
 		b.tell(note{noteDamaged, blk.id})
-		b.fail(blk.id, ErrChecksum)
+		b.broken(blk.id, ErrChecksum)
 		return
 	}
 	b.tell(note{noteDone, blk.id})

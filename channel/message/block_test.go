@@ -39,7 +39,7 @@ type transfer struct {
 
 func newTransfer(t *testing.T, set netsim.Settings, seed uint64, controller func() congestion.Controller) *transfer {
 	failed := func(id int64, err error) { t.Error(id, err) }
-	return newTransferOf(t, set, seed, controller, message.BlocksConfig{}, message.BlocksConfig{Failed: failed})
+	return newTransferOf(t, set, seed, controller, message.BlocksConfig{}, message.BlocksConfig{Broken: failed})
 }
 
 func newTransferOf(t *testing.T, set netsim.Settings, seed uint64, controller func() congestion.Controller, out, in message.BlocksConfig) *transfer {
@@ -230,10 +230,14 @@ func TestBlockTooLargeForThePeer(t *testing.T) {
 func TestBlockClose(t *testing.T) {
 	failed := [2]int{}
 	cfg := func(i int) message.BlocksConfig {
-		return message.BlocksConfig{Failed: func(_ int64, err error) {
+		note := func(_ int64, err error) {
 			require.ErrorIs(t, err, message.ErrNoChan)
 			failed[i]++
-		}}
+		}
+		if i == 0 {
+			return message.BlocksConfig{Failed: note}
+		}
+		return message.BlocksConfig{Broken: note}
 	}
 	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond, Bandwidth: 1e6, QueueDelay: 50 * time.Millisecond}, 1, bucket, cfg(0), cfg(1))
 	_, err := x.out.Send(data(1, 1<<20))
@@ -349,4 +353,30 @@ func TestBlocksAfterDays(t *testing.T) {
 			x.step(time.Second)
 		}
 	}
+}
+
+// TestFailedIsOfOurBlocks: both ends count their blocks from 0, so what becomes of a peer's block isn't said of one's own.
+func TestFailedIsOfOurBlocks(t *testing.T) {
+	var said []string
+	say := func(what string) func(int64) {
+		return func(id int64) { said = append(said, fmt.Sprint(what, " ", id)) }
+	}
+	in := message.BlocksConfig{Sent: say("sent"), Failed: func(id int64, _ error) { say("failed")(id) }, Broken: func(id int64, _ error) { say("broken")(id) }}
+	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond, Bandwidth: 1e6, QueueDelay: 50 * time.Millisecond}, 1, bucket, message.BlocksConfig{}, in)
+	_, err := x.out.Send(data(1, 1<<20))
+	require.NoError(t, err)
+	until := func(done func() bool) {
+		for !done() {
+			require.Less(t, x.now, time.Minute)
+			x.in.Tick()
+			x.step(16 * time.Millisecond)
+		}
+	}
+	until(func() bool { return x.in.Held() > 0 })
+	_, err = x.in.Send([]byte{1})
+	require.NoError(t, err)
+	until(func() bool { return len(said) > 0 })
+	require.NoError(t, x.blocks.Close(0))
+	until(func() bool { return x.in.Held() == 0 })
+	require.Equal(t, []string{"sent 0", "broken 0"}, said)
 }

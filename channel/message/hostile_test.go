@@ -43,7 +43,7 @@ func TestBlocksClosedAmidAProgress(t *testing.T) {
 	b = message.NewBlocks(message.BlocksConfig{
 		Progress: func(int64, int, int) { b.Closed(nil, 0) },
 		Received: func(int64, []byte) { said = append(said, "received") },
-		Failed: func(_ int64, err error) {
+		Broken: func(_ int64, err error) {
 			require.ErrorIs(t, err, message.ErrNoChan)
 			said = append(said, "failed")
 		},
@@ -57,7 +57,7 @@ func TestBlocksClosedAmidAProgress(t *testing.T) {
 // won't come.
 func TestBlockWithdrawnAfterItBegan(t *testing.T) {
 	var failed []error
-	in := message.BlocksConfig{Failed: func(_ int64, err error) { failed = append(failed, err) }}
+	in := message.BlocksConfig{Broken: func(_ int64, err error) { failed = append(failed, err) }}
 	x := newTransferOf(t, netsim.Settings{Lag: 10 * time.Millisecond}, 1, bucket, message.BlocksConfig{}, in)
 	_, err := x.out.Send(make([]byte, 1<<20))
 	require.NoError(t, err)

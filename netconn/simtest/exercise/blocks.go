@@ -28,12 +28,13 @@ func (e *end) startBlocks() {
 
 func (e *end) newBlocks() *blocks {
 	b := &blocks{flow: flow{e: e, out: e.newStream("blocks", simtest.ExactlyOnce)}}
-	b.Blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, Received: b.received, Failed: func(id int64, err error) {
+	failed := func(id int64, err error) {
 		if errors.Is(err, message.ErrNoChan) {
 			return // the connection ended amid it
 		}
 		e.g.w.Failf("order", "%v: block %d: %v", e, id, err)
-	}})
+	}
+	b.Blocks = message.NewBlocks(message.BlocksConfig{MaxBytes: 1 << 20, Received: b.received, Failed: failed, Broken: failed})
 	e.blocks = b
 	e.works = append(e.works, b)
 	return b
