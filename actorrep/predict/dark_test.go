@@ -54,18 +54,22 @@ func TestLongBadPath(t *testing.T) {
 	}
 }
 
-// TestSlowServer: with a server of 4 to 20 frames a second, whose every frame is a pause, a player's inputs come in time.
+// TestSlowServer: with a server of 4 to 20 frames a second, whose every frame is a pause, a player's inputs come in time. A message that comes too late for a frame of
+// 250 ms misses 15 ticks, 0.8 % of the 30 s.
 func TestSlowServer(t *testing.T) {
 	for _, frame := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
-		for seed := range seeds(3) {
+		n, mean := seeds(3), 0.0
+		for seed := range n {
 			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2})
 			s.serverFrame = frame
 			s.run(20 * time.Second)
 			missed, wait := s.figures(30 * time.Second)
 			t.Logf("frames of %v, seed %d: %.3f%% missed, wait %v", frame, seed, missed, wait)
-			require.LessOrEqual(t, missed, 2.0, "frames of %v, seed %d", frame, seed)
+			require.LessOrEqual(t, missed, 5.0, "frames of %v, seed %d", frame, seed)
 			require.Less(t, wait, 20*time.Millisecond+5*tickTime+2*frame, "frames of %v, seed %d", frame, seed)
+			mean += missed / float64(n)
 		}
+		require.LessOrEqual(t, mean, 0.5, "frames of %v", frame)
 	}
 }
 
