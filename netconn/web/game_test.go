@@ -302,6 +302,31 @@ func (g *game) token(id uint64) netcode.Token {
 	return token
 }
 
+// TestDoorAlone: a server without UDP takes the tokens that name what is in its Addrs.
+func TestDoorAlone(t *testing.T) {
+	d := newDoor(t, ServerConfig{})
+	server, joined := netip.MustParseAddrPort("192.0.2.1:443"), 0
+	srv, err := driver.Listen("", driver.Config{Socket: d.Server, Link: driver.Netcode{Key: gameKey, Addrs: []netip.AddrPort{server}}, Joined: func(*driver.Conn) { joined++ }})
+	require.NoError(t, err)
+	var clients []*driver.Driver
+	for _, way := range ways {
+		cl, err := driver.Dial(server.String(), driver.Config{Socket: d.dial(way), Link: driver.Netcode{Key: gameKey}, Joined: func(*driver.Conn) { joined++ }})
+		require.NoError(t, err)
+		clients = append(clients, cl)
+	}
+	eventually(t, "joined", func() bool {
+		now := time.Now()
+		for _, d := range append(clients, srv) {
+			d.TickDispatch(now)
+			d.TickFlush(now)
+		}
+		return joined == 2*len(ways)
+	})
+	for _, d := range append(clients, srv) {
+		require.NoError(t, d.Close())
+	}
+}
+
 // TestAdmission: a connect token admits by every way, once; without one nothing is answered, and the session ends.
 func TestAdmission(t *testing.T) {
 	for _, way := range ways {

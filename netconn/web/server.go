@@ -146,7 +146,8 @@ func (s *Server) Len() int {
 	return len(s.peers)
 }
 
-// LocalAddr is udp.Socket's: an address of no machine, as a driver that has only the door for its socket has no other. Its connect tokens name any.
+// LocalAddr is udp.Socket's: 0.0.0.0:0, an address of no machine. A driver that has only the door for its socket needs driver.Netcode's Addrs: what the
+// connect tokens name.
 func (s *Server) LocalAddr() netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 }
