@@ -150,6 +150,9 @@ type RPC[A Actor, P any] struct {
 //	...
 //	err := Fire.Call(soldier, dir)
 //
+// A call that was under way when the actor got another owner is refused on arrival. Its client isn't told: it learns of its
+// new role.
+//
 // f may be nil, here and for the other kinds: set it with Handle, or leave it out at the end that doesn't run it.
 func ServerRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
 	return newRPC(serverRPC, f, options)

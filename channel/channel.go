@@ -162,8 +162,9 @@ func (ch *Channel) Handler() Handler { return ch.handler }
 // OpenedLocally reports whether this end opened the channel. Only that end may close it.
 func (ch *Channel) OpenedLocally() bool { return ch.openedLocally }
 
-// OpenAcked reports whether the peer has the channel: it opened it, or acked our open.
-func (ch *Channel) OpenAcked() bool { return ch.openAcked }
+// OpenAcked reports whether the peer has the channel: it opened it, acked our open, or has sent reliable bunches on it. These
+// may be handled before the ack in their packet, see netconn.Config.ReorderWindow.
+func (ch *Channel) OpenAcked() bool { return ch.openAcked || ch.released }
 
 // Closing reports whether the channel is closed, or a close is in flight.
 func (ch *Channel) Closing() bool { return ch.closing || ch.closed }

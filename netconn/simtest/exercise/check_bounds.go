@@ -9,13 +9,17 @@ func (e *end) checkBounds() {
 	if window == 0 {
 		window = 256
 	}
-	// Beyond a full window a packet leaves each KeepAlive, at most until the connection times out.
+	// Beyond a full window a packet leaves each KeepAlive, at most until the connection times out, and for each packet received one with its ack.
+	n, received := e.conn.Stats().PacketsInFlight, e.conn.Counters.PacketsReceived
+	if n <= window {
+		e.answered = received
+	}
 	keepAlive := o.keepAlive
 	if keepAlive == 0 {
 		keepAlive = 200 * time.Millisecond
 	}
 	window += int(2*o.timeout/keepAlive) + 2
-	if n := e.conn.Stats().PacketsInFlight; n > window {
+	if n > window+int(received-e.answered) {
 		e.g.w.Failf("bounds", "%v: %d packets in flight", e, n)
 	}
 	if t.Len() > maxChannels {

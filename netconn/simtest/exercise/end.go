@@ -16,23 +16,24 @@ import (
 
 // end is one end of a connection.
 type end struct {
-	g       *Game
-	p       *program
-	id      int
-	conn    *driver.Conn
-	fates   *simtest.Fates
-	peer    *end
-	joined  bool
-	crashed bool
-	result  *netconn.CloseResult
-	said    string // what it gave as the reason when it closed
-	aborted bool
-	pipes   []*pipe
-	queues  [3]*queue
-	blocks  *blocks
-	turns   *turns
-	actors  *actors
-	works   []work
+	g        *Game
+	p        *program
+	id       int
+	conn     *driver.Conn
+	fates    *simtest.Fates
+	peer     *end
+	joined   bool
+	crashed  bool
+	result   *netconn.CloseResult
+	said     string // what it gave as the reason when it closed
+	aborted  bool
+	answered uint64 // packets received before more were in flight than the window has
+	pipes    []*pipe
+	queues   [3]*queue
+	blocks   *blocks
+	turns    *turns
+	actors   *actors
+	works    []work
 
 	liar   bool                      // its client lies
 	tells  []*stream                 // calls to its client
