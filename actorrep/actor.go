@@ -136,8 +136,12 @@ func (b *Base) SetOwner(p *Peer) {
 	if b.owner == p {
 		return
 	}
-	if b.rep != nil && b.owner != nil {
-		b.flushCalls(b.owner) // with the values that the old owner may still see
+	if b.rep != nil {
+		b.world.enter()
+		defer b.world.exit()
+		if b.owner != nil {
+			b.flushCalls(b.owner) // with the values that the old owner may still see
+		}
 	}
 	b.owner = p
 	b.audienceChanged()
@@ -286,10 +290,16 @@ func (b *Base) SetUpdateFrequency(hz float64) error {
 	}
 	b.rep.interval = 0
 	if hz > 0 {
-		b.rep.interval = time.Duration(float64(time.Second) / hz)
+		b.rep.interval = intervalOf(hz)
 	}
 	b.world.reschedule(b)
 	return nil
+}
+
+// intervalOf is the time between two compares at a frequency, a century at most: what isn't a Duration any more.
+func intervalOf(hz float64) time.Duration {
+	const longest = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(float64(time.Second)/hz, float64(longest)))
 }
 
 // SetDormant(true) puts an actor that won't change to sleep. Once every connection has its last values, its channels
@@ -323,6 +333,8 @@ func (b *Base) TearOff() error {
 	if b.tornOff {
 		return nil
 	}
+	b.world.enter()
+	defer b.world.exit()
 	b.MarkDirty()
 	b.world.compare(b)
 	b.tornOff = true

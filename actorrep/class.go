@@ -75,7 +75,7 @@ func UpdateFrequency(hz float64) ClassOption {
 		if !(hz > 0) {
 			return fmt.Errorf("actorrep: UpdateFrequency %v must be above 0", hz)
 		}
-		c.interval = time.Duration(float64(time.Second) / hz)
+		c.interval = intervalOf(hz)
 		return nil
 	})
 }
@@ -87,7 +87,7 @@ func Adaptive(lowestHz float64) ClassOption {
 		if !(lowestHz > 0) {
 			return fmt.Errorf("actorrep: Adaptive %v must be above 0", lowestHz)
 		}
-		c.slowest = time.Duration(float64(time.Second) / lowestHz)
+		c.slowest = intervalOf(lowestHz)
 		return nil
 	})
 }

@@ -42,7 +42,8 @@ type client struct {
 	warned    bool      // that ChannelTypes wasn't called
 	dropped   int       // calls dropped because too many waited
 	leaving   []*mirror // actors that disappear once their calls have run
-	referring []*mirror // with references that have notifies
+	referring []*mirror // with references that have notifies; see refer
+	tidyAt    int       // its length from which on those that are over are dropped first
 }
 
 // event is something to tell the game in the next Step.
@@ -99,6 +100,8 @@ type replicationHandler struct {
 }
 
 func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	h.world.enter()
+	defer h.world.exit()
 	h.world.Counters.Received++
 	if !in.Reliable {
 		if err := h.records(in); err != nil {
@@ -282,6 +285,18 @@ func (c *client) missReferences(gone *mirror) {
 	clear(c.referring[len(kept):])
 	c.referring = kept
 }
+
+// refer notes that a mirror has references with notifies. An actor that sleeps and wakes has a mirror each time, and the last
+// one counts.
+func (c *client) refer(m *mirror) {
+	if len(c.referring) >= c.tidyAt {
+		c.referring = slices.DeleteFunc(c.referring, func(m *mirror) bool { return m.b == nil || m.b.mirror != m })
+		c.tidyAt = 2*len(c.referring) + leastReferring
+	}
+	c.referring = append(c.referring, m)
+}
+
+const leastReferring = 16
 
 // refersTo reports whether a field that has a notify refers to an actor.
 func (m *mirror) refersTo(id netguid.GUID, field int) bool {

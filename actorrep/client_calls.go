@@ -44,9 +44,7 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 		w.Counters.CallsDropped++
 		if proc := &m.class.rpcs[id]; local < 0 && m.class.local != nil && !proc.told {
 			proc.told = true
-			if w.cfg.Failed != nil {
-				w.cfg.Failed(fmt.Errorf("%w: the server calls %s.%s", ErrNoProcedure, m.class.name, proc.name))
-			}
+			w.report(fmt.Errorf("%w: the server calls %s.%s", ErrNoProcedure, m.class.name, proc.name))
 		}
 		return nil
 	}
@@ -77,9 +75,7 @@ func (c *client) run(p *pendingCall) {
 	}
 	if err := p.proc.run(Call{World: c.world, Frame: p.frame, Now: c.world.now}, b.self, p.params); err != nil {
 		c.world.Counters.CallErrors++
-		if c.world.cfg.Failed != nil {
-			c.world.cfg.Failed(fmt.Errorf("%s.%s: %w", p.m.class.name, p.proc.name, err))
-		}
+		c.world.report(fmt.Errorf("%s.%s: %w", p.m.class.name, p.proc.name, err))
 	}
 }
 

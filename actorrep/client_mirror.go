@@ -63,6 +63,8 @@ func (c *client) place(m *mirror) {
 
 func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	w := m.world
+	w.enter()
+	defer w.exit()
 	w.Counters.Received++
 	if m.bad {
 		return
@@ -104,7 +106,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 		m.b.mirror = m
 		w.client.setMirror(m)
 		if m.class.local.tellsRefs != 0 {
-			w.client.referring = append(w.client.referring, m)
+			w.client.refer(m)
 		}
 	default:
 		if old != nil {
@@ -135,7 +137,7 @@ func (m *mirror) spawn(id, parent netguid.GUID) {
 		n.Init()
 	}
 	if c.tellsRefs != 0 {
-		w.client.referring = append(w.client.referring, m)
+		w.client.refer(m)
 	}
 	w.Counters.Spawned++
 	w.client.events = append(w.client.events, event{kind: eventSpawned, m: m, a: a})
@@ -390,6 +392,8 @@ func (m *mirror) ReceivedNak(*channel.Channel, int64) {}
 // decoded.
 func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c := m.world.client
+	c.world.enter()
+	defer c.world.exit()
 	m.dropParts()
 	m.forgetUnacked()
 	m.ch = nil

@@ -12,3 +12,6 @@ func (w *World) SpendIDs() {
 
 // SeedsOf is for the tests of outside.
 func SeedsOf(n uint64) uint64 { return seedsOf(n) }
+
+// Referring is how many mirrors a client keeps because they have references with notifies.
+func Referring(w *World) int { return len(w.client.referring) }

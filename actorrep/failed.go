@@ -68,8 +68,47 @@ var (
 // tell reports an error about an actor to Config.Failed.
 func (w *World) tell(b *Base, name string, p *Peer, err error) {
 	if w.cfg.Failed != nil {
-		w.cfg.Failed(&ActorError{Actor: b.self, Class: b.class.name, Name: name, Peer: p, Err: err})
+		w.report(&ActorError{Actor: b.self, Class: b.class.name, Name: name, Peer: p, Err: err})
 	}
+}
+
+// report reports an error to Config.Failed, at once or when the World isn't busy any more.
+func (w *World) report(err error) {
+	if w.cfg.Failed == nil {
+		return
+	}
+	w.untold = append(w.untold, err)
+	if w.busy == 0 {
+		w.enter()
+		w.exit()
+	}
+}
+
+// enter begins what Config.Failed must not interrupt: the game may change anything there.
+func (w *World) enter() { w.busy++ }
+
+// exit ends it. It ends the connections that are to end, and reports the errors that came up; meanwhile there may come up more.
+func (w *World) exit() {
+	for w.busy == 1 && len(w.endings)+len(w.untold) > 0 {
+		if len(w.endings) > 0 {
+			e := w.endings[0]
+			w.endings = append(w.endings[:0], w.endings[1:]...)
+			if !e.peer.removed() {
+				e.peer.out.fail(e.err)
+			}
+			continue
+		}
+		err := w.untold[0]
+		w.untold = append(w.untold[:0], w.untold[1:]...)
+		w.cfg.Failed(err)
+	}
+	w.busy--
+}
+
+// ending is a connection that is to end.
+type ending struct {
+	peer *Peer
+	err  error
 }
 
 // unfit says why the first of the units of m can't be sent as it is.

@@ -65,6 +65,8 @@ func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer)
 		}
 		w.early[b] = append(w.early[b], c.held())
 	}
+	w.enter() // until no connection can end and be removed
+	defer w.exit()
 	var missed *MissedError
 	for _, v := range b.rep.views {
 		switch {
@@ -123,7 +125,10 @@ func (v *view) mention(c *call) bool {
 func (v *view) queueCall(c *call) error {
 	out := v.peer.out
 	full := out.room(v) <= len(v.calls) && v.state == open
-	calls, err := v.peer.world.await(v.calls, c, full, v.b.class.name, out.fail)
+	w := v.peer.world
+	w.enter() // who hears of the end may remove the connection
+	defer w.exit()
+	calls, err := w.await(v.calls, c, full, v.b.class.name, func(err error) { w.endings = append(w.endings, ending{v.peer, err}) })
 	if err != nil {
 		return err
 	}
@@ -401,9 +406,7 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	}
 	if err := proc.run(call, b.self, value); err != nil {
 		w.Counters.CallErrors++
-		if w.cfg.Failed != nil {
-			w.cfg.Failed(fmt.Errorf("%s.%s: %w", c.name, proc.name, err))
-		}
+		w.report(fmt.Errorf("%s.%s: %w", c.name, proc.name, err))
 	}
 	return nil
 }

@@ -169,6 +169,19 @@ func (w *World) compareAll() {
 	}
 }
 
+// tellFound calls the functions of OnValues for the actors that have changed. They may change anything.
+func (w *World) tellFound() {
+	n := len(w.found)
+	for i := range n {
+		if b := w.found[i]; b.world == w {
+			w.tellValues(b)
+		}
+	}
+	rest := append(w.found[:0], w.found[n:]...) // what they changed is told in the next Step
+	clear(w.found[len(rest):])
+	w.found = rest
+}
+
 // compare finds one actor's changes and tells its views.
 func (w *World) compare(b *Base) {
 	r, l := b.rep, b.class.layout
@@ -221,7 +234,9 @@ func (w *World) compare(b *Base) {
 	for _, v := range r.views {
 		v.changed(changed)
 	}
-	w.tellValues(b)
+	if len(w.onValues) > 0 {
+		w.found = append(w.found, b)
+	}
 	if w.listener != nil && b.parent == nil {
 		w.listener.ActorChanged(b.self)
 	}

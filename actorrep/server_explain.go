@@ -78,6 +78,10 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		e.Reason = ReasonNotSpawned
 	case b.tornOff:
 		e.Reason = ReasonTornOff
+	case p.local:
+		e.Reason, e.Text = ReasonUpToDate, "the player at the server has the actor itself"
+	case p.removed():
+		e.Reason, e.Text = ReasonIrrelevant, "the connection was removed"
 	case !p.ready:
 		e.Reason = ReasonNoSchema
 		if o, ok := p.out.(*channelOutlet); ok && o.told {
@@ -125,7 +129,7 @@ func (v *view) explain(e *Explanation) {
 		if v.flags&unfinished != 0 {
 			e.Text = fmt.Sprintf("opening in several bunches: %d values are to be sent", bits.OnesCount64(v.rest))
 		}
-	case v.b.dormant:
+	case v.state == asleep:
 		e.Reason, e.Since = ReasonDormant, w.now-v.b.rep.dormantSince
 	case v.flags&pending != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
 		e.Reason = v.reason

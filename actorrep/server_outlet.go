@@ -197,6 +197,8 @@ func (o *channelOutlet) fail(err error)     { o.conn.Fail(err, true) }
 // ReceivedBunch handles a client's answer to the schema: the classes that it lacks or refuses.
 func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	w := o.peer.world
+	w.enter()
+	defer w.exit()
 	lacks, reason, err := readAnswer(&in.Data, len(w.classes))
 	if err != nil || o.answered {
 		w.Counters.Bad++

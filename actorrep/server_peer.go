@@ -85,6 +85,8 @@ func (w *World) addPeer(p *Peer) {
 
 // RemoveConn ends the replication to a connection. The actors it owned have no owner then.
 func (w *World) RemoveConn(p *Peer) {
+	w.enter()
+	defer w.exit()
 	if i := slices.Index(w.peers, p); i >= 0 {
 		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // the old list may be iterated
 		w.driver.RemovePeer(p)
@@ -239,6 +241,7 @@ func (p *Peer) Viewpoint() (x, y, z float64, ok bool) {
 func (w *World) stepServer() {
 	w.compareAll()
 	w.settleMoves()
+	w.tellFound()
 	if len(w.peers) > 0 {
 		w.driver.Update(w.now)
 	}
@@ -336,6 +339,8 @@ func (p *Peer) SetRelevant(a Actor, relevant bool) {
 		p.want(b)
 		return
 	}
+	p.world.enter()
+	defer p.world.exit()
 	if v := p.views[b]; v != nil {
 		v.unwant()
 	}

@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"math"
 	"math/bits"
 	"time"
 
@@ -241,7 +242,7 @@ func (v *view) unwant() {
 		v.detach()
 		return
 	}
-	v.leaveAt = v.peer.world.now + v.peer.world.timeout()
+	v.leaveAt = v.peer.world.now + min(v.peer.world.timeout(), math.MaxInt64-v.peer.world.now)
 	v.peer.going.push(v)
 }
 

@@ -35,7 +35,8 @@ type Config struct {
 	Spawned, Destroyed func(a Actor)
 	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
 	// an ActorError, values that don't fit their field and accepted calls that can't be sent. A client is told once
-	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. May be nil.
+	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. It is called at the end of the Step,
+	// the call or the bunch in which they happened, and may do anything: destroy actors, remove connections. May be nil.
 	Failed func(err error)
 	// SchemaRefused gets, on a server, the names of the classes and fields that a client lacks or can't decode. Default:
 	// Failed gets them as an ErrSchema.
@@ -88,9 +89,12 @@ type World struct {
 	out        bitio.Writer // writes to scratch; see message
 	in         bitio.Reader // reads a call's parameters
 	unheld     spareCalls
-	rows       int  // of an attribution: one for each unit and procedure
-	procedures int  // of all classes
-	typesAsked bool // ChannelTypes was called
+	busy       int      // calls into the World in progress: errors wait for their end
+	untold     []error  // that wait for it
+	endings    []ending // likewise
+	rows       int      // of an attribution: one for each unit and procedure
+	procedures int      // of all classes
+	typesAsked bool     // ChannelTypes was called
 
 	// on a server
 	driver    ReplicationDriver
@@ -111,6 +115,7 @@ type World struct {
 	client *client // on a client
 
 	onValues []func(a Actor)
+	found    []*Base         // on a server: changed since onValues were told
 	before   []func(a Actor) // called before received values are set
 }
 
@@ -315,6 +320,8 @@ func (w *World) Destroy(a Actor) error {
 	if b.world != w {
 		return nil
 	}
+	w.enter()
+	defer w.exit()
 	for len(b.children) > 0 {
 		if err := w.Destroy(b.children[len(b.children)-1].self); err != nil {
 			return err
@@ -410,9 +417,7 @@ var ReplicationName = bunch.Name{Text: "Replication"}
 
 func (w *World) failed(err error) {
 	w.Counters.Bad++
-	if w.cfg.Failed != nil {
-		w.cfg.Failed(err)
-	}
+	w.report(err)
 }
 
 // Step advances the world by one tick. On a server call it after the game's own step and before TickFlush: it finds what
@@ -420,6 +425,8 @@ func (w *World) failed(err error) {
 // arrived since the last Step.
 func (w *World) Step(now time.Duration) {
 	defer trace.StartRegion(context.Background(), "bunchnet.Replicate").End()
+	w.enter()
+	defer w.exit()
 	w.now = now
 	if w.server {
 		w.frame++

@@ -1,0 +1,87 @@
+package actorrep_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// lamp is an actor whose calls end connections that don't keep up.
+type lamp struct {
+	actorrep.Base
+	On   bool   `net:""`
+	A, B []byte `net:""`
+}
+
+// TestRemovedAsItEnds: a game removes a connection when it is told that it has ended, also when a call has ended it, and the call goes on to the others.
+func TestRemovedAsItEnds(t *testing.T) {
+	flash := actorrep.MulticastRPC(func(actorrep.Call, *lamp, uint32) error { return nil }, actorrep.Reliable, actorrep.OnOverflow(actorrep.CloseConn))
+	register := func(w *actorrep.World) error {
+		return w.Register("lamp", (*lamp)(nil), actorrep.RPCs{"Flash": flash})
+	}
+	server := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, register(server))
+	type line struct {
+		peer   *actorrep.Peer
+		s, c   *netconn.Conn
+		client *actorrep.World
+		ended  int
+	}
+	now, dark := time.Second, false
+	var lines []*line
+	for range 3 {
+		l := &line{client: actorrep.NewClient(actorrep.Config{})}
+		require.NoError(t, register(l.client))
+		proto := netconn.Bunchnet()
+		proto.ReliableBuffer = 16
+		var err error
+		l.s, err = netconn.New(netconn.Config{Protocol: proto, Server: true, NetSpeed: 1 << 30, Channels: server.ChannelTypes(), LowLevelSend: func(p []byte) {
+			if !dark {
+				_ = l.c.ReceivedPacket(now, p)
+			}
+		}, Closed: func(netconn.CloseResult) {
+			l.ended++
+			server.RemoveConn(l.peer)
+		}}, now, 1, 1)
+		require.NoError(t, err)
+		l.c, err = netconn.New(netconn.Config{Protocol: proto, Channels: l.client.ChannelTypes(), LowLevelSend: func(p []byte) {
+			if !dark {
+				_ = l.s.ReceivedPacket(now, p)
+			}
+		}}, now, 1, 1)
+		require.NoError(t, err)
+		l.peer = server.AddConn(l.s)
+		lines = append(lines, l)
+	}
+	step := func() {
+		now += 33 * time.Millisecond
+		for _, l := range lines {
+			l.client.Step(now)
+		}
+		server.Step(now)
+		for _, l := range lines {
+			l.s.Tick(now)
+			l.c.Tick(now)
+		}
+	}
+	a := &lamp{}
+	require.NoError(t, server.Spawn(a))
+	for range 10 {
+		step()
+	}
+	dark = true
+	for i := range uint32(200) {
+		for range 20 {
+			_ = flash.Call(a, i)
+		}
+		step()
+	}
+	for _, l := range lines {
+		require.Equal(t, 1, l.ended)
+		require.Equal(t, netconn.WeBroke, l.s.Result().Code, "%v", l.s.Result())
+	}
+}

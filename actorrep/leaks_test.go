@@ -1,0 +1,129 @@
+package actorrep_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// hand refers to what it holds.
+type hand struct {
+	actorrep.Base
+	Holds actorrep.Ref[*hand] `net:"notify=OnHolds"`
+	N     uint32              `net:""`
+}
+
+// OnHolds does nothing.
+func (h *hand) OnHolds() {}
+
+func registerHand(w *actorrep.World) error { return w.Register("hand", (*hand)(nil)) }
+
+// TestSleepersLeaveNothingBehind: an actor that wakes and sleeps again and again costs its client no more memory each time.
+func TestSleepersLeaveNothingBehind(t *testing.T) {
+	w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, registerHand)
+	l := w.Join(registerHand)
+	h := &hand{}
+	require.NoError(t, w.Server.Spawn(h))
+	for i := range 1000 {
+		h.N++
+		require.NoError(t, h.SetDormant(i%2 == 0))
+		for range 8 {
+			w.Step()
+		}
+	}
+	require.LessOrEqual(t, actorrep.Referring(l.World), 16)
+}
+
+// TestRelevantForEver: with the largest RelevantTimeout an actor stays.
+func TestRelevantForEver(t *testing.T) {
+	seen := true
+	w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{RelevantTimeout: math.MaxInt64, Relevant: func(*actorrep.Peer, actorrep.Actor) bool { return seen }}, registerHand)
+	l := w.Join(registerHand)
+	h := &hand{}
+	require.NoError(t, w.Server.Spawn(h))
+	for range 30 {
+		w.Step()
+	}
+	seen = false
+	for range 300 {
+		w.Step()
+	}
+	require.NotNil(t, l.World.Find(h.GUID()))
+	require.Greater(t, w.Server.Explain(l.Peer, h).Since, time.Hour)
+}
+
+// TestUpdateFrequencyOfAlmostNever: an interval that no Duration holds is a very long one.
+func TestUpdateFrequencyOfAlmostNever(t *testing.T) {
+	for _, hz := range []float64{1e-12, math.SmallestNonzeroFloat64} {
+		w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, registerHand)
+		l := w.Join(registerHand)
+		h := &hand{}
+		require.NoError(t, w.Server.Spawn(h))
+		for range 30 {
+			w.Step()
+		}
+		require.NoError(t, h.SetUpdateFrequency(hz))
+		for range 30 {
+			w.Step()
+		}
+		compared := w.Server.Counters.Compared
+		for range 100 {
+			h.N++
+			w.Step()
+		}
+		require.LessOrEqual(t, w.Server.Counters.Compared-compared, uint64(1))
+		h.ForceUpdate()
+		for range 10 {
+			w.Step()
+		}
+		m, _ := l.World.Find(h.GUID()).(*hand)
+		require.Equal(t, h.N, m.N)
+	}
+}
+
+// TestExplainSleepers: an actor that was put to sleep isn't said to sleep while values are on their way.
+func TestExplainSleepers(t *testing.T) {
+	w := rig.New(t, 1, netsim.Settings{LagMin: 200 * time.Millisecond, LagMax: 200 * time.Millisecond}, actorrep.Config{}, registerHand)
+	l := w.Join(registerHand)
+	h := &hand{}
+	require.NoError(t, w.Server.Spawn(h))
+	for range 60 {
+		w.Step()
+	}
+	check := func() {
+		for range 60 {
+			w.Step()
+			if m, _ := l.World.Find(h.GUID()).(*hand); m.N != h.N {
+				require.NotEqual(t, actorrep.ReasonDormant, w.Server.Explain(l.Peer, h).Reason)
+			}
+		}
+		require.Equal(t, actorrep.ReasonDormant, w.Server.Explain(l.Peer, h).Reason)
+	}
+	h.N++
+	require.NoError(t, h.SetDormant(true))
+	check()
+	h.N++
+	h.FlushDormancy()
+	check()
+}
+
+// TestExplainWithoutAClient: the player at the server, and a connection that was removed, have explanations too.
+func TestExplainWithoutAClient(t *testing.T) {
+	w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, registerHand)
+	l := w.Join(registerHand)
+	h := &hand{}
+	require.NoError(t, w.Server.Spawn(h))
+	for range 30 {
+		w.Step()
+	}
+	require.Equal(t, actorrep.ReasonUpToDate, w.Server.Explain(l.Peer, h).Reason)
+	require.Equal(t, actorrep.ReasonUpToDate, w.Server.Explain(w.Server.Local(), h).Reason)
+	w.Server.RemoveConn(l.Peer)
+	require.Contains(t, w.Server.Explain(l.Peer, h).Text, "removed")
+}
