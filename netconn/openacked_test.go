@@ -16,7 +16,9 @@ type acked struct {
 	said []bool
 }
 
-func (a *acked) ReceivedBunch(ch *channel.Channel, _ *bunch.In) { a.said = append(a.said, ch.OpenAcked()) }
+func (a *acked) ReceivedBunch(ch *channel.Channel, _ *bunch.In) {
+	a.said = append(a.said, ch.OpenAcked())
+}
 
 // TestWhoSpeaksHasTheChannel: a bunch of the peer's that is taken before its packet's turn, and so before the ack in that packet, shows
 // that the peer has the channel.
