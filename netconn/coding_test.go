@@ -560,3 +560,53 @@ func TestSplitUnreliableBunchesWithCoding(t *testing.T) {
 	require.Len(t, l.lat[1], sent)
 	require.Greater(t, l.conns[0].Counters.Repairs, uint64(sent), "and they are covered")
 }
+
+// codingHand is two ends that know of each other's coding, with all that was sent acked.
+func codingHand(t *testing.T) *hand {
+	h := newHand(t, func(_ int, c *Config) { c.Coding.Repairs, c.NetSpeed = 1, 10_000_000 })
+	require.True(t, h.conns[0].coder.peer && h.conns[1].coder.peer)
+	return h
+}
+
+// TestSymbolsCoverWhatIsInFlight: nothing whose fate is known, and not a packet that was sent again with another content.
+func TestSymbolsCoverWhatIsInFlight(t *testing.T) {
+	h := codingHand(t)
+	c := h.conns[0]
+	covered := func() int {
+		n, _ := c.coder.enc.Covers(c.notify.OutID(), coding.MaxWindow)
+		return n
+	}
+	for range 5 {
+		h.give(0, h.packet(0, true))
+	}
+	require.GreaterOrEqual(t, covered(), 5)
+	h.exchange()
+	h.exchange()
+	require.LessOrEqual(t, c.notify.Outstanding(), 1, "an ack at most")
+	h.packet(0, true)
+	require.Equal(t, c.notify.Outstanding(), covered())
+	c.sendAckPacket()
+	require.True(t, c.maySendAgain())
+	require.Positive(t, covered())
+	c.sendAgain()
+	require.Zero(t, covered())
+}
+
+// TestHellosHaveFewAnswers: a peer that asks again and again gets maxAnswered answers.
+func TestHellosHaveFewAnswers(t *testing.T) {
+	h := codingHand(t)
+	before := h.conns[0].coder.hello.answers
+	h.sent[0] = nil
+	for range 3 * maxAnswered {
+		h.give(1, coding.AppendHello(nil, false))
+		h.conns[0].Tick(h.now)
+	}
+	answers := 0
+	for _, p := range h.sent[0] {
+		if heard, ok := coding.Hello(p); ok {
+			require.True(t, heard)
+			answers++
+		}
+	}
+	require.Equal(t, maxAnswered-before, answers)
+}
