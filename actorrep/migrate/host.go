@@ -125,6 +125,7 @@ type link struct {
 	againAt       time.Duration
 	has           []candidate    // whose tokens it was sent
 	addr          netip.AddrPort // of a candidate
+	chooseAt      time.Duration  // when it may become one again
 	offeredKey    netcode.Key    // that it had as a candidate of the host before
 	key           netcode.Key    // its present one; none for who is expected
 	version       uint32         // of the plan that it was sent
@@ -409,7 +410,7 @@ func (h *Host) appoint() {
 			l.until = 0
 		}
 		switch {
-		case fit && (!l.key.IsZero() || h.choose(l)), l.isListed() && h.now < l.until:
+		case fit && (!l.key.IsZero() || h.now >= l.chooseAt && h.choose(l)), l.isListed() && h.now < l.until:
 			n++
 		case l.isListed():
 			l.addr, l.key, l.sending = netip.AddrPort{}, netcode.Key{}, nil
@@ -431,11 +432,11 @@ func (h *Host) choose(l *link) bool {
 			return false
 		}
 	}
-	l.addr, l.key = addr, key
+	l.addr, l.key, l.chooseAt = addr, key, h.now+offerTime
 	return true
 }
 
-// offerTime is how often a player may offer another port, or ask for tokens.
+// offerTime is how often a player may offer another port, become a candidate, or ask for tokens.
 const offerTime = 5 * time.Second
 
 // renewTime is the age in seconds, by the time of day, at which tokens are replaced: half of that at which they expire.

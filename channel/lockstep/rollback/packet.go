@@ -20,6 +20,8 @@ const (
 	watchHead = 1 + 1 + 4 + 10
 	// sectionInputs is the most inputs of a section.
 	sectionInputs = 128
+	// maxLead bounds how far ahead a player says that it is, in frames.
+	maxLead = 1000
 	// maxFrame is far beyond any game, and far from where sums overflow.
 	maxFrame = 1 << 48
 )
@@ -53,27 +55,34 @@ func readVarint(r *wire.Reader) int64 {
 // appendInputs appends the inputs of count frames from first on, as far as they fit; at gives them, and zero is what stands before the first. It
 // returns how many do.
 func appendInputs(b []byte, room int, zero []byte, first, count int64, at func(frame int64) []byte) ([]byte, int) {
-	start := len(b)
-	for n := int(min(count, sectionInputs)); n > 0; n-- { // most often all of them fit
-		b = append(b[:start], byte(n))
-		b = append(b, make([]byte, (n+7)/8)...)
-		flags := b[start+1:]
-		last := zero
-		for i := range n {
-			in := at(first + int64(i))
-			if bytes.Equal(in, last) {
-				flags[i/8] |= 1 << (i % 8)
-			} else {
-				b = append(b, in...)
-				flags = b[start+1:]
-			}
-			last = in
+	n, size, last := 0, len(b)+1, zero
+	for most := int(min(count, sectionInputs)); n < most; n++ { // a peer may never ack: what doesn't fit isn't looked at
+		in := at(first + int64(n))
+		if size += (n+8)/8 - (n+7)/8; !bytes.Equal(in, last) {
+			size += len(in)
 		}
-		if len(b) <= room {
-			return b, n
+		if size > room {
+			break
 		}
+		last = in
 	}
-	return b[:start], 0
+	if n == 0 {
+		return b, 0
+	}
+	b = append(b, byte(n))
+	start := len(b)
+	b = append(b, make([]byte, (n+7)/8)...)
+	last = zero
+	for i := range n {
+		in := at(first + int64(i))
+		if bytes.Equal(in, last) {
+			b[start+i/8] |= 1 << (i % 8)
+		} else {
+			b = append(b, in...)
+		}
+		last = in
+	}
+	return b, n
 }
 
 // run is inputs that follow each other in a packet.

@@ -85,7 +85,7 @@ func (s *Session) parse(r *wire.Reader, from int, in *said) error {
 			return ErrAhead
 		}
 	}
-	if r.Bad || in.check.frame > maxFrame/CheckEvery || in.dropping>>s.cfg.Players != 0 || in.dropping>>from&1 != 0 {
+	if r.Bad || in.lead < -maxLead || in.lead > maxLead || in.check.frame > in.frame/CheckEvery || in.dropping>>s.cfg.Players != 0 || in.dropping>>from&1 != 0 {
 		return ErrMalformed
 	}
 	in.check.frame *= CheckEvery

@@ -72,7 +72,7 @@ func (s *Session) send(to int) {
 	b := append(s.packet[:0], typePlay, byte(s.cfg.Local))
 	b = binary.LittleEndian.AppendUint32(b, s.agreement)
 	b = binary.AppendUvarint(b, uint64(s.frame))
-	b = binary.AppendVarint(b, min(max(s.frame-pl.frame, -1000), 1000))
+	b = binary.AppendVarint(b, min(max(s.frame-pl.frame, -maxLead), maxLead))
 	b = append(b, s.dropping)
 	for p := range s.cfg.Players {
 		b = binary.AppendVarint(b, s.players[p].inputs.next-s.frame)
