@@ -60,7 +60,12 @@ var (
 	ErrGrouped    = errors.New("predict: the class belongs to a group; call Group.Tick")
 	ErrNoGroup    = errors.New("predict: the class belongs to no group; give it one as Config.Group")
 	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
+	// ErrManyPossessed is Possess's error above 256 actors of a class for one player.
+	ErrManyPossessed = fmt.Errorf("predict: a player possesses %d actors of a class at most", maxPossessed)
 )
+
+// maxPossessed is the most actors of a class that one player possesses. Each takes about 50 KB on its client, and the server decides how many there are.
+const maxPossessed = 256
 
 // Counters counts what happened to the actors of a class at this end.
 type Counters struct {

@@ -64,6 +64,8 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 		return ErrNoPlayer
 	case player.IsLocal() && c.cfg.Input == nil:
 		return ErrNoInput
+	case !player.IsLocal() && c.possessed(player, a) >= maxPossessed:
+		return ErrManyPossessed
 	}
 	if c.group != nil {
 		if err := c.group.join(a, c.kind); err != nil {
@@ -93,6 +95,16 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 	s.Correct() // the player's first state
 	p.server = s
 	return nil
+}
+
+// possessed is how many actors beside a a player possesses.
+func (c *Class[A, I]) possessed(player *actorrep.Peer, a A) (n int) {
+	for _, p := range c.pawns {
+		if p.peer == player && p != c.byActor[a] && c.holds(p) {
+			n++
+		}
+	}
+	return n
 }
 
 // connected reports whether a player is connected to this world.
@@ -231,6 +243,10 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		if c.group != nil {
 			c.group.begin(timing.step)
 		}
+		if err = c.roomFor(a); err != nil {
+			c.strange++
+			return err
+		}
 		p = c.newPawn(a, m.number)
 		if p.client, err = c.newClient(p, call.Now); err != nil {
 			p.gone = true
@@ -246,6 +262,17 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		c.clock.hear(timing)
 	}
 	return err
+}
+
+// roomFor forgets the possessions that have ended, and returns an error when there is no room for another one.
+func (c *Class[A, I]) roomFor(a A) error {
+	if old := c.byActor[a]; old != nil {
+		old.gone = true
+	}
+	if c.forgetLost(); len(c.pawns) >= maxPossessed {
+		return ErrManyPossessed
+	}
+	return nil
 }
 
 // roundTrip is a client's round-trip time. Before it was measured it is a guess, rather too long than too short.

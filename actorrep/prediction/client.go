@@ -49,6 +49,10 @@ type Client[S, I any] struct {
 	out        moves[S, I]
 	in         reply[S]
 	smoother   *Smoother
+
+	corrections int           // that were applied since the last Move or Send
+	late        reply[S]      // a correction that waits for the next
+	lateAt      time.Duration // when it came; negative when there is none
 }
 
 // NewClient returns a client whose state is initial, and whose timestamps begin now.
@@ -66,7 +70,7 @@ func NewClient[S, I any](cfg ClientConfig[S, I], initial S, now time.Duration) (
 	if cfg.Model.Interval > 0 {
 		now = 0 // timestamps are the shared time
 	}
-	return &Client[S, I]{cfg: cfg, epoch: now, state: initial, saved: ring.New[savedMove[S, I]](size), smoother: sm, nextSend: begin}, nil
+	return &Client[S, I]{cfg: cfg, epoch: now, state: initial, saved: ring.New[savedMove[S, I]](size), smoother: sm, nextSend: begin, lateAt: -1}, nil
 }
 
 // State is the predicted state. It is only to be read, and changes with Move and Receive.
@@ -92,6 +96,7 @@ func (c *Client[S, I]) Offset(now time.Duration) [3]float64 { return c.smoother.
 // Move is a frame: the state moves on to now by the input. Nothing happens within the same
 // microsecond, and as long as the server is ahead of this client's clock. With Model.Interval now is the shared time of the move.
 func (c *Client[S, I]) Move(now time.Duration, in I) {
+	c.undefer()
 	at := (now - c.epoch).Truncate(time.Microsecond)
 	if at <= c.newest {
 		return
@@ -145,6 +150,7 @@ func (c *Client[S, I]) NextDeadline() (at time.Duration, ok bool) {
 // Send writes the moves that aren't sent yet, and some again, if there are any and the last message is
 // SendInterval ago. When they don't fit with what goes again, they are tried without.
 func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
+	c.undefer()
 	if now < c.nextSend || c.unsent == c.next {
 		return false, nil
 	}

@@ -37,6 +37,9 @@ type ClientConfig[S, I any] struct {
 // maxRedundancy bounds Redundancy.
 const maxRedundancy = 8
 
+// maxCorrections is how many corrections apply between two calls of Move or Send: each simulates up to MaxMoves moves again.
+const maxCorrections = 4
+
 // Correction is what a correction did to a client.
 type Correction struct {
 	At       time.Duration // timestamp of the corrected move
@@ -77,6 +80,7 @@ type ClientCounters struct {
 	Acks         uint64
 	Corrections  uint64 // applied
 	Repeated     uint64 // corrections that were applied before
+	Deferred     uint64 // corrections that didn't apply at once, because four had since the last Move or Send
 	Replayed     uint64 // moves
 	StaleReplies uint64 // overtaken by a newer one
 	Forgotten    uint64 // moves not acked, of which there were too many

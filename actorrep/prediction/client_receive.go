@@ -7,7 +7,8 @@ import (
 )
 
 // Receive takes a reply of the server. A correction is applied at once: the state is the
-// server's, moved on by all later moves. A reply that comes before the first move also says where timestamps begin.
+// server's, moved on by all later moves. After four of them the newest
+// further one waits for the next Move or Send. A reply that comes before the first move also says where timestamps begin.
 func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 	p := &c.in
 	near, fresh := c.newest+maxAhead, c.newest == 0
@@ -24,23 +25,44 @@ func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 			c.epoch = now - p.at
 		}
 	}
-	if p.at < c.ackedAt {
-		c.Counters.StaleReplies++
+	if p.correction && c.corrections >= maxCorrections {
+		c.Counters.Deferred++
+		if c.lateAt < 0 || p.at >= c.late.at {
+			c.late, c.lateAt = *p, now
+		}
 		return nil
 	}
+	c.apply(now)
+	return nil
+}
+
+// apply takes up the reply in c.in.
+func (c *Client[S, I]) apply(now time.Duration) {
+	p := &c.in
+	if p.at < c.ackedAt {
+		c.Counters.StaleReplies++
+		return
+	}
 	c.ackedAt = p.at
+	c.dropAcked()
 	switch {
 	case !p.correction:
 		c.Counters.Acks++
 	case int8(p.number-c.applied) <= 0:
 		c.Counters.Repeated++
 	default:
-		c.dropAcked()
+		c.corrections++
 		c.correct(now)
-		return nil
 	}
-	c.dropAcked()
-	return nil
+}
+
+// undefer takes up the newest correction that waited for a Move or Send.
+func (c *Client[S, I]) undefer() {
+	c.corrections = 0
+	if at := c.lateAt; at >= 0 {
+		c.in, c.lateAt = c.late, -1
+		c.apply(at)
+	}
 }
 
 // dropAcked forgets the moves that the reply covers.

@@ -81,6 +81,7 @@
 //
 //	saved moves of a client       MaxMoves, 96: the oldest is forgotten; a correction from before it
 //	                              is replayed without it, and is corrected again
+//	corrections applied at once   4 between two calls of Move or Send: of more the newest waits for the next call
 //	moves in a message            16: with more unsent the next ones go with the next message
 //	moves simulated in a tick     MovesPerTick, 64: others are dropped, their time goes to later ones
 //	time ahead of the client      4 s: replies beyond are malformed; before the first move 71 years

@@ -53,7 +53,7 @@ func TestClientModel(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		c := newClient(t, prediction.ClientConfig[body, push]{MaxMoves: 1024})
 		var all []made
-		base, baseAt, number := body{}, time.Duration(0), uint8(0)
+		base, baseAt, number, corrections := body{}, time.Duration(0), uint8(0), 0
 		now, acked, newest, epoch := time.Duration(0), time.Duration(0), time.Duration(0), time.Duration(0)
 		fresh := func() { // before the first move a reply says where timestamps begin
 			if newest == 0 {
@@ -61,7 +61,11 @@ func TestClientModel(t *testing.T) {
 			}
 		}
 		for range 300 {
-			switch rnd.IntN(5) {
+			what := rnd.IntN(5)
+			if what == 1 && corrections == 4 {
+				what = 4 // others would wait for a move
+			}
+			switch what {
 			case 0: // an ack, sometimes of no move's timestamp
 				acked = max(acked, newest-time.Duration(rnd.IntN(300))*ms)
 				fresh()
@@ -69,11 +73,13 @@ func TestClientModel(t *testing.T) {
 			case 1: // a correction
 				acked = max(acked, newest+time.Duration(rnd.IntN(320)-300)*ms)
 				fresh()
+				corrections++
 				base, baseAt, number = body{X: rnd.Float64(), VX: rnd.Float64()}, acked, number+1
 				require.NoError(t, c.Receive(now, replyOf(true, baseAt, number, base)))
 				newest = max(newest, baseAt)
 				require.NoError(t, c.Receive(now, replyOf(true, baseAt, number, body{X: 99})), "a repeated one")
 			default:
+				corrections = 0
 				now += time.Duration(rnd.IntN(200_000)) * time.Microsecond
 				in := push{int8(rnd.IntN(3) - 1), 1}
 				c.Move(now, in)
@@ -98,6 +104,42 @@ func TestClientModel(t *testing.T) {
 			require.Equal(t, acked, c.Acked(), "seed %d", seed)
 		}
 		require.NotZero(t, c.Counters.Replayed, "seed %d", seed)
+	}
+}
+
+// TestManyCorrectionsAtOnce: of corrections that come at once a few apply, and the newest with the next Move or Send: a server can't make a client simulate all
+// its moves again as often as it likes.
+func TestManyCorrectionsAtOnce(t *testing.T) {
+	const frame = 16 * ms
+	for _, send := range []bool{false, true} {
+		c := newClient(t, prediction.ClientConfig[body, push]{})
+		for i := range 20 {
+			c.Move(time.Duration(i+1)*frame, push{1, 0})
+		}
+		for round := range 3 {
+			n := c.Counters
+			for i := range 100 {
+				x := float64(i) / 100
+				require.NoError(t, c.Receive(0, replyOf(true, 10*frame, uint8(round*100+i+1), body{X: x})))
+				require.NoError(t, c.Receive(0, replyOf(true, 9*frame, uint8(round*100+i+1), body{X: 9})), "overtaken")
+			}
+			applied := uint64(4 - min(round, 1)) // one is that which waited
+			require.Equal(t, applied, c.Counters.Corrections-n.Corrections)
+			require.LessOrEqual(t, c.Counters.Replayed-n.Replayed, 4*uint64(c.Unacked()))
+			require.NotZero(t, c.Counters.Deferred)
+			if send {
+				_, err := c.Send(time.Duration(round)*time.Second, bitio.NewWriter(make([]byte, 200)))
+				require.NoError(t, err)
+			} else {
+				c.Move(time.Duration(21+round)*frame, push{1, 0})
+			}
+			require.Equal(t, applied+1, c.Counters.Corrections-n.Corrections)
+			want := body{X: 0.99}
+			for at := 10 * frame; at < c.Timestamp(); at += frame {
+				simulate(&want, push{1, 0}, frame)
+			}
+			require.Equal(t, want, *c.State(), "the newest")
+		}
 	}
 }
 
