@@ -3,9 +3,10 @@ package udp
 import (
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 )
 
 // Pair returns two sockets in memory that are each other's only peer. Datagrams arrive in
@@ -13,8 +14,8 @@ import (
 func Pair(a, b netip.AddrPort) (Socket, Socket) { return pair(a, b) }
 
 func pair(a, b netip.AddrPort) (x, y *memory) {
-	x = &memory{addr: a, arrived: make(chan struct{}, 1), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
-	y = &memory{addr: b, arrived: make(chan struct{}, 1), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	x = &memory{addr: a, closed: make(chan struct{}), wait: readwait.New()}
+	y = &memory{addr: b, closed: make(chan struct{}), wait: readwait.New()}
 	x.peer, y.peer, x.from, y.from = y, x, b, a
 	return x, y
 }
@@ -25,13 +26,10 @@ type memory struct {
 	closed chan struct{}
 	close  sync.Once
 	woken  func() // called for what arrives; may be nil
-	any    bool   // its peer has every address that something is sent to
-
-	arrived chan struct{} // there may be something to read
-	wake    chan struct{} // the deadline has changed
+	wait   *readwait.Wait
+	any    bool // its peer has every address that something is sent to
 
 	mu       sync.Mutex
-	deadline time.Time
 	from     netip.AddrPort // its peer's
 	unread   [][]byte       // a ring, whose buffers are used again
 	first, n int
@@ -44,6 +42,7 @@ func (m *memory) LocalAddr() netip.AddrPort { return m.addr }
 func (m *memory) BatchSize() int            { return batchSize }
 func (m *memory) Close() error {
 	m.close.Do(func() { close(m.closed) })
+	m.wait.Signal()
 	return nil
 }
 
@@ -58,19 +57,8 @@ func (m *memory) OnArrival(f func()) {
 }
 
 func (m *memory) SetReadDeadline(t time.Time) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.deadline = t
-	signal(m.wake)
+	m.wait.SetDeadline(t)
 	return nil
-}
-
-// signal leaves word in a channel of one place.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 func (m *memory) isClosed() bool {
@@ -99,34 +87,7 @@ func (m *memory) TryReadBatch(msgs []Message) (int, error) {
 }
 
 func (m *memory) ReadBatch(msgs []Message) (int, error) {
-	for {
-		m.mu.Lock()
-		deadline := m.deadline
-		m.mu.Unlock()
-		if !deadline.IsZero() && !time.Now().Before(deadline) {
-			return 0, os.ErrDeadlineExceeded
-		}
-		if n, err := m.TryReadBatch(msgs); n > 0 || err != nil {
-			return n, err
-		}
-		m.wait(deadline)
-	}
-}
-
-// wait returns when there may be a datagram, at Close, at the deadline or when that is changed.
-func (m *memory) wait(deadline time.Time) {
-	var timeout <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	select {
-	case <-m.arrived:
-	case <-m.closed:
-	case <-timeout:
-	case <-m.wake:
-	}
+	return m.wait.Read(func() (int, error) { return m.TryReadBatch(msgs) })
 }
 
 func (m *memory) WriteBatch(msgs []Message) (int, error) {
@@ -166,7 +127,7 @@ func (m *memory) put(datagram []byte) {
 	m.n++
 	woken := m.woken
 	m.mu.Unlock()
-	signal(m.arrived)
+	m.wait.Signal()
 	if woken != nil {
 		woken()
 	}

@@ -3,10 +3,10 @@ package web
 import (
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -22,12 +22,10 @@ const (
 // inbox is datagrams that came and wait to be read: a bounded queue between the goroutines that receive and the one that reads. It is the reading half
 // of a udp.Socket.
 type inbox struct {
-	arrived chan struct{} // there may be something to read
-	wake    chan struct{} // the deadline has changed, or the socket was closed
+	wait *readwait.Wait
 
 	mu       sync.Mutex
 	woken    func()
-	deadline time.Time
 	err      error // of every read from now on
 	ring     []unread
 	first, n int
@@ -51,15 +49,7 @@ type source struct {
 }
 
 func newInbox(count, bytes int) *inbox {
-	return &inbox{arrived: make(chan struct{}, 1), wake: make(chan struct{}, 1), ring: make([]unread, count), maxBytes: bytes}
-}
-
-// signal leaves word in a channel of one place.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	return &inbox{wait: readwait.New(), ring: make([]unread, count), maxBytes: bytes}
 }
 
 // buffer is room for a datagram.
@@ -95,7 +85,7 @@ func (b *inbox) put(from *source, p []byte) bool {
 	from.n++
 	woken := b.woken
 	b.mu.Unlock()
-	signal(b.arrived)
+	b.wait.Signal()
 	if woken != nil {
 		woken()
 	}
@@ -113,7 +103,7 @@ func (b *inbox) fail(err error) (first bool) {
 	}
 	woken := b.woken
 	b.mu.Unlock()
-	signal(b.wake)
+	b.wait.Signal()
 	if woken != nil {
 		woken()
 	}
@@ -156,41 +146,12 @@ func (b *inbox) TryReadBatch(msgs []udp.Message) (int, error) {
 
 // ReadBatch is udp.Socket's.
 func (b *inbox) ReadBatch(msgs []udp.Message) (int, error) {
-	for {
-		b.mu.Lock()
-		deadline := b.deadline
-		b.mu.Unlock()
-		if !deadline.IsZero() && !time.Now().Before(deadline) {
-			return 0, os.ErrDeadlineExceeded
-		}
-		if n, err := b.TryReadBatch(msgs); n > 0 || err != nil {
-			return n, err
-		}
-		b.wait(deadline)
-	}
-}
-
-// wait returns when there may be a datagram, at Close, at the deadline or when that is changed.
-func (b *inbox) wait(deadline time.Time) {
-	var timeout <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	select {
-	case <-b.arrived:
-	case <-timeout:
-	case <-b.wake:
-	}
+	return b.wait.Read(func() (int, error) { return b.TryReadBatch(msgs) })
 }
 
 // SetReadDeadline is udp.Socket's.
 func (b *inbox) SetReadDeadline(t time.Time) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.deadline = t
-	signal(b.wake)
+	b.wait.SetDeadline(t)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -42,14 +43,15 @@ var ErrLost = errors.New("web: another way answered before")
 
 // Ladder is a client's socket that comes by the first way that answers; see DialBest.
 type Ladder struct {
-	wait *inbox // while none has answered: where reads wait, and the error of all
-	sent outbox // what was written meanwhile
+	wait *readwait.Wait // of reads while none has answered
+	sent outbox         // what was written meanwhile
 	to   netip.AddrPort
 	stop context.CancelFunc
 	done sync.WaitGroup
 
 	mu       sync.Mutex
 	chosen   udp.Socket // nil until one has answered
+	err      error      // of all, or net.ErrClosed
 	way      Way
 	attempts []Attempt
 }
@@ -77,7 +79,7 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &Ladder{wait: newInbox(0, 0), sent: newOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop}
+	l := &Ladder{wait: readwait.New(), sent: newOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop}
 	l.done.Go(func() { l.climb(ctx, ways, cfg) })
 	return l, nil
 }
@@ -140,7 +142,7 @@ func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig) {
 		}
 	}
 	if l.now() == nil {
-		l.wait.fail(errors.Join(failed...))
+		l.fail(errors.Join(failed...))
 	}
 }
 
@@ -148,15 +150,30 @@ func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig) {
 func (l *Ladder) choose(r rung) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.chosen != nil || l.wait.failed() != nil {
+	if l.chosen != nil || l.err != nil {
 		return false
 	}
 	l.chosen, l.way = r.socket, r.Way
-	l.wait.mu.Lock()
-	defer l.wait.mu.Unlock()
-	_ = r.socket.SetReadDeadline(l.wait.deadline) // a socket that has failed says so when it is read
-	signal(l.wait.wake)
+	_ = r.socket.SetReadDeadline(l.wait.Deadline()) // a socket that has failed says so when it is read
+	l.wait.Signal()
 	return true
+}
+
+// fail has reads return an error, the first one unless it is closed later.
+func (l *Ladder) fail(err error) {
+	l.mu.Lock()
+	if l.err == nil || err == net.ErrClosed {
+		l.err = err
+	}
+	l.mu.Unlock()
+	l.wait.Signal()
+}
+
+// failed is the error that all ways have failed with, or nil.
+func (l *Ladder) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 func (l *Ladder) note(a Attempt) {
@@ -212,7 +229,7 @@ func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig) (ud
 
 // Close ends the attempts and the session.
 func (l *Ladder) Close() error {
-	l.wait.fail(net.ErrClosed)
+	l.fail(net.ErrClosed)
 	var err error
 	if s := l.now(); s != nil {
 		err = s.Close() // with its last words
@@ -240,7 +257,8 @@ func (l *Ladder) SetReadDeadline(t time.Time) error {
 	if l.chosen != nil {
 		return l.chosen.SetReadDeadline(t)
 	}
-	return l.wait.SetReadDeadline(t)
+	l.wait.SetDeadline(t)
+	return nil
 }
 
 // TryReadBatch is udp.Socket's.
@@ -248,26 +266,21 @@ func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 	if s := l.now(); s != nil {
 		return s.TryReadBatch(msgs)
 	}
-	return 0, l.wait.failed()
+	return 0, l.failed()
 }
 
 // ReadBatch is udp.Socket's.
 func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
-	for {
+	read := func() (int, error) {
 		if s := l.now(); s != nil {
 			return s.ReadBatch(msgs)
 		}
-		if err := l.wait.failed(); err != nil {
-			return 0, err
-		}
-		l.wait.mu.Lock()
-		deadline := l.wait.deadline
-		l.wait.mu.Unlock()
-		if !deadline.IsZero() && !time.Now().Before(deadline) {
-			return 0, os.ErrDeadlineExceeded
-		}
-		l.wait.wait(deadline)
+		return 0, l.failed()
 	}
+	if l.now() != nil { // the deadline is its own
+		return read()
+	}
+	return l.wait.Read(read)
 }
 
 // WriteBatch is udp.Socket's. What was written while no way had answered goes before.
@@ -278,7 +291,7 @@ func (l *Ladder) WriteBatch(msgs []udp.Message) (int, error) {
 			l.to = msgs[i].Addr
 			l.sent.push(msgs[i].Buf)
 		}
-		return len(msgs), l.wait.failed()
+		return len(msgs), l.failed()
 	}
 	for p := l.sent.pop(nil); p != nil; p = l.sent.pop(nil) {
 		_, _ = s.WriteBatch([]udp.Message{{Buf: p, Addr: l.to}}) // lost as any datagram

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
+	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
 )
@@ -122,7 +123,7 @@ func TestLadderHandsOver(t *testing.T) {
 	message := func(text string) []udp.Message { return []udp.Message{{Buf: []byte(text), Addr: to}} }
 	in, got := []udp.Message{{Buf: make([]byte, maxDatagram)}}, []udp.Message{{Buf: make([]byte, maxDatagram)}}
 
-	s := &Ladder{wait: newInbox(0, 0), sent: newOutbox(sendBuffer), stop: func() {}}
+	s := &Ladder{wait: readwait.New(), sent: newOutbox(sendBuffer), stop: func() {}}
 	_, err := s.WriteBatch(message("before"))
 	require.NoError(t, err)
 	c := d.dial(WebSocket)
@@ -138,7 +139,7 @@ func TestLadderHandsOver(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 
-	late := &Ladder{wait: newInbox(0, 0), sent: newOutbox(sendBuffer), stop: func() {}}
+	late := &Ladder{wait: readwait.New(), sent: newOutbox(sendBuffer), stop: func() {}}
 	require.NoError(t, late.SetReadDeadline(time.Unix(1, 0)))
 	require.True(t, late.choose(rung{Attempt{Way: WebSocket}, d.dial(WebSocket)}))
 	ended := make(chan error, 1)

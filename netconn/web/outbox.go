@@ -59,3 +59,11 @@ func (o *outbox) pop(room []byte) []byte {
 	o.bytes -= len(p)
 	return p
 }
+
+// signal leaves word in a channel of one place.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
