@@ -60,10 +60,11 @@ type need struct{ ahead, local, at time.Duration }
 
 type madeTick struct{ at, local, shared time.Duration }
 
-// begin starts the clock when the server's time reached arrives, or restarts it when the server's time doesn't fit.
+// begin starts the clock when the server's time reached arrives, or restarts it when the server's time doesn't fit. After a pause the first messages
+// are as old as the pause, and newer ones follow: until an input has arrived in time, the clock can't be behind what the server has reached.
 func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 	k.step = step
-	if off := now + k.ahead - reached; k.follower == nil || off < -strange || off > strange {
+	if off := now + k.ahead - reached; k.follower == nil || off < -strange || off > strange || off < 0 && !k.inTime {
 		k.forget()
 		k.newest = 0
 		k.restart(reached + min(2*roundTrip, longestGuess) + startAhead - now)
@@ -106,8 +107,8 @@ func (k *clock) made(at, local, shared time.Duration) {
 	k.ticks[at/k.step%keptTicks] = madeTick{at, local, shared}
 }
 
-// hear takes in what the server says about an arrival.
-func (k *clock) hear(t timing) {
+// hear takes in what the server says about an arrival, when its time had reached so much.
+func (k *clock) hear(t timing, reached time.Duration) {
 	if !t.told || k.newest == 0 {
 		return
 	}
@@ -116,6 +117,9 @@ func (k *clock) hear(t timing) {
 	m := k.ticks[uint64(at/k.step)%keptTicks]
 	if m.at != at {
 		return // made before this clock started
+	}
+	if at-t.early > reached+128*k.step {
+		return // no input arrives after that: an older tick with the same low bits, made before a pause
 	}
 	early := t.early >= tooEarly*k.step
 	if early {

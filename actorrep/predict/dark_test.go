@@ -42,6 +42,27 @@ func TestStandingStill(t *testing.T) {
 	}
 }
 
+// TestOldMessagesAfterAPause: the first messages that a client reads after a pause are as old as the pause. They don't leave its time behind, and what they tell of
+// inputs made before isn't taken for those of ticks made since whose numbers end in the same bits.
+func TestOldMessagesAfterAPause(t *testing.T) {
+	for _, c := range []struct {
+		pause, behind time.Duration
+		first, n      int
+	}{{10 * time.Second, 0, 77, 1}, {20 * time.Second, 0, 77, 1}, {9500 * time.Millisecond, 8500 * time.Millisecond, 8, 5}} {
+		for seed := range c.n {
+			seed += c.first
+			s := newCourse(t, uint64(seed+700), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 5})
+			s.run(5*time.Second + time.Duration(seed*37%1000)*time.Millisecond)
+			s.clientAt += c.pause
+			s.behind = c.behind
+			s.run(c.pause + 5*time.Second)
+			missed, wait := s.figures(5 * time.Second)
+			require.LessOrEqual(t, missed, 4.0, "after %v, seed %d", c.pause, seed)
+			require.Less(t, wait, 300*time.Millisecond, "after %v, seed %d", c.pause, seed)
+		}
+	}
+}
+
 // TestLongBadPath: in five minutes at 20 % loss at most 1 % of ticks are without the player's input.
 func TestLongBadPath(t *testing.T) {
 	for seed := range seeds(2) / 2 {

@@ -247,7 +247,7 @@ func TestAnotherServersTime(t *testing.T) {
 			now += step
 			shared = k.advance(now)
 			k.made(shared-shared%step, now, shared)
-			k.hear(timing{told: true, tick: uint8(k.newest / step), early: 5 * time.Millisecond, step: step})
+			k.hear(timing{told: true, tick: uint8(k.newest / step), early: 5 * time.Millisecond, step: step}, shared)
 			k.begin(now, shared-300*time.Millisecond, 50*time.Millisecond, step)
 			next := k.advance(now)
 			require.InDelta(t, shared, next, float64(step), "it doesn't jump")

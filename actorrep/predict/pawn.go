@@ -259,7 +259,7 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 	}
 	if err == nil {
 		c.clock.begin(call.Now, p.client.Acked(), c.roundTrip(), p.step)
-		c.clock.hear(timing)
+		c.clock.hear(timing, p.client.Acked())
 	}
 	return err
 }
