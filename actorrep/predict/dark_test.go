@@ -15,7 +15,7 @@ func TestStandingStill(t *testing.T) {
 	pauses := []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, 700 * time.Millisecond, time.Second, 1500 * time.Millisecond, 3 * time.Second, 6 * time.Second, 10 * time.Second}
 	for i, pause := range pauses {
 		for _, who := range []string{"client", "client, counted short", "server"} {
-			n, mean := seeds(3), time.Duration(0)
+			n, mean := seeds(12)/4, time.Duration(0)
 			for seed := range n {
 				s := newCourse(t, uint64(seed+100*i), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 5})
 				s.run(5*time.Second + time.Duration(seed*37%1000)*time.Millisecond)
