@@ -98,3 +98,29 @@ func TestServerOfManyCorrections(t *testing.T) {
 	require.NoError(t, client.Tick(r.Now))
 	require.LessOrEqual(t, client.Counters().Client.Replayed-n.Replayed, uint64(5*96))
 }
+
+// TestPossessionsWrap: an actor that is possessed again when the numbers of possessions, 8 bits, have wrapped is predicted anew.
+func TestPossessionsWrap(t *testing.T) {
+	for _, more := range []int{1, 255, 256, 257, 512} {
+		r, server, client, g, mine := guns(t, Config[*gun, aim]{Input: func(*gun) aim { return aim{X: 1} }})
+		frames := func(n int) {
+			for range n {
+				require.NoError(t, server.Tick(r.Now))
+				r.Step()
+				require.NoError(t, client.Tick(r.Now))
+			}
+		}
+		frames(60)
+		for i := range 20 { // corrections
+			g.X = float64(-i) / 10
+			frames(20)
+		}
+		player := g.Owner()
+		for range more {
+			require.NoError(t, server.Possess(g, player, r.Now))
+		}
+		g.X = -5
+		frames(60)
+		require.InDelta(t, g.X, mine.X, 0.5, "%d", more)
+	}
+}

@@ -23,6 +23,7 @@ type pawn[A Mover[I], I any] struct {
 	peer   *actorrep.Peer // on a server
 	server *prediction.Server[snapshot, I]
 	begun  bool          // the first reply is sent
+	told   uint8         // number of the last possession of the actor of which a reply was sent
 	asked  bool          // a reliable reply is in flight; it opens the actor if needed
 	heard  time.Duration // time of the last moves
 	nudged bool          // since then a correction was sent for the silence
@@ -78,10 +79,16 @@ func (c *Class[A, I]) Possess(a A, player *actorrep.Peer, now time.Duration) err
 			return ErrNoPlayer
 		}
 	}
-	c.number++
+	told := c.number
+	if old := c.byActor[a]; old != nil {
+		told = old.told
+	}
+	if c.number++; c.number == told { // it has wrapped: the client would take it for the same possession
+		c.number++
+	}
 	b.SetAutonomous(true)
 	p := c.newPawn(a, c.number)
-	p.peer, p.heard = player, now
+	p.peer, p.heard, p.told = player, now, told
 	if player.IsLocal() {
 		return nil
 	}
@@ -217,7 +224,7 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 		}
 	}
 	if err = c.begin.Call(p.actor, c.out); err == nil {
-		p.begun, p.asked = true, true
+		p.begun, p.asked, p.told = true, true, p.number
 	}
 	return lost(err)
 }
