@@ -60,12 +60,12 @@ var (
 	ErrGrouped    = errors.New("predict: the class belongs to a group; call Group.Tick")
 	ErrNoGroup    = errors.New("predict: the class belongs to no group; give it one as Config.Group")
 	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
-	// ErrManyPossessed is Possess's error above 256 actors of a class for one player.
+	// ErrManyPossessed is Possess's error above 16 actors of a class for one player.
 	ErrManyPossessed = fmt.Errorf("predict: a player possesses %d actors of a class at most", maxPossessed)
 )
 
 // maxPossessed is the most actors of a class that one player possesses. Each takes about 50 KB on its client, and the server decides how many there are.
-const maxPossessed = 256
+const maxPossessed = 16
 
 // Counters counts what happened to the actors of a class at this end.
 type Counters struct {
@@ -132,8 +132,8 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	if c.ticks, err = netclock.NewAccumulator(c.step, max(cfg.MaxCatchUp, 64)); err != nil {
 		return nil, err
 	}
-	// A client says something in every step at most, and after an outage all at once.
-	limit := actorrep.RateLimit(2*max(cfg.Rate, 60), int(4*cfg.Rate))
+	// A client says something of each actor in every step at most, and after an outage all at once.
+	limit := actorrep.RateLimit(maxPossessed*2*max(cfg.Rate, 60), int(maxPossessed*4*cfg.Rate))
 	c.moves = actorrep.ServerRPC(c.receiveMoves, limit)
 	c.reply = actorrep.ClientRPC(c.receiveReply)
 	c.begin = actorrep.ClientRPC(c.receiveReply, actorrep.Reliable)

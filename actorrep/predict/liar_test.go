@@ -99,6 +99,29 @@ func TestServerOfManyCorrections(t *testing.T) {
 	require.LessOrEqual(t, client.Counters().Client.Replayed-n.Replayed, uint64(5*96))
 }
 
+// TestManyActorsOfOnePlayer: a player moves as many actors of a class as Possess allows, and each of its inputs comes.
+func TestManyActorsOfOnePlayer(t *testing.T) {
+	r, server, client, g, _ := guns(t, Config[*gun, aim]{Input: func(*gun) aim { return aim{X: 1} }})
+	for range maxPossessed - 1 {
+		other := &gun{}
+		require.NoError(t, r.Server.Spawn(other))
+		require.NoError(t, server.Possess(other, g.Owner(), r.Now))
+	}
+	frames := func(n int) {
+		for range n {
+			require.NoError(t, server.Tick(r.Now))
+			r.Step()
+			require.NoError(t, client.Tick(r.Now))
+		}
+	}
+	frames(120)
+	before := server.Counters().Server
+	frames(1200)
+	after := server.Counters().Server
+	require.Zero(t, after.Missed-before.Missed)
+	require.Greater(t, after.Moves-before.Moves, uint64(maxPossessed*1000))
+}
+
 // TestPossessionsWrap: an actor that is possessed again when the numbers of possessions, 8 bits, have wrapped is predicted anew.
 func TestPossessionsWrap(t *testing.T) {
 	for _, more := range []int{1, 255, 256, 257, 512} {
