@@ -18,6 +18,7 @@ func init() {
 		}
 		return list
 	}
+	bridge.Report = (*World).report
 	bridge.SpawnAs = (*World).spawnAs
 	bridge.Record = newRecording
 	bridge.Play = newPlayer

@@ -5,4 +5,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 )
 
-var baseOf = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
+var (
+	baseOf = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
+	report = bridge.Report.(func(w *actorrep.World, err error))
+)

@@ -59,6 +59,9 @@ func (c *class) hit(p *Past, dst []rewind.Capsule) []rewind.Capsule {
 // It leaves the other fields of into alone. It returns false when they are the actor's current values: for an actor
 // predicted by this end's player, one that was torn off, and on a server.
 func (c *Class[A]) At(a, into A) bool {
+	if !c.in.ticked && !c.in.world.IsServer() {
+		c.in.forgotten(c.in.tracks[baseOf(a)])
+	}
 	s := &c.in.scratch
 	t := c.shown(a)
 	if t == nil {

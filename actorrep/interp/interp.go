@@ -24,8 +24,11 @@ type Config struct {
 	MaxRewind time.Duration
 }
 
-// ErrConfig is wrapped by errors about a config.
+// ErrConfig is wrapped by errors about a config, and by the one that a World's Failed gets when values are shown or rewound but Tick was never
+// called.
 var ErrConfig = errors.New("interp: config")
+
+var errNoTick = fmt.Errorf("%w: the game never calls Interpolator.Tick; call it right after World.Step, at both ends", ErrConfig)
 
 // Counters counts what an Interpolator did.
 type Counters struct {
@@ -51,6 +54,7 @@ type Interpolator struct {
 	many    int      // length of list at which the next track sweeps it
 	now     time.Duration
 	ticked  bool
+	told    bool // the game was told that it never calls Tick
 
 	// On a client.
 	timeline         *interpolation.Timeline
@@ -254,6 +258,17 @@ func (in *Interpolator) Tick(now time.Duration) {
 	in.sweep()
 	for _, t := range in.list {
 		t.tick(dt)
+	}
+}
+
+// manyGaps is how many of an actor's values must have come for Tick to have been forgotten: a second's, at 60 a second.
+const manyGaps = 60
+
+// forgotten tells the world's Failed, once, when values of t have come for long but the game never called Tick.
+func (in *Interpolator) forgotten(t *track) {
+	if t != nil && t.nGaps >= manyGaps && !in.told {
+		in.told = true
+		report(in.world, errNoTick)
 	}
 }
 

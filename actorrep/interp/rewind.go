@@ -65,6 +65,9 @@ func (in *Interpolator) Rewind(p *actorrep.Peer, seen Seen) *View {
 	now := in.world.Now()
 	in.rewound = rewound{peer: p, base: now, first: now}
 	if seen.Reach > 0 && !p.IsLocal() {
+		for i := 0; i < len(in.list) && !in.ticked && !in.told; i++ {
+			in.forgotten(in.list[i])
+		}
 		in.rewound = in.believe(p, seen, now)
 	}
 	return in.history.Show(in.rewound.base, in.fill)

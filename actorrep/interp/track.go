@@ -48,6 +48,7 @@ type track struct {
 	nGaps    int
 	typical  time.Duration // their median; 0 while there are none
 	interval time.Duration // typical, smoothed; used for drawing
+	guessed  bool          // interval is firstInterval: nothing of the class had moved when the actor appeared
 	at       time.Duration // time drawn last, on a client
 	past     Past
 }
@@ -55,7 +56,7 @@ type track struct {
 // begin prepares a track for an actor.
 func (t *track) begin(a actorrep.Actor, c *class) {
 	buffer := t.buffer
-	*t = track{base: baseOf(a), guid: baseOf(a).GUID(), actor: a, class: c, buffer: buffer, interval: c.interval()}
+	*t = track{base: baseOf(a), guid: baseOf(a).GUID(), actor: a, class: c, buffer: buffer, interval: c.interval(), guessed: c.typical == 0}
 	t.past.class = c
 	t.buffer.Reset()
 }
@@ -107,8 +108,8 @@ func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach floa
 	kept := sorted[:min(t.nGaps, keptGaps)]
 	slices.Sort(kept)
 	t.typical = kept[len(kept)/2]
-	if t.nGaps == fewGaps && t.class.typical == 0 {
-		t.interval = t.typical // so far it was a guess
+	if t.guessed {
+		t.interval, t.guessed = t.typical, false
 	}
 	t.class.typical = t.typical
 }

@@ -20,6 +20,8 @@ var (
 	// BeforeValues has f called on a client right before values that came for an actor are set: what shows something else in the actor's
 	// fields puts the server's values back.
 	BeforeValues any // func(w *actorrep.World, f func(a actorrep.Actor))
+	// Report gives an error to a world's Config.Failed.
+	Report any // func(w *actorrep.World, err error)
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
 	// SpawnAs spawns an actor, as a component unless parent is nil, under the id that it had in another server's world.
