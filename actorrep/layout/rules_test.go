@@ -197,7 +197,7 @@ func TestTagErrors(t *testing.T) {
 		}{}, ErrTag, "65535"},
 		{struct {
 			X int `net:"owner,skipowner"`
-		}{}, ErrTag, "two conditions"},
+		}{}, ErrTag, "skipowner is the second"},
 		{struct {
 			X struct {
 				Y int `net:"owner"`

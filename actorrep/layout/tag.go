@@ -102,7 +102,7 @@ func (o *options) set(key, value string) error {
 	case !ok:
 		return fmt.Errorf("unknown option %q", key)
 	case o.cond != Always:
-		return fmt.Errorf("two conditions")
+		return fmt.Errorf("two conditions: %s is the second, and a field has one", key)
 	}
 	o.cond = c
 	return nil
