@@ -298,7 +298,7 @@ func (d *dialed) end() error {
 	err := d.driver.Err()
 	if d.conn != nil {
 		r := d.conn.Result()
-		err = errors.Join(fmt.Errorf("session: the connection ended: %v", r), r.Err, err)
+		err = &endError{result: r, socket: err}
 		if r.Code == netconn.ClosedByUs && r.Err == nil { // not for a login that took too long
 			err = ErrLeft
 		}
@@ -306,6 +306,25 @@ func (d *dialed) end() error {
 	_ = d.driver.Close()
 	*d = dialed{}
 	return err
+}
+
+// endError is why a connection ended, in one line.
+type endError struct {
+	result netconn.CloseResult
+	socket error // driver.Driver.Err; may be nil, or the result's Err
+}
+
+func (e *endError) Error() string {
+	s := "session: the connection ended: " + e.result.String()
+	if e.socket != nil && !errors.Is(e.result.Err, e.socket) {
+		s += ": " + e.socket.Error()
+	}
+	return s
+}
+
+// Unwrap returns what errors.Is and errors.As look for.
+func (e *endError) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.result.Err, e.socket}, func(err error) bool { return err == nil })
 }
 
 // ErrLeft: the game closed its connection, or the Redialer.

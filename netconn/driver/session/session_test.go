@@ -263,16 +263,17 @@ func TestGone(t *testing.T) {
 		do   func(r *rig, ann *clientGame)
 		told []string
 		err  error
+		text string
 	}{
-		"left":   {do: func(_ *rig, ann *clientGame) { ann.conn.Close(ann.conn.Now(), "enough") }, told: []string{"new", "gone"}, err: session.ErrLeft},
-		"closed": {do: func(r *rig, ann *clientGame) { require.NoError(r.t, ann.Close()) }, told: []string{"new", "gone"}, err: session.ErrLeft},
+		"left":   {do: func(_ *rig, ann *clientGame) { ann.conn.Close(ann.conn.Now(), "enough") }, told: []string{"new", "gone"}, err: session.ErrLeft, text: session.ErrLeft.Error()},
+		"closed": {do: func(r *rig, ann *clientGame) { require.NoError(r.t, ann.Close()) }, told: []string{"new", "gone"}, err: session.ErrLeft, text: session.ErrLeft.Error()},
 		"kicked": {do: func(r *rig, _ *clientGame) {
 			for p, c := range r.players.All {
 				if p.name == "Ann" {
 					c.CloseWithError(fmt.Errorf("%w: team kill", driver.ErrKicked))
 				}
 			}
-		}, told: []string{"new", "gone"}, err: driver.ErrKicked},
+		}, told: []string{"new", "gone"}, err: driver.ErrKicked, text: "session: the connection ended: closed by the peer: kicked: team kill"},
 		"away too long": {edit: func(r *rig) { r.config.Keep = 10 * time.Second },
 			do: func(r *rig, _ *clientGame) { r.world.Host("Ann").Crash(40 * time.Second) }, told: []string{"new", "away", "gone", "new"}},
 		"forgotten": {do: func(r *rig, _ *clientGame) {
@@ -294,6 +295,7 @@ func TestGone(t *testing.T) {
 		require.Equal(t, []string{"new"}, r.of("Bob"), name)
 		if c.err != nil {
 			require.ErrorIs(t, r.clients["Ann"].Err(), c.err, name)
+			require.Equal(t, c.text, r.clients["Ann"].Err().Error(), "%s: one line", name)
 			require.Nil(t, r.clients["Ann"].Driver(), name)
 		} else {
 			require.NoError(t, r.clients["Ann"].Err(), name)
