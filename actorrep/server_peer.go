@@ -63,7 +63,9 @@ type Peer struct {
 	overhead overhead
 }
 
-// AddConn replicates the world to a connection, and accepts its RPCs. It panics on a client's world.
+// AddConn replicates the world to a connection, and accepts its RPCs. Call RemoveConn when the connection has ended, for
+// example in the driver's Config.Closed: the world doesn't notice, and keeps the peer and what it owns. AddConn panics on
+// a client's world.
 func (w *World) AddConn(conn channel.Conn) *Peer {
 	if !w.IsServer() {
 		panic("actorrep: AddConn is called on a server's world; a client's has its connection from ChannelTypes")

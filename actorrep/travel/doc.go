@@ -23,6 +23,10 @@
 //	each tick: levels.Step() after world.Step(now)
 //	levels.Ready(m)                                                                  // when what load began is done
 //
+// When a client sees only what stays, it isn't ready: it forgot Client.Step or Ready, or is still loading. [Config].Late is told of it after
+// Timeout, and [actorrep.World.Explain] of an actor says "waits for Peer.Release". A client that crashed counts until its connection has ended,
+// so Arrived may wait for it.
+//
 // A recording contains the Level, and all actors from the start: nothing is held back from it.
 //
 // When a server's world was restored from a checkpoint (actorrep/migrate) before the first Step, the server plays the level of that checkpoint. Its

@@ -20,7 +20,7 @@ type Netcode struct {
 	ProtocolID uint64
 	// Key is the secret that servers share with the back end. Default: the one in the environment, else one for
 	// development. A client with a key and no Token makes its own token for the address it dials, with a random client
-	// id.
+	// id: each dial is another client, also for TakeOver and package session. A token of netcode.GenerateConnectToken keeps the id.
 	Key netcode.Key
 	// Addrs is the server's addresses as tokens name them. Default: the socket's own address. When that is unspecified,
 	// as with ":7777", the default is every address with its port; so set the public address if several servers share a

@@ -18,12 +18,37 @@
 //	each tick: players.Tick(srv.Since(now))
 //
 // The ID must be proven, because whoever has it gets the player. The client ID in a token of the Netcode link is proven. So is a ticket
-// that Authorize has checked. Without Netcode.TakeOver the Netcode link refuses a client until its former connection has timed out. Other
+// that Authorize has checked. A client with only the key in the environment has another random ID at each dial, so it is a new player each
+// time: give it a token with its ID, as below. Without Netcode.TakeOver the Netcode link refuses a client until its former connection has timed out. Other
 // links don't know clients: there Players closes the former connection when the new one joins.
 //
 // # On a client
 //
 // A Redialer ticks a client's driver. When nothing arrives for RedialConfig.Silence, it dials again with a fresh token while it keeps the
 // old connection. The game goes on with whichever connection answers first. A connection that replicates actors needs a World of its own, so
-// the Dial function makes one for each dial.
+// the Dial function makes one for each dial:
+//
+//	ends := map[*driver.Driver]*end{} // the game's: a World and what belongs to it
+//	client, err := session.NewRedialer(session.RedialConfig{Dial: func() (d *driver.Driver, err error) {
+//		e := newEnd()
+//		d, err = driver.Dial(addr, driver.Config{Link: driver.Netcode{Token: token(id)}, Channels: e.world.ChannelTypes(),
+//			Closed: func(*driver.Conn, netconn.CloseResult) { delete(ends, d) }})
+//		if err == nil {
+//			ends[d] = e
+//		}
+//		return d, err
+//	}})
+//	each tick:
+//		client.TickDispatch(now)
+//		if e := ends[client.Driver()]; e != nil {
+//			e.step(client.Driver().Since(now))
+//		}
+//		client.TickFlush(now)
+//		if err := client.Err(); err != nil { ... } // no more dials: tell the player why
+//
+// The token comes from a service (netconn/netcode/tokenserver). For development a client that has the server's key makes one:
+//
+//	key, err := netcode.ParseKey(os.Getenv(driver.KeyEnv))
+//	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: id, Create: unix, Expire: unix + 30, Timeout: 5,
+//		Servers: []netip.AddrPort{addr}, PrivateKey: key})
 package session
