@@ -29,6 +29,8 @@ type RelayConfig struct {
 	MaxBytes int
 	// MaxSpectators bounds them; others are refused. Default 64.
 	MaxSpectators int
+	// Allow reports whether a connection that has joined may watch. Default all, and so players too, who then see with the delay what isn't relevant to them.
+	Allow func(c *driver.Conn) bool
 	// Rate is the recording's, frames a second. Default 10.
 	Rate float64
 }
@@ -41,6 +43,8 @@ var (
 	// ErrSlow is why a spectator's connection ends that can't take what the game makes, or why one is refused: there are MaxSpectators.
 	ErrSlow  = errors.New("spectate: too slow to follow the game")
 	ErrCrowd = errors.New("spectate: too many spectators")
+	// ErrNotAllowed is why a connection ends that Allow refuses.
+	ErrNotAllowed = errors.New("spectate: not allowed to watch")
 )
 
 // Relay is the server's part. It belongs to the goroutine of its world.
@@ -122,6 +126,10 @@ func (r *Relay) Channel() channel.Type {
 	return channel.Type{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		conn := driver.ConnOf(ch)
 		if conn == nil {
+			return nil
+		}
+		if r.cfg.Allow != nil && !r.cfg.Allow(conn) {
+			conn.CloseWithError(ErrNotAllowed)
 			return nil
 		}
 		if len(r.viewer) >= r.cfg.MaxSpectators || slices.ContainsFunc(r.viewer, func(v *viewer) bool { return v.conn == conn }) {

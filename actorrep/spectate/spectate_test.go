@@ -181,6 +181,29 @@ func TestBounds(t *testing.T) {
 	require.ErrorIs(t, a.spectators[0].result.Err, spectate.ErrTooMuch)
 }
 
+// TestNotAllowed: who may not watch gets nothing of the game, and is told.
+func TestNotAllowed(t *testing.T) {
+	asked := 0
+	a := newArena(t, 1, path, spectate.RelayConfig{Delay: time.Second, Allow: func(c *driver.Conn) bool {
+		require.True(t, c.Joined())
+		asked++
+		return asked > 1
+	}}, 2, nil)
+	a.world.RunUntil(10 * time.Second)
+	require.Equal(t, 2, asked)
+	refused := 0
+	for _, s := range a.spectators {
+		if s.result != nil {
+			require.Contains(t, s.result.Reason, "not allowed")
+			require.Zero(t, s.counts)
+			refused++
+		} else {
+			require.Positive(t, s.counts)
+		}
+	}
+	require.Equal(t, 1, refused)
+}
+
 // TestSlow: a spectator that can't take what the game makes is told, and costs the server no more than the others.
 func TestSlow(t *testing.T) {
 	slow := netsim.Settings{Lag: 50 * time.Millisecond, Bandwidth: 20_000, QueueDelay: 200 * time.Millisecond}
