@@ -70,8 +70,8 @@
 //
 // The server keeps the same values in the same buffers, and takes reach and lateness from the client's claim, so both show the same position: to 4 mm on
 // average at 5 m/s with 10 % loss (TestRewindShowsWhatWasSeen prints it). While a client has only the first values of an actor, it draws these, and
-// the server doesn't know: under loss that lasts up to half a second after the actor appeared. The server limits a claim to what the connection's round trip, jitter
-// and loss explain, and to Config.MaxRewind.
+// the server doesn't know: under loss that lasts up to half a second after the actor appeared. The server limits a claim to what the connection's round trip, jitter and loss
+// explain, or its longest round trip of the last 8 to 16 s, and to Config.MaxRewind.
 //
 // # Bounds
 //

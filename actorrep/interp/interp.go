@@ -72,6 +72,8 @@ type Interpolator struct {
 	history *rewind.History[*Past]
 	rewound rewound
 	fill    func(add func(id rewind.ID, p *Past) error)
+
+	explained []explained // in the order of World.Peers
 }
 
 // class is an interpolated class.
@@ -250,6 +252,8 @@ func (in *Interpolator) Tick(now time.Duration) {
 	dt = min(max(dt, 0), time.Second)
 	if !in.world.IsServer() {
 		in.listen(now, dt)
+	} else {
+		in.measure(now)
 	}
 	in.now, in.ticked = now, true
 	for _, c := range in.classes {

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -57,7 +58,8 @@ const early = 50 * time.Millisecond
 
 // Rewind shows the actors, on a server, as the player p saw them; seen is what that client sent. Each actor is shown at
 // the time at which the client drew it. A claim is limited, and then counted: it may not be older than the connection's
-// round trip and jitter explain, nor older than Config.MaxRewind, nor in the future. Actors that the player doesn't have
+// round trip and jitter explain, or its longest round trip of the last 8 to 16 s, nor older than Config.MaxRewind, nor
+// in the future. Actors that the player doesn't have
 // aren't in the view. For World.Local, and for the zero Seen, it is the present. The view is valid until the next
 // Rewind.
 func (in *Interpolator) Rewind(p *actorrep.Peer, seen Seen) *View {
@@ -73,6 +75,49 @@ func (in *Interpolator) Rewind(p *actorrep.Peer, seen Seen) *View {
 	return in.history.Show(in.rewound.base, in.fill)
 }
 
+// span is half of how long a slow round trip explains claims. A client whose packets were held up once draws that much farther in the past
+// while the late arrival is in its timeline's window, 256 packets, and then catches up by slewing: its round trip is short again long before.
+const span = 8 * time.Second
+
+// explained is how old a peer's claims may be by its connection: the longest round trip of this span and of the one before.
+type explained struct {
+	peer         *actorrep.Peer
+	most, before time.Duration
+	began        time.Duration
+}
+
+// measure notes the latest round trips of all connections, on a server.
+func (in *Interpolator) measure(now time.Duration) {
+	n := 0
+	for p := range in.world.Peers {
+		for n < len(in.explained) && in.explained[n].peer != p { // removed: both lists have the same order
+			in.explained = slices.Delete(in.explained, n, n+1)
+		}
+		if n == len(in.explained) {
+			in.explained = append(in.explained, explained{peer: p, began: now})
+		}
+		e := &in.explained[n]
+		if now-e.began >= span {
+			e.most, e.before, e.began = 0, e.most, now
+		}
+		if c, ok := p.Conn().(interface{ Stats() netconn.Stats }); ok {
+			e.most = max(e.most, c.Stats().LastRTT)
+		}
+		n++
+	}
+	in.explained = slices.Delete(in.explained, n, len(in.explained))
+}
+
+// slowest is the longest round trip of a connection that measure has noted.
+func (in *Interpolator) slowest(p *actorrep.Peer) time.Duration {
+	for i := range in.explained {
+		if e := &in.explained[i]; e.peer == p {
+			return max(e.most, e.before)
+		}
+	}
+	return 0
+}
+
 // believe limits a claim to what can be true.
 func (in *Interpolator) believe(p *actorrep.Peer, seen Seen, now time.Duration) rewound {
 	off := int16(seen.At - uint16(now>>seenUnit)) // units from now
@@ -81,7 +126,7 @@ func (in *Interpolator) believe(p *actorrep.Peer, seen Seen, now time.Duration) 
 	earliest, most := now-in.cfg.MaxRewind, float64(maxReach)
 	if c, ok := p.Conn().(interface{ Stats() netconn.Stats }); ok {
 		s := c.Stats()
-		earliest = max(earliest, now-s.RTT-4*s.RTTVariance-allowance)
+		earliest = max(earliest, now-max(s.RTT+4*s.RTTVariance, in.slowest(p))-allowance)
 		most = reachFor(2*s.LossRate+2*firstLoss) + 1
 	}
 	base := min(max(claimed, earliest), now)

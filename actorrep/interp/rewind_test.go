@@ -179,6 +179,61 @@ func TestLyingClaims(t *testing.T) {
 	require.InDelta(t, 0.3, slow.actors[0].Pos.X-past.Pos.X, 0.01, "a slow player is shown what MaxRewind allows")
 }
 
+// TestHeldUpOnce: a client whose packets were held up once draws farther in the past for seconds, when its round trip has long been short again. It
+// is believed, and its shots are tested where it drew. Later such a claim is limited again.
+func TestHeldUpOnce(t *testing.T) {
+	net := netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 12500 * time.Microsecond, Loss: 5}
+	for _, pause := range []time.Duration{200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond} {
+		for seed := uint64(1); seed <= 3; seed++ {
+			s := newStage(t, seed, net, interp.Config{MaxRewind: time.Second})
+			s.move = circle
+			s.spawn(3)
+			s.run(6 * time.Second)
+			v := s.viewers[0]
+			for until := s.Now + pause; s.Now < until; s.tick() { // all that is sent meanwhile comes at the end
+				held := netsim.Settings{Lag: until - s.Now + net.Lag}
+				require.NoError(t, v.line.Up.Set(held))
+				require.NoError(t, v.line.Down.Set(held))
+			}
+			require.NoError(t, v.line.Up.Set(net))
+			require.NoError(t, v.line.Down.Set(net))
+			s.run(time.Second) // what it lacked has come
+			var shots []shot
+			v.draw = func(now time.Duration, v *viewer) {
+				shot := shot{seen: v.in.Seen(), drawn: map[netguid.GUID]vec{}, due: now + net.Lag}
+				v.each(func(w, drawn *walker) { shot.drawn[w.GUID()] = drawn.Pos })
+				shots = append(shots, shot)
+			}
+			var sum, slowest float64
+			n := 0
+			for until := s.Now + 8*time.Second; s.Now < until; s.tick() {
+				slowest = max(slowest, v.in.Delay().Seconds())
+				for ; len(shots) > 0 && shots[0].due <= s.Now; shots = shots[1:] {
+					view := s.in.Rewind(v.line.Peer, shots[0].seen)
+					for _, w := range s.actors {
+						var past walker
+						require.True(t, s.class.Pose(view, w, &past))
+						sum += past.Pos.to(shots[0].drawn[w.GUID()])
+						n++
+					}
+				}
+			}
+			t.Logf("seed %d, held up for %v: drawn up to %.0f ms late, %.4f m off on average, %d of %d clamped", seed, pause, slowest*1000, sum/float64(n),
+				s.in.Counters.Clamped, s.in.Counters.Rewinds)
+			require.Greater(t, slowest, 0.15, "it has an effect")
+			require.Zero(t, s.in.Counters.Clamped, "an honest client is believed")
+			require.Less(t, sum/float64(n), 0.01)
+
+			v.draw = nil
+			s.run(16 * time.Second)
+			lie := v.in.Seen()
+			lie.At -= uint16((150*time.Millisecond + pause) >> 19)
+			s.in.Rewind(v.line.Peer, lie)
+			require.EqualValues(t, 1, s.in.Counters.Clamped, "that was long ago")
+		}
+	}
+}
+
 // TestUnseenIsUntouched: a player hits nothing that he doesn't have.
 func TestUnseenIsUntouched(t *testing.T) {
 	s := newStage(t, 2, netsim.Settings{}, interp.Config{})
