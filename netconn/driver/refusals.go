@@ -145,8 +145,9 @@ func (d *Driver) tell(msg string, attrs ...slog.Attr) {
 	}
 }
 
-// strays is the reasons for which each link refuses what is still on its way when a connection ends.
-var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true}
+// strays is the reasons that are no warning: those for which each link refuses what is still on its way when a connection ends, and those of
+// packets that others have overtaken, and of answers to what was sent again.
+var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true}
 
 // logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.
 func (d *Driver) logSecond(now time.Duration) {
