@@ -122,6 +122,23 @@ func TestManyActorsOfOnePlayer(t *testing.T) {
 	require.Greater(t, after.Moves-before.Moves, uint64(maxPossessed*1000))
 }
 
+// TestMalformedMovesAreToldOnce: a client that sends nothing but malformed moves is counted each time, and the server's game told once for each possession.
+func TestMalformedMovesAreToldOnce(t *testing.T) {
+	r, server, _, g, _ := guns(t, Config[*gun, aim]{Input: func(*gun) aim { return aim{} }})
+	for n := range uint64(3) {
+		told := 0
+		require.NoError(t, server.Possess(g, g.Owner(), r.Now))
+		m := message[*gun, aim]{number: server.number, bits: 5}
+		for range 100 {
+			if server.receiveMoves(actorrep.Call{World: r.Server, Peer: g.Owner(), Now: r.Now}, g, m) != nil {
+				told++
+			}
+		}
+		require.Equal(t, 1, told)
+		require.Equal(t, 100*(n+1), server.Counters().Server.Malformed)
+	}
+}
+
 // TestPossessionsWrap: an actor that is possessed again when the numbers of possessions, 8 bits, have wrapped is predicted anew.
 func TestPossessionsWrap(t *testing.T) {
 	for _, more := range []int{1, 255, 256, 257, 512} {
