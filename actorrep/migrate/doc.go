@@ -55,7 +55,8 @@
 // that lies may count for two candidates at once. A former host knows the candidates' keys, and could pass for a player at one of them, or for one of them. A player who was kicked has tokens of the
 // candidates for a day: a list of who is banned is the game's to save with the checkpoint, and to look at in Authorize (driver.Netcode). A candidate whose address
 // changes isn't reached at the new one. Without [HostConfig.Own] the first host's own player is counted, and may be a candidate, like any other. Spectators
-// (actorrep/spectate) don't go along.
+// (actorrep/spectate) don't go along. The host chooses the addresses of the candidates, and its players dial them, at most once in Silence while it
+// is heard: [FollowerConfig].Dial may refuse an address.
 //
 // # What is lost
 //

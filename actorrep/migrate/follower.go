@@ -90,7 +90,8 @@ type Follower struct {
 	searching    bool
 	heard, begun time.Duration // of the host last, and when the present round began
 	round        int
-	hosted       bool // in this round
+	calm         time.Duration // until then a host that says that it stands still is waited for: each search dials
+	hosted       bool          // in this round
 	opened       time.Duration
 	dialed       []uint64 // in this round
 	err          error
@@ -274,7 +275,7 @@ func (f *Follower) follow() {
 		switch {
 		case c.ended() && (c.plan.epoch == 0 || c.final()):
 			f.fail(c.end())
-		case c.plan.epoch != 0 && (silent || c.leaves || !c.plan.standing):
+		case c.plan.epoch != 0 && (silent || c.leaves || !c.plan.standing && f.now >= f.calm):
 			f.searching, f.round = true, 0
 			f.heard = f.now
 			if c.conn != nil && !c.leaves {
@@ -352,6 +353,7 @@ func (f *Follower) cancel() {
 	f.drop(nil)
 	f.searching = false
 	f.Counters.Cancelled++
+	f.calm = f.now + f.cfg.Silence
 	if f.cur.ch != nil {
 		f.cur.offer(true) // tokens are for one dial
 	}
