@@ -100,6 +100,7 @@ type Class[A Mover[I], I any] struct {
 	gone    Counters
 	strange uint64
 	hitches uint64
+	told    bool  // what was wrong with a server's message
 	number  uint8 // of the newest possession
 
 	// Scratch.
@@ -135,11 +136,11 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	// A client says something of each actor in every step at most, and after an outage all at once.
 	limit := actorrep.RateLimit(maxPossessed*2*max(cfg.Rate, 60), int(maxPossessed*4*cfg.Rate))
 	c.moves = actorrep.ServerRPC(c.receiveMoves, limit)
-	c.reply = actorrep.ClientRPC(c.receiveReply)
-	c.begin = actorrep.ClientRPC(c.receiveReply, actorrep.Reliable)
+	c.reply = actorrep.ClientRPC(c.toldOnce(c.receiveReply))
+	c.begin = actorrep.ClientRPC(c.toldOnce(c.receiveReply), actorrep.Reliable)
 	procedures := actorrep.RPCs{"predict.Moves": c.moves, "predict.Reply": c.reply, "predict.Begin": c.begin}
 	if c.group != nil {
-		c.states = actorrep.ClientRPC(c.receiveStates)
+		c.states = actorrep.ClientRPC(c.toldOnce(c.receiveStates))
 		procedures["predict.States"] = c.states
 	}
 	var none A
@@ -151,6 +152,21 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 		c.group.add(reflect.TypeFor[A](), c.kind)
 	}
 	return c, nil
+}
+
+// toldOnce returns the first error of a server's messages to Config.Failed: a hostile server could fill a log with them. A missing Input is the game's.
+func (c *Class[A, I]) toldOnce(receive func(actorrep.Call, A, message[A, I]) error) func(actorrep.Call, A, message[A, I]) error {
+	return func(call actorrep.Call, a A, m message[A, I]) error {
+		err := receive(call, a, m)
+		if err == nil || errors.Is(err, ErrNoInput) {
+			return err
+		}
+		if c.told {
+			return nil
+		}
+		c.told = true
+		return err
+	}
 }
 
 // maxRate bounds Config.Rate.

@@ -150,9 +150,10 @@
 //	ticks kept on a client         128 of each member: 10 KiB for four numbers and two of input
 //	a group's updates              two messages a player; members without room are sent with the next update
 //
-// The server counts and ignores a client's moves for actors that it doesn't possess. Inputs that aren't finite are malformed;
-// actorrep.Config.Failed gets the first malformed message of a possession. The server simulates each tick once, so a player can't gain time.
-// It accepts inputs for the next 64 ticks; the first for each tick counts. A client refuses a group's states that are of later ticks than it keeps, or aren't finite.
+// The server counts and ignores a client's moves for actors that it doesn't possess. Inputs that aren't finite are malformed. The server
+// simulates each tick once, so a player can't gain time. It accepts inputs for the next 64 ticks; the first for each tick counts. A
+// client refuses a group's states that are of later ticks than it keeps, or aren't finite. Malformed messages are counted;
+// actorrep.Config.Failed gets the first of a possession on a server, and the first of a class on a client.
 //
 // A rewind of 12 ticks with 100 members, each checked against each, takes 0.6 ms (BenchmarkGroupRewind).
 package predict
