@@ -19,8 +19,8 @@ type Config struct {
 	// 2 s.
 	MaxDelay time.Duration
 	// MaxRewind is how far back Rewind goes at most. Default 400 ms; at most 2 s. Choose the longest round trip with
-	// which a player should hit what he aims at, plus the delay. The longer it is, the longer after reaching cover
-	// players are still hit.
+	// which a player should hit what he aims at, plus the delay, plus how long a shot in an input of package predict waits
+	// for its tick (80 ms at 100 ms ± 25 ms). The longer it is, the longer after reaching cover players are still hit.
 	MaxRewind time.Duration
 }
 
