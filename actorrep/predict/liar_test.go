@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -20,6 +21,14 @@ func TestServerOfManyPossessions(t *testing.T) {
 		require.NoError(t, client.receiveReply(actorrep.Call{World: mine.World(), Now: r.Now}, mine, m))
 	}
 	require.LessOrEqual(t, len(client.pawns), 1)
+	const more = 200
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range more {
+		require.NoError(t, client.receiveReply(actorrep.Call{World: mine.World(), Now: r.Now}, mine, reply(client, uint8(i), r.Now, 1)))
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/more, uint64(20_000), "a client's saved moves take 40 KB")
 }
 
 // reply is a server's correction.

@@ -254,12 +254,16 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		if c.group != nil {
 			c.group.begin(timing.step)
 		}
-		if err = c.roomFor(a); err != nil {
+		if err = c.roomFor(p); err != nil {
 			c.strange++
 			return err
 		}
+		before := p
 		p = c.newPawn(a, m.number)
-		if p.client, err = c.newClient(p, call.Now); err != nil {
+		if p.client = new(prediction.Client[snapshot, I]); before != nil {
+			p.client = before.client // its memory
+		}
+		if err = c.resetClient(p, call.Now); err != nil {
 			p.gone = true
 			return err
 		}
@@ -275,9 +279,9 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 	return err
 }
 
-// roomFor forgets the possessions that have ended, and returns an error when there is no room for another one.
-func (c *Class[A, I]) roomFor(a A) error {
-	if old := c.byActor[a]; old != nil {
+// roomFor forgets the possessions that have ended, and that of the same actor, and returns an error when there is no room for another one.
+func (c *Class[A, I]) roomFor(old *pawn[A, I]) error {
+	if old != nil {
 		old.gone = true
 	}
 	if c.forgetLost(); len(c.pawns) >= maxPossessed {
@@ -294,7 +298,7 @@ func (c *Class[A, I]) roundTrip() time.Duration {
 	return 150 * time.Millisecond
 }
 
-func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.Client[snapshot, I], error) {
+func (c *Class[A, I]) resetClient(p *pawn[A, I], now time.Duration) error {
 	cfg := prediction.ClientConfig[snapshot, I]{Model: c.model(p), Smoothing: c.cfg.Smoothing, Redundancy: 3, SendInterval: time.Second / 120}
 	if c.smooth[0] >= 0 && c.group == nil {
 		cfg.Position = func(s *snapshot) (at [3]float64) {
@@ -311,7 +315,7 @@ func (c *Class[A, I]) newClient(p *pawn[A, I], now time.Duration) (*prediction.C
 	}
 	var s snapshot
 	c.state.load(p.at, &s)
-	return prediction.NewClient(cfg, s, now)
+	return p.client.Reset(cfg, s, now)
 }
 
 // play is the client's part of Tick for its own actor: it simulates the ticks up to a shared time.

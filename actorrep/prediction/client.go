@@ -58,19 +58,34 @@ type Client[S, I any] struct {
 // NewClient returns a client whose state is initial, and whose timestamps begin now.
 // Make it when the server has its end; what is sent before is lost.
 func NewClient[S, I any](cfg ClientConfig[S, I], initial S, now time.Duration) (*Client[S, I], error) {
-	if err := cfg.fill(); err != nil {
+	c := &Client[S, I]{}
+	if err := c.Reset(cfg, initial, now); err != nil {
 		return nil, err
+	}
+	return c, nil
+}
+
+// Reset makes the client as NewClient does, in the memory that it has. After an error nothing has changed.
+func (c *Client[S, I]) Reset(cfg ClientConfig[S, I], initial S, now time.Duration) error {
+	if err := cfg.fill(); err != nil {
+		return err
 	}
 	begin := now
 	sm, err := NewSmoother(cfg.Smoothing)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	size := 1 << bits.Len(uint(cfg.MaxMoves-1))
+	saved, size := c.saved, 1<<bits.Len(uint(cfg.MaxMoves-1))
+	if saved == nil || saved.Size() != size {
+		saved = ring.New[savedMove[S, I]](size)
+	} else {
+		saved.Reset()
+	}
 	if cfg.Model.Interval > 0 {
 		now = 0 // timestamps are the shared time
 	}
-	return &Client[S, I]{cfg: cfg, epoch: now, state: initial, saved: ring.New[savedMove[S, I]](size), smoother: sm, nextSend: begin, lateAt: -1}, nil
+	*c = Client[S, I]{cfg: cfg, epoch: now, state: initial, saved: saved, smoother: sm, nextSend: begin, lateAt: -1}
+	return nil
 }
 
 // State is the predicted state. It is only to be read, and changes with Move and Receive.
