@@ -100,7 +100,7 @@
 // look like the path's, as its own cut changes little: then the queue stays full; with 30 Hz in one run of 24 it is 67 ms at the median.
 //
 // Where each packet's delay varies by 20 ms, up and down, on its own, it uses 80 % of the link, mostly over 90 %, whatever chance does, and recovers
-// within the same 5 s. With 30 ms, or with 20 ms and a peer that acks five times a second, it mostly uses over 80 %, and single runs a fifth.
+// within the same 5 s; where packets are lost besides, single changes take longer. With 30 ms, or with 20 ms and a peer that acks five times a second, it mostly uses over 80 %, and single runs a fifth.
 //
 // The fairness index of two, four and eight flows is 0.7 or more, mostly above 0.85, 60 s after the last began; at 400 ms
 // and 10 Hz as little as 0.4. The table of paths is [github.com/bunchnet/bunchnet/netconn/simtest/paths],
