@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
-	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // TestServerOfManyPossessions: replies of ever other possessions hold no more on a client than one does, also while its game doesn't call Tick.
@@ -152,19 +150,7 @@ func TestMalformedMovesAreToldOnce(t *testing.T) {
 
 // TestMalformedRepliesAreToldOnce: a server that sends nothing but malformed replies has its client told once.
 func TestMalformedRepliesAreToldOnce(t *testing.T) {
-	var server, client *Class[*gun, aim]
-	cfg := Config[*gun, aim]{Input: func(*gun) aim { return aim{} }}
-	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(error) {}}, func(w *actorrep.World) (err error) {
-		server, err = Register(w, "Gun", cfg)
-		return err
-	})
-	l := r.JoinOther(func(w *actorrep.World) (err error) {
-		client, err = Register(w, "Gun", cfg)
-		return err
-	})
-	g := &gun{}
-	require.NoError(t, r.Server.Spawn(g))
-	require.NoError(t, server.Possess(g, l.Peer, r.Now))
+	r, server, client, g, _ := guns(t, Config[*gun, aim]{Input: func(*gun) aim { return aim{} }})
 	for range 300 {
 		require.NoError(t, server.Tick(r.Now))
 		_ = server.reply.Call(g, message[*gun, aim]{number: server.number, bits: 5})
@@ -172,7 +158,7 @@ func TestMalformedRepliesAreToldOnce(t *testing.T) {
 		require.NoError(t, client.Tick(r.Now))
 	}
 	require.Greater(t, client.Counters().Strange, uint64(100))
-	require.Len(t, l.Failed, 1)
+	require.Len(t, r.Lines[0].Failed, 1)
 }
 
 // TestPossessionsWrap: an actor that is possessed again when the numbers of possessions, 8 bits, have wrapped is predicted anew.

@@ -1,6 +1,7 @@
 package predict_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -89,6 +90,16 @@ func (s *course) figures(d time.Duration) (missed float64, wait time.Duration) {
 	return 100 * float64(gone) / float64(moves+gone), time.Duration((c.Waited-before.Waited)/moves) * time.Microsecond
 }
 
+// isInStep holds the figures of a while to at most so many percent missed, and less than a wait. format and args say what is tried.
+func (s *course) isInStep(d time.Duration, most float64, less time.Duration, format string, args ...any) {
+	s.T.Helper()
+	what := fmt.Sprintf(format, args...)
+	missed, wait := s.figures(d)
+	s.T.Logf("%s: %.3f%% missed, wait %v", what, missed, wait)
+	require.LessOrEqual(s.T, missed, most, what)
+	require.Less(s.T, wait, less, what)
+}
+
 func seeds(short int) int {
 	if os.Getenv("CI") != "" {
 		return 200
@@ -143,10 +154,7 @@ func TestWrongClocks(t *testing.T) {
 			s := newCourse(t, uint64(seed), netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 10 * time.Millisecond, Loss: 2})
 			s.clock = clock
 			s.run(20 * time.Second)
-			missed, wait := s.figures(2 * time.Minute)
-			t.Logf("clock %v, seed %d: %.3f%% missed, wait %v", clock, seed, missed, wait)
-			require.LessOrEqual(t, missed, 1.0)
-			require.Less(t, wait, 20*time.Millisecond+4*tickTime)
+			s.isInStep(2*time.Minute, 1, 20*time.Millisecond+4*tickTime, "clock %v, seed %d", clock, seed)
 		}
 	}
 }
