@@ -37,10 +37,11 @@ const maxLate = 1024
 
 // ReceivedLate is ReceivedBunch for a reliable bunch of a packet that was reported lost and has arrived after all. Its sequence may be
 // as old as everything in flight then. With 13 bits such a sequence isn't mistaken for a new one; with fewer bits no bunch is taken, nor with
-// RestartSequence, where it may be of an earlier channel with this index.
+// RestartSequence, where it may be of an earlier channel with this index. So may those of packets that left before the peer saw this end close a channel: it
+// sends empty ones in the place of those that were lost.
 func (m *Machine) ReceivedLate(in *bunch.In) (nak bool, err error) {
 	t := m.table()
-	if t.cfg.Protocol.Sequences() < 13 || t.cfg.RestartSequence || in.ChIndex >= uint32(t.cfg.MaxChannels) || in.ChIndex == 0 && in.Close {
+	if t.cfg.Protocol.Sequences() < 13 || t.cfg.RestartSequence || in.ChIndex >= uint32(t.cfg.MaxChannels) || in.ChIndex == 0 && in.Close || in.PacketID <= t.left {
 		return true, nil
 	}
 	if t.expand(in, true) > t.inReliable(in.ChIndex)+maxLate {

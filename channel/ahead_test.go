@@ -101,7 +101,7 @@ func TestFewIndicesAreAhead(t *testing.T) {
 
 // late hands over a reliable bunch of a packet that was repaired after its turn.
 func (s *stub) late(h bunch.Header, data string) (nak bool) {
-	in := &bunch.In{Header: h}
+	in := &bunch.In{Header: h, PacketID: s.heard}
 	in.Bits = len(data) * 8
 	in.Data.Reset([]byte(data), in.Bits)
 	nak, err := s.m.ReceivedLate(in)
@@ -156,5 +156,27 @@ func TestNothingLateOfFormerChannels(t *testing.T) {
 		if ch := s.table.Channel(2); ch != nil {
 			require.Zero(t, ch.NumInRec())
 		}
+	}
+}
+
+// TestNothingLateFromBeforeACloseWasSeen: an end that closes a channel doesn't wait for what the peer sent on it and lost. The peer fills those sequences with empty
+// bunches when the index has its next channel, so what comes late of them is not of that one.
+func TestNothingLateFromBeforeACloseWasSeen(t *testing.T) {
+	for _, late := range []int64{19, 20, 21} {
+		s := newStub(t, true, func(c *Config) {
+			noControl(c)
+			c.Protocol = bunch.Protocol{SequenceBits: 13}
+		})
+		former := s.open(stubGame)
+		s.send(former, 1)
+		s.accepts(header(former.Index(), 1, stubGame, nil), "1")
+		require.NoError(t, former.Close(bunch.Destroyed))
+		s.heard = 20
+		s.ackFrom(0)
+		ch := s.open(stubGame)
+		require.Equal(t, former.Index(), ch.Index())
+		s.heard, s.got = late, nil
+		require.Equal(t, late <= 20, s.late(header(ch.Index(), 2, stubGame, nil), "2"))
+		require.Equal(t, late > 20, len(s.got) == 1)
 	}
 }

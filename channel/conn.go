@@ -37,6 +37,8 @@ type Outlet interface {
 	WriteBunch(h *bunch.Header, data []byte, ch *Channel, seq int64) (packetID int64)
 	// PacketID is the id that the current packet will have, or the next one if there is none.
 	PacketID() int64
+	// Heard is the id of the newest packet of the peer's, the one that is being processed included.
+	Heard() int64
 	// EndPacket sends the current packet, if there is one.
 	EndPacket()
 	// ExtendBunch appends to the payload of the last bunch, if it still ends the SendBuffer and there is room.

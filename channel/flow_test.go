@@ -31,6 +31,7 @@ type stub struct {
 	ends         []int // how much was sent at each EndPacket
 	endFills     bool  // EndPacket uses up what may be sent
 	together     bool  // packets end at EndPacket, not after each bunch
+	heard        int64 // the newest packet of the peer's
 }
 
 type written struct {
@@ -59,6 +60,8 @@ func (s *stub) PacketID() int64 {
 	}
 	return int64(1001 + len(s.sent))
 }
+
+func (s *stub) Heard() int64 { return s.heard }
 
 func (s *stub) EndPacket() {
 	s.ends, s.free = append(s.ends, len(s.sent)), s.packet

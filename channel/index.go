@@ -46,6 +46,7 @@ type Table struct {
 	freshTurn int    // bits of fresh to send before refused has its turn; below 0 it has
 	filled    int    // sequences of gaps filled since the last tick
 	busy      uint64 // reliable bunches, sent and received, at the last Shrink
+	left      int64  // the newest packet heard when a channel that this end closed was removed
 	control   int32  // reliable bunches that channel 0 had unacked when it closed
 	free      uint32 // the search for a free index starts here
 	calm      bool   // Tick only needs to pump the backlog
@@ -269,6 +270,9 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	ch.closed = true
 	s := t.slot(ch.index)
 	s.ch = nil
+	if ch.closing {
+		t.left = t.outlet.Heard()
+	}
 	if t.cfg.RestartSequence {
 		s.inReliable, s.outReliable = t.initIn, t.initOut
 		if a := t.aheadOf(ch.index); a != nil {

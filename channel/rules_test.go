@@ -50,6 +50,7 @@ func (w *wire) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, seq
 	return w.next
 }
 func (w *wire) PacketID() int64                 { return w.next + 1 }
+func (w *wire) Heard() int64                    { return 0 }
 func (w *wire) EndPacket()                      {}
 func (w *wire) ExtendBunch([]byte, int) bool    { return w.extends }
 func (w *wire) IsNetReady() bool                { return true }

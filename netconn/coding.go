@@ -77,6 +77,7 @@ type coder struct {
 
 	// What is received.
 	dec        *coding.Decoder // nil until the first symbol comes
+	heard      int64           // the packet that is being processed, or was last
 	lastSymbol time.Duration
 	gap        time.Duration // between packets with symbols, smoothed
 	tell       [8]telling    // what the peer is to hear of

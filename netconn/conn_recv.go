@@ -94,6 +94,9 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	if isRepaired(h) {
 		h.AckedSeq = seqnum.Packet.Truncate(c.notify.OutAckID())
 	}
+	if c.coder != nil {
+		c.coder.heard = c.notify.ID(h)
+	}
 	fresh := c.notify.Delta(h) > 0
 	delta, process := c.notify.Update(h, (*fates)(c))
 	if c.skip.acked {

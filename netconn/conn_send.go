@@ -94,6 +94,15 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 // PacketID is the id of the packet that a bunch would be in; see channel.Outlet.
 func (o *outlet) PacketID() int64 { return o.conn().notify.OutID() }
 
+// Heard is the id of the newest packet of the peer's; see channel.Outlet.
+func (o *outlet) Heard() int64 {
+	c := o.conn()
+	if c.coder == nil {
+		return 0
+	}
+	return max(c.coder.heard, c.notify.InID())
+}
+
 // EndPacket sends the current packet; see channel.Outlet.
 func (o *outlet) EndPacket() {
 	if c := o.conn(); c.out.Len() > 0 {

@@ -3,6 +3,7 @@
 //
 //	go run ./bench/swarm -seeds 10000
 //	go run ./bench/swarm -minutes 30 -first 1000000
+//	go run ./bench/swarm -seeds 1000 -only coding   those that draw an option
 //	go run ./bench/swarm -seed 4711            one seed, with its script
 //	go run ./bench/swarm -script file.txt      a script
 package main
@@ -26,6 +27,7 @@ type options struct {
 	stop         bool
 	shrink       int
 	save         string
+	only         string
 }
 
 func main() {
@@ -37,6 +39,7 @@ func main() {
 	flag.BoolVar(&o.stop, "stop-at-first", false, "stop at the first failure")
 	flag.IntVar(&o.shrink, "shrink", 300, "runs spent on making a failing script shorter")
 	flag.StringVar(&o.save, "save", "netconn/simtest/testdata", "where shrunk scripts go; empty: nowhere")
+	flag.StringVar(&o.only, "only", "", "play only the seeds that draw this option")
 	one := flag.Uint64("seed", 0, "play only this seed, and print its script")
 	script := flag.String("script", "", "play only the script in this file")
 	flag.Parse()
@@ -130,24 +133,32 @@ func results(o options) func(yield func(simtest.Result) bool) {
 		if o.minutes > 0 {
 			until = time.Now().Add(time.Duration(o.minutes * float64(time.Minute)))
 		}
-		pending := make(chan chan simtest.Result, o.jobs-1)
+		type job struct {
+			script simtest.Script
+			out    chan simtest.Result
+		}
+		pending := make(chan job, o.jobs-1)
 		quit := make(chan struct{})
 		defer close(quit)
 		go func() {
 			defer close(pending)
-			for i := uint64(0); (o.seeds == 0 || i < o.seeds) && (until.IsZero() || time.Now().Before(until)); i++ {
-				out := make(chan simtest.Result, 1)
+			played := uint64(0)
+			for seed := o.first; (o.seeds == 0 || played < o.seeds) && (until.IsZero() || time.Now().Before(until)); seed++ {
+				j := job{exercise.Draw(seed), make(chan simtest.Result, 1)}
+				if o.only != "" && j.script.Option(o.only) == "" {
+					continue
+				}
+				played++
 				select {
-				case pending <- out:
+				case pending <- j:
 				case <-quit:
 					return
 				}
-				go func(seed uint64) { out <- exercise.Play(exercise.Draw(seed)) }(o.first + i)
+				go func() { j.out <- exercise.Play(j.script) }()
 			}
 		}()
-		for seed := o.first; ; seed++ {
-			out, ok := <-pending
-			if !ok || !yield(await(out, seed)) {
+		for j := range pending {
+			if !yield(await(j.out, j.script)) {
 				return
 			}
 		}
@@ -157,13 +168,13 @@ func results(o options) func(yield func(simtest.Result) bool) {
 // hangAfter is far longer than any seed takes.
 const hangAfter = time.Minute
 
-// await is a seed's result, or that it has none.
-func await(out chan simtest.Result, seed uint64) simtest.Result {
+// await is a script's result, or that it has none.
+func await(out chan simtest.Result, s simtest.Script) simtest.Result {
 	select {
 	case r := <-out:
 		return r
 	case <-time.After(hangAfter):
-		return simtest.Result{Script: exercise.Draw(seed), Failure: &simtest.Failure{Checker: "hang", Text: "no end after " + hangAfter.String()}}
+		return simtest.Result{Script: s, Failure: &simtest.Failure{Checker: "hang", Text: "no end after " + hangAfter.String()}}
 	}
 }
 

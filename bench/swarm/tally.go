@@ -54,7 +54,7 @@ func (t *tally) add(r *simtest.Result) {
 			t.count("work", work, r, &c, 0)
 		}
 	}
-	for _, opt := range []string{"checksum", "copies", "lazyacks", "reorder", "window", "buffer", "maxpacket", "mayhem", "liars"} {
+	for _, opt := range []string{"checksum", "copies", "lazyacks", "coding", "reorder", "window", "buffer", "maxpacket", "mayhem", "liars"} {
 		if s.Option(opt) != "" {
 			t.count("option", opt, r, &c, 0)
 		}
@@ -131,6 +131,7 @@ func (t *tally) print(took time.Duration) {
 	fmt.Printf("hosts: %d boots, %d crashes, %d pauses, %d new addresses, %d partitions\n", n.Boots, n.Crashes, n.Pauses, n.Rebinds, n.Cuts)
 	fmt.Printf("connections: %d made, %d joined, %d closed, %d timed out; packets: %d sent, %d acked, %d lost\n",
 		g.Connections, g.Joined, g.Closed, g.TimedOut, g.PacketsSent, g.PacketsAcked, g.PacketsLost)
+	fmt.Printf("coding: %d symbols sent, %d packets repaired, %d of them had been given up\n", g.Repairs, g.PacketsRepaired, g.RepairedLate)
 	fmt.Printf("work: %d bunches (%d reliable, %d sent again), %d channels, %d messages, %d blocks, %d turns, %d actor updates, %d calls, %d lies, %d of them taken\n",
 		g.Bunches, g.ReliableBunches, g.Resent, g.Channels, g.Messages, g.Blocks, g.Turns, g.ActorUpdates, g.Calls, g.Lies, g.LiesTaken)
 }

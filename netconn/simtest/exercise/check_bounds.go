@@ -9,6 +9,9 @@ func (e *end) checkBounds() {
 	if window == 0 {
 		window = 256
 	}
+	if o.coding.Repairs > 0 {
+		window = max(window, 256) // it bounds packets with bunches: those with symbols alone are besides, up to the history
+	}
 	// Beyond a full window a packet leaves each KeepAlive, at most until the connection times out, and for each packet received one with its ack.
 	n, received := e.conn.Stats().PacketsInFlight, e.conn.Counters.PacketsReceived
 	if n <= window {

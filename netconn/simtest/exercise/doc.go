@@ -30,6 +30,7 @@
 //	netspeed N         bytes a second of the bucket
 //	timeout T          a silent connection ends; 4s
 //	copies N, adaptive 1, lazyacks 1, reorder T, keepalive T, checksum 1   as in driver.Config
+//	coding N           netconn.Coding.Repairs, with preset bunchnet over salted or netcode; codingadaptive 1: its Adaptive
 //	tick T, servertick T                             frames; 16.7 ms
 //	bunches N          channels of bunches at a time, churn N: percent a second that one closes
 //	messages 1         a queue of each mode, blocks 1, lockstep 1, actors N

@@ -57,5 +57,11 @@ func Draw(seed uint64) simtest.Script {
 	if s.Option("actors") != "" {
 		set(3, "liars", "1")
 	}
+	if c := simtest.NewRand(seed, 0x636f6465); mayCode(s.Option("preset"), s.Option("link")) && c.IntN(4) > 0 { // its own, so that other seeds stay as they are
+		s.Set("coding", []string{"0.3", "0.5", "1", "1.5", "2", "3"}[c.IntN(6)])
+		if c.IntN(2) == 0 {
+			s.Set("codingadaptive", "1")
+		}
+	}
 	return s
 }

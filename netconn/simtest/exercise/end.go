@@ -179,6 +179,9 @@ func (e *end) account() {
 	c.PacketsSent += s.Packets.PacketsSent
 	c.PacketsAcked += s.Packets.PacketsAcked
 	c.PacketsLost += s.Packets.PacketsLost
+	c.Repairs += s.Packets.Repairs
+	c.PacketsRepaired += s.Packets.Repaired
+	c.RepairedLate += s.Packets.RepairedLate
 	c.Bunches += s.Bunches.Sent
 	c.ReliableBunches += s.Bunches.SentReliable
 	c.Channels += s.Bunches.ChannelsOpened

@@ -32,7 +32,7 @@ func TestPlainBunches(t *testing.T) {
 // TestDrawCovers: a few hundred seeds have everything in them.
 func TestDrawCovers(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(300) {
+	for seed := range uint64(500) {
 		s := Draw(seed)
 		_, err := readOptions(&s)
 		require.NoError(t, err, "seed %d", seed)
@@ -54,7 +54,7 @@ func TestDrawCovers(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"checksum", "copies", "adaptive", "lazyacks", "reorder", "keepalive", "timeout", "tick", "servertick", "bunches", "churn",
-		"messages", "blocks", "lockstep", "actors", "liars", "leave", "mayhem", "window", "buffer", "maxpacket"} {
+		"messages", "blocks", "lockstep", "actors", "liars", "leave", "mayhem", "window", "buffer", "maxpacket", "coding", "codingadaptive"} {
 		require.Greater(t, seen[key], 10, key)
 	}
 	for _, k := range simtest.Kinds {
@@ -64,7 +64,7 @@ func TestDrawCovers(t *testing.T) {
 
 func TestOptionErrors(t *testing.T) {
 	for _, o := range []simtest.Option{{Key: "what", Value: "1"}, {Key: "preset", Value: "x"}, {Key: "link", Value: "x"}, {Key: "copies", Value: "x"},
-		{Key: "timeout", Value: "x"}, {Key: "controller", Value: "x"}} {
+		{Key: "timeout", Value: "x"}, {Key: "controller", Value: "x"}, {Key: "coding", Value: "x"}} {
 		r := Play(simtest.Script{Seed: 1, Run: time.Second, Settle: time.Second, Options: []simtest.Option{o}})
 		require.NotNil(t, r.Failure, "%v", o)
 		require.Contains(t, []string{"script", "boot"}, r.Failure.Checker, "%v", r.Failure)

@@ -25,6 +25,7 @@ type Game struct {
 type Counters struct {
 	Connections, Joined, Closed, TimedOut                  uint64
 	PacketsSent, PacketsAcked, PacketsLost                 uint64
+	Repairs, PacketsRepaired, RepairedLate                 uint64 // symbols sent; packets received that were repaired, and those of them that had been given up
 	Bunches, ReliableBunches, Channels, Resent             uint64
 	Messages, Blocks, Turns, ActorUpdates, Calls, Compares uint64
 	Lies, LiesTaken                                        uint64 // bunches of liars; calls and actors of theirs that got through

@@ -28,7 +28,7 @@ func lockConfig(p *program, server *program) lockstep.Config {
 			n++
 		}
 	}
-	return lockstep.Config{Players: max(1, n), Protocol: 1, MaxInput: 64, MaxPacket: 900}
+	return lockstep.Config{Players: max(1, n), Protocol: 1, MaxInput: 64 - p.g.opt.codingBytes()/2, MaxPacket: 900} // what fits the smallest packets
 }
 
 // playerOf is a client's number in its server's game.

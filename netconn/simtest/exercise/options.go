@@ -19,6 +19,7 @@ type options struct {
 	window, buffer, maxPacket, netSpeed, copies, bunches, churn, leave, actors int
 	mayhem, adaptive, lazyAcks, checksum, messages, blocks, lockstep, liars    bool
 	timeout, reorder, keepAlive, tick, serverTick                              time.Duration
+	coding                                                                     netconn.Coding
 }
 
 func readOptions(s *simtest.Script) (o options, err error) {
@@ -26,7 +27,8 @@ func readOptions(s *simtest.Script) (o options, err error) {
 	texts := map[string]*string{"preset": &o.preset, "link": &o.link, "controller": &o.controller}
 	numbers := map[string]*int{"netspeed": &o.netSpeed, "copies": &o.copies, "bunches": &o.bunches, "churn": &o.churn, "leave": &o.leave, "actors": &o.actors,
 		"window": &o.window, "buffer": &o.buffer, "maxpacket": &o.maxPacket}
-	flags := map[string]*bool{"adaptive": &o.adaptive, "lazyacks": &o.lazyAcks, "checksum": &o.checksum, "messages": &o.messages, "blocks": &o.blocks, "lockstep": &o.lockstep, "liars": &o.liars, "mayhem": &o.mayhem}
+	flags := map[string]*bool{"adaptive": &o.adaptive, "lazyacks": &o.lazyAcks, "checksum": &o.checksum, "messages": &o.messages, "blocks": &o.blocks, "lockstep": &o.lockstep, "liars": &o.liars, "mayhem": &o.mayhem,
+		"codingadaptive": &o.coding.Adaptive}
 	times := map[string]*time.Duration{"timeout": &o.timeout, "reorder": &o.reorder, "keepalive": &o.keepAlive, "tick": &o.tick, "servertick": &o.serverTick}
 	for _, opt := range s.Options {
 		switch {
@@ -34,6 +36,8 @@ func readOptions(s *simtest.Script) (o options, err error) {
 			*texts[opt.Key] = opt.Value
 		case numbers[opt.Key] != nil:
 			*numbers[opt.Key], err = strconv.Atoi(opt.Value)
+		case opt.Key == "coding":
+			o.coding.Repairs, err = strconv.ParseFloat(opt.Value, 64)
 		case flags[opt.Key] != nil:
 			*flags[opt.Key] = opt.Value != "0"
 		case times[opt.Key] != nil:
@@ -77,6 +81,11 @@ func presetOf(name string) (netconn.Protocol, error) {
 		return netconn.Unreal53(false), nil
 	}
 	return netconn.Protocol{}, fmt.Errorf("exercise: no preset is called %q", name)
+}
+
+// mayCode reports whether a preset over a link may have coding.
+func mayCode(preset, link string) bool {
+	return preset == "bunchnet" && (link == "salted" || link == "netcode")
 }
 
 // serverOpens reports whether only the server opens channels: Unreal's takes the lowest free index.
@@ -134,7 +143,15 @@ func (o *options) partBits() int {
 	if o.maxPacket == 0 {
 		return 7000
 	}
-	return 8 * (o.maxPacket - 100)
+	return 8 * (o.maxPacket - 100 - o.codingBytes())
+}
+
+// codingBytes is what coding leaves less of a packet for bunches.
+func (o *options) codingBytes() int {
+	if o.coding.Repairs == 0 {
+		return 0
+	}
+	return 40
 }
 
 // delay is how long acks wait for company.

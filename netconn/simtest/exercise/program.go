@@ -51,7 +51,7 @@ func (p *program) config(token []byte) (cfg driver.Config, err error) {
 		Protocol: o.protocol, Channels: p.channels(), Clock: p.h.Time, Rand: p.h.Secrets(),
 		Accepted: p.accepted, Joined: p.joined, Closed: p.closed,
 		Timeout: o.timeout, LoginTimeout: 10 * time.Second, KeepAlive: o.keepAlive, AckDelay: o.delay(),
-		ReorderWindow: o.reorder, Redundancy: netconn.Redundancy{Copies: o.copies, Adaptive: o.adaptive},
+		ReorderWindow: o.reorder, Redundancy: netconn.Redundancy{Copies: o.copies, Adaptive: o.adaptive}, Coding: o.coding,
 		NetSpeed: o.netSpeed, Checksum: o.checksum, MaxChannels: maxChannels,
 	}
 	if cfg.Link, err = o.linkOf(token); err != nil {
