@@ -43,9 +43,8 @@ type Config[A Mover[I], I any] struct {
 	Corrected func(a A, c prediction.Correction)
 	// Smoothing configures how Offset fades.
 	Smoothing prediction.SmootherConfig
-	// MaxForced is how long a server continues to simulate an actor whose player's inputs don't arrive. Default 1 s; at
-	// most 3 s. After it, and before the first input, the actor isn't simulated: a silent player's actor doesn't fall, for
-	// example. Where that helps a cheater, Unpossess it.
+	// MaxForced is how long a server simulates an actor whose player's inputs don't arrive with ForceInput. After it, and
+	// before the first input, it simulates the actor with the zero input. Default 1 s; at most 3 s.
 	MaxForced time.Duration
 	// ForceInput makes the input of a tick for which none has arrived, from the last one. Remove from it what should
 	// happen only once, such as a shot. Default: the last input.

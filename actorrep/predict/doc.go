@@ -55,7 +55,8 @@
 // running up to 5 % faster or slower.
 //
 // When an input hasn't arrived, the tick is simulated with the last one and the player is corrected; Counters.Server.Missed counts
-// these. At 100 ms ± 25 ms and 10 % loss that is less than 0.1 % of ticks, and inputs wait 80 ms on average, 50 ms of which are for the
+// these. Before the first input, and when none has arrived for MaxForced, it is simulated with the zero input, which should be that of a player who does nothing;
+// Counters.Server.Idle counts these. So a silent player's actor falls like any other. Inputs that arrive after their tick change nothing. At 100 ms ± 25 ms and 10 % loss that is less than 0.1 % of ticks, and inputs wait 80 ms on average, 50 ms of which are for the
 // jitter (TestInputsComeInTime prints it). When the latency grows, inputs are in time again once the clock has caught up at 5 %: two
 // seconds for 100 ms.
 //
@@ -83,7 +84,8 @@
 //	err = pitch.Tick(now)                                                        // each frame, in place of the classes' Tick
 //
 // In each tick all members are simulated, in the order of their ids. Then GroupConfig.Touch handles what happens between them. A client uses its own
-// inputs, and for each other player the last input that it knows, passed through Config.ForceInput. Members without a player have the zero input.
+// inputs, and for each other player the last input that it knows, passed through Config.ForceInput. Members without a player have the zero input, and so has
+// one whose inputs haven't arrived for MaxForced.
 //
 // The server sends each player the states of all members that the player sees, with their inputs, for one tick. The client
 // compares each with its prediction for that tick. When a state is off by more than its tolerance, or an input differs, the client rewinds
@@ -129,7 +131,7 @@
 //	for each     1, for each member; the receiver's own is the first
 //	  packed int   id of the actor
 //	  packed int   bits of its state and input
-//	  2            what moved it: 0 no player, 1 an input, 2 nothing: no inputs arrive, 3 the receiver
+//	  2            what moved it: 0 the zero input, 1 its player's, 2 the receiver's
 //	  ...          state, as a claim
 //	  ...          input, after 1
 //	0

@@ -159,9 +159,8 @@ type kind struct {
 type how = uint8
 
 const (
-	coasting how = iota // no player: the zero input
+	coasting how = iota // the zero input: it has no player, or one whose inputs don't arrive
 	driven              // its player's input
-	still               // not simulated: its player's inputs don't arrive
 	yours               // the receiver's own: the input isn't sent
 	howBits  = 2
 )

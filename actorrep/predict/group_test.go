@@ -120,6 +120,7 @@ type rinkStage struct {
 	ends   map[*actorrep.World]*end
 	cfg    predict.GroupConfig // of clients
 	inputs func(s *skater) keys
+	force  func(last keys) keys // at all ends; the last one
 	told   func(s *skater, c prediction.Correction)
 	log    map[time.Duration]map[uint32]Disc // what the server had in each tick
 }
@@ -140,7 +141,7 @@ func newRink(t testing.TB, seed uint64, set netsim.Settings, cfg predict.GroupCo
 		s.log[at] = discs
 	}
 	s.Rig = rig.New(t, seed, set, actorrep.Config{}, func(w *actorrep.World) error {
-		return s.register(w, server, predict.Config[*skater, keys]{Input: s.input})
+		return s.register(w, server, predict.Config[*skater, keys]{Input: s.input, ForceInput: s.forced})
 	})
 	return s
 }
@@ -152,11 +153,18 @@ func (s *rinkStage) input(a *skater) (k keys) {
 	return k
 }
 
+func (s *rinkStage) forced(last keys) keys {
+	if s.force != nil {
+		return s.force(last)
+	}
+	return last
+}
+
 func (s *rinkStage) join() *rig.Line {
 	return s.Join(func(w *actorrep.World) error {
 		e := &end{}
 		s.ends[w] = e
-		return e.register(w, s.cfg, predict.Config[*skater, keys]{Input: s.input, Corrected: func(a *skater, c prediction.Correction) {
+		return e.register(w, s.cfg, predict.Config[*skater, keys]{Input: s.input, ForceInput: s.forced, Corrected: func(a *skater, c prediction.Correction) {
 			if s.told != nil {
 				s.told(a, c)
 			}

@@ -87,7 +87,7 @@ func (g *Group) read(r *bitio.Reader, apply bool) error {
 	}
 	for r.Err() == nil && r.ReadBool() {
 		id, n, how := netguid.GUID(r.ReadIntPacked()), r.ReadIntPacked(), how(r.ReadBits(howBits))
-		if r.Err() != nil || int64(n) > int64(r.Remaining()) {
+		if r.Err() != nil || how > yours || int64(n) > int64(r.Remaining()) {
 			r.Fail(bitio.ErrFormat)
 			break
 		}
@@ -424,9 +424,7 @@ func (g *Group) advance(tick int64, fresh bool, now, shared time.Duration) {
 			copy(e.input, last.input)
 		}
 		e.tick = tick
-		if e.how != still {
-			m.kind.move(m, e.input, !e.fresh && e.how == driven)
-		}
+		m.kind.move(m, e.input, !e.fresh && e.how == driven)
 	}
 	g.touch()
 	came := false

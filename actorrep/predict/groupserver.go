@@ -187,10 +187,17 @@ func (c *Class[A, I]) tickMember(m *member, at time.Duration) {
 		}
 		m.how = driven
 	default:
+		idle := p.server.Counters.Idle
 		p.moved = false
-		p.server.Tick(at)
-		if m.how = still; p.moved {
-			m.how, used = driven, p.used
+		c.tickServer(p, at)
+		if m.how = driven; !p.moved || p.server.Counters.Idle != idle {
+			m.how = coasting
+		}
+		switch {
+		case p.moved:
+			used = p.used
+		case !m.gone(): // a tick before its possession, or its possession has ended in ForceInput
+			m.actor.(A).Simulate(used, c.step)
 		}
 	}
 	c.read = used

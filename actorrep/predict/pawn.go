@@ -177,8 +177,14 @@ func (c *Class[A, I]) simulateOne(p *pawn[A, I], at time.Duration) {
 		return
 	}
 	c.notice(p)
-	p.server.Tick(at)
+	c.tickServer(p, at)
 	c.settle(p)
+}
+
+// tickServer simulates one tick of a player's actor. Ticks that this end leaves out after a pause are simulated if their moves have come.
+func (c *Class[A, I]) tickServer(p *pawn[A, I], at time.Duration) {
+	p.server.Skip(at - c.step)
+	p.server.Tick(at)
 }
 
 // settle copies the simulated state into the fields, unless the step ended the possession.

@@ -45,6 +45,7 @@ type Client[S, I any] struct {
 	ackedAt    time.Duration // newest timestamp of a reply
 	ackedInput I
 	haveAcked  bool
+	heard      bool  // a reply has come
 	applied    uint8 // number of the last correction
 	out        moves[S, I]
 	in         reply[S]
@@ -123,13 +124,35 @@ func (c *Client[S, I]) Move(now time.Duration, in I) {
 		c.dropFirst()
 		c.Counters.Forgotten++
 	}
+	c.again = false
+	c.lapse(c.newest, at, maxLapse)
 	c.start, c.startAt, c.combinable = c.state, c.newest, true
-	c.simulating, c.again = at, false
+	c.simulating = at
 	c.cfg.Model.Simulate(&c.state, in, c.cfg.Model.delta(c.newest, at))
 	*c.saved.Insert(c.next) = savedMove[S, I]{at: at, input: in, after: c.state}
 	c.next++
 	c.newest = at
 	c.Counters.Moves++
+}
+
+// maxLapse is the most ticks without a move that a client simulates between two moves, and in the replay of a correction: a server takes no move that is further
+// ahead of it.
+const maxLapse = maxQueued
+
+// lapse simulates the ticks between two moves, with Model.Interval, as a server does that has none for them: with the zero input. It returns how many of the ticks
+// that it may simulate are left.
+func (c *Client[S, I]) lapse(from, to time.Duration, most int) int {
+	interval := c.cfg.Model.Interval
+	if interval == 0 || !c.heard {
+		return most
+	}
+	var none I
+	for at := from + interval; at < to && most > 0; at += interval {
+		c.simulating = at
+		c.cfg.Model.Simulate(&c.state, none, interval)
+		most--
+	}
+	return most
 }
 
 // combine makes the newest move longer instead, if it isn't sent and both may be one.

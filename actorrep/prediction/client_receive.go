@@ -19,6 +19,7 @@ func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 		c.Counters.Malformed++
 		return err
 	}
+	c.heard = true
 	if fresh { // another client was here before: this one goes on from there
 		c.newest = p.at
 		if c.cfg.Model.Interval == 0 {
@@ -80,10 +81,12 @@ func (c *Client[S, I]) dropAcked() {
 // correct goes back to the server's state and does all later moves again.
 func (c *Client[S, I]) correct(now time.Duration) {
 	c.before, c.state = c.state, c.in.state
-	at := c.in.at
+	at, lapses := c.in.at, maxLapse
+	c.again = true
 	for i := c.first; i < c.next; i++ {
 		m := c.saved.Lookup(i)
-		c.simulating, c.again = m.at, true
+		lapses = c.lapse(at, m.at, lapses)
+		c.simulating = m.at
 		c.cfg.Model.Simulate(&c.state, m.input, c.cfg.Model.delta(at, m.at))
 		m.after, at = c.state, m.at
 	}

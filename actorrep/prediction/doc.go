@@ -33,9 +33,10 @@
 //
 // With [Model].Interval every move is one tick of a time that both ends share: its timestamp is the tick's time, a multiple of the Interval. The
 // client's runs ahead of the server's, so that a move is there before the server comes to its tick. The server keeps the moves of the next 64 ticks, and
-// Tick simulates each tick once, when its time has come: by the move that came first for it, or by the last one while nothing comes, for MaxForced at
-// most, and then corrects the player. Whoever sends more moves, or longer ones, gets no more time by that: the guard below isn't needed. [Server.Tightest] says how
-// early moves come, which a client's clock follows; package predict does that.
+// Tick simulates each tick once, when its time has come: by the move that came first for it. While nothing comes it is the last one, for MaxForced at most, and
+// after that the zero input, as before the first move; and the player is corrected. So a thing goes on falling when its player is silent, and moves that come too
+// late change nothing. The client does the same for the ticks between the server's state and its first move after it. Whoever sends more moves, or longer ones, gets
+// no more time by that: the guard below isn't needed. [Server.Tightest] says how early moves come, which a client's clock follows; package predict does that.
 //
 // # What the server trusts
 //
@@ -49,7 +50,7 @@
 // worse than the bound allows): that is counted, the move is cut, and until the
 // discrepancy is paid back the client gets only a share of the server's time. So over any
 // time the simulated time is at most elapsed * (1 + Drift) + 2 * MaxDiscrepancy.
-// A client that falls silent goes on moving with its last input, for MaxForced at most.
+// A client that falls silent goes on moving with its last input, for MaxForced at most; then it stands still. With Model.Interval it is simulated on.
 //
 // # Corrections
 //
@@ -83,6 +84,7 @@
 //	                              is replayed without it, and is corrected again
 //	corrections applied at once   4 between two calls of Move or Send: of more the newest waits for the next call
 //	moves in a message            16: with more unsent the next ones go with the next message
-//	moves simulated in a tick     MovesPerTick, 64: others are dropped, their time goes to later ones
+//	ticks without a move          64 between two moves of a client, and in the replay of a correction: others are left out
+//	moves simulated in a tick     MovesPerTick, 128: others are dropped, their time goes to later ones
 //	time ahead of the client      4 s: replies beyond are malformed; before the first move 71 years
 package prediction

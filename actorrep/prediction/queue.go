@@ -26,6 +26,7 @@ type queue[S, I any] struct {
 	now      time.Duration      // of this end's last frame
 	frame    time.Duration      // the length of its frames, smoothed
 	stood    time.Duration      // this end stood still until then: how early moves for ticks before came says nothing of the path
+	skipped  time.Duration      // the last tick that Skip leaves out
 }
 
 const (
@@ -111,7 +112,15 @@ func (s *Server[S, I]) play(now time.Duration) {
 	}
 }
 
-// tick simulates one: by the player's move, or by his last one while he hasn't been silent for too long.
+// Skip leaves out the ticks up to a time, with Model.Interval: Tick simulates those of them for which a move has come, and no others. It is for a game that
+// doesn't simulate its world for these ticks, as after a pause.
+func (s *Server[S, I]) Skip(to time.Duration) {
+	if s.queue != nil {
+		s.queue.skipped = max(s.queue.skipped, to)
+	}
+}
+
+// tick simulates one: by the player's move; by his last one while none comes; by the zero input before his first, and when he has been silent for MaxForced.
 func (s *Server[S, I]) tick(now time.Duration) {
 	s.simulating = s.at
 	w := &s.queue.moves[s.queue.index(s.at, s.cfg.Model.Interval)]
@@ -126,23 +135,32 @@ func (s *Server[S, I]) tick(now time.Duration) {
 			s.in.claim = w.claim
 			s.judge(w.applied)
 		}
-	case !s.began:
-	case s.forced < s.cfg.MaxForced:
-		s.Counters.Missed++
-		s.Counters.Forced++
-		s.forced += s.cfg.Model.Interval
-		in := s.input
-		if s.cfg.ForceInput != nil {
-			in = s.cfg.ForceInput(in)
-		}
-		s.cfg.Model.Simulate(&s.state, in, s.cfg.Model.Interval)
-		if !s.waiting() {
-			s.number++ // the player has simulated it otherwise
-			s.large = false
-		}
 	default:
-		s.Counters.Missed++
+		if s.began {
+			s.Counters.Missed++
+		}
+		if s.at > s.queue.skipped {
+			s.cfg.Model.Simulate(&s.state, s.missing(), s.cfg.Model.Interval)
+			if !s.waiting() {
+				s.number++ // the player has simulated it otherwise
+				s.large = false
+			}
+		}
 	}
+}
+
+// missing is the input of a tick for which no move has come.
+func (s *Server[S, I]) missing() (in I) {
+	if !s.began || s.forced >= s.cfg.MaxForced {
+		s.Counters.Idle++
+		return in
+	}
+	s.Counters.Forced++
+	s.forced += s.cfg.Model.Interval
+	if s.cfg.ForceInput != nil {
+		return s.cfg.ForceInput(s.input)
+	}
+	return s.input
 }
 
 // Tightest is, with Model.Interval, the move that came latest for its tick among the last ones, and how early it came; negative is late. It is for a client

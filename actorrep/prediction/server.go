@@ -197,7 +197,10 @@ func (s *Server[S, I]) NextDeadline() (at time.Duration, ok bool) {
 	} else if s.ackDue {
 		consider(s.nextAck)
 	}
-	if s.began && s.cfg.ForceAfter >= 0 && s.forced < s.cfg.MaxForced {
+	switch {
+	case s.queue != nil:
+		consider(s.at + s.cfg.Model.Interval)
+	case s.began && s.cfg.ForceAfter >= 0 && s.forced < s.cfg.MaxForced:
 		consider(max(s.forcedTo, s.heard+s.cfg.ForceAfter) + time.Microsecond)
 	}
 	return at, ok

@@ -28,7 +28,8 @@ type ServerConfig[S, I any] struct {
 	// ForceAfter is how long a client may be silent before it is moved on without its
 	// moves. Default 250 ms; -1 for ever.
 	ForceAfter time.Duration
-	// MaxForced is how long it is moved on at most. Default 1 s; at most 3 s.
+	// MaxForced is how long it is moved on at most. After it the thing stands still; with Model.Interval it is simulated
+	// with the zero input, as before the first move. Default 1 s; at most 3 s.
 	MaxForced time.Duration
 	// ForceInput is the input it is moved on with, made of its last. Default: the last.
 	ForceInput func(last I) I
@@ -104,7 +105,8 @@ type ServerCounters struct {
 	Malformed   uint64
 
 	// With Model.Interval.
-	Missed uint64 // ticks that came to the time of a move that hadn't come, after the first: Forced, or nothing
+	Missed uint64 // ticks after the first move that came to the time of a move that hadn't come: Forced, Idle, or left out by Skip
+	Idle   uint64 // ticks simulated with the zero input: before the first move, and after MaxForced
 	Late   uint64 // moves that came after their tick
 	Ahead  uint64 // moves that came too long before it
 	Waited uint64 // µs that moves lay in the buffer, together

@@ -30,8 +30,8 @@ func steps() prediction.Model[[2]int, int] {
 	}
 }
 
-// TestTicks: with an Interval each tick is simulated once, when its time has come, by its first input, or by the last one when none has come; what comes
-// late or too early changes nothing but a counter, and the player is told how late his inputs come.
+// TestTicks: with an Interval each tick is simulated once, when its time has come, by its first input; when none has come by the last one, and by the zero input
+// before the first one and after MaxForced; what comes late or too early changes nothing but a counter, and the player is told how late his inputs come.
 func TestTicks(t *testing.T) {
 	const began = 100 * interval
 	s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxError: 10, MaxForced: 3 * interval}, [2]int{}, began)
@@ -55,7 +55,8 @@ func TestTicks(t *testing.T) {
 		require.Equal(t, time.Duration(tick)*interval, s.Timestamp())
 	}
 	next()
-	require.Zero(t, s.State()[1], "nothing has come yet")
+	require.Equal(t, [2]int{0, 1}, *s.State(), "by the zero input: nothing has come yet")
+	require.EqualValues(t, 1, s.Counters.Idle)
 	require.Zero(t, s.Counters.Missed)
 	send(time.Duration(tick)*interval, 103, 5, 104, 7, 103, 9, 103, 9) // 103 again, and otherwise
 	w := bitio.NewWriter(make([]byte, 100))
@@ -63,27 +64,27 @@ func TestTicks(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok, "who sends moves hears how early they come")
 	next()
-	require.Zero(t, s.State()[1], "its time hasn't come")
+	require.Equal(t, [2]int{0, 2}, *s.State(), "its time hasn't come")
 	next()
-	require.Equal(t, [2]int{5, 1}, *s.State(), "by what came first")
+	require.Equal(t, [2]int{5, 3}, *s.State(), "by what came first")
 	next()
-	require.Equal(t, [2]int{12, 2}, *s.State())
+	require.Equal(t, [2]int{12, 4}, *s.State())
 	next()
 	next()
-	require.Equal(t, [2]int{26, 4}, *s.State(), "by the last one")
+	require.Equal(t, [2]int{26, 6}, *s.State(), "by the last one")
 	at, early, ok := s.Tightest()
 	require.True(t, ok)
 	require.Equal(t, 103*interval, at)
 	require.Equal(t, 2*interval, early)
 	send(time.Duration(tick)*interval+3*time.Millisecond, 105, 50)
-	require.Equal(t, [2]int{26, 4}, *s.State(), "it is over")
+	require.Equal(t, [2]int{26, 6}, *s.State(), "it is over")
 	at, early, _ = s.Tightest()
 	require.Equal(t, 105*interval, at)
 	require.Equal(t, -interval-3*time.Millisecond, early)
 	for range 5 {
 		next()
 	}
-	require.Equal(t, [2]int{33, 5}, *s.State(), "MaxForced is over")
+	require.Equal(t, [2]int{33, 11}, *s.State(), "MaxForced is over: by the zero input")
 	w = bitio.NewWriter(make([]byte, 100))
 	ok, err = s.Reply(time.Duration(tick)*interval, w)
 	require.NoError(t, err)
@@ -94,19 +95,127 @@ func TestTicks(t *testing.T) {
 	require.EqualValues(t, 2, before.Ahead)
 	require.EqualValues(t, 2, before.Moves)
 	require.EqualValues(t, 3, before.Forced)
+	require.EqualValues(t, 2+4, before.Idle)
 	require.EqualValues(t, 7, before.Missed)
 	require.EqualValues(t, 2, before.Late)
 	for range 64 {
 		next()
 	}
-	require.Equal(t, [2]int{34, 6}, *s.State())
+	require.Equal(t, [2]int{34, 11 + 64}, *s.State())
 	s.Tick(time.Duration(tick+100000) * interval)
 	require.EqualValues(t, before.Moves+1, s.Counters.Moves)
 	require.Equal(t, time.Duration(tick+100000)*interval, s.Timestamp(), "a server that stood still goes on from now")
+	require.Equal(t, 11+64+128, s.State()[1], "and simulates MovesPerTick")
+	tick += 100000
+	count := s.Counters
+	send(time.Duration(tick)*interval, tick+3, 1)
+	s.Skip(time.Duration(tick+9) * interval)
+	s.Tick(time.Duration(tick+10) * interval)
+	require.Equal(t, [2]int{39, 11 + 64 + 128 + 2}, *s.State(), "of the ticks that Skip leaves out only that of a move is simulated; the next is forced")
+	require.EqualValues(t, count.Missed+9, s.Counters.Missed)
+	require.EqualValues(t, count.Forced+1, s.Counters.Forced)
 
 	bad := steps()
 	for _, bad.Interval = range []time.Duration{time.Nanosecond, time.Second, -1, interval + 1} {
 		_, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: bad}, [2]int{}, 0)
 		require.ErrorIs(t, err, prediction.ErrConfig)
 	}
+}
+
+// TestTicksAfterSilence: after any time without a move the state is that of a thing that nobody moved, the client is told so, and moves go on as before; also when
+// what is sent of timestamps has wrapped meanwhile.
+func TestTicksAfterSilence(t *testing.T) {
+	const whole = time.Duration(1<<32) * time.Microsecond // when 32 bits wrap: 71.6 min
+	for _, pause := range []time.Duration{time.Second, 8 * time.Minute, 18 * time.Minute, 36 * time.Minute, whole - time.Second, whole, whole + time.Second, 72 * time.Hour, 10000 * time.Hour} {
+		t.Run(pause.String(), func(t *testing.T) {
+			pause -= pause % interval
+			s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), ForceInput: func(int) int { return 7 }}, [2]int{}, interval)
+			require.NoError(t, err)
+			s.Correct()
+			c, err := prediction.NewClient(prediction.ClientConfig[[2]int, int]{Model: steps()}, [2]int{}, 0)
+			require.NoError(t, err)
+			at := interval
+			play := func(n int) {
+				for range n {
+					at += interval
+					if c.Timestamp() > 0 { // it knows the time
+						c.Move(at+2*interval, 1)
+					}
+					w := bitio.NewWriter(make([]byte, 100))
+					ok, err := c.Send(at, w)
+					require.NoError(t, err)
+					if ok {
+						require.NoError(t, s.Receive(at, bitio.NewReader(w.Bytes(), w.Len())))
+					}
+					s.Tick(at)
+					w.Reset(make([]byte, 100))
+					if ok, err = s.Reply(at, w); ok {
+						require.NoError(t, c.Receive(at, bitio.NewReader(w.Bytes(), w.Len())))
+					}
+					require.NoError(t, err)
+				}
+			}
+			for range 3 {
+				play(100)
+				before, count := *s.State(), s.Counters
+				for range 50 { // its three moves are played, it is forced for a second, and is nobody's from then on
+					at += interval
+					s.Tick(at)
+				}
+				require.Equal(t, before[0]+2+7*48, s.State()[0])
+				for range 10 {
+					at += pause / 10
+					s.Tick(at)
+				}
+				require.EqualValues(t, 50, s.Counters.Forced-count.Forced)
+				require.Equal(t, before[0]+2+7*50, s.State()[0])
+				require.EqualValues(t, s.Counters.Idle-count.Idle, s.State()[1]-before[1]-52)
+				play(10)
+				bad := s.Counters.Bad
+				play(90)
+				require.Equal(t, bad, s.Counters.Bad)
+				require.Equal(t, s.State()[1]+2, c.State()[1], "it is two ticks ahead")
+				require.Equal(t, s.State()[0]+2, c.State()[0])
+				require.Zero(t, s.Counters.Malformed+c.Counters.Malformed)
+			}
+		})
+	}
+}
+
+// TestLapses: a client simulates the ticks between the server's state and its own moves by the zero input, also again after a correction, 64 at most.
+func TestLapses(t *testing.T) {
+	for _, gap := range []int{0, 1, 9, 64, 65, 100000} {
+		s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps()}, [2]int{}, interval)
+		require.NoError(t, err)
+		calls := 0
+		model := steps()
+		simulate := model.Simulate
+		model.Simulate = func(s *[2]int, in int, dt time.Duration) { calls++; simulate(s, in, dt) }
+		c, err := prediction.NewClient(prediction.ClientConfig[[2]int, int]{Model: model}, [2]int{}, 0)
+		require.NoError(t, err)
+		tell := func() {
+			s.Correct()
+			w := bitio.NewWriter(make([]byte, 100))
+			ok, err := s.Reply(interval, w)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.NoError(t, c.Receive(interval, bitio.NewReader(w.Bytes(), w.Len())))
+		}
+		tell()
+		first := time.Duration(1+gap+1) * interval
+		for i := range 3 {
+			c.Move(first+time.Duration(i*(gap+1))*interval, 1)
+		}
+		most := min(gap, 64)
+		require.Equal(t, [2]int{3, 3 + 3*most}, *c.State())
+		calls = 0
+		s.State()[1] = 1000
+		tell()
+		require.Equal(t, [2]int{3, 1003 + min(3*gap, 64)}, *c.State())
+		require.Equal(t, 3+min(3*gap, 64), calls)
+	}
+	c, err := prediction.NewClient(prediction.ClientConfig[[2]int, int]{Model: steps()}, [2]int{}, 0)
+	require.NoError(t, err)
+	c.Move(100*interval, 1)
+	require.Equal(t, [2]int{1, 1}, *c.State(), "nothing is known of the server's")
 }

@@ -14,6 +14,7 @@ type search struct{ pkg, run string }
 var searches = map[string]search{
 	"groups":   {"./actorrep/predict", "Group"},
 	"spawns":   {"./actorrep/predict", "Spawn"},
+	"silence":  {"./actorrep/predict", "Silen|FirstInput"},
 	"openings": {"./actorrep", "TestOldOpeningComesLate"}, // the newer one must come first after five seconds of darkness
 	"merging":  {"./channel", "Merg"},                     // what waits does so for a full window, with a packet begun
 	"assembly": {"./bunch", "Assembly"},                   // channel gives such bunches up before
@@ -134,6 +135,16 @@ var mutations = []mutation{
 		"	data = data[pos-offset:]\n", "	data = data[(pos-offset)/2*2:]\n"},
 	{"spawns: what the server has is shown beside it", "actorrep/predict/spawn.go",
 		"	s.waiting = slices.Delete(s.waiting, i, i+1)\n", ""},
+	{"silence: who sends no inputs stands still", "actorrep/prediction/queue.go",
+		"if s.at > s.queue.skipped {", "if s.at > s.queue.skipped && s.began && s.forced < s.cfg.MaxForced {"},
+	{"silence: a pause of the server is made up for", "actorrep/predict/pawn.go",
+		"	p.server.Skip(at - c.step)\n", ""},
+	{"silence: a client leaves out the ticks before its first", "actorrep/prediction/client.go",
+		"	c.lapse(c.newest, at, maxLapse)\n", ""},
+	{"silence: a silent member is told with a player's input", "actorrep/predict/groupserver.go",
+		"p.server.Counters.Idle != idle", "p.server.Counters.Idle < idle"},
+	{"silence: late inputs are played after all", "actorrep/prediction/queue.go",
+		"		if at <= s.at {\n			s.Counters.Old++\n			continue\n		}\n", "		if at <= s.at {\n			s.Counters.Old++\n			s.cfg.Model.Simulate(&s.state, m.list[i].input, interval)\n		}\n"},
 	{"groups: corrections are drawn at once", "actorrep/predict/groupclient.go",
 		"		m.smoother.Jump(now, m.kind.place(m.before), m.kind.place(after))\n", ""},
 	{"groups: states of the distant future are taken", "actorrep/predict/groupclient.go",
