@@ -10,7 +10,7 @@ import (
 // the channel yet. To the sender that looks like loss. Sending them again and again would starve the channels that the peer accepts.
 //
 // So a channel counts as refused when its oldest bunch was lost refusedOften times, or its open is lost, until its oldest bunch is acked. Refused
-// channels take turns with each other and with bunches never sent. In its turn a channel sends a packet of its own with its oldest bunches,
+// channels take turns with each other and with bunches never sent, first those of channels that don't count as refused. In its turn a channel sends a packet of its own with its oldest bunches,
 // because a packet is refused as a whole, and other bunches in it would count as lost too. After maxTurns turns, fewer each time, the
 // channel waits until the fate of its oldest bunch is known.
 //

@@ -177,6 +177,40 @@ func TestRefusedShareWithWhatIsNew(t *testing.T) {
 	require.Equal(t, []*Channel{other, other, other, ch, ch, ch, other, other}, s.order(n))
 }
 
+// TestNewOnRefusedWaitsForOthers: what is new on a channel that is refused goes out when nothing is on those that aren't, in the order of the channels.
+func TestNewOnRefusedWaitsForOthers(t *testing.T) {
+	for _, more := range []int{0, 1} { // than are passed over
+		s := newStub(t, false, noControl)
+		refused := s.refusedChannels(mostPassed+more, 1, 100)
+		s.table.refused = turns{} // their oldest bunch is on its way
+		ch := s.open(stubGame)
+		n := len(s.sent)
+		s.slow = true
+		for _, r := range refused {
+			s.send(r, 100)
+		}
+		for range 3 {
+			s.send(ch, 100)
+		}
+		s.slow = false
+		s.m.Pump()
+		var got, want []uint32
+		for _, c := range s.order(n) {
+			got = append(got, c.index)
+		}
+		if more > 0 {
+			want = append(want, refused[mostPassed].index)
+		}
+		want = append(want, ch.index, ch.index, ch.index)
+		for _, r := range refused[:mostPassed] {
+			want = append(want, r.index)
+		}
+		require.Equal(t, want, got)
+		s.table.fresh.holds(t, 0)
+		require.Zero(t, s.table.fresh.waiting)
+	}
+}
+
 // TestDueOfRefusedWaitForTheirTurn: bunches that were lost before their channel was found to be refused don't go at once.
 func TestDueOfRefusedWaitForTheirTurn(t *testing.T) {
 	s := newStub(t, false, noControl)

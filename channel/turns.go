@@ -46,6 +46,20 @@ func (q *turns) first() (*Channel, *outRec) {
 	return nil, nil
 }
 
+// firstAccepted is first, but passes over channels that the peer may be refusing, as it would refuse what is new on them too: on a path that
+// looks slow for that, they would take the turns of the channel that the peer has room for. If the next mostPassed are all of that kind it is one of them.
+func (q *turns) firstAccepted() (*Channel, *outRec) {
+	ch, rec := q.first()
+	for n := min(q.len(), mostPassed); n > 0 && ch != nil && ch.refused; n-- {
+		q.drop()
+		q.add(ch)
+		ch, rec = q.first()
+	}
+	return ch, rec
+}
+
+const mostPassed = 64
+
 // took ends the turn of the first channel, whose bunch was sent.
 func (q *turns) took() {
 	ch := q.list[q.head]
@@ -106,7 +120,7 @@ func (ch *Channel) firstFresh() int64 { return ch.out.next - int64(ch.fresh) }
 
 // pumpTurn sends the bunch whose turn it is, if there is one, and reports whether the connection let it.
 func (t *Table) pumpTurn() bool {
-	ch, rec := t.fresh.first()
+	ch, rec := t.fresh.firstAccepted()
 	if ch == nil {
 		return true
 	}
