@@ -62,7 +62,11 @@ type Client struct {
 	slots  int
 	heard  time.Duration // or since the state
 	sent   time.Duration
-	out    [PaddedSize]byte
+
+	challenged time.Duration // when the last challenge came
+	asked      bool          // the packet sent last was a request, though there is a challenge
+
+	out [PaddedSize]byte
 }
 
 // NewClient returns a client that isn't connected.
@@ -202,11 +206,14 @@ func (c *Client) challenge(now time.Duration, p []byte) refusal {
 		return badSize
 	case first(p) != c.salt:
 		return badSalt
-	case c.state != SendingRequest:
+	case c.state != SendingRequest && !c.mayAsk(now):
 		return unexpected
 	}
 	c.prefix = c.salt ^ second(p)
-	c.heard = now
+	c.challenged = now
+	if c.state == SendingRequest {
+		c.heard = now // and no later than ConnectTimeout after that a slot
+	}
 	c.change(SendingResponse)
 	c.say(now)
 	return accepted
@@ -277,22 +284,32 @@ func (c *Client) keepAlive(now time.Duration, p []byte) refusal {
 	return accepted
 }
 
+// askAgain is how long responses go unanswered before every other packet is a request again: the server forgets the secret of a challenge, and when
+// it restarts.
+const askAgain = 2 * time.Second
+
+// mayAsk reports whether a challenge is old enough for another one.
+func (c *Client) mayAsk(now time.Duration) bool {
+	return c.state == SendingResponse && now-c.challenged >= askAgain
+}
+
 // say sends the state's packet.
 func (c *Client) say(now time.Duration) {
 	c.sent = now
-	switch c.state {
-	case SendingRequest:
+	c.asked = c.mayAsk(now) && !c.asked
+	switch {
+	case c.state == SendingRequest || c.asked:
 		p := c.out[:]
 		clear(p)
 		putFirst(p, c.salt)
 		c.send(c.frame.close(p, typeRequest))
-	case SendingResponse:
+	case c.state == SendingResponse:
 		p := c.out[:]
 		clear(p)
 		putFirst(p, c.prefix)
 		putSecond(p, c.salt)
 		c.send(c.frame.close(p, typeResponse))
-	case Connected:
+	case c.state == Connected:
 		p := c.out[:clientKeepAliveSize]
 		putFirst(p, c.prefix)
 		c.send(c.frame.close(p, typeKeepAlive))

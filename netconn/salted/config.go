@@ -49,8 +49,8 @@ type ServerConfig struct {
 	// keep-alive. Default 100 ms (10 Hz).
 	Interval time.Duration
 	// SecretLife is how long a secret makes challenges; they are valid that much longer. Default
-	// 10 s. Less than the clients' timeout fails connections on bad networks, more gives
-	// replays more time.
+	// 10 s. With less, clients on bad networks ask for another challenge; more gives replays more
+	// time.
 	SecretLife time.Duration
 	// Rand is the source of secrets. Default crypto/rand.
 	Rand io.Reader

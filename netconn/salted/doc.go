@@ -41,7 +41,9 @@
 //
 // Each end sends its state's packet ten times a second until it is answered, and a connected
 // one a keep-alive when it has sent nothing for a tenth of a second. After 5 s without a packet
-// of the other it gives up.
+// of the other it gives up. A client whose responses aren't answered for 2 s sends every
+// other time its request again: by then the server may have restarted, or forgotten the secret
+// of its challenge.
 //
 // # Packets
 //
@@ -71,14 +73,17 @@
 // replaced every 10 s and honoured for 10 s more. The price is a MAC for each request and
 // response, less than a microsecond. A response within that time could be replayed after
 // its connection has ended: the last sessions' prefixes are remembered for that, two for each slot and
-// 64 more.
+// 64 more. It is answered with one disconnect, as its client may have missed those. What isn't
+// remembered is the prefix of a client that never knew of its slot and timed out: it may have
+// another one.
 //
 // # Connecting again
 //
 // A request and response with a new salt from an address that holds a slot replace its connection
-// at once: Disconnected with Replaced, then Connected in the same slot, even on a full server.
+// as soon as that was silent for three Intervals: Disconnected with Replaced, then Connected in the same slot, even on a full server.
 // They prove that the client at this address is another process, or has forgotten the old
-// connection. Someone with a false source can't, since he doesn't see the challenge. A client that comes back
+// connection. A response of an attempt before, which the network held back, ends no connection
+// that is alive. Someone with a false source can't, since he doesn't see the challenge. A client that comes back
 // from another port is another client to the server: it takes a second slot until the first has
 // timed out, and is denied when there is none.
 //

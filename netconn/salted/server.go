@@ -101,7 +101,7 @@ func (s *Server) SendPayload(now time.Duration, slot int, p []byte) error {
 // Disconnect frees a slot and tells its client; none in it is fine.
 func (s *Server) Disconnect(now time.Duration, slot int) {
 	if s.inUse(slot) {
-		s.sayGoodbye(slot)
+		s.sayGoodbye(s.slots[slot].addr, s.slots[slot].prefix, disconnectCopies)
 		s.end(slot, Kicked)
 	}
 }
@@ -121,7 +121,7 @@ func (s *Server) Tick(now time.Duration) {
 		case !c.used:
 		case now-c.heard >= s.cfg.Timeout:
 			s.Counters.TimedOut++
-			s.sayGoodbye(i)
+			s.sayGoodbye(c.addr, c.prefix, disconnectCopies)
 			s.end(i, TimedOut)
 		case now-c.sent >= s.cfg.Interval:
 			s.keepAlive(now, i)
@@ -160,14 +160,13 @@ func (s *Server) keepAlive(now time.Duration, slot int) {
 	s.send(c.addr, s.frame.close(p, typeKeepAlive))
 }
 
-func (s *Server) sayGoodbye(slot int) {
-	c := &s.slots[slot]
+func (s *Server) sayGoodbye(to netip.AddrPort, prefix uint64, copies int) {
 	p := s.out[:disconnectSize]
-	putFirst(p, c.prefix)
+	putFirst(p, prefix)
 	p[13] = byte(Closed)
 	s.frame.close(p, typeDisconnect)
-	for range disconnectCopies {
-		s.send(c.addr, p)
+	for range copies {
+		s.send(to, p)
 	}
 }
 
@@ -176,7 +175,9 @@ func (s *Server) end(slot int, reason Reason) {
 	c := &s.slots[slot]
 	delete(s.byAddr, c.addr)
 	s.places.Remove(c.addr.Addr())
-	s.past.add(c.prefix)
+	if c.confirmed || reason != TimedOut { // a client that never knew of its slot may come again
+		s.past.add(c.prefix)
+	}
 	s.slots[slot] = free
 	s.cfg.Handler.Disconnected(slot, reason)
 }

@@ -65,7 +65,16 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 		return badSalt
 	}
 	if s.past.has(prefix) {
+		s.sayGoodbye(from, prefix, 1) // its client may have missed that
 		return replayed
+	}
+	if known && s.alive(now, i) {
+		return unexpected // of an attempt before, and late; or its client isn't there any more, and asks again
+	}
+	if known && s.slots[i].salt == salt { // its client had another challenge
+		s.slots[i].prefix, s.slots[i].heard = prefix, now
+		s.keepAlive(now, i)
+		return accepted
 	}
 	if known {
 		s.Counters.Replaced++
@@ -84,6 +93,15 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, p []byte) refu
 	s.cfg.Handler.Connected(i, ClientInfo{Addr: from, Salt: salt})
 	return accepted
 }
+
+// alive reports whether a client that knows of its slot was heard just now.
+func (s *Server) alive(now time.Duration, slot int) bool {
+	c := &s.slots[slot]
+	return c.confirmed && now-c.heard < aliveIntervals*s.cfg.Interval
+}
+
+// aliveIntervals is in how many of them a client that is there is heard: it sends in each.
+const aliveIntervals = 3
 
 // session takes a packet of a connected client.
 func (s *Server) session(now time.Duration, from netip.AddrPort, t packetType, p []byte) refusal {

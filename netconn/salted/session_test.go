@@ -1,7 +1,10 @@
 package salted
 
 import (
+	"bytes"
 	"errors"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -124,11 +127,136 @@ func TestReconnectReplaces(t *testing.T) {
 	c.gone = true
 	again := w.client(1)
 	require.NoError(t, again.Connect(w.now, serverAddr))
-	w.run(200 * time.Millisecond)
+	w.run(400 * time.Millisecond)
 	require.Equal(t, Connected, again.State(), "even though the server is full")
 	require.Equal(t, []int{0, 0}, w.server.joined)
 	require.Equal(t, []Reason{Replaced}, w.server.left)
 	require.Equal(t, 1, w.server.Clients())
+}
+
+// TestConnectsAfterDarkness: a path that goes dark at any step of connecting, one way or both, for less than ConnectTimeout, costs nothing but that
+// time; also for longer than a challenge is valid, or than the server keeps a slot.
+func TestConnectsAfterDarkness(t *testing.T) {
+	for _, dark := range []time.Duration{time.Second, 6 * time.Second, 11 * time.Second, 24 * time.Second} {
+		for step := range 10 { // of 10 ms; the path takes 20
+			for ways := 1; ways < 4; ways++ {
+				w := newWorld(t, 1, ServerConfig{Slots: 1})
+				c := w.client(1)
+				c.cfg.ConnectTimeout = 30 * time.Second
+				require.NoError(t, c.Connect(w.now, serverAddr))
+				w.run(time.Duration(step) * 10 * time.Millisecond)
+				w.cut = func(d *datagram) bool { return d.to == serverAddr && ways&1 > 0 || d.from == serverAddr && ways&2 > 0 }
+				w.run(dark)
+				if slices.Contains(c.states, Connected) {
+					continue // before that
+				}
+				w.cut = nil
+				w.run(askAgain + time.Second)
+				require.Equal(t, Connected, c.State(), "dark for %v after %d steps, ways %b: %+v", dark, step, ways, w.server.Counters)
+				require.Equal(t, 1, w.server.Clients())
+			}
+		}
+	}
+}
+
+// TestAsksAgain: while responses go unanswered every other packet is a request again, from askAgain on; a challenge that nobody asked for is refused until
+// then; and who only challenges is given up after ConnectTimeout all the same.
+func TestAsksAgain(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	c := w.client(1)
+	var sent []packetType
+	w.cut = func(d *datagram) bool {
+		if d.from != serverAddr {
+			sent = append(sent, packetType(d.p[4]))
+		}
+		return packetType(d.p[4]) == typeResponse
+	}
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	w.run(100 * time.Millisecond)
+	require.Equal(t, SendingResponse, c.State())
+	before := c.prefix
+	challenge := make([]byte, challengeSize)
+	putFirst(challenge, c.salt)
+	c.Receive(w.now, serverAddr, frame.close(challenge, typeChallenge))
+	require.EqualValues(t, 1, c.Counters.Unexpected)
+	require.Equal(t, before, c.prefix)
+	w.run(6 * time.Second)
+	require.Equal(t, ResponseTimedOut, c.State())
+	require.EqualValues(t, 3, w.server.Counters.Requests, "the first, and one each two seconds")
+	requests := 0
+	for _, kind := range sent[2:20] {
+		if kind == typeRequest {
+			requests++
+		}
+	}
+	require.Zero(t, requests, "it waits before that")
+}
+
+// TestLateResponse: the response of an attempt that was given up, held back by the network, ends no connection that is alive.
+func TestLateResponse(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	c := w.client(1)
+	var late []byte
+	w.cut = func(d *datagram) bool {
+		if packetType(d.p[4]) == typeResponse {
+			late = d.p
+			return true
+		}
+		return false
+	}
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	w.run(100 * time.Millisecond)
+	c.Disconnect(w.now)
+	w.cut = nil
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	w.run(300 * time.Millisecond)
+	require.Equal(t, Connected, c.State())
+	for range 5 {
+		w.server.receive(w.now, c.addr, bytes.Clone(late))
+		w.run(time.Second)
+	}
+	require.Equal(t, Connected, c.State())
+	require.Empty(t, w.server.left)
+	require.EqualValues(t, 5, w.server.Counters.Unexpected)
+}
+
+// TestAnotherChallenge: a client that answers a second challenge as the server takes its answer to the first one has the same slot, and nobody leaves.
+func TestAnotherChallenge(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	var prefixes []uint64
+	var last []byte
+	w.server.send = func(_ netip.AddrPort, p []byte) {
+		if last = bytes.Clone(p); packetType(p[4]) == typeChallenge {
+			prefixes = append(prefixes, first(p)^second(p))
+		}
+	}
+	w.server.receive(9*time.Second, clientAddr(1), request(77))
+	w.server.receive(11*time.Second, clientAddr(1), request(77))
+	require.NotEqual(t, prefixes[0], prefixes[1])
+	for i, prefix := range []uint64{prefixes[0], prefixes[1], prefixes[0]} {
+		w.server.receive(11*time.Second, clientAddr(1), response(prefix, 77))
+		require.Equal(t, []int{0}, w.server.joined, "response %d", i)
+		require.Empty(t, w.server.left)
+		require.Equal(t, prefix, first(last), "it is told its slot")
+	}
+}
+
+// TestMissedGoodbye: a client whose connection ended before it knew of its slot hears of that with its next response, and a stranger's replay of it costs
+// the server a smaller packet.
+func TestMissedGoodbye(t *testing.T) {
+	w := newWorld(t, 1, ServerConfig{})
+	c := w.client(1)
+	require.NoError(t, c.Connect(w.now, serverAddr))
+	w.cut = func(d *datagram) bool {
+		return packetType(d.p[4]) == typeKeepAlive || packetType(d.p[4]) == typeDisconnect
+	}
+	w.run(100 * time.Millisecond)
+	w.server.Disconnect(w.now, 0)
+	w.cut = nil
+	w.run(200 * time.Millisecond)
+	require.Equal(t, Disconnected, c.State())
+	require.Equal(t, Closed, c.Reason())
+	require.NotZero(t, w.server.Counters.Replayed)
 }
 
 // From another port it is another client.
