@@ -19,6 +19,7 @@ func init() {
 		return list
 	}
 	bridge.Report = (*World).report
+	bridge.Watch = (*World).watch
 	bridge.SpawnAs = (*World).spawnAs
 	bridge.Record = newRecording
 	bridge.Play = newPlayer

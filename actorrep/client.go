@@ -77,6 +77,10 @@ type unmapped struct {
 // maxUnmapped bounds the references that wait for their actors.
 const maxUnmapped = 4096
 
+// ErrUsedWorld is given to a client's Config.Failed when its World, which has had a connection, gets another one: what the
+// game and other packages know of the first, such as clocks, predictions and levels, doesn't go with it.
+var ErrUsedWorld = errors.New("actorrep: a client's World has had another connection; make a new World for each dial")
+
 // Errors of a server's bunches that a client can't decode. Config.Failed gets them.
 var (
 	ErrGUID     = errors.New("actorrep: the server named an actor that isn't there")
@@ -86,6 +90,9 @@ var (
 func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 	if w.server {
 		return nil
+	}
+	if had := w.client.conn; had != nil && had != ch.Conn() {
+		w.report(ErrUsedWorld)
 	}
 	w.client.conn = ch.Conn()
 	return &replicationHandler{client: w.client, ch: ch}

@@ -82,6 +82,8 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		e.Reason, e.Text = ReasonUpToDate, "the player at the server has the actor itself"
 	case p.removed():
 		e.Reason, e.Text = ReasonIrrelevant, "the connection was removed"
+	case p.ended():
+		e.Reason, e.Text = ReasonIrrelevant, "the connection has ended; call World.RemoveConn"
 	case !p.ready:
 		e.Reason = ReasonNoSchema
 		if o, ok := p.out.(*channelOutlet); ok && o.told {

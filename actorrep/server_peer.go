@@ -137,6 +137,12 @@ func (p *Peer) Has(a Actor) bool {
 // removed reports whether RemoveConn was called.
 func (p *Peer) removed() bool { return p != nil && !p.local && p.out == nil }
 
+// ended reports whether the connection has ended, which only its owner is told of.
+func (p *Peer) ended() bool {
+	c, ok := p.Conn().(interface{ Closed() bool })
+	return ok && c.Closed()
+}
+
 // Conn is the connection that AddConn was given; nil for World.Local and recordings.
 func (p *Peer) Conn() channel.Conn {
 	if o, ok := p.out.(*channelOutlet); ok {

@@ -117,6 +117,7 @@ type World struct {
 	onValues []func(a Actor)
 	found    []*Base         // on a server: changed since onValues were told
 	before   []func(a Actor) // called before received values are set
+	watches  []watch
 }
 
 // NewServer returns a server's world: its actors are replicated to the connections added by AddConn. Without connections
@@ -428,6 +429,7 @@ func (w *World) Step(now time.Duration) {
 	w.enter()
 	defer w.exit()
 	w.now = now
+	w.stepWatches()
 	if w.server {
 		w.frame++
 		w.stepServer()

@@ -7,5 +7,6 @@ import (
 
 var (
 	baseOf       = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
+	watch        = bridge.Watch.(func(w *actorrep.World, due func() bool, err error))
 	beforeValues = bridge.BeforeValues.(func(w *actorrep.World, f func(a actorrep.Actor)))
 )

@@ -64,6 +64,8 @@ var (
 	ErrManyPossessed = fmt.Errorf("predict: a player possesses %d actors of a class at most", maxPossessed)
 )
 
+var errNoTick = fmt.Errorf("%w: an actor is possessed, but the game never calls Class.Tick, or Group.Tick for a group; call it each frame at both ends", ErrConfig)
+
 // maxPossessed is the most actors of a class that one player possesses. Each takes about 50 KB on its client, and the server decides how many there are.
 const maxPossessed = 16
 
@@ -101,6 +103,7 @@ type Class[A Mover[I], I any] struct {
 	strange uint64
 	hitches uint64
 	told    bool  // what was wrong with a server's message
+	ticked  bool  // Tick was called
 	number  uint8 // of the newest possession
 
 	// Scratch.
@@ -150,6 +153,8 @@ func Register[A Mover[I], I any](w *actorrep.World, name string, cfg Config[A, I
 	if c.group != nil {
 		c.clock, c.kind = &c.group.clock, c.newKind()
 		c.group.add(reflect.TypeFor[A](), c.kind)
+	} else {
+		watch(w, func() bool { return !c.ticked && len(c.pawns) > 0 }, errNoTick)
 	}
 	return c, nil
 }
@@ -268,6 +273,7 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 	if c.group != nil {
 		return ErrGrouped
 	}
+	c.ticked = true
 	var failed error
 	if c.world.IsServer() {
 		c.simulate(now)
@@ -339,6 +345,38 @@ func (c *Class[A, I]) Predicting(a A) bool {
 	}
 	p := c.byActor[a]
 	return p != nil && (p.client == nil || p.done != 0)
+}
+
+// Explain says in words who moves an actor, and what is missing when nobody does.
+func (c *Class[A, I]) Explain(a A) string {
+	b, p := baseOf(a), c.byActor[a]
+	switch {
+	case b.World() != c.world:
+		return "not spawned"
+	case (p == nil || !c.holds(p)) && c.world.IsServer():
+		return "nobody possesses it: call Possess, also for a player who is back with another connection"
+	case (p == nil || !c.holds(p)) && b.IsOwned():
+		return "owned, not possessed: the server hasn't called Possess, or its first state is on its way"
+	case p == nil || !c.holds(p):
+		return "another player's, or nobody's"
+	case !c.ticked && (c.group == nil || !c.group.ticked):
+		return errNoTick.Error()
+	case p.client != nil:
+		return fmt.Sprintf("this end's player moves it; %d inputs aren't acknowledged", p.client.Unacked())
+	case p.server == nil:
+		return "this end's player moves it"
+	}
+	silent := max(c.world.Now()-p.heard, 0)
+	conn, ok := p.peer.Conn().(interface{ Closed() bool })
+	switch {
+	case ok && conn.Closed():
+		return "its player's connection has ended; call World.RemoveConn"
+	case silent < silence:
+		return "its player moves it"
+	case p.server.Counters.Messages == 0:
+		return fmt.Sprintf("no input has arrived in the %v since Possess: the client doesn't call Tick, or doesn't have the actor yet", silent.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("no input has arrived for %v", silent.Round(time.Millisecond))
 }
 
 // Offset is what to add to an actor's position when drawing it on its player's client, so that a correction isn't

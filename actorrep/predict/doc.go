@@ -20,7 +20,8 @@
 //
 //	runners, err := predict.Register(world, "Runner", predict.Config[*Runner, Keys]{Input: keyboard}, actorrep.CullDistance(100))
 //
-// Register replaces World.Register at both ends. The server gives a runner to a player with Possess. Each frame:
+// Register replaces World.Register at both ends. The server gives a runner to a player with Possess, and again when the player is back with
+// another connection. Each frame:
 //
 //	server                                      client
 //	  TickDispatch                                TickDispatch

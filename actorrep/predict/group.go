@@ -104,6 +104,7 @@ type Group struct {
 	joined  bool             // members has new ones that aren't sorted yet
 	live    []actorrep.Actor // the simulated members, for Touch
 	step    time.Duration
+	ticked  bool // Tick was called
 
 	// On a server.
 	ticks  *netclock.Accumulator
@@ -217,6 +218,7 @@ func NewGroup(w *actorrep.World, cfg GroupConfig) (*Group, error) {
 	if g.ticks, err = netclock.NewAccumulator(g.step, max(cfg.MaxCatchUp, 64)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	watch(w, func() bool { return !g.ticked && len(g.byBase) > 0 }, errNoTick)
 	beforeValues(w, g.beforeValues)
 	w.OnValues(g.values)
 	return g, nil
@@ -242,6 +244,7 @@ func (g *Group) add(t reflect.Type, k *kind) {
 
 // Tick runs a frame for all classes of the group. It replaces Class.Tick.
 func (g *Group) Tick(now time.Duration) error {
+	g.ticked = true
 	if g.world.IsServer() {
 		return g.serve(now)
 	}

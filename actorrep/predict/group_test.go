@@ -160,16 +160,16 @@ func (s *rinkStage) forced(last keys) keys {
 	return last
 }
 
-func (s *rinkStage) join() *rig.Line {
-	return s.Join(func(w *actorrep.World) error {
-		e := &end{}
-		s.ends[w] = e
-		return e.register(w, s.cfg, predict.Config[*skater, keys]{Input: s.input, ForceInput: s.forced, Corrected: func(a *skater, c prediction.Correction) {
-			if s.told != nil {
-				s.told(a, c)
-			}
-		}})
-	})
+func (s *rinkStage) join() *rig.Line { return s.Join(s.registerClient) }
+
+func (s *rinkStage) registerClient(w *actorrep.World) error {
+	e := &end{}
+	s.ends[w] = e
+	return e.register(w, s.cfg, predict.Config[*skater, keys]{Input: s.input, ForceInput: s.forced, Corrected: func(a *skater, c prediction.Correction) {
+		if s.told != nil {
+			s.told(a, c)
+		}
+	}})
 }
 
 func (s *rinkStage) step() {

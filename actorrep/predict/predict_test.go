@@ -60,11 +60,12 @@ func newStage(t *testing.T, seed uint64, set netsim.Settings, cfg config) *stage
 	return s
 }
 
-func (s *stage) join() *rig.Line {
-	return s.Join(func(w *actorrep.World) (err error) {
-		s.clients[w], err = predict.Register(w, "Runner", s.cfg)
-		return err
-	})
+func (s *stage) join() *rig.Line { return s.Join(s.register) }
+
+// register is a client's.
+func (s *stage) register(w *actorrep.World) (err error) {
+	s.clients[w], err = predict.Register(w, "Runner", s.cfg)
+	return err
 }
 
 // step is a frame of all.

@@ -18,7 +18,7 @@ import (
 func TestSilentPlayer(t *testing.T) {
 	for _, plays := range []time.Duration{0, time.Second, 10 * time.Second} {
 		s := newStage(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, config{Input: right().Input, MaxForced: 500 * time.Millisecond})
-		l := s.join()
+		l := s.JoinOther(s.register)
 		server := &runner{Pos: vec{X: -20}}
 		require.NoError(t, s.Server.Spawn(server))
 		require.NoError(t, s.class.Possess(server, l.Peer, s.Now))
@@ -154,7 +154,7 @@ func TestSilentMember(t *testing.T) {
 			return k
 		}
 		s.force = func(k keys) keys { k.Y = -1; return k } // the zero input of who is silent for longer isn't an earlier one
-		silent, watcher := s.join(), s.join()
+		silent, watcher := s.JoinOther(s.registerClient), s.join()
 		a := s.skate(silent, vec{-4, 0})
 		s.skate(watcher, vec{4, 6})
 		w := s.ends[watcher.World]

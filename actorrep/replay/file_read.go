@@ -116,16 +116,23 @@ func (f *replayFile) readIndex(size int64) bool {
 // scan makes the index from the blocks of a file that wasn't closed, up to the first incomplete one.
 func (f *replayFile) scan(size int64) {
 	f.end, f.duration, f.checkpoints, f.unfinished = f.begin, 0, nil, indexed{}
-	f.scanOn(size)
+	_ = f.scanOn(size) // a damaged file is of use up to there
 }
 
-// scanOn continues the scan.
-func (f *replayFile) scanOn(size int64) {
+// scanOn continues the scan. It returns an error unless only the rest of a block is missing.
+func (f *replayFile) scanOn(size int64) error {
 	open := &f.unfinished
 	for {
 		b, err := f.block(f.end, size)
-		if err != nil || b.kind != blockFrames || b.first < f.duration || b.last < b.first {
-			return
+		switch {
+		case errors.Is(err, ErrTruncated):
+			return nil
+		case err != nil:
+			return err
+		case b.kind == blockIndex:
+			return nil // it is closed
+		case b.kind != blockFrames || b.first < f.duration || b.last < b.first:
+			return f.corrupt(f.end, "a block of another kind or time")
 		}
 		if b.flags&recording.Begins != 0 {
 			*open = indexed{offset: f.end, from: b.first}

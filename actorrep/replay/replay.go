@@ -94,14 +94,17 @@ func (r *Replay) Play(w *actorrep.World) error {
 }
 
 // Grow adopts what has been appended to a recording that is still being written; size is its new size. Duration and
-// Checkpoints grow with it. It has no effect on a closed recording.
-func (r *Replay) Grow(size int64) {
-	if r.file.cut {
-		body := r.file.body // of the block at hand
-		r.file.body = nil
-		r.file.scanOn(size)
-		r.file.body = body
+// Checkpoints grow with it. It has no effect on a closed recording. When the block behind the last one is damaged, it
+// returns ErrCorrupt, and the recording doesn't grow any more.
+func (r *Replay) Grow(size int64) error {
+	if !r.file.cut {
+		return nil
 	}
+	body := r.file.body // of the block at hand
+	r.file.body = nil
+	err := r.file.scanOn(size)
+	r.file.body = body
+	return err
 }
 
 // Offset is where the block after the current one begins. Bytes before it are read again only by a Seek backwards.

@@ -82,7 +82,7 @@ func (s *Spectator) Position() time.Duration {
 	return s.r.Position()
 }
 
-// Step plays what has come, in step with now, and tells the game; faster, up to twice as fast, when it is more than 2.5 s behind that, as after
+// Step plays what has come, in step with now, and tells the game. When what has come is no recording, or damaged, it returns an error, and again each time. It plays faster, up to twice as fast, when it is more than 2.5 s behind that, as after
 // a time in which nothing came. Call it each tick, instead of World.Step.
 func (s *Spectator) Step(now time.Duration) error {
 	if s.err != nil {
@@ -101,7 +101,9 @@ func (s *Spectator) Step(now time.Duration) error {
 		}
 		s.r = r
 	}
-	s.r.Grow(s.got.size())
+	if err := s.r.Grow(s.got.size()); err != nil {
+		return s.fail(err)
+	}
 	if !s.plays {
 		if s.saved && s.r.Checkpoints() == 0 || s.r.Duration() == 0 {
 			return nil

@@ -1,13 +1,23 @@
 package travel
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
+// ErrHurry is given to the world's Config.Failed, once, when the server names new levels so often that load isn't called
+// for each.
+var ErrHurry = errors.New("travel: the server changes the level more than once a second")
+
 // Client is the client's part. It belongs to its world's goroutine.
 type Client struct {
+	// Delayed counts levels for which load was called later, or not at all because a newer one came: it is called once a
+	// second at most, after the first four.
+	Delayed uint64
+
 	world *actorrep.World
 	load  func(m string)
 	level *Level
@@ -15,7 +25,16 @@ type Client struct {
 	// server was told of.
 	loading, loaded, said uint32
 	told                  string // its name
+	stepped               bool
+	at, owed              time.Duration // of the last Step; the time in which the last loads were called for is this much too short
+	waits                 uint32        // number of the level that was counted in Delayed
 }
+
+const (
+	// loadEvery is how often load may be called for long, and mostOwed how far ahead of that it may be.
+	loadEvery = time.Second
+	mostOwed  = 4 * loadEvery
+)
 
 // NewClient returns the client's part. Step calls load with the name of each new level; load starts loading it.
 // NewClient registers the class of Level.
@@ -26,24 +45,50 @@ func NewClient(w *actorrep.World, load func(m string)) (*Client, error) {
 	case load == nil:
 		return nil, fmt.Errorf("%w: load is needed", ErrConfig)
 	}
-	return &Client{world: w, load: load}, register(w)
+	c := &Client{world: w, load: load}
+	watch(w, func() bool { return !c.stepped && c.find() }, errNoStep)
+	return c, register(w)
+}
+
+// find finds the Level.
+func (c *Client) find() bool {
+	if c.level != nil && c.level.World() == c.world {
+		return true
+	}
+	c.level = nil
+	for a := range c.world.All {
+		if l, ok := a.(*Level); ok {
+			c.level = l
+			break
+		}
+	}
+	return c.level != nil
+}
+
+// mayLoad reports whether load may be called now for a level.
+func (c *Client) mayLoad(number uint32) bool {
+	if c.owed > mostOwed-loadEvery {
+		if c.waits != number {
+			c.waits = number
+			if c.Delayed++; c.Delayed == 1 {
+				report(c.world, ErrHurry)
+			}
+		}
+		return false
+	}
+	c.owed += loadEvery
+	return true
 }
 
 // Step checks for a new level. Call it each tick after World.Step.
 func (c *Client) Step() {
-	if c.level == nil || c.level.World() != c.world {
-		c.level = nil
-		for a := range c.world.All {
-			if l, ok := a.(*Level); ok {
-				c.level = l
-				break
-			}
-		}
-		if c.level == nil {
-			return
-		}
+	c.stepped = true
+	now := c.world.Now()
+	c.owed = max(c.owed-max(now-c.at, 0), 0)
+	if c.at = now; !c.find() {
+		return
 	}
-	if l := c.level; l.Number != c.loading && l.whole() {
+	if l := c.level; l.Number != c.loading && l.whole() && c.mayLoad(l.Number) {
 		c.loading, c.told = l.Number, l.Map
 		c.load(c.told)
 	}

@@ -27,6 +27,9 @@
 // Timeout, and [actorrep.World.Explain] of an actor says "waits for Peer.Release". A client that crashed counts until its connection has ended,
 // so Arrived may wait for it.
 //
+// A server may name new levels as often as it likes. Client.Step calls load for four in a row, and then once a second at most, with the newest;
+// it counts the others in Client.Delayed and tells the world's Config.Failed of the first with ErrHurry.
+//
 // A recording contains the Level, and all actors from the start: nothing is held back from it.
 //
 // When a server's world was restored from a checkpoint (actorrep/migrate) before the first Step, the server plays the level of that checkpoint. Its

@@ -43,6 +43,8 @@ var ErrMap = fmt.Errorf("travel: the name of a level is UTF-8 of %d bytes at mos
 // ErrConfig is wrapped by errors of NewServer and NewClient.
 var ErrConfig = errors.New("travel: config")
 
+var errNoStep = fmt.Errorf("%w: there is a level, but the game never calls Step of its travel.Server or Client; call it each tick, on a server before World.Step, on a client after it", ErrConfig)
+
 // className is the name of Level's class.
 const className = "travel.Level"
 

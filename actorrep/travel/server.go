@@ -54,7 +54,9 @@ func NewServer(w *actorrep.World, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("%w: Timeout %v must be positive, or 0 for the default", ErrConfig, cfg.Timeout)
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
-	return &Server{cfg: cfg, world: w}, register(w)
+	s := &Server{cfg: cfg, world: w}
+	watch(w, func() bool { return !s.stepped && s.level != nil }, errNoStep)
+	return s, register(w)
 }
 
 // look updates the list of connections. New ones have received nothing yet.

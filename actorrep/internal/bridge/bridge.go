@@ -22,6 +22,9 @@ var (
 	BeforeValues any // func(w *actorrep.World, f func(a actorrep.Actor))
 	// Report gives an error to a world's Config.Failed.
 	Report any // func(w *actorrep.World, err error)
+	// Watch gives an error to a world's Config.Failed, once, when due was true in all Steps of a second, 30 at least: the game has forgotten
+	// a call that something waits for.
+	Watch any // func(w *actorrep.World, due func() bool, err error)
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
 	// SpawnAs spawns an actor, as a component unless parent is nil, under the id that it had in another server's world.

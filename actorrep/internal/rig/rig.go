@@ -4,6 +4,7 @@ package rig
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,6 +85,23 @@ func (r *Rig) JoinOther(register func(w *actorrep.World) error) (l *Line) {
 func (r *Rig) join(register func(w *actorrep.World) error, failed func(error)) *Line {
 	l := &Line{World: actorrep.NewClient(actorrep.Config{Failed: failed})}
 	r.check(register(l.World))
+	r.connect(l)
+	return l
+}
+
+// JoinAgain ends a client's connection and gives its world another one.
+func (r *Rig) JoinAgain(l *Line) {
+	l.C.Close(r.Now, "")
+	for now := r.Now; !l.C.Closed(); now += time.Second {
+		l.C.Tick(now)
+	}
+	r.Server.RemoveConn(l.Peer)
+	r.Lines = slices.DeleteFunc(r.Lines, func(o *Line) bool { return o == l })
+	r.connect(l)
+}
+
+// connect gives a client a connection.
+func (r *Rig) connect(l *Line) {
 	var err error
 	l.Up, err = netsim.NewLink(r.set, r.Rand.Uint64())
 	r.check(err)
@@ -111,7 +129,6 @@ func (r *Rig) join(register func(w *actorrep.World) error, failed func(error)) *
 	r.check(err)
 	l.Peer = r.Server.AddConn(l.S)
 	r.Lines = append(r.Lines, l)
-	return l
 }
 
 // Step lets a tick pass.
