@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -163,6 +164,10 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 			}
 		}
 		return r.Err()
+	case wire.Refused:
+		var f wire.Refusal
+		f.Read(r)
+		return cmp.Or(r.Err(), h.refused(f))
 	}
 	return fmt.Errorf("%w: an unknown message", errFormat)
 }
@@ -493,6 +498,7 @@ func (c *client) notify(e *event) {
 }
 
 var (
-	_ channel.Handler = (*mirror)(nil)
-	_ channel.Handler = (*replicationHandler)(nil)
+	_ channel.Handler  = (*mirror)(nil)
+	_ channel.Finisher = (*mirror)(nil)
+	_ channel.Handler  = (*replicationHandler)(nil)
 )

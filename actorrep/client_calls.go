@@ -3,9 +3,11 @@ package actorrep
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -128,6 +130,9 @@ func (m *mirror) send(k *call) error {
 	if w.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrTooLarge, w.Err())
 	}
+	if k.def.reliable && !hasRoom(m.ch, w.Len()) {
+		return channel.ErrReliableFull
+	}
 	before := m.ch.NumOutRec()
 	_, err := m.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: k.def.reliable})
 	if err != nil {
@@ -171,7 +176,10 @@ func (m *mirror) forgetUnacked() {
 
 // queue sends a reliable call, or queues it until there is room.
 func (m *mirror) queue(k *call) error {
-	if len(m.calls) == 0 && m.ch.Room() > 0 {
+	if m.finishing {
+		return channel.ErrClosed
+	}
+	if len(m.calls) == 0 {
 		err := m.send(k)
 		if err == nil || !errors.Is(err, channel.ErrReliableFull) {
 			return err
@@ -189,12 +197,24 @@ func (m *mirror) queue(k *call) error {
 }
 
 // speak sends the queued calls for which there is room.
+func (m *mirror) speak() {
+	for len(m.calls) > 0 && m.ch != nil && m.send(m.calls[0]) == nil {
+		m.calls = m.world.unheld.dropFirst(m.calls, 1)
+	}
+}
+
+// Finish sends the queued calls when the connection closes in order (channel.Finisher). No more are accepted.
+func (m *mirror) Finish(ch *channel.Channel) bool {
+	m.finishing = true
+	m.speak()
+	return ch != m.ch || len(m.calls) == 0
+}
+
+// speak sends the queued calls of all actors.
 func (c *client) speak() {
 	kept := c.speaking[:0]
 	for _, m := range c.speaking {
-		for len(m.calls) > 0 && m.ch != nil && m.ch.Room() > 0 && m.send(m.calls[0]) == nil {
-			m.calls = c.world.unheld.dropFirst(m.calls, 1)
-		}
+		m.speak()
 		if m.ch == nil {
 			c.world.dropCalls(m.self, nil, m.calls, ErrActorGone)
 			m.calls = nil
@@ -205,4 +225,24 @@ func (c *client) speak() {
 	}
 	clear(c.speaking[len(kept):])
 	c.speaking = kept
+}
+
+// refused reports reliable calls that reached the server and didn't run there.
+func (c *client) refused(f wire.Refusal) error {
+	w := c.world
+	w.Counters.CallsRefused += uint64(f.Count)
+	id := netguid.GUID(f.GUID)
+	b, e := w.byGUID[id], &RefusedError{Calls: int(min(f.Count, math.MaxInt32))}
+	if f.GUID != 0 {
+		e.Err = map[wire.Why]error{wire.NotOwner: ErrNotOwner, wire.TooMany: ErrRateLimited, wire.Absent: ErrActorGone}[f.Why]
+	}
+	switch {
+	case f.GUID != 0 && e.Err == nil, b != nil && uint64(f.Procedure) >= uint64(len(b.mirror.class.rpcs)):
+		return fmt.Errorf("%w: refused calls of %v", errFormat, id)
+	case b == nil:
+		w.report(e)
+	default:
+		w.tell(b, b.mirror.class.rpcs[f.Procedure].name, nil, e)
+	}
+	return nil
 }

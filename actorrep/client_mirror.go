@@ -31,17 +31,18 @@ type mirror struct {
 	at     time.Duration // their server time, when timed is set
 	timed  bool
 
-	frames  []int64 // by the server's unit: frame of its newest value; 0 for none
-	history *received
-	note    int // number of its event for the next Step, from 1; 0 none
-	calls   []*call
-	unacked []unackedCall
-	bunches int    // reliable bunches sent
-	self    *Base  // b, kept after the actor is gone
-	waiting int    // received calls that run in the next Step
-	leaving bool   // removed once they have run
-	parts   []part // bunches of an unfinished opening
-	held    int    // their bytes
+	frames    []int64 // by the server's unit: frame of its newest value; 0 for none
+	history   *received
+	note      int // number of its event for the next Step, from 1; 0 none
+	calls     []*call
+	unacked   []unackedCall
+	bunches   int    // reliable bunches sent
+	self      *Base  // b, kept after the actor is gone
+	waiting   int    // received calls that run in the next Step
+	leaving   bool   // removed once they have run
+	finishing bool   // the connection closes in order
+	parts     []part // bunches of an unfinished opening
+	held      int    // their bytes
 }
 
 func (w *World) acceptActor(ch *channel.Channel) channel.Handler {

@@ -92,7 +92,8 @@
 //
 // # Bounds
 //
-//	classes                          4096; their names 16 KiB each and 1 MiB together
+//	classes                          4096; their descriptions 16 KiB each and 1 MiB together
+//	a name                           256 bytes
 //	procedures of a class            256
 //	units of a class                 1024, of which 64 may be other than plain numbers (package layout)
 //	fast arrays of a class           2

@@ -46,11 +46,30 @@ func (e *MissedError) Error() string {
 // Unwrap returns Err, the reason, such as ErrFull.
 func (e *MissedError) Unwrap() error { return e.Err }
 
+// RefusedError says that reliable calls of a client reached the server and didn't run there. The client's Config.Failed gets
+// it, in an ActorError if the client has the actor.
+type RefusedError struct {
+	Calls int
+	// Err is the reason: ErrNotOwner, ErrRateLimited or ErrActorGone; nil when they were calls of many actors.
+	Err error
+}
+
+// Error is the text.
+func (e *RefusedError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("actorrep: the server refused %d calls of several actors", e.Calls)
+	}
+	return fmt.Sprintf("actorrep: the server refused %d calls: %v", e.Calls, e.Err)
+}
+
+// Unwrap returns Err, the reason.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // Errors that Config.Failed gets when something accepted earlier is lost.
 var (
 	// ErrActorGone: the actor was gone before a waiting call could be sent, for lack of room or because the other end
-	// didn't have the actor yet.
-	ErrActorGone = errors.New("actorrep: the actor went before the call could be sent")
+	// didn't have the actor yet; or, in a RefusedError, before the call arrived.
+	ErrActorGone = errors.New("actorrep: the actor went before the call could run")
 	// ErrOwnerGone: the actor got another owner before a call to the old one could be sent.
 	ErrOwnerGone = errors.New("actorrep: the actor got another owner before the call could be sent")
 	// ErrUnacked: a client's call was in flight when the server closed the actor's channel, because the actor became
@@ -87,9 +106,19 @@ func (w *World) report(err error) {
 // enter begins what Config.Failed must not interrupt: the game may change anything there.
 func (w *World) enter() { w.busy++ }
 
-// exit ends it. It ends the connections that are to end, and reports the errors that came up; meanwhile there may come up more.
+// exit ends it. It forgets the views of connections that were removed, ends those that are to end, and reports the errors
+// that came up; meanwhile there may come up more.
 func (w *World) exit() {
-	for w.busy == 1 && len(w.endings)+len(w.untold) > 0 {
+	for w.busy == 1 && len(w.removed)+len(w.endings)+len(w.untold) > 0 {
+		if n := len(w.removed); n > 0 {
+			p := w.removed[n-1]
+			w.removed[n-1] = nil
+			w.removed = w.removed[:n-1]
+			for len(p.list) > 0 {
+				p.list[len(p.list)-1].detach()
+			}
+			continue
+		}
 		if len(w.endings) > 0 {
 			e := w.endings[0]
 			w.endings = append(w.endings[:0], w.endings[1:]...)

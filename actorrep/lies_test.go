@@ -139,7 +139,7 @@ func lieToClient(t testing.TB, b []byte) *World {
 		l.Frame += uint32(d.N(4))
 		at := uint32(1 + d.N(liesChannels-1))
 		m := mirrors[at]
-		switch d.N(10) {
+		switch d.N(11) {
 		case 0, 1:
 			if m == nil || m.ch == nil && d.N(2) == 0 {
 				m = &mirror{world: client, index: at}
@@ -173,6 +173,9 @@ func lieToClient(t testing.TB, b []byte) *World {
 				m.Closed(nil, []channel.CloseReason{bunch.Destroyed, bunch.Dormancy, bunch.Relevancy, bunch.TearOff}[d.N(4)])
 			}
 		case 9:
+			data, bits := l.Refused()
+			deliver(h, true, data, bits)
+		case 10:
 			client.Step(time.Duration(packet) * time.Millisecond)
 		}
 	}

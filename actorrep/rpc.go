@@ -75,7 +75,7 @@ var Reliable RPCOption = func(d *definition) { d.reliable = true }
 func OnOverflow(o Overflow) RPCOption { return func(d *definition) { d.overflow = o } }
 
 // RateLimit limits the calls that a server accepts from one connection: perSecond on average, and burst at once. Calls
-// above it are refused, on the client already. After an outage, calls that were made within the limit may arrive
+// above it are refused, on the client already; of reliable ones that the server refuses the client is told (RefusedError). After an outage, calls that were made within the limit may arrive
 // together. A connection is ended when more calls are refused than a minute's worth plus the burst; only a cheating
 // client does that.
 func RateLimit(perSecond float64, burst int) RPCOption {
@@ -83,7 +83,7 @@ func RateLimit(perSecond float64, burst int) RPCOption {
 }
 
 // AnyClient lets every client that has the actor call a server procedure, not only the owner's. Call.Peer is the caller.
-// A call is dropped when its actor is no longer replicated to the caller on arrival. Combine it with a RateLimit.
+// A call is refused when its actor is no longer replicated to the caller on arrival. Combine it with a RateLimit.
 var AnyClient RPCOption = func(d *definition) { d.anyClient = true }
 
 // Borrowed passes a procedure the strings and slices of its parameters in reused memory, without allocation. They are
@@ -150,8 +150,8 @@ type RPC[A Actor, P any] struct {
 //	...
 //	err := Fire.Call(soldier, dir)
 //
-// A call that was under way when the actor got another owner is refused on arrival. Its client isn't told: it learns of its
-// new role.
+// A call that was under way when the actor got another owner or went is refused on arrival. If the procedure is Reliable,
+// its client is told: Config.Failed gets a RefusedError.
 //
 // f may be nil, here and for the other kinds: set it with Handle, or leave it out at the end that doesn't run it.
 func ServerRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {

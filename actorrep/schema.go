@@ -24,8 +24,18 @@ func (w *World) describe(c *class) error {
 		bw.WriteUint32(d.params.Hash())
 	}
 	n, paths := (bw.Len()+7)/8, 0
+	names := []string{c.name}
+	for i := range c.rpcs {
+		names = append(names, c.rpcs[i].name)
+	}
 	for u := range c.layout.Leaves {
 		paths += len(u.Path)
+		names = append(names, u.Path)
+	}
+	for _, name := range names {
+		if len(name) > layout.MaxPath {
+			return fmt.Errorf("%w: %.32q... has %d bytes", ErrLongName, name, len(name))
+		}
 	}
 	if bw.Err() != nil || len(w.classes) >= maxClasses || len(c.rpcs) > maxProcedures || w.described+n > maxSchema-classBytes || w.paths+paths > maxPaths {
 		return ErrManyNames
@@ -54,11 +64,14 @@ func (w *World) encodeSchema() (data []byte, bits int) {
 	return bw.Bytes(), bw.Len()
 }
 
-// schemaPart returns the end (exclusive) of the classes from first on that one bunch describes.
-func (w *World) schemaPart(first int) (last int) {
+// schemaHead is an upper bound of the bytes before the classes.
+const schemaHead = 16
+
+// schemaPart returns the end (exclusive) of the classes from first on that one bunch of about most bytes describes.
+func (w *World) schemaPart(first, most int) (last int) {
 	n := 0
 	for last = first; last < len(w.classes); last++ {
-		if n += len(w.classes[last].description); n > classBytes {
+		if n += len(w.classes[last].description); n > min(most, classBytes) && last > first {
 			break
 		}
 	}
@@ -118,6 +131,9 @@ const (
 
 // ErrManyNames: there are more classes, procedures or names than can be described to a client.
 var ErrManyNames = fmt.Errorf("actorrep: more than %d classes, %d procedures of a class, %d bytes of names of a class or %d of all", maxClasses, maxProcedures, classBytes, maxSchema)
+
+// ErrLongName: the name of a class, of a procedure or of a field, those around it included, is too long.
+var ErrLongName = fmt.Errorf("actorrep: a name may have %d bytes", layout.MaxPath)
 
 // schemaReader decodes the other end's classes and matches ours with them.
 type schemaReader struct {

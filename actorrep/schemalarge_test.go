@@ -54,7 +54,7 @@ func TestManyNames(t *testing.T) {
 	h := &replicationHandler{client: client.client}
 	parts := 0
 	for first := 0; first < 10; parts++ {
-		last := server.schemaPart(first)
+		last := server.schemaPart(first, classBytes)
 		w := server.message()
 		server.writeSchema(w, first, last)
 		require.NoError(t, w.Err())

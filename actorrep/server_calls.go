@@ -9,6 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
 )
 
 // call sends a client procedure to the owner.
@@ -123,6 +124,9 @@ func (v *view) mention(c *call) bool {
 // queueCall queues a reliable call for this tick's Step, which sends it after the actor's values. They are compared then
 // whatever the actor's update frequency.
 func (v *view) queueCall(c *call) error {
+	if v.peer.finishing {
+		return channel.ErrClosed
+	}
 	out := v.peer.out
 	full := out.room(v) <= len(v.calls) && v.state == open
 	w := v.peer.world
@@ -219,13 +223,15 @@ func (v *view) speak(last bool) bool {
 	if len(v.calls) > 0 || last {
 		need = v.unacked()
 	}
-	for p.out.room(v) >= minRoom {
+	for {
+		most := p.most(p.out.room(v))
 		w := p.world.message()
+		w.SetLimit(most)
 		if v.toldAud != v.aud {
 			w.WriteBits(wire.Role, wire.KindBits)
 			writeRole(w, v.aud)
 		}
-		m, sent := p.writeSome(w, v, need), 0
+		m, sent := p.writeSome(w, v, need, most), 0
 		if m == need {
 			sent = p.writeCalls(w, v)
 		}
@@ -233,7 +239,15 @@ func (v *view) speak(last bool) bool {
 		if all && last {
 			w.WriteBits(wire.TornOff, wire.KindBits)
 		}
-		if !p.out.reliable(v, w, false) {
+		if w.Len() == 0 && m == need && p.out.room(v) == p.out.newRoom() && !p.removed() {
+			p.world.dropCalls(v.b, p, v.calls[:1], ErrTooLarge) // the channel is empty
+			v.calls = append(v.calls[:0], v.calls[1:]...)
+			if len(v.calls) > 0 {
+				continue
+			}
+			return true
+		}
+		if w.Len() == 0 || !p.out.reliable(v, w, false) {
 			return false
 		}
 		v.toldAud = v.aud
@@ -247,34 +261,37 @@ func (v *view) speak(last bool) bool {
 			return true
 		}
 	}
-	return false
 }
 
-// minRoom is how many reliable bunches an actor's channel reserves for its close.
-const minRoom = 4
+// most is the bits of a message that takes so many reliable bunches at most.
+func (p *Peer) most(room int) int {
+	return min(bunch.MaxPayload*8, min(room, bunch.MaxPayload)*p.out.packetBits())
+}
 
-// writeSome writes those of the units of m that fit, and returns them.
-func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask) layout.Mask {
+// writeSome writes those of the units of m that fit a message of most bits, and returns them.
+func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask, most int) layout.Mask {
 	for mark := w.Mark(); m != 0; m = half(m) {
-		limitValues(w, m)
+		limitValues(w, m, most)
 		p.writeProps(w, v, m)
 		if w.Err() == nil {
-			w.SetLimit(bunch.MaxPayload * 8)
+			w.SetLimit(most)
 			return m
 		}
 		w.Rollback(mark)
 	}
+	w.SetLimit(most)
 	return 0
 }
 
-// valueBytes bounds the values of several units in one bunch of an actor's channel. It is small enough for the reliable
-// bunches of a channel even with the smallest packets, and lets other traffic take turns. A single unit always takes less.
+// valueBytes bounds the values of several units in one bunch of an actor's channel, which lets other traffic take turns. A
+// single unit always takes less.
 const valueBytes = 16 << 10
 
-func limitValues(w *bitio.Writer, m layout.Mask) {
+func limitValues(w *bitio.Writer, m layout.Mask, most int) {
 	if m&(m-1) != 0 {
-		w.SetLimit(valueBytes * 8)
+		most = min(most, valueBytes*8)
 	}
+	w.SetLimit(most)
 }
 
 // half is the first half of the units of m; none for one unit.
@@ -305,7 +322,7 @@ func (p *Peer) writeCalls(w *bitio.Writer, v *view) (sent int) {
 // flush sends the waiting calls, with the actor's current values, before the actor is destroyed or changes hands. It
 // reports whether none is left.
 func (v *view) flush() bool {
-	if len(v.calls) == 0 {
+	if len(v.calls) == 0 || v.peer.removed() {
 		return true
 	}
 	v.b.world.compare(v.b)
@@ -318,6 +335,38 @@ func (v *view) flush() bool {
 		}
 	}
 	return v.openMore(true) && v.speak(false)
+}
+
+// Finish sends the waiting calls when the connection closes in order (channel.Finisher).
+func (v *view) Finish(ch *channel.Channel) bool {
+	if ch != v.ch || v.state == ended {
+		return true
+	}
+	v.b.world.enter()
+	defer v.b.world.exit()
+	return v.flush()
+}
+
+// Finish has no more calls accepted when the connection closes in order (channel.Finisher), and tells the client of those
+// that were refused. Actors without a channel get none any more: their calls are dropped.
+func (o *channelOutlet) Finish(*channel.Channel) bool {
+	p := o.peer
+	if p.removed() {
+		return true
+	}
+	p.world.enter()
+	defer p.world.exit()
+	if !p.finishing {
+		p.finishing = true
+		for _, v := range p.list {
+			if v.state == wanted || v.state == asleep {
+				p.world.dropCalls(v.b, p, v.calls, channel.ErrClosed)
+				v.calls = nil
+			}
+		}
+	}
+	p.tellRefused()
+	return len(p.refusals) == 0
 }
 
 // flushCalls sends the calls of an actor and its components that wait for an owner, before the owner changes. Calls
@@ -351,7 +400,7 @@ func writeMentions(w *bitio.Writer, v *view) {
 // receiveCalls runs a client's calls. An error ends the connection.
 func (p *Peer) receiveCalls(v *view, r *bitio.Reader) error {
 	w := p.world
-	for r.Remaining() > 0 {
+	for r.Remaining() > 0 && !p.removed() { // a call may remove its connection
 		if kind := r.ReadBits(wire.KindBits); kind != wire.Call {
 			w.Counters.Bad++
 			return fmt.Errorf("%w: a client sends calls only", errFormat)
@@ -372,27 +421,27 @@ func (p *Peer) receiveCalls(v *view, r *bitio.Reader) error {
 func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	w, b := p.world, v.b
 	w.Counters.CallsReceived++
-	if b.world != w {
-		return nil // it went meanwhile
-	}
 	c := b.class
 	if id >= len(c.rpcs) || c.rpcs[id].definition().kind != serverRPC {
 		return fmt.Errorf("%w: %s has no procedure %d for clients", errFormat, c.name, id)
 	}
-	proc, count := &c.rpcs[id], &p.calls[c.firstCall+id]
-	count.received++
-	// Refused calls aren't decoded. The owner may have changed while the call was in flight, so this doesn't end the
-	// connection. With AnyClient the caller must still have the actor.
-	if b.Owner() != p && (!proc.definition().anyClient || v.state == ended) {
-		count.refused++
-		w.Counters.CallsRefused++
+	proc := &c.rpcs[id]
+	d := proc.definition()
+	p.calls[c.firstCall+id].received++
+	// Refused calls aren't decoded. The actor may have gone, or got another owner, while the call was in flight, so this
+	// doesn't end the connection. With AnyClient the caller must still have the actor.
+	switch {
+	case b.world != w, d.anyClient && v.state == ended && b.Owner() != p:
+		p.refuse(b, id, wire.Absent)
+		return nil
+	case !d.anyClient && b.Owner() != p:
+		p.refuse(b, id, wire.NotOwner)
 		return nil
 	}
-	if ok, flood := take(&p.limits, proc.definition(), c.id, id, w.now); flood {
+	if ok, flood := take(&p.limits, d, c.id, id, w.now); flood {
 		return fmt.Errorf("%w: %s.%s", ErrRateLimited, c.name, proc.name)
 	} else if !ok {
-		count.refused++
-		w.Counters.CallsRefused++
+		p.refuse(b, id, wire.TooMany)
 		return nil
 	}
 	value, ok := proc.read(params)
@@ -409,4 +458,40 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 		w.report(fmt.Errorf("%s.%s: %w", c.name, proc.name, err))
 	}
 	return nil
+}
+
+// maxRefusals bounds the refusals that wait to be told to a client. Those above it are told as one, without what they are of.
+const maxRefusals = 64
+
+// refuse notes that a client's call doesn't run. The next Step tells the client, if the call was to arrive.
+func (p *Peer) refuse(b *Base, id int, why wire.Why) {
+	p.calls[b.class.firstCall+id].refused++
+	p.world.Counters.CallsRefused++
+	if !b.class.rpcs[id].definition().reliable {
+		return
+	}
+	f := wire.Refusal{GUID: uint32(b.guid), Procedure: uint32(id), Why: why}
+	for i := range p.refusals {
+		if o := &p.refusals[i]; o.GUID == f.GUID && o.Procedure == f.Procedure && o.Why == f.Why || i == maxRefusals {
+			o.Count++
+			return
+		}
+	}
+	if len(p.refusals) == maxRefusals {
+		f = wire.Refusal{}
+	}
+	f.Count = 1
+	p.refusals = append(p.refusals, f)
+}
+
+// tellRefused tells the client of the calls that were refused.
+func (p *Peer) tellRefused() {
+	n := 0
+	for _, f := range p.refusals {
+		if !p.out.refused(f) {
+			break
+		}
+		n++
+	}
+	p.refusals = append(p.refusals[:0], p.refusals[n:]...)
 }

@@ -195,7 +195,7 @@ func (p *Peer) writeLarge(v *view, paced bool) {
 	}
 	for m != 0 {
 		w := p.world.message()
-		part := p.writeSome(w, v, m)
+		part := p.writeSome(w, v, m, p.most(p.out.room(v)))
 		if part == 0 || !p.out.reliable(v, w, false) {
 			v.reason = ReasonNoRoom
 			return // the rest stays dirty

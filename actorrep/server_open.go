@@ -94,9 +94,9 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		v.dirty = values &^ initial
 	}
 	w, rest := p.world.message(), layout.Mask(0)
-	head := 0
+	most, head := p.most(p.out.newRoom()), 0
 	for mark, all := w.Mark(), m; ; m = half(m) {
-		limitValues(w, m)
+		limitValues(w, m, most)
 		rest = all &^ m
 		p.writeOpening(w, v, again, rest != 0 && !again, m)
 		head = w.Len()
@@ -138,22 +138,23 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 func (v *view) openMore(last bool) bool {
 	p := v.peer
 	for v.flags&unfinished != 0 {
-		if p.out.room(v) < minRoom || !last && p.out.budget() <= 0 {
+		if !last && p.out.budget() <= 0 {
 			return false
 		}
 		m := v.rest & v.mayHave(v.aud|layout.Initial)
 		m |= v.dirty & v.allowed &^ v.told // what a new owner may have
-		w := p.world.message()
+		w, most := p.world.message(), p.most(p.out.room(v))
+		w.SetLimit(most)
 		w.WriteBool(true)
 		if v.toldAud != v.aud {
 			w.WriteBits(wire.Role, wire.KindBits)
 			writeRole(w, v.aud)
 		}
-		part := p.writeSome(w, v, m)
+		part := p.writeSome(w, v, m, most)
 		if part == m {
 			w.PatchBits(0, 0, 1)
 		}
-		if w.Err() != nil || !p.out.reliable(v, w, true) {
+		if part == 0 && m != 0 || !p.out.reliable(v, w, true) {
 			v.reason = ReasonNoRoom
 			return false
 		}

@@ -27,12 +27,15 @@ type outlet interface {
 	close(v *view, reason channel.CloseReason) bool
 	// gone says that an actor without a channel was destroyed or torn off.
 	gone(f farewell) bool
+	// refused says that calls of the client didn't run.
+	refused(f wire.Refusal) bool
 	// chunk sends records and returns the packet that carries them.
 	chunk(data []byte, bits int) (packet int64, ok bool)
 	// drained reports whether everything sent reliably for an actor has arrived.
 	drained(v *view) bool
-	// room is how many reliable bunches an actor may send now.
+	// room is how many reliable bunches an actor may send now, newRoom how many one whose channel is new.
 	room(v *view) int
+	newRoom() int
 	// budget is the bits that may be sent now, freeBits those left in the current packet, packetBits those of an empty
 	// packet.
 	budget() int
@@ -94,10 +97,15 @@ func (o *channelOutlet) introduce() bool {
 func (o *channelOutlet) describe() bool {
 	w := o.peer.world
 	for !o.described {
-		m, last := w.message(), w.schemaPart(o.classes)
+		most := o.peer.most(o.newRoom())
+		m, last := w.message(), w.schemaPart(o.classes, most/8-schemaHead)
 		w.writeSchema(m, o.classes, last)
-		if _, err := o.ch.SendBunch(&bunch.Out{Data: m.Bytes(), Bits: m.Len(), Reliable: true, NoMerge: true}); err != nil {
+		if !o.send(o.ch, m, true) {
 			w.Counters.Delayed++
+			if m.Len() > most && !o.told {
+				o.told = true
+				w.failed(fmt.Errorf("%w: the description of class %q", channel.ErrTooLarge, w.classes[o.classes].name))
+			}
 			return false
 		}
 		o.peer.overhead.schema += uint64(m.Len())
@@ -127,7 +135,7 @@ func (o *channelOutlet) open(v *view, w *bitio.Writer) bool {
 	if err != nil {
 		return false
 	}
-	if _, err := ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: true}); err != nil {
+	if !o.send(ch, w, true) {
 		_ = ch.Close(bunch.Destroyed) // it was never sent
 		return false
 	}
@@ -136,11 +144,27 @@ func (o *channelOutlet) open(v *view, w *bitio.Writer) bool {
 }
 
 func (o *channelOutlet) reliable(v *view, w *bitio.Writer, apart bool) bool {
-	if v.ch == nil || w.Err() != nil {
+	return v.ch != nil && o.send(v.ch, w, apart)
+}
+
+// send sends a reliable message, if there is room for all of it.
+func (o *channelOutlet) send(ch *channel.Channel, w *bitio.Writer, apart bool) bool {
+	if w.Err() != nil || !hasRoom(ch, w.Len()) {
 		return false
 	}
-	_, err := v.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: apart})
+	_, err := ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: apart})
 	return err == nil
+}
+
+// hasRoom reports whether SendBunch may be tried with a reliable message of this size: there is room, or there never will be,
+// which is an error. With CloseOnOverflow a message for which there is no room at the moment would end the connection.
+func hasRoom(ch *channel.Channel, bits int) bool {
+	single := ch.Conn().Table().SingleBits()
+	parts := 1
+	if part := single / 8 * 8; bits > single {
+		parts = (bits + part - 1) / part
+	}
+	return parts <= ch.Room() || parts > ch.Room()+ch.NumOutRec()
 }
 
 func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
@@ -160,6 +184,12 @@ func (o *channelOutlet) close(v *view, reason channel.CloseReason) bool {
 	return true
 }
 
+func (o *channelOutlet) refused(f wire.Refusal) bool {
+	w := o.peer.world.message()
+	f.Write(w)
+	return o.send(o.ch, w, false)
+}
+
 func (o *channelOutlet) gone(f farewell) bool {
 	if o.ch == nil {
 		return false
@@ -172,8 +202,7 @@ func (o *channelOutlet) gone(f farewell) bool {
 	w.WriteBits(uint64(kind), wire.KindBits)
 	w.WriteIntPacked(uint32(f.id))
 	w.WriteUint32(o.peer.world.frame)
-	_, err := o.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true})
-	return err == nil
+	return o.send(o.ch, w, false)
 }
 
 func (o *channelOutlet) chunk(data []byte, n int) (int64, bool) {
@@ -188,6 +217,7 @@ func (o *channelOutlet) room(v *view) int {
 	}
 	return v.ch.Room()
 }
+func (o *channelOutlet) newRoom() int       { return o.ch.Room() + o.ch.NumOutRec() }
 func (o *channelOutlet) budget() int        { return o.conn.Budget() * 8 }
 func (o *channelOutlet) freeBits() int      { return o.conn.FreeBits() - bunchMargin }
 func (o *channelOutlet) packetBits() int    { return o.conn.Table().SingleBits() - bunchMargin }
@@ -225,4 +255,28 @@ func (o *channelOutlet) ReceivedNak(_ *channel.Channel, id int64) { o.peer.lost(
 // Closed does nothing: the replication channel closes with the connection.
 func (o *channelOutlet) Closed(*channel.Channel, channel.CloseReason) {}
 
-var _ channel.Handler = (*channelOutlet)(nil)
+var (
+	_ channel.Handler  = (*channelOutlet)(nil)
+	_ channel.Finisher = (*channelOutlet)(nil)
+)
+
+// removedOutlet is the outlet of a connection after RemoveConn: nothing can be sent.
+type removedOutlet struct{}
+
+func (removedOutlet) begin(time.Duration) bool                  { return false }
+func (removedOutlet) end()                                      {}
+func (removedOutlet) introduce() bool                           { return false }
+func (removedOutlet) open(*view, *bitio.Writer) bool            { return false }
+func (removedOutlet) reliable(*view, *bitio.Writer, bool) bool  { return false }
+func (removedOutlet) close(*view, channel.CloseReason) bool     { return true }
+func (removedOutlet) gone(farewell) bool                        { return false }
+func (removedOutlet) refused(wire.Refusal) bool                 { return false }
+func (removedOutlet) chunk([]byte, int) (packet int64, ok bool) { return 0, false }
+func (removedOutlet) drained(*view) bool                        { return true }
+func (removedOutlet) room(*view) int                            { return 0 }
+func (removedOutlet) newRoom() int                              { return 0 }
+func (removedOutlet) budget() int                               { return 0 }
+func (removedOutlet) freeBits() int                             { return 0 }
+func (removedOutlet) packetBits() int                           { return 0 }
+func (removedOutlet) now() time.Duration                        { return 0 }
+func (removedOutlet) fail(error)                                {}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
@@ -16,20 +17,21 @@ type Peer struct {
 	// User holds whatever the game puts there.
 	User any
 
-	world  *World
-	local  bool // the player at the server itself; nothing is sent
-	replay bool
-	out    outlet
-	views  map[*Base]*view
-	list   []*view            // the views, in a stable order
-	slab   []view             // views not used yet
-	ready  bool               // the client has answered which of our classes it has
-	lacks  []bool             // by class: the client lacks it
-	idle   bool               // nothing is sent in this Step
-	splits [2]uint32          // ids before which a chunk must end, for a checkpoint's copied range; 0 none
-	filter func(a Actor) bool // of a recording: which actors it has; nil all
-	held   func(a Actor) bool // actors that aren't opened until Release; nil none
-	groups []string
+	world     *World
+	local     bool // the player at the server itself; nothing is sent
+	replay    bool
+	out       outlet
+	views     map[*Base]*view
+	list      []*view            // the views, in a stable order
+	slab      []view             // views not used yet
+	ready     bool               // the client has answered which of our classes it has
+	lacks     []bool             // by class: the client lacks it
+	idle      bool               // nothing is sent in this Step
+	finishing bool               // the connection closes in order
+	splits    [2]uint32          // ids before which a chunk must end, for a checkpoint's copied range; 0 none
+	filter    func(a Actor) bool // of a recording: which actors it has; nil all
+	held      func(a Actor) bool // actors that aren't opened until Release; nil none
+	groups    []string
 
 	viewX, viewY, viewZ float64
 	hasView             bool
@@ -47,6 +49,7 @@ type Peer struct {
 	speaking []*view   // with reliable calls to send
 	later    [][]*view // with something to send in a later Step, by Step modulo the length
 	gone     []farewell
+	refusals []wire.Refusal             // calls of the client that it wasn't told of yet
 	ending   map[*Base]*channel.Channel // channels closed with unacked calls: the actor opens again behind them
 
 	closing map[*Base]closing
@@ -93,10 +96,8 @@ func (w *World) RemoveConn(p *Peer) {
 		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // the old list may be iterated
 		w.driver.RemovePeer(p)
 	}
-	for len(p.list) > 0 {
-		p.list[len(p.list)-1].detach()
-	}
-	p.out = nil
+	p.out = removedOutlet{}
+	w.removed = append(w.removed, p)
 	w.walk()
 	defer w.walked()
 	for _, b := range w.actors {
@@ -135,7 +136,7 @@ func (p *Peer) Has(a Actor) bool {
 }
 
 // removed reports whether RemoveConn was called.
-func (p *Peer) removed() bool { return p != nil && !p.local && p.out == nil }
+func (p *Peer) removed() bool { return p != nil && p.out == removedOutlet{} }
 
 // ended reports whether the connection has ended, which only its owner is told of.
 func (p *Peer) ended() bool {
@@ -291,6 +292,7 @@ func (p *Peer) begin() {
 	}
 	p.closeLeavers()
 	p.tellGone()
+	p.tellRefused()
 	p.takeTurn()
 	p.openWanted()
 	p.speak()

@@ -97,6 +97,9 @@ func (r *recording) end() {
 	r.tape.End()
 }
 
+// refused does nothing: a recording makes no calls.
+func (r *recording) refused(wire.Refusal) bool { return true }
+
 // introduce does nothing: the file has the schema.
 func (r *recording) introduce() bool { return true }
 
@@ -190,6 +193,7 @@ func (r *recording) chunk(data []byte, bits int) (int64, bool) {
 
 func (r *recording) drained(*view) bool { return true }
 func (r *recording) room(*view) int     { return 1 << 20 }
+func (r *recording) newRoom() int       { return 1 << 20 }
 func (r *recording) budget() int        { return r.tape.Budget() }
 func (r *recording) freeBits() int      { return recordChunk }
 func (r *recording) packetBits() int    { return recordChunk }

@@ -378,7 +378,7 @@ func (p *Peer) settle() {
 
 // ReceivedBunch handles what a client sends on an actor's channel: calls.
 func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	if v.peer == nil || v.peer.out == nil {
+	if v.peer == nil || v.peer.removed() {
 		return
 	}
 	if err := v.peer.receiveCalls(v, &in.Data); err != nil {
@@ -414,7 +414,7 @@ func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
 	if v.state == opening && ch == v.ch && ch.OpenAcked() {
 		v.opened()
 	}
-	if v.versions != nil && v.versions.promised != 0 && ch == v.ch && v.peer.out != nil && v.peer.out.drained(v) {
+	if v.versions != nil && v.versions.promised != 0 && ch == v.ch && v.peer.out.drained(v) {
 		v.keep()
 	}
 }
@@ -481,4 +481,7 @@ func (v *view) Closed(ch *channel.Channel, _ channel.CloseReason) {
 	}
 }
 
-var _ channel.Handler = (*view)(nil)
+var (
+	_ channel.Handler  = (*view)(nil)
+	_ channel.Finisher = (*view)(nil)
+)

@@ -92,6 +92,7 @@ type World struct {
 	busy       int      // calls into the World in progress: errors wait for their end
 	untold     []error  // that wait for it
 	endings    []ending // likewise
+	removed    []*Peer  // likewise: their views are still there, as they may be iterated
 	rows       int      // of an attribution: one for each unit and procedure
 	procedures int      // of all classes
 	typesAsked bool     // ChannelTypes was called

@@ -178,9 +178,17 @@ func (s *Server) base(c *class, m layout.Mask, t wire.Path, predicted bool) *lay
 // Gone is a message on the replication channel that an actor went, or was torn off, while it slept.
 func (s *Server) Gone() (data []byte, bits int) {
 	s.begin()
-	s.w.WriteBits(uint64(Mostly(s.d, wire.Gone, wire.Torn, 3)), wire.KindBits)
+	s.w.WriteBits(uint64(Mostly(s.d, wire.Gone, wire.Torn, wire.Schema)), wire.KindBits)
 	s.w.WriteIntPacked(s.guid())
 	s.w.WriteUint32(Mostly(s.d, s.Frame, 0, 1<<32-1))
+	return s.end()
+}
+
+// Refused is a message on the replication channel that calls didn't run, which the client may never have made.
+func (s *Server) Refused() (data []byte, bits int) {
+	s.begin()
+	wire.Refusal{GUID: s.guid(), Procedure: Mostly(s.d, uint32(s.d.N(3)), 255, 1<<31, 1<<32-1), Why: wire.Why(s.d.N(4)),
+		Count: Mostly(s.d, uint32(1+s.d.N(3)), 0, 1<<32-1)}.Write(s.w)
 	return s.end()
 }
 

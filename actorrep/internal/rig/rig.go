@@ -70,7 +70,8 @@ func (r *Rig) check(err error) {
 // Join adds a client.
 func (r *Rig) Join(register func(w *actorrep.World) error) *Line {
 	return r.join(register, func(err error) {
-		if !errors.Is(err, actorrep.ErrUnacked) { // as actors come and go, calls to them do
+		var refused *actorrep.RefusedError
+		if !errors.Is(err, actorrep.ErrUnacked) && !errors.As(err, &refused) { // as actors come and go, calls to them do
 			r.T.Error(err)
 		}
 	})

@@ -16,4 +16,7 @@ const (
 	Schema = iota
 	Gone   // IntPacked guid | 32 frame
 	Torn   // the same: an actor that sleeps is the client's own now
+	// Refused: reliable calls of the client didn't run. IntPacked guid, 0 for calls of several actors and reasons, which has a count
+	// only | IntPacked procedure | 2 why | IntPacked how many
+	Refused
 )

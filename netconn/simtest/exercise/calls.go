@@ -88,11 +88,11 @@ type asked struct {
 	told   int // that they haven't run, or may not have
 }
 
-// toldAsk notes that a call of a client's may not have run.
-func (e *end) toldAsk(t *thing) {
+// toldAsk notes that calls of a client's may not have run.
+func (e *end) toldAsk(t *thing, n int) {
 	for _, s := range e.asks {
 		if s.stream == t.calls {
-			s.told++
+			s.told += n
 		}
 	}
 }

@@ -295,7 +295,7 @@ func (l *lyingServer) lie() {
 	}
 	slices.Sort(actors)
 	l.liar.Frame = l.world.Frame()
-	switch d.N(8) {
+	switch d.N(9) {
 	case 0, 1:
 		if len(l.lies) >= 60 {
 			return
@@ -319,6 +319,9 @@ func (l *lyingServer) lie() {
 		send(replication, data, bits, false)
 	case 6:
 		data, bits := l.liar.Gone()
+		send(replication, data, bits, true)
+	case 8:
+		data, bits := l.liar.Refused()
 		send(replication, data, bits, true)
 	case 7:
 		if len(l.lies) > 0 {

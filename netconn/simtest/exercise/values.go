@@ -143,6 +143,8 @@ func (p *program) told(err error) {
 	if errors.Is(err, actorrep.ErrNoAnswer) {
 		return // it is silent for long
 	}
+	var refused *actorrep.RefusedError
+	errors.As(err, &refused)
 	var of *actorrep.ActorError
 	if errors.As(err, &of) {
 		t, _ := of.Actor.(*thing)
@@ -161,9 +163,16 @@ func (p *program) told(err error) {
 			t.calls.Told()
 			return
 		case of.Name == "ask" && t.end != nil:
-			t.end.toldAsk(t)
+			n := 1
+			if refused != nil {
+				n = refused.Calls
+			}
+			t.end.toldAsk(t, n)
 			return
 		}
+	}
+	if refused != nil { // its thing has gone
+		return
 	}
 	p.g.w.Failf("converge", "%s: %v", p.h.Name(), err)
 }
