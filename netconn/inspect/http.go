@@ -86,7 +86,7 @@ func query(r *http.Request) (q Query, err error) {
 	if s := v.Get("also"); s != "" {
 		for part := range strings.SplitSeq(s, ",") {
 			if len(q.Also) > maxAlso {
-				return q, ErrQuery
+				break
 			}
 			q.Also = append(q.Also, number(part))
 		}
@@ -96,7 +96,7 @@ func query(r *http.Request) (q Query, err error) {
 	}
 	q.Actors.Match = v.Get("actors")
 	q.Export = strings.HasSuffix(r.URL.Path, "/export")
-	return q, err
+	return q, errors.Join(err, q.check())
 }
 
 func (i *Inspector) ask(r *http.Request, q Query) (*look, error) {
@@ -112,10 +112,6 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 		return
 	}
 	k, err := i.ask(r, q)
-	if errors.Is(err, ErrQuery) {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -129,7 +125,7 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 	_, _ = w.Write(b)
 }
 
-const badQuery = "inspect: conn is a connection's id, also up to 7 of them with commas, from a number"
+var badQuery = fmt.Sprintf("inspect: conn is a connection's id, also up to %d of them with commas, actors a text of at most %d bytes, from a number", maxAlso, maxMatch)
 
 // eventTimeout is how long a viewer may take to receive an event; one that doesn't read is a viewer less.
 const eventTimeout = 5 * time.Second
@@ -141,6 +137,10 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, badQuery, http.StatusBadRequest)
 		return
 	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return // nothing would ever be written, so no deadline would end it
+	}
 	select {
 	case i.viewers <- struct{}{}:
 		defer func() { <-i.viewers }()
@@ -148,7 +148,6 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "inspect: too many viewers", http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
 	rc := http.NewResponseController(w)
 	tick := time.NewTicker(i.cfg.Interval)
 	defer tick.Stop()

@@ -251,8 +251,8 @@ func (i *Inspector) View(ctx context.Context, q Query) (View, error) {
 
 // get is a look at what a viewer asks for.
 func (i *Inspector) get(ctx context.Context, q Query) (*look, error) {
-	if len(q.Also) > maxAlso || len(q.Actors.Match) > maxMatch || q.Actors.From < 0 {
-		return nil, ErrQuery
+	if err := q.check(); err != nil {
+		return nil, err
 	}
 	q.Actors.Max = maxShown
 	return i.looks.get(ctx, fmt.Sprintf("%+v", q), func() (View, error) { return i.look(ctx, q) })

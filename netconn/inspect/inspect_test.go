@@ -241,6 +241,17 @@ func TestNotTicked(t *testing.T) {
 	})
 }
 
+// TestHeadTakesNoPlace: whoever asks for the head of the event stream is answered, and takes no viewer's place.
+func TestHeadTakesNoPlace(t *testing.T) {
+	i := New(alone(t), Config{Viewers: 1})
+	i.viewers <- struct{}{}
+	w := httptest.NewRecorder()
+	i.ServeHTTP(w, local(httptest.NewRequest(http.MethodHead, "/net/events", nil)))
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "text/event-stream", w.Header().Get("Content-Type"))
+	require.Equal(t, http.StatusServiceUnavailable, get(i, "/net/events", "").Code)
+}
+
 func TestVar(t *testing.T) {
 	busy(t, Config{}, func(t *testing.T, i *Inspector) {
 		var v expvar.Var = Var{i.source}

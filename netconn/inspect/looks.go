@@ -26,6 +26,13 @@ const maxAlso = 7
 // ErrQuery: a Query exceeds its bounds. It has too many connections in Also, or too long a text in Actors.Match.
 var ErrQuery = fmt.Errorf("inspect: at most %d connections beside one, and a text of at most %d bytes to look for", maxAlso, maxMatch)
 
+func (q *Query) check() error {
+	if len(q.Also) > maxAlso || len(q.Actors.Match) > maxMatch || q.Actors.From < 0 {
+		return ErrQuery
+	}
+	return nil
+}
+
 // maxLooks bounds the looks at the driver within an interval, each for all who ask the same.
 const maxLooks = 16
 

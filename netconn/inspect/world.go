@@ -14,7 +14,7 @@ import (
 const (
 	maxScan  = 4096  // actors compared with a text
 	maxFrom  = 65536 // actors passed over
-	maxMatch = 64    // bytes of the text
+	maxMatch = 256   // bytes of the text; the page's input takes 60 characters
 )
 
 // Actors returns a Config.Actors that shows a world's actors, each with the text of World.Explain. peer returns the world's Peer of a
