@@ -19,22 +19,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/web/webtest"
 )
 
 // buildPlayer builds testdata/player for browsers, and returns its file and the directory with Go's support for it.
 func buildPlayer(t *testing.T) (wasm, support string) {
-	goTool, err := exec.LookPath("go")
-	if err != nil {
+	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("the go command isn't in the PATH, which builds the client for browsers")
 	}
-	root, err := exec.Command(goTool, "env", "GOROOT").Output()
+	client, support, err := webtest.Build(t.Context(), "./testdata/player")
 	require.NoError(t, err)
 	wasm = filepath.Join(t.TempDir(), "player.wasm")
-	build := exec.Command(goTool, "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "./testdata/player")
-	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return wasm, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm")
+	require.NoError(t, os.WriteFile(wasm, client, 0o600))
+	return wasm, support
 }
 
 // TestNode: the client for browsers plays in node, whose WebSocket is a browser's.
@@ -88,15 +85,9 @@ WebAssembly.instantiateStreaming(fetch("/player.wasm"), go.importObject).then(r 
 
 // TestChromium: the client for browsers plays in a headless Chromium, by both ways at once, beside a native one over UDP.
 func TestChromium(t *testing.T) {
-	var chromium string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			chromium = p
-			break
-		}
-	}
-	if chromium == "" {
-		t.Skip("no Chromium is installed; apt-get install chromium")
+	chromium, err := webtest.FindChromium()
+	if err != nil {
+		t.Skip(err)
 	}
 	wasm, support := buildPlayer(t)
 	said := make(chan string, 16)

@@ -84,7 +84,8 @@
 // # Certificates
 //
 // For a server with a name any tls.Config will do, such as that of golang.org/x/crypto/acme/autocert. For local play [NewCertificate] makes one, and
-// clients get its hash in DialConfig.CertificateHash: in browsers that works for WebTransport only, and for 13 days.
+// clients get its hash in DialConfig.CertificateHash: in browsers that works for WebTransport only, and for 13 days. A page for local play, at
+// http://127.0.0.1:8080, serves the door at a path of its own too, and names it in LadderConfig.WebSocketURL. examples/browser does both.
 //
 // # When a dial fails
 //

@@ -23,12 +23,22 @@ type LadderConfig struct {
 	UDP netip.AddrPort
 	// URL is where the Server listens. Default "": WebTransport and WebSocket aren't tried.
 	URL string
+	// WebSocketURL is where WebSocket goes instead, as with a page for local play, whose browser trusts URL's certificate for WebTransport only. Default URL.
+	WebSocketURL string
 	// Ways is what is tried, in this order. Default UDP, WebTransport, WebSocket, as far as there is an address.
 	Ways []Way
 	// HeadStart is how long each way is tried before the next one is, too; one that fails gives way at once. Default 300 ms.
 	HeadStart time.Duration
 	// Dial is the settings of the ways that need them; its Way isn't looked at.
 	Dial DialConfig
+}
+
+// url is where a way goes.
+func (c LadderConfig) url(w Way) string {
+	if w == WebSocket {
+		return c.WebSocketURL
+	}
+	return c.URL
 }
 
 // Attempt is what became of one way.
@@ -65,16 +75,17 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	if cfg.Ways == nil {
 		cfg.Ways = []Way{UDP, WebTransport, WebSocket}
 	}
-	ways := slices.DeleteFunc(slices.Clone(cfg.Ways), func(w Way) bool { return w == UDP && !cfg.UDP.IsValid() || w != UDP && cfg.URL == "" })
+	cfg.WebSocketURL = cmp.Or(cfg.WebSocketURL, cfg.URL)
+	ways := slices.DeleteFunc(slices.Clone(cfg.Ways), func(w Way) bool { return w == UDP && !cfg.UDP.IsValid() || w != UDP && cfg.url(w) == "" })
 	switch {
 	case cfg.HeadStart < 0:
 		return nil, fmt.Errorf("%w: HeadStart is %v; it must be positive, or 0 for the default", ErrConfig, cfg.HeadStart)
 	case len(ways) == 0:
-		return nil, fmt.Errorf("%w: LadderConfig needs UDP or URL", ErrConfig)
+		return nil, fmt.Errorf("%w: LadderConfig needs UDP, URL or WebSocketURL", ErrConfig)
 	}
 	for _, w := range ways {
 		cfg.Dial.Way = w
-		if _, err := cfg.Dial.check(cfg.URL); w != UDP && err != nil {
+		if _, err := cfg.Dial.check(cfg.url(w)); w != UDP && err != nil {
 			return nil, err
 		}
 	}
@@ -210,7 +221,7 @@ func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig) (ud
 	}
 	d := cfg.Dial
 	d.Way = way
-	c, err := Dial(ctx, cfg.URL, d)
+	c, err := Dial(ctx, cfg.url(way), d)
 	if err != nil {
 		return nil, err
 	}

@@ -334,3 +334,19 @@ func TestAnswer(t *testing.T) {
 		_, _ = b.TryReadBatch(in)
 	}))
 }
+
+// TestLadderWebSocketURL: WebSocket may go elsewhere, as to a page for local play, also where nothing else is tried.
+func TestLadderWebSocketURL(t *testing.T) {
+	g := newGame(t, driver.Config{}, ServerConfig{})
+	site := httptest.NewServer(g.door.Server)
+	t.Cleanup(site.Close)
+	for _, cfg := range []LadderConfig{{WebSocketURL: site.URL}, {URL: "https://" + silent(t).String(), WebSocketURL: site.URL, HeadStart: 50 * time.Millisecond}} {
+		p, l := g.climb(cfg)
+		g.until("joined", func() bool { return p.conn != nil })
+		way, ok := l.Way()
+		require.True(t, ok)
+		require.Equal(t, WebSocket, way)
+	}
+	_, err := DialBest(t.Context(), LadderConfig{URL: "https://" + silent(t).String(), WebSocketURL: "nowhere"})
+	require.ErrorIs(t, err, ErrConfig)
+}
