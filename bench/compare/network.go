@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bunchnet/bunchnet/bench/internal/tunnel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 )
@@ -14,7 +15,7 @@ import (
 type network struct {
 	set  netsim.Settings
 	seed uint64
-	tun  *tunnel
+	tun  *tunnel.Tunnel
 
 	stop func()
 	mu   sync.Mutex
@@ -26,7 +27,7 @@ func newNetwork(p *Peer, set netsim.Settings, seed uint64) (*network, error) {
 	if !p.TCP {
 		return n, nil
 	}
-	t, err := newTunnel(set, seed)
+	t, err := tunnel.New(set, seed)
 	n.tun = t
 	return n, err
 }
@@ -34,7 +35,7 @@ func newNetwork(p *Peer, set netsim.Settings, seed uint64) (*network, error) {
 // connect starts a server and a client with the network between them.
 func (n *network) connect(p *Peer, o Options, server, client Handler) (Conn, func(), error) {
 	if n.tun != nil {
-		return n.tun.connect(p, o, server, client)
+		return n.connectTunnel(p, o, server, client)
 	}
 	s, err := p.Listen(o, server)
 	if err != nil {
@@ -50,6 +51,21 @@ func (n *network) connect(p *Peer, o Options, server, client Handler) (Conn, fun
 	go n.carry(ctx, px, done)
 	n.stop = func() { cancel(); <-done }
 	c, err := p.dial(addr, o, client)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return c, func() { _, _ = c.Close(), s.Close() }, nil // both have done their work
+}
+
+// connectTunnel starts the two in their namespaces.
+func (n *network) connectTunnel(p *Peer, o Options, server, client Handler) (c Conn, stop func(), err error) {
+	var s Server
+	o.Addr = tunnel.ServerAddr
+	n.tun.Server(func() { s, err = p.Listen(o, server) })
+	if err != nil {
+		return nil, nil, err
+	}
+	n.tun.Client(func() { c, err = p.Dial(s.Addr(), o, client) })
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
@@ -74,7 +90,7 @@ func (n *network) carry(ctx context.Context, px *proxy.Proxy, done chan struct{}
 // wireBytes is what both ends put on the wire so far, with IP and UDP headers.
 func (n *network) wireBytes() uint64 {
 	if n.tun != nil {
-		return n.tun.wireBytes()
+		return n.tun.Bytes()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,6 +100,6 @@ func (n *network) wireBytes() uint64 {
 func (n *network) close() {
 	n.stop()
 	if n.tun != nil {
-		n.tun.close()
+		n.tun.Close()
 	}
 }
