@@ -1,0 +1,21 @@
+package main
+
+import (
+	"context"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/bunchnet/bunchnet/netconn/web/webtest"
+)
+
+// chromium starts one without a window. Each chromedp.NewContext of the result is a tab.
+func chromium(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	bin, err := webtest.FindChromium()
+	if err != nil {
+		return nil, nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(980, 860))
+	all, stop := chromedp.NewExecAllocator(ctx, options...)
+	first, end := chromedp.NewContext(all)
+	return first, func() { end(); stop() }, chromedp.Run(first)
+}

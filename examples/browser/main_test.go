@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bunchnet/bunchnet/netconn/web/webtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestCheck: two tabs of a Chromium and two native clients play, with WebTransport and without.
+func TestCheck(t *testing.T) {
+	for _, ways := range []string{"all", "websocket"} {
+		t.Run(ways, func(t *testing.T) {
+			var out bytes.Buffer
+			err := check(t.Context(), &out, options{ways: ways, seed: 1, seconds: 5, lag: 40 * time.Millisecond, loss: 3})
+			if errors.Is(err, webtest.ErrNoChromium) {
+				t.Skip(err)
+			}
+			require.NoError(t, err, out.String())
+			require.Contains(t, out.String(), "\nPASS")
+		})
+	}
+}
+
+// TestPages: what is at the page's address, and what isn't let in.
+func TestPages(t *testing.T) {
+	c := &client{wasm: []byte("wasm"), zipped: []byte("zipped"), support: []byte("support"), built: time.Now()}
+	s, err := listen(options{http: "127.0.0.1:0", web: "127.0.0.1:0", udp: "127.0.0.1:0"}, c)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+	ask := func(method, path string, header ...string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
+		require.NoError(t, err)
+		for i := 0; i+1 < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+	status, body := ask("GET", "/")
+	require.Equal(t, 200, status)
+	require.Contains(t, body, "bunchnet = ")
+	require.Contains(t, body, s.addr.String())
+	require.NotContains(t, body, s.key.Hex())
+	status, body = ask("GET", "/player.wasm")
+	require.Equal(t, "wasm", body)
+	_, body = ask("GET", "/player.wasm", "Accept-Encoding", "br, gzip")
+	require.Equal(t, "zipped", body)
+	_, body = ask("GET", "/wasm_exec.js")
+	require.Equal(t, "support", body)
+	require.Equal(t, 200, status)
+
+	status, body = ask("POST", "/token", "Authorization", "Bearer "+strings.Repeat("x", 16))
+	require.Equal(t, 200, status)
+	require.Len(t, body, 2048)
+	status, _ = ask("POST", "/token", "Authorization", "Bearer short")
+	require.Equal(t, 401, status)
+	status, _ = ask("GET", "/token")
+	require.Equal(t, 405, status)
+	status, _ = ask("GET", "/other")
+	require.Equal(t, 404, status)
+	status, _ = ask("GET", "/bunchnet", "Origin", "https://evil.example", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
+	require.Equal(t, 403, status)
+	require.EqualValues(t, 1, s.door.Counters().BadOrigin)
+}
+
+// TestListenRefuses: an address that no player could send to is told, and nothing stays open.
+func TestListenRefuses(t *testing.T) {
+	_, err := listen(options{http: "127.0.0.1:0", web: "127.0.0.1:0", udp: ":0"}, &client{})
+	require.ErrorContains(t, err, "-public")
+	_, err = listen(options{http: "127.0.0.1:0", web: "127.0.0.1:0", udp: "127.0.0.1:0", public: "here"}, &client{})
+	require.Error(t, err)
+	_, err = listen(options{http: "nowhere", web: "127.0.0.1:0", udp: "127.0.0.1:0"}, &client{})
+	require.Error(t, err)
+}
