@@ -24,7 +24,7 @@ func (c *Conn) addTrailer(packet []byte, id int64, carries bool) (whole []byte, 
 	}
 	plain := packet[c.cfg.Headroom:]
 	repaired := c.tellRepaired()
-	rate, covers, size := c.repairs(), 0, 0
+	rate, covers, size := c.repairs(), coding.Cover(0), 0
 	if rate == 0 {
 		k.credit, k.uncovered, k.full = 0, 0, false
 	} else {
@@ -64,7 +64,7 @@ func (c *Conn) addTrailer(packet []byte, id int64, carries bool) (whole []byte, 
 func (c *Conn) datagramBytes() int { return (c.proto.PacketBits() + c.proto.HandlerBits) / 8 }
 
 // symbolsFor is how many symbols ride in a packet.
-func (c *Conn) symbolsFor(plain []byte, covers, size int) int {
+func (c *Conn) symbolsFor(plain []byte, covers coding.Cover, size int) int {
 	if covers == 0 || c.coder.credit < 1 || c.Budget() <= len(plain)+c.cfg.PacketOverhead {
 		return 0
 	}

@@ -87,9 +87,6 @@ func (c *Conn) sendAgain() {
 	c.notify.WriteAgain(&c.out)
 	c.writePacketInfo()
 	c.flow.dirtyAcks, c.flow.unheard = false, 0
-	if c.coder != nil && c.coder.enc != nil {
-		c.coder.enc.Forget(c.notify.OutID()) // its content may differ
-	}
 	c.emit(c.endPacket())
 }
 

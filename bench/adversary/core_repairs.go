@@ -60,7 +60,7 @@ func falseRepairs(e *env) figure {
 			case 1:
 				copy(symbols, old)
 			case 2:
-				t.Covers = 1 + e.rng.IntN(coding.MaxWindow)
+				t.Covers = coding.Cover(1 + e.rng.IntN(1<<coding.MaxWindow-1))
 			}
 			old = symbols
 			return coding.AppendEnd(append(plain, symbols...), n, t.Covers, t.Size, []byte{uint8(e.rng.Uint32())})

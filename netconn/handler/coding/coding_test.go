@@ -9,10 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// last is a cover of n packets.
+func last(n int) Cover { return 1<<n - 1 }
+
 func TestTrailerRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	for range 2000 {
-		packet, k, covers := randomContent(rng, 300), rng.IntN(MaxSymbols+1), 1+rng.IntN(MaxWindow)
+		packet, k, covers := randomContent(rng, 300), rng.IntN(MaxSymbols+1), last(1+rng.IntN(MaxWindow))
+		if rng.IntN(2) == 0 {
+			covers = Cover(1 + rng.IntN(1<<MaxWindow-1))
+		}
 		size := []int{1, 2, 127, 128, 129, 255, 256, 1200, 8192}[rng.IntN(9)]
 		repaired := randomBytes(rng, rng.IntN(MaxRepaired+1))
 		if k+len(repaired) == 0 {
@@ -52,6 +58,12 @@ func TestTrailersThatCannotBe(t *testing.T) {
 		"size longer than it needs":       {1, 2, 3, 0, 0x81, 0x10, 0},
 		"half a size":                     {0x81, 0x10, 0},
 		"symbols as long as the datagram": {1, 2, 2, 0x10, 0},
+		"not all covered, but which":      {9, 2, 1, 0x80, 0x81, 0x12, 0},
+		"not all covered, though all are": {1, 7, 0, 0x80, 0x81, 0x12, 0},
+		"one before the oldest covered":   {1, 13, 0, 0x80, 0x81, 0x12, 0},
+		"only newer ones covered":         {1, 2, 0, 0x80, 0x81, 0x12, 0},
+		"half a cover":                    {5, 0x80, 0x81, 0x12, 0},
+		"no size with a cover":            {1, 5, 0, 0x80, 0x80, 0x12, 0},
 		"two symbols, room for one":       {1, 2, 2, 2, 0x20, 0},
 		"a packet that ends with a zero":  {1, 0, 2, 1, 0x10, 0},
 	} {
@@ -72,7 +84,7 @@ func TestHello(t *testing.T) {
 		_, _, ok = Split(p)
 		require.False(t, ok, "it has no packet")
 	}
-	for _, p := range [][]byte{nil, {1, 0, 0}, {2, 0, 0, 0}, {1, 2, 0, 0}, {1, 0, 0x10, 0}, {1, 0, 0, 1}, {1, 0, 0, 0, 0}} {
+	for _, p := range [][]byte{nil, {2, 0, 0}, {1, 0, 0, 0}, {2, 2, 0, 0}, {2, 0, 0x10, 0}, {2, 0, 0, 1}, {2, 0, 0, 0, 0}} {
 		_, ok := Hello(p)
 		require.False(t, ok, "%v", p)
 	}
@@ -84,7 +96,8 @@ func TestWhatIsKnownIsNotCovered(t *testing.T) {
 	covers := func(carrier int64, window, n, size int) {
 		t.Helper()
 		gotN, gotSize := e.Covers(carrier, window)
-		require.Equal(t, [2]int{n, size}, [2]int{gotN, gotSize})
+		require.Equal(t, last(n), gotN)
+		require.Equal(t, size, gotSize)
 	}
 	covers(0, 5, 0, 0)
 	covers(7, 5, 0, 0)
@@ -105,6 +118,13 @@ func TestWhatIsKnownIsNotCovered(t *testing.T) {
 	covers(42, 5, 1, 1)
 	e.Add(43, []byte{1, 1}, false)
 	covers(44, 5, 1, 2)
+	for id := int64(44); id < 49; id++ { // a minor one is left out, and takes no part of the window
+		e.Add(id, bytes.Repeat([]byte{1}, int(id)), id == 46)
+	}
+	got, size := e.Covers(49, 3)
+	require.Equal(t, Cover(0b1011), got)
+	require.Equal(t, 48, size)
+	covers(49, 2, 2, 48)
 }
 
 // fill is an encoder and a decoder with the same packets id-n..id-1.
@@ -121,28 +141,28 @@ func fill(id int64, n, size int) (e Encoder, d Decoder) {
 // TestFalseSymbols: what can't be is refused or counted, and neither harms what comes later nor adds up.
 func TestFalseSymbols(t *testing.T) {
 	_, d := fill(100, 20, 30)
-	for _, s := range []struct{ k, n, size int }{{-1, 3, 5}, {3, 3, 5}, {0, 0, 5}, {0, 17, 5}, {0, 3, 0}} {
-		require.ErrorIs(t, d.Symbol(100, s.k, s.n, make([]byte, s.size)), ErrSymbol)
+	for _, s := range []struct{ k, n, size int }{{-1, 3, 5}, {3, 3, 5}, {0, 0, 5}, {0, 3, 0}} {
+		require.ErrorIs(t, d.Symbol(100, s.k, last(s.n), make([]byte, s.size)), ErrSymbol)
 	}
 	// Over packets that it doesn't have, or not any more.
-	require.NoError(t, d.Symbol(80, 0, 16, []byte{1}))
-	require.NoError(t, d.Symbol(-1<<40, 0, 16, []byte{1}))
+	require.NoError(t, d.Symbol(80, 0, last(16), []byte{1}))
+	require.NoError(t, d.Symbol(-1<<40, 0, last(16), []byte{1}))
 	require.EqualValues(t, 2, d.Counters.TooOld)
 	// A sum of zero: no packet is empty.
-	require.NoError(t, d.Symbol(101, 0, 1, []byte{0, 0}))
+	require.NoError(t, d.Symbol(101, 0, last(1), []byte{0, 0}))
 	require.EqualValues(t, 1, d.Counters.Inconsistent)
 	// Shorter than what it covers.
-	require.NoError(t, d.Symbol(101, 0, 16, []byte{1}))
+	require.NoError(t, d.Symbol(101, 0, last(16), []byte{1}))
 	require.EqualValues(t, 2, d.Counters.Inconsistent)
 	// Two that contradict each other.
-	require.NoError(t, d.Symbol(102, 0, 2, []byte{1, 1}))
-	require.NoError(t, d.Symbol(102, 0, 2, []byte{1, 2}))
+	require.NoError(t, d.Symbol(102, 0, last(2), []byte{1, 1}))
+	require.NoError(t, d.Symbol(102, 0, last(2), []byte{1, 2}))
 	require.EqualValues(t, 3, d.Counters.Inconsistent)
-	require.NoError(t, d.Symbol(102, 0, 2, []byte{1, 1}))
+	require.NoError(t, d.Symbol(102, 0, last(2), []byte{1, 1}))
 	require.EqualValues(t, 1, d.Counters.Redundant, "replayed")
 	checkDecoder(t, &d)
 	// A jump as far as can be, then an honest peer.
-	require.NoError(t, d.Symbol(1<<50, 0, 2, []byte{1, 1}))
+	require.NoError(t, d.Symbol(1<<50, 0, last(2), []byte{1, 1}))
 	e, _ := fill(1<<50+100, 16, 30)
 	n, size := e.Covers(1<<50+100, 4)
 	for i := int64(0); i < 16; i++ {
@@ -163,7 +183,7 @@ func TestRowsAreBounded(t *testing.T) {
 	most := 0
 	for k := range MaxSymbols {
 		for carrier := int64(110); carrier < 128; carrier++ {
-			require.NoError(t, d.Symbol(carrier, k, 10, []byte{byte(carrier), byte(k), 1, 1}))
+			require.NoError(t, d.Symbol(carrier, k, last(10), []byte{byte(carrier), byte(k), 1, 1}))
 			checkDecoder(t, &d)
 			require.LessOrEqual(t, d.n, maxRows)
 			most = max(most, d.n)
@@ -171,7 +191,7 @@ func TestRowsAreBounded(t *testing.T) {
 	}
 	require.Equal(t, maxRows, most)
 	require.NotZero(t, d.Counters.Dropped)
-	require.NoError(t, d.Symbol(150, 0, 2, []byte{1}))
+	require.NoError(t, d.Symbol(150, 0, last(2), []byte{1}))
 	require.Equal(t, 1, d.n, "the others are too old")
 	d.Add(200, []byte{1})
 	require.Zero(t, d.n)
@@ -206,7 +226,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			d.Add(carrier-1, randomContent(rng, size))
 		}
 		for k := range MaxSymbols {
-			require.NoError(t, d.Symbol(carrier, k, 1+rng.IntN(MaxWindow), randomBytes(rng, size)))
+			require.NoError(t, d.Symbol(carrier, k, last(1+rng.IntN(MaxWindow)), randomBytes(rng, size)))
 		}
 	}
 	kept := func(b *buffer) int { return cap(b.data) }
@@ -293,7 +313,7 @@ func FuzzDecoder(f *testing.F) {
 				d.Add(id+int64(int8(at)), append(body, 1))
 				id++
 			case 1:
-				if d.Symbol(id+int64(int8(at))/8, int(op>>4&3), int(op>>2&15)+1, body) == nil && op>>4&3 == 3 {
+				if d.Symbol(id+int64(int8(at))/8, int(op>>4&3), Cover(op>>2)|Cover(at)<<8, body) == nil && op>>4&3 == 3 {
 					t.Fatal("symbol 3")
 				}
 			case 2:

@@ -139,11 +139,12 @@ func (d *Decoder) MayCome(id int64) bool {
 	return false
 }
 
-// Symbol takes symbol k of packet carrier, over the n packets before it.
-func (d *Decoder) Symbol(carrier int64, k, n int, p []byte) error {
-	if k < 0 || k >= MaxSymbols || n < 1 || n > MaxWindow || len(p) == 0 {
+// Symbol takes symbol k of packet carrier, over some packets before it.
+func (d *Decoder) Symbol(carrier int64, k int, c Cover, p []byte) error {
+	if k < 0 || k >= MaxSymbols || c == 0 || len(p) == 0 {
 		return ErrSymbol
 	}
+	n := c.reach()
 	d.Counters.Symbols++
 	d.begin(carrier)
 	if carrier-1 > d.newest {
@@ -156,7 +157,9 @@ func (d *Decoder) Symbol(carrier int64, k, n int, p []byte) error {
 	d.covered = max(d.covered, carrier-1)
 	var mask uint32
 	for i := 1; i <= n; i++ {
-		mask |= 1 << slotOf(carrier-int64(i))
+		if c.has(i) {
+			mask |= 1 << slotOf(carrier-int64(i))
+		}
 	}
 	missing := mask &^ d.known
 	if missing == 0 {
@@ -170,14 +173,16 @@ func (d *Decoder) Symbol(carrier int64, k, n int, p []byte) error {
 	r := &d.rows[d.n]
 	r.mask, r.coefficients = missing, [slots]uint8{}
 	r.sum.set(p)
-	c := newCoefficients(carrier, k)
+	draw, by := newCoefficients(carrier, k), uint8(1)
 	for i := 1; i <= n; i++ {
-		slot, by := slotOf(carrier-int64(i)), uint8(1)
+		slot := slotOf(carrier - int64(i))
 		if i > 1 {
-			by = c.next()
+			by = draw.next()
 		}
 		if missing>>slot&1 == 1 {
 			r.coefficients[slot] = by
+		}
+		if !c.has(i) || missing>>slot&1 == 1 {
 			continue
 		}
 		if d.slots[slot].n > len(p) {

@@ -3,12 +3,12 @@
 // any lost packet is found as soon as the receiver has as many symbols that cover it as packets that they miss.
 //
 //	enc.Add(id, content, false)                          // of each packet sent
-//	n, size := enc.Covers(carrier, window)
-//	symbol := enc.Symbol(buf[:size], carrier, k, n)      // rides in packet number carrier
+//	c, size := enc.Covers(carrier, window)
+//	p = enc.AppendSymbol(p, carrier, k, c, size)         // rides in packet number carrier
 //
 //	dec.Add(id, content)                                 // of each packet received
-//	dec.Symbol(carrier, k, n, symbol)
-//	for id, content, ok := dec.Next(); ok; ...           // what was lost, in the order of ids
+//	dec.Symbol(carrier, k, c, symbol)
+//	for id, content, ok := dec.Next(before); ok; ...     // what was lost, in the order of ids
 //
 // It has no clock, no randomness of its own and, once its buffers have grown to the packets, no allocation. How many symbols are
 // sent, and when, is netconn's business.
@@ -21,16 +21,16 @@
 //
 // # A symbol
 //
-// Symbol k, 0 to 2, in the packet with the sequence s (14 bits) covers the n packets before that, 1 to 16 of them. It is the sum of
-// coefficient times content, as long as the longest content. The newest packet's coefficient is 1, and those of the packets before it,
-// the newest of them first, are
+// Symbol k, 0 to 2, in the packet with the sequence s (14 bits) covers packets among the n before that, 1 to 16. It is the sum of
+// coefficient times content, as long as the longest content. The newest of the n has the coefficient 1, and those before it,
+// the newest of them first, have
 //
 //	x = (4*s + k + 1) * 0x9e3779b1        modulo 2^32
 //	for each packet:
 //		x ^= x << 13; x ^= x >> 17; x ^= x << 5
 //		coefficient = 1 + 255*(x >> 16) >> 16
 //
-// so none is zero, and products are those of polynomials modulo x^8+x^4+x^3+x^2+1.
+// also where one isn't covered. None is zero, and products are those of polynomials modulo x^8+x^4+x^3+x^2+1.
 //
 // # The end of a packet
 //
@@ -39,14 +39,16 @@
 //	bytes     field
 //	...       the packet, as without coding
 //	size * k  symbols
-//	1 or 2    size: below 128 one byte; otherwise the high bits behind a byte of the low 7 and 128   when k > 0
+//	2         when not all of the n are covered: those that are, the low byte and the newest packet's bit first
+//	1 or 2    when k > 0, size: below 128 one byte when all are covered; otherwise its high bits, with 128 when not all
+//	          are covered, and a byte of its low 7 and 128
 //	f         packets repaired: each byte d is packet AckedSeq-d of this packet's header
 //	1         n-1 4 | k 2 << 4 | f 2 << 6
 //	1         0
 //
 // k and f are 3 at most, and not both 0. A datagram without a packet says that its sender understands this:
 //
-//	1         version, 1
+//	1         version, 2
 //	1         1: the peer's was received; 0: an answer is asked for
 //	1         0
 //	1         0

@@ -1,19 +1,35 @@
 package coding
 
-import "github.com/bunchnet/bunchnet/history/seqnum"
+import (
+	"math/bits"
+
+	"github.com/bunchnet/bunchnet/history/seqnum"
+)
 
 const (
 	// MaxWindow is the most packets that a symbol covers.
 	MaxWindow = 16
 	// MaxSymbols is the most symbols in a packet.
 	MaxSymbols = 3
-	// enough is how many symbols cover a packet before it may be left out, with those before it, for being a quarter larger than the
+	// enough is how many packets have symbols that cover a packet before it may be left out, with those before it, for being a quarter larger than the
 	// packets behind it: each further symbol would be as large.
-	enough = 4
+	enough = 3
 )
 
+// Cover is the packets that a symbol covers: bit i-1 is that of the packet i before the symbol's. 0 is none.
+type Cover uint16
+
+// reach is how far before the symbol's packet the oldest one is.
+func (c Cover) reach() int { return bits.Len16(uint16(c)) }
+
+// has reports whether the packet i before the symbol's is covered.
+func (c Cover) has(i int) bool { return c>>(i-1)&1 == 1 }
+
+// whole reports whether all packets back to the oldest one are covered.
+func (c Cover) whole() bool { return c&(c+1) == 0 }
+
 // coefficients draws those of a symbol; the newest packet's is 1, and those that are drawn are of the packets before it, the newer
-// ones first. See the package's doc.
+// ones first, covered or not. See the package's doc.
 type coefficients uint32
 
 func newCoefficients(carrier int64, k int) coefficients {
@@ -59,21 +75,23 @@ func (b *buffer) resize(n int) {
 // Invariant: packets first..next-1 are kept, MaxWindow at most, that of id at id modulo MaxWindow.
 type Encoder struct {
 	packets     [MaxWindow]buffer
-	covered     [MaxWindow]uint8 // symbols that cover each of them
+	covered     [MaxWindow]uint8 // packets with symbols that cover each of them
 	minor       [MaxWindow]bool
 	first, next int64
 	sum         buffer
 }
 
 // Add keeps the content of a packet, which is copied. Ids rise; behind a gap the packets before it aren't covered any more. A minor one, such as
-// an ack, is covered along with the others, but doesn't count against a window.
+// an ack, isn't covered: a lost one would only be one more that is missing.
 func (e *Encoder) Add(id int64, content []byte, minor bool) {
 	if id != e.next {
 		e.first = id
 	}
-	e.packets[id&(MaxWindow-1)].set(content)
-	e.covered[id&(MaxWindow-1)] = 0
-	e.minor[id&(MaxWindow-1)] = minor
+	at := id & (MaxWindow - 1)
+	if !minor {
+		e.packets[at].set(content)
+	}
+	e.covered[at], e.minor[at] = 0, minor
 	e.next = id + 1
 	e.first = max(e.first, e.next-MaxWindow)
 }
@@ -81,43 +99,46 @@ func (e *Encoder) Add(id int64, content []byte, minor bool) {
 // Forget has no packet before id covered any more: their fate is known, or they were sent again with another content.
 func (e *Encoder) Forget(id int64) { e.first = max(e.first, id) }
 
-// Covers is how many packets a symbol in packet carrier covers, and its size. There are window ones at most that aren't minor, and fewer where a
-// packet much larger than the ones behind it has been covered often enough; 0 when there are none.
-func (e *Encoder) Covers(carrier int64, window int) (n, size int) {
+// Covers is the packets that a symbol in packet carrier covers, and its size. There are window ones at most, and fewer where a
+// packet much larger than the ones behind it has been covered often enough.
+func (e *Encoder) Covers(carrier int64, window int) (c Cover, size int) {
 	if carrier != e.next {
 		return 0, 0
 	}
 	most := max(0, int(min(e.next-e.first, MaxWindow)))
-	for n < most {
-		at := (carrier - int64(n) - 1) & (MaxWindow - 1)
-		if !e.minor[at] {
-			if window == 0 {
-				break
-			}
-			window--
+	for i := 1; i <= most && window > 0; i++ {
+		at := (carrier - int64(i)) & (MaxWindow - 1)
+		if e.minor[at] {
+			continue
 		}
 		if p := &e.packets[at]; p.n > size {
-			if e.covered[at] >= enough && n > 0 && p.n > size+size/4 {
+			if e.covered[at] >= enough && c != 0 && p.n > size+size/4 {
 				break
 			}
 			size = p.n
 		}
-		n++
+		c |= 1 << (i - 1)
+		window--
 	}
-	return n, size
+	return c, size
 }
 
-// AppendSymbol appends symbol k of packet carrier, over the n packets before it, to dst. n and size are those of Covers.
-func (e *Encoder) AppendSymbol(dst []byte, carrier int64, k, n, size int) []byte {
-	newest := &e.packets[(carrier-1)&(MaxWindow-1)]
+// AppendSymbol appends symbol k of packet carrier, over some packets before it, to dst. c and size are those of Covers.
+func (e *Encoder) AppendSymbol(dst []byte, carrier int64, k int, c Cover, size int) []byte {
 	e.sum.resize(size)
-	clear(e.sum.data[copy(e.sum.data, newest.data):])
-	c := newCoefficients(carrier, k)
-	for i := 2; i <= n; i++ {
-		addProduct(e.sum.data, e.packets[(carrier-int64(i))&(MaxWindow-1)].data, c.next())
-	}
-	for i := 1; i <= n; i++ {
-		e.covered[(carrier-int64(i))&(MaxWindow-1)]++
+	clear(e.sum.data)
+	draw, by := newCoefficients(carrier, k), uint8(1)
+	for i := 1; i <= c.reach(); i++ {
+		if i > 1 {
+			by = draw.next()
+		}
+		if c.has(i) {
+			at := (carrier - int64(i)) & (MaxWindow - 1)
+			addProduct(e.sum.data, e.packets[at].data, by)
+			if k == 0 {
+				e.covered[at]++
+			}
+		}
 	}
 	return append(dst, e.sum.data[:size]...)
 }

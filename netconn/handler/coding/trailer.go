@@ -2,8 +2,10 @@ package coding
 
 // Trailer is what stands behind a packet; see the package's doc. Its slices alias the datagram.
 type Trailer struct {
-	// Covers is the packets that each symbol covers, Size its bytes.
-	Covers, Size int
+	// Covers is the packets that each symbol covers.
+	Covers Cover
+	// Size is the bytes of each symbol.
+	Size int
 	// Symbols is all symbols, one after the other.
 	Symbols []byte
 	// Repaired is the packets that were repaired, by their distance from the AckedSeq of the packet.
@@ -14,8 +16,8 @@ const (
 	// MaxRepaired is the most packets that one trailer tells as repaired.
 	MaxRepaired = 3
 	// TrailerBytes is the most that a trailer has besides its symbols.
-	TrailerBytes = 4 + MaxRepaired
-	helloVersion = 1
+	TrailerBytes = 6 + MaxRepaired
+	helloVersion = 2
 	// HelloBytes is the size of a Hello.
 	HelloBytes = 4
 )
@@ -24,14 +26,16 @@ const (
 func Marked(p []byte) bool { return len(p) > 0 && p[len(p)-1] == 0 }
 
 // AppendEnd appends the end of a trailer, behind k symbols of so many bytes, 0 to MaxSymbols.
-func AppendEnd(p []byte, k, covers, size int, repaired []byte) []byte {
+func AppendEnd(p []byte, k int, c Cover, size int, repaired []byte) []byte {
 	meta := byte(k<<4 | len(repaired)<<6)
 	if k > 0 {
-		meta |= byte(covers - 1)
-		if size >= 128 {
-			p = append(p, byte(size>>7))
-			p = append(p, byte(size&127|128))
-		} else {
+		meta |= byte(c.reach() - 1)
+		switch {
+		case !c.whole():
+			p = append(p, byte(c), byte(c>>8), byte(size>>7|128), byte(size&127|128))
+		case size >= 128:
+			p = append(p, byte(size>>7), byte(size&127|128))
+		default:
 			p = append(p, byte(size))
 		}
 	}
@@ -52,8 +56,7 @@ func Split(p []byte) (packet []byte, t Trailer, ok bool) {
 	}
 	p, t.Repaired = p[:len(p)-f], p[len(p)-f:]
 	if k > 0 {
-		t.Covers = int(meta&15) + 1
-		if p, t.Size, ok = takeSize(p); !ok || k*t.Size >= len(p) {
+		if p, t.Covers, t.Size, ok = takeCovered(p, int(meta&15)+1); !ok || k*t.Size >= len(p) {
 			return nil, Trailer{}, false
 		}
 		p, t.Symbols = p[:len(p)-k*t.Size], p[len(p)-k*t.Size:]
@@ -64,19 +67,28 @@ func Split(p []byte) (packet []byte, t Trailer, ok bool) {
 	return p, t, true
 }
 
-// takeSize takes the size of a symbol, above 0 and as short as can be, off the end.
-func takeSize(p []byte) (rest []byte, size int, ok bool) {
+// takeCovered takes the size of symbols, above 0 and as short as can be, and which packets they cover off the end. The oldest one is reach before them.
+func takeCovered(p []byte, reach int) (rest []byte, c Cover, size int, ok bool) {
+	c = 1<<reach - 1
 	n := len(p)
 	if n == 0 {
-		return nil, 0, false
+		return nil, 0, 0, false
 	}
 	if p[n-1] < 128 {
-		return p[:n-1], int(p[n-1]), p[n-1] > 0
+		return p[:n-1], c, int(p[n-1]), p[n-1] > 0
 	}
 	if n == 1 || p[n-2] == 0 {
-		return nil, 0, false
+		return nil, 0, 0, false
 	}
-	return p[:n-2], int(p[n-2])<<7 | int(p[n-1]&127), true
+	size, rest = int(p[n-2]&127)<<7|int(p[n-1]&127), p[:n-2]
+	if p[n-2] < 128 {
+		return rest, c, size, true
+	}
+	if n < 4 {
+		return nil, 0, 0, false
+	}
+	c = Cover(p[n-4]) | Cover(p[n-3])<<8
+	return rest[:n-4], c, size, size > 0 && c.reach() == reach && !c.whole()
 }
 
 // AppendHello appends a datagram that says that its sender understands coding, and whether it heard so of the peer.

@@ -28,7 +28,20 @@ func TestSymbolVector(t *testing.T) {
 		}
 	}
 	n, size := e.Covers(carrier, 8)
-	require.Equal(t, []int{3, 3}, []int{n, size})
+	require.Equal(t, Cover(0b111), n)
+	require.Equal(t, 3, size)
 	require.Equal(t, want, e.AppendSymbol(nil, carrier, 2, n, size))
 	require.Equal(t, []byte{0x2b, 0xfe, 0x6e}, want)
+}
+
+// TestSymbolVectorWithoutSome: one that isn't covered has its coefficient drawn too.
+func TestSymbolVectorWithoutSome(t *testing.T) {
+	var whole, some Encoder
+	for i, c := range [][]byte{{0x11, 0x22, 0x81}, {0, 0, 0}, {0xff, 0x01}} {
+		whole.Add(int64(i), c, false)
+		some.Add(int64(i), c, i == 1)
+	}
+	require.Equal(t, whole.AppendSymbol(nil, 3, 1, 0b111, 3), some.AppendSymbol(nil, 3, 1, 0b101, 3))
+	p := AppendEnd([]byte{7, 1, 2, 3}, 1, 0b101, 3, nil)
+	require.Equal(t, []byte{7, 1, 2, 3, 5, 0, 0x80, 0x83, 0x12, 0}, p)
 }
