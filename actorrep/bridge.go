@@ -1,6 +1,10 @@
 package actorrep
 
-import "github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+)
 
 func init() {
 	bridge.BaseOf = func(a Actor) *Base { return a.base() }
@@ -20,6 +24,8 @@ func init() {
 	}
 	bridge.Report = (*World).report
 	bridge.Watch = (*World).watch
+	bridge.SetWaited = func(p *Peer, d time.Duration) { p.waited = d }
+	bridge.Waited = func(p *Peer) time.Duration { return p.waited }
 	bridge.SpawnAs = (*World).spawnAs
 	bridge.Record = newRecording
 	bridge.Play = newPlayer

@@ -32,6 +32,7 @@ type Peer struct {
 	filter    func(a Actor) bool // of a recording: which actors it has; nil all
 	held      func(a Actor) bool // actors that aren't opened until Release; nil none
 	groups    []string
+	waited    time.Duration // how long the player's input that is being simulated has waited since it arrived
 
 	viewX, viewY, viewZ float64
 	hasView             bool

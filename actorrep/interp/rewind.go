@@ -59,8 +59,8 @@ const early = 50 * time.Millisecond
 // Rewind shows the actors, on a server, as the player p saw them; seen is what that client sent. Each actor is shown at
 // the time at which the client drew it. A claim is limited, and then counted: it may not be older than the connection's
 // round trip and jitter explain, or its longest round trip of the last 8 to 16 s, nor older than Config.MaxRewind, nor
-// in the future. Actors that the player doesn't have
-// aren't in the view. For World.Local, and for the zero Seen, it is the present. The view is valid until the next
+// in the future. In a Simulate of package predict, which is given the shot in an input, the time that this input has waited
+// for its tick is allowed too. Actors that the player doesn't have aren't in the view. For World.Local, and for the zero Seen, it is the present. The view is valid until the next
 // Rewind.
 func (in *Interpolator) Rewind(p *actorrep.Peer, seen Seen) *View {
 	in.Counters.Rewinds++
@@ -126,7 +126,7 @@ func (in *Interpolator) believe(p *actorrep.Peer, seen Seen, now time.Duration) 
 	earliest, most := now-in.cfg.MaxRewind, float64(maxReach)
 	if c, ok := p.Conn().(interface{ Stats() netconn.Stats }); ok {
 		s := c.Stats()
-		earliest = max(earliest, now-max(s.RTT+4*s.RTTVariance, in.slowest(p))-allowance)
+		earliest = max(earliest, now-max(s.RTT+4*s.RTTVariance, in.slowest(p))-allowance-waited(p))
 		most = reachFor(2*s.LossRate+2*firstLoss) + 1
 	}
 	base := min(max(claimed, earliest), now)

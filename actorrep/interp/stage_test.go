@@ -62,9 +62,17 @@ const (
 )
 
 func newStage(t testing.TB, seed uint64, set netsim.Settings, cfg interp.Config, options ...actorrep.ClassOption) *stage {
+	return newStageOf(t, seed, set, cfg, func(*actorrep.World) error { return nil }, options...)
+}
+
+// newStageOf is newStage with more classes.
+func newStageOf(t testing.TB, seed uint64, set netsim.Settings, cfg interp.Config, more func(w *actorrep.World) error, options ...actorrep.ClassOption) *stage {
 	s := &stage{}
 	register := func(w *actorrep.World) (in *interp.Interpolator, c *interp.Class[*walker], err error) {
 		if err = w.Register("Walker", (*walker)(nil), options...); err != nil {
+			return nil, nil, err
+		}
+		if err = more(w); err != nil {
 			return nil, nil, err
 		}
 		if in, err = interp.New(w, cfg); err != nil {

@@ -1,6 +1,8 @@
 package predict
 
 import (
+	"time"
+
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 )
@@ -8,5 +10,6 @@ import (
 var (
 	baseOf       = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
 	watch        = bridge.Watch.(func(w *actorrep.World, due func() bool, err error))
+	setWaited    = bridge.SetWaited.(func(p *actorrep.Peer, d time.Duration))
 	beforeValues = bridge.BeforeValues.(func(w *actorrep.World, f func(a actorrep.Actor)))
 )

@@ -230,7 +230,7 @@ func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 				return // an earlier step has ended the possession
 			}
 			c.state.store(p.at, s)
-			p.actor.Simulate(in, dt)
+			c.move(p, in, dt)
 			c.state.load(p.at, s)
 		},
 		Distance:   c.state.distance,
@@ -239,6 +239,17 @@ func (c *Class[A, I]) model(p *pawn[A, I]) prediction.Model[snapshot, I] {
 		WriteState: c.state.writeState, ReadState: c.state.readState,
 		WriteClaim: c.state.writeClaim, ReadClaim: c.state.readClaim,
 	}
+}
+
+// move simulates an actor by its player's input. Meanwhile the peer says how long a server had that input.
+func (c *Class[A, I]) move(p *pawn[A, I], in I, dt time.Duration) {
+	if p.server == nil {
+		p.actor.Simulate(in, dt)
+		return
+	}
+	setWaited(p.peer, p.server.Waited())
+	p.actor.Simulate(in, dt)
+	setWaited(p.peer, 0)
 }
 
 // readInput decodes an input. Numbers that aren't finite are an error.

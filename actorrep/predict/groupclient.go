@@ -22,7 +22,7 @@ func (c *Class[A, I]) groupModel(p *pawn[A, I]) prediction.Model[snapshot, I] {
 		Simulate: func(s *snapshot, in I, dt time.Duration) {
 			if p.server != nil && c.holds(p) {
 				p.moved, p.used = true, in
-				p.actor.Simulate(in, dt)
+				c.move(p, in, dt)
 			}
 			c.state.load(p.at, s)
 		},

@@ -122,13 +122,14 @@ func (s *Server[S, I]) Skip(to time.Duration) {
 
 // tick simulates one: by the player's move; by his last one while none comes; by the zero input before his first, and when he has been silent for MaxForced.
 func (s *Server[S, I]) tick(now time.Duration) {
-	s.simulating = s.at
+	s.simulating, s.waited = s.at, 0
 	w := &s.queue.moves[s.queue.index(s.at, s.cfg.Model.Interval)]
 	switch {
 	case w.at == s.at:
 		s.began = true
 		s.Counters.Moves++
-		s.Counters.Waited += micros(max(now-w.came, 0))
+		s.waited = max(now-w.came, 0)
+		s.Counters.Waited += micros(s.waited)
 		s.input, s.forced = w.input, 0
 		s.cfg.Model.Simulate(&s.state, w.input, s.cfg.Model.Interval)
 		if w.claimed {

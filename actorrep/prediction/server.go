@@ -33,6 +33,7 @@ type Server[S, I any] struct {
 	forced     time.Duration // of this silence
 	simulated  int           // moves since the last tick
 	simulating time.Duration // timestamp of the move that Simulate is called for
+	waited     time.Duration // how long it waited for its tick
 }
 
 // NewServer returns a server whose state is initial.
@@ -58,6 +59,10 @@ func (s *Server[S, I]) Timestamp() time.Duration { return s.at }
 // Simulating is for Model.Simulate: the timestamp of the move that it is called for, which is the same at the client, but for a move that
 // was made for a silent one.
 func (s *Server[S, I]) Simulating() time.Duration { return s.simulating }
+
+// Waited is for Model.Simulate: how long the move that it is called for has waited for its tick, with Model.Interval; 0 for one that was made for a
+// silent client.
+func (s *Server[S, I]) Waited() time.Duration { return s.waited }
 
 // Discrepancy is how far the client's simulated time is ahead of the server's, and paying is true
 // while it gets only a share of time because it was too far.

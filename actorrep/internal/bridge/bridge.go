@@ -25,6 +25,10 @@ var (
 	// Watch gives an error to a world's Config.Failed, once, when due was true in all Steps of a second, 30 at least: the game has forgotten
 	// a call that something waits for.
 	Watch any // func(w *actorrep.World, due func() bool, err error)
+	// SetWaited notes how long the input of a peer's player that is being simulated has waited since it arrived, Waited is that; 0 while
+	// none is.
+	SetWaited any // func(p *actorrep.Peer, d time.Duration)
+	Waited    any // func(p *actorrep.Peer) time.Duration
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
 	// SpawnAs spawns an actor, as a component unless parent is nil, under the id that it had in another server's world.
