@@ -179,6 +179,10 @@ func (in *Interpolator) values(a actorrep.Actor) {
 	}
 	at, ok := b.ServerTime()
 	if !ok {
+		if !t.any {
+			t.class.plan.load(pointer(a), &t.last)
+			t.came = in.now
+		}
 		return
 	}
 	if !in.world.IsServer() && in.nCame < maxCame && (in.nCame == 0 || at > in.came[in.nCame-1]) {
@@ -186,8 +190,20 @@ func (in *Interpolator) values(a actorrep.Actor) {
 		in.nCame++
 	}
 	_, missed := in.packets()
+	if before := in.now - t.came; !t.any && t.came > 0 && before > 0 && before < at {
+		in.scratch = t.last
+		t.sample(at-before, &in.scratch, missed, in.reach, 0, &in.Counters)
+	}
 	t.class.plan.load(pointer(a), &in.scratch)
-	t.sample(at, &in.scratch, missed, in.reach, &in.Counters)
+	t.sample(at, &in.scratch, missed, in.reach, in.opening(), &in.Counters)
+}
+
+// opening is how long it takes on a client until the server sends an actor's next values behind its first: these are acked before, and may be lost once.
+func (in *Interpolator) opening() time.Duration {
+	if c, ok := in.world.Conn().(interface{ RTT() time.Duration }); ok {
+		return 2 * c.RTT()
+	}
+	return 0
 }
 
 // track begins the past of an actor. It reuses the memory of a gone one.

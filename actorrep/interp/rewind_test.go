@@ -106,6 +106,60 @@ func TestRewindSoonAfterSpawn(t *testing.T) {
 	}
 }
 
+// TestDrawnSoonAfterSpawn: an actor moves on the client as soon as a second value has come, also when the first is late and others are lost: the time in which the
+// server waits for the ack of the first isn't a rest. A tenth of a second after it appeared it is drawn where the server shows it, but where nothing has come yet.
+func TestDrawnSoonAfterSpawn(t *testing.T) {
+	for _, c := range []struct {
+		others     int // of the class, that move already
+		loss, most float64
+	}{{2, 0, 0.05}, {2, 5, 0.1}, {2, 10, 0.1}, {0, 0, 0.15}} {
+		net := netsim.Settings{Lag: 50 * time.Millisecond, LagVariance: 12500 * time.Microsecond, Loss: c.loss}
+		sum, n, stood, frames := 0.0, 0, 0, 0
+		for seed := uint64(1); seed <= 20; seed++ {
+			s := newStage(t, seed, net, interp.Config{MaxRewind: time.Second})
+			s.move = circle
+			s.spawn(c.others)
+			s.run(3 * time.Second)
+			s.spawn(6)
+			v := s.viewers[0]
+			var shots []shot
+			first, last := map[netguid.GUID]time.Duration{}, map[netguid.GUID]vec{}
+			v.draw = func(now time.Duration, v *viewer) {
+				shot := shot{seen: v.in.Seen(), drawn: map[netguid.GUID]vec{}, due: now + net.Lag}
+				v.each(func(w, drawn *walker) {
+					before, ok := first[w.GUID()]
+					if !ok {
+						first[w.GUID()] = now
+					}
+					if age := now - before; ok && age >= 100*time.Millisecond && age < 300*time.Millisecond {
+						shot.drawn[w.GUID()] = drawn.Pos
+						if frames++; last[w.GUID()].to(drawn.Pos) < 0.01 {
+							stood++
+						}
+					}
+					last[w.GUID()] = drawn.Pos
+				})
+				shots = append(shots, shot)
+			}
+			for until := s.Now + time.Second; s.Now < until; s.tick() {
+				for ; len(shots) > 0 && shots[0].due <= s.Now; shots = shots[1:] {
+					view := s.in.Rewind(v.line.Peer, shots[0].seen)
+					for _, w := range s.actors[c.others:] {
+						var past walker
+						if at, ok := shots[0].drawn[w.GUID()]; ok && s.class.Pose(view, w, &past) {
+							sum += past.Pos.to(at)
+							n++
+						}
+					}
+				}
+			}
+		}
+		t.Logf("%d others, %v %% loss: %.3f m off on average of %d draws; it stood in %d of %d", c.others, c.loss, sum/float64(n), n, stood, frames)
+		require.Less(t, sum/float64(n), c.most)
+		require.Less(t, stood, frames/3)
+	}
+}
+
 // TestHits: a ray hits what the shooter saw, where he saw it, and not where it is.
 func TestHits(t *testing.T) {
 	s := newStage(t, 2, netsim.Settings{Lag: 60 * time.Millisecond}, interp.Config{})

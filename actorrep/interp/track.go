@@ -38,16 +38,18 @@ type track struct {
 	buffer   *interpolation.Buffer[sample]
 	any      bool // there is a sample
 	newest   time.Duration
-	last     sample // the newest one
-	before   sample // the one before that
-	fresh    int8   // 2 when the newest came since the last Tick, 1 when since the one before
-	missed   uint64 // packets of the connection until then
-	jumped   bool   // the next sample is a teleport
-	waiting  uint64 // draws after the newest sample: counted as late when the next sample shows that the actor moved
+	last     sample        // the newest one; before any, the values whose server time isn't known
+	came     time.Duration // when these came; 0 there are none
+	before   sample        // the one before that
+	fresh    int8          // 2 when the newest came since the last Tick, 1 when since the one before
+	missed   uint64        // packets of the connection until then
+	jumped   bool          // the next sample is a teleport
+	waiting  uint64        // draws after the newest sample: counted as late when the next sample shows that the actor moved
 	gaps     [keptGaps]time.Duration
 	nGaps    int
 	typical  time.Duration // their median; 0 while there are none
 	interval time.Duration // typical, smoothed; used for drawing
+	opened   bool          // there are samples after the first
 	guessed  bool          // interval is firstInterval: nothing of the class had moved when the actor appeared
 	at       time.Duration // time drawn last, on a client
 	past     Past
@@ -64,8 +66,9 @@ func (t *track) begin(a actorrep.Actor, c *class) {
 // there reports whether the actor is still in the world.
 func (t *track) there(w *actorrep.World) bool { return t.base.World() == w && t.base.GUID() == t.guid }
 
-// sample stores the values of a time. missed is how many packets the connection has missed so far.
-func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64, n *Counters) {
+// sample stores the values of a time. missed is how many packets the connection has missed so far. opening is how long after an actor's first values the next may be
+// that a server sends at once.
+func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64, opening time.Duration, n *Counters) {
 	gap := at - t.newest
 	switch {
 	case !t.any:
@@ -73,7 +76,8 @@ func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64
 	case gap <= 0:
 		return
 	default:
-		t.since(at, gap, int64(missed-t.missed), v, reach, n)
+		t.since(at, gap, int64(missed-t.missed), v, reach, opening, n)
+		t.opened = true
 	}
 	t.buffer.Push(at, *v)
 	t.before, t.fresh = t.last, 2
@@ -81,7 +85,7 @@ func (t *track) sample(at time.Duration, v *sample, missed uint64, reach float64
 }
 
 // since interprets the gap since the sample before: a teleport, a rest, or movement.
-func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach float64, n *Counters) {
+func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach float64, opening time.Duration, n *Counters) {
 	n.Samples++
 	known := t.typical
 	if known == 0 {
@@ -91,13 +95,14 @@ func (t *track) since(at, gap time.Duration, missed int64, v *sample, reach floa
 	case t.jumped || t.class.plan.apart(&t.last, v):
 		n.Jumps++
 		t.hold(at-1, at) // drawn at the old place until just before
+	case !t.opened && gap <= opening+time.Duration(reach*float64(known)):
 	case isRest(gap, known, missed, reach) && held < at:
 		n.Rests++
 		t.hold(held, at)
 	default:
 		n.Late += t.waiting
 	}
-	if gap > longestGap {
+	if gap > longestGap || opening > 0 && !t.opened {
 		return
 	}
 	t.gaps[t.nGaps%keptGaps] = gap
