@@ -16,7 +16,8 @@ import (
 // Config configures an Interpolator. The zero value is fine.
 type Config struct {
 	// MaxDelay bounds the two parts of the delay: lateness, and reach times an actor's interval. Default 500 ms; at most
-	// 2 s.
+	// 2 s. With actors that are sent less than twice a second it must be longer: at once a second half of the draws wait
+	// for a value with 500 ms, and none with 2 s.
 	MaxDelay time.Duration
 	// MaxRewind is how far back Rewind goes at most. Default 400 ms; at most 2 s. Choose the longest round trip with
 	// which a player should hit what he aims at, plus the delay, plus how long a shot in an input of package predict waits

@@ -12,6 +12,26 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
+// TestSeldomUpdates: with a MaxDelay of two intervals at least, actors that are sent once or twice a second are drawn evenly too.
+func TestSeldomUpdates(t *testing.T) {
+	for _, loss := range []float64{0, 5} {
+		for _, hz := range []float64{1, 2} {
+			net := netsim.Settings{Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: loss}
+			s := newStage(t, 1, net, interp.Config{MaxDelay: 2 * time.Second}, actorrep.UpdateFrequency(hz))
+			s.move = circle
+			s.spawn(5)
+			v := s.viewers[0]
+			s.run(20 * time.Second)
+			v.draw = func(_ time.Duration, v *viewer) { v.each(func(_, _ *walker) {}) }
+			before := v.in.Counters
+			s.run(60 * time.Second)
+			c := v.in.Counters
+			require.Greater(t, c.Samples-before.Samples, uint64(50*5*hz))
+			require.Less(t, 100*float64(c.Late-before.Late)/float64(c.Draws-before.Draws), 0.5, "%v Hz, %v %% loss", hz, loss)
+		}
+	}
+}
+
 // TestDrawnEvenly: what is drawn is where the actor was at the time that is shown, and hardly ever waits for a sample: also at 10 % loss,
 // with jitter, and with an UpdateFrequency below the tick.
 func TestDrawnEvenly(t *testing.T) {

@@ -28,10 +28,15 @@ type course struct {
 }
 
 func newCourse(t *testing.T, seed uint64, set netsim.Settings) *course {
+	return newCourseOf(t, seed, set, config{})
+}
+
+// newCourseOf is newCourse with other settings; its inputs are the same.
+func newCourseOf(t *testing.T, seed uint64, set netsim.Settings, cfg config) *course {
 	s := &course{clock: 1, frame: time.Second / 60, serverFrame: time.Second / 60}
-	cfg := config{Input: func(r *runner) keys {
+	cfg.Input = func(r *runner) keys {
 		return keys{X: int8(int(s.Now/time.Second)%3 - 1), Y: int8(int(s.Now/(700*time.Millisecond))%3 - 1)}
-	}}
+	}
 	s.Rig = rig.New(t, seed, set, actorrep.Config{}, func(w *actorrep.World) (err error) {
 		s.server, err = predict.Register(w, "Runner", cfg)
 		return err
