@@ -197,6 +197,10 @@ func (c *Conn) start() {
 		c.Close(c.Now(), c.refusal.Error())
 		return
 	}
+	if d.server == nil && d.leaving != nil { // it was shut down while it dialed
+		c.Close(c.Now(), control.Text(d.leaving))
+		return
+	}
 	if c.refusal == nil {
 		d.Counters.Accepted++
 		if d.cfg.Accepted != nil {

@@ -172,6 +172,8 @@ func (c *netcodeClient) failure(s netcode.State) error {
 		default:
 			return fmt.Errorf("%w: %v", ErrDenied, why)
 		}
+	case s == netcode.Disconnected:
+		return fmt.Errorf("%w: %v", ErrDenied, s)
 	case s == netcode.TokenExpired || c.expired:
 		return ErrExpired
 	}

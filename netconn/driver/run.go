@@ -34,6 +34,9 @@ func (d *Driver) runCalls() {
 	d.calls = d.running[:0]
 	d.mu.Unlock()
 	for _, f := range calls {
+		if d.ended {
+			break // by the one before
+		}
 		f()
 	}
 	clear(calls)

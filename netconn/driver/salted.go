@@ -91,7 +91,7 @@ func (c *saltedClient) failure(s salted.State) error {
 	switch {
 	case s == salted.Denied && c.m.Reason() == salted.Full:
 		return denied(ErrFull)
-	case s == salted.Denied:
+	case s == salted.Denied || s == salted.Disconnected:
 		return fmt.Errorf("%w: %v", ErrDenied, c.m.Reason())
 	}
 	return fmt.Errorf("%w: %v", ErrNoAnswer, s)

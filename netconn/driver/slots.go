@@ -113,7 +113,8 @@ func (c *slotClient[M]) receive(at time.Duration, from netip.AddrPort, p []byte)
 
 func (c *slotClient[M]) tick(at time.Duration) {
 	c.at = at
-	if c.conn != nil && c.conn.Closed() {
+	if c.conn != nil && c.conn.Closed() || c.d.ended {
+		c.failed = c.failed || c.d.ended // its own game has ended the dial
 		c.m.Disconnect(at)
 		c.conn = nil
 	}

@@ -267,7 +267,7 @@ func (c *Client) process(now time.Duration, t packetType, plain []byte) {
 		c.heard = now
 		c.Counters.Payloads++
 		c.cfg.Handler.Payload(plain)
-	case t == typeDisconnect && c.state == Connected:
+	case t == typeDisconnect && c.state >= SendingResponse: // it may overtake the word of its slot
 		c.set(Disconnected)
 	default:
 		c.Counters.Unexpected++
@@ -297,9 +297,9 @@ func (c *Client) SendPayload(now time.Duration, p []byte) error {
 	return nil
 }
 
-// Disconnect tells the server ten times, if connected.
+// Disconnect tells the server ten times, if it may have given a slot.
 func (c *Client) Disconnect(time.Duration) {
-	if c.state == Connected {
+	if c.state >= SendingResponse {
 		for range disconnectSent {
 			c.emit(typeDisconnect, c.buf[:Headroom])
 		}

@@ -186,6 +186,36 @@ func forged(t *testing.T, change func(private []byte)) []byte {
 	return appendRequest(nil, &pub)
 }
 
+// TestOvertakenWelcome: a client hears that its slot is gone though it hasn't heard of it yet, and a client that gives up while it answers a challenge
+// gives its slot back.
+func TestOvertakenWelcome(t *testing.T) {
+	l := newHanded(t, 2)
+	l.request(1, nil)
+	l.toServer()
+	l.toClient()
+	l.toServer()
+	require.Equal(t, 1, l.server.Clients())
+	welcome := l.down.sent
+	l.down.sent = nil
+	l.server.Disconnect(l.now, 0)
+	require.Equal(t, SendingResponse, l.client.State())
+	l.toClient()
+	require.Equal(t, Disconnected, l.client.State())
+	l.down.sent = welcome
+	l.toClient()
+	require.Equal(t, Disconnected, l.client.State())
+
+	l = newHanded(t, 2)
+	l.request(1, nil)
+	l.toServer()
+	l.toClient()
+	l.client.Disconnect(l.now)
+	require.Len(t, l.up.up, 1+disconnectSent, "behind its response")
+	l.toServer()
+	require.Zero(t, l.server.Clients())
+	require.EqualValues(t, 1, l.server.Counters.Connected)
+}
+
 // TestClientRefusals: each packet that a client refuses is counted, once and by its reason, and changes nothing.
 func TestClientRefusals(t *testing.T) {
 	sealed := func(typ packetType, n int) []byte { // by the server
@@ -211,7 +241,7 @@ func TestClientRefusals(t *testing.T) {
 		{"payload before the slot", SendingResponse, serverAddr, sealed(typePayload, 5), ClientCounters{Unexpected: 1}},
 		{"second challenge", SendingResponse, serverAddr, sealed(typeChallenge, 8+challengeBytes), ClientCounters{Unexpected: 1}},
 		{"late challenge", Connected, serverAddr, sealed(typeChallenge, 8+challengeBytes), ClientCounters{Unexpected: 1}},
-		{"early disconnect", SendingResponse, serverAddr, sealed(typeDisconnect, 0), ClientCounters{Unexpected: 1}},
+		{"early disconnect", SendingRequest, serverAddr, sealed(typeDisconnect, 0), ClientCounters{Unexpected: 1}},
 		{"late denial", Connected, serverAddr, sealed(typeDenied, 0), ClientCounters{Unexpected: 1}},
 	} {
 		l := newHanded(t, 2)
