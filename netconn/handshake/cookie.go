@@ -27,13 +27,16 @@ type secrets struct {
 	input   func(b []byte, ts float64, addr netip.AddrPort) []byte
 	macs    [2]hash.Hash
 	active  int
-	rotated float64 // timestamp of the last change
+	began   time.Duration // what timestamps count from: 0, or the first update if that is before it
+	rotated float64       // timestamp of the last change
 	next    time.Duration
 	scratch []byte
 	sum     [sha1.Size]byte
 }
 
-func timestamp(now time.Duration) float64 { return now.Seconds() + timestampOffset }
+func (s *secrets) timestamp(now time.Duration) float64 {
+	return (now - s.began).Seconds() + timestampOffset
+}
 
 // update changes the active secret when it is time; the first call makes both.
 func (s *secrets) update(now time.Duration) error {
@@ -46,14 +49,14 @@ func (s *secrets) update(now time.Duration) error {
 			return err
 		}
 		s.macs[1] = hmac.New(sha1.New, b[:secretBytes])
-		s.active = 1
+		s.active, s.began = 1, min(now, 0)
 	}
 	if _, err := io.ReadFull(s.rand, b[:]); err != nil {
 		return err
 	}
 	s.active ^= 1
 	s.set(s.active, b[:secretBytes])
-	s.rotated = timestamp(now)
+	s.rotated = s.timestamp(now)
 	jitter := time.Duration(binary.LittleEndian.Uint16(b[secretBytes:])) * secretVariance >> 16
 	s.next = now + secretLife + jitter
 	return nil
@@ -95,7 +98,7 @@ const (
 // check judges a cookie that came back: young enough, made with the secret it names while that was
 // active, for this address.
 func (s *secrets) check(now time.Duration, pk *Packet, addr netip.AddrPort) verdict {
-	age := timestamp(now) - pk.Timestamp
+	age := s.timestamp(now) - pk.Timestamp
 	if !(age >= 0 && age < cookieLife.Seconds()) {
 		return expired
 	}

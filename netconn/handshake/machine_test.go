@@ -130,6 +130,21 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// TestClockBelowZero: a server whose clock begins before 0, or far from it, lets clients in.
+func TestClockBelowZero(t *testing.T) {
+	for _, now := range []time.Duration{-100 * 365 * 24 * time.Hour, -time.Hour, -time.Second, -1, 0, 100 * 365 * 24 * time.Hour} {
+		for name, p := range protocols() {
+			r := newRig(t, p, 1, 0)
+			r.now = now
+			r.client.Start(now)
+			for range 5 {
+				r.step(100 * time.Millisecond)
+			}
+			require.Equal(t, Done, r.client.State(), "%s at %v: %+v", name, now, r.client.Counters)
+		}
+	}
+}
+
 func TestRestart(t *testing.T) {
 	for name, p := range protocols() {
 		r := newRig(t, p, 9, 0)

@@ -132,7 +132,7 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte, live 
 }
 
 func (s *Server) challenge(now time.Duration, from netip.AddrPort, pk *Packet, limit int) {
-	ts := timestamp(now)
+	ts := s.secrets.timestamp(now)
 	s.answer = Packet{Type: Challenge, SecretID: s.secrets.active == 1, Timestamp: ts, Cookie: s.secrets.cookie(s.secrets.active, ts, from)}
 	s.reply(from, pk, limit)
 }
