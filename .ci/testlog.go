@@ -1,7 +1,7 @@
 // Testlog reads what go test -json writes. It prints a line for each package, and all that a test said that failed; what was skipped goes to
-// the file named, with its reason, a line for each test.
+// a file, with its reason, and what passed to another, a line for each test.
 //
-//	go test -json ./... | go run .ci/testlog.go -skips FILE
+//	go test -json ./... | go run .ci/testlog.go -skips FILE -passed FILE
 package main
 
 import (
@@ -23,19 +23,25 @@ type event struct {
 
 func main() {
 	skips := flag.String("skips", "skips.txt", "file to add skipped tests to")
+	passed := flag.String("passed", "passed.txt", "file to add tests to that passed")
 	flag.Parse()
-	if err := run(*skips); err != nil {
+	if err := run(*skips, *passed); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)
 	}
 }
 
-func run(name string) error {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+func run(skips, passed string) error {
+	skipped, err := os.OpenFile(skips, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer skipped.Close()
+	good, err := os.OpenFile(passed, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer good.Close()
 	said := map[string]*strings.Builder{} // by package and test, or package alone
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)
@@ -63,7 +69,11 @@ func run(name string) error {
 		}
 		switch {
 		case e.Action == "skip" && e.Test != "":
-			if _, err := fmt.Fprintf(file, "%s %s: %s\n", e.Package, e.Test, reason(said[key].String())); err != nil {
+			if _, err := fmt.Fprintf(skipped, "%s %s: %s\n", e.Package, e.Test, reason(said[key].String())); err != nil {
+				return err
+			}
+		case e.Action == "pass" && e.Test != "":
+			if _, err := fmt.Fprintf(good, "%s %s\n", e.Package, e.Test); err != nil {
 				return err
 			}
 		case e.Action == "fail":

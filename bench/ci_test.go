@@ -11,10 +11,11 @@ import (
 )
 
 // TestLogOfCI: what .ci/testlog.go prints has all that a failing test said, also of one that never came to an end; and what was skipped
-// is in the file.
+// is in a file, and what passed in another.
 func TestLogOfCI(t *testing.T) {
-	skips := filepath.Join(t.TempDir(), "skips")
-	cmd := exec.Command("go", "run", filepath.Join("..", ".ci", "testlog.go"), "-skips", skips)
+	dir := t.TempDir()
+	skips, passed := filepath.Join(dir, "skips"), filepath.Join(dir, "passed")
+	cmd := exec.Command("go", "run", filepath.Join("..", ".ci", "testlog.go"), "-skips", skips, "-passed", passed)
 	cmd.Stdin = strings.NewReader(`
 {"Action":"run","Package":"p","Test":"TestFine"}
 {"Action":"output","Package":"p","Test":"TestFine","Output":"what went well\n"}
@@ -37,4 +38,28 @@ func TestLogOfCI(t *testing.T) {
 	list, err := os.ReadFile(skips)
 	require.NoError(t, err)
 	require.Equal(t, "p TestSkipped: no foo; apt-get install foo\n", string(list))
+	list, err = os.ReadFile(passed)
+	require.NoError(t, err)
+	require.Equal(t, "p TestFine\n", string(list))
+}
+
+// TestSkipsOfCI: what one step of .ci/run left out and another ran is no skip.
+func TestSkipsOfCI(t *testing.T) {
+	if _, err := exec.LookPath("awk"); err != nil {
+		t.Skip("no awk here: apt-get install mawk")
+	}
+	dir := t.TempDir()
+	passed, skips := filepath.Join(dir, "passed"), filepath.Join(dir, "skips")
+	require.NoError(t, os.WriteFile(passed, []byte("p TestBuilds\np TestParts/a:b\n"), 0o600))
+	require.NoError(t, os.WriteFile(skips, []byte("short tests on 386: p TestBuilds: builds a program\n"+
+		"short tests on 386: q TestBuilds: builds a program\n"+
+		"short tests on 386: p TestParts/a:b: for machines: of 64 bits\n"+
+		"programs that tests need: apt-get install chromium\n"), 0o600))
+	out, err := exec.Command("awk", "-f", filepath.Join("..", ".ci", "skips.awk"), passed, skips).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "  short tests on 386: q TestBuilds: builds a program\n  programs that tests need: apt-get install chromium\n", string(out))
+	require.NoError(t, os.WriteFile(passed, nil, 0o600))
+	out, err = exec.Command("awk", "-f", filepath.Join("..", ".ci", "skips.awk"), passed, skips).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, 4, strings.Count(string(out), "\n"), "nothing passed:\n%s", out)
 }

@@ -24,23 +24,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// each runs f for every peer that can be had; with -short, for one of ours and one other.
-func each(t *testing.T, f func(t *testing.T, p *Peer)) {
+// each runs f for every peer that can be had and is of a kind; with -short, for one of ours and one other.
+func each(t *testing.T, kind func(*Peer) bool, f func(t *testing.T, p *Peer)) {
 	all, err := choose(&bytes.Buffer{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if testing.Short() && p.Name != "bunchnet" && p.Name != "kcp" {
+		if !kind(p) || testing.Short() && p.Name != "bunchnet" && p.Name != "kcp" {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) { f(t, p) })
 	}
 }
 
+func anyPeer(*Peer) bool { return true }
+
 // TestW1 echoes over every peer through a slightly bad network for a moment.
 func TestW1(t *testing.T) {
-	each(t, func(t *testing.T, p *Peer) {
+	each(t, anyPeer, func(t *testing.T, p *Peer) {
 		t.Parallel()
 		point := latencyPoint{Peer: p.Name, Rate: 60, Loss: 1}
 		err := point.measure(p, 500*time.Millisecond, 1)
@@ -61,10 +63,7 @@ func TestW1(t *testing.T) {
 
 // TestW2 sends a few messages of every size over every reliable peer.
 func TestW2(t *testing.T) {
-	each(t, func(t *testing.T, p *Peer) {
-		if !p.Reliable {
-			t.Skip("not reliable")
-		}
+	each(t, func(p *Peer) bool { return p.Reliable }, func(t *testing.T, p *Peer) {
 		for _, c := range w2Sizes {
 			point := throughputPoint{Peer: p.Name, Size: c.size, Messages: c.messages / 400}
 			if err := point.measure(p, w2Timeout); err != nil {
@@ -196,7 +195,7 @@ func TestW7(t *testing.T) {
 
 // TestW3 has a few clients at every peer.
 func TestW3(t *testing.T) {
-	each(t, func(t *testing.T, p *Peer) {
+	each(t, anyPeer, func(t *testing.T, p *Peer) {
 		t.Parallel()
 		point := manyPoint{Peer: p.Name, Clients: 10, Rate: 30}
 		if err := point.measure(p, 500*time.Millisecond, ""); err != nil {
