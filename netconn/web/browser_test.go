@@ -76,11 +76,24 @@ var playerPage = template.Must(template.New("").Parse(`<!doctype html><title>pla
 <script src="/support/wasm_exec.js"></script>
 <script>
 globalThis.playerArgs = {{.}};
-const say = text => fetch("/ended", {method: "POST", body: String(text)});
-globalThis.playerEnded = say;
+let said = false, result = "", exited = false, open = 0;
+const say = text => { // once
+  if (!said) fetch("/ended", {method: "POST", body: String(text)});
+  said = true;
+};
 addEventListener("error", e => say("FAIL: " + e.message));
+// The result is said when the program has exited and its WebSockets have told their end, of which it mustn't hear then.
+const over = () => { if (exited && open === 0) say(result); };
+globalThis.WebSocket = class extends WebSocket {
+  constructor(url) {
+    super(url);
+    open++;
+    this.addEventListener("close", () => setTimeout(() => { open--; over(); }));
+  }
+};
+globalThis.playerEnded = text => { result = text; };
 const go = new Go();
-WebAssembly.instantiateStreaming(fetch("/player.wasm"), go.importObject).then(r => go.run(r.instance)).catch(e => say("FAIL: " + e));
+WebAssembly.instantiateStreaming(fetch("/player.wasm"), go.importObject).then(r => go.run(r.instance)).then(() => { exited = true; over(); }, e => say("FAIL: " + e));
 </script>`))
 
 // TestChromium: the client for browsers plays in a headless Chromium, by both ways at once, beside a native one over UDP.

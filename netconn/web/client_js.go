@@ -223,6 +223,11 @@ func (c *Client) close() {
 	c.stop()
 	c.cancel()
 	if !c.object.IsUndefined() {
+		if c.way == WebSocket { // the program may have exited when its end is told
+			for _, event := range []string{"onopen", "onmessage", "onclose"} {
+				c.object.Set(event, js.Null())
+			}
+		}
 		c.object.Call("close") // a WebSocket sends what it has before
 	}
 	time.AfterFunc(dialTime, func() { // promises that are under way call them yet

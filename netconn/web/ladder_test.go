@@ -42,8 +42,8 @@ func TestLadder(t *testing.T) {
 		UDP: func(g *game) LadderConfig {
 			return LadderConfig{UDP: g.srv.LocalAddr(), URL: g.door.url, HeadStart: 10 * time.Second}
 		},
-		WebTransport: func(g *game) LadderConfig {
-			return LadderConfig{UDP: silent(t), URL: g.door.url, HeadStart: head}
+		WebTransport: func(g *game) LadderConfig { // a WebSocket may answer before where processes wait for the processor
+			return LadderConfig{UDP: silent(t), URL: g.door.url, HeadStart: head, Ways: []Way{UDP, WebTransport}}
 		},
 		WebSocket: func(g *game) LadderConfig { // a firewall that lets TCP through alone
 			site := httptest.NewUnstartedServer(g.door.Server)
@@ -86,7 +86,11 @@ func TestDownTheLadder(t *testing.T) {
 	g := newGame(t, driver.Config{Link: driver.Netcode{Key: gameKey, TakeOver: true}}, ServerConfig{})
 	joined := 0
 	r, err := session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) {
-		l, err := DialBest(t.Context(), LadderConfig{UDP: g.srv.LocalAddr(), URL: g.door.url, HeadStart: 50 * time.Millisecond, Dial: DialConfig{CertificateHash: g.door.hash}})
+		cfg := LadderConfig{UDP: g.srv.LocalAddr(), URL: g.door.url, HeadStart: patience, Ways: []Way{UDP, WebTransport}, Dial: DialConfig{CertificateHash: g.door.hash}}
+		if g.gate.shut {
+			cfg.HeadStart = 50 * time.Millisecond
+		}
+		l, err := DialBest(t.Context(), cfg)
 		if err != nil {
 			return nil, err
 		}
