@@ -18,16 +18,16 @@ type Counters struct {
 
 	// Refused, by reason; see ServerConfig.
 	BadRequest, BadAddr, BadOrigin, Limited, Full, TooManyFromAddress, TooManyHalfOpen, BadUpgrade, TooManyConns uint64
-	// Ended, by reason: the peer left or broke off; a message that is text, or too long; the driver never answered it, or no longer does;
-	// it didn't take what was sent for 5 s.
-	Left, Text, Long, Unanswered, Idle, Slow uint64
+	// Ended, by reason: the peer left or broke off; a message that is text, or too long; the driver never answered it, or no longer does; the
+	// driver hadn't answered it when too many newer ones came; it didn't take what was sent for 5 s.
+	Left, Text, Long, Unanswered, Idle, Crowded, Slow uint64
 }
 
 // counters is Counters that several goroutines add to.
 type counters struct {
 	webTransports, webSockets, received, sent, unread, unsent, tooLarge, noPeer                                  atomic.Uint64
 	badRequest, badAddr, badOrigin, limited, full, tooManyFromAddress, tooManyHalfOpen, badUpgrade, tooManyConns atomic.Uint64
-	left, text, long, unanswered, idle, slow                                                                     atomic.Uint64
+	left, text, long, unanswered, idle, crowded, slow                                                            atomic.Uint64
 }
 
 func (c *counters) get() Counters {
@@ -37,6 +37,6 @@ func (c *counters) get() Counters {
 		BadRequest: c.badRequest.Load(), BadAddr: c.badAddr.Load(), BadOrigin: c.badOrigin.Load(), Limited: c.limited.Load(), Full: c.full.Load(),
 		TooManyFromAddress: c.tooManyFromAddress.Load(), TooManyHalfOpen: c.tooManyHalfOpen.Load(), BadUpgrade: c.badUpgrade.Load(),
 		TooManyConns: c.tooManyConns.Load(), Left: c.left.Load(), Text: c.text.Load(), Long: c.long.Load(), Unanswered: c.unanswered.Load(),
-		Idle: c.idle.Load(), Slow: c.slow.Load(),
+		Idle: c.idle.Load(), Crowded: c.crowded.Load(), Slow: c.slow.Load(),
 	}
 }

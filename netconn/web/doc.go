@@ -67,19 +67,21 @@
 //
 //	sessions in all                          ServerConfig.MaxConns, 1024; then 503
 //	sessions of one address                  MaxPerAddr, a quarter; then 503
-//	sessions the driver hasn't answered      MaxHalfOpen, a quarter; then 503. Each ends after HalfOpen, 5 s
+//	sessions the driver hasn't answered      MaxHalfOpen, a quarter; one more ends the oldest. Each ends after HalfOpen, 5 s
 //	sessions whose connection has ended      Idle, 15 s after the driver's last datagram to it
 //	requests for sessions                    Rate 2 a second and Burst 20 of one address, wider networks a multiple, TotalRate 500; then 429
 //	pages that may connect                   Origins, those of the server's own host; then 403
-//	connections that ask for nothing         2*MaxConns+64, 2*MaxPerAddr+16 of one address; closed at once. 5 s for TLS and a request, 15 s without
-//	                                         one; 30 s for a body and 2 min for an answer
+//	connections in all                       2*MaxConns+64; one more ends the one that has been without a request or a session for longest
+//	connections of one address               2*MaxPerAddr+16; more are closed at once
+//	connections that ask for nothing         5 s for TLS and a request, 15 s without one; 30 s for a body and 2 min for an answer
 //	what waits to be read                    4096 datagrams, 256 of one peer, ReceiveBuffer 4 MiB; the newest are lost (Unread)
 //	what waits to be sent to one peer        512 datagrams, SendBuffer 64 KiB; the oldest are lost (Unsent). On TCP the system holds 64 KiB more
 //	a peer that takes nothing                5 s by WebSocket, 15 s by WebTransport; its session ends
 //	a message                                1500 bytes; a longer one, and text, end the session
 //	the end                                  Close sends what waits for half a second at most
 //
-// Each refusal has a counter in [Counters], and ServerConfig.Logger gets one line a second.
+// So strangers with thousands of addresses hold up newcomers, who may have to dial again, but keep nobody out, and disturb nobody who plays: bench/web/hostile
+// checks that. Each refusal has a counter in [Counters], and ServerConfig.Logger gets one line a second.
 //
 // # Certificates
 //

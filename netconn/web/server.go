@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ type ServerConfig struct {
 	// MaxPerAddr is the most sessions of one IPv4 address or one IPv6 /64. Default a quarter of all, at least 4; negative no
 	// bound. Loopback addresses have none, unless ClientAddr gives another.
 	MaxPerAddr int
-	// MaxHalfOpen is the most sessions that the driver has not answered. Default a quarter of all, at least 4.
+	// MaxHalfOpen is the most sessions that the driver has not answered. One more ends the oldest. Default a quarter of all, at least 4.
 	MaxHalfOpen int
 	// HalfOpen ends a session that the driver has not answered in that time: it showed no connect token. Default 5 s.
 	HalfOpen time.Duration
@@ -100,8 +101,9 @@ type Server struct {
 	done   bool
 	peers  map[netip.AddrPort]*peer
 	places addrgroup.Limit
-	open   int // places taken: peers, and requests under way
-	half   int // of them those that the driver hasn't answered
+	open   int     // places taken: peers, and requests under way
+	half   int     // of them those that the driver hasn't answered
+	shown  []*peer // those of half that are peers, oldest first, and some that aren't any more
 	nextID int
 	idle   time.Duration  // of connections
 	driver *driver.Driver // of Tell
@@ -274,7 +276,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, &s.n.limited, http.StatusTooManyRequests, "too many requests; try again later")
 		return
 	}
-	if n, why := s.take(remote.Addr()); n != nil {
+	n, why, crowded := s.take(remote.Addr())
+	if crowded != nil {
+		s.end(crowded, errCrowded)
+	}
+	if n != nil {
 		s.refuse(w, r, n, http.StatusServiceUnavailable, why)
 		return
 	}
@@ -318,22 +324,33 @@ func (s *Server) log(what string, from netip.AddrPort, why error) {
 	}
 }
 
-// take takes a place for a session, or says why there is none.
-func (s *Server) take(a netip.Addr) (n *atomic.Uint64, why string) {
+// take takes a place for a session, or says why there is none. When too many are being opened, the peer that the driver has left unanswered for longest
+// makes room, for the caller to end: who has a connect token shows it at once, and strangers who show none would keep everybody out otherwise.
+func (s *Server) take(a netip.Addr) (n *atomic.Uint64, why string, crowded *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.done || s.open == s.cfg.MaxConns:
-		return &s.n.full, "the server is full; try again later"
+		return &s.n.full, "the server is full; try again later", nil
 	case !s.places.Room(a):
-		return &s.n.tooManyFromAddress, "too many sessions from this address; close another one"
+		return &s.n.tooManyFromAddress, "too many sessions from this address; close another one", nil
 	case s.half == s.cfg.MaxHalfOpen:
-		return &s.n.tooManyHalfOpen, "too many sessions are being opened; try again later"
+		if s.settle(); len(s.shown) == 0 {
+			return &s.n.tooManyHalfOpen, "too many sessions are being opened; try again later", nil
+		}
+		crowded = s.shown[0]
+		crowded.answered.Store(true)
+		s.half--
 	}
 	s.places.Add(a)
 	s.open++
 	s.half++
-	return nil, ""
+	return nil, "", crowded
+}
+
+// settle drops from shown what was answered or has ended.
+func (s *Server) settle() {
+	s.shown = slices.DeleteFunc(s.shown, func(p *peer) bool { return p.answered.Load() })
 }
 
 // give gives back the place of a session that the driver hasn't answered.
@@ -384,6 +401,10 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 	p.addr = addrOf(way, remote, s.nextID)
 	p.written.Store(time.Now().UnixNano())
 	s.peers[p.addr] = p
+	if len(s.shown) >= 2*s.cfg.MaxHalfOpen { // at most MaxHalfOpen stay
+		s.settle()
+	}
+	s.shown = append(s.shown, p)
 	s.wg.Add(2)
 	s.mu.Unlock()
 	if way == WebTransport {
@@ -418,6 +439,7 @@ func (s *Server) receive(p *peer) {
 var (
 	errUnanswered = errors.New("web: the server didn't answer this session: it showed no connect token for this server, or an old one")
 	errIdle       = errors.New("web: the connection has ended")
+	errCrowded    = errors.New("web: too many sessions are being opened, and the server hadn't answered this one yet")
 )
 
 // send sends what was written to a peer, and ends its session when nothing is.
@@ -494,6 +516,8 @@ func (s *Server) end(p *peer, why error) {
 			n = &s.n.long
 		case errors.Is(why, errUnanswered):
 			n = &s.n.unanswered
+		case errors.Is(why, errCrowded):
+			n = &s.n.crowded
 		case errors.Is(why, errIdle):
 			n = &s.n.idle
 		case errors.Is(why, errSlow):

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
-	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -145,47 +144,57 @@ func TestRefused(t *testing.T) {
 	require.EqualValues(t, 1, s.Counters().Limited)
 
 	for _, a := range []string{"192.0.2.2", "::ffff:192.0.2.2"} {
-		n, _ := s.take(netip.MustParseAddr(a))
+		n, _, _ := s.take(netip.MustParseAddr(a))
 		require.Nil(t, n)
 	}
 	require.Equal(t, http.StatusServiceUnavailable, ask("192.0.2.2:9", half))
 	require.EqualValues(t, 1, s.Counters().TooManyFromAddress)
-	c, _ := s.take(netip.MustParseAddr("192.0.2.3"))
+	c, _, _ := s.take(netip.MustParseAddr("192.0.2.3"))
 	require.Nil(t, c)
 	require.Equal(t, http.StatusServiceUnavailable, ask("192.0.2.4:1", half))
 	require.EqualValues(t, 1, s.Counters().TooManyHalfOpen)
 	s.half = 0 // as if they were answered
-	c, _ = s.take(netip.MustParseAddr("192.0.2.5"))
+	c, _, _ = s.take(netip.MustParseAddr("192.0.2.5"))
 	require.Nil(t, c)
 	require.Equal(t, http.StatusServiceUnavailable, ask("192.0.2.6:1", half))
 	require.EqualValues(t, 1, s.Counters().Full)
 }
 
-// TestHalfOpen: sessions that show nothing end by themselves, within their bound, and a player comes in beside them.
+// TestHalfOpen: sessions that show nothing end by themselves, within their bound, and a player comes in beside them, also while more come than there is
+// room for.
 func TestHalfOpen(t *testing.T) {
-	g := newGame(t, driver.Config{}, ServerConfig{MaxHalfOpen: 8, HalfOpen: 300 * time.Millisecond, Burst: 1000, Rate: 1000})
-	refused := 0
-	for range 20 {
-		c, r, err := g.door.stranger(nil)
-		if err != nil {
-			require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
-			refused++
-			continue
-		}
+	g := newGame(t, driver.Config{}, ServerConfig{MaxHalfOpen: 8, HalfOpen: 300 * time.Millisecond, Burst: 10000, Rate: 10000, TotalRate: 10000})
+	stranger := func() {
+		c, _, err := g.door.stranger(nil)
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.CloseNow() })
 	}
+	for range 20 {
+		stranger()
+	}
 	require.LessOrEqual(t, g.door.Len(), 8)
-	require.EqualValues(t, refused, g.door.Counters().TooManyHalfOpen)
+	require.GreaterOrEqual(t, g.door.Counters().Crowded+g.door.Counters().Unanswered, uint64(12))
 	g.until("they end", func() bool { return g.door.Len() == 0 })
+
+	flooding := true
+	g.also = func(time.Time) {
+		if flooding {
+			stranger()
+			require.LessOrEqual(t, g.door.Len(), 8+len(g.clients))
+		}
+	}
 	p := g.dial(WebSocket, driver.Config{})
-	g.until("joined", func() bool { return p.conn != nil })
+	g.until("joined beside a flood", func() bool { return p.conn != nil })
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		g.tick()
 	}
-	require.Nil(t, p.end)
+	flooding = false
+	g.until("strangers end", func() bool { return g.door.Len() == 1 })
+	require.Nil(t, p.end, "who is answered stays")
 	require.NoError(t, p.driver.Err())
-	require.Equal(t, 1, g.door.Len(), "who is answered stays")
-	require.EqualValues(t, 20-refused, g.door.Counters().Unanswered)
+	require.NotZero(t, g.door.Counters().Crowded)
+	require.Zero(t, g.door.Counters().TooManyHalfOpen)
+	require.LessOrEqual(t, len(g.door.shown), 2*8)
 }
 
 // TestIdle: when the driver sends a peer nothing any more, its session ends.
@@ -337,43 +346,64 @@ func TestOutboxBound(t *testing.T) {
 
 // TestHalfAnUpgrade: connections that ask for nothing are bounded, and end.
 func TestHalfAnUpgrade(t *testing.T) {
-	l := &connLimit{max: 3, over: func() {}}
-	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	l.places = addrgroup.NewLimit(2)
-	require.True(t, l.take(a))
-	require.True(t, l.take(a))
-	require.False(t, l.take(a))
-	require.True(t, l.take(b))
-	require.False(t, l.take(b), "all are taken")
-	require.True(t, l.busy())
-	l.give(a)
-	require.True(t, l.take(b))
-
 	d := newDoor(t, ServerConfig{MaxConns: 4})
 	host := strings.TrimSuffix(strings.TrimPrefix(d.url, "https://"), "/bunchnet")
+	session := d.must(nil)
 	var all []net.Conn
 	for range 2*4 + 64 {
 		c, err := net.Dial("tcp", host)
 		require.NoError(t, err)
 		all = append(all, c)
 	}
-	over, err := net.Dial("tcp", host)
-	require.NoError(t, err)
-	require.NoError(t, over.SetReadDeadline(time.Now().Add(patience)))
-	_, err = over.Read(make([]byte, 1))
-	require.Error(t, err)
-	require.NotErrorIs(t, err, io.ErrNoProgress)
-	eventually(t, "counted", func() bool { return d.Counters().TooManyConns >= 1 })
-	for _, c := range append(all, over) {
+	require.NoError(t, all[0].SetReadDeadline(time.Now().Add(patience)))
+	_, err := all[0].Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "the oldest made room")
+	require.EqualValues(t, 1, d.Counters().TooManyConns)
+	player := d.must(nil) // comes in though all places are taken
+	require.EqualValues(t, 2, d.Counters().TooManyConns)
+	require.Equal(t, 2, d.Len())
+	for _, c := range all {
 		require.NoError(t, c.Close())
 	}
-	eventually(t, "a player comes in", func() bool {
-		c, _, err := d.stranger(nil)
-		if err == nil {
-			_ = c.CloseNow()
-		}
-		return err == nil
-	})
+	for _, c := range []*websocket.Conn{session, player} {
+		require.NoError(t, c.Write(t.Context(), websocket.MessageBinary, []byte("here")))
+	}
+	eventually(t, "sessions stay", func() bool { return d.Counters().Received == 2 })
+}
+
+// TestConnLimit: places are bounded, in all and for each address; what is of use keeps its place, and what isn't makes room, the one that wasn't for longest
+// first.
+func TestConnLimit(t *testing.T) {
+	over := 0
+	l := newConnLimit(3, 2, time.Minute, func() { over++ })
+	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	var ended []string
+	take := func(a netip.Addr, name string) *place { return l.take(a, func() { ended = append(ended, name) }) }
+	a1, a2 := take(a, "a1"), take(a, "a2")
+	require.Nil(t, take(a, "a3"), "an address has 2")
+	require.Empty(t, ended)
+	b1 := take(b, "b1")
+	require.True(t, l.busy())
+	a1.use(1)
+	b1.use(1)
+	b2 := take(b, "b2")
+	require.Equal(t, []string{"a2"}, ended, "the one without use")
+	b2.use(1)
+	require.Nil(t, take(a, "a4"), "all are of use")
+	require.Equal(t, []string{"a2"}, ended)
+	b1.use(-1)
+	a1.use(-1)
+	a2.use(1) // a late request of the one that has gone
+	a2.give()
+	require.NotNil(t, take(a, "a5"))
+	require.Equal(t, []string{"a2", "b1"}, ended, "the one that wasn't for longest")
+	require.Equal(t, 3, l.n)
+	require.Equal(t, 4, over)
+	for _, p := range []*place{a1, b1, b2, a1} {
+		p.give()
+	}
+	require.Equal(t, 1, l.n)
+	require.Equal(t, 1, l.useless.Len())
 }
 
 // TestIdleQUIC: a QUIC connection that is kept alive, on which nothing is asked for, ends; a session's stays.
@@ -525,7 +555,7 @@ func TestClosedAtOnce(t *testing.T) {
 	for range 100 {
 		s, err := NewServer(ServerConfig{})
 		require.NoError(t, err)
-		n, _ := s.take(netip.MustParseAddr("192.0.2.1"))
+		n, _, _ := s.take(netip.MustParseAddr("192.0.2.1"))
 		require.Nil(t, n)
 		l := &noted{closed: make(chan struct{})}
 		s.begin(WebSocket, netip.MustParseAddrPort("192.0.2.1:1"), l, func() {})

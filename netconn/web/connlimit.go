@@ -1,0 +1,236 @@
+//go:build !js
+
+package web
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+	"github.com/quic-go/webtransport-go"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+)
+
+// connLimit bounds the connections below requests and sessions. When all places are taken, a new connection takes that of the one that has been of no use
+// for longest: strangers who ask for nothing would keep everybody out otherwise.
+type connLimit struct {
+	max  int
+	idle time.Duration // that a QUIC connection may be of no use
+	over func()        // a connection was refused, or ended for another
+
+	mu      sync.Mutex
+	n       int
+	places  addrgroup.Limit
+	useless list.List // of *place: those of no use, for longest first
+	quics   map[*quic.Conn]*place
+}
+
+// place is one connection's.
+type place struct {
+	limit *connLimit
+	addr  netip.Addr
+	close func()
+	uses  int           // requests and sessions
+	elem  *list.Element // in limit.useless; nil while it is of use, and when it is given back
+	given bool
+	timer *time.Timer // of a QUIC connection: HTTP's server has deadlines for the others
+}
+
+func newConnLimit(most, perAddr int, idle time.Duration, over func()) *connLimit {
+	return &connLimit{max: most, idle: idle, over: over, places: addrgroup.NewLimit(perAddr), quics: map[*quic.Conn]*place{}}
+}
+
+// take takes a place for a connection that end ends, or returns nil.
+func (l *connLimit) take(a netip.Addr, end func()) *place {
+	l.mu.Lock()
+	room := l.places.Room(a)
+	var old *place
+	if first := l.useless.Front(); room && l.n == l.max && first != nil {
+		old = first.Value.(*place)
+		l.give(old)
+	}
+	if !room || l.n == l.max {
+		l.mu.Unlock()
+		l.over()
+		return nil
+	}
+	p := &place{limit: l, addr: a, close: end}
+	l.n++
+	l.places.Add(a)
+	p.elem = l.useless.PushBack(p)
+	l.mu.Unlock()
+	if old != nil {
+		old.close()
+		l.over()
+	}
+	return p
+}
+
+// give takes a place back; l.mu is held.
+func (l *connLimit) give(p *place) {
+	if p.given {
+		return
+	}
+	p.given = true
+	l.n--
+	l.places.Remove(p.addr)
+	if p.elem != nil {
+		l.useless.Remove(p.elem)
+		p.elem = nil
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// give gives the place back: the connection has ended.
+func (p *place) give() {
+	p.limit.mu.Lock()
+	defer p.limit.mu.Unlock()
+	p.limit.give(p)
+}
+
+// use begins or ends n uses of the connection.
+func (p *place) use(n int) {
+	l := p.limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.uses += n
+	switch {
+	case p.given:
+	case p.uses == 0:
+		p.elem = l.useless.PushBack(p)
+		if p.timer != nil {
+			p.timer.Reset(l.idle)
+		}
+	case p.elem != nil:
+		l.useless.Remove(p.elem)
+		p.elem = nil
+		if p.timer != nil {
+			p.timer.Stop()
+		}
+	}
+}
+
+// busy reports whether half of the places are taken: from then on who begins a QUIC handshake has to show that it is where it says.
+func (l *connLimit) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n >= l.max/2
+}
+
+type placeKey struct{}
+
+// ofQUIC has a QUIC connection's context hold its place.
+func (l *connLimit) ofQUIC(ctx context.Context, c *quic.Conn) context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return context.WithValue(ctx, placeKey{}, l.quics[c])
+}
+
+// ofTCP has a connection's context hold its place.
+func ofTCP(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		if lc, ok := t.NetConn().(*limitedConn); ok {
+			return context.WithValue(ctx, placeKey{}, lc.place)
+		}
+	}
+	return ctx
+}
+
+// useOf begins a use of a request's connection, if it came through Listen, until done.
+func useOf(r *http.Request) (done func()) {
+	p, ok := r.Context().Value(placeKey{}).(*place)
+	if !ok || p == nil {
+		return func() {}
+	}
+	p.use(1)
+	return func() { p.use(-1) }
+}
+
+// busy is a handler whose requests use their connections.
+func busy(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer useOf(r)()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// serveQUIC serves connections until the listener closes. One on which nothing is asked for and no session is ends: its peer could keep it for ever.
+func serveQUIC(ln *quic.EarlyListener, sessions *webtransport.Server, limit *connLimit) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		c, err := ln.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		end := func(code http3.ErrCode, why string) { _ = c.CloseWithError(quic.ApplicationErrorCode(code), why) }
+		p := limit.take(addrPort(c.RemoteAddr()).Addr(), func() { end(http3.ErrCodeExcessiveLoad, "too many connections, and this one asked for nothing") })
+		if p == nil {
+			end(http3.ErrCodeExcessiveLoad, "too many connections from this address")
+			continue
+		}
+		limit.mu.Lock()
+		limit.quics[c] = p
+		if !p.given {
+			p.timer = time.AfterFunc(limit.idle, func() { end(http3.ErrCodeNoError, "nothing was asked for") })
+		}
+		limit.mu.Unlock()
+		context.AfterFunc(c.Context(), func() {
+			limit.mu.Lock()
+			defer limit.mu.Unlock()
+			delete(limit.quics, c)
+			limit.give(p)
+		})
+		wg.Go(func() { _ = sessions.ServeQUICConn(c) })
+	}
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	ap, _ := netip.ParseAddrPort(a.String())
+	return ap
+}
+
+// limited is a listener whose connections are bounded.
+type limited struct {
+	net.Listener
+	limit *connLimit
+}
+
+// Accept is net.Listener's. A connection that there is no place for is closed at once.
+func (l limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		p := l.limit.take(addrPort(c.RemoteAddr()).Addr(), func() { _ = c.Close() })
+		if p == nil {
+			_ = c.Close()
+			continue
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(sendBytes) // the system's default serves too
+		}
+		return &limitedConn{Conn: c, place: p}, nil
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	place *place
+}
+
+func (c *limitedConn) Close() error {
+	c.place.give()
+	return c.Conn.Close()
+}
