@@ -14,7 +14,7 @@ func kcpPeer(name, note string, data, parity int) *Peer {
 		s.SetNoDelay(1, 10, 2, 1)
 		s.SetWindowSize(1024, 1024)
 		//lint:ignore SA1019 what waits shares packets; there is no other way to ask for that
-		s.SetStreamMode(o.Rate == 0 || o.Batch)
+		s.SetStreamMode(o.Rate == 0 || o.Batch || o.Together)
 		_ = s.SetReadBuffer(o.buffer()) // a listener's sessions have the listener's socket
 		_ = s.SetWriteBuffer(o.buffer())
 		s.SetACKNoDelay(o.Rate > 0)

@@ -26,7 +26,7 @@ type settings struct {
 	clients, size        int
 	profile              string
 	quick, verbose       bool
-	burst                bool
+	burst, together      bool
 	length, pauses       time.Duration
 	parallel             int
 	seed                 uint64
@@ -53,6 +53,7 @@ func main() {
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, and W3's, in messages a second")
 	flag.StringVar(&s.row, "row", "", "only the rows of W6 whose settings contain this")
 	flag.BoolVar(&s.burst, "burst", false, "only W1's losses in bursts")
+	flag.BoolVar(&s.together, "together", false, "only W1's messages that are written ten at a moment")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
 	flag.Parse()

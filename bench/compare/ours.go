@@ -21,19 +21,23 @@ type setting struct {
 	copies     int
 	adaptive   bool
 	secure     bool
+	coding     netconn.Coding
 	sweep      *sweepSetting // of W6, instead of W2's own
 }
 
 func ourPeers() []*Peer {
 	var all []*Peer
 	for _, s := range []setting{
-		{"bunchnet", "each packet repeats the last two's unacked bunches", 2, false, false, nil},
-		{"bunchnet-nc", "the same over netcode: encrypted, authenticated", 2, false, true, nil},
-		{"bunchnet-ad", "adaptive redundancy, 8 copies at most", 8, true, false, nil},
-		{"bunchnet-1", "repeats the last packet's", 1, false, false, nil},
-		{"bunchnet-0", "no redundancy: naks and tail probes", 0, false, false, nil},
+		{name: "bunchnet", note: "each packet repeats the last two's unacked bunches", copies: 2},
+		{name: "bunchnet-nc", note: "the same over netcode: encrypted, authenticated", copies: 2, secure: true},
+		{name: "bunchnet-ad", note: "adaptive redundancy, 8 copies at most", copies: 8, adaptive: true},
+		{name: "bunchnet-1", note: "repeats the last packet's", copies: 1},
+		{name: "bunchnet-0", note: "no redundancy: naks and tail probes"},
+		{name: "bunchnet-c1", note: "coding: a repair symbol a packet", coding: netconn.Coding{Repairs: 1}},
+		{name: "bunchnet-c2", note: "coding: two", coding: netconn.Coding{Repairs: 2}},
+		{name: "bunchnet-ca", note: "coding: as the loss asks for, three at most", coding: netconn.Coding{Repairs: 3, Adaptive: true}},
 	} {
-		all = append(all, &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Ticks: true, Listen: s.listen, Dial: s.dial})
+		all = append(all, &Peer{Name: s.name, Note: s.note, Reliable: true, Unreliable: true, Ticks: true, LatencyOnly: s.coding.Repairs > 0, Listen: s.listen, Dial: s.dial})
 	}
 	return all
 }
@@ -61,6 +65,10 @@ func (s setting) config(o Options) driver.Config {
 	if s.secure {
 		c.Protocol.Bunch.MaxPacket = netcode.MaxPayload
 	}
+	if s.coding.Repairs > 0 { // not over Unreal's wire
+		c.Link, c.Coding = driver.PlainSalted{ProtocolID: oursID}, s.coding
+		c.Protocol.Bunch.MaxPacket, c.MaxConns = 1200, 1000 // what that link carries
+	}
 	switch {
 	case o.Rate == 0:
 		c.AckDelay, c.Redundancy, c.MaxMemory = 0, netconn.Redundancy{}, fastMemory
@@ -69,6 +77,8 @@ func (s setting) config(o Options) driver.Config {
 		}
 	case o.Batch:
 		c.TickRate = batchRate
+	case o.Together:
+		c.AckDelay, c.ReorderWindow = 0, 0
 	}
 	if o.Many { // acks ride on the next packet
 		c.Prompt, c.AckDelay, c.ReorderWindow = false, 50*time.Millisecond, 0
@@ -84,7 +94,7 @@ func (s setting) config(o Options) driver.Config {
 const fastMemory = 24 << 20
 
 // single reports whether a message is a bunch of its own.
-func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && !o.Batch }
+func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && !o.Batch && !o.Together }
 
 func (s setting) listen(o Options, h Handler) (Server, error) {
 	cfg := s.config(o)

@@ -16,6 +16,8 @@ type Peer struct {
 	TCP bool
 	// Ticks says that Options.Batch is minded by the peer itself.
 	Ticks bool
+	// LatencyOnly keeps it to W1: elsewhere it is as another of ours.
+	LatencyOnly bool
 	// MaxConns bounds W3; 0 for no bound.
 	MaxConns int
 	// Listen starts a server, Dial a client that is connected when Dial returns.
@@ -35,6 +37,9 @@ type Options struct {
 	Rate int
 	// Batch asks a client to send at ticks, batchRate of them a second, and a server to answer what came together together.
 	Batch bool
+	// Together says that messages are written ten at a moment: they may share packets, and a server answers together what came together. It has the
+	// settings that a user has who set none.
+	Together bool
 	// Many is set when one process has many clients: their buffers should be small, and their Conns may be ticked.
 	Many bool
 }

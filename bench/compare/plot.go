@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -35,7 +36,7 @@ func (r *results) draw(dir string) error {
 	for _, d := range []struct {
 		name  string
 		plots func() ([]*plot.Plot, error)
-	}{{"w1", r.latencyPlots}, {"w2", r.throughputPlots}, {"w3", r.manyPlots}, {"r1", r.growthPlots}} {
+	}{{"w1", r.latencyPlots}, {"frontier", r.frontierPlots}, {"w2", r.throughputPlots}, {"w3", r.manyPlots}, {"r1", r.growthPlots}} {
 		plots, err := d.plots()
 		if err == nil && len(plots) > 0 {
 			err = save(filepath.Join(dir, d.name), plots)
@@ -75,7 +76,7 @@ func save(path string, plots []*plot.Plot) error {
 	return nil
 }
 
-// palette: ours in blues, in the order of peers.
+// palette: ours in blues, with coding in pinks, in the order of peers.
 func peerColor(name string) color.Color {
 	i := 0
 	for j, p := range peers() {
@@ -85,6 +86,7 @@ func peerColor(name string) color.Color {
 	}
 	colors := []color.RGBA{
 		{0x08, 0x30, 0x6b, 0xff}, {0x21, 0x71, 0xb5, 0xff}, {0x00, 0xa0, 0xc0, 0xff}, {0x6b, 0xae, 0xd6, 0xff}, {0x9e, 0xca, 0xe1, 0xff},
+		{0xe7, 0x29, 0x8a, 0xff}, {0xc5, 0x1b, 0x7d, 0xff}, {0x8e, 0x01, 0x52, 0xff},
 		{0xd9, 0x48, 0x01, 0xff}, {0xfd, 0x8d, 0x3c, 0xff}, {0x23, 0x8b, 0x45, 0xff}, {0x74, 0xc4, 0x76, 0xff}, {0x6a, 0x51, 0xa3, 0xff},
 		{0xa5, 0x0f, 0x15, 0xff}, {0x52, 0x52, 0x52, 0xff}, {0xbd, 0xbd, 0xbd, 0xff},
 	}
@@ -97,7 +99,7 @@ func (r *results) latencyPlots() (plots []*plot.Plot, err error) {
 	curves := map[int]map[string]plotter.XYs{}
 	for i := range r.latency {
 		p := &r.latency[i]
-		if p.Err != nil || p.Burst || p.Jitter > 0 || p.Got == 0 {
+		if p.Err != nil || p.Burst || p.Together || p.Jitter > 0 || p.Got == 0 {
 			continue
 		}
 		if curves[p.Rate] == nil {
@@ -122,6 +124,44 @@ func (r *results) latencyPlots() (plots []*plot.Plot, err error) {
 		pl.X.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 1, Label: "1"}, {Value: 5, Label: "5"}, {Value: 10, Label: "10"}, {Value: 20, Label: "20"}}
 		pl.Legend.Top = true
 		plots = append(plots, pl)
+	}
+	return plots, nil
+}
+
+// frontierPlots are p99 over the bytes that it costs, a plot a network: lower is sooner, and further left is cheaper.
+func (r *results) frontierPlots() (plots []*plot.Plot, err error) {
+	at := map[string]*plot.Plot{}
+	for i := range r.latency {
+		p := &r.latency[i]
+		if p.Err != nil || p.Got < p.Sent || p.Loss == 0 && !p.Burst || p.Jitter > 0 {
+			continue
+		}
+		title := strings.TrimPrefix(p.title(), "W1: ")
+		pl := at[title]
+		if pl == nil {
+			pl = plot.New()
+			pl.Title.Text, pl.X.Label.Text, pl.Y.Label.Text = title, "wire bytes a payload byte", "p99, ms"
+			pl.Title.TextStyle.Font.Size = vg.Points(9)
+			pl.Legend.Top = true
+			logarithmic(pl)
+			pl.Add(plotter.NewGrid())
+			at[title] = pl
+			plots = append(plots, pl)
+		}
+		s, err := plotter.NewScatter(plotter.XYs{{X: p.WireBytes, Y: p.P99.Seconds() * 1000}})
+		if err != nil {
+			return nil, err
+		}
+		s.Color, s.Radius, s.Shape = peerColor(p.Peer), vg.Points(4), draw.CircleGlyph{}
+		if p.Batch {
+			s.Shape = draw.RingGlyph{}
+		}
+		pl.Add(s)
+		pl.Legend.Add(p.name(), s)
+	}
+	for _, pl := range plots {
+		pl.X.Max *= 1.35 // room for the legend
+		pl.Y.Min, pl.Y.Max = pl.Y.Min/1.1, pl.Y.Max*1.1
 	}
 	return plots, nil
 }

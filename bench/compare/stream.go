@@ -27,7 +27,7 @@ func newStream(rw io.ReadWriteCloser) *stream {
 // newServerStream is a server's.
 func newServerStream(rw io.ReadWriteCloser, o Options) *stream {
 	s := newStream(rw)
-	s.together = o.Batch
+	s.together = o.Batch || o.Together
 	return s
 }
 

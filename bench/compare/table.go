@@ -45,6 +45,9 @@ func (p *latencyPoint) title() string {
 	if p.Burst {
 		loss = "loss 5 % in bursts of five"
 	}
+	if p.Together {
+		return fmt.Sprintf("W1: echo of %d B, %d together in each tick of %d Hz, %v one way, %s", w1Size, w1Together, w1TogetherRate/w1Together, w1Lag, loss)
+	}
 	return fmt.Sprintf("W1: echo of %d B, %d/s, %v one way, jitter %v, %s", w1Size, p.Rate, w1Lag, p.Jitter, loss)
 }
 

@@ -19,6 +19,8 @@ type latencyPoint struct {
 	Jitter time.Duration
 	Burst  bool
 	Batch  bool
+	// Together is messages written w1Together at a moment, as in a game's ticks of 60 Hz.
+	Together bool
 
 	P50, P90, P99, P999, Max time.Duration
 	WireBytes                float64 // of both directions, a payload byte of both
@@ -32,6 +34,9 @@ const (
 	ipHeader = 28 // IPv4 and UDP
 	// w1Warm is how long a connection runs before it is measured.
 	w1Warm = 2 * time.Second
+	// w1Together is the messages of a tick where they are written together, at w1TogetherRate in all.
+	w1Together     = 10
+	w1TogetherRate = 600
 )
 
 // w1Plan is the measurements of W1.
@@ -47,7 +52,11 @@ func w1Plan(all []*Peer, s settings) []latencyPoint {
 	if s.loss >= 0 {
 		losses, jitters = []float64{s.loss}, jitters[:1]
 	}
-	if s.burst {
+	together := []float64{5, 20}
+	if s.loss >= 0 {
+		together = losses
+	}
+	if s.burst || s.together {
 		losses = nil
 	}
 	var plan []latencyPoint
@@ -61,9 +70,18 @@ func w1Plan(all []*Peer, s settings) []latencyPoint {
 					plan = p.points(plan, latencyPoint{Rate: rate, Loss: loss, Jitter: jitter})
 				}
 			}
-			if !s.quick && s.loss < 0 && jitter == 0 {
+			if !s.quick && s.loss < 0 && jitter == 0 && !s.together {
 				for _, p := range all {
 					plan = p.points(plan, latencyPoint{Rate: rate, Burst: true})
+				}
+			}
+		}
+	}
+	if s.together || !s.quick && !s.burst && s.loss < 0 && s.rate == 0 {
+		for _, loss := range together {
+			for _, p := range all {
+				if p.Reliable {
+					plan = append(plan, latencyPoint{Peer: p.Name, Rate: w1TogetherRate, Loss: loss, Together: true})
 				}
 			}
 		}
@@ -126,14 +144,18 @@ func (p *latencyPoint) measure(peer *Peer, length time.Duration, seed uint64) er
 		return err
 	}
 	defer net.close()
-	o := Options{Rate: p.Rate, Unreliable: !peer.Reliable, Batch: p.Batch}
+	o := Options{Rate: p.Rate, Unreliable: !peer.Reliable, Batch: p.Batch, Together: p.Together}
 	l := &latencies{expected: int((w1Warm + length).Seconds() * float64(p.Rate)), warm: int(w1Warm.Seconds() * float64(p.Rate)), done: make(chan struct{})}
 	c, stop, err := net.connect(peer, o, echo, l.got)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	before, err := l.send(c, p.Rate, net)
+	group := 1
+	if p.Together {
+		group = w1Together
+	}
+	before, err := l.send(c, p.Rate, group, net)
 	if err != nil {
 		return err
 	}
@@ -166,12 +188,12 @@ func stamp(msg []byte) time.Duration { return time.Duration(binary.LittleEndian.
 
 func setStamp(msg []byte, at time.Duration) { binary.LittleEndian.PutUint64(msg[8:], uint64(at)) }
 
-// send sends all messages and returns the bytes on the wire before the first that counts.
-func (l *latencies) send(c Conn, rate int, net *network) (before uint64, err error) {
+// send sends all messages, so many at a moment, and returns the bytes on the wire before the first that counts.
+func (l *latencies) send(c Conn, rate, group int, net *network) (before uint64, err error) {
 	msg := make([]byte, w1Size)
 	begin := time.Now()
 	for i := range l.expected {
-		due := begin.Add(time.Duration(i) * time.Second / time.Duration(rate))
+		due := begin.Add(time.Duration(i-i%group) * time.Second / time.Duration(rate))
 		for d := time.Until(due); d > 0; d = time.Until(due) {
 			if d > 2*time.Millisecond {
 				time.Sleep(d - 2*time.Millisecond)
@@ -186,6 +208,9 @@ func (l *latencies) send(c Conn, rate int, net *network) (before uint64, err err
 		setStamp(msg, time.Since(w1Epoch))
 		if err := c.Send(msg); err != nil {
 			return 0, err
+		}
+		if i%group < group-1 {
+			continue
 		}
 		if err := c.Flush(); err != nil {
 			return 0, err

@@ -32,7 +32,7 @@ func runW2(w io.Writer, all []*Peer, s settings) []throughputPoint {
 	var points []throughputPoint
 	for _, c := range w2Sizes {
 		for _, p := range all {
-			if !p.Reliable || s.size > 0 && s.size != c.size {
+			if !p.Reliable || p.LatencyOnly || s.size > 0 && s.size != c.size {
 				continue
 			}
 			n := c.messages

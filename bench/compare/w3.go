@@ -150,6 +150,9 @@ func runW3(w io.Writer, all []*Peer, s settings) []manyPoint {
 	var points []manyPoint
 	for _, n := range counts {
 		for _, p := range all {
+			if p.LatencyOnly {
+				continue
+			}
 			point := manyPoint{Peer: p.Name, Clients: n, Rate: s.rate}
 			if point.Rate == 0 {
 				point.Rate = w3Rate

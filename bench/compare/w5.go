@@ -44,6 +44,7 @@ type memoryWay struct {
 var w5Ways = []memoryWay{
 	{"kcp-go, turbo", kcpEnds},
 	{"bunchnet: a reliable bunch", plainEnds},
+	{"the same with a repair symbol a packet", codedEnds},
 	{"the same over netcode", sealedEnds},
 	{"netcode alone: seal, open", netcodeEnds},
 	{"channel/message: an ordered message", queueEnds},

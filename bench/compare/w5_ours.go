@@ -28,13 +28,13 @@ type lower struct {
 }
 
 // connect opens the channel, whose handlers are given by end.
-func (e *connEnds) connect(l lower, handlers [2]channel.Handler) (err error) {
+func (e *connEnds) connect(l lower, coding netconn.Coding, handlers [2]channel.Handler) (err error) {
 	types := []channel.Type{{Name: oursName, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		e.chans[1] = ch
 		return handlers[1]
 	}}}
 	for i := range e.conns {
-		e.conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, Headroom: l.headroom, Tailroom: l.tailroom,
+		e.conns[i], err = netconn.New(netconn.Config{Server: i == 1, Channels: types, Headroom: l.headroom, Tailroom: l.tailroom, Coding: coding,
 			LowLevelSend: func(p []byte) { l.send(i, p) }}, 0, 5, 5)
 		if err != nil {
 			return err
@@ -63,8 +63,8 @@ func (e *connEnds) ReceivedBunch(*channel.Channel, *bunch.In) { e.m.got++ }
 func (e *connEnds) direct(i int, p []byte)                    { e.m.wire += len(p); e.receive(1-i, p) }
 
 // bunches makes a trip of one reliable bunch each way.
-func (e *connEnds) bunches(l lower) error {
-	if err := e.connect(l, [2]channel.Handler{e, e}); err != nil {
+func (e *connEnds) bunches(l lower, coding netconn.Coding) error {
+	if err := e.connect(l, coding, [2]channel.Handler{e, e}); err != nil {
 		return err
 	}
 	out := bunch.Out{Data: make([]byte, w5Size), Reliable: true}
@@ -86,7 +86,13 @@ func (e *connEnds) bunches(l lower) error {
 
 func plainEnds(m *memoryEnds) error {
 	e := &connEnds{m: m}
-	return e.bunches(lower{send: e.direct})
+	return e.bunches(lower{send: e.direct}, netconn.Coding{})
+}
+
+// codedEnds has a repair symbol in each packet, over the packets in flight: one or two here.
+func codedEnds(m *memoryEnds) error {
+	e := &connEnds{m: m}
+	return e.bunches(lower{send: e.direct}, netconn.Coding{Repairs: 1})
 }
 
 func sealedEnds(m *memoryEnds) error {
@@ -99,7 +105,7 @@ func sealedEnds(m *memoryEnds) error {
 		if err := s.send(e.now, i, p); err != nil {
 			e.err = err
 		}
-	}})
+	}}, netconn.Coding{})
 }
 
 // netcodeEnds is the encryption and nothing else.
@@ -204,7 +210,7 @@ func queueEnds(m *memoryEnds) error {
 	for i := range queues {
 		queues[i] = message.Attach(message.New(message.Config{Kinds: &kinds}))
 	}
-	if err := e.connect(lower{send: e.direct}, [2]channel.Handler{queues[0], queues[1]}); err != nil {
+	if err := e.connect(lower{send: e.direct}, netconn.Coding{}, [2]channel.Handler{queues[0], queues[1]}); err != nil {
 		return err
 	}
 	m.trip = func() error {

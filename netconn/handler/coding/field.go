@@ -1,6 +1,9 @@
 package coding
 
-import "encoding/binary"
+import (
+	"crypto/subtle"
+	"encoding/binary"
+)
 
 // The field is GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1 (0x11d). products has all products, 64 KiB: a row of it is what a
 // coefficient makes of each byte.
@@ -33,6 +36,11 @@ func padded(n int) int { return (n + word - 1) &^ (word - 1) }
 
 // addProduct adds the product of a coefficient and src to dst. Both are whole words; what src has more is left out.
 func addProduct(dst, src []byte, coefficient uint8) {
+	if coefficient == 1 {
+		n := min(len(dst), len(src))
+		subtle.XORBytes(dst[:n], dst[:n], src[:n])
+		return
+	}
 	row := &products[coefficient]
 	for len(dst) >= word && len(src) >= word {
 		w := binary.LittleEndian.Uint64(src)
