@@ -2,6 +2,9 @@ package actorrep
 
 import (
 	"bytes"
+	"math"
+	"math/big"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +42,51 @@ type largeActor struct {
 	Canary canary
 }
 
+// richActor has a field of each form of values.
+type richActor struct {
+	Base
+	Whom   Ref[*smallActor]             `net:"notify=OnWhom"`
+	Many   []Ref[*smallActor]           `net:"cap=5,notify=OnMany"`
+	Map    fastarray.Map[uint8, string] `net:"notify=OnMap"`
+	Turn   [4]float64                   `net:"quat=12"`
+	Angles [3]float32                   `net:"rot=12"`
+	Place  struct{ X, Y, Z float32 }    `net:"q=0.1"`
+	When   time.Time                    `net:""`
+	From   netip.AddrPort               `net:""`
+	Worth  big.Int                      `net:"cap=20"`
+	Item   *struct {
+		Name string
+		Of   []Ref[*richActor]
+	} `net:"notify=OnItem"`
+	ID      [16]byte    `net:""`
+	Level   uint16      `net:"max=1000"`
+	Secret  uint32      `net:"owner"`
+	Team    uint32      `net:"group=red"`
+	Numbers [80]int32   `net:""`
+	Pushed  Var[string] `net:"cap=9"`
+	Canary  canary
+}
+
+func (*richActor) OnWhom(Ref[*smallActor])   {}
+func (*richActor) OnMany([]Ref[*smallActor]) {}
+func (*richActor) OnMap()                    {}
+func (*richActor) OnItem(*struct {
+	Name string
+	Of   []Ref[*richActor]
+}) {}
+
+var (
+	richAsk = ServerRPC(func(c Call, a *richActor, p struct {
+		Whom Ref[*smallActor]
+		Text []string `net:"cap=3"`
+		At   time.Time
+	}) error {
+		_ = p.Whom.In(c.World)
+		return nil
+	}, Reliable, AnyClient, RateLimit(3, 3), Borrowed)
+	richTell = MulticastRPC0(func(Call, *richActor) error { return nil }, Reliable, OnOverflow(Coalesce))
+)
+
 func (*largeActor) OnPos(struct{ X, Y float64 })  {}
 func (*largeActor) OnText(string)                 {}
 func (*largeActor) OnList([]struct{ S string })   {}
@@ -64,13 +112,15 @@ func liesWorld(t testing.TB, server bool) *World {
 	require.NoError(t, w.Register("small", (*smallActor)(nil), RPCs{"Show": liesShow}))
 	require.NoError(t, w.Register("fuzzed", (*fuzzed)(nil), RPCs{"Call": fuzzCall, "Note": fuzzNote}))
 	require.NoError(t, w.Register("large", (*largeActor)(nil), RPCs{"Ask": liesAsk, "Tell": liesTell}))
+	require.NoError(t, w.Register("rich", (*richActor)(nil), RPCs{"Ask": richAsk, "Tell": richTell}, NotifyAtSpawn()))
 	return w
 }
 
 // liesClasses is the classes of liesWorld as a liar has them.
 func liesClasses() []hostile.Class {
 	n := func(d *hostile.Dice) any { return int32(d.N(256)) }
-	small, some, large := &smallActor{}, &fuzzed{}, &largeActor{}
+	small, some, large, rich := &smallActor{}, &fuzzed{}, &largeActor{}, &richActor{}
+	ref := func(d *hostile.Dice) Ref[*smallActor] { return Ref[*smallActor]{netguid.GUID(d.N(16))} }
 	return []hostile.Class{
 		{Actor: small, Procedures: []func(*hostile.Dice) any{n}, Change: func(d *hostile.Dice) { small.N = uint8(d.N(256)) }},
 		{Actor: some, Procedures: []func(*hostile.Dice) any{func(d *hostile.Dice) any {
@@ -97,6 +147,35 @@ func liesClasses() []hostile.Class {
 			large.List = make([]struct{ S string }, d.N(9))
 			large.Whom = netguid.GUID(d.N(16))
 			_, _ = large.Bag.Add(uint16(d.N(256)))
+		}},
+		{Actor: rich, Procedures: []func(*hostile.Dice) any{func(d *hostile.Dice) any {
+			return struct {
+				Whom Ref[*smallActor]
+				Text []string `net:"cap=3"`
+				At   time.Time
+			}{ref(d), make([]string, d.N(4)), time.Unix(int64(d.N(99)), 0)}
+		}, func(*hostile.Dice) any { return struct{}{} }}, Change: func(d *hostile.Dice) {
+			rich.Whom, rich.Many = ref(d), []Ref[*smallActor]{ref(d), ref(d)}[:d.N(3)]
+			if d.N(3) == 0 {
+				_ = rich.Map.Delete(uint8(d.N(8)))
+			} else {
+				_ = rich.Map.Set(uint8(d.N(8)), "map"[:d.N(4)])
+			}
+			a := float64(d.N(64)) / 10
+			rich.Turn, rich.Angles[d.N(3)] = [4]float64{0, math.Sin(a), 0, math.Cos(a)}, float32(a)
+			rich.Place.X += float32(a)
+			rich.When, rich.From = time.Unix(int64(d.N(256)), 0), netip.AddrPortFrom(netip.AddrFrom4([4]byte{1, 2, 3, byte(d.N(9))}), 7)
+			rich.Worth.SetInt64(int64(d.N(256)) << 40)
+			if rich.Item = nil; d.N(2) == 0 {
+				rich.Item = &struct {
+					Name string
+					Of   []Ref[*richActor]
+				}{"item", []Ref[*richActor]{{netguid.GUID(d.N(16))}}}
+			}
+			rich.ID[d.N(16)]++
+			rich.Level, rich.Secret, rich.Team = uint16(d.N(256))*3, uint32(d.N(9)), uint32(d.N(9))
+			rich.Numbers[d.N(80)]--
+			rich.Pushed.Set("pushed"[:d.N(7)])
 		}},
 	}
 }
@@ -196,6 +275,8 @@ func sane(t testing.TB, w *World) {
 		case *smallActor:
 			require.Zero(t, a.Canary, "memory behind the fields was written")
 		case *largeActor:
+			require.Zero(t, a.Canary, "memory behind the fields was written")
+		case *richActor:
 			require.Zero(t, a.Canary, "memory behind the fields was written")
 		}
 	}
@@ -360,13 +441,13 @@ func lieToServer(t testing.TB, b []byte) {
 	p := w.newPeer()
 	p.out = noOutlet{}
 	var views []*view
-	for _, a := range []Actor{&smallActor{}, &fuzzed{}, &largeActor{}} {
+	for _, a := range []Actor{&smallActor{}, &fuzzed{}, &largeActor{}, &richActor{}} {
 		require.NoError(t, w.Spawn(a))
 		a.base().SetOwner(p)
 		views = append(views, newView(p, a.base()))
 	}
 	for !d.Over() {
-		class := d.N(3)
+		class := d.N(4)
 		data, bits := l.Calls(class)
 		_ = p.receiveCalls(views[class], bitio.NewReader(data, bits))
 	}

@@ -18,14 +18,15 @@ type Server struct {
 
 	d       *Dice
 	classes []*class
-	of      map[uint32]int // class of what was opened last, by channel
+	of      map[uint32]int  // class of what was opened last, by channel
+	half    map[uint32]bool // whose opening goes on
 	w       *bitio.Writer
 }
 
 // NewServer returns one that lies as the dice fall.
 func NewServer(d *Dice, classes ...Class) (*Server, error) {
 	list, err := build(classes)
-	return &Server{Frame: 1, Actors: 4, d: d, classes: list, of: map[uint32]int{}}, err
+	return &Server{Frame: 1, Actors: 4, d: d, classes: list, of: map[uint32]int{}, half: map[uint32]bool{}}, err
 }
 
 func (s *Server) begin() { s.w = bitio.NewWriter(make([]byte, 8<<10)) }
@@ -42,6 +43,12 @@ func (s *Server) class(channel uint32) *class {
 	return s.classes[i]
 }
 
+// more says whether a channel's opening goes on in its next bunch.
+func (s *Server) more(channel uint32, more bool) {
+	s.half[channel] = more
+	s.w.WriteBool(more)
+}
+
 // Opening is the first bunch on an actor's channel.
 func (s *Server) Opening(channel uint32) (data []byte, bits int) {
 	i := s.d.N(len(s.classes))
@@ -49,7 +56,7 @@ func (s *Server) Opening(channel uint32) (data []byte, bits int) {
 	s.of[channel] = i
 	c.change(s.d)
 	s.begin()
-	s.w.WriteBool(Mostly(s.d, false, true))
+	s.more(channel, s.d.N(4) == 0)
 	o := wire.Opening{
 		GUID: s.guid(), Parent: Mostly(s.d, uint32(2*s.d.N(s.Actors+1)), 1<<32-1),
 		Class: Mostly(s.d, uint32(i), 0, uint32(s.d.N(len(s.classes))), uint32(len(s.classes)), 1<<31, 1<<32-1),
@@ -63,9 +70,12 @@ func (s *Server) Opening(channel uint32) (data []byte, bits int) {
 	return s.end()
 }
 
-// Messages is what follows on such a channel: values, calls, roles, a tear-off.
+// Messages is what follows on such a channel: values, calls, roles, a tear-off; the rest of its opening first, if there is more.
 func (s *Server) Messages(channel uint32) (data []byte, bits int) {
 	s.begin()
+	if s.half[channel] {
+		s.more(channel, s.d.N(3) == 0)
+	}
 	for range 1 + s.d.N(3) {
 		kind := s.d.N(4)
 		s.w.WriteBits(uint64(kind), wire.KindBits)

@@ -1,0 +1,222 @@
+package layout
+
+import (
+	"errors"
+	"math/big"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
+
+// picky refuses some of what comes.
+type picky struct{ V uint8 }
+
+var errPicky = errors.New("not this one")
+
+func (p *picky) WriteNet(w *bitio.Writer) { w.WriteUint8(p.V) }
+func (p *picky) ReadNet(r *bitio.Reader) error {
+	if p.V = r.ReadUint8(); p.V == 99 {
+		return errPicky
+	}
+	return r.Err()
+}
+
+type item struct {
+	A uint8
+	S string `net:"cap=2"`
+}
+
+type opaqueValues struct {
+	When  time.Time      `net:""`
+	From  netip.Addr     `net:""`
+	Port  netip.AddrPort `net:""`
+	Net   netip.Prefix   `net:""`
+	Worth big.Int        `net:"cap=8"`
+	Picky picky          `net:""`
+	List  []uint16       `net:"cap=4"`
+	Item  *item          `net:""`
+}
+
+// set sets a value other than the zero one, and others for other n.
+func (o *opaqueValues) set(n int) {
+	o.When = time.Unix(int64(n)*1e6, int64(n)).UTC()
+	o.From = netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})
+	o.Port = netip.AddrPortFrom(o.From, uint16(n))
+	o.Net = netip.PrefixFrom(o.From, 24)
+	o.Worth.SetInt64(int64(n))
+	o.Picky.V = uint8(n)
+	o.List = []uint16{uint16(n), 2}
+	o.Item = &item{uint8(n), "i"}
+}
+
+// TestOpaqueValues: values with a serializer that isn't this package's arrive as they are, and say whether they differ from what was
+// there; what can't be read fails the reader and changes nothing.
+func TestOpaqueValues(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[opaqueValues]())
+	src, dst := p.src.Interface().(*opaqueValues), p.dst.Interface().(*opaqueValues)
+	read := func(i int, w *bitio.Writer) (changed bool, err error) {
+		r := bitio.NewReader(w.Bytes(), w.Len())
+		changed = p.remote.ReadUnit(r, i, nil, nil, p.l.Object(unsafe.Pointer(dst)))
+		if r.Err() == nil {
+			require.Zero(t, r.Remaining())
+		}
+		return changed, r.Err()
+	}
+	for n := 1; n < 4; n++ {
+		src.set(n)
+		require.Equal(t, p.l.All(), p.compare(p.l.All()))
+		for i := range p.l.Units {
+			changed, err := read(i, p.write(i, nil))
+			require.NoError(t, err)
+			require.True(t, changed, p.l.Units[i].Path)
+		}
+		require.Equal(t, src, dst)
+	}
+	for i := range p.l.Units[:4] { // the same again
+		changed, err := read(i, p.write(i, nil))
+		require.NoError(t, err)
+		require.False(t, changed, p.l.Units[i].Path)
+	}
+	was := *dst
+	for path, body := range map[string]func(w *bitio.Writer){
+		"When":  func(w *bitio.Writer) { w.WriteBool(true); w.WriteIntPacked64(2); w.WriteBits(1e9, 30) },
+		"From":  func(w *bitio.Writer) { w.WriteIntPacked(3); w.WriteBytes([]byte{1, 2, 3}) },
+		"Port":  func(w *bitio.Writer) { w.WriteIntPacked(1); w.WriteBytes([]byte{1}) },
+		"Net":   func(w *bitio.Writer) { w.WriteIntPacked(2); w.WriteBytes([]byte{1, 99}) },
+		"Worth": func(w *bitio.Writer) { w.WriteIntPacked(2); w.WriteBytes([]byte("x1")) },
+	} {
+		for i := range p.l.Units {
+			if p.l.Units[i].Path != path {
+				continue
+			}
+			b := bitio.NewWriter(make([]byte, 64))
+			body(b)
+			w := bitio.NewWriter(make([]byte, 64))
+			w.WriteIntPacked(uint32(b.Len()))
+			w.WriteBitsFrom(b.Bytes(), 0, b.Len())
+			changed, err := read(i, w)
+			require.Error(t, err, path)
+			require.False(t, changed, path)
+		}
+	}
+	require.Equal(t, was, *dst)
+	src.Picky.V = 99
+	require.NotZero(t, p.compare(p.l.All()))
+	_, err := read(5, p.write(5, nil))
+	require.ErrorIs(t, err, errPicky)
+}
+
+// TestOpaqueFits: what such a value can't say is told with its path, or without where it has none, and so is that a fast array always fits.
+func TestOpaqueFits(t *testing.T) {
+	l, err := Build(reflect.TypeFor[opaqueValues]())
+	require.NoError(t, err)
+	o := &opaqueValues{}
+	o.set(1)
+	require.NoError(t, l.Check(unsafe.Pointer(o), l.All()))
+	o.Worth.SetString("123456789", 10)
+	require.ErrorIs(t, l.Check(unsafe.Pointer(o), l.All()), ErrUnfit)
+	require.ErrorContains(t, l.Check(unsafe.Pointer(o), l.All()), "Worth: ")
+	o.set(1)
+	o.Item.S = "abc"
+	require.ErrorIs(t, l.Check(unsafe.Pointer(o), l.All()), ErrUnfit, "behind a pointer")
+	o.Item = nil
+	require.NoError(t, l.Check(unsafe.Pointer(o), l.All()))
+	type many struct {
+		N [70]uint8 `net:"max=7"`
+	}
+	g, err := Build(reflect.TypeFor[many]())
+	require.NoError(t, err)
+	m := &many{}
+	require.NoError(t, g.Check(unsafe.Pointer(m), g.All()))
+	for i := range m.N {
+		*m = many{}
+		m.N[i] = 8
+		require.ErrorIs(t, g.Check(unsafe.Pointer(m), g.All()), ErrUnfit, "%d, in a group", i)
+	}
+	v, err := BuildValue(reflect.TypeFor[string]())
+	require.NoError(t, err)
+	text := "\xff"
+	require.EqualError(t, v.Check(unsafe.Pointer(&text), v.All()), ErrUnfit.Error()+": the text isn't UTF-8")
+}
+
+// TestLentMemory: with a Memory, strings, bytes and slices of a value are in memory that is used again, without allocation.
+func TestLentMemory(t *testing.T) {
+	type value struct {
+		S string
+		B []byte
+		L []uint16
+	}
+	l, err := BuildValue(reflect.TypeFor[value]())
+	require.NoError(t, err)
+	w := bitio.NewWriter(make([]byte, 1000))
+	sent := value{strings.Repeat("a", 100), []byte{1, 2, 3}, []uint16{4, 5}}
+	l.WriteValue(w, unsafe.Pointer(&sent))
+	got, mem := &value{}, &Memory{}
+	data, n := w.Bytes(), w.Len()
+	r := bitio.NewReader(data, n)
+	read := func() {
+		r.Reset(data, n)
+		l.ReadValue(r, unsafe.Pointer(got), mem)
+	}
+	read()
+	require.NoError(t, r.Err())
+	require.Equal(t, sent, *got)
+	mem.Keep() // the strings were in two pieces
+	*got = value{}
+	read()
+	kept := *got
+	mem.Keep()
+	require.GreaterOrEqual(t, mem.Size(), 103+4)
+	require.Equal(t, string(make([]byte, 100)), kept.S, "what was lent is taken back")
+	require.Equal(t, make([]byte, 3), kept.B)
+	require.Zero(t, testing.AllocsPerRun(50, func() {
+		*got = value{}
+		read()
+		mem.Keep()
+	}))
+	read()
+	require.Equal(t, sent, *got)
+}
+
+// TestGroupSchema: the parts of groups are described after each other, whatever kinds and names they have, and what comes behind a group is
+// matched too.
+func TestGroupSchema(t *testing.T) {
+	var fields []reflect.StructField
+	types := []reflect.Type{reflect.TypeFor[uint8](), reflect.TypeFor[int32](), reflect.TypeFor[bool](), reflect.TypeFor[float64]()}
+	for i := range 130 {
+		name := string(rune('A'+i%7)) + strings.Repeat("x", i%3) + string(rune('a'+i%26)) + strings.Repeat("y", i/26)
+		f := reflect.StructField{Name: name, Type: types[i%4], Tag: `net:""`}
+		if i%4 == 0 {
+			f.Tag = reflect.StructTag([]string{`net:"max=7"`, `net:"max=90"`, `net:""`}[i%3])
+		}
+		fields = append(fields, f)
+	}
+	fields = append(fields, reflect.StructField{Name: "Text", Type: reflect.TypeFor[string](), Tag: `net:""`})
+	p := newPair(t, reflect.StructOf(fields))
+	require.NotZero(t, p.l.Groups)
+	var want, got []string
+	for u := range p.l.Leaves {
+		want = append(want, u.Path)
+	}
+	for i := range p.remote.Units {
+		u := &p.remote.Units[i]
+		list := []RemoteUnit{*u}
+		if u.Kind == Group {
+			list = u.Parts
+		}
+		for j := range list {
+			got = append(got, list[j].Path)
+			require.NotNil(t, list[j].own, list[j].Path)
+			require.Equal(t, list[j].own.Wire.Kind, list[j].Kind)
+			require.Equal(t, list[j].own.Max, list[j].Max, list[j].Path)
+		}
+	}
+	require.Equal(t, want, got)
+}
