@@ -73,7 +73,8 @@ func (*richActor) OnMap()                    {}
 func (*richActor) OnItem(*struct {
 	Name string
 	Of   []Ref[*richActor]
-}) {}
+}) {
+}
 
 var (
 	richAsk = ServerRPC(func(c Call, a *richActor, p struct {
