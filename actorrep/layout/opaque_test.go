@@ -185,9 +185,8 @@ func TestLentMemory(t *testing.T) {
 	require.Equal(t, sent, *got)
 }
 
-// TestGroupSchema: the parts of groups are described after each other, whatever kinds and names they have, and what comes behind a group is
-// matched too.
-func TestGroupSchema(t *testing.T) {
+// wideStruct is a class with groups: numbers of several kinds, more than a class has units, and something behind them.
+func wideStruct() reflect.Type {
 	var fields []reflect.StructField
 	types := []reflect.Type{reflect.TypeFor[uint8](), reflect.TypeFor[int32](), reflect.TypeFor[bool](), reflect.TypeFor[float64]()}
 	for i := range 130 {
@@ -199,7 +198,13 @@ func TestGroupSchema(t *testing.T) {
 		fields = append(fields, f)
 	}
 	fields = append(fields, reflect.StructField{Name: "Text", Type: reflect.TypeFor[string](), Tag: `net:""`})
-	p := newPair(t, reflect.StructOf(fields))
+	return reflect.StructOf(fields)
+}
+
+// TestGroupSchema: the parts of groups are described after each other, whatever kinds and names they have, and what comes behind a group is
+// matched too.
+func TestGroupSchema(t *testing.T) {
+	p := newPair(t, wideStruct())
 	require.NotZero(t, p.l.Groups)
 	var want, got []string
 	for u := range p.l.Leaves {

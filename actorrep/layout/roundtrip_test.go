@@ -33,6 +33,14 @@ func newPair(t testing.TB, typ reflect.Type) *pair {
 	return p
 }
 
+// schemaBytes is the description of the layout.
+func (p *pair) schemaBytes() []byte {
+	w := bitio.NewWriter(p.buf)
+	p.l.WriteSchema(w)
+	require.NoError(p.t, w.Err())
+	return w.Bytes()
+}
+
 // schema sends a layout's description through bits.
 func (p *pair) schema(l *Layout) *Remote {
 	var w bitio.Writer
