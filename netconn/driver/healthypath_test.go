@@ -27,7 +27,7 @@ func (p ticked) Tick(now time.Time) error {
 func TestAHealthyPathIsNoWarning(t *testing.T) {
 	counted := map[string]uint64{}
 	for name, link := range map[string]driver.Link{"netcode": driver.Netcode{Key: netcode.Key{1}}, "salted": driver.PlainSalted{}, "unreal": driver.PlainUnreal53()} {
-		for seed := uint64(1); seed <= 5; seed++ {
+		for seed := uint64(1); seed <= 12; seed++ {
 			var log bytes.Buffer
 			var all []*driver.Driver
 			joined := 0

@@ -261,7 +261,11 @@ func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) 
 		}
 		return
 	}
-	if c.conn == nil || c.conn.ReceivedPacket(at, p) != nil {
+	switch {
+	case c.conn == nil:
+		c.handshake.Counters.Unexpected++ // it overtook the end of the handshake, or that was lost
+		return
+	case c.conn.ReceivedPacket(at, p) != nil:
 		c.d.Counters.Refused++
 		return
 	}

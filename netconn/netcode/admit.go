@@ -56,7 +56,10 @@ func (s *Server) named(servers []netip.AddrPort) bool {
 // admit answers an authentic request: with a challenge, or with why there is none, if that may be told. A token is the first
 // address's that shows it, so only that is answered, whoever else repeats the request.
 func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64) {
-	if slot, ok := s.byAddr[from]; ok && !s.takesOver(slot, priv.clientID) {
+	if slot, ok := s.byAddr[from]; ok && s.slots[slot].m.mac == mac {
+		s.Counters.Unexpected++
+		return
+	} else if ok && !s.takesOver(slot, priv.clientID) {
 		s.Counters.AddrConnected++
 		return
 	}

@@ -140,6 +140,7 @@ func TestServerRefusals(t *testing.T) {
 		{"keep-alive before the slot", true, false, sealed(typeKeepAlive, 8), ServerCounters{NoMapping: 1}, 0},
 		{"response of another size", true, false, sealed(typeResponse, 7+challengeBytes), ServerCounters{NotSealed: 1}, 0},
 		{"response without a challenge", true, false, sealed(typeResponse, 8+challengeBytes), ServerCounters{Responses: 1, BadChallenge: 1}, 0},
+		{"its own request, again", true, true, requestOf(t, token(t, 1, nil)), ServerCounters{Requests: 1, Unexpected: 1}, 0},
 		{"request of the connected", true, true, requestOf(t, token(t, 2, nil)), ServerCounters{Requests: 1, AddrConnected: 1}, 0},
 		{"empty payload", true, true, sealed(typePayload, 0), ServerCounters{NotSealed: 1}, 0},
 		{"large payload", true, true, sealed(typePayload, MaxPayload+1), ServerCounters{NotSealed: 1}, 0},
@@ -294,7 +295,7 @@ func TestServerRepeatsItsAnswer(t *testing.T) {
 		require.Len(t, l.down.sent, 1, confirm)
 		l.server.Receive(l.now, clientAddr, response)
 		require.Len(t, l.down.sent, 1, confirm)
-		require.EqualValues(t, 1, l.server.Counters.AddrConnected, confirm)
+		require.EqualValues(t, 1, l.server.Counters.Unexpected, confirm)
 	}
 }
 

@@ -100,6 +100,8 @@ type ServerCounters struct {
 	AddrConnected, IDConnected, TokenUsed, Full, NoMapping, BadChallenge, NotBound         uint64
 	Replayed, NotSealed, NoRoom                                                            uint64
 
+	// Unexpected is what a client with a slot sent before it knew of that, and others overtook.
+	Unexpected uint64
 	// LateDisconnects came from addresses that aren't connected. A client that leaves says so ten times.
 	LateDisconnects uint64
 }
@@ -260,7 +262,7 @@ func (s *Server) session(now time.Duration, slot int, t packetType, prefix byte,
 		case err != nil:
 			s.Counters.NotSealed++
 		case c.confirmed:
-			s.Counters.AddrConnected++
+			s.Counters.Unexpected++
 		default:
 			s.keepAlive(now, slot)
 		}

@@ -173,7 +173,7 @@ func TestTampered(t *testing.T) {
 func refused(c *ServerCounters) uint64 {
 	return c.BadSize + c.BadType + c.BadSequence + c.BadVersion + c.BadProtocol + c.Expired + c.BadToken + c.OtherServer +
 		c.AddrConnected + c.IDConnected + c.TokenUsed + c.Full + c.NoMapping + c.LateDisconnects + c.BadChallenge + c.NotBound +
-		c.Replayed + c.NotSealed + c.NoRoom
+		c.Replayed + c.NotSealed + c.NoRoom + c.Unexpected
 }
 
 // TestTamperedPayload: payloads, keep-alives and disconnects with any byte flipped are dropped, and so is
