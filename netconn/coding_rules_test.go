@@ -2,11 +2,13 @@ package netconn
 
 import (
 	"math/bits"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/netconn/handler/coding"
 )
 
@@ -124,4 +126,133 @@ func TestTailOfNothing(t *testing.T) {
 	}
 	require.Equal(t, before+1, client.Counters.PacketsSent)
 	require.Zero(t, client.coder.uncovered)
+}
+
+// TestWhatIsToldOfRepairs: what is acked is told twice, up to 255 packets back; what isn't acked yet waits, and more than fits isn't told.
+func TestWhatIsToldOfRepairs(t *testing.T) {
+	h := codingHand(t)
+	c := h.conns[0]
+	k, acked := c.coder, c.notify.WrittenAckID()
+	k.tells = 0
+	for _, d := range []int64{-1, 0, 255, 256, 7, 8, 9, 10} {
+		k.willTell(acked - d)
+	}
+	k.willTell(acked - 11) // no room
+	require.Equal(t, len(k.tell), k.tells)
+	for _, want := range [][]byte{{0, 255, 7}, {0, 255, 7}, {8, 9, 10}, {8, 9, 10}, {}} {
+		require.Equal(t, want, slices.Clone(c.tellRepaired()))
+	}
+	require.Equal(t, 1, k.tells)
+	require.Equal(t, acked+1, k.tell[0].id, "it isn't acked yet")
+	require.False(t, newCoder(&c.cfg).wasRepaired(0))
+}
+
+// TestRepairsAloneWait: symbols don't go in a packet of their own while another one is begun, nor when the connection has ended, and one that has nothing to
+// cover is sent once.
+func TestRepairsAloneWait(t *testing.T) {
+	h := codingHand(t)
+	h.begun()
+	c := h.conns[0]
+	require.True(t, c.mayRepair())
+	c.coder.enc.Forget(c.notify.OutID())
+	c.coder.full, c.coder.credit = true, 3
+	before := c.Counters.PacketsSent
+	c.sendRepairs()
+	require.LessOrEqual(t, c.Counters.PacketsSent, before+2)
+	require.False(t, c.coder.full)
+	require.False(t, c.coder.alone)
+	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte{1}})
+	require.NoError(t, err)
+	require.False(t, c.mayRepair(), "a packet is begun")
+	c.FlushWritten(h.now)
+	require.True(t, c.mayRepair())
+	c.Abort(h.now, "")
+	require.False(t, c.mayRepair())
+}
+
+// TestNothingIsOwedIntoAQueue: while the path's queue grows no symbols are sent, and none are owed for that time.
+func TestNothingIsOwedIntoAQueue(t *testing.T) {
+	h := codingHand(t)
+	h.begun()
+	k := h.conns[0].coder
+	k.credit, k.uncovered, k.full = 2, 2, true
+	k.queue = pathQueue{base: time.Millisecond, n: len(k.queue.recent)}
+	for i := range k.queue.recent {
+		k.queue.recent[i] = time.Second
+	}
+	h.packet(0, true)
+	require.Zero(t, k.credit)
+	require.Zero(t, k.uncovered)
+	require.False(t, k.full)
+
+	var q pathQueue
+	q.sample(time.Second, 100*time.Millisecond)
+	q.sample(2*time.Second, 50*time.Millisecond)
+	require.Equal(t, 50*time.Millisecond, q.base)
+}
+
+// TestHellosGetRarer: an end whose peer never says hello does so maxHellos times, each twice as long after the one before, and not while nothing is heard.
+func TestHellosGetRarer(t *testing.T) {
+	h := codingHand(t)
+	c := h.conns[0]
+	c.coder.peer, c.coder.hello.sent, c.coder.hello.at, c.coder.hello.owed = false, 0, 0, false
+	begin, bytes := h.now, c.Counters.BytesSent
+	var at []time.Duration
+	run := func(d time.Duration, heard bool) {
+		for end := h.now + d; h.now < end; h.now += 10 * time.Millisecond {
+			if heard {
+				c.flow.lastReceive = h.now
+			}
+			c.now, h.sent[0] = h.now, nil
+			c.sendHello()
+			if len(h.sent[0]) > 0 {
+				at = append(at, h.now-begin)
+			}
+		}
+	}
+	run(50*time.Millisecond, true)
+	require.Len(t, at, 1)
+	c.flow.lastReceive = c.coder.hello.last
+	run(time.Minute, false)
+	require.Len(t, at, 1, "nothing was heard since")
+	begin = h.now
+	run(time.Minute, true)
+	require.Len(t, at, maxHellos)
+	for i := 2; i < maxHellos-1; i++ {
+		require.InDelta(t, 2, float64(at[i+1]-at[i])/float64(at[i]-at[i-1]), 0.3, "%v", at)
+	}
+	require.Equal(t, bytes+maxHellos*coding.HelloBytes, c.Counters.BytesSent)
+}
+
+// TestCodedPacketsAreCounted: those that come, as on other connections, and those that are broken; a packet with a trailer shows that the peer understands
+// it, and what is repaired by the packet that comes has its turn before that one.
+func TestCodedPacketsAreCounted(t *testing.T) {
+	h := codingHand(t)
+	h.begun()
+	c := h.conns[1]
+	c.coder.peer = false
+	sent := h.coded(2)
+	before := c.Counters
+	h.give(0, sent[1]) // and the first is repaired
+	require.Equal(t, before.PacketsReceived+1, c.Counters.PacketsReceived)
+	require.Equal(t, before.Repaired+1, c.Counters.Repaired)
+	require.Equal(t, before.Cached, c.Counters.Cached)
+	require.True(t, c.coder.peer)
+	require.ErrorIs(t, c.ReceivedPacket(h.now, []byte{1, 2, 0}), ErrPacket)
+	require.Equal(t, before.BadHandler+1, c.Counters.BadHandler)
+	require.ErrorIs(t, c.ReceivedPacket(h.now, []byte{1}), ErrPacket)
+}
+
+// TestHelloLeavesRoom: for what the link puts before and behind it.
+func TestHelloLeavesRoom(t *testing.T) {
+	var sent [][]byte
+	c, err := New(Config{Coding: Coding{Repairs: 1}, Headroom: 9, Tailroom: 16, LowLevelSend: func(p []byte) { sent = append(sent, p) }}, 0, 0, 0)
+	require.NoError(t, err)
+	c.Tick(time.Millisecond)
+	require.NotEmpty(t, sent)
+	p := sent[0]
+	require.Len(t, p, 9+coding.HelloBytes)
+	require.GreaterOrEqual(t, cap(p), len(p)+16)
+	_, ok := coding.Hello(p[9:])
+	require.True(t, ok)
 }
