@@ -128,11 +128,15 @@ func (c *Conn) appendBunch(h *bunch.Header, data []byte) bool {
 // ExtendBunch appends to the last bunch; see channel.Outlet.
 func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	c := o.conn()
-	if c.lastEnd == 0 || c.lastEnd != c.out.Len() || bits > c.out.Free() {
+	if c.lastEnd == 0 || c.lastEnd != c.out.Len() {
 		return false
 	}
 	width := c.proto.LengthBits(c.lastBits + bits)
-	if c.proto.LengthBits(c.lastBits) != width {
+	wider := width - c.proto.LengthBits(c.lastBits)
+	if bits+wider > c.out.Free() {
+		return false
+	}
+	if wider != 0 {
 		c.moveLast(width)
 	}
 	c.out.WriteBitsFrom(data, 0, bits)
@@ -142,8 +146,8 @@ func (o *outlet) ExtendBunch(data []byte, bits int) bool {
 	return true
 }
 
-// moveLast moves the last bunch's payload when its length field changes width: large lengths take a bit less unless
-// 8*MaxPacket is a power of two. It happens at most once a bunch.
+// moveLast moves the last bunch's payload when its length field changes width: the lengths below a power of two take a bit less when
+// 8*MaxPacket isn't one. It happens at most twice a bunch.
 func (c *Conn) moveLast(width int) {
 	if c.scratch == nil {
 		c.scratch = make([]byte, len(c.buf))

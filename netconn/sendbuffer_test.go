@@ -274,3 +274,28 @@ func TestEmptyPackets(t *testing.T) {
 	h.packet(0, false)
 	require.Equal(t, left-1, c.skip.left)
 }
+
+// TestExtendBunchToTheLastBit: a bunch is extended as far as the packet has room, that of a length field which becomes wider included. The width
+// is 12 for the lengths from 8*MaxPacket-4096 to 4095, and 13 for the others.
+func TestExtendBunchToTheLastBit(t *testing.T) {
+	for _, maxPacket := range []int{1010, 1020, 1024} {
+		for first := 3960; first < 4100; first++ {
+			for short := range 3 { // bits that the extension leaves
+				p := Bunchnet()
+				p.Bunch.MaxPacket = maxPacket
+				types := testTypes(func(*channel.Channel) channel.Handler { return channel.Nop{} })
+				c, err := New(Config{LowLevelSend: func([]byte) {}, Protocol: p, NetSpeed: 1_000_000, Channels: types}, 0, 1, 1)
+				require.NoError(t, err)
+				ch, err := c.Open(bunch.Control, channel.Nop{})
+				require.NoError(t, err)
+				o := (*outlet)(c)
+				o.WriteBunch(&bunch.Header{Open: true, Reliable: true, Name: bunch.Control, Bits: first}, make([]byte, 600), ch, 1)
+				before, free := c.proto.LengthBits(first), c.out.Free()
+				bits := free - short
+				fits := bits+c.proto.LengthBits(first+bits)-before <= free
+				require.Equal(t, fits, o.ExtendBunch(make([]byte, 600), bits), "%d of %d bits behind %d", bits, free, first)
+				require.NoError(t, c.out.Err())
+			}
+		}
+	}
+}
