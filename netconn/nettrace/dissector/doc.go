@@ -17,6 +17,8 @@
 //	bunchnet.sequence_bits          bits of a ChSequence, as in the protocol: 13 with netconn.Bunchnet; 10 with Unreal's
 //	bunchnet.custom_exports_final   true: partial bunches have that bit (network version 36 and later)
 //
+// What netconn.Coding puts behind a packet has the fields bunchnet.coding.symbols, size, covers and repaired; its hellos are bunchnet.hello.
+//
 // [Packet], [Bunch] and the values they consist of are the description. A test decodes recorded and random packets with
 // it and with the engine, and compares; another that bunchnet.lua is what the description
 // makes. Bounds: a packet's bunches at most 4096; what is cut or broken is marked as malformed.

@@ -1,5 +1,10 @@
 fields["bunch"] = ProtoField.none("bunchnet.bunch", "Bunch")
 fields["bunches"] = ProtoField.uint32("bunchnet.bunches", "Bunches", base.DEC)
+fields["hello"] = ProtoField.bool("bunchnet.hello", "Hello: understands coding, and the peer's was received")
+fields["coding.symbols"] = ProtoField.uint32("bunchnet.coding.symbols", "Repair symbols", base.DEC)
+fields["coding.size"] = ProtoField.uint32("bunchnet.coding.size", "Bytes of a symbol", base.DEC)
+fields["coding.covers"] = ProtoField.uint32("bunchnet.coding.covers", "Packets covered (lowest bit: the one before)", base.HEX)
+fields["coding.repaired"] = ProtoField.uint32("bunchnet.coding.repaired", "Repaired, before AckedSeq", base.DEC)
 fields["malformed"] = ProtoField.string("bunchnet.malformed", "Malformed")
 local all = {}
 for _, f in pairs(fields) do
@@ -122,6 +127,53 @@ local function strip(r)
 	until math.floor(r.data:get_index((r.limit - shift) / 8) / 2 ^ shift) % 2 == 1
 end
 
+-- What coding puts behind a packet, and its hellos; see netconn/handler/coding. They end with a zero byte. true for a hello.
+local function coding(r, tree, pinfo)
+	local n = r.tvb:len()
+	if bunchnet.prefs.handlers or r.data:get_index(n - 1) ~= 0 then
+		return false
+	end
+	if n == 4 and r.data:get_index(0) == 2 and r.data:get_index(2) == 0 then
+		tree:add(fields["hello"], r.tvb(0, n), r.data:get_index(1) == 1)
+		pinfo.cols.info = "Hello"
+		return true
+	end
+	local function take()
+		n = n - 1
+		if n < 1 then
+			error({ malformed = "a broken trailer" })
+		end
+		return r.data:get_index(n)
+	end
+	take()
+	local meta = take()
+	for _ = 1, math.floor(meta / 64) do
+		local d = take()
+		tree:add(fields["coding.repaired"], r.tvb(n, 1), d)
+	end
+	local symbols = math.floor(meta / 16) % 4
+	if symbols > 0 then
+		local last, size, covers = n, take(), 2 ^ (meta % 16 + 1) - 1
+		if size >= 128 then
+			local high = take()
+			size = size - 128 + high % 128 * 128
+			if high >= 128 then
+				covers = take() * 256
+				covers = covers + take()
+			end
+		end
+		if symbols * size >= n then
+			error({ malformed = "a broken trailer" })
+		end
+		tree:add(fields["coding.symbols"], r.tvb(n - symbols * size, symbols * size), symbols)
+		tree:add(fields["coding.size"], r.tvb(n, last - n), size)
+		tree:add(fields["coding.covers"], r.tvb(n, last - n), covers)
+		n = n - symbols * size
+	end
+	r.limit = n * 8
+	return false
+end
+
 local dissect_packet, dissect_bunch -- defined at the end
 
 local function bunches(r, tree)
@@ -141,6 +193,9 @@ end
 
 local function dissect(r, tree, pinfo)
 	local v = { from_server = pinfo.src_port == bunchnet.prefs.server_port }
+	if coding(r, tree, pinfo) then
+		return
+	end
 	strip(r)
 	dissect_packet(r, tree, v)
 	if v.handshake then

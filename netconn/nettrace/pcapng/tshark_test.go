@@ -340,7 +340,7 @@ func TestMalformed(t *testing.T) {
 	require.Greater(t, malformed, 200)
 	require.Equal(t, "2001:db8::1", rows[1][1])
 	require.Equal(t, "0.0.0.0", rows[300][2])
-	require.Equal(t, "no end mark", rows[300][0])
+	require.Equal(t, "a broken trailer", rows[300][0])
 }
 
 type failing struct{}
