@@ -10,6 +10,7 @@ import (
 	"github.com/xtaci/kcp-go/v5"
 
 	"github.com/bunchnet/bunchnet/channel/lockstep/link"
+	"github.com/bunchnet/bunchnet/netconn"
 )
 
 // memoryPoint is one measurement of W5: messages between two ends in memory, no socket and no goroutine.
@@ -44,7 +45,8 @@ type memoryWay struct {
 var w5Ways = []memoryWay{
 	{"kcp-go, turbo", kcpEnds},
 	{"bunchnet: a reliable bunch", plainEnds},
-	{"the same with a repair symbol a packet", codedEnds},
+	{"the same, five packets under way", delayedEnds(netconn.Coding{})},
+	{"and a repair symbol in each", delayedEnds(netconn.Coding{Repairs: 1})},
 	{"the same over netcode", sealedEnds},
 	{"netcode alone: seal, open", netcodeEnds},
 	{"channel/message: an ordered message", queueEnds},

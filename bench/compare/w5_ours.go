@@ -89,10 +89,25 @@ func plainEnds(m *memoryEnds) error {
 	return e.bunches(lower{send: e.direct}, netconn.Coding{})
 }
 
-// codedEnds has a repair symbol in each packet, over the packets in flight: one or two here.
-func codedEnds(m *memoryEnds) error {
-	e := &connEnds{m: m}
-	return e.bunches(lower{send: e.direct}, netconn.Coding{Repairs: 1})
+// w5Flight is the packets under way where they aren't at the other end at once.
+const w5Flight = 5
+
+// delayedEnds has w5Flight packets of each end under way, which the symbols of coding cover.
+func delayedEnds(coding netconn.Coding) func(m *memoryEnds) error {
+	return func(m *memoryEnds) error {
+		e := &connEnds{m: m}
+		var under [2][w5Flight][]byte
+		var sent [2]int
+		at := func(i int) *[]byte { return &under[i][sent[i]%w5Flight] }
+		return e.bunches(lower{send: func(i int, p []byte) {
+			m.wire += len(p)
+			if old := *at(i); len(old) > 0 {
+				e.receive(1-i, old)
+			}
+			*at(i) = append((*at(i))[:0], p...)
+			sent[i]++
+		}}, coding)
+	}
 }
 
 func sealedEnds(m *memoryEnds) error {
