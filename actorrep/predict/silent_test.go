@@ -182,3 +182,20 @@ func TestSilentMember(t *testing.T) {
 		require.Empty(t, s.agree(watcher))
 	}
 }
+
+// TestMembersInALongFrame: in a frame of many ticks, also after a pause, a group's member is simulated in each, whether it has no player, has had one since before, or
+// has one since the end of the frame.
+func TestMembersInALongFrame(t *testing.T) {
+	s := newRink(t, 1, netsim.Settings{}, predict.GroupConfig{})
+	l := s.join()
+	nobodys, silent, later := s.skate(nil, vec{-4, 0}), s.skate(l, vec{0, 0}), s.skate(nil, vec{4, 0})
+	for i, at := range []time.Duration{0, 500 * time.Millisecond, time.Second, 10 * time.Second} {
+		if i == 2 {
+			require.NoError(t, s.skaters.Possess(later, l.Peer, at))
+		}
+		require.NoError(t, s.group.Tick(at))
+		require.EqualValues(t, []uint32{0, 30, 60, 124}[i], nobodys.Ticks)
+		require.Equal(t, nobodys.Ticks, silent.Ticks, "%v", at)
+		require.Equal(t, nobodys.Ticks, later.Ticks, "%v", at)
+	}
+}

@@ -37,7 +37,8 @@ type Config[P any] struct {
 
 	// New returns the player for a new connection. Required.
 	New func(c *driver.Conn) P
-	// Rejoin is called when a player has a new connection. Usually Away was called before. It wasn't if the new connection replaces one
+	// Rejoin is called when a player has a new connection. Give him his actors again: with package actorrep by SetOwner, with actorrep/predict by
+	// Possess, for the Peer of the new connection. Usually Away was called before. It wasn't if the new connection replaces one
 	// that is still open, on links other than Netcode: then drop the former connection here. May be nil.
 	Rejoin func(c *driver.Conn, p P)
 	// Away is called when a player's connection has ended and the player is kept. May be nil.
