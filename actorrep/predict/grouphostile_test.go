@@ -157,6 +157,7 @@ func TestGroupHostileStates(t *testing.T) {
 			w.WriteBool(true)
 		},
 		"input":       func(w *bitio.Writer) { states(w, tick, true, g.members, same, driven, aim{X: math.NaN()}) },
+		"how":         func(w *bitio.Writer) { states(w, tick, true, g.members, same, yours+1, aim{}) },
 		"tick 0":      func(w *bitio.Writer) { states(w, 0, true, g.members, same, coasting, aim{}) },
 		"tick of all": func(w *bitio.Writer) { states(w, math.MaxUint64, true, g.members, same, coasting, aim{}) },
 		"cut": func(w *bitio.Writer) {
