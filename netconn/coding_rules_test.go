@@ -256,3 +256,30 @@ func TestHelloLeavesRoom(t *testing.T) {
 	_, ok := coding.Hello(p[9:])
 	require.True(t, ok)
 }
+
+// TestLastPacketIsCovered: the last packet before a pause is repaired by a symbol in a packet of its own, and so is a full one at once.
+func TestLastPacketIsCovered(t *testing.T) {
+	for _, size := range []int{3, 900} {
+		h := codingHand(t)
+		h.begun()
+		c, server := h.conns[0], h.conns[1]
+		c.coder.credit, c.coder.uncovered = 0, 0
+		h.sent[0] = nil
+		_, err := h.chs[0].SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+		c.FlushWritten(h.now)
+		require.EqualValues(t, 1, c.coder.credit+float64(len(h.sent[0])-1), "of one packet")
+		if size == 3 {
+			require.Len(t, h.sent[0], 1)
+			h.now += tailRepair
+			at, ok := c.NextDeadline()
+			require.True(t, ok)
+			require.LessOrEqual(t, at, h.now)
+			c.Tick(h.now)
+		}
+		require.Len(t, h.sent[0], 2)
+		before := server.Counters.Repaired
+		h.give(0, h.sent[0][1]) // the first is lost
+		require.Equal(t, before+1, server.Counters.Repaired, "%d bytes", size)
+	}
+}
