@@ -1,6 +1,7 @@
 package actorrep_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -291,4 +292,96 @@ func TestPendingCallCap(t *testing.T) {
 		require.ErrorIs(t, l.Failed[0], actorrep.ErrCallsPending)
 		require.ErrorContains(t, l.Failed[0], "1 were dropped")
 	}
+}
+
+// TestWaitingCallCaps: 64 multicasts of an actor wait for its first Step, and 64 calls with Coalesce, of which one more takes the place of the
+// oldest; a client's that wait for room are sent as it comes.
+func TestWaitingCallCaps(t *testing.T) {
+	var ran []uint8
+	heard := func(c actorrep.Call, _ *bell, n uint8) error {
+		if !c.World.IsServer() {
+			ran = append(ran, n)
+		}
+		return nil
+	}
+	asked := 0
+	shout := actorrep.MulticastRPC(heard, actorrep.Reliable)
+	newest := actorrep.ClientRPC(heard, actorrep.Reliable, actorrep.OnOverflow(actorrep.Coalesce))
+	ask := actorrep.ServerRPC(func(actorrep.Call, *bell, [900]uint8) error { asked++; return nil }, actorrep.Reliable, actorrep.OnOverflow(actorrep.DropOldest))
+	w := newWorld(t, 3, netsim.Settings{}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("bell", (*bell)(nil), actorrep.RPCs{"Shout": shout, "Newest": newest, "Ask": ask}))
+	})
+	l := w.join()
+	b := &bell{}
+	b.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(b))
+	for i := range uint8(actorrep.MaxWaitingCalls) {
+		require.NoError(t, shout.Call(b, i))
+	}
+	require.ErrorIs(t, shout.Call(b, 99), actorrep.ErrFull)
+	w.Await("the shouts", w.Step, func() bool { return len(ran) >= actorrep.MaxWaitingCalls })
+	for range 5 {
+		w.Step()
+	}
+	require.Len(t, ran, actorrep.MaxWaitingCalls)
+	ran = nil
+	for i := range uint8(actorrep.MaxWaitingCalls + 1) {
+		require.NoError(t, newest.Call(b, i))
+	}
+	for range 5 {
+		w.Step()
+	}
+	require.Len(t, ran, actorrep.MaxWaitingCalls)
+	require.EqualValues(t, 1, ran[0])
+	require.EqualValues(t, actorrep.MaxWaitingCalls, ran[actorrep.MaxWaitingCalls-1])
+	w.ReliableBuffer = 16
+	l = w.join()
+	b.SetOwner(l.Peer)
+	w.Await("the bell", w.Step, func() bool { return l.World.Find(b.GUID()) != nil })
+	m := l.World.Find(b.GUID()).(*bell)
+	for range 40 {
+		require.NoError(t, ask.Call(m, [900]uint8{}))
+	}
+	for range 30 {
+		w.Step()
+	}
+	require.Equal(t, 40, asked)
+}
+
+// TestCallsThatFail: what a procedure returns is counted and told where it ran, and of a call that ran its client isn't told that it may not have.
+func TestCallsThatFail(t *testing.T) {
+	failure := errors.New("it failed")
+	up := actorrep.ServerRPC(func(actorrep.Call, *bell, uint8) error { return failure }, actorrep.Reliable)
+	down := actorrep.ClientRPC(func(actorrep.Call, *bell, uint8) error { return failure }, actorrep.Reliable)
+	register := func(w *actorrep.World) error {
+		return w.Register("bell", (*bell)(nil), actorrep.RPCs{"Up": up, "Down": down})
+	}
+	var failed []error
+	w := rig.New(t, 3, netsim.Settings{}, actorrep.Config{RelevantTimeout: -1, Failed: func(err error) { failed = append(failed, err) }}, register)
+	l := w.JoinOther(register)
+	b := &bell{}
+	b.SetOwner(l.Peer)
+	require.NoError(t, w.Server.Spawn(b))
+	w.Await("bell", w.Step, func() bool { return l.World.Find(b.GUID()) != nil })
+	require.NoError(t, up.Call(l.World.Find(b.GUID()).(*bell), 1))
+	require.NoError(t, down.Call(b, 1))
+	for range 10 {
+		w.Step()
+	}
+	require.Len(t, failed, 1)
+	require.ErrorIs(t, failed[0], failure)
+	require.EqualValues(t, 1, w.Server.Counters.CallErrors)
+	require.Len(t, l.Failed, 1)
+	require.ErrorIs(t, l.Failed[0], failure)
+	require.EqualValues(t, 1, l.World.Counters.CallErrors)
+	require.NoError(t, b.SetDormant(true))
+	for range 10 {
+		w.Step()
+	}
+	require.NoError(t, w.Server.Destroy(b))
+	for range 10 {
+		w.Step()
+	}
+	require.Nil(t, l.World.Find(b.GUID()))
+	require.Len(t, l.Failed, 1, "the call was acked")
 }

@@ -171,6 +171,7 @@ func TestLentMemory(t *testing.T) {
 	mem.Keep() // the strings were in two pieces
 	*got = value{}
 	read()
+	require.Equal(t, []int{2, 3}, []int{cap(got.L), cap(got.B)}, "who appends gets other memory")
 	kept := *got
 	mem.Keep()
 	require.GreaterOrEqual(t, mem.Size(), 103+4)
@@ -224,4 +225,54 @@ func TestGroupSchema(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+}
+
+// TestBuildInside: groups of connections hold for all of a field, unexported fields are no parameters, and errors within pointers and slices
+// are errors.
+func TestBuildInside(t *testing.T) {
+	l, err := Build(reflect.TypeFor[struct {
+		A uint8 `net:"group=red"`
+		B struct {
+			C uint8
+			S string
+		} `net:"group=blue"`
+		D uint8 `net:""`
+		E bool  `net:"group=red"`
+	}]())
+	require.NoError(t, err)
+	want := map[string]Mask{}
+	for i := range l.Units {
+		if group := map[byte]string{'A': "red", 'B': "blue", 'E': "red"}[l.Units[i].Path[0]]; group != "" {
+			want[group] |= 1 << i
+		}
+	}
+	require.Len(t, l.Units, 5)
+	require.Equal(t, want, l.NetGroups)
+	v, err := BuildValue(reflect.TypeFor[struct {
+		A uint8
+		b string
+		C bool
+	}]())
+	require.NoError(t, err)
+	require.Len(t, v.Units, 2)
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[struct {
+			P *struct {
+				X chan int `net:""`
+			} `net:""`
+		}](),
+		reflect.TypeFor[struct {
+			L []struct {
+				X chan int `net:""`
+			} `net:""`
+		}](),
+		reflect.TypeFor[struct {
+			A [2]struct {
+				X chan int `net:""`
+			} `net:""`
+		}](),
+	} {
+		_, err := Build(typ)
+		require.ErrorIs(t, err, ErrKind, "%v", typ)
+	}
 }
