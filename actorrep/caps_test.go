@@ -237,7 +237,7 @@ func TestCallCaps(t *testing.T) {
 		if i < 8 {
 			require.NoError(t, err)
 		} else {
-			require.ErrorIs(t, err, actorrep.ErrFull, "%d", i)
+			require.ErrorIs(t, err, actorrep.ErrSaturated, "%d", i)
 		}
 	}
 	w.Step()
@@ -245,7 +245,7 @@ func TestCallCaps(t *testing.T) {
 	require.Equal(t, []uint8{0, 1, 2, 3, 4, 5, 6, 7}, ran)
 	require.NoError(t, loose[0].Call(b, 1))
 	require.NoError(t, loose[0].Call(b, 2))
-	require.ErrorIs(t, loose[0].Call(b, 3), actorrep.ErrFull)
+	require.ErrorIs(t, loose[0].Call(b, 3), actorrep.ErrSaturated)
 	ran = nil
 	for i := range uint8(actorrep.MaxWaitingCalls + 1) {
 		err := firm.Call(b, i)

@@ -111,7 +111,10 @@ func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) e
 		if !m.ch.Conn().IsNetReady() {
 			return ErrSaturated
 		}
-		return m.send(k)
+		if err = m.send(k); errors.Is(err, channel.ErrNotSent) {
+			return ErrSaturated
+		}
+		return err
 	}
 	return m.queue(k)
 }

@@ -285,12 +285,30 @@ func TestUnreliableCalls(t *testing.T) {
 	for range 200 {
 		require.NoError(t, wave.Call(m[0], 1))
 		if err := whisper.Call(s, 1); err != nil {
-			require.ErrorIs(t, err, actorrep.ErrFull)
+			require.ErrorIs(t, err, actorrep.ErrSaturated)
 		}
 		w.Step()
 	}
 	require.InDelta(t, 100, s.took, 40)
 	require.InDelta(t, 100, m[0].took, 40)
+}
+
+// TestUnreliableCallsWithoutRoom: an unreliable call that there is no room for, because nothing is acked or the line is slow, is refused with ErrSaturated at both ends.
+func TestUnreliableCallsWithoutRoom(t *testing.T) {
+	w, s, m := soldiers(t, netsim.Settings{}, 1)
+	require.NoError(t, w.Lines[0].Down.Set(netsim.Settings{Loss: 100}))
+	refused := [2]int{}
+	for range 1200 {
+		for i, err := range [2]error{wave.Call(m[0], 1), errors.Join(whisper.Call(s, 1), whisper.Call(s, 2), whisper.Call(s, 3))} {
+			if err != nil {
+				require.Equal(t, actorrep.ErrSaturated.Error(), err.Error())
+				refused[i]++
+			}
+		}
+		w.Step()
+	}
+	require.NotZero(t, refused[0])
+	require.NotZero(t, refused[1])
 }
 
 func TestTearOff(t *testing.T) {

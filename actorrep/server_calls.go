@@ -37,10 +37,8 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 	switch {
 	case v.state != open:
 		return ErrNotThere
-	case p.out.budget() <= 0:
+	case p.out.budget() <= 0 || !v.mention(c):
 		return ErrSaturated
-	case !v.mention(c):
-		return ErrFull
 	}
 	return nil
 }
