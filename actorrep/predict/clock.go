@@ -43,6 +43,8 @@ const (
 type clock struct {
 	follower *netclock.Follower
 	ahead    time.Duration // target: shared time minus local time
+	since    time.Duration // local time at which it was that
+	trend    float64       // how it grows from then on
 	ticks    [keptTicks]madeTick
 	needs    [keptTimings]need
 	n        int     // number of needs so far
@@ -64,10 +66,11 @@ type madeTick struct{ at, local, shared time.Duration }
 // are as old as the pause, and newer ones follow: until an input has arrived in time, the clock can't be behind what the server has reached.
 func (k *clock) begin(now, reached, roundTrip, step time.Duration) {
 	k.step = step
-	if off := now + k.ahead - reached; k.follower == nil || off < -strange || off > strange || off < 0 && !k.inTime {
+	if off := k.target(now) - reached; k.follower == nil || off < -strange || off > strange || off < 0 && !k.inTime {
 		k.forget()
 		k.newest = 0
-		k.restart(reached + min(2*roundTrip, longestGuess) + startAhead - now)
+		k.ahead, k.since, k.trend = reached+min(2*roundTrip, longestGuess)+startAhead-now, now, 0
+		k.restart()
 	}
 }
 
@@ -77,9 +80,13 @@ func (k *clock) forget() {
 	k.ticks = [keptTicks]madeTick{}
 }
 
+// target is what the shared time should be at a local time.
+func (k *clock) target(now time.Duration) time.Duration {
+	return now + k.ahead + time.Duration(k.trend*float64(now-k.since))
+}
+
 // restart makes the time jump.
-func (k *clock) restart(ahead time.Duration) {
-	k.ahead = ahead
+func (k *clock) restart() {
 	k.follower, _ = netclock.NewFollower(netclock.FollowerConfig{}) // its defaults are right: 5 %, and a jump from a second on
 }
 
@@ -95,7 +102,7 @@ func (k *clock) advance(now time.Duration) time.Duration {
 		k.frame += (dt - k.frame) / 8
 	}
 	k.local = now
-	return k.follower.Advance(now, now+k.ahead)
+	return k.follower.Advance(now, k.target(now))
 }
 
 // made notes when a tick was made, in local and shared time.
@@ -129,14 +136,14 @@ func (k *clock) hear(t timing, reached time.Duration) {
 	if k.n++; k.n%driftEvery == 0 && k.n >= keptTimings/2 {
 		k.measureDrift()
 	}
-	drift := k.drift
-	if math.Abs(drift) < minDrift {
-		drift = 0
+	k.since, k.trend = m.local, k.drift
+	if math.Abs(k.trend) < minDrift {
+		k.trend = 0
 	}
 	var worst [rank]need // of different ticks
 	n := 0
 	for _, d := range k.needs[:min(k.n, keptTimings)] {
-		d.ahead += time.Duration(drift * float64(m.local-d.local))
+		d.ahead += time.Duration(k.trend * float64(m.local-d.local))
 		if slices.ContainsFunc(worst[:n], func(w need) bool { return w.at == d.at }) {
 			continue
 		}
@@ -152,7 +159,7 @@ func (k *clock) hear(t timing, reached time.Duration) {
 	}
 	k.ahead = worst[n-1].ahead
 	if k.inTime = k.inTime || t.early >= 0; !k.inTime || early {
-		k.restart(k.ahead) // the first guess was too small, or much too large
+		k.restart() // the first guess was too small, or much too large
 	}
 }
 

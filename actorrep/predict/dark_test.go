@@ -129,3 +129,25 @@ func TestFramesOfASecond(t *testing.T) {
 		require.Less(t, most, 6.0, who)
 	}
 }
+
+// TestWrongClockInTheDark: a client whose clock runs 1 % fast or slow, and which knows that, is in step one second after it heard nothing for 20 s, in which the clocks have
+// come 200 ms apart.
+func TestWrongClockInTheDark(t *testing.T) {
+	for _, clock := range []float64{0.99, 1.01} {
+		for seed := range seeds(5) {
+			path := netsim.Settings{Lag: 100 * time.Millisecond, LagVariance: 25 * time.Millisecond, Loss: 5}
+			s := newCourse(t, uint64(seed), path)
+			s.clock = clock
+			s.run(30 * time.Second)
+			for _, l := range []*netsim.Link{s.line.Up, s.line.Down} {
+				require.NoError(t, l.Set(netsim.Settings{Loss: 100}))
+			}
+			s.run(20 * time.Second)
+			for _, l := range []*netsim.Link{s.line.Up, s.line.Down} {
+				require.NoError(t, l.Set(path))
+			}
+			s.run(time.Second)
+			s.isInStep(2*time.Second, 10, 300*time.Millisecond, "clock %v, seed %d", clock, seed)
+		}
+	}
+}

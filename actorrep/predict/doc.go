@@ -53,7 +53,7 @@
 // The simulation runs in ticks of 1/Rate seconds, whose times are the same at both ends. Frames and messages have rates of their own. The server
 // simulates a tick of all actors before the next tick, each with its player's input for that tick. The client's ticks run ahead of the
 // server's, so that an input arrives just before its tick. The server says how early inputs arrive, and the client's clock adapts by
-// running up to 5 % faster or slower.
+// running up to 5 % faster or slower. While it hears nothing it goes on with the drift between both clocks that it has measured.
 //
 // When an input hasn't arrived, the tick is simulated with the last one and the player is corrected; Counters.Server.Missed counts
 // these. Before the first input, and when none has arrived for MaxForced, it is simulated with the zero input, which should be that of a player who does nothing;

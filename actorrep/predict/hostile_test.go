@@ -213,7 +213,7 @@ func TestLeadsGainNothing(t *testing.T) {
 			r.Step()
 			client.clock.ahead += ahead
 			if ahead != 0 {
-				client.clock.restart(client.clock.ahead)
+				client.clock.restart()
 			}
 			require.NoError(t, client.Tick(r.Now))
 			client.clock.ahead -= ahead
