@@ -10,6 +10,7 @@ import (
 var (
 	baseOf       = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
 	watch        = bridge.Watch.(func(w *actorrep.World, due func() bool, err error))
+	report       = bridge.Report.(func(w *actorrep.World, err error))
 	setWaited    = bridge.SetWaited.(func(p *actorrep.Peer, d time.Duration))
 	beforeValues = bridge.BeforeValues.(func(w *actorrep.World, f func(a actorrep.Actor)))
 )

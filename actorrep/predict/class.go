@@ -29,7 +29,7 @@ type Mover[I any] interface {
 type Config[A Mover[I], I any] struct {
 	// Input returns the player's current input, for actors of this end's player: a client's, or World.Local. It is
 	// called once for each tick. A client without it predicts nothing, and its World's Failed gets ErrNoInput. An input
-	// that isn't finite counts as the zero input.
+	// that isn't finite counts as the zero input; the World's Failed gets ErrInput the first time.
 	Input func(a A) I
 	// Group is the actors that this class's actors collide with and are predicted with; see "Groups". Rate and
 	// MaxCatchUp are then the group's. Default: each actor is predicted alone.
@@ -60,6 +60,7 @@ var (
 	ErrGrouped    = errors.New("predict: the class belongs to a group; call Group.Tick")
 	ErrNoGroup    = errors.New("predict: the class belongs to no group; give it one as Config.Group")
 	ErrNoInput    = errors.New("predict: a player of this end needs Config.Input")
+	ErrInput      = errors.New("predict: Config.Input returned a number that isn't finite")
 	// ErrManyPossessed is Possess's error above 16 actors of a class for one player.
 	ErrManyPossessed = fmt.Errorf("predict: a player possesses %d actors of a class at most", maxPossessed)
 )
@@ -103,6 +104,7 @@ type Class[A Mover[I], I any] struct {
 	strange uint64
 	hitches uint64
 	told    bool  // what was wrong with a server's message
+	strayed bool  // Config.Input returned what isn't finite
 	ticked  bool  // Tick was called
 	number  uint8 // of the newest possession
 
@@ -268,7 +270,11 @@ func (c *Class[A, I]) sample(a A) (in I) {
 	c.codec.WriteValue(&c.w, unsafe.Pointer(&c.given))
 	c.r.Reset(c.w.Bytes(), c.w.Len())
 	if c.readInput(&c.r, &c.read); c.w.Err() != nil || c.r.Err() != nil {
-		return in // not finite
+		if !c.strayed {
+			c.strayed = true
+			report(c.world, fmt.Errorf("%w: of %T: %+v; the zero input is taken instead", ErrInput, a, c.given))
+		}
+		return in
 	}
 	return c.read
 }
@@ -366,6 +372,8 @@ func (c *Class[A, I]) Explain(a A) string {
 		return "not spawned"
 	case (p == nil || !c.holds(p)) && c.world.IsServer():
 		return "nobody possesses it: call Possess, also for a player who is back with another connection"
+	case (p == nil || !c.holds(p)) && b.IsOwned() && c.cfg.Input == nil:
+		return ErrNoInput.Error()
 	case (p == nil || !c.holds(p)) && b.IsOwned():
 		return "owned, not possessed: the server hasn't called Possess, or its first state is on its way"
 	case p == nil || !c.holds(p):

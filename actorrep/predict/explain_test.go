@@ -1,6 +1,7 @@
 package predict_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -121,4 +122,41 @@ func TestExplain(t *testing.T) {
 	s.Server.RemoveConn(l.Peer)
 	require.Equal(t, "the connection was removed", s.Server.Explain(l.Peer, r).Text)
 	require.Contains(t, s.class.Explain(r), "call Possess")
+}
+
+// TestStrayInput: an input that isn't finite is told once, at a client and for World.Local, and counts as the zero input; a client without Config.Input is told so by
+// Explain.
+func TestStrayInput(t *testing.T) {
+	var told []error
+	failed := actorrep.Config{Failed: func(err error) { told = append(told, err) }}
+	cfg := config{Input: func(*runner) keys { return keys{X: 1, Look: float32(math.NaN())} }}
+	s := &stage{clients: map[*actorrep.World]*runners{}, cfg: cfg}
+	s.Rig = rig.New(t, 1, netsim.Settings{}, failed, func(w *actorrep.World) (err error) {
+		s.class, err = predict.Register(w, "Runner", cfg)
+		return err
+	})
+	l := s.JoinOther(s.register)
+	r, host := &runner{}, &runner{}
+	require.NoError(t, s.Server.Spawn(r))
+	require.NoError(t, s.Server.Spawn(host))
+	require.NoError(t, s.class.Possess(r, l.Peer, s.Now))
+	require.NoError(t, s.class.Possess(host, s.Server.Local(), s.Now))
+	for range 60 {
+		s.step()
+	}
+	for _, list := range [][]error{told, l.Failed} {
+		require.Len(t, list, 1)
+		require.ErrorIs(t, list[0], predict.ErrInput)
+		require.ErrorContains(t, list[0], "runner: {X:1")
+	}
+	require.Zero(t, r.Pos.X+host.Pos.X)
+	s.cfg.Input = nil
+	silent, other := s.JoinOther(s.register), &runner{}
+	require.NoError(t, s.Server.Spawn(other))
+	require.NoError(t, s.class.Possess(other, silent.Peer, s.Now))
+	for range 60 {
+		s.step()
+	}
+	require.ErrorIs(t, silent.Failed[0], predict.ErrNoInput)
+	require.Equal(t, predict.ErrNoInput.Error(), s.clients[silent.World].Explain(own(silent.World)))
 }
