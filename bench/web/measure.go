@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -23,7 +24,10 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/web/webtest"
 )
 
-const patience = 3 * time.Minute // beside the time of measuring
+const (
+	patience  = 3 * time.Minute // beside the time of measuring
+	loadTries = 5
+)
 
 var page = template.Must(template.New("").Parse(`<!doctype html><title>echo</title><link rel="icon" href="data:,">
 <script src="/wasm_exec.js"></script>
@@ -175,7 +179,17 @@ func inTab(browser context.Context, url string) ([]float64, error) {
 	tab, stop := chromedp.NewContext(browser)
 	defer stop()
 	var text string
-	if err := chromedp.Run(tab, chromedp.Navigate(url), chromedp.Poll("globalThis.result", &text, chromedp.WithPollingTimeout(0), chromedp.WithPollingInterval(time.Second))); err != nil {
+	load := chromedp.Run(tab, chromedp.Navigate(url))
+	for range loadTries {
+		if load == nil || !strings.Contains(load.Error(), "ERR_NETWORK_CHANGED") { // the browser heard late of its namespace's devices
+			break
+		}
+		load = chromedp.Run(tab, chromedp.Navigate(url))
+	}
+	if load != nil {
+		return nil, load
+	}
+	if err := chromedp.Run(tab, chromedp.Poll("globalThis.result", &text, chromedp.WithPollingTimeout(0), chromedp.WithPollingInterval(time.Second))); err != nil {
 		return nil, err
 	}
 	var r struct {

@@ -73,6 +73,9 @@ func (e *end) enter(addr string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return err
 	}
+	for _, device := range []string{"all", "default"} { // addresses of IPv6 come a second later, and a browser then drops what it loads
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+device+"/disable_ipv6", []byte("1"), 0o644)
+	}
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
