@@ -38,22 +38,25 @@ const (
 
 // Errors of checkpoints.
 var (
-	// ErrCheckpoint is bytes that are no checkpoint of these classes.
+	// ErrCheckpoint is wrapped by Restore's errors: the bytes aren't a checkpoint of a world with these classes.
 	ErrCheckpoint = errors.New("migrate: not a checkpoint of this game")
-	// ErrLarge is a checkpoint over HostConfig.MaxCheckpoint; none is sent.
+	// ErrLarge: a checkpoint is larger than MaxCheckpoint, or has more than 65536 actors or 4 MiB for one. It isn't sent.
 	ErrLarge = errors.New("migrate: the checkpoint is larger than MaxCheckpoint")
 )
 
-// Save appends what the game keeps of an actor beside its replicated fields, such as whose it is, or of the game as a whole when a is nil.
+// Save appends to dst what the game stores of an actor besides its replicated fields, such as its owner. For a nil actor it
+// appends what the game stores as a whole.
 type Save func(a actorrep.Actor, dst []byte) []byte
 
-// Load gets that back, for each actor when all are spawned, in the order in which they were, and last with a nil actor. data is the caller's.
+// Load gets what Save appended: for each actor, in the order in which they were spawned, when all are; and last for a nil
+// actor. data is valid as long as the checkpoint isn't changed.
 type Load func(a actorrep.Actor, data []byte) error
 
-// Checkpoint appends all actors of a server's world to dst: the values of all replicated fields, whoever is to see them, in the form in which they are
-// sent, so numbers in steps of their q=; their ids, components, dormancy, cull distance and priority; and what save gives. Owners, update frequencies,
-// groups and what SetActive said are the game's to say again, and actors that were torn off aren't in it. It takes as long as opening
-// all actors for one client.
+// Checkpoint appends the state of a server's world to dst: each actor's id, components, dormancy, cull distance, priority and
+// replicated fields, and what save appends; save may be nil. Fields are included whoever may see them, as they are sent:
+// numbers in steps of their q=. Not included are owners, update frequencies, groups and what SetActive set: the game must set
+// these again. Actors that were torn off aren't included either. It takes as long as opening all actors for one client.
+// Errors: actorrep.ErrClient, ErrLarge.
 func Checkpoint(dst []byte, w *actorrep.World, save Save) ([]byte, error) {
 	if !w.IsServer() {
 		return dst, actorrep.ErrClient
@@ -149,9 +152,10 @@ func appendBits(dst []byte, w *bitio.Writer) []byte {
 	return append(binary.AppendUvarint(dst, uint64(w.Len())), w.Bytes()...)
 }
 
-// Restore spawns the actors of a checkpoint in a server's world that has none of their ids, with their ids, and then gives load what the game kept. It
-// returns the time of the world that the checkpoint is of. On an error nothing is spawned, but for one of load's. What it makes
-// of n bytes is at most 65536 actors, and at most one for each 14 bytes.
+// Restore spawns the actors of a checkpoint, with their ids, in a server's world that has none of these ids. Then it calls load,
+// which may be nil, with what Save appended. at is the time of the checkpoint's world. When data is bad the error wraps
+// ErrCheckpoint, and nothing is spawned. An error of load is returned as it is; the actors stay. It spawns at most 65536
+// actors, and at most one for each 14 bytes of data.
 func Restore(w *actorrep.World, data []byte, load Load) (at time.Duration, err error) {
 	if !w.IsServer() {
 		return 0, actorrep.ErrClient
@@ -167,7 +171,7 @@ func Restore(w *actorrep.World, data []byte, load Load) (at time.Duration, err e
 			break
 		}
 		if _, twice := place[a.id]; twice || !a.id.Valid() || w.Find(a.id) != nil {
-			r.fail("the id %v twice", a.id)
+			r.fail("the id %v is invalid or already used", a.id)
 		}
 		if a.parentID != 0 {
 			p, ok := place[a.parentID]
@@ -251,7 +255,7 @@ func (r *reader) uvarint() uint64 {
 func (r *reader) count(most, bytes int) int {
 	n := r.uvarint()
 	if n > uint64(most) || n > uint64(len(r.data)/bytes) {
-		r.fail("%d of something", n)
+		r.fail("a count of %d, more than there is room for", n)
 		return 0
 	}
 	return int(n)
@@ -285,14 +289,14 @@ func (r *reader) bits() *bitio.Reader {
 // head reads what precedes the actors.
 func (r *reader) head(w *actorrep.World) (list []described, at time.Duration) {
 	if string(r.bytes(4)) != checkpointMagic {
-		r.fail("it begins with something else")
+		r.fail("it doesn't begin with %q", checkpointMagic)
 	}
 	if v := r.uvarint(); v != checkpointVersion {
-		r.fail("version %d", v)
+		r.fail("version %d, not %d", v, checkpointVersion)
 	}
 	now := r.uvarint()
 	if now > math.MaxInt64 {
-		r.fail("the time %d", now)
+		r.fail("the time %d is out of range", now)
 	}
 	own := map[string]bridge.Class{}
 	for _, c := range classes(w) {
@@ -333,10 +337,10 @@ func (r *reader) actor(list []described) (a restored) {
 	case r.err != nil:
 		return a
 	case class >= uint64(len(list)) || id > math.MaxUint32 || parent > math.MaxUint32 || flags > 7:
-		r.fail("an actor of class %d, %d in %d", class, id, parent)
+		r.fail("an actor with class %d, id %d, parent %d or flags %d out of range", class, id, parent, flags)
 		return a
 	case !(cull >= 0 && priority >= 0) || math.IsInf(float64(cull), 1) || math.IsInf(float64(priority), 1):
-		r.fail("a cull distance of %v, a priority of %v", cull, priority)
+		r.fail("a cull distance of %v or a priority of %v is out of range", cull, priority)
 		return a
 	}
 	c := &list[class]

@@ -15,32 +15,36 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// FollowerConfig is the settings of a Follower.
+// FollowerConfig configures a Follower.
 type FollowerConfig struct {
-	// Dial begins a dial of a successor, with a world of its own and with the follower's Channel among the Channels. Needed.
+	// Dial begins to dial a successor, with a new world, and with the follower's Channel among the driver's Channels. Needed.
 	Dial func(to Destination) (*driver.Driver, error)
-	// Host opens a server with the world of a checkpoint, its Host with the Succession, and ticks it until the Host's Err. An error means that this player
-	// doesn't. nil is a player who never hosts.
+	// Host opens a server with a world restored from s.Checkpoint, and returns a Host whose HostConfig has s. The game ticks
+	// that server until Host.Err isn't nil. An error means that this player doesn't host. nil: this player never hosts.
 	Host func(s Succession) (*Host, error)
-	// Port is where Host will listen, as others reach it; 0 for who never hosts. See SetPort.
+	// Port is the port at which others reach the server that Host opens; 0 for a player who never hosts. See SetPort.
 	Port uint16
-	// Moved tells that the game goes on with the connection of a driver that Dial gave, and whether that is to the server in this process. If it isn't and there
-	// is one, that has lost the game to another: close it. The driver before is the follower's to close. May be nil.
+	// Moved is called when the game continues on d, a driver that Dial returned. own reports whether d leads to the server in
+	// this process. When it doesn't and there is such a server, close that: another host has the game. The follower closes
+	// the previous driver. May be nil.
 	Moved func(d *driver.Driver, own bool)
-	// Silence is how long nothing was heard of the host when it counts as gone. Default 700 ms; a host must send more often, and be back from its
-	// hitches before.
+	// Silence is how long the host may be silent before it counts as gone. Default 700 ms. A host must send more often, and
+	// its hitches must be shorter.
 	Silence time.Duration
-	// Turn is how long after one candidate the next one opens its server, when nobody before it has answered. Default 300 ms.
+	// Turn is the time between the turns of two candidates: a candidate opens its server at its turn, when none before it has
+	// answered. Default 300 ms.
 	Turn time.Duration
-	// Wait is how long after the last one's turn all is begun again. Default 3 s. After three times the game is over.
+	// Wait is how long after the last candidate's turn the search begins again. Default 3 s. After three searches the game
+	// is over (ErrNobody), unless the old host is heard.
 	Wait time.Duration
-	// MaxCheckpoint bounds what a host may send, in bytes; twice that is held. Default 1 MiB.
+	// MaxCheckpoint bounds a checkpoint, in bytes; up to twice that is held. Default 1 MiB, at most 64 MiB. A host that sends
+	// a larger one is disconnected.
 	MaxCheckpoint int
 }
 
-// Destination is who is dialed.
+// Destination is the successor to dial.
 type Destination struct {
-	// Addr is where, Link has the token for there.
+	// Addr is its address. Link has the token for it.
 	Addr netip.AddrPort
 	Link driver.Netcode
 	// Own reports that it is the server in this process, which udp.WithLocal reaches.
@@ -49,33 +53,33 @@ type Destination struct {
 
 // Succession is what a player needs to become the host.
 type Succession struct {
-	// You is the player's id, Players those of all, without the old host's own.
+	// You is this player's id. Players are the ids of all players, except for the old host's own.
 	You     uint64
 	Players []uint64
-	// Link is for the server: the others' tokens are of its key.
+	// Link is for the server: it has the key of the others' tokens.
 	Link driver.Netcode
-	// Checkpoint is the last one that came whole, for Restore.
+	// Checkpoint is the last checkpoint that arrived whole, for Restore.
 	Checkpoint []byte
-	// Lost is how long before the last sign of the old host that was begun: what has happened since is lost.
+	// Lost is the time from the first bytes of Checkpoint to the last sign of the old host: what happened in it is lost.
 	Lost time.Duration
 
 	epoch      uint32
 	candidates []candidate // of the old host, in its order
 }
 
-// ErrNobody is a game without a host: no candidate has taken its place, or none with more than half of the players.
-var ErrNobody = errors.New("migrate: nobody goes on as the host")
+// ErrNobody: the game has no host. No candidate took over, or none with more than half of the players.
+var ErrNobody = errors.New("migrate: no candidate took over as the host")
 
-// FollowerCounters is what a Follower did.
+// FollowerCounters counts since NewFollower.
 type FollowerCounters struct {
-	Checkpoints                        uint64 // that came whole
-	Migrations, Cancelled, Dials, Held uint64 // Cancelled: the old host was heard again; Held: own servers begun
+	Checkpoints                        uint64 // that arrived whole
+	Migrations, Cancelled, Dials, Held uint64 // Cancelled: searches ended as the old host was heard again; Held: servers opened here
 	// Still is how long the last migration took, from the last sign of the old host to the new one's plan.
 	Still time.Duration
 }
 
-// Follower is a player's part: it keeps what the host gives for the succession, notices that the host has gone, and finds the
-// next one. Tick it as one would a driver, for it ticks the drivers that it has.
+// Follower is a player's part: it keeps what the host sends for the succession, notices when the host has gone, and finds the
+// next one. Tick it instead of the driver: it ticks the drivers that it has.
 type Follower struct {
 	Counters FollowerCounters
 
@@ -129,7 +133,7 @@ type parting struct {
 // partingTime is how long an old host that stands still may take to hear that this player has gone to another.
 const partingTime = 10 * time.Second
 
-// NewFollower returns one without a connection, or what is wrong with its settings.
+// NewFollower returns a Follower without a connection; see Follow. Errors wrap ErrConfig.
 func NewFollower(cfg FollowerConfig) (*Follower, error) {
 	if cfg.Dial == nil || cfg.Silence < 0 || cfg.Turn < 0 || cfg.Wait < 0 || cfg.MaxCheckpoint < 0 || cfg.MaxCheckpoint > mostCheckpoint {
 		return nil, fmt.Errorf("%w: Dial is needed, and Silence %v, Turn %v, Wait %v or MaxCheckpoint %d is out of range", ErrConfig, cfg.Silence, cfg.Turn, cfg.Wait, cfg.MaxCheckpoint)
@@ -139,13 +143,13 @@ func NewFollower(cfg FollowerConfig) (*Follower, error) {
 	return &Follower{cfg: cfg}, nil
 }
 
-// Channel is for the driver.Config of each dial.
+// Channel is the channel type to add to the driver.Config of each dial.
 func (f *Follower) Channel() channel.Type { return channel.Type{Name: name, ClientOpen: true} }
 
-// Follow gives it the connection to the first host, which it ticks from now on.
+// Follow sets the driver of the connection to the first host. The follower ticks it from then on.
 func (f *Follower) Follow(d *driver.Driver) { f.cur = &session{f: f, d: d} }
 
-// SetPort offers another port, or none.
+// SetPort changes FollowerConfig.Port; 0: this player doesn't host any more.
 func (f *Follower) SetPort(port uint16) {
 	f.cfg.Port = port
 	if f.cur != nil {
@@ -153,7 +157,7 @@ func (f *Follower) SetPort(port uint16) {
 	}
 }
 
-// Driver is that of the game's connection.
+// Driver is the driver of the game's connection; nil before Follow and after Close.
 func (f *Follower) Driver() *driver.Driver {
 	if f.cur == nil {
 		return nil
@@ -161,13 +165,13 @@ func (f *Follower) Driver() *driver.Driver {
 	return f.cur.d
 }
 
-// Migrating reports whether the host has gone and there is no other yet.
+// Migrating reports whether the host has gone, or has paused, and the next one is being looked for.
 func (f *Follower) Migrating() bool { return f.searching }
 
-// Err is why there is no game any more: ErrNobody, or how the host ended the connection.
+// Err is why the game is over: ErrNobody, or how the host ended the connection; nil while it isn't.
 func (f *Follower) Err() error { return f.err }
 
-// TickDispatch ticks the connections, and looks whether there is a host.
+// TickDispatch calls TickDispatch of its drivers, and checks whether the host is there.
 func (f *Follower) TickDispatch(now time.Time) {
 	if !f.tick.IsZero() {
 		f.now += min(max(now.Sub(f.tick), 0), time.Second) // as drivers count hitches
@@ -191,7 +195,7 @@ func (f *Follower) TickDispatch(now time.Time) {
 	}
 }
 
-// TickFlush lets them send what was written.
+// TickFlush calls TickFlush of its drivers.
 func (f *Follower) TickFlush(now time.Time) {
 	for s := range f.sessions {
 		if s.ch != nil && !s.told && !s.ch.Closing() { // after it is known whether this player counts there

@@ -19,58 +19,63 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// HostConfig is the settings of a Host. With a Clock alone it is that of the first host of a game whose link is Netcode.
+// HostConfig configures a Host. The first host of a game whose link is Netcode needs only Clock and ProtocolID.
 type HostConfig struct {
-	// Succession is what a Follower gave for this host; nil for the first.
+	// Succession is what FollowerConfig.Host got; nil for the first host of a game.
 	Succession *Succession
-	// ID is who a connection's player is, proven by the link or the login; 0 is nobody, who can't migrate. Default the ClientID of the Netcode link.
+	// ID returns the id of a connection's player, proven by the link or the login; 0 for a connection that can't migrate.
+	// Default the ClientID of the Netcode link.
 	ID func(c *driver.Conn) uint64
-	// Own reports whether a connection is of the host's own player, who goes with it. Default: after a succession the one with its id; else none.
+	// Own reports whether a connection is of the host's own player, who is gone when the host is. Default: none for the first
+	// host; for a successor, with Own or without, the player with Succession.You.
 	Own func(c *driver.Conn) bool
-	// Trust reports whether a player may be a candidate, and so know everything. Default all who offer to.
+	// Trust reports whether a player may be a candidate, and so get all of the game's state. Default: all who offer a port.
 	Trust func(c *driver.Conn) bool
-	// Addr is where others reach a player who offers a port. Default that port of the address that the player has here.
+	// Addr returns the address at which others reach a player who offers port. Default the player's address, with that port.
 	Addr func(c *driver.Conn, port uint16) netip.AddrPort
-	// Candidates is how many players get checkpoints. Default 3, at most 8.
+	// Candidates is how many players get checkpoints, 1 to 8. Default 3.
 	Candidates int
 	// Interval is the time between checkpoints. Default 1 s.
 	Interval time.Duration
-	// MaxCheckpoint bounds a checkpoint, in bytes. Default 1 MiB, at most 64 MiB; the followers' must be as much.
+	// MaxCheckpoint bounds a checkpoint, in bytes. Default 1 MiB, at most 64 MiB. The followers' must be at least as large.
 	MaxCheckpoint int
-	// Rate is how fast a candidate is sent checkpoints at most, in bytes a second. Default 256 KiB.
+	// Rate bounds the checkpoints and tokens sent to a player, in bytes a second. Default 256 KiB.
 	Rate int
-	// Save is what checkpoints have beside actors' fields. May be nil.
+	// Save appends what checkpoints have besides actors' fields. May be nil.
 	Save Save
-	// Silence is how long a player was not heard when it doesn't count any more. Default 700 ms, as a Follower's.
+	// Silence is how long a player may be silent before it counts as gone. Default 700 ms, as a Follower's.
 	Silence time.Duration
 	// Wait is how long a successor waits for more than half of the players. Default 3 s.
 	Wait time.Duration
 	// ProtocolID is that of the Netcode links.
 	ProtocolID uint64
-	// Clock is the time of day, by which tokens expire after a day, such as time.Now. Needed. Rand is the source of keys. Default crypto/rand.
+	// Clock is the time of day, such as time.Now. Needed: tokens expire after a day. Rand is the source of keys. Default
+	// crypto/rand.
 	Clock func() time.Time
 	Rand  io.Reader
-	// Failed is told why there is no checkpoint, ErrLarge. May be nil.
+	// Failed is called when a checkpoint, a key or tokens couldn't be made, as with ErrLarge; once until a checkpoint is made
+	// again. May be nil.
 	Failed func(err error)
 }
 
 // Errors of a host.
 var (
+	// ErrConfig is wrapped by errors about a HostConfig or FollowerConfig.
 	ErrConfig = errors.New("migrate: config")
-	// ErrMinority: more than half of the players didn't come to this successor.
+	// ErrMinority: within Wait no more than half of the players came to this successor.
 	ErrMinority = errors.New("migrate: too few players came to this host")
-	// ErrYielded: another host has taken the place.
-	ErrYielded = errors.New("migrate: another host goes on")
+	// ErrYielded: another host has taken over the game.
+	ErrYielded = errors.New("migrate: another host has taken over the game")
 )
 
-// HostCounters is what a Host did.
+// HostCounters counts since NewHost.
 type HostCounters struct {
-	Plans, Checkpoints, Delivered, Skipped uint64 // of checkpoints: made, sent whole, not begun as the one before was still being sent
+	Plans, Checkpoints, Delivered, Skipped uint64 // of checkpoints: made, sent whole, due while the one before was still being sent
 	Bytes                                  uint64 // of the last checkpoint
-	Stood                                  uint64 // times that it stood still
+	Stood                                  uint64 // times that it paused, since it heard less than half of the players
 }
 
-// Host is the part of who has the game's world. Step it each tick.
+// Host is the part of the machine that runs the game's server. Call Step each tick.
 type Host struct {
 	Counters HostCounters
 
@@ -160,7 +165,7 @@ func (h *Host) expect(s *Succession) {
 	}
 }
 
-// NewHost returns the host's part, or what is wrong with its settings.
+// NewHost returns the host's part. Errors: ErrConfig, or actorrep.ErrClient for a client's world.
 func NewHost(w *actorrep.World, cfg HostConfig) (*Host, error) {
 	if !w.IsServer() {
 		return nil, actorrep.ErrClient
@@ -197,7 +202,7 @@ func NewHost(w *actorrep.World, cfg HostConfig) (*Host, error) {
 	return h, nil
 }
 
-// Channel is for the driver.Config of the host's server.
+// Channel is the channel type to add to the driver.Config of the host's server.
 func (h *Host) Channel() channel.Type {
 	return channel.Type{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		conn := driver.ConnOf(ch)
@@ -210,10 +215,11 @@ func (h *Host) Channel() channel.Type {
 	}}
 }
 
-// Ready reports whether the game goes on here: let nothing of it happen while it is false.
+// Ready reports whether the game runs here. While it is false, pause the game: don't change its state.
 func (h *Host) Ready() bool { return h.took && h.standing && h.err == nil && h.leaving == stays }
 
-// Err is why this isn't the host any more, or never became it: ErrMinority, ErrYielded. Close the server then.
+// Err is why this isn't the host any more, or never became it: ErrMinority or ErrYielded; nil otherwise. Close the server
+// then.
 func (h *Host) Err() error { return h.err }
 
 // leaveTime is how long the candidates have for the last checkpoint, and all to hear of it; othersTime how long the others have when one has it.
@@ -222,9 +228,10 @@ const (
 	othersTime = 200 * time.Millisecond
 )
 
-// Leave ends the game here in order: it stands still, the candidates get a last checkpoint, and the players are told to go on without this host. Who has that
-// checkpoint comes first among the candidates; the others have 200 ms more for it. Step until Left reports true, then shut the server down. A successor that
-// isn't the host yet is done at once.
+// Leave ends the game here in order: the game pauses, the candidates get a last checkpoint, and the players are told to continue
+// without this host. The candidates that have that checkpoint come first in the list. When the first has it, the others get
+// 200 ms more. Call Step until Left reports true, then shut the server down. For a successor that isn't the host yet Left
+// reports true at once.
 func (h *Host) Leave() {
 	switch {
 	case h.leaving != stays:
@@ -237,10 +244,11 @@ func (h *Host) Leave() {
 	}
 }
 
-// Left reports whether what Leave began is done.
+// Left reports whether Leave is complete.
 func (h *Host) Left() bool { return h.leaving == left || h.leaving != stays && h.err != nil }
 
-// Step looks who is there, and sends what is due. Call it each tick, between World.Step and the driver's TickFlush.
+// Step checks which players are there, and sends what is due. Call it each tick, between World.Step and the driver's
+// TickFlush.
 func (h *Host) Step(now time.Duration) {
 	h.passed, h.now = max(now-h.now, 0), max(h.now, now)
 	h.day = h.cfg.Clock().Unix()

@@ -9,7 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// ReceivedBunch is the channel's: what the host tells.
+// ReceivedBunch implements channel.Handler: it takes the host's messages.
 func (s *session) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	r := read(in)
 	switch kind := r.uvarint(); kind {
@@ -26,7 +26,7 @@ func (s *session) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	case kindLeave:
 		s.leaves = true
 	default:
-		r.fail("of kind %d", kind)
+		r.fail("unknown kind %d", kind)
 	}
 	if err := r.done(); err != nil {
 		ch.Conn().Fail(err, false)
@@ -78,7 +78,7 @@ func (s *session) takeChunk(r *reader) {
 	case total > uint64(s.f.cfg.MaxCheckpoint):
 		r.err = fmt.Errorf("%w: %d bytes", ErrLarge, total)
 	case number != s.number || total != s.total || at != uint64(len(s.part)) || len(r.data) == 0 || at+uint64(len(r.data)) > total:
-		r.fail("a chunk at %d of %d", at, total)
+		r.fail("an unexpected chunk at byte %d of %d", at, total)
 	}
 	if r.err != nil {
 		return

@@ -99,13 +99,13 @@ func (r *reader) plan() (p plan) {
 	for range r.count(maxCandidates, 9) {
 		c := candidate{id: r.uint64()}
 		if err := c.addr.UnmarshalBinary(r.text()); err != nil || !c.addr.IsValid() || c.addr.Port() == 0 {
-			r.fail("a candidate's address")
+			r.fail("a candidate's address is malformed")
 		}
 		p.candidates = append(p.candidates, c)
 	}
 	key := r.text()
 	if len(key) > 0 && copy(p.key[:], key) != len(key) || len(key) > 0 && len(key) != len(p.key) || epoch>>32 != 0 {
-		r.fail("a key of %d bytes, epoch %d", len(key), epoch)
+		r.fail("a key of %d bytes or epoch %d is out of range", len(key), epoch)
 	}
 	return p
 }
@@ -120,7 +120,7 @@ func (r *reader) uint64() uint64 {
 func (r *reader) flag() bool {
 	b := r.bytes(1)
 	if b != nil && b[0] > 1 {
-		r.fail("a flag of %d", b[0])
+		r.fail("a flag of %d, not 0 or 1", b[0])
 	}
 	return b != nil && b[0] == 1
 }

@@ -1,8 +1,8 @@
-// Package spectate shows a running game to spectators with a delay, so that spectators can't tell players anything that helps them.
+// Package spectate shows a running game to spectators with a delay, so that what they tell players comes too late to help.
 //
 //	server                                                spectator
 //	Relay records the world, and keeps the recording      opens a channel, without becoming a player
-//	of the last Delay and two checkpoints
+//	of the last Delay, and back to two checkpoints before it
 //	  | the part older than Delay, from the last
 //	  | checkpoint in it on, with spare bandwidth     -->  Spectator plays it in a client's world
 //

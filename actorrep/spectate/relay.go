@@ -19,31 +19,34 @@ import (
 // recording without the blocks before that checkpoint, in reliable bunches.
 var name = bunch.Name{Index: 291}
 
-// RelayConfig is the settings of a Relay.
+// RelayConfig configures a Relay.
 type RelayConfig struct {
-	// Delay is how old what leaves is at least. Default 10 s.
+	// Delay is the least age of what spectators are sent. Default 10 s.
 	Delay time.Duration
-	// Checkpoints is the time between two: what a spectator who comes gets at once. Default 10 s.
+	// Checkpoints is the time between checkpoints. A new spectator begins with the last one. Default 10 s.
 	Checkpoints time.Duration
-	// MaxBytes bounds what is kept of the recording. Default 64 MiB. Beyond it the relay ends with ErrFull.
+	// MaxBytes bounds what is kept of the recording, in bytes. Default 64 MiB. Beyond it the recording ends with ErrFull.
 	MaxBytes int
-	// MaxSpectators bounds them; others are refused. Default 64.
+	// MaxSpectators bounds the spectators; more are refused with ErrCrowd. Default 64.
 	MaxSpectators int
-	// Allow reports whether a connection that has joined may watch. Default all, and so players too, who then see with the delay what isn't relevant to them.
+	// Allow reports whether a connection that has joined may watch. Default: all may. Players may too, so after Delay they
+	// can see what isn't relevant to them.
 	Allow func(c *driver.Conn) bool
-	// Rate is the recording's, frames a second. Default 10.
+	// Rate is the recording's, in frames a second. Default 10.
 	Rate float64
 }
 
 // Errors.
 var (
+	// ErrConfig is wrapped by NewRelay's and NewSpectator's errors.
 	ErrConfig = errors.New("spectate: config")
-	// ErrFull: what must be kept for Delay and two checkpoints is more than MaxBytes.
+	// ErrFull: the recording of Delay, back to two checkpoints before it, is larger than RelayConfig.MaxBytes.
 	ErrFull = errors.New("spectate: the recording of Delay is larger than MaxBytes")
-	// ErrSlow is why a spectator's connection ends that can't take what the game makes, or why one is refused: there are MaxSpectators.
-	ErrSlow  = errors.New("spectate: too slow to follow the game")
+	// ErrSlow ends a connection that is too slow for the recording.
+	ErrSlow = errors.New("spectate: too slow to follow the game")
+	// ErrCrowd ends a connection when there are MaxSpectators, or that opens the channel twice.
 	ErrCrowd = errors.New("spectate: too many spectators")
-	// ErrNotAllowed is why a connection ends that Allow refuses.
+	// ErrNotAllowed ends a connection that Allow refuses.
 	ErrNotAllowed = errors.New("spectate: not allowed to watch")
 )
 
@@ -88,7 +91,7 @@ type viewer struct {
 	gone  bool
 }
 
-// NewRelay begins to record a server's world.
+// NewRelay begins to record a server's world. Errors: ErrConfig, or replay.Record's.
 func NewRelay(w *actorrep.World, cfg RelayConfig) (*Relay, error) {
 	if cfg.Delay < 0 || cfg.Checkpoints < 0 || cfg.MaxBytes < 0 || cfg.MaxSpectators < 0 {
 		return nil, fmt.Errorf("%w: Delay %v, Checkpoints %v, MaxBytes %d and MaxSpectators %d must be positive, or 0 for the default", ErrConfig, cfg.Delay, cfg.Checkpoints, cfg.MaxBytes, cfg.MaxSpectators)
@@ -121,7 +124,7 @@ func (t tape) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Channel is for the driver.Config of the server.
+// Channel is the channel type to add to the driver.Config of the server.
 func (r *Relay) Channel() channel.Type {
 	return channel.Type{Name: name, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		conn := driver.ConnOf(ch)
@@ -142,16 +145,16 @@ func (r *Relay) Channel() channel.Type {
 	}}
 }
 
-// Spectators is how many there are.
+// Spectators is the number of spectators.
 func (r *Relay) Spectators() int { return len(r.viewer) }
 
-// Err is what ended the recording, such as ErrFull: spectators see what there was until then.
+// Err is why the recording ended, such as ErrFull, or nil. Spectators see what was recorded until then.
 func (r *Relay) Err() error { return r.err }
 
-// Close ends the recording. What isn't old enough yet leaves no more.
+// Close ends the recording. Step still sends what was recorded, as it becomes old enough.
 func (r *Relay) Close() error { return r.rec.Close() }
 
-// Step sends what is old enough. Call it each tick, between World.Step and the driver's TickFlush.
+// Step sends spectators what is old enough. Call it each tick, between World.Step and the driver's TickFlush.
 func (r *Relay) Step(now time.Duration) {
 	r.now = max(r.now, now)
 	if r.err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// ErrTooMuch is why a connection ends whose server sends more than MaxBytes ahead of what is played.
-var ErrTooMuch = errors.New("spectate: more than MaxBytes came ahead of what is played")
+// ErrTooMuch ends a connection whose server sends more than NewSpectator's maxBytes ahead of what is played.
+var ErrTooMuch = errors.New("spectate: the server sent more than maxBytes ahead of what is played")
 
 // Spectator is the client's part. It belongs to the goroutine of its world.
 type Spectator struct {
@@ -38,7 +38,7 @@ type window struct {
 
 func (w *window) size() int64 { return w.base + int64(len(w.data)) }
 
-// ReadAt is io.ReaderAt's.
+// ReadAt implements io.ReaderAt.
 func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	if at < w.base || at > w.size() {
 		return 0, io.EOF
@@ -50,19 +50,19 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// NewSpectator returns one for a client's world, whose classes are registered and which has no connection of its own. maxBytes bounds what came and
-// hasn't been played; 0 is 64 MiB.
+// NewSpectator returns a Spectator for a client's world with registered classes and without a connection. maxBytes bounds the
+// bytes received and not played yet; 0 is 64 MiB. The error is ErrConfig.
 func NewSpectator(w *actorrep.World, maxBytes int) (*Spectator, error) {
 	if w.IsServer() || maxBytes < 0 {
-		return nil, fmt.Errorf("%w: a Spectator needs a client's world, and a bound of %d bytes to be positive, or 0 for the default", ErrConfig, maxBytes)
+		return nil, fmt.Errorf("%w: a Spectator needs a client's world, and maxBytes, %d, must be positive, or 0 for the default", ErrConfig, maxBytes)
 	}
 	return &Spectator{world: w, max: cmp.Or(maxBytes, 64<<20)}, nil
 }
 
-// Channel is for the driver.Config of the dial.
+// Channel is the channel type to add to the driver.Config of the dial.
 func (s *Spectator) Channel() channel.Type { return channel.Type{Name: name, ClientOpen: true} }
 
-// Open asks a server for its game, when the connection has joined.
+// Open asks the server for its game. Call it when the connection has joined. The error is Conn.Open's or SendBunch's.
 func (s *Spectator) Open(c *driver.Conn) error {
 	ch, err := c.Open(name, &source{s: s})
 	if err == nil {
@@ -71,10 +71,10 @@ func (s *Spectator) Open(c *driver.Conn) error {
 	return err
 }
 
-// Playing reports whether there is something to see.
+// Playing reports whether the world shows the game.
 func (s *Spectator) Playing() bool { return s.plays }
 
-// Position is the recording's time that is shown.
+// Position is the recording's time that is shown; 0 before Playing.
 func (s *Spectator) Position() time.Duration {
 	if !s.plays {
 		return 0
@@ -82,8 +82,9 @@ func (s *Spectator) Position() time.Duration {
 	return s.r.Position()
 }
 
-// Step plays what has come, in step with now, and tells the game. When what has come is no recording, or damaged, it returns an error, and again each time. It plays faster, up to twice as fast, when it is more than 2.5 s behind that, as after
-// a time in which nothing came. Call it each tick, instead of World.Step.
+// Step plays what has arrived, up to now, in the world. When it is more than 2.5 s behind what has arrived, as after an
+// interruption, it plays faster, at most twice as fast. When what has arrived isn't a recording, or is damaged, Step returns
+// an error, from then on each time. Call it each tick, instead of World.Step.
 func (s *Spectator) Step(now time.Duration) error {
 	if s.err != nil {
 		return s.err

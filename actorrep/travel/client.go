@@ -8,14 +8,14 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 )
 
-// ErrHurry is given to the world's Config.Failed, once, when the server names new levels so often that load isn't called
-// for each.
+// ErrHurry is given to the world's Config.Failed, once, when the server changes the level so often that load isn't called
+// at once for each.
 var ErrHurry = errors.New("travel: the server changes the level more than once a second")
 
 // Client is the client's part. It belongs to its world's goroutine.
 type Client struct {
-	// Delayed counts levels for which load was called later, or not at all because a newer one came: it is called once a
-	// second at most, after the first four.
+	// Delayed counts levels for which load wasn't called at once, or not at all because a newer one came. After the first
+	// four in a row load is called once a second at most.
 	Delayed uint64
 
 	world *actorrep.World
@@ -37,7 +37,7 @@ const (
 )
 
 // NewClient returns the client's part. Step calls load with the name of each new level; load starts loading it.
-// NewClient registers the class of Level.
+// NewClient registers the class of Level. Errors wrap ErrConfig.
 func NewClient(w *actorrep.World, load func(m string)) (*Client, error) {
 	switch {
 	case w.IsServer():
@@ -97,15 +97,15 @@ func (c *Client) Step() {
 	}
 }
 
-// Ready says that a level is loaded; m is the name that load was given. Step tells the server, if the level is still the
-// newest: when load was called with another name since, Ready for the old one is ignored.
+// Ready says that a level is loaded; m is the name that load got. The next Step tells the server. When load was called with
+// another name since, Ready is ignored.
 func (c *Client) Ready(m string) {
 	if c.loading != 0 && m == c.told {
 		c.loaded = c.loading
 	}
 }
 
-// Map is the name that load was last given, and whether the game is ready for that level.
+// Map is the name that load last got, and whether Ready was called for that level; "" and false before the first.
 func (c *Client) Map() (m string, ready bool) {
 	return c.told, c.loaded == c.loading && c.loading != 0
 }

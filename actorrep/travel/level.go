@@ -12,7 +12,7 @@ import (
 // Level is the actor that names the server's current level. The package spawns it. Recordings have it too.
 type Level struct {
 	actorrep.Base
-	// Map is the name that To was given, Number how often To was called.
+	// Map is the name given to the last To. Number counts the calls of To.
 	Map    string `net:"cap=256"`
 	Number uint32 `net:""`
 	// Sum is a checksum of both. Under packet loss a client may get values that were set at different times; Sum detects

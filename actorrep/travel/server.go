@@ -12,11 +12,11 @@ import (
 
 // Config configures a Server.
 type Config struct {
-	// Stays reports whether an actor survives To, with its components. Clients see it even while they load. Default:
-	// none does.
+	// Stays reports whether an actor survives To, with its components. Clients see it even while they load. Default: no
+	// actor does.
 	Stays func(a actorrep.Actor) bool
-	// Timeout is how long a Server waits for all clients to be ready before it calls Arrived anyway, from the first Step
-	// after To. Default 30 s.
+	// Timeout is how long a Server waits for all clients to be ready, counted from the first Step after To. Then it calls
+	// Arrived anyway. Default 30 s.
 	Timeout time.Duration
 	// Late is called after Timeout for each client that isn't ready, in the order in which they were added. Such a
 	// client continues to see only what stays, until it is ready or the game ends its connection. If Late calls To, it
@@ -45,7 +45,7 @@ type traveler struct {
 	there uint32
 }
 
-// NewServer returns a Server without a level. It registers the class of Level.
+// NewServer returns a Server without a level. It registers the class of Level. Errors wrap ErrConfig.
 func NewServer(w *actorrep.World, cfg Config) (*Server, error) {
 	switch {
 	case !w.IsServer():
@@ -100,7 +100,8 @@ func (s *Server) stays(a actorrep.Actor) bool {
 	return a == actorrep.Actor(s.level) || s.cfg.Stays != nil && s.cfg.Stays(a)
 }
 
-// To destroys all actors except those that stay, and makes all clients load a level, which may be the current one again.
+// To destroys all actors except those that stay, and makes all clients load level m, which may be the current one. Errors:
+// ErrMap, or those of World.Spawn and World.Destroy.
 func (s *Server) To(m string) error {
 	if len(m) > MaxMap || !utf8.ValidString(m) {
 		return ErrMap

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// MaxPlayers is the most that fit the wire's masks.
+	// MaxPlayers is the most players of a game: they fit a mask of 64 bits.
 	MaxPlayers = 64
-	// MaxSpectators is the most besides MaxPlayers.
+	// MaxSpectators is the most spectators, besides the players.
 	MaxSpectators = 128
 	// MaxSetup bounds Host.SetSetup, in bytes.
 	MaxSetup = 64 << 10
@@ -28,20 +28,18 @@ const (
 	headerBytes = 96
 )
 
-// Transport takes packets for the other end, of at most Config.MaxPacket bytes; p is
-// valid until the call returns. Packets may get lost, doubled and reordered, unless the
-// Transport says otherwise, but never damaged or forged. An error means that p was not
-// taken; it is tried again later. Send must not call the Host or Peer back. A *link.Link is a
-// Transport as it is.
+// Transport sends packets of at most Config.MaxPacket bytes to the other end; p is valid until Send returns. It may lose,
+// double and reorder packets, but must not deliver damaged or forged ones. An error means that p was not
+// taken; the data is sent again later. Send must not call the Host or Peer. A *link.Link is a Transport.
 //
 // A Transport may have more methods, as OnChannel has:
 //
-//	Proven() bool    its peer is who it says and gets what is sent to it; without it the Host needs a Secret
-//	Reliable() bool  it delivers everything, in order, so that nothing is repeated; without it what isn't acked
-//	                 is sent again, which only costs bytes
+//	Proven() bool    its peer has proved who it is, and its address; without it the Host needs a Secret
+//	Reliable() bool  it delivers everything, in order, so nothing is repeated; without it what isn't acked
+//	                 is repeated, which costs bytes only
 //	Ready() bool     there is bandwidth for more than a packet in each TurnInterval; without it there always is
-//	MaxPacket() int  the largest packet that isn't split beneath, in bytes, or 0 while it isn't known; larger
-//	                 ones aren't sent, whatever Config.MaxPacket says
+//	MaxPacket() int  the largest packet in bytes that isn't fragmented below, or 0 while unknown; larger
+//	                 ones aren't sent, even when Config.MaxPacket allows them
 type Transport interface {
 	Send(now time.Duration, p []byte) error
 }
@@ -59,7 +57,7 @@ func packetLimit(t Transport, limit int) int {
 // checkTransport is an error when a turn's commands don't fit what t carries.
 func (c *Config) checkTransport(t Transport) error {
 	if n := packetLimit(t, c.MaxPacket); n < c.MaxInput+headerBytes {
-		return fmt.Errorf("%w: the transport's packets have %d bytes; MaxInput may be %d at most", ErrPacketSize, n, n-headerBytes)
+		return fmt.Errorf("%w: its packets have %d bytes, so MaxInput may be %d at most", ErrPacketSize, n, n-headerBytes)
 	}
 	return nil
 }
@@ -86,28 +84,28 @@ func (b *bandwidth) allows(now time.Duration, t Transport, interval time.Duratio
 	return !ok || r.Ready()
 }
 
-// Config is what all of a game must agree on, and how its packets travel.
+// Config is what the Host and all Peers of a game must have in common, except for MaxPacket.
 type Config struct {
-	// Protocol numbers the game and its version; peers with another are denied.
+	// Protocol is a number for the game and its version; default 0. Peers with another are denied (DenyVersion).
 	Protocol uint32
 	// Players is the number of places, 1 to MaxPlayers. Players are numbered from 0.
 	Players int
-	// MaxInput bounds the bytes of a player's commands in one turn, each with one or two bytes for
-	// its length; default 256, or as much as MaxPacket allows. At most MaxPacket-96.
+	// MaxInput bounds a player's commands in one turn, in bytes, with one or two bytes for the length of each; 2 to
+	// MaxPacket-96. Default 256, or MaxPacket-96 when that is less.
 	MaxInput int
-	// InputRate bounds the bytes of a player's commands in the long run, in bytes a turn; default 16, or
-	// MaxInput when that is less. What isn't used adds up to 8*MaxInput.
+	// InputRate bounds a player's commands in the long run, in bytes a turn; 1 to MaxInput. Default 16, or
+	// MaxInput when that is less. Unused bytes add up, to 8*MaxInput at most.
 	InputRate int
 	// MaxDelay bounds the input delay in turns, 1 to 60; default 16.
 	MaxDelay int
-	// TurnInterval is the time from turn to turn, the same as the game's; default 50 ms.
+	// TurnInterval is the time from turn to turn at which the game executes them; default 50 ms.
 	TurnInterval time.Duration
-	// Parts names the parts of the state whose hashes are given to Done one by one, so that after a desync a
-	// Differs event says which are wrong: up to 32, for example units, economy, projectiles.
+	// Parts names the parts of the state, up to 32, for example units, economy, projectiles. Done gets a hash of each,
+	// so that after a desync a Differs event says which are wrong. Default none: Done gets one hash.
 	Parts []string
 
-	// MaxPacket is the size of the largest packet in bytes, 128 to 65507; default 1100. 255 over
-	// package link. Both ends may differ.
+	// MaxPacket is the size of the largest packet in bytes, 128 to 65507; default 1100. Over package link
+	// it must be 255. The ends may differ.
 	MaxPacket int
 }
 
@@ -119,19 +117,19 @@ func (c Config) filled() (Config, error) {
 	c.TurnInterval = cmp.Or(c.TurnInterval, 50*time.Millisecond)
 	switch {
 	case c.Players < 1 || c.Players > MaxPlayers:
-		return c, fmt.Errorf("%w: Players %d", ErrConfig, c.Players)
+		return c, fmt.Errorf("%w: Players is %d, not 1 to %d", ErrConfig, c.Players, MaxPlayers)
 	case c.MaxPacket < 128 || c.MaxPacket > 65507:
-		return c, fmt.Errorf("%w: MaxPacket %d", ErrConfig, c.MaxPacket)
+		return c, fmt.Errorf("%w: MaxPacket is %d, not 128 to 65507", ErrConfig, c.MaxPacket)
 	case c.MaxInput < 2 || c.MaxInput > c.MaxPacket-headerBytes:
-		return c, fmt.Errorf("%w: MaxInput %d", ErrConfig, c.MaxInput)
+		return c, fmt.Errorf("%w: MaxInput is %d, not 2 to %d", ErrConfig, c.MaxInput, c.MaxPacket-headerBytes)
 	case c.InputRate < 1 || c.InputRate > c.MaxInput:
-		return c, fmt.Errorf("%w: InputRate %d", ErrConfig, c.InputRate)
+		return c, fmt.Errorf("%w: InputRate is %d, not 1 to %d", ErrConfig, c.InputRate, c.MaxInput)
 	case c.MaxDelay < 1 || c.MaxDelay > 60:
-		return c, fmt.Errorf("%w: MaxDelay %d", ErrConfig, c.MaxDelay)
+		return c, fmt.Errorf("%w: MaxDelay is %d, not 1 to 60", ErrConfig, c.MaxDelay)
 	case len(c.Parts) > maxParts:
-		return c, fmt.Errorf("%w: %d Parts", ErrConfig, len(c.Parts))
+		return c, fmt.Errorf("%w: %d Parts, more than %d", ErrConfig, len(c.Parts), maxParts)
 	case c.TurnInterval <= 0:
-		return c, fmt.Errorf("%w: TurnInterval %v", ErrConfig, c.TurnInterval)
+		return c, fmt.Errorf("%w: TurnInterval is %v, not above 0", ErrConfig, c.TurnInterval)
 	}
 	return c, nil
 }
@@ -163,64 +161,67 @@ func (c *Config) inputSlots() int {
 	return n
 }
 
-// StallPolicy is what the Host does about a player whose commands don't come.
+// StallPolicy is what the Host does when a player's commands are missing.
 type StallPolicy uint8
 
 const (
-	// Wait holds the game until the commands come or the player is dropped.
+	// Wait stops the game until the commands come or the player is dropped.
 	Wait StallPolicy = iota
-	// Substitute goes on without the player's commands after StallAfter; commands that come
-	// too late are ignored. A player for whom the game has waited ten times StallAfter in all isn't waited for.
+	// Substitute continues without the player's commands after StallAfter, and ignores those that come too late. When
+	// the game has waited ten times StallAfter for a player in all, it stops waiting for that player; it waits again as
+	// the player's commands come in time.
 	Substitute
 )
 
-// HostConfig of a Host. Config.Players is needed; the rest has defaults.
+// HostConfig configures a Host. Config.Players is needed, and Secret unless transports are Proven; the rest has defaults.
 type HostConfig struct {
 	Config
-	// InitialDelay is the input delay in turns to begin with; default 2.
+	// InitialDelay is the input delay at turn 0, in turns, 1 to MaxDelay; default 2, or MaxDelay when that is less.
 	InitialDelay int
-	// Delay decides about the delay later on; default NewAdaptiveDelay(). FixedDelay keeps it.
+	// Delay decides about the delay from then on; default NewAdaptiveDelay(). A FixedDelay keeps it constant.
 	Delay DelayPolicy
 	// DelayEvery is the number of turns between its decisions; default 20.
 	DelayEvery int
 
 	// Stall is the policy; default Wait.
 	Stall StallPolicy
-	// Spectators is the number of places for those who only watch, up to MaxSpectators: they are numbered from
-	// Players on, and nothing they do or don't do holds the game. SpectatorDelay keeps the newest turns from them; the log must hold twice as many,
-	// in LogTurns and in LogBytes.
+	// Spectators is the number of places for spectators, 0 to MaxSpectators; default 0. They are numbered from Players
+	// on, and the game never waits for them. SpectatorDelay is how many of the newest turns they don't get yet; default
+	// 0. LogTurns, and LogBytes at InputRate, must hold twice as many turns.
 	Spectators, SpectatorDelay int
-	// StallAfter is how long, over TurnInterval, Substitute waits; default 150 ms. Too short and
-	// jitter eats commands.
+	// StallAfter is how long Substitute waits for commands, in addition to TurnInterval; default 150 ms. When it is
+	// shorter than the jitter, commands get lost.
 	StallAfter time.Duration
-	// DropAfter is how long a player's commands may be missing in all before it is dropped, while another's have come or nobody is heard; default
-	// 10 s. It gets back StallPercent of the time in which its commands come.
+	// DropAfter is how long a player's commands may be missing, in all, before it is dropped; default 10 s. Time counts
+	// while another player's commands have come, or while nobody was heard for a second. While a player's commands come,
+	// it gets back StallPercent of the time.
 	DropAfter time.Duration
-	// StallPercent is the share of the time for which a player may hold the game in the long run, 1 to
-	// 100; default 20. A machine that takes longer for a turn than TurnInterval and this share is dropped in the end.
+	// StallPercent is the share of the time for which a player may stop the game in the long run, in percent, 1 to
+	// 100; default 20. A machine whose turns take longer than TurnInterval by more than this is dropped in the end.
 	StallPercent int
-	// RejoinAfter is how long a dropped player waits until it may join again; default half of DropAfter. It
-	// doubles, up to 16 times that, for who is dropped again soon. A player that is back within RejoinAfter of its
-	// last join waits as well. Nobody waits who was dropped while the Host heard none of the others either.
+	// RejoinAfter is how long a player that was dropped for its missing commands waits until it may join again; default
+	// half of DropAfter. The wait doubles, up to 16*RejoinAfter, each time it is dropped again soon. A player that begins
+	// a new session within RejoinAfter of joining waits as well. When the Host heard no player for a second before the
+	// drop, there is no wait.
 	RejoinAfter time.Duration
-	// Secret makes the answers to strangers unguessable, so that nothing large is sent to an address that
-	// didn't ask, and tells the Host from another one that takes the same game up: 32 random bytes, new for each Host. Without it Connect takes
-	// transports only that are Proven.
+	// Secret is 32 random bytes, new for each Host. It makes Challenges unguessable, so nothing large is sent to an
+	// address that didn't ask. It also tells this Host from others that take over the same game. Without it Connect
+	// takes Proven transports only, and returns ErrTransport for others.
 	Secret [32]byte
 
-	// LogBytes and LogTurns bound the log that late joiners replay; defaults 2 MiB and 65536,
-	// allocated at once (24 bytes a turn). When full the oldest turns go, and who needs them
-	// needs a snapshot.
+	// LogBytes and LogTurns bound the log that late joiners replay; defaults 2 MiB and 65536 turns. NewHost allocates
+	// them whole, with 24 bytes a turn besides. When the log is full, the oldest turns are dropped: a peer that needs
+	// them needs a snapshot (SetSnapshot).
 	LogBytes, LogTurns int
-	// MaxSnapshot bounds SetSnapshot; default 1 MiB.
+	// MaxSnapshot bounds SetSnapshot's data, in bytes; default 1 MiB.
 	MaxSnapshot int
-	// Window bounds the bytes in flight to a player who catches up; default 16 KiB. Larger
-	// is faster on long paths, and floods thin ones.
+	// Window bounds the bytes in flight to a player that catches up; default 16 KiB, at least MaxPacket. A larger one
+	// is faster on long paths, but overloads narrow ones.
 	Window int
-	// Resume takes up the game of another host, instead of beginning one.
+	// Resume continues the game of another host. Default nil: a new game.
 	Resume *Resume
-	// Rate bounds what is sent to one player, in bytes a second; default 256 KiB, at least 1 KiB. Bursts are of
-	// 4 packets. What the transport doesn't take waits as well.
+	// Rate bounds what is sent to one player, in bytes a second; default 256 KiB, at least 1 KiB. A burst has 4
+	// packets of MaxPacket at most. The rest waits.
 	Rate int
 }
 
@@ -245,7 +246,7 @@ func (c HostConfig) filled() (HostConfig, error) {
 	}
 	switch {
 	case c.InitialDelay < 1 || c.InitialDelay > c.MaxDelay:
-		return c, fmt.Errorf("%w: InitialDelay %d", ErrConfig, c.InitialDelay)
+		return c, fmt.Errorf("%w: InitialDelay is %d, not 1 to MaxDelay, %d", ErrConfig, c.InitialDelay, c.MaxDelay)
 	case c.DelayEvery < 1 || c.Stall > Substitute || c.StallAfter < 0 || c.DropAfter <= 0,
 		c.StallPercent < 1 || c.StallPercent > 100 || c.RejoinAfter < 0:
 		return c, fmt.Errorf("%w: DelayEvery, Stall, StallAfter, DropAfter, StallPercent or RejoinAfter", ErrConfig)
@@ -263,25 +264,29 @@ func (c HostConfig) filled() (HostConfig, error) {
 	return c, nil
 }
 
-// PeerConfig of a Peer.
+// PeerConfig configures a Peer.
 type PeerConfig struct {
 	Config
-	// Player is which one this is; Config.Players and above are spectators.
+	// Player is this peer's number, from 0; from Config.Players on it is a spectator's.
 	Player int
-	// Session numbers this session of the player: it must be above those before since Host.Connect, as are the seconds of
-	// the calendar. Lower ones are denied (DenyStale), so that late packets of an old session do no harm.
+	// Session is the number of this session. It must be higher than those of the player's sessions before, since
+	// Host.Connect: use Unix seconds, for example. Lower ones are denied (DenyStale), so that late packets of an old
+	// session do no harm.
 	Session uint32
-	// Have is the number of turns executed in an earlier session whose game state was kept;
-	// 0 for a new game state.
+	// Have is the number of turns that the game's state has executed, when it is kept from an earlier session;
+	// 0 for a new state.
 	Have int64
-	// Generation is that of the host with which they were executed, Peer.Generation; needed with Have. A host that doesn't know it, or another one of a game that
-	// went on with two, gives its state instead of what comes after Have, or denies the session (DenyTooOld) when it has none.
+	// Generation is the Peer.Generation of that session; needed with Have. When the host doesn't know it, or these turns
+	// may differ from its own, the host sends its snapshot instead of the turns from Have on. If it has none, it
+	// denies the session (DenyTooOld).
 	Generation int64
-	// ReceiveBuffer bounds the bytes of turns received and not executed; default 64 KiB.
+	// ReceiveBuffer bounds the turns received and not executed, in bytes. Default 64 KiB, or the size of two turns, the
+	// least, when that is more.
 	ReceiveBuffer int
-	// MaxSnapshot bounds the snapshot accepted; default 1 MiB.
+	// MaxSnapshot bounds the snapshot that the host may send, in bytes; default 1 MiB. A larger one is denied, or ends the
+	// Peer with ErrSnapshotSize.
 	MaxSnapshot int
-	// Timeout ends the Peer when nothing was heard of the host for so long; default 30 s, negative: never.
+	// Timeout is how long the host may be silent before the Peer ends with ErrTimeout; default 30 s, negative: forever.
 	Timeout time.Duration
 }
 

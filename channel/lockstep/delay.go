@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// Path is how a player's packets travel.
+// Path is the measured round trip between the host and a player.
 type Path struct {
 	Player int
-	RTT    time.Duration // smoothed round trip between host and player
-	Jitter time.Duration // smoothed deviation from it
+	RTT    time.Duration // smoothed
+	Jitter time.Duration // smoothed deviation from RTT
 }
 
-// DelayPolicy decides about the input delay. It is asked by the Host only, which makes its
-// answer part of a turn, so peers agree about the turn from which it holds.
+// DelayPolicy decides about the input delay. Only the Host asks it, and puts the answer into a turn, so all peers change
+// the delay in the same turn.
 type DelayPolicy interface {
-	// Delay returns the input delay in turns that suits the paths of the players in the game; the
-	// Host keeps it within 1 and MaxDelay. paths is valid until the call returns.
+	// Delay returns the input delay, in turns, for the paths of the players in the game. The Host limits it to 1 to
+	// MaxDelay. current is the present delay, interval Config.TurnInterval. paths is valid until the call returns.
 	Delay(current int, interval time.Duration, paths []Path) int
 }
 
-// FixedDelay keeps a delay of so many turns.
+// FixedDelay is a constant delay, in turns.
 type FixedDelay int
 
 // Delay returns f.
 func (f FixedDelay) Delay(int, time.Duration, []Path) int { return int(f) }
 
-// AdaptiveDelay gives commands the time to get from the player with the worst path to the
-// host and on to that same player, and a turn for both ends' ticks. It grows
-// at once, and shrinks by one turn when the need was smaller for a while.
+// AdaptiveDelay sets the delay to the longest round trip of a player, with a margin for jitter, and one turn for both
+// ends' ticks. The delay grows at once. It shrinks by one turn after Patience decisions that needed less.
 type AdaptiveDelay struct {
-	// Margin is added in deviations of the worst round trip.
+	// Margin is how many times a path's Jitter is added to its RTT.
 	Margin int
-	// Patience is how many decisions in a row must find a smaller delay enough.
+	// Patience is how many decisions in a row must need a smaller delay before it shrinks.
 	Patience int
-	// Lead is by how many turns one player may raise the delay above what all others need; default 4,
-	// negative: by any number. A round trip is what the player says: it can look longer, never shorter, than it is.
+	// Lead is how many turns one player may raise the delay above what all others need; default 4, negative: no
+	// bound. A dishonest player can make its round trip look longer than it is, but not shorter.
 	Lead int
 
 	smaller int

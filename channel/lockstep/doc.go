@@ -8,38 +8,38 @@
 //
 //	Peer (a player) --- commands, hashes, acks --> Host --- log of turns --> every Peer
 //
-// The Host relays commands and decides. A turn is what the Host's log says, so all agree about who was in the game, whose
+// The Host relays commands and decides. Its log defines each turn, so all agree on who was in the game, whose
 // commands were left out, and from which turn a new delay holds. The Host needs no simulation, and runs beside a player
 // or on a server. A player on the host's machine is a Peer like the others. Spectators are Peers too, numbered from
-// Players on. They get the turns, later if SpectatorDelay says so, and nothing waits for them.
+// Players on. They get the turns SpectatorDelay turns later (default 0). Nothing waits for them.
 //
 // # A turn
 //
 //	Peer executes turn N            its commands are for N+Delay         host has all of N+Delay
 //	Next, simulate, Done(hash) ---> sealed, and repeated until acked --> complete: into the log
 //
-// A larger delay hides longer ways to the host and back; a DelayPolicy adapts it. When
-// it grows, the turns in between have no commands; when it shrinks, commands wait until
-// turns are open again.
+// A larger delay hides a longer round trip to the host; a DelayPolicy adapts it. When it grows, the turns in between
+// have no commands. When it shrinks, commands wait for the next turn that isn't sealed.
 //
 //   - Redundancy: every packet repeats everything unacked, so a lost packet costs no round trip. A peer that is more than
 //     4 packets behind gets the log in a window instead, resent on timeouts.
-//   - Stalls: Wait stops the game, and drops the player in the end; Substitute continues without the player's commands.
-//     With both, the time for which a player may stop the game is bounded (DropAfter and StallPercent), over all its
-//     sessions, and a dropped player waits longer each time before it may rejoin (RejoinAfter). To let players vote,
-//     count the votes in the game and call Host.Drop.
+//   - Stalls: when a player's commands are missing, Wait stops the game, and drops the player in the end; Substitute
+//     continues without them. With both, DropAfter and StallPercent bound the time for which a player may stop the game,
+//     over all its sessions. A dropped player waits longer each time before it may rejoin (RejoinAfter). To let players
+//     vote, count the votes in the game and call Host.Drop.
 //   - Before turn 0: Host.SetSetup distributes what the game begins with, for example a Setup: seed, map, settings, places.
 //     A player that has called Peer.Accept for it is Ready. Start ends this phase.
 //   - Late join, reconnect: the peer gets the log from turn PeerConfig.Have on, or the game's snapshot (Host.SetSnapshot)
 //     and the turns since, whichever is shorter. A Joined event follows when it has caught up.
-//   - Desync: hashes are compared turn by turn. An Event of a later turn names the first turn and player that differ from
-//     more than half of the players in the game. When no half agrees, as always with two players, the event is Split and
-//     names nobody, unless the game on the host's machine decides (Host.Judge). Players that were cut off or not there yet
-//     aren't judged by the few that were. With Config.Parts a Differs event says which parts of the state are wrong.
-//     Host.Mend gives that player the snapshot and the turns since; the others continue.
+//   - Desync: hashes are compared turn by turn. A Desynced event in a later turn names the player whose hash differs from
+//     that of more than half of the players, and the first such turn. When no hash has more than half, as always with two
+//     players, the event is Split and names nobody, unless the game on the host's machine decides (Host.Judge). A player
+//     that was cut off or hadn't joined is judged only by two or more, and more than half, of the players in the game
+//     then. With Config.Parts a Differs event says which parts of the state are wrong. Host.Mend gives that player the
+//     snapshot and the turns since; the others continue.
 //   - The host is gone: another machine, or the same one after a restart, takes over (Peer.Resume, HostConfig.Resume). The
-//     players agree on which; the one that has executed most turns loses fewest. All begin a session with it, with Have
-//     and Generation. A player that has turns which the new host lacks gets the host's state. When two machines take over
+//     players agree on which; the one that has executed the most turns loses the fewest. All begin a session with it, and
+//     give Have and Generation. A player that has turns which the new host lacks gets the host's state. When two machines take over
 //     at once, there are two games; a player that changes from one to the other gets the other's state.
 //   - Replay: a Recorder writes the turns as they are executed, with snapshots; OpenReplay plays and seeks in the file.
 //
@@ -61,10 +61,11 @@
 // # Why a star
 //
 // Players don't send to each other. A turn must be the same for all, even when a player leaves, is substituted or changes
-// the delay in it. Without a host that takes an agreement for each turn that loses a member. A mesh of n players also
-// needs n*(n-1)/2 paths through strangers' routers. The star needs n paths, one judge and one log. Its price is delay:
-// commands travel to the host and on, instead of straight to the other players. For a small game without a server the
-// Host runs on a player's machine, best the one in the middle. When that player leaves, another machine takes over.
+// the delay in it. Without a host the players would need a protocol to agree on each turn that loses a member. A mesh of n
+// players also needs n*(n-1)/2 paths through the players' routers. The star needs n paths, one judge and one log. Its
+// price is delay: commands travel to the host and on, instead of straight to the other players. For a small game without
+// a server the Host runs on a player's machine, best the one with the shortest paths. When that player leaves, another
+// machine takes over.
 //
 // # What differs from the articles
 //
@@ -82,7 +83,7 @@
 //	packets at frame rate, keep-alives beside  one for each turn, 20 a second      those are the keep-alives; package link
 //	                                                                               pings once a second
 //	ring of 256 or 1024 entries by sequence    hashes of 256 turns, inputs of the  nobody in the game is farther apart
-//	                                           least power of two over MaxDelay+2
+//	                                           least power of two from MaxDelay+2
 //	a playout buffer at the receiver           the delay, and Peer.Behind          the delay is in the game, alike for all
 //	a checksum now and then; a desync ends     a hash of every turn; named,        it is 8 bytes a turn, and the first turn
 //	the game                                   by parts, mended                    that differs is what a bug hunt needs
@@ -91,12 +92,17 @@
 //
 // # Transport
 //
-// Transport has one method. The Host paces what it sends (HostConfig.Rate), and so does a connection below. A Transport may
-// be a *link.Link, with MaxPacket 255; a datagram socket with an integrity check below; or a channel of netconn that keeps
-// payload boundaries, unreliable, or reliable with a method Reliable that returns true. Prefer unreliable ones: packets repeat what was lost by themselves, while a
-// reliable transport holds back everything after a loss. A game of 30 s, go run ./examples/lockstep -desync, takes 31 s
-// over datagrams and 34 s with -over link, at 10 % loss and 40 ms each way; with -loss 30 36 s and 43 to 48 s. The
-// transport identifies the player: the Host refuses a packet that names another player than its transport's.
+// Transport has one method. The Host paces what it sends (HostConfig.Rate), and so does a connection below. A Transport may be
+//
+//   - a *link.Link, with MaxPacket 255;
+//   - a datagram socket with an integrity check below;
+//   - a channel of netconn that keeps payload boundaries: unreliable, as OnChannel, or reliable with a method Reliable
+//     that returns true.
+//
+// Prefer unreliable ones: packets repeat what was lost, while a reliable transport holds back everything after a loss. A
+// game of 30 s, go run ./examples/lockstep -desync, takes 31 s over datagrams and 34 s with -over link, at 10 % loss and
+// 40 ms each way. At 30 % loss (-loss 30) it takes 36 s, and 43 to 48 s with -over link. The transport identifies the
+// player: the Host refuses a packet that names another one.
 //
 // # Wire
 //
@@ -117,14 +123,15 @@
 //	7 Ready    peer  setup version v
 //	8 Parts    peer  turn v | hashes 64 each; until the host answers with turn v
 //
-// session is the peer's number for its session in a Hello and in all that the host sends, and the key of the Welcome in
-// Input. A host that gets a Hello without the right proof answers with a Challenge, which is shorter, and changes
-// nothing; the proof is a hash of its secret, the player, the session and the number of Connects. Nothing else goes to
-// an address before that, unless the transport is Proven.
+// session is, in a Hello and in what the host sends, the number that the peer gave its session (PeerConfig.Session). In
+// Input, Ready and Parts, and in a Denied that answers Input, it is the key of the Welcome. A host that gets a Hello
+// without the right proof changes nothing and answers with a Challenge, which is shorter. The proof is a hash of the
+// host's secret, the player, the session and the number of Connects. Unless the transport is Proven, an address that
+// hasn't sent a proof gets nothing larger.
 //
-// agreement is the FNV-1a of what both Configs must agree on. The stream is the setup's bytes and the snapshot's, if the
-// session begins with them, and then the turns from start on, each as below. Its first byte is at position base. When the
-// setup changes, or a player is mended, another Welcome begins another stream above all positions used.
+// agreement is the FNV-1a hash of what both Configs must agree on. The stream is the setup's bytes and the snapshot's, if
+// the session begins with them, and then the turns from start on, each as below. Its first byte is at position base. When
+// the setup changes, or a player is mended, another Welcome begins another stream, at a base above all positions used.
 //
 //	size v | flags 8 | [events] | [substituted v] | [players v, each: size v | commands]
 //	flags: 1 events, 2 commands, 4 substituted; masks have a bit for each player
@@ -134,8 +141,8 @@
 // # Choosing
 //
 // Choose lockstep when the state is large, the commands are few and the simulation is
-// deterministic; a player waits Delay turns for the own commands. Choose actorrep for
-// a server with authority and state on the wire; actorrep/prediction for quick response.
+// deterministic. A player's own commands take effect Delay turns later. Choose actorrep for
+// a server with authority that sends state; actorrep/prediction for quick response.
 //
 // # Bounds
 //
@@ -146,11 +153,11 @@
 //	in flight to a player             Window; 2 packets before the first ack
 //	sent to a player                  Rate bytes a second, over all its sessions
 //	time a player may hold the game   DropAfter, and StallPercent of the time
-//	setup                             64 KiB; snapshot MaxSnapshot, five of them with a SpectatorDelay; both are told when
-//	                                  they exceed it
+//	setup                             64 KiB; snapshot MaxSnapshot, five of them with a SpectatorDelay; larger ones
+//	                                  are an error of SetSetup or SetSnapshot
 //	delay raised by one player        AdaptiveDelay.Lead turns
-//	received and not executed         ReceiveBuffer; what finds no room comes again
-//	hashes                            256 turns; not waited for after MaxDelay+16 turns, but for those of players that are
-//	                                  substituted; what is older counts as not compared
+//	received and not executed         ReceiveBuffer; what has no room is dropped, and sent again
+//	hashes                            256 turns; older ones aren't compared. The Host waits for them for MaxDelay+16 turns,
+//	                                  longer for those of substituted players
 //	events of a turn                  one of a kind and player
 package lockstep

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// HostHandler hears what the Host made part of the game. Peers see the same in Turn.Events.
+// HostHandler is told of the events that the Host puts into turns. Peers get the same in Turn.Events.
 type HostHandler interface {
-	// Event: e is part of turn. It must not call the Host.
+	// Event is called for each event e of a complete turn. It must not call the Host.
 	Event(turn int64, e Event)
 }
 
-// HostStats counts.
+// HostStats counts since NewHost.
 type HostStats struct {
 	Turns          uint64 // complete
-	Substituted    uint64 // inputs not waited for
-	InputsTooLate  uint64 // of turns that were complete; repeats don't count
+	Substituted    uint64 // inputs that turns were completed without
+	InputsTooLate  uint64 // whose turn was complete already; repeats don't count
 	Joins, Drops   uint64
 	DelayChanges   uint64
 	Desyncs        uint64
@@ -24,7 +24,7 @@ type HostStats struct {
 	HashesCompared uint64
 	PacketsSent, PacketsReceived,
 	BytesSent, BytesReceived uint64
-	SendErrors uint64 // of transports; tried again
+	SendErrors uint64 // of transports; the data is sent again
 	Paced      uint64 // packets that had to wait for Rate or the transport's bandwidth
 	Challenges uint64
 	Denied     uint64
@@ -102,8 +102,8 @@ func NewHost(cfg HostConfig, handler HostHandler) (*Host, error) {
 	return h, nil
 }
 
-// Connect says where player's packets go from now on. Whether that is really the player, the
-// caller knows from the transport. A session begins with the Peer's packets.
+// Connect sets the transport for player's packets. The caller must know that the transport leads to that player. A
+// session begins with the Peer's packets. Errors: ErrNoPlayer, ErrPacketSize, ErrTransport.
 func (h *Host) Connect(player int, t Transport) error {
 	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer
@@ -120,7 +120,7 @@ func (h *Host) Connect(player int, t Transport) error {
 	return nil
 }
 
-// Drop takes player out of the game, and denies the session. Connect lets it come back.
+// Drop takes player out of the game, and denies its session (DenyDropped). Connect lets it come back.
 func (h *Host) Drop(now time.Duration, player int) error {
 	if player < 0 || player >= len(h.clients) {
 		return ErrNoPlayer
@@ -135,7 +135,7 @@ func (h *Host) Drop(now time.Duration, player int) error {
 	return nil
 }
 
-// Ready is a mask of players who could join now: connected, up to date, and with the setup accepted if there is one.
+// Ready is a mask of the players that could join now: connected, up to date, and with the setup accepted if there is one.
 func (h *Host) Ready() (mask uint64) {
 	for p := range h.cfg.Players {
 		if h.upToDate(&h.clients[p]) {
@@ -145,7 +145,7 @@ func (h *Host) Ready() (mask uint64) {
 	return mask
 }
 
-// Start begins the game: who is Ready is in it from turn 0 on, who comes later joins later.
+// Start begins the game. Players that are Ready are in it from turn 0 on; others join when they are.
 func (h *Host) Start(now time.Duration) {
 	if !h.started {
 		h.started, h.lastTurn, h.dueBy, h.chargedAt = true, now, now+h.cfg.TurnInterval, now
@@ -161,7 +161,7 @@ func (h *Host) Delay() int { return h.delay }
 // Active is a mask of the players in the game.
 func (h *Host) Active() uint64 { return h.active }
 
-// Waiting is a mask of the players whose commands the turn being collected lacks.
+// Waiting is a mask of the players whose commands for the next turn are missing.
 func (h *Host) Waiting() (mask uint64) {
 	if !h.started {
 		return 0
@@ -175,7 +175,7 @@ func (h *Host) Waiting() (mask uint64) {
 	return mask
 }
 
-// Path is how player's packets travel.
+// Path is the round trip to player, as measured; zero before the first sample.
 func (h *Host) Path(player int) Path {
 	c := &h.clients[player]
 	return Path{Player: player, RTT: c.rtt, Jitter: c.jitter}
@@ -184,10 +184,10 @@ func (h *Host) Path(player int) Path {
 // Stats returns a snapshot.
 func (h *Host) Stats() HostStats { return h.stats }
 
-// SetSnapshot keeps the game's state before turn for those who join late and need turns that left
-// the log, or for whom it is shorter. data is not empty, is kept and must not change. turn must be in
-// the log: take a snapshot at least as often as a quarter of the log. With a SpectatorDelay up to five are kept, since spectators get none
-// that is newer than what they may see.
+// SetSnapshot sets the game's state before turn. A peer that joins late gets it when the turns that it needs have left the
+// log, or are more bytes. data is kept and must not change. turn must be in the log: take a snapshot at least once
+// in a quarter of the log's turns. With a SpectatorDelay up to five are kept, so that there is one old enough for
+// spectators. Error: ErrSnapshot.
 func (h *Host) SetSnapshot(turn int64, data []byte) error {
 	if !h.log.holds(turn) || len(data) == 0 || len(data) > h.cfg.MaxSnapshot {
 		return ErrSnapshot
@@ -204,7 +204,7 @@ func (h *Host) Tick(now time.Duration) {
 	}
 }
 
-// NextDeadline is when Tick has something to do, if ever.
+// NextDeadline is when Tick must be called next; ok is false when nothing is due.
 func (h *Host) NextDeadline() (at time.Duration, ok bool) {
 	earliest := func(t time.Duration) {
 		if !ok || t < at {

@@ -9,9 +9,9 @@ import (
 // which it was given, Delay turns before.
 func (c *Config) hashPatience() int64 { return int64(c.MaxDelay) + 16 }
 
-// Judge says what the state after turn really hashes to, as Done does, as a game on the host's machine finds by executing
-// the turns since a sound snapshot. It overrules the players: who has another hash is Desynced and doesn't vote until
-// its next session.
+// Judge sets the right hash of the state after turn, or with Config.Parts the hash of each part. A game on the host's
+// machine computes it by executing the turns since a snapshot that is right. It overrules the players: a player with
+// another hash is Desynced, and its hashes don't count until its next session. Errors: ErrTurn, ErrParts.
 func (h *Host) Judge(turn int64, sums ...uint64) error {
 	b := h.judge.ballot(turn)
 	hash, err := h.cfg.Hash(sums...)

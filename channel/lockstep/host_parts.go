@@ -9,8 +9,8 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
-// Hash is the one hash of a turn's state whose parts have these, as it is in replays and events: the first 8 bytes of their SHA-256, so that nobody
-// finds other parts with the same; without Parts the hash itself.
+// Hash combines the hashes of a state's Parts into one, which replays and events have: the first 8 bytes of their
+// SHA-256, so that nobody finds other parts with the same hash. Without Parts it is the one hash given. Error: ErrParts.
 func (c *Config) Hash(sums ...uint64) (uint64, error) {
 	switch {
 	case len(sums) != max(len(c.Parts), 1) || len(sums) > maxParts:

@@ -7,8 +7,9 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
-// Receive takes a packet that came over player's transport; call Tick after the last of a
-// batch. After an error nothing has changed but a counter.
+// Receive takes a packet that came over player's transport. Call Tick after the last packet of a batch. An error means
+// that the packet was refused; except for a counter nothing has changed. Errors: ErrMalformed, ErrPlayer, ErrNoPlayer,
+// ErrSession, ErrAhead, ErrOversize.
 func (h *Host) Receive(now time.Duration, player int, p []byte) error {
 	err := h.receive(now, player, p)
 	switch err {

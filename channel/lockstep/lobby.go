@@ -2,9 +2,9 @@ package lockstep
 
 import "time"
 
-// SetSetup says with what the game begins: seed, map, settings, who is where, as a Setup's bytes or the game's own
-// form. It may be called again until Start; each time the peers get it and must Accept it anew, and who hasn't isn't
-// Ready. data is kept and must not change. Who joins later gets it as well.
+// SetSetup sets what the game begins with: seed, map, settings, seats, as a Setup's bytes or in the game's own form. All
+// peers get it, those that join later too. It may be called again until Start. Each time the players must Accept it anew;
+// until then they aren't Ready. data is kept and must not change. Errors: ErrStarted, ErrSetup.
 func (h *Host) SetSetup(now time.Duration, data []byte) error {
 	switch {
 	case h.started:
@@ -23,8 +23,9 @@ func (h *Host) SetSetup(now time.Duration, data []byte) error {
 	return nil
 }
 
-// Mend gives a player whose state is wrong the game's newest snapshot and the turns since, in its session. It is out of the game
-// until it has caught up, so the others don't wait for it. A spectator gets the newest that its delay allows.
+// Mend gives a player whose state is wrong the newest snapshot and the turns since, without a new session. The player is
+// out of the game until it has caught up, so the others don't wait for it. A spectator gets the newest snapshot that is
+// as old as SpectatorDelay. Errors: ErrNoPlayer when player isn't connected, ErrSnapshot when there is no snapshot.
 func (h *Host) Mend(now time.Duration, player int) error {
 	if player < 0 || player >= len(h.clients) || h.clients[player].state != live {
 		return ErrNoPlayer
@@ -38,8 +39,8 @@ func (h *Host) Mend(now time.Duration, player int) error {
 	return nil
 }
 
-// Setup is what the game begins with, once it has come whole; version counts how often the host has set it. The
-// bytes must not be changed.
+// Setup returns what the game begins with (Host.SetSetup); ok is false until it has arrived whole. version is the number
+// of SetSetup calls. data must not be changed.
 func (p *Peer) Setup() (version int64, data []byte, ok bool) {
 	if p.welcome.version == 0 || p.state == Connecting || len(p.setup) < p.welcome.setup {
 		return 0, nil, false
@@ -47,8 +48,8 @@ func (p *Peer) Setup() (version int64, data []byte, ok bool) {
 	return p.welcome.version, p.setup, true
 }
 
-// Accept says that the game is ready to begin with the setup: it agrees, and has loaded the map. A newer setup must
-// be accepted anew.
+// Accept tells the host that this player is ready to begin with the setup, for example has loaded the map. A newer setup
+// must be accepted anew. Error: ErrSetup when no setup has arrived.
 func (p *Peer) Accept() error {
 	version, _, ok := p.Setup()
 	if !ok {

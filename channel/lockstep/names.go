@@ -11,14 +11,14 @@ func name(names []string, typ string, v uint8) string {
 }
 
 var denyNames = []string{
-	DenyVersion:  "its Config, Protocol or version is another",
-	DenyTooOld:   "the turns that are needed left the log, and there is no snapshot",
-	DenyAhead:    "Have is more turns than there are",
+	DenyVersion:  "its Config, Protocol or version differs from the host's",
+	DenyTooOld:   "the turns that it needs have left the log, and there is no snapshot",
+	DenyAhead:    "it has executed more turns than the host has",
 	DenyDropped:  "Host.Drop was called",
-	DenyStale:    "the player has begun a later session; number the next one higher",
-	DenyUnknown:  "the host knows nothing of the session; begin another",
+	DenyStale:    "the session is over, or the player has begun a later one; give the next a higher number",
+	DenyUnknown:  "the host doesn't know the session; begin another",
 	DenySnapshot: "the snapshot is over PeerConfig.MaxSnapshot",
-	DenyOldHost:  "a later host has taken the game up",
+	DenyOldHost:  "a later host has taken over the game",
 }
 
 // String is the reason in words.

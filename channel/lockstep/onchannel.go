@@ -7,8 +7,8 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// OnChannel is a Transport over a channel of a connection, and the channel's handler: packets ride
-// unreliable bunches, since lockstep repeats what isn't acked by itself.
+// OnChannel is a Transport over a channel of a connection, and the channel's handler. It sends packets in unreliable
+// bunches, since lockstep itself repeats what isn't acked.
 type OnChannel struct {
 	// Received gets each packet; hand it to Host.Receive or Peer.Receive. p is valid until it returns.
 	Received func(p []byte)
@@ -30,10 +30,10 @@ func (o *OnChannel) Opened(ch *channel.Channel) error {
 // Proven reports true: a connection's handshake has proved the peer's address.
 func (o *OnChannel) Proven() bool { return true }
 
-// Ready reports whether the connection is below its bandwidth.
+// Ready reports whether the connection has bandwidth left.
 func (o *OnChannel) Ready() bool { return o.ch != nil && o.ch.Conn().IsNetReady() }
 
-// MaxPacket is what fits one packet of the connection.
+// MaxPacket is the most bytes that fit one packet of the connection; 0 without a channel.
 func (o *OnChannel) MaxPacket() int {
 	if o.ch == nil {
 		return 0
@@ -41,7 +41,7 @@ func (o *OnChannel) MaxPacket() int {
 	return o.ch.Conn().Table().SingleBits() / 8
 }
 
-// Send is the Transport's. What finds no room is lost, as on a network.
+// Send implements Transport. The error is channel.ErrClosed without a channel, or SendBunch's.
 func (o *OnChannel) Send(_ time.Duration, p []byte) error {
 	if o.ch == nil {
 		return channel.ErrClosed
@@ -50,7 +50,7 @@ func (o *OnChannel) Send(_ time.Duration, p []byte) error {
 	return err
 }
 
-// ReceivedBunch is the channel's.
+// ReceivedBunch implements channel.Handler: it passes the packet to Received.
 func (o *OnChannel) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	if in.Reliable || in.Bits%8 != 0 || o.Received == nil {
 		return // the opening bunch, or no packet of ours
@@ -64,11 +64,11 @@ func (o *OnChannel) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	o.Received(o.buf)
 }
 
-// ReceivedAck is the channel's; lockstep has acks of its own.
+// ReceivedAck implements channel.Handler. Nothing to do: lockstep has its own acks.
 func (o *OnChannel) ReceivedAck(*channel.Channel, int64) {}
 
-// ReceivedNak is the channel's.
+// ReceivedNak implements channel.Handler.
 func (o *OnChannel) ReceivedNak(*channel.Channel, int64) {}
 
-// Closed is the channel's.
+// Closed implements channel.Handler: Send returns channel.ErrClosed from then on.
 func (o *OnChannel) Closed(*channel.Channel, channel.CloseReason) { o.ch = nil }

@@ -23,25 +23,25 @@ const (
 	typeParts packetType = 8
 )
 
-// DenyReason is why a host won't have a session.
+// DenyReason is why a host refuses a session.
 type DenyReason uint8
 
 const (
-	// DenyVersion: the peer's Config, Protocol or wire version is another.
+	// DenyVersion: the peer's Config, Protocol or wire version differs from the host's.
 	DenyVersion DenyReason = 1
 	// DenyTooOld: the turns the peer needs are no longer in the log, and there is no snapshot.
 	DenyTooOld DenyReason = 2
-	// DenyAhead: the peer claims to have turns that don't exist.
+	// DenyAhead: the peer has executed more turns than the host has.
 	DenyAhead DenyReason = 3
 	// DenyDropped: Host.Drop was called.
 	DenyDropped DenyReason = 4
-	// DenyStale: the player has begun a later session, by its number.
+	// DenyStale: the player has begun a session with a higher number, or has ended this one.
 	DenyStale DenyReason = 5
-	// DenyUnknown: the host knows nothing of the session; it was restarted. Begin a new one.
+	// DenyUnknown: the host doesn't know the session, as after its restart. Begin a new one.
 	DenyUnknown DenyReason = 6
-	// DenySnapshot: only a snapshot over the peer's MaxSnapshot would do.
+	// DenySnapshot: the peer needs a snapshot that is larger than its MaxSnapshot.
 	DenySnapshot DenyReason = 7
-	// DenyOldHost: the peer has played with a later host of the same game.
+	// DenyOldHost: the peer has played with a later host of the same game; this one is out of date.
 	DenyOldHost DenyReason = 8
 )
 

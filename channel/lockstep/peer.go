@@ -14,22 +14,22 @@ type State uint8
 const (
 	// Connecting: no answer from the host yet.
 	Connecting State = iota
-	// Loading: the snapshot is on its way, or waits for TakeSnapshot.
+	// Loading: a snapshot is arriving, or waits for TakeSnapshot.
 	Loading
-	// Running: turns come.
+	// Running: Next returns turns as they arrive.
 	Running
-	// Ended: see Peer.Err.
+	// Ended: the session is over; Peer.Err says why.
 	Ended
 )
 
-// PeerStats counts.
+// PeerStats counts since NewPeer.
 type PeerStats struct {
 	Turns           uint64 // executed
 	Commands        uint64 // submitted
-	InputsLost      uint64 // own turns the host went on without
-	DroppedGap      uint64 // stream packets that came before their turn
+	InputsLost      uint64 // turns that the host completed without this player's commands
+	DroppedGap      uint64 // stream packets with bytes missing before them
 	DroppedRepeated uint64 // stream packets with nothing new
-	HashesDropped   uint64 // not sent, since more than hashes of 256 turns weren't acked
+	HashesDropped   uint64 // not sent: more than 256 weren't acked
 	PacketsSent, PacketsReceived,
 	BytesSent, BytesReceived uint64
 	SendErrors uint64
@@ -97,7 +97,7 @@ type Peer struct {
 	stats     PeerStats
 }
 
-// NewPeer returns a Peer that asks for a session with its first Tick.
+// NewPeer returns a Peer. Its first Tick asks the host for a session.
 func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 	cfg, err := cfg.filled()
 	if err != nil {
@@ -121,13 +121,14 @@ func NewPeer(cfg PeerConfig, t Transport) (*Peer, error) {
 	}, nil
 }
 
-// State says how far the session is.
+// State is the session's state.
 func (p *Peer) State() State { return p.state }
 
-// Err is why the session Ended, wrapped: ErrDenied with the Reason in words, ErrStream, ErrSnapshotSize or ErrTimeout. A new session needs a new Peer.
+// Err is why the session Ended, or nil. It wraps ErrDenied (with the Reason in words), ErrStream, ErrSnapshotSize,
+// ErrTimeout or ErrPacketSize. A new session needs a new Peer.
 func (p *Peer) Err() error { return p.err }
 
-// Reason is why the host denied the session.
+// Reason is why the host denied the session; 0 when it didn't.
 func (p *Peer) Reason() DenyReason { return p.reason }
 
 // Turn is the number of turns executed, counted from the game's first.
@@ -139,15 +140,15 @@ func (p *Peer) Delay() int { return p.delay }
 // Active is a mask of the players in the game as of the last turn.
 func (p *Peer) Active() uint64 { return p.active }
 
-// InGame reports whether Submit is open.
+// InGame reports whether this player is in the game, so that Submit takes commands.
 func (p *Peer) InGame() bool { return p.life != 0 }
 
-// Waiting is a mask of the players whose commands the host waited for when it sent last.
+// Waiting is a mask of the players whose commands the host was waiting for, as of its last packet.
 func (p *Peer) Waiting() uint64 { return p.waiting }
 
-// Behind is the number of turns to execute at once, faster than TurnInterval, to be with the others
-// again. Turns that have come within the delay don't count: they are what it is for. But
-// when the host goes on without our commands, all that have come count.
+// Behind is the number of turns to execute at once, without waiting for TurnInterval, to catch up with the others. As many
+// received turns as the input delay don't count: they are the reserve against jitter. When the host continues without
+// this player's commands, all received turns count.
 func (p *Peer) Behind() int {
 	if p.lagging {
 		return p.recv.ready
@@ -155,14 +156,14 @@ func (p *Peer) Behind() int {
 	return max(0, p.recv.ready-p.delay)
 }
 
-// LastHeard is when the host was heard last; 0 before.
+// LastHeard is when the host's last packet came; 0 before the first.
 func (p *Peer) LastHeard() time.Duration { return p.lastHeard }
 
 // Stats returns a snapshot.
 func (p *Peer) Stats() PeerStats { return p.stats }
 
-// Submit adds a command to those of the next turn that is sealed by Done, to be executed by all
-// Delay turns later. The bytes are copied.
+// Submit adds a command. The next Done seals it, and all execute it Delay turns later. cmd is copied. Errors: ErrInactive,
+// ErrEmptyCommand, ErrInputFull.
 func (p *Peer) Submit(cmd []byte) error {
 	switch {
 	case p.life == 0:
@@ -177,8 +178,8 @@ func (p *Peer) Submit(cmd []byte) error {
 	return nil
 }
 
-// TakeSnapshot returns the game's state before turn, once, when the session begins with one
-// and it has come: load it instead of whatever state there is. Until it is taken Next gives nothing.
+// TakeSnapshot returns the host's snapshot, the game's state before turn, once it has arrived whole. Load it in place of
+// the present state. ok is false when there is none, or it was taken. Until it is taken Next returns no turn.
 func (p *Peer) TakeSnapshot() (turn int64, data []byte, ok bool) {
 	if p.state != Loading || p.loaded < p.welcome.snapshot {
 		return 0, nil, false
@@ -188,8 +189,8 @@ func (p *Peer) TakeSnapshot() (turn int64, data []byte, ok bool) {
 	return p.welcome.start, data, true
 }
 
-// Next is the turn to execute, if it has come. It stays the same until Done, and
-// is valid until then.
+// Next returns the turn to execute; ok is false when it hasn't arrived. It returns the same turn until Done; the turn is
+// valid until then.
 func (p *Peer) Next() (t *Turn, ok bool) {
 	if p.state != Running || !p.under && p.recv.ready == 0 {
 		return nil, false
@@ -253,8 +254,8 @@ func (p *Peer) own(e *Event) {
 	}
 }
 
-// Done says that the turn was executed and what the game's state hashes to after it, or each of Config.Parts, and
-// seals the commands submitted for Delay turns later.
+// Done says that Next's turn was executed, and seals the commands submitted since the last Done. sums is the hash of the
+// game's state after the turn, or with Config.Parts the hash of each part. Errors: ErrNoTurn, ErrParts.
 func (p *Peer) Done(sums ...uint64) error {
 	hash, err := p.cfg.Hash(sums...)
 	switch {

@@ -11,8 +11,9 @@ import (
 // ackSoon is how many bytes of the stream a Peer takes before it says so at once.
 const ackSoon = 2048
 
-// Receive takes a packet of the host. It may come between Next and Done. After an error
-// nothing has changed but a counter, unless State is Ended.
+// Receive takes a packet from the host; it may be called between Next and Done. An error means that the packet was
+// refused; except for a counter nothing has changed, unless State is Ended. Errors: ErrMalformed, ErrPlayer, ErrSession,
+// ErrAhead, and those of Err.
 func (p *Peer) Receive(now time.Duration, pkt []byte) error {
 	err := p.receive(now, pkt)
 	switch err {
@@ -166,7 +167,7 @@ func (p *Peer) take(offset int64, data []byte) {
 	}
 }
 
-// Tick sends what is due.
+// Tick sends what is due: at once after Done, and otherwise each TurnInterval.
 func (p *Peer) Tick(now time.Duration) {
 	if p.state == Ended {
 		return
@@ -200,7 +201,7 @@ func (p *Peer) Tick(now time.Duration) {
 	p.sendInput(now)
 }
 
-// NextDeadline is when Tick has something to do, if ever.
+// NextDeadline is when Tick must be called next; ok is false when nothing is due.
 func (p *Peer) NextDeadline() (at time.Duration, ok bool) {
 	if p.news {
 		return 0, p.state != Ended

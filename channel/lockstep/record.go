@@ -12,22 +12,23 @@ import (
 type EventKind uint8
 
 const (
-	// Joined: the player is in the game. Its first commands are for the turn Delay turns later.
+	// Joined: the player is in the game from this turn on. Its first commands are for the turn Delay turns later.
 	Joined EventKind = 1
 	// Dropped: the player is out from this turn on. Value is a DropReason.
 	Dropped EventKind = 2
 	// DelayChanged: the input delay is Value turns from this turn on.
 	DelayChanged EventKind = 3
-	// Desynced: the player's state after turn Value hashed to Got, that of more than half of the players in
-	// the game to Want; or Want is what Host.Judge was told.
+	// Desynced: the hash of the player's state after turn Value is Got. Want is the hash of more than half of the players
+	// in the game, or the one given to Host.Judge.
 	Desynced EventKind = 4
-	// Split: after turn Value the players' states differ, and no half agrees, so nobody can be named, as
-	// always with two players. Got is the hash of the players in Who, Want that of another.
+	// Split: after turn Value the players' hashes differ, and none is that of more than half of them, as always with
+	// two players. So nobody can be named. Got is the hash of the players in the mask Who, Want that of another player.
 	Split EventKind = 5
-	// Unhashed: the player's hash of turn Value didn't come within MaxDelay+16 turns, while its commands did. Told once in a session.
+	// Unhashed: the player's hash of turn Value didn't come within MaxDelay+16 turns, although its commands did. It is
+	// reported once in a session.
 	Unhashed EventKind = 6
-	// Differs: after turn Value, whose difference was told before, the parts in Who of the player's state differ
-	// from those of the players who are right, or after a Split from the lowest player's. Bit i is Config.Parts[i].
+	// Differs follows a Desynced or Split of turn Value: the parts in the mask Who of the player's state differ from
+	// those of the players with the right hash, or after a Split from the lowest player's. Bit i is Config.Parts[i].
 	Differs EventKind = 7
 )
 
@@ -35,7 +36,7 @@ const (
 type DropReason uint8
 
 const (
-	// DropStalled: its commands didn't come for DropAfter.
+	// DropStalled: its commands were missing for DropAfter in all, or it fell so far behind that its turns left the log.
 	DropStalled DropReason = 1
 	// DropRestarted: it began a new session.
 	DropRestarted DropReason = 2
@@ -43,17 +44,17 @@ const (
 	DropAsked DropReason = 3
 	// DropMended: Host.Mend was called; it gets the snapshot and will join again.
 	DropMended DropReason = 4
-	// DropResumed: the game goes on with another host, or one that was restarted, and the player isn't in it yet.
+	// DropResumed: another host, or a restarted one, has taken over the game, and the player hasn't joined there yet.
 	DropResumed DropReason = 5
 )
 
-// Event is part of a turn, so that all peers see it at the same one.
+// Event is something that the Host decided or found. It is part of a turn, so all peers see it in the same turn.
 type Event struct {
 	Kind      EventKind
 	Player    int
-	Value     int64 // see the kinds; of Joined a number that tells its lives apart
+	Value     int64 // see the kinds; of Joined a number, higher each time that the player joins
 	Got, Want uint64
-	Who       uint64 // a mask
+	Who       uint64 // a mask of players, or of parts for Differs
 }
 
 const (
@@ -98,24 +99,24 @@ const (
 	hasSubstitutes = 1 << 2
 )
 
-// Turn is what all peers execute alike: events first, then the players' commands in
-// the order of the players.
+// Turn is what all peers execute in the same way: first the events, then the players' commands in the order of
+// the players.
 type Turn struct {
 	// N is the turn's number, from 0.
 	N int64
-	// Delay is the input delay in turns after its events.
+	// Delay is the input delay in turns, after this turn's events.
 	Delay int
 	// Events, in order. Valid until Done.
 	Events []Event
-	// Substituted is a mask of players whose commands the host didn't wait for.
+	// Substituted is a mask of the players whose commands are missing because the host didn't wait for them.
 	Substituted uint64
 
 	present uint64
 	inputs  [MaxPlayers][]byte
 }
 
-// Commands are the turn's commands with their players, in the order of players and, of
-// one player, of Submit. The bytes are valid until Done.
+// Commands yields each player's number with one of its commands: in the order of the players, and for one player in the
+// order of Submit. The bytes are valid until Done.
 func (t *Turn) Commands() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for m := t.present; m != 0; m &= m - 1 {

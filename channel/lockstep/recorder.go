@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Recorder writes a game's turns into a replay file, as a Peer executes them. What was written is good however the
-// file ends; Close adds an index. After an error of the writer all calls return it. Not safe for concurrent use.
+// Recorder writes a game's turns into a replay file, as a Peer executes them. A file that isn't closed, as after a crash,
+// is readable; Close adds an index. After an error of the writer all calls return it. Not safe for concurrent use.
 type Recorder struct {
 	cfg       Config
 	w         io.Writer
@@ -23,8 +23,8 @@ type Recorder struct {
 	snapshots []replaySnapshot
 }
 
-// NewRecorder begins a file for the game of c; setup is kept in it, and may be empty. A game that is recorded from its
-// middle on begins with a Snapshot.
+// NewRecorder begins a file for a game with Config c. The file gets setup, which may be empty. To record a game from its
+// middle on, call Snapshot first. Errors: ErrConfig, ErrSetup for a setup over MaxSetup, or the writer's.
 func NewRecorder(w io.Writer, c Config, setup []byte) (*Recorder, error) {
 	c, err := c.filled()
 	if err != nil {
@@ -53,7 +53,8 @@ func (r *Recorder) write(p []byte) {
 	}
 }
 
-// Turn adds the turn that Next gave, with what is given to Done. Call it before Done.
+// Turn adds the turn that Peer.Next returned, with the hashes that Done will get. Call it before Done. Errors: ErrParts,
+// ErrReplayOrder, or the writer's.
 func (r *Recorder) Turn(t *Turn, sums ...uint64) error {
 	hash, err := r.cfg.Hash(sums...)
 	switch {
@@ -94,8 +95,8 @@ func (r *Recorder) flush() {
 	}
 }
 
-// Snapshot adds the game's state before the turn that comes next, from which SeekTurn can begin: Peer.Resume with its
-// State. A game that is recorded from its middle on begins with one.
+// Snapshot adds the game's state before the next turn: Peer.Resume's result, with State set. Replay.SeekTurn can begin
+// there. A recording from the middle of a game begins with one. Errors: ErrReplayOrder, or the writer's.
 func (r *Recorder) Snapshot(at Resume) error {
 	switch {
 	case r.err != nil:
@@ -113,7 +114,7 @@ func (r *Recorder) Snapshot(at Resume) error {
 	return r.err
 }
 
-// Close ends the file, but doesn't close the writer.
+// Close writes the index, which ends the file. It doesn't close the writer.
 func (r *Recorder) Close() error {
 	r.flush()
 	at := r.at

@@ -9,7 +9,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
-// A replay file is a magic number and then chunks, and may end anywhere: what is whole is good.
+// A replay file is a magic number and then chunks. It may end anywhere: the whole chunks are used.
 //
 //	file:     "BNLS" | version 8 | chunks
 //	chunk:    type 8 | size 32 | payload | CRC-32C 32 of type, size and payload
@@ -37,9 +37,9 @@ const (
 )
 
 var (
-	// ErrReplay is wrapped by what is wrong with a replay file.
+	// ErrReplay is wrapped by errors about a replay file's content.
 	ErrReplay = errors.New("lockstep: replay file")
-	// ErrReplayOrder is the Recorder's error for a turn that doesn't follow, or a snapshot of another turn than the next.
+	// ErrReplayOrder is the Recorder's error for a turn, or a snapshot, that isn't the next one.
 	ErrReplayOrder = errors.New("lockstep: replays need every turn, in order; begin one in the middle with a snapshot")
 	// ErrReplayTurn is SeekTurn's error for a turn outside of the replay.
 	ErrReplayTurn = errors.New("lockstep: turn isn't in the replay")

@@ -10,8 +10,8 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
-// Replay reads a replay file: turn by turn, or from one of its snapshots on. Every byte is checked before it is
-// believed. Not safe for concurrent use.
+// Replay reads a replay file turn by turn, from its beginning or from one of its snapshots. It checks every byte before
+// it uses it. Not safe for concurrent use.
 type Replay struct {
 	r           io.ReaderAt
 	size        int64
@@ -35,9 +35,9 @@ type Replay struct {
 	begins bool // nothing was read since rewind: a snapshot says how things stand
 }
 
-// OpenReplay opens the file of size bytes in r. A file without its end, as after a crash, is opened by reading it once,
-// and has the turns that are whole. Snapshots have maxSnapshot bytes at most; 0 for 1 MiB; a larger one is ErrSnapshotSize, here or
-// where it is reached. Errors wrap ErrReplay, or are r's.
+// OpenReplay opens the file of size bytes in r. A file without its end, as after a crash, is read once and has the turns
+// that are whole. maxSnapshot bounds a snapshot, in bytes; 0 is 1 MiB. A larger one gives ErrSnapshotSize, here or when
+// it is reached. Errors wrap ErrReplay, or are r's.
 func OpenReplay(r io.ReaderAt, size int64, maxSnapshot int) (*Replay, error) {
 	if maxSnapshot <= 0 {
 		maxSnapshot = 1 << 20
@@ -45,13 +45,13 @@ func OpenReplay(r io.ReaderAt, size int64, maxSnapshot int) (*Replay, error) {
 	p := &Replay{r: r, size: size, maxSnapshot: maxSnapshot}
 	var magic [len(replayMagic) + 1]byte
 	if size < int64(len(magic)) {
-		return nil, fmt.Errorf("%w: %d bytes aren't one", ErrReplay, size)
+		return nil, fmt.Errorf("%w: %d bytes are too few", ErrReplay, size)
 	}
 	if err := p.read(magic[:], 0); err != nil {
 		return nil, err
 	}
 	if string(magic[:4]) != replayMagic || magic[4] != replayVersion {
-		return nil, fmt.Errorf("%w: no replay, or of another version", ErrReplay)
+		return nil, fmt.Errorf("%w: not a replay, or another version of one", ErrReplay)
 	}
 	typ, header, body, err := p.readChunk(int64(len(magic)), nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func OpenReplay(r io.ReaderAt, size int64, maxSnapshot int) (*Replay, error) {
 	}
 	var ok bool
 	if p.cfg, p.setup, ok = readHeader(header); !ok || typ != chunkHeader {
-		return nil, fmt.Errorf("%w: bad header", ErrReplay)
+		return nil, fmt.Errorf("%w: malformed header", ErrReplay)
 	}
 	p.body = body
 	if !p.readIndex() {
@@ -232,17 +232,18 @@ func (p *Replay) scan() error {
 	}
 }
 
-// Config is the game's; MaxPacket means nothing.
+// Config is the game's. Its MaxPacket isn't in the file: ignore it.
 func (p *Replay) Config() Config { return p.cfg }
 
 // Setup is what the game began with; empty when there was none.
 func (p *Replay) Setup() []byte { return p.setup }
 
-// Turns is the range of turns in the file, [first, end), and whether the file was closed.
+// Turns is the range of turns in the file, [first, end). whole reports whether the file was closed (Recorder.Close).
 func (p *Replay) Turns() (first, end int64, whole bool) { return p.first, p.end, p.whole }
 
-// SeekTurn goes to the newest snapshot at or before turn, or to the beginning, where State is nil: load it, and
-// execute with Next until turn is there. Its Generation is 0: a Host that takes the game up there gives its state to whoever comes with turns.
+// SeekTurn goes to the newest snapshot at or before turn, or to the beginning when there is none, where State is nil. Load
+// the State, then execute Next's turns up to turn. Generation is 0: a Host that resumes the game there sends its State to
+// each peer that has turns. Errors: ErrReplayTurn, ErrReplay, or r's.
 func (p *Replay) SeekTurn(turn int64) (at Resume, err error) {
 	if turn < p.first || turn > p.end {
 		return at, ErrReplayTurn
@@ -283,8 +284,8 @@ func (p *Replay) snapshotHead(r *wire.Reader) bool {
 	return true
 }
 
-// Next is the next turn and its recorded hash, that of all parts together; io.EOF after the last. The turn is valid
-// until the next call. A game that computes another hash isn't the one that was recorded.
+// Next returns the next turn and its recorded hash (Config.Hash of the parts); after the last turn the error is io.EOF. The
+// turn is valid until the next call. When the game computes another hash, it differs from the one that was recorded.
 func (p *Replay) Next() (*Turn, uint64, error) {
 	for len(p.turns.P) == 0 {
 		if p.next >= p.end && (!p.whole || p.at == p.index) {
@@ -297,19 +298,19 @@ func (p *Replay) Next() (*Turn, uint64, error) {
 		p.chunk, p.at = b[:0], next
 		r := wire.Reader{P: b}
 		if turn := r.Count(); r.Bad || turn != p.next || typ != chunkTurns && typ != chunkSnapshot {
-			return nil, 0, fmt.Errorf("%w: turn %d isn't where it should be", ErrReplay, p.next)
+			return nil, 0, fmt.Errorf("%w: turn %d isn't where it must be", ErrReplay, p.next)
 		}
 		if typ == chunkTurns {
 			p.turns = r
 		} else if !p.snapshotHead(&r) {
-			return nil, 0, fmt.Errorf("%w: bad snapshot of turn %d", ErrReplay, p.next)
+			return nil, 0, fmt.Errorf("%w: malformed snapshot of turn %d", ErrReplay, p.next)
 		}
 	}
 	rec := p.turns.Bytes(p.cfg.maxRecord())
 	hash := p.turns.Uint64()
 	if p.turns.Bad || p.next >= p.end || !p.turn.parse(rec, &p.cfg) {
 		p.turns = wire.Reader{}
-		return nil, 0, fmt.Errorf("%w: bad turn %d", ErrReplay, p.next)
+		return nil, 0, fmt.Errorf("%w: malformed turn %d", ErrReplay, p.next)
 	}
 	for i := range p.turn.Events {
 		switch e := &p.turn.Events[i]; e.Kind {
@@ -327,7 +328,8 @@ func (p *Replay) Next() (*Turn, uint64, error) {
 	return &p.turn, hash, nil
 }
 
-// Verify reads the whole file from its first turn to its last, as it would be played, and compares the index with it.
+// Verify reads the file from its first turn to its last, as Next does, and compares the index with it. Errors wrap
+// ErrReplay, or are r's.
 func (p *Replay) Verify() error {
 	p.rewind()
 	for {

@@ -5,27 +5,28 @@ import (
 	"encoding/binary"
 )
 
-// Resume is where another host, or the same after a restart, takes a game up: on the machine of a player, who has the
-// state, or from a file that has it. The commands of turns after it are lost.
+// Resume is the state from which another host, or the same one after a restart, continues a game. It comes from a player's
+// Peer, or from a file. Turns after it are lost.
 type Resume struct {
-	// Turn is the number of turns executed, Delay and Active how things stood then.
+	// Turn is the number of turns executed. Delay and Active are the input delay, in turns, and the mask of players then.
 	Turn   int64
 	Delay  int
 	Active uint64
-	// Generation is that of the host with which they were executed, Peer.Generation: peers that were with it are known to have the same turns.
+	// Generation is the Peer.Generation with which they were executed. Peers with the same one have the same turns.
 	Generation int64
 	// State is the game's snapshot before Turn. It is kept and must not change.
 	State []byte
 }
 
-// Resume is where a new host can take up the game from this Peer: put the game's State in. Of those who are left
-// the one who has executed most turns should be host; who is ahead of it gets its State. Call it between Done and Next.
+// Resume returns what a new host needs to continue the game from this Peer's turn; the caller sets State. Of the
+// remaining players the one that has executed the most turns should be host: a player ahead of the host gets its State.
+// Call Resume between Done and Next.
 func (p *Peer) Resume() Resume {
 	return Resume{Turn: p.next, Delay: p.delay, Active: p.active, Generation: p.Generation()}
 }
 
-// Generation names the host that this Peer is with: which one of the game it is, and which of several that have taken it up at once, by their Secrets.
-// It is for the PeerConfig of the next session.
+// Generation identifies this Peer's host: how many hosts the game had before, and, by its Secret, which of several that
+// took over at once. Give it to the PeerConfig of the next session.
 func (p *Peer) Generation() int64 {
 	if p.welcome.generation == 0 {
 		return p.cfg.Generation // nothing has come of the host

@@ -7,27 +7,27 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep/internal/wire"
 )
 
-// Setup is a common form of what a game begins with. Games may use another: Host.SetSetup takes any bytes.
+// Setup is what a game begins with, in a form that suits many. A game may use its own: Host.SetSetup takes any bytes.
 type Setup struct {
 	Seed     uint64 // of the game's random numbers
 	Map      string // up to 255 bytes
-	MapHash  uint64 // of the map's content, so that all have the same
-	Settings []byte // the game's own, up to 32 KiB
+	MapHash  uint64 // of the map's content, to check that all have the same map
+	Settings []byte // in the game's own form, up to 32 KiB
 	Seats    []Seat // up to 255
 }
 
-// Seat is one player's, or a computer's, or an empty one.
+// Seat is a place in the game: a player's, a computer's, or empty.
 type Seat struct {
-	Player int    // of the Config; -1 for nobody of it
+	Player int    // its number, 0 to 254; -1: no player's
 	Name   string // up to 255 bytes
 	Team   uint8
-	Place  uint8 // on the map
-	Kind   uint8 // the game's: race, colour, how good the computer is
+	Place  uint8 // start position on the map
+	Kind   uint8 // the game's own: race, colour, strength of the computer
 }
 
 const maxSettings = 32 << 10
 
-// ErrSetupForm is the error for a Setup over its limits, and for bytes that aren't one.
+// ErrSetupForm is Append's error for a Setup over its limits, and ParseSetup's for bytes that aren't a Setup.
 var ErrSetupForm = errors.New("lockstep: not a Setup, or over its limits")
 
 // Append appends the Setup's bytes for Host.SetSetup: version 8 | seed 64 | map hash 64 | map | settings, each a size v
@@ -55,7 +55,7 @@ func (s *Setup) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// ParseSetup reads what Append wrote. It keeps nothing of p.
+// ParseSetup reads what Append wrote. It copies what it needs of p.
 func ParseSetup(p []byte) (s Setup, err error) {
 	r := wire.Reader{P: p}
 	if r.Uint8() != 1 {

@@ -14,7 +14,8 @@ import (
 // and uses the connection's packet acks.
 type Attached struct {
 	*Queue
-	// Failed is called with the error when the peer broke a rule; the connection ends with it. May be nil.
+	// Failed is called when Read returns an error: the peer broke a rule, or MaxMemory is used up. The connection ends with
+	// err. May be nil.
 	Failed func(err error)
 	// Ended is called when the channel is closed, with the number of messages that aren't known to have arrived; these
 	// are dropped. Messages received before may still be taken by Receive. May be nil.
@@ -54,7 +55,8 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	return err
 }
 
-// Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. While there is no channel, ErrFull says so.
+// Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. When the queue
+// was never given to a channel, ErrFull's text says so.
 func (a *Attached) Send(kind *Kind, m Message) error {
 	if a.closed {
 		return ErrClosed

@@ -12,10 +12,9 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
-// Blocks carries large blocks of data, files and levels, over a channel of its own in
-// fragments of a packet each, several blocks at once. A fragment whose packet is lost is sent again at once;
-// there are no timers, since the connection tells the fate of every packet. It takes what the
-// connection's bandwidth leaves.
+// Blocks carries large blocks of data, such as files and levels, several at once, over a channel of its own. It splits them
+// into fragments that fit a packet. A fragment whose packet is lost is sent again at once; there are no timers, since the
+// connection tells the fate of every packet. It uses the bandwidth that the connection has left.
 //
 //	bits    a fragment, an unreliable bunch
 //	16      block id
@@ -30,11 +29,11 @@ import (
 //	32      bounds: MaxBlocks
 //	64      bounds: MaxHeld
 //
-// Each end tells its bounds when the channel opens, and the sender keeps within those of the peer: a block that is
-// too large for the peer is an error of Send, or of Failed when it was sent before the bounds were known, and blocks that
-// are too many wait. What is being received counts within the MaxMemory of the connection, so the bounds that are told
+// Each end tells its bounds when the channel opens, and the sender keeps within those of the peer. For a block that is
+// too large for the peer Send returns ErrBlockBig; Failed gets it when the bounds came after Send. Blocks beyond the
+// peer's number or total size wait. Blocks being received count within the MaxMemory of the connection. So the bounds told
 // are at most what 15/16 of channel.Channel.MaxHold have room for: 2.55 MB with the 8 MiB of a server, 20.5 MB with the
-// 64 MiB of a client. When other data has taken that memory, a block is refused, which Failed and Broken tell.
+// 64 MiB of a client. When other data has used that memory, a block is refused: Failed and Broken get ErrRoom.
 // The receiver keeps the fragments that came, at most 4096 ahead of the first that is missing, whatever size a
 // block claims. The note that a block is done tells the sender that it has arrived whole.
 type Blocks struct {
@@ -65,29 +64,29 @@ type Blocks struct {
 
 // BlocksConfig configures Blocks. The zero value is useful.
 type BlocksConfig struct {
-	// MaxBytes bounds a block in either direction. Default 64 MiB. To receive blocks above 2.55 MB on a server, or 20.5
+	// MaxBytes bounds a block in either direction, in bytes. Default 64 MiB. To receive blocks above 2.55 MB on a server, or 20.5
 	// MB on a client, also raise netconn.Config.MaxMemory, to 3.3 times MaxHeld.
 	MaxBytes int
 	// MaxBlocks bounds the unfinished blocks in each direction. Default 4, at most 512.
 	MaxBlocks int
-	// MaxHeld bounds the total size of the blocks being received, within the connection's MaxMemory. Default MaxBytes.
-	// They take at most 8/7 of it, and 1.5 KiB for each block.
+	// MaxHeld bounds the total size of the blocks being received, in bytes, within the connection's MaxMemory. Default
+	// MaxBytes, the least. Their memory is at most 8/7 of MaxHeld, and 1.5 KiB for each block.
 	MaxHeld int
-	// Received gets a complete block whose checksum is right. The callee owns data.
+	// Received gets a complete block whose checksum is right. It may keep data.
 	Received func(id int64, data []byte)
 	// Progress is called on the receiving side for each fragment that arrived. May be nil.
 	Progress func(id int64, have, total int)
 	// Sent is called when the peer has confirmed a whole block. May be nil.
 	Sent func(id int64)
-	// Failed is called for a block of this end's that isn't known to have arrived: with ErrChecksum, with ErrBlockBig when the
+	// Failed is called for a block that this end sent and that isn't known to have arrived: with ErrChecksum, with ErrBlockBig when the
 	// peer's bounds arrived after Send, with ErrRoom, or with ErrNoChan when the channel closed. May be nil.
 	Failed func(id int64, err error)
-	// Broken is called on the receiving side for a block of the peer's that was begun and doesn't arrive: with ErrChecksum, ErrRoom or
-	// ErrNoChan. May be nil.
+	// Broken is called on the receiving side for a block that began to arrive and won't be completed: with ErrChecksum,
+	// ErrRoom or ErrNoChan. May be nil.
 	Broken func(id int64, err error)
 }
 
-// BlockCounters counts what Blocks did.
+// BlockCounters counts fragments sent and resent, blocks received, and fragments that were duplicates or refused.
 type BlockCounters struct {
 	Fragments, Resent, Received, Duplicate, Refused uint64
 }
@@ -107,12 +106,17 @@ const (
 
 // Errors of blocks.
 var (
-	ErrBlocks   = errors.New("message: too many blocks under way; wait for one to arrive")
+	// ErrBlocks: MaxBlocks blocks are being sent.
+	ErrBlocks = errors.New("message: too many blocks under way; wait for one to arrive")
+	// ErrBlockBig: the block is over MaxBytes, or over the peer's bounds.
 	ErrBlockBig = errors.New("message: the block is too large")
-	ErrRoom     = errors.New("message: the receiver has no room left within its MaxMemory; send the block again later")
-	ErrEmpty    = errors.New("message: an empty block")
+	// ErrRoom: the receiver's MaxMemory is used up.
+	ErrRoom  = errors.New("message: the receiver has no room left within its MaxMemory; send the block again later")
+	ErrEmpty = errors.New("message: an empty block")
+	// ErrChecksum: the block arrived damaged, or data was changed while it was sent.
 	ErrChecksum = errors.New("message: the block's checksum is wrong")
-	ErrNoChan   = errors.New("message: blocks have no open channel")
+	// ErrNoChan: there is no open channel, or it closed.
+	ErrNoChan = errors.New("message: blocks have no open channel")
 )
 
 // ErrBounds ends the connection: the peer sent more than the bounds it was told.
@@ -168,7 +172,8 @@ func (b bitmap) set(i uint32)      { b[i/64] |= 1 << (i % 64) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// NewBlocks returns Blocks without a channel: give it to Table.Open, or return it from a Type's Accept. It panics on bounds that can't be told to the peer.
+// NewBlocks returns Blocks without a channel: give it to Table.Open, or return it from a Type's Accept. It panics when
+// cfg's bounds are out of range.
 func NewBlocks(cfg BlocksConfig) *Blocks {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 64 << 20
@@ -213,7 +218,7 @@ func (b *Blocks) settleBounds() {
 	b.ours.bytes = min(b.ours.bytes, b.ours.held)
 }
 
-// Held is the bytes of the blocks being received.
+// Held is the number of bytes received of blocks that aren't complete.
 func (b *Blocks) Held() int { return b.held }
 
 // sendNote sends a note, or returns the channel's error.
@@ -324,8 +329,8 @@ func (b *Blocks) ReceivedAck(_ *channel.Channel, packetID int64) {
 // ReceivedNak implements channel.Handler.
 func (b *Blocks) ReceivedNak(_ *channel.Channel, packetID int64) { b.settle(packetID, b.loseFragment) }
 
-// Closed is the channel's: what was under way has failed, and is let go of. Afterwards it may be the handler of another channel, on
-// which ids begin at 0 again.
+// Closed implements channel.Handler: blocks under way fail with ErrNoChan. Afterwards b may be the handler of another
+// channel, on which ids begin at 0 again.
 func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
 	sending, receiving := b.sending, b.receiving
 	*b = Blocks{cfg: b.cfg, ours: b.cfg.bounds(), Counters: b.Counters}

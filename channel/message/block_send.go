@@ -8,7 +8,8 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Send begins to send data and returns the block's id. data must not change until Sent or Failed is called.
+// Send begins to send data and returns the block's id. data must not change until Sent or Failed is called. Errors:
+// ErrEmpty, ErrBlockBig, ErrNoChan, ErrBlocks.
 func (b *Blocks) Send(data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
@@ -31,10 +32,10 @@ func (b *Blocks) Send(data []byte) (int64, error) {
 
 // tooBig is the error of a block that is too large for the peer.
 func (b *Blocks) tooBig(n int) error {
-	return fmt.Errorf("%w: %d bytes, the peer takes %d: as its MaxBytes, MaxHeld and its connection's MaxMemory say", ErrBlockBig, n, b.bounds.bytes)
+	return fmt.Errorf("%w: %d bytes, the peer takes %d, by its MaxBytes, MaxHeld and its connection's MaxMemory", ErrBlockBig, n, b.bounds.bytes)
 }
 
-// Progress is how many fragments of a block being sent have arrived, and how many it has.
+// Progress is how many fragments of a block being sent are acked, and how many it has; 0, 0 for other ids.
 func (b *Blocks) Progress(id int64) (arrived, total int) {
 	for _, o := range b.sending {
 		if o.id == id {

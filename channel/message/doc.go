@@ -63,8 +63,8 @@
 // # What differs from the articles, and why
 //
 //	the article says                              here                                      why
-//	messages are sent again every 100 ms until    when acks take longer than they did, at    copies without loss otherwise, five where
-//	  their packet is acked                       once when the packet is known to be lost   the round trip takes half a second
+//	messages are sent again every 100 ms until    when acks take longer than they did, at    otherwise copies are sent without loss: five
+//	  their packet is acked                       once when the packet is known to be lost   at a round trip of half a second
 //	the receiver keeps a window; messages beyond  the receiver tells how far its window      a slow game isn't an attack
 //	  it end the connection                       reaches, and the sender keeps to it
 //	a packet takes messages until one doesn't     smaller ones behind it fill the packet     a packet has 1 of 12 messages otherwise

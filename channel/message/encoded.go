@@ -16,7 +16,8 @@ const (
 	maxFreeBytes   = 1 << 20
 )
 
-// Encode encodes m, which the caller keeps. Call Release on the result after passing it to all queues.
+// Encode encodes m, which the caller keeps. Call Release on the result after passing it to all queues. Errors: what
+// Serialize gave to Stream.Fail, such as ErrRange, or ErrFormat when Serialize writes other bits than it measures.
 func (k *Kind) Encode(m Message) (*Encoded, error) {
 	r := k.reg
 	s := &r.stream
@@ -40,8 +41,8 @@ func (k *Kind) Encode(m Message) (*Encoded, error) {
 // Bits is the message's size in bits.
 func (e *Encoded) Bits() int { return e.bits }
 
-// Release gives up the caller's reference; the queues have their own. It panics when there is no reference left. A
-// second Release while a queue holds e wrongly takes that queue's.
+// Release gives up the caller's reference; the queues have their own. Call it once: a second call takes a queue's
+// reference. It panics when there is no reference left.
 func (e *Encoded) Release() {
 	e.mustBeHeld()
 	if e.refs--; e.refs > 0 {

@@ -21,17 +21,19 @@ const (
 
 // Config configures a Queue. Both ends need the same values, except for Resend and Budget.
 type Config struct {
-	Mode  Mode
+	// Mode is how messages are delivered. Default Ordered.
+	Mode Mode
+	// Kinds has the kinds of messages. Needed.
 	Kinds *Registry
-	// Window bounds the messages that wait to be sent or acked, and the received messages that wait for Receive. Default
-	// 1024; a power of two, at most 16384.
+	// Window bounds the messages that wait to be sent or acked, and the received messages that wait for Receive: a power
+	// of two, 1 to 16384. Default 1024.
 	Window int
-	// Resend is how long a message waits at least for its ack before it is sent again. It waits longer, up to 2 s, when
+	// Resend is the least time that a message waits for its ack before it is sent again. It waits longer, up to 2 s, when
 	// acks take longer. A message known to be lost is sent again at once. Default 100 ms.
 	Resend time.Duration
 	// MaxBits bounds a message, in bits. Default 6000. A peer can make a queue hold Window messages of that size.
 	MaxBits int
-	// Budget bounds the bits of this queue in a packet. Default 7000.
+	// Budget bounds the bits of this queue in a packet. Default 7000; at most 8192 with Attach.
 	Budget int
 }
 
@@ -52,9 +54,9 @@ func (c Config) filled() Config {
 
 // Errors of Send. Nothing was queued.
 var (
-	// ErrFull: too many messages aren't acked yet. Send again later, or less.
+	// ErrFull: Window messages wait to be sent or acked. Send again later, or send fewer.
 	ErrFull = errors.New("message: queue full; wait for acks before sending more")
-	// ErrTooLarge: the message doesn't fit a packet. Send it as a block.
+	// ErrTooLarge: the message is over MaxBits, or doesn't fit Budget. Send it as a block.
 	ErrTooLarge = errors.New("message: too large for a packet; send it as a block")
 	// ErrKind: the kind belongs to another registry.
 	ErrKind = errors.New("message: kind isn't registered with this queue")
@@ -64,8 +66,10 @@ var (
 
 // Errors of Read. The peer broke the format, and the connection should end.
 var (
+	// ErrFormat: the bits can't be read as messages of this queue.
 	ErrFormat = errors.New("message: malformed, or the ends' Config or kinds differ")
-	ErrWindow = errors.New("message: id beyond the window")
+	// ErrWindow: the peer sent a message, or credit, beyond Config.Window.
+	ErrWindow = errors.New("message: id beyond Config.Window; both ends need the same")
 )
 
 // maxPerPacket bounds the messages in a packet.
@@ -176,7 +180,7 @@ const (
 	headerBits   = 1 + 16 + 7 + 32
 )
 
-// Send queues a message, encoded. The caller keeps m.
+// Send encodes m and queues it. The caller keeps m. Errors: ErrKind, ErrFull, ErrTooLarge, or Kind.Encode's.
 func (q *Queue) Send(kind *Kind, m Message) error {
 	if err := q.check(kind); err != nil {
 		return err
@@ -190,7 +194,8 @@ func (q *Queue) Send(kind *Kind, m Message) error {
 	return err
 }
 
-// SendEncoded queues a message encoded by [Kind.Encode]. It panics when e has no reference left.
+// SendEncoded queues a message encoded by [Kind.Encode]. It panics when e has no reference left. Errors: ErrKind, ErrFull,
+// ErrTooLarge.
 func (q *Queue) SendEncoded(e *Encoded) error {
 	e.mustBeHeld()
 	if err := q.check(e.kind); err != nil {
@@ -235,7 +240,7 @@ func (q *Queue) Pending() int {
 // Held is the encoded bytes of all messages that wait to be sent, to be acked, or for Receive.
 func (q *Queue) Held() int { return q.outBytes + (q.inBits+7)/8 }
 
-// Forget drops all messages to be sent. It returns how many of those sent aren't known to have arrived.
+// Forget drops all messages that wait to be sent or acked. It returns how many of them aren't known to have arrived.
 func (q *Queue) Forget() (unacked int) {
 	q.left()
 	unacked = q.Pending()

@@ -8,8 +8,8 @@ import (
 	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
-// Read decodes a packet's messages. An error means that the peer broke the format; the messages before it in the packet
-// are kept.
+// Read decodes a packet's messages. An error means that the peer broke the format (ErrFormat, ErrWindow) or, on a channel,
+// that MaxMemory is used up (channel.ErrMemory). The packet's messages before the error are kept.
 func (q *Queue) Read(r *bitio.Reader) error {
 	if q.cfg.Mode == Ordered && r.ReadBool() {
 		credit := seqnum.U16.Expand(r.ReadUint16(), q.credit)

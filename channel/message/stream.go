@@ -9,8 +9,7 @@ import (
 // ErrRange is the error for a value outside its field's bounds.
 var ErrRange = errors.New("message: value out of its bounds")
 
-// Stream is what Serialize gets. It writes the fields, reads them, or only counts their bits. After a value out of
-// bounds the error stays.
+// Stream is what Serialize gets. It writes the fields, reads them, or only counts their bits. It keeps the first error.
 type Stream struct {
 	w    *bitio.Writer
 	r    *bitio.Reader

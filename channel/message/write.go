@@ -10,9 +10,9 @@ import (
 // lookahead bounds the messages that a Write passes over because they don't fit.
 const lookahead = 64
 
-// Write writes as many messages as are due and fit w and the budget, older first or the more urgent first, and
-// returns how many; smaller ones fill the room that a larger one leaves. Credit for the peer alone counts
-// as one. When it returns 0, nothing was written. Then tell the queue: Sent or NotSent.
+// Write writes the messages that are due and fit w and Config.Budget, and returns how many. Older ones go first; in
+// Unordered queues the most urgent. Smaller ones fill the room that a larger one leaves, except in Sequenced queues. Credit
+// alone counts as one. When Write returns 0, nothing was written. Otherwise call Sent or NotSent.
 func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	q.left()
 	q.now = max(q.now, now)
@@ -135,8 +135,8 @@ func (q *Queue) writeID(w *bitio.Writer, id, last int64) {
 	}
 }
 
-// Sent says which packet carries what the last Write wrote. A packet whose fate isn't told until 4096
-// later ones have left counts as lost.
+// Sent says which packet carries what the last Write wrote. A packet without Acked or Lost after 4096 later packets counts
+// as lost.
 func (q *Queue) Sent(packetID int64) {
 	if q.cfg.Mode != Ordered {
 		q.left()
@@ -177,7 +177,7 @@ func (q *Queue) left() {
 	q.pending, q.chosen = q.pending[:0], q.chosen[:0]
 }
 
-// NotSent says that what the last Write wrote never left: it is due again at once.
+// NotSent says that what the last Write wrote wasn't sent: it is due again at once.
 func (q *Queue) NotSent() {
 	for _, id := range q.pending {
 		q.at(id).sent = false

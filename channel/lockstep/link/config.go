@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	// ErrConfig is New's error.
+	// ErrConfig is New's error for a Config out of range.
 	ErrConfig = errors.New("link: config out of range; see its fields")
-	// ErrFull is Send's error when Window messages wait for acks; try again after a Tick or drop the peer.
+	// ErrFull is Send's error when Window messages aren't acked. Send again later, or drop the peer.
 	ErrFull = errors.New("link: send queue full; wait for acks or drop the peer")
 	// ErrTooLarge is Send's error for a message over MaxMessage; split it.
 	ErrTooLarge = errors.New("link: message over 255 bytes; split it")
@@ -21,10 +21,10 @@ var (
 	ErrChecksum = errors.New("link: checksum doesn't match; drop it")
 	// ErrHeader refuses a datagram of no known type, or with reserved bits set.
 	ErrHeader = errors.New("link: not a datagram of this version; drop it")
-	// ErrLength refuses a datagram that doesn't end with a message.
+	// ErrLength refuses a datagram that doesn't end exactly with a message.
 	ErrLength = errors.New("link: datagram and message sizes disagree; drop it")
-	// ErrAckAhead refuses a datagram that acks what was never sent.
-	ErrAckAhead = errors.New("link: acks what was never sent; drop it")
+	// ErrAckAhead refuses a datagram that acks messages that were never sent.
+	ErrAckAhead = errors.New("link: acks messages that were never sent; drop it")
 )
 
 const (
@@ -36,30 +36,29 @@ const (
 	packedBytes = 3
 )
 
-// Config of a Link. The zero value is useful; both ends must agree on Window and Conversation.
+// Config configures a Link. The zero value is useful. Both ends need the same Window and Conversation.
 type Config struct {
-	// Conversation tells datagrams from late ones of an earlier Link on the same path: their checksums
-	// don't match. Default 0, which changes nothing; a path used again needs another one.
+	// Conversation is part of every checksum, so late datagrams of an earlier Link on the same path are refused. Use
+	// another number each time a path is used again. Default 0, which leaves the checksum as it is.
 	Conversation uint32
-	// Window is how many messages may be sent and not acked, and how many received are kept
-	// while an older one is missing: a power of two from 2 to 16384; default 256. A large one
-	// costs memory: 560 bytes each.
+	// Window bounds the messages sent and not acked, and the received messages kept while an older one is missing: a
+	// power of two from 2 to 16384; default 256. Each takes 560 bytes of memory.
 	Window int
-	// MTU is the largest datagram sent in bytes, 263 to 65507; default 1200. One over the path's is
-	// never delivered, or in fragments.
+	// MTU is the largest datagram sent in bytes, 263 to 65507; default 1200. Datagrams over the
+	// path's MTU are lost or fragmented.
 	MTU int
-	// MinRTO, MaxRTO bound the time until a message is resent; defaults 30 ms and 1 s. A MinRTO below
-	// the peer's tick resends for nothing.
+	// MinRTO and MaxRTO bound the time until a message is resent; defaults 30 ms and 1 s. A MinRTO shorter than the
+	// peer's tick resends messages whose acks are on their way.
 	MinRTO, MaxRTO time.Duration
-	// InitialRTO is used before there is a sample; default 250 ms.
+	// InitialRTO is the time until a message is resent before the round trip was measured; default 250 ms.
 	InitialRTO time.Duration
 	// Backoff multiplies a message's RTO when it is resent, 1 to 4; default 1.5. TCP's 2 saves
 	// bandwidth on a dead path, 1 saves time on a lossy one.
 	Backoff float64
-	// AckDelay is how long an ack waits for a message to ride on; default 5 ms; negative: none.
+	// AckDelay is how long an ack waits for a datagram with messages that can carry it; default 5 ms; negative: 0.
 	AckDelay time.Duration
-	// PingInterval is the time between pings; default 1 s; negative: no pings, so that
-	// under heavy loss there may be no samples for a while.
+	// PingInterval is the time between pings; default 1 s; negative: no pings. Without them the round trip may not be
+	// measured for a while under heavy loss.
 	PingInterval time.Duration
 }
 

@@ -1,11 +1,9 @@
 // Package link carries small messages reliably and in order over datagrams, at eight
-// bytes a datagram: what lockstep games and other exchanges of commands need, and
-// no more.
+// bytes a datagram. It has only what lockstep games and other exchanges of commands need.
 //
-// It has no handshake, no encryption, no fragments and little congestion control: what is in flight is halved while most of it
-// has to be sent again, down to one datagram. Its CRC
-// finds accidents, not attackers; where strangers can send, put
-// netconn/netcode beneath it. A message has 255 bytes at most.
+// It has no handshake, no encryption and no fragments. Its congestion control is simple: the bytes in flight are halved
+// while more messages are resent than acked, down to one datagram. Its CRC detects damage, not attacks: where strangers
+// can send, use netconn/netcode below it. A message has 255 bytes at most.
 //
 // # Datagram
 //
@@ -25,7 +23,7 @@
 //
 //	CRC   CRC-16/CCITT-FALSE of all bytes after it: polynomial 0x1021, initial value 0xffff, not
 //	      reflected, no final xor; of "123456789" it is 0x29b1. With a Conversation other than 0, of its
-//	      4 bytes (little-endian) and then those
+//	      4 bytes (little-endian) followed by those
 //	type  1 reliable: SEQ, size and data of one message or several
 //	      2 ping: SEQ is the ping's number, never 0; size is 0
 //	      3 pure ack: SEQ is the number of the ping it answers, or 0; size is 0
@@ -44,28 +42,27 @@
 //	SRTT += (R-SRTT)/8    RTTVAR += (|R-SRTT|-RTTVAR)/4
 //	RTO *= Backoff for a message each time it is resent; 1.5 unless configured
 //
-// Samples R come from acks that cover only messages sent once (Karn's rule), and from
-// pings, whose answers name them and so are never ambiguous. All messages due at a Tick go
-// into as few datagrams as first-fit in order of age finds, up to the window; the oldest, sent twice in vain, rides along.
+// Samples R come from acks that cover only messages sent once (Karn's rule), and from answers to pings, which carry the
+// ping's number. The messages due at a Tick are packed into datagrams first-fit, oldest first, up to the window. The
+// oldest one, when it was sent twice without an ack, is sent with them.
 //
 // # The caller's loop
 //
 //	l.Send(now, command)      // queue; ErrFull when Window messages aren't acked
-//	l.Receive(now, datagram)  // calls Handler.Message in order; err: drop it
+//	l.Receive(now, datagram)  // calls Handler.Message in order; an error: the datagram was refused
 //	l.Tick(now)               // calls Handler.Datagram
 //	at, ok := l.NextDeadline()
 //
 // # Choosing
 //
 // Package netconn is for a game with a server of its own: channels, security, bandwidth.
-// packetnotify/ackbits is for what may be lost. Choose link for a few players who exchange
-// commands, through a relay or directly. Package lockstep runs on it as it is:
-// a Link is a lockstep.Transport.
+// packetnotify/ackbits is for messages that may be lost. Choose link for a few players who exchange
+// commands, through a relay or directly. A Link is a lockstep.Transport.
 //
 // # Bounds
 //
 //	messages sent and not acked      Window, 256; more: ErrFull, nothing queued
-//	messages received out of order   Window, 256; beyond it they are dropped and come again
+//	messages received out of order   Window, 256; beyond it they are dropped, and resent
 //	datagrams of one Tick            those of Window messages, a ping and an ack
 //	pings remembered                 8
 package link

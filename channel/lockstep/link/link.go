@@ -7,11 +7,11 @@ import (
 	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
-// Handler takes what a Link puts out. It may call Send, but not Receive or Tick.
+// Handler gets the datagrams and messages of a Link. It may call Send, but not Receive or Tick.
 type Handler interface {
-	// Datagram: send p to the peer. It is valid until the call returns.
+	// Datagram sends p to the peer. p is valid until the call returns.
 	Datagram(p []byte)
-	// Message: the peer's next message. It is valid until the call returns.
+	// Message gets the peer's next message. msg is valid until the call returns.
 	Message(msg []byte)
 }
 
@@ -29,7 +29,7 @@ type inMessage struct {
 	data [MaxMessage]byte
 }
 
-// Link is one end. Not safe for concurrent use.
+// Link is one end of a link. Not safe for concurrent use.
 //
 // Invariant: base <= unsent <= next <= base+Window, and out holds [base, next); in holds only ids in
 // (recvNext, recvNext+Window).
@@ -61,7 +61,7 @@ type Link struct {
 	stats   Stats
 }
 
-// Stats counts, and says how the path is.
+// Stats counts since New, and has the measured round trip.
 type Stats struct {
 	MessagesSent, MessagesResent, MessagesAcked  uint64
 	MessagesReceived                             uint64 // delivered in order
@@ -76,7 +76,7 @@ type Stats struct {
 	Unacked                                      int           // messages
 }
 
-// New returns a Link that knows nothing of its peer.
+// New returns a Link. The error is ErrConfig.
 func New(cfg Config, handler Handler) (*Link, error) {
 	cfg, err := cfg.filled()
 	if err != nil {
@@ -94,7 +94,7 @@ func New(cfg Config, handler Handler) (*Link, error) {
 	}, nil
 }
 
-// Send queues msg for the next Tick; the bytes are copied.
+// Send queues msg for the next Tick; the bytes are copied. Errors: ErrTooLarge, ErrFull.
 func (l *Link) Send(now time.Duration, msg []byte) error {
 	if len(msg) > MaxMessage {
 		l.stats.RefusedTooLarge++
@@ -119,17 +119,17 @@ func (l *Link) Send(now time.Duration, msg []byte) error {
 // Free is the number of messages that Send has room for.
 func (l *Link) Free() int { return l.cfg.Window - int(l.next-l.base) }
 
-// MaxPacket is MaxMessage: with Reliable and Ready a lockstep Transport's.
+// MaxPacket is MaxMessage. With Reliable and Ready it is for lockstep.Transport.
 func (l *Link) MaxPacket() int { return MaxMessage }
 
-// Reliable reports true: all is delivered, in order.
+// Reliable reports true: all messages are delivered, in order.
 func (l *Link) Reliable() bool { return true }
 
-// Ready reports whether all that was given to Send could be sent, and fewer than half of Window messages wait for acks.
+// Ready reports whether no message waits for the window, and fewer than half of Window messages aren't acked.
 func (l *Link) Ready() bool { return !l.blocked && 2*l.Free() > l.cfg.Window }
 
-// LastHeard is when the last sound datagram was received; 0 before the first. Whether
-// the peer is gone is for the caller to say.
+// LastHeard is when the last valid datagram was received; 0 before the first. A Link has no timeout: the caller decides
+// when the peer is gone.
 func (l *Link) LastHeard() time.Duration { return l.lastHeard }
 
 // Stats returns a snapshot.
@@ -140,7 +140,7 @@ func (l *Link) Stats() Stats {
 	return s
 }
 
-// NextDeadline is when Tick has something to do, if ever.
+// NextDeadline is when Tick must be called next; ok is false when nothing is due.
 func (l *Link) NextDeadline() (at time.Duration, ok bool) {
 	earliest := func(t time.Duration) {
 		if !ok || t < at {

@@ -6,8 +6,8 @@ import (
 	"github.com/bunchnet/bunchnet/history/seqnum"
 )
 
-// Receive takes a datagram of the peer and calls Handler.Message for each message whose
-// turn has come. After an error nothing has changed but a counter.
+// Receive takes a datagram from the peer and calls Handler.Message for each message that is next in order. An error means
+// that the datagram was refused; except for a counter nothing has changed.
 func (l *Link) Receive(now time.Duration, p []byte) error {
 	d, err := parse(p, l.crcInit)
 	if err != nil {

@@ -2,8 +2,8 @@ package link
 
 import "time"
 
-// Tick calls Handler.Datagram for all that is due: messages new or not acked in time, an ack
-// that found nothing to ride on, a ping.
+// Tick calls Handler.Datagram for all that is due: new messages, messages not acked in time, an ack that no other datagram
+// carried, a ping.
 func (l *Link) Tick(now time.Duration) {
 	l.collect(now)
 	for len(l.due) > 0 {

@@ -14,7 +14,7 @@ const (
 	MaxPlayers    = 8
 	MaxSpectators = 8
 	MaxInputSize  = 32
-	// CheckEvery is in every how many frames checksums are compared.
+	// CheckEvery is how many frames apart checksums are compared.
 	CheckEvery = 16
 
 	maxRollback = 16
@@ -23,71 +23,73 @@ const (
 	defaultDropAfter = 5 * time.Second
 )
 
-// Errors. Those of Receive mean that the packet was dropped whole.
+// Errors. Those of Receive mean that the whole packet was refused.
 var (
-	// ErrConfig is wrapped by what is wrong with a Config.
+	// ErrConfig is wrapped by errors about a Config or an argument out of range.
 	ErrConfig = errors.New("rollback: config out of range; see its fields")
-	// ErrInput is Step's error for an input of another size than InputSize.
-	ErrInput = errors.New("rollback: an input has InputSize bytes")
-	// ErrNoPlayer is the error for a player, or spectator, that isn't there, or is this machine's own.
-	ErrNoPlayer = errors.New("rollback: no such other player")
-	// ErrMalformed refuses a packet that can't be parsed, or not with these players and inputs.
+	// ErrInput is Step's error for an input that hasn't InputSize bytes.
+	ErrInput = errors.New("rollback: an input must have Config.InputSize bytes")
+	// ErrNoPlayer is the error for a number that is no other player's, nor a spectator's, or that isn't connected.
+	ErrNoPlayer = errors.New("rollback: no such other player or spectator")
+	// ErrMalformed refuses a packet that can't be parsed with this Config's Players and InputSize.
 	ErrMalformed = errors.New("rollback: malformed packet; drop it")
-	// ErrAgreement refuses a packet of another session, or of a game with other settings.
+	// ErrAgreement refuses a packet of another Session, or of a Config with other Players, InputSize or FrameTime.
 	ErrAgreement = errors.New("rollback: packet of another session, or Configs differ; drop it")
-	// ErrAhead refuses a packet about frames that can't be yet.
+	// ErrAhead refuses a packet about frames more than 128 ahead of this machine's, or that acks inputs never sent.
 	ErrAhead = errors.New("rollback: packet is too far ahead; drop it")
-	// ErrBehind ends a Watcher that needs frames which aren't kept any more: begin another from a newer state.
-	ErrBehind = errors.New("rollback: this spectator needs frames that aren't kept any more")
-	// ErrDropped ends a Session whose player the others have dropped.
+	// ErrBehind ends a Watcher that needs frames that aren't kept any more. Begin another from a newer state.
+	ErrBehind = errors.New("rollback: this spectator needs frames that aren't kept any more; begin again from a newer state")
+	// ErrDropped ends a Session when another player says that this one is silent: the others drop it.
 	ErrDropped = errors.New("rollback: the others have dropped this player")
-	// ErrDesync is SyncTest's error.
+	// ErrDesync is wrapped by SyncTest's error when simulating again gives another state.
 	ErrDesync = errors.New("rollback: the game isn't deterministic, or doesn't save all of its state")
 )
 
-// Game is what is simulated. A Session calls it within Step only.
+// Game is the game's simulation. A Session calls it only within Step.
 type Game interface {
 	// Save appends the whole state to dst. The same state must give the same bytes on all machines.
 	Save(dst []byte) []byte
-	// Load takes up a state that Save gave.
+	// Load sets the state to one that Save appended.
 	Load(state []byte)
-	// Advance simulates a frame: inputs has one of InputSize bytes for each player, valid until it returns.
+	// Advance simulates a frame. inputs has InputSize bytes for each player, valid until it returns.
 	Advance(frame int64, inputs [][]byte)
 }
 
-// Config is the settings of a Session. All machines must have the same Session, Players, InputSize and FrameTime.
+// Config configures a Session. All machines need the same Session, Players, InputSize and FrameTime.
 type Config struct {
-	// Session tells sessions apart: late packets of one before are refused. The lobby hands it out.
+	// Session is a number for this session, new each time, so that late packets of an earlier one are refused. The lobby
+	// must hand it out.
 	Session uint64
-	// Players is how many there are, 2 to 8, Local this machine's, from 0 on.
+	// Players is the number of players, 2 to 8. Local is the number of this machine's player, from 0.
 	Players, Local int
-	// InputSize is the bytes of an input, 1 to 32.
+	// InputSize is the size of an input in bytes, 1 to 32.
 	InputSize int
-	// Delay is after how many frames the own input is felt, 0 to 16: each frame of it spares the others a frame of repeated inputs. Default 2; negative
-	// 0. Machines may differ.
+	// Delay is how many frames later this player's input takes effect, 0 to 16. Each frame of it saves the others a frame
+	// of prediction. Default 2; negative: 0. Machines may differ.
 	Delay int
-	// MaxRollback is how many frames are simulated without the others' inputs at most, 1 to 16. Default 8. Machines may differ.
+	// MaxRollback bounds the frames simulated without another player's input, 1 to 16. Default 8. Machines may differ.
 	MaxRollback int
-	// FrameTime is the time from frame to frame. Default 1/60 s.
+	// FrameTime is the time from frame to frame, 1 ms to 1 s. Default 1/60 s.
 	FrameTime time.Duration
-	// DropAfter is how long another player may be silent. Default 5 s; negative for ever: then Drop is the game's. Who isn't heard for so long (5 s
-	// when negative), a spectator too, gets one packet a second.
+	// DropAfter is how long another player may be silent before it is dropped. Default 5 s; negative: forever, and only
+	// Drop drops players. A player or spectator that is silent for longer (5 s when negative) gets one packet a second.
 	DropAfter time.Duration
-	// MaxPacket is the bytes of a packet at most, 128 to 1400. Default 400; 255 over package link.
+	// MaxPacket bounds a packet, in bytes, 128 to 1400. Default 400. Over package link packets have 255 at most.
 	MaxPacket int
-	// SpectatorDelay is how many frames spectators are kept behind what is final.
+	// SpectatorDelay is how many frames before the final ones spectators see, 0 to 512. Default 0.
 	SpectatorDelay int
-	// Event is told what happens, from within Receive, Step, Tick and Drop. May be nil.
+	// Event gets the session's events, from within Receive, Step, Tick and Drop. May be nil.
 	Event func(Event)
 }
 
-// Event is something that the game, or its players, should know.
+// Event is something that the game or its players should know.
 type Event struct {
 	Kind   EventKind
 	Player int
-	// Frame is the one from which a dropped player's input is zeros, or before which the states differ.
+	// Frame is, of Dropped, the first frame in which the player's input is zeros; of Desynced, the frame before which the
+	// states differ; of Silent, the next frame; of Behind, the frame that the spectator needs.
 	Frame int64
-	// Got is the checksum of the other player's state, Want of this machine's.
+	// Got and Want are, of Desynced, the checksums of the other player's state and of this machine's.
 	Got, Want uint64
 }
 
@@ -96,15 +98,17 @@ type EventKind uint8
 
 // The kinds.
 const (
-	// Started: everybody is there, and frames begin.
+	// Started: all players were heard, and frames begin.
 	Started EventKind = iota + 1
-	// Silent: nothing was heard of a player for DropAfter, or another says so; the others are agreeing on its last frame.
+	// Silent: a player was silent for DropAfter or given to Drop, here or on another machine. It is dropped when all agree
+	// on its last frame.
 	Silent
-	// Dropped: a player is out.
+	// Dropped: a player was dropped; its input is zeros from Frame on.
 	Dropped
-	// Desynced: the state of another player is another. Told once of each player; which of the two is wrong isn't known.
+	// Desynced: another player's state differs from this machine's. Which one is wrong isn't known. Reported once for each
+	// player.
 	Desynced
-	// Behind: a spectator, by its number from Players on, needs frames that aren't kept any more.
+	// Behind: a spectator needs frames that aren't kept any more. Player is its number, Players or more.
 	Behind
 )
 
@@ -143,7 +147,7 @@ func (c Config) filled() (Config, error) {
 		return c, fmt.Errorf("%w: SpectatorDelay is %d, not 0 to %d", ErrConfig, c.SpectatorDelay, logFrames/2)
 	}
 	if need := packetHead + sectionHead + c.Players*c.InputSize; need > c.MaxPacket {
-		return c, fmt.Errorf("%w: MaxPacket is %d; inputs of all players take %d", ErrConfig, c.MaxPacket, need)
+		return c, fmt.Errorf("%w: MaxPacket is %d, but one frame of all players' inputs takes %d", ErrConfig, c.MaxPacket, need)
 	}
 	return c, nil
 }

@@ -1,8 +1,9 @@
-// Package rollback plays a small game on 2 to 8 machines without waiting for the other players' inputs: each simulates at once with what they
-// last did, and when an input turns out to be another, goes back to that frame and simulates again (GGPO's way). The own input is
-// felt after Delay frames, whatever the path; what others do is corrected as it comes.
+// Package rollback plays a small game on 2 to 8 machines without waiting for the other players' inputs, as GGPO does. Each
+// machine predicts that the others' inputs stay as they are, and simulates at once. When an input arrives that differs from
+// the prediction, the machine loads the state of that frame and simulates again up to now. A player's own input takes
+// effect after Delay frames, whatever the round trip is.
 //
-// The game must be deterministic, as for package lockstep, and be able to save and load its state many times a frame.
+// The game must be deterministic, as for package lockstep, and able to save and load its state many times a frame.
 //
 // # A frame
 //
@@ -13,7 +14,7 @@
 //	                        |<------ at most MaxRollback ---->|
 //	                        ^ an input that isn't as it was repeated: load, and advance again to now
 //
-// Who is MaxRollback frames ahead of an input that is missing waits for it.
+// A machine that is MaxRollback frames ahead of a missing input waits for it.
 //
 //	s.Receive(now, player, packet)           // whatever came
 //	if a frame is due {
@@ -22,21 +23,22 @@
 //	}
 //	s.Tick(now)                              // a packet to each, by the Transports
 //
-// A Step that reports false has simulated no new frame: inputs are missing (Waiting), not everybody is there yet, or this machine
-// is ahead of the others and lets them come closer, one frame in eight at most.
+// A Step that reports false has simulated no new frame. Then inputs are missing (Waiting), or a player hasn't been heard
+// yet, or this machine is ahead of the others and skips a frame, one in eight at most.
 //
 // # Who sends what
 //
-// Everybody sends to everybody (or a server forwards): the own inputs that the other hasn't acked, how far it has everybody's inputs, how far ahead it
-// is, and a checksum of a final state. Transports are those of package lockstep: a *link.Link, a *lockstep.OnChannel, or anything that takes
-// datagrams. The unreliable ones suit better.
+// Each machine sends to each other one, directly or through a server that forwards: its own inputs that the other hasn't
+// acked, which inputs of all players it has, how many frames it is ahead, and a checksum of a final state. Transports are
+// those of package lockstep: a *link.Link, a *lockstep.OnChannel, or anything that takes datagrams. Prefer unreliable ones.
 //
-// A player that is silent for DropAfter, or given to Drop, is dropped once all others have said so and have the same inputs of it: who
-// has more forwards them. From then on its input is zeros in the same frame for all. Nobody comes back: begin another session with a state
-// that the game hands over. Any player can have another dropped, and nobody can stop one who inspects what is hidden: it is for players who trust
-// each other, as all games of this kind are.
+// A player that is silent for DropAfter, or given to Drop, is dropped once all others agree on it and have the same inputs
+// of it; those with more inputs forward them. From then on its input is zeros, from the same frame on all machines. A
+// dropped player can't come back: begin another session, with a state that the game hands over.
 //
-// Spectators get what is final, some frames late if wanted: a [Watcher] each.
+// It is for players who trust each other: any player can have another one dropped, and can read all of the game's state.
+//
+// Spectators get the inputs of final frames, SpectatorDelay frames later. Each has a [Watcher].
 //
 // # Wire
 //
@@ -45,9 +47,9 @@
 //	type 8 = 1 | player 8 | agreement 32 | frame v | lead z | dropped 8 | players * (inputs z) | check v | [sum 64] | sections
 //	section: player 8 | first v | count 8 | a bit for each: it is as the one before | those that aren't, InputSize each
 //
-// inputs is the first frame of whose input nothing is known, less frame; check is a frame's number by CheckEvery, whose state's
-// checksum follows, or 0. The bits of a section begin with the low one, and the one before the first is zeros. The agreement is a hash of what
-// all Configs must have in common. For and of a Watcher:
+// inputs is the first frame whose input of that player is missing, minus frame. check is the number of a frame, divided by
+// CheckEvery, whose state's checksum follows; or 0 for none. The bits of a section begin with the lowest; the input before
+// the first counts as zeros. The agreement is a hash of what all Configs must have in common. To a Watcher, and from it:
 //
 //	type 8 = 2 | 0 | agreement 32 | first v | count 8 | bits | inputs of all players, those that aren't as before
 //	type 8 = 2 | 1 | agreement 32 | first v: what is before isn't kept any more
@@ -56,7 +58,8 @@
 // # Bounds
 //
 //	players 8, spectators 8; inputs of 1 to 32 bytes; MaxRollback 1 to 16; Delay 0 to 16
-//	inputs that wait: 256 frames of each player; what is farther ahead is refused
-//	states: MaxRollback+2, in memory that is used again
-//	final inputs kept for spectators: 1024 frames; who is farther behind is told by Watcher.Err, and the player by an Event
+//	inputs kept: 256 frames of each player; inputs more than 128 frames ahead are refused (ErrAhead)
+//	states kept: MaxRollback+2, in memory that is reused
+//	final inputs kept for spectators: 1024 frames; for a spectator farther behind, Watcher.Err is ErrBehind, and the
+//	player it is connected to gets a Behind event
 package rollback

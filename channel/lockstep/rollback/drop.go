@@ -1,6 +1,7 @@
 package rollback
 
-// Drop says that a player is gone, as when its connection has ended: the others hear of it, and it is dropped when they agree.
+// Drop says that a player is gone, as when its connection has ended. The other players are told, and it is dropped when all
+// agree on its last frame. Error: ErrNoPlayer.
 func (s *Session) Drop(number int) error {
 	if number < 0 || number >= s.cfg.Players || number == s.cfg.Local {
 		return ErrNoPlayer

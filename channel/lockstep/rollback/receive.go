@@ -22,8 +22,8 @@ type section struct {
 	run    run
 }
 
-// Receive takes a packet that came from another player, or from a spectator, by the number that Connect was given. After an error nothing has
-// changed but a counter.
+// Receive takes a packet from another player or a spectator; from is its number, as given to Connect. An error means that the
+// packet was refused; except for a counter nothing has changed. Errors: ErrMalformed, ErrAgreement, ErrNoPlayer, ErrAhead.
 func (s *Session) Receive(now time.Duration, from int, p []byte) error {
 	s.now = max(s.now, now)
 	err := s.receive(from, p)

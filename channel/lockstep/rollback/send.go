@@ -7,7 +7,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel/lockstep"
 )
 
-// Tick sends everybody a packet, once each FrameTime, and looks who is silent.
+// Tick sends a packet to each player and spectator, once each FrameTime, and checks who is silent.
 func (s *Session) Tick(now time.Duration) {
 	s.now = max(s.now, now)
 	s.lookForSilence()
@@ -46,7 +46,7 @@ func (s *Session) due(heard time.Duration, again *time.Duration) bool {
 	return true
 }
 
-// NextDeadline is when Tick has something to do.
+// NextDeadline is when Tick sends next.
 func (s *Session) NextDeadline() time.Duration { return s.sentAt + s.cfg.FrameTime*3/4 }
 
 func (s *Session) lookForSilence() {

@@ -56,22 +56,22 @@ type state struct {
 	data  []byte
 }
 
-// Stats is what a Session did.
+// Stats counts since New.
 type Stats struct {
 	Frames     uint64 // simulated for the first time
-	Rollbacks  uint64 // times that it went back
+	Rollbacks  uint64 // times that it loaded an earlier state
 	Again      uint64 // frames simulated again
 	Deepest    int    // the most frames of one rollback
 	Stalled    uint64 // Steps that waited for inputs
-	Balanced   uint64 // Steps that let the others come closer
+	Balanced   uint64 // Steps that skipped a frame, because the others were behind
 	PacketsOut uint64
 	BytesOut   uint64
 	PacketsIn  uint64
-	Refused    uint64 // packets
-	NotTaken   uint64 // packets that a Transport didn't take
+	Refused    uint64 // packets that Receive returned an error for
+	NotTaken   uint64 // packets that Transport.Send returned an error for
 }
 
-// New returns a Session at frame 0, with the game as it is, or what is wrong with the Config.
+// New returns a Session at frame 0, with game in its present state. Errors wrap ErrConfig.
 func New(cfg Config, game Game) (*Session, error) {
 	cfg, err := cfg.filled()
 	switch {
@@ -92,15 +92,16 @@ func New(cfg Config, game Game) (*Session, error) {
 	return s, nil
 }
 
-// Connect says how packets get to another player, or to a spectator, from number Players on. Packets that are too small for the inputs of a frame, as
-// those of many players to a spectator may be over package link, are an error.
+// Connect sets the transport to another player, or to a spectator: spectators' numbers begin at Players. Errors: ErrNoPlayer,
+// or ErrConfig when the transport's packets are too small for one frame's inputs, as package link's may be for a spectator
+// of many players.
 func (s *Session) Connect(number int, t lockstep.Transport) error {
 	need := packetHead + sectionHead + 1 + s.cfg.InputSize
 	if number >= s.cfg.Players {
 		need = watchHead + 2 + s.cfg.Players*s.cfg.InputSize
 	}
 	if room := maxPacket(s.cfg.MaxPacket, t); room < need {
-		return fmt.Errorf("%w: the Transport takes packets of %d bytes; inputs of a frame take %d", ErrConfig, room, need)
+		return fmt.Errorf("%w: the Transport takes packets of %d bytes, but one frame's inputs take %d", ErrConfig, room, need)
 	}
 	switch {
 	case number >= s.cfg.Players && number < s.cfg.Players+MaxSpectators:
@@ -113,8 +114,9 @@ func (s *Session) Connect(number int, t lockstep.Transport) error {
 	return nil
 }
 
-// Step simulates the next frame, with the input of this machine's player, Delay frames later. It reports false when there is none to be simulated
-// now; the input is lost then, and the Step of the next frame has a newer one. An error is for good, but ErrInput.
+// Step simulates the next frame. input is this machine's player's; it takes effect Delay frames later. When Step reports
+// false, no frame was simulated and input was not used: call it again with the then newest input. Errors: ErrInput, or
+// ErrDropped, after which each Step returns it.
 func (s *Session) Step(input []byte) (advanced bool, err error) {
 	switch {
 	case len(input) != s.cfg.InputSize:
@@ -216,13 +218,13 @@ func (s *Session) arrived(p int, b []byte) {
 	in.add(b)
 }
 
-// Frame is the next frame.
+// Frame is the number of the next frame.
 func (s *Session) Frame() int64 { return s.frame }
 
-// Final is the frame before which nothing will change any more.
+// Final is the first frame that isn't final: all inputs of the frames before are known.
 func (s *Session) Final() int64 { return s.final() }
 
-// Waiting is a mask of the players of whom inputs are missing, so that Step waits, or who haven't been heard of yet.
+// Waiting is a mask of the players that Step waits for: their inputs are missing, or they haven't been heard yet.
 func (s *Session) Waiting() (mask uint8) {
 	for p := range s.cfg.Players {
 		pl := &s.players[p]
@@ -244,7 +246,8 @@ func (s *Session) Active() (mask uint8) {
 	return mask
 }
 
-// SetDelay changes Config.Delay: when it grows the newest input holds for longer, when it shrinks inputs are left out.
+// SetDelay changes Config.Delay, in frames, 0 to 16. When it grows, the next input is repeated; when it shrinks, inputs are
+// left out. The error is ErrConfig.
 func (s *Session) SetDelay(frames int) error {
 	if frames < 0 || frames > maxDelay {
 		return fmt.Errorf("%w: Delay is %d, not 0 to %d", ErrConfig, frames, maxDelay)
@@ -253,7 +256,7 @@ func (s *Session) SetDelay(frames int) error {
 	return nil
 }
 
-// Err is why Step won't go on, or nil.
+// Err is ErrDropped, or nil.
 func (s *Session) Err() error { return s.err }
 
 // Stats returns a snapshot.

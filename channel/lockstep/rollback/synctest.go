@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// SyncTest plays a game alone for a number of frames, goes back MaxRollback frames in each and simulates them again, and compares the states: an error
-// that wraps ErrDesync names the first frame that came out differently. input sets what a player does in a frame. Run it in a
-// test of the game, with inputs that reach all of it.
+// SyncTest checks that a game is deterministic. It plays the game alone for a number of frames. In each it goes back
+// MaxRollback frames, simulates them again, and compares the states. An error that wraps ErrDesync names the first frame
+// whose state differs. input writes a player's input in a frame to dst. Run it in a test of the game, with inputs that
+// reach all of its code.
 func SyncTest(cfg Config, game Game, frames int64, input func(player int, frame int64, dst []byte)) error {
 	cfg, err := cfg.filled()
 	switch {
@@ -38,7 +39,7 @@ func SyncTest(cfg Config, game Game, frames int64, input func(player int, frame 
 		game.Load(states[from%(depth+1)])
 		for g := from; g <= f; g++ {
 			if again = game.Save(again[:0]); !bytes.Equal(again, states[g%(depth+1)]) {
-				return fmt.Errorf("%w: the state before frame %d is another the second time, from frame %d on", ErrDesync, g, from)
+				return fmt.Errorf("%w: the state before frame %d differs when simulated again from frame %d on", ErrDesync, g, from)
 			}
 			advance(g)
 		}

@@ -91,7 +91,7 @@ func (s *Session) receiveWatch(i int, r *wire.Reader) error {
 	return nil
 }
 
-// Watcher is a spectator's side: it simulates what is final. Not safe for concurrent use.
+// Watcher is a spectator's part: it simulates final frames. Not safe for concurrent use.
 type Watcher struct {
 	cfg       Config
 	number    int
@@ -111,15 +111,16 @@ type Watcher struct {
 // watcherFrames is how many frames a Watcher keeps that it hasn't simulated: a power of two.
 const watcherFrames = 256
 
-// NewWatcher returns spectator number of a game, from Players on, whose game begins at a frame: 0, or that of a state that it was
-// given. t leads to the player that has it connected. cfg is as the players', without Local.
+// NewWatcher returns a spectator's part. number is the spectator's, from Players on. frame is the first frame to simulate: 0,
+// or that of the state that game was given. t leads to a player that called Connect for number. cfg is the players'; Local
+// isn't used. Errors: ErrConfig, ErrNoPlayer.
 func NewWatcher(cfg Config, number int, frame int64, game Game, t lockstep.Transport) (*Watcher, error) {
 	cfg, err := cfg.filled()
 	switch {
 	case err != nil:
 		return nil, err
 	case game == nil || t == nil || frame < 0 || frame > maxFrame:
-		return nil, fmt.Errorf("%w: a Watcher needs a Game, a Transport and a frame", ErrConfig)
+		return nil, fmt.Errorf("%w: a Watcher needs a Game, a Transport and a frame from 0 on", ErrConfig)
 	case number < cfg.Players || number >= cfg.Players+MaxSpectators:
 		return nil, ErrNoPlayer
 	}
@@ -128,7 +129,8 @@ func NewWatcher(cfg Config, number int, frame int64, game Game, t lockstep.Trans
 		ring: make([]byte, watcherFrames*size), advancing: make([][]byte, cfg.Players), zero: make([]byte, size), sentAt: -cfg.FrameTime}, nil
 }
 
-// Receive takes a packet. After an error nothing has changed.
+// Receive takes a packet from the player. An error means that it was refused and nothing has changed: ErrMalformed or
+// ErrAgreement.
 func (w *Watcher) Receive(_ time.Duration, p []byte) error {
 	r := wire.Reader{P: p}
 	kind, what, agreement, first := r.Uint8(), r.Uint8(), r.Uint32(), readFrame(&r)
@@ -165,7 +167,7 @@ func (w *Watcher) at(frame int64) []byte {
 	return w.ring[i*n : (i+1)*n : (i+1)*n]
 }
 
-// Step simulates the next frame; false when it hasn't come yet.
+// Step simulates the next frame. It reports false when the frame's inputs haven't arrived.
 func (w *Watcher) Step() bool {
 	if w.frame >= w.next {
 		return false
@@ -179,16 +181,16 @@ func (w *Watcher) Step() bool {
 	return true
 }
 
-// Err is ErrBehind when what is needed isn't kept any more, or nil. What has come can still be simulated.
+// Err is ErrBehind when the next frames aren't kept any more, or nil. Frames that have arrived can still be simulated.
 func (w *Watcher) Err() error { return w.err }
 
-// Frame is the next frame, Ready how many could be simulated at once: Step more often than the players do while it is large.
+// Frame is the number of the next frame.
 func (w *Watcher) Frame() int64 { return w.frame }
 
-// Ready is the number of frames that have come and aren't simulated.
+// Ready is the number of frames that have arrived and aren't simulated. While it is large, call Step more than once a frame.
 func (w *Watcher) Ready() int { return int(w.next - w.frame) }
 
-// Tick says what is needed, once each FrameTime.
+// Tick tells the player which frame is needed next, once each FrameTime.
 func (w *Watcher) Tick(now time.Duration) {
 	if now-w.sentAt < w.cfg.FrameTime*3/4 {
 		return

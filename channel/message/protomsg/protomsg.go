@@ -14,17 +14,17 @@
 //	}
 //
 // On the wire a message is its length, a number from 0 to the kind's limit in as few bits as that needs, and its
-// protobuf encoding. Which type it is says the message's kind, so there is no envelope.
+// protobuf encoding. The message's kind says which type it is, so there is no envelope.
 //
 // # When to choose it
 //
-// When the messages exist in protobuf already, or other programs read them. A Serialize of its own
-// costs fewer bits and no allocation.
+// When the messages exist in protobuf already, or other programs read them. A message with a Serialize of its own
+// takes fewer bits and no allocation.
 //
 // # Bounds
 //
-// A message's encoding has at most the limit of its kind, 700 bytes unless Add says otherwise: Send returns
-// [ErrTooLong]. Queue.Send has a bound besides, message.Config.MaxBits.
+// A message's encoding is bounded by the limit given to Add, default 700 bytes: beyond it Send returns
+// [ErrTooLong]. It is also bounded by message.Config.MaxBits: beyond it Send returns message.ErrTooLarge.
 package protomsg
 
 import (
@@ -36,14 +36,14 @@ import (
 	"github.com/bunchnet/bunchnet/channel/message"
 )
 
-// DefaultLimit is the bytes of a message when Add is given 0.
+// DefaultLimit is the limit of a kind, in bytes, when Add's limit is 0.
 const DefaultLimit = 700
 
 // Errors of messages; queues wrap them.
 var (
 	// ErrTooLong: the encoding exceeds the kind's limit. Send less, or as a block.
 	ErrTooLong = errors.New("protomsg: encoding exceeds the limit of its kind")
-	// ErrDecode: the peer sent what isn't the protobuf message its kind says.
+	// ErrDecode: the peer sent bytes that aren't a protobuf message of the kind.
 	ErrDecode = errors.New("protomsg: malformed protobuf")
 )
 
@@ -62,8 +62,8 @@ type Message[T proto.Message] struct {
 	made bool // buf is Proto's encoding
 }
 
-// Add makes a protobuf message type known to a registry, under its full protobuf name. limit is the
-// most bytes of its encoding, 0 is DefaultLimit; both ends must have the same.
+// Add adds a protobuf message type to a registry, under its full protobuf name. limit bounds its encoding, in bytes; 0 is
+// DefaultLimit. Both ends need the same limit.
 func Add[T proto.Message](r *message.Registry, limit int) *Kind[T] {
 	if limit <= 0 {
 		limit = DefaultLimit
@@ -77,7 +77,8 @@ func Add[T proto.Message](r *message.Registry, limit int) *Kind[T] {
 	return k
 }
 
-// Send queues m. It is encoded now, so the caller may change it afterwards.
+// Send queues m. It encodes m at once, so the caller may change it afterwards. Errors: ErrTooLong, Queue.Send's, or
+// protobuf's.
 func Send[T proto.Message](q *message.Queue, k *Kind[T], m T) error {
 	w := k.New().(*Message[T])
 	var err error
@@ -98,7 +99,7 @@ func Send[T proto.Message](q *message.Queue, k *Kind[T], m T) error {
 // Free gives a received message back to its kind, for reuse.
 func (m *Message[T]) Free() { m.kind.Free(m) }
 
-// Serialize is message.Message's.
+// Serialize implements message.Message.
 func (m *Message[T]) Serialize(s *message.Stream) {
 	if !s.Reading() {
 		if !m.made {
