@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// AdaptiveConfig is the settings of Adaptive; the zero value is right for the internet.
+// AdaptiveConfig has the settings of Adaptive. The zero value is right for the internet.
 type AdaptiveConfig struct {
-	// InitialRate is the pace in bytes a second before the first feedback. Default
-	// 30000. Too high a rate fills the queue of a slow link for a moment; too low a one
+	// InitialRate is the rate in bytes a second before the first feedback. Default 30000. A
+	// rate that is too high fills the queue of a slow link for a moment. One that is too low
 	// costs a round trip for each doubling.
 	InitialRate int
 	// MinRate and MaxRate bound the rate, in bytes a second. Default 4000 and
 	// 1250000000 (10 Gbit/s).
 	MinRate, MaxRate int
-	// TargetDelay is the queueing delay, beyond what the game's own ticks make
-	// of it, at which the rate is lowered. Default 10 ms. Lower ones lose bandwidth to jitter,
-	// higher ones make the queue longer.
+	// TargetDelay is the queueing delay above which the rate is lowered. The delay that the
+	// game's own ticks cause doesn't count. Default 10 ms. A lower value loses bandwidth to
+	// jitter; a higher one makes the queue longer.
 	TargetDelay time.Duration
 	// LossTolerance is the share of packets that may be lost without lowering the
-	// rate, 0 to 1. Default 0.05; negative none.
+	// rate, 0.4 at most. Default 0.05; negative: none may be lost.
 	LossTolerance float64
-	// MaxPacket is the largest packet in bytes. Default 1200.
+	// MaxPacket is the largest packet in bytes, 64 to 65535. Default 1200.
 	MaxPacket int
-	// MaxBurst bounds the credit that gathers between two ticks, as time at the current
-	// rate, unless the ticks are always that far apart. Default 100 ms.
+	// MaxBurst bounds the credit that gathers between two ticks, as time at the current rate. A
+	// loop whose ticks are always further apart gets all its credit. Default 100 ms.
 	MaxBurst time.Duration
 }
 
-// ErrConfig is wrapped by what NewAdaptive says of settings that can't work.
+// ErrConfig is wrapped by the errors of NewAdaptive for settings that can't work.
 var ErrConfig = errors.New("congestion: config")
 
 const defaultMaxPacket = 1200
@@ -69,13 +69,13 @@ type Phase uint8
 const (
 	// Startup doubles the rate each round trip until the link is full.
 	Startup Phase = iota
-	// Cruise adds a little each round trip, more the longer nothing is in the way.
+	// Cruise adds a little each round trip, and more the longer there is no congestion.
 	Cruise
 	// Drain sends less than the link delivers, until the queue is gone.
 	Drain
 )
 
-// String is the phase's name.
+// String returns the phase's name.
 func (p Phase) String() string {
 	switch p {
 	case Startup:
@@ -160,7 +160,7 @@ type epoch struct {
 	before      memory        // of what was known before its first cut
 }
 
-// NewAdaptive returns a controller.
+// NewAdaptive returns a controller, or an error that wraps ErrConfig.
 func NewAdaptive(cfg AdaptiveConfig) (*Adaptive, error) {
 	cfg = cfg.filled()
 	if err := cfg.validate(); err != nil {
@@ -172,10 +172,10 @@ func NewAdaptive(cfg AdaptiveConfig) (*Adaptive, error) {
 	}, nil
 }
 
-// Phase is what the controller is doing now.
+// Phase returns what the controller is doing now.
 func (a *Adaptive) Phase() Phase { return a.phase }
 
-// Rate is the pace in bytes a second.
+// Rate returns the rate in bytes a second.
 func (a *Adaptive) Rate() float64 {
 	if a.phase == Drain {
 		return a.clamp(a.gain * a.capacity)
@@ -183,17 +183,17 @@ func (a *Adaptive) Rate() float64 {
 	return a.rate
 }
 
-// BaseRTT is the round trip time of the path without queues, 0 before the first ack.
+// BaseRTT returns the round trip time of the path without queues; 0 before it is known.
 func (a *Adaptive) BaseRTT() time.Duration { return a.queue.base.get() }
 
-// Inflight is the bytes sent without feedback.
+// Inflight returns the bytes sent that are neither acked nor lost yet.
 func (a *Adaptive) Inflight() int { return a.inflight }
 
 func (a *Adaptive) clamp(rate float64) float64 {
 	return min(max(rate, float64(a.cfg.MinRate)), float64(a.cfg.MaxRate))
 }
 
-// OnSent spends credit.
+// OnSent takes a packet's bytes from the credit.
 func (a *Adaptive) OnSent(now time.Duration, id int64, bytes int) {
 	a.start(now)
 	a.wake(now)
@@ -228,7 +228,7 @@ func (a *Adaptive) pause(bytes int) time.Duration {
 	return 2 * (seconds(float64(bytes), a.Rate()) + a.tickGap)
 }
 
-// OnAck takes a delivery and its round trip time.
+// OnAck counts a delivered packet and its round trip time.
 func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Duration) {
 	says := a.feedback(now, id, bytes)
 	if rtt > 0 && !a.isStale(now) {
@@ -247,7 +247,7 @@ func (a *Adaptive) OnAck(now time.Duration, id int64, bytes int, rtt time.Durati
 	a.loss.slot.acked++
 }
 
-// OnLost takes a loss.
+// OnLost counts a lost packet.
 func (a *Adaptive) OnLost(now time.Duration, id int64, bytes int) {
 	if !a.feedback(now, id, bytes) {
 		return
@@ -423,8 +423,8 @@ func (a *Adaptive) silence(now time.Duration) {
 	a.forget(now)
 }
 
-// Budget is the credit, within what may be in flight. Beyond that a packet leaves now and then, and asks what became
-// of the others.
+// Budget returns the credit in bytes, at most the room that the bound on bytes in flight leaves. Without room a
+// single packet may still leave now and then: its ack tells what became of the others.
 func (a *Adaptive) Budget(now time.Duration) int {
 	a.start(now)
 	a.accrue(now)
@@ -439,7 +439,8 @@ func (a *Adaptive) Budget(now time.Duration) int {
 	return min(int(math.Ceil(a.pacer.credit)), room)
 }
 
-// NextDeadline is when there is credit again, or when a packet may ask for the path.
+// NextDeadline returns when there is credit again, or when a single packet may leave although as many bytes are in
+// flight as may be. ok is false while there is a budget.
 func (a *Adaptive) NextDeadline(now time.Duration) (time.Duration, bool) {
 	if a.Budget(now) > 0 {
 		return 0, false

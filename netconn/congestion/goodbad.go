@@ -7,20 +7,21 @@ const (
 	GoodInterval     = time.Second / 30       // between packets in good mode
 	BadInterval      = time.Second / 10       // between packets in bad mode
 	RTTThreshold     = 250 * time.Millisecond // above: conditions are bad
-	InitialPenalty   = 4 * time.Second        // how long conditions must be good in bad mode, at first
-	MinPenalty       = time.Second            // and at least
-	MaxPenalty       = 60 * time.Second       // and at most
+	InitialPenalty   = 4 * time.Second        // the penalty at first: how long conditions must be good before bad mode ends
+	MinPenalty       = time.Second            // the least penalty that halving leads to
+	MaxPenalty       = 60 * time.Second       // the greatest penalty
 	penaltyReduction = 10 * time.Second       // of good mode halve the penalty
 	penaltyGrowth    = 10 * time.Second       // good mode shorter than that doubles it
 	goodSilence      = time.Second            // without an ack of what was sent: conditions are bad
 )
 
 // GoodBad is the two-speed scheme published by Glenn Fiedler in "Reliability and
-// congestion avoidance over UDP": 30 packets a second while the smoothed round trip time is
-// at most 250 ms, 10 a second otherwise. Leaving good mode within 10 s of entering it doubles
-// the time of good conditions that bad mode asks for before it ends; each 10 s of good
-// mode halve that time. It starts in bad mode. Loss doesn't matter to it, nor the sizes
-// of packets; those without bunches aren't counted. The scheme doesn't say what a path without acks is: here conditions are bad before the
+// congestion avoidance over UDP". It sends 30 packets a second in good mode and 10 in bad
+// mode. Conditions are good while the smoothed round trip time is at most 250 ms; loss and
+// the sizes of packets don't matter. GoodBad starts in bad mode, and leaves it when conditions
+// have been good for the penalty time, 4 s at first. Leaving good mode within 10 s of entering
+// it doubles the penalty; each 10 s of good mode halve it. Packets without bunches aren't
+// counted. The scheme doesn't define a path without acks: here conditions are bad before the
 // first ack, and when none has come for a second although packets were sent.
 type GoodBad struct {
 	packet  int
@@ -37,8 +38,8 @@ type GoodBad struct {
 	started bool
 }
 
-// NewGoodBad returns a controller in bad mode. maxPacket is the size in bytes of the packets
-// its Budget admits; 0 for 1200.
+// NewGoodBad returns a controller in bad mode. maxPacket is the largest packet in bytes, which
+// is what Budget returns; 0 or less is 1200.
 func NewGoodBad(maxPacket int) *GoodBad {
 	if maxPacket <= 0 {
 		maxPacket = defaultMaxPacket
@@ -49,10 +50,10 @@ func NewGoodBad(maxPacket int) *GoodBad {
 // Good reports whether the mode is good.
 func (g *GoodBad) Good() bool { return g.good }
 
-// Penalty is how long conditions must have been good before bad mode ends.
+// Penalty returns how long conditions must have been good before bad mode ends.
 func (g *GoodBad) Penalty() time.Duration { return g.penalty }
 
-// SendInterval is the time between two packets.
+// SendInterval returns the time between two packets: GoodInterval or BadInterval.
 func (g *GoodBad) SendInterval() time.Duration {
 	if g.good {
 		return GoodInterval
@@ -60,8 +61,8 @@ func (g *GoodBad) SendInterval() time.Duration {
 	return BadInterval
 }
 
-// OnSent takes the packet's turn. A packet that left before its turn moves the next one
-// further away.
+// OnSent moves the next packet's turn an interval on. A packet that left before its own turn
+// moves it further away.
 func (g *GoodBad) OnSent(now time.Duration, _ int64, _ int) {
 	if !g.silent {
 		g.silent, g.since = true, now
@@ -70,10 +71,11 @@ func (g *GoodBad) OnSent(now time.Duration, _ int64, _ int) {
 	g.next = max(g.next, now-interval) + interval
 }
 
-// OnSentEmpty does nothing: an end that acks each packet of its peer would never have a turn for its own.
+// OnSentEmpty does nothing. If it used up a turn, an end that acks each packet of its peer would never have one for
+// its own data.
 func (g *GoodBad) OnSentEmpty(time.Duration, int64, int) {}
 
-// OnAck takes a round trip time.
+// OnAck adds a round trip time to the smoothed one. An rtt of 0 only shows that the path works.
 func (g *GoodBad) OnAck(_ time.Duration, _ int64, _ int, rtt time.Duration) {
 	g.silent = false
 	if rtt == 0 {
@@ -88,7 +90,7 @@ func (g *GoodBad) OnAck(_ time.Duration, _ int64, _ int, rtt time.Duration) {
 // OnLost does nothing.
 func (g *GoodBad) OnLost(time.Duration, int64, int) {}
 
-// Tick judges the conditions of the time since the last one.
+// Tick judges conditions for the time since the last Tick, and may change the mode.
 func (g *GoodBad) Tick(now time.Duration) {
 	if !g.started {
 		g.started, g.last = true, now
@@ -130,7 +132,7 @@ func (g *GoodBad) tickBad(dt time.Duration, fine bool) {
 	}
 }
 
-// Budget is one packet when its turn has come.
+// Budget returns the largest packet in bytes when the next packet's turn has come, and 0 before.
 func (g *GoodBad) Budget(now time.Duration) int {
 	if now < g.next {
 		return 0
@@ -138,10 +140,10 @@ func (g *GoodBad) Budget(now time.Duration) int {
 	return g.packet
 }
 
-// Rate is the pace of packets of the largest size, in bytes a second.
+// Rate returns the rate of packets of the largest size, in bytes a second.
 func (g *GoodBad) Rate() float64 { return float64(g.packet) / g.SendInterval().Seconds() }
 
-// NextDeadline is when the next packet's turn comes.
+// NextDeadline returns when the next packet's turn comes. ok is false when it has come.
 func (g *GoodBad) NextDeadline(now time.Duration) (time.Duration, bool) {
 	return g.next, now < g.next
 }

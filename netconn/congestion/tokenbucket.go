@@ -3,12 +3,12 @@ package congestion
 import "time"
 
 // TokenBucket is Unreal's NetSpeed: QueuedBits grow with what is sent and shrink at a
-// fixed rate. It adapts to nothing; the rate comes from the client (NMT_Netspeed),
-// clamped by the server.
+// fixed rate. The rate doesn't adapt to the path. The client chooses it (NMT_Netspeed),
+// and the server clamps it.
 type TokenBucket struct {
-	// MaxTick bounds the credit of one tick, so that a hitch can't release a
-	// burst; a loop whose ticks are always further apart gets all of its rate. Default 1/30 s (Unreal's
-	// NetServerMaxTickRate).
+	// MaxTick bounds the time that one tick gives credit for, so that a hitch can't release
+	// a burst. A loop whose ticks are always further apart gets all of its rate. Default
+	// 1/30 s (Unreal's NetServerMaxTickRate).
 	MaxTick time.Duration
 
 	rate    int     // bytes a second
@@ -21,15 +21,16 @@ type TokenBucket struct {
 // MinNetSpeed is the lowest rate in bytes a second (Unreal's minimum client rate).
 const MinNetSpeed = 1800
 
-// NewTokenBucket returns a bucket of a rate in bytes a second, at least MinNetSpeed.
+// NewTokenBucket returns a bucket with a rate in bytes a second. A rate below MinNetSpeed
+// is raised to it.
 func NewTokenBucket(bytesPerSecond int) *TokenBucket {
 	return &TokenBucket{rate: max(bytesPerSecond, MinNetSpeed), MaxTick: time.Second / 30}
 }
 
-// SetRate changes the rate.
+// SetRate changes the rate, in bytes a second. A rate below MinNetSpeed is raised to it.
 func (b *TokenBucket) SetRate(bytesPerSecond int) { b.rate = max(bytesPerSecond, MinNetSpeed) }
 
-// OnSent queues the bytes of a packet.
+// OnSent adds the bytes of a packet to the debt.
 func (b *TokenBucket) OnSent(_ time.Duration, _ int64, bytes int) { b.queued += float64(bytes) }
 
 // OnAck does nothing.
@@ -38,8 +39,8 @@ func (b *TokenBucket) OnAck(time.Duration, int64, int, time.Duration) {}
 // OnLost does nothing.
 func (b *TokenBucket) OnLost(time.Duration, int64, int) {}
 
-// Tick gives credit for the time since the last one: of at most one tick, and never
-// more than two ticks' worth altogether. A second Tick at the same time does nothing.
+// Tick gives credit for the time since the last Tick, at most MaxTick of it. The credit
+// never exceeds that of two such ticks. A second Tick at the same time does nothing.
 func (b *TokenBucket) Tick(now time.Duration) {
 	if !b.started {
 		b.started, b.last = true, now
@@ -54,7 +55,8 @@ func (b *TokenBucket) Tick(now time.Duration) {
 	b.queued = max(b.queued-delta, -2*delta)
 }
 
-// Budget is the credit; a bucket without debt lets a packet through.
+// Budget returns the credit in bytes. It is at least 1 without debt, so a packet may
+// leave, and 0 with debt.
 func (b *TokenBucket) Budget(time.Duration) int {
 	if b.queued > 0 {
 		return 0
@@ -62,10 +64,11 @@ func (b *TokenBucket) Budget(time.Duration) int {
 	return int(-b.queued) + 1
 }
 
-// Rate is the rate in bytes a second.
+// Rate returns the rate in bytes a second.
 func (b *TokenBucket) Rate() float64 { return float64(b.rate) }
 
-// NextDeadline is when the debt will be paid, if Tick is called often enough.
+// NextDeadline returns when the debt will be paid, if Tick is called often enough. ok is
+// false without debt.
 func (b *TokenBucket) NextDeadline(now time.Duration) (time.Duration, bool) {
 	if b.queued <= 0 {
 		return 0, false

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// State is a client's state; those below zero are failures.
+// State is a client's state. States below zero are failures.
 type State int
 
 // The states of a client.
 const (
-	ConnectionTimedOut State = -4 // a connection fell silent
-	ResponseTimedOut   State = -3 // nobody took our response
-	RequestTimedOut    State = -2 // nobody answered our request
-	Denied             State = -1 // by the server; see Reason
-	Disconnected       State = 0  // by either end, or never connected
+	ConnectionTimedOut State = -4 // nothing came from the server for ClientConfig.Timeout
+	ResponseTimedOut   State = -3 // the server didn't accept the response within ConnectTimeout
+	RequestTimedOut    State = -2 // the server didn't answer the request within ConnectTimeout
+	Denied             State = -1 // the server refused; see Client.Reason
+	Disconnected       State = 0  // either end disconnected, or Connect wasn't called yet
 	SendingRequest     State = 1
 	SendingResponse    State = 2
 	Connected          State = 3
 )
 
-// String is the state in words.
+// String returns the state in words.
 func (s State) String() string {
 	switch s {
 	case ConnectionTimedOut:
@@ -46,9 +46,9 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Client connects to a server. Not safe for concurrent use.
+// Client connects to a server. It isn't safe for concurrent use.
 type Client struct {
-	// Counters is what happened so far.
+	// Counters counts what happened so far.
 	Counters Counters
 
 	cfg    ClientConfig
@@ -69,7 +69,7 @@ type Client struct {
 	out [PaddedSize]byte
 }
 
-// NewClient returns a client that isn't connected.
+// NewClient returns a client that isn't connected, or an error that wraps ErrConfig.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg = cfg.filled()
 	if err := cfg.validate(); err != nil {
@@ -78,16 +78,17 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return &Client{cfg: cfg, frame: newFramer(cfg.ProtocolID)}, nil
 }
 
-// State is the client's state.
+// State returns the client's state.
 func (c *Client) State() State { return c.state }
 
-// Reason is why the state is Denied or Disconnected; 0 if it was our own doing.
+// Reason returns why a connection or an attempt failed or ended; 0 if this end disconnected.
 func (c *Client) Reason() Reason { return c.reason }
 
-// Slot is the slot on the server, and their number, once connected.
+// Slot returns the client's slot on the server and the server's number of slots. Both are valid once connected.
 func (c *Client) Slot() (slot, slots int) { return c.slot, c.slots }
 
-// Connect begins to connect, with a new salt.
+// Connect begins to connect, with a new salt. It returns ErrBusy while the client is connected or connecting, and
+// the error of Rand when that fails.
 func (c *Client) Connect(now time.Duration, server netip.AddrPort) error {
 	if c.state > Disconnected {
 		return ErrBusy
@@ -117,8 +118,8 @@ func (c *Client) Disconnect(time.Duration) {
 	c.change(Disconnected)
 }
 
-// SendPayload sends p[Headroom:]; p[:Headroom] is overwritten, so that nothing has to be
-// copied.
+// SendPayload sends p[Headroom:]. It overwrites p[:Headroom], so that nothing has to be copied. It returns
+// ErrNotConnected, or ErrPayloadSize unless the payload has 1 to MaxPayload bytes.
 func (c *Client) SendPayload(now time.Duration, p []byte) error {
 	if c.state != Connected {
 		return ErrNotConnected
@@ -132,7 +133,7 @@ func (c *Client) SendPayload(now time.Duration, p []byte) error {
 	return nil
 }
 
-// Tick gives up what has timed out and sends what is due.
+// Tick ends what has timed out and sends what is due.
 func (c *Client) Tick(now time.Duration) {
 	switch {
 	case c.state <= Disconnected:
@@ -155,7 +156,7 @@ func (s State) timedOut() State {
 	return ConnectionTimedOut
 }
 
-// NextDeadline is when Tick has something to do; ok is false when there is nothing.
+// NextDeadline returns when Tick next has something to do. ok is false when there is nothing.
 func (c *Client) NextDeadline() (at time.Duration, ok bool) {
 	if c.state <= Disconnected {
 		return never, false
@@ -175,7 +176,7 @@ func (c *Client) timeout() time.Duration {
 	return c.cfg.ConnectTimeout
 }
 
-// Receive takes a datagram. A payload is handed on within p.
+// Receive handles a datagram. The payload that the Handler gets lies within p.
 func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 	c.Counters.Received++
 	c.Counters.refuse(c.receive(now, from, p))

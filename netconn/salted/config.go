@@ -9,48 +9,48 @@ import (
 	"time"
 )
 
-// ServerHandler is what a Server tells its owner. Buffers are valid until the function
-// returns. See the package's doc for what may be called from it.
+// ServerHandler has the functions that a Server calls. Buffers are valid until the function
+// returns. From these functions all methods of the Server may be called but Receive and Tick.
 type ServerHandler interface {
 	// Send sends a datagram.
 	Send(to netip.AddrPort, p []byte)
-	// Connected says that a client took a slot.
+	// Connected is called when a client has taken a slot.
 	Connected(slot int, info ClientInfo)
-	// Payload is what a client sent.
+	// Payload is called with each payload of a client.
 	Payload(slot int, p []byte)
-	// Disconnected says that a slot is free again.
+	// Disconnected is called when a slot is free again.
 	Disconnected(slot int, reason Reason)
 }
 
 // ClientInfo is what a server knows of a client.
 type ClientInfo struct {
 	Addr netip.AddrPort
-	// Salt is the client's; it differs each time a client connects.
+	// Salt is the client's random salt. It differs each time a client connects.
 	Salt uint64
 }
 
-// ServerConfig is the settings of a Server. Handler is required; the zero value of
+// ServerConfig has the settings of a Server. Handler is required. The zero value of
 // all others is useful.
 type ServerConfig struct {
-	// ProtocolID tells games and their versions apart; both ends must have the same.
+	// ProtocolID distinguishes games and their versions. Both ends must have the same.
 	ProtocolID uint64
-	// Handler is told what happens.
+	// Handler has the functions that the Server calls.
 	Handler ServerHandler
-	// Slots is the number of clients at most. Default 64, at most 1024, as each tick
-	// looks at all of them.
+	// Slots is the maximum number of clients, 1 to 1024. Default 64. Each tick looks at
+	// all slots.
 	Slots int
-	// MaxPerAddr bounds the slots of one IPv4 address or one /64 of IPv6: nobody needs more than addresses and ports
-	// to take a slot. Default a quarter of Slots, and 4 at least; negative no bound. The loopback has none.
+	// MaxPerAddr bounds the slots of one IPv4 address or one IPv6 /64. Without it one sender with many ports could take all
+	// slots. Default a quarter of Slots, at least 4; negative: no bound. Loopback addresses have none.
 	MaxPerAddr int
-	// Timeout ends a connection of which nothing was heard. Default 5 s; negative never,
-	// for debuggers.
+	// Timeout ends a connection from which nothing has come for so long. Default 5 s; negative:
+	// never, for debuggers.
 	Timeout time.Duration
-	// Interval is the time between packets that await an answer, and until a
-	// keep-alive. Default 100 ms (10 Hz).
+	// Interval is the time of silence after which a keep-alive is sent. Default 100 ms
+	// (10 Hz). It must be below Timeout.
 	Interval time.Duration
-	// SecretLife is how long a secret makes challenges; they are valid that much longer. Default
-	// 10 s. With less, clients on bad networks ask for another challenge; more gives replays more
-	// time.
+	// SecretLife is how long a secret makes challenges. A challenge stays valid for as long after
+	// that. Default 10 s. With a shorter life, clients on bad networks must ask for another challenge.
+	// A longer one gives replays more time.
 	SecretLife time.Duration
 	// Rand is the source of secrets. Default crypto/rand.
 	Rand io.Reader
@@ -109,30 +109,30 @@ func (c *ServerConfig) validate() error {
 	return nil
 }
 
-// ClientHandler is what a Client tells its owner. Buffers are valid until the function
-// returns.
+// ClientHandler has the functions that a Client calls. Buffers are valid until the function
+// returns. From these functions all methods of the Client may be called but Receive and Tick.
 type ClientHandler interface {
 	// Send sends a datagram.
 	Send(to netip.AddrPort, p []byte)
-	// StateChanged says that the state is another.
+	// StateChanged is called when the state has changed.
 	StateChanged(from, to State)
-	// Payload is what the server sent.
+	// Payload is called with each payload of the server.
 	Payload(p []byte)
 }
 
-// ClientConfig is the settings of a Client. Handler is required; the zero value of
+// ClientConfig has the settings of a Client. Handler is required. The zero value of
 // all others is useful.
 type ClientConfig struct {
-	// ProtocolID tells games and their versions apart; both ends must have the same.
+	// ProtocolID distinguishes games and their versions. Both ends must have the same.
 	ProtocolID uint64
-	// Handler is told what happens.
+	// Handler has the functions that the Client calls.
 	Handler ClientHandler
-	// Timeout is how long a connection lives without a packet. Default 5 s; negative never, for debuggers.
+	// Timeout ends a connection from which nothing has come for so long. Default 5 s; negative: never, for debuggers.
 	Timeout time.Duration
-	// ConnectTimeout is how long each step of connecting may take. Default Timeout; 5 s when that is never.
+	// ConnectTimeout bounds each step of connecting. Default Timeout, or 5 s when that is negative.
 	ConnectTimeout time.Duration
-	// Interval is the time between packets that await an answer, and until a
-	// keep-alive. Default 100 ms (10 Hz).
+	// Interval is the time after which a request or response without an answer is sent again, and the
+	// time of silence after which a keep-alive is sent. Default 100 ms (10 Hz). It must be below Timeout.
 	Interval time.Duration
 	// Rand is the source of salts. Default crypto/rand.
 	Rand io.Reader

@@ -1,29 +1,30 @@
 package salted
 
-// Counters counts what a machine did. Each refusal has its own.
+// Counters counts what a Server or Client did. Each reason for refusing a packet has a counter.
 type Counters struct {
 	Received, Sent uint64 // packets
 
 	// Refused packets.
 	TooShort    uint64 // shorter than any packet
 	BadSize     uint64 // not the size of its type
-	BadChecksum uint64 // damaged, or another protocol's
-	BadType     uint64 // no type, or one that isn't for this end
-	BadPadding  uint64 // something else than zeros
-	BadSalt     uint64 // a response without our challenge, or an answer to somebody else's request
-	BadPrefix   uint64 // not the connection's
+	BadChecksum uint64 // damaged, or of another protocol or ProtocolID
+	BadType     uint64 // an unknown type, or one that this end doesn't receive
+	BadPadding  uint64 // padding that isn't zeros
+	BadSalt     uint64 // a response that doesn't fit our challenge, or an answer to somebody else's request
+	BadPrefix   uint64 // another prefix than the connection's
 	Replayed    uint64 // a request or response of a connection that has ended
 	NoSession   uint64 // from an address that isn't connected, or not from the server
-	Unexpected  uint64 // of no use in this state, as duplicates are
+	Unexpected  uint64 // of no use in this state, such as a duplicate
 
 	Requests  uint64 // answered with a challenge
 	Denied    uint64 // requests and responses answered with denied
-	TooMany   uint64 // of these, because their address has as many slots as it may
+	TooMany   uint64 // those among Denied whose address has MaxPerAddr slots
 	Connected uint64 // connections made
-	Replaced  uint64 // by a newer one from the same address
+	Replaced  uint64 // connections replaced by a newer one from the same address
 	TimedOut  uint64
 	Payloads  uint64 // delivered
-	// LateDisconnects came from addresses that aren't connected. An end that leaves says so ten times.
+	// LateDisconnects counts disconnects from addresses that aren't connected. An end that leaves sends ten, of which the first
+	// suffices.
 	LateDisconnects uint64
 	RandErrors      uint64 // failures of the source of secrets; the old secret is kept
 }

@@ -1,26 +1,28 @@
-// Package salted is a connection over datagrams by challenge and response: the scheme of
-// Glenn Fiedler's "Client Server Connection". A server has slots, a client takes one by
-// showing that it receives what is sent to its address, and both then know each other's
-// packets by the xor of two random salts.
+// Package salted makes connections over datagrams by challenge and response, after Glenn
+// Fiedler's "Client Server Connection". A server has slots. A client takes one by showing
+// that it receives what is sent to its address. From then on each end recognizes the
+// other's packets by the xor of two random salts.
 //
-// Client and Server are machines without sockets, clocks or goroutines: bytes and the
-// time go in, bytes and the next deadline come out.
+// Client and Server have no sockets, clocks or goroutines: bytes and the time go in, bytes
+// and the next deadline come out.
 //
 // # What it protects against, and what not
 //
-// Against people elsewhere in the network, who can send packets with a false source but can't
-// read ours: they take no slot, end no connection, inject no payload (each is a guess at 64
-// bits), can't make the server answer others with more than they sent themselves, and
-// cost it no memory.
+// It protects against attackers who can send packets with a false source address but can't
+// read the traffic. They can't take a slot, end a connection or inject a payload: each
+// of these takes a guess at 64 bits. They can't make the server send more bytes to somebody
+// else than they sent themselves, and they cost it no memory.
 //
 // It does NOT encrypt, and it does NOT authenticate: not the client, not the server, not
-// a packet. Whoever reads the traffic, in a café or at a provider, reads the payloads, knows
-// the prefix, and can inject, change, replay and disconnect at will; the CRC-32 finds
-// accidents and other protocols, not forgery. Within a connection a payload that the network
-// duplicates is delivered twice, as UDP does; packetnotify and ackbits above drop it. Who may play is the
-// game's business. Where that isn't enough, use netconn/netcode: signed tokens and
-// encryption, for the price of a back end. For peers of Unreal, use netconn/handshake.
-// Choose salted for LANs, prototypes, and games that have nothing to steal.
+// a packet. Whoever can read the traffic, in a café or at a provider, reads the payloads, knows
+// the prefix, and can inject, change, replay and disconnect at will. The CRC-32 detects
+// damage and other protocols, not forgery. A payload that the network duplicates is delivered
+// twice, as with UDP; packetnotify and ackbits above drop the second. The game decides who may
+// play.
+//
+// Choose salted for LANs, prototypes, and games that have nothing to steal. Otherwise use
+// netconn/netcode, which has signed tokens and encryption but needs a back end. For peers of
+// Unreal, use netconn/handshake.
 //
 // # Exchange
 //
@@ -39,16 +41,16 @@
 //	  | 10 times disconnect, 14 B                       |
 //	  |<----------------------------------------------->|
 //
-// Each end sends its state's packet ten times a second until it is answered, and a connected
-// one a keep-alive when it has sent nothing for a tenth of a second. After 5 s without a packet
-// of the other it gives up. A client whose responses aren't answered for 2 s sends every
-// other time its request again: by then the server may have restarted, or forgotten the secret
-// of its challenge.
+// A client sends its request, and then its response, ten times a second until the server answers.
+// A connected end sends a keep-alive when it has sent nothing for a tenth of a second. Either end
+// gives up after 5 s without a packet from the other. When a client's responses aren't answered
+// for 2 s, every other packet is the request again: the server may have restarted, or have
+// forgotten the secret of its challenge.
 //
 // # Packets
 //
-// Version 1; integers are little endian. Every answer to a packet of somebody not
-// connected is smaller than that packet.
+// This is version 1. Integers are little endian. An answer to an address that isn't
+// connected is always smaller than the packet that it answers.
 //
 //	bytes  field
 //	4      CRC-32 (IEEE) over the protocol id (8) and all that follows
@@ -62,30 +64,35 @@
 //	       6 payload     prefix 8 | 1 to 1200 bytes
 //	       7 disconnect  prefix 8 | reason 1
 //
-// The prefix is client salt xor server salt. A size or padding other than these, an
-// unknown type or a wrong prefix is refused, silently and with a counter of its own.
+// The prefix is client salt xor server salt. A packet with another size or padding, an
+// unknown type or a wrong prefix is dropped without an answer. Each reason has a counter.
 //
 // # No pending table
 //
-// A table of half-open connections can be filled by whoever sends requests; one that evicts
-// at random lets a flood evict the honest. So there is none: the server salt is the
+// Anybody who sends requests could fill a table of half-open connections; with random eviction
+// a flood would evict honest clients. So there is no such table. The server salt is the
 // first 64 bits of HMAC-SHA256 over address, port and client salt, with a secret that is
-// replaced every 10 s and honoured for 10 s more. The price is a MAC for each request and
-// response, less than a microsecond. A response within that time could be replayed after
-// its connection has ended: the last sessions' prefixes are remembered for that, two for each slot and
-// 64 more. It is answered with one disconnect, as its client may have missed those. What isn't
-// remembered is the prefix of a client that never knew of its slot and timed out: it may have
-// another one.
+// replaced every 10 s and accepted for 10 s more. The cost is a MAC for each request and
+// response, less than a microsecond.
+//
+// A response could be replayed within that time, after its connection has ended. So the server
+// remembers the prefixes of the last sessions, two for each slot and 64 more. It answers a
+// replayed response with one disconnect, since the client may have missed the others. It doesn't
+// remember the prefix of a client that timed out before it knew of its slot: that client may
+// take a slot again.
 //
 // # Connecting again
 //
-// A request and response with a new salt from an address that holds a slot replace its connection
-// as soon as that was silent for three Intervals: Disconnected with Replaced, then Connected in the same slot, even on a full server.
-// They prove that the client at this address is another process, or has forgotten the old
-// connection. A response of an attempt before, which the network held back, ends no connection
-// that is alive. Someone with a false source can't, since he doesn't see the challenge. A client that comes back
-// from another port is another client to the server: it takes a second slot until the first has
-// timed out, and is denied when there is none.
+// A client may connect again from an address that holds a slot, with a new salt. Its response
+// replaces the old connection once that has been silent for three Intervals: the handler gets
+// Disconnected with Replaced, then Connected in the same slot, even on a full server. The new salt
+// proves that the client is another process, or has forgotten the old connection. The
+// silence makes sure that a delayed response of an earlier attempt doesn't end a live
+// connection. A sender with a false source address can't replace anything, since it doesn't
+// see the challenge.
+//
+// To the server, a client that comes back from another port is another client. It takes a
+// second slot until the first has timed out, and is denied when no slot is free.
 //
 // # The caller's loop
 //
@@ -94,6 +101,6 @@
 //	server.Tick(now)
 //	wake at server.NextDeadline()
 //
-// All methods of a machine belong to one goroutine. From a handler's functions all
-// may be called but Receive and Tick.
+// One goroutine must call all methods of a Server or Client. A handler's functions may call
+// all of them but Receive and Tick.
 package salted

@@ -3,17 +3,17 @@ package salted
 import "errors"
 
 var (
-	// ErrConfig is wrapped by what NewServer and NewClient say of settings that can't work.
+	// ErrConfig is wrapped by the errors of NewServer and NewClient for settings that can't work.
 	ErrConfig = errors.New("salted: config")
-	// ErrNotConnected says that there is no connection to send on.
+	// ErrNotConnected: there is no connection to send on.
 	ErrNotConnected = errors.New("salted: not connected; wait for Connected, and stop at Disconnected")
-	// ErrPayloadSize says that a payload isn't from 1 to MaxPayload bytes.
+	// ErrPayloadSize: the payload doesn't have 1 to MaxPayload bytes.
 	ErrPayloadSize = errors.New("salted: payload must be 1 to 1200 bytes behind Headroom bytes; split it or use a channel above")
-	// ErrBusy says that a client is connected or connecting.
+	// ErrBusy: the client is connected or connecting.
 	ErrBusy = errors.New("salted: already connected or connecting; Disconnect first")
 )
 
-// Reason is why a connection was refused or has ended. Those below 16 go over the wire.
+// Reason is why a connection was refused or has ended. Reasons below 16 go over the wire.
 type Reason uint8
 
 const (
@@ -21,17 +21,17 @@ const (
 	Full Reason = 1
 	// Closed: the other end disconnected.
 	Closed Reason = 2
-	// TooMany: the client's address, or its /64 of IPv6, has as many slots as it may.
+	// TooMany: the client's IPv4 address or IPv6 /64 has MaxPerAddr slots already.
 	TooMany Reason = 3
-	// Kicked: this server ended it by Disconnect. To the client it is Closed.
+	// Kicked: this server ended it by Disconnect. The client gets Closed.
 	Kicked Reason = 16
-	// TimedOut: nothing was heard of the other end.
+	// TimedOut: nothing came from the other end for the Timeout, or for the ConnectTimeout of a client.
 	TimedOut Reason = 17
-	// Replaced: the client at this address connected anew.
+	// Replaced: the client at this address connected again.
 	Replaced Reason = 18
 )
 
-// String is the reason in words.
+// String returns the reason in words.
 func (r Reason) String() string {
 	switch r {
 	case 0:

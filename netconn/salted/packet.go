@@ -7,13 +7,13 @@ import (
 
 // Sizes in bytes.
 const (
-	// Headroom is what SendPayload needs before a payload, to frame it in place.
+	// Headroom is the room that SendPayload needs before a payload, for the header.
 	Headroom = 13
-	// Overhead is what a payload packet has besides the payload.
+	// Overhead is how much larger a packet is than its payload.
 	Overhead = Headroom
 	// MaxPayload is the largest payload.
 	MaxPayload = 1200
-	// PaddedSize is the size of requests and responses, as published.
+	// PaddedSize is the size of requests and responses, as in the published scheme.
 	PaddedSize = 1000
 	// MaxPacket is the largest packet.
 	MaxPacket = Overhead + MaxPayload

@@ -2,7 +2,8 @@ package salted
 
 import "github.com/bunchnet/bunchnet/netconn/internal/refusals"
 
-// Refusals calls yield with the reason code and the count of every refusal, in a fixed order, zeros too.
+// Refusals calls yield with the code and the count of each reason for refusal, in a fixed order, also for a count of
+// zero.
 func (c *Counters) Refusals(yield func(reason string, n uint64) bool) {
 	refusals.Each(yield, []refusals.Count{
 		refusals.Of("too_short", c.TooShort), refusals.Of("bad_size", c.BadSize), refusals.Of("bad_checksum", c.BadChecksum), refusals.Of("bad_type", c.BadType),

@@ -9,9 +9,9 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 )
 
-// Server has slots for clients. Not safe for concurrent use.
+// Server has slots for clients. It isn't safe for concurrent use.
 type Server struct {
-	// Counters is what happened so far.
+	// Counters counts what happened so far.
 	Counters Counters
 
 	cfg     ServerConfig
@@ -37,7 +37,7 @@ type slot struct {
 	sent      time.Duration
 }
 
-// NewServer returns a server without clients.
+// NewServer returns a server without clients. It returns an error that wraps ErrConfig, or that of Rand.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	cfg = cfg.filled()
 	if err := cfg.validate(); err != nil {
@@ -56,13 +56,13 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// Slots is the number of slots.
+// Slots returns the number of slots.
 func (s *Server) Slots() int { return len(s.slots) }
 
-// Clients is the number of slots in use.
+// Clients returns the number of slots in use.
 func (s *Server) Clients() int { return len(s.byAddr) }
 
-// Client is the client in a slot; ok is false if there is none.
+// Client returns the client in a slot. ok is false if there is none.
 func (s *Server) Client(slot int) (info ClientInfo, ok bool) {
 	if !s.inUse(slot) {
 		return ClientInfo{}, false
@@ -71,7 +71,7 @@ func (s *Server) Client(slot int) (info ClientInfo, ok bool) {
 	return ClientInfo{Addr: c.addr, Salt: c.salt}, true
 }
 
-// SlotOf is the slot of an address; ok is false if it has none.
+// SlotOf returns the slot of an address. ok is false if it has none.
 func (s *Server) SlotOf(addr netip.AddrPort) (slot int, ok bool) {
 	slot, ok = s.byAddr[addr]
 	return slot, ok
@@ -79,8 +79,8 @@ func (s *Server) SlotOf(addr netip.AddrPort) (slot int, ok bool) {
 
 func (s *Server) inUse(slot int) bool { return slot >= 0 && slot < len(s.slots) && s.slots[slot].used }
 
-// SendPayload sends p[Headroom:] to a client; p[:Headroom] is overwritten, so that nothing
-// has to be copied.
+// SendPayload sends p[Headroom:] to the client in a slot. It overwrites p[:Headroom], so that nothing has to be
+// copied. It returns ErrNotConnected, or ErrPayloadSize unless the payload has 1 to MaxPayload bytes.
 func (s *Server) SendPayload(now time.Duration, slot int, p []byte) error {
 	if !s.inUse(slot) {
 		return ErrNotConnected
@@ -98,7 +98,7 @@ func (s *Server) SendPayload(now time.Duration, slot int, p []byte) error {
 	return nil
 }
 
-// Disconnect frees a slot and tells its client; none in it is fine.
+// Disconnect frees a slot and tells its client. It does nothing if the slot is free.
 func (s *Server) Disconnect(now time.Duration, slot int) {
 	if s.inUse(slot) {
 		s.sayGoodbye(s.slots[slot].addr, s.slots[slot].prefix, disconnectCopies)
@@ -129,7 +129,7 @@ func (s *Server) Tick(now time.Duration) {
 	}
 }
 
-// NextDeadline is when Tick has something to do; ok is false when there is nothing.
+// NextDeadline returns when Tick next has something to do. ok is false when there is nothing.
 func (s *Server) NextDeadline() (at time.Duration, ok bool) {
 	at = never
 	for i := range s.slots {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Receive takes a datagram. A payload is handed on within p.
+// Receive handles a datagram. The payload that the Handler gets lies within p.
 func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 	s.Counters.Received++
 	t, why := s.frame.open(p)

@@ -7,9 +7,10 @@ import (
 	"syscall"
 )
 
-// IsTemporary reports whether an error of a Socket concerns one datagram or one moment
-// only: no buffer space, a peer whose port is closed, a datagram too large for the path, an
-// address that nothing can be sent to, such as the port 0 that strangers may claim to have. The socket goes on.
+// IsTemporary reports whether an error of a Socket concerns only one datagram or one moment,
+// so that the socket stays usable. Such errors are: no buffer space, a peer whose port is
+// closed, a datagram too large for the path, and an address that nothing can be sent to, such
+// as one with port 0, which a stranger may forge.
 func IsTemporary(err error) bool {
 	for _, e := range []syscall.Errno{syscall.ENOBUFS, syscall.EAGAIN, syscall.ECONNREFUSED, syscall.EMSGSIZE, syscall.EHOSTUNREACH,
 		syscall.ENETUNREACH, syscall.EPERM, syscall.EINTR, syscall.ECONNRESET,

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Side is a socket for peers that come another way than by UDP, to be joined with others by [Join].
+// Side is a socket whose peers don't come by UDP. [Join] joins it with other sockets.
 type Side interface {
 	Socket
-	// Has reports whether an address is that of a peer of this side, or of a former one. No two sockets that are joined may have
-	// the same address.
+	// Has reports whether an address belongs to a present or former peer of this side. Two joined sockets must not have the
+	// same address.
 	Has(addr netip.AddrPort) bool
-	// OnArrival sets a function to be called, on any goroutine, after something has arrived that can be read. It is called before
-	// the first read.
+	// OnArrival sets a function that the side calls, on any goroutine, after a datagram has arrived that can be read. Join calls
+	// OnArrival before the first read.
 	OnArrival(f func())
 }
 
-// Join makes one socket of several, so that one driver serves them all: what came to any of them is read, and what is sent goes to the one that has
-// the address. main has the addresses that no side has, and is read in the batches that it is made for. Each read begins with another socket, so that
-// none can keep the others from being read. WriteBatch may put a batch in another order, in which that of each peer's datagrams is kept. LocalAddr,
-// BatchSize and the counters are main's. Close closes all. An error of one is the joined socket's.
+// Join makes one socket of several, so that one driver serves them all. A read returns datagrams of any of them. A write goes to the socket that has
+// the address; main has all addresses that no side has. Each read begins with a different socket, so that none can keep the others from being read.
+// WriteBatch may reorder a batch, but keeps the order of each peer's datagrams. LocalAddr, BatchSize and the counters are main's. Close closes all.
+// An error of any of them is an error of the joined socket.
 func Join(main Socket, sides ...Side) Socket {
 	j := &joined{Socket: main, sides: sides}
 	for _, s := range sides {
@@ -31,10 +31,10 @@ func Join(main Socket, sides ...Side) Socket {
 	return j
 }
 
-// WithLocal adds a peer in memory to a socket: both sends to own what goes to local, and reads what own sends, whatever address that is
-// sent to, as from local; everything else goes through s. It lets the host of a game play over a connection like everybody's, without the
-// system in between: both is the socket of the server, own that of the host's client, which dials any address of the server. Name a local that no peer
-// of s has, such as 127.0.0.1:1. Datagrams in memory arrive in order; one that finds 1024 unread is lost. Closing both closes s; closing own doesn't.
+// WithLocal adds a peer in memory to a socket, so that the host of a game plays over a connection like everybody else, without the system's network.
+// Give both to the server's driver and own to the host's client, which dials any address of the server. What both sends to local arrives at own. What
+// own sends, to any address, arrives at both as from local. Everything else goes through s. local must be an address that no peer of s has, such
+// as 127.0.0.1:1. Datagrams in memory arrive in order; one that finds 1024 unread is lost. Closing both closes s; closing own doesn't.
 func WithLocal(s Socket, local netip.AddrPort) (both, own Socket) {
 	here, there := pair(s.LocalAddr(), local)
 	there.any = true
@@ -54,7 +54,7 @@ type joined struct {
 	woken    bool // its deadline has passed because something came to a side
 }
 
-// Counters is those of the main socket.
+// Counters returns those of the main socket.
 func (j *joined) Counters() Counters {
 	c, _ := CountersOf(j.Socket)
 	return c
@@ -68,7 +68,7 @@ func (j *joined) Close() error {
 	return err
 }
 
-// TryReadBatch reads all in turn, until there is no room.
+// TryReadBatch reads the sockets in turn until msgs is full.
 func (j *joined) TryReadBatch(msgs []Message) (n int, err error) {
 	first, all := j.turn, len(j.sides)+1
 	j.turn = (first + 1) % all
@@ -84,7 +84,7 @@ func (j *joined) TryReadBatch(msgs []Message) (n int, err error) {
 	return n, err
 }
 
-// ReadBatch waits for all.
+// ReadBatch waits for a datagram of any socket.
 func (j *joined) ReadBatch(msgs []Message) (int, error) {
 	for {
 		j.mu.Lock()
@@ -144,7 +144,7 @@ func (j *joined) arrived() {
 	}
 }
 
-// WriteBatch sends each to its peer.
+// WriteBatch sends each datagram by the socket that has its address.
 func (j *joined) WriteBatch(msgs []Message) (sent int, err error) {
 	j.sort(msgs)
 	for sent < len(msgs) {

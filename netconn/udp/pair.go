@@ -9,8 +9,8 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 )
 
-// Pair returns two sockets in memory that are each other's only peer. Datagrams arrive in
-// order; one that finds 1024 unread is lost.
+// Pair returns two sockets in memory, with addresses a and b. Each is the other's only peer.
+// Datagrams arrive in order; one that finds 1024 unread is lost.
 func Pair(a, b netip.AddrPort) (Socket, Socket) { return pair(a, b) }
 
 func pair(a, b netip.AddrPort) (x, y *memory) {
@@ -46,10 +46,10 @@ func (m *memory) Close() error {
 	return nil
 }
 
-// Has is Side's.
+// Has implements Side.
 func (m *memory) Has(addr netip.AddrPort) bool { return addr == m.peer.addr }
 
-// OnArrival is Side's.
+// OnArrival implements Side.
 func (m *memory) OnArrival(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Listen opens a socket at an address like ":7777", "127.0.0.1:0" or "[::1]:7777".
+// Listen opens a socket at an address like ":7777", "127.0.0.1:0" (any free port) or "[::1]:7777".
 func Listen(addr string, cfg Config) (Socket, error) {
 	if cfg.ReusePort {
 		return nil, ErrReusePort

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen opens a socket at an address like ":7777", "127.0.0.1:0" or "[::1]:7777".
+// Listen opens a socket at an address like ":7777", "127.0.0.1:0" (any free port) or "[::1]:7777".
 func Listen(addr string, cfg Config) (Socket, error) {
 	cfg = cfg.filled()
 	lc := net.ListenConfig{}
@@ -114,7 +114,7 @@ func (s *socket) BatchSize() int                    { return batchSize }
 func (s *socket) Close() error                      { return s.handle.Close() }
 func (s *socket) SetReadDeadline(t time.Time) error { return s.handle.SetReadDeadline(t) }
 
-// Counters adds up both directions. It belongs to the goroutine that reads and writes.
+// Counters adds up both directions. Call it on the goroutine that reads and writes.
 func (s *socket) Counters() Counters {
 	c := s.out.stats
 	c.Received, c.Reads, c.GROReads, c.GROSegments = s.in.stats.Received, s.in.stats.Reads, s.in.stats.GROReads, s.in.stats.GROSegments

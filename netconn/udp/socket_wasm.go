@@ -1,7 +1,7 @@
 package udp
 
-// Listen returns ErrUnsupported: there are no UDP sockets in a browser, nor in WASI.
+// Listen returns ErrUnsupported: a browser has no UDP sockets, and neither has WASI.
 func Listen(string, Config) (Socket, error) { return nil, ErrUnsupported }
 
-// IsTemporary reports whether an error concerns one datagram only.
+// IsTemporary returns false: without sockets there are no such errors.
 func IsTemporary(error) bool { return false }

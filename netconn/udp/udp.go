@@ -1,13 +1,14 @@
-// Package udp reads and writes datagrams in batches. It is the only package with
-// code for one operating system; the rest of the module sees a [Socket].
+// Package udp reads and writes datagrams in batches. It holds the code that differs
+// between operating systems; the rest of the module sees a [Socket].
 //
-// On Linux a batch is one recvmmsg or sendmmsg, and runs of equal datagrams to one peer are one
-// to the kernel (see [Config].NoOffload); elsewhere one datagram a call. On js and wasip1
-// there are no sockets: Listen returns ErrUnsupported, but a [Pair] in memory works
-// everywhere.
+// On Linux a batch is one call of recvmmsg or sendmmsg, and the kernel handles a run of
+// datagrams of one size to one peer as one (see [Config].NoOffload). Elsewhere each datagram
+// is a call. On js and wasip1 there are no UDP sockets: Listen returns ErrUnsupported. A
+// [Pair] in memory works everywhere.
 //
-// Buffers belong to the caller, but what was read may be lent; see [Message.Data]. A Socket allocates nothing once it runs. One
-// goroutine may read while another writes.
+// The caller owns the buffers. What was read may be in memory of the Socket instead; see
+// [Message.Data]. A Socket allocates nothing once it runs. One goroutine may read while another
+// writes.
 package udp
 
 import (
@@ -18,17 +19,17 @@ import (
 
 // Message is a datagram with its peer's address.
 type Message struct {
-	// Buf is room for a datagram to be read, all of its length, or what a write sends. What was read is Data.
+	// Buf is what a write sends: all len(Buf) bytes. For a read it is room for a datagram; Data returns what was read.
 	Buf []byte
-	// N is the bytes read. A datagram longer than Buf is cut.
+	// N is the number of bytes read. A datagram longer than Buf is cut.
 	N    int
 	Addr netip.AddrPort
 
 	lent []byte // the datagram in the socket's own memory; nil: it is in Buf
 }
 
-// Data is the datagram that was read, until the next read: in Buf, or where the system put it together with others, which
-// saves a copy.
+// Data returns the datagram that was read. It is valid until the next read. It lies in Buf or, to save a copy, in the
+// Socket's own memory.
 func (m *Message) Data() []byte {
 	if m.lent != nil {
 		return m.lent
@@ -36,58 +37,60 @@ func (m *Message) Data() []byte {
 	return m.Buf[:m.N]
 }
 
-// Lend has Data return p, the memory of a Socket of another package, which keeps it as it is until the next read; N is its length.
+// Lend makes Data return p and sets N to its length. It is for Sockets of other packages that read into memory of their own. The
+// Socket must not change p until the next read.
 func (m *Message) Lend(p []byte) { m.N, m.lent = len(p), p }
 
 // Socket is a datagram socket.
 type Socket interface {
-	// ReadBatch fills messages and returns how many. It waits for the first until the read
-	// deadline, then returns os.ErrDeadlineExceeded.
+	// ReadBatch reads datagrams into msgs and returns how many. It waits for the first until
+	// the read deadline, then returns os.ErrDeadlineExceeded.
 	ReadBatch(msgs []Message) (int, error)
-	// TryReadBatch is ReadBatch that doesn't wait; 0 when there is nothing.
+	// TryReadBatch is ReadBatch without waiting. It returns 0 when there is nothing to read.
 	TryReadBatch(msgs []Message) (int, error)
-	// WriteBatch sends messages and returns how many went out. One that the system
-	// refuses ends the batch with its error; see IsTemporary. A full buffer is such a refusal on Linux, where
-	// nothing waits for room; elsewhere the call waits.
+	// WriteBatch sends messages and returns how many went out. It stops at the first one that
+	// the system refuses and returns its error; see IsTemporary. When the system's buffer is
+	// full, the call returns such an error on Linux, and waits elsewhere.
 	WriteBatch(msgs []Message) (int, error)
-	// BatchSize is how many messages a call handles at most.
+	// BatchSize returns how many messages a call handles at most.
 	BatchSize() int
 	LocalAddr() netip.AddrPort
-	// SetReadDeadline bounds ReadBatch, one that is under way too. Any goroutine may call it.
+	// SetReadDeadline sets the deadline of ReadBatch, also of a call that is waiting. Any goroutine may call it.
 	SetReadDeadline(t time.Time) error
 	Close() error
 }
 
-// Config is the settings of Listen; the zero value is useful.
+// Config has the settings of Listen. The zero value is useful.
 type Config struct {
 	// ReadBuffer and WriteBuffer are the socket's buffers in bytes. Default 4 MiB; the
 	// system may grant less.
 	ReadBuffer, WriteBuffer int
-	// ReusePort lets several sockets share the port, each with part of the peers: by the addresses of both ends,
-	// so a peer stays with one as long as their number doesn't change. Linux only; elsewhere Listen
-	// returns ErrReusePort.
+	// ReusePort lets several sockets share the port. The system deals out peers among them by the addresses of
+	// both ends, so a peer stays with one socket as long as their number doesn't change. Linux only; elsewhere
+	// Listen returns ErrReusePort.
 	ReusePort bool
-	// NoPoller keeps the socket out of Go's poller, which wakes a thread for every datagram though nobody reads
-	// yet: for who reads now and then by TryReadBatch. A ReadBatch that waits then has a thread to itself.
-	// Linux only; ignored elsewhere.
+	// NoPoller keeps the socket out of Go's poller, which wakes a thread for every datagram. It is for programs
+	// that read now and then by TryReadBatch. A ReadBatch that waits then occupies a thread. Linux only; ignored
+	// elsewhere.
 	NoPoller bool
-	// NoOffload has the system handle every datagram by itself. By default, on Linux, several
-	// of the same size to one peer go out as one (GSO), and come in as one (GRO), which costs
-	// a third to a quarter; to peers where a device or a path refuses it, datagrams go one by one, and it is tried again later.
+	// NoOffload makes the system handle every datagram by itself. By default, on Linux, several
+	// datagrams of one size go to a peer as one (GSO) and come in as one (GRO), which takes
+	// a third to a quarter of the CPU. When a device or a path refuses that, datagrams to this
+	// peer go one by one, and it is tried again later.
 	NoOffload bool
 }
 
-// Counters is what a socket did; see CountersOf.
+// Counters counts what a socket did; see CountersOf.
 type Counters struct {
 	Sent, Received         uint64 // datagrams
-	Writes, Reads          uint64 // system calls with at least one of them
-	GSOWrites, GSOSegments uint64 // several sent as one, and how many they were
-	GROReads, GROSegments  uint64 // the same received
-	GSORefused             uint64 // times that the system refused several as one, each to one peer
+	Writes, Reads          uint64 // system calls that sent, or received, at least one datagram
+	GSOWrites, GSOSegments uint64 // groups of datagrams sent as one, and the datagrams in them
+	GROReads, GROSegments  uint64 // the same, received
+	GSORefused             uint64 // groups, each to one peer, that the system refused
 }
 
-// CountersOf is a socket's counters; ok is false for kinds that don't count. It belongs to the goroutine
-// that reads and writes.
+// CountersOf returns a socket's counters. ok is false for kinds of sockets that don't count. Call it on the
+// goroutine that reads and writes.
 func CountersOf(s Socket) (c Counters, ok bool) {
 	counter, ok := s.(interface{ Counters() Counters })
 	if ok {
@@ -108,11 +111,11 @@ func (c Config) filled() Config {
 	return c
 }
 
-// ErrUnsupported is Listen's on systems without UDP.
+// ErrUnsupported is returned by Listen on systems without UDP sockets: js and wasip1.
 var ErrUnsupported = errors.New("udp: no sockets on this system")
 
-// ErrReusePort is Listen's on systems that don't deal out datagrams among the sockets of a port.
-var ErrReusePort = errors.New("udp: only Linux has several sockets share a port; open one without ReusePort")
+// ErrReusePort is returned by Listen for Config.ReusePort on any system but Linux.
+var ErrReusePort = errors.New("udp: several sockets can share a port on Linux only; open one without ReusePort")
 
 // batchSize is how many datagrams a system call handles at most.
 const batchSize = 64

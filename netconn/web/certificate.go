@@ -19,8 +19,8 @@ import (
 // certificateLife is less than the 14 days that browsers grant a certificate that is known by its hash.
 const certificateLife = 13 * 24 * time.Hour
 
-// NewCertificate makes a certificate for local play and for tests, valid for 13 days, and its SHA-256. A browser takes it for WebTransport when the page
-// names the hash; see DialConfig.CertificateHash. hosts are names and addresses; default localhost and the loopback addresses.
+// NewCertificate returns a new certificate for local play and for tests, and its SHA-256. It is valid for 13 days. A browser accepts it for WebTransport
+// when the page names the hash; see DialConfig.CertificateHash. hosts are names and IP addresses; default localhost and the loopback addresses.
 func NewCertificate(now time.Time, hosts ...string) (tls.Certificate, [sha256.Size]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// DialConfig is the settings of Dial; the zero value is useful.
+// DialConfig has the settings of Dial. The zero value is useful.
 type DialConfig struct {
-	// Way is the one to come by. Default WebTransport; WebSocket gets through where UDP doesn't.
+	// Way is WebTransport or WebSocket. Default WebTransport. WebSocket also works where UDP is blocked.
 	Way Way
-	// CertificateHash is the SHA-256 of a certificate that is trusted without an authority's word, as NewCertificate makes it. Default zero: the
-	// certificate must be one that the system trusts. Browsers know it for WebTransport only.
+	// CertificateHash is the SHA-256 of a certificate, such as NewCertificate's, that the client trusts without a certificate authority.
+	// Default zero: the certificate must be one that the system trusts. Browsers support a hash for WebTransport only.
 	CertificateHash [sha256.Size]byte
-	// SendBuffer is the bytes that may wait to be sent; the oldest make room for the newest. At most 512 datagrams wait. Default 64 KiB.
+	// SendBuffer bounds the bytes that wait to be sent. At most 512 datagrams wait. When it is full the oldest are dropped. Default 64 KiB.
 	SendBuffer int
-	// ReceiveBuffer is the bytes that may wait to be read. At most 1024 datagrams wait; more are lost. Default 1 MiB.
+	// ReceiveBuffer bounds the bytes that wait to be read. At most 1024 datagrams wait. When it is full the newest are dropped. Default 1 MiB.
 	ReceiveBuffer int
 }
 
@@ -48,25 +48,25 @@ func (c DialConfig) check(to string) (*url.URL, error) {
 	case u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || c.Way != WebSocket):
 		return nil, fmt.Errorf("%w: the URL %q isn't one like https://play.example.com/bunchnet", ErrConfig, to)
 	case c.Way != WebTransport && c.Way != WebSocket:
-		return nil, fmt.Errorf("%w: Dial doesn't come by %v", ErrConfig, c.Way)
+		return nil, fmt.Errorf("%w: Way %v must be WebTransport or WebSocket", ErrConfig, c.Way)
 	case c.SendBuffer < 0 || c.ReceiveBuffer < 0:
 		return nil, fmt.Errorf("%w: SendBuffer %d and ReceiveBuffer %d must be positive, or 0 for the default", ErrConfig, c.SendBuffer, c.ReceiveBuffer)
 	}
 	return u, nil
 }
 
-// Errors, for errors.Is. Reads of a Client return the last two, and so does Driver.Err.
+// Errors, for errors.Is. Reads of a Client or Ladder return the last two, and so does Driver.Err.
 var (
-	// ErrConfig is returned by NewServer, Listen and Dial for settings that can't work.
+	// ErrConfig is returned by NewServer, Listen, Dial and DialBest for settings that can't work.
 	ErrConfig = errors.New("web: settings")
-	// ErrNoSession is for the player: no session came about.
+	// ErrNoSession: no session with the server could be made. Show it to the player.
 	ErrNoSession = errors.New("web: no session with the server")
-	// ErrEnded is for the player: the session broke off.
+	// ErrEnded: the session has ended. Show it to the player.
 	ErrEnded = errors.New("web: the session with the server has ended")
 )
 
-// Client is a client's socket: everything that is sent to any address goes to the server, and what the server sends comes from the address that was sent
-// to last. So a driver dials the address that is in the connect token, and needn't know by what way it comes there.
+// Client is a client's socket with one peer, the server. What is sent to any address goes to the server. What the server sends seems to come from the
+// address that was sent to last. So a driver dials the address that is in the connect token, whatever the way.
 type Client struct {
 	*inbox
 	way    Way
@@ -81,8 +81,9 @@ type Client struct {
 	page    // what it is in a browser
 }
 
-// Dial begins a session with a Server at a URL such as "https://play.example.com/bunchnet". It returns at once: what is sent before there is a session
-// waits as in any SendBuffer. When there is none within 10 s, or it ends, reads return ErrNoSession or ErrEnded. A session that ctx is done for ends.
+// Dial begins a session with a Server at a URL such as "https://play.example.com/bunchnet". It returns at once; until there is a session, what is sent
+// waits in the SendBuffer. Reads return ErrNoSession when there is no session within 10 s, and ErrEnded when it has ended. The session ends when ctx is
+// done.
 func Dial(ctx context.Context, to string, cfg DialConfig) (*Client, error) {
 	cfg = cfg.filled()
 	u, err := cfg.check(to)
@@ -96,16 +97,16 @@ func Dial(ctx context.Context, to string, cfg DialConfig) (*Client, error) {
 	return c, nil
 }
 
-// Way is what it comes by.
+// Way returns DialConfig.Way.
 func (c *Client) Way() Way { return c.way }
 
-// Counters is a snapshot of what it did. Any goroutine may call it.
+// Counters returns the counters so far. Any goroutine may call it.
 func (c *Client) Counters() Counters { return c.n.get() }
 
-// LocalAddr is udp.Socket's: the browser doesn't tell, so it is the same for all.
+// LocalAddr implements udp.Socket. It returns 0.0.0.0:0, since browsers don't tell the address.
 func (c *Client) LocalAddr() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), 0) }
 
-// WriteBatch is udp.Socket's. It never waits.
+// WriteBatch implements udp.Socket. It never waits.
 func (c *Client) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := c.failed(); err != nil {
 		return 0, err
@@ -120,7 +121,7 @@ func (c *Client) WriteBatch(msgs []udp.Message) (int, error) {
 	return len(msgs), nil
 }
 
-// Close ends the session, after what was written last, within a second.
+// Close sends what waits and ends the session, within a second.
 func (c *Client) Close() error {
 	c.broken(net.ErrClosed)
 	c.close()

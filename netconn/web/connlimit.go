@@ -206,7 +206,7 @@ type limited struct {
 	limit *connLimit
 }
 
-// Accept is net.Listener's. A connection that there is no place for is closed at once.
+// Accept implements net.Listener. It closes connections beyond the limit at once.
 func (l limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

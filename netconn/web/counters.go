@@ -2,24 +2,26 @@ package web
 
 import "sync/atomic"
 
-// Counters is what a Server, or a Client, did since it began.
+// Counters counts what a Server or a Client did so far.
 type Counters struct {
-	// WebTransports and WebSockets are sessions that were accepted; on a client 1 for what it came through by.
+	// WebTransports and WebSockets count accepted sessions. On a client the one for its way is 1 once it has a session.
 	WebTransports, WebSockets uint64
 	Received, Sent            uint64 // datagrams
-	// Unread is datagrams that came and found the queue of what waits to be read full, or their sender's share of it; the newest are lost.
+	// Unread counts received datagrams that were dropped because the queue for reads, or their sender's share of it, was full.
 	Unread uint64
-	// Unsent is datagrams that made room for newer ones, because their peer reads too slowly; the oldest are lost.
+	// Unsent counts datagrams that were dropped for newer ones, because their peer reads too slowly.
 	Unsent uint64
-	// TooLarge is datagrams to be sent that are larger than the path of a WebTransport session carries: make Protocol.Bunch.MaxPacket smaller.
+	// TooLarge counts datagrams that weren't sent because a WebTransport session's path doesn't carry so many bytes. Make
+	// Protocol.Bunch.MaxPacket smaller.
 	TooLarge uint64
-	// NoPeer is datagrams to be sent to a peer that has gone.
+	// NoPeer counts datagrams that weren't sent because their peer has gone.
 	NoPeer uint64
 
-	// Refused, by reason; see ServerConfig.
+	// Refused requests and connections, by reason; see ServerConfig.
 	BadRequest, BadAddr, BadOrigin, Limited, Full, TooManyFromAddress, TooManyHalfOpen, BadUpgrade, TooManyConns uint64
-	// Ended, by reason: the peer left or broke off; a message that is text, or too long; the driver never answered it, or no longer does; the
-	// driver hadn't answered it when too many newer ones came; it didn't take what was sent for 5 s.
+	// Ended sessions, by reason. Left: the peer left, or its connection broke. Text and Long: it sent a text message, or one that is too long. Unanswered:
+	// the driver never answered it. Idle: the driver no longer sends to it. Crowded: too many newer sessions came before the driver answered it. Slow: it
+	// took nothing of what was sent for 5 s.
 	Left, Text, Long, Unanswered, Idle, Crowded, Slow uint64
 }
 

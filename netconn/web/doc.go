@@ -1,5 +1,5 @@
-// Package web lets clients in that UDP can't reach: browsers, and networks that pass nothing but HTTPS. A server takes UDP, WebTransport datagrams and
-// WebSocket messages in one driver, so in one tick and one world. It is a module of its own, because of its dependencies.
+// Package web lets in clients that can't use UDP: browsers, and clients in networks that only let HTTPS through. One driver of a server serves UDP,
+// WebTransport datagrams and WebSocket messages, so all players are in one world. The package is a module of its own, because of its dependencies.
 //
 //	a browser            a native client                                  a native client
 //	    |                   |         |                                        |
@@ -24,44 +24,45 @@
 //	srv, err := driver.Listen("", driver.Config{Socket: udp.Join(socket, door), Channels: channels})
 //	door.Tell(srv) // a player whose page was closed goes at once
 //
-// A client, native or in a browser (GOOS=js GOARCH=wasm), dials the address that is in its connect token, by any way:
+// A client, native or in a browser (GOOS=js GOARCH=wasm), dials the address in its connect token, whatever the way:
 //
 //	socket, err := web.Dial(ctx, "https://play.example.com/bunchnet", web.DialConfig{Way: web.WebTransport})
 //	cl, err := driver.Dial("192.0.2.1:7777", driver.Config{Socket: socket, Link: driver.Netcode{Token: token}})
 //
-// Everything above the socket is as over UDP: the connect tokens, the driver, channels, actors. UDP's batches stay as they are. A server that
-// shares its port among shards (driver.ListenShards) can't have a door beside them.
+// Everything above the socket works as over UDP: connect tokens, driver, channels, actors. UDP is still read and written in batches. A server with
+// shards (driver.ListenShards) can't be joined with a web.Server.
 //
 // # The ladder
 //
-// [DialBest] comes by the best way that answers: UDP, a moment later WebTransport too, a moment later a WebSocket. It is one socket, so one dial with one
-// token:
+// [DialBest] tries UDP, 300 ms later WebTransport too, and 300 ms later WebSocket. It keeps the first that answers. To the driver this is one socket, so
+// there is one dial with one token:
 //
 //	socket, err := web.DialBest(ctx, web.LadderConfig{UDP: server, URL: "https://play.example.com/bunchnet"})
 //
-// UDP is tried by probes of 25 bytes, which a server's socket of [Answer] answers with as many: udp.Join(web.Answer(socket), door). Ladder.Way says
-// what was chosen, Ladder.Attempts why. In browsers UDP fails at once. For a path that dies later dial in driver/session's Redialer: it comes by what
-// answers then, and the player stays who it was.
+// The client tries UDP by sending probes of 25 bytes. The server's socket must answer them, with as many bytes: udp.Join(web.Answer(socket), door); see
+// [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why. In browsers UDP fails at once. A path may stop working later. For that
+// call DialBest in the Dial function of driver/session's Redialer: the player then comes back by what answers, as the same player.
 //
 // # Addresses
 //
-// A peer's address is its remote one in the form of IPv6, with the way and a number in its zone, such as [::ffff:192.0.2.7%websocket.3]:51000. So no
-// two sessions, and no peer of UDP, have the same; what limits peers by their addresses sees the remote one. [WayOf] tells the way. Behind a proxy set
-// ServerConfig.ClientAddr, or all clients are at the proxy's address and have MaxPerAddr together.
+// A peer's address is its remote address in IPv6 form. Its zone has the way and a number, such as [::ffff:192.0.2.7%websocket.3]:51000. So each session
+// has an address that no other session and no UDP peer has. Limits by address use the remote address. [WayOf] returns the way. Behind a proxy
+// set ServerConfig.ClientAddr. Otherwise all clients have the proxy's address and share one MaxPerAddr.
 //
 // # Why packets are sealed twice
 //
-// TLS ends at the web server, or at a proxy before it, and says nothing of who the client is. The link below the connection, netcode by
-// default, does: it admits by tokens, and its packets are sealed up to the game. A browser's page, a proxy and a game server needn't trust each other.
-// Sealing and opening a datagram of 200 bytes once more cost 1.8 µs, where all the rest of it cost 8.6 µs by WebTransport, 11.6 µs by WebSocket and
-// 0.6 µs by UDP, at both ends together (go test -run xxx -bench ., on a shared two-core virtual machine under load). Where that is too much, and
-// nobody between TLS and the game is to be kept out, driver.PlainSalted seals nothing; it knows no tokens either.
+// TLS ends at the web server, or at a proxy before it, and doesn't show who the client is. The connection's link does, which is netcode by default: it
+// admits clients by their tokens and encrypts packets up to the game. So a browser's page, a proxy and a game server needn't trust each other.
+//
+// Sealing and opening a datagram of 200 bytes a second time cost 1.8 µs. All the rest of it cost 8.6 µs by WebTransport, 11.6 µs by WebSocket and
+// 0.6 µs by UDP, at both ends together (go test -run xxx -bench ., on a shared two-core virtual machine under load). If that is too much, and what is
+// between TLS and the game is trusted, use driver.PlainSalted, which doesn't encrypt. It has no tokens either.
 //
 // # Datagrams
 //
-// A datagram is a WebTransport datagram or a binary WebSocket message of 1 to 1500 bytes. WebTransport carries what the path's MTU leaves: QUIC finds it out,
-// and it is at least 1100 bytes, so with the default Protocol.Bunch.MaxPacket, 1024, everything fits. What doesn't is lost, and counted as TooLarge.
-// A WebSocket loses nothing, and holds up everything behind a packet that TCP lost: it is the way for where no other works.
+// A datagram is a WebTransport datagram or a binary WebSocket message of 1 to 1500 bytes. WebTransport carries datagrams that fit the path's MTU, which
+// QUIC measures: at least 1100 bytes. So with the default Protocol.Bunch.MaxPacket of 1024 everything fits. A larger datagram is lost, and counted
+// as TooLarge. A WebSocket loses nothing, but when TCP loses a packet everything behind it waits. Use it where no other way works.
 //
 // # Bounds and defaults
 //
@@ -80,17 +81,18 @@
 //	a message                                1500 bytes; a longer one, and text, end the session
 //	the end                                  Close sends what waits for half a second at most
 //
-// So strangers with thousands of addresses hold up newcomers, who may have to dial again, but keep nobody out, and disturb nobody who plays: bench/web/hostile
-// checks that. Each refusal has a counter in [Counters], and ServerConfig.Logger gets one line a second.
+// So an attacker with thousands of addresses delays newcomers, who may have to dial again, but keeps nobody out and disturbs no player. bench/web/hostile
+// checks that. Each reason for refusal has a counter in [Counters], and ServerConfig.Logger gets at most one line a second.
 //
 // # Certificates
 //
-// For a server with a name any tls.Config will do, such as that of golang.org/x/crypto/acme/autocert. For local play [NewCertificate] makes one, and
-// clients get its hash in DialConfig.CertificateHash: in browsers that works for WebTransport only, and for 13 days. A page for local play, at
-// http://127.0.0.1:8080, serves the door at a path of its own too, and names it in LadderConfig.WebSocketURL. examples/browser does both.
+// A server with a domain name can use any tls.Config, such as that of golang.org/x/crypto/acme/autocert. For local play [NewCertificate] makes a
+// certificate, and clients get its hash in DialConfig.CertificateHash. In browsers that works for WebTransport only, and for 13 days. So a local page at,
+// for example, http://127.0.0.1:8080 also serves the web.Server at a path of its own, and names that in LadderConfig.WebSocketURL. examples/browser
+// shows a real domain and local play.
 //
 // # When a dial fails
 //
-// Driver.Err, and what Run returns, is [ErrNoSession] or [ErrEnded] with the reason. Browsers tell a page little: a wrong origin, a wrong certificate and a
-// server that isn't there look the same, and the server's counters and log tell them apart.
+// Driver.Err and Run return [ErrNoSession] or [ErrEnded], with the reason. Browsers tell a page little: a wrong origin, a wrong certificate and a server
+// that isn't there look the same. The server's counters and log show which it is.
 package web

@@ -117,7 +117,7 @@ func (b *inbox) failed() error {
 	return b.err
 }
 
-// TryReadBatch is udp.Socket's.
+// TryReadBatch implements udp.Socket.
 func (b *inbox) TryReadBatch(msgs []udp.Message) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,16 +144,16 @@ func (b *inbox) TryReadBatch(msgs []udp.Message) (int, error) {
 	return n, nil
 }
 
-// ReadBatch is udp.Socket's.
+// ReadBatch implements udp.Socket.
 func (b *inbox) ReadBatch(msgs []udp.Message) (int, error) {
 	return b.wait.Read(func() (int, error) { return b.TryReadBatch(msgs) })
 }
 
-// SetReadDeadline is udp.Socket's.
+// SetReadDeadline implements udp.Socket.
 func (b *inbox) SetReadDeadline(t time.Time) error {
 	b.wait.SetDeadline(t)
 	return nil
 }
 
-// BatchSize is udp.Socket's.
+// BatchSize implements udp.Socket.
 func (b *inbox) BatchSize() int { return batchSize }

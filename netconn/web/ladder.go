@@ -17,19 +17,20 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// LadderConfig is the settings of DialBest.
+// LadderConfig has the settings of DialBest. It needs UDP, URL or WebSocketURL.
 type LadderConfig struct {
-	// UDP is the server's address, where its socket is one of Answer. Default zero: UDP isn't tried.
+	// UDP is the server's UDP address. The server's socket must be one of Answer. Default zero: UDP isn't tried.
 	UDP netip.AddrPort
-	// URL is where the Server listens. Default "": WebTransport and WebSocket aren't tried.
+	// URL is that of the Server, as for Dial. Default "": WebTransport isn't tried.
 	URL string
-	// WebSocketURL is where WebSocket goes instead, as with a page for local play, whose browser trusts URL's certificate for WebTransport only. Default URL.
+	// WebSocketURL is the URL for WebSocket, if it differs. A page for local play needs it, since its browser trusts URL's certificate for
+	// WebTransport only. Default URL; WebSocket isn't tried if both are "".
 	WebSocketURL string
-	// Ways is what is tried, in this order. Default UDP, WebTransport, WebSocket, as far as there is an address.
+	// Ways lists the ways to try, in this order. Default UDP, WebTransport, WebSocket. Those without an address or URL are left out.
 	Ways []Way
-	// HeadStart is how long each way is tried before the next one is, too; one that fails gives way at once. Default 300 ms.
+	// HeadStart is how long a way is tried before the next one starts too. When a way fails, the next one starts at once. Default 300 ms.
 	HeadStart time.Duration
-	// Dial is the settings of the ways that need them; its Way isn't looked at.
+	// Dial has the settings of WebTransport and WebSocket. Its Way is ignored.
 	Dial DialConfig
 }
 
@@ -41,17 +42,17 @@ func (c LadderConfig) url(w Way) string {
 	return c.URL
 }
 
-// Attempt is what became of one way.
+// Attempt is the result of trying one way.
 type Attempt struct {
 	Way  Way
-	Took time.Duration // from its beginning to its answer, or its end
-	Err  error         // nil for the one that was taken; ErrLost for those that another one was quicker than
+	Took time.Duration // from its start to its answer or failure
+	Err  error         // nil for the chosen way; ErrLost when another way was quicker
 }
 
-// ErrLost is an Attempt's that was given up because another way had answered.
+// ErrLost is the Err of an Attempt that was given up because another way had answered.
 var ErrLost = errors.New("web: another way answered before")
 
-// Ladder is a client's socket that comes by the first way that answers; see DialBest.
+// Ladder is a client's socket that uses the first way that answers; see DialBest.
 type Ladder struct {
 	wait *readwait.Wait // of reads while none has answered
 	sent outbox         // what was written meanwhile
@@ -66,10 +67,12 @@ type Ladder struct {
 	attempts []Attempt
 }
 
-// DialBest begins to come to a server by several ways, each a moment after the one before, and keeps the first that answers (as Happy Eyeballs, RFC
-// 8305, does for addresses). It returns at once; what is sent before waits. When no way answers, each for 10 s, reads return ErrNoSession with
-// what went wrong. A path that dies later is a matter of driver/session: its Redialer dials again, with another DialBest, and comes by what
-// answers then, as the same player. ctx ends the attempts and a session that they led to.
+// DialBest tries several ways to reach a server, each HeadStart after the one before, and keeps the first that answers. Happy Eyeballs (RFC 8305) does
+// the same for addresses. DialBest returns at once; until a way has answered, what is sent waits. Each way is tried for 10 s. When none answers, reads
+// return ErrNoSession with the reasons. When ctx is done, the attempts and the session end.
+//
+// A path may stop working later. For that call DialBest in the dial function of driver/session's Redialer: it dials again, uses what answers then, and the
+// player stays the same.
 func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	cfg.HeadStart = cmp.Or(cfg.HeadStart, 300*time.Millisecond)
 	if cfg.Ways == nil {
@@ -200,14 +203,14 @@ func (l *Ladder) now() udp.Socket {
 	return l.chosen
 }
 
-// Way is what it comes by; ok is false until one has answered. Any goroutine may call it.
+// Way returns the way that was chosen. ok is false until one has answered. Any goroutine may call it.
 func (l *Ladder) Way() (w Way, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.way, l.chosen != nil
 }
 
-// Attempts is what became of the ways that have ended or answered, in that order: why it comes by the one it does. Any goroutine may call it.
+// Attempts returns the results of the ways that have answered or failed, in that order. They show why Way was chosen. Any goroutine may call it.
 func (l *Ladder) Attempts() []Attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,7 +253,7 @@ func (l *Ladder) Close() error {
 	return err
 }
 
-// LocalAddr is udp.Socket's.
+// LocalAddr implements udp.Socket.
 func (l *Ladder) LocalAddr() netip.AddrPort {
 	if s := l.now(); s != nil {
 		return s.LocalAddr()
@@ -258,10 +261,10 @@ func (l *Ladder) LocalAddr() netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 }
 
-// BatchSize is udp.Socket's.
+// BatchSize implements udp.Socket.
 func (l *Ladder) BatchSize() int { return batchSize }
 
-// SetReadDeadline is udp.Socket's.
+// SetReadDeadline implements udp.Socket.
 func (l *Ladder) SetReadDeadline(t time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +275,7 @@ func (l *Ladder) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TryReadBatch is udp.Socket's.
+// TryReadBatch implements udp.Socket.
 func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 	if s := l.now(); s != nil {
 		return s.TryReadBatch(msgs)
@@ -280,7 +283,7 @@ func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 	return 0, l.failed()
 }
 
-// ReadBatch is udp.Socket's.
+// ReadBatch implements udp.Socket.
 func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
 	read := func() (int, error) {
 		if s := l.now(); s != nil {
@@ -294,7 +297,7 @@ func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
 	return l.wait.Read(read)
 }
 
-// WriteBatch is udp.Socket's. What was written while no way had answered goes before.
+// WriteBatch implements udp.Socket. What was written before a way had answered is sent first.
 func (l *Ladder) WriteBatch(msgs []udp.Message) (int, error) {
 	s := l.now()
 	if s == nil {
@@ -370,8 +373,8 @@ func probe(ctx context.Context, server netip.AddrPort) (udp.Socket, error) {
 	return nil, errors.Join(fmt.Errorf("nothing answers at %v: a firewall, or the server's socket isn't one of web.Answer", server), s.Close())
 }
 
-// Answer is a server's UDP socket that answers the probes of DialBest, each with as many bytes as it has. It is for a driver, whose reads and writes are
-// one goroutine's.
+// Answer returns a server's UDP socket that answers the probes of DialBest, each with as many bytes as the probe has. One goroutine must do all its reads
+// and writes, as a driver does.
 func Answer(s udp.Socket) udp.Socket { return &answering{Socket: s} }
 
 // answering is a socket of Answer.
@@ -381,13 +384,13 @@ type answering struct {
 	buf [probeBytes]byte
 }
 
-// Counters is the socket's.
+// Counters returns those of the socket.
 func (a *answering) Counters() udp.Counters {
 	c, _ := udp.CountersOf(a.Socket)
 	return c
 }
 
-// TryReadBatch is udp.Socket's.
+// TryReadBatch implements udp.Socket.
 func (a *answering) TryReadBatch(msgs []udp.Message) (int, error) {
 	for {
 		n, err := a.Socket.TryReadBatch(msgs)
@@ -397,7 +400,7 @@ func (a *answering) TryReadBatch(msgs []udp.Message) (int, error) {
 	}
 }
 
-// ReadBatch is udp.Socket's.
+// ReadBatch implements udp.Socket.
 func (a *answering) ReadBatch(msgs []udp.Message) (int, error) {
 	for {
 		n, err := a.Socket.ReadBatch(msgs)

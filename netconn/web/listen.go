@@ -19,14 +19,14 @@ import (
 	"github.com/quic-go/webtransport-go"
 )
 
-// ListenConfig is the settings of Server.Listen.
+// ListenConfig has the settings of Server.Listen. TLS is needed.
 type ListenConfig struct {
-	// TLS has the certificate. Needed. Browsers take one that their system trusts, or, for WebTransport only, one of ECDSA for at most 14 days whose
-	// hash the page names; see NewCertificate.
+	// TLS has the certificate. Browsers accept one that their system trusts. For WebTransport only, they also accept an ECDSA certificate that is valid for
+	// at most 14 days and whose hash the page names; see NewCertificate.
 	TLS *tls.Config
-	// Path is where sessions are made. Default /bunchnet.
+	// Path is the URL path for sessions. Default /bunchnet.
 	Path string
-	// Handler gets all other requests: the page, the token service. Default 404.
+	// Handler gets requests for all other paths: the page, the token service. Default: they get a 404.
 	Handler http.Handler
 }
 
@@ -44,10 +44,9 @@ const (
 	sendBytes = 64 << 10
 )
 
-// Listen serves the door at an address like ":443": HTTPS on TCP, which WebSockets come by, and HTTP/3 on the UDP port of the same number, which
-// WebTransport comes by. It returns the address; serving goes on until Close. Connections that have not asked for anything yet are bounded too:
-// twice as many and some more than sessions, in all and from one address. One more from an address that has room ends the one that has been
-// without a request or a session for longest.
+// Listen serves at an address like ":443": HTTPS on TCP for WebSockets, and HTTP/3 on the UDP port of the same number for WebTransport. It returns
+// the address and serves until Close. Connections are bounded too: 2*MaxConns+64 in all, 2*MaxPerAddr+16 from one address. One more in all ends
+// the connection that has been without a request or a session for longest. One more from one address is closed at once.
 func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	if cfg.TLS == nil {
 		return netip.AddrPort{}, fmt.Errorf("%w: ListenConfig.TLS is needed; NewCertificate makes a certificate for local play", ErrConfig)

@@ -29,35 +29,36 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// ServerConfig is the settings of a Server; the zero value is useful.
+// ServerConfig has the settings of a Server. The zero value is useful.
 type ServerConfig struct {
-	// Origins is the pages that may connect, such as "https://play.example.com"; "*" is every page. A request without an Origin comes from no browser
-	// and is let through, as its sender could claim any. Default pages of the request's own host only.
+	// Origins lists the pages that may connect, such as "https://play.example.com". "*" is every page. A request without an Origin doesn't come from a
+	// browser and is let through, since its sender could claim any Origin. Default: only pages of the request's own host.
 	Origins []string
-	// MaxConns is the most sessions. Default 1024.
+	// MaxConns bounds the sessions. Default 1024.
 	MaxConns int
-	// MaxPerAddr is the most sessions of one IPv4 address or one IPv6 /64. Default a quarter of all, at least 4; negative no
-	// bound. Loopback addresses have none, unless ClientAddr gives another.
+	// MaxPerAddr bounds the sessions of one IPv4 address or one IPv6 /64. Default a quarter of MaxConns, at least 4; negative: no bound.
+	// Loopback addresses have none, unless ClientAddr returns another address.
 	MaxPerAddr int
-	// MaxHalfOpen is the most sessions that the driver has not answered. One more ends the oldest. Default a quarter of all, at least 4.
+	// MaxHalfOpen bounds the sessions that the driver hasn't answered yet. One more ends the oldest. Default a quarter of MaxConns, at least 4.
 	MaxHalfOpen int
-	// HalfOpen ends a session that the driver has not answered in that time: it showed no connect token. Default 5 s.
+	// HalfOpen ends a session that the driver hasn't answered for so long, since it has shown no connect token. Default 5 s.
 	HalfOpen time.Duration
-	// Idle ends a session that the driver has sent nothing to for that long: its connection has ended. Default 15 s.
+	// Idle ends a session to which the driver has sent nothing for so long, since its connection has ended. Default 15 s.
 	Idle time.Duration
-	// Rate is requests for a session a second from one IPv4 address or IPv6 /64, Burst how many at once; wider networks have a multiple, as in
-	// netcode/tokenserver. Default 2 and 20.
+	// Rate bounds the session requests a second from one IPv4 address or IPv6 /64. Burst is how many may come at once. Wider networks have a multiple,
+	// as in netcode/tokenserver. Default 2 and 20.
 	Rate  float64
 	Burst int
-	// TotalRate is requests for a session a second in all. Default 500.
+	// TotalRate bounds the session requests a second of all clients together. Default 500.
 	TotalRate float64
-	// SendBuffer is the bytes that may wait to be sent to one peer; the oldest make room for the newest. At most 512 datagrams wait. Default 64 KiB.
+	// SendBuffer bounds the bytes that wait to be sent to one peer. At most 512 datagrams wait. When it is full the oldest are dropped. Default 64 KiB.
 	SendBuffer int
-	// ReceiveBuffer is the bytes that may wait to be read by the driver, of all peers. At most 4096 datagrams wait, 256 of one peer. Default 4 MiB.
+	// ReceiveBuffer bounds the bytes of all peers that wait to be read by the driver. At most 4096 datagrams wait, 256 of one peer. When it is full the
+	// newest are dropped. Default 4 MiB.
 	ReceiveBuffer int
-	// ClientAddr is where a request comes from. Default its RemoteAddr; behind a proxy that you trust read its header here.
+	// ClientAddr returns the address that a request comes from. Default: RemoteAddr. Behind a proxy that you trust, read the proxy's header here.
 	ClientAddr func(r *http.Request) (netip.AddrPort, error)
-	// Logger gets refusals and ends other than of peers that leave, at most one line a second. Default none.
+	// Logger gets refusals, and the ends of sessions whose peers didn't leave by themselves; at most one line a second. Default none.
 	Logger *slog.Logger
 }
 
@@ -84,9 +85,9 @@ func (c ServerConfig) filled() ServerConfig {
 	return c
 }
 
-// Server is the door for clients that come by WebTransport and WebSocket: an http.Handler that makes sessions of requests, and a udp.Side whose peers
-// they are. Close ends all sessions; a driver that has the socket calls it. It is safe for concurrent use, but for the reads and writes, which are
-// one goroutine's.
+// Server lets in clients that come by WebTransport and WebSocket. It is an http.Handler that makes sessions from requests, and a udp.Side whose peers are
+// these sessions. Close ends all sessions; a driver closes its socket and so the Server. A Server is safe for concurrent use, except that reads and writes
+// belong to one goroutine.
 type Server struct {
 	*inbox
 	cfg      ServerConfig
@@ -124,7 +125,7 @@ type peer struct {
 	once     sync.Once
 }
 
-// NewServer returns a Server without sessions, or what is wrong with its settings.
+// NewServer returns a Server without sessions, or an error that wraps ErrConfig.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.MaxConns < 0 || cfg.MaxHalfOpen < 0 || cfg.HalfOpen < 0 || cfg.Idle < 0 || !(cfg.Rate >= 0) || cfg.Burst < 0 || !(cfg.TotalRate >= 0) ||
 		cfg.SendBuffer < 0 || cfg.ReceiveBuffer < 0 {
@@ -138,36 +139,36 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		closing: make(chan struct{}), idle: idleTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
 }
 
-// Counters is a snapshot of what the door did. Any goroutine may call it.
+// Counters returns the counters so far. Any goroutine may call it.
 func (s *Server) Counters() Counters { return s.n.get() }
 
-// Len is the sessions there are. Any goroutine may call it.
+// Len returns the number of sessions. Any goroutine may call it.
 func (s *Server) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.peers)
 }
 
-// LocalAddr is udp.Socket's: 0.0.0.0:0, an address of no machine. A driver that has only the door for its socket needs driver.Netcode's Addrs: what the
-// connect tokens name.
+// LocalAddr implements udp.Socket. It returns 0.0.0.0:0, which no connect token names. A driver whose only socket is the Server therefore needs
+// driver.Netcode.Addrs, with the addresses in the connect tokens.
 func (s *Server) LocalAddr() netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 }
 
-// Has is udp.Side's.
+// Has implements udp.Side.
 func (s *Server) Has(addr netip.AddrPort) bool {
 	return WayOf(addr) != UDP
 }
 
-// OnArrival is udp.Side's.
+// OnArrival implements udp.Side.
 func (s *Server) OnArrival(f func()) {
 	s.inbox.mu.Lock()
 	defer s.inbox.mu.Unlock()
 	s.woken = f
 }
 
-// Tell has a driver's connections end at once when their sessions have: a page that was closed says no more, and would be a player until
-// driver.Config.Timeout. Call it after driver.Listen.
+// Tell makes a driver's connections end at once when their sessions end. Without it a player whose page was closed stays until driver.Config.Timeout. Call
+// it after driver.Listen.
 func (s *Server) Tell(d *driver.Driver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +187,7 @@ func tell(d *driver.Driver, addr netip.AddrPort, why error) {
 	})
 }
 
-// WriteBatch is udp.Socket's. It never waits: what a peer doesn't take in time makes room for what is newer.
+// WriteBatch implements udp.Socket. It never waits: when a peer reads too slowly, its oldest datagrams are dropped.
 func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := s.failed(); err != nil {
 		return 0, err
@@ -209,7 +210,7 @@ func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 	return len(msgs), nil
 }
 
-// Close ends all sessions, after what was written last, within a second, and what Listen began.
+// Close sends what waits, ends all sessions within a second, and stops listening.
 func (s *Server) Close() error {
 	if !s.fail(net.ErrClosed) {
 		s.wg.Wait()
@@ -247,8 +248,9 @@ func (s *Server) Close() error {
 
 var errClosing = errors.New("web: the server closes")
 
-// ServeHTTP makes a session of a request for WebTransport, if it came through Listen, or for a WebSocket, and returns once it has begun. Refusals are 400,
-// 403 for a page that isn't among Origins, 426 for another request, 429 and 503.
+// ServeHTTP makes a session from a request for a WebSocket, or for WebTransport if the request came through Listen. It returns once the session has begun.
+// Refusals are 400 when ClientAddr gives no address, 403 for a page that isn't among Origins, 426 for any other kind of request, 429 beyond Rate or
+// TotalRate, and 503 when a bound on sessions is reached.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	way := WebSocket
 	switch {
@@ -256,7 +258,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		way = WebTransport
 	case !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
 		w.Header().Set("Upgrade", "websocket")
-		s.refuse(w, r, &s.n.badRequest, http.StatusUpgradeRequired, "a game server's door: come with a WebTransport session or a WebSocket")
+		s.refuse(w, r, &s.n.badRequest, http.StatusUpgradeRequired, "this is a game server: connect by WebTransport or WebSocket")
 		return
 	}
 	remote, err := s.cfg.ClientAddr(r)

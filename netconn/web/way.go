@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Way is how datagrams of a peer come.
+// Way is the transport that carries a peer's datagrams.
 type Way uint8
 
-// The ways, the best first: WebTransport loses a datagram by itself, as UDP does; a WebSocket holds up all that follow a lost one.
+// The ways, the best first. UDP and WebTransport lose single datagrams. With WebSocket a lost packet delays all that follow it.
 const (
 	UDP Way = iota + 1
 	WebTransport
 	WebSocket
 )
 
-// String is the way's name, which the zone of its peers' addresses begins with.
+// String returns the way's name. The zones of its peers' addresses begin with it, except for UDP, which has no zone.
 func (w Way) String() string {
 	switch w {
 	case UDP:
@@ -29,7 +29,7 @@ func (w Way) String() string {
 	return "Way(" + strconv.Itoa(int(w)) + ")"
 }
 
-// WayOf is the way of a peer's address.
+// WayOf returns the way of a peer's address.
 func WayOf(addr netip.AddrPort) Way {
 	zone := addr.Addr().Zone()
 	if zone == "" {

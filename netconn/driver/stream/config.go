@@ -4,21 +4,22 @@ import (
 	"errors"
 )
 
-// InitialCredit is the bytes an end may send before it has heard of its peer's window. Part of the wire.
+// InitialCredit is how many bytes an end may send before its peer's first credit. It is part of the wire format.
 const InitialCredit = 16 << 10
 
-// Config is the settings of a Conn or a Listener. The zero value is useful; the ends may differ.
+// Config has the settings of a Conn or a Listener. The zero value is useful. The two ends may have different settings.
 type Config struct {
-	// Window bounds the bytes received and not read yet. Default 256 KiB, at least InitialCredit.
+	// Window bounds the bytes received and not read yet. Default 256 KiB. Less than InitialCredit is raised to it.
 	Window int
 	// Buffer bounds the bytes written and not sent yet. Default 64 KiB.
 	Buffer int
-	// MaxStreams bounds a Listener's streams that its program hasn't closed, whosever they are. Default 256.
+	// MaxStreams bounds a Listener's streams over all connections. A stream counts until the program or the peer has closed
+	// it. Default 256.
 	MaxStreams int
-	// MaxPerConn bounds a Listener's streams of one connection, each until its channel is gone, which takes the peer's
-	// close too. Default 16.
+	// MaxPerConn bounds a Listener's streams of one connection. A stream counts until its channel is gone, which takes the
+	// peer's close too. Default 16.
 	MaxPerConn int
-	// Backlog bounds those of them that wait for Accept. Default 64.
+	// Backlog bounds a Listener's streams that wait for Accept. Default 64.
 	Backlog int
 }
 
@@ -37,27 +38,27 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Errors of a Conn. Reading at the peer's end of data is io.EOF, a passed deadline os.ErrDeadlineExceeded, and
-// using a closed Conn net.ErrClosed.
+// Errors of a Conn. Other errors are io.EOF, when Read reaches the peer's end of data; os.ErrDeadlineExceeded, when a
+// deadline has passed; and net.ErrClosed, when the Conn is closed.
 var (
 	// ErrLost: the connection ended before the stream did.
 	ErrLost = errors.New("stream: connection lost")
-	// ErrPeerClosed: the peer reads no more, so writing is in vain.
+	// ErrPeerClosed: Write failed because the peer has closed its end and reads no more.
 	ErrPeerClosed = errors.New("stream: the peer has closed its end")
 )
 
 // Errors of Dial.
 var (
-	// ErrNoConnection: the connection has ended, or never came about, or its driver was closed.
+	// ErrNoConnection: the connection has ended or was never made, or its driver was closed.
 	ErrNoConnection = errors.New("stream: the client has no connection")
-	// ErrServer: the driver is a server's, which has many connections; Open takes one.
+	// ErrServer: the driver is a server's, which has many connections. Open takes the connection.
 	ErrServer = errors.New("stream: Dial is for clients; a server opens a stream with Open")
 )
 
-// Errors of the peer's making; the connection ends.
+// Errors that the peer causes. The connection ends with them.
 var (
-	// ErrFormat: a segment is malformed, cut, or behind a fin.
+	// ErrFormat: a segment is malformed, cut short, or came after a fin.
 	ErrFormat = errors.New("stream: malformed segment")
-	// ErrCredit: more data than was allowed.
+	// ErrCredit: the peer sent more data than this end's credit allows.
 	ErrCredit = errors.New("stream: data beyond the credit")
 )

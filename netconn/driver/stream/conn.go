@@ -13,19 +13,19 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// Addr is one end of a stream: the address of its connection, and its channel.
+// Addr is the address of one end of a stream: the IP address and port, and the index of the channel.
 type Addr struct {
 	AddrPort netip.AddrPort
 	Channel  uint32
 }
 
-// Network is "bunchnet".
+// Network returns "bunchnet".
 func (Addr) Network() string { return "bunchnet" }
 
-// String is the address and the channel's index.
+// String returns the address and the channel's index, such as 192.0.2.1:7777#5.
 func (a Addr) String() string { return fmt.Sprintf("%v#%d", a.AddrPort, a.Channel) }
 
-// Conn is a stream over a channel. Any goroutine may call its methods.
+// Conn is a stream over a channel, as a net.Conn. Any goroutine may call its methods.
 //
 // Invariants: sent <= credit; received <= granted <= taken+Window.
 type Conn struct {
@@ -77,13 +77,14 @@ func newConn(c *driver.Conn, ch *channel.Channel, cfg Config) *Conn {
 	return s
 }
 
-// LocalAddr is this end's address.
+// LocalAddr returns this end's Addr.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr is the peer's address when the stream began.
+// RemoteAddr returns the peer's Addr as it was when the stream began.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Read waits for bytes, the peer's end of data (io.EOF), the deadline or Close.
+// Read waits for bytes. It returns io.EOF at the peer's end of data, ErrLost when the connection has ended,
+// os.ErrDeadlineExceeded after the deadline and net.ErrClosed after Close.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +118,8 @@ func (c *Conn) take(n int) {
 	}
 }
 
-// Write waits until the Conn has taken all of p, but for an error. What was taken goes out with the next
-// ticks of the driver.
+// Write waits until the buffer has taken all of p, unless there is an error. The next ticks of the driver send
+// what the buffer holds.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -147,7 +148,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// CloseWrite says that no more is written: the peer reads what was, then io.EOF. Reading goes on.
+// CloseWrite ends this end's data. The peer reads what was written before, then io.EOF. This end may still read.
 func (c *Conn) CloseWrite() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +162,8 @@ func (c *Conn) CloseWrite() error {
 }
 
 // Close ends both directions and doesn't wait. What was written before still goes out while the
-// driver is ticked, also when the connection is closed in order meanwhile; what wasn't read is thrown away. A Listener has
-// room for another stream at once.
+// driver is ticked, also when the connection is closed in order meanwhile. What wasn't read is thrown away. The stream no
+// longer counts against the Listener's MaxStreams.
 func (c *Conn) Close() error {
 	if c.listener != nil {
 		c.listener.change(c, func(s *slot) { s.closed = true })
@@ -182,13 +183,13 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// SetDeadline sets both deadlines; the zero time is none.
+// SetDeadline sets both deadlines. The zero time means none.
 func (c *Conn) SetDeadline(t time.Time) error { return c.setDeadlines(t, &c.readUntil, &c.writeUntil) }
 
-// SetReadDeadline sets when Read gives up.
+// SetReadDeadline sets when Read gives up, with os.ErrDeadlineExceeded. The zero time means never.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(t, &c.readUntil) }
 
-// SetWriteDeadline sets when Write gives up.
+// SetWriteDeadline sets when Write gives up, with os.ErrDeadlineExceeded. The zero time means never.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, &c.writeUntil) }
 
 func (c *Conn) setDeadlines(t time.Time, which ...*deadline) error {

@@ -1,8 +1,9 @@
-// Package stream is a reliable channel as a [net.Conn], for code that knows nothing of ticks:
+// Package stream offers a reliable channel as a [net.Conn], for code that knows nothing of ticks:
 // bufio, encoding/gob, net/http, and whatever else reads and writes bytes.
 //
-// A [Listener] gives the channel type that both ends register, and Accept on the end that
-// doesn't open; [Dial] opens a stream from any goroutine, [Open] from the one that ticks the driver:
+// Both ends list a channel type of the same name. The end that accepts streams has a [Listener] and
+// its Type; an end that only opens them has [Type]. [Dial] opens a stream from any goroutine, [Open]
+// from the one that ticks the driver:
 //
 //	l := stream.Listen(name, stream.Config{})
 //	srv, err := driver.Listen(":7777", driver.Config{Channels: []channel.Type{l.Type()}})
@@ -13,42 +14,43 @@
 //
 // # When to choose it
 //
-// For side business beside a game: a lobby's RPCs, an admin page, a chat log. What is written takes only what the game
-// leaves of the connection's bandwidth (driver.Conn.SendSpare), so the game's own bunches of a tick go first. Where the game takes
-// all of it, streams get one byte for each 16 that the connection sends. Streams of a connection share what there is. Games' own
-// messages are better off as bunches, or with channel/message.
+// Choose it for traffic beside the game: a lobby's RPCs, an admin page, a chat log. Streams use the bandwidth of the connection that
+// the game leaves (driver.Conn.SendSpare): the game's own bunches of a tick go first. Where the game takes all of it, streams get
+// one byte of each 16 that the connection sends. The streams of a connection share what they get. For the game's own messages
+// use bunches or channel/message.
 //
 // # The two sides of a Conn
 //
-// Reads, writes and deadlines come from any goroutine and touch two bounded buffers under a lock. The
-// goroutine that ticks the driver moves bytes between the buffers and the channel. So the driver must
-// be ticked, by Run or by the game's loop, or nothing moves; and the goroutine that
-// ticks it must not block in Read or Write.
+// Any goroutine may read, write and set deadlines: these calls use two bounded buffers under a lock. The
+// goroutine that ticks the driver moves bytes between the buffers and the channel. So nothing moves unless
+// the driver is ticked, by Run or by the game's loop. The goroutine that ticks it must not block in Read or Write.
 //
 // # The end of a connection
 //
-// When a connection ends, its streams end at both ends with [ErrLost], except where the end of data came before.
+// When a connection ends, Read and Write of its streams return [ErrLost] at both ends. A reader whose end of data had arrived gets io.EOF.
 //
-// An end that closes the connection in order (driver.Conn.CloseWithReason, driver.Driver.Shutdown) sends what was written to
-// its streams before. From then on Write returns ErrLost. The peer reads all of it, then io.EOF for streams with Close or
-// CloseWrite called before, and ErrLost for others. What doesn't arrive within driver.Config.LingerTimeout is lost: the path is too slow or the peer
-// reads too slowly. Then the reader gets ErrLost, and the CloseResult lists the channel. What the peer has written and not sent yet
-// is lost too. To lose nothing, let both ends of each stream call CloseWrite and read to io.EOF first.
+// An end may close the connection in order (driver.Conn.CloseWithReason, driver.Driver.Shutdown). It then still sends what was
+// written to its streams, while further calls of Write return ErrLost. The peer reads all of that. After it the peer gets io.EOF where
+// Close or CloseWrite was called before, and ErrLost elsewhere.
 //
-// driver.Driver.Close, and so the end of Run, ends streams at once: call Shutdown before. A server that shuts down while its client is
-// out of reach ends its streams after LingerTimeout; the client's end after its Timeout.
+// What doesn't arrive within driver.Config.LingerTimeout is lost, because the path or the reader is too slow. Then the reader gets
+// ErrLost, and the CloseResult lists the channel. What the peer has written and not sent yet is lost too. To lose nothing, let both
+// ends of each stream call CloseWrite and read to io.EOF first.
+//
+// driver.Driver.Close ends streams at once, and so does the end of Run: call Shutdown first. When a server shuts down while its client
+// is out of reach, the server's streams end after LingerTimeout, and the client's after its Timeout.
 //
 // # On the wire
 //
-// Reliable bunches of whole segments, byte by byte; low byte first:
+// A stream is a channel of reliable bunches. Each holds whole segments. Fields are whole bytes; their sizes are in bits, and the low byte comes first:
 //
 //	8   kind: 0 data      16 length, 1 to 65535; then so many bytes
 //	          1 credit    64 how many bytes, since the beginning, the peer may send
 //	          2 fin       no more data comes from this end
 //	          3 stop      this end reads no more; answered with fin
 //
-// An end may send [InitialCredit] bytes before the first credit. The first segment of the end that opens is its
-// credit. When both ends have sent fin, the one that opened closes the channel.
+// An end may send [InitialCredit] bytes before it has received a credit. The end that opens sends a credit as its first
+// segment. When both ends have sent fin, the one that opened closes the channel.
 //
 // # Bounds
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
-// Type is the channel type of streams, for an end that only opens them: those of the peer are refused.
+// Type returns the channel type of streams, for an end that only opens them. It refuses streams that the peer opens.
 func Type(name bunch.Name) channel.Type {
 	return channel.Type{Name: name, ClientOpen: true, ServerOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		if dc := driver.ConnOf(ch); dc != nil {
@@ -21,7 +21,7 @@ func Type(name bunch.Name) channel.Type {
 	}}
 }
 
-// Open opens a stream on a connection. It belongs to the goroutine that ticks the driver.
+// Open opens a stream on a connection. Call it on the goroutine that ticks the driver; Dial is for any other.
 func Open(c *driver.Conn, name bunch.Name, cfg Config) (*Conn, error) {
 	h := new(opening)
 	ch, err := c.Open(name, h)
@@ -37,10 +37,12 @@ func Open(c *driver.Conn, name bunch.Name, cfg Config) (*Conn, error) {
 // opening is a channel's handler that gets its Conn when there is a channel to make it with.
 type opening struct{ *Conn }
 
-// Dial opens a stream on a client's connection, from any goroutine. It waits while the driver is ticked until the
-// connection has joined; until ctx is done, or with ErrNoConnection when the connection has ended or the driver was closed; on a server it is ErrServer at once.
-// It doesn't wait for the peer: one that has no room says so to the first Read and Write, and one that knows no channel type of this
-// name ignores the stream (its Refusals count unknown_type), so set deadlines.
+// Dial opens a stream on a client's connection, from any goroutine. It waits until the connection has joined, so the driver must
+// be ticked meanwhile. It returns ctx's error when ctx is done first, and ErrNoConnection when the connection has ended or the
+// driver was closed. On a server's driver it returns ErrServer at once.
+//
+// Dial doesn't wait for the peer. A peer without room closes the stream at once: the first Read or Write shows it. A peer
+// without a channel type of this name ignores the stream (its Refusals count unknown_type), so set deadlines.
 func Dial(ctx context.Context, d *driver.Driver, name bunch.Name, cfg Config) (*Conn, error) {
 	if d.IsServer() {
 		return nil, ErrServer
@@ -100,7 +102,7 @@ func (g *dialing) abandon() {
 	}
 }
 
-// Listener accepts the streams that peers open. It is a net.Listener.
+// Listener accepts the streams that peers open. It is a net.Listener; any goroutine may call its methods.
 type Listener struct {
 	name bunch.Name
 	cfg  Config
@@ -115,14 +117,14 @@ type Listener struct {
 	closed  bool
 }
 
-// Listen returns a listener for streams of a channel name. Register its Type with a driver.
+// Listen returns a listener for streams of one channel name. List its Type in driver.Config.Channels.
 func Listen(name bunch.Name, cfg Config) *Listener {
 	l := &Listener{name: name, cfg: cfg.filled(), perConn: map[*driver.Conn]int{}}
 	l.wake = sync.NewCond(&l.mu)
 	return l
 }
 
-// Type is the channel type to register.
+// Type returns the channel type for driver.Config.Channels.
 func (l *Listener) Type() channel.Type {
 	t := Type(l.name)
 	t.Accept = l.accept
@@ -213,8 +215,8 @@ func (l *Listener) settle(s *slot) {
 	}
 }
 
-// Accept waits for the next stream, until Close. A Listener belongs to no driver, as its Type may be registered with several: one that closes doesn't end
-// Accept, so close the Listener as well.
+// Accept waits for the next stream. It returns net.ErrClosed after Close. Several drivers may share a Listener's Type, so closing a driver doesn't end
+// Accept: close the Listener as well.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,21 +235,21 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Refused is the number of streams closed at once, for want of room or because the Listener is closed.
+// Refused returns the number of streams that were closed at once, because a bound was reached or the Listener was closed.
 func (l *Listener) Refused() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refused
 }
 
-// Addr is the address of the driver; without a port until the first stream came.
+// Addr returns the driver's address; the zero Addr before the first stream came.
 func (l *Listener) Addr() net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.addr
 }
 
-// Close ends Accept and closes the streams that wait for it. Those accepted go on.
+// Close ends Accept and closes the streams that wait for it. Accepted streams go on.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	waiting := l.waiting

@@ -72,8 +72,8 @@ func (c *Conn) sendData() int {
 // sends reports whether segments may be sent. At the orderly end of the connection only Finish may.
 func (c *Conn) sends() bool { return c.ch != nil && !c.ch.Closing() && !c.parting }
 
-// Finish sends what was written, when the connection closes in order; see channel.Finisher. It doesn't wait for what the game
-// leaves of the bandwidth, as the game sends nothing more. The peer's credit and the channel's room bound it.
+// Finish sends what was written when the connection closes in order; see channel.Finisher. It doesn't wait for spare
+// bandwidth, since the game sends nothing more. The peer's credit and the channel's room bound it.
 func (c *Conn) Finish(ch *channel.Channel) bool {
 	c.part()
 	for c.ch != nil && ch.Room() > 0 {
@@ -184,7 +184,7 @@ func (c *Conn) endChannel() {
 	}
 }
 
-// ReceivedBunch is the channel's.
+// ReceivedBunch implements channel.Handler.
 func (c *Conn) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if err := c.receive(in); err != nil {
 		ch.Conn().Fail(err, false)
@@ -193,13 +193,13 @@ func (c *Conn) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	c.pump()
 }
 
-// ReceivedAck is the channel's.
+// ReceivedAck implements channel.Handler.
 func (c *Conn) ReceivedAck(*channel.Channel, int64) { c.pump() }
 
-// ReceivedNak is the channel's.
+// ReceivedNak implements channel.Handler.
 func (c *Conn) ReceivedNak(*channel.Channel, int64) {}
 
-// Closed is the channel's.
+// Closed implements channel.Handler.
 func (c *Conn) Closed(*channel.Channel, channel.CloseReason) { c.end() }
 
 // end is the end of the channel, whatever ended it.

@@ -7,9 +7,9 @@
 //	  |  <-- 2048 bytes, a connect token|                                |
 //	  | request with the token  ---------------------------------------> | opens it with the key
 //
-// A token says who the player is, which servers it is good for and for how long, and holds the two keys of
-// the connection. The service and the game servers share one key; they never talk. Serve it over HTTPS
-// only: who reads a token has its connection.
+// A token says who the player is, which servers it is valid for and for how long. It holds the two keys of
+// the connection. The service and the game servers share one key and never talk to each other. Serve tokens
+// over HTTPS only: whoever reads a token can use its connection.
 //
 //	service, err := tokenserver.New(tokenserver.Config{
 //		Key: key, ProtocolID: 7, Servers: servers,
@@ -17,25 +17,26 @@
 //	})
 //	mux.Handle("/token", service)
 //
-// A client fetches with [Fetch] and gives the bytes to driver.Netcode's Token.
+// A client fetches a token with [Fetch] and sets it as driver.Netcode.Token.
 //
 // # Browsers
 //
-// A page of the service's own origin may ask. For pages of others list them in Config.Origins; browsers refuse all the rest. The client of GOOS=js uses
-// [Fetch] as any other.
+// Pages of the service's own origin may request tokens. List pages of other origins in Config.Origins; browsers refuse all others. A client
+// with GOOS=js uses [Fetch] like any other.
 //
 // # Changing the key
 //
-// A service makes, and a server opens, tokens of one key for as long as it lives. So a new key is for new servers, or restarted
-// ones, and for a service of its own:
+// A service and a server each use one key as long as they run. A new key therefore needs new or restarted servers, and a new
+// Service:
 //
 //	start the new servers with the new key, beside the old ones
-//	serve a Service with the new Key and the new Servers in the old one's place
-//	after Config.Life no token of the old key is good; then shut the old servers down
+//	replace the old Service by one with the new Key and the new Servers
+//	wait for Config.Life, after which no token of the old key is valid; then shut the old servers down
 //
-// Tokens of the old key that are out stay good at servers that have the old key, until they expire. A server of another key doesn't answer
-// and counts bad_token; the client has driver.ErrNoAnswer after Config.Timeout for each server in its token, and fetches another. Who plays
-// notices nothing, since a connection has keys of its own. When a key was stolen, don't wait: end the servers that have it.
+// Until they expire, tokens of the old key stay valid at servers that have the old key. A server with another key doesn't answer
+// them and counts bad_token. The client gets driver.ErrNoAnswer after Config.Timeout for each server in its token, and fetches
+// another. Connected players notice nothing, since a connection has its own keys. If a key was stolen, don't wait: end the
+// servers that have it.
 //
 // # Bounds
 //
@@ -45,7 +46,7 @@
 //	bytes of a body                      Config.MaxBody, 64 KiB; then reading fails, and 413
 //	addresses and networks remembered    Config.MaxAddrs, 65536; the one unheard for longest goes
 //
-// An IPv4 address in an IPv6 address (::ffff:0:0/96 and 64:ff9b::/96) is limited as what it is. Give your http.Server a
-// ReadTimeout and an IdleTimeout, for clients that send slowly on purpose. Tokens, keys and what Authenticate returns as
-// an error aren't written to the log; reasons are.
+// An IPv4 address within an IPv6 address (::ffff:0:0/96 and 64:ff9b::/96) is limited as the IPv4 address. Set ReadTimeout and
+// IdleTimeout of your http.Server, against clients that send slowly on purpose. The log has the reasons of refusals. It has no
+// tokens, no keys, and no errors of Authenticate.
 package tokenserver

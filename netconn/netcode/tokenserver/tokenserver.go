@@ -22,72 +22,75 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
-// Player is who asks, as Authenticate found.
+// Player describes who sent the request. Authenticate returns it.
 type Player struct {
-	// ID is the client id in the token: one connection a server at a time.
+	// ID is the client id in the token. A server accepts one connection at a time for each ID.
 	ID uint64
-	// UserData is for the game server: a character, a team, a purchase.
+	// UserData goes to the game server in the token: a character, a team, a purchase.
 	UserData [netcode.UserDataBytes]byte
-	// Servers is where this player may go, in the order to try; Internal what those call themselves, when that isn't
-	// Servers. Default those of Config.
+	// Servers lists the servers that this player may join, in the order to try. Internal lists the addresses that these
+	// servers know as their own, if they differ from Servers. Default: those of Config.
 	Servers, Internal []netip.AddrPort
 }
 
-// ErrUnavailable is for Authenticate to return when it can't tell now; the client is told to come again.
+// ErrUnavailable is for Authenticate to return when it can't decide now. The client gets a 503 that tells it to
+// retry after a second.
 var ErrUnavailable = errors.New("tokenserver: can't authenticate now")
 
-// Config is the settings of a Service.
+// Config has the settings of a Service. Key and Authenticate are needed.
 type Config struct {
-	// Key is what the game servers have. Needed.
+	// Key is the private key that the game servers have too.
 	Key netcode.Key
-	// ProtocolID is the game servers'.
+	// ProtocolID is that of the game servers.
 	ProtocolID uint64
-	// Authenticate says who asks, or an error to refuse with 401. Needed. It is called by many goroutines
-	// at once and should mind the request's context. A body beyond MaxBody is an error to read, *http.MaxBytesError; returned
-	// it is a refusal with 413.
+	// Authenticate returns who sent the request, or an error to refuse it with 401. It is called by many goroutines
+	// at once and should stop when the request's context is done. Reading a body beyond MaxBody fails with
+	// *http.MaxBytesError; return that error to refuse with 413.
 	Authenticate func(r *http.Request) (Player, error)
-	// Servers is where players may go, 1 to 32, in the order to try.
+	// Servers lists the servers that players may join, in the order to try; 32 at most. Without any here or in Player
+	// the answer is 503.
 	Servers []netip.AddrPort
-	// Internal is what the game servers call themselves, when that isn't Servers.
+	// Internal lists the addresses that the game servers know as their own, if they differ from Servers.
 	Internal []netip.AddrPort
-	// Life is how long a token is good for connecting. Default 30 s.
+	// Life is how long a client may connect with a token. It is rounded up to seconds. Default 30 s.
 	Life time.Duration
-	// Timeout is how long a client and a server wait for each other while they connect, in whole seconds. Default 5 s; negative never.
-	// It is also how much silence ends a connection where the ends set no timeout of their own; the driver's do.
+	// Timeout is how long a client and a server wait for each other while they connect. It is rounded up to seconds. Default 5 s;
+	// negative: forever. It also ends a connection after so long without a packet, where the ends set no timeout of their own;
+	// the driver sets one.
 	Timeout time.Duration
-	// Challenge is the WWW-Authenticate header of a 401, the way to log in. Default Bearer.
+	// Challenge is the WWW-Authenticate header of a 401, which names the way to log in. Default Bearer.
 	Challenge string
-	// Origins is the pages of other origins whose scripts may ask, such as "https://play.example.com"; "*" is every page, to whose requests browsers add
-	// no cookies. Default none.
+	// Origins lists pages of other origins whose scripts may request tokens, such as "https://play.example.com". "*" is every page;
+	// browsers add no cookies to requests then. Default none.
 	Origins []string
-	// Rate is requests a second from one IPv4 address or IPv6 /64, Burst how many at once. Default 1 and 5. An IPv6 /56
-	// has 4 times as much, a /48 16 times, an IPv4 /24 32 times. These limits come before Authenticate.
+	// Rate is the requests a second from one IPv4 address or IPv6 /64. Burst is how many may come at once. Default 1 and 5. An
+	// IPv6 /56 has 4 times as much, a /48 16 times, an IPv4 /24 32 times. Further requests get a 429, before Authenticate.
 	Rate  float64
 	Burst int
-	// TotalRate is requests a second in all that Authenticate has let through. Default 1000.
+	// TotalRate bounds the requests a second, of all clients together, that Authenticate has accepted. Default 1000.
 	TotalRate float64
 	// MaxBody bounds a request's body in bytes. Default 64 KiB.
 	MaxBody int64
-	// MaxAddrs bounds the table of addresses and networks. Default 65536, at least 3.
+	// MaxAddrs bounds the table of addresses and networks that Rate needs. Default 65536, at least 3.
 	MaxAddrs int
-	// ClientAddr is where a request comes from. Default its RemoteAddr; behind a proxy that you trust read its
-	// header here.
+	// ClientAddr returns the address that a request comes from. Default: RemoteAddr. Behind a proxy that you trust, read the
+	// proxy's header here.
 	ClientAddr func(r *http.Request) (netip.Addr, error)
-	// Logger is told of refusals, one line a second at most. Default none.
+	// Logger gets refusals, one line a second at most. Default none.
 	Logger *slog.Logger
-	// Now is the clock; it is called by many goroutines at once. A token's Life begins when it is made, after Authenticate. Before 1970 none is
-	// made, and the answer is 500. Default time.Now.
+	// Now is the clock. It is called by many goroutines at once. A token's Life begins when it is made, after Authenticate. With a
+	// time before 1970 no token is made, and the answer is 500. Default time.Now.
 	Now func() time.Time
-	// Rand is the source of keys and nonces; it is read by many goroutines at once. Default crypto/rand.
+	// Rand is the source of keys and nonces. It is read by many goroutines at once. Default crypto/rand.
 	Rand io.Reader
 }
 
-// Counters is what became of the requests.
+// Counters counts requests by their result.
 type Counters struct {
 	Issued uint64
-	// Preflights is questions of browsers whether a page in Config.Origins may ask.
+	// Preflights counts the requests (CORS) by which browsers ask whether a page in Config.Origins may request tokens.
 	Preflights uint64
-	// Refused, by reason.
+	// Refused requests, by reason.
 	BadMethod, BadAddr, Limited, TooLarge, Unauthorized, Unavailable, NoServers, Failed uint64
 }
 
@@ -101,13 +104,13 @@ type Service struct {
 	preflights, issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, failed atomic.Uint64
 }
 
-// New returns a service, or what is wrong with its settings.
+// New returns a service, or an error for settings that can't work.
 func New(cfg Config) (*Service, error) {
 	switch {
 	case cfg.Key.IsZero():
 		return nil, errors.New("tokenserver: Config needs the game servers' Key")
 	case cfg.Authenticate == nil:
-		return nil, errors.New("tokenserver: Config needs Authenticate: a token is a ticket to play")
+		return nil, errors.New("tokenserver: Config needs Authenticate, which decides who gets a token")
 	case len(cfg.Servers) > netcode.MaxServers || len(cfg.Internal) > netcode.MaxServers:
 		return nil, netcode.ErrServers
 	case cfg.Life < 0 || !(cfg.Rate >= 0) || cfg.Burst < 0 || !(cfg.TotalRate >= 0) || cfg.MaxAddrs < 0 || cfg.MaxBody < 0:
@@ -154,19 +157,19 @@ func remoteAddr(r *http.Request) (netip.Addr, error) {
 	return ap.Addr(), err
 }
 
-// Format shows nothing of the service's key.
+// Format implements fmt.Formatter, so that printing a Service doesn't show its key.
 func (s *Service) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "tokenserver.Service(%d issued)", s.issued.Load())
 }
 
-// Counters is a snapshot.
+// Counters returns the counters so far.
 func (s *Service) Counters() Counters {
 	return Counters{Issued: s.issued.Load(), Preflights: s.preflights.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(), TooLarge: s.tooLarge.Load(),
 		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), Failed: s.failed.Load()}
 }
 
-// ServeHTTP answers a POST with a token: 200 and 2048 bytes; 400, 401, 405, 413, 429, 500 or 503 otherwise. A browser's question about a page in
-// Config.Origins is answered with 204.
+// ServeHTTP answers a POST with status 200 and a token of 2048 bytes, or refuses it with 400, 401, 405, 413, 429, 500 or 503 and the reason
+// as text. It answers a browser's CORS preflight for a page in Config.Origins with 204.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.share(w, r) {
 		return
@@ -303,17 +306,18 @@ func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, re
 	s.cfg.Logger.Warn("token refused", "reason", reason, "others", s.muted.Swap(0))
 }
 
-// Error is a refusal as Fetch got it.
+// Error is returned by Fetch when the service refuses.
 type Error struct {
-	Status int // of HTTP
-	Reason string
+	Status int    // HTTP status
+	Reason string // the first 100 bytes of the answer
 }
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("tokenserver: refused with %d: %q", e.Status, e.Reason)
 }
 
-// Fetch gets a token with a request of the caller's, whose headers say who asks.
+// Fetch sends req, whose headers or body say who the player is, and returns the token in the answer. It returns an
+// *Error when the service refuses.
 func Fetch(client *http.Client, req *http.Request) (netcode.Token, error) {
 	resp, err := client.Do(req)
 	if err != nil {

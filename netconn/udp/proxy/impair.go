@@ -11,8 +11,8 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Impaired is a client's socket behind a bad network. It serves one peer, since links
-// carry no addresses.
+// Impaired is a client's socket behind a simulated bad network. It serves one peer, since the
+// simulated links carry no addresses.
 type Impaired struct {
 	udp.Socket
 	up, down *netsim.Link
@@ -24,7 +24,8 @@ type Impaired struct {
 	deadline time.Time // any goroutine sets it
 }
 
-// Impair puts links around a socket. Closing the result closes the socket.
+// Impair puts simulated links around a socket: up for what it sends, down for what it receives. The seed
+// determines their random decisions. Closing the result closes the socket.
 func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, error) {
 	i := &Impaired{Socket: s, epoch: time.Now(), in: make([]udp.Message, 32), out: make([]udp.Message, 1)}
 	for j := range i.in {
@@ -44,7 +45,7 @@ func (i *Impaired) Set(up, down netsim.Settings) error {
 	return errors.Join(i.up.Set(up), i.down.Set(down))
 }
 
-// Counters returns what the two links did.
+// Counters returns the counters of the two links.
 func (i *Impaired) Counters() (up, down netsim.Counters) { return i.up.Counters, i.down.Counters }
 
 // WriteBatch puts datagrams on the link to the peer.
@@ -80,7 +81,7 @@ func (i *Impaired) carry(at time.Duration) error {
 	return nil
 }
 
-// TryReadBatch returns datagrams of the peer that are due on the link. It doesn't wait.
+// TryReadBatch returns the peer's datagrams that are due on the link. It doesn't wait.
 func (i *Impaired) TryReadBatch(msgs []udp.Message) (int, error) {
 	at := time.Since(i.epoch)
 	if err := i.carry(at); err != nil {
@@ -111,7 +112,7 @@ func (i *Impaired) readUntil() time.Time {
 	return i.deadline
 }
 
-// ReadBatch waits for the first datagram until the deadline.
+// ReadBatch waits for the first datagram that is due, until the deadline.
 func (i *Impaired) ReadBatch(msgs []udp.Message) (int, error) {
 	for {
 		n, err := i.TryReadBatch(msgs)

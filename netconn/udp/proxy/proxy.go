@@ -1,5 +1,5 @@
-// Package proxy puts a bad network between real sockets: as a UDP proxy that any
-// program can be pointed at, or around one socket of a client in this process.
+// Package proxy simulates a bad network between real sockets. A [Proxy] is a UDP proxy that
+// any program can dial. [Impair] wraps the socket of one client in this process.
 //
 //	client  --->  proxy  --->  server        each direction is a netsim.Link
 //	        <---         <---
@@ -7,8 +7,9 @@
 // A proxy opens a socket of its own for every client address, so that the server sees
 // different clients at different addresses.
 //
-// Clients dial the proxy, so a server with driver.Netcode, the default link, must have its address among
-// driver.Netcode.Addrs: otherwise their tokens are for another server, and nobody answers them.
+// Clients dial the proxy, so their connect tokens name the proxy's address. A server with driver.Netcode, the default
+// link, must therefore have the proxy's address in driver.Netcode.Addrs. Otherwise it takes the tokens for another
+// server's and doesn't answer.
 package proxy
 
 import (
@@ -23,28 +24,29 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Config configures a Proxy.
+// Config has the settings of a Proxy.
 type Config struct {
-	// Listen is the address that clients dial, To that of the server. Both are host:port.
+	// Listen is the address that clients dial. To is the server's. Both are host:port.
 	Listen, To string
-	// Up is the network from clients to the server, Down the one back. Each client has links of its own, and so a Bandwidth of its own.
+	// Up is the network from clients to the server, Down the one back. Each client has its own links, so Bandwidth is that of
+	// each client.
 	Up, Down netsim.Settings
 	// Seed determines the random decisions of the links.
 	Seed uint64
-	// MaxClients is the most clients at a time. Datagrams of further ones are dropped and counted in Refused. Default 1024.
+	// MaxClients bounds the clients at a time. Datagrams of further clients are dropped and counted in Refused. Default 1024.
 	MaxClients int
-	// IdleTimeout is how long a client is remembered after its last datagram. Default 30 s.
+	// IdleTimeout is how long the proxy remembers a client after its last datagram. Default 30 s.
 	IdleTimeout time.Duration
 }
 
 // Counters counts what a Proxy did.
 type Counters struct {
-	Up, Down      netsim.Counters // of all clients, gone ones included
+	Up, Down      netsim.Counters // of the links of all clients, also of those that have gone
 	Clients       int
-	Refused, Lost uint64 // datagrams beyond MaxClients; that the system refused
+	Refused, Lost uint64 // datagrams of clients beyond MaxClients; datagrams that the system refused to send
 }
 
-// Proxy puts a bad network between clients and a server. Use it in one goroutine.
+// Proxy simulates a bad network between clients and a server. Use it in one goroutine.
 type Proxy struct {
 	cfg     Config
 	front   udp.Socket
@@ -64,7 +66,7 @@ type client struct {
 	heard    time.Duration
 }
 
-// New opens a proxy. Its errors are those of wrong settings and of the system's sockets.
+// New opens a proxy. It returns an error for wrong settings, or when the system can't open the socket.
 func New(cfg Config) (*Proxy, error) {
 	if cfg.MaxClients == 0 {
 		cfg.MaxClients = 1024
@@ -246,7 +248,7 @@ func add(a, b *netsim.Counters) {
 	a.BytesPassed += b.BytesPassed
 }
 
-// Set changes the links of all clients for datagrams from now on. If it returns an error, nothing changes. A Loss of 100 is a blackout.
+// Set changes the links of all clients for datagrams from now on. If it returns an error, nothing changes. With a Loss of 100 nothing gets through.
 func (p *Proxy) Set(up, down netsim.Settings) error {
 	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
 		return err

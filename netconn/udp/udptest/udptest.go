@@ -1,4 +1,4 @@
-// Package udptest tests that a kind of socket is a [udp.Socket], for the tests of packages that make one.
+// Package udptest tests whether a kind of socket behaves as a [udp.Socket] must. It is for the tests of packages that make one.
 package udptest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-// Open makes two sockets: what a sends to b's LocalAddr arrives at b, and what b sends to the address that it came from arrives at a.
-// Datagrams may be lost. The test closes both.
+// Open makes two sockets. What a sends to b's LocalAddr must arrive at b. What b sends to the address where that came from must
+// arrive at a. Datagrams may be lost. The test closes both.
 type Open func(t *testing.T) (a, b udp.Socket)
 
 const (
@@ -23,7 +23,7 @@ const (
 	rounds   = 50
 )
 
-// Run runs all tests.
+// Run runs all tests on sockets that open makes.
 func Run(t *testing.T, open Open) {
 	t.Run("datagrams", func(t *testing.T) { testDatagrams(t, open) })
 	t.Run("deadlines", func(t *testing.T) { testDeadlines(t, open) })

@@ -1,4 +1,4 @@
-// Package webtest is what programs and tests need that play in a real browser: the client built for it, and a Chromium.
+// Package webtest helps programs and tests that play in a real browser: it builds the client and finds a Chromium.
 package webtest
 
 import (
@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrNoChromium is FindChromium's.
+// ErrNoChromium is returned by FindChromium when it finds no browser.
 var ErrNoChromium = errors.New("no Chromium is installed; apt-get install chromium")
 
-// FindChromium returns the path of an installed Chromium or Chrome, or ErrNoChromium.
+// FindChromium returns the path of chromium, chromium-browser or google-chrome, whichever is first found in PATH; otherwise ErrNoChromium.
 func FindChromium() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if p, err := exec.LookPath(name); err == nil {
@@ -24,8 +24,8 @@ func FindChromium() (string, error) {
 	return "", ErrNoChromium
 }
 
-// Build compiles a main package for browsers (GOOS=js GOARCH=wasm) with the go command, in the current folder's module. support is the folder of the same
-// Go's wasm_exec.js, which a page loads first. The error has what the compiler said.
+// Build compiles a main package for browsers (GOOS=js GOARCH=wasm) with the go command, in the module of the current folder. support is the folder of
+// that Go's wasm_exec.js, which a page must load first. An error includes the compiler's output.
 func Build(ctx context.Context, pkg string) (wasm []byte, support string, err error) {
 	dir, err := os.MkdirTemp("", "webtest")
 	if err != nil {
