@@ -104,8 +104,8 @@ type Config struct {
 	// so that after a desync a Differs event says which are wrong. Default none: Done gets one hash.
 	Parts []string
 
-	// MaxPacket is the size of the largest packet in bytes, 128 to 65507; default 1100. Over package link
-	// it must be 255. The ends may differ.
+	// MaxPacket is the size of the largest packet in bytes, 128 to 65507; default 1100. Set 255 over
+	// package link, which takes no larger ones. The ends may differ.
 	MaxPacket int
 }
 

@@ -30,7 +30,7 @@ var (
 	ErrSession = errors.New("lockstep: packet of another session; drop it")
 	// ErrAhead refuses a packet about turns or bytes that can't exist yet.
 	ErrAhead = errors.New("lockstep: packet is ahead of the game; drop it")
-	// ErrOversize refuses a packet with commands beyond MaxInput.
+	// ErrOversize refuses a packet with commands beyond MaxInput or InputRate.
 	ErrOversize = errors.New("lockstep: commands over the limit; drop it")
 	// ErrTransport is Connect's error for a transport that isn't Proven, when HostConfig.Secret is zero.
 	ErrTransport = errors.New("lockstep: transport isn't Proven; give HostConfig.Secret 32 random bytes")

@@ -181,7 +181,7 @@ func (h *Host) Path(player int) Path {
 	return Path{Player: player, RTT: c.rtt, Jitter: c.jitter}
 }
 
-// Stats returns a snapshot.
+// Stats returns the counts so far.
 func (h *Host) Stats() HostStats { return h.stats }
 
 // SetSnapshot sets the game's state before turn. A peer that joins late gets it when the turns that it needs have left the

@@ -159,7 +159,7 @@ func (p *Peer) Behind() int {
 // LastHeard is when the host's last packet came; 0 before the first.
 func (p *Peer) LastHeard() time.Duration { return p.lastHeard }
 
-// Stats returns a snapshot.
+// Stats returns the counts so far.
 func (p *Peer) Stats() PeerStats { return p.stats }
 
 // Submit adds a command. The next Done seals it, and all execute it Delay turns later. cmd is copied. Errors: ErrInactive,

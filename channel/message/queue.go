@@ -150,7 +150,7 @@ type Queue struct {
 	memory          memory // counts what the peer makes this end hold; nil: nobody does
 }
 
-// New returns a queue. It panics when Window isn't a power of two, or Kinds is missing.
+// New returns a queue. It panics when Window isn't a power of two up to 16384, or Kinds is nil or empty.
 func New(cfg Config) *Queue {
 	cfg = cfg.filled()
 	if cfg.Window&(cfg.Window-1) != 0 || cfg.Window > 1<<14 || cfg.Window < 1 {

@@ -132,7 +132,7 @@ func (l *Link) Ready() bool { return !l.blocked && 2*l.Free() > l.cfg.Window }
 // when the peer is gone.
 func (l *Link) LastHeard() time.Duration { return l.lastHeard }
 
-// Stats returns a snapshot.
+// Stats returns the counts so far, and the round trip.
 func (l *Link) Stats() Stats {
 	s := l.stats
 	s.SRTT, s.RTTVar, s.RTO = l.rtt.srtt, l.rtt.rttvar, l.rtt.rto(&l.cfg)

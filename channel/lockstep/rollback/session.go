@@ -259,7 +259,7 @@ func (s *Session) SetDelay(frames int) error {
 // Err is ErrDropped, or nil.
 func (s *Session) Err() error { return s.err }
 
-// Stats returns a snapshot.
+// Stats returns the counts so far.
 func (s *Session) Stats() Stats { return s.stats }
 
 func (s *Session) tell(e Event) {
