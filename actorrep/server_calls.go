@@ -263,7 +263,11 @@ func (v *view) speak(last bool) bool {
 
 // most is the bits of a message that takes so many reliable bunches at most.
 func (p *Peer) most(room int) int {
-	return min(bunch.MaxPayload*8, min(room, bunch.MaxPayload)*p.out.packetBits())
+	const whole = bunch.MaxPayload * 8
+	if packet := p.out.packetBits(); room <= whole/max(packet, 1) { // their product may not fit an int of 32 bits
+		return room * packet
+	}
+	return whole
 }
 
 // writeSome writes those of the units of m that fit a message of most bits, and returns them.

@@ -2,6 +2,7 @@ package netcode
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -111,7 +112,7 @@ func (e *explored) Disconnected(slot int, _ Reason) {
 
 func (e *explored) run(d time.Duration) {
 	for end := e.now + d; e.now < end; e.now += 10 * time.Millisecond {
-		slices.SortStableFunc(e.wire, func(a, b exploredPacket) int { return int(a.at - b.at) })
+		slices.SortStableFunc(e.wire, func(a, b exploredPacket) int { return cmp.Compare(a.at, b.at) })
 		for len(e.wire) > 0 && e.wire[0].at <= e.now {
 			p := e.wire[0]
 			e.wire = e.wire[1:]
