@@ -68,8 +68,8 @@ func (l *connLimit) take(a netip.Addr, end func()) *place {
 	p.elem = l.useless.PushBack(p)
 	l.mu.Unlock()
 	if old != nil {
-		old.close()
 		l.over()
+		old.close()
 	}
 	return p
 }
