@@ -79,6 +79,9 @@ func run(root, only string, seeds int, limit time.Duration) (missed int, err err
 		}
 		fmt.Printf("%-55s %8d  %-9s %.100s\n", m.name, f.seeds, f.checker, f.text)
 	}
+	if n == 0 {
+		return 0, fmt.Errorf("no mutation's name contains %q", only)
+	}
 	fmt.Printf("%d of %d found\n", n-missed, n)
 	return missed, nil
 }

@@ -15,6 +15,7 @@ var searches = map[string]search{
 	"groups":   {"./actorrep/predict", "Group"},
 	"spawns":   {"./actorrep/predict", "Spawn"},
 	"silence":  {"./actorrep/predict", "Silen|FirstInput"},
+	"clock":    {"./actorrep/predict", "WrongClocks|InputsComeInTime|PathChanges"},
 	"openings": {"./actorrep", "TestOldOpeningComesLate"}, // the newer one must come first after five seconds of darkness
 	"merging":  {"./channel", "Merg"},                     // what waits does so for a full window, with a packet begun
 	"assembly": {"./bunch", "Assembly"},                   // channel gives such bunches up before
@@ -135,6 +136,12 @@ var mutations = []mutation{
 		"	data = data[pos-offset:]\n", "	data = data[(pos-offset)/2*2:]\n"},
 	{"spawns: what the server has is shown beside it", "actorrep/predict/spawn.go",
 		"	s.waiting = slices.Delete(s.waiting, i, i+1)\n", ""},
+	{"clock: a wrong one isn't followed", "actorrep/predict/clock.go",
+		"	k.since, k.trend = m.local, k.drift\n", "	k.since, k.trend = m.local, 0\n"},
+	{"clock: how early inputs come isn't looked at", "actorrep/predict/clock.go",
+		"need{m.shared - m.local - t.early, ", "need{m.shared - m.local, "},
+	{"clock: inputs come just in time, whatever the jitter", "actorrep/predict/clock.go",
+		"rank]need // of different ticks", "1]need // of different ticks"},
 	{"silence: who sends no inputs stands still", "actorrep/prediction/queue.go",
 		"if s.at > s.queue.skipped {", "if s.at > s.queue.skipped && s.began && s.forced < s.cfg.MaxForced {"},
 	{"silence: a pause of the server is made up for", "actorrep/predict/pawn.go",
