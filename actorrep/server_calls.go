@@ -488,15 +488,5 @@ func (p *Peer) refuse(b *Base, id int, why wire.Why) {
 
 // tellRefused tells the client of the calls that were refused.
 func (p *Peer) tellRefused() {
-	if len(p.refusals) == 0 {
-		return
-	}
-	n := 0
-	for _, f := range p.refusals {
-		if !p.out.refused(f) {
-			break
-		}
-		n++
-	}
-	p.refusals = append(p.refusals[:0], p.refusals[n:]...)
+	p.refusals = tellSome(p.refusals, p.out.refused)
 }

@@ -308,14 +308,19 @@ type farewell struct {
 
 // tellGone tells the client of actors that were destroyed or torn off while they had no channel.
 func (p *Peer) tellGone() {
+	p.gone = tellSome(p.gone, p.out.gone)
+}
+
+// tellSome tells what there is room for, in order, and returns the rest.
+func tellSome[T any](list []T, tell func(T) bool) []T {
 	n := 0
-	for _, f := range p.gone {
-		if !p.out.gone(f) {
-			break
-		}
+	for n < len(list) && tell(list[n]) {
 		n++
 	}
-	p.gone = append(p.gone[:0], p.gone[n:]...)
+	if n == 0 {
+		return list
+	}
+	return append(list[:0], list[n:]...)
 }
 
 // closeLeavers closes the actors that haven't been relevant for Config.RelevantTimeout.
