@@ -23,15 +23,14 @@ import (
 // options are the command line's.
 type options struct {
 	seconds int
+	losses  []float64
 	delay   time.Duration
 	csv     string
 	seed    uint64
 }
 
-var losses = []float64{0, 1, 5}
-
 func main() {
-	var o options
+	o := options{losses: []float64{0, 1, 5}}
 	flag.IntVar(&o.seconds, "seconds", 60, "how long each loss is measured, 5 to 3600")
 	flag.DurationVar(&o.delay, "delay", 50*time.Millisecond, "one way, up to 500ms")
 	flag.StringVar(&o.csv, "csv", "", "file for the curves; bench/plot draws them")
@@ -60,11 +59,15 @@ type result struct {
 func (r result) at(q float64) float64 { return r.took[int(q*float64(len(r.took)-1))] }
 
 func run(ctx context.Context, out io.Writer, o options) error {
+	rig, err := newRig(ctx)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "60 messages a second echoed for %d s, reliable and in order, %v each way; ms\n\n", o.seconds, o.delay)
 	fmt.Fprintln(out, "lost each way  way           messages     p50     p99   p99.9     max")
 	var all []result
-	for _, loss := range losses {
-		rs, err := measure(ctx, o, loss)
+	for _, loss := range o.losses {
+		rs, err := rig.measure(ctx, o, loss)
 		if err != nil {
 			return err
 		}

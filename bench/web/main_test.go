@@ -18,9 +18,8 @@ func TestMeasure(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("namespaces need root")
 	}
-	losses = []float64{2}
 	var out bytes.Buffer
-	o := options{seconds: 5, delay: 50 * time.Millisecond, seed: 1, csv: filepath.Join(t.TempDir(), "web.csv")}
+	o := options{seconds: 5, losses: []float64{2}, delay: 50 * time.Millisecond, seed: 1, csv: filepath.Join(t.TempDir(), "web.csv")}
 	err := run(t.Context(), &out, o)
 	if errors.Is(err, webtest.ErrNoChromium) {
 		t.Skip(err)

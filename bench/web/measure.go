@@ -106,16 +106,22 @@ func (s *site) close() error {
 	return errors.Join(<-s.echo, s.http.Close())
 }
 
+// rig is what every measurement needs.
+type rig struct {
+	chromium, support string
+	wasm              []byte
+}
+
+func newRig(ctx context.Context) (r rig, err error) {
+	if r.chromium, err = webtest.FindChromium(); err != nil {
+		return r, err
+	}
+	r.wasm, r.support, err = webtest.Build(ctx, "github.com/bunchnet/bunchnet/bench/web/player")
+	return r, err
+}
+
 // measure has all three ways at once, at one loss.
-func measure(ctx context.Context, o options, loss float64) (all []result, err error) {
-	bin, err := webtest.FindChromium()
-	if err != nil {
-		return nil, err
-	}
-	wasm, support, err := webtest.Build(ctx, "github.com/bunchnet/bunchnet/bench/web/player")
-	if err != nil {
-		return nil, err
-	}
+func (r rig) measure(ctx context.Context, o options, loss float64) (all []result, err error) {
 	ctx, done := context.WithTimeout(ctx, time.Duration(o.seconds)*time.Second+patience)
 	defer done()
 	net, err := tunnel.New(netsim.Settings{Lag: o.delay, Loss: loss}, o.seed)
@@ -124,13 +130,13 @@ func measure(ctx context.Context, o options, loss float64) (all []result, err er
 	}
 	defer net.Close()
 	var s *site
-	if net.Server(func() { s, err = open(ctx, wasm, support) }); err != nil {
+	if net.Server(func() { s, err = open(ctx, r.wasm, r.support) }); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 
 	// The page's address is no loopback one, so the browser has to be told that it may use what is for secure pages.
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU,
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(r.chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("unsafely-treat-insecure-origin-as-secure", s.url))
 	browsers, stop := chromedp.NewExecAllocator(ctx, flags...)
 	defer stop()
@@ -179,15 +185,14 @@ func inTab(browser context.Context, url string) ([]float64, error) {
 	tab, stop := chromedp.NewContext(browser)
 	defer stop()
 	var text string
-	load := chromedp.Run(tab, chromedp.Navigate(url))
-	for range loadTries {
-		if load == nil || !strings.Contains(load.Error(), "ERR_NETWORK_CHANGED") { // the browser heard late of its namespace's devices
+	for try := 1; ; try++ {
+		err := chromedp.Run(tab, chromedp.Navigate(url))
+		if err == nil {
 			break
 		}
-		load = chromedp.Run(tab, chromedp.Navigate(url))
-	}
-	if load != nil {
-		return nil, load
+		if try == loadTries || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") { // the browser hears late of its namespace's devices
+			return nil, err
+		}
 	}
 	if err := chromedp.Run(tab, chromedp.Poll("globalThis.result", &text, chromedp.WithPollingTimeout(0), chromedp.WithPollingInterval(time.Second))); err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
+	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/web"
 )
@@ -102,8 +103,8 @@ func serve(ctx context.Context, o options) error {
 		bots = append(bots, b)
 	}
 	fmt.Printf("play at %s, in as many tabs as you like\n", s.url)
-	if o.domain == "" && os.Getenv("BUNCHNET_KEY") == "" {
-		fmt.Printf("or natively: BUNCHNET_KEY=%s go run github.com/bunchnet/bunchnet/examples/tanks -join %v -name Ann\n", s.key.Hex(), s.addr)
+	if o.domain == "" && os.Getenv(driver.KeyEnv) == "" {
+		fmt.Printf("or natively: %s=%s go run github.com/bunchnet/bunchnet/examples/tanks -join %v -name Ann\n", driver.KeyEnv, s.key.Hex(), s.addr)
 	}
 	ticker := time.NewTicker(time.Second / 60)
 	defer ticker.Stop()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -240,5 +239,3 @@ func (a attack) run(ctx context.Context, at netip.AddrPort, strangers int, seed 
 	}
 	return n, refused
 }
-
-func (a attack) String() string { return fmt.Sprintf("%q", a.name) }

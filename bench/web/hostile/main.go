@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"time"
 )
 
@@ -36,6 +35,3 @@ func main() {
 	}
 	fmt.Println("PASS: players undisturbed, newcomers let in, memory and sessions bounded")
 }
-
-// matches reports whether an attack is asked for.
-func matches(name, only string) bool { return strings.Contains(name, only) }

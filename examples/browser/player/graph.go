@@ -32,7 +32,7 @@ func (g *graph) sample(now time.Time, c *game.Client) {
 		return
 	}
 	g.next = now.Add(graphEvery)
-	st, n := c.Driver.Server().Stats(), c.View().Corrections
+	st, n := c.Driver.Server().Stats(), c.Corrections()
 	s := sample{rtt: st.LastRTT.Seconds() * 1000, loss: max(st.Rates.InLoss, st.Rates.OutLoss), rate: st.Rates.InBytes + st.Rates.OutBytes}
 	s.corrections = float64(n - min(n, g.corrections))
 	g.corrections = n

@@ -277,6 +277,9 @@ type View struct {
 	Board                                 string
 }
 
+// Corrections is how often the server corrected the player's tank.
+func (c *Client) Corrections() uint64 { return c.tanks.Counters().Client.Corrections }
+
 // View is what this client has.
 func (c *Client) View() View {
 	v := View{Waiting: c.shells.Len(), LateDraws: c.past.Counters.Late, Draws: c.past.Counters.Draws}
