@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"fmt"
 )
 
 // InitialCredit is how many bytes an end may send before its peer's first credit. It is part of the wire format.
@@ -38,7 +39,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Errors of a Conn. Other errors are io.EOF, when Read reaches the peer's end of data; os.ErrDeadlineExceeded, when a
+// Errors of a Conn. Other errors are a Refusal; io.EOF, when Read reaches the peer's end of data; os.ErrDeadlineExceeded, when a
 // deadline has passed; and net.ErrClosed, when the Conn is closed.
 var (
 	// ErrLost: the connection ended before the stream did.
@@ -46,6 +47,34 @@ var (
 	// ErrPeerClosed: Write failed because the peer has closed its end and reads no more.
 	ErrPeerClosed = errors.New("stream: the peer has closed its end")
 )
+
+// Refusal is the error of Read and Write on a stream that the peer refused, and says why. errors.Is finds each reason, errors.As any.
+type Refusal uint8
+
+const (
+	// NoListener: the peer has no Listener for streams of this name, or has closed it.
+	NoListener Refusal = 1 + iota
+	// TooManyStreams: the Listener has Config.MaxStreams streams.
+	TooManyStreams
+	// TooManyOfConn: the Listener has Config.MaxPerConn streams of this connection. A stream counts until both ends have closed it.
+	TooManyOfConn
+	// BacklogFull: Config.Backlog streams wait for the peer's program to call Accept.
+	BacklogFull
+)
+
+func (r Refusal) Error() string {
+	switch r {
+	case NoListener:
+		return "stream: refused: the peer accepts no streams of this name"
+	case TooManyStreams:
+		return "stream: refused: the peer has as many streams as it accepts"
+	case TooManyOfConn:
+		return "stream: refused: the peer has as many streams of this connection as it accepts"
+	case BacklogFull:
+		return "stream: refused: too many streams wait for the peer's Accept"
+	}
+	return fmt.Sprintf("stream: refused for reason %d", uint8(r))
+}
 
 // Errors of Dial.
 var (

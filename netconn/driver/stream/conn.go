@@ -52,8 +52,9 @@ type Conn struct {
 	stopSent     bool
 	peerFin      bool
 	peerStopped  bool
-	ended        bool // the channel is gone
-	scheduled    bool // run is on its way to the driver's goroutine
+	refusal      Refusal // why the peer refused the stream; 0: it didn't
+	ended        bool    // the channel is gone
+	scheduled    bool    // run is on its way to the driver's goroutine
 
 	listener *Listener // whose it is; nil for none
 	slot     slot
@@ -83,7 +84,7 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr returns the peer's Addr as it was when the stream began.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Read waits for bytes. It returns io.EOF at the peer's end of data, ErrLost when the connection has ended,
+// Read waits for bytes. It returns io.EOF at the peer's end of data, a Refusal when the peer refused the stream, ErrLost when the connection has ended,
 // os.ErrDeadlineExceeded after the deadline and net.ErrClosed after Close.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
@@ -100,6 +101,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 			n := c.in.read(p)
 			c.take(n)
 			return n, nil
+		case c.refusal != 0:
+			return 0, c.refusal
 		case c.peerFin:
 			return 0, io.EOF
 		case c.ended:
@@ -132,6 +135,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 			return total, net.ErrClosed
 		case c.writeUntil.passed:
 			return total, os.ErrDeadlineExceeded
+		case c.refusal != 0:
+			return total, c.refusal
 		case c.peerStopped:
 			return total, ErrPeerClosed
 		case c.ended || c.parting:

@@ -48,6 +48,7 @@
 //	          1 credit    64 how many bytes, since the beginning, the peer may send
 //	          2 fin       no more data comes from this end
 //	          3 stop      this end reads no more; answered with fin
+//	          4 refused   8 reason, a Refusal; a stop and a fin follow
 //
 // An end may send [InitialCredit] bytes before it has received a credit. The end that opens sends a credit as its first
 // segment. When both ends have sent fin, the one that opened closes the channel.
@@ -56,9 +57,11 @@
 //
 //	bytes written, not sent yet       Config.Buffer, 64 KiB; then Write waits
 //	bytes received, not read yet      Config.Window, 256 KiB; the peer's credit ends there
-//	bytes sent, not acked             the channel's reliable buffer of bunches of 900 bytes, 255 with Unreal's protocols and 4095 with
+//	bytes sent, not acked             the channel's reliable buffer of bunches of 900 bytes, 255 with Unreal's protocols and 8191 with
 //	                                  Bunchnet; and all streams of a connection half of what its MaxMemory has for that
-//	streams of a Listener at a time   Config.MaxStreams, 256, until its program or the peer has closed them; more are closed at once
-//	of these, of one connection       Config.MaxPerConn, 16, until their channels are gone; more are closed at once
-//	of these, not accepted yet        Config.Backlog, 64; more are closed at once
+//	streams of a Listener at a time   Config.MaxStreams, 256, until its program or the peer has closed them; more are refused
+//	of these, of one connection       Config.MaxPerConn, 16, until their channels are gone; more are refused
+//	of these, not accepted yet        Config.Backlog, 64; more are refused
+//
+// The opener of a stream that is refused gets a [Refusal] from Read and Write, which says which bound it was.
 package stream

@@ -15,7 +15,7 @@ import (
 func Type(name bunch.Name) channel.Type {
 	return channel.Type{Name: name, ClientOpen: true, ServerOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		if dc := driver.ConnOf(ch); dc != nil {
-			return refuse(dc, ch)
+			return refuse(dc, ch, NoListener)
 		}
 		return nil
 	}}
@@ -41,7 +41,7 @@ type opening struct{ *Conn }
 // be ticked meanwhile. It returns ctx's error when ctx is done first, and ErrNoConnection when the connection has ended or the
 // driver was closed. On a server's driver it returns ErrServer at once.
 //
-// Dial doesn't wait for the peer. A peer without room closes the stream at once: the first Read or Write shows it. A peer
+// Dial doesn't wait for the peer. A peer that refuses the stream says why: the next Read or Write returns the Refusal. A peer
 // without a channel type of this name ignores the stream (its Refusals count unknown_type), so set deadlines.
 func Dial(ctx context.Context, d *driver.Driver, name bunch.Name, cfg Config) (*Conn, error) {
 	if d.IsServer() {
@@ -137,20 +137,21 @@ func (l *Listener) accept(ch *channel.Channel) channel.Handler {
 	if dc == nil {
 		return nil // not a driver's, so there is no goroutine to hand work to
 	}
-	if c := l.take(dc, ch); c != nil {
-		return c
+	c, why := l.take(dc, ch)
+	if why != 0 {
+		return refuse(dc, ch, why)
 	}
-	return refuse(dc, ch)
+	return c
 }
 
-// take makes room for a stream; nil when there is none.
-func (l *Listener) take(dc *driver.Conn, ch *channel.Channel) *Conn {
+// take makes room for a stream, or says why there is none.
+func (l *Listener) take(dc *driver.Conn, ch *channel.Channel) (*Conn, Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addr = Addr{AddrPort: dc.Driver().LocalAddr()}
-	if l.closed || l.open >= l.cfg.MaxStreams || len(l.waiting) >= l.cfg.Backlog || l.perConn[dc] >= l.cfg.MaxPerConn {
+	if why := l.full(dc); why != 0 {
 		l.refused++
-		return nil
+		return nil, why
 	}
 	c := newConn(dc, ch, l.cfg)
 	c.listener, c.slot = l, slot{conn: dc, waits: true, inAll: true, inConn: true}
@@ -158,26 +159,42 @@ func (l *Listener) take(dc *driver.Conn, ch *channel.Channel) *Conn {
 	l.perConn[dc]++
 	l.waiting = append(l.waiting, c)
 	l.wake.Signal()
-	return c
+	return c, 0
 }
 
-// refusal is the handler of a channel without a stream. It says what a Conn that is closed at once would say; closing the channel
+// full says why there is no room for one more stream of a connection; 0 when there is.
+func (l *Listener) full(dc *driver.Conn) Refusal {
+	switch {
+	case l.closed:
+		return NoListener
+	case l.perConn[dc] >= l.cfg.MaxPerConn:
+		return TooManyOfConn
+	case l.open >= l.cfg.MaxStreams:
+		return TooManyStreams
+	case len(l.waiting) >= l.cfg.Backlog:
+		return BacklogFull
+	}
+	return 0
+}
+
+// refusal is the handler of a channel without a stream. It says why, and what a Conn that is closed at once would say; closing the channel
 // is for the peer.
 type refusal struct {
 	channel.Nop
-	ch *channel.Channel
-	d  *driver.Driver
+	ch  *channel.Channel
+	d   *driver.Driver
+	why Refusal
 }
 
-func refuse(dc *driver.Conn, ch *channel.Channel) *refusal {
-	r := &refusal{ch: ch, d: dc.Driver()}
+func refuse(dc *driver.Conn, ch *channel.Channel, why Refusal) *refusal {
+	r := &refusal{ch: ch, d: dc.Driver(), why: why}
 	r.say()
 	return r
 }
 
 // say is called again before the next TickFlush while other channels' bunches take all the memory there is for those that aren't acked.
 func (r *refusal) say() {
-	_, err := r.ch.SendBunch(&bunch.Out{Data: []byte{segStop, segFin}, Reliable: true})
+	_, err := r.ch.SendBunch(&bunch.Out{Data: []byte{segRefused, byte(r.why), segStop, segFin}, Reliable: true})
 	if errors.Is(err, channel.ErrReliableFull) {
 		r.d.BeforeFlush(r.say)
 	}
@@ -235,7 +252,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Refused returns the number of streams that were closed at once, because a bound was reached or the Listener was closed.
+// Refused returns the number of streams that were refused, because a bound was reached or the Listener was closed.
 func (l *Listener) Refused() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -69,7 +69,7 @@ func TestForeignSegments(t *testing.T) {
 		{"no data", data(0), ErrFormat},
 		{"a cut length", []byte{segData, 1}, ErrFormat},
 		{"a cut credit", []byte{segCredit, 1, 2, 3}, bitio.ErrShort},
-		{"an unknown kind", []byte{4}, ErrFormat},
+		{"an unknown kind", []byte{5}, ErrFormat},
 		{"two fins", []byte{segFin, segFin}, ErrFormat},
 		{"data behind a fin", append([]byte{segFin}, data(1)...), ErrFormat},
 		{"credit and stop behind a fin", []byte{segFin, segCredit, 1, 0, 0, 0, 0, 0, 0, 0, segStop}, nil},

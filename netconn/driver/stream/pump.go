@@ -15,6 +15,7 @@ const (
 	segCredit
 	segFin
 	segStop
+	segRefused
 )
 
 const (
@@ -225,7 +226,7 @@ func (c *Conn) receive(in *bunch.In) error {
 	for r := &in.Data; r.Remaining() > 0; {
 		var err error
 		switch kind := r.ReadUint8(); {
-		case kind > segStop || c.peerFin && (kind == segData || kind == segFin):
+		case kind > segRefused || c.peerFin && (kind == segData || kind == segFin):
 			err = ErrFormat
 		case kind == segData:
 			err = c.data(r)
@@ -235,6 +236,8 @@ func (c *Conn) receive(in *bunch.In) error {
 			c.peerFin = true
 		case kind == segStop:
 			c.peerStopped, c.fin = true, true
+		case kind == segRefused:
+			c.refusal = Refusal(r.ReadUint8())
 		}
 		if err != nil || r.Err() != nil {
 			return errors.Join(err, r.Err())

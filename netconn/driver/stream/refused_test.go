@@ -48,7 +48,7 @@ func TestRefusedAtOnce(t *testing.T) {
 			c := streams[1]
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return c.peerFin && c.peerStopped
+			return c.peerFin && c.peerStopped && c.refusal == TooManyStreams
 		}
 		tick()
 		require.EqualValues(t, 1, l.Refused())
@@ -132,8 +132,12 @@ func TestFullMemoryWaits(t *testing.T) {
 			time.Sleep(5 * time.Second) // 100 ticks
 			asked := clock.asked.Load()
 			client.Do(func() { assert.NoError(t, dark.Set(netsim.Settings{}, netsim.Settings{})) })
-			_, err = io.ReadAll(second)
-			require.NoError(t, err, "it goes on when there is memory again")
+			_, err = io.ReadAll(second) // it goes on when there is memory again
+			if refused {
+				require.ErrorIs(t, err, TooManyStreams)
+			} else {
+				require.NoError(t, err)
+			}
 			require.NoError(t, c.Close())
 			require.NoError(t, s.Close())
 			require.NoError(t, second.Close())
@@ -157,11 +161,56 @@ func TestOnlyOpens(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 		_, err = c.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF)
+		require.ErrorIs(t, err, NoListener)
 		_, err = c.Write(make([]byte, 1))
-		require.ErrorIs(t, err, ErrPeerClosed)
+		require.ErrorIs(t, err, NoListener)
 		require.NoError(t, c.Close())
 		stop()
 		require.Empty(t, said.String())
 	})
+}
+
+// TestRefusals: the opener of a stream that is refused is told why, by Read and by Write, whichever bound it was.
+func TestRefusals(t *testing.T) {
+	for _, v := range []struct {
+		name  string
+		cfg   Config
+		why   Refusal
+		words string
+	}{
+		{"streams", Config{MaxStreams: 2}, TooManyStreams, "stream: refused: the peer has as many streams as it accepts"},
+		{"of a connection", Config{MaxPerConn: 2}, TooManyOfConn, "stream: refused: the peer has as many streams of this connection as it accepts"},
+		{"not accepted", Config{Backlog: 2}, BacklogFull, "stream: refused: too many streams wait for the peer's Accept"},
+		{"closed", Config{}, NoListener, "stream: refused: the peer accepts no streams of this name"},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			bubble(t, v.cfg, netsim.Settings{}, func(t *testing.T, e *ends) {
+				held := []io.Closer{}
+				for range 2 {
+					c, err := Dial(t.Context(), e.client, name, Config{})
+					require.NoError(t, err)
+					held = append(held, c)
+				}
+				time.Sleep(time.Second)
+				if v.why == NoListener {
+					require.NoError(t, e.l.Close())
+				}
+				c, err := Dial(t.Context(), e.client, name, Config{})
+				require.NoError(t, err)
+				require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+				_, err = c.Read(make([]byte, 1))
+				require.ErrorIs(t, err, v.why)
+				require.EqualError(t, err, v.words)
+				_, err = c.Write(make([]byte, 1))
+				var why Refusal
+				require.ErrorAs(t, err, &why)
+				require.Equal(t, v.why, why)
+				require.EqualValues(t, 1, e.l.Refused())
+				for _, h := range append(held, c) {
+					require.NoError(t, h.Close())
+				}
+			})
+		})
+	}
+	require.EqualError(t, Refusal(9), "stream: refused for reason 9", "of a later version")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -315,7 +316,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestBounds: streams beyond MaxStreams or Backlog are closed at once, and the peer sees so.
+// TestBounds: streams beyond MaxStreams or Backlog are refused at once, and the peer sees so.
 func TestBounds(t *testing.T) {
 	bubble(t, Config{MaxStreams: 3, Backlog: 2}, netsim.Settings{}, func(t *testing.T, e *ends) {
 		var open []net.Conn
@@ -325,7 +326,7 @@ func TestBounds(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Second)))
 			_, err = c.Read(make([]byte, 1))
-			if err == io.EOF {
+			if errors.Is(err, BacklogFull) {
 				refused++
 				continue
 			}
