@@ -29,7 +29,7 @@ type Config struct {
 	Types    []Type
 	// ReliableBuffer bounds a channel's unacked reliable bunches, and the reliable bunches received before their turn.
 	// Default 256 (Unreal up to 5.x; newer releases have 512). It must be a power of two, at most half the number of
-	// sequences on the wire (see bunch.Protocol.SequenceBits; that is 512 with Unreal's), and at most 4096.
+	// sequences on the wire (see bunch.Protocol.SequenceBits; that is 512 with Unreal's), and at most 8192.
 	ReliableBuffer int
 	// MaxChannels bounds the channel index. Default and maximum 32767.
 	MaxChannels int

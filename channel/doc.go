@@ -48,7 +48,7 @@
 //
 // # Bounds
 //
-//	unacked reliable bunches, a channel       ReliableBuffer less 1, and its close: 255 by default, 4094 with netconn.Bunchnet,
+//	unacked reliable bunches, a channel       ReliableBuffer less 1, and its close: 255 by default, 8190 with netconn.Bunchnet,
 //	                                          510 with Unreal's 10 bits and a ReliableBuffer of 512. Above it SendBunch queues
 //	                                          nothing and returns ErrReliableFull; with CloseOnOverflow the connection ends
 //	bytes of them, all channels               half of MaxMemory; then ErrReliableFull

@@ -85,7 +85,7 @@ const (
 
 // ringClasses is for rings of 1 to largestRing entries, the largest ReliableBuffer.
 const (
-	ringClasses = 13
+	ringClasses = 14
 	largestRing = 1 << (ringClasses - 1)
 )
 

@@ -26,7 +26,7 @@ type Protocol struct {
 	Bunch bunch.Protocol
 	// Notify configures acks. Newer releases have the wait-for-history-flush rule; 4.27 and 5.1 don't.
 	Notify packetnotify.Config
-	// PacketWindow is the most packets with bunches in flight, 16 to 4096. Default 256, the length of the ack history:
+	// PacketWindow is the most packets with bunches in flight, 16 to 6144. Default 256, the length of the ack history:
 	// then the fate of every packet is known exactly, and a full window sends further empty packets only when an ack is
 	// overdue, after a second and two round trips, at most 3 s. With Notify.WaitForFlush the maximum is 256.
 	//
@@ -34,7 +34,7 @@ type Protocol struct {
 	// their reliable bunches are sent twice. The window is at most 1024 while no ack arrives for that long, and at most
 	// one packet for each KiB of Config.MaxMemory.
 	PacketWindow int
-	// ReliableBuffer is the most reliable bunches of a channel in flight: 256, 512 in newer releases, 4096 with
+	// ReliableBuffer is the most reliable bunches of a channel in flight: 256, 512 in newer releases, 8192 with
 	// Bunchnet. See channel.Config.
 	ReliableBuffer int
 	// CloseOnOverflow ends the connection when that buffer is full, which is Unreal's policy.
@@ -68,12 +68,12 @@ func Unreal53(customExportsFinal bool) Protocol {
 	return p
 }
 
-// Bunchnet is the wire format of Unreal 5.1 with ChSequences of 13 bits, and with this module's own policies: a full
-// reliable buffer is an error for the caller, both ends may open channels, and 4092 packets and as many reliable bunches
-// of a channel may be in flight. That is for links with high bandwidth and delay: 98 MB/s of bunches of 1200 bytes at a
+// Bunchnet is the wire format of Unreal 5.1 with ChSequences of 14 bits, and with this module's own policies: a full
+// reliable buffer is an error for the caller, both ends may open channels, and 6140 packets and as many reliable bunches
+// of a channel may be in flight. That is for links with high bandwidth and delay: 147 MB/s of bunches of 1200 bytes at a
 // round trip of 50 ms. Records of these grow with what is in flight, within Config.MaxMemory.
 func Bunchnet() Protocol {
-	return Protocol{Name: "bunchnet", Bunch: bunch.Protocol{SequenceBits: 13}, ReliableBuffer: 4096, PacketWindow: 4096,
+	return Protocol{Name: "bunchnet", Bunch: bunch.Protocol{SequenceBits: 14}, ReliableBuffer: 8192, PacketWindow: 6144,
 		Notify: packetnotify.Config{AckRecords: 8191}}
 }
 
@@ -96,7 +96,7 @@ type Config struct {
 	// returns channel.ErrReliableFull. An eighth of that half, at most 256 KiB, is for the records of packets in flight.
 	//
 	// 8 MiB have room for 1600 bunches of 1200 bytes behind a lost one, and for 1700 unacked ones. A server with more
-	// than 40 MB/s from or to one client, at a round trip of 50 ms, needs 24 MiB. In addition a connection keeps at most
+	// than 40 MB/s from or to one client, at a round trip of 50 ms, needs up to 32 MiB. In addition a connection keeps at most
 	// OrderCache packets, and a word or two for each unreliable bunch in flight.
 	MaxMemory int
 	// NeverReuseIndex and RestartSequence are for peers that restart the reliable sequence of a reused channel index;
@@ -186,7 +186,7 @@ type Redundancy struct {
 const (
 	defaultNetSpeed = 100_000
 	// maxWindow leaves most of the sequences that can be told apart to a long silence; see darkness.
-	maxWindow = 4096
+	maxWindow = 6144
 	// maxOrderCache is the ack history: what is further ahead is lost anyway.
 	maxOrderCache = 256
 	// longest is where durations end, so that the time of now and one of them is never in the past.

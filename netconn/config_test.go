@@ -14,7 +14,7 @@ import (
 func TestDefaults(t *testing.T) {
 	c := Config{}.filled()
 	require.Equal(t, "bunchnet", c.Protocol.Name)
-	require.Equal(t, 4096, c.Protocol.PacketWindow)
+	require.Equal(t, 6144, c.Protocol.PacketWindow)
 	require.Equal(t, 8191, c.Protocol.Notify.AckRecords)
 	require.Equal(t, []time.Duration{200 * time.Millisecond, time.Minute, 2 * time.Second}, []time.Duration{c.KeepAlive, c.Timeout, c.LingerTimeout})
 	require.Equal(t, []int{256, 100_000, 28, 8192, 64 << 20}, []int{c.OrderCache, c.NetSpeed, c.PacketOverhead, c.Redundancy.MaxBits, c.MaxMemory})
@@ -57,8 +57,8 @@ func TestConfigLimits(t *testing.T) {
 		{"OrderCache -3", func(c *Config) { c.OrderCache = -3 }, true},
 		{"PacketWindow 15", func(c *Config) { c.Protocol.PacketWindow = 15 }, false},
 		{"PacketWindow 16", func(c *Config) { c.Protocol.PacketWindow = 16 }, true},
-		{"PacketWindow 4096", func(c *Config) { c.Protocol.PacketWindow = 4096 }, true},
-		{"PacketWindow 4097", func(c *Config) { c.Protocol.PacketWindow = 4097 }, false},
+		{"PacketWindow 6144", func(c *Config) { c.Protocol.PacketWindow = 6144 }, true},
+		{"PacketWindow 6145", func(c *Config) { c.Protocol.PacketWindow = 6145 }, false},
 		{"KeepAlive", func(c *Config) { c.KeepAlive = time.Millisecond }, true},
 		{"short KeepAlive", func(c *Config) { c.KeepAlive = time.Millisecond - 1 }, false},
 		{"LingerTimeout", func(c *Config) { c.LingerTimeout = -1 }, false},

@@ -17,18 +17,20 @@ func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepA
 //
 // A peer that has the newest packet hears nothing in it, so that new ones go out too, now and then. Each takes a
 // sequence that stays in flight until the peer is heard, so they become rarer: after a silence s the next one waits for
-// s/darkness, but no longer than maxWait in the first hour. In a silence of any length, from a window w on and with
+// s/darkness, but no longer than maxWait until maxWaitTill. In a silence of any length, from a window w on and with
 // a KeepAlive of 1 ms, they are at most
 //
-//	w + d*(1 + ln(3 s / 1 ms)) + (3600 - 3*d)/3 + d*ln(silence / 1 h)
+//	w + d*(1 + ln(3 s / 1 ms)) + (T - 3*d)/3 + d*ln(silence / T)
 //
-// and maxForcedAnswers, where d is darkness, which is less for windows above 1024. That is less than 8150 after 290 years. Sequences are told apart up to 8191. A peer that acks a packet now
-// and then, and never the newest, begins a new silence each time: at maxInFlight its connection ends.
+// and maxForcedAnswers, where d is darkness and T is maxWaitTill in seconds; both are less for windows above 1024. That is less than 8150 after
+// 290 years. Sequences are told apart up to 8191. A peer that acks a packet now and then, and never the newest, begins a new silence each time: at
+// maxInFlight its connection ends.
 const (
 	darkness    = 256
-	wideDark    = 96
 	maxWait     = 3 * time.Second
 	maxWaitTill = time.Hour
+	wideDark    = 64
+	wideTill    = 20 * time.Minute
 	maxInFlight = 8160
 )
 
@@ -56,11 +58,11 @@ const maxForcedAnswers = 32
 func (c *Conn) forceAt() time.Duration {
 	last := c.newest().at
 	silence := last - c.flow.lastFate
-	wait := silence / darkness
-	if c.cfg.Protocol.PacketWindow > 1024 {
-		wait = silence / wideDark
+	wait, till := silence/darkness, maxWaitTill
+	if c.cfg.Protocol.PacketWindow > silentWindow {
+		wait, till = silence/wideDark, wideTill
 	}
-	if silence < maxWaitTill {
+	if silence < till {
 		wait = min(wait, maxWait)
 	}
 	at := max(last+max(c.cfg.KeepAlive, wait), c.flow.lastFate+min(c.rtt.smoothed, silentMost)) // while acks come they make room for bunches, not for more of these

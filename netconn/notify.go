@@ -32,10 +32,10 @@ type sentPackets struct {
 // windowMemory is the bytes of Config.MaxMemory that a packet of the window asks for, so that recordBytes is a sixteenth of it at most.
 const windowMemory = 1 << 10
 
-// recordBytes is what remembers the packets of a full window: rings of twice as many, as acks and keep-alives go on beyond it.
+// recordBytes is what remembers the packets of a full window: rings of twice as many, as acks and keep-alives go on beyond it, but never more than maxInFlight.
 func recordBytes(window int) int {
 	const each = int(unsafe.Sizeof(sentPacket{})) + 8 // and packetnotify's
-	return each << (bits.Len(uint(window-1)) + 1)
+	return each << bits.Len(uint(min(2*window, maxInFlight)-1))
 }
 
 type sentPacket struct {

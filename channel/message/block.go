@@ -94,7 +94,7 @@ type BlockCounters struct {
 const (
 	// packetMemory is how many packets are remembered until their fate is known: more than a
 	// connection has in flight.
-	packetMemory = 4096
+	packetMemory = 8192
 	// fragmentBytes is the payload of each fragment but the last.
 	fragmentBytes = 896
 	// ahead is how many fragments one may be before the first that is missing.

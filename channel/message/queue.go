@@ -79,7 +79,7 @@ const maxPerPacket = 64
 // until their fate is known to the maximum, when so many are under way.
 const (
 	leastRing       = 16
-	maxPacketWindow = 4096
+	maxPacketWindow = 8192
 )
 
 // outgoing is a message that waits to be sent or acked.

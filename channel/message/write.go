@@ -135,7 +135,7 @@ func (q *Queue) writeID(w *bitio.Writer, id, last int64) {
 	}
 }
 
-// Sent says which packet carries what the last Write wrote. A packet without Acked or Lost after 4096 later packets counts
+// Sent says which packet carries what the last Write wrote. A packet without Acked or Lost after 8192 later packets counts
 // as lost.
 func (q *Queue) Sent(packetID int64) {
 	if q.cfg.Mode != Ordered {

@@ -66,7 +66,8 @@ type Driver struct {
 	in, out []udp.Message
 	nOut    int
 	near    []*Conn // the connections of the datagrams in in
-	fetched int64   // sum of what fetch read, so that the compiler keeps the reads
+	gather  gathering
+	fetched int64 // sum of what fetch read, so that the compiler keeps the reads
 
 	mu      sync.Mutex
 	calls   []func()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -149,4 +150,68 @@ func TestBeforeFlush(t *testing.T) {
 	require.NoError(t, m.client.Close())
 	<-m.client.Done()
 	require.NoError(t, m.server.Close())
+}
+
+// TestFastAtTicks: without Prompt, at 60 ticks a second, a reliable channel over a path without a delay sends its window several times a tick.
+func TestFastAtTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window, ticks, size = 1000, 60, 900 // udp.Pair has room for 1024
+		a, b := udp.Pair(netip.MustParseAddrPort("127.0.0.1:7777"), netip.MustParseAddrPort("127.0.0.1:1234"))
+		cfg := Config{TickRate: ticks, MaxMemory: 24 << 20, Protocol: netconn.Bunchnet(), Controller: func() congestion.Controller {
+			c, err := congestion.NewAdaptive(congestion.AdaptiveConfig{InitialRate: 1_000_000_000})
+			require.NoError(t, err)
+			return c
+		}}
+		cfg.Protocol.PacketWindow = window
+		got, done := &tally{}, make(chan error, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		run := func(d *Driver, err error) {
+			require.NoError(t, err)
+			go func() { done <- d.Run(ctx, nil) }()
+		}
+		sc, cc := cfg, cfg
+		sc.Socket, sc.Channels = a, chat(got)
+		run(Listen("", sc))
+		cc.Socket, cc.Channels = b, chat(&filler{})
+		cc.Joined = func(c *Conn) {
+			ch, err := c.Open(chatName, &filler{size: size})
+			assert.NoError(t, err)
+			ch.Handler().(*filler).ReceivedAck(ch, 0)
+		}
+		run(Dial("127.0.0.1:7777", cc))
+		const length = 6 * time.Second / ticks
+		time.Sleep(length)
+		before := got.bytes
+		time.Sleep(length)
+		windows := float64(got.bytes-before) / 6 / (window * size)
+		t.Logf("%.1f windows a tick", windows)
+		assert.Greater(t, windows, 8.0)
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+	})
+}
+
+// tally counts bytes.
+type tally struct {
+	channel.Nop
+	bytes int
+}
+
+func (s *tally) ReceivedBunch(_ *channel.Channel, in *bunch.In) { s.bytes += in.Bits / 8 }
+
+// filler keeps a channel's buffer full.
+type filler struct {
+	channel.Nop
+	size int
+}
+
+func (f *filler) ReceivedAck(ch *channel.Channel, _ int64) {
+	for ch.Room() > 0 {
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, f.size), Reliable: true, NoMerge: true})
+		if err != nil {
+			return
+		}
+	}
 }

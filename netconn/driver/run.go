@@ -78,7 +78,8 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 func (d *Driver) interval() time.Duration { return time.Second / time.Duration(d.cfg.TickRate) }
 
 // wait takes datagrams in until the next tick: with Prompt as they come, otherwise a few times, since to
-// wake for each of them costs more than all else.
+// wake for each of them costs more than all else. The more were read and sent, the sooner it reads again: so the window of a
+// fast connection doesn't wait, and what gathers fits the socket's buffer.
 func (d *Driver) wait(until time.Time) {
 	if d.cfg.Prompt {
 		d.waitPrompt(until)
@@ -94,13 +95,30 @@ func (d *Driver) wait(until time.Time) {
 			return
 		}
 		if n < len(d.in) {
-			time.Sleep(min(readInterval, until.Sub(now)))
+			time.Sleep(min(d.gather.pause(&d.Counters), until.Sub(now)))
 		}
 	}
 }
 
-// readInterval is how long datagrams gather.
-const readInterval = 4 * time.Millisecond
+// gathering decides how long datagrams gather.
+type gathering struct {
+	moved  uint64 // datagrams read and sent until the last pause
+	recent uint64 // of these since the pause before; half of each earlier count, as a window comes at once and then nothing
+}
+
+func (g *gathering) pause(c *Counters) time.Duration {
+	moved := c.DatagramsIn + c.DatagramsOut
+	g.recent = g.recent/2 + moved - g.moved
+	g.moved = moved
+	return max(readInterval/time.Duration(1+g.recent/fewDatagrams), leastInterval)
+}
+
+// fewDatagrams cost less than to wake for them.
+const (
+	readInterval  = 4 * time.Millisecond
+	leastInterval = readInterval / 8
+	fewDatagrams  = 128
+)
 
 // waitPrompt answers datagrams and calls at once.
 func (d *Driver) waitPrompt(until time.Time) {
