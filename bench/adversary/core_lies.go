@@ -258,7 +258,7 @@ func idsAtBounds(e *env) figure {
 			cases[len(cases)-1].edit = func(c *netconn.Config) { c.Protocol = netconn.Bunchnet(); c.Protocol.ReliableBuffer = int(buffer) }
 		}
 	}
-	for _, ahead := range []int64{1, 255, 256, 1022, 4094} { // with the default nothing can be said that is too far ahead
+	for _, ahead := range []int64{1, 255, 256, 1022, 4094, 8190} { // with the default nothing can be said that is too far ahead
 		add(fmt.Sprintf("%d ahead", ahead), false, 0, func(l *liar) []lie { return []lie{l.at(1, dataName, l.chInit+1+ahead, one)} })
 	}
 	for _, behind := range []int64{0, 1, 255, 511, 1023} {

@@ -15,6 +15,9 @@
 //
 //	?conn=3         the connection seen closely
 //	?also=4,5       connections whose packets are shown on the same time axis, up to 7
+//	?conns=bob      connections with this in their id, address, name or state; &connsfrom=64 from the 64th on
+//	?sort=-rtt      connections by a column of the page (id, address, name, state, rtt, jitter, lossout, lossin, receives, sends,
+//	                inflight, reliable, channels); with - the largest first
 //	?actors=ship    actors with this in their class or id; &from=256 from the 256th on
 //
 // The page shows the driver's ticks, the garbage collector's pauses and what was refused, by reason; connections, sorted by
@@ -47,8 +50,8 @@
 //	streams of events                    Config.Viewers, 8; more get 503. A viewer that takes no event for 5 s is dropped
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way
 //	connections with history             512, of 56 kB each by default; more have none until others end
-//	connections shown                    all, 1.2 kB of JSON each: with 5000 a look takes the driver's goroutine 1 to 4 ms, once an
-//	                                     interval for all viewers, and is 5.8 MB for each of them
+//	connections shown                    64 at a time, 1.2 kB of JSON each, 4096 in an export, and how many there are; sums are over all. With
+//	                                     5000 a look takes the driver's goroutine 1 to 4 ms, once an interval for all viewers
 //	connections shown after their end    16
 //	channels, actors, properties shown   256 each, and how many there are
 //	channels, actors looked at           4096 each; of actors the 65536th is the last that a look may begin at

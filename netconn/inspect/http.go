@@ -72,7 +72,7 @@ func serveFile(w http.ResponseWriter, name string) {
 	_, _ = w.Write(b) // a viewer who has left
 }
 
-// query is what a request asks for: ?conn=3&also=4,5&actors=ship&from=256.
+// query is what a request asks for: ?conn=3&also=4,5&conns=bob&sort=-rtt&connsfrom=64&actors=ship&from=256.
 func query(r *http.Request) (q Query, err error) {
 	number := func(s string) uint32 {
 		n, e := strconv.ParseUint(s, 10, 32)
@@ -94,7 +94,11 @@ func query(r *http.Request) (q Query, err error) {
 	if s := v.Get("from"); s != "" {
 		q.Actors.From = int(min(number(s), maxFrom))
 	}
-	q.Actors.Match = v.Get("actors")
+	if s := v.Get("connsfrom"); s != "" {
+		q.Conns.From = int(min(number(s), maxFrom))
+	}
+	q.Conns.Match, q.Actors.Match = v.Get("conns"), v.Get("actors")
+	q.Conns.Sort, q.Conns.Down = strings.CutPrefix(v.Get("sort"), "-")
 	q.Export = strings.HasSuffix(r.URL.Path, "/export")
 	return q, errors.Join(err, q.check())
 }
@@ -125,7 +129,7 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 	_, _ = w.Write(b)
 }
 
-var badQuery = fmt.Sprintf("inspect: conn is a connection's id, also up to %d of them with commas, actors a text of at most %d bytes, from a number", maxAlso, maxMatch)
+var badQuery = fmt.Sprintf("inspect: conn is a connection's id, also up to %d of them with commas, conns and actors texts of at most %d bytes, sort a column of the page, with - before it the largest first, from and connsfrom numbers", maxAlso, maxMatch)
 
 // eventTimeout is how long a viewer may take to receive an event; one that doesn't read is a viewer less.
 const eventTimeout = 5 * time.Second

@@ -205,22 +205,28 @@ func (i *Inspector) sample(at time.Duration) {
 	}
 }
 
-// View is what a viewer sees: all connections, and one of them in detail. Viewers share it, so don't change it.
+// View is what a viewer sees: a page of the connections, and one of them in detail. Viewers share it, so don't change it.
 type View struct {
-	Title string
-	Snapshot
-	Ended   []Ended // the last 16, newest first
-	Load    []Load  // of the driver and the process, oldest first
-	Figures []Figure
-	Detail  *Detail `json:",omitempty"`
-	Others  []Lanes // those of Query.Also that there are
+	Title       string
+	Snapshot        // its Conns are at most 64, or 4096 in an export, of ConnMatches that Query.Conns looks for
+	ConnCount   int // all connections
+	ConnMatches int
+	ConnNext    int     // where to look on for more of them; 0 at the end
+	Totals      Totals  // of all connections
+	Ended       []Ended // the last 16, newest first
+	Load        []Load  // of the driver and the process, oldest first
+	Figures     []Figure
+	Detail      *Detail `json:",omitempty"`
+	Others      []Lanes // those of Query.Also that there are
 }
 
 // Detail is everything about one connection.
 type Detail struct {
 	Conn           uint32
+	Name           string `json:",omitempty"`
+	ChannelCount   int
 	Samples        []Sample
-	Channels       []Channel      // at most 256 that have something to do; Stats.Channels says how many there are
+	Channels       []Channel      // at most 256 of ChannelCount, that have something to do
 	Idle           []IdleChannels // the others, by type
 	Sent, Received []Packet       // newest first
 	Actors         []Actor        // at most 256 of ActorCount
@@ -286,6 +292,11 @@ func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
 	if err != nil {
 		return View{}, err // the driver may be at v still
 	}
+	most := maxRows
+	if q.Export {
+		most = maxExportRows
+	}
+	v.rows(q.Conns, most)
 	return v, nil
 }
 
@@ -298,10 +309,10 @@ func (i *Inspector) recent() Snapshot {
 }
 
 func (i *Inspector) detail(c *driver.Conn, q Query, packets int) *Detail {
-	d := &Detail{Conn: c.ID(), Samples: []Sample{}, Sent: []Packet{}, Received: []Packet{}, Actors: []Actor{}, Properties: []Property{}}
+	d := &Detail{Conn: c.ID(), ChannelCount: c.Table().Len(), Samples: []Sample{}, Sent: []Packet{}, Received: []Packet{}, Actors: []Actor{}, Properties: []Property{}}
 	d.Channels, d.Idle = channels(c.Table())
 	if h := i.histories[c.ID()]; h != nil {
-		d.Samples, d.Sent, d.Received = h.curve(), h.sent.newest(packets), h.received.newest(packets)
+		d.Name, d.Samples, d.Sent, d.Received = h.name, h.curve(), h.sent.newest(packets), h.received.newest(packets)
 	}
 	if i.cfg.Actors != nil {
 		page := i.cfg.Actors(c, q.Actors)

@@ -14,20 +14,23 @@ type Query struct {
 	Conn uint32
 	// Also lists up to 7 connections whose packets are shown beside it.
 	Also []uint32
+	// Conns selects the connections listed.
+	Conns ConnQuery
 	// Actors selects the actors shown.
 	Actors ActorQuery
-	// Export asks for all packets that are kept, instead of the newest 64.
+	// Export asks for all packets that are kept, instead of the newest 64, and for up to 4096 connections, instead of 64.
 	Export bool
 }
 
 // maxAlso bounds Query.Also.
 const maxAlso = 7
 
-// ErrQuery: a Query exceeds its bounds. It has too many connections in Also, or too long a text in Actors.Match.
-var ErrQuery = fmt.Errorf("inspect: at most %d connections beside one, and a text of at most %d bytes to look for", maxAlso, maxMatch)
+// ErrQuery: a Query exceeds its bounds. It has too many connections in Also, too long a text in a Match, a From below 0, or no known column in Conns.Sort.
+var ErrQuery = fmt.Errorf("inspect: at most %d connections beside one, a text of at most %d bytes to look for, and a column of the page to sort by", maxAlso, maxMatch)
 
 func (q *Query) check() error {
-	if len(q.Also) > maxAlso || len(q.Actors.Match) > maxMatch || q.Actors.From < 0 {
+	sorts := q.Conns.Sort == "" || orders[q.Conns.Sort] != nil
+	if len(q.Also) > maxAlso || max(len(q.Actors.Match), len(q.Conns.Match)) > maxMatch || min(q.Actors.From, q.Conns.From) < 0 || !sorts {
 		return ErrQuery
 	}
 	return nil

@@ -22,14 +22,18 @@ func (v View) AppendText(b []byte) []byte {
 	fmt.Fprintf(&out, "datagrams %d in, %d out, %d refused, %d corrupt; connections %d accepted, %d joined, %d closed\n",
 		c.DatagramsIn, c.DatagramsOut, c.Refused, c.Corrupt, c.Accepted, c.Joined, c.Closed)
 	v.health(&out)
+	t := v.Totals
+	fmt.Fprintf(&out, "%d connections, %d joined, receive %s, send %s, %d packets in flight, %d reliable bunches unacked, %d channels", v.ConnCount, t.Joined,
+		rate(t.InRate), rate(t.OutRate), t.PacketsInFlight, t.QueuedReliable, t.Channels)
+	if len(v.Conns) < v.ConnCount {
+		fmt.Fprintf(&out, "; %d of %d shown", len(v.Conns), v.ConnMatches)
+	}
+	out.WriteString("\n")
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "id\taddress\tname\tstate\tRTT\tjitter\tloss out\tloss in\treceives\tsends\tflying\treliable\tchannels\t")
 	for _, c := range v.Conns {
-		s, state := c.Stats, "login"
-		if c.Joined {
-			state = "joined"
-		}
-		fmt.Fprintf(w, "%d\t%v\t%s\t%s\t%s\t%s\t%.1f %%\t%.1f %%\t%s\t%s\t%d\t%d\t%d\t\n", c.ID, c.Addr, printable(c.Name), state, ms(s.RTT), ms(s.Jitter),
+		s := c.Stats
+		fmt.Fprintf(w, "%d\t%v\t%s\t%s\t%s\t%s\t%.1f %%\t%.1f %%\t%s\t%s\t%d\t%d\t%d\t\n", c.ID, c.Addr, printable(c.Name), c.state(), ms(s.RTT), ms(s.Jitter),
 			100*s.Rates.OutLoss, 100*s.Rates.InLoss, rate(s.Rates.InBytes), rate(s.Rates.OutBytes), s.PacketsInFlight, s.QueuedReliable, s.Channels)
 	}
 	w.Flush()

@@ -147,7 +147,7 @@ func TestPage(t *testing.T) {
 	require.Contains(t, health, "heap")
 	require.Equal(t, "256 of 300", count)
 	require.Contains(t, channels, "Chat")
-	require.Contains(t, channels, "of 4094")
+	require.Contains(t, channels, "of 8190")
 	require.Contains(t, actors, "relevant to <img")
 	require.Contains(t, properties, "75.0 %")
 	require.Contains(t, title, "test game 127.0.0.1:")
@@ -266,7 +266,7 @@ func TestOperator(t *testing.T) {
 
 	var export string
 	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`el("export").href`, &export)))
-	require.Equal(t, url+"export?conn=2&also=3&actors=29", export)
+	require.Equal(t, url+"export?conn=2&also=3&sort=-rtt&actors=29", export)
 	resp, err := http.Get(export)
 	require.NoError(t, err)
 	defer resp.Body.Close()

@@ -11,7 +11,7 @@ const asked = new URLSearchParams(location.search);
 let picked = Number(asked.get("conn")) || 0;
 let also = (asked.get("also") || "").split(",").map(Number).filter(n => n > 0).slice(0, 7);
 let actorFilter = "", actorFrom = 0;
-let connFilter = "", sortBy = "id", sortDown = false;
+let connFilter = "", connFrom = 0, sortBy = "id", sortDown = false;
 let source = null, paused = false, heldUntil = 0, charts = null, latest = null;
 
 // While the main button of the mouse is down nothing moves, so that what is released on is what was pressed; for 3 s at most, since
@@ -88,20 +88,18 @@ function cell(td, c) {
 const left = text => ({ text, cls: "l" });
 const bad = (text, is) => ({ text, cls: is ? "bad" : "" });
 
-const sorts = {
-  id: c => c.ID, address: c => c.Addr, name: c => c.Name || "", state: c => state(c), rtt: c => c.Stats.RTT, jitter: c => c.Stats.Jitter,
-  lossout: c => c.Stats.Rates.OutLoss, lossin: c => c.Stats.Rates.InLoss, receives: c => c.Stats.Rates.InBytes, sends: c => c.Stats.Rates.OutBytes,
-  inflight: c => c.Stats.PacketsInFlight, reliable: c => c.Stats.QueuedReliable, channels: c => c.Stats.Channels,
-};
 const state = c => c.Joined ? "joined" : "login";
 
 function showConns(v) {
-  const list = v.Conns.filter(c => !connFilter || [c.ID, c.Addr, c.Name || "", state(c)].join(" ").toLowerCase().includes(connFilter));
-  const by = sorts[sortBy];
-  list.sort((a, b) => (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : a.ID - b.ID) * (sortDown ? -1 : 1));
-  el("none").hidden = v.Conns.length > 0;
-  el("conncount").textContent = list.length === v.Conns.length ? list.length : list.length + " of " + v.Conns.length;
-  table("conns", list, c => c.ID, (c, tr) => {
+  el("none").hidden = v.ConnCount > 0;
+  setText(el("conncount"), (v.ConnMatches === v.ConnCount ? v.ConnCount : v.ConnMatches + " of " + v.ConnCount) +
+    (v.Conns.length < v.ConnMatches ? ", " + v.Conns.length + " shown" + (connFrom ? " from " + connFrom : "") : ""));
+  el("firstconns").hidden = !connFrom;
+  el("moreconns").hidden = !v.ConnNext;
+  const t = v.Totals;
+  setText(el("sums"), v.ConnCount > 1 ? "All: " + t.Joined + " joined, receive " + rate(t.InRate) + ", send " + rate(t.OutRate) + ", " + t.PacketsInFlight + " packets in flight, " +
+    t.QueuedReliable + " reliable bunches, " + t.Channels + " channels" : "");
+  table("conns", v.Conns, c => c.ID, (c, tr) => {
     const s = c.Stats, r = s.Rates;
     tr.beside.checked = also.includes(c.ID);
     setClass(tr, v.Detail && v.Detail.Conn === c.ID ? "picked" : "");
@@ -122,7 +120,8 @@ for (const th of document.querySelectorAll("#conns th[data-sort]")) {
     [sortBy, sortDown] = sortBy === th.dataset.sort ? [sortBy, !sortDown] : [th.dataset.sort, numbers];
     for (const other of document.querySelectorAll("#conns th[data-sort]")) other.removeAttribute("aria-sort");
     th.setAttribute("aria-sort", sortDown ? "descending" : "ascending");
-    if (latest) showConns(latest);
+    connFrom = 0;
+    watch();
   });
 }
 
@@ -208,8 +207,8 @@ function showPackets(id, conn, list) {
 const timeline = { span: 2e9, row: 26, label: 150, bars: [] };
 
 function showTimeline(v) {
-  const d = v.Detail, name = id => id + " " + ((v.Conns.find(c => c.ID === id) || {}).Name || "");
-  const lanes = [{ Conn: d.Conn, Sent: d.Sent, Received: d.Received }, ...v.Others.filter(o => o.Conn !== d.Conn)];
+  const d = v.Detail;
+  const lanes = [{ Conn: d.Conn, Name: d.Name, Sent: d.Sent, Received: d.Received }, ...v.Others.filter(o => o.Conn !== d.Conn)];
   el("beside").hidden = lanes.length < 2;
   timeline.bars = [];
   if (lanes.length < 2) return;
@@ -231,7 +230,7 @@ function showTimeline(v) {
   lanes.forEach((l, n) => [[l.Sent, " out"], [l.Received, " in"]].forEach(([list, way], k) => {
     const base = (2 * n + k + 1) * timeline.row;
     g.fillStyle = color("dim");
-    g.fillText(name(l.Conn).slice(0, 18) + way, 0, base - 4);
+    g.fillText((l.Conn + " " + (l.Name || "")).slice(0, 18) + way, 0, base - 4);
     g.fillStyle = color("line");
     g.fillRect(timeline.label, base - 1, width, 1);
     for (const p of list) {
@@ -262,13 +261,12 @@ function showDetail(v) {
   const d = v.Detail;
   el("detail").hidden = !d;
   if (!d) return;
-  const conn = v.Conns.find(c => c.ID === d.Conn);
-  setText(el("which"), d.Conn + (conn && conn.Name ? ", " + conn.Name : ""));
+  setText(el("which"), d.Conn + (d.Name ? ", " + d.Name : ""));
   showCurves(d);
   showPackets("sent", d.Conn, d.Sent);
   showPackets("received", d.Conn, d.Received);
   showTimeline(v);
-  setText(el("channelcount"), conn ? conn.Stats.Channels : "");
+  setText(el("channelcount"), d.ChannelCount);
   table("channels", d.Channels, c => c.Index + " " + c.Name, c => [c.Index, left(c.Name), left((c.Local ? "us" : "peer") + (c.OpenAcked ? "" : ", not acked") + (c.Closed ? ", closing" : "")),
     { n: c.OutRec, of: c.OutRec + c.Room, text: c.OutRec + " of " + (c.OutRec + c.Room), warn: true }, left(c.InRec)]);
   setText(el("idle"), d.Idle.length ? "Idle: " + d.Idle.map(c => c.Count + " " + c.Name).join(", ") : "");
@@ -309,6 +307,9 @@ function query() {
 function watch() {
   const q = query(), link = q.toString();
   history.replaceState(null, "", link ? "?" + link : location.pathname);
+  if (connFilter) q.set("conns", connFilter);
+  if (sortBy !== "id" || sortDown) q.set("sort", (sortDown ? "-" : "") + sortBy);
+  if (connFrom) q.set("connsfrom", connFrom);
   if (actorFilter) q.set("actors", actorFilter);
   if (actorFrom) q.set("from", actorFrom);
   const s = q.toString() ? "?" + q : "";
@@ -318,7 +319,7 @@ function watch() {
   source.onmessage = e => {
     if (paused) return;
     const v = JSON.parse(e.data);
-    if (picked && !v.Detail && v.Conns.length > 0) { pick(0); return; } // the connection has ended
+    if (picked && !v.Detail && v.ConnCount > 0) { pick(0); return; } // the connection has ended
     say("live", true);
     show(v);
   };
@@ -346,15 +347,20 @@ function setPaused(p) {
 }
 
 el("pause").addEventListener("click", () => setPaused(!paused));
-el("connfilter").addEventListener("input", e => {
-  connFilter = e.target.value.toLowerCase();
-  if (latest) showConns(latest);
-});
-let typing = 0;
-el("actorfilter").addEventListener("input", e => {
-  clearTimeout(typing);
-  typing = setTimeout(() => { actorFilter = e.target.value; actorFrom = 0; watch(); }, 300);
-});
+
+// filter has a field's text looked for, from the first row on, when no key has been pressed for a moment.
+function filter(id, look) {
+  let typing = 0;
+  el(id).addEventListener("input", e => {
+    clearTimeout(typing);
+    typing = setTimeout(() => { look(e.target.value); watch(); }, 300);
+  });
+}
+
+filter("connfilter", text => { connFilter = text; connFrom = 0; });
+filter("actorfilter", text => { actorFilter = text; actorFrom = 0; });
+el("moreconns").addEventListener("click", () => { connFrom = latest.ConnNext; watch(); });
+el("firstconns").addEventListener("click", () => { connFrom = 0; watch(); });
 el("moreactors").addEventListener("click", () => { actorFrom = latest.Detail.ActorNext; watch(); });
 el("firstactors").addEventListener("click", () => { actorFrom = 0; watch(); });
 watch();
