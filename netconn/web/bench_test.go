@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -37,7 +38,7 @@ func BenchmarkDatagram(b *testing.B) {
 			out, in := make([]udp.Message, batch), make([]udp.Message, batch)
 			for i := range out {
 				out[i] = udp.Message{Buf: make([]byte, 200), Addr: s.LocalAddr()}
-				in[i].Buf = make([]byte, maxDatagram)
+				in[i].Buf = make([]byte, mailbox.MaxDatagram)
 			}
 			b.ReportAllocs()
 			for b.Loop() {

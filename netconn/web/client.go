@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -65,14 +66,18 @@ var (
 	ErrEnded = errors.New("web: the session with the server has ended")
 )
 
+// reader is the reading half of the sockets.
+type reader = mailbox.Reader
+
 // Client is a client's socket with one peer, the server. What is sent to any address goes to the server. What the server sends seems to come from the
 // address that was sent to last. So a driver dials the address that is in the connect token, whatever the way.
 type Client struct {
-	*inbox
+	reader
+	in     *mailbox.Inbox
 	way    Way
 	n      counters
-	server source
-	out    outbox
+	server mailbox.Source
+	out    mailbox.Outbox
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	// settled is closed when there is a session, or will be none.
@@ -91,7 +96,8 @@ func Dial(ctx context.Context, to string, cfg DialConfig) (*Client, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Client{inbox: newInbox(inClient, cfg.ReceiveBuffer), way: cfg.Way, server: source{most: inClient}, out: newOutbox(cfg.SendBuffer), cancel: cancel,
+	in := mailbox.NewInbox(inClient, cfg.ReceiveBuffer)
+	c := &Client{reader: in.Reader(), in: in, way: cfg.Way, server: mailbox.NewSource(netip.AddrPort{}, inClient), out: mailbox.NewOutbox(cfg.SendBuffer), cancel: cancel,
 		settled: make(chan struct{})}
 	c.dial(ctx, u, cfg)
 	return c, nil
@@ -108,14 +114,12 @@ func (c *Client) LocalAddr() netip.AddrPort { return netip.AddrPortFrom(netip.IP
 
 // WriteBatch implements udp.Socket. It never waits.
 func (c *Client) WriteBatch(msgs []udp.Message) (int, error) {
-	if err := c.failed(); err != nil {
+	if err := c.in.Failed(); err != nil {
 		return 0, err
 	}
 	for i := range msgs {
-		c.inbox.mu.Lock()
-		c.server.addr = msgs[i].Addr
-		c.inbox.mu.Unlock()
-		c.n.unsent.Add(uint64(c.out.push(msgs[i].Buf)))
+		c.in.Redirect(&c.server, msgs[i].Addr)
+		c.n.unsent.Add(uint64(c.out.Push(msgs[i].Buf)))
 	}
 	c.wrote()
 	return len(msgs), nil
@@ -132,14 +136,14 @@ func (c *Client) Close() error {
 // came keeps what the server sent.
 func (c *Client) came(p []byte) {
 	c.n.received.Add(1)
-	if !c.put(&c.server, p) {
+	if !c.in.Put(&c.server, p) {
 		c.n.unread.Add(1)
 	}
 }
 
 // broken has reads return why there is no session, or no longer, and reports whether that is the first error.
 func (c *Client) broken(err error) (first bool) {
-	first = c.fail(err)
+	first = c.in.Fail(err)
 	c.settle.Do(func() { close(c.settled) })
 	return first
 }

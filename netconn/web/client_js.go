@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"syscall/js"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 )
 
 const (
@@ -156,11 +158,11 @@ func (c *Client) take(data js.Value) {
 	if n == 0 {
 		return
 	}
-	if n > maxDatagram {
+	if n > mailbox.MaxDatagram {
 		c.broke(fmt.Sprintf("the server sent a message of %d bytes: it isn't a web.Server", n))
 		return
 	}
-	p := c.buffer()[:n]
+	p := c.in.Buffer()[:n]
 	js.CopyBytesToGo(p, data)
 	c.came(p)
 }
@@ -178,7 +180,7 @@ func (c *Client) wrote() {
 	}
 	var room []byte
 	for c.takesMore() {
-		p := c.out.pop(room)
+		p := c.out.Pop(room)
 		if p == nil {
 			return
 		}

@@ -53,7 +53,7 @@ var errLeft = errors.New("the client has left")
 
 func (c *Client) receive(l link) {
 	for {
-		p, err := l.receive(c.inbox)
+		p, err := l.receive(c.in)
 		if err != nil {
 			c.broken(fmt.Errorf("%w by %v: %w", ErrEnded, c.way, err))
 			return
@@ -69,7 +69,7 @@ func (c *Client) send(ctx context.Context, l link, ended <-chan struct{}) {
 	var room []byte
 	for last := false; !last; {
 		select {
-		case <-c.out.ready:
+		case <-c.out.Ready:
 		case <-c.closing:
 			last = true
 		case <-ended:
@@ -78,7 +78,7 @@ func (c *Client) send(ctx context.Context, l link, ended <-chan struct{}) {
 			c.broken(fmt.Errorf("%w: %w", ErrEnded, ctx.Err()))
 			return
 		}
-		for p := c.out.pop(room); p != nil; p = c.out.pop(room) {
+		for p := c.out.Pop(room); p != nil; p = c.out.Pop(room) {
 			room = p
 			err := l.send(p)
 			if errors.Is(err, errLarge) {

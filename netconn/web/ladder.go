@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -55,7 +56,7 @@ var ErrLost = errors.New("web: another way answered before")
 // Ladder is a client's socket that uses the first way that answers; see DialBest.
 type Ladder struct {
 	wait *readwait.Wait // of reads while none has answered
-	sent outbox         // what was written meanwhile
+	sent mailbox.Outbox // what was written meanwhile
 	to   netip.AddrPort
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -93,7 +94,7 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &Ladder{wait: readwait.New(), sent: newOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop}
+	l := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop}
 	l.done.Go(func() { l.climb(ctx, ways, cfg) })
 	return l, nil
 }
@@ -230,7 +231,7 @@ func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig) (ud
 	}
 	select {
 	case <-c.settled:
-		err = c.failed()
+		err = c.in.Failed()
 	case <-trying.Done():
 		err = ErrLost
 	}
@@ -262,7 +263,7 @@ func (l *Ladder) LocalAddr() netip.AddrPort {
 }
 
 // BatchSize implements udp.Socket.
-func (l *Ladder) BatchSize() int { return batchSize }
+func (l *Ladder) BatchSize() int { return mailbox.BatchSize }
 
 // SetReadDeadline implements udp.Socket.
 func (l *Ladder) SetReadDeadline(t time.Time) error {
@@ -303,11 +304,11 @@ func (l *Ladder) WriteBatch(msgs []udp.Message) (int, error) {
 	if s == nil {
 		for i := range msgs {
 			l.to = msgs[i].Addr
-			l.sent.push(msgs[i].Buf)
+			l.sent.Push(msgs[i].Buf)
 		}
 		return len(msgs), l.failed()
 	}
-	for p := l.sent.pop(nil); p != nil; p = l.sent.pop(nil) {
+	for p := l.sent.Pop(nil); p != nil; p = l.sent.Pop(nil) {
 		_, _ = s.WriteBatch([]udp.Message{{Buf: p, Addr: l.to}}) // lost as any datagram
 	}
 	return s.WriteBatch(msgs)
@@ -345,7 +346,7 @@ func probe(ctx context.Context, server netip.AddrPort) (udp.Socket, error) {
 	}
 	in := make([]udp.Message, s.BatchSize())
 	for i := range in {
-		in[i].Buf = make([]byte, maxDatagram)
+		in[i].Buf = make([]byte, mailbox.MaxDatagram)
 	}
 	for end := time.Now().Add(dialTime); time.Now().Before(end); {
 		if ctx.Err() != nil {

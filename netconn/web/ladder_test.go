@@ -15,6 +15,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
@@ -125,9 +126,9 @@ func TestLadderHandsOver(t *testing.T) {
 	cfg := LadderConfig{URL: d.url, Ways: []Way{WebSocket}, Dial: DialConfig{CertificateHash: d.hash}}
 	to := netip.MustParseAddrPort("192.0.2.1:7")
 	message := func(text string) []udp.Message { return []udp.Message{{Buf: []byte(text), Addr: to}} }
-	in, got := []udp.Message{{Buf: make([]byte, maxDatagram)}}, []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	in, got := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}, []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 
-	s := &Ladder{wait: readwait.New(), sent: newOutbox(sendBuffer), stop: func() {}}
+	s := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(sendBuffer), stop: func() {}}
 	_, err := s.WriteBatch(message("before"))
 	require.NoError(t, err)
 	c := d.dial(WebSocket)
@@ -143,7 +144,7 @@ func TestLadderHandsOver(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 
-	late := &Ladder{wait: readwait.New(), sent: newOutbox(sendBuffer), stop: func() {}}
+	late := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(sendBuffer), stop: func() {}}
 	require.NoError(t, late.SetReadDeadline(time.Unix(1, 0)))
 	require.True(t, late.choose(rung{Attempt{Way: WebSocket}, d.dial(WebSocket)}))
 	ended := make(chan error, 1)
@@ -194,7 +195,7 @@ func TestProbeLiars(t *testing.T) {
 	defer other.Close()
 	l, err := DialBest(t.Context(), LadderConfig{UDP: server.LocalAddr()})
 	require.NoError(t, err)
-	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 	for i := range 6 {
 		require.NoError(t, server.SetReadDeadline(time.Now().Add(patience)))
 		_, err := server.ReadBatch(in)
@@ -230,7 +231,7 @@ func TestLadderEnds(t *testing.T) {
 	bad[0]++
 	l, err := DialBest(t.Context(), LadderConfig{URL: d.url, HeadStart: time.Hour, Dial: DialConfig{CertificateHash: bad}})
 	require.NoError(t, err)
-	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 	require.NoError(t, l.SetReadDeadline(time.Now().Add(patience)))
 	_, err = l.ReadBatch(in)
 	require.ErrorIs(t, err, ErrNoSession)
@@ -279,7 +280,7 @@ func readProbes(t *testing.T, s udp.Socket) (stop func()) {
 	done, ended := make(chan bool), make(chan bool)
 	go func() {
 		defer close(ended)
-		in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+		in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 		for {
 			select {
 			case <-done:
@@ -309,7 +310,7 @@ func TestAnswer(t *testing.T) {
 	}
 	in := make([]udp.Message, 4)
 	for i := range in {
-		in[i].Buf = make([]byte, maxDatagram)
+		in[i].Buf = make([]byte, mailbox.MaxDatagram)
 	}
 	var got [][]byte
 	for {

@@ -12,6 +12,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/webtransport-go"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 
 var (
 	errText  = errors.New("web: a text message; send binary ones, each a datagram")
-	errLong  = fmt.Errorf("web: a message of more than %d bytes", maxDatagram)
+	errLong  = fmt.Errorf("web: a message of more than %d bytes", mailbox.MaxDatagram)
 	errSlow  = errors.New("web: the peer doesn't read")
 	errLarge = errors.New("web: a datagram is larger than the path carries")
 )
@@ -35,7 +37,7 @@ type link interface {
 	// send sends a datagram. After an error other than errLarge the session is of no use.
 	send(p []byte) error
 	// receive waits for a datagram, which is in memory of the inbox or its own.
-	receive(b *inbox) ([]byte, error)
+	receive(b *mailbox.Inbox) ([]byte, error)
 	// close ends the session, and tells the peer why.
 	close(why error)
 }
@@ -55,7 +57,7 @@ func (l socketLink) send(p []byte) error {
 	return err
 }
 
-func (l socketLink) receive(b *inbox) ([]byte, error) {
+func (l socketLink) receive(b *mailbox.Inbox) ([]byte, error) {
 	kind, r, err := l.conn.Reader(context.Background())
 	if err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func (l socketLink) receive(b *inbox) ([]byte, error) {
 	if kind != websocket.MessageBinary {
 		return nil, errText
 	}
-	p := b.buffer()
+	p := b.Buffer()
 	n, err := io.ReadFull(r, p)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return p[:n], nil
@@ -108,9 +110,9 @@ func (l sessionLink) send(p []byte) error {
 	return err
 }
 
-func (l sessionLink) receive(*inbox) ([]byte, error) {
+func (l sessionLink) receive(*mailbox.Inbox) ([]byte, error) {
 	p, err := l.session.ReceiveDatagram(context.Background())
-	if err == nil && len(p) > maxDatagram {
+	if err == nil && len(p) > mailbox.MaxDatagram {
 		err = errLong
 	}
 	if err != nil && err != errLong {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
 )
@@ -109,7 +110,7 @@ func TestConformance(t *testing.T) {
 
 // hello has a client send something, and returns where it came from.
 func hello(t testing.TB, d *door, c *Client) netip.AddrPort {
-	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 	n := 0
 	eventually(t, "hello", func() bool {
 		_, err := c.WriteBatch([]udp.Message{{Buf: []byte("hello"), Addr: netip.MustParseAddrPort("192.0.2.1:7")}})

@@ -24,6 +24,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/internal/origins"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -89,7 +90,8 @@ func (c ServerConfig) filled() ServerConfig {
 // these sessions. Close ends all sessions; a driver closes its socket and so the Server. A Server is safe for concurrent use, except that reads and writes
 // belong to one goroutine.
 type Server struct {
-	*inbox
+	reader
+	in       *mailbox.Inbox
 	cfg      ServerConfig
 	n        counters
 	rate     *ratelimit.Limiter
@@ -113,10 +115,10 @@ type Server struct {
 
 // peer is one session.
 type peer struct {
-	source
+	mailbox.Source
 	remote   netip.Addr
 	link     link
-	out      outbox
+	out      mailbox.Outbox
 	answered atomic.Bool  // half counts it no more
 	written  atomic.Int64 // when the driver wrote to it last, as time.Time's UnixNano
 	why      atomic.Pointer[error]
@@ -135,7 +137,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	cfg = cfg.filled()
-	return &Server{inbox: newInbox(inDatagrams, cfg.ReceiveBuffer), cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
+	in := mailbox.NewInbox(inDatagrams, cfg.ReceiveBuffer)
+	return &Server{reader: in.Reader(), in: in, cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
 		closing: make(chan struct{}), idle: idleTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
 }
 
@@ -162,9 +165,7 @@ func (s *Server) Has(addr netip.AddrPort) bool {
 
 // OnArrival implements udp.Side.
 func (s *Server) OnArrival(f func()) {
-	s.inbox.mu.Lock()
-	defer s.inbox.mu.Unlock()
-	s.woken = f
+	s.in.OnArrival(f)
 }
 
 // Tell makes a driver's connections end at once when their sessions end. Without it a player whose page was closed stays until driver.Config.Timeout. Call
@@ -189,7 +190,7 @@ func tell(d *driver.Driver, addr netip.AddrPort, why error) {
 
 // WriteBatch implements udp.Socket. It never waits: when a peer reads too slowly, its oldest datagrams are dropped.
 func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
-	if err := s.failed(); err != nil {
+	if err := s.in.Failed(); err != nil {
 		return 0, err
 	}
 	now := time.Now().UnixNano()
@@ -205,14 +206,14 @@ func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 			continue
 		}
 		p.written.Store(now)
-		s.n.unsent.Add(uint64(p.out.push(msgs[i].Buf)))
+		s.n.unsent.Add(uint64(p.out.Push(msgs[i].Buf)))
 	}
 	return len(msgs), nil
 }
 
 // Close sends what waits, ends all sessions within a second, and stops listening.
 func (s *Server) Close() error {
-	if !s.fail(net.ErrClosed) {
+	if !s.in.Fail(net.ErrClosed) {
 		s.wg.Wait()
 		return nil
 	}
@@ -390,7 +391,7 @@ func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link,
 
 // begin makes a peer of a session. done is called at its end.
 func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
-	p := &peer{done: done, source: source{most: inPerPeer}, remote: remote.Addr(), link: l, out: newOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
+	p := &peer{done: done, remote: remote.Addr(), link: l, out: mailbox.NewOutbox(s.cfg.SendBuffer), ended: make(chan struct{})}
 	s.mu.Lock()
 	if s.done {
 		s.mu.Unlock()
@@ -400,9 +401,9 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 		return
 	}
 	s.nextID++
-	p.addr = addrOf(way, remote, s.nextID)
+	p.Source = mailbox.NewSource(addrOf(way, remote, s.nextID), inPerPeer)
 	p.written.Store(time.Now().UnixNano())
-	s.peers[p.addr] = p
+	s.peers[p.Addr()] = p
 	if len(s.shown) >= 2*s.cfg.MaxHalfOpen { // at most MaxHalfOpen stay
 		s.settle()
 	}
@@ -422,7 +423,7 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 func (s *Server) receive(p *peer) {
 	defer s.wg.Done()
 	for {
-		d, err := p.link.receive(s.inbox)
+		d, err := p.link.receive(s.in)
 		if err != nil {
 			s.end(p, err)
 			return
@@ -431,7 +432,7 @@ func (s *Server) receive(p *peer) {
 			continue
 		}
 		s.n.received.Add(1)
-		if !s.put(&p.source, d) {
+		if !s.in.Put(&p.Source, d) {
 			s.n.unread.Add(1)
 		}
 	}
@@ -455,7 +456,7 @@ func (s *Server) send(p *peer) {
 	var room []byte
 	for {
 		select {
-		case <-p.out.ready:
+		case <-p.out.Ready:
 		case <-s.closing:
 			s.sendAll(p, room)
 			s.end(p, errClosing)
@@ -479,7 +480,7 @@ func (s *Server) send(p *peer) {
 
 // sendAll sends what waits.
 func (s *Server) sendAll(p *peer, room []byte) []byte {
-	for d := p.out.pop(room); d != nil; d = p.out.pop(room) {
+	for d := p.out.Pop(room); d != nil; d = p.out.Pop(room) {
 		room = d
 		err := p.link.send(d)
 		if errors.Is(err, errLarge) {
@@ -499,7 +500,7 @@ func (s *Server) sendAll(p *peer, room []byte) []byte {
 func (s *Server) end(p *peer, why error) {
 	p.once.Do(func() {
 		s.mu.Lock()
-		delete(s.peers, p.addr)
+		delete(s.peers, p.Addr())
 		s.places.Remove(p.remote)
 		s.open--
 		if !p.answered.Swap(true) {
@@ -508,7 +509,7 @@ func (s *Server) end(p *peer, why error) {
 		d := s.driver
 		s.mu.Unlock()
 		if d != nil {
-			tell(d, p.addr, why)
+			tell(d, p.Addr(), why)
 		}
 		n := &s.n.left
 		switch {
@@ -527,11 +528,11 @@ func (s *Server) end(p *peer, why error) {
 		}
 		n.Add(1)
 		if n != &s.n.left {
-			s.log("session ended", p.addr, why)
+			s.log("session ended", p.Addr(), why)
 		}
 		p.why.Store(&why)
 	})
-	signal(p.out.ready)
+	p.out.Signal()
 }
 
 // addrOf is the address of the n-th peer, from 1, with one remote address and way: the remote one in the form of IPv6, with the way in its zone. So it

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -44,17 +45,17 @@ func (d *door) must(header http.Header) *websocket.Conn {
 // TestMessages: text, and a message that is longer than a datagram, end the session with words for who wrote the client; the longest arrives.
 func TestMessages(t *testing.T) {
 	d := newDoor(t, ServerConfig{})
-	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 	fits := d.must(nil)
-	require.NoError(t, fits.Write(t.Context(), websocket.MessageBinary, make([]byte, maxDatagram)))
+	require.NoError(t, fits.Write(t.Context(), websocket.MessageBinary, make([]byte, mailbox.MaxDatagram)))
 	eventually(t, "arrived", func() bool {
 		n, err := d.TryReadBatch(in)
 		require.NoError(t, err)
 		return n == 1
 	})
-	require.Equal(t, maxDatagram, in[0].N)
+	require.Equal(t, mailbox.MaxDatagram, in[0].N)
 
-	for _, n := range []int{maxDatagram + 1, 30_000, 1 << 20} {
+	for _, n := range []int{mailbox.MaxDatagram + 1, 30_000, 1 << 20} {
 		long := d.must(nil)
 		_ = long.Write(t.Context(), websocket.MessageBinary, make([]byte, n)) // of a very long one the rest isn't taken
 		_, _, err := long.Read(t.Context())
@@ -217,7 +218,7 @@ func TestSlowReader(t *testing.T) {
 	d := newDoor(t, ServerConfig{SendBuffer: 20_000})
 	slow := d.must(nil)
 	require.NoError(t, slow.Write(t.Context(), websocket.MessageBinary, []byte("hi")))
-	in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+	in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 	eventually(t, "it came", func() bool {
 		n, err := d.TryReadBatch(in)
 		require.NoError(t, err)
@@ -237,14 +238,9 @@ func TestSlowReader(t *testing.T) {
 	d.Server.mu.Lock()
 	out := &d.peers[from].out
 	d.Server.mu.Unlock()
-	out.mu.Lock()
-	require.LessOrEqual(t, out.bytes, 20_000)
-	held := 0
-	for _, b := range out.ring {
-		held += cap(b)
-	}
-	out.mu.Unlock()
-	require.LessOrEqual(t, held, 64*1024+64*maxDatagram)
+	waiting, held := out.Size()
+	require.LessOrEqual(t, waiting, 20_000)
+	require.LessOrEqual(t, held, 64*1024+64*mailbox.MaxDatagram)
 	_, err := d.WriteBatch([]udp.Message{{Buf: []byte("the newest"), Addr: to}})
 	require.NoError(t, err)
 	eventually(t, "others aren't disturbed", func() bool {
@@ -259,7 +255,7 @@ func TestFlood(t *testing.T) {
 	for _, way := range ways {
 		d := newDoor(t, ServerConfig{})
 		flood, good := d.dial(way), d.dial(way)
-		in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+		in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 		eventually(t, "its share is full", func() bool {
 			_, err := flood.WriteBatch([]udp.Message{{Buf: []byte("flood"), Addr: in[0].Addr}})
 			require.NoError(t, err)
@@ -279,69 +275,6 @@ func TestFlood(t *testing.T) {
 			return false
 		})
 	}
-}
-
-// TestInboxBound: what waits is bounded in datagrams and in bytes, of all and of one, and memory is used again.
-func TestInboxBound(t *testing.T) {
-	b := newInbox(10, 3000)
-	one, other := &source{most: 4}, &source{most: 100}
-	put := func(from *source, n int) bool { return b.put(from, b.buffer()[:n]) }
-	for i := range 6 {
-		require.Equal(t, i < 4, put(one, 10), i)
-	}
-	for i := range 8 {
-		require.Equal(t, i < 6, put(other, 10), i)
-	}
-	in := make([]udp.Message, 20)
-	for i := range in {
-		in[i].Buf = make([]byte, maxDatagram)
-	}
-	n, err := b.TryReadBatch(in)
-	require.NoError(t, err)
-	require.Equal(t, 10, n)
-	for i := range 4 {
-		require.Equal(t, i < 2, put(other, 1400), i)
-	}
-	n, err = b.TryReadBatch(in)
-	require.NoError(t, err)
-	require.Equal(t, 2, n)
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		put(other, 100)
-		if n, err := b.TryReadBatch(in); n != 1 || err != nil {
-			t.Error(n, err)
-		}
-	}))
-}
-
-// TestOutboxBound: the oldest make room, in datagrams and in bytes, and memory is used again.
-func TestOutboxBound(t *testing.T) {
-	o := newOutbox(1000)
-	require.Zero(t, o.push(make([]byte, 600)))
-	require.Equal(t, 1, o.push(make([]byte, 500)))
-	require.Zero(t, o.push(make([]byte, 400)))
-	require.Equal(t, 2, o.push(make([]byte, 2000)), "one that is larger than the queue waits alone")
-	require.Len(t, o.pop(nil), 2000)
-	require.Nil(t, o.pop(nil))
-	dropped := 0
-	for range maxOut + 5 {
-		dropped += o.push([]byte{1})
-	}
-	require.Equal(t, 5, dropped)
-	var room []byte
-	for range maxOut {
-		room = o.pop(room)
-		require.NotNil(t, room)
-	}
-	require.Nil(t, o.pop(room))
-	p := make([]byte, 100)
-	for range 2 * maxOut { // each buffer once
-		o.push(p)
-		room = o.pop(room)
-	}
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		o.push(p)
-		room = o.pop(room)
-	}))
 }
 
 // TestHalfAnUpgrade: connections that ask for nothing are bounded, and end.
@@ -460,7 +393,7 @@ func TestDialErrors(t *testing.T) {
 			}
 			c, err := Dial(t.Context(), test.url, cfg)
 			require.NoError(t, err)
-			in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+			in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 			require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 			_, err = c.ReadBatch(in)
 			require.ErrorIs(t, err, ErrNoSession, "%v %s", way, name)
@@ -511,7 +444,7 @@ func TestLastWords(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.Close())
 		var got []string
-		in := []udp.Message{{Buf: make([]byte, maxDatagram)}}
+		in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 		for {
 			n, err := c.ReadBatch(in)
@@ -543,7 +476,7 @@ func (n *noted) send(p []byte) error {
 	return nil
 }
 
-func (n *noted) receive(*inbox) ([]byte, error) {
+func (n *noted) receive(*mailbox.Inbox) ([]byte, error) {
 	<-n.closed
 	return nil, io.EOF
 }

@@ -1,11 +1,11 @@
-package web
+package mailbox
 
 import "sync"
 
-// outbox is datagrams to one peer that wait to be sent: a bounded queue, in which the newest take the place of the oldest. State that is old is
+// Outbox is datagrams to one peer that wait to be sent: a bounded queue, in which the newest take the place of the oldest. State that is old is
 // of no use; what is reliable the connection sends again.
-type outbox struct {
-	ready chan struct{} // there may be something to send
+type Outbox struct {
+	Ready chan struct{} // there may be something to send
 
 	mu       sync.Mutex
 	ring     [][]byte // buffers are used again
@@ -19,10 +19,11 @@ const (
 	maxOut   = 512 // and at most
 )
 
-func newOutbox(maxBytes int) outbox { return outbox{ready: make(chan struct{}, 1), maxBytes: maxBytes} }
+// NewOutbox returns an empty one with room for so many bytes.
+func NewOutbox(maxBytes int) Outbox { return Outbox{Ready: make(chan struct{}, 1), maxBytes: maxBytes} }
 
-// push copies a datagram to the end of the queue, and returns how many had to go.
-func (o *outbox) push(p []byte) (dropped int) {
+// Push copies a datagram to the end of the queue, and returns how many had to go.
+func (o *Outbox) Push(p []byte) (dropped int) {
 	o.mu.Lock()
 	for o.n > 0 && (o.n == maxOut || o.bytes+len(p) > o.maxBytes) {
 		o.bytes -= len(o.ring[o.first])
@@ -41,12 +42,12 @@ func (o *outbox) push(p []byte) (dropped int) {
 	o.n++
 	o.bytes += len(p)
 	o.mu.Unlock()
-	signal(o.ready)
+	o.Signal()
 	return dropped
 }
 
-// pop returns the oldest, nil if there is none, and takes room for another in its place.
-func (o *outbox) pop(room []byte) []byte {
+// Pop returns the oldest, nil if there is none, and takes room for another in its place.
+func (o *Outbox) Pop(room []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.n == 0 {
@@ -60,10 +61,20 @@ func (o *outbox) pop(room []byte) []byte {
 	return p
 }
 
-// signal leaves word in a channel of one place.
-func signal(c chan struct{}) {
+// Size returns the bytes that wait, and those of the buffers.
+func (o *Outbox) Size() (waiting, held int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, b := range o.ring {
+		held += cap(b)
+	}
+	return o.bytes, held
+}
+
+// Signal wakes who waits for Ready.
+func (o *Outbox) Signal() {
 	select {
-	case c <- struct{}{}:
+	case o.Ready <- struct{}{}:
 	default:
 	}
 }
