@@ -22,11 +22,11 @@ var floors = map[string]int{
 	"channel": 3, "channel/control": 4, "channel/message": 4, "channel/lockstep": 4, "channel/lockstep/internal/wire": 0, "channel/lockstep/link": 3, "channel/lockstep/rollback": 5,
 	"actorrep/layout": 3, "actorrep/fastarray": 4, "actorrep/hostile": 4, "actorrep/prediction": 3, "actorrep/rewind": 3, "actorrep/interpolation": 3, "actorrep/netclock": 2,
 	"netconn": 5, "actorrep": 5,
-	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/web": top, "netconn/web/webtest": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
+	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/web": top, "netconn/web/webtest": top, "netconn/ice": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
 }
 
 // sockets is the packages that may use the net package, clocks and goroutines.
-var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true}
+var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true, "netconn/ice": true}
 
 const top = 7
 
@@ -77,8 +77,10 @@ func TestFloors(t *testing.T) {
 			if ours, ok := strings.CutPrefix(target, module); ok && floor(ours) >= floor(pkg) && floor(pkg) < top {
 				t.Errorf("%s imports %s: floor %d may import lower floors only, not %d", path, ours, floor(pkg), floor(ours))
 			}
-			if pkg != "netconn/web" && (strings.HasPrefix(target, module+"netconn/web") || strings.HasPrefix(target, "github.com/quic-go/") || strings.HasPrefix(target, "github.com/coder/")) {
-				t.Errorf("%s imports %s: what browsers need is a module of its own", path, target)
+			for _, heavy := range []string{module + "netconn/web", module + "netconn/ice", "github.com/quic-go/", "github.com/coder/", "github.com/pion/"} {
+				if !strings.HasPrefix(pkg, "netconn/web") && !strings.HasPrefix(pkg, "netconn/ice") && strings.HasPrefix(target, heavy) {
+					t.Errorf("%s imports %s: what browsers and players behind routers need are modules of their own", path, target)
+				}
 			}
 			if sockets[pkg] {
 				continue
