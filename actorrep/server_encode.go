@@ -8,19 +8,19 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// encodeRecord writes one view's record.
-func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) record {
+// encodeRecord writes one view's record and fills in r.
+func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32, r *record) {
 	c := v.b.class
 	m := v.dirty & v.allowed
 	start := w.Len()
-	r := record{v: v, mask: m, due: m, count: v.b.rep.count, at: p.world.now, frame: p.world.frame}
+	*r = record{v: v, mask: m, due: m, count: v.b.rep.count, at: p.world.now, frame: p.world.frame}
 	c.layout.Keys(v.b.rep.shadow, r.keys[:])
 	base := v.versions.base()
 	e, encoded := p.values(k, v, m, &base)
-	writeHead(k, w, v, m, v.id-prev, &e)
+	writeHead(k, w, v, m, v.id-prev, e)
 	head := w.Len() - start
 	if encoded {
-		p.copyValues(k, w, v, &e)
+		p.copyValues(k, w, v, e)
 	} else {
 		p.encodeFresh(w, v, m, &base)
 	}
@@ -31,7 +31,6 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32) re
 		}
 		p.overhead.records += uint64(head - p.accountMentions(v))
 	}
-	return r
 }
 
 // writeHead writes what precedes the values of a record.
@@ -79,9 +78,10 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 // values encodes the units of m into the arena, or finds the encoding made for another connection. It returns false when
 // the caller must encode into the record itself: because no other connection can use the encoding, or because the arena
 // is full.
-func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e encoded, ok bool) {
+func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e *encoded, ok bool) {
 	l, rep := v.b.class.layout, v.b.rep
-	e.mask = m
+	e = &k.alone
+	*e = encoded{mask: m}
 	if m&l.Deltas != 0 {
 		e.basis = v.basis(p.world.frame, m)
 	}
@@ -89,13 +89,20 @@ func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e e
 	if shared {
 		for i := k.first(v.b); i != 0; i = k.entries[i].next {
 			if known := &k.entries[i]; known.mask == m && known.basis == e.basis {
-				p.batch.stats.SharedBits += uint64(known.bits)
-				return *known, true
+				return known, true
 			}
 		}
 	}
 	base.Past = &k.past
 	if e.path = e.basis.path(p.world.frame, rep.snaps, &k.past); e.path.Gap != 0 {
+		e.predicts = k.past.Predicted
+		if shared {
+			for i := k.first(v.b); i != 0; i = k.entries[i].next {
+				if known := &k.entries[i]; known.mask == m && known.sameAlong(e) {
+					return known, true
+				}
+			}
+		}
 		e.predicted = l.Predict(rep.shadow, &k.past)
 	}
 	if !shared {
@@ -108,14 +115,20 @@ func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e e
 		return e, false
 	}
 	e.bits = k.arena.Len() - e.from
-	k.entries = append(k.entries, e)
+	k.entries = append(k.entries, *e)
 	k.cache[v.b.slot] = cached{k.frame, int32(len(k.entries) - 1)}
-	return e, true
+	return &k.entries[len(k.entries)-1], true
+}
+
+// sameAlong reports whether two encodings start from the same baseline and follow the same path.
+func (e *encoded) sameAlong(other *encoded) bool {
+	return e.count == other.count && e.known == other.known && e.path == other.path && e.predicts == other.predicts
 }
 
 func (p *Peer) copyValues(k *worker, w *bitio.Writer, v *view, e *encoded) {
 	w.WriteBitsFrom(k.buf, e.from, e.bits)
 	if w.Err() == nil {
+		p.batch.stats.SharedBits += uint64(e.bits)
 		p.account(v.b.class, e.mask, k.sizes[e.sizes:])
 	}
 }
@@ -155,23 +168,15 @@ func (p *Peer) write() {
 	t, c := &p.batch, &p.world.Counters
 	for _, ch := range t.chunks {
 		packet, ok := p.out.chunk(t.buf[ch.from:], ch.bits)
-		records := t.records[ch.first : ch.first+ch.n]
-		for _, r := range records {
-			switch {
-			case !ok:
-				r.v.changed(r.mask) // stays to be sent
-			case r.mask != 0:
-				r.packet = packet
-				p.sent.push(r)
-			}
+		if !ok { // it and those behind it stay to be sent
+			p.sent.unsent(ch.first)
+			break
 		}
-		if ok {
-			c.Bunches++
-			c.UpdateBits += uint64(ch.bits)
-		}
+		p.sent.sent(packet, ch.end)
+		c.Bunches++
+		c.UpdateBits += uint64(ch.bits)
 	}
 	p.peaks.inFlight = max(p.peaks.inFlight, int(p.sent.tail-p.sent.head))
-	clear(t.records)
 	t.said = p.world.unheld.dropFirst(t.said, len(t.said))
 	for _, v := range t.large {
 		p.writeLarge(v, true)

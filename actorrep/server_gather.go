@@ -12,18 +12,17 @@ import (
 // batch is what one Step sends to one connection: records, in chunks of at most a packet. Making it touches nothing of
 // other connections, so that batches are made in parallel.
 type batch struct {
-	buf     []byte
-	chunks  []chunk
-	records []record
-	large   []*view // too large for one packet
-	said    []*call // unreliable calls sent with records. They are dropped after all batches are made, because other batches may hold them.
-	ranks   []ranked
-	stats   Counters
+	buf    []byte
+	chunks []chunk
+	large  []*view // too large for one packet
+	said   []*call // unreliable calls sent with records. They are dropped after all batches are made, because other batches may hold them.
+	ranks  []ranked
+	stats  Counters
 }
 
 type chunk struct {
-	from, bits int // in buf, from in bytes
-	first, n   int // records
+	from, bits int   // in buf, from in bytes
+	first, end int64 // places in sentRing: of its first record, and after its last one
 }
 
 // worker is what one core needs to make batches. It caches the values that were encoded in this Step.
@@ -32,6 +31,7 @@ type worker struct {
 	begun   bool
 	cache   []cached // by the actor's slot: the index of its first entry
 	entries []encoded
+	alone   encoded  // of an actor whose encoding no other connection can use
 	sizes   []uint16 // of the units of entries
 	arena   bitio.Writer
 	out     bitio.Writer
@@ -54,11 +54,13 @@ func (k *worker) first(b *Base) int32 {
 	return 0
 }
 
-// encoded is one encoding of an actor's values. The same mask and basis make the same bits.
+// encoded is one encoding of an actor's values. The same mask and basis make the same bits; so do another basis with the
+// same baseline and path, when the client lacks records that the path doesn't use.
 type encoded struct {
 	mask layout.Mask
 	basis
 	path       wire.Path
+	predicts   layout.Mask // units that are predicted along the path
 	predicted  bool
 	from, bits int
 	sizes      int   // index of the first of the units' sizes
@@ -104,7 +106,7 @@ func (w *World) gatherAll() {
 // gather chooses what to send and encodes it.
 func (p *Peer) gather(k *worker) {
 	t := &p.batch
-	t.buf, t.chunks, t.records, t.large = t.buf[:0], t.chunks[:0], t.records[:0], t.large[:0]
+	t.buf, t.chunks, t.large = t.buf[:0], t.chunks[:0], t.large[:0]
 	if !p.ready || p.idle || len(p.pending) == 0 {
 		return
 	}
@@ -120,7 +122,7 @@ func (p *Peer) gather(k *worker) {
 	}
 	p.encodeAll(k, serve, budget)
 	m := &p.peaks
-	m.pending, m.records, m.bytes, m.chunks = max(m.pending, len(p.pending)), max(m.records, len(t.records)), max(m.bytes, len(t.buf)), max(m.chunks, len(t.chunks))
+	m.pending, m.bytes, m.chunks = max(m.pending, len(p.pending)), max(m.bytes, len(t.buf)), max(m.chunks, len(t.chunks))
 	rest := p.pending[:0]
 	for _, v := range p.pending {
 		if v.state == open && (v.dirty&v.allowed != 0 || v.flags&mentioning != 0) {
@@ -200,10 +202,10 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 		t.buf = slices.Grow(t.buf, (limit+7)/8+8)
 		w := &k.out // one made here would escape
 		w.ResetBits(t.buf[from:from+(limit+7)/8], limit)
-		first := len(t.records)
-		i += p.encodeChunk(k, w, views[i:], budget, limit)
-		if n := len(t.records) - first; n > 0 {
-			t.chunks = append(t.chunks, chunk{from, w.Len(), first, n})
+		first := p.sent.end()
+		served, some := p.encodeChunk(k, w, views[i:], budget, limit)
+		if i += served; some {
+			t.chunks = append(t.chunks, chunk{from, w.Len(), first, p.sent.end()})
 			t.buf = t.buf[:from+len(w.Bytes())]
 			budget -= w.Len()
 		} else if i < len(views) && limit < full {
@@ -222,9 +224,9 @@ func (p *Peer) splitBetween(a, b uint32) bool {
 	return a < p.splits[0] && b >= p.splits[0] || a < p.splits[1] && b >= p.splits[1]
 }
 
-// encodeChunk encodes one chunk and returns how many views it served. A view that doesn't fit an empty packet is added
-// to large.
-func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, limit int) int {
+// encodeChunk encodes one chunk. It returns how many views it served, and whether the chunk has any records. A view that
+// doesn't fit an empty packet is added to large.
+func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, limit int) (served int, some bool) {
 	t := &p.batch
 	clear(k.lastOf)
 	since := p.world.now - p.knownAt
@@ -236,16 +238,18 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 	for i, v := range views {
 		// The first record is sent even when the budget is smaller.
 		if i > 0 && (w.Len() >= budget || p.splitBetween(prev, v.id)) {
-			return i
+			return i, some
 		}
 		mark, start := w.Mark(), w.Len()
 		old, state := k.lastOf[v.b.class.id], k.state
-		r := p.encodeRecord(k, w, v, prev)
+		r := p.sent.next()
+		p.encodeRecord(k, w, v, prev, r)
 		if w.Err() != nil {
+			*r = record{}
 			w.Rollback(mark)
 			k.lastOf[v.b.class.id], k.state = old, state
 			if w.Len() > empty || limit < p.out.packetBits() {
-				return i
+				return i, some
 			}
 			t.large = append(t.large, v)
 			continue
@@ -257,8 +261,12 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 		v.lastBits = int32(w.Len() - start)
 		v.total += uint64(w.Len() - start)
 		v.reason = ReasonSent
-		prev = v.id
-		t.records = append(t.records, r)
+		prev, some = v.id, true
+		if r.mask != 0 {
+			p.sent.push()
+		} else {
+			*r = record{}
+		}
 	}
-	return len(views)
+	return len(views), some
 }

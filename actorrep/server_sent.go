@@ -10,8 +10,7 @@ import (
 type record struct {
 	v      *view
 	mask   layout.Mask
-	due    layout.Mask // units to send again if the packet is lost: those of the record that weren't sent reliably since
-	packet int64
+	due    layout.Mask   // units to send again if the packet is lost: those of the record that weren't sent reliably since
 	count  int64         // number of the actor's changes so far
 	prev   int64         // place of the view's previous record, which may be acked or lost
 	at     time.Duration // time of its Step
@@ -20,11 +19,17 @@ type record struct {
 	keys   [layout.MaxFast]uint32
 }
 
-// sentRing is the records in flight of a connection, oldest first. Places count from 1 and are never reused.
+// sentRing is the records in flight of a connection, oldest first. Places count from 1 and are never reused. At the end,
+// until write, are the records of the Step's batch.
 type sentRing struct {
 	ring       []record // a power of two
 	head, tail int64    // places
+	packets    []sentPacket
+	first      int // of packets: the oldest in flight
 }
+
+// sentPacket says which packet carries the records up to a place.
+type sentPacket struct{ packet, end int64 }
 
 // maxInFlight bounds the records in flight of a connection: about 128 packets full of the smallest.
 const maxInFlight = 1 << 15
@@ -33,17 +38,61 @@ func (s *sentRing) at(place int64) *record { return &s.ring[place&int64(len(s.ri
 
 func (s *sentRing) full() bool { return s.tail-s.head >= maxInFlight }
 
-// push adds a record that was sent.
-func (s *sentRing) push(r record) {
+// end is the place of the next record.
+func (s *sentRing) end() int64 {
 	if s.tail == 0 {
 		s.head, s.tail = 1, 1
 	}
+	return s.tail
+}
+
+// next is the record that push adds, to be filled in.
+func (s *sentRing) next() *record {
+	s.end()
 	if int(s.tail-s.head) == len(s.ring) {
 		s.resize(max(64, 2*len(s.ring)))
 	}
+	return s.at(s.tail)
+}
+
+// push adds the record that was filled in.
+func (s *sentRing) push() {
+	r := s.at(s.tail)
 	r.prev, r.v.last = r.v.last, s.tail
-	*s.at(s.tail) = r
 	s.tail++
+}
+
+// sent notes that a packet carries the records up to a place.
+func (s *sentRing) sent(packet, end int64) {
+	if s.first > 0 && len(s.packets) == cap(s.packets) {
+		s.packets = s.packets[:copy(s.packets, s.packets[s.first:])]
+		s.first = 0
+	}
+	s.packets = append(s.packets, sentPacket{packet, end})
+}
+
+// settled returns the place after the records of the oldest packet in flight if that is packet or older, and forgets the
+// packet. Otherwise it returns 0.
+func (s *sentRing) settled(packet int64) (end int64) {
+	if s.first == len(s.packets) || s.packets[s.first].packet > packet {
+		return 0
+	}
+	end = s.packets[s.first].end
+	if s.first++; s.first == len(s.packets) {
+		s.packets, s.first = s.packets[:0], 0
+	}
+	return end
+}
+
+// unsent takes back the records from a place on: their values are to be sent again.
+func (s *sentRing) unsent(from int64) {
+	for s.tail > from {
+		s.tail--
+		r := s.at(s.tail)
+		r.v.last = r.prev
+		r.v.changed(r.mask)
+		*r = record{}
+	}
 }
 
 // trim gives back memory when the ring is much larger than the most that was in flight.
@@ -58,6 +107,7 @@ func (s *sentRing) trim(most int) {
 	if n < len(s.ring) {
 		s.resize(n)
 	}
+	s.packets = lean(s.packets, most)
 }
 
 func (s *sentRing) resize(n int) {
@@ -71,19 +121,21 @@ func (s *sentRing) resize(n int) {
 // acked handles the ack of a packet: its records have arrived.
 func (p *Peer) acked(packet int64) {
 	s := &p.sent
-	for s.head < s.tail && s.at(s.head).packet <= packet {
-		r := s.at(s.head)
-		v := r.v
-		p.known, p.knownAt, p.knows = r.frame, r.at, true
-		if v.state == open {
-			if r.mask&v.b.class.layout.Deltas != 0 {
-				v.base.arrived(v, r)
+	for end := s.settled(packet); end != 0; end = s.settled(packet) {
+		for s.head < end {
+			r := s.at(s.head)
+			v := r.v
+			p.known, p.knownAt, p.knows = r.frame, r.at, true
+			if v.state == open {
+				if r.mask&v.b.class.layout.Deltas != 0 {
+					v.base.arrived(v, r)
+				}
+				if v.versions != nil {
+					v.versions.arrived(v.b.class.layout, r)
+				}
 			}
-			if v.versions != nil {
-				v.versions.arrived(v.b.class.layout, r)
-			}
+			p.retire(r)
 		}
-		p.retire(r)
 	}
 }
 
@@ -106,19 +158,21 @@ func (s *sentRing) settle(v *view, m layout.Mask) {
 // time of sending are sent, not the lost ones.
 func (p *Peer) lost(packet int64) {
 	s := &p.sent
-	for s.head < s.tail && s.at(s.head).packet <= packet {
-		r := s.at(s.head)
-		m := r.due
-		for i := r.v.last; i > s.head; i = s.at(i).prev {
-			m &^= s.at(i).mask
-		}
-		p.world.Counters.Resent++
-		v := r.v
-		p.retire(r)
-		if v.state == open && m != 0 {
-			v.reason = ReasonLost
-			v.dirty |= m
-			v.hurry()
+	for end := s.settled(packet); end != 0; end = s.settled(packet) {
+		for s.head < end {
+			r := s.at(s.head)
+			m := r.due
+			for i := r.v.last; i > s.head; i = s.at(i).prev {
+				m &^= s.at(i).mask
+			}
+			p.world.Counters.Resent++
+			v := r.v
+			p.retire(r)
+			if v.state == open && m != 0 {
+				v.reason = ReasonLost
+				v.dirty |= m
+				v.hurry()
+			}
 		}
 	}
 }

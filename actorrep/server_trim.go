@@ -4,7 +4,7 @@ package actorrep
 const trimEvery = 512
 
 // peaks is the most that a connection needed in one Step since the last trim.
-type peaks struct{ steps, pending, opening, settling, records, bytes, chunks, inFlight int }
+type peaks struct{ steps, pending, opening, settling, bytes, chunks, inFlight int }
 
 // trim gives back unused memory, once every trimEvery Steps.
 func (p *Peer) trim() {
@@ -14,7 +14,7 @@ func (p *Peer) trim() {
 	}
 	p.pending, p.opening, p.settling = lean(p.pending, m.pending), lean(p.opening, m.opening), lean(p.settling, m.settling)
 	t := &p.batch
-	t.buf, t.chunks, t.records = lean(t.buf, m.bytes), lean(t.chunks, m.chunks), lean(t.records, m.records)
+	t.buf, t.chunks = lean(t.buf, m.bytes), lean(t.chunks, m.chunks)
 	t.ranks = lean(t.ranks, max(m.pending, m.opening))
 	p.sent.trim(m.inFlight)
 	*m = peaks{}

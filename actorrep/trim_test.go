@@ -8,7 +8,9 @@ func TestSentRingKeepsWhatIsInFlight(t *testing.T) {
 	v := &view{last: -1}
 	for round := range 200 {
 		for range round * 7 % 500 {
-			s.push(record{v: v, packet: s.tail + 1})
+			s.next().v = v
+			s.at(s.tail).count = s.tail
+			s.push()
 		}
 		for range round * 11 % 700 {
 			if s.head < s.tail {
@@ -21,8 +23,8 @@ func TestSentRingKeepsWhatIsInFlight(t *testing.T) {
 			t.Fatalf("room for %d, with %d at most", len(s.ring), most)
 		}
 		for i := s.head; i < s.tail; i++ {
-			if r := s.at(i); r.packet != max(i, 1) && r.packet != i+1 {
-				t.Fatalf("place %d has packet %d", i, r.packet)
+			if r := s.at(i); r.count != i {
+				t.Fatalf("place %d has the record of %d", i, r.count)
 			}
 		}
 	}
@@ -31,7 +33,8 @@ func TestSentRingKeepsWhatIsInFlight(t *testing.T) {
 	if len(s.ring) > 0 {
 		t.Errorf("an idle one keeps %d", len(s.ring))
 	}
-	s.push(record{v: v})
+	s.next().v = v
+	s.push()
 	if s.at(s.tail-1).v != v {
 		t.Error("it can't be used again")
 	}
