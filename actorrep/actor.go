@@ -336,7 +336,7 @@ func (b *Base) TearOff() error {
 	b.world.enter()
 	defer b.world.exit()
 	b.MarkDirty()
-	b.world.compare(b)
+	b.world.compareNow(b)
 	b.tornOff = true
 	for _, c := range b.children {
 		if err := c.TearOff(); err != nil {

@@ -3,12 +3,12 @@ package actorrep_test
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -164,18 +164,7 @@ func TestCallsOfManyWorlds(t *testing.T) {
 
 // TestCallsParallel: a multicast rides in batches that are made on several cores.
 func TestCallsParallel(t *testing.T) {
-	both := func(n int, f func(i, worker int)) {
-		var wg sync.WaitGroup
-		for worker := range 2 {
-			wg.Go(func() {
-				for i := worker; i < n; i += 2 {
-					f(i, worker)
-				}
-			})
-		}
-		wg.Wait()
-	}
-	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{Parallel: both, Workers: 2}, registerDrone)
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{Parallel: driver.Cores(2)}, registerDrone)
 	d := &drone{}
 	for range 6 {
 		w.join()

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -378,37 +380,101 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// TestParallel: gathering on several cores writes the same bytes as on one.
-func TestParallel(t *testing.T) {
-	run := func(cfg actorrep.Config) uint64 {
-		d := newDrama(t, 5, netsim.Settings{Loss: 5, LagMin: 20 * time.Millisecond, LagMax: 40 * time.Millisecond}, cfg)
-		sent := fnv.New64a()
-		d.Sent = func(p []byte) { sent.Write(p) }
-		for range 4 {
+// boulder is an actor that is compared at the same time as others.
+type boulder struct {
+	actorrep.Base
+	Pos  vec3                `net:"q=0.01"`
+	Name string              `net:"cap=20"`
+	Hard actorrep.Var[uint8] `net:"max=100"`
+}
+
+func (r *boulder) Location() (x, y, z float64) {
+	return float64(r.Pos.X), float64(r.Pos.Y), float64(r.Pos.Z)
+}
+
+// quarry is 150 boulders that move, sleep, are compared now and then, and have values that don't fit.
+type quarry struct {
+	*world
+	rocks []*boulder
+}
+
+func newQuarry(t *testing.T, seed uint64, cfg actorrep.Config) *quarry {
+	cfg.RelevantTimeout = relevantTimeout
+	q := &quarry{world: newWorld(t, seed, netsim.Settings{Loss: 5, LagMin: 20 * time.Millisecond, LagMax: 40 * time.Millisecond}, cfg, func(t testing.TB, w *actorrep.World) {
+		registerHeroes(t, w)
+		require.NoError(t, w.Register("boulder", (*boulder)(nil), actorrep.CullDistance(150)))
+		require.NoError(t, w.Register("slow", (*glacier)(nil), actorrep.Adaptive(2)))
+	})}
+	for range 150 {
+		r := &boulder{Pos: vec3{q.Rand.Float32() * 200, q.Rand.Float32() * 200, 0}}
+		require.NoError(t, q.Server.Spawn(r))
+		q.rocks = append(q.rocks, r)
+	}
+	return q
+}
+
+type glacier struct {
+	actorrep.Base
+	Size float32 `net:"q=0.1"`
+}
+
+// TestCores: whatever happens, a Step on several cores sends the same bytes in the same order, and tells and counts the
+// same, as on one.
+func TestCores(t *testing.T) {
+	run := func(seed uint64, cfg actorrep.Config) string {
+		trace := fnv.New64a()
+		note := func(format string, args ...any) { fmt.Fprintf(trace, format, args...) }
+		cfg.Failed = func(err error) { note("failed %v\n", err) }
+		q := newQuarry(t, seed, cfg)
+		q.Server.OnValues(func(a actorrep.Actor) { note("values %v\n", a.(interface{ GUID() netguid.GUID }).GUID()) })
+		d := &drama{world: q.world, seen: map[*rig.Line]map[netguid.GUID]*allowed{}, last: map[*rig.Line]map[netguid.GUID]time.Duration{}}
+		q.Sent = func(p []byte) { note("sent %x\n", p) }
+		var slow []*glacier
+		for range 20 {
+			s := &glacier{}
+			require.NoError(t, q.Server.Spawn(s))
+			slow = append(slow, s)
+		}
+		for range 6 {
 			d.join()
 		}
-		for range 200 {
+		for step := range 150 {
 			d.happen()
-			d.Step()
-			d.forbidden()
-		}
-		d.quiet()
-		return sent.Sum64()
-	}
-	one := run(actorrep.Config{})
-	many := run(actorrep.Config{Workers: 4, Parallel: func(n int, f func(i, worker int)) {
-		done := make(chan bool)
-		for worker := range 4 {
-			go func() {
-				for i := worker; i < n; i += 4 {
-					f(i, worker)
+			for _, r := range q.rocks {
+				switch n := q.Rand.IntN(40); {
+				case n == 0:
+					r.Name = strings.Repeat("é", q.Rand.IntN(20)) // some are too long
+				case n == 1:
+					r.Hard.Set(uint8(q.Rand.IntN(120)))
+				case n == 2 && q.Rand.IntN(4) == 0:
+					require.NoError(t, r.SetDormant(!r.Dormant()))
+				case n == 3 && r.Dormant():
+					r.FlushDormancy()
+				case n < 30:
+					r.Pos.X += q.Rand.Float32()
 				}
-				done <- true
-			}()
+			}
+			for _, s := range slow[:step%len(slow)] {
+				s.Size += q.Rand.Float32()
+			}
+			if step%50 == 40 {
+				d.leave(q.Rand.IntN(len(q.Lines)))
+				d.join()
+			}
+			d.Step()
 		}
-		for range 4 {
-			<-done
+		note("%+v\n", q.Server.Counters)
+		return fmt.Sprintf("%x, %+v", trace.Sum64(), q.Server.Counters)
+	}
+	seeds := uint64(8)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
+		one := run(seed, actorrep.Config{})
+		for _, cores := range []driver.Cores{1, 2, 4, 8} {
+			require.Equal(t, one, run(seed, actorrep.Config{Parallel: cores}), "seed %d, %d cores", seed, cores)
 		}
-	}})
-	require.Equal(t, one, many)
+	}
+	goleak.VerifyNone(t)
 }

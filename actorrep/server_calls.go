@@ -327,7 +327,7 @@ func (v *view) flush() bool {
 	if len(v.calls) == 0 || v.peer.removed() {
 		return true
 	}
-	v.b.world.compare(v.b)
+	v.b.world.compareNow(v.b)
 	if v.state == wanted || v.state == asleep {
 		if !v.peer.ready {
 			return false

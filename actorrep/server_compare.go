@@ -132,6 +132,7 @@ func (w *World) appoint(b *Base) {
 
 // compareAll finds what has changed since the last Step.
 func (w *World) compareAll() {
+	c := &w.compares
 	marked := w.marked
 	w.marked = w.spare[:0]
 	for _, b := range marked {
@@ -145,27 +146,140 @@ func (w *World) compareAll() {
 			continue
 		}
 		if b.rep.polled < 0 {
-			w.compare(b)
+			c.add(w, b)
 		}
 	}
 	clear(marked)
 	w.spare = marked[:0]
 	for _, b := range w.polled {
-		w.compare(b)
+		c.add(w, b)
 	}
-	for {
-		a, ok := w.scheduled.Min()
-		if !ok || a.at > w.now {
-			return
-		}
+	for a, ok := w.scheduled.Min(); ok && a.at <= w.now; a, ok = w.scheduled.Min() {
 		w.scheduled.DeleteMin()
 		a.b.rep.inSchedule, a.b.rep.marked = false, false
 		if a.b.rep.compared != w.frame { // it may have been forced
-			w.compare(a.b)
+			c.add(w, a.b)
 		}
-		if a.b.needsPolling() {
-			w.appoint(a.b)
+		c.popped = append(c.popped, a.b)
+	}
+	c.run(w)
+	for i, b := range c.popped {
+		if b.needsPolling() {
+			w.appoint(b)
 		}
+		c.popped[i] = nil
+	}
+	c.popped = c.popped[:0]
+}
+
+// compares is the actors that a Step compares. On one core each is compared and its views are told. On several cores
+// there are three passes. Parts of the list are compared at the same time, which also marks what is dirty in the actors'
+// views: no two parts have the same view. Then what concerns the World is done for one actor after the other. Then the
+// connections queue their views at the same time. The order in which a connection queues open views has no effect.
+type compares struct {
+	list   []comparison
+	parts  []comparedPart
+	popped []*Base // from the schedule
+}
+
+type comparison struct {
+	b              *Base
+	changed, unfit layout.Mask
+	moves          bool // between the polled list and the schedule
+	marked         bool // its views are
+	sleeps         bool // some of its views are asleep, and wake in the order of the list
+}
+
+// comparedPart is a part of the list: which views are to be queued, by the connection's place. It keeps about 8 bytes for
+// each view of the Step with the most changes.
+type comparedPart struct{ views [][]*view }
+
+// partsACore is how many parts there are for each core, so that one that is late has less to do.
+const partsACore = 4
+
+// add compares an actor, on several cores with the others in run.
+func (c *compares) add(w *World, b *Base) {
+	if len(w.workers) > 1 {
+		b.rep.compared = w.frame
+		c.list = append(c.list, comparison{b: b})
+		return
+	}
+	w.compareNow(b)
+}
+
+// run compares the actors of the list and empties it.
+func (c *compares) run(w *World) {
+	several := len(c.list) >= fewForCores
+	if several {
+		c.prepare(w)
+		w.onCores(len(c.parts), w.comparePart)
+	}
+	for i := range c.list {
+		it := &c.list[i]
+		if !it.marked {
+			w.compare(it)
+		}
+		w.finish(it)
+	}
+	if several {
+		w.onCores(len(w.peers), w.wakePeer)
+	}
+	clear(c.list)
+	c.list = c.list[:0]
+}
+
+// prepare makes room for the connections that there are.
+func (c *compares) prepare(w *World) {
+	if c.parts == nil {
+		c.parts = make([]comparedPart, partsACore*len(w.workers))
+	}
+	for i, p := range w.peers {
+		p.place = i
+	}
+	for i := range c.parts {
+		if p := &c.parts[i]; len(p.views) < len(w.peers) {
+			p.views = append(p.views, make([][]*view, len(w.peers)-len(p.views))...)
+		}
+	}
+}
+
+// part compares a part of the list, but for the actors that must be compared alone.
+func (c *compares) part(w *World, i int) {
+	n := len(c.parts)
+	part := &c.parts[i]
+	list := c.list[i*len(c.list)/n : (i+1)*len(c.list)/n]
+	for i := range list {
+		it := &list[i]
+		if !it.b.class.layout.Concurrent() {
+			continue
+		}
+		w.compare(it)
+		it.marked = true
+		if it.changed == 0 {
+			continue
+		}
+		for _, v := range it.b.rep.views {
+			v.dirty |= it.changed
+			switch {
+			case v.state == asleep:
+				it.sleeps = true
+			case v.state == open && v.flags&pending == 0 && v.dirty&v.allowed != 0:
+				at := &part.views[v.peer.place]
+				*at = append(*at, v)
+			}
+		}
+	}
+}
+
+// wake queues the views of a connection that have changes.
+func (c *compares) wake(place int) {
+	for i := range c.parts {
+		at := &c.parts[i].views[place]
+		for _, v := range *at {
+			v.wake()
+		}
+		clear(*at)
+		*at = (*at)[:0]
 	}
 }
 
@@ -182,8 +296,17 @@ func (w *World) tellFound() {
 	w.found = rest
 }
 
-// compare finds one actor's changes and tells its views.
-func (w *World) compare(b *Base) {
+// compareNow finds one actor's changes and tells its views.
+func (w *World) compareNow(b *Base) {
+	b.rep.compared = w.frame
+	it := comparison{b: b}
+	w.compare(&it)
+	w.finish(&it)
+}
+
+// compare finds one actor's changes. It touches nothing but the actor and it.
+func (w *World) compare(it *comparison) {
+	b := it.b
 	r, l := b.rep, b.class.layout
 	m := r.marks
 	if b.needsPolling() {
@@ -192,31 +315,21 @@ func (w *World) compare(b *Base) {
 	m &= l.All() &^ b.inactive
 	r.marks &= b.inactive
 	r.forced = false
-	w.Counters.Compared++
-	r.compared = w.frame
 	unfit := r.shadow.Unfit
 	r.shadow.Stamp = r.count + 1
-	changed := l.Compare(r.shadow, b.ptr, m)
-	if r.shadow.Unfit&^unfit != 0 {
-		w.tellUnfit(b, r.shadow.Unfit&^unfit)
-	}
+	it.changed = l.Compare(r.shadow, b.ptr, m)
+	it.unfit = r.shadow.Unfit &^ unfit
 	if b.class.slowest > 0 {
-		w.adapt(b, changed != 0)
+		it.moves = r.adapt(w.now, b.class, it.changed != 0)
 	}
 	if r.interval > 0 { // counted from the due time, because Steps don't coincide with it
 		if r.due += r.interval; r.due <= w.now {
 			r.due = w.now + r.interval
 		}
 	}
-	if b.dormant {
-		for _, v := range r.views {
-			v.mayRest()
-		}
-	}
-	if changed == 0 {
+	if it.changed == 0 {
 		return
 	}
-	w.Counters.Changed++
 	r.count++
 	r.lastChange = w.now
 	if w.frame-r.lastFrame <= streakGap {
@@ -226,13 +339,36 @@ func (w *World) compare(b *Base) {
 	}
 	r.lastFrame = w.frame
 	if r.snaps != nil {
-		r.remember(l, changed&l.Deltas)
-	} else if r.streak >= streakBegin && changed&l.Deltas != 0 {
+		r.remember(l, it.changed&l.Deltas)
+	} else if r.streak >= streakBegin && it.changed&l.Deltas != 0 {
 		r.snaps = &snapshots{History: l.NewHistory(snapshotRing)}
-		r.remember(l, changed&l.Deltas)
+		r.remember(l, it.changed&l.Deltas)
 	}
-	for _, v := range r.views {
-		v.changed(changed)
+}
+
+// finish does what one actor's compare means for the World.
+func (w *World) finish(it *comparison) {
+	b := it.b
+	w.Counters.Compared++
+	if it.unfit != 0 {
+		w.tellUnfit(b, it.unfit)
+	}
+	if it.moves {
+		w.moveBetweenLists(b)
+	}
+	if b.dormant {
+		for _, v := range b.rep.views {
+			v.mayRest()
+		}
+	}
+	if it.changed == 0 {
+		return
+	}
+	w.Counters.Changed++
+	if !it.marked || it.sleeps {
+		for _, v := range b.rep.views {
+			v.changed(it.changed)
+		}
 	}
 	if len(w.onValues) > 0 {
 		w.found = append(w.found, b)
@@ -249,12 +385,12 @@ const (
 	adaptOver  = 5 * time.Second
 )
 
-// adapt changes the interval, between the class's own and its slowest.
-func (w *World) adapt(b *Base, changed bool) {
-	r := b.rep
-	fast := b.class.interval
-	slow := max(fast, b.class.slowest)
-	switch quiet := w.now - r.lastChange; {
+// adapt changes the interval, between the class's own and its slowest. It reports whether the actor is now to be compared
+// every Step, or no longer.
+func (r *replicated) adapt(now time.Duration, c *class, changed bool) (moves bool) {
+	fast := c.interval
+	slow := max(fast, c.slowest)
+	switch quiet := now - r.lastChange; {
 	case changed:
 		r.optimum = min(max(quiet/2, fast), slow)
 	case quiet > adaptAfter:
@@ -263,9 +399,7 @@ func (w *World) adapt(b *Base, changed bool) {
 	}
 	was := r.interval
 	r.interval = r.optimum
-	if (was == 0) != (r.interval == 0) {
-		w.moveBetweenLists(b)
-	}
+	return (was == 0) != (r.interval == 0)
 }
 
 // moveBetweenLists queues b to move between the polled list and the schedule. settleMoves does it after compareAll,

@@ -92,15 +92,33 @@ func (k *worker) begin(w *World) {
 	}
 }
 
-// gatherAll makes the batches of all connections.
+// gatherAll makes the batches of all connections, on one core when there is little to send.
 func (w *World) gatherAll() {
-	if w.cfg.Parallel == nil {
-		for _, p := range w.peers {
-			p.gather(w.workers[0])
-		}
+	n := 0
+	for _, p := range w.peers {
+		n += len(p.pending)
+	}
+	if n >= fewForCores {
+		w.onCores(len(w.peers), w.gatherPeer)
 		return
 	}
-	w.cfg.Parallel(len(w.peers), func(i, worker int) { w.peers[i].gather(w.workers[worker]) })
+	for _, p := range w.peers {
+		p.gather(w.workers[0])
+	}
+}
+
+// fewForCores actors or updates are done on one core: others would wake up too late to help.
+const fewForCores = 64
+
+// onCores calls f(0) to f(n-1) on the cores of Config.Parallel.
+func (w *World) onCores(n int, f func(i, worker int)) {
+	if len(w.workers) > 1 && n > 1 {
+		w.cfg.Parallel.Run(n, f)
+		return
+	}
+	for i := range n {
+		f(i, 0)
+	}
 }
 
 // gather chooses what to send and encodes it.

@@ -18,6 +18,7 @@ type Peer struct {
 	User any
 
 	world     *World
+	place     int  // in World.peers, during a Step
 	local     bool // the player at the server itself; nothing is sent
 	replay    bool
 	out       outlet

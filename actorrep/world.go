@@ -26,11 +26,11 @@ type Config struct {
 	// RelevantTimeout is how long an actor stays on a client after it stopped being relevant. Default 5 s (Unreal's);
 	// negative is 0.
 	RelevantTimeout time.Duration
-	// Parallel calls f(0) to f(n-1), on as many cores as it likes, and returns when all have returned. worker is 0 to
-	// Workers-1 and differs between concurrent calls. Default: one after the other. What is sent doesn't depend on it.
-	Parallel func(n int, f func(i, worker int))
-	// Workers is the most calls that Parallel makes concurrently. Default 1.
-	Workers int
+	// Parallel runs a server's Step on several cores; driver.Cores is such an Executor. Default: one core. What is sent,
+	// its order and all Counters are the same with any number of cores. Records for different connections are encoded at
+	// the same time, so the methods of actors and fields that this calls must change nothing: Location of actors, and the
+	// NetWrite of fields.
+	Parallel Executor
 	// Spawned and Destroyed are called on a client, within Step, when an actor appears or disappears. May be nil.
 	Spawned, Destroyed func(a Actor)
 	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
@@ -41,6 +41,15 @@ type Config struct {
 	// SchemaRefused gets, on a server, the names of the classes and fields that a client lacks or can't decode. Default:
 	// Failed gets them as an ErrSchema.
 	SchemaRefused func(p *Peer, reason string)
+}
+
+// Executor runs a piece of work on several cores.
+type Executor interface {
+	// Workers is the most calls of f that Run makes at the same time.
+	Workers() int
+	// Run calls f(0, ...) to f(n-1, ...), in any order, and returns when all have returned. worker is 0 to Workers-1 and
+	// differs between calls at the same time.
+	Run(n int, f func(i, worker int))
 }
 
 // Counters counts what a World did.
@@ -56,7 +65,7 @@ type Counters struct {
 	Saturated         uint64 // Steps in which a connection had no bandwidth for everything
 	Delayed           uint64 // opens and closes that had to wait
 	Unfit             uint64 // values and parameters that don't fit; Config.Failed or the call reports each
-	SharedBits        uint64 // bits of updates copied instead of encoded
+	SharedBits        uint64 // bits of updates that are encoded once, on each core, and copied for every connection that gets the same
 
 	CallsSent, CallsReceived, CallsDropped, CallsRefused, CallErrors uint64
 
@@ -110,8 +119,11 @@ type World struct {
 	polled    []*Base           // compared every Step
 	scheduled *btree.BTreeG[appointment]
 	workers   []*worker
-	described int // bytes of the classes' descriptions
-	paths     int // bytes of the names of their values
+	compares  compares
+
+	gatherPeer, comparePart, wakePeer func(i, worker int) // made once, for Config.Parallel
+	described                         int                 // bytes of the classes' descriptions
+	paths                             int                 // bytes of the names of their values
 
 	client *client // on a client
 
@@ -127,9 +139,16 @@ func NewServer(cfg Config) *World {
 	w := newWorld(cfg, true)
 	w.local = &Peer{world: w, local: true}
 	w.scheduled = btree.NewG(32, appointment.before)
-	for range max(1, cfg.Workers) {
+	cores := 1
+	if cfg.Parallel != nil {
+		cores = max(1, cfg.Parallel.Workers())
+	}
+	for range cores {
 		w.workers = append(w.workers, newWorker())
 	}
+	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
+	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
+	w.wakePeer = func(i, _ int) { w.compares.wake(i) }
 	w.driver = &list{world: w}
 	if cfg.Relevancy != nil {
 		w.driver = cfg.Relevancy(w)

@@ -168,6 +168,7 @@ type Layout struct {
 	Custom Mask
 
 	words, blobs int
+	alone        bool    // see Concurrent
 	kept         keptAt  // behind the last unit
 	numbers      int     // in all leaves
 	arrays       int     // so far, see Unit.array
@@ -334,6 +335,7 @@ func (l *Layout) finish() error {
 		if u.Kind.IsBlob() {
 			u.blob = l.blobs
 			l.blobs++
+			l.alone = l.alone || u.Kind != String
 		} else {
 			u.first, u.kept = l.words, l.kept.add(&u.Wire)
 			l.words += int(u.N)

@@ -113,6 +113,10 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 	return changed
 }
 
+// Concurrent reports whether objects of the Layout may be compared at the same time: all units are numbers and strings.
+// Comparing others runs code of the game and needs memory of the Layout.
+func (l *Layout) Concurrent() bool { return !l.alone }
+
 // note looks whether numbers that have changed fit.
 func (l *Layout) note(s *Shadow, m Mask) {
 	for ; m != 0; m &= m - 1 {

@@ -112,8 +112,12 @@ type client struct {
 
 const cores = 2
 
-// parallel runs the server's encoding on two cores: here, and on a goroutine beside.
-func (c *crowd) parallel(n int, f func(i, worker int)) {
+// Workers is actorrep.Executor's.
+func (c *crowd) Workers() int { return cores }
+
+// Run runs a part of the server's Step on two cores: here, and on a goroutine beside. It is driver.Cores, but notes the
+// CPU time.
+func (c *crowd) Run(n int, f func(i, worker int)) {
 	work := func(w int) time.Duration {
 		began := threadTime()
 		for i := w; i < n; i += cores {
@@ -136,7 +140,7 @@ func (c *crowd) parallel(n int, f func(i, worker int)) {
 func run(o options) error {
 	runtime.LockOSThread() // for threadTime
 	c := &crowd{o: o}
-	c.server = actorrep.NewServer(actorrep.Config{Parallel: c.parallel, Workers: cores})
+	c.server = actorrep.NewServer(actorrep.Config{Parallel: c})
 	if err := c.server.Register("player", (*player)(nil), actorrep.CullDistance(200)); err != nil {
 		return err
 	}

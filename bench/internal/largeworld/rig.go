@@ -16,8 +16,11 @@ import (
 // Config is how large it is.
 type Config struct {
 	Conns, Actors int
-	// Relevant is about how many actors each connection sees; their density follows from it.
+	// Relevant is about how many actors each connection sees; their density follows from it. With all of them each
+	// connection sees every actor.
 	Relevant int
+	// Parallel is the world's.
+	Parallel actorrep.Executor
 }
 
 // R1 is the scenario itself.
@@ -56,14 +59,23 @@ type Rig struct {
 	side  float64
 	walks int
 	sent  int // bytes, by the server
+	// Clock is asked for the time before and after Serve's Step, and Stepped is the difference. Default time.Since the rig's
+	// start.
+	Clock   func() time.Duration
+	Stepped time.Duration
 }
 
 // New spreads actors so that each connection sees about as many as it is to, and has the clients told of them.
 func New(cfg Config) (*Rig, error) {
 	g := &graph.Graph{}
-	c := &Rig{rng: rand.New(rand.NewPCG(1, 2))}
-	c.world = actorrep.NewServer(actorrep.Config{Relevancy: g.Relevancy})
-	if err := c.world.Register("unit", (*unit)(nil), actorrep.CullDistance(cull)); err != nil {
+	began := time.Now()
+	c := &Rig{rng: rand.New(rand.NewPCG(1, 2)), Clock: func() time.Duration { return time.Since(began) }}
+	c.world = actorrep.NewServer(actorrep.Config{Relevancy: g.Relevancy, Parallel: cfg.Parallel})
+	sees := float64(cull)
+	if cfg.Relevant == cfg.Actors {
+		sees = 100 * cull
+	}
+	if err := c.world.Register("unit", (*unit)(nil), actorrep.CullDistance(sees)); err != nil {
 		return nil, err
 	}
 	c.side = math.Sqrt(float64(cfg.Actors) / float64(cfg.Relevant) * math.Pi * sight * sight)
@@ -121,6 +133,15 @@ func (c *Rig) Change(n int) {
 	}
 }
 
+// Fly moves n actors, the same ones each time, by half a metre a tick.
+func (c *Rig) Fly(n int) {
+	for i, u := range c.units[:n] {
+		a := float64(i) + c.now.Seconds()
+		u.X.Set(u.X.Get() + float32(math.Cos(a))/2)
+		u.Y.Set(u.Y.Get() + float32(math.Sin(a))/2)
+	}
+}
+
 // Seen is how many actors a connection sees, on average.
 func (c *Rig) Seen() float64 {
 	n := 0
@@ -136,7 +157,9 @@ func (c *Rig) Serve() {
 	for _, k := range c.conns {
 		k.up.deliver(k.server, c.now)
 	}
+	began := c.Clock()
 	c.world.Step(c.now)
+	c.Stepped = c.Clock() - began
 	for _, k := range c.conns {
 		k.server.Tick(c.now)
 	}
