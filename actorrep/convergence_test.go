@@ -438,7 +438,7 @@ func TestCores(t *testing.T) {
 		for range 6 {
 			d.join()
 		}
-		for step := range 150 {
+		for step := range 100 {
 			d.happen()
 			for _, r := range q.rocks {
 				switch n := q.Rand.IntN(40); {
@@ -457,7 +457,7 @@ func TestCores(t *testing.T) {
 			for _, s := range slow[:step%len(slow)] {
 				s.Size += q.Rand.Float32()
 			}
-			if step%50 == 40 {
+			if step%30 == 20 {
 				d.leave(q.Rand.IntN(len(q.Lines)))
 				d.join()
 			}
@@ -466,7 +466,7 @@ func TestCores(t *testing.T) {
 		note("%+v\n", q.Server.Counters)
 		return fmt.Sprintf("%x, %+v", trace.Sum64(), q.Server.Counters)
 	}
-	seeds := uint64(8)
+	seeds := uint64(2)
 	if testing.Short() {
 		seeds = 1
 	}
