@@ -63,3 +63,22 @@ func TestSkipsOfCI(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, 4, strings.Count(string(out), "\n"), "nothing passed:\n%s", out)
 }
+
+// TestKilledCI: a run of .ci/run that is ended from outside says that it failed.
+func TestKilledCI(t *testing.T) {
+	for _, name := range []string{"bash", "setsid"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip("no " + name + " here: apt-get install bash util-linux")
+		}
+	}
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\nkill -TERM 0\n"), 0o700)) // the first program that it runs kills all of the group
+	cmd := exec.Command("setsid", "-w", "bash", filepath.Join("..", ".ci", "run"))
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "%s", out)
+	require.Equal(t, 143, exit.ExitCode(), "%s", out)
+	require.Contains(t, string(out), "FAIL")
+	require.NotContains(t, string(out), "all passed")
+}
