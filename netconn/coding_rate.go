@@ -6,22 +6,31 @@ import (
 
 // How many symbols packets get, and how many packets each covers.
 
-// pathQueue tells from round trip times whether the path's queue has grown: the least of the last eight, beside the least of 10 to 20 s.
+// pathQueue tells from round trip times whether the path's queue has grown: the least of the last eight, beside the least of 10 to 20 s. While more is lost
+// than before it grew, that is the least of one to two minutes: a queue that stands and overflows isn't a longer path.
 type pathQueue struct {
 	base, next, since time.Duration
 	recent            [8]time.Duration
 	n                 int
+	loss              float64 // before the queue grew
 }
 
 const (
 	queueLife  = 10 * time.Second
+	queueStays = time.Minute
 	queueGrown = 25 * time.Millisecond // and an eighth of the least; ticks at both ends move it by less
 )
 
-func (q *pathQueue) sample(now, rtt time.Duration) {
+func (q *pathQueue) sample(now, rtt time.Duration, loss float64) {
 	q.recent[q.n%len(q.recent)] = rtt
 	q.n++
-	if q.base == 0 || now-q.since > queueLife {
+	life := queueLife
+	if !q.grown() {
+		q.loss = loss
+	} else if loss > 2*q.loss+0.03 {
+		life = queueStays
+	}
+	if q.base == 0 || now-q.since > life {
 		if q.next == 0 {
 			q.next = rtt
 		}

@@ -186,9 +186,33 @@ func TestNothingIsOwedIntoAQueue(t *testing.T) {
 	require.False(t, k.full)
 
 	var q pathQueue
-	q.sample(time.Second, 100*time.Millisecond)
-	q.sample(2*time.Second, 50*time.Millisecond)
+	q.sample(time.Second, 100*time.Millisecond, 0)
+	q.sample(2*time.Second, 50*time.Millisecond, 0)
 	require.Equal(t, 50*time.Millisecond, q.base)
+}
+
+// TestQueueOrLongerPath: round trips that stay longer are a longer path within 20 s when no more is lost than before, and within two minutes otherwise; a queue that overflows is
+// one for a minute at least.
+func TestQueueOrLongerPath(t *testing.T) {
+	for _, c := range []struct {
+		loss        float64
+		least, most time.Duration
+	}{{0.05, 10 * time.Second, 20 * time.Second}, {0.12, 10 * time.Second, 20 * time.Second}, {0.2, time.Minute, 2 * time.Minute}} {
+		var q pathQueue
+		began := 33 * time.Second
+		for now := time.Duration(0); ; now += 20 * time.Millisecond {
+			rtt, loss := 60*time.Millisecond, 0.05
+			if now > began {
+				rtt, loss = 300*time.Millisecond, min(c.loss, loss+(now-began).Seconds()/10) // it is an average
+			}
+			q.sample(now, rtt, loss)
+			if took := now - began; took > time.Second && !q.grown() {
+				require.GreaterOrEqual(t, took, c.least, "%v", c.loss)
+				require.LessOrEqual(t, took, c.most, "%v", c.loss)
+				break
+			}
+		}
+	}
 }
 
 // TestHellosGetRarer: an end whose peer never says hello does so maxHellos times, each twice as long after the one before, and not while nothing is heard.

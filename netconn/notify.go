@@ -140,7 +140,8 @@ func (f *fates) PacketAcked(id int64) {
 		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, rtt)
 	}
 	if c.coder != nil && rtt > 0 {
-		c.coder.queue.sample(c.now, rtt)
+		loss, _ := c.rates.expect()
+		c.coder.queue.sample(c.now, rtt, loss)
 	}
 	c.trace(nettrace.PacketAcked, id, uint64(rtt), 0)
 	c.rates.loss(lost)
