@@ -53,16 +53,16 @@ func TestTypedEnds(t *testing.T) {
 }
 
 // TestTakeOver: a client that dials again with a fresh token has its place within a second, while the server still believes in the
-// connection that fell silent; that one ends, and if it is heard after all, it learns why. With 10 % loss one in five takes longer, for
-// what was lost of the handshake and the login.
+// connection that fell silent; that one ends, and if it is heard after all, it learns why. With 10 % loss it is one in seven that takes longer, for what was lost of
+// the handshake and the login: 144 of the first 1000 seeds, 2.2 s the longest. Of 40 seeds 14 may, which 1 in 5000 such sets exceeds.
 func TestTakeOver(t *testing.T) {
 	for _, c := range []struct {
 		silent bool
 		loss   float64
-		late   int // of 20
-	}{{true, 0, 0}, {false, 0, 0}, {true, 10, 4}, {false, 10, 4}} {
+		late   int // of 40
+	}{{true, 0, 0}, {false, 0, 0}, {true, 10, 14}, {false, 10, 14}} {
 		late := 0
-		for seed := range uint64(20) {
+		for seed := range uint64(40) {
 			key := netcode.Key{1}
 			var order []string
 			cfg := Config{Link: Netcode{Key: key, TakeOver: true, Slots: 1},
@@ -88,6 +88,7 @@ func TestTakeOver(t *testing.T) {
 			w.until("joined", func() bool { return second.joined && len(order) == 3 })
 			require.Equal(t, []string{"joined 99", "closed 99", "joined 99"}, order, "seed %d", seed)
 			require.Equal(t, 1, w.server.Len())
+			require.Less(t, w.now.Sub(began), 4*time.Second, "seed %d", seed)
 			if w.now.Sub(began) > time.Second {
 				late++
 			}
@@ -100,5 +101,34 @@ func TestTakeOver(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, late, c.late, "%+v", c)
+	}
+}
+
+// TestStartsAgainAtItsAddress: a client that crashed and starts again at the same port, as another client and on a full server, is in 2 s after it was heard last, and
+// some for its login; the server's game hears that the former has lost its address.
+func TestStartsAgainAtItsAddress(t *testing.T) {
+	for _, loss := range []float64{0, 10} {
+		for seed := range uint64(20) {
+			link := Netcode{Key: netcode.Key{1}, Slots: 1}
+			var order []string
+			w := newTown(t, seed, netsim.Settings{Loss: loss, Lag: 40 * time.Millisecond}, Config{Link: link,
+				Joined: func(*Conn) { order = append(order, "joined") },
+				Closed: func(_ *Conn, r netconn.CloseResult) {
+					require.Equal(t, netconn.ClosedByPeer, r.Code)
+					order = append(order, r.Reason)
+				}})
+			first := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return first.joined && len(order) == 1 })
+			w.clients = nil // it crashed
+			w.nextAddr = first.LocalAddr()
+			began := w.now
+			second := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return second.joined && len(order) == 3 })
+			require.Equal(t, []string{"joined", netcode.AddrTaken.String(), "joined"}, order, "seed %d", seed)
+			require.Equal(t, 1, w.server.Len())
+			if loss == 0 {
+				require.Less(t, w.now.Sub(began), 3*time.Second, "seed %d", seed)
+			}
+		}
 	}
 }

@@ -35,7 +35,8 @@ type Netcode struct {
 	// one ends with ErrReplaced just before the new one has joined; from the same address it ends at once. So a client
 	// that crashed or changed networks needn't wait for Config.Timeout. A login that is refused replaces nothing.
 	// Package session keeps what the game knows of the player. Default false: the new connection is refused with
-	// ErrAlreadyConnected.
+	// ErrAlreadyConnected. Whatever it is, a client that starts again at the same address and port, with any id, needs to wait
+	// only until its former connection has been silent for 2 s.
 	TakeOver bool
 	// Slots is the most clients, up to 16384. Default Config.MaxConns.
 	Slots int

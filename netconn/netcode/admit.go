@@ -56,10 +56,13 @@ func (s *Server) named(servers []netip.AddrPort) bool {
 // admit answers an authentic request: with a challenge, or with why there is none, if that may be told. A token is the first
 // address's that shows it, so only that is answered, whoever else repeats the request.
 func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, mac [macBytes]byte, protocolID uint64) {
-	if slot, ok := s.byAddr[from]; ok && s.slots[slot].m.mac == mac {
+	there, taken := s.byAddr[from]
+	switch {
+	case !taken:
+	case s.slots[there].m.mac == mac:
 		s.Counters.Unexpected++
 		return
-	} else if ok && !s.takesOver(slot, priv.clientID) {
+	case !s.givesWay(now, there, priv.clientID):
 		s.Counters.AddrConnected++
 		return
 	}
@@ -73,12 +76,12 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 		s.Counters.BadProtocol++
 		s.deny(from, priv, mac, protocolID, OtherProtocol)
 		return
-	case connected && s.takesOver(slot, priv.clientID): // and has that slot, however full the server is
+	case connected && (s.takesOver(slot, priv.clientID) || s.slots[slot].addr == from): // and has that slot, however full the server is
 	case connected:
 		s.Counters.IDConnected++
 		s.deny(from, priv, mac, protocolID, AlreadyConnected)
 		return
-	case s.Clients() == s.cfg.Slots:
+	case s.Clients() == s.cfg.Slots && !taken:
 		s.Counters.Full++
 		s.deny(from, priv, mac, protocolID, Full)
 		return
@@ -105,6 +108,13 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 // takesOver reports whether a client that connects again may have the slot of its former connection.
 func (s *Server) takesOver(slot int, clientID uint64) bool {
 	return s.cfg.TakeOver && s.slots[slot].id == clientID
+}
+
+// givesWay reports whether the client with a slot at an address gives way to one that answers its challenge from there: a former connection of that one, or
+// a client that fell silent, as it has left that address. It is asked at the request and at the response, so that who listens on the path and has a token ends
+// nobody who is heard.
+func (s *Server) givesWay(now time.Duration, slot int, clientID uint64) bool {
+	return s.takesOver(slot, clientID) || now-s.slots[slot].heard >= goneAfter
 }
 
 // deny tells the address of a token why it gets no slot.
@@ -163,14 +173,21 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 		s.Counters.NotBound++
 		return
 	}
+	if slot, ok := s.byAddr[from]; ok && !s.givesWay(now, slot, ch.clientID) {
+		s.Counters.AddrConnected++
+		return
+	}
 	switch slot, ok := s.byID[ch.clientID]; {
 	case !ok:
-	case s.takesOver(slot, ch.clientID):
+	case s.takesOver(slot, ch.clientID) || s.slots[slot].addr == from:
 		s.makeRoom(now, slot, from)
 	default:
 		s.Counters.IDConnected++
 		s.sendDenied(from, m.send, AlreadyConnected)
 		return
+	}
+	if slot, ok := s.byAddr[from]; ok {
+		s.replace(now, slot, AddrTaken)
 	}
 	s.connect(now, m, &ch)
 }
@@ -180,10 +197,10 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 func (s *Server) makeRoom(now time.Duration, former int, from netip.AddrPort) {
 	id := s.slots[former].id
 	if next, ok := s.unsettled[id]; ok {
-		s.replace(now, next)
+		s.replace(now, next, Replaced)
 	}
 	if former, ok := s.byID[id]; ok && (!s.cfg.HoldFormer || s.slots[former].addr == from) {
-		s.replace(now, former)
+		s.replace(now, former, Replaced)
 	}
 }
 

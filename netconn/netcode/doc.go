@@ -37,6 +37,14 @@
 // server may have restarted, or forgotten whom it challenged. The replay window has no sequence it doesn't remember. One clock runs for a client's
 // whole attempt over all its servers.
 //
+// # A client that starts again
+//
+// The reference ignores requests from the address of a client with a slot, until that one has timed out. So does this server while it hears that
+// client, which says something ten times a second. After 2 s of silence it challenges who shows another fresh token there, and the one who answers has the
+// place of the former, whose slot ends as AddrTaken: a program that crashed and starts again at the same port with another client id needn't wait for a timeout. Who
+// only sends from a foreign address never sees the challenge. Who also listens on the path, and has a token, can end a connection only while its client is
+// silent, as on a path that is dark. With the same client id see ServerConfig.TakeOver, which doesn't wait.
+//
 // # Denials
 //
 // A denied packet without a plaintext says that the server is full, as in the reference. Besides, this server tells two reasons in

@@ -23,7 +23,8 @@ const (
 	TimedOut Reason = iota + 1
 	ClientLeft
 	Kicked
-	Replaced // the same client id has connected again; see ServerConfig.TakeOver
+	Replaced  // the same client id has connected again; see ServerConfig.TakeOver
+	AddrTaken // nothing was heard of the client for 2 s, and another one has connected from its address
 )
 
 // String is the reason in words.
@@ -37,6 +38,8 @@ func (r Reason) String() string {
 		return "kicked"
 	case Replaced:
 		return "replaced by another connection of the same id"
+	case AddrTaken:
+		return "another client has connected from its address"
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
@@ -46,7 +49,7 @@ type ServerHandler interface {
 	Send(to netip.AddrPort, p []byte)
 	Connected(slot int, info ClientInfo)
 	Payload(slot int, p []byte)
-	// Disconnected tells that a slot is free. When its client was Replaced, the slot can send until the call returns.
+	// Disconnected tells that a slot is free. When its client was Replaced or its AddrTaken, the slot can send until the call returns.
 	Disconnected(slot int, reason Reason)
 }
 
@@ -94,7 +97,7 @@ type ServerConfig struct {
 // ServerCounters is what became of the packets a Server got; every refusal has its own.
 type ServerCounters struct {
 	Requests, Challenges, Responses, Connected, Payloads, KeepAlives, Disconnects uint64
-	Replaced                                                                      uint64 // clients that came again, see TakeOver
+	Replaced                                                                      uint64 // connections that gave way, as Replaced or AddrTaken
 
 	BadSize, BadType, BadSequence, BadVersion, BadProtocol, Expired, BadToken, OtherServer uint64
 	AddrConnected, IDConnected, TokenUsed, Full, NoMapping, BadChallenge, NotBound         uint64
@@ -112,6 +115,8 @@ const MaxSlots = 16384
 const (
 	sendInterval   = time.Second / 10
 	disconnectSent = 10
+	// goneAfter is the silence of a client after which another one may have its address: 20 keep-alives.
+	goneAfter = 2 * time.Second
 )
 
 // Server has slots for clients with tokens. Not safe for concurrent use.
@@ -320,7 +325,7 @@ func (s *Server) Settle(now time.Duration, slot int) {
 	}
 	id := s.slots[slot].id
 	if next, ok := s.unsettled[id]; ok && next == slot {
-		s.replace(now, s.byID[id])
+		s.replace(now, s.byID[id], Replaced)
 	}
 }
 
@@ -368,11 +373,11 @@ func (s *Server) sayDisconnect(now time.Duration, slot int) {
 	}
 }
 
-// replace frees the slot of a client that has connected again. The handler hears of it before that, for last words.
-func (s *Server) replace(now time.Duration, slot int) {
+// replace frees the slot of a client that gives way to another connection. The handler hears of it before that, for last words.
+func (s *Server) replace(now time.Duration, slot int, why Reason) {
 	s.Counters.Replaced++
 	c := s.slots[slot]
-	s.cfg.Handler.Disconnected(slot, Replaced)
+	s.cfg.Handler.Disconnected(slot, why)
 	if s.slots[slot] == c {
 		s.sayDisconnect(now, slot)
 		s.remove(slot)
