@@ -113,10 +113,7 @@ func TestDarkWhileClosing(t *testing.T) {
 			c.Protocol.FirstFree = false
 			c.Redundancy.Copies = int(seed % 2 * 2)
 		})
-		l.control()
-		for l.now < time.Second || l.conns[1].Channel(0) == nil { // an end without one doesn't tell its peer, with Unreal's protocols
-			l.step(nil)
-		}
+		l.join()
 		var chs []*channel.Channel
 		for range 5 {
 			chs = append(chs, l.open(1))

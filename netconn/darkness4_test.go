@@ -72,8 +72,7 @@ func TestCloseWhileChannelsComeAndGo(t *testing.T) {
 		})
 		var theirs []*channel.Channel
 		l.accept[1] = func(ch *channel.Channel) { theirs = append(theirs, ch) }
-		l.control()
-		l.run(time.Second, nil)
+		l.join()
 		var mine []*channel.Channel
 		n := 0
 		sent := [2]int{}
