@@ -99,18 +99,18 @@ func TestLatencyWithCoding(t *testing.T) {
 		p99           time.Duration
 		wire          float64
 	}{
-		{60, 1, 0.5, 134 * time.Millisecond, 2.31},
+		{60, 1, 0.5, 134 * time.Millisecond, 2.34},
 		{600, 1, 0.5, 120 * time.Millisecond, 1.7},
-		{60, 5, 1, 134 * time.Millisecond, 2.92},
+		{60, 5, 1, 134 * time.Millisecond, 2.96},
 		{600, 5, 0.95, 125 * time.Millisecond, 2.2},
-		{60, 5, 1.95, 118 * time.Millisecond, 4.03},
+		{60, 5, 1.95, 118 * time.Millisecond, 4.08},
 		{600, 5, 2, 118 * time.Millisecond, 3.25},
-		{60, 10, 0.97, 170 * time.Millisecond, 2.94},
+		{60, 10, 0.97, 170 * time.Millisecond, 2.98},
 		{600, 10, 0.9, 150 * time.Millisecond, 2.2},
-		{60, 10, 1.9, 151 * time.Millisecond, 4.03},
+		{60, 10, 1.9, 151 * time.Millisecond, 4.08},
 		{600, 10, 1.95, 135 * time.Millisecond, 3.25},
-		{60, 20, 1.8, 201 * time.Millisecond, 4.05},
-		{60, 20, 2, 190 * time.Millisecond, 4.28},
+		{60, 20, 1.8, 201 * time.Millisecond, 4.12},
+		{60, 20, 2, 190 * time.Millisecond, 4.34},
 		{600, 20, 1.9, 165 * time.Millisecond, 3.3},
 	} {
 		t.Run(fmt.Sprintf("%d a second, %v percent, %v repairs", c.rate, c.loss, c.repairs), func(t *testing.T) {
@@ -151,11 +151,11 @@ func TestTenMessagesATick(t *testing.T) {
 					cfg.AckDelay, cfg.ReorderWindow = 25*time.Millisecond, 20*time.Millisecond
 				}
 			})
-			e.together = 10
+			e.together, e.warm = 10, 5*600 // the controller takes seconds to tell loss from congestion
 			return e
 		})
-		t.Logf("LATE %v%%, %+v, waits %v: %.2f bytes a byte", c.loss, c.coding, c.waits, wire)
-		requireLate(t, rtt, c.p99, 0.02)
+		t.Logf("%v%%, %+v, waits %v: %.2f bytes a byte", c.loss, c.coding, c.waits, wire)
+		requireLate(t, rtt, c.p99, 0.01)
 		require.LessOrEqual(t, slices.Max(wire), c.wire)
 	}
 }
@@ -173,7 +173,6 @@ func TestLatencyWithCodingInBursts(t *testing.T) {
 	none, _ := run(func(*Config) {})
 	one, wire := run(func(c *Config) { c.Coding.Repairs = 1 })
 	two, _ := run(func(c *Config) { c.Coding.Repairs = 2 })
-	t.Logf("LATEQ %v %v %v", quant(none, 0.99), quant(one, .99), quant(two, .99))
 	requireLate(t, one, 400*time.Millisecond, 0.02)
 	require.LessOrEqual(t, wire, 3.2)
 	requireLate(t, two, 340*time.Millisecond, 0.02)
@@ -189,7 +188,7 @@ func TestUnreliableUpdatesAreRepaired(t *testing.T) {
 		repairs             float64
 		atOnce, tick, ticks float64
 		bytes               float64
-	}{{1, 0.94, 0.99, 0.996, 1.55}, {2, 0.94, 0.996, 0.9985, 2}} {
+	}{{1, 0.94, 0.99, 0.994, 1.55}, {2, 0.94, 0.994, 0.9985, 2.02}} {
 		shares, bytes := stateShares(t, Coding{Repairs: c.repairs}, 5)
 		t.Logf("%v repairs: %.4f of the updates at %.2f times the bytes", c.repairs, shares, float64(bytes)/float64(base))
 		require.GreaterOrEqual(t, shares[0], c.atOnce)

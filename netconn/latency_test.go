@@ -91,7 +91,7 @@ func (e *echoRun) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 
 // run sends n messages at a rate, in ticks, and waits for all echoes.
 func (e *echoRun) run(n, rate, ticks int) {
-	e.warm = rate
+	e.warm = max(e.warm, rate)
 	nextTick := time.Duration(0)
 	for i := 0; e.received < n; i++ {
 		require.Less(e.t, i, n*4000/rate*10, "%d of %d", e.received, n)
@@ -161,7 +161,7 @@ func requireLate(t *testing.T, rtt []time.Duration, p99 time.Duration, most floa
 		}
 	}
 	share := float64(late) / float64(len(rtt))
-	t.Logf("LATE %s %v %.4f", t.Name(), p99, share)
+	t.Logf("%.2f %% take longer than %v", 100*share, p99)
 	require.LessOrEqual(t, share, most, "longer than %v", p99)
 }
 
@@ -216,7 +216,7 @@ func TestLatencyInBursts(t *testing.T) {
 	}
 	requireLate(t, rtts[1], 200*time.Millisecond, 0.02)
 	for _, q := range []float64{0.9, 0.99} {
-		t.Logf("LATEQ %v: %v with copies, %v without", q, quant(rtts[1], q), quant(rtts[0], q))
+		t.Logf("%v: %v with copies, %v without", q, quant(rtts[1], q), quant(rtts[0], q))
 		require.Less(t, quant(rtts[1], q), quant(rtts[0], q))
 	}
 }
