@@ -438,7 +438,7 @@ func flagsOf(pkg string) (flags map[string]string, main bool, err error) {
 				return true
 			}
 			kind := strings.TrimSuffix(sel.Sel.Name, "Var")
-			if !slices.Contains([]string{"Bool", "Int", "Int64", "Uint", "Uint64", "Float64", "Duration", "String", "Func", "BoolFunc", "TextVar", ""}, kind) {
+			if !slices.Contains([]string{"Bool", "Int", "Int64", "Uint", "Uint64", "Float64", "Duration", "String", "Func", "BoolFunc", "Text", ""}, kind) {
 				return true
 			}
 			for _, arg := range call.Args[:min(2, len(call.Args))] {

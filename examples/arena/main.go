@@ -11,18 +11,25 @@
 //	export BUNCHNET_KEY=$(openssl rand -hex 32)
 //	go run ./examples/arena -serve :7777
 //	go run ./examples/arena -join 127.0.0.1:7777 -name Ann
+//
+// When clients dial another address than the server's own, as through examples/badnetwork, tell the server:
+//
+//	go run ./examples/arena -serve 127.0.0.1:7777 -public 127.0.0.1:9000
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -45,6 +52,8 @@ func main() {
 	flag.IntVar(&o.clients, "clients", 4, "clients")
 	flag.Float64Var(&o.seconds, "seconds", 10, "how long the world runs")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the game and of the network")
+	var public netip.AddrPort
+	flag.TextVar(&public, "public", netip.AddrPort{}, "with -serve: the address that clients dial, when it isn't the server's own: a proxy's or a NAT's")
 	serve := flag.String("serve", "", "be only a server, at this address")
 	join := flag.String("join", "", "be only a client, of the server at this address")
 	name := flag.String("name", "player", "the player's name, with -join")
@@ -57,18 +66,18 @@ func main() {
 	if o.live {
 		o.interval = 200 * time.Millisecond
 	}
-	if err := run(o, *serve, *join, *name); err != nil {
+	if err := run(o, *serve, public, *join, *name); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options, serve, join, name string) error {
+func run(o options, serve string, public netip.AddrPort, join, name string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	switch {
 	case serve != "":
-		return runServer(ctx, serve, o)
+		return runServer(ctx, serve, public, o)
 	case join != "":
 		return runClient(ctx, join, name, o)
 	}
@@ -119,7 +128,7 @@ func (v *view) draw(now time.Time, head string, clients []*client) {
 }
 
 func runAll(ctx context.Context, o options) error {
-	s, err := newServer("127.0.0.1:0", o.seed)
+	s, err := newServer("127.0.0.1:0", driver.Config{}, o.seed)
 	if err != nil {
 		return err
 	}
@@ -196,8 +205,12 @@ func verdict(s *server, clients []*client, diff string, after time.Duration) err
 	return nil
 }
 
-func runServer(ctx context.Context, addr string, o options) error {
-	s, err := newServer(addr, o.seed)
+func runServer(ctx context.Context, addr string, public netip.AddrPort, o options) error {
+	cfg := driver.Config{Logger: slog.Default()} // says who is refused, and why
+	if public.IsValid() {
+		cfg.Link = driver.Netcode{Addrs: []netip.AddrPort{public}} // tokens name the address that is dialed
+	}
+	s, err := newServer(addr, cfg, o.seed)
 	if err != nil {
 		return err
 	}

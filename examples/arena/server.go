@@ -22,19 +22,15 @@ type seat struct {
 	player *Player
 }
 
-func newServer(addr string, seed uint64) (*server, error) {
+func newServer(addr string, cfg driver.Config, seed uint64) (*server, error) {
 	s := &server{world: actorrep.NewServer(actorrep.Config{}), peers: map[*driver.Conn]*seat{}}
 	if err := register(s.world); err != nil {
 		return nil, err
 	}
 	s.game = newGame(s.world, seed)
+	cfg.Channels, cfg.Server, cfg.Joined, cfg.Closed = s.world.ChannelTypes(), control.ServerConfig{Map: "arena"}, s.joined, s.closed
 	var err error
-	s.driver, err = driver.Listen(addr, driver.Config{
-		Channels: s.world.ChannelTypes(),
-		Server:   control.ServerConfig{Map: "arena"},
-		Joined:   s.joined,
-		Closed:   s.closed,
-	})
+	s.driver, err = driver.Listen(addr, cfg)
 	return s, err
 }
 

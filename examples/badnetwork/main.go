@@ -1,7 +1,21 @@
-// Badnetwork is a UDP proxy that loses, delays, repeats and reorders what passes
-// through it, in both directions:
+// Badnetwork is a UDP proxy that loses, delays, repeats and reorders the datagrams that pass through it, in both directions. Clients dial the proxy
+// (--listen), which passes their datagrams on to the server (--to). It works with any game that uses UDP:
 //
 //	go run ./examples/badnetwork --listen 127.0.0.1:9000 --to 127.0.0.1:7777 --loss 10 --dup 2 --reorder 5 --delay-min 5 --delay-max 15 --seed 7 --seconds 60
+//
+// It prints a line each second, and at the end a table of what became of the datagrams. With the same seed and the same traffic the same datagrams
+// are lost.
+//
+// With the default link a client's token names the address that the client dials: the proxy's. The server must know that address as its own, or it refuses
+// the token (other_server). The games here have a flag for that:
+//
+//	export BUNCHNET_KEY=$(openssl rand -hex 32)
+//	go run ./examples/tanks -serve 127.0.0.1:7777 -public 127.0.0.1:9000
+//	go run ./examples/badnetwork --loss 5 --delay-min 60 --delay-max 90
+//	go run ./examples/tanks -join 127.0.0.1:9000 -name Bob
+//
+// In your own server it is driver.Netcode.Addrs. A token service lists the proxy as one of Servers and the server itself as one of Internal
+// (netconn/netcode/tokenserver). In one process use proxy.Impair instead, on the client's socket.
 package main
 
 import (
@@ -18,20 +32,20 @@ import (
 )
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:9000", "where clients come")
-	to := flag.String("to", "127.0.0.1:7777", "the server they are led to")
+	listen := flag.String("listen", "127.0.0.1:9000", "address that clients dial")
+	to := flag.String("to", "127.0.0.1:7777", "address of the server")
 	loss := flag.Float64("loss", 0, "datagrams lost, percent")
-	burst := flag.Float64("burst", 0, "datagrams at which a burst of losses begins, percent")
+	burst := flag.Float64("burst", 0, "percentage of datagrams at which a burst of losses begins")
 	burstLength := flag.Int("burst-length", 5, "datagrams lost in a burst")
 	dup := flag.Float64("dup", 0, "datagrams repeated, percent")
 	reorder := flag.Float64("reorder", 0, "datagrams held back so that later ones overtake them, percent")
 	corrupt := flag.Float64("corrupt", 0, "datagrams with flipped bits, percent")
-	delayMin := flag.Float64("delay-min", 0, "least one-way delay, ms")
-	delayMax := flag.Float64("delay-max", 0, "most one-way delay, ms")
-	rate := flag.Float64("rate", 0, "bandwidth each way, bits a second; 0 no bound")
-	queue := flag.Float64("queue-ms", 1000, "longest queue in front of that bandwidth, ms")
-	mtu := flag.Int("mtu", 0, "largest datagram, bytes; 0 no bound")
-	seed := flag.Uint64("seed", 1, "seed of all chance")
+	delayMin := flag.Float64("delay-min", 0, "smallest one-way delay, ms")
+	delayMax := flag.Float64("delay-max", 0, "largest one-way delay, ms; default --delay-min")
+	rate := flag.Float64("rate", 0, "bandwidth each way, bits a second; 0 is unlimited")
+	queue := flag.Float64("queue-ms", 1000, "longest wait for that bandwidth, ms; what would wait longer is lost")
+	mtu := flag.Int("mtu", 0, "largest datagram that passes, bytes; 0 is unlimited")
+	seed := flag.Uint64("seed", 1, "seed of the losses, delays and the rest")
 	seconds := flag.Float64("seconds", 0, "how long to run; 0 until interrupted")
 	flag.Parse()
 

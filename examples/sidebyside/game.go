@@ -152,18 +152,18 @@ func (e *end) clientFrame() {
 	}
 	e.fail(e.cars.Tick(e.now)) // applies the keys, where the car is predicted
 	if e.car != nil {
-		before := e.seen
+		x, heading := e.seen.X, e.seen.Heading
 		e.drawn.At(e.car, &e.seen)
-		e.feel(&before)
+		e.feel(x, heading)
 	}
 }
 
-// feel notes when the first key was held down, and when the picture changed for it.
-func (e *end) feel(before *Car) {
+// feel notes when the first key was held down, and when the picture changed: x and heading are those of the frame before.
+func (e *end) feel(x, heading float64) {
 	if e.pressed == 0 && e.keys != (Keys{}) {
 		e.pressed = e.now
 	}
-	if e.pressed > 0 && e.moved == 0 && before.X > 0 && (e.seen.X != before.X || e.seen.Heading != before.Heading) {
+	if e.pressed > 0 && e.moved == 0 && x > 0 && (e.seen.X != x || e.seen.Heading != heading) {
 		e.moved = e.now
 	}
 }

@@ -22,6 +22,9 @@
 //	go run ./examples/tanks -serve :7777
 //	go run ./examples/tanks -join 127.0.0.1:7777 -name Bob
 //
+//	go run ./examples/tanks -serve 127.0.0.1:7777 -public 127.0.0.1:9000        players come through a proxy, such as examples/badnetwork
+//	go run ./examples/tanks -join 127.0.0.1:9000 -name Bob
+//
 //	go run ./examples/tanks -serve :7777 -delay 10s                             and for spectators, 10 s later
 //	go run ./examples/tanks -spectate 127.0.0.1:7777
 package main
@@ -30,6 +33,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"time"
@@ -45,6 +49,7 @@ type options struct {
 	migrate  bool
 
 	serve, host, join string
+	public            netip.AddrPort
 	name              string
 	record, watch     string
 	spectate          string
@@ -64,6 +69,7 @@ func main() {
 	flag.StringVar(&o.serve, "serve", "", "be only a server, at this address")
 	flag.StringVar(&o.host, "host", "", "be a server at this address, and a player")
 	flag.StringVar(&o.join, "join", "", "be only a client, of the server at this address")
+	flag.TextVar(&o.public, "public", netip.AddrPort{}, "with -serve and -host: the address that players dial, when it isn't the server's own: a proxy's or a NAT's")
 	flag.StringVar(&o.name, "name", "Ann", "the player's name")
 	flag.StringVar(&o.record, "record", "", "file to write the match to, with -serve and -host")
 	flag.StringVar(&o.watch, "watch", "", "watch a match that was written with -record")
@@ -81,7 +87,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%q is no flag; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if o.migrate && (o.serve+o.join+o.watch+o.spectate+o.record+o.pictures != "" || o.bots > 0 || o.delay > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch+o.spectate != "" || o.delay != 0 && o.serve+o.host == "" || count(o.serve, o.host, o.join, o.watch, o.spectate) > 1 {
+	if o.migrate && (o.serve+o.join+o.watch+o.spectate+o.record+o.pictures != "" || o.bots > 0 || o.delay > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch+o.spectate != "" || (o.delay != 0 || o.public.IsValid()) && o.serve+o.host == "" || count(o.serve, o.host, o.join, o.watch, o.spectate) > 1 {
 		fmt.Fprintln(os.Stderr, "these flags don't go together; see -help")
 		os.Exit(2)
 	}

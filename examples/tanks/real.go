@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"slices"
@@ -83,6 +84,12 @@ func (t *table) listen() (addr string, own udp.Socket, err error) {
 	}
 	both, own := udp.WithLocal(socket, local)
 	cfg := driver.Config{Timeout: 10 * time.Second, Socket: both}
+	if t.o.public.IsValid() { // tokens name the address that is dialed
+		cfg.Link = driver.Netcode{Addrs: []netip.AddrPort{t.o.public, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), socket.LocalAddr().Port())}}
+	}
+	if t.o.serve != "" {
+		cfg.Logger = slog.Default() // says who is refused, and why
+	}
 	if t.o.delay > 0 {
 		t.server, err = game.ListenDelayed("", cfg, t.o.seed, t.o.delay)
 	} else {
