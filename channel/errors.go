@@ -2,6 +2,7 @@ package channel
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/bunchnet/bunchnet/bunch"
 )
@@ -50,4 +51,10 @@ var (
 	ErrReliableNotOpen   = errors.New("channel: reliable bunch on a channel that isn't open")
 	ErrSequenceAhead     = errors.New("channel: ChSequence too far ahead of the last one released")
 	ErrOverflow          = errors.New("channel: reliable buffer overflow")
+)
+
+// Why ErrReliableFull, where it isn't the channel's own buffer. A sender meets these again and again, so they are made once.
+var (
+	errIndexFull  = fmt.Errorf("%w: an earlier channel of its index left too many unacked", ErrReliableFull)
+	errMemoryFull = fmt.Errorf("%w: what waits for acks takes all that MaxMemory has for it", ErrReliableFull)
 )

@@ -315,3 +315,18 @@ func TestOwnChannelsLeaveRoom(t *testing.T) {
 	}
 	require.Zero(t, w.table.Held())
 }
+
+// TestFullAllocatesNothing: a sender that tries again while the memory for unacked bunches is full costs no allocation.
+func TestFullAllocatesNothing(t *testing.T) {
+	w, _ := newWire(t, true, func(c *channel.Config) { c.MaxMemory = 256 << 10 })
+	ch, err := w.table.Open(game, channel.Nop{})
+	require.NoError(t, err)
+	out := &bunch.Out{Data: make([]byte, 900), Reliable: true, NoMerge: true}
+	for err == nil {
+		_, err = ch.SendBunch(out)
+	}
+	require.ErrorIs(t, err, channel.ErrReliableFull)
+	require.ErrorContains(t, err, "MaxMemory")
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, err = ch.SendBunch(out) }))
+	require.ErrorContains(t, err, "MaxMemory")
+}

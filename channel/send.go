@@ -126,11 +126,11 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 	}
 	if h.Reliable && !t.fillGap(ch) {
 		t.Counters.ReliableFull++
-		return noPackets, fmt.Errorf("%w: an earlier channel of its index left too many unacked", ErrReliableFull)
+		return noPackets, errIndexFull
 	}
 	if h.Reliable && !closing && !t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), parts) {
 		t.Counters.ReliableFull++
-		return noPackets, fmt.Errorf("%w: %d bytes wait for acks, all that MaxMemory has for them", ErrReliableFull, t.heldOut)
+		return noPackets, errMemoryFull
 	}
 	if h.Reliable && ch.out.len()+parts > t.maxOut()+b2i(closing) {
 		t.Counters.ReliableFull++
