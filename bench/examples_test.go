@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,12 +64,14 @@ func used(t *testing.T, pkg string) map[string]bool {
 func TestExamples(t *testing.T) {
 	shown := map[string]map[string]bool{}
 	n := 0
-	goFiles(t, func(pkg, path string, file *ast.File, _ *token.FileSet) {
+	goFiles(t, func(pkg, name string, file *ast.File, _ *token.FileSet) {
 		if noExample(pkg) || file.Name.Name == "main" {
 			return
 		}
-		if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(pkg), "go.mod")); err == nil && pkg != "." {
-			return // a module of its own
+		for dir := pkg; dir != "."; dir = path.Dir(dir) {
+			if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(dir), "go.mod")); err == nil {
+				return // a module of its own
+			}
 		}
 		if shown[pkg] == nil {
 			shown[pkg] = used(t, pkg)
@@ -80,7 +83,7 @@ func TestExamples(t *testing.T) {
 			}
 			n++
 			if !shown[pkg][f.Name.Name] && exempt[pkg+"."+f.Name.Name] == "" {
-				t.Errorf("%s: %s is in no example; add one to %s/example_test.go", path, f.Name.Name, pkg)
+				t.Errorf("%s: %s is in no example; add one to %s/example_test.go", name, f.Name.Name, pkg)
 			}
 		}
 	})

@@ -23,10 +23,11 @@ var floors = map[string]int{
 	"actorrep/layout": 3, "actorrep/fastarray": 4, "actorrep/hostile": 4, "actorrep/prediction": 3, "actorrep/rewind": 3, "actorrep/interpolation": 3, "actorrep/netclock": 2,
 	"netconn": 5, "actorrep": 5,
 	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/web": top, "netconn/web/webtest": top, "netconn/ice": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
+	"netconn/fleet/kv": 0, // the rest of that module is on top
 }
 
 // sockets is the packages that may use the net package, clocks and goroutines.
-var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true, "netconn/ice": true}
+var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true, "netconn/fleet/natskv": true, "netconn/fleet/natskv/embed": true, "netconn/fleet/placing": true, "netconn/fleet/process": true, "netconn/fleet/agones": true, "netconn/ice": true}
 
 const top = 7
 
@@ -81,6 +82,9 @@ func TestFloors(t *testing.T) {
 				if !strings.HasPrefix(pkg, "netconn/web") && !strings.HasPrefix(pkg, "netconn/ice") && strings.HasPrefix(target, heavy) {
 					t.Errorf("%s imports %s: what browsers and players behind routers need are modules of their own", path, target)
 				}
+			}
+			if strings.HasPrefix(target, module+"netconn/fleet") && pkg != "netconn/fleet" && !strings.HasPrefix(pkg, "netconn/fleet/") || strings.HasPrefix(target, "github.com/nats-io/") && !strings.HasPrefix(pkg, "netconn/fleet/natskv") {
+				t.Errorf("%s imports %s: a fleet, and NATS below it, is a module of its own", path, target)
 			}
 			if sockets[pkg] {
 				continue

@@ -38,6 +38,11 @@ type Netcode struct {
 	// ErrAlreadyConnected. Whatever it is, a client that starts again at the same address and port, with any id, needs to wait
 	// only until its former connection has been silent for 2 s.
 	TakeOver bool
+	// Admit decides whether a client with a token may join, before it has a connection: see netcode.ServerConfig. One that is refused tries
+	// the next server in its token; one that waits is asked about again. It is called on the goroutine that ticks the driver. Each Admit is
+	// followed by one call of Config.Closed for the client's connection, sooner or later, unless Close ends the driver. May be nil:
+	// all are admitted.
+	Admit func(c netcode.ClientInfo) netcode.Admission
 	// Slots is the most clients, up to 16384. Default Config.MaxConns.
 	Slots int
 	// Token is a client's connect token, for one Dial. The servers in it are dialed, whatever Dial's address is.
@@ -66,7 +71,7 @@ func (l Netcode) server(d *Driver) serverLink {
 		l.Addrs = []netip.AddrPort{d.LocalAddr()}
 	}
 	if s.m, d.err = netcode.NewServer(netcode.ServerConfig{ProtocolID: l.ProtocolID, PrivateKey: key, Addrs: l.Addrs, Slots: l.Slots, Handler: s,
-		FirstSequence: l.FirstSequence, TakeOver: l.TakeOver, HoldFormer: l.TakeOver, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
+		FirstSequence: l.FirstSequence, TakeOver: l.TakeOver, HoldFormer: l.TakeOver, Admit: l.Admit, Timeout: never, UnixAtZero: uint64(d.epoch.Unix()), Rand: d.cfg.Rand}); d.err == nil {
 		n := l.Slots
 		if l.TakeOver {
 			n *= 2 // a client and its former connection each have a slot

@@ -52,6 +52,8 @@ import (
 //	not_bound                a response from another address or id than the challenge is for
 //	not_sealed               not encrypted with the connection's key
 //	other_source             not from the server
+//	not_admitted             Netcode.Admit refused the client
+//	waited                   Netcode.Admit has yet to decide; the client asks again. Not a warning
 //
 // Of PlainSalted:
 //
@@ -147,7 +149,7 @@ func (d *Driver) tell(msg string, attrs ...slog.Attr) {
 
 // strays is the reasons that are no warning: those for which each link refuses what is still on its way when a connection ends, and those of
 // packets that others have overtaken, and of answers to what was sent again.
-var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true}
+var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true}
 
 // logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.
 func (d *Driver) logSecond(now time.Duration) {

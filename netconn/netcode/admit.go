@@ -173,18 +173,36 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 		s.Counters.NotBound++
 		return
 	}
-	if slot, ok := s.byAddr[from]; ok && !s.givesWay(now, slot, ch.clientID) {
+	there, taken := s.byAddr[from]
+	if taken && !s.givesWay(now, there, ch.clientID) {
 		s.Counters.AddrConnected++
 		return
 	}
-	switch slot, ok := s.byID[ch.clientID]; {
-	case !ok:
-	case s.takesOver(slot, ch.clientID) || s.slots[slot].addr == from:
-		s.makeRoom(now, slot, from)
-	default:
+	former, again := s.byID[ch.clientID]
+	_, free := s.place(ch.clientID)
+	switch {
+	case again && !s.takesOver(former, ch.clientID) && s.slots[former].addr != from:
 		s.Counters.IDConnected++
 		s.sendDenied(from, m.send, AlreadyConnected)
 		return
+	case !again && !taken && !free:
+		s.Counters.Full++
+		s.sendDenied(from, m.send, Full)
+		return
+	}
+	if s.cfg.Admit != nil {
+		switch s.cfg.Admit(ClientInfo{ch.clientID, from, &ch.userData}) {
+		case Wait:
+			s.Counters.Waited++
+			return
+		case Refuse:
+			s.Counters.NotAdmitted++
+			s.sendDenied(from, m.send, Full)
+			return
+		}
+	}
+	if again {
+		s.makeRoom(now, former, from)
 	}
 	if slot, ok := s.byAddr[from]; ok {
 		s.replace(now, slot, AddrTaken)

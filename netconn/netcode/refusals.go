@@ -9,7 +9,7 @@ func (c *ServerCounters) Refusals(yield func(reason string, n uint64) bool) {
 		refusals.Of("bad_protocol", c.BadProtocol), refusals.Of("token_expired", c.Expired), refusals.Of("bad_token", c.BadToken), refusals.Of("other_server", c.OtherServer),
 		refusals.Of("addr_connected", c.AddrConnected), refusals.Of("id_connected", c.IDConnected), refusals.Of("token_used", c.TokenUsed), refusals.Of("server_full", c.Full),
 		refusals.Of("no_mapping", c.NoMapping), refusals.Of("bad_challenge", c.BadChallenge), refusals.Of("not_bound", c.NotBound),
-		refusals.Of("replayed", c.Replayed), refusals.Of("not_sealed", c.NotSealed), refusals.Of("no_mapping_room", c.NoRoom), refusals.Of("unexpected", c.Unexpected),
+		refusals.Of("replayed", c.Replayed), refusals.Of("not_sealed", c.NotSealed), refusals.Of("no_mapping_room", c.NoRoom), refusals.Of("unexpected", c.Unexpected), refusals.Of("not_admitted", c.NotAdmitted), refusals.Of("waited", c.Waited),
 	})
 }
 

@@ -60,6 +60,16 @@ type ClientInfo struct {
 	UserData *[UserDataBytes]byte // valid until Connected returns
 }
 
+// Admission is an answer of ServerConfig.Admit.
+type Admission uint8
+
+// The answers.
+const (
+	Admit  Admission = iota // it gets a slot
+	Wait                    // not decided; ask again
+	Refuse                  // it gets none
+)
+
 // ServerConfig is the settings of a Server.
 type ServerConfig struct {
 	ProtocolID uint64
@@ -84,6 +94,10 @@ type ServerConfig struct {
 	// HoldFormer keeps the former connection of a TakeOver until Settle is called for the new one, as its login may be refused yet; only one from the same
 	// address is replaced at once. The new one has a number of Slots or more meanwhile and afterwards, or the other way around. Default false.
 	HoldFormer bool
+	// Admit is asked before a client that has answered its challenge gets a slot, one with a TakeOver too. When it says Wait the client
+	// hears nothing, and Admit is asked again at its next packet, ten times a second; when it says Refuse the client is denied as
+	// Full, and tries the next server in its token. May be nil: all are admitted.
+	Admit func(c ClientInfo) Admission
 	// Slots is the clients at most. Default 64, at most MaxSlots; the reference has 256 at most, the
 	// wire doesn't mind.
 	Slots   int
@@ -102,6 +116,7 @@ type ServerCounters struct {
 	BadSize, BadType, BadSequence, BadVersion, BadProtocol, Expired, BadToken, OtherServer uint64
 	AddrConnected, IDConnected, TokenUsed, Full, NoMapping, BadChallenge, NotBound         uint64
 	Replayed, NotSealed, NoRoom                                                            uint64
+	NotAdmitted, Waited                                                                    uint64 // Refuse and Wait of Admit
 
 	// Unexpected is what a client with a slot sent before it knew of that, and others overtook.
 	Unexpected uint64

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -65,11 +66,9 @@ func (n *network) send(s *Socket, to netip.AddrPort, b []byte) {
 		return
 	}
 	w.hash.datagram('s', w.now, p.src.index, p.dst.index, b)
-	for _, c := range n.cuts {
-		if c.from == p.src && c.to == p.dst {
-			w.Counters.Cut++
-			return
-		}
+	if w.IsCut(p.src, p.dst) {
+		w.Counters.Cut++
+		return
 	}
 	p.link.Push(w.now, b)
 	p.count(&w.Counters)
@@ -166,3 +165,6 @@ func (w *Simulation) Join(a, b *Host) {
 		}
 	}
 }
+
+// IsCut reports whether nothing passes from a to b.
+func (w *Simulation) IsCut(a, b *Host) bool { return slices.Contains(w.net.cuts, cut{a, b}) }

@@ -63,6 +63,9 @@ func (w *Simulation) Now() time.Duration { return w.now }
 // Hash returns a hash of all datagrams so far: the times they were sent and arrived, their addresses and their bytes.
 func (w *Simulation) Hash() uint64 { return uint64(w.hash) }
 
+// AddToHash adds bytes to Hash: what passes between hosts other than by datagrams.
+func (w *Simulation) AddToHash(p []byte) { w.hash.datagram('x', w.now, 0, 0, p) }
+
 // Hosts returns all hosts in the order they were added.
 func (w *Simulation) Hosts() []*Host { return w.hosts }
 

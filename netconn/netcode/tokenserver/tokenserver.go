@@ -47,6 +47,11 @@ type Config struct {
 	// at once and should stop when the request's context is done. Reading a body beyond MaxBody fails with
 	// *http.MaxBytesError; return that error to refuse with 413.
 	Authenticate func(r *http.Request) (Player, error)
+	// Place chooses the servers of a player who has logged in, within TotalRate: it sets Servers, Internal and what belongs to them in
+	// UserData. It is called by many goroutines at once and should stop when the request's context is done. An *Error is
+	// the answer: its Status, from 400 to 599, and the first 100 bytes of its Reason. ErrUnavailable is answered with 503, any other error
+	// with 503 and "no_servers". May be nil. Package netconn/fleet/placing has one.
+	Place func(r *http.Request, p *Player) error
 	// Servers lists the servers that players may join, in the order to try; 32 at most. Without any here or in Player
 	// the answer is 503.
 	Servers []netip.AddrPort
@@ -91,7 +96,8 @@ type Counters struct {
 	// Preflights counts the requests (CORS) by which browsers ask whether a page in Config.Origins may request tokens.
 	Preflights uint64
 	// Refused requests, by reason.
-	BadMethod, BadAddr, Limited, TooLarge, Unauthorized, Unavailable, NoServers, Failed uint64
+	// NotPlaced are those for which Place returned an *Error.
+	BadMethod, BadAddr, Limited, TooLarge, Unauthorized, Unavailable, NoServers, NotPlaced, Failed uint64
 }
 
 // Service is an http.Handler that answers a POST with a connect token. Safe for concurrent use.
@@ -101,7 +107,7 @@ type Service struct {
 	lastLog atomic.Int64
 	muted   atomic.Uint64 // refusals since the last line
 
-	preflights, issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, failed atomic.Uint64
+	preflights, issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, notPlaced, failed atomic.Uint64
 }
 
 // New returns a service, or an error for settings that can't work.
@@ -165,7 +171,7 @@ func (s *Service) Format(f fmt.State, _ rune) {
 // Counters returns the counters so far.
 func (s *Service) Counters() Counters {
 	return Counters{Issued: s.issued.Load(), Preflights: s.preflights.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(), TooLarge: s.tooLarge.Load(),
-		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), Failed: s.failed.Load()}
+		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), NotPlaced: s.notPlaced.Load(), Failed: s.failed.Load()}
 }
 
 // ServeHTTP answers a POST with status 200 and a token of 2048 bytes, or refuses it with 400, 401, 405, 413, 429, 500 or 503 and the reason
@@ -213,8 +219,35 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &s.limited, http.StatusTooManyRequests, "limited")
 		return
 	}
+	if s.cfg.Place != nil {
+		if err := s.cfg.Place(r, &player); err != nil {
+			s.notPlace(w, err)
+			return
+		}
+	}
 	s.issue(w, &player)
 }
+
+// notPlace answers a player for whom Place found no server.
+func (s *Service) notPlace(w http.ResponseWriter, err error) {
+	var why *Error
+	switch {
+	case errors.As(err, &why) && why.Status >= 400 && why.Status < 600:
+		if why.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		s.refuse(w, &s.notPlaced, why.Status, why.Reason[:min(len(why.Reason), maxReason)])
+	case errors.Is(err, ErrUnavailable):
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, &s.unavailable, http.StatusServiceUnavailable, "unavailable")
+	default:
+		w.Header().Set("Retry-After", "1")
+		s.refuse(w, &s.noServers, http.StatusServiceUnavailable, "no_servers")
+	}
+}
+
+// maxReason is the most bytes of an Error's Reason.
+const maxReason = 100
 
 // preflightLife is how long a browser remembers an answer, in seconds.
 const preflightLife = "600"
@@ -306,7 +339,7 @@ func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, re
 	s.cfg.Logger.Warn("token refused", "reason", reason, "others", s.muted.Swap(0))
 }
 
-// Error is returned by Fetch when the service refuses.
+// Error is returned by Fetch when the service refuses. Config.Place may return one, which its player's Fetch then returns.
 type Error struct {
 	Status int    // HTTP status
 	Reason string // the first 100 bytes of the answer
@@ -333,7 +366,7 @@ func Fetch(client *http.Client, req *http.Request) (netcode.Token, error) {
 	case err != nil:
 		return nil, fmt.Errorf("tokenserver: %w", err)
 	case resp.StatusCode != http.StatusOK:
-		return nil, &Error{resp.StatusCode, strings.TrimSpace(string(body[:min(len(body), 100)]))}
+		return nil, &Error{resp.StatusCode, strings.TrimSpace(string(body[:min(len(body), maxReason)]))}
 	case len(body) != netcode.ConnectTokenBytes:
 		return nil, fmt.Errorf("tokenserver: an answer of %d bytes or more is no token", len(body))
 	}

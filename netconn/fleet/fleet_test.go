@@ -1,0 +1,533 @@
+package fleet
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/fleet/kv/kvsim"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+// bench is a store, and machines that are stepped every 10 ms.
+type bench struct {
+	t        *testing.T
+	w        *simtest.Simulation
+	store    *kvsim.Store
+	machines []kv.Machine
+	servers  []*Server
+	placers  []*Placer
+	outcomes map[*Placer]map[uint64]Outcome
+}
+
+type stepped struct {
+	b    *bench
+	m    kv.Machine
+	view *kvsim.View
+}
+
+func (s *stepped) Tick(now time.Time) error {
+	kv.Tick(s.m, s.view, now.Sub(simtest.Epoch))
+	if p, ok := s.m.(*Placer); ok {
+		for _, o := range p.Outcomes() {
+			s.b.outcomes[p][o.ID] = o
+		}
+	}
+	return nil
+}
+
+func newBench(t *testing.T, seed uint64, trouble kvsim.Trouble) *bench {
+	b := &bench{t: t, outcomes: map[*Placer]map[uint64]Outcome{}}
+	b.w = simtest.NewSimulation(seed, func(h *simtest.Host) (simtest.Program, error) {
+		if h.Index() == 0 {
+			return b.store, nil
+		}
+		m := b.machines[h.Index()-1]
+		return &stepped{b, m, b.store.View(h, m)}, nil
+	})
+	b.store = kvsim.New(b.w.AddHost("store", true), trouble)
+	return b
+}
+
+func (b *bench) add(m kv.Machine) {
+	b.machines = append(b.machines, m)
+	b.w.AddHost("host"+strconv.Itoa(len(b.machines)), true).SetTick(10 * time.Millisecond)
+}
+
+func (b *bench) server(edit func(c *ServerConfig)) *Server {
+	n := len(b.servers) + 1
+	c := ServerConfig{Name: "s" + strconv.Itoa(n), Info: Info{Addrs: []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 7777)}, Capacity: 10, Region: "eu", Build: "1", Schema: 7}}
+	if edit != nil {
+		edit(&c)
+	}
+	s, err := NewServer(c)
+	require.NoError(b.t, err)
+	s.Ready()
+	b.servers = append(b.servers, s)
+	b.add(s)
+	return s
+}
+
+func (b *bench) placer(edit func(c *PlacerConfig)) *Placer {
+	var c PlacerConfig
+	if edit != nil {
+		edit(&c)
+	}
+	p, err := NewPlacer(c)
+	require.NoError(b.t, err)
+	b.placers = append(b.placers, p)
+	b.outcomes[p] = map[uint64]Outcome{}
+	b.add(p)
+	return p
+}
+
+func (b *bench) run(d time.Duration) {
+	b.w.RunUntil(b.w.Now() + d)
+	require.Nil(b.t, b.w.Failure())
+}
+
+// place places a want, and waits for the outcome.
+func (b *bench) place(p *Placer, w Want) (Placement, error) {
+	id, err := p.Place(w)
+	if err != nil {
+		return Placement{}, err
+	}
+	for range 1000 {
+		if o, ok := b.outcomes[p][id]; ok {
+			return o.Placement, o.Err
+		}
+		b.run(10 * time.Millisecond)
+	}
+	b.t.Fatal("no outcome")
+	return Placement{}, nil
+}
+
+// come has a client with a ticket ask a server once.
+func come(s *Server, id uint64, t Ticket) netcode.Admission {
+	var user [netcode.UserDataBytes]byte
+	t.Write(&user)
+	return s.Admit(netcode.ClientInfo{ID: id, UserData: &user})
+}
+
+// TestThousandAtOnce: 1000 players ask 20 placers in one moment for the 1000 seats of 10 servers, and 100 more for none: each server gets exactly its 100, and exactly
+// 100 are told that all is full, by both policies, also when the store is slow and loses answers.
+func TestThousandAtOnce(t *testing.T) {
+	for _, policy := range []Policy{Fill, Spread} {
+		for name, trouble := range map[string]kvsim.Trouble{"quick": {}, "slow": {Delay: 20 * time.Millisecond, Slow: 5, SlowBy: 300 * time.Millisecond, LostResult: 2}} {
+			b := newBench(t, 1, trouble)
+			for range 10 {
+				b.server(func(c *ServerConfig) { c.Info.Capacity, c.OpTimeout = 100, 500*time.Millisecond })
+			}
+			for range 20 {
+				b.placer(func(c *PlacerConfig) {
+					c.Policy, c.Deadline, c.OpTimeout = policy, 10*time.Second, 500*time.Millisecond
+				})
+			}
+			b.run(3 * time.Second)
+			for i := range 1100 {
+				_, err := b.placers[i%20].Place(Want{Build: "1", Schema: 7})
+				require.NoError(t, err)
+			}
+			for n := 0; n < 1100; {
+				b.run(100 * time.Millisecond)
+				n = 0
+				for _, p := range b.placers {
+					n += len(b.outcomes[p])
+				}
+			}
+			placed, full := map[string]int{}, 0
+			for _, p := range b.placers {
+				for _, o := range b.outcomes[p] {
+					if o.Err != nil {
+						require.ErrorIs(t, o.Err, ErrFull, name)
+						full++
+						continue
+					}
+					placed[o.Placement.Server.ID]++
+				}
+			}
+			for _, s := range b.servers {
+				require.LessOrEqual(t, placed[s.ID()], 100, name)
+				if name == "quick" {
+					require.Equal(t, 100, placed[s.ID()])
+				}
+				value, _, ok := b.store.Entry(seatsKey + s.ID())
+				require.True(t, ok)
+				rec, err := parseSeats(value)
+				require.NoError(t, err)
+				require.LessOrEqual(t, rec.taken(), 100)
+			}
+			if name == "quick" {
+				require.Equal(t, 100, full)
+			}
+			t.Logf("policy %d, %s: %d full, the store %+v", policy, name, full, b.store.Counters)
+		}
+	}
+}
+
+// TestChoice: near before far, the wanted server before all, the fullest or the emptiest by policy; not one that drains, is another build, is too far, too small, or
+// isn't accepted; and each refusal says which of these it was.
+func TestChoice(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	eu := b.server(nil)
+	us := b.server(func(c *ServerConfig) { c.Info.Region, c.Info.Capacity = "us", 20 })
+	old := b.server(func(c *ServerConfig) { c.Info.Build, c.Info.Builds = "0", []string{"0", "00"} })
+	fill := b.placer(func(c *PlacerConfig) {
+		c.MaxLatency = 100 * time.Millisecond
+		c.Accept = func(i *Info) bool { return i.Load.TickP99 < time.Second }
+	})
+	spread := b.placer(func(c *PlacerConfig) { c.Policy = Spread })
+	b.run(2 * time.Second)
+
+	find := func(p *Placer, w Want) string {
+		w.Schema = 7
+		r, err := b.place(p, w)
+		require.NoError(t, err)
+		return r.Server.ID
+	}
+	near := map[string]time.Duration{"eu": 20 * time.Millisecond, "us": 90 * time.Millisecond}
+	require.Equal(t, eu.ID(), find(fill, Want{Build: "1", Latency: near}))
+	require.Equal(t, us.ID(), find(fill, Want{Build: "1", Latency: map[string]time.Duration{"eu": 95 * time.Millisecond, "us": 90 * time.Millisecond}}))
+	require.Equal(t, us.ID(), find(fill, Want{Build: "1", Latency: near, Server: us.ID()}))
+	require.Equal(t, us.ID(), find(fill, Want{Build: "1", Latency: near, Not: eu.ID()}))
+	require.Equal(t, old.ID(), find(fill, Want{Build: "00"}))
+	require.Equal(t, eu.ID(), find(fill, Want{Build: "1", Players: 9, Latency: near}))
+	require.Equal(t, us.ID(), find(fill, Want{Build: "1", Latency: near}), "eu is full")
+	require.Equal(t, us.ID(), find(spread, Want{Build: "1"}))
+
+	for _, c := range []struct {
+		w    Want
+		want error
+	}{
+		{Want{Build: "2"}, ErrBuild},
+		{Want{Schema: 8}, ErrBuild},
+		{Want{Latency: map[string]time.Duration{"eu": time.Second}}, ErrRegion},
+		{Want{Latency: map[string]time.Duration{}}, ErrRegion},
+		{Want{Players: 21}, ErrTooLarge},
+		{Want{Players: 20}, ErrFull},
+		{Want{Players: 1 << 20}, ErrTooLarge},
+		{Want{Party: "no spaces"}, ErrConfig},
+	} {
+		_, err := b.place(fill, c.w)
+		require.ErrorIs(t, err, c.want, "%+v", c.w)
+	}
+	_, err := b.place(fill, Want{Build: "2"})
+	var other *OtherBuild
+	require.ErrorAs(t, err, &other)
+	require.Equal(t, []string{"0", "1"}, other.Builds)
+
+	us.SetLoad(Load{TickP99: time.Second})
+	old.Drain()
+	b.run(2 * time.Second)
+	_, err = b.place(fill, Want{})
+	require.ErrorIs(t, err, ErrFull)
+	require.Equal(t, us.ID(), find(spread, Want{}))
+	for _, s := range b.servers {
+		s.Drain()
+	}
+	b.run(2 * time.Second)
+	_, err = b.place(fill, Want{})
+	require.ErrorIs(t, err, ErrNoServers)
+}
+
+// TestParty: the members of a party get seats on one server from different placers, asked in one moment; a party that fits nowhere gets none; the seats of a party
+// that two placers booked are taken back.
+func TestParty(t *testing.T) {
+	for seed := range uint64(20) {
+		b := newBench(t, seed, kvsim.Trouble{})
+		for range 3 {
+			b.server(func(c *ServerConfig) { c.Info.Capacity = 5 })
+		}
+		for range 4 {
+			b.placer(nil)
+		}
+		b.run(2 * time.Second)
+		var ids []uint64
+		for _, p := range b.placers {
+			for range 2 { // and one of them asks again
+				id, err := p.Place(Want{Party: "friends", Players: 4})
+				require.NoError(t, err)
+				ids = append(ids, id)
+			}
+		}
+		b.run(2 * time.Second)
+		first := b.outcomes[b.placers[0]][ids[0]]
+		require.NoError(t, first.Err)
+		for i, id := range ids {
+			o := b.outcomes[b.placers[i/2]][id]
+			require.NoError(t, o.Err)
+			require.Equal(t, first.Placement.Ticket.placement, o.Placement.Ticket.placement, "seed %d", seed)
+		}
+		taken := 0
+		for _, s := range b.servers {
+			value, _, _ := b.store.Entry(seatsKey + s.ID())
+			rec, err := parseSeats(value)
+			require.NoError(t, err)
+			taken += rec.taken()
+			if s.ID() != first.Placement.Server.ID {
+				continue
+			}
+			for id := range uint64(4) {
+				require.Equal(t, netcode.Admit, come(s, id+1, first.Placement.Ticket))
+			}
+			require.Equal(t, netcode.Wait, come(s, 9, first.Placement.Ticket), "a fifth waits for the one seat that is left")
+		}
+		require.Equal(t, 4, taken, "seed %d", seed)
+		_, err := b.place(b.placers[0], Want{Party: "too-many", Players: 6})
+		require.ErrorIs(t, err, ErrTooLarge)
+	}
+}
+
+// TestStoreAway: while the store is away the list stays and grows old, players with tickets come in, walk-ins are refused, and nobody is placed; then all goes on.
+func TestStoreAway(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(nil)
+	p := b.placer(nil)
+	b.run(2 * time.Second)
+	pl, err := b.place(p, Want{})
+	require.NoError(t, err)
+	store := b.w.Host("store")
+	store.Pause(time.Minute)
+	b.run(30 * time.Second)
+	require.Equal(t, 1, p.List().Len())
+	require.Greater(t, p.List().Age(), 29*time.Second)
+	require.False(t, s.Announced())
+	require.Equal(t, netcode.Admit, come(s, 1, pl.Ticket))
+	require.Equal(t, netcode.Wait, come(s, 2, Ticket{}))
+	_, err = b.place(p, Want{})
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.Equal(t, netcode.Wait, come(s, 3, Ticket{}))
+	store.Wake()
+	b.run(10 * time.Second)
+	require.Less(t, p.List().Age(), 2*time.Second)
+	require.True(t, s.Announced())
+	_, err = b.place(p, Want{})
+	require.NoError(t, err)
+}
+
+// TestWalkIn: a client without a placement waits until the store has a seat for it, and is refused when there is none; its seat is free when it leaves or never comes.
+func TestWalkIn(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(func(c *ServerConfig) { c.Info.Capacity = 2 })
+	p := b.placer(nil)
+	b.run(2 * time.Second)
+	require.Equal(t, netcode.Wait, come(s, 1, Ticket{}))
+	require.Equal(t, netcode.Wait, come(s, 2, Ticket{}))
+	require.Equal(t, netcode.Refuse, come(s, 3, Ticket{}))
+	b.run(200 * time.Millisecond)
+	require.Equal(t, netcode.Admit, come(s, 1, Ticket{}))
+	_, err := b.place(p, Want{})
+	require.ErrorIs(t, err, ErrFull)
+	b.run(10 * time.Second) // 2 never comes back
+	pl, err := b.place(p, Want{})
+	require.NoError(t, err)
+	require.Equal(t, netcode.Refuse, come(s, 3, Ticket{}))
+	require.Equal(t, netcode.Admit, come(s, 4, pl.Ticket))
+	require.Equal(t, netcode.Admit, come(s, 4, Ticket{}), "it dials again")
+	s.Left(4)
+	require.Equal(t, 2, s.Players())
+	s.Left(4)
+	require.Equal(t, 1, s.Players())
+	require.Equal(t, netcode.Wait, come(s, 5, Ticket{}))
+	require.EqualValues(t, 2, s.Counters.Refused)
+}
+
+// TestWalkInWithoutStore: while the store doesn't answer a walk-in is refused after 2 s, so that it tries the next server.
+func TestWalkInWithoutStore(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(nil)
+	b.run(2 * time.Second)
+	b.w.Host("store").Pause(time.Minute)
+	began := b.w.Now()
+	for come(s, 1, Ticket{}) == netcode.Wait {
+		b.run(100 * time.Millisecond)
+		require.LessOrEqual(t, b.w.Now()-began, 2200*time.Millisecond)
+	}
+	require.GreaterOrEqual(t, b.w.Now()-began, 1900*time.Millisecond)
+	require.Zero(t, s.Players())
+}
+
+// TestEarly: a client may come before its server has heard of its placement.
+func TestEarly(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(func(c *ServerConfig) { c.Info.Capacity = 3 })
+	p := b.placer(nil)
+	b.run(2 * time.Second)
+	b.w.Cut(b.w.Host("store"), b.w.Host("host1"))
+	b.w.Cut(b.w.Host("host1"), b.w.Host("store"))
+	pl, err := b.place(p, Want{Players: 2})
+	require.NoError(t, err)
+	require.Equal(t, netcode.Admit, come(s, 1, pl.Ticket))
+	b.w.Join(b.w.Host("store"), b.w.Host("host1"))
+	b.w.Join(b.w.Host("host1"), b.w.Host("store"))
+	b.run(5 * time.Second)
+	require.Equal(t, 1, p.Free(s.ID()))
+	require.Equal(t, netcode.Admit, come(s, 2, pl.Ticket))
+	b.run(time.Second)
+	require.Equal(t, 1, p.Free(s.ID()))
+	require.Equal(t, 2, s.Players())
+}
+
+// TestLapse: seats for players who never come are free after twice Life, and not before.
+func TestLapse(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(func(c *ServerConfig) { c.Life = 6 * time.Second })
+	p := b.placer(func(c *PlacerConfig) { c.Life = 6 * time.Second })
+	b.run(2 * time.Second)
+	_, err := b.place(p, Want{Players: 10})
+	require.NoError(t, err)
+	b.run(11 * time.Second)
+	require.Zero(t, p.Free(s.ID()))
+	b.run(2 * time.Second)
+	require.Equal(t, 10, p.Free(s.ID()))
+	require.EqualValues(t, 10, s.Counters.Lapsed)
+}
+
+// TestDrainAndStop: a server that drains gets nobody new, lets in who was placed before, is drained when all have gone, and deletes its keys.
+func TestDrainAndStop(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(nil)
+	p := b.placer(nil)
+	b.run(2 * time.Second)
+	require.True(t, s.Announced())
+	pl, err := b.place(p, Want{Players: 2})
+	require.NoError(t, err)
+	s.Drain()
+	require.False(t, s.Announced())
+	b.run(time.Second)
+	require.True(t, s.Announced())
+	_, err = b.place(p, Want{})
+	require.ErrorIs(t, err, ErrNoServers)
+	require.Equal(t, netcode.Admit, come(s, 1, pl.Ticket))
+	require.Equal(t, netcode.Admit, come(s, 2, pl.Ticket))
+	require.Equal(t, netcode.Refuse, come(s, 3, Ticket{}))
+	s.Left(1)
+	b.run(time.Second)
+	require.False(t, s.Drained())
+	s.Left(2)
+	b.run(time.Second)
+	require.True(t, s.Drained())
+	s.Stop()
+	b.run(time.Second)
+	require.True(t, s.Stopped())
+	require.Equal(t, netcode.Refuse, come(s, 4, Ticket{}))
+	require.Zero(t, p.List().Len())
+	for _, key := range []string{serverKey, seatsKey} {
+		_, _, ok := b.store.Entry(key + s.ID())
+		require.False(t, ok)
+	}
+}
+
+// TestWipedStore: when a store has lost everything, servers announce themselves again, with who is there.
+func TestWipedStore(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(nil)
+	p := b.placer(nil)
+	b.run(2 * time.Second)
+	pl, err := b.place(p, Want{Players: 4})
+	require.NoError(t, err)
+	b.run(time.Second)
+	require.Equal(t, netcode.Admit, come(s, 1, pl.Ticket))
+	b.run(time.Second)
+	b.store.Wipe()
+	b.run(3 * time.Second)
+	require.Equal(t, 1, p.List().Len())
+	require.Equal(t, 6, p.Free(s.ID()), "one who is there, three who may come")
+	require.Equal(t, netcode.Admit, come(s, 2, pl.Ticket))
+}
+
+// TestConfigErrors: settings that can't work are refused, in words.
+func TestConfigErrors(t *testing.T) {
+	addrs := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}
+	for _, c := range []ServerConfig{
+		{},
+		{Info: Info{Addrs: addrs}},
+		{Info: Info{Addrs: addrs, Capacity: MaxCapacity + 1}},
+		{Info: Info{Addrs: []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:1")}, Capacity: 1}},
+		{Info: Info{Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0")}, Capacity: 1}},
+		{Info: Info{Addrs: addrs, Capacity: 1}, Name: "a.b"},
+		{Info: Info{Addrs: addrs, Capacity: 1}, Timing: Timing{Expiry: 2 * time.Second}},
+		{Info: Info{Addrs: addrs, Capacity: 1, Builds: make([]string, 5000)}},
+	} {
+		_, err := NewServer(c)
+		require.ErrorIs(t, err, ErrConfig, "%+v", c)
+	}
+	for _, c := range []PlacerConfig{{Policy: 2}, {Deadline: time.Minute}, {Backups: 32}, {ListConfig: ListConfig{Name: "a b"}}, {ListConfig: ListConfig{Timing: Timing{Life: 1}}}} {
+		_, err := NewPlacer(c)
+		require.ErrorIs(t, err, ErrConfig, "%+v", c)
+	}
+	p, err := NewPlacer(PlacerConfig{MaxWants: 1})
+	require.NoError(t, err)
+	_, err = p.Place(Want{})
+	require.NoError(t, err)
+	_, err = p.Place(Want{})
+	require.ErrorIs(t, err, ErrBusy)
+	_, err = NewServer(ServerConfig{Info: Info{Addrs: addrs, Capacity: 1}, Rand: noRandom{}})
+	require.ErrorIs(t, err, errNoRandom)
+}
+
+type noRandom struct{}
+
+var errNoRandom = errors.New("no randomness")
+
+func (noRandom) Read([]byte) (int, error) { return 0, errNoRandom }
+
+// TestTicket: a ticket goes through a token's user data beside the game's own.
+func TestTicket(t *testing.T) {
+	var user [netcode.UserDataBytes]byte
+	for i := range user {
+		user[i] = 0xee
+	}
+	require.Equal(t, Ticket{}, readTicket(&user))
+	want := Ticket{1, 2, 3}
+	want.Write(&user)
+	require.Equal(t, want, readTicket(&user))
+	require.EqualValues(t, 0xee, user[netcode.UserDataBytes-TicketBytes-1])
+}
+
+// FuzzSeats: what is read is written the same, whatever it is, and what isn't a record is refused.
+func FuzzSeats(f *testing.F) {
+	f.Add((&seats{capacity: 5, held: 2, placements: []placement{{7, 2}}}).encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parseSeats(b)
+		if err != nil {
+			return
+		}
+		again, err := parseSeats(s.encode())
+		require.NoError(t, err)
+		require.Equal(t, s, again)
+		require.LessOrEqual(t, len(s.encode()), kv.MaxValue)
+	})
+}
+
+// FuzzInfo: an announcement of anybody is one that could have been made, or refused.
+func FuzzInfo(f *testing.F) {
+	s, err := NewServer(ServerConfig{Info: Info{Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Capacity: 3, Builds: []string{"1"}}, Rand: rand.Reader})
+	require.NoError(f, err)
+	b, err := s.info.encode()
+	require.NoError(f, err)
+	f.Add(s.ID(), b)
+	f.Fuzz(func(t *testing.T, id string, b []byte) {
+		if i, err := parseInfo(id, b); err == nil {
+			require.NoError(t, i.check())
+			require.Equal(t, id, i.ID)
+		}
+	})
+}
+
+// FuzzParty: the same of a party's placement.
+func FuzzParty(f *testing.F) {
+	f.Add(encodeParty("s1-abc", Ticket{1, 2, 3}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if server, ticket, err := parseParty(b); err == nil {
+			require.Equal(t, b, encodeParty(server, ticket))
+		}
+	})
+}

@@ -1,0 +1,492 @@
+package fleet
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+)
+
+// Errors of a placing.
+var (
+	// ErrNoServers: no server is ready.
+	ErrNoServers = errors.New("fleet: no server is ready")
+	// ErrBuild: no server takes the client's build or schema. An *OtherBuild says which builds there are.
+	ErrBuild = errors.New("fleet: no server takes this build")
+	// ErrRegion: no server is in a region that the client measured, within MaxLatency.
+	ErrRegion = errors.New("fleet: no server is near enough")
+	// ErrTooLarge: no server has so many seats at all.
+	ErrTooLarge = errors.New("fleet: the party is larger than any server")
+	// ErrFull: no server has so many free seats.
+	ErrFull = errors.New("fleet: all servers are full")
+	// ErrUnavailable: the store didn't answer in time. A seat may be kept for nobody for twice Life.
+	ErrUnavailable = errors.New("fleet: the store is away")
+	// ErrBusy: MaxWants players wait already.
+	ErrBusy = errors.New("fleet: too many players wait to be placed")
+)
+
+// OtherBuild is the ErrBuild of a placing.
+type OtherBuild struct {
+	// Builds are those that ready servers take, sorted; 16 at most.
+	Builds []string
+}
+
+// Error says which builds there are.
+func (e *OtherBuild) Error() string {
+	return fmt.Sprintf("%v; servers take %q", ErrBuild, e.Builds)
+}
+
+// Unwrap returns ErrBuild.
+func (e *OtherBuild) Unwrap() error { return ErrBuild }
+
+// Policy says which of the servers that are equally near is taken.
+type Policy uint8
+
+// The policies.
+const (
+	Fill   Policy = iota // the fullest that has room: few servers are in use, the others can stop
+	Spread               // the emptiest, by share of its seats
+)
+
+// PlacerConfig configures a Placer.
+type PlacerConfig struct {
+	ListConfig
+	Policy Policy
+	// MaxLatency is the most latency of a region that a client measured. Default 0: no bound.
+	MaxLatency time.Duration
+	// Backups is how many further servers a placement of one player names, for when the first is dead or turns out full: the player
+	// comes there without a seat, and one is found if there is room. Default 2; negative none; at most 31. Parties have none: a member
+	// that asks again is led to where the party is.
+	Backups int
+	// Accept leaves out servers by the game's own rules, such as their Load. May be nil.
+	Accept func(i *Info) bool
+	// MaxWants bounds the wants under way. Default 4096.
+	MaxWants int
+	// Deadline bounds how long a placing may take. Default 5 s, or a third of Life when that is less; it may not be more.
+	Deadline time.Duration
+}
+
+// Want is what a placing shall find.
+type Want struct {
+	// Players is how many seats, all on one server. Default 1.
+	Players int
+	// Party makes wants of several members one: who asks with the same Party within Life/2, at any placer, gets the same placement. Its
+	// first want books the seats of all its Players. Later, or when its server is gone or draining, it is placed anew. Letters, digits, - and _, at most 96. Default "": no party.
+	Party string
+	// Build and Schema are the client's. Default of each: any.
+	Build  string
+	Schema uint64
+	// Latency is what the client measured to regions. Default nil: any region.
+	Latency map[string]time.Duration
+	// Server is the ID of a server that is taken if it can be, such as the one that the player's friends are on.
+	Server string
+	// Not is the ID of a server that isn't taken, such as the one that a player shall leave.
+	Not string
+}
+
+// Placement is where players shall go.
+type Placement struct {
+	// Server has the seats; Backups may be tried after it.
+	Server  Info
+	Backups []Info
+	// Ticket goes into the token's user data.
+	Ticket Ticket
+}
+
+// Outcome is the end of a want.
+type Outcome struct {
+	ID        uint64 // as Place returned it
+	Placement Placement
+	Err       error
+}
+
+// PlacerCounters counts what a Placer did.
+type PlacerCounters struct {
+	Placed, Failed              uint64 // wants
+	Writes, Conflicts, Unknowns uint64 // of records of seats
+	Cancelled                   uint64 // placements that were taken back
+}
+
+// Placer places players on servers of the fleet. Any number of placers may work at once. It belongs to one goroutine.
+type Placer struct {
+	Counters PlacerCounters
+
+	cfg    PlacerConfig
+	list   *List
+	now    time.Duration
+	ask    asker
+	rooms  map[string]*room // by server ID
+	ids    []string         // of rooms, sorted
+	wants  []*want          // in the order they came
+	out    []Outcome
+	lastID uint64
+}
+
+// room is a server's seats as a placer sees them.
+type room struct {
+	id     string
+	cell   cell
+	rec    seats
+	ok     bool // rec is that of cell.value
+	listed bool
+	batch  []*want  // those in the write under way
+	next   []*want  // those of the next one
+	cancel []uint64 // placements to take back with it
+}
+
+// step is where a want stands.
+type step uint8
+
+const (
+	reads   step = iota // where its party is, is read
+	follows             // another want of its party goes first
+	claims              // its party's claim is being written
+	chooses
+	books   // its seats are being written
+	founds  // where its party is, is being written
+	decided // its outcome is told
+)
+
+type want struct {
+	Want
+	id        uint64
+	placement uint64 // its number
+	until     time.Duration
+	step      step
+	party     cell
+	tried     []*room // where its seats may have been written although nobody said so
+	placed    Placement
+	at        *room         // where its seats are
+	told      bool          // nobody knows whether its party's members may be told of its seats
+	next      time.Duration // when its party is looked at again
+}
+
+// NewPlacer returns a placer, or an error that wraps ErrConfig.
+func NewPlacer(cfg PlacerConfig) (*Placer, error) {
+	if cfg.Name == "" {
+		cfg.Name = "placer"
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Reader
+	}
+	if cfg.Backups == 0 {
+		cfg.Backups = 2
+	}
+	cfg.Backups = max(0, cfg.Backups)
+	if cfg.MaxWants == 0 {
+		cfg.MaxWants = 4096
+	}
+	l, err := NewList(cfg.ListConfig)
+	if err != nil {
+		return nil, err
+	}
+	most := l.timing.Life / 3
+	cfg.Deadline = cmp.Or(cfg.Deadline, min(5*time.Second, most))
+	if cfg.Policy > Spread || cfg.MaxLatency < 0 || cfg.MaxWants < 0 || cfg.Deadline < 0 || cfg.Deadline > most || cfg.Backups > 31 {
+		return nil, fmt.Errorf("%w: Policy %d, MaxLatency %v, MaxWants %d, Deadline %v, Backups %d", ErrConfig, cfg.Policy, cfg.MaxLatency, cfg.MaxWants, cfg.Deadline, cfg.Backups)
+	}
+	return &Placer{cfg: cfg, list: l, rooms: map[string]*room{}, ask: asker{timeout: l.timing.OpTimeout}}, nil
+}
+
+// List returns the servers. The placer steps it.
+func (p *Placer) List() *List { return p.list }
+
+// Free returns how many seats the placer sees free on a server.
+func (p *Placer) Free(id string) int {
+	if r := p.rooms[id]; r != nil && r.ok {
+		return r.rec.free()
+	}
+	return 0
+}
+
+// Watches implements kv.Machine.
+func (p *Placer) Watches() []string { return append(p.list.Watches(), seatsKey) }
+
+// Place begins a placing. Its Outcome comes with a later Step. Errors are ErrBusy, and ErrConfig for a Want that can't be.
+func (p *Placer) Place(w Want) (id uint64, err error) {
+	w.Players = max(w.Players, 1)
+	switch {
+	case w.Players > MaxCapacity:
+		return 0, ErrTooLarge
+	case w.Party != "" && !validName(w.Party):
+		return 0, fmt.Errorf("%w: Party %q must be 1 to %d letters, digits, - and _", ErrConfig, w.Party, maxName)
+	case len(p.wants) >= p.cfg.MaxWants:
+		return 0, ErrBusy
+	}
+	var random [8]byte
+	if _, err := io.ReadFull(p.cfg.Rand, random[:]); err != nil {
+		return 0, fmt.Errorf("fleet: %w", err)
+	}
+	p.lastID++
+	n := &want{Want: w, id: p.lastID, placement: binary.LittleEndian.Uint64(random[:]), until: p.now + p.cfg.Deadline, step: chooses}
+	if w.Party != "" {
+		n.step, n.party = reads, cell{key: partyKey + w.Party}
+		if slices.ContainsFunc(p.wants, func(o *want) bool { return o.Party == w.Party }) {
+			n.step = follows
+		}
+	}
+	p.wants = append(p.wants, n)
+	return n.id, nil
+}
+
+// Outcomes returns the outcomes since the last call. It is valid until the next Step.
+func (p *Placer) Outcomes() []Outcome {
+	out := p.out
+	p.out = nil
+	return out
+}
+
+// Step implements kv.Machine.
+func (p *Placer) Step(now time.Duration, in []kv.Event) []kv.Op {
+	p.now = max(p.now, now)
+	p.ask.out = p.ask.out[:0]
+	for _, e := range in {
+		p.event(e)
+	}
+	p.list.step(p.now, &p.ask)
+	for _, id := range p.ids {
+		if r := p.rooms[id]; r.cell.giveUp(p.now) {
+			p.Counters.Unknowns++
+			p.unbatch(r)
+		}
+	}
+	for _, w := range p.wants {
+		p.decide(w)
+	}
+	p.wants = slices.DeleteFunc(p.wants, func(w *want) bool { return w.step == decided })
+	for _, id := range p.ids {
+		p.write(p.rooms[id])
+	}
+	return p.ask.out
+}
+
+func (p *Placer) event(e kv.Event) {
+	p.list.event(p.now, e)
+	id, isSeats := strings.CutPrefix(e.Key, seatsKey)
+	switch {
+	case e.Kind == kv.Result:
+		p.result(e)
+	case e.Kind == kv.Begin:
+		for _, r := range p.rooms {
+			r.listed = false
+		}
+	case e.Kind == kv.Current:
+		for _, id := range slices.Clone(p.ids) {
+			if r := p.rooms[id]; !r.listed {
+				p.forget(r)
+			}
+		}
+	case isSeats && validName(id):
+		r := p.room(id)
+		if r == nil {
+			return
+		}
+		r.listed = e.Kind == kv.Changed
+		if r.cell.see(e) {
+			r.absorb()
+		}
+		if r.cell.rev == 0 {
+			p.forget(r)
+		}
+	}
+}
+
+// room returns a server's room; nil when there are too many.
+func (p *Placer) room(id string) *room {
+	r := p.rooms[id]
+	if r == nil && len(p.ids) < MaxServers {
+		r = &room{id: id, cell: cell{key: seatsKey + id}}
+		p.rooms[id] = r
+		i, _ := slices.BinarySearch(p.ids, id)
+		p.ids = slices.Insert(p.ids, i, id)
+	}
+	return r
+}
+
+// forget removes a room whose server's record is gone. Those in the write under way choose again.
+func (p *Placer) forget(r *room) {
+	p.unbatch(r)
+	delete(p.rooms, r.id)
+	if i, ok := slices.BinarySearch(p.ids, r.id); ok {
+		p.ids = slices.Delete(p.ids, i, i+1)
+	}
+}
+
+func (r *room) absorb() {
+	var err error
+	r.rec, err = parseSeats(r.cell.value)
+	r.ok = err == nil && r.cell.rev != 0
+}
+
+// unbatch lets those in a write of unknown outcome choose again; the record says whether they were in it.
+func (p *Placer) unbatch(r *room) {
+	for _, w := range r.batch {
+		w.step = chooses
+		if !slices.Contains(w.tried, r) {
+			w.tried = append(w.tried, r)
+		}
+	}
+	r.batch = nil
+}
+
+func (p *Placer) result(e kv.Event) {
+	for _, id := range p.ids {
+		r := p.rooms[id]
+		if r.cell.op != e.ID {
+			continue
+		}
+		put := r.cell.kind == kv.Put
+		r.cell.result(e)
+		if r.cell.known {
+			r.absorb()
+		}
+		switch {
+		case put && e.Status == kv.OK:
+			for _, w := range r.batch {
+				p.booked(w, r)
+			}
+			r.batch = nil
+		case put:
+			if e.Status == kv.Conflict {
+				p.Counters.Conflicts++
+			} else {
+				p.Counters.Unknowns++
+			}
+			p.unbatch(r)
+		case r.cell.known && r.cell.rev == 0:
+			p.forget(r)
+		}
+		return
+	}
+	for _, w := range p.wants {
+		if w.party.op != 0 && w.party.op == e.ID {
+			p.partyResult(w, e)
+			return
+		}
+	}
+}
+
+// decide does what a want can do now.
+func (p *Placer) decide(w *want) {
+	if w.step == decided {
+		return
+	}
+	if p.now >= w.until {
+		p.takeBack(w)
+		p.finish(w, ErrUnavailable)
+		return
+	}
+	switch w.step {
+	case reads, claims, founds:
+		p.stepParty(w)
+	case chooses:
+		p.choose(w)
+	}
+}
+
+// finish ends a want. Those that follow it go on by themselves.
+func (p *Placer) finish(w *want, err error) {
+	w.step = decided
+	o := Outcome{ID: w.id, Err: err}
+	if err == nil {
+		o.Placement = w.placed
+		p.Counters.Placed++
+	} else {
+		p.Counters.Failed++
+		p.unclaim(w)
+	}
+	p.out = append(p.out, o)
+	if w.Party == "" {
+		return
+	}
+	for _, o := range p.wants {
+		if o.step == follows && o.Party == w.Party {
+			o.step = reads
+			return // the others follow this one
+		}
+	}
+}
+
+// takeBack has a want's seats taken back, wherever they may be. If its party's members may be told of them, they lapse.
+func (p *Placer) takeBack(w *want) {
+	if w.told || w.step == founds && w.party.busy() {
+		return
+	}
+	if w.at != nil {
+		w.at.takeBack(w.placement)
+	}
+	for _, r := range w.tried {
+		r.takeBack(w.placement)
+	}
+	for _, id := range p.ids {
+		if r := p.rooms[id]; slices.Contains(r.batch, w) {
+			r.takeBack(w.placement)
+		}
+	}
+}
+
+func (r *room) takeBack(placement uint64) {
+	if len(r.cancel) < maxPlacements && !slices.Contains(r.cancel, placement) {
+		r.cancel = append(r.cancel, placement)
+	}
+}
+
+// write writes a room's record with those who have chosen it, and without those that are taken back.
+func (p *Placer) write(r *room) {
+	next := r.next
+	r.next = nil
+	if r.cell.busy() || !r.cell.known || !r.ok {
+		for _, w := range next {
+			w.step = chooses
+		}
+		if !r.cell.busy() && !r.cell.known {
+			r.cell.get(&p.ask, p.now)
+		}
+		return
+	}
+	rec := r.rec
+	rec.placements = slices.Clone(rec.placements)
+	before := len(rec.placements)
+	if len(r.cancel) > 0 {
+		rec.placements = slices.DeleteFunc(rec.placements, func(o placement) bool { return slices.Contains(r.cancel, o.id) })
+		p.Counters.Cancelled += uint64(before - len(rec.placements))
+		r.cancel = nil
+	}
+	if len(next) == 0 && len(rec.placements) == before {
+		return
+	}
+	for _, w := range next {
+		rec.placements = append(rec.placements, placement{w.placement, w.Players})
+		w.step = books
+	}
+	r.batch = next
+	p.Counters.Writes++
+	r.cell.put(&p.ask, p.now, rec.encode(), p.list.timing.seatsTTL())
+}
+
+// booked: a want's seats are in a server's record.
+func (p *Placer) booked(w *want, r *room) {
+	if w.step == decided {
+		return // too late; takeBack has seen to it
+	}
+	w.at = r
+	for _, o := range w.tried {
+		if o != r {
+			o.takeBack(w.placement)
+		}
+	}
+	w.placed.Ticket = Ticket{serverHash(r.id), w.placement, r.cell.rev}
+	if w.Party != "" {
+		w.step = founds
+		p.stepParty(w)
+		return
+	}
+	p.finish(w, nil)
+}
