@@ -174,11 +174,12 @@ func (w *World) compareAll() {
 
 // compares is the actors that a Step compares. On one core each is compared and its views are told. On several cores
 // there are three passes. Parts of the list are compared at the same time, which also marks what is dirty in the actors'
-// views: no two parts have the same view. Then what concerns the World is done for one actor after the other. Then the
-// connections queue their views at the same time. The order in which a connection queues open views has no effect.
+// views: no two parts have the same view. Then what concerns the World is done for one actor after the other. Each
+// connection queues its views when its batch is made; the order in which it queues open views has no effect.
 type compares struct {
 	list   []comparison
 	parts  []comparedPart
+	woken  bool    // parts has views to be queued
 	popped []*Base // from the schedule
 }
 
@@ -209,7 +210,7 @@ func (c *compares) add(w *World, b *Base) {
 
 // run compares the actors of the list and empties it.
 func (c *compares) run(w *World) {
-	several := len(c.list) >= fewForCores
+	several := len(c.list) >= fewForCores && len(w.peers) > 1
 	if several {
 		c.prepare(w)
 		w.onCores(len(c.parts), w.comparePart)
@@ -221,11 +222,8 @@ func (c *compares) run(w *World) {
 		}
 		w.finish(it)
 	}
-	if several {
-		w.onCores(len(w.peers), w.wakePeer)
-	}
 	clear(c.list)
-	c.list = c.list[:0]
+	c.list, c.woken = c.list[:0], several
 }
 
 // prepare makes room for the connections that there are.
@@ -237,8 +235,15 @@ func (c *compares) prepare(w *World) {
 		p.place = i
 	}
 	for i := range c.parts {
-		if p := &c.parts[i]; len(p.views) < len(w.peers) {
+		p := &c.parts[i]
+		if len(p.views) < len(w.peers) {
 			p.views = append(p.views, make([][]*view, len(w.peers)-len(p.views))...)
+		}
+		for j, views := range p.views {
+			if len(views) > 0 { // of a connection that was removed in the last Step
+				clear(views)
+				p.views[j] = views[:0]
+			}
 		}
 	}
 }
@@ -272,9 +277,12 @@ func (c *compares) part(w *World, i int) {
 }
 
 // wake queues the views of a connection that have changes.
-func (c *compares) wake(place int) {
+func (c *compares) wake(p *Peer) {
+	if !c.woken || p.place < 0 { // a connection that came since the compares has all views anew
+		return
+	}
 	for i := range c.parts {
-		at := &c.parts[i].views[place]
+		at := &c.parts[i].views[p.place]
 		for _, v := range *at {
 			v.wake()
 		}

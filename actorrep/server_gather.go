@@ -2,6 +2,7 @@ package actorrep
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
@@ -36,6 +37,8 @@ type worker struct {
 	arena   bitio.Writer
 	out     bitio.Writer
 	buf     []byte
+	byID    []*view // see sort; nil between
+	ids     []uint64
 	lastOf  []layout.Mask // by class: the mask of its last record in this chunk
 	state   wire.Chunk
 	past    layout.Past
@@ -98,7 +101,7 @@ func (w *World) gatherAll() {
 	for _, p := range w.peers {
 		n += len(p.pending)
 	}
-	if n >= fewForCores {
+	if n >= fewForCores || w.compares.woken {
 		w.onCores(len(w.peers), w.gatherPeer)
 		return
 	}
@@ -123,6 +126,7 @@ func (w *World) onCores(n int, f func(i, worker int)) {
 
 // gather chooses what to send and encodes it.
 func (p *Peer) gather(k *worker) {
+	p.world.compares.wake(p)
 	t := &p.batch
 	t.buf, t.chunks, t.large = t.buf[:0], t.chunks[:0], t.large[:0]
 	if !p.ready || p.idle || len(p.pending) == 0 {
@@ -135,9 +139,7 @@ func (p *Peer) gather(k *worker) {
 		return
 	}
 	serve := p.pending[:chosen]
-	if !slices.IsSortedFunc(serve, byID) {
-		slices.SortFunc(serve, byID)
-	}
+	k.sort(serve)
 	p.encodeAll(k, serve, budget)
 	m := &p.peaks
 	m.pending, m.bytes, m.chunks = max(m.pending, len(p.pending)), max(m.bytes, len(t.buf)), max(m.chunks, len(t.chunks))
@@ -154,6 +156,41 @@ func (p *Peer) gather(k *worker) {
 }
 
 func byID(a, b *view) int { return cmp.Compare(a.id, b.id) }
+
+// maxSpread is how many ids there may be for each view, for sort to go through all ids.
+const maxSpread = 64
+
+// sort sorts views by id. Ids are different and dense, as a rule, so that it marks them and goes through the marks.
+func (k *worker) sort(views []*view) {
+	sorted, most := true, views[0].id
+	for _, v := range views[1:] {
+		sorted = sorted && v.id > most
+		most = max(most, v.id)
+	}
+	if sorted {
+		return
+	}
+	if len(views) < 16 || int(most) >= maxSpread*len(views) {
+		slices.SortFunc(views, byID)
+		return
+	}
+	if n := int(most) + 1; len(k.byID) < n {
+		k.byID, k.ids = make([]*view, n+n/2), make([]uint64, (n+n/2+63)/64)
+	}
+	for _, v := range views {
+		k.byID[v.id] = v
+		k.ids[v.id/64] |= 1 << (v.id % 64)
+	}
+	n := 0
+	for i := range k.ids[:most/64+1] {
+		for m := k.ids[i]; m != 0; m &= m - 1 {
+			id := i*64 + bits.TrailingZeros64(m)
+			views[n], k.byID[id] = k.byID[id], nil
+			n++
+		}
+		k.ids[i] = 0
+	}
+}
 
 // choose drops the views that have nothing to send, and puts the most urgent that the budget allows in front. It returns
 // their number.

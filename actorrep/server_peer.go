@@ -18,7 +18,7 @@ type Peer struct {
 	User any
 
 	world     *World
-	place     int  // in World.peers, during a Step
+	place     int  // in World.peers when a Step last compared on several cores; -1 before
 	local     bool // the player at the server itself; nothing is sent
 	replay    bool
 	out       outlet
@@ -82,7 +82,7 @@ func (w *World) AddConn(conn channel.Conn) *Peer {
 }
 
 func (w *World) newPeer() *Peer {
-	return &Peer{world: w, peaks: peaks{steps: len(w.peers) * 37 % trimEvery}, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}
+	return &Peer{world: w, place: -1, peaks: peaks{steps: len(w.peers) * 37 % trimEvery}, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}
 }
 
 func (w *World) addPeer(p *Peer) {

@@ -1,6 +1,31 @@
 package actorrep
 
-import "testing"
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestSortViews: dense ids, sparse ones, few and many, sorted already or not.
+func TestSortViews(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 18))
+	k := newWorker()
+	for range 2000 {
+		n, spread := 1+rng.IntN(100), 1+rng.IntN(3*maxSpread)
+		var views []*view
+		for _, id := range rng.Perm(n * spread)[:n] {
+			views = append(views, &view{id: uint32(id + 1)})
+		}
+		want := slices.Clone(views)
+		slices.SortFunc(want, byID)
+		if k.sort(views); !slices.Equal(want, views) {
+			t.Fatalf("%d views of %d ids aren't sorted", n, n*spread)
+		}
+	}
+	if slices.ContainsFunc(k.byID, func(v *view) bool { return v != nil }) {
+		t.Error("views are kept")
+	}
+}
 
 // TestSentRingKeepsWhatIsInFlight: whatever room it gets and gives back, records stay at their places.
 func TestSentRingKeepsWhatIsInFlight(t *testing.T) {

@@ -121,9 +121,9 @@ type World struct {
 	workers   []*worker
 	compares  compares
 
-	gatherPeer, comparePart, wakePeer func(i, worker int) // made once, for Config.Parallel
-	described                         int                 // bytes of the classes' descriptions
-	paths                             int                 // bytes of the names of their values
+	gatherPeer, comparePart func(i, worker int) // made once, for Config.Parallel
+	described               int                 // bytes of the classes' descriptions
+	paths                   int                 // bytes of the names of their values
 
 	client *client // on a client
 
@@ -148,7 +148,6 @@ func NewServer(cfg Config) *World {
 	}
 	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
 	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
-	w.wakePeer = func(i, _ int) { w.compares.wake(i) }
 	w.driver = &list{world: w}
 	if cfg.Relevancy != nil {
 		w.driver = cfg.Relevancy(w)
