@@ -58,6 +58,28 @@ func TestFinishersSendWhatTheyHave(t *testing.T) {
 	require.Empty(t, s.m.Undelivered())
 }
 
+// TestFinishersThatAreGone: a table without Finishers has nothing left, and nobody is asked whose channel closes or whose connection has ended.
+func TestFinishersThatAreGone(t *testing.T) {
+	s := newStub(t, false, noControl)
+	s.open(stubGame)
+	s.m.Shut()
+	require.True(t, s.m.Finish())
+	for _, gone := range []func(s *stub, ch *Channel){
+		func(s *stub, ch *Channel) { s.m.End() },
+		func(s *stub, ch *Channel) { ch.closing = true },
+		func(s *stub, ch *Channel) { s.table.ended = true },
+	} {
+		s := newStub(t, false, noControl)
+		f := &finisher{t: t, left: 1}
+		ch, err := s.table.Open(stubGame, f)
+		require.NoError(t, err)
+		s.m.Shut()
+		gone(s, ch)
+		require.True(t, s.m.Finish())
+		require.Equal(t, 1, f.left)
+	}
+}
+
 // TestOpenWaitsNoLongerThanItMay: an unreliable bunch goes without a channel's open only while that one is in a packet that isn't known to be lost, or a copy has room; one that was lost
 // refusedOften times is what the peer refuses.
 func TestOpenWaitsNoLongerThanItMay(t *testing.T) {
