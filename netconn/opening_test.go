@@ -14,11 +14,13 @@ import (
 
 // TestUnreliableBeforeItsOpenIsAcked: who sends unreliable bunches as soon as their channel is opened, at 20 % loss, doesn't wait for the rate. Packets that have room
 // for a copy of the open are never refused; refused ones are no congestion to the adaptive controller, and end when the open is known to be lost. Without any open that waits 1 run
-// in 1200 is held up for more than 1 s, as the controller takes a few seconds to tell that loss from congestion. With one it is 1 in 200.
+// in 1200 is held up for more than 1 s, as the controller takes a few seconds to tell that loss from congestion. With one it is 1 in 800: of the 480 runs here 4 may,
+// which 1 in 2000 such sets exceeds.
 func TestUnreliableBeforeItsOpenIsAcked(t *testing.T) {
 	const ms = time.Millisecond
+	slow := 0                                       // runs that waited for the rate for more than 1 s
 	for _, open := range []int{1, 100, 600, 3000} { // bytes
-		runs, slow, told, refused, longest := 0, 0, 0, uint64(0), time.Duration(0)
+		runs, told, refused, longest := 0, 0, uint64(0), time.Duration(0)
 		for _, s := range []struct{ hz, rate int }{{10, 10_000}, {20, 10_000}, {30, 20_000}, {60, 20_000}} {
 			for _, rtt := range []time.Duration{20, 100, 200} {
 				for seed := uint64(1); seed <= 10; seed++ {
@@ -57,7 +59,8 @@ func TestUnreliableBeforeItsOpenIsAcked(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("open of %d bytes: in %d runs %d bunches were told not to be sent, %d were refused, %d waited for the rate for more than 1 s, %v the longest", open, runs, told, refused, slow, longest)
-		require.LessOrEqual(t, slow, 4, "open of %d bytes", open)
+		t.Logf("open of %d bytes: in %d runs %d bunches were told not to be sent, %d were refused, and the longest wait for the rate is %v", open, runs, told, refused, longest)
+		require.LessOrEqual(t, refused, uint64(400), "open of %d bytes", open)
 	}
+	require.LessOrEqual(t, slow, 4)
 }
