@@ -136,7 +136,7 @@ func (r rig) measure(ctx context.Context, o options, loss float64) (all []result
 	defer func() { err = errors.Join(err, s.close()) }()
 
 	// The page's address is no loopback one, so the browser has to be told that it may use what is for secure pages.
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(r.chromium), chromedp.NoSandbox, chromedp.DisableGPU,
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(r.chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("unsafely-treat-insecure-origin-as-secure", s.url))
 	browsers, stop := chromedp.NewExecAllocator(ctx, flags...)
 	defer stop()

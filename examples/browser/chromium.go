@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -14,7 +15,8 @@ func chromium(ctx context.Context) (context.Context, context.CancelFunc, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(980, 860))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(980, 860),
+		chromedp.WSURLReadTimeout(time.Minute)) // a busy machine takes more than chromedp's 20 s to start one
 	all, stop := chromedp.NewExecAllocator(ctx, options...)
 	first, end := chromedp.NewContext(all)
 	return first, func() { end(); stop() }, chromedp.Run(first)
