@@ -52,7 +52,7 @@ const (
 type Event struct {
 	At         time.Duration
 	PacketID   int64
-	ChSequence int64 // of a reliable bunch, as on the wire: 10 bits in Unreal's protocols, 13 in netconn.Bunchnet
+	ChSequence int64 // of a reliable bunch, as on the wire: 10 bits in Unreal's protocols, 14 in netconn.Bunchnet
 	A, B       uint64
 	Conn       uint32
 	ChIndex    uint32

@@ -8,7 +8,7 @@ bunchnet.prefs.ids = Pref.bool("The prefix has session and client id", true)
 bunchnet.prefs.magic_bits = Pref.uint("Bits of magic in the prefix", 0)
 bunchnet.prefs.max_packet = Pref.uint("Bytes of a packet at most", 1024)
 bunchnet.prefs.custom_exports_final = Pref.bool("Partial bunches have PartialCustomExportsFinal", false)
-bunchnet.prefs.sequence_bits = Pref.uint("Bits of a ChSequence: 13 with netconn.Bunchnet, 10 with Unreal", 13)
+bunchnet.prefs.sequence_bits = Pref.uint("Bits of a ChSequence: 14 with netconn.Bunchnet, 10 with Unreal", 14)
 
 local fields = {}
 fields["magic"] = ProtoField.uint32("bunchnet.magic", "Magic", base.DEC)

@@ -99,5 +99,5 @@ var Preferences = []Preference{
 	{Key: "magic_bits", Label: "Bits of magic in the prefix", Number: true},
 	{Key: "max_packet", Label: "Bytes of a packet at most", Number: true, Default: 1024},
 	{Key: "custom_exports_final", Label: "Partial bunches have PartialCustomExportsFinal"},
-	{Key: "sequence_bits", Label: "Bits of a ChSequence: 13 with netconn.Bunchnet, 10 with Unreal", Number: true, Default: 13},
+	{Key: "sequence_bits", Label: "Bits of a ChSequence: 14 with netconn.Bunchnet, 10 with Unreal", Number: true, Default: 14},
 }

@@ -8,11 +8,25 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
 
 func TestCurrent(t *testing.T) {
 	require.Equal(t, Generate(), Lua, "bunchnet.lua is old; run go generate ./netconn/nettrace/dissector")
+}
+
+// TestDefaultsAreBunchnets: without a preference the dissector reads netconn's default protocol.
+func TestDefaultsAreBunchnets(t *testing.T) {
+	p := netconn.Bunchnet().Bunch
+	for _, pref := range Preferences {
+		switch pref.Key {
+		case "sequence_bits":
+			require.EqualValues(t, p.Sequences(), pref.Default)
+		case "max_packet":
+			require.EqualValues(t, p.PacketBits()/8, pref.Default)
+		}
+	}
 }
 
 // TestNames: a condition may only name what comes before it.

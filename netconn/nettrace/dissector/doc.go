@@ -14,7 +14,7 @@
 //	bunchnet.ids                    true: the prefix has session and client id (5.1 and later)
 //	bunchnet.magic_bits             bits of the prefix before that
 //	bunchnet.max_packet             bytes of a packet at most, the same as in the protocol; 1024
-//	bunchnet.sequence_bits          bits of a ChSequence, as in the protocol: 13 with netconn.Bunchnet; 10 with Unreal's
+//	bunchnet.sequence_bits          bits of a ChSequence, as in the protocol: 14 with netconn.Bunchnet; 10 with Unreal's
 //	bunchnet.custom_exports_final   true: partial bunches have that bit (network version 36 and later)
 //
 // What netconn.Coding puts behind a packet has the fields bunchnet.coding.symbols, size, covers and repaired; its hellos are bunchnet.hello.
