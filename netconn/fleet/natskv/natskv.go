@@ -1,0 +1,302 @@
+// Package natskv is the store of a fleet on NATS JetStream: a key-value bucket.
+//
+//	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+//	bucket, err := natskv.Open(ctx, nc, natskv.Config{})     // creates the bucket if need be
+//	store := bucket.Store(server)                            // of a kv.Machine; watches its keys
+//	each tick: kv.Tick(server, store, now)                   // never waits
+//
+// Ops run in goroutines, MaxOps at a time for each Store. An op without an answer within Config.Timeout has status Unknown. What arrives waits for
+// Events, which the owner of the machine calls: 65,536 events at most; then the watch ends, and begins anew when they have been fetched.
+//
+// The watch also begins anew when the connection was lost, and when nothing has come for 15 s.
+//
+// Keys with a TTL need nats-server 2.11 or newer. In a cluster set Replicas to 3: the bucket survives the loss of one node; while a new
+// leader is elected, some seconds, ops have status Unknown, and the fleet plays on. A read may come from a replica that is behind.
+package natskv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+)
+
+// Config configures a Bucket.
+type Config struct {
+	// Name is the bucket's. Default "fleet".
+	Name string
+	// Replicas is how many nodes of a cluster have the bucket, when Open creates it. Default 1.
+	Replicas int
+	// Timeout bounds one op. Default 2 s.
+	Timeout time.Duration
+}
+
+// Bucket is a key-value bucket. Safe for concurrent use.
+type Bucket struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	kv      jetstream.KeyValue
+	stream  jetstream.Stream
+	prefix  string
+	timeout time.Duration
+}
+
+const (
+	// MaxOps is the most ops of a Store under way. Further ones have status Unknown at once.
+	MaxOps = 256
+
+	maxEvents  = 1 << 16
+	quiet      = 15 * time.Second
+	retryAfter = 500 * time.Millisecond
+	// markerTTL is how long the store remembers a key that was deleted. Longer than an op may be late.
+	markerTTL = 10 * time.Minute
+)
+
+// Open finds or creates the bucket.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
+	cfg.Name, cfg.Replicas = cmp.Or(cfg.Name, "fleet"), cmp.Or(cfg.Replicas, 1)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("natskv: %w", err)
+	}
+	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second)}
+	b.kv, err = js.KeyValue(ctx, cfg.Name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		b.kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: cfg.Name, Description: "bunchnet fleet", Replicas: cfg.Replicas, MaxValueSize: kv.MaxValue, LimitMarkerTTL: markerTTL})
+	}
+	if err == nil {
+		b.stream, err = js.Stream(ctx, "KV_"+cfg.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("natskv: %s: %w", cfg.Name, err)
+	}
+	return b, nil
+}
+
+// Store is the bucket as one machine sees it. It implements kv.Store. Close it at the end.
+type Store struct {
+	b    *Bucket
+	wake chan struct{}
+	ctx  context.Context
+	end  context.CancelFunc
+	all  sync.WaitGroup
+
+	mu      sync.Mutex
+	in, out []kv.Event
+	pending int
+	full    bool // in is; the watch ends
+}
+
+// Store begins to watch a machine's keys.
+func (b *Bucket) Store(m kv.Machine) *Store {
+	s := &Store{b: b, wake: make(chan struct{}, 1)}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	var keys []string
+	for _, k := range m.Watches() {
+		if strings.HasSuffix(k, ".") {
+			k += ">"
+		}
+		keys = append(keys, k)
+	}
+	s.all.Go(func() { s.watch(keys) })
+	return s
+}
+
+// Close ends the watch and ops under way, and waits for them. What they did is unknown.
+func (s *Store) Close() {
+	s.end()
+	s.all.Wait()
+}
+
+// Wake returns a channel that has a value when there are new events, for an owner without ticks of its own.
+func (s *Store) Wake() <-chan struct{} { return s.wake }
+
+// Events implements kv.Store.
+func (s *Store) Events() []kv.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in, s.out, s.full = s.out[:0], s.in, false
+	return s.out
+}
+
+// Do implements kv.Store.
+func (s *Store) Do(op kv.Op) {
+	s.mu.Lock()
+	room := s.pending < MaxOps && s.ctx.Err() == nil
+	if room {
+		s.pending++
+	}
+	s.mu.Unlock()
+	if !room {
+		s.push(kv.Event{Kind: kv.Result, ID: op.ID, Status: kv.Unknown})
+		return
+	}
+	s.all.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, s.b.timeout)
+		defer cancel()
+		e := s.b.do(ctx, op)
+		e.Kind, e.ID = kv.Result, op.ID
+		s.mu.Lock()
+		s.pending--
+		s.mu.Unlock()
+		s.push(e)
+	})
+}
+
+// push adds an event. It reports whether there was room; results always have some.
+func (s *Store) push(e kv.Event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Kind != kv.Result && len(s.in) >= maxEvents {
+		s.full = true
+		return false
+	}
+	s.in = append(s.in, e)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (b *Bucket) do(ctx context.Context, op kv.Op) kv.Event {
+	switch op.Kind {
+	case kv.Get:
+		return b.get(ctx, op.Key)
+	case kv.Put:
+		return b.put(ctx, op)
+	}
+	opts := []jetstream.KVDeleteOpt{jetstream.PurgeTTL(markerTTL)}
+	if op.Expect != kv.Any {
+		opts = append(opts, jetstream.LastRevision(op.Expect))
+	}
+	return kv.Event{Status: status(b.kv.Purge(ctx, op.Key, opts...))}
+}
+
+func (b *Bucket) get(ctx context.Context, key string) kv.Event {
+	e, err := b.kv.Get(ctx, key)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return kv.Event{Status: kv.Missing}
+	case err != nil:
+		return kv.Event{Status: kv.Unknown}
+	}
+	return kv.Event{Key: key, Value: e.Value(), Revision: e.Revision()}
+}
+
+func (b *Bucket) put(ctx context.Context, op kv.Op) kv.Event {
+	rev, err := b.publish(ctx, op)
+	if op.Expect == 0 && status(err) == kv.Conflict { // perhaps of a key that was deleted: its marker has a revision
+		last, lastErr := b.stream.GetLastMsgForSubject(ctx, b.prefix+op.Key)
+		switch {
+		case errors.Is(lastErr, jetstream.ErrMsgNotFound): // it has gone meanwhile
+			rev, err = b.publish(ctx, op)
+		case lastErr != nil:
+			return kv.Event{Status: kv.Conflict} // nothing was written; that's known
+		case last.Header.Get("KV-Operation") != "" || last.Header.Get("Nats-Marker-Reason") != "":
+			op.Expect = last.Sequence
+			rev, err = b.publish(ctx, op)
+		}
+	}
+	return kv.Event{Status: status(err), Revision: rev}
+}
+
+// publish writes a value, as jetstream's KeyValue.Update does, with a TTL.
+func (b *Bucket) publish(ctx context.Context, op kv.Op) (uint64, error) {
+	m := nats.NewMsg(b.prefix + op.Key)
+	m.Data = op.Value
+	opts := []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
+	if op.Expect != kv.Any {
+		opts = append(opts, jetstream.WithExpectLastSequencePerSubject(op.Expect))
+	}
+	if op.TTL > 0 {
+		opts = append(opts, jetstream.WithMsgTTL((op.TTL + time.Second - 1).Truncate(time.Second)))
+	}
+	ack, err := b.js.PublishMsg(ctx, m, opts...)
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+func status(err error) kv.Status {
+	var api *jetstream.APIError
+	switch {
+	case err == nil:
+		return kv.OK
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		return kv.Conflict
+	case errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
+		return kv.Conflict
+	}
+	return kv.Unknown
+}
+
+// watch watches until Close.
+func (s *Store) watch(keys []string) {
+	up := s.b.nc.StatusChanged(nats.CONNECTED)
+	defer s.b.nc.RemoveStatusListener(up)
+	for s.ctx.Err() == nil {
+		s.watchOnce(keys, up)
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// watchOnce watches until the watch breaks.
+func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
+	s.mu.Lock()
+	full := s.full
+	s.mu.Unlock()
+	if full {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	w, err := s.b.kv.WatchFiltered(ctx, slices.Clone(keys)) // which it changes
+	if err != nil {
+		return
+	}
+	defer func() { _ = w.Stop() }()
+	if !s.push(kv.Event{Kind: kv.Begin}) {
+		return
+	}
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for {
+		timer.Reset(quiet)
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-up: // connected again
+			return
+		case <-timer.C:
+			return
+		case e, ok := <-w.Updates():
+			if !ok || !s.push(event(e)) {
+				return
+			}
+		}
+	}
+}
+
+func event(e jetstream.KeyValueEntry) kv.Event {
+	switch {
+	case e == nil:
+		return kv.Event{Kind: kv.Current}
+	case e.Operation() == jetstream.KeyValuePut:
+		return kv.Event{Kind: kv.Changed, Key: e.Key(), Value: e.Value(), Revision: e.Revision()}
+	}
+	return kv.Event{Kind: kv.Deleted, Key: e.Key(), Revision: e.Revision()}
+}

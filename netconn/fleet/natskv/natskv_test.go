@@ -1,0 +1,225 @@
+package natskv
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/fleet"
+	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/fleet/natskv/embed"
+	"github.com/bunchnet/bunchnet/netconn/fleet/placing"
+)
+
+// open starts a NATS server and opens its bucket.
+func open(t *testing.T) (*Bucket, func()) {
+	s, err := embed.Start(t.TempDir(), 0)
+	require.NoError(t, err)
+	nc, err := nats.Connect(s.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	require.NoError(t, err)
+	b, err := Open(context.Background(), nc, Config{})
+	require.NoError(t, err)
+	stop := func() { s.Shutdown(); s.WaitForShutdown() }
+	t.Cleanup(func() { nc.Close(); stop() })
+	return b, stop
+}
+
+// asks is a machine that does what it is told.
+type asks []string
+
+func (a asks) Watches() []string                            { return a }
+func (a asks) Step(time.Duration, []kv.Event) (out []kv.Op) { return nil }
+
+// reader collects what a store says.
+type reader struct {
+	t   *testing.T
+	s   *Store
+	got []kv.Event
+}
+
+func (r *reader) until(what func(e kv.Event) bool) kv.Event {
+	r.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		for i, e := range r.got {
+			if what(e) {
+				r.got = append(r.got[:i], r.got[i+1:]...)
+				return e
+			}
+		}
+		select {
+		case <-r.s.Wake():
+		case <-deadline:
+			require.Fail(r.t, "nothing", "%+v", r.got)
+		}
+		r.got = append(r.got, r.s.Events()...)
+	}
+}
+
+func (r *reader) do(op kv.Op) kv.Event {
+	r.t.Helper()
+	r.s.Do(op)
+	return r.until(func(e kv.Event) bool { return e.Kind == kv.Result && e.ID == op.ID })
+}
+
+// TestContract: NATS does what package kv says: revisions grow, compare-and-set lets one of two write, keys come and go, also by their TTL, and a
+// watch tells it all in order.
+func TestContract(t *testing.T) {
+	b, _ := open(t)
+	s := b.Store(asks{"a.", "single"})
+	defer s.Close()
+	r := &reader{t: t, s: s}
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Begin })
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+	require.Equal(t, kv.Missing, r.do(kv.Op{ID: 1, Kind: kv.Get, Key: "a.x"}).Status)
+	first := r.do(kv.Op{ID: 2, Kind: kv.Put, Key: "a.x", Value: []byte("1")})
+	require.Equal(t, kv.OK, first.Status)
+	require.Equal(t, kv.Conflict, r.do(kv.Op{ID: 3, Kind: kv.Put, Key: "a.x", Value: []byte("2")}).Status)
+	require.Equal(t, kv.Conflict, r.do(kv.Op{ID: 4, Kind: kv.Put, Key: "a.x", Value: []byte("2"), Expect: first.Revision + 7}).Status)
+	second := r.do(kv.Op{ID: 5, Kind: kv.Put, Key: "a.x", Value: []byte("2"), Expect: first.Revision})
+	require.Equal(t, kv.OK, second.Status)
+	require.Greater(t, second.Revision, first.Revision)
+	got := r.do(kv.Op{ID: 6, Kind: kv.Get, Key: "a.x"})
+	require.Equal(t, []byte("2"), got.Value)
+	require.Equal(t, second.Revision, got.Revision)
+	require.Equal(t, kv.Conflict, r.do(kv.Op{ID: 7, Kind: kv.Delete, Key: "a.x", Expect: first.Revision}).Status)
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 8, Kind: kv.Delete, Key: "a.x", Expect: second.Revision}).Status)
+	require.Equal(t, kv.Missing, r.do(kv.Op{ID: 9, Kind: kv.Get, Key: "a.x"}).Status)
+	again := r.do(kv.Op{ID: 10, Kind: kv.Put, Key: "a.x", Value: []byte("3")})
+	require.Equal(t, kv.OK, again.Status, "a deleted key doesn't exist")
+	require.Equal(t, kv.Conflict, r.do(kv.Op{ID: 11, Kind: kv.Put, Key: "a.x", Value: []byte("4")}).Status)
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 12, Kind: kv.Put, Key: "a.x", Value: []byte("5"), Expect: kv.Any}).Status)
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 13, Kind: kv.Put, Key: "other", Value: []byte("5")}).Status)
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 14, Kind: kv.Put, Key: "single", Value: []byte("6"), TTL: time.Second}).Status)
+	var watched []string
+	for len(watched) < 7 {
+		e := r.until(func(e kv.Event) bool { return e.Kind == kv.Changed || e.Kind == kv.Deleted })
+		watched = append(watched, fmt.Sprint(e.Kind, e.Key, string(e.Value)))
+	}
+	require.Equal(t, []string{fmt.Sprint(kv.Changed, "a.x", "1"), fmt.Sprint(kv.Changed, "a.x", "2"), fmt.Sprint(kv.Deleted, "a.x", ""), fmt.Sprint(kv.Changed, "a.x", "3"),
+		fmt.Sprint(kv.Changed, "a.x", "5"), fmt.Sprint(kv.Changed, "single", "6"), fmt.Sprint(kv.Deleted, "single", "")}, watched)
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 15, Kind: kv.Put, Key: "single", Value: []byte("7")}).Status, "nor does one whose TTL is over")
+
+	later := b.Store(asks{"a."})
+	defer later.Close()
+	l := &reader{t: t, s: later}
+	l.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+	require.Equal(t, []kv.Event{{Kind: kv.Begin}}, l.got[:1])
+	require.Equal(t, "5", string(l.got[1].Value))
+}
+
+// TestAwayAndBack: while the server is away ops are unknown; when it is back the watch begins anew.
+func TestAwayAndBack(t *testing.T) {
+	dir := t.TempDir()
+	srv, err := embed.Start(dir, 0)
+	require.NoError(t, err)
+	port := srv.Addr().(interface{ AddrPort() netip.AddrPort }).AddrPort().Port()
+	nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	require.NoError(t, err)
+	defer nc.Close()
+	b, err := Open(context.Background(), nc, Config{Timeout: 200 * time.Millisecond})
+	require.NoError(t, err)
+	s := b.Store(asks{"a."})
+	defer s.Close()
+	r := &reader{t: t, s: s}
+	require.Equal(t, kv.OK, r.do(kv.Op{ID: 1, Kind: kv.Put, Key: "a.x", Value: []byte("1")}).Status)
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Changed })
+	srv.Shutdown()
+	srv.WaitForShutdown()
+	require.Equal(t, kv.Unknown, r.do(kv.Op{ID: 2, Kind: kv.Get, Key: "a.x"}).Status)
+	srv, err = embed.Start(dir, int(port))
+	require.NoError(t, err)
+	defer func() { srv.Shutdown(); srv.WaitForShutdown() }()
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Begin })
+	require.Equal(t, "1", string(r.until(func(e kv.Event) bool { return e.Kind == kv.Changed }).Value))
+	r.until(func(e kv.Event) bool { return e.Kind == kv.Current })
+}
+
+// TestThousandOnNATS: 1000 players at once, from 8 token services, on 10 servers of 100 seats: each is full and none overfilled.
+func TestThousandOnNATS(t *testing.T) {
+	b, _ := open(t)
+	timing := fleet.Timing{Beat: 100 * time.Millisecond, Expiry: 20 * time.Second, Life: 12 * time.Second, OpTimeout: 4 * time.Second}
+	var servers []*fleet.Server
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	defer func() { close(stop); <-stopped }()
+	var stores []*Store
+	for i := range 10 {
+		s, err := fleet.NewServer(fleet.ServerConfig{Name: "s" + strconv.Itoa(i), Timing: timing, Info: fleet.Info{Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Capacity: 100}})
+		require.NoError(t, err)
+		s.Ready()
+		servers = append(servers, s)
+		stores = append(stores, b.Store(s))
+	}
+	go func() {
+		defer close(stopped)
+		began := time.Now()
+		for {
+			select {
+			case <-stop:
+				for _, s := range stores {
+					s.Close()
+				}
+				return
+			case <-time.After(10 * time.Millisecond):
+				for i, s := range servers {
+					kv.Tick(s, stores[i], time.Since(began))
+				}
+			}
+		}
+	}()
+	var services []*placing.Service
+	for range 8 {
+		p, err := fleet.NewPlacer(fleet.PlacerConfig{ListConfig: fleet.ListConfig{Timing: timing}, Policy: fleet.Spread, Deadline: 4 * time.Second})
+		require.NoError(t, err)
+		store := b.Store(p)
+		v := placing.Start(p, store)
+		defer store.Close()
+		defer v.Close()
+		services = append(services, v)
+	}
+	for _, v := range services {
+		free := 0
+		for deadline := time.Now().Add(time.Minute); free < 1000 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			free = 0
+			require.NoError(t, v.Look(t.Context(), func(p *fleet.Placer) {
+				for i := range p.List().All {
+					free += p.Free(i.ID)
+				}
+			}))
+		}
+		require.Equal(t, 1000, free)
+	}
+	type answer struct {
+		server string
+		err    error
+	}
+	answers := make(chan answer, 1000)
+	began := time.Now()
+	for i := range 1000 {
+		go func() {
+			for {
+				pl, err := services[i%8].Find(context.Background(), fleet.Want{})
+				if err == nil || time.Since(began) > 3*time.Minute {
+					answers <- answer{pl.Server.ID, err}
+					return
+				}
+			}
+		}()
+	}
+	placed := map[string]int{}
+	for range 1000 {
+		a := <-answers
+		require.NoError(t, a.err, "%v", placed)
+		placed[a.server]++
+	}
+	t.Logf("1000 players in %v", time.Since(began))
+	for _, s := range servers {
+		require.Equal(t, 100, placed[s.ID()])
+	}
+}
