@@ -30,6 +30,8 @@ func (r Role) String() string {
 }
 
 // Base makes a struct an actor. Embed it by value. Don't copy the struct once the actor is spawned.
+//
+// Printing an actor with %v or %+v prints all of Base's bookkeeping as well. Print the fields that you want, or give the actor a String method.
 type Base struct {
 	// What every change touches comes first.
 	rep         *replicated // on a server
@@ -296,7 +298,7 @@ func (b *Base) SetUpdateFrequency(hz float64) error {
 	return nil
 }
 
-// intervalOf is the time between two compares at a frequency, a century at most: what isn't a Duration any more.
+// intervalOf is the time between two compares at a frequency. It is a century at most, because longer times may overflow a Duration.
 func intervalOf(hz float64) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
 	return time.Duration(min(float64(time.Second)/hz, float64(longest)))

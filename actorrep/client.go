@@ -183,7 +183,7 @@ func (h *replicationHandler) Closed(*channel.Channel, channel.CloseReason) {
 	}
 }
 
-// setMirror makes notes of the actor, which refer to its old mirror, refer to this one.
+// setMirror has the event that waits for the next Step, and refers to the actor's old mirror, refer to this one.
 func (c *client) setMirror(m *mirror) {
 	if m.note > 0 {
 		c.events[m.note-1].m = m

@@ -2,7 +2,7 @@ package actorrep
 
 import "time"
 
-// watch looks for a call that the game forgets.
+// watch detects a method that the game should call each frame and doesn't.
 type watch struct {
 	due   func() bool // something waits for the call
 	err   error

@@ -153,7 +153,8 @@ type RPC[A Actor, P any] struct {
 // A call that was under way when the actor got another owner or went is refused on arrival. If the procedure is Reliable,
 // its client is told: Config.Failed gets a RefusedError.
 //
-// f may be nil, here and for the other kinds: set it with Handle, or leave it out at the end that doesn't run it.
+// f may be nil, here and for the other kinds: set it with Handle, or leave it out at the end that doesn't run it. When f calls the
+// procedure that it is the function of, also by way of other functions, the compiler reports an "initialization cycle": use Handle.
 func ServerRPC[A Actor, P any](f func(c Call, a A, p P) error, options ...RPCOption) *RPC[A, P] {
 	return newRPC(serverRPC, f, options)
 }
@@ -387,7 +388,7 @@ type rateLimit struct {
 	last       time.Duration
 }
 
-// patientFor: a connection isn't ended for calls of this much time that arrive at once.
+// patientFor: so much time's worth of calls may arrive at once without ending the connection.
 const patientFor = time.Minute
 
 // take reports whether a call is within its rate (ok), and whether so many weren't that the connection is to end

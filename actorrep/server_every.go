@@ -53,7 +53,7 @@ func (v *view) park() bool {
 	return true
 }
 
-// hurry has a view served in the next Step, whatever n SetUpdateEvery set.
+// hurry has a view served in the next Step, whatever n was given to SetUpdateEvery.
 func (v *view) hurry() {
 	if v.state == open && v.flags&pending == 0 && v.dirty&v.allowed != 0 {
 		v.queue()

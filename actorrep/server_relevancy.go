@@ -25,7 +25,7 @@ type ChangeListener interface {
 	ActorChanged(a Actor)
 }
 
-// list is the default driver. With few actors and connections it checks every pair each Step; with many it spreads the
+// list is the ReplicationDriver when Config.Relevancy is nil. With few actors and connections it checks every pair each Step; with many it spreads the
 // checks over a second. New actors and connections, and changed actors, are checked in the next Update.
 type list struct {
 	world *World

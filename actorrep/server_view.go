@@ -83,7 +83,7 @@ func newVersions(l *layout.Layout) *versions {
 	return &versions{known: both[:n:n], sent: both[n:]}
 }
 
-// base is where values against no baseline of numbers start from.
+// base is what the client has of the fast arrays and groups, for a record without a baseline of numbers.
 func (s *versions) base() (base layout.Base) {
 	if s != nil {
 		base.Keys, base.Known = s.keys, s.known
@@ -91,7 +91,7 @@ func (s *versions) base() (base layout.Base) {
 	return base
 }
 
-// arrived notes that a record is there.
+// arrived notes that a record has been acked.
 func (s *versions) arrived(l *layout.Layout, r *record) {
 	for m, i := l.Fasts, 0; m != 0; m, i = m&(m-1), i+1 {
 		if r.mask&m&-m != 0 {
@@ -105,7 +105,7 @@ func (s *versions) arrived(l *layout.Layout, r *record) {
 	}
 }
 
-// viewFlags are what is asked of a view at every change.
+// viewFlags are the conditions of a view that every change of its actor checks.
 type viewFlags uint8
 
 const (
@@ -145,7 +145,7 @@ func newView(p *Peer, b *Base) *view {
 	return v
 }
 
-// mentioned is the unreliable calls to send with its values.
+// mentioned is the unreliable calls to send with the actor's values.
 func (v *view) mentioned() []*call {
 	if v.mentions == nil {
 		return nil
@@ -153,7 +153,7 @@ func (v *view) mentioned() []*call {
 	return *v.mentions
 }
 
-// setAudience updates what the connection is to the actor.
+// setAudience updates whether the connection is the actor's owner, autonomous or a recording, and thereby which units it may have.
 func (v *view) setAudience() {
 	var a layout.Audience
 	if v.peer.replay {

@@ -1,12 +1,16 @@
-// Netcodeecho is a probe for netcode 1.02: its server echoes payloads, its client sends numbered
-// ones again until each has come back. Any other implementation can stand at either end.
+// Netcodeecho tests whether two implementations of netcode 1.02 understand each other. Its server echoes the payloads that clients send. Its client sends
+// numbered payloads, and sends each again until its echo has come back. Either end may be another implementation; a game that uses bunchnet at both ends
+// doesn't need this program.
+//
+// Run both in two terminals, with the same key of 64 hex digits (openssl rand -hex 32) and the same protocol id:
 //
 //	go run ./examples/netcodeecho server --addr 127.0.0.1:40000 --key HEX64 --protocol 7 --clients 1
 //	go run ./examples/netcodeecho client --server 127.0.0.1:40000 --key HEX64 --protocol 7 --client-id 1 --packets 100 --payload 200
 //
-// Payload number n begins with n, 8 bytes little-endian; byte i from 8 on is (i*31+n)&255. Byte i of the
-// user data is i. The exit code is 0 when all is right; 2 for wrong flags; otherwise the last line
-// names the state reached and the code tells it too:
+// The other implementation must send and expect these bytes. Payload number n begins with n as 8 bytes, little-endian; byte i from 8 on is (i*31+n)&255.
+// Byte i of the user data in the token is i.
+//
+// The exit code is 0 when every echo was right, and 2 for wrong flags. Otherwise the last line says how far the connection got, and so does the code:
 //
 //	 1 a socket or file failed      13 response timed out     20 out of time before connected
 //	 3 the server saw an error      14 connection timed out   21 out of time when connected

@@ -1,6 +1,8 @@
-// Unrealecho is a protocol probe: its server echoes what it gets over Unreal's
-// wire, 5.1's unless told otherwise, its client sends messages of all kinds and checks every echo. Any other
-// implementation of that wire can stand at either end.
+// Unrealecho tests whether two implementations of Unreal Engine's packets and bunches understand each other. Its server echoes every bunch. Its client sends
+// bunches of all kinds, small, large and split, reliable and not, on several channels, and checks every echo. The wire format is that of Unreal 5.1;
+// --unreal chooses another release. Either end may be another implementation; a game that uses bunchnet at both ends doesn't need this program.
+//
+// Run both in two terminals:
 //
 //	go run ./examples/unrealecho server --once
 //	go run ./examples/unrealecho client

@@ -84,8 +84,7 @@ func (c *Conn) ClientID() uint64 { return c.clientID }
 func (c *Conn) UserData() *[netcode.UserDataBytes]byte { return &c.userData }
 
 // CloseWithReason closes the connection in order, and tells the peer why. What was sent before, and what was written to
-// streams, is delivered first. The
-// peer's CloseResult has the Reason. The connection ends when the peer has acked everything, or after
+// streams, is delivered first. The peer's CloseResult has the Reason. The connection ends when the peer has acked everything, or after
 // Config.LingerTimeout, so continue to tick until Config.Closed is called. The reason isn't told by Close, a method of
 // the embedded netconn.Conn, nor by a client before its login has begun, in Accepted.
 func (c *Conn) CloseWithReason(reason string) { c.CloseWithError(errors.New(reason)) }
@@ -130,7 +129,7 @@ var errLoginLate = errors.New("login timed out")
 // errNotJoined refuses channels before the login is done.
 var errNotJoined = errors.New("driver: a channel was opened before the login was done")
 
-// newConn makes a connection. start begins it, after everything that the game may look at is set.
+// newConn makes a connection. The caller calls start once everything that the game may look at is set.
 func (d *Driver) newConn(at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
 	return d.newConnOr(nil, at, addr, in, out, handlers, headroom, tailroom, send)
 }
@@ -146,7 +145,7 @@ func (d *Driver) connConfig(c *Conn, server bool) netconn.Config {
 	}
 }
 
-// newConnOr is newConn. With a refusal the connection only tells the client that it is refused.
+// newConnOr is newConn, but with a refusal the connection only tells the client that it is refused.
 func (d *Driver) newConnOr(refusal error, at time.Duration, addr netip.AddrPort, in, out uint16, handlers *handler.Chain, headroom, tailroom int, send func(c *Conn, p []byte)) (*Conn, error) {
 	var secret [8]byte
 	if _, err := io.ReadFull(d.cfg.Rand, secret[:]); err != nil {

@@ -32,7 +32,9 @@ var (
 	ErrVersion = control.ErrVersion
 	// ErrExpired: the token was expired, by this machine's clock, and no server accepted it.
 	ErrExpired = netcode.ErrExpired
-	// ErrNoAnswer: no server answered.
+	// ErrNoAnswer: no server answered. Nobody listens there, a firewall drops the datagrams, or the server drops them because it
+	// can't trust them: the token is of another key, or for an address that the server doesn't know as its own (see Netcode.Addrs).
+	// The server's Config.Logger and Refusals say which.
 	ErrNoAnswer = errors.New("driver: nobody answered")
 )
 

@@ -31,7 +31,7 @@ var development struct {
 	warned bool
 }
 
-// developmentKey is that key. With create it is made if necessary.
+// developmentKey returns that key, or zero when there is none. With create it makes one.
 func developmentKey(source io.Reader, create bool) (netcode.Key, error) {
 	development.Lock()
 	defer development.Unlock()
@@ -92,7 +92,7 @@ var spent struct {
 	n    int
 }
 
-// spend notes a token, and reports whether it is new.
+// spend notes a token, and reports whether it wasn't dialed with before.
 func spend(token netcode.Token) bool {
 	if len(token) != netcode.ConnectTokenBytes {
 		return true // it is refused anyway

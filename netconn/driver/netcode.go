@@ -49,7 +49,7 @@ type Netcode struct {
 	Token netcode.Token
 }
 
-// netcodeServer is the server's side. It is the machine's handler.
+// netcodeServer is the server's side. It is the handler of the handshake's machine.
 type netcodeServer struct {
 	slotServer[*netcode.Server]
 }
@@ -97,7 +97,7 @@ func (s *netcodeServer) conn(from netip.AddrPort) *Conn {
 
 func (s *netcodeServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }
 
-// Connected is the machine's: a client has a slot.
+// Connected is called by the handshake's machine: a client has got a slot.
 func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 	if c := s.join(slot, info.Addr, netcode.Headroom, netcode.Tailroom); c != nil {
 		c.clientID, c.userData = info.ID, *info.UserData
@@ -106,7 +106,7 @@ func (s *netcodeServer) Connected(slot int, info netcode.ClientInfo) {
 	}
 }
 
-// Disconnected is the machine's.
+// Disconnected is a callback of the handshake's machine.
 func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
 	if c := s.conns[slot]; reason == netcode.Replaced && c != nil {
 		s.conns[slot] = nil
@@ -116,7 +116,7 @@ func (s *netcodeServer) Disconnected(slot int, reason netcode.Reason) {
 	s.leave(slot, reason.String())
 }
 
-// netcodeClient is the client's side. It is the machine's handler.
+// netcodeClient is the client's side. It is the handler of the handshake's machine.
 type netcodeClient struct {
 	slotClient[*netcode.Client]
 	link    Netcode
@@ -153,7 +153,7 @@ func (c *netcodeClient) dial(at time.Duration, to netip.AddrPort) {
 
 func (c *netcodeClient) refusals(yield func(string, uint64) bool) { c.m.Counters.Refusals(yield) }
 
-// StateChanged is the machine's.
+// StateChanged is a callback of the handshake's machine.
 func (c *netcodeClient) StateChanged(_, to netcode.State) {
 	switch {
 	case to == netcode.Connected:

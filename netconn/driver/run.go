@@ -77,9 +77,9 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 
 func (d *Driver) interval() time.Duration { return time.Second / time.Duration(d.cfg.TickRate) }
 
-// wait takes datagrams in until the next tick: with Prompt as they come, otherwise a few times, since to
-// wake for each of them costs more than all else. The more were read and sent, the sooner it reads again: so the window of a
-// fast connection doesn't wait, and what gathers fits the socket's buffer.
+// wait reads datagrams until the next tick: with Prompt as they arrive, otherwise a few times, because waking up for each
+// one costs more than anything else. The more datagrams were read and sent lately, the sooner it reads again. So a fast
+// connection isn't held up for acks, and what arrives between two reads fits the socket's buffer.
 func (d *Driver) wait(until time.Time) {
 	if d.cfg.Prompt {
 		d.waitPrompt(until)
@@ -100,10 +100,10 @@ func (d *Driver) wait(until time.Time) {
 	}
 }
 
-// gathering decides how long datagrams gather.
+// gathering decides how long to wait between two reads.
 type gathering struct {
 	moved  uint64 // datagrams read and sent until the last pause
-	recent uint64 // of these since the pause before; half of each earlier count, as a window comes at once and then nothing
+	recent uint64 // as many since the pause before, plus half of the value before: a window arrives all at once, and then nothing
 }
 
 func (g *gathering) pause(c *Counters) time.Duration {
@@ -113,7 +113,7 @@ func (g *gathering) pause(c *Counters) time.Duration {
 	return max(readInterval/time.Duration(1+g.recent/fewDatagrams), leastInterval)
 }
 
-// fewDatagrams cost less than to wake for them.
+// With few datagrams the pause is readInterval; fewDatagrams more shorten it to a half, twice that to a third, and so on down to leastInterval.
 const (
 	readInterval  = 4 * time.Millisecond
 	leastInterval = readInterval / 8
@@ -134,7 +134,7 @@ func (d *Driver) waitPrompt(until time.Time) {
 	}
 }
 
-// read waits for datagrams until the tick or a call of Do. However many calls there are, what has come is read.
+// read waits for datagrams until the tick or a call of Do. While calls are waiting it doesn't wait, but still reads what has arrived.
 func (d *Driver) read(until time.Time) (int, error) {
 	wait, err := d.setWait(until)
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *Driver) read(until time.Time) (int, error) {
 	return d.socket.TryReadBatch(d.in)
 }
 
-// setWait sets the deadline of the next read, unless calls wait already. From here on Do ends it.
+// setWait sets the deadline of the next read, unless calls are waiting already. From then on a call of Do ends the read.
 func (d *Driver) setWait(until time.Time) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

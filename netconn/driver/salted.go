@@ -17,7 +17,7 @@ type PlainSalted struct {
 	Slots int
 }
 
-// saltedServer is the server's side. It is the machine's handler.
+// saltedServer is the server's side. It is the handler of the handshake's machine.
 type saltedServer struct {
 	slotServer[*salted.Server]
 }
@@ -42,19 +42,19 @@ func (s *saltedServer) conn(from netip.AddrPort) *Conn {
 
 func (s *saltedServer) refusals(yield func(string, uint64) bool) { s.m.Counters.Refusals(yield) }
 
-// Connected is the machine's: a client has a slot.
+// Connected is called by the handshake's machine: a client has got a slot.
 func (s *saltedServer) Connected(slot int, info salted.ClientInfo) {
 	if c := s.join(slot, info.Addr, salted.Headroom, 0); c != nil {
 		c.start()
 	}
 }
 
-// Disconnected is the machine's.
+// Disconnected is a callback of the handshake's machine.
 func (s *saltedServer) Disconnected(slot int, reason salted.Reason) {
 	s.leave(slot, reason.String())
 }
 
-// saltedClient is the client's side. It is the machine's handler.
+// saltedClient is the client's side. It is the handler of the handshake's machine.
 type saltedClient struct {
 	slotClient[*salted.Client]
 }
@@ -76,7 +76,7 @@ func (c *saltedClient) dial(at time.Duration, to netip.AddrPort) {
 
 func (c *saltedClient) refusals(yield func(string, uint64) bool) { c.m.Counters.Refusals(yield) }
 
-// StateChanged is the machine's.
+// StateChanged is a callback of the handshake's machine.
 func (c *saltedClient) StateChanged(_, to salted.State) {
 	switch {
 	case to == salted.Connected:

@@ -47,7 +47,8 @@ func ListenShards(addr string, n int, config func(shard int) Config) ([]*Driver,
 	return all, nil
 }
 
-// freePort is the address with a port that nobody has: shards would take a part of another server's datagrams.
+// freePort is the address with a port that nobody listens at. On a port in use the shards would take a part of the other server's
+// datagrams.
 func freePort(addr string) (netip.AddrPort, error) {
 	s, err := udp.Listen(addr, udp.Config{})
 	if err != nil {

@@ -17,8 +17,8 @@ type serverMachine interface {
 	Disconnect(at time.Duration, slot int)
 }
 
-// slotServer is what the server's side of a link with slots is without the types of its machine: the connections in
-// the slots, and most of the machine's handler.
+// slotServer is the part of a server's link with slots that doesn't depend on the types of its handshake: the connections in
+// the slots, and most of the callbacks.
 type slotServer[M serverMachine] struct {
 	d     *Driver
 	m     M
@@ -31,7 +31,7 @@ func (s *slotServer[M]) receive(at time.Duration, from netip.AddrPort, p []byte)
 	s.m.Receive(at, from, p)
 }
 
-// tick frees the slots of connections that have ended, and looks at the clock.
+// tick frees the slots of connections that have ended, and runs the handshake's timeouts.
 func (s *slotServer[M]) tick(at time.Duration) {
 	s.at = at
 	if s.d.parted > 0 {
@@ -50,8 +50,8 @@ func (s *slotServer[M]) part(at time.Duration) {
 	}
 }
 
-// join makes the connection of a client that has a slot, for its caller to start; nil if the settings don't allow any, or the driver was
-// closed as the game heard of the one that this one replaces.
+// join makes the connection of a client that has got a slot. The caller starts it. It returns nil when the settings are impossible, or when the game
+// closed the driver in the callback about the connection that this one replaces.
 func (s *slotServer[M]) join(slot int, from netip.AddrPort, headroom, tailroom int) *Conn {
 	if s.d.ended {
 		return nil
@@ -78,10 +78,10 @@ func (s *slotServer[M]) leave(slot int, why string) {
 	}
 }
 
-// Send is the machine's.
+// Send is a callback of the handshake's machine.
 func (s *slotServer[M]) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
 
-// Payload is the machine's.
+// Payload is a callback of the handshake's machine.
 func (s *slotServer[M]) Payload(slot int, p []byte) {
 	if c := s.conns[slot]; c == nil || c.ReceivedPacket(s.at, p) != nil {
 		s.d.Counters.Refused++
@@ -96,7 +96,7 @@ type clientMachine interface {
 	Disconnect(at time.Duration)
 }
 
-// slotClient is the client's side of what slotServer is.
+// slotClient is slotServer's counterpart on a client.
 type slotClient[M clientMachine] struct {
 	d      *Driver
 	m      M
@@ -148,18 +148,18 @@ func (c *slotClient[M]) leave(why string, failure error) {
 	}
 }
 
-// Send is the machine's.
+// Send is a callback of the handshake's machine.
 func (c *slotClient[M]) Send(to netip.AddrPort, p []byte) {
 	c.server = to
 	c.d.write(to, p)
 }
 
-// Payload is the machine's.
+// Payload is a callback of the handshake's machine.
 func (c *slotClient[M]) Payload(p []byte) {
 	if c.conn == nil || c.conn.ReceivedPacket(c.at, p) != nil {
 		c.d.Counters.Refused++
 	}
 }
 
-// never is the timeout of a link's own: a connection's is its Config.Timeout alone.
+// never is the timeout that links are given: only Config.Timeout ends a silent connection.
 const never = -1

@@ -21,7 +21,7 @@ type serverLink interface {
 	refusals(yield func(reason string, n uint64) bool)
 }
 
-// clientLink brings one connection about.
+// clientLink does a client's handshake, makes its connection, and hands it its packets.
 type clientLink interface {
 	dial(at time.Duration, to netip.AddrPort)
 	receive(at time.Duration, from netip.AddrPort, p []byte)
@@ -46,17 +46,17 @@ type unrealServer struct {
 type unrealPeer struct {
 	conn   *Conn
 	live   handshake.Live
-	turned bool // it counts as there to be refused: said when it came, as a login may be refused later
+	turned bool // the connection was made only to refuse the client; a login that is refused later doesn't set it
 }
 
 const (
-	// maxRefused bounds the connections beyond MaxConns, in which clients are told that there is no room. More get no answer.
+	// maxRefused bounds the connections beyond MaxConns that only tell clients that there is no room. Further clients get no answer.
 	maxRefused = 32
 	// maxRefusedPerAddr bounds those of one address.
 	maxRefusedPerAddr = 2
 )
 
-// errTooMany is the refusal of an address that has its share.
+// errTooMany refuses a client whose address has as many connections as it may.
 var errTooMany = fmt.Errorf("%w: too many connections from this address", ErrFull)
 
 func (l PlainUnreal) server(d *Driver) serverLink {
@@ -111,7 +111,7 @@ func (s *unrealServer) drop(p *unrealPeer) {
 	}
 }
 
-// placesOf is the bound that a connection counts for.
+// placesOf is the limit by address that a connection counts against.
 func (s *unrealServer) placesOf(p *unrealPeer) *addrgroup.Limit {
 	if p.turned {
 		return &s.turned
@@ -137,10 +137,10 @@ func (s *unrealServer) refusals(yield func(string, uint64) bool) {
 	s.handshake.Counters.Refusals(yield)
 }
 
-// Send is the handshake's.
+// Send is a callback of the handshake.
 func (s *unrealServer) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
 
-// Accepted is the handshake's: a client has proved its address.
+// Accepted is called by the handshake: a client has proved its address.
 func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 	if s.byCookie[a.Cookie] != nil {
 		return true // its answer was lost
@@ -172,8 +172,8 @@ func (s *unrealServer) Accepted(from netip.AddrPort, a handshake.Accept) bool {
 	return true
 }
 
-// noRoom is why an address can't have a connection to play on; nil when it can. The handshake has no word for it, so the
-// client gets a connection in which its login is refused, as from Unreal. ok is false when there is no room for that either,
+// noRoom says why an address can't have another player; nil when it can. The handshake can't refuse with a reason, so the
+// client gets a connection in which its login is refused, as Unreal does it. ok is false when there is no room for that either,
 // or the game has a login of its own.
 func (s *unrealServer) noRoom(a netip.Addr) (refusal error, ok bool) {
 	if s.d.leaving != nil {
@@ -191,12 +191,12 @@ func (s *unrealServer) noRoom(a netip.Addr) (refusal error, ok bool) {
 	return refusal, s.roomToRefuse(a)
 }
 
-// roomToRefuse reports whether there is room for a connection in which a client is told that it is refused.
+// roomToRefuse reports whether there is room for a connection that only tells a client that it is refused.
 func (s *unrealServer) roomToRefuse(a netip.Addr) bool {
 	return s.d.login && s.refused < maxRefused && s.turned.Room(a)
 }
 
-// Restarted is the handshake's: a client has a new address. It needs a place there as one that comes does.
+// Restarted is called by the handshake: a client has a new address. There must be room for it, as for a new client of that address.
 func (s *unrealServer) Restarted(from netip.AddrPort, first handshake.Cookie) bool {
 	p := s.byCookie[first]
 	if p == nil || p.conn.Closed() {
@@ -289,7 +289,8 @@ func (c *unrealClient) connect(at time.Duration) {
 	conn.start()
 }
 
-// lostAfter is how long nothing is heard before the client thinks that the server looks for it at another address.
+// lostAfter: when a client has heard nothing for so long, its address may have changed without its knowing, so it restarts
+// the handshake.
 const lostAfter = 2 * time.Second
 
 func (c *unrealClient) tick(at time.Duration) {
