@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -489,7 +490,48 @@ func checkFlags(flags map[string]string, args []string) error {
 	return nil
 }
 
-var testFuncs = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
+// tested is what the tests of a folder are called, and the flags that they define, with their kinds.
+type tested struct {
+	names []string
+	flags map[string]string
+}
+
+// readTests remembers testsOf: many commands are about the same folders.
+var readTests = map[string]*tested{}
+
+var (
+	testFuncs = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
+	testFlags = regexp.MustCompile(`flag\.(\w+)\("([^"]+)"`)
+)
+
+// testsOf is the tests in a folder, or in all folders below it.
+func testsOf(root string, every bool) (*tested, error) {
+	key := fmt.Sprint(root, every)
+	if all := readTests[key]; all != nil {
+		return all, nil
+	}
+	all := &tested{flags: map[string]string{}}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (!every || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range testFuncs.FindAllSubmatch(b, -1) {
+			all.names = append(all.names, string(m[1]))
+		}
+		for _, m := range testFlags.FindAllSubmatch(b, -1) {
+			all.flags[string(m[2])] = string(m[1])
+		}
+		return err
+	})
+	readTests[key] = all
+	return all, err
+}
 
 // checkTest checks the packages and the patterns of go test.
 func checkTest(dir string, args []string) error {
@@ -526,62 +568,35 @@ func checkTest(dir string, args []string) error {
 			own[name] = value
 		}
 	}
-	var source strings.Builder
-	read := func(folder string) error {
-		files, _ := filepath.Glob(filepath.Join(folder, "*_test.go"))
-		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				return err
-			}
-			source.Write(b)
-		}
-		return nil
-	}
 	if len(folders) == 0 {
 		folders = []string{"."}
 	}
+	var names []string
+	flags := map[string]string{}
 	for _, f := range folders {
 		if strings.HasPrefix(f, "./mygame") {
 			return nil // the reader's
 		}
 		root, every := strings.CutSuffix(f, "...")
-		root = filepath.Join("..", dir, root)
-		if _, err := os.Stat(root); err != nil {
+		all, err := testsOf(filepath.Join("..", dir, root), every)
+		if err != nil {
 			return err
 		}
-		if !every {
-			if err := read(root); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				err = read(path)
-			}
-			return err
-		}); err != nil {
-			return err
-		}
+		names = append(names, all.names...)
+		maps.Copy(flags, all.flags)
 	}
-	names := testFuncs.FindAllStringSubmatch(source.String(), -1)
 	for _, p := range patterns {
 		first, _, _ := strings.Cut(p, "/")
 		re, err := regexp.Compile(first)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(names, func(m []string) bool { return re.MatchString(m[1]) }) {
+		if !slices.ContainsFunc(names, re.MatchString) {
 			return fmt.Errorf("%s names no test", p)
 		}
 	}
 	for f, value := range own {
-		m := regexp.MustCompile(`flag\.(\w+)\("` + regexp.QuoteMeta(f) + `"`).FindStringSubmatch(source.String())
-		if m == nil {
-			return fmt.Errorf("there is no flag -%s", f)
-		}
-		if err := checkFlags(map[string]string{f: m[1]}, []string{"-" + f + "=" + value}); err != nil {
+		if err := checkFlags(flags, []string{"-" + f + "=" + value}); err != nil {
 			return err
 		}
 	}
