@@ -311,6 +311,27 @@ func TestUnreliableCallsWithoutRoom(t *testing.T) {
 	require.NotZero(t, refused[1])
 }
 
+// TestCallsSentAreCounted: reliable calls and unreliable ones, which go with the values, at both ends.
+func TestCallsSentAreCounted(t *testing.T) {
+	w, s, m := soldiers(t, netsim.Settings{}, 2)
+	sent, came := w.Server.Counters, [2]actorrep.Counters{w.Lines[0].World.Counters, w.Lines[1].World.Counters}
+	for range 10 {
+		require.NoError(t, whisper.Call(s, 1)) // to the owner
+		require.NoError(t, tell.Call(s, "x"))  // the same, reliable
+		require.NoError(t, boom.Call(s, 1))    // to both
+		require.NoError(t, wave.Call(m[0], 1))
+		w.Step()
+	}
+	for range 30 {
+		w.Step()
+	}
+	require.EqualValues(t, 40, w.Server.Counters.CallsSent-sent.CallsSent)
+	require.EqualValues(t, 10, w.Server.Counters.CallsReceived-sent.CallsReceived)
+	require.EqualValues(t, 30, w.Lines[0].World.Counters.CallsReceived-came[0].CallsReceived)
+	require.EqualValues(t, 10, w.Lines[1].World.Counters.CallsReceived-came[1].CallsReceived)
+	require.EqualValues(t, 10, w.Lines[0].World.Counters.CallsSent-came[0].CallsSent)
+}
+
 func TestTearOff(t *testing.T) {
 	w, s, m := soldiers(t, netsim.Settings{Loss: 20}, 2)
 	s.Aim = 77

@@ -25,9 +25,9 @@ func (p *Peer) encodeRecord(k *worker, w *bitio.Writer, v *view, prev uint32, r 
 		p.encodeFresh(w, v, m, &base)
 	}
 	if w.Err() == nil {
-		p.batch.stats.Updates++
+		p.batch.stats.updates++
 		if e.path.Age != 0 {
-			p.batch.stats.Deltas++
+			p.batch.stats.deltas++
 		}
 		p.overhead.records += uint64(head - p.accountMentions(v))
 	}
@@ -67,7 +67,7 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 		p.accountCall(v.b.class, c.rpc, bits)
 		sum += bits
 	}
-	p.batch.stats.CallsSent += uint64(len(*v.mentions))
+	p.batch.stats.calls += uint64(len(*v.mentions))
 	p.batch.said = append(p.batch.said, *v.mentions...)
 	clear(*v.mentions)
 	*v.mentions = (*v.mentions)[:0]
@@ -128,7 +128,7 @@ func (e *encoded) sameAlong(other *encoded) bool {
 func (p *Peer) copyValues(k *worker, w *bitio.Writer, v *view, e *encoded) {
 	w.WriteBitsFrom(k.buf, e.from, e.bits)
 	if w.Err() == nil {
-		p.batch.stats.SharedBits += uint64(e.bits)
+		p.batch.stats.sharedBits += uint64(e.bits)
 		p.account(v.b.class, e.mask, k.sizes[e.sizes:])
 	}
 }
@@ -183,11 +183,12 @@ func (p *Peer) write() {
 	}
 	clear(t.large)
 	p.finishOpenings()
-	c.Updates += t.stats.Updates
-	c.Deltas += t.stats.Deltas
-	c.Saturated += t.stats.Saturated
-	c.SharedBits += t.stats.SharedBits
-	t.stats = Counters{}
+	c.Updates += t.stats.updates
+	c.Deltas += t.stats.deltas
+	c.Saturated += t.stats.saturated
+	c.SharedBits += t.stats.sharedBits
+	c.CallsSent += t.stats.calls
+	t.stats = batchStats{}
 	p.out.end()
 }
 

@@ -18,8 +18,11 @@ type batch struct {
 	large  []*view // too large for one packet
 	said   []*call // unreliable calls sent with records. They are dropped after all batches are made, because other batches may hold them.
 	ranks  []ranked
-	stats  Counters
+	stats  batchStats
 }
+
+// batchStats is what a batch adds to the Counters.
+type batchStats struct{ updates, deltas, saturated, sharedBits, calls uint64 }
 
 type chunk struct {
 	from, bits int   // in buf, from in bytes
@@ -228,7 +231,7 @@ func (p *Peer) choose(budget int) int {
 // starve notes that there was no bandwidth for these views.
 func (p *Peer) starve(views []*view) {
 	if len(views) > 0 {
-		p.batch.stats.Saturated++
+		p.batch.stats.saturated++
 	}
 	for _, v := range views {
 		v.reason = ReasonStarved
@@ -270,7 +273,7 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 		room = full
 	}
 	if budget <= 0 {
-		t.stats.Saturated++
+		t.stats.saturated++
 	}
 }
 

@@ -9,6 +9,16 @@ import (
 
 // Table is the channels of one connection. Not safe for concurrent use.
 type Table struct {
+	// Fields that every tick reads come first.
+	calm     bool          // Tick only needs to pump the backlog
+	filled   int           // sequences of gaps filled since the last tick
+	poolTick time.Duration // when the pool is to be looked at again
+	unacked  int           // unacked reliable bunches of all channels, and queued control bunches
+	first    backlog       // the control channel's bunches: a game's early bunches don't delay the login
+	due      backlog       // reliable bunches to send again, oldest first
+	refused  turns         // channels that the peer may be refusing, with their waiting bunches
+	fresh    turns         // reliable bunches never sent
+
 	Counters Counters
 
 	cfg       Config
@@ -19,7 +29,6 @@ type Table struct {
 	initIn    int64
 	initOut   int64
 	open      int
-	unacked   int        // unacked reliable bunches of all channels, and queued control bunches
 	joining   int        // part of held: for parts of unfinished payloads
 	served    *Channel   // its payload is joined first when memory is short
 	held      int        // bytes of the peer's data that count against MaxMemory
@@ -30,10 +39,6 @@ type Table struct {
 	finishing *finishing // nil when no handler had anything left at Shut
 	last      lastBunch
 	header    bunch.Header // of the bunch being sent
-	first     backlog      // the control channel's bunches: a game's early bunches don't delay the login
-	due       backlog      // reliable bunches to send again, oldest first
-	refused   turns        // channels that the peer may be refusing, with their waiting bunches
-	fresh     turns        // reliable bunches never sent
 	line      turns        // those of channels whose next payload is split and waits for acks of others
 	refusing  int          // channels that count as refused
 	vain      int          // their turns in vain, less those that weren't
@@ -44,12 +49,10 @@ type Table struct {
 	begunRoom int    // how much above one payload of the largest size they may have
 	stale     int    // outdated entries of these queues
 	freshTurn int    // bits of fresh to send before refused has its turn; below 0 it has
-	filled    int    // sequences of gaps filled since the last tick
 	busy      uint64 // reliable bunches, sent and received, at the last Shrink
 	left      int64  // the newest packet heard when a channel that this end closed was removed
 	control   int32  // reliable bunches that channel 0 had unacked when it closed
 	free      uint32 // the search for a free index starts here
-	calm      bool   // Tick only needs to pump the backlog
 	closing   bool   // nothing more may be sent
 	ended     bool
 	ownPool   bool // cfg.Pool isn't shared

@@ -33,7 +33,9 @@ func (m *Machine) Tick(now time.Duration) {
 	t := m.table()
 	t.filled = 0
 	m.Pump()
-	t.cfg.Pool.tick(now)
+	if now >= t.poolTick {
+		t.poolTick = t.cfg.Pool.tick(now)
+	}
 	if t.calm {
 		return // the usual case with thousands of connections, whose channels aren't in the cache
 	}

@@ -51,10 +51,10 @@ func (s *shelf[T]) trim() int {
 	return n
 }
 
-// tick drops what wasn't needed for some time.
-func (p *Pool) tick(now time.Duration) {
+// tick drops what wasn't needed for some time. It returns when it has to be called again.
+func (p *Pool) tick(now time.Duration) (next time.Duration) {
 	if since := now - p.trimmed; since >= 0 && since < trimPeriod {
-		return
+		return p.trimmed + trimPeriod
 	}
 	p.trimmed = now
 	for i := range p.free {
@@ -67,6 +67,7 @@ func (p *Pool) tick(now time.Duration) {
 		}
 		p.unused -= r.early.trim()*(earlySize+freeCost) + r.rare.trim()*(rareSize+freeCost)
 	}
+	return now + trimPeriod
 }
 
 // unusedRecs is the free lists, made on first use.

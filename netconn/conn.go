@@ -20,7 +20,8 @@ type Conn struct {
 	flow     flow
 	pace     pace
 	refusals refusals
-	path     *path // nil until a packet is lost
+	path     *path  // nil until a packet is lost
+	coder    *coder // nil without coding
 	rtt      rtt
 	closer   closer
 	sentPackets
@@ -30,7 +31,6 @@ type Conn struct {
 
 	sendBuffer
 	order orderCache
-	coder *coder // nil without coding
 	// Counters counts the connection's packets. Copy it to keep the values.
 	Counters Counters
 	proto    bunch.Protocol

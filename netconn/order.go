@@ -260,8 +260,11 @@ func (c *Conn) takeEarly(r bitio.Reader, id int64, late bool) {
 // flushOverdue processes held packets that have waited long enough, whatever is missing.
 func (c *Conn) flushOverdue() {
 	o := &c.order
+	if o.held == 0 && len(o.slots) <= smallOrderCache {
+		return // the usual case
+	}
 	window := c.reorderWindow()
-	if o.held == 0 && len(o.slots) > smallOrderCache && window == 0 {
+	if o.held == 0 && window == 0 {
 		o.slots = make([]cachedPacket, smallOrderCache) // what was late for a while isn't any more
 	}
 	before := c.now - window
