@@ -49,7 +49,8 @@
 // the actor, so a tick's cost depends on how much has changed, not on how many actors there are. When bandwidth is short,
 // updates are sent in order of priority: the actor's own priority, times how long it has waited, times a factor for its
 // distance. When more than 512 actors wait to be opened, counted over all connections, a Step opens 512 of them, or an
-// eighth if that is more. Each connection gets an equal share and opens its most urgent actors first.
+// eighth if that is more. Each connection gets an equal share and opens its most urgent actors first. As many are closed
+// in a Step of those that haven't been relevant for Config.RelevantTimeout.
 //
 // A value is sent only to connections that its condition allows. While it isn't allowed its change is kept, and it is sent
 // once it is, for example after a change of owner. Numbers with q=, rot= or quat= that keep changing are sent as the difference from a

@@ -1,6 +1,9 @@
 package actorrep
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
 // departures is the views that are no longer relevant and wait for Config.RelevantTimeout, in the order in which it
 // expires. The timeout is the same for all, so that is the order in which they became irrelevant, and pop looks at the
@@ -24,9 +27,23 @@ func (d *departures) push(v *view) {
 	d.list = append(d.list, departure{v, v.leaveAt})
 }
 
+// due reports whether the first entry's time has come.
+func (d *departures) due(now time.Duration) bool {
+	return d.head < len(d.list) && d.list[d.head].at <= now
+}
+
+// overdue is how many entries' time has come.
+func (d *departures) overdue(now time.Duration) int {
+	if !d.due(now) {
+		return 0
+	}
+	list := d.list[d.head:]
+	return sort.Search(len(list), func(i int) bool { return list[i].at > now })
+}
+
 // pop removes and returns the next view whose timeout has expired, or nil.
 func (d *departures) pop(now time.Duration) *view {
-	for d.head < len(d.list) && d.list[d.head].at <= now {
+	for d.due(now) {
 		e := d.list[d.head]
 		d.list[d.head] = departure{}
 		if d.head++; d.head == len(d.list) {

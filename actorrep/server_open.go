@@ -9,7 +9,8 @@ import (
 // openWanted opens actors, the most urgent first, as far as bandwidth and the connection's share of the Step's openings
 // allow.
 func (p *Peer) openWanted() {
-	more := p.unopened() > p.mayOpen
+	may := p.mayOpen()
+	more := p.unopened() > may
 	kept := p.opening[:0]
 	for _, v := range p.opening {
 		if v.state == wanted && !p.lacking(v.b.class) || v.state == asleep && (v.dirty&v.allowed != 0 || len(v.calls) > 0) {
@@ -35,7 +36,7 @@ func (p *Peer) openWanted() {
 			waiting = append(waiting, v)
 			continue
 		}
-		if room <= 0 || p.world.Counters.Opened-opened >= uint64(p.mayOpen) {
+		if room <= 0 || p.world.Counters.Opened-opened >= uint64(may) {
 			waiting = append(waiting, v)
 			continue
 		}
@@ -176,7 +177,7 @@ func (v *view) openMore(last bool) bool {
 // takeTurn continues openings in several bunches before everything else, in every second Step with bandwidth. So neither
 // they nor other traffic starve.
 func (p *Peer) takeTurn() {
-	if len(p.halves) == 0 || p.out.budget() <= 0 {
+	if p.out.budget() <= 0 {
 		return
 	}
 	if p.turn {

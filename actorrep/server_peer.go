@@ -17,17 +17,36 @@ type Peer struct {
 	// User holds whatever the game puts there.
 	User any
 
-	world     *World
+	// Fields that every Step reads come first: with many connections, loading them from memory takes most of an idle Step.
+	world               *World
+	out                 outlet
+	replay              bool
+	ready               bool    // the client has answered which of our classes it has
+	idle                bool    // nothing is sent in this Step
+	turn                bool    // halves go first in the next Step
+	hasView             bool    // SetViewpoint was called
+	holding             int     // how many of opening wait for Release
+	opening             []*view // relevant, not opened yet
+	halves              []*view // with opening bunches that weren't sent yet
+	pending             []*view // with something to send
+	leaving             []*view // no longer relevant, timeout expired
+	going               departures
+	settling            []*view   // dormant, with something in flight
+	speaking            []*view   // with reliable calls to send
+	later               [][]*view // with something to send in a later Step, by Step modulo the length
+	gone                []farewell
+	refusals            []wire.Refusal // calls of the client that it wasn't told of yet
+	viewX, viewY, viewZ float64
+	viewTarget          Actor
+	peaks               peaks
+	batch               batch
+
 	place     int  // in World.peers when a Step last compared on several cores; -1 before
 	local     bool // the player at the server itself; nothing is sent
-	replay    bool
-	out       outlet
 	views     map[*Base]*view
 	list      []*view            // the views, in a stable order
 	slab      []view             // views not used yet
-	ready     bool               // the client has answered which of our classes it has
 	lacks     []bool             // by class: the client lacks it
-	idle      bool               // nothing is sent in this Step
 	finishing bool               // the connection closes in order
 	splits    [2]uint32          // ids before which a chunk must end, for a checkpoint's copied range; 0 none
 	filter    func(a Actor) bool // of a recording: which actors it has; nil all
@@ -35,33 +54,14 @@ type Peer struct {
 	groups    []string
 	waited    time.Duration // how long the player's input that is being simulated has waited since it arrived
 
-	viewX, viewY, viewZ float64
-	hasView             bool
-	viewTarget          Actor
-
-	opening  []*view // relevant, not opened yet
-	holding  int     // how many of opening wait for Release
-	mayOpen  int     // how many of opening may be opened in this Step
-	halves   []*view // with opening bunches that weren't sent yet
-	turn     bool    // halves go first in the next Step
-	pending  []*view // with something to send
-	leaving  []*view // no longer relevant, timeout expired
-	going    departures
-	settling []*view   // dormant, with something in flight
-	speaking []*view   // with reliable calls to send
-	later    [][]*view // with something to send in a later Step, by Step modulo the length
-	gone     []farewell
-	refusals []wire.Refusal             // calls of the client that it wasn't told of yet
-	ending   map[*Base]*channel.Channel // channels closed with unacked calls: the actor opens again behind them
+	ending map[*Base]*channel.Channel // channels closed with unacked calls: the actor opens again behind them
 
 	closing map[*Base]closing
 
 	sent     sentRing
-	peaks    peaks
 	known    uint32 // the newest frame that the client has acked, and its time; valid when knows is set
 	knownAt  time.Duration
 	knows    bool
-	batch    batch
 	limits   []rateLimit
 	rowBits  []uint64 // by row of the attribution
 	calls    []callCount
@@ -261,7 +261,7 @@ func (w *World) stepServer() {
 	if len(peers) == 0 {
 		return
 	}
-	w.shareOpenings()
+	w.shareChannels()
 	for _, p := range peers {
 		if !p.removed() {
 			p.begin()
@@ -292,13 +292,24 @@ func (p *Peer) begin() {
 	if p.idle {
 		return
 	}
-	p.closeLeavers()
+	// Most connections have nothing of a kind to do in a Step.
+	if len(p.leaving) > 0 || p.going.due(p.world.now) {
+		p.closeLeavers()
+	}
 	p.tellGone()
 	p.tellRefused()
-	p.takeTurn()
-	p.openWanted()
-	p.speak()
-	p.settle()
+	if len(p.halves) > 0 {
+		p.takeTurn()
+	}
+	if len(p.opening) > 0 {
+		p.openWanted()
+	}
+	if len(p.speaking) > 0 {
+		p.speak()
+	}
+	if len(p.settling) > 0 {
+		p.settle()
+	}
 }
 
 // farewell is an actor that was destroyed or torn off while it had no channel on the connection.
@@ -324,25 +335,32 @@ func tellSome[T any](list []T, tell func(T) bool) []T {
 	return append(list[:0], list[n:]...)
 }
 
-// closeLeavers closes the actors that haven't been relevant for Config.RelevantTimeout.
+// closeLeavers closes the actors that haven't been relevant for Config.RelevantTimeout, as far as the connection's share of
+// the Step's closings allows. Those for which there is no room go behind the others.
 func (p *Peer) closeLeavers() {
-	for v := p.going.pop(p.world.now); v != nil; v = p.going.pop(p.world.now) {
+	may := p.mayClose()
+	for len(p.leaving) < may {
+		v := p.going.pop(p.world.now)
+		if v == nil {
+			break
+		}
 		if !v.inLeaving {
 			v.inLeaving = true
 			p.leaving = append(p.leaving, v)
 		}
 	}
-	kept := p.leaving[:0]
-	for _, v := range p.leaving {
-		switch {
+	n := min(len(p.leaving), may)
+	for i := range n {
+		switch v := p.leaving[i]; {
 		case v.state == ended || v.relevant:
 			v.inLeaving = false
 		case p.world.now < v.leaveAt || !v.leave(bunch.Relevancy):
-			kept = append(kept, v)
+			p.leaving = append(p.leaving, v)
 		}
 	}
-	clear(p.leaving[len(kept):])
-	p.leaving = kept
+	left := copy(p.leaving, p.leaving[n:])
+	clear(p.leaving[left:])
+	p.leaving = p.leaving[:left]
 }
 
 // SetRelevant says whether an actor is relevant to the connection. A ReplicationDriver calls it when that changes. An

@@ -99,3 +99,55 @@ func band(d float64) int {
 	}
 	return 2
 }
+
+// TestClosingsAreSpread: what goes out of the sight of many at once is closed over several Steps, each connection has its share, and what is destroyed
+// or comes back meanwhile isn't waited for.
+func TestClosingsAreSpread(t *testing.T) {
+	const many = 1500
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{Relevancy: (&graph.Graph{}).Relevancy, RelevantTimeout: -1}, registerBuoys)
+	w.Speed = 1 << 24
+	var buoys []*buoy
+	for i := range many {
+		b := &buoy{X: float64(i % 900)}
+		buoys = append(buoys, b)
+		require.NoError(t, w.Server.Spawn(b))
+	}
+	for range 3 {
+		w.join().Peer.SetViewpoint(0, 0, 0)
+	}
+	for range 120 {
+		w.Step()
+	}
+	require.EqualValues(t, 3*many, w.Server.Counters.Opened)
+	for _, l := range w.Lines {
+		l.Peer.SetViewpoint(1e6, 0, 0)
+	}
+	waiting, steps := 3*many, 0
+	for ; waiting > 0; steps++ {
+		was := w.Server.Counters.Closed
+		if steps == 2 {
+			for _, b := range buoys[:20] {
+				require.NoError(t, w.Server.Destroy(b)) // these go at once
+			}
+			was = w.Server.Counters.Closed
+		}
+		w.Step()
+		closed := int(w.Server.Counters.Closed - was)
+		require.LessOrEqual(t, closed, max(512, waiting/8))
+		waiting, closed = 0, 0
+		least, most := many, 0
+		for _, l := range w.Lines {
+			waiting += l.Peer.Len()
+			least, most = min(least, l.Peer.Len()), max(most, l.Peer.Len())
+		}
+		require.LessOrEqual(t, most-least, 64, "each has its share")
+		require.Less(t, steps, 30)
+	}
+	require.Greater(t, steps, 7)
+	for range 30 {
+		w.Step()
+	}
+	for _, l := range w.Lines {
+		require.Zero(t, l.World.Len())
+	}
+}

@@ -23,8 +23,8 @@ type Config struct {
 	// Relevant overrides, for the default list, whether an actor is relevant to a connection. Default: Peer.Sees, the
 	// actor's own settings.
 	Relevant func(p *Peer, a Actor) bool
-	// RelevantTimeout is how long an actor stays on a client after it stopped being relevant. Default 5 s (Unreal's);
-	// negative is 0.
+	// RelevantTimeout is how long an actor stays on a client after it stopped being relevant, and longer when many go at
+	// once. Default 5 s (Unreal's); negative is 0.
 	RelevantTimeout time.Duration
 	// Parallel runs a server's Step on several cores; driver.Cores is such an Executor. Default: one core. What is sent,
 	// its order and all Counters are the same with any number of cores. Records for different connections are encoded at
@@ -112,6 +112,8 @@ type World struct {
 	peers     []*Peer
 	local     *Peer
 	nextPeer  int
+	mayOpen   int     // how many actors each connection may open in this Step
+	mayClose  int     // and close
 	marked    []*Base // to be compared in the next Step
 	spare     []*Base
 	early     map[*Base][]*call // multicasts called before the actor's first Step: for all who see it then

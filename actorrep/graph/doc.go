@@ -27,6 +27,13 @@
 // In between it depends on where both were when they were last placed, which happens after each move by a 16th of a cell. So walking to and fro at
 // a border changes nothing. Config.RelevantTimeout applies in addition.
 //
+// # Many at once
+//
+// A connection that is placed again looks at all actors of its cell. When many are due in one Step, for example because a round begins,
+// a Step makes 16,384 looks, or a quarter of those that are due if that is more, or one connection's if that is more. Those that moved farthest and
+// waited longest go first; the others see by their former place meanwhile. While so much is due, connections are placed when they have moved by three
+// quarters of what they may, as far as that quarter allows, so that few have to wait.
+//
 // # Frequency
 //
 // A node also says from how far a connection sees an actor: Near, Middle or Far. With Graph.Middle and Graph.Far, changes of such actors are

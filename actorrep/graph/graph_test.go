@@ -199,7 +199,7 @@ func TestExplain(t *testing.T) {
 	r.step()
 	say(a, "out of range by 50: 150 away, seen within 100")
 	p.SetViewpoint(92.5, 0, 0)
-	say(a, "within range: 70 away, seen within 100; from the next Step on")
+	say(a, "within range: 70 away, seen within 100; from one of the next Steps on")
 	r.step()
 	say(a, "within range, seen as middle: 70 away, seen within 100")
 	p.SetViewpoint(58.5, 0, 0)

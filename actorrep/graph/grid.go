@@ -2,7 +2,6 @@ package graph
 
 import (
 	"math"
-	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
 )
@@ -37,6 +36,7 @@ type Grid struct {
 	inLevel    [levels]int   // actors
 	used       uint64        // levels with actors
 	bands      bool          // Middle or Far is used
+	moves      []move        // in this Update
 }
 
 const (
@@ -163,14 +163,6 @@ func (n *Grid) look(gv *gridViewer, i int32) {
 		}
 	}
 	n.graph.Look(gv.v, n.graph.items[i])
-}
-
-// Update places the connections that have moved.
-func (n *Grid) Update(time.Duration) {
-	for _, v := range n.graph.viewers {
-		gv := n.viewers[v.Index]
-		n.moveViewer(gv, n.used|gv.in)
-	}
 }
 
 var _ Node = (*Grid)(nil)

@@ -51,8 +51,9 @@ func (n *Grid) count(level int32, by int) {
 	case was == 0:
 		n.used |= 1 << level
 		for _, v := range n.graph.viewers {
-			if gv := n.viewers[v.Index]; gv.in>>level&1 == 0 {
-				n.moveViewer(gv, 1<<level)
+			gv := n.viewers[v.Index]
+			if x, y, z, ok := n.viewpoint(gv); ok && gv.in>>level&1 == 0 {
+				n.moveViewer(gv, int(level), x, y, z)
 			}
 		}
 	case n.inLevel[level] == 0:

@@ -18,6 +18,7 @@ type anchor struct {
 	x, y, z float64
 	cell    int32
 	place   int32 // in the cell
+	waited  int32 // Updates for which it has been overdue to be placed again
 }
 
 // AddPeer shows a connection the actors that are seen from everywhere. The others follow its viewpoint.
@@ -38,36 +39,37 @@ func (n *Grid) RemovePeer(v *Viewer) {
 	n.viewers[v.Index] = nil
 }
 
-// moveViewer places a connection again in those of the levels in which it has moved far enough.
-func (n *Grid) moveViewer(gv *gridViewer, some uint64) {
-	x, y, z, ok := gv.v.Peer.Viewpoint()
+// viewpoint is where a connection looks from, with the height last. ok is false when that is nowhere.
+func (n *Grid) viewpoint(gv *gridViewer) (x, y, z float64, ok bool) {
+	x, y, z, ok = gv.v.Peer.Viewpoint()
 	if n.YUp {
 		y, z = z, y
 	}
-	ok = ok && finite(x, y, z)
-	for rest := some; rest != 0; rest &= rest - 1 {
-		l := bits.TrailingZeros64(rest)
-		in, use := gv.in>>l&1 != 0, ok && n.used>>l&1 != 0
-		a := &gv.at[l]
-		size := n.size(int32(l))
-		d := slack * size
-		switch {
-		case !in && !use, in && use && square(x-a.x, y-a.y, z-a.z) <= d*d:
-			continue
-		case !use:
-			gv.in &^= 1 << l
-			n.lookAtCell(gv, a.cell)
-			gv.in |= 1 << l
-			n.leaveCell(gv, l)
-			continue
-		}
-		a.x, a.y, a.z = x, y, z
-		key := cellKey{int32(l), cellOf(x, size), cellOf(y, size)}
-		if !in || n.cells.cells[a.cell].key != key {
-			n.changeCell(gv, l, key)
-		}
-		n.lookAtCell(gv, a.cell)
+	return x, y, z, ok && finite(x, y, z)
+}
+
+// moveViewer places a connection in a level, and looks at the actors of its old and new cells.
+func (n *Grid) moveViewer(gv *gridViewer, l int, x, y, z float64) {
+	a := &gv.at[l]
+	a.x, a.y, a.z, a.waited = x, y, z, 0
+	if key := n.cellAt(l, x, y); gv.in>>l&1 == 0 || n.cells.cells[a.cell].key != key {
+		n.changeCell(gv, l, key)
 	}
+	n.lookAtCell(gv, a.cell)
+}
+
+// removeViewer takes a connection out of a level, and hides the actors of its cell.
+func (n *Grid) removeViewer(gv *gridViewer, l int) {
+	gv.in &^= 1 << l
+	n.lookAtCell(gv, gv.at[l].cell)
+	gv.in |= 1 << l
+	n.leaveCell(gv, l)
+}
+
+// cellAt is the key of a level's cell.
+func (n *Grid) cellAt(l int, x, y float64) cellKey {
+	size := n.size(int32(l))
+	return cellKey{int32(l), cellOf(x, size), cellOf(y, size)}
 }
 
 // changeCell moves a connection to another cell, and looks at the actors of the old one.
@@ -136,7 +138,7 @@ func (n *Grid) Explain(v *Viewer, it *Item) string {
 	case d > cull:
 		return fmt.Sprintf("seen as %v, still: %.4g away, %.4g more than when it comes into sight", sight, d, d-cull)
 	case sight == Hidden:
-		return fmt.Sprintf("within range: %.4g away, seen within %.4g; from the next Step on", d, cull)
+		return fmt.Sprintf("within range: %.4g away, seen within %.4g; from one of the next Steps on", d, cull)
 	}
 	return fmt.Sprintf("within range, seen as %v: %.4g away, seen within %.4g", v.Sees(it), d, cull)
 }
