@@ -187,8 +187,56 @@ func TestNothingIsOwedIntoAQueue(t *testing.T) {
 
 	var q pathQueue
 	q.sample(time.Second, 100*time.Millisecond, 0)
+	require.Equal(t, 100*time.Millisecond, q.base)
 	q.sample(2*time.Second, 50*time.Millisecond, 0)
 	require.Equal(t, 50*time.Millisecond, q.base)
+}
+
+// TestSymbolsForALoss: how many symbols the adaptive setting sends at each loss, and how many packets each covers where losses are apart and where they come together.
+func TestSymbolsForALoss(t *testing.T) {
+	h := codingHand(t)
+	c := h.conns[0]
+	c.coder.cfg = Coding{Repairs: 3, Adaptive: true}
+	for _, v := range []struct{ loss, want float64 }{{0, 0}, {0.0019, 0}, {0.0021, 0.5}, {0.019, 0.5}, {0.021, 1}, {0.069, 1}, {0.071, 2}, {0.24, 2}, {0.26, 3}} {
+		c.rates = rates{lossRate: v.loss}
+		require.Equal(t, v.want, c.repairs(), "%v", v.loss)
+	}
+	c.coder.cfg.Repairs = 1.5
+	require.Equal(t, 1.5, c.repairs())
+	for i := range c.coder.queue.recent { // but none into a queue
+		c.coder.queue.recent[i] = time.Second
+	}
+	c.coder.queue.base, c.coder.queue.n = time.Millisecond, 8
+	require.Zero(t, c.repairs())
+	c.coder.queue.recent[5] = 20 * time.Millisecond
+	require.Equal(t, 1.5, c.repairs(), "the least of the last counts")
+
+	c.rates = rates{lossRate: 0.1, afterLoss: 0.2}
+	require.Equal(t, windowAlone, c.codingWindow())
+	c.rates.afterLoss = 0.5
+	require.Equal(t, windowBursts, c.codingWindow())
+	require.Zero(t, new(Config).codingMemory(), "it is off")
+}
+
+// TestTheTailHasItsTime: symbols that no packet takes along are due 25 ms after the last packet, and Repairs counts them.
+func TestTheTailHasItsTime(t *testing.T) {
+	h := codingHand(t)
+	h.begun()
+	c := h.conns[0]
+	before := c.Counters.Repairs
+	h.packet(0, true)
+	c.coder.uncovered, c.coder.credit = 1, 1
+	at, ok := c.repairTailAt()
+	require.True(t, ok)
+	require.Equal(t, c.flow.lastSend+tailRepair, at)
+	require.Equal(t, at, c.codingDeadline(time.Hour))
+	c.coder.uncovered = 0
+	require.Greater(t, c.codingDeadline(time.Hour), at)
+	c.coder.uncovered, c.now = 1, at
+	sent := c.Counters.Repairs
+	c.repairTail()
+	require.Equal(t, sent+1, c.Counters.Repairs)
+	require.LessOrEqual(t, c.Counters.Repairs-before, uint64(3))
 }
 
 // TestQueueOrLongerPath: round trips that stay longer are a longer path within 20 s when no more is lost than before, and within two minutes otherwise; a queue that overflows is
