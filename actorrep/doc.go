@@ -18,6 +18,14 @@
 //	err = world.Spawn(&Soldier{})
 //	each tick: TickDispatch; the game's step; world.Step(now); TickFlush
 //
+// A game needs few of this package's names:
+//
+//	both ends   Base, Var, World.Register, RPCs, ServerRPC, ClientRPC, MulticastRPC, Reliable, RPC.Call, World.ChannelTypes,
+//	            World.Step, World.All, Config.Failed
+//	a server    NewServer, World.AddConn, World.RemoveConn, World.Spawn, World.Destroy, Base.SetOwner, CullDistance, Peer.SetViewTarget
+//	a client    NewClient, Config.Spawned, Base.IsOwned, ErrNotOwner
+//	in doubt    World.Explain
+//
 // # Three ways to make a class
 //
 // A plain tagged field is compared with the value sent last, once a tick for all connections together. A [Var] records its

@@ -138,6 +138,30 @@ func TestDocsLinks(t *testing.T) {
 	require.Greater(t, n, 50)
 }
 
+// TestDocsModules: each nested module has a page with a command, and is in the list of packages, unless only this module's own work needs it.
+func TestDocsModules(t *testing.T) {
+	list, err := os.ReadFile("../examples/guide/PACKAGES.md")
+	require.NoError(t, err)
+	n := 0
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		dir, _ := filepath.Rel("..", filepath.Dir(path))
+		if dir = filepath.ToSlash(dir); err != nil || d.Name() != "go.mod" || dir == "." {
+			return err
+		}
+		n++
+		page, err := os.ReadFile(filepath.Join("..", dir, "README.md"))
+		if err != nil || !strings.Contains(string(page), "cd "+dir+" && go ") && !strings.Contains(string(page), "cd "+dir+"\n") {
+			t.Errorf("%s needs a README.md with a command: cd %s && go test ./...", dir, dir)
+		}
+		own := regexp.MustCompile(`^(bench|examples)/|/browser$|/conformance$`).MatchString(dir)
+		if !own && !strings.Contains(string(list), "`"+dir+"`") {
+			t.Errorf("examples/guide/PACKAGES.md lacks %s", dir)
+		}
+		return nil
+	}))
+	require.Greater(t, n, 10)
+}
+
 // find is where piece stands in lines, from a line on; -1 for nowhere.
 func find(lines, piece []string, from int) int {
 	for i := from; i+len(piece) <= len(lines); i++ {
