@@ -23,7 +23,8 @@ import (
 type Trouble struct {
 	// Delay is the usual time of each way; each message takes half to one and a half of it. Default 1 ms.
 	Delay time.Duration
-	// LostOp is the chance that an op never arrives, LostResult that it is done and nobody hears of it.
+	// LostOp is the chance that an op never arrives, LostResult that it is done and nobody hears of it, or only that
+	// its outcome is unknown.
 	LostOp, LostResult int
 	// Slow is the chance of a message that takes up to SlowBy longer. So an op may be done long after it was given up.
 	Slow   int
@@ -190,7 +191,10 @@ func (s *Store) do(now time.Time, v *View, op kv.Op) {
 	s.world.AddToHash(op.Value)
 	if s.chance(s.Trouble.LostResult) {
 		s.Counters.LostResults++
-		return
+		if s.rng.IntN(2) == 0 {
+			return
+		}
+		r = kv.Event{Kind: kv.Result, ID: op.ID, Status: kv.Unknown}
 	}
 	s.world.At(s.world.Now()+s.delay(), func() {
 		if s.reaches(v) {
