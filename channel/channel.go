@@ -14,7 +14,7 @@ type CloseReason = bunch.CloseReason
 // They may send on any channel.
 type Handler interface {
 	// ReceivedBunch is called for a complete bunch: reliable ones in order and once, unreliable ones as they arrive. in
-	// is valid until it returns.
+	// is valid until it returns. It isn't called for a bunch without payload, which does no more than open or close its channel.
 	ReceivedBunch(ch *Channel, in *bunch.In)
 	// ReceivedAck says that a packet with bunches of this channel has arrived, ReceivedNak that it is lost. Each is
 	// called once for a packet, in rising order of packet ids. The channel itself sends reliable bunches again.
@@ -68,7 +68,7 @@ type Channel struct {
 	openedLocally bool
 	openSent      bool // the first bunch was sent, with Open
 	openAcked     bool
-	temporary     bool // opened and closed by one unreliable bunch: removed when its packet is acked or lost
+	temporary     bool // opened and closed by one unreliable bunch: removed when its packets are acked or lost
 	closing       bool
 	closed        bool
 	released      bool // a reliable bunch of the peer's was released
@@ -81,7 +81,7 @@ type Channel struct {
 	refused       bool  // its lost bunches wait in Table.refused
 	inTurn        bool  // it is in Table.refused
 	turns         int8  // turns left there until the fate of its oldest bunch is known
-	openAt        int64 // sequence of the open, NoPacket once all its parts are acked; for a temporary channel its packet
+	openAt        int64 // sequence of the open; NoPacket once all its parts are acked, and for a temporary channel
 	lastNotified  int64 // newest packet id that the handler was told of
 
 	out  outRecs

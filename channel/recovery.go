@@ -171,8 +171,8 @@ func (m *Machine) Settled(ch *Channel, id int64, arrived bool) {
 			ch.handler.ReceivedNak(ch, id)
 		}
 	}
-	if ch.temporary && id == ch.openAt { // its only bunch arrived or is lost
-		m.table().remove(ch, bunch.Destroyed)
+	if ch.temporary && ch.notes == 0 { // all that was sent of its only bunch has arrived or is lost
+		m.table().remove(ch, ch.closeReason)
 	}
 }
 

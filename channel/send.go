@@ -35,7 +35,8 @@ func (r *PacketRange) add(id int64) {
 // SendBunch sends out. It merges it with the bunch before when both fit one, and splits it when it is too large for one
 // packet. A reliable bunch waits while the connection is above its bandwidth. An unreliable one never waits, so check
 // Conn.IsNetReady before. After an error nothing was queued or sent, with one exception: for an unreliable bunch of
-// several parts, ErrNotSent may leave some sent, which the peer drops.
+// several parts, ErrNotSent may leave some sent, which the peer drops. A bunch without payload opens the channel, and the peer's handler isn't told
+// of it.
 func (ch *Channel) SendBunch(out *bunch.Out) (PacketRange, error) {
 	if ch.shut() {
 		return noPackets, ErrClosed
@@ -81,6 +82,9 @@ func (ch *Channel) Close(reason CloseReason) error {
 		return nil
 	case !ch.openedLocally && ch.index != 0:
 		return ErrNotOpener
+	case ch.openedLocally && !ch.openSent && ch.notes > 0: // the peer may get a part of what SendTemporary couldn't send whole
+		ch.closing, ch.closeReason, ch.temporary = true, reason, true
+		return nil
 	case ch.openedLocally && !ch.openSent:
 		ch.table.remove(ch, reason) // the peer doesn't know the channel
 		return nil
@@ -208,9 +212,9 @@ func (ch *Channel) sendParts(h *bunch.Header, data []byte, parts int) (r PacketR
 		}
 	}
 	if err == nil && open {
-		ch.openSent, ch.openAt = true, first
-		if ch.temporary = !h.Reliable; ch.temporary {
-			ch.openAt = r.Last
+		ch.openSent = true
+		if ch.temporary = !h.Reliable; !ch.temporary {
+			ch.openAt = first
 		}
 		if ch.index == 0 {
 			ch.needRare().lastResend = ch.table.conn.Now()

@@ -83,3 +83,45 @@ func TestNoHoleInUnreliablePayloads(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, s.got, "of it")
 }
+
+// TestHalfSentTemporaryKeepsItsIndex: when only a part of a temporary channel's bunch could be sent, its index is taken until that part's fate is known, though
+// its game gives it up: the peer may have the part when another type's open comes.
+func TestHalfSentTemporaryKeepsItsIndex(t *testing.T) {
+	for _, arrives := range []bool{true, false} {
+		s := newStub(t, true, nil)
+		s.accepts(header(0, 1, bunch.Control, opening), "")
+		s.room = 1
+		ch, err := s.table.Open(stubGame, s)
+		require.NoError(t, err)
+		_, err = ch.SendTemporary(&bunch.Out{Data: make([]byte, 1500)})
+		require.ErrorIs(t, err, ErrNotSent)
+		require.Len(t, s.sent, 1)
+		require.NoError(t, ch.Close(bunch.Relevancy))
+		require.Empty(t, s.closed)
+		_, err = ch.SendTemporary(&bunch.Out{Data: make([]byte, 10)})
+		require.ErrorIs(t, err, ErrClosed)
+		next, err := s.table.Open(stubGame, s)
+		require.NoError(t, err)
+		require.NotEqual(t, ch.Index(), next.Index())
+		if arrives {
+			s.ack(0)
+		} else {
+			s.lose(0)
+		}
+		require.Equal(t, []CloseReason{bunch.Relevancy}, s.closed)
+		require.Nil(t, s.table.Channel(ch.Index()))
+	}
+}
+
+// TestBunchWithoutPayload opens a channel and is nothing to its handler.
+func TestBunchWithoutPayload(t *testing.T) {
+	s := newStub(t, true, nil)
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	s.got = nil
+	s.accepts(header(1, 1, stubGame, opening), "")
+	require.True(t, s.table.Channel(1).OpenAcked())
+	s.accepts(header(1, 2, stubGame, nil), "")
+	require.Empty(t, s.got)
+	s.accepts(header(1, 3, stubGame, nil), "x")
+	require.Equal(t, []string{"x"}, s.got)
+}

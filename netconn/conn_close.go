@@ -87,6 +87,7 @@ type closer struct {
 	answers    int           // to bunches that came after that
 	emptyAt    time.Duration // from when on an empty packet has an answer again
 
+	lastWords   bool  // they are being sent
 	inPacket    bool  // a packet is being processed
 	controlGone bool  // channel 0 is closed
 	early       int64 // the packet whose bunches were taken before its turn last
@@ -170,13 +171,14 @@ func (c *Conn) Fail(err error, local bool) {
 	}
 }
 
-// lastWords sends a close of channel 0 in a last packet, if there is room, and repeats that packet because it won't be
+// lastWords sends a close of channel 0 in a last packet, whatever is in flight, and repeats that packet because it won't be
 // acked.
 func (c *Conn) lastWords() {
 	if !c.closesControl() {
 		return
 	}
-	_ = c.channels.CloseControl() // with a full buffer or window the peer times out
+	c.closer.lastWords = true
+	_ = c.channels.CloseControl() // with a full buffer the peer times out; so does one that waits for a flush and is never heard
 	c.FlushNet()
 	for range lastCopies {
 		sent := c.Counters.PacketsSent

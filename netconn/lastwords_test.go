@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -49,6 +50,40 @@ func TestLastWordsArrive(t *testing.T) {
 			}
 			t.Logf("control %v, abort %v: %d of %d were told", control, abort, told, seeds)
 			require.GreaterOrEqual(t, told, seeds-2)
+		}
+	}
+}
+
+// TestLastWordsOfAFullWindow: as many packets in flight as may be keep nobody from being told of a close whose time was too short, or of an abort.
+func TestLastWordsOfAFullWindow(t *testing.T) {
+	for _, window := range []int{16, 256, 4096} {
+		for _, abort := range []bool{true, false} {
+			l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 1, func(_ int, c *Config) {
+				c.NetSpeed, c.LingerTimeout, c.Protocol = 100_000_000, time.Second/4, Bunchnet()
+				c.Protocol.PacketWindow = window
+			})
+			l.control()
+			l.run(time.Second, nil)
+			chs := []*channel.Channel{l.open(1), l.open(1)}
+			l.dark[0] = true // so that nothing is acked
+			l.run(time.Second, func() {
+				for range 300 {
+					for _, ch := range chs {
+						_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: ch.Room() > 4000, NoMerge: true})
+					}
+				}
+			})
+			require.True(t, l.conns[1].bunchesFull())
+			if abort {
+				l.conns[1].Abort(l.now, "enough")
+			} else {
+				l.conns[1].Close(l.now, "bye")
+			}
+			for end := l.now + time.Second; l.now < end; {
+				l.step(nil)
+			}
+			require.NotNil(t, l.res[0], "window %d, abort %v", window, abort)
+			require.Equal(t, ClosedByPeer, l.res[0].Code)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (o *outlet) HasRoom(bits int) bool {
 	if c.Closed() {
 		return false
 	}
-	if !c.bunchesFull() {
+	if !c.bunchesFull() || c.closer.lastWords {
 		return true
 	}
 	if c.out.Len() == 0 || c.out.Free() < bits+bunch.MaxHeaderBits {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -52,4 +53,33 @@ func TestShareFromNothing(t *testing.T) {
 	c.now = 100 * time.Millisecond
 	c.pace.tick(c)
 	require.InDelta(t, 10, c.pace.share, 1e-6)
+}
+
+// TestReliableGoOnAfterABurst: unreliable bunches far beyond the rate, which get a quarter of it beside them, don't hold up the reliable ones
+// sent when they have ended, whatever the controller.
+func TestReliableGoOnAfterABurst(t *testing.T) {
+	for name, controller := range map[string]func() congestion.Controller{
+		"bucket":   func() congestion.Controller { return congestion.NewTokenBucket(20_000) },
+		"good/bad": func() congestion.Controller { return congestion.NewGoodBad(1000) },
+		"adaptive": adapt,
+	} {
+		l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(_ int, c *Config) { c.Controller = controller() })
+		l.control()
+		l.run(time.Second, nil)
+		ch := l.open(1)
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 16), Reliable: true})
+		require.NoError(t, err)
+		l.run(time.Second, nil)
+		l.run(10*time.Second, func() {
+			for range 10 { // 600 kB/s
+				_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 900), NoMerge: true})
+			}
+		})
+		for range 100 {
+			_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 800), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		l.run(13*time.Second, nil)
+		require.Zero(t, l.conns[1].Table().Unacked(), name)
+	}
 }

@@ -62,13 +62,13 @@ func (g *GoodBad) SendInterval() time.Duration {
 }
 
 // OnSent moves the next packet's turn an interval on. A packet that left before its own turn
-// moves it further away.
+// moves it further away, to a second from now at most.
 func (g *GoodBad) OnSent(now time.Duration, _ int64, _ int) {
 	if !g.silent {
 		g.silent, g.since = true, now
 	}
 	interval := g.SendInterval()
-	g.next = max(g.next, now-interval) + interval
+	g.next = min(max(g.next, now-interval)+interval, now+maxDebt)
 }
 
 // OnSentEmpty does nothing. If it used up a turn, an end that acks each packet of its peer would never have one for
