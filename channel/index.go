@@ -106,7 +106,8 @@ func (t *Table) slotAt(index uint32) *slot {
 type strange struct {
 	ahead      []ahead             // indices with bunches taken before their packets' turn
 	ignored    map[uint32]struct{} // indices of the peer's channels that this end refused, until they are closed: at most maxIgnored
-	unfinished []*Channel          // channels with a part of an unreliable bunch; may contain duplicates and outdated ones
+	unfinished []*Channel          // channels that had a part of an unreliable bunch in this packet or the one before it, each once
+	expired    int64               // the packet in which it was looked through last
 }
 
 // maxIgnored bounds Table.ignored. Unreliable bunches on further such channels are refused.

@@ -15,7 +15,7 @@ func (m *Machine) ReceivedBunch(in *bunch.In) (nak bool, err error) {
 
 func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 	t.Counters.Received++
-	if t.strange != nil && !early && len(t.strange.unfinished) > 0 {
+	if t.strange != nil && !early && len(t.strange.unfinished) > 0 && in.PacketID != t.strange.expired {
 		t.expireUnfinished(in.PacketID)
 	}
 	if in.ChIndex >= uint32(t.cfg.MaxChannels) {
@@ -275,26 +275,33 @@ func (t *Table) noteUnfinished(ch *Channel) {
 	if t.strange == nil {
 		t.strange = new(strange)
 	}
-	t.strange.unfinished = append(t.strange.unfinished, ch)
+	if !ch.rare.unfinished {
+		ch.rare.unfinished = true
+		t.strange.unfinished = append(t.strange.unfinished, ch)
+	}
 }
 
 // expireUnfinished drops the unreliable bunches whose next part can't arrive any more, and temporary channels that
-// consist only of these. So there are never more than two packets can begin.
+// consist only of these. So there are never more than two packets can begin. It is done once a packet.
 func (t *Table) expireUnfinished(id int64) {
 	list := t.strange.unfinished
+	t.strange.expired = id
 	kept := list[:0]
 	for _, ch := range list {
-		switch {
-		case ch.rare == nil:
-		case ch.rare.assembly.Expire(id):
-			if ch.halfOpen() {
-				t.Counters.HalfOpen++
-				t.remove(ch, bunch.Destroyed)
-			} else {
-				ch.dropAssembly()
-			}
-		case ch.rare.assembly.Unreliable():
+		if ch.rare == nil { // it is closed
+			continue
+		}
+		ch.rare.unfinished = false
+		switch assembly := &ch.rare.assembly; {
+		case assembly.Expire(id) && ch.halfOpen():
+			t.Counters.HalfOpen++
+			t.remove(ch, bunch.Destroyed)
+		case assembly.Unreliable():
+			ch.rare.unfinished = true
 			kept = append(kept, ch)
+		case assembly.Active(): // a reliable one began
+		default:
+			ch.dropAssembly()
 		}
 	}
 	clear(list[len(kept):])

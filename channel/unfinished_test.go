@@ -125,3 +125,40 @@ func TestBunchWithoutPayload(t *testing.T) {
 	s.accepts(header(1, 3, stubGame, nil), "x")
 	require.Equal(t, []string{"x"}, s.got)
 }
+
+// TestUnfinishedAreNotedOnce: a peer that begins unreliable bunches again and again, and finishes them or not, on one channel or on many, has this end look
+// through each of these channels once a packet, and remember nothing of those that are closed.
+func TestUnfinishedAreNotedOnce(t *testing.T) {
+	s := newStub(t, true, noControl)
+	const channels = 20
+	for i := range uint32(channels) {
+		s.accepts(header(1+2*i, 1, stubGame, opening), "")
+	}
+	for id := int64(10); id < 60; id++ {
+		part := func(index uint32, open, final bool) {
+			_, err := s.receiveIn(id, bunch.Header{ChIndex: index, Name: stubGame, Open: open, Partial: true, PartialInitial: !final, PartialFinal: final}, "")
+			require.NoError(t, err)
+		}
+		for i := range uint32(10 * channels) {
+			part(1+2*(i%channels), false, false)
+			if i%2 == 0 { // half of the channels finish theirs
+				part(1+2*(i%channels), false, true)
+			}
+			if i < channels {
+				part(101+2*i, true, false) // temporary channels
+			}
+		}
+		if id%2 == 0 { // one makes way for another channel
+			_, err := s.receiveIn(id, header(101, 0, stubGame, func(h *bunch.Header) {
+				h.Reliable, h.Open, h.Close, h.Partial, h.PartialInitial = false, true, true, true, true
+			}), "")
+			require.NoError(t, err)
+		}
+		require.LessOrEqual(t, len(s.table.strange.unfinished), 3*channels+1)
+	}
+	s.accepts(header(1, 2, stubGame, nil), "x") // long after
+	_, err := s.receiveIn(100, header(1, 3, stubGame, nil), "x")
+	require.NoError(t, err)
+	require.Empty(t, s.table.strange.unfinished)
+	require.Equal(t, channels, s.table.Len())
+}
