@@ -426,6 +426,7 @@ func TestCores(t *testing.T) {
 		note := func(format string, args ...any) { fmt.Fprintf(trace, format, args...) }
 		cfg.Failed = func(err error) { note("failed %v\n", err) }
 		q := newQuarry(t, seed, cfg)
+		q.Server.CompareOnCoresFrom(300) // most Steps have more
 		q.Server.OnValues(func(a actorrep.Actor) { note("values %v\n", a.(interface{ GUID() netguid.GUID }).GUID()) })
 		d := &drama{world: q.world, seen: map[*rig.Line]map[netguid.GUID]*allowed{}, last: map[*rig.Line]map[netguid.GUID]time.Duration{}}
 		q.Sent = func(p []byte) { note("sent %x\n", p) }

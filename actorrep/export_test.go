@@ -15,3 +15,6 @@ func SeedsOf(n uint64) uint64 { return seedsOf(n) }
 
 // Referring is how many mirrors a client keeps because they have references with notifies.
 func Referring(w *World) int { return len(w.client.referring) }
+
+// CompareOnCoresFrom sets how many views are told on several cores.
+func (w *World) CompareOnCoresFrom(views int) { w.compares.from = views }

@@ -178,6 +178,8 @@ func (w *World) compareAll() {
 // connection queues its views when its batch is made; the order in which it queues open views has no effect.
 type compares struct {
 	list   []comparison
+	views  int // of all actors of the list
+	from   int // as many views are told on several cores
 	parts  []comparedPart
 	woken  bool    // parts has views to be queued
 	popped []*Base // from the schedule
@@ -195,14 +197,20 @@ type comparison struct {
 // each view of the Step with the most changes.
 type comparedPart struct{ views [][]*view }
 
-// partsACore is how many parts there are for each core, so that one that is late has less to do.
-const partsACore = 4
+const (
+	// manyViews don't fit the cache of a core. Fewer are told faster on one core than by several that take each other's
+	// cache lines.
+	manyViews = 1 << 14
+	// partsACore is how many parts there are for each core, so that one that is late has less to do.
+	partsACore = 4
+)
 
 // add compares an actor, on several cores with the others in run.
 func (c *compares) add(w *World, b *Base) {
 	if len(w.workers) > 1 {
 		b.rep.compared = w.frame
 		c.list = append(c.list, comparison{b: b})
+		c.views += len(b.rep.views)
 		return
 	}
 	w.compareNow(b)
@@ -210,7 +218,7 @@ func (c *compares) add(w *World, b *Base) {
 
 // run compares the actors of the list and empties it.
 func (c *compares) run(w *World) {
-	several := len(c.list) >= fewForCores && len(w.peers) > 1
+	several := c.views >= c.from && len(w.peers) > 1
 	if several {
 		c.prepare(w)
 		w.onCores(len(c.parts), w.comparePart)
@@ -223,7 +231,7 @@ func (c *compares) run(w *World) {
 		w.finish(it)
 	}
 	clear(c.list)
-	c.list, c.woken = c.list[:0], several
+	c.list, c.views, c.woken = c.list[:0], 0, several
 }
 
 // prepare makes room for the connections that there are.

@@ -113,7 +113,7 @@ func (w *World) gatherAll() {
 	}
 }
 
-// fewForCores actors or updates are done on one core: others would wake up too late to help.
+// fewForCores updates are encoded on one core: others would wake up too late to help.
 const fewForCores = 64
 
 // onCores calls f(0) to f(n-1) on the cores of Config.Parallel.

@@ -148,6 +148,7 @@ func NewServer(cfg Config) *World {
 	for range cores {
 		w.workers = append(w.workers, newWorker())
 	}
+	w.compares.from = manyViews
 	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
 	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
 	w.driver = &list{world: w}
