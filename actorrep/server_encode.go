@@ -95,7 +95,6 @@ func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e *
 	}
 	base.Past = &k.past
 	if e.path = e.basis.path(p.world.frame, rep.snaps, &k.past); e.path.Gap != 0 {
-		e.predicts = k.past.Predicted
 		if shared {
 			for i := k.first(v.b); i != 0; i = k.entries[i].next {
 				if known := &k.entries[i]; known.mask == m && known.sameAlong(e) {
@@ -120,9 +119,10 @@ func (p *Peer) values(k *worker, v *view, m layout.Mask, base *layout.Base) (e *
 	return &k.entries[len(k.entries)-1], true
 }
 
-// sameAlong reports whether two encodings start from the same baseline and follow the same path.
+// sameAlong reports whether two encodings of an actor's same units follow the same path. Its age says which baseline it
+// starts from, and what is known of that and the path which units are predicted.
 func (e *encoded) sameAlong(other *encoded) bool {
-	return e.count == other.count && e.known == other.known && e.path == other.path && e.predicts == other.predicts
+	return e.known == other.known && e.path == other.path
 }
 
 func (p *Peer) copyValues(k *worker, w *bitio.Writer, v *view, e *encoded) {

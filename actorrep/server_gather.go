@@ -66,7 +66,6 @@ type encoded struct {
 	mask layout.Mask
 	basis
 	path       wire.Path
-	predicts   layout.Mask // units that are predicted along the path
 	predicted  bool
 	from, bits int
 	sizes      int   // index of the first of the units' sizes
