@@ -1,0 +1,72 @@
+// Package rendezvous lets players meet who want to play with each other: one hosts and gets a room code such as QUACK-42, the others join with the code or a
+// link, and a list shows public games. It carries what netconn/ice needs to find a path between them, and connect tokens. The game's packets don't go through it.
+//
+// The service, beside a token service or by itself:
+//
+//	meet, err := rendezvous.New(rendezvous.Config{Servers: stun, Relays: relays, TURNSecret: secret})
+//	mux.Handle("/meet/", http.StripPrefix("/meet", meet))
+//
+// A host opens a room, and lets guests in to its ice.Host:
+//
+//	room, err := rendezvous.Open(ctx, rendezvous.RoomConfig{URL: "https://play.example.com/meet", Name: "Ann's game", Public: true})
+//	socket, err := ice.Listen(ice.HostConfig{Config: ice.Config{Servers: room.Servers}})
+//	srv, err := driver.Listen("", driver.Config{Socket: socket, Link: driver.Netcode{Key: room.Key()}, Channels: channels})
+//	go room.Serve(ctx, socket)
+//	fmt.Println(room.Code, room.Link())
+//
+// A guest:
+//
+//	g, err := rendezvous.Join(ctx, rendezvous.JoinConfig{Invitation: code, URL: "https://play.example.com/meet", Name: "Bob"})
+//	cl, err := driver.Dial(ice.HostAddr().String(), driver.Config{Socket: g.Socket, Link: driver.Netcode{Token: g.Token}, Channels: channels})
+//
+// # The wire
+//
+// Both connect by WebSocket, and send JSON in text messages of at most 8 KiB. Bytes are base64.
+//
+//	guest                               service                                host
+//	                                       |  <- GET /host, WebSocket             |
+//	                                       |  <- {"key":K,"about":{"name":..}}    |   K: X25519, made for this room
+//	                                       |  {"code":"QUACK-42","servers":[..]} ->
+//	  | GET /join/QUACK-42, WebSocket  ->  |                                      |
+//	  | <- {"key":K,"servers":[..]}        |                                      |
+//	  | {"key":G}                      ->  |  {"guest":7,"key":G}               ->    G: X25519, made for this guest
+//	  | {"sealed":..}                  ->  |  {"guest":7,"sealed":..}           ->
+//	  | <- {"sealed":..}                   |  <- {"guest":7,"sealed":..}          |
+//	                                       |  <- {"guest":7,"gone":true}, either way
+//	                                       |  <- {"about":..}, every 20 s and when it changes
+//
+//	GET /games    [{"code":"QUACK-42","name":"Ann's game","players":2,"max":4}, ..], at most 100
+//
+// Sealed is a letter under ChaCha20-Poly1305. The keys of the two directions are HKDF-SHA256 of the X25519 secret, with "bunchnet rendezvous 1: ", "host " or
+// "guest ", K and G as the info; the nonce is 4 zero bytes and the number of the letter, 8 bytes, little-endian. A letter is one of:
+//
+//	{"name":"Bob"}         the guest's first
+//	{"ice":{..}}           of both: netconn/ice's Message
+//	{"token":..}           of the host: the connect token, once there is a path
+//	{"refused":"why"}      of the host
+//
+// # Who can see what
+//
+// The host signs its guests' tokens with a key that it made for the match. The service never has this key. It sees the names and codes of rooms, the
+// players' addresses, the two public keys, and how much they say. It can refuse or interrupt. Players who only use the code trust the service: it could pretend
+// to be the host to the guest, and the guest to the host, and so read and play in the guest's place. With the link that can't be: the part behind # is the fingerprint
+// of the host's key (16 bytes of its SHA-256), browsers don't send it, and Join returns [ErrImpostor] when the key is another one. A link can be passed on:
+// who has it may join, unless RoomConfig.Admit says otherwise.
+//
+// Relays' passwords are made for a room and a time (the TURN REST API); a relay sees what netconn/ice says.
+//
+// # Bounds and defaults
+//
+//	requests of one address or network   Rate 1 a second and Burst 10, as in netcode/tokenserver, TotalRate 500; then 429
+//	rooms                                MaxRooms 1000, MaxRoomsPerAddr 4; then 503. There are 1000 codes for each room that there may be
+//	guests that are joining              MaxGuests 16 of a room, MaxGuestsPerAddr 8 of an address; then 503
+//	a code that is wrong, or was used    404
+//	a room                               Life 12 h, Idle 1 min without a word of its host; a guest's connection GuestTime 1 min
+//	a message                            8 KiB, 20 a second of a guest and 320 of a host; then the connection ends
+//	messages to who doesn't read         64; then the connection ends
+//	a name                               40 printable characters
+//
+// Each reason for refusal has a counter in [Counters], the player gets a text with what to do, and Config.Logger gets at most one line a second. When the connection
+// to the service is lost, the room is closed: players who have joined play on, and the host opens another one for more. Serve it over HTTPS, and set
+// ReadHeaderTimeout and IdleTimeout of the http.Server.
+package rendezvous

@@ -1,0 +1,81 @@
+package rendezvous
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// words are those of room codes: short, and hard to confuse when they are said.
+var words = strings.Fields(`ACORN AMBER APPLE APRON ARROW BADGE BAGEL BANJO BEACH BERRY BISON BLAZE BLOOM BRICK BROOM BUGLE CABIN CAMEL CANDY CANOE CARGO CEDAR CHALK CHESS
+CIDER CLOUD CLOVE COBRA COMET CORAL CRANE CROWN DAISY DANCE DINGO DRAKE DREAM DRIFT DUCKY EAGLE EARTH EMBER FABLE FAIRY FERRY FJORD FLAME FLUTE FROST GECKO GHOST GIANT GLOBE
+GRAPE GUAVA HAZEL HERON HONEY HOTEL IGLOO IVORY JELLY JEWEL JUICE KAYAK KOALA LEMON LILAC LLAMA LOTUS LUNAR MANGO MAPLE MEDAL MELON MOOSE MOUSE NACHO NINJA NORTH OASIS OCEAN
+OLIVE OPERA OTTER PANDA PEACH PEARL PIANO PILOT PIXEL PLAZA POLAR PRISM PUPPY QUACK QUAIL QUILT RADIO RAVEN RIVER ROBIN ROBOT SALSA SCOUT SHARK SHEEP SNAIL SOLAR SPARK STORM
+SUGAR SUNNY SWIFT TANGO TIGER TOAST TOPAZ TORCH TULIP VIOLA WAGON WHALE YACHT ZEBRA`)
+
+// guessing is how many codes there are for each room: so many guesses find one.
+const guessing = 1000
+
+// newCode returns a code like QUACK-42, with as many digits as so many rooms need.
+func newCode(rooms int) string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	n := binary.LittleEndian.Uint64(b[:])
+	numbers := uint64(100)
+	for uint64(len(words))*numbers < uint64(rooms+1)*guessing {
+		numbers *= 10
+	}
+	return fmt.Sprintf("%s-%0*d", words[n%uint64(len(words))], len(fmt.Sprint(numbers-1)), n/uint64(len(words))%numbers)
+}
+
+// maxCode is the length of the longest code.
+const maxCode = 16
+
+// ErrCode is wrapped by the error for what is neither a room code nor a link.
+var ErrCode = errors.New("rendezvous: that is no room code like QUACK-42, and no link")
+
+// Invitation says which game to join.
+type Invitation struct {
+	// URL is that of the service; "" in a bare code.
+	URL string
+	// Code is the room's, such as QUACK-42.
+	Code string
+	// Host is the fingerprint of the host's key, from a link; "" in a bare code. With it a guest notices a rendezvous that pretends to be the host.
+	Host string
+}
+
+// ParseInvitation reads a code, in small letters and with spaces around it too, or a link of Room.Link.
+func ParseInvitation(text string) (i Invitation, err error) {
+	text = strings.TrimSpace(text)
+	if !strings.Contains(text, "://") {
+		i.Code = strings.ToUpper(text)
+		return i, checkCode(i.Code)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return i, ErrCode
+	}
+	base, code, ok := strings.Cut(u.Path, joinPath)
+	if !ok {
+		return i, ErrCode
+	}
+	i = Invitation{Code: strings.ToUpper(code), Host: u.Fragment}
+	if sum, err := base64.RawURLEncoding.DecodeString(i.Host); err != nil || len(sum) != fingerprintBytes && len(sum) != 0 {
+		return i, fmt.Errorf("%w: the part behind # is damaged; copy the whole link", ErrCode)
+	}
+	u.Path, u.Fragment, u.RawQuery = base, "", ""
+	i.URL = u.String()
+	return i, checkCode(i.Code)
+}
+
+func checkCode(code string) error {
+	word, number, ok := strings.Cut(code, "-")
+	if !ok || len(code) > maxCode || word == "" || number == "" || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || strings.Trim(number, "0123456789") != "" {
+		return ErrCode
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package rendezvous
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// JoinConfig has the settings of Join. Invitation is needed.
+type JoinConfig struct {
+	// Invitation is a room code or a link.
+	Invitation string
+	// URL is the service's, for a code; a link has its own.
+	URL string
+	// Name is the player's, for the host; up to 40 printable characters.
+	Name string
+	// ICE has the settings of the socket. The rendezvous' Servers are added to its own.
+	ICE ice.Config
+	// HTTP is the client for requests. Default http.DefaultClient.
+	HTTP *http.Client
+}
+
+// Guest is a player who has joined. Dial with both: driver.Dial(ice.HostAddr().String(), driver.Config{Socket: g.Socket, Link: driver.Netcode{Token: g.Token}}).
+type Guest struct {
+	Socket *ice.Client
+	Token  netcode.Token
+}
+
+// Join joins a game: it finds a path to the host and gets a connect token. The Socket ends when ctx is done. Errors are ErrCode, ErrNoRoom, ErrBusy,
+// ErrRefused, ErrImpostor, ErrLost and ice.ErrNoWay; see also the text.
+func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
+	to, err := ParseInvitation(cfg.Invitation)
+	if err != nil {
+		return nil, err
+	}
+	url := strings.TrimSuffix(cmp.Or(to.URL, cfg.URL), "/")
+	if url == "" {
+		return nil, fmt.Errorf("%w: a code needs JoinConfig.URL", ErrCode)
+	}
+	dialing, done := context.WithTimeout(ctx, dialTime)
+	defer done()
+	conn, err := dial(dialing, cfg.HTTP, url+joinPath+to.Code)
+	if err != nil {
+		return nil, err
+	}
+	g := &guestSignal{conn: conn, token: make(chan netcode.Token, 1), refused: make(chan error, 1)}
+	socket, token, err := g.join(ctx, dialing, cfg, to)
+	if err != nil {
+		_ = conn.CloseNow() // err is the one to return
+		return nil, err
+	}
+	return &Guest{socket, token}, nil
+}
+
+// guestSignal is the guest's end of the signal.
+type guestSignal struct {
+	conn    *websocket.Conn
+	token   chan netcode.Token
+	refused chan error
+
+	mu     sync.Mutex // of secret.sent, and the order of letters
+	secret *secret
+}
+
+func (g *guestSignal) join(ctx, dialing context.Context, cfg JoinConfig, to Invitation) (*ice.Client, netcode.Token, error) {
+	welcome, err := receive(dialing, g.conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if to.Host != "" && subtle.ConstantTimeCompare([]byte(fingerprint(welcome.Key)), []byte(to.Host)) == 0 {
+		return nil, nil, ErrImpostor
+	}
+	own, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	if g.secret, err = newSecret(own, welcome.Key, false); err != nil {
+		return nil, nil, err
+	}
+	if err := send(dialing, g.conn, note{Key: own.PublicKey().Bytes()}); err != nil {
+		return nil, nil, err
+	}
+	if err := g.send(dialing, letter{Name: cfg.Name}); err != nil {
+		return nil, nil, err
+	}
+	cfg.ICE.Servers = append(append([]ice.Server(nil), cfg.ICE.Servers...), welcome.Servers...)
+	socket, err := ice.Dial(ctx, g, cfg.ICE)
+	if err != nil {
+		return nil, nil, err
+	}
+	token, err := g.wait(ctx, socket)
+	if err != nil {
+		return nil, nil, errors.Join(err, socket.Close())
+	}
+	return socket, token, nil
+}
+
+// wait waits for the path, and the token behind it.
+func (g *guestSignal) wait(ctx context.Context, socket *ice.Client) (netcode.Token, error) {
+	if err := socket.Connected(ctx); err != nil {
+		select {
+		case refused := <-g.refused:
+			return nil, refused
+		default:
+			return nil, err
+		}
+	}
+	timer := time.NewTimer(dialTime)
+	defer timer.Stop()
+	select {
+	case token := <-g.token:
+		return token, nil
+	case err := <-g.refused:
+		return nil, err
+	case <-timer.C:
+		return nil, fmt.Errorf("%w: the host gave no token", ErrLost)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (g *guestSignal) send(ctx context.Context, l letter) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	sealed, err := g.secret.seal(l)
+	if err != nil {
+		return err
+	}
+	return send(ctx, g.conn, note{Sealed: sealed})
+}
+
+// Send implements ice.Signal.
+func (g *guestSignal) Send(ctx context.Context, m ice.Message) error {
+	return g.send(ctx, letter{Message: &m})
+}
+
+// Receive implements ice.Signal. When ctx is done the connection closes.
+func (g *guestSignal) Receive(ctx context.Context) (ice.Message, error) {
+	m, err := g.hear(ctx)
+	if err != nil {
+		select {
+		case g.refused <- err:
+		default:
+		}
+		_ = g.conn.CloseNow() // nothing is read any more
+	}
+	return m, err
+}
+
+func (g *guestSignal) hear(ctx context.Context) (m ice.Message, err error) {
+	for {
+		n, err := receive(ctx, g.conn)
+		if err != nil {
+			return m, err
+		}
+		l, err := g.secret.open(n.Sealed)
+		switch {
+		case err != nil:
+			return m, err
+		case l.Refused != "":
+			return m, fmt.Errorf("%w: %s", ErrRefused, short(l.Refused))
+		case len(l.Token) == netcode.ConnectTokenBytes:
+			select {
+			case g.token <- l.Token:
+			default:
+			}
+		case l.Message != nil:
+			return *l.Message, nil
+		}
+	}
+}
+
+// Games returns the public games of a service, at most 100.
+func Games(ctx context.Context, client *http.Client, url string) (all []Game, err error) {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	ctx, done := context.WithTimeout(ctx, dialTime)
+	defer done()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+gamesPath, nil)
+	if err != nil {
+		return nil, fmt.Errorf("rendezvous: %w", err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w (%d)", ErrBusy, response.StatusCode)
+	}
+	const most = 64 << 10
+	if err := json.NewDecoder(io.LimitReader(response.Body, most)).Decode(&all); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return all[:min(len(all), maxListed)], nil
+}

@@ -1,0 +1,400 @@
+package rendezvous
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/ice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long anything may take, on a machine that has much else to do.
+const patience = time.Minute
+
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// rig is a service, and a client for its requests.
+type rig struct {
+	*Service
+	t      testing.TB
+	url    string
+	client *http.Client
+}
+
+func newRig(t testing.TB, cfg Config) *rig {
+	r := &rig{t: t}
+	if cfg.Rate == 0 {
+		cfg.Rate, cfg.Burst = 1000, 1000
+	}
+	cfg.ClientAddr = func(req *http.Request) (netip.Addr, error) {
+		if a := req.Header.Get("From"); a != "" {
+			return netip.ParseAddr(a)
+		}
+		ap, err := netip.ParseAddrPort(req.RemoteAddr)
+		return ap.Addr(), err
+	}
+	var err error
+	r.Service, err = New(cfg)
+	require.NoError(t, err)
+	web := httptest.NewServer(r.Service)
+	transport := &http.Transport{}
+	r.url, r.client = web.URL, &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		require.NoError(t, r.Service.Close())
+		web.Close()
+		transport.CloseIdleConnections()
+	})
+	return r
+}
+
+func (r *rig) get(path string, from string) (int, string) {
+	req, err := http.NewRequest(http.MethodGet, r.url+path, nil)
+	require.NoError(r.t, err)
+	req.Header.Set("From", from)
+	resp, err := r.client.Do(req)
+	require.NoError(r.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	return resp.StatusCode, string(b)
+}
+
+// dial connects by hand.
+func (r *rig) dial(path, from string) (*websocket.Conn, int) {
+	c, resp, err := websocket.Dial(context.Background(), r.url+path, &websocket.DialOptions{HTTPClient: r.client, HTTPHeader: http.Header{"From": {from}}})
+	status := 0
+	if resp != nil {
+		status = resp.StatusCode
+	}
+	if err != nil {
+		return nil, status
+	}
+	r.t.Cleanup(func() { _ = c.CloseNow() })
+	return c, status
+}
+
+// party is a host's room and socket, which lets guests in.
+func (r *rig) party(cfg RoomConfig) (*Room, *ice.Host) {
+	cfg.URL, cfg.HTTP = r.url, r.client
+	room, err := Open(context.Background(), cfg)
+	require.NoError(r.t, err)
+	h, err := ice.Listen(ice.HostConfig{Config: local()})
+	require.NoError(r.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- room.Serve(ctx, h) }()
+	r.t.Cleanup(func() {
+		stop()
+		<-served
+		require.NoError(r.t, room.Close())
+		require.NoError(r.t, h.Close())
+	})
+	return room, h
+}
+
+func local() ice.Config { return ice.Config{Addr: "127.0.0.1:0", Loopback: true} }
+
+func (r *rig) join(invitation, name string) (*Guest, error) {
+	g, err := Join(context.Background(), JoinConfig{Invitation: invitation, URL: r.url, Name: name, ICE: local(), HTTP: r.client})
+	if err == nil {
+		r.t.Cleanup(func() { require.NoError(r.t, g.Socket.Close()) })
+	}
+	return g, err
+}
+
+// TestJoin: guests join by the code and by the link, and get tokens that the host's driver takes; nobody else's does.
+func TestJoin(t *testing.T) {
+	r := newRig(t, Config{Servers: []ice.Server{{URL: "stun:127.0.0.1:9"}}})
+	room, h := r.party(RoomConfig{Name: "Ann's", Public: true, MaxPlayers: 4, Admit: func(name string) (Player, error) {
+		if name == "Mallory" {
+			return Player{}, errors.New("not you")
+		}
+		return Player{ID: 7 + uint64(len(name))}, nil
+	}})
+	require.Len(t, room.Servers, 1)
+	var joined []uint64
+	srv, err := driver.Listen("", driver.Config{Socket: h, Link: driver.Netcode{Key: room.Key()}, Joined: func(c *driver.Conn) { joined = append(joined, c.ClientID()) }})
+	require.NoError(t, err)
+	_, err = r.join(room.Code, "Mallory")
+	require.ErrorIs(t, err, ErrRefused)
+	require.Contains(t, err.Error(), "not you")
+	var drivers []*driver.Driver
+	for _, invitation := range []string{" " + strings.ToLower(room.Code) + "\n", room.Link()} {
+		g, err := r.join(invitation, "Bob"+strings.Repeat("b", len(drivers)))
+		require.NoError(t, err)
+		d, err := driver.Dial(ice.HostAddr().String(), driver.Config{Socket: g.Socket, Link: driver.Netcode{Token: g.Token}})
+		require.NoError(t, err)
+		drivers = append(drivers, d)
+	}
+	eventually(t, "joined", func() bool {
+		now := time.Now()
+		for _, d := range append(drivers, srv) {
+			d.TickDispatch(now)
+			d.TickFlush(now)
+		}
+		return len(joined) == 2
+	})
+	require.ElementsMatch(t, []uint64{10, 11}, joined)
+	require.NoError(t, room.Update(context.Background(), 3))
+	eventually(t, "listed", func() bool {
+		games, err := Games(context.Background(), r.client, r.url)
+		require.NoError(t, err)
+		return len(games) == 1 && games[0] == Game{room.Code, "Ann's", 3, 4}
+	})
+	for _, d := range append(drivers, srv) {
+		require.NoError(t, d.Close())
+	}
+	status, page := r.get(joinPath+room.Code, "192.0.2.1")
+	require.Equal(t, 200, status)
+	require.Contains(t, page, room.Code)
+	require.NotContains(t, fmt.Sprintf("%v %+v", room, room), room.Key().Hex())
+	require.NoError(t, room.Close())
+	eventually(t, "closed", func() bool { return r.Len() == 0 })
+	_, err = r.join(room.Code, "Bob")
+	require.ErrorIs(t, err, ErrNoRoom)
+}
+
+// TestLyingRendezvous: who sits between the players can't read or change what they say with a link: a key of its own is noticed, and so is a letter that is
+// changed, repeated or left out.
+func TestLyingRendezvous(t *testing.T) {
+	r := newRig(t, Config{})
+	room, _ := r.party(RoomConfig{})
+	mallory, _ := r.party(RoomConfig{})
+	_, fingerprint, _ := strings.Cut(room.Link(), "#")
+	link, _, _ := strings.Cut(mallory.Link(), "#")
+	_, err := r.join(link+"#"+fingerprint, "Bob")
+	require.ErrorIs(t, err, ErrImpostor)
+
+	host, err := newKey()
+	require.NoError(t, err)
+	guest, err := newKey()
+	require.NoError(t, err)
+	ends := func() (a, b *secret) {
+		a, err := newSecret(host, guest.PublicKey().Bytes(), true)
+		require.NoError(t, err)
+		b, err = newSecret(guest, host.PublicKey().Bytes(), false)
+		require.NoError(t, err)
+		return a, b
+	}
+	a, b := ends()
+	for i := range 3 {
+		p, err := a.seal(letter{Name: fmt.Sprint(i)})
+		require.NoError(t, err)
+		require.False(t, bytes.Contains(p, []byte("name")))
+		_, err = a.open(p)
+		require.ErrorIs(t, err, errForged, "sent back")
+		p[3] ^= 1
+		_, err = b.open(p)
+		require.ErrorIs(t, err, errForged, "changed")
+		p[3] ^= 1
+		l, err := b.open(p)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(i), l.Name)
+		_, err = b.open(p)
+		require.ErrorIs(t, err, errForged, "repeated")
+	}
+	a, b = ends()
+	_, err = a.seal(letter{})
+	require.NoError(t, err)
+	p, err := a.seal(letter{})
+	require.NoError(t, err)
+	_, err = b.open(p)
+	require.ErrorIs(t, err, errForged, "one is left out")
+	for _, key := range [][]byte{nil, make([]byte, 31), make([]byte, 32)} {
+		_, err := newSecret(host, key, true)
+		require.Error(t, err)
+	}
+}
+
+// TestInvitation: codes and links are read, and what is neither is told.
+func TestInvitation(t *testing.T) {
+	i, err := ParseInvitation("https://play.example.com/meet/join/quack-42#AAAAAAAAAAAAAAAAAAAAAA")
+	require.NoError(t, err)
+	require.Equal(t, Invitation{"https://play.example.com/meet", "QUACK-42", "AAAAAAAAAAAAAAAAAAAAAA"}, i)
+	for _, bad := range []string{"", "QUACK", "QUACK-", "-42", "QUACK-42-1", "QUACK-42222222222", "QU CK-42", "ftp://x/join/QUACK-42", "https://x/QUACK-42", "https://x/join/QUACK",
+		"https://x/join/QUACK-42#AAAA", "https://x/join/QUACK-42#!"} {
+		_, err := ParseInvitation(bad)
+		require.ErrorIs(t, err, ErrCode, bad)
+	}
+	seen := map[string]bool{}
+	for range 200 {
+		require.Regexp(t, `^[A-Z]{5}-\d\d$`, newCode(0))
+		code := newCode(1000)
+		require.NoError(t, checkCode(code))
+		require.False(t, seen[code])
+		seen[code] = true
+	}
+}
+
+// TestBadInput: what is wrong, too long, too much or too fast gets an answer with what to do, is counted, and leaves nothing.
+func TestBadInput(t *testing.T) {
+	r := newRig(t, Config{MaxRooms: 3, MaxRoomsPerAddr: 2, MaxGuests: 2, MaxGuestsPerAddr: 1})
+	for path, want := range map[string]int{"/": 404, "/host": 426, "/join/": 400, "/join/QUACK": 400, "/join/" + strings.Repeat("A", 50) + "-1": 400} {
+		status, text := r.get(path, "192.0.2.1")
+		require.Equal(t, want, status, path)
+		require.NotEmpty(t, text)
+	}
+	_, status := r.dial("/join/QUACK-0000001", "192.0.2.1")
+	require.Equal(t, 404, status)
+	require.EqualValues(t, 1, r.Counters().NoRoom)
+	status, _ = r.get("/games", "nonsense")
+	require.Equal(t, 400, status)
+
+	host := func(from string) (*websocket.Conn, string) {
+		c, status := r.dial("/host", from)
+		require.Equal(t, 101, status)
+		key, err := newKey()
+		require.NoError(t, err)
+		require.NoError(t, send(context.Background(), c, note{Key: key.PublicKey().Bytes(), About: &about{}}))
+		n, err := receive(context.Background(), c)
+		require.NoError(t, err)
+		return c, n.Code
+	}
+	_, code := host("192.0.2.1")
+	_, other := host("192.0.2.1")
+	_, status = r.dial("/host", "192.0.2.1")
+	require.Equal(t, 503, status, "a third room of one address")
+	_, _ = host("192.0.2.2")
+	_, status = r.dial("/host", "192.0.2.3")
+	require.Equal(t, 503, status, "a fourth room")
+	require.Equal(t, 3, r.Len())
+	one, status := r.dial(joinPath+code, "192.0.2.9")
+	require.Equal(t, 101, status)
+	_, status = r.dial(joinPath+other, "192.0.2.9")
+	require.Equal(t, 503, status, "a second guest of one address")
+	_, status = r.dial(joinPath+code, "192.0.2.10")
+	require.Equal(t, 101, status)
+	_, status = r.dial(joinPath+code, "192.0.2.11")
+	require.Equal(t, 503, status, "a third guest of one room")
+	n := r.Counters()
+	require.EqualValues(t, []uint64{1, 2, 1}, []uint64{n.Full, n.TooManyFromAddress, n.RoomFull})
+
+	require.NoError(t, one.Write(context.Background(), websocket.MessageText, make([]byte, maxMessage+1)))
+	eventually(t, "too long", func() bool { return r.Counters().BadMessage == 1 })
+	for i, text := range []string{"x", `{}`, `{"sealed":"AAAA"}`, `{"key":"AAAA"}`} {
+		c, status := r.dial(joinPath+other, "192.0.2.20")
+		require.Equal(t, 101, status)
+		require.NoError(t, c.Write(context.Background(), websocket.MessageText, []byte(text)))
+		eventually(t, text, func() bool { return r.Counters().BadMessage == uint64(2+i) })
+		eventually(t, "it went", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.open[other].guests) == 0 })
+	}
+	c, _ := r.dial(joinPath+other, "192.0.2.21")
+	go func() {
+		for c.Write(context.Background(), websocket.MessageText, []byte(`{"key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`)) == nil && r.Counters().BadMessage == 5 {
+		}
+	}()
+	eventually(t, "a second key", func() bool { return r.Counters().BadMessage == 6 })
+	for name, a := range map[string]about{"a long name": {Name: strings.Repeat("x", maxName+1)}, "a bell": {Name: "\a"}, "players": {Players: -1}, "most": {Max: 1 << 20}} {
+		require.False(t, a.valid(), name)
+	}
+}
+
+// TestFlood: requests beyond the rate get a 429, and messages beyond theirs end the connection.
+func TestFlood(t *testing.T) {
+	r := newRig(t, Config{Rate: 0.001, Burst: 5})
+	limited := 0
+	for range 20 {
+		if status, _ := r.get("/games", "192.0.2.1"); status == 429 {
+			limited++
+		}
+	}
+	require.Equal(t, 15, limited)
+	_, err := r.join("QUACK-42", "Bob")
+	require.ErrorIs(t, err, ErrNoRoom, "another address")
+	require.EqualValues(t, 15, r.Counters().Limited)
+
+	r = newRig(t, Config{MaxGuests: 1})
+	room, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	defer room.Close()
+	eventually(t, "too fast", func() bool {
+		for range 100 {
+			if room.Update(context.Background(), 1) != nil {
+				break
+			}
+		}
+		return r.Counters().TooFast == 1
+	})
+	eventually(t, "the room is closed", func() bool { return r.Len() == 0 })
+}
+
+// TestExpiry: a room ends at the end of its life, or when its host is silent; so does a guest's connection. The ends are told why.
+func TestExpiry(t *testing.T) {
+	r := newRig(t, Config{Idle: 200 * time.Millisecond, GuestTime: 100 * time.Millisecond})
+	room, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	c, _ := r.dial(joinPath+room.Code, "192.0.2.1")
+	_, err = receive(context.Background(), c)
+	require.NoError(t, err)
+	_, err = receive(context.Background(), c)
+	require.ErrorContains(t, err, "the time is over")
+	_, err = receive(context.Background(), room.conn)
+	require.ErrorContains(t, err, "the time is over")
+	require.ErrorIs(t, err, ErrLost)
+	eventually(t, "no room", func() bool { return r.Len() == 0 })
+	require.EqualValues(t, 2, r.Counters().Expired)
+	require.NoError(t, room.Close())
+}
+
+// TestHostVanishes: a host that goes amid joining closes its room, and the guest is told.
+func TestHostVanishes(t *testing.T) {
+	r := newRig(t, Config{})
+	room, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	joined := make(chan error, 1)
+	go func() {
+		_, err := r.join(room.Code, "Bob")
+		joined <- err
+	}()
+	n, err := receive(context.Background(), room.conn)
+	require.NoError(t, err)
+	require.Len(t, n.Key, keyBytes)
+	require.NoError(t, room.conn.CloseNow())
+	err = <-joined
+	require.ErrorContains(t, err, "the host has gone")
+	eventually(t, "no room", func() bool { return r.Len() == 0 })
+}
+
+// TestNoRendezvous: a service that isn't there is told, and settings that can't work.
+func TestNoRendezvous(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	_, err = Open(context.Background(), RoomConfig{URL: "http://" + ln.Addr().String()})
+	require.ErrorIs(t, err, ErrLost)
+	_, err = Join(context.Background(), JoinConfig{Invitation: "QUACK-42"})
+	require.ErrorIs(t, err, ErrCode)
+	_, err = Open(context.Background(), RoomConfig{Name: "\n"})
+	require.Error(t, err)
+	_, err = New(Config{Relays: []string{"turn:x"}})
+	require.Error(t, err)
+	_, err = New(Config{MaxRooms: -1})
+	require.Error(t, err)
+	s, err := New(Config{Relays: []string{"turn:192.0.2.1?transport=udp"}, TURNSecret: "secret"})
+	require.NoError(t, err)
+	require.Len(t, s.servers("QUACK-42"), 1)
+	require.NotContains(t, fmt.Sprint(s.servers("QUACK-42")), "secret")
+}

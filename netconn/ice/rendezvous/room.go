@@ -1,0 +1,376 @@
+package rendezvous
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+
+	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+)
+
+// Player is who joins. RoomConfig.Admit returns it.
+type Player struct {
+	// ID is the client id in the connect token. A host accepts one connection at a time for each ID. Default: a random one.
+	ID uint64
+	// UserData goes to the host's driver in the token.
+	UserData [netcode.UserDataBytes]byte
+}
+
+// RoomConfig has the settings of Open. URL is needed.
+type RoomConfig struct {
+	// URL is the service's, such as "https://play.example.com/meet".
+	URL string
+	// Name is the game's in the list of public games, up to 40 printable characters.
+	Name string
+	// Public has the game in that list. Anybody may join it then.
+	Public bool
+	// MaxPlayers is told in the list.
+	MaxPlayers int
+	// Key is the match's key, which the driver's Netcode has too. Default: a new one; see Room.Key.
+	Key netcode.Key
+	// ProtocolID is that of driver.Netcode.
+	ProtocolID uint64
+	// Admit decides who may join, by the name that the guest gave, and is called by many goroutines at once. An error's text is shown to the guest.
+	// Default: everybody who knows the code.
+	Admit func(name string) (Player, error)
+	// HTTP is the client for requests. Default http.DefaultClient.
+	HTTP *http.Client
+}
+
+// Errors, for errors.Is. Show their text to the player.
+var (
+	// ErrNoRoom: no game has this code, or not any more.
+	ErrNoRoom = errors.New("rendezvous: no game has this code now; ask the host for its code")
+	// ErrBusy: the rendezvous or the game has no room, or had too many requests. Try again in a moment.
+	ErrBusy = errors.New("rendezvous: busy")
+	// ErrRefused: the host didn't let the guest in.
+	ErrRefused = errors.New("rendezvous: the host refused")
+	// ErrImpostor: who answers isn't the host that the link names.
+	ErrImpostor = errors.New("rendezvous: who answers isn't the host that made this link; don't trust this rendezvous")
+	// ErrLost: the connection to the rendezvous is lost. Players who have joined play on; for more, open another room.
+	ErrLost = errors.New("rendezvous: the connection is lost")
+)
+
+const (
+	aliveEvery   = 20 * time.Second
+	dialTime     = 10 * time.Second
+	tokenLife    = 30 // seconds
+	tokenTimeout = 10 // seconds
+)
+
+// Room is a game that guests can join by its code.
+type Room struct {
+	// Code is what players tell each other, such as QUACK-42.
+	Code string
+	// Servers are for ice.Config.Servers.
+	Servers []ice.Server
+
+	cfg  RoomConfig
+	own  *ecdh.PrivateKey
+	conn *websocket.Conn
+
+	peers map[int]*peer // Serve's
+
+	mu    sync.Mutex
+	about about
+}
+
+// peer is a guest that is joining.
+type peer struct {
+	room *Room
+	id   int
+	key  []byte
+	in   chan []byte
+	stop context.CancelFunc
+
+	mu     sync.Mutex // of secret.sent, and the order of letters
+	secret *secret
+}
+
+// Open opens a room at a service. Close closes it; so does a connection that is lost.
+func Open(ctx context.Context, cfg RoomConfig) (*Room, error) {
+	if !(&about{Name: cfg.Name, Max: cfg.MaxPlayers}).valid() {
+		return nil, fmt.Errorf("rendezvous: a Name has up to %d printable characters, and MaxPlayers is 0 to 65536", maxName)
+	}
+	if cfg.Key.IsZero() {
+		var err error
+		if cfg.Key, err = netcode.GenerateKey(rand.Reader); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Admit == nil {
+		cfg.Admit = func(string) (Player, error) { return Player{}, nil }
+	}
+	own, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	ctx, done := context.WithTimeout(ctx, dialTime)
+	defer done()
+	conn, err := dial(ctx, cfg.HTTP, cfg.URL+hostPath)
+	if err != nil {
+		return nil, err
+	}
+	r := &Room{cfg: cfg, own: own, conn: conn, about: about{Name: cfg.Name, Public: cfg.Public, Max: cfg.MaxPlayers}, peers: map[int]*peer{}}
+	a := r.about
+	err = send(ctx, conn, note{Key: own.PublicKey().Bytes(), About: &a})
+	var n note
+	if err == nil {
+		n, err = receive(ctx, conn)
+	}
+	if err == nil && checkCode(n.Code) != nil {
+		err = fmt.Errorf("%w: the rendezvous gave no code", ErrLost)
+	}
+	if err != nil {
+		_ = conn.CloseNow() // err is the one to return
+		return nil, err
+	}
+	r.Code, r.Servers = n.Code, n.Servers
+	return r, nil
+}
+
+// Key returns the match's key, for driver.Netcode.
+func (r *Room) Key() netcode.Key { return r.cfg.Key }
+
+// Format implements fmt.Formatter, so that printing a Room doesn't show its key.
+func (r *Room) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "rendezvous.Room(%s)", r.Code) }
+
+// Link returns the link to send to friends. Its part behind # doesn't go to the rendezvous; by it guests notice one that pretends to be the host.
+func (r *Room) Link() string {
+	return strings.TrimSuffix(r.cfg.URL, "/") + joinPath + r.Code + "#" + fingerprint(r.own.PublicKey().Bytes())
+}
+
+// Update tells the list how many players there are.
+func (r *Room) Update(ctx context.Context, players int) error {
+	r.mu.Lock()
+	r.about.Players = players
+	a := r.about
+	r.mu.Unlock()
+	return send(ctx, r.conn, note{About: &a})
+}
+
+// Close closes the room. Players who have joined play on.
+func (r *Room) Close() error {
+	_ = r.conn.CloseNow() // it may be lost
+	return nil
+}
+
+// Serve lets guests in to a host, each on a goroutine of its own, until ctx is done, the room is closed, or the connection is lost: then the error wraps
+// ErrLost. Guests get their tokens when there is a path to them. When Serve has returned, players who have joined play on.
+func (r *Room) Serve(ctx context.Context, h *ice.Host) error {
+	ctx, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() { r.keepAlive(ctx) })
+	for {
+		n, err := receive(ctx, r.conn)
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return err
+		}
+		p := r.peers[n.Guest]
+		switch {
+		case n.Guest == 0:
+		case p == nil && len(n.Key) == keyBytes && len(r.peers) < maxPeers:
+			p = &peer{room: r, id: n.Guest, key: n.Key, in: make(chan []byte, maxWaiting)}
+			var joining context.Context
+			joining, p.stop = context.WithCancel(ctx)
+			r.peers[n.Guest] = p
+			wg.Go(func() { p.join(joining, h) })
+		case p == nil && len(n.Key) > 0:
+			_ = send(ctx, r.conn, note{Guest: n.Guest, Gone: true}) // told when it is lost
+		case p == nil:
+		case n.Gone:
+			p.stop()
+			delete(r.peers, n.Guest)
+		case len(p.in) < maxWaiting:
+			p.in <- n.Sealed // only here, so there is room
+		}
+	}
+}
+
+// maxPeers bounds the guests that are joining, whatever the service says.
+const maxPeers = 64
+
+func (r *Room) keepAlive(ctx context.Context) {
+	ticker := time.NewTicker(aliveEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		r.mu.Lock()
+		players := r.about.Players
+		r.mu.Unlock()
+		_ = r.Update(ctx, players) // Serve notices
+	}
+}
+
+// join lets a guest in, or tells it why not.
+func (p *peer) join(ctx context.Context, h *ice.Host) {
+	if err := p.admit(ctx, h); err != nil && ctx.Err() == nil {
+		_ = p.send(ctx, letter{Refused: short(err.Error())})
+		time.Sleep(lastWords) // the service drops what is behind the guest's end
+		_ = send(ctx, p.room.conn, note{Guest: p.id, Gone: true})
+	}
+	<-ctx.Done()
+}
+
+const lastWords = 50 * time.Millisecond
+
+func (p *peer) admit(ctx context.Context, h *ice.Host) (err error) {
+	r := p.room
+	if p.secret, err = newSecret(r.own, p.key, true); err != nil {
+		return err
+	}
+	first, err := p.receive(ctx)
+	if err != nil {
+		return err
+	}
+	if utf8.RuneCountInString(first.Name) > maxName || strings.ContainsFunc(first.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("a name has up to %d printable characters", maxName)
+	}
+	player, err := r.cfg.Admit(first.Name)
+	if err != nil {
+		return err
+	}
+	if player.ID == 0 {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		player.ID = binary.LittleEndian.Uint64(b[:])
+	}
+	if err := h.Join(ctx, p); err != nil {
+		return err
+	}
+	now := uint64(time.Now().Unix())
+	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ProtocolID: r.cfg.ProtocolID, ClientID: player.ID, UserData: player.UserData, Create: now,
+		Expire: now + tokenLife, Timeout: tokenTimeout, Servers: []netip.AddrPort{ice.HostAddr()}, PrivateKey: r.cfg.Key})
+	if err != nil {
+		return err
+	}
+	return p.send(ctx, letter{Token: token})
+}
+
+// short is at most so much of a text as a letter should have.
+func short(text string) string {
+	const most = 300
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}
+
+func (p *peer) send(ctx context.Context, l letter) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sealed, err := p.secret.seal(l)
+	if err != nil {
+		return err
+	}
+	return send(ctx, p.room.conn, note{Guest: p.id, Sealed: sealed})
+}
+
+func (p *peer) receive(ctx context.Context) (letter, error) {
+	select {
+	case sealed := <-p.in:
+		return p.secret.open(sealed)
+	case <-ctx.Done():
+		return letter{}, ctx.Err()
+	}
+}
+
+// Send implements ice.Signal.
+func (p *peer) Send(ctx context.Context, m ice.Message) error {
+	return p.send(ctx, letter{Message: &m})
+}
+
+// Receive implements ice.Signal.
+func (p *peer) Receive(ctx context.Context) (ice.Message, error) {
+	for {
+		l, err := p.receive(ctx)
+		if err != nil {
+			return ice.Message{}, err
+		}
+		if l.Message != nil {
+			return *l.Message, nil
+		}
+	}
+}
+
+// dial connects by WebSocket.
+func dial(ctx context.Context, client *http.Client, url string) (*websocket.Conn, error) {
+	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, CompressionMode: websocket.CompressionDisabled})
+	if err == nil {
+		conn.SetReadLimit(2 * maxMessage)
+		return conn, nil
+	}
+	if response == nil {
+		return nil, fmt.Errorf("%w: can't reach the rendezvous: %w", ErrLost, err)
+	}
+	why := ""
+	if response.Body != nil {
+		body, _ := io.ReadAll(io.LimitReader(response.Body, maxReason)) // what came is enough
+		why = strings.TrimSpace(strings.ToValidUTF8(string(body), ""))
+	}
+	kind := ErrLost
+	switch response.StatusCode {
+	case http.StatusNotFound:
+		kind = ErrNoRoom
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		kind = ErrBusy
+	case http.StatusBadRequest:
+		kind = ErrCode
+	}
+	return nil, fmt.Errorf("%w (%d: %s)", kind, response.StatusCode, why)
+}
+
+const maxReason = 300
+
+func send(ctx context.Context, conn *websocket.Conn, n note) error {
+	p, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if err := conn.Write(ctx, websocket.MessageText, p); err != nil {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return nil
+}
+
+func receive(ctx context.Context, conn *websocket.Conn) (n note, err error) {
+	kind, p, err := conn.Read(ctx)
+	if err == nil && kind != websocket.MessageText {
+		err = errBadMessage
+	}
+	if err == nil {
+		err = json.Unmarshal(p, &n)
+	}
+	if err == nil {
+		return n, nil
+	}
+	var closed websocket.CloseError
+	if errors.As(err, &closed) && closed.Reason != "" {
+		err = errors.New(closed.Reason)
+	}
+	return note{}, fmt.Errorf("%w: %w", ErrLost, err)
+}

@@ -1,0 +1,603 @@
+package rendezvous
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+	"github.com/pion/turn/v5"
+
+	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
+	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
+)
+
+// Config has the settings of a Service. The zero value is useful.
+type Config struct {
+	// Servers are told to all players, who find each other by them: STUN servers, and relays with fixed passwords.
+	Servers []ice.Server
+	// Relays are the URLs of TURN servers that share TURNSecret with the service. Each player gets a user name and a password for CredentialLife,
+	// as in the TURN REST API of many servers. Default none.
+	Relays     []string
+	TURNSecret string
+	// CredentialLife is how long these are valid. Default 12 h. It should be longer than any game.
+	CredentialLife time.Duration
+	// MaxRooms bounds the rooms. Default 1000.
+	MaxRooms int
+	// MaxRoomsPerAddr bounds the rooms of one IPv4 address or IPv6 /64. Default 4. Loopback addresses have no bound here and in the next.
+	MaxRoomsPerAddr int
+	// MaxGuestsPerAddr bounds the guests of one address that are joining. Default 8.
+	MaxGuestsPerAddr int
+	// MaxGuests bounds the guests that are joining one room. Default 16.
+	MaxGuests int
+	// Rate bounds the requests a second from one IPv4 address or IPv6 /64, of hosts, guests and lists together. Burst is how many may come at once. Wider
+	// networks have a multiple, as in netcode/tokenserver. Default 1 and 10.
+	Rate  float64
+	Burst int
+	// TotalRate bounds the requests a second of all together. Default 500.
+	TotalRate float64
+	// Life is how long a room stays open. Default 12 h.
+	Life time.Duration
+	// Idle ends a room whose host has said nothing for so long. Default 1 min; hosts say something every 20 s.
+	Idle time.Duration
+	// GuestTime is how long a guest may stay connected, which it needs for joining only. Default 1 min.
+	GuestTime time.Duration
+	// ClientAddr returns the address that a request comes from. Default: RemoteAddr. Behind a proxy that you trust, read the proxy's header here.
+	ClientAddr func(r *http.Request) (netip.Addr, error)
+	// Logger gets refusals, one line a second at most. Default none.
+	Logger *slog.Logger
+}
+
+func (c Config) filled() Config {
+	c.CredentialLife = cmp.Or(c.CredentialLife, 12*time.Hour)
+	c.MaxRooms, c.MaxRoomsPerAddr = cmp.Or(c.MaxRooms, 1000), cmp.Or(c.MaxRoomsPerAddr, 4)
+	c.MaxGuests, c.MaxGuestsPerAddr = cmp.Or(c.MaxGuests, 16), cmp.Or(c.MaxGuestsPerAddr, 8)
+	c.Rate, c.Burst, c.TotalRate = cmp.Or(c.Rate, 1), cmp.Or(c.Burst, 10), cmp.Or(c.TotalRate, 500)
+	c.Life, c.Idle, c.GuestTime = cmp.Or(c.Life, 12*time.Hour), cmp.Or(c.Idle, time.Minute), cmp.Or(c.GuestTime, time.Minute)
+	if c.ClientAddr == nil {
+		c.ClientAddr = func(r *http.Request) (netip.Addr, error) {
+			ap, err := netip.ParseAddrPort(r.RemoteAddr)
+			return ap.Addr(), err
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Bounds that aren't settings.
+const (
+	maxMessage = 8 << 10 // bytes
+	maxAddrs   = 65536   // that Rate remembers
+	maxListed  = 100     // public games
+	maxName    = 40      // characters
+	perSecond  = 20      // messages of a guest; a host may send so many for each of MaxGuests
+	maxWaiting = 64      // messages to one end that doesn't read
+	writeTime  = 5 * time.Second
+	closeTime  = 500 * time.Millisecond // for the other end to close too
+)
+
+// The paths of a service, below the one that it is mounted at.
+const (
+	hostPath  = "/host"
+	joinPath  = "/join/"
+	gamesPath = "/games"
+)
+
+// Counters counts what a Service did so far.
+type Counters struct {
+	Rooms, Guests, Lists uint64
+	// Refused requests, by reason. NoRoom: a code that is wrong, or of a room that has closed.
+	BadRequest, BadAddr, Limited, NoRoom, Full, TooManyFromAddress, RoomFull uint64
+	// Ended connections, by reason. BadMessage: too long, or no such message. TooFast: too many. Slow: it didn't read. Expired: Life, Idle or GuestTime.
+	BadMessage, TooFast, Slow, Expired uint64
+}
+
+// Service is the rendezvous, an http.Handler. Mount it with http.StripPrefix anywhere. Safe for concurrent use.
+type Service struct {
+	cfg     Config
+	limit   *ratelimit.Limiter
+	quiet   atomic.Int64
+	closing chan struct{}
+	wg      sync.WaitGroup
+
+	rooms, guests, lists, badRequest, badAddr, limited, noRoom, full, tooManyFromAddress, roomFull, badMessage, tooFast, slow, expired atomic.Uint64
+
+	mu       sync.Mutex
+	closed   bool
+	open     map[string]*place
+	hostsOf  addrgroup.Limit
+	guestsOf addrgroup.Limit
+}
+
+// place is a room at the service.
+type place struct {
+	code   string
+	about  about
+	key    []byte
+	host   *line
+	guests map[int]*line
+	next   int
+}
+
+// about is what a host says of its game.
+type about struct {
+	Name    string `json:"name"`
+	Public  bool   `json:"public,omitempty"`
+	Players int    `json:"players"`
+	Max     int    `json:"max"`
+}
+
+// note is a message between the service and one end.
+type note struct {
+	Key     []byte       `json:"key,omitempty"`     // X25519; of a host with about, of a guest, and of the host to a guest
+	About   *about       `json:"about,omitempty"`   // from a host: first, and when it changes
+	Code    string       `json:"code,omitempty"`    // to a host
+	Servers []ice.Server `json:"servers,omitempty"` // to both, first
+	Guest   int          `json:"guest,omitempty"`   // between service and host: whose the rest is
+	Sealed  []byte       `json:"sealed,omitempty"`  // a letter
+	Gone    bool         `json:"gone,omitempty"`    // the guest has gone, or must
+}
+
+// line is a connection to one end.
+type line struct {
+	conn *websocket.Conn
+	out  chan []byte
+	stop context.CancelCauseFunc
+}
+
+// New returns a Service, or an error for settings that can't work.
+func New(cfg Config) (*Service, error) {
+	switch {
+	case cfg.MaxRooms < 0 || cfg.MaxRoomsPerAddr < 0 || cfg.MaxGuests < 0 || cfg.MaxGuestsPerAddr < 0 || !(cfg.Rate >= 0) || cfg.Burst < 0 || !(cfg.TotalRate >= 0) ||
+		cfg.Life < 0 || cfg.Idle < 0 || cfg.GuestTime < 0 || cfg.CredentialLife < 0:
+		return nil, errors.New("rendezvous: settings must be positive, or 0 for the default")
+	case len(cfg.Relays) > 0 && cfg.TURNSecret == "":
+		return nil, errors.New("rendezvous: Relays need the TURNSecret that they share")
+	}
+	cfg = cfg.filled()
+	return &Service{cfg: cfg, limit: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate), closing: make(chan struct{}), open: map[string]*place{},
+		hostsOf: addrgroup.NewLimit(cfg.MaxRoomsPerAddr), guestsOf: addrgroup.NewLimit(cfg.MaxGuestsPerAddr)}, nil
+}
+
+// Counters returns the counters so far.
+func (s *Service) Counters() Counters {
+	return Counters{Rooms: s.rooms.Load(), Guests: s.guests.Load(), Lists: s.lists.Load(), BadRequest: s.badRequest.Load(), BadAddr: s.badAddr.Load(),
+		Limited: s.limited.Load(), NoRoom: s.noRoom.Load(), Full: s.full.Load(), TooManyFromAddress: s.tooManyFromAddress.Load(), RoomFull: s.roomFull.Load(),
+		BadMessage: s.badMessage.Load(), TooFast: s.tooFast.Load(), Slow: s.slow.Load(), Expired: s.expired.Load()}
+}
+
+// Len returns the number of rooms.
+func (s *Service) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// Close ends all connections.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	return nil
+}
+
+// ServeHTTP serves hosts at /host, guests at /join/CODE, both by WebSocket, and the list of public games at /games. A guest's link opened in a browser
+// shows how to join. Refusals are 400, 404 for a code without a room, 405, 426, 429 beyond Rate and TotalRate, and 503 when a bound is reached, with a
+// text for the player.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, err := s.cfg.ClientAddr(r)
+	switch {
+	case err != nil || !from.IsValid():
+		s.refuse(w, &s.badAddr, http.StatusBadRequest, "no address of the client; see Config.ClientAddr")
+		return
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		s.refuse(w, &s.badRequest, http.StatusMethodNotAllowed, "only GET")
+		return
+	case !s.limit.Allow(from) || !s.limit.AllowTotal():
+		w.Header().Set("Retry-After", strconv.Itoa(1))
+		s.refuse(w, &s.limited, http.StatusTooManyRequests, "too many requests; try again in a few seconds")
+		return
+	}
+	upgrade := strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+	code, joins := strings.CutPrefix(r.URL.Path, joinPath)
+	switch {
+	case r.URL.Path == gamesPath:
+		s.list(w)
+	case r.URL.Path == hostPath && upgrade:
+		s.host(w, r, from)
+	case joins && checkCode(strings.ToUpper(code)) != nil:
+		s.refuse(w, &s.badRequest, http.StatusBadRequest, "that is no room code like QUACK-42")
+	case joins && upgrade:
+		s.guest(w, r, from, strings.ToUpper(code))
+	case joins:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintf(w, "You are invited to a game. Start it and join with this page's whole address, or with the code %s.\n", strings.ToUpper(code))
+	case r.URL.Path == hostPath:
+		w.Header().Set("Upgrade", "websocket")
+		s.refuse(w, &s.badRequest, http.StatusUpgradeRequired, "connect by WebSocket")
+	default:
+		s.refuse(w, &s.badRequest, http.StatusNotFound, "no such page")
+	}
+}
+
+func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, why string) {
+	n.Add(1)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, why, status)
+	s.log("refused", why)
+}
+
+// log writes a line, unless one was written within the second.
+func (s *Service) log(what, why string) {
+	now := time.Now().UnixNano()
+	if next := s.quiet.Load(); now >= next && s.quiet.CompareAndSwap(next, now+int64(time.Second)) {
+		s.cfg.Logger.Warn("rendezvous: "+what, "why", why)
+	}
+}
+
+// Game is a public game.
+type Game struct {
+	Code    string `json:"code"`
+	Name    string `json:"name"`
+	Players int    `json:"players"`
+	Max     int    `json:"max"` // 0: the host didn't say
+}
+
+// list answers with the public games, at most 100.
+func (s *Service) list(w http.ResponseWriter) {
+	s.lists.Add(1)
+	all := []Game{}
+	s.mu.Lock()
+	for code, p := range s.open {
+		if p.about.Public && len(all) < maxListed {
+			all = append(all, Game{code, p.about.Name, p.about.Players, p.about.Max})
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b Game) int { return strings.Compare(a.Code, b.Code) })
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(all) // who asked is gone
+}
+
+// servers is what a player finds others by.
+func (s *Service) servers(code string) []ice.Server {
+	all := slices.Clone(s.cfg.Servers)
+	if len(s.cfg.Relays) > 0 {
+		name, password, err := turn.GenerateLongTermTURNRESTCredentials(s.cfg.TURNSecret, code, s.cfg.CredentialLife)
+		if err != nil {
+			return all
+		}
+		for _, url := range s.cfg.Relays {
+			all = append(all, ice.Server{URL: url, Username: name, Password: password})
+		}
+	}
+	return all
+}
+
+// The reasons that connections end with, which the end is told.
+var (
+	errBadMessage = errors.New("a message that is too long, or that the rendezvous doesn't know")
+	errTooFast    = errors.New("too many messages")
+	errSlow       = errors.New("the messages weren't read")
+	errExpired    = errors.New("the time is over")
+	errHostGone   = errors.New("the host has gone; ask for a new code")
+	errSentAway   = errors.New("the host has no room for more players")
+	errShutdown   = errors.New("the rendezvous closes; try again in a moment")
+)
+
+// serve runs a connection until it ends: f gets its messages. l.stop ends ctx.
+func (s *Service) serve(ctx context.Context, l *line, idle time.Duration, rate int, f func(n *note) error) error {
+	l.conn.SetReadLimit(maxMessage)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stop := l.stop
+	wg.Go(func() {
+		select {
+		case <-s.closing:
+			stop(errShutdown)
+		case <-ctx.Done():
+		}
+	})
+	wg.Go(func() { l.write(ctx) })
+	silent := time.AfterFunc(idle, func() { stop(errExpired) })
+	defer silent.Stop()
+	reading, hurry := context.WithCancel(context.WithoutCancel(ctx)) // write closes the connection, with the reason
+	defer hurry()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTime, hurry) })()
+	second, count := int64(0), 0
+	for {
+		kind, p, err := l.conn.Read(reading)
+		silent.Reset(idle)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if websocket.CloseStatus(err) == websocket.StatusMessageTooBig || errors.Is(err, websocket.ErrMessageTooBig) {
+			err = errBadMessage
+		}
+		var n note
+		if err == nil && (kind != websocket.MessageText || json.Unmarshal(p, &n) != nil) {
+			err = errBadMessage
+		}
+		if now := time.Now().Unix(); now != second {
+			second, count = now, 0
+		}
+		if count++; err == nil && count > rate {
+			err = errTooFast
+		}
+		if err == nil {
+			err = f(&n)
+		}
+		if err != nil {
+			stop(err)
+			s.count(err)
+			for err := error(nil); err == nil; { // until the other end has closed too, or is late
+				_, _, err = l.conn.Read(reading)
+			}
+			return err
+		}
+	}
+}
+
+func (s *Service) count(why error) {
+	for err, n := range map[error]*atomic.Uint64{errBadMessage: &s.badMessage, errTooFast: &s.tooFast, errSlow: &s.slow, errExpired: &s.expired} {
+		if errors.Is(why, err) {
+			n.Add(1)
+			s.log("connection ended", why.Error())
+		}
+	}
+}
+
+// write sends what is queued, and closes the connection at the end with the reason.
+func (l *line) write(ctx context.Context) {
+	for {
+		select {
+		case p := <-l.out:
+			writing, done := context.WithTimeout(ctx, writeTime)
+			err := l.conn.Write(writing, websocket.MessageText, p)
+			done()
+			if err != nil {
+				l.stop(errSlow)
+			}
+		case <-ctx.Done():
+			_ = l.conn.Close(websocket.StatusPolicyViolation, context.Cause(ctx).Error()) // it may have gone
+			return
+		}
+	}
+}
+
+// post queues a note.
+func (l *line) post(n note) {
+	p, err := json.Marshal(n)
+	if err != nil {
+		return
+	}
+	select {
+	case l.out <- p:
+	default:
+		l.stop(errSlow)
+	}
+}
+
+func accept(w http.ResponseWriter, r *http.Request) (*line, error) {
+	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return nil, err
+	}
+	return &line{conn: c, out: make(chan []byte, maxWaiting)}, nil
+}
+
+// begin notes that a connection is served, unless the service is closed.
+func (s *Service) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.wg.Add(1)
+	return true
+}
+
+// host serves a host until it goes.
+func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) {
+	s.mu.Lock()
+	full, many := len(s.open) >= s.cfg.MaxRooms, !s.hostsOf.Room(from)
+	if !full && !many {
+		s.hostsOf.Add(from)
+	}
+	s.mu.Unlock()
+	switch {
+	case full:
+		s.refuse(w, &s.full, http.StatusServiceUnavailable, "no room for more games; try again later")
+		return
+	case many:
+		s.refuse(w, &s.tooManyFromAddress, http.StatusServiceUnavailable, "too many games from this address; close another one")
+		return
+	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hostsOf.Remove(from)
+	}()
+	if !s.begin() {
+		s.refuse(w, &s.full, http.StatusServiceUnavailable, errShutdown.Error())
+		return
+	}
+	defer s.wg.Done()
+	l, err := accept(w, r)
+	if err != nil {
+		s.badRequest.Add(1)
+		return
+	}
+	var p *place
+	defer func() { s.closeRoom(p) }()
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(r.Context()), s.cfg.Life, errExpired)
+	defer done()
+	ctx, l.stop = context.WithCancelCause(ctx)
+	_ = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.MaxGuests, func(n *note) error { // the host was told
+		if n.About != nil && !n.About.valid() {
+			return errBadMessage
+		}
+		if p == nil {
+			if n.About == nil || len(n.Key) != keyBytes {
+				return errBadMessage
+			}
+			p = s.openRoom(l, *n.About, n.Key)
+			if p == nil {
+				return errShutdown
+			}
+			return nil
+		}
+		return s.fromHost(p, n)
+	})
+}
+
+const keyBytes = 32
+
+// valid reports whether a game may be called so.
+func (a *about) valid() bool {
+	return utf8.ValidString(a.Name) && utf8.RuneCountInString(a.Name) <= maxName && !strings.ContainsFunc(a.Name, func(r rune) bool { return !unicode.IsPrint(r) }) &&
+		a.Players >= 0 && a.Players <= 1<<16 && a.Max >= 0 && a.Max <= 1<<16
+}
+
+// openRoom makes a room, and tells the host its code; nil if there are too many by now.
+func (s *Service) openRoom(l *line, a about, key []byte) *place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) >= s.cfg.MaxRooms {
+		s.full.Add(1)
+		return nil
+	}
+	code := newCode(s.cfg.MaxRooms)
+	for s.open[code] != nil {
+		code = newCode(s.cfg.MaxRooms)
+	}
+	p := &place{code: code, about: a, key: key, host: l, guests: map[int]*line{}}
+	s.open[code] = p
+	s.rooms.Add(1)
+	l.post(note{Code: code, Servers: s.servers(code)})
+	return p
+}
+
+func (s *Service) closeRoom(p *place) {
+	if p == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, p.code)
+	for _, g := range p.guests {
+		g.stop(errHostGone)
+	}
+}
+
+// fromHost passes on what a host says.
+func (s *Service) fromHost(p *place, n *note) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.About != nil {
+		p.about = *n.About
+	}
+	g := p.guests[n.Guest]
+	switch {
+	case g == nil: // it has gone by now
+	case n.Gone:
+		g.stop(errSentAway)
+	case len(n.Sealed) > 0:
+		g.post(note{Sealed: n.Sealed})
+	}
+	return nil
+}
+
+// guest serves a guest until it goes.
+func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr, code string) {
+	s.mu.Lock()
+	p := s.open[code]
+	roomFull := p != nil && len(p.guests) >= s.cfg.MaxGuests
+	many := p != nil && !roomFull && !s.guestsOf.Room(from)
+	id := 0
+	var l *line
+	if p != nil && !roomFull && !many {
+		s.guestsOf.Add(from)
+		p.next++
+		id, l = p.next, &line{out: make(chan []byte, maxWaiting), stop: func(error) {}}
+		p.guests[id] = l // a place
+	}
+	s.mu.Unlock()
+	switch {
+	case p == nil:
+		s.refuse(w, &s.noRoom, http.StatusNotFound, "no game has this code now; ask the host for its code")
+		return
+	case roomFull:
+		s.refuse(w, &s.roomFull, http.StatusServiceUnavailable, "too many players are joining this game; try again in a moment")
+		return
+	case many:
+		s.refuse(w, &s.tooManyFromAddress, http.StatusServiceUnavailable, "too many players of this address are joining; try again in a moment")
+		return
+	}
+	told := false
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.guestsOf.Remove(from)
+		delete(p.guests, id)
+		if told {
+			p.host.post(note{Guest: id, Gone: true})
+		}
+	}()
+	if !s.begin() {
+		s.refuse(w, &s.full, http.StatusServiceUnavailable, errShutdown.Error())
+		return
+	}
+	defer s.wg.Done()
+	made, err := accept(w, r)
+	if err != nil {
+		s.badRequest.Add(1)
+		return
+	}
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(r.Context()), s.cfg.GuestTime, errExpired)
+	defer done()
+	ctx, stop := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	l.conn, l.stop = made.conn, stop
+	gone := s.open[code] != p
+	s.mu.Unlock()
+	if gone {
+		stop(errHostGone)
+	}
+	s.guests.Add(1)
+	l.post(note{Key: p.key, Servers: s.servers(code)})
+	_ = s.serve(ctx, l, s.cfg.GuestTime, perSecond, func(n *note) error { // the guest was told
+		switch {
+		case !told && len(n.Key) == keyBytes:
+			told = true
+			p.host.post(note{Guest: id, Key: n.Key})
+		case told && len(n.Sealed) > 0:
+			p.host.post(note{Guest: id, Sealed: n.Sealed})
+		default:
+			return errBadMessage
+		}
+		return nil
+	})
+}
