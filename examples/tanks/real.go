@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
+	"github.com/bunchnet/bunchnet/examples/tanks/terminal"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -23,8 +24,8 @@ type table struct {
 	o        options
 	out      io.Writer
 	own      *game.Client // that of the player here
-	keys     *keys
-	screen   screen
+	keys     *terminal.Keys
+	screen   terminal.Screen
 	pictures pictures
 	input    game.Input
 	tape     *os.File // of -record
@@ -35,7 +36,7 @@ var local = netip.MustParseAddrPort("127.0.0.1:1")
 
 // play is a game over real sockets.
 func play(ctx context.Context, out io.Writer, o options) (err error) {
-	t := &table{party: newParty(nil), o: o, out: out, pictures: pictures{dir: o.pictures}, screen: screen{out: out}}
+	t := &table{party: newParty(nil), o: o, out: out, pictures: pictures{dir: o.pictures}, screen: terminal.Screen{Out: out}}
 	t.real = true
 	defer func() { err = errors.Join(err, t.close()) }()
 	if o.watch != "" {
@@ -54,7 +55,7 @@ func play(ctx context.Context, out io.Writer, o options) (err error) {
 		player := t.keyboard
 		if !o.bot && isTerminal() {
 			var restore func()
-			t.keys, restore = openKeys()
+			t.keys, restore = terminal.OpenKeys()
 			defer restore()
 		}
 		if t.keys == nil {
@@ -63,7 +64,7 @@ func play(ctx context.Context, out io.Writer, o options) (err error) {
 		if t.own, err = t.join(addr, cfg, o.name, player); err != nil {
 			return err
 		}
-		t.own.Event = t.screen.told
+		t.own.Event = t.screen.Told
 	}
 	for i := range o.bots {
 		if _, err := t.join(addr, driver.Config{Timeout: 10 * time.Second}, fmt.Sprintf("bot %d", i+1), game.Bot); err != nil {
@@ -153,7 +154,7 @@ func (t *table) spectate(ctx context.Context) error {
 
 // show draws what a client without a player sees, at 60 frames a second, until it is over.
 func (t *table) show(ctx context.Context, c *game.Client, tick func(time.Time) error, over func() bool) error {
-	c.Event = t.screen.told
+	c.Event = t.screen.Told
 	ticker := time.NewTicker(time.Second / 60)
 	defer ticker.Stop()
 	for begin := time.Now(); !over(); {
@@ -165,7 +166,7 @@ func (t *table) show(ctx context.Context, c *game.Client, tick func(time.Time) e
 				return err
 			}
 			if isTerminal() {
-				t.screen.draw(now, c)
+				t.screen.Draw(now, c)
 			}
 			if err := t.pictures.take(now.Sub(begin), c); err != nil {
 				return err
@@ -203,7 +204,7 @@ var errQuit = errors.New("quit")
 func (t *table) tick(now time.Time) error {
 	if t.keys != nil {
 		var quit bool
-		if t.input, quit = t.keys.down(now); quit {
+		if t.input, quit = t.keys.Down(now); quit {
 			return errQuit
 		}
 	}
@@ -238,7 +239,7 @@ func (t *table) loop(ctx context.Context) error {
 			at := now.Sub(begin)
 			if t.own != nil {
 				if t.keys != nil {
-					t.screen.draw(now, t.own)
+					t.screen.Draw(now, t.own)
 				}
 				if err := t.pictures.take(at, t.own); err != nil {
 					return err

@@ -1,4 +1,5 @@
-package main
+// Package terminal plays the tanks in a terminal: a picture of characters, and the keyboard.
+package terminal
 
 import (
 	"fmt"
@@ -18,16 +19,16 @@ const (
 	lines   = 3 // of what happened
 )
 
-// keys is the keyboard of a terminal, which tells of keys that go down and repeat, and not of keys that go up.
-type keys struct {
+// Keys is the keyboard of a terminal, which tells of keys that go down and repeat, and not of keys that go up.
+type Keys struct {
 	pressed chan byte
 	at      map[byte]time.Time
 }
 
 const held = 250 * time.Millisecond // a key counts that long: until it repeats
 
-// openKeys reads single keys, and returns what puts the terminal back; nil when there is no terminal that can.
-func openKeys() (*keys, func()) {
+// OpenKeys reads single keys, and returns what puts the terminal back; nil when there is no terminal that can.
+func OpenKeys() (*Keys, func()) {
 	saved, err := stty("-g")
 	if err != nil {
 		return nil, func() {}
@@ -35,7 +36,7 @@ func openKeys() (*keys, func()) {
 	if _, err := stty("-icanon", "-echo"); err != nil {
 		return nil, func() {}
 	}
-	k := &keys{pressed: make(chan byte, 64), at: map[byte]time.Time{}}
+	k := &Keys{pressed: make(chan byte, 64), at: map[byte]time.Time{}}
 	go func() {
 		for one := make([]byte, 1); ; {
 			if n, err := os.Stdin.Read(one); n == 0 || err != nil {
@@ -54,8 +55,8 @@ func stty(args ...string) (string, error) {
 	return string(out), err
 }
 
-// down is the keys that are held, and whether the player wants to go.
-func (k *keys) down(now time.Time) (in game.Input, quit bool) {
+// Down returns the keys that are held, and whether the player wants to go.
+func (k *Keys) Down(now time.Time) (in game.Input, quit bool) {
 	for {
 		select {
 		case b := <-k.pressed:
@@ -74,21 +75,22 @@ func (k *keys) down(now time.Time) (in game.Input, quit bool) {
 	return game.Input{Drive: is('w') - is('s'), Turn: is('d') - is('a'), Fire: is(' ') == 1}, is('q') == 1
 }
 
-// screen draws a client's game as text.
-type screen struct {
-	out   io.Writer
+// Screen draws a client's game as text, to Out.
+type Screen struct {
+	Out   io.Writer
 	next  time.Time
 	drawn bool
 	heard []string
 }
 
-// told keeps the last things that happened.
-func (s *screen) told(what string) {
+// Told keeps the last things that happened.
+func (s *Screen) Told(what string) {
 	s.heard = append(s.heard, what)
 	s.heard = s.heard[max(0, len(s.heard)-lines):]
 }
 
-func (s *screen) draw(now time.Time, c *game.Client) {
+// Draw draws, at most every 50 ms.
+func (s *Screen) Draw(now time.Time, c *game.Client) {
 	if now.Before(s.next) {
 		return
 	}
@@ -129,7 +131,7 @@ func (s *screen) draw(now time.Time, c *game.Client) {
 	}
 	b.WriteString("\n")
 	s.drawn = true
-	fmt.Fprint(s.out, b.String())
+	fmt.Fprint(s.Out, b.String())
 }
 
 var arrows = []string{"→", "↘", "↓", "↙", "←", "↖", "↑", "↗"}
