@@ -316,6 +316,7 @@ var notRun = map[string]string{
 	"examples/netcodeecho":             "one end of two; its echo_test.go runs both",
 	"examples/ebitengine":              "opens a window; its screentest runs it on a screen of its own",
 	"examples/browser":                 "needs a browser; its main_test.go runs -check where there is a Chromium",
+	"examples/lobby/nat":               "needs root and network namespaces; its main_test.go runs it where they are allowed",
 	"bench/compare":                    "half an hour; its tests run a short form",
 	"bench/plot":                       "draws figures of bench/compare",
 	"bench/web":                        "needs a browser; its main_test.go runs it where there is a Chromium",

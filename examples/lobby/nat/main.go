@@ -3,7 +3,7 @@
 //
 //	go run ./nat              every pair once, then a change of paths amid a game, then a verdict
 //	go run ./nat -n 20        each pair 20 times, for p50 and p99
-//	go run ./nat -only random pairs with such a router
+//	go run ./nat -only random   only pairs with such a router
 //
 // It needs Linux, root, and the programs ip and nft (apt-get install iproute2 nftables). The kinds of routers:
 //
