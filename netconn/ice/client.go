@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -90,7 +89,7 @@ func (c *Client) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := c.in.Failed(); err != nil {
 		return 0, err
 	}
-	now := time.Now()
+	now := c.now()
 	ready := isDone(c.begun)
 	c.batch = c.batch[:0]
 	for p := c.waiting(ready); p != nil; p = c.waiting(ready) {

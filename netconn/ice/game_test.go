@@ -340,3 +340,21 @@ func TestRelayLost(t *testing.T) {
 	g.echoes()
 	require.Empty(t, g.ended)
 }
+
+// TestRelaysComeAndGo: what a session keeps of relays that are lost goes with them.
+func TestRelaysComeAndGo(t *testing.T) {
+	h := newHost(t, HostConfig{Config: local()})
+	c := join(t, h, local())
+	before := len(c.s.ports)
+	for i := range 2 * maxAddrs {
+		b := &base{relay: true, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, 9}), uint16(5000+i)), write: func([]byte, netip.AddrPort) {}}
+		c.change(func() { c.bases = append(c.bases[:1:1], b) })
+		c.s.addBases()
+		c.mu.Lock()
+		require.NotNil(t, c.s.ports[portKey{b, true}])
+		require.Equal(t, before+1, len(c.s.ports))
+		require.NotNil(t, c.s.remotes[route{b, c.s.candidates[0].Addr}])
+		c.mu.Unlock()
+	}
+	hello(t, h, c)
+}

@@ -93,7 +93,7 @@ func (h *Host) Join(ctx context.Context, sig Signal) error {
 	s.source = mailbox.NewSource(netip.AddrPort{}, inPerPeer)
 	s.named = func(from netip.AddrPort) { h.name(s, from) }
 	s.done = func(why error) { h.ended(s, why) }
-	s.written.Store(time.Now().UnixNano())
+	s.written.Store(int64(h.now()))
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {
@@ -118,7 +118,7 @@ func (h *Host) name(s *session, from netip.AddrPort) {
 	at := netip.AddrPortFrom(netip.AddrFrom16(from.Addr().As16()).WithZone(zone+strconv.Itoa(h.nextID)), from.Port())
 	h.in.Redirect(&s.source, at)
 	h.peers[at] = s
-	s.written.Store(time.Now().UnixNano())
+	s.written.Store(int64(h.now()))
 }
 
 const zone = "ice."
@@ -174,7 +174,7 @@ func (h *Host) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := h.in.Failed(); err != nil {
 		return 0, err
 	}
-	now := time.Now()
+	now := h.now()
 	h.batch = h.batch[:0]
 	for i := range msgs {
 		h.mu.Lock()
@@ -184,7 +184,7 @@ func (h *Host) WriteBatch(msgs []udp.Message) (int, error) {
 			h.n.noPath.Add(1)
 			continue
 		}
-		s.written.Store(now.UnixNano())
+		s.written.Store(int64(now))
 		s.answered.Store(true)
 		h.batch = s.send(h.batch, msgs[i].Buf, now)
 	}
@@ -193,7 +193,7 @@ func (h *Host) WriteBatch(msgs []udp.Message) (int, error) {
 }
 
 // send sends a datagram by a relay, or adds it to a batch for the socket.
-func (s *session) send(batch []udp.Message, p []byte, now time.Time) []udp.Message {
+func (s *session) send(batch []udp.Message, p []byte, now time.Duration) []udp.Message {
 	u := s.way(now)
 	switch {
 	case u == nil:
@@ -221,7 +221,7 @@ func (h *Host) sweep() {
 		case <-h.ctx.Done():
 			return
 		}
-		now := time.Now().UnixNano()
+		now := h.now()
 		h.mu.Lock()
 		var old []*session
 		for _, s := range h.peers {
@@ -229,7 +229,7 @@ func (h *Host) sweep() {
 			if s.answered.Load() {
 				limit = h.cfg.Idle
 			}
-			if now-s.written.Load() > int64(limit) {
+			if now-time.Duration(s.written.Load()) > limit {
 				old = append(old, s)
 			}
 		}

@@ -42,6 +42,7 @@ type node struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
+	began  time.Time
 
 	writing sync.Mutex // of socket
 	one     [1]udp.Message
@@ -94,7 +95,7 @@ func newNode(cfg Config) (*node, error) {
 	n := &node{cfg: cfg, uris: uris, in: mailbox.NewInbox(inDatagrams, cfg.ReceiveBuffer), socket: s,
 		checks:   ratelimit.New(time.Now, checkRate, checkBurst, checkNetworks, checkTotal),
 		sessions: map[string]*session{}, routes: map[route]*session{}, asked: map[transaction]*check{},
-		outside: make([]netip.AddrPort, len(uris)), changed: make(chan struct{})}
+		outside: make([]netip.AddrPort, len(uris)), changed: make(chan struct{}), began: time.Now()}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.direct = &base{write: n.writeDirect}
 	if !cfg.RelayOnly {
@@ -112,6 +113,9 @@ func newNode(cfg Config) (*node, error) {
 	}
 	return n, nil
 }
+
+// now is the time since the node's beginning, whatever the clock is set to.
+func (n *node) now() time.Duration { return time.Since(n.began) }
 
 // close ends all but the sessions.
 func (n *node) close() error {

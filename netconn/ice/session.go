@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +46,7 @@ type session struct {
 	controlling bool // the guest is
 	ufrag, pwd  string
 	source      mailbox.Source
-	written     atomic.Int64 // when the driver wrote last, as time.Time's UnixNano
+	written     atomic.Int64 // when the driver wrote last, as node.now
 	answered    atomic.Bool  // the driver has written
 	named       func(from netip.AddrPort)
 	done        func(why error) // called once, when it has ended
@@ -67,7 +68,7 @@ type session struct {
 	local      map[string]*base // of pion's candidates, by their ids
 	underWay   [maxUnderWay]transaction
 	nextCheck  int
-	second     int64 // in which so many requests came
+	second     int64 // of node.now, in which so many requests came
 	requests   int
 	moved      bool // this end's address, as the remote one sees it
 	path       Path
@@ -83,7 +84,7 @@ type remote struct {
 	valid      bool           // it answered a check
 	unanswered int            // checks since
 	seen       netip.AddrPort // this end's address, as it sees it
-	consent    time.Time      // of the last answer
+	consent    time.Duration  // of the last answer
 }
 
 // using is the route that datagrams go by.
@@ -91,7 +92,7 @@ type using struct {
 	route
 	relayed bool
 	remote  *remote
-	consent atomic.Int64 // remote.consent, as time.Time's UnixNano
+	consent atomic.Int64 // remote.consent
 }
 
 func newSession(n *node, controlling bool) (*session, error) {
@@ -350,14 +351,26 @@ func (s *session) is(k Kind, a netip.AddrPort) bool {
 	return false
 }
 
-// addBases gives the agent the local addresses that it doesn't have.
+// addBases gives the agent the local addresses that it doesn't have, and forgets those that are lost.
 func (s *session) addBases() {
 	s.n.mu.Lock()
+	for k, p := range s.ports { // of relays that are lost
+		if !slices.Contains(s.n.bases, k.base) {
+			_ = p.Close() // never fails
+			delete(s.ports, k)
+		}
+	}
+	for r := range s.remotes {
+		if !slices.Contains(s.n.bases, r.base) {
+			delete(s.remotes, r)
+			delete(s.n.routes, r)
+		}
+	}
 	var fresh []*port
 	for _, b := range s.n.bases {
 		for _, four := range []bool{true, false} {
 			k := portKey{b, four}
-			if s.ports[k] == nil && (!b.relay || b.addr.Addr().Is4() == four) && len(s.ports) < maxPorts {
+			if s.ports[k] == nil && (!b.relay || b.addr.Addr().Is4() == four) {
 				p := &port{s: s, base: b, queue: make(chan packet, maxQueued), closed: make(chan struct{})}
 				s.ports[k] = p
 				fresh = append(fresh, p)
@@ -395,15 +408,12 @@ func (s *session) addBases() {
 	}
 }
 
-// maxPorts is the local addresses of a session: of the socket, and of relays that came after one another.
-const maxPorts = 12
-
 // receiveRequest passes on a check of the other player. One from a new address must be signed, so that nobody else uses up the room for addresses.
 func (s *session) receiveRequest(r route, p []byte, m *stun.Message) {
 	n := s.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if second := time.Now().Unix(); second != s.second {
+	if second := int64(n.now() / time.Second); second != s.second {
 		s.second, s.requests = second, 0
 	}
 	if s.requests++; s.requests > maxRequests {
@@ -443,14 +453,14 @@ func (s *session) receiveAnswer(r route, id transaction, p []byte, m *stun.Messa
 		if now != nil && now.remote == to && to.seen != seen {
 			s.moved = true
 		}
-		to.valid, to.unanswered, to.seen, to.consent = true, 0, seen, time.Now()
+		to.valid, to.unanswered, to.seen, to.consent = true, 0, seen, n.now()
 		n.routes[r] = s
 		if now == nil {
 			u := s.use(r, to)
 			s.now.Store(u)
 			named = s.named
 		} else if now.remote == to {
-			now.consent.Store(to.consent.UnixNano())
+			now.consent.Store(int64(to.consent))
 		}
 	}
 	s.deliver(r, p)
@@ -463,7 +473,7 @@ func (s *session) receiveAnswer(r route, id transaction, p []byte, m *stun.Messa
 // use is what datagrams go by from now on. node.mu is held.
 func (s *session) use(r route, to *remote) *using {
 	u := &using{route: r, relayed: r.base.relay || s.is(Relayed, r.addr), remote: to}
-	u.consent.Store(to.consent.UnixNano())
+	u.consent.Store(int64(to.consent))
 	return u
 }
 
@@ -537,9 +547,9 @@ func (s *session) where() (Path, netip.AddrPort) {
 }
 
 // way returns the route for datagrams, nil if there is none.
-func (s *session) way(now time.Time) *using {
+func (s *session) way(now time.Duration) *using {
 	u := s.now.Load()
-	if u == nil || now.UnixNano()-u.consent.Load() > int64(consentTime) {
+	if u == nil || now-time.Duration(u.consent.Load()) > consentTime {
 		return nil
 	}
 	return u
@@ -645,7 +655,7 @@ func (s *session) best() (best *pair, current [2]string, moved bool) {
 	for _, c := range append(locals, remotes...) {
 		byID[c.ID()] = c
 	}
-	now := time.Now()
+	now := s.n.now()
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
 	u := s.now.Load()
@@ -663,7 +673,7 @@ func (s *session) best() (best *pair, current [2]string, moved bool) {
 			continue
 		}
 		p.path = s.pathOf(r, to)
-		age := now.Sub(to.consent)
+		age := now - to.consent
 		if r == u.route && age < staleTime {
 			p.fresh, used, current = true, p, p.key()
 		} else if p.fresh = age < freshTime; r == u.route {
