@@ -17,7 +17,7 @@ const patience = 2 * time.Minute
 
 // check plays as a host and two guests, one of them by the relay, and compares what all have.
 func check(ctx context.Context, out io.Writer, o options) (err error) {
-	o.serve, o.relay, o.relayTLS, o.relayAddr, o.cert, o.trust, o.bot = "127.0.0.1:0", "127.0.0.1:0", "", "127.0.0.1", "", "", true
+	o.check, o.serve, o.relay, o.relayTLS, o.relayAddr, o.cert, o.trust, o.bot = true, "127.0.0.1:0", "127.0.0.1:0", "", "127.0.0.1", "", "", true
 	s, err := open(o)
 	if err != nil {
 		return err
