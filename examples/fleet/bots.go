@@ -31,17 +31,24 @@ func (m *Hello) Serialize(s *message.Stream) { s.String(&m.ID, 128); s.String(&m
 // Serialize is Move's.
 func (*Move) Serialize(*message.Stream) {}
 
-var (
-	kinds message.Registry
-	count = kinds.Add("Count", func() message.Message { return new(Count) })
-	hello = kinds.Add("Hello", func() message.Message { return new(Hello) })
-	move  = kinds.Add("Move", func() message.Message { return new(Move) })
+var gameName = bunch.Name{Index: 301}
 
-	gameName = bunch.Name{Index: 301}
-)
+// protocol is what is said. Each goroutine has its own: a Registry keeps memory for reuse, without locks.
+type protocol struct {
+	kinds              message.Registry
+	count, hello, move *message.Kind
+}
 
-func newQueue() *message.Attached {
-	return message.Attach(message.New(message.Config{Mode: message.Ordered, Kinds: &kinds}))
+func newProtocol() *protocol {
+	p := &protocol{}
+	p.count = p.kinds.Add("Count", func() message.Message { return new(Count) })
+	p.hello = p.kinds.Add("Hello", func() message.Message { return new(Hello) })
+	p.move = p.kinds.Add("Move", func() message.Message { return new(Move) })
+	return p
+}
+
+func (p *protocol) queue() *message.Attached {
+	return message.Attach(message.New(message.Config{Mode: message.Ordered, Kinds: &p.kinds}))
 }
 
 // player is a bot as its server sees it.
@@ -51,17 +58,17 @@ type player struct {
 }
 
 // echo is a server's game.
-func echo(players map[*driver.Conn]*player, d *driver.Driver, now time.Time, id, build string, draining bool) error {
+func (g *protocol) echo(players map[*driver.Conn]*player, d *driver.Driver, now time.Time, id, build string, draining bool) error {
 	for _, p := range players {
 		if !p.hello {
 			p.hello = true
-			if err := p.queue.Send(hello, &Hello{id, build}); err != nil {
+			if err := p.queue.Send(g.hello, &Hello{id, build}); err != nil {
 				return err
 			}
 		}
 		for m, kind := p.queue.Receive(); m != nil; m, kind = p.queue.Receive() {
 			if c, ok := m.(*Count); ok {
-				if err := p.queue.Send(count, &Count{c.N}); err != nil {
+				if err := p.queue.Send(g.count, &Count{c.N}); err != nil {
 					return err
 				}
 			}
@@ -69,7 +76,7 @@ func echo(players map[*driver.Conn]*player, d *driver.Driver, now time.Time, id,
 		}
 		if draining && !p.moves {
 			p.moves = true
-			if err := p.queue.Send(move, &Move{}); err != nil {
+			if err := p.queue.Send(g.move, &Move{}); err != nil {
 				return err
 			}
 		}
@@ -87,6 +94,7 @@ type bots struct {
 // bot is a client that dials again when its server asks for it.
 type bot struct {
 	w      *world
+	says   *protocol
 	id     uint64
 	client *session.Redialer
 	ends   map[*driver.Driver]*end
@@ -120,14 +128,15 @@ type fetched struct {
 
 func newBots(w *world, n int) *bots {
 	b := &bots{w: w}
+	says := newProtocol()
 	for i := range n {
-		b.list = append(b.list, newBot(w, uint64(i+1)))
+		b.list = append(b.list, newBot(w, says, uint64(i+1)))
 	}
 	return b
 }
 
-func newBot(w *world, id uint64) *bot {
-	b := &bot{w: w, id: id, ends: map[*driver.Driver]*end{}}
+func newBot(w *world, says *protocol, id uint64) *bot {
+	b := &bot{w: w, says: says, id: id, ends: map[*driver.Driver]*end{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.client, _ = session.NewRedialer(session.RedialConfig{Dial: b.dial, Silence: time.Minute, Failed: func(why error) { b.why = why }}) // the settings are right
 	return b
@@ -149,7 +158,7 @@ func (b *bot) dial() (*driver.Driver, error) {
 		if f.err != nil {
 			return nil, f.err
 		}
-		e := &end{queue: newQueue()}
+		e := &end{queue: b.says.queue()}
 		var d *driver.Driver
 		d, err := driver.Dial("127.0.0.1:1", driver.Config{ // the token says where
 			Link: driver.Netcode{ProtocolID: protocolID, Token: f.token},
@@ -198,7 +207,7 @@ func (b *bot) tick(now time.Time) {
 func (b *bot) play(e *end, d *driver.Driver, now time.Time) {
 	if !now.Before(e.next) {
 		e.next = now.Add(50 * time.Millisecond)
-		if e.queue.Send(count, &Count{e.sent + 1}) == nil {
+		if e.queue.Send(b.says.count, &Count{e.sent + 1}) == nil {
 			e.sent++
 		}
 	}

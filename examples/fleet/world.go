@@ -233,11 +233,12 @@ func (w *world) play(s *server, began chan<- error) (err error) {
 	store := w.bucket.Store(member)
 	defer store.Close()
 	players := map[*driver.Conn]*player{}
+	says := newProtocol()
 	d, err := driver.Listen(addr.String(), driver.Config{
 		Link:     driver.Netcode{ProtocolID: protocolID, Key: w.key, Slots: w.o.capacity, Admit: member.Admit, FirstSequence: member.FirstSequence()},
 		Channels: []channel.Type{{Name: gameName, ServerOpen: true}},
 		Joined: func(c *driver.Conn) {
-			p := &player{queue: newQueue()}
+			p := &player{queue: says.queue()}
 			if _, err := c.Open(gameName, p.queue); err == nil {
 				players[c] = p
 			}
@@ -267,7 +268,7 @@ func (w *world) play(s *server, began chan<- error) (err error) {
 			proc.Drain() // as SIGTERM does
 		}
 		d.TickDispatch(now)
-		if err := echo(players, d, now, member.ID(), s.build, proc.Draining()); err != nil {
+		if err := says.echo(players, d, now, member.ID(), s.build, proc.Draining()); err != nil {
 			return err
 		}
 		s.most.Store(max(s.most.Load(), int64(d.Len())))
