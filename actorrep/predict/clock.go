@@ -29,6 +29,8 @@ const (
 	// hitch is the shortest frame, and unusual how many times as long as the ones before it must be, after which the time is measured anew.
 	hitch   = 200 * time.Millisecond
 	unusual = 4
+	// longestTick is how much of a long frame a driver's time counts at most.
+	longestTick = time.Second
 	// tooEarly is how many ticks early an input must arrive for the time to jump back. The server refuses inputs that
 	// are 64 early.
 	tooEarly = 32
@@ -96,8 +98,8 @@ func (k *clock) advance(now time.Duration) time.Duration {
 		return 0
 	}
 	if dt := max(now-k.local, 0); k.local > 0 {
-		if k.hitched = dt > hitch && dt > unusual*k.frame; k.hitched {
-			k.forget() // a driver's time counts a second of it at most
+		if k.hitched = dt > hitch && dt > unusual*k.frame; k.hitched && dt >= longestTick {
+			k.forget() // this end's time may have left some of it out
 		}
 		k.frame += (dt - k.frame) / 8
 	}

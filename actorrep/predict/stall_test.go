@@ -70,3 +70,33 @@ func TestClockThatLeaps(t *testing.T) {
 		require.InDelta(t, own(l.World).Pos.X, server.Pos.X, 2)
 	}
 }
+
+// stalls lets a course's client stand still for a while after every 10 frames.
+func (s *course) stalls(d, stall time.Duration) {
+	for until := s.Now + d; s.Now < until; {
+		s.run(10 * s.frame)
+		s.clientAt += stall
+		s.run(stall)
+	}
+}
+
+// TestShortStalls: a client that stands still for a fifth of a second more often than an answer takes knows the time nevertheless: when its clock has leaped, four of
+// five inputs come in time again within a minute. When each stall made it forget what it had sent, none did.
+func TestShortStalls(t *testing.T) {
+	for _, leap := range []time.Duration{0, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
+		missed, all := uint64(0), uint64(0)
+		for seed := range uint64(5) {
+			s := newCourse(t, seed, netsim.Settings{Lag: 500 * time.Millisecond, LagVariance: 50 * time.Millisecond, Loss: 3})
+			s.run(10 * time.Second)
+			s.behind -= leap
+			s.stalls(2*leap+40*time.Second, 190*time.Millisecond)
+			before := s.server.Counters().Server
+			s.stalls(20*time.Second, 190*time.Millisecond)
+			after := s.server.Counters().Server
+			missed += after.Missed - before.Missed
+			all += after.Missed - before.Missed + after.Moves - before.Moves
+		}
+		t.Logf("a leap of %v: %d ticks of %d without an input", leap, missed, all)
+		require.Less(t, missed, all/5, "a leap of %v", leap)
+	}
+}

@@ -57,6 +57,8 @@
 // Each has a number, which the client's moves carry back. Until they do they are made of
 // a state the client has left already, and aren't compared; meanwhile the correction is
 // sent again and again. A repeated one is only an ack to a client that has it.
+// With Model.Interval, a client whose moves are all refused, as too late or too early, gets
+// another correction for each that it has applied.
 //
 // A codec of the state that rounds needs a [ServerConfig].MaxError over its rounding. With an exact
 // one MaxError may be 0, and the ends are equal whenever nothing is under way.

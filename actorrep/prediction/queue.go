@@ -27,6 +27,7 @@ type queue[S, I any] struct {
 	frame    time.Duration      // the length of its frames, smoothed
 	stood    time.Duration      // this end stood still until then: how early moves for ticks before came says nothing of the path
 	skipped  time.Duration      // the last tick that Skip leaves out
+	judged   time.Duration      // the last tick with a claim, or when the first message came
 }
 
 const (
@@ -62,10 +63,15 @@ func (q *queue[S, I]) index(at, interval time.Duration) int { return int(at / in
 func (s *Server[S, I]) enqueue(now time.Duration) {
 	q, m, interval := s.queue, &s.in, s.cfg.Model.Interval
 	s.skip(now)
+	if s.Counters.Messages == 1 {
+		q.judged = s.at
+	}
 	s.heard = now
 	s.ackDue = true // it tells the client how early they came
+	waits := false  // the newest move, whose claim the message has
 	for i := range m.n {
 		at := m.list[i].at
+		waits = false
 		switch {
 		case at%interval != 0:
 			s.Counters.Ahead++
@@ -99,6 +105,11 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 		if i == m.n-1 && !w.claimed {
 			w.claim, w.applied, w.claimed = m.claim, m.applied, true
 		}
+		waits = true
+	}
+	if !waits && s.waiting() && m.applied == s.number && s.at-q.judged > tightSpan*interval {
+		s.echoed = s.number // no claim that the server compares says so
+		s.number++          // a client drops a correction that it has applied
 	}
 }
 
@@ -133,7 +144,7 @@ func (s *Server[S, I]) tick(now time.Duration) {
 		s.input, s.forced = w.input, 0
 		s.cfg.Model.Simulate(&s.state, w.input, s.cfg.Model.Interval)
 		if w.claimed {
-			s.in.claim = w.claim
+			s.in.claim, s.queue.judged = w.claim, s.at
 			s.judge(w.applied)
 		}
 	default:
@@ -182,5 +193,6 @@ func (s *Server[S, I]) Tightest() (at, early time.Duration, ok bool) {
 	return at, early, ok
 }
 
-// tightSpan is how many ticks Tightest looks back on: some replies' worth, since they may be lost.
+// tightSpan is how many ticks Tightest looks back on: some replies' worth, since they may be lost. After as many without a claim to compare, a client whose moves are
+// refused is corrected again.
 const tightSpan = 24

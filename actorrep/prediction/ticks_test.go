@@ -219,3 +219,60 @@ func TestLapses(t *testing.T) {
 	c.Move(100*interval, 1)
 	require.Equal(t, [2]int{1, 1}, *c.State(), "nothing is known of the server's")
 }
+
+// TestRefusedMoves: a client all of whose moves come too late for their ticks, or too early to wait for them, is corrected all the same: what it made of these
+// moves doesn't stay.
+func TestRefusedMoves(t *testing.T) {
+	for _, early := range []int{-30, -5, -1, 66, 70, 300} { // ticks before the one of the move
+		for _, lag := range []int{0, 1, 10} { // ticks each way
+			s, err := prediction.NewServer(prediction.ServerConfig[[2]int, int]{Model: steps(), MaxForced: interval}, [2]int{}, 1000*interval)
+			require.NoError(t, err)
+			s.Correct()
+			c, err := prediction.NewClient(prediction.ClientConfig[[2]int, int]{Model: steps()}, [2]int{}, 0)
+			require.NoError(t, err)
+			var up, down [][]byte // by tick
+			n := 1000
+			play := func(ticks, ahead, in int) {
+				for range ticks {
+					n++
+					now := time.Duration(n) * interval
+					if p := up[len(up)-1-lag]; p != nil {
+						require.NoError(t, s.Receive(now, bitio.NewReader(p, 8*len(p))))
+					}
+					s.Tick(now)
+					w := bitio.NewWriter(make([]byte, 512))
+					ok, err := s.Reply(now, w)
+					require.NoError(t, err)
+					down = append(down, nil)
+					if ok {
+						down[len(down)-1] = w.Bytes()
+					}
+					if p := down[len(down)-1-lag]; p != nil {
+						require.NoError(t, c.Receive(now, bitio.NewReader(p, 8*len(p))))
+					}
+					if c.Timestamp() > 0 {
+						c.Move(now+time.Duration(ahead)*interval, in)
+					}
+					w = bitio.NewWriter(make([]byte, 512))
+					ok, err = c.Send(now, w)
+					require.NoError(t, err)
+					up = append(up, nil)
+					if ok {
+						up[len(up)-1] = w.Bytes()
+					}
+				}
+			}
+			up, down = make([][]byte, lag+1), make([][]byte, lag+1)
+			play(100, 2*lag+2, 1) // in time
+			require.Greater(t, s.Counters.Moves, uint64(50))
+			require.Greater(t, c.Counters.Acks, uint64(0))
+			play(200, early+lag, 1)
+			moves := s.Counters.Moves
+			play(400, early+lag, 0)
+			if early != 66 { // else the server has them from the next messages, which carry them again, but no claim
+				require.Equal(t, moves, s.Counters.Moves, "%d ticks early, %d each way: they are refused", early, lag)
+			}
+			require.Equal(t, s.State()[0], c.State()[0], "%d ticks early, %d each way: %+v, %+v", early, lag, s.Counters, c.Counters)
+		}
+	}
+}
