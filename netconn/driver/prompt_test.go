@@ -181,14 +181,14 @@ func TestFastAtTicks(t *testing.T) {
 			ch.Handler().(*filler).ReceivedAck(ch, 0)
 		}
 		run(Dial("127.0.0.1:7777", cc))
-		const measured = 3 // ticks
+		const measured = 6 // ticks
 		const length = measured * time.Second / ticks
 		time.Sleep(length)
 		before := got.bytes.Load()
 		time.Sleep(length)
 		windows := float64(got.bytes.Load()-before) / measured / (window * size)
 		t.Logf("%.1f windows a tick", windows)
-		assert.Greater(t, windows, 8.0)
+		assert.Greater(t, windows, 6.0) // 3.0 when it sends as often as it ticks
 		cancel()
 		require.NoError(t, <-done)
 		require.NoError(t, <-done)
