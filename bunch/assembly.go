@@ -112,6 +112,7 @@ func (a *Assembly) begin(in *In) (Progress, error) {
 	}
 	a.active, a.lastSeq, a.bits, a.data = true, sequence(in), 0, a.data[:0]
 	a.whole = *in
+	a.whole.Data.Reset(nil, 0) // it would keep the packet
 	return a.append(in)
 }
 

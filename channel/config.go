@@ -15,7 +15,8 @@ type Type struct {
 	// ClientOpen and ServerOpen say which end may open channels of the type. An open by an end that may not is ignored.
 	ClientOpen, ServerOpen bool
 	// Static gives the type the fixed index Index, so that there is at most one channel of it. Control must have index
-	// 0.
+	// 0. Where Control is among the types, each end refuses the peer's bunches on other channels until a control channel is open: what is sent on them
+	// then isn't acked. A connection that opens none has no such type.
 	Static bool
 	Index  uint32
 	// Accept returns the handler of a channel that the peer opened. It is called before the first bunch is delivered.

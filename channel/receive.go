@@ -229,6 +229,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	rec := t.cfg.Pool.getEarly()
 	rec.in, rec.data = *in, t.cfg.Pool.Get(n)
 	rec.in.Name = ch.typ.Name // the same, but a text that was there before
+	rec.in.Data.Reset(nil, 0) // it would keep the packet
 	in.Data.ReadBitsTo(rec.data, in.Bits)
 	ch.needRare().in.insert(i, rec, t.cfg.Pool)
 	return false, nil
