@@ -52,7 +52,8 @@
 //	packets held for their order    Config.OrderCache, 32 or 256, for ReorderWindow; then they are processed without the late one
 //	packets held for a repair       as long as packets with symbols are apart, 50 ms at most; within OrderCache too
 //	bytes kept for repairs          those of netconn/handler/coding, 75 kB with packets of 1024 bytes, of MaxMemory; nothing until the path loses
-//	bunches noted for acks          what the packets in flight can carry
+//	bunches noted for acks          those of the packets in flight, while they take less than an eighth of MaxMemory, besides what it counts; more wait, or
+//	                                are refused, as with a full window
 //	naks                            1024 packets in a row, told over 10 s or more, all of them or all with reliable bunches of channels
 //	                                that the peer has: the connection ends with PeerBroke, or with PathNarrow where packets of
 //	                                that size without reliable bunches are lost too

@@ -56,6 +56,13 @@ type note struct {
 	seq int64
 }
 
+// notesFull reports whether so many bunches are in flight that what remembers them is about to take more than an eighth of Config.MaxMemory, which counts
+// only those of reliable bunches, as long as their channels are there. What is in flight already may be copied into a few probes beyond that.
+func (c *Conn) notesFull() bool {
+	ring := int64(1) << (bits.Len(uint(c.cfg.MaxMemory/8/int(unsafe.Sizeof(note{})))) - 1)
+	return c.noteTail-c.noteHead >= ring-ring/8
+}
+
 // note remembers that the packet under construction carries a bunch.
 func (c *Conn) note(ch *channel.Channel, seq int64) {
 	s := &c.sentPackets

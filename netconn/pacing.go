@@ -39,8 +39,11 @@ func (c *Conn) inFlight() int {
 func (c *Conn) windowFull() bool { return c.fills(c.inFlight(), c.cfg.Protocol.PacketWindow) }
 
 // bunchesFull reports whether one more packet with bunches would be: as many packets with bunches are in flight as may be, or
-// as many of all kinds as the peer's history holds. So acks and keep-alives don't keep bunches out of a small window.
+// as many of all kinds as the peer's history holds. So acks and keep-alives don't keep bunches out of a small window. So are too many bunches.
 func (c *Conn) bunchesFull() bool {
+	if c.notesFull() {
+		return true
+	}
 	begun := 0
 	if c.out.Len() > 0 {
 		begun = 1
@@ -82,7 +85,7 @@ func (o *outlet) HasRoom(bits int) bool {
 	if !c.bunchesFull() || c.closer.lastWords {
 		return true
 	}
-	if c.out.Len() == 0 || c.out.Free() < bits+bunch.MaxHeaderBits {
+	if c.out.Len() == 0 || c.out.Free() < bits+bunch.MaxHeaderBits || c.notesFull() {
 		c.Counters.WindowFull++
 		return false
 	}

@@ -410,3 +410,58 @@ func TestPacketsCountAgainstMaxMemory(t *testing.T) {
 		require.Greater(t, c.Table().Held()+rings, most*3/8, "MaxMemory %d", most)
 	}
 }
+
+// TestNotesAreBounded: what remembers the bunches in flight is an eighth of MaxMemory at most, of however many unreliable ones and copies a peer acks nothing;
+// when it is heard again, all goes on.
+func TestNotesAreBounded(t *testing.T) {
+	for _, unreliable := range []int{0, 200} {
+		const most = 256 << 10
+		l := newLab(t, both(netsim.Settings{}), 1, func(i int, c *Config) {
+			c.NetSpeed, c.KeepAlive, c.Redundancy = 1e9, 10*time.Millisecond, Redundancy{Copies: 16}
+			if i == 0 {
+				c.MaxMemory = most
+			}
+		})
+		l.join()
+		var chs []*channel.Channel
+		for range 200 {
+			l.step(nil)
+			ch := l.open(0)
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 1), Reliable: true})
+			require.NoError(t, err)
+			chs = append(chs, ch)
+		}
+		l.run(2*time.Second, nil)
+		c := l.conns[0]
+		require.Zero(t, c.Table().Unacked())
+		l.dark[1] = true
+		sent, refused := 0, 0
+		game := func() {
+			for _, ch := range chs[:unreliable] {
+				if _, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 1)}); err == nil {
+					sent++
+				} else {
+					require.ErrorIs(t, err, channel.ErrNotSent)
+					refused++
+				}
+			}
+			if c.Table().Waiting() == 0 {
+				for range 20 {
+					_, _ = chs[0].SendBunch(&bunch.Out{Data: make([]byte, 1), Reliable: true, NoMerge: true})
+				}
+			}
+			require.LessOrEqual(t, len(c.notes)*int(unsafe.Sizeof(note{})), most/8)
+		}
+		l.run(10*time.Second, game)
+		t.Logf("%d sent, %d refused, %d notes", sent, refused, c.noteTail-c.noteHead)
+		require.Greater(t, int(c.noteTail-c.noteHead), len(c.notes)*3/4, "most of that is used")
+		require.Greater(t, 2*len(c.notes)*int(unsafe.Sizeof(note{})), most/8)
+		require.Equal(t, unreliable > 0, refused > 0)
+		l.dark[1] = false
+		l.run(2*time.Second, nil)
+		require.Zero(t, c.Table().Unacked())
+		sent, refused = 0, 0
+		game()
+		require.Zero(t, refused)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // last copies send times, newest first; with twice also those sent now. A copy keeps its ChSequence, so a peer that has
 // the bunch drops it. more reports that some had no room.
 func (c *Conn) repeat(copies int, twice bool) (more bool) {
-	if copies == 0 || !c.IsNetReady() {
+	if copies == 0 || !c.IsNetReady() || c.notesFull() {
 		return false
 	}
 	s := &c.sentPackets
