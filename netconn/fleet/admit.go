@@ -222,12 +222,15 @@ func (k *seatKeeper) step() {
 	}
 	rec := k.wanted()
 	b := rec.encode()
-	if c.rev != 0 && bytes.Equal(b, c.value) && k.s.now-c.asked < k.s.cfg.seatsTTL()/4 {
-		return
-	}
+	waits := false
 	for i := range k.walks {
 		w := &k.walks[i]
 		w.sent = !w.seat && !w.none
+		waits = waits || w.sent
+	}
+	// One who waits may be in the record by a write whose outcome wasn't told. It is written again: an older write that is late could take the seat back otherwise.
+	if c.rev != 0 && bytes.Equal(b, c.value) && !waits && k.s.now-c.asked < k.s.cfg.seatsTTL()/4 {
+		return
 	}
 	k.at = k.s.now + writeEvery
 	c.put(&k.s.ask, k.s.now, b, k.s.cfg.seatsTTL())

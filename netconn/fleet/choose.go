@@ -14,10 +14,11 @@ type candidate struct {
 	wanted  bool // Want.Server
 	latency time.Duration
 	rank    float64 // by the policy; lower is better
+	tie     uint64  // of those that are equally good the lowest is taken
 }
 
 func (c *candidate) compare(o *candidate) int {
-	return cmp.Or(-cmpBool(c.wanted, o.wanted), cmp.Compare(c.latency, o.latency), cmp.Compare(c.rank, o.rank), cmp.Compare(c.info.ID, o.info.ID))
+	return cmp.Or(-cmpBool(c.wanted, o.wanted), cmp.Compare(c.latency, o.latency), cmp.Compare(c.rank, o.rank), cmp.Compare(c.tie, o.tie), cmp.Compare(c.info.ID, o.info.ID))
 }
 
 func cmpBool(a, b bool) int {
@@ -95,8 +96,11 @@ func (p *Placer) candidates(w *want) (best []candidate, unknown bool, err error)
 		}
 		large = true
 		r := p.rooms[id]
-		if r == nil || !r.ok || !r.cell.known {
+		if r == nil || !r.cell.known {
 			unknown = true
+			continue
+		}
+		if !r.ok {
 			continue
 		}
 		free := r.rec.free()
@@ -109,7 +113,7 @@ func (p *Placer) candidates(w *want) (best []candidate, unknown bool, err error)
 		}
 		c := candidate{info: i, room: r, free: free, wanted: id == w.Server, latency: latency, rank: float64(free)}
 		if p.cfg.Policy == Spread {
-			c.rank = -float64(free) / float64(i.Capacity)
+			c.rank, c.tie = -float64(free)/float64(i.Capacity), r.tie
 		}
 		at, _ := slices.BinarySearchFunc(best, &c, func(a candidate, b *candidate) int { return a.compare(b) })
 		if at < 1+p.cfg.Backups {

@@ -135,7 +135,8 @@ func TestThousandAtOnce(t *testing.T) {
 				_, err := b.placers[i%20].Place(Want{Build: "1", Schema: 7})
 				require.NoError(t, err)
 			}
-			for n := 0; n < 1100; {
+			for n, end := 0, b.w.Now()+time.Minute; n < 1100; {
+				require.Less(t, b.w.Now(), end, "%s: %d outcomes", name, n)
 				b.run(100 * time.Millisecond)
 				n = 0
 				for _, p := range b.placers {
@@ -352,6 +353,112 @@ func TestWalkInWithoutStore(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, b.w.Now()-began, 1900*time.Millisecond)
 	require.Zero(t, s.Players())
+}
+
+// TestWalkInWithoutOutcome: a walk-in whose seat is in the store, though nobody told the server, is let in.
+func TestWalkInWithoutOutcome(t *testing.T) {
+	s, err := NewServer(ServerConfig{Info: Info{Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Capacity: 1}})
+	require.NoError(t, err)
+	s.Ready()
+	store, rev, lost, now := map[string]kv.Event{}, uint64(0), 0, time.Duration(0)
+	var in []kv.Event
+	answer := netcode.Wait
+	for ; now < time.Second && answer == netcode.Wait; now += 10 * time.Millisecond {
+		if now > 200*time.Millisecond {
+			answer = come(s, 1, Ticket{})
+		}
+		out := s.Step(now, in)
+		in = nil
+		for _, op := range out {
+			e := store[op.Key]
+			e.ID = op.ID
+			switch {
+			case op.Kind == kv.Get && e.Revision == 0:
+				e.Status = kv.Missing
+			case op.Kind == kv.Put:
+				rev++
+				store[op.Key] = kv.Event{Key: op.Key, Value: op.Value, Revision: rev}
+				e = kv.Event{ID: op.ID, Revision: rev}
+				if rec, err := parseSeats(op.Value); err == nil && rec.held == 1 && lost == 0 {
+					lost++
+					e = kv.Event{ID: op.ID, Status: kv.Unknown}
+				}
+			}
+			in = append(in, e)
+		}
+	}
+	require.Equal(t, 1, lost)
+	require.Equal(t, netcode.Admit, answer)
+}
+
+// TestOtherVersion: a server whose record of seats can't be read, such as one of another version, is left out: the others' players are placed, or told that all is full, as
+// ever. Its record is counted.
+func TestOtherVersion(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	b.server(func(c *ServerConfig) { c.Info.Capacity = 1 })
+	p := b.placer(nil)
+	other := Info{ID: "other-1", Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.9:1")}, Capacity: 1000, State: Ready, Build: "1", Schema: 7}
+	announced, err := other.encode()
+	require.NoError(t, err)
+	w := &writer{}
+	b.add(w)
+	b.run(time.Second)
+	w.ops = []kv.Op{{ID: 1, Kind: kv.Put, Key: serverKey + other.ID, Value: announced}, {ID: 2, Kind: kv.Put, Key: seatsKey + other.ID, Value: []byte{seatsVersion + 1, 0, 1, 2, 3}}}
+	b.run(2 * time.Second)
+	require.Equal(t, 2, p.List().Len())
+	_, err = b.place(p, Want{})
+	require.NoError(t, err)
+	began := b.w.Now()
+	_, err = b.place(p, Want{})
+	require.ErrorIs(t, err, ErrFull)
+	require.Less(t, b.w.Now()-began, time.Second)
+	require.NotZero(t, p.Counters.Unreadable)
+}
+
+// writer is a machine that writes once.
+type writer struct{ ops []kv.Op }
+
+func (w *writer) Watches() []string { return nil }
+
+func (w *writer) Step(time.Duration, []kv.Event) (out []kv.Op) {
+	out, w.ops = w.ops, nil
+	return out
+}
+
+// TestSpreadTie: placers that see servers equally empty don't all take the same one, which they would write one after another; one placer goes through all of them.
+func TestSpreadTie(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	const servers = 20
+	for range servers {
+		b.server(nil)
+	}
+	first := map[string]int{}
+	for range 20 {
+		b.placer(func(c *PlacerConfig) { c.Policy = Spread })
+	}
+	b.run(2 * time.Second)
+	for _, p := range b.placers {
+		_, err := p.Place(Want{})
+		require.NoError(t, err)
+	}
+	b.run(time.Second)
+	conflicts := uint64(0)
+	for _, p := range b.placers {
+		conflicts += p.Counters.Conflicts
+		for _, o := range b.outcomes[p] {
+			require.NoError(t, o.Err)
+			first[o.Placement.Server.ID]++
+		}
+	}
+	t.Log(len(first), "servers,", conflicts, "conflicts")
+	require.Less(t, conflicts, uint64(60), "with one order for all placers each of them loses to all that come before: about 190")
+	for range 2 * servers {
+		_, err := b.place(b.placers[0], Want{})
+		require.NoError(t, err)
+	}
+	for id, n := range first {
+		require.LessOrEqual(t, n, 5, id)
+	}
 }
 
 // TestEarly: a client may come before its server has heard of its placement.

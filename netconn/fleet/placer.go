@@ -52,7 +52,7 @@ type Policy uint8
 // The policies.
 const (
 	Fill   Policy = iota // the fullest that has room: few servers are in use, the others can stop
-	Spread               // the emptiest, by share of its seats
+	Spread               // the emptiest, by share of its seats; of those that are equally empty each placer begins with another one
 )
 
 // PlacerConfig configures a Placer.
@@ -112,6 +112,7 @@ type PlacerCounters struct {
 	Placed, Failed              uint64 // wants
 	Writes, Conflicts, Unknowns uint64 // of records of seats
 	Cancelled                   uint64 // placements that were taken back
+	Unreadable                  uint64 // records of seats that couldn't be read, such as those of another version; nobody is placed on their servers
 }
 
 // Placer places players on servers of the fleet. Any number of placers may work at once. It belongs to one goroutine.
@@ -134,7 +135,8 @@ type room struct {
 	id     string
 	cell   cell
 	rec    seats
-	ok     bool // rec is that of cell.value
+	ok     bool   // rec is that of cell.value
+	tie    uint64 // for Spread
 	listed bool
 	batch  []*want  // those in the write under way
 	next   []*want  // those of the next one
@@ -290,7 +292,7 @@ func (p *Placer) event(e kv.Event) {
 		}
 		r.listed = e.Kind == kv.Changed
 		if r.cell.see(e) {
-			r.absorb()
+			p.absorb(r)
 		}
 		if r.cell.rev == 0 {
 			p.forget(r)
@@ -302,7 +304,7 @@ func (p *Placer) event(e kv.Event) {
 func (p *Placer) room(id string) *room {
 	r := p.rooms[id]
 	if r == nil && len(p.ids) < MaxServers {
-		r = &room{id: id, cell: cell{key: seatsKey + id}}
+		r = &room{id: id, cell: cell{key: seatsKey + id}, tie: serverHash(p.list.mark + id)} // each placer has its own order, as they would all write the same record
 		p.rooms[id] = r
 		i, _ := slices.BinarySearch(p.ids, id)
 		p.ids = slices.Insert(p.ids, i, id)
@@ -319,10 +321,13 @@ func (p *Placer) forget(r *room) {
 	}
 }
 
-func (r *room) absorb() {
+func (p *Placer) absorb(r *room) {
 	var err error
 	r.rec, err = parseSeats(r.cell.value)
 	r.ok = err == nil && r.cell.rev != 0
+	if err != nil && r.cell.rev != 0 {
+		p.Counters.Unreadable++
+	}
 }
 
 // unbatch lets those in a write of unknown outcome choose again; the record says whether they were in it.
@@ -345,7 +350,7 @@ func (p *Placer) result(e kv.Event) {
 		put := r.cell.kind == kv.Put
 		r.cell.result(e)
 		if r.cell.known {
-			r.absorb()
+			p.absorb(r)
 		}
 		switch {
 		case put && e.Status == kv.OK:
