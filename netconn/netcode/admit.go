@@ -180,12 +180,18 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 	}
 	former, again := s.byID[ch.clientID]
 	_, free := s.place(ch.clientID)
+	if !free && taken { // the client there gives way; the server's place is free then if it has no other connection
+		free = len(s.slots) == s.cfg.Slots || s.slots[(there+s.cfg.Slots)%len(s.slots)] == nil
+	}
 	switch {
 	case again && !s.takesOver(former, ch.clientID) && s.slots[former].addr != from:
 		s.Counters.IDConnected++
 		s.sendDenied(from, m.send, AlreadyConnected)
 		return
-	case !again && !taken && !free:
+	case !again && !free:
+		if taken {
+			s.replace(now, there, AddrTaken)
+		}
 		s.Counters.Full++
 		s.sendDenied(from, m.send, Full)
 		return
@@ -238,12 +244,7 @@ func (s *Server) place(id uint64) (slot int, ok bool) {
 }
 
 func (s *Server) connect(now time.Duration, m *mapping, ch *challenge) {
-	slot, ok := s.place(ch.clientID)
-	if !ok {
-		s.Counters.Full++
-		s.sendDenied(m.addr, m.send, Full)
-		return
-	}
+	slot, _ := s.place(ch.clientID) // response has seen to it that there is one
 	s.mappings.remove(m)
 	s.slots[slot] = &clientSlot{addr: m.addr, id: ch.clientID, m: m, timeout: s.timeout(m), heard: now, sent: now - sendInterval, seq: s.cfg.FirstSequence}
 	s.byAddr[m.addr] = slot

@@ -1,6 +1,7 @@
 package netcode
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -90,4 +91,30 @@ func TestNotAskedWhenFull(t *testing.T) {
 	}
 	require.Equal(t, Denied, r.client.State())
 	require.EqualValues(t, admitted, r.server.Counters.Connected)
+}
+
+// TestNotAskedWithoutAPlace: whoever gives way at an address, Admit is asked only about a client that then gets a slot: a client that fell silent there may have
+// another connection, which keeps its place.
+func TestNotAskedWithoutAPlace(t *testing.T) {
+	for _, silent := range []int{1, 2, 3} { // the address of the former connection of 99, that of the one beside it, and that of another client
+		l := newHanded(t, 1)
+		admitted := 0
+		var err error
+		l.server, err = NewServer(ServerConfig{ProtocolID: 7, PrivateKey: Key{1}, Addrs: []netip.AddrPort{serverAddr}, Slots: 2, Handler: &l.down, UnixAtZero: unixStart - 60,
+			TakeOver: true, HoldFormer: true, Admit: func(ClientInfo) Admission { admitted++; return Admit }})
+		require.NoError(t, err)
+		for i, id := range []uint64{99, 99, 5} {
+			require.Equal(t, Connected, l.joins(addrOf(i+1), uint64(i), id).State())
+		}
+		l.now += 3 * time.Second
+		want := Denied
+		if silent == 3 {
+			want = Connected
+		}
+		require.Equal(t, want, l.joins(addrOf(silent), 10, 7).State())
+		connected := int(l.server.Counters.Connected)
+		require.Equal(t, connected, admitted)
+		require.Equal(t, connected, len(l.down.slots))
+		require.Equal(t, []Reason{AddrTaken}, l.down.gone)
+	}
 }
