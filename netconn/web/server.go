@@ -97,6 +97,7 @@ type Server struct {
 	rate     *ratelimit.Limiter
 	quiet    atomic.Int64 // when the next line may be logged
 	sessions *webtransport.Server
+	began    time.Time
 	closing  chan struct{}
 	wg       sync.WaitGroup
 
@@ -120,7 +121,7 @@ type peer struct {
 	link     link
 	out      mailbox.Outbox
 	answered atomic.Bool  // half counts it no more
-	written  atomic.Int64 // when the driver wrote to it last, as time.Time's UnixNano
+	written  atomic.Int64 // when the driver wrote to it last, as Server.now
 	why      atomic.Pointer[error]
 	done     func()
 	ended    chan struct{}
@@ -139,8 +140,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	cfg = cfg.filled()
 	in := mailbox.NewInbox(inDatagrams, cfg.ReceiveBuffer)
 	return &Server{reader: in.Reader(), in: in, cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
-		closing: make(chan struct{}), idle: idleTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
+		began: time.Now(), closing: make(chan struct{}), idle: idleTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
 }
+
+// now is the time since the server's beginning, whatever the clock is set to.
+func (s *Server) now() time.Duration { return time.Since(s.began) }
 
 // Counters returns the counters so far. Any goroutine may call it.
 func (s *Server) Counters() Counters { return s.n.get() }
@@ -193,7 +197,7 @@ func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := s.in.Failed(); err != nil {
 		return 0, err
 	}
-	now := time.Now().UnixNano()
+	now := int64(s.now())
 	for i := range msgs {
 		s.mu.Lock()
 		p := s.peers[msgs[i].Addr]
@@ -321,7 +325,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, n *atomic.Uint64
 
 // log writes a line, unless one was written within the second.
 func (s *Server) log(what string, from netip.AddrPort, why error) {
-	now := time.Now().UnixNano()
+	now := int64(s.now())
 	if next := s.quiet.Load(); now >= next && s.quiet.CompareAndSwap(next, now+int64(time.Second)) {
 		s.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "web: "+what, slog.Any("addr", from), slog.Any("why", why))
 	}
@@ -402,7 +406,7 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 	}
 	s.nextID++
 	p.Source = mailbox.NewSource(addrOf(way, remote, s.nextID), inPerPeer)
-	p.written.Store(time.Now().UnixNano())
+	p.written.Store(int64(s.now()))
 	s.peers[p.Addr()] = p
 	if len(s.shown) >= 2*s.cfg.MaxHalfOpen { // at most MaxHalfOpen stay
 		s.settle()
@@ -465,7 +469,7 @@ func (s *Server) send(p *peer) {
 			if p.why.Load() == nil && !p.answered.Load() {
 				s.end(p, errUnanswered)
 			}
-			left := s.cfg.Idle - time.Duration(time.Now().UnixNano()-p.written.Load())
+			left := s.cfg.Idle - (s.now() - time.Duration(p.written.Load()))
 			if p.why.Load() == nil && left <= 0 {
 				s.end(p, errIdle)
 			}

@@ -206,6 +206,13 @@ func TestIdle(t *testing.T) {
 		_, err := d.WriteBatch([]udp.Message{{Buf: []byte("ho"), Addr: from}})
 		require.NoError(t, err)
 	}
+	d.mu.Lock()
+	for _, p := range d.peers {
+		if at := time.Duration(p.written.Load()); at > time.Hour {
+			t.Errorf("%v: it isn't counted from the server's beginning, so time that is set ends sessions", at)
+		}
+	}
+	d.mu.Unlock()
 	eventually(t, "they end", func() bool { return d.Len() == 0 })
 	require.EqualValues(t, 2, d.Counters().Idle)
 	require.Zero(t, d.half)
