@@ -173,6 +173,11 @@ func TestGame(t *testing.T) {
 		require.True(t, addr.Addr().IsLoopback())
 	}
 	g.echoes()
+	for s := range g.host.all {
+		for _, at := range []int64{s.written.Load(), s.now.Load().consent.Load(), int64(g.host.now())} {
+			require.Less(t, time.Duration(at), time.Hour, "it is counted from the host's beginning, so time that is set ends nothing")
+		}
+	}
 	n := g.host.Counters()
 	require.EqualValues(t, []uint64{3, 3, 0, 0, 0}, []uint64{n.Sessions, n.Direct, n.Routed, n.Relayed, n.PathChanges})
 	for _, p := range g.guests {
@@ -351,10 +356,24 @@ func TestRelaysComeAndGo(t *testing.T) {
 		c.change(func() { c.bases = append(c.bases[:1:1], b) })
 		c.s.addBases()
 		c.mu.Lock()
-		require.NotNil(t, c.s.ports[portKey{b, true}])
-		require.Equal(t, before+1, len(c.s.ports))
-		require.NotNil(t, c.s.remotes[route{b, c.s.candidates[0].Addr}])
+		port, ports, remote := c.s.ports[portKey{b, true}], len(c.s.ports), c.s.remotes[route{b, c.s.candidates[0].Addr}]
 		c.mu.Unlock()
+		require.NotNil(t, port)
+		require.Equal(t, before+1, ports)
+		require.NotNil(t, remote)
 	}
 	hello(t, h, c)
+}
+
+// TestEndsAmidChange: a session may end while the guest looks for a better path.
+func TestEndsAmidChange(t *testing.T) {
+	h := newHost(t, HostConfig{Config: local()})
+	c := join(t, h, local())
+	best, _, _ := c.s.best()
+	require.NotNil(t, best)
+	c.s.agentMu.Lock() // the agent still answers
+	defer c.s.agentMu.Unlock()
+	c.s.end(ErrLost)
+	best, _, _ = c.s.best()
+	require.Nil(t, best)
 }

@@ -306,7 +306,7 @@ func (n *node) change(f func()) {
 
 // log writes a line, unless one was written within the second.
 func (n *node) log(what string, args ...slog.Attr) {
-	now := time.Now().UnixNano()
+	now := int64(n.now())
 	if next := n.quiet.Load(); now >= next && n.quiet.CompareAndSwap(next, now+int64(time.Second)) {
 		n.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "ice: "+what, args...)
 	}

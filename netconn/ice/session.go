@@ -659,6 +659,9 @@ func (s *session) best() (best *pair, current [2]string, moved bool) {
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
 	u := s.now.Load()
+	if u == nil { // it has ended
+		return nil, current, false
+	}
 	moved, s.moved = s.moved, false
 	var used *pair
 	for _, st := range stats {
