@@ -58,12 +58,14 @@
 // # Bounds and defaults
 //
 //	requests of one address or network   Rate 1 a second and Burst 10, as in netcode/tokenserver, TotalRate 500; then 429
-//	rooms                                MaxRooms 1000, MaxRoomsPerAddr 4; then 503. There are 1000 codes for each room that there may be
+//	rooms, and hosts that have none yet  MaxRooms 1000, MaxRoomsPerAddr 4; then 503. There are 1000 codes for each room that there may be
 //	guests that are joining              MaxGuests 16 of a room, MaxGuestsPerAddr 8 of an address; then 503
 //	a code that is wrong, or was used    404
 //	a room                               Life 12 h, Idle 1 min without a word of its host; a guest's connection GuestTime 1 min
 //	a message                            8 KiB, 20 a second of a guest and 320 of a host; then the connection ends
-//	messages to who doesn't read         64; then the connection ends
+//	letters of a guest                   32 KiB; then the connection ends. Joining takes about 5
+//	letters of guests that wait          64 for one host; then the guest's connection ends
+//	messages to who doesn't read         64 to a guest, 320 to a host, or one for 5 s; then the connection ends
 //	a name                               40 printable characters
 //
 // Each reason for refusal has a counter in [Counters], the player gets a text with what to do, and Config.Logger gets at most one line a second. When the connection

@@ -206,5 +206,9 @@ func Games(ctx context.Context, client *http.Client, url string) (all []Game, er
 	if err := json.NewDecoder(io.LimitReader(response.Body, most)).Decode(&all); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	return all[:min(len(all), maxListed)], nil
+	all = all[:min(len(all), maxListed)]
+	for i := range all {
+		all[i].Name, all[i].Code = short(all[i].Name), short(all[i].Code)
+	}
+	return all, nil
 }

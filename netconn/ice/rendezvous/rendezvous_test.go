@@ -96,6 +96,16 @@ func (r *rig) dial(path, from string) (*websocket.Conn, int) {
 	return c, status
 }
 
+// drained reads until the connection ends.
+func drained(c *websocket.Conn) (n int) {
+	for {
+		if _, _, err := c.Read(context.Background()); err != nil {
+			return n
+		}
+		n++
+	}
+}
+
 // party is a host's room and socket, which lets guests in.
 func (r *rig) party(cfg RoomConfig) (*Room, *ice.Host) {
 	cfg.URL, cfg.HTTP = r.url, r.client
@@ -298,6 +308,7 @@ func TestBadInput(t *testing.T) {
 		c, status := r.dial(joinPath+other, "192.0.2.20")
 		require.Equal(t, 101, status)
 		require.NoError(t, c.Write(context.Background(), websocket.MessageText, []byte(text)))
+		drained(c)
 		eventually(t, text, func() bool { return r.Counters().BadMessage == uint64(2+i) })
 		eventually(t, "it went", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.open[other].guests) == 0 })
 	}
@@ -330,6 +341,7 @@ func TestFlood(t *testing.T) {
 	room, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
 	require.NoError(t, err)
 	defer room.Close()
+	go drained(room.conn)
 	eventually(t, "too fast", func() bool {
 		for range 100 {
 			if room.Update(context.Background(), 1) != nil {
@@ -339,6 +351,59 @@ func TestFlood(t *testing.T) {
 		return r.Counters().TooFast == 1
 	})
 	eventually(t, "the room is closed", func() bool { return r.Len() == 0 })
+}
+
+// TestGuestsFlood: the letters of guests end no host's connection: one who says too much goes, and what a host hasn't read yet has a bound, behind which there is room for
+// who comes and goes.
+func TestGuestsFlood(t *testing.T) {
+	r := newRig(t, Config{})
+	room, _ := r.party(RoomConfig{})
+	c, status := r.dial(joinPath+room.Code, "192.0.2.1")
+	require.Equal(t, 101, status)
+	key, err := newKey()
+	require.NoError(t, err)
+	require.NoError(t, send(context.Background(), c, note{Key: key.PublicKey().Bytes()}))
+	const size = 4 << 10
+	for range maxJoining/size + 1 {
+		_ = send(context.Background(), c, note{Sealed: make([]byte, size)}) // the last one may not go
+	}
+	eventually(t, "it goes", func() bool { return r.Counters().TooFast == 1 })
+	_, err = r.join(room.Code, "Bob")
+	require.NoError(t, err)
+
+	var ended error
+	l := &line{out: make(chan []byte, maxWaiting+maxControl), stop: func(err error) { ended = err }}
+	n := 0
+	for l.pass(note{Guest: 1, Sealed: make([]byte, 10)}) {
+		n++
+	}
+	require.Equal(t, maxWaiting, n)
+	for range maxControl {
+		l.post(note{Guest: 1, Gone: true})
+	}
+	require.NoError(t, ended)
+	l.post(note{Guest: 1, Gone: true})
+	require.ErrorIs(t, ended, errSlow)
+}
+
+// TestSilentHosts: connections of hosts that open no room count as rooms.
+func TestSilentHosts(t *testing.T) {
+	r := newRig(t, Config{MaxRooms: 2})
+	first, _ := r.dial("/host", "192.0.2.1")
+	_, status := r.dial("/host", "192.0.2.2")
+	require.Equal(t, 101, status)
+	_, status = r.dial("/host", "192.0.2.3")
+	require.Equal(t, 503, status)
+	require.NoError(t, first.CloseNow())
+	eventually(t, "its place is free", func() bool { _, status := r.dial("/host", "192.0.2.3"); return status == 101 })
+	require.Zero(t, r.Len())
+}
+
+// TestShort: what others say is shown to players without what their terminals would obey.
+func TestShort(t *testing.T) {
+	require.Equal(t, "no [2J room", short("no\x1b[2J\nroom"))
+	require.Len(t, short(strings.Repeat("x", maxReason+1)), maxReason)
+	require.Equal(t, strings.Repeat("x", maxReason-1), short(strings.Repeat("x", maxReason-1)+"é"))
 }
 
 // TestExpiry: a room ends at the end of its life, or when its host is silent; so does a guest's connection. The ends are told why.
@@ -376,6 +441,23 @@ func TestHostVanishes(t *testing.T) {
 	err = <-joined
 	require.ErrorContains(t, err, "the host has gone")
 	eventually(t, "no room", func() bool { return r.Len() == 0 })
+}
+
+// TestLyingGuest: a guest with a key that is no key, or with letters that aren't sealed, is refused, and the host lets in the next one.
+func TestLyingGuest(t *testing.T) {
+	r := newRig(t, Config{})
+	room, _ := r.party(RoomConfig{})
+	for i, n := range []note{{Key: make([]byte, keyBytes)}, {Key: bytes.Repeat([]byte{9}, keyBytes)}} {
+		c, status := r.dial(joinPath+room.Code, "192.0.2.1")
+		require.Equal(t, 101, status)
+		require.NoError(t, send(context.Background(), c, n))
+		if i > 0 {
+			require.NoError(t, send(context.Background(), c, note{Sealed: make([]byte, 100)}))
+		}
+		require.Equal(t, 1+i, drained(c), "its welcome, and to one with a key why not")
+	}
+	_, err := r.join(room.Code, "Bob")
+	require.NoError(t, err)
 }
 
 // TestNoRendezvous: a service that isn't there is told, and settings that can't work.

@@ -228,9 +228,16 @@ func (r *Room) keepAlive(ctx context.Context) {
 
 // join lets a guest in, or tells it why not.
 func (p *peer) join(ctx context.Context, h *ice.Host) {
-	if err := p.admit(ctx, h); err != nil && ctx.Err() == nil {
-		_ = p.send(ctx, letter{Refused: short(err.Error())})
-		time.Sleep(lastWords) // the service drops what is behind the guest's end
+	secret, err := newSecret(p.room.own, p.key, true)
+	if err == nil {
+		p.secret = secret
+		err = p.admit(ctx, h)
+	}
+	if err != nil && ctx.Err() == nil {
+		if secret != nil { // else its key was none
+			_ = p.send(ctx, letter{Refused: short(err.Error())})
+			time.Sleep(lastWords) // the service drops what is behind the guest's end
+		}
 		_ = send(ctx, p.room.conn, note{Guest: p.id, Gone: true})
 	}
 	<-ctx.Done()
@@ -238,11 +245,8 @@ func (p *peer) join(ctx context.Context, h *ice.Host) {
 
 const lastWords = 50 * time.Millisecond
 
-func (p *peer) admit(ctx context.Context, h *ice.Host) (err error) {
+func (p *peer) admit(ctx context.Context, h *ice.Host) error {
 	r := p.room
-	if p.secret, err = newSecret(r.own, p.key, true); err != nil {
-		return err
-	}
 	first, err := p.receive(ctx)
 	if err != nil {
 		return err
@@ -271,13 +275,14 @@ func (p *peer) admit(ctx context.Context, h *ice.Host) (err error) {
 	return p.send(ctx, letter{Token: token})
 }
 
-// short is at most so much of a text as a letter should have.
+// short is what may be shown of a text of somebody else: its beginning, without what a terminal would obey.
 func short(text string) string {
-	const most = 300
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
-	}
-	return text
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), maxReason)], ""))
 }
 
 func (p *peer) send(ctx context.Context, l letter) error {
@@ -330,7 +335,7 @@ func dial(ctx context.Context, client *http.Client, url string) (*websocket.Conn
 	why := ""
 	if response.Body != nil {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxReason)) // what came is enough
-		why = strings.TrimSpace(strings.ToValidUTF8(string(body), ""))
+		why = strings.TrimSpace(short(string(body)))
 	}
 	kind := ErrLost
 	switch response.StatusCode {
@@ -344,7 +349,7 @@ func dial(ctx context.Context, client *http.Client, url string) (*websocket.Conn
 	return nil, fmt.Errorf("%w (%d: %s)", kind, response.StatusCode, why)
 }
 
-const maxReason = 300
+const maxReason = 300 // bytes
 
 func send(ctx context.Context, conn *websocket.Conn, n note) error {
 	p, err := json.Marshal(n)
@@ -370,7 +375,7 @@ func receive(ctx context.Context, conn *websocket.Conn) (n note, err error) {
 	}
 	var closed websocket.CloseError
 	if errors.As(err, &closed) && closed.Reason != "" {
-		err = errors.New(closed.Reason)
+		err = errors.New(short(closed.Reason))
 	}
 	return note{}, fmt.Errorf("%w: %w", ErrLost, err)
 }

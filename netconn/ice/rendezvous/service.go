@@ -82,12 +82,14 @@ func (c Config) filled() Config {
 
 // Bounds that aren't settings.
 const (
-	maxMessage = 8 << 10 // bytes
-	maxAddrs   = 65536   // that Rate remembers
-	maxListed  = 100     // public games
-	maxName    = 40      // characters
-	perSecond  = 20      // messages of a guest; a host may send so many for each of MaxGuests
-	maxWaiting = 64      // messages to one end that doesn't read
+	maxMessage = 8 << 10  // bytes
+	maxAddrs   = 65536    // that Rate remembers
+	maxListed  = 100      // public games
+	maxName    = 40       // characters
+	perSecond  = 20       // messages of a guest; a host may send so many for each of MaxGuests
+	maxWaiting = 64       // messages to one end that doesn't read; of guests' letters to a host
+	maxControl = 256      // further ones to a host: who begins to join, and who has gone
+	maxJoining = 32 << 10 // bytes of a guest's letters; joining takes about 5 KB
 	writeTime  = 5 * time.Second
 	closeTime  = 500 * time.Millisecond // for the other end to close too
 )
@@ -121,6 +123,7 @@ type Service struct {
 	mu       sync.Mutex
 	closed   bool
 	open     map[string]*place
+	hosts    int // connections that have a room, or may open one
 	hostsOf  addrgroup.Limit
 	guestsOf addrgroup.Limit
 }
@@ -303,6 +306,7 @@ var (
 	errSlow       = errors.New("the messages weren't read")
 	errExpired    = errors.New("the time is over")
 	errHostGone   = errors.New("the host has gone; ask for a new code")
+	errHostBusy   = errors.New("too many players are joining this game; try again in a moment")
 	errSentAway   = errors.New("the host has no room for more players")
 	errShutdown   = errors.New("the rendezvous closes; try again in a moment")
 )
@@ -361,7 +365,7 @@ func (s *Service) serve(ctx context.Context, l *line, idle time.Duration, rate i
 }
 
 func (s *Service) count(why error) {
-	for err, n := range map[error]*atomic.Uint64{errBadMessage: &s.badMessage, errTooFast: &s.tooFast, errSlow: &s.slow, errExpired: &s.expired} {
+	for err, n := range map[error]*atomic.Uint64{errBadMessage: &s.badMessage, errTooFast: &s.tooFast, errHostBusy: &s.roomFull, errSlow: &s.slow, errExpired: &s.expired} {
 		if errors.Is(why, err) {
 			n.Add(1)
 			s.log("connection ended", why.Error())
@@ -400,12 +404,21 @@ func (l *line) post(n note) {
 	}
 }
 
+// pass queues a guest's letter for its host, or reports that too many wait.
+func (l *line) pass(n note) bool {
+	if len(l.out) >= maxWaiting { // the rest of its room is for maxControl, so that no guest's letters end the host
+		return false
+	}
+	l.post(n)
+	return true
+}
+
 func accept(w http.ResponseWriter, r *http.Request) (*line, error) {
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, err
 	}
-	return &line{conn: c, out: make(chan []byte, maxWaiting)}, nil
+	return &line{conn: c, out: make(chan []byte, maxWaiting+maxControl)}, nil
 }
 
 // begin notes that a connection is served, unless the service is closed.
@@ -422,8 +435,9 @@ func (s *Service) begin() bool {
 // host serves a host until it goes.
 func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) {
 	s.mu.Lock()
-	full, many := len(s.open) >= s.cfg.MaxRooms, !s.hostsOf.Room(from)
+	full, many := s.hosts >= s.cfg.MaxRooms, !s.hostsOf.Room(from)
 	if !full && !many {
+		s.hosts++
 		s.hostsOf.Add(from)
 	}
 	s.mu.Unlock()
@@ -438,6 +452,7 @@ func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) 
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.hosts--
 		s.hostsOf.Remove(from)
 	}()
 	if !s.begin() {
@@ -464,9 +479,6 @@ func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) 
 				return errBadMessage
 			}
 			p = s.openRoom(l, *n.About, n.Key)
-			if p == nil {
-				return errShutdown
-			}
 			return nil
 		}
 		return s.fromHost(p, n)
@@ -481,14 +493,10 @@ func (a *about) valid() bool {
 		a.Players >= 0 && a.Players <= 1<<16 && a.Max >= 0 && a.Max <= 1<<16
 }
 
-// openRoom makes a room, and tells the host its code; nil if there are too many by now.
+// openRoom makes a room, and tells the host its code.
 func (s *Service) openRoom(l *line, a about, key []byte) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) >= s.cfg.MaxRooms {
-		s.full.Add(1)
-		return nil
-	}
 	code := newCode(s.cfg.MaxRooms)
 	for s.open[code] != nil {
 		code = newCode(s.cfg.MaxRooms)
@@ -556,7 +564,7 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 		s.refuse(w, &s.tooManyFromAddress, http.StatusServiceUnavailable, "too many players of this address are joining; try again in a moment")
 		return
 	}
-	told := false
+	told, said := false, 0
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -594,7 +602,12 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 			told = true
 			p.host.post(note{Guest: id, Key: n.Key})
 		case told && len(n.Sealed) > 0:
-			p.host.post(note{Guest: id, Sealed: n.Sealed})
+			if said += len(n.Sealed); said > maxJoining {
+				return errTooFast
+			}
+			if !p.host.pass(note{Guest: id, Sealed: n.Sealed}) {
+				return errHostBusy
+			}
 		default:
 			return errBadMessage
 		}
