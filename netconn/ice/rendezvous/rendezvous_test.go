@@ -460,6 +460,31 @@ func TestLyingGuest(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestGuestsVanish: guests that go amid joining, at any moment, leave the host's connection as it is.
+func TestGuestsVanish(t *testing.T) {
+	r := newRig(t, Config{})
+	room, _ := r.party(RoomConfig{})
+	for i := range 100 {
+		c, status := r.dial(joinPath+room.Code, "192.0.2.1")
+		require.Equal(t, 101, status, "the %d-th", i)
+		welcome, err := receive(context.Background(), c)
+		require.NoError(t, err)
+		own, err := newKey()
+		require.NoError(t, err)
+		s, err := newSecret(own, welcome.Key, false)
+		require.NoError(t, err)
+		name, err := s.seal(letter{Name: "Bob"})
+		require.NoError(t, err)
+		require.NoError(t, send(context.Background(), c, note{Key: own.PublicKey().Bytes()}))
+		require.NoError(t, send(context.Background(), c, note{Sealed: name}))
+		time.Sleep(time.Duration(i%10) * 50 * time.Microsecond)
+		require.NoError(t, c.CloseNow())
+		eventually(t, "it went", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.open[room.Code] == nil || len(r.open[room.Code].guests) == 0 })
+	}
+	_, err := r.join(room.Code, "Bob")
+	require.NoError(t, err)
+}
+
 // TestNoRendezvous: a service that isn't there is told, and settings that can't work.
 func TestNoRendezvous(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

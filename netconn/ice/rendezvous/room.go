@@ -155,7 +155,7 @@ func (r *Room) Link() string {
 	return strings.TrimSuffix(r.cfg.URL, "/") + joinPath + r.Code + "#" + fingerprint(r.own.PublicKey().Bytes())
 }
 
-// Update tells the list how many players there are.
+// Update tells the list how many players there are. When ctx ends it amid a write the connection is lost.
 func (r *Room) Update(ctx context.Context, players int) error {
 	r.mu.Lock()
 	r.about.Players = players
@@ -238,7 +238,7 @@ func (p *peer) join(ctx context.Context, h *ice.Host) {
 			_ = p.send(ctx, letter{Refused: short(err.Error())})
 			time.Sleep(lastWords) // the service drops what is behind the guest's end
 		}
-		_ = send(ctx, p.room.conn, note{Guest: p.id, Gone: true})
+		_ = p.post(ctx, note{Guest: p.id, Gone: true})
 	}
 	<-ctx.Done()
 }
@@ -292,7 +292,15 @@ func (p *peer) send(ctx context.Context, l letter) error {
 	if err != nil {
 		return err
 	}
-	return send(ctx, p.room.conn, note{Guest: p.id, Sealed: sealed})
+	return p.post(ctx, note{Guest: p.id, Sealed: sealed})
+}
+
+// post sends a note, unless the guest has gone. All guests have one connection, which a write that is cut short would close.
+func (p *peer) post(ctx context.Context, n note) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return send(context.WithoutCancel(ctx), p.room.conn, n)
 }
 
 func (p *peer) receive(ctx context.Context) (letter, error) {
