@@ -60,7 +60,7 @@ func (p *Placer) choose(w *want) {
 		return // its record changes: the next step sees
 	}
 	w.placed.Server, w.placed.Backups = *best.info, nil
-	if w.Party == "" && w.Players == 1 {
+	if w.Players == 1 {
 		for _, c := range all[1:] {
 			w.placed.Backups = append(w.placed.Backups, *c.info)
 		}

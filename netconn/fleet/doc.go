@@ -43,6 +43,11 @@
 // server writes a seat for it into its record; when there is none it is denied, and tries the one after that. All with one token. Its link does
 // this: netcode tries the servers of a token in turn, each for the token's Timeout.
 //
+// # Who asks again and again
+//
+// Each want books a seat, which is kept for twice Life although nobody comes: a player who gets a token a second keeps 60 seats from others. With a Party of its own, such as its
+// id, a player who asks again within Life/2 gets the same seat, so it has 5 at most. That costs two ops of the store for each want.
+//
 // # How old a list is
 //
 // A server that isn't heard of for Timing.Expiry is gone. A List counts that by its own clock, and only as far as it knows that its watch works: every Beat it writes

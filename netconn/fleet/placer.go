@@ -62,8 +62,8 @@ type PlacerConfig struct {
 	// MaxLatency is the most latency of a region that a client measured. Default 0: no bound.
 	MaxLatency time.Duration
 	// Backups is how many further servers a placement of one player names, for when the first is dead or turns out full: the player
-	// comes there without a seat, and one is found if there is room. Default 2; negative none; at most 31. Parties have none: a member
-	// that asks again is led to where the party is.
+	// comes there without a seat, and one is found if there is room. Default 2; negative none; at most 31. Parties of several have none: a
+	// member that asks again is led to where the party is.
 	Backups int
 	// Accept leaves out servers by the game's own rules, such as their Load. May be nil.
 	Accept func(i *Info) bool

@@ -5,7 +5,7 @@
 //	defer service.Close()
 //	tokens, err := tokenserver.New(tokenserver.Config{Key: key, Authenticate: ..., Life: 30 * time.Second, // at most fleet.Timing.Life
 //		Place: service.Place(func(r *http.Request, p *tokenserver.Player) (fleet.Want, error) {
-//			return fleet.Want{Build: r.Header.Get("X-Build")}, nil
+//			return fleet.Want{Build: r.Header.Get("X-Build"), Party: fmt.Sprint("player-", p.ID)}, nil // it has one seat, however often it asks
 //		})})
 //
 // Clients are refused with these answers, which tokenserver.Fetch returns as *tokenserver.Error:

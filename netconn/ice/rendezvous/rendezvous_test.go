@@ -479,7 +479,11 @@ func TestGuestsVanish(t *testing.T) {
 		require.NoError(t, send(context.Background(), c, note{Sealed: name}))
 		time.Sleep(time.Duration(i%10) * 50 * time.Microsecond)
 		require.NoError(t, c.CloseNow())
-		eventually(t, "it went", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.open[room.Code] == nil || len(r.open[room.Code].guests) == 0 })
+		eventually(t, "it went", func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.open[room.Code] == nil || len(r.open[room.Code].guests) == 0
+		})
 	}
 	_, err := r.join(room.Code, "Bob")
 	require.NoError(t, err)
