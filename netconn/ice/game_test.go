@@ -278,9 +278,11 @@ func turnServerWith(t testing.TB) (servers map[string]Server, conf *tls.Config, 
 
 // TestRelay: a game goes by a relay, over UDP, TCP or TLS to it at either end.
 func TestRelay(t *testing.T) {
+	t.Parallel()
 	servers, conf := turnServer(t)
 	for _, ways := range [][2]string{{"udp", "udp"}, {"udp", "tls"}, {"tls", "tcp"}} {
 		t.Run(ways[0]+" "+ways[1], func(t *testing.T) {
+			t.Parallel()
 			of := func(way string) Config {
 				c := local()
 				c.Servers, c.TLS, c.RelayOnly = []Server{servers[way]}, conf, true

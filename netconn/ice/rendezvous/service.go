@@ -334,11 +334,11 @@ func (s *Service) serve(ctx context.Context, l *line, idle time.Duration, rate i
 	for {
 		kind, p, err := l.conn.Read(reading)
 		silent.Reset(idle)
-		if err != nil && ctx.Err() != nil {
+		switch {
+		case websocket.CloseStatus(err) == websocket.StatusMessageTooBig || errors.Is(err, websocket.ErrMessageTooBig):
+			err = errBadMessage // the library closes the connection for it, and what is being written fails
+		case err != nil && ctx.Err() != nil:
 			err = context.Cause(ctx)
-		}
-		if websocket.CloseStatus(err) == websocket.StatusMessageTooBig || errors.Is(err, websocket.ErrMessageTooBig) {
-			err = errBadMessage
 		}
 		var n note
 		if err == nil && (kind != websocket.MessageText || json.Unmarshal(p, &n) != nil) {
