@@ -19,7 +19,7 @@
 //	1          HasPackageMapExports       always
 //	1          HasMustBeMappedGUIDs       always
 //	1          Partial                    always
-//	10         ChSequence                 Reliable; the low bits of the channel's counter, 13 of them in bunchnet's own protocol
+//	10         ChSequence                 Reliable; the low bits of the channel's counter, 14 of them in bunchnet's own protocol
 //	1          PartialInitial             Partial
 //	1          PartialCustomExportsFinal  Partial, and Protocol.CustomExportsFinal (newer than 5.1)
 //	1          PartialFinal               Partial

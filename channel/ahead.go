@@ -36,7 +36,7 @@ func (m *Machine) ReceivedEarly(in *bunch.In) (nak bool, err error) {
 const maxLate = 1024
 
 // ReceivedLate is ReceivedBunch for a reliable bunch of a packet that was reported lost and has arrived after all. Its sequence may be
-// as old as everything in flight then. With 13 bits such a sequence isn't mistaken for a new one; with fewer bits no bunch is taken, nor with
+// as old as everything in flight then. With 13 bits or more such a sequence isn't mistaken for a new one; with fewer bits no bunch is taken, nor with
 // RestartSequence, where it may be of an earlier channel with this index. So may those of packets that left before the peer saw this end close a channel: it
 // sends empty ones in the place of those that were lost.
 func (m *Machine) ReceivedLate(in *bunch.In) (nak bool, err error) {

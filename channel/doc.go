@@ -48,9 +48,10 @@
 //
 // # Bounds
 //
-//	unacked reliable bunches, a channel       ReliableBuffer less 1, and its close: 255 by default, 8190 with netconn.Bunchnet,
-//	                                          510 with Unreal's 10 bits and a ReliableBuffer of 512. Above it SendBunch queues
-//	                                          nothing and returns ErrReliableFull; with CloseOnOverflow the connection ends
+//	unacked reliable bunches, a channel       ReliableBuffer less 1, or half of the sequences on the wire less 2, and its close:
+//	                                          255 by default, 8190 with netconn.Bunchnet, 510 with Unreal's 10 bits and a
+//	                                          ReliableBuffer of 512. Above it SendBunch queues nothing and returns
+//	                                          ErrReliableFull; with CloseOnOverflow the connection ends
 //	bytes of them, all channels               half of MaxMemory; then ErrReliableFull
 //	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; a bunch further
 //	                                          ahead ends the connection with ErrSequenceAhead

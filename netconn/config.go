@@ -69,7 +69,7 @@ func Unreal53(customExportsFinal bool) Protocol {
 }
 
 // Bunchnet is the wire format of Unreal 5.1 with ChSequences of 14 bits, and with this module's own policies: a full
-// reliable buffer is an error for the caller, both ends may open channels, and 6140 packets and as many reliable bunches
+// reliable buffer is an error for the caller, both ends may open channels, and 6140 packets and 8190 reliable bunches
 // of a channel may be in flight. That is for links with high bandwidth and delay: 147 MB/s of bunches of 1200 bytes at a
 // round trip of 50 ms. Records of these grow with what is in flight, within Config.MaxMemory.
 func Bunchnet() Protocol {

@@ -57,7 +57,7 @@
 //
 //	bytes written, not sent yet       Config.Buffer, 64 KiB; then Write waits
 //	bytes received, not read yet      Config.Window, 256 KiB; the peer's credit ends there
-//	bytes sent, not acked             the channel's reliable buffer of bunches of 900 bytes, 255 with Unreal's protocols and 8191 with
+//	bytes sent, not acked             the channel's reliable buffer of bunches of 900 bytes, 255 with Unreal's protocols and 8190 with
 //	                                  Bunchnet; and all streams of a connection half of what its MaxMemory has for that
 //	streams of a Listener at a time   Config.MaxStreams, 256, until its program or the peer has closed them; more are refused
 //	of these, of one connection       Config.MaxPerConn, 16, until their channels are gone; more are refused
