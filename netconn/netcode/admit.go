@@ -207,7 +207,7 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, s
 			return
 		}
 	}
-	if again {
+	if former, again := s.byID[ch.clientID]; again { // Admit may have ended it
 		s.makeRoom(now, former, from)
 	}
 	if slot, ok := s.byAddr[from]; ok {

@@ -118,3 +118,23 @@ func TestNotAskedWithoutAPlace(t *testing.T) {
 		require.Equal(t, []Reason{AddrTaken}, l.down.gone)
 	}
 }
+
+// TestAdmitEndsTheFormer: Admit may end connections, the former one of the client that it is asked about too.
+func TestAdmitEndsTheFormer(t *testing.T) {
+	r := newRig(t, 7, netsim.Settings{}, 2)
+	r.server.cfg.TakeOver = true
+	r.join(addrOf(1), 99)
+	r.server.cfg.Admit = func(c ClientInfo) Admission {
+		for slot := range 2 {
+			r.server.Disconnect(r.now, slot)
+		}
+		return Admit
+	}
+	require.NoError(t, r.client.Connect(r.now, token(t, 1000, nil)))
+	for range 100 {
+		r.step()
+	}
+	require.Equal(t, Connected, r.client.State())
+	require.Equal(t, []Reason{Kicked}, r.gone)
+	require.Equal(t, 1, r.server.Clients())
+}
