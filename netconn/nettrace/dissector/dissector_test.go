@@ -18,15 +18,18 @@ func TestCurrent(t *testing.T) {
 
 // TestDefaultsAreBunchnets: without a preference the dissector reads netconn's default protocol.
 func TestDefaultsAreBunchnets(t *testing.T) {
-	p := netconn.Bunchnet().Bunch
+	p, checked := netconn.Bunchnet().Bunch, 0
 	for _, pref := range Preferences {
 		switch pref.Key {
 		case "sequence_bits":
 			require.EqualValues(t, p.Sequences(), pref.Default)
+			checked++
 		case "max_packet":
 			require.EqualValues(t, p.PacketBits()/8, pref.Default)
+			checked++
 		}
 	}
+	require.Equal(t, 2, checked)
 }
 
 // TestNames: a condition may only name what comes before it.
