@@ -72,13 +72,6 @@ func (b *Inbox) Buffer() []byte {
 	return make([]byte, MaxDatagram)
 }
 
-// Release takes back a buffer that isn't put.
-func (b *Inbox) Release(p []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.release(p)
-}
-
 // release takes back a buffer; b.mu is held.
 func (b *Inbox) release(p []byte) {
 	if cap(p) >= MaxDatagram && len(b.free) < maxFree {
