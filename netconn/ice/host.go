@@ -41,7 +41,8 @@ type Host struct {
 	// Guarded by node.mu.
 	peers      map[netip.AddrPort]*session
 	all        map[*session]bool
-	connecting int
+	connecting int // calls of Join that look for a path
+	starting   int // of these, those whose session isn't in all yet
 	nextID     int
 	closed     bool
 	driver     *driver.Driver
@@ -66,20 +67,21 @@ func Listen(cfg HostConfig) (*Host, error) {
 	return h, nil
 }
 
-// Join looks for a path to a guest, which calls Dial at the other end of the signal. It returns when there is one, or with an error: ErrFull, or one that
-// wraps ErrNoWay. After that, and until ctx is done, the signal is still used for addresses that are found later; its end doesn't end the session.
+// Join looks for a path to a guest, which calls Dial at the other end of the signal. It returns when there is one, or with an error: ErrFull, net.ErrClosed
+// when the host is closed, or one that wraps ErrNoWay. After that, and until ctx is done, the signal is still used for addresses that are found later; its end doesn't end the session.
 func (h *Host) Join(ctx context.Context, sig Signal) error {
 	h.mu.Lock()
 	switch {
 	case h.closed:
 		h.mu.Unlock()
 		return net.ErrClosed
-	case len(h.all) >= h.cfg.MaxGuests || h.connecting >= h.cfg.MaxConnecting:
+	case len(h.all)+h.starting >= h.cfg.MaxGuests || h.connecting >= h.cfg.MaxConnecting:
 		h.mu.Unlock()
 		h.n.full.Add(1)
 		return ErrFull
 	}
 	h.connecting++
+	h.starting++
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
@@ -87,19 +89,22 @@ func (h *Host) Join(ctx context.Context, sig Signal) error {
 		h.connecting--
 	}()
 	s, err := newSession(h.node, false)
-	if err != nil {
-		return err
+	if err == nil {
+		s.source = mailbox.NewSource(netip.AddrPort{}, inPerPeer)
+		s.named = func(from netip.AddrPort) { h.name(s, from) }
+		s.done = func(why error) { h.ended(s, why) }
+		s.written.Store(int64(h.now()))
 	}
-	s.source = mailbox.NewSource(netip.AddrPort{}, inPerPeer)
-	s.named = func(from netip.AddrPort) { h.name(s, from) }
-	s.done = func(why error) { h.ended(s, why) }
-	s.written.Store(int64(h.now()))
 	h.mu.Lock()
+	h.starting--
 	closed := h.closed
-	if !closed {
+	if err == nil && !closed {
 		h.all[s] = true
 	}
 	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	if closed {
 		s.end(net.ErrClosed)
 		return net.ErrClosed

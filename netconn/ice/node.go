@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,7 @@ type node struct {
 	uris   []*stun.URI
 	in     *mailbox.Inbox
 	n      counters
-	quiet  atomic.Int64 // when the next line may be logged
+	quiet  atomic.Int64 // when the next line may be logged, as now
 	checks *ratelimit.Limiter
 	direct *base
 	socket udp.Socket
@@ -274,7 +275,7 @@ func (n *node) own() (all []Candidate, changed <-chan struct{}) {
 		all = append(all, Candidate{OnHost, a})
 	}
 	for i, a := range n.outside {
-		if a.IsValid() && !contains(n.outside[:i], a) && !contains(n.onHost, a) {
+		if a.IsValid() && !slices.Contains(n.outside[:i], a) && !slices.Contains(n.onHost, a) {
 			all = append(all, Candidate{Reflexive, a})
 		}
 	}
@@ -284,15 +285,6 @@ func (n *node) own() (all []Candidate, changed <-chan struct{}) {
 		}
 	}
 	return all, n.changed
-}
-
-func contains(list []netip.AddrPort, a netip.AddrPort) bool {
-	for _, b := range list {
-		if a == b {
-			return true
-		}
-	}
-	return false
 }
 
 // change changes own addresses by f, and has all sessions look again.

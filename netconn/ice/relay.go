@@ -39,7 +39,7 @@ type relay struct {
 	once   sync.Once
 
 	mu         sync.Mutex
-	permits    map[netip.Addr]bool // asked for; true once the server lets it in
+	permits    map[netip.Addr]bool // false while it is asked for, true once the server lets it in
 	permitting sync.WaitGroup
 	underway   int
 }
@@ -237,7 +237,8 @@ func (r *relay) write(p []byte, to netip.AddrPort) {
 	r.out.Push(append(b, p...))
 }
 
-// permitted reports whether the relay lets in what comes from an address. If not it is asked to, and the datagram goes behind that.
+// permitted reports whether the relay lets in what comes from an address. If not it is asked to, and the datagram goes behind that. When
+// that fails, the next datagram asks again.
 func (r *relay) permitted(to netip.AddrPort, p []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,8 +253,11 @@ func (r *relay) permitted(to netip.AddrPort, p []byte) bool {
 		_, err := r.alloc.WriteTo(p, net.UDPAddrFromAddrPort(to)) // waits for the permission
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.permits[to.Addr()] = err == nil
-		r.underway--
+		if r.underway--; err != nil {
+			delete(r.permits, to.Addr()) // it is asked for again
+			return
+		}
+		r.permits[to.Addr()] = true
 	})
 	return false
 }

@@ -196,12 +196,7 @@ func (s *session) explain(silent bool) error {
 }
 
 func hasRelay(list []Candidate) bool {
-	for _, c := range list {
-		if c.Kind == Relayed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(c Candidate) bool { return c.Kind == Relayed })
 }
 
 // tell sends this end's addresses, at first and when there are more.
@@ -289,23 +284,18 @@ func (s *session) add(c Candidate) error {
 		return nil
 	}
 	n.mu.Lock()
-	known := len(s.candidates) >= MaxCandidates
-	if known {
-		n.n.tooManyAddrs.Add(1)
-	}
-	for _, have := range s.candidates {
-		known = known || have == c
-	}
-	if !known {
-		s.candidates = append(s.candidates, c)
-		for _, b := range n.bases {
-			s.remote(route{b, c.Addr})
+	if known, many := slices.Contains(s.candidates, c), len(s.candidates) >= MaxCandidates; known || many {
+		if !known {
+			n.n.tooManyAddrs.Add(1)
 		}
-	}
-	n.mu.Unlock()
-	if known {
+		n.mu.Unlock()
 		return nil
 	}
+	s.candidates = append(s.candidates, c)
+	for _, b := range n.bases {
+		s.remote(route{b, c.Addr})
+	}
+	n.mu.Unlock()
 	var candidate ice.Candidate
 	var err error
 	ip, port := c.Addr.Addr().String(), int(c.Addr.Port())
@@ -343,12 +333,7 @@ func (s *session) remote(r route) *remote {
 
 // is reports whether an address is one of the other player's of a kind. node.mu is held.
 func (s *session) is(k Kind, a netip.AddrPort) bool {
-	for _, c := range s.candidates {
-		if c.Kind == k && c.Addr == a {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.candidates, Candidate{k, a})
 }
 
 // addBases gives the agent the local addresses that it doesn't have, and forgets those that are lost.
@@ -529,7 +514,7 @@ func (s *session) pathOf(r route, to *remote) Path {
 	switch {
 	case r.base.relay || s.is(Relayed, r.addr):
 		return ByRelay
-	case s.is(OnHost, r.addr) && contains(s.n.onHost, to.seen):
+	case s.is(OnHost, r.addr) && slices.Contains(s.n.onHost, to.seen):
 		return Direct
 	}
 	return Routed

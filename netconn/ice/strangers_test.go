@@ -12,6 +12,7 @@ import (
 	"github.com/pion/stun/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -412,4 +413,68 @@ func FuzzReceive(f *testing.F) {
 		require.Empty(t, h.routes)
 		require.Zero(t, h.Counters().Received)
 	})
+}
+
+// TestGuestsAtOnce: MaxGuests holds for guests that come at the same moment too.
+func TestGuestsAtOnce(t *testing.T) {
+	const joins, most = 12, 2
+	h := newHost(t, HostConfig{Config: local(), MaxGuests: most})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	begin, results := make(chan struct{}), make(chan error, joins)
+	for range joins {
+		go func() {
+			_, b := wires()
+			<-begin
+			results <- h.Join(ctx, b)
+		}()
+	}
+	close(begin)
+	for range joins - most {
+		require.ErrorIs(t, <-results, ErrFull)
+	}
+	eventually(t, "the others look for a path", func() bool { return h.Len() == most })
+	require.EqualValues(t, joins-most, h.Counters().Full)
+	stop()
+	for range most {
+		require.ErrorIs(t, <-results, ErrNoWay)
+	}
+}
+
+// TestEndsAmidALook: a session that ends while the guest compares its paths has none.
+func TestEndsAmidALook(t *testing.T) {
+	h := newHost(t, HostConfig{Config: local()})
+	c := join(t, h, local())
+	eventually(t, "a path that answers", func() bool {
+		best, _, _ := c.s.best()
+		return best != nil
+	})
+	c.s.now.Store(nil) // end does so before the agent closes
+	require.NotPanics(t, func() { c.s.best() })
+}
+
+// refusing is a relay's address for which the relay refuses so many permissions.
+type refusing struct {
+	net.PacketConn
+	left int
+}
+
+func (r *refusing) WriteTo(p []byte, _ net.Addr) (int, error) {
+	if r.left--; r.left >= 0 {
+		return 0, net.ErrWriteToConnected
+	}
+	return len(p), nil
+}
+
+// TestPermissionIsAskedForAgain: a relay that refused to let somebody in is asked again with the next datagram.
+func TestPermissionIsAskedForAgain(t *testing.T) {
+	to := netip.MustParseAddrPort("203.0.113.9:5000")
+	r := &relay{alloc: &refusing{left: 1}, out: mailbox.NewOutbox(1 << 16), ended: make(chan struct{}), permits: map[netip.Addr]bool{}}
+	for range 2 {
+		require.False(t, r.permits[to.Addr()])
+		r.write([]byte{1}, to)
+		r.permitting.Wait()
+	}
+	require.True(t, r.permits[to.Addr()])
+	require.Zero(t, r.underway)
 }
