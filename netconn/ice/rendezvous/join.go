@@ -40,7 +40,7 @@ type Guest struct {
 }
 
 // Join joins a game: it finds a path to the host and gets a connect token. The Socket ends when ctx is done. Errors are ErrCode, ErrNoRoom, ErrBusy,
-// ErrRefused, ErrImpostor, ErrLost and ice.ErrNoWay; see also the text.
+// ErrRefused, ErrImpostor, ErrLost and ice.ErrNoWay, and others, as for a letter of the host that can't be opened. Show their text to the player.
 func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 	to, err := ParseInvitation(cfg.Invitation)
 	if err != nil {

@@ -116,6 +116,7 @@ func Open(ctx context.Context, cfg RoomConfig) (*Room, error) {
 	if cfg.Admit == nil {
 		cfg.Admit = func(string) (Player, error) { return Player{}, nil }
 	}
+	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
 	own, err := newKey()
 	if err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (r *Room) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "rendezvous.Room(%s)
 
 // Link returns the link to send to friends. Its part behind # doesn't go to the rendezvous; by it guests notice one that pretends to be the host.
 func (r *Room) Link() string {
-	return strings.TrimSuffix(r.cfg.URL, "/") + joinPath + r.Code + "#" + fingerprint(r.own.PublicKey().Bytes())
+	return r.cfg.URL + joinPath + r.Code + "#" + fingerprint(r.own.PublicKey().Bytes())
 }
 
 // Update tells the list how many players there are. When ctx ends it amid a write the connection is lost.
