@@ -10,9 +10,8 @@ import (
 	"github.com/bunchnet/bunchnet/channel/message"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
-	"github.com/bunchnet/bunchnet/netconn/netcode"
-
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
 // Count is a bot's number, which its server sends back. Hello says which server that is. Move asks the bot to go to another one.

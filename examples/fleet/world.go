@@ -164,14 +164,13 @@ func (w *world) close() {
 
 // server is a game server: it echoes what its players send.
 type server struct {
-	name, id string
-	build    string
-	drains   atomic.Bool
-	kills    atomic.Bool
-	most     atomic.Int64
-	ended    chan struct{}
-	mu       sync.Mutex
-	err      error
+	name, build string
+	drains      atomic.Bool
+	kills       atomic.Bool
+	most        atomic.Int64
+	ended       chan struct{}
+	mu          sync.Mutex
+	err         error
 }
 
 func (s *server) drain()     { s.drains.Store(true) }
@@ -257,7 +256,6 @@ func (w *world) play(s *server, began chan<- error) (err error) {
 		return tell(err)
 	}
 	defer proc.Close()
-	s.id = member.ID()
 	member.Ready()
 	_ = tell(nil)
 	ticker := time.NewTicker(time.Second / 60)

@@ -170,10 +170,11 @@ func (l *List) step(now time.Duration, ask *asker) {
 		Value: binary.LittleEndian.AppendUint64(nil, l.told+uint64(len(l.marks)))})
 }
 
-// Current reports whether the list has been read at all. Before, it is empty, and Age counts from the first Step.
+// Current reports whether the list has been read at all. Before, it is empty.
 func (l *List) Current() bool { return l.current }
 
-// Age returns how old the list may be: every announcement written longer ago than that is in it.
+// Age returns how old the list may be: every announcement written longer ago than that is in it. Before the first mark came back it is the time of the
+// last Step.
 func (l *List) Age() time.Duration { return l.now - l.asOf }
 
 // Len returns the number of servers.
