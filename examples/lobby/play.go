@@ -36,7 +36,7 @@ type match struct {
 	listed int
 }
 
-// open opens a room, and the game with the host's own player.
+// newMatch opens a room, and the game with the host's own player.
 func newMatch(ctx context.Context, o options, play game.Player) (m *match, err error) {
 	client, conf, err := o.client()
 	if err != nil {
@@ -74,6 +74,7 @@ func (m *match) tick(ctx context.Context, now time.Time, told func(string)) erro
 		if ctx.Err() == nil {
 			told(fmt.Sprint("no more players can join: ", err))
 		}
+		m.stop()
 		m.stop = nil
 	default:
 	}

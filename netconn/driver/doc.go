@@ -53,7 +53,8 @@
 // A driver runs on one goroutine, and so does a world's Step. With actorrep.Config.Parallel: driver.Cores(n) a Step compares actors and
 // encodes for its connections on n cores, and sends the same bytes. Use it for one world with many players in view of each other, when
 // TickTimes.Step is a large part of the tick. On two cores a Step of 250,000 updates is 1.7 times as fast, one of 19,000 is 1.5 times and one
-// of 10,000 is 1.2 times as fast; from about 5,000 updates down it gains nothing. It doesn't help the driver's own work, nor the game's. For
+// of 10,000 is 1.2 times as fast; from about 5,000 updates down it gains nothing
+// (go test ./bench -run xxx -bench Step; conditions are in bench/README.md). It doesn't help the driver's own work, nor the game's. For
 // players in worlds that never meet, shards use several cores completely.
 //
 // # Shards

@@ -68,7 +68,8 @@ func Listen(cfg HostConfig) (*Host, error) {
 }
 
 // Join looks for a path to a guest, which calls Dial at the other end of the signal. It returns when there is one, or with an error: ErrFull, net.ErrClosed
-// when the host is closed, or one that wraps ErrNoWay. After that, and until ctx is done, the signal is still used for addresses that are found later; its end doesn't end the session.
+// when the host is closed, or one that wraps ErrNoWay. After that, and until ctx is done, the signal is still used for addresses that are found later; its
+// end doesn't end the session.
 func (h *Host) Join(ctx context.Context, sig Signal) error {
 	h.mu.Lock()
 	switch {
@@ -82,7 +83,9 @@ func (h *Host) Join(ctx context.Context, sig Signal) error {
 	}
 	h.connecting++
 	h.starting++
+	h.wg.Add(1) // Close waits
 	h.mu.Unlock()
+	defer h.wg.Done()
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -106,6 +109,7 @@ func (h *Host) Join(ctx context.Context, sig Signal) error {
 		return err
 	}
 	if closed {
+		s.wg.Done()
 		s.end(net.ErrClosed)
 		return net.ErrClosed
 	}
@@ -290,7 +294,7 @@ func (h *Host) ended(s *session, why error) {
 	})
 }
 
-// Close ends all sessions and closes the socket.
+// Close ends all sessions, waits for calls of Join, and closes the socket.
 func (h *Host) Close() error {
 	h.in.Fail(net.ErrClosed)
 	h.mu.Lock()

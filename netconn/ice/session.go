@@ -119,6 +119,7 @@ func newSession(n *node, controlling bool) (*session, error) {
 			s.end(ErrLost)
 		}
 	})
+	s.wg.Add(1) // talk's
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.sessions[s.ufrag] = s
@@ -128,6 +129,7 @@ func newSession(n *node, controlling bool) (*session, error) {
 // talk exchanges addresses with the other player until there is a path, or none within Config.ConnectTime. Then it goes on in the background as long as
 // the signal carries messages.
 func (s *session) talk(ctx context.Context, sig Signal) error {
+	defer s.wg.Done()
 	ctx, stop := context.WithCancel(ctx)
 	s.wg.Go(func() {
 		defer stop()

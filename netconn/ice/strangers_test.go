@@ -6,10 +6,12 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pion/stun/v4"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
@@ -477,4 +479,21 @@ func TestPermissionIsAskedForAgain(t *testing.T) {
 	}
 	require.True(t, r.permits[to.Addr()])
 	require.Zero(t, r.underway)
+}
+
+// TestClosesAmidJoins: a host that closes while guests come waits for all that it began.
+func TestClosesAmidJoins(t *testing.T) {
+	for i := range 50 {
+		h, err := Listen(HostConfig{Config: local()})
+		require.NoError(t, err)
+		var joins sync.WaitGroup
+		for range 4 {
+			_, b := wires()
+			joins.Go(func() { assert.ErrorIs(t, h.Join(context.Background(), b), net.ErrClosed) })
+		}
+		time.Sleep(time.Duration(i%10) * 100 * time.Microsecond)
+		require.NoError(t, h.Close())
+		joins.Wait()
+		require.Zero(t, h.Len())
+	}
 }

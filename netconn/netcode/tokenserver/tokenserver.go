@@ -174,8 +174,8 @@ func (s *Service) Counters() Counters {
 		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), NotPlaced: s.notPlaced.Load(), Failed: s.failed.Load()}
 }
 
-// ServeHTTP answers a POST with status 200 and a token of 2048 bytes, or refuses it with 400, 401, 405, 413, 429, 500 or 503 and the reason
-// as text. It answers a browser's CORS preflight for a page in Config.Origins with 204.
+// ServeHTTP answers a POST with status 200 and a token of 2048 bytes, or refuses it with 400, 401, 405, 413, 429, 500 or 503, or what
+// Config.Place says, and the reason as text. It answers a browser's CORS preflight for a page in Config.Origins with 204.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.share(w, r) {
 		return
