@@ -33,14 +33,15 @@ func TestDebtIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargePacketsArePaidFor: packets that take more than a second of the rate keep to it.
+// TestLargePacketsArePaidFor: packets that take more than a second of the rate keep to it, also with a small one behind each.
 func TestLargePacketsArePaidFor(t *testing.T) {
 	b := NewTokenBucket(MinNetSpeed)
 	sent := 0
 	for now := time.Duration(0); now < time.Minute; now += time.Second / 60 {
 		b.Tick(now)
 		if b.Budget(now) > 0 {
-			b.OnSent(now, int64(sent), 8192)
+			b.OnSent(now, int64(2*sent), 8192)
+			b.OnSent(now, int64(2*sent+1), 1)
 			sent++
 		}
 	}

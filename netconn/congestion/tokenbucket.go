@@ -30,9 +30,10 @@ func NewTokenBucket(bytesPerSecond int) *TokenBucket {
 // SetRate changes the rate, in bytes a second. A rate below MinNetSpeed is raised to it.
 func (b *TokenBucket) SetRate(bytesPerSecond int) { b.rate = max(bytesPerSecond, MinNetSpeed) }
 
-// OnSent adds the bytes of a packet to the debt, which is that of a second at most, or of one packet.
+// OnSent adds the bytes of a packet to the debt, which is that of a second at most, or of the largest packet.
 func (b *TokenBucket) OnSent(_ time.Duration, _ int64, bytes int) {
-	b.queued = min(b.queued+float64(bytes), max(float64(b.rate)*maxDebt.Seconds(), float64(bytes)))
+	most := max(float64(b.rate)*maxDebt.Seconds(), float64(bytes), b.queued)
+	b.queued = min(b.queued+float64(bytes), most)
 }
 
 // OnAck does nothing.

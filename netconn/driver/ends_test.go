@@ -54,7 +54,7 @@ func TestTypedEnds(t *testing.T) {
 
 // TestTakeOver: a client that dials again with a fresh token has its place within a second, while the server still believes in the
 // connection that fell silent; that one ends, and if it is heard after all, it learns why. With 10 % loss it is one in seven that takes longer, for what was lost of
-// the handshake and the login: 144 of the first 1000 seeds, 2.2 s the longest. Of 40 seeds 14 may, which 1 in 5000 such sets exceeds.
+// the handshake and the login: 144 of the first 1000 seeds, 2.2 s the longest. Of 40 seeds 14 may, which 1 in 3800 such sets exceeds.
 func TestTakeOver(t *testing.T) {
 	for _, c := range []struct {
 		silent bool
