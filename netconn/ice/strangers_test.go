@@ -445,18 +445,6 @@ func TestGuestsAtOnce(t *testing.T) {
 	}
 }
 
-// TestEndsAmidALook: a session that ends while the guest compares its paths has none.
-func TestEndsAmidALook(t *testing.T) {
-	h := newHost(t, HostConfig{Config: local()})
-	c := join(t, h, local())
-	eventually(t, "a path that answers", func() bool {
-		best, _, _ := c.s.best()
-		return best != nil
-	})
-	c.s.now.Store(nil) // end does so before the agent closes
-	require.NotPanics(t, func() { c.s.best() })
-}
-
 // refusing is a relay's address for which the relay refuses so many permissions.
 type refusing struct {
 	net.PacketConn
