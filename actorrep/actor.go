@@ -34,23 +34,23 @@ func (r Role) String() string {
 // Printing an actor with %v or %+v prints all of Base's bookkeeping as well. Print the fields that you want, or give the actor a String method.
 type Base struct {
 	// What every change touches comes first.
-	rep         *replicated // on a server
-	class       *class
-	world       *World
-	ptr         unsafe.Pointer
-	self        Actor
-	parent      *Base
-	slot        int         // index in World.actors
-	inactive    layout.Mask // custom units that SetActive switched off
-	guid        netguid.GUID
-	driverIndex int32 // for the ReplicationDriver
-	role        Role
-	autonomous  bool
-	physics     bool
-	tornOff     bool
-	dormant     bool
-	always      bool // relevant to all
-	onlyOwner   bool
+	rep            *replicated // on a server
+	class          *class
+	world          *World
+	ptr            unsafe.Pointer
+	self           Actor
+	parent         *Base
+	slot           int         // index in World.actors
+	inactive       layout.Mask // custom units that SetCondition switched off
+	guid           netguid.GUID
+	relevancyIndex int32 // the Relevancy's number of the actor
+	role           Role
+	autonomous     bool
+	physics        bool
+	tornOff        bool
+	dormant        bool
+	always         bool // relevant to all
+	onlyOwner      bool
 
 	priority float32
 	cull     float64
@@ -178,15 +178,15 @@ func (b *Base) audienceChanged() {
 	for _, c := range b.children {
 		c.audienceChanged()
 	}
-	if b.parent == nil && b.world.driver != nil {
-		b.world.driver.OwnerChanged(b.self)
+	if b.parent == nil && b.world.relevancy != nil {
+		b.world.relevancy.OwnerChanged(b.self)
 	}
 }
 
-// SetActive switches a field with the condition custom on or off, for all connections. While it is off its changes
+// SetCondition switches a field with the condition custom on or off, for all connections. While it is off its changes
 // aren't sent; when it is switched on again the newest value is. It returns ErrNotCustom for any other field. Default
 // on.
-func (b *Base) SetActive(field string, on bool) error {
+func (b *Base) SetCondition(field string, on bool) error {
 	if b.class == nil {
 		return ErrNotSpawned
 	}
@@ -240,7 +240,7 @@ func (b *Base) CullDistance() float64 { return b.cull }
 
 func (b *Base) relevancyChanged() {
 	if b.rep != nil && b.parent == nil {
-		b.world.driver.OwnerChanged(b.self)
+		b.world.relevancy.OwnerChanged(b.self)
 	}
 }
 
@@ -346,7 +346,7 @@ func (b *Base) TearOff() error {
 		}
 	}
 	if b.parent == nil {
-		b.world.driver.RemoveActor(b.self)
+		b.world.relevancy.RemoveActor(b.self)
 	}
 	b.world.reschedule(b)
 	for len(b.rep.views) > 0 {

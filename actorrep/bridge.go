@@ -8,8 +8,8 @@ import (
 
 func init() {
 	bridge.BaseOf = func(a Actor) *Base { return a.base() }
-	bridge.DriverIndex = func(a Actor) int { return int(a.base().driverIndex) }
-	bridge.SetDriverIndex = func(a Actor, i int) { a.base().driverIndex = int32(i) }
+	bridge.RelevancyIndex = func(a Actor) int { return int(a.base().relevancyIndex) }
+	bridge.SetRelevancyIndex = func(a Actor, i int) { a.base().relevancyIndex = int32(i) }
 	bridge.BeforeValues = func(w *World, f func(a Actor)) { w.before = append(w.before, f) }
 	bridge.Classes = func(w *World) (list []bridge.Class) {
 		for _, c := range w.classes {

@@ -147,7 +147,7 @@ func (d *drama) happen() {
 	case r == 8:
 		pick().SetAutonomous(rng.IntN(2) == 0)
 	case r == 9:
-		require.NoError(d.T, pick().SetActive("Switched", rng.IntN(2) == 0))
+		require.NoError(d.T, pick().SetCondition("Switched", rng.IntN(2) == 0))
 	case r == 10 && len(d.Lines) > 0:
 		d.Lines[rng.IntN(len(d.Lines))].Peer.SetViewpoint(rng.Float64()*200, rng.Float64()*200, 0)
 	case r == 11:
@@ -326,7 +326,7 @@ func (d *drama) forbidden() {
 func (d *drama) quiet() {
 	d.T.Helper()
 	for _, h := range d.heroes {
-		require.NoError(d.T, h.SetActive("Switched", true))
+		require.NoError(d.T, h.SetCondition("Switched", true))
 		h.FlushDormancy()
 	}
 	diff := ""

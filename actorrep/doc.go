@@ -53,7 +53,7 @@
 //
 // # What is sent to whom
 //
-// A [ReplicationDriver] decides which actors are relevant to a connection. A change is noted at each connection that has
+// A [Relevancy] decides which actors are relevant to a connection. A change is noted at each connection that has
 // the actor, so a tick's cost depends on how much has changed, not on how many actors there are. When bandwidth is short,
 // updates are sent in order of priority: the actor's own priority, times how long it has waited, times a factor for its
 // distance. When more than 512 actors wait to be opened, counted over all connections, a Step opens 512 of them, or an

@@ -26,7 +26,7 @@ func TestForgets(t *testing.T) {
 		}
 	}
 	play(nil)
-	l := w.driver.(*list)
+	l := w.relevancy.(*list)
 	require.Empty(t, l.fresh)
 	var peers []*Peer
 	for range 3 {

@@ -162,7 +162,7 @@ func TestManyUnits(t *testing.T) {
 					h.SetOwner(w.Lines[w.Rand.IntN(2)].Peer)
 				case 2:
 					mood = !mood
-					require.NoError(t, h.SetActive("Mood", mood))
+					require.NoError(t, h.SetCondition("Mood", mood))
 				case 3:
 					require.NoError(t, h.SetDormant(true))
 				case 4:
@@ -183,7 +183,7 @@ func TestManyUnits(t *testing.T) {
 			require.Positive(t, mirror.bags)
 			require.Positive(t, build.World.Find(h.GUID()).(*villager).bags)
 			if !mood {
-				require.NoError(t, h.SetActive("Mood", true))
+				require.NoError(t, h.SetCondition("Mood", true))
 				mood = true
 				agree()
 			}

@@ -279,7 +279,7 @@ func (w *tape) mutate() {
 	case 6:
 		if !any.Dormant() {
 			any.on = !any.on
-			require.NoError(w.t, any.SetActive("Now", any.on))
+			require.NoError(w.t, any.SetCondition("Now", any.on))
 		}
 	case 7:
 		require.NoError(w.t, hit.Call(any, int32(w.now/tick)))

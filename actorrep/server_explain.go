@@ -29,7 +29,7 @@ const (
 	ReasonDormant           // dormant
 	ReasonTornOff           // torn off
 	ReasonCondition         // a field's condition doesn't allow it
-	ReasonInactive          // SetActive switched the field off
+	ReasonInactive          // SetCondition switched the field off
 	ReasonInFlight          // sent, not acked
 	ReasonPending           // changed; sent in the next Step
 	ReasonLeaving           // no longer relevant; stays for RelevantTimeout
@@ -61,8 +61,9 @@ type Explanation struct {
 	// channel and in records.
 	Channel uint32
 	Total   uint64
-	// Since is how long the actor has been dormant.
-	Since time.Duration
+	// Dormant is how long the actor has been dormant, with ReasonDormant. Leaves is how long until it goes, with
+	// ReasonLeaving.
+	Dormant, Leaves time.Duration
 }
 
 // Explain says why a connection has or lacks an actor's values; with a field's name, why it has or lacks that field.
@@ -98,7 +99,7 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 			e.Text = "not relevant: its parent isn't there: " + w.Explain(p, b.parent.self).Text
 			return e
 		}
-		e.Text = "not relevant: " + w.driver.ExplainRelevancy(p, a)
+		e.Text = "not relevant: " + w.relevancy.ExplainRelevancy(p, a)
 		return e
 	default:
 		v.explain(&e)
@@ -132,7 +133,7 @@ func (v *view) explain(e *Explanation) {
 			e.Text = fmt.Sprintf("opening in several bunches: %d values are to be sent", bits.OnesCount64(v.rest))
 		}
 	case v.state == asleep:
-		e.Reason, e.Since = ReasonDormant, w.now-v.b.rep.dormantSince
+		e.Reason, e.Dormant = ReasonDormant, w.now-v.b.rep.dormantSince
 	case v.flags&pending != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
 		e.Reason = v.reason
 	case v.dirty&v.allowed != 0:
@@ -140,7 +141,7 @@ func (v *view) explain(e *Explanation) {
 	case v.last >= 0:
 		e.Reason = ReasonInFlight
 	case !v.relevant:
-		e.Reason, e.Since = ReasonLeaving, v.leaveAt-w.now
+		e.Reason, e.Leaves = ReasonLeaving, v.leaveAt-w.now
 	case !v.peer.out.drained(v):
 		e.Reason = ReasonInFlight
 	case v.b.rep.shadow.Unfit&v.allowed != 0:
@@ -198,9 +199,9 @@ func (e *Explanation) text() string {
 	case ReasonStarved:
 		return fmt.Sprintf("starved for %d ticks: its last record took %d bits, the budget is %d", e.Waiting, e.Bits, e.Budget)
 	case ReasonDormant:
-		return fmt.Sprintf("dormant for %v", e.Since.Round(time.Millisecond))
+		return fmt.Sprintf("dormant for %v", e.Dormant.Round(time.Millisecond))
 	case ReasonLeaving:
-		return fmt.Sprintf("not relevant any more, goes in %v", e.Since.Round(time.Millisecond))
+		return fmt.Sprintf("not relevant any more, goes in %v", e.Leaves.Round(time.Millisecond))
 	case ReasonPending, ReasonLost:
 		return fmt.Sprintf("%v, for %d ticks", e.Reason, e.Waiting)
 	}

@@ -87,7 +87,7 @@ func (w *World) newPeer() *Peer {
 
 func (w *World) addPeer(p *Peer) {
 	w.peers = append(w.peers, p)
-	w.driver.AddPeer(p)
+	w.relevancy.AddPeer(p)
 }
 
 // RemoveConn ends the replication to a connection. The actors it owned have no owner then.
@@ -96,7 +96,7 @@ func (w *World) RemoveConn(p *Peer) {
 	defer w.exit()
 	if i := slices.Index(w.peers, p); i >= 0 {
 		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // the old list may be iterated
-		w.driver.RemovePeer(p)
+		w.relevancy.RemovePeer(p)
 	}
 	p.out = removedOutlet{}
 	w.removed = append(w.removed, p)
@@ -254,7 +254,7 @@ func (w *World) stepServer() {
 	w.settleMoves()
 	w.tellFound()
 	if len(w.peers) > 0 {
-		w.driver.Update(w.now)
+		w.relevancy.Update(w.now)
 	}
 	w.dropEarly()
 	peers := w.peers // the game may remove some meanwhile
@@ -363,7 +363,7 @@ func (p *Peer) closeLeavers() {
 	p.leaving = p.leaving[:left]
 }
 
-// SetRelevant says whether an actor is relevant to the connection. A ReplicationDriver calls it when that changes. An
+// SetRelevant says whether an actor is relevant to the connection. A Relevancy calls it when that changes. An
 // actor that is no longer relevant stays for Config.RelevantTimeout. Components follow their parent.
 func (p *Peer) SetRelevant(a Actor, relevant bool) {
 	b := a.base()

@@ -2,9 +2,9 @@ package actorrep
 
 import "time"
 
-// ReplicationDriver decides which actors are relevant to which connections, and calls Peer.SetRelevant when that
+// Relevancy decides which actors are relevant to which connections, and calls Peer.SetRelevant when that
 // changes. It is told when actors and connections are added or removed. It isn't told of components.
-type ReplicationDriver interface {
+type Relevancy interface {
 	AddActor(a Actor)
 	RemoveActor(a Actor)
 	AddPeer(p *Peer)
@@ -17,7 +17,7 @@ type ReplicationDriver interface {
 	ExplainRelevancy(p *Peer, a Actor) string
 }
 
-// ChangeListener may be implemented by a ReplicationDriver that wants to be told which actors have changed, instead of
+// ChangeListener may be implemented by a Relevancy that wants to be told which actors have changed, instead of
 // asking every actor for its location.
 type ChangeListener interface {
 	// ActorChanged says that a Step found changed values in an actor. It is called before Update. It isn't called for
@@ -25,8 +25,8 @@ type ChangeListener interface {
 	ActorChanged(a Actor)
 }
 
-// list is the ReplicationDriver when Config.Relevancy is nil. With few actors and connections it checks every pair each Step; with many it spreads the
-// checks over a second. New actors and connections, and changed actors, are checked in the next Update.
+// list is a world's Relevancy when Config.Relevancy is nil. With few actors and connections it checks every pair each
+// Step; with many it spreads the checks over a second. New actors and connections, and changed actors, are checked in the next Update.
 type list struct {
 	world *World
 	next  int     // of all pairs: the next to check

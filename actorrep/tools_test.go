@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 	for range 30 {
 		w.Step()
 	}
-	require.NoError(t, h.SetActive("Switched", false))
+	require.NoError(t, h.SetCondition("Switched", false))
 	says(actorrep.ReasonInactive, "switched off", "Switched")
 	h.Pos.Y = 3
 	w.Step()

@@ -17,9 +17,8 @@ import (
 
 // Config configures a World. The zero value is useful.
 type Config struct {
-	// Relevancy makes the ReplicationDriver, which decides which actors each connection sees; package actorrep/graph has
-	// one that scales. Default: a list that checks every actor for every connection about once a second.
-	Relevancy func(w *World) ReplicationDriver
+	// Relevancy makes what decides which actors each connection sees; package actorrep/graph has one that scales. Default: a list that checks every actor for every connection about once a second.
+	Relevancy func(w *World) Relevancy
 	// Relevant overrides, for the default list, whether an actor is relevant to a connection. Default: Peer.Sees, the
 	// actor's own settings.
 	Relevant func(p *Peer, a Actor) bool
@@ -107,7 +106,7 @@ type World struct {
 	typesAsked bool     // ChannelTypes was called
 
 	// on a server
-	driver    ReplicationDriver
+	relevancy Relevancy
 	listener  ChangeListener // the same, or nil
 	peers     []*Peer
 	local     *Peer
@@ -151,10 +150,10 @@ func NewServer(cfg Config) *World {
 	w.compares.from = manyViews
 	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
 	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
-	w.driver = &list{world: w}
+	w.relevancy = &list{world: w}
 	if cfg.Relevancy != nil {
-		w.driver = cfg.Relevancy(w)
-		w.listener, _ = w.driver.(ChangeListener)
+		w.relevancy = cfg.Relevancy(w)
+		w.listener, _ = w.relevancy.(ChangeListener)
 	}
 	return w
 }
@@ -302,7 +301,7 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 	b.mark(c.layout.All())
 	w.reschedule(b)
 	if parent == nil {
-		w.driver.AddActor(a)
+		w.relevancy.AddActor(a)
 		return nil
 	}
 	parent.children = append(parent.children, b)
@@ -354,7 +353,7 @@ func (w *World) Destroy(a Actor) error {
 		v.flush() // while the driver still knows the actor
 	}
 	if b.parent == nil && !b.tornOff {
-		w.driver.RemoveActor(a)
+		w.relevancy.RemoveActor(a)
 	}
 	for len(b.rep.views) > 0 {
 		b.rep.views[len(b.rep.views)-1].leave(bunch.Destroyed)

@@ -71,11 +71,11 @@ func (h *hosted) tick() {
 	h.now = h.now.Add(time.Second / 60)
 	for _, p := range h.players {
 		p.driver.TickDispatch(h.now)
-		p.world.Step(p.driver.Since(h.now))
+		p.world.Step(p.driver.Time(h.now))
 		p.driver.TickFlush(h.now)
 	}
 	h.server.TickDispatch(h.now)
-	h.world.Step(h.server.Since(h.now))
+	h.world.Step(h.server.Time(h.now))
 	h.server.TickFlush(h.now)
 }
 

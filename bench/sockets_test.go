@@ -49,14 +49,14 @@ func TestAllocsReplicationSockets(t *testing.T) {
 	tick := func() {
 		now = now.Add(time.Second / 60)
 		for i, m := range movers {
-			m.fly(i, srv.Since(now).Seconds())
+			m.fly(i, srv.Time(now).Seconds())
 		}
 		srv.TickDispatch(now)
-		world.Step(srv.Since(now))
+		world.Step(srv.Time(now))
 		srv.TickFlush(now)
 		for i, c := range clients {
 			c.TickDispatch(now)
-			mirrors[i].Step(c.Since(now))
+			mirrors[i].Step(c.Time(now))
 			c.TickFlush(now)
 		}
 	}

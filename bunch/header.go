@@ -52,9 +52,9 @@ func (r CloseReason) String() string {
 	return fmt.Sprintf("CloseReason(%d)", uint8(r))
 }
 
-// Name is a channel's type: an index into the engine's hardcoded names when Text
-// is empty, otherwise text of up to 64 characters with a number. Names are comparable. A game may use any index but those of
-// [Control], [Voice] and [Actor]; an index takes a byte or two of each reliable bunch, text all of its length.
+// Name is a channel's type: either an Index, a number that both ends know, or a Text of up to 64 characters, which may
+// have a Number. Names are comparable. A game may use any index but those of [Control], [Voice] and [Actor]. An index
+// takes a byte or two of each reliable bunch, text all of its length.
 type Name struct {
 	Index  uint32
 	Text   string

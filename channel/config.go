@@ -143,7 +143,13 @@ func (c *Config) headerBits(name bunch.Name) (int, error) {
 	bits := w.Len()
 	var r, payload bitio.Reader // the peer bounds a name's text, and so does reading it back
 	r.Reset(w.Bytes(), bits)
-	return bits, c.Protocol.Read(&r, &h, &payload)
+	if err := c.Protocol.Read(&r, &h, &payload); err != nil {
+		return 0, err
+	}
+	if h.Name != name {
+		return 0, fmt.Errorf("a Name has either an Index or a Text, and a Number only with Text; the peer would get %+v", h.Name)
+	}
+	return bits, nil
 }
 
 // singleBits is the largest payload of one bunch: the protocol's, less what the longest name takes beyond the space

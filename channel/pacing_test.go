@@ -269,6 +269,10 @@ func TestLongNamesFit(t *testing.T) {
 		_, err := channel.NewMachine(channel.Config{Types: []channel.Type{{Name: bunch.Name{Text: text}}}}, &wire{}, &wire{}, 0, 0)
 		require.Error(t, err)
 	}
+	for _, name := range []bunch.Name{{Index: 301, Text: "Chat"}, {Index: 301, Number: 7}} {
+		_, err := channel.NewMachine(channel.Config{Types: []channel.Type{{Name: name}}}, &wire{}, &wire{}, 0, 0)
+		require.ErrorContains(t, err, "either an Index or a Text", "the peer would read another name")
+	}
 }
 
 // TestCloseBehindFullBuffer: the close of a channel whose buffer is full is told apart from a duplicate, also with the

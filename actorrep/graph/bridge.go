@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	baseOf         = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
-	driverIndex    = bridge.DriverIndex.(func(a actorrep.Actor) int)
-	setDriverIndex = bridge.SetDriverIndex.(func(a actorrep.Actor, i int))
+	baseOf            = bridge.BaseOf.(func(a actorrep.Actor) *actorrep.Base)
+	relevancyIndex    = bridge.RelevancyIndex.(func(a actorrep.Actor) int)
+	setRelevancyIndex = bridge.SetRelevancyIndex.(func(a actorrep.Actor, i int))
 )

@@ -1,4 +1,4 @@
-// Package graph is an actorrep.ReplicationDriver for many actors and many connections. Its cost depends on what changes (moves,
+// Package graph is an actorrep.Relevancy for many actors and many connections. Its cost depends on what changes (moves,
 // spawns, owners), not on actors times connections. When nothing moves it does nothing.
 //
 // A Graph is made of nodes. Each actor is in one node, chosen by its settings or by Graph.Route. The node says which connections see the

@@ -36,8 +36,8 @@ type Graph struct {
 	replays int
 }
 
-// Relevancy makes the graph a world's driver: pass it as actorrep.Config.Relevancy.
-func (g *Graph) Relevancy(w *actorrep.World) actorrep.ReplicationDriver {
+// Relevancy makes the graph a world's Relevancy: pass it as actorrep.Config.Relevancy.
+func (g *Graph) Relevancy(w *actorrep.World) actorrep.Relevancy {
 	g.world, g.byPeer = w, map[*actorrep.Peer]*Viewer{}
 	g.items = []*Item{nil}
 	g.always, g.owned = &Always{}, &Owned{}
@@ -72,7 +72,7 @@ func (g *Graph) Item(a actorrep.Actor) *Item {
 	if a == nil {
 		return nil
 	}
-	if i := driverIndex(a); i > 0 && i < len(g.items) && g.items[i] != nil && g.items[i].Actor == a {
+	if i := relevancyIndex(a); i > 0 && i < len(g.items) && g.items[i] != nil && g.items[i].Actor == a {
 		return g.items[i]
 	}
 	return nil
@@ -111,7 +111,7 @@ func (g *Graph) AddActor(a actorrep.Actor) {
 	}
 	it.Actor = a
 	g.items[it.Index] = it
-	setDriverIndex(a, it.Index)
+	setRelevancyIndex(a, it.Index)
 	g.note(it, settings)
 }
 
@@ -121,7 +121,7 @@ func (g *Graph) RemoveActor(a actorrep.Actor) {
 	if it == nil {
 		return
 	}
-	setDriverIndex(a, 0)
+	setRelevancyIndex(a, 0)
 	g.items[it.Index] = nil
 	if it.node != nil {
 		it.node.RemoveActor(it)

@@ -97,10 +97,10 @@ func (c *Class[A]) Time(a A) (at time.Duration, ok bool) {
 	return max(t.at, c.in.shown-t.behind(c.in.reach, c.in.cfg.MaxDelay)), true
 }
 
-// Now is the server time that this frame shows for an actor of the class that is updated as often as the most recent
+// Shown is the server time that this frame shows for an actor of the class that is updated as often as the most recent
 // ones were. It is for things drawn among them that have no values of their own, such as a bullet in straight flight. ok
 // is false before anything has arrived. On a server it is World.Now.
-func (c *Class[A]) Now() (at time.Duration, ok bool) {
+func (c *Class[A]) Shown() (at time.Duration, ok bool) {
 	switch {
 	case c.in.world.IsServer():
 		return c.in.world.Now(), true

@@ -321,7 +321,7 @@ func (in *Interpolator) listen(now, dt time.Duration) {
 		in.timeline.Arrived(now, at)
 	}
 	in.nCame = 0
-	in.shown, in.shows = in.timeline.Now(now)
+	in.shown, in.shows = in.timeline.Shown(now)
 }
 
 // Delay is how far behind the newest server time that can have arrived a frame shows the world, without an actor's reach

@@ -52,7 +52,7 @@ func TestDrawnEvenly(t *testing.T) {
 					at, ok := v.class.Time(w)
 					require.True(t, ok)
 					require.GreaterOrEqual(t, at, last[w])
-					around, ok := v.class.Now()
+					around, ok := v.class.Shown()
 					require.True(t, ok)
 					require.InDelta(t, at.Seconds(), around.Seconds(), 0.1)
 					last[w] = at

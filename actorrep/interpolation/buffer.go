@@ -116,7 +116,7 @@ func (b *Buffer[T]) after(t time.Duration) int {
 	return i
 }
 
-// At is the value at a time, in the sender's clock: Timeline.Now.
+// At is the value at a time, in the sender's clock: Timeline.Shown.
 func (b *Buffer[T]) At(t time.Duration) (T, State) {
 	i := b.after(t)
 	switch {

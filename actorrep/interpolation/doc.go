@@ -25,7 +25,7 @@
 //		timeline.Arrived(now, at)
 //		for each thing { thing.buffer.Push(at, pose) }
 //	}
-//	if t, ok := timeline.Now(now); ok {      // each frame
+//	if t, ok := timeline.Shown(now); ok {      // each frame
 //		for each thing { pose, state := thing.buffer.At(t) }
 //	}
 //

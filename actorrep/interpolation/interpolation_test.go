@@ -160,7 +160,7 @@ func play(t *testing.T, link netsim.Settings, seed uint64) playResult {
 			tl.Arrived(now, at)
 			b.Push(at, truth(at))
 		}
-		at, ok := tl.Now(now)
+		at, ok := tl.Shown(now)
 		if !ok {
 			continue
 		}
@@ -204,7 +204,7 @@ func TestDelayAdapts(t *testing.T) {
 func TestTimelineBounds(t *testing.T) {
 	tl, err := interpolation.NewTimeline(interpolation.Config{MinDelay: 60 * ms, MaxDelay: 90 * ms})
 	require.NoError(t, err)
-	_, ok := tl.Now(0)
+	_, ok := tl.Shown(0)
 	require.False(t, ok)
 	require.Equal(t, 90*ms, tl.Delay())
 	for i := range 100 {
@@ -246,7 +246,7 @@ func TestAllocs(t *testing.T) {
 		now += 33 * ms
 		tl.Arrived(now, now)
 		b.Push(now, 1)
-		at, _ := tl.Now(now)
+		at, _ := tl.Shown(now)
 		b.At(at)
 	}))
 }
@@ -266,7 +266,7 @@ func Example() {
 		timeline.Arrived(at+30*time.Millisecond, at) // each took 30 ms
 		door.Push(at, at.Seconds()*90)               // degrees
 	}
-	shown, _ := timeline.Now(230 * time.Millisecond)
+	shown, _ := timeline.Shown(230 * time.Millisecond)
 	angle, state := door.At(shown)
 	fmt.Printf("%v ago it stood at %.1f degrees, %v\n", timeline.Delay(), angle, state)
 	// Output: 100ms ago it stood at 9.0 degrees, interpolated

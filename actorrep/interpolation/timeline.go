@@ -167,8 +167,8 @@ func (t *Timeline) adapt() {
 // Delay is how far behind the newest time that can have arrived the shown time should be.
 func (t *Timeline) Delay() time.Duration { return t.delay }
 
-// Now is the sender's time to show at the local time now. It never goes back. ok is false before the first arrival.
-func (t *Timeline) Now(now time.Duration) (at time.Duration, ok bool) {
+// Shown is the sender's time to show at the local time now. It never goes back. ok is false before the first arrival.
+func (t *Timeline) Shown(now time.Duration) (at time.Duration, ok bool) {
 	if !t.started {
 		return 0, false
 	}

@@ -23,7 +23,7 @@
 //	owner           to the owner             skipowner      to all but the owner
 //	simulated       to all that don't control the actor themselves
 //	autonomous      to who does              initialorowner
-//	custom          while Base.SetActive says so; changes wait meanwhile
+//	custom          while Base.SetCondition says so; changes wait meanwhile
 //	replay          to recordings            replayorowner  skipreplay
 //	never           to nobody
 //	simulatedorphysics          as simulated, and while Base.SetPhysics says so to who controls the actor too

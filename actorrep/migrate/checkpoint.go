@@ -54,7 +54,7 @@ type Load func(a actorrep.Actor, data []byte) error
 
 // Checkpoint appends the state of a server's world to dst: each actor's id, components, dormancy, cull distance, priority and
 // replicated fields, and what save appends; save may be nil. Fields are included whoever may see them, as they are sent:
-// numbers in steps of their q=. Not included are owners, update frequencies, groups and what SetActive set: the game must set
+// numbers in steps of their q=. Not included are owners, update frequencies, groups and what SetCondition set: the game must set
 // these again. Actors that were torn off aren't included either. It takes as long as opening all actors for one client.
 // Errors: actorrep.ErrClient, ErrLarge.
 func Checkpoint(dst []byte, w *actorrep.World, save Save) ([]byte, error) {

@@ -69,14 +69,14 @@ func Example() {
 	for i := range 400 {
 		now = now.Add(time.Second / 60)
 		follower.TickDispatch(now)
-		mirror.Step(d.Since(now))
+		mirror.Step(d.Time(now))
 		follower.TickFlush(now)
 		if i > 180 {
 			continue // the host has crashed
 		}
 		srv.TickDispatch(now)
-		world.Step(srv.Since(now))
-		host.Step(srv.Since(now))
+		world.Step(srv.Time(now))
+		host.Step(srv.Time(now))
 		srv.TickFlush(now)
 	}
 	// Output: 1 castle is mine

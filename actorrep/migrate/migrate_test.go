@@ -123,7 +123,7 @@ func (s *server) away(p *player, _ netconn.CloseResult) {
 
 func (s *server) tick(now time.Time) {
 	s.driver.TickDispatch(now)
-	s.now = s.driver.Since(now)
+	s.now = s.driver.Time(now)
 	s.players.Tick(s.now)
 	if s.host.Ready() {
 		s.clock.Count++
@@ -331,7 +331,7 @@ func (m *machine) Tick(now time.Time) error {
 	}
 	m.follower.TickDispatch(now)
 	c := m.client
-	c.world.Step(c.driver.Since(now))
+	c.world.Step(c.driver.Time(now))
 	c.clock, c.pawns = nil, c.pawns[:0]
 	for a := range c.world.All {
 		switch a := a.(type) {

@@ -164,8 +164,8 @@ func (c *Client) Reply(now time.Duration, r *bitio.Reader) error {
 // Synced reports whether a reply has arrived.
 func (c *Client) Synced() bool { return c.taken > 0 }
 
-// Now is the server's time at the local time now. It never goes back. ok is false before the first reply.
-func (c *Client) Now(now time.Duration) (t time.Duration, ok bool) {
+// ServerTime is the server's time at the local time now. It never goes back. ok is false before the first reply.
+func (c *Client) ServerTime(now time.Duration) (t time.Duration, ok bool) {
 	if !c.Synced() {
 		return 0, false
 	}
@@ -175,7 +175,7 @@ func (c *Client) Now(now time.Duration) (t time.Duration, ok bool) {
 // RTT is the shortest round trip of the window, 0 before the first reply. The estimate's error is at most half of it.
 func (c *Client) RTT() time.Duration { return c.best.rtt }
 
-// Offset is the estimate that Now follows: server time minus local time.
+// Offset is the estimate that ServerTime follows: server time minus local time.
 func (c *Client) Offset() time.Duration { return c.best.offset }
 
 // Jumps is how often the time jumped forward, and how often it stood still.

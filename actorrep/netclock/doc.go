@@ -17,7 +17,7 @@
 //	client                                          server
 //	if ok, err := c.Request(now, w); ok { send }    err := netclock.Answer(now, arrived, r, w); send
 //	err := c.Reply(now, r)
-//	t, ok := c.Now(now)
+//	t, ok := c.ServerTime(now)
 //	wake at c.NextDeadline()
 //
 // # Wire

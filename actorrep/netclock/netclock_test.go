@@ -63,7 +63,7 @@ func TestFollowsABadNetwork(t *testing.T) {
 		last, lastNow := time.Duration(0), time.Duration(0)
 		for now := time.Duration(0); now < 60*time.Second; now += 5 * ms {
 			r.step(now)
-			got, ok := r.c.Now(now)
+			got, ok := r.c.ServerTime(now)
 			if !ok {
 				continue
 			}
@@ -90,7 +90,7 @@ func TestExactOnAnEvenLink(t *testing.T) {
 	for now := time.Duration(0); now < time.Second; now += ms {
 		r.step(now)
 	}
-	got, ok := r.c.Now(time.Second)
+	got, ok := r.c.ServerTime(time.Second)
 	require.True(t, ok && r.c.Synced())
 	// What the server holds a request for, 3 ms in these tests, isn't part of the round trip.
 	require.Equal(t, 97*ms, r.c.RTT())
@@ -106,7 +106,7 @@ func TestServerClockSet(t *testing.T) {
 	run := func(from, to time.Duration) {
 		for now := from; now < to; now += 5 * ms {
 			r.step(now)
-			if got, ok := r.c.Now(now); ok {
+			if got, ok := r.c.ServerTime(now); ok {
 				require.GreaterOrEqual(t, got, last)
 				last = got
 			}
@@ -225,7 +225,7 @@ func TestAllocs(t *testing.T) {
 		err2 := netclock.Answer(now+time.Hour, now+time.Hour, r, down)
 		r.Reset(b[:], down.Len())
 		err3 := c.Reply(now+20*ms, r)
-		if _, ok := c.Now(now + 20*ms); !ok || err != nil || err2 != nil || err3 != nil {
+		if _, ok := c.ServerTime(now + 20*ms); !ok || err != nil || err2 != nil || err3 != nil {
 			t.Fatal(err, err2, err3)
 		}
 	}))
@@ -267,7 +267,7 @@ func Example() {
 	if err == nil {
 		err = clock.Reply(80*time.Millisecond, bitio.NewReader(reply.Bytes(), reply.Len()))
 	}
-	now, ok := clock.Now(100 * time.Millisecond)
+	now, ok := clock.ServerTime(100 * time.Millisecond)
 	fmt.Println(now, ok, clock.RTT(), err)
 	// Output: 1h0m0.06s true 80ms <nil>
 }

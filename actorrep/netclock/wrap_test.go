@@ -24,7 +24,7 @@ func TestRequestsWrap(t *testing.T) {
 		require.True(t, ok && err == nil)
 		require.NoError(t, netclock.Answer(now+ahead, now+ahead, bitio.NewReader(w.Bytes(), w.Len()), reply))
 		require.NoError(t, c.Reply(now, bitio.NewReader(reply.Bytes(), reply.Len())))
-		at, ok := c.Now(now)
+		at, ok := c.ServerTime(now)
 		require.True(t, ok)
 		require.Equal(t, now+ahead, at)
 	}

@@ -21,7 +21,7 @@ type Config struct {
 	// ActorsPerFrame is the most actors that one Step opens and copies, both together; more are spread over several
 	// frames. Default 512, at least 4.
 	ActorsPerFrame int
-	// Filter says which actors are recorded. Default: all. It is called when the ReplicationDriver checks an actor.
+	// Filter says which actors are recorded. Default: all. It is called when the Relevancy checks an actor.
 	Filter func(a actorrep.Actor) bool
 	// Note is a text of the game's that is stored in the file. At most 4 KiB.
 	Note string

@@ -48,11 +48,11 @@ func Example() {
 	for i := 0; mirror.Len() == 0; i++ {
 		now = now.Add(time.Second / 60)
 		srv.TickDispatch(now)
-		world.Step(srv.Since(now))
-		relay.Step(srv.Since(now))
+		world.Step(srv.Time(now))
+		relay.Step(srv.Time(now))
 		srv.TickFlush(now)
 		d.TickDispatch(now)
-		if err := s.Step(d.Since(now)); err != nil {
+		if err := s.Step(d.Time(now)); err != nil {
 			panic(err)
 		}
 		d.TickFlush(now)

@@ -104,8 +104,8 @@ func (a *arena) Tick(now time.Time) error {
 	a.server.TickDispatch(now)
 	a.clock.Count = uint32(a.world.Now() * 60 / time.Second)
 	a.clock.Fill[a.clock.Count%64]++
-	a.game.Step(a.server.Since(now))
-	a.relay.Step(a.server.Since(now))
+	a.game.Step(a.server.Time(now))
+	a.relay.Step(a.server.Time(now))
 	a.server.TickFlush(now)
 	return nil
 }
@@ -113,7 +113,7 @@ func (a *arena) Tick(now time.Time) error {
 // Tick is a frame of a spectator's.
 func (s *spectator) Tick(now time.Time) error {
 	s.driver.TickDispatch(now)
-	if err := s.Step(s.driver.Since(now)); err != nil {
+	if err := s.Step(s.driver.Time(now)); err != nil {
 		s.err = err
 	}
 	for x := range s.world.All {

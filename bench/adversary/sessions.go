@@ -126,7 +126,7 @@ type (
 // Tick is simtest's.
 func (p hosting) Tick(now time.Time) error {
 	p.server.TickDispatch(now)
-	p.players.Tick(p.server.Since(now))
+	p.players.Tick(p.server.Time(now))
 	p.server.TickFlush(now)
 	return p.server.Err()
 }

@@ -105,7 +105,7 @@ func (w *world) boot(h *simtest.Host) (simtest.Program, error) {
 func (m *member) Tick(now time.Time) error {
 	m.driver.TickDispatch(now)
 	if m.game != nil {
-		m.game(m.driver.Since(now))
+		m.game(m.driver.Time(now))
 	}
 	m.driver.TickFlush(now)
 	return nil

@@ -146,7 +146,7 @@ func (c *client) sit() (err error) {
 		return err
 	}
 	c.player.up.Received = func(p []byte) {
-		if err := c.player.peer.Receive(c.driver.Since(c.now), p); err != nil && c.state == playing {
+		if err := c.player.peer.Receive(c.driver.Time(c.now), p); err != nil && c.state == playing {
 			c.soak.problem("%s: turns: %v", c, err)
 		}
 	}
@@ -192,7 +192,7 @@ const (
 func (c *client) tick(now time.Time) {
 	c.now = now
 	c.driver.TickDispatch(now)
-	at := c.driver.Since(now)
+	at := c.driver.Time(now)
 	if c.state == playing || c.state == draining {
 		c.world.Step(at)
 		c.play(at)

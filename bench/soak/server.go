@@ -142,7 +142,7 @@ func (sv *server) joined(c *driver.Conn) {
 		sv.turns.sessions++
 		s.number = sv.turns.sessions
 		s.down.Received = func(p []byte) {
-			if err := sv.turns.host.Receive(sv.driver.Since(sv.now), s.seat, p); err != nil && err != lockstep.ErrSession {
+			if err := sv.turns.host.Receive(sv.driver.Time(sv.now), s.seat, p); err != nil && err != lockstep.ErrSession {
 				problem("turns: %v", err)
 			}
 		}
@@ -170,7 +170,7 @@ func (sv *server) closed(c *driver.Conn, r netconn.CloseResult) {
 		sv.soak.problem("destroy: %v", err)
 	}
 	s.down.Received, s.pawn.problem = nil, nil // the host and the world may keep these for a while
-	sv.turns.leave(sv.driver.Since(sv.now), s.seat)
+	sv.turns.leave(sv.driver.Time(sv.now), s.seat)
 	sv.sessions = slices.DeleteFunc(sv.sessions, func(other *session) bool { return other == s })
 }
 
@@ -178,7 +178,7 @@ func (sv *server) closed(c *driver.Conn, r netconn.CloseResult) {
 func (sv *server) tick(now time.Time) error {
 	sv.now = now
 	sv.driver.TickDispatch(now)
-	at := sv.driver.Since(now)
+	at := sv.driver.Time(now)
 	sv.yard.step(sv.soak.problem)
 	for _, s := range sv.sessions {
 		if s.client.state == playing {

@@ -241,12 +241,11 @@ type ClientConfig struct {
 
 // Client is the client's side of the login.
 type Client struct {
-	cfg    ClientConfig
-	send   Sender
-	expect ID
-	joined bool
-	reason string
-	// welcome is the server's message; nil before it arrives.
+	cfg     ClientConfig
+	send    Sender
+	expect  ID
+	joined  bool
+	reason  string
 	welcome *Welcome
 }
 
@@ -268,6 +267,9 @@ func (c *Client) Joined() bool { return c.joined }
 
 // PeerReason returns the reason that the server gave for closing the connection; "" if none.
 func (c *Client) PeerReason() string { return c.reason }
+
+// Welcome is the server's message; nil before it arrives.
+func (c *Client) Welcome() *Welcome { return c.welcome }
 
 // Receive handles the messages of one bunch. If it returns an error, the caller closes the connection.
 func (c *Client) Receive(r *bitio.Reader) error {

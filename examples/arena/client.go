@@ -48,7 +48,7 @@ func newClient(name, addr string, bad netsim.Settings, seed uint64) (*client, er
 // tick is the whole of a client's frame.
 func (c *client) tick(now time.Time) error {
 	c.driver.TickDispatch(now)
-	c.world.Step(c.driver.Since(now))
+	c.world.Step(c.driver.Time(now))
 	c.driver.TickFlush(now)
 	if c.result != nil {
 		return fmt.Errorf("%s: %v", c.name, c.result)

@@ -58,7 +58,7 @@ func (s *server) tick(now time.Time) error {
 	if err := s.game.step(); err != nil {
 		return err
 	}
-	s.world.Step(s.driver.Since(now))
+	s.world.Step(s.driver.Time(now))
 	s.driver.TickFlush(now)
 	return s.driver.Err()
 }

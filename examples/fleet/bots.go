@@ -79,7 +79,7 @@ func (g *protocol) echo(players map[*driver.Conn]*player, d *driver.Driver, now 
 				return err
 			}
 		}
-		p.queue.Tick(d.Since(now))
+		p.queue.Tick(d.Time(now))
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (b *bot) play(e *end, d *driver.Driver, now time.Time) {
 		}
 		kind.Free(m)
 	}
-	e.queue.Tick(d.Since(now))
+	e.queue.Tick(d.Time(now))
 }
 
 // allPlay reports whether every bot has heard from its server.

@@ -270,7 +270,7 @@ func (w *world) play(s *server, began chan<- error) (err error) {
 			return err
 		}
 		s.most.Store(max(s.most.Load(), int64(d.Len())))
-		proc.Tick(d.Since(now))
+		proc.Tick(d.Time(now))
 		d.TickFlush(now)
 	}
 	return d.Err()

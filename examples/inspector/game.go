@@ -152,11 +152,11 @@ func (g *game) play(ctx context.Context) error {
 func (g *game) tick(now time.Time) error {
 	g.server.TickDispatch(now)
 	g.step()
-	g.world.Step(g.server.Since(now))
+	g.world.Step(g.server.Time(now))
 	g.server.TickFlush(now)
 	for i, c := range g.clients {
 		c.TickDispatch(now)
-		g.mirrors[i].Step(c.Since(now))
+		g.mirrors[i].Step(c.Time(now))
 		c.TickFlush(now)
 		if err := c.Err(); err != nil {
 			return err

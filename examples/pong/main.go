@@ -94,7 +94,7 @@ func (g *game) frame(now time.Time) error { // of either end
 			}
 		}
 	}
-	g.world.Step(g.net.Since(now))
+	g.world.Step(g.net.Time(now))
 	g.net.TickFlush(now)
 	return g.err
 }

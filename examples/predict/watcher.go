@@ -60,11 +60,11 @@ func (w *watcher) frame(now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if shown, ok := w.timeline.Now(now); ok {
+	if shown, ok := w.timeline.Shown(now); ok {
 		var state interpolation.State
 		w.drawn, state = w.buffer.At(shown)
 		w.frames[state]++
-		if t, ok := w.clock.Now(now); ok && now > time.Second {
+		if t, ok := w.clock.ServerTime(now); ok && now > time.Second {
 			w.ages = append(w.ages, t-shown)
 			w.clockOff = max(w.clockOff, (t - now).Abs())
 		}

@@ -99,7 +99,7 @@ func (s *server) note() {
 
 // Tick is a frame of the server's.
 func (s *server) Tick(now time.Time) error {
-	s.now = s.driver.Since(now)
+	s.now = s.driver.Time(now)
 	s.driver.TickDispatch(now)
 	if s.group != nil {
 		s.err = errors.Join(s.err, s.group.Tick(s.now))
@@ -196,7 +196,7 @@ func (c *client) input(p *Player) Keys {
 
 // Tick is a frame of a client's.
 func (c *client) Tick(now time.Time) error {
-	c.now = c.driver.Since(now)
+	c.now = c.driver.Time(now)
 	var before [3]float64
 	if c.own != nil {
 		before = c.players.Offset(c.own, c.now)

@@ -66,11 +66,11 @@ func run() error {
 	for tick := range 3600 { // a game's loop, a minute at most
 		now := time.Now()
 		srv.TickDispatch(now)
-		server.Step(srv.Since(now))
+		server.Step(srv.Time(now))
 		srv.TickFlush(now)
 
 		cl.TickDispatch(now)
-		client.Step(cl.Since(now))
+		client.Step(cl.Time(now))
 		mirror, ok := client.Find(lamp.GUID()).(*Lamp)
 		if ok && mirror.IsOwned() && tick%10 == 0 && flips < most {
 			flips++

@@ -117,7 +117,7 @@ func (e *end) fail(err error) { e.err = errors.Join(e.err, err) }
 // Tick is a frame of either end.
 func (e *end) Tick(now time.Time) error {
 	e.net.TickDispatch(now)
-	e.now = e.net.Since(now)
+	e.now = e.net.Time(now)
 	if e.net.IsServer() {
 		e.serverFrame()
 	} else {

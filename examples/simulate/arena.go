@@ -151,7 +151,7 @@ func (s *server) Tick(now time.Time) error {
 			return err
 		}
 	}
-	s.world.Step(s.d.Since(now))
+	s.world.Step(s.d.Time(now))
 	s.d.TickFlush(now)
 	return s.d.Err()
 }
@@ -226,7 +226,7 @@ func (c *client) Tick(now time.Time) error {
 		return c.dial()
 	}
 	c.d.TickDispatch(now)
-	c.world.Step(c.d.Since(now))
+	c.world.Step(c.d.Time(now))
 	c.d.TickFlush(now)
 	if c.gone || c.d.Err() != nil {
 		_ = c.d.Close() // only the socket of a simulation

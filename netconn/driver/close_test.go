@@ -182,7 +182,7 @@ func TestLoginsTimeOutTogether(t *testing.T) {
 }
 
 // TestCloseAfterAHitch: a tick that took long, or a machine that slept, doesn't put a close off: ticks make up for a second of it at
-// most, and so do the times that the game gets from Since.
+// most, and so do the times that the game gets from Time.
 func TestCloseAfterAHitch(t *testing.T) {
 	types := []channel.Type{{Name: chatName, ServerOpen: true}}
 	for name, link := range links() {

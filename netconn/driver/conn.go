@@ -77,6 +77,14 @@ func (c *Conn) Login() *control.Login {
 	return c.server.Login()
 }
 
+// Welcome is what the server sent when it accepted the login; nil on a server, without the login, and before it arrives.
+func (c *Conn) Welcome() *control.Welcome {
+	if c.client == nil {
+		return nil
+	}
+	return c.client.Welcome()
+}
+
 // ClientID is the id in the client's token, on a server with the Netcode link; 0 otherwise.
 func (c *Conn) ClientID() uint64 { return c.clientID }
 
@@ -101,7 +109,7 @@ func (c *Conn) CloseWithError(why error) {
 		}
 		return // its login hasn't begun, and is refused when it does
 	}
-	c.sayAndClose(c.driver.Since(c.driver.cfg.Clock()), why)
+	c.sayAndClose(c.driver.Time(c.driver.cfg.Clock()), why)
 }
 
 func (c *Conn) sayAndClose(at time.Duration, why error) {

@@ -5,13 +5,13 @@
 //	srv, err := driver.Listen(":7777", driver.Config{Channels: chans})
 //	for now := range ticker.C {
 //		srv.TickDispatch(now) // receives datagrams; handlers get bunches, acks and naks
-//		world.Step(srv.Since(now)) // the game
+//		world.Step(srv.Time(now)) // the game
 //		srv.TickFlush(now)    // sends what was written
 //	}
 //
 // A game without one gives its step to Run:
 //
-//	err := srv.Run(ctx, func(now time.Time) { world.Step(srv.Since(now)) })
+//	err := srv.Run(ctx, func(now time.Time) { world.Step(srv.Time(now)) })
 //
 // Config.Joined is called for each connection after the handshake and the login. Config.Closed is called when it has ended, with the
 // reason. All callbacks run within TickDispatch and TickFlush, on the caller's goroutine. Do passes a function to that goroutine from another.

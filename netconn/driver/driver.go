@@ -135,16 +135,16 @@ func (d *Driver) Err() error {
 	return d.noLogin
 }
 
-// Since converts a time to connections' time, which begins at the driver's start and is monotonic. A tick that comes
+// Time converts a time to connections' time, which begins at the driver's start and is monotonic. A tick that comes
 // more than a second after the last counts as one second later: nothing could be received in such a hitch, so it must
 // not count as silence. A tick before the last one, by a clock that was set back, counts as the same time. Times with a
 // monotonic reading, such as those of time.Now, don't depend on a clock that is set. A time after the last tick is at
 // most a second after it, like the next tick's.
-func (d *Driver) Since(now time.Time) time.Duration {
+func (d *Driver) Time(now time.Time) time.Duration {
 	return min(now.Sub(d.epoch), d.latest+longestTick)
 }
 
-// at is Since for a tick: a late tick counts as 1 s at most, and time never goes back.
+// at is Time for a tick: a late tick counts as 1 s at most, and time never goes back.
 func (d *Driver) at(now time.Time) time.Duration {
 	at := now.Sub(d.epoch)
 	tick := min(max(at, d.latest), d.latest+longestTick)
@@ -286,9 +286,9 @@ func (d *Driver) TickFlush(now time.Time) {
 func (d *Driver) tickLink(now time.Time) {
 	d.now = now
 	if d.server != nil {
-		d.server.tick(d.Since(now))
+		d.server.tick(d.Time(now))
 	} else {
-		d.client.tick(d.Since(now))
+		d.client.tick(d.Time(now))
 	}
 }
 
@@ -364,7 +364,7 @@ func (d *Driver) Close() error {
 		d.ended = true
 		close(d.done)
 	}
-	at := d.Since(d.cfg.Clock())
+	at := d.Time(d.cfg.Clock())
 	for _, c := range d.conns {
 		c.Abort(at, "driver closed")
 	}

@@ -119,6 +119,8 @@ func TestLoginAndEcho(t *testing.T) {
 			Config{Link: p.link, Protocol: p.proto, Channels: chat(got), Client: control.ClientConfig{URL: "?Name=Ann", NetSpeed: 20_000}})
 		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
 		require.Equal(t, "?Name=Ann", m.sc.Login().URL)
+		require.Equal(t, "yard", m.cc.Welcome().Map)
+		require.Nil(t, m.sc.Welcome())
 		require.Equal(t, m.client.LocalAddr(), m.sc.RemoteAddr())
 		require.Equal(t, 20_000, speed)
 		ch, err := m.cc.Open(chatName, got)

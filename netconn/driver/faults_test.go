@@ -372,13 +372,13 @@ func TestClockSetBack(t *testing.T) {
 		m := newMemory(t, Config{Link: link, Channels: chat(&echo{})}, Config{Link: link, Channels: chat(&echo{})})
 		m.now = m.now.Round(0)
 		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
-		before := m.server.Since(m.now)
+		before := m.server.Time(m.now)
 		for range 3 {
 			m.now = m.now.Add(-time.Hour)
 			m.talk(5)
 		}
-		require.Greater(t, m.server.Since(m.now), before, name)
-		require.Less(t, m.server.Since(m.now), time.Minute, name)
+		require.Greater(t, m.server.Time(m.now), before, name)
+		require.Less(t, m.server.Time(m.now), time.Minute, name)
 	}
 }
 
@@ -395,7 +395,7 @@ func TestWallClockSteps(t *testing.T) {
 		step := func() {
 			m.step()
 			m.server.now = m.now.Round(0).Add(c.step) // the monotonic reading isn't set back
-			m.server.server.tick(m.server.Since(m.now))
+			m.server.server.tick(m.server.Time(m.now))
 		}
 		for range 1000 {
 			step()
@@ -406,7 +406,7 @@ func TestWallClockSteps(t *testing.T) {
 		d, err := Dial("127.0.0.1:7777", Config{Link: Netcode{Key: key}, Socket: k})
 		require.NoError(t, err)
 		d.TickFlush(d.epoch.Add(time.Second))
-		m.server.server.receive(m.server.Since(m.now), netip.MustParseAddrPort("127.0.0.1:4321"), k.sent[0].Buf)
+		m.server.server.receive(m.server.Time(m.now), netip.MustParseAddrPort("127.0.0.1:4321"), k.sent[0].Buf)
 		counters := m.server.server.(*netcodeServer).m.Counters
 		require.Equal(t, c.expired, counters.Expired, c.step)
 		require.Equal(t, 2-c.expired, counters.Challenges, c.step)

@@ -169,9 +169,9 @@ func TestConnectionLog(t *testing.T) {
 	now := d.epoch
 	for range 180 { // three seconds
 		for range 10 {
-			c, err := d.newConn(d.Since(now), netip.MustParseAddrPort("192.0.2.7:9"), 1, 1, nil, 0, 0, func(*Conn, []byte) {})
+			c, err := d.newConn(d.Time(now), netip.MustParseAddrPort("192.0.2.7:9"), 1, 1, nil, 0, 0, func(*Conn, []byte) {})
 			require.NoError(t, err)
-			c.Abort(d.Since(now), "gone")
+			c.Abort(d.Time(now), "gone")
 		}
 		now = now.Add(time.Second / 60)
 		d.TickFlush(now)
@@ -247,7 +247,7 @@ func TestClientRefusals(t *testing.T) {
 		tap := &keep{Socket: m.client.socket, forward: true}
 		m.client.socket = tap
 		m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
-		m.client.client.receive(m.client.Since(m.now), m.sc.driver.LocalAddr(), make([]byte, 5))
+		m.client.client.receive(m.client.Time(m.now), m.sc.driver.LocalAddr(), make([]byte, 5))
 		require.NotZero(t, count(m.client, c.reason), "%T", c.link)
 
 		tap.sent = nil
@@ -258,13 +258,13 @@ func TestClientRefusals(t *testing.T) {
 		require.NotEmpty(t, tap.sent)
 		for range 3 {
 			for _, p := range tap.sent {
-				m.server.server.receive(m.server.Since(m.now), m.client.LocalAddr(), bytes.Clone(p.Buf))
+				m.server.server.receive(m.server.Time(m.now), m.client.LocalAddr(), bytes.Clone(p.Buf))
 			}
-			m.server.postDispatch(m.server.Since(m.now))
+			m.server.postDispatch(m.server.Time(m.now))
 		}
 		require.GreaterOrEqual(t, count(m.server, c.again), uint64(len(tap.sent)), "%T; salted keep-alives say the same each time", c.link)
 		before := count(m.server, "stale_packet")
-		m.sc.Abort(m.server.Since(m.now), "enough")
+		m.sc.Abort(m.server.Time(m.now), "enough")
 		m.server.TickFlush(m.now)
 		require.Zero(t, m.server.Len())
 		require.Equal(t, before, count(m.server, "stale_packet"), "those who left are counted still")

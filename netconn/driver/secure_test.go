@@ -182,7 +182,7 @@ func TestRefusalLog(t *testing.T) {
 		now := d.epoch
 		for range 180 { // three seconds
 			for range 1000 {
-				d.server.receive(d.Since(now), from, bytes.Clone(c.packet))
+				d.server.receive(d.Time(now), from, bytes.Clone(c.packet))
 			}
 			now = now.Add(time.Second / 60)
 			d.TickFlush(now)

@@ -68,15 +68,15 @@ func TestNextInTheSlot(t *testing.T) {
 	require.NoError(t, first.Close()) // it leaves before the message is written
 	drivers = []*Driver{srv}
 	require.NoError(t, old.Send(kind, &text{"for the first"}))
-	until("gone", func() bool { old.Tick(srv.Since(now)); return oldConn.Closed() })
+	until("gone", func() bool { old.Tick(srv.Time(now)); return oldConn.Closed() })
 
 	second := dial()
 	defer second.Close()
 	require.NoError(t, q.Send(kind, &text{"for the second"}))
 	var got []string
 	until("received", func() bool {
-		q.Tick(srv.Since(now))
-		old.Tick(srv.Since(now))
+		q.Tick(srv.Time(now))
+		old.Tick(srv.Time(now))
 		if m, _ := toClient.Receive(); m != nil {
 			got = append(got, m.(*text).S)
 		}

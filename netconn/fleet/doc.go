@@ -24,7 +24,7 @@
 //		Link: driver.Netcode{Key: key, Addrs: addrs, Slots: 64, TakeOver: true, Admit: server.Admit, FirstSequence: server.FirstSequence()},
 //		Closed: func(c *driver.Conn, r netconn.CloseResult) { server.Left(c.ClientID()) }, // with package session: in Gone
 //	})
-//	each tick: kv.Tick(server, store, d.Since(now))
+//	each tick: kv.Tick(server, store, d.Time(now))
 //	server.Ready()   // when the level is loaded
 //	server.Drain()   // to stop: nobody new comes; the game has its clients dial again (session.Redialer.Redial), and stops when server.Drained()
 //

@@ -32,7 +32,7 @@ func TestRowsBounded(t *testing.T) {
 			done := make(chan bool)
 			i.source.driver.Do(func() {
 				i.snapshot, i.shown = crowd(n), true
-				i.snapshot.At = i.source.driver.Since(time.Now())
+				i.snapshot.At = i.source.driver.Time(time.Now())
 				close(done)
 			})
 			<-done

@@ -224,8 +224,8 @@ func bigWorld(t testing.TB, n int) (*actorrep.World, *actorrep.Peer, func() *dri
 		d.TickDispatch(now)
 		c.TickDispatch(now)
 		if peer != nil {
-			w.Step(d.Since(now))
-			m.Step(c.Since(now))
+			w.Step(d.Time(now))
+			m.Step(c.Time(now))
 		}
 		d.TickFlush(now)
 		c.TickFlush(now)

@@ -16,7 +16,7 @@
 //	func (p *myServer) Tick(now time.Time) error { // 60 times a second by default
 //		p.driver.TickDispatch(now)
 //		p.game.step()
-//		p.world.Step(p.driver.Since(now))
+//		p.world.Step(p.driver.Time(now))
 //		p.driver.TickFlush(now)
 //		return p.driver.Err()
 //	}

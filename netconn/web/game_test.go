@@ -172,11 +172,11 @@ func (g *game) dialOver(s udp.Socket, cfg driver.Config) *player {
 func (g *game) tick() {
 	now := time.Now()
 	g.srv.TickDispatch(now)
-	g.world.Step(g.srv.Since(now))
+	g.world.Step(g.srv.Time(now))
 	g.srv.TickFlush(now)
 	for _, p := range g.clients {
 		p.driver.TickDispatch(now)
-		p.world.Step(p.driver.Since(now))
+		p.world.Step(p.driver.Time(now))
 		p.driver.TickFlush(now)
 	}
 	if g.also != nil {

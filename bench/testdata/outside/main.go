@@ -42,10 +42,10 @@ func play() error {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		now := time.Now()
 		srv.TickDispatch(now)
-		world.Step(srv.Since(now))
+		world.Step(srv.Time(now))
 		srv.TickFlush(now)
 		cl.TickDispatch(now)
-		mirror.Step(cl.Since(now))
+		mirror.Step(cl.Time(now))
 		if mine != nil && !pressed {
 			if err := Press.Call(mine, 40); err != nil {
 				return err

@@ -93,14 +93,14 @@ func measureMovers() (*times, error) {
 			m.Pos = m.Pos.Plus(m.vel.Times(tickTime.Seconds()))
 		}
 		srv.TickDispatch(now)
-		server.Step(srv.Since(now))
-		serverPast.Tick(srv.Since(now))
+		server.Step(srv.Time(now))
+		serverPast.Tick(srv.Time(now))
 		srv.TickFlush(now)
 
 		began := time.Now()
 		cl.TickDispatch(now)
-		client.Step(cl.Since(now))
-		clientPast.Tick(cl.Since(now))
+		client.Step(cl.Time(now))
+		clientPast.Tick(cl.Time(now))
 		seen := 0
 		for a := range client.All {
 			if m, ok := a.(*mover); ok {

@@ -102,7 +102,7 @@ func (c *Client) destroyed(a actorrep.Actor) {
 
 // Frame is the whole of a client's frame; in is what the player does in it.
 func (c *Client) Frame(now time.Time, in Input) error {
-	c.now = c.Driver.Since(now)
+	c.now = c.Driver.Time(now)
 	c.Driver.TickDispatch(now)
 	c.world.Step(c.now)
 	c.past.Tick(c.now)

@@ -32,7 +32,7 @@ func (c *Client) Bullets(yield func(at Vec) bool) {
 			return
 		}
 	}
-	shown, ok := c.drawn.Now()
+	shown, ok := c.drawn.Shown()
 	if !ok {
 		return
 	}

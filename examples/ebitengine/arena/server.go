@@ -140,7 +140,7 @@ func (s *Server) place() Body {
 
 // Tick is the whole of a server's frame.
 func (s *Server) Tick(now time.Time) error {
-	s.now = s.Driver.Since(now)
+	s.now = s.Driver.Time(now)
 	s.Driver.TickDispatch(now)
 	s.ticks++
 	s.fail(s.ships.Tick(s.now))

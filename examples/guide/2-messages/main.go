@@ -105,7 +105,7 @@ func run() error {
 				}
 			}
 		}
-		server.Tick(srv.Since(now))
+		server.Tick(srv.Time(now))
 		srv.TickFlush(now)
 
 		cl.TickDispatch(now)
@@ -120,7 +120,7 @@ func run() error {
 			told = *m.(*Place)
 			break
 		}
-		client.Tick(cl.Since(now))
+		client.Tick(cl.Time(now))
 		cl.TickFlush(now)
 		time.Sleep(time.Second / 60)
 	}

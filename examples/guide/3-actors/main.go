@@ -91,12 +91,12 @@ func run() error {
 				p.Y += 0.5 / 60
 			}
 		}
-		world.Step(srv.Since(now)) // finds what has changed, and writes it
+		world.Step(srv.Time(now)) // finds what has changed, and writes it
 		srv.TickFlush(now)
 
 		for _, c := range clients {
-			c.net.TickDispatch(now)        // values are set
-			c.world.Step(c.net.Since(now)) // Spawned and notifies are called
+			c.net.TickDispatch(now)       // values are set
+			c.world.Step(c.net.Time(now)) // Spawned and notifies are called
 			c.net.TickFlush(now)
 		}
 		if walked == walking && compare(world, clients) == nil {

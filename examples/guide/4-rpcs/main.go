@@ -63,7 +63,7 @@ type client struct {
 
 func (c *client) frame(now time.Time) error {
 	c.net.TickDispatch(now)
-	c.world.Step(c.net.Since(now))
+	c.world.Step(c.net.Time(now))
 	for a := range c.world.All {
 		if p := a.(*Player); p.IsOwned() {
 			c.me = p
@@ -127,7 +127,7 @@ func run() error {
 			p := a.(*Player)
 			p.X += 3 * p.dir / 60
 		}
-		world.Step(srv.Since(now))
+		world.Step(srv.Time(now))
 		srv.TickFlush(now)
 		for _, c := range clients {
 			if err := c.frame(now); err != nil {

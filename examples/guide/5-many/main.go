@@ -111,10 +111,10 @@ func run() error {
 				}
 			}
 		}
-		world.Step(srv.Since(now))
+		world.Step(srv.Time(now))
 		srv.TickFlush(now)
 		cl.TickDispatch(now)
-		client.Step(cl.Since(now))
+		client.Step(cl.Time(now))
 		cl.TickFlush(now)
 		most = max(most, client.Len())
 		if walked == walking && compare(client, player, coins) == nil {

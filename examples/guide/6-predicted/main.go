@@ -53,7 +53,7 @@ func newEnd(w *actorrep.World, keys func(*Runner) Keys) *end {
 // frame is one of a server's or a client's, and where Ann is drawn.
 func (e *end) frame(now time.Time) float64 {
 	e.net.TickDispatch(now)
-	at := e.net.Since(now)
+	at := e.net.Time(now)
 	if e.net.IsServer() {
 		must(0, e.runners.Tick(at)) // moves are simulated here
 	}

@@ -179,7 +179,7 @@ func (c *Client) Tick(now time.Time) error {
 
 // frame is what a frame does between taking in and sending.
 func (c *Client) frame(now time.Time) error {
-	c.now = c.Driver.Since(now)
+	c.now = c.Driver.Time(now)
 	c.world.Step(c.now)
 	c.past.Tick(c.now)
 	c.err = errors.Join(c.err, c.tanks.Tick(c.now))
@@ -201,7 +201,7 @@ func (c *Client) tickReplay(now time.Time) error {
 // tickSpectator is a frame of a spectator's.
 func (c *Client) tickSpectator(now time.Time) error {
 	c.Driver.TickDispatch(now)
-	err := c.spectator.Step(c.Driver.Since(now))
+	err := c.spectator.Step(c.Driver.Time(now))
 	c.now = c.spectator.Position()
 	c.past.Tick(c.now)
 	c.Driver.TickFlush(now)

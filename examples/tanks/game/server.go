@@ -223,7 +223,7 @@ func (s *Server) Still() { s.still = true }
 
 // Tick is a frame of the server's.
 func (s *Server) Tick(now time.Time) error {
-	s.now = s.Driver.Since(now)
+	s.now = s.Driver.Time(now)
 	s.Driver.TickDispatch(now)
 	s.players.Tick(s.now)
 	if s.host == nil || s.host.Ready() {

@@ -92,7 +92,7 @@ func (e *end) Tick(now time.Time) error {
 			}
 		}
 	}
-	e.world.Step(e.d.Since(now))
+	e.world.Step(e.d.Time(now))
 	e.d.TickFlush(now)
 	return e.d.Err()
 }

@@ -15,7 +15,7 @@
 //	players, err := session.NewPlayers(session.Config[*Player]{New: ..., Rejoin: ..., Away: ..., Gone: ...})
 //	srv, err := driver.Listen(":7777", driver.Config{Link: driver.Netcode{TakeOver: true},
 //		Joined: players.Joined, Closed: players.Closed})
-//	each tick: players.Tick(srv.Since(now))
+//	each tick: players.Tick(srv.Time(now))
 //
 // The ID must be proven, because whoever has it gets the player. The client ID in a token of the Netcode link is proven. So is a ticket
 // that Authorize has checked. A client with only the key in the environment has another random ID at each dial, so it is a new player each
@@ -41,7 +41,7 @@
 //	each tick:
 //		client.TickDispatch(now)
 //		if e := ends[client.Driver()]; e != nil {
-//			e.step(client.Driver().Since(now))
+//			e.step(client.Driver().Time(now))
 //		}
 //		client.TickFlush(now)
 //		if err := client.Err(); err != nil { ... } // no more dials: tell the player why

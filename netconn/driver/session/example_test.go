@@ -52,7 +52,7 @@ func Example() {
 		now := time.Now()
 		srv.TickDispatch(now)
 		client.TickDispatch(now)
-		players.Tick(srv.Since(now))
+		players.Tick(srv.Time(now))
 		for s, c := range players.All {
 			switch {
 			case !scored:

@@ -193,7 +193,7 @@ func (s *Players[P]) gone(e *entry[P]) {
 	}
 }
 
-// Tick removes players that were away for longer than Keep. Call it in each tick with the time from driver.Driver.Since. Otherwise they stay
+// Tick removes players that were away for longer than Keep. Call it in each tick with the time from driver.Driver.Time. Otherwise they stay
 // until a connection joins or ends.
 func (s *Players[P]) Tick(now time.Duration) {
 	s.now = max(s.now, now)

@@ -48,7 +48,7 @@ type serverGame struct{ *rig }
 func (g serverGame) Tick(now time.Time) error {
 	g.server.TickDispatch(now)
 	if !g.noTick {
-		g.players.Tick(g.server.Since(now))
+		g.players.Tick(g.server.Time(now))
 	}
 	g.server.TickFlush(now)
 	return g.server.Err()

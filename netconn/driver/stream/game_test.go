@@ -60,13 +60,13 @@ func play(t *testing.T, things int, cfg driver.Config, down netsim.Settings, wit
 						x.Junk[i] = seed
 					}
 				}
-				world.Step(server.Since(now))
+				world.Step(server.Time(now))
 			})
 		}()
 		began := time.Now()
 		go func() {
 			done <- client.Run(ctx, func(now time.Time) {
-				mirror.Step(client.Since(now))
+				mirror.Step(client.Time(now))
 				if at := now.Sub(began); at < took/2 || at >= took {
 					return // until all is there, and the pace is found
 				}

@@ -130,8 +130,8 @@ func (a *arena) step(t *testing.T, now time.Time, server, client *driver.Driver,
 	for i, s := range a.ships {
 		s.Pos[0] += float32(i) * 0.1
 	}
-	a.server.Step(server.Since(now))
-	a.client.Step(client.Since(now))
+	a.server.Step(server.Time(now))
+	a.client.Step(client.Time(now))
 	if tick%20 != 19 || len(a.ships) == 0 {
 		return
 	}

@@ -145,7 +145,7 @@ func (e *end) leave(reason string) {
 
 func (e *end) abort(reason string) {
 	e.said, e.aborted = reason, true
-	e.conn.Abort(e.p.d.Since(e.p.h.Time()), reason)
+	e.conn.Abort(e.p.d.Time(e.p.h.Time()), reason)
 }
 
 // ended is told how the connection ended.

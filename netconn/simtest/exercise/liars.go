@@ -259,7 +259,7 @@ func (l *lyingServer) Tick(now time.Time) error {
 	if !l.p.g.calm {
 		t.Count, t.X, t.Name = int32(l.rng.Uint32()), t.X+1, fmt.Sprint("name ", l.rng.IntN(1000))
 	}
-	l.world.Step(l.d.Since(now))
+	l.world.Step(l.d.Time(now))
 	switch {
 	case l.conn == nil || l.conn.Closing():
 	case !l.p.g.calm:
@@ -361,7 +361,7 @@ func (v *victim) Tick(now time.Time) error {
 		return v.dial()
 	}
 	v.d.TickDispatch(now)
-	v.world.Step(v.d.Since(now))
+	v.world.Step(v.d.Time(now))
 	v.d.TickFlush(now)
 	v.check()
 	v.hungUp(now)

@@ -133,7 +133,7 @@ func (t *turns) join() {
 }
 
 // now is the time of the end's driver.
-func (e *end) now() time.Duration { return e.p.d.Since(e.p.h.Time()) }
+func (e *end) now() time.Duration { return e.p.d.Time(e.p.h.Time()) }
 
 func (t *turns) tick(now time.Duration) {
 	if t.peer == nil {

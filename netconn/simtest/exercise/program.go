@@ -183,11 +183,11 @@ func (p *program) Tick(now time.Time) error {
 	p.d.TickDispatch(now)
 	for _, e := range p.ends {
 		if e.alive() {
-			e.tick(p.d.Since(now))
+			e.tick(p.d.Time(now))
 		}
 	}
-	p.stepGame(p.d.Since(now))
-	p.stepWorld(p.d.Since(now))
+	p.stepGame(p.d.Time(now))
+	p.stepWorld(p.d.Time(now))
 	p.d.TickFlush(now)
 	p.sweep()
 	if p.server {
