@@ -67,11 +67,15 @@ func Steps(v, step float64) uint64 {
 
 // Turn is an angle in degrees as a part of a turn, of so many bits; NaN and infinities are a whole turn, which doesn't fit.
 func Turn(v float64, bits uint8) uint64 {
-	turns := v / 360
-	if turns -= math.Floor(turns); turns != turns {
-		return 1 << bits
+	turns, steps := v/360, float64(uint64(1)<<bits)
+	n := math.RoundToEven(turns * steps)
+	if !(math.Abs(n) < 1<<62) { // NaN, infinite, or more than an int64 counts
+		if turns -= math.Floor(turns); turns != turns {
+			return 1 << bits
+		}
+		n = math.RoundToEven(turns * steps)
 	}
-	return uint64(math.RoundToEven(turns*float64(uint64(1)<<bits))) & (1<<bits - 1)
+	return uint64(int64(n)) & (1<<bits - 1)
 }
 
 // Signed is an integer in zigzag.

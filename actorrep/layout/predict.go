@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -177,26 +178,21 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 
 // choose finds the way that was off least, and how far that was.
 func (p *Past) choose(first, second *[ways]uint64, both bool) (way, all uint64) {
-	least := total(first[line2])
-	if both {
-		least += total(second[line2])
-	}
-	best := least << 3
-	for i := line; i < p.ways; i++ {
-		sum := total(first[i%ways])
+	var sums [ways]uint64
+	best := uint64(math.MaxUint64)
+	for i, off := range first[:p.ways] {
+		sum := total(off)
 		if both {
-			sum += total(second[i%ways])
+			sum += total(second[i])
 		}
-		best = min(best, (sum+sum/4)<<3|uint64(i))
+		sums[i] = sum
+		if i != line2 {
+			sum += sum / 4
+		}
+		best = min(best, sum<<3|uint64(i))
 	}
-	if way = best & 7 % ways; way == line2 {
-		return way, least
-	}
-	all = total(first[way])
-	if both {
-		all += total(second[way])
-	}
-	return way, all
+	way = best & 7
+	return way, sums[way%ways]
 }
 
 // predictStart predicts from two times: how far off that will be isn't known yet, and taken for a quarter of the way.

@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -43,6 +44,21 @@ func TestAngles(t *testing.T) {
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		require.EqualValues(t, 256, Turn(v, 8), "a whole turn doesn't fit")
+	}
+	for range 20000 { // any float, against whole numbers without a bound
+		b := uint8(8 + rng.IntN(9))
+		v := math.Ldexp(rng.Float64()-0.5, rng.IntN(200)-20)
+		turns := new(big.Float).SetPrec(400).SetFloat64(v / 360)
+		steps, _ := turns.SetMantExp(turns, int(b)+1).Add(turns, big.NewFloat(1)).Int(nil) // twice as many, and a half
+		if turns.Sign() < 0 && !turns.IsInt() {
+			steps.Sub(steps, big.NewInt(1))
+		}
+		tie := steps.Bit(0) == 0 && turns.IsInt()
+		if steps.Rsh(steps, 1); tie && steps.Bit(0) == 1 {
+			steps.Sub(steps, big.NewInt(1)) // to the even one
+		}
+		want := steps.And(steps, big.NewInt(1<<b-1)).Uint64()
+		require.Equal(t, want, Turn(v, b), "%v in %d bits", v, b)
 	}
 }
 
