@@ -55,7 +55,7 @@ func TestRelevantForEver(t *testing.T) {
 		w.Step()
 	}
 	require.NotNil(t, l.World.Find(h.GUID()))
-	require.Greater(t, w.Server.Explain(l.Peer, h).Dormant, time.Hour)
+	require.Greater(t, w.Server.Explain(l.Peer, h).Leaves, time.Hour)
 }
 
 // TestUpdateFrequencyOfAlmostNever: an interval that no Duration holds is a very long one.

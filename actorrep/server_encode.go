@@ -160,11 +160,21 @@ func (p *Peer) account(c *class, m layout.Mask, sizes []uint16) {
 	}
 }
 
-// write sends the batch.
+// write sends what gather has made.
 func (p *Peer) write() {
 	if !p.ready || p.idle {
 		return
 	}
+	if p.gathered {
+		p.writeBatch()
+	}
+	if len(p.halves) > 0 {
+		p.finishOpenings()
+	}
+	p.out.end()
+}
+
+func (p *Peer) writeBatch() {
 	t, c := &p.batch, &p.world.Counters
 	for _, ch := range t.chunks {
 		packet, ok := p.out.chunk(t.buf[ch.from:], ch.bits)
@@ -182,14 +192,12 @@ func (p *Peer) write() {
 		p.writeLarge(v, true)
 	}
 	clear(t.large)
-	p.finishOpenings()
 	c.Updates += t.stats.updates
 	c.Deltas += t.stats.deltas
 	c.Saturated += t.stats.saturated
 	c.SharedBits += t.stats.sharedBits
 	c.CallsSent += t.stats.calls
 	t.stats = batchStats{}
-	p.out.end()
 }
 
 // writeLarge sends reliably, on the actor's own channel, values that are larger than a packet. When paced it stops at

@@ -128,12 +128,11 @@ func (w *World) onCores(n int, f func(i, worker int)) {
 
 // gather chooses what to send and encodes it.
 func (p *Peer) gather(k *worker) {
-	p.world.compares.wake(p)
-	t := &p.batch
-	t.buf, t.chunks, t.large = t.buf[:0], t.chunks[:0], t.large[:0]
-	if !p.ready || p.idle || len(p.pending) == 0 {
+	if p.gathered = p.ready && !p.idle && len(p.pending) > 0; !p.gathered {
 		return
 	}
+	t := &p.batch
+	t.buf, t.chunks, t.large = t.buf[:0], t.chunks[:0], t.large[:0]
 	k.begin(p.world)
 	budget := p.out.budget()
 	chosen := p.choose(budget)

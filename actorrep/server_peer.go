@@ -23,6 +23,7 @@ type Peer struct {
 	replay              bool
 	ready               bool    // the client has answered which of our classes it has
 	idle                bool    // nothing is sent in this Step
+	gathered            bool    // there was something to send in this Step
 	turn                bool    // halves go first in the next Step
 	hasView             bool    // SetViewpoint was called
 	holding             int     // how many of opening wait for Release
@@ -269,13 +270,15 @@ func (w *World) stepServer() {
 	}
 	w.gatherAll()
 	// The connection that was first goes last in the next Step.
-	n := len(peers)
-	for i := range n {
-		if p := peers[(w.nextPeer+i)%n]; !p.removed() {
-			p.write()
+	first := w.nextPeer % len(peers)
+	for _, part := range [...][]*Peer{peers[first:], peers[:first]} {
+		for _, p := range part {
+			if !p.removed() {
+				p.write()
+			}
 		}
 	}
-	w.nextPeer = (w.nextPeer + 1) % n
+	w.nextPeer = (first + 1) % len(peers)
 }
 
 // begin does what can't be done for several connections in parallel: opening and closing channels, and reliable calls.

@@ -97,6 +97,7 @@ func (s *sentRing) unsent(from int64) {
 
 // trim gives back memory when the ring is much larger than the most that was in flight.
 func (s *sentRing) trim(most int) {
+	most = max(most, int(s.tail-s.head))
 	n := len(s.ring)
 	for n > 64 && n > 4*most {
 		n /= 2

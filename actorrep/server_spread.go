@@ -19,8 +19,10 @@ const (
 func (w *World) shareChannels() {
 	opening, closing := 0, 0
 	for _, p := range w.peers {
-		opening += p.unopened()
-		closing += p.unclosed()
+		if len(p.opening)|len(p.leaving)|len(p.going.list) != 0 { // seldom
+			opening += p.unopened()
+			closing += p.unclosed()
+		}
 	}
 	w.mayOpen, w.mayClose = w.share(opening, (*Peer).unopened), w.share(closing, (*Peer).unclosed)
 }

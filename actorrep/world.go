@@ -148,7 +148,10 @@ func NewServer(cfg Config) *World {
 		w.workers = append(w.workers, newWorker())
 	}
 	w.compares.from = manyViews
-	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
+	w.gatherPeer = func(i, worker int) {
+		w.compares.wake(w.peers[i])
+		w.peers[i].gather(w.workers[worker])
+	}
 	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
 	w.relevancy = &list{world: w}
 	if cfg.Relevancy != nil {

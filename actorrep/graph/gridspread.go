@@ -17,7 +17,7 @@ const (
 	looksPart = 4
 	early     = 3. / 4
 	// mostUrgent is the urgency of a connection that isn't in the level, or has moved a cell's length.
-	mostUrgent = 1 / slack
+	mostUrgent = 1. / slack
 )
 
 // move is a connection that is due to be placed in a level.
@@ -74,8 +74,7 @@ func (n *Grid) findMoves(gv *gridViewer) (looks int) {
 		if !in && !use {
 			continue
 		}
-		a := &gv.at[l]
-		m := move{gv: gv, x: x, y: y, z: z, level: l, remove: !use, urgency: mostUrgent}
+		a, urgency := &gv.at[l], mostUrgent
 		if in && use {
 			s := slack * n.size(int32(l))
 			d := square(x-a.x, y-a.y, z-a.z) / (s * s)
@@ -83,8 +82,9 @@ func (n *Grid) findMoves(gv *gridViewer) (looks int) {
 				a.waited = 0
 				continue
 			}
-			m.urgency = min(math.Sqrt(d), mostUrgent)
+			urgency = min(math.Sqrt(d), mostUrgent)
 		}
+		m := move{gv: gv, x: x, y: y, z: z, level: l, remove: !use, urgency: urgency}
 		if m.urgency > 1 {
 			m.urgency += float64(a.waited) // a turn missed counts as much as the slack
 		}
