@@ -47,9 +47,12 @@
 // # Bounds
 //
 //	looks at the driver an interval      16 of different things; viewers of the same share one. More get 503
-//	streams of events                    Config.Viewers, 8; more get 503. A viewer that takes no event for 5 s is dropped
+//	streams of events                    Config.Viewers, 8; more get 503. A viewer that takes no event for 5 s is dropped. They end when
+//	                                     the driver closes
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way
 //	connections with history             512, of 56 kB each by default; more have none until others end
+//	snapshots of a Source                one an interval of 100 ms, for all who ask
+//	a connection's name                  64 characters
 //	connections shown                    64 at a time, 1.2 kB of JSON each, 4096 in an export, and how many there are; sums are over all. With
 //	                                     5000 a look takes the driver's goroutine 1 to 4 ms, once an interval for all viewers
 //	connections shown after their end    16

@@ -145,6 +145,10 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return // nothing would ever be written, so no deadline would end it
 	}
+	if !i.source.lives() {
+		http.Error(w, ErrNotTicked.Error(), http.StatusServiceUnavailable) // a browser doesn't ask for the events again
+		return
+	}
 	select {
 	case i.viewers <- struct{}{}:
 		defer func() { <-i.viewers }()
@@ -166,6 +170,8 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-r.Context().Done():
+			return
+		case <-i.source.driver.Done(): // nothing will come; http.Server.Shutdown waits for the stream
 			return
 		case <-tick.C:
 		}

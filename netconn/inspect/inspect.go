@@ -17,7 +17,8 @@ import (
 type Config struct {
 	// Title is the page's heading. Default "bunchnet".
 	Title string
-	// Name returns a name for a connection, which is shown beside its address. May be nil.
+	// Name returns a name for a connection, whose first 64 characters are shown beside its address. It is asked for connections that
+	// haven't joined too. May be nil.
 	Name func(c *driver.Conn) string
 	// Actors returns actors that a connection replicates. May be nil.
 	Actors func(c *driver.Conn, q ActorQuery) ActorPage
@@ -191,8 +192,8 @@ func (i *Inspector) sample(at time.Duration) {
 		}
 		h.live = true
 		h.addr = c.RemoteAddr()
-		if h.name == "" && i.cfg.Name != nil && c.Joined() {
-			h.name = i.cfg.Name(c)
+		if h.name == "" && c.Joined() {
+			h.name = i.source.nameOf(c)
 		}
 		s := c.Stats()
 		h.sample(Sample{At: at, RTT: s.RTT, Jitter: s.Jitter, InLoss: float32(s.Rates.InLoss), OutLoss: float32(s.Rates.OutLoss),
@@ -261,7 +262,7 @@ func (i *Inspector) get(ctx context.Context, q Query) (*look, error) {
 		return nil, err
 	}
 	q.Actors.Max = maxShown
-	return i.looks.get(ctx, fmt.Sprintf("%+v", q), func() (View, error) { return i.look(ctx, q) })
+	return i.looks.get(ctx, fmt.Sprintf("%#v", q), func() (View, error) { return i.look(ctx, q) })
 }
 
 // look asks the driver.

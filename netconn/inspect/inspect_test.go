@@ -219,7 +219,7 @@ func TestNotTicked(t *testing.T) {
 		}
 		_, err := i.View(t.Context(), Query{})
 		require.ErrorIs(t, err, ErrBusy)
-		require.Contains(t, Var{i.source}.String(), "too many requests")
+		require.Contains(t, Var{i.source}.String(), "isn't ticked")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		w, gone := httptest.NewRecorder(), make(chan bool)

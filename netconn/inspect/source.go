@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -30,7 +31,7 @@ type Snapshot struct {
 type Conn struct {
 	ID     uint32
 	Addr   netip.AddrPort
-	Name   string `json:",omitempty"` // what Config.Name says
+	Name   string `json:",omitempty"` // what Config.Name says, its first 64 characters
 	Joined bool
 	Stats  netconn.Stats
 }
@@ -40,10 +41,22 @@ type Source struct {
 	driver *driver.Driver
 	slots  chan struct{}
 	name   func(*driver.Conn) string
+
+	mu    sync.Mutex
+	asked *asked // the last one
 }
 
-// maxAsking bounds the requests that wait for the driver.
-const maxAsking = 8
+// asked is a Snapshot that the driver was asked for.
+type asked struct {
+	done chan struct{} // closed when it is there
+	snap Snapshot
+	at   time.Time // when it was taken
+}
+
+const (
+	maxAsking   = 8                      // looks that wait for the driver
+	snapshotAge = 100 * time.Millisecond // how old a Source's snapshot gets
+)
 
 // NewSource returns a Source of snapshots of d.
 func NewSource(d *driver.Driver) *Source {
@@ -58,12 +71,20 @@ var (
 	ErrNotTicked = errors.New("inspect: the driver isn't ticked")
 )
 
+// lives reports whether the driver isn't closed. What a closed one is asked to do never runs.
+func (s *Source) lives() bool {
+	select {
+	case <-s.driver.Done():
+		return false
+	default:
+		return true
+	}
+}
+
 // do runs f on the driver's goroutine and waits for it. After an error f may still run later.
 func (s *Source) do(ctx context.Context, f func()) error {
-	select {
-	case <-s.driver.Done(): // it would never run
+	if !s.lives() {
 		return ErrNotTicked
-	default:
 	}
 	select {
 	case s.slots <- struct{}{}:
@@ -88,13 +109,44 @@ func (s *Source) do(ctx context.Context, f func()) error {
 	}
 }
 
-// Snapshot waits for the driver's next TickDispatch and returns the values at that moment.
+// Snapshot returns a snapshot that is at most 100 ms old, or waits for the driver's next TickDispatch. All who ask meanwhile get the same
+// one, so don't change it.
 func (s *Source) Snapshot(ctx context.Context) (Snapshot, error) {
-	var snap Snapshot
-	if err := s.do(ctx, func() { snap = s.take() }); err != nil {
-		return Snapshot{}, err
+	if !s.lives() {
+		return Snapshot{}, ErrNotTicked
 	}
-	return snap, nil
+	a := s.ask()
+	select {
+	case <-a.done:
+		return a.snap, nil
+	case <-s.driver.Done():
+		return Snapshot{}, ErrNotTicked
+	case <-ctx.Done():
+		return Snapshot{}, errors.Join(ErrNotTicked, ctx.Err())
+	}
+}
+
+// ask returns what the driver was asked for last, or asks it again when that is too old.
+func (s *Source) ask() *asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.asked; a != nil {
+		select {
+		case <-a.done:
+			if time.Since(a.at) < snapshotAge {
+				return a
+			}
+		default:
+			return a
+		}
+	}
+	a := &asked{done: make(chan struct{})}
+	s.asked = a
+	s.driver.Do(func() {
+		a.snap, a.at = s.take(), time.Now()
+		close(a.done)
+	})
+	return a
 }
 
 // take belongs to the driver's goroutine.
@@ -108,13 +160,26 @@ func (s *Source) take() Snapshot {
 		}
 	}
 	for c := range d.Conns {
-		ci := Conn{ID: c.ID(), Addr: c.RemoteAddr(), Joined: c.Joined(), Stats: c.Stats()}
-		if s.name != nil {
-			ci.Name = s.name(c)
-		}
-		snap.Conns = append(snap.Conns, ci)
+		snap.Conns = append(snap.Conns, Conn{ID: c.ID(), Addr: c.RemoteAddr(), Name: s.nameOf(c), Joined: c.Joined(), Stats: c.Stats()})
 	}
 	return snap
+}
+
+// maxName bounds a connection's name, in characters. Names may come from peers, and a page has many.
+const maxName = 64
+
+// nameOf is what Config.Name says, shortened. It belongs to the driver's goroutine.
+func (s *Source) nameOf(c *driver.Conn) string {
+	if s.name == nil {
+		return ""
+	}
+	name, n := s.name(c), 0
+	for at := range name {
+		if n++; n > maxName {
+			return name[:at] + "…"
+		}
+	}
+	return name
 }
 
 // Var is a Source as an expvar.Var: expvar.Publish("net", inspect.Var{inspect.NewSource(srv)}).

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // AppendText appends the view as text for a terminal to b.
@@ -186,10 +187,10 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000
 
 func rate(bytes float64) string { return fmt.Sprintf("%.1f kB/s", bytes/1000) }
 
-// printable is s without what a terminal obeys, since names may come from peers.
+// printable is s without what a terminal obeys, or turns the rest of the line around, since names may come from peers.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r

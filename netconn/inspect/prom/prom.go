@@ -4,7 +4,8 @@
 //	prometheus.MustRegister(prom.New(srv, prometheus.Labels{"game": "arena"}))
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// A scrape waits for the driver's next TickDispatch and costs the game nothing in between. Connections are
+// A scrape waits for the driver's next TickDispatch and costs the game nothing in between; however many come, they share what was taken
+// within 100 ms. Connections are
 // added up: a label for each would never end. The metrics of round trip times, losses and queues are histograms over
 // the connections there are at the scrape, a summary of who has it how good. While the driver isn't ticked,
 // bunchnet_up is 0 and the others are missing.
