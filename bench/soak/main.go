@@ -123,12 +123,12 @@ const patience = 90 * time.Second
 // progress is one line.
 func (s *soak) progress(out io.Writer) {
 	r := s.last.resources
-	end := "\n"
+	begin, end := "", "\n"
 	if s.o.live {
-		end = "\x1b[K\r"
+		begin, end = "\x1b[?7l", "\x1b[K\r\x1b[?7h" // cut at the terminal's width
 	}
 	n := s.totals()
-	fmt.Fprintf(out, "%7.1f s  %3d clients, %d came, %d left  %d bunches, %d messages, %d blocks, %d streams, %d calls, %d turns  %.1f MB, %d goroutines, %d files  %d problems%s",
-		s.now.Sub(s.start).Seconds(), len(s.clients), s.came, s.left, n.numbers, n.messages, n.blocks, n.streams, n.calls, n.turns,
-		float64(r.heap)/1e6, r.goroutines, r.files, s.problems(), end)
+	fmt.Fprintf(out, "%s%7.1f s  %d problems  %3d clients, %d came, %d left  %d bunches, %d messages, %d blocks, %d streams, %d calls, %d turns  %.1f MB, %d goroutines, %d files%s",
+		begin, s.now.Sub(s.start).Seconds(), s.problems(), len(s.clients), s.came, s.left, n.numbers, n.messages, n.blocks, n.streams, n.calls, n.turns,
+		float64(r.heap)/1e6, r.goroutines, r.files, end)
 }

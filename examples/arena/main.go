@@ -6,6 +6,10 @@
 //	go run ./examples/arena
 //	go run ./examples/arena -loss 20 -delay 100ms
 //
+// With -http the server has the inspector's page, and goes on until it is interrupted:
+//
+//	go run ./examples/arena -http 127.0.0.1:8080
+//
 // For a server and clients of their own, give both the key of the encrypted link:
 //
 //	export BUNCHNET_KEY=$(openssl rand -hex 32)
@@ -22,6 +26,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -40,6 +45,7 @@ type options struct {
 	bad      netsim.Settings
 	live     bool
 	interval time.Duration
+	http     string
 }
 
 func main() {
@@ -54,6 +60,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the game and of the network")
 	var public netip.AddrPort
 	flag.TextVar(&public, "public", netip.AddrPort{}, "with -serve: the address that clients dial, when it isn't the server's own: a proxy's or a NAT's")
+	flag.StringVar(&o.http, "http", "", "serve the inspector's page of the server at this address, and go on until interrupted")
 	serve := flag.String("serve", "", "be only a server, at this address")
 	join := flag.String("join", "", "be only a client, of the server at this address")
 	name := flag.String("name", "player", "the player's name, with -join")
@@ -114,7 +121,7 @@ func (v *view) draw(now time.Time, head string, clients []*client) {
 	v.next = now.Add(v.o.interval)
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "client\tRTT\tjitter\tloss in\tin\tactors\treliable\tmoves seen\tscore\t")
+	fmt.Fprintln(w, "client\tRTT\tjitter\tloss in\tin\tactors\tqueued\tmoves\tscore\t")
 	for _, c := range clients {
 		fmt.Fprintln(w, c.row())
 	}
@@ -144,9 +151,17 @@ func runAll(ctx context.Context, o options) error {
 	}
 	fmt.Printf("server at %v, %d clients; each way %.0f %% lost, %v to %v delay, %.0f %% repeated, %.0f %% held back; seed %d\n",
 		s.driver.LocalAddr(), o.clients, o.bad.Loss, o.bad.LagMin, o.bad.LagMax, o.bad.Dup, o.bad.Order, o.seed)
+	page, err := servePage(o.http, s)
+	if err != nil {
+		return err
+	}
+	defer page.Close()
 	start := time.Now()
 	v := view{o: o}
 	run, settle := time.Duration(o.seconds*float64(time.Second)), time.Minute
+	if o.http != "" {
+		run = math.MaxInt64 / 2
+	}
 	diff := ""
 	err = ticks(ctx, func(now time.Time) (bool, error) {
 		at := now.Sub(start)
@@ -166,7 +181,7 @@ func runAll(ctx context.Context, o options) error {
 		diff = compareAll(s, clients)
 		return diff == "" || at > run+settle, nil
 	})
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	return verdict(s, clients, diff, time.Since(start)-run)
@@ -215,6 +230,11 @@ func runServer(ctx context.Context, addr string, public netip.AddrPort, o option
 		return err
 	}
 	defer s.driver.Close()
+	page, err := servePage(o.http, s)
+	if err != nil {
+		return err
+	}
+	defer page.Close()
 	fmt.Printf("server at %v; interrupt to end\n", s.driver.LocalAddr())
 	next := time.Now()
 	return ticks(ctx, func(now time.Time) (bool, error) {

@@ -101,6 +101,11 @@ func check(ctx context.Context, out io.Writer, o options) (err error) {
 		if err := c.Say("hello"); err != nil {
 			return err
 		}
+	}
+	if err := errors.Join(m.picture(), m.inspected()); err != nil {
+		return err
+	}
+	for _, c := range m.native {
 		c.Still()
 	}
 	for _, t := range m.tabs {
@@ -117,9 +122,6 @@ func check(ctx context.Context, out io.Writer, o options) (err error) {
 		return err
 	}
 	m.table(out, all)
-	if err := m.picture(); err != nil {
-		return err
-	}
 	gone := m.tabs[1]
 	gone.stop() // the page is closed
 	m.tabs = m.tabs[:1]
@@ -268,15 +270,53 @@ func (m *match) table(out io.Writer, all map[string]seen) {
 	fmt.Fprintln(out)
 }
 
-// picture looks at what a tab shows: its tank, others, drones, crates and curves have colors of their own.
+// color is a color that a picture must show.
+type color struct {
+	what  string
+	rgb   [3]uint32
+	least int // pixels
+}
+
+// picture looks at what a tab shows: its tank, others, what it sees of the field, and curves have colors of their own.
 func (m *match) picture() error {
 	var data []byte
 	show := []chromedp.Action{chromedp.EmulateViewport(980, 770), page.BringToFront(), chromedp.Sleep(2 * time.Second), chromedp.CaptureScreenshot(&data)} // it draws when it is seen
 	if err := m.run(m.tabs[0], show...); err != nil {
 		return err
 	}
-	if m.o.picture != "" {
-		if err := os.WriteFile(m.o.picture, data, 0o644); err != nil {
+	return shows(m.o.picture, data, []color{
+		{"its own tank", [3]uint32{0x7f, 0xd6, 0x5a}, 60}, {"other tanks", [3]uint32{0x5a, 0xb0, 0xe6}, 60}, {"what it sees of the field", [3]uint32{0x3a, 0x42, 0x33}, 5000},
+		{"the round trip's curve", [3]uint32{0xdc, 0xbe, 0x3c}, 100}, {"the data rate's curve", [3]uint32{0x5a, 0x8c, 0xe6}, 100},
+	})
+}
+
+// inspected looks at what the inspector shows of the connection of the same tab: curves, packets and their fate, actors.
+func (m *match) inspected() error {
+	t := tab{name: "the inspector"}
+	t.ctx, t.stop = chromedp.NewContext(m.tabs[0].ctx)
+	defer t.stop()
+	open := []chromedp.Action{chromedp.EmulateViewport(1400, 1300), chromedp.Navigate(m.url + "/net/"),
+		chromedp.Poll(`[...document.querySelectorAll("#conns tbody tr")].some(r => r.cells[3].textContent === "`+m.tabs[0].name+`" && (r.click(), true))`, nil),
+		chromedp.Poll(`document.getElementById("which").textContent.endsWith("`+m.tabs[0].name+`") && document.querySelectorAll("#actors tbody tr").length > 10 && charts.rtt.data[0].length > 12`, nil),
+		chromedp.Poll(`[...document.querySelectorAll("#sent .p.lost")].some(p => p.querySelector(".reliable") && (p.click(), true))`, nil)}
+	if m.o.loss == 0 {
+		open = open[:len(open)-1]
+	}
+	var data []byte
+	if err := m.run(t, append(open, chromedp.CaptureScreenshot(&data))...); err != nil {
+		return err
+	}
+	want := []color{{"packets that were acked", [3]uint32{0x3d, 0x9b, 0x5f}, 200}, {"the round trip's curve and received packets", [3]uint32{0x3b, 0x78, 0xc4}, 500}}
+	if m.o.loss > 0 {
+		want = append(want, color{"packets that were lost", [3]uint32{0xd6, 0x45, 0x3d}, 30})
+	}
+	return shows(m.o.inspector, data, want)
+}
+
+// shows checks that a picture has colors, and keeps it as a file with a name.
+func shows(name string, data []byte, colors []color) error {
+	if name != "" {
+		if err := os.WriteFile(name, data, 0o644); err != nil {
 			return err
 		}
 	}
@@ -291,16 +331,9 @@ func (m *match) picture() error {
 			found[[3]uint32{r >> 8, g >> 8, b >> 8}]++
 		}
 	}
-	for _, want := range []struct {
-		what  string
-		color [3]uint32
-		least int // pixels
-	}{
-		{"its own tank", [3]uint32{0x7f, 0xd6, 0x5a}, 60}, {"other tanks", [3]uint32{0x5a, 0xb0, 0xe6}, 60}, {"what it sees of the field", [3]uint32{0x3a, 0x42, 0x33}, 5000},
-		{"the round trip's curve", [3]uint32{0xdc, 0xbe, 0x3c}, 100}, {"the data rate's curve", [3]uint32{0x5a, 0x8c, 0xe6}, 100},
-	} {
-		if found[want.color] < want.least {
-			return fmt.Errorf("the picture doesn't show %s: %d pixels of it", want.what, found[want.color])
+	for _, want := range colors {
+		if found[want.rgb] < want.least {
+			return fmt.Errorf("the picture doesn't show %s: %d pixels of it", want.what, found[want.rgb])
 		}
 	}
 	return nil

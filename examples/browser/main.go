@@ -4,6 +4,7 @@
 //	go run .                          then open the address it prints; bots are there already
 //	go run . -check                   two tabs of a headless Chromium and two native clients play over a bad network, then a verdict
 //	go run . -check -ways websocket   the same without WebTransport
+//	open http://127.0.0.1:8080/net/   the inspector of the server, on this machine
 //	go run . -measure                 what the client weighs, and what a tick of it costs in Chromium
 //
 // Native players join with the line that it prints for examples/tanks. For a server with a name, whose certificate comes by ACME (Let's Encrypt):
@@ -41,6 +42,7 @@ type options struct {
 	lag            time.Duration
 	loss           float64
 	picture        string
+	inspector      string
 }
 
 func main() {
@@ -60,6 +62,7 @@ func main() {
 	flag.DurationVar(&o.lag, "lag", 40*time.Millisecond, "one way delay of -check's networks, up to 200ms")
 	flag.Float64Var(&o.loss, "loss", 3, "percentage of packets that -check's networks lose each way, 0 to 20")
 	flag.StringVar(&o.picture, "picture", "", "file for a picture of a tab of -check, PNG")
+	flag.StringVar(&o.inspector, "inspector", "", "file for a picture of the inspector, PNG, that sees the same tab a moment later")
 	flag.Parse()
 	if flag.NArg() > 0 || o.seconds < 5 || o.seconds > 3600 || o.lag < 0 || o.lag > 200*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) || o.bots < 0 || o.bots > 64 ||
 		o.ways != "all" && o.ways != web.WebSocket.String() {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
+	tankpage "github.com/bunchnet/bunchnet/examples/tanks/page"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netcode/tokenserver"
@@ -137,6 +138,7 @@ func (s *server) handle(mux *http.ServeMux, page map[string]string, c *client) e
 	}
 	mux.Handle("POST /token", tokens)
 	mux.Handle(path, s.door)
+	mux.Handle("/net/", tankpage.New(s.game)) // only for this machine
 	mux.HandleFunc("GET /player.wasm", c.serveWASM)
 	mux.HandleFunc("GET /wasm_exec.js", c.serveSupport)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

@@ -47,7 +47,7 @@ func input() (in arena.Input) {
 }
 
 const (
-	lagStep  = 25 * time.Millisecond
+	lagStep  = 20 * time.Millisecond
 	lossStep = 5.0
 )
 

@@ -17,6 +17,7 @@
 //	go run ./examples/tanks -host 127.0.0.1:0 -migrate -seconds 20              the host dies, a bot goes on as the host
 //	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -record match.bunchnet
 //	go run ./examples/tanks -watch match.bunchnet
+//	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -http 127.0.0.1:8080      with the inspector's page at that address
 //
 //	export BUNCHNET_KEY=$(openssl rand -hex 32)                                 for several processes
 //	go run ./examples/tanks -serve :7777
@@ -52,6 +53,7 @@ type options struct {
 	public            netip.AddrPort
 	name              string
 	record, watch     string
+	http              string
 	spectate          string
 	delay             time.Duration
 	bots              int
@@ -73,6 +75,7 @@ func main() {
 	flag.StringVar(&o.name, "name", "Ann", "the player's name")
 	flag.StringVar(&o.record, "record", "", "file to write the match to, with -serve and -host")
 	flag.StringVar(&o.watch, "watch", "", "watch a match that was written with -record")
+	flag.StringVar(&o.http, "http", "", "with -serve and -host: serve the inspector's page at this address")
 	flag.DurationVar(&o.delay, "delay", 0, "with -serve and -host: let spectators see the game, so much later")
 	flag.StringVar(&o.spectate, "spectate", "", "see the game of the server at this address, as a spectator")
 	flag.IntVar(&o.bots, "bots", 0, "bots that join from this process, up to 64")
@@ -87,7 +90,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%q is no flag; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if o.migrate && (o.serve+o.join+o.watch+o.spectate+o.record+o.pictures != "" || o.bots > 0 || o.delay > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch+o.spectate != "" || (o.delay != 0 || o.public.IsValid()) && o.serve+o.host == "" || count(o.serve, o.host, o.join, o.watch, o.spectate) > 1 {
+	if o.migrate && (o.serve+o.join+o.watch+o.spectate+o.record+o.pictures+o.http != "" || o.bots > 0 || o.delay > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch+o.spectate != "" || (o.delay != 0 || o.http != "" || o.public.IsValid()) && o.serve+o.host == "" || count(o.serve, o.host, o.join, o.watch, o.spectate) > 1 {
 		fmt.Fprintln(os.Stderr, "these flags don't go together; see -help")
 		os.Exit(2)
 	}

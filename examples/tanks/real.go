@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
+	"github.com/bunchnet/bunchnet/examples/tanks/page"
 	"github.com/bunchnet/bunchnet/examples/tanks/terminal"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -29,6 +30,7 @@ type table struct {
 	pictures pictures
 	input    game.Input
 	tape     *os.File // of -record
+	page     io.Closer
 }
 
 // local is the host's address: no other peer of the server has it.
@@ -100,6 +102,9 @@ func (t *table) listen() (addr string, own udp.Socket, err error) {
 		return "", nil, err
 	}
 	fmt.Fprintf(t.out, "a server at %v; interrupt to end\n", socket.LocalAddr())
+	if t.page, err = page.Serve(t.o.http, t.server, t.out); err != nil {
+		return "", nil, err
+	}
 	if t.o.record != "" {
 		if t.tape, err = os.Create(t.o.record); err == nil {
 			err = t.server.Record(t.tape)
@@ -339,6 +344,9 @@ func (t *table) close() (err error) {
 	}
 	for _, d := range drivers {
 		err = errors.Join(err, d.Close())
+	}
+	if t.page != nil {
+		err = errors.Join(err, t.page.Close())
 	}
 	if t.tape != nil {
 		err = errors.Join(err, t.tape.Close())

@@ -2,6 +2,7 @@ package screentest
 
 import (
 	"fmt"
+	"image/color"
 	"math"
 	"os"
 	"os/exec"
@@ -114,7 +115,6 @@ func TestScreen(t *testing.T) {
 	g := newGame(t, 5)
 	g.until("the window joins, and draws all ships", func() error { return g.ships(arena.Width, there) })
 	g.until("moving ships are drawn where they have been", func() error { return g.ships(4, g.onTrail) })
-	g.keep(g.look(), "playing")
 	t.Run("keys", func(t *testing.T) {
 		if _, err := exec.LookPath("xdotool"); err != nil {
 			t.Skip("no xdotool here: apt-get install xdotool")
@@ -156,17 +156,27 @@ func (g *game) keys() {
 		}
 		return nil
 	})
-	g.xdotool("keyup", "space", "keyup", "Left", "keyup", "Up")
-	for range 4 {
+	for range 3 {
 		g.press("bracketright")
 	}
+	g.press("equal")
 	g.until("the lag is felt at the server", func() error {
-		if rtt := conn.Stats().LastRTT; rtt < 200*time.Millisecond {
+		if rtt := conn.Stats().LastRTT; rtt < 120*time.Millisecond {
 			return fmt.Errorf("the round trip takes %v", rtt)
 		}
 		return nil
 	})
-	g.keep(g.look(), "lag")
+	for range 7 * arena.TickRate {
+		g.tick()
+	}
+	g.until("the graph has a history of round trips", func() error {
+		if n := columns(g.look(), color.RGBA{220, 190, 60, 255}); n < 150 {
+			return fmt.Errorf("%d columns of 160 are drawn", n)
+		}
+		return nil
+	})
+	g.keep(g.look(), "playing")
+	g.xdotool("keyup", "space", "keyup", "Left", "keyup", "Up")
 	g.press("0")
 	g.until("and gone again", func() error {
 		if rtt := conn.Stats().LastRTT; rtt > 120*time.Millisecond {

@@ -112,6 +112,19 @@ func buildWindow(t *testing.T) string {
 	return path
 }
 
+// columns is how many columns of pixels below the field have a color.
+func columns(img *image.RGBA, c color.RGBA) (n int) {
+	for x := range img.Bounds().Dx() {
+		for y := int(arena.Height); y < img.Bounds().Dy(); y++ {
+			if img.RGBAAt(x, y) == c {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
 // blob is the pixels of one color.
 type blob struct {
 	n    int

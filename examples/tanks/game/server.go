@@ -306,6 +306,17 @@ func (s *Server) Place(name string) (at Vec, ok bool) {
 	return Vec{}, false
 }
 
+// World is the server's, for tools that look at it.
+func (s *Server) World() *actorrep.World { return s.world }
+
+// Peer is the world's side of a player's connection, or nil.
+func (s *Server) Peer(c *driver.Conn) *actorrep.Peer {
+	if p, ok := s.players.Of(c); ok {
+		return p.peer
+	}
+	return nil
+}
+
 // Drones is the number of them.
 func (s *Server) Drones() int { return len(s.drones) }
 

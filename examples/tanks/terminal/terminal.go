@@ -13,10 +13,12 @@ import (
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
 )
 
+// The picture fits a terminal of 80 by 24: a field that is about square, beside it what is said.
 const (
-	columns = 80
-	rows    = 24
-	lines   = 3 // of what happened
+	columns = 44
+	rows    = 21
+	side    = 80 - columns - 4 // characters of a line beside the field
+	lines   = 8                // of what happened
 )
 
 // Keys is the keyboard of a terminal, which tells of keys that go down and repeat, and not of keys that go up.
@@ -75,7 +77,7 @@ func (k *Keys) Down(now time.Time) (in game.Input, quit bool) {
 	return game.Input{Drive: is('w') - is('s'), Turn: is('d') - is('a'), Fire: is(' ') == 1}, is('q') == 1
 }
 
-// Screen draws a client's game as text, to Out.
+// Screen draws a client's game as text, to Out; in colors unless the environment has NO_COLOR.
 type Screen struct {
 	Out   io.Writer
 	next  time.Time
@@ -102,12 +104,13 @@ func (s *Screen) Draw(now time.Time, c *game.Client) {
 			cells[y][x] = sign(t)
 		}
 	}
+	beside := s.beside(c)
 	var b strings.Builder
 	if s.drawn {
-		fmt.Fprintf(&b, "\x1b[%dA", rows+lines+3)
+		fmt.Fprintf(&b, "\x1b[%dA", rows+2)
 	}
-	b.WriteString("┌" + strings.Repeat("─", columns) + "┐\n")
-	for _, line := range cells {
+	b.WriteString("┌" + strings.Repeat("─", columns) + "┐\x1b[K\n")
+	for y, line := range cells {
 		b.WriteString("│")
 		for _, cell := range line {
 			if cell == "" {
@@ -115,40 +118,62 @@ func (s *Screen) Draw(now time.Time, c *game.Client) {
 			}
 			b.WriteString(cell)
 		}
-		b.WriteString("│\n")
-	}
-	b.WriteString("└" + strings.Repeat("─", columns) + "┘\n")
-	board, ammo := c.Board()
-	fmt.Fprintf(&b, "\x1b[Kround trip %d ms, %d shells;", c.RTT().Milliseconds(), ammo)
-	for _, row := range board {
-		fmt.Fprintf(&b, "  %s %d", row.Name, row.Score)
-	}
-	for i := range lines {
-		b.WriteString("\n\x1b[K")
-		if i < len(s.heard) {
-			b.WriteString(s.heard[i])
+		b.WriteString("│")
+		if y < len(beside) {
+			b.WriteString("  " + beside[y])
 		}
+		b.WriteString("\x1b[K\n")
 	}
-	b.WriteString("\n")
+	b.WriteString("└" + strings.Repeat("─", columns) + "┘\x1b[K\n")
 	s.drawn = true
 	fmt.Fprint(s.Out, b.String())
 }
 
-var arrows = []string{"→", "↘", "↓", "↙", "←", "↖", "↑", "↗"}
+// beside is the lines beside the field: the network, the score board, and the last things that happened.
+func (s *Screen) beside(c *game.Client) []string {
+	board, ammo := c.Board()
+	all := []string{fmt.Sprintf("round trip %d ms", c.RTT().Milliseconds()), fmt.Sprintf("%d shells", ammo), ""}
+	for _, row := range board {
+		if len(all) < rows-lines-1 { // the others aren't shown
+			all = append(all, fmt.Sprintf("%4d  %s", row.Score, row.Name))
+		}
+	}
+	all = append(append(all, ""), s.heard...)
+	for i, line := range all {
+		if text := []rune(line); len(text) > side {
+			all[i] = string(text[:side])
+		}
+	}
+	return all
+}
+
+// What a tank is drawn as, by its heading: one's own, and others.
+var (
+	own    = []string{"⇒", "⇘", "⇓", "⇙", "⇐", "⇖", "⇑", "⇗"}
+	others = []string{"→", "↘", "↓", "↙", "←", "↖", "↑", "↗"}
+)
 
 // sign is a thing's one character.
 func sign(t game.Thing) string {
 	switch t.Kind {
-	case game.Own, game.Other:
-		arrow := arrows[int(math.Round(t.Heading/45)+8)%8]
-		if t.Kind == game.Own {
-			return "\x1b[32;1m" + arrow + "\x1b[m"
-		}
-		return "\x1b[36m" + arrow + "\x1b[m"
+	case game.Own:
+		return in("32;1", own[eighth(t.Heading)])
+	case game.Other:
+		return in("36", others[eighth(t.Heading)])
 	case game.Enemy:
-		return "\x1b[31mx\x1b[m"
+		return in("31", "x")
 	case game.Box:
-		return "\x1b[33m▫\x1b[m"
+		return in("33", "▫")
 	}
 	return "·"
+}
+
+func eighth(heading float64) int { return (int(math.Round(heading/45))%8 + 8) % 8 }
+
+// in is a character in a color, where colors are wanted.
+func in(color, text string) string {
+	if os.Getenv("NO_COLOR") != "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[m"
 }

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/inspect"
+)
+
+// servePage serves the inspector's page of a server until it is closed; without an address it does nothing.
+func servePage(addr string, s *server) (io.Closer, error) {
+	web := &http.Server{ReadHeaderTimeout: 5 * time.Second}
+	if addr == "" {
+		return web, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	peer := func(c *driver.Conn) *actorrep.Peer {
+		if seat := s.peers[c]; seat != nil {
+			return seat.peer
+		}
+		return nil
+	}
+	web.Handler = inspect.New(s.driver, inspect.Config{
+		Title: "arena", Name: func(c *driver.Conn) string { return c.Login().URL },
+		Actors: inspect.Actors(s.world, peer), Properties: inspect.Properties(peer), Figures: inspect.Figures(s.world),
+	})
+	go func() { _ = web.Serve(l) }() // ends with Close
+	fmt.Printf("the inspector is at http://%v/\n", l.Addr())
+	return web, nil
+}
