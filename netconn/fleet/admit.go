@@ -21,21 +21,22 @@ type seatKeeper struct {
 	at     time.Duration // earliest time of the next write
 
 	players map[uint64]int // connections by client id
-	// placed is the placements that the record had, until it has them no more. early counts players who came before their placement
-	// was seen.
+	// placed is the placements that the record had, by slot, until it has them no more. early is the players who came before their placement
+	// was seen, by its number.
 	placed map[uint64]*expected
 	early  map[uint64]early
 	walks  []walk // players without a placement, in the order they came
 }
 
-// early is the players who came with a placement that isn't seen yet, and the revision that has it.
+// early is the players who came with a placement that isn't seen yet, and its Ticket's stamp.
 type early struct {
-	came []uint64
-	rev  uint64
+	came  []uint64
+	stamp uint64
 }
 
 // expected is a placement as its server sees it.
 type expected struct {
+	id      uint64   // its number, with renewals
 	left    int      // seats that nobody has come for
 	came    []uint64 // who came. A seat of another member isn't theirs when they come again
 	until   time.Duration
@@ -137,11 +138,17 @@ func (k *seatKeeper) absorb() {
 		p.current = false
 	}
 	for _, p := range rec.placements {
-		e := k.placed[p.id]
-		if e == nil {
+		e := k.placed[slot(p.id)]
+		switch {
+		case e == nil || e.id != p.id && !k.anyHere(e.came):
 			came := k.early[p.id].came
-			e = &expected{left: max(0, p.seats-len(came)), came: came, until: k.s.now + k.s.cfg.hold()}
-			k.placed[p.id] = e
+			e = &expected{id: p.id, left: max(0, p.seats-len(came)), came: came, until: k.s.now + k.s.cfg.hold()}
+			k.placed[slot(p.id)] = e
+		case e.id != p.id: // who has renewed it came with the number before
+			e.id = p.id
+		}
+		if p.revoked {
+			e.left = 0
 		}
 		e.current = true
 	}
@@ -151,11 +158,16 @@ func (k *seatKeeper) absorb() {
 		}
 	}
 	for id, e := range k.early {
-		if e.rev <= k.cell.seen {
+		if !k.s.ask.ahead(e.stamp, k.cell.seen) {
 			delete(k.early, id)
 		}
 	}
 	k.lapse()
+}
+
+// anyHere reports whether one of them is here.
+func (k *seatKeeper) anyHere(ids []uint64) bool {
+	return slices.ContainsFunc(ids, func(id uint64) bool { return k.players[id] > 0 })
 }
 
 // lapse ends what was waited for long enough.
@@ -181,13 +193,10 @@ func (k *seatKeeper) lapse() {
 // wanted is the record as it should be. Walk-ins for whom there is no room are refused.
 func (k *seatKeeper) wanted() seats {
 	w := seats{closed: k.s.info.State != Ready, capacity: k.s.info.Capacity, held: len(k.players)}
-	add := func(id uint64) {
-		if p := k.placed[id]; p != nil && p.left > 0 {
-			w.placements = append(w.placements, placement{id, p.left})
-		}
-	}
 	for _, p := range k.rec.placements {
-		add(p.id)
+		if e := k.placed[slot(p.id)]; e != nil && e.left > 0 {
+			w.placements = append(w.placements, placement{id: p.id, seats: e.left})
+		}
 	}
 	for i := range k.walks {
 		if k.walks[i].seat {
@@ -257,15 +266,15 @@ func (k *seatKeeper) admit(id uint64, t Ticket) netcode.Admission {
 		return netcode.Refuse
 	}
 	if t.server == s.hash {
-		p := k.placed[t.placement]
+		p := k.placed[slot(t.placement)]
 		switch {
 		case p != nil && p.left > 0 && !slices.Contains(p.came, id): // also of one who is here: another seat isn't needed
 			p.left--
 			p.came = append(p.came, id)
 			s.Counters.Placed++
 			return k.letIn(id)
-		case p == nil && t.revision > k.cell.seen && !here && !slices.Contains(k.early[t.placement].came, id): // the record has it, and isn't seen yet
-			k.early[t.placement] = early{append(k.early[t.placement].came, id), t.revision}
+		case (p == nil || p.id != t.placement) && s.ask.ahead(t.stamp, k.cell.seen) && !here && !slices.Contains(k.early[t.placement].came, id): // the record has it, and isn't seen yet
+			k.early[t.placement] = early{append(k.early[t.placement].came, id), t.stamp}
 			s.Counters.Placed++
 			return k.letIn(id)
 		}

@@ -11,6 +11,16 @@ type asker struct {
 	last    uint64
 	out     []kv.Op
 	timeout time.Duration
+	store   uint64 // whose revisions are known; 0 before the first
+}
+
+// anew reports whether a watch that begins is that of another store: nothing that is known of revisions holds any more.
+func (a *asker) anew(e kv.Event) bool {
+	was := a.store
+	if e.Kind == kv.Begin {
+		a.store = e.Store
+	}
+	return was != 0 && was != a.store
 }
 
 func (a *asker) ask(op kv.Op) uint64 {
@@ -18,6 +28,14 @@ func (a *asker) ask(op kv.Op) uint64 {
 	op.ID = a.last
 	a.out = append(a.out, op)
 	return op.ID
+}
+
+// stamp is a revision that says of which store it is, as tickets have it.
+func (a *asker) stamp(rev uint64) uint64 { return a.store<<48 | rev }
+
+// ahead reports whether a stamp is of this store, as far as that is known, and newer than what has been seen.
+func (a *asker) ahead(stamp, seen uint64) bool {
+	return (a.store == 0 || stamp>>48 == a.store&0xffff) && stamp<<16>>16 > seen
 }
 
 // cell is one key that a machine writes by compare-and-set: what is known of it, and the op under way.
@@ -34,6 +52,9 @@ type cell struct {
 	asked  time.Duration
 	writes []byte
 }
+
+// anew forgets all that was known, for a store that was made anew. The result of an op under way is ignored.
+func (c *cell) anew() { *c = cell{key: c.key} }
 
 func (c *cell) busy() bool { return c.op != 0 }
 

@@ -59,6 +59,10 @@ func (p *Placer) choose(w *want) {
 	if best.room.cell.busy() || !best.room.cell.known {
 		return // its record changes: the next step sees
 	}
+	w.placement = w.fresh
+	if o := w.seatBefore(best.room); o != nil {
+		w.placement = renewed(o.id)
+	}
 	w.placed.Server, w.placed.Backups = *best.info, nil
 	if w.Players == 1 {
 		for _, c := range all[1:] {
@@ -68,6 +72,29 @@ func (p *Placer) choose(w *want) {
 	best.room.next = append(best.room.next, w)
 }
 
+// seatBefore returns the seat that a want's player has on a server already, or nil.
+func (w *want) seatBefore(r *room) *placement {
+	if w.beforeAt != r.id {
+		return nil
+	}
+	return r.rec.find(w.before.placement)
+}
+
+// open reports whether players may be placed on a server.
+func (p *Placer) open(w *want, i *Info) bool {
+	return i.State == Ready && i.ID != w.Not && (p.cfg.Accept == nil || p.cfg.Accept(i))
+}
+
+// isOf reports whether a server takes the client's build and schema.
+func (w *want) isOf(i *Info) bool {
+	return i.takes(w.Build) && (w.Schema == 0 || i.Schema == 0 || i.Schema == w.Schema)
+}
+
+func (p *Placer) isNear(w *want, i *Info) bool {
+	latency, measured := w.Latency[i.Region]
+	return w.Latency == nil || measured && (p.cfg.MaxLatency == 0 || latency <= p.cfg.MaxLatency)
+}
+
 // candidates returns the best servers for a want, 1+Backups at most, the best first. Without any err is why; unknown means that it may be otherwise
 // in a moment.
 func (p *Placer) candidates(w *want) (best []candidate, unknown bool, err error) {
@@ -75,19 +102,18 @@ func (p *Placer) candidates(w *want) (best []candidate, unknown bool, err error)
 	var builds []string
 	for _, id := range p.list.ids {
 		i := p.list.members[id].info
-		if i.State != Ready || id == w.Not || p.cfg.Accept != nil && !p.cfg.Accept(i) {
+		if !p.open(w, i) {
 			continue
 		}
 		ready = true
-		if !i.takes(w.Build) || w.Schema != 0 && i.Schema != 0 && i.Schema != w.Schema {
+		if !w.isOf(i) {
 			if len(builds) < 16 {
 				builds = append(builds, i.Build)
 			}
 			continue
 		}
 		build = true
-		latency, measured := w.Latency[i.Region]
-		if w.Latency != nil && (!measured || p.cfg.MaxLatency > 0 && latency > p.cfg.MaxLatency) {
+		if !p.isNear(w, i) {
 			continue
 		}
 		near = true
@@ -105,13 +131,19 @@ func (p *Placer) candidates(w *want) (best []candidate, unknown bool, err error)
 		}
 		free := r.rec.free()
 		for _, o := range r.next {
-			free -= o.Players
+			if o.placement == o.fresh {
+				free -= o.Players
+			}
 		}
-		if free < w.Players || len(r.rec.placements)+len(r.next) >= maxPlacements {
+		full := len(r.rec.placements)+len(r.next) >= maxPlacements
+		if !r.rec.closed && w.seatBefore(r) != nil {
+			free, full = free+1, false
+		}
+		if free < w.Players || full {
 			unknown = unknown || len(r.next) > 0 || r.cell.busy()
 			continue
 		}
-		c := candidate{info: i, room: r, free: free, wanted: id == w.Server, latency: latency, rank: float64(free)}
+		c := candidate{info: i, room: r, free: free, wanted: id == w.Server, latency: w.Latency[i.Region], rank: float64(free)}
 		if p.cfg.Policy == Spread {
 			c.rank, c.tie = -float64(free)/float64(i.Capacity), r.tie
 		}

@@ -6,6 +6,7 @@
 //	  | announcement, every Beat  --> server.ID  -- watch -->           | list of servers
 //	  | seats: who is here        --> seats.ID   <-- compare-and-set -- | placements: seats for those on their way
 //	  |                               party.NAME <-- compare-and-set -- | where a party is
+//	  |                               player.ID  <-- compare-and-set -- | a player's last placement
 //	  |                               mark.NAME  <-- every Beat ------- | and back by the watch: how old the list is
 //	  |
 //	  |  <------------ client, with a connect token: the server's addresses, others as backups, a Ticket
@@ -32,7 +33,7 @@
 //
 // The record seats.ID holds the server's capacity, how many seats are held by players who are there, and the placements: seats for players who
 // are on their way. A placer adds a placement only by compare-and-set and only if the sum stays within the capacity. Only the server takes seats away:
-// when a player has left, or hasn't come for twice Timing.Life. So at any time players and good tickets together are at most Capacity, whatever was
+// when a player has left, hasn't come for twice Timing.Life, or has its placement revoked. So at any time players and good tickets together are at most Capacity, whatever was
 // lost, late or doubled:
 //
 //	placer: CAS seats.ID (+1)  -->  token with a Ticket  -->  client dials  -->  Admit: at once, also while the store is away
@@ -45,8 +46,17 @@
 //
 // # Who asks again and again
 //
-// Each want books a seat, which is kept for twice Life although nobody comes: a player who gets a token a second keeps 60 seats from others. With a Party of its own, such as its
-// id, a player who asks again within Life/2 gets the same seat, so it has 5 at most. That costs two ops of the store for each want.
+// A seat is kept for twice Life although nobody comes. So a want names its Player (package placing does so by itself), and a player has one seat on its way,
+// however often it asks and whichever placers:
+//
+//	placer: read player.ID  -->  less than Life/2 old, and as wanted: the same placement again
+//	                             else: book another one, or renew it if it is on the same server
+//	        CAS player.ID   -->  revoke the one before
+//	        conflict: another placer was first; read, and give the player its placement, or revoke that and keep this one
+//
+// How old a placement is follows from its revision, and those of the placer's own marks. A placer that crashes, or fails, between these steps may leave one more seat
+// until it lapses. That costs two ops of the store for each want. A party of several isn't bounded by this: the game decides who may
+// name a Party, and of how many Players.
 //
 // # How old a list is
 //
@@ -63,6 +73,9 @@
 // Servers play on and let in who has a ticket. Nobody is placed (ErrUnavailable after PlacerConfig.Deadline), walk-ins are refused. When it is back all goes on; a
 // server whose records have expired writes them anew, with who is there.
 //
+// A store that was lost and is made anew (kv.Event.Store) is filled again by the servers, with who is there and who may still come. A ticket whose server hadn't
+// seen its placement before is one of a player without a seat then.
+//
 // # Builds
 //
 // A Want may name the client's build and schema. If servers are ready but none takes that build, the outcome is an [OtherBuild], so the client is told before it dials.
@@ -76,7 +89,8 @@
 //	players who wait for a seat   1024 at a server; then they are refused
 //	work of a Placer's step       wants that choose * servers
 //	ops of a server               1 a Beat, and 20 a second while its players come and go
-//	ops of a placer               1 a Beat, and one at a time for each server, for all wants together; 2 for each want of a party
+//	ops of a placer               1 a Beat, and one at a time for each server, for all wants together; 2 for each want of a player, 3 of a party
+//	keys player.ID                one for each player who asked within 4 Life + Expiry
 //
 // What is in the store is believed: who can write there can fill or empty servers. Values that can't be read are skipped and counted.
 package fleet

@@ -307,6 +307,196 @@ func TestAsksAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// seatsFor counts the seats of good placements in the store.
+func (b *bench) seatsFor() (n int) {
+	for _, s := range b.servers {
+		value, _, _ := b.store.Entry(seatsKey + s.ID())
+		rec, _ := parseSeats(value)
+		for _, p := range rec.placements {
+			if !p.revoked {
+				n += p.seats
+			}
+		}
+	}
+	return n
+}
+
+// TestOneAccount: a player who asks once a second for three times the life of a seat, at all placers in turn, has one seat at each moment, and the last ticket is as good as
+// the first. It may go elsewhere: then the seat before is revoked.
+func TestOneAccount(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	for range 3 {
+		b.server(nil)
+	}
+	for range 4 {
+		b.placer(nil)
+	}
+	b.run(20 * time.Second)
+	tickets := map[Ticket]bool{}
+	var pl Placement
+	for i := range 180 {
+		var err error
+		pl, err = b.place(b.placers[i%4], Want{Player: 7})
+		require.NoError(t, err)
+		tickets[pl.Ticket] = true
+		b.run(time.Second)
+		require.Equal(t, 1, b.seatsFor(), "second %d", i)
+	}
+	require.Less(t, len(tickets), 20, "the same placement for Life/2")
+	for i := range 10 {
+		not := pl.Server.ID
+		var err error
+		pl, err = b.place(b.placers[i%4], Want{Player: 7, Not: not})
+		require.NoError(t, err)
+		require.NotEqual(t, not, pl.Server.ID)
+		b.run(time.Second)
+		require.Equal(t, 1, b.seatsFor())
+	}
+	for _, s := range b.servers {
+		if s.ID() != pl.Server.ID {
+			require.Equal(t, netcode.Wait, come(s, 7, pl.Ticket))
+			continue
+		}
+		require.Equal(t, netcode.Admit, come(s, 7, pl.Ticket))
+		b.run(time.Second)
+		again, err := b.place(b.placers[0], Want{Player: 7, Server: s.ID()})
+		require.NoError(t, err)
+		require.NotEqual(t, pl.Ticket, again.Ticket, "the seat before is used")
+		require.Equal(t, netcode.Admit, come(s, 7, again.Ticket))
+		b.run(time.Second)
+		require.Equal(t, 9, b.placers[0].Free(s.ID()))
+	}
+}
+
+// TestOneAccountFull: a player whose own seat is the last one keeps it when it asks again, early or late.
+func TestOneAccountFull(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(func(c *ServerConfig) { c.Info.Capacity = 1 })
+	p := b.placer(nil)
+	b.run(2 * time.Second)
+	var pl Placement
+	for range 9 {
+		var err error
+		pl, err = b.place(p, Want{Player: 7})
+		require.NoError(t, err)
+		_, err = b.place(p, Want{Player: 8})
+		require.ErrorIs(t, err, ErrFull)
+		b.run(14 * time.Second)
+	}
+	require.Equal(t, netcode.Refuse, come(s, 8, Ticket{}))
+	require.Equal(t, netcode.Admit, come(s, 7, pl.Ticket))
+}
+
+// TestOneAccountRace: a player asks all placers in one moment, for different servers, again and again, with a store that is slow: in the end it has one seat, and at least one of the answers is
+// good there. Servers that are told so go on.
+func TestOneAccountRace(t *testing.T) {
+	for seed := range uint64(20) {
+		b := newBench(t, seed, kvsim.Trouble{Delay: 5 * time.Millisecond, Slow: 10, SlowBy: 200 * time.Millisecond})
+		for range 3 {
+			b.server(func(c *ServerConfig) { c.Life = 6 * time.Second })
+		}
+		for range 4 {
+			b.placer(func(c *PlacerConfig) { c.Life = 6 * time.Second })
+		}
+		b.run(4 * time.Second)
+		for round := range 4 {
+			good := map[uint64]bool{}
+			var ids [8]uint64
+			for i := range ids {
+				var err error
+				ids[i], err = b.placers[i%4].Place(Want{Player: 7, Server: b.servers[(i+round)%3].ID()})
+				require.NoError(t, err)
+			}
+			b.run(2500 * time.Millisecond)
+			for i, id := range ids {
+				o := b.outcomes[b.placers[i%4]][id]
+				require.NoError(t, o.Err, "seed %d", seed)
+				good[slot(o.Placement.Ticket.placement)] = true
+			}
+			require.Equal(t, 1, b.seatsFor(), "seed %d, round %d", seed, round)
+			for _, s := range b.servers {
+				value, _, _ := b.store.Entry(seatsKey + s.ID())
+				rec, err := parseSeats(value)
+				require.NoError(t, err)
+				for _, p := range rec.placements {
+					require.True(t, good[slot(p.id)], "seed %d: a seat that nobody was told of", seed)
+				}
+			}
+		}
+	}
+}
+
+// TestRenewedSeat: a player's seat is renewed while its server can't hear of it. The server lets it in with the new ticket after the seat would have lapsed, who has come
+// and gone by the old number comes again by the new one, and who is here by the old one has one seat.
+func TestRenewedSeat(t *testing.T) {
+	for _, name := range []string{"is here", "came", "never came"} {
+		b := newBench(t, 1, kvsim.Trouble{})
+		s := b.server(func(c *ServerConfig) { c.Info.Capacity, c.Life = 2, 6*time.Second })
+		p := b.placer(func(c *PlacerConfig) { c.Life = 6 * time.Second })
+		b.run(2 * time.Second)
+		old, err := b.place(p, Want{Player: 7})
+		require.NoError(t, err)
+		b.run(8 * time.Second)
+		store, host := b.w.Host("store"), b.w.Host("host1")
+		b.w.Cut(store, host)
+		b.w.Cut(host, store)
+		if name != "never came" {
+			require.Equal(t, netcode.Admit, come(s, 7, old.Ticket))
+		}
+		if name == "came" {
+			s.Left(7)
+		}
+		pl, err := b.place(p, Want{Player: 7})
+		require.NoError(t, err)
+		require.Equal(t, renewed(old.Ticket.placement), pl.Ticket.placement, name)
+		b.run(5 * time.Second)
+		if name != "is here" {
+			require.Equal(t, netcode.Admit, come(s, 7, pl.Ticket), name)
+		}
+		b.w.Join(store, host)
+		b.w.Join(host, store)
+		b.run(3 * time.Second)
+		require.Equal(t, 1, s.Players())
+		value, _, _ := b.store.Entry(seatsKey + s.ID())
+		rec, err := parseSeats(value)
+		require.NoError(t, err)
+		require.Equal(t, seats{capacity: 2, held: 1}, rec, name)
+	}
+}
+
+// TestStoreAnew: a store that was lost and made anew begins with revision 1. Servers announce themselves again, with who is there and who may come; players are placed; a ticket from before counts
+// if its seat is there, and never as one that isn't seen yet.
+func TestStoreAnew(t *testing.T) {
+	b := newBench(t, 1, kvsim.Trouble{})
+	s := b.server(nil)
+	p := b.placer(nil)
+	b.run(30 * time.Second)
+	old, err := b.place(p, Want{Players: 4})
+	require.NoError(t, err)
+	used, err := b.place(p, Want{Player: 9})
+	require.NoError(t, err)
+	require.Equal(t, netcode.Admit, come(s, 9, used.Ticket))
+	s.Left(9)
+	b.run(time.Second)
+	require.Equal(t, netcode.Admit, come(s, 1, old.Ticket))
+	b.run(time.Second)
+	pending, err := p.Place(Want{Player: 5})
+	require.NoError(t, err)
+	b.store.Anew()
+	b.run(4 * time.Second)
+	require.NoError(t, b.outcomes[p][pending].Err)
+	require.True(t, s.Announced())
+	require.Equal(t, 1, p.List().Len())
+	require.Equal(t, 5, p.Free(s.ID()), "one who is there, three who may come, and the one who was being placed")
+	pl, err := b.place(p, Want{Player: 6})
+	require.NoError(t, err)
+	b.run(time.Second)
+	require.Equal(t, netcode.Admit, come(s, 2, old.Ticket))
+	require.Equal(t, netcode.Admit, come(s, 6, pl.Ticket))
+	require.Equal(t, netcode.Wait, come(s, 9, used.Ticket))
+	require.Less(t, p.List().Age(), 2*time.Second)
+}
+
 // TestStoreAway: while the store is away the list stays and grows old, players with tickets come in, walk-ins are refused, and nobody is placed; then all goes on.
 func TestStoreAway(t *testing.T) {
 	b := newBench(t, 1, kvsim.Trouble{})
@@ -622,7 +812,7 @@ func TestTicket(t *testing.T) {
 
 // FuzzSeats: what is read is written the same, whatever it is, and what isn't a record is refused.
 func FuzzSeats(f *testing.F) {
-	f.Add((&seats{capacity: 5, held: 2, placements: []placement{{7, 2}}}).encode())
+	f.Add((&seats{capacity: 5, held: 2, placements: []placement{{7, 2, false}, {8, 1, true}}}).encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := parseSeats(b)
 		if err != nil {

@@ -134,5 +134,6 @@ const (
 	serverKey = "server."
 	seatsKey  = "seats."
 	partyKey  = "party."
+	playerKey = "player."
 	markKey   = "mark."
 )

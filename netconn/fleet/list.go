@@ -43,8 +43,15 @@ type List struct {
 	marks   []time.Duration // when the marks after told were written
 	told    uint64          // number of the newest mark that came back
 	markAt  time.Duration
+	epochs  []epoch // marks that came back within the last Life/2, one each Life/16, the oldest first
 
-	ask asker // when the list is a machine of its own
+	ask asker // the ops only when the list is a machine of its own
+}
+
+// epoch says that a revision was written at a time or later.
+type epoch struct {
+	at  time.Duration
+	rev uint64
 }
 
 type member struct {
@@ -107,6 +114,12 @@ func (l *List) event(now time.Duration, e kv.Event) {
 		for _, m := range l.members {
 			m.listed = false
 		}
+		if l.ask.anew(e) {
+			l.epochs = nil
+			for _, m := range l.members {
+				m.rev = 0
+			}
+		}
 	case e.Kind == kv.Current && l.began:
 		l.began, l.current = false, true
 		l.remove(func(m *member) bool { return !m.listed })
@@ -115,6 +128,9 @@ func (l *List) event(now time.Duration, e kv.Event) {
 			i := n - l.told
 			l.asOf = l.marks[i-1]
 			l.marks, l.told = l.marks[i:], n
+			if k := len(l.epochs); k == 0 || l.asOf-l.epochs[k-1].at >= l.timing.Life/16 {
+				l.epochs = append(l.epochs, epoch{l.asOf, e.Revision})
+			}
 		}
 	case e.Kind == kv.Changed && server:
 		l.changed(id, e)
@@ -158,6 +174,7 @@ func (l *List) remove(gone func(m *member) bool) {
 func (l *List) step(now time.Duration, ask *asker) {
 	l.now = max(l.now, now)
 	l.remove(func(m *member) bool { return l.asOf-m.seen > l.timing.Expiry })
+	l.epochs = slices.DeleteFunc(l.epochs, func(e epoch) bool { return l.now-e.at > l.timing.young() })
 	if l.now < l.markAt {
 		return
 	}
@@ -169,6 +186,9 @@ func (l *List) step(now time.Duration, ask *asker) {
 	ask.ask(kv.Op{Kind: kv.Put, Key: l.mark, Expect: kv.Any, TTL: 10 * l.timing.Expiry,
 		Value: binary.LittleEndian.AppendUint64(nil, l.told+uint64(len(l.marks)))})
 }
+
+// young reports whether a revision is known to have been written within the last Timing.young.
+func (l *List) young(rev uint64) bool { return len(l.epochs) > 0 && l.epochs[0].rev < rev }
 
 // Current reports whether the list has been read at all. Before, it is empty.
 func (l *List) Current() bool { return l.current }

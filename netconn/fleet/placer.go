@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,6 +78,10 @@ type PlacerConfig struct {
 type Want struct {
 	// Players is how many seats, all on one server. Default 1.
 	Players int
+	// Player is the client's ID. A player has one seat for its way to a server, however often it asks and at whichever placer: within Life/2 it gets the same
+	// placement again, while it is as wanted; later its seat is renewed, or it gets another one, and the one before is revoked. It counts only for one player
+	// without a Party. Default 0: each want gets a seat of its own.
+	Player uint64
 	// Party makes wants of several members one: who asks with the same Party within Life/2, at any placer, gets the same placement. Its
 	// first want books the seats of all its Players. Later, or when its server is gone or draining, it is placed anew. Letters, digits, - and _, at most 96. Default "": no party.
 	Party string
@@ -111,7 +116,7 @@ type Outcome struct {
 type PlacerCounters struct {
 	Placed, Failed              uint64 // wants
 	Writes, Conflicts, Unknowns uint64 // of records of seats
-	Cancelled                   uint64 // placements that were taken back
+	Revoked                     uint64 // placements, in each write that does it
 	Unreadable                  uint64 // records of seats that couldn't be read, such as those of another version; nobody is placed on their servers
 }
 
@@ -140,34 +145,37 @@ type room struct {
 	listed bool
 	batch  []*want  // those in the write under way
 	next   []*want  // those of the next one
-	cancel []uint64 // placements to take back with it
+	revoke []Ticket // placements to revoke with it
 }
 
 // step is where a want stands.
 type step uint8
 
 const (
-	reads   step = iota // where its party is, is read
-	follows             // another want of its party goes first
+	reads   step = iota // where its group is, is read
+	follows             // another want of its group goes first
 	claims              // its party's claim is being written
 	chooses
 	books   // its seats are being written
-	founds  // where its party is, is being written
+	founds  // where its group is, is being written
 	decided // its outcome is told
 )
 
 type want struct {
 	Want
 	id        uint64
-	placement uint64 // its number
+	fresh     uint64 // the number of a placement of its own
+	placement uint64 // the number of its placement: fresh, or that of the one before, renewed
 	until     time.Duration
 	step      step
-	party     cell
+	group     cell    // where its party, or its player, is; no key: it has none
+	before    Ticket  // its player's last placement
+	beforeAt  string  // the ID of that one's server
 	tried     []*room // where its seats may have been written although nobody said so
 	placed    Placement
 	at        *room         // where its seats are
-	told      bool          // nobody knows whether its party's members may be told of its seats
-	next      time.Duration // when its party is looked at again
+	told      bool          // nobody knows whether others of its group may be told of its seats
+	next      time.Duration // when its group is looked at again
 }
 
 // NewPlacer returns a placer, or an error that wraps ErrConfig.
@@ -227,10 +235,17 @@ func (p *Placer) Place(w Want) (id uint64, err error) {
 		return 0, fmt.Errorf("fleet: %w", err)
 	}
 	p.lastID++
-	n := &want{Want: w, id: p.lastID, placement: binary.LittleEndian.Uint64(random[:]), until: p.now + p.cfg.Deadline, step: chooses}
-	if w.Party != "" {
-		n.step, n.party = reads, cell{key: partyKey + w.Party}
-		if slices.ContainsFunc(p.wants, func(o *want) bool { return o.Party == w.Party }) {
+	n := &want{Want: w, id: p.lastID, fresh: slot(binary.LittleEndian.Uint64(random[:])), until: p.now + p.cfg.Deadline, step: chooses}
+	n.placement = n.fresh
+	switch {
+	case w.Party != "":
+		n.group.key = partyKey + w.Party
+	case w.Player != 0 && w.Players == 1:
+		n.group.key = playerKey + strconv.FormatUint(w.Player, 10)
+	}
+	if key := n.group.key; key != "" {
+		n.step = reads
+		if slices.ContainsFunc(p.wants, func(o *want) bool { return o.group.key == key }) {
 			n.step = follows
 		}
 	}
@@ -270,6 +285,19 @@ func (p *Placer) Step(now time.Duration, in []kv.Event) []kv.Op {
 }
 
 func (p *Placer) event(e kv.Event) {
+	if p.ask.anew(e) {
+		for _, r := range p.rooms {
+			p.unbatch(r)
+			r.cell.anew()
+			r.ok = false
+		}
+		for _, w := range p.wants {
+			if w.group.key != "" && w.step != follows {
+				w.group.anew()
+				w.step, w.at, w.tried, w.told = reads, nil, nil, false
+			}
+		}
+	}
 	p.list.event(p.now, e)
 	id, isSeats := strings.CutPrefix(e.Key, seatsKey)
 	switch {
@@ -371,8 +399,8 @@ func (p *Placer) result(e kv.Event) {
 		return
 	}
 	for _, w := range p.wants {
-		if w.party.op != 0 && w.party.op == e.ID {
-			p.partyResult(w, e)
+		if w.group.op != 0 && w.group.op == e.ID {
+			p.groupResult(w, e)
 			return
 		}
 	}
@@ -390,7 +418,7 @@ func (p *Placer) decide(w *want) {
 	}
 	switch w.step {
 	case reads, claims, founds:
-		p.stepParty(w)
+		p.stepGroup(w)
 	case chooses:
 		p.choose(w)
 	}
@@ -408,42 +436,42 @@ func (p *Placer) finish(w *want, err error) {
 		p.unclaim(w)
 	}
 	p.out = append(p.out, o)
-	if w.Party == "" {
+	if w.group.key == "" {
 		return
 	}
 	for _, o := range p.wants {
-		if o.step == follows && o.Party == w.Party {
+		if o.step == follows && o.group.key == w.group.key {
 			o.step = reads
 			return // the others follow this one
 		}
 	}
 }
 
-// takeBack has a want's seats taken back, wherever they may be. If its party's members may be told of them, they lapse.
+// takeBack has a want's seats revoked, wherever they may be. If others of its group may be told of them, they lapse.
 func (p *Placer) takeBack(w *want) {
-	if w.told || w.step == founds && w.party.busy() {
+	if w.told || w.step == founds && w.group.busy() {
 		return
 	}
 	if w.at != nil {
-		w.at.takeBack(w.placement)
+		w.at.takeBack(Ticket{placement: w.fresh})
 	}
 	for _, r := range w.tried {
-		r.takeBack(w.placement)
+		r.takeBack(Ticket{placement: w.fresh})
 	}
 	for _, id := range p.ids {
 		if r := p.rooms[id]; slices.Contains(r.batch, w) {
-			r.takeBack(w.placement)
+			r.takeBack(Ticket{placement: w.fresh})
 		}
 	}
 }
 
-func (r *room) takeBack(placement uint64) {
-	if len(r.cancel) < maxPlacements && !slices.Contains(r.cancel, placement) {
-		r.cancel = append(r.cancel, placement)
+func (r *room) takeBack(t Ticket) {
+	if len(r.revoke) < maxPlacements && !slices.Contains(r.revoke, t) {
+		r.revoke = append(r.revoke, t)
 	}
 }
 
-// write writes a room's record with those who have chosen it, and without those that are taken back.
+// write writes a room's record with those who have chosen it, and with what is revoked.
 func (p *Placer) write(r *room) {
 	next := r.next
 	r.next = nil
@@ -458,17 +486,26 @@ func (p *Placer) write(r *room) {
 	}
 	rec := r.rec
 	rec.placements = slices.Clone(rec.placements)
-	before := len(rec.placements)
-	if len(r.cancel) > 0 {
-		rec.placements = slices.DeleteFunc(rec.placements, func(o placement) bool { return slices.Contains(r.cancel, o.id) })
-		p.Counters.Cancelled += uint64(before - len(rec.placements))
-		r.cancel = nil
-	}
-	if len(next) == 0 && len(rec.placements) == before {
+	// What the record doesn't have any more, or has revoked, is done. The rest is tried again until it is.
+	revokes := false
+	r.revoke = slices.DeleteFunc(r.revoke, func(t Ticket) bool {
+		o := rec.find(t.placement)
+		if o == nil {
+			return !p.ask.ahead(t.stamp, r.cell.seen)
+		}
+		o.revoked, revokes = true, true
+		p.Counters.Revoked++
+		return false
+	})
+	if len(next) == 0 && !revokes {
 		return
 	}
 	for _, w := range next {
-		rec.placements = append(rec.placements, placement{w.placement, w.Players})
+		if o := rec.find(w.placement); o != nil {
+			o.id = w.placement
+		} else {
+			rec.placements = append(rec.placements, placement{id: w.placement, seats: w.Players})
+		}
 		w.step = books
 	}
 	r.batch = next
@@ -484,13 +521,13 @@ func (p *Placer) booked(w *want, r *room) {
 	w.at = r
 	for _, o := range w.tried {
 		if o != r {
-			o.takeBack(w.placement)
+			o.takeBack(Ticket{placement: w.fresh})
 		}
 	}
-	w.placed.Ticket = Ticket{serverHash(r.id), w.placement, r.cell.rev}
-	if w.Party != "" {
+	w.placed.Ticket = Ticket{serverHash(r.id), w.placement, p.ask.stamp(r.cell.rev)}
+	if w.group.key != "" {
 		w.step = founds
-		p.stepParty(w)
+		p.stepGroup(w)
 		return
 	}
 	p.finish(w, nil)

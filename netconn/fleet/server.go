@@ -45,8 +45,8 @@ func (t Timing) filled() (Timing, error) {
 // (Life/2), and the token is good (Life).
 func (t *Timing) hold() time.Duration { return 2 * t.Life }
 
-// partyTTL is how long a party's placement is told to further members.
-func (t *Timing) partyTTL() time.Duration { return t.Life / 2 }
+// young is how long a placement is told again to who asks again: a further member of its party, or the same player.
+func (t *Timing) young() time.Duration { return t.Life / 2 }
 
 // seatsTTL is how long the store keeps a record that nobody writes: longer than any placement in it is good for.
 func (t *Timing) seatsTTL() time.Duration { return 2*t.hold() + t.Expiry }
@@ -213,6 +213,12 @@ func (s *Server) Step(now time.Duration, in []kv.Event) []kv.Op {
 
 func (s *Server) event(e kv.Event) {
 	if e.Kind != kv.Result {
+		if s.ask.anew(e) && s.info.State != Stopped {
+			s.announce.anew()
+			s.seats.cell.anew()
+			s.seats.unsure()
+			s.beatAt = 0
+		}
 		s.seats.watched(e)
 		return
 	}

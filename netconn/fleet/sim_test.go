@@ -38,9 +38,11 @@ type world struct {
 	policy  Policy
 	calm    bool
 	tally   tally
+	owner   map[uint64]uint64 // players by the slots of their placements
+	failed  map[uint64]int    // placings of a player that ended with ErrUnavailable, or whose placer crashed
 }
 
-type tally struct{ placed, parties, walkIns, denied, unavailable, full, deadPlaced, drains uint64 }
+type tally struct{ placed, parties, walkIns, denied, unavailable, full, deadPlaced, drains, mostSeats uint64 }
 
 // drawFleet is the script of a seed.
 func drawFleet(seed uint64) simtest.Script {
@@ -86,7 +88,7 @@ func playFleet(s simtest.Script) (simtest.Result, *world) {
 		if n := number("servers") + number("placers") + 1; s.Clients != n || s.Servers != 1 {
 			return nil, fmt.Errorf("%d clients, not %d", s.Clients, n)
 		}
-		g = &world{w: w, rng: w.Rand("fleet"), policy: Policy(number("policy"))}
+		g = &world{owner: map[uint64]uint64{}, failed: map[uint64]int{}, w: w, rng: w.Rand("fleet"), policy: Policy(number("policy"))}
 		g.store = kvsim.New(w.Host("server1"), kvsim.Trouble{LostOp: number("lostop"), LostResult: number("lostresult"), Slow: number("slow"),
 			SlowBy: 2 * time.Second, BreakWatch: number("break")})
 		for i, h := range w.Hosts()[1:] {
@@ -282,6 +284,9 @@ func (p *simPlacer) boot() (err error) {
 // Crashed implements simtest.Crasher.
 func (p *simPlacer) Crashed() {
 	p.view.Retire()
+	for _, o := range p.asked {
+		p.g.failed[o.id]++
+	}
 	for _, o := range p.g.crowd.players {
 		if o.asks == p {
 			o.asks = nil
@@ -296,7 +301,7 @@ func (p *simPlacer) Tick(now time.Time) error {
 			continue
 		}
 		o.asked = o.party.name()
-		w := Want{Players: 1, Party: o.asked}
+		w := Want{Players: 1, Party: o.asked, Player: o.id, Not: o.not}
 		if o.party != nil {
 			w.Players = len(o.party.members)
 		}
@@ -305,10 +310,18 @@ func (p *simPlacer) Tick(now time.Time) error {
 			return err
 		}
 		p.asked[id] = o
+		for _, w := range p.m.wants {
+			if w.id == id && w.Party == "" {
+				p.g.owner[w.fresh] = o.id
+			}
+		}
 	}
 	p.inbox = nil
 	kv.Tick(p.m, p.view, now.Sub(simtest.Epoch))
 	for _, o := range p.m.Outcomes() {
+		if o.Err == ErrUnavailable {
+			p.g.failed[p.asked[o.ID].id]++
+		}
 		if pl := p.asked[o.ID]; pl != nil && pl.asks == p {
 			pl.answered(p, o)
 		}
@@ -359,6 +372,7 @@ type player struct {
 	promised *simServer
 	good     time.Duration
 	asked    string // the party it asked as
+	not      string // the server that it doesn't want to go to
 	used     uint64 // the placement by which it joined last
 }
 
@@ -441,6 +455,10 @@ func (c *crowd) Tick(time.Time) error {
 			}
 		case now >= p.again:
 			s := c.g.placers[c.g.rng.IntN(len(c.g.placers))]
+			p.not = ""
+			if to := c.g.servers[c.g.rng.IntN(len(c.g.servers))]; !c.g.calm && to.m != nil && c.g.rng.IntN(4) == 0 {
+				p.not = to.m.ID()
+			}
 			if p.began = now; s.m != nil {
 				p.asks = s
 				s.inbox = append(s.inbox, p)
@@ -448,6 +466,7 @@ func (c *crowd) Tick(time.Time) error {
 		}
 	}
 	c.promises()
+	c.g.seatsOfPlayers()
 	return nil
 }
 
@@ -466,6 +485,28 @@ func (c *crowd) promises() {
 		}
 		if n > s.capacity {
 			c.g.w.Failf("overfilled", "%s: %d players and promises in %d seats", s.m.ID(), n, s.capacity)
+		}
+	}
+}
+
+// seatsOfPlayers checks how many seats are kept for a player that asks without a party: one, and the one before while it is being revoked. One more may be left by
+// each placing that failed, or whose placer crashed.
+func (g *world) seatsOfPlayers() {
+	seats := map[uint64]int{}
+	for _, s := range g.servers {
+		if s.m == nil {
+			continue
+		}
+		value, _, _ := g.store.Entry(s.m.seats.cell.key)
+		rec, _ := parseSeats(value)
+		for _, p := range rec.placements {
+			if id := g.owner[slot(p.id)]; id != 0 && !p.revoked {
+				seats[id]++
+				g.tally.mostSeats = max(g.tally.mostSeats, uint64(seats[id]))
+				if seats[id] > 2+g.failed[id] {
+					g.w.Failf("hoards", "player %d has %d seats after %d placings that failed", id, seats[id], g.failed[id])
+				}
+			}
 		}
 	}
 }
@@ -522,7 +563,7 @@ func (p *player) checkParty(from *simPlacer, server string) {
 	p.g.tally.parties++
 	for _, o := range t.members {
 		if other := t.where[o.id]; other != "" && other != server {
-			if i := from.m.list.get(other); i != nil && i.State == Ready && p.g.w.Now() < t.began+simTiming.partyTTL()-simDeadline {
+			if i := from.m.list.get(other); i != nil && i.State == Ready && p.g.w.Now() < t.began+simTiming.young()-simDeadline {
 				p.g.w.Failf("party", "%s: player %d on %s, player %d on %s", t.name(), o.id, other, p.id, server)
 			}
 		}
@@ -594,6 +635,7 @@ func add(sum *tally, t tally) {
 	sum.full += t.full
 	sum.deadPlaced += t.deadPlaced
 	sum.drains += t.drains
+	sum.mostSeats = max(sum.mostSeats, t.mostSeats)
 }
 
 // TestSimulatedTwice: the same seed gives the same run.

@@ -12,7 +12,7 @@ import (
 type Ticket struct {
 	server    uint64 // hash of its ID
 	placement uint64
-	revision  uint64 // a revision of the server's seats that has the placement
+	stamp     uint64 // of a revision of the server's seats that has the placement
 }
 
 // TicketBytes is the bytes of a Ticket in a token's user data.
@@ -23,7 +23,7 @@ const ticketMark = "bfl1"
 // Write writes the ticket into the user data of a token.
 func (t Ticket) Write(userData *[netcode.UserDataBytes]byte) {
 	b := append(userData[:netcode.UserDataBytes-TicketBytes], ticketMark...)
-	for _, v := range []uint64{t.server, t.placement, t.revision} {
+	for _, v := range []uint64{t.server, t.placement, t.stamp} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 )
@@ -117,6 +118,9 @@ func (s *SDK) call(ctx context.Context, method, path string, body, out any) erro
 		if text, err = json.Marshal(body); err != nil {
 			return fmt.Errorf("agones: %w", err)
 		}
+	}
+	if u, err := url.Parse(s.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // it wouldn't become better
+		return fmt.Errorf("agones: %q isn't the URL of an SDK server", s.url)
 	}
 	for {
 		err := s.once(ctx, method, path, text, out)

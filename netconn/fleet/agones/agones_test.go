@@ -69,3 +69,14 @@ func TestPort(t *testing.T) {
 	t.Setenv(PortEnv, "")
 	require.Equal(t, "http://localhost:9358", New("").url)
 }
+
+// TestNotAURL: what can't become better isn't tried until the context ends.
+func TestNotAURL(t *testing.T) {
+	for _, u := range []string{"localhost:9358", "ftp://localhost", "http://", "http://a b", "http://localhost:port"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		timer := time.AfterFunc(time.Minute, cancel)
+		require.ErrorContains(t, New(u).Ready(ctx), u)
+		require.True(t, timer.Stop(), u)
+		cancel()
+	}
+}

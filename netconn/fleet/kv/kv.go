@@ -14,6 +14,8 @@
 // An Op may be lost, its Result may be lost, and it may happen long after it was given up: no Result, like a Result with status Unknown,
 // says nothing about what happened. Read back. Of two writes that expect the same revision one happens at most.
 //
+// A store that is lost and made anew begins with revision 1 again. The next Begin tells it, by Event.Store.
+//
 // A watch may be late by any time, and may leave out values that were replaced meanwhile. It is never out of order.
 package kv
 
@@ -58,7 +60,7 @@ type EventKind uint8
 // The kinds of an Event.
 const (
 	Result  EventKind = iota // of the Op with the Event's ID
-	Begin                    // of a watch: all keys follow, then Current. What doesn't follow no longer exists
+	Begin                    // of a watch: all keys follow, then Current. What doesn't follow no longer exists. Store says of which store
 	Changed                  // a watched key was written
 	Deleted                  // a watched key was deleted, or its TTL was over
 	Current                  // of a watch: all keys have been told
@@ -85,6 +87,9 @@ type Event struct {
 	Key      string
 	Value    []byte
 	Revision uint64
+	// Store is the store's number, of Begin. It is never 0. Another one than before means that the store was lost and made anew: all keys are
+	// gone, revisions start again, and Results of Ops from before mean nothing.
+	Store uint64
 }
 
 // Store is the store as one machine sees it. No method blocks. A Store belongs to the goroutine that owns the machine.

@@ -8,7 +8,7 @@
 // Ops run in goroutines, MaxOps at a time for each Store. An op without an answer within Config.Timeout has status Unknown. What arrives waits for
 // Events, which the owner of the machine calls: 65,536 events at most; then the watch ends, and begins anew when they have been fetched.
 //
-// The watch also begins anew when the connection was lost, and when nothing has come for 15 s.
+// The watch also begins anew when the connection was lost, and when nothing has come for 15 s. A bucket that was lost is created again then.
 //
 // Keys with a TTL need nats-server 2.11 or newer. In a cluster set Replicas to 3: the bucket survives the loss of one node; while a new
 // leader is elected, some seconds, ops have status Unknown, and the fleet plays on. A read may come from a replica that is behind.
@@ -34,7 +34,7 @@ import (
 type Config struct {
 	// Name is the bucket's. Default "fleet".
 	Name string
-	// Replicas is how many nodes of a cluster have the bucket, when Open creates it. Default 1.
+	// Replicas is how many nodes of a cluster have the bucket, when Open creates it. A bucket that exists stays as it is. Default 1.
 	Replicas int
 	// Timeout bounds one op. Default 2 s.
 	Timeout time.Duration
@@ -44,6 +44,7 @@ type Config struct {
 type Bucket struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
+	cfg     jetstream.KeyValueConfig
 	kv      jetstream.KeyValue
 	stream  jetstream.Stream
 	prefix  string
@@ -69,17 +70,27 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bucket, error) {
 		return nil, fmt.Errorf("natskv: %w", err)
 	}
 	b := &Bucket{nc: nc, js: js, prefix: "$KV." + cfg.Name + ".", timeout: cmp.Or(cfg.Timeout, 2*time.Second)}
-	b.kv, err = js.KeyValue(ctx, cfg.Name)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		b.kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: cfg.Name, Description: "bunchnet fleet", Replicas: cfg.Replicas, MaxValueSize: kv.MaxValue, LimitMarkerTTL: markerTTL})
-	}
-	if err == nil {
+	b.cfg = jetstream.KeyValueConfig{Bucket: cfg.Name, Description: "bunchnet fleet", Replicas: cfg.Replicas, MaxValueSize: kv.MaxValue, LimitMarkerTTL: markerTTL}
+	if b.kv, err = b.find(ctx); err == nil {
 		b.stream, err = js.Stream(ctx, "KV_"+cfg.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("natskv: %s: %w", cfg.Name, err)
 	}
 	return b, nil
+}
+
+// find finds or creates the bucket.
+func (b *Bucket) find(ctx context.Context) (jetstream.KeyValue, error) {
+	k, err := b.js.KeyValue(ctx, b.cfg.Bucket)
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return k, err
+	}
+	k, err = b.js.CreateKeyValue(ctx, b.cfg)
+	if errors.Is(err, jetstream.ErrBucketExists) { // somebody else has created it meanwhile, with other settings
+		return b.js.KeyValue(ctx, b.cfg.Bucket)
+	}
+	return k, err
 }
 
 // Store is the bucket as one machine sees it. It implements kv.Store. Close it at the end.
@@ -264,12 +275,19 @@ func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	store, err := s.b.made(ctx)
+	if err != nil {
+		return
+	}
 	w, err := s.b.kv.WatchFiltered(ctx, slices.Clone(keys)) // which it changes
 	if err != nil {
 		return
 	}
 	defer func() { _ = w.Stop() }()
-	if !s.push(kv.Event{Kind: kv.Begin}) {
+	if again, err := s.b.made(ctx); err != nil || again != store {
+		return
+	}
+	if !s.push(kv.Event{Kind: kv.Begin, Store: store}) {
 		return
 	}
 	timer := time.NewTimer(quiet)
@@ -289,6 +307,20 @@ func (s *Store) watchOnce(keys []string, up <-chan nats.Status) {
 			}
 		}
 	}
+}
+
+// made returns the number of the bucket, for Event.Store: when it was created. A bucket that was lost is created.
+func (b *Bucket) made(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	if _, err := b.find(ctx); err != nil {
+		return 0, err
+	}
+	s, err := b.js.Stream(ctx, "KV_"+b.cfg.Bucket)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(s.CachedInfo().Created.UnixNano()), nil
 }
 
 func event(e jetstream.KeyValueEntry) kv.Event {

@@ -5,7 +5,7 @@
 //	defer service.Close()
 //	tokens, err := tokenserver.New(tokenserver.Config{Key: key, Authenticate: ..., Life: 30 * time.Second, // at most fleet.Timing.Life
 //		Place: service.Place(func(r *http.Request, p *tokenserver.Player) (fleet.Want, error) {
-//			return fleet.Want{Build: r.Header.Get("X-Build"), Party: fmt.Sprint("player-", p.ID)}, nil // it has one seat, however often it asks
+//			return fleet.Want{Build: r.Header.Get("X-Build")}, nil
 //		})})
 //
 // Clients are refused with these answers, which tokenserver.Fetch returns as *tokenserver.Error:
@@ -146,12 +146,16 @@ func (v *Service) Look(ctx context.Context, f func(p *fleet.Placer)) error {
 	return err
 }
 
-// Place returns a function for tokenserver.Config.Place. want says what the player wants, of a request whose login is good.
+// Place returns a function for tokenserver.Config.Place. want says what the player wants, of a request whose login is good. Its Player is the login's
+// ID unless want sets it, so an account has one seat however often it asks.
 func (v *Service) Place(want func(r *http.Request, p *tokenserver.Player) (fleet.Want, error)) func(r *http.Request, p *tokenserver.Player) error {
 	return func(r *http.Request, p *tokenserver.Player) error {
 		w, err := want(r, p)
 		if err != nil {
 			return err
+		}
+		if w.Player == 0 {
+			w.Player = p.ID
 		}
 		pl, err := v.Find(r.Context(), w)
 		if err != nil {

@@ -50,6 +50,7 @@ type Store struct {
 	rng   simtest.Rand
 	keys  []entry // sorted
 	rev   uint64
+	made  uint64 // Event.Store
 	queue []request
 	views []*View
 }
@@ -72,7 +73,7 @@ func New(h *simtest.Host, t Trouble) *Store {
 	t.Delay = cmp.Or(t.Delay, time.Millisecond)
 	h.SetTick(10 * time.Millisecond)
 	w := h.Simulation()
-	return &Store{Trouble: t, world: w, host: h, rng: w.Rand("kvsim")}
+	return &Store{Trouble: t, world: w, host: h, rng: w.Rand("kvsim"), made: 1}
 }
 
 // Crashed implements simtest.Crasher: what was asked and not done is lost, and all watches break.
@@ -119,6 +120,13 @@ func (s *Store) Wipe() {
 	for _, v := range slices.Clone(s.views) {
 		s.breakWatch(v)
 	}
+}
+
+// Anew is Wipe by a store that was made anew: revisions start again.
+func (s *Store) Anew() {
+	s.rev = 0
+	s.made++
+	s.Wipe()
 }
 
 func (s *Store) find(key string) (int, bool) {
@@ -211,7 +219,7 @@ func (s *Store) begin(v *View, number uint64) {
 	s.Counters.Watches++
 	s.views = slices.DeleteFunc(s.views, func(o *View) bool { return o == v })
 	s.views = append(s.views, v)
-	s.tell(v, kv.Event{Kind: kv.Begin})
+	s.tell(v, kv.Event{Kind: kv.Begin, Store: s.made})
 	for _, e := range s.keys {
 		if kv.Matches(v.watches, e.key) {
 			s.tell(v, kv.Event{Kind: kv.Changed, Key: e.key, Value: e.value, Revision: e.rev})
