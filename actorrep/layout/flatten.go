@@ -28,10 +28,38 @@ func isReference(t reflect.Type) bool {
 	return t == guidType || t.Implements(referType) && t.Kind() == reflect.Struct && t.Size() == guidType.Size() && t.Field(0).Type == guidType
 }
 
-// flatten appends the units of a value of type t.
-func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options) error {
+// special is how a type is sent that has a form of its own.
+type special uint8
+
+const (
+	asParts special = iota // none: by its kind
+	asVar
+	asFast
+	asCustom
+	asReference
+	asOpaque
+)
+
+func formOf(t reflect.Type) special {
 	switch p := reflect.PointerTo(t); {
 	case p.Implements(pushType):
+		return asVar
+	case p.Implements(fastType):
+		return asFast
+	case p.Implements(customType):
+		return asCustom
+	case isReference(t):
+		return asReference
+	case codecOf(t) != nil:
+		return asOpaque
+	}
+	return asParts
+}
+
+// flatten appends the units of a value of type t.
+func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options) error {
+	switch formOf(t) {
+	case asVar:
 		first := len(l.Units)
 		o.push = true
 		if err := l.flatten(t.Field(0).Type, offset, path, o); err != nil {
@@ -40,15 +68,14 @@ func (l *Layout) flatten(t reflect.Type, offset uintptr, path string, o options)
 		l.Vars = append(l.Vars, VarField{Offset: offset, Type: t, from: first, to: len(l.Units)})
 		l.push(first)
 		return nil
-	case p.Implements(fastType):
+	case asFast:
 		return l.addFast(t, offset, path, o)
-	case p.Implements(customType):
+	case asCustom:
 		return l.addBlob(t, offset, path, o, Custom)
-	case isReference(t):
+	case asReference:
 		return l.addNumbers(t, []uintptr{offset}, path, o)
-	}
-	if c := codecOf(t); c != nil {
-		return l.addOpaque(t, offset, path, o, c)
+	case asOpaque:
+		return l.addOpaque(t, offset, path, o, codecOf(t))
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -377,7 +377,7 @@ func (l *Layout) finish() error {
 	return nil
 }
 
-// BuildValue is the layout of a whole value: of a struct all exported fields, with or without tags.
+// BuildValue is the layout of a whole value: of a struct that has no form of its own all exported fields, with or without tags.
 func BuildValue(t reflect.Type) (*Layout, error) {
 	l := &Layout{Type: t}
 	if err := l.buildValue(t); err != nil {
@@ -393,14 +393,16 @@ func BuildValue(t reflect.Type) (*Layout, error) {
 }
 
 func (l *Layout) buildValue(t reflect.Type) error {
-	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(customType) {
+	if t.Kind() != reflect.Struct || formOf(t) != asParts {
 		return l.flatten(t, 0, "", options{cap: defaultCap})
 	}
+	hidden := t.NumField() > 0
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() {
 			continue
 		}
+		hidden = false
 		o, err := parseTag(f.Tag.Get("net"))
 		if err != nil {
 			return fmt.Errorf("%w: %v.%s: %w", ErrTag, t, f.Name, err)
@@ -408,6 +410,9 @@ func (l *Layout) buildValue(t reflect.Type) error {
 		if err := l.flatten(f.Type, f.Offset, f.Name, o); err != nil {
 			return fmt.Errorf("%w (in %v)", err, t)
 		}
+	}
+	if hidden {
+		return fmt.Errorf("%w: %v has no exported field", ErrKind, t)
 	}
 	return nil
 }

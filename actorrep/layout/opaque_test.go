@@ -106,6 +106,18 @@ func TestOpaqueValues(t *testing.T) {
 			require.False(t, changed, path)
 		}
 	}
+	src.set(5)
+	p.compare(p.l.All())
+	for i := range 5 { // cut short
+		w := p.write(i, nil)
+		for n := range w.Len() {
+			cut := bitio.NewWriter(make([]byte, 64))
+			cut.WriteBitsFrom(w.Bytes(), 0, n)
+			changed, err := read(i, cut)
+			require.Error(t, err)
+			require.False(t, changed)
+		}
+	}
 	require.Equal(t, was, *dst)
 	src.Picky.V = 99
 	require.NotZero(t, p.compare(p.l.All()))
@@ -146,6 +158,22 @@ func TestOpaqueFits(t *testing.T) {
 	require.EqualError(t, v.Check(unsafe.Pointer(&text), v.All()), ErrUnfit.Error()+": the text isn't UTF-8")
 }
 
+// shown has a text form, and fields of its own: these are sent.
+type shown struct{ Name string }
+
+func (s *shown) MarshalText() ([]byte, error)    { return []byte("shown"), nil }
+func (s *shown) UnmarshalText(text []byte) error { s.Name = string(text); return nil }
+
+// TestTextOrFields: a struct with a text form is sent as its fields when it has any that can be sent.
+func TestTextOrFields(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[struct {
+		S shown   `net:""`
+		B big.Int `net:""`
+	}]())
+	require.Equal(t, []string{"S.Name", "B"}, []string{p.l.Units[0].Path, p.l.Units[1].Path})
+	require.Equal(t, []Kind{String, Custom}, []Kind{p.l.Units[0].Kind, p.l.Units[1].Kind})
+}
+
 // TestLentMemory: with a Memory, strings, bytes and slices of a value are in memory that is used again, without allocation.
 func TestLentMemory(t *testing.T) {
 	type value struct {
@@ -175,6 +203,8 @@ func TestLentMemory(t *testing.T) {
 	kept := *got
 	mem.Keep()
 	require.GreaterOrEqual(t, mem.Size(), 103+4)
+	text := cap(mem.text)
+	require.Equal(t, text+2*cap(got.L), mem.Size(), "slices count too")
 	require.Equal(t, string(make([]byte, 100)), kept.S, "what was lent is taken back")
 	require.Equal(t, make([]byte, 3), kept.B)
 	require.Zero(t, testing.AllocsPerRun(50, func() {

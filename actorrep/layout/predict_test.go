@@ -179,3 +179,42 @@ func BenchmarkPredict(b *testing.B) {
 		p.l.WriteUnit(&w, p.shadow, 1, &base)
 	}
 }
+
+// TestPastUsedAgain: a Past that was prepared for one time predicts for another as a new one does; without a Gap nothing is prepared.
+func TestPastUsedAgain(t *testing.T) {
+	p := newPair(t, reflect.TypeFor[numbers]())
+	src := p.src.Interface().(*numbers)
+	past := &Past{Mask: p.l.Deltas, Predicted: p.l.Deltas}
+	for i := range past.At {
+		src.Pos.X = float64(i*i) / 10
+		p.compare(p.l.All())
+		p.keep(past, i, p.shadow.Words)
+	}
+	rng := rand.New(rand.NewPCG(1, 10))
+	u := &p.l.Units[0]
+	age, gap, form := 1, 1, Six
+	for range 2000 {
+		switch rng.IntN(4) { // one of them, so that each is noticed by itself
+		case 0:
+			age = 1 + rng.IntN(MaxAge)
+		case 1:
+			gap = 1 + rng.IntN(MaxGap)
+		case 2:
+			form = Form(rng.IntN(4))
+		case 3:
+			none := &Past{Age: age}
+			none.Prepare()
+		}
+		fresh := &Past{History: past.History, At: past.At}
+		var guess, wantGuess [MaxNumbers]int64
+		var means, wantMeans [MaxNumbers]uint64
+		for _, q := range []*Past{past, fresh} {
+			q.Age, q.Gap, q.Form = age, gap, form
+			q.Prepare()
+		}
+		u.predict(past, u.kept, &guess, &means)
+		u.predict(fresh, u.kept, &wantGuess, &wantMeans)
+		require.Equal(t, wantGuess, guess, "age %d, gap %d, form %d", age, gap, form)
+		require.Equal(t, wantMeans, means, "age %d, gap %d, form %d", age, gap, form)
+	}
+}

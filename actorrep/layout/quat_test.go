@@ -169,3 +169,42 @@ func TestSteadyTurn(t *testing.T) {
 	}
 	require.Less(t, float64(total)/200, 13.0)
 }
+
+// TestQuarterTurns: two numbers of a quarter turn are the largest that are sent. It arrives whole, as a difference and predicted.
+func TestQuarterTurns(t *testing.T) {
+	h := math.Sqrt2 / 2
+	var turns [][4]float64
+	for i := range 4 {
+		for j := range i {
+			for sign := range 4 {
+				var q [4]float64
+				q[i], q[j] = h*float64(1-sign&2), h*float64(1-2*(sign&1))
+				turns = append(turns, q)
+			}
+		}
+	}
+	p := newPair(t, reflect.TypeFor[turning]())
+	src, dst := p.src.Interface().(*turning), p.dst.Interface().(*turning)
+	v := make([]uint64, 4)
+	for _, q := range turns {
+		for _, from := range append(turns, [4]float64{3: 1}, [4]float64{0.5, 0.5, 0.5, 0.5}) {
+			past := &Past{Mask: 1, Age: 1, Gap: 1, Form: Two, Predicted: 1}
+			for i := range past.At {
+				for j := range 4 { // from there to where it is, and a little beyond
+					src.Rot[j] = from[j] + (q[j]-from[j])*float64(Points+1-i)/Points
+				}
+				p.compare(1)
+				p.keep(past, i, p.shadow.Words)
+			}
+			src.Rot = q
+			p.compare(1)
+			p.l.Predict(p.shadow, past)
+			for _, known := range []*Past{nil, {History: past.History, At: past.At, Mask: 1, Age: 1}, past} {
+				w := p.write(0, &Base{Past: known})
+				p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), 0, v, known, p.l.Object(p.dst.UnsafePointer()))
+				require.Equal(t, p.shadow.Words, v)
+				require.Less(t, angle(q, dst.Rot), 1e-3, "%v is %v", q, dst.Rot)
+			}
+		}
+	}
+}

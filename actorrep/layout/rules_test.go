@@ -7,7 +7,11 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -200,6 +204,15 @@ func TestTagErrors(t *testing.T) {
 			X int `net:"max=5"`
 		}{}, ErrTag, "unsigned"},
 		{struct {
+			X float32 `net:"max=5"`
+		}{}, ErrTag, "unsigned"},
+		{struct {
+			X uint8 `net:"max=256"`
+		}{}, ErrTag, "more than a uint8 holds"},
+		{struct {
+			X uint16 `net:"max=65536"`
+		}{}, ErrTag, "more than a uint16 holds"},
+		{struct {
 			X uint8 `net:"max=none"`
 		}{}, ErrTag, "max="},
 		{struct {
@@ -229,6 +242,27 @@ func TestTagErrors(t *testing.T) {
 			P []pushed `net:""`
 		}{}, ErrKind, "Vars"},
 		{struct {
+			P *selfish `net:""`
+		}{}, ErrKind, "contains itself"},
+		{struct {
+			P struct{ L []selfish } `net:""`
+		}{}, ErrKind, "contains itself"},
+		{struct {
+			M struct {
+				N uint8
+				M sync.Mutex
+			} `net:""`
+		}{}, ErrKind, "one process"},
+		{struct {
+			N atomic.Int32 `net:""`
+		}{}, ErrKind, "one process"},
+		{struct {
+			L []struct{ S [65]string } `net:""`
+		}{}, ErrMany, "L[]"},
+		{struct {
+			P *struct{ S [65]string } `net:""`
+		}{}, ErrMany, "P"},
+		{struct {
 			X [65]string `net:""`
 		}{}, ErrMany, ""},
 		{struct {
@@ -244,13 +278,87 @@ func TestTagErrors(t *testing.T) {
 		require.ErrorIs(t, err, c.want, "%T", c.v)
 		require.ErrorContains(t, err, c.text, "%T", c.v)
 	}
-	_, err := BuildValue(reflect.TypeFor[struct{ V pushed }]())
-	require.ErrorIs(t, err, ErrKind)
+	for _, typ := range []reflect.Type{reflect.TypeFor[struct{ V pushed }](), reflect.TypeFor[chan int](), reflect.TypeFor[struct{ C chan int }](), reflect.TypeFor[pushed]()} {
+		_, err := BuildValue(typ)
+		require.ErrorIs(t, err, ErrKind, "%v", typ)
+	}
+	_, err := BuildValue(reflect.TypeFor[struct {
+		A int `net:"nonsense"`
+	}]())
+	require.ErrorIs(t, err, ErrTag)
+	_, err = Build(reflect.TypeFor[struct {
+		A uint8  `net:"max=255"`
+		B uint16 `net:"max=65535"`
+	}]())
+	require.NoError(t, err, "as much as they hold")
 	_, err = Build(reflect.TypeFor[struct {
 		A [63]bool `net:""`
 		B bool     `net:""`
 	}]())
 	require.NoError(t, err, "64 units are as many as there may be")
+}
+
+// selfish contains itself, behind a pointer.
+type selfish struct {
+	N    uint8
+	Next *selfish
+}
+
+// TestFloatsTogether: two to four floats are one unit, one or five are a unit each; bytes of an array take 8 bits.
+func TestFloatsTogether(t *testing.T) {
+	for n, units := range map[int]int{1: 1, 2: 1, 3: 1, 4: 1, 5: 5, 6: 6} {
+		p := newPair(t, reflect.StructOf([]reflect.StructField{{Name: "F", Type: reflect.ArrayOf(n, reflect.TypeFor[float32]()), Tag: `net:"q=0.5"`}}))
+		require.Len(t, p.l.Units, units)
+		for i := range n {
+			p.src.Elem().Field(0).Index(i).SetFloat(float64(i + 1))
+		}
+		p.compare(p.l.All())
+		for i := range units {
+			w := p.write(i, nil)
+			p.remote.ReadUnit(bitio.NewReader(w.Bytes(), w.Len()), i, make([]uint64, MaxNumbers), nil, p.l.Object(p.dst.UnsafePointer()))
+		}
+		require.Equal(t, p.src.Elem().Interface(), p.dst.Elem().Interface())
+	}
+	l, err := BuildValue(reflect.TypeFor[[16]byte]())
+	require.NoError(t, err)
+	w := bitio.NewWriter(make([]byte, 100))
+	v := [16]byte{15: 255}
+	l.WriteValue(w, unsafe.Pointer(&v))
+	require.Equal(t, 128, w.Len())
+}
+
+// TestConcurrent: what runs code of the game, or needs memory of the Layout, when it is compared isn't compared on several cores.
+func TestConcurrent(t *testing.T) {
+	for want, types := range map[bool][]reflect.Type{
+		true:  {reflect.TypeFor[[3]float32](), reflect.TypeFor[uint8](), reflect.TypeFor[string](), reflect.TypeFor[pushed]()},
+		false: {reflect.TypeFor[[]byte](), reflect.TypeFor[[]int](), reflect.TypeFor[own](), reflect.TypeFor[*item](), reflect.TypeFor[toyList](), reflect.TypeFor[time.Time](), reflect.TypeFor[[70]bool]()},
+	} {
+		for _, typ := range types {
+			l, err := Build(reflect.StructOf([]reflect.StructField{{Name: "N", Type: reflect.TypeFor[uint8](), Tag: `net:""`}, {Name: "F", Type: typ, Tag: `net:""`}, {Name: "S", Type: reflect.TypeFor[string](), Tag: `net:""`}}))
+			require.NoError(t, err)
+			require.Equal(t, want, l.Concurrent(), "%v", typ)
+		}
+	}
+}
+
+// TestVarsMarkTheirUnits: a value that marks itself marks all its units and no others.
+func TestVarsMarkTheirUnits(t *testing.T) {
+	l, err := Build(reflect.TypeFor[struct {
+		A uint8     `net:""`
+		V [3]pushed `net:""`
+		B string    `net:""`
+		W pushed    `net:""`
+	}]())
+	require.NoError(t, err)
+	require.Len(t, l.Vars, 4)
+	all := Mask(0)
+	for _, v := range l.Vars {
+		require.NotZero(t, v.Mask)
+		require.Zero(t, all&v.Mask)
+		all |= v.Mask
+	}
+	require.Equal(t, l.FieldMask("V")|l.FieldMask("W"), all)
+	require.Equal(t, l.Pushed, all)
 }
 
 // TestInnerTags: the parts of a struct have their own tags.

@@ -3,8 +3,10 @@ package layout
 import (
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +21,7 @@ func TestMatch(t *testing.T) {
 		B     []int16    `net:""`
 		Pos   [3]float32 `net:"q=0.5"`
 		Limit uint16     `net:"max=10"`
+		C     time.Time  `net:""`
 	}
 	type after struct {
 		Limit uint16     `net:"max=1000"`
@@ -32,7 +35,7 @@ func TestMatch(t *testing.T) {
 	require.NoError(t, err)
 	m := p.schema(p.l)
 	require.NoError(t, m.Match(l), "added, removed, reordered, other bounds and steps")
-	*p.src.Interface().(*before) = before{"gone", -5, []int16{1, 2}, [3]float32{1, 2.5, 3}, 9}
+	*p.src.Interface().(*before) = before{"gone", -5, []int16{1, 2}, [3]float32{1, 2.5, 3}, 9, time.Time{}}
 	p.compare(p.l.All())
 	dst := after{New: 7}
 	mask := Mask(0)
@@ -60,6 +63,9 @@ func TestMatch(t *testing.T) {
 		}](),
 		"Pos is 3 step there and 3 float32 here": reflect.TypeFor[struct {
 			Pos [3]float32 `net:""`
+		}](),
+		"C is a custom of something else there": reflect.TypeFor[struct {
+			C netip.Addr `net:""`
 		}](),
 		"B is a slice of something else there": reflect.TypeFor[struct {
 			B []uint16 `net:""`
