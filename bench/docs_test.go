@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -478,6 +479,33 @@ func flagsOf(pkg string) (flags map[string]string, main bool, err error) {
 		})
 	}
 	return flags, main, nil
+}
+
+// TestDocsArguments: a program with flags says so of what isn't one: behind a word without its dash all flags are ignored.
+func TestDocsArguments(t *testing.T) {
+	programs := 0
+	for _, dir := range []string{"bench", "examples"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join("..", dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			files, _ := filepath.Glob(filepath.Join(path, "*.go")) // the pattern is fine
+			var all []byte
+			for _, f := range files {
+				b, err := os.ReadFile(f)
+				require.NoError(t, err)
+				if !strings.HasSuffix(f, "_test.go") {
+					all = append(all, b...)
+				}
+			}
+			if bytes.Contains(all, []byte("flag.Parse()")) {
+				programs++
+				require.Regexp(t, `flag\.(NArg|Args|Arg)\(`, string(all), path)
+			}
+			return nil
+		}))
+	}
+	require.Greater(t, programs, 25)
 }
 
 // checkFlags checks that flags exist and take their values.

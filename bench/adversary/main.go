@@ -29,6 +29,10 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the networks and the attackers")
 	verbose := flag.Bool("v", false, "print what else was seen, and how long each attack took")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "adversary: %q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	chosen, err := choose(*only, *match)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "adversary:", err)

@@ -57,6 +57,10 @@ func main() {
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, s); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -34,6 +34,10 @@ func main() {
 	quick := flag.Bool("quick", false, "fewer seeds")
 	plot := flag.String("plot", "", "folder for the curves")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	seeds, length := 100, 60*time.Second
 	if *quick {
 		seeds = 24

@@ -29,6 +29,10 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the attackers")
 	flood := flag.Duration("flood", 3*time.Second, "how long to flood each link's server over the loopback, and how long to play in peace before; 0 not at all")
 	flag.Parse()
+	if flag.NArg() > 0 || *n < 1 || *perTick < 1 || *flood < 0 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	failed := false
 	for _, name := range strings.Split(*link, ",") {
 		ok, err := run(name, *n, *perTick, *seed)

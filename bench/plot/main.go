@@ -36,6 +36,10 @@ func main() {
 	svg := flag.String("svg", "", "SVG file to write")
 	png := flag.String("png", "", "PNG file to write")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(*in, *svg, *png); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -44,7 +44,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the networks and of what clients do")
 	flag.StringVar(&o.csv, "csv", "", "file for the samples, for the plot")
 	flag.Parse()
-	if o.clients < 1 || o.clients > 600 || o.rate < 5 || o.rate > 120 || o.duration <= 0 {
+	if flag.NArg() > 0 || o.clients < 1 || o.clients > 600 || o.rate < 5 || o.rate > 120 || o.duration <= 0 {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

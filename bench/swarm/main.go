@@ -9,11 +9,15 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/simtest"
@@ -43,6 +47,10 @@ func main() {
 	one := flag.Uint64("seed", 0, "play only this seed, and print its script")
 	script := flag.String("script", "", "play only the script in this file")
 	flag.Parse()
+	if flag.NArg() > 0 || o.jobs < 1 || o.shrink < 0 || !(o.minutes >= 0) {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	if o.seeds == 0 && o.minutes == 0 {
 		o.seeds = 1000
 	}
@@ -87,6 +95,9 @@ func playOne(s simtest.Script) bool {
 
 // swarm plays seeds until there have been enough, and says what came of it.
 func swarm(o options) (bool, error) {
+	if err := o.drawn(); err != nil {
+		return false, err
+	}
 	begin := time.Now()
 	t := newTally()
 	var failed []simtest.Result
@@ -122,8 +133,29 @@ func swarm(o options) (bool, error) {
 		fmt.Printf("FAIL: %d of %d seeds\n", len(failed), t.runs)
 		return false, nil
 	}
+	if t.runs == 0 {
+		return false, errors.New("no seed was played")
+	}
 	fmt.Printf("PASS: %d seeds\n", t.runs)
 	return true, nil
+}
+
+// drawn returns an error for an option that no seed draws.
+func (o *options) drawn() error {
+	if o.only == "" {
+		return nil
+	}
+	known := map[string]bool{}
+	for seed := range uint64(1000) {
+		s := exercise.Draw(seed)
+		for _, d := range s.Options {
+			known[d.Key] = true
+		}
+	}
+	if !known[o.only] {
+		return fmt.Errorf("no seed draws %q; they draw %s", o.only, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+	}
+	return nil
 }
 
 // results plays seeds on all processors and hands the results over in the order of the seeds.

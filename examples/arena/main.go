@@ -65,6 +65,10 @@ func main() {
 	join := flag.String("join", "", "be only a client, of the server at this address")
 	name := flag.String("name", "player", "the player's name, with -join")
 	flag.Parse()
+	if flag.NArg() > 0 || o.clients < 1 || !(o.seconds > 0) {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	o.bad = netsim.Settings{Loss: *loss, LagMin: max(0, *delay-*jitter), LagMax: *delay + *jitter, Dup: *dup, Order: *reorder}
 	if info, err := os.Stdout.Stat(); err == nil {
 		o.live = info.Mode()&os.ModeCharDevice != 0

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -48,6 +49,10 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the losses, delays and the rest")
 	seconds := flag.Float64("seconds", 0, "how long to run; 0 until interrupted")
 	flag.Parse()
+	if flag.NArg() > 0 || *seconds < 0 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 	s := netsim.Settings{Loss: *loss, Dup: *dup, Order: *reorder, Corrupt: *corrupt, LagMin: ms(*delayMin), LagMax: ms(max(*delayMin, *delayMax)),
@@ -66,7 +71,7 @@ func run(cfg proxy.Config, seconds float64) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if seconds > 0 {
 		var cancel context.CancelFunc

@@ -30,6 +30,10 @@ func main() {
 	mbit := flag.Float64("mbit", 100, "bandwidth of the link, Mbit/s")
 	seed := flag.Uint64("seed", 1, "seed of the losses")
 	flag.Parse()
+	if flag.NArg() > 0 || *mib < 1 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	if err := run(*mib, *loss, *mbit, *seed); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)

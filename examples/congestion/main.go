@@ -35,6 +35,10 @@ func main() {
 	curves := flag.Bool("draw", false, "draw rates and queues over time, above the table")
 	every := flag.Bool("paths", false, "print the table of paths that Adaptive is held to")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if *every {
 		if !everyPath(os.Stdout, *seed, paths.Table(true)) {
 			os.Exit(1)

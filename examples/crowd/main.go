@@ -84,6 +84,10 @@ func main() {
 	loss := flag.Float64("loss", 1, "datagrams lost, percent, each way")
 	flag.DurationVar(&o.limit, "limit", 500*time.Millisecond, "fail when the age of what is seen is above this at the 99th percentile")
 	flag.Parse()
+	if flag.NArg() > 0 || o.players < 1 || o.hz < 1 || !(o.seconds > 0) {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	o.bad = netsim.Settings{LagMin: *delay, LagMax: *delay + *delay/2, Loss: *loss}
 	if err := run(o); err != nil {
 		fmt.Println("FAIL:", err)

@@ -32,6 +32,10 @@ func main() {
 	fps := flag.Int("fps", 120, "frames drawn a second at most, for screens that don't limit them")
 	seconds := flag.Float64("seconds", 0, "end by itself after so long; 0 is when the window is closed")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(*join, *name, *bots, *fps, time.Duration(*seconds*float64(time.Second))); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)

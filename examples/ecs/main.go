@@ -24,6 +24,10 @@ func main() {
 	seconds := flag.Int("seconds", 30, "how long the world runs")
 	seed := flag.Uint64("seed", 1, "seed of the game and of the network")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	bad := netsim.Settings{Loss: *loss, LagMin: 20 * time.Millisecond, LagMax: 60 * time.Millisecond, Dup: 2}
 	if err := run(bad, *seconds, *seed); err != nil {
 		fmt.Println("FAIL:", err)

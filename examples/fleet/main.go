@@ -32,6 +32,10 @@ func main() {
 	flag.IntVar(&o.capacity, "capacity", 40, "seats of each")
 	check := flag.Bool("check", false, "a short run, without pauses to look at the table")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	o.pause = 3 * time.Second
 	if *check {
 		o.pause = 300 * time.Millisecond

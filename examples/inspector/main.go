@@ -26,6 +26,10 @@ import (
 func main() {
 	addr := flag.String("http", "", "serve the page at this address until interrupted")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(*addr); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)

@@ -47,7 +47,7 @@ func main() {
 	over := flag.String("over", "datagrams", "transport: datagrams or link")
 	flag.Parse()
 	o.link = *over == "link"
-	if o.turns < 200 || o.turns > 100000 || !(o.loss >= 0 && o.loss <= 50) || o.lag < 0 || o.lag > 400*time.Millisecond ||
+	if flag.NArg() > 0 || o.turns < 200 || o.turns > 100000 || !(o.loss >= 0 && o.loss <= 50) || o.lag < 0 || o.lag > 400*time.Millisecond ||
 		!o.link && *over != "datagrams" {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)

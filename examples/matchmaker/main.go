@@ -33,6 +33,10 @@ func main() {
 	players := flag.Int("players", 5, "players with a login")
 	slots := flag.Int("slots", 3, "slots of each of the two servers")
 	flag.Parse()
+	if flag.NArg() > 0 || *players < 1 || *slots < 1 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	if err := run(*players, *slots); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)

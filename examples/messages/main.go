@@ -72,6 +72,10 @@ func main() {
 	count := flag.Int("count", 2000, "messages each way of sending gets")
 	seed := flag.Uint64("seed", 1, "seed of the losses")
 	flag.Parse()
+	if flag.NArg() > 0 || *count < 1 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	if err := run(*loss, *count, *seed); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)

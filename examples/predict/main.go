@@ -43,7 +43,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the network and of the player")
 	flag.BoolVar(&o.cheat, "cheat", false, "let the player's clock run half as fast again")
 	flag.Parse()
-	if o.rtt < 0 || o.rtt > 600*time.Millisecond || !(o.loss >= 0 && o.loss <= 40) || o.jitter < 0 || o.jitter > 100*time.Millisecond {
+	if flag.NArg() > 0 || o.rtt < 0 || o.rtt > 600*time.Millisecond || !(o.loss >= 0 && o.loss <= 40) || o.jitter < 0 || o.jitter > 100*time.Millisecond {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

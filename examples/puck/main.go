@@ -36,7 +36,7 @@ func main() {
 	flag.Float64Var(&o.loss, "loss", 5, "percentage of packets lost, 0 to 20")
 	flag.StringVar(&o.png, "png", "", "draw the corrections and the ball's error over time into this file")
 	flag.Parse()
-	if o.seconds < 10 || o.seconds > 3600 || o.rtt < 0 || o.rtt > 400*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) {
+	if flag.NArg() > 0 || o.seconds < 10 || o.seconds > 3600 || o.rtt < 0 || o.rtt > 400*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

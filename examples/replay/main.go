@@ -37,6 +37,10 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the game and of the seeks")
 	flag.StringVar(&o.file, "file", "", "keep the recording here")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if o.seconds < 10 || o.ships < 2 {
 		fmt.Fprintln(os.Stderr, "10 seconds and 2 ships are the least")
 		os.Exit(2)

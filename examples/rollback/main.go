@@ -31,7 +31,7 @@ func main() {
 	flag.IntVar(&o.Seconds, "seconds", 60, "length of each game, 5 to 3600")
 	flag.Float64Var(&o.Loss, "loss", 2, "percentage of packets lost, 0 to 30")
 	flag.Parse()
-	if o.Seconds < 5 || o.Seconds > 3600 || !(o.Loss >= 0 && o.Loss <= 30) {
+	if flag.NArg() > 0 || o.Seconds < 5 || o.Seconds > 3600 || !(o.Loss >= 0 && o.Loss <= 30) {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 12, "length of the game, 5 to 600")
 	flag.StringVar(&o.gif, "gif", "", "file for both games as one moving picture; at most 60 seconds")
 	flag.Parse()
-	if o.rtt < 50*time.Millisecond || o.rtt > 500*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) || o.seconds < 5 || o.seconds > 600 || o.gif != "" && o.seconds > 60 {
+	if flag.NArg() > 0 || o.rtt < 50*time.Millisecond || o.rtt > 500*time.Millisecond || !(o.loss >= 0 && o.loss <= 20) || o.seconds < 5 || o.seconds > 600 || o.gif != "" && o.seconds > 60 {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

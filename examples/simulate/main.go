@@ -24,6 +24,10 @@ func main() {
 	one := flag.Uint64("seed", 0, "play only this seed")
 	verbose := flag.Bool("v", false, "a line for each seed")
 	flag.Parse()
+	if flag.NArg() > 0 || *seeds < 1 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
+		os.Exit(2)
+	}
 	if *one != 0 {
 		s := draw(*one)
 		fmt.Print(s)

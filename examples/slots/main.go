@@ -28,6 +28,10 @@ func main() {
 	loss := flag.Float64("loss", 5, "percentage of packets lost, 0 to 40")
 	aloud := flag.Bool("tell", false, "print what happens, with the time")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if *loss < 0 || *loss > 40 {
 		fmt.Fprintln(os.Stderr, "-loss must be from 0 to 40")
 		os.Exit(2)

@@ -26,5 +26,8 @@ func ParseAddr(s string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a, 0), nil
 }
 
-// unmap gives IPv4 addresses one form, whatever socket or token they come from.
-func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+// unmap gives IPv4 addresses one form, whatever socket or token they come from, and leaves out which interface a link-local address is of,
+// which tokens don't say.
+func unmap(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}

@@ -90,6 +90,8 @@ func (s *Settings) Validate() error {
 		return fmt.Errorf("%w: give either Lag or LagMin and LagMax", ErrSettings)
 	case !(s.Bandwidth >= 0):
 		return fmt.Errorf("%w: Bandwidth %v must not be negative", ErrSettings, s.Bandwidth)
+	case min(s.MTU, s.MaxPackets, s.LossMinSize, s.LossMaxSize, s.BurstLength) < 0:
+		return fmt.Errorf("%w: sizes and numbers must not be negative", ErrSettings)
 	case s.BurstLoss > 0 && s.BurstLength < 1:
 		return fmt.Errorf("%w: BurstLoss needs a BurstLength of at least 1", ErrSettings)
 	}

@@ -127,7 +127,7 @@ func (s *socket) handOut(msgs []Message, lend bool) (n int) {
 		h := &b.hdrs[g.i]
 		total := int(h.n)
 		if g.off == 0 {
-			g.segment, g.from = total, readName(&b.names[g.i])
+			g.segment, g.from = total, b.address(g.i)
 			if size, ok := b.control[g.i].segment(int(h.hdr.Controllen)); ok && size > 0 && size < total {
 				g.segment = size
 				b.stats.GROReads++

@@ -116,7 +116,7 @@ func refuser(t *testing.T, errno syscall.Errno, refuses func(to netip.AddrPort) 
 	call := a.out.call
 	a.out.call = func(fd uintptr) bool {
 		for i := range a.out.n {
-			if a.out.counts[i] > 1 && refuses(readName(&a.out.names[i])) {
+			if a.out.counts[i] > 1 && refuses(a.out.address(i)) {
 				if i > 0 { // those before it go out
 					a.out.n = i
 					return call(fd)

@@ -80,6 +80,7 @@ type batch struct {
 	done    int
 	errno   syscall.Errno
 	wait    bool
+	zones   zones
 	call    func(fd uintptr) bool // kept, so that calls don't allocate a closure
 	try     func(fd uintptr)
 	stats   Counters // of the direction
@@ -143,7 +144,7 @@ func (s *socket) readPlain(msgs []Message, wait bool) (int, error) {
 	}
 	n, err := s.receive(n, wait)
 	for i := range n {
-		msgs[i].N, msgs[i].Addr, msgs[i].lent = int(b.hdrs[i].n), readName(&b.names[i]), nil
+		msgs[i].N, msgs[i].Addr, msgs[i].lent = int(b.hdrs[i].n), b.address(i), nil
 	}
 	return n, err
 }
@@ -198,6 +199,9 @@ func (s *socket) WriteBatch(msgs []Message) (sent int, err error) {
 				s.refused.add(msgs[sent].Addr)
 				continue
 			}
+			if len(b.zones.numbers) > 0 {
+				b.zones.forget()
+			}
 			return sent, os.NewSyscallError("sendmmsg", b.errno)
 		}
 		sent += s.wrote(msgs[sent:])
@@ -226,7 +230,7 @@ func (s *socket) prepare(msgs []Message) {
 		}
 		h.Iov = &b.iovs[i]
 		h.SetIovlen(n)
-		h.Namelen = writeName(&b.names[b.n], msgs[i].Addr, s.v6)
+		h.Namelen = b.setAddress(b.n, msgs[i].Addr, s.v6)
 		h.Control = nil
 		h.SetControllen(0)
 		if n > 1 {
@@ -262,22 +266,33 @@ func (s *socket) writeCall(fd uintptr) bool {
 	return true // a full buffer is told, not waited for: a game's tick goes on, and the datagram counts as lost
 }
 
-func readName(name *unix.RawSockaddrInet6) netip.AddrPort {
+// address is who sent the i-th message.
+func (b *batch) address(i int) netip.AddrPort {
+	name := &b.names[i]
 	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&name.Port))[:])
 	if name.Family == unix.AF_INET {
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
 		return netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), port)
 	}
-	return netip.AddrPortFrom(netip.AddrFrom16(name.Addr).Unmap(), port)
+	a := netip.AddrFrom16(name.Addr).Unmap()
+	if name.Scope_id != 0 {
+		a = a.WithZone(b.zones.name(name.Scope_id))
+	}
+	return netip.AddrPortFrom(a, port)
 }
 
-func writeName(name *unix.RawSockaddrInet6, a netip.AddrPort, v6 bool) uint32 {
+// setAddress sets whom the i-th header goes to, and returns the length of the name.
+func (b *batch) setAddress(i int, a netip.AddrPort, v6 bool) uint32 {
+	name := &b.names[i]
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&name.Port))[:], a.Port())
 	if !v6 {
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
 		v4.Family, v4.Addr = unix.AF_INET, a.Addr().Unmap().As4()
 		return uint32(unsafe.Sizeof(*v4))
 	}
-	name.Family, name.Addr = unix.AF_INET6, a.Addr().As16()
+	name.Family, name.Addr, name.Scope_id = unix.AF_INET6, a.Addr().As16(), 0
+	if zone := a.Addr().Zone(); zone != "" {
+		name.Scope_id = b.zones.number(zone)
+	}
 	return uint32(unsafe.Sizeof(*name))
 }

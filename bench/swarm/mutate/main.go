@@ -27,6 +27,10 @@ func main() {
 	limit := flag.Duration("limit", 2*time.Minute, "a swarm, or tests, of which nothing is heard for so long hang, and so have found it")
 	root := flag.String("root", ".", "the module's root")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	missed, err := run(*root, *only, *seeds, *limit)
 	switch {
 	case err != nil:

@@ -20,6 +20,10 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of places and bots")
 	seconds := flag.Float64("seconds", 0, "play so long with a player of its own who comes over UDP, compare, and end; 0 is until interrupted")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(*addr, *bots, *seed, *seconds); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)

@@ -27,10 +27,7 @@ type Impaired struct {
 // Impair puts simulated links around a socket: up for what it sends, down for what it receives. The seed
 // determines their random decisions. Closing the result closes the socket.
 func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, error) {
-	i := &Impaired{Socket: s, epoch: time.Now(), in: make([]udp.Message, 32), out: make([]udp.Message, 1)}
-	for j := range i.in {
-		i.in[j].Buf = make([]byte, 2048)
-	}
+	i := &Impaired{Socket: s, epoch: time.Now(), in: room(8), out: make([]udp.Message, 1)}
 	var err1, err2 error
 	i.up, err1 = netsim.NewLink(up, seed)
 	i.down, err2 = netsim.NewLink(down, seed+1)
@@ -39,7 +36,7 @@ func Impair(s udp.Socket, up, down netsim.Settings, seed uint64) (*Impaired, err
 
 // Set changes the links for datagrams from now on. If it returns an error, nothing changes.
 func (i *Impaired) Set(up, down netsim.Settings) error {
-	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
+	if err := validate(&up, &down); err != nil {
 		return err
 	}
 	return errors.Join(i.up.Set(up), i.down.Set(down))

@@ -74,7 +74,7 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.IdleTimeout == 0 {
 		cfg.IdleTimeout = 30 * time.Second
 	}
-	if err := errors.Join(cfg.Up.Validate(), cfg.Down.Validate()); err != nil {
+	if err := validate(&cfg.Up, &cfg.Down); err != nil {
 		return nil, err
 	}
 	to, err := net.ResolveUDPAddr("udp", cfg.To)
@@ -87,11 +87,29 @@ func New(cfg Config) (*Proxy, error) {
 	}
 	ap := to.AddrPort()
 	p := &Proxy{cfg: cfg, front: front, to: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), epoch: time.Now(),
-		byAddr: map[netip.AddrPort]*client{}, seed: cfg.Seed, in: make([]udp.Message, 32), out: make([]udp.Message, 1)}
-	for i := range p.in {
-		p.in[i].Buf = make([]byte, 2048)
-	}
+		byAddr: map[netip.AddrPort]*client{}, seed: cfg.Seed, in: room(32), out: make([]udp.Message, 1)}
 	return p, nil
+}
+
+// room is for n datagrams of any size. Only the pages that are used take memory.
+func room(n int) []udp.Message {
+	const largest = 1 << 16
+	msgs, buf := make([]udp.Message, n), make([]byte, n*largest)
+	for i := range msgs {
+		msgs[i].Buf, buf = buf[:largest:largest], buf[largest:]
+	}
+	return msgs
+}
+
+// validate returns what is wrong with the settings of either way.
+func validate(up, down *netsim.Settings) error {
+	if err := up.Validate(); err != nil {
+		return fmt.Errorf("up: %w", err)
+	}
+	if err := down.Validate(); err != nil {
+		return fmt.Errorf("down: %w", err)
+	}
+	return nil
 }
 
 // LocalAddr returns the address that clients dial.
@@ -250,7 +268,7 @@ func add(a, b *netsim.Counters) {
 
 // Set changes the links of all clients for datagrams from now on. If it returns an error, nothing changes. With a Loss of 100 nothing gets through.
 func (p *Proxy) Set(up, down netsim.Settings) error {
-	if err := errors.Join(up.Validate(), down.Validate()); err != nil {
+	if err := validate(&up, &down); err != nil {
 		return err
 	}
 	p.cfg.Up, p.cfg.Down = up, down

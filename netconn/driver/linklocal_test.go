@@ -1,0 +1,48 @@
+package driver
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLinkLocal: a client joins a server at a link-local IPv6 address, as in a LAN without a router, over every link.
+func TestLinkLocal(t *testing.T) {
+	to := linkLocal(t)
+	for name, l := range map[string]Link{"netcode": Netcode{}, "salted": PlainSalted{}, "unreal": PlainUnreal{}} {
+		s, err := Listen("[::]:0", Config{Link: l, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err, name)
+		c, err := Dial(netip.AddrPortFrom(to, s.LocalAddr().Port()).String(), Config{Link: l, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err, name)
+		require.Eventually(t, func() bool {
+			for _, d := range []*Driver{s, c} {
+				d.TickDispatch(time.Now())
+				d.TickFlush(time.Now())
+			}
+			return c.Server() != nil && c.Server().Joined()
+		}, 5*time.Second, 5*time.Millisecond, name)
+		require.NoError(t, c.Close())
+		require.NoError(t, s.Close())
+	}
+}
+
+// linkLocal is an address of this machine's with its interface, or skips the test.
+func linkLocal(t *testing.T) netip.Addr {
+	all, err := net.Interfaces()
+	require.NoError(t, err)
+	for _, i := range all {
+		addrs, err := i.Addrs()
+		require.NoError(t, err)
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() && i.Flags&net.FlagUp != 0 {
+				return p.Addr().WithZone(i.Name)
+			}
+		}
+	}
+	t.Skip("no interface here has a link-local IPv6 address")
+	return netip.Addr{}
+}
