@@ -55,6 +55,7 @@ type Conn struct {
 	refusal      Refusal // why the peer refused the stream; 0: it didn't
 	ended        bool    // the channel is gone
 	scheduled    bool    // run is on its way to the driver's goroutine
+	offered      bool    // sendData is among the connection's senders
 
 	listener *Listener // whose it is; nil for none
 	slot     slot
@@ -65,7 +66,6 @@ type Conn struct {
 	tickFn  func()
 	sendFn  func() int
 	waiting bool // tick is on its way
-	offered bool // sendData is among the connection's senders
 	seg     [maxSegment]byte
 }
 
@@ -144,7 +144,9 @@ func (c *Conn) Write(p []byte) (int, error) {
 		}
 		if n := c.out.write(p[total:]); n > 0 {
 			total += n
-			c.schedule()
+			if !c.offered {
+				c.schedule()
+			}
 		}
 		if total == len(p) {
 			return total, nil

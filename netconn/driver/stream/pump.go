@@ -42,8 +42,7 @@ func (c *Conn) pump() {
 			c.endChannel()
 			return
 		case seg[0] == segData:
-			if !c.offered {
-				c.offered = true
+			if c.offer(true) {
 				c.conn.SendSpare(c.sendFn)
 			}
 			return
@@ -59,15 +58,24 @@ func (c *Conn) sendData() int {
 		seg := c.next()
 		switch {
 		case seg == nil || seg[0] != segData:
-			c.offered = false
-			c.pump()
+			c.offer(false)
+			c.pump() // which finds what was written until now; later writes schedule it
 			return 0
 		case c.ch.Room() > 0 && c.send(seg):
 			return len(seg)
 		}
 	}
-	c.offered = false
+	c.offer(false)
 	return 0
+}
+
+// offer notes whether sendData is among the connection's senders, and reports whether that is new.
+func (c *Conn) offer(yes bool) (changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed = c.offered != yes
+	c.offered = yes
+	return changed
 }
 
 // sends reports whether segments may be sent. At the orderly end of the connection only Finish may.

@@ -65,6 +65,44 @@ func TestFullPathWaits(t *testing.T) {
 	})
 }
 
+// TestWritesDontWake: small writes to a stream that waits for bandwidth anyway don't wake its driver, with Prompt.
+func TestWritesDontWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := Listen(name, Config{})
+		clock := &countedClock{}
+		clock.limit.Store(3000)
+		cfg := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000}
+		sc, cc := cfg, cfg
+		sc.Channels = []channel.Type{l.Type()}
+		cc.Channels, cc.Prompt, cc.Clock = []channel.Type{Type(name)}, true, clock.now
+		server, client, _ := linked(t, sc, cc)
+		ctx, stop := running(t, server, client)
+		c, err := Dial(ctx, client, name, Config{Buffer: 1 << 20})
+		require.NoError(t, err)
+		s, err := l.Accept()
+		require.NoError(t, err)
+		read := make(chan int64)
+		go func() {
+			n, _ := io.Copy(io.Discard, s)
+			read <- n
+		}()
+		_, err = c.Write(make([]byte, 200_000)) // ten seconds of the path
+		require.NoError(t, err)
+		for range 10_000 { // five seconds, 100 ticks
+			_, err = c.Write([]byte{1})
+			require.NoError(t, err)
+			time.Sleep(500 * time.Microsecond)
+		}
+		asked := clock.asked.Load()
+		require.NoError(t, c.CloseWrite())
+		require.EqualValues(t, 210_000, <-read)
+		require.NoError(t, c.Close())
+		require.NoError(t, s.Close())
+		stop()
+		require.Less(t, asked, clock.limit.Load(), "it is asked a few times a tick and a packet")
+	})
+}
+
 // TestDialWaits: Dial to nobody, with Prompt, has the driver look once a tick.
 func TestDialWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
