@@ -36,6 +36,7 @@ type Conn struct {
 	proto    bunch.Protocol
 	in       bunch.In // the bunch being received
 	cfg      Config
+	netSpeed *congestion.TokenBucket // the default controller; nil with another
 
 	event  nettrace.Event // these two are kept here, since what sinks get would otherwise be allocated
 	packet nettrace.Packet
@@ -97,7 +98,8 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 	c.rates.start = now
 	c.rtt.lastClock = -1
 	if cfg.Controller == nil {
-		c.cfg.Controller = congestion.NewTokenBucket(cfg.NetSpeed)
+		c.netSpeed = congestion.NewTokenBucket(cfg.NetSpeed)
+		c.cfg.Controller = c.netSpeed
 	}
 	return c, nil
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/channel"
-	"github.com/bunchnet/bunchnet/netconn/congestion"
 )
 
 // Stats is a connection's figures at one moment.
@@ -51,7 +50,7 @@ func (c *Conn) InPackets() (received, missed uint64) {
 // SetNetSpeed changes the rate of the default controller, Unreal's bucket, in bytes a second. It has no effect on other
 // controllers.
 func (c *Conn) SetNetSpeed(bytesPerSecond int) {
-	if b, ok := c.cfg.Controller.(*congestion.TokenBucket); ok {
-		b.SetRate(bytesPerSecond)
+	if c.netSpeed != nil {
+		c.netSpeed.SetRate(bytesPerSecond)
 	}
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -108,6 +109,22 @@ type ServerConfig struct {
 	NetSpeed func(bytesPerSecond int)
 	// Admitted is called once, when the client joins. May be nil.
 	Admitted func()
+}
+
+// Validate returns an error for a text that is longer than the client reads, and for a MaxNetSpeed below 0.
+func (c *ServerConfig) Validate() error {
+	if c.MaxNetSpeed < 0 {
+		return fmt.Errorf("control: ServerConfig.MaxNetSpeed is %d; it must be positive, or 0 for the default", c.MaxNetSpeed)
+	}
+	return errors.Join(carried("ServerConfig.Challenge", &Challenge{Text: c.Challenge}), carried("ServerConfig.Map and GameMode", &Welcome{Map: c.Map, GameMode: c.GameMode}))
+}
+
+// carried returns an error that names settings, unless a message of these can be sent.
+func carried(settings string, m Message) error {
+	if _, err := Encode(m, false); err != nil {
+		return fmt.Errorf("control: %s can't be sent: %w", settings, err)
+	}
+	return nil
 }
 
 // Server is the server's side of the login.
@@ -237,6 +254,14 @@ type ClientConfig struct {
 	Welcomed func(*Welcome)
 	// Entered is called once, when the client joins. May be nil.
 	Entered func(*Welcome)
+}
+
+// Validate returns an error for a text or UniqueID that is longer than the server reads, and for a NetSpeed below 0 or above 2147483647.
+func (c *ClientConfig) Validate() error {
+	if c.NetSpeed < 0 || int64(c.NetSpeed) > math.MaxInt32 {
+		return fmt.Errorf("control: ClientConfig.NetSpeed is %d; it must be from 1 to %d, or 0 for the default", c.NetSpeed, math.MaxInt32)
+	}
+	return errors.Join(carried("ClientConfig.Token", &Hello{Token: c.Token}), carried("ClientConfig.URL, UniqueID and Platform", &Login{URL: c.URL, UniqueID: c.UniqueID, Platform: c.Platform}))
 }
 
 // Client is the client's side of the login.

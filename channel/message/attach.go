@@ -34,9 +34,15 @@ func Attach(q *Queue) *Attached {
 	return a
 }
 
+// errInUse refuses a second channel for a handler of one: its state is that of one channel.
+var errInUse = errors.New("message: it is the handler of another channel; give each channel, and each connection's, one of its own")
+
 // Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch. Until then nothing
-// is sent: messages wait, up to Window of them.
+// is sent: messages wait, up to Window of them. It is an error while the queue has another channel.
 func (a *Attached) Opened(ch *channel.Channel) error {
+	if a.ch != nil {
+		return errInUse
+	}
 	a.ch, a.memory = ch, ch
 	if !ch.OpenedLocally() {
 		if a.hold(attachedCost) {
@@ -56,7 +62,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 }
 
 // Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. When the queue
-// was never given to a channel, ErrFull's text says so.
+// was never given to a channel, or nothing was sent as Tick isn't called, ErrFull's text says so.
 func (a *Attached) Send(kind *Kind, m Message) error {
 	if a.closed {
 		return ErrClosed
@@ -64,10 +70,14 @@ func (a *Attached) Send(kind *Kind, m Message) error {
 	return a.sent(a.Queue.Send(kind, m))
 }
 
-// sent is an error of Send, which tells whoever forgot to give the queue to a channel.
+// sent is an error of Send, which tells whoever forgot to give the queue to a channel, or to call Tick.
 func (a *Attached) sent(err error) error {
-	if a.ch == nil && errors.Is(err, ErrFull) {
+	switch {
+	case !errors.Is(err, ErrFull):
+	case a.ch == nil:
 		return fmt.Errorf("%w: the queue has no channel; give it to Table.Open, or return it from Accept", err)
+	case a.Counters.Sent == 0 && a.ch.OpenAcked():
+		return fmt.Errorf("%w: nothing was sent so far; call Tick in each tick", err)
 	}
 	return err
 }
@@ -137,7 +147,10 @@ func (a *Attached) ReceivedAck(_ *channel.Channel, id int64) { a.Acked(id) }
 func (a *Attached) ReceivedNak(_ *channel.Channel, id int64) { a.Lost(id) }
 
 // Closed implements channel.Handler.
-func (a *Attached) Closed(*channel.Channel, channel.CloseReason) {
+func (a *Attached) Closed(ch *channel.Channel, _ channel.CloseReason) {
+	if ch != a.ch {
+		return // Opened refused it
+	}
 	a.ch, a.memory, a.closed = nil, nil, true
 	if unacked := a.Forget(); a.Ended != nil {
 		a.Ended(unacked)

@@ -196,6 +196,9 @@ func (c *BlocksConfig) bounds() bounds {
 
 // Opened implements channel.Opener: it takes the channel, and tells the peer the bounds.
 func (b *Blocks) Opened(ch *channel.Channel) error {
+	if b.ch != nil {
+		return errInUse
+	}
 	b.ch = ch
 	if ch.OpenedLocally() {
 		b.settleBounds()
@@ -331,7 +334,10 @@ func (b *Blocks) ReceivedNak(_ *channel.Channel, packetID int64) { b.settle(pack
 
 // Closed implements channel.Handler: blocks under way fail with ErrNoChan. Afterwards b may be the handler of another
 // channel, on which ids begin at 0 again.
-func (b *Blocks) Closed(*channel.Channel, channel.CloseReason) {
+func (b *Blocks) Closed(ch *channel.Channel, _ channel.CloseReason) {
+	if ch != b.ch {
+		return // Opened refused it
+	}
 	sending, receiving := b.sending, b.receiving
 	*b = Blocks{cfg: b.cfg, ours: b.cfg.bounds(), Counters: b.Counters}
 	for _, o := range sending {

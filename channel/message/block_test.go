@@ -34,6 +34,7 @@ type transfer struct {
 	received map[int64][]byte
 	qa, qb   *message.Attached
 	blocks   *channel.Channel
+	messages *channel.Channel
 	ka, kb   *kinds
 }
 
@@ -70,7 +71,7 @@ func newTransferIn(t *testing.T, set netsim.Settings, seed uint64, protocol netc
 	ch, err := x.conns[0].Open(blockName, x.out)
 	require.NoError(t, err)
 	x.blocks = ch
-	_, err = x.conns[0].Open(messageName, x.qa)
+	x.messages, err = x.conns[0].Open(messageName, x.qa)
 	require.NoError(t, err)
 	return x
 }

@@ -2,6 +2,7 @@ package message_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -319,7 +320,7 @@ func TestQueueCloses(t *testing.T) {
 	}
 	ended := -1
 	x.qa.Ended = func(unacked int) { ended = unacked }
-	x.qa.Closed(nil, 0)
+	x.messages.Conn().Fail(errors.New("enough"), true)
 	require.Equal(t, 10, ended)
 	require.Zero(t, x.qa.Held())
 	require.ErrorIs(t, x.qa.Send(x.ka.number, &number{}), message.ErrClosed)

@@ -150,11 +150,15 @@ type Queue struct {
 	memory          memory // counts what the peer makes this end hold; nil: nobody does
 }
 
-// New returns a queue. It panics when Window isn't a power of two up to 16384, or Kinds is nil or empty.
+// New returns a queue. It panics when Window isn't a power of two up to 16384, when Kinds is nil or empty, and when another
+// setting can't be: a Mode that doesn't exist, or a Resend, MaxBits or Budget below 0.
 func New(cfg Config) *Queue {
 	cfg = cfg.filled()
 	if cfg.Window&(cfg.Window-1) != 0 || cfg.Window > 1<<14 || cfg.Window < 1 {
 		panic("message: Window must be a power of two up to 16384")
+	}
+	if cfg.Mode > Sequenced || cfg.Resend < 0 || cfg.MaxBits < 0 || cfg.Budget < 0 {
+		panic("message: Mode is none of the modes, or Resend, MaxBits or Budget is negative")
 	}
 	if cfg.Kinds == nil || len(cfg.Kinds.kinds) == 0 {
 		panic("message: Config.Kinds has no kinds; register some first")

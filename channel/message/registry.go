@@ -63,8 +63,11 @@ type Registry struct {
 // maxKinds bounds the kinds of a registry.
 const maxKinds = 1024
 
-// Add adds a kind. It panics above 1024 kinds, or when the name is taken.
+// Add adds a kind. It panics above 1024 kinds, when the name is taken, or when make is nil.
 func (r *Registry) Add(name string, make func() Message) *Kind {
+	if make == nil {
+		panic(fmt.Sprintf("message: kind %q has no function that makes one", name))
+	}
 	if len(r.kinds) == maxKinds {
 		panic("message: more than 1024 kinds")
 	}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"io"
@@ -79,7 +80,8 @@ type Config struct {
 	// Controller makes the rate controller of a connection. Default: congestion.NewAdaptive, which finds the path's
 	// bandwidth. When NetSpeed is set, or with a protocol of Unreal's, the default is Unreal's NetSpeed bucket.
 	Controller func() congestion.Controller
-	// NetSpeed is that bucket's rate in bytes a second. Default 100000; the login may change it.
+	// NetSpeed is that bucket's rate in bytes a second. Default 100000. The login changes a server's to what the client asks
+	// for (Client.NetSpeed), at most Server.MaxNetSpeed. NetSpeed is the default of these two as well, so set it at both ends.
 	NetSpeed int
 
 	// Checksum appends a CRC-32C to every datagram, and drops received ones with a wrong one. UDP's own checksum has
@@ -135,6 +137,8 @@ func (c Config) filled() Config {
 	if c.MaxDatagrams == 0 {
 		c.MaxDatagrams = max(minDatagrams, datagramsAConn*c.MaxConns)
 	}
+	c.Server.MaxNetSpeed = cmp.Or(c.Server.MaxNetSpeed, c.NetSpeed)
+	c.Client.NetSpeed = cmp.Or(c.Client.NetSpeed, c.NetSpeed)
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bunchnet/bunchnet/channel"
@@ -59,6 +60,7 @@ type Driver struct {
 	parted    int           // ticks that still have to look for ended connections
 	noLogin   error         // why a client's connection ended before it joined; its last packet is still sent
 
+	ticking atomic.Bool // within TickDispatch, TickFlush or Run
 	ticks   tickClock
 	log     operatorLog
 	dropped dropped // counters of ended connections
@@ -157,8 +159,14 @@ func (d *Driver) at(now time.Time) time.Duration {
 const longestTick = time.Second
 
 // TickDispatch reads and handles the datagrams that have arrived, at most Config.MaxDatagrams. The next TickDispatch
-// reads the rest.
+// reads the rest. It panics within a callback or while another goroutine ticks the driver.
 func (d *Driver) TickDispatch(now time.Time) {
+	d.beginTicking()
+	defer d.ticking.Store(false)
+	d.tickDispatch(now)
+}
+
+func (d *Driver) tickDispatch(now time.Time) {
 	defer region(regionDispatch).End()
 	d.ticks.begin()
 	defer d.ticks.dispatchDone()
@@ -266,8 +274,14 @@ func (d *Driver) postDispatch(at time.Duration) {
 	}
 }
 
-// TickFlush lets connections send what was written since the last one.
+// TickFlush lets connections send what was written since the last one. It panics as TickDispatch does.
 func (d *Driver) TickFlush(now time.Time) {
+	d.beginTicking()
+	defer d.ticking.Store(false)
+	d.tickFlush(now)
+}
+
+func (d *Driver) tickFlush(now time.Time) {
 	defer region(regionFlush).End()
 	defer d.ticks.flush(time.Now())
 	at := d.at(now)

@@ -3,6 +3,7 @@ package driver
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,8 +11,11 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // TestForgottenTypesAreTold: a channel that an end ignores, as its type or the right to open it was forgotten there, is counted by
@@ -76,6 +80,76 @@ func TestImpossibleSettings(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		_, err = Dial("127.0.0.1:9", cfg)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestImpossibleLogin: settings of the login that can't be sent are an error of the end that they are for, and not of each login.
+func TestImpossibleLogin(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for want, cfg := range map[string]control.ServerConfig{"Challenge": {Challenge: long}, "Map": {Map: long}, "GameMode": {GameMode: long}, "MaxNetSpeed": {MaxNetSpeed: -1}} {
+		_, err := Listen("127.0.0.1:0", Config{Server: cfg})
+		require.ErrorContains(t, err, want)
+	}
+	for want, cfg := range map[string]control.ClientConfig{"Token": {Token: long}, "URL": {URL: long}, "UniqueID": {UniqueID: make([]byte, 300)}, "Platform": {Platform: long}, "NetSpeed": {NetSpeed: -1}} {
+		_, err := Dial("127.0.0.1:9", Config{Client: cfg})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestNetSpeedOutlivesLogin: without more settings a login leaves both ends the rate that they have as NetSpeed, and a controller of the game's as it is.
+func TestNetSpeedOutlivesLogin(t *testing.T) {
+	const speed = 5_000_000
+	buckets := 0
+	for name, cfg := range map[string]Config{"NetSpeed": {NetSpeed: speed}, "Controller": {Controller: func() congestion.Controller {
+		buckets++
+		return congestion.NewTokenBucket(speed)
+	}}} {
+		cfg.Link = PlainSalted{}
+		w := newTown(t, 1, netsim.Settings{}, cfg)
+		c := w.dial(cfg)
+		w.until("joined", func() bool { return c.joined })
+		for range 10 {
+			w.step()
+		}
+		w.server.Conns(func(conn *Conn) bool {
+			require.Greater(t, conn.Budget(), speed/50, "%s: the credit of a tick or two", name)
+			return true
+		})
+		require.Greater(t, c.Server().Budget(), speed/50, name)
+	}
+	require.Equal(t, 2, buckets)
+}
+
+// TestDialWithoutHost: an address without a host is this machine's, as for net.Dial; one without a port can't be dialed.
+func TestDialWithoutHost(t *testing.T) {
+	for addr, want := range map[string]string{":7777": "127.0.0.1:7777", "0.0.0.0:7777": "127.0.0.1:7777", "[::]:7777": "127.0.0.1:7777",
+		"[::ffff:10.0.0.1]:7777": "10.0.0.1:7777", "[::1]:7777": "[::1]:7777"} {
+		to, err := resolve(addr)
+		require.NoError(t, err)
+		require.Equal(t, want, to.String())
+	}
+	for _, addr := range []string{"", ":0", "127.0.0.1:0"} {
+		_, err := Dial(addr, Config{Link: Netcode{Key: netcode.Key{1}}})
+		require.ErrorContains(t, err, "no port")
+	}
+}
+
+// TestSpareSenderThatSendsNothing: a sender that says that it sent, and didn't, ends no tick in a loop.
+func TestSpareSenderThatSendsNothing(t *testing.T) {
+	cfg := Config{Link: PlainSalted{}}
+	w := newTown(t, 1, netsim.Settings{}, cfg)
+	c := w.dial(cfg)
+	w.until("joined", func() bool { return c.joined })
+	calls := 0
+	c.Server().SendSpare(func() int {
+		calls++
+		require.Less(t, calls, 10_000, "in one tick")
+		return 1000
+	})
+	for range 10 {
+		calls = 0
+		w.step()
+		require.Positive(t, calls)
 	}
 }
 

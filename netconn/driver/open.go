@@ -31,38 +31,58 @@ func (d *Driver) usable() (*Driver, error) {
 	return nil, d.err
 }
 
-// Dial opens a client of the server at addr. The connection is made while the driver is ticked; then Config.Joined is
-// called.
+// Dial opens a client of the server at addr; without a host, as in ":7777", on this machine. The connection is made
+// while the driver is ticked; then Config.Joined is called.
 func Dial(addr string, cfg Config) (*Driver, error) {
-	to, err := net.ResolveUDPAddr("udp", addr)
+	to, err := resolve(addr)
 	if err != nil {
-		return nil, fmt.Errorf("driver: %w", err)
+		return nil, err
 	}
-	d, err := open(localFor(to.AddrPort(), cfg.Link), cfg, false)
+	if to.Port() == 0 && !hasToken(cfg.Link) {
+		return nil, fmt.Errorf("driver: the address %q to dial has no port", addr)
+	}
+	d, err := open(localFor(to, cfg.Link), cfg, false)
 	if err != nil {
 		return nil, err
 	}
 	d.client = d.cfg.Link.client(d)
-	ap := to.AddrPort()
-	d.client.dial(0, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
+	d.client.dial(0, to)
 	d.flush()
 	return d.usable()
+}
+
+// resolve returns the address to dial. Without a host, or with an unspecified one, it is this machine, as for net.Dial.
+func resolve(addr string) (netip.AddrPort, error) {
+	to, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("driver: %w", err)
+	}
+	ap := to.AddrPort()
+	host := ap.Addr().Unmap()
+	if !host.IsValid() || host.IsUnspecified() {
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.AddrPortFrom(host, ap.Port()), nil
+}
+
+// hasToken reports whether a client of the link dials the servers of a token.
+func hasToken(l Link) bool {
+	switch l := l.(type) {
+	case Netcode:
+		return l.Token != nil
+	case *Netcode:
+		return l.Token != nil
+	}
+	return false
 }
 
 // localFor is the local address of a client's socket: on the loopback if the server is, so that no firewall asks. A
 // client with a token may connect to any of the token's servers.
 func localFor(server netip.AddrPort, l Link) string {
-	token := false
-	switch l := l.(type) {
-	case Netcode:
-		token = l.Token != nil
-	case *Netcode:
-		token = l.Token != nil
-	}
 	switch {
-	case token || !server.Addr().IsLoopback():
+	case hasToken(l) || !server.Addr().IsLoopback():
 		return ":0"
-	case server.Addr().Unmap().Is4():
+	case server.Addr().Is4():
 		return "127.0.0.1:0"
 	}
 	return "[::1]:0"
@@ -78,6 +98,9 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	d := &Driver{cfg: cfg.filled(), logged: cfg.Logger != nil, simulated: cfg.Clock != nil, done: make(chan struct{})}
 	d.epoch = d.cfg.Clock()
 	d.cfg.Channels = d.channels()
+	if err := d.checkLogin(server); err != nil {
+		return nil, err
+	}
 	if err := d.checkConns(server); err != nil {
 		return nil, err
 	}
@@ -113,6 +136,22 @@ func (c *Config) checkPositive() error {
 	}
 	if c.LoginTimeout < 0 {
 		return fmt.Errorf("driver: Config.LoginTimeout is %v; it must be positive, or 0 for the default", c.LoginTimeout)
+	}
+	return nil
+}
+
+// checkLogin returns an error for settings of the driver's own login that can't be sent.
+func (d *Driver) checkLogin(server bool) error {
+	var err error
+	switch {
+	case !d.login:
+	case server:
+		err = d.cfg.Server.Validate()
+	default:
+		err = d.cfg.Client.Validate()
+	}
+	if err != nil {
+		return fmt.Errorf("driver: %w", err)
 	}
 	return nil
 }

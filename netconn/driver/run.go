@@ -9,8 +9,11 @@ import (
 )
 
 // Do runs f on the goroutine that ticks the driver: at the next TickDispatch, or at once in Run with Config.Prompt. Any
-// goroutine may call it. After Close f isn't called; see Done.
+// goroutine may call it. After Close f isn't called; see Done. It panics when f is nil.
 func (d *Driver) Do(f func()) {
+	if f == nil {
+		panic("driver: Do needs a function")
+	}
 	select {
 	case <-d.done:
 		return
@@ -49,8 +52,11 @@ func (d *Driver) Done() <-chan struct{} { return d.done }
 // Run ticks the driver until ctx is done, the socket fails or a client's dial has failed. It calls step between
 // TickDispatch and TickFlush; step may be nil. Then it closes the driver, which ends its connections at once; for an
 // orderly end call Shutdown first, and end ctx when Len is 0. Run returns nil when ctx was done, otherwise Driver.Err.
-// The end of a client's joined connection doesn't end Run: Config.Closed is told of it, and may cancel ctx.
+// The end of a client's joined connection doesn't end Run: Config.Closed is told of it, and may cancel ctx. It panics
+// while the driver is ticked elsewhere, as TickDispatch does.
 func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
+	d.beginTicking()
+	defer d.ticking.Store(false)
 	interval := d.interval()
 	next := d.cfg.Clock().Add(interval)
 	for ctx.Err() == nil && d.Err() == nil {
@@ -65,14 +71,21 @@ func (d *Driver) Run(ctx context.Context, step func(now time.Time)) error {
 		if next = next.Add(interval); next.Before(now) {
 			next = now.Add(interval) // a hitch isn't made up for
 		}
-		d.TickDispatch(now)
+		d.tickDispatch(now)
 		if step != nil {
 			trace.WithRegion(ctx, regionStep, func() { step(now) })
 		}
-		d.TickFlush(now)
+		d.tickFlush(now)
 	}
 	err := d.Err()
 	return errors.Join(err, d.Close())
+}
+
+// beginTicking panics where ticks would overlap: they share the buffers of datagrams, and all connections.
+func (d *Driver) beginTicking() {
+	if d.ticking.Swap(true) {
+		panic("driver: TickDispatch, TickFlush or Run was called within a callback, or while another goroutine ticks the driver; pass functions to that goroutine with Do")
+	}
 }
 
 func (d *Driver) interval() time.Duration { return time.Second / time.Duration(d.cfg.TickRate) }

@@ -4,7 +4,13 @@ import "time"
 
 // BeforeFlush runs f once, in the next TickFlush, after the game's own work of the tick and before connections send.
 // When f calls BeforeFlush, that is for the tick after. It belongs to the goroutine that ticks the driver, as does f.
-func (d *Driver) BeforeFlush(f func()) { d.beforeFlush = append(d.beforeFlush, f) }
+// It panics when f is nil.
+func (d *Driver) BeforeFlush(f func()) {
+	if f == nil {
+		panic("driver: BeforeFlush needs a function")
+	}
+	d.beforeFlush = append(d.beforeFlush, f)
+}
 
 func (d *Driver) runBeforeFlush() {
 	calls := d.beforeFlush
@@ -42,8 +48,11 @@ const (
 // game has used in its last ticks. It is called as often as there is bandwidth; the senders of a connection take turns.
 // When the game uses all bandwidth they get one byte of 16. It isn't called while reliable bunches wait for the packet
 // window, or fill half of the memory for unacked data (netconn.Config.MaxMemory). SendSpare and send belong to the
-// goroutine that ticks the driver.
+// goroutine that ticks the driver. SendSpare panics when send is nil.
 func (c *Conn) SendSpare(send func() int) {
+	if send == nil {
+		panic("driver: SendSpare needs a function")
+	}
 	s, d := &c.spare, c.driver
 	s.senders = append(s.senders, send)
 	if !s.listed {
@@ -55,8 +64,11 @@ func (c *Conn) SendSpare(send func() int) {
 // serve calls the connection's senders in turn while there is more than a limit.
 func (c *Conn) serve(limit int) {
 	s := &c.spare
-	for len(s.senders) > 0 && !c.Closed() {
+	for most := c.Budget() - limit; len(s.senders) > 0 && !c.Closed(); {
 		over := c.Budget() <= limit
+		if !over && most <= 0 {
+			return // they say that they sent all of it, and didn't
+		}
 		if over && s.owed < leastSpare || !over && c.Table().Waiting() > 0 {
 			return
 		}
@@ -73,6 +85,8 @@ func (c *Conn) serve(limit int) {
 		}
 		if over {
 			s.owed -= float64(sent)
+		} else {
+			most -= sent
 		}
 	}
 }

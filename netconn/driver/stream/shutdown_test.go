@@ -128,6 +128,11 @@ func TestShutdownCutsNothingInSilence(t *testing.T) {
 			parted := make(chan error, streams)
 			for range streams {
 				c, s := e.pair()
+				e.server.Do(func() {
+					for c := range e.server.Conns {
+						c.SetNetSpeed(100_000) // which takes longer than LingerTimeout
+					}
+				})
 				go func() {
 					n, err := io.Copy(io.Discard, c)
 					assert.True(t, err == nil && n == total || errors.Is(err, ErrLost), "%d bytes, then %v", n, err)

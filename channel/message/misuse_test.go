@@ -1,0 +1,66 @@
+package message_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// TestOneHandlerOneChannel: a queue or blocks that are given to a second channel are refused there, and go on on the first.
+func TestOneHandlerOneChannel(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{}, 1, bucket)
+	_, err := x.conns[0].Open(messageName, x.qa)
+	require.ErrorContains(t, err, "another channel")
+	_, err = x.conns[0].Open(blockName, x.out)
+	require.ErrorContains(t, err, "another channel")
+	require.NoError(t, x.qa.Send(x.ka.number, &number{N: 7}))
+	_, err = x.out.Send(data(1, 3000))
+	require.NoError(t, err)
+	for range 20 {
+		x.step(10 * time.Millisecond)
+	}
+	m, _ := x.qb.Receive()
+	require.Equal(t, &number{N: 7}, m)
+	require.Len(t, x.received, 1)
+}
+
+// TestImpossibleSettings: a setting that no queue can have, and a kind without a function that makes its messages, are told at once and not
+// when a peer sends something.
+func TestImpossibleSettings(t *testing.T) {
+	k := newKinds()
+	for _, c := range []message.Config{{Mode: message.Sequenced + 1}, {Resend: -1}, {MaxBits: -1}, {Budget: -1}, {Window: 3}} {
+		c.Kinds = &k.reg
+		require.Panics(t, func() { message.New(c) }, "%+v", c)
+	}
+	require.Panics(t, func() { k.reg.Add("nothing", nil) })
+}
+
+// TestForgottenTickIsTold: whoever never calls Tick is told that by the error of the full queue, and nobody else is.
+func TestForgottenTickIsTold(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{}, 1, bucket)
+	fill := func() error {
+		for {
+			if err := x.qa.Send(x.ka.number, &number{}); err != nil {
+				require.ErrorIs(t, err, message.ErrFull)
+				return err
+			}
+		}
+	}
+	require.NotContains(t, fill().Error(), "Tick", "the channel isn't open yet")
+	for range 10 {
+		x.now += 10 * time.Millisecond
+		for i, c := range x.conns {
+			for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
+				require.NoError(t, c.ReceivedPacket(x.now, p))
+			}
+			c.Tick(x.now)
+		}
+	}
+	require.ErrorContains(t, fill(), "call Tick")
+	x.step(10 * time.Millisecond)
+	require.NotContains(t, fill().Error(), "Tick")
+}
