@@ -2,6 +2,9 @@ package main
 
 import "github.com/xtaci/kcp-go/v5"
 
+// kcpWindow is how many packets kcp-go has in flight. With more it is faster over a long round trip, and slower over a short one, since an ack looks at all of them.
+var kcpWindow = 1024
+
 func kcpPeers() []*Peer {
 	return []*Peer{
 		kcpPeer("kcp", "turbo: nodelay 1, 10 ms, resend 2, no congestion window", 0, 0),
@@ -12,7 +15,7 @@ func kcpPeers() []*Peer {
 func kcpPeer(name, note string, data, parity int) *Peer {
 	set := func(s *kcp.UDPSession, o Options) {
 		s.SetNoDelay(1, 10, 2, 1)
-		s.SetWindowSize(1024, 1024)
+		s.SetWindowSize(kcpWindow, kcpWindow)
 		//lint:ignore SA1019 what waits shares packets; there is no other way to ask for that
 		s.SetStreamMode(o.Rate == 0 || o.Batch || o.Together)
 		_ = s.SetReadBuffer(o.buffer()) // a listener's sessions have the listener's socket

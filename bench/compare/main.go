@@ -55,10 +55,11 @@ func main() {
 	flag.BoolVar(&s.burst, "burst", false, "only W1's losses in bursts")
 	flag.BoolVar(&s.together, "together", false, "only W1's messages that are written ten at a moment")
 	flag.Float64Var(&s.loss, "loss", -1, "only this loss of W1, in percent")
+	flag.IntVar(&kcpWindow, "kcp-window", kcpWindow, "packets that kcp-go has in flight")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+	if flag.NArg() > 0 || kcpWindow < 32 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
 	if err := run(os.Stdout, s); err != nil {

@@ -20,9 +20,9 @@ var (
 	ErrFull = errors.New("capture: the file is full; raise Config.MaxBytes")
 	// ErrTooLarge: the data of a call has more than 64 KiB. The call wasn't made.
 	ErrTooLarge = errors.New("capture: a call is over 64 KiB")
-	// ErrTime: the time of a tick is more than 290 years away from the beginning of the recording, which the file can't hold. The tick wasn't
-	// made. The usual cause is a time that counts from time.Time{}.
-	ErrTime = errors.New("capture: a tick's time is more than 290 years from the beginning")
+	// ErrTime: the time of a tick is more than 290 years away from the beginning of the recording, or not in the years 1678 to 2262, which the
+	// file can't hold. The tick wasn't made. The usual cause is a time that counts from time.Time{}.
+	ErrTime = errors.New("capture: a tick's time is more than 290 years from the beginning, or not from 1678 to 2262")
 	// ErrOutside: the Outside has no Socket.
 	ErrOutside = errors.New("capture: Record needs Outside.Socket; open one with udp.Listen")
 	// ErrEnded: the Recorder is closed.

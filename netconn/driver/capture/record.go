@@ -77,14 +77,14 @@ func (r *Recorder) Err() error { return r.err }
 
 // Tick calls the program's Tick and returns its error. It returns ErrTime or ErrEnded without calling it.
 func (r *Recorder) Tick(now time.Time) error {
+	at := r.told(now)
 	switch {
 	case r.ended:
 		return ErrEnded
-	case now.Sub(r.base).Abs() > maxAway:
+	case now.Sub(r.base).Abs() > maxAway || !time.Unix(0, at.UnixNano()).Equal(at):
 		return ErrTime
 	}
 	defer r.flush() // also if Tick panics
-	at := r.told(now)
 	r.time(evTick, at)
 	err := r.program.Tick(at)
 	r.done(err)
@@ -154,7 +154,8 @@ func (r *Recorder) flush() {
 	r.buf = r.buf[:0]
 }
 
-// maxAway is the longest time between the beginning and a tick: an int64 of nanoseconds overflows after 292 years.
+// maxAway is the longest time between the beginning and a tick: an int64 of nanoseconds overflows after 292 years. Those since 1970, which the
+// file has, do so in 2262.
 const maxAway = 290 * 365 * 24 * time.Hour
 
 // told returns the time that the program is given: it advances like the monotonic clock but has no monotonic reading, as in the
