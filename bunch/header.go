@@ -149,9 +149,9 @@ func (p *Protocol) MaxSingleBits() int {
 
 // Errors of Read. All of them mean that the rest of the packet can't be read.
 var (
-	ErrHeader  = errors.New("bunch: header overflows the packet")
+	ErrHeader  = errors.New("bunch: header overflows the packet; both ends must have the same Protocol")
 	ErrPayload = errors.New("bunch: payload overflows the packet; both ends must have the same Protocol, its MaxPacket too")
-	ErrName    = errors.New("bunch: channel name out of bounds")
+	ErrName    = errors.New("bunch: channel name out of bounds; both ends must have the same Protocol")
 	ErrReason  = errors.New("bunch: close reason out of bounds")
 )
 

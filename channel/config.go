@@ -32,7 +32,7 @@ type Config struct {
 	// Default 256 (Unreal up to 5.x; newer releases have 512). It must be a power of two, at most half the number of
 	// sequences on the wire (see bunch.Protocol.SequenceBits; that is 512 with Unreal's), and at most 8192.
 	ReliableBuffer int
-	// MaxChannels bounds the channel index. Default and maximum 32767.
+	// MaxChannels bounds the channel index. A higher one ends the connection, so both ends need the same. Default and maximum 32767.
 	MaxChannels int
 	// MaxMemory bounds the bytes that the peer can make this end hold. Default 8 MiB, at least 256 KiB.
 	//
@@ -55,14 +55,16 @@ type Config struct {
 	// NeverReuseIndex gives every channel that this end opens a new index, for peers that restart the sequence of a
 	// reused one.
 	NeverReuseIndex bool
-	// FirstFree opens channels at the lowest free index, as Unreal's server does. Default: a client takes odd indices
+	// FirstFree opens channels at the lowest free index, as Unreal's server does. Then only one end may open channels besides those of
+	// Static types: both would take the same index, which ends the connection. Default: a client takes odd indices
 	// and a server even ones, so that both may open channels at the same time.
 	FirstFree bool
 	// StrictControl ends the connection when a bunch arrives before the control channel's open, which is Unreal's rule.
 	// Default: the bunch's packet is refused and so sent again, and a client may open channels before its first packet
 	// is acked.
 	StrictControl bool
-	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same.
+	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same. A late bunch of a
+	// former channel isn't recognized then and may end the connection; with NeverReuseIndex no channel of this end's has one.
 	RestartSequence bool
 	// MaxQueuedControl bounds the bunches queued while the control channel is full. Default 32768.
 	MaxQueuedControl int

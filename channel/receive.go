@@ -19,7 +19,7 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 		t.expireUnfinished(in.PacketID)
 	}
 	if in.ChIndex >= uint32(t.cfg.MaxChannels) {
-		return false, fmt.Errorf("%w: %d", ErrBadIndex, in.ChIndex)
+		return false, fmt.Errorf("%w: %d, and MaxChannels is %d at this end", ErrBadIndex, in.ChIndex, t.cfg.MaxChannels)
 	}
 	if in.Reliable {
 		t.Counters.ReceivedReliable++

@@ -39,7 +39,8 @@ type Protocol struct {
 	ReliableBuffer int
 	// CloseOnOverflow ends the connection when that buffer is full, which is Unreal's policy.
 	CloseOnOverflow bool
-	// FirstFree opens channels at the lowest free index, as Unreal's server does.
+	// FirstFree opens channels at the lowest free index, as Unreal's server does. Then only one end may open channels besides
+	// those of Static types: both would take the same index, which ends the connection.
 	FirstFree bool
 	// StrictControl ends the connection when a bunch arrives before the control channel's open, as Unreal does.
 	// Otherwise its packet is refused and so sent again.
@@ -85,7 +86,8 @@ type Config struct {
 	Server bool
 	// Channels is the types of channels, the same at both ends.
 	Channels []channel.Type
-	// MaxChannels bounds the channels of the connection. Default and maximum 32767.
+	// MaxChannels bounds the index of channels, and so their number; each end opens channels at every second index. A peer that opens one
+	// at a higher index ends the connection, so both ends need the same. Default and maximum 32767.
 	MaxChannels int
 	// MaxMemory bounds, in bytes, everything that the peer can make this end hold. Default 8 MiB on a server, 64 MiB on
 	// a client; at least 256 KiB.

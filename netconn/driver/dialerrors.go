@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -117,7 +118,7 @@ func (c *Conn) withRefusal(r netconn.CloseResult) netconn.CloseResult {
 	case r.Code == netconn.TimedOut || c.loginLate:
 		r.Err = fmt.Errorf("%w: the login wasn't completed", ErrNoAnswer)
 	case r.Code == netconn.ClosedByPeer:
-		r.Err = fmt.Errorf("%w: %s", ErrDenied, r.Reason)
+		r.Err = fmt.Errorf("%w: %s", ErrDenied, cmp.Or(r.Reason, "the server gave no reason; its Logger may"))
 	}
 	if r.Err == nil && (r.Code == netconn.ClosedByUs) == (c.driver.server != nil) { // the server's words, at either end
 		r.Err = control.Ended(r.Reason)

@@ -96,6 +96,35 @@ func TestImpossibleLogin(t *testing.T) {
 	}
 }
 
+// TestEndsThatDiffer: two ends with settings that must be the same, and aren't, say which ones where they notice, and the client isn't told an empty reason.
+func TestEndsThatDiffer(t *testing.T) {
+	for want, edit := range map[string]func(c *Config){
+		"Protocol": func(c *Config) { c.Protocol.Bunch.SequenceBits, c.Protocol.ReliableBuffer = 12, 2048 },
+		"gave no reason": func(c *Config) {
+			c.Server.Features = true
+		},
+		"MaxChannels is 8 at this end": func(c *Config) { c.MaxChannels = 8 },
+	} {
+		cfg := Config{Link: PlainSalted{}, Protocol: netconn.Bunchnet(), Channels: chat(&sink{})}
+		var said string
+		other := cfg
+		other.Closed = func(_ *Conn, r netconn.CloseResult) { said += r.String() }
+		edit(&other)
+		w := newTown(t, 1, netsim.Settings{}, other)
+		cfg.Joined = func(c *Conn) {
+			for range 5 {
+				ch, err := c.Open(chatName, nil)
+				require.NoError(t, err)
+				_, err = ch.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+				require.NoError(t, err)
+			}
+		}
+		c := w.dial(cfg)
+		w.until(want, func() bool { return c.result != nil })
+		require.Contains(t, said+c.result.String(), want)
+	}
+}
+
 // TestNetSpeedOutlivesLogin: without more settings a login leaves both ends the rate that they have as NetSpeed, and a controller of the game's as it is.
 func TestNetSpeedOutlivesLogin(t *testing.T) {
 	const speed = 5_000_000
