@@ -63,5 +63,7 @@
 //	of these, of one connection       Config.MaxPerConn, 16, until their channels are gone; more are refused
 //	of these, not accepted yet        Config.Backlog, 64; more are refused
 //
+// A closed stream keeps what was written to it until the peer gives credit for it, or the connection ends: MaxPerConn times Buffer at most.
+//
 // The opener of a stream that is refused gets a [Refusal] from Read and Write, which says which bound it was.
 package stream

@@ -154,6 +154,7 @@ func TestPrefixLimits(t *testing.T) {
 		}
 		return good
 	}
+	require.Equal(t, 5, ok(1000, func(i int) string { return fmt.Sprintf("[2001:db8:2:0:%x::1]:1", i) }), "a /64")
 	require.Equal(t, 5*ratelimit.Wide56, ok(1000, func(i int) string { return fmt.Sprintf("[2001:db8:0:%x::1]:1", i%256) }), "a /56")
 	require.Equal(t, 5*ratelimit.Wide48, ok(5000, func(i int) string { return fmt.Sprintf("[2001:db8:1:%x::1]:1", i) }), "a /48")
 	require.Equal(t, 5*ratelimit.Wide24, ok(5000, func(i int) string { return fmt.Sprintf("192.0.2.%d:1", i%256) }), "a /24")
