@@ -95,9 +95,15 @@ func packets(b *testing.B, size int, reliable bool) {
 	}
 }
 
+// BenchmarkBunchHeader writes and reads headers with 10 bytes: of a small bunch, and of a part of a large one in packets as netcode has them.
 func BenchmarkBunchHeader(b *testing.B) {
-	var p bunch.Protocol
 	h := bunch.Header{ChIndex: 300, Reliable: true, WireSeq: 77, Name: bunch.Actor, Bits: 80}
+	b.Run("small", func(b *testing.B) { headers(b, &bunch.Protocol{}, &h) })
+	h.Partial, h.PartialInitial = true, true
+	b.Run("part", func(b *testing.B) { headers(b, &bunch.Protocol{MaxPacket: 1200, SequenceBits: 14}, &h) })
+}
+
+func headers(b *testing.B, p *bunch.Protocol, h *bunch.Header) {
 	data := make([]byte, 10)
 	buf := make([]byte, 64)
 	var w bitio.Writer
@@ -105,7 +111,7 @@ func BenchmarkBunchHeader(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
 			w.Reset(buf)
-			p.Write(&w, &h, data)
+			p.Write(&w, h, data)
 		}
 	})
 	b.Run("read", func(b *testing.B) {

@@ -1,29 +1,41 @@
 package bunch
 
 import (
+	"math/bits"
+
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Most bunches are neither open, close nor partial, on one of the first 16384 channels, with
+// Most bunches neither open nor close, and are on one of the first 16384 channels, with
 // a hardcoded name. Their header fits 64 bits, and is written and read as one number.
 const fastPacked = 1 << 14
 
-func pow2(v int) bool { return v&(v-1) == 0 }
-
 // writeFast writes such a header, or nothing and says so.
 func (p *Protocol) writeFast(w *bitio.Writer, h *Header) bool {
-	if h.Open || h.Close || h.Partial || h.ChIndex >= fastPacked || h.Name.Text != "" || h.Name.Index >= fastPacked || !pow2(p.maxPacket()) {
+	if h.Open || h.Close || h.ChIndex >= fastPacked || h.Name.Text != "" || h.Name.Index >= fastPacked {
 		return false
 	}
 	v := b2u(h.ReplicationPaused)<<1 | b2u(h.Reliable)<<2
 	n := 3
 	v, n = addPacked(v, n, h.ChIndex)
-	v |= (b2u(h.HasPackageMapExports) | b2u(h.HasMustBeMappedGUIDs)<<1) << n
+	v |= (b2u(h.HasPackageMapExports) | b2u(h.HasMustBeMappedGUIDs)<<1 | b2u(h.Partial)<<2) << n
 	n += 3
 	if h.Reliable {
 		space := p.Sequences()
 		v |= uint64(h.WireSeq&space.Mask()) << n
 		n += int(space)
+	}
+	if h.Partial {
+		v |= b2u(h.PartialInitial) << n
+		n++
+		if p.CustomExportsFinal {
+			v |= b2u(h.PartialCustomExportsFinal) << n
+			n++
+		}
+		v |= b2u(h.PartialFinal) << n
+		n++
+	}
+	if h.Reliable {
 		v |= 1 << n
 		v, n = addPacked(v, n+1, h.Name.Index)
 	}
@@ -45,7 +57,7 @@ func addPacked(v uint64, n int, x uint32) (uint64, int) {
 // readFast reads such a header, or nothing and says so.
 func (p *Protocol) readFast(r *bitio.Reader, h *Header) bool {
 	v, ok := r.Peek64()
-	if !ok || v&1 != 0 || !pow2(p.maxPacket()) {
+	if !ok || v&1 != 0 {
 		return false
 	}
 	h.ReplicationPaused, h.Reliable = v&2 != 0, v&4 != 0
@@ -55,14 +67,24 @@ func (p *Protocol) readFast(r *bitio.Reader, h *Header) bool {
 	}
 	flags := v >> n
 	h.HasPackageMapExports, h.HasMustBeMappedGUIDs = flags&1 != 0, flags&2 != 0
-	if flags&4 != 0 {
-		return false
-	}
+	h.Partial = flags&4 != 0
 	n += 3
 	if h.Reliable {
 		space := p.Sequences()
 		h.WireSeq = uint16(v>>n) & space.Mask()
 		n += int(space)
+	}
+	if h.Partial {
+		h.PartialInitial = v>>n&1 != 0
+		n++
+		if p.CustomExportsFinal {
+			h.PartialCustomExportsFinal = v>>n&1 != 0
+			n++
+		}
+		h.PartialFinal = v>>n&1 != 0
+		n++
+	}
+	if h.Reliable {
 		if v>>n&1 == 0 {
 			return false
 		}
@@ -70,11 +92,18 @@ func (p *Protocol) readFast(r *bitio.Reader, h *Header) bool {
 			return false
 		}
 	}
-	length := p.LengthBits(0)
+	limit := uint64(p.maxPacket() * 8)
+	length := bits.Len64(limit - 1)
+	top := uint64(1) << (length - 1)
+	size := v >> n & (2*top - 1)
+	if size&(top-1)+top >= limit { // the highest bit is there only if it could be set
+		size &= top - 1
+		length--
+	}
 	if n+length > 64 {
 		return false
 	}
-	h.Bits = int(v >> n & (1<<length - 1))
+	h.Bits = int(size)
 	r.Skip(n + length)
 	return true
 }

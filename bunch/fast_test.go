@@ -20,21 +20,24 @@ func TestFastPathIsTheSlowPath(t *testing.T) {
 		if h.Reliable || h.Open {
 			h.Name.Index = rng.Uint32N(1 << rng.UintN(16))
 		}
-		p := Protocol{SequenceBits: []uint8{0, 10, 11, 12, 16}[rng.IntN(5)]}
+		p := Protocol{SequenceBits: []uint8{0, 10, 11, 12, 16}[rng.IntN(5)], MaxPacket: []int{0, 1024, 700, 1200, 1400}[rng.IntN(5)], CustomExportsFinal: rng.IntN(2) == 0}
+		if h.Partial {
+			h.PartialInitial, h.PartialFinal, h.PartialCustomExportsFinal = rng.IntN(2) == 0, rng.IntN(2) == 0, p.CustomExportsFinal && rng.IntN(2) == 0
+		}
 		if h.Reliable {
 			h.WireSeq = uint16(rng.UintN(uint(p.Sequences().Size())))
 		}
-		h.Bits = rng.IntN(300)
-		data := make([]byte, 40)
-		w := bitio.NewWriter(make([]byte, 128))
+		h.Bits = rng.IntN(1 << rng.IntN(13))
+		h.Bits = min(h.Bits, p.maxPacket()*8-1)
+		data := make([]byte, 1024)
+		w := bitio.NewWriter(make([]byte, 1200))
 		w.WriteBits(0, i%9) // at every offset
 		if p.writeFast(w, &h) {
 			fast++
 		}
-		slow := bitio.NewWriter(make([]byte, 128))
+		slow := bitio.NewWriter(make([]byte, 1200))
 		slow.WriteBits(0, i%9)
-		one := Protocol{MaxPacket: 1024, SequenceBits: p.SequenceBits}
-		one.writeSlow(slow, &h)
+		p.writeSlow(slow, &h)
 		if w.Len() > i%9 {
 			require.Equal(t, slow.Bytes(), w.Bytes(), "seed %d, %+v", seed, h)
 		}
