@@ -26,6 +26,9 @@ func (c Cores) Run(n int, f func(i, worker int)) {
 		return
 	}
 	w := takeWork()
+	if w.last == nil {
+		w.last = w.running.Done
+	}
 	w.f, w.n = f, int64(n)
 	w.next.Store(0)
 	for len(w.others) < workers-1 {
@@ -35,10 +38,11 @@ func (c Cores) Run(n int, f func(i, worker int)) {
 			w.do(worker)
 		})
 	}
-	w.running.Add(workers - 1)
+	w.running.Add(workers)
 	for _, other := range w.others[:workers-1] {
 		go other()
 	}
+	go w.last() // another core takes the goroutine that was started last only after a pause, so this one does nothing
 	w.do(0)
 	w.running.Wait()
 	w.f = nil
@@ -80,6 +84,7 @@ type work struct {
 	next    atomic.Int64
 	running sync.WaitGroup
 	others  []func() // what the other goroutines do
+	last    func()   // what the goroutine does that is started after them
 }
 
 func (w *work) do(worker int) {
