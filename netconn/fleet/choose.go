@@ -51,6 +51,7 @@ func (p *Placer) choose(w *want) {
 	all, unknown, err := p.candidates(w)
 	if len(all) == 0 {
 		if !unknown {
+			p.takeBack(w)
 			p.finish(w, err)
 		}
 		return

@@ -38,6 +38,7 @@
 //
 //	placer: CAS seats.ID (+1)  -->  token with a Ticket  -->  client dials  -->  Admit: at once, also while the store is away
 //	        outcome unknown: read back; the placement is in the record, or it isn't
+//	        it isn't, and chosen elsewhere or given up: the record is written as it is, so that the write that was given up can't happen any more
 //	        conflict: read, choose again
 //
 // A client without a placement, because the first server of its token was dead or full, waits at the next one for some milliseconds while that

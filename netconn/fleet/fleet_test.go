@@ -849,3 +849,47 @@ func FuzzParty(f *testing.F) {
 		}
 	})
 }
+
+// TestLateWrites: a write that happens long after it was given up keeps no seat: when all is quiet, each server's record has the placements that were told, and no others.
+func TestLateWrites(t *testing.T) {
+	for seed := range uint64(10) {
+		b := newBench(t, seed, kvsim.Trouble{Delay: 20 * time.Millisecond, Slow: 20, SlowBy: time.Second, LostOp: 3, LostResult: 3})
+		for range 5 {
+			b.server(func(c *ServerConfig) { c.Info.Capacity = 20 })
+		}
+		for range 4 {
+			b.placer(func(c *PlacerConfig) {
+				c.Policy, c.Deadline, c.OpTimeout = Spread, time.Second, 300*time.Millisecond
+			})
+		}
+		b.run(5 * time.Second)
+		failed := 0
+		placed := map[string]int{}
+		for i := range 120 { // more than there are seats
+			for _, p := range b.placers {
+				if i%4 == 0 {
+					_, err := p.Place(Want{})
+					require.NoError(t, err)
+				}
+			}
+			b.run(50 * time.Millisecond)
+		}
+		b.run(10 * time.Second)
+		for _, p := range b.placers {
+			for _, o := range b.outcomes[p] {
+				if o.Err == nil {
+					placed[o.Placement.Server.ID]++
+				} else {
+					failed++
+				}
+			}
+		}
+		for _, s := range b.servers {
+			value, _, ok := b.store.Entry(seatsKey + s.ID())
+			require.True(t, ok)
+			rec, err := parseSeats(value)
+			require.NoError(t, err)
+			require.Equal(t, placed[s.ID()], rec.taken(), "seed %d, %d failed, %v", seed, failed, placed)
+		}
+	}
+}

@@ -143,6 +143,7 @@ type room struct {
 	ok     bool   // rec is that of cell.value
 	tie    uint64 // for Spread
 	listed bool
+	wrote  uint64   // the revision that the last write expected: while the record has it, that write may still happen
 	batch  []*want  // those in the write under way
 	next   []*want  // those of the next one
 	revoke []Ticket // placements to revoke with it
@@ -289,7 +290,7 @@ func (p *Placer) event(e kv.Event) {
 		for _, r := range p.rooms {
 			p.unbatch(r)
 			r.cell.anew()
-			r.ok = false
+			r.ok, r.wrote = false, 0
 		}
 		for _, w := range p.wants {
 			if w.group.key != "" && w.step != follows {
@@ -486,12 +487,15 @@ func (p *Placer) write(r *room) {
 	}
 	rec := r.rec
 	rec.placements = slices.Clone(rec.placements)
-	// What the record doesn't have any more, or has revoked, is done. The rest is tried again until it is.
+	// What the record doesn't have any more, or has revoked, is done. The rest is tried again until it is. A placement whose write may still happen isn't in the
+	// record, and could come into it later: the record is written as it is, and of the two writes one happens.
 	revokes := false
 	r.revoke = slices.DeleteFunc(r.revoke, func(t Ticket) bool {
 		o := rec.find(t.placement)
 		if o == nil {
-			return !p.ask.ahead(t.stamp, r.cell.seen)
+			late := r.cell.seen <= r.wrote
+			revokes = revokes || late
+			return !late && !p.ask.ahead(t.stamp, r.cell.seen)
 		}
 		o.revoked, revokes = true, true
 		p.Counters.Revoked++
@@ -510,6 +514,7 @@ func (p *Placer) write(r *room) {
 	}
 	r.batch = next
 	p.Counters.Writes++
+	r.wrote = r.cell.rev
 	r.cell.put(&p.ask, p.now, rec.encode(), p.list.timing.seatsTTL())
 }
 
