@@ -1,11 +1,13 @@
 package actorrep_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -119,4 +121,36 @@ func TestAllocsCalls(t *testing.T) {
 			require.Equal(t, want, sum)
 		})
 	}
+}
+
+// TestAllocsSteady: a connection to which about as much goes in every Step gives back no memory that it needs again.
+func TestAllocsSteady(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerHeroes)
+	w.join()
+	var heroes []*hero
+	for range 40 {
+		h := &hero{}
+		require.NoError(t, w.Server.Spawn(h))
+		heroes = append(heroes, h)
+	}
+	var before, after runtime.MemStats
+	allocs := uint64(0)
+	for step := range 2600 {
+		moving := 1 + step%7
+		if step < 100 { // as many as there may be in flight, and often enough for snapshots
+			moving = len(heroes)
+		}
+		for i := range moving {
+			heroes[(step+i)%len(heroes)].Pos.X++
+		}
+		if step == 1400 {
+			allocs = 0
+		}
+		runtime.ReadMemStats(&before)
+		w.Server.Step(w.Now + rig.Tick)
+		runtime.ReadMemStats(&after)
+		allocs += after.Mallocs - before.Mallocs
+		w.Step()
+	}
+	require.Zero(t, allocs)
 }

@@ -143,7 +143,7 @@ func (p *Peer) gather(k *worker) {
 	k.sort(serve)
 	p.encodeAll(k, serve, budget)
 	m := &p.peaks
-	m.pending, m.bytes, m.chunks = max(m.pending, len(p.pending)), max(m.bytes, len(t.buf)), max(m.chunks, len(t.chunks))
+	m.pending, m.chunks = max(m.pending, len(p.pending)), max(m.chunks, len(t.chunks))
 	rest := p.pending[:0]
 	for _, v := range p.pending {
 		if v.state == open && (v.dirty&v.allowed != 0 || v.flags&mentioning != 0) {
@@ -255,7 +255,9 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 	for i := 0; i < len(views) && budget > 0; {
 		limit := min(room, full)
 		from := len(t.buf)
-		t.buf = slices.Grow(t.buf, (limit+7)/8+8)
+		need := (limit+7)/8 + 8
+		t.buf = slices.Grow(t.buf, need)
+		p.peaks.bytes = max(p.peaks.bytes, from+need)
 		w := &k.out // one made here would escape
 		w.ResetBits(t.buf[from:from+(limit+7)/8], limit)
 		first := p.sent.end()
