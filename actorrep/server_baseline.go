@@ -120,7 +120,7 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 	}
 	for i := 1; i < n; i++ {
 		frame, count := b.frame-uint32(i*gap), b.count-int64(i*gap)
-		if count < 0 || snaps.frames[count%snapshotRing] != frame { // it doesn't change in every Step
+		if count < 0 || snaps.frames[count&(snapshotRing-1)] != frame { // it doesn't change in every Step
 			count = snaps.change(frame, b.count)
 		}
 		place, d := int(count)&(snapshotRing-1), b.count-count

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/bunchnet/bunchnet/bench/internal/largeworld"
@@ -23,11 +24,31 @@ func BenchmarkR1(b *testing.B) {
 		b.Run(s.name, func(b *testing.B) {
 			f := c.Measure(20, b.N, s.game) // the clients' time counts for b.N, so that it stays bounded
 			b.ReportMetric(float64(f.P50), "ns/op")
+			b.ReportMetric(float64(f.Mean), "mean-ns/op")
 			b.ReportMetric(float64(f.P99), "p99-ns/op")
 			b.ReportMetric(f.Allocs, "server-allocs/op")
 			b.ReportMetric(f.Updates, "updates/op")
 			b.ReportMetric(f.Opens, "opens/op")
 			b.ReportMetric(f.Bytes, "B-sent/op")
 		})
+	}
+}
+
+// BenchmarkWalking is the same server while players walk, by the CPU time of its thread: how much more than the median the slowest hundredth of
+// ticks takes, and how many actors are opened and closed in a tick. -benchtime 600x is 20 s of the game; in the first five nothing is closed yet.
+func BenchmarkWalking(b *testing.B) {
+	runtime.LockOSThread() // for threadTime
+	defer runtime.UnlockOSThread()
+	c, err := largeworld.New(largeworld.R1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Clock = threadTime
+	f := c.Measure(1, b.N, c.Walk)
+	b.ReportMetric(float64(f.P50), "ns/op")
+	b.ReportMetric(float64(f.P99), "p99-ns/op")
+	b.ReportMetric(float64(f.P99)/float64(f.P50), "p99/p50")
+	for name, n := range map[string]uint64{"opened-p50": f.Opened.P50, "opened-p99": f.Opened.P99, "closed-p50": f.Closed.P50, "closed-p99": f.Closed.P99} {
+		b.ReportMetric(float64(n), name)
 	}
 }

@@ -48,14 +48,14 @@ func TestPackedNumbers(t *testing.T) {
 		past.History = &together
 		var off [2][ways]uint64
 		for i := range d.packs() {
-			d.check(past, i, &off[i])
+			d.check(past, i, &off[i], &[ways]uint64{})
 		}
 		for j := range int(d.N) {
 			past.History = &alone[j]
 			var want [ways]uint64
 			one := d
 			one.N = 1
-			one.check(past, 0, &want)
+			one.check(past, 0, &want, &[ways]uint64{})
 			for way := range past.ways {
 				got := off[j/lanes][way] >> (j % lanes * lane) & laneMask
 				require.Equal(t, want[way], got, "%v, number %d, form %d, way %d", d, j, past.Form, way)

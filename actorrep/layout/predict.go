@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"math"
 	"math/bits"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -148,14 +147,14 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 	if quat {
 		p.turn(at)
 	}
-	var first, second [ways]uint64 // how far off each way was, of the first three numbers and the fourth
-	d.check(p, at.pack, &first)
+	var first, second, sums [ways]uint64 // how far off each way was, of the first three numbers and the fourth, and all of them
+	d.check(p, at.pack, &first, &sums)
 	if d.N > lanes {
-		d.check(p, at.pack+1, &second)
+		d.check(p, at.pack+1, &second, &sums)
 	}
-	way, all := p.choose(&first, &second, d.N > lanes)
-	c := &p.curves[way]
-	x0, x1, x2, x3 := p.newest(at, d.N), p.row(p.At[c.times[0]%Points], at, d.N), p.row(p.At[c.times[1]%Points], at, d.N), p.row(p.At[c.times[2]%Points], at, d.N)
+	way := p.choose(&sums)
+	c, all := &p.curves[way], sums[way]
+	x0, x1, x2, x3 := p.newest(at, d.N), p.row(p.At[c.times[0]], at, d.N), p.row(p.At[c.times[1]], at, d.N), p.row(p.At[c.times[2]], at, d.N)
 	shift, unused := d.shift()&63, uint8(0)
 	if d.Kind == Angle {
 		unused = (lane - d.Bits) & 63
@@ -176,23 +175,16 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 	}
 }
 
-// choose finds the way that was off least, and how far that was.
-func (p *Past) choose(first, second *[ways]uint64, both bool) (way, all uint64) {
-	var sums [ways]uint64
-	best := uint64(math.MaxUint64)
-	for i, off := range first[:p.ways] {
-		sum := total(off)
-		if both {
-			sum += total(second[i])
+// choose finds the way that was off least. sums is how far off each was.
+func (p *Past) choose(sums *[ways]uint64) (way int) {
+	best := sums[line2] << 3
+	for i := line; i < ways; i++ {
+		if i == p.ways {
+			break
 		}
-		sums[i] = sum
-		if i != line2 {
-			sum += sum / 4
-		}
-		best = min(best, sum<<3|uint64(i))
+		best = min(best, (sums[i]+sums[i]/4)<<3|uint64(i))
 	}
-	way = best & 7
-	return way, sums[way%ways]
+	return int(best & 7)
 }
 
 // predictStart predicts from two times: how far off that will be isn't known yet, and taken for a quarter of the way.
@@ -217,9 +209,9 @@ func (d *Wire) predictStart(p *Past, at keptAt, guess *[MaxNumbers]int64, means 
 	}
 }
 
-// check is how far off each way was at the two newest times, in the numbers of a packed word: with twelve times from what was known four gaps before
-// each, else two.
-func (d *Wire) check(p *Past, pack int, off *[ways]uint64) {
+// check is how far off each way was at the two newest times, in the numbers of a packed word, and adds that to sums: with twelve times from what
+// was known four gaps before each, else two.
+func (d *Wire) check(p *Past, pack int, off, sums *[ways]uint64) {
 	var x moments
 	from, times := p.column(pack), p.At[:p.Form.Times()]
 	switch d.Kind {
@@ -243,6 +235,9 @@ func (d *Wire) check(p *Past, pack int, off *[ways]uint64) {
 		x.far(off)
 	} else {
 		x.near(off, p.Form)
+	}
+	for i, v := range off {
+		sums[i] += total(v)
 	}
 }
 
