@@ -33,6 +33,14 @@ func (v *tally) ReadNet(r *bitio.Reader) error {
 	return r.Err()
 }
 
+// sprint embeds a struct whose name isn't exported; its fields are.
+type sprint struct {
+	stride
+	Fast bool
+}
+
+type stride struct{ X, Y int32 }
+
 func single[P any]() *actorrep.RPC[*herald, P] {
 	return actorrep.ClientRPC(func(_ actorrep.Call, h *herald, p P) error {
 		h.got = append(h.got, p)
@@ -44,9 +52,10 @@ func single[P any]() *actorrep.RPC[*herald, P] {
 func TestSingleParameters(t *testing.T) {
 	when, whom, from := single[time.Time](), single[actorrep.Ref[*herald]](), single[netip.Addr]()
 	id, worth, own, wait, text, list := single[netguid.GUID](), single[big.Int](), single[tally](), single[time.Duration](), single[string](), single[[]time.Time]()
+	step := single[sprint]()
 	w := newWorld(t, 1, netsim.Settings{Lag: 50 * time.Millisecond}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
 		require.NoError(t, w.Register("herald", (*herald)(nil), actorrep.RPCs{"When": when, "Whom": whom, "From": from, "ID": id, "Worth": worth, "Own": own,
-			"Wait": wait, "Text": text, "List": list}))
+			"Wait": wait, "Text": text, "List": list, "Step": step}))
 	})
 	l := w.join()
 	h := &herald{}
@@ -69,10 +78,11 @@ func TestSingleParameters(t *testing.T) {
 	require.NoError(t, wait.Call(h, time.Minute))
 	require.NoError(t, text.Call(h, "now"))
 	require.NoError(t, list.Call(h, []time.Time{now}))
+	require.NoError(t, step.Call(h, sprint{stride{1, 2}, true}))
 	for range 60 {
 		w.Step()
 	}
-	require.Equal(t, []any{now, actorrep.RefTo(h), addr, h.GUID(), *big.NewInt(77), tally{7}, time.Minute, "now", []time.Time{now}}, there.got)
+	require.Equal(t, []any{now, actorrep.RefTo(h), addr, h.GUID(), *big.NewInt(77), tally{7}, time.Minute, "now", []time.Time{now}, sprint{stride{1, 2}, true}}, there.got)
 	for _, v := range there.Times.All {
 		require.Equal(t, now, v)
 	}

@@ -136,8 +136,8 @@ func (d *definition) wireKind() uint8 {
 }
 
 // RPC is a remote procedure of actors of type A, a pointer to a struct. P is the type of its parameters: any type that
-// can be replicated; of a struct, all exported fields, with or without tags. Make it once, as a package-level variable.
-// It gets its name when its class is registered.
+// can be replicated; of a struct, all exported fields and embedded structs, with or without tags. Make it once, as a
+// package-level variable. It gets its name when its class is registered.
 type RPC[A Actor, P any] struct {
 	def   definition
 	f     func(c Call, a A, p P) error

@@ -58,15 +58,21 @@ func firstBad(list []part) *part {
 	return nil
 }
 
+// sentInWhole reports whether a field of a struct that is sent whole is sent.
+func sentInWhole(v *types.Var) bool {
+	_, isStruct := v.Type().Underlying().(*types.Struct)
+	return v.Exported() || v.Embedded() && isStruct
+}
+
 // badInWhole is the first part that can't be replicated of a value that is sent whole, as the parameters of an RPC and the
-// elements of a fast array are: of a struct all exported fields, with or without tags.
+// elements of a fast array are: of a struct all exported fields and embedded structs, with or without tags.
 func badInWhole(t types.Type, path string) *part {
 	st, ok := t.Underlying().(*types.Struct)
 	if list, _ := parts(t, path, nil); !ok || len(list) == 1 && list[0].kind == partCustom {
 		return firstBad(list)
 	}
 	for v := range st.Fields() {
-		if !v.Exported() {
+		if !sentInWhole(v) {
 			continue
 		}
 		list, _ := parts(v.Type(), path+"."+v.Name(), nil)

@@ -66,7 +66,7 @@ func untaggedFloat(elem types.Type, path string) *part {
 	}
 	for i := range st.NumFields() {
 		v := st.Field(i)
-		if _, tagged := reflect.StructTag(st.Tag(i)).Lookup("net"); tagged || !v.Exported() {
+		if _, tagged := reflect.StructTag(st.Tag(i)).Lookup("net"); tagged || !sentInWhole(v) {
 			continue
 		}
 		list, _ := parts(v.Type(), path+"."+v.Name(), nil)

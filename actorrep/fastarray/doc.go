@@ -14,8 +14,8 @@
 //		Bag fastarray.List[Item] `net:"owner"`
 //	}
 //
-// All exported fields of an element are sent, encoded as their tags say. Conditions and a notify belong on the list. An actor
-// may have two lists; put more into components.
+// All exported fields and embedded structs of an element are sent, encoded as their tags say. Conditions and a notify belong
+// on the list. An actor may have two lists; put more into components.
 //
 // # On the server
 //

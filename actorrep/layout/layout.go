@@ -377,7 +377,8 @@ func (l *Layout) finish() error {
 	return nil
 }
 
-// BuildValue is the layout of a whole value: of a struct that has no form of its own all exported fields, with or without tags.
+// BuildValue is the layout of a whole value: of a struct that has no form of its own all exported fields and all embedded structs, with or
+// without tags.
 func BuildValue(t reflect.Type) (*Layout, error) {
 	l := &Layout{Type: t}
 	if err := l.buildValue(t); err != nil {
@@ -399,7 +400,7 @@ func (l *Layout) buildValue(t reflect.Type) error {
 	hidden := t.NumField() > 0
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !f.IsExported() {
+		if !f.IsExported() && !(f.Anonymous && f.Type.Kind() == reflect.Struct) {
 			continue
 		}
 		hidden = false

@@ -69,8 +69,11 @@ type Args struct {
 	Target *Bad
 }
 
+type table struct{ M map[int]int }
+
 var (
 	Send  = actorrep.ServerRPC(func(c actorrep.Call, b *Bad, p Args) error { return nil })                          // want `error: P.Target is \*netmap.Bad, which can't be replicated`
 	Table = actorrep.MulticastRPC(func(c actorrep.Call, b *Bad, p map[int]int) error { return nil })                // want `error: P is map\[int\]int`
+	Embed = actorrep.ClientRPC(func(c actorrep.Call, b *Bad, p struct{ table }) error { return nil })               // want `error: P.table.M is map\[int\]int`
 	Value = actorrep.ClientRPC(func(c actorrep.Call, b *Bad, p struct{ V actorrep.Var[int] }) error { return nil }) // want `error: P.V is actorrep.Var\[int\], .* Vars and fast arrays belong to actors`
 )

@@ -58,8 +58,17 @@ type Params struct {
 	cache map[int]int
 }
 
+// watcher isn't exported, nor a struct: it isn't sent.
+type watcher interface{ Watch() }
+
 var (
 	Put   = actorrep.ServerRPC(func(c actorrep.Call, g *Good, p Params) error { return nil })
 	Give  = actorrep.ServerRPC(func(c actorrep.Call, g *Good, p Inventory) error { return nil })
+	Other = actorrep.ServerRPC(func(c actorrep.Call, g *Good, p struct {
+		watcher
+		N int
+	}) error {
+		return nil
+	})
 	Named = actorrep.ServerRPC(func(c actorrep.Call, g *Good, p string) error { return nil })
 )

@@ -18,6 +18,13 @@ type Shot struct {
 	From Vec
 }
 
+type wear struct{ Wear float32 }
+
+type Part struct {
+	wear
+	ID uint32
+}
+
 type Bad struct {
 	actorrep.Base
 	Speed float32               `net:""`        // want `advice: Speed is sent as 32 bits whenever any of them changes; add q=STEP, as q=0.01 for hundredths to its tag`
@@ -26,5 +33,6 @@ type Bad struct {
 	Shots []Shot                `net:"cap=8"`   // want `advice: Shots\[\].From.X is sent as 64 bits`
 	Fuel  actorrep.Var[float64] `net:""`        // want `advice: Fuel is sent as 64 bits`
 	Tools fastarray.List[Tool]  `net:""`        // want `advice: Tools\[\].Wear is sent as 32 bits whenever any of them changes; give it a net tag with q=STEP`
+	Parts fastarray.List[Part]  `net:""`        // want `advice: Parts\[\].wear.Wear is sent as 32 bits`
 	Grid  [9]float32            `net:"initial"` // want `advice: Grid\[\] is sent as 32 bits`
 }
