@@ -388,5 +388,6 @@ var (
 	ErrClient     = errors.New("actorrep: only a server may do that")
 	ErrNotCustom  = errors.New("actorrep: no field of that name with the custom condition")
 	ErrLate       = errors.New("actorrep: register all classes before the first connection")
+	ErrTaken      = errors.New("actorrep: another actor has the id, or it isn't one")
 	ErrManyFast   = errors.New("actorrep: a class may have two fast arrays; move others into a component")
 )

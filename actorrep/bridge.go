@@ -26,7 +26,6 @@ func init() {
 	bridge.Watch = (*World).watch
 	bridge.SetWaited = func(p *Peer, d time.Duration) { p.waited = d }
 	bridge.Waited = func(p *Peer) time.Duration { return p.waited }
-	bridge.SpawnAs = (*World).spawnAs
 	bridge.Record = newRecording
 	bridge.Play = newPlayer
 }

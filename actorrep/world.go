@@ -22,6 +22,9 @@ type Config struct {
 	// Relevant overrides, for the default list, whether an actor is relevant to a connection. Default: Peer.Sees, the
 	// actor's own settings.
 	Relevant func(p *Peer, a Actor) bool
+	// IDs is, on a server, the part of the actors' ids that Spawn gives. With another part at each server of a mesh, an actor
+	// has the same id at all of them (World.SpawnAs). Default: all ids. NewServer panics when it is out of range.
+	IDs netguid.Share
 	// RelevantTimeout is how long an actor stays on a client after it stopped being relevant, and longer when many go at
 	// once. Default 5 s (Unreal's); negative is 0.
 	RelevantTimeout time.Duration
@@ -137,7 +140,11 @@ type World struct {
 // NewServer returns a server's world: its actors are replicated to the connections added by AddConn. Without connections
 // it serves an offline game; World.Local is the player of an offline game or a listen server.
 func NewServer(cfg Config) *World {
+	if !cfg.IDs.Valid() {
+		panic(fmt.Sprintf("actorrep: Config.IDs is %+v; Server is 0 to Servers-1, and Servers %d at most", cfg.IDs, netguid.MaxServers))
+	}
 	w := newWorld(cfg, true)
+	w.ids.Share = cfg.IDs
 	w.local = &Peer{world: w, local: true}
 	w.scheduled = btree.NewG(32, appointment.before)
 	cores := 1
@@ -267,20 +274,27 @@ func (w *World) SpawnIn(parent, a Actor) error {
 }
 
 func (w *World) spawn(a Actor, parent *Base) error {
-	id := w.ids.Next()
-	for w.byGUID[id] != nil { // all were given once
-		id = w.ids.Next()
+	for range w.live + 1 { // when all ids were given once, the first may be those of actors that are still there
+		if id := w.ids.Next(); w.byGUID[id] == nil {
+			return w.spawnID(a, parent, id)
+		}
 	}
-	return w.spawnID(a, parent, id)
+	return ErrTaken
 }
 
-// spawnAs spawns an actor of a checkpoint, to which references go by its id.
-func (w *World) spawnAs(a, parent Actor, id netguid.GUID) error {
-	if !id.Valid() || w.byGUID[id] != nil {
-		return ErrGUID
-	}
-	if parent == nil {
+// SpawnAs adds an actor under the id that it has in another server's world, or had in a checkpoint: references go to it, and
+// a client that sees both servers' worlds knows it as the same. With a parent it is a component, as by SpawnIn; parent may
+// be nil. ErrTaken: an actor of this world has the id, or it isn't one.
+func (w *World) SpawnAs(a, parent Actor, id netguid.GUID) error {
+	switch {
+	case !w.server:
+		return ErrClient
+	case !id.Valid() || w.byGUID[id] != nil:
+		return ErrTaken
+	case parent == nil:
 		return w.spawnID(a, nil, id)
+	case parent.base().world != w:
+		return ErrNotSpawned
 	}
 	return w.spawnID(a, parent.base(), id)
 }

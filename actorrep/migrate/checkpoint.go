@@ -193,7 +193,7 @@ func Restore(w *actorrep.World, data []byte, load Load) (at time.Duration, err e
 	}
 	for i := range all {
 		a := &all[i]
-		if err := spawnAs(w, a.actor, a.parent, a.id); err != nil {
+		if err := w.SpawnAs(a.actor, a.parent, a.id); err != nil {
 			return 0, fmt.Errorf("migrate: %w", err)
 		}
 		if a.flags&flagDormant != 0 {

@@ -32,15 +32,32 @@ func (g GUID) String() string {
 	return fmt.Sprintf("actor %d", uint32(g>>1))
 }
 
-// Allocator gives dynamic ids. The zero Allocator is ready.
-type Allocator struct{ last uint32 }
+// MaxServers is the most servers among which ids are divided.
+const MaxServers = 1024
 
-// Next is an id that was never given before. After 2^31-1 ids they come again from the first: who has actors that are older
-// asks until he gets one that none of them has.
+// Share is the dynamic ids that one of several servers gives, so that no two give the same: those whose counter is Server
+// modulo Servers. Server is 0 to Servers-1, and Servers at most MaxServers. The zero Share is all ids.
+type Share struct{ Server, Servers uint32 }
+
+// Valid reports whether Server and Servers are in range.
+func (s Share) Valid() bool { return s == Share{} || s.Server < s.Servers && s.Servers <= MaxServers }
+
+// Allocator gives the dynamic ids of a Share. The zero Allocator is ready.
+type Allocator struct {
+	last  uint32
+	Share Share
+}
+
+// Next is an id that was never given before. After all ids of the share, 2^31-1 of the zero Share, they come again from the
+// first: who has actors that are older asks until he gets one that none of them has.
 func (a *Allocator) Next() GUID {
-	if a.last == 1<<31-1 {
+	step := max(a.Share.Servers, 1)
+	if a.last == 0 || a.last > 1<<31-1-step { // begin, or begin again
 		a.last = 0
+		if a.Share.Server > 0 {
+			step = a.Share.Server
+		}
 	}
-	a.last++
+	a.last += step
 	return GUID(a.last << 1)
 }

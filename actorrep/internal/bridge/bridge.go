@@ -31,8 +31,6 @@ var (
 	Waited    any // func(p *actorrep.Peer) time.Duration
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
-	// SpawnAs spawns an actor, as a component unless parent is nil, under the id that it had in another server's world.
-	SpawnAs any // func(w *actorrep.World, a, parent actorrep.Actor, id netguid.GUID) error
 	// Record adds a recording to a server's world, as a connection that sees what filter lets through; nil is all.
 	Record any // func(w *actorrep.World, to Tape, filter func(a actorrep.Actor) bool) Recording
 	// Play makes a client's world one that is played into. It is nil when the world has a connection, or actors.
