@@ -348,6 +348,24 @@ func TestRelayLost(t *testing.T) {
 	require.Empty(t, g.ended)
 }
 
+// TestRelayTakenBack: a server that gives addresses and takes them back at once isn't asked all the time.
+func TestRelayTakenBack(t *testing.T) {
+	t.Parallel()
+	servers, conf, byTCP := turnServerWith(t)
+	c := local()
+	c.Servers, c.TLS, c.RelayOnly = []Server{servers["tcp"]}, conf, true
+	h := newHost(t, HostConfig{Config: c})
+	began := time.Now()
+	for time.Since(began) < 2*time.Second {
+		byTCP.cut()
+		time.Sleep(5 * time.Millisecond)
+	}
+	n := h.Counters()
+	lost := n.RelaysLost + n.RelayErrors
+	require.Positive(t, lost)
+	require.LessOrEqual(t, float64(lost), 2+time.Since(began).Seconds()/relayAgain.Seconds())
+}
+
 // TestRelaysComeAndGo: what a session keeps of relays that are lost goes with them.
 func TestRelaysComeAndGo(t *testing.T) {
 	h := newHost(t, HostConfig{Config: local()})

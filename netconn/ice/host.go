@@ -117,12 +117,8 @@ func (h *Host) Join(ctx context.Context, sig Signal) error {
 }
 
 // name gives a guest its address: the remote one of its first path in the form of IPv6, with a number in its zone. It stays when the path changes.
+// h.mu is held.
 func (h *Host) name(s *session, from netip.AddrPort) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if isDone(s.ended) {
-		return
-	}
 	h.nextID++
 	at := netip.AddrPortFrom(netip.AddrFrom16(from.Addr().As16()).WithZone(zone+strconv.Itoa(h.nextID)), from.Port())
 	h.in.Redirect(&s.source, at)

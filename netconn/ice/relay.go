@@ -21,27 +21,23 @@ import (
 const (
 	relayHeadStart = 500 * time.Millisecond // of one relay before the next is tried too
 	relayTime      = 8 * time.Second        // for an address from it
-	relayAgain     = time.Second            // after a failure; doubled up to relayRarely
+	relayAgain     = time.Second            // after a failure, or one that was lost before relayRarely; doubled up to that
 	relayRarely    = 30 * time.Second
-	maxPermits     = 1024 // IP addresses that one allocation lets in
-	maxPermitting  = 16   // that are being asked for
 )
 
 // relay is an allocation at a TURN server.
 type relay struct {
 	base
-	n      *node
-	conn   net.PacketConn // to the server
-	client *turn.Client
-	alloc  net.PacketConn
-	out    mailbox.Outbox
-	ended  chan struct{}
-	once   sync.Once
+	n       *node
+	conn    net.PacketConn // to the server
+	client  *turn.Client
+	alloc   net.PacketConn
+	out     mailbox.Outbox
+	permits permits
+	ended   chan struct{}
+	once    sync.Once
 
-	mu         sync.Mutex
-	permits    map[netip.Addr]bool // false while it is asked for, true once the server lets it in
-	permitting sync.WaitGroup
-	underway   int
+	mu sync.Mutex // of alloc, until it is there
 }
 
 // relays keeps an allocation as long as the node is open, if there is a server.
@@ -54,30 +50,37 @@ func (n *node) relays() {
 	}
 	wait := relayAgain
 	for len(servers) > 0 && n.ctx.Err() == nil {
-		r := n.allocate(servers)
-		if r == nil {
-			n.sleep(wait)
-			wait = min(2*wait, relayRarely)
+		r, since := n.allocate(servers), n.now()
+		if r != nil {
+			n.keep(r)
+		}
+		if n.now()-since > relayRarely {
+			wait = relayAgain
 			continue
 		}
-		wait = relayAgain
-		n.change(func() { n.bases = append(n.bases, &r.base) })
-		select {
-		case <-r.ended:
-			n.n.relaysLost.Add(1)
-			n.log("a relay is lost", slog.Any("relay", r.addr))
-		case <-n.ctx.Done():
-		}
-		n.change(func() {
-			for i, b := range n.bases {
-				if b == &r.base {
-					n.bases = append(n.bases[:i:i], n.bases[i+1:]...)
-					break
-				}
-			}
-		})
-		r.close()
+		n.sleep(wait) // also when a server gave an address and took it back
+		wait = min(2*wait, relayRarely)
 	}
+}
+
+// keep offers a relay's address until it is lost, or the node closes.
+func (n *node) keep(r *relay) {
+	n.change(func() { n.bases = append(n.bases, &r.base) })
+	select {
+	case <-r.ended:
+		n.n.relaysLost.Add(1)
+		n.log("a relay is lost", slog.Any("relay", r.addr))
+	case <-n.ctx.Done():
+	}
+	n.change(func() {
+		for i, b := range n.bases {
+			if b == &r.base {
+				n.bases = append(n.bases[:i:i], n.bases[i+1:]...)
+				break
+			}
+		}
+	})
+	r.close()
 }
 
 // allocate tries the servers in turn, the next one a moment after the one before, until one has given an address.
@@ -135,7 +138,8 @@ func (n *node) open(ctx context.Context, u *stun.URI) (*relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{n: n, out: mailbox.NewOutbox(n.cfg.SendBuffer), ended: make(chan struct{}), permits: map[netip.Addr]bool{}}
+	r := &relay{n: n, out: mailbox.NewOutbox(n.cfg.SendBuffer), ended: make(chan struct{})}
+	r.permits.of, r.permits.ask = map[netip.Addr]*permit{}, r.askRelay
 	var d net.Dialer
 	switch {
 	case u.Proto == stun.ProtoTypeUDP:
@@ -228,38 +232,17 @@ const addrBytes = 16 + 2
 
 // write has a datagram sent by the relay, once that lets in what comes from there.
 func (r *relay) write(p []byte, to netip.AddrPort) {
-	if !r.permitted(to, p) {
-		return
+	if r.permitted(to, p) {
+		r.push(p, to)
 	}
+}
+
+// push has a datagram wait for send.
+func (r *relay) push(p []byte, to netip.AddrPort) {
 	var room [addrBytes + mailbox.MaxDatagram]byte
 	ip := to.Addr().As16()
 	b := binary.BigEndian.AppendUint16(append(room[:0], ip[:]...), to.Port())
 	r.out.Push(append(b, p...))
-}
-
-// permitted reports whether the relay lets in what comes from an address. If not it is asked to, and the datagram goes behind that. When
-// that fails, the next datagram asks again.
-func (r *relay) permitted(to netip.AddrPort, p []byte) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ok, asked := r.permits[to.Addr()]
-	if ok || asked || len(r.permits) == maxPermits || r.underway == maxPermitting || isDone(r.ended) {
-		return ok
-	}
-	r.permits[to.Addr()] = false
-	r.underway++
-	p = append([]byte(nil), p...)
-	r.permitting.Go(func() {
-		_, err := r.alloc.WriteTo(p, net.UDPAddrFromAddrPort(to)) // waits for the permission
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.underway--; err != nil {
-			delete(r.permits, to.Addr()) // it is asked for again
-			return
-		}
-		r.permits[to.Addr()] = true
-	})
-	return false
 }
 
 func isDone(c <-chan struct{}) bool {
@@ -274,6 +257,7 @@ func isDone(c <-chan struct{}) bool {
 // send sends what waits. A connection by TCP may make it wait.
 func (r *relay) send() {
 	var room []byte
+	m, kind := stun.New(), stun.NewType(stun.MethodSend, stun.ClassIndication)
 	for {
 		select {
 		case <-r.out.Ready:
@@ -283,8 +267,10 @@ func (r *relay) send() {
 		for d := r.out.Pop(room); d != nil; d = r.out.Pop(room) {
 			room = d
 			ip := netip.AddrFrom16([16]byte(d)).Unmap()
-			to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, binary.BigEndian.Uint16(d[16:])))
-			_, _ = r.alloc.WriteTo(d[addrBytes:], to) // lost, as on the network
+			to := net.UDPAddr{IP: ip.AsSlice(), Port: int(binary.BigEndian.Uint16(d[16:]))}
+			if m.Build(stun.TransactionID, kind, &indication{to, d[addrBytes:]}) == nil {
+				_, _ = r.client.WriteTo(m.Raw, r.client.TURNServerAddr()) // lost, as on the network
+			}
 		}
 	}
 }
@@ -292,7 +278,9 @@ func (r *relay) send() {
 // end closes the connection to the server.
 func (r *relay) end() {
 	r.once.Do(func() {
+		r.permits.mu.Lock() // nothing asks from now on, so that close can wait for what does
 		close(r.ended)
+		r.permits.mu.Unlock()
 		_ = r.conn.Close()
 	})
 }
@@ -305,5 +293,5 @@ func (r *relay) close() {
 	r.end()
 	_ = r.alloc.Close() // its timers; the error is that it was closed
 	r.client.Close()
-	r.permitting.Wait()
+	r.permits.asking.Wait()
 }

@@ -46,10 +46,10 @@ type session struct {
 	controlling bool // the guest is
 	ufrag, pwd  string
 	source      mailbox.Source
-	written     atomic.Int64 // when the driver wrote last, as node.now
-	answered    atomic.Bool  // the driver has written
-	named       func(from netip.AddrPort)
-	done        func(why error) // called once, when it has ended
+	written     atomic.Int64              // when the driver wrote last, as node.now
+	answered    atomic.Bool               // the driver has written
+	named       func(from netip.AddrPort) // called once, when there is the first path; node.mu is held
+	done        func(why error)           // called once, when it has ended
 	now         atomic.Pointer[using]
 	first       chan struct{} // closed when there is a path
 	ended       chan struct{}
@@ -423,38 +423,31 @@ func (s *session) receiveRequest(r route, p []byte, m *stun.Message) {
 func (s *session) receiveAnswer(r route, id transaction, p []byte, m *stun.Message, seen netip.AddrPort) {
 	n := s.n
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if stun.NewShortTermIntegrity(s.theirPwd).Check(m) != nil {
 		n.n.forged.Add(1)
-		n.mu.Unlock()
 		return
 	}
 	delete(n.asked, id)
 	to := s.remotes[r]
 	if to == nil || isDone(s.ended) {
-		n.mu.Unlock()
 		return
 	}
-	var named func(netip.AddrPort)
 	if binary.BigEndian.Uint16(p) == bindingSuccess {
 		now := s.now.Load()
 		if now != nil && now.remote == to && to.seen != seen {
 			s.moved = true
 		}
 		to.valid, to.unanswered, to.seen, to.consent = true, 0, seen, n.now()
-		n.routes[r] = s
 		if now == nil {
-			u := s.use(r, to)
-			s.now.Store(u)
-			named = s.named
+			s.named(r.addr)
+			s.now.Store(s.use(r, to))
 		} else if now.remote == to {
 			now.consent.Store(int64(to.consent))
 		}
+		n.routes[r] = s // from now on datagrams from there are the session's
 	}
 	s.deliver(r, p)
-	n.mu.Unlock()
-	if named != nil {
-		named(r.addr)
-	}
 }
 
 // use is what datagrams go by from now on. node.mu is held.

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -445,30 +444,35 @@ func TestGuestsAtOnce(t *testing.T) {
 	}
 }
 
-// refusing is a relay's address for which the relay refuses so many permissions.
-type refusing struct {
-	net.PacketConn
-	left int
-}
-
-func (r *refusing) WriteTo(p []byte, _ net.Addr) (int, error) {
-	if r.left--; r.left >= 0 {
-		return 0, net.ErrWriteToConnected
-	}
-	return len(p), nil
-}
-
-// TestPermissionIsAskedForAgain: a relay that refused to let somebody in is asked again with the next datagram.
-func TestPermissionIsAskedForAgain(t *testing.T) {
-	to := netip.MustParseAddrPort("203.0.113.9:5000")
-	r := &relay{alloc: &refusing{left: 1}, out: mailbox.NewOutbox(1 << 16), ended: make(chan struct{}), permits: map[netip.Addr]bool{}}
-	for range 2 {
-		require.False(t, r.permits[to.Addr()])
-		r.write([]byte{1}, to)
-		r.permitting.Wait()
-	}
-	require.True(t, r.permits[to.Addr()])
-	require.Zero(t, r.underway)
+// TestNamedBeforeItIsRead: a guest has its address before any datagram of its can be read, which would seem to come from nowhere.
+func TestNamedBeforeItIsRead(t *testing.T) {
+	h := newHost(t, HostConfig{Config: local()})
+	a, b := wires()
+	ctx, stop := context.WithCancel(context.Background())
+	joined := make(chan error, 1)
+	go func() { joined <- h.Join(ctx, b) }()
+	early, named := -1, make(chan struct{})
+	eventually(t, "it looks for a path", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for s := range h.all {
+			name := s.named
+			s.named = func(from netip.AddrPort) { // h.mu is held
+				early = len(h.routes)
+				name(from)
+				close(named)
+			}
+		}
+		return len(h.all) == 1
+	})
+	c, err := Dial(ctx, a, local())
+	require.NoError(t, err)
+	<-named
+	require.NoError(t, <-joined)
+	require.Zero(t, early)
+	require.True(t, h.Has(hello(t, h, c)))
+	require.NoError(t, c.Close())
+	stop()
 }
 
 // TestClosesAmidJoins: a host that closes while guests come waits for all that it began.
