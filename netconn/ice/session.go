@@ -239,17 +239,18 @@ func (s *session) hear(ctx context.Context, sig Signal) error {
 			s.n.n.badMessages.Add(1)
 			return err
 		}
-		if !s.started() {
-			if m.Ufrag == "" {
-				s.n.n.badMessages.Add(1)
-				return fmt.Errorf("%w: the first one has no ufrag", ErrMessage)
-			}
-			if err := s.start(m); err != nil {
-				return err
-			}
+		started := s.started()
+		if !started && m.Ufrag == "" {
+			s.n.n.badMessages.Add(1)
+			return fmt.Errorf("%w: the first one has no ufrag", ErrMessage)
 		}
 		for _, c := range m.Candidates {
 			if err := s.add(c); err != nil {
+				return err
+			}
+		}
+		if !started { // only now, so that a check from a candidate isn't taken for one from elsewhere
+			if err := s.start(m); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pion/ice/v4"
 	"github.com/pion/stun/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -473,6 +474,26 @@ func TestNamedBeforeItIsRead(t *testing.T) {
 	require.True(t, h.Has(hello(t, h, c)))
 	require.NoError(t, c.Close())
 	stop()
+}
+
+// TestCandidatesBeforeChecks: a session knows the other player's addresses before it looks at checks, so that one of an interface isn't taken for a router's.
+func TestCandidatesBeforeChecks(t *testing.T) {
+	n, err := newNode(local())
+	require.NoError(t, err)
+	s, err := newSession(n, false)
+	require.NoError(t, err)
+	s.done = func(error) {}
+	from := Candidate{OnHost, netip.MustParseAddrPort("127.0.0.1:5000")}
+	m := Message{Ufrag: "abcdefgh", Password: "abcdefghijklmnopqrstuvwx", Candidates: []Candidate{from}}
+	_, err = s.agent.StartAccept(m.Ufrag, m.Password) // it can't be started again
+	require.NoError(t, err)
+	a, b := wires()
+	require.NoError(t, a.Send(t.Context(), m))
+	require.ErrorIs(t, s.hear(t.Context(), b), ice.ErrMultipleStart)
+	require.Equal(t, []Candidate{from}, s.candidates)
+	s.wg.Done()
+	s.end(net.ErrClosed)
+	require.NoError(t, n.close())
 }
 
 // TestClosesAmidJoins: a host that closes while guests come waits for all that it began.
