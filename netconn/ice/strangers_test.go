@@ -375,10 +375,14 @@ func TestAllocs(t *testing.T) {
 			time.Sleep(10 * time.Microsecond)
 		}
 	}
-	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
-		pass(c, h, out)
-		pass(h, c, back)
-	}), 1.0, "the agents' checks, once a second, are among it")
+	allocs := 1.0
+	for i := 0; i < 50 && allocs > 0; i++ { // the agents' checks, once a second, are in some of these
+		allocs = testing.AllocsPerRun(50, func() {
+			pass(c, h, out)
+			pass(h, c, back)
+		})
+	}
+	require.Zero(t, allocs)
 }
 
 // FuzzMessage: what is parsed is within bounds, and is the same when it is written and parsed again.
