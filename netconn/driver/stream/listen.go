@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -243,7 +244,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		if len(l.waiting) > 0 {
 			c := l.waiting[0]
-			l.waiting = append(l.waiting[:0], l.waiting[1:]...)
+			l.waiting = slices.Delete(l.waiting, 0, 1)
 			c.slot.waits = false
 			l.settle(&c.slot)
 			return c, nil

@@ -3,9 +3,11 @@ package stream
 import (
 	"io"
 	"net"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,4 +122,30 @@ func TestStreamsLeaveMemoryToTheGame(t *testing.T) {
 		stop()
 		require.NoError(t, l.Close())
 	})
+}
+
+// TestListenerKeepsNothing: a listener whose streams are closed keeps no memory of theirs, nor of a driver that is closed.
+func TestListenerKeepsNothing(t *testing.T) {
+	l := Listen(name, Config{})
+	var kept weak.Pointer[driver.Driver]
+	synctest.Test(t, func(t *testing.T) {
+		server, client, _ := linked(t, driver.Config{Channels: []channel.Type{l.Type()}}, driver.Config{Channels: []channel.Type{Type(name)}})
+		kept = weak.Make(server)
+		ctx, stop := running(t, server, client)
+		for range 3 {
+			c, err := Dial(ctx, client, name, Config{})
+			require.NoError(t, err)
+			defer c.Close()
+		}
+		time.Sleep(time.Second) // all three wait
+		for range 3 {
+			s, err := l.Accept()
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+		}
+		stop()
+	})
+	runtime.GC()
+	require.Nil(t, kept.Value())
+	require.NoError(t, l.Close())
 }
