@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // TestCloseWaitsForASlowPeerThatClosesToo: when both ends close, the one that is done waits for all that the other has sent, however slow that
@@ -43,5 +44,32 @@ func TestCloseWaitsForASlowPeerThatClosesToo(t *testing.T) {
 		require.NotNil(t, e.result)
 		require.Equal(t, ClosedByUs, e.result.Code, e.result)
 		require.Zero(t, e.result.Unacked)
+	}
+}
+
+// Both ends close at once; one has more to deliver than the other. Neither lingers, and all arrives.
+func TestBothCloseAtOnce(t *testing.T) {
+	for _, lag := range []time.Duration{0, 50, 200} {
+		l := newLab(t, both(netsim.Settings{Lag: lag * time.Millisecond}), 1, nil)
+		l.control()
+		l.run(time.Second, nil)
+		ch := l.open(1)
+		for range 60 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true})
+			require.NoError(t, err)
+		}
+		start := l.now
+		l.conns[0].Close(l.now, "done")
+		l.conns[1].Close(l.now, "done")
+		for l.now-start < 10*time.Second && (l.res[0] == nil || l.res[1] == nil) {
+			l.step(nil)
+		}
+		t.Logf("%+v %+v lag %v: %v, %v and %v", l.res[0].Undelivered, l.res[1].Undelivered, lag, l.now-start, l.res[0], l.res[1])
+		if l.res[1].Unacked > 0 {
+			t.Errorf("lag %v: %d bunches of an end that closed at the same time were cut off although both ends and the path were well", lag, l.res[1].Unacked)
+		}
+		if l.now-start > 1900*time.Millisecond {
+			t.Errorf("lag %v: lingers %v", lag, l.now-start)
+		}
 	}
 }

@@ -113,6 +113,7 @@ type flow struct {
 	acksAt                time.Duration // when acks are due, if dirtyAcks
 	inTick                bool          // no packet info yet in this tick
 	lossNews              bool          // the next packet reports a loss
+	unanswered            bool          // the peer was heard since our newest packet left
 	answers               uint8         // packets beyond a full window because the peer was heard, since the last fate
 	probes                int           // tail probes since the last ack
 	unheard               int           // packets received since we last sent acks

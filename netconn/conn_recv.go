@@ -98,6 +98,10 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		c.coder.heard = c.notify.ID(h)
 	}
 	fresh := c.notify.Delta(h) > 0
+	c.flow.unanswered = c.flow.unanswered || fresh
+	if fresh || c.notify.Again(h) {
+		c.flow.lastReceive = c.now // whether it is processed or not
+	}
 	delta, process := c.notify.Update(h, (*fates)(c))
 	if c.skip.acked {
 		c.Fail(errOptimistic, false)
@@ -106,9 +110,6 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	if delta == 0 {
-		if fresh {
-			c.flow.lastReceive = c.now // it is heard, though not processed
-		}
 		if c.notify.WaitingForFlush() {
 			c.oweAcks(0) // until the peer has heard them
 		}
@@ -116,7 +117,6 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		c.trace(nettrace.PacketRefused, c.notify.InID(), uint64(h.Seq), 0)
 		return
 	}
-	c.flow.lastReceive = c.now
 	for missing := max(1, delta-maxGaps); missing < delta; missing++ {
 		c.order.late.gap(c.notify.InID()-missing, c.now)
 	}

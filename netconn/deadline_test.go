@@ -8,6 +8,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // gate is a controller whose budget and deadline are set by hand.
@@ -90,4 +91,32 @@ func TestNextDeadlineOfAFullWindow(t *testing.T) {
 	c.newest().notes = 0
 	require.True(t, c.maySendAgain())
 	require.Equal(t, c.now, at())
+}
+
+// Driven by NextDeadline alone, as doc.go says, a connection sleeps between what it has to do.
+func TestNextDeadlineDoesNotSpin(t *testing.T) {
+	for name, speed := range map[string]int{"slow": 2000, "fast": 1_000_000} {
+		l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 1, func(_ int, c *Config) { c.NetSpeed = speed })
+		l.control()
+		l.run(time.Second, nil)
+		ch := l.open(0)
+		for range 40 {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true})
+			require.NoError(t, err)
+		}
+		l.dark[1] = true // no acks
+		wakes, end := 0, l.now+20*time.Second
+		for l.now < end {
+			at, ok := l.conns[0].NextDeadline()
+			require.True(t, ok)
+			l.now = max(l.now+time.Microsecond, at)
+			l.conns[0].Tick(l.now)
+			wakes++
+			if wakes > 100_000 {
+				break
+			}
+		}
+		t.Logf("%s: %d wakes in 20 s, %d packets", name, wakes, l.packets[0])
+		require.Less(t, wakes, 5000, name)
+	}
 }

@@ -41,8 +41,9 @@
 //	packets in flight               Protocol.PacketWindow less 4: 252, or 6140 with Bunchnet and 1020 of those when no ack came for a second and two round trips, 3 s at most. Then reliable bunches wait, and
 //	                                SendBunch refuses unreliable ones with channel.ErrNotSent. Acks and keep-alives go on: the newest empty packet once more, with the acks of now, each
 //	                                KeepAlive and when the peer is heard; and a new one after a silence s every s/256, or s/64 with Bunchnet, which is 3 s at
-//	                                most in the first hour, or the first 20 minutes with Bunchnet. So after any darkness both ends are back within a KeepAlive and a few
-//	                                round trips. With a window of 256 or less, only as many as the ack history holds, until an ack is overdue: after a second
+//	                                most in the first hour, or the first 20 minutes with Bunchnet. The peer takes the acks of a packet that it has. So
+//	                                both ends are back within two KeepAlives, the longer of theirs, and a few round trips, however
+//	                                long it was dark and however clocks jump meanwhile. With a window of 256 or less, only as many as the ack history holds, until an ack is overdue: after a second
 //	                                and two round trips, 3 s at most
 //	bytes sent                      Controller's rate, for reliable bunches and all that is sent again. Acks, keep-alives and the
 //	                                close don't wait; unreliable bunches don't either, so ask IsNetReady before. Where they

@@ -13,9 +13,9 @@ func (c *Conn) keepAliveDue() bool { return c.now-c.flow.lastSend >= c.cfg.KeepA
 
 // Beyond a full window nothing leaves but an empty packet each KeepAlive, since nobody would hear of us again otherwise. Most
 // of the time that is the newest packet once more, with the acks of now: it takes no sequence. A peer that hasn't got it takes
-// it, whenever the darkness ends, and answers with a new one; so both are back after a KeepAlive and a few round trips.
+// it, whenever the darkness ends, and one that has it takes the acks; so both are back after two KeepAlives and a few round trips.
 //
-// A peer that has the newest packet hears nothing in it, so that new ones go out too, now and then. Each takes a
+// An end of Unreal's takes nothing from a packet that it has, so that new ones go out too, now and then. Each takes a
 // sequence that stays in flight until the peer is heard, so they become rarer: after a silence s the next one waits for
 // s/darkness, but no longer than maxWait until maxWaitTill. In a silence of any length, from a window w on and with
 // a KeepAlive of 1 ms, they are at most
@@ -43,7 +43,7 @@ func (c *Conn) mayForce() bool {
 	if c.historyFull() {
 		return false
 	}
-	if c.flow.lastReceive <= c.newest().at || c.flow.answers == maxForcedAnswers {
+	if !c.flow.unanswered || c.flow.answers == maxForcedAnswers {
 		return false
 	}
 	c.flow.answers++
@@ -57,7 +57,19 @@ const maxForcedAnswers = 32
 // forceAt is for a full window, so there is a newest packet.
 func (c *Conn) forceAt() time.Duration {
 	last := c.newest().at
-	silence := last - c.flow.lastFate
+	wait := c.cfg.KeepAlive
+	if c.newest().onlyAcks() { // otherwise only a new one can go again
+		wait = max(wait, c.forceWait(last-c.flow.lastFate))
+	}
+	at := max(last+wait, c.flow.lastFate+min(c.rtt.smoothed, silentMost)) // while acks come they make room for bunches, not for more of these
+	if c.historyFull() {
+		at = max(at, c.overdueAt()+1)
+	}
+	return at
+}
+
+// forceWait is how long after the newest packet another new one leaves, after a silence until then.
+func (c *Conn) forceWait(silence time.Duration) time.Duration {
 	wait, till := silence/darkness, maxWaitTill
 	if c.cfg.Protocol.PacketWindow > silentWindow {
 		wait, till = silence/wideDark, wideTill
@@ -65,19 +77,15 @@ func (c *Conn) forceAt() time.Duration {
 	if silence < till {
 		wait = min(wait, maxWait)
 	}
-	at := max(last+max(c.cfg.KeepAlive, wait), c.flow.lastFate+min(c.rtt.smoothed, silentMost)) // while acks come they make room for bunches, not for more of these
-	if c.historyFull() {
-		at = max(at, c.overdueAt()+1)
-	}
-	return at
+	return wait
 }
 
-// maySendAgain reports whether the newest packet is one that says nothing but its acks. Where all that is in flight just fits the peer's
+// onlyAcks reports whether the packet says nothing but its acks, so that it may leave again with others.
+func (p *sentPacket) onlyAcks() bool { return p.notes == 0 && !p.skipped && !p.probe }
+
+// maySendAgain reports whether the newest packet says nothing but its acks. Where all that is in flight just fits the peer's
 // history it isn't sent with other acks: we wouldn't know which of them it has got.
-func (c *Conn) maySendAgain() bool {
-	p := c.newest()
-	return p.notes == 0 && !p.skipped && !p.probe && !c.historyFull()
-}
+func (c *Conn) maySendAgain() bool { return c.newest().onlyAcks() && !c.historyFull() }
 
 // sendAgain sends the newest packet once more, with the acks of now. It takes no sequence, and has one fate.
 func (c *Conn) sendAgain() {

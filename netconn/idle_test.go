@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // newFull is a hand whose end 0 has a full window of 16, and end 1 the newest packet at most.
@@ -22,10 +23,15 @@ func newFull(t *testing.T) *hand {
 }
 
 // TestForceAt: an empty packet beyond a full window waits for KeepAlive or a part of the silence, three seconds at most in the first
-// hour, and as long as it takes then.
+// hour, and as long as it takes then; only for KeepAlive behind one with bunches, which can't leave again.
 func TestForceAt(t *testing.T) {
 	h := newFull(t)
 	c := h.conns[0]
+	for _, silence := range []time.Duration{0, time.Minute, 1000 * time.Hour} {
+		c.newest().at = c.flow.lastFate + silence
+		require.Equal(t, c.newest().at+200*time.Millisecond, c.forceAt(), "%v", silence)
+	}
+	c.newest().notes = 0
 	for silence, want := range map[time.Duration]time.Duration{
 		0:                       200 * time.Millisecond,
 		256 * time.Second:       time.Second,
@@ -48,11 +54,10 @@ func TestMayForce(t *testing.T) {
 	c := h.conns[0]
 	at := c.forceAt()
 	c.now = at - 1
-	require.LessOrEqual(t, c.flow.lastReceive, c.newest().at)
-	require.False(t, c.mayForce())
-	c.flow.lastReceive = c.newest().at
-	require.False(t, c.mayForce(), "it may be what the newest packet answers")
-	c.flow.lastReceive++
+	require.False(t, c.mayForce(), "what was heard is what the newest packet answers")
+	h.give(1, h.packet(1, true))
+	at = c.forceAt()
+	c.now = at - 1
 	for i := range maxForcedAnswers {
 		require.True(t, c.mayForce(), "%d", i)
 	}
@@ -91,7 +96,7 @@ func TestSendAgain(t *testing.T) {
 	p := h.packet(1, true)
 	c.now = h.now
 	h.give(1, p)
-	c.flow.lastReceive = c.newest().at // so that no new one is allowed
+	c.flow.unanswered = false // so that no new one is allowed
 	acked := peer.Counters.PacketsAcked
 	c.FlushNet()
 	require.Len(t, h.sent[0], 1)
@@ -207,4 +212,70 @@ func TestProbeWithNothingToCarry(t *testing.T) {
 		require.Equal(t, want, c.Counters.KeepAlives)
 		require.Equal(t, reliable, c.newest().notes == 1)
 	}
+}
+
+// A path of no delay at all, as in one process: the loss of the last packet is noticed before the keep-alive.
+func TestTailProbeWithoutDelay(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{}), 1, func(_ int, c *Config) { c.KeepAlive = 5 * time.Second })
+	l.fine = time.Millisecond
+	l.control()
+	l.run(time.Second, nil)
+	ch := l.open(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("a"), Reliable: true})
+	require.NoError(t, err)
+	l.run(time.Second, nil)
+	got := l.got[1]
+	l.dark[0] = true
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("b"), Reliable: true})
+	require.NoError(t, err)
+	l.run(2*l.tick, nil)
+	l.dark[0] = false
+	start := l.now
+	for l.got[1] == got && l.now-start < 10*time.Second {
+		l.step(nil)
+	}
+	t.Logf("%v, smoothed %v", l.now-start, l.conns[0].rtt.smoothed)
+	require.Less(t, l.now-start, time.Second)
+}
+
+// TestRepeatsCarryAcks: where both windows are full and each end has the other's newest packet, that packet once more, with the acks of now, is enough
+// for the other to go on, whatever the time. It is a sign of life, and asks for no new packet.
+func TestRepeatsCarryAcks(t *testing.T) {
+	h := newFull(t)
+	h.sent = [2][][]byte{}
+	c, peer := h.conns[0], h.conns[1]
+	for !peer.windowFull() {
+		h.packet(1, true) // all lost
+	}
+	h.now += 72 * time.Hour
+	empty := func(i int) []byte {
+		h.sent[i] = nil
+		h.conns[i].now = h.now
+		h.conns[i].sendAckPacket()
+		p := h.sent[i][0]
+		h.sent[i] = nil
+		return p
+	}
+	a, b := empty(0), empty(1) // they cross
+	h.give(0, a)
+	h.give(1, b)
+	require.True(t, c.windowFull() && peer.windowFull())
+	for _, end := range h.conns { // nothing new may leave for a while
+		end.flow.answers, end.flow.lastFate = maxForcedAnswers, 0
+		require.Greater(t, end.forceAt(), h.now+15*time.Minute)
+	}
+	h.now += time.Second
+	peer.flow.unanswered = false
+	c.Tick(h.now)
+	require.Len(t, h.sent[0], 1)
+	next := peer.notify.InID()
+	h.deliver(0)
+	require.Equal(t, next, peer.notify.InID(), "it was there before")
+	require.Zero(t, peer.notify.Outstanding())
+	require.Equal(t, h.now, peer.flow.lastReceive)
+	require.False(t, peer.flow.unanswered)
+	h.now += peer.cfg.KeepAlive
+	peer.Tick(h.now)
+	h.deliver(1)
+	require.False(t, c.windowFull())
 }

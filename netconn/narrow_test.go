@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -111,7 +112,8 @@ func TestProbeOfTheSize(t *testing.T) {
 		c := h.conns[0]
 		c.path = &path{smallest: size, largest: 100, lostN: narrowLost, ackedN: narrowAcked, since: h.now - narrowTime/2}
 		c.probePath()
-		require.Len(t, h.sent[0], 1)
+		require.Len(t, h.sent[0], 2)
+		require.Less(t, len(h.sent[0][1]), 50, "an empty one leaves behind it")
 		over := len(h.sent[0][0]) - int(size)
 		least, most = min(least, over), max(most, over)
 	}
@@ -152,4 +154,137 @@ func TestProbesChannel(t *testing.T) {
 	require.EqualValues(t, 0, c.ackedChannel().Index())
 	require.NoError(t, c.Channel(0).Close(bunch.Destroyed))
 	require.Equal(t, h.chs[0], c.ackedChannel())
+}
+
+// A blackout in which small reliable bunches rode with large unreliable ones. All that is reliable arrives after it, packed closer;
+// then the game has only little to say. Nothing waits, so the path isn't too narrow.
+func TestBlackoutIsNoNarrowPath(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 1, nil)
+	l.control()
+	l.run(time.Second, nil)
+	ch := l.open(0)
+	talk := func(voice int) func() {
+		return func() {
+			_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true})
+			require.NoError(t, err)
+			if voice > 0 {
+				_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, voice)})
+			}
+		}
+	}
+	l.run(time.Second, talk(800))
+	l.dark[0] = true
+	l.run(1500*time.Millisecond, talk(800))
+	l.dark[0] = false
+	l.run(30*time.Second, talk(0))
+	require.Zero(t, l.conns[0].Table().Waiting())
+	require.Nil(t, l.res[0], "%v", l.res[0])
+}
+
+// The same where the peer closes the channel during the blackout, so that what was lost isn't sent again.
+func TestClosedChannelIsNoNarrowPath(t *testing.T) {
+	var theirs *channel.Channel
+	l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 1, nil)
+	l.accept[0] = func(ch *channel.Channel) { theirs = ch }
+	l.control()
+	l.run(time.Second, nil)
+	ch := l.open(1)
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("pawn"), Reliable: true})
+	require.NoError(t, err)
+	l.run(time.Second, nil)
+	require.NotNil(t, theirs)
+	l.dark[0] = true
+	l.run(2*time.Second, func() { _, _ = theirs.SendBunch(&bunch.Out{Data: make([]byte, 60), Reliable: true}) })
+	require.NoError(t, ch.Close(bunch.Destroyed))
+	l.run(500*time.Millisecond, func() { _, _ = theirs.SendBunch(&bunch.Out{Data: make([]byte, 60), Reliable: true}) })
+	l.dark[0] = false
+	l.run(30*time.Second, nil)
+	require.Nil(t, l.res[0], "%v", l.res[0])
+}
+
+// A path that loses all large packets for a while, as after a change of route, then takes them again.
+func TestWideAgain(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 1, nil)
+	l.control()
+	l.run(time.Second, nil)
+	ch := l.open(0)
+	narrow := false
+	l.lose[0] = func(p []byte) bool { return narrow && len(p) > 500 }
+	talk := func() {
+		if ch.Room() > 1 {
+			_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 700), Reliable: true, NoMerge: true})
+		}
+	}
+	l.run(time.Second, talk)
+	narrow = true
+	l.run(8*time.Second, talk)
+	narrow = false
+	l.run(30*time.Second, talk)
+	require.Nil(t, l.res[0], "%v", l.res[0])
+}
+
+// TestWideAgainAfterManyLosses: a path that loses large packets until a thousand with reliable bunches are lost in a row, and carries them then, isn't
+// taken for a peer that refuses everything.
+func TestWideAgainAfterManyLosses(t *testing.T) {
+	now := 20 * time.Second
+	big := sentPacket{bytes: 1000, reliable: true}
+	c := &Conn{now: now, path: new(path)}
+	for range 2 * refusalPackets {
+		c.refusals.lost(now, &big)
+		c.path.lost(now-refusalTime/2, &big)
+	}
+	for range narrowAcked {
+		c.path.acked(100)
+	}
+	c.refusals.all.packets = 0 // small ones arrive
+	require.True(t, c.path.probing(now))
+	c.refusals.reliable.lasted = refusalTime
+	require.True(t, c.refusals.reliable.tooLong(), "probing puts the verdict off")
+	h := newHand(t, nil)
+	end := h.conns[0]
+	h.now += 20 * time.Second
+	end.path, end.refusals = c.path, c.refusals
+	end.path.since = h.now - narrowTime/2
+	p := h.packet(0, false)
+	end.newest().probe, end.newest().bytes = true, 1000 // a packet of that size
+	h.give(0, p)
+	h.conns[1].Tick(h.now)
+	h.deliver(1)
+	require.False(t, end.path.probing(h.now))
+	for range emptyAfter - 1 {
+		end.refusals.lost(h.now, &big)
+		end.checkRefusals()
+		require.False(t, end.Closed(), "%v", end.Result())
+	}
+	end.refusals.lost(h.now, &big)
+	end.checkRefusals()
+	require.ErrorIs(t, end.Result().Err, errRefuses)
+}
+
+// TestDarknessEachWayIsNoNarrowPath: an hour in which the peer hears and isn't heard ends with news of a history only, of empty packets: all that is large
+// counts as lost. Then it is dark the other way, while probes leave and the window fills. That isn't a path that loses large packets.
+func TestDarknessEachWayIsNoNarrowPath(t *testing.T) {
+	for _, keepAlive := range []time.Duration{200 * time.Millisecond, 5 * time.Second} {
+		l := newLab(t, both(netsim.Settings{Lag: 30 * time.Millisecond}), 1, func(_ int, c *Config) { c.Timeout, c.KeepAlive = -1, keepAlive })
+		l.control()
+		l.run(time.Second, nil)
+		talk := l.talkers(bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true}, 15)
+		l.run(3*time.Second, talk)
+		l.dark = [2]bool{false, true}
+		l.run(20*time.Second, talk)
+		l.tick = time.Second / 2
+		l.run(time.Hour, talk)
+		l.dark = [2]bool{true, false}
+		l.run(time.Minute, talk) // so little leaves room for probes
+		l.tick = testTick
+		l.run(15*time.Second, talk)
+		require.True(t, l.conns[0].windowFull(), "the first packet to arrive is an empty one")
+		l.dark = [2]bool{}
+		got := l.got
+		l.run(20*time.Second, talk)
+		require.Nil(t, l.res[0], "%v", l.res[0])
+		require.Nil(t, l.res[1], "%v", l.res[1])
+		require.Greater(t, l.got[0], got[0])
+		require.Greater(t, l.got[1], got[1])
+	}
 }

@@ -153,12 +153,12 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestProbesProveANarrowPath: the more small packets arrived and the fewer of them were lost, the fewer probes are enough.
+// TestProbesProveANarrowPath: the more small packets arrived, those behind the probes among them, and the fewer were lost, the fewer probes are enough.
 func TestProbesProveANarrowPath(t *testing.T) {
 	for _, v := range []struct {
 		acked, missed int
 		proved        bool
-	}{{9, 0, true}, {7, 0, false}, {5, 0, false}, {10, 1, false}, {20, 1, true}, {20, 5, false}, {200, 5, true}} {
+	}{{4, 0, true}, {3, 0, false}, {13, 1, true}, {12, 1, false}, {49, 5, true}, {48, 5, false}, {200, 5, true}} {
 		var p path
 		p.lost(0, &sentPacket{bytes: 1000, reliable: true})
 		for range v.acked {
@@ -170,6 +170,7 @@ func TestProbesProveANarrowPath(t *testing.T) {
 		for range narrowProbes {
 			require.False(t, p.proved(narrowTime))
 			p.lost(0, &sentPacket{bytes: 1000, probe: true})
+			p.acked(38)
 		}
 		require.Equal(t, v.proved, p.proved(narrowTime), "%+v", v)
 		require.False(t, p.proved(narrowTime-1))

@@ -99,6 +99,7 @@ func (c *Conn) sent(id int64, size int) {
 	}
 	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingBlind, s.pendingProbe = id+1, 0, false, false, false, false
 	s.inFlight.note(s.next - s.first)
+	c.flow.unanswered = false
 }
 
 func (s *sentPackets) packetAt(id int64) *sentPacket { return &s.packets[id&int64(len(s.packets)-1)] }

@@ -56,3 +56,31 @@ func TestLossAmidReordering(t *testing.T) {
 		}
 	}
 }
+
+// One packet in a thousand that comes late costs the others nothing, under loss.
+func TestSeldomLatePacketsCostNothing(t *testing.T) {
+	p99 := func(order float64, delay time.Duration, loss float64) (unreliable, reliable time.Duration) {
+		l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond, Loss: loss, Order: order, OrderDelay: delay}), 3, func(_ int, c *Config) { c.NetSpeed = 1_000_000 })
+		l.fine = time.Millisecond
+		ch := l.control()
+		l.run(200*time.Second, func() {
+			if ch.Room() > 2 {
+				_, _ = ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 0, 64), Reliable: true, NoMerge: true})
+			}
+			_, _ = ch.SendBunch(&bunch.Out{Data: labMsg(l.now, 0, 100), NoMerge: true})
+		})
+		return quant(l.lat[1], .95), quant(l.rlat[1], .99)
+	}
+	for _, loss := range []float64{5, 20} {
+		u0, r0 := p99(0, 0, loss)
+		u, r := p99(0.1, 45*time.Millisecond, loss)
+		t.Logf("loss %v: unreliable p95 %v -> %v, reliable p99 %v -> %v", loss, u0, u, r0, r)
+		if u > u0+10*time.Millisecond || r > r0+r0/4 {
+			t.Errorf("loss %v: unreliable p95 %v -> %v, reliable p99 %v -> %v", loss, u0, u, r0, r)
+		}
+	}
+	u, r := p99(5, 200*time.Millisecond, 0)
+	if u > 35*time.Millisecond {
+		t.Errorf("packets 200 ms late are waited for in vain: unreliable p95 %v, reliable p99 %v", u, r)
+	}
+}

@@ -229,3 +229,34 @@ func TestOrderCacheShrinks(t *testing.T) {
 	c.PostTickDispatch(h.now)
 	require.Same(t, first, &c.order.slots[0])
 }
+
+// TestReorderWindowAdapts: where packets overtake each other, unreliable bunches aren't lost to that, and where they
+// don't, nothing waits.
+func TestReorderWindowAdapts(t *testing.T) {
+	for _, jitter := range []time.Duration{0, 60 * time.Millisecond} {
+		f := newFlood(t, 1, network{delay: 20 * time.Millisecond, jitter: jitter}, nil)
+		f.send(1)
+		f.drain()
+		got := f.p.ends[1].conn
+		for range 60 * 5 {
+			f.send(1)
+			f.p.step()
+			f.alive()
+		}
+		before := got.Counters
+		for range 60 * 20 {
+			f.send(1)
+			f.p.step()
+			f.alive()
+		}
+		stale := float64(got.Counters.Stale - before.Stale)
+		all := float64(got.Counters.PacketsReceived - before.PacketsReceived)
+		if jitter == 0 {
+			require.Zero(t, got.Counters.Cached)
+			require.Zero(t, got.reorderWindow())
+			continue
+		}
+		require.NotZero(t, got.reorderWindow())
+		require.Less(t, stale, 0.03*all)
+	}
+}

@@ -31,14 +31,16 @@ type path struct {
 	lostN    int
 	ackedN   int
 	missedN  int           // smaller ones that were lost since then
-	probes   int           // packets of that size, sent to find out, that were lost
+	probes   int           // packets of that size, sent to find out, that were lost, and the empty ones behind them not
+	probed   bool          // the newest packet whose fate is known was lost, and one of those
 	asked    time.Duration // when the last of them was sent
 	since    time.Duration // of the first loss
 }
 
 // What was lost may be of a blackout that is over, or the peer refused what was in the packets. So the verdict is a
-// measurement: so many packets of the size, with nothing in them to refuse, are sent and lost as well. On a path that loses small
-// packets too they are more: as many as make it all but impossible that they were lost for the same reason.
+// measurement: so many packets of the size, with nothing in them to refuse, are sent and lost, while the empty packet sent right behind
+// each arrives. On a path that loses small packets too they are more: as many as make it all but impossible that they were lost for the
+// same reason.
 const (
 	narrowProbes  = 5
 	narrowChance  = 1e-5
@@ -54,11 +56,16 @@ func (p *path) acked(bytes int32) {
 	default:
 		p.largest = max(p.largest, bytes)
 		p.ackedN++
+		if p.probed {
+			p.probes++
+		}
+		p.probed = false
 	}
 }
 
 // lost notes a packet that didn't.
 func (p *path) lost(now time.Duration, s *sentPacket) {
+	p.probed = s.probe && s.bytes > p.largest
 	if s.bytes < p.smallest {
 		p.missedN++
 	}
@@ -69,9 +76,7 @@ func (p *path) lost(now time.Duration, s *sentPacket) {
 		p.since, p.smallest = now, s.bytes
 	}
 	p.smallest = min(p.smallest, s.bytes)
-	if s.probe {
-		p.probes++
-	} else {
+	if !s.probe {
 		p.lostN++
 	}
 }
@@ -92,8 +97,8 @@ func (p *path) proved(now time.Duration) bool {
 	return p.probes >= narrowProbes && now-p.since >= narrowTime && math.Pow(loss, float64(p.probes)) < narrowChance
 }
 
-// probePath sends a packet of the size that is lost: full of empty unreliable bunches, which no handler gets, on a
-// channel that the peer has.
+// probePath sends a packet of the size that is lost, full of empty unreliable bunches, which no handler gets, on a
+// channel that the peer has; and an empty packet behind it.
 func (c *Conn) probePath() {
 	p := c.path
 	if p == nil || p.lostN == 0 {
@@ -118,6 +123,7 @@ func (c *Conn) probePath() {
 	}
 	c.pendingProbe = true
 	c.sendPacket(0, false)
+	c.sendAckPacket()
 }
 
 // ackedChannel is a channel that the peer has, among the first: the control channel, if there is one.

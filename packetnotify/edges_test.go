@@ -203,3 +203,46 @@ func TestShrink(t *testing.T) {
 	n.Shrink(1 << 20)
 	require.Equal(t, 128, len(n.records.acks))
 }
+
+// TestAcksOfARepeat: the newest packet sent once more, with the acks of now, tells them, and is no new packet. What is older than that, or acks what
+// was told or never sent, tells nothing.
+func TestAcksOfARepeat(t *testing.T) {
+	a, b := begun(Config{}), begun(Config{})
+	heard := new(facts)
+	var h Header
+	give := func(w *bitio.Writer) (delta int64, process bool) {
+		require.NoError(t, h.Read(bitio.NewReader(w.Bytes(), w.Len())))
+		return b.Update(&h, heard)
+	}
+	w := bitio.NewWriter(make([]byte, 64))
+	a.WriteHeader(w)
+	a.Commit()
+	_, process := give(w)
+	require.True(t, process)
+	b.AckSeq(true)
+	for range 300 {
+		send(b)
+	}
+	for _, seq := range []uint16{7, 8, 10} {
+		come(a, seq, 0)
+	}
+	w.Reset(make([]byte, 64))
+	a.WriteAgain(w)
+	delta, process := give(w)
+	require.Zero(t, delta)
+	require.False(t, process)
+	require.Equal(t, int64(1), b.InID())
+	require.EqualValues(t, 10, b.OutAckID())
+	require.Len(t, *heard, 10)
+	require.Equal(t, []fact{{7, true}, {8, true}, {9, false}, {10, true}}, []fact((*heard)[6:]))
+	require.True(t, b.Again(&h))
+	_, _ = give(w)
+	require.Len(t, *heard, 10, "twice")
+	for _, h := range []Header{{Seq: 0, AckedSeq: 20, Words: 1}, {Seq: 1, AckedSeq: 9, Words: 1}, {Seq: 1, AckedSeq: 301, Words: 1}} {
+		require.False(t, b.Again(&h), "%+v", h)
+		_, _ = b.Update(&h, heard)
+		require.Len(t, *heard, 10, "%+v", h)
+	}
+	checkInvariants(t, a, "")
+	checkInvariants(t, b, "")
+}

@@ -113,8 +113,8 @@ func (n *Notify) WriteHeader(w *bitio.Writer) {
 	n.in.Write(w, n.writtenWords)
 }
 
-// WriteAgain writes the header of the newest packet once more, with the acks of now. The peer takes one of them; what it
-// knows when it acks that packet is what the first one told.
+// WriteAgain writes the header of the newest packet once more, with the acks of now. The peer takes the packet once, and the acks
+// of each; what it knows when it acks that packet is at least what the first one told.
 func (n *Notify) WriteAgain(w *bitio.Writer) {
 	words := n.words()
 	w.WriteBits(packed(seqnum.Packet.Truncate(n.outSeq-1), seqnum.Packet.Truncate(n.inAckSeq), words), packedBits)
@@ -202,17 +202,26 @@ func (n *Notify) expand(h *Header) (seq, acked int64) {
 	return seqnum.Packet.Expand(h.Seq, n.inSeq), seqnum.Packet.Expand(h.AckedSeq, n.outAckSeq)
 }
 
+// Again reports whether h is of the newest accepted packet, which came before: the network or the peer sent it twice.
+func (n *Notify) Again(h *Header) bool {
+	seq, acked := n.expand(h)
+	return seq == n.inSeq && acked >= n.outAckSeq && acked < n.outSeq
+}
+
 // Update takes the header of a packet that came: it tells handler about our packets,
-// then moves on to h's sequence. A delta of 0 means the packet must be dropped. With
-// processBunches process the bunches and then call AckSeq; without, leave them alone
+// then moves on to h's sequence. A delta of 0 means the packet must be dropped; if the peer sent its newest
+// once more, the acks in it were taken. With processBunches process the bunches and then call AckSeq; without, leave them alone
 // and, if WaitingForFlush, send an ack soon.
 func (n *Notify) Update(h *Header, handler Handler) (delta int64, processBunches bool) {
 	delta = n.Delta(h)
-	if delta == 0 {
+	if delta == 0 && !n.Again(h) {
 		return 0, false
 	}
 	seq, acked := n.expand(h)
 	n.processAcks(h, acked, handler)
+	if delta == 0 {
+		return 0, false
+	}
 	if n.cfg.WaitForFlush {
 		n.checkOverflow(seq)
 	}
