@@ -87,7 +87,7 @@ var mutations = []mutation{
 	{"netconn: the window is never full", "netconn/pacing.go",
 		"	return c.carrying+begun >= window-windowMargin || c.fills(c.inFlight()+begun, max(window, history.Bits))", "	return c.carrying+begun+window < 0"},
 	{"netconn: silence is measured from the beginning", "netconn/conn_recv.go",
-		"	c.flow.lastReceive = c.now\n	for missing", "	for missing"},
+		"	if fresh || c.notify.Again(h) {", "	if c.now < 0 {"},
 	{"netconn: a packet's notes are one short", "netconn/notify.go",
 		"	s.noted.note(s.noteTail - s.noteHead)\n	s.pending++", "	s.noted.note(s.noteTail - s.noteHead)\n	s.pending = max(1, s.pending)"},
 	{"netconn: the first loss of a packet isn't told", "netconn/notify.go",
