@@ -37,6 +37,31 @@ func TestRepeatedRequestKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+// TestForgedAddressKeepsNobodyOut: who has tokens of its own, knows a client's address and sends requests from there every 5 ms delays the client by a second
+// at most.
+func TestForgedAddressKeepsNobodyOut(t *testing.T) {
+	for _, tokens := range []int{1, 2, mappingsPerAddr + 1} {
+		for seed := range uint64(10) {
+			r := newRig(t, 1+seed, netsim.Settings{Lag: 40 * time.Millisecond}, 8)
+			var own [][]byte
+			for i := range tokens {
+				own = append(own, requestOf(t, token(t, uint64(100+i), func(c *TokenConfig) { c.ClientID = uint64(5000 + i) })))
+			}
+			require.NoError(t, r.client.Connect(0, token(t, 1+seed, nil)))
+			for i := 0; r.client.State() != Connected; i++ {
+				require.Less(t, r.now, 2*placeTime, "%d tokens, seed %d: %v %+v", tokens, seed, r.client.State(), r.server.Counters)
+				h := r.server.cfg.Handler
+				r.server.cfg.Handler = &capture{ServerHandler: h}
+				for k := range 3 {
+					r.server.Receive(r.now, clientAddr, bytes.Clone(own[(3*i+k)%tokens]))
+				}
+				r.server.cfg.Handler = h
+				r.step()
+			}
+		}
+	}
+}
+
 // TestIDIsBounded: many tokens of one account, from many addresses, have few places; and who waits gets one.
 func TestIDIsBounded(t *testing.T) {
 	r := newRig(t, 1, netsim.Settings{}, 4)
@@ -51,7 +76,7 @@ func TestIDIsBounded(t *testing.T) {
 	require.NoError(t, c.Connect(r.now, token(t, 1, nil)))
 	r.server.Receive(r.now, clientAddr, c.cfg.Handler.(*relay).up[0])
 	require.Len(t, r.server.mappings.heap, mappingsPerID)
-	require.NotNil(t, r.server.mappings.get(r.now, clientAddr), "the oldest has had its time")
+	require.Len(t, r.server.mappings.at(r.now, clientAddr), 1, "the oldest has had its time")
 }
 
 // TestDeniedTokenIsItsOwners: the denial of a full server binds the token to its address: whoever repeats the request gets no

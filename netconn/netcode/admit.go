@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -86,8 +87,11 @@ func (s *Server) admit(now time.Duration, from netip.AddrPort, priv *private, ma
 		s.deny(from, priv, mac, protocolID, Full)
 		return
 	}
-	m := s.mappings.get(now, from)
-	if m == nil || m.mac != mac { // repeating a request doesn't prolong it
+	var m *mapping
+	list := s.mappings.at(now, from)
+	if i := slices.IndexFunc(list, func(m *mapping) bool { return m.mac == mac }); i >= 0 {
+		m = list[i] // repeating a request doesn't prolong it
+	} else {
 		m = &mapping{addr: from, send: newSealer(&priv.s2c, protocolID), recv: newSealer(&priv.c2s, protocolID),
 			timeout: time.Duration(priv.timeout) * time.Second, clientID: priv.clientID, mac: mac, first: s.challengeSeq}
 		if !s.mappings.put(now, m) {
@@ -150,18 +154,21 @@ func (s *Server) sendGlobal(to netip.AddrPort, with *sealer, t packetType, n int
 	s.globalSeq++
 }
 
+// answered is the mapping that a response opens with, and what is in it. The body stays as it is.
+func (s *Server) answered(now time.Duration, from netip.AddrPort, prefix byte, seq uint64, body []byte) (m *mapping, plain []byte) {
+	if len(body) > len(s.buf) {
+		return nil, nil
+	}
+	for _, m := range s.mappings.at(now, from) {
+		if plain, err := m.recv.open(prefix, seq, append(s.buf[:0], body...)); err == nil {
+			return m, plain
+		}
+	}
+	return nil, nil
+}
+
 // response gives a slot to a client that answers a challenge of its own mapping.
-func (s *Server) response(now time.Duration, from netip.AddrPort, prefix byte, seq uint64, body []byte) {
-	m := s.mappings.get(now, from)
-	if m == nil {
-		s.Counters.NoMapping++
-		return
-	}
-	plain, err := m.recv.open(prefix, seq, body)
-	if err != nil {
-		s.Counters.NotSealed++
-		return
-	}
+func (s *Server) response(now time.Duration, from netip.AddrPort, m *mapping, plain []byte) {
 	s.Counters.Responses++
 	var ch challenge
 	challengeSeq := binary.LittleEndian.Uint64(plain)

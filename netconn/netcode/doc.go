@@ -64,7 +64,7 @@
 // # Bounds
 //
 //	clients                         ServerConfig.Slots, 16384 at most
-//	addresses with a challenge      4 a slot and 1024 at least, for 10 s or the token's timeout if that is less; of these one for
+//	addresses with a challenge      4 a slot and 1024 at least, for 10 s or the token's timeout if that is less; of these 8 for
 //	                                each address and port, 8 for each client id, and an eighth for each IPv4 address or IPv6 /64
 //	                                (the loopback isn't counted). What exceeds a bound isn't answered; of an address and
 //	                                an id the oldest gives way once it had a second.

@@ -3,6 +3,7 @@ package netcode
 import (
 	"container/heap"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
@@ -17,9 +18,8 @@ type mapping struct {
 	mac        [macBytes]byte
 	since      time.Duration
 	until      time.Duration
-	first      uint64   // sequence of the first challenge it got: an older one is a replay
-	at         int      // in the heap
-	older      *mapping // of the same client id
+	first      uint64 // sequence of the first challenge it got: an older one is a replay
+	index      int    // in the heap
 }
 
 const (
@@ -28,8 +28,10 @@ const (
 	// placeTime is how long a mapping can't be displaced by another of its address or client id: several round trips, in
 	// which an honest client answers. So who repeats others' requests, however fast, keeps nobody out.
 	placeTime = time.Second
-	// mappingsPerID bounds the mappings of one client id.
-	mappingsPerID = 8
+	// mappingsPerID bounds the mappings of one client id, and those of one address and port: it has more than one, or whoever has
+	// tokens and forges the address would keep its client out.
+	mappingsPerID   = 8
+	mappingsPerAddr = 8
 	// minMappings is the mappings of the smallest server.
 	minMappings = 1024
 	// groupShare is which part of all mappings one address (IPv6: one /64) may have.
@@ -40,34 +42,29 @@ const (
 // the heap; one whose client connects is removed.
 type mappings struct {
 	max    int
-	byAddr map[netip.AddrPort]*mapping
-	byID   map[uint64]*mapping // the newest of each id, which leads to the older ones
+	byAddr map[netip.AddrPort][]*mapping // the oldest first, as in byID
+	byID   map[uint64][]*mapping
 	groups addrgroup.Limit
 	heap   byUntil
 }
 
 func newMappings(most int) mappings {
-	return mappings{max: most, byAddr: map[netip.AddrPort]*mapping{}, byID: map[uint64]*mapping{}, groups: addrgroup.NewLimit(max(1, most/groupShare))}
+	return mappings{max: most, byAddr: map[netip.AddrPort][]*mapping{}, byID: map[uint64][]*mapping{}, groups: addrgroup.NewLimit(max(1, most/groupShare))}
 }
 
 // put keeps m until its time is over; false when there is no room.
 func (t *mappings) put(now time.Duration, m *mapping) bool {
-	for len(t.heap) > 0 && now >= t.heap[0].until {
-		t.remove(t.heap[0])
-	}
-	atAddr := t.byAddr[m.addr]
-	n, oldest := t.ofID(m.clientID)
-	switch {
-	case atAddr != nil && now-atAddr.since < placeTime:
-		return false
-	case n >= mappingsPerID && oldest != atAddr && now-oldest.since < placeTime:
-		return false
+	atAddr, ofID := oldestOf(t.at(now, m.addr), mappingsPerAddr), oldestOf(t.byID[m.clientID], mappingsPerID)
+	for _, o := range []*mapping{atAddr, ofID} {
+		if o != nil && now-o.since < placeTime {
+			return false
+		}
 	}
 	if atAddr != nil {
 		t.remove(atAddr)
 	}
-	if n >= mappingsPerID && oldest != atAddr {
-		t.remove(oldest)
+	if ofID != nil && ofID != atAddr {
+		t.remove(ofID)
 	}
 	if len(t.heap) >= t.max || !t.groups.Room(m.addr.Addr()) {
 		return false
@@ -76,44 +73,42 @@ func (t *mappings) put(now time.Duration, m *mapping) bool {
 	if m.timeout >= 0 {
 		m.until = now + min(m.timeout, answerTime)
 	}
-	t.byAddr[m.addr] = m
-	m.older, t.byID[m.clientID] = t.byID[m.clientID], m
+	t.byAddr[m.addr] = append(t.byAddr[m.addr], m)
+	t.byID[m.clientID] = append(t.byID[m.clientID], m)
 	t.groups.Add(m.addr.Addr())
 	heap.Push(&t.heap, m)
 	return true
 }
 
-// ofID is how many mappings a client id has, and the oldest.
-func (t *mappings) ofID(id uint64) (n int, oldest *mapping) {
-	for m := t.byID[id]; m != nil; m = m.older {
-		n, oldest = n+1, m
+// oldestOf is the mapping that must give way to another one; nil when the list has room.
+func oldestOf(list []*mapping, most int) *mapping {
+	if len(list) < most {
+		return nil
 	}
-	return n, oldest
+	return list[0]
 }
 
-// get is the mapping of an address, or nil.
-func (t *mappings) get(now time.Duration, addr netip.AddrPort) *mapping {
-	if m := t.byAddr[addr]; m != nil && now < m.until {
-		return m
+// at is the mappings of an address, the oldest first. Those whose time is over are forgotten.
+func (t *mappings) at(now time.Duration, addr netip.AddrPort) []*mapping {
+	for len(t.heap) > 0 && now >= t.heap[0].until {
+		t.remove(t.heap[0])
 	}
-	return nil
+	return t.byAddr[addr]
 }
 
 func (t *mappings) remove(m *mapping) {
-	heap.Remove(&t.heap, m.at)
-	delete(t.byAddr, m.addr)
+	heap.Remove(&t.heap, m.index)
 	t.groups.Remove(m.addr.Addr())
-	if newest := t.byID[m.clientID]; newest != m {
-		for newest.older != m {
-			newest = newest.older
-		}
-		newest.older = m.older
-	} else if m.older != nil {
-		t.byID[m.clientID] = m.older
-	} else {
-		delete(t.byID, m.clientID)
+	without(t.byAddr, m.addr, m)
+	without(t.byID, m.clientID, m)
+}
+
+// without takes m off the list of a key.
+func without[K comparable](lists map[K][]*mapping, key K, m *mapping) {
+	i := slices.Index(lists[key], m)
+	if lists[key] = slices.Delete(lists[key], i, i+1); len(lists[key]) == 0 {
+		delete(lists, key)
 	}
-	m.older = nil
 }
 
 // byUntil is a heap.Interface.
@@ -123,13 +118,13 @@ func (h byUntil) Len() int           { return len(h) }
 func (h byUntil) Less(i, j int) bool { return h[i].until < h[j].until }
 func (h byUntil) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+	h[i].index, h[j].index = i, j
 }
 
 // Push is heap.Interface's.
 func (h *byUntil) Push(x any) {
 	m := x.(*mapping)
-	m.at = len(*h)
+	m.index = len(*h)
 	*h = append(*h, m)
 }
 

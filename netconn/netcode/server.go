@@ -258,20 +258,22 @@ func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 		s.Counters.BadType++
 		return
 	}
-	if slot, ok := s.byAddr[from]; ok && (t != typeResponse || s.mappings.get(now, from) == nil) {
-		s.session(now, slot, t, p[0], seq, body)
-		return
+	if t == typeResponse {
+		if m, plain := s.answered(now, from, p[0], seq, body); m != nil {
+			s.response(now, from, m, plain)
+			return
+		}
 	}
-	switch t {
-	case typeResponse:
-	case typeDisconnect:
+	switch slot, ok := s.byAddr[from]; {
+	case ok:
+		s.session(now, slot, t, p[0], seq, body)
+	case t == typeDisconnect:
 		s.Counters.LateDisconnects++
-		return
+	case t == typeResponse && len(s.mappings.byAddr[from]) > 0:
+		s.Counters.NotSealed++
 	default:
 		s.Counters.NoMapping++
-		return
 	}
-	s.response(now, from, p[0], seq, body)
 }
 
 // session takes a packet of a client with a slot.
