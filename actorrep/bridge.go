@@ -26,6 +26,8 @@ func init() {
 	bridge.Watch = (*World).watch
 	bridge.SetWaited = func(p *Peer, d time.Duration) { p.waited = d }
 	bridge.Waited = func(p *Peer) time.Duration { return p.waited }
+	bridge.Observe = func(w *World, o bridge.Observer) { w.observer = o }
+	bridge.Silent = (*World).silent
 	bridge.Record = newRecording
 	bridge.Play = newPlayer
 }

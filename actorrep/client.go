@@ -32,6 +32,7 @@ type client struct {
 	paths   wire.Paths    // of the current chunk
 	past    layout.Past
 
+	silent    bool // the game is told nothing
 	events    []event
 	told      []event
 	args      [2]reflect.Value // of a notify
@@ -412,6 +413,9 @@ func (c *client) step() {
 		c.warned = true
 		c.world.failed(ErrNoChannelTypes)
 	}
+	if c.silent {
+		c.forgetCalls()
+	}
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {
 		if m := c.told[i].m; m != nil {
@@ -443,6 +447,9 @@ func (c *client) step() {
 
 func (c *client) tell(e *event) {
 	w := c.world
+	if c.silent {
+		return
+	}
 	switch e.kind {
 	case eventSpawned:
 		if e.a == nil {

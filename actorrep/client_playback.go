@@ -2,6 +2,8 @@ package actorrep
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
@@ -18,6 +20,21 @@ func newPlayer(w *World) bridge.Player {
 		return nil
 	}
 	return player{w.client}
+}
+
+// silent makes a client's world with the classes that this one has now, which tells the game nothing.
+func (w *World) silent() func() (*World, error) {
+	classes := slices.Clone(w.classes)
+	return func() (*World, error) {
+		s := NewClient(Config{})
+		s.client.silent = true
+		for _, c := range classes {
+			if err := s.Register(c.name, reflect.Zero(reflect.PointerTo(c.typ)).Interface().(Actor)); err != nil {
+				return nil, err
+			}
+		}
+		return s, nil
+	}
 }
 
 // Describe handles the recording's class descriptions.

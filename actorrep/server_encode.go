@@ -183,6 +183,9 @@ func (p *Peer) writeBatch() {
 			break
 		}
 		p.sent.sent(packet, ch.end)
+		if p.world.observer != nil {
+			p.tellSent(packet, ch)
+		}
 		c.Bunches++
 		c.UpdateBits += uint64(ch.bits)
 	}
@@ -198,6 +201,22 @@ func (p *Peer) writeBatch() {
 	c.SharedBits += t.stats.sharedBits
 	c.CallsSent += t.stats.calls
 	t.stats = batchStats{}
+}
+
+// tellSent says which records a packet carries.
+func (p *Peer) tellSent(packet int64, ch chunk) {
+	o, ok := p.out.(*channelOutlet)
+	if !ok {
+		return
+	}
+	for i := ch.first; i < ch.end; i++ {
+		r, why := p.sent.at(i), ""
+		switch r.why {
+		case ReasonStarved, ReasonLost, ReasonNoRoom:
+			why = r.why.String()
+		}
+		p.world.observer.Sent(o.conn, r.v.b.guid, packet, r.mask, why)
+	}
 }
 
 // writeLarge sends reliably, on the actor's own channel, values that are larger than a packet. When paced it stops at

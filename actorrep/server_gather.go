@@ -315,7 +315,7 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 		if v.tell(r.mask); r.mask&v.b.class.layout.Deltas != 0 {
 			v.number++
 		}
-		r.number = v.number
+		r.number, r.why = v.number, v.reason
 		v.lastBits = int32(w.Len() - start)
 		v.total += uint64(w.Len() - start)
 		v.reason = ReasonSent

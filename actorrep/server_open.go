@@ -85,13 +85,14 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 	l := b.class.layout
 	again := v.state == asleep
 	m := v.dirty & v.allowed
+	known := m // once the opening has arrived
 	if !again {
 		initial := v.mayHave(v.aud | layout.Initial)
 		values := l.NonZero(b.rep.shadow)
 		if b.class.initializes { // a zero may differ from what Init sets
 			values = l.All()
 		}
-		m = values & initial
+		m, known = values&initial, initial
 		v.dirty = values &^ initial
 	}
 	w, rest := p.world.message(), layout.Mask(0)
@@ -107,7 +108,7 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		}
 		w.Rollback(mark)
 	}
-	if w.Err() != nil || !p.out.open(v, w) {
+	if w.Err() != nil || !p.out.open(v, w, known&^rest) {
 		v.reason = ReasonNoRoom
 		if !again {
 			v.dirty = 0

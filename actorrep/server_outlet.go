@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -19,8 +20,8 @@ type outlet interface {
 	end()
 	// introduce describes our classes and reports whether the other end has answered.
 	introduce() bool
-	// open opens an actor with its first values.
-	open(v *view, w *bitio.Writer) bool
+	// open opens an actor with its first values; they are known, as are those of its units that are zero and aren't in it.
+	open(v *view, w *bitio.Writer, known layout.Mask) bool
 	// reliable sends messages of an actor, in order. apart puts them into a bunch of their own.
 	reliable(v *view, w *bitio.Writer, apart bool) bool
 	// close closes an actor's channel: the actor disappears or sleeps.
@@ -130,10 +131,13 @@ func (o *channelOutlet) expectAnswer() {
 	}
 }
 
-func (o *channelOutlet) open(v *view, w *bitio.Writer) bool {
+func (o *channelOutlet) open(v *view, w *bitio.Writer, known layout.Mask) bool {
 	ch, err := o.conn.Table().Open(bunch.Actor, v)
 	if err != nil {
 		return false
+	}
+	if o.peer.world.observer != nil {
+		o.peer.world.observer.Opening(o.conn, v.b.guid, ch.Index(), known)
 	}
 	if !o.send(ch, w, true) {
 		_ = ch.Close(bunch.Destroyed) // it was never sent
@@ -263,20 +267,20 @@ var (
 // removedOutlet is the outlet of a connection after RemoveConn: nothing can be sent.
 type removedOutlet struct{}
 
-func (removedOutlet) begin(time.Duration) bool                  { return false }
-func (removedOutlet) end()                                      {}
-func (removedOutlet) introduce() bool                           { return false }
-func (removedOutlet) open(*view, *bitio.Writer) bool            { return false }
-func (removedOutlet) reliable(*view, *bitio.Writer, bool) bool  { return false }
-func (removedOutlet) close(*view, channel.CloseReason) bool     { return true }
-func (removedOutlet) gone(farewell) bool                        { return false }
-func (removedOutlet) refused(wire.Refusal) bool                 { return false }
-func (removedOutlet) chunk([]byte, int) (packet int64, ok bool) { return 0, false }
-func (removedOutlet) drained(*view) bool                        { return true }
-func (removedOutlet) room(*view) int                            { return 0 }
-func (removedOutlet) newRoom() int                              { return 0 }
-func (removedOutlet) budget() int                               { return 0 }
-func (removedOutlet) freeBits() int                             { return 0 }
-func (removedOutlet) packetBits() int                           { return 0 }
-func (removedOutlet) now() time.Duration                        { return 0 }
-func (removedOutlet) fail(error)                                {}
+func (removedOutlet) begin(time.Duration) bool                    { return false }
+func (removedOutlet) end()                                        {}
+func (removedOutlet) introduce() bool                             { return false }
+func (removedOutlet) open(*view, *bitio.Writer, layout.Mask) bool { return false }
+func (removedOutlet) reliable(*view, *bitio.Writer, bool) bool    { return false }
+func (removedOutlet) close(*view, channel.CloseReason) bool       { return true }
+func (removedOutlet) gone(farewell) bool                          { return false }
+func (removedOutlet) refused(wire.Refusal) bool                   { return false }
+func (removedOutlet) chunk([]byte, int) (packet int64, ok bool)   { return 0, false }
+func (removedOutlet) drained(*view) bool                          { return true }
+func (removedOutlet) room(*view) int                              { return 0 }
+func (removedOutlet) newRoom() int                                { return 0 }
+func (removedOutlet) budget() int                                 { return 0 }
+func (removedOutlet) freeBits() int                               { return 0 }
+func (removedOutlet) packetBits() int                             { return 0 }
+func (removedOutlet) now() time.Duration                          { return 0 }
+func (removedOutlet) fail(error)                                  {}

@@ -42,18 +42,19 @@ type Peer struct {
 	peaks               peaks
 	batch               batch
 
-	place     int  // in World.peers when a Step last compared on several cores; -1 before
-	local     bool // the player at the server itself; nothing is sent
-	views     map[*Base]*view
-	list      []*view            // the views, in a stable order
-	slab      []view             // views not used yet
-	lacks     []bool             // by class: the client lacks it
-	finishing bool               // the connection closes in order
-	splits    [2]uint32          // ids before which a chunk must end, for a checkpoint's copied range; 0 none
-	filter    func(a Actor) bool // of a recording: which actors it has; nil all
-	held      func(a Actor) bool // actors that aren't opened until Release; nil none
-	groups    []string
-	waited    time.Duration // how long the player's input that is being simulated has waited since it arrived
+	place      int  // in World.peers when a Step last compared on several cores; -1 before
+	local      bool // the player at the server itself; nothing is sent
+	views      map[*Base]*view
+	list       []*view            // the views, in a stable order
+	slab       []view             // views not used yet
+	lacks      []bool             // by class: the client lacks it
+	finishing  bool               // the connection closes in order
+	everything bool               // of a recording: it has all values, whatever their conditions
+	splits     [2]uint32          // ids before which a chunk must end, for a checkpoint's copied range; 0 none
+	filter     func(a Actor) bool // of a recording: which actors it has; nil all
+	held       func(a Actor) bool // actors that aren't opened until Release; nil none
+	groups     []string
+	waited     time.Duration // how long the player's input that is being simulated has waited since it arrived
 
 	ending map[*Base]*channel.Channel // channels closed with unacked calls: the actor opens again behind them
 

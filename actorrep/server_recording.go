@@ -39,10 +39,10 @@ type slot struct {
 
 var errManyRecorded = fmt.Errorf("actorrep: over %d actors in a recording", bridge.MaxPlaces)
 
-func newRecording(w *World, to bridge.Tape, filter func(a Actor) bool) bridge.Recording {
+func newRecording(w *World, to bridge.Tape, filter func(a Actor) bool, everything bool) bridge.Recording {
 	r := &recording{world: w, tape: to, slots: make([]slot, 1), ids: map[netguid.GUID]uint32{}}
 	r.peer = w.newPeer()
-	r.peer.replay, r.peer.filter, r.peer.out = true, filter, r
+	r.peer.replay, r.peer.everything, r.peer.filter, r.peer.out = true, everything, filter, r
 	w.addPeer(r.peer)
 	return r
 }
@@ -103,7 +103,7 @@ func (r *recording) refused(wire.Refusal) bool { return true }
 // introduce does nothing: the file has the schema.
 func (r *recording) introduce() bool { return true }
 
-func (r *recording) open(v *view, w *bitio.Writer) bool {
+func (r *recording) open(v *view, w *bitio.Writer, _ layout.Mask) bool {
 	if r.opened >= r.tape.OpenRoom() && !r.waking {
 		return false
 	}

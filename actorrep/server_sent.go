@@ -16,6 +16,7 @@ type record struct {
 	at     time.Duration // time of its Step
 	frame  uint32
 	number uint16 // number of the view's records with numbers that have a delta form
+	why    Reason // that the values hadn't been sent before
 	keys   [layout.MaxFast]uint32
 }
 

@@ -188,6 +188,9 @@ func (v *view) mayHave(a layout.Audience) layout.Mask {
 	if v.b.physics {
 		a |= layout.Physics
 	}
+	if v.peer.everything {
+		return v.b.class.layout.All() &^ v.b.inactive
+	}
 	return v.b.class.layout.Allowed(a) &^ (v.b.inactive | v.peer.outside(v.b.class.layout))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/btree"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -131,6 +132,7 @@ type World struct {
 
 	client *client // on a client
 
+	observer bridge.Observer // of what is sent; nil for none
 	onValues []func(a Actor)
 	found    []*Base         // on a server: changed since onValues were told
 	before   []func(a Actor) // called before received values are set

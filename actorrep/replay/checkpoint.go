@@ -37,7 +37,7 @@ const sectionBytes = 256 << 10
 // stepCheckpoint begins a checkpoint when one is due, and continues one.
 func (r *Recorder) stepCheckpoint() {
 	c := &r.check
-	if !c.active && r.cfg.Checkpoints > 0 && r.time-c.last >= r.cfg.Checkpoints && len(r.file.checkpoints) < maxCheckpoints {
+	if !c.active && r.cfg.Checkpoints > 0 && r.time-c.last >= r.cfg.Checkpoints {
 		r.flush() // so that this frame begins a block
 		c.active, c.begins, c.last, c.began = true, true, r.time, r.file.offset
 		c.upTo, c.until = 1, r.from.Places()

@@ -128,8 +128,14 @@ func (f *fileWriter) flush() (int, error) {
 	return n, f.block(blockFrames)
 }
 
-// checkpointed notes a finished checkpoint.
+// checkpointed notes a finished checkpoint. When the index is full, every second one is left out of it: a seek then reads more.
 func (f *fileWriter) checkpointed(at int64, from, to time.Duration) {
+	if len(f.checkpoints) == maxCheckpoints {
+		for i := range maxCheckpoints / 2 {
+			f.checkpoints[i] = f.checkpoints[2*i]
+		}
+		f.checkpoints = f.checkpoints[:maxCheckpoints/2]
+	}
 	f.checkpoints = append(f.checkpoints, indexed{at, from, to})
 }
 
@@ -155,7 +161,7 @@ func (f *fileWriter) block(kind uint8) error {
 	binary.LittleEndian.PutUint32(h[8:], uint32(len(body)))
 	h[12], h[recording.Flags], h[14], h[15] = kind, f.flags, 0, 0
 	binary.LittleEndian.PutUint64(h[16:], uint64(f.first))
-	binary.LittleEndian.PutUint64(h[24:], uint64(f.last))
+	binary.LittleEndian.PutUint64(h[recording.Last:], uint64(f.last))
 	binary.LittleEndian.PutUint32(h, crc32.Checksum(h[4:], castagnoli))
 	err := f.write(f.buf)
 	f.buf, f.frames, f.flags = f.buf[:blockHead], 0, 0

@@ -56,7 +56,7 @@ func liesWorld(t testing.TB, server bool) *actorrep.World {
 
 // schemaOf is the description of a world's classes.
 func schemaOf(w *actorrep.World) (data []byte, bits int) {
-	return record(w, tape{&Recorder{}}, nil).Schema()
+	return record(w, tape{&Recorder{}}, nil, false).Schema()
 }
 
 func newLiar(t testing.TB, d *hostile.Dice) *hostile.Server {

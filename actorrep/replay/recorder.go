@@ -23,6 +23,9 @@ type Config struct {
 	ActorsPerFrame int
 	// Filter says which actors are recorded. Default: all. It is called when the Relevancy checks an actor.
 	Filter func(a actorrep.Actor) bool
+	// Everything records all fields, whatever their conditions: also what only owners have. Default: a recording is an
+	// audience of its own (replay, replayorowner, skipreplay), which owns nothing. It is for finding faults, not for players.
+	Everything bool
 	// Note is a text of the game's that is stored in the file. At most 4 KiB.
 	Note string
 }
@@ -33,7 +36,7 @@ const (
 	defaultCheckpoints = 30 * time.Second
 	defaultPerFrame    = 512
 	maxNote            = 4 << 10
-	maxCheckpoints     = 1 << 16 // in a file: enough for three weeks
+	maxCheckpoints     = 1 << 16 // in an index: after three weeks it has every second, then every fourth
 	// frameBudget is the size in bytes above which a frame takes no more values and openings; they follow in the next.
 	// Above frameFull it takes nothing.
 	frameBudget = bridge.MaxCopy
@@ -86,7 +89,7 @@ var (
 	ErrEnded = errors.New("replay: the recording has ended")
 )
 
-var record = bridge.Record.(func(w *actorrep.World, to bridge.Tape, filter func(a actorrep.Actor) bool) bridge.Recording)
+var record = bridge.Record.(func(w *actorrep.World, to bridge.Tape, filter func(a actorrep.Actor) bool, everything bool) bridge.Recording)
 
 // Record begins to write a world to out: all its actors, or those that cfg.Filter selects. Field conditions treat a
 // recording as an audience of its own (replay, replayorowner, skipreplay) that owns nothing. Multicast procedures are
@@ -103,7 +106,7 @@ func Record(world *actorrep.World, out io.Writer, cfg Config) (*Recorder, error)
 	if cfg.Rate > 0 {
 		r.interval = time.Duration(float64(time.Second) / cfg.Rate)
 	}
-	r.from = record(world, tape{r}, cfg.Filter)
+	r.from = record(world, tape{r}, cfg.Filter, cfg.Everything)
 	schema, bits := r.from.Schema()
 	if r.fail(r.file.begin(schema, bits, r.interval, cfg.Note)); r.err != nil {
 		r.from.Remove()

@@ -116,6 +116,14 @@ func (r *Replay) Duration() time.Duration { return r.file.duration }
 // Position is the time of the recording that is shown, from 0 at its beginning. It is also World.Now.
 func (r *Replay) Position() time.Duration { return r.pos }
 
+// Next is the time of the next frame that Step plays; ok is false at the end.
+func (r *Replay) Next() (at time.Duration, ok bool) {
+	if r.err != nil || r.peek() != nil {
+		return 0, false
+	}
+	return r.frame.time, r.has
+}
+
 // Note is the recording's Config.Note.
 func (r *Replay) Note() string { return r.file.note }
 

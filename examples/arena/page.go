@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/inspect"
 )
@@ -28,8 +30,12 @@ func servePage(addr string, s *server) (io.Closer, error) {
 		}
 		return nil
 	}
+	past, err := flight.New(s.world, s.driver, flight.Config{})
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	web.Handler = inspect.New(s.driver, inspect.Config{
-		Title: "arena", Name: func(c *driver.Conn) string { return c.Login().URL },
+		Title: "arena", Past: past, Name: func(c *driver.Conn) string { return c.Login().URL },
 		Actors: inspect.Actors(s.world, peer), Properties: inspect.Properties(peer), Figures: inspect.Figures(s.world),
 	})
 	go func() { _ = web.Serve(l) }() // ends with Close

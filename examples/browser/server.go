@@ -138,7 +138,11 @@ func (s *server) handle(mux *http.ServeMux, page map[string]string, c *client) e
 	}
 	mux.Handle("POST /token", tokens)
 	mux.Handle(path, s.door)
-	mux.Handle("/net/", tankpage.New(s.game)) // only for this machine
+	inspector, err := tankpage.New(s.game)
+	if err != nil {
+		return err
+	}
+	mux.Handle("/net/", inspector) // only for this machine
 	mux.HandleFunc("GET /player.wasm", c.serveWASM)
 	mux.HandleFunc("GET /wasm_exec.js", c.serveSupport)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

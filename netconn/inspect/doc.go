@@ -12,6 +12,8 @@
 //	/net/json       the same as one JSON object
 //	/net/export     the same as a file, with all packets that are kept
 //	/net/events     that object four times a second, as server-sent events
+//	/net/past       with Config.Past: the last minute of the world and its packets, as a page that can be saved (package actorrep/flight);
+//	                ?conn=3 of that connection only
 //
 //	?conn=3         the connection seen closely
 //	?also=4,5       connections whose packets are shown on the same time axis, up to 7
@@ -32,7 +34,8 @@
 //
 // # Whom to show it
 //
-// It shows addresses, names and sizes, never payloads, keys or what was said at the login. By default it answers this machine
+// It shows addresses, names and sizes, never payloads, keys or what was said at the login; with Config.Past also all values of actors, those
+// of owners too. By default it answers this machine
 // only, and only under names of the loopback, so that no other site's page can read it through a browser here, or take the
 // viewers' places. A reverse proxy on this machine makes everybody look like it, unless it says whom it asks for, as in
 // X-Forwarded-For: those are refused; with other proxies set Token or Allow. Config.Token lets in who has it, from anywhere and

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/flight"
 )
 
 //go:embed static
@@ -53,6 +55,8 @@ func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "export":
 		h.Set("Content-Disposition", `attachment; filename="inspect.json"`)
 		i.serveView(w, r, "application/json", func(k *look) ([]byte, error) { return json.MarshalIndent(k.view, "", " ") })
+	case name == "past" && i.cfg.Past != nil:
+		i.servePast(w, r)
 	case name == "events":
 		i.serveEvents(w, r)
 	case files[name] != "":
@@ -128,6 +132,50 @@ func (i *Inspector) serveView(w http.ResponseWriter, r *http.Request, typ string
 	w.Header().Set("Content-Type", typ)
 	_, _ = w.Write(b)
 }
+
+// servePast sends what the flight recorder keeps, as a page of its own. One is made at a time.
+func (i *Inspector) servePast(w http.ResponseWriter, r *http.Request) {
+	q, err := query(r)
+	if err != nil {
+		http.Error(w, badQuery, http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if r.Method == http.MethodHead {
+		return
+	}
+	select {
+	case i.films <- struct{}{}:
+		defer func() { <-i.films }()
+	default:
+		http.Error(w, "inspect: somebody else looks back; ask again in some seconds", http.StatusServiceUnavailable)
+		return
+	}
+	v := flight.View{Title: i.cfg.Title, Names: map[uint32]string{}}
+	if q.Conn != 0 {
+		v.Conns = append(append(v.Conns, q.Conn), q.Also...)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
+	defer cancel()
+	var film *flight.Film
+	if err := i.source.do(ctx, func() {
+		film = i.cfg.Past.Take()
+		for c := range i.source.driver.Conns {
+			v.Names[c.ID()] = i.source.nameOf(c)
+		}
+	}); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'")             // the page has the rest within it
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(filmTimeout)) // not every server has one
+	if err := film.WriteHTML(w, v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError) // it is the film's, of which nothing was written, or the viewer has left
+	}
+}
+
+// filmTimeout is how long a viewer may take to receive a film, with its making.
+const filmTimeout = time.Minute
 
 var badQuery = fmt.Sprintf("inspect: conn is a connection's id, also up to %d of them with commas, conns and actors texts of at most %d bytes, sort a column of the page, with - before it the largest first, from and connsfrom numbers", maxAlso, maxMatch)
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
@@ -26,6 +27,8 @@ type Config struct {
 	Properties func(c *driver.Conn) []Property
 	// Figures returns counters of the game or the world. May be nil.
 	Figures func() []Figure
+	// Past is a flight recorder of the server's world: the page then has a link to what it keeps. May be nil.
+	Past *flight.Recorder
 	// Token lets viewers on other machines in. They send it as a Bearer token in the Authorization header, or as ?token= in the address, which the
 	// page turns into a cookie. Use at least 128 random bits and serve it over HTTPS. Default: none, and only this machine is answered, at
 	// loopback addresses and localhost.
@@ -103,6 +106,7 @@ type Inspector struct {
 	cfg      Config
 	source   *Source
 	viewers  chan struct{}
+	films    chan struct{} // one is made at a time
 	looks    looks
 	patience time.Duration // for a viewer to take an event
 
@@ -131,7 +135,7 @@ const maxEnded = 16
 // New returns an inspector of a driver. It watches from the driver's next TickDispatch on. Any goroutine may call it.
 func New(d *driver.Driver, cfg Config) *Inspector {
 	cfg = cfg.filled()
-	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), histories: map[uint32]*history{},
+	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), films: make(chan struct{}, 1), histories: map[uint32]*history{},
 		looks: looks{interval: cfg.Interval, byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout}
 	i.source.name = cfg.Name
 	d.Do(func() { d.AddTrace(i) })
@@ -209,8 +213,9 @@ func (i *Inspector) sample(at time.Duration) {
 // View is what a viewer sees: a page of the connections, and one of them in detail. Viewers share it, so don't change it.
 type View struct {
 	Title       string
-	Snapshot        // its Conns are at most 64, or 4096 in an export, of ConnMatches that Query.Conns looks for
-	ConnCount   int // all connections
+	Past        bool // there is a flight recorder
+	Snapshot         // its Conns are at most 64, or 4096 in an export, of ConnMatches that Query.Conns looks for
+	ConnCount   int  // all connections
 	ConnMatches int
 	ConnNext    int     // where to look on for more of them; 0 at the end
 	Totals      Totals  // of all connections
@@ -267,7 +272,7 @@ func (i *Inspector) get(ctx context.Context, q Query) (*look, error) {
 
 // look asks the driver.
 func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
-	v := View{Title: i.cfg.Title, Figures: []Figure{}, Others: []Lanes{}}
+	v := View{Title: i.cfg.Title, Past: i.cfg.Past != nil, Figures: []Figure{}, Others: []Lanes{}}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // others may wait for it too
 	defer cancel()
 	err := i.source.do(ctx, func() {

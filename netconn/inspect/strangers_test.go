@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -396,4 +397,40 @@ func TestRefusals(t *testing.T) {
 		d.TickDispatch(time.Now())
 		require.Contains(t, <-got, "refused corrupt 1\n")
 	})
+}
+
+// TestPast: the page links to what a flight recorder keeps, which is a page of its own, made for one viewer at a time.
+func TestPast(t *testing.T) {
+	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
+	require.NoError(t, err)
+	world := actorrep.NewServer(actorrep.Config{})
+	past, err := flight.New(world, d, flight.Config{})
+	require.NoError(t, err)
+	world.Step(time.Second)
+	past.Note(0, "a shot")
+	require.Equal(t, 404, get(New(d, Config{}), "/net/past", "").Code)
+	i := New(d, Config{Past: past, Title: "a <game>"})
+	require.Equal(t, 503, get(i, "/net/past", "").Code, "it isn't ticked")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx, nil) }()
+	defer func() {
+		cancel()
+		require.NoError(t, <-done)
+	}()
+	require.Eventually(t, i.source.lives, 20*time.Second, time.Millisecond)
+	require.True(t, view(t, i, "/net/json").Past)
+	r := get(i, "/net/past?conn=3&also=4", "")
+	require.Equal(t, 200, r.Code)
+	require.Equal(t, "frame-ancestors 'none'", r.Header().Get("Content-Security-Policy"))
+	require.Contains(t, r.Body.String(), "a &lt;game&gt;")
+	require.Contains(t, r.Body.String(), `<meta http-equiv="Content-Security-Policy" content="default-src 'none';`)
+	require.Equal(t, 400, get(i, "/net/past?conn=x", "").Code)
+	stranger := httptest.NewRecorder()
+	i.ServeHTTP(stranger, httptest.NewRequest(http.MethodGet, "http://game.example/net/past", nil))
+	require.Equal(t, 403, stranger.Code)
+	i.films <- struct{}{}
+	require.Equal(t, 503, get(i, "/net/past", "").Code, "another is being made")
+	<-i.films
+	require.Equal(t, 200, get(i, "/net/past", "").Code)
 }

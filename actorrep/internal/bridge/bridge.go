@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
 )
 
 var (
@@ -31,11 +33,24 @@ var (
 	Waited    any // func(p *actorrep.Peer) time.Duration
 	// Classes is the registered classes of a world.
 	Classes any // func(w *actorrep.World) []Class
-	// Record adds a recording to a server's world, as a connection that sees what filter lets through; nil is all.
-	Record any // func(w *actorrep.World, to Tape, filter func(a actorrep.Actor) bool) Recording
+	// Record adds a recording to a server's world, as a connection that sees what filter lets through; nil is all. With
+	// everything it has all values, whatever their conditions.
+	Record any // func(w *actorrep.World, to Tape, filter func(a actorrep.Actor) bool, everything bool) Recording
+	// Observe has an observer told of what a server's world sends; nil is none.
+	Observe any // func(w *actorrep.World, o Observer)
+	// Silent makes, on any goroutine, client's worlds with the classes that a server's has now. They tell the game nothing: no notifies, no calls.
+	Silent any // func(w *actorrep.World) func() (*actorrep.World, error)
 	// Play makes a client's world one that is played into. It is nil when the world has a connection, or actors.
 	Play any // func(w *actorrep.World) Player
 )
+
+// Observer is told, within a server's Step, of what is sent to a connection.
+type Observer interface {
+	// Opening says that an actor's channel is about to be opened, with the values of units.
+	Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask)
+	// Sent says that a packet carries a record of changed values: the actor's units in it, and why they waited, in words; "" when they didn't.
+	Sent(conn channel.Conn, id netguid.GUID, packet int64, units layout.Mask, waited string)
+}
 
 // Class is a registered class.
 type Class struct {

@@ -282,6 +282,8 @@ function show(v) {
   latest = v;
   document.title = v.Title + " " + v.Addr;
   setText(el("title"), v.Title);
+  el("past").hidden = !v.Past;
+  el("past").href = "past" + (v.Detail ? "?conn=" + v.Detail.Conn : "");
   setText(el("role"), (v.Server ? "server at " : "client at ") + v.Addr + ", up " + (v.At / 1e9).toFixed(0) + " s");
   const c = v.Counters;
   setText(el("totals"), c.DatagramsIn + " datagrams in, " + c.DatagramsOut + " out; " + c.Accepted + " connections, " + c.Closed + " closed");

@@ -1,0 +1,159 @@
+package flight
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// The kinds of what the log has.
+const (
+	kindSent    = iota // packet, bytes
+	kindAcked          // packet
+	kindLost           // packet
+	kindRecord         // packet, actor, units, why they waited
+	kindNote           // text
+	kindOpening        // channel, actor, units
+	kindBunch          // packet, channel, whether it opens it; a reliable one
+	kindMore           // a record of the packet of the record before: actor, units, why they waited
+	kindNext           // likewise, of the same units, without a wait: kindNext + what the actor's number is higher by
+)
+
+// maxText bounds a text in the log.
+const maxText = 200
+
+// maxEntry is more than the bytes of any entry.
+const maxEntry = maxText + 64
+
+// log is what happened, in pages that are dropped from the front. An entry is its kind, µs since the entry before, the connection, and
+// what the kind says; all numbers are uvarints, a text has its length before it. kindMore and kindNext have neither time nor connection:
+// most of a log is records of hundreds of actors, and most of these take a byte. A page begins with an entry that has a time, which is the
+// page's first: each can be read alone.
+type log struct {
+	before entry // the last entry, when it is a record
+	pool   *pool
+	max    int // pages
+	keep   time.Duration
+	pages  []page
+	last   time.Duration
+}
+
+// begin begins an entry.
+func (l *log) begin(kind byte, at time.Duration, conn uint32) *log {
+	at = max(at.Truncate(time.Microsecond), l.last) // a Step and the packets around it have clocks of their own
+	l.before.kind = kindNote
+	if l.full() {
+		l.drop(at)
+		l.pages = append(l.pages, page{data: l.pool.get(), first: at})
+		l.last = at
+	}
+	p := &l.pages[len(l.pages)-1]
+	p.data = append(p.data, kind)
+	p.data = binary.AppendUvarint(p.data, uint64((at-l.last)/time.Microsecond))
+	l.last, p.last = at, at
+	return l.uint(uint64(conn))
+}
+
+// full reports whether the last page has no room for another entry.
+func (l *log) full() bool {
+	n := len(l.pages)
+	return n == 0 || len(l.pages[n-1].data) > pageBytes-maxEntry
+}
+
+// record adds a record of changed values.
+func (l *log) record(at time.Duration, conn uint32, packet int64, id, units uint64, waited string) {
+	b := &l.before
+	switch more := b.kind == kindRecord && b.conn == conn && b.packet == packet && !l.full(); {
+	case more && b.b == units && waited == "" && id > b.a && id-b.a <= 255-kindNext:
+		p := &l.pages[len(l.pages)-1]
+		p.data = append(p.data, kindNext+byte(id-b.a))
+	case more:
+		p := &l.pages[len(l.pages)-1]
+		p.data = append(p.data, kindMore)
+		l.uint(id).uint(units).text(waited)
+	default:
+		l.begin(kindRecord, at, conn).uint(uint64(packet)).uint(id).uint(units).text(waited)
+	}
+	*b = entry{kind: kindRecord, conn: conn, packet: packet, a: id, b: units}
+}
+
+func (l *log) uint(v uint64) *log {
+	p := &l.pages[len(l.pages)-1]
+	p.data = binary.AppendUvarint(p.data, v)
+	return l
+}
+
+func (l *log) text(s string) *log {
+	l.uint(uint64(len(s)))
+	p := &l.pages[len(l.pages)-1]
+	p.data = append(p.data, s...)
+	return l
+}
+
+// drop makes room for a page: it forgets those that are too old, and the oldest when there are as many as may be.
+func (l *log) drop(now time.Duration) {
+	n := 0
+	for n < len(l.pages) && (len(l.pages)-n >= l.max || l.pages[n].last < now-l.keep) {
+		n++
+	}
+	l.pages = l.pool.drop(l.pages, n)
+}
+
+// entry is one of the log.
+type entry struct {
+	kind   byte
+	at     time.Duration
+	conn   uint32
+	packet int64 // or channel
+	a, b   uint64
+	text   string
+}
+
+// entries calls f for all of some pages.
+func entries(pages []page, f func(e *entry)) {
+	for _, p := range pages {
+		at, data := p.first, p.data
+		uint := func() uint64 {
+			v, n := binary.Uvarint(data)
+			data = data[n:]
+			return v
+		}
+		text := func() string {
+			n := uint()
+			s := string(data[:n])
+			data = data[n:]
+			return s
+		}
+		var e entry
+		for len(data) > 0 {
+			kind := data[0]
+			data = data[1:]
+			switch {
+			case kind > kindNext:
+				e.a, e.text = e.a+uint64(kind-kindNext), ""
+				f(&e)
+				continue
+			case kind == kindMore:
+				e.a, e.b, e.text = uint(), uint(), text()
+				f(&e)
+				continue
+			}
+			e = entry{kind: kind}
+			at += time.Duration(uint()) * time.Microsecond
+			e.at, e.conn = at, uint32(uint())
+			if e.kind == kindNote {
+				e.text = text()
+			} else {
+				e.packet = int64(uint())
+			}
+			switch e.kind {
+			case kindBunch, kindOpening:
+				e.a, e.b = uint(), uint()
+			case kindSent:
+				e.a = uint()
+			case kindRecord:
+				e.a, e.b, e.text = uint(), uint(), text()
+			}
+			f(&e)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package flight
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLog writes entries of all kinds and reads them: what is kept is the newest of them, whole, within the bound, and no memory is made
+// once the log is full.
+func TestLog(t *testing.T) {
+	const seed = 7
+	rnd := rand.New(rand.NewPCG(seed, seed))
+	p := &pool{}
+	l := &log{pool: p, max: 2, keep: time.Hour}
+	var wrote []entry
+	at := time.Duration(0)
+	one := func() {
+		at += time.Duration(rnd.IntN(3)) * time.Duration(rnd.IntN(1000)) * time.Microsecond
+		e := entry{at: at, conn: rnd.Uint32N(3) * 1000, packet: rnd.Int64N(1 << 40), a: rnd.Uint64() >> rnd.IntN(64), b: rnd.Uint64() >> rnd.IntN(64)}
+		switch kind := byte(rnd.IntN(kindBunch + 1)); kind {
+		case kindNote:
+			e = entry{kind: kind, at: at, conn: e.conn, text: strings.Repeat("x", rnd.IntN(maxText+1))}
+			l.begin(kind, at, e.conn).text(e.text)
+		case kindSent:
+			e.kind, e.b = kind, 0
+			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a)
+		case kindAcked, kindLost:
+			e.kind, e.a, e.b = kind, 0, 0
+			l.begin(kind, at, e.conn).uint(uint64(e.packet))
+		case kindOpening, kindBunch:
+			e.kind = kind
+			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a).uint(e.b)
+		case kindRecord:
+			e.kind = kind
+			for range rnd.IntN(400) { // of one packet: near ids, and units that are seldom others
+				if e.text = ""; rnd.IntN(30) == 0 {
+					e.text = "lost"
+				}
+				if rnd.IntN(20) == 0 {
+					e.b = rnd.Uint64() >> rnd.IntN(64)
+				}
+				e.a += rnd.Uint64N(300)
+				l.record(at, e.conn, e.packet, e.a, e.b, e.text)
+				wrote = append(wrote, e)
+			}
+			return
+		}
+		wrote = append(wrote, e)
+	}
+	for range 5_000 {
+		one()
+		require.LessOrEqual(t, p.all, l.max)
+	}
+	var read []entry
+	entries(l.pages, func(e *entry) { read = append(read, *e) })
+	require.Len(t, l.pages, l.max)
+	require.Greater(t, len(read), 10_000)
+	wrote = wrote[len(wrote)-len(read):]
+	for i := range read { // a record's time is that of the first of its packet in the page
+		if read[i].at != wrote[i].at {
+			require.Equal(t, byte(kindRecord), read[i].kind)
+			read[i].at = wrote[i].at
+		}
+		require.Equal(t, wrote[i], read[i], "entry %d, seed %d", i, seed)
+	}
+
+	require.Zero(t, testing.AllocsPerRun(10, func() { // each takes more than a page
+		for i := range 1000 {
+			l.record(at, 5, 77, uint64(i), 1, "")
+		}
+		for range pageBytes / 4 {
+			l.begin(kindSent, at, 5).uint(77).uint(1000)
+		}
+	}))
+
+	// What a film reads isn't written to again.
+	taken := take(l.pages)
+	var before []entry
+	entries(taken, func(e *entry) { before = append(before, *e) })
+	for range 50_000 {
+		l.begin(kindLost, at, 9).uint(1)
+	}
+	require.LessOrEqual(t, p.all, l.max)
+	i := 0
+	entries(taken, func(e *entry) {
+		if before[i] != *e {
+			require.Equal(t, before[i], *e)
+		}
+		i++
+	})
+
+	// Old pages go when a new one is needed.
+	l.keep = time.Second
+	at += time.Minute
+	for range 50_000 {
+		l.begin(kindLost, at, 9).uint(1)
+	}
+	require.GreaterOrEqual(t, l.pages[0].last, at-time.Second)
+}

@@ -1,0 +1,202 @@
+package flight
+
+import (
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+)
+
+var (
+	//go:embed static/page.html
+	pageHTML string
+	//go:embed static/page.css
+	style string
+	//go:embed static/page.js
+	script string
+)
+
+// The page's document is lines of JSON: a shownFilm, its actors, its connections.
+type shownFilm struct {
+	Title   string
+	Cut     string
+	Steps   []float64
+	Classes []shownClass
+	Notes   []shownNote
+	Actors  int // how many lines are actors
+}
+
+// shownConn is a connection's packets, and the records that they carried. They are kept as the elements of JSON's lists.
+//
+//	Sent     [packet, time, bytes], oldest first
+//	Fates    [packet, 1 acked or 2 lost, time]
+//	Records  [packet, index of the actor, "units", kind, time, "what they waited for"]: the units of an actor that a packet carried
+//
+// Of a record's kind 1, the opening of the actor's channel, the values are those of the time, also when it is sent again. Kind 2 is another
+// reliable bunch of its channel: calls, or values too large for a record; it has no units.
+type shownConn struct {
+	ID      uint32
+	Name    string
+	Sent    list
+	Fates   list
+	Records list
+}
+
+// The kinds of records.
+const (
+	ofValues = iota
+	ofOpening
+	ofReliable
+)
+
+// shownNote is one of the time line.
+type shownNote struct {
+	At   float64
+	Conn uint32
+	Text string
+}
+
+// opening is an actor whose channel was opened.
+type opening struct {
+	id    netguid.GUID
+	units uint64
+	at    float64
+}
+
+// builder makes the log's part of the document.
+type builder struct {
+	view     View
+	scene    *scene
+	conns    map[uint32]*shownConn
+	channels map[[2]uint64]opening // by connection and channel
+	byID     map[netguid.GUID][]int
+	notes    []shownNote
+}
+
+func (b *builder) shows(e *entry) bool {
+	return len(b.view.Conns) == 0 || slices.Contains(b.view.Conns, e.conn) || e.conn == 0
+}
+
+// add adds an entry of the log.
+func (b *builder) add(e *entry) {
+	at := ms(e.at)
+	if e.kind == kindNote {
+		b.notes = append(b.notes, shownNote{at, e.conn, strings.ToValidUTF8(e.text, "")})
+		return
+	}
+	c := b.conns[e.conn]
+	if c == nil {
+		c = &shownConn{ID: e.conn, Name: b.view.Names[e.conn]}
+		b.conns[e.conn] = c
+	}
+	place := [2]uint64{uint64(e.conn), e.a} // of a bunch's channel
+	switch e.kind {
+	case kindSent:
+		c.Sent = fmt.Appendf(c.Sent, "[%d,%v,%d],", e.packet, at, e.a)
+	case kindAcked:
+		c.Fates = fmt.Appendf(c.Fates, "[%d,1,%v],", e.packet, at)
+	case kindLost:
+		c.Fates = fmt.Appendf(c.Fates, "[%d,2,%v],", e.packet, at)
+	case kindOpening:
+		b.channels[[2]uint64{uint64(e.conn), uint64(e.packet)}] = opening{netguid.GUID(e.a), e.b, at}
+	case kindBunch:
+		o, ok := b.channels[place]
+		switch {
+		case ok && e.b != 0:
+			b.record(c, e, o.id, o.units, ofOpening, o.at)
+		case ok:
+			b.record(c, e, o.id, 0, ofReliable, at)
+		}
+	case kindRecord:
+		b.record(c, e, netguid.GUID(e.a), e.b, ofValues, at)
+	}
+}
+
+// record adds a record. An id may come again for another actor: it is about the one that was there then.
+func (b *builder) record(c *shownConn, e *entry, id netguid.GUID, units uint64, kind int, of float64) {
+	at, steps := ms(e.at), b.scene.steps
+	for _, i := range b.byID[id] {
+		a := b.scene.actors[i]
+		if steps[a.From] > at+1 || a.To >= 0 && at > steps[a.To]+1 {
+			continue
+		}
+		r := strconv.AppendInt(append(c.Records, '['), e.packet, 10)
+		r = strconv.AppendInt(append(r, ','), int64(i), 10)
+		r = append(strconv.AppendUint(append(r, `,"`...), units, 16), '"')
+		if kind != ofValues || e.text != "" {
+			r = fmt.Appendf(r, ",%d,%v,%q", kind, of, e.text)
+		}
+		c.Records = append(r, "],"...)
+		return
+	}
+}
+
+// WriteHTML writes a page that shows the film. It has all that it needs within it, and loads nothing. An error is w's, or one of the
+// recording, of which then nothing was written.
+func (f *Film) WriteHTML(w io.Writer, v View) error {
+	s, err := f.decode()
+	if err != nil {
+		return fmt.Errorf("flight: %w", err)
+	}
+	b := builder{view: v, scene: s, conns: map[uint32]*shownConn{}, channels: map[[2]uint64]opening{}, byID: map[netguid.GUID][]int{}}
+	for i, a := range s.actors {
+		b.byID[a.guid] = append(b.byID[a.guid], i)
+	}
+	skip, cut := -f.entries, s.cut
+	entries(f.log, func(e *entry) {
+		if b.shows(e) {
+			skip++
+		}
+	})
+	if skip > 0 {
+		cut = strings.TrimPrefix(fmt.Sprintf("%s; the oldest %d packets and records aren't shown: choose a connection", cut, skip), "; ")
+	}
+	entries(f.log, func(e *entry) {
+		if !b.shows(e) {
+			return
+		}
+		if skip--; skip < 0 || e.kind == kindOpening { // what comes later may be about it
+			b.add(e)
+		}
+	})
+	title := cmp.Or(v.Title, "bunchnet")
+	before, after, _ := strings.Cut(pageHTML, "{{film}}")
+	fill := strings.NewReplacer("{{policy}}", policy, "{{title}}", html.EscapeString(title), "{{style}}", style, "{{script}}", script)
+	if _, err := fill.WriteString(w, before); err != nil {
+		return err
+	}
+	to := base64.NewEncoder(base64.StdEncoding, w)
+	zip := gzip.NewWriter(to)
+	lines := json.NewEncoder(zip)
+	err = lines.Encode(shownFilm{title, cut, s.steps, s.classes, b.notes, len(s.actors)})
+	for _, a := range s.actors {
+		err = cmp.Or(err, lines.Encode(a))
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.conns)) {
+		err = cmp.Or(err, lines.Encode(b.conns[id]))
+	}
+	if err = cmp.Or(err, zip.Close(), to.Close()); err != nil {
+		return err
+	}
+	_, err = fill.WriteString(w, after)
+	return err
+}
+
+// policy is the Content-Security-Policy of the page: it runs its own script only, and loads nothing.
+var policy = "default-src 'none'; style-src 'sha256-" + hash(style) + "'; script-src 'sha256-" + hash(script) + "'; base-uri 'none'; form-action 'none'"
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}

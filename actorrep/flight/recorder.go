@@ -1,0 +1,158 @@
+package flight
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/actorrep/replay"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+)
+
+// Config configures a Recorder. The zero value has the defaults.
+type Config struct {
+	// Keep is how far back one can look, at least. Default 1 minute.
+	Keep time.Duration
+	// MaxBytes bounds what is kept, in bytes: a quarter of it for the world, the rest for packets and what they carried. What is larger is kept
+	// for less time. Default 64 MiB, at least 1 MiB.
+	MaxBytes int
+}
+
+// Errors.
+var (
+	// ErrConfig is wrapped by New's errors.
+	ErrConfig = errors.New("flight: settings that no recorder can have")
+	// ErrFull ends the recording of the world: what it holds between two checkpoints, 5 s, is larger than a quarter of MaxBytes.
+	ErrFull = errors.New("flight: 5 s of the world are larger than a quarter of MaxBytes")
+)
+
+// checkpoints is the time between those of the recording: a film begins at one.
+const checkpoints = 5 * time.Second
+
+// Recorder keeps the last minutes of a server. It is a nettrace.Sink, and belongs to the driver's goroutine.
+type Recorder struct {
+	world *actorrep.World
+	rec   *replay.Recorder
+	pool  pool
+	tape  tape
+	log   log
+	conn  channel.Conn // of id
+	id    uint32
+	ended bool // by Close
+}
+
+var (
+	observe = bridge.Observe.(func(w *actorrep.World, o bridge.Observer))
+	silent  = bridge.Silent.(func(w *actorrep.World) func() (*actorrep.World, error))
+)
+
+// New begins to record a server's world and srv's packets. Call it where both are ticked, or before that. A srv of nil is for a game with a
+// network of its own, which calls Trace. Errors: ErrConfig, or replay.Record's. A world has one Recorder: a second is told of records what
+// the first then isn't.
+func New(w *actorrep.World, srv *driver.Driver, cfg Config) (*Recorder, error) {
+	if cfg.Keep == 0 {
+		cfg.Keep = time.Minute
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 64 << 20
+	}
+	if cfg.Keep < 0 || cfg.MaxBytes < 1<<20 {
+		return nil, fmt.Errorf("%w: Keep %v must be positive, MaxBytes %d at least 1 MiB", ErrConfig, cfg.Keep, cfg.MaxBytes)
+	}
+	r := &Recorder{world: w}
+	pages := cfg.MaxBytes / pageBytes
+	r.tape = tape{pool: &r.pool, max: pages / 4, keep: cfg.Keep, began: func() time.Duration { return w.Now() - r.rec.Duration() }}
+	r.log = log{pool: &r.pool, max: pages - pages/4, keep: cfg.Keep}
+	var err error
+	if r.rec, err = replay.Record(w, &r.tape, replay.Config{Rate: -1, Checkpoints: checkpoints, Everything: true}); err != nil {
+		return nil, err
+	}
+	observe(w, observer{r})
+	if srv != nil {
+		srv.AddTrace(r)
+	}
+	return r, nil
+}
+
+// Err is why the recording of the world ended, such as ErrFull, or nil. What was recorded until then is kept, and films say so.
+func (r *Recorder) Err() error { return r.rec.Err() }
+
+// Bytes is the memory that is used for what is kept.
+func (r *Recorder) Bytes() int { return r.pool.all * pageBytes }
+
+// Close ends the recording. What is kept can still be taken.
+func (r *Recorder) Close() error {
+	r.ended = true
+	observe(r.world, nil)
+	return r.rec.Close()
+}
+
+// Trace implements nettrace.Sink.
+func (r *Recorder) Trace(e *nettrace.Event) {
+	if r.ended {
+		return
+	}
+	switch e.Kind {
+	case nettrace.PacketSent:
+		r.log.begin(kindSent, e.At, e.Conn).uint(uint64(e.PacketID)).uint(e.A)
+	case nettrace.PacketAcked:
+		r.log.begin(kindAcked, e.At, e.Conn).uint(uint64(e.PacketID))
+	case nettrace.PacketNak:
+		r.log.begin(kindLost, e.At, e.Conn).uint(uint64(e.PacketID))
+	case nettrace.BunchSent:
+		if e.A&nettrace.Reliable != 0 {
+			r.log.begin(kindBunch, e.At, e.Conn).uint(uint64(e.PacketID)).uint(uint64(e.ChIndex)).uint(e.A & nettrace.Open)
+		}
+	case nettrace.ConnOpened:
+		r.log.begin(kindNote, e.At, e.Conn).text("the connection begins")
+	case nettrace.ConnClosed:
+		r.log.begin(kindNote, e.At, e.Conn).text("the connection ends")
+	}
+}
+
+// observer is told what the world sends.
+type observer struct{ *Recorder }
+
+// Opening notes that an actor's channel opens.
+func (r observer) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask) {
+	r.log.begin(kindOpening, r.world.Now(), r.idOf(conn)).uint(uint64(ch)).uint(uint64(id)).uint(units)
+}
+
+// Sent notes a record of changed values.
+func (r observer) Sent(conn channel.Conn, id netguid.GUID, packet int64, units layout.Mask, waited string) {
+	r.log.record(r.world.Now(), r.idOf(conn), packet, uint64(id), units, waited)
+}
+
+// idOf is a connection's id, 0 when it has none.
+func (r *Recorder) idOf(conn channel.Conn) uint32 {
+	if conn != r.conn {
+		r.conn, r.id = conn, 0
+		if c, ok := conn.(interface{ ID() uint32 }); ok {
+			r.id = c.ID()
+		}
+	}
+	return r.id
+}
+
+// Note adds a text to the time line, at the time of the last Step: a correction that a client told of, a checker's verdict, a shot. conn is
+// the id of a connection that it is about; 0 is none. Of a text the first 200 bytes are kept.
+func (r *Recorder) Note(conn uint32, text string) {
+	r.log.begin(kindNote, r.world.Now(), conn).text(text[:min(len(text), maxText)])
+}
+
+// Take is what is kept now. It copies no pages: a film holds their memory until it is forgotten, and the recorder takes other memory
+// meanwhile. So have few at a time.
+func (r *Recorder) Take() *Film {
+	err := r.rec.Flush()
+	f := &Film{world: silent(r.world), tape: r.tape.take(), log: take(r.log.pages), values: maxValues, entries: maxEntries}
+	if err != nil && !errors.Is(err, replay.ErrEnded) {
+		f.cut = err.Error()
+	}
+	return f
+}

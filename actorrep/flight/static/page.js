@@ -1,0 +1,441 @@
+"use strict";
+// The page of a film: everything is in the document that comes with it. Times are in ms.
+
+const el = id => document.getElementById(id);
+const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const seconds = t => (t / 1000).toFixed(3);
+
+let film = null, t = 0, conn = null, actor = -1, part = "", playing = false, filter = "";
+
+async function unpack() {
+  const raw = Uint8Array.from(atob(el("film").textContent.trim()), c => c.charCodeAt(0));
+  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const lines = (await new Response(stream).text()).trimEnd().split("\n").map(line => JSON.parse(line)), film = lines[0];
+  for (const key of ["Steps", "Classes", "Notes"]) film[key] = film[key] || [];
+  const rest = lines.slice(1);
+  film.Actors = rest.slice(0, film.Actors);
+  film.Conns = rest.slice(film.Actors.length);
+  for (const a of film.Actors) for (const p of a.Parts) {
+    let step = 0;
+    p.At = p.At.map(more => step += more);
+  }
+  for (const c of film.Conns) {
+    const packets = new Map();
+    c.Sent.forEach(([id], i) => packets.set(id, i));
+    c.Sent = c.Sent.map(([ID, At, Bytes]) => ({ ID, At, Bytes, Fate: 0, Told: 0 }));
+    for (const [id, fate, told] of c.Fates) if (packets.has(id)) Object.assign(c.Sent[packets.get(id)], { Fate: fate, Told: told });
+    c.Records = c.Records.filter(([id]) => packets.has(id)).map(([id, Actor, Units, kind, Of, Waited]) =>
+      ({ Packet: packets.get(id), Actor, Units, Opens: kind === 1, Reliable: kind === 2, Of, Waited }));
+  }
+  return film;
+}
+
+// last is the index of the last element of a sorted list for which key is at most x, or -1.
+function last(list, x, key) {
+  let lo = 0, hi = list.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (key(list[mid]) <= x) lo = mid + 1; else hi = mid;
+  }
+  return lo - 1;
+}
+
+const stepAt = time => last(film.Steps, time, s => s);
+const same = x => x;
+const exists = (a, step) => a.From <= step && (a.To < 0 || step < a.To);
+const overlap = (a, b) => (BigInt("0x" + (a || "0")) & BigInt("0x" + (b || "0"))) !== 0n;
+
+// at is a part's value in a Step, or undefined before its first.
+function at(p, step) {
+  const i = last(p.At, step, same);
+  return i < 0 ? undefined : p.Of[i];
+}
+
+// arrival is about when a packet that was acked arrived.
+const arrival = p => (p.At + p.Told) / 2;
+
+// index makes what is looked up for a connection: its records by actor.
+function index(c) {
+  if (c.byActor) return c;
+  c.byActor = new Map();
+  c.known = new Map();
+  for (const r of c.Records) {
+    if (!c.byActor.has(r.Actor)) c.byActor.set(r.Actor, []);
+    c.byActor.get(r.Actor).push(r);
+  }
+  return c;
+}
+
+// known is the records of a part, and the Steps whose values arrived with their times, the newest value at each.
+function known(c, n, p) {
+  const units = unitsOf(film.Actors[n], p), key = n + " " + units;
+  index(c);
+  let k = c.known.get(key);
+  if (!k) {
+    const records = (c.byActor.get(n) || []).filter(r => overlap(r.Units, units)), got = [];
+    const acked = records.filter(r => c.Sent[r.Packet].Fate === 1).map(r => ({ at: arrival(c.Sent[r.Packet]), step: stepOf(c, r) })).sort((a, b) => a.at - b.at);
+    for (const g of acked) if (!got.length || g.step > got[got.length - 1].step) got.push(g);
+    c.known.set(key, k = { records, got });
+  }
+  return k;
+}
+
+// stepOf is the Step whose values a record has.
+const stepOf = (c, r) => stepAt((r.Opens ? r.Of : c.Sent[r.Packet].At) + 0.5);
+
+const recordsOf = (c, n, p) => known(c, n, p).records;
+
+// unitsOf is the units of a part; an actor's place has those of the fields that are drawn for it.
+function unitsOf(a, p) {
+  if (p.Units) return p.Units;
+  if (!a.placeUnits) {
+    let all = 0n;
+    for (const other of a.Parts) if (/(^|\.)[XYZxyz]$/.test(other.Name)) all |= BigInt("0x" + (other.Units || "0"));
+    a.placeUnits = all.toString(16);
+  }
+  return a.placeUnits;
+}
+
+// had is the Step whose value of a part a connection had at a time, by its acks; -1 if none is known.
+function had(c, n, p, time) {
+  const got = known(c, n, p).got, i = last(got, time, g => g.at);
+  return i < 0 ? -1 : got[i].step;
+}
+
+// place is the parts of an actor that say where it is.
+function place(a) {
+  if (a.place) return a.place;
+  const find = names => names.map(n => a.Parts.find(p => p.Name === n)).find(p => p);
+  const ends = end => a.Parts.find(p => p.Name.toLowerCase().endsWith("." + end));
+  return a.place = [find(["(x)", "X", "x"]) || ends("x"), find(["(y)", "Y", "y"]) || ends("y")];
+}
+
+function where(a, step) {
+  const [x, y] = place(a).map(p => p && at(p, step));
+  return typeof x === "number" && typeof y === "number" ? [x, y] : null;
+}
+
+let bounds = null;
+function area() {
+  if (bounds) return bounds;
+  let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (const a of film.Actors) {
+    const [px, py] = place(a);
+    if (!px || !py) continue;
+    for (const v of px.Of) if (typeof v === "number") { x0 = Math.min(x0, v); x1 = Math.max(x1, v); }
+    for (const v of py.Of) if (typeof v === "number") { y0 = Math.min(y0, v); y1 = Math.max(y1, v); }
+  }
+  if (x0 > x1) [x0, x1, y0, y1] = [0, 1, 0, 1];
+  const pad = Math.max(x1 - x0, y1 - y0, 1) * 0.05;
+  return bounds = [x0 - pad, x1 + pad, y0 - pad, y1 + pad];
+}
+
+function canvas(id, height) {
+  const c = el(id), scale = devicePixelRatio || 1, width = c.clientWidth;
+  c.style.height = height + "px";
+  c.width = width * scale;
+  c.height = height * scale;
+  const g = c.getContext("2d");
+  g.scale(scale, scale);
+  g.font = "11px system-ui, sans-serif";
+  return [g, width, height];
+}
+
+const hue = n => "hsl(" + (n * 137.5) % 360 + " 60% 50%)";
+
+let dots = [];
+function drawMap() {
+  const box = el("map").clientWidth, [x0, x1, y0, y1] = area();
+  const size = Math.min(box / (x1 - x0), 520 / (y1 - y0));
+  const [g, width, height] = canvas("map", Math.max(120, Math.round((y1 - y0) * size)));
+  const left = (width - (x1 - x0) * size) / 2, to = ([x, y]) => [left + (x - x0) * size, (y - y0) * size];
+  g.strokeStyle = css("line");
+  g.strokeRect(left, 0, (x1 - x0) * size, height);
+  const step = stepAt(t);
+  dots = [];
+  film.Actors.forEach((a, n) => {
+    if (!exists(a, step)) return;
+    const truth = where(a, step);
+    if (!truth) return;
+    const [x, y] = to(truth);
+    dots.push({ x, y, n });
+    const c = conn && had(conn, n, place(a)[0], t);
+    if (conn && c >= a.From) {
+      const seen = where(a, c);
+      if (seen) {
+        const [cx, cy] = to(seen);
+        g.strokeStyle = css("client");
+        g.beginPath(); g.moveTo(x, y); g.lineTo(cx, cy); g.stroke();
+        g.beginPath(); g.arc(cx, cy, 6, 0, 7); g.stroke();
+      }
+    }
+    g.fillStyle = hue(a.Class);
+    g.beginPath(); g.arc(x, y, n === actor ? 6 : 4, 0, 7); g.fill();
+    if (n === actor) {
+      g.strokeStyle = css("text");
+      g.beginPath(); g.arc(x, y, 9, 0, 7); g.stroke();
+      g.fillStyle = css("text");
+      g.fillText(film.Classes[a.Class].Name + " " + a.ID, x + 12, y + 4);
+    }
+  });
+}
+
+const lineX = (time, width) => (time - film.Steps[0]) / Math.max(1, film.Steps[film.Steps.length - 1] - film.Steps[0]) * width;
+
+function drawLine() {
+  const [g, width, height] = canvas("line", 64);
+  if (conn) {
+    for (const p of conn.Sent) {
+      g.fillStyle = css(["flying", "acked", "lost"][p.Fate]);
+      const h = Math.max(3, Math.min(1, p.Bytes / 1200) * 30) + (p.Fate === 2 ? 10 : 0);
+      g.fillRect(lineX(p.At, width), 46 - h, 1.5, h);
+    }
+  }
+  g.fillStyle = css("note");
+  for (const n of film.Notes) if (!conn || !n.Conn || n.Conn === conn.ID) g.fillRect(lineX(n.At, width) - 1, 0, 3, 10);
+  g.fillStyle = css("dim");
+  const from = film.Steps[0] / 1000, to = film.Steps[film.Steps.length - 1] / 1000, every = Math.max(1, Math.ceil((to - from) / 12));
+  for (let s = Math.ceil(from); s <= to; s += every) g.fillText(s + " s", Math.max(0, lineX(s * 1000, width) - 8), 60);
+  g.fillStyle = css("server");
+  g.fillRect(lineX(t, width) - 1, 0, 2, 50);
+}
+
+function rows(id, list, cells, click) {
+  const body = el(id).tBodies[0];
+  while (body.rows.length > list.length) body.deleteRow(-1);
+  list.forEach((item, i) => {
+    const tr = body.rows[i] || body.insertRow();
+    tr.onclick = click ? () => click(item) : null;
+    cells(item, tr).forEach((c, k) => {
+      const td = tr.cells[k] || tr.insertCell(), text = typeof c === "object" ? c.text : String(c);
+      if (td.textContent !== text) td.textContent = text;
+      const cls = typeof c === "object" ? c.cls : "";
+      if (td.className !== cls) td.className = cls;
+    });
+  });
+}
+
+const left = text => ({ text: String(text), cls: "l" });
+const value = v => v === undefined ? "-" : typeof v === "number" ? String(Math.round(v * 1e4) / 1e4) : v;
+
+// why says why a connection has another value than the server, in words.
+function why(c, n, p, step) {
+  const a = film.Actors[n], changed = p.At[last(p.At, step, same)], from = film.Steps[changed];
+  const list = recordsOf(c, n, p).filter(r => stepOf(c, r) >= changed && c.Sent[r.Packet].At <= t);
+  if (list.length) {
+    const r = list[list.length - 1], k = c.Sent[r.Packet], what = r.Opens ? "the opening of its channel, in packet " : "packet ";
+    if (k.Fate === 2 && k.Told <= t) return what + k.ID + " was lost; it is to be sent again";
+    if (k.Fate === 2) return what + k.ID + " is lost, which isn't known before " + seconds(k.Told);
+    return "in flight: " + what + k.ID;
+  }
+  const reliable = (index(c).byActor.get(n) || []).filter(r => r.Reliable && c.Sent[r.Packet].At + 0.5 >= from && c.Sent[r.Packet].At <= t);
+  if (reliable.length) return "set at " + seconds(from) + ", in no record since; perhaps in a reliable bunch of its channel, in packet " + c.Sent[reliable[0].Packet].ID;
+  const later = recordsOf(c, n, p).find(r => c.Sent[r.Packet].At > t);
+  if (later) return "set at " + seconds(from) + ", sent at " + seconds(c.Sent[later.Packet].At) + (later.Waited ? " (" + later.Waited + ")" : "");
+  const first = c.Sent.length ? c.Sent[0].At : Infinity;
+  if (from < first) return "set before the film's first packet";
+  return index(c).byActor.has(n) ? "set at " + seconds(from) + ", and not sent in this film" : "nothing of it was sent in this film: not relevant, dormant, or marked never";
+}
+
+function showActors() {
+  const step = stepAt(t);
+  let list = film.Actors.map((a, n) => ({ a, n })).filter(({ a }) => exists(a, step));
+  el("count").textContent = list.length;
+  if (filter) list = list.filter(({ a }) => (film.Classes[a.Class].Name + " " + a.ID + " " + a.Parts.map(p => value(at(p, step))).join(" ")).toLowerCase().includes(filter));
+  rows("actors", list.slice(0, 300), ({ a, n }, tr) => {
+    const xy = where(a, step), c = conn ? had(conn, n, place(a)[0] || a.Parts[0], t) : -1, seen = c >= a.From ? where(a, c) : null;
+    tr.className = n === actor ? "picked" : "";
+    return [left(film.Classes[a.Class].Name), left(a.ID), xy ? xy[0].toFixed(2) : "", xy ? xy[1].toFixed(2) : "", xy && seen ? Math.hypot(xy[0] - seen[0], xy[1] - seen[1]).toFixed(2) : ""];
+  }, ({ n }) => { actor = n; part = ""; show(); });
+}
+
+function showFields() {
+  const a = film.Actors[actor], step = stepAt(t);
+  el("which").textContent = a ? film.Classes[a.Class].Name + " " + a.ID + (exists(a, step) ? "" : ", which isn't there now") : "Choose an actor";
+  const list = a && exists(a, step) ? a.Parts : [];
+  if (a && !a.Parts.some(p => p.Name === part)) part = a.Parts.length ? a.Parts[0].Name : "";
+  rows("fields", list, (p, tr) => {
+    const s = at(p, step), k = conn ? had(conn, actor, p, t) : -1, c = k >= a.From ? at(p, k) : undefined;
+    const apart = conn && c !== undefined && c !== s;
+    tr.className = (p.Name === part ? "picked " : "") + (apart ? "apart" : "");
+    return [left(p.Name), left(value(s)), left(conn ? c === undefined ? "not known" : value(c) : ""), left(conn && (apart || c === undefined) ? why(conn, actor, p, step) : "")];
+  }, p => { part = p.Name; show(); });
+}
+
+// ways is the changes of a part, with what became of each.
+function ways(a, p) {
+  const records = conn ? recordsOf(conn, actor, p) : [];
+  return p.At.map((s, i) => {
+    const from = film.Steps[s], until = i + 1 < p.At.length ? film.Steps[p.At[i + 1]] : Infinity, told = [];
+    let waited = "";
+    for (const r of records) {
+      const k = conn.Sent[r.Packet], of = film.Steps[stepOf(conn, r)];
+      if (of < from || of >= until) continue;
+      if (!told.length) waited = (k.At - from > 1 ? "waited " + (k.At - from).toFixed(0) + " ms" + (r.Waited ? " (" + r.Waited + ")" : "") + ", " : "");
+      const again = (r.Opens ? "with the opening of its channel, " : "") + (told.length ? "again in packet " : "in packet ");
+      told.push(again + k.ID + " at " + seconds(k.At) + ": " + (k.Fate === 1 ? "acked at " + seconds(k.Told) : k.Fate === 2 ? "lost, known at " + seconds(k.Told) : "its fate isn't known"));
+    }
+    const way = told.length ? waited + told.join("; ") : !conn ? "" : until === Infinity ? "not sent in this film" : "not sent: a newer value came " + (until - from).toFixed(0) + " ms later";
+    return { at: from, v: p.Of[i], way };
+  });
+}
+
+function showValues() {
+  const a = film.Actors[actor], p = a && a.Parts.find(p => p.Name === part);
+  el("field").textContent = p ? p.Name + (conn ? ", and its way to " + (conn.Name || "connection " + conn.ID) : "") : "";
+  const [g, width, height] = canvas("values", 160);
+  rows("ways", [], () => []);
+  if (!p) return;
+  const all = ways(a, p), from = t - 2000, to = t + 1000, x = time => (time - from) / (to - from) * width;
+  const numbers = p.Of.filter(v => typeof v === "number"), step = stepAt(t);
+  const shown = p.Of.filter((v, i) => typeof v === "number" && film.Steps[p.At[i]] <= to && (i + 1 === p.At.length || film.Steps[p.At[i + 1]] >= from));
+  const lo = Math.min(...shown), hi = Math.max(...shown), y = v => hi > lo ? height - 24 - (v - lo) / (hi - lo) * (height - 40) : height / 2;
+  if (numbers.length && shown.length) {
+    g.fillStyle = css("dim");
+    g.fillText(value(hi), 2, 12);
+    g.fillText(value(lo), 2, height - 14);
+    const line = (color, points) => {
+      g.strokeStyle = css(color);
+      g.lineWidth = 1.5;
+      g.beginPath();
+      let before = null;
+      for (const [time, v] of points) {
+        if (before !== null) g.lineTo(x(time), y(before)); else g.moveTo(x(time), y(v));
+        g.lineTo(x(time), y(v));
+        before = v;
+      }
+      if (before !== null) g.lineTo(Math.min(width, x(film.Steps[film.Steps.length - 1])), y(before));
+      g.stroke();
+    };
+    line("server", p.At.map((s, i) => [film.Steps[s], p.Of[i]]).filter(([, v]) => typeof v === "number"));
+    if (conn) {
+      line("client", known(conn, actor, p).got.map(g => [g.at, at(p, g.step)]).filter(([, v]) => typeof v === "number"));
+    }
+  }
+  if (conn) for (const r of recordsOf(conn, actor, p)) {
+    const k = conn.Sent[r.Packet];
+    if (k.At < from || k.At > to) continue;
+    g.fillStyle = css(["flying", "acked", "lost"][k.Fate]);
+    g.fillRect(x(k.At), height - 10, 2, 10);
+  }
+  g.fillStyle = css("text");
+  g.fillRect(x(t), 0, 1, height);
+  const here = last(all, t, w => w.at), near = all.slice(Math.max(0, here - 12), here + 8);
+  rows("ways", near, (w, tr) => {
+    tr.className = w === all[here] ? "picked" : w.at > t ? "after" : "";
+    return [seconds(w.at), left(value(w.v)), left(w.way)];
+  }, w => go(w.at));
+}
+
+function showPackets() {
+  if (!conn) { el("flying").textContent = ""; el("packets").textContent = "choose a connection"; return; }
+  const now = last(conn.Sent, t, p => p.At), list = [];
+  for (let i = now; i >= 0 && i > now - 300; i--) {
+    const p = conn.Sent[i];
+    if (!p.Told || p.Told > t) list.push(p);
+  }
+  el("flying").textContent = list.length;
+  el("packets").replaceChildren(...list.slice(0, 40).map(p => {
+    const div = document.createElement("div");
+    div.textContent = "packet " + p.ID + ", " + p.Bytes + " bytes, sent " + (t - p.At).toFixed(0) + " ms ago; " + ["its fate isn't known", "will be acked", "will be lost"][p.Fate] + (p.Told ? " at " + seconds(p.Told) : "");
+    return div;
+  }));
+}
+
+function showNotes() {
+  const list = film.Notes.filter(n => !conn || !n.Conn || n.Conn === conn.ID), here = last(list, t, n => n.At);
+  el("notes").replaceChildren(...list.slice(Math.max(0, here - 3), here + 5).map(n => {
+    const div = document.createElement("div");
+    div.textContent = seconds(n.At) + (n.Conn ? " connection " + n.Conn + ": " : " ") + n.Text;
+    div.className = n === list[here] ? "here" : "";
+    div.onclick = () => go(n.At);
+    return div;
+  }));
+}
+
+function link() {
+  const a = film.Actors[actor], q = new URLSearchParams({ t: seconds(t) });
+  if (conn) q.set("conn", conn.ID);
+  if (a) { q.set("actor", a.ID); q.set("field", part); }
+  history.replaceState(null, "", "#" + q);
+}
+
+let drawn = false;
+function show() {
+  if (drawn) return;
+  drawn = true;
+  requestAnimationFrame(() => {
+    drawn = false;
+    el("now").textContent = seconds(t) + " s, Step " + stepAt(t);
+    drawLine(); drawMap(); showActors(); showFields(); showValues(); showPackets(); showNotes(); link();
+  });
+}
+
+function go(time) {
+  t = Math.min(film.Steps[film.Steps.length - 1], Math.max(film.Steps[0], time));
+  show();
+}
+
+const step = n => go(film.Steps[Math.min(film.Steps.length - 1, Math.max(0, stepAt(t) + n))]);
+
+let before = 0;
+function frame(now) {
+  if (playing) {
+    go(t + (now - before) * Number(el("speed").value));
+    if (t >= film.Steps[film.Steps.length - 1]) play(false);
+    requestAnimationFrame(frame);
+  }
+  before = now;
+}
+
+function play(on) {
+  playing = on;
+  el("play").textContent = on ? "Stop" : "Play";
+  if (on) { before = performance.now(); requestAnimationFrame(frame); }
+}
+
+function fromLink() {
+  const q = new URLSearchParams(location.hash.slice(1));
+  if (q.has("conn")) conn = film.Conns.find(c => String(c.ID) === q.get("conn")) || null;
+  if (q.has("t")) t = Number(q.get("t")) * 1000 || film.Steps[0];
+  if (q.has("actor")) {
+    const now = stepAt(t);
+    actor = film.Actors.findIndex(a => a.ID === q.get("actor") && exists(a, now));
+    if (actor < 0) actor = film.Actors.findIndex(a => a.ID === q.get("actor"));
+    part = q.get("field") || "";
+  }
+  el("conn").value = conn ? conn.ID : "";
+}
+
+async function begin() {
+  film = await unpack();
+  if (!film.Steps.length) { el("span").textContent = "at nothing: nothing was recorded yet"; return; }
+  el("cut").textContent = film.Cut || "";
+  el("span").textContent = "from " + seconds(film.Steps[0]) + " to " + seconds(film.Steps[film.Steps.length - 1]) + " s, " + film.Steps.length + " Steps";
+  el("conn").append(new Option("none", ""), ...film.Conns.map(c => new Option(c.ID + (c.Name ? " " + c.Name : ""), c.ID)));
+  t = film.Steps[film.Steps.length - 1];
+  conn = film.Conns.find(c => c.Records.length) || film.Conns[0] || null;
+  fromLink();
+  el("conn").onchange = () => { conn = film.Conns.find(c => String(c.ID) === el("conn").value) || null; show(); };
+  el("back").onclick = () => step(-1);
+  el("forth").onclick = () => step(1);
+  el("play").onclick = () => play(!playing);
+  el("filter").oninput = e => { filter = e.target.value.toLowerCase(); show(); };
+  const drag = e => { if (e.buttons) { const r = el("line").getBoundingClientRect(); play(false); go(film.Steps[0] + (e.clientX - r.left) / r.width * (film.Steps[film.Steps.length - 1] - film.Steps[0])); } };
+  el("line").onpointerdown = e => { el("line").setPointerCapture(e.pointerId); drag(e); };
+  el("line").onpointermove = drag;
+  el("map").onclick = e => {
+    const r = el("map").getBoundingClientRect(), far = d => Math.hypot(d.x - (e.clientX - r.left), d.y - (e.clientY - r.top));
+    const best = dots.reduce((b, d) => !b || far(d) < far(b) ? d : b, null);
+    if (best && far(best) < 20) { actor = best.n; part = ""; show(); }
+  };
+  addEventListener("keydown", e => {
+    if (e.target.tagName === "INPUT") return;
+    if (e.key === ",") step(-1); else if (e.key === ".") step(1); else if (e.key === " ") { e.preventDefault(); play(!playing); }
+  });
+  addEventListener("resize", show);
+  addEventListener("hashchange", () => { fromLink(); show(); });
+  show();
+}
+
+begin().catch(e => { el("cut").textContent = String(e); });

@@ -1,0 +1,189 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/flight"
+	"github.com/bunchnet/bunchnet/channel/control"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+// Cart moves around. Its Load changes seldom.
+type Cart struct {
+	actorrep.Base
+	X, Y float64 `net:"q=0.01"`
+	Load int32   `net:""`
+	Name string  `net:""`
+}
+
+type host func(now time.Time) error
+
+func (h host) Tick(now time.Time) error { return h(now) }
+func (h host) Close() error             { return nil }
+
+// film is the page of a game of some players at 5 % loss, in virtual time.
+func film(t *testing.T, players int, length time.Duration) (file string) {
+	var past *flight.Recorder
+	var carts []*Cart
+	names := map[uint32]string{}
+	sim := simtest.NewSimulation(5, func(h *simtest.Host) (simtest.Program, error) {
+		w := actorrep.NewClient(actorrep.Config{})
+		cfg := driver.Config{Clock: h.Time, Rand: h.Secrets(), Link: driver.Netcode{Key: netcode.Key{1}}}
+		if h.IsServer() {
+			s, err := h.Listen(7777)
+			if err != nil {
+				return nil, err
+			}
+			w = actorrep.NewServer(actorrep.Config{})
+			cfg.Socket = s
+			cfg.Joined = func(c *driver.Conn) {
+				cart := &Cart{Name: c.Login().URL, X: float64(len(carts))}
+				names[c.ID()] = cart.Name
+				cart.SetOwner(w.AddConn(c))
+				require.NoError(t, w.Spawn(cart))
+				carts = append(carts, cart)
+			}
+		} else {
+			cfg.Socket, cfg.Client = h.Open(), control.ClientConfig{URL: h.Name()}
+		}
+		require.NoError(t, w.Register("Cart", (*Cart)(nil)))
+		cfg.Channels = w.ChannelTypes()
+		var d *driver.Driver
+		var err error
+		if h.IsServer() {
+			if d, err = driver.Listen("", cfg); err == nil {
+				past, err = flight.New(w, d, flight.Config{})
+			}
+		} else {
+			d, err = driver.Dial("10.0.0.1:7777", cfg)
+		}
+		return host(func(now time.Time) error {
+			d.TickDispatch(now)
+			at := d.Time(now)
+			if h.IsServer() {
+				for i, c := range carts {
+					c.X += 0.05
+					c.Y = float64(i) + float64(int(at/time.Second)%3)
+					c.Load = int32(at / (500 * time.Millisecond))
+				}
+			}
+			w.Step(at)
+			d.TickFlush(now)
+			return d.Err()
+		}), err
+	})
+	sim.AddHost("server", true)
+	for i := range players {
+		bad := netsim.Settings{Lag: 60 * time.Millisecond, Loss: 5}
+		require.NoError(t, sim.AddHost(fmt.Sprintf("<b>player %d", i), false).SetNet(bad, bad))
+	}
+	sim.RunUntil(length)
+	require.Nil(t, sim.Failure())
+	past.Note(0, "the end <img src=x onerror=document.title='taken'>")
+	file = filepath.Join(t.TempDir(), "film.html")
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	require.NoError(t, past.Take().WriteHTML(out, flight.View{Title: "carts", Names: names}))
+	require.NoError(t, out.Close())
+	return file
+}
+
+// TestFilm opens a film's file without a server, goes back, by Steps, to a link; the ways of a field's changes stand there, with lost packets.
+func TestFilm(t *testing.T) {
+	file := film(t, 8, 20*time.Second)
+	ctx := open(t)
+	var l log
+	l.listen(ctx)
+	ready := chromedp.Poll(`film && document.querySelectorAll("#actors tbody tr").length === 8`, nil)
+	var title, span, ways, fields, legend string
+	require.NoError(t, chromedp.Run(ctx, network.Enable(), runtime.Enable(), chromedp.Navigate("file://"+file), ready,
+		chromedp.Title(&title), chromedp.Text("#span", &span), chromedp.Text("#legend", &legend)))
+	require.Equal(t, "carts, looking back", title)
+	require.Equal(t, "from 0.000 to 19.983 s, 1200 Steps", span)
+	var seconds float64
+	eval := func(js string, to any) {
+		t.Helper()
+		require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(js, to)))
+	}
+	settle := func() {
+		t.Helper()
+		require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))`, nil,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })))
+	}
+
+	// A link to a moment of a connection that lost a packet with a change of Load.
+	eval(`(() => {
+		for (const c of film.Conns) for (const [n, a] of film.Actors.entries()) {
+			const p = a.Parts.find(p => p.Name === "Load"), r = known(c, n, p).records.find(r => c.Sent[r.Packet].Fate === 2 && c.Sent[r.Packet].At > 5000);
+			if (r) { location.hash = new URLSearchParams({ t: c.Sent[r.Packet].At / 1000 + 0.05, conn: c.ID, actor: a.ID, field: "Load" }); return 1; }
+		}
+		return 0;
+	})()`, &seconds)
+	require.EqualValues(t, 1, seconds, "a lost change")
+	settle()
+	require.NoError(t, chromedp.Run(ctx, chromedp.Text("#ways", &ways), chromedp.Text("#fields", &fields)))
+	require.Regexp(t, `in packet \d+ at [\d.]+: lost, known at [\d.]+; again in packet \d+ at [\d.]+: acked at`, ways)
+	require.Regexp(t, `Load\s+\d+\s+\d+\s+packet \d+ is lost, which isn't known before`, fields)
+	shootFilm(t, ctx)
+
+	// By Steps and by dragging.
+	var from, to float64
+	eval(`stepAt(t)`, &from)
+	require.NoError(t, chromedp.Run(ctx, chromedp.Click("#back"), chromedp.Click("#back"), chromedp.Click("#forth")))
+	eval(`stepAt(t)`, &to)
+	require.Equal(t, from-1, to)
+	var x, y, width float64
+	box := `document.querySelector("#line").getBoundingClientRect()`
+	eval(box+".x", &x)
+	eval(box+".y", &y)
+	eval(box+".width", &width)
+	require.NoError(t, chromedp.Run(ctx, chromedp.MouseEvent(input.MousePressed, x+width/2, y+20, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+		chromedp.MouseEvent(input.MouseMoved, x+width/4, y+20, chromedp.ButtonLeft), chromedp.MouseEvent(input.MouseReleased, x+width/4, y+20, chromedp.ButtonLeft, chromedp.ClickCount(1))))
+	var share float64
+	eval(`(t - film.Steps[0]) / (film.Steps[film.Steps.length - 1] - film.Steps[0])`, &share)
+	require.InDelta(t, 0.25, share, 0.01)
+
+	// It plays, and stops.
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`window.from = t; 0`, nil), chromedp.Click("#play"), chromedp.Poll(`t > window.from + 300`, nil), chromedp.Click("#play"),
+		chromedp.Poll(`!playing`, nil)))
+
+	// A click on the map chooses the actor there; the link in the address is to what is shown.
+	var chosen, hash string
+	eval(`(() => { const d = dots.find(d => d.n === 3), r = el("map").getBoundingClientRect(); el("map").onclick({ clientX: r.left + d.x, clientY: r.top + d.y }); return film.Actors[3].ID; })()`, &chosen)
+	settle()
+	eval(`location.hash`, &hash)
+	require.Contains(t, hash, "actor="+chosen)
+	eval(`document.title`, &title)
+	require.Equal(t, "carts, looking back", title, "a name is only text")
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, l.said, "what the page complained about")
+	for _, u := range l.urls {
+		require.Equal(t, "file://"+file, strings.Split(u, "#")[0], "it loads nothing")
+	}
+}
+
+func shootFilm(t *testing.T, ctx context.Context) {
+	img := shoot(t, ctx, "film")
+	seen := colors(img, map[string][3]int{"acked": {0x3d, 0x9b, 0x5f}, "lost": {0xd6, 0x45, 0x3d}, "client": {0xe0, 0x8a, 0x1e}, "server": {0x1f, 0x6f, 0xc4}})
+	for name, least := range map[string]int{"acked": 500, "lost": 50, "client": 50, "server": 50} {
+		require.Greater(t, seen[name], least, "%s pixels in the picture", name)
+	}
+}
