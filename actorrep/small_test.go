@@ -246,6 +246,11 @@ type tooMuch struct {
 	N uint8 `net:"max=300"`
 }
 
+type pointing struct {
+	actorrep.Base
+	Whom *tooMuch `net:""`
+}
+
 // TestWhatCantBeReplicated: Register says what would otherwise be replicated wrongly.
 func TestWhatCantBeReplicated(t *testing.T) {
 	w := actorrep.NewServer(actorrep.Config{})
@@ -255,6 +260,9 @@ func TestWhatCantBeReplicated(t *testing.T) {
 	err = w.Register("tooMuch", (*tooMuch)(nil))
 	require.ErrorIs(t, err, layout.ErrTag)
 	require.Contains(t, err.Error(), "max=300")
+	err = w.Register("pointing", (*pointing)(nil))
+	require.ErrorIs(t, err, layout.ErrKind)
+	require.Contains(t, err.Error(), "use an actorrep.Ref")
 }
 
 // TestCoalesceKeepsOrder: a call that takes the place of another of its kind which waits still runs behind those that were

@@ -41,6 +41,16 @@ func TestFast(t *testing.T) {
 	var keys [MaxFast]uint32
 	p.l.Keys(p.shadow, keys[:])
 	require.Equal(t, [MaxFast]uint32{5, 6}, keys)
+	one := newPair(t, reflect.TypeFor[struct {
+		A toyList `net:""`
+	}]())
+	one.src.Interface().(*struct {
+		A toyList `net:""`
+	}).A.n = 7
+	one.compare(1)
+	keys = [MaxFast]uint32{}
+	one.l.Keys(one.shadow, keys[:])
+	require.Equal(t, [MaxFast]uint32{7}, keys, "and no more")
 	w := p.write(2, &Base{Keys: [MaxFast]uint32{3, 4}})
 	whole := bitio.NewReader(w.Bytes(), w.Len())
 	require.EqualValues(t, 2*32, whole.ReadBits(fastLength))

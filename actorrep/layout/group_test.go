@@ -78,6 +78,21 @@ func TestGroupsSayWhatChanged(t *testing.T) {
 	require.Zero(t, p.shadow.Unfit)
 }
 
+// TestNotifiesStayAlone: of too many values those without a notify are put together first, so that a hook isn't asked about others.
+func TestNotifiesStayAlone(t *testing.T) {
+	var fields []reflect.StructField
+	for i := range 100 {
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: reflect.TypeFor[uint16](), Tag: `net:""`})
+	}
+	fields[0].Tag, fields[99].Tag = `net:"notify=OnFirst"`, `net:"notify=OnLast"`
+	l, err := Build(reflect.StructOf(fields))
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(l.Units), MaxUnits)
+	for _, i := range []int{0, 99} {
+		require.NotEqual(t, Group, l.Units[l.bits[i]].Kind, "F%d", i)
+	}
+}
+
 // TestGroupsOfMore: parts of a peer's group that we lack are skipped, and those behind them come.
 func TestGroupsOfMore(t *testing.T) {
 	type more struct {

@@ -86,6 +86,7 @@ func TestOpaqueValues(t *testing.T) {
 	}
 	was := *dst
 	for path, body := range map[string]func(w *bitio.Writer){
+		"When ": func(w *bitio.Writer) { w.WriteBool(true) }, // and no more
 		"When":  func(w *bitio.Writer) { w.WriteBool(true); w.WriteIntPacked64(2); w.WriteBits(1e9, 30) },
 		"From":  func(w *bitio.Writer) { w.WriteIntPacked(3); w.WriteBytes([]byte{1, 2, 3}) },
 		"Port":  func(w *bitio.Writer) { w.WriteIntPacked(1); w.WriteBytes([]byte{1}) },
@@ -93,7 +94,7 @@ func TestOpaqueValues(t *testing.T) {
 		"Worth": func(w *bitio.Writer) { w.WriteIntPacked(2); w.WriteBytes([]byte("x1")) },
 	} {
 		for i := range p.l.Units {
-			if p.l.Units[i].Path != path {
+			if p.l.Units[i].Path != strings.TrimSpace(path) {
 				continue
 			}
 			b := bitio.NewWriter(make([]byte, 64))

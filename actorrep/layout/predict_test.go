@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -132,9 +133,15 @@ func TestRice(t *testing.T) {
 		require.Equal(t, v, c.read(r))
 		require.Equal(t, n, r.Pos())
 	}
-	for i := range 40 { // nothing but ones
-		r := bitio.NewReader([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}, 100+i)
+	ones := bytes.Repeat([]byte{255}, 40)
+	for i := range 8 * len(ones) { // nothing but ones
+		r := bitio.NewReader(ones, i)
 		riceCode{3, 4}.read(r)
+		if all := 4 + 64 + 64 + 3; i < all {
+			require.Error(t, r.Err())
+		} else {
+			require.Equal(t, all, r.Pos(), "no more than a number may take")
+		}
 	}
 	short := bitio.NewReader(buf, 0)
 	riceCode{3, 2}.read(short)

@@ -142,7 +142,10 @@ func TestRotationsSentOn(t *testing.T) {
 		again[0], again[1], again[2], again[3] = Quaternion(f[0], f[1], f[2], f[3], width)
 		require.Equal(t, v, again, "%v in %d bits", q, width)
 		if n := quatOf(v[:]); q != ([4]float64{}) {
-			require.GreaterOrEqual(t, index(&n, largestPart(width)), 0, "%v in %d bits", q, width)
+			at := index(&n, largestPart(width))
+			require.GreaterOrEqual(t, at, 0, "%v in %d bits", q, width)
+			n[at] = 0
+			require.LessOrEqual(t, abs(n[longest(&n)]), uint64(largestPart(width)), "%v in %d bits: those that are sent have room", q, width)
 		}
 	}
 }

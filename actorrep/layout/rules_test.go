@@ -510,6 +510,31 @@ func TestHash(t *testing.T) {
 	}
 }
 
+// formed has a serializer of its own, and inside something else than another of its size.
+type formed struct{ own }
+
+func (*formed) NetForm() (uint32, error) { return 99, nil }
+
+// broken doesn't know its inside.
+type broken struct{ own }
+
+func (*broken) NetForm() (uint32, error) { return 0, ErrKind }
+
+// TestForms: what is inside of a value with a serializer of its own is part of a layout's hash, and its error is Build's.
+func TestForms(t *testing.T) {
+	field := func(typ reflect.Type) (*Layout, error) {
+		return Build(reflect.StructOf([]reflect.StructField{{Name: "F", Type: typ, Tag: `net:""`}}))
+	}
+	plain, err := field(reflect.TypeFor[own]())
+	require.NoError(t, err)
+	other, err := field(reflect.TypeFor[formed]())
+	require.NoError(t, err)
+	require.EqualValues(t, 99, other.Units[0].Form())
+	require.NotEqual(t, plain.Hash(), other.Hash())
+	_, err = field(reflect.TypeFor[broken]())
+	require.ErrorIs(t, err, ErrKind)
+}
+
 func TestFloat(t *testing.T) {
 	p := newPair(t, reflect.TypeFor[numbers]())
 	*p.src.Interface().(*numbers) = numbers{Rot: [2]float32{90, 180}, HP: 5, On: true, Mana: -7, Raw: 0.5}
