@@ -13,8 +13,8 @@ type CloseReason = bunch.CloseReason
 // Handler handles what arrives on a channel. Its methods are called within the connection's ReceivedPacket and Tick.
 // They may send on any channel.
 type Handler interface {
-	// ReceivedBunch is called for a complete bunch: reliable ones in order and once, unreliable ones as they arrive. in
-	// is valid until it returns. It isn't called for a bunch without payload, which does no more than open or close its channel.
+	// ReceivedBunch is called for a complete bunch: reliable ones in order and once, unreliable ones as they arrive. What the peer sent without
+	// NoMerge may be several payloads in one. in is valid until it returns. It isn't called for a bunch without payload, which does no more than open or close its channel.
 	ReceivedBunch(ch *Channel, in *bunch.In)
 	// ReceivedAck says that a packet with bunches of this channel has arrived, ReceivedNak that it is lost. Each is
 	// called once for a packet, in rising order of packet ids. The channel itself sends reliable bunches again.

@@ -32,8 +32,8 @@ func (r *PacketRange) add(id int64) {
 	r.Last = id
 }
 
-// SendBunch sends out. It merges it with the bunch before when both fit one, and splits it when it is too large for one
-// packet. A reliable bunch waits while the connection is above its bandwidth. An unreliable one never waits, so check
+// SendBunch sends out. It merges it with the bunch before when both fit one: then the peer's handler gets both payloads in one call, so a payload must mark
+// its end, or be sent with NoMerge. It splits it when it is too large for one packet. A reliable bunch waits while the connection is above its bandwidth. An unreliable one never waits, so check
 // Conn.IsNetReady before. After an error nothing was queued or sent, with one exception: for an unreliable bunch of
 // several parts, ErrNotSent may leave some sent, which the peer drops. A bunch without payload opens the channel, and the peer's handler isn't told
 // of it.

@@ -9,7 +9,7 @@ import (
 )
 
 // Send begins to send data and returns the block's id. data must not change until Sent or Failed is called. Errors:
-// ErrEmpty, ErrBlockBig, ErrNoChan, ErrBlocks.
+// ErrEmpty, ErrBlockBig, ErrNoChan, ErrBlocks, whose text says so when nothing was sent because Tick isn't called.
 func (b *Blocks) Send(data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
@@ -21,7 +21,7 @@ func (b *Blocks) Send(data []byte) (int64, error) {
 	case b.ch == nil || b.ch.Closing():
 		return 0, ErrNoChan
 	case len(b.sending) >= b.cfg.MaxBlocks:
-		return 0, ErrBlocks
+		return 0, b.tooMany()
 	}
 	n := uint32((len(data) + fragmentBytes - 1) / fragmentBytes)
 	o := &outBlock{id: b.nextID, data: data, sum: crc32.Checksum(data, castagnoli), count: n, acked: newBitmap(n)}
@@ -33,6 +33,14 @@ func (b *Blocks) Send(data []byte) (int64, error) {
 // tooBig is the error of a block that is too large for the peer.
 func (b *Blocks) tooBig(n int) error {
 	return fmt.Errorf("%w: %d bytes, the peer takes %d, by its MaxBytes, MaxHeld and its connection's MaxMemory", ErrBlockBig, n, b.bounds.bytes)
+}
+
+// tooMany is ErrBlocks, which tells whoever forgot to call Tick.
+func (b *Blocks) tooMany() error {
+	if b.known && b.Counters.Fragments == 0 {
+		return fmt.Errorf("%w: nothing was sent so far; call Tick in each tick", ErrBlocks)
+	}
+	return ErrBlocks
 }
 
 // Progress is how many fragments of a block being sent are acked, and how many it has; 0, 0 for other ids.

@@ -39,6 +39,24 @@ func TestImpossibleSettings(t *testing.T) {
 	require.Panics(t, func() { k.reg.Add("nothing", nil) })
 }
 
+// TestForgottenTickOfBlocksIsTold: whoever never calls Tick is told that by the error of too many blocks, and nobody else is.
+func TestForgottenTickOfBlocksIsTold(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{}, 1, bucket)
+	fill := func() error {
+		for {
+			if _, err := x.out.Send(data(1, 100_000)); err != nil {
+				require.ErrorIs(t, err, message.ErrBlocks)
+				return err
+			}
+		}
+	}
+	require.NotContains(t, fill().Error(), "Tick", "the channel isn't open yet")
+	x.exchange()
+	require.ErrorContains(t, fill(), "call Tick")
+	x.step(10 * time.Millisecond)
+	require.NotContains(t, fill().Error(), "Tick")
+}
+
 // TestForgottenTickIsTold: whoever never calls Tick is told that by the error of the full queue, and nobody else is.
 func TestForgottenTickIsTold(t *testing.T) {
 	x := newTransfer(t, netsim.Settings{}, 1, bucket)
@@ -51,16 +69,21 @@ func TestForgottenTickIsTold(t *testing.T) {
 		}
 	}
 	require.NotContains(t, fill().Error(), "Tick", "the channel isn't open yet")
+	x.exchange()
+	require.ErrorContains(t, fill(), "call Tick")
+	x.step(10 * time.Millisecond)
+	require.NotContains(t, fill().Error(), "Tick")
+}
+
+// exchange is some ticks of two games that call no Tick but those of the connections.
+func (x *transfer) exchange() {
 	for range 10 {
 		x.now += 10 * time.Millisecond
 		for i, c := range x.conns {
 			for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
-				require.NoError(t, c.ReceivedPacket(x.now, p))
+				require.NoError(x.t, c.ReceivedPacket(x.now, p))
 			}
 			c.Tick(x.now)
 		}
 	}
-	require.ErrorContains(t, fill(), "call Tick")
-	x.step(10 * time.Millisecond)
-	require.NotContains(t, fill().Error(), "Tick")
 }

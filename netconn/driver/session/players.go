@@ -125,6 +125,14 @@ func (s *Players[P]) Joined(c *driver.Conn) {
 	if s.cfg.Rejoin != nil {
 		s.cfg.Rejoin(c, e.player)
 	}
+	s.lookEnded(c)
+}
+
+// lookEnded tells of the end of a connection that a callback has closed before it was a player's.
+func (s *Players[P]) lookEnded(c *driver.Conn) {
+	if s.byConn[c] != nil && c.Closed() {
+		s.Closed(c, c.Result())
+	}
 }
 
 func (s *Players[P]) add(c *driver.Conn, id string) {
@@ -134,9 +142,7 @@ func (s *Players[P]) add(c *driver.Conn, id string) {
 		s.byID[id] = e
 	}
 	s.byConn[c] = e
-	if c.Closed() { // New closed it
-		s.Closed(c, c.Result())
-	}
+	s.lookEnded(c)
 }
 
 // Closed is the callback for driver.Config.Closed.

@@ -405,6 +405,33 @@ func TestPlayersEndWithin(t *testing.T) {
 	require.Equal(t, []int{0, 0}, []int{here, away})
 }
 
+// TestClosedWhileItIsLookedUp: a connection that the game's ID, or the Gone of another player, ends as it joins leaves its player away, not with a dead
+// connection for ever.
+func TestClosedWhileItIsLookedUp(t *testing.T) {
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+		joins := 0
+		r.config.ID = func(c *driver.Conn) string {
+			if c.ClientID() == 1 {
+				if joins++; joins > 1 {
+					c.Abort(c.Now(), "no")
+				}
+			}
+			return fmt.Sprint(c.ClientID())
+		}
+		r.config.Keep = 5 * time.Second
+		r.config.Keeps = func(netconn.CloseResult) bool { return true }
+	})
+	r.world.RunUntil(2 * time.Second)
+	r.world.Host("Ann").Crash(time.Second)
+	r.world.RunUntil(25 * time.Second)
+	require.Nil(t, r.world.Failure())
+	require.NoError(t, r.world.Host("Ann").SetNet(netsim.Settings{Loss: 100}, netsim.Settings{Loss: 100}))
+	r.world.RunUntil(40 * time.Second)
+	here, away := r.players.Len()
+	require.Equal(t, []int{1, 0}, []int{here, away}, "%v", r.told)
+	require.Equal(t, "gone", r.of("Ann")[len(r.of("Ann"))-1])
+}
+
 // TestSettings: what can't work is an error that names it.
 func TestSettings(t *testing.T) {
 	_, err := session.NewPlayers(session.Config[int]{})
