@@ -154,7 +154,7 @@ func (g *game) echoes() {
 // TestGame: one host socket serves several guests, beside one by UDP, in one driver; each has an address of its own and a path; when they have left,
 // their sessions end.
 func TestGame(t *testing.T) {
-	g := newGame(t, HostConfig{Config: local(), Idle: 200 * time.Millisecond}, nil)
+	g := newGame(t, HostConfig{Config: local(), HalfOpen: 2 * patience, Idle: patience}, nil)
 	g.dial(nil, nil)
 	for range 3 {
 		g.dial(join(t, g.host, local()), nil)
@@ -183,7 +183,12 @@ func TestGame(t *testing.T) {
 	for _, p := range g.guests {
 		p.conn.CloseWithReason("bye")
 	}
-	g.until("all left", func() bool { return len(g.ended) == 4 && g.host.Len() == 0 })
+	g.until("all left", func() bool { return len(g.ended) == 4 })
+	require.Equal(t, 3, g.host.Len())
+	g.until("all forgotten", func() bool {
+		silent(g.host, patience+time.Second) // the driver may have sent its last word meanwhile
+		return g.host.Len() == 0
+	})
 	require.EqualValues(t, 3, g.host.Counters().Idle)
 }
 

@@ -67,7 +67,16 @@ func (w *wire) Receive(ctx context.Context) (Message, error) {
 }
 
 // local is the settings for players on the loopback.
-func local() Config { return Config{Addr: "127.0.0.1:0", Loopback: true} }
+func local() Config { return Config{Addr: "127.0.0.1:0", Loopback: true, ConnectTime: patience} }
+
+// silent has a host's sessions be as if its driver had sent nothing to them for so long.
+func silent(h *Host, d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.all {
+		s.written.Store(int64(h.now() - d))
+	}
+}
 
 func newHost(t testing.TB, cfg HostConfig) *Host {
 	h, err := Listen(cfg)

@@ -298,14 +298,15 @@ func TestVanish(t *testing.T) {
 
 // TestFull: guests beyond MaxGuests and MaxConnecting are refused at once, and those that show no token make room.
 func TestFull(t *testing.T) {
-	h := newHost(t, HostConfig{Config: local(), MaxGuests: 2, MaxConnecting: 1, HalfOpen: 300 * time.Millisecond})
+	h := newHost(t, HostConfig{Config: local(), MaxGuests: 2, MaxConnecting: 1})
 	newLiar(t, h)
 	_, b := wires()
 	require.ErrorIs(t, h.Join(context.Background(), b), ErrFull, "one is connecting")
-	g := newHost(t, HostConfig{Config: local(), MaxGuests: 2, HalfOpen: 300 * time.Millisecond})
+	g := newHost(t, HostConfig{Config: local(), MaxGuests: 2, HalfOpen: patience, Idle: 2 * patience})
 	join(t, g, local())
 	c := join(t, g, local())
 	require.ErrorIs(t, g.Join(context.Background(), b), ErrFull)
+	silent(g, patience+time.Second)
 	eventually(t, "unanswered ones go", func() bool { return g.Len() == 0 })
 	require.EqualValues(t, 2, g.Counters().Unanswered)
 	require.EqualValues(t, 1, g.Counters().Full)
