@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -266,6 +267,71 @@ func TestAllocs(t *testing.T) {
 		tick()
 	}
 	require.Zero(t, testing.AllocsPerRun(200, tick))
+}
+
+// refuser refuses each third write.
+type refuser struct {
+	udp.Socket
+	n int
+}
+
+func (r *refuser) WriteBatch(msgs []udp.Message) (int, error) {
+	if r.n++; r.n%3 == 0 {
+		return 0, syscall.ENOBUFS
+	}
+	return len(msgs), nil
+}
+
+// writer is a program that writes twice a tick, and says how that went.
+type writer struct {
+	socket udp.Socket
+	out    [1]udp.Message
+	went   []string
+}
+
+func bootWriter(to string) capture.Boot {
+	return func(o capture.Outside) (capture.Program, error) {
+		return &writer{socket: o.Socket, out: [1]udp.Message{{Buf: []byte("out"), Addr: netip.MustParseAddrPort(to)}}}, nil
+	}
+}
+
+func (w *writer) Tick(time.Time) error {
+	for range 2 {
+		n, err := w.socket.WriteBatch(w.out[:])
+		w.went = append(w.went, fmt.Sprint(n, err != nil))
+	}
+	return nil
+}
+
+func (*writer) Call([]byte) error    { return nil }
+func (w *writer) State(to io.Writer) { fmt.Fprint(to, w.went) }
+func record10(t *testing.T, to string) []byte {
+	mine, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
+	var file bytes.Buffer
+	rec, err := capture.Record(&file, capture.Outside{Socket: &refuser{Socket: mine}}, capture.Config{}, bootWriter(to))
+	require.NoError(t, err)
+	for i := range 10 {
+		require.NoError(t, rec.Tick(time.Unix(1000, int64(i))))
+	}
+	require.NoError(t, rec.Close())
+	return file.Bytes()
+}
+
+// TestWhichWriteFailed: of several writes in a row the same ones fail in the replay.
+func TestWhichWriteFailed(t *testing.T) {
+	file := record10(t, "127.0.0.1:2")
+	result, err := capture.Replay(bytes.NewReader(file), bootWriter("127.0.0.1:2"))
+	require.NoError(t, err)
+	require.Equal(t, 1, result.States)
+	s, err := capture.Summarize(bytes.NewReader(file))
+	require.NoError(t, err)
+	require.True(t, s.Complete)
+}
+
+// TestZonesDiffer: what goes out by another interface is another datagram.
+func TestZonesDiffer(t *testing.T) {
+	_, err := capture.Replay(bytes.NewReader(record10(t, "[fe80::1%a]:2")), bootWriter("[fe80::1%b]:2"))
+	require.ErrorIs(t, err, capture.ErrDiverged)
 }
 
 // FuzzReplay: no file makes a replay panic.

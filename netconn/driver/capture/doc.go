@@ -46,7 +46,7 @@
 //	  1        the clock was read: packed, zigzag, ns since the previous time
 //	  2        random bytes were read: bytes
 //	  3        datagrams were read: packed number | for each: address bytes, bytes | error 8
-//	  4        a write failed: packed number of datagrams sent | error 8
+//	  4        a write failed: packed number of writes since the last one that failed | packed number of datagrams sent | error 8
 //	  5        a tick begins: packed, zigzag, ns since the previous time
 //	  6        a call: bytes
 //	  7        the end of a tick or call: 64-bit hash of all datagrams sent | bytes, the error's text

@@ -106,6 +106,7 @@ func (h *fnv) sent(msgs []udp.Message) {
 		binary.LittleEndian.PutUint16(b[16:], msgs[i].Addr.Port())
 		binary.LittleEndian.PutUint64(b[18:], uint64(len(msgs[i].Buf)))
 		_, _ = h.Write(b[:])
+		_, _ = h.Write([]byte(msgs[i].Addr.Addr().Zone()))
 		_, _ = h.Write(msgs[i].Buf)
 	}
 }

@@ -42,6 +42,7 @@ type Recorder struct {
 	wall    time.Time // the same without it
 	last    int64     // the last time written, nanoseconds since 1970
 	sent    fnv
+	writes  uint64 // that went well, since the last that didn't
 	state   fnv
 	err     error
 	ended   bool
@@ -243,10 +244,16 @@ func (s *recordedSocket) WriteBatch(msgs []udp.Message) (int, error) {
 	r := (*Recorder)(s)
 	n, err := r.out.Socket.WriteBatch(msgs)
 	r.sent.sent(msgs)
-	if !r.ended && (err != nil || n != len(msgs)) {
+	switch {
+	case r.ended:
+	case err == nil && n == len(msgs):
+		r.writes++
+	default:
 		r.buf = append(r.buf, byte(evWrite))
+		r.buf = binary.AppendUvarint(r.buf, r.writes)
 		r.buf = binary.AppendUvarint(r.buf, uint64(n))
 		r.buf = append(r.buf, byte(failureOf(err)))
+		r.writes = 0
 	}
 	return n, failureOf(err).err()
 }

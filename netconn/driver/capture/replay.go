@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"time"
 
@@ -64,6 +65,8 @@ type replayer struct {
 	last   int64
 	peeked event // read ahead; 0 for nothing
 	sent   fnv
+	writes uint64 // since the last failed one
+	before uint64 // the peeked failed write, so many of them
 	ended  bool
 	result Result
 	err    error
@@ -241,12 +244,15 @@ func (s *replayedSocket) WriteBatch(msgs []udp.Message) (int, error) {
 		return len(msgs), nil
 	}
 	if r.peeked == 0 {
-		r.peeked = r.src.event()
+		if r.peeked = r.src.event(); r.peeked == evWrite {
+			r.before = r.src.uvarint(math.MaxUint64)
+		}
 	}
-	if r.src.err != nil || r.peeked != evWrite {
+	if r.src.err != nil || r.peeked != evWrite || r.writes != r.before {
+		r.writes++
 		return len(msgs), nil
 	}
-	r.peeked = 0
+	r.peeked, r.writes = 0, 0
 	n, f := int(r.src.uvarint(maxMessages)), failure(r.src.byte())
 	return min(n, len(msgs)), f.err()
 }

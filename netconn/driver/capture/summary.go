@@ -3,6 +3,7 @@ package capture
 import (
 	"errors"
 	"io"
+	"math"
 	"time"
 )
 
@@ -62,6 +63,7 @@ func (s *Summary) count(r *replayer, e event) {
 		}
 		r.src.byte()
 	case evWrite:
+		r.src.uvarint(math.MaxUint64)
 		r.src.uvarint(maxMessages)
 		r.src.byte()
 	case evDone:
