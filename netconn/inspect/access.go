@@ -52,7 +52,6 @@ func (i *Inspector) hasToken(r *http.Request) bool {
 	if i.cfg.Token == "" {
 		return false
 	}
-	same := func(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if ok && same(bearer, i.cfg.Token) || same(r.URL.Query().Get("token"), i.cfg.Token) {
 		return true
@@ -62,10 +61,12 @@ func (i *Inspector) hasToken(r *http.Request) bool {
 	return err == nil && same(c.Value, want.Value)
 }
 
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
 // keepToken moves a token from the address of the page into a cookie, and reports whether it did.
 func (i *Inspector) keepToken(w http.ResponseWriter, r *http.Request) bool {
 	q := r.URL.Query()
-	if !q.Has("token") || i.cfg.Token == "" {
+	if i.cfg.Token == "" || !same(q.Get("token"), i.cfg.Token) { // who is let in without it isn't told
 		return false
 	}
 	path := r.URL.Path[:strings.LastIndexByte(r.URL.Path, '/')+1]

@@ -241,6 +241,22 @@ func TestNotTicked(t *testing.T) {
 	})
 }
 
+// TestWaitsWithAnother: who waits for a look that another began gets the same error when it takes too long, on which a stream of events goes on.
+func TestWaitsWithAnother(t *testing.T) {
+	l, asking, answer := looks{interval: time.Second, byQuery: map[string]*look{}}, make(chan bool), make(chan bool)
+	go func() {
+		_, _ = l.get(t.Context(), "q", func() (View, error) { close(asking); <-answer; return View{}, nil })
+		close(answer)
+	}()
+	<-asking
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.get(ctx, "q", nil)
+	require.ErrorIs(t, err, ErrNotTicked)
+	answer <- true
+	<-answer
+}
+
 // TestHeadTakesNoPlace: whoever asks for the head of the event stream is answered, and takes no viewer's place.
 func TestHeadTakesNoPlace(t *testing.T) {
 	i := New(alone(t), Config{Viewers: 1})

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -96,7 +97,7 @@ func (l *looks) get(ctx context.Context, query string, ask func() (View, error))
 	case <-k.done:
 		return k, k.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, errors.Join(ErrNotTicked, ctx.Err())
 	}
 }
 

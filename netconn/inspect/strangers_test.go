@@ -95,6 +95,9 @@ func TestAccess(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, w.Code)
 	require.Equal(t, "./?conn=5", w.Header().Get("Location"))
 	require.Equal(t, cookie("sesame").String()+"; Path=/net/; HttpOnly; SameSite=Strict", w.Header().Get("Set-Cookie"))
+	wrong := get(token, "/net/?token=guess", "text/html") // from this machine, which is let in without one
+	require.Equal(t, http.StatusOK, wrong.Code)
+	require.Empty(t, wrong.Header().Get("Set-Cookie"), "who doesn't have the token isn't given it")
 	for _, odd := range []string{`"quoted"`, "semi;colon", "two words", "back\\slash", "Schlüssel", "com,ma", "\x00"} { // whatever it is made of
 		i := New(d, Config{Token: odd})
 		r := httptest.NewRequest(http.MethodGet, "/net/?token="+url.QueryEscape(odd), nil)

@@ -296,7 +296,7 @@ func (s *Service) issue(w http.ResponseWriter, player *Player) {
 	}
 	now := s.cfg.Now().Unix() // the login may have taken long
 	if now < 0 {              // as a number without a sign it would never be over
-		s.refuse(w, &s.failed, http.StatusInternalServerError, "failed")
+		s.refuse(w, &s.failed, http.StatusInternalServerError, "failed", "error", "the clock is before 1970")
 		return
 	}
 	unix := uint64(now)
@@ -304,7 +304,7 @@ func (s *Service) issue(w http.ResponseWriter, player *Player) {
 		Create: unix, Expire: unix + uint64(seconds(s.cfg.Life)), Timeout: seconds(s.cfg.Timeout),
 		Servers: servers, Internal: internal, PrivateKey: s.cfg.Key, Rand: s.cfg.Rand})
 	if err != nil {
-		s.refuse(w, &s.failed, http.StatusInternalServerError, "failed")
+		s.refuse(w, &s.failed, http.StatusInternalServerError, "failed", "error", err)
 		return
 	}
 	s.issued.Add(1)
@@ -325,8 +325,8 @@ func seconds(d time.Duration) int32 {
 	return int32(min(n, math.MaxInt32))
 }
 
-// refuse answers with a status, counts, and writes a line unless one was written within the second.
-func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, reason string) {
+// refuse answers with a status, counts, and writes a line with what else there is to say, unless one was written within the second.
+func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, reason string, more ...any) {
 	n.Add(1)
 	now := s.cfg.Now()
 	w.Header().Set("Cache-Control", "no-store")
@@ -336,7 +336,7 @@ func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, re
 		s.muted.Add(1)
 		return
 	}
-	s.cfg.Logger.Warn("token refused", "reason", reason, "others", s.muted.Swap(0))
+	s.cfg.Logger.Warn("token refused", append([]any{"reason", reason, "others", s.muted.Swap(0)}, more...)...)
 }
 
 // Error is returned by Fetch when the service refuses. Config.Place may return one, which its player's Fetch then returns.

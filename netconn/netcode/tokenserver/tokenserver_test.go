@@ -86,7 +86,9 @@ func TestAnswers(t *testing.T) {
 		require.EqualValues(t, 1, c.counter(r.Counters()), "%d", i)
 		require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 		require.NotContains(t, w.Body.String(), "hunter2")
+		r.now = r.now.Add(time.Second) // so that each is logged
 	}
+	require.Contains(t, r.log.String(), netcode.ErrServers.Error(), "what is wrong with a player that Authenticate made")
 	require.NotContains(t, r.log.String(), "hunter2")
 	require.NotContains(t, strings.ToLower(r.log.String()), "aabbcc")
 }
