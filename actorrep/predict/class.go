@@ -103,10 +103,12 @@ type Class[A Mover[I], I any] struct {
 	gone    Counters
 	strange uint64
 	hitches uint64
-	told    bool  // what was wrong with a server's message
-	strayed bool  // Config.Input returned what isn't finite
-	ticked  bool  // Tick was called
-	number  uint8 // of the newest possession
+	follows *Class[A, I]  // on a client, see Follow
+	offset  time.Duration // local time here minus there
+	told    bool          // what was wrong with a server's message
+	strayed bool          // Config.Input returned what isn't finite
+	ticked  bool          // Tick was called
+	number  uint8         // of the newest possession
 
 	// Scratch.
 	out, got    message[A, I]
@@ -296,9 +298,12 @@ func (c *Class[A, I]) Tick(now time.Duration) error {
 		c.simulate(now)
 	}
 	shared := c.clock.advance(now)
+	if c.follows != nil {
+		c.offset = now - c.follows.clock.local
+	}
 	for i := 0; i < len(c.pawns); i++ { // a step may possess more: they are appended
 		switch p := c.pawns[i]; {
-		case !c.holds(p):
+		case !c.holds(p) || p.left:
 		case p.server != nil:
 			failed = errors.Join(failed, c.answer(p, now))
 		case p.client != nil:
@@ -361,7 +366,7 @@ func (c *Class[A, I]) Predicting(a A) bool {
 		return c.group.predicting(baseOf(a))
 	}
 	p := c.byActor[a]
-	return p != nil && (p.client == nil || p.done != 0)
+	return p != nil && !p.left && (p.client == nil || p.done != 0)
 }
 
 // Explain says in words who moves an actor, and what is missing when nobody does.
@@ -380,6 +385,8 @@ func (c *Class[A, I]) Explain(a A) string {
 		return "another player's, or nobody's"
 	case !c.ticked && (c.group == nil || !c.group.ticked):
 		return errNoTick.Error()
+	case p.left:
+		return "its player plays at another server; or Depart was called, and neither Stay nor World.Destroy since"
 	case p.client != nil:
 		return fmt.Sprintf("this end's player moves it; %d inputs aren't acknowledged", p.client.Unacked())
 	case p.server == nil:

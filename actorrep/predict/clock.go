@@ -64,6 +64,24 @@ type need struct{ ahead, local, at time.Duration }
 
 type madeTick struct{ at, local, shared time.Duration }
 
+// copy returns a clock that goes on as this one does, by a local time that is ahead of this one's by offset.
+func (k *clock) copy(offset time.Duration) *clock {
+	c := *k
+	c.restart()
+	c.local += offset
+	c.since += offset
+	c.ahead -= offset
+	c.follower.Advance(c.local, k.follower.Value())
+	for i := range c.ticks {
+		c.ticks[i].local += offset
+	}
+	for i := range c.needs {
+		c.needs[i].local += offset
+		c.needs[i].ahead -= offset
+	}
+	return &c
+}
+
 // begin starts the clock when the server's time reached arrives, or restarts it when the server's time doesn't fit. After a pause the first messages
 // are as old as the pause, and newer ones follow: until an input has arrived in time, the clock can't be behind what the server has reached.
 func (k *clock) begin(now, reached, roundTrip, step time.Duration) {

@@ -75,6 +75,29 @@
 // wakes a possessed actor that is dormant. A player whose own actor stopped being relevant continues at most a second
 // after it is relevant again.
 //
+// # From server to server
+//
+// A player's actor goes to another server with its inputs under way: each is simulated once, at one of both, and the player sees no jump.
+//
+//	the server that it leaves             the next server                              the client, with a World for each
+//	  state, err := a.Depart(actor, nil)                                                 b.Follow(a)
+//	  state and id go to the next    -->    world.SpawnAs(actor, nil, id)
+//	                                        b.Arrive(actor, player, state, now)    -->   the prediction goes on in b
+//	                                                                               <--   the inputs that a hasn't simulated
+//	  when the connection has ended,        waits for them, simulates what is due
+//	  world.Destroy(actor)
+//
+// The servers' clocks may differ: a player's ticks keep the numbers that they have. The classes' Rate must be the same. Depart's bytes are
+//
+//	32           what both servers must agree on: a hash of the predicted numbers and the input
+//	packed int   time of the last tick, µs
+//	packed int   how early inputs come, µs
+//	1            an input has come
+//	...          state, as in a correction
+//	...          the last input
+//
+// A member of a group can't depart.
+//
 // # Groups
 //
 // Actors that collide with each other, such as cars, or a ball and the players around it, are predicted together in a group. A

@@ -19,6 +19,7 @@ type pawn[A Mover[I], I any] struct {
 	at     unsafe.Pointer // the actor's struct
 	number uint8          // of the possession
 	gone   bool
+	left   bool // it isn't simulated here any more, see Depart and Follow
 
 	peer   *actorrep.Peer // on a server
 	server *prediction.Server[snapshot, I]
@@ -176,6 +177,9 @@ func (c *Class[A, I]) simulateOne(p *pawn[A, I], at time.Duration) {
 		}
 		return
 	}
+	if p.left {
+		return
+	}
 	c.notice(p)
 	c.tickServer(p, at)
 	c.settle(p)
@@ -246,6 +250,9 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		return nil
 	}
 	p := c.byActor[a]
+	if p != nil && p.left && p.number == m.number {
+		return nil
+	}
 	r := c.reader(&m)
 	timing, err := readTiming(r)
 	if err != nil {
@@ -273,8 +280,11 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 			p.gone = true
 			return err
 		}
+		err = p.client.Receive(call.Now, r)
+		c.takeOver(p, call.Now)
+	} else {
+		err = p.client.Receive(call.Now, r)
 	}
-	err = p.client.Receive(call.Now, r)
 	if c.group == nil {
 		c.state.store(p.at, p.client.State())
 	}
@@ -349,10 +359,15 @@ func (c *Class[A, I]) play(p *pawn[A, I], now, shared time.Duration) error {
 
 // send sends a player's moves to the server.
 func (c *Class[A, I]) send(p *pawn[A, I], now time.Duration) error {
-	if ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) }); err != nil || !ok {
-		return err
+	for {
+		ok, err := c.write(p, func(w *bitio.Writer) (bool, error) { return p.client.Send(now, w) })
+		if err != nil || !ok {
+			return err
+		}
+		if err = c.moves.Call(p.actor, c.out); err != nil {
+			return lost(err)
+		}
 	}
-	return lost(c.moves.Call(p.actor, c.out))
 }
 
 // write encodes a message into c.out. It reports whether there is one.

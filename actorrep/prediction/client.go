@@ -45,6 +45,7 @@ type Client[S, I any] struct {
 	ackedAt    time.Duration // newest timestamp of a reply
 	ackedInput I
 	haveAcked  bool
+	behind     int64 // moves before this one are sent until they are acknowledged, see Follow
 	heard      bool  // a reply has come
 	applied    uint8 // number of the last correction
 	out        moves[S, I]
@@ -180,16 +181,44 @@ func (c *Client[S, I]) dropFirst() {
 	c.unsent = max(c.unsent, c.first)
 }
 
+// Follow continues another client's moves, with Model.Interval, when the server has told this one a state of the other's timestamps (prediction.Server.Continue):
+// all later moves are made again and sent, until they are acknowledged. What jumps thereby is drawn where it was (Offset). It returns false, and does nothing, when
+// the state isn't of the other's timestamps. The other must not be used any more then.
+func (c *Client[S, I]) Follow(now time.Duration, from *Client[S, I]) bool {
+	if !c.heard || c.first != c.next || from.first == from.next || from.newest < c.newest || from.saved.Lookup(from.first).at-c.cfg.Model.Interval > c.newest {
+		return false
+	}
+	for i := from.first; i < from.next; i++ {
+		m := from.saved.Lookup(i)
+		c.Move(m.at, m.input)
+	}
+	c.behind = c.next
+	if p := c.cfg.Position; p != nil {
+		was, off := p(&from.state), from.Offset(now)
+		is, own := p(&c.state), c.Offset(now)
+		for i := range was {
+			was[i] += off[i]
+			is[i] += own[i]
+		}
+		c.smoother.Jump(now, was, is)
+	}
+	return true
+}
+
 // NextDeadline is when Send may send next; ok is false when there is nothing to.
 func (c *Client[S, I]) NextDeadline() (at time.Duration, ok bool) {
 	return c.nextSend, c.unsent < c.next
 }
 
 // Send writes the moves that aren't sent yet, and some again, if there are any and the last message is
-// SendInterval ago. When they don't fit with what goes again, they are tried without.
+// SendInterval ago. When they don't fit with what goes again, they are tried without. After Follow several messages
+// may be due at once: call it until it returns false.
 func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
 	c.undefer()
-	if now < c.nextSend || c.unsent == c.next {
+	switch again := c.first < c.behind; {
+	case again && now >= c.nextSend:
+		c.unsent, c.messages = c.first, 0
+	case c.unsent == c.next || now < c.nextSend && !again:
 		return false, nil
 	}
 	upTo := min(c.next, c.unsent+maxMessageMoves)

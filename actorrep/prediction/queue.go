@@ -62,11 +62,12 @@ func (q *queue[S, I]) index(at, interval time.Duration) int { return int(at / in
 // enqueue puts the moves of a message where their ticks find them.
 func (s *Server[S, I]) enqueue(now time.Duration) {
 	q, m, interval := s.queue, &s.in, s.cfg.Model.Interval
+	s.heard = now
+	now = s.settle(now)
 	s.skip(now)
 	if s.Counters.Messages == 1 {
 		q.judged = s.at
 	}
-	s.heard = now
 	s.ackDue = true // it tells the client how early they came
 	waits := false  // the newest move, whose claim the message has
 	for i := range m.n {
@@ -116,8 +117,10 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 // play simulates the ticks that have come.
 func (s *Server[S, I]) play(now time.Duration) {
 	interval := s.cfg.Model.Interval
+	waits := now < s.after.until
+	now = s.ticking(now)
 	s.skip(now)
-	for s.at+interval <= now {
+	for s.at+interval <= now && !(waits && !s.has(s.at+interval)) {
 		s.at += interval
 		s.tick(now)
 	}
@@ -127,8 +130,13 @@ func (s *Server[S, I]) play(now time.Duration) {
 // doesn't simulate its world for these ticks, as after a pause.
 func (s *Server[S, I]) Skip(to time.Duration) {
 	if s.queue != nil {
-		s.queue.skipped = max(s.queue.skipped, to)
+		s.queue.skipped = max(s.queue.skipped, to-s.after.shift)
 	}
+}
+
+// has reports whether a tick's move has come.
+func (s *Server[S, I]) has(at time.Duration) bool {
+	return s.queue.moves[s.queue.index(at, s.cfg.Model.Interval)].at == at
 }
 
 // tick simulates one: by the player's move; by his last one while none comes; by the zero input before his first, and when he has been silent for MaxForced.

@@ -26,6 +26,7 @@ type Server[S, I any] struct {
 	corrected      time.Duration // a correction was sent last
 
 	queue *queue[S, I] // with Model.Interval
+	after continued    // see Continue
 
 	began      bool          // a move came
 	heard      time.Duration // last
@@ -204,7 +205,7 @@ func (s *Server[S, I]) NextDeadline() (at time.Duration, ok bool) {
 	}
 	switch {
 	case s.queue != nil:
-		consider(s.at + s.cfg.Model.Interval)
+		consider(s.at + s.after.shift + s.cfg.Model.Interval)
 	case s.began && s.cfg.ForceAfter >= 0 && s.forced < s.cfg.MaxForced:
 		consider(max(s.forcedTo, s.heard+s.cfg.ForceAfter) + time.Microsecond)
 	}
