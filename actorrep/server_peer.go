@@ -253,6 +253,9 @@ func (p *Peer) Viewpoint() (x, y, z float64, ok bool) {
 // stepServer is a server's Step.
 func (w *World) stepServer() {
 	w.compareAll()
+	if w.observer != nil {
+		w.lookForUnsaid()
+	}
 	w.settleMoves()
 	w.tellFound()
 	if len(w.peers) > 0 {

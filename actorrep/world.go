@@ -133,6 +133,7 @@ type World struct {
 	client *client // on a client
 
 	observer bridge.Observer // of what is sent; nil for none
+	looked   int             // for the observer: how far in actors the search for values that nobody is told has come
 	onValues []func(a Actor)
 	found    []*Base         // on a server: changed since onValues were told
 	before   []func(a Actor) // called before received values are set

@@ -21,6 +21,9 @@
 // which packet; and what Note says. What a client had is worked out from that: it had a value from about the middle between the sending of
 // its packet and the ack on. For its own predicted actor a client shows something newer than that.
 //
+// The recorder also looks for what the game has set and the world isn't told of, such as a field of a sleeping actor without FlushDormancy,
+// and notes that: nobody gets such a value, and the film doesn't show it either.
+//
 // Not kept are the procedures that were called, and what a client did with what it got, such as corrections: a game tells these with Note.
 //
 // A film has values that only their owners may have. Show it to who may see them.
@@ -35,8 +38,8 @@
 //	memory           Config.MaxBytes, 64 MiB, for what is kept. The oldest is dropped first. While films are in use they hold what they
 //	                 show, up to as much again each
 //	besides          a replay.Recorder's buffers, and its list of checkpoints, which has 1.5 MiB at most
-//	work             for each record, packet and ack some bytes in a log; and as for any recording, the actors that changed. A checkpoint,
-//	                 each 5 s, copies at most 512 actors a Step
+//	work             for each record, packet and ack some bytes in a log; and as for any recording, the actors that changed. A Step
+//	                 looks at 32 actors for values that nobody is told. A checkpoint, each 5 s, copies at most 512 actors a Step
 //	actors shown     4096; those that appeared first
 //	values shown     1,000,000 changes of a field or a part of one; of more, the film begins later
 //	packets shown    500,000 with records, acks and notes; the newest

@@ -209,8 +209,9 @@ type film struct {
 	Steps      []float64
 	Classes    []struct{ Name string }
 	Notes      []struct {
-		At   float64
-		Text string
+		At    float64
+		Text  string
+		Actor int
 	}
 	Actors []*actor
 	Conns  []*conn
@@ -568,6 +569,65 @@ func TestLargeFilm(t *testing.T) {
 	d, _ = read(t, f, flight.View{})
 	require.Contains(t, d.Cut, "too many values")
 	require.Greater(t, d.Steps[0], 15_000.0)
+}
+
+// Door sleeps. Its Bolt tells when it changes.
+type Door struct {
+	actorrep.Base
+	Open  bool               `net:""`
+	Label string             `net:""`
+	Keys  []uint16           `net:"max=4"`
+	Turn  [4]float64         `net:"quat=12"`
+	Bolt  actorrep.Var[bool] `net:""`
+}
+
+// TestUnsaid: what the game sets without FlushDormancy or MarkDirty is noted, once, and what it does right isn't.
+func TestUnsaid(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Door", (*Door)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{})
+	require.NoError(t, err)
+	var doors []*Door
+	for i := range 100 {
+		d := &Door{}
+		require.NoError(t, w.Spawn(d))
+		require.NoError(t, d.SetDormant(i > 0))
+		doors = append(doors, d)
+	}
+	now := time.Duration(0)
+	step := func(n int) {
+		for range n {
+			now += time.Second / 60
+			w.Step(now)
+		}
+	}
+	step(10)
+	doors[0].Open = true // awake
+	doors[1].Open = true // told
+	doors[1].FlushDormancy()
+	doors[2].Bolt.Set(true)
+	doors[3].Label = "forgotten"
+	step(10)
+	doors[4].Open, doors[4].Keys, doors[5].Turn = true, []uint16{3}, [4]float64{1}
+	step(10)
+	doors[3].Label = ""
+	doors[4].FlushDormancy()
+	step(10)
+	doors[4].Open = false
+	step(10)
+	d, _ := read(t, rec.Take(), flight.View{})
+	var said []string
+	for _, n := range d.Notes {
+		require.Equal(t, "Door "+d.Actors[n.Actor].ID, strings.Split(n.Text, ":")[0])
+		said = append(said, n.Text)
+	}
+	require.Equal(t, []string{
+		"Door actor 4: the game set Label, and nobody is told: it sleeps; call FlushDormancy",
+		"Door actor 5: the game set Open, Keys, and nobody is told: it sleeps; call FlushDormancy",
+		"Door actor 6: the game set Turn, and nobody is told: it sleeps; call FlushDormancy",
+		"Door actor 5: the game set Open, and nobody is told: it sleeps; call FlushDormancy",
+	}, said)
+	require.Zero(t, testing.AllocsPerRun(60, func() { step(1) }))
 }
 
 func firstOf(w *actorrep.World) (first actorrep.Actor) {

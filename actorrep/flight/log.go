@@ -11,7 +11,7 @@ const (
 	kindAcked          // packet
 	kindLost           // packet
 	kindRecord         // packet, actor, units, why they waited
-	kindNote           // text
+	kindNote           // actor, text
 	kindOpening        // channel, actor, units
 	kindBunch          // packet, channel, whether it opens it; a reliable one
 	kindMore           // a record of the packet of the record before: actor, units, why they waited
@@ -141,7 +141,7 @@ func entries(pages []page, f func(e *entry)) {
 			at += time.Duration(uint()) * time.Microsecond
 			e.at, e.conn = at, uint32(uint())
 			if e.kind == kindNote {
-				e.text = text()
+				e.a, e.text = uint(), text()
 			} else {
 				e.packet = int64(uint())
 			}

@@ -23,8 +23,8 @@ func TestLog(t *testing.T) {
 		e := entry{at: at, conn: rnd.Uint32N(3) * 1000, packet: rnd.Int64N(1 << 40), a: rnd.Uint64() >> rnd.IntN(64), b: rnd.Uint64() >> rnd.IntN(64)}
 		switch kind := byte(rnd.IntN(kindBunch + 1)); kind {
 		case kindNote:
-			e = entry{kind: kind, at: at, conn: e.conn, text: strings.Repeat("x", rnd.IntN(maxText+1))}
-			l.begin(kind, at, e.conn).text(e.text)
+			e = entry{kind: kind, at: at, conn: e.conn, a: e.a, text: strings.Repeat("x", rnd.IntN(maxText+1))}
+			l.begin(kind, at, e.conn).uint(e.a).text(e.text)
 		case kindSent:
 			e.kind, e.b = kind, 0
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a)

@@ -60,11 +60,12 @@ const (
 	ofReliable
 )
 
-// shownNote is one of the time line.
+// shownNote is one of the time line. Actor is the index of one that it is about, or -1.
 type shownNote struct {
-	At   float64
-	Conn uint32
-	Text string
+	At    float64
+	Conn  uint32
+	Text  string
+	Actor int
 }
 
 // opening is an actor whose channel was opened.
@@ -92,7 +93,7 @@ func (b *builder) shows(e *entry) bool {
 func (b *builder) add(e *entry) {
 	at := ms(e.at)
 	if e.kind == kindNote {
-		b.notes = append(b.notes, shownNote{at, e.conn, strings.ToValidUTF8(e.text, "")})
+		b.notes = append(b.notes, shownNote{at, e.conn, strings.ToValidUTF8(e.text, ""), b.actor(netguid.GUID(e.a), at)})
 		return
 	}
 	c := b.conns[e.conn]
@@ -123,23 +124,30 @@ func (b *builder) add(e *entry) {
 	}
 }
 
-// record adds a record. An id may come again for another actor: it is about the one that was there then.
-func (b *builder) record(c *shownConn, e *entry, id netguid.GUID, units uint64, kind int, of float64) {
-	at, steps := ms(e.at), b.scene.steps
+// actor is the index of the actor that had an id at a time, or -1: ids come again.
+func (b *builder) actor(id netguid.GUID, at float64) int {
+	steps := b.scene.steps
 	for _, i := range b.byID[id] {
-		a := b.scene.actors[i]
-		if steps[a.From] > at+1 || a.To >= 0 && at > steps[a.To]+1 {
-			continue
+		if a := b.scene.actors[i]; steps[a.From] <= at+1 && (a.To < 0 || at <= steps[a.To]+1) {
+			return i
 		}
-		r := strconv.AppendInt(append(c.Records, '['), e.packet, 10)
-		r = strconv.AppendInt(append(r, ','), int64(i), 10)
-		r = append(strconv.AppendUint(append(r, `,"`...), units, 16), '"')
-		if kind != ofValues || e.text != "" {
-			r = fmt.Appendf(r, ",%d,%v,%q", kind, of, e.text)
-		}
-		c.Records = append(r, "],"...)
+	}
+	return -1
+}
+
+// record adds a record.
+func (b *builder) record(c *shownConn, e *entry, id netguid.GUID, units uint64, kind int, of float64) {
+	i := b.actor(id, ms(e.at))
+	if i < 0 {
 		return
 	}
+	r := strconv.AppendInt(append(c.Records, '['), e.packet, 10)
+	r = strconv.AppendInt(append(r, ','), int64(i), 10)
+	r = append(strconv.AppendUint(append(r, `,"`...), units, 16), '"')
+	if kind != ofValues || e.text != "" {
+		r = fmt.Appendf(r, ",%d,%v,%q", kind, of, e.text)
+	}
+	c.Records = append(r, "],"...)
 }
 
 // WriteHTML writes a page that shows the film. It has all that it needs within it, and loads nothing. An error is w's, or one of the

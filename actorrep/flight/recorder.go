@@ -3,6 +3,7 @@ package flight
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -45,6 +46,8 @@ type Recorder struct {
 	conn  channel.Conn // of id
 	id    uint32
 	ended bool // by Close
+	// unsaid is the units of actors that were noted as set without the world knowing.
+	unsaid map[netguid.GUID]layout.Mask
 }
 
 var (
@@ -65,7 +68,7 @@ func New(w *actorrep.World, srv *driver.Driver, cfg Config) (*Recorder, error) {
 	if cfg.Keep < 0 || cfg.MaxBytes < 1<<20 {
 		return nil, fmt.Errorf("%w: Keep %v must be positive, MaxBytes %d at least 1 MiB", ErrConfig, cfg.Keep, cfg.MaxBytes)
 	}
-	r := &Recorder{world: w}
+	r := &Recorder{world: w, unsaid: map[netguid.GUID]layout.Mask{}}
 	pages := cfg.MaxBytes / pageBytes
 	r.tape = tape{pool: &r.pool, max: pages / 4, keep: cfg.Keep, began: func() time.Duration { return w.Now() - r.rec.Duration() }}
 	r.log = log{pool: &r.pool, max: pages - pages/4, keep: cfg.Keep}
@@ -110,9 +113,9 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 			r.log.begin(kindBunch, e.At, e.Conn).uint(uint64(e.PacketID)).uint(uint64(e.ChIndex)).uint(e.A & nettrace.Open)
 		}
 	case nettrace.ConnOpened:
-		r.log.begin(kindNote, e.At, e.Conn).text("the connection begins")
+		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection begins")
 	case nettrace.ConnClosed:
-		r.log.begin(kindNote, e.At, e.Conn).text("the connection ends")
+		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection ends")
 	}
 }
 
@@ -129,6 +132,38 @@ func (r observer) Sent(conn channel.Conn, id netguid.GUID, packet int64, units l
 	r.log.record(r.world.Now(), r.idOf(conn), packet, uint64(id), units, waited)
 }
 
+// maxUnsaid bounds the actors of which unsaid is known.
+const maxUnsaid = 1024
+
+// Unsaid notes, once, what the game has set without the world knowing.
+func (r observer) Unsaid(id netguid.GUID, class string, l *layout.Layout, units layout.Mask, sleeps bool) {
+	switch {
+	case units == r.unsaid[id]:
+		return
+	case units == 0:
+		delete(r.unsaid, id)
+		return
+	case len(r.unsaid) == maxUnsaid:
+		clear(r.unsaid)
+	}
+	fresh := units &^ r.unsaid[id]
+	r.unsaid[id] = units
+	var names []string
+	for _, f := range l.Fields {
+		if f.Mask&fresh != 0 {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	what := "call its setter, or MarkDirty"
+	if sleeps {
+		what = "it sleeps; call FlushDormancy"
+	}
+	r.note(0, id, fmt.Sprintf("%s %v: the game set %s, and nobody is told: %s", class, id, strings.Join(names, ", "), what))
+}
+
 // idOf is a connection's id, 0 when it has none.
 func (r *Recorder) idOf(conn channel.Conn) uint32 {
 	if conn != r.conn {
@@ -143,7 +178,11 @@ func (r *Recorder) idOf(conn channel.Conn) uint32 {
 // Note adds a text to the time line, at the time of the last Step: a correction that a client told of, a checker's verdict, a shot. conn is
 // the id of a connection that it is about; 0 is none. Of a text the first 200 bytes are kept.
 func (r *Recorder) Note(conn uint32, text string) {
-	r.log.begin(kindNote, r.world.Now(), conn).text(text[:min(len(text), maxText)])
+	r.note(conn, 0, text)
+}
+
+func (r *Recorder) note(conn uint32, about netguid.GUID, text string) {
+	r.log.begin(kindNote, r.world.Now(), conn).uint(uint64(about)).text(text[:min(len(text), maxText)])
 }
 
 // Take is what is kept now. It copies no pages: a film holds their memory until it is forgotten, and the recorder takes other memory

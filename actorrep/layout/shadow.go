@@ -113,6 +113,39 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 	return changed
 }
 
+// Differs is the units of m whose values in the object at obj are others than those in s, as far as they fit. It changes nothing. Of groups
+// and fast arrays it knows nothing.
+func (l *Layout) Differs(s *Shadow, obj unsafe.Pointer, m Mask) (differ Mask) {
+	for m &^= l.Groups | l.Fasts; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		u := &l.Units[i]
+		differs := false
+		switch {
+		case u.Kind == String:
+			text := *(*string)(unsafe.Add(obj, u.offsets[0]))
+			differs = text != s.blobs[u.blob].text && u.check(obj) == nil
+		case u.Kind.IsBlob():
+			b, w := &s.blobs[u.blob], l.blobWriter()
+			differs = u.writeChecked(w, obj) == nil && (b.bits != w.Len() || !bytes.Equal(b.data, w.Bytes()))
+		default:
+			words := s.Words[u.first : u.first+int(u.N)]
+			if u.Kind == Quat {
+				var now [4]uint64
+				u.loadQuat(obj, now[:])
+				differs = now != [4]uint64(words)
+				break
+			}
+			for j, was := range words {
+				differs = differs || u.loadOne(unsafe.Add(obj, u.offsets[j])) != was
+			}
+		}
+		if differs {
+			differ |= 1 << i
+		}
+	}
+	return differ
+}
+
 // Concurrent reports whether objects of the Layout may be compared at the same time: all units are numbers and strings.
 // Comparing others runs code of the game and needs memory of the Layout.
 func (l *Layout) Concurrent() bool { return !l.alone }

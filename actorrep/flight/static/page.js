@@ -348,7 +348,7 @@ function showNotes() {
     const div = document.createElement("div");
     div.textContent = seconds(n.At) + (n.Conn ? " connection " + n.Conn + ": " : " ") + n.Text;
     div.className = n === list[here] ? "here" : "";
-    div.onclick = () => go(n.At);
+    div.onclick = () => { if (n.Actor >= 0) { actor = n.Actor; part = ""; } go(n.At); };
     return div;
   }));
 }

@@ -44,12 +44,15 @@ var (
 	Play any // func(w *actorrep.World) Player
 )
 
-// Observer is told, within a server's Step, of what is sent to a connection.
+// Observer is told, within a server's Step, of what is sent to a connection, and of what isn't.
 type Observer interface {
 	// Opening says that an actor's channel is about to be opened, with the values of units.
 	Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask)
 	// Sent says that a packet carries a record of changed values: the actor's units in it, and why they waited, in words; "" when they didn't.
 	Sent(conn channel.Conn, id netguid.GUID, packet int64, units layout.Mask, waited string)
+	// Unsaid says which units of an actor the game has set without the world knowing, so that nobody gets them: none, or those of an actor
+	// that sleeps or that aren't compared by themselves. It is told of some actors in each Step, in turns.
+	Unsaid(id netguid.GUID, class string, l *layout.Layout, units layout.Mask, sleeps bool)
 }
 
 // Class is a registered class.
