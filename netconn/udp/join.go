@@ -72,6 +72,9 @@ func (j *joined) Close() error {
 func (j *joined) TryReadBatch(msgs []Message) (n int, err error) {
 	first, all := j.turn, len(j.sides)+1
 	j.turn = (first + 1) % all
+	for i := range msgs {
+		msgs[i].lent = nil // another socket may copy what it has into the same message
+	}
 	for i := 0; i < all && n < len(msgs) && err == nil; i++ {
 		more := 0
 		if at := (first + i) % all; at < len(j.sides) {

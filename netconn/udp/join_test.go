@@ -71,6 +71,39 @@ func TestLocalBound(t *testing.T) {
 	require.Zero(t, n)
 }
 
+// reads is a socket with one datagram to be read: lent, or copied as a socket of another package does.
+type reads struct {
+	far
+	p    string
+	lend bool
+}
+
+func (r *reads) TryReadBatch(msgs []Message) (int, error) {
+	if r.p == "" {
+		return 0, nil
+	}
+	if r.lend {
+		msgs[0].Lend([]byte(r.p))
+	} else {
+		msgs[0].N = copy(msgs[0].Buf, r.p)
+	}
+	r.p = ""
+	return 1, nil
+}
+
+// TestLentThenCopied: what one socket lent isn't read again as the datagram that another copies later.
+func TestLentThenCopied(t *testing.T) {
+	main, side := &reads{}, &reads{p: "lent", lend: true}
+	j, in := Join(main, side), messages(1)
+	for _, want := range []string{"lent", "copied"} {
+		n, err := j.TryReadBatch(in)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, want, string(in[0].Data()))
+		main.p = "copied"
+	}
+}
+
 // TestJoinedOrder: in a batch to peers of both sides those of the main socket come together, in order, and a refusal loses only what is refused.
 func TestJoinedOrder(t *testing.T) {
 	main := &fussy{}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -118,17 +117,26 @@ func (g *guestSignal) wait(ctx context.Context, socket *ice.Client) (netcode.Tok
 			return nil, err
 		}
 	}
-	timer := time.NewTimer(dialTime)
-	defer timer.Stop()
+	return g.waitToken(ctx)
+}
+
+// waitToken waits for the token. One that has come counts, whatever else has happened by then: a host may go once it has given it.
+func (g *guestSignal) waitToken(ctx context.Context) (netcode.Token, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, dialTime, fmt.Errorf("%w: the host gave no token", ErrLost))
+	defer cancel()
+	var err error
 	select {
 	case token := <-g.token:
 		return token, nil
-	case err := <-g.refused:
-		return nil, err
-	case <-timer.C:
-		return nil, fmt.Errorf("%w: the host gave no token", ErrLost)
+	case err = <-g.refused:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
+	}
+	select {
+	case token := <-g.token:
+		return token, nil
+	default:
+		return nil, err
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/ice"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -517,4 +518,24 @@ func TestURLWithSlash(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(room.Link(), r.url+joinPath+room.Code+"#"), room.Link())
 	require.NoError(t, room.Close())
+}
+
+// TestTokenBeforeTheEnd: a token that has come counts, although the host has gone, or the caller has given up, by the time it is looked at.
+func TestTokenBeforeTheEnd(t *testing.T) {
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 64 { // a select takes any of what is ready
+		g := &guestSignal{token: make(chan netcode.Token, 1), refused: make(chan error, 1)}
+		g.token <- netcode.Token{1}
+		g.refused <- gone
+		token, err := g.waitToken(ctx)
+		require.NoError(t, err)
+		require.Len(t, token, 1)
+		if len(g.refused) == 0 {
+			g.refused <- gone
+		}
+		_, err = g.waitToken(t.Context())
+		require.ErrorIs(t, err, gone)
+	}
 }
