@@ -60,7 +60,7 @@ func (t *Table) hold(n int) bool {
 }
 
 // Hold counts n bytes that the channel's handler keeps because of what the peer sent. On ErrMemory nothing
-// is counted, and the handler must not keep them: it refuses the peer's data in its own way or closes. The
+// is counted, and the handler must not keep them: it refuses the peer's data, by Refuse or in its own way, or closes. The
 // end of the channel releases what is left.
 func (ch *Channel) Hold(n int) error {
 	if n < 0 || n > math.MaxInt32/2 || ch.closed || !ch.table.hold(n) {
@@ -69,6 +69,10 @@ func (ch *Channel) Hold(n int) error {
 	ch.handlerHeld += int32(n)
 	return nil
 }
+
+// Refuse has the packet of the unreliable bunch that is being received count as lost: the handler has no memory for it, and the peer's handler hears ReceivedNak.
+// It is for a handler whose peer sends again what was lost, within ReceivedBunch; what else is in the packet isn't undone. For a reliable bunch it does nothing.
+func (ch *Channel) Refuse() { ch.table.refuses = true }
 
 // MaxHold is the most that the handlers of all channels together can count with Hold.
 func (ch *Channel) MaxHold() int { return ch.table.cfg.MaxMemory/2 - ch.table.largeRoom() }

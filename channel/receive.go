@@ -347,12 +347,18 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	case ch.closing && ch.index != 0: // on channel 0 what the peer sent before it saw the end still counts
 		ch.deliverLate(in)
 	case in.Bits > 0:
+		t.refuses = false
 		ch.handler.ReceivedBunch(ch, in)
+		if t.refuses && !in.Reliable {
+			t.Counters.MemoryFull++
+			t.Counters.Refused++
+			nak = true
+		}
 	}
 	if in.Close && !ch.closed {
 		t.remove(ch, in.CloseReason)
 	}
-	return false, nil
+	return nak, nil
 }
 
 // deliverLate handles what the peer sent before it saw our close.

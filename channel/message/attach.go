@@ -14,7 +14,7 @@ import (
 // and uses the connection's packet acks.
 type Attached struct {
 	*Queue
-	// Failed is called when Read returns an error: the peer broke a rule, or MaxMemory is used up. The connection ends with
+	// Failed is called when the peer broke a rule, or when MaxMemory has no room for another queue that it opens. The connection ends with
 	// err. May be nil.
 	Failed func(err error)
 	// Ended is called when the channel is closed, with the number of messages that aren't known to have arrived; these
@@ -45,7 +45,7 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	}
 	a.ch, a.memory = ch, ch
 	if !ch.OpenedLocally() {
-		if a.hold(attachedCost) {
+		if a.hold(attachedCost + a.reserve()) {
 			return nil
 		}
 		a.failed(channel.ErrMemory)
@@ -128,7 +128,11 @@ func (a *Attached) Finish(ch *channel.Channel) bool {
 
 // ReceivedBunch implements channel.Handler.
 func (a *Attached) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	if err := a.Read(&in.Data); err != nil {
+	switch err := a.Read(&in.Data); {
+	case err == nil:
+	case errors.Is(err, channel.ErrMemory):
+		ch.Refuse()
+	default:
 		a.failed(err)
 		ch.Conn().Fail(err, false)
 	}

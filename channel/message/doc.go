@@ -28,7 +28,7 @@
 //	for m, kind := q.Receive(); m != nil; m, kind = q.Receive() { ... }
 //
 // Both ends make all these calls, even if one only receives: an Ordered queue tells its peer how many messages it has room for, and the
-// peer sends no more. So a game that receives slowly slows down its peer's queue, until Send there returns ErrFull. A queue on a
+// peer sends no more. So a game that receives slowly, or has no memory left, slows down its peer's queue, until Send there returns ErrFull. A queue on a
 // channel ([Attach]) does this by itself.
 //
 // A message is encoded once, at Send. For a broadcast call [Kind.Encode], and pass the result to each queue with SendEncoded. In
@@ -56,7 +56,7 @@
 //	messages in a packet                           64, and Config.Budget bits
 //	bytes held                                     Queue.Held; at most 2 * Window * MaxBits / 8
 //	bytes received, on a channel (Attach)          count within the connection's MaxMemory, with 128 bytes more each; beyond it
-//	                                               Ordered: the connection ends with channel.ErrMemory; others: as beyond Window
+//	                                               Ordered: its packet counts as lost, and is sent again; others: as beyond Window
 //	blocks at a time, bytes of a block             4 and 64 MiB, told to the peer; Send returns ErrBlocks, ErrBlockBig
 //	bytes of blocks being received                 BlocksConfig.MaxHeld, within the connection's MaxMemory; Blocks.Held
 //

@@ -17,7 +17,29 @@ const (
 )
 
 // cost is what a message that waits for Receive counts.
-func (in *incoming) cost() int { return messageCost + (in.bits+7)/8 }
+func (in *incoming) cost() int {
+	if in.reserved {
+		return 0
+	}
+	return messageCost + (int(in.bits)+7)/8
+}
+
+// reserve is the room that an Ordered queue has whatever else takes memory: for the next message, on which all others wait.
+func (q *Queue) reserve() int {
+	if q.cfg.Mode != Ordered {
+		return 0
+	}
+	return q.leastRing()*incomingSize + messageCost + (q.cfg.MaxBits+7)/8
+}
+
+func (q *Queue) leastRing() int { return min(leastRing, q.cfg.Window) }
 
 // hold counts n bytes, unless there is no room for them.
 func (q *Queue) hold(n int) bool { return q.memory == nil || q.memory.Hold(n) == nil }
+
+// letGo ends that.
+func (q *Queue) letGo(n int) {
+	if q.memory != nil {
+		q.memory.Release(n)
+	}
+}

@@ -96,9 +96,10 @@ const longAgo = time.Duration(math.MinInt64 / 2)
 
 // incoming is a message that waits for Receive.
 type incoming struct {
-	m    Message
-	kind *Kind
-	bits int
+	m        Message
+	kind     *Kind
+	bits     int32
+	reserved bool // it is in the room of Queue.reserve
 }
 
 // packet is what a packet carried.
@@ -140,12 +141,14 @@ type Queue struct {
 
 	in              []incoming
 	recvNext        int64 // Ordered: next to deliver; Sequenced: one after the newest
+	waiting         int   // messages in it
 	ready           []incoming
 	readyAt         int
 	inBits          int
 	told, confirmed int64 // credit given, and known to have arrived
 	toldAt          time.Duration
-	wroteCredit     bool   // the last Write told it
+	wroteCredit     bool // the last Write told it
+	vain            vain
 	stream          Stream // kept here, since what Serialize gets would otherwise be allocated
 	memory          memory // counts what the peer makes this end hold; nil: nobody does
 }

@@ -130,7 +130,7 @@ func heap() int {
 }
 
 // TestQueuesWithinMaxMemory: however many queues a client opens, and whatever it sends on them that can't be received yet or isn't, the server
-// holds no more than MaxMemory, on the heap as well. Who sends more than that in order is out; messages that may be lost are dropped.
+// holds no more than MaxMemory, on the heap as well. What is sent beyond that in order is refused; messages that may be lost are dropped.
 func TestQueuesWithinMaxMemory(t *testing.T) {
 	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
 		for _, c := range []struct{ queues, first, messages int }{{800, 0, 0}, {50, 1, 400}, {6, 1, 1000}, {50, 1000, 1}} {
@@ -162,13 +162,79 @@ func TestQueuesWithinMaxMemory(t *testing.T) {
 				require.Greater(t, held, crowdMemory/20)
 				continue
 			}
-			if !x.conns[1].Closed() { // there was room for a queue, and none for another channel: that is refused, and comes again
-				require.Positive(t, x.conns[1].Table().Counters.MemoryFull)
-				require.Less(t, len(x.queues), c.queues)
+			if x.conns[1].Closed() { // there was room for another channel, and none for its queue
+				require.Zero(t, c.messages)
+				require.ErrorIs(t, x.failure, channel.ErrMemory)
 				continue
 			}
-			require.ErrorIs(t, x.failure, channel.ErrMemory)
+			require.Positive(t, x.conns[1].Table().Counters.MemoryFull)
 		}
+	}
+}
+
+// TestMessagesBesideBlocks: blocks and messages that together have no room within MaxMemory end nothing, and all messages arrive in order, though the
+// game receives them once a second only.
+func TestMessagesBesideBlocks(t *testing.T) {
+	for _, every := range []int{1, 60} {
+		const n = 6000
+		x := newTransferIn(t, netsim.Settings{Loss: 2, Lag: 60 * time.Millisecond}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{},
+			func(c *netconn.Config) { c.MaxMemory = 0 })
+		sent, got := uint32(0), uint32(0)
+		big := data(1, 2_500_000)
+		for i := 0; got < n; i++ {
+			require.Less(t, x.now, time.Minute, "%d of %d", got, n)
+			for k := 0; k < 40 && sent < n && x.qa.Send(x.ka.number, &number{N: sent, Fill: make([]byte, 650)}) == nil; k++ {
+				sent++
+			}
+			_, _ = x.out.Send(big) // as often as it may
+			x.step(16 * time.Millisecond)
+			if i%every > 0 {
+				continue
+			}
+			for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+				require.Equal(t, got, m.(*number).N)
+				got++
+				k.Free(m)
+			}
+		}
+		require.Positive(t, x.conns[1].Table().Counters.MemoryFull)
+	}
+}
+
+// TestRefusedMessagesWait: a game that receives nothing for 20 s, at an end with little memory, is sent few packets in vain, loses neither messages nor
+// the connection, and has all of them soon after that.
+func TestRefusedMessagesWait(t *testing.T) {
+	const n = 1500
+	x := newTransferIn(t, netsim.Settings{Lag: 30 * time.Millisecond}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{},
+		func(c *netconn.Config) { c.MaxMemory = 256 << 10 })
+	sent, got := uint32(0), uint32(0)
+	step := func() {
+		for sent < n && x.qa.Send(x.ka.number, &number{N: sent, Fill: make([]byte, 200)}) == nil {
+			sent++
+		}
+		if x.messages.OpenAcked() { // reliable bunches in the same packets
+			_, err := x.messages.SendBunch(&bunch.Out{Data: []byte{0}, Bits: 8, Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		x.step(16 * time.Millisecond)
+	}
+	for x.now < time.Second {
+		step()
+	}
+	refused := x.conns[1].Table().Counters.MemoryFull
+	require.Positive(t, refused)
+	for x.now < 20*time.Second {
+		step()
+	}
+	require.Less(t, x.conns[1].Table().Counters.MemoryFull-refused, uint64(200), "ten a second")
+	for since := x.now; got < n; {
+		require.Less(t, x.now-since, 5*time.Second, "%d of %d", got, n)
+		for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+			require.Equal(t, got, m.(*number).N)
+			got++
+			k.Free(m)
+		}
+		step()
 	}
 }
 

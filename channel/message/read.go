@@ -9,7 +9,7 @@ import (
 )
 
 // Read decodes a packet's messages. An error means that the peer broke the format (ErrFormat, ErrWindow) or, on a channel,
-// that MaxMemory is used up (channel.ErrMemory). The packet's messages before the error are kept.
+// that MaxMemory is used up (channel.ErrMemory): then the packet counts as lost, and the peer sends it again. The packet's messages before the error are kept.
 func (q *Queue) Read(r *bitio.Reader) error {
 	if q.cfg.Mode == Ordered && r.ReadBool() {
 		credit := seqnum.U16.Expand(r.ReadUint16(), q.credit)
@@ -41,7 +41,7 @@ func (q *Queue) Read(r *bitio.Reader) error {
 			k.Free(m)
 			return fmt.Errorf("%w: %s: %w", ErrFormat, k.name, err)
 		}
-		if err := q.take(id, incoming{m, k, bits}); err != nil {
+		if err := q.take(id, incoming{m: m, kind: k, bits: int32(bits)}); err != nil {
 			return err
 		}
 		last = id
@@ -91,27 +91,46 @@ func (q *Queue) take(id int64, in incoming) error {
 		q.Counters.Duplicate++
 		in.kind.Free(in.m)
 		return nil
-	case !q.growIn(id) || !q.hold(in.cost()):
+	case q.holdInTurn(id, in.cost()):
+	case id == q.recvNext && q.growIn(id):
+		in.reserved = true
+	default:
 		in.kind.Free(in.m)
-		return fmt.Errorf("%w: messages that wait for Receive, or for one before them", channel.ErrMemory)
+		return channel.ErrMemory
 	}
 	*q.inAt(id) = in
-	q.inBits += in.bits
+	q.inBits += int(in.bits)
+	q.waiting++
 	return nil
+}
+
+// holdInTurn counts n bytes for a message, unless there is no room for it and for as much of each missing one before it: what is ahead mustn't take the
+// room of what it waits for.
+func (q *Queue) holdInTurn(id int64, n int) bool {
+	missing := max(0, int(id-q.recvNext)-q.waiting)
+	if !q.hold(n + missing*n) {
+		return false
+	}
+	q.letGo(missing * n)
+	if q.growIn(id) {
+		return true
+	}
+	q.letGo(n)
+	return false
 }
 
 func (q *Queue) inAt(id int64) *incoming { return &q.in[id&int64(len(q.in)-1)] }
 
 // growIn makes room for a message of the window, and reports whether there is.
 func (q *Queue) growIn(id int64) bool {
-	n := max(len(q.in), min(leastRing, q.cfg.Window))
+	n := max(len(q.in), q.leastRing())
 	for int64(n) <= id-q.recvNext {
 		n *= 2
 	}
 	if n == len(q.in) {
 		return true
 	}
-	if !q.hold((n - len(q.in)) * incomingSize) {
+	if more := n - max(len(q.in), q.leastRing()); more > 0 && !q.hold(more*incomingSize) {
 		return false
 	}
 	old := q.in
@@ -139,7 +158,7 @@ func (q *Queue) deliver(in incoming) {
 		}
 		k.Free(m)
 	}
-	q.inBits += in.bits
+	q.inBits += int(in.bits)
 	q.ready = append(q.ready, in)
 }
 
@@ -172,6 +191,7 @@ func (q *Queue) Receive() (Message, *Kind) {
 		in := *q.inAt(q.recvNext)
 		*q.inAt(q.recvNext) = incoming{}
 		q.recvNext++
+		q.waiting--
 		q.received(&in)
 		return in.m, in.kind
 	}
@@ -187,10 +207,8 @@ func (q *Queue) Receive() (Message, *Kind) {
 }
 
 func (q *Queue) received(in *incoming) {
-	q.inBits -= in.bits
-	if q.memory != nil {
-		q.memory.Release(in.cost())
-	}
+	q.inBits -= int(in.bits)
+	q.letGo(in.cost())
 }
 
 // creditDue reports whether the peer should be told of room: when a quarter of the window was received since it last

@@ -37,6 +37,23 @@ func (r *roundTrip) sample(now time.Duration) {
 	r.smoothed += (rtt - r.smoothed) / 8
 }
 
+// vain is rounds of packets with messages that were lost without one that arrived: mostly the receiver has no memory, and refuses them. From manyVain on
+// one packet is sent each wait.
+type vain struct {
+	rounds  int
+	heardAt time.Duration // of the last round's first loss
+	wroteAt time.Duration
+}
+
+const manyVain = 3
+
+// lost notes that a packet written at a time is known to be lost now. Those that left before a loss was heard of are of one round.
+func (v *vain) lost(written, now time.Duration) {
+	if v.rounds == 0 || written > v.heardAt {
+		v.rounds, v.heardAt = v.rounds+1, now
+	}
+}
+
 // wait is how long a message waits for its ack before it is sent again.
 func (r *roundTrip) wait(resend time.Duration) time.Duration {
 	if r.smoothed == 0 {

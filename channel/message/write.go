@@ -21,7 +21,9 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	n := 0
 	switch q.cfg.Mode {
 	case Ordered:
-		n = q.chooseOrdered(room)
+		if q.vain.rounds < manyVain || q.now-q.vain.wroteAt >= q.rtt.wait(q.cfg.Resend) {
+			n = q.chooseOrdered(room)
+		}
 	case Sequenced:
 		n = q.chooseSequenced(room)
 	case Unordered:
@@ -31,6 +33,9 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	q.wroteCredit = credit
 	if n == 0 && !credit {
 		return 0
+	}
+	if n > 0 {
+		q.vain.wroteAt = q.now
 	}
 	if q.cfg.Mode == Ordered {
 		q.writeCredit(w, credit)
@@ -198,6 +203,9 @@ func (q *Queue) Acked(packetID int64) {
 	if p == nil {
 		return
 	}
+	if len(p.ids) > 0 {
+		q.vain.rounds = 0
+	}
 	for _, id := range p.ids {
 		if id < q.oldest {
 			continue
@@ -223,6 +231,9 @@ func (q *Queue) Lost(packetID int64) {
 	p := q.packet(packetID)
 	if p == nil {
 		return
+	}
+	if len(p.ids) > 0 {
+		q.vain.lost(p.at, q.now)
 	}
 	for _, id := range p.ids {
 		if id >= q.oldest {
