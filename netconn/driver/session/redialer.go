@@ -22,8 +22,8 @@ type RedialConfig struct {
 	// is three times the longest time between two packets of the last seconds, if that is longer. Default 300 ms: a game that
 	// sends at 10 Hz or more survives a change of networks within a second.
 	Silence time.Duration
-	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal it
-	// doubles, up to MaxPause. Defaults: 250 ms and 5 s.
+	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, and each connection that
+	// ends within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms and 5 s.
 	Pause, MaxPause time.Duration
 	// GiveUp reports whether an end of a connection or dial is final, so that no other dial follows. err is the CloseResult's Err or Dial's
 	// error. Default: driver.ErrBanned, ErrVersion, ErrKicked and ErrReplaced, ErrLeft, and wrong settings, which are netconn.ErrConfig,
@@ -43,6 +43,7 @@ type Redialer struct {
 	next  dialed        // the dial in progress
 	gaps  gaps          // between packets that arrive on conn
 	began time.Duration // when next began
+	since time.Duration // when conn joined
 	at    time.Duration // earliest time of the next dial
 	pause time.Duration
 	hurry bool // Redial was called
@@ -158,7 +159,8 @@ func (r *Redialer) lookAtDial() {
 	case d.driver == nil:
 	case d.ended():
 		r.switching = false
-		r.failed(d.end())
+		why := d.end()
+		r.failed(why, errors.Is(why, driver.ErrDenied))
 	case d.conn != nil && d.conn.Joined():
 		r.joined()
 	}
@@ -171,7 +173,7 @@ func (r *Redialer) lookAtConn() {
 	case r.conn.ended():
 		why := r.conn.end()
 		if r.next.driver == nil || r.leaves(why) {
-			r.failed(why)
+			r.failed(why, r.now-r.since < r.cfg.MaxPause)
 		}
 	case r.leaving():
 		r.drop()
@@ -210,7 +212,7 @@ func (r *Redialer) joined() {
 		}
 		r.conn.end()
 	}
-	r.conn, r.next, r.gaps, r.pause, r.switching = r.next, dialed{}, gaps{}, 0, false
+	r.conn, r.next, r.gaps, r.since, r.switching = r.next, dialed{}, gaps{}, r.now, false
 }
 
 // switchTime limits that wait, because a game may always have unacked bunches.
@@ -265,7 +267,7 @@ func (r *Redialer) dial() {
 		}
 		return
 	case err != nil:
-		r.failed(err)
+		r.failed(err, errors.Is(err, driver.ErrDenied))
 		return
 	}
 	r.next.driver, r.began = d, r.now
@@ -273,8 +275,8 @@ func (r *Redialer) dial() {
 	r.next.look()
 }
 
-// failed schedules the next dial, or gives up.
-func (r *Redialer) failed(why error) {
+// failed schedules the next dial, or gives up. slower says that dialing on at this pace is of no use.
+func (r *Redialer) failed(why error, slower bool) {
 	if left := errors.Is(why, ErrLeft); r.cfg.GiveUp(why) && (left || r.conn.driver == nil) {
 		if r.drop(); r.conn.driver != nil {
 			r.conn.end()
@@ -282,7 +284,7 @@ func (r *Redialer) failed(why error) {
 		r.err = why
 		return
 	}
-	if errors.Is(why, driver.ErrDenied) {
+	if slower {
 		r.pause = min(max(2*r.pause, r.cfg.Pause), r.cfg.MaxPause)
 	} else {
 		r.pause = r.cfg.Pause

@@ -432,6 +432,40 @@ func TestClosedWhileItIsLookedUp(t *testing.T) {
 	require.Equal(t, "gone", r.of("Ann")[len(r.of("Ann"))-1])
 }
 
+// TestBriefConnections: a server that lets a client in and ends its connection at once, for ever, is dialed more and more rarely, as one that refuses
+// it is; after a connection that lasts the next dial comes soon again.
+func TestBriefConnections(t *testing.T) {
+	brief := true
+	r := newRig(t, 1, netsim.Settings{Lag: 20 * time.Millisecond}, func(r *rig) {
+		join := func(c *driver.Conn) {
+			if c.ClientID() == 1 && brief {
+				c.Abort(c.Now(), "no")
+			}
+		}
+		r.config.New = func(c *driver.Conn) *player {
+			join(c)
+			return &player{"Ann"}
+		}
+		r.config.Rejoin = func(c *driver.Conn, _ *player) { join(c) }
+	})
+	r.world.RunUntil(time.Minute)
+	require.Nil(t, r.world.Failure())
+	require.Less(t, r.dials, 20, "in a minute")
+	brief = false
+	r.world.RunUntil(80 * time.Second)
+	dials := r.dials
+	conns := r.clients["Ann"].conn
+	require.False(t, conns.Closed())
+	for c := range r.server.Conns {
+		if c.ClientID() == 1 {
+			c.Abort(c.Now(), "restart")
+		}
+	}
+	r.world.RunUntil(r.world.Now() + time.Second)
+	require.Equal(t, dials+1, r.dials)
+	require.False(t, r.clients["Ann"].conn.Closed())
+}
+
 // TestSettings: what can't work is an error that names it.
 func TestSettings(t *testing.T) {
 	_, err := session.NewPlayers(session.Config[int]{})
