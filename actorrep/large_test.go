@@ -390,3 +390,41 @@ func TestManyNamesUnderLoss(t *testing.T) {
 	}
 	require.Equal(t, actorrep.ReasonUpToDate, w.Server.Explain(l.Peer, a).Reason)
 }
+
+// chest is an actor whose opening takes several packets, and whose changes few bits.
+type chest struct {
+	actorrep.Base
+	X    int32  `net:""`
+	Load []byte `net:"cap=6000"`
+}
+
+// TestOpeningsOfSeveralPackets: an opening in one bunch that takes several packets is there once the last of them is. Records that come before
+// would cost the client all behind them in their packet.
+func TestOpeningsOfSeveralPackets(t *testing.T) {
+	for seed := range uint64(8) {
+		w := newWorld(t, seed, netsim.Settings{Loss: 15, LagMin: 10 * time.Millisecond, LagMax: 90 * time.Millisecond}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+			require.NoError(t, w.Register("chest", (*chest)(nil)))
+		})
+		w.join() // whose trouble fails the test
+		var chests []*chest
+		for step := range int32(120) {
+			if step%10 == 0 {
+				c := &chest{Load: make([]byte, 1000+w.Rand.IntN(5000))}
+				require.NoError(t, w.Server.Spawn(c))
+				chests = append(chests, c)
+			}
+			for _, c := range chests {
+				c.X = step
+			}
+			w.Step()
+		}
+		w.Until(func(l *rig.Line) string {
+			for _, c := range chests {
+				if m, _ := l.World.Find(c.GUID()).(*chest); m == nil || m.X != c.X || !bytes.Equal(m.Load, c.Load) {
+					return fmt.Sprintf("%v: %s", c.GUID(), w.Server.Explain(l.Peer, c).Text)
+				}
+			}
+			return ""
+		})
+	}
+}

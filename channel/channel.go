@@ -67,7 +67,7 @@ type Channel struct {
 
 	openedLocally bool
 	openSent      bool // the first bunch was sent, with Open
-	openAcked     bool
+	openAcked     bool // the peer's, or acked: its first part when it is split
 	temporary     bool // opened and closed by one unreliable bunch: removed when its packets are acked or lost
 	closing       bool
 	closed        bool
@@ -163,9 +163,11 @@ func (ch *Channel) Handler() Handler { return ch.handler }
 // OpenedLocally reports whether this end opened the channel. Only that end may close it.
 func (ch *Channel) OpenedLocally() bool { return ch.openedLocally }
 
-// OpenAcked reports whether the peer has the channel: it opened it, acked our open, or has sent reliable bunches on it. These
-// may be handled before the ack in their packet, see netconn.Config.ReorderWindow.
-func (ch *Channel) OpenAcked() bool { return ch.openAcked || ch.released }
+// OpenAcked reports whether the peer has the channel: it opened it, acked our open, all parts of a split one, or has sent reliable bunches on
+// it. These may be handled before the ack in their packet, see netconn.Config.ReorderWindow.
+func (ch *Channel) OpenAcked() bool {
+	return ch.openAcked && ch.openAt == bunch.NoPacket || ch.released
+}
 
 // Closing reports whether the channel is closed, or a close is in flight.
 func (ch *Channel) Closing() bool { return ch.closing || ch.closed }

@@ -752,19 +752,23 @@ func TestPausedByLargeBunchesOnly(t *testing.T) {
 	require.False(t, ch.ReplicationPaused())
 }
 
-// TestOpenIsTheFirstPart: the peer has a channel once it has the first part of the payload that opens it.
+// TestOpenIsTheFirstPart: a peer that takes the first part of the payload that opens a channel doesn't refuse the channel; it has it once it has all parts.
 func TestOpenIsTheFirstPart(t *testing.T) {
 	s := newStub(t, false, noControl)
 	ch := s.open(stubGame)
 	s.send(ch, 5000)
 	require.True(t, s.sent[0].h.Open)
-	require.False(t, ch.OpenAcked())
+	require.False(t, ch.openAcked)
 	s.ack(0)
-	require.True(t, ch.OpenAcked())
+	require.True(t, ch.openAcked)
+	require.False(t, ch.OpenAcked())
 	w := s.sent[2]
 	s.m.Naked(w.ch, w.seq, 1003)
 	s.m.Settled(w.ch, 1003, false)
 	require.Equal(t, 1, s.table.due.len(), "a loss, as there are")
+	s.m.Pump()
+	s.ackFrom(1)
+	require.True(t, ch.OpenAcked())
 }
 
 // loseAll says of all bunches from one on that their packets are lost, and returns how many there are.
@@ -797,7 +801,7 @@ func TestRefusedOpenYields(t *testing.T) {
 	require.Contains(t, s.begun(), uint32(1))
 	require.Equal(t, 64<<10, s.table.begun, "the other's")
 	require.Zero(t, s.table.line.len())
-	for i := lost; !refused.OpenAcked(); i++ {
+	for i := lost; !refused.openAcked; i++ {
 		s.ack(i)
 	}
 	require.Equal(t, 128<<10, s.table.begun, "both")

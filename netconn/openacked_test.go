@@ -36,3 +36,29 @@ func TestWhoSpeaksHasTheChannel(t *testing.T) {
 	h.give(1, h.packet(1, true))
 	require.Equal(t, []bool{true}, a.said)
 }
+
+// TestSplitOpens: a channel whose first bunch takes several packets isn't there before the last of them is.
+func TestSplitOpens(t *testing.T) {
+	h := newHand(t, nil)
+	ch, err := h.conns[0].Open(testName, channel.Nop{})
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 5000), Reliable: true})
+	require.NoError(t, err)
+	h.conns[0].FlushWritten(h.now)
+	there := func() bool { return h.chs[1].Index() == ch.Index() } // it was accepted
+	parts, early := ch.NumOutRec(), 0                              // some are acked, and the peer hasn't the channel
+	for step := 0; ch.NumOutRec() > 0; step++ {
+		require.Less(t, step, 100)
+		if step == 0 {
+			require.Greater(t, len(h.sent[0]), 2)
+			h.sent[0] = h.sent[0][:1] // the others are lost
+		}
+		h.exchange()
+		require.False(t, ch.OpenAcked() && !there())
+		if !there() && ch.NumOutRec() < parts {
+			early++
+		}
+	}
+	require.True(t, ch.OpenAcked())
+	require.NotZero(t, early)
+}

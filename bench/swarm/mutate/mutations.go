@@ -20,6 +20,7 @@ var searches = map[string]search{
 	"merging":  {"./channel", "Merg"},                     // what waits does so for a full window, with a packet begun
 	"assembly": {"./bunch", "Assembly"},                   // channel gives such bunches up before
 	"behind":   {"./netconn", "TestNothingBehind"},        // who does that lies
+	"parts":    {"./netconn", "TestSplitOpens"},           // a part of an opening must be lost, and not the first
 }
 
 func (m *mutation) search() search {
@@ -102,6 +103,8 @@ var mutations = []mutation{
 		"				v.dirty |= m\n				v.hurry()\n", ""},
 	{"openings: an old opening counts as the newest", "actorrep/client_mirror.go",
 		"old != nil && old.mirror.born > frame:", "old != nil && old.mirror.born > frame+1<<30:"},
+	{"parts: an open counts as acked with its first part", "channel/channel.go",
+		"ch.openAcked && ch.openAt == bunch.NoPacket", "ch.openAcked"},
 	{"actorrep: everybody is told an owner's values", "actorrep/server_view.go",
 		"	return v.b.class.layout.Allowed(a) &^ (", "	return v.b.class.layout.Allowed(a|layout.Owner) &^ ("},
 	{"actorrep: what is acked is taken for older values", "actorrep/server_baseline.go",
