@@ -413,9 +413,6 @@ func (c *client) step() {
 		c.warned = true
 		c.world.failed(ErrNoChannelTypes)
 	}
-	if c.silent {
-		c.forgetCalls()
-	}
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {
 		if m := c.told[i].m; m != nil {

@@ -171,7 +171,7 @@ func (k *worker) sort(views []*view) {
 	if sorted {
 		return
 	}
-	if len(views) < 16 || int(most) >= maxSpread*len(views) {
+	if len(views) < 16 || uint64(most) >= uint64(maxSpread*len(views)) {
 		slices.SortFunc(views, byID)
 		return
 	}

@@ -35,6 +35,12 @@ type Cart struct {
 	t testing.TB
 }
 
+// honk is recorded, and may not run for a film's actors either.
+var honk = actorrep.MulticastRPC0(func(_ actorrep.Call, c *Cart) error {
+	c.OnMoved()
+	return nil
+})
+
 // OnMoved fails on a film's actors: nothing of the game's runs there.
 func (c *Cart) OnMoved() {
 	if c.t == nil && c.World().User != "a client" {
@@ -86,7 +92,7 @@ func (r *rig) begin(seed uint64, cfg flight.Config, net netsim.Settings, names .
 				return nil, err
 			}
 			r.world = actorrep.NewServer(actorrep.Config{Failed: func(err error) { r.errs = append(r.errs, err) }})
-			require.NoError(t, r.world.Register("Cart", (*Cart)(nil)))
+			require.NoError(t, r.world.Register("Cart", (*Cart)(nil), actorrep.RPCs{"honk": honk}))
 			dc.Socket, dc.Channels = s, r.world.ChannelTypes()
 			dc.Joined = func(c *driver.Conn) {
 				cart := &Cart{X: 1, Secret: "of " + c.Login().URL, t: t}
@@ -109,6 +115,9 @@ func (r *rig) begin(seed uint64, cfg flight.Config, net netsim.Settings, names .
 					c.X += 0.05
 					if ms := int(at/time.Millisecond) / 500; ms != int(c.Load) {
 						c.Load = uint16(ms)
+						if err := honk.Call(c); err != nil {
+							return err
+						}
 					}
 				}
 				r.world.Step(at)
@@ -118,7 +127,7 @@ func (r *rig) begin(seed uint64, cfg flight.Config, net netsim.Settings, names .
 		}
 		c := &client{world: actorrep.NewClient(actorrep.Config{})}
 		c.world.User = "a client"
-		require.NoError(t, c.world.Register("Cart", (*Cart)(nil)))
+		require.NoError(t, c.world.Register("Cart", (*Cart)(nil), actorrep.RPCs{"honk": honk}))
 		dc.Socket, dc.Channels, dc.Client = h.Open(), c.world.ChannelTypes(), control.ClientConfig{URL: h.Name()}
 		var err error
 		c.driver, err = driver.Dial("10.0.0.1:7777", dc)
@@ -246,7 +255,7 @@ type record struct {
 	Packet        *packet
 	Actor         int
 	Units, Waited string
-	Opens         bool
+	Opens, Calls  bool
 }
 
 func (r *rig) film(v flight.View) (d film, page string) { return read(r.t, r.rec.Take(), v) }
@@ -305,7 +314,7 @@ func readConn(t testing.TB, lines *json.Decoder) *conn {
 	for _, raw := range raw.Records {
 		rec := record{Packet: packets[raw[0].(float64)], Actor: int(raw[1].(float64)), Units: raw[2].(string)}
 		if len(raw) > 3 {
-			rec.Opens, rec.Waited = raw[3].(float64) == 1, raw[5].(string)
+			rec.Opens, rec.Calls, rec.Waited = raw[3].(float64) == 1, raw[3].(float64) == 2, raw[5].(string)
 		}
 		if rec.Packet != nil {
 			c.Records = append(c.Records, rec)
@@ -372,6 +381,7 @@ func TestFilm(t *testing.T) {
 		for _, rec := range c.Records {
 			if rec.Opens {
 				opens++
+				require.NotZero(t, units(rec.Units)&units(d.Actors[rec.Actor].Parts[0].Units), "it tells of X")
 			}
 			if rec.Packet.Fate == 2 {
 				lost++
@@ -384,6 +394,19 @@ func TestFilm(t *testing.T) {
 	}
 	require.Greater(t, lost, 50)
 	require.Greater(t, again, 5, "%d lost", lost)
+
+	// Which actor's channel a bunch is of is known although its opening was long ago.
+	for ch := range uint32(10) {
+		r.rec.Trace(&nettrace.Event{Kind: nettrace.BunchSent, At: r.world.Now(), Conn: d.Conns[0].ID, PacketID: 99999, ChIndex: ch, A: nettrace.Reliable})
+	}
+	r.rec.Trace(&nettrace.Event{Kind: nettrace.PacketSent, At: r.world.Now(), Conn: d.Conns[0].ID, PacketID: 99999})
+	f := r.rec.Take()
+	f.Bound(1e6, 11)
+	d, _ = read(t, f, flight.View{})
+	require.Len(t, d.Conns[0].Records, 2)
+	for _, rec := range d.Conns[0].Records {
+		require.True(t, rec.Calls)
+	}
 }
 
 // TestWayOfAChange follows a field that changes twice a second: its first packet that isn't lost brings it, about when the client has it.
@@ -581,10 +604,20 @@ type Door struct {
 	Bolt  actorrep.Var[bool] `net:""`
 }
 
+// Sign is compared once in 10 s, and only when it was marked if its class is Manual.
+type Sign struct {
+	actorrep.Base
+	Text string `net:""`
+}
+
+type ManualSign struct{ Sign }
+
 // TestUnsaid: what the game sets without FlushDormancy or MarkDirty is noted, once, and what it does right isn't.
 func TestUnsaid(t *testing.T) {
 	w := actorrep.NewServer(actorrep.Config{})
 	require.NoError(t, w.Register("Door", (*Door)(nil)))
+	require.NoError(t, w.Register("Sign", (*Sign)(nil), actorrep.UpdateFrequency(0.1)))
+	require.NoError(t, w.Register("ManualSign", (*ManualSign)(nil), actorrep.UpdateFrequency(0.1), actorrep.Manual()))
 	rec, err := flight.New(w, nil, flight.Config{})
 	require.NoError(t, err)
 	var doors []*Door
@@ -601,7 +634,12 @@ func TestUnsaid(t *testing.T) {
 			w.Step(now)
 		}
 	}
+	sign, manual := &Sign{}, &ManualSign{}
+	require.NoError(t, w.Spawn(sign))
+	require.NoError(t, w.Spawn(manual))
 	step(10)
+	sign.Text, manual.Text = "in 10 s", "in 10 s, and it was said"
+	manual.MarkDirty()
 	doors[0].Open = true // awake
 	doors[1].Open = true // told
 	doors[1].FlushDormancy()
@@ -615,10 +653,16 @@ func TestUnsaid(t *testing.T) {
 	step(10)
 	doors[4].Open = false
 	step(10)
+	doors[5].Label = "too"
+	step(10)
+	doors[5].FlushDormancy()
+	step(600)
+	manual.Text = "forgotten"
+	step(10)
 	d, _ := read(t, rec.Take(), flight.View{})
 	var said []string
 	for _, n := range d.Notes {
-		require.Equal(t, "Door "+d.Actors[n.Actor].ID, strings.Split(n.Text, ":")[0])
+		require.Contains(t, n.Text, " "+d.Actors[n.Actor].ID+": ")
 		said = append(said, n.Text)
 	}
 	require.Equal(t, []string{
@@ -626,8 +670,46 @@ func TestUnsaid(t *testing.T) {
 		"Door actor 5: the game set Open, Keys, and nobody is told: it sleeps; call FlushDormancy",
 		"Door actor 6: the game set Turn, and nobody is told: it sleeps; call FlushDormancy",
 		"Door actor 5: the game set Open, and nobody is told: it sleeps; call FlushDormancy",
+		"Door actor 6: the game set Label, and nobody is told: it sleeps; call FlushDormancy",
+		"ManualSign actor 102: the game set Text, and nobody is told: call its setter, or MarkDirty",
 	}, said)
 	require.Zero(t, testing.AllocsPerRun(60, func() { step(1) }))
+}
+
+// TestSameID: what is said of an id is about the actor that had it then.
+func TestSameID(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Door", (*Door)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{})
+	require.NoError(t, err)
+	now := time.Duration(0)
+	step := func() {
+		for range 30 {
+			now += time.Second / 60
+			w.Step(now)
+		}
+	}
+	first := &Door{}
+	require.NoError(t, w.Spawn(first))
+	id := first.GUID()
+	for i, d := range []*Door{first, {}, {}} {
+		if i > 0 {
+			require.NoError(t, w.SpawnAs(d, nil, id))
+		}
+		require.NoError(t, d.SetDormant(true))
+		step()
+		d.Open, d.Label = i%2 == 0, fmt.Sprint("of ", i)
+		step()
+		require.NoError(t, w.Destroy(d))
+		step()
+	}
+	d, _ := read(t, rec.Take(), flight.View{})
+	var of []int
+	for _, n := range d.Notes {
+		of = append(of, n.Actor)
+	}
+	require.Len(t, d.Actors, 3)
+	require.Equal(t, []int{0, 1, 2}, of)
 }
 
 func firstOf(w *actorrep.World) (first actorrep.Actor) {

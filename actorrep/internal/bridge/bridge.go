@@ -38,7 +38,7 @@ var (
 	Record any // func(w *actorrep.World, to Tape, filter func(a actorrep.Actor) bool, everything bool) Recording
 	// Observe has an observer told of what a server's world sends; nil is none.
 	Observe any // func(w *actorrep.World, o Observer)
-	// Silent makes, on any goroutine, client's worlds with the classes that a server's has now. They tell the game nothing: no notifies, no calls.
+	// Silent makes, on any goroutine, client's worlds with the classes that a server's has now. They have no procedures, and tell the game nothing.
 	Silent any // func(w *actorrep.World) func() (*actorrep.World, error)
 	// Play makes a client's world one that is played into. It is nil when the world has a connection, or actors.
 	Play any // func(w *actorrep.World) Player
