@@ -209,7 +209,8 @@ func TestLatencyUnderJitter(t *testing.T) {
 	}
 }
 
-// TestLatencyInBursts has five packets in a row lost: copies as many as bursts are long outlast them.
+// TestLatencyInBursts has five packets in a row lost: copies as many as bursts are long outlast them. With 24 other seeds, three at a time, 0.3 to 0.6 %
+// took longer than 200 ms, and the p90 and the p99 were 0.46 to 0.57 of those without copies.
 func TestLatencyInBursts(t *testing.T) {
 	var rtts [2][]time.Duration
 	for i, r := range []Redundancy{{}, {Copies: 8, Adaptive: true}} {
@@ -218,10 +219,10 @@ func TestLatencyInBursts(t *testing.T) {
 		})
 		slices.Sort(rtts[i])
 	}
-	requireLate(t, rtts[1], 200*time.Millisecond, 0.02)
+	requireLate(t, rtts[1], 200*time.Millisecond, 0.01)
 	for _, q := range []float64{0.9, 0.99} {
 		t.Logf("%v: %v with copies, %v without", q, quant(rtts[1], q), quant(rtts[0], q))
-		require.Less(t, quant(rtts[1], q), quant(rtts[0], q))
+		require.Less(t, quant(rtts[1], q), quant(rtts[0], q)*2/3)
 	}
 }
 
