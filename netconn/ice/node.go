@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pion/logging"
@@ -36,7 +35,7 @@ type node struct {
 	uris   []*stun.URI
 	in     *mailbox.Inbox
 	n      counters
-	quiet  atomic.Int64 // when the next line may be logged, as now
+	lines  ratelimit.Lines
 	checks *ratelimit.Limiter
 	direct *base
 	socket udp.Socket
@@ -298,8 +297,7 @@ func (n *node) change(f func()) {
 
 // log writes a line, unless one was written within the second.
 func (n *node) log(what string, args ...slog.Attr) {
-	now := int64(n.now())
-	if next := n.quiet.Load(); now >= next && n.quiet.CompareAndSwap(next, now+int64(time.Second)) {
+	if _, ok := n.lines.Next(time.Now()); ok {
 		n.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "ice: "+what, args...)
 	}
 }

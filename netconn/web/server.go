@@ -95,7 +95,7 @@ type Server struct {
 	cfg      ServerConfig
 	n        counters
 	rate     *ratelimit.Limiter
-	quiet    atomic.Int64 // when the next line may be logged
+	lines    ratelimit.Lines
 	sessions *webtransport.Server
 	began    time.Time
 	closing  chan struct{}
@@ -325,8 +325,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, n *atomic.Uint64
 
 // log writes a line, unless one was written within the second.
 func (s *Server) log(what string, from netip.AddrPort, why error) {
-	now := int64(s.now())
-	if next := s.quiet.Load(); now >= next && s.quiet.CompareAndSwap(next, now+int64(time.Second)) {
+	if _, ok := s.lines.Next(time.Now()); ok {
 		s.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "web: "+what, slog.Any("addr", from), slog.Any("why", why))
 	}
 }

@@ -114,7 +114,7 @@ type Counters struct {
 type Service struct {
 	cfg     Config
 	limit   *ratelimit.Limiter
-	quiet   atomic.Int64
+	lines   ratelimit.Lines
 	closing chan struct{}
 	wg      sync.WaitGroup
 
@@ -253,8 +253,7 @@ func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, wh
 
 // log writes a line, unless one was written within the second.
 func (s *Service) log(what, why string) {
-	now := time.Now().UnixNano()
-	if next := s.quiet.Load(); now >= next && s.quiet.CompareAndSwap(next, now+int64(time.Second)) {
+	if _, ok := s.lines.Next(time.Now()); ok {
 		s.cfg.Logger.Warn("rendezvous: "+what, "why", why)
 	}
 }

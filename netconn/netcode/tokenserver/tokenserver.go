@@ -102,10 +102,9 @@ type Counters struct {
 
 // Service is an http.Handler that answers a POST with a connect token. Safe for concurrent use.
 type Service struct {
-	cfg     Config
-	limit   *ratelimit.Limiter
-	lastLog atomic.Int64
-	muted   atomic.Uint64 // refusals since the last line
+	cfg   Config
+	limit *ratelimit.Limiter
+	lines ratelimit.Lines
 
 	preflights, issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, notPlaced, failed atomic.Uint64
 }
@@ -331,12 +330,9 @@ func (s *Service) refuse(w http.ResponseWriter, n *atomic.Uint64, status int, re
 	now := s.cfg.Now()
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, reason, status)
-	last := s.lastLog.Load()
-	if since := now.UnixNano() - last; since >= 0 && since < int64(time.Second) || !s.lastLog.CompareAndSwap(last, now.UnixNano()) {
-		s.muted.Add(1)
-		return
+	if others, ok := s.lines.Next(now); ok {
+		s.cfg.Logger.Warn("token refused", append([]any{"reason", reason, "others", others}, more...)...)
 	}
-	s.cfg.Logger.Warn("token refused", append([]any{"reason", reason, "others", s.muted.Swap(0)}, more...)...)
 }
 
 // Error is returned by Fetch when the service refuses. Config.Place may return one, which its player's Fetch then returns.
