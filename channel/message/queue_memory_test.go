@@ -172,6 +172,16 @@ func TestQueuesWithinMaxMemory(t *testing.T) {
 	}
 }
 
+// TestRoomOfTheNextMessageCounts: the room that an Ordered queue always has for its next message counts from the beginning.
+func TestRoomOfTheNextMessageCounts(t *testing.T) {
+	held := func(mode message.Mode) int {
+		x := newCrowd(t, mode)
+		x.open(t, 1)
+		return x.conns[1].Table().Held()
+	}
+	require.GreaterOrEqual(t, held(message.Ordered)-held(message.Sequenced), 6000/8)
+}
+
 // TestMessagesBesideBlocks: blocks and messages that together have no room within MaxMemory end nothing, and all messages arrive in order, though the
 // game receives them once a second only.
 func TestMessagesBesideBlocks(t *testing.T) {
