@@ -37,6 +37,21 @@ func (q *Queue) leastRing() int { return min(leastRing, q.cfg.Window) }
 // hold counts n bytes, unless there is no room for them.
 func (q *Queue) hold(n int) bool { return q.memory == nil || q.memory.Hold(n) == nil }
 
+// spare is the bytes that messages which wait leave free, so that the peer can open more channels meanwhile.
+const spare = 16 << 10
+
+// holdWaiting counts n bytes for a message that waits, if there is room for as much as ahead besides.
+func (q *Queue) holdWaiting(n, ahead int) bool {
+	if q.memory == nil {
+		return true
+	}
+	if !q.hold(n + ahead + spare) {
+		return false
+	}
+	q.letGo(ahead + spare)
+	return true
+}
+
 // letGo ends that.
 func (q *Queue) letGo(n int) {
 	if q.memory != nil {

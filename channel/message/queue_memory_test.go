@@ -172,6 +172,20 @@ func TestQueuesWithinMaxMemory(t *testing.T) {
 	}
 }
 
+// TestOpensBesideMessages: messages that wait and take all memory that they may leave room for more channels with queues.
+func TestOpensBesideMessages(t *testing.T) {
+	for mode := message.Ordered; mode <= message.Sequenced; mode++ {
+		x := newCrowd(t, mode)
+		x.open(t, 6)
+		for n := 1; n < 1000; n++ {
+			x.send(t, n)
+		}
+		x.open(t, 8)
+		require.False(t, x.conns[1].Closed(), "%v", x.conns[1].Result())
+		require.Len(t, x.queues, 8)
+	}
+}
+
 // TestRoomOfTheNextMessageCounts: the room that an Ordered queue always has for its next message counts from the beginning.
 func TestRoomOfTheNextMessageCounts(t *testing.T) {
 	held := func(mode message.Mode) int {
@@ -186,7 +200,7 @@ func TestRoomOfTheNextMessageCounts(t *testing.T) {
 // game receives them once a second only.
 func TestMessagesBesideBlocks(t *testing.T) {
 	for _, every := range []int{1, 60} {
-		const n = 6000
+		const n = 3000
 		x := newTransferIn(t, netsim.Settings{Loss: 2, Lag: 60 * time.Millisecond}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{},
 			func(c *netconn.Config) { c.MaxMemory = 0 })
 		sent, got := uint32(0), uint32(0)

@@ -108,10 +108,9 @@ func (q *Queue) take(id int64, in incoming) error {
 // room of what it waits for.
 func (q *Queue) holdInTurn(id int64, n int) bool {
 	missing := max(0, int(id-q.recvNext)-q.waiting)
-	if !q.hold(n + missing*n) {
+	if !q.holdWaiting(n, missing*n) {
 		return false
 	}
-	q.letGo(missing * n)
 	if q.growIn(id) {
 		return true
 	}
@@ -130,7 +129,7 @@ func (q *Queue) growIn(id int64) bool {
 	if n == len(q.in) {
 		return true
 	}
-	if more := n - max(len(q.in), q.leastRing()); more > 0 && !q.hold(more*incomingSize) {
+	if more := n - max(len(q.in), q.leastRing()); more > 0 && !q.holdWaiting(more*incomingSize, 0) {
 		return false
 	}
 	old := q.in
@@ -145,7 +144,7 @@ func (q *Queue) growIn(id int64) bool {
 // queue that is Sequenced, otherwise the newest.
 func (q *Queue) deliver(in incoming) {
 	full := len(q.ready)-q.readyAt >= q.cfg.Window
-	for full || !q.growReady() || !q.hold(in.cost()) {
+	for full || !q.growReady() || !q.holdWaiting(in.cost(), 0) {
 		full = false
 		q.Counters.Dropped++
 		m, k := Message(nil), (*Kind)(nil)
@@ -174,7 +173,7 @@ func (q *Queue) growReady() bool {
 		return true
 	}
 	n := max(2*cap(q.ready), leastRing)
-	if !q.hold((n - cap(q.ready)) * incomingSize) {
+	if !q.holdWaiting((n-cap(q.ready))*incomingSize, 0) {
 		return false
 	}
 	q.ready = append(make([]incoming, 0, n), q.ready...)
