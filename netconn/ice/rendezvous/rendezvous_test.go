@@ -126,7 +126,9 @@ func (r *rig) party(cfg RoomConfig) (*Room, *ice.Host) {
 	return room, h
 }
 
-func local() ice.Config { return ice.Config{Addr: "127.0.0.1:0", Loopback: true} }
+func local() ice.Config {
+	return ice.Config{Addr: "127.0.0.1:0", Loopback: true, ConnectTime: patience}
+}
 
 func (r *rig) join(invitation, name string) (*Guest, error) {
 	g, err := Join(context.Background(), JoinConfig{Invitation: invitation, URL: r.url, Name: name, ICE: local(), HTTP: r.client})
@@ -387,6 +389,35 @@ func TestGuestsFlood(t *testing.T) {
 	require.ErrorIs(t, ended, errSlow)
 }
 
+// TestLastWords: a guest that its host sends away at once has all that the host said to it before, and is told why it goes.
+func TestLastWords(t *testing.T) {
+	r := newRig(t, Config{MaxGuests: 100})
+	room, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	defer room.Close()
+	for range 20 {
+		c, _ := r.dial(joinPath+room.Code, "192.0.2.1")
+		_, err := receive(context.Background(), c)
+		require.NoError(t, err)
+		require.NoError(t, send(context.Background(), c, note{Key: make([]byte, keyBytes)}))
+		n, err := receive(context.Background(), room.conn)
+		for ; err == nil && n.Gone; n, err = receive(context.Background(), room.conn) { // the one before
+		}
+		require.NoError(t, err)
+		for i := range 3 {
+			require.NoError(t, send(context.Background(), room.conn, note{Guest: n.Guest, Sealed: []byte{byte(i)}}))
+		}
+		require.NoError(t, send(context.Background(), room.conn, note{Guest: n.Guest, Gone: true}))
+		for i := range 3 {
+			got, err := receive(context.Background(), c)
+			require.NoError(t, err)
+			require.Equal(t, []byte{byte(i)}, got.Sealed)
+		}
+		_, err = receive(context.Background(), c)
+		require.ErrorContains(t, err, errSentAway.Error())
+	}
+}
+
 // TestSilentHosts: connections of hosts that open no room count as rooms.
 func TestSilentHosts(t *testing.T) {
 	r := newRig(t, Config{MaxRooms: 2})
@@ -409,7 +440,7 @@ func TestShort(t *testing.T) {
 
 // TestExpiry: a room ends at the end of its life, or when its host is silent; so does a guest's connection. The ends are told why.
 func TestExpiry(t *testing.T) {
-	r := newRig(t, Config{Idle: 200 * time.Millisecond, GuestTime: 100 * time.Millisecond})
+	r := newRig(t, Config{Idle: time.Second, GuestTime: 100 * time.Millisecond})
 	room, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
 	require.NoError(t, err)
 	c, _ := r.dial(joinPath+room.Code, "192.0.2.1")

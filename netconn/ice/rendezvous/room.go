@@ -237,14 +237,11 @@ func (p *peer) join(ctx context.Context, h *ice.Host) {
 	if err != nil && ctx.Err() == nil {
 		if secret != nil { // else its key was none
 			_ = p.send(ctx, letter{Refused: short(err.Error())})
-			time.Sleep(lastWords) // the service drops what is behind the guest's end
 		}
 		_ = p.post(ctx, note{Guest: p.id, Gone: true})
 	}
 	<-ctx.Done()
 }
-
-const lastWords = 50 * time.Millisecond
 
 func (p *peer) admit(ctx context.Context, h *ice.Host) error {
 	r := p.room

@@ -91,7 +91,7 @@ const (
 	maxControl = 256      // further ones to a host: who begins to join, and who has gone
 	maxJoining = 32 << 10 // bytes of a guest's letters; joining takes about 5 KB
 	writeTime  = 5 * time.Second
-	closeTime  = 500 * time.Millisecond // for the other end to close too
+	closeTime  = 2 * time.Second // for the other end to read the last messages, and to close too
 )
 
 // The paths of a service, below the one that it is mounted at.
@@ -377,17 +377,27 @@ func (l *line) write(ctx context.Context) {
 	for {
 		select {
 		case p := <-l.out:
-			writing, done := context.WithTimeout(ctx, writeTime)
+			writing, done := context.WithTimeout(context.WithoutCancel(ctx), writeTime) // a write that is cut short would close the connection
 			err := l.conn.Write(writing, websocket.MessageText, p)
 			done()
 			if err != nil {
 				l.stop(errSlow)
 			}
 		case <-ctx.Done():
-			_ = l.conn.Close(websocket.StatusPolicyViolation, context.Cause(ctx).Error()) // it may have gone
+			l.close(ctx, context.Cause(ctx))
 			return
 		}
 	}
+}
+
+// close writes what was queued before, such as why a guest isn't let in, and closes the connection.
+func (l *line) close(ctx context.Context, why error) {
+	closing, done := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer done()
+	for err := error(nil); err == nil && len(l.out) > 0 && !errors.Is(why, errSlow); {
+		err = l.conn.Write(closing, websocket.MessageText, <-l.out) // only here is it read
+	}
+	_ = l.conn.Close(websocket.StatusPolicyViolation, why.Error()) // it may have gone
 }
 
 // post queues a note.
