@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/bunchnet/bunchnet/bench/internal/largeworld"
+	"github.com/bunchnet/bunchnet/internal/cputime"
 )
 
 // BenchmarkR1 is a tick of a server with 100 connections and 50,000 actors, 2,000 relevant to each: none changes, a hundredth does, a
@@ -37,13 +38,13 @@ func BenchmarkR1(b *testing.B) {
 // BenchmarkWalking is the same server while players walk, by the CPU time of its thread: how much more than the median the slowest hundredth of
 // ticks takes, and how many actors are opened and closed in a tick. -benchtime 600x is 20 s of the game; in the first five nothing is closed yet.
 func BenchmarkWalking(b *testing.B) {
-	runtime.LockOSThread() // for threadTime
+	runtime.LockOSThread() // for cputime.Thread
 	defer runtime.UnlockOSThread()
 	c, err := largeworld.New(largeworld.R1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	c.Clock = threadTime
+	c.Clock = cputime.Thread
 	f := c.Measure(1, b.N, c.Walk)
 	b.ReportMetric(float64(f.P50), "ns/op")
 	b.ReportMetric(float64(f.P99), "p99-ns/op")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bench/internal/largeworld"
+	"github.com/bunchnet/bunchnet/internal/cputime"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
@@ -26,11 +27,11 @@ func (p *pair) Run(n int, f func(i, worker int)) {
 		return
 	}
 	work := func(worker int) time.Duration {
-		began := threadTime()
+		began := cputime.Thread()
 		for i := worker; i < n; i += 2 {
 			f(i, worker)
 		}
-		return threadTime() - began
+		return cputime.Thread() - began
 	}
 	var beside time.Duration
 	var running sync.WaitGroup
@@ -59,7 +60,7 @@ func BenchmarkStep(b *testing.B) {
 		{"one", largeworld.Config{Conns: 1, Actors: 1000, Relevant: 1000}, func(c *largeworld.Rig) { c.Fly(1000) }},
 	} {
 		b.Run(s.name, func(b *testing.B) {
-			runtime.LockOSThread() // for threadTime
+			runtime.LockOSThread() // for cputime.Thread
 			defer runtime.UnlockOSThread()
 			two := &pair{Cores: 2}
 			rig := func(parallel bool) *largeworld.Rig {
@@ -71,7 +72,7 @@ func BenchmarkStep(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				c.Clock = func() time.Duration { return threadTime() + two.longer }
+				c.Clock = func() time.Duration { return cputime.Thread() + two.longer }
 				return c
 			}
 			alone, c := rig(false), rig(true)

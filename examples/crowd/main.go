@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/internal/cputime"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -123,11 +124,11 @@ func (c *crowd) Workers() int { return cores }
 // CPU time.
 func (c *crowd) Run(n int, f func(i, worker int)) {
 	work := func(w int) time.Duration {
-		began := threadTime()
+		began := cputime.Thread()
 		for i := w; i < n; i += cores {
 			f(i, w)
 		}
-		return threadTime() - began
+		return cputime.Thread() - began
 	}
 	var wg sync.WaitGroup
 	var beside time.Duration
@@ -142,7 +143,7 @@ func (c *crowd) Run(n int, f func(i, worker int)) {
 }
 
 func run(o options) error {
-	runtime.LockOSThread() // for threadTime
+	runtime.LockOSThread() // for cputime.Thread
 	c := &crowd{o: o}
 	c.server = actorrep.NewServer(actorrep.Config{Parallel: c})
 	if err := c.server.Register("player", (*player)(nil), actorrep.CullDistance(200)); err != nil {
@@ -276,7 +277,7 @@ func (c *crowd) step() {
 		p.walk(i, c.now.Seconds())
 	}
 	c.beside = 0
-	began := threadTime()
+	began := cputime.Thread()
 	for _, cl := range c.clients {
 		for p, ok := cl.up.Pop(c.now); ok; p, ok = cl.up.Pop(c.now) {
 			_ = cl.s.ReceivedPacket(c.now, p) // what it can't use it counts
@@ -287,7 +288,7 @@ func (c *crowd) step() {
 	for _, cl := range c.clients {
 		cl.s.Tick(c.now)
 	}
-	c.took = append(c.took, threadTime()-began+c.beside)
+	c.took = append(c.took, cputime.Thread()-began+c.beside)
 	for _, cl := range c.clients {
 		for p, ok := cl.down.Pop(c.now); ok; p, ok = cl.down.Pop(c.now) {
 			_ = cl.c.ReceivedPacket(c.now, p)

@@ -16,36 +16,13 @@ import (
 	"github.com/pion/turn/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/echotest"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
-
-var chatName = bunch.Name{Index: 300}
-
-// echo sends back what it gets.
-type echo struct{ channel.Nop }
-
-func (echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	b := make([]byte, in.Bits/8)
-	in.Data.ReadBytes(b)
-	_, _ = ch.SendBunch(&bunch.Out{Data: b, Reliable: true, NoMerge: true})
-}
-
-// sink notes what it gets.
-type sink struct {
-	channel.Nop
-	got []string
-}
-
-func (s *sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
-	b := make([]byte, in.Bits/8)
-	in.Data.ReadBytes(b)
-	s.got = append(s.got, string(b))
-}
 
 // game is a host's driver that echoes, and guests.
 type game struct {
@@ -63,7 +40,7 @@ type guest struct {
 	socket *Client // nil by UDP
 	conn   *driver.Conn
 	end    *netconn.CloseResult
-	sink   sink
+	sink   echotest.Sink
 }
 
 func newGame(t testing.TB, hc HostConfig, link driver.Link) *game {
@@ -75,7 +52,7 @@ func newGame(t testing.TB, hc HostConfig, link driver.Link) *game {
 	}
 	g.srv, err = driver.Listen("", driver.Config{Socket: udp.Join(s, g.host), Link: link, Joined: func(c *driver.Conn) { g.joined = append(g.joined, c) },
 		Closed:   func(_ *driver.Conn, r netconn.CloseResult) { g.ended = append(g.ended, r) },
-		Channels: []channel.Type{{Name: chatName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return echo{} }}}})
+		Channels: []channel.Type{echotest.Server()}})
 	require.NoError(t, err)
 	g.host.Tell(g.srv)
 	t.Cleanup(func() { require.NoError(t, g.srv.Close()) })
@@ -88,7 +65,7 @@ func (g *game) dial(c *Client, link driver.Link) *guest {
 	if link == nil {
 		link = driver.Netcode{Key: g.key}
 	}
-	cfg := driver.Config{Link: link, Channels: []channel.Type{{Name: chatName, ClientOpen: true}}, Joined: func(c *driver.Conn) { p.conn = c },
+	cfg := driver.Config{Link: link, Channels: []channel.Type{echotest.Client()}, Joined: func(c *driver.Conn) { p.conn = c },
 		Closed: func(_ *driver.Conn, r netconn.CloseResult) { p.end = &r }}
 	to := g.srv.LocalAddr()
 	if c != nil {
@@ -130,24 +107,18 @@ func (g *game) echoes() {
 		want = append(want, string(make([]byte, 1+i*50)))
 	}
 	for _, p := range g.guests {
-		p.sink.got = nil
-		ch, err := p.conn.Open(chatName, &p.sink)
-		require.NoError(g.t, err)
-		for _, text := range want {
-			_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: true})
-			require.NoError(g.t, err)
-		}
+		require.NoError(g.t, p.sink.Send(p.conn, want))
 	}
 	g.until("all echoed", func() bool {
 		for _, p := range g.guests {
-			if len(p.sink.got) < len(want) {
+			if len(p.sink.Got) < len(want) {
 				return false
 			}
 		}
 		return true
 	})
 	for _, p := range g.guests {
-		require.Equal(g.t, want, p.sink.got)
+		require.Equal(g.t, want, p.sink.Got)
 	}
 }
 

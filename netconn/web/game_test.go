@@ -12,15 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
-	"github.com/bunchnet/bunchnet/bunch"
-	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/echotest"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
-
-var chatName = bunch.Name{Index: 300}
 
 // lamp is an actor.
 type lamp struct {
@@ -32,27 +29,6 @@ var flip = actorrep.ServerRPC(func(_ actorrep.Call, l *lamp, to uint8) error {
 	l.Brightness.Set(to)
 	return nil
 }, actorrep.Reliable)
-
-// echo sends back what it gets.
-type echo struct{ channel.Nop }
-
-func (echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	b := make([]byte, in.Bits/8)
-	in.Data.ReadBytes(b)
-	_, _ = ch.SendBunch(&bunch.Out{Data: b, Reliable: true, NoMerge: true})
-}
-
-// sink notes what it gets.
-type sink struct {
-	channel.Nop
-	got []string
-}
-
-func (s *sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
-	b := make([]byte, in.Bits/8)
-	in.Data.ReadBytes(b)
-	s.got = append(s.got, string(b))
-}
 
 // game is a server of lamps, one for each client, and the clients.
 type game struct {
@@ -94,7 +70,7 @@ type player struct {
 	driver *driver.Driver
 	socket udp.Socket
 	conn   *driver.Conn
-	sink   sink
+	sink   echotest.Sink
 	end    *netconn.CloseResult
 }
 
@@ -127,7 +103,7 @@ func newGame(t testing.TB, cfg driver.Config, sc ServerConfig) *game {
 	if cfg.Link == nil {
 		cfg.Link = driver.Netcode{Key: gameKey}
 	}
-	cfg.Channels = append(g.world.ChannelTypes(), channel.Type{Name: chatName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return echo{} }})
+	cfg.Channels = append(g.world.ChannelTypes(), echotest.Server())
 	cfg.Joined = func(c *driver.Conn) {
 		l := &lamp{}
 		require.NoError(t, g.world.Spawn(l))
@@ -158,7 +134,7 @@ func (g *game) dialOver(s udp.Socket, cfg driver.Config) *player {
 	if cfg.Link == nil {
 		cfg.Link = driver.Netcode{Key: gameKey}
 	}
-	cfg.Channels = append(p.world.ChannelTypes(), channel.Type{Name: chatName, ClientOpen: true})
+	cfg.Channels = append(p.world.ChannelTypes(), echotest.Client())
 	cfg.Joined = func(c *driver.Conn) { p.conn = c }
 	cfg.Closed = func(_ *driver.Conn, r netconn.CloseResult) { p.end = &r }
 	var err error
@@ -225,12 +201,7 @@ func TestOneWorld(t *testing.T) {
 				want = append(want, fmt.Sprint(i, string(make([]byte, i*50))))
 			}
 			for i, p := range g.clients {
-				ch, err := p.conn.Open(chatName, &p.sink)
-				require.NoError(t, err)
-				for _, text := range want {
-					_, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: true})
-					require.NoError(t, err)
-				}
+				require.NoError(t, p.sink.Send(p.conn, want))
 				g.until("the lamp is there", func() bool { return p.own() != nil })
 				require.NoError(t, flip.Call(p.own(), uint8(10+i)))
 			}
@@ -240,14 +211,14 @@ func TestOneWorld(t *testing.T) {
 					for _, l := range p.lamps() {
 						sum += int(l.Brightness.Get())
 					}
-					if len(p.sink.got) < len(want) || len(p.lamps()) != len(g.clients) || sum != 10+11+12+13+14 {
+					if len(p.sink.Got) < len(want) || len(p.lamps()) != len(g.clients) || sum != 10+11+12+13+14 {
 						return false
 					}
 				}
 				return true
 			})
 			for _, p := range g.clients {
-				require.Equal(t, want, p.sink.got)
+				require.Equal(t, want, p.sink.Got)
 			}
 			n := g.door.Counters()
 			require.EqualValues(t, []uint64{2, 2}, []uint64{n.WebTransports, n.WebSockets})
