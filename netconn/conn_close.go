@@ -178,7 +178,7 @@ func (c *Conn) lastWords() {
 		return
 	}
 	c.closer.lastWords = true
-	_ = c.channels.CloseControl() // with a full buffer the peer times out; so does one that waits for a flush and is never heard
+	_ = c.channels.CloseControl() // with a full buffer the peer times out
 	c.FlushNet()
 	for range lastCopies {
 		sent := c.Counters.PacketsSent

@@ -109,6 +109,13 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	if c.Closed() { // a handler that was told of an ack ended it
 		return
 	}
+	if fresh && !process {
+		if err := c.takeControl(r); err != nil {
+			c.Counters.BadBunch++
+			c.Fail(err, false)
+			return
+		}
+	}
 	if delta == 0 {
 		if c.notify.WaitingForFlush() {
 			c.oweAcks(0) // until the peer has heard them
@@ -169,6 +176,26 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	case c.flow.unheard >= acksSoon && c.flow.dirtyAcks:
 		c.oweAcks(0)
 	}
+}
+
+// takeControl takes the reliable bunches of channel 0 from a packet that is refused. They have an order of their own, and are dropped as
+// duplicates when they come again. The last words of a peer that has ended don't come again.
+func (c *Conn) takeControl(r *bitio.Reader) error {
+	c.readPacketInfo(r)
+	for r.Remaining() > 0 && !c.Closed() && !c.isControlGone() {
+		in := &c.in
+		if err := c.proto.Read(r, &in.Header, &in.Data); err != nil {
+			return err
+		}
+		if !in.Reliable || in.ChIndex != 0 {
+			continue
+		}
+		in.PacketID = c.notify.InID()
+		if refused, err := c.channels.ReceivedBunch(in); refused || err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Acks wait for AckDelay at most until so many packets are owed one: then they are due in this tick, and, before the

@@ -166,6 +166,7 @@ func (c *Conn) checkTimeouts() {
 		c.lastWords()
 		c.end(ClosedByUs, nil)
 	} else {
+		c.lastWords() // maybe it hears us
 		c.end(TimedOut, fmt.Errorf("%w for %v", errTimeout, c.cfg.Timeout))
 	}
 }

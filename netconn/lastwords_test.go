@@ -90,6 +90,37 @@ func TestLastWordsOfAFullWindow(t *testing.T) {
 	}
 }
 
+// TestLastWordsOfAnUnheardPeer: an end that isn't heard for a while, and so refuses packets until it is, with Unreal's rule of 5.3, hears of an abort
+// all the same: it needn't time out. So does one whose peer ends because it hears nothing.
+func TestLastWordsOfAnUnheardPeer(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		for _, dark := range []time.Duration{3 * time.Second, 10 * time.Second, 55 * time.Second, time.Minute} {
+			for _, p := range []Protocol{Unreal51(), Unreal53(true), Bunchnet()} {
+				p.FirstFree = false
+				l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 1, func(_ int, c *Config) { c.Protocol, c.KeepAlive = p, 50*time.Millisecond })
+				l.join()
+				talk := l.talkers(bunch.Out{Data: make([]byte, 40), Reliable: true, NoMerge: true}, 20)
+				l.run(time.Second, talk)
+				if !busy {
+					talk = nil
+				}
+				l.dark[0] = true
+				l.run(dark, talk)
+				if dark < time.Minute {
+					require.Nil(t, l.res[1])
+					l.conns[1].Abort(l.now, "enough")
+				}
+				for end := l.now + time.Second; l.now < end; {
+					l.step(nil)
+				}
+				require.NotNil(t, l.res[1])
+				require.NotNil(t, l.res[0], "%s, busy %v, %v", p.Name, busy, dark)
+				require.Equal(t, ClosedByPeer, l.res[0].Code)
+			}
+		}
+	}
+}
+
 // TestTheCloseIsAcked: an end whose peer has heard its close doesn't wait for LingerTimeout, though packets get lost and the link forgets the
 // peer's end at once.
 func TestTheCloseIsAcked(t *testing.T) {
