@@ -360,17 +360,24 @@ func TestFlood(t *testing.T) {
 // who comes and goes.
 func TestGuestsFlood(t *testing.T) {
 	r := newRig(t, Config{})
-	room, _ := r.party(RoomConfig{})
-	c, status := r.dial(joinPath+room.Code, "192.0.2.1")
-	require.Equal(t, 101, status)
 	key, err := newKey()
 	require.NoError(t, err)
-	require.NoError(t, send(context.Background(), c, note{Key: key.PublicKey().Bytes()}))
-	const size = 4 << 10
-	for range maxJoining/size + 1 {
-		_ = send(context.Background(), c, note{Sealed: make([]byte, size)}) // the last one may not go
+	flood := func(code string) {
+		c, status := r.dial(joinPath+code, "192.0.2.1")
+		require.Equal(t, 101, status)
+		require.NoError(t, send(context.Background(), c, note{Key: key.PublicKey().Bytes()}))
+		const size = 4 << 10
+		for range maxJoining/size + 1 {
+			_ = send(context.Background(), c, note{Sealed: make([]byte, size)}) // the last one may not go
+		}
 	}
+	silent, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client}) // a host that serves may have sent the guest away before
+	require.NoError(t, err)
+	defer silent.Close()
+	flood(silent.Code)
 	eventually(t, "it goes", func() bool { return r.Counters().TooFast == 1 })
+	room, _ := r.party(RoomConfig{})
+	flood(room.Code)
 	_, err = r.join(room.Code, "Bob")
 	require.NoError(t, err)
 
