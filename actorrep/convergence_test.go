@@ -467,13 +467,13 @@ func TestCores(t *testing.T) {
 		note("%+v\n", q.Server.Counters)
 		return fmt.Sprintf("%x, %+v", trace.Sum64(), q.Server.Counters)
 	}
-	seeds := uint64(2)
+	seeds, all := uint64(2), []driver.Cores{1, 2, 4, 8}
 	if testing.Short() {
-		seeds = 1
+		seeds, all = 1, []driver.Cores{2, 8}
 	}
 	for seed := range seeds {
 		one := run(seed, actorrep.Config{})
-		for _, cores := range []driver.Cores{1, 2, 4, 8} {
+		for _, cores := range all {
 			require.Equal(t, one, run(seed, actorrep.Config{Parallel: cores}), "seed %d, %d cores", seed, cores)
 		}
 	}
