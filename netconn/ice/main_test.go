@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/drivertest"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
 )
@@ -164,5 +165,23 @@ func TestConformance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { udptest.Run(t, open) })
+	}
+}
+
+// TestDrivers runs the test of drivers over both ends, by themselves and joined with UDP.
+func TestDrivers(t *testing.T) {
+	for name, open := range map[string]udptest.Open{
+		"guest": func(t *testing.T) (a, b udp.Socket) {
+			h := newHost(t, HostConfig{Config: local()})
+			return join(t, h, local()), h
+		},
+		"joined": func(t *testing.T) (a, b udp.Socket) {
+			h := newHost(t, HostConfig{Config: local()})
+			s, err := udp.Listen("127.0.0.1:0", udp.Config{})
+			require.NoError(t, err)
+			return join(t, h, local()), at{udp.Join(s, h), HostAddr()}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { drivertest.Run(t, open) })
 	}
 }

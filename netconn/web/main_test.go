@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/drivertest"
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
@@ -127,4 +128,24 @@ func hello(t testing.TB, d *door, c *Client) netip.AddrPort {
 		require.NoError(t, err)
 	}
 	return from
+}
+
+// TestDrivers runs the test of drivers over both ways, by themselves and joined with UDP.
+func TestDrivers(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.String(), func(t *testing.T) {
+			drivertest.Run(t, func(t *testing.T) (a, b udp.Socket) {
+				d := newDoor(t, ServerConfig{})
+				return d.dial(way), at{d.Server, netip.MustParseAddrPort("10.0.0.1:7777")} // a client's socket has one peer, whatever it is called
+			})
+		})
+		t.Run(way.String()+" joined", func(t *testing.T) {
+			drivertest.Run(t, func(t *testing.T) (a, b udp.Socket) {
+				d := newDoor(t, ServerConfig{})
+				s, err := udp.Listen("127.0.0.1:0", udp.Config{})
+				require.NoError(t, err)
+				return d.dial(way), udp.Join(s, d.Server)
+			})
+		})
+	}
 }
