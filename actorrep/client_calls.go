@@ -56,7 +56,9 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
 	}
 	value, ok := proc.read(params)
 	if !ok {
-		return fmt.Errorf("%w: parameters of %s.%s", errFormat, m.class.name, proc.name)
+		w.Counters.CallsDropped++
+		w.tell(m.b, proc.name, nil, ErrUnread)
+		return nil
 	}
 	m.waiting++
 	w.client.pending = append(w.client.pending, pendingCall{m, proc, frame, value})

@@ -252,6 +252,11 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 		units.Clamped = false
 		m.clamped(own)
 	}
+	if units.Unread != nil {
+		m.world.Counters.Unfit++
+		m.world.tell(m.b, own.Path, nil, fmt.Errorf("%w: %w", ErrUnread, units.Unread))
+		units.Unread = nil
+	}
 	if own.Refers() {
 		for id := range own.References(m.b.ptr) {
 			m.checkReference(id, field)

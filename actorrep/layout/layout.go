@@ -189,7 +189,8 @@ var (
 )
 
 // CustomValue is a value with a serializer of its own. It is a method set of the pointer; what it writes must
-// depend on the value only, and be at most 8 KiB: what is more isn't sent, and told. Neither may keep the pointer: a call's parameters are read into memory
+// depend on the value only, and be at most 8 KiB: what is more isn't sent, and told. A value of which ReadNet returns an error isn't
+// taken, and that is told; a call with it doesn't run, and a client from which it comes is disconnected. Neither may keep the pointer: a call's parameters are read into memory
 // that is used again.
 type CustomValue interface {
 	WriteNet(w *bitio.Writer)

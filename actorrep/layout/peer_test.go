@@ -104,7 +104,7 @@ func TestLengthsThatLie(t *testing.T) {
 				})
 				require.Less(t, allocated(func() { p.remote.ReadUnit(r, unit, nil, nil, o) }), uint64(10_000), "%d, %d", unit, n)
 				if unit == 0 || o.ptr != nil {
-					require.Error(t, r.Err(), "%d, %d", unit, n)
+					require.Error(t, errors.Join(r.Err(), p.remote.Unread), "%d, %d", unit, n)
 				}
 				require.Zero(t, *dst)
 			}
@@ -187,14 +187,16 @@ func TestListsWithinLists(t *testing.T) {
 	}))
 }
 
-// TestBodiesThatEndEarly: what is in the length of a unit is all that it reads, and too little is an error.
+// TestBodiesThatEndEarly: what is in the length of a unit is all that it reads; too little is told, and what follows is read.
 func TestBodiesThatEndEarly(t *testing.T) {
 	p := newPair(t, reflect.TypeFor[struct {
 		O own `net:""`
 	}]())
 	r := readerOf(func(w *bitio.Writer) { w.WriteIntPacked(8); w.WriteUint8(1); w.WriteUint8(2) })
 	p.remote.ReadUnit(r, 0, nil, nil, p.l.Object(p.dst.UnsafePointer()))
-	require.Error(t, r.Err())
+	require.Error(t, p.remote.Unread)
+	require.NoError(t, r.Err())
+	require.EqualValues(t, 2, r.ReadUint8())
 }
 
 // TestSaturationIsTold: a number that our field can't hold is told, one at its bounds isn't, nor what isn't an integer.
@@ -543,14 +545,16 @@ func (f *fussy) NetKey() uint32                     { return f.key }
 func (f *fussy) NetWrite(w *bitio.Writer, _ uint32) { w.WriteUint8(1) }
 func (f *fussy) NetRead(*bitio.Reader) error        { return errFussy }
 
-// TestFastArraysThatRefuse: what a list says of what came is the reader's error.
+// TestFastArraysThatRefuse: what a list says of what came is told, and what follows is read.
 func TestFastArraysThatRefuse(t *testing.T) {
 	p := newPair(t, reflect.TypeFor[struct {
 		F fussy `net:""`
 	}]())
 	r := readerOf(func(w *bitio.Writer) { w.WriteBits(8, fastLength); w.WriteUint8(1) })
 	p.remote.ReadUnit(r, 0, nil, nil, p.l.Object(p.dst.UnsafePointer()))
-	require.ErrorIs(t, r.Err(), errFussy)
+	require.ErrorIs(t, p.remote.Unread, errFussy)
+	require.NoError(t, r.Err())
+	require.Zero(t, r.Remaining())
 	r = readerOf(func(w *bitio.Writer) { w.WriteBits(100, fastLength); w.WriteUint8(1) })
 	p.remote.ReadUnit(r, 0, nil, nil, Object{})
 	require.ErrorIs(t, r.Err(), ErrLength)

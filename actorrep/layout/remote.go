@@ -17,9 +17,11 @@ type Remote struct {
 	Refs   Mask // of our own references
 	// Clamped is set when a number that came was too large for our field, which is the largest it can be.
 	Clamped bool
-	kept    keptAt // behind the last unit
-	size    int    // bytes of the paths
-	local   *Layout
+	// Unread is set when a value that came can't be taken, as it is over our cap or its own serializer refuses it. What follows it is read.
+	Unread error
+	kept   keptAt // behind the last unit
+	size   int    // bytes of the paths
+	local  *Layout
 }
 
 // RemoteUnit is a unit of a peer's.
@@ -312,16 +314,18 @@ func (m *Remote) ReadUnit(r *bitio.Reader, i int, v []uint64, past *Past, o Obje
 	return old != now
 }
 
-func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, apply bool) bool {
+func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, apply bool) (changed bool) {
 	if u.Kind == String {
-		if apply {
-			return u.own.readMemory(r, obj, nil)
-		}
+		body := *r
 		n, ok := readLength(r, maxCap, 8)
-		if ok {
-			r.Skip(n * 8)
+		if !ok {
+			return false
 		}
-		return false
+		if r.Skip(n * 8); apply {
+			changed = u.own.readMemory(&body, obj, nil)
+			m.Unread = body.Err()
+		}
+		return changed
 	}
 	n := uint64(0)
 	if u.Kind == Fast {
@@ -340,21 +344,17 @@ func (m *Remote) readBlob(r *bitio.Reader, u *RemoteUnit, obj unsafe.Pointer, ap
 		return false
 	}
 	own := u.own
-	changed := true
-	if u.Kind == Fast {
-		fast := own.pointer(obj).Interface().(FastArray)
-		was := fast.NetKey()
-		if err := fast.NetRead(&body); err != nil {
-			r.Fail(err)
-		}
-		changed = fast.NetKey() != was
-	} else {
+	if u.Kind != Fast {
 		changed = own.readMemory(&body, obj, nil)
+		m.Unread = body.Err()
+		return changed
 	}
-	if body.Err() != nil {
-		r.Fail(body.Err())
+	fast := own.pointer(obj).Interface().(FastArray)
+	was := fast.NetKey()
+	if m.Unread = fast.NetRead(&body); m.Unread == nil {
+		m.Unread = body.Err()
 	}
-	return changed
+	return fast.NetKey() != was
 }
 
 // Own is our unit for one of the peer's that is no group; nil for none. It may be a part of a group of ours.

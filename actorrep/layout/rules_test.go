@@ -439,7 +439,7 @@ func TestFitsOrIsTold(t *testing.T) {
 	}
 }
 
-// TestLongText: a text from a peer with a larger cap, or of bytes that are no text, is refused.
+// TestLongText: a text from a peer with a larger cap, or of bytes that are no text, is told, and what follows is read.
 func TestLongText(t *testing.T) {
 	p := newPair(t, reflect.TypeFor[struct {
 		S string `net:"cap=10"`
@@ -448,9 +448,12 @@ func TestLongText(t *testing.T) {
 		w := bitio.NewWriter(make([]byte, 100))
 		w.WriteIntPacked(uint32(len(b)))
 		w.WriteBytes(b)
+		w.WriteUint8(7)
 		r := bitio.NewReader(w.Bytes(), w.Len())
 		p.remote.ReadUnit(r, 0, nil, nil, p.l.Object(p.dst.UnsafePointer()))
-		require.Error(t, r.Err())
+		require.Error(t, p.remote.Unread)
+		require.Empty(t, p.dst.Elem().Field(0).String())
+		require.EqualValues(t, 7, r.ReadUint8())
 	}
 }
 
