@@ -26,11 +26,20 @@
 // The token names [HostAddr] as the server, whatever the path. To let players in by UDP as well, join the sockets with udp.Join and list all addresses in
 // driver.Netcode.Addrs. The host signs tokens with a key that it made for this match, and gives them to its guests; rendezvous does that.
 //
+// An inspector (netconn/inspect) shows each guest's path, and the counters, with
+//
+//	inspect.Config{
+//		Name:    func(c *driver.Conn) string { path, at := host.Path(c.RemoteAddr()); return fmt.Sprintf("%s, %s at %v", name(c), path, at) },
+//		Figures: func() []inspect.Figure { n := host.Counters(); return []inspect.Figure{{"path changes", n.PathChanges}, {"guests lost", n.Lost}} },
+//	}
+//
 // # Paths
 //
 // Both ends gather candidates: addresses of their network interfaces, their address outside of the router, as STUN servers see it, and one at a relay. They
 // tell each other through the Signal as they find them, and check all pairs. The best that answers is used: direct, then through routers, then a relay
 // ([Path]). Host.Path, Client.Path and [Counters] say which it was. For other than direct paths Config.Servers are needed.
+//
+// The machine's addresses are looked at every 5 s, and STUN servers asked every 15 s: those of another network are told as long as the Signal carries messages.
 //
 // Each path that answered is checked once a second. When the one in use hasn't answered for 2.5 s, and another one has, the guest changes to that, and so
 // does the host. When a better one answers later, both change too. The driver's session isn't disturbed: a guest's address for the driver stays. When

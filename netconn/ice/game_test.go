@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -322,6 +323,36 @@ func TestRelayLost(t *testing.T) {
 	g.until("the path changes", func() bool { return p.socket.Counters().PathChanges > 0 })
 	g.echoes()
 	require.Empty(t, g.ended)
+}
+
+// TestNetworkComesLater: addresses that the machines have only once the session has begun are told, and found.
+func TestNetworkComesLater(t *testing.T) {
+	all, every := interfaceAddrs, interfacesEvery
+	t.Cleanup(func() { interfaceAddrs, interfacesEvery = all, every })
+	var up atomic.Bool
+	interfacesEvery, interfaceAddrs = 10*time.Millisecond, func() ([]net.Addr, error) {
+		if !up.Load() {
+			return nil, nil
+		}
+		return all()
+	}
+	cfg := local()
+	cfg.Addr = "0.0.0.0:0"
+	h := newHost(t, HostConfig{Config: cfg})
+	a, b := wires()
+	joined := make(chan error, 1)
+	go func() { joined <- h.Join(t.Context(), b) }()
+	c, err := Dial(t.Context(), a, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	eventually(t, "the ends know each other", func() bool { return c.s.started() })
+	require.Empty(t, h.Candidates())
+	require.Empty(t, c.Candidates())
+	up.Store(true)
+	require.NoError(t, c.Connected(t.Context()))
+	require.NoError(t, <-joined)
+	path, _ := c.Path()
+	require.Equal(t, Direct, path)
 }
 
 // TestRelayTakenBack: a server that gives addresses and takes them back at once isn't asked all the time.

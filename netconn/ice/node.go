@@ -101,6 +101,7 @@ func newNode(cfg Config) (*node, error) {
 	if !cfg.RelayOnly {
 		n.bases = []*base{n.direct}
 		n.onHost = interfaces(s.LocalAddr(), cfg.Loopback)
+		n.wg.Go(n.watchInterfaces)
 	}
 	n.wg.Go(n.read)
 	n.wg.Go(n.relays)
@@ -302,12 +303,28 @@ func (n *node) log(what string, args ...slog.Attr) {
 	}
 }
 
+// interfacesEvery is how often the machine's addresses are looked at.
+var interfacesEvery = 5 * time.Second
+
+// watchInterfaces tells sessions of another network.
+func (n *node) watchInterfaces() {
+	for n.ctx.Err() == nil {
+		n.sleep(interfacesEvery)
+		if now := interfaces(n.socket.LocalAddr(), n.cfg.Loopback); now != nil && !slices.Equal(now, n.onHost) { // only this goroutine writes onHost
+			n.change(func() { n.onHost = now })
+		}
+	}
+}
+
+// interfaceAddrs is net.InterfaceAddrs; tests have another.
+var interfaceAddrs = net.InterfaceAddrs
+
 // interfaces returns the addresses of this machine with the socket's port: at most 8, IPv4 first, or the socket's own.
 func interfaces(bound netip.AddrPort, loopback bool) (all []netip.AddrPort) {
 	if !bound.Addr().IsUnspecified() {
 		return []netip.AddrPort{bound}
 	}
-	list, err := net.InterfaceAddrs()
+	list, err := interfaceAddrs()
 	if err != nil {
 		return nil // no addresses; the others will do
 	}
