@@ -378,7 +378,7 @@ func TestRelaysComeAndGo(t *testing.T) {
 	h := newHost(t, HostConfig{Config: local()})
 	c := join(t, h, local())
 	before := len(c.s.ports)
-	for i := range 2 * maxAddrs {
+	for i := range maxAddrs + 5 {
 		b := &base{relay: true, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, 9}), uint16(5000+i)), write: func([]byte, netip.AddrPort) {}}
 		c.change(func() { c.bases = append(c.bases[:1:1], b) })
 		c.s.addBases()
