@@ -32,7 +32,7 @@ import (
 // Each end tells its bounds when the channel opens, and the sender keeps within those of the peer. For a block that is
 // too large for the peer Send returns ErrBlockBig; Failed gets it when the bounds came after Send. Blocks beyond the
 // peer's number or total size wait. Blocks being received count within the MaxMemory of the connection. So the bounds told
-// are at most what 15/16 of channel.Channel.MaxHold have room for: 2.55 MB with the 8 MiB of a server, 20.5 MB with the
+// are at most what 15/16 of channel.Channel.MaxHold have room for, and leave an eighth of it or 32 KiB: 2.55 MB with the 8 MiB of a server, 20.5 MB with the
 // 64 MiB of a client. When other data has used that memory, a block is refused: Failed and Broken get ErrRoom.
 // The receiver keeps the fragments that came, at most 4096 ahead of the first that is missing, whatever size a
 // block claims. The note that a block is done tells the sender that it has arrived whole.
@@ -214,7 +214,8 @@ func (b *Blocks) Opened(ch *channel.Channel) error {
 
 // settleBounds makes our bounds what the channel's memory has room for, before they are told.
 func (b *Blocks) settleBounds() {
-	room := int64(b.ch.MaxHold()) * 15 / 16
+	hold := int64(b.ch.MaxHold())
+	room := min(hold*15/16, hold-2*int64(spare(b.ch)))
 	b.ours.blocks = min(b.ours.blocks, room/4/(blockCost+fragmentCost))
 	room -= b.ours.blocks * (blockCost + fragmentCost) // and a fragment that isn't full
 	b.ours.held = min(b.ours.held, room/fragmentCost*fragmentBytes)

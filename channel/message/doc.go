@@ -55,7 +55,7 @@
 //	a message                                      Config.MaxBits, 6000; Send returns ErrTooLarge, Read ErrFormat
 //	messages in a packet                           64, and Config.Budget bits
 //	bytes held                                     Queue.Held; at most 2 * Window * MaxBits / 8
-//	bytes received, on a channel (Attach)          count within the connection's MaxMemory, with 128 bytes more each, less 16 KiB for channels that open; beyond it
+//	bytes received, on a channel (Attach)          count within the connection's MaxMemory, with 128 bytes more each, less a sixteenth, 16 KiB at most, for channels that open; beyond it
 //	                                               Ordered: its packet counts as lost, and is sent again; others: as beyond Window
 //	blocks at a time, bytes of a block             4 and 64 MiB, told to the peer; Send returns ErrBlocks, ErrBlockBig
 //	bytes of blocks being received                 BlocksConfig.MaxHeld, within the connection's MaxMemory; Blocks.Held

@@ -6,6 +6,7 @@ import "unsafe"
 type memory interface {
 	Hold(n int) error
 	Release(n int)
+	MaxHold() int
 }
 
 // What an end of a channel and what it holds cost, as the allocator rounds it, besides the bytes on the wire.
@@ -37,18 +38,19 @@ func (q *Queue) leastRing() int { return min(leastRing, q.cfg.Window) }
 // hold counts n bytes, unless there is no room for them.
 func (q *Queue) hold(n int) bool { return q.memory == nil || q.memory.Hold(n) == nil }
 
-// spare is the bytes that messages which wait leave free, so that the peer can open more channels meanwhile.
-const spare = 16 << 10
+// spare is the bytes that messages which wait leave free, so that the peer can open more channels meanwhile. Blocks leave twice that.
+func spare(m memory) int { return min(16<<10, m.MaxHold()/16) }
 
 // holdWaiting counts n bytes for a message that waits, if there is room for as much as ahead besides.
 func (q *Queue) holdWaiting(n, ahead int) bool {
 	if q.memory == nil {
 		return true
 	}
-	if !q.hold(n + ahead + spare) {
+	ahead += spare(q.memory)
+	if !q.hold(n + ahead) {
 		return false
 	}
-	q.letGo(ahead + spare)
+	q.letGo(ahead)
 	return true
 }
 

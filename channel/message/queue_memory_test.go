@@ -225,6 +225,40 @@ func TestMessagesBesideBlocks(t *testing.T) {
 	}
 }
 
+// TestBlocksLeaveRoomForMessages: at an end with the least memory, messages flow beside blocks that never end, also after a game has received none for 2 s.
+func TestBlocksLeaveRoomForMessages(t *testing.T) {
+	x := newTransferIn(t, netsim.Settings{Lag: 40 * time.Millisecond, LagVariance: 10 * time.Millisecond}, 1, netconn.Protocol{}, func() congestion.Controller { return congestion.NewTokenBucket(1 << 20) },
+		message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) { c.MaxMemory = 256 << 10 })
+	sent, got := uint32(0), uint32(0)
+	for i := 0; x.now < 12*time.Second; i++ {
+		for range 20 {
+			if x.qa.Send(x.ka.number, &number{N: sent, Fill: make([]byte, 300)}) == nil {
+				sent++
+			}
+		}
+		for range 2 {
+			if x.messages.OpenAcked() && x.messages.Room() > 10 {
+				_, err := x.messages.SendBunch(&bunch.Out{Data: make([]byte, 700), Reliable: true, NoMerge: true})
+				require.NoError(t, err)
+			}
+		}
+		if i%10 == 0 {
+			_, _ = x.out.Send(make([]byte, 1+i*7919%120_000)) // as large as it may be
+		}
+		x.step(16 * time.Millisecond)
+		if x.now < 4*time.Second {
+			continue
+		}
+		for m, k := x.qb.Receive(); m != nil; m, k = x.qb.Receive() {
+			require.Equal(t, got, m.(*number).N)
+			got++
+			k.Free(m)
+		}
+	}
+	require.Greater(t, got, uint32(8000), "of 10,000 that were sent meanwhile; 4513 before")
+	require.NotEmpty(t, x.received)
+}
+
 // TestRefusedMessagesWait: a game that receives nothing for 20 s, at an end with little memory, is sent few packets in vain, loses neither messages nor
 // the connection, and has all of them soon after that.
 func TestRefusedMessagesWait(t *testing.T) {
