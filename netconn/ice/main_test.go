@@ -1,6 +1,7 @@
 package ice
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -79,7 +80,9 @@ func silent(h *Host, d time.Duration) {
 	}
 }
 
+// newHost has sessions go on for long without the driver, unless the test is about that.
 func newHost(t testing.TB, cfg HostConfig) *Host {
+	cfg.HalfOpen, cfg.Idle = cmp.Or(cfg.HalfOpen, patience), cmp.Or(cfg.Idle, patience)
 	h, err := Listen(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.Close()) })
