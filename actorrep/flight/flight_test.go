@@ -6,10 +6,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -710,6 +712,33 @@ func TestSameID(t *testing.T) {
 	}
 	require.Len(t, d.Actors, 3)
 	require.Equal(t, []int{0, 1, 2}, of)
+}
+
+// TestWhileRecording: films are made on goroutines of their own while the recorder goes on, drops what they show, and is filled again.
+func TestWhileRecording(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Door", (*Door)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{MaxBytes: 1 << 20, Keep: 10 * time.Second})
+	require.NoError(t, err)
+	d := &Door{}
+	require.NoError(t, w.Spawn(d))
+	var films sync.WaitGroup
+	var errs [3]error
+	now := time.Duration(0)
+	for i := range 900 {
+		now += time.Second / 30
+		d.Label = fmt.Sprint(i)
+		w.Step(now)
+		for id := range int64(100) {
+			rec.Trace(&nettrace.Event{Kind: nettrace.PacketAcked, At: now, Conn: 1, PacketID: id})
+		}
+		if i%300 == 150 {
+			f := rec.Take()
+			films.Go(func() { errs[i/300] = f.WriteHTML(io.Discard, flight.View{}) })
+		}
+	}
+	films.Wait()
+	require.Equal(t, [3]error{}, errs)
 }
 
 func firstOf(w *actorrep.World) (first actorrep.Actor) {
