@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"math/big"
 	"net"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/inspect"
 	"github.com/bunchnet/bunchnet/netconn/internal/echotest"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -323,6 +325,37 @@ func TestRelayLost(t *testing.T) {
 	g.until("the path changes", func() bool { return p.socket.Counters().PathChanges > 0 })
 	g.echoes()
 	require.Empty(t, g.ended)
+}
+
+// TestInspector: an inspector shows the path of each guest, as the package's doc has it.
+func TestInspector(t *testing.T) {
+	g := newGame(t, HostConfig{Config: local()}, nil)
+	i := inspect.New(g.srv, inspect.Config{
+		Name: func(c *driver.Conn) string {
+			path, at := g.host.Path(c.RemoteAddr())
+			return fmt.Sprintf("Ann, %s at %v", path, at)
+		},
+		Figures: func() []inspect.Figure {
+			return []inspect.Figure{{Name: "sessions", Value: g.host.Counters().Sessions}}
+		},
+	})
+	p := g.dial(join(t, g.host, local()), nil)
+	g.until("joined", func() bool { return len(g.joined) == 1 && p.conn != nil })
+	seen := make(chan string, 1)
+	go func() {
+		v, err := i.View(t.Context(), inspect.Query{})
+		seen <- fmt.Sprint(string(v.AppendText(nil)), err)
+	}()
+	text := ""
+	g.until("seen", func() bool {
+		select {
+		case text = <-seen:
+		default:
+		}
+		return text != ""
+	})
+	require.Contains(t, text, "Ann, direct at "+p.socket.LocalAddr().String())
+	require.Contains(t, text, "sessions 1\n")
 }
 
 // TestNetworkComesLater: addresses that the machines have only once the session has begun are told, and found.

@@ -40,8 +40,9 @@
 //	socket, err := web.DialBest(ctx, web.LadderConfig{UDP: server, URL: "https://play.example.com/bunchnet"})
 //
 // The client tries UDP by sending probes of 25 bytes. The server's socket must answer them, with as many bytes: udp.Join(web.Answer(socket), door); see
-// [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why. In browsers UDP fails at once. A path may stop working later. For that
-// call DialBest in the Dial function of driver/session's Redialer: the player then comes back by what answers, as the same player.
+// [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why; an inspector (netconn/inspect) of the client shows it with a Config.Name that
+// returns Way's text. In browsers UDP fails at once. A path may stop working later. For that call DialBest in the Dial function of driver/session's
+// Redialer: the player then comes back by what answers, as the same player.
 //
 // # Addresses
 //
