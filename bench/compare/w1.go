@@ -159,9 +159,13 @@ func (p *latencyPoint) measure(peer *Peer, length time.Duration, seed uint64) er
 	if err != nil {
 		return err
 	}
+	late := 5 * time.Second // what unreliable peers have lost doesn't come
+	if peer.Reliable {
+		late = patience
+	}
 	select {
 	case <-l.done:
-	case <-time.After(5 * time.Second): // unreliable peers, and broken ones
+	case <-time.After(late):
 	}
 	payload := 2 * w1Size * (l.expected - l.warm)
 	p.WireBytes = float64(net.wireBytes()-before) / float64(payload)

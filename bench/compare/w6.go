@@ -30,7 +30,7 @@ func (s sweepSetting) name() string {
 
 const w6Size = 1200
 
-// patience is how long a measurement goes on at most while nothing arrives. At ticks a client has 32 MB written before it sends any, which on a machine that has a
+// patience is how long a measurement goes on at most while nothing arrives, or not all. At ticks a client has 32 MB written before it sends any, which on a machine that has a
 // hundredth of a core for it takes 10 s.
 const patience = 2 * time.Minute
 

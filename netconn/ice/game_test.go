@@ -169,8 +169,11 @@ func TestGame(t *testing.T) {
 // TestGuestVanishes: the connection of a guest whose machine is gone ends with its session, and others go on.
 func TestGuestVanishes(t *testing.T) {
 	g := newGame(t, HostConfig{Config: local()}, nil)
-	stays, goes := g.dial(join(t, g.host, local()), nil), g.dial(join(t, g.host, local()), nil)
-	g.until("joined", func() bool { return len(g.joined) == 2 })
+	first, second := join(t, g.host, local()), join(t, g.host, local())
+	stays := g.dial(first, nil)
+	g.until("one joined", func() bool { return len(g.joined) == 1 })
+	goes := g.dial(second, nil)
+	g.until("both joined", func() bool { return len(g.joined) == 2 })
 	g.guests = g.guests[:1]
 	require.NoError(t, goes.socket.Close())
 	for s := range g.host.all {
