@@ -285,6 +285,53 @@ func TestLyingServer(t *testing.T) {
 	}
 }
 
+// TestOldPackets: what an earlier stay of the player has left in the network begins nothing.
+func TestOldPackets(t *testing.T) {
+	p := newPair(t)
+	for range 5 {
+		p.step(t)
+	}
+	old := []byte{flagPlays | flagGo, 0, 5, 1, 'x', 1, 'y', 9, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0}
+	if err := p.client.Receive(name(0), old); err != nil {
+		t.Fatal(err)
+	}
+	if id, _, ok := p.client.Next(); ok {
+		t.Fatalf("it goes to %q by an old packet", id)
+	}
+	old[1] = 1 // of this stay
+	if err := p.client.Receive(name(0), old); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := p.client.Next(); !ok {
+		t.Fatal("the packet is none")
+	}
+	p.hold = true
+	b := p.servers[1].head(expect, 1, 3, 0)
+	b = append(b, 9, 0, 0, 0, 0, 0, 0, 0)
+	if err := p.servers[0].receive(name(1), b); err != nil || len(p.servers[0].arrivals) != 0 {
+		t.Fatal("a player who plays here is expected", err)
+	}
+}
+
+// TestLateNo: a server that was given a player can't have refused it.
+func TestLateNo(t *testing.T) {
+	p := newPair(t)
+	p.step(t)
+	if err := p.servers[0].Travel(1, name(1)); err != nil {
+		t.Fatal(err)
+	}
+	for p.servers[0].Plays(1) {
+		p.step(t)
+	}
+	pl := p.servers[0].players[1]
+	if pl == nil {
+		t.Fatal("it has moved already")
+	}
+	if err := p.servers[0].receive(name(1), p.servers[1].head(no, 1, pl.attempt, pl.travel.nonce)); err != nil || p.servers[0].Plays(1) {
+		t.Fatal("two servers may play it", err)
+	}
+}
+
 // FuzzPackets: whatever comes from servers with the key, clients and servers of clients, nothing breaks, and what is kept is bounded.
 func FuzzPackets(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0})
