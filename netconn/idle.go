@@ -166,7 +166,9 @@ func (c *Conn) checkTimeouts() {
 		c.lastWords()
 		c.end(ClosedByUs, nil)
 	} else {
-		c.lastWords() // maybe it hears us
+		if ch := c.Channel(0); ch == nil || ch.OpenAcked() { // a close without the open would break the protocol
+			c.lastWords() // maybe it hears us
+		}
 		c.end(TimedOut, fmt.Errorf("%w for %v", errTimeout, c.cfg.Timeout))
 	}
 }

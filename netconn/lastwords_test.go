@@ -121,6 +121,30 @@ func TestLastWordsOfAnUnheardPeer(t *testing.T) {
 	}
 }
 
+// TestNoLastWordsBeforeTheOpen: an end that times out and whose control channel the peer may not have says nothing: a close without the open before it
+// would look as if it broke the protocol.
+func TestNoLastWordsBeforeTheOpen(t *testing.T) {
+	for _, p := range []Protocol{Unreal51(), Unreal53(true), Bunchnet()} {
+		for heard := range 8 { // in so many of its last ticks
+			l := newLab(t, both(netsim.Settings{Lag: 25 * time.Millisecond}), 1, func(i int, c *Config) {
+				c.Protocol, c.Timeout, c.KeepAlive = p, time.Duration(3+3*i)*time.Second, 50*time.Millisecond
+			})
+			l.dark = [2]bool{true, true}
+			l.control()
+			for l.res[0] == nil {
+				at, _ := l.conns[0].timeoutAt()
+				l.dark[0] = l.now+time.Duration(heard)*l.tick < at
+				l.step(nil)
+			}
+			require.Equal(t, TimedOut, l.res[0].Code)
+			for range 30 {
+				l.step(nil)
+			}
+			require.True(t, l.res[1] == nil || l.res[1].Code != PeerBroke, "%s, heard for %d ticks: %v", p.Name, heard, l.res[1])
+		}
+	}
+}
+
 // TestTheCloseIsAcked: an end whose peer has heard its close doesn't wait for LingerTimeout, though packets get lost and the link forgets the
 // peer's end at once.
 func TestTheCloseIsAcked(t *testing.T) {
