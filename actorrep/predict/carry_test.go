@@ -267,6 +267,20 @@ func TestCarriedAnew(t *testing.T) {
 	}
 }
 
+// TestDepartHasChanges: what the game has changed since the last tick goes with the actor.
+func TestDepartHasChanges(t *testing.T) {
+	s := newTown(t, 1, netsim.Settings{})
+	a := s.begin()
+	a.X, a.Last = 40, 12345
+	state, err := s.servers[0].Depart(a, nil)
+	require.NoError(t, err)
+	b := &courier{}
+	require.NoError(t, s.rigs[1].Server.SpawnAs(b, nil, a.GUID()))
+	require.NoError(t, s.servers[1].Arrive(b, s.lines[1].Peer, state, s.rigs[1].Now))
+	require.Equal(t, 40.0, b.X)
+	require.EqualValues(t, 12345, b.Last)
+}
+
 // TestArriveMalformed: what isn't a state of the class is an error, and nobody possesses the actor then.
 func TestArriveMalformed(t *testing.T) {
 	s := newTown(t, 1, netsim.Settings{})

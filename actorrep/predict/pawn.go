@@ -250,9 +250,6 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		return nil
 	}
 	p := c.byActor[a]
-	if p != nil && p.left && p.number == m.number {
-		return nil
-	}
 	r := c.reader(&m)
 	timing, err := readTiming(r)
 	if err != nil {

@@ -44,6 +44,8 @@ func TestContinue(t *testing.T) {
 	moves(t, s, now, 1001, 1002, 1003, 1005, 1006, 1007)
 	s.Tick(now)
 	require.Equal(t, [2]int{10, 1003}, *s.State(), "up to the one that is missing")
+	_, _, ok := s.Tightest()
+	require.False(t, ok, "how early these came says nothing")
 	now += interval
 	s.Tick(now)
 	require.Equal(t, 1003, s.State()[1])
@@ -65,6 +67,55 @@ func TestContinue(t *testing.T) {
 	s.Tick(now + interval)
 	require.Equal(t, 1031, s.State()[1])
 	require.EqualValues(t, 1, s.Counters.Missed, "it doesn't wait for ever")
+}
+
+// TestFollow: a client that follows another sends all moves that the server before hasn't simulated, again and again until they are acknowledged.
+func TestFollow(t *testing.T) {
+	cfg := prediction.ClientConfig[[2]int, int]{Model: steps()}
+	from, err := prediction.NewClient(cfg, [2]int{}, 0)
+	require.NoError(t, err)
+	for tick := 981; tick <= 1030; tick++ {
+		from.Move(time.Duration(tick)*interval, 1)
+	}
+	c, err := prediction.NewClient(cfg, [2]int{}, 0)
+	require.NoError(t, err)
+	require.False(t, c.Follow(0, from), "the server has told nothing yet")
+	s, now := next(t)
+	answer := func() {
+		w := bitio.NewWriter(make([]byte, 200))
+		ok, err := s.Reply(now, w)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.NoError(t, c.Receive(now, bitio.NewReader(w.Bytes(), w.Len())))
+	}
+	answer()
+	require.True(t, c.Follow(now, from))
+	require.Equal(t, [2]int{7 + 30, 1030}, *c.State())
+	send := func(arrives bool) (messages int) {
+		for {
+			w := bitio.NewWriter(make([]byte, 200))
+			ok, err := c.Send(now, w)
+			require.NoError(t, err)
+			if !ok {
+				return messages
+			}
+			if messages++; arrives {
+				require.NoError(t, s.Receive(now, bitio.NewReader(w.Bytes(), w.Len())))
+			}
+		}
+	}
+	require.Equal(t, 2, send(false), "both are lost")
+	now += interval
+	require.Equal(t, 2, send(true))
+	for range 40 {
+		now += interval
+		s.Tick(now)
+	}
+	require.Zero(t, s.Counters.Bad)
+	require.EqualValues(t, 30, s.Counters.Moves)
+	answer()
+	now += interval
+	require.Zero(t, send(true), "the server has them")
 }
 
 // TestContinueSilent: when nothing comes, time goes on after a second, from where it was.
