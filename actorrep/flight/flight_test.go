@@ -517,6 +517,28 @@ func TestFull(t *testing.T) {
 	require.NotEmpty(t, d.Steps)
 }
 
+// TestClosed: after Close a film has all that was there until then, the last Step too.
+func TestClosed(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, w.Register("Cart", (*Cart)(nil)))
+	rec, err := flight.New(w, nil, flight.Config{})
+	require.NoError(t, err)
+	c := &Cart{t: t}
+	require.NoError(t, w.Spawn(c))
+	for i := range 100 {
+		c.X = float64(i)
+		w.Step(time.Duration(i) * time.Second / 60)
+	}
+	require.NoError(t, rec.Close())
+	require.NoError(t, rec.Close())
+	c.X = 1000
+	w.Step(2 * time.Second)
+	d, _ := read(t, rec.Take(), flight.View{})
+	require.Empty(t, d.Cut)
+	require.Len(t, d.Steps, 100)
+	require.InDelta(t, 99, d.at(0, "X", 99), 0.006)
+}
+
 // TestAllocs: a recorder that keeps as much as it may makes no memory, in Steps between checkpoints and in those that copy them.
 func TestAllocs(t *testing.T) {
 	w := actorrep.NewServer(actorrep.Config{})

@@ -38,6 +38,9 @@ func (t *tape) Write(b []byte) (int, error) {
 		t.heads++
 		return len(b), nil
 	}
+	if len(b) < recording.Head || b[recording.Kind] != recording.Frames { // the index and the end of a file; a film needs neither
+		return len(b), nil
+	}
 	if t.end == 0 {
 		t.start = t.began()
 	}

@@ -40,12 +40,12 @@ const (
 	fileVersion = 4
 	fileHead    = 12
 	fileTail    = 16
-	blockHead   = 32
+	blockHead   = recording.Head
 	frameHeader = 20
 	maxBlock    = 16 << 20
 
 	blockSchema = 1
-	blockFrames = 2
+	blockFrames = recording.Frames
 	blockIndex  = 3
 )
 
@@ -159,7 +159,7 @@ func (f *fileWriter) block(kind uint8) error {
 	h, body := f.buf[:blockHead], f.buf[blockHead:]
 	binary.LittleEndian.PutUint32(h[4:], crc32.Checksum(body, castagnoli))
 	binary.LittleEndian.PutUint32(h[8:], uint32(len(body)))
-	h[12], h[recording.Flags], h[14], h[15] = kind, f.flags, 0, 0
+	h[recording.Kind], h[recording.Flags], h[14], h[15] = kind, f.flags, 0, 0
 	binary.LittleEndian.PutUint64(h[16:], uint64(f.first))
 	binary.LittleEndian.PutUint64(h[recording.Last:], uint64(f.last))
 	binary.LittleEndian.PutUint32(h, crc32.Checksum(h[4:], castagnoli))

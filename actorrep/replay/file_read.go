@@ -174,7 +174,7 @@ func (f *replayFile) block(at, limit int64) (b block, err error) {
 		return b, f.corrupt(at, "the checksum of a block is wrong")
 	}
 	return block{
-		length: int(n), kind: h[12], flags: h[recording.Flags],
+		length: int(n), kind: h[recording.Kind], flags: h[recording.Flags],
 		first: time.Duration(binary.LittleEndian.Uint64(h[16:])), last: time.Duration(binary.LittleEndian.Uint64(h[24:])),
 	}, nil
 }
