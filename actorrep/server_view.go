@@ -185,11 +185,11 @@ func (v *view) setAudience() {
 
 // mayHave is the units that an audience may have.
 func (v *view) mayHave(a layout.Audience) layout.Mask {
-	if v.b.physics {
-		a |= layout.Physics
-	}
 	if v.peer.everything {
 		return v.b.class.layout.All() &^ v.b.inactive
+	}
+	if v.b.physics {
+		a |= layout.Physics
 	}
 	return v.b.class.layout.Allowed(a) &^ (v.b.inactive | v.peer.outside(v.b.class.layout))
 }

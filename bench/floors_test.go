@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,12 +24,12 @@ var floors = map[string]int{
 	"channel": 3, "channel/control": 4, "channel/message": 4, "channel/lockstep": 4, "channel/lockstep/internal/wire": 0, "channel/lockstep/link": 3, "channel/lockstep/rollback": 5,
 	"actorrep/layout": 3, "actorrep/fastarray": 4, "actorrep/hostile": 4, "actorrep/prediction": 3, "actorrep/rewind": 3, "actorrep/interpolation": 3, "actorrep/netclock": 2,
 	"netconn": 5, "actorrep": 5,
-	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/internal/drivertest": top, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/web": top, "netconn/web/webtest": top, "netconn/ice": top, "netconn/ice/rendezvous": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
+	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/internal/drivertest": top, "netconn/internal/linklocal": 0, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/web": top, "netconn/web/webtest": top, "netconn/ice": top, "netconn/ice/rendezvous": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
 	"netconn/fleet/kv": 0, // the rest of that module is on top
 }
 
 // sockets is the packages that may use the net package, clocks and goroutines.
-var sockets = map[string]bool{"internal/cputime": true, "actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/internal/drivertest": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true, "netconn/fleet/natskv": true, "netconn/fleet/natskv/embed": true, "netconn/fleet/placing": true, "netconn/fleet/process": true, "netconn/fleet/agones": true, "netconn/ice": true, "netconn/ice/rendezvous": true}
+var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/internal/drivertest": true, "netconn/internal/linklocal": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true, "netconn/fleet/natskv": true, "netconn/fleet/natskv/embed": true, "netconn/fleet/placing": true, "netconn/fleet/process": true, "netconn/fleet/agones": true, "netconn/ice": true, "netconn/ice/rendezvous": true}
 
 const top = 7
 
@@ -62,6 +64,20 @@ func goFiles(t *testing.T, f func(pkg, path string, file *ast.File, fset *token.
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTopLevel: the module's folders are those that were agreed.
+func TestTopLevel(t *testing.T) {
+	all, err := os.ReadDir("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agreed := []string{"actorrep", "bench", "bunch", "channel", "examples", "history", "netconn", "packetnotify"}
+	for _, e := range all {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(agreed, e.Name()) {
+			t.Errorf("%s isn't one of the folders %v", e.Name(), agreed)
+		}
 	}
 }
 

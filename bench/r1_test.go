@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/bunchnet/bunchnet/bench/cputime"
 	"github.com/bunchnet/bunchnet/bench/internal/largeworld"
-	"github.com/bunchnet/bunchnet/internal/cputime"
 )
 
 // BenchmarkR1 is a tick of a server with 100 connections and 50,000 actors, 2,000 relevant to each: none changes, a hundredth does, a

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bunchnet/bunchnet/bench/cputime"
 	"github.com/bunchnet/bunchnet/bench/internal/largeworld"
-	"github.com/bunchnet/bunchnet/internal/cputime"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 

@@ -256,7 +256,8 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 		c.strange++
 		return err
 	}
-	if p == nil || p.number != m.number {
+	begins := p == nil || p.number != m.number
+	if begins {
 		if c.cfg.Input == nil {
 			return ErrNoInput
 		}
@@ -277,10 +278,9 @@ func (c *Class[A, I]) receiveReply(call actorrep.Call, a A, m message[A, I]) err
 			p.gone = true
 			return err
 		}
-		err = p.client.Receive(call.Now, r)
+	}
+	if err = p.client.Receive(call.Now, r); begins {
 		c.takeOver(p, call.Now)
-	} else {
-		err = p.client.Receive(call.Now, r)
 	}
 	if c.group == nil {
 		c.state.store(p.at, p.client.State())

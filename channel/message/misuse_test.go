@@ -42,37 +42,33 @@ func TestImpossibleSettings(t *testing.T) {
 // TestForgottenTickOfBlocksIsTold: whoever never calls Tick is told that by the error of too many blocks, and nobody else is.
 func TestForgottenTickOfBlocksIsTold(t *testing.T) {
 	x := newTransfer(t, netsim.Settings{}, 1, bucket)
-	fill := func() error {
-		for {
-			if _, err := x.out.Send(data(1, 100_000)); err != nil {
-				require.ErrorIs(t, err, message.ErrBlocks)
-				return err
-			}
-		}
-	}
-	require.NotContains(t, fill().Error(), "Tick", "the channel isn't open yet")
-	x.exchange()
-	require.ErrorContains(t, fill(), "call Tick")
-	x.step(10 * time.Millisecond)
-	require.NotContains(t, fill().Error(), "Tick")
+	x.forgotten(message.ErrBlocks, func() error {
+		_, err := x.out.Send(data(1, 100_000))
+		return err
+	})
 }
 
 // TestForgottenTickIsTold: whoever never calls Tick is told that by the error of the full queue, and nobody else is.
 func TestForgottenTickIsTold(t *testing.T) {
 	x := newTransfer(t, netsim.Settings{}, 1, bucket)
+	x.forgotten(message.ErrFull, func() error { return x.qa.Send(x.ka.number, &number{}) })
+}
+
+// forgotten sends until that is an error, before the channel is open, without Tick, and with it: only the second tells of Tick.
+func (x *transfer) forgotten(full error, send func() error) {
 	fill := func() error {
 		for {
-			if err := x.qa.Send(x.ka.number, &number{}); err != nil {
-				require.ErrorIs(t, err, message.ErrFull)
+			if err := send(); err != nil {
+				require.ErrorIs(x.t, err, full)
 				return err
 			}
 		}
 	}
-	require.NotContains(t, fill().Error(), "Tick", "the channel isn't open yet")
+	require.NotContains(x.t, fill().Error(), "Tick", "the channel isn't open yet")
 	x.exchange()
-	require.ErrorContains(t, fill(), "call Tick")
+	require.ErrorContains(x.t, fill(), "call Tick")
 	x.step(10 * time.Millisecond)
-	require.NotContains(t, fill().Error(), "Tick")
+	require.NotContains(x.t, fill().Error(), "Tick")
 }
 
 // exchange is some ticks of two games that call no Tick but those of the connections.

@@ -2,17 +2,18 @@ package driver
 
 import (
 	"log/slog"
-	"net"
 	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/linklocal"
 )
 
 // TestLinkLocal: a client joins a server at a link-local IPv6 address, as in a LAN without a router, over every link.
 func TestLinkLocal(t *testing.T) {
-	to := linkLocal(t)
+	to := linklocal.Addr(t)
 	for name, l := range map[string]Link{"netcode": Netcode{}, "salted": PlainSalted{}, "unreal": PlainUnreal{}} {
 		s, err := Listen("[::]:0", Config{Link: l, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err, name)
@@ -28,21 +29,4 @@ func TestLinkLocal(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.NoError(t, s.Close())
 	}
-}
-
-// linkLocal is an address of this machine's with its interface, or skips the test.
-func linkLocal(t *testing.T) netip.Addr {
-	all, err := net.Interfaces()
-	require.NoError(t, err)
-	for _, i := range all {
-		addrs, err := i.Addrs()
-		require.NoError(t, err)
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() && i.Flags&net.FlagUp != 0 {
-				return p.Addr().WithZone(i.Name)
-			}
-		}
-	}
-	t.Skip("no interface here has a link-local IPv6 address")
-	return netip.Addr{}
 }

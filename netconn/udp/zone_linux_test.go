@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/linklocal"
 )
 
 // TestZones: the interface of a link-local address goes to the system and comes back, without allocating once it is known; other addresses
@@ -43,7 +45,7 @@ func TestZones(t *testing.T) {
 
 // TestLinkLocal: who writes to a link-local address is answered from that address.
 func TestLinkLocal(t *testing.T) {
-	to := linkLocal(t)
+	to := linklocal.Addr(t)
 	server, err := Listen("[::]:0", Config{})
 	require.NoError(t, err)
 	defer server.Close()
@@ -65,21 +67,4 @@ func TestLinkLocal(t *testing.T) {
 		}
 	}
 	require.Equal(t, dialed, in[0].Addr)
-}
-
-// linkLocal is an address of this machine's with its interface, or skips the test.
-func linkLocal(t *testing.T) netip.Addr {
-	all, err := net.Interfaces()
-	require.NoError(t, err)
-	for _, i := range all {
-		addrs, err := i.Addrs()
-		require.NoError(t, err)
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() && i.Flags&net.FlagUp != 0 {
-				return p.Addr().WithZone(i.Name)
-			}
-		}
-	}
-	t.Skip("no interface here has a link-local IPv6 address")
-	return netip.Addr{}
 }

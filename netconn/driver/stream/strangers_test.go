@@ -31,22 +31,28 @@ func (c *countedClock) now() time.Time {
 	return time.Now()
 }
 
+// narrow is a stream of a client with Prompt, over a path of 20 kB a second.
+func narrow(t *testing.T, cfg Config) (c *Conn, s net.Conn, clock *countedClock, stop func()) {
+	l := Listen(name, Config{})
+	clock = &countedClock{}
+	clock.limit.Store(3000)
+	both := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000}
+	sc, cc := both, both
+	sc.Channels = []channel.Type{l.Type()}
+	cc.Channels, cc.Prompt, cc.Clock = []channel.Type{Type(name)}, true, clock.now
+	server, client, _ := linked(t, sc, cc)
+	ctx, stop := running(t, server, client)
+	c, err := Dial(ctx, client, name, cfg)
+	require.NoError(t, err)
+	s, err = l.Accept()
+	require.NoError(t, err)
+	return c, s, clock, stop
+}
+
 // TestFullPathWaits: a stream on a path that takes no more, with Prompt, has its driver wait for the next tick.
 func TestFullPathWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := Listen(name, Config{})
-		clock := &countedClock{}
-		clock.limit.Store(3000)
-		cfg := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000}
-		sc, cc := cfg, cfg
-		sc.Channels = []channel.Type{l.Type()}
-		cc.Channels, cc.Prompt, cc.Clock = []channel.Type{Type(name)}, true, clock.now
-		server, client, _ := linked(t, sc, cc)
-		ctx, stop := running(t, server, client)
-		c, err := Dial(ctx, client, name, Config{})
-		require.NoError(t, err)
-		s, err := l.Accept()
-		require.NoError(t, err)
+		c, s, clock, stop := narrow(t, Config{})
 		wrote := make(chan bool)
 		go func() {
 			_, _ = c.Write(make([]byte, 200_000)) // ten seconds of the path
@@ -68,25 +74,13 @@ func TestFullPathWaits(t *testing.T) {
 // TestWritesDontWake: small writes to a stream that waits for bandwidth anyway don't wake its driver, with Prompt.
 func TestWritesDontWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := Listen(name, Config{})
-		clock := &countedClock{}
-		clock.limit.Store(3000)
-		cfg := driver.Config{Link: driver.PlainSalted{}, TickRate: 20, NetSpeed: 20_000}
-		sc, cc := cfg, cfg
-		sc.Channels = []channel.Type{l.Type()}
-		cc.Channels, cc.Prompt, cc.Clock = []channel.Type{Type(name)}, true, clock.now
-		server, client, _ := linked(t, sc, cc)
-		ctx, stop := running(t, server, client)
-		c, err := Dial(ctx, client, name, Config{Buffer: 1 << 20})
-		require.NoError(t, err)
-		s, err := l.Accept()
-		require.NoError(t, err)
+		c, s, clock, stop := narrow(t, Config{Buffer: 1 << 20})
 		read := make(chan int64)
 		go func() {
 			n, _ := io.Copy(io.Discard, s)
 			read <- n
 		}()
-		_, err = c.Write(make([]byte, 200_000)) // ten seconds of the path
+		_, err := c.Write(make([]byte, 200_000)) // ten seconds of the path
 		require.NoError(t, err)
 		for range 10_000 { // five seconds, 100 ticks
 			_, err = c.Write([]byte{1})
