@@ -3,6 +3,7 @@
 package udp_test
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 
@@ -28,9 +29,16 @@ func TestConformance(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Close())
 		}
-		for name, cfg := range map[string]udp.Config{"udp": {}, "udp without poller": {NoPoller: true}} {
+		for name, try := range map[string]func() (udp.Socket, error){
+			"udp":                func() (udp.Socket, error) { return udp.Listen(host, udp.Config{}) },
+			"udp without poller": func() (udp.Socket, error) { return udp.Listen(host, udp.Config{NoPoller: true}) },
+			"udp on other systems": func() (udp.Socket, error) {
+				conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(host)))
+				return udp.Plain(conn), err
+			},
+		} {
 			listen := func(t *testing.T) udp.Socket {
-				s, err := udp.Listen(host, cfg)
+				s, err := try()
 				require.NoError(t, err)
 				return s
 			}
