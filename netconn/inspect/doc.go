@@ -49,7 +49,7 @@
 //
 // # Bounds
 //
-//	looks at the driver an interval      16 of different things; viewers of the same share one. More get 503
+//	looks at the driver                  16 of different things in 3/4 of an interval; viewers of the same share one. More get 503
 //	streams of events                    Config.Viewers, 8; more get 503. A viewer that takes no event for 5 s is dropped. They end when
 //	                                     the driver closes
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way

@@ -63,6 +63,10 @@ func (c Config) filled() Config {
 	return c
 }
 
+// age is how old a look gets that viewers share. It is less than an interval: events come an interval apart but for a timer's jitter, and a viewer whose
+// timer is early must not get the same look twice.
+func (c *Config) age() time.Duration { return c.Interval - c.Interval/4 }
+
 // Actor is an actor that a connection replicates.
 type Actor struct {
 	ID, Class string
@@ -115,7 +119,7 @@ type Inspector struct {
 	next      time.Duration       // when to sample
 	ended     []Ended             // the last maxEnded, oldest first
 	loads     loads
-	snapshot  Snapshot // the last one, for an interval
+	snapshot  Snapshot // the last one, for Config.age
 	shown     bool
 }
 
@@ -136,7 +140,7 @@ const maxEnded = 16
 func New(d *driver.Driver, cfg Config) *Inspector {
 	cfg = cfg.filled()
 	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), films: make(chan struct{}, 1), histories: map[uint32]*history{},
-		looks: looks{interval: cfg.Interval, byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout}
+		looks: looks{age: cfg.age(), byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout}
 	i.source.name = cfg.Name
 	d.Do(func() { d.AddTrace(i) })
 	return i
@@ -306,9 +310,9 @@ func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
 	return v, nil
 }
 
-// recent is a snapshot that is at most an interval old.
+// recent is a snapshot that is younger than Config.age.
 func (i *Inspector) recent() Snapshot {
-	if now := i.source.driver.Time(time.Now()); !i.shown || now-i.snapshot.At >= i.cfg.Interval {
+	if now := i.source.driver.Time(time.Now()); !i.shown || now-i.snapshot.At >= i.cfg.age() {
 		i.snapshot, i.shown = i.source.take(), true
 	}
 	return i.snapshot

@@ -243,7 +243,7 @@ func TestNotTicked(t *testing.T) {
 
 // TestWaitsWithAnother: who waits for a look that another began gets the same error when it takes too long, on which a stream of events goes on.
 func TestWaitsWithAnother(t *testing.T) {
-	l, asking, answer := looks{interval: time.Second, byQuery: map[string]*look{}}, make(chan bool), make(chan bool)
+	l, asking, answer := looks{age: time.Second, byQuery: map[string]*look{}}, make(chan bool), make(chan bool)
 	go func() {
 		_, _ = l.get(t.Context(), "q", func() (View, error) { close(asking); <-answer; return View{}, nil })
 		close(answer)

@@ -37,14 +37,14 @@ func (q *Query) check() error {
 	return nil
 }
 
-// maxLooks bounds the looks at the driver within an interval, each for all who ask the same.
+// maxLooks bounds the looks at the driver within an age, each for all who ask the same.
 const maxLooks = 16
 
-// looks is what the driver was asked lately, so that viewers share what they ask for within an interval.
+// looks is what the driver was asked lately, so that viewers share what they ask for within an age.
 type looks struct {
-	mu       sync.Mutex
-	interval time.Duration
-	byQuery  map[string]*look
+	mu      sync.Mutex
+	age     time.Duration
+	byQuery map[string]*look
 }
 
 type look struct {
@@ -72,9 +72,9 @@ func (l *looks) get(ctx context.Context, query string, ask func() (View, error))
 	now := time.Now()
 	l.mu.Lock()
 	k := l.byQuery[query]
-	if k == nil || now.Sub(k.began) >= l.interval {
+	if k == nil || now.Sub(k.began) >= l.age {
 		for q, old := range l.byQuery {
-			if now.Sub(old.began) >= l.interval {
+			if now.Sub(old.began) >= l.age {
 				delete(l.byQuery, q)
 			}
 		}

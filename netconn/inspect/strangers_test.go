@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -155,6 +156,34 @@ func TestViewersThatDontRead(t *testing.T) {
 	}, 60*time.Second, 10*time.Millisecond, "a viewer that reads gets a place")
 }
 
+// TestEveryEventIsNew: a viewer whose timer is early by turns, as every timer is, gets a new look in each event, beside others at other moments of the
+// interval, and all of them together cost the driver one look an interval.
+func TestEveryEventIsNew(t *testing.T) {
+	looks := 0
+	cfg := Config{Actors: func(*driver.Conn, ActorQuery) ActorPage { looks++; return ActorPage{} }}
+	busy(t, cfg, func(t *testing.T, i *Inspector) {
+		const events = 40
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for n := range 3 {
+			wg.Go(func() {
+				last := time.Duration(-1)
+				for e := range events {
+					late := time.Duration(n)*80*time.Millisecond + time.Duration((1-e%2)*20)*time.Millisecond
+					time.Sleep(time.Until(begin.Add(time.Duration(e)*i.cfg.Interval + late)))
+					k, err := i.get(t.Context(), Query{})
+					if assert.NoError(t, err) {
+						assert.Greater(t, k.view.At, last, "viewer %d, event %d", n, e)
+						last = k.view.At
+					}
+				}
+			})
+		}
+		wg.Wait()
+		require.LessOrEqual(t, looks, events+2)
+	})
+}
+
 // TestViewersShare: eight viewers of one connection cost the driver one look an interval.
 func TestViewersShare(t *testing.T) {
 	looks := 0
@@ -187,7 +216,7 @@ func TestViewersShare(t *testing.T) {
 		require.Equal(t, first.view.At, other.view.At, "whoever asks for something else in the same interval sees the same moment")
 
 		time.Sleep(i.cfg.Interval)
-		looks, i.looks.interval = 0, time.Hour
+		looks, i.looks.age = 0, time.Hour
 		busyAnswers := 0
 		for n := range 100 { // whoever asks for something else each time gets so much of the driver and no more
 			if get(i, fmt.Sprint("/json?from=", 1+n), "*/*").Code == http.StatusServiceUnavailable {
