@@ -30,7 +30,7 @@ func main() {
 	mbit := flag.Float64("mbit", 100, "bandwidth of the link, Mbit/s")
 	seed := flag.Uint64("seed", 1, "seed of the losses")
 	flag.Parse()
-	if flag.NArg() > 0 || *mib < 1 {
+	if flag.NArg() > 0 || *mib < 1 || *mib > 1024 || !(*loss >= 0 && *loss <= 90) || !(*mbit >= 0.1 && *mbit <= 1e5) {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
@@ -96,7 +96,10 @@ func run(mib int, loss, mbit float64, seed uint64) error {
 		}
 	}
 	for i, b := range want {
-		if !bytes.Equal(b, got[int64(i)]) {
+		switch have, ok := got[int64(i)]; {
+		case !ok:
+			return fmt.Errorf("block %d hasn't come within %v of the link's time", i, now.Round(time.Second))
+		case !bytes.Equal(b, have):
 			return fmt.Errorf("block %d is not what was sent", i)
 		}
 	}

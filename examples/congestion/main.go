@@ -45,7 +45,7 @@ func main() {
 		}
 		return
 	}
-	if *hz <= 0 || *hz > 1000 || *ack < 0 {
+	if !(*hz > 0 && *hz <= 1000) || *ack < 0 {
 		fmt.Fprintln(os.Stderr, "-tick must be above 0 and at most 1000, -ack not negative")
 		os.Exit(2)
 	}

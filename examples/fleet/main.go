@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -54,11 +55,15 @@ type options struct {
 // patience is how long the program waits for what must happen before it gives up. Nothing is measured by it.
 const patience = 2 * time.Minute
 
+var errInterrupted = errors.New("interrupted")
+
 func run(o options) error {
 	if o.players > o.servers*o.capacity {
 		return fmt.Errorf("%d players don't fit on %d servers of %d", o.players, o.servers, o.capacity)
 	}
-	w, err := newWorld(o)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	w, err := newWorld(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -84,6 +89,9 @@ func run(o options) error {
 		return err
 	}
 	w.look(o.pause)
+	if w.ctx.Err() != nil {
+		return errInterrupted
+	}
 	w.show("updated")
 	return w.verdict()
 }
@@ -135,14 +143,17 @@ func (w *world) show(title string) {
 
 // look lets everything go on for a while.
 func (w *world) look(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(d); time.Now().Before(end) && w.ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		w.tickBots()
 	}
 }
 
 func (w *world) until(what string, f func() bool) error {
 	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+		switch {
+		case w.ctx.Err() != nil:
+			return errInterrupted
+		case time.Now().After(end):
 			return fmt.Errorf("never: %s", what)
 		}
 		w.tickBots()

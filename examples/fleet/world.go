@@ -35,6 +35,7 @@ var timing = fleet.Timing{Beat: 500 * time.Millisecond, Expiry: 15 * time.Second
 // world is what would be a data centre: NATS, a token service, servers.
 type world struct {
 	o       options
+	ctx     context.Context // done at an interrupt
 	key     netcode.Key
 	nats    *natsserver.Server
 	dir     string
@@ -50,8 +51,8 @@ type world struct {
 	bots    *bots
 }
 
-func newWorld(o options) (w *world, err error) {
-	w = &world{o: o}
+func newWorld(ctx context.Context, o options) (w *world, err error) {
+	w = &world{o: o, ctx: ctx}
 	defer func() {
 		if err != nil {
 			w.close()
@@ -251,7 +252,8 @@ func (w *world) play(s *server, began chan<- error) (err error) {
 		return tell(err)
 	}
 	defer d.Close()
-	proc, err := process.Start(process.Config{Server: member, Store: store, Driver: d, HTTP: "127.0.0.1:0", Grace: patience})
+	proc, err := process.Start(process.Config{Server: member, Store: store, Driver: d, HTTP: "127.0.0.1:0", Grace: patience,
+		Signals: []os.Signal{}}) // they are this program's, which has several servers
 	if err != nil {
 		return tell(err)
 	}

@@ -121,7 +121,7 @@ type Config struct {
 	Hang time.Duration
 	// SDK is told that the server is ready, every 2 s that it is alive, and that it ends. Default none.
 	SDK SDK
-	// Signals are those that drain. Default SIGTERM and SIGINT.
+	// Signals are those that drain. Default, when nil, SIGTERM and SIGINT; when empty, none. With several servers in one program, let that have them.
 	Signals []os.Signal
 }
 
@@ -166,7 +166,9 @@ func Start(cfg Config) (*Process, error) {
 		p.web = &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10}
 		go func() { _ = p.web.Serve(l) }() // ends with ErrServerClosed
 	}
-	signal.Notify(p.signals, cfg.Signals...)
+	if len(cfg.Signals) > 0 { // none would be all
+		signal.Notify(p.signals, cfg.Signals...)
+	}
 	var ctx context.Context
 	ctx, p.end = context.WithCancel(context.Background())
 	go p.tell(ctx)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/signal"
 	"sync"
 	"syscall"
 	"testing"
@@ -100,6 +101,22 @@ func TestSIGTERM(t *testing.T) {
 		p.Close()
 		require.Equal(t, "shutdown", sdk.list[len(sdk.list)-1])
 	}
+}
+
+// TestNoSignals: an empty list is no signal.
+func TestNoSignals(t *testing.T) {
+	server, err := fleet.NewServer(fleet.ServerConfig{Info: fleet.Info{Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Capacity: 2}})
+	require.NoError(t, err)
+	p, err := Start(Config{Server: server, Store: &yes{}, Signals: []os.Signal{}})
+	require.NoError(t, err)
+	defer p.Close()
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, syscall.SIGUSR2)
+	defer signal.Stop(came)
+	require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGUSR2))
+	<-came
+	p.Tick(0)
+	require.False(t, p.Draining())
 }
 
 // TestGrace: a drain ends after Grace although players stay.
