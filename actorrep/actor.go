@@ -294,6 +294,7 @@ func (b *Base) SetUpdateFrequency(hz float64) error {
 	if hz > 0 {
 		b.rep.interval = intervalOf(hz)
 	}
+	b.rep.due = min(b.rep.due, b.world.now+b.rep.interval) // a higher frequency holds at once
 	b.world.reschedule(b)
 	return nil
 }

@@ -94,7 +94,7 @@ func TestAllocsCalls(t *testing.T) {
 						}
 					}
 				}
-				w.Step()
+				w.Rig.Step()
 			}
 			for range 300 {
 				step()
@@ -150,7 +150,7 @@ func TestAllocsSteady(t *testing.T) {
 		w.Server.Step(w.Now + rig.Tick)
 		runtime.ReadMemStats(&after)
 		allocs += after.Mallocs - before.Mallocs
-		w.Step()
+		w.Rig.Step()
 	}
 	require.Zero(t, allocs)
 }

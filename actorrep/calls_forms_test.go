@@ -214,7 +214,7 @@ func TestAllocsBorrowed(t *testing.T) {
 	step := func() {
 		require.NoError(t, borrowed.Call(there[0], words))
 		require.NoError(t, borrowedBack.Call(l, words))
-		w.Step()
+		w.Rig.Step()
 	}
 	l.names, there[0].names = []string{}, []string{}
 	for _, n := range []int{3, 2, 0, 1, 3} { // longer and shorter than what is kept

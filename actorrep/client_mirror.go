@@ -407,6 +407,8 @@ func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	case m.b == nil || m.b.mirror != m:
 	case reason == bunch.Dormancy:
 		m.asleep = true
+	case reason == bunch.TearOff: // also without room for the message that says so
+		m.b.tearOff()
 	case m.b.tornOff:
 	default:
 		c.leave(m)

@@ -75,7 +75,8 @@ var (
 	// ErrUnacked: a client's call was in flight when the server closed the actor's channel, because the actor became
 	// dormant or disappeared. Whether the call ran isn't known.
 	ErrUnacked = errors.New("actorrep: the server closed the actor's channel before it acked the call, which may have run")
-	// ErrTornEarly: the actor was torn off before all of its opening could be sent to a client, which never sees it.
+	// ErrTornEarly: the actor was torn off before all of its values could be sent to a client, for lack of room. The client keeps what it has; it
+	// never sees the actor if that is only a part of its opening.
 	ErrTornEarly = errors.New("actorrep: the actor was torn off before the client had all of it")
 	// ErrClamped: a number doesn't fit the client's field, which is smaller than the server's. The field has the largest
 	// number that fits.

@@ -123,7 +123,7 @@ func TestManyUnits(t *testing.T) {
 			h.SetOwner(first.Peer)
 			h.Skills.S42 = -7
 			require.NoError(t, w.Server.Spawn(h))
-			other := &world{w.Rig, func(w *actorrep.World) error { return w.Register("peasant", (*villager)(nil)) }}
+			other := &world{Rig: w.Rig, register: func(w *actorrep.World) error { return w.Register("peasant", (*villager)(nil)) }}
 			w.join()
 			build := other.join()
 			file := &bytes.Buffer{}
@@ -263,7 +263,7 @@ func TestArraysAreOneUnit(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(20, func() {
 		for range 10 {
 			h.Bag[5].Kind++
-			w.Step()
+			w.Rig.Step()
 		}
 	}))
 }

@@ -290,23 +290,24 @@ func (v *view) leave(reason channel.CloseReason) bool {
 
 // tearOff sends the last values and leaves the actor to the client.
 func (v *view) tearOff() {
+	p := v.peer
+	whole := true
 	if v.state == asleep && v.dirty&v.allowed != 0 {
-		v.peer.open(v)
+		_, whole = p.open(v)
 	}
 	v.flush()
-	if v.state == asleep {
-		v.peer.gone = append(v.peer.gone, farewell{v.b.guid, true})
-	}
+	closed := v.state == wanted
 	if v.state == open || v.state == opening {
-		switch {
-		case !v.openMore(true):
-			v.peer.world.tell(v.b, "", v.peer, ErrTornEarly)
-		default:
-			v.speak(true)
-		}
-		v.peer.out.close(v, bunch.TearOff)
+		whole = v.openMore(true) && (v.speak(true) || v.unacked() == 0)
+		closed = p.out.close(v, bunch.TearOff)
 	}
-	v.peer.world.dropCalls(v.b, v.peer, v.calls, ErrActorGone)
+	if !closed {
+		p.gone = append(p.gone, farewell{v.b.guid, true})
+	}
+	if !whole {
+		p.world.tell(v.b, "", p, ErrTornEarly)
+	}
+	p.world.dropCalls(v.b, p, v.calls, ErrActorGone)
 	v.calls = nil
 	v.detach()
 }

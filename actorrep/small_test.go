@@ -34,6 +34,37 @@ func TestUpdateFrequencyOfUnevenSteps(t *testing.T) {
 	}
 }
 
+// TestHigherFrequencyHoldsAtOnce: an actor that was to be compared in a long time is compared when its new frequency says so.
+func TestHigherFrequencyHoldsAtOnce(t *testing.T) {
+	for _, hz := range []float64{0, 5, 20} {
+		w := actorrep.NewServer(actorrep.Config{})
+		require.NoError(t, w.Register("plain", (*plain)(nil), actorrep.UpdateFrequency(0.01)))
+		require.NoError(t, w.Register("pushed", (*pushed)(nil), actorrep.UpdateFrequency(0.01)))
+		a, b := &plain{}, &pushed{}
+		require.NoError(t, w.Spawn(a))
+		require.NoError(t, w.Spawn(b))
+		now := time.Duration(0)
+		steps := func(n int) uint64 {
+			before := w.Counters.Changed
+			for range n {
+				now += time.Second / 60
+				w.Step(now)
+			}
+			return w.Counters.Changed - before
+		}
+		steps(10)
+		a.N++
+		b.N.Set(1)
+		require.Zero(t, steps(60))
+		require.NoError(t, a.SetUpdateFrequency(hz))
+		require.NoError(t, b.SetUpdateFrequency(hz))
+		if hz > 0 {
+			require.Zero(t, steps(int(60/hz)-1), "%v Hz", hz)
+		}
+		require.EqualValues(t, 2, steps(2), "%v Hz", hz)
+	}
+}
+
 // TestTearOffWhileDormant: clients of an actor that sleeps are told that it is theirs now, with its last values.
 func TestTearOffWhileDormant(t *testing.T) {
 	for _, changed := range []bool{false, true} {

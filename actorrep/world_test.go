@@ -45,6 +45,7 @@ type rock struct {
 type world struct {
 	*rig.Rig
 	register func(w *actorrep.World) error
+	steps    int
 }
 
 var clean netsim.Settings
@@ -56,7 +57,7 @@ func newWorld(t *testing.T, seed uint64, set netsim.Settings, cfg actorrep.Confi
 		append(reg, register)[0](t, w)
 		return nil
 	}
-	return &world{rig.New(t, seed, set, cfg, names), names}
+	return &world{Rig: rig.New(t, seed, set, cfg, names), register: names}
 }
 
 func register(t testing.TB, w *actorrep.World) {
@@ -65,6 +66,19 @@ func register(t testing.TB, w *actorrep.World) {
 }
 
 func (w *world) join() *rig.Line { return w.Join(w.register) }
+
+// Step lets a tick pass. After it, or with many actors and clients now and then, all bookkeeping must agree.
+func (w *world) Step() {
+	w.T.Helper()
+	w.Rig.Step()
+	if w.steps++; w.steps%(1+w.Server.Len()*len(w.Lines)/64) != 0 {
+		return
+	}
+	w.Server.Consistent(w.T)
+	for _, l := range w.Lines {
+		l.World.Consistent(w.T)
+	}
+}
 
 // want is what a client should see of an actor.
 func want(a actorrep.Actor, owner bool) string {
@@ -108,7 +122,7 @@ func (w *world) same(l *rig.Line) string {
 // converge steps until all clients see what the server has.
 func (w *world) converge() {
 	w.T.Helper()
-	w.Until(w.same)
+	w.UntilBy(w.Step, w.same)
 }
 
 // mutate changes the server's world at random.
