@@ -28,7 +28,8 @@ type Handler interface {
 // Opener may be implemented by a Handler that keeps its channel, or that sends the bunch that opens it.
 type Opener interface {
 	// Opened is called once, before every other method: by Open at the end that opens the channel, and after Accept at
-	// the other. Open returns its error, and closes the channel; after Accept the error ends the connection.
+	// the other. Open returns its error, and closes the channel; after Accept the error ends the connection. There
+	// Hold has room for 3.5 KiB, since a channel without that is refused.
 	Opened(ch *Channel) error
 }
 

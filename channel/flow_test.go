@@ -200,7 +200,7 @@ func TestPartsAreJoined(t *testing.T) {
 			}), part)
 			if i == 0 {
 				base = s.table.Held() - joinCost(900)
-				require.Equal(t, channelCost+pageCost, base)
+				require.Equal(t, channelCost+pageCost+openRoom, base)
 			}
 			if i < 69 {
 				n := 900 * (i + 1)
@@ -209,6 +209,7 @@ func TestPartsAreJoined(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{want}, s.got)
+		base -= openRoom
 		if last != nil {
 			base -= channelCost
 		}
@@ -703,7 +704,7 @@ func TestOpensThatHaveToComeAgain(t *testing.T) {
 	s.refuse = nil
 	s.accepts(header(1, 1, stubGame, opening), "x")
 
-	for index, cost := range map[uint32]int{3: channelCost, 40: channelCost + pageCost} { // of a page in use, of a new one
+	for index, cost := range map[uint32]int{3: channelCost + openRoom, 40: channelCost + openRoom + pageCost} { // of a page in use, of a new one
 		s.table.held = s.table.cfg.MaxMemory/2 - s.table.largeRoom() - cost + 1
 		before := s.table.Counters.Refused
 		nak, err = s.receive(header(index, 1, stubGame, opening), "x")

@@ -332,7 +332,9 @@ func TestUnreliablePartsAreRefused(t *testing.T) {
 	reliable := header(1, 2, stubGame, func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true })
 	s.accepts(reliable, "one")
 	require.Same(t, s.table.Channel(1), s.table.served)
+	s.table.held -= openRoom
 	s.accepts(header(3, 1, stubGame, opening), "")
+	s.table.held += openRoom
 	before = s.table.Counters
 	nak, err = s.receive(header(3, 2, stubGame, func(h *bunch.Header) { h.Partial, h.PartialInitial = true, true }), string(make([]byte, 800)))
 	require.NoError(t, err)

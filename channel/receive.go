@@ -121,7 +121,7 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		t.Counters.MayNotOpen++
 		return nil, t.ignore(in), nil
 	}
-	cost := channelCost
+	cost := channelCost + openRoom
 	if t.slotAt(in.ChIndex) == nil {
 		cost += pageCost
 	}
@@ -138,8 +138,10 @@ func (t *Table) accept(in *bunch.In) (ch *Channel, nak bool, err error) {
 		t.Counters.Refused++
 		return nil, true, nil
 	}
-	t.held += channelCost
-	return t.add(in.ChIndex, typ), false, nil
+	t.held += channelCost + openRoom
+	ch = t.add(in.ChIndex, typ)
+	ch.handlerHeld = openRoom
+	return ch, false, nil
 }
 
 // controlOpen reports whether channel 0 is open. It may exist before that, with a part of its open or with later bunches
@@ -319,6 +321,7 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 		if !ch.openAcked && !ch.openedLocally {
 			ch.openAcked, ch.openSent = true, true
 			t.fillGap(ch) // if there is no memory for it, the game's first reliable bunch does it
+			ch.Release(openRoom)
 			if ch.typ.Accept != nil {
 				ch.handler = ch.typ.Accept(ch)
 			}
@@ -345,15 +348,11 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	case ch.handler == nil:
 		t.Counters.Ignored++
 	case ch.closing && ch.index != 0: // on channel 0 what the peer sent before it saw the end still counts
-		ch.deliverLate(in)
+		nak = ch.deliverLate(in)
 	case in.Bits > 0:
 		t.refuses = false
 		ch.handler.ReceivedBunch(ch, in)
-		if t.refuses && !in.Reliable {
-			t.Counters.MemoryFull++
-			t.Counters.Refused++
-			nak = true
-		}
+		nak = t.refusesPacket(in)
 	}
 	if in.Close && !ch.closed {
 		t.remove(ch, in.CloseReason)
@@ -361,13 +360,26 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 	return nak, nil
 }
 
-// deliverLate handles what the peer sent before it saw our close.
-func (ch *Channel) deliverLate(in *bunch.In) {
-	if h, ok := ch.handler.(LateHandler); ok && in.Bits > 0 {
-		h.ReceivedLate(ch, in)
-		return
+// refusesPacket reports whether the handler that was just given a bunch has no memory for it.
+func (t *Table) refusesPacket(in *bunch.In) bool {
+	if !t.refuses || in.Reliable {
+		return false
 	}
-	ch.table.Counters.Ignored++
+	t.Counters.MemoryFull++
+	t.Counters.Refused++
+	return true
+}
+
+// deliverLate handles what the peer sent before it saw our close.
+func (ch *Channel) deliverLate(in *bunch.In) (nak bool) {
+	t := ch.table
+	if h, ok := ch.handler.(LateHandler); ok && in.Bits > 0 {
+		t.refuses = false
+		h.ReceivedLate(ch, in)
+		return t.refusesPacket(in)
+	}
+	t.Counters.Ignored++
+	return false
 }
 
 // opensCross reports whether both ends may have opened the channel. That happens on the control channel only, when one

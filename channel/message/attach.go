@@ -14,11 +14,10 @@ import (
 // and uses the connection's packet acks.
 type Attached struct {
 	*Queue
-	// Failed is called when the peer broke a rule, or when MaxMemory has no room for another queue that it opens. The connection ends with
-	// err. May be nil.
+	// Failed is called when the peer broke a rule. The connection ends with err. May be nil.
 	Failed func(err error)
-	// Ended is called when the channel is closed, with the number of messages that aren't known to have arrived; these
-	// are dropped. Messages received before may still be taken by Receive. May be nil.
+	// Ended is called when the channel is closed, with the number of messages that the peer may never receive; see
+	// Queue.Forget. Messages received before may still be taken by Receive. May be nil.
 	Ended func(unacked int)
 
 	ch     *channel.Channel
@@ -31,6 +30,7 @@ type Attached struct {
 func Attach(q *Queue) *Attached {
 	a := &Attached{Queue: q}
 	q.cfg.Budget = min(q.cfg.Budget, len(a.buf)*8) // a message that fits the budget fits a packet
+	q.cfg.MaxBits = min(q.cfg.MaxBits, len(a.buf)*8)
 	return a
 }
 
@@ -137,6 +137,10 @@ func (a *Attached) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 		ch.Conn().Fail(err, false)
 	}
 }
+
+// ReceivedLate implements channel.LateHandler: what the peer sent before it learned of our close has arrived for it, so it may be
+// received here.
+func (a *Attached) ReceivedLate(ch *channel.Channel, in *bunch.In) { a.ReceivedBunch(ch, in) }
 
 func (a *Attached) failed(err error) {
 	if a.Failed != nil {

@@ -252,7 +252,7 @@ func (b *Blocks) sendNotes() {
 	if b.ch == nil || b.ch.Closing() {
 		return
 	}
-	for len(b.notes) > 0 && b.sendNote(b.notes[0]) == nil {
+	for len(b.notes) > 0 && b.ch.Room() > 0 && b.sendNote(b.notes[0]) == nil {
 		b.notes = append(b.notes[:0], b.notes[1:]...)
 	}
 }

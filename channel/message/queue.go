@@ -247,14 +247,12 @@ func (q *Queue) Pending() int {
 // Held is the encoded bytes of all messages that wait to be sent, to be acked, or for Receive.
 func (q *Queue) Held() int { return q.outBytes + (q.inBits+7)/8 }
 
-// Forget drops all messages that wait to be sent or acked. It returns how many of them aren't known to have arrived.
+// Forget drops all messages that wait to be sent or acked, and returns how many: the peer may never receive these. In an Ordered queue
+// they include those that arrived behind a missing one.
 func (q *Queue) Forget() (unacked int) {
 	q.left()
 	unacked = q.Pending()
 	for id := q.oldest; q.cfg.Mode != Unordered && id < q.next; id++ {
-		if q.at(id).acked {
-			unacked--
-		}
 		q.release(q.at(id))
 	}
 	for i := range q.urgent {
