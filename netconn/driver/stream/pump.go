@@ -20,7 +20,7 @@ const (
 
 const (
 	dataHeader = 3
-	maxData    = 900 // fits a packet of every protocol
+	maxData    = 900 // fits a packet of every protocol; less where its packets are set smaller
 	maxSegment = dataHeader + maxData
 )
 
@@ -61,7 +61,7 @@ func (c *Conn) sendData() int {
 			c.offer(false)
 			c.pump() // which finds what was written until now; later writes schedule it
 			return 0
-		case c.ch.Room() > 0 && c.send(seg):
+		case c.send(seg):
 			return len(seg)
 		}
 	}
@@ -83,9 +83,9 @@ func (c *Conn) sends() bool { return c.ch != nil && !c.ch.Closing() && !c.partin
 
 // Finish sends what was written when the connection closes in order; see channel.Finisher. It doesn't wait for spare
 // bandwidth, since the game sends nothing more. The peer's credit and the channel's room bound it.
-func (c *Conn) Finish(ch *channel.Channel) bool {
+func (c *Conn) Finish(*channel.Channel) bool {
 	c.part()
-	for c.ch != nil && ch.Room() > 0 {
+	for c.ch != nil {
 		seg := c.next()
 		if seg == nil || !c.send(seg) {
 			break
@@ -113,15 +113,18 @@ func (c *Conn) finished() bool {
 
 // send reports whether a segment was sent.
 func (c *Conn) send(seg []byte) bool {
+	if c.ch.Room() == 0 {
+		return false // with CloseOnOverflow the connection would end
+	}
 	_, err := c.ch.SendBunch(&bunch.Out{Data: seg, Reliable: true})
 	switch {
 	case err == nil:
 		c.did(seg)
 		return true
-	case !errors.Is(err, channel.ErrReliableFull):
-		c.end()
-	case c.ch.Room() > 0: // MaxMemory is full of what other channels have sent: their acks make room
+	case errors.Is(err, channel.ErrReliableFull): // MaxMemory is full of what other channels have sent: their acks make room
 		c.again()
+	default:
+		c.end()
 	}
 	return false
 }
@@ -152,7 +155,8 @@ func (c *Conn) next() []byte {
 		c.seg[0] = segStop
 		return c.seg[:1]
 	case c.out.n > 0 && c.sent < c.credit && !c.peerStopped:
-		n := c.out.peek(c.seg[dataHeader : dataHeader+min(maxData, c.credit-c.sent)])
+		most := min(maxData, c.ch.Conn().Table().SingleBits()/8-dataHeader, int(min(maxData, c.credit-c.sent)))
+		n := c.out.peek(c.seg[dataHeader : dataHeader+most])
 		c.seg[0] = segData
 		binary.LittleEndian.PutUint16(c.seg[1:], uint16(n))
 		return c.seg[:dataHeader+n]
