@@ -304,6 +304,8 @@ type Out struct {
 	Reliable bool
 	// NoMerge keeps the bunch apart from the one before it and the one after it.
 	NoMerge bool
+	// StayUnreliable keeps a large unreliable bunch from being made reliable; see channel.Config.PartialReliableThreshold.
+	StayUnreliable bool
 
 	ReplicationPaused    bool
 	HasPackageMapExports bool // never merged

@@ -43,7 +43,7 @@ type Config struct {
 	// The other half is for reliable bunches that the peer doesn't ack. Its last 16 KiB are reserved for the control
 	// channel. When a bunch doesn't fit, SendBunch returns ErrReliableFull.
 	MaxMemory int
-	// PartialReliableThreshold is the number of parts from which an unreliable bunch is made reliable; replication then
+	// PartialReliableThreshold is the number of parts from which an unreliable bunch without StayUnreliable is made reliable; replication then
 	// pauses until it is acked. Default 8; negative never.
 	PartialReliableThreshold int
 	// EvenParts splits payloads into parts of equal size instead of full parts and a rest, so that the system can send

@@ -123,7 +123,7 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		}
 	}
 	parts := t.parts(h.Bits)
-	promoted := !h.Reliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts <= t.maxOut()
+	promoted := !h.Reliable && !out.StayUnreliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts <= t.maxOut()
 	if promoted {
 		h.Reliable, h.ReplicationPaused = true, true
 		t.Counters.Promoted++

@@ -109,7 +109,7 @@ func (a *Attached) Tick(now time.Duration) {
 		if a.Write(now, &a.w) == 0 {
 			return
 		}
-		r, err := a.ch.SendBunch(&bunch.Out{Data: a.w.Bytes(), Bits: a.w.Len(), NoMerge: true})
+		r, err := a.ch.SendBunch(&bunch.Out{Data: a.w.Bytes(), Bits: a.w.Len(), NoMerge: true, StayUnreliable: true})
 		if err != nil {
 			a.NotSent()
 			return

@@ -137,7 +137,7 @@ func (b *Blocks) sendFragment(o *outBlock, f uint32) bool {
 	w.WriteUint32(f)
 	start := int(f) * fragmentBytes
 	w.WriteBytes(o.data[start:min(start+fragmentBytes, len(o.data))])
-	r, err := b.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), NoMerge: true})
+	r, err := b.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), NoMerge: true, StayUnreliable: true})
 	if err != nil {
 		return false
 	}

@@ -3,12 +3,16 @@ package message_test
 import (
 	"bytes"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/channel/message"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -103,13 +107,17 @@ func TestManyPacketsUnderWay(t *testing.T) {
 }
 
 // TestSplitMessagesAndBlocks: where a packet of the connection is smaller than a message or fragment, the loss of any of its
-// packets is its loss.
+// packets is its loss. That holds also where it takes as many packets as other large bunches are made reliable for, beside a type of channel with a long name.
 func TestSplitMessagesAndBlocks(t *testing.T) {
-	for _, size := range []int{256, 512, 900} {
+	for i, size := range []int{256, 512, 900, 256} {
 		protocol := netconn.Bunchnet()
 		protocol.Bunch.MaxPacket = size
 		set := netsim.Settings{Loss: 10, Lag: 20 * time.Millisecond}
-		x := newTransferIn(t, set, 9, protocol, bucket, message.BlocksConfig{}, message.BlocksConfig{})
+		x := newTransferIn(t, set, 9, protocol, bucket, message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) {
+			if i == 3 {
+				c.Channels = append(slices.Clone(c.Channels), channel.Type{Name: bunch.Name{Text: strings.Repeat("ä", 64)}, ClientOpen: true})
+			}
+		})
 		want := data(1, 200_000)
 		_, err := x.out.Send(want)
 		require.NoError(t, err)
