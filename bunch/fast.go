@@ -40,7 +40,7 @@ func (p *Protocol) writeFast(w *bitio.Writer, h *Header) bool {
 		v, n = addPacked(v, n+1, h.Name.Index)
 	}
 	length := p.LengthBits(h.Bits)
-	if uint64(h.Bits) >= uint64(p.maxPacket()*8) || n+length > 64 {
+	if uint64(h.Bits) >= uint64(p.PacketBytes()*8) || n+length > 64 {
 		return false
 	}
 	w.WriteBits(v|uint64(h.Bits)<<n, n+length)
@@ -92,7 +92,7 @@ func (p *Protocol) readFast(r *bitio.Reader, h *Header) bool {
 			return false
 		}
 	}
-	limit := uint64(p.maxPacket() * 8)
+	limit := uint64(p.PacketBytes() * 8)
 	length := bits.Len64(limit - 1)
 	top := uint64(1) << (length - 1)
 	size := v >> n & (2*top - 1)

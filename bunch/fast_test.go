@@ -28,7 +28,7 @@ func TestFastPathIsTheSlowPath(t *testing.T) {
 			h.WireSeq = uint16(rng.UintN(uint(p.Sequences().Size())))
 		}
 		h.Bits = rng.IntN(1 << rng.IntN(13))
-		h.Bits = min(h.Bits, p.maxPacket()*8-1)
+		h.Bits = min(h.Bits, p.PacketBytes()*8-1)
 		data := make([]byte, 1024)
 		w := bitio.NewWriter(make([]byte, 1200))
 		w.WriteBits(0, i%9) // at every offset

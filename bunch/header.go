@@ -131,7 +131,8 @@ func (p *Protocol) Sequences() seqnum.Space {
 	return seqnum.Space(p.SequenceBits)
 }
 
-func (p *Protocol) maxPacket() int {
+// PacketBytes is MaxPacket, or its default.
+func (p *Protocol) PacketBytes() int {
 	if p.MaxPacket == 0 {
 		return 1024
 	}
@@ -139,7 +140,7 @@ func (p *Protocol) maxPacket() int {
 }
 
 // PacketBits is the room in a packet that its handlers leave, end mark included.
-func (p *Protocol) PacketBits() int { return p.maxPacket()*8 - p.HandlerBits }
+func (p *Protocol) PacketBits() int { return p.PacketBytes()*8 - p.HandlerBits }
 
 // MaxSingleBits is the largest payload that is not split (Unreal's
 // MAX_SINGLE_BUNCH_SIZE_BITS): a packet less the largest headers and the end mark.
@@ -165,7 +166,7 @@ func (p *Protocol) Write(w *bitio.Writer, h *Header, payload []byte) {
 // LengthBits is the width of the payload length, the last field of a header, when
 // it holds bits: 13 with a MaxPacket of 1024.
 func (p *Protocol) LengthBits(bits int) int {
-	return bitio.IntBits(uint32(bits), uint32(p.maxPacket()*8))
+	return bitio.IntBits(uint32(bits), uint32(p.PacketBytes()*8))
 }
 
 // WriteHeader writes h alone.
@@ -202,7 +203,7 @@ func (p *Protocol) writeSlow(w *bitio.Writer, h *Header) {
 	if h.Reliable || h.Open {
 		writeName(w, h.Name)
 	}
-	w.WriteInt(uint32(h.Bits), uint32(p.maxPacket()*8))
+	w.WriteInt(uint32(h.Bits), uint32(p.PacketBytes()*8))
 }
 
 func b2u(b bool) uint64 {
@@ -258,7 +259,7 @@ func (p *Protocol) Read(r *bitio.Reader, h *Header, payload *bitio.Reader) (err 
 			return err
 		}
 	}
-	h.Bits = int(r.ReadInt(uint32(p.maxPacket() * 8)))
+	h.Bits = int(r.ReadInt(uint32(p.PacketBytes() * 8)))
 	if r.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrHeader, r.Err())
 	}

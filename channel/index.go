@@ -25,6 +25,7 @@ type Table struct {
 	conn      Conn
 	outlet    Outlet
 	single    int // the largest payload in bits that goes in one bunch
+	packet    int // room in bits for bunches of a packet, where that is more than one largest bunch; 0 otherwise
 	pages     []*page
 	initIn    int64
 	initOut   int64

@@ -99,6 +99,17 @@ func (m *Machine) End() {
 // controlType is used for a control channel when the game's Config has none: it only carries the end of the connection.
 var controlType = Type{Name: bunch.Control, Static: true, ClientOpen: true, ServerOpen: true}
 
+// SetPacketBits sets the room that a packet has for bunches and their headers, in bits. Where that is more than one bunch of the largest
+// size takes, payloads are cut so that several parts fill a packet. Parts don't become larger: each still fits a packet of the
+// Protocol's size. Default: that size.
+func (m *Machine) SetPacketBits(bits int) {
+	t := m.table()
+	t.packet = 0
+	if bits > t.single+partHeader {
+		t.packet = bits
+	}
+}
+
 // CloseControl ends the connection in order: it closes channel 0, opening it first if there is none.
 func (m *Machine) CloseControl() error {
 	t := m.table()

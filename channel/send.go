@@ -143,6 +143,9 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		}
 		return noPackets, ErrReliableFull
 	}
+	if finer := t.cut(h.Bits, parts); !h.Reliable || ch.out.len()+finer <= t.maxOut() && t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), finer) {
+		parts = finer
+	}
 	r, err := ch.sendParts(h, out.Data, parts)
 	if err != nil {
 		return r, err
@@ -197,6 +200,30 @@ func b2i(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// partHeader is about the header bits of a part. A packet ends earlier when it is more.
+const partHeader = 96
+
+// cut is the number of parts in which a payload goes that takes fewest at least: more where several fill a packet, and a packet is
+// saved for every two.
+func (t *Table) cut(bits, fewest int) int {
+	if fewest == 1 || t.packet == 0 {
+		return fewest
+	}
+	each := (t.packet + t.single + partHeader - 1) / (t.single + partHeader) // parts a packet
+	fill := (t.packet/each - partHeader) / 8 * 8
+	parts := (bits + fill - 1) / fill
+	if more := parts - fewest; more > 0 && more <= 2*(t.packets(bits, fewest)-t.packets(bits, parts)) {
+		return parts
+	}
+	return fewest
+}
+
+// packets is how many a payload takes in so many parts of equal size.
+func (t *Table) packets(bits, parts int) int {
+	each := t.packet / ((bits+parts-1)/parts + partHeader)
+	return (parts + each - 1) / each
 }
 
 // sendParts sends h in the given number of parts. If h is reliable, each part is a reliable bunch of its own.

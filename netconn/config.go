@@ -154,6 +154,12 @@ type Config struct {
 	// NetSpeed is the rate of that bucket in bytes a second. Default 100000 (Unreal's ConfiguredInternetSpeed). With
 	// another Controller, NetSpeed and SetNetSpeed have no effect.
 	NetSpeed int
+	// LargestPacket is the size in bytes up to which a connection that fills packets of Protocol.Bunch.MaxPacket tries larger ones, as in RFC
+	// 8899. The path must lose what it can't carry whole, rather than send it in fragments. Bunches don't become larger; more of
+	// them ride in a packet. When packets above MaxPacket get lost, while smaller ones arrive, the size is MaxPacket again, and
+	// what was in them goes again. Stats.PacketSize is the size. Every end takes packets of 1500 bytes, and of its own LargestPacket. At most 8192. Default,
+	// and with Coding or a protocol of Unreal's always: none are tried.
+	LargestPacket int
 	// PacketOverhead is the bytes that the network adds to a packet; they count for the bandwidth. Default 28 (IPv4 and
 	// UDP).
 	PacketOverhead int
@@ -227,6 +233,9 @@ func (c Config) filled() Config {
 	} else if c.Coding.on() {
 		c.Protocol.Bunch.HandlerBits = 8 * codingBytes
 	}
+	if c.Coding.on() || c.Protocol.Unreal || c.LargestPacket <= c.Protocol.Bunch.PacketBytes() {
+		c.LargestPacket = 0
+	}
 	return c
 }
 
@@ -261,6 +270,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: Headroom and Tailroom must not be negative", ErrConfig)
 	case c.Protocol.Bunch.MaxPacket != 0 && (c.Protocol.Bunch.MaxPacket < 256 || c.Protocol.Bunch.MaxPacket > 8192):
 		return fmt.Errorf("%w: MaxPacket %d must be from 256 to 8192", ErrConfig, c.Protocol.Bunch.MaxPacket)
+	case c.LargestPacket > 8192:
+		return fmt.Errorf("%w: LargestPacket %d must be at most 8192", ErrConfig, c.LargestPacket)
 	case c.Redundancy.Copies < 0 || c.Redundancy.Copies > 16:
 		return fmt.Errorf("%w: Redundancy.Copies %d must be from 0 to 16", ErrConfig, c.Redundancy.Copies)
 	}

@@ -20,8 +20,9 @@ type Conn struct {
 	flow     flow
 	pace     pace
 	refusals refusals
-	path     *path  // nil until a packet is lost
-	coder    *coder // nil without coding
+	path     *path   // nil until a packet is lost
+	search   *search // nil until a packet is full
+	coder    *coder  // nil without coding
 	rtt      rtt
 	closer   closer
 	sentPackets
@@ -52,6 +53,8 @@ type Counters struct {
 	Copies                         uint64 // reliable bunches sent once more by Redundancy or probes
 	Repairs                        uint64 // repair symbols sent; see Coding
 	PacketsRepaired                uint64 // part of PacketsAcked: lost, and repaired by the peer
+	SizeProbes, SizeProbesLost     uint64 // part of PacketsSent and PacketsLost: larger than any before; see Config.LargestPacket
+	Narrowed                       uint64 // times that larger packets got lost, so that the size fell to Protocol.Bunch.MaxPacket
 	WindowFull                     uint64 // times a bunch found Protocol.PacketWindow, less 4, packets in flight
 
 	// Repaired counts the peer's packets that were lost and repaired. RepairedLate is those that had been given up before: only their reliable
@@ -164,6 +167,7 @@ func (c *Conn) Tick(now time.Duration) {
 		return
 	}
 	c.pace.tick(c)
+	c.trySize()
 	c.channels.Tick(c.now)
 	if c.closer.closing {
 		c.closeWhenDrained()
@@ -174,6 +178,7 @@ func (c *Conn) Tick(now time.Duration) {
 	}
 	c.sendEmpty()
 	c.probePath()
+	c.trySize()
 	if c.coder != nil {
 		c.sendRepairs()
 		c.repairTail()
@@ -257,7 +262,7 @@ func (c *Conn) tracePacket(sent bool, p []byte) {
 // FreeBits is the room left in the SendBuffer.
 func (c *Conn) FreeBits() int {
 	if c.out.Len() == 0 {
-		return c.proto.PacketBits() - bunch.MaxPacketHeaderBits - 1
+		return c.emptyRoom(c.packetBytes())
 	}
 	return c.out.Free()
 }

@@ -29,9 +29,9 @@ func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 		c.answerLate(p)
 		return ErrClosed
 	}
-	if len(p) > (c.proto.PacketBits()+c.proto.HandlerBits+7)/8 {
+	if len(p) > c.mostReceived() {
 		c.Counters.BadHeader++
-		return fmt.Errorf("%w: %d bytes, more than MaxPacket", ErrPacket, len(p))
+		return fmt.Errorf("%w: %d bytes, more than any packet of the peer's", ErrPacket, len(p))
 	}
 	c.tracePacket(false, p)
 	if c.coder != nil {

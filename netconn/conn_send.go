@@ -39,14 +39,19 @@ func (c *Conn) startPacket() {
 	if c.out.Len() > 0 {
 		return
 	}
-	c.beginPacket()
+	c.startPacketOf(c.packetBytes())
+}
+
+// startPacketOf begins a packet of at most so many bytes.
+func (c *Conn) startPacketOf(bytes int) {
+	c.beginPacket(bytes)
 	c.notify.WriteHeader(&c.out)
 	c.writePacketInfo()
 }
 
 // beginPacket writes the part before a packet's header.
-func (c *Conn) beginPacket() {
-	room := c.proto.PacketBits() + c.proto.HandlerBits - 1 // the end mark
+func (c *Conn) beginPacket(bytes int) {
+	room := 8*bytes - 1 // the end mark
 	if c.coder != nil {
 		room = c.proto.PacketBits() - 1
 	}
@@ -67,6 +72,7 @@ func (o *outlet) WriteBunch(h *bunch.Header, data []byte, ch *channel.Channel, s
 	ready, before := c.IsNetReady(), c.out.Len()
 	c.startPacket()
 	if !c.appendBunch(h, data) {
+		c.filled()
 		c.split = h.Partial && !h.PartialInitial && !h.Reliable
 		c.FlushNet()
 		c.split, before = false, 0
@@ -182,6 +188,9 @@ func (c *Conn) FlushNet() {
 	if c.acksDue() && !c.split && !c.windowFull() && !c.Closed() { // that packet's header had no room for them
 		c.sendAckPacket()
 	}
+	if !c.split {
+		c.trySize()
+	}
 }
 
 // sendCopies sends the current packet, filled with copies of earlier packets' bunches, and more packets for the
@@ -283,7 +292,7 @@ func (c *Conn) countEmpty() {
 
 // endPacket writes the end of a packet, and returns it with its headroom.
 func (c *Conn) endPacket() []byte {
-	c.out.SetLimit(c.proto.PacketBits() + c.proto.HandlerBits)
+	c.out.SetLimit(8 * (len(c.buf) - c.cfg.Headroom))
 	handler.WriteTerminator(&c.out)
 	c.patchPacketInfo()
 	if c.cfg.Handlers != nil {

@@ -59,7 +59,7 @@ func TestCountersOfPackets(t *testing.T) {
 	h.give(0, p)
 	require.Error(t, c.ReceivedPacket(h.now, []byte{0, 0}))
 	require.Error(t, c.ReceivedPacket(h.now, []byte{9}))
-	require.Error(t, c.ReceivedPacket(h.now, make([]byte, 1025)))
+	require.Error(t, c.ReceivedPacket(h.now, make([]byte, 1501)))
 	require.Equal(t, Counters{PacketsReceived: 2, BytesReceived: uint64(2 * len(p)), Stale: 1, BadHandler: 1, BadHeader: 2}, c.Counters)
 	h.packet(0, true)
 	h.give(0, h.packet(0, true))

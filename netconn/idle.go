@@ -93,7 +93,7 @@ func (c *Conn) sendAgain() {
 		return
 	}
 	c.countEmpty()
-	c.beginPacket()
+	c.beginPacket(c.packetBytes())
 	c.notify.WriteAgain(&c.out)
 	c.writePacketInfo()
 	c.flow.dirtyAcks, c.flow.unheard = false, 0

@@ -131,6 +131,7 @@ func (f *fates) PacketAcked(id int64) {
 			c.refusals.wide()
 		}
 	}
+	c.sizeArrived(id, &p)
 	c.rates.outAcked += uint64(p.bytes)
 	rtt := c.now - p.at
 	owed := p.notes > 0 || p.probe // nobody owes an ack for an empty packet: it waits for the next
@@ -187,7 +188,7 @@ func (f *fates) PacketLost(id int64) {
 	c.flow.answers, c.flow.lastFate = 0, c.now
 	c.refusals.lost(c.now, &p)
 	c.trace(nettrace.PacketNak, id, 0, 0)
-	if p.blind && c.refused(&p, id) {
+	if c.tooLarge(&p) || p.blind && c.refused(&p, id) {
 		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, 0)
 	} else {
 		c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
@@ -197,6 +198,7 @@ func (f *fates) PacketLost(id int64) {
 		}
 		c.path.lost(c.now, &p)
 	}
+	c.sizeLost(id, &p)
 	c.sentPackets.first++
 	for i := c.noteHead; i < c.noteHead+int64(p.notes); i++ {
 		n := *c.noteAt(i)

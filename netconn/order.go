@@ -209,7 +209,7 @@ func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 	bits := r.Remaining()
 	n := (bits + 7) / 8
 	if n > cap(p.data) {
-		p.data = make([]byte, n, (c.proto.PacketBits()+c.proto.HandlerBits+7)/8)
+		p.data = make([]byte, n, max(n, c.basePacket()))
 	}
 	p.data = p.data[:n]
 	r.ReadBitsTo(p.data, bits)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 )
 
@@ -117,12 +116,7 @@ func (c *Conn) probePath() {
 	}
 	p.asked = c.now
 	c.startPacket()
-	h := bunch.Header{ChIndex: ch.Index()}
-	for room := true; room && (c.out.Len()+7)/8 < int(p.smallest); {
-		room = c.appendBunch(&h, nil)
-	}
-	c.pendingProbe = true
-	c.sendPacket(0, false)
+	c.sendPadded(ch, int(p.smallest))
 	c.sendAckPacket()
 }
 

@@ -17,7 +17,9 @@ type Stats struct {
 	// the packet window or the rate controller.
 	QueuedReliable, Waiting int
 	PacketsInFlight         int
-	Channels                int
+	// PacketSize is the largest packet that this end sends now, in bytes; see Config.LargestPacket.
+	PacketSize int
+	Channels   int
 	// Held is the bytes that count against Config.MaxMemory.
 	Held    int
 	Packets Counters
@@ -30,7 +32,7 @@ func (c *Conn) Stats() Stats {
 	return Stats{
 		RTT: c.rtt.smoothed, RTTVariance: c.rtt.variance, MinRTT: c.rtt.min, LastRTT: c.rtt.last, Jitter: c.rtt.jitter,
 		Rates: c.rates.figures, LossRate: c.rates.lossRate,
-		QueuedReliable: t.Unacked(), Waiting: t.Waiting(), PacketsInFlight: c.notify.Outstanding(),
+		QueuedReliable: t.Unacked(), Waiting: t.Waiting(), PacketsInFlight: c.notify.Outstanding(), PacketSize: c.packetBytes(),
 		Channels: t.Len(), Held: t.Held(), Packets: c.Counters, Bunches: t.Counters,
 	}
 }

@@ -26,8 +26,14 @@ type Config struct {
 	// the key in the environment variable named by KeyEnv. PlainUnreal and PlainSalted don't encrypt.
 	Link Link
 	// Protocol is the wire format of packets and bunches. Default netconn.Bunchnet(). One of Unreal's must be of the
-	// Link's release. Its Bunch.MaxPacket is at most 1200 bytes with Netcode and PlainSalted, and 1496 with PlainUnreal.
+	// Link's release. Its Bunch.MaxPacket is at most 1200 bytes with Netcode, 1439 with PlainSalted, and 1496 with PlainUnreal.
 	Protocol netconn.Protocol
+	// MaxDatagram is the size in bytes of the largest datagram that connections try when they fill packets of
+	// Protocol.Bunch.MaxPacket, without the headers of IP and UDP; see netconn.Config.LargestPacket. At most 1500. Default
+	// 1452, which is Ethernet's 1500 with IPv6. With Netcode packets are at most 1225, by its standard. Negative, with
+	// Coding, with a protocol of Unreal's, and with a Socket that may send fragments (udp.SendsWhole): none are tried. Sockets
+	// that the driver opens send no fragments on Linux.
+	MaxDatagram int
 
 	// Joined is called when a connection is ready. On a server that is after the client's login. On a client it is after
 	// the server's welcome, or after its own call of Conn.Join. Without a login it is after the handshake.
@@ -137,6 +143,7 @@ func (c Config) filled() Config {
 	if c.MaxDatagrams == 0 {
 		c.MaxDatagrams = max(minDatagrams, datagramsAConn*c.MaxConns)
 	}
+	c.MaxDatagram = cmp.Or(c.MaxDatagram, 1452)
 	c.Server.MaxNetSpeed = cmp.Or(c.Server.MaxNetSpeed, c.NetSpeed)
 	c.Client.NetSpeed = cmp.Or(c.Client.NetSpeed, c.NetSpeed)
 	if c.Rand == nil {
@@ -155,8 +162,9 @@ func (c Config) filled() Config {
 type Link interface {
 	server(d *Driver) serverLink
 	client(d *Driver) clientLink
-	// maxPacket is the largest packet of a connection in bytes.
+	// maxPacket is the largest packet of a connection in bytes, and overhead how much larger its datagram is.
 	maxPacket() int
+	overhead() int
 }
 
 // PlainUnreal is Unreal's stateless handshake with the given protocol. It encrypts nothing and authenticates nobody: use

@@ -149,7 +149,8 @@ func (d *Driver) connConfig(c *Conn, server bool) netconn.Config {
 		NeverReuseIndex: d.cfg.NeverReuseIndex, RestartSequence: d.cfg.RestartSequence, Pool: &d.pool,
 		KeepAlive: d.cfg.KeepAlive, Timeout: d.cfg.Timeout, LingerTimeout: d.cfg.LingerTimeout, AckDelay: d.cfg.AckDelay, NoPacketInfo: d.cfg.NoPacketInfo,
 		ReorderWindow: d.cfg.ReorderWindow, Redundancy: d.cfg.Redundancy, Coding: d.cfg.Coding, NetSpeed: d.cfg.NetSpeed,
-		Trace: d.cfg.Trace, Owner: c, Closed: func(r netconn.CloseResult) { d.closed(c, r) },
+		LargestPacket: d.largestPacket(),
+		Trace:         d.cfg.Trace, Owner: c, Closed: func(r netconn.CloseResult) { d.closed(c, r) },
 	}
 }
 

@@ -73,7 +73,7 @@ func TestImpossibleSettings(t *testing.T) {
 		"LoginTimeout":     {LoginTimeout: -1},
 		"MaxDatagrams":     {MaxDatagrams: -1},
 		"MaxPacket 1201 is more than the 1200 bytes that Netcode carries":     {Protocol: packetsOf(1201)},
-		"MaxPacket 8192 is more than the 1200 bytes that PlainSalted carries": {Protocol: packetsOf(8192), Link: &PlainSalted{}},
+		"MaxPacket 8192 is more than the 1439 bytes that PlainSalted carries": {Protocol: packetsOf(8192), Link: &PlainSalted{}},
 		"MaxPacket 1497 is more than the 1496 bytes that PlainUnreal carries": {Protocol: packetsOf(1497), Link: PlainUnreal51()},
 	} {
 		_, err := Listen("127.0.0.1:0", cfg)
@@ -193,7 +193,7 @@ func TestLargestPackets(t *testing.T) {
 	for _, v := range []struct {
 		link  Link
 		bytes int
-	}{{Netcode{}, 1200}, {PlainSalted{}, 1200}, {PlainUnreal51(), 1496}} {
+	}{{Netcode{}, 1200}, {PlainSalted{}, 1439}, {PlainUnreal51(), 1496}} {
 		got, clock := false, time.Unix(1_700_000_000, 0)
 		cfg := Config{Link: v.link, Protocol: packetsOf(v.bytes), Checksum: true, Clock: func() time.Time { return clock },
 			Channels: chat(counting{count: func() { got = true }})}

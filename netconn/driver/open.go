@@ -114,6 +114,7 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	d.socket = cfg.Socket
 	if d.socket == nil {
 		cfg.UDP.NoPoller = cfg.UDP.NoPoller || !cfg.Prompt // a driver that polls its socket needn't be woken
+		cfg.UDP.Whole = cfg.UDP.Whole || d.cfg.findsSize()
 		s, err := udp.Listen(addr, cfg.UDP)
 		if err != nil {
 			return nil, fmt.Errorf("driver: %w", err)
@@ -133,6 +134,9 @@ func (c *Config) checkPositive() error {
 		if n.value < 0 {
 			return fmt.Errorf("driver: Config.%s is %d; it must be positive, or 0 for the default", n.name, n.value)
 		}
+	}
+	if c.MaxDatagram > maxDatagram {
+		return fmt.Errorf("driver: Config.MaxDatagram is %d; it must be at most %d", c.MaxDatagram, maxDatagram)
 	}
 	if c.LoginTimeout < 0 {
 		return fmt.Errorf("driver: Config.LoginTimeout is %v; it must be positive, or 0 for the default", c.LoginTimeout)
@@ -163,6 +167,24 @@ func (c *Config) checkPackets() error {
 		return fmt.Errorf("%w: Protocol.Bunch.MaxPacket %d is more than the %d bytes that %s carries", netconn.ErrConfig, n, most, link)
 	}
 	return nil
+}
+
+// findsSize reports whether connections try larger packets, where the socket is for that.
+func (c *Config) findsSize() bool {
+	return c.MaxDatagram > 0 && !c.Protocol.Unreal && c.Coding == (netconn.Coding{})
+}
+
+// largestPacket is the largest packet that connections try.
+func (d *Driver) largestPacket() int {
+	c := &d.cfg
+	if d.socket == nil || !c.findsSize() || !udp.SendsWhole(d.socket) {
+		return 0
+	}
+	most := c.MaxDatagram - c.Link.overhead()
+	if c.Checksum {
+		most -= checksumBytes
+	}
+	return min(most, c.Link.maxPacket())
 }
 
 // checkCoding returns an error for Coding over a link whose packets have a prefix.

@@ -60,6 +60,7 @@ type saltedClient struct {
 }
 
 func (PlainSalted) maxPacket() int { return salted.MaxPayload }
+func (PlainSalted) overhead() int  { return salted.Overhead }
 
 func (l PlainSalted) client(d *Driver) clientLink {
 	c := &saltedClient{slotClient[*salted.Client]{d: d}}

@@ -61,7 +61,7 @@
 //	       4 denied      client salt 8 | reason 1
 //	       5 keep-alive  prefix 8 | slot 2 | slots 2        from a server
 //	                     prefix 8                           from a client
-//	       6 payload     prefix 8 | 1 to 1200 bytes
+//	       6 payload     prefix 8 | 1 to 1439 bytes
 //	       7 disconnect  prefix 8 | reason 1
 //
 // The prefix is client salt xor server salt. A packet with another size or padding, an

@@ -8,7 +8,7 @@ var (
 	// ErrNotConnected: there is no connection to send on.
 	ErrNotConnected = errors.New("salted: not connected; wait for Connected, and stop at Disconnected")
 	// ErrPayloadSize: the payload doesn't have 1 to MaxPayload bytes.
-	ErrPayloadSize = errors.New("salted: payload must be 1 to 1200 bytes behind Headroom bytes; split it or use a channel above")
+	ErrPayloadSize = errors.New("salted: payload must be 1 to 1439 bytes behind Headroom bytes; split it or use a channel above")
 	// ErrBusy: the client is connected or connecting.
 	ErrBusy = errors.New("salted: already connected or connecting; Disconnect first")
 )

@@ -11,8 +11,8 @@ const (
 	Headroom = 13
 	// Overhead is how much larger a packet is than its payload.
 	Overhead = Headroom
-	// MaxPayload is the largest payload.
-	MaxPayload = 1200
+	// MaxPayload is the largest payload: what is left of 1452 bytes, Ethernet's 1500 less the headers of IPv6 and UDP.
+	MaxPayload = 1452 - Overhead
 	// PaddedSize is the size of requests and responses, as in the published scheme.
 	PaddedSize = 1000
 	// MaxPacket is the largest packet.

@@ -64,6 +64,9 @@ func (s *Socket) TryReadBatch(msgs []udp.Message) (int, error) {
 	return n, nil
 }
 
+// SendsWhole says that a datagram above a link's MTU is lost; see udp.SendsWhole.
+func (s *Socket) SendsWhole() bool { return true }
+
 // ReadBatch implements udp.Socket. It never blocks, because nothing arrives during a tick.
 func (s *Socket) ReadBatch(msgs []udp.Message) (int, error) { return s.TryReadBatch(msgs) }
 

@@ -54,6 +54,16 @@ type joined struct {
 	woken    bool // its deadline has passed because something came to a side
 }
 
+// SendsWhole is for the function of that name.
+func (j *joined) SendsWhole() bool {
+	for _, s := range j.sides {
+		if !SendsWhole(s) {
+			return false
+		}
+	}
+	return SendsWhole(j.Socket)
+}
+
 // Counters returns those of the main socket.
 func (j *joined) Counters() Counters {
 	c, _ := CountersOf(j.Socket)

@@ -40,6 +40,10 @@ const maxUnread = 1024
 
 func (m *memory) LocalAddr() netip.AddrPort { return m.addr }
 func (m *memory) BatchSize() int            { return batchSize }
+
+// SendsWhole is for the function of that name.
+func (m *memory) SendsWhole() bool { return true }
+
 func (m *memory) Close() error {
 	m.close.Do(func() { close(m.closed) })
 	m.wait.Signal()

@@ -55,6 +55,9 @@ func Listen(addr string, cfg Config) (Socket, error) {
 	if !cfg.NoOffload {
 		s.startOffload()
 	}
+	if cfg.Whole {
+		s.sendWhole()
+	}
 	return s, nil
 }
 
@@ -64,6 +67,7 @@ type socket struct {
 	local   netip.AddrPort
 	v6      bool
 	in, out batch
+	whole   bool // datagrams aren't sent in fragments
 	gso     bool // the system can send several datagrams to one peer as one
 	refused refusals
 	gro     gro
@@ -109,6 +113,20 @@ func (b *batch) set(i int, p []byte) {
 	}
 	b.iovs[i].SetLen(len(p))
 }
+
+// sendWhole sets the bit in IPv4's headers that forbids fragments, and keeps the system from making them itself.
+func (s *socket) sendWhole() {
+	_ = s.handle.Control(func(fd uintptr) { // closed already: the first read or write says so
+		s.whole = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE) == nil
+		if s.v6 {
+			v6 := unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE) == nil
+			s.whole = s.whole && v6
+		}
+	})
+}
+
+// SendsWhole is for the function of that name.
+func (s *socket) SendsWhole() bool { return s.whole }
 
 func (s *socket) LocalAddr() netip.AddrPort         { return s.local }
 func (s *socket) BatchSize() int                    { return batchSize }

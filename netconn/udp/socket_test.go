@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -143,5 +144,21 @@ func BenchmarkSend(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestSendsWhole: sockets of a system that can send without fragments say so when they were asked for that, as do those in memory.
+func TestSendsWhole(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", ":0"} {
+		for _, whole := range []bool{false, true} {
+			s, err := Listen(addr, Config{Whole: whole})
+			require.NoError(t, err)
+			require.Equal(t, whole && runtime.GOOS == "linux", SendsWhole(s))
+			require.False(t, SendsWhole(struct{ Socket }{s}), "one that may do otherwise")
+			both, own := WithLocal(s, netip.MustParseAddrPort("127.0.0.1:1"))
+			require.True(t, SendsWhole(own))
+			require.Equal(t, SendsWhole(s), SendsWhole(both))
+			require.NoError(t, both.Close())
+		}
 	}
 }

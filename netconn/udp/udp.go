@@ -78,6 +78,15 @@ type Config struct {
 	// a third to a quarter of the CPU. When a device or a path refuses that, datagrams to this
 	// peer go one by one, and it is tried again later.
 	NoOffload bool
+	// Whole has the system send datagrams whole or not at all, whatever it knows of the path, instead of in fragments: for senders that find
+	// out how large datagrams may be. Linux only; ignored elsewhere. See SendsWhole.
+	Whole bool
+}
+
+// SendsWhole reports whether a socket never sends a datagram in fragments, nor lets the network do that. It is false where that isn't known.
+func SendsWhole(s Socket) bool {
+	w, ok := s.(interface{ SendsWhole() bool })
+	return ok && w.SendsWhole()
 }
 
 // Counters counts what a socket did; see CountersOf.

@@ -1,0 +1,197 @@
+package netconn
+
+import (
+	"math"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
+)
+
+// The packet size is found as in RFC 8899: a connection that fills packets of the base size, Protocol.Bunch.MaxPacket, tries larger ones, up
+// to Config.LargestPacket. A probe has nothing in it that could be missed. Other packets are never larger than a probe that has arrived, and each
+// bunch fits a packet of the base size. So when the path turns out to be narrower, whatever was lost goes again in packets of the base size.
+const (
+	searchFull  = 16               // full packets before a search begins
+	searchTries = 3                // lost probes of a size before a smaller one is tried, at least
+	searchStep  = 16               // bytes between a size that arrives and one that doesn't at which a search ends
+	searchAgain = 10 * time.Minute // after a search, as the path may have become wider
+	searchSoon  = time.Second      // after larger packets were lost; twice as long each time that happens within searchHeld
+	searchHeld  = time.Minute
+	tryGap      = 200 * time.Millisecond // after a lost probe, times how many were lost
+	// So many are lost in a row because of their size, where they are lost for other reasons with that probability: probes, of which there are few,
+	// and others.
+	probeChance = 1e-3
+	otherChance = 1e-6
+	// takenBytes is what an end takes of others at least, whether it tries larger packets itself or not.
+	takenBytes = 1500
+)
+
+// search is the state of a connection that has filled packets.
+//
+// Invariant: the base size <= size < failed, unless failed is 0.
+type search struct {
+	size   int           // bytes that a packet may have
+	failed int           // the smallest size that doesn't arrive, 0 none
+	full   int           // packets that were full since the last search
+	probe  int64         // the probe in flight, or bunch.NoPacket
+	bytes  int           // its size
+	tries  int           // probes of that size that were lost
+	at     time.Duration // when the next probe may leave
+	wait   time.Duration // before the next search when larger packets get lost
+	raised time.Duration // when size last rose
+	run    int           // packets above the base size that were lost in a row
+	loss   float64       // the measured loss before them
+}
+
+// basePacket is the size in bytes that needs no probe.
+func (c *Conn) basePacket() int { return c.proto.PacketBytes() }
+
+// mostReceived is the largest packet that is taken from the peer.
+func (c *Conn) mostReceived() int {
+	if c.coder != nil || c.cfg.Protocol.Unreal {
+		return c.basePacket()
+	}
+	return max(c.basePacket(), c.cfg.LargestPacket, takenBytes)
+}
+
+// packetBytes is the size of the largest packet that may leave now. While tail probes find out what was lost that is the base size.
+func (c *Conn) packetBytes() int {
+	if c.search == nil || c.flow.probes > 0 {
+		return c.basePacket()
+	}
+	return c.search.size
+}
+
+// emptyRoom is the bits for bunches in an empty packet of so many bytes, whatever its header has.
+func (c *Conn) emptyRoom(bytes int) int {
+	return 8*bytes - c.proto.HandlerBits - bunch.MaxPacketHeaderBits - 1
+}
+
+// filled notes that a packet had no room for a bunch.
+func (c *Conn) filled() {
+	if c.cfg.LargestPacket == 0 {
+		return
+	}
+	if c.search == nil {
+		c.search = &search{size: c.basePacket(), probe: bunch.NoPacket, wait: searchSoon}
+	}
+	c.search.full++
+}
+
+// trySize sends a probe when one is due and the controller allows it.
+func (c *Conn) trySize() {
+	s := c.search
+	if s == nil || s.full < searchFull || s.probe != bunch.NoPacket || c.now < s.at || c.out.Len() > 0 || c.flow.probes > 0 ||
+		c.closer.closing || c.closer.lastWords || c.Closed() || c.windowFull() || !c.IsNetReady() {
+		return
+	}
+	ch := c.ackedChannel()
+	if ch == nil {
+		return
+	}
+	if s.tries == 0 {
+		s.bytes = c.cfg.LargestPacket
+		if s.failed > 0 {
+			s.bytes = (s.size + s.failed) / 2
+		}
+	}
+	c.sendBuffer.grow(&c.cfg)
+	s.probe = c.notify.OutID()
+	c.Counters.SizeProbes++
+	c.startPacketOf(s.bytes)
+	c.sendPadded(ch, s.bytes)
+}
+
+// grow makes room for packets of every size.
+func (s *sendBuffer) grow(cfg *Config) {
+	if n := cfg.Headroom + cfg.LargestPacket; len(s.buf) < n {
+		s.buf, s.scratch = make([]byte, n, n+cfg.Tailroom), nil
+	}
+}
+
+// sendPadded sends the packet that was begun with so many bytes, filled with empty unreliable bunches, which no handler gets, on a channel that the
+// peer has. It has some bytes less where there is no room, or a bunch's header more where there is.
+func (c *Conn) sendPadded(ch *channel.Channel, bytes int) {
+	h := bunch.Header{ChIndex: ch.Index()}
+	for room := true; room && (c.out.Len()+7)/8 < bytes; {
+		room = c.appendBunch(&h, nil)
+	}
+	c.pendingProbe = true
+	c.sendPacket(0, false)
+}
+
+// tooLarge reports whether a packet is larger than those that are known to arrive: it was a probe, or left before that was known. Its loss says
+// nothing of what the path carries in a second.
+func (c *Conn) tooLarge(p *sentPacket) bool { return c.search != nil && int(p.bytes) > c.search.size }
+
+// sizeArrived notes that packet id has arrived.
+func (c *Conn) sizeArrived(id int64, p *sentPacket) {
+	s := c.search
+	switch {
+	case s == nil || int(p.bytes) <= c.basePacket():
+	case id != s.probe:
+		s.run = 0
+	default:
+		s.probe, s.tries, s.run, s.at, s.raised = bunch.NoPacket, 0, 0, c.now, c.now
+		s.size = int(p.bytes)
+		c.channels.SetPacketBits(c.emptyRoom(s.size))
+		c.settleSize()
+	}
+}
+
+// sizeLost notes that packet id was lost.
+func (c *Conn) sizeLost(id int64, p *sentPacket) {
+	s := c.search
+	loss, _ := c.rates.expect()
+	switch {
+	case s == nil || int(p.bytes) <= c.basePacket():
+	case id == s.probe:
+		c.Counters.SizeProbesLost++
+		s.probe = bunch.NoPacket
+		s.tries++
+		s.at = c.now + time.Duration(s.tries)*tryGap
+		if s.tries >= noChance(loss, probeChance) {
+			s.tries, s.failed = 0, s.bytes
+			c.settleSize()
+		}
+	case int(p.bytes) <= s.size:
+		if s.run++; s.run == 1 {
+			s.loss = loss
+		}
+		if s.run >= noChance(s.loss, otherChance) {
+			c.narrow()
+		}
+	}
+}
+
+// noChance is how many packets in a row are lost with less than that probability on a path of that loss.
+func noChance(loss, chance float64) int {
+	return max(searchTries, int(math.Ceil(math.Log(chance)/math.Log(min(max(loss, 0.03), 0.5)))))
+}
+
+// settleSize ends the search when it is close enough.
+func (c *Conn) settleSize() {
+	s := c.search
+	least := c.cfg.LargestPacket
+	if s.failed > 0 {
+		least = s.failed
+	}
+	if least-s.size <= searchStep {
+		s.failed, s.full, s.at = 0, 0, c.now+searchAgain
+	}
+}
+
+// narrow returns to the base size: packets above it get lost, and smaller ones, or nothing would be known of that, arrive.
+func (c *Conn) narrow() {
+	s := c.search
+	if s.wait = min(2*s.wait, searchAgain); c.now-s.raised > searchHeld {
+		s.wait = searchSoon
+	}
+	c.Counters.Narrowed++
+	s.size, s.failed, s.full, s.probe, s.tries, s.run, s.at = c.basePacket(), 0, 0, bunch.NoPacket, 0, 0, c.now+s.wait
+	c.channels.SetPacketBits(c.emptyRoom(s.size))
+	if c.path != nil {
+		*c.path = path{} // what it counted was above that size
+	}
+}

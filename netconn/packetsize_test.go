@@ -1,0 +1,341 @@
+package netconn
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+const widest = 1439
+
+// wide is a lab whose ends try packets up to widest, with a channel of the first end.
+type wide struct {
+	*lab
+	n, sent int
+	talk    func()
+}
+
+func newWide(t *testing.T, set netsim.Settings, seed uint64, edit func(i int, c *Config)) *wide {
+	w := &wide{}
+	w.lab = newLab(t, both(set), seed, func(i int, c *Config) {
+		c.LargestPacket, c.Controller = widest, adapt()
+		if edit != nil {
+			edit(i, c)
+		}
+	})
+	w.join()
+	ch := w.open(0)
+	w.talk = func() { // 16 B to 9 kB
+		for range 2 {
+			if w.n++; ch.Room() > 20 {
+				size := 16 + (w.n*7919)%9000
+				_, err := ch.SendBunch(&bunch.Out{Data: labMsg(w.now, uint64(w.n), size), Reliable: true, NoMerge: w.n%3 == 0})
+				require.NoError(t, err)
+				w.sent += size
+			}
+		}
+	}
+	w.got = [2]int{}
+	return w
+}
+
+func (w *wide) setMTU(t *testing.T, set netsim.Settings, mtu int) {
+	set.MTU = mtu
+	for _, l := range w.links {
+		require.NoError(t, l.Set(set))
+	}
+}
+
+// drain runs until everything reliable is acked, and checks that it arrived.
+func (w *wide) drain(t *testing.T, seed uint64) {
+	for end := w.now + 30*time.Second; w.now < end && w.conns[0].Table().Unacked() > 0; {
+		w.run(100*time.Millisecond, nil)
+	}
+	require.Nil(t, w.res[0], "seed %d: %v", seed, w.res[0])
+	require.Nil(t, w.res[1], "seed %d: %v", seed, w.res[1])
+	require.Zero(t, w.conns[0].Table().Unacked(), "seed %d: stuck, %+v", seed, w.conns[0].search)
+	require.Equal(t, w.sent, w.got[1], "seed %d", seed)
+}
+
+// TestPacketSizeIsFound: the size that the path carries is found, to a few bytes, with few probes.
+func TestPacketSizeIsFound(t *testing.T) {
+	for _, mtu := range []int{2000, widest, 1400, 1267, 1100, 1045, 1024} {
+		w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond, MTU: mtu}, 1, nil)
+		w.run(20*time.Second, w.talk)
+		s := w.conns[0].Stats()
+		most := min(mtu, widest)
+		require.LessOrEqual(t, s.PacketSize, most)
+		require.GreaterOrEqual(t, s.PacketSize, max(1024, most-searchStep-4), "a path of %d bytes", mtu)
+		require.LessOrEqual(t, s.Packets.SizeProbes, uint64(18), "a path of %d bytes", mtu)
+		require.Zero(t, s.Packets.Narrowed)
+		require.Equal(t, s.Packets.PacketsLost, s.Packets.SizeProbesLost)
+		w.drain(t, 1)
+		for _, c := range w.conns {
+			require.Zero(t, c.Counters.BadHeader)
+		}
+	}
+}
+
+// TestPathChanges: a path that becomes narrower and wide again, with loss: all that is reliable arrives, the size follows it down at once, and up again
+// when it is time to look.
+func TestPathChanges(t *testing.T) {
+	seeds := uint64(21)
+	if os.Getenv("CI") != "" {
+		seeds = 210
+	}
+	downs := 0
+	for seed := range seeds {
+		set := netsim.Settings{Lag: 20 * time.Millisecond, Loss: float64(seed % 21), MTU: widest}
+		w := newWide(t, set, seed, nil)
+		w.run(2*time.Second, w.talk)
+		if seed%21 == 0 {
+			require.Greater(t, w.conns[0].Stats().PacketSize, widest-8)
+		}
+		w.setMTU(t, set, 1267)
+		for range 20 {
+			w.run(100*time.Millisecond, w.talk)
+			if w.conns[0].Counters.Narrowed > 0 {
+				downs++
+				break
+			}
+		}
+		w.run(2*time.Second, w.talk)
+		require.LessOrEqual(t, w.conns[0].Stats().PacketSize, 1267, "seed %d", seed)
+		w.setMTU(t, set, widest)
+		w.run(time.Second, w.talk)
+		w.drain(t, seed)
+		require.Less(t, w.conns[0].Counters.SizeProbes, uint64(80), "seed %d", seed)
+	}
+	require.Greater(t, downs, int(seeds)*2/3)
+}
+
+// TestSizeRisesAgain: after ten minutes a larger size is tried again.
+func TestSizeRisesAgain(t *testing.T) {
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond, MTU: 1267}, 1, nil)
+	w.run(10*time.Second, w.talk)
+	require.InDelta(t, 1267, w.conns[0].Stats().PacketSize, searchStep+4)
+	w.setMTU(t, netsim.Settings{Lag: 20 * time.Millisecond}, widest)
+	w.drain(t, 1)
+	w.tick = time.Second
+	w.run(searchAgain, nil)
+	w.tick = testTick
+	w.run(time.Second, w.talk)
+	require.InDelta(t, widest, w.conns[0].Stats().PacketSize, 4)
+	w.drain(t, 1)
+}
+
+// TestProbesThatDidNotArrive: a peer that acks probes which it hasn't got gains nothing: the size stays within its bound, what was lost goes again
+// in smaller packets, and the lie is believed more and more seldom.
+func TestProbesThatDidNotArrive(t *testing.T) {
+	for seed := range uint64(3) {
+		w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond, Loss: float64(10 * seed)}, seed, nil)
+		w.lose[0] = func(p []byte) bool { return len(p) > 1024 && !w.conns[0].newest().probe } // the probes' acks come, as if the peer lied
+		narrowed := uint64(0)
+		for i := range 120 {
+			w.run(time.Second, w.talk)
+			require.Less(t, w.conns[0].pathLost(), 32, "what is too large doesn't make the path too narrow")
+			require.LessOrEqual(t, w.conns[0].Stats().PacketSize, widest)
+			if i == 59 {
+				narrowed = w.conns[0].Counters.Narrowed
+			}
+		}
+		require.Positive(t, narrowed)
+		require.LessOrEqual(t, narrowed, uint64(7), "seed %d", seed)
+		require.LessOrEqual(t, w.conns[0].Counters.Narrowed-narrowed, uint64(2), "seed %d", seed)
+		w.drain(t, seed)
+	}
+}
+
+// TestPeerWithoutLargePackets: an end that doesn't take larger packets, as one of an earlier version, drops the probes. One that only doesn't try
+// any takes them.
+func TestPeerWithoutLargePackets(t *testing.T) {
+	off := func(i int, c *Config) {
+		if i == 1 {
+			c.LargestPacket = 0
+		}
+	}
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, off)
+	w.run(10*time.Second, w.talk)
+	require.InDelta(t, widest, w.conns[0].Stats().PacketSize, 4)
+	w.drain(t, 1)
+
+	w = newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, off)
+	w.lose[0] = func(p []byte) bool { return len(p) > 1024 }
+	w.run(10*time.Second, w.talk)
+	s := w.conns[0].Stats()
+	require.Less(t, s.PacketSize, 1024+searchStep)
+	require.Positive(t, s.Packets.SizeProbes)
+	require.LessOrEqual(t, s.Packets.SizeProbes, uint64(18))
+	w.drain(t, 1)
+}
+
+// lossy is a controller that notes what it is told of losses.
+type lossy struct {
+	congestion.Controller
+	lost []int
+}
+
+func (l *lossy) OnLost(now time.Duration, id int64, bytes int) {
+	l.lost = append(l.lost, bytes)
+	l.Controller.OnLost(now, id, bytes)
+}
+
+// TestLostProbeIsNoCongestion: neither the controller nor the measured loss hear of a lost probe.
+func TestLostProbeIsNoCongestion(t *testing.T) {
+	told := &lossy{Controller: adapt()}
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond, MTU: 1100}, 1, func(i int, c *Config) {
+		if i == 0 {
+			c.Controller = told
+		}
+	})
+	w.run(5*time.Second, w.talk)
+	require.Positive(t, w.conns[0].Counters.SizeProbesLost)
+	require.Empty(t, told.lost)
+	require.Zero(t, w.conns[0].Stats().LossRate)
+	w.drain(t, 1)
+}
+
+// TestNobodyAsksForLargerPackets: without full packets, with coding, and with a protocol of Unreal's, none is tried.
+func TestNobodyAsksForLargerPackets(t *testing.T) {
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, nil)
+	ch := w.open(0)
+	w.run(5*time.Second, func() {
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 900), Reliable: true})
+		require.NoError(t, err)
+	})
+	require.Zero(t, w.conns[0].Counters.SizeProbes)
+	for name, edit := range map[string]func(c *Config){
+		"coding": func(c *Config) { c.Coding.Repairs = 1 },
+		"unreal": func(c *Config) { c.Protocol = Unreal51() },
+	} {
+		w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, func(_ int, c *Config) { edit(c) })
+		w.run(2*time.Second, w.talk)
+		require.Zero(t, w.conns[0].Counters.SizeProbes, name)
+		w.drain(t, 1)
+	}
+}
+
+// TestPartsAndProbes: a probe never comes between the parts of an unreliable payload, which must be in packets that follow each other.
+func TestPartsAndProbes(t *testing.T) {
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, nil)
+	ch := w.open(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 16), Reliable: true})
+	require.NoError(t, err)
+	w.run(time.Second, nil)
+	w.got = [2]int{}
+	sent := 0
+	w.run(3*time.Second, func() {
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 5000)})
+		require.NoError(t, err)
+		sent += 5000
+	})
+	w.run(time.Second, nil)
+	require.Equal(t, sent, w.got[1])
+	require.InDelta(t, widest, w.conns[0].Stats().PacketSize, 4)
+}
+
+// TestFewerPackets: what a found size is for. Payloads of 32 KiB go in a third fewer packets, and one of 1200 bytes in one.
+func TestFewerPackets(t *testing.T) {
+	for size, most := range map[int]float64{32 << 10: 25, 1200: 1.1} {
+		w := newWide(t, netsim.Settings{Lag: 5 * time.Millisecond}, 1, nil)
+		ch := w.open(0)
+		send := func() {
+			_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		w.run(2*time.Second, send)
+		w.run(time.Second, nil)
+		packets, n := w.conns[0].Counters.PacketsSent, 0
+		w.run(time.Second, func() { send(); n++ })
+		packets = w.conns[0].Counters.PacketsSent - packets
+		require.LessOrEqual(t, float64(packets)/float64(n), most, "payloads of %d bytes", size)
+	}
+}
+
+// TestPartsFindRoom: payloads are cut into as few parts as before where a channel has no room for more.
+func TestPartsFindRoom(t *testing.T) {
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, func(_ int, c *Config) {
+		c.Protocol = Bunchnet()
+		c.Protocol.ReliableBuffer = 64
+	})
+	w.run(2*time.Second, w.talk)
+	w.drain(t, 1)
+	require.InDelta(t, widest, w.conns[0].Stats().PacketSize, 4)
+	for _, before := range []int{0, 10, 20} {
+		ch := w.open(0)
+		for range before {
+			_, err := ch.SendBunch(&bunch.Out{Data: []byte{1}, Reliable: true, NoMerge: true})
+			require.NoError(t, err)
+		}
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 32<<10), Reliable: true})
+		require.NoError(t, err)
+		require.Equal(t, before+map[int]int{0: 48, 10: 48, 20: 35}[before], ch.NumOutRec())
+		w.run(time.Second, nil)
+	}
+}
+
+// TestLossKeepsTheSize: on a path that loses packets of all sizes, the largest are found, and stay.
+func TestLossKeepsTheSize(t *testing.T) {
+	for _, loss := range []float64{2, 10, 20} {
+		widestFound := 0
+		for seed := range uint64(5) {
+			w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond, Loss: loss}, seed, nil)
+			w.run(5*time.Second, w.talk)
+			require.LessOrEqual(t, w.conns[0].Counters.Narrowed, uint64(2), "%v %%, seed %d", loss, seed)
+			if w.conns[0].search.size > widest-5 {
+				widestFound++
+			}
+			w.drain(t, seed)
+		}
+		require.GreaterOrEqual(t, widestFound, 4, "%v %%", loss)
+	}
+}
+
+// TestTailAfterTheChange: one payload in a packet that has become too large arrives by the first tail probe.
+func TestTailAfterTheChange(t *testing.T) {
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, nil)
+	w.run(2*time.Second, w.talk)
+	w.drain(t, 1)
+	w.setMTU(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1100)
+	ch := w.open(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 1200), Reliable: true})
+	require.NoError(t, err)
+	start, before := w.now, w.conns[0].Counters.PacketsLost
+	for ch.NumOutRec() > 0 && w.now < start+5*time.Second {
+		w.step(nil)
+	}
+	require.EqualValues(t, 1, w.conns[0].Counters.PacketsLost-before)
+	require.Less(t, w.now-start, 400*time.Millisecond)
+}
+
+// broke is a controller that allows nothing.
+type broke struct{ congestion.Controller }
+
+func (broke) Budget(time.Duration) int { return 0 }
+
+// TestSizeProbeAsksTheController: a probe waits for the budget.
+func TestSizeProbeAsksTheController(t *testing.T) {
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, nil)
+	c := w.conns[0]
+	c.search = &search{size: 1024, probe: bunch.NoPacket, full: searchFull}
+	c.cfg.Controller = broke{c.cfg.Controller}
+	w.run(time.Second, nil)
+	require.Zero(t, c.Counters.SizeProbes)
+	c.cfg.Controller = c.cfg.Controller.(broke).Controller
+	w.run(100*time.Millisecond, nil)
+	require.EqualValues(t, 1, c.Counters.SizeProbes)
+	require.InDelta(t, widest, c.Stats().PacketSize, 4)
+}
+
+func (c *Conn) pathLost() int {
+	if c.path == nil {
+		return 0
+	}
+	return c.path.lostN
+}
