@@ -100,7 +100,7 @@ func (o *outlet) MaySend(bits int) bool {
 
 // pace keeps a share for reliable bunches while what doesn't ask the controller uses up the budget.
 type pace struct {
-	share     float64 // bytes that reliable bunches may send beyond the budget; below 0 what they took before their time
+	share     float64 // bytes that reliable bunches may send beyond the budget; below 0 what the last of them took before its time
 	overdrawn float64 // bytes that others sent beyond it since the last tick
 	at        time.Duration
 }
@@ -124,9 +124,10 @@ func (p *pace) tick(c *Conn) {
 	p.overdrawn = 0
 }
 
-// wrote notes the bytes that a bunch took beyond the budget, its header and what it began a packet with included.
+// wrote notes the bytes that a bunch took beyond the budget, its header and what it began a packet with included. A reliable one that had no
+// share is a copy of a channel's open that rides with an unreliable bunch, which would be refused without it: it counts as that.
 func (p *pace) wrote(reliable bool, bytes int) {
-	if reliable {
+	if reliable && p.share > 0 {
 		p.share -= float64(bytes)
 	} else {
 		p.overdrawn += float64(bytes)

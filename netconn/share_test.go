@@ -83,3 +83,26 @@ func TestReliableGoOnAfterABurst(t *testing.T) {
 		require.Zero(t, l.conns[1].Table().Unacked(), name)
 	}
 }
+
+// TestRidingOpensTakeNoShare: copies of an open that is lost all the time, which ride with unreliable bunches far beyond the rate, don't take what
+// reliable bunches may send later.
+func TestRidingOpensTakeNoShare(t *testing.T) {
+	l := newLab(t, both(netsim.Settings{Lag: 20 * time.Millisecond}), 1, func(_ int, c *Config) { c.NetSpeed = 20_000 })
+	l.control()
+	l.run(time.Second, nil)
+	l.tick = time.Millisecond
+	ch := l.open(0)
+	_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 16), Reliable: true})
+	require.NoError(t, err)
+	l.lose[0] = func(p []byte) bool { return len(p) > 30 } // all but acks
+	burst := func() { _, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, 40), NoMerge: true}) }
+	l.run(5*time.Second, burst)
+	require.False(t, ch.OpenAcked())
+	l.lose[0] = nil
+	for range 20 {
+		_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 100), Reliable: true, NoMerge: true})
+		require.NoError(t, err)
+	}
+	l.run(3*time.Second, burst)
+	require.Zero(t, l.conns[0].Table().Unacked()) // at a quarter of the rate a second is enough
+}
