@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"runtime"
 	"runtime/debug"
-	"time"
+
+	"github.com/bunchnet/bunchnet/bench/cputime"
 )
 
 // areas is the parts of the module that are attacked, in the order in which they are printed.
@@ -111,13 +113,15 @@ func runOne(a *attack, o options) (out outcome) {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%s/%d", a.area, a.name, o.seed)
 	e := &env{seed: h.Sum64(), quick: o.quick, rng: rand.New(rand.NewPCG(h.Sum64(), 1))}
-	began := time.Now()
+	runtime.LockOSThread() // for cputime.Thread
+	defer runtime.UnlockOSThread()
+	began := cputime.Thread()
 	defer func() {
 		if r := recover(); r != nil {
 			out.figure = broken("panic: %v", r)
 			e.notef("%s", debug.Stack())
 		}
-		out.took, out.notes = time.Since(began), e.notes
+		out.cost, out.notes = cputime.Thread()-began, e.notes
 	}()
 	out.figure = a.run(e)
 	return out

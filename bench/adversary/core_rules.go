@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -493,7 +494,7 @@ func jitterAlone(e *env) figure {
 func anySettings(e *env) figure {
 	failed := 0
 	for i := range e.pick(40, 3000) {
-		if text, err := anySetting(e); err != nil {
+		if text, err := anySetting(e.rng.Uint64()); err != nil {
 			failed++
 			e.notef("run %d: %v; %s", i, err, text)
 		}
@@ -505,7 +506,9 @@ func anySettings(e *env) figure {
 // hundredth of the packets useless, as one whose delays vary by 200 packets does for ends that hold none back, what waits takes minutes.
 const stuck = time.Minute
 
-func anySetting(e *env) (text string, err error) {
+// anySetting is one run, which its seed determines.
+func anySetting(seed uint64) (text string, err error) {
+	e := &env{rng: rand.New(rand.NewPCG(seed, 1))}
 	ms := func(list ...int) time.Duration { return time.Duration(list[e.rng.IntN(len(list))]) * time.Millisecond }
 	low := ms(0, 5, 40, 150)
 	net := netsim.Settings{Loss: float64(e.rng.IntN(4) * 8), LagMin: low, LagMax: low + 1 + ms(0, 10, 60, 200), Dup: float64(e.rng.IntN(3) * 5), Order: float64(e.rng.IntN(3) * 10)}
@@ -527,7 +530,7 @@ func anySetting(e *env) (text string, err error) {
 		return "", err
 	}
 	r.tick = ms(1, 16, 33, 100)
-	text = fmt.Sprintf("%s of %d, %+v, %+v, %+v, tick %v", protocol.Name, protocol.ReliableBuffer, net, set, copies, r.tick)
+	text = fmt.Sprintf("seed %#x: %s of %d, %+v, %+v, %+v, tick %v", seed, protocol.Name, protocol.ReliableBuffer, net, set, copies, r.tick)
 	if err = r.hello(); err != nil {
 		return text, err
 	}

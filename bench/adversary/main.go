@@ -1,5 +1,5 @@
 // Adversary attacks every promise of the module and prints a line for each: what is promised, what was measured, the
-// bound, and whether it holds. The attackers speak the protocol: they connect in order and lie afterwards. Nearly all of
+// bound, what of a CPU it took, and whether it holds. The attackers speak the protocol: they connect in order and lie afterwards. Nearly all of
 // it runs in virtual time, so that a figure is the same on every machine; what needs real sockets says so.
 //
 //	go run ./bench/adversary                     # all of it, within ten minutes
@@ -27,7 +27,7 @@ func main() {
 	match := flag.String("attack", "", "attack only those with this in their names")
 	quick := flag.Bool("quick", false, "a sample of everything that takes long")
 	seed := flag.Uint64("seed", 1, "seed of the networks and the attackers")
-	verbose := flag.Bool("v", false, "print what else was seen, and how long each attack took")
+	verbose := flag.Bool("v", false, "print what else was seen")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "adversary: %q isn't a flag; see -help\n", flag.Arg(0))
@@ -83,7 +83,7 @@ type options struct {
 // outcome is what came of an attack.
 type outcome struct {
 	figure figure
-	took   time.Duration
+	cost   time.Duration // of its own thread; what servers and the collector do beside it isn't in it
 	notes  []string
 }
 

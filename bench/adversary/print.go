@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -36,12 +35,12 @@ func newPrinter(chosen []attack, o options) *printer {
 	}
 	info, err := os.Stderr.Stat()
 	p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	p.row("area", "attack", "promise", "measured", "bound", "")
+	p.row("area", "attack", "promise", "measured", "bound", "cost", "")
 	return p
 }
 
-func (p *printer) row(area, name, promise, measured, bound, verdict string) {
-	fmt.Println(strings.TrimRight(fmt.Sprintf("%-*s  %-*s  %-*s  %-*s  %-10s  %s", p.area, area, p.name, name, p.promise, promise, p.measure, measured, bound, verdict), " "))
+func (p *printer) row(area, name, promise, measured, bound, cost, verdict string) {
+	fmt.Println(strings.TrimRight(fmt.Sprintf("%-*s  %-*s  %-*s  %-*s  %-10s  %-7s  %s", p.area, area, p.name, name, p.promise, promise, p.measure, measured, bound, cost, verdict), " "))
 }
 
 // waiting shows on a terminal what is under way.
@@ -73,12 +72,11 @@ func (p *printer) line(a *attack, out outcome) (v verdict) {
 	if out.figure.broken != "" {
 		text += ": " + strings.ReplaceAll(out.figure.broken, "\n", " ")
 	}
-	p.row(a.area, a.name, a.promise, measured, a.bound.String(), text)
+	p.row(a.area, a.name, a.promise, measured, a.bound.String(), fmt.Sprintf("%.1f s", out.cost.Seconds()), text)
 	if p.o.verbose {
 		for _, n := range out.notes {
 			fmt.Println("      " + strings.ReplaceAll(n, "\n", "\n      "))
 		}
-		fmt.Printf("      took %v\n", out.took.Round(time.Millisecond))
 	}
 	return v
 }
