@@ -64,6 +64,28 @@ func TestSkipsOfCI(t *testing.T) {
 	require.Equal(t, 4, strings.Count(string(out), "\n"), "nothing passed:\n%s", out)
 }
 
+// TestFuzzOfOneFile: .ci/fuzz finds the targets of a folder that has a single test file, and says when there are none.
+func TestFuzzOfOneFile(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash here: apt-get install bash")
+	}
+	bin := t.TempDir()
+	fake := "#!/bin/bash\nwhile [ $# != 0 ]; do [ \"$1\" != -o ] || { printf '#!/bin/sh\\necho execs: 7' >\"$2\"; chmod +x \"$2\"; }; shift; done\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(fake), 0o700))
+	fuzz := func(only string) (string, error) {
+		cmd := exec.Command("bash", filepath.Join("..", ".ci", "fuzz"), "1s", only)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := fuzz("channel/message/protomsg/")
+	require.NoError(t, err, out)
+	require.Regexp(t, `(?m)^channel/message/protomsg +Fuzz\w+ +execs: 7$`, out)
+	out, err = fuzz("examples/tanks")
+	require.Error(t, err)
+	require.Contains(t, out, "no fuzz target")
+}
+
 // TestKilledCI: a run of .ci/run that is ended from outside says that it failed.
 func TestKilledCI(t *testing.T) {
 	for _, name := range []string{"bash", "setsid"} {
