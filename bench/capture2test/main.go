@@ -99,7 +99,12 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 	if _, err := parser.ParseExpr(boot); err != nil {
 		return "", "", fmt.Errorf("-boot %q isn't an expression: %w", boot, err)
 	}
-	t := test{Package: pkg, Name: id, File: strings.ToLower(id) + ".capture", Boot: boot, Summary: describe(s)}
+	t := test{Package: pkg, Name: id, File: strings.ToLower(id) + "_run.capture", Boot: boot, Summary: describe(s)}
+	base := strings.ToLower(id) + "_capture_test.go" // with the id last, "windows" would be built on Windows only
+	path = filepath.Join(dir, base)
+	if old, err := os.ReadFile(path); err == nil && !bytes.Contains(old, []byte("\n// TestCapture"+id+" replays a captured run:")) {
+		return "", "", fmt.Errorf("%s is there, and was made by hand or from another name; name the test with -name", path)
+	}
 	var b bytes.Buffer
 	if err := source.Execute(&b, t); err != nil {
 		return "", "", err
@@ -111,15 +116,13 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, "testdata"), 0o755); err != nil {
 		return "", "", err
 	}
-	kept := filepath.Join(dir, "testdata", t.File)
+	kept := filepath.Join(dir, "testdata", t.File) // alone, "con" and others would be a device of Windows, which no module may have
 	if old, err := os.ReadFile(kept); err == nil && !bytes.Equal(old, data) {
 		return "", "", fmt.Errorf("%s is another run; remove it, or name the test with -name", kept)
 	}
 	if err := os.WriteFile(kept, data, 0o600); err != nil { // it holds secrets
 		return "", "", err
 	}
-	base := strings.ToLower(id) + "_capture_test.go" // with the id last, "windows" would be built on Windows only
-	path = filepath.Join(dir, base)
 	if err := os.WriteFile(path, code, 0o644); err != nil {
 		return "", "", err
 	}

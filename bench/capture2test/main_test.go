@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,13 +80,17 @@ func TestRefused(t *testing.T) {
 // TestEveryNameIsBuilt: whatever the file is called, go test finds the test on this machine, or write says why not.
 func TestEveryNameIsBuilt(t *testing.T) {
 	empty := []byte("bunchnet capture 1\n\x06\x7f\x00\x00\x01\x61\x1e\x10\x00")
-	for _, name := range []string{"windows", "linux", "plan9", "arm64", "windows_amd64", "js_wasm", "test", "unix", "_x", ".hidden", "a.b", "the 2nd one", "ünïcödé"} {
+	for _, name := range []string{"windows", "linux", "plan9", "arm64", "windows_amd64", "js_wasm", "test", "unix", "_x", ".hidden", "a.b", "the 2nd one", "ünïcödé", "con", "NUL", "com1"} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "game.go"), []byte("package game\n"), 0o644))
 		file := filepath.Join(t.TempDir(), name+".capture")
 		require.NoError(t, os.WriteFile(file, empty, 0o600))
 		path, _, err := write(file, dir, "boot", "")
 		require.NoError(t, err, name)
+		kept, err := os.ReadDir(filepath.Join(dir, "testdata"))
+		require.NoError(t, err)
+		stem, _, _ := strings.Cut(kept[0].Name(), ".")
+		require.NotContains(t, []string{"con", "nul", "com1"}, stem, "a device on Windows, with whatever behind the dot")
 		for _, goos := range []string{"linux", "windows", "darwin"} {
 			where := build.Default
 			where.GOOS = goos
@@ -107,6 +112,14 @@ func TestEveryNameIsBuilt(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, append(empty, 9), 0o600))
 	_, _, err = write(file, dir, "boot", "AB")
 	require.ErrorContains(t, err, "another run")
+
+	own := filepath.Join(dir, "mine_capture_test.go")
+	require.NoError(t, os.WriteFile(own, []byte("package game\n"), 0o600))
+	_, _, err = write(file, dir, "boot", "mine")
+	require.ErrorContains(t, err, "made by hand")
+	text, err := os.ReadFile(own)
+	require.NoError(t, err)
+	require.Equal(t, "package game\n", string(text))
 }
 
 // TestPackageName: the test is in the package that is built in the folder, whatever else lies there.
