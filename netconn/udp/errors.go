@@ -9,12 +9,13 @@ import (
 
 // IsTemporary reports whether an error of a Socket concerns only one datagram or one moment,
 // so that the socket stays usable. Such errors are: no buffer space, a peer whose port is
-// closed, a datagram too large for the path, and an address that nothing can be sent to, such
-// as one with port 0, which a stranger may forge.
+// closed, a datagram too large for the path, and an address that nothing can be sent to, which a
+// stranger may forge: with port 0, or in the network of a tunnel that has nobody of this address.
 func IsTemporary(err error) bool {
 	for _, e := range []syscall.Errno{syscall.ENOBUFS, syscall.EAGAIN, syscall.ECONNREFUSED, syscall.EMSGSIZE, syscall.EHOSTUNREACH,
 		syscall.ENETUNREACH, syscall.EPERM, syscall.EINTR, syscall.ECONNRESET,
-		syscall.EINVAL, syscall.EACCES, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EHOSTDOWN, syscall.ENETDOWN} {
+		syscall.EINVAL, syscall.EACCES, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EHOSTDOWN, syscall.ENETDOWN,
+		syscall.ENOMEM, syscall.ENODEV, syscall.ENXIO, syscall.EDESTADDRREQ, errNoKey} {
 		if errors.Is(err, e) {
 			return true
 		}

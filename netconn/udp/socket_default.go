@@ -2,7 +2,12 @@
 
 package udp
 
-import "net"
+import (
+	"net"
+	"syscall"
+)
+
+const errNoKey = syscall.EDESTADDRREQ // only Linux has one of its own
 
 // Listen opens a socket at an address like ":7777", "127.0.0.1:0" (any free port) or "[::1]:7777".
 func Listen(addr string, cfg Config) (Socket, error) {

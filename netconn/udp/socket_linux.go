@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// errNoKey is what a WireGuard interface says of an address that none of its peers has.
+const errNoKey = unix.ENOKEY
+
 // Listen opens a socket at an address like ":7777", "127.0.0.1:0" (any free port) or "[::1]:7777".
 func Listen(addr string, cfg Config) (Socket, error) {
 	cfg = cfg.filled()

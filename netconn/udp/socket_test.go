@@ -87,6 +87,10 @@ func TestIsTemporary(t *testing.T) {
 	require.True(t, IsTemporary(syscall.ECONNREFUSED))
 	require.True(t, IsTemporary(syscall.Errno(10040)), "on Windows, a stranger's datagram larger than the buffer")
 	require.True(t, IsTemporary(syscall.Errno(10054)), "on Windows, a client that has gone")
+	for _, e := range []syscall.Errno{syscall.ENOMEM, syscall.ENODEV, syscall.ENXIO, syscall.EDESTADDRREQ, errNoKey} {
+		require.True(t, IsTemporary(os.NewSyscallError("sendmmsg", e)), "what a tunnel, or a machine without memory, says of a datagram: %v", e)
+	}
+	require.False(t, IsTemporary(syscall.EBADF))
 	require.False(t, IsTemporary(net.ErrClosed))
 	require.False(t, IsTemporary(errors.New("other")))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -272,12 +273,13 @@ func TestAllocs(t *testing.T) {
 // refuser refuses each third write.
 type refuser struct {
 	udp.Socket
-	n int
+	n   int
+	err error
 }
 
 func (r *refuser) WriteBatch(msgs []udp.Message) (int, error) {
 	if r.n++; r.n%3 == 0 {
-		return 0, syscall.ENOBUFS
+		return 0, r.err
 	}
 	return len(msgs), nil
 }
@@ -298,28 +300,44 @@ func bootWriter(to string) capture.Boot {
 func (w *writer) Tick(time.Time) error {
 	for range 2 {
 		n, err := w.socket.WriteBatch(w.out[:])
-		w.went = append(w.went, fmt.Sprint(n, err != nil))
+		w.went = append(w.went, fmt.Sprint(n, err != nil, errors.Is(err, net.ErrClosed)))
 	}
 	return nil
 }
 
 func (*writer) Call([]byte) error    { return nil }
 func (w *writer) State(to io.Writer) { fmt.Fprint(to, w.went) }
-func record10(t *testing.T, to string) []byte {
+
+// record10 records ten ticks of a writer, each third of whose writes fails.
+func record10(t *testing.T, to string, failure error) (file []byte, w *writer) {
 	mine, _ := udp.Pair(netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"))
-	var file bytes.Buffer
-	rec, err := capture.Record(&file, capture.Outside{Socket: &refuser{Socket: mine}}, capture.Config{}, bootWriter(to))
+	var out bytes.Buffer
+	rec, err := capture.Record(&out, capture.Outside{Socket: &refuser{Socket: mine, err: failure}}, capture.Config{}, bootWriter(to))
 	require.NoError(t, err)
 	for i := range 10 {
 		require.NoError(t, rec.Tick(time.Unix(1000, int64(i))))
 	}
 	require.NoError(t, rec.Close())
-	return file.Bytes()
+	return out.Bytes(), rec.Program().(*writer)
+}
+
+// TestWriteErrors: a recorded game goes on after whatever a system says of a datagram, as one does that isn't recorded, and is told of a socket that is closed.
+func TestWriteErrors(t *testing.T) {
+	for _, x := range []struct {
+		err    error
+		closed bool
+	}{{syscall.ENOBUFS, false}, {errors.New("required key not available"), false}, {&net.OpError{Op: "write", Err: net.ErrClosed}, true}} {
+		file, w := record10(t, "127.0.0.1:2", x.err)
+		require.Equal(t, fmt.Sprint(0, true, x.closed), w.went[2], "%v", x.err)
+		result, err := capture.Replay(bytes.NewReader(file), bootWriter("127.0.0.1:2"))
+		require.NoError(t, err)
+		require.Equal(t, w.went, result.Program.(*writer).went)
+	}
 }
 
 // TestWhichWriteFailed: of several writes in a row the same ones fail in the replay.
 func TestWhichWriteFailed(t *testing.T) {
-	file := record10(t, "127.0.0.1:2")
+	file, _ := record10(t, "127.0.0.1:2", syscall.ENOBUFS)
 	result, err := capture.Replay(bytes.NewReader(file), bootWriter("127.0.0.1:2"))
 	require.NoError(t, err)
 	require.Equal(t, 1, result.States)
@@ -330,7 +348,8 @@ func TestWhichWriteFailed(t *testing.T) {
 
 // TestZonesDiffer: what goes out by another interface is another datagram.
 func TestZonesDiffer(t *testing.T) {
-	_, err := capture.Replay(bytes.NewReader(record10(t, "[fe80::1%a]:2")), bootWriter("[fe80::1%b]:2"))
+	file, _ := record10(t, "[fe80::1%a]:2", syscall.ENOBUFS)
+	_, err := capture.Replay(bytes.NewReader(file), bootWriter("[fe80::1%b]:2"))
 	require.ErrorIs(t, err, capture.ErrDiverged)
 }
 

@@ -47,7 +47,7 @@ const (
 	maxMessages = 1 << 12 // of a batch
 )
 
-// failure is the kind of a socket's error. A driver tells only these apart.
+// failure is the kind of a socket's error. A driver tells only these apart, and of a write only whether the socket is closed.
 type failure byte
 
 const (
@@ -67,6 +67,17 @@ func failureOf(err error) failure {
 		return temporary
 	}
 	return closed
+}
+
+// failureOfWrite is the kind of a write's error: whatever else a system says of one datagram, the driver goes on.
+func failureOfWrite(err error) failure {
+	switch {
+	case err == nil:
+		return none
+	case errors.Is(err, net.ErrClosed):
+		return closed
+	}
+	return temporary
 }
 
 var errTemporary = fmt.Errorf("capture: recorded: %w", syscall.ECONNREFUSED)

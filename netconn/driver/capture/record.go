@@ -243,6 +243,7 @@ func (r *Recorder) read(msgs []udp.Message, err error) {
 func (s *recordedSocket) WriteBatch(msgs []udp.Message) (int, error) {
 	r := (*Recorder)(s)
 	n, err := r.out.Socket.WriteBatch(msgs)
+	failed := failureOfWrite(err)
 	r.sent.sent(msgs)
 	switch {
 	case r.ended:
@@ -252,10 +253,10 @@ func (s *recordedSocket) WriteBatch(msgs []udp.Message) (int, error) {
 		r.buf = append(r.buf, byte(evWrite))
 		r.buf = binary.AppendUvarint(r.buf, r.writes)
 		r.buf = binary.AppendUvarint(r.buf, uint64(n))
-		r.buf = append(r.buf, byte(failureOf(err)))
+		r.buf = append(r.buf, byte(failed))
 		r.writes = 0
 	}
-	return n, failureOf(err).err()
+	return n, failed.err()
 }
 
 func (s *recordedSocket) BatchSize() int                    { return min(s.out.Socket.BatchSize(), maxMessages) }
