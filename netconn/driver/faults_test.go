@@ -498,6 +498,39 @@ func TestMovedAgainInTheRestart(t *testing.T) {
 	}
 }
 
+// TestMovedWhileConnecting: a client whose address changes at any time before it has joined joins all the same.
+func TestMovedWhileConnecting(t *testing.T) {
+	for after := time.Duration(0); after < 500*time.Millisecond; after += 16 * time.Millisecond {
+		w := newTown(t, 1, netsim.Settings{Lag: 40 * time.Millisecond}, Config{Link: PlainUnreal51()})
+		c := w.dial(Config{Link: PlainUnreal51()})
+		for end := w.now.Add(after); w.now.Before(end); {
+			w.step()
+		}
+		w.move(0, netip.MustParseAddrPort("10.3.0.1:1000"))
+		moved := w.now
+		w.until("joined", func() bool { return c.joined && w.server.Len() == 1 })
+		require.Less(t, w.now.Sub(moved), 6*time.Second, "moved after %v", after)
+	}
+}
+
+// TestMovedAndClosing: a client whose address changes and that closes right after it is heard, also in the first 10 s, in which it doesn't
+// believe the server's requests to restart.
+func TestMovedAndClosing(t *testing.T) {
+	for after := time.Duration(0); after < 2*time.Second; after += 160 * time.Millisecond {
+		var told *netconn.CloseResult
+		w := newTown(t, 1, netsim.Settings{Lag: 150 * time.Millisecond}, Config{Link: PlainUnreal51(), Closed: func(_ *Conn, r netconn.CloseResult) { told = &r }})
+		c := w.dial(Config{Link: PlainUnreal51()})
+		w.until("joined", func() bool { return c.joined && w.server.Len() == 1 })
+		moved := w.now
+		w.move(0, netip.MustParseAddrPort("10.3.0.1:1000"))
+		w.until("some time later", func() bool { return w.now.Sub(moved) >= after })
+		c.Server().CloseWithReason("bye")
+		w.until("ended", func() bool { return c.result != nil && told != nil })
+		require.Equal(t, netconn.ClosedByPeer, told.Code, "closed %v after it", after)
+		require.Equal(t, 0, c.result.Unacked, "closed %v after it", after)
+	}
+}
+
 // TestRunWithAClockSetBack: Run goes on ticking when a clock without a monotonic reading is set back, or ahead.
 func TestRunWithAClockSetBack(t *testing.T) {
 	for _, prompt := range []bool{false, true} {

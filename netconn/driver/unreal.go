@@ -290,13 +290,24 @@ func (c *unrealClient) connect(at time.Duration) {
 	conn.start()
 }
 
-// lostAfter: when a client has heard nothing for so long, its address may have changed without its knowing, so it restarts
-// the handshake.
-const lostAfter = 2 * time.Second
+// When a client has heard nothing for lostAfter, its address may have changed without its knowing, so it restarts the handshake. One that closes
+// has only its LingerTimeout to be heard, 2 s by default.
+const (
+	lostAfter   = 2 * time.Second
+	lostClosing = 500 * time.Millisecond
+)
+
+// patience is how long the client waits for a packet before it restarts the handshake.
+func (c *unrealClient) patience() time.Duration {
+	if c.conn.Closing() {
+		return lostClosing
+	}
+	return lostAfter
+}
 
 func (c *unrealClient) tick(at time.Duration) {
 	c.handshake.Tick(at)
-	if c.conn != nil && !c.conn.Closed() && at-c.heard >= lostAfter {
+	if c.conn != nil && !c.conn.Closed() && at-c.heard >= c.patience() {
 		c.heard = at
 		c.handshake.Restart(at)
 	}

@@ -67,9 +67,10 @@ func (c ClientConfig) filled() ClientConfig {
 
 const (
 	resendInterval = time.Second
-	challengeLife  = 15 * time.Second
-	// restartLife is the same for a restart. Its challenge is no good once the address has changed again, and a new one costs nothing:
-	// it makes no second connection.
+	// challengeLife is how long a challenge is answered. It is no good once the address has changed. Where only the Acks are lost, another one
+	// makes a second connection, which ends the first.
+	challengeLife = 5 * time.Second
+	// restartLife is the same for a restart, which makes no second connection.
 	restartLife    = 3 * time.Second
 	longestTimeout = 100 * 365 * 24 * time.Hour // so that the end of one is never in the past
 )

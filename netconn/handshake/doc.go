@@ -12,8 +12,8 @@
 //	  |   <-- Ack        time -1, cookie             |
 //	  | game packets, sequences from the cookie <--> |
 //
-// The client repeats what it sent last once a second. A challenge older than 15 s
-// makes it begin again. The server answers a Response that comes again with another Ack.
+// The client repeats what it sent last once a second. A challenge that wasn't acked
+// for 5 s makes it begin again: its address may have changed. The server answers a Response that comes again with another Ack.
 //
 //	cookie u16le[0] & 0x3fff   the server's first packet sequence
 //	cookie u16le[1] & 0x3fff   the client's

@@ -65,12 +65,12 @@ func TestClientDeadlines(t *testing.T) {
 	}
 }
 
-// TestOldChallengeIsGivenUp: a challenge is answered for 15 s, in a restart for 3 s; then the client asks for another.
+// TestOldChallengeIsGivenUp: a challenge is answered for 5 s, in a restart for 3 s; then the client asks for another.
 func TestOldChallengeIsGivenUp(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		p := Unreal51()
 		c, sent := lone(t, ClientConfig{Protocol: p})
-		begin, life, answer := c.Start, 15*time.Second, Response
+		begin, life, answer := c.Start, 5*time.Second, Response
 		if restart {
 			c.state = Done
 			begin, life, answer = c.Restart, 3*time.Second, RestartResponse
