@@ -2,6 +2,8 @@ package message_test
 
 import (
 	"errors"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -144,4 +146,34 @@ func TestBlockIDsWrap(t *testing.T) {
 	}
 	require.Equal(t, n, came)
 	require.Equal(t, n, sent)
+}
+
+// TestBlocksAreNotKept: what came of a block is gone once it is over: on any number of channels, one after the other, a peer makes an end hold
+// no more than MaxMemory.
+func TestBlocksAreNotKept(t *testing.T) {
+	const memory = 1 << 20
+	x := newTransferIn(t, netsim.Settings{Lag: 5 * time.Millisecond}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) {
+		c.MaxMemory = memory
+		types := slices.Clone(c.Channels)
+		types[0].Accept = func(*channel.Channel) channel.Handler { return message.NewBlocks(message.BlocksConfig{}) }
+		c.Channels = types
+	})
+	before := heap()
+	for range 10 {
+		sent := false
+		b := message.NewBlocks(message.BlocksConfig{Sent: func(int64) { sent = true }})
+		_, err := x.conns[0].Open(blockName, b)
+		require.NoError(t, err)
+		_, err = b.Send(make([]byte, 250_000))
+		require.NoError(t, err)
+		for !sent {
+			b.Tick()
+			x.step(16 * time.Millisecond)
+			require.Less(t, x.now, time.Minute)
+		}
+	}
+	server := x.conns[1]
+	*x = transfer{}
+	require.Less(t, heap()-before, memory, "of 2.5 MB that came")
+	runtime.KeepAlive(server)
 }

@@ -3,6 +3,7 @@ package message
 import (
 	"errors"
 	"hash/crc32"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -164,15 +165,13 @@ func (b *Blocks) finish(id int64) error {
 	if id >= b.oldest+idWindow {
 		return ErrBounds
 	}
-	for i, blk := range b.receiving {
-		if blk.id == id {
-			b.held -= blk.bytes
-			if b.ch != nil {
-				b.ch.Release(blk.cost())
-			}
-			b.receiving = append(b.receiving[:i], b.receiving[i+1:]...)
-			break
+	if i := slices.IndexFunc(b.receiving, func(blk *inBlock) bool { return blk.id == id }); i >= 0 {
+		blk := b.receiving[i]
+		b.held -= blk.bytes
+		if b.ch != nil {
+			b.ch.Release(blk.cost())
 		}
+		b.receiving = slices.Delete(b.receiving, i, i+1) // which keeps no pointer to it
 	}
 	b.over[id%idWindow] = true
 	for b.over[b.oldest%idWindow] {

@@ -3,6 +3,7 @@ package message
 import (
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -190,11 +191,8 @@ func (b *Blocks) loseFragment(o *outBlock, f uint32) {
 
 // forget ends the sending of a block.
 func (b *Blocks) forget(o *outBlock) {
-	for i, other := range b.sending {
-		if other == o {
-			b.sending = append(b.sending[:i], b.sending[i+1:]...)
-			break
-		}
+	if i := slices.Index(b.sending, o); i >= 0 {
+		b.sending = slices.Delete(b.sending, i, i+1) // which keeps no pointer to it
 	}
 	b.turn = 0
 }
