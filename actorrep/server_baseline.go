@@ -105,18 +105,26 @@ func (b *basis) nearest(snaps *snapshots, gap int) (found int) {
 // to have all of them, or when they share no unit with the baseline.
 func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout.Past, t *wire.Path) bool {
 	n := form.Times()
-	if gap < 1 || past.Age+(n-1)*gap > maxReach {
+	back := (n - 1) * gap
+	if gap < 1 || past.Age+back > maxReach {
 		return false
 	}
 	predicted := b.known
-	// Fast path for consecutive Steps: the client has all these records, and the oldest is in its place.
-	if end := b.count - int64(n-1); gap == 1 && end > 0 && b.older<<(32-n) == ^uint32(0)<<(32-n) && snaps.has(end) && snaps.frames[end&(snapshotRing-1)] == b.frame-uint32(n-1) {
+	// Fast path for an actor that changes in every Step: the records are as many changes behind as Steps.
+	if snaps.has(b.count - int64(back)) {
+		older, off := b.older, uint32(0)
 		for i := 1; i < n; i++ {
-			place := int(b.count-int64(i)) & (snapshotRing - 1)
+			d := i * gap
+			place := (int(b.count) - d) & (snapshotRing - 1)
+			older &= b.older >> (d & 31)
+			off |= snaps.frames[place] ^ (b.frame - uint32(d))
 			predicted &= snaps.changed[place]
 			past.At[i] = place
 		}
-		return b.found(predicted, gap, form, past, t)
+		if off == 0 {
+			return older&1 != 0 && b.found(predicted, gap, form, past, t)
+		}
+		predicted = b.known
 	}
 	for i := 1; i < n; i++ {
 		frame, count := b.frame-uint32(i*gap), b.count-int64(i*gap)

@@ -22,21 +22,24 @@ const maxText = 60000
 
 // fits reports whether the numbers of a unit, as they were loaded, are what the object has.
 func (u *Unit) fits(v []uint64) bool {
-	if u.Kind == Quat {
+	switch u.Kind {
+	case Quat:
 		return [4]uint64(v) != [4]uint64{notQuat}
-	}
-	for _, x := range v {
-		switch u.Kind {
-		case Max:
+	case Max:
+		for _, x := range v {
 			if x > uint64(u.Max) {
 				return false
 			}
-		case Angle:
-			if x>>u.Bits != 0 {
+		}
+	case Angle:
+		for _, x := range v {
+			if x > 1<<(u.Bits&63)-1 {
 				return false
 			}
-		case Step:
-			if n := unzigzag(x); n >= stepLimit || n <= -stepLimit {
+		}
+	case Step:
+		for _, x := range v {
+			if x >= 2*stepLimit-1 {
 				return false
 			}
 		}

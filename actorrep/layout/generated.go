@@ -54,28 +54,39 @@ func (l *Layout) useGenerated() error {
 // the lowest: neither fits.
 func Steps(v, step float64) uint64 {
 	n := math.RoundToEven(v / step)
-	switch {
-	case n != n:
-		n = -stepLimit - 1
-	case n > stepLimit:
-		n = stepLimit
-	case n < -stepLimit:
-		n = -stepLimit
+	if !(math.Abs(n) <= stepLimit) {
+		n = lastStep(n)
 	}
 	return zigzag(int64(n))
 }
 
+// lastStep is what Steps makes of what a step can't count.
+func lastStep(n float64) float64 {
+	switch {
+	case n > 0:
+		return stepLimit
+	case n < 0:
+		return -stepLimit
+	}
+	return -stepLimit - 1 // NaN
+}
+
 // Turn is an angle in degrees as a part of a turn, of so many bits; NaN and infinities are a whole turn, which doesn't fit.
 func Turn(v float64, bits uint8) uint64 {
-	turns, steps := v/360, float64(uint64(1)<<bits)
-	n := math.RoundToEven(turns * steps)
-	if !(math.Abs(n) < 1<<62) { // NaN, infinite, or more than an int64 counts
-		if turns -= math.Floor(turns); turns != turns {
-			return 1 << bits
-		}
-		n = math.RoundToEven(turns * steps)
+	turn := int64(1) << bits
+	n := math.RoundToEven(v / 360 * float64(turn))
+	if !(math.Abs(n) < 1<<62) {
+		return lastTurn(v/360, turn)
 	}
-	return uint64(int64(n)) & (1<<bits - 1)
+	return uint64(int64(n) & (turn - 1))
+}
+
+// lastTurn is what Turn makes of what is no number, infinite, or more than an int64 counts.
+func lastTurn(turns float64, turn int64) uint64 {
+	if turns -= math.Floor(turns); turns != turns {
+		return uint64(turn)
+	}
+	return uint64(int64(math.RoundToEven(turns*float64(turn))) & (turn - 1))
 }
 
 // Signed is an integer in zigzag.

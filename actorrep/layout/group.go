@@ -180,11 +180,8 @@ type groupShadow struct {
 func (u *Unit) compareGroup(g *groupShadow, obj unsafe.Pointer, stamp int64) (differs, fits bool) {
 	for i := range u.Parts {
 		p := &u.Parts[i]
-		words := g.words[p.first : p.first+int(p.N)]
-		for j := range words {
-			if v := p.loadOne(unsafe.Add(obj, p.offsets[j])); v != words[j] {
-				words[j], g.changed[i], differs = v, stamp, true
-			}
+		if p.renew(obj, g.words[p.first:p.first+int(p.N)]) {
+			g.changed[i], differs = stamp, true
 		}
 	}
 	if !differs {

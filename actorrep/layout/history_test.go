@@ -56,7 +56,7 @@ func TestPackedNumbers(t *testing.T) {
 			one := d
 			one.N = 1
 			one.check(past, 0, &want, &[ways]uint64{})
-			for way := range past.ways {
+			for way := range want {
 				got := off[j/lanes][way] >> (j % lanes * lane) & laneMask
 				require.Equal(t, want[way], got, "%v, number %d, form %d, way %d", d, j, past.Form, way)
 			}

@@ -14,35 +14,47 @@ import (
 
 // load is the numbers of a unit as they are sent.
 func (u *Unit) load(obj unsafe.Pointer, v []uint64) {
-	if u.Kind == Quat {
-		u.loadQuat(obj, v)
-		return
-	}
-	for i := range v {
-		v[i] = u.loadOne(unsafe.Add(obj, u.offsets[i]))
-	}
-}
-
-func (u *Unit) loadQuat(obj unsafe.Pointer, v []uint64) {
-	var f [4]float64
-	for i := range f {
-		f[i] = u.loadFloat(unsafe.Add(obj, u.offsets[i]))
-	}
-	v[0], v[1], v[2], v[3] = Quaternion(f[0], f[1], f[2], f[3], u.Bits)
-}
-
-func (u *Unit) loadOne(p unsafe.Pointer) uint64 {
+	at := u.offsets[:len(v)]
 	switch u.Kind {
+	case Quat:
+		var f [4]float64
+		for i := range f {
+			f[i] = u.loadFloat(unsafe.Add(obj, u.offsets[i]))
+		}
+		v[0], v[1], v[2], v[3] = Quaternion(f[0], f[1], f[2], f[3], u.Bits)
 	case Step:
-		return Steps(u.loadFloat(p), u.Step)
+		for i := range v {
+			v[i] = Steps(u.loadFloat(unsafe.Add(obj, at[i])), u.Step)
+		}
 	case Angle:
-		return Turn(u.loadFloat(p), u.Bits)
+		for i := range v {
+			v[i] = Turn(u.loadFloat(unsafe.Add(obj, at[i])), u.Bits)
+		}
 	case Int:
-		return zigzag(loadInt(p, u.size))
+		for i := range v {
+			v[i] = zigzag(loadInt(unsafe.Add(obj, at[i]), u.size))
+		}
 	case Max:
-		return min(loadUint(p, u.size), uint64(u.Max)+1) // one more is what doesn't fit
+		for i := range v {
+			v[i] = min(loadUint(unsafe.Add(obj, at[i]), u.size), uint64(u.Max)+1) // one more is what doesn't fit
+		}
+	default:
+		for i := range v {
+			v[i] = loadUint(unsafe.Add(obj, at[i]), u.size)
+		}
 	}
-	return loadUint(p, u.size)
+}
+
+// renew brings the numbers of a unit in a shadow up to date with the object at obj and reports whether they differ.
+func (u *Unit) renew(obj unsafe.Pointer, words []uint64) (differs bool) {
+	var now [MaxNumbers]uint64
+	u.load(obj, now[:len(words)])
+	all := uint64(0)
+	for i, v := range now[:len(words)] {
+		all |= v ^ words[i]
+		words[i] = v
+	}
+	return all != 0
 }
 
 func (u *Unit) loadFloat(p unsafe.Pointer) float64 {

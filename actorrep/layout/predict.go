@@ -67,7 +67,6 @@ func (p *Past) newest(at keptAt, n uint8) []uint64 { return p.row(p.At[0], at, n
 type factors struct {
 	age, gap int // for which they are
 	form     Form
-	ways     int // that the form has times for
 	curves   [ways]curve
 	spread   [MaxNumbers + 1]uint64 // in 1/65536
 }
@@ -90,7 +89,6 @@ func (p *Past) Prepare() {
 
 func (p *Past) prepare(f *factors) {
 	f.age, f.gap, f.form = p.Age, p.Gap, p.Form
-	f.ways = [...]int{Six: cubic + 1, Eight: parabola2 + 1, Twelve: ways}[p.Form&3]
 	n := int64(p.Age)
 	for i, way := range waysToPredict {
 		c, s := &f.curves[i], int64(p.Gap)*int64(way.stride)
@@ -155,11 +153,22 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 	way := p.choose(&sums)
 	c, all := &p.curves[way], sums[way]
 	x0, x1, x2, x3 := p.newest(at, d.N), p.row(p.At[c.times[0]], at, d.N), p.row(p.At[c.times[1]], at, d.N), p.row(p.At[c.times[2]], at, d.N)
+	x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)] // spares the loop's checks
 	shift, unused := d.shift()&63, uint8(0)
 	if d.Kind == Angle {
 		unused = (lane - d.Bits) & 63
 	}
 	all >>= unused
+	if quat {
+		for j := range x0 {
+			a, b, e, f := x0[j], x1[j], x2[j], x3[j]
+			guess[j&3] = int64(a) + c.ahead(a, p.flips.flip(c.times[0], b), p.flips.flip(c.times[1], e), p.flips.flip(c.times[2], f), 0)
+		}
+	} else {
+		for j := range x0 {
+			guess[j&3] = int64(x0[j]) + c.ahead(x0[j], x1[j], x2[j], x3[j], shift)<<shift
+		}
+	}
 	off, spread := first[way], p.spread[d.N&7%(MaxNumbers+1)]
 	for j := range x0 {
 		if j == lanes {
@@ -167,24 +176,24 @@ func (d *Wire) predict(p *Past, at keptAt, guess *[MaxNumbers]int64, means *[Max
 		}
 		means[j&3] = min(off&laneMask>>unused+all, 1<<30) * spread
 		off >>= lane
-		a, b, e, f := x0[j], x1[j], x2[j], x3[j]
-		if quat {
-			b, e, f = p.flips.flip(c.times[0], b), p.flips.flip(c.times[1], e), p.flips.flip(c.times[2], f)
-		}
-		guess[j&3] = int64(a) + c.ahead(a, b, e, f, shift)<<shift
 	}
 }
 
 // choose finds the way that was off least. sums is how far off each was.
 func (p *Past) choose(sums *[ways]uint64) (way int) {
-	best := sums[line2] << 3
-	for i := line; i < ways; i++ {
-		if i == p.ways {
-			break
-		}
-		best = min(best, (sums[i]+sums[i]/4)<<3|uint64(i))
+	best := min(sums[line2]<<3, setBack(sums, line), setBack(sums, parabola), setBack(sums, cubic))
+	if p.Form >= Eight {
+		best = min(best, setBack(sums, parabola2))
+	}
+	if p.Form == Twelve {
+		best = min(best, setBack(sums, line4), setBack(sums, cubic2))
 	}
 	return int(best & 7)
+}
+
+// setBack is a way's sum for choose, with the way in its lowest bits: of ways that were off as much the first is taken.
+func setBack(sums *[ways]uint64, way int) uint64 {
+	return (sums[way]+sums[way]/4)<<3 | uint64(way)
 }
 
 // predictStart predicts from two times: how far off that will be isn't known yet, and taken for a quarter of the way.
@@ -333,7 +342,12 @@ func (e *nearErrors) set(head uint64, headBits int, errors, means []uint64) {
 	largest, all, n := uint64(0), head, headBits
 	means = means[:len(errors)]
 	for i, v := range errors {
-		c := codeOf(i, means[i], largest)
+		var c riceCode
+		if i == 0 {
+			c = firstCode(means[i])
+		} else {
+			c = nextCode(means[i], largest)
+		}
 		largest = max(largest, v)
 		if q := v >> (c.width & 63); q < uint64(c.ones) && n+int(q)+int(c.width) < 64 { // nearly always
 			low := v & (1<<(c.width&63) - 1)
@@ -469,7 +483,7 @@ func (l *Layout) Predict(s *Shadow, p *Past) bool {
 	if near <= short { // differences are hardly less
 		return true
 	}
-	for m := p.Predicted; m != 0; m &= m - 1 {
+	for m := p.Predicted; m != 0 && far <= near; m &= m - 1 {
 		u := &l.Units[bits.TrailingZeros64(m)]
 		far += u.deltaBits(s.Words[u.first:][:u.N], p.newest(u.kept, u.N))
 	}

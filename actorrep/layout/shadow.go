@@ -90,23 +90,10 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 			s.setUnfit(1<<i, !fits)
 			continue
 		}
-		words, differs := s.Words[u.first:u.first+int(u.N)], false
-		if u.Kind == Quat {
-			var now [4]uint64
-			u.loadQuat(obj, now[:])
-			differs = now != [4]uint64(words)
-			copy(words, now[:])
-			words = words[:0] // that is all
-		}
-		for j := range words {
-			if v := u.loadOne(unsafe.Add(obj, u.offsets[j])); v != words[j] {
-				words[j], differs = v, true
-			}
-		}
-		if differs {
+		if words := s.Words[u.first : u.first+int(u.N)]; u.renew(obj, words) {
 			changed |= 1 << i
 			if l.ranged>>i&1 != 0 {
-				s.setUnfit(1<<i, !u.fits(s.Words[u.first:u.first+int(u.N)]))
+				s.setUnfit(1<<i, !u.fits(words))
 			}
 		}
 	}
@@ -128,16 +115,9 @@ func (l *Layout) Differs(s *Shadow, obj unsafe.Pointer, m Mask) (differ Mask) {
 			b, w := &s.blobs[u.blob], l.blobWriter()
 			differs = u.writeChecked(w, obj) == nil && (b.bits != w.Len() || !bytes.Equal(b.data, w.Bytes()))
 		default:
-			words := s.Words[u.first : u.first+int(u.N)]
-			if u.Kind == Quat {
-				var now [4]uint64
-				u.loadQuat(obj, now[:])
-				differs = now != [4]uint64(words)
-				break
-			}
-			for j, was := range words {
-				differs = differs || u.loadOne(unsafe.Add(obj, u.offsets[j])) != was
-			}
+			var now [MaxNumbers]uint64
+			u.load(obj, now[:u.N])
+			differs = !slices.Equal(now[:u.N], s.Words[u.first:u.first+int(u.N)])
 		}
 		if differs {
 			differ |= 1 << i
