@@ -228,8 +228,11 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 
 func writeEvent(w http.ResponseWriter, k *look, err error) error {
 	if err != nil {
-		if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotTicked) {
-			_, err = fmt.Fprintf(w, "event: stalled\ndata: %q\n\n", "the driver isn't ticked")
+		for _, e := range []error{ErrBusy, ErrNotTicked} {
+			if errors.Is(err, e) {
+				_, err = fmt.Fprintf(w, "event: stalled\ndata: %q\n\n", strings.TrimPrefix(e.Error(), "inspect: "))
+				return err
+			}
 		}
 		return err
 	}

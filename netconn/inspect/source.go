@@ -65,8 +65,8 @@ func NewSource(d *driver.Driver) *Source {
 
 // Errors of a Source.
 var (
-	// ErrBusy: too many requests wait for the driver already, which isn't ticked or seldom.
-	ErrBusy = errors.New("inspect: too many requests wait for the driver; is it ticked?")
+	// ErrBusy: 8 requests wait for the driver, which isn't ticked or seldom, or an Inspector was asked 16 different things within 3/4 of an interval.
+	ErrBusy = errors.New("inspect: too many different requests at a time, or the driver isn't ticked")
 	// ErrNotTicked: the driver wasn't ticked while the request waited.
 	ErrNotTicked = errors.New("inspect: the driver isn't ticked")
 )

@@ -219,10 +219,16 @@ func TestViewersShare(t *testing.T) {
 		looks, i.looks.age = 0, time.Hour
 		busyAnswers := 0
 		for n := range 100 { // whoever asks for something else each time gets so much of the driver and no more
-			if get(i, fmt.Sprint("/json?from=", 1+n), "*/*").Code == http.StatusServiceUnavailable {
+			if answer := get(i, fmt.Sprint("/json?from=", 1+n), "*/*"); answer.Code == http.StatusServiceUnavailable {
 				busyAnswers++
+				require.Contains(t, answer.Body.String(), "too many different requests")
 			}
 		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		events := httptest.NewRecorder()
+		i.ServeHTTP(events, local(httptest.NewRequestWithContext(ctx, http.MethodGet, "/net/events?conn=99", nil)))
+		require.Contains(t, events.Body.String(), "event: stalled\ndata: \"too many different requests", "the driver is ticked")
 		require.LessOrEqual(t, looks, maxLooks)
 		require.Equal(t, 100-looks, busyAnswers)
 	})
