@@ -87,7 +87,8 @@ func (b *Blocks) activate() {
 }
 
 // Tick sends fragments of all blocks in turn, as far as the connection's bandwidth and packet window allow. Call it once
-// a tick, before TickFlush.
+// a tick, before TickFlush, and after all else that the game sends in the tick: messages that are ticked after it get no bandwidth while a
+// block is under way.
 func (b *Blocks) Tick() {
 	if b.ch == nil || b.ch.Closing() || !b.ch.OpenAcked() {
 		return

@@ -72,7 +72,7 @@
 //	ids have 16 bits                              Sequenced has 32                           32768 lost in a row would drop as many more
 //	a message is serialised for each packet       once, at Send                              one object in two queues, broadcasts
 //	blocks stop everything else, one at a time    several at a time on their own channel,    a level doesn't hold up the game
-//	                                              beside messages
+//	                                              beside messages, which are ticked first
 //	fragments of 1024 bytes, acked one by one,    896, acked with their packets, sent again   one of each fits a packet; the connection
 //	  sent again by timers                        when those are lost                        knows of the loss
 //	the last fragment's ack ends a block          the receiver says that it is whole         acks don't say that it was kept
