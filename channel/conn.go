@@ -12,7 +12,7 @@ type Conn interface {
 	IsNetReady() bool
 	// Budget is the number of bytes that may be sent now within the bandwidth.
 	Budget() int
-	// FreeBits is the room left in the current packet.
+	// FreeBits is the room left in the current packet. It may be more than the largest bunch; see Table.SingleBits.
 	FreeBits() int
 	// Now is the time that the current call into the connection was given.
 	Now() time.Duration

@@ -338,3 +338,18 @@ func TestSizeProbeAsksTheController(t *testing.T) {
 	require.EqualValues(t, 1, c.Counters.SizeProbes)
 	require.InDelta(t, widest, c.Stats().PacketSize, 4)
 }
+
+// TestSizesOfAllKinds: whatever the base size and the largest one, what is sent arrives, and the largest is found.
+func TestSizesOfAllKinds(t *testing.T) {
+	for _, base := range []int{256, 1024, 1400, 8192} {
+		for _, most := range []int{base + 1, base + 100, 1500, 4000, 8192} {
+			w := newWide(t, netsim.Settings{Lag: 5 * time.Millisecond}, 1, func(_ int, c *Config) {
+				c.Protocol = Bunchnet()
+				c.Protocol.Bunch.MaxPacket, c.LargestPacket = base, min(most, 8192)
+			})
+			w.run(2*time.Second, w.talk)
+			require.InDelta(t, max(base, min(most, 8192)), w.conns[0].Stats().PacketSize, 4, "%d and %d bytes", base, most)
+			w.drain(t, 1)
+		}
+	}
+}
