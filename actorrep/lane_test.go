@@ -53,6 +53,19 @@ type letter struct {
 
 const laneRoom, lanePacket = 8, 8000
 
+// addLane connects a client's world to a server's, with room for everything, and without loss.
+func addLane(t testing.TB, server, client *World) *lane {
+	l := &lane{t: t, rng: rand.New(rand.NewPCG(1, 1)), client: client, to: newPlayer(client), flying: map[*view]int{}, ids: map[netguid.GUID]uint32{}}
+	data, n := server.encodeSchema()
+	if ok, err := l.to.Describe(bitio.NewReader(data, n)); !ok || err != nil {
+		t.Fatal(err)
+	}
+	l.peer = server.newPeer()
+	l.peer.out = l
+	server.addPeer(l.peer)
+	return l
+}
+
 func (l *lane) refuse() bool {
 	no := l.tight && l.rng.IntN(4) == 0
 	if no {
@@ -285,20 +298,12 @@ func withoutRoom(t *testing.T, seed uint64) {
 		}
 	}, Relevant: func(_ *Peer, a Actor) bool { return seen || a.base().guid%4 > 1 }})
 	register(s)
-	schema := NewServer(Config{})
-	register(schema)
 	var lanes []*lane
 	for range 2 {
 		c := NewClient(Config{Failed: func(err error) { t.Error(err) }})
 		register(c)
-		l := &lane{t: t, rng: rng, client: c, to: newPlayer(c), flying: map[*view]int{}, ids: map[netguid.GUID]uint32{}, tight: true}
-		data, n := schema.encodeSchema()
-		if ok, err := l.to.Describe(bitio.NewReader(data, n)); !ok || err != nil {
-			t.Fatal(err)
-		}
-		l.peer = s.newPeer()
-		l.peer.out = l
-		s.addPeer(l.peer)
+		l := addLane(t, s, c)
+		l.rng, l.tight = rng, true
 		lanes = append(lanes, l)
 	}
 	var all, torn []*parcel

@@ -1,0 +1,619 @@
+package actorrep
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// changes are random changes of an actor, their snapshots, and of which the client has records.
+type changes struct {
+	view   *view
+	frames map[int64]uint32 // by the number of the change
+	masks  map[int64]layout.Mask
+	has    map[int64]bool
+}
+
+func randomChanges(rng *rand.Rand, steady bool) *changes {
+	c := &changes{frames: map[int64]uint32{}, masks: map[int64]layout.Mask{}, has: map[int64]bool{}}
+	r := &replicated{snaps: &snapshots{}}
+	for i := range r.snaps.counts {
+		r.snaps.counts[i] = -1
+	}
+	b := &Base{rep: r, class: &class{layout: &layout.Layout{Deltas: 7}}}
+	c.view = &view{b: b, base: noBaseline, allowed: 7}
+	frame := uint32(math.MaxUint32 - 30)
+	for range 20 + rng.IntN(60) {
+		r.count++
+		if frame++; !steady && rng.IntN(4) == 0 {
+			frame += uint32(rng.IntN(3))
+		}
+		changed := layout.Mask(7)
+		if rng.IntN(8) == 0 {
+			changed = 1 + layout.Mask(rng.IntN(7))
+		}
+		i := r.count % snapshotRing
+		r.snaps.counts[i], r.snaps.frames[i], r.snaps.changed[i] = r.count, frame, changed
+		c.frames[r.count], c.masks[r.count] = frame, changed
+		switch n := rng.IntN(12); {
+		case n == 0: // it was lost
+		case n == 1: // not all of it was sent
+			c.view.base.arrived(c.view, &record{mask: changed | 8, count: r.count, frame: frame + 1})
+		case n == 2:
+			c.view.base.arrived(c.view, &record{mask: changed &^ (changed & -changed), count: r.count, frame: frame})
+		default:
+			c.view.base.arrived(c.view, &record{mask: changed | 8, count: r.count, frame: frame, number: 9})
+			c.has[r.count] = true
+		}
+	}
+	return c
+}
+
+// TestWhatTheClientHas: a baseline knows of the last 32 changes which the client has, and a path goes by those that are in its Steps.
+func TestWhatTheClientHas(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 14))
+	found, fast := 0, 0
+	for round := range 3000 {
+		c := randomChanges(rng, round%2 == 0)
+		v, snaps := c.view, c.view.b.rep.snaps
+		for d := range int64(32) {
+			if got, want := v.base.older>>d&1 != 0, c.has[v.base.count-d]; got != want {
+				t.Fatalf("round %d: %d changes ago the client has %v, not %v", round, d, want, got)
+			}
+		}
+		kept := func(count int64) bool { return count > 0 && count > v.b.rep.count-snapshotRing }
+		b := basis{v.base.count, v.base.frame, v.base.older, 7, 1 + layout.Mask(rng.IntN(7))}
+		if !kept(b.count) {
+			continue
+		}
+		back := map[uint32]int64{} // Steps before the baseline to the change that the client has
+		for count := b.count - 1; kept(count) && count > b.count-32; count-- {
+			if c.has[count] {
+				back[b.frame-c.frames[count]] = count
+			}
+		}
+		for gap := -1; gap < 12; gap++ {
+			nearest, some := 0, slices.Sorted(func(yield func(uint32) bool) {
+				for n := range back {
+					if !yield(n) {
+						return
+					}
+				}
+			})
+			for _, n := range some {
+				if nearest = int(n); nearest >= gap {
+					break
+				}
+			}
+			require.Equal(t, nearest, b.nearest(snaps, gap), "round %d, gap %d of %v", round, gap, some)
+			for form := layout.Two; form <= layout.Twelve; form++ {
+				age := 1 + rng.IntN(5)
+				n, predicted := form.Times(), b.known&b.allowed
+				ok := gap >= 1 && age+(n-1)*gap <= maxReach
+				at := []int{}
+				for i := 1; ok && i < n; i++ {
+					count, there := back[uint32(i*gap)]
+					ok = there
+					predicted &= c.masks[count]
+					at = append(at, int(count%snapshotRing))
+				}
+				past := &layout.Past{Age: age}
+				got := follow(&b, snaps, gap, form, past)
+				if ok = ok && predicted != 0; ok != got {
+					t.Fatalf("round %d, gap %d, form %d: %v, want %v", round, gap, form, got, ok)
+				}
+				if !ok {
+					continue
+				}
+				if found++; gap == 1 {
+					fast++
+				}
+				require.Equal(t, at, past.At[1:n], "round %d, gap %d, form %d", round, gap, form)
+				require.Equal(t, predicted, past.Predicted)
+				require.Equal(t, []any{gap, form}, []any{past.Gap, past.Form})
+			}
+		}
+	}
+	require.Greater(t, fast, 500)
+	require.Greater(t, found, 2*fast)
+}
+
+// TestPathsAreNearAndLong: the records that a path goes by are as many as the client has, and of gaps, as near to half of the age as there are.
+func TestPathsAreNearAndLong(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 14))
+	taken := map[layout.Form]int{}
+	for round := range 2000 {
+		c := randomChanges(rng, round%3 > 0)
+		b := basis{c.view.base.count, c.view.base.frame, c.view.base.older, 7, 7}
+		snaps, age := c.view.b.rep.snaps, 1+rng.IntN(20)
+		if !snaps.has(b.count) {
+			continue
+		}
+		var past layout.Past
+		p := b.path(b.frame+uint32(age), snaps, &past)
+		require.EqualValues(t, age, p.Age)
+		require.Equal(t, int(b.count%snapshotRing), past.At[0])
+		require.Equal(t, age, past.Age)
+		taken[past.Form]++
+		can := func(gap int, form layout.Form) bool { return follow(&b, snaps, gap, form, &layout.Past{Age: age}) }
+		half, best := (age+1)/2, layout.Two
+		for _, try := range []struct {
+			gap  int
+			form layout.Form
+		}{{(age + 2) / 4, layout.Twelve}, {half, layout.Eight}, {min(half, (maxReach-age)/5), layout.Six}, {b.nearest(snaps, half), layout.Eight}, {b.nearest(snaps, half), layout.Six},
+			{half + 1, layout.Six}, {half - 1, layout.Six}} {
+			if can(try.gap, try.form) {
+				best = try.form
+				require.Equal(t, []int{try.gap, int(try.form)}, []int{int(p.Gap), int(p.Form)}, "round %d, age %d", round, age)
+				break
+			}
+		}
+		if gap := b.nearest(snaps, age); best == layout.Two && can(gap, layout.Two) {
+			require.EqualValues(t, gap, p.Gap)
+		} else if best == layout.Two {
+			require.Zero(t, p.Gap)
+		}
+	}
+	for form := layout.Two; form <= layout.Twelve; form++ {
+		require.Greater(t, taken[form], 20, "form %d", form)
+	}
+	var past layout.Past
+	require.Zero(t, (&basis{}).path(5, nil, &past), "nothing is known")
+}
+
+// TestRoomIsCounted: hasRoom is whether SendBunch takes a message now, or never will.
+func TestRoomIsCounted(t *testing.T) {
+	proto := netconn.Unreal51()
+	proto.ReliableBuffer, proto.StrictControl = 8, false
+	server := NewServer(Config{})
+	c, err := netconn.New(netconn.Config{Protocol: proto, Server: true, NetSpeed: 1 << 30, Channels: server.ChannelTypes(), LowLevelSend: func([]byte) {}}, 0, 1, 1)
+	require.NoError(t, err)
+	p := server.AddConn(c)
+	p.out.(*channelOutlet).introduce()
+	ch, err := c.Table().Open(ReplicationName, p.out.(*channelOutlet))
+	require.NoError(t, err)
+	single := c.Table().SingleBits()
+	part := single / 8 * 8
+	for ch.Room() > 0 {
+		for parts := 1; parts < 10; parts++ {
+			most := parts * part
+			if parts == 1 {
+				most = single
+			}
+			for _, bits := range []int{most, most + 1} {
+				needs := parts
+				if bits > most {
+					needs++
+				}
+				require.Equal(t, needs <= ch.Room() || needs > 7, hasRoom(ch, bits), "%d bits in %d bunches, room for %d", bits, needs, ch.Room())
+			}
+		}
+		w := server.message()
+		w.WriteUint32(1)
+		require.True(t, p.out.(*channelOutlet).send(ch, w, true))
+	}
+	w := server.message()
+	w.WriteUint32(1)
+	require.False(t, p.out.(*channelOutlet).send(ch, w, true))
+	require.False(t, c.Closed())
+}
+
+// TestRateLimits: a bucket of calls fills with time, and patience ends after a minute's worth of refused ones and the burst.
+func TestRateLimits(t *testing.T) {
+	d := &definition{rate: 2, burst: 3}
+	var list []rateLimit
+	calls := func(class, rpc int, now time.Duration, n int) (taken, until int) {
+		for i := range n {
+			ok, flood := take(&list, d, class, rpc, now)
+			if ok {
+				taken++
+			}
+			if flood {
+				return taken, i + 1
+			}
+		}
+		return taken, 0
+	}
+	taken, until := calls(0, 0, 0, 1000)
+	require.Equal(t, []int{3, 3 + 2*60 + 3 + 1}, []int{taken, until})
+	taken, until = calls(0, 1, 0, 3+2*60+3)
+	require.Equal(t, []int{3, 0}, []int{taken, until}, "another procedure")
+	taken, _ = calls(1, 0, 0, 5)
+	require.Equal(t, 3, taken, "another class")
+	taken, _ = calls(1, 0, time.Second, 5)
+	require.Equal(t, 2, taken)
+	taken, _ = calls(1, 0, 2*time.Second, 1)
+	require.Equal(t, 1, taken)
+	taken, _ = calls(1, 0, 3*time.Second, 5)
+	require.Equal(t, 3, taken, "what wasn't used is kept, to the burst")
+	taken, _ = calls(1, 0, 2*time.Second, 1)
+	require.Zero(t, taken, "the clock went back")
+	require.Len(t, list, 3)
+	d.rate = 0
+	taken, until = calls(0, 0, 0, 1000)
+	require.Equal(t, []int{1000, 0}, []int{taken, until}, "no limit")
+}
+
+// TestKindsOnTheWire: no two kinds of procedures are the same there.
+func TestKindsOnTheWire(t *testing.T) {
+	seen := map[uint8]string{}
+	for kind := serverRPC; kind <= multicast; kind++ {
+		for _, reliable := range []bool{false, true} {
+			for _, any := range []bool{false, kind == serverRPC} {
+				d := &definition{kind: kind, reliable: reliable, anyClient: any}
+				name := fmt.Sprint(d.kindName(), reliable)
+				if other := seen[d.wireKind()]; other != "" && other != name {
+					t.Errorf("%s is %d, as is %s", name, d.wireKind(), other)
+				}
+				seen[d.wireKind()] = name
+				require.Equal(t, kind != clientRPC, d.runsAt(true), name)
+				require.Equal(t, kind != serverRPC, d.runsAt(false), name)
+			}
+		}
+	}
+	require.Len(t, seen, 8)
+}
+
+// TestSpareMemory: what is kept for new calls stays within its bounds.
+func TestSpareMemory(t *testing.T) {
+	w := NewServer(Config{})
+	for _, size := range []int{0, 100, 10000} {
+		var calls []*call
+		for range maxSpare + 10 {
+			c := w.unheld.take()
+			require.Equal(t, &call{data: c.data[:0], holders: 1}, c)
+			c.data = append(c.data, make([]byte, size)...)
+			calls = append(calls, c.held())
+		}
+		for _, c := range calls {
+			w.unheld.drop(c)
+		}
+		require.Empty(t, w.unheld.list, "one reference is left")
+		require.Empty(t, w.unheld.dropFirst(calls, len(calls)))
+		w.Consistent(t)
+		if size == 0 {
+			require.Len(t, w.unheld.list, maxSpare)
+		}
+		for len(w.unheld.list) > 0 {
+			w.unheld.take()
+		}
+		require.Zero(t, w.unheld.bytes)
+	}
+	rpc := MulticastRPC(func(Call, *parcel, string) error { return nil }, Borrowed)
+	require.NoError(t, w.Register("parcel", (*parcel)(nil), RPCs{"R": rpc}))
+	proc := &w.byType[w.classes[0].typ].rpcs[0]
+	for _, most := range []int{maxSpare, 100} {
+		var all []unsafe.Pointer
+		for i := range maxSpare + 10 {
+			p := proc.take()
+			if most == 100 && i < 2*most {
+				m := w.message()
+				text := string(make([]byte, 10000))
+				rpc.def.params.WriteValue(m, unsafe.Pointer(&text))
+				require.NoError(t, m.Err())
+				rpc.def.params.ReadValue(bitio.NewReader(m.Bytes(), m.Len()), p, proc.borrow(p))
+			}
+			all = append(all, p)
+		}
+		for _, p := range all {
+			proc.give(p)
+		}
+		require.NotEmpty(t, proc.spare)
+		w.Consistent(t)
+		require.LessOrEqual(t, len(proc.spare), maxSpare)
+	}
+}
+
+// TestWaitingReferences: references to actors that never come are bounded, and those of actors that are gone make room.
+func TestWaitingReferences(t *testing.T) {
+	w := NewClient(Config{})
+	require.NoError(t, w.Register("parcel", (*parcel)(nil)))
+	c := w.client
+	var mirrors []*mirror
+	for range 100 {
+		a := &parcel{}
+		w.add(a, w.classes[0], netguid.GUID(2*len(mirrors)+2))
+		m := &mirror{world: w, b: a.base(), self: a.base(), guid: a.guid, class: &remoteClass{local: w.classes[0]}}
+		a.mirror = m
+		mirrors = append(mirrors, m)
+	}
+	wait := func(i int) { c.wait(netguid.GUID(10000+i/3*2), unmapped{mirrors[i%100], i % 7}) }
+	for i := range 2 * maxUnmapped {
+		wait(i)
+		wait(i)
+		require.Equal(t, min(i+1, maxUnmapped), c.nWaiting)
+	}
+	w.Consistent(t)
+	for _, m := range mirrors[:50] {
+		w.remove(m.b)
+		m.b = nil
+	}
+	c.wait(9998, unmapped{mirrors[99], 1})
+	left := 1
+	for i := range maxUnmapped {
+		left += i % 100 / 50
+	}
+	require.Equal(t, left, c.nWaiting, "half of those that waited are gone")
+	for id, list := range c.waiting {
+		for _, u := range list {
+			require.NotNil(t, u.m.b, "%v", id)
+		}
+	}
+	w.Consistent(t)
+}
+
+// place is an actor with a location.
+type place struct {
+	Base
+	x float64
+	N int32 `net:""`
+}
+
+func (p *place) Location() (x, y, z float64) { return p.x, 2, 3 }
+
+// TestWhoSeesWhat is the table of an actor's settings, with what is said of them.
+func TestWhoSeesWhat(t *testing.T) {
+	w := NewServer(Config{})
+	require.NoError(t, w.Register("place", (*place)(nil), CullDistance(100)))
+	require.NoError(t, w.Register("parcel", (*parcel)(nil), CullDistance(100)))
+	p, other := w.newPeer(), w.newPeer()
+	for _, o := range []*Peer{p, other} {
+		o.out = removedOutlet{}
+		w.peers = append(w.peers, o)
+	}
+	a, plain := &place{}, &parcel{}
+	require.NoError(t, w.Spawn(a))
+	require.NoError(t, w.Spawn(plain))
+	p.out, other.out = &lane{}, &lane{}
+	at := func(x float64) func() { return func() { a.x = x } }
+	for _, c := range []struct {
+		do    func()
+		a     Actor
+		sees  bool
+		words string
+	}{
+		{at(1e6), a, true, "seen at any distance"}, // no viewpoint yet
+		{func() { p.SetViewpoint(0, 2, 3) }, plain, true, "seen at any distance"},
+		{at(100), a, true, "within range: 100 away, seen within 100"},
+		{at(-100.01), a, false, "out of range by 0.01: 100 away, seen within 100"},
+		{func() { p.SetViewpoint(0, 62, 83) }, a, false, "out of range by 41.43: 141.4 away, seen within 100"},
+		{at(0), a, true, "within range: 100 away, seen within 100"},
+		{func() { p.SetViewpoint(0, 2, 3); p.want(a.base()); a.x = 110 }, a, true, "out of range by 10: 110 away, seen within 100"},
+		{at(110.1), a, false, "out of range by 10.1: 110.1 away, seen within 100"},
+		{func() { a.SetCullDistance(0) }, a, true, "seen at any distance"},
+		{func() { a.SetCullDistance(50); a.SetOwner(p) }, a, true, "always seen"},
+		{func() { a.SetOwner(other); a.SetOnlyOwner(true); a.x = 0 }, a, false, "only its owner sees it"},
+		{func() { p.SetViewTarget(a) }, a, true, "always seen"},
+		{func() { p.SetViewTarget(nil); a.SetAlwaysRelevant(true) }, a, true, "always seen"},
+		{func() { a.SetAlwaysRelevant(false); p.replay = true }, a, true, "always seen"},
+	} {
+		c.do()
+		require.Equal(t, c.sees, p.Sees(c.a), c.words)
+		require.Equal(t, c.words, p.ExplainSight(c.a))
+	}
+	// A view target is where the player looks from, while it is in the world.
+	target := &place{x: 7}
+	require.NoError(t, w.Spawn(target))
+	p.SetViewTarget(target)
+	x, _, _, ok := p.Viewpoint()
+	require.Equal(t, []any{7., true}, []any{x, ok})
+	p.SetViewTarget(plain)
+	x, _, _, ok = p.Viewpoint()
+	require.Equal(t, []any{0., true}, []any{x, ok}, "it has no location")
+	p.SetViewTarget(target)
+	require.NoError(t, w.Destroy(target))
+	x, _, _, ok = p.Viewpoint()
+	require.Equal(t, []any{0., true}, []any{x, ok})
+	_, _, _, ok = other.Viewpoint()
+	require.False(t, ok)
+}
+
+// TestPriorities is the table of what makes an actor more urgent than another.
+func TestPriorities(t *testing.T) {
+	w := NewServer(Config{})
+	w.frame = 10
+	p := &Peer{world: w}
+	a := &place{}
+	a.Base = Base{world: w, self: a, priority: 3, cull: 100}
+	v := &view{peer: p, b: a.base(), since: 10}
+	for _, c := range []struct {
+		do   func()
+		want float64
+	}{
+		{func() {}, 3 * 2},
+		{func() { v.since = 8 }, 9 * 2},
+		{func() { a.x = 24.99 }, 9 * 2},
+		{func() { a.x = 25 }, 9},
+		{func() { a.x = 50 }, 9},
+		{func() { a.x = 50.01 }, 9 * 0.4},
+		{func() { a.cull = 0 }, 9},
+		{func() { v.aud = layout.Owner }, 36},
+		{func() { p.replay = true }, 9},
+		{func() { p.viewTarget = a }, 36},
+	} {
+		c.do()
+		require.InDelta(t, c.want, v.priority(0, 2, 3, true), 1e-5)
+	}
+	p.viewTarget, a.cull, a.x = nil, 100, 0
+	require.InDelta(t, 9, v.priority(0, 2, 3, false), 1e-5, "no viewpoint")
+	require.InDelta(t, 9*0.4, v.priority(0, 102, 3, true), 1e-5)
+	require.InDelta(t, 9*0.4, v.priority(0, 2, 103, true), 1e-5)
+}
+
+// TestSnapshotsOfWhatMoves: an actor that changes in four Steps, each four behind the last at most, has its numbers kept.
+func TestSnapshotsOfWhatMoves(t *testing.T) {
+	for _, c := range []struct {
+		gaps []int
+		kept bool
+	}{{[]int{1, 1, 1}, false}, {[]int{1, 1, 1, 1}, true}, {[]int{4, 4, 4, 4}, true}, {[]int{4, 4, 5, 4, 4}, false}, {[]int{4, 4, 5, 4, 4, 4}, true}} {
+		w := NewServer(Config{})
+		require.NoError(t, w.Register("place", (*place)(nil)))
+		require.NoError(t, w.Register("parcel", (*parcel)(nil)))
+		a, plain := &parcel{}, &place{}
+		require.NoError(t, w.Spawn(a))
+		require.NoError(t, w.Spawn(plain))
+		a.Line[0], plain.N = 1, 1
+		now := time.Duration(0)
+		steps := func(n int) {
+			for range n {
+				now += time.Second / 30
+				w.Step(now)
+			}
+		}
+		w.frame = 100
+		steps(1)
+		for _, gap := range c.gaps[1:] {
+			steps(gap - 1)
+			a.Line[0]++
+			plain.N++
+			steps(1)
+		}
+		require.Equal(t, c.kept, a.rep.snaps != nil, "%v", c.gaps)
+		require.Nil(t, plain.rep.snaps, "it has nothing to predict")
+		require.EqualValues(t, len(c.gaps), a.rep.count)
+		if s := a.rep.snaps; s != nil {
+			require.True(t, s.has(a.rep.count))
+			require.False(t, s.has(a.rep.count+1))
+			require.False(t, s.has(-1))
+			require.Equal(t, a.rep.count, s.change(w.frame, a.rep.count))
+			require.Equal(t, a.rep.count-1, s.change(w.frame-1, a.rep.count))
+		}
+	}
+}
+
+// TestDepartures: views leave in the order of their times, those that came back meanwhile at their last.
+func TestDepartures(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 14))
+	var d departures
+	var views []*view
+	type entry struct {
+		v  *view
+		at time.Duration
+	}
+	var want []entry
+	for now := time.Duration(0); now < 3000; now++ {
+		switch v := (*view)(nil); rng.IntN(4) {
+		case 0, 1:
+			if len(views) > 10 && rng.IntN(2) == 0 {
+				v = views[rng.IntN(len(views))]
+			} else {
+				v = &view{}
+				views = append(views, v)
+			}
+			v.relevant, v.leaveAt = false, now+20
+			d.push(v)
+			want = append(want, entry{v, v.leaveAt})
+		case 2:
+			if len(views) > 0 {
+				v = views[rng.IntN(len(views))]
+				if v.relevant = true; rng.IntN(3) == 0 {
+					v.state = ended
+				}
+			}
+		}
+		overdue := 0
+		for _, e := range want {
+			if e.at <= now {
+				overdue++
+			}
+		}
+		require.Equal(t, overdue, d.overdue(now))
+		require.Equal(t, overdue > 0, d.due(now))
+		for now%3 == 0 {
+			got, next := d.pop(now), (*view)(nil)
+			for len(want) > 0 && want[0].at <= now && next == nil {
+				if e := want[0]; e.v.state != ended && !e.v.relevant && e.v.leaveAt == e.at {
+					next = e.v
+				}
+				want = want[1:]
+			}
+			if got != next {
+				t.Fatalf("at %d", now)
+			}
+			if got == nil {
+				break
+			}
+		}
+		require.Equal(t, len(want), len(d.list)-d.head)
+	}
+	require.Less(t, cap(d.list), 200)
+}
+
+// TestShares: all connections do as much of what waits as there is in a Step, and none more than another that has more left.
+func TestShares(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 14))
+	for range 300 {
+		w := &World{}
+		waits, total := map[*Peer]int{}, 0
+		for range 1 + rng.IntN(20) {
+			p := &Peer{}
+			waits[p] = rng.IntN(1 << rng.IntN(12))
+			total += waits[p]
+			w.peers = append(w.peers, p)
+		}
+		share, most, done, least := w.share(total, func(p *Peer) int { return waits[p] }), max(stepChannels, total/waitingPart), 0, 0
+		for _, n := range waits {
+			done += min(n, share)
+			least += min(n, share-1)
+		}
+		if total <= most {
+			require.Equal(t, total, done)
+			continue
+		}
+		require.True(t, done <= most || share == 1, "%d of %d", done, most)
+		more := 0
+		for _, n := range waits {
+			more += min(n, share+1)
+		}
+		require.Greater(t, more, most, "%d of %d", done, most)
+	}
+}
+
+// TestForgottenCalls: what is due in all Steps of a second, and in more than 30 Steps, is told once.
+func TestForgottenCalls(t *testing.T) {
+	told := errors.New("forgotten")
+	for _, step := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, time.Second} {
+		var failed []error
+		w := NewServer(Config{Failed: func(err error) { failed = append(failed, err) }})
+		due := false
+		w.watch(func() bool { return due }, told)
+		now, steps := time.Duration(0), 0
+		run := func(until func() bool) {
+			for steps = 0; !until() && steps < 3000; steps++ {
+				now += step
+				w.Step(now)
+			}
+		}
+		run(func() bool { return steps == 40 })
+		due = true
+		want := max(forgottenSteps+1, int(forgottenAfter/step)+2)
+		run(func() bool { return steps == want-1 })
+		due = false
+		run(func() bool { return steps == 1 })
+		require.Empty(t, failed, "it was due for one Step less than a second")
+		due = true
+		run(func() bool { return len(failed) > 0 })
+		require.Equal(t, want, steps, "%v", step)
+		run(func() bool { return steps == 200 })
+		require.Equal(t, []error{told}, failed)
+	}
+}
+
+func follow(b *basis, snaps *snapshots, gap int, form layout.Form, past *layout.Past) bool {
+	var path wire.Path
+	ok := b.follow(snaps, gap, form, past, &path)
+	return ok && int(path.Gap) == gap && path.Form == uint8(form)
+}
