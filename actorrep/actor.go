@@ -178,9 +178,7 @@ func (b *Base) audienceChanged() {
 	for _, c := range b.children {
 		c.audienceChanged()
 	}
-	if b.parent == nil && b.world.relevancy != nil {
-		b.world.relevancy.OwnerChanged(b.self)
-	}
+	b.relevancyChanged()
 }
 
 // SetCondition switches a field with the condition custom on or off, for all connections. While it is off its changes

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -294,6 +295,10 @@ func TestPendingCallCap(t *testing.T) {
 	}
 }
 
+type leaf struct {
+	Text []byte `net:"cap=30000"`
+}
+
 // TestWaitingCallCaps: 64 multicasts of an actor wait for its first Step, and 64 calls with Coalesce, of which one more takes the place of the
 // oldest; a client's that wait for room are sent as it comes.
 func TestWaitingCallCaps(t *testing.T) {
@@ -308,8 +313,9 @@ func TestWaitingCallCaps(t *testing.T) {
 	shout := actorrep.MulticastRPC(heard, actorrep.Reliable)
 	newest := actorrep.ClientRPC(heard, actorrep.Reliable, actorrep.OnOverflow(actorrep.Coalesce))
 	ask := actorrep.ServerRPC(func(actorrep.Call, *bell, [900]uint8) error { asked++; return nil }, actorrep.Reliable, actorrep.OnOverflow(actorrep.DropOldest))
+	tome := actorrep.ServerRPC(func(actorrep.Call, *bell, leaf) error { return nil }, actorrep.Reliable)
 	w := newWorld(t, 3, netsim.Settings{}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
-		require.NoError(t, w.Register("bell", (*bell)(nil), actorrep.RPCs{"Shout": shout, "Newest": newest, "Ask": ask}))
+		require.NoError(t, w.Register("bell", (*bell)(nil), actorrep.RPCs{"Shout": shout, "Newest": newest, "Ask": ask, "Tome": tome}))
 	})
 	l := w.join()
 	b := &bell{}
@@ -339,6 +345,7 @@ func TestWaitingCallCaps(t *testing.T) {
 	b.SetOwner(l.Peer)
 	w.Await("the bell", w.Step, func() bool { return l.World.Find(b.GUID()) != nil })
 	m := l.World.Find(b.GUID()).(*bell)
+	require.ErrorIs(t, tome.Call(m, leaf{make([]byte, 30000)}), channel.ErrTooLarge, "it never fits")
 	for range 40 {
 		require.NoError(t, ask.Call(m, [900]uint8{}))
 	}

@@ -136,7 +136,7 @@ func (w *World) compareAll() {
 	marked := w.marked
 	w.marked = w.spare[:0]
 	for _, b := range marked {
-		if b.rep == nil || b.world != w || b.rep.compared == w.frame {
+		if b.world != w || b.rep.compared == w.frame {
 			continue
 		}
 		b.rep.marked = false

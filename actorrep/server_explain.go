@@ -138,7 +138,7 @@ func (v *view) explain(e *Explanation) {
 		e.Reason = v.reason
 	case v.dirty&v.allowed != 0:
 		e.Reason = ReasonPending
-	case v.last >= 0:
+	case v.last != -1:
 		e.Reason = ReasonInFlight
 	case !v.relevant:
 		e.Reason, e.Leaves = ReasonLeaving, v.leaveAt-w.now

@@ -146,7 +146,6 @@ func (v *view) openMore(last bool) bool {
 		m := v.rest & v.mayHave(v.aud|layout.Initial)
 		m |= v.dirty & v.allowed &^ v.told // what a new owner may have
 		w, most := p.world.message(), p.most(p.out.room(v))
-		w.SetLimit(most)
 		w.WriteBool(true)
 		if v.toldAud != v.aud {
 			w.WriteBits(wire.Role, wire.KindBits)

@@ -356,7 +356,7 @@ func (v *view) mayRest() {
 
 // atRest reports whether the client has everything.
 func (v *view) atRest() bool {
-	return v.state == open && v.dirty&v.allowed == 0 && v.last < 0 && len(v.calls) == 0 && v.flags&mentioning == 0 && v.peer.out.drained(v)
+	return v.state == open && v.dirty&v.allowed == 0 && v.last == -1 && len(v.calls) == 0 && v.flags&mentioning == 0 && v.peer.out.drained(v)
 }
 
 // settle closes the channels of dormant actors once the client has all their values.
@@ -441,9 +441,6 @@ func (v *view) promise(m layout.Mask) {
 		if m&rest&-rest != 0 {
 			s.sent[i] = v.b.rep.count
 		}
-	}
-	if v.peer.out.drained(v) { // at once in a recording
-		v.keep()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
 )
 
 // spy is a Relevancy that notes what it is told.
@@ -41,6 +42,8 @@ type pupil struct {
 	List fastarray.List[uint32] `net:"notify=OnList"`
 	Who  netguid.GUID           `net:"notify=OnWho"`
 	Push Var[uint8]             `net:""`
+	Cond uint8                  `net:"custom"`
+	Line [2]float64             `net:"q=0.5"`
 
 	log *[]string
 }
@@ -105,6 +108,8 @@ func TestRelevancyIsTold(t *testing.T) {
 	}
 }
 
+var poke = MulticastRPC(func(_ Call, p *pupil, n uint8) error { p.note("poked", n); return nil }, Reliable)
+
 // pair is a server's world of pupils and a client's, without loss.
 type pair struct {
 	s, c *World
@@ -127,7 +132,7 @@ func newPair(t *testing.T, options ...ClassOption) *pair {
 		n.List.OnRemove = func(id fastarray.ID, old uint32) { n.note("removed", id, " ", old) }
 	}})
 	for _, w := range []*World{p.s, p.c} {
-		require.NoError(t, w.Register("pupil", (*pupil)(nil), options...))
+		require.NoError(t, w.Register("pupil", (*pupil)(nil), append(options, RPCs{"Poke": poke})...))
 	}
 	p.l = addLane(t, p.s, p.c)
 	return p
@@ -209,6 +214,176 @@ func TestWhatAClientIsTold(t *testing.T) {
 		require.Zero(t, p.c.Len())
 		require.EqualValues(t, 3, p.c.Counters.Spawned)
 		require.EqualValues(t, 2, p.c.Counters.Destroyed)
+	}
+}
+
+// TestNoRoomToOpen: without room one opening is tried in a Step; a sleeper whose change is withdrawn meanwhile goes on sleeping.
+func TestNoRoomToOpen(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	for range 5 {
+		p.serve(t)
+	}
+	require.NoError(t, a.SetDormant(true))
+	for range 5 {
+		p.serve(t)
+	}
+	p.l.full = true
+	a.Cond = 3
+	a.FlushDormancy()
+	for range 10 {
+		require.NoError(t, p.s.Spawn(&pupil{}))
+	}
+	p.serve(t)
+	before := p.l.opens
+	p.serve(t)
+	p.serve(t)
+	require.Equal(t, before+2, p.l.opens)
+	require.NoError(t, a.SetCondition("Cond", false))
+	p.l.full = false
+	for range 5 {
+		p.serve(t)
+	}
+	require.Equal(t, 11, p.c.Len())
+	require.Zero(t, p.c.Find(a.guid).(*pupil).Cond)
+	require.EqualValues(t, 11, p.s.Counters.Opened)
+	require.NoError(t, a.SetCondition("Cond", true))
+	for range 5 {
+		p.serve(t)
+	}
+	require.EqualValues(t, 3, p.c.Find(a.guid).(*pupil).Cond)
+	require.EqualValues(t, 12, p.s.Counters.Opened)
+}
+
+// TestAsManyCallsAsThereIsRoom: a reliable call is refused when those that wait take all the room.
+func TestAsManyCallsAsThereIsRoom(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	for range 5 {
+		p.serve(t)
+	}
+	for i := range uint8(laneRoom) {
+		require.NoError(t, poke.Call(a, i))
+	}
+	var missed *MissedError
+	require.ErrorAs(t, poke.Call(a, 99), &missed)
+	require.ErrorIs(t, missed.Err, ErrFull)
+	require.Equal(t, []*Peer{p.l.peer}, missed.Peers)
+	require.EqualValues(t, 1, p.s.Counters.CallsDropped)
+	p.tell(t)
+	for range 5 {
+		p.serve(t)
+	}
+	require.Equal(t, []string{"poked 0", "poked 1", "poked 2", "poked 3", "poked 4", "poked 5", "poked 6", "poked 7"}, p.tell(t))
+}
+
+// TestEveryEighthStep: an actor's rate on a connection stays, however often it is set.
+func TestEveryEighthStep(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	for range 5 {
+		p.serve(t)
+	}
+	for _, n := range []int{1, 8, 64, 3, 1} {
+		p.l.peer.SetUpdateEvery(a, n)
+		require.Equal(t, n, p.l.peer.UpdateEvery(a))
+		a.N++
+		p.serve(t)
+		before := p.s.Counters.Updates
+		for range 192 {
+			p.l.peer.SetUpdateEvery(a, n)
+			a.N++
+			p.serve(t)
+		}
+		require.InDelta(t, 192/n, p.s.Counters.Updates-before, 1, "%d", n)
+	}
+	require.Zero(t, p.l.peer.UpdateEvery(&pupil{}))
+}
+
+// TestSharedAlongAPath: connections of which one lacks a record that the path doesn't use share their bits.
+func TestSharedAlongAPath(t *testing.T) {
+	p := newPair(t)
+	c := NewClient(Config{})
+	require.NoError(t, c.Register("pupil", (*pupil)(nil), RPCs{"Poke": poke}))
+	other := addLane(t, p.s, c)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	shared := 0
+	for i := range 100 {
+		a.Line = [2]float64{float64(i), float64(-i)}
+		other.drop = i == 60
+		before := p.s.Counters.SharedBits
+		p.serve(t)
+		for range 3 {
+			other.deliver()
+		}
+		if v, o := p.l.peer.views[a.base()], other.peer.views[a.base()]; i > 60 && v.base.older != o.base.older && p.s.Counters.SharedBits > before {
+			shared++
+		}
+	}
+	require.Greater(t, shared, 10)
+	c.Step(p.now)
+	require.Equal(t, a.Line, c.Find(a.guid).(*pupil).Line)
+}
+
+// TestConnectedAmidAStep: a connection that comes while a Step on several cores tells of changes gets all, and the others too.
+func TestConnectedAmidAStep(t *testing.T) {
+	s := NewServer(Config{Parallel: driver.Cores(2)})
+	s.CompareOnCoresFrom(1)
+	var clients []*World
+	var lanes []*lane
+	join := func() {
+		c := NewClient(Config{})
+		require.NoError(t, c.Register("place", (*place)(nil)))
+		clients, lanes = append(clients, c), append(lanes, addLane(t, s, c))
+	}
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	join()
+	join()
+	var all []*place
+	for range 100 {
+		a := &place{}
+		require.NoError(t, s.Spawn(a))
+		all = append(all, a)
+	}
+	now := time.Duration(0)
+	come := false
+	s.OnValues(func(Actor) {
+		if come {
+			come = false
+			join()
+		}
+	})
+	for i := range 30 {
+		now += time.Second / 30
+		come = i == 10 || i == 11
+		for _, a := range all {
+			a.N++
+		}
+		s.Step(now)
+		for _, l := range lanes {
+			l.deliver()
+			l.client.Step(now)
+		}
+		s.Consistent(t)
+	}
+	for range 5 {
+		now += time.Second / 30
+		s.Step(now)
+		for _, l := range lanes {
+			l.deliver()
+			l.client.Step(now)
+		}
+	}
+	require.Len(t, clients, 4)
+	for i, c := range clients {
+		require.Equal(t, 100, c.Len(), "client %d", i)
+		for a := range c.All {
+			require.EqualValues(t, 30, a.(*place).N, "client %d", i)
+		}
 	}
 }
 
