@@ -329,8 +329,8 @@ func TestSharedAlongAPath(t *testing.T) {
 	require.Equal(t, a.Line, c.Find(a.guid).(*pupil).Line)
 }
 
-// TestConnectedAmidAStep: a connection that comes while a Step on several cores tells of changes gets all, and the others too.
-func TestConnectedAmidAStep(t *testing.T) {
+// TestCoresAndNewConnections: a connection that comes while a Step on several cores tells of changes gets all, and the others too.
+func TestCoresAndNewConnections(t *testing.T) {
 	s := NewServer(Config{Parallel: driver.Cores(2)})
 	s.CompareOnCoresFrom(1)
 	var clients []*World
