@@ -112,7 +112,7 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 	predicted := b.known
 	// Fast path for an actor that changes in every Step: the records are as many changes behind as Steps.
 	if snaps.has(b.count - int64(back)) {
-		older, off := b.older, uint32(0)
+		older, off := uint32(1), uint32(0)
 		for i := 1; i < n; i++ {
 			d := i * gap
 			place := (int(b.count) - d) & (snapshotRing - 1)
@@ -122,7 +122,7 @@ func (b *basis) follow(snaps *snapshots, gap int, form layout.Form, past *layout
 			past.At[i] = place
 		}
 		if off == 0 {
-			return older&1 != 0 && b.found(predicted, gap, form, past, t)
+			return older != 0 && b.found(predicted, gap, form, past, t)
 		}
 		predicted = b.known
 	}
