@@ -79,6 +79,9 @@ func run() error {
 			}
 		}
 		cl.TickFlush(now)
+		if err := cl.Err(); err != nil {
+			return err // why it has no connection
+		}
 		if ok && lamp.flips == most && mirror.Brightness.Get() == lamp.Brightness.Get() {
 			fmt.Printf("PASS: the client flipped it %d times and sees %d\n", flips, mirror.Brightness.Get())
 			return nil

@@ -93,6 +93,9 @@ func run() error {
 		}
 		srv.TickFlush(now)
 		cl.TickFlush(now)
+		if err := cl.Err(); err != nil {
+			return err // why it has no connection
+		}
 		time.Sleep(time.Second / 60)
 	}
 	fmt.Print(heard)

@@ -122,6 +122,9 @@ func run() error {
 		}
 		client.Tick(cl.Time(now))
 		cl.TickFlush(now)
+		if err := cl.Err(); err != nil {
+			return err // why it has no connection
+		}
 		time.Sleep(time.Second / 60)
 	}
 	fmt.Printf("%d steps sent, %d received, %d sent again\n", sent, got, client.Counters.Resent)

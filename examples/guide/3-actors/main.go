@@ -98,6 +98,9 @@ func run() error {
 			c.net.TickDispatch(now)       // values are set
 			c.world.Step(c.net.Time(now)) // Spawned and notifies are called
 			c.net.TickFlush(now)
+			if err := c.net.Err(); err != nil {
+				return err // why it has no connection
+			}
 		}
 		if walked == walking && compare(world, clients) == nil {
 			break

@@ -83,7 +83,7 @@ func (c *client) frame(now time.Time) error {
 		}
 	}
 	c.net.TickFlush(now)
-	return nil
+	return c.net.Err() // why it has no connection
 }
 
 func main() {

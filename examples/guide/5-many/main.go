@@ -116,6 +116,9 @@ func run() error {
 		cl.TickDispatch(now)
 		client.Step(cl.Time(now))
 		cl.TickFlush(now)
+		if err := cl.Err(); err != nil {
+			return err // why it has no connection
+		}
 		most = max(most, client.Len())
 		if walked == walking && compare(client, player, coins) == nil {
 			break

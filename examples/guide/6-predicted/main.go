@@ -63,7 +63,9 @@ func (e *end) frame(now time.Time) float64 {
 		must(0, e.runners.Tick(at)) // keys are felt here
 	}
 	var seen Runner
-	if e.net.TickFlush(now); e.runner != nil {
+	e.net.TickFlush(now)
+	must(0, e.net.Err()) // why a client has no connection
+	if e.runner != nil {
 		e.drawn.At(e.runner, &seen)
 	}
 	return seen.X
