@@ -44,7 +44,7 @@ type Config struct {
 	// channel. When a bunch doesn't fit, SendBunch returns ErrReliableFull.
 	MaxMemory int
 	// PartialReliableThreshold is the number of parts from which an unreliable bunch without StayUnreliable is made reliable; replication then
-	// pauses until it is acked. Default 8; negative never.
+	// pauses until it is acked. One for which ReliableBuffer or MaxMemory has no room stays unreliable. Default 8; negative never.
 	PartialReliableThreshold int
 	// EvenParts splits payloads into parts of equal size instead of full parts and a rest, so that the system can send
 	// their packets in one call.

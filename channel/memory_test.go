@@ -191,6 +191,19 @@ func TestUnackedIsBounded(t *testing.T) {
 	require.LessOrEqual(t, w.table.Held(), 128<<10+1<<10, "and the sequences of the indices")
 }
 
+// TestLargeTemporariesAreBounded: large payloads of temporary channels, which are made reliable, count as others. Without room they stay unreliable.
+func TestLargeTemporariesAreBounded(t *testing.T) {
+	w, _ := newWire(t, false, func(c *channel.Config) { c.MaxMemory = 256 << 10 })
+	for range 100 {
+		ch, _ := open(t, w, game)
+		_, err := ch.SendTemporary(&bunch.Out{Data: make([]byte, 8000)})
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, w.table.Held(), 128<<10)
+	require.Positive(t, w.table.Counters.Promoted)
+	require.Less(t, w.table.Counters.Promoted, uint64(20))
+}
+
 // TestRingsFollow: what held many bunches is lent to the next channel that needs it.
 func TestRingsFollow(t *testing.T) {
 	w, _ := newWire(t, false, nil)

@@ -123,7 +123,8 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		}
 	}
 	parts := t.parts(h.Bits)
-	promoted := !h.Reliable && !out.StayUnreliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts <= t.maxOut()
+	fits := func() bool { return t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), parts) }
+	promoted := !h.Reliable && !out.StayUnreliable && parts >= t.cfg.PartialReliableThreshold && ch.out.len()+parts <= t.maxOut() && fits()
 	if promoted {
 		h.Reliable, h.ReplicationPaused = true, true
 		t.Counters.Promoted++
@@ -132,7 +133,7 @@ func (ch *Channel) send(out *bunch.Out, closing bool, reason CloseReason) (Packe
 		t.Counters.ReliableFull++
 		return noPackets, errIndexFull
 	}
-	if h.Reliable && !closing && !t.fitsOut(ch.index, bufferSize((h.Bits+7)/8), parts) {
+	if h.Reliable && (!closing || promoted) && !fits() {
 		t.Counters.ReliableFull++
 		return noPackets, errMemoryFull
 	}
