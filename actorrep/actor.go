@@ -250,6 +250,10 @@ func (b *Base) MarkDirty() {
 	}
 }
 
+// MarkUnits has units of the actor compared in the next Step that its update frequency allows. The setters that package
+// actorrep/gen generates call it.
+func (b *Base) MarkUnits(m layout.Mask) { b.mark(m) }
+
 // ForceUpdate has the actor compared in the next Step, whatever its update frequency.
 func (b *Base) ForceUpdate() {
 	if b.rep != nil {

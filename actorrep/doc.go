@@ -138,5 +138,9 @@ package actorrep
 //	client_records    decodes records         client_mirror, _parts                 decode an actor's channel
 //	client            tells the game
 //
+// On the way server_peer has a connection and the order of a Step's parts, server_view an actor as one connection knows it, server_departures
+// the views that are about to go, and server_every those with a longer interval. server_trim gives back memory; server_explain, _attribution
+// and _unsaid answer tools.
+//
 // Calls are in server_calls and client_calls, recordings in server_recording and client_playback. The other files belong to
 // both ends: actors, classes and their schema, procedures. The wire formats are in internal/wire.

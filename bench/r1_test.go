@@ -47,6 +47,7 @@ func BenchmarkWalking(b *testing.B) {
 	c.Clock = cputime.Thread
 	f := c.Measure(1, b.N, c.Walk)
 	b.ReportMetric(float64(f.P50), "ns/op")
+	b.ReportMetric(float64(f.Mean), "mean-ns/op")
 	b.ReportMetric(float64(f.P99), "p99-ns/op")
 	b.ReportMetric(float64(f.P99)/float64(f.P50), "p99/p50")
 	for name, n := range map[string]uint64{"opened-p50": f.Opened.P50, "opened-p99": f.Opened.P99, "closed-p50": f.Closed.P50, "closed-p99": f.Closed.P99} {
