@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -27,6 +28,7 @@ type Table struct {
 	single    int // the largest payload in bits that goes in one bunch
 	packet    int // room in bits for bunches of a packet, where that is more than one largest bunch; 0 otherwise
 	pages     []*page
+	inUse     []uint64 // a bit for each index that has a channel
 	initIn    int64
 	initOut   int64
 	open      int
@@ -230,13 +232,40 @@ func (t *Table) freeIndex(typ *Type) (uint32, error) {
 	if (i-first)%step != 0 {
 		i++
 	}
-	for ; i < uint32(t.cfg.MaxChannels); i += step {
-		if t.Channel(i) == nil && !t.isStatic(i) {
+	for {
+		if i = t.unusedIndex(i, step); i >= uint32(t.cfg.MaxChannels) {
+			return 0, ErrNoIndex
+		}
+		if !t.isStatic(i) {
 			t.free = i + step
 			return i, nil
 		}
+		i += step
 	}
-	return 0, ErrNoIndex
+}
+
+// unusedIndex is the first index of i, i+step and so on that has no channel. step is 1 or 2.
+func (t *Table) unusedIndex(i, step uint32) uint32 {
+	every := ^uint64(0) / (1<<step - 1) // a bit in step
+	for int(i/64) < len(t.inUse) {
+		if m := ^t.inUse[i/64] >> (i % 64) & every; m != 0 {
+			return i + uint32(bits.TrailingZeros64(m))
+		}
+		i += 64 - i%64/step*step
+	}
+	return i
+}
+
+// take notes whether an index has a channel.
+func (t *Table) setInUse(index uint32, has bool) {
+	for int(index/64) >= len(t.inUse) {
+		t.inUse = append(t.inUse, 0)
+	}
+	if bit := uint64(1) << (index % 64); has {
+		t.inUse[index/64] |= bit
+	} else {
+		t.inUse[index/64] &^= bit
+	}
 }
 
 func (t *Table) isStatic(index uint32) bool {
@@ -253,6 +282,7 @@ func (t *Table) add(index uint32, typ *Type) *Channel {
 	ch := &Channel{table: t, typ: typ, index: index, lastNotified: bunch.NoPacket, openAt: bunch.NoPacket}
 	ch.out.first, ch.out.next = s.outReliable+1, s.outReliable+1
 	s.ch = ch
+	t.setInUse(index, true)
 	t.setIgnored(index, false)
 	t.open++
 	t.calm = false
@@ -276,6 +306,7 @@ func (t *Table) remove(ch *Channel, reason CloseReason) {
 	ch.closed = true
 	s := t.slot(ch.index)
 	s.ch = nil
+	t.setInUse(ch.index, false)
 	if ch.closing {
 		t.left = t.outlet.Heard()
 	}

@@ -3,6 +3,7 @@ package channel
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 	"unsafe"
@@ -552,4 +553,28 @@ func TestControlOvertakesWhatWaits(t *testing.T) {
 	s.send(control, 1)
 	require.Len(t, s.sent, 3)
 	require.Equal(t, control, s.sent[2].ch)
+}
+
+// TestUnusedIndex: a free index is found as by looking at one after the other, for each step and from any index on, also behind all that were taken.
+func TestUnusedIndex(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 14))
+	for range 300 {
+		var table Table
+		taken := map[uint32]bool{}
+		most := 1 + rng.Uint32N(300)
+		for range rng.Uint32N(4 * most) {
+			i := rng.Uint32N(most)
+			taken[i] = rng.IntN(8) > 0
+			table.setInUse(i, taken[i])
+		}
+		for step := uint32(1); step <= 2; step++ {
+			for from := range most + 70 {
+				want := from
+				for taken[want] {
+					want += step
+				}
+				require.Equal(t, want, table.unusedIndex(from, step), "from %d by %d", from, step)
+			}
+		}
+	}
 }
