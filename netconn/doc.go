@@ -48,6 +48,9 @@
 //	bytes sent                      Controller's rate, for reliable bunches and all that is sent again. Acks, keep-alives and the
 //	                                close don't wait; unreliable bunches don't either, so ask IsNetReady before. Where they
 //	                                take more than the rate, reliable ones get a quarter of it on top
+//	size of a packet                Protocol.Bunch.MaxPacket, and up to Config.LargestPacket once a probe of that size has arrived. One probe is in flight, after
+//	                                at least 16 full packets; at most 10 of a size, 3 where less than a tenth is lost, and a dozen sizes, each 10 min
+//	                                or, when larger packets got lost, after 1 s and twice as long each time. Every end takes 1500 bytes
 //	bytes held for the peer         Config.MaxMemory, half for what it sent and half for what it doesn't ack
 //	bytes kept unused               Config.Pool's: an eighth of MaxMemory, or 12 MiB for all connections of a driver
 //	packets held for their order    Config.OrderCache, 32 or 256, for ReorderWindow; then they are processed without the late one

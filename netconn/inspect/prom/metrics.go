@@ -52,6 +52,7 @@ var (
 	seconds = []float64{0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1}
 	shares  = []float64{0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5}
 	sizes   = []float64{0, 1, 4, 16, 64, 128, 255}
+	packets = []float64{1024, 1100, 1200, 1250, 1300, 1350, 1400, 1452}
 	rates   = []float64{1e3, 5e3, 10e3, 25e3, 50e3, 100e3, 250e3, 1e6}
 )
 
@@ -66,5 +67,6 @@ var connSpreads = []struct {
 	{"connection_loss_sent_ratio", "Connections by lost share of the packets sent in the last second.", shares, func(c *inspect.Conn) float64 { return c.Stats.Rates.OutLoss }},
 	{"connection_loss_received_ratio", "Connections by missing share of the peer's packets in the last second.", shares, func(c *inspect.Conn) float64 { return c.Stats.Rates.InLoss }},
 	{"connection_reliable_unacked", "Connections by reliable bunches that aren't acked.", sizes, func(c *inspect.Conn) float64 { return float64(c.Stats.QueuedReliable) }},
+	{"connection_packet_bytes", "Connections by the largest packet that is sent to them, as it was found.", packets, func(c *inspect.Conn) float64 { return float64(c.Stats.PacketSize) }},
 	{"connection_send_rate_bytes", "Connections by bytes a second sent to them.", rates, func(c *inspect.Conn) float64 { return c.Stats.Rates.OutBytes }},
 }
