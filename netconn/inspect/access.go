@@ -5,6 +5,8 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
+	"html"
 	"net"
 	"net/http"
 	"net/netip"
@@ -63,7 +65,8 @@ func (i *Inspector) hasToken(r *http.Request) bool {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// keepToken moves a token from the address of the page into a cookie, and reports whether it did.
+// keepToken moves a token from the address of the page into a cookie, and reports whether it did. The answer is a page that goes on to the address
+// without the token, and not a redirection: of a link on another site's page, such as a chat's, a browser follows that without a cookie that is SameSite=Strict.
 func (i *Inspector) keepToken(w http.ResponseWriter, r *http.Request) bool {
 	q := r.URL.Query()
 	if i.cfg.Token == "" || !same(q.Get("token"), i.cfg.Token) { // who is let in without it isn't told
@@ -78,8 +81,9 @@ func (i *Inspector) keepToken(w http.ResponseWriter, r *http.Request) bool {
 	if len(q) > 0 {
 		to += "?" + q.Encode()
 	}
-	w.Header().Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
+	w.Header().Set("Refresh", "0; url="+to)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, "<!doctype html>\n<title>%s</title>\n<a href=\"%s\">Go on</a>\n", html.EscapeString(i.cfg.Title), html.EscapeString(to))
 	return true
 }
 
