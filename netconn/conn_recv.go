@@ -110,7 +110,7 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	if fresh && !process {
-		if err := c.takeControl(r); err != nil {
+		if err := c.takeControl(r, c.notify.ID(h)); err != nil {
 			c.Counters.BadBunch++
 			c.Fail(err, false)
 			return
@@ -180,7 +180,7 @@ func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 
 // takeControl takes the reliable bunches of channel 0 from a packet that is refused. They have an order of their own, and are dropped as
 // duplicates when they come again. The last words of a peer that has ended don't come again.
-func (c *Conn) takeControl(r *bitio.Reader) error {
+func (c *Conn) takeControl(r *bitio.Reader, id int64) error {
 	c.readPacketInfo(r)
 	for r.Remaining() > 0 && !c.Closed() && !c.isControlGone() {
 		in := &c.in
@@ -190,7 +190,7 @@ func (c *Conn) takeControl(r *bitio.Reader) error {
 		if !in.Reliable || in.ChIndex != 0 {
 			continue
 		}
-		in.PacketID = c.notify.InID()
+		in.PacketID = id
 		if refused, err := c.channels.ReceivedBunch(in); refused || err != nil {
 			return err
 		}

@@ -267,3 +267,57 @@ func TestCloseWhileWaitingForFlush(t *testing.T) {
 	c.Tick(h.now)
 	require.True(t, c.Channel(0).Closing())
 }
+
+// TestControlOfARefusedPacket: of a packet that isn't processed the reliable bunches of channel 0 are taken, up to one that ends the connection or
+// breaks a rule, and nothing else.
+func TestControlOfARefusedPacket(t *testing.T) {
+	for _, noInfo := range []bool{false, true} {
+		refusing := func() (h *hand, control, game *bunchNotes) {
+			control, game = new(bunchNotes), new(bunchNotes)
+			h = newHand(t, func(i int, c *Config) {
+				c.Protocol, c.NetSpeed, c.NoPacketInfo = Unreal53(false), 10_000_000, noInfo
+				if i == 1 {
+					c.Channels[0].Accept = func(*channel.Channel) channel.Handler { return control }
+					c.Channels[1].Accept = func(*channel.Channel) channel.Handler { return game }
+				}
+			})
+			h.overflow()
+			control.packets, game.packets = nil, nil
+			return h, control, game
+		}
+		reliable := func(seq uint16) *bunch.Header { // the open was 8
+			return &bunch.Header{Name: bunch.Control, Reliable: true, WireSeq: seq, Bits: 8}
+		}
+		h, control, game := refusing()
+		id := h.conns[0].notify.OutID()
+		h.give(0, h.raw(0, func(c *Conn) {
+			c.appendBunch(&bunch.Header{Bits: 8}, []byte{1})
+			c.appendBunch(&bunch.Header{ChIndex: h.chs[0].Index(), Name: testName, Reliable: true, WireSeq: 9, Bits: 8}, []byte{1})
+			c.appendBunch(reliable(9), []byte{1})
+			c.appendBunch(reliable(10), []byte{1})
+		}))
+		require.True(t, h.conns[1].notify.WaitingForFlush())
+		require.Equal(t, []int64{id, id}, control.packets)
+		require.Empty(t, game.packets)
+		control.onBunch = h.conns[1]
+		h.give(0, h.raw(0, func(c *Conn) {
+			c.appendBunch(reliable(11), []byte{1})
+			c.appendBunch(reliable(12), []byte{1})
+		}))
+		require.Len(t, control.packets, 3, "nothing after the end")
+
+		for name, write := range map[string]func(c *Conn){
+			"half a bunch": func(c *Conn) { c.out.WriteBits(1, 3) },
+			"another type": func(c *Conn) {
+				other := reliable(9)
+				other.Name = testName
+				c.appendBunch(other, []byte{1})
+			},
+		} {
+			h, _, _ = refusing()
+			h.give(0, h.raw(0, write))
+			require.Equal(t, PeerBroke, h.conns[1].Result().Code, name)
+			require.EqualValues(t, 1, h.conns[1].Counters.BadBunch, name)
+		}
+	}
+}
