@@ -193,7 +193,7 @@ func TestNoOverflowOfOurs(t *testing.T) {
 func TestRemovedAmidStep(t *testing.T) {
 	for _, overflow := range []actorrep.Overflow{actorrep.Refuse, actorrep.CloseConn} {
 		for _, c := range yards {
-			for at := 1; at < 400; at += 1 + at/8 {
+			for at := 1; at < 400; at += 1 + at/5 {
 				y := newYard(t, c.buffer, c.packet, c.channels, c.classes, overflow)
 				y.removeAt = at
 				_, actors := y.busy(t, 60)

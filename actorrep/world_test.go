@@ -67,11 +67,11 @@ func register(t testing.TB, w *actorrep.World) {
 
 func (w *world) join() *rig.Line { return w.Join(w.register) }
 
-// Step lets a tick pass. After it, or with many actors and clients now and then, all bookkeeping must agree.
+// Step lets a tick pass. After every third, or with many actors and clients now and then, all bookkeeping must agree.
 func (w *world) Step() {
 	w.T.Helper()
 	w.Rig.Step()
-	if w.steps++; w.steps%(1+w.Server.Len()*len(w.Lines)/64) != 0 {
+	if w.steps++; w.steps%(3+w.Server.Len()*len(w.Lines)/64) != 0 {
 		return
 	}
 	w.Server.Consistent(w.T)
