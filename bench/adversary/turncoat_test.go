@@ -1,0 +1,420 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/message"
+	"github.com/bunchnet/bunchnet/history"
+	"github.com/bunchnet/bunchnet/history/seqnum"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/packetnotify"
+)
+
+// turncoat is a peer that is honest, but for a few deviations that begin and end: its packets are those of a connection, and are rewritten on their way.
+type turncoat struct {
+	rng     *rand.Rand
+	proto   bunch.Protocol
+	now     time.Duration
+	program []deviation
+	shift   int64 // of its sequences
+	last    int64 // its newest
+	heard   int64 // the victim's newest
+	old     [][]byte
+	bunches []lie
+	missing map[uint32]uint16 // sequences that never come, by channel
+	late    [][]byte
+}
+
+// deviation is one of deviations, while it lasts.
+type deviation struct {
+	name        string
+	from, until time.Duration
+	chance      float64
+}
+
+// rewritten is a packet taken apart.
+type rewritten struct {
+	packetnotify.Header
+	info  uint64 // 0 none
+	lies  []lie
+	times int // that it is sent
+}
+
+// deviations change a packet of the turncoat's.
+var deviations = map[string]func(k *turncoat, p *rewritten){
+	"acks all":      func(_ *turncoat, p *rewritten) { p.History, p.Words = allYes(), history.MaxWords },
+	"acks nothing":  func(_ *turncoat, p *rewritten) { p.History = allNo() },
+	"acks anything": func(k *turncoat, p *rewritten) { p.History.Add(k.rng.IntN(2) == 0) },
+	"acks ahead": func(k *turncoat, p *rewritten) {
+		p.AckedSeq = seqnum.Packet.Truncate(int64(p.AckedSeq) + k.rng.Int64N(6))
+	},
+	"acks the past": func(k *turncoat, p *rewritten) {
+		p.AckedSeq = seqnum.Packet.Truncate(int64(p.AckedSeq) - k.rng.Int64N(40))
+	},
+	"acks what it never got": func(k *turncoat, p *rewritten) {
+		p.AckedSeq, p.History, p.Words = seqnum.Packet.Truncate(k.heard), allYes(), history.MaxWords
+	},
+	"leaps": func(k *turncoat, _ *rewritten) {
+		leaps := []int64{1, 2, 33, 255, 256, 257, 1000, 8190, 8191, 8192}
+		k.shift += leaps[k.rng.IntN(len(leaps))]
+	},
+	"loses bunches":   func(k *turncoat, p *rewritten) { p.keep(func(*lie) bool { return k.rng.IntN(2) == 0 }) },
+	"first parts":     func(_ *turncoat, p *rewritten) { p.keep(func(b *lie) bool { return !b.Partial || b.PartialInitial }) },
+	"last parts":      func(_ *turncoat, p *rewritten) { p.keep(func(b *lie) bool { return !b.PartialInitial }) },
+	"endless parts":   func(_ *turncoat, p *rewritten) { p.each(func(b *lie) { b.PartialFinal = false }) },
+	"repeats bunches": func(k *turncoat, p *rewritten) { p.lies = append(p.lies, p.lies...) },
+	"old bunches":     func(k *turncoat, p *rewritten) { p.lies = append(p.lies, k.bunches[k.rng.IntN(len(k.bunches))]) },
+	"shuffles": func(k *turncoat, p *rewritten) {
+		k.rng.Shuffle(len(p.lies), func(i, j int) { p.lies[i], p.lies[j] = p.lies[j], p.lies[i] })
+	},
+	"leaves one out": (*turncoat).leaveOut,
+	"other flags":    func(k *turncoat, p *rewritten) { p.each(k.flip) },
+	"other channels": func(k *turncoat, p *rewritten) { p.each(func(b *lie) { b.ChIndex += uint32(k.rng.IntN(5)) }) },
+	"other sequences": func(k *turncoat, p *rewritten) {
+		p.each(func(b *lie) { b.WireSeq = k.proto.Sequences().Truncate(int64(b.WireSeq) + k.rng.Int64N(300)) })
+	},
+	"false data": func(k *turncoat, p *rewritten) {
+		p.each(func(b *lie) { b.data[k.rng.IntN(len(b.data))] ^= 1 << k.rng.IntN(8) })
+	},
+	"cut data":      func(k *turncoat, p *rewritten) { p.each(func(b *lie) { b.Bits = k.rng.IntN(b.Bits) }) },
+	"sends twice":   func(_ *turncoat, p *rewritten) { p.times = 2 },
+	"loses packets": func(_ *turncoat, p *rewritten) { p.times = 0 },
+	"holds back":    func(_ *turncoat, p *rewritten) { p.times = -1 },
+	"hears nothing": func(*turncoat, *rewritten) {}, // see told
+	"replays":       func(*turncoat, *rewritten) {}, // see send
+}
+
+// each calls f for each bunch with a payload.
+func (p *rewritten) each(f func(b *lie)) {
+	for i := range p.lies {
+		if p.lies[i].Bits > 0 {
+			f(&p.lies[i])
+		}
+	}
+}
+
+// keep keeps the bunches that are wanted.
+func (p *rewritten) keep(want func(b *lie) bool) {
+	kept := p.lies[:0]
+	for i := range p.lies {
+		if want(&p.lies[i]) {
+			kept = append(kept, p.lies[i])
+		}
+	}
+	p.lies = kept
+}
+
+func (k *turncoat) leaveOut(p *rewritten) {
+	p.keep(func(b *lie) bool {
+		if !b.Reliable || b.ChIndex == 0 {
+			return true
+		}
+		if _, ok := k.missing[b.ChIndex]; !ok {
+			k.missing[b.ChIndex] = b.WireSeq
+		}
+		return k.missing[b.ChIndex] != b.WireSeq
+	})
+}
+
+func (k *turncoat) flip(b *lie) {
+	flags := []*bool{&b.Open, &b.Close, &b.Partial, &b.PartialInitial, &b.PartialFinal, &b.Reliable, &b.ReplicationPaused}
+	f := flags[k.rng.IntN(len(flags))]
+	*f = !*f
+}
+
+// does reports whether a deviation is under way.
+func (k *turncoat) does(name string) bool {
+	for _, d := range k.program {
+		if d.name == name && k.now >= d.from && k.now < d.until && k.rng.Float64() < d.chance {
+			return true
+		}
+	}
+	return false
+}
+
+// send is what becomes of a packet of the connection's.
+func (k *turncoat) send(p []byte) (out [][]byte) {
+	var r bitio.Reader
+	var w rewritten
+	if handler.Open(&r, p) != nil || w.Read(&r) != nil {
+		return nil
+	}
+	w.times = 1
+	if r.ReadBool() {
+		w.info = 1<<11 | r.ReadBits(11) // without the frame time of servers
+	}
+	for r.Remaining() > 0 {
+		var b lie
+		var payload bitio.Reader
+		if k.proto.Read(&r, &b.Header, &payload) != nil {
+			return nil
+		}
+		b.data = make([]byte, (b.Bits+7)/8)
+		payload.ReadBitsTo(b.data, b.Bits)
+		w.lies = append(w.lies, b)
+		k.bunches = append(k.bunches[max(0, len(k.bunches)-200):], b)
+	}
+	for _, d := range k.program {
+		if (len(k.bunches) > 0 || d.name != "old bunches") && k.does(d.name) {
+			deviations[d.name](k, &w)
+		}
+	}
+	seq := seqnum.Packet.Expand(w.Seq, k.last-k.shift) + k.shift
+	k.last = max(k.last, seq)
+	w.Seq = seqnum.Packet.Truncate(seq)
+	q := w.bytes(k.proto)
+	k.old = append(k.old[max(0, len(k.old)-400):], q)
+	for range w.times {
+		out = append(out, q)
+	}
+	if w.times < 0 {
+		k.late = append(k.late, q)
+	}
+	if len(k.late) > 0 && k.rng.IntN(10) == 0 {
+		i := k.rng.IntN(len(k.late))
+		out = append(out, k.late[i])
+		k.late = append(k.late[:i], k.late[i+1:]...)
+	}
+	if k.does("replays") {
+		out = append(out, k.old[k.rng.IntN(len(k.old))])
+	}
+	return out
+}
+
+func (p *rewritten) bytes(proto bunch.Protocol) []byte {
+	w := bitio.NewWriter(make([]byte, 2048))
+	p.Write(w)
+	w.WriteBool(p.info != 0)
+	if p.info != 0 {
+		w.WriteBits(p.info&^(1<<11), 11)
+	}
+	for i := range p.lies {
+		m := w.Mark()
+		if proto.Write(w, &p.lies[i].Header, p.lies[i].data); w.Err() != nil || w.Len() >= proto.PacketBits() {
+			w.Rollback(m)
+			break
+		}
+	}
+	handler.WriteTerminator(w)
+	return bytes.Clone(w.Bytes())
+}
+
+// told is what the connection hears of a packet of the victim's; nil nothing. It knows nothing of its lies.
+func (k *turncoat) told(p []byte) []byte {
+	var r bitio.Reader
+	var h packetnotify.Header
+	if handler.Open(&r, p) != nil || h.Read(&r) != nil || k.does("hears nothing") {
+		return nil
+	}
+	k.heard = max(k.heard, seqnum.Packet.Expand(h.Seq, k.heard))
+	acked := seqnum.Packet.Truncate(int64(h.AckedSeq) - k.shift)
+	q := bytes.Clone(p)
+	binary.LittleEndian.PutUint32(q, uint32(h.Seq)<<18|uint32(acked)<<4|uint32(h.Words-1))
+	return q
+}
+
+// busybody is a game that does a little of everything.
+type busybody struct {
+	rng    *rand.Rand
+	conn   *netconn.Conn
+	kinds  message.Registry
+	text   *message.Kind
+	queues []*message.Attached
+	blocks []*message.Blocks
+	plain  []*channel.Channel
+	wrong  string
+}
+
+type text struct{ data []byte }
+
+func (m *text) Serialize(s *message.Stream) { s.Bytes(&m.data, 600) }
+
+func newBusybody(rng *rand.Rand) *busybody {
+	g := &busybody{rng: rng}
+	g.text = g.kinds.Add("text", func() message.Message { return new(text) })
+	return g
+}
+
+// on is a channel's handler. It answers what comes.
+type on struct {
+	g      *busybody
+	closed bool
+}
+
+func (h *on) called(what string) {
+	if h.closed {
+		h.g.wrong = what + " after Closed"
+	}
+}
+
+func (h *on) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
+	h.called("bunch")
+	if h.g.rng.IntN(4) == 0 {
+		_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, in.Bits/8), Reliable: in.Reliable}) // there may be no room
+	}
+}
+func (h *on) ReceivedAck(*channel.Channel, int64) { h.called("ack") }
+func (h *on) ReceivedNak(*channel.Channel, int64) { h.called("nak") }
+func (h *on) Closed(*channel.Channel, channel.CloseReason) {
+	h.called("Closed")
+	h.closed = true
+}
+
+// take is the handler of a channel, whoever opens it.
+func (g *busybody) take(name bunch.Name) channel.Handler {
+	switch name {
+	case queueName:
+		g.queues = append(g.queues, message.Attach(message.New(message.Config{Kinds: &g.kinds, Window: 64})))
+		return g.queues[len(g.queues)-1]
+	case blockName:
+		g.blocks = append(g.blocks, message.NewBlocks(message.BlocksConfig{MaxBytes: 100_000}))
+		return g.blocks[len(g.blocks)-1]
+	}
+	return &on{g: g}
+}
+
+func (g *busybody) types() (types []channel.Type) {
+	for _, name := range []bunch.Name{bunch.Control, dataName, queueName, blockName} {
+		types = append(types, channel.Type{Name: name, ClientOpen: true, ServerOpen: true, Static: name == bunch.Control, Accept: func(*channel.Channel) channel.Handler { return g.take(name) }})
+	}
+	return types
+}
+
+// step is a tick of the game. Errors are of no interest: what has no room isn't sent.
+func (g *busybody) step(now time.Duration) {
+	for _, a := range g.queues {
+		for m, k := a.Receive(); m != nil; m, k = a.Receive() {
+			k.Free(m)
+		}
+		_ = a.Send(g.text, &text{make([]byte, g.rng.IntN(200))})
+		a.Tick(now)
+	}
+	for _, b := range g.blocks {
+		b.Tick()
+	}
+	switch name := []bunch.Name{dataName, queueName, blockName}[g.rng.IntN(3)]; g.rng.IntN(30) {
+	case 0:
+		if len(g.queues)+len(g.blocks)+len(g.plain) >= 16 { // the least memory has room for no more
+			break
+		}
+		if ch, err := g.conn.Open(name, g.take(name)); err == nil && name == dataName {
+			g.plain = append(g.plain, ch)
+			_, _ = ch.SendBunch(&bunch.Out{Data: make([]byte, g.rng.IntN(40)), Reliable: true})
+		}
+	case 1:
+		if ch, err := g.conn.Open(dataName, &on{g: g}); err == nil {
+			_, _ = ch.SendTemporary(&bunch.Out{Data: make([]byte, g.rng.IntN(60_000))})
+		}
+	case 2:
+		if n := len(g.plain); n > 0 && g.rng.IntN(4) == 0 {
+			_ = g.plain[n-1].Close(bunch.Destroyed)
+			g.plain = g.plain[:n-1]
+		}
+	case 3:
+		if n := len(g.blocks); n > 0 {
+			_, _ = g.blocks[g.rng.IntN(n)].Send(make([]byte, 1+g.rng.IntN(30_000)))
+		}
+	case 4, 5, 6, 7, 8:
+		if n := len(g.plain); n > 0 {
+			_, _ = g.plain[g.rng.IntN(n)].SendBunch(&bunch.Out{Data: make([]byte, g.rng.IntN(1+30_000>>g.rng.IntN(10))), Reliable: g.rng.IntN(3) > 0, NoMerge: g.rng.IntN(2) == 0})
+		}
+	}
+}
+
+// TestTurncoats: a peer that was honest and then deviates in one to three ways, and is honest again, makes nobody panic or hold more than MaxMemory; its victim's connection ends with a
+// reason or works, sleeps between its ticks, and ends within LingerTimeout when it is closed.
+func TestTurncoats(t *testing.T) {
+	seeds := 8
+	if os.Getenv("CI") != "" {
+		seeds = 40
+	}
+	names := slices.Sorted(maps.Keys(deviations))
+	ends := map[netconn.CloseCode]int{}
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		k := &turncoat{rng: rng, missing: map[uint32]uint16{}, last: 8, heard: 6}
+		for range 1 + rng.IntN(3) {
+			from := time.Duration(rng.IntN(10)) * time.Second
+			k.program = append(k.program, deviation{names[rng.IntN(len(names))], from, from + time.Duration(1+rng.IntN(10))*time.Second, []float64{0.01, 0.1, 1}[rng.IntN(3)]})
+		}
+		what := fmt.Sprintf("seed %d: %v", seed, k.program)
+		games := [2]*busybody{newBusybody(rand.New(rand.NewPCG(seed, 1))), newBusybody(rand.New(rand.NewPCG(seed, 2)))}
+		protocol := []netconn.Protocol{netconn.Bunchnet(), netconn.Unreal51(), netconn.Unreal53(false)}[rng.IntN(3)]
+		protocol.FirstFree = false // both ends open channels
+		const memory = 256 << 10
+		var flying [2][][]byte
+		for i := range games { // 0 is the victim
+			c, err := netconn.New(netconn.Config{Server: i == 0, Protocol: protocol, Channels: games[i].types(), MaxMemory: memory, Timeout: 5 * time.Second, NetSpeed: 1_000_000, Secret: seed,
+				LowLevelSend: func(p []byte) { flying[i] = append(flying[i], bytes.Clone(p)) }}, 0, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
+			require.NoError(t, err)
+			games[i].conn = c
+		}
+		k.proto = protocol.Bunch
+		victim, peer := games[0].conn, games[1].conn
+		login, err := peer.Open(bunch.Control, &on{g: games[1]})
+		require.NoError(t, err)
+		_, err = login.SendBunch(&bunch.Out{Data: []byte("hello"), Reliable: true})
+		require.NoError(t, err)
+		closeAt, progress, awake, acked := time.Duration(rng.IntN(80))*time.Second, time.Duration(0), 0, 0
+		for k.now < 40*time.Second && !victim.Closed() {
+			k.now += tick
+			said, heard := flying[1], flying[0]
+			flying = [2][][]byte{}
+			for _, p := range heard {
+				if q := k.told(p); q != nil {
+					_ = peer.ReceivedPacket(k.now, q) // it may have ended
+				}
+			}
+			for _, p := range said {
+				for _, q := range k.send(p) {
+					_ = victim.ReceivedPacket(k.now, q) // it may be refused
+				}
+			}
+			for _, g := range games {
+				g.conn.PostTickDispatch(k.now)
+				if k.now < 25*time.Second {
+					g.step(k.now)
+				}
+				g.conn.Tick(k.now)
+				require.Empty(t, g.wrong, what)
+			}
+			require.LessOrEqual(t, victim.Table().Held(), memory, what)
+			if at, ok := victim.NextDeadline(); !ok || at > k.now {
+				awake = 0
+			}
+			awake++
+			require.Less(t, awake, 100, what)
+			if n := int(victim.Table().Counters.SentReliable) - victim.Table().Unacked(); n != acked || victim.Table().Unacked() == 0 {
+				acked, progress = n, k.now
+			}
+			require.Less(t, k.now-progress, 15*time.Second, what)
+			if k.now >= closeAt {
+				victim.Close(k.now, "over")
+				require.Less(t, k.now, closeAt+3*time.Second, what)
+			}
+		}
+		r := victim.Result()
+		ends[r.Code]++
+		if r.Code == netconn.PeerBroke {
+			require.Error(t, r.Err, what)
+		}
+		if victim.Closed() {
+			require.Zero(t, victim.Table().Len()+victim.Table().Unacked()+victim.Table().Waiting(), what)
+		}
+	}
+	t.Log(ends)
+}
