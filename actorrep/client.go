@@ -41,11 +41,14 @@ type client struct {
 	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
 	nWaiting  int
 	speaking  []*mirror
-	warned    bool      // that ChannelTypes wasn't called
-	dropped   int       // calls dropped because too many waited
-	leaving   []*mirror // actors that disappear once their calls have run
-	referring []*mirror // with references that have notifies; see refer
-	tidyAt    int       // its length from which on those that are over are dropped first
+	warned    bool                     // that ChannelTypes wasn't called
+	dropped   int                      // calls dropped because too many waited
+	leaving   []*mirror                // actors that disappear once their calls have run
+	referring []*mirror                // with references that have notifies; see refer
+	tidyAt    int                      // its length from which on those that are over are dropped first
+	follows   *World                   // of the server that the player leaves
+	follower  *World                   // that follows this one
+	over      map[netguid.GUID]*mirror // the player's own actors of a connection that has ended, for the World that follows
 }
 
 // event is something to tell the game in the next Step.

@@ -26,11 +26,16 @@ type pendingCall struct {
 const maxPendingCalls = 4096
 
 // receiveCall decodes a call from the server and queues it for Step.
-func (m *mirror) receiveCall(r *bitio.Reader, frame uint32) error {
+func (m *mirror) receiveCall(r *bitio.Reader, frame uint32, reliable bool) error {
 	w := m.world
 	id, params, err := w.readCall(r)
 	if err != nil {
 		return err
+	}
+	if reliable {
+		if done, err := m.heardCall(id, params); done {
+			return err
+		}
 	}
 	w.Counters.CallsReceived++
 	if id >= len(m.class.rpcs) {
@@ -86,6 +91,13 @@ func (c *client) run(p *pendingCall) {
 // call sends a call to the server, or returns why it can't.
 func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
 	m, d := b.mirror, proc.definition()
+	if m.moved != nil && d.reliable {
+		to, b, id, err := m.goneTo(proc)
+		if err != nil {
+			return err
+		}
+		return to.client.call(b, &b.class.rpcs[id], id, params)
+	}
 	remote := -1
 	for i := range m.class.rpcs {
 		if m.class.rpcs[i].local == id {
@@ -146,37 +158,43 @@ func (m *mirror) send(k *call) error {
 	m.world.Counters.CallsSent++
 	if k.def.reliable {
 		m.bunches += m.ch.NumOutRec() - before // 0 when the call joined the last bunch
-		m.unacked = append(m.unacked, unackedCall{k.name, m.bunches})
+		m.unacked = append(m.unacked, sentCall{k.held(), m.bunches})
+		m.sent++
 	}
 	return nil
 }
 
-// unackedCall is a reliable call that was sent.
-type unackedCall struct {
-	name  string
-	bunch int // number of its last bunch, from 1
-}
-
-// forgetAcked forgets the calls that the server has acked.
+// forgetAcked forgets the calls that the server has acked. While another World follows the newest of them are kept: the server may have given
+// the player away before it had them.
 func (m *mirror) forgetAcked(ch *channel.Channel) {
 	if len(m.unacked) == 0 || ch != m.ch {
 		return
 	}
-	n, acked := 0, m.bunches-ch.NumOutRec()
+	n, bytes, acked := 0, 0, m.bunches-ch.NumOutRec()
 	for n < len(m.unacked) && m.unacked[n].bunch <= acked {
+		bytes += len(m.unacked[n].call.data)
 		n++
 	}
-	m.unacked = append(m.unacked[:0], m.unacked[n:]...)
+	m.acked = n
+	if m.owned && m.world.client.isFollowed() {
+		over := 0
+		for over < n && (n-over > maxAcked || bytes > maxAckedBytes) {
+			bytes -= len(m.unacked[over].call.data)
+			over++
+		}
+		n = over
+	}
+	m.forget(n)
 }
 
 // forgetUnacked reports the calls in flight as ErrUnacked, when the channel closes or the actor gets another one.
 func (m *mirror) forgetUnacked() {
 	if m.ch != nil && !m.ch.Conn().Table().Ended() {
-		for _, c := range m.unacked {
-			m.world.tell(m.self, c.name, nil, ErrUnacked)
+		for _, u := range m.unacked[m.acked:] {
+			m.world.tell(m.self, u.call.name, nil, ErrUnacked)
 		}
 	}
-	m.unacked = nil
+	m.forget(len(m.unacked))
 }
 
 // queue sends a reliable call, or queues it until there is room.
@@ -184,7 +202,7 @@ func (m *mirror) queue(k *call) error {
 	if m.finishing {
 		return channel.ErrClosed
 	}
-	if len(m.calls) == 0 {
+	if len(m.calls) == 0 && !m.awaits() {
 		err := m.send(k)
 		if err == nil || !errors.Is(err, channel.ErrReliableFull) {
 			return err
@@ -203,7 +221,7 @@ func (m *mirror) queue(k *call) error {
 
 // speak sends the queued calls for which there is room.
 func (m *mirror) speak() {
-	for len(m.calls) > 0 && m.ch != nil && m.send(m.calls[0]) == nil {
+	for len(m.calls) > 0 && m.ch != nil && !m.awaits() && m.send(m.calls[0]) == nil {
 		m.calls = m.world.unheld.dropFirst(m.calls, 1)
 	}
 }
@@ -220,7 +238,7 @@ func (c *client) speak() {
 	kept := c.speaking[:0]
 	for _, m := range c.speaking {
 		m.speak()
-		if m.ch == nil {
+		if m.ch == nil && c.over[m.guid] != m {
 			c.world.dropCalls(m.self, nil, m.calls, ErrActorGone)
 			m.calls = nil
 		}

@@ -35,8 +35,15 @@ type mirror struct {
 	history   *received
 	note      int // number of its event for the next Step, from 1; 0 none
 	calls     []*call
-	unacked   []unackedCall
-	bunches   int    // reliable bunches sent
+	unacked   []sentCall
+	acked     int     // so many of these are acked, and kept
+	bunches   int     // reliable bunches sent
+	sent      uint64  // reliable calls sent, at this server and those before
+	heard     uint64  // reliable calls of the server
+	skip      uint64  // so many of them have run, in another World
+	stay      uint32  // how many servers the actor has come to by Arrive; 0: these numbers began here
+	moved     *mirror // where the calls go on in another World
+	openedAt  time.Duration
 	self      *Base  // b, kept after the actor is gone
 	waiting   int    // received calls that run in the next Step
 	leaving   bool   // removed once they have run
@@ -88,8 +95,9 @@ func (m *mirror) open(r *bitio.Reader) error {
 	case uint64(class) >= uint64(len(w.client.schema)) || !id.Valid():
 		return fmt.Errorf("%w: spawn %v of class %d", errFormat, id, class)
 	}
+	m.openedAt = w.now
 	old := w.byGUID[id]
-	if old != nil {
+	if old != nil && !w.client.keepOver(old.mirror) {
 		old.mirror.forgetUnacked()
 	}
 	if again && old != nil && old.class != w.client.schema[class].local {
@@ -167,7 +175,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 			err = m.values(r, frame, r.ReadBits(len(m.class.units.Units)), true)
 		case wire.Call:
 			frame := r.ReadUint32()
-			err = m.receiveCall(r, frame)
+			err = m.receiveCall(r, frame, true)
 		case wire.Role:
 			m.setRole(wire.ReadRole(r))
 		case wire.TornOff:
@@ -401,7 +409,9 @@ func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	c.world.enter()
 	defer c.world.exit()
 	m.dropParts()
-	m.forgetUnacked()
+	if !c.keepOver(m) {
+		m.forgetUnacked()
+	}
 	m.ch = nil
 	switch {
 	case m.b == nil || m.b.mirror != m:

@@ -102,7 +102,7 @@ func (c *client) records(in *bunch.In) error {
 func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) error {
 	if !plain && r.ReadBool() {
 		for n := int(r.ReadBits(3)) + 1; n > 0; n-- {
-			if err := m.receiveCall(r, uint32(frame)); err != nil {
+			if err := m.receiveCall(r, uint32(frame), false); err != nil {
 				return err
 			}
 		}

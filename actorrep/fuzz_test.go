@@ -113,6 +113,6 @@ func FuzzCalls(f *testing.F) {
 		p.out = noOutlet{}
 		a.SetOwner(p)
 		v := newView(p, &a.Base)
-		_ = p.receiveCalls(v, bitio.NewReader(b, len(b)*8))
+		_ = p.receiveCalls(v, bitio.NewReader(b, len(b)*8), nil)
 	})
 }

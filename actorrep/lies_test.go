@@ -450,7 +450,7 @@ func lieToServer(t testing.TB, b []byte) {
 	for !d.Over() {
 		class := d.N(4)
 		data, bits := l.Calls(class)
-		_ = p.receiveCalls(views[class], bitio.NewReader(data, bits))
+		_ = p.receiveCalls(views[class], bitio.NewReader(data, bits), nil)
 	}
 }
 

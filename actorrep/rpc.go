@@ -373,7 +373,7 @@ func (c *call) size() int {
 // made here would escape. It is no longer needed when the call runs, which may lead to other calls.
 func (w *World) readCall(r *bitio.Reader) (id int, params *bitio.Reader, err error) {
 	proc, n := r.ReadIntPacked(), r.ReadIntPacked()
-	if r.Err() != nil || proc >= maxProcedures || n > maxParams*8 || int(n) > r.Remaining() {
+	if r.Err() != nil || proc > holeCall || n > maxParams*8 || int(n) > r.Remaining() {
 		return 0, nil, fmt.Errorf("%w: a call", errFormat)
 	}
 	r.SubTo(&w.in, int(n))

@@ -122,8 +122,11 @@ func (v *view) mention(c *call) bool {
 // queueCall queues a reliable call for this tick's Step, which sends it after the actor's values. They are compared then
 // whatever the actor's update frequency.
 func (v *view) queueCall(c *call) error {
-	if v.peer.finishing {
+	switch {
+	case v.peer.finishing:
 		return channel.ErrClosed
+	case v.carry != nil && v.carry.departed:
+		return ErrDeparted
 	}
 	out := v.peer.out
 	full := out.room(v) <= len(v.calls) && v.state == open
@@ -254,6 +257,7 @@ func (v *view) speak(last bool) bool {
 		p.sent.settle(v, m)
 		need &^= m
 		p.world.Counters.CallsSent += uint64(sent)
+		v.noteSent(v.calls[:sent])
 		v.calls = p.world.unheld.dropFirst(v.calls, sent)
 		if all {
 			return true
@@ -315,7 +319,9 @@ func (p *Peer) writeCalls(w *bitio.Writer, v *view) (sent int) {
 			w.Rollback(mark)
 			break
 		}
-		p.accountCall(v.b.class, c.rpc, w.Len()-at)
+		if c.rpc < len(v.b.class.rpcs) {
+			p.accountCall(v.b.class, c.rpc, w.Len()-at)
+		}
 		sent++
 	}
 	return sent
@@ -399,10 +405,13 @@ func writeMentions(w *bitio.Writer, v *view) {
 	}
 }
 
-// receiveCalls runs a client's calls. An error ends the connection.
-func (p *Peer) receiveCalls(v *view, r *bitio.Reader) error {
+// receiveCalls runs a client's calls. It counts those in c, if there is one; after Depart it keeps them for Stay. An error ends the connection.
+func (p *Peer) receiveCalls(v *view, r *bitio.Reader, c *carry) error {
 	w := p.world
 	for r.Remaining() > 0 && !p.removed() { // a call may remove its connection
+		if c != nil && c.departed {
+			return c.hold(r)
+		}
 		if kind := r.ReadBits(wire.KindBits); kind != wire.Call {
 			w.Counters.Bad++
 			return fmt.Errorf("%w: a client sends calls only", errFormat)
@@ -411,6 +420,9 @@ func (p *Peer) receiveCalls(v *view, r *bitio.Reader) error {
 		if err != nil {
 			w.Counters.Bad++
 			return err
+		}
+		if c != nil {
+			c.ran++
 		}
 		if err := p.receiveCall(v, id, params); err != nil {
 			w.Counters.CallsRefused++

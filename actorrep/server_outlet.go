@@ -144,11 +144,24 @@ func (o *channelOutlet) open(v *view, w *bitio.Writer, known layout.Mask) bool {
 		return false
 	}
 	v.ch, v.id = ch, ch.Index()
+	if v.carry != nil {
+		v.carry.bunches = ch.NumOutRec()
+	}
 	return true
 }
 
 func (o *channelOutlet) reliable(v *view, w *bitio.Writer, apart bool) bool {
-	return v.ch != nil && o.send(v.ch, w, apart)
+	if v.ch == nil {
+		return false
+	}
+	before := v.ch.NumOutRec()
+	if !o.send(v.ch, w, apart) {
+		return false
+	}
+	if v.carry != nil {
+		v.carry.bunches += v.ch.NumOutRec() - before
+	}
+	return true
 }
 
 // send sends a reliable message, if there is room for all of it.

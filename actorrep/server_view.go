@@ -62,7 +62,7 @@ type view struct {
 
 	rest layout.Mask // units that an opening in several bunches hasn't sent yet
 
-	_ [8]byte // pads to whole cache lines
+	carry *carry // its reliable calls, so that they can go to another server; nil until the first
 }
 
 // versions says which versions of an actor's fast arrays and groups a connection has.
@@ -328,6 +328,7 @@ func (v *view) detach() {
 	p.world.Counters.CallsDropped += uint64(len(v.calls)) // the connection has ended
 	p.world.unheld.dropFirst(v.calls, len(v.calls))
 	p.world.unheld.dropFirst(v.mentioned(), len(v.mentioned()))
+	v.dropCarry()
 	v.state, v.calls, v.mentions = ended, nil, nil
 	v.flags &^= mentioning
 }
@@ -369,6 +370,7 @@ func (p *Peer) settle() {
 		case v.atRest() && p.out.close(v, bunch.Dormancy):
 			v.inSettling = false
 			v.state, v.ch = asleep, nil
+			v.dropCarry()
 			v.base = noBaseline
 			p.world.Counters.Closed++
 		default:
@@ -385,7 +387,15 @@ func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if v.peer == nil || v.peer.removed() {
 		return
 	}
-	if err := v.peer.receiveCalls(v, &in.Data); err != nil {
+	var c *carry
+	switch {
+	case !in.Reliable:
+	case ch == v.ch:
+		c = v.counts()
+	case v.carry != nil && v.carry.departed:
+		c = v.carry
+	}
+	if err := v.peer.receiveCalls(v, &in.Data, c); err != nil {
 		ch.Conn().Fail(err, false)
 	}
 }
@@ -420,6 +430,9 @@ func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
 	}
 	if v.versions != nil && v.versions.promised != 0 && ch == v.ch && v.peer.out.drained(v) {
 		v.keep()
+	}
+	if ch == v.ch {
+		v.noteAcked()
 	}
 }
 

@@ -50,8 +50,11 @@
 // # Messages
 //
 // Client.Send and Server.Send are for calls that must not be lost or doubled by a travel. They are numbered from the client's login on, and repeated until they are acknowledged; what was
-// not acknowledged goes with the player. A client that has begun anew, with another Session, begins with none. An actor's reliable calls (actorrep) belong to its connection: of those
-// that were under way Config.Failed is told.
+// not acknowledged goes with the player. A client that has begun anew, with another Session, begins with none.
+//
+// Reliable calls of the player's own actor (actorrep) go along as well, both ways: predict.Class.Depart, or World.Depart for an actor that isn't predicted, puts those under way into the
+// state, Arrive goes on with them, and World.Follow lets the client's World of the next server know what the former one has had. Each runs once, in order. Follow the World of Client.Server
+// whenever Client.Next names a server, also one with which there is a connection still. Calls of other clients to the actor don't go along, nor do unreliable ones.
 //
 // # Bounds
 //

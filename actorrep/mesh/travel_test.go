@@ -83,7 +83,7 @@ func (e *end) init(w *actorrep.World, input func(*runner) keys) (err error) {
 	if e.carts, err = interp.Register(e.interp, interp.ClassConfig[*cart]{}); err != nil {
 		return err
 	}
-	e.runners, err = predict.Register(w, "Runner", predict.Config[*runner, keys]{Input: input})
+	e.runners, err = predict.Register(w, "Runner", predict.Config[*runner, keys]{Input: input}, calls)
 	return err
 }
 
@@ -95,6 +95,8 @@ type city struct {
 	client  *client
 	lose    int // of a hundred packets between the servers
 	taken   []uint32
+	shown   time.Duration // for how long the client shows the next world before the player goes
+	calls   *ledger       // of TestCallsUnderWay
 }
 
 // server is a game server.
@@ -284,7 +286,7 @@ func (p *client) boot() (err error) {
 			if e.filled == 0 {
 				e.filled = p.c.w.Now()
 			}
-			return p.c.w.Now()-e.filled > 1500*time.Millisecond
+			return p.c.w.Now()-e.filled > p.c.shown
 		},
 		Message: func(m []byte) {
 			if p.note++; string(m) != fmt.Sprint(p.note) {
@@ -298,7 +300,9 @@ func (p *client) boot() (err error) {
 
 func (p *client) dial(id string, ticket []byte) {
 	e := &end{}
-	require.NoError(p.c.t, e.init(actorrep.NewClient(actorrep.Config{}), func(*runner) keys {
+	w := actorrep.NewClient(actorrep.Config{Failed: func(err error) { p.c.w.Failf("failed", "the client is told %v", err) }})
+	w.User = p.c
+	require.NoError(p.c.t, e.init(w, func(*runner) keys {
 		p.input.N++
 		p.input.Dir = int8(p.c.w.Now()/(700*time.Millisecond)%2)*2 - 1
 		return p.input
@@ -311,9 +315,6 @@ func (p *client) dial(id string, ticket []byte) {
 	e.driver, err = driver.Dial("", driver.Config{Socket: p.h.Open(), Clock: p.h.Time, Rand: p.h.Secrets(), Timeout: 5 * time.Second, Channels: types, Link: driver.Netcode{Token: slices.Clone(ticket)},
 		Closed: func(*driver.Conn, netconn.CloseResult) { e.closed = true }})
 	require.NoError(p.c.t, err)
-	if from := p.ends[p.drawn]; from != nil {
-		e.runners.Follow(from.runners)
-	}
 	p.ends[id] = e
 }
 
@@ -350,6 +351,9 @@ func (p *client) Tick(now time.Time) error {
 	if goes && p.ends[next] == nil {
 		p.dial(next, ticket)
 		ids = append(ids, next)
+	}
+	if from := p.ends[p.m.Server()]; goes && from != nil {
+		p.ends[next].runners.Follow(from.runners)
 	}
 	p.m.Step(p.c.w.Now())
 	for _, id := range ids {
@@ -421,7 +425,7 @@ func (p *client) draw() {
 }
 
 func newCity(t testing.TB, seed uint64, net netsim.Settings) *city {
-	c := &city{t: t}
+	c := &city{t: t, shown: 1500 * time.Millisecond}
 	c.w = simtest.NewSimulation(seed, func(h *simtest.Host) (simtest.Program, error) {
 		if h.IsServer() {
 			return c.servers[h.Index()], c.servers[h.Index()].boot()

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -19,7 +20,8 @@ const maxCarried = 1024
 
 // Depart stops simulating a possessed actor, because its player goes to another server, and appends to dst what Arrive needs there. Its player's inputs go on
 // arriving here, and are kept, until Stay or until the actor is destroyed. Destroy it when the player's connection has ended: until then its player's client shows it.
-// Errors: ErrNoPlayer when no player of a connection possesses the actor, ErrGrouped for a class of a group.
+// Its reliable calls under way go along (actorrep.World.Depart). Errors: ErrNoPlayer when no player of a connection possesses the actor, ErrGrouped for a class of a
+// group, and those of World.Depart.
 func (c *Class[A, I]) Depart(a A, dst []byte) ([]byte, error) {
 	p := c.byActor[a]
 	switch {
@@ -28,12 +30,11 @@ func (c *Class[A, I]) Depart(a A, dst []byte) ([]byte, error) {
 	case p == nil || p.server == nil || !c.holds(p):
 		return dst, ErrNoPlayer
 	}
-	c.notice(p)
-	p.left = true
 	form, err := (&message[A, I]{}).NetForm()
 	if err != nil {
 		return dst, err
 	}
+	c.notice(p)
 	was := p.server.Carry()
 	w := bitio.NewWriter(make([]byte, maxCarried))
 	w.WriteUint32(form)
@@ -45,13 +46,19 @@ func (c *Class[A, I]) Depart(a A, dst []byte) ([]byte, error) {
 	if w.Err() != nil {
 		return dst, w.Err()
 	}
-	return append(dst, w.Bytes()...), nil
+	out, err := c.world.Depart(a, append(binary.AppendUvarint(dst, uint64(len(w.Bytes()))), w.Bytes()...), c.begin)
+	if err != nil {
+		return dst, err
+	}
+	p.left = true
+	return out, nil
 }
 
 // Stay goes on simulating an actor after Depart, with the inputs that have arrived since: its player doesn't go.
 func (c *Class[A, I]) Stay(a A) {
 	if p := c.byActor[a]; p != nil {
 		p.left = false
+		c.world.Stay(a)
 	}
 }
 
@@ -66,6 +73,12 @@ func (c *Class[A, I]) Arrive(a A, player *actorrep.Peer, state []byte, now time.
 	if err != nil {
 		return err
 	}
+	n, head := binary.Uvarint(state)
+	if head <= 0 || n > uint64(len(state)-head) {
+		return fmt.Errorf("%w: %d bytes", ErrState, len(state))
+	}
+	calls := state[head+int(n):]
+	state = state[head : head+int(n)]
 	r := bitio.NewReader(state, 8*len(state))
 	var was prediction.Carried[snapshot, I]
 	if r.ReadUint32() != form {
@@ -84,8 +97,13 @@ func (c *Class[A, I]) Arrive(a A, player *actorrep.Peer, state []byte, now time.
 	p := c.byActor[a]
 	p.last = was.State
 	c.state.store(p.at, &p.last)
-	if p.server != nil {
-		p.server.Continue(was, now)
+	if p.server == nil {
+		return nil
+	}
+	p.server.Continue(was, now)
+	if err := c.world.Arrive(a, calls); err != nil {
+		c.Unpossess(a)
+		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return nil
 }
@@ -95,12 +113,17 @@ const maxStamp = 1 << 51
 
 // Follow is called on a client whose player travels: from is the same class of the world of the server that the player leaves. When the server of this world gives
 // an actor with the same id to the player by Arrive, the prediction goes on here where it is there, without a jump, and ends there. So it does after Possess, but begins anew. The inputs that the other
-// server hasn't simulated are sent to this one. Tick from before this class in each frame; both may be given different times, that advance alike. nil ends it.
+// server hasn't simulated are sent to this one, and so are its actors' reliable calls (actorrep.World.Follow). Tick from before this class in each frame; both may be given different times, that advance alike. nil ends it.
 func (c *Class[A, I]) Follow(from *Class[A, I]) {
 	if from == c {
 		from = nil
 	}
 	c.follows = from
+	if from == nil {
+		c.world.Follow(nil)
+	} else {
+		c.world.Follow(from.world)
+	}
 }
 
 // takeOver continues the prediction of an actor in another world.

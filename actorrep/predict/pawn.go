@@ -378,7 +378,7 @@ func (c *Class[A, I]) write(p *pawn[A, I], write func(w *bitio.Writer) (bool, er
 // lost turns the error of a message that can't be sent now into nil: it counts as lost in transit, and the next message
 // makes up for it.
 func lost(err error) error {
-	if errors.Is(err, actorrep.ErrSaturated) || errors.Is(err, actorrep.ErrNotThere) || errors.Is(err, channel.ErrClosed) {
+	if errors.Is(err, actorrep.ErrSaturated) || errors.Is(err, actorrep.ErrNotThere) || errors.Is(err, channel.ErrClosed) || errors.Is(err, actorrep.ErrFull) || errors.Is(err, actorrep.ErrDeparted) {
 		return nil
 	}
 	return err

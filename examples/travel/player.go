@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -58,7 +57,7 @@ func (g *game) newPlayer(id uint64) (*player, error) {
 	first := g.towns[int(id)%towns]
 	p := &player{g: g, id: id, towns: map[string]*visit{}, drawn: first.name, keys: Keys{Dir: 1}, moved: map[uint32]place{}}
 	var err error
-	if p.mesh, err = mesh.NewClient(mesh.ClientConfig{Session: rand.Uint64() | 1, Server: first.name, Message: p.answer, Ready: p.ready,
+	if p.mesh, err = mesh.NewClient(mesh.ClientConfig{Session: rand.Uint64() | 1, Server: first.name, Message: func([]byte) {}, Ready: p.ready,
 		Send: func(town string, packet []byte) {
 			if v := p.towns[town]; v != nil {
 				mesh.SendOn(v.ch, packet)
@@ -83,7 +82,9 @@ func (p *player) close() {
 // dial connects with a town.
 func (p *player) dial(town string, token []byte) error {
 	v := &visit{}
-	if err := v.init(actorrep.NewClient(actorrep.Config{}), p.press); err != nil {
+	w := actorrep.NewClient(actorrep.Config{})
+	w.User = p
+	if err := v.init(w, p.press); err != nil {
 		return err
 	}
 	socket, err := udp.Listen("127.0.0.1:0", udp.Config{})
@@ -102,9 +103,6 @@ func (p *player) dial(town string, token []byte) error {
 		Closed: func(*driver.Conn, netconn.CloseResult) { v.closed = true }})
 	if err != nil {
 		return err
-	}
-	if from := p.towns[p.drawn]; from != nil {
-		v.runners.Follow(from.runners) // the prediction goes on there
 	}
 	p.towns[town] = v
 	return nil
@@ -145,8 +143,8 @@ func (p *player) ready(town string) bool {
 }
 
 // answer is an order that a town has taken.
-func (p *player) answer(m []byte) {
-	if n := binary.LittleEndian.Uint32(m); n != p.answered+1 {
+func (p *player) answer(n uint32) {
+	if n != p.answered+1 {
 		p.wrong = fmt.Errorf("answer %d after %d", n, p.answered)
 	}
 	p.answered++
@@ -169,9 +167,8 @@ func (p *player) tick(now time.Time) error {
 		}
 		order = append(order, next)
 	}
-	if now.After(p.orderAt) && !p.g.stopped && p.mesh.Send(binary.LittleEndian.AppendUint32(nil, p.ordered+1)) == nil {
-		p.ordered++
-		p.orderAt = now.Add(100 * time.Millisecond)
+	if from := p.towns[p.mesh.Server()]; goes && from != nil {
+		p.towns[next].runners.Follow(from.runners) // the prediction and the calls go on there
 	}
 	p.mesh.Step(now.Sub(p.g.began))
 	for _, name := range order {
@@ -186,6 +183,10 @@ func (p *player) tick(now time.Time) error {
 	if at := p.mesh.Server(); at != p.drawn && p.towns[at] != nil && p.towns[at].mine() != nil {
 		p.drawn = at // its own runner goes on there
 		p.watch = now.Add(500 * time.Millisecond)
+	}
+	if r := p.towns[p.drawn].mine(); r != nil && now.After(p.orderAt) && !p.g.stopped && Order.Call(r, p.ordered+1) == nil {
+		p.ordered++
+		p.orderAt = now.Add(100 * time.Millisecond)
 	}
 	p.look(now, goes)
 	for _, name := range order {

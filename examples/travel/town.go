@@ -37,7 +37,7 @@ type Runner struct {
 	actorrep.Base
 	X float64 `net:"q=0.01,simulated" predict:"0.001,smooth" interp:""`
 
-	took func(n uint32) // on a server
+	took, ordered func(n uint32) // on a server
 }
 
 // Simulate is what a key does, at both ends.
@@ -47,6 +47,18 @@ func (r *Runner) Simulate(k Keys, dt time.Duration) {
 		r.took(k.N)
 	}
 }
+
+// Order is a player's call, and Answer the town's. Each has a number.
+var (
+	Order = actorrep.ServerRPC(func(c actorrep.Call, r *Runner, n uint32) error {
+		r.ordered(n)
+		return nil
+	}, actorrep.Reliable)
+	Answer = actorrep.ClientRPC(func(c actorrep.Call, r *Runner, n uint32) error {
+		c.World.User.(*player).answer(n)
+		return nil
+	}, actorrep.Reliable)
+)
 
 // Cart goes up and down the road. It is in all towns, with the same id.
 type Cart struct {
@@ -72,7 +84,7 @@ func (e *end) init(w *actorrep.World, keys func(*Runner) Keys) (err error) {
 	if err = w.Register("Cart", (*Cart)(nil)); err != nil {
 		return err
 	}
-	if e.runners, err = predict.Register(w, "Runner", predict.Config[*Runner, Keys]{Input: keys}); err != nil {
+	if e.runners, err = predict.Register(w, "Runner", predict.Config[*Runner, Keys]{Input: keys}, actorrep.RPCs{"Order": Order, "Answer": Answer}); err != nil {
 		return err
 	}
 	if e.carts, err = interp.Register(e.interp, interp.ClassConfig[*Cart]{}); err != nil {
@@ -82,8 +94,9 @@ func (e *end) init(w *actorrep.World, keys func(*Runner) Keys) (err error) {
 	return err
 }
 
-// guest is a player in a town. All but the first three travels with it.
+// guest is a player in a town.
 type guest struct {
+	id     uint64
 	runner *Runner
 	peer   *actorrep.Peer
 	ch     *channel.Channel
@@ -173,7 +186,7 @@ func (t *town) read() {
 func (t *town) guest(id uint64) *guest {
 	u := t.guests[id]
 	if u == nil {
-		u = &guest{}
+		u = &guest{id: id}
 		t.guests[id] = u
 	}
 	return u
@@ -194,7 +207,6 @@ func (t *town) joined(c *driver.Conn) {
 			t.wrong = t.runners.Possess(u.runner, u.peer, c.Now())
 		}
 		u.runner.X = length * (0.2 + 0.6*float64(id)/float64(t.g.o.players+1))
-		u.runner.took = t.g.player(id).took
 	}
 }
 
@@ -217,7 +229,7 @@ func (t *town) spawn(u *guest, id netguid.GUID) error {
 	if u.runner != nil { // from the last time
 		_ = t.world.Destroy(u.runner)
 	}
-	u.runner = &Runner{}
+	u.runner = &Runner{took: t.g.player(u.id).took, ordered: func(n uint32) { t.order(u, n) }}
 	u.runner.SetAlwaysRelevant(true)
 	if id == 0 {
 		return t.world.Spawn(u.runner)
@@ -298,7 +310,6 @@ func (t *town) Play(id uint64, state []byte) {
 	if t.wrong = t.spawn(u, netguid.GUID(binary.LittleEndian.Uint32(state))); t.wrong == nil {
 		t.wrong = t.runners.Arrive(u.runner, u.peer, state[12:], t.driver.Time(time.Now()))
 	}
-	u.runner.took = t.g.player(id).took
 }
 
 // Moved implements mesh.Game. The runner stays until the client's connection ends.
@@ -307,14 +318,16 @@ func (t *town) Moved(id uint64) { t.guests[id].runner.took = nil }
 // Stays implements mesh.Game.
 func (t *town) Stays(id uint64, _ error) { t.runners.Stay(t.guests[id].runner) }
 
-// Message implements mesh.Game: an order, which is answered.
-func (t *town) Message(id uint64, m []byte) {
-	u := t.guests[id]
-	if n := binary.LittleEndian.Uint32(m); n != u.Orders+1 {
-		t.wrong = fmt.Errorf("order %d of player %d after %d", n, id, u.Orders)
+// Message implements mesh.Game.
+func (*town) Message(uint64, []byte) {}
+
+// order takes a player's order, and answers it.
+func (t *town) order(u *guest, n uint32) {
+	if n != u.Orders+1 {
+		t.wrong = fmt.Errorf("order %d of player %d after %d", n, u.id, u.Orders)
 	}
 	u.Orders++
-	if t.mesh.Send(id, m) == nil {
+	if Answer.Call(u.runner, n) == nil {
 		u.Answers++
 	}
 }

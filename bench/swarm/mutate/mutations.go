@@ -114,7 +114,7 @@ var mutations = []mutation{
 	{"calls: a call runs before the values that were set before it", "actorrep/server_calls.go",
 		"		need = v.unacked()", "		need = 0"},
 	{"calls: those of a client that are under way when a channel closes are forgotten", "actorrep/client_mirror.go",
-		"	m.forgetUnacked()\n	m.ch = nil", "	m.ch = nil"},
+		"		m.forgetUnacked()\n	}\n	m.ch = nil", "	}\n	m.ch = nil"},
 	{"calls: what a client said before it saw the close isn't heard", "actorrep/server_view.go",
 		"now != nil && now.ch != nil && now.ch.OpenAcked() || v.peer.closing[v.b].after(ch) {", "now == nil || now != nil {"},
 	{"calls: one that is dropped isn't told", "actorrep/failed.go",

@@ -1,0 +1,110 @@
+package actorrep_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// walker is called by both ends, and notes what ran.
+type walker struct {
+	actorrep.Base
+	ran []uint32
+}
+
+var (
+	request = actorrep.ServerRPC(func(_ actorrep.Call, w *walker, n uint32) error {
+		w.ran = append(w.ran, n)
+		return nil
+	}, actorrep.Reliable)
+	inform = actorrep.ClientRPC(func(_ actorrep.Call, w *walker, n uint32) error {
+		w.ran = append(w.ran, n)
+		return nil
+	}, actorrep.Reliable)
+)
+
+func registerWalker(w *actorrep.World) error {
+	return w.Register("Walker", (*walker)(nil), actorrep.RPCs{"Ask": request, "Tell": inform})
+}
+
+// walk is a server of two, and a walker of a client's.
+func walk(t *testing.T) (r *rig.Rig, l *rig.Line, at, mine *walker) {
+	r = rig.New(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, actorrep.Config{IDs: netguid.Share{Servers: 2}, Failed: func(error) {}}, registerWalker)
+	l = r.JoinOther(registerWalker)
+	at = &walker{}
+	require.NoError(t, r.Server.Spawn(at))
+	at.SetOwner(l.Peer)
+	r.Await("the walker", r.Step, func() bool {
+		for a := range l.World.All {
+			mine = a.(*walker)
+		}
+		return mine != nil
+	})
+	return r, l, at, mine
+}
+
+// TestDepartHoldsCalls: between Depart and Stay an actor isn't called: its server is told so, its client's calls wait and run at Stay, in order.
+func TestDepartHoldsCalls(t *testing.T) {
+	r, _, at, mine := walk(t)
+	require.NoError(t, request.Call(mine, 1))
+	for range 10 {
+		r.Step()
+	}
+	state, err := r.Server.Depart(at, []byte("x"))
+	require.NoError(t, err)
+	require.Equal(t, "x", string(state[:1]))
+	require.ErrorIs(t, inform.Call(at, 1), actorrep.ErrDeparted)
+	for n := range uint32(5) {
+		require.NoError(t, request.Call(mine, 2+n))
+		for range 5 {
+			r.Step()
+		}
+	}
+	require.Equal(t, []uint32{1}, at.ran)
+	r.Server.Stay(at)
+	require.Equal(t, []uint32{1, 2, 3, 4, 5, 6}, at.ran)
+	r.Server.Stay(at)
+	require.NoError(t, inform.Call(at, 7))
+	r.Await("the call", r.Step, func() bool { return len(mine.ran) == 1 })
+	require.Len(t, at.ran, 6)
+}
+
+// TestArriveRefuses: what isn't of Depart is refused, with nothing changed; so are a server without a share of ids, an actor without an owner, and one that isn't there.
+func TestArriveRefuses(t *testing.T) {
+	r, _, at, _ := walk(t)
+	require.ErrorIs(t, r.Server.Arrive(&walker{}, nil), actorrep.ErrNotSpawned)
+	state, err := r.Server.Depart(at, nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, r.Server.Arrive(at, state), actorrep.ErrDeparted)
+	r.Server.Stay(at)
+	require.NoError(t, inform.Call(at, 1))
+	state, err = r.Server.Depart(at, nil)
+	require.NoError(t, err)
+	r.Server.Stay(at)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := range state {
+		require.Error(t, r.Server.Arrive(at, state[:n]), n)
+	}
+	for range 2000 {
+		b := make([]byte, rng.IntN(40))
+		for i := range b {
+			b[i] = byte(rng.Uint32() >> (rng.IntN(8) * 4))
+		}
+		_ = r.Server.Arrive(at, b) // nothing breaks
+	}
+	at.SetOwner(nil)
+	require.ErrorIs(t, r.Server.Arrive(at, state), actorrep.ErrNoOwner)
+	alone := actorrep.NewServer(actorrep.Config{})
+	require.NoError(t, registerWalker(alone))
+	w := &walker{}
+	require.NoError(t, alone.Spawn(w))
+	_, err = alone.Depart(w, nil)
+	require.ErrorIs(t, err, actorrep.ErrShare)
+}
