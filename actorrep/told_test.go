@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep/fastarray"
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/channel"
@@ -407,7 +408,7 @@ func TestUnsaid(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		o := &watcher{}
 		w := NewServer(Config{})
-		w.observer = o
+		bridge.Observe.(func(*World, bridge.Observer))(w, o)
 		var options []ClassOption
 		if manual {
 			options = append(options, Manual())
