@@ -290,11 +290,8 @@ func largeSetting(seed uint64) (text string, err error) {
 	chans, ways, mayClose, dark, eager := min(pick(1, 5, 30, 100, 300), most), 1+e.rng.IntN(3), e.rng.IntN(2) == 0, e.rng.IntN(4) == 0, e.rng.IntN(2) == 0
 	text = fmt.Sprintf("seed %#x: %s of %d, window %d, packet %d, memory %v, speed %d (adaptive %v), %+v, %+v, %+v, tick %v; %d lanes, ways %d, large 1/%d, close %v, dark %v, eager %v", seed, protocol.Name, protocol.ReliableBuffer, protocol.PacketWindow,
 		protocol.Bunch.MaxPacket, memory, speed, find, net, set, copies, r.tick, chans, ways, c.large, mayClose, dark, eager)
-	if err = r.hello(); err != nil {
+	if err = r.join(); err != nil {
 		return text, err
-	}
-	for r.now < 5*time.Second {
-		r.step(nil)
 	}
 	talking, payloads := true, 10
 	talk := func() {

@@ -531,11 +531,8 @@ func anySetting(seed uint64) (text string, err error) {
 	}
 	r.tick = ms(1, 16, 33, 100)
 	text = fmt.Sprintf("seed %#x: %s of %d, %+v, %+v, %+v, tick %v", seed, protocol.Name, protocol.ReliableBuffer, net, set, copies, r.tick)
-	if err = r.hello(); err != nil {
+	if err = r.join(); err != nil {
 		return text, err
-	}
-	for r.now < 5*time.Second {
-		r.step(nil)
 	}
 	for i := range ends {
 		if ends[i].ch, err = r.conns[i].Open(dataName, &ends[i]); err != nil {

@@ -86,6 +86,16 @@ func (r *rig) hello() error {
 	return err
 }
 
+// join is 5 s with hello, and until the server has the control channel, as a driver waits for its login: with Unreal's protocols a bunch of another
+// channel before that breaks the protocol, and where a quarter of the packets is lost the open may take longer.
+func (r *rig) join() error {
+	err := r.hello()
+	for err == nil && !r.over() && (r.now < 5*time.Second || r.conns[1].Channel(0) == nil) {
+		r.step(nil)
+	}
+	return err
+}
+
 // tuning is how a connection times its acks and its packets, and what it does about lost ones, for attacks that draw it.
 type tuning struct {
 	AckDelay, ReorderWindow, KeepAlive time.Duration

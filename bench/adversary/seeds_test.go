@@ -15,3 +15,13 @@ func TestLargeSeeds(t *testing.T) {
 		require.NoError(t, err, text)
 	}
 }
+
+// TestAnySeeds: the same of anySetting.
+func TestAnySeeds(t *testing.T) {
+	for _, seed := range []uint64{
+		0xa6313464d627ca1f, // the client said something before its control channel had come
+	} {
+		text, err := anySetting(seed)
+		require.NoError(t, err, text)
+	}
+}
