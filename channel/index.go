@@ -256,7 +256,7 @@ func (t *Table) unusedIndex(i, step uint32) uint32 {
 	return i
 }
 
-// take notes whether an index has a channel.
+// setInUse notes whether an index has a channel.
 func (t *Table) setInUse(index uint32, has bool) {
 	for int(index/64) >= len(t.inUse) {
 		t.inUse = append(t.inUse, 0)

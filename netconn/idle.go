@@ -179,7 +179,11 @@ func (c *Conn) checkTimeouts() {
 const (
 	refusalPackets = 1024
 	refusalTime    = 10 * time.Second
-	refusalGap     = time.Second
+	// refusalRounds is how often the peer must have been heard to say so. A peer that is short of memory takes one bunch, and refuses
+	// all that is behind it; where an end that ticks once a second sends that bunch once a tick, and 70 % are lost, ten seconds
+	// are no more than bad luck.
+	refusalRounds = 64
+	refusalGap    = time.Second
 	// emptyAfter is the naks in a row from which on an empty packet is sent each emptyInterval.
 	emptyAfter    = 64
 	emptyInterval = 200 * time.Millisecond
@@ -197,22 +201,27 @@ type refusals struct {
 	lastEmpty     time.Duration // when an empty packet was sent because of them
 }
 
-// nakRun is naks in a row and how long they have been coming. The time without any counts refusalGap at most: after a darkness a peer tells of
+// nakRun is naks in a row, at how many times they came, and how long they have been coming. The time without any counts refusalGap at most: after a darkness a peer tells of
 // thousands of packets at once that they were lost, and it may be dark again before it has anything to ack.
 type nakRun struct {
-	packets      int
-	lasted, last time.Duration
+	packets, rounds int
+	lasted, last    time.Duration
 }
 
 func (r *nakRun) nak(now time.Duration) {
 	if r.packets++; r.packets == 1 {
-		r.lasted, r.last = 0, now
+		r.rounds, r.lasted, r.last = 1, 0, now
+	}
+	if now != r.last {
+		r.rounds++
 	}
 	r.lasted += min(now-r.last, refusalGap)
 	r.last = now
 }
 
-func (r *nakRun) tooLong() bool { return r.packets >= refusalPackets && r.lasted >= refusalTime }
+func (r *nakRun) tooLong() bool {
+	return r.packets >= refusalPackets && r.rounds >= refusalRounds && r.lasted >= refusalTime
+}
 
 // acked and lost note the fate of a packet.
 func (r *refusals) acked(p *sentPacket) {

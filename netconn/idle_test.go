@@ -148,7 +148,7 @@ func TestRefusalsEndTheConnection(t *testing.T) {
 	}{{}, {all: true, ends: true}, {reliable: true, ends: true}, {reliable: true, probing: true}, {all: true, probing: true, ends: true}} {
 		h := newHand(t, nil)
 		c := h.conns[0]
-		run := nakRun{packets: refusalPackets + 7, lasted: refusalTime}
+		run := nakRun{packets: refusalPackets + 7, rounds: refusalRounds, lasted: refusalTime}
 		if v.all {
 			c.refusals.all = run
 		}

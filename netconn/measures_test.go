@@ -274,7 +274,7 @@ func TestPathIsProbed(t *testing.T) {
 	}
 }
 
-// TestRefusalsInARow: a thousand naks in ten seconds, without an ack between them, are too many: of all packets, or of those with reliable
+// TestRefusalsInARow: a thousand naks in ten seconds, at 64 times or more and without an ack between them, are too many: of all packets, or of those with reliable
 // bunches of channels that the peer has.
 func TestRefusalsInARow(t *testing.T) {
 	const began = time.Minute
@@ -288,13 +288,20 @@ func TestRefusalsInARow(t *testing.T) {
 	}
 	const gap = 10 * time.Millisecond
 	r := run(open, refusalPackets, gap)
-	want := nakRun{packets: refusalPackets, lasted: (refusalPackets - 1) * gap, last: began + (refusalPackets-1)*gap}
+	want := nakRun{packets: refusalPackets, rounds: refusalPackets, lasted: (refusalPackets - 1) * gap, last: began + (refusalPackets-1)*gap}
 	require.Equal(t, refusals{all: want, reliable: want}, *r)
 	require.True(t, r.all.tooLong())
 	r.all.lasted = refusalTime
 	require.True(t, r.all.tooLong())
 	r.all.lasted--
 	require.False(t, r.all.tooLong())
+	r = new(refusals)
+	for i := range refusalRounds { // a peer that is heard once a second, with thousands of naks each time
+		for range refusalPackets {
+			r.lost(began+time.Duration(i)*time.Second, open)
+		}
+		require.Equal(t, i == refusalRounds-1, r.all.tooLong(), i)
+	}
 	r = run(open, 2*refusalPackets, 0) // all at once, as after a darkness
 	require.False(t, r.all.tooLong())
 	for i := range 9 {

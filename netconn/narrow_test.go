@@ -238,7 +238,7 @@ func TestWideAgainAfterManyLosses(t *testing.T) {
 	}
 	c.refusals.all.packets = 0 // small ones arrive
 	require.True(t, c.path.probing(now))
-	c.refusals.reliable.lasted = refusalTime
+	c.refusals.reliable.rounds, c.refusals.reliable.lasted = refusalRounds, refusalTime
 	require.True(t, c.refusals.reliable.tooLong(), "probing puts the verdict off")
 	h := newHand(t, nil)
 	end := h.conns[0]

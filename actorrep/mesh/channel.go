@@ -32,7 +32,7 @@ func Open(conn channel.Conn, receive func(packet []byte) error) (*channel.Channe
 // SendOn sends a packet on the channel. It may be lost.
 func SendOn(ch *channel.Channel, packet []byte) {
 	if ch != nil && !ch.Closing() {
-		_, _ = ch.SendBunch(&bunch.Out{Data: packet})
+		_, _ = ch.SendBunch(&bunch.Out{Data: packet, NoMerge: true})
 	}
 }
 
