@@ -137,7 +137,7 @@ func (l *lab) connect(p pair, n int) (paths []string, took []int, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		_, err = guest.until("playing")
+		path, err = guest.plays(path, p.want)
 		guest.end()
 		if err != nil {
 			return nil, nil, err
@@ -182,8 +182,13 @@ func (l *lab) guest(code string) (guest *process, ms int, path string, err error
 		guest.end()
 		return nil, 0, "", err
 	}
+	return guest, ms, kind(path), nil
+}
+
+// kind is the path without the address that a line has behind it.
+func kind(path string) string {
 	path, _, _ = strings.Cut(path, ",")
-	return guest, ms, path, nil
+	return path
 }
 
 // change cuts the path between two routers amid a game, and mends it: the game goes on by the relay, and then by the routers again.
@@ -198,8 +203,11 @@ func (l *lab) change(out io.Writer) error {
 		return err
 	}
 	defer guest.end()
-	if _, err := guest.until("playing"); err != nil || path != routed {
-		return fmt.Errorf("the path to be cut is %s: %w", path, err)
+	if path, err = guest.plays(path, routed); err != nil {
+		return err
+	}
+	if path != routed {
+		return fmt.Errorf("the path to be cut is %s", path)
 	}
 	for _, c := range []struct {
 		cut  bool
@@ -214,7 +222,7 @@ func (l *lab) change(out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.what, err)
 		}
-		if path, _, _ = strings.Cut(path, ","); path != c.want {
+		if path = kind(path); path != c.want {
 			return fmt.Errorf("%s: the path is %s, not %s", c.what, path, c.want)
 		}
 		fmt.Fprintf(out, "   %-14s %-20s %8d ms later\n", c.what+":", path, time.Since(began).Milliseconds())
@@ -256,24 +264,52 @@ func (l *lab) start(space string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// until waits for a line that begins so, and returns the rest of it.
-func (p *process) until(prefix string) (string, error) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+// next returns the next line that begins with one of the prefixes: which, and the rest of it.
+func (p *process) next(timer *time.Timer, prefixes ...string) (which, rest string, err error) {
 	for {
 		select {
 		case line, ok := <-p.lines:
 			if !ok {
-				return "", fmt.Errorf("%q didn't come; it said: %s", prefix, strings.Join(p.said, "; "))
+				return "", "", fmt.Errorf("%q didn't come; it said: %s", prefixes, strings.Join(p.said, "; "))
 			}
-			if rest, ok := strings.CutPrefix(line, prefix); ok {
-				return rest, nil
+			for _, prefix := range prefixes {
+				if rest, ok := strings.CutPrefix(line, prefix); ok {
+					return prefix, rest, nil
+				}
 			}
 			p.said = append(p.said, line)
 		case <-timer.C:
-			return "", fmt.Errorf("%q didn't come in %v; it said: %s", prefix, patience, strings.Join(p.said, "; "))
+			return "", "", fmt.Errorf("%q: %w in %v; it said: %s", prefixes, errLate, patience, strings.Join(p.said, "; "))
 		}
 	}
+}
+
+var errLate = errors.New("didn't come")
+
+// until waits for a line that begins so, and returns the rest of it.
+func (p *process) until(prefix string) (string, error) {
+	_, rest, err := p.next(time.NewTimer(patience), prefix)
+	return rest, err
+}
+
+// plays waits until a guest plays, over the path that it should have. On a busy machine the relay may have answered first, and the game goes over to the
+// better path when that has. It returns the path that it has in the end.
+func (p *process) plays(path, want string) (string, error) {
+	timer := time.NewTimer(patience)
+	for playing := false; !playing || path != want; {
+		which, rest, err := p.next(timer, "playing", "path to the host: ")
+		switch {
+		case playing && errors.Is(err, errLate):
+			return path, nil
+		case err != nil:
+			return "", err
+		case which == "playing":
+			playing = true
+		default:
+			path = kind(rest)
+		}
+	}
+	return path, nil
 }
 
 // end interrupts it and waits for its end.
