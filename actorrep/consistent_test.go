@@ -339,7 +339,7 @@ func (c *client) consistent(k *checker) {
 		k.must(m.held == held, "%v holds %d, counts %d", m.guid, held, m.held)
 		k.must(m.waiting == pending[m], "%v waits for %d calls of %d", m.guid, m.waiting, pending[m])
 		k.must(speaking[m] == min(1, len(m.calls)), "%v is %d times among those that speak, with %d calls", m.guid, speaking[m], len(m.calls))
-		k.must(m.note == 0 || c.events[m.note-1].m == m, "the event of %v is another's", m.guid)
+		k.must(m.note == 0 || m.b == nil || m.note <= len(c.events) && c.events[m.note-1].m == m, "the event of %v is another's", m.guid)
 		k.calls("a client's calls", m.calls)
 		newest := int64(0)
 		for _, f := range m.frames {
