@@ -42,6 +42,7 @@ type path struct {
 	totals           // of its clients
 	clients, vanished,
 	moved int
+	probes  uint64        // of the packet size, by all connections that are over
 	slowest time.Duration // from a client's last word to all being heard
 }
 

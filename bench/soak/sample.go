@@ -96,7 +96,7 @@ func (s *soak) table(out io.Writer) {
 		r.slowest = max(r.slowest, p.slowest)
 	}
 	for i := range kinds {
-		var pushed, lost, repeated, late, damaged uint64
+		var pushed, lost, repeated, late, damaged, large, probes uint64
 		for j := i; j < len(s.paths); j += len(kinds) {
 			c := s.paths[j].proxy.Counters()
 			pushed += c.Up.Pushed + c.Down.Pushed
@@ -104,10 +104,13 @@ func (s *soak) table(out io.Writer) {
 			repeated += c.Up.Duplicated + c.Down.Duplicated
 			late += c.Up.Reordered + c.Down.Reordered
 			damaged += c.Up.Corrupted + c.Down.Corrupted
-			if n := c.Up.TooBig + c.Down.TooBig; n > 0 {
-				s.problem("%s: %d datagrams of more than %d bytes", kinds[i].name, n, kinds[i].set.MTU)
-			}
+			large += c.Up.TooBig + c.Down.TooBig
+			probes += s.paths[j].probes
 		}
+		if large > probes {
+			s.problem("%s: %d datagrams of more than %d bytes, of which at most %d tried the packet size", kinds[i].name, large, kinds[i].set.MTU, probes)
+		}
+		lost += large
 		r := &sum[i]
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%v\t\n", kinds[i].name, r.clients, r.vanished, r.moved,
 			pushed, lost, repeated, late, damaged, r.numbers, r.messages, r.blocks, r.streams, r.calls, r.turns, float64(r.bytes)/1e6, r.slowest.Round(10*ms))

@@ -161,6 +161,7 @@ func (sv *server) closed(c *driver.Conn, r netconn.CloseResult) {
 	}
 	sv.ends[r.Code]++
 	s.result = &r
+	s.client.path.probes += c.Stats().Packets.SizeProbes
 	if why := s.client.unexpected(r, true); why != "" {
 		sv.soak.problem("%s server: the connection of %s ended: %v; %s", sv.name, s.client, r, why)
 	}

@@ -172,6 +172,9 @@ func (s *soak) leave(c *client) {
 	s.left++
 	delete(s.byName, c.name)
 	c.path.totals.add(&c.talk.totals)
+	if c.conn != nil {
+		c.path.probes += c.conn.Stats().Packets.SizeProbes
+	}
 	if c.session != nil {
 		c.path.totals.add(&c.session.talk.totals)
 	}
