@@ -87,6 +87,7 @@ func (s *sentPackets) noteAt(i int64) *note { return &s.notes[i&int64(len(s.note
 // sent files the packet that was under construction under its id.
 func (c *Conn) sent(id int64, size int) {
 	s := &c.sentPackets
+	c.sizeSent(size)
 	if s.first == s.next {
 		s.first, s.next = id, id
 	}
@@ -188,15 +189,12 @@ func (f *fates) PacketLost(id int64) {
 	c.flow.answers, c.flow.lastFate = 0, c.now
 	c.refusals.lost(c.now, &p)
 	c.trace(nettrace.PacketNak, id, 0, 0)
-	if c.tooLarge(&p) || p.blind && c.refused(&p, id) {
+	if c.isSizeProbe(id) || p.blind && c.refused(&p, id) {
 		c.cfg.Controller.OnAck(c.now, id, int(p.bytes)+c.cfg.PacketOverhead, 0)
 	} else {
 		c.cfg.Controller.OnLost(c.now, id, int(p.bytes)+c.cfg.PacketOverhead)
 		c.rates.loss(true)
-		if c.path == nil {
-			c.path = new(path)
-		}
-		c.path.lost(c.now, &p)
+		c.losePath(&p)
 	}
 	c.sizeLost(id, &p)
 	c.sentPackets.first++

@@ -18,7 +18,9 @@ const (
 	searchAgain = 10 * time.Minute // after a search, as the path may have become wider
 	searchSoon  = time.Second      // after larger packets were lost; twice as long each time that happens within searchHeld
 	searchHeld  = time.Minute
-	tryGap      = 200 * time.Millisecond // after a lost probe, times how many were lost
+	// searchSilence and two round trips without a fate are too long.
+	searchSilence = 100 * time.Millisecond
+	tryGap        = 200 * time.Millisecond // after a lost probe, times how many were lost
 	// So many are lost in a row because of their size, where they are lost for other reasons with that probability: probes, of which there are few,
 	// and others.
 	probeChance = 1e-3
@@ -40,8 +42,12 @@ type search struct {
 	at     time.Duration // when the next probe may leave
 	wait   time.Duration // before the next search when larger packets get lost
 	raised time.Duration // when size last rose
-	run    int           // packets above the base size that were lost in a row
+	since  time.Duration // when the first packet above the base size left since the newest fate; 0 none
+	row    int           // packets above the base size that were lost in a row
 	loss   float64       // the measured loss before them
+	run    int           // those that were lost since one of their size, or larger, arrived, while smaller ones may have
+	least  int           // the smallest of the run
+	most   int           // the largest that has arrived since the run began: that smaller ones are lost is chance
 }
 
 // basePacket is the size in bytes that needs no probe.
@@ -55,12 +61,21 @@ func (c *Conn) mostReceived() int {
 	return max(c.basePacket(), c.cfg.LargestPacket, takenBytes)
 }
 
-// packetBytes is the size of the largest packet that may leave now. While tail probes find out what was lost that is the base size.
+// packetBytes is the size of the largest packet that may leave now. While tail probes find out what was lost that is the base size, and when larger
+// packets leave and no fate comes: where all packets are too large, nothing tells of their loss.
 func (c *Conn) packetBytes() int {
-	if c.search == nil || c.flow.probes > 0 {
+	s := c.search
+	if s == nil || c.flow.probes > 0 || s.since > 0 && c.now-s.since > searchSilence+2*(c.rtt.smoothed+4*c.rtt.variance) {
 		return c.basePacket()
 	}
-	return c.search.size
+	return s.size
+}
+
+// sizeSent notes that a packet leaves.
+func (c *Conn) sizeSent(bytes int) {
+	if s := c.search; s != nil && s.since == 0 && bytes > c.basePacket() {
+		s.since = c.now
+	}
 }
 
 // emptyRoom is the bits for bunches in an empty packet of so many bytes, whatever its header has.
@@ -121,19 +136,26 @@ func (c *Conn) sendPadded(ch *channel.Channel, bytes int) {
 	c.sendPacket(0, false)
 }
 
-// tooLarge reports whether a packet is larger than those that are known to arrive: it was a probe, or left before that was known. Its loss says
-// nothing of what the path carries in a second.
-func (c *Conn) tooLarge(p *sentPacket) bool { return c.search != nil && int(p.bytes) > c.search.size }
+// isSizeProbe reports whether packet id is the probe in flight. Its loss says nothing of what the path carries in a second. That of other packets does,
+// also when it makes them too large: a full queue loses many in a row as well.
+func (c *Conn) isSizeProbe(id int64) bool { return c.search != nil && id == c.search.probe }
 
 // sizeArrived notes that packet id has arrived.
 func (c *Conn) sizeArrived(id int64, p *sentPacket) {
 	s := c.search
+	if s == nil {
+		return
+	}
+	s.since = 0
 	switch {
-	case s == nil || int(p.bytes) <= c.basePacket():
+	case int(p.bytes) <= c.basePacket():
 	case id != s.probe:
-		s.run = 0
+		s.row, s.most = 0, max(s.most, int(p.bytes))
+		if s.run == 0 || s.most >= s.least {
+			s.run, s.most = 0, 0
+		}
 	default:
-		s.probe, s.tries, s.run, s.at, s.raised = bunch.NoPacket, 0, 0, c.now, c.now
+		s.probe, s.tries, s.row, s.run, s.most, s.at, s.raised = bunch.NoPacket, 0, 0, 0, 0, c.now, c.now
 		s.size = int(p.bytes)
 		c.channels.SetPacketBits(c.emptyRoom(s.size))
 		c.settleSize()
@@ -143,9 +165,13 @@ func (c *Conn) sizeArrived(id int64, p *sentPacket) {
 // sizeLost notes that packet id was lost.
 func (c *Conn) sizeLost(id int64, p *sentPacket) {
 	s := c.search
+	if s == nil {
+		return
+	}
+	s.since = 0
 	loss, _ := c.rates.expect()
 	switch {
-	case s == nil || int(p.bytes) <= c.basePacket():
+	case int(p.bytes) <= c.basePacket():
 	case id == s.probe:
 		c.Counters.SizeProbesLost++
 		s.probe = bunch.NoPacket
@@ -156,10 +182,16 @@ func (c *Conn) sizeLost(id int64, p *sentPacket) {
 			c.settleSize()
 		}
 	case int(p.bytes) <= s.size:
-		if s.run++; s.run == 1 {
+		if s.row++; s.row == 1 {
 			s.loss = loss
 		}
-		if s.run >= noChance(s.loss, otherChance) {
+		if int(p.bytes) > s.most {
+			if s.run++; s.run == 1 {
+				s.least = int(p.bytes)
+			}
+			s.least = min(s.least, int(p.bytes))
+		}
+		if max(s.row, s.run) >= noChance(s.loss, otherChance) {
 			c.narrow()
 		}
 	}
@@ -189,7 +221,7 @@ func (c *Conn) narrow() {
 		s.wait = searchSoon
 	}
 	c.Counters.Narrowed++
-	s.size, s.failed, s.full, s.probe, s.tries, s.run, s.at = c.basePacket(), 0, 0, bunch.NoPacket, 0, 0, c.now+s.wait
+	s.size, s.failed, s.full, s.probe, s.tries, s.row, s.run, s.most, s.at = c.basePacket(), 0, 0, bunch.NoPacket, 0, 0, 0, 0, c.now+s.wait
 	c.channels.SetPacketBits(c.emptyRoom(s.size))
 	if c.path != nil {
 		*c.path = path{} // what it counted was above that size

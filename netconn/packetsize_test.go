@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -350,6 +351,103 @@ func TestSizesOfAllKinds(t *testing.T) {
 			w.run(2*time.Second, w.talk)
 			require.InDelta(t, max(base, min(most, 8192)), w.conns[0].Stats().PacketSize, 4, "%d and %d bytes", base, most)
 			w.drain(t, 1)
+		}
+	}
+}
+
+// TestMiddlingPacketsHideNothing: on a path that has become narrower, full packets that get lost are noticed although others above the base size arrive
+// between them.
+func TestMiddlingPacketsHideNothing(t *testing.T) {
+	for seed := range uint64(4) {
+		set := netsim.Settings{Lag: 20 * time.Millisecond, Loss: float64(5 * seed)}
+		w := newWide(t, set, seed, nil)
+		w.run(3*time.Second, w.talk)
+		w.drain(t, seed)
+		ch := w.open(0)
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 8), Reliable: true})
+		require.NoError(t, err)
+		w.run(2*time.Second, nil)
+		w.setMTU(t, set, 1300)
+		n, before, start := 0, w.conns[0].Counters.Narrowed, w.now
+		for w.conns[0].Counters.Narrowed == before && w.now < start+5*time.Second {
+			w.step(func() {
+				n++
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 1380-230*(n%2)), Reliable: n%2 == 0})
+				require.NoError(t, err, "seed %d, after %v", seed, w.now-start)
+				w.conns[0].FlushNet()
+			})
+		}
+		require.Less(t, w.now-start, 1500*time.Millisecond, "seed %d", seed)
+	}
+}
+
+// TestChanceHidesNothing: one full packet lost by chance, a smaller one that arrives then, and all of that size lost later: that is noticed.
+func TestChanceHidesNothing(t *testing.T) {
+	w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, nil)
+	w.run(2*time.Second, w.talk)
+	w.drain(t, 1)
+	ch := w.open(0)
+	send := func(size int) {
+		_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: true})
+		require.NoError(t, err)
+		w.conns[0].FlushNet()
+	}
+	lose := true
+	w.lose[0] = func(p []byte) bool { was := lose; lose = false; return was }
+	send(1380)
+	for range 30 {
+		w.run(50*time.Millisecond, nil)
+		send(1150)
+	}
+	require.Zero(t, w.conns[0].Counters.Narrowed)
+	w.setMTU(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1100)
+	w.run(time.Second, func() { send(1150) })
+	require.EqualValues(t, 1, w.conns[0].Counters.Narrowed)
+}
+
+// TestFullQueueIsCongestion: a queue that overflows loses many packets in a row, as a path that has become narrower does. The controller hears of all
+// of them, and offers no more than with packets of the size that was found.
+func TestFullQueueIsCongestion(t *testing.T) {
+	for _, queue := range []time.Duration{40, 100} {
+		w := newWide(t, netsim.Settings{Lag: 30 * time.Millisecond, Bandwidth: 2e6, QueueDelay: queue * time.Millisecond}, 1, nil)
+		ch := w.open(0)
+		w.run(30*time.Second, func() {
+			for ch.Room() > 20 && w.conns[0].Table().Waiting() < 10 {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, 4000), Reliable: true})
+				require.NoError(t, err)
+			}
+		})
+		s := w.conns[0].Stats().Packets
+		require.Positive(t, s.Narrowed)
+		require.Less(t, float64(s.PacketsLost)/float64(s.PacketsSent), 0.12, "a queue of %v", queue*time.Millisecond)
+	}
+}
+
+// TestAllTooLarge: a path becomes narrower than every packet that is sent, so that nothing arrives that could tell of losses: the size is smaller
+// soon.
+func TestAllTooLarge(t *testing.T) {
+	for _, reliable := range []bool{false, true} {
+		w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, nil)
+		w.run(2*time.Second, w.talk)
+		w.drain(t, 1)
+		chs := [2]*channel.Channel{w.open(0), w.open(1)}
+		send := func(size int, reliable bool) {
+			for _, ch := range chs {
+				_, err := ch.SendBunch(&bunch.Out{Data: make([]byte, size), Reliable: reliable})
+				require.NoError(t, err)
+			}
+		}
+		send(8, true)
+		w.run(10*time.Second, func() { send(1380, reliable) })
+		w.setMTU(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1300)
+		w.run(2*time.Second, func() { send(1380, reliable) })
+		for i, c := range w.conns {
+			require.LessOrEqual(t, c.Stats().PacketSize, 1300, "end %d", i)
+		}
+		w.got = [2]int{}
+		w.run(time.Second, func() { send(1380, reliable) })
+		for i, got := range w.got {
+			require.Greater(t, got, 50*1380, "end %d", i)
 		}
 	}
 }

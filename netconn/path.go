@@ -80,6 +80,17 @@ func (p *path) lost(now time.Duration, s *sentPacket) {
 	}
 }
 
+// losePath notes that a packet didn't arrive. One that left before the size became smaller is known to be too large.
+func (c *Conn) losePath(p *sentPacket) {
+	if c.search != nil && int(p.bytes) > c.search.size {
+		return
+	}
+	if c.path == nil {
+		c.path = new(path)
+	}
+	c.path.lost(c.now, p)
+}
+
 // suspect reports whether enough was lost to find out why.
 func (p *path) suspect(now time.Duration) bool {
 	return p.lostN >= narrowLost && p.ackedN >= narrowAcked && now-p.since >= narrowTime/2
