@@ -30,7 +30,8 @@ type call struct {
 	data    []byte
 	bits    int
 	frame   uint32
-	holders int // references
+	holders int  // references
+	given   bool // by Arrive
 }
 
 // held adds a reference and returns the call.

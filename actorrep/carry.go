@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -138,8 +140,9 @@ func (c *carry) hold(r *bitio.Reader) error {
 }
 
 // Depart appends to dst what Arrive needs at another server, so that the reliable calls under way between an actor and its owner's client
-// run once. From now on the actor's calls return ErrDeparted, and those of its client wait, until Stay or until the actor is destroyed.
-// Calls of the procedures except don't go along: they are for the connection. ErrShare: Config.IDs isn't set.
+// run once. From now on the actor's reliable calls return ErrDeparted, and those of its client wait, until Stay or until the actor is destroyed.
+// Calls of the procedures except don't go along: they are for the connection. ErrShare: Config.IDs isn't this
+// server's share of the ids of several.
 func (w *World) Depart(a Actor, dst []byte, except ...Procedure) ([]byte, error) {
 	b := a.base()
 	switch {
@@ -197,15 +200,18 @@ func (c *class) excepts(rpc int, those []Procedure) bool {
 // Stay ends what Depart began: the actor doesn't go. The calls of its client that arrived since run now.
 func (w *World) Stay(a Actor) {
 	b := a.base()
-	p := b.Owner()
-	if b.world != w || p == nil {
+	if b.world != w || !w.server {
 		return
 	}
-	v := p.views[b]
-	if v == nil || v.carry == nil || !v.carry.departed {
-		return
+	for _, v := range slices.Clone(b.rep.views) { // it may have got another owner since
+		if v.carry != nil && v.carry.departed {
+			v.stay()
+		}
 	}
-	held := v.carry.held
+}
+
+func (v *view) stay() {
+	p, held := v.peer, v.carry.held
 	v.carry.departed, v.carry.held, v.carry.heldBytes = false, nil, 0
 	for _, h := range held {
 		if p.removed() || v.carry == nil {
@@ -232,7 +238,7 @@ func (w *World) Arrive(a Actor, state []byte) error {
 	}
 	r := stateReader{b: state}
 	var lacks []string // procedures
-	stay, before, ran, n := uint32(r.number())+1, r.number(), r.number(), r.number()
+	stays, before, ran, n := r.number(), r.number(), r.number(), r.number()
 	var calls []*call
 	for i := uint64(0); i < n && !r.bad; i++ {
 		k, lack := r.call(b.class, w)
@@ -241,7 +247,7 @@ func (w *World) Arrive(a Actor, state []byte) error {
 			lacks = append(lacks, lack)
 		}
 	}
-	if r.bad || len(r.b) > 0 {
+	if r.bad || len(r.b) > 0 || stays >= math.MaxUint32 {
 		return fmt.Errorf("%w: not what Depart of this class has appended: %d bytes", errFormat, len(state))
 	}
 	v := p.views[b]
@@ -263,13 +269,14 @@ func (w *World) Arrive(a Actor, state []byte) error {
 		w.tell(b, "", p, fmt.Errorf("%w: %q, which another server has called", ErrNoProcedure, name))
 	}
 	v.forgetKept(len(c.kept))
-	c.sent, c.ran, c.stay = before, ran, stay
+	c.sent, c.ran, c.stay = before, ran, uint32(stays)+1
 	m := bitio.NewWriter(make([]byte, 20))
-	m.WriteUint32(stay)
+	m.WriteUint32(c.stay)
 	m.WriteBits(before, 64)
 	m.WriteBits(ran, 64)
 	resume := w.unheld.take()
 	resume.rpc, resume.name, resume.def, resume.frame = resumeCall, "resume", reservedCall, w.frame+1
+	resume.given = true
 	resume.data, resume.bits = append(resume.data, m.Bytes()...), m.Len()
 	v.calls = append(append([]*call{resume}, calls...), v.calls...)
 	b.force()
@@ -278,6 +285,14 @@ func (w *World) Arrive(a Actor, state []byte) error {
 		v.reopen()
 	}
 	return nil
+}
+
+// given is how many of the calls that wait are of another server. They keep their numbers, so that no Overflow drops them.
+func (v *view) given() (n int) {
+	for n < len(v.calls) && v.calls[n].given {
+		n++
+	}
+	return n
 }
 
 // reservedCall is the definition of resume and hole.
@@ -312,7 +327,7 @@ func (r *stateReader) take(n uint64) []byte {
 // call reads a call, for a class of this server, which may lack its procedure.
 func (r *stateReader) call(c *class, w *World) (k *call, lack string) {
 	k = w.unheld.take()
-	k.rpc, k.name, k.def, k.frame = holeCall, "hole", reservedCall, w.frame+1
+	k.rpc, k.name, k.def, k.frame, k.given = holeCall, "hole", reservedCall, w.frame+1, true
 	name := string(r.take(r.number()))
 	if name == "" {
 		return k, ""
@@ -359,6 +374,9 @@ func (w *World) Follow(from *World) {
 	w.client.follows = from
 	if from == nil {
 		return
+	}
+	if other := from.client.follower; other != nil && other != w && other.client.follows == from {
+		other.client.follows = nil // its player goes on here. A World has one follower, so that what a World follows comes to an end, or back to it
 	}
 	from.client.follower = w
 	for depth := 0; from != nil && from != w; depth++ { // a World that nobody needs any more isn't kept
@@ -444,6 +462,7 @@ func (m *mirror) resume(stay uint32, before, ran uint64) {
 	if len(former) == 0 {
 		return
 	}
+	m.moved = nil // it has come back
 	if newest := former[len(former)-1]; newest.stay >= stay {
 		m.moved = newest
 		var calls []*call

@@ -133,11 +133,12 @@ func (v *view) queueCall(c *call) error {
 	w := v.peer.world
 	w.enter() // who hears of the end may remove the connection
 	defer w.exit()
-	calls, err := w.await(v.calls, c, full, v.b.class.name, func(err error) { w.endings = append(w.endings, ending{v.peer, err}) })
+	given := v.given()
+	calls, err := w.await(v.calls[given:], c, full, v.b.class.name, func(err error) { w.endings = append(w.endings, ending{v.peer, err}) })
 	if err != nil {
 		return err
 	}
-	v.calls = calls
+	v.calls = append(v.calls[:given], calls...)
 	v.b.force()
 	v.speakUp()
 	if v.state == asleep {

@@ -355,8 +355,11 @@ func (v *view) mayRest() {
 	}
 }
 
-// atRest reports whether the client has everything.
+// atRest reports whether the client has everything, and the actor isn't being given to another server.
 func (v *view) atRest() bool {
+	if v.carry != nil && v.carry.departed {
+		return false
+	}
 	return v.state == open && v.dirty&v.allowed == 0 && v.last == -1 && len(v.calls) == 0 && v.flags&mentioning == 0 && v.peer.out.drained(v)
 }
 

@@ -21,7 +21,7 @@ const maxCarried = 1024
 // Depart stops simulating a possessed actor, because its player goes to another server, and appends to dst what Arrive needs there. Its player's inputs go on
 // arriving here, and are kept, until Stay or until the actor is destroyed. Destroy it when the player's connection has ended: until then its player's client shows it.
 // Its reliable calls under way go along (actorrep.World.Depart). Errors: ErrNoPlayer when no player of a connection possesses the actor, ErrGrouped for a class of a
-// group, and those of World.Depart.
+// group, and those of World.Depart: actorrep.ErrShare without actorrep.Config.IDs.
 func (c *Class[A, I]) Depart(a A, dst []byte) ([]byte, error) {
 	p := c.byActor[a]
 	switch {
@@ -117,6 +117,9 @@ const maxStamp = 1 << 51
 func (c *Class[A, I]) Follow(from *Class[A, I]) {
 	if from == c {
 		from = nil
+	}
+	if from != nil && from.follows != nil {
+		from.follows.follows = nil // else each Class that was ever followed would stay
 	}
 	c.follows = from
 	if from == nil {

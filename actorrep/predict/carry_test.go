@@ -315,3 +315,49 @@ func TestArriveMalformed(t *testing.T) {
 	}
 	require.NoError(t, arrive(state))
 }
+
+// TestFollowKeepsNoOldClass: a client that travels on and on keeps the worlds of the last servers, and not those before.
+func TestFollowKeepsNoOldClass(t *testing.T) {
+	var last *predict.Class[*courier, step]
+	for range 50 {
+		c, err := predict.Register(actorrep.NewClient(actorrep.Config{}), "Courier", predict.Config[*courier, step]{})
+		require.NoError(t, err)
+		c.Follow(last)
+		last = c
+	}
+	require.LessOrEqual(t, last.Followed(), 2)
+}
+
+// filler is a courier's reliable call.
+var filler = actorrep.ClientRPC(func(actorrep.Call, *courier, uint32) error { return nil }, actorrep.Reliable)
+
+// TestPossessedWhileFull: the first state of a possession waits until there is room among the actor's reliable calls, and Tick returns no error meanwhile.
+func TestPossessedWhileFull(t *testing.T) {
+	var server, client *predict.Class[*courier, step]
+	r := rig.New(t, 1, netsim.Settings{Lag: 30 * time.Millisecond}, actorrep.Config{}, func(w *actorrep.World) (err error) {
+		server, err = predict.Register(w, "Courier", predict.Config[*courier, step]{}, actorrep.RPCs{"Fill": filler})
+		return err
+	})
+	l := r.Join(func(w *actorrep.World) (err error) {
+		client, err = predict.Register(w, "Courier", predict.Config[*courier, step]{Input: func(*courier) step { return step{N: 1} }}, actorrep.RPCs{"Fill": filler})
+		return err
+	})
+	a := &courier{}
+	require.NoError(t, r.Server.Spawn(a))
+	a.SetOwner(l.Peer)
+	for n := uint32(0); ; n++ {
+		if err := filler.Call(a, n); err != nil {
+			require.ErrorIs(t, err, actorrep.ErrFull)
+			break
+		}
+	}
+	require.NoError(t, server.Possess(a, l.Peer, r.Now))
+	for range 100 {
+		require.NoError(t, server.Tick(r.Now))
+		r.Step()
+		require.NoError(t, client.Tick(r.Now))
+	}
+	for c := range l.World.All {
+		require.True(t, client.Predicting(c.(*courier)))
+	}
+}
