@@ -20,7 +20,7 @@ type Type struct {
 	Static bool
 	Index  uint32
 	// Accept returns the handler of a channel that the peer opened. It is called before the first bunch is delivered.
-	// When it is nil or returns nil, everything that arrives on the channel is ignored.
+	// When it is nil or returns nil, everything that arrives on the channel is ignored, and Counters.NoHandler counts the channel.
 	Accept func(ch *Channel) Handler
 }
 

@@ -328,6 +328,9 @@ func (ch *Channel) deliver(in *bunch.In) (nak bool, err error) {
 			if ch.closed {
 				return false, nil // Accept ended the connection
 			}
+			if ch.handler == nil && ch.index != 0 {
+				t.Counters.NoHandler++
+			}
 			if err := ch.tellHandler(); err != nil || ch.closed {
 				return false, err
 			}

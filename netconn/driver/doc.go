@@ -34,7 +34,8 @@
 //
 // # When nothing happens
 //
-// Set Config.Logger. It reports forgotten settings, and what is refused or ignored, by reason; Driver.Refusals explains the reasons.
+// Set Config.Logger. It reports forgotten settings, and what is refused or ignored, by reason; Driver.Refusals explains the reasons. It warns when TickDispatch is
+// called without TickFlush, or the other way round.
 // For actors, set actorrep.Config.Failed.
 //
 // # Timeouts

@@ -21,7 +21,7 @@ import (
 type Counters struct {
 	DatagramsIn, BytesIn, DatagramsOut, BytesOut uint64
 	SendErrors, ReadErrors                       uint64 // errors of single datagrams; the socket still works
-	Refused                                      uint64 // packets that a connection dropped
+	Refused                                      uint64 // packets that a connection dropped before its end
 	Corrupt                                      uint64 // datagrams with a wrong checksum
 	// Accepted counts finished handshakes, Joined finished logins, Closed ended connections. Connections made only to
 	// tell a client that it is refused count as well.
@@ -62,6 +62,7 @@ type Driver struct {
 
 	ticking atomic.Bool // within TickDispatch, TickFlush or Run
 	ticks   tickClock
+	halves  [2]half // TickDispatch and TickFlush
 	log     operatorLog
 	dropped dropped // counters of ended connections
 
@@ -164,6 +165,7 @@ func (d *Driver) TickDispatch(now time.Time) {
 	d.beginTicking()
 	defer d.ticking.Store(false)
 	d.tickDispatch(now)
+	d.forgotten(&d.halves[0], &d.halves[1], now, "TickDispatch is called without TickFlush: nothing is sent")
 }
 
 func (d *Driver) tickDispatch(now time.Time) {
@@ -279,6 +281,7 @@ func (d *Driver) TickFlush(now time.Time) {
 	d.beginTicking()
 	defer d.ticking.Store(false)
 	d.tickFlush(now)
+	d.forgotten(&d.halves[1], &d.halves[0], now, "TickFlush is called without TickDispatch: nothing is received")
 }
 
 func (d *Driver) tickFlush(now time.Time) {

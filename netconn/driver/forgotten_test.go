@@ -18,7 +18,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
-// TestForgottenTypesAreTold: a channel that an end ignores, as its type or the right to open it was forgotten there, is counted by
+// TestForgottenTypesAreTold: a channel that an end ignores, as its type, the right to open it or its handler was forgotten there, is counted by
 // reason and told to the Logger of that end, also when its connection has ended.
 func TestForgottenTypesAreTold(t *testing.T) {
 	for _, c := range []struct {
@@ -27,6 +27,8 @@ func TestForgottenTypesAreTold(t *testing.T) {
 	}{
 		{"unknown_type", nil},
 		{"may_not_open", []channel.Type{{Name: chatName, ServerOpen: true}}},
+		{"no_handler", []channel.Type{{Name: chatName, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler { return nil }}}},
+		{"no_handler", []channel.Type{{Name: chatName, ClientOpen: true}}},
 	} {
 		var log bytes.Buffer
 		m := newMemory(t, Config{Channels: c.types, Logger: slog.New(slog.NewTextHandler(&log, nil))}, Config{Channels: chat(&sink{})})
@@ -51,6 +53,71 @@ func TestForgottenTypesAreTold(t *testing.T) {
 		}
 		require.EqualValues(t, 1, count(), "those who left are counted still")
 		require.Contains(t, log.String(), c.reason+"=1")
+	}
+}
+
+// TestForgottenHalfOfATick: a driver of which a game calls only TickDispatch, or only TickFlush, stands still, and its Logger is told so
+// once. It isn't told when both are called.
+func TestForgottenHalfOfATick(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		dispatch, flush bool
+		want            string
+	}{
+		{"TickFlush", true, false, "TickDispatch is called without TickFlush: nothing is sent"},
+		{"TickDispatch", false, true, "TickFlush is called without TickDispatch: nothing is received"},
+		{"none", true, true, ""},
+	} {
+		var log bytes.Buffer
+		m := newMemory(t, Config{}, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 200 {
+			m.now = m.now.Add(16 * time.Millisecond)
+			if c.dispatch {
+				m.client.TickDispatch(m.now)
+			}
+			if c.flush {
+				m.client.TickFlush(m.now)
+			}
+		}
+		if c.want == "" {
+			require.NotContains(t, log.String(), "without", c.name)
+		} else {
+			require.Equal(t, 1, strings.Count(log.String(), c.want), c.name)
+		}
+	}
+	var log bytes.Buffer
+	m := newMemory(t, Config{}, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 20 { // a game that polls more often than it sends
+		for range 50 {
+			m.now = m.now.Add(2 * time.Millisecond)
+			m.client.TickDispatch(m.now)
+		}
+		m.client.TickFlush(m.now)
+	}
+	require.NotContains(t, log.String(), "without")
+}
+
+// TestAnEndIsNoWarning: packets that arrive after a connection has ended, as the last ones of its link do, aren't told as a warning. PlainUnreal isn't
+// among the links: with it they make an end ask for a restart, which the other one counts as restart_unlikely.
+func TestAnEndIsNoWarning(t *testing.T) {
+	for name, end := range map[string]func(m *memory){
+		"client": func(m *memory) { m.cc.CloseWithReason("enough") },
+		"server": func(m *memory) { m.sc.CloseWithError(ErrKicked) },
+		"both":   func(m *memory) { m.sc.CloseWithReason("one"); m.cc.CloseWithReason("two") },
+	} {
+		for _, link := range []Link{nil, PlainSalted{}} {
+			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			m := newMemory(t, Config{Logger: logger, Link: link}, Config{Logger: logger, Link: link})
+			m.until("joined", func() bool { return m.sc != nil && m.cc != nil })
+			log.Reset()
+			end(m)
+			m.until("closed", func() bool { return m.sres != nil && m.cres != nil })
+			for range 200 {
+				m.step()
+			}
+			require.Empty(t, log.String(), "%s, %T", name, link)
+		}
 	}
 }
 

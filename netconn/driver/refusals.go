@@ -2,9 +2,11 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/internal/refusals"
 )
 
@@ -14,13 +16,15 @@ import (
 //
 // Of all links:
 //
-//	corrupt                  a wrong Config.Checksum, or one end without it
+//	corrupt                  a wrong Config.Checksum, or a peer without it. When only the peer has it, the link counts its packets, as bad_size
 //	packet                   a packet that its connection didn't take, or that came from nobody's address
-//	stale_packet             a packet that came twice, or later than those after it
+//	stale_packet             a packet that came twice, or later than those after it, or after its connection's end
 //	unknown_type             a bunch of a channel whose type isn't in Config.Channels of this end. It is ignored, and the peer isn't
 //	                         told: one of the two ends has forgotten the type
 //	may_not_open             a bunch of a channel that the peer's end may not open: a forgotten ClientOpen or ServerOpen of
 //	                         channel.Type. It is ignored too
+//	no_handler               a channel that the peer opened and that has no handler: the Accept of its channel.Type is nil, or returned nil. What
+//	                         arrives on it is ignored, and the peer isn't told
 //	no_room                  PlainUnreal: MaxConns or MaxPerAddr
 //	no_login                 LoginTimeout
 //
@@ -37,7 +41,7 @@ import (
 //
 //	bad_format               not a packet of netcode
 //	bad_sequence             its sequence doesn't fit it
-//	bad_version              the client's is no netcode 1.02, as with a client of another link
+//	bad_version              a request of another version than netcode 1.02
 //	bad_protocol             another ProtocolID
 //	bad_token                a token of another key
 //	token_expired            the token, or the clock of a machine
@@ -46,7 +50,8 @@ import (
 //	token_used               one token for two dials, or from two addresses
 //	id_connected             the client id is connected
 //	addr_connected           the address is connected
-//	no_mapping               from an address that isn't connected
+//	no_mapping               from an address that isn't connected: packets that were under way when a connection ended, or of a client with
+//	                         another link. Not a warning
 //	no_mapping_room          more handshakes begun than the server holds, from all addresses, one address or one id
 //	bad_challenge            a response with a challenge that isn't this server's
 //	not_bound                a response from another address or id than the challenge is for
@@ -87,8 +92,8 @@ func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 	n := d.droppedNow()
 	more := refusals.Each(yield, []refusals.Count{
 		refusals.Of("corrupt", d.Counters.Corrupt), refusals.Of("packet", d.Counters.Refused), refusals.Of("stale_packet", n.stale),
-		refusals.Of("unknown_type", n.unknownType), refusals.Of("may_not_open", n.mayNotOpen), refusals.Of("no_room", d.Counters.NoRoom),
-		refusals.Of("no_login", d.Counters.NoLogin),
+		refusals.Of("unknown_type", n.unknownType), refusals.Of("may_not_open", n.mayNotOpen), refusals.Of("no_handler", n.noHandler),
+		refusals.Of("no_room", d.Counters.NoRoom), refusals.Of("no_login", d.Counters.NoLogin),
 	})
 	switch {
 	case !more:
@@ -100,13 +105,14 @@ func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 }
 
 // dropped is what connections dropped or ignored of their peers.
-type dropped struct{ stale, unknownType, mayNotOpen uint64 }
+type dropped struct{ stale, unknownType, mayNotOpen, noHandler uint64 }
 
 func (n *dropped) add(c *Conn) {
 	bunches := &c.Table().Counters
 	n.stale += c.Counters.Stale
 	n.unknownType += bunches.UnknownType
 	n.mayNotOpen += bunches.MayNotOpen
+	n.noHandler += bunches.NoHandler
 }
 
 // droppedNow is that of connections that are, and of those that were.
@@ -116,6 +122,23 @@ func (d *Driver) droppedNow() dropped {
 		n.add(c)
 	}
 	return n
+}
+
+// receivedPacket passes a packet to a connection, which may be nil, and counts one that isn't taken. What arrives after a connection's end is stale.
+func (d *Driver) receivedPacket(c *Conn, at time.Duration, p []byte) (taken bool) {
+	if c == nil {
+		d.Counters.Refused++
+		return false
+	}
+	switch err := c.ReceivedPacket(at, p); {
+	case err == nil:
+		return true
+	case errors.Is(err, netconn.ErrClosed):
+		d.dropped.stale++
+	default:
+		d.Counters.Refused++
+	}
+	return false
 }
 
 // operatorLog is what was said in this second, and what was left out.

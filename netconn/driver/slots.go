@@ -83,9 +83,7 @@ func (s *slotServer[M]) Send(to netip.AddrPort, p []byte) { s.d.write(to, p) }
 
 // Payload is a callback of the handshake's machine.
 func (s *slotServer[M]) Payload(slot int, p []byte) {
-	if c := s.conns[slot]; c == nil || c.ReceivedPacket(s.at, p) != nil {
-		s.d.Counters.Refused++
-	}
+	s.d.receivedPacket(s.conns[slot], s.at, p)
 }
 
 // clientMachine is a handshake's client.
@@ -156,9 +154,7 @@ func (c *slotClient[M]) Send(to netip.AddrPort, p []byte) {
 
 // Payload is a callback of the handshake's machine.
 func (c *slotClient[M]) Payload(p []byte) {
-	if c.conn == nil || c.conn.ReceivedPacket(c.at, p) != nil {
-		c.d.Counters.Refused++
-	}
+	c.d.receivedPacket(c.conn, c.at, p)
 }
 
 // never is the timeout that links are given: only Config.Timeout ends a silent connection.

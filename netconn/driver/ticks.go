@@ -45,3 +45,26 @@ func (t *tickClock) flush(from time.Time) {
 	t.Below[min(bits.Len64(uint64(max(0, now.Sub(t.began).Microseconds()))), TickBuckets-1)]++
 	t.dispatched = time.Time{}
 }
+
+// half is the calls of TickDispatch, or of TickFlush, since the last one of the other.
+type half struct {
+	calls int
+	since time.Duration
+	told  bool
+}
+
+// alone is the calls in a row, over longestTick or more, after which the other half of the tick counts as forgotten.
+const alone = 100
+
+// forgotten counts a call of one half of the tick, and warns once when the other half isn't called.
+func (d *Driver) forgotten(called, other *half, now time.Time, msg string) {
+	other.calls = 0
+	at := d.Time(now)
+	if called.calls == 0 {
+		called.since = at
+	}
+	if called.calls++; called.calls > alone && at-called.since >= longestTick && d.logged && !called.told && !d.ended {
+		called.told = true
+		d.cfg.Logger.Warn(msg)
+	}
+}

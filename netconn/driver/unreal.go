@@ -79,9 +79,7 @@ func (s *unrealServer) receive(at time.Duration, from netip.AddrPort, p []byte) 
 	case peer == nil:
 		s.handshake.UnknownGame(at, from, p)
 	default:
-		if peer.conn.ReceivedPacket(at, p) != nil {
-			s.d.Counters.Refused++
-		}
+		s.d.receivedPacket(peer.conn, at, p)
 		s.drop(peer)
 	}
 }
@@ -266,8 +264,7 @@ func (c *unrealClient) receive(at time.Duration, from netip.AddrPort, p []byte) 
 	case c.conn == nil:
 		c.handshake.Counters.Unexpected++ // it overtook the end of the handshake, or that was lost
 		return
-	case c.conn.ReceivedPacket(at, p) != nil:
-		c.d.Counters.Refused++
+	case !c.d.receivedPacket(c.conn, at, p):
 		return
 	}
 	c.heard = at

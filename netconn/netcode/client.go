@@ -216,7 +216,11 @@ func (c *Client) emit(t packetType, buf []byte) {
 
 // Receive takes a datagram; p is opened in place.
 func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
-	if c.state <= Disconnected || unmap(from) != c.addr() {
+	if c.state <= Disconnected {
+		c.Counters.Unexpected++
+		return
+	}
+	if unmap(from) != c.addr() {
 		c.Counters.OtherSource++
 		return
 	}

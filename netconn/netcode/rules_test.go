@@ -234,7 +234,7 @@ func TestClientRefusals(t *testing.T) {
 		want  ClientCounters
 	}{
 		{"of somebody else", Connected, netip.MustParseAddrPort("10.0.0.1:40001"), sealed(typePayload, 5), ClientCounters{OtherSource: 1}},
-		{"after the end", Disconnected, serverAddr, sealed(typePayload, 5), ClientCounters{OtherSource: 1}},
+		{"after the end", Disconnected, serverAddr, sealed(typePayload, 5), ClientCounters{Unexpected: 1}},
 		{"empty", Connected, serverAddr, nil, ClientCounters{BadFormat: 1}},
 		{"response", Connected, serverAddr, sealed(typeResponse, 8+challengeBytes), ClientCounters{BadFormat: 1}},
 		{"broken", Connected, serverAddr, broken, ClientCounters{NotSealed: 1}},
