@@ -108,3 +108,21 @@ func TestArriveRefuses(t *testing.T) {
 	_, err = alone.Depart(w, nil)
 	require.ErrorIs(t, err, actorrep.ErrShare)
 }
+
+// TestOneAnswer: a client answers once which classes it has; another answer ends its connection.
+func TestOneAnswer(t *testing.T) {
+	r, l, _, _ := walk(t)
+	require.Zero(t, r.Server.Counters.Bad)
+	require.NoError(t, actorrep.AnswerAgain(l.World))
+	r.Lines = nil // its connection is to close
+	for range 30 {
+		r.Step()
+		l.C.Tick(r.Now)
+		for p, ok := l.Up.Pop(r.Now); ok; p, ok = l.Up.Pop(r.Now) {
+			_ = l.S.ReceivedPacket(r.Now, p)
+		}
+		l.S.Tick(r.Now)
+	}
+	require.True(t, l.S.Closed())
+	require.EqualValues(t, 1, r.Server.Counters.Bad)
+}

@@ -272,6 +272,7 @@ func (c *checker) sent(p *Peer) {
 	for _, v := range p.list {
 		c.must(v.last < 0 || v.last >= s.head && v.last < s.tail && s.at(v.last).v == v, "the last record of %v is gone", v.b.guid)
 	}
+	c.must(s.first == 0 || s.first < len(s.packets), "packets from %d of %d", s.first, len(s.packets))
 	flight := s.packets[s.first:]
 	for i, sp := range flight {
 		c.must(sp.end >= s.head && sp.end <= s.tail && (i == 0 || sp.packet >= flight[i-1].packet && sp.end >= flight[i-1].end), "packet %d ends at %d of %d to %d", sp.packet, sp.end, s.head, s.tail)

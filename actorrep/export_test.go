@@ -1,6 +1,11 @@
 package actorrep
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+)
 
 // SetFrame puts a server's World close to where its frames wrap, or past many Steps in which nothing was to be done.
 func (w *World) SetFrame(frame uint32) { w.frame = frame }
@@ -18,3 +23,15 @@ func Referring(w *World) int { return len(w.client.referring) }
 
 // CompareOnCoresFrom sets how many views are told on several cores.
 func (w *World) CompareOnCoresFrom(views int) { w.compares.from = views }
+
+// AnswerAgain has a client send another answer to the server's classes.
+func AnswerAgain(w *World) (err error) {
+	for ch := range w.client.conn.Table().All {
+		if h, is := ch.Handler().(*replicationHandler); is {
+			a := bitio.NewWriter(make([]byte, 100))
+			writeAnswer(a, h.schema, "")
+			_, err = ch.SendBunch(&bunch.Out{Data: a.Bytes(), Bits: a.Len(), Reliable: true})
+		}
+	}
+	return err
+}

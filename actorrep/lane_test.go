@@ -40,6 +40,9 @@ type lane struct {
 	opens   int                     // how often an opening was tried
 	full    bool                    // there is no room for openings
 	drop    bool                    // what is sent now is lost
+	starved bool                    // there is no bandwidth
+	free    int                     // bits left in the packet under way; 0 is any number
+	chunks  []int                   // bits of those that were sent
 }
 
 // letter is a message under way.
@@ -87,6 +90,9 @@ func (l *lane) post(m letter) {
 
 func (l *lane) begin(time.Duration) bool {
 	l.bits = 1 << 20
+	if l.starved {
+		l.bits = 0
+	}
 	if l.tight {
 		l.bits = []int{-100, 0, 40, 300, 3000, 30000}[l.rng.IntN(6)]
 	}
@@ -151,6 +157,7 @@ func (l *lane) chunk(data []byte, n int) (int64, bool) {
 		l.packet, l.lost = l.packet+1, l.drop || l.tight && l.rng.IntN(4) == 0
 	}
 	l.bits -= n
+	l.chunks = append(l.chunks, n)
 	l.post(letter{kind: bridge.Records, data: data[:(n+7)/8], bits: n, packet: l.packet, lost: l.lost})
 	return l.packet, true
 }
@@ -158,10 +165,15 @@ func (l *lane) drained(v *view) bool { return l.flying[v] == 0 }
 func (l *lane) room(v *view) int     { return max(0, laneRoom-2*l.flying[v]) }
 func (l *lane) newRoom() int         { return laneRoom }
 func (l *lane) budget() int          { return l.bits }
-func (l *lane) freeBits() int        { return l.rng.IntN(lanePacket) }
-func (l *lane) packetBits() int      { return lanePacket }
-func (l *lane) now() time.Duration   { return l.peer.world.now }
-func (l *lane) fail(err error)       { l.t.Error(err) }
+func (l *lane) freeBits() int {
+	if l.free > 0 {
+		return l.free
+	}
+	return l.rng.IntN(lanePacket)
+}
+func (l *lane) packetBits() int    { return lanePacket }
+func (l *lane) now() time.Duration { return l.peer.world.now }
+func (l *lane) fail(err error)     { l.t.Error(err) }
 
 // deliver hands over what is due, and acks it or says that it was lost.
 func (l *lane) deliver() {

@@ -550,6 +550,14 @@ func TestDepartures(t *testing.T) {
 		require.Equal(t, len(want), len(d.list)-d.head)
 	}
 	require.Less(t, cap(d.list), 200)
+
+	d = departures{list: make([]departure, 0, 8)}
+	for range 3 {
+		d.push(&view{leaveAt: 1})
+	}
+	d.pop(1)
+	d.push(&view{leaveAt: 2})
+	require.Equal(t, 1, d.head, "while there is room nothing is moved")
 }
 
 // TestShares: all connections do as much of what waits as there is in a Step, and none more than another that has more left.
@@ -616,4 +624,84 @@ func follow(b *basis, snaps *snapshots, gap int, form layout.Form, past *layout.
 	var path wire.Path
 	ok := b.follow(snaps, gap, form, past, &path)
 	return ok && int(path.Gap) == gap && path.Form == uint8(form)
+}
+
+// TestSchemaInParts: each bunch describes as many classes as fit, one at least.
+func TestSchemaInParts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 14))
+	for range 200 {
+		w := &World{}
+		for range rng.IntN(10) {
+			w.classes = append(w.classes, &class{description: make([]byte, rng.IntN(1200))})
+		}
+		for first, most := 0, 1+rng.IntN(3000); first < len(w.classes); {
+			want, n := first+1, len(w.classes[first].description)
+			for want < len(w.classes) && n+len(w.classes[want].description) <= most {
+				n += len(w.classes[want].description)
+				want++
+			}
+			require.Equal(t, want, w.schemaPart(first, most))
+			first = want
+		}
+	}
+}
+
+// TestSchemaBounds: a World takes as many names as it can describe, to the byte.
+func TestSchemaBounds(t *testing.T) {
+	w := NewServer(Config{})
+	require.NoError(t, w.Register("parcel", (*parcel)(nil)))
+	for _, c := range []struct {
+		described, paths int
+		err              error
+	}{{0, 0, nil}, {1, 0, ErrManyNames}, {0, 1, ErrManyNames}} {
+		o := NewServer(Config{})
+		o.described, o.paths = maxSchema-classBytes-w.described+c.described, maxPaths-w.paths+c.paths
+		require.ErrorIs(t, o.Register("parcel", (*parcel)(nil)), c.err)
+	}
+}
+
+// TestAnswerToASchema: which classes a client lacks; an answer to as many others is none.
+func TestAnswerToASchema(t *testing.T) {
+	bw := bitio.NewWriter(make([]byte, 100))
+	writeAnswer(bw, []*remoteClass{{local: &class{}}, {}, {local: &class{}}}, "no")
+	for n := range 6 {
+		lacks, text, err := readAnswer(bitio.NewReader(bw.Bytes(), bw.Len()), n)
+		if n != 3 {
+			require.ErrorIs(t, err, errFormat, "%d", n)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, []bool{false, true, false}, lacks)
+		require.Equal(t, "no", text)
+	}
+	_, _, err := readAnswer(bitio.NewReader(bw.Bytes(), 4), 3)
+	require.Error(t, err)
+}
+
+// TestAdaptiveFrequency: the class's own frequency for 2 s without a change, and in 5 s from there to the slowest; after a change, half of the time since the last.
+func TestAdaptiveFrequency(t *testing.T) {
+	c := &class{interval: 100 * time.Millisecond, slowest: 1100 * time.Millisecond}
+	for _, at := range []struct {
+		quiet, want int // ms
+		changed     bool
+	}{{2000, 100, false}, {3000, 300, false}, {4500, 600, false}, {7000, 1100, false}, {90000, 1100, false}, {150, 100, true}, {1000, 500, true}, {90000, 1100, true}} {
+		r := &replicated{interval: c.interval, optimum: c.interval, lastChange: time.Second}
+		require.False(t, r.adapt(time.Second+time.Duration(at.quiet)*time.Millisecond, c, at.changed))
+		require.Equal(t, time.Duration(at.want)*time.Millisecond, r.interval.Round(time.Millisecond), "%+v", at)
+	}
+}
+
+// TestTimesOfFrames: the length of a Step is known from the last two chunks of which both say more.
+func TestTimesOfFrames(t *testing.T) {
+	c := &client{}
+	_, ok := c.timeOf(10)
+	require.False(t, ok)
+	for _, h := range []struct{ frame, at, of, want int64 }{
+		{10, 100, 10, 100}, {12, 200, 14, 300}, {13, 200, 14, 250}, {11, 150, 14, 250}, {13, 200, 12, 150}, {17, 240, 18, 250}, {16, 900, 17, 240},
+	} {
+		c.heard(h.frame, time.Duration(h.at))
+		at, ok := c.timeOf(h.of)
+		require.True(t, ok)
+		require.EqualValues(t, h.want, at, "%+v", h)
+	}
 }

@@ -3,6 +3,7 @@ package actorrep
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
@@ -243,7 +244,7 @@ func (v *view) speak(last bool) bool {
 		}
 		if w.Len() == 0 && m == need && p.out.room(v) == p.out.newRoom() && !p.removed() {
 			p.world.dropCalls(v.b, p, v.calls[:1], ErrTooLarge) // the channel is empty
-			v.calls = append(v.calls[:0], v.calls[1:]...)
+			v.calls = slices.Delete(v.calls, 0, 1)
 			if len(v.calls) > 0 {
 				continue
 			}

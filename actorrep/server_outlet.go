@@ -247,9 +247,12 @@ func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	w.enter()
 	defer w.exit()
 	lacks, reason, err := readAnswer(&in.Data, len(w.classes))
-	if err != nil || o.answered {
+	if err == nil && o.answered {
+		err = errors.New("the second")
+	}
+	if err != nil {
 		w.Counters.Bad++
-		o.conn.Fail(fmt.Errorf("%w: an answer to the classes: %w", errFormat, errors.Join(err)), false)
+		o.conn.Fail(fmt.Errorf("%w: an answer to the classes: %w", errFormat, err), false)
 		return
 	}
 	o.answered, o.peer.lacks = true, lacks

@@ -326,6 +326,7 @@ func TestSharedAlongAPath(t *testing.T) {
 		}
 	}
 	require.Greater(t, shared, 10)
+	require.LessOrEqual(t, len(p.s.workers[0].entries), 3, "what was encoded is kept for a Step")
 	c.Step(p.now)
 	require.Equal(t, a.Line, c.Find(a.guid).(*pupil).Line)
 }
@@ -447,5 +448,270 @@ func TestUnsaid(t *testing.T) {
 		require.NoError(t, a.TearOff())
 		require.NoError(t, w.Destroy(all[7]))
 		require.Empty(t, took(4))
+		b := all[len(all)-1]
+		require.NoError(t, b.SetDormant(true))
+		require.Empty(t, took(2))
+		b.N = 6
+		require.Len(t, took(8), 4, "those that aren't looked at take no time")
 	}
+}
+
+// TestWhyAndHowMany: Explain and the counters say what happens to an actor that waits, is refused room, sleeps or loses its connection.
+func TestWhyAndHowMany(t *testing.T) {
+	p := newPair(t)
+	a, b := &pupil{}, &pupil{}
+	why := func(a *pupil) Reason { return p.s.Explain(p.l.peer, a).Reason }
+	for range 4 {
+		p.serve(t)
+	}
+	p.l.starved = true
+	require.NoError(t, p.s.Spawn(a))
+	p.serve(t)
+	require.Equal(t, ReasonWaiting, why(a))
+	require.Zero(t, p.s.Explain(p.l.peer, a).Budget)
+	p.l.starved, p.l.full = false, true
+	require.NoError(t, p.s.Spawn(b))
+	before := p.s.Counters.Delayed
+	p.serve(t)
+	require.EqualValues(t, 2, p.s.Counters.Delayed-before)
+	require.Equal(t, ReasonNoRoom, why(a))
+	require.Equal(t, p.l.bits, p.s.Explain(p.l.peer, a).Budget)
+	require.Equal(t, ReasonUpToDate, p.s.Explain(p.s.Local(), a).Reason)
+	p.l.full = false
+	for range 3 {
+		p.serve(t)
+	}
+	require.Equal(t, ReasonUpToDate, why(a))
+	require.ErrorIs(t, a.SetCondition("N", false), ErrNotCustom)
+
+	require.NoError(t, b.SetDormant(true))
+	for range 30 {
+		p.serve(t)
+	}
+	require.NoError(t, b.SetDormant(true)) // it sleeps already
+	p.serve(t)
+	require.Equal(t, ReasonDormant, why(b))
+	require.Greater(t, p.s.Explain(p.l.peer, b).Dormant, time.Second)
+
+	p.l.full = true
+	c := &pupil{}
+	require.NoError(t, p.s.Spawn(c))
+	p.serve(t)
+	for n := range uint8(3) {
+		require.NoError(t, poke.Call(c, n))
+	}
+	before = p.s.Counters.CallsDropped
+	p.s.RemoveConn(p.l.peer)
+	require.EqualValues(t, 3, p.s.Counters.CallsDropped-before)
+	p.s.Consistent(t)
+}
+
+// TestNothingNeedless: no record without values, no values with a role, no element of a list twice, no component out of its actor's rhythm.
+func TestNothingNeedless(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{}
+	for n := range uint32(50) {
+		_, err := a.List.Add(n)
+		require.NoError(t, err)
+	}
+	require.NoError(t, p.s.Spawn(a))
+	for range 6 {
+		p.serve(t)
+	}
+	v := p.l.peer.views[a.base()]
+	_, err := a.List.Add(50)
+	require.NoError(t, err)
+	p.serve(t)
+	require.Less(t, v.lastBits, int32(150), "the client has the others")
+
+	p.l.starved = true
+	a.Cond = 3
+	p.serve(t)
+	require.Equal(t, ReasonStarved, p.s.Explain(p.l.peer, a).Reason)
+	require.NoError(t, a.SetCondition("Cond", false))
+	p.l.starved = false
+	chunks, updates := len(p.l.chunks), p.s.Counters.Updates
+	p.serve(t)
+	require.Len(t, p.l.chunks, chunks)
+	require.Equal(t, updates, p.s.Counters.Updates)
+
+	a.N++
+	a.SetOwner(p.l.peer)
+	p.serve(t)
+	require.Equal(t, updates+1, p.s.Counters.Updates)
+	require.True(t, p.c.Find(a.guid).(*pupil).IsOwned())
+	require.Equal(t, a.N, p.c.Find(a.guid).(*pupil).N)
+
+	p.l.peer.SetUpdateEvery(a, 8)
+	child := &pupil{}
+	require.NoError(t, p.s.SpawnIn(a, child))
+	p.serve(t)
+	require.Equal(t, 8, p.l.peer.UpdateEvery(child))
+}
+
+// TestTheRestOfAPacket: the first chunk of a Step goes into the packet under way if a quarter of one is left there.
+func TestTheRestOfAPacket(t *testing.T) {
+	p := newPair(t)
+	var all []*pupil
+	for range 600 {
+		a := &pupil{}
+		require.NoError(t, p.s.Spawn(a))
+		all = append(all, a)
+	}
+	for p.c.Len() < len(all) {
+		p.serve(t)
+	}
+	for range 4 {
+		p.serve(t)
+	}
+	for i, free := range []int{4000, lanePacket / 4, lanePacket/4 - 1, lanePacket} {
+		for n, a := range all {
+			a.N = int32(i*100000 + n*7)
+		}
+		p.l.free, p.l.chunks = free, nil
+		p.serve(t)
+		require.Greater(t, len(p.l.chunks), 1)
+		if free < lanePacket/4 {
+			free = lanePacket
+		}
+		require.InDelta(t, free-100, p.l.chunks[0], 100, "%d", free)
+	}
+}
+
+// TestWhoIsReferredTo: a reference is notified when its actor comes back, also when the one that refers to it has slept meanwhile.
+func TestWhoIsReferredTo(t *testing.T) {
+	p := newPair(t)
+	a, b := &pupil{N: 1}, &pupil{N: 2}
+	require.NoError(t, p.s.Spawn(a))
+	require.NoError(t, p.s.Spawn(b))
+	a.Who = b.GUID()
+	for range 6 {
+		p.serve(t)
+	}
+	require.NoError(t, a.SetDormant(true))
+	for range 6 {
+		p.serve(t)
+	}
+	require.Equal(t, asleep, p.l.peer.views[a.base()].state)
+	require.NoError(t, a.SetDormant(false))
+	a.N = 3
+	for range 4 {
+		p.serve(t)
+	}
+	p.tell(t)
+	b.SetOnlyOwner(true)
+	for range 4 {
+		p.serve(t)
+	}
+	require.Equal(t, []string{"destroyed 2 true", "world: destroyed 2"}, p.tell(t))
+	b.SetOnlyOwner(false)
+	for range 4 {
+		p.serve(t)
+	}
+	require.Contains(t, p.tell(t), "who true")
+}
+
+// TestCallsOfALackingClass: calls that wait for an actor whose class the client turns out to lack are dropped and told, others not.
+func TestCallsOfALackingClass(t *testing.T) {
+	var failed []error
+	s := NewServer(Config{Failed: func(err error) { failed = append(failed, err) }})
+	require.NoError(t, s.Register("pupil", (*pupil)(nil), RPCs{"Poke": poke}))
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	c := NewClient(Config{})
+	l := addLane(t, s, c)
+	a := &pupil{}
+	require.NoError(t, s.Spawn(a))
+	require.NoError(t, s.Spawn(&pupil{}))
+	require.NoError(t, s.Spawn(&place{}))
+	s.Step(time.Second)
+	require.NoError(t, poke.Call(a, 1))
+	require.NoError(t, poke.Call(a, 2))
+	l.peer.dropLacking()
+	require.Empty(t, failed)
+	require.Len(t, l.peer.views[a.base()].calls, 2)
+	l.peer.lacks = []bool{true, false}
+	l.peer.dropLacking()
+	require.Len(t, failed, 2)
+	require.ErrorIs(t, failed[0], ErrNoClass)
+	require.EqualValues(t, 2, s.Counters.CallsDropped)
+	s.Consistent(t)
+
+	failed = nil
+	bridge.Report.(func(*World, error))(s, ErrNoAnswer)
+	require.Equal(t, []error{ErrNoAnswer}, failed, "at once, as nothing is in progress")
+}
+
+// reel is a Tape with room for all.
+type reel struct {
+	n     uint32
+	kinds []bridge.Kind
+	ended bool
+}
+
+func (r *reel) Begin(time.Duration) (frame, ended bool) {
+	r.n++
+	return !r.ended, r.ended
+}
+func (r *reel) Number() uint32 { return r.n }
+func (r *reel) Put(kind bridge.Kind, _ uint32, _ []byte, _ int) bool {
+	r.kinds = append(r.kinds, kind)
+	return true
+}
+func (r *reel) Budget() int   { return 1 << 20 }
+func (r *reel) OpenRoom() int { return 10 }
+func (r *reel) End()          {}
+func (r *reel) Fail(error)    {}
+
+// TestTape: a recording says which places it has copied; once it has ended it doesn't note who disappears.
+func TestTape(t *testing.T) {
+	s, tape := NewServer(Config{}), &reel{}
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	r := newRecording(s, tape, nil, true).(*recording)
+	a, b := &place{N: 1}, &place{N: 2}
+	require.NoError(t, s.Spawn(a))
+	require.NoError(t, s.Spawn(b))
+	for now := range time.Duration(4) {
+		s.Step(now * time.Second)
+	}
+	require.EqualValues(t, 3, r.Places())
+	require.NoError(t, s.Destroy(a))
+	s.Step(4 * time.Second)
+	tape.kinds = nil
+	for place, want := range []bool{false, false, true} {
+		copied, ok := r.Copy(uint32(place))
+		require.True(t, ok)
+		require.Equal(t, want, copied, "%d", place)
+	}
+	require.Equal(t, []bridge.Kind{bridge.Copy}, tape.kinds)
+	require.NoError(t, b.SetDormant(true))
+	for now := range time.Duration(4) {
+		s.Step((5 + now) * time.Second)
+	}
+	tape.ended = true
+	require.NoError(t, s.Destroy(b))
+	require.Len(t, r.peer.gone, 1)
+	s.Step(10 * time.Second)
+	require.Empty(t, r.peer.gone)
+}
+
+// TestMemoryIsGivenBack: a connection gives back what it hasn't needed for a while, a World the places of actors that are gone.
+func TestMemoryIsGivenBack(t *testing.T) {
+	p := newPair(t)
+	l := p.l.peer
+	l.pending = append(make([]*view, 0, 10000), l.pending...)
+	var all []*pupil
+	for range 200 {
+		all = append(all, &pupil{})
+		require.NoError(t, p.s.Spawn(all[len(all)-1]))
+	}
+	for _, a := range all[:150] {
+		require.NoError(t, p.s.Destroy(a))
+		require.True(t, len(p.s.actors) <= 64 || p.s.live >= len(p.s.actors)/2, "%d in a list of %d", p.s.live, len(p.s.actors))
+	}
+	for range 2*trimEvery + 4 {
+		p.now += time.Second / 30
+		p.s.Step(p.now)
+		p.l.deliver()
+	}
+	require.Less(t, cap(l.pending), 1000)
 }
