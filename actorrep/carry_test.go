@@ -10,6 +10,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -125,4 +126,25 @@ func TestOneAnswer(t *testing.T) {
 	}
 	require.True(t, l.S.Closed())
 	require.EqualValues(t, 1, r.Server.Counters.Bad)
+}
+
+// TestCallBeforeTheAnswer: a call to an actor whose class the client lacks is told to the server's game once the client has answered.
+func TestCallBeforeTheAnswer(t *testing.T) {
+	var failed []error
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(err error) { failed = append(failed, err) }}, registerWalker)
+	l := r.JoinOther(func(*actorrep.World) error { return nil })
+	at := &walker{}
+	require.NoError(t, r.Server.Spawn(at))
+	at.SetOwner(l.Peer)
+	require.NoError(t, inform.Call(at, 1))
+	require.Empty(t, failed)
+	r.Await("the answer", r.Step, l.Peer.Ready)
+	require.EqualValues(t, 1, r.Server.Counters.CallsDropped)
+	require.ErrorIs(t, failed[0], actorrep.ErrNoClass)
+}
+
+// TestNoMemoryForClasses: what a client keeps of the server's classes counts among what its connection may hold.
+func TestNoMemoryForClasses(t *testing.T) {
+	_, l, _, _ := walk(t)
+	require.ErrorIs(t, actorrep.DescribeWithoutMemory(l.World), channel.ErrMemory)
 }

@@ -35,3 +35,19 @@ func AnswerAgain(w *World) (err error) {
 	}
 	return err
 }
+
+// DescribeWithoutMemory has a client hear of the server's classes on a connection that holds all it may.
+func DescribeWithoutMemory(w *World) (err error) {
+	for ch := range w.client.conn.Table().All {
+		if h, is := ch.Handler().(*replicationHandler); is {
+			for n := ch.MaxHold(); n > 0; n /= 2 {
+				for ch.Hold(n) == nil {
+				}
+			}
+			h.client.schema, h.read = nil, schemaReader{}
+			data, _ := w.encodeSchema()
+			err = h.message(bitio.NewReader(data, len(data)*8))
+		}
+	}
+	return err
+}
