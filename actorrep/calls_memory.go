@@ -80,6 +80,16 @@ func (s *spareCalls) dropFirst(queue []*call, n int) []*call {
 	return rest
 }
 
+// dropSent is dropFirst of calls that were sent.
+func (s *spareCalls) dropSent(list []sentCall, n int) []sentCall {
+	for _, k := range list[:n] {
+		s.drop(k.call)
+	}
+	rest := append(list[:0], list[n:]...)
+	clear(list[len(rest):])
+	return rest
+}
+
 // procedure is a class's procedure in one World. The Procedure itself may be shared by Worlds on other goroutines.
 type procedure struct {
 	name string

@@ -100,15 +100,7 @@ func (v *view) noteAcked() {
 }
 
 // forgetKept forgets the first n of the calls that are kept.
-func (v *view) forgetKept(n int) {
-	c := v.carry
-	for _, k := range c.kept[:n] {
-		v.peer.world.unheld.drop(k.call)
-	}
-	left := copy(c.kept, c.kept[n:])
-	clear(c.kept[left:])
-	c.kept = c.kept[:left]
-}
+func (v *view) forgetKept(n int) { v.carry.kept = v.peer.world.unheld.dropSent(v.carry.kept, n) }
 
 // dropCarry forgets the carry, as the channel is over.
 func (v *view) dropCarry() {
@@ -571,10 +563,5 @@ const maxOver = 64
 
 // forget forgets the first n of the calls that are kept.
 func (m *mirror) forget(n int) {
-	for _, u := range m.unacked[:n] {
-		m.world.unheld.drop(u.call)
-	}
-	left := copy(m.unacked, m.unacked[n:])
-	clear(m.unacked[left:])
-	m.unacked, m.acked = m.unacked[:left], max(0, m.acked-n)
+	m.unacked, m.acked = m.world.unheld.dropSent(m.unacked, n), max(0, m.acked-n)
 }
