@@ -197,15 +197,14 @@ func (t *town) joined(c *driver.Conn) {
 	u := t.guest(id)
 	u.peer = t.world.AddConn(c)
 	var err error
-	if u.ch, err = mesh.Open(c, func(packet []byte) error { return t.mesh.ReceiveClient(id, packet) }); err != nil {
-		t.wrong = err
-	}
+	u.ch, err = mesh.Open(c, func(packet []byte) error { return t.mesh.ReceiveClient(id, packet) })
+	t.fail(err)
 	t.mesh.Connected(id)
 	if _, n := t.g.plays(id); n == 0 && t.g.player(id).mesh.Server() == t.name && t.mesh.Enter(id) == nil { // its first login: a game's own records say so
-		t.wrong = t.spawn(u, 0)
-		if t.wrong == nil {
-			t.wrong = t.runners.Possess(u.runner, u.peer, c.Now())
+		if err = t.spawn(u, 0); err == nil {
+			err = t.runners.Possess(u.runner, u.peer, c.Now())
 		}
+		t.fail(err)
 		u.runner.X = length * (0.2 + 0.6*float64(id)/float64(t.g.o.players+1))
 	}
 }
@@ -268,6 +267,13 @@ func (t *town) tick(now time.Time) error {
 	return t.driver.Err()
 }
 
+// fail notes what went wrong first, for the verdict.
+func (t *town) fail(err error) {
+	if t.wrong == nil {
+		t.wrong = err
+	}
+}
+
 // sendOn sends a player who has walked out of the town to the next one.
 func (t *town) sendOn(now time.Time, id uint64, u *guest) {
 	next := t.index
@@ -299,7 +305,8 @@ func (t *town) Save(id uint64) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(u.runner.GUID()))
 	b = binary.LittleEndian.AppendUint32(b, u.Orders)
 	b = binary.LittleEndian.AppendUint32(b, u.Answers)
-	b, t.wrong = t.runners.Depart(u.runner, b)
+	b, err := t.runners.Depart(u.runner, b)
+	t.fail(err)
 	return b
 }
 
@@ -307,9 +314,11 @@ func (t *town) Save(id uint64) []byte {
 func (t *town) Play(id uint64, state []byte) {
 	u := t.guest(id)
 	u.Orders, u.Answers = binary.LittleEndian.Uint32(state[4:]), binary.LittleEndian.Uint32(state[8:])
-	if t.wrong = t.spawn(u, netguid.GUID(binary.LittleEndian.Uint32(state))); t.wrong == nil {
-		t.wrong = t.runners.Arrive(u.runner, u.peer, state[12:], t.driver.Time(time.Now()))
+	err := t.spawn(u, netguid.GUID(binary.LittleEndian.Uint32(state)))
+	if err == nil {
+		err = t.runners.Arrive(u.runner, u.peer, state[12:], t.driver.Time(time.Now()))
 	}
+	t.fail(err)
 }
 
 // Moved implements mesh.Game. The runner stays until the client's connection ends.
@@ -324,7 +333,7 @@ func (*town) Message(uint64, []byte) {}
 // order takes a player's order, and answers it.
 func (t *town) order(u *guest, n uint32) {
 	if n != u.Orders+1 {
-		t.wrong = fmt.Errorf("order %d of player %d after %d", n, u.id, u.Orders)
+		t.fail(fmt.Errorf("order %d of player %d after %d", n, u.id, u.Orders))
 	}
 	u.Orders++
 	if Answer.Call(u.runner, n) == nil {
