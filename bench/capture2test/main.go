@@ -12,9 +12,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/ast"
 	"go/build"
 	"go/format"
 	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,31 +48,56 @@ func main() {
 // test is what the template is filled with.
 type test struct {
 	Package, Name, File, Boot, Summary string
+	declared                           map[string]bool // at the package's top level, where an import must not have the same name
+	inBoot                             map[string]bool // identifiers of Boot, which no local name may hide
+}
+
+// Import is an import, under the name that Use returns.
+func (t test) Import(path string) string {
+	base := path[strings.LastIndexByte(path, '/')+1:]
+	if name := t.Use(base); name != base {
+		return fmt.Sprintf("%s %q", name, path)
+	}
+	return fmt.Sprintf("%q", path)
+}
+
+// Use is the name of an imported package.
+func (t test) Use(name string) string { return free(name, t.declared) }
+
+// Local is the name of a local variable.
+func (t test) Local(name string) string { return free(name, t.inBoot) }
+
+// free returns a name that isn't taken: the given one, or the given one and a number.
+func free(name string, taken map[string]bool) string {
+	found := name
+	for n := 2; taken[found]; n++ {
+		found = fmt.Sprint(name, n)
+	}
+	return found
 }
 
 var source = template.Must(template.New("test").Parse(`package {{.Package}}
 
 import (
-	"os"
-	"path/filepath"
-	"testing"
+	{{.Import "os"}}
+	{{.Import "testing"}}
 
-	"github.com/bunchnet/bunchnet/netconn/driver/capture"
+	{{.Import "github.com/bunchnet/bunchnet/netconn/driver/capture"}}
 )
-
+{{$t := .Local "t"}}{{$file := .Local "file"}}{{$result := .Local "result"}}{{$err := .Local "err"}}
 // TestCapture{{.Name}} replays a captured run: {{.Summary}}.
-func TestCapture{{.Name}}(t *testing.T) {
-	file, err := os.Open(filepath.Join("testdata", {{printf "%q" .File}}))
-	if err != nil {
-		t.Fatal(err)
+func TestCapture{{.Name}}({{$t}} *{{.Use "testing"}}.T) {
+	{{$file}}, {{$err}} := {{.Use "os"}}.Open({{printf "%q" .File}})
+	if {{$err}} != nil {
+		{{$t}}.Fatal({{$err}})
 	}
-	defer file.Close()
-	result, err := capture.Replay(file, {{.Boot}})
-	if err != nil {
-		t.Fatal(err)
+	defer {{$file}}.Close()
+	{{$result}}, {{$err}} := {{.Use "capture"}}.Replay({{$file}}, {{.Boot}})
+	if {{$err}} != nil {
+		{{$t}}.Fatal({{$err}})
 	}
-	if result.Err != nil {
-		t.Fatalf("in tick %d of the run: %v", result.Ticks, result.Err)
+	if {{$result}}.Err != nil {
+		{{$t}}.Fatalf("in tick %d of the run: %v", {{$result}}.Ticks, {{$result}}.Err)
 	}
 }
 `))
@@ -96,11 +123,19 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 	if id == "" {
 		return "", "", fmt.Errorf("%q has neither letters nor digits; name the test with -name", name)
 	}
-	if _, err := parser.ParseExpr(boot); err != nil {
+	expr, err := parser.ParseExpr(boot)
+	if err != nil {
 		return "", "", fmt.Errorf("-boot %q isn't an expression: %w", boot, err)
 	}
-	t := test{Package: pkg, Name: id, File: strings.ToLower(id) + "_run.capture", Boot: boot, Summary: describe(s)}
 	base := strings.ToLower(id) + "_capture_test.go" // with the id last, "windows" would be built on Windows only
+	kept := strings.ToLower(id) + "_run.capture"     // alone, "con" and others would be a device of Windows, which no module may have
+	t := test{Package: pkg, Name: id, File: "testdata/" + kept, Boot: boot, Summary: describe(s), inBoot: identifiers(expr)}
+	if t.declared, err = declared(dir, pkg, base); err != nil {
+		return "", "", err
+	}
+	if t.declared["TestCapture"+id] {
+		return "", "", fmt.Errorf("package %s has a TestCapture%s; name the test with -name", pkg, id)
+	}
 	path = filepath.Join(dir, base)
 	if old, err := os.ReadFile(path); err == nil && !bytes.Contains(old, []byte("\n// TestCapture"+id+" replays a captured run:")) {
 		return "", "", fmt.Errorf("%s is there, and was made by hand or from another name; name the test with -name", path)
@@ -116,7 +151,7 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, "testdata"), 0o755); err != nil {
 		return "", "", err
 	}
-	kept := filepath.Join(dir, "testdata", t.File) // alone, "con" and others would be a device of Windows, which no module may have
+	kept = filepath.Join(dir, "testdata", kept)
 	if old, err := os.ReadFile(kept); err == nil && !bytes.Equal(old, data) {
 		return "", "", fmt.Errorf("%s is another run; remove it, or name the test with -name", kept)
 	}
@@ -151,6 +186,56 @@ func packageName(dir string) (string, error) {
 		return "", fmt.Errorf("name the game's package with -dir: %w", err)
 	}
 	return p.Name, nil
+}
+
+// declared is what a package declares at its top level, for whatever system, but for one of its files.
+func declared(dir, pkg, but string) (map[string]bool, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		if filepath.Ext(file.Name()) != ".go" || file.Name() == but {
+			continue
+		}
+		f, _ := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, file.Name()), nil, parser.SkipObjectResolution) // the compiler tells mistakes better
+		if f == nil || f.Name == nil || f.Name.Name != pkg {
+			continue
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					names[d.Name.Name] = true
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.TypeSpec:
+						names[s.Name.Name] = true
+					case *ast.ValueSpec:
+						for _, n := range s.Names {
+							names[n.Name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
+// identifiers are those of an expression.
+func identifiers(expr ast.Expr) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(expr, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+		return true
+	})
+	return names
 }
 
 // identifier is a name as part of a Go identifier.

@@ -54,7 +54,39 @@ func TestGame(t *testing.T) {
 	out, err = run("test", ".")
 	require.Error(t, err, out)
 	require.Contains(t, out, "the replay went another way than the recorded run in tick")
+
+	// A package that has the names of the test's imports, and whose boot is called as one of its variables would be.
+	dir2 := filepath.Join(dir, "names")
+	require.NoError(t, os.Mkdir(dir2, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir2, "names.go"), []byte(names), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir2, "names_windows.go"), []byte("package names\n\nvar os2 int\n"), 0o644))
+	path, _, err = write(file, dir2, "err(result, t)", "")
+	require.NoError(t, err)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `os3 "os"`)
+	out, err = run("vet", "./names")
+	require.NoError(t, err, out)
+	require.NoError(t, os.Rename(path, filepath.Join(dir2, "by_hand_test.go")))
+	_, _, err = write(file, dir2, "err(result, t)", "")
+	require.ErrorContains(t, err, "has a TestCaptureLostPackets")
 }
+
+const names = `package names
+
+import c "github.com/bunchnet/bunchnet/netconn/driver/capture"
+
+type (
+	capture struct{}
+	testing struct{}
+)
+
+const result, t = 1, 2
+
+var os, file = capture{}, testing{}
+
+func err(a, b int) c.Boot { return nil }
+`
 
 // TestRefused: what can't become a test says why.
 func TestRefused(t *testing.T) {

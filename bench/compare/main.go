@@ -1,6 +1,6 @@
 // Compare runs the same workloads over this module and its peers, side by side, and prints tables:
 //
-//	go run . -w w1,w2,w3,w4,w5,w6,w7,r1  everything; tens of minutes
+//	go run . -w w1,w2,w3,w4,w5,w6,w7,r1  everything; about 80 minutes
 //	go run . -w w1 -quick         a first look
 //	go run -tags enet .           with ENet, where libenet-dev is installed
 //

@@ -73,7 +73,9 @@ func play(t *testing.T) *inspect.Inspector {
 		Properties: func(*driver.Conn) []inspect.Property {
 			return []inspect.Property{{Name: "Ship.Pos", Bits: 750}, {Name: "Ship.Armor", Bits: 250}, {Name: "Ship.Fire()", Bits: 40}}
 		},
-		Figures: func() []inspect.Figure { return []inspect.Figure{{Name: "calls sent", Value: 77}} },
+		Figures: func() []inspect.Figure {
+			return []inspect.Figure{{Name: "calls sent", Value: 77}, {Name: "calls sent", Value: 78}}
+		},
 	})
 	// One more comes and goes.
 	visitor, err := driver.Dial(server.LocalAddr().String(), driver.Config{Channels: types, Client: control.ClientConfig{URL: "Zoe"}})

@@ -19,20 +19,23 @@ let source = null, paused = false, heldUntil = 0, charts = null, latest = null;
 addEventListener("pointerdown", e => { if (e.button === 0) heldUntil = performance.now() + 3000; }, true);
 for (const e of ["pointerup", "pointercancel", "blur"]) addEventListener(e, () => { heldUntil = 0; }, true);
 
-// sync makes a parent's children those of the list, by key: those that there are stay the same elements. Texts may come
-// from peers, so they are only ever text.
+// sync makes a parent's children those of the list, by key: those that there are stay the same elements. Items of one key have an
+// element each, by their order. Texts may come from peers, so they are only ever text.
 function sync(parent, list, key, make, update) {
-  const known = parent.known ||= new Map(), seen = new Set();
+  const known = parent.known ||= new Map(), times = new Map();
+  const keyed = new Map(list.map(item => {
+    const k = String(key(item)), n = times.get(k) || 0;
+    times.set(k, n + 1);
+    return [k + "\0" + n, item];
+  }));
   if (performance.now() < heldUntil) {
-    for (const item of list) {
-      const node = known.get(String(key(item)));
+    for (const [k, item] of keyed) {
+      const node = known.get(k);
       if (node) { node.item = item; update(node, item); }
     }
     return;
   }
-  const nodes = list.map(item => {
-    const k = String(key(item));
-    seen.add(k);
+  const nodes = [...keyed].map(([k, item]) => {
     let node = known.get(k);
     if (!node) {
       node = make(item);
@@ -44,7 +47,7 @@ function sync(parent, list, key, make, update) {
     return node;
   });
   for (const [k, node] of known) {
-    if (!seen.has(k)) { known.delete(k); node.remove(); }
+    if (!keyed.has(k)) { known.delete(k); node.remove(); }
   }
   nodes.forEach((node, i) => { if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] || null); });
 }
