@@ -192,7 +192,9 @@ func TestRefusedAmongOthers(t *testing.T) {
 	var r refusals
 	good := netip.MustParseAddrPort("127.0.0.1:9")
 	for i := range 10 * refusedInARow {
-		r.add(netip.AddrPortFrom(good.Addr(), uint16(20_000+i)))
+		peer := netip.AddrPortFrom(good.Addr(), uint16(20_000+i))
+		r.add(peer)
+		r.tookOne(peer)
 		r.taken(good)
 		require.False(t, r.wait(good), "after %d", i)
 	}
@@ -325,6 +327,49 @@ func BenchmarkOffload(b *testing.B) {
 					got += n
 				}
 			}
+		})
+	}
+}
+
+// TestStrangersThatCannotBeAnswered: addresses that nothing can be sent to, as strangers forge them, cost nobody else the offload: neither with port 0, nor in a network that the
+// machine drops.
+func TestStrangersThatCannotBeAnswered(t *testing.T) {
+	for _, why := range []string{"port 0", "dropped by the machine"} {
+		t.Run(why, func(t *testing.T) {
+			a, b := offloaders(t, "127.0.0.1:0", Config{})
+			port := uint16(0)
+			if why != "port 0" {
+				port = 9
+				call := a.out.call
+				a.out.call = func(fd uintptr) bool { // a blackhole says EINVAL of whatever goes there
+					for i := range a.out.n {
+						if a.out.address(i).Port() != port {
+							continue
+						}
+						if a.out.n = i; i == 0 {
+							a.out.done, a.out.errno = 0, unix.EINVAL
+							return true
+						}
+						break
+					}
+					return call(fd)
+				}
+			}
+			for i := range 4 * refusedInARow {
+				out := messages(2)
+				for j := range out {
+					out[j].Buf, out[j].Addr = out[j].Buf[:30], netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, byte(i >> 8), byte(i)}), port)
+				}
+				for len(out) > 0 {
+					n, err := a.WriteBatch(out)
+					require.ErrorIs(t, err, unix.EINVAL)
+					out = out[n+1:]
+				}
+			}
+			runTo(t, a, 10, b.LocalAddr())
+			n, _ := CountersOf(a)
+			require.EqualValues(t, 10, n.GSOWrites)
+			require.EqualValues(t, 100, n.Sent)
 		})
 	}
 }

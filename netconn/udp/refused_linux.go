@@ -36,11 +36,13 @@ func (b *backoff) waits() bool {
 	return true
 }
 
-// refusals is the peers to which several datagrams as one were refused: a path too narrow for them, or a device that can't.
+// refusals is the peers to which several datagrams as one were refused: a path too narrow for them, or a device that can't. Whether it is the device
+// shows when the first of them goes out by itself: to an address that a stranger forged, with port 0 say, that is refused as well.
 type refusals struct {
 	peers map[netip.AddrPort]*backoff
 	order []netip.AddrPort // those of peers, the oldest first
-	row   int              // peers refused since a write to one was taken
+	last  netip.AddrPort   // refused last, until one datagram to it has gone out
+	row   int              // peers refused, that took one by one, since several as one were taken
 	all   backoff
 }
 
@@ -67,6 +69,15 @@ func (r *refusals) add(peer netip.AddrPort) {
 		r.peers[peer], r.order = b, append(r.order, peer)
 	}
 	b.again()
+	r.last = peer
+}
+
+// tookOne notes that a datagram went out to a peer by itself.
+func (r *refusals) tookOne(peer netip.AddrPort) {
+	if peer != r.last {
+		return
+	}
+	r.last = netip.AddrPort{}
 	if r.row++; r.row >= refusedInARow {
 		r.all.again()
 	}

@@ -268,6 +268,9 @@ func (s *socket) prepare(msgs []Message) {
 // wrote is how many of the messages the headers that went out held.
 func (s *socket) wrote(msgs []Message) (messages int) {
 	b := &s.out
+	if b.counts[0] == 1 {
+		s.refused.tookOne(msgs[0].Addr)
+	}
 	for _, n := range b.counts[:b.done] {
 		if messages += n; n > 1 {
 			s.refused.taken(msgs[messages-1].Addr)
