@@ -180,9 +180,10 @@ func host(ctx context.Context, out io.Writer, o options) (err error) {
 // friend is a guest.
 type friend struct {
 	*game.Client
-	socket *ice.Client
-	path   ice.Path
-	took   time.Duration
+	socket   *ice.Client
+	path     ice.Path
+	restarts uint64
+	took     time.Duration
 }
 
 // joinGame finds a way to a game and its host.
@@ -208,6 +209,11 @@ func (f *friend) tick(now time.Time, told func(string)) error {
 	if path, addr := f.socket.Path(); path != f.path {
 		f.path = path
 		told(fmt.Sprintf("path to the host: %v, at %v", path, addr))
+	}
+	if n := f.socket.Counters().Restarts; n != f.restarts {
+		f.restarts = n
+		_, addr := f.socket.Path()
+		told(fmt.Sprintf("another path was found through the rendezvous, at %v", addr))
 	}
 	return errors.Join(f.Tick(now), f.Driver.Err())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/udp"
@@ -15,17 +16,17 @@ import (
 type Client struct {
 	reader
 	*node
-	s     *session
-	out   mailbox.Outbox // until there is a path
-	batch []udp.Message
-	begun chan struct{} // closed when there is a path, or will be none
-	err   error
+	current atomic.Pointer[session]
+	out     mailbox.Outbox // until there is a path
+	batch   []udp.Message
+	begun   chan struct{} // closed when there is a path, or will be none
+	err     error
 }
 
 // Dial looks for a path to a host, which calls Host.Join at the other end of the signal. It returns at once; until there is a path, what is sent waits in the
 // SendBuffer. A connect token's time goes on meanwhile, so wait with Connected before the driver dials. Reads return ErrNoWay when no path is found within
 // ConnectTime, and ErrLost when all have failed. The session ends when ctx is done, or the Client is closed. The signal is used as long as it carries
-// messages.
+// messages. With Config.Redial the session is restarted when no path answers any more.
 func Dial(ctx context.Context, sig Signal, cfg Config) (*Client, error) {
 	n, err := newNode(cfg)
 	if err != nil {
@@ -35,28 +36,33 @@ func Dial(ctx context.Context, sig Signal, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	s.source = mailbox.NewSource(HostAddr(), inDatagrams)
-	c := &Client{reader: n.in.Reader(), node: n, s: s, out: mailbox.NewOutbox(n.cfg.SendBuffer), begun: make(chan struct{})}
+	s.source = newSource(HostAddr(), inDatagrams)
+	c := &Client{reader: n.in.Reader(), node: n, out: mailbox.NewOutbox(n.cfg.SendBuffer), begun: make(chan struct{})}
+	c.current.Store(s)
 	s.named = func(netip.AddrPort) {}
-	s.done = func(why error) {
-		switch {
-		case errors.Is(why, ErrNoWay):
-			n.n.noWay.Add(1)
-		case errors.Is(why, ErrLost):
-			n.n.lost.Add(1)
-		}
-		n.in.Fail(why)
-	}
+	s.done = func(why error) { c.ended(s, why) }
 	n.wg.Go(func() {
 		c.err = s.talk(ctx, sig)
 		close(c.begun)
-		select {
-		case <-ctx.Done():
-			s.end(context.Cause(ctx))
-		case <-s.ended:
-		}
+		c.keep(ctx)
 	})
 	return c, nil
+}
+
+// session is the one that has the path.
+func (c *Client) session() *session { return c.current.Load() }
+
+// ended has reads return why there is no session any more, unless there is another one.
+func (c *Client) ended(s *session, why error) {
+	switch {
+	case errors.Is(why, ErrNoWay):
+		c.n.noWay.Add(1)
+	case errors.Is(why, ErrLost):
+		c.n.lost.Add(1)
+	}
+	if s == c.session() {
+		c.in.Fail(why)
+	}
 }
 
 // Connected waits until there is a path, or an error says that there is none.
@@ -70,7 +76,7 @@ func (c *Client) Connected(ctx context.Context) error {
 }
 
 // Path returns how datagrams to the host go, and the address they go to now. Any goroutine may call it.
-func (c *Client) Path() (Path, netip.AddrPort) { return c.s.where() }
+func (c *Client) Path() (Path, netip.AddrPort) { return c.session().where() }
 
 // Candidates returns the addresses found so far by which the host may reach this end. Any goroutine may call it.
 func (c *Client) Candidates() []Candidate {
@@ -90,18 +96,18 @@ func (c *Client) WriteBatch(msgs []udp.Message) (int, error) {
 		return 0, err
 	}
 	now := c.now()
-	ready := isDone(c.begun)
+	ready, s := isDone(c.begun), c.session()
 	c.batch = c.batch[:0]
 	for p := c.waiting(ready); p != nil; p = c.waiting(ready) {
-		c.batch = c.s.send(c.batch, p, now)
+		c.batch = s.send(c.batch, p, now)
 	}
 	for i := range msgs {
-		c.in.Redirect(&c.s.source, msgs[i].Addr)
+		c.in.Redirect(s.source, msgs[i].Addr)
 		if !ready {
 			c.out.Push(msgs[i].Buf)
 			continue
 		}
-		c.batch = c.s.send(c.batch, msgs[i].Buf, now)
+		c.batch = s.send(c.batch, msgs[i].Buf, now)
 	}
 	c.writeBatch(c.batch)
 	return len(msgs), nil
@@ -118,7 +124,8 @@ func (c *Client) waiting(ready bool) []byte {
 // Close ends the session and closes the socket.
 func (c *Client) Close() error {
 	c.in.Fail(net.ErrClosed)
-	c.s.end(net.ErrClosed)
+	c.stop() // so that no other one takes its place
+	c.session().end(net.ErrClosed)
 	return c.close()
 }
 

@@ -27,6 +27,8 @@ type Counters struct {
 	// Refused sessions and ended ones, by reason. Full: MaxGuests or MaxConnecting was reached. NoWay: no path was found in time. Lost: all paths failed.
 	// Unanswered: the driver never answered the guest. Idle: the driver no longer sends to it.
 	Full, NoWay, Lost, Unanswered, Idle uint64
+	// Restarts counts sessions that found a path anew after all had failed; see Config.Redial. Unknown counts guests that wanted to, but have no session.
+	Restarts, Unknown uint64
 	// RelaysLost counts allocations at relays that ended early. RelayErrors counts those that failed.
 	RelaysLost, RelayErrors uint64
 }
@@ -37,6 +39,7 @@ type counters struct {
 	received, sent, unread, noPath, unsealed                                   atomic.Uint64
 	strangers, forged, tooManyAddrs, tooFast, badCandidates, badMessages, held atomic.Uint64
 	full, noWay, lost, unanswered, idle, relaysLost, relayErrors               atomic.Uint64
+	restarts, unknown                                                          atomic.Uint64
 }
 
 func (c *counters) get() Counters {
@@ -46,6 +49,6 @@ func (c *counters) get() Counters {
 		Strangers: c.strangers.Load(), Forged: c.forged.Load(), TooManyAddrs: c.tooManyAddrs.Load(), TooFast: c.tooFast.Load(),
 		BadCandidates: c.badCandidates.Load(), BadMessages: c.badMessages.Load(), Held: c.held.Load(),
 		Full: c.full.Load(), NoWay: c.noWay.Load(), Lost: c.lost.Load(), Unanswered: c.unanswered.Load(), Idle: c.idle.Load(),
-		RelaysLost: c.relaysLost.Load(), RelayErrors: c.relayErrors.Load(),
+		RelaysLost: c.relaysLost.Load(), RelayErrors: c.relayErrors.Load(), Restarts: c.restarts.Load(), Unknown: c.unknown.Load(),
 	}
 }

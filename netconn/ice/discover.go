@@ -20,12 +20,13 @@ const (
 // discover keeps asking the i-th server what this end's address is outside of its router.
 func (n *node) discover(i int, u *stun.URI) {
 	for n.ctx.Err() == nil {
+		moved := n.whenMoved()
 		if server, err := n.resolve(u); err == nil {
 			if seen := n.ask(server); seen.IsValid() && acceptable(seen, n.cfg.Loopback) && seen != n.outside[i] { // only this goroutine writes outside[i]
 				n.change(func() { n.outside[i] = seen })
 			}
 		}
-		n.sleep(askAgain)
+		n.sleep(askAgain, moved)
 	}
 }
 
@@ -82,12 +83,13 @@ func (n *node) resolve(u *stun.URI) (at netip.AddrPort, err error) {
 	return at, nil
 }
 
-// sleep waits, or until the node closes.
-func (n *node) sleep(d time.Duration) {
+// sleep waits, or until the node closes, or a channel does.
+func (n *node) sleep(d time.Duration, early <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-early:
 	case <-n.ctx.Done():
 	}
 }

@@ -381,7 +381,7 @@ func TestNetworkComesLater(t *testing.T) {
 	c, err := Dial(t.Context(), a, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	eventually(t, "the ends know each other", func() bool { return c.s.started() })
+	eventually(t, "the ends know each other", func() bool { return c.session().started() })
 	require.Empty(t, h.Candidates())
 	require.Empty(t, c.Candidates())
 	up.Store(true)
@@ -413,13 +413,13 @@ func TestRelayTakenBack(t *testing.T) {
 func TestRelaysComeAndGo(t *testing.T) {
 	h := newHost(t, HostConfig{Config: local()})
 	c := join(t, h, local())
-	before := len(c.s.ports)
+	before := len(c.session().ports)
 	for i := range maxAddrs + 5 {
 		b := &base{relay: true, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, 9}), uint16(5000+i)), write: func([]byte, netip.AddrPort) {}}
 		c.change(func() { c.bases = append(c.bases[:1:1], b) })
-		c.s.addBases()
+		c.session().addBases()
 		c.mu.Lock()
-		port, ports, remote := c.s.ports[portKey{b, true}], len(c.s.ports), c.s.remotes[route{b, c.s.candidates[0].Addr}]
+		port, ports, remote := c.session().ports[portKey{b, true}], len(c.session().ports), c.session().remotes[route{b, c.session().candidates[0].Addr}]
 		c.mu.Unlock()
 		require.NotNil(t, port)
 		require.Equal(t, before+1, ports)
@@ -432,11 +432,11 @@ func TestRelaysComeAndGo(t *testing.T) {
 func TestEndsAmidChange(t *testing.T) {
 	h := newHost(t, HostConfig{Config: local()})
 	c := join(t, h, local())
-	best, _, _ := c.s.best()
+	best, _, _ := c.session().best()
 	require.NotNil(t, best)
-	c.s.agentMu.Lock() // the agent still answers
-	defer c.s.agentMu.Unlock()
-	c.s.end(ErrLost)
-	best, _, _ = c.s.best()
+	c.session().agentMu.Lock() // the agent still answers
+	defer c.session().agentMu.Unlock()
+	c.session().end(ErrLost)
+	best, _, _ = c.session().best()
 	require.Nil(t, best)
 }

@@ -70,19 +70,24 @@ func Listen(cfg HostConfig) (*Host, error) {
 // Join looks for a path to a guest, which calls Dial at the other end of the signal. It returns when there is one, or with an error: ErrFull, net.ErrClosed
 // when the host is closed, or one that wraps ErrNoWay. After that, and until ctx is done, the signal is still used for addresses that are found later; its
 // end doesn't end the session.
-func (h *Host) Join(ctx context.Context, sig Signal) error {
+func (h *Host) Join(ctx context.Context, sig Signal) error { return h.join(ctx, sig, nil) }
+
+// join is Join, or Rejoin of a guest that has an old session.
+func (h *Host) join(ctx context.Context, sig Signal, old *session) error {
 	h.mu.Lock()
 	switch {
 	case h.closed:
 		h.mu.Unlock()
 		return net.ErrClosed
-	case len(h.all)+h.starting >= h.cfg.MaxGuests || h.connecting >= h.cfg.MaxConnecting:
+	case old == nil && h.guests() >= h.cfg.MaxGuests || h.connecting >= h.cfg.MaxConnecting:
 		h.mu.Unlock()
 		h.n.full.Add(1)
 		return ErrFull
 	}
 	h.connecting++
-	h.starting++
+	if old == nil {
+		h.starting++
+	}
 	h.wg.Add(1) // Close waits
 	h.mu.Unlock()
 	defer h.wg.Done()
@@ -93,13 +98,20 @@ func (h *Host) Join(ctx context.Context, sig Signal) error {
 	}()
 	s, err := newSession(h.node, false)
 	if err == nil {
-		s.source = mailbox.NewSource(netip.AddrPort{}, inPerPeer)
-		s.named = func(from netip.AddrPort) { h.name(s, from) }
+		if old != nil {
+			s.connectTime = restartTime
+			s.heir(old, func() bool { return h.takeOver(s, old) })
+		} else {
+			s.source = newSource(netip.AddrPort{}, inPerPeer)
+			s.named = func(from netip.AddrPort) { h.name(s, from) }
+		}
 		s.done = func(why error) { h.ended(s, why) }
 		s.written.Store(int64(h.now()))
 	}
 	h.mu.Lock()
-	h.starting--
+	if old == nil {
+		h.starting--
+	}
 	closed := h.closed
 	if err == nil && !closed {
 		h.all[s] = true
@@ -121,7 +133,7 @@ func (h *Host) Join(ctx context.Context, sig Signal) error {
 func (h *Host) name(s *session, from netip.AddrPort) {
 	h.nextID++
 	at := netip.AddrPortFrom(netip.AddrFrom16(from.Addr().As16()).WithZone(zone+strconv.Itoa(h.nextID)), from.Port())
-	h.in.Redirect(&s.source, at)
+	h.in.Redirect(s.source, at)
 	h.peers[at] = s
 	s.written.Store(int64(h.now()))
 }
@@ -159,6 +171,20 @@ func (h *Host) Path(guest netip.AddrPort) (Path, netip.AddrPort) {
 	}
 	return s.where()
 }
+
+// guests is those that take a place. h.mu is held.
+func (h *Host) guests() int {
+	n := h.starting
+	for s := range h.all {
+		if s.old == nil || isDone(s.old.ended) { // until then old has it
+			n++
+		}
+	}
+	return n
+}
+
+// Moved returns a channel that is closed when the addresses of the machine change next, so that connections which the game has besides may be made anew.
+func (h *Host) Moved() <-chan struct{} { return h.whenMoved() }
 
 // Len returns the number of guests that have a path or look for one. Any goroutine may call it.
 func (h *Host) Len() int {

@@ -63,6 +63,8 @@ type Message struct {
 	Ufrag      string      `json:"ufrag,omitempty"`
 	Password   string      `json:"password,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
+	// Again is in the first message of a guest whose paths all failed: the host's Password of that session. See Host.Rejoin.
+	Again string `json:"again,omitempty"`
 }
 
 // Bounds of a Message.
@@ -110,7 +112,9 @@ func (m Message) check() error {
 	switch {
 	case named && (len(m.Ufrag) < minUfrag || len(m.Ufrag) > maxUfrag || len(m.Password) < minPassword || len(m.Password) > maxPassword):
 		return fmt.Errorf("%w: a ufrag has %d to %d characters and a password %d to %d", ErrMessage, minUfrag, maxUfrag, minPassword, maxPassword)
-	case !plain(m.Ufrag) || !plain(m.Password):
+	case m.Again != "" && (!named || len(m.Again) < minPassword || len(m.Again) > maxPassword):
+		return fmt.Errorf("%w: again is a password of %d to %d characters, beside a ufrag", ErrMessage, minPassword, maxPassword)
+	case !plain(m.Ufrag) || !plain(m.Password) || !plain(m.Again):
 		return fmt.Errorf("%w: a ufrag and a password have letters, digits, + and / only", ErrMessage)
 	case len(m.Candidates) > MaxCandidates:
 		return fmt.Errorf("%w: %d candidates; at most %d", ErrMessage, len(m.Candidates), MaxCandidates)

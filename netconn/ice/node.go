@@ -55,6 +55,7 @@ type node struct {
 	onHost   []netip.AddrPort
 	outside  []netip.AddrPort // of the servers, in their order
 	changed  chan struct{}    // closed when own addresses have
+	moved    chan struct{}    // closed when those of the interfaces have
 }
 
 type transaction [stun.TransactionIDSize]byte
@@ -81,6 +82,9 @@ type check struct {
 	answer  chan netip.AddrPort // of a STUN server
 }
 
+// listen is udp.Listen; tests have another.
+var listen = udp.Listen
+
 // newNode opens the socket.
 func newNode(cfg Config) (*node, error) {
 	uris, err := cfg.check()
@@ -88,14 +92,14 @@ func newNode(cfg Config) (*node, error) {
 		return nil, err
 	}
 	cfg = cfg.filled()
-	s, err := udp.Listen(cfg.Addr, udp.Config{})
+	s, err := listen(cfg.Addr, udp.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("ice: %w", err)
 	}
 	n := &node{cfg: cfg, uris: uris, in: mailbox.NewInbox(inDatagrams, cfg.ReceiveBuffer), socket: s,
 		checks:   ratelimit.New(time.Now, checkRate, checkBurst, checkNetworks, checkTotal),
 		sessions: map[string]*session{}, routes: map[route]*session{}, asked: map[transaction]*check{},
-		outside: make([]netip.AddrPort, len(uris)), changed: make(chan struct{}), began: time.Now()}
+		outside: make([]netip.AddrPort, len(uris)), changed: make(chan struct{}), moved: make(chan struct{}), began: time.Now()}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.direct = &base{write: n.writeDirect}
 	if !cfg.RelayOnly {
@@ -189,7 +193,7 @@ func (n *node) receive(b *base, p []byte, from netip.AddrPort) {
 		return
 	}
 	d := n.in.Buffer()
-	if n.n.received.Add(1); !n.in.Put(&s.source, d[:copy(d, p)]) {
+	if n.n.received.Add(1); !n.in.Put(s.source, d[:copy(d, p)]) {
 		n.n.unread.Add(1)
 	}
 }
@@ -296,6 +300,13 @@ func (n *node) change(f func()) {
 	n.changed = make(chan struct{})
 }
 
+// whenMoved returns a channel that is closed when the addresses of the interfaces change.
+func (n *node) whenMoved() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.moved
+}
+
 // log writes a line, unless one was written within the second.
 func (n *node) log(what string, args ...slog.Attr) {
 	if _, ok := n.lines.Next(time.Now()); ok {
@@ -304,14 +315,18 @@ func (n *node) log(what string, args ...slog.Attr) {
 }
 
 // interfacesEvery is how often the machine's addresses are looked at.
-var interfacesEvery = 5 * time.Second
+var interfacesEvery = time.Second
 
 // watchInterfaces tells sessions of another network.
 func (n *node) watchInterfaces() {
 	for n.ctx.Err() == nil {
-		n.sleep(interfacesEvery)
+		n.sleep(interfacesEvery, nil)
 		if now := interfaces(n.socket.LocalAddr(), n.cfg.Loopback); now != nil && !slices.Equal(now, n.onHost) { // only this goroutine writes onHost
-			n.change(func() { n.onHost = now })
+			n.change(func() {
+				n.onHost = now
+				close(n.moved)
+				n.moved = make(chan struct{})
+			})
 		}
 	}
 }

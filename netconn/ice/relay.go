@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 type relay struct {
 	base
 	n       *node
+	server  netip.AddrPort
+	local   netip.Addr     // of this end, to the server
 	conn    net.PacketConn // to the server
 	client  *turn.Client
 	alloc   net.PacketConn
@@ -50,27 +53,37 @@ func (n *node) relays() {
 	}
 	wait := relayAgain
 	for len(servers) > 0 && n.ctx.Err() == nil {
+		moved := n.whenMoved()
 		r, since := n.allocate(servers), n.now()
-		if r != nil {
-			n.keep(r)
-		}
-		if n.now()-since > relayRarely {
+		if r != nil && n.keep(r) || n.now()-since > relayRarely {
 			wait = relayAgain
 			continue
 		}
-		n.sleep(wait) // also when a server gave an address and took it back
+		n.sleep(wait, moved) // also when a server gave an address and took it back
 		wait = min(2*wait, relayRarely)
 	}
 }
 
-// keep offers a relay's address until it is lost, or the node closes.
-func (n *node) keep(r *relay) {
+// keep offers a relay's address until it is lost, or the node closes, and reports whether it was lost because this end is in another network: a relay
+// knows its clients by their addresses.
+func (n *node) keep(r *relay) (moved bool) {
 	n.change(func() { n.bases = append(n.bases, &r.base) })
-	select {
-	case <-r.ended:
+	outside := n.outsides()
+	for lost := false; !lost && !moved && n.ctx.Err() == nil; {
+		_, changed := n.own()
+		select {
+		case <-r.ended:
+			lost = true
+		case <-changed:
+			now := n.outsides()
+			moved = localTo(r.server) != r.local || !slices.EqualFunc(outside, now, func(a, b netip.AddrPort) bool { return !a.IsValid() || a.Addr() == b.Addr() })
+			outside = now
+		case <-n.ctx.Done():
+		}
+	}
+	if n.ctx.Err() == nil {
 		n.n.relaysLost.Add(1)
 		n.log("a relay is lost", slog.Any("relay", r.addr))
-	case <-n.ctx.Done():
 	}
 	n.change(func() {
 		for i, b := range n.bases {
@@ -81,6 +94,24 @@ func (n *node) keep(r *relay) {
 		}
 	})
 	r.close()
+	return moved
+}
+
+// outsides returns this end's addresses outside of its router.
+func (n *node) outsides() []netip.AddrPort {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.outside)
+}
+
+// localTo returns the address of this machine that datagrams to another one have. It is invalid where there is no route.
+func localTo(to netip.AddrPort) netip.Addr {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)) // sends nothing
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
 // allocate tries the servers in turn, the next one a moment after the one before, until one has given an address.
@@ -138,7 +169,7 @@ func (n *node) open(ctx context.Context, u *stun.URI) (*relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{n: n, out: mailbox.NewOutbox(n.cfg.SendBuffer), ended: make(chan struct{})}
+	r := &relay{n: n, server: server, local: localTo(server), out: mailbox.NewOutbox(n.cfg.SendBuffer), ended: make(chan struct{})}
 	r.permits.of, r.permits.ask = map[netip.Addr]*permit{}, r.askRelay
 	var d net.Dialer
 	switch {

@@ -45,7 +45,11 @@ type session struct {
 	n           *node
 	controlling bool // the guest is
 	ufrag, pwd  string
-	source      mailbox.Source
+	old         *session    // whose place it takes, nil mostly
+	take        func() bool // takes it; node.mu is held
+	again       string      // the password of old, for the other player to know it by
+	connectTime time.Duration
+	source      *mailbox.Source
 	written     atomic.Int64              // when the driver wrote last, as node.now
 	answered    atomic.Bool               // the driver has written
 	named       func(from netip.AddrPort) // called once, when there is the first path; node.mu is held
@@ -96,7 +100,7 @@ type using struct {
 }
 
 func newSession(n *node, controlling bool) (*session, error) {
-	s := &session{n: n, controlling: controlling, first: make(chan struct{}), ended: make(chan struct{}), remotes: map[route]*remote{},
+	s := &session{n: n, controlling: controlling, connectTime: n.cfg.ConnectTime, first: make(chan struct{}), ended: make(chan struct{}), remotes: map[route]*remote{},
 		ports: map[portKey]*port{}, local: map[string]*base{}}
 	options := []ice.AgentOption{ice.WithNetworkTypes([]ice.NetworkType{ice.NetworkTypeUDP4, ice.NetworkTypeUDP6}), ice.WithMulticastDNSMode(ice.MulticastDNSModeDisabled),
 		ice.WithLoggerFactory(quietLoggers{}), ice.WithDisableActiveTCP(), ice.WithCheckInterval(checkEvery), ice.WithMaxBindingRequests(maxChecks),
@@ -146,7 +150,7 @@ func (s *session) talk(ctx context.Context, sig Signal) error {
 	} else {
 		s.wg.Go(s.open)
 	}
-	timer := time.NewTimer(s.n.cfg.ConnectTime)
+	timer := time.NewTimer(s.connectTime)
 	defer timer.Stop()
 	silent := false
 	for {
@@ -194,7 +198,7 @@ func (s *session) explain(silent bool) error {
 	if silent {
 		hint += "; the other player went while it was looked for"
 	}
-	return fmt.Errorf("none of the addresses answered within %v (own: %s; the other's: %s)%s", s.n.cfg.ConnectTime, count(own), count(s.candidates), hint)
+	return fmt.Errorf("none of the addresses answered within %v (own: %s; the other's: %s)%s", s.connectTime, count(own), count(s.candidates), hint)
 }
 
 func hasRelay(list []Candidate) bool {
@@ -204,7 +208,7 @@ func hasRelay(list []Candidate) bool {
 // tell sends this end's addresses, at first and when there are more.
 func (s *session) tell(ctx context.Context, sig Signal) {
 	told := map[Candidate]bool{}
-	m := Message{Ufrag: s.ufrag, Password: s.pwd}
+	m := Message{Ufrag: s.ufrag, Password: s.pwd, Again: s.again}
 	for {
 		all, changed := s.n.own()
 		s.addBases()
@@ -493,6 +497,13 @@ func (s *session) selected(local, remote ice.Candidate) {
 	if begun {
 		return
 	}
+	if s.old != nil {
+		if s.inherit() {
+			close(s.first)
+		}
+		return
+	}
+	defer close(s.first)
 	n.n.sessions.Add(1)
 	switch path {
 	case Direct:
@@ -502,7 +513,6 @@ func (s *session) selected(local, remote ice.Candidate) {
 	default:
 		n.n.routed.Add(1)
 	}
-	close(s.first)
 }
 
 // pathOf says what kind of path a route is. node.mu is held.
@@ -700,7 +710,9 @@ func (s *session) end(why error) {
 			s.wg.Wait()
 		})
 		s.done(why)
-		n.log("session ended", slog.Any("why", why))
+		if why != errReplaced {
+			n.log("session ended", slog.Any("why", why))
+		}
 	})
 }
 

@@ -141,6 +141,15 @@ func (n *network) address(space, device, addr string) error {
 	return errors.Join(n.in(space, "ip", "addr", "flush", "dev", device), n.in(space, "ip", "addr", "add", addr, "dev", device))
 }
 
+// elsewhere gives a player and its router, the i-th, other addresses, as if they were others; 0 are those of newNetwork and place.
+func (n *network) elsewhere(i, network int) error {
+	player, router := [2]string{"a", "b"}[i], [2]string{"ra", "rb"}[i]
+	lan, wan := fmt.Sprintf("10.%d.%d.", i+1, network), fmt.Sprintf("203.0.113.%d/30", 4*i+16*network+2)
+	outside := fmt.Sprintf("203.0.113.%d", 4*i+16*network+1)
+	return errors.Join(n.address(router, "wan", wan), n.address("net", router, outside+"/30"), n.route(router, outside),
+		n.address(router, "lan-"+player, lan+"1/24"), n.address(player, "lan", lan+"2/24"), n.route(player, lan+"1"))
+}
+
 // together moves player b behind router ra, on a network with a.
 func (n *network) together() error {
 	return errors.Join(

@@ -103,7 +103,7 @@ func run(ctx context.Context, out io.Writer, n int, only string) (err error) {
 			wrong = append(wrong, fmt.Sprintf("%s and %s: %s, not %s", p.host, p.guest, strings.Join(paths, ", "), p.want))
 		}
 		if p.host == "masq" && p.guest == "masq" {
-			if err := l.change(out); err != nil {
+			if err := errors.Join(l.change(out), l.move(out)); err != nil {
 				return err
 			}
 		}
@@ -229,6 +229,40 @@ func (l *lab) change(out io.Writer) error {
 		time.Sleep(2 * time.Second) // the game goes on; its end would be told
 	}
 	return nil
+}
+
+// move has players change to other networks amid a game: their own addresses and those outside of their routers are others. Their game goes on.
+func (l *lab) move(out io.Writer) error {
+	host, code, err := l.host()
+	if err != nil {
+		return err
+	}
+	defer host.end()
+	guest, _, path, err := l.guest(code)
+	if err != nil {
+		return err
+	}
+	defer guest.end()
+	if _, err = guest.plays(path, routed); err != nil {
+		return err
+	}
+	for i, c := range []struct {
+		what  string
+		sites []int
+	}{{"the host moves amid the game", []int{0}}, {"the guest moves", []int{1}}, {"both move at once", []int{0, 1}}} {
+		for _, s := range c.sites {
+			if err := l.elsewhere(s, i+1); err != nil {
+				return err
+			}
+		}
+		began := time.Now()
+		if _, err := guest.until("another path was found through the rendezvous"); err != nil {
+			return fmt.Errorf("%s: %w", c.what, err)
+		}
+		fmt.Fprintf(out, "   %-30s another path %8d ms later\n", c.what+":", time.Since(began).Milliseconds())
+		time.Sleep(5 * time.Second) // the game goes on; its end would be told
+	}
+	return errors.Join(l.elsewhere(0, 0), l.elsewhere(1, 0))
 }
 
 func (l *lab) file(name string) string { return filepath.Join(l.dir, name) }

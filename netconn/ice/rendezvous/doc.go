@@ -26,7 +26,8 @@
 //	guest                               service                                host
 //	                                       |  <- GET /host, WebSocket             |
 //	                                       |  <- {"key":K,"about":{"name":..}}    |   K: X25519, made for this room
-//	                                       |  {"code":"QUACK-42","servers":[..]} ->
+//	                                       |  {"code":"QUACK-42","again":A,       |   A: 16 bytes, to come back with
+//	                                       |   "servers":[..]}                 ->
 //	  | GET /join/QUACK-42, WebSocket  ->  |                                      |
 //	  | <- {"key":K,"servers":[..]}        |                                      |
 //	  | {"key":G}                      ->  |  {"guest":7,"key":G}               ->    G: X25519, made for this guest
@@ -34,6 +35,9 @@
 //	  | <- {"sealed":..}                   |  <- {"guest":7,"sealed":..}          |
 //	                                       |  <- {"guest":7,"gone":true}, either way
 //	                                       |  <- {"about":..}, every 20 s and when it changes
+//	                                       |  <- {"gone":true}: the room closes
+//	                                       |  <- GET /host, WebSocket: by another connection
+//	                                       |  <- {"key":K,"about":..,"code":"QUACK-42","again":A}
 //
 //	GET /games    [{"code":"QUACK-42","name":"Ann's game","players":2,"max":4}, ..], at most 100
 //
@@ -41,6 +45,7 @@
 // "guest ", K and G as the info; the nonce is 4 zero bytes and the number of the letter, 8 bytes, little-endian. A letter is one of:
 //
 //	{"name":"Bob"}         the guest's first
+//	{"again":true}         instead, of one that has joined and looks for another path; see ice.Host.Rejoin
 //	{"ice":{..}}           of both: netconn/ice's Message
 //	{"token":..}           of the host: the connect token, once there is a path
 //	{"refused":"why"}      of the host
@@ -61,14 +66,16 @@
 //	rooms, and hosts that have none yet  MaxRooms 1000, MaxRoomsPerAddr 4; then 503. There are 1000 codes for each room that there may be
 //	guests that are joining              MaxGuests 16 of a room, MaxGuestsPerAddr 8 of an address; then 503
 //	a code that is wrong, or was used    404
-//	a room                               Life 12 h, Idle 1 min without a word of its host; a guest's connection GuestTime 1 min
+//	a room                               Life 12 h, Idle 1 min without a word or a connection of its host; a guest's connection GuestTime 1 min
 //	a message                            8 KiB, 20 a second of a guest and 320 of a host; then the connection ends
 //	letters of a guest                   32 KiB; then the connection ends. Joining takes about 5
 //	letters of guests that wait          64 for one host; then the guest's connection ends
 //	messages to who doesn't read         64 to a guest, 320 to a host, or one for 5 s; then the connection ends
 //	a name                               40 printable characters
 //
-// Each reason for refusal has a counter in [Counters], the player gets a text with what to do, and Config.Logger gets at most one line a second. When the connection
-// to the service is lost, the room is closed: players who have joined play on, and the host opens another one for more. Serve it over HTTPS, and set
+// Each reason for refusal has a counter in [Counters], the player gets a text with what to do, and Config.Logger gets at most one line a second. A host
+// checks its connection every 5 s, and when its addresses change. When that is lost the host comes back to its room, if the service has not ended it; guests
+// that were joining are told to try again, and those that come meanwhile get 503 (HostAway). Otherwise the room is closed: players who have joined play on, and
+// the host opens another one for more. Serve it over HTTPS, and set
 // ReadHeaderTimeout and IdleTimeout of the http.Server.
 package rendezvous

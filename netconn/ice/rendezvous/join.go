@@ -38,7 +38,8 @@ type Guest struct {
 	Token  netcode.Token
 }
 
-// Join joins a game: it finds a path to the host and gets a connect token. The Socket ends when ctx is done. Errors are ErrCode, ErrNoRoom, ErrBusy,
+// Join joins a game: it finds a path to the host and gets a connect token. When the path is lost, the Socket finds another one through the rendezvous, as long
+// as the room is open. The Socket ends when ctx is done. Errors are ErrCode, ErrNoRoom, ErrBusy,
 // ErrRefused, ErrImpostor, ErrLost and ice.ErrNoWay, and others, as for a letter of the host that can't be opened. Show their text to the player.
 func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 	to, err := ParseInvitation(cfg.Invitation)
@@ -55,13 +56,17 @@ func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guestSignal{conn: conn, token: make(chan netcode.Token, 1), refused: make(chan error, 1)}
-	socket, token, err := g.join(ctx, dialing, cfg, to)
+	g := newGuestSignal(conn)
+	socket, token, err := g.join(ctx, dialing, cfg, to, url)
 	if err != nil {
 		_ = conn.CloseNow() // err is the one to return
 		return nil, err
 	}
 	return &Guest{socket, token}, nil
+}
+
+func newGuestSignal(conn *websocket.Conn) *guestSignal {
+	return &guestSignal{conn: conn, token: make(chan netcode.Token, 1), refused: make(chan error, 1)}
 }
 
 // guestSignal is the guest's end of the signal.
@@ -74,26 +79,50 @@ type guestSignal struct {
 	secret *secret
 }
 
-func (g *guestSignal) join(ctx, dialing context.Context, cfg JoinConfig, to Invitation) (*ice.Client, netcode.Token, error) {
-	welcome, err := receive(dialing, g.conn)
-	if err != nil {
-		return nil, nil, err
+// meet greets the host, which must have the fingerprint unless that is "".
+func (g *guestSignal) meet(ctx context.Context, host string, first letter) (welcome note, err error) {
+	if welcome, err = receive(ctx, g.conn); err != nil {
+		return welcome, err
 	}
-	if to.Host != "" && subtle.ConstantTimeCompare([]byte(fingerprint(welcome.Key)), []byte(to.Host)) == 0 {
-		return nil, nil, ErrImpostor
+	if host != "" && subtle.ConstantTimeCompare([]byte(fingerprint(welcome.Key)), []byte(host)) == 0 {
+		return welcome, ErrImpostor
 	}
 	own, err := newKey()
 	if err != nil {
-		return nil, nil, err
+		return welcome, err
 	}
 	if g.secret, err = newSecret(own, welcome.Key, false); err != nil {
+		return welcome, err
+	}
+	if err := send(ctx, g.conn, note{Key: own.PublicKey().Bytes()}); err != nil {
+		return welcome, err
+	}
+	return welcome, g.send(ctx, first)
+}
+
+// again makes a signal to the same host.
+func again(ctx context.Context, client *http.Client, url, host string) (ice.Signal, error) {
+	conn, err := dial(ctx, client, url)
+	if err != nil {
+		return nil, err
+	}
+	g := newGuestSignal(conn)
+	if _, err := g.meet(ctx, host, letter{Again: true}); err != nil {
+		_ = conn.CloseNow() // err is the one to return
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *guestSignal) join(ctx, dialing context.Context, cfg JoinConfig, to Invitation, url string) (*ice.Client, netcode.Token, error) {
+	welcome, err := g.meet(dialing, to.Host, letter{Name: cfg.Name})
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := send(dialing, g.conn, note{Key: own.PublicKey().Bytes()}); err != nil {
-		return nil, nil, err
-	}
-	if err := g.send(dialing, letter{Name: cfg.Name}); err != nil {
-		return nil, nil, err
+	if cfg.ICE.Redial == nil {
+		cfg.ICE.Redial = func(ctx context.Context) (ice.Signal, error) {
+			return again(ctx, cfg.HTTP, url+joinPath+to.Code, fingerprint(welcome.Key))
+		}
 	}
 	cfg.ICE.Servers = append(append([]ice.Server(nil), cfg.ICE.Servers...), welcome.Servers...)
 	socket, err := ice.Dial(ctx, g, cfg.ICE)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -463,9 +464,10 @@ func TestExpiry(t *testing.T) {
 	require.NoError(t, room.Close())
 }
 
-// TestHostVanishes: a host that goes amid joining closes its room, and the guest is told.
+// TestHostVanishes: when a host's connection is lost amid joining the guest is told, and its room closes unless it comes back; a host that closes its room
+// does so at once.
 func TestHostVanishes(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newRig(t, Config{Idle: 500 * time.Millisecond})
 	room, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
 	require.NoError(t, err)
 	joined := make(chan error, 1)
@@ -478,8 +480,140 @@ func TestHostVanishes(t *testing.T) {
 	require.Len(t, n.Key, keyBytes)
 	require.NoError(t, room.conn.CloseNow())
 	err = <-joined
-	require.ErrorContains(t, err, "the host has gone")
+	require.ErrorContains(t, err, "the host's connection was lost")
 	eventually(t, "no room", func() bool { return r.Len() == 0 })
+	require.EqualValues(t, 1, r.Counters().Expired)
+
+	room, err = Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	require.NoError(t, room.Close())
+	require.NoError(t, room.Close())
+	eventually(t, "no room", func() bool { return r.Len() == 0 })
+	require.EqualValues(t, 1, r.Counters().Expired)
+}
+
+// mortal is a connection that may die without a word.
+type mortal struct {
+	net.Conn
+	dead *atomic.Bool
+}
+
+func (m mortal) Write(p []byte) (int, error) {
+	if m.dead.Load() {
+		return len(p), nil
+	}
+	return m.Conn.Write(p)
+}
+
+func (m mortal) Read(p []byte) (int, error) {
+	for {
+		n, err := m.Conn.Read(p)
+		if err != nil || !m.dead.Load() {
+			return n, err
+		}
+	}
+}
+
+// TestHostComesBack: a host whose connection dies without a word notices, and has its room back, with its code. Guests that were joining are told to try
+// again, and can.
+func TestHostComesBack(t *testing.T) {
+	every, wait := pingEvery, pingTime
+	t.Cleanup(func() { pingEvery, pingTime = every, wait })
+	pingEvery, pingTime = 20*time.Millisecond, 2*time.Second
+	r := newRig(t, Config{MaxRooms: 2})
+	transport := r.client.Transport.(*http.Transport)
+	dead := &atomic.Bool{}
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		return mortal{c, dead}, err
+	}
+	room, _ := r.party(RoomConfig{Name: "Ann's game", Public: true})
+	code := room.Code
+	transport.DialContext = nil
+	_, err := r.join(code, "Bob")
+	require.NoError(t, err)
+	c, status := r.dial(joinPath+code, "192.0.2.1")
+	require.Equal(t, 101, status)
+	_, err = receive(t.Context(), c)
+	require.NoError(t, err)
+	dead.Store(true)
+	_, err = receive(t.Context(), c)
+	require.ErrorContains(t, err, "try again in a moment")
+	eventually(t, "it is back", func() bool { return r.Counters().Returned == 1 })
+	_, err = r.join(code, "Cid")
+	require.NoError(t, err)
+	_, err = r.join(room.Link(), "Dan")
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Len())
+	eventually(t, "its place is counted once", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.hosts == 1
+	})
+}
+
+// TestComesBackStrangers: the room of a host that is away is nobody else's, keeps its place, and isn't kept for ever.
+func TestComesBackStrangers(t *testing.T) {
+	r := newRig(t, Config{Idle: 2 * time.Second})
+	own, err := newKey()
+	require.NoError(t, err)
+	hello := note{Key: own.PublicKey().Bytes(), About: &about{Name: "a game", Public: true}}
+	enter := func(n note) (note, *websocket.Conn, error) {
+		c, status := r.dial(hostPath, "192.0.2.1")
+		require.Equal(t, 101, status)
+		require.NoError(t, send(t.Context(), c, n))
+		n, err := receive(t.Context(), c)
+		return n, c, err
+	}
+	welcome, c, err := enter(hello)
+	require.NoError(t, err)
+	require.Len(t, welcome.Again, secretBytes)
+	require.NoError(t, c.CloseNow())
+	eventually(t, "it is away", func() bool {
+		_, status := r.dial(joinPath+welcome.Code, "192.0.2.2")
+		return status == 503
+	})
+	require.NotZero(t, r.Counters().HostAway)
+	for _, secret := range [][]byte{nil, make([]byte, secretBytes), welcome.Again[1:]} {
+		lie := hello
+		lie.Code, lie.Again = welcome.Code, secret
+		_, _, err := enter(lie)
+		require.ErrorContains(t, err, "isn't open any more")
+	}
+	require.EqualValues(t, 3, r.Counters().NoRoom)
+	back := hello
+	back.Code, back.Again = welcome.Code, welcome.Again
+	again, first, err := enter(back)
+	require.NoError(t, err)
+	require.Equal(t, welcome, again)
+	_, second, err := enter(back) // before the loss was noticed
+	require.NoError(t, err)
+	_, err = receive(t.Context(), first)
+	require.ErrorContains(t, err, "came back")
+	require.EqualValues(t, 2, r.Counters().Returned)
+	require.Equal(t, 1, r.Len())
+	require.NoError(t, second.CloseNow())
+	eventually(t, "its time is over", func() bool { return r.Len() == 0 })
+	eventually(t, "all places are free", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.hosts == 0
+	})
+}
+
+// TestAgainStrangers: a guest that claims to have joined, and hasn't, is told so; it hears no address, and isn't admitted by that.
+func TestAgainStrangers(t *testing.T) {
+	r := newRig(t, Config{})
+	room, h := r.party(RoomConfig{Admit: func(string) (Player, error) { return Player{}, errors.New("nobody") }})
+	sig, err := again(t.Context(), r.client, r.url+joinPath+room.Code, fingerprint(room.own.PublicKey().Bytes()))
+	require.NoError(t, err)
+	require.NoError(t, sig.Send(t.Context(), ice.Message{Ufrag: "abcd", Password: "abcdefghijklmnopqrstuvwx"}))
+	_, err = sig.Receive(t.Context())
+	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorContains(t, err, ice.ErrUnknown.Error())
+	require.EqualValues(t, 1, h.Counters().Unknown)
+	_, err = again(t.Context(), r.client, r.url+joinPath+room.Code, "another host's")
+	require.ErrorIs(t, err, ErrImpostor)
 }
 
 // TestLyingGuest: a guest with a key that is no key, or with letters that aren't sealed, is refused, and the host lets in the next one.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -71,7 +72,15 @@ const (
 	dialTime     = 10 * time.Second
 	tokenLife    = 30 // seconds
 	tokenTimeout = 10 // seconds
+
+	backTime  = 30 * time.Second // to come back to a room
+	tryTime   = 3 * time.Second  // of it, for one try
+	backAgain = 250 * time.Millisecond
+	movedTime = time.Second // instead, when this machine's addresses have changed
 )
+
+// pingEvery is how often the connection to the service is checked, and pingTime how long the answer may take.
+var pingEvery, pingTime = 5 * time.Second, 3 * time.Second
 
 // Room is a game that guests can join by its code.
 type Room struct {
@@ -80,14 +89,17 @@ type Room struct {
 	// Servers are for ice.Config.Servers.
 	Servers []ice.Server
 
-	cfg  RoomConfig
-	own  *ecdh.PrivateKey
-	conn *websocket.Conn
+	cfg    RoomConfig
+	own    *ecdh.PrivateKey
+	secret []byte // to come back with
 
 	peers map[int]*peer // Serve's
 
-	mu    sync.Mutex
-	about about
+	mu      sync.Mutex
+	about   about
+	conn    *websocket.Conn
+	closing chan struct{}
+	closed  bool
 }
 
 // peer is a guest that is joining.
@@ -102,7 +114,7 @@ type peer struct {
 	secret *secret
 }
 
-// Open opens a room at a service. Close closes it; so does a connection that is lost.
+// Open opens a room at a service. Close closes it.
 func Open(ctx context.Context, cfg RoomConfig) (*Room, error) {
 	if !(&about{Name: cfg.Name, Max: cfg.MaxPlayers}).valid() {
 		return nil, fmt.Errorf("rendezvous: a Name has up to %d printable characters, and MaxPlayers is 0 to 65536", maxName)
@@ -123,26 +135,49 @@ func Open(ctx context.Context, cfg RoomConfig) (*Room, error) {
 	}
 	ctx, done := context.WithTimeout(ctx, dialTime)
 	defer done()
-	conn, err := dial(ctx, cfg.HTTP, cfg.URL+hostPath)
+	r := &Room{cfg: cfg, own: own, about: about{Name: cfg.Name, Public: cfg.Public, Max: cfg.MaxPlayers}, peers: map[int]*peer{}, closing: make(chan struct{})}
+	n, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &Room{cfg: cfg, own: own, conn: conn, about: about{Name: cfg.Name, Public: cfg.Public, Max: cfg.MaxPlayers}, peers: map[int]*peer{}}
+	r.Code, r.Servers, r.secret = n.Code, n.Servers, n.Again
+	return r, nil
+}
+
+// connect opens the room, or comes back to it.
+func (r *Room) connect(ctx context.Context) (n note, err error) {
+	conn, err := dial(ctx, r.cfg.HTTP, r.cfg.URL+hostPath)
+	if err != nil {
+		return n, err
+	}
+	r.mu.Lock()
 	a := r.about
-	err = send(ctx, conn, note{Key: own.PublicKey().Bytes(), About: &a})
-	var n note
+	r.mu.Unlock()
+	err = send(ctx, conn, note{Key: r.own.PublicKey().Bytes(), About: &a, Code: r.Code, Again: r.secret})
 	if err == nil {
 		n, err = receive(ctx, conn)
 	}
-	if err == nil && checkCode(n.Code) != nil {
+	if err == nil && (checkCode(n.Code) != nil || r.Code != "" && n.Code != r.Code) {
 		err = fmt.Errorf("%w: the rendezvous gave no code", ErrLost)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && r.closed {
+		err = net.ErrClosed
 	}
 	if err != nil {
 		_ = conn.CloseNow() // err is the one to return
-		return nil, err
+		return n, err
 	}
-	r.Code, r.Servers = n.Code, n.Servers
-	return r, nil
+	r.conn = conn
+	return n, nil
+}
+
+// line is the connection to the service.
+func (r *Room) line() *websocket.Conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.conn
 }
 
 // Key returns the match's key, for driver.Netcode.
@@ -162,29 +197,102 @@ func (r *Room) Update(ctx context.Context, players int) error {
 	r.about.Players = players
 	a := r.about
 	r.mu.Unlock()
-	return send(ctx, r.conn, note{About: &a})
+	return send(ctx, r.line(), note{About: &a})
 }
 
 // Close closes the room. Players who have joined play on.
 func (r *Room) Close() error {
-	_ = r.conn.CloseNow() // it may be lost
+	r.mu.Lock()
+	conn, closed := r.conn, r.closed
+	if r.closed = true; !closed {
+		close(r.closing)
+	}
+	r.mu.Unlock()
+	ctx, done := context.WithTimeout(context.Background(), closeTime)
+	defer done()
+	_ = send(ctx, conn, note{Gone: true}) // it may be lost
+	_ = conn.CloseNow()
 	return nil
 }
 
-// Serve lets guests in to a host, each on a goroutine of its own, until ctx is done, the room is closed, or the connection is lost: then the error wraps
-// ErrLost. Guests get their tokens when there is a path to them. When Serve has returned, players who have joined play on.
+// Serve lets guests in to a host, each on a goroutine of its own, until ctx is done, which closes the room, or the connection is lost: then the error wraps
+// ErrLost. A connection that is lost without a word, as when the machine has moved to another network, is made anew: for 30 s Serve tries to come back to the
+// room. Guests get their tokens when there is a path to them; those whose paths all failed find another one. When Serve has returned, players who have joined
+// play on.
 func (r *Room) Serve(ctx context.Context, h *ice.Host) error {
 	ctx, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() { r.keepAlive(ctx) })
+	wg.Go(func() { r.watch(ctx, h) })
+	defer context.AfterFunc(ctx, func() { _ = r.Close() })() // says so; a read that is cut short doesn't
 	for {
-		n, err := receive(ctx, r.conn)
+		err := r.serve(ctx, h, &wg)
+		for id, p := range r.peers { // what they said may be lost
+			p.stop()
+			delete(r.peers, id)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, new(said)) || r.comeBack(ctx) != nil:
+			return err
+		}
+	}
+}
+
+// comeBack makes a connection anew.
+func (r *Room) comeBack(ctx context.Context) error {
+	for end := time.Now().Add(backTime); ; {
+		select {
+		case <-r.closing:
+			return net.ErrClosed
+		default:
+		}
+		dialing, done := context.WithTimeout(ctx, tryTime)
+		_, err := r.connect(dialing)
+		done()
+		if err == nil || errors.As(err, new(said)) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(backAgain):
+		case <-r.closing:
+			return net.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// watch notices a connection that is lost: TCP itself may take minutes.
+func (r *Room) watch(ctx context.Context, h *ice.Host) {
+	for ctx.Err() == nil {
+		patience := pingTime
+		select {
+		case <-time.After(pingEvery):
+		case <-h.Moved():
+			patience = movedTime
+		case <-ctx.Done():
+			return
+		}
+		conn := r.line()
+		pinging, done := context.WithTimeout(ctx, patience)
+		err := conn.Ping(pinging)
+		done()
+		if err != nil && ctx.Err() == nil {
+			_ = conn.CloseNow() // serve notices
+		}
+	}
+}
+
+// serve is Serve over one connection.
+func (r *Room) serve(ctx context.Context, h *ice.Host, wg *sync.WaitGroup) error {
+	conn := r.line()
+	for {
+		n, err := receive(context.WithoutCancel(ctx), conn)
 		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			return err
 		}
 		p := r.peers[n.Guest]
@@ -197,7 +305,7 @@ func (r *Room) Serve(ctx context.Context, h *ice.Host) error {
 			r.peers[n.Guest] = p
 			wg.Go(func() { p.join(joining, h) })
 		case p == nil && len(n.Key) > 0:
-			_ = send(ctx, r.conn, note{Guest: n.Guest, Gone: true}) // told when it is lost
+			_ = send(ctx, conn, note{Guest: n.Guest, Gone: true}) // told when it is lost
 		case p == nil:
 		case n.Gone:
 			p.stop()
@@ -252,6 +360,9 @@ func (p *peer) admit(ctx context.Context, h *ice.Host) error {
 	if utf8.RuneCountInString(first.Name) > maxName || strings.ContainsFunc(first.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("a name has up to %d printable characters", maxName)
 	}
+	if first.Again { // it was admitted, as it must show
+		return h.Rejoin(ctx, p)
+	}
 	player, err := r.cfg.Admit(first.Name)
 	if err != nil {
 		return err
@@ -298,7 +409,7 @@ func (p *peer) post(ctx context.Context, n note) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return send(context.WithoutCancel(ctx), p.room.conn, n)
+	return send(context.WithoutCancel(ctx), p.room.line(), n)
 }
 
 func (p *peer) receive(ctx context.Context) (letter, error) {
@@ -368,6 +479,11 @@ func send(ctx context.Context, conn *websocket.Conn, n note) error {
 	return nil
 }
 
+// said is why the service ended a connection, in its own words.
+type said string
+
+func (s said) Error() string { return string(s) }
+
 func receive(ctx context.Context, conn *websocket.Conn) (n note, err error) {
 	kind, p, err := conn.Read(ctx)
 	if err == nil && kind != websocket.MessageText {
@@ -381,7 +497,7 @@ func receive(ctx context.Context, conn *websocket.Conn) (n note, err error) {
 	}
 	var closed websocket.CloseError
 	if errors.As(err, &closed) && closed.Reason != "" {
-		err = errors.New(short(closed.Reason))
+		err = said(short(closed.Reason))
 	}
 	return note{}, fmt.Errorf("%w: %w", ErrLost, err)
 }

@@ -20,6 +20,7 @@ import (
 // letter is what host and guest say to each other. The service carries it sealed.
 type letter struct {
 	Name    string       `json:"name,omitempty"`    // guest: who it is, first
+	Again   bool         `json:"again,omitempty"`   // guest, first: it has joined, and looks for another path
 	Message *ice.Message `json:"ice,omitempty"`     // both
 	Token   []byte       `json:"token,omitempty"`   // host: once there is a path
 	Refused string       `json:"refused,omitempty"` // host: why not

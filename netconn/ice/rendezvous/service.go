@@ -3,6 +3,8 @@ package rendezvous
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +54,7 @@ type Config struct {
 	TotalRate float64
 	// Life is how long a room stays open. Default 12 h.
 	Life time.Duration
-	// Idle ends a room whose host has said nothing for so long. Default 1 min; hosts say something every 20 s.
+	// Idle ends a room whose host has said nothing for so long, or whose connection was lost so long ago. Default 1 min; hosts say something every 20 s.
 	Idle time.Duration
 	// GuestTime is how long a guest may stay connected, which it needs for joining only. Default 1 min.
 	GuestTime time.Duration
@@ -104,8 +106,10 @@ const (
 // Counters counts what a Service did so far.
 type Counters struct {
 	Rooms, Guests, Lists uint64
-	// Refused requests, by reason. NoRoom: a code that is wrong, or of a room that has closed.
-	BadRequest, BadAddr, Limited, NoRoom, Full, TooManyFromAddress, RoomFull uint64
+	// Returned counts hosts that came back to their room after their connection was lost.
+	Returned uint64
+	// Refused requests, by reason. NoRoom: a code that is wrong, or of a room that has closed. HostAway: the host's connection is lost.
+	BadRequest, BadAddr, Limited, NoRoom, Full, TooManyFromAddress, RoomFull, HostAway uint64
 	// Ended connections, by reason. BadMessage: too long, or no such message. TooFast: too many. Slow: it didn't read. Expired: Life, Idle or GuestTime.
 	BadMessage, TooFast, Slow, Expired uint64
 }
@@ -118,7 +122,7 @@ type Service struct {
 	closing chan struct{}
 	wg      sync.WaitGroup
 
-	rooms, guests, lists, badRequest, badAddr, limited, noRoom, full, tooManyFromAddress, roomFull, badMessage, tooFast, slow, expired atomic.Uint64
+	rooms, guests, lists, badRequest, badAddr, limited, noRoom, full, tooManyFromAddress, roomFull, badMessage, tooFast, slow, expired, returned, away atomic.Uint64
 
 	mu       sync.Mutex
 	closed   bool
@@ -136,6 +140,10 @@ type place struct {
 	host   *line
 	guests map[int]*line
 	next   int
+	secret []byte      // by which its host comes back when its connection was lost
+	life   *time.Timer // Config.Life
+	gone   *time.Timer // closes it, while the host has no connection
+	give   func()      // gives back its place among MaxRooms; Service.mu is held
 }
 
 // about is what a host says of its game.
@@ -150,11 +158,12 @@ type about struct {
 type note struct {
 	Key     []byte       `json:"key,omitempty"`     // X25519; of a host with about, of a guest, and of the host to a guest
 	About   *about       `json:"about,omitempty"`   // from a host: first, and when it changes
-	Code    string       `json:"code,omitempty"`    // to a host
+	Code    string       `json:"code,omitempty"`    // to a host, and from one that comes back
+	Again   []byte       `json:"again,omitempty"`   // beside the code: what the host comes back with
 	Servers []ice.Server `json:"servers,omitempty"` // to both, first
 	Guest   int          `json:"guest,omitempty"`   // between service and host: whose the rest is
 	Sealed  []byte       `json:"sealed,omitempty"`  // a letter
-	Gone    bool         `json:"gone,omitempty"`    // the guest has gone, or must
+	Gone    bool         `json:"gone,omitempty"`    // the guest has gone, or must; without a guest the host has
 }
 
 // line is a connection to one end.
@@ -182,7 +191,7 @@ func New(cfg Config) (*Service, error) {
 func (s *Service) Counters() Counters {
 	return Counters{Rooms: s.rooms.Load(), Guests: s.guests.Load(), Lists: s.lists.Load(), BadRequest: s.badRequest.Load(), BadAddr: s.badAddr.Load(),
 		Limited: s.limited.Load(), NoRoom: s.noRoom.Load(), Full: s.full.Load(), TooManyFromAddress: s.tooManyFromAddress.Load(), RoomFull: s.roomFull.Load(),
-		BadMessage: s.badMessage.Load(), TooFast: s.tooFast.Load(), Slow: s.slow.Load(), Expired: s.expired.Load()}
+		BadMessage: s.badMessage.Load(), TooFast: s.tooFast.Load(), Slow: s.slow.Load(), Expired: s.expired.Load(), Returned: s.returned.Load(), HostAway: s.away.Load()}
 }
 
 // Len returns the number of rooms.
@@ -198,6 +207,11 @@ func (s *Service) Close() error {
 	if !s.closed {
 		s.closed = true
 		close(s.closing)
+		for _, p := range s.open { // the others end with their connections
+			if p.gone != nil {
+				s.closeRoom(p)
+			}
+		}
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -306,6 +320,10 @@ var (
 	errExpired    = errors.New("the time is over")
 	errHostGone   = errors.New("the host has gone; ask for a new code")
 	errHostBusy   = errors.New("too many players are joining this game; try again in a moment")
+	errHostAway   = errors.New("the host's connection was lost or made anew; try again in a moment")
+	errNotOpen    = errors.New("this room isn't open any more; open another one")
+	errLeft       = errors.New("the room is closed")
+	errReturned   = errors.New("the host came back by another connection")
 	errSentAway   = errors.New("the host has no room for more players")
 	errShutdown   = errors.New("the rendezvous closes; try again in a moment")
 )
@@ -458,43 +476,109 @@ func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) 
 		s.refuse(w, &s.tooManyFromAddress, http.StatusServiceUnavailable, "too many games from this address; close another one")
 		return
 	}
+	give := func() {
+		s.hosts--
+		s.hostsOf.Remove(from)
+	}
+	var p *place
+	var l *line
+	var ended error
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hosts--
-		s.hostsOf.Remove(from)
+		if p == nil {
+			give()
+		} else {
+			s.hostEnded(p, l, ended)
+		}
 	}()
 	if !s.begin() {
 		s.refuse(w, &s.full, http.StatusServiceUnavailable, errShutdown.Error())
 		return
 	}
 	defer s.wg.Done()
-	l, err := accept(w, r)
+	made, err := accept(w, r)
 	if err != nil {
 		s.badRequest.Add(1)
 		return
 	}
-	var p *place
-	defer func() { s.closeRoom(p) }()
+	l = made
 	ctx, done := context.WithTimeoutCause(context.WithoutCancel(r.Context()), s.cfg.Life, errExpired)
 	defer done()
 	ctx, l.stop = context.WithCancelCause(ctx)
-	_ = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.MaxGuests, func(n *note) error { // the host was told
+	ended = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.MaxGuests, func(n *note) (err error) { // the host was told
 		if n.About != nil && !n.About.valid() {
 			return errBadMessage
 		}
 		if p == nil {
-			if n.About == nil || len(n.Key) != keyBytes {
+			switch {
+			case n.About == nil:
+				return errBadMessage
+			case n.Code != "":
+				p, err = s.comeBack(l, n, give)
+				return err
+			case len(n.Key) != keyBytes:
 				return errBadMessage
 			}
-			p = s.openRoom(l, *n.About, n.Key)
+			p = s.openRoom(l, *n.About, n.Key, give)
 			return nil
+		}
+		if n.Gone && n.Guest == 0 {
+			return errLeft
 		}
 		return s.fromHost(p, n)
 	})
 }
 
-const keyBytes = 32
+// hostEnded closes the room of a host whose connection has ended, or keeps it for Idle when the host may come back. s.mu is held.
+func (s *Service) hostEnded(p *place, l *line, why error) {
+	if p.host != l { // it is back already
+		return
+	}
+	for _, final := range []error{errLeft, errBadMessage, errTooFast, errExpired, errShutdown} {
+		if errors.Is(why, final) || s.closed {
+			s.closeRoom(p)
+			return
+		}
+	}
+	for _, g := range p.guests {
+		g.stop(errHostAway)
+	}
+	p.gone = time.AfterFunc(s.cfg.Idle, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.open[p.code] == p && p.host == l {
+			s.expired.Add(1)
+			s.closeRoom(p)
+		}
+	})
+}
+
+// comeBack gives a host that lost its connection its room back, whether the loss was noticed here or not.
+func (s *Service) comeBack(l *line, n *note, give func()) (*place, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.open[n.Code]
+	if p == nil || subtle.ConstantTimeCompare(p.secret, n.Again) == 0 {
+		s.noRoom.Add(1)
+		return nil, errNotOpen
+	}
+	p.host.stop(errReturned)
+	if p.gone != nil {
+		p.gone.Stop()
+		p.gone = nil
+	}
+	for _, g := range p.guests { // what they said may be lost
+		g.stop(errHostAway)
+	}
+	p.give()
+	p.give, p.host, p.about = give, l, *n.About
+	s.returned.Add(1)
+	l.post(note{Code: p.code, Servers: s.servers(p.code), Again: p.secret})
+	return p, nil
+}
+
+const keyBytes, secretBytes = 32, 16
 
 // valid reports whether a game may be called so.
 func (a *about) valid() bool {
@@ -503,27 +587,37 @@ func (a *about) valid() bool {
 }
 
 // openRoom makes a room, and tells the host its code.
-func (s *Service) openRoom(l *line, a about, key []byte) *place {
+func (s *Service) openRoom(l *line, a about, key []byte, give func()) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	code := newCode(s.cfg.MaxRooms)
 	for s.open[code] != nil {
 		code = newCode(s.cfg.MaxRooms)
 	}
-	p := &place{code: code, about: a, key: key, host: l, guests: map[int]*line{}}
+	p := &place{code: code, about: a, key: key, host: l, guests: map[int]*line{}, secret: make([]byte, secretBytes), give: give}
+	_, _ = rand.Read(p.secret) // never fails
+	p.life = time.AfterFunc(s.cfg.Life, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.host.stop(errExpired)
+		if s.open[code] == p && p.gone != nil {
+			s.closeRoom(p)
+		}
+	})
 	s.open[code] = p
 	s.rooms.Add(1)
-	l.post(note{Code: code, Servers: s.servers(code)})
+	l.post(note{Code: code, Servers: s.servers(code), Again: p.secret})
 	return p
 }
 
+// closeRoom ends a room. s.mu is held.
 func (s *Service) closeRoom(p *place) {
-	if p == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.open, p.code)
+	p.give()
+	p.life.Stop()
+	if p.gone != nil {
+		p.gone.Stop()
+	}
 	for _, g := range p.guests {
 		g.stop(errHostGone)
 	}
@@ -551,11 +645,12 @@ func (s *Service) fromHost(p *place, n *note) error {
 func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr, code string) {
 	s.mu.Lock()
 	p := s.open[code]
+	away := p != nil && p.gone != nil
 	roomFull := p != nil && len(p.guests) >= s.cfg.MaxGuests
-	many := p != nil && !roomFull && !s.guestsOf.Room(from)
+	many := p != nil && !away && !roomFull && !s.guestsOf.Room(from)
 	id := 0
 	var l *line
-	if p != nil && !roomFull && !many {
+	if p != nil && !away && !roomFull && !many {
 		s.guestsOf.Add(from)
 		p.next++
 		id, l = p.next, &line{out: make(chan []byte, maxWaiting), stop: func(error) {}}
@@ -565,6 +660,9 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 	switch {
 	case p == nil:
 		s.refuse(w, &s.noRoom, http.StatusNotFound, "no game has this code now; ask the host for its code")
+		return
+	case away:
+		s.refuse(w, &s.away, http.StatusServiceUnavailable, errHostAway.Error())
 		return
 	case roomFull:
 		s.refuse(w, &s.roomFull, http.StatusServiceUnavailable, "too many players are joining this game; try again in a moment")
