@@ -104,8 +104,8 @@ type Config struct {
 	// The process then doesn't remember the tokens it dialed with, because such a time may repeat.
 	Clock func() time.Time
 	// Logger gets what an operator should know: who joined and left, in at most 20 lines a second, and what was refused
-	// or ignored, by reason, in at most one line a second; see Driver.Refusals. Default none, except that slog.Default
-	// gets the warning about a key made for development.
+	// or ignored, by reason, in at most one line a second; see Driver.Refusals. Of what a peer said as it left a line has
+	// 300 bytes. Default none, except that slog.Default gets the warning about a key made for development.
 	Logger *slog.Logger
 	// Trace gets the events of every connection. Default none.
 	Trace nettrace.Sink

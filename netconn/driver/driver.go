@@ -396,7 +396,7 @@ func (d *Driver) Close() error {
 
 // noAnswer tells the game that no connection was made.
 func (d *Driver) noAnswer(r netconn.CloseResult) {
-	d.tell("no connection", slog.String("why", r.String()))
+	d.tell("no connection", why(r))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(nil, r)
 	}
@@ -409,7 +409,7 @@ func (d *Driver) closed(c *Conn, r netconn.CloseResult) {
 		d.noLogin = r.Err
 	}
 	d.parted = 2 // this tick and the next, in case the link was checked already
-	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), slog.String("why", r.String()))
+	d.tell("connection closed", slog.Any("addr", c.addr), slog.Uint64("id", uint64(c.ID())), why(r))
 	if d.cfg.Closed != nil {
 		d.cfg.Closed(c, r)
 	}

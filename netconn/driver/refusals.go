@@ -3,7 +3,9 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn"
@@ -154,8 +156,18 @@ type operatorLog struct {
 
 const (
 	logInterval = time.Second
-	maxLines    = 20 // about single connections, in that time
+	maxLines    = 20  // about single connections, in that time
+	maxWords    = 300 // bytes of why a connection ended, in a line: the peer may have said 4096 characters
 )
+
+// why is why a connection ended, for a line of the log.
+func why(r netconn.CloseResult) slog.Attr {
+	s := r.String()
+	if n := len(s); n > maxWords {
+		s = fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(s[:maxWords], ""), n)
+	}
+	return slog.String("why", s)
+}
 
 // tell writes a line about a connection, unless the second had its lines: clients may come and go as fast as they like.
 func (d *Driver) tell(msg string, attrs ...slog.Attr) {
