@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -57,6 +58,32 @@ func used(t *testing.T, pkg string) map[string]bool {
 		}
 	}
 	return names
+}
+
+// TestSignals: an example that ends in order when it is interrupted does so too when a supervisor ends it, by SIGTERM, so that its players are told.
+func TestSignals(t *testing.T) {
+	n := 0
+	require.NoError(t, filepath.WalkDir("../examples", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "NotifyContext" {
+				n++
+				last, _ := call.Args[len(call.Args)-1].(*ast.SelectorExpr)
+				require.True(t, last != nil && last.Sel.Name == "SIGTERM", path)
+			}
+			return true
+		})
+		return nil
+	}))
+	require.Greater(t, n, 5)
 }
 
 // TestExamples checks that what one begins with is shown: each exported constructor is used by a runnable

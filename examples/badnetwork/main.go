@@ -49,7 +49,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the losses, delays and the rest")
 	seconds := flag.Float64("seconds", 0, "how long to run; 0 until interrupted")
 	flag.Parse()
-	if flag.NArg() > 0 || *seconds < 0 {
+	if flag.NArg() > 0 || !(*seconds >= 0) {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
@@ -57,7 +57,7 @@ func main() {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 	s := netsim.Settings{Loss: *loss, Dup: *dup, Order: *reorder, Corrupt: *corrupt, LagMin: ms(*delayMin), LagMax: ms(max(*delayMin, *delayMax)),
 		Bandwidth: *rate, QueueDelay: ms(*queue), MTU: *mtu}
-	if *burst > 0 {
+	if *burst != 0 {
 		s.BurstLoss, s.BurstLength = *burst, *burstLength
 	}
 	if err := run(proxy.Config{Listen: *listen, To: *to, Up: s, Down: s, Seed: *seed}, *seconds); err != nil {

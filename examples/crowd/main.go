@@ -85,7 +85,7 @@ func main() {
 	loss := flag.Float64("loss", 1, "datagrams lost, percent, each way")
 	flag.DurationVar(&o.limit, "limit", 500*time.Millisecond, "fail when the age of what is seen is above this at the 99th percentile")
 	flag.Parse()
-	if flag.NArg() > 0 || o.players < 1 || o.hz < 1 || o.hz > 1000 || !(o.seconds > 0 && o.seconds <= 86400) {
+	if flag.NArg() > 0 || o.players < 1 || o.bandwidth < 1 || o.hz < 1 || o.hz > 1000 || !(o.seconds > 0 && o.seconds <= 86400) {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}

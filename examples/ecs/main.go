@@ -24,8 +24,8 @@ func main() {
 	seconds := flag.Int("seconds", 30, "how long the world runs")
 	seed := flag.Uint64("seed", 1, "seed of the game and of the network")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+	if flag.NArg() > 0 || *seconds < 1 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
 	bad := netsim.Settings{Loss: *loss, LagMin: 20 * time.Millisecond, LagMax: 60 * time.Millisecond, Dup: 2}

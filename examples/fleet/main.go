@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -61,7 +62,7 @@ func run(o options) error {
 	if o.players > o.servers*o.capacity {
 		return fmt.Errorf("%d players don't fit on %d servers of %d", o.players, o.servers, o.capacity)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	w, err := newWorld(ctx, o)
 	if err != nil {

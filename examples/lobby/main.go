@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/ice"
@@ -71,7 +72,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "say one of -check, -serve, -host, -join and -games; see -help")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if o.seconds > 0 && !o.check {
 		ctx, stop = context.WithTimeout(ctx, time.Duration(o.seconds)*time.Second)

@@ -37,6 +37,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -98,21 +99,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	var err error
-	switch {
-	case o.migrate:
-		err = runMigrate(ctx, os.Stdout, o)
-	case real:
-		err = play(ctx, os.Stdout, o)
-	default:
-		err = run(os.Stdout, o)
-	}
-	if err != nil {
+	if err := start(o, real); err != nil {
 		fmt.Println("FAIL:", err)
 		os.Exit(1)
 	}
+}
+
+// start plays what the flags ask for. An interrupt ends run as any program; the others end in order.
+func start(o options, real bool) error {
+	if !real && !o.migrate {
+		return run(os.Stdout, o)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if o.migrate {
+		return runMigrate(ctx, os.Stdout, o)
+	}
+	return play(ctx, os.Stdout, o)
 }
 
 // count is how many are given.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/bunchnet/bunchnet/examples/ebitengine/arena"
 )
@@ -20,8 +21,8 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of places and bots")
 	seconds := flag.Float64("seconds", 0, "play so long with a player of its own who comes over UDP, compare, and end; 0 is until interrupted")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+	if flag.NArg() > 0 || !(*seconds >= 0) {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
 	if err := run(*addr, *bots, *seed, *seconds); err != nil {
@@ -38,7 +39,7 @@ func run(addr string, bots int, seed uint64, seconds float64) error {
 	if seconds > 0 {
 		return try(s, seconds)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Printf("arena at %v with %d bots; interrupt to end\n", s.Driver.LocalAddr(), bots)
 	if err := s.Run(ctx); err != nil {
