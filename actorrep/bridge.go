@@ -22,6 +22,7 @@ func init() {
 		}
 		return list
 	}
+	bridge.AddConnByHand = (*World).addConnByHand
 	bridge.Report = (*World).report
 	bridge.Watch = (*World).watch
 	bridge.SetWaited = func(p *Peer, d time.Duration) { p.waited = d }

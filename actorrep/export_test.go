@@ -51,3 +51,17 @@ func DescribeWithoutMemory(w *World) (err error) {
 	}
 	return err
 }
+
+// ByHand makes a connection one of addConnByHand.
+func ByHand(p *Peer) {
+	p.world.relevancy.RemovePeer(p)
+	p.byHand = true
+}
+
+// WaitsForRoom has an actor's end wait for room on its connection, or wait no more.
+func WaitsForRoom(p *Peer, waits bool) {
+	p.gone = nil
+	if waits {
+		p.gone = []farewell{{}}
+	}
+}

@@ -99,6 +99,10 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 			e.Text = "not relevant: its parent isn't there: " + w.Explain(p, b.parent.self).Text
 			return e
 		}
+		if p.byHand {
+			e.Text = "not relevant: its connection is another server's, which doesn't mirror it"
+			return e
+		}
 		e.Text = "not relevant: " + w.relevancy.ExplainRelevancy(p, a)
 		return e
 	default:

@@ -50,6 +50,7 @@ type Peer struct {
 	lacks      []bool             // by class: the client lacks it
 	finishing  bool               // the connection closes in order
 	everything bool               // of a recording: it has all values, whatever their conditions
+	byHand     bool               // SetRelevant alone says what it sees, at once; the Relevancy isn't told of it
 	splits     [2]uint32          // ids before which a chunk must end, for a checkpoint's copied range; 0 none
 	filter     func(a Actor) bool // of a recording: which actors it has; nil all
 	held       func(a Actor) bool // actors that aren't opened until Release; nil none
@@ -89,7 +90,19 @@ func (w *World) newPeer() *Peer {
 
 func (w *World) addPeer(p *Peer) {
 	w.peers = append(w.peers, p)
-	w.relevancy.AddPeer(p)
+	if !p.byHand {
+		w.relevancy.AddPeer(p)
+	}
+}
+
+// addConnByHand is AddConn for a connection that sees what SetRelevant says, and nothing else. An actor that is no longer relevant is closed
+// at once: nothing that is set from then on is sent.
+func (w *World) addConnByHand(conn channel.Conn) *Peer {
+	p := w.newPeer()
+	p.byHand = true
+	p.out = &channelOutlet{peer: p, conn: conn}
+	w.addPeer(p)
+	return p
 }
 
 // RemoveConn ends the replication to a connection. The actors it owned have no owner then.
@@ -98,7 +111,9 @@ func (w *World) RemoveConn(p *Peer) {
 	defer w.exit()
 	if i := slices.Index(w.peers, p); i >= 0 {
 		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // the old list may be iterated
-		w.relevancy.RemovePeer(p)
+		if !p.byHand {
+			w.relevancy.RemovePeer(p)
+		}
 	}
 	p.out = removedOutlet{}
 	w.removed = append(w.removed, p)
@@ -378,12 +393,18 @@ func (p *Peer) SetRelevant(a Actor, relevant bool) {
 		return
 	}
 	if relevant && (p.filter == nil || p.filter(a)) {
-		p.want(b)
+		if !p.byHand || len(p.gone) == 0 { // else the end of its last channel, which waits for room, would end the next one
+			p.want(b)
+		}
 		return
 	}
 	p.world.enter()
 	defer p.world.exit()
-	if v := p.views[b]; v != nil {
+	switch v := p.views[b]; {
+	case v == nil:
+	case p.byHand:
+		v.leave(bunch.Destroyed)
+	default:
 		v.unwant()
 	}
 }

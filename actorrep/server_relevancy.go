@@ -95,7 +95,7 @@ func (l *list) Update(now time.Duration) {
 }
 
 func (l *list) look(p *Peer, b *Base) {
-	if b == nil || b.world != l.world || b.parent != nil || b.tornOff || p.removed() {
+	if b == nil || b.world != l.world || b.parent != nil || b.tornOff || p.byHand || p.removed() {
 		return
 	}
 	if relevant := l.relevant(p, b); relevant != p.IsRelevant(b.self) {

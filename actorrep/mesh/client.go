@@ -140,7 +140,7 @@ func (c *Client) Receive(server string, packet []byte) error {
 	var msgs [][]byte
 	if flags&flagPlays != 0 {
 		session, next = r.fixed(), r.number()
-		first, msgs = r.messages(c.msgs[:0])
+		first, msgs = r.messages(c.msgs[:0], ofPlayer)
 		c.msgs = msgs[:0]
 	}
 	if !r.end() {

@@ -14,21 +14,29 @@ type seal struct {
 	aead cipher.AEAD
 	rand io.Reader
 	id   string
+	what byte   // of a Zone zoneSeal, so that its packets aren't a Server's; else 0
 	ad   []byte // scratch
 	out  []byte // scratch
 }
 
-func newSeal(key [32]byte, id string, rand io.Reader) (*seal, error) {
+// zoneSeal is more than the length of any ID.
+const zoneSeal = 255
+
+func newSeal(key [32]byte, id string, rand io.Reader, what byte) (*seal, error) {
 	if key == ([32]byte{}) {
 		return nil, fmt.Errorf("%w: Key is needed, the same at all servers", ErrConfig)
 	}
 	aead, err := chacha20poly1305.NewX(key[:])
-	return &seal{aead: aead, rand: rand, id: id}, err
+	return &seal{aead: aead, rand: rand, id: id, what: what}, err
 }
 
 // between is the servers of a packet, which its seal covers.
 func (s *seal) between(from, to string) []byte {
-	s.ad = append(append(append(s.ad[:0], byte(len(from))), from...), to...)
+	s.ad = s.ad[:0]
+	if s.what != 0 {
+		s.ad = append(s.ad, s.what)
+	}
+	s.ad = append(append(append(s.ad, byte(len(from))), from...), to...)
 	return s.ad
 }
 

@@ -167,7 +167,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	case cfg.Resend < 0 || cfg.TravelFor < 0 || cfg.FreezeFor < 0 || cfg.MaxArrivals < 0:
 		return nil, fmt.Errorf("%w: Resend %v, TravelFor %v, FreezeFor %v, MaxArrivals %d", ErrConfig, cfg.Resend, cfg.TravelFor, cfg.FreezeFor, cfg.MaxArrivals)
 	}
-	seal, err := newSeal(cfg.Key, cfg.ID, cfg.Rand)
+	seal, err := newSeal(cfg.Key, cfg.ID, cfg.Rand, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -459,7 +459,7 @@ func (s *Server) ReceiveClient(id uint64, packet []byte) error {
 	}
 	r := reader{b: packet}
 	session, way, next := r.fixed(), r.number(), r.number()
-	first, msgs := r.messages(s.msgs[:0])
+	first, msgs := r.messages(s.msgs[:0], ofPlayer)
 	s.msgs = msgs[:0]
 	if !r.end() || session == 0 || first == 0 || len(packet) > maxClient {
 		s.Counters.Malformed++
@@ -550,7 +550,7 @@ func (s *Server) receive(from string, packet []byte) error {
 	case give:
 		given = &player{id: id, epoch: r.number(), session: r.fixed(), next: r.number()}
 		var msgs [][]byte
-		given.out.first, msgs = r.messages(nil)
+		given.out.first, msgs = r.messages(nil, ofPlayer)
 		for _, m := range msgs {
 			r.bad = r.bad || given.out.push(m) != nil
 		}

@@ -2,20 +2,38 @@ package mesh
 
 import "encoding/binary"
 
+// limits bound a stream: the bytes of a message, and the messages and bytes that wait.
+type limits struct{ message, count, bytes int }
+
+var (
+	ofPlayer  = limits{MaxMessage, MaxWaiting, MaxWaitingBytes}
+	ofServers = limits{maxZoneMessage, maxZoneWaiting, maxZoneWaitingBytes}
+)
+
 // stream is what is sent in one direction: messages that wait for their acknowledgement.
 type stream struct {
+	servers bool // between two servers, not with a player
+
 	first   uint64 // number of waiting[0]
 	waiting [][]byte
 	bytes   int
 	free    [][]byte // memory of messages that were acknowledged
 }
 
+func (s *stream) limits() limits {
+	if s.servers {
+		return ofServers
+	}
+	return ofPlayer
+}
+
 // push adds a copy of a message.
 func (s *stream) push(m []byte) error {
-	if len(m) > MaxMessage {
+	l := s.limits()
+	if len(m) > l.message {
 		return ErrTooLong
 	}
-	if len(s.waiting) >= MaxWaiting || s.bytes+len(m) > MaxWaitingBytes {
+	if len(s.waiting) >= l.count || s.bytes+len(m) > l.bytes {
 		return ErrFull
 	}
 	var b []byte

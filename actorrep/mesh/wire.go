@@ -112,15 +112,15 @@ func (r *reader) bytes(most int) []byte {
 // end reports whether the packet was whole, and nothing is left.
 func (r *reader) end() bool { return !r.bad && len(r.b) == 0 }
 
-// messages reads what append wrote. The messages are parts of the packet.
-func (r *reader) messages(into [][]byte) (first uint64, m [][]byte) {
+// messages reads what a stream's append wrote. The messages are parts of the packet.
+func (r *reader) messages(into [][]byte, most limits) (first uint64, m [][]byte) {
 	first, m = r.number(), into
 	for {
 		n := r.number()
 		if n == 0 || r.bad {
 			return first, m
 		}
-		if n > MaxMessage+1 || len(m) >= MaxWaiting {
+		if n > uint64(most.message)+1 || len(m) >= most.count {
 			r.bad = true
 			return first, m
 		}

@@ -1,0 +1,401 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+)
+
+// post is a lamp's zone and what it has sent; the game is what it was asked.
+type post struct {
+	t       testing.TB
+	id      string
+	now     time.Duration
+	world   *actorrep.World
+	zone    *Zone
+	sent    []packetOf
+	refuse  bool
+	stay    bool
+	state   []byte
+	taken   []string
+	calls   []string
+	back    []string
+	unknown bool // it makes nothing
+}
+
+type packetOf struct {
+	from, to string
+	b        []byte
+}
+
+type lamp struct {
+	Body
+	X     float64           `net:"q=0.01"`
+	Light actorrep.Var[int] `net:""`
+	Text  string            `net:""`
+	List  []uint32          `net:"cap=8"`
+}
+
+func (l *lamp) Location() (x, y, z float64) { return l.X, 50, 0 }
+
+// other is of another class.
+type other struct {
+	Body
+	X float64 `net:"q=0.01"`
+}
+
+func (o *other) Location() (x, y, z float64) { return o.X, 50, 0 }
+
+func registerLamps(w *actorrep.World) error {
+	return errors.Join(w.Register("Lamp", (*lamp)(nil), actorrep.AlwaysRelevant()), w.Register("Other", (*other)(nil), actorrep.AlwaysRelevant()))
+}
+
+func newPost(t testing.TB, i int, change func(c *ZoneConfig)) *post {
+	p := &post{t: t, id: name(i), state: []byte("state")}
+	p.world = actorrep.NewServer(actorrep.Config{IDs: netguid.Share{Server: uint32(i), Servers: 3}})
+	require.NoError(t, registerLamps(p.world))
+	cfg := ZoneConfig{ID: p.id, World: p.world, Game: p, Table: Table{Epoch: 1, Cell: 100, Columns: 3, Servers: []string{name(0), name(1), name(2)}}, Margin: 20, Hysteresis: 2,
+		Key: [32]byte{1}, Rand: &counted{}, ToServer: func(id string, b []byte) { p.sent = append(p.sent, packetOf{p.id, id, slices.Clone(b)}) }}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	p.zone, err = NewZone(cfg)
+	require.NoError(t, err)
+	return p
+}
+
+func (p *post) Make(class string) Actor {
+	switch {
+	case p.unknown:
+		return nil
+	case class == "Lamp":
+		return &lamp{}
+	}
+	return &other{}
+}
+func (p *post) Give(a Actor, to string) ([]byte, bool) { return p.state, !p.stay }
+func (p *post) Take(a Actor, state []byte) error {
+	p.taken = append(p.taken, string(state))
+	if p.refuse {
+		return errPacket
+	}
+	if l, ok := a.(*lamp); ok {
+		l.X = 150
+	}
+	return nil
+}
+func (p *post) Call(a Actor, from string, call []byte) {
+	p.calls = append(p.calls, from+": "+string(call))
+}
+func (p *post) Undelivered(id netguid.GUID, call []byte) { p.back = append(p.back, string(call)) }
+
+func (p *post) step() {
+	p.now += 50 * time.Millisecond
+	p.zone.Step(p.now)
+	p.world.Step(p.now)
+}
+
+// lit is a lamp of this server's.
+func (p *post) lit(x float64) *lamp {
+	a := &lamp{X: x}
+	require.NoError(p.t, p.world.Spawn(a))
+	require.NoError(p.t, p.zone.Own(a, 1))
+	return a
+}
+
+// deliver steps posts and carries their packets, so many times.
+func deliver(n int, posts ...*post) {
+	for range n {
+		for _, p := range posts {
+			p.step()
+		}
+		for _, p := range posts {
+			sent := p.sent
+			p.sent = nil
+			for _, s := range sent {
+				for _, to := range posts {
+					if to.id == s.to {
+						require.NoError(p.t, to.zone.Receive(s.from, s.b))
+					}
+				}
+			}
+		}
+	}
+}
+
+// says has a post hear a message of another server.
+func (p *post) says(from int, messages ...zoneMessage) error {
+	s, err := newSeal([32]byte{1}, name(from), &counted{}, zoneSeal)
+	require.NoError(p.t, err)
+	n := p.zone.neighbour(name(from))
+	b := []byte{1} // it has heard nothing
+	b = append(b, byte(n.next))
+	for _, m := range messages {
+		b = appendLong(b, m.append(nil))
+	}
+	return p.zone.Receive(name(from), s.close(p.id, append(b, 0)))
+}
+
+func appendLong(b, m []byte) []byte {
+	n := uint64(len(m)) + 1
+	for ; n >= 128; n >>= 7 {
+		b = append(b, byte(n)|128)
+	}
+	return append(append(b, byte(n)), m...)
+}
+
+// TestZoneGives: an actor beyond the border and the hysteresis is the neighbour's, with a higher epoch, and when that one refuses it stays. A call follows it, and one of an
+// actor that is no more comes back.
+func TestZoneGives(t *testing.T) {
+	a, b := newPost(t, 0, nil), newPost(t, 1, nil)
+	l := a.lit(101.9)
+	deliver(3, a, b)
+	require.True(t, a.zone.Owns(l), "within the hysteresis")
+	l.X = 102.1
+	a.stay = true
+	deliver(3, a, b)
+	require.True(t, a.zone.Owns(l), "the game wants to keep it")
+	a.stay = false
+	deliver(1, a, b)
+	require.False(t, a.zone.Owns(l))
+	got, _ := b.world.Find(l.GUID()).(*lamp)
+	require.True(t, got != nil && b.zone.Owns(got))
+	require.EqualValues(t, 2, got.Epoch)
+	require.Equal(t, []string{"state"}, b.taken)
+	require.ErrorIs(t, a.zone.Own(l, 2), ErrOwned)
+	require.ErrorIs(t, a.zone.Call(77, nil), ErrNoActor)
+	require.ErrorIs(t, a.zone.Call(l.GUID(), make([]byte, MaxMessage+1)), ErrTooLong)
+	require.NoError(t, a.zone.Call(l.GUID(), []byte("hello")))
+	deliver(2, a, b)
+	require.Equal(t, []string{"server0: hello"}, b.calls)
+	require.True(t, b.zone.Simulates(got, got) && !a.zone.Simulates(l, l))
+
+	require.NoError(t, b.world.Destroy(got))
+	require.NoError(t, a.zone.Call(l.GUID(), []byte("too late")))
+	deliver(3, a, b)
+	require.Equal(t, []string{"too late"}, a.back)
+	deliver(50, a, b) // it is forgotten
+	require.Zero(t, a.world.Len()+len(a.zone.list)+len(b.zone.list))
+
+	b.refuse = true
+	l = a.lit(150)
+	deliver(3, a, b)
+	require.True(t, a.zone.Owns(l), "it was refused")
+	require.EqualValues(t, 3, l.Epoch)
+	require.EqualValues(t, 1, a.zone.Counters.Returned)
+	require.Zero(t, b.world.Len())
+	require.Equal(t, []string{"state"}, a.taken)
+	b.refuse = false
+	deliver(5, a, b)
+	require.True(t, a.zone.Owns(l), "it isn't given again at once")
+	deliver(20, a, b)
+	require.False(t, a.zone.Owns(l))
+}
+
+// TestZoneMirrors: a neighbour's actors of the margin are here with all their values, as long as they are shown, and for Forget.
+func TestZoneMirrors(t *testing.T) {
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Server: 1, Servers: 3}}, registerLamps)
+	line := r.Join(registerLamps)
+	p := newPost(t, 0, nil)
+	p.zone.Mirror(name(1), line.World)
+	theirs := &lamp{Body: Body{Epoch: 1}, X: 110, Text: "long", List: []uint32{1, 2}}
+	theirs.Light.Set(5)
+	require.NoError(t, r.Server.Spawn(theirs))
+	both := func(n int) {
+		for range n {
+			r.Step()
+			p.step()
+		}
+	}
+	both(10)
+	mine, _ := p.world.Find(theirs.GUID()).(*lamp)
+	require.True(t, mine != nil && !p.zone.Owns(mine))
+	theirs.Light.Set(6)
+	theirs.List = []uint32{3}
+	both(10)
+	require.Equal(t, []any{theirs.X, "long", []uint32{3}, 6}, []any{mine.X, mine.Text, mine.List, mine.Light.Get()})
+
+	require.NoError(t, p.world.Destroy(mine))
+	theirs.X = 111
+	both(10)
+	again, _ := p.world.Find(theirs.GUID()).(*lamp)
+	require.True(t, again != nil && again.X == 111, "what the game destroyed comes back with the next values")
+
+	p.zone.Mirror(name(1), nil)
+	both(30)
+	require.Equal(t, 1, p.world.Len())
+	both(20)
+	require.Zero(t, p.world.Len())
+	require.Empty(t, p.zone.list)
+}
+
+// TestZoneLyingNeighbour: whatever a server of the mesh says, this one's actors stay what they are, and its memory is bounded.
+func TestZoneLyingNeighbour(t *testing.T) {
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Server: 1, Servers: 3}}, registerLamps)
+	line := r.Join(registerLamps)
+	p := newPost(t, 0, func(c *ZoneConfig) { c.MaxActors = 100 })
+	p.zone.Mirror(name(1), line.World)
+	l := p.lit(50)
+	l.Light.Set(7)
+	id := l.GUID()
+	check := func(what string) {
+		t.Helper()
+		require.True(t, p.zone.Owns(l) && l.X == 50 && l.Light.Get() == 7 && l.Epoch == 1 && l.World() == p.world, what)
+		require.LessOrEqual(t, len(p.zone.list), 100, what)
+		require.LessOrEqual(t, p.world.Len(), 100, what)
+	}
+	// By replication: ours, without an epoch, and too many.
+	fake := &lamp{Body: Body{Epoch: 99}, X: 1}
+	require.NoError(t, r.Server.SpawnAs(fake, nil, id))
+	require.NoError(t, r.Server.Spawn(&lamp{X: 2}))
+	for range 300 {
+		require.NoError(t, r.Server.Spawn(&lamp{Body: Body{Epoch: 1}, X: 3}))
+	}
+	for range 30 {
+		r.Step()
+		p.step()
+	}
+	check("values")
+	require.Greater(t, p.zone.Counters.Refused, uint64(200))
+
+	// By messages.
+	refused := p.zone.Counters.Refused
+	require.NoError(t, p.says(2, zoneMessage{kind: zoneGive, id: id, epoch: math.MaxUint32, class: "Lamp"}, zoneMessage{kind: zoneNo, id: id, epoch: 1, class: "Lamp"},
+		zoneMessage{kind: zoneEnded, id: id, epoch: 1}, zoneMessage{kind: zoneGive, id: 3000, epoch: 1, class: "Lamp"}))
+	check("messages")
+	require.Equal(t, refused+3, p.zone.Counters.Refused)
+	require.Empty(t, p.taken)
+	for _, m := range []zoneMessage{{kind: zoneGive, id: 3000, class: "Lamp"}, {kind: zoneGive, id: 3000, epoch: 1, state: make([]byte, MaxActorState+1)}, {kind: zoneCall, id: id}, {kind: 77, id: id}, {kind: zoneEnded},
+		{kind: zoneCall, id: id, origin: "x", call: make([]byte, MaxMessage+1)}} {
+		was := p.zone.Counters.Malformed
+		require.Error(t, p.says(2, m), "%+v", m.kind)
+		require.Equal(t, was+1, p.zone.Counters.Malformed)
+	}
+	require.ErrorIs(t, p.zone.Receive(name(1), []byte("nonsense")), ErrForged)
+
+	// A call that goes round, and one for nobody.
+	q := newPost(t, 0, nil)
+	require.NoError(t, q.says(1, zoneMessage{kind: zoneCall, id: 3000, origin: name(2), call: []byte("x")}))
+	require.NoError(t, q.says(1, zoneMessage{kind: zoneCall, id: 3000, origin: name(0), call: []byte("y")}))
+	require.Equal(t, []string{"y"}, q.back)
+	i, _ := q.zone.find(name(2))
+	require.Len(t, q.zone.neighbours[i].out.waiting, 1)
+}
+
+// TestZoneNonsense: messages of a server that were changed or made up do nothing to this one's actors.
+func TestZoneNonsense(t *testing.T) {
+	for seed := uint64(1); seed <= 30; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		p := newPost(t, 0, func(c *ZoneConfig) { c.MaxActors = 50 })
+		l := p.lit(50)
+		for range 300 {
+			m := zoneMessage{kind: zoneKind(rng.IntN(7)), id: netguid.GUID(2 * rng.IntN(60)), epoch: uint32(rng.IntN(4)), class: []string{"Lamp", "Other", "None"}[rng.IntN(3)], state: make([]byte, rng.IntN(20)),
+				hops: uint8(rng.IntN(20)), origin: name(rng.IntN(4)), call: make([]byte, rng.IntN(20))}
+			_ = p.says(1+rng.IntN(2), m)
+			if p.refuse = rng.IntN(3) == 0; rng.IntN(5) == 0 {
+				p.step()
+			}
+			p.unknown = rng.IntN(4) == 0
+			require.True(t, p.zone.Owns(l) && l.Epoch == 1, "seed %d", seed)
+			require.LessOrEqual(t, len(p.zone.list), 50)
+		}
+	}
+}
+
+// TestZoneBounds: a server that doesn't answer is given no more, calls wait up to a bound, and a state that is too long stays.
+func TestZoneBounds(t *testing.T) {
+	p := newPost(t, 0, nil)
+	first, second := p.lit(150), p.lit(50)
+	deliver(1, p)
+	require.False(t, p.zone.Owns(first))
+	for range 10 {
+		p.step()
+	}
+	second.X = 150
+	p.step()
+	require.True(t, p.zone.Owns(second))
+	n := 0
+	for ; n < 100000; n++ {
+		if err := p.zone.Call(first.GUID(), make([]byte, 20)); err != nil {
+			require.ErrorIs(t, err, ErrFull)
+			break
+		}
+	}
+	require.Equal(t, maxZoneWaiting/2, n)
+	p.zone.Gone(name(1))
+	require.Len(t, p.back, n)
+	require.EqualValues(t, 1, p.zone.Counters.Lost)
+	p.step()
+	require.True(t, p.zone.Owns(second), "nobody is given to a server that is gone")
+	require.Error(t, p.zone.Call(first.GUID(), nil))
+
+	p = newPost(t, 0, nil)
+	p.state = make([]byte, MaxActorState+1)
+	first = p.lit(150)
+	p.step()
+	require.True(t, p.zone.Owns(first))
+	require.EqualValues(t, 1, p.zone.Counters.TooLong)
+	require.Len(t, p.taken, 1)
+}
+
+// TestZoneTable: a table is checked, and says whose each place is.
+func TestZoneTable(t *testing.T) {
+	good := Table{Epoch: 1, X: -10, Y: 5, Cell: 10, Columns: 2, Servers: []string{"a", "b", "c", "d"}}
+	for at, want := range map[[2]float64]string{{-10, 5}: "a", {-99, -99}: "a", {0, 5}: "b", {99, 5}: "b", {-1, 15}: "c", {0, 15}: "d", {99, math.Inf(1)}: "d", {math.NaN(), 15}: "c"} {
+		require.Equal(t, want, good.At(at[0], at[1]), "%v", at)
+	}
+	near := func(x, y, r float64) (s string) {
+		good.near(x, y, r, func(server string, d float64) { s += fmt.Sprintf("%s %.0f ", server, d) })
+		return s
+	}
+	require.Equal(t, "a 0 ", near(-8, 7, 1))
+	require.Equal(t, "a 0 b 2 ", near(-2, 7, 3))
+	require.Equal(t, "a 0 b 2 c 2 d 3 ", near(-2, 13, 4))
+	require.Equal(t, "a 0 c 2 ", near(-500, 13, 4), "beyond the edge it is as at the edge")
+	p := newPost(t, 0, nil)
+	for what, change := range map[string]func(c *Table){
+		"no epoch": func(c *Table) { c.Epoch = 0 }, "no cells": func(c *Table) { c.Servers = nil }, "half a row": func(c *Table) { c.Servers = c.Servers[:3] }, "no columns": func(c *Table) { c.Columns = 0 },
+		"no size": func(c *Table) { c.Cell = math.NaN() }, "no place": func(c *Table) { c.X = math.Inf(1) }, "no server": func(c *Table) { c.Servers[1] = "" }, "an old epoch": func(*Table) {},
+		"too small": func(c *Table) { c.Epoch, c.Cell = 2, 5 }, "many": func(c *Table) { c.Servers = make([]string, 2*maxCells) }} {
+		c := good
+		c.Servers = slices.Clone(good.Servers)
+		change(&c)
+		require.ErrorIs(t, p.zone.SetTable(c), ErrConfig, what)
+	}
+	require.Equal(t, "server2", p.zone.table.At(250, 0))
+}
+
+// TestZoneAllocs: a tick in which an actor moves, here and at a neighbour, allocates nothing in the Zone.
+func TestZoneAllocs(t *testing.T) {
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Server: 1, Servers: 3}}, registerLamps)
+	line := r.Join(registerLamps)
+	p := newPost(t, 0, nil)
+	p.zone.Mirror(name(1), line.World)
+	own := p.lit(99)
+	theirs := &other{Body: Body{Epoch: 1}, X: 110}
+	require.NoError(t, r.Server.Spawn(theirs))
+	for range 30 {
+		r.Step()
+		p.step()
+	}
+	mirrored := line.World.Find(theirs.GUID())
+	n := p.zone.neighbours[0]
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		own.X += 0.01
+		p.now += time.Millisecond
+		n.fresh = append(n.fresh, mirrored)
+		p.zone.Step(p.now)
+	}))
+}
