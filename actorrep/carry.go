@@ -350,6 +350,7 @@ const (
 // Follow is called on a client whose player travels: from is the World of the server that the player leaves. When this World's server goes on
 // with an actor by Arrive, the calls under way go on here: each runs once. Calls of such an actor in this World wait for that, for 5 s at most, and
 // calls of it in the other World are made here from then on. Call it whenever the player is sent to this World's server, also when there is a connection with it still.
+// Call it before the former server calls Depart: a call that arrives there between the two isn't kept, and Config.Failed gets ErrUnacked for it.
 // Step from before this World in each frame. nil ends it: Config.Failed of the other World gets ErrUnacked for the calls that nobody has taken over.
 func (w *World) Follow(from *World) {
 	if w.server || from == w || from != nil && from.server || from == w.client.follows {

@@ -46,6 +46,7 @@ func (p player) Describe(r *bitio.Reader) (ok bool, err error) {
 	if list == nil && err != nil {
 		return false, err
 	}
+	p.reset() // of an earlier connection
 	p.schema = list
 	return true, err
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/netconn"
 )
@@ -703,5 +706,293 @@ func TestTimesOfFrames(t *testing.T) {
 		at, ok := c.timeOf(h.of)
 		require.True(t, ok)
 		require.EqualValues(t, h.want, at, "%+v", h)
+	}
+}
+
+// TestWaitingCalls: whatever waits, each policy of a full queue does what it says, and no call is lost without being counted.
+func TestWaitingCalls(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 14))
+	for round := range 25 {
+		w := NewServer(Config{})
+		type entry struct{ n, rpc int }
+		var queue []*call
+		var want []entry
+		most := 1 + rng.IntN(2)*(MaxWaitingCalls+20)
+		for n := range 2 * most {
+			def := &definition{kind: multicast, reliable: true, overflow: Overflow(rng.IntN(4))}
+			c := w.unheld.take()
+			c.rpc, c.bits, c.def = rng.IntN(3), n, def
+			full := rng.IntN(4) == 0
+			ended, dropped := 0, w.Counters.CallsDropped
+			got, err := w.await(queue, c, full, "clerk", func(err error) {
+				ended++
+				require.ErrorIs(t, err, ErrFull)
+				require.ErrorContains(t, err, "clerk")
+			})
+			waits, over, drops := len(want) >= MaxWaitingCalls, false, 0
+			switch {
+			case def.overflow == Refuse && full, def.overflow == CloseConn && (full || waits), def.overflow == Refuse && waits:
+				over = true
+			case def.overflow == Coalesce && (full || waits):
+				i := slices.IndexFunc(want, func(e entry) bool { return e.rpc == c.rpc })
+				if over = i < 0 && waits; i >= 0 {
+					want, drops = append(slices.Delete(want, i, i+1), entry{n, c.rpc}), 1
+				} else if !over {
+					want = append(want, entry{n, c.rpc})
+				}
+			case waits: // the oldest goes
+				want, drops = append(want[1:], entry{n, c.rpc}), 1
+			default:
+				want = append(want, entry{n, c.rpc})
+			}
+			require.EqualValues(t, drops, w.Counters.CallsDropped-dropped, "round %d", round)
+			if over {
+				require.ErrorIs(t, err, ErrFull)
+			} else {
+				require.NoError(t, err)
+				queue = got
+			}
+			if def.overflow == CloseConn && full {
+				require.Equal(t, 1, ended)
+			} else {
+				require.Zero(t, ended)
+			}
+			w.unheld.drop(c)
+			same := len(want) == len(queue)
+			for i, o := range queue {
+				same = same && want[i] == entry{o.bits, o.rpc} && o.holders == 1
+			}
+			if !same {
+				t.Fatalf("round %d: %d calls after %v, want %v", round, len(queue), def.overflow, want)
+			}
+		}
+		require.Empty(t, w.unheld.dropFirst(queue, len(queue)))
+		w.Consistent(t)
+	}
+}
+
+// TestReceivedRecords: of a client's last records of an actor the one of a frame is found, with its numbers where they were put.
+func TestReceivedRecords(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 14))
+	s := NewServer(Config{})
+	require.NoError(t, s.Register("place", (*parcel)(nil)))
+	c := NewClient(Config{})
+	require.NoError(t, c.Register("place", (*parcel)(nil)))
+	data, n := s.encodeSchema()
+	r := bitio.NewReader(data, n)
+	r.ReadBits(wire.KindBits)
+	list, err := c.readSchema(r)
+	require.NoError(t, err)
+	type entry struct {
+		frame int64
+		place int
+		mask  layout.Mask
+	}
+	for range 50 {
+		var h received
+		var all []entry
+		frame := int64(100)
+		for range rng.IntN(2 * layout.MaxRecords) {
+			frame += int64(rng.IntN(3)) // at times two of a frame
+			mask := layout.Mask(rng.IntN(8))
+			at := h.push(frame, mask, list[0].units)
+			all = append(all, entry{frame, at, mask})
+			require.Equal(t, len(all), h.n)
+			require.LessOrEqual(t, len(h.entries), layout.MaxRecords)
+			require.Less(t, at, len(h.entries))
+		}
+		kept := all
+		if len(h.entries) < len(all) {
+			require.Len(t, h.entries, layout.MaxRecords)
+			kept = all[len(all)-layout.MaxRecords:]
+		}
+		for range 100 {
+			of, before := frame-int64(rng.IntN(2*layout.MaxRecords)), h.n
+			if len(kept) > 0 && rng.IntN(2) == 0 {
+				before = h.n - rng.IntN(len(kept))
+			}
+			var want *entry
+			number := 0
+			for i := len(all) - len(kept); i < before; i++ {
+				if all[i].frame == of {
+					want, number = &all[i], i
+				}
+			}
+			e, i := h.find(of, before)
+			if want == nil {
+				require.Nil(t, e)
+				continue
+			}
+			require.NotNil(t, e)
+			require.Equal(t, number, i)
+			require.Equal(t, receivedEntry{want.frame, want.mask}, *e)
+		}
+	}
+}
+
+// TestPastOfAPath: a path is found when its records have come and have units that are in the record, and predicts those that are in all of them.
+func TestPastOfAPath(t *testing.T) {
+	m := &mirror{class: &remoteClass{units: &layout.Remote{}}}
+	m.class.units.Deltas = 0b1110
+	p := &layout.Past{}
+	require.False(t, m.findPast(p, wire.Path{Age: 1}, true, 0b1111, 10), "nothing has come")
+	m.history = &received{entries: make([]receivedEntry, 8)}
+	for _, e := range []receivedEntry{{1, 0b0110}, {3, 0b1111}, {5, 0b1110}, {7, 0b1011}, {8, 0b0001}} {
+		m.history.entries[m.history.n] = e
+		m.history.n++
+	}
+	for _, c := range []struct {
+		age, gap        uint8
+		form            layout.Form
+		predicted       bool
+		mask            layout.Mask
+		ok              bool
+		units, foreseen layout.Mask
+		at              []int
+	}{
+		{3, 0, 0, true, 0b1111, true, 0b1010, 0, []int{3}},
+		{2, 0, 0, true, 0b1111, false, 0, 0, nil}, // its units have no delta form
+		{3, 0, 0, true, 0b0100, false, 0, 0, nil}, // it hasn't the unit
+		{3, 0, 0, true, 0b0001, false, 0, 0, nil},
+		{4, 0, 0, true, 0b1111, false, 0, 0, nil}, // none of that frame
+		{3, 2, layout.Two, true, 0b1111, true, 0b1010, 0b1010, []int{3, 2}},
+		{3, 2, layout.Two, false, 0b1111, true, 0b1010, 0, []int{3}},
+		{3, 4, layout.Two, true, 0b1111, true, 0b1010, 0b1010, []int{3, 1}},
+		{3, 6, layout.Two, true, 0b1111, true, 0b1010, 0b0010, []int{3, 0}},
+		{5, 4, layout.Two, true, 0b0111, true, 0b0110, 0b0110, []int{2, 0}},
+		{3, 3, layout.Two, true, 0b1111, false, 0, 0, nil},
+	} {
+		if ok := m.findPast(p, wire.Path{Age: c.age, Gap: c.gap, Form: uint8(c.form)}, c.predicted, c.mask, 10); ok != c.ok || !ok {
+			require.Equal(t, c.ok, ok, "%+v", c)
+			continue
+		}
+		require.Equal(t, []layout.Mask{c.units, c.foreseen}, []layout.Mask{p.Mask, p.Predicted}, "%+v", c)
+		require.Equal(t, int(c.age), p.Age)
+		require.Equal(t, c.at, p.At[:len(c.at)])
+		if c.foreseen != 0 {
+			require.Equal(t, []any{int(c.gap), c.form}, []any{p.Gap, p.Form})
+		}
+	}
+}
+
+// TestHalves: the first half of some units, at last none; and messages of so many bunches stay within the most that one may carry.
+func TestHalves(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 14))
+	for range 500 {
+		m := layout.Mask(rng.Uint64())
+		if rng.IntN(3) == 0 {
+			m = 1 << rng.IntN(64)
+		}
+		n := bits.OnesCount64(m)
+		got := half(m)
+		require.Equal(t, n/2, bits.OnesCount64(got))
+		require.Zero(t, got&^m)
+		require.Less(t, got, m&^got, "those behind are left out")
+		if n > 1 && got != 0 && rng.IntN(50) > 0 {
+			continue
+		}
+		bw := bitio.NewWriter(make([]byte, valueBytes*2))
+		limitValues(bw, m, valueBytes*16)
+		for bw.WriteBits(0, 32); bw.Err() == nil; bw.WriteBits(0, 32) {
+		}
+		if n > 1 {
+			require.Equal(t, valueBytes*8, bw.Len())
+		} else {
+			require.Equal(t, valueBytes*16, bw.Len())
+		}
+	}
+	p := &Peer{out: &lane{}}
+	require.Equal(t, []int{0, lanePacket, 3 * lanePacket}, []int{p.most(0), p.most(1), p.most(3)})
+	whole := bunch.MaxPayload * 8
+	require.Equal(t, whole/lanePacket*lanePacket, p.most(whole/lanePacket))
+	require.Equal(t, whole, p.most(whole/lanePacket+1))
+	require.Equal(t, whole, p.most(math.MaxInt32))
+}
+
+// TestOldValuesAreCopies: the old value that a notify gets shares no memory with the new one, however deep its slices are.
+func TestOldValuesAreCopies(t *testing.T) {
+	type leaf struct {
+		Text string
+		Of   []int
+	}
+	type tree struct {
+		n     int
+		List  []leaf
+		Array [2][]leaf
+		Deep  [2]struct{ More [][]int }
+		Plain [3]int
+		None  []int
+		own   []leaf
+	}
+	grow := func(n int) (v tree) {
+		leaves := func() []leaf { return []leaf{{"a", []int{n, n}}, {"b", []int{n}}} }
+		v = tree{n: n, List: leaves(), Array: [2][]leaf{leaves(), leaves()}, own: leaves(), Plain: [3]int{n, n, n}}
+		v.Deep[1].More = [][]int{{n}, {n, n}}
+		return v
+	}
+	v := grow(1)
+	copied := v
+	unshare(reflect.ValueOf(&copied).Elem())
+	require.Equal(t, grow(1), copied)
+	for _, l := range [][]leaf{v.List, v.Array[0], v.Array[1], v.own} {
+		for i := range l {
+			for j := range l[i].Of {
+				l[i].Of[j] = 9
+			}
+			l[i].Text = "c"
+		}
+	}
+	for _, l := range v.Deep[1].More {
+		for j := range l {
+			l[j] = 9
+		}
+	}
+	require.Equal(t, grow(1), copied)
+	require.Nil(t, copied.None)
+	for _, c := range []struct {
+		v      any
+		shares bool
+	}{{1, false}, {"a", false}, {[]int{}, true}, {[2]int{}, false}, {[2][]int{}, true}, {struct{ A, B int }{}, false}, {struct {
+		A int
+		B [1][]int
+	}{}, true}} {
+		require.Equal(t, c.shares, shares(reflect.TypeOf(c.v)), "%T", c.v)
+	}
+}
+
+// TestCallHeads: a call says no more than there is, and no procedure that isn't.
+func TestCallHeads(t *testing.T) {
+	w := NewServer(Config{})
+	for _, c := range []struct {
+		rpc, bits uint32
+		has       int
+		ok        bool
+	}{{0, 0, 0, true}, {0, 5, 5, true}, {255, 5, 6, true}, {0, 6, 5, false}, {holeCall, 0, 0, true}, {holeCall + 1, 0, 0, false},
+		{0, maxParams * 8, maxParams * 8, true}, {0, maxParams*8 + 1, maxParams*8 + 1, false}, {math.MaxUint32, 0, 0, false}, {0, math.MaxUint32, 99, false}} {
+		bw := bitio.NewWriter(make([]byte, maxParams+20))
+		bw.WriteIntPacked(c.rpc)
+		bw.WriteIntPacked(c.bits)
+		for i := 0; i < c.has; i += 8 {
+			bw.WriteBits(0xa5>>max(0, 8-(c.has-i)), min(8, c.has-i))
+		}
+		r := bitio.NewReader(bw.Bytes(), bw.Len())
+		id, params, err := w.readCall(r)
+		if !c.ok {
+			require.ErrorIs(t, err, errFormat, "%+v", c)
+			continue
+		}
+		require.NoError(t, err, "%+v", c)
+		require.EqualValues(t, c.rpc, id)
+		require.EqualValues(t, c.bits, params.Remaining())
+		require.Equal(t, c.has-int(c.bits), r.Remaining())
+	}
+	r := bitio.NewReader(nil, 0)
+	_, _, err := w.readCall(r)
+	require.ErrorIs(t, err, errFormat)
+	for _, rpc := range []int{0, 127, 128, 255} {
+		c := &call{rpc: rpc, data: make([]byte, 100), bits: 713}
+		bw := bitio.NewWriter(make([]byte, 200))
+		c.write(bw)
+		require.Equal(t, bw.Len(), c.size())
 	}
 }

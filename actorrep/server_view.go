@@ -387,9 +387,6 @@ func (p *Peer) settle() {
 
 // ReceivedBunch handles what a client sends on an actor's channel: calls.
 func (v *view) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
-	if v.peer == nil || v.peer.removed() {
-		return
-	}
 	var c *carry
 	switch {
 	case !in.Reliable:
