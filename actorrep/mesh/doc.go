@@ -145,7 +145,8 @@
 // # Players in zones
 //
 // A player's actor goes with its player: Game.Give begins Server.Travel and returns false. Game.Save calls Zone.Release and puts the epoch that it returns into the state. Game.Play takes the actor that is mirrored already (World.Find), or
-// spawns it (SpawnAs), and calls Zone.Own with that epoch; so does Game.Stays. Until the travel is over the server that plays the player keeps the actor, also beyond its border.
+// spawns it (SpawnAs), and calls Zone.Own with that epoch; so does Game.Stays. An actor that a player has left here by predict.Class.Depart, and that it comes back to before its connection has ended, is
+// destroyed first. Until the travel is over the server that plays the player keeps the actor, also beyond its border.
 //
 // # Split and merge
 //

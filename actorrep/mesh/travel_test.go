@@ -42,10 +42,12 @@ type keys struct {
 
 // runner is the player's.
 type runner struct {
-	actorrep.Base
+	mesh.Body
 	X    float64 `net:"q=0.01,simulated" predict:"0.001,smooth"`
 	city *city   // on a server
 }
+
+func (r *runner) Location() (x, y, z float64) { return r.X, 0, 0 }
 
 func (r *runner) Simulate(in keys, dt time.Duration) {
 	r.X += speed * float64(in.Dir) * dt.Seconds()
@@ -97,6 +99,9 @@ type city struct {
 	taken   []uint32
 	shown   time.Duration // for how long the client shows the next world before the player goes
 	calls   *ledger       // of TestCallsUnderWay
+	zones   bool          // the servers have zones, and the player goes on when it crosses the border
+	walk    int8          // where to; 0: to and fro
+	blinks  int           // ticks in which a server lacked the runner
 }
 
 // server is a game server.
@@ -110,6 +115,9 @@ type server struct {
 	own    *runner // the player's
 	played bool    // it was here
 	note   int
+	zone   *mesh.Zone // nil without zones
+	border *end       // the connection to the other server's
+	epoch  uint32     // of the runner, while the player is being given away
 }
 
 func (s *server) addr() netip.AddrPort { return netip.AddrPortFrom(s.h.Addr(), 7777) }
@@ -147,6 +155,11 @@ func (s *server) boot() (err error) {
 	if err != nil {
 		return err
 	}
+	if s.c.zones {
+		if err := s.bootZone(); err != nil {
+			return err
+		}
+	}
 	socket, err := s.h.Listen(7777)
 	if err != nil {
 		return err
@@ -159,6 +172,10 @@ func (s *server) boot() (err error) {
 
 func (s *server) joined(c *driver.Conn) {
 	id := c.ClientID()
+	if id == neighbour {
+		s.zone.Accept(s.other().h.Name(), c)
+		return
+	}
 	s.peers[id] = s.world.AddConn(c)
 	ch, err := mesh.Open(c, func(packet []byte) error { return s.m.ReceiveClient(id, packet) })
 	if err != nil {
@@ -174,6 +191,9 @@ func (s *server) joined(c *driver.Conn) {
 		s.own = &runner{city: s.c}
 		s.own.SetAlwaysRelevant(true)
 		_ = s.world.Spawn(s.own)
+		if s.zone != nil {
+			require.NoError(s.c.t, s.zone.Own(s.own, 1))
+		}
 		if err := s.runners.Possess(s.own, s.peers[id], s.driver.Time(s.h.Time())); err != nil {
 			s.c.t.Error(err)
 		}
@@ -190,7 +210,9 @@ func (s *server) left(c *driver.Conn) {
 	delete(s.chans, id)
 	s.m.Disconnected(id)
 	if s.own != nil && !s.m.Plays(id) {
-		_ = s.world.Destroy(s.own)
+		if s.zone == nil { // else it goes on as a mirror
+			_ = s.world.Destroy(s.own)
+		}
 		s.own = nil
 	}
 }
@@ -208,6 +230,11 @@ func (s *server) Tick(now time.Time) error {
 	}
 	if err := s.runners.Tick(at); err != nil {
 		return err
+	}
+	if s.zone != nil {
+		if err := s.tickZone(now); err != nil {
+			return err
+		}
 	}
 	s.world.Step(at)
 	s.interp.Tick(at)
@@ -231,23 +258,44 @@ func (c *city) token(s *server, player uint64) []byte {
 func (s *server) Save(uint64) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(s.own.GUID()))
 	b = binary.LittleEndian.AppendUint32(b, uint32(s.note))
+	if s.zone != nil {
+		s.epoch = s.zone.Release(s.own)
+	}
+	b = binary.LittleEndian.AppendUint32(b, s.epoch)
 	b, err := s.runners.Depart(s.own, b)
 	require.NoError(s.c.t, err)
 	return b
 }
 
-func (s *server) Stays(uint64, error) { s.runners.Stay(s.own) }
-func (s *server) Moved(uint64)        { s.played = true }
+func (s *server) Stays(uint64, error) {
+	if s.epoch != 0 {
+		require.NoError(s.c.t, s.zone.Own(s.own, s.epoch))
+		s.epoch = 0
+	}
+	s.runners.Stay(s.own)
+}
+
+func (s *server) Moved(uint64) { s.played, s.epoch = true, 0 }
 
 func (s *server) Play(player uint64, state []byte) {
 	if s.own != nil { // from the last time
 		_ = s.world.Destroy(s.own)
 	}
-	s.own = &runner{city: s.c}
+	id := netguid.GUID(binary.LittleEndian.Uint32(state))
+	if s.own != nil { // from the last time: its connection hasn't ended
+		_ = s.world.Destroy(s.own)
+	}
+	if s.own, _ = s.world.Find(id).(*runner); s.own == nil { // else it is mirrored here
+		s.own = &runner{}
+		require.NoError(s.c.t, s.world.SpawnAs(s.own, nil, id))
+	}
+	s.own.city = s.c
 	s.own.SetAlwaysRelevant(true)
 	s.note = int(binary.LittleEndian.Uint32(state[4:]))
-	require.NoError(s.c.t, s.world.SpawnAs(s.own, nil, netguid.GUID(binary.LittleEndian.Uint32(state))))
-	require.NoError(s.c.t, s.runners.Arrive(s.own, s.peers[player], state[8:], s.driver.Time(s.h.Time())))
+	if s.zone != nil {
+		require.NoError(s.c.t, s.zone.Own(s.own, binary.LittleEndian.Uint32(state[8:])))
+	}
+	require.NoError(s.c.t, s.runners.Arrive(s.own, s.peers[player], state[12:], s.driver.Time(s.h.Time())))
 }
 
 func (s *server) Message(uint64, []byte) {}
@@ -304,7 +352,9 @@ func (p *client) dial(id string, ticket []byte) {
 	w.User = p.c
 	require.NoError(p.c.t, e.init(w, func(*runner) keys {
 		p.input.N++
-		p.input.Dir = int8(p.c.w.Now()/(700*time.Millisecond)%2)*2 - 1
+		if p.input.Dir = p.c.walk; p.c.walk == 0 {
+			p.input.Dir = int8(p.c.w.Now()/(700*time.Millisecond)%2)*2 - 1
+		}
 		return p.input
 	}))
 	types := append(e.world.ChannelTypes(), mesh.ChannelType(func(ch *channel.Channel) func([]byte) error {
@@ -426,6 +476,11 @@ func (p *client) draw() {
 
 func newCity(t testing.TB, seed uint64, net netsim.Settings) *city {
 	c := &city{t: t, shown: 1500 * time.Millisecond}
+	c.init(seed, net)
+	return c
+}
+
+func (c *city) init(seed uint64, net netsim.Settings) {
 	c.w = simtest.NewSimulation(seed, func(h *simtest.Host) (simtest.Program, error) {
 		if h.IsServer() {
 			return c.servers[h.Index()], c.servers[h.Index()].boot()
@@ -437,8 +492,7 @@ func newCity(t testing.TB, seed uint64, net netsim.Settings) *city {
 		c.servers = append(c.servers, &server{c: c, h: c.w.AddHost(fmt.Sprintf("server%d", i+1), true)})
 	}
 	c.client = &client{c: c, h: c.w.AddHost("client1", false)}
-	require.NoError(t, c.client.h.SetNet(net, net))
-	return c
+	require.NoError(c.t, c.client.h.SetNet(net, net))
 }
 
 func (c *city) run(d time.Duration) {
