@@ -4,6 +4,7 @@
 //	go run ./bench/swarm -seeds 10000
 //	go run ./bench/swarm -minutes 30 -first 1000000
 //	go run ./bench/swarm -seeds 1000 -only coding   those that draw an option
+//	go run ./bench/swarm -seeds 1000 -way mixed     over models of WebSocket, WebTransport and ICE beside UDP
 //	go run ./bench/swarm -seed 4711            one seed, with its script
 //	go run ./bench/swarm -script file.txt      a script
 package main
@@ -32,6 +33,7 @@ type options struct {
 	shrink       int
 	save         string
 	only         string
+	way          string
 }
 
 func main() {
@@ -44,6 +46,7 @@ func main() {
 	flag.IntVar(&o.shrink, "shrink", 300, "runs spent on making a failing script shorter")
 	flag.StringVar(&o.save, "save", "netconn/simtest/testdata", "where shrunk scripts go; empty: nowhere")
 	flag.StringVar(&o.only, "only", "", "play only the seeds that draw this option")
+	flag.StringVar(&o.way, "way", "", "what carries datagrams: udp, websocket, webtransport, ice or mixed; default udp")
 	one := flag.Uint64("seed", 0, "play only this seed, and print its script")
 	script := flag.String("script", "", "play only the script in this file")
 	flag.Parse()
@@ -59,7 +62,7 @@ func main() {
 	case *script != "":
 		ok, err = playFile(*script)
 	case *one != 0:
-		ok = playOne(exercise.Draw(*one))
+		ok = playOne(o.draw(*one))
 	default:
 		ok, err = swarm(o)
 	}
@@ -158,6 +161,15 @@ func (o *options) drawn() error {
 	return nil
 }
 
+// draw is a seed's script.
+func (o *options) draw(seed uint64) simtest.Script {
+	s := exercise.Draw(seed)
+	if o.way != "" {
+		s.Set("way", o.way)
+	}
+	return s
+}
+
 // results plays seeds on all processors and hands the results over in the order of the seeds.
 func results(o options) func(yield func(simtest.Result) bool) {
 	return func(yield func(simtest.Result) bool) {
@@ -176,7 +188,7 @@ func results(o options) func(yield func(simtest.Result) bool) {
 			defer close(pending)
 			played := uint64(0)
 			for seed := o.first; (o.seeds == 0 || played < o.seeds) && (until.IsZero() || time.Now().Before(until)); seed++ {
-				j := job{exercise.Draw(seed), make(chan simtest.Result, 1)}
+				j := job{o.draw(seed), make(chan simtest.Result, 1)}
 				if o.only != "" && j.script.Option(o.only) == "" {
 					continue
 				}

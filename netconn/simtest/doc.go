@@ -54,5 +54,17 @@
 //	at 4s crash client2 for 1s
 //	at 0s skew client1 ppm=300
 //
+// # Not only UDP
+//
+// A [Carrier] puts a model of another socket under a world, over the same network and faults: the ordered and lossless stream of a WebSocket, in which what was
+// lost holds back what is behind it; WebTransport's datagrams, of which large ones are lost; the changing path of ICE, by a relay and back. A server joins them
+// with its own socket, so that clients of all kinds are in one world:
+//
+//	side, err := h.ListenBy(simtest.WebSocket, 7778)                          // on the server
+//	cfg.Socket = udp.Join(s, side)
+//	cfg.Socket = h.OpenBy(simtest.WebSocket, netip.AddrPortFrom(server, 7778)) // on a client
+//
+// In scripts of the exercise "option way websocket" does that; go run ./bench/swarm -way mixed plays seeds so.
+//
 // Package netconn/simtest/exercise is the game that tests this module; go run ./bench/swarm plays it.
 package simtest

@@ -26,6 +26,7 @@
 //	preset bunchnet, unreal427, unreal51, unreal53   the wire and its policies; bunchnet
 //	link unreal427, unreal51, unreal53, salted, netcode
 //	window N, buffer N, maxpacket N   PacketWindow, ReliableBuffer and MaxPacket, if not the preset's
+//	way udp, websocket, webtransport, ice, mixed     what carries datagrams (simtest.Carrier); mixed: another one for each dial
 //	controller bucket, adaptive, goodbad             default the preset's
 //	netspeed N         bytes a second of the bucket
 //	timeout T          a silent connection ends; 4s

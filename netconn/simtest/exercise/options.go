@@ -14,7 +14,7 @@ import (
 
 // options is what a script's options say.
 type options struct {
-	preset, link, controller                                                   string
+	preset, link, controller, way                                              string
 	protocol                                                                   netconn.Protocol
 	window, buffer, maxPacket, netSpeed, copies, bunches, churn, leave, actors int
 	mayhem, adaptive, lazyAcks, checksum, messages, blocks, lockstep, liars    bool
@@ -24,7 +24,7 @@ type options struct {
 
 func readOptions(s *simtest.Script) (o options, err error) {
 	o = options{preset: "bunchnet", link: "salted", timeout: 4 * time.Second, tick: simtest.DefaultTick, serverTick: simtest.DefaultTick}
-	texts := map[string]*string{"preset": &o.preset, "link": &o.link, "controller": &o.controller}
+	texts := map[string]*string{"preset": &o.preset, "link": &o.link, "controller": &o.controller, "way": &o.way}
 	numbers := map[string]*int{"netspeed": &o.netSpeed, "copies": &o.copies, "bunches": &o.bunches, "churn": &o.churn, "leave": &o.leave, "actors": &o.actors,
 		"window": &o.window, "buffer": &o.buffer, "maxpacket": &o.maxPacket}
 	flags := map[string]*bool{"adaptive": &o.adaptive, "lazyacks": &o.lazyAcks, "checksum": &o.checksum, "messages": &o.messages, "blocks": &o.blocks, "lockstep": &o.lockstep, "liars": &o.liars, "mayhem": &o.mayhem,
@@ -50,6 +50,9 @@ func readOptions(s *simtest.Script) (o options, err error) {
 		}
 	}
 	if o.protocol, err = presetOf(o.preset); err != nil {
+		return o, err
+	}
+	if _, err = o.carrier(0); err != nil {
 		return o, err
 	}
 	if o.window > 0 {
@@ -81,6 +84,25 @@ func presetOf(name string) (netconn.Protocol, error) {
 		return netconn.Unreal53(false), nil
 	}
 	return netconn.Protocol{}, fmt.Errorf("exercise: no preset is called %q", name)
+}
+
+// carrier is what carries the datagrams of a client's n-th dial; 0 is UDP.
+func (o *options) carrier(n int) (simtest.Carrier, error) {
+	switch o.way {
+	case "", "udp":
+		return 0, nil
+	case "mixed":
+		if n %= len(simtest.Carriers) + 1; n > 0 {
+			return simtest.Carriers[n-1], nil
+		}
+		return 0, nil
+	}
+	for _, c := range simtest.Carriers {
+		if c.String() == o.way {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("exercise: no way is called %q", o.way)
 }
 
 // mayCode reports whether a preset over a link may have coding.

@@ -2,6 +2,7 @@ package exercise
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
+	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
 // program is what runs on a host: a server, or a client that dials again whenever its connection ends.
@@ -77,6 +79,15 @@ func (p *program) listen() error {
 		return err
 	}
 	cfg.Socket = s
+	if p.g.opt.way != "" {
+		sides := make([]udp.Side, len(simtest.Carriers))
+		for i, c := range simtest.Carriers {
+			if sides[i], err = p.h.ListenBy(c, port+uint16(c)); err != nil {
+				return err
+			}
+		}
+		cfg.Socket = udp.Join(s, sides...)
+	}
 	p.d, err = driver.Listen(s.LocalAddr().String(), cfg)
 	return err
 }
@@ -90,8 +101,16 @@ func (p *program) dial() error {
 	if err != nil {
 		return err
 	}
-	cfg.Socket = p.h.Open()
 	p.dialed = len(p.g.dials)
+	by, err := p.g.opt.carrier(p.dialed)
+	if err != nil {
+		return err
+	}
+	if by == 0 {
+		cfg.Socket = p.h.Open()
+	} else {
+		cfg.Socket = p.h.OpenBy(by, netip.AddrPortFrom(p.g.w.ServerOf(p.h).Addr(), port+uint16(by)))
+	}
 	p.g.dials = append(p.g.dials, nil)
 	cfg.Client = control.ClientConfig{URL: strconv.Itoa(p.dialed), NetSpeed: max(p.g.opt.netSpeed, 100_000)}
 	p.client, p.ends, p.redial = nil, nil, 0
@@ -217,6 +236,9 @@ func (p *program) sweep() {
 
 // hangUp closes a client's driver, and dials again after a while, unless everybody parts.
 func (p *program) hangUp(now time.Time) {
+	if e := p.client; p.d.Err() != nil && e != nil && e.alive() {
+		e.said, e.aborted = "its socket has ended", true
+	}
 	p.d.TickFlush(now) // the link's own goodbye
 	_ = p.d.Close()    // the socket is ours
 	p.redial = p.g.w.Now() + time.Duration(1+p.rng.IntN(500))*time.Millisecond
