@@ -131,8 +131,8 @@ func (x *carriage) end(t *testing.T) (lost, late int) {
 // what is behind it. Where there is no room the oldest are dropped.
 func TestWebSocketModel(t *testing.T) {
 	for seed, net := range []netsim.Settings{
-		{Lag: 50 * time.Millisecond}, {Lag: 50 * time.Millisecond, Loss: 5}, {Lag: 30 * time.Millisecond, Loss: 20, Dup: 10, Order: 20, Corrupt: 5},
-		{Lag: 30 * time.Millisecond, MTU: 500}, {Lag: 20 * time.Millisecond, BurstLoss: 1, BurstLength: 20},
+		{Lag: 50 * time.Millisecond}, {Lag: 50 * time.Millisecond, Loss: 5}, {Lag: 30 * time.Millisecond, Loss: 5, Dup: 10, Order: 10, Corrupt: 2},
+		{Lag: 30 * time.Millisecond, MTU: 500}, {Lag: 20 * time.Millisecond, BurstLoss: 2, BurstLength: 3},
 	} {
 		x := newCarriage(t, uint64(seed), simtest.WebSocket, net)
 		x.RunUntil(20 * time.Second)
