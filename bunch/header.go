@@ -115,10 +115,10 @@ type Protocol struct {
 	// SequenceBits is the width of ChSequence, from 3 to 16; 0 means 10, Unreal's. A channel may have half as many
 	// reliable bunches in flight as there are sequences. Both ends must agree.
 	SequenceBits uint8
-	// MaxPacket is the largest packet in bytes; 0 means 1024. Both ends must
+	// MaxPacket is the largest packet in bytes, 256 to 8192; 0 means 1024. Both ends must
 	// agree, since the width of the payload length depends on it.
 	MaxPacket int
-	// HandlerBits is what of a packet its handlers take: 7 with Unreal's
+	// HandlerBits is what of a packet its handlers take, up to 1024: 7 with Unreal's
 	// stateless handshake of 5.1, 2 with that of 4.27 and 5.0, 0 without.
 	HandlerBits int
 }

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 
@@ -11,10 +12,11 @@ import (
 
 // Type is a kind of channel. Both ends know it by its name.
 type Type struct {
+	// Name is needed; no other type of the connection may have it.
 	Name bunch.Name
 	// ClientOpen and ServerOpen say which end may open channels of the type. An open by an end that may not is ignored.
 	ClientOpen, ServerOpen bool
-	// Static gives the type the fixed index Index, so that there is at most one channel of it. Control must have index
+	// Static gives the type the fixed index Index, below MaxChannels, so that there is at most one channel of it. Control must have index
 	// 0. Where Control is among the types, each end refuses the peer's bunches on other channels until a control channel is open: what is sent on them
 	// then isn't acked. A connection that opens none has no such type.
 	Static bool
@@ -34,7 +36,7 @@ type Config struct {
 	ReliableBuffer int
 	// MaxChannels bounds the channel index. A higher one ends the connection, so both ends need the same. Default and maximum 32767.
 	MaxChannels int
-	// MaxMemory bounds the bytes that the peer can make this end hold. Default 8 MiB, at least 256 KiB.
+	// MaxMemory bounds the bytes that the peer can make this end hold. Default 8 MiB, 256 KiB to 2147483647 bytes.
 	//
 	// One half is for what the peer sent: early bunches, parts of unfinished bunches, channels that it opened, and what
 	// handlers count with Channel.Hold. A quarter of that half, and at least a payload of the largest size, is reserved
@@ -66,7 +68,7 @@ type Config struct {
 	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same. A late bunch of a
 	// former channel isn't recognized then and may end the connection; with NeverReuseIndex no channel of this end's has one.
 	RestartSequence bool
-	// MaxQueuedControl bounds the bunches queued while the control channel is full. Default 32768.
+	// MaxQueuedControl bounds the bunches queued while the control channel is full, up to 1048576. Default 32768.
 	MaxQueuedControl int
 	// Pool lends buffers. Default: one of the table's own, which keeps unused at most an eighth of MaxMemory, at most 12
 	// MiB, and nothing while the connection is idle.
@@ -93,37 +95,53 @@ func (c Config) filled() Config {
 	return c
 }
 
-// Validate returns an error for settings that can't work.
+// ErrConfig is wrapped by what Validate says of settings that can't work.
+var ErrConfig = errors.New("channel: config")
+
+// maxPacket is the largest bunch.Protocol.MaxPacket, in bytes.
+const maxPacket = 8192
+
+// Validate returns an error, which wraps ErrConfig, for settings that can't work.
 func (c *Config) Validate() error {
 	f := c.filled()
 	switch {
+	case f.Protocol.MaxPacket != 0 && (f.Protocol.MaxPacket < 256 || f.Protocol.MaxPacket > maxPacket):
+		return fmt.Errorf("%w: MaxPacket %d must be from 256 to %d", ErrConfig, f.Protocol.MaxPacket, maxPacket)
+	case f.Protocol.HandlerBits < 0 || f.Protocol.HandlerBits > 1024:
+		return fmt.Errorf("%w: HandlerBits %d must be from 0 to 1024", ErrConfig, f.Protocol.HandlerBits)
 	case f.Protocol.SequenceBits != 0 && (f.Protocol.SequenceBits < 3 || f.Protocol.SequenceBits > 16):
-		return fmt.Errorf("channel: SequenceBits %d must be from 3 to 16", f.Protocol.SequenceBits)
+		return fmt.Errorf("%w: SequenceBits %d must be from 3 to 16", ErrConfig, f.Protocol.SequenceBits)
 	case f.ReliableBuffer < 2 || f.ReliableBuffer > f.maxReliableBuffer() || f.ReliableBuffer&(f.ReliableBuffer-1) != 0:
-		return fmt.Errorf("channel: ReliableBuffer %d must be a power of two from 2 to %d", f.ReliableBuffer, f.maxReliableBuffer())
+		return fmt.Errorf("%w: ReliableBuffer %d must be a power of two from 2 to %d", ErrConfig, f.ReliableBuffer, f.maxReliableBuffer())
 	case f.MaxChannels < 1 || f.MaxChannels > 32767:
-		return fmt.Errorf("channel: MaxChannels %d must be from 1 to 32767", f.MaxChannels)
+		return fmt.Errorf("%w: MaxChannels %d must be from 1 to 32767", ErrConfig, f.MaxChannels)
 	case f.MaxMemory < minMaxMemory || f.MaxMemory > math.MaxInt32:
-		return fmt.Errorf("channel: MaxMemory %d must be from %d to %d bytes", f.MaxMemory, minMaxMemory, math.MaxInt32)
-	case f.MaxQueuedControl < 0:
-		return fmt.Errorf("channel: MaxQueuedControl %d must not be negative", f.MaxQueuedControl)
+		return fmt.Errorf("%w: MaxMemory %d must be from %d to %d bytes", ErrConfig, f.MaxMemory, minMaxMemory, math.MaxInt32)
+	case f.MaxQueuedControl < 1 || f.MaxQueuedControl > 1<<20:
+		return fmt.Errorf("%w: MaxQueuedControl %d must be from 1 to %d", ErrConfig, f.MaxQueuedControl, 1<<20)
 	}
 	for i, t := range f.Types {
+		if t.Name == (bunch.Name{}) {
+			return fmt.Errorf("%w: type %d of %d has no Name", ErrConfig, i, len(f.Types))
+		}
+		if !t.Static && t.Index != 0 {
+			return fmt.Errorf("%w: type %v has Index %d, which is for Static types", ErrConfig, t.Name, t.Index)
+		}
 		if t.Static && int(t.Index) >= f.MaxChannels {
-			return fmt.Errorf("channel: type %v has index %d, but MaxChannels is %d", t.Name, t.Index, f.MaxChannels)
+			return fmt.Errorf("%w: type %v has index %d, but MaxChannels is %d", ErrConfig, t.Name, t.Index, f.MaxChannels)
 		}
 		if t.Static && (t.Index == 0) != (t.Name == bunch.Control) {
-			return fmt.Errorf("channel: type %v has index %d: index 0 is the control channel's, and its only one", t.Name, t.Index)
+			return fmt.Errorf("%w: type %v has index %d: index 0 is the control channel's, and its only one", ErrConfig, t.Name, t.Index)
 		}
 		if _, err := f.headerBits(t.Name); err != nil {
-			return fmt.Errorf("channel: the name of type %v can't be sent: %w", t.Name, err)
+			return fmt.Errorf("%w: the name of type %v can't be sent: %w", ErrConfig, t.Name, err)
 		}
 		for _, u := range f.Types[:i] {
 			if u.Name == t.Name {
-				return fmt.Errorf("channel: type %v is registered twice", t.Name)
+				return fmt.Errorf("%w: type %v is registered twice", ErrConfig, t.Name)
 			}
 			if u.Static && t.Static && u.Index == t.Index {
-				return fmt.Errorf("channel: types %v and %v have the same index %d", u.Name, t.Name, t.Index)
+				return fmt.Errorf("%w: types %v and %v have the same index %d", ErrConfig, u.Name, t.Name, t.Index)
 			}
 		}
 	}

@@ -111,6 +111,9 @@ func runCombo(t *testing.T, seed uint64, coding Coding) (why string, delivered i
 		if rng.IntN(3) == 0 {
 			c.Protocol.PacketWindow = 16 << rng.IntN(5)
 		}
+		if flush {
+			c.Protocol.PacketWindow = min(c.Protocol.PacketWindow, 256)
+		}
 		c.Redundancy, c.ReorderWindow, c.OrderCache, c.AckDelay, c.NetSpeed = red, window, cache, ackDelay, speed
 		c.MaxMemory = 256 << 10
 		if c.Coding = coding; coding.on() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -11,6 +12,7 @@ import (
 	"github.com/bunchnet/bunchnet/history"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/handler"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 	"github.com/bunchnet/bunchnet/packetnotify"
 )
@@ -18,13 +20,14 @@ import (
 // Protocol is the part of the wire format that differs between versions of Unreal. Take one from a preset; both ends
 // must have the same. The handshake has presets of its own, in netconn/handshake.
 type Protocol struct {
-	// Name is the preset's name, for messages. A zero Protocol becomes Bunchnet's; any other is kept as it is.
+	// Name is the preset's name, for messages. A zero Protocol becomes Bunchnet's; any other is kept as it is, and without a Name
+	// it is an error: a few fields alone are half a format.
 	Name string
 	// Unreal says that the peer may be a real Unreal end. Then Unreal's policies are kept.
 	Unreal bool
 	// Bunch is the format of the bunch header.
 	Bunch bunch.Protocol
-	// Notify configures acks. Newer releases have the wait-for-history-flush rule; 4.27 and 5.1 don't.
+	// Notify configures acks. Newer releases have the wait-for-history-flush rule; 4.27 and 5.1 don't. AckRecords is 0 to 8191.
 	Notify packetnotify.Config
 	// PacketWindow is the most packets with bunches in flight, 16 to 6144. Default 256, the length of the ack history:
 	// then the fate of every packet is known exactly, and a full window sends further empty packets only when an ack is
@@ -112,7 +115,7 @@ type Config struct {
 	// LowLevelSend sends a packet: p[Headroom:]. The Headroom bytes before it are free for a link to use. p is valid
 	// until it returns. It must not call into the connection.
 	LowLevelSend func(p []byte)
-	// Headroom and Tailroom are the bytes left free before and behind a packet, for links that encrypt it in place. p
+	// Headroom and Tailroom are the bytes left free before and behind a packet, up to 4096 each, for links that encrypt it in place. p
 	// has a capacity of at least Tailroom bytes more than its length.
 	Headroom, Tailroom int
 	// Handlers wraps packets; nil for none.
@@ -123,16 +126,16 @@ type Config struct {
 	// Closed is called once when the connection has ended. May be nil.
 	Closed func(CloseResult)
 
-	// KeepAlive is the time without sending after which an empty packet is sent. Default 200 ms (Unreal's
-	// KeepAliveTime), at least 1 ms. With more than a third of the peer's Timeout, the peer may time out.
+	// KeepAlive is the time without sending after which an empty packet is sent: 1 ms to 1 h, and at most half of Timeout.
+	// Default 200 ms (Unreal's KeepAliveTime). With more than a third of the peer's Timeout, the peer may time out.
 	KeepAlive time.Duration
-	// Timeout ends a connection from which nothing was received for that long. Default 60 s (Unreal's
-	// ConnectionTimeout); negative never.
+	// Timeout ends a connection from which nothing was received for that long: 10 ms to 100 years, and at least two
+	// KeepAlives. Default 60 s (Unreal's ConnectionTimeout); negative never.
 	Timeout time.Duration
-	// LingerTimeout is how long Close waits for the peer's acks at most. Default 2 s; not negative.
+	// LingerTimeout is how long Close waits for the peer's acks, up to 1 h. Default 2 s.
 	LingerTimeout time.Duration
-	// AckDelay is how long acks may wait for a packet to be sent in. Default 0: they are sent at the end of the tick;
-	// not negative. A loss is reported without delay. With a peer at 60 Hz, 20 ms save a packet a tick.
+	// AckDelay is how long acks may wait for a packet to be sent in, up to 500 ms. Default 0: they are sent at the end of
+	// the tick. A loss is reported without delay. With a peer at 60 Hz, 20 ms save a packet a tick.
 	AckDelay time.Duration
 	// NoPacketInfo omits the jitter clock: 12 bits in the first packet of a tick.
 	NoPacketInfo bool
@@ -140,7 +143,7 @@ type Config struct {
 	// stale. Default 32 (Unreal's), and 256 with a Protocol whose PacketWindow is above 256; negative none. Memory for
 	// more than 32 is allocated only when needed.
 	OrderCache int
-	// ReorderWindow is how long packets are held back at most. Default: as late as this peer's packets were recently, at
+	// ReorderWindow is how long packets are held back, up to 1 s. Default: as late as this peer's packets were recently, at
 	// most 50 ms, so 0 on a path that keeps their order, or that loses four packets for each that comes late. Negative: until the end of the receive tick, as in Unreal.
 	// Reliable bunches of held packets are handed over at once, so only unreliable ones and the report of a loss wait.
 	ReorderWindow time.Duration
@@ -151,17 +154,18 @@ type Config struct {
 
 	// Controller is the rate controller. Default: Unreal's NetSpeed bucket.
 	Controller congestion.Controller
-	// NetSpeed is the rate of that bucket in bytes a second. Default 100000 (Unreal's ConfiguredInternetSpeed). With
+	// NetSpeed is the rate of that bucket in bytes a second, 1800 to 2147483647. Default 100000 (Unreal's
+	// ConfiguredInternetSpeed). With
 	// another Controller, NetSpeed and SetNetSpeed have no effect.
 	NetSpeed int
 	// LargestPacket is the size in bytes up to which a connection that fills packets of Protocol.Bunch.MaxPacket tries larger ones, as in RFC
 	// 8899. The path must lose what it can't carry whole, rather than send it in fragments. Bunches don't become larger; more of
 	// them ride in a packet. When packets above MaxPacket get lost, while smaller ones arrive, the size is MaxPacket again, and
-	// what was in them goes again. Stats.PacketSize is the size. Every end takes packets of 1500 bytes, and of its own LargestPacket. At most 8192. Default,
+	// what was in them goes again. Stats.PacketSize is the size. Every end takes packets of 1500 bytes, and of its own LargestPacket. At least MaxPacket, which is none as well, and at most 8192. Default,
 	// and with Coding or a protocol of Unreal's always: none are tried.
 	LargestPacket int
-	// PacketOverhead is the bytes that the network adds to a packet; they count for the bandwidth. Default 28 (IPv4 and
-	// UDP).
+	// PacketOverhead is the bytes that the network adds to a packet, up to 1024; they count for the bandwidth. Default 28
+	// (IPv4 and UDP).
 	PacketOverhead int
 
 	// Trace gets the connection's events; nil for none.
@@ -183,10 +187,10 @@ type Config struct {
 type Redundancy struct {
 	// Copies is how often, besides the first time, a bunch is sent at most: 0 to 16. Default 0, none.
 	Copies int
-	// Adaptive repeats only as often as the measured loss asks for, up to Copies:
-	// nothing on a clean link.
+	// Adaptive repeats only as often as the measured loss asks for, up to Copies: nothing on a clean link, and nothing
+	// with Copies 0.
 	Adaptive bool
-	// MaxBits is the largest payload, in bits, that is repeated. Default 8192: what wasn't split. Parts
+	// MaxBits is the largest payload, in bits, that is repeated, up to 65536. Default 8192: what wasn't split. Parts
 	// of split payloads never are.
 	MaxBits int
 }
@@ -197,8 +201,17 @@ const (
 	maxWindow = 6144
 	// maxOrderCache is the ack history: what is further ahead is lost anyway.
 	maxOrderCache = 256
-	// longest is where durations end, so that the time of now and one of them is never in the past.
-	longest = 100 * 365 * 24 * time.Hour
+	maxAckRecords = 8191
+	largestPacket = 8192
+	maxOverhead   = 1024
+	maxRoom       = 4096
+
+	minTimeout   = 10 * time.Millisecond
+	maxKeepAlive = time.Hour
+	maxLinger    = time.Hour
+	// maxAckDelay is well below the second after which the peer takes an ack for overdue.
+	maxAckDelay      = 500 * time.Millisecond
+	maxReorderWindow = time.Second
 )
 
 func (c Config) filled() Config {
@@ -208,9 +221,6 @@ func (c Config) filled() Config {
 	c.KeepAlive = cmp.Or(c.KeepAlive, 200*time.Millisecond)
 	c.Timeout = cmp.Or(c.Timeout, 60*time.Second)
 	c.LingerTimeout = cmp.Or(c.LingerTimeout, 2*time.Second)
-	for _, d := range []*time.Duration{&c.KeepAlive, &c.Timeout, &c.LingerTimeout, &c.AckDelay, &c.ReorderWindow} {
-		*d = min(*d, longest)
-	}
 	c.NetSpeed = cmp.Or(c.NetSpeed, defaultNetSpeed)
 	c.PacketOverhead = cmp.Or(c.PacketOverhead, 28)
 	c.Redundancy.MaxBits = cmp.Or(c.Redundancy.MaxBits, 8192)
@@ -222,7 +232,7 @@ func (c Config) filled() Config {
 		}
 	}
 	if n := &c.Protocol.Notify; n.AckRecords == 0 && (n.WaitForFlush || c.Protocol.PacketWindow > history.Bits) {
-		n.AckRecords = 8191 // so that no record is ever missing
+		n.AckRecords = maxAckRecords // so that no record is ever missing
 	}
 	c.MaxMemory = cmp.Or(c.MaxMemory, defaultMaxMemory(c.Server))
 	if c.Protocol.Unreal {
@@ -233,7 +243,7 @@ func (c Config) filled() Config {
 	} else if c.Coding.on() {
 		c.Protocol.Bunch.HandlerBits = 8 * codingBytes
 	}
-	if c.Coding.on() || c.Protocol.Unreal || c.LargestPacket <= c.Protocol.Bunch.PacketBytes() {
+	if c.Coding.on() || c.Protocol.Unreal || c.LargestPacket == c.Protocol.Bunch.PacketBytes() {
 		c.LargestPacket = 0
 	}
 	return c
@@ -250,32 +260,65 @@ func defaultMaxMemory(server bool) int {
 // ErrConfig is wrapped by what New says of settings that can't work.
 var ErrConfig = errors.New("netconn: config")
 
+// validate checks the settings after their defaults; a driver's names are the same.
 func (c *Config) validate() error {
-	switch {
-	case c.LowLevelSend == nil:
+	if c.LowLevelSend == nil {
 		return fmt.Errorf("%w: LowLevelSend is nil; give the function that sends a packet", ErrConfig)
-	case c.OrderCache > 0 && c.OrderCache&(c.OrderCache-1) != 0:
-		return fmt.Errorf("%w: OrderCache %d must be a power of two", ErrConfig, c.OrderCache)
-	case c.Protocol.PacketWindow < 16 || c.Protocol.PacketWindow > maxWindow:
-		return fmt.Errorf("%w: PacketWindow %d must be from 16 to %d", ErrConfig, c.Protocol.PacketWindow, maxWindow)
-	case c.KeepAlive < time.Millisecond:
-		return fmt.Errorf("%w: KeepAlive %v must be at least 1ms", ErrConfig, c.KeepAlive)
-	case c.LingerTimeout < 0 || c.AckDelay < 0:
-		return fmt.Errorf("%w: LingerTimeout %v and AckDelay %v must not be negative", ErrConfig, c.LingerTimeout, c.AckDelay)
-	case c.OrderCache > maxOrderCache:
-		return fmt.Errorf("%w: OrderCache %d must be at most %d", ErrConfig, c.OrderCache, maxOrderCache)
-	case c.PacketOverhead < 0 || c.NetSpeed < 0 || c.Redundancy.MaxBits < 0:
-		return fmt.Errorf("%w: PacketOverhead, NetSpeed and Redundancy.MaxBits must not be negative", ErrConfig)
-	case c.Headroom < 0 || c.Tailroom < 0:
-		return fmt.Errorf("%w: Headroom and Tailroom must not be negative", ErrConfig)
-	case c.Protocol.Bunch.MaxPacket != 0 && (c.Protocol.Bunch.MaxPacket < 256 || c.Protocol.Bunch.MaxPacket > 8192):
-		return fmt.Errorf("%w: MaxPacket %d must be from 256 to 8192", ErrConfig, c.Protocol.Bunch.MaxPacket)
-	case c.LargestPacket > 8192:
-		return fmt.Errorf("%w: LargestPacket %d must be at most 8192", ErrConfig, c.LargestPacket)
-	case c.Redundancy.Copies < 0 || c.Redundancy.Copies > 16:
-		return fmt.Errorf("%w: Redundancy.Copies %d must be from 0 to 16", ErrConfig, c.Redundancy.Copies)
 	}
-	return c.validateCoding()
+	return setting.First(c.validateProtocol(), c.validateTimes(), c.validateSizes(), c.Redundancy.validate(), c.validateCoding())
+}
+
+func (c *Config) validateProtocol() error {
+	p, window := &c.Protocol, maxWindow
+	if p.Notify.WaitForFlush {
+		window = history.Bits // more would be refused
+	}
+	if p.Name == "" {
+		return fmt.Errorf("%w: Protocol has no Name: begin with a preset, such as netconn.Bunchnet(), and change that", ErrConfig)
+	}
+	return setting.First(
+		setting.Within(ErrConfig, "Protocol.PacketWindow", p.PacketWindow, 16, window),
+		setting.Within(ErrConfig, "Protocol.Notify.AckRecords", p.Notify.AckRecords, 0, maxAckRecords))
+}
+
+func (c *Config) validateTimes() error {
+	err := setting.First(
+		setting.Within(ErrConfig, "KeepAlive", c.KeepAlive, time.Millisecond, maxKeepAlive),
+		setting.Within(ErrConfig, "LingerTimeout", c.LingerTimeout, 0, maxLinger),
+		setting.Within(ErrConfig, "AckDelay", c.AckDelay, 0, maxAckDelay),
+		setting.Within(ErrConfig, "ReorderWindow", max(c.ReorderWindow, 0), 0, maxReorderWindow))
+	if err != nil || c.Timeout < 0 {
+		return err
+	}
+	if err := setting.Within(ErrConfig, "Timeout", c.Timeout, minTimeout, setting.Longest); err != nil {
+		return err
+	}
+	if c.KeepAlive > c.Timeout/2 {
+		return fmt.Errorf("%w: KeepAlive %v must be at most half of Timeout %v, so that a lost one doesn't end the connection", ErrConfig, c.KeepAlive, c.Timeout)
+	}
+	return nil
+}
+
+func (c *Config) validateSizes() error {
+	if c.OrderCache > 0 && c.OrderCache&(c.OrderCache-1) != 0 {
+		return fmt.Errorf("%w: OrderCache %d must be a power of two", ErrConfig, c.OrderCache)
+	}
+	if n := c.Protocol.Bunch.PacketBytes(); c.LargestPacket != 0 && c.LargestPacket < n {
+		return fmt.Errorf("%w: LargestPacket %d must be at least Protocol.Bunch.MaxPacket %d, or 0 for none", ErrConfig, c.LargestPacket, n)
+	}
+	return setting.First(
+		setting.Within(ErrConfig, "OrderCache", max(c.OrderCache, 0), 0, maxOrderCache),
+		setting.Within(ErrConfig, "PacketOverhead", c.PacketOverhead, 0, maxOverhead),
+		setting.Within(ErrConfig, "NetSpeed", c.NetSpeed, congestion.MinNetSpeed, math.MaxInt32),
+		setting.Within(ErrConfig, "Headroom", c.Headroom, 0, maxRoom),
+		setting.Within(ErrConfig, "Tailroom", c.Tailroom, 0, maxRoom),
+		setting.Within(ErrConfig, "LargestPacket", c.LargestPacket, 0, largestPacket))
+}
+
+func (r *Redundancy) validate() error {
+	return setting.First(
+		setting.Within(ErrConfig, "Redundancy.Copies", r.Copies, 0, 16),
+		setting.Within(ErrConfig, "Redundancy.MaxBits", r.MaxBits, 0, 8*largestPacket))
 }
 
 func (c *Config) channelConfig() channel.Config {

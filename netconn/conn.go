@@ -1,11 +1,11 @@
 package netconn
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
-	"github.com/bunchnet/bunchnet/history"
 	"github.com/bunchnet/bunchnet/history/seqnum"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
@@ -82,15 +82,12 @@ func New(cfg Config, now time.Duration, incoming, outgoing uint16) (*Conn, error
 		return nil, err
 	}
 	cfg.Protocol.PacketWindow = min(cfg.Protocol.PacketWindow, cfg.MaxMemory/windowMemory)
-	if cfg.Protocol.Notify.WaitForFlush {
-		cfg.Protocol.PacketWindow = min(cfg.Protocol.PacketWindow, history.Bits) // more would be refused
-	}
 	c := &Conn{cfg: cfg, proto: cfg.Protocol.Bunch, now: now}
 	c.notify.Init(cfg.Protocol.Notify, incoming, outgoing)
 	mask := int64(seqnum.Channel.Mask())
 	m, err := channel.NewMachine(cfg.channelConfig(), c, (*outlet)(c), int64(incoming)&mask, int64(outgoing)&mask)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	c.channels = m
 	m.Reserve(recordBytes(cfg.Protocol.PacketWindow) + cfg.codingMemory())

@@ -55,7 +55,7 @@ func TestHonestRefusals(t *testing.T) {
 	}
 	for _, p := range []Protocol{Bunchnet(), Unreal51(), Unreal53(true)} {
 		p.FirstFree = false
-		p.Notify.WaitForFlush = true
+		p.Notify.WaitForFlush, p.PacketWindow = true, 256
 		for _, dark := range darks {
 			for way := range 3 {
 				for _, ka := range []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second} {

@@ -49,7 +49,7 @@ func TestNextDeadlineOfTheController(t *testing.T) {
 
 // TestNextDeadlineOfABlockedProbe: a probe that is due waits for the controller as everything else does.
 func TestNextDeadlineOfABlockedProbe(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = time.Minute })
+	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = 30 * time.Second })
 	c := h.conns[0]
 	h.packet(0, true) // lost
 	due, ok := c.probeAt()

@@ -115,7 +115,7 @@ func TestCloseOnce(t *testing.T) {
 // TestCloseIsTold: at once when nothing is unacked, by Close and by Abort; the peer acks it at once and says why.
 func TestCloseIsTold(t *testing.T) {
 	for _, abort := range []bool{false, true} {
-		h := newHand(t, func(_ int, c *Config) { c.AckDelay = time.Second })
+		h := newHand(t, func(_ int, c *Config) { c.AckDelay = 500 * time.Millisecond })
 		if abort {
 			h.conns[0].Abort(h.now, "enough")
 		} else {
@@ -261,7 +261,7 @@ func TestEachChannelHearsOfThePacket(t *testing.T) {
 
 // TestFatesAreMeasured: bytes acked, losses, the path and the round trip; an empty packet, for which nobody owes an ack, makes no round trip longer.
 func TestFatesAreMeasured(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = time.Hour })
+	h := newHand(t, func(_ int, c *Config) { c.KeepAlive, c.Timeout = time.Hour, -1 })
 	for range 5 {
 		h.exchange()
 	}
@@ -560,17 +560,19 @@ func TestMergingChangesTheLength(t *testing.T) {
 
 // TestNextDeadlineOfEachReason: what was written leaves at once, what waits when the controller says, and the time-outs are among them.
 func TestNextDeadlineOfEachReason(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.NetSpeed, c.Timeout = 10_000, 300*time.Millisecond })
+	h := newHand(t, func(_ int, c *Config) {
+		c.NetSpeed, c.Timeout, c.KeepAlive = 10_000, 300*time.Millisecond, 150*time.Millisecond
+	})
 	for range 20 {
 		h.exchange()
 	}
 	c := h.conns[0]
 	at := func() time.Duration { d, _ := c.NextDeadline(); return d }
-	c.flow.lastSend = c.now // the keep-alive is due in 200 ms
-	c.flow.lastReceive = c.now - 150*time.Millisecond
-	require.Equal(t, c.now+150*time.Millisecond, at(), "the time-out")
+	c.flow.lastSend = c.now // the keep-alive is due in 150 ms
+	c.flow.lastReceive = c.now - 200*time.Millisecond
+	require.Equal(t, c.now+100*time.Millisecond, at(), "the time-out")
 	c.cfg.Timeout = time.Hour
-	require.Equal(t, c.now+200*time.Millisecond, at(), "the keep-alive")
+	require.Equal(t, c.now+150*time.Millisecond, at(), "the keep-alive")
 	_, err := h.chs[0].SendBunch(&bunch.Out{Data: []byte("x")})
 	require.NoError(t, err)
 	require.Equal(t, c.now, at(), "what was written")
@@ -726,7 +728,7 @@ func TestTwiceWhileOneIsHeld(t *testing.T) {
 
 // TestManyPacketsAreAckedSoon: delayed acks are due in this tick once sixteen packets are owed one.
 func TestManyPacketsAreAckedSoon(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = time.Minute })
+	h := newHand(t, func(_ int, c *Config) { c.KeepAlive = 30 * time.Second })
 	for range 5 {
 		h.exchange()
 	}

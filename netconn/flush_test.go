@@ -80,7 +80,7 @@ func TestFatesAreToldAsTheyWere(t *testing.T) {
 func TestWindowFollowsTheHistory(t *testing.T) {
 	h := newHand(t, func(_ int, c *Config) {
 		c.Protocol = Unreal53(true)
-		c.Protocol.FirstFree, c.Protocol.PacketWindow = false, 1024
+		c.Protocol.FirstFree = false
 		c.NetSpeed, c.Timeout, c.KeepAlive = 10_000_000, -1, 10*time.Millisecond
 	})
 	c := h.conns[0]

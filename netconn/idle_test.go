@@ -114,7 +114,7 @@ func TestSendAgain(t *testing.T) {
 // TestCopiesThatAreOwed: as long as nothing else is sent, what has copies to come leaves again a tick later, so often, and only then do the
 // probes begin; what is being written is nothing to probe for.
 func TestCopiesThatAreOwed(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.Redundancy.Copies, c.KeepAlive, c.NetSpeed = 2, time.Minute, 1_000_000 })
+	h := newHand(t, func(_ int, c *Config) { c.Redundancy.Copies, c.KeepAlive, c.NetSpeed = 2, 30*time.Second, 1_000_000 })
 	c := h.conns[0]
 	_, ok := c.probeAt()
 	require.False(t, ok)
@@ -196,7 +196,7 @@ func TestEmptyPacketsWhileNothingIsTold(t *testing.T) {
 // bunch behind them rides in it.
 func TestProbeWithNothingToCarry(t *testing.T) {
 	for _, reliable := range []bool{false, true} {
-		h := newHand(t, func(_ int, c *Config) { c.KeepAlive = time.Minute })
+		h := newHand(t, func(_ int, c *Config) { c.KeepAlive = 30 * time.Second })
 		c := h.conns[0]
 		h.packet(0, false)
 		h.packet(0, reliable) // both are lost

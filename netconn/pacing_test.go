@@ -244,9 +244,13 @@ func TestAckOfSkippedIsNoticed(t *testing.T) {
 	require.Equal(t, PeerBroke, c.Result().Code)
 }
 
-// TestProtocolWithoutName keeps its settings.
-func TestProtocolWithoutName(t *testing.T) {
-	c, err := New(Config{Protocol: Protocol{PacketWindow: 512, ReliableBuffer: 128}, LowLevelSend: func([]byte) {}}, 0, 1, 1)
+// TestHalfAProtocol: a few fields without a preset are no wire format. One with a name keeps its settings.
+func TestHalfAProtocol(t *testing.T) {
+	p := Protocol{PacketWindow: 512, ReliableBuffer: 128}
+	_, err := New(Config{Protocol: p, LowLevelSend: func([]byte) {}}, 0, 1, 1)
+	require.ErrorIs(t, err, ErrConfig)
+	p.Name = "mine"
+	c, err := New(Config{Protocol: p, LowLevelSend: func([]byte) {}}, 0, 1, 1)
 	require.NoError(t, err)
 	require.Equal(t, 512, c.cfg.Protocol.PacketWindow)
 	require.Equal(t, 128, c.cfg.Protocol.ReliableBuffer)

@@ -346,7 +346,7 @@ func TestSizesOfAllKinds(t *testing.T) {
 		for _, most := range []int{base + 1, base + 100, 1500, 4000, 8192} {
 			w := newWide(t, netsim.Settings{Lag: 5 * time.Millisecond}, 1, func(_ int, c *Config) {
 				c.Protocol = Bunchnet()
-				c.Protocol.Bunch.MaxPacket, c.LargestPacket = base, min(most, 8192)
+				c.Protocol.Bunch.MaxPacket, c.LargestPacket = base, min(max(most, base), 8192)
 			})
 			w.run(2*time.Second, w.talk)
 			require.InDelta(t, max(base, min(most, 8192)), w.conns[0].Stats().PacketSize, 4, "%d and %d bytes", base, most)

@@ -47,6 +47,7 @@ func newPair(t testing.TB, seed uint64, net network, edit func(i int, c *Config)
 		cfg := Config{Server: i == 1, LowLevelSend: func(b []byte) { p.send(e, b) }, Closed: func(r CloseResult) { e.result = &r }}
 		if edit != nil {
 			edit(i, &cfg)
+			named(&cfg)
 		}
 		conn, err := New(cfg, 0, seqs[1-i], seqs[i])
 		require.NoError(t, err)

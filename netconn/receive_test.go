@@ -196,9 +196,10 @@ func TestCloseFollowsTheLastAck(t *testing.T) {
 
 // TestAcksBeforeTheHistoryIsFull: the packet that makes them acksAtOnce sends the acks, whatever AckDelay says.
 func TestAcksBeforeTheHistoryIsFull(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.AckDelay, c.NetSpeed = time.Hour, 10_000_000 })
+	h := newHand(t, func(_ int, c *Config) { c.NetSpeed = 10_000_000 })
 	h.conns[1].FlushNet()
 	c := h.conns[1]
+	c.cfg.AckDelay = time.Hour
 	c.flow.unheard = 0
 	for i := 1; i <= acksAtOnce; i++ {
 		h.sent[1] = nil
@@ -227,7 +228,7 @@ func (h *hand) overflow() {
 // It owes acks at once all the while, also for packets that come twice, and knows that the peer is there.
 func TestWaitForFlush(t *testing.T) {
 	h := newHand(t, func(_ int, c *Config) {
-		c.Protocol, c.NetSpeed, c.AckDelay = Unreal53(false), 10_000_000, time.Second
+		c.Protocol, c.NetSpeed, c.AckDelay = Unreal53(false), 10_000_000, 500*time.Millisecond
 	})
 	require.Equal(t, packetnotify.Config{WaitForFlush: true, AckRecords: 8191}, h.conns[1].cfg.Protocol.Notify)
 	c := h.conns[1]

@@ -230,7 +230,7 @@ func (h *hand) reliable(n, bits int) {
 // above the bandwidth.
 func TestCopiesComeFromTheLastSendTimes(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		h, next := newCopied(t, func(c *Config) { c.Redundancy.Copies, c.KeepAlive = 1, time.Minute })
+		h, next := newCopied(t, func(c *Config) { c.Redundancy.Copies, c.KeepAlive = 1, 30*time.Second })
 		c := h.conns[0]
 		for range 2 { // two packets at the same time
 			h.reliable(1, 8)

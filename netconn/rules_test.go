@@ -1,6 +1,7 @@
 package netconn
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -20,6 +21,13 @@ type hand struct {
 	sent  [2][][]byte
 }
 
+// named gives a Protocol of which a test set a few fields a name: it means the rest to be Unreal's.
+func named(c *Config) {
+	if c.Protocol != (Protocol{}) {
+		c.Protocol.Name = cmp.Or(c.Protocol.Name, "edited")
+	}
+}
+
 func newHand(t *testing.T, edit func(i int, c *Config)) *hand {
 	h := &hand{t: t, now: time.Second}
 	for i := range h.conns {
@@ -32,6 +40,7 @@ func newHand(t *testing.T, edit func(i int, c *Config)) *hand {
 			})}
 		if edit != nil {
 			edit(i, &cfg)
+			named(&cfg)
 		}
 		c, err := New(cfg, h.now, [2]uint16{9, 7}[i], [2]uint16{7, 9}[i])
 		require.NoError(t, err)
@@ -111,7 +120,7 @@ func TestHeaderIsOfTheMomentOfSending(t *testing.T) {
 
 // TestNewsOfALossDoesNotWait: a delayed ack goes at once when the packet before was lost.
 func TestNewsOfALossDoesNotWait(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.AckDelay, c.KeepAlive = 100*time.Millisecond, time.Minute })
+	h := newHand(t, func(_ int, c *Config) { c.AckDelay, c.KeepAlive = 100*time.Millisecond, 30*time.Second })
 	for range 5 {
 		h.exchange()
 	}
@@ -199,7 +208,7 @@ func TestProbesBeginAnew(t *testing.T) {
 
 // TestHeldPacketsHaveADeadline: a packet held back for a late one is processed when the window is over, and NextDeadline says when.
 func TestHeldPacketsHaveADeadline(t *testing.T) {
-	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow, c.KeepAlive = 20*time.Millisecond, time.Minute })
+	h := newHand(t, func(_ int, c *Config) { c.ReorderWindow, c.KeepAlive = 20*time.Millisecond, 30*time.Second })
 	c := h.conns[1]
 	c.enableOrderCache()
 	for range 5 {
@@ -272,6 +281,9 @@ func TestRepeatedPacketIsNoLifeSign(t *testing.T) {
 	h := newHand(t, func(i int, c *Config) {
 		c.Protocol = Bunchnet()
 		c.Protocol.Notify.WaitForFlush = i == 1 // end 0 sends beyond the history
+		if i == 1 {
+			c.Protocol.PacketWindow = 256
+		}
 	})
 	c := h.conns[1]
 	old := h.packet(0, false)

@@ -96,7 +96,7 @@ func TestFlagsOfBunches(t *testing.T) {
 // others of the tick and those with NoPacketInfo tell nothing.
 func TestJitterClock(t *testing.T) {
 	for _, silent := range []bool{false, true} {
-		h := newHand(t, func(_ int, c *Config) { c.NoPacketInfo, c.KeepAlive = silent, time.Minute })
+		h := newHand(t, func(_ int, c *Config) { c.NoPacketInfo, c.KeepAlive = silent, 30*time.Second })
 		r := &h.conns[1].rtt
 		say := func() int {
 			r.lastClock = -7

@@ -103,7 +103,7 @@ type ServerConfig struct {
 	// Authorize accepts or refuses a login. If it returns an error, the client is refused and is sent the error's text; see
 	// ErrFull for errors that the client can test for. A nil func accepts every login.
 	Authorize func(*Login) error
-	// MaxNetSpeed is the highest bandwidth that a client is granted, in bytes a second. Default 100000.
+	// MaxNetSpeed is the highest bandwidth that a client is granted, in bytes a second; at least MinNetSpeed. Default 100000.
 	MaxNetSpeed int
 	// NetSpeed is called with the bandwidth that the client is granted. May be nil.
 	NetSpeed func(bytesPerSecond int)
@@ -111,10 +111,10 @@ type ServerConfig struct {
 	Admitted func()
 }
 
-// Validate returns an error for a text that is longer than the client reads, and for a MaxNetSpeed below 0.
+// Validate returns an error for a text that is longer than the client reads, and for a MaxNetSpeed below MinNetSpeed.
 func (c *ServerConfig) Validate() error {
-	if c.MaxNetSpeed < 0 {
-		return fmt.Errorf("control: ServerConfig.MaxNetSpeed is %d; it must be positive, or 0 for the default", c.MaxNetSpeed)
+	if n := c.MaxNetSpeed; n != 0 && n < MinNetSpeed {
+		return fmt.Errorf("control: ServerConfig.MaxNetSpeed %d must be at least %d, or 0 for the default", n, MinNetSpeed)
 	}
 	return errors.Join(carried("ServerConfig.Challenge", &Challenge{Text: c.Challenge}), carried("ServerConfig.Map and GameMode", &Welcome{Map: c.Map, GameMode: c.GameMode}))
 }
@@ -247,7 +247,7 @@ type ClientConfig struct {
 	UniqueID             []byte
 	// Respond returns the answer to the server's challenge. A nil func answers "".
 	Respond func(challenge string) string
-	// NetSpeed is the bandwidth that the client asks for, in bytes a second. Default 100000.
+	// NetSpeed is the bandwidth that the client asks for, in bytes a second: MinNetSpeed to 2147483647. Default 100000.
 	NetSpeed int
 	// Welcomed is called when the server has accepted the login. If it is set, the client joins when Join is called, for
 	// example after loading the map. The server's LoginTimeout limits how long that may take. If it is nil, the client joins at once.
@@ -256,10 +256,10 @@ type ClientConfig struct {
 	Entered func(*Welcome)
 }
 
-// Validate returns an error for a text or UniqueID that is longer than the server reads, and for a NetSpeed below 0 or above 2147483647.
+// Validate returns an error for a text or UniqueID that is longer than the server reads, and for a NetSpeed below MinNetSpeed or above 2147483647.
 func (c *ClientConfig) Validate() error {
-	if c.NetSpeed < 0 || int64(c.NetSpeed) > math.MaxInt32 {
-		return fmt.Errorf("control: ClientConfig.NetSpeed is %d; it must be from 1 to %d, or 0 for the default", c.NetSpeed, math.MaxInt32)
+	if n := c.NetSpeed; n != 0 && (n < MinNetSpeed || int64(n) > math.MaxInt32) {
+		return fmt.Errorf("control: ClientConfig.NetSpeed %d must be from %d to %d, or 0 for the default", n, MinNetSpeed, math.MaxInt32)
 	}
 	return errors.Join(carried("ClientConfig.Token", &Hello{Token: c.Token}), carried("ClientConfig.URL, UniqueID and Platform", &Login{URL: c.URL, UniqueID: c.UniqueID, Platform: c.Platform}))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"strings"
 	"time"
 )
@@ -98,7 +99,7 @@ type Config struct {
 	InputRate int
 	// MaxDelay bounds the input delay in turns, 1 to 60; default 16.
 	MaxDelay int
-	// TurnInterval is the time from turn to turn at which the game executes them; default 50 ms.
+	// TurnInterval is the time from turn to turn at which the game executes them, 1 ms to 1 min; default 50 ms.
 	TurnInterval time.Duration
 	// Parts names the parts of the state, up to 32, for example units, economy, projectiles. Done gets a hash of each,
 	// so that after a desync a Differs event says which are wrong. Default none: Done gets one hash.
@@ -128,8 +129,8 @@ func (c Config) filled() (Config, error) {
 		return c, fmt.Errorf("%w: MaxDelay is %d, not 1 to 60", ErrConfig, c.MaxDelay)
 	case len(c.Parts) > maxParts:
 		return c, fmt.Errorf("%w: %d Parts, more than %d", ErrConfig, len(c.Parts), maxParts)
-	case c.TurnInterval <= 0:
-		return c, fmt.Errorf("%w: TurnInterval is %v, not above 0", ErrConfig, c.TurnInterval)
+	case c.TurnInterval < time.Millisecond || c.TurnInterval > time.Minute:
+		return c, fmt.Errorf("%w: TurnInterval is %v, not 1ms to 1m", ErrConfig, c.TurnInterval)
 	}
 	return c, nil
 }
@@ -180,7 +181,7 @@ type HostConfig struct {
 	InitialDelay int
 	// Delay decides about the delay from then on; default NewAdaptiveDelay(). A FixedDelay keeps it constant.
 	Delay DelayPolicy
-	// DelayEvery is the number of turns between its decisions; default 20.
+	// DelayEvery is the number of turns between its decisions, 1 to 1048576; default 20.
 	DelayEvery int
 
 	// Stall is the policy; default Wait.
@@ -189,18 +190,18 @@ type HostConfig struct {
 	// on, and the game never waits for them. SpectatorDelay is how many of the newest turns they don't get yet; default
 	// 0. LogTurns, and LogBytes at InputRate, must hold twice as many turns.
 	Spectators, SpectatorDelay int
-	// StallAfter is how long Substitute waits for commands, in addition to TurnInterval; default 150 ms. When it is
+	// StallAfter is how long Substitute waits for commands, in addition to TurnInterval, up to 1 h; default 150 ms. When it is
 	// shorter than the jitter, commands get lost.
 	StallAfter time.Duration
-	// DropAfter is how long a player's commands may be missing, in all, before it is dropped; default 10 s. Time counts
+	// DropAfter is how long a player's commands may be missing, in all, before it is dropped, 1 ms to a year; default 10 s. Time counts
 	// while another player's commands have come, or while nobody was heard for a second. While a player's commands come,
 	// it gets back StallPercent of the time.
 	DropAfter time.Duration
 	// StallPercent is the share of the time for which a player may stop the game in the long run, in percent, 1 to
 	// 100; default 20. A machine whose turns take longer than TurnInterval by more than this is dropped in the end.
 	StallPercent int
-	// RejoinAfter is how long a player that was dropped for its missing commands waits until it may join again; default
-	// half of DropAfter. The wait doubles, up to 16*RejoinAfter, each time it is dropped again soon. A player that begins
+	// RejoinAfter is how long a player that was dropped for its missing commands waits until it may join again, up to a year;
+	// default half of DropAfter. The wait doubles, up to 16*RejoinAfter, each time it is dropped again soon. A player that begins
 	// a new session within RejoinAfter of joining waits as well. When the Host heard no player for a second before the
 	// drop, there is no wait.
 	RejoinAfter time.Duration
@@ -213,7 +214,7 @@ type HostConfig struct {
 	// them whole, with 24 bytes a turn besides. When the log is full, the oldest turns are dropped: a peer that needs
 	// them needs a snapshot (SetSnapshot).
 	LogBytes, LogTurns int
-	// MaxSnapshot bounds SetSnapshot's data, in bytes; default 1 MiB.
+	// MaxSnapshot bounds SetSnapshot's data, in bytes, up to 2 GiB; default 1 MiB.
 	MaxSnapshot int
 	// Window bounds the bytes in flight to a player that catches up; default 16 KiB, at least MaxPacket. A larger one
 	// is faster on long paths, but overloads narrow ones.
@@ -247,19 +248,34 @@ func (c HostConfig) filled() (HostConfig, error) {
 	switch {
 	case c.InitialDelay < 1 || c.InitialDelay > c.MaxDelay:
 		return c, fmt.Errorf("%w: InitialDelay is %d, not 1 to MaxDelay, %d", ErrConfig, c.InitialDelay, c.MaxDelay)
-	case c.DelayEvery < 1 || c.Stall > Substitute || c.StallAfter < 0 || c.DropAfter <= 0,
-		c.StallPercent < 1 || c.StallPercent > 100 || c.RejoinAfter < 0:
-		return c, fmt.Errorf("%w: DelayEvery, Stall, StallAfter, DropAfter, StallPercent or RejoinAfter", ErrConfig)
+	case c.DelayEvery < 1 || c.DelayEvery > 1<<20:
+		return c, fmt.Errorf("%w: DelayEvery is %d, not 1 to %d", ErrConfig, c.DelayEvery, 1<<20)
+	case c.Stall > Substitute:
+		return c, fmt.Errorf("%w: Stall is %d, not Wait or Substitute", ErrConfig, c.Stall)
+	case c.StallAfter < 0 || c.StallAfter > time.Hour:
+		return c, fmt.Errorf("%w: StallAfter is %v, not 0 to 1h", ErrConfig, c.StallAfter)
+	case c.DropAfter < time.Millisecond || c.DropAfter > 365*24*time.Hour:
+		return c, fmt.Errorf("%w: DropAfter is %v, not 1ms to a year", ErrConfig, c.DropAfter)
+	case c.StallPercent < 1 || c.StallPercent > 100:
+		return c, fmt.Errorf("%w: StallPercent is %d, not 1 to 100", ErrConfig, c.StallPercent)
+	case c.RejoinAfter < 0 || c.RejoinAfter > 365*24*time.Hour:
+		return c, fmt.Errorf("%w: RejoinAfter is %v, not 0 to a year", ErrConfig, c.RejoinAfter)
 	case c.LogBytes < 2*c.maxRecord() || c.LogTurns < 2*c.MaxDelay:
 		return c, fmt.Errorf("%w: LogBytes must hold two turns, %d bytes, and LogTurns twice MaxDelay", ErrConfig, 2*c.maxRecord())
 	case c.Resume != nil && !c.Resume.valid(&c):
-		return c, fmt.Errorf("%w: Resume", ErrConfig)
-	case c.Spectators < 0 || c.Spectators > MaxSpectators || c.SpectatorDelay < 0 || c.SpectatorDelay > c.LogTurns/2:
-		return c, fmt.Errorf("%w: Spectators or SpectatorDelay", ErrConfig)
+		return c, fmt.Errorf("%w: Resume isn't of a game with this Config", ErrConfig)
+	case c.Spectators < 0 || c.Spectators > MaxSpectators:
+		return c, fmt.Errorf("%w: Spectators is %d, not 0 to %d", ErrConfig, c.Spectators, MaxSpectators)
+	case c.SpectatorDelay < 0 || c.SpectatorDelay > c.LogTurns/2:
+		return c, fmt.Errorf("%w: SpectatorDelay is %d, not 0 to half of LogTurns, %d", ErrConfig, c.SpectatorDelay, c.LogTurns/2)
 	case int64(c.SpectatorDelay)*int64(c.longRecord()) > int64(c.LogBytes/2):
 		return c, fmt.Errorf("%w: LogBytes must hold the turns of twice SpectatorDelay, %d bytes each at InputRate", ErrConfig, c.longRecord())
-	case c.MaxSnapshot < 0 || c.Window < c.MaxPacket || c.Rate < 1024:
-		return c, fmt.Errorf("%w: MaxSnapshot, Window or Rate", ErrConfig)
+	case c.MaxSnapshot < 0 || c.MaxSnapshot > math.MaxInt32:
+		return c, fmt.Errorf("%w: MaxSnapshot is %d, not 0 to %d", ErrConfig, c.MaxSnapshot, math.MaxInt32)
+	case c.Window < c.MaxPacket:
+		return c, fmt.Errorf("%w: Window is %d, not at least MaxPacket, %d", ErrConfig, c.Window, c.MaxPacket)
+	case c.Rate < 1024:
+		return c, fmt.Errorf("%w: Rate is %d, not at least 1024", ErrConfig, c.Rate)
 	}
 	return c, nil
 }
@@ -286,7 +302,8 @@ type PeerConfig struct {
 	// MaxSnapshot bounds the snapshot that the host may send, in bytes; default 1 MiB. A larger one is denied, or ends the
 	// Peer with ErrSnapshotSize.
 	MaxSnapshot int
-	// Timeout is how long the host may be silent before the Peer ends with ErrTimeout; default 30 s, negative: forever.
+	// Timeout is how long the host may be silent before the Peer ends with ErrTimeout, 10 ms to a year; default 30 s, negative:
+	// forever.
 	Timeout time.Duration
 }
 
@@ -300,9 +317,13 @@ func (c PeerConfig) filled() (PeerConfig, error) {
 	c.MaxSnapshot = cmp.Or(c.MaxSnapshot, 1<<20)
 	switch {
 	case c.Player < 0 || c.Player >= c.Players+MaxSpectators:
-		return c, fmt.Errorf("%w: Player %d", ErrConfig, c.Player)
-	case c.Have < 0 || c.Generation < 0 || c.MaxSnapshot < 0 || c.MaxSnapshot > 1<<31-1:
-		return c, fmt.Errorf("%w: Have, Generation or MaxSnapshot", ErrConfig)
+		return c, fmt.Errorf("%w: Player is %d, not 0 to %d", ErrConfig, c.Player, c.Players+MaxSpectators-1)
+	case c.Have < 0 || c.Generation < 0:
+		return c, fmt.Errorf("%w: Have is %d and Generation %d; neither may be negative", ErrConfig, c.Have, c.Generation)
+	case c.MaxSnapshot < 0 || c.MaxSnapshot > math.MaxInt32:
+		return c, fmt.Errorf("%w: MaxSnapshot is %d, not 0 to %d", ErrConfig, c.MaxSnapshot, math.MaxInt32)
+	case c.Timeout > 0 && c.Timeout < 10*time.Millisecond || c.Timeout > 365*24*time.Hour:
+		return c, fmt.Errorf("%w: Timeout is %v, not 10ms to a year", ErrConfig, c.Timeout)
 	case c.Have > 0 && c.Generation == 0:
 		return c, fmt.Errorf("%w: Have without Generation", ErrConfig)
 	case c.ReceiveBuffer < 2*c.maxRecord():

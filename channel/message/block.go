@@ -64,7 +64,7 @@ type Blocks struct {
 
 // BlocksConfig configures Blocks. The zero value is useful.
 type BlocksConfig struct {
-	// MaxBytes bounds a block in either direction, in bytes. Default 64 MiB. To receive blocks above 2.55 MB on a server, or 20.5
+	// MaxBytes bounds a block in either direction, in bytes, up to 4294967295. Default 64 MiB. To receive blocks above 2.55 MB on a server, or 20.5
 	// MB on a client, also raise netconn.Config.MaxMemory, to 3.3 times MaxHeld.
 	MaxBytes int
 	// MaxBlocks bounds the unfinished blocks in each direction. Default 4, at most 512.
@@ -184,8 +184,13 @@ func NewBlocks(cfg BlocksConfig) *Blocks {
 	if cfg.MaxHeld == 0 {
 		cfg.MaxHeld = cfg.MaxBytes
 	}
-	if cfg.MaxBytes < 0 || int64(cfg.MaxBytes) > math.MaxUint32 || cfg.MaxBlocks < 0 || cfg.MaxBlocks > maxBlocks || cfg.MaxHeld < cfg.MaxBytes {
-		panic(fmt.Sprintf("message: MaxBytes %d must be from 1 to 2^32-1 and at most MaxHeld %d, MaxBlocks %d from 1 to %d", cfg.MaxBytes, cfg.MaxHeld, cfg.MaxBlocks, maxBlocks))
+	switch {
+	case cfg.MaxBytes < 0 || int64(cfg.MaxBytes) > math.MaxUint32:
+		panic(fmt.Errorf("%w: MaxBytes %d must be from 1 to %d", ErrConfig, cfg.MaxBytes, uint32(math.MaxUint32)))
+	case cfg.MaxBlocks < 0 || cfg.MaxBlocks > maxBlocks:
+		panic(fmt.Errorf("%w: MaxBlocks %d must be from 1 to %d", ErrConfig, cfg.MaxBlocks, maxBlocks))
+	case cfg.MaxHeld < cfg.MaxBytes:
+		panic(fmt.Errorf("%w: MaxHeld %d must be at least MaxBytes, %d", ErrConfig, cfg.MaxHeld, cfg.MaxBytes))
 	}
 	return &Blocks{cfg: cfg, ours: cfg.bounds()}
 }

@@ -29,11 +29,12 @@ type Config struct {
 	// of two, 1 to 16384. Default 1024.
 	Window int
 	// Resend is the least time that a message waits for its ack before it is sent again. It waits longer, up to 2 s, when
-	// acks take longer. A message known to be lost is sent again at once. Default 100 ms.
+	// acks take longer. A message known to be lost is sent again at once. Default 100 ms, 1 ms to 1 h.
 	Resend time.Duration
-	// MaxBits bounds a message, in bits. Default 6000. A peer can make a queue hold Window messages of that size.
+	// MaxBits bounds a message, in bits, up to 524280. Default 6000. A peer can make a queue hold Window messages of that size.
 	MaxBits int
-	// Budget bounds the bits of this queue in a packet. Default 7000; at most 8192 with Attach.
+	// Budget bounds the bits of this queue in a packet, up to 524280. Default 7000; with Attach it and MaxBits are 8192 at most,
+	// whatever they say, since a bunch has no room for more.
 	Budget int
 }
 
@@ -51,6 +52,30 @@ func (c Config) filled() Config {
 	}
 	return c
 }
+
+// ErrConfig is wrapped by what New and NewBlocks panic with.
+var ErrConfig = errors.New("message: config")
+
+func (c *Config) validate() error {
+	switch {
+	case c.Mode > Sequenced:
+		return fmt.Errorf("%w: Mode %d is none of Ordered, Unordered and Sequenced", ErrConfig, c.Mode)
+	case c.Kinds == nil || len(c.Kinds.kinds) == 0:
+		return fmt.Errorf("%w: Kinds has no kinds; register some first", ErrConfig)
+	case c.Window < 1 || c.Window > 1<<14 || c.Window&(c.Window-1) != 0:
+		return fmt.Errorf("%w: Window %d must be a power of two from 1 to %d", ErrConfig, c.Window, 1<<14)
+	case c.Resend < time.Millisecond || c.Resend > time.Hour:
+		return fmt.Errorf("%w: Resend %v must be from 1ms to 1h", ErrConfig, c.Resend)
+	case c.MaxBits < 1 || c.MaxBits > maxMessageBits:
+		return fmt.Errorf("%w: MaxBits %d must be from 1 to %d", ErrConfig, c.MaxBits, maxMessageBits)
+	case c.Budget < 1 || c.Budget > maxMessageBits:
+		return fmt.Errorf("%w: Budget %d must be from 1 to %d", ErrConfig, c.Budget, maxMessageBits)
+	}
+	return nil
+}
+
+// maxMessageBits is the largest datagram that there is.
+const maxMessageBits = 65535 * 8
 
 // Errors of Send. Nothing was queued.
 var (
@@ -157,14 +182,8 @@ type Queue struct {
 // setting can't be: a Mode that doesn't exist, or a Resend, MaxBits or Budget below 0.
 func New(cfg Config) *Queue {
 	cfg = cfg.filled()
-	if cfg.Window&(cfg.Window-1) != 0 || cfg.Window > 1<<14 || cfg.Window < 1 {
-		panic("message: Window must be a power of two up to 16384")
-	}
-	if cfg.Mode > Sequenced || cfg.Resend < 0 || cfg.MaxBits < 0 || cfg.Budget < 0 {
-		panic("message: Mode is none of the modes, or Resend, MaxBits or Budget is negative")
-	}
-	if cfg.Kinds == nil || len(cfg.Kinds.kinds) == 0 {
-		panic("message: Config.Kinds has no kinds; register some first")
+	if err := cfg.validate(); err != nil {
+		panic(err)
 	}
 	w := int64(cfg.Window)
 	return &Queue{cfg: cfg, credit: w, told: w, confirmed: w}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // AdaptiveConfig has the settings of Adaptive. The zero value is right for the internet.
@@ -14,11 +16,11 @@ type AdaptiveConfig struct {
 	// rate that is too high fills the queue of a slow link for a moment. One that is too low
 	// costs a round trip for each doubling.
 	InitialRate int
-	// MinRate and MaxRate bound the rate, in bytes a second. Default 4000 and
-	// 1250000000 (10 Gbit/s).
+	// MinRate and MaxRate bound the rate, in bytes a second: MinRate from 1, MaxRate up to 1<<40, and InitialRate between
+	// them. Default 4000 and 1250000000 (10 Gbit/s).
 	MinRate, MaxRate int
 	// TargetDelay is the queueing delay above which the rate is lowered. The delay that the
-	// game's own ticks cause doesn't count. Default 10 ms. A lower value loses bandwidth to
+	// game's own ticks cause doesn't count. Default 10 ms, 100 µs to 1 s. A lower value loses bandwidth to
 	// jitter; a higher one makes the queue longer.
 	TargetDelay time.Duration
 	// LossTolerance is the share of packets that may be lost without lowering the
@@ -27,7 +29,7 @@ type AdaptiveConfig struct {
 	// MaxPacket is the largest packet in bytes, 64 to 65535. Default 1200.
 	MaxPacket int
 	// MaxBurst bounds the credit that gathers between two ticks, as time at the current rate. A
-	// loop whose ticks are always further apart gets all its credit. Default 100 ms.
+	// loop whose ticks are always further apart gets all its credit. Default 100 ms, 1 ms to 1 s.
 	MaxBurst time.Duration
 }
 
@@ -44,22 +46,22 @@ func (c AdaptiveConfig) filled() AdaptiveConfig {
 	c.LossTolerance = cmp.Or(c.LossTolerance, 0.05)
 	c.MaxPacket = cmp.Or(c.MaxPacket, defaultMaxPacket)
 	c.MaxBurst = cmp.Or(c.MaxBurst, 100*time.Millisecond)
-	c.LossTolerance = max(c.LossTolerance, 0)
+	if c.LossTolerance < 0 {
+		c.LossTolerance = 0
+	}
 	return c
 }
 
 func (c *AdaptiveConfig) validate() error {
 	switch {
-	case c.MinRate < 1 || c.MinRate > c.InitialRate || c.InitialRate > c.MaxRate:
-		return fmt.Errorf("%w: rates must rise: MinRate %d, InitialRate %d, MaxRate %d", ErrConfig, c.MinRate, c.InitialRate, c.MaxRate)
-	case c.TargetDelay < 0 || c.MaxBurst < 0:
-		return fmt.Errorf("%w: TargetDelay and MaxBurst must not be negative", ErrConfig)
-	case c.LossTolerance > maxTolerance:
-		return fmt.Errorf("%w: LossTolerance %v must be at most %v", ErrConfig, c.LossTolerance, maxTolerance)
-	case c.MaxPacket < 64 || c.MaxPacket > 65535:
-		return fmt.Errorf("%w: MaxPacket %d must be from 64 to 65535", ErrConfig, c.MaxPacket)
+	case c.MinRate < 1 || int64(c.MaxRate) > 1<<40 || c.MinRate > c.InitialRate || c.InitialRate > c.MaxRate:
+		return fmt.Errorf("%w: rates must rise from 1 to at most %d: MinRate %d, InitialRate %d, MaxRate %d", ErrConfig, int64(1)<<40, c.MinRate, c.InitialRate, c.MaxRate)
 	}
-	return nil
+	return setting.First(
+		setting.Within(ErrConfig, "TargetDelay", c.TargetDelay, 100*time.Microsecond, time.Second),
+		setting.Within(ErrConfig, "MaxBurst", c.MaxBurst, time.Millisecond, time.Second),
+		setting.Within(ErrConfig, "LossTolerance", c.LossTolerance, 0, maxTolerance),
+		setting.Within(ErrConfig, "MaxPacket", c.MaxPacket, 64, 65535))
 }
 
 // Phase is what Adaptive is doing.

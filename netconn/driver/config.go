@@ -29,7 +29,7 @@ type Config struct {
 	// Link's release. Its Bunch.MaxPacket is at most 1200 bytes with Netcode, 1439 with PlainSalted, and 1496 with PlainUnreal.
 	Protocol netconn.Protocol
 	// MaxDatagram is the size in bytes of the largest datagram that connections try when they fill packets of
-	// Protocol.Bunch.MaxPacket, without the headers of IP and UDP; see netconn.Config.LargestPacket. At most 1500. Default
+	// Protocol.Bunch.MaxPacket, without the headers of IP and UDP; see netconn.Config.LargestPacket. At least a datagram of MaxPacket, at most 1500. Default
 	// 1452, which is Ethernet's 1500 with IPv6. With Netcode packets are at most 1225, by its standard. Negative, with
 	// Coding, with a protocol of Unreal's, and with a Socket that may send fragments (udp.SendsWhole): none are tried. Sockets
 	// that the driver opens send no fragments on Linux.
@@ -49,18 +49,19 @@ type Config struct {
 	Server control.ServerConfig
 	Client control.ClientConfig
 
-	// MaxConns is the most connections of a server, unless its Link has Slots. Default 256.
+	// MaxConns is the most connections of a server, unless its Link has Slots: up to 1048576 with PlainUnreal, 16384 with
+	// Netcode, and 1024 with PlainSalted. Default 256.
 	MaxConns int
 	// MaxPerAddr is the most connections of one IPv4 address or one IPv6 /64, for links that don't identify clients:
 	// PlainSalted and PlainUnreal. Default a quarter of all, at least 4; negative no bound. Loopback addresses have
 	// none.
 	MaxPerAddr int
-	// LoginTimeout ends connections that don't complete their login in time. Default 15 s. A client that falls silent in
+	// LoginTimeout ends connections that don't complete their login in time, 10 ms to 24 h. Default 15 s. A client that falls silent in
 	// its login keeps its place for that long plus LingerTimeout, 17 s; with Netcode the same client may take it over.
 	LoginTimeout time.Duration
-	// TickRate is the number of Run's ticks a second. Default 60.
+	// TickRate is the number of Run's ticks a second, up to 10000. Default 60.
 	TickRate int
-	// MaxDatagrams bounds the datagrams that one TickDispatch reads, rounded up to whole batches of the socket. The next
+	// MaxDatagrams bounds the datagrams that one TickDispatch reads, up to 16777216, rounded up to whole batches of the socket. The next
 	// one reads the rest, so that a flood doesn't delay a tick. Default 4096, about what a socket's buffer of 4 MiB
 	// holds, or four for each of MaxConns if that is more. Counters.ReadsBounded counts the ticks that reached it. Run
 	// also reads between ticks, while there is time.
@@ -71,10 +72,10 @@ type Config struct {
 	// Listen and Dial.
 	Prompt bool
 
-	// Timeout ends a connection from which nothing was received for that long, on every link. Default 60 s; negative
-	// never.
+	// Timeout ends a connection from which nothing was received for that long, on every link: 10 ms to 100 years, and at
+	// least two KeepAlives. Default 60 s; negative never.
 	Timeout time.Duration
-	// The following are passed on to every connection; see netconn.Config.
+	// The following are passed on to every connection; see netconn.Config, also for their ranges.
 	KeepAlive, LingerTimeout         time.Duration
 	AckDelay                         time.Duration
 	NoPacketInfo                     bool
@@ -86,7 +87,7 @@ type Config struct {
 	// Controller makes the rate controller of a connection. Default: congestion.NewAdaptive, which finds the path's
 	// bandwidth. When NetSpeed is set, or with a protocol of Unreal's, the default is Unreal's NetSpeed bucket.
 	Controller func() congestion.Controller
-	// NetSpeed is that bucket's rate in bytes a second. Default 100000. The login changes a server's to what the client asks
+	// NetSpeed is that bucket's rate in bytes a second, 1800 to 2147483647. Default 100000. The login changes a server's to what the client asks
 	// for (Client.NetSpeed), at most Server.MaxNetSpeed. NetSpeed is the default of these two as well, so set it at both ends.
 	NetSpeed int
 
@@ -120,6 +121,12 @@ const (
 	minDatagrams   = 4096
 	datagramsAConn = 4
 	minPerAddr     = 4
+
+	maxMaxDatagrams = 1 << 24
+	maxMaxConns     = 1 << 20
+	maxTickRate     = 10_000
+	minLoginTimeout = 10 * time.Millisecond
+	maxLoginTimeout = 24 * time.Hour
 )
 
 func (c Config) filled() Config {

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/congestion"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
+	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -89,7 +93,7 @@ func localFor(server netip.AddrPort, l Link) string {
 }
 
 func open(addr string, cfg Config, server bool) (*Driver, error) {
-	if err := cfg.checkPositive(); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if err := cfg.checkPresets(); err != nil {
@@ -104,7 +108,7 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	if err := d.checkConns(server); err != nil {
 		return nil, err
 	}
-	if err := d.cfg.checkPackets(); err != nil {
+	if err := d.cfg.checkPackets(cfg.MaxDatagram); err != nil {
 		return nil, err
 	}
 	if err := d.cfg.checkCoding(); err != nil {
@@ -125,23 +129,43 @@ func open(addr string, cfg Config, server bool) (*Driver, error) {
 	return d, nil
 }
 
-// checkPositive returns an error for negative numbers in the driver's own settings.
-func (c *Config) checkPositive() error {
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"MaxDatagrams", c.MaxDatagrams}, {"MaxConns", c.MaxConns}, {"TickRate", c.TickRate}} {
-		if n.value < 0 {
-			return fmt.Errorf("driver: Config.%s is %d; it must be positive, or 0 for the default", n.name, n.value)
+// check returns an error for a value out of range among the driver's own settings. 0 is a default's.
+func (c *Config) check() error {
+	optional := func(field string, value, low, high int) error {
+		if value == 0 {
+			return nil
 		}
+		return setting.Within(netconn.ErrConfig, "driver.Config."+field, value, low, high)
 	}
-	if c.MaxDatagram > maxDatagram {
-		return fmt.Errorf("driver: Config.MaxDatagram is %d; it must be at most %d", c.MaxDatagram, maxDatagram)
+	err := setting.First(
+		optional("MaxDatagrams", c.MaxDatagrams, 1, maxMaxDatagrams),
+		optional("MaxConns", c.MaxConns, 1, maxMaxConns),
+		optional("NetSpeed", c.NetSpeed, congestion.MinNetSpeed, math.MaxInt32),
+		optional("TickRate", c.TickRate, 1, maxTickRate),
+		optional("MaxDatagram", max(c.MaxDatagram, 0), 1, maxDatagram),
+		optional("Link.Slots", c.slots(), 1, netcode.MaxSlots))
+	if err == nil && c.LoginTimeout != 0 {
+		err = setting.Within(netconn.ErrConfig, "driver.Config.LoginTimeout", c.LoginTimeout, minLoginTimeout, maxLoginTimeout)
 	}
-	if c.LoginTimeout < 0 {
-		return fmt.Errorf("driver: Config.LoginTimeout is %v; it must be positive, or 0 for the default", c.LoginTimeout)
+	if err != nil {
+		return fmt.Errorf("driver: %w", err)
 	}
 	return nil
+}
+
+// slots is the Link's Slots, which its server checks further.
+func (c *Config) slots() int {
+	switch l := c.Link.(type) {
+	case Netcode:
+		return l.Slots
+	case *Netcode:
+		return l.Slots
+	case PlainSalted:
+		return l.Slots
+	case *PlainSalted:
+		return l.Slots
+	}
+	return 0
 }
 
 // checkLogin returns an error for settings of the driver's own login that can't be sent.
@@ -160,8 +184,13 @@ func (d *Driver) checkLogin(server bool) error {
 	return nil
 }
 
-// checkPackets returns an error for packets larger than the link can carry.
-func (c *Config) checkPackets() error {
+// checkPackets returns an error for packets larger than the link can carry, and for a MaxDatagram, 0 when it isn't set, that is
+// smaller than their datagrams are anyway.
+func (c *Config) checkPackets(maxDatagram int) error {
+	if least := c.Protocol.Bunch.PacketBytes() + c.overhead(); maxDatagram > 0 && maxDatagram < least {
+		return fmt.Errorf("%w: driver.Config.MaxDatagram %d must be at least %d, the datagram of Protocol.Bunch.MaxPacket; lower that, or set -1 so that no larger ones are tried",
+			netconn.ErrConfig, maxDatagram, least)
+	}
 	if n, most := c.Protocol.Bunch.PacketBits()/8, c.Link.maxPacket(); n > most {
 		link := strings.TrimPrefix(strings.TrimLeft(fmt.Sprintf("%T", c.Link), "*"), "driver.")
 		return fmt.Errorf("%w: Protocol.Bunch.MaxPacket %d is more than the %d bytes that %s carries", netconn.ErrConfig, n, most, link)
@@ -180,11 +209,18 @@ func (d *Driver) largestPacket() int {
 	if d.socket == nil || !c.findsSize() || !udp.SendsWhole(d.socket) {
 		return 0
 	}
-	most := c.MaxDatagram - c.Link.overhead()
-	if c.Checksum {
-		most -= checksumBytes
+	if most := min(c.MaxDatagram-c.overhead(), c.Link.maxPacket()); most > c.Protocol.Bunch.PacketBytes() {
+		return most
 	}
-	return min(most, c.Link.maxPacket())
+	return 0
+}
+
+// overhead is how much larger a datagram is than its packet.
+func (c *Config) overhead() int {
+	if c.Checksum {
+		return c.Link.overhead() + checksumBytes
+	}
+	return c.Link.overhead()
 }
 
 // checkCoding returns an error for Coding over a link whose packets have a prefix.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // State is the state of a Client's handshake.
@@ -49,7 +50,7 @@ type ClientConfig struct {
 	ClientID uint8
 	// Rand is the randomness of the padding. Default crypto/rand. While it fails the padding is zeros.
 	Rand io.Reader
-	// Timeout ends the attempt. Default 60 s (Unreal's InitialConnectTimeout). Negative: never.
+	// Timeout ends the attempt: 10 ms to 100 years. Default 60 s (Unreal's InitialConnectTimeout). Negative: never.
 	Timeout time.Duration
 }
 
@@ -60,7 +61,6 @@ func (c ClientConfig) filled() ClientConfig {
 	if c.Timeout == 0 {
 		c.Timeout = 60 * time.Second
 	}
-	c.Timeout = min(c.Timeout, longestTimeout)
 	c.ClientID &= 1<<clientBits - 1
 	return c
 }
@@ -71,8 +71,8 @@ const (
 	// makes a second connection, which ends the first.
 	challengeLife = 5 * time.Second
 	// restartLife is the same for a restart, which makes no second connection.
-	restartLife    = 3 * time.Second
-	longestTimeout = 100 * 365 * 24 * time.Hour // so that the end of one is never in the past
+	restartLife = 3 * time.Second
+	minTimeout  = 10 * time.Millisecond
 )
 
 // Client is the client's side of the handshake. Not safe for concurrent use.
@@ -104,7 +104,13 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Send == nil {
 		return nil, fmt.Errorf("%w: no Send", ErrConfig)
 	}
-	return &Client{cfg: cfg.filled()}, nil
+	cfg = cfg.filled()
+	if cfg.Timeout >= 0 {
+		if err := setting.Within(ErrConfig, "Timeout", cfg.Timeout, minTimeout, setting.Longest); err != nil {
+			return nil, err
+		}
+	}
+	return &Client{cfg: cfg}, nil
 }
 
 // Start begins the handshake. It ends an earlier one.

@@ -1,7 +1,6 @@
 package handshake
 
 import (
-	"math"
 	"net/netip"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // done is a rig whose client is connected.
@@ -110,7 +110,7 @@ func TestOldBytesDontCount(t *testing.T) {
 // TestEndlessTimeout: with the longest timeout there is a client asks once a second, not in every tick.
 func TestEndlessTimeout(t *testing.T) {
 	sent := 0
-	c, err := NewClient(ClientConfig{Timeout: math.MaxInt64, Send: func([]byte) { sent++ }})
+	c, err := NewClient(ClientConfig{Timeout: setting.Longest, Send: func([]byte) { sent++ }})
 	require.NoError(t, err)
 	now := time.Hour
 	c.Start(now)

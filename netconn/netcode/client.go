@@ -74,8 +74,8 @@ type ClientConfig struct {
 	Handler ClientHandler
 	// ProtocolID tells games and their versions apart. A token with another one isn't taken.
 	ProtocolID uint64
-	// Timeout ends a connection on which nothing was heard that long, whatever the token says; negative never. 0 is the
-	// token's. How long a server may take to answer while connecting is the token's in any case.
+	// Timeout ends a connection on which nothing was heard that long, 200 ms to 100 years, whatever the token says; negative
+	// never. 0 is the token's. How long a server may take to answer while connecting is the token's in any case.
 	Timeout time.Duration
 }
 
@@ -117,7 +117,10 @@ const rememberedTokens = 16
 // NewClient returns a client that isn't connected, or what is wrong with its settings.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Handler == nil {
-		return nil, errors.New("netcode: ClientConfig needs a Handler")
+		return nil, fmt.Errorf("%w: ClientConfig needs a Handler", ErrConfig)
+	}
+	if err := validateTimeout("ClientConfig", cfg.Timeout); err != nil {
+		return nil, err
 	}
 	return &Client{cfg: cfg}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/bunchnet/bunchnet/history/replay"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // Reason is why a client's slot became free.
@@ -84,8 +85,8 @@ type ServerConfig struct {
 	// for servers that tokens name together take numbers at least 1<<40 apart, such as server<<40. Clients of all kinds
 	// take it; packets are up to six bytes longer.
 	FirstSequence uint64
-	// Timeout ends the connection of a client of which nothing was heard that long, whatever its token says; negative
-	// never. 0 is the token's. How long a client may take to connect is the token's in any case.
+	// Timeout ends the connection of a client of which nothing was heard that long, 200 ms to 100 years, whatever its token
+	// says; negative never. 0 is the token's. How long a client may take to connect is the token's in any case.
 	Timeout time.Duration
 	// TakeOver gives a client whose id is connected the slot of that connection, which ends as Replaced, once it has answered
 	// its challenge with a fresh token: who crashed, or changed networks, needn't wait for a timeout. Default false, as
@@ -168,6 +169,19 @@ type clientSlot struct {
 // ErrNoClient: the slot is free.
 var ErrNoClient = errors.New("netcode: no client in that slot")
 
+// ErrConfig is wrapped by the errors of NewServer and NewClient for settings that can't work.
+var ErrConfig = errors.New("netcode: config")
+
+// minTimeout is two keep-alives.
+const minTimeout = 2 * sendInterval
+
+func validateTimeout(config string, d time.Duration) error {
+	if d <= 0 {
+		return nil // the token's, or never
+	}
+	return setting.Within(ErrConfig, config+".Timeout", d, minTimeout, setting.Longest)
+}
+
 // NewServer returns a server without clients, or what is wrong with its settings.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Slots == 0 {
@@ -177,14 +191,20 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		cfg.Rand = rand.Reader
 	}
 	switch {
-	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
-		return nil, fmt.Errorf("netcode: ServerConfig has %d Slots; it can have 1 to %d", cfg.Slots, MaxSlots)
 	case cfg.FirstSequence >= 1<<62:
-		return nil, fmt.Errorf("netcode: ServerConfig.FirstSequence is %#x; it must be below 1<<62", cfg.FirstSequence)
+		return nil, fmt.Errorf("%w: ServerConfig.FirstSequence %#x must be below 1<<62", ErrConfig, cfg.FirstSequence)
 	case cfg.Handler == nil || len(cfg.Addrs) == 0:
-		return nil, errors.New("netcode: ServerConfig needs a Handler and Addrs")
+		return nil, fmt.Errorf("%w: ServerConfig needs a Handler and Addrs", ErrConfig)
 	case cfg.PrivateKey.IsZero():
 		return nil, ErrNoKey
+	}
+	if err := setting.First(setting.Within(ErrConfig, "ServerConfig.Slots", cfg.Slots, 1, MaxSlots), validateTimeout("ServerConfig", cfg.Timeout)); err != nil {
+		return nil, err
+	}
+	for _, a := range cfg.Addrs {
+		if !a.IsValid() || a.Port() == 0 {
+			return nil, fmt.Errorf("%w: ServerConfig.Addrs has %v; an address and a port are needed", ErrConfig, a)
+		}
 	}
 	places := cfg.Slots
 	if cfg.HoldFormer {

@@ -48,7 +48,7 @@ var (
 type TokenConfig struct {
 	ProtocolID uint64
 	ClientID   uint64
-	// Create and Expire are seconds since 1970.
+	// Create and Expire are seconds since 1970. Expire isn't before Create.
 	Create, Expire uint64
 	// Timeout is how many seconds of silence end a connection; negative never. 0 isn't allowed.
 	Timeout int32
@@ -115,7 +115,13 @@ func GenerateConnectToken(cfg TokenConfig) (Token, error) {
 	case cfg.Timeout == 0:
 		return nil, fmt.Errorf("%w: Timeout is 0; give seconds, or -1 for never", ErrToken)
 	case cfg.Create > cfg.Expire:
-		return nil, fmt.Errorf("%w: it is created after it expires", ErrToken)
+		return nil, fmt.Errorf("%w: Expire %d is before Create %d", ErrToken, cfg.Expire, cfg.Create)
+	}
+	if _, err := appendServers(nil, cfg.Servers); err != nil {
+		return nil, fmt.Errorf("%w: Servers has %d", err, len(cfg.Servers))
+	}
+	if _, err := appendServers(nil, cfg.Internal); err != nil {
+		return nil, fmt.Errorf("%w: Internal has %d", err, len(cfg.Internal))
 	}
 	p := public{protocolID: cfg.ProtocolID, create: cfg.Create, expire: cfg.Expire, timeout: cfg.Timeout, servers: cfg.Servers}
 	for _, b := range [][]byte{p.nonce[:], p.c2s[:], p.s2c[:]} {

@@ -81,17 +81,22 @@ func (s *Settings) Validate() error {
 			return fmt.Errorf("%w: %s is %v; it is a percentage from 0 to 100", ErrSettings, p.name, p.v)
 		}
 	}
+	for _, p := range []struct {
+		name string
+		v    int64
+	}{{"Lag", int64(s.Lag)}, {"LagVariance", int64(s.LagVariance)}, {"LagMin", int64(s.LagMin)}, {"Jitter", int64(s.Jitter)}, {"OrderDelay", int64(s.OrderDelay)}, {"QueueDelay", int64(s.QueueDelay)},
+		{"MTU", int64(s.MTU)}, {"MaxPackets", int64(s.MaxPackets)}, {"LossMinSize", int64(s.LossMinSize)}, {"LossMaxSize", int64(s.LossMaxSize)}, {"BurstLength", int64(s.BurstLength)}} {
+		if p.v < 0 {
+			return fmt.Errorf("%w: %s %d must not be negative", ErrSettings, p.name, p.v)
+		}
+	}
 	switch {
-	case s.Lag < 0 || s.LagVariance < 0 || s.LagMin < 0 || s.Jitter < 0 || s.OrderDelay < 0 || s.QueueDelay < 0:
-		return fmt.Errorf("%w: times must not be negative", ErrSettings)
 	case s.LagMax < s.LagMin:
 		return fmt.Errorf("%w: LagMax %v is below LagMin %v", ErrSettings, s.LagMax, s.LagMin)
 	case s.LagMax > 0 && s.Lag > 0:
 		return fmt.Errorf("%w: give either Lag or LagMin and LagMax", ErrSettings)
 	case !(s.Bandwidth >= 0):
 		return fmt.Errorf("%w: Bandwidth %v must not be negative", ErrSettings, s.Bandwidth)
-	case min(s.MTU, s.MaxPackets, s.LossMinSize, s.LossMaxSize, s.BurstLength) < 0:
-		return fmt.Errorf("%w: sizes and numbers must not be negative", ErrSettings)
 	case s.BurstLoss > 0 && s.BurstLength < 1:
 		return fmt.Errorf("%w: BurstLoss needs a BurstLength of at least 1", ErrSettings)
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"net/netip"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // ServerHandler has the functions that a Server calls. Buffers are valid until the function
@@ -42,13 +44,13 @@ type ServerConfig struct {
 	// MaxPerAddr bounds the slots of one IPv4 address or one IPv6 /64. Without it one sender with many ports could take all
 	// slots. Default a quarter of Slots, at least 4; negative: no bound. Loopback addresses have none.
 	MaxPerAddr int
-	// Timeout ends a connection from which nothing has come for so long. Default 5 s; negative:
+	// Timeout ends a connection from which nothing has come for so long: 10 ms to 100 years. Default 5 s; negative:
 	// never, for debuggers.
 	Timeout time.Duration
 	// Interval is the time of silence after which a keep-alive is sent. Default 100 ms
-	// (10 Hz). It must be below Timeout.
+	// (10 Hz). From 1 ms to 1 h, and below Timeout.
 	Interval time.Duration
-	// SecretLife is how long a secret makes challenges. A challenge stays valid for as long after
+	// SecretLife is how long a secret makes challenges, 1 s to 1 h. A challenge stays valid for as long after
 	// that. Default 10 s. With a shorter life, clients on bad networks must ask for another challenge.
 	// A longer one gives replays more time.
 	SecretLife time.Duration
@@ -63,6 +65,7 @@ const (
 	defaultTimeout    = 5 * time.Second
 	defaultInterval   = 100 * time.Millisecond
 	defaultSecretLife = 10 * time.Second
+	minTimeout        = 10 * time.Millisecond
 	never             = time.Duration(math.MaxInt64)
 )
 
@@ -96,17 +99,27 @@ func fillCommon(timeout, interval *time.Duration, source *io.Reader) {
 }
 
 func (c *ServerConfig) validate() error {
-	switch {
-	case c.Handler == nil:
-		return fmt.Errorf("%w: Handler is nil; give the functions that send and receive", ErrConfig)
-	case c.Slots < 1 || c.Slots > maxSlots:
-		return fmt.Errorf("%w: Slots %d must be from 1 to %d", ErrConfig, c.Slots, maxSlots)
-	case c.Interval < 0 || c.Interval >= c.Timeout:
-		return fmt.Errorf("%w: Interval %v must be positive and below Timeout %v", ErrConfig, c.Interval, c.Timeout)
-	case c.SecretLife < 0:
-		return fmt.Errorf("%w: SecretLife %v must be positive", ErrConfig, c.SecretLife)
+	if c.Handler == nil {
+		return errHandler
 	}
-	return nil
+	return setting.First(
+		setting.Within(ErrConfig, "Slots", c.Slots, 1, maxSlots),
+		validateTimes(c.Timeout, c.Interval),
+		setting.Within(ErrConfig, "SecretLife", c.SecretLife, time.Second, time.Hour))
+}
+
+var errHandler = fmt.Errorf("%w: Handler is nil; give the functions that send and receive", ErrConfig)
+
+func validateTimes(timeout, interval time.Duration) error {
+	if interval >= timeout {
+		return fmt.Errorf("%w: Interval %v must be below Timeout %v", ErrConfig, interval, timeout)
+	}
+	if timeout == never {
+		timeout = setting.Longest
+	}
+	return setting.First(
+		setting.Within(ErrConfig, "Timeout", timeout, minTimeout, setting.Longest),
+		setting.Within(ErrConfig, "Interval", interval, time.Millisecond, time.Hour))
 }
 
 // ClientHandler has the functions that a Client calls. Buffers are valid until the function
@@ -127,12 +140,13 @@ type ClientConfig struct {
 	ProtocolID uint64
 	// Handler has the functions that the Client calls.
 	Handler ClientHandler
-	// Timeout ends a connection from which nothing has come for so long. Default 5 s; negative: never, for debuggers.
+	// Timeout ends a connection from which nothing has come for so long: 10 ms to 100 years. Default 5 s; negative: never, for
+	// debuggers.
 	Timeout time.Duration
-	// ConnectTimeout bounds each step of connecting. Default Timeout, or 5 s when that is negative.
+	// ConnectTimeout bounds each step of connecting, 10 ms to 100 years. Default Timeout, or 5 s when that is negative.
 	ConnectTimeout time.Duration
 	// Interval is the time after which a request or response without an answer is sent again, and the
-	// time of silence after which a keep-alive is sent. Default 100 ms (10 Hz). It must be below Timeout.
+	// time of silence after which a keep-alive is sent. Default 100 ms (10 Hz). From 1 ms to 1 h, and below Timeout.
 	Interval time.Duration
 	// Rand is the source of salts. Default crypto/rand.
 	Rand io.Reader
@@ -151,13 +165,8 @@ func (c ClientConfig) filled() ClientConfig {
 }
 
 func (c *ClientConfig) validate() error {
-	switch {
-	case c.ConnectTimeout < 0:
-		return fmt.Errorf("%w: ConnectTimeout %v must be positive", ErrConfig, c.ConnectTimeout)
-	case c.Handler == nil:
-		return fmt.Errorf("%w: Handler is nil; give the functions that send and receive", ErrConfig)
-	case c.Interval < 0 || c.Interval >= c.Timeout:
-		return fmt.Errorf("%w: Interval %v must be positive and below Timeout %v", ErrConfig, c.Interval, c.Timeout)
+	if c.Handler == nil {
+		return errHandler
 	}
-	return nil
+	return setting.First(validateTimes(c.Timeout, c.Interval), setting.Within(ErrConfig, "ConnectTimeout", c.ConnectTimeout, minTimeout, setting.Longest))
 }

@@ -14,7 +14,10 @@ func Listen(addr string, cfg Config) (Socket, error) {
 	if cfg.ReusePort {
 		return nil, ErrReusePort
 	}
-	cfg = cfg.filled()
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
 	a, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
 		return nil, err

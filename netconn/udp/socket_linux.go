@@ -18,7 +18,10 @@ const errNoKey = unix.ENOKEY
 
 // Listen opens a socket at an address like ":7777", "127.0.0.1:0" (any free port) or "[::1]:7777".
 func Listen(addr string, cfg Config) (Socket, error) {
-	cfg = cfg.filled()
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
 	lc := net.ListenConfig{}
 	if cfg.ReusePort {
 		lc.Control = func(_, _ string, c syscall.RawConn) error {

@@ -15,6 +15,8 @@ import (
 	"errors"
 	"net/netip"
 	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // Message is a datagram with its peer's address.
@@ -62,7 +64,7 @@ type Socket interface {
 
 // Config has the settings of Listen. The zero value is useful.
 type Config struct {
-	// ReadBuffer and WriteBuffer are the socket's buffers in bytes. Default 4 MiB; the
+	// ReadBuffer and WriteBuffer are the socket's buffers in bytes, 2048 to 1 GiB. Default 4 MiB; the
 	// system may grant less.
 	ReadBuffer, WriteBuffer int
 	// ReusePort lets several sockets share the port. The system deals out peers among them by the addresses of
@@ -108,17 +110,26 @@ func CountersOf(s Socket) (c Counters, ok bool) {
 	return c, ok
 }
 
-const defaultBuffer = 4 << 20
+const (
+	defaultBuffer = 4 << 20
+	minBuffer     = 2048
+	maxBuffer     = 1 << 30
+)
 
-func (c Config) filled() Config {
+func (c Config) filled() (Config, error) {
 	if c.ReadBuffer == 0 {
 		c.ReadBuffer = defaultBuffer
 	}
 	if c.WriteBuffer == 0 {
 		c.WriteBuffer = defaultBuffer
 	}
-	return c
+	return c, setting.First(
+		setting.Within(ErrConfig, "ReadBuffer", c.ReadBuffer, minBuffer, maxBuffer),
+		setting.Within(ErrConfig, "WriteBuffer", c.WriteBuffer, minBuffer, maxBuffer))
 }
+
+// ErrConfig is wrapped by the errors of Listen for settings that can't work.
+var ErrConfig = errors.New("udp: config")
 
 // ErrUnsupported is returned by Listen on systems without UDP sockets: js and wasip1.
 var ErrUnsupported = errors.New("udp: no sockets on this system")

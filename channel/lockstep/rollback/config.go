@@ -71,7 +71,7 @@ type Config struct {
 	MaxRollback int
 	// FrameTime is the time from frame to frame, 1 ms to 1 s. Default 1/60 s.
 	FrameTime time.Duration
-	// DropAfter is how long another player may be silent before it is dropped. Default 5 s; negative: forever, and only
+	// DropAfter is how long another player may be silent before it is dropped, 10 ms to a year. Default 5 s; negative: forever, and only
 	// Drop drops players. A player or spectator that is silent for longer (5 s when negative) gets one packet a second.
 	DropAfter time.Duration
 	// MaxPacket bounds a packet, in bytes, 128 to 1400. Default 400. Over package link packets have 255 at most.
@@ -141,6 +141,8 @@ func (c Config) filled() (Config, error) {
 		return c, fmt.Errorf("%w: MaxRollback is %d, not 1 to %d", ErrConfig, c.MaxRollback, maxRollback)
 	case c.FrameTime < time.Millisecond || c.FrameTime > time.Second:
 		return c, fmt.Errorf("%w: FrameTime is %v, not 1 ms to 1 s", ErrConfig, c.FrameTime)
+	case c.DropAfter > 0 && c.DropAfter < 10*time.Millisecond || c.DropAfter > 365*24*time.Hour:
+		return c, fmt.Errorf("%w: DropAfter is %v, not 10ms to a year", ErrConfig, c.DropAfter)
 	case c.MaxPacket < 128 || c.MaxPacket > 1400:
 		return c, fmt.Errorf("%w: MaxPacket is %d, not 128 to 1400", ErrConfig, c.MaxPacket)
 	case c.SpectatorDelay < 0 || c.SpectatorDelay > logFrames/2:

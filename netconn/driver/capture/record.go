@@ -2,11 +2,14 @@ package capture
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
@@ -18,14 +21,19 @@ type Config struct {
 	MaxBytes int64
 }
 
-func (c Config) filled() Config {
+// ErrConfig is wrapped by Record's errors for settings that can't work.
+var ErrConfig = errors.New("capture: config")
+
+func (c Config) filled() (Config, error) {
 	if c.StateEvery == 0 {
 		c.StateEvery = 60
 	}
 	if c.MaxBytes == 0 {
 		c.MaxBytes = 1 << 30
 	}
-	return c
+	return c, setting.First(
+		setting.Within(ErrConfig, "StateEvery", c.StateEvery, -1, math.MaxInt32),
+		setting.Within(ErrConfig, "MaxBytes", c.MaxBytes, 1, math.MaxInt64))
 }
 
 // Recorder runs a program and writes its inputs to a file. Use it and the program in one goroutine. The program can't use the driver's Run
@@ -50,10 +58,14 @@ type Recorder struct {
 
 // Record boots a program and writes its inputs to w. Zero fields of o have their defaults; Socket is required.
 func Record(w io.Writer, o Outside, cfg Config, boot Boot) (*Recorder, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
 	if o.Socket == nil {
 		return nil, ErrOutside
 	}
-	r := &Recorder{cfg: cfg.filled(), w: w, out: o.filled(), sent: fnvBasis}
+	r := &Recorder{cfg: cfg, w: w, out: o.filled(), sent: fnvBasis}
 	r.base = r.out.Clock()
 	r.wall = time.Unix(0, r.base.UnixNano()).UTC()
 	r.last = r.wall.UnixNano()
@@ -61,7 +73,6 @@ func Record(w io.Writer, o Outside, cfg Config, boot Boot) (*Recorder, error) {
 	r.addr(o.Socket.LocalAddr())
 	r.buf = binary.AppendUvarint(r.buf, uint64(min(o.Socket.BatchSize(), maxMessages)))
 	r.buf = binary.AppendVarint(r.buf, r.last)
-	var err error
 	r.program, err = boot(Outside{Socket: (*recordedSocket)(r), Clock: r.clock, Rand: (*recordedRand)(r)})
 	r.flush()
 	if err != nil {

@@ -1,8 +1,11 @@
 package stream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // InitialCredit is how many bytes an end may send before its peer's first credit. It is part of the wire format.
@@ -10,34 +13,41 @@ const InitialCredit = 16 << 10
 
 // Config has the settings of a Conn or a Listener. The zero value is useful. The two ends may have different settings.
 type Config struct {
-	// Window bounds the bytes received and not read yet. Default 256 KiB. Less than InitialCredit is raised to it.
+	// Window bounds the bytes received and not read yet: InitialCredit to 1 GiB. Default 256 KiB.
 	Window int
-	// Buffer bounds the bytes written and not sent yet. Default 64 KiB.
+	// Buffer bounds the bytes written and not sent yet: 1 byte to 1 GiB. Default 64 KiB.
 	Buffer int
 	// MaxStreams bounds a Listener's streams over all connections. A stream counts until the program or the peer has closed
-	// it. Default 256.
+	// it. Default 256, up to 1048576.
 	MaxStreams int
 	// MaxPerConn bounds a Listener's streams of one connection. A stream counts until its channel is gone, which takes the
-	// peer's close too. Default 16.
+	// peer's close too. Default 16, up to 1048576.
 	MaxPerConn int
-	// Backlog bounds a Listener's streams that wait for Accept. Default 64.
+	// Backlog bounds a Listener's streams that wait for Accept. Default 64, up to 1048576.
 	Backlog int
 }
 
-func (c Config) filled() Config {
-	set := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	set(&c.Window, 256<<10)
-	set(&c.Buffer, 64<<10)
-	set(&c.MaxStreams, 256)
-	set(&c.MaxPerConn, 16)
-	set(&c.Backlog, 64)
-	c.Window = max(c.Window, InitialCredit)
-	return c
+// ErrConfig is wrapped by the errors of Open and Dial, and by what Listen panics with, for settings that can't work.
+var ErrConfig = errors.New("stream: config")
+
+func (c Config) filled() (Config, error) {
+	c.Window = cmp.Or(c.Window, 256<<10)
+	c.Buffer = cmp.Or(c.Buffer, 64<<10)
+	c.MaxStreams = cmp.Or(c.MaxStreams, 256)
+	c.MaxPerConn = cmp.Or(c.MaxPerConn, 16)
+	c.Backlog = cmp.Or(c.Backlog, 64)
+	return c, setting.First(
+		setting.Within(ErrConfig, "Window", c.Window, InitialCredit, maxBytes),
+		setting.Within(ErrConfig, "Buffer", c.Buffer, 1, maxBytes),
+		setting.Within(ErrConfig, "MaxStreams", c.MaxStreams, 1, maxNumber),
+		setting.Within(ErrConfig, "MaxPerConn", c.MaxPerConn, 1, maxNumber),
+		setting.Within(ErrConfig, "Backlog", c.Backlog, 1, maxNumber))
 }
+
+const (
+	maxBytes  = 1 << 30
+	maxNumber = 1 << 20
+)
 
 // Errors of a Conn. Other errors are a Refusal; io.EOF, when Read reaches the peer's end of data; os.ErrDeadlineExceeded, when a
 // deadline has passed; and net.ErrClosed, when the Conn is closed.

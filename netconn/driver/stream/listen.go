@@ -24,12 +24,16 @@ func Type(name bunch.Name) channel.Type {
 
 // Open opens a stream on a connection. Call it on the goroutine that ticks the driver; Dial is for any other.
 func Open(c *driver.Conn, name bunch.Name, cfg Config) (*Conn, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
 	h := new(opening)
 	ch, err := c.Open(name, h)
 	if err != nil {
 		return nil, err
 	}
-	s := newConn(c, ch, cfg.filled())
+	s := newConn(c, ch, cfg)
 	h.Conn = s
 	s.pump() // the first segment opens it at the peer
 	return s, nil
@@ -118,9 +122,14 @@ type Listener struct {
 	closed  bool
 }
 
-// Listen returns a listener for streams of one channel name. List its Type in driver.Config.Channels.
+// Listen returns a listener for streams of one channel name. List its Type in driver.Config.Channels. It panics when a field of cfg
+// is out of range.
 func Listen(name bunch.Name, cfg Config) *Listener {
-	l := &Listener{name: name, cfg: cfg.filled(), perConn: map[*driver.Conn]int{}}
+	cfg, err := cfg.filled()
+	if err != nil {
+		panic(err)
+	}
+	l := &Listener{name: name, cfg: cfg, perConn: map[*driver.Conn]int{}}
 	l.wake = sync.NewCond(&l.mu)
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bunchnet/bunchnet/history"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -57,6 +58,9 @@ func readOptions(s *simtest.Script) (o options, err error) {
 	}
 	if o.window > 0 {
 		o.protocol.PacketWindow = o.window
+		if o.protocol.Notify.WaitForFlush {
+			o.protocol.PacketWindow = min(o.window, history.Bits)
+		}
 	}
 	if o.buffer > 0 {
 		o.protocol.ReliableBuffer = o.buffer
