@@ -228,8 +228,6 @@ type lockstepTransport struct{ lockstep.Transport }
 
 func (lockstepTransport) Send(time.Duration, []byte) error { return nil }
 
-type tableConn struct{ channel.Conn }
-
 func settings() []checked {
 	addr := netip.MustParseAddrPort("127.0.0.1:7777")
 	kinds := new(message.Registry)
