@@ -163,8 +163,9 @@
 //
 // # What a zone can't have
 //
-// Mirrors have what is replicated to everybody: no fields with an owner's condition, no groups, no components. Classes with fast arrays or with more than 64 units have no zone (ErrConfig). A
-// multicast comes to the neighbour's client World, where the game calls it again for the mirror.
+// Mirrors have what is replicated to everybody: no fields with an owner's condition, no groups, no components. Classes with fast arrays or with more than 64 units have no zone (ErrConfig). An actor that is torn off
+// isn't at the neighbours. A multicast comes to the neighbour's client World, where its function calls it again for the mirror. A share of ids (actorrep.Config.IDs) is that of one start of a server: its
+// actors may live on at others, and who starts again with the same share gives their ids once more.
 //
 //	an actor's state                      16 KiB; above, it stays, and Counters.TooLong counts it
 //	a call                                1 KiB (ErrTooLong)

@@ -202,7 +202,7 @@ func (z *Zone) SetTable(t Table) error {
 // what Release returned there. ErrOwned: it has an authority of that epoch, or a newer one.
 func (z *Zone) Own(a Actor, epoch uint32) error {
 	b := a.body()
-	if b.World() != z.cfg.World || b.Parent() != nil || epoch == 0 {
+	if b.World() != z.cfg.World || b.Parent() != nil || epoch == 0 || epoch >= maxEpoch {
 		return ErrNoActor
 	}
 	if err := z.copier.check(b.ClassName()); err != nil {
@@ -231,7 +231,7 @@ func (z *Zone) own(r *record, epoch uint32) {
 // server, or here when it stays. It is 0 when the actor isn't this server's.
 func (z *Zone) Release(a Actor) uint32 {
 	r := z.records[a.body().GUID()]
-	if r == nil || r.owner != z.cfg.ID || r.epoch == math.MaxUint32 {
+	if r == nil || r.owner != z.cfg.ID || r.epoch >= maxEpoch-1 {
 		return 0
 	}
 	z.hide(r)
@@ -259,6 +259,11 @@ func (z *Zone) Simulates(a, b Actor) bool {
 func (z *Zone) Accept(id string, conn channel.Conn) *actorrep.Peer {
 	p := addConnByHand(z.cfg.World, conn)
 	if n := z.neighbour(id); n != nil {
+		for _, r := range z.list {
+			if n.peer != nil && r.a != nil { // its former connection sees nothing any more
+				n.peer.SetRelevant(r.a, false)
+			}
+		}
 		n.peer = p
 		z.changes++
 	}
@@ -444,7 +449,7 @@ func (z *Zone) Step(now time.Duration) {
 
 // stepOwn looks where an actor of this server is.
 func (z *Zone) stepOwn(r *record) {
-	if r.a.body().World() != z.cfg.World { // the game has destroyed it
+	if b := r.a.body(); b.World() != z.cfg.World || b.TornOff() { // the game has destroyed it
 		for _, n := range z.neighbours {
 			if n.peer != nil {
 				_ = z.push(n.id, &zoneMessage{kind: zoneEnded, id: r.id, epoch: r.epoch}) // without room its mirrors stay for Forget
@@ -522,7 +527,7 @@ func (z *Zone) answers(n *neighbour) bool {
 func (z *Zone) give(r *record, to string) bool {
 	n := z.neighbour(to)
 	switch {
-	case n == nil || r.epoch >= math.MaxUint32-1 || z.table.Epoch < r.table || z.now < r.giveAt:
+	case n == nil || r.epoch >= maxEpoch-1 || z.table.Epoch < r.table || z.now < r.giveAt:
 		return false
 	case !z.answers(n) || len(n.out.waiting) > maxZoneWaiting/2 || n.out.bytes > maxZoneWaitingBytes/2:
 		return false // later
@@ -603,7 +608,7 @@ func (z *Zone) mirror(n *neighbour, from actorrep.Actor) {
 	id, epoch := src.body().GUID(), src.body().Epoch
 	r := z.records[id]
 	switch {
-	case epoch == 0 || r == nil && len(z.list) >= z.cfg.MaxActors:
+	case epoch == 0 || epoch >= maxEpoch || r == nil && len(z.list) >= z.cfg.MaxActors:
 		z.Counters.Refused++
 		return
 	case r == nil:
@@ -732,7 +737,7 @@ func (z *Zone) returned(n *neighbour, r *record, m *zoneMessage) {
 		r.owner, r.epoch = n.id, m.epoch
 	}
 	z.look(r)
-	if r.owner != n.id || r.epoch != m.epoch || m.epoch == math.MaxUint32 || r.a == nil && !z.spawn(r, m.class) {
+	if r.owner != n.id || r.epoch != m.epoch || r.a == nil && !z.spawn(r, m.class) {
 		z.Counters.Refused++
 		return
 	}

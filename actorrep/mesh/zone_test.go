@@ -45,6 +45,7 @@ type lamp struct {
 	Light actorrep.Var[int] `net:""`
 	Text  string            `net:""`
 	List  []uint32          `net:"cap=8"`
+	rang  int
 }
 
 func (l *lamp) Location() (x, y, z float64) { return l.X, 50, 0 }
@@ -57,8 +58,13 @@ type other struct {
 
 func (o *other) Location() (x, y, z float64) { return o.X, 50, 0 }
 
+var ring = actorrep.MulticastRPC(func(_ actorrep.Call, l *lamp, n int) error {
+	l.rang += n
+	return nil
+}, actorrep.Reliable)
+
 func registerLamps(w *actorrep.World) error {
-	return errors.Join(w.Register("Lamp", (*lamp)(nil), actorrep.AlwaysRelevant()), w.Register("Other", (*other)(nil), actorrep.AlwaysRelevant()))
+	return errors.Join(w.Register("Lamp", (*lamp)(nil), actorrep.AlwaysRelevant(), actorrep.RPCs{"Ring": ring}), w.Register("Other", (*other)(nil), actorrep.AlwaysRelevant()))
 }
 
 func newPost(t testing.TB, i int, change func(c *ZoneConfig)) *post {
@@ -272,12 +278,12 @@ func TestZoneLyingNeighbour(t *testing.T) {
 
 	// By messages.
 	refused := p.zone.Counters.Refused
-	require.NoError(t, p.says(2, zoneMessage{kind: zoneGive, id: id, epoch: math.MaxUint32, class: "Lamp"}, zoneMessage{kind: zoneNo, id: id, epoch: 1, class: "Lamp"},
+	require.NoError(t, p.says(2, zoneMessage{kind: zoneGive, id: id, epoch: maxEpoch - 2, class: "Lamp"}, zoneMessage{kind: zoneNo, id: id, epoch: 1, class: "Lamp"},
 		zoneMessage{kind: zoneEnded, id: id, epoch: 1}, zoneMessage{kind: zoneGive, id: 3000, epoch: 1, class: "Lamp"}))
 	check("messages")
 	require.Equal(t, refused+3, p.zone.Counters.Refused)
 	require.Empty(t, p.taken)
-	for _, m := range []zoneMessage{{kind: zoneGive, id: 3000, class: "Lamp"}, {kind: zoneGive, id: 3000, epoch: 1, state: make([]byte, MaxActorState+1)}, {kind: zoneCall, id: id}, {kind: 77, id: id}, {kind: zoneEnded},
+	for _, m := range []zoneMessage{{kind: zoneGive, id: 3000, class: "Lamp"}, {kind: zoneGive, id: 3000, epoch: maxEpoch - 1, class: "Lamp"}, {kind: zoneGive, id: 3000, epoch: 1, state: make([]byte, MaxActorState+1)}, {kind: zoneCall, id: id}, {kind: 77, id: id}, {kind: zoneEnded},
 		{kind: zoneCall, id: id, origin: "x", call: make([]byte, MaxMessage+1)}} {
 		was := p.zone.Counters.Malformed
 		require.Error(t, p.says(2, m), "%+v", m.kind)
@@ -292,6 +298,149 @@ func TestZoneLyingNeighbour(t *testing.T) {
 	require.Equal(t, []string{"y"}, q.back)
 	i, _ := q.zone.find(name(2))
 	require.Len(t, q.zone.neighbours[i].out.waiting, 1)
+}
+
+// TestZoneShows: a neighbour's connection is sent this server's actors within the margin and a little beyond, and their multicasts, but no mirrors and nothing that is given away. A new
+// connection takes the place of the former.
+func TestZoneShows(t *testing.T) {
+	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Servers: 3}}, registerLamps)
+	p := newPost(t, 0, func(c *ZoneConfig) { c.World = r.Server })
+	p.world = r.Server
+	accept := func() *rig.Line {
+		l := r.Join(registerLamps)
+		r.Server.RemoveConn(l.Peer)
+		l.Peer = p.zone.Accept(name(1), l.S)
+		return l
+	}
+	run := func() {
+		for range 20 {
+			p.now += rig.Tick
+			p.zone.Step(p.now)
+			r.Step()
+		}
+	}
+	l, a := accept(), p.lit(50)
+	require.NoError(t, r.Server.Spawn(&lamp{X: 99})) // a mirror, or nobody's
+	for _, step := range []struct {
+		x    float64
+		sees int
+	}{{50, 0}, {79, 0}, {81, 1}, {79, 1}, {77, 0}, {101.9, 1}} {
+		a.X = step.x
+		run()
+		require.Equal(t, step.sees, l.World.Len(), "at %v", step.x)
+	}
+	require.NoError(t, ring.Call(a, 3))
+	run()
+	require.Equal(t, 3, l.World.Find(a.GUID()).(*lamp).rang)
+
+	former := l
+	l = accept()
+	run()
+	require.Zero(t, former.World.Len())
+	require.Equal(t, 1, l.World.Len())
+	r.Server.RemoveConn(l.Peer)
+	r.Lines = r.Lines[:1]
+	run()
+	require.Nil(t, p.zone.neighbours[0].peer)
+	l = accept()
+	run()
+	require.Equal(t, 1, l.World.Len())
+	a.X = 103
+	run()
+	require.False(t, p.zone.Owns(a))
+	require.Zero(t, l.World.Len())
+
+	torn := p.lit(95)
+	run()
+	require.NoError(t, torn.TearOff())
+	run()
+	require.False(t, p.zone.Owns(torn))
+	ended := slices.ContainsFunc(p.zone.neighbours[0].out.waiting, func(b []byte) bool { return zoneKind(b[0]) == zoneEnded })
+	require.True(t, ended, "who mirrors it destroys that")
+}
+
+// TestZoneStale: values of a former authority are refused, also when nobody shows the actor any more but one who is behind; so are those of another who claims the same
+// epoch, and an epoch that can't be.
+func TestZoneStale(t *testing.T) {
+	p := newPost(t, 0, nil)
+	var rigs []*rig.Rig
+	for i := range 2 {
+		r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Server: 1, Servers: 3}}, registerLamps)
+		line := r.Join(registerLamps)
+		p.zone.Mirror(name(1+i), line.World)
+		rigs = append(rigs, r)
+	}
+	run := func(n int) {
+		for range n {
+			for _, r := range rigs {
+				r.Step()
+			}
+			p.step()
+		}
+	}
+	a := &lamp{Body: Body{Epoch: 3}, X: 110}
+	require.NoError(t, rigs[0].Server.SpawnAs(a, nil, 2000))
+	run(10)
+	m, _ := p.world.Find(2000).(*lamp)
+	require.True(t, m != nil && m.X == 110)
+	b := &lamp{Body: Body{Epoch: 2}, X: 210}
+	require.NoError(t, rigs[1].Server.SpawnAs(b, nil, 2000))
+	run(10)
+	require.EqualValues(t, 110, m.X)
+	require.EqualValues(t, 1, p.zone.Counters.Stale)
+	b.Epoch, b.X = 3, 211
+	run(10)
+	require.EqualValues(t, 110, m.X)
+	require.EqualValues(t, 1, p.zone.Counters.Refused)
+	b.Epoch, b.X = maxEpoch, 212
+	run(10)
+	require.EqualValues(t, 110, m.X)
+	require.EqualValues(t, 2, p.zone.Counters.Refused)
+	b.Epoch, b.X = 2, 213
+	require.NoError(t, rigs[0].Server.Destroy(a))
+	run(60)
+	require.Zero(t, p.world.Len(), "nobody shows it")
+	b.X = 214
+	run(60)
+	require.Zero(t, p.world.Len(), "what is behind doesn't bring it back")
+	b.Epoch = 4
+	run(10)
+	m, _ = p.world.Find(2000).(*lamp)
+	require.True(t, m != nil && m.X == 214)
+	require.NoError(t, p.says(2, zoneMessage{kind: zoneEnded, id: 2000, epoch: 4}))
+	require.Zero(t, p.world.Len(), "its authority has destroyed it")
+	b.X = 215 // under way
+	run(60)
+	require.Zero(t, p.world.Len())
+	require.NoError(t, rigs[1].Server.Destroy(b))
+	run(60)
+	require.Empty(t, p.zone.list)
+}
+
+// TestZoneHeldCalls: a call to a player's actor waits while the player is on its way, goes on to where it is then, and comes back when that isn't known in time.
+func TestZoneHeldCalls(t *testing.T) {
+	a, b := newPost(t, 0, nil), newPost(t, 1, nil)
+	l := a.lit(99)
+	id := l.GUID()
+	epoch := a.zone.Release(l)
+	require.EqualValues(t, 2, epoch)
+	require.Zero(t, a.zone.Release(l))
+	require.NoError(t, a.zone.Call(id, []byte("stays")))
+	deliver(3, a, b)
+	require.Empty(t, a.calls)
+	require.NoError(t, a.zone.Own(l, epoch))
+	deliver(1, a, b)
+	require.Equal(t, []string{"server0: stays"}, a.calls)
+
+	epoch = a.zone.Release(l)
+	for i := range maxHeldCalls + 1 {
+		err := a.zone.Call(id, []byte("lost"))
+		require.Equal(t, i == maxHeldCalls, errors.Is(err, ErrFull), "%v", err)
+	}
+	deliver(60, a, b)
+	require.Len(t, a.back, maxHeldCalls)
+	require.Empty(t, b.calls)
+	require.EqualValues(t, 3, epoch)
 }
 
 // TestZoneNonsense: messages of a server that were changed or made up do nothing to this one's actors.

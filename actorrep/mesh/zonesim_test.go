@@ -837,3 +837,12 @@ func TestZonesQuick(t *testing.T) {
 		t.Fatalf("p99 %v, and a tick is %v", p99, zoneTick)
 	}
 }
+
+// TestZonesTwice: the same seed gives the same run.
+func TestZonesTwice(t *testing.T) {
+	a, _ := playPlain(drawPlain(2), nil)
+	b, _ := playPlain(drawPlain(2), nil)
+	if a.Hash != b.Hash || !a.OK() {
+		t.Fatalf("%v and %v", a.String(), b.String())
+	}
+}

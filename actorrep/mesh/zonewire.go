@@ -28,7 +28,8 @@ const (
 	zonePackBytes       = 48 << 10 // of messages in a packet
 	maxZonePacket       = 64 << 10
 	maxClassName        = 256
-	maxHops             = 8 // of a call
+	maxHops             = 8       // of a call
+	maxEpoch            = 1 << 31 // an actor whose epoch comes near stays where it is
 )
 
 // zoneMessage is a message between zones. Its parts are those of the packet.
@@ -69,7 +70,7 @@ func (m *zoneMessage) read(b []byte) bool {
 	case zoneGive, zoneNo:
 		m.epoch, m.table = r.number32(), r.number()
 		m.class, m.state = string(r.bytes(maxClassName)), r.bytes(MaxActorState)
-		r.bad = r.bad || m.epoch == 0
+		r.bad = r.bad || m.epoch == 0 || m.epoch >= maxEpoch-1 // so that there is one to come back with
 	case zoneCall:
 		m.hops, m.origin, m.call = r.byte(), string(r.bytes(maxID)), r.bytes(MaxMessage)
 		r.bad = r.bad || m.origin == ""
