@@ -36,11 +36,11 @@ type Base struct {
 	// What every change touches comes first.
 	rep            *replicated // on a server
 	class          *class
+	slot           int // index in World.actors
 	world          *World
 	ptr            unsafe.Pointer
 	self           Actor
 	parent         *Base
-	slot           int         // index in World.actors
 	inactive       layout.Mask // custom units that SetCondition switched off
 	guid           netguid.GUID
 	relevancyIndex int32 // the Relevancy's number of the actor
@@ -172,6 +172,7 @@ func (b *Base) audienceChanged() {
 	if b.rep == nil {
 		return
 	}
+	b.world.learnFates()
 	for _, v := range b.rep.views {
 		v.setAudience()
 	}

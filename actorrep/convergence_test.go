@@ -386,6 +386,8 @@ type boulder struct {
 	Pos  vec3                `net:"q=0.01"`
 	Name string              `net:"cap=20"`
 	Hard actorrep.Var[uint8] `net:"max=100"`
+	Sign uint16              `net:"group=miners"`
+	Mine float32             `net:"owner,q=0.01"`
 }
 
 func (r *boulder) Location() (x, y, z float64) {
@@ -395,22 +397,65 @@ func (r *boulder) Location() (x, y, z float64) {
 // quarry is 150 boulders that move, sleep, are compared now and then, and have values that don't fit.
 type quarry struct {
 	*world
-	rocks []*boulder
+	rocks       []*boulder
+	crack, dust *actorrep.RPC[*boulder, uint16]
 }
 
 func newQuarry(t *testing.T, seed uint64, cfg actorrep.Config) *quarry {
 	cfg.RelevantTimeout = relevantTimeout
-	q := &quarry{world: newWorld(t, seed, netsim.Settings{Loss: 5, LagMin: 20 * time.Millisecond, LagMax: 40 * time.Millisecond}, cfg, func(t testing.TB, w *actorrep.World) {
+	nothing := func(actorrep.Call, *boulder, uint16) error { return nil }
+	q := &quarry{crack: actorrep.MulticastRPC(nothing, actorrep.Reliable), dust: actorrep.MulticastRPC(nothing)}
+	q.world = newWorld(t, seed, netsim.Settings{Loss: 5, LagMin: 20 * time.Millisecond, LagMax: 40 * time.Millisecond}, cfg, func(t testing.TB, w *actorrep.World) {
 		registerHeroes(t, w)
-		require.NoError(t, w.Register("boulder", (*boulder)(nil), actorrep.CullDistance(150)))
+		require.NoError(t, w.Register("boulder", (*boulder)(nil), actorrep.CullDistance(150), actorrep.RPCs{"Crack": q.crack, "Dust": q.dust}))
 		require.NoError(t, w.Register("slow", (*glacier)(nil), actorrep.Adaptive(2)))
-	})}
+	})
 	for range 150 {
-		r := &boulder{Pos: vec3{q.Rand.Float32() * 200, q.Rand.Float32() * 200, 0}}
-		require.NoError(t, q.Server.Spawn(r))
-		q.rocks = append(q.rocks, r)
+		q.rocks = append(q.rocks, q.fall())
 	}
 	return q
+}
+
+func (q *quarry) fall() *boulder {
+	r := &boulder{Pos: vec3{q.Rand.Float32() * 200, q.Rand.Float32() * 200, 0}}
+	require.NoError(q.T, q.Server.Spawn(r))
+	return r
+}
+
+// amid does what a game may do when acks have been received and the Step is next. It returns what the game sees.
+func (q *quarry) amid() string {
+	i := q.Rand.IntN(len(q.rocks))
+	r, p := q.rocks[i], q.Lines[q.Rand.IntN(len(q.Lines))].Peer
+	n := uint16(q.Rand.IntN(1000))
+	switch q.Rand.IntN(14) {
+	case 0, 1:
+		return fmt.Sprint(q.crack.Call(r, n))
+	case 2, 3, 4:
+		return fmt.Sprint(q.dust.Call(r, n))
+	case 5:
+		p.SetUpdateEvery(r, 1+int(n%6))
+	case 6:
+		return fmt.Sprint(p.JoinGroup("miners"))
+	case 7:
+		p.LeaveGroup("miners")
+	case 8:
+		if r.Owner() == p {
+			p = nil
+		}
+		r.SetOwner(p)
+	case 9, 10:
+		if n%2 == 0 {
+			_ = q.crack.Call(r, n) // it goes with the last values
+		}
+		if n%3 == 0 {
+			require.NoError(q.T, r.TearOff())
+		}
+		require.NoError(q.T, q.Server.Destroy(r))
+		q.rocks[i] = q.fall()
+	default:
+		return q.Server.Explain(p, r).Text + q.Server.Explain(p, r, "Pos").Text
+	}
+	return ""
 }
 
 type glacier struct {
@@ -426,10 +471,22 @@ func TestCores(t *testing.T) {
 		note := func(format string, args ...any) { fmt.Fprintf(trace, format, args...) }
 		cfg.Failed = func(err error) { note("failed %v\n", err) }
 		q := newQuarry(t, seed, cfg)
+		if seed%2 == 1 { // not everything fits
+			q.Speed = 10 << 10
+		}
 		q.Server.CompareOnCoresFrom(300) // most Steps have more
 		q.Server.OnValues(func(a actorrep.Actor) { note("values %v\n", a.(interface{ GUID() netguid.GUID }).GUID()) })
 		d := &drama{world: q.world, seen: map[*rig.Line]map[netguid.GUID]*allowed{}, last: map[*rig.Line]map[netguid.GUID]time.Duration{}}
 		q.Sent = func(p []byte) { note("sent %x\n", p) }
+		q.Heard = func() {
+			for range q.Rand.IntN(4) {
+				note("%s\n", q.amid())
+			}
+			if q.Rand.IntN(30) == 0 {
+				d.leave(q.Rand.IntN(len(q.Lines)))
+				d.join()
+			}
+		}
 		var slow []*glacier
 		for range 20 {
 			s := &glacier{}
@@ -445,6 +502,8 @@ func TestCores(t *testing.T) {
 				switch n := q.Rand.IntN(40); {
 				case n == 0:
 					r.Name = strings.Repeat("é", q.Rand.IntN(20)) // some are too long
+				case n == 4:
+					r.Sign++
 				case n == 1:
 					r.Hard.Set(uint8(q.Rand.IntN(120)))
 				case n == 2 && q.Rand.IntN(4) == 0:
@@ -453,14 +512,11 @@ func TestCores(t *testing.T) {
 					r.FlushDormancy()
 				case n < 30:
 					r.Pos.X += q.Rand.Float32()
+					r.Mine += float32(n % 2)
 				}
 			}
 			for _, s := range slow[:step%len(slow)] {
 				s.Size += q.Rand.Float32()
-			}
-			if step%30 == 20 {
-				d.leave(q.Rand.IntN(len(q.Lines)))
-				d.join()
 			}
 			d.Step()
 		}

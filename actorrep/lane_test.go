@@ -192,11 +192,10 @@ func (l *lane) deliver() {
 			l.t.Fatalf("message %d of place %d: %v", m.kind, m.place, err)
 		}
 		switch {
-		case m.packet > 0 && m.lost:
-			l.peer.lost(m.packet)
 		case m.packet > 0:
-			l.peer.acked(m.packet)
+			l.peer.hear(m.packet, m.lost)
 		case m.v != nil:
+			l.peer.learnFates()
 			if l.flying[m.v]--; l.flying[m.v] == 0 {
 				delete(l.flying, m.v)
 			}

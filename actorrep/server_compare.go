@@ -18,6 +18,7 @@ type replicated struct {
 	marked     bool          // in World.marked
 	forced     bool
 	inSchedule bool
+	sleeps     bool // some views are asleep and wake in the order of the compares; see compares
 
 	lastFrame    uint32 // of the last change
 	streak       int32  // consecutive changes; tells whether the actor moves
@@ -173,34 +174,35 @@ func (w *World) compareAll() {
 }
 
 // compares is the actors that a Step compares. On one core each is compared and its views are told. On several cores
-// there are three passes. Parts of the list are compared at the same time, which also marks what is dirty in the actors'
-// views: no two parts have the same view. Then what concerns the World is done for one actor after the other. Each
-// connection queues its views when its batch is made; the order in which it queues open views has no effect.
+// there are three passes. Parts of the list are compared at the same time. Then each connection learns what its acks
+// mean, and, when many views have changes, goes through all its views and marks the changes: on several cores too, since
+// no two connections have the same view. Last, what concerns the World is done for one actor after the other. The order
+// in which a connection queues open views has no effect.
 type compares struct {
 	list   []comparison
-	views  int // of all actors of the list
-	from   int // as many views are told on several cores
-	parts  []comparedPart
-	woken  bool    // parts has views to be queued
-	popped []*Base // from the schedule
+	views  int           // of all actors of the list
+	from   int           // as many views are told on several cores
+	told   []int         // by part of the list: how many views its changed actors have
+	news   []layout.Mask // by the actor's slot: what has changed
+	marks  bool          // the connections mark the changes
+	slept  [][]*Base     // by worker: actors whose changes met a view that is asleep
+	popped []*Base       // from the schedule
 }
 
 type comparison struct {
 	b              *Base
 	changed, unfit layout.Mask
 	moves          bool // between the polled list and the schedule
-	marked         bool // its views are
-	sleeps         bool // some of its views are asleep, and wake in the order of the list
+	compared       bool // in its part of the list
+	marked         bool // its views that aren't asleep know of the changes
 }
-
-// comparedPart is a part of the list: which views are to be queued, by the connection's place. It keeps about 8 bytes for
-// each view of the Step with the most changes.
-type comparedPart struct{ views [][]*view }
 
 const (
 	// manyViews don't fit the cache of a core. Fewer are told faster on one core than by several that take each other's
 	// cache lines.
 	manyViews = 1 << 14
+	// markedShare: the connections go through all their views when at least one in so many has changes.
+	markedShare = 16
 	// partsACore is how many parts there are for each core, so that one that is late has less to do.
 	partsACore = 4
 )
@@ -218,48 +220,53 @@ func (c *compares) add(w *World, b *Base) {
 
 // run compares the actors of the list and empties it.
 func (c *compares) run(w *World) {
-	several := c.views >= c.from && len(w.peers) > 1
-	if several {
-		c.prepare(w)
-		w.onCores(len(c.parts), w.comparePart)
+	if c.views >= c.from && len(w.peers) > 1 {
+		if len(c.news) < len(w.actors) {
+			c.news = make([]layout.Mask, len(w.actors)+len(w.actors)/2)
+		}
+		clear(c.news[:len(w.actors)])
+		w.onCores(len(c.told), w.comparePart)
+		c.marks = c.many(w)
+	}
+	if c.marks {
+		w.onCores(len(w.peers), w.markPeer)
+		w.learned()
+	} else {
+		w.learnFates()
+	}
+	for i, slept := range c.slept {
+		for _, b := range slept {
+			b.rep.sleeps = true
+		}
+		clear(slept)
+		c.slept[i] = slept[:0]
 	}
 	for i := range c.list {
 		it := &c.list[i]
-		if !it.marked {
+		if it.marked = it.compared && c.marks; !it.compared {
 			w.compare(it)
 		}
 		w.finish(it)
 	}
 	clear(c.list)
-	c.list, c.views, c.woken = c.list[:0], 0, several
+	c.list, c.views, c.marks = c.list[:0], 0, false
 }
 
-// prepare makes room for the connections that there are.
-func (c *compares) prepare(w *World) {
-	if c.parts == nil {
-		c.parts = make([]comparedPart, partsACore*len(w.workers))
+// many reports whether so many views have changes that the connections mark them.
+func (c *compares) many(w *World) bool {
+	changed, all := 0, 0
+	for _, n := range c.told {
+		changed += n
 	}
-	for i, p := range w.peers {
-		p.place = i
+	for _, p := range w.peers {
+		all += len(p.list)
 	}
-	for i := range c.parts {
-		p := &c.parts[i]
-		if len(p.views) < len(w.peers) {
-			p.views = append(p.views, make([][]*view, len(w.peers)-len(p.views))...)
-		}
-		for j, views := range p.views {
-			if len(views) > 0 { // of a connection that was removed in the last Step
-				clear(views)
-				p.views[j] = views[:0]
-			}
-		}
-	}
+	return changed*markedShare >= all
 }
 
 // part compares a part of the list, but for the actors that must be compared alone.
 func (c *compares) part(w *World, i int) {
-	n := len(c.parts)
-	part := &c.parts[i]
+	n, told := len(c.told), 0
 	list := c.list[i*len(c.list)/n : (i+1)*len(c.list)/n]
 	for i := range list {
 		it := &list[i]
@@ -267,35 +274,28 @@ func (c *compares) part(w *World, i int) {
 			continue
 		}
 		w.compare(it)
-		it.marked = true
-		if it.changed == 0 {
-			continue
-		}
-		for _, v := range it.b.rep.views {
-			v.dirty |= it.changed
-			switch {
-			case v.state == asleep:
-				it.sleeps = true
-			case v.state == open && v.flags&pending == 0 && v.dirty&v.allowed != 0:
-				at := &part.views[v.peer.place]
-				*at = append(*at, v)
-			}
+		it.compared = true
+		if it.changed != 0 {
+			c.news[it.b.slot] = it.changed
+			told += len(it.b.rep.views)
 		}
 	}
+	c.told[i] = told
 }
 
-// wake queues the views of a connection that have changes.
-func (c *compares) wake(p *Peer) {
-	if !c.woken || p.place < 0 { // a connection that came since the compares has all views anew
-		return
-	}
-	for i := range c.parts {
-		at := &c.parts[i].views[p.place]
-		for _, v := range *at {
-			v.wake()
+// mark marks what has changed in the views of a connection and queues those that are open.
+func (c *compares) mark(p *Peer, worker int) {
+	for _, v := range p.list {
+		m := c.news[v.b.slot]
+		if m == 0 {
+			continue
 		}
-		clear(*at)
-		*at = (*at)[:0]
+		v.dirty |= m
+		if v.state == asleep {
+			c.slept[worker] = append(c.slept[worker], v.b)
+			continue
+		}
+		v.wake()
 	}
 }
 
@@ -314,6 +314,7 @@ func (w *World) tellFound() {
 
 // compareNow finds one actor's changes and tells its views.
 func (w *World) compareNow(b *Base) {
+	w.learnFates()
 	b.rep.compared = w.frame
 	it := comparison{b: b}
 	w.compare(&it)
@@ -381,8 +382,9 @@ func (w *World) finish(it *comparison) {
 		return
 	}
 	w.Counters.Changed++
-	if !it.marked || it.sleeps {
-		for _, v := range b.rep.views {
+	if r := b.rep; !it.marked || r.sleeps {
+		r.sleeps = false
+		for _, v := range r.views {
 			v.changed(it.changed)
 		}
 	}

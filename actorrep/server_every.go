@@ -25,7 +25,7 @@ func (v *view) setEvery(n uint8) {
 	sooner := n < v.every
 	v.every = n
 	if sooner && v.inLater {
-		v.hurry()
+		v.hurry(v.peer.world.frame)
 	}
 	for _, c := range v.b.children {
 		if cv := v.peer.views[c]; cv != nil {
@@ -53,16 +53,16 @@ func (v *view) park() bool {
 	return true
 }
 
-// hurry has a view served in the next Step, whatever n was given to SetUpdateEvery.
-func (v *view) hurry() {
+// hurry has a view served in the next Step, whatever n was given to SetUpdateEvery. It waits since that frame.
+func (v *view) hurry(since uint32) {
 	if v.state == open && v.flags&pending == 0 && v.dirty&v.allowed != 0 {
-		v.queue()
+		v.queue(since)
 	}
 }
 
-func (v *view) queue() {
+func (v *view) queue(since uint32) {
 	v.flags |= pending
-	v.since = v.peer.world.frame
+	v.since = since
 	v.peer.pending = append(v.peer.pending, v)
 }
 
@@ -74,7 +74,7 @@ func (p *Peer) unpark() {
 	at := &p.later[p.world.frame%MaxUpdateEvery]
 	for _, v := range *at {
 		v.inLater = false
-		v.hurry()
+		v.hurry(p.world.frame)
 	}
 	clear(*at)
 	*at = (*at)[:0]

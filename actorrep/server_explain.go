@@ -70,6 +70,7 @@ type Explanation struct {
 func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 	b := a.base()
 	e := Explanation{}
+	p.learnFates()
 	if p.out != nil {
 		e.Budget = p.out.budget()
 	}

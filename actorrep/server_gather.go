@@ -103,7 +103,7 @@ func (w *World) gatherAll() {
 	for _, p := range w.peers {
 		n += len(p.pending)
 	}
-	if n >= fewForCores || w.compares.woken {
+	if n >= fewForCores {
 		w.onCores(len(w.peers), w.gatherPeer)
 		return
 	}

@@ -267,10 +267,10 @@ func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 }
 
 // ReceivedAck handles the ack of a packet with records.
-func (o *channelOutlet) ReceivedAck(_ *channel.Channel, id int64) { o.peer.acked(id) }
+func (o *channelOutlet) ReceivedAck(_ *channel.Channel, id int64) { o.peer.hear(id, false) }
 
 // ReceivedNak has the values of a lost packet sent again.
-func (o *channelOutlet) ReceivedNak(_ *channel.Channel, id int64) { o.peer.lost(id) }
+func (o *channelOutlet) ReceivedNak(_ *channel.Channel, id int64) { o.peer.hear(id, true) }
 
 // Closed does nothing: the replication channel closes with the connection.
 func (o *channelOutlet) Closed(*channel.Channel, channel.CloseReason) {}

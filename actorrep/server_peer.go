@@ -42,7 +42,6 @@ type Peer struct {
 	peaks               peaks
 	batch               batch
 
-	place      int  // in World.peers when a Step last compared on several cores; -1 before
 	local      bool // the player at the server itself; nothing is sent
 	views      map[*Base]*view
 	list       []*view            // the views, in a stable order
@@ -62,6 +61,8 @@ type Peer struct {
 	closing map[*Base]closing
 
 	sent     sentRing
+	fates    []fate // of packets, to be learned
+	resent   uint64 // records that were lost, not counted yet
 	known    uint32 // the newest frame that the client has acked, and its time; valid when knows is set
 	knownAt  time.Duration
 	knows    bool
@@ -85,7 +86,7 @@ func (w *World) AddConn(conn channel.Conn) *Peer {
 }
 
 func (w *World) newPeer() *Peer {
-	return &Peer{world: w, place: -1, peaks: peaks{steps: len(w.peers) * 37 % trimEvery}, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}
+	return &Peer{world: w, peaks: peaks{steps: len(w.peers) * 37 % trimEvery}, views: map[*Base]*view{}, rowBits: make([]uint64, w.rows), calls: make([]callCount, w.procedures)}
 }
 
 func (w *World) addPeer(p *Peer) {
@@ -109,6 +110,7 @@ func (w *World) addConnByHand(conn channel.Conn) *Peer {
 func (w *World) RemoveConn(p *Peer) {
 	w.enter()
 	defer w.exit()
+	w.learnFates()
 	if i := slices.Index(w.peers, p); i >= 0 {
 		w.peers = slices.Concat(w.peers[:i], w.peers[i+1:]) // the old list may be iterated
 		if !p.byHand {
@@ -209,6 +211,7 @@ func (p *Peer) LeaveGroup(name string) {
 func (p *Peer) InGroup(name string) bool { return slices.Contains(p.groups, name) }
 
 func (p *Peer) groupsChanged() {
+	p.learnFates()
 	for _, v := range p.list {
 		if v.b.class.layout.NetGroups != nil {
 			v.setAudience()

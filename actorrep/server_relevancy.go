@@ -98,34 +98,39 @@ func (l *list) look(p *Peer, b *Base) {
 	if b == nil || b.world != l.world || b.parent != nil || b.tornOff || p.byHand || p.removed() {
 		return
 	}
-	if relevant := l.relevant(p, b); relevant != p.IsRelevant(b.self) {
-		p.SetRelevant(b.self, relevant)
-	}
-}
-
-func (l *list) relevant(p *Peer, b *Base) bool {
+	var was, is bool
 	if f := l.world.cfg.Relevant; f != nil && !p.replay {
-		return f(p, b.self)
+		is = f(p, b.self)
+		was = p.IsRelevant(b.self)
+	} else {
+		was = p.IsRelevant(b.self)
+		is = p.sees(b, was)
 	}
-	return p.Sees(b.self)
+	if is != was {
+		p.SetRelevant(b.self, is)
+	}
 }
 
 // Sees applies an actor's own settings, in this order. A recording sees everything. Everybody sees an actor that is
 // always relevant. The owner sees it, and so does a connection whose view target it is. An actor that is only for its
 // owner is hidden from others. Else the cull distance decides; it is a tenth larger while the actor is relevant.
 func (p *Peer) Sees(a Actor) bool {
-	b := a.base()
+	return p.sees(a.base(), p.IsRelevant(a))
+}
+
+// sees is Sees, relevant being IsRelevant.
+func (p *Peer) sees(b *Base, relevant bool) bool {
 	switch {
-	case p.replay || b.always || b.owner == p || p.viewTarget == a:
+	case p.replay || b.always || b.owner == p || p.viewTarget == b.self:
 		return true
 	case b.onlyOwner:
 		return false
 	}
-	d, limit, ok := p.distance(a)
+	d, limit, ok := p.distance(b.self)
 	if !ok {
 		return true
 	}
-	if p.IsRelevant(a) {
+	if relevant {
 		limit *= hysteresis
 	}
 	return d <= limit*limit

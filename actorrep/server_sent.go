@@ -120,6 +120,69 @@ func (s *sentRing) resize(n int) {
 	}
 }
 
+// fate is what has become of a packet.
+type fate struct {
+	packet int64
+	lost   bool
+	frame  uint32 // of the World, when it was told
+}
+
+// hear is told the fate of a packet. With several cores the connections learn what it means in the next Step, at the same
+// time, or before something is asked or done for which it matters.
+func (p *Peer) hear(packet int64, lost bool) {
+	if p.removed() {
+		return
+	}
+	w := p.world
+	if p.fates = append(p.fates, fate{packet, lost, w.frame}); len(w.workers) > 1 {
+		w.fates++
+		return
+	}
+	p.learnFates()
+	w.count(p)
+}
+
+// learnFates has all connections learn the fates of their packets.
+func (w *World) learnFates() {
+	switch {
+	case w.fates == 0:
+		return
+	case w.fates >= fewForCores:
+		w.onCores(len(w.peers), w.learnPeer)
+	default:
+		for _, p := range w.peers {
+			p.learnFates()
+		}
+	}
+	w.learned()
+}
+
+// learned counts what all connections have learned.
+func (w *World) learned() {
+	w.fates = 0
+	for _, p := range w.peers {
+		w.count(p)
+	}
+}
+
+func (w *World) count(p *Peer) {
+	w.Counters.Resent += p.resent
+	p.resent = 0
+}
+
+// learnFates touches nothing but the connection and its views.
+func (p *Peer) learnFates() {
+	for _, f := range p.fates {
+		if f.lost {
+			p.lost(f)
+		} else {
+			p.acked(f.packet)
+		}
+	}
+	p.peaks.fates = max(p.peaks.fates, len(p.fates))
+	p.fates = p.fates[:0]
+}
+
 // acked handles the ack of a packet: its records have arrived.
 func (p *Peer) acked(packet int64) {
 	s := &p.sent
@@ -158,22 +221,22 @@ func (s *sentRing) settle(v *view, m layout.Mask) {
 
 // lost handles the loss of a packet: units that no later record in flight carries are dirty again. Their values at the
 // time of sending are sent, not the lost ones.
-func (p *Peer) lost(packet int64) {
+func (p *Peer) lost(f fate) {
 	s := &p.sent
-	for end := s.settled(packet); end != 0; end = s.settled(packet) {
+	for end := s.settled(f.packet); end != 0; end = s.settled(f.packet) {
 		for s.head < end {
 			r := s.at(s.head)
 			m := r.due
 			for i := r.v.last; i > s.head; i = s.at(i).prev {
 				m &^= s.at(i).mask
 			}
-			p.world.Counters.Resent++
+			p.resent++
 			v := r.v
 			p.retire(r)
 			if v.state == open && m != 0 {
 				v.reason = ReasonLost
 				v.dirty |= m
-				v.hurry()
+				v.hurry(f.frame)
 			}
 		}
 	}

@@ -4,7 +4,7 @@ package actorrep
 const trimEvery = 512
 
 // peaks is the most that a connection needed in one Step since the last trim.
-type peaks struct{ steps, pending, opening, settling, bytes, chunks, inFlight int }
+type peaks struct{ steps, pending, opening, settling, bytes, chunks, inFlight, fates int }
 
 // trim gives back unused memory, once every trimEvery Steps.
 func (p *Peer) trim() {
@@ -17,6 +17,7 @@ func (p *Peer) trim() {
 	t.buf, t.chunks = lean(t.buf, m.bytes), lean(t.chunks, m.chunks)
 	t.ranks = lean(t.ranks, max(m.pending, m.opening))
 	p.sent.trim(m.inFlight)
+	p.fates = lean(p.fates, m.fates)
 	*m = peaks{}
 }
 

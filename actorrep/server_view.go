@@ -25,26 +25,28 @@ const (
 // Invariant: every change is in dirty or in rest, or is being sent reliably, or has arrived, or is in a record in flight
 // that puts it back into dirty when its packet is lost.
 type view struct {
-	// What every change touches is in the first cache line, since there are so many views that each line is a wait for
-	// memory; what every update of numbers with a delta form touches besides is in the second.
+	// What every change and ack touches is in the first cache line, since there are so many views that each line is a wait
+	// for memory; what every update touches besides is in the second. A slab begins 8 bytes into a line, behind a
+	// pointer of the allocator: the first line of a view is its first 56 bytes.
 	peer     *Peer
 	b        *Base
 	dirty    layout.Mask // changed since sent, allowed or not
 	allowed  layout.Mask
-	told     layout.Mask // sent at least once
-	last     int64       // newest record in flight, by its place in the ring; -1 none
-	id       uint32      // on the wire: the channel's index
-	since    uint32      // frame since which something waits to be sent
-	lastBits int32       // size of its last record
+	last     int64  // newest record in flight, by its place in the ring; -1 none
+	id       uint32 // on the wire: the channel's index
+	since    uint32 // frame since which something waits to be sent
+	lastBits int32  // size of its last record
 	state    viewState
 	flags    viewFlags
 	reason   Reason // what happened to it last, for Explain
 	every    uint8  // n of SetUpdateEvery; 0 is every Step
 
-	total  uint64   // bits sent so far
-	base   baseline // the newest acked record with numbers that have a delta form, and those before it
-	number uint16   // number of records so far with such numbers
-	acked  uint16   // number of the newest acked one
+	told     layout.Mask // sent at least once
+	total    uint64      // bits sent so far
+	base     baseline    // the newest acked record with numbers that have a delta form, and those before it
+	versions *versions   // of its fast arrays and groups; nil when it has none
+	number   uint16      // number of records so far with such numbers
+	acked    uint16      // number of the newest acked one
 
 	aud      layout.Audience
 	toldAud  layout.Audience // the role that the client was told
@@ -55,7 +57,6 @@ type view struct {
 	mentions *[]*call // unreliable calls to send with its values; nil until the first
 	calls    []*call  // reliable calls that wait, in order
 	ch       *channel.Channel
-	versions *versions     // of its fast arrays and groups; nil when it has none
 	leaveAt  time.Duration // when it is closed unless relevant again
 	slot     int32         // index in the actor's views
 	place    int32         // index in the peer's list
@@ -214,7 +215,7 @@ func (v *view) wake() {
 	switch {
 	case v.state == open && v.flags&pending == 0:
 		if v.every <= 1 || !v.park() {
-			v.queue()
+			v.queue(v.peer.world.frame)
 		}
 	case v.state == asleep:
 		v.reopen()
@@ -425,6 +426,7 @@ func (c closing) after(ch *channel.Channel) bool {
 
 // ReceivedAck notes that the client has what was sent reliably, the actor itself first.
 func (v *view) ReceivedAck(ch *channel.Channel, _ int64) {
+	v.peer.learnFates()
 	if v.state == opening && ch == v.ch && ch.OpenAcked() {
 		v.opened()
 	}

@@ -331,6 +331,22 @@ func TestSharedAlongAPath(t *testing.T) {
 	require.Equal(t, a.Line, c.Find(a.guid).(*pupil).Line)
 }
 
+// TestCoresAndRemovedConnections: acks that come for a connection after RemoveConn are kept nowhere.
+func TestCoresAndRemovedConnections(t *testing.T) {
+	for _, cores := range []driver.Cores{1, 2} {
+		s := NewServer(Config{Parallel: cores})
+		require.NoError(t, s.Register("place", (*place)(nil)))
+		p := addLane(t, s, NewClient(Config{})).peer
+		p.hear(1, true)
+		require.Equal(t, int(cores)-1, s.fates, "on one core it is learned at once")
+		s.Step(time.Second)
+		require.Zero(t, s.fates)
+		s.RemoveConn(p)
+		p.hear(1, true)
+		require.Zero(t, s.fates+len(p.fates))
+	}
+}
+
 // TestCoresAndNewConnections: a connection that comes while a Step on several cores tells of changes gets all, and the others too.
 func TestCoresAndNewConnections(t *testing.T) {
 	s := NewServer(Config{Parallel: driver.Cores(2)})

@@ -126,9 +126,11 @@ type World struct {
 	workers   []*worker
 	compares  compares
 
-	gatherPeer, comparePart func(i, worker int) // made once, for Config.Parallel
-	described               int                 // bytes of the classes' descriptions
-	paths                   int                 // bytes of the names of their values
+	fates int // of packets, that the connections are to learn
+
+	gatherPeer, comparePart, learnPeer, markPeer func(i, worker int) // made once, for Config.Parallel
+	described                                    int                 // bytes of the classes' descriptions
+	paths                                        int                 // bytes of the names of their values
 
 	client *client // on a client
 
@@ -158,11 +160,14 @@ func NewServer(cfg Config) *World {
 		w.workers = append(w.workers, newWorker())
 	}
 	w.compares.from = manyViews
-	w.gatherPeer = func(i, worker int) {
-		w.compares.wake(w.peers[i])
-		w.peers[i].gather(w.workers[worker])
-	}
+	w.compares.told, w.compares.slept = make([]int, partsACore*cores), make([][]*Base, cores)
+	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
 	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
+	w.learnPeer = func(i, _ int) { w.peers[i].learnFates() }
+	w.markPeer = func(i, worker int) {
+		w.peers[i].learnFates()
+		w.compares.mark(w.peers[i], worker)
+	}
 	w.relevancy = &list{world: w}
 	if cfg.Relevancy != nil {
 		w.relevancy = cfg.Relevancy(w)

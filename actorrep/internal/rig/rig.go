@@ -36,6 +36,8 @@ type Rig struct {
 	Forgetful bool
 	// Sent is told of every packet to a client. Default nobody.
 	Sent func(p []byte)
+	// Heard is called in each Step when all packets have been received and the server's Step is next. Default nobody.
+	Heard func()
 
 	set netsim.Settings
 }
@@ -145,6 +147,9 @@ func (r *Rig) Step() {
 		l.S.PostTickDispatch(r.Now)
 		l.C.PostTickDispatch(r.Now)
 		l.World.Step(r.Now)
+	}
+	if r.Heard != nil {
+		r.Heard()
 	}
 	r.Server.Step(r.Now)
 	for _, l := range r.Lines {

@@ -59,10 +59,8 @@ type Rig struct {
 	side  float64
 	walks int
 	sent  int // bytes, by the server
-	// Clock is asked for the time before and after Serve's Step, and Stepped is the difference. Default time.Since the rig's
-	// start.
-	Clock   func() time.Duration
-	Stepped time.Duration
+	// Clock is asked for the time before and after what is measured. Default time.Since the rig's start.
+	Clock func() time.Duration
 }
 
 // New spreads actors so that each connection sees about as many as it is to, and has the clients told of them.
@@ -157,9 +155,7 @@ func (c *Rig) Serve() {
 	for _, k := range c.conns {
 		k.up.deliver(k.server, c.now)
 	}
-	began := c.Clock()
 	c.world.Step(c.now)
-	c.Stepped = c.Clock() - began
 	for _, k := range c.conns {
 		k.server.Tick(c.now)
 	}

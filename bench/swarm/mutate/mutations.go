@@ -100,7 +100,7 @@ var mutations = []mutation{
 	{"congestion: what was acked stays in flight", "netconn/congestion/adaptive.go",
 		"	a.inflight = max(a.inflight-bytes, 0)", "	a.inflight = max(a.inflight, bytes)"},
 	{"actorrep: a lost update isn't sent again", "actorrep/server_sent.go",
-		"				v.dirty |= m\n				v.hurry()\n", ""},
+		"				v.dirty |= m\n				v.hurry(f.frame)\n", ""},
 	{"openings: an old opening counts as the newest", "actorrep/client_mirror.go",
 		"old != nil && old.mirror.born > frame:", "old != nil && old.mirror.born > frame+1<<30:"},
 	{"parts: an open counts as acked with its first part", "channel/channel.go",
