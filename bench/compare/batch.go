@@ -1,18 +1,20 @@
 package main
 
 import (
+	"encoding/binary"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // batchRate is how often a second a batching client sends what was written: a game's ticks.
 const batchRate = 120
 
-// batched is a client that sends at ticks: Flush leaves it to the next one.
+// batched is a client that sends at ticks: it keeps messages until the next one, since some peers send each at once.
 type batched struct {
 	Conn
-	dirty atomic.Bool
+	mu    sync.Mutex
+	held  []byte // framed messages
+	spare []byte
 	stop  chan struct{}
 	done  chan struct{}
 	once  sync.Once
@@ -33,14 +35,39 @@ func (b *batched) run() {
 		case <-b.stop:
 			return
 		case <-tick.C:
-			if b.dirty.Swap(false) && b.Conn.Flush() != nil {
+			if b.tick() != nil {
 				return
 			}
 		}
 	}
 }
 
-func (b *batched) Flush() error { b.dirty.Store(true); return nil }
+// tick sends what is held.
+func (b *batched) tick() error {
+	b.mu.Lock()
+	b.held, b.spare = b.spare[:0], b.held
+	b.mu.Unlock()
+	if len(b.spare) == 0 {
+		return nil
+	}
+	for q := b.spare; len(q) > 0; {
+		n, k := binary.Uvarint(q)
+		if err := b.Conn.Send(q[k : k+int(n)]); err != nil {
+			return err
+		}
+		q = q[k+int(n):]
+	}
+	return b.Conn.Flush()
+}
+
+func (b *batched) Send(msg []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = appendFrame(b.held, msg)
+	return nil
+}
+
+func (b *batched) Flush() error { return nil }
 
 func (b *batched) Close() error {
 	b.once.Do(func() { close(b.stop) })

@@ -66,6 +66,8 @@ type enetHost struct {
 	done     chan struct{}
 	ended    chan struct{}
 	wait     C.enet_uint32
+	together bool // run sends what answers messages that came together
+	gather   bool // a packet of ENet's carries as many waiting messages as fit into gatherBytes
 
 	mu    sync.Mutex
 	room  sync.Cond
@@ -93,7 +95,7 @@ func newEnetHost(o Options, h Handler, server bool) (*enetHost, error) {
 		return nil, errors.New("enet: no host")
 	}
 	C.compare_buffer(c, C.int(o.buffer()))
-	e := &enetHost{c: c, h: h, peers: map[*C.ENetPeer]*enetConn{}, joined: make(chan error, 1), done: make(chan struct{}), ended: make(chan struct{}), wait: 1}
+	e := &enetHost{c: c, h: h, peers: map[*C.ENetPeer]*enetConn{}, joined: make(chan error, 1), done: make(chan struct{}), ended: make(chan struct{}), wait: 1, together: o.Batch || o.Together, gather: o.Rate == 0}
 	e.room.L = &e.mu
 	if !o.Unreliable {
 		e.reliable = 1
@@ -169,9 +171,25 @@ func (e *enetHost) event(ev *C.ENetEvent) {
 		delete(e.peers, ev.peer)
 	case C.ENET_EVENT_TYPE_RECEIVE:
 		if c := e.peers[ev.peer]; c != nil {
-			e.h(c, unsafe.Slice((*byte)(unsafe.Pointer(ev.packet.data)), int(ev.packet.dataLength)))
+			e.receive(c, unsafe.Slice((*byte)(unsafe.Pointer(ev.packet.data)), int(ev.packet.dataLength)))
 		}
 		C.enet_packet_destroy(ev.packet)
+	}
+}
+
+// receive takes a packet apart, if it carries several messages.
+func (e *enetHost) receive(c *enetConn, p []byte) {
+	if !e.gather {
+		e.h(c, p)
+		return
+	}
+	for len(p) > 0 {
+		n, k := binary.Uvarint(p)
+		if k <= 0 || n > uint64(len(p)-k) {
+			return
+		}
+		e.h(c, p[k:k+int(n)])
+		p = p[k+int(n):]
 	}
 }
 
@@ -188,6 +206,12 @@ func (e *enetHost) drain() {
 	e.room.Broadcast()
 	e.mu.Unlock()
 	for q := e.spare; len(q) > 0; {
+		if e.gather {
+			n := gathered(q)
+			e.first.send(q[:n])
+			q = q[n:]
+			continue
+		}
 		n, k := binary.Uvarint(q)
 		e.first.send(q[k : k+int(n)])
 		q = q[k+int(n):]
@@ -223,7 +247,7 @@ func (c *enetConn) Send(msg []byte) error {
 }
 
 func (c *enetConn) Flush() error {
-	if !c.client {
+	if !c.client && !c.e.together {
 		C.enet_host_flush(c.e.c)
 	}
 	return nil

@@ -321,21 +321,14 @@ func (c *ourConn) drain() {
 	c.backlog, c.head = c.backlog[:0], 0
 }
 
-// bunchBytes is how much a bunch gathers of what waits, as streams gather it too. It goes in as many parts as it takes.
-const bunchBytes = 16 << 10
-
-// next is the messages that the next bunch carries: one, or as many as it gathers.
+// next is the messages that the next bunch carries: one, or as many as it gathers. It goes in as many parts as it takes.
 func (c *ourConn) next() []byte {
-	end := c.head
-	for end < len(c.backlog) {
-		n, k := binary.Uvarint(c.backlog[end:])
-		frame := k + int(n)
-		if end > c.head && (c.single || end+frame-c.head > bunchBytes) {
-			break
-		}
-		end += frame
+	q := c.backlog[c.head:]
+	if !c.single {
+		return q[:gathered(q)]
 	}
-	return c.backlog[c.head:end]
+	n, k := binary.Uvarint(q)
+	return q[:k+int(n)]
 }
 
 // send sends a framed message, or leaves it to drain.

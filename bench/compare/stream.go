@@ -11,6 +11,22 @@ import (
 // maxMessage is the longest message of any workload.
 const maxMessage = 64 << 10
 
+// gatherBytes is how much a peer with messages of its own gathers of what waits, as streams gather it too.
+const gatherBytes = 16 << 10
+
+// gathered is the bytes of the first framed messages: one, or as many as fit into gatherBytes.
+func gathered(q []byte) int {
+	end := 0
+	for end < len(q) {
+		n, k := binary.Uvarint(q[end:])
+		if end > 0 && end+k+int(n) > gatherBytes {
+			break
+		}
+		end += k + int(n)
+	}
+	return end
+}
+
 // stream carries messages on a byte stream: each behind its length.
 type stream struct {
 	rw io.ReadWriteCloser
@@ -21,7 +37,7 @@ type stream struct {
 }
 
 func newStream(rw io.ReadWriteCloser) *stream {
-	return &stream{rw: rw, w: bufio.NewWriterSize(rw, 16<<10)}
+	return &stream{rw: rw, w: bufio.NewWriterSize(rw, gatherBytes)}
 }
 
 // newServerStream is a server's.
