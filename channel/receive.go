@@ -45,15 +45,24 @@ func (t *Table) received(in *bunch.In, early bool) (nak bool, err error) {
 		t.Counters.Refused++
 		return true, nil // both ends close: the peer waits until everything in flight to it has arrived
 	}
-	if ch == nil {
+	isNew := ch == nil
+	if isNew {
 		if ch, nak, err = t.accept(in); ch == nil {
 			return nak, err
 		}
 	}
-	if !in.Reliable {
-		return ch.receive(in)
+	if in.Reliable {
+		nak, err = ch.receiveReliable(in)
+	} else {
+		nak, err = ch.receive(in)
 	}
-	return ch.receiveReliable(in)
+	if nak && ch.empty() { // its sender may use another index next, and this one would take its room
+		if t.remove(ch, bunch.Destroyed); isNew {
+			t.Counters.ChannelsOpened-- // so nothing has changed
+			t.Counters.ChannelsClosed--
+		}
+	}
+	return nak, err
 }
 
 // closeSent reports whether the close of channel 0 was sent.
@@ -73,6 +82,11 @@ func (m *Machine) Had(h *bunch.Header) bool {
 // it when it uses the index again.
 func (ch *Channel) halfOpen() bool {
 	return !ch.openedLocally && !ch.openAcked && !ch.released && ch.early() == 0
+}
+
+// empty reports whether nothing is left of a channel of the peer's because a part was refused.
+func (ch *Channel) empty() bool {
+	return ch.index != 0 && !ch.closed && ch.halfOpen() && (ch.rare == nil || !ch.rare.assembly.Active())
 }
 
 func (t *Table) inReliable(index uint32) int64 {

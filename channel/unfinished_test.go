@@ -162,3 +162,46 @@ func TestUnfinishedAreNotedOnce(t *testing.T) {
 	require.Empty(t, s.table.strange.unfinished)
 	require.Equal(t, channels, s.table.Len())
 }
+
+// TestRefusedPartsLeaveNothing: a channel of the peer's of which a part was refused for want of memory, and nothing is kept, holds nothing itself, at
+// whatever part memory runs out.
+func TestRefusedPartsLeaveNothing(t *testing.T) {
+	refused := uint64(0)
+	for level := 0; level < 12_000; level += 500 {
+		for _, reliable := range []bool{false, true} {
+			s := newStub(t, true, func(c *Config) { noControl(c); c.MaxMemory = 256 << 10 })
+			s.accepts(header(1, 1, stubGame, opening), "")
+			busy := s.table.Channel(1)
+			for busy.Hold(1000) == nil {
+			}
+			busy.Release(level)
+			s.table.slot(3)
+			before, id := s.table.Held(), int64(10)
+			for i := range 8 {
+				h := bunch.Header{ChIndex: 3, Name: stubGame, Open: i == 0, Partial: true, PartialInitial: i == 0}
+				if reliable {
+					h.Reliable, h.WireSeq = true, uint16(100+2)
+				}
+				if nak, err := s.receiveIn(id, h, string(make([]byte, 900))); nak || err != nil {
+					require.NoError(t, err)
+					refused++
+					break
+				}
+				id++
+				if reliable {
+					break
+				}
+			}
+			if reliable {
+				require.Equal(t, s.table.Channel(3) != nil, s.table.Held() > before)
+				continue
+			}
+			id += 2
+			_, err := s.receiveIn(id, header(1, 0, stubGame, func(h *bunch.Header) { h.Reliable = false }), "x")
+			require.NoError(t, err)
+			require.Nil(t, s.table.Channel(3), "%d bytes", level)
+			require.Equal(t, before, s.table.Held(), "%d bytes", level)
+		}
+	}
+	require.Positive(t, refused)
+}

@@ -160,7 +160,7 @@ type Config struct {
 	NetSpeed int
 	// LargestPacket is the size in bytes up to which a connection that fills packets of Protocol.Bunch.MaxPacket tries larger ones, as in RFC
 	// 8899. The path must lose what it can't carry whole, rather than send it in fragments. Bunches don't become larger; more of
-	// them ride in a packet. When packets above MaxPacket get lost, while smaller ones arrive, the size is MaxPacket again, and
+	// them ride in a packet. When packets above MaxPacket get lost, while smaller ones arrive, or a third of them, the size is MaxPacket again, and
 	// what was in them goes again. Stats.PacketSize is the size. Every end takes packets of 1500 bytes, and of its own LargestPacket. At least MaxPacket, which is none as well, and at most 8192. Default,
 	// and with Coding or a protocol of Unreal's always: none are tried.
 	LargestPacket int

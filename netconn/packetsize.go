@@ -25,6 +25,9 @@ const (
 	// and others.
 	probeChance = 1e-3
 	otherChance = 1e-6
+	// largeLoss is the loss of packets above the base size, averaged over largeSpan of them, from which on that size is better, or as good.
+	largeLoss = 1.0 / 3
+	largeSpan = 128
 	// takenBytes is what an end takes of others at least, whether it tries larger packets itself or not.
 	takenBytes = 1500
 )
@@ -48,6 +51,7 @@ type search struct {
 	run    int           // those that were lost since one of their size, or larger, arrived, while smaller ones may have
 	least  int           // the smallest of the run
 	most   int           // the largest that has arrived since the run began: that smaller ones are lost is chance
+	above  float64       // the loss of packets above the base size
 }
 
 // basePacket is the size in bytes that needs no probe.
@@ -148,17 +152,17 @@ func (c *Conn) sizeArrived(id int64, p *sentPacket) {
 	}
 	s.since = 0
 	switch {
-	case int(p.bytes) <= c.basePacket():
-	case id != s.probe:
+	case id == s.probe:
+		s.probe, s.tries, s.row, s.run, s.most, s.at, s.raised = bunch.NoPacket, 0, 0, 0, 0, c.now, c.now
+		s.size = max(s.size, int(p.bytes)) // a bound right above the base size leaves no room for larger packets
+		c.channels.SetPacketBits(c.emptyRoom(s.size))
+		c.settleSize()
+	case int(p.bytes) > c.basePacket():
+		s.above -= s.above / largeSpan
 		s.row, s.most = 0, max(s.most, int(p.bytes))
 		if s.run == 0 || s.most >= s.least {
 			s.run, s.most = 0, 0
 		}
-	default:
-		s.probe, s.tries, s.row, s.run, s.most, s.at, s.raised = bunch.NoPacket, 0, 0, 0, 0, c.now, c.now
-		s.size = int(p.bytes)
-		c.channels.SetPacketBits(c.emptyRoom(s.size))
-		c.settleSize()
 	}
 }
 
@@ -171,7 +175,6 @@ func (c *Conn) sizeLost(id int64, p *sentPacket) {
 	s.since = 0
 	loss, _ := c.rates.expect()
 	switch {
-	case int(p.bytes) <= c.basePacket():
 	case id == s.probe:
 		c.Counters.SizeProbesLost++
 		s.probe = bunch.NoPacket
@@ -181,7 +184,9 @@ func (c *Conn) sizeLost(id int64, p *sentPacket) {
 			s.tries, s.failed = 0, s.bytes
 			c.settleSize()
 		}
+	case int(p.bytes) <= c.basePacket():
 	case int(p.bytes) <= s.size:
+		s.above += (1 - s.above) / largeSpan
 		if s.row++; s.row == 1 {
 			s.loss = loss
 		}
@@ -191,7 +196,7 @@ func (c *Conn) sizeLost(id int64, p *sentPacket) {
 			}
 			s.least = min(s.least, int(p.bytes))
 		}
-		if max(s.row, s.run) >= noChance(s.loss, otherChance) {
+		if max(s.row, s.run) >= noChance(s.loss, otherChance) || s.above > largeLoss {
 			c.narrow()
 		}
 	}
@@ -214,14 +219,14 @@ func (c *Conn) settleSize() {
 	}
 }
 
-// narrow returns to the base size: packets above it get lost, and smaller ones, or nothing would be known of that, arrive.
+// narrow returns to the base size: packets above it get lost, all or many, and smaller ones, or nothing would be known of that, arrive.
 func (c *Conn) narrow() {
 	s := c.search
 	if s.wait = min(2*s.wait, searchAgain); c.now-s.raised > searchHeld {
 		s.wait = searchSoon
 	}
 	c.Counters.Narrowed++
-	s.size, s.failed, s.full, s.probe, s.tries, s.row, s.run, s.most, s.at = c.basePacket(), 0, 0, bunch.NoPacket, 0, 0, 0, 0, c.now+s.wait
+	s.size, s.failed, s.full, s.probe, s.tries, s.row, s.run, s.most, s.above, s.at = c.basePacket(), 0, 0, bunch.NoPacket, 0, 0, 0, 0, 0, c.now+s.wait
 	c.channels.SetPacketBits(c.emptyRoom(s.size))
 	if c.path != nil {
 		*c.path = path{} // what it counted was above that size

@@ -451,3 +451,33 @@ func TestAllTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// TestManyLargeAreLost: where half of the packets above the base size are lost, and no smaller ones, the base size is better.
+func TestManyLargeAreLost(t *testing.T) {
+	for _, smallest := range []int{1025, 1300} {
+		w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, nil)
+		w.run(3*time.Second, w.talk)
+		w.drain(t, 1)
+		w.setMTU(t, netsim.Settings{Lag: 20 * time.Millisecond, Loss: 50, LossMinSize: smallest}, 0)
+		bytes, sent := w.conns[0].Counters.BytesSent, w.sent
+		w.run(10*time.Second, w.talk)
+		w.drain(t, 1)
+		require.Less(t, float64(w.conns[0].Counters.BytesSent-bytes)/float64(w.sent-sent), 1.2, "%d bytes and more", smallest)
+	}
+}
+
+// TestBoundRightAboveTheBase: a bound of so few bytes above the base size that a probe isn't larger than others ends the search.
+func TestBoundRightAboveTheBase(t *testing.T) {
+	for base := 1024; base < 1032; base++ {
+		for more := range 6 {
+			w := newWide(t, netsim.Settings{Lag: 20 * time.Millisecond, MTU: base + more/2}, 1, func(_ int, c *Config) {
+				c.Protocol = Bunchnet()
+				c.Protocol.Bunch.MaxPacket, c.LargestPacket = base, base+1+more
+			})
+			w.run(3*time.Second, w.talk)
+			require.Equal(t, bunch.NoPacket, w.conns[0].search.probe, "%d bytes above %d", 1+more, base)
+			require.Greater(t, w.conns[0].search.at, searchAgain, "%d bytes above %d", 1+more, base)
+			w.drain(t, 1)
+		}
+	}
+}
