@@ -121,9 +121,11 @@ type record struct {
 	epoch   uint32
 	table   uint64 // own: the epoch of the table by which it came
 	ended   bool   // its authority has destroyed it
+	seen    bool   // its authority has shown it
 	shownAt time.Duration
 	giveAt  time.Duration // own: not given before
-	x, y    float64       // own: where the last Step found it
+	placed  bool          // own: a Step has looked where it is
+	x, y    float64       // own: where the last one found it
 	looked  int           // own: Zone.changes at that time
 	index   int           // in Zone.list
 }
@@ -222,7 +224,7 @@ func (z *Zone) Own(a Actor, epoch uint32) error {
 
 // own makes this server the authority.
 func (z *Zone) own(r *record, epoch uint32) {
-	r.owner, r.epoch, r.table, r.ended, r.looked, r.giveAt = z.cfg.ID, epoch, 0, false, 0, 0
+	r.owner, r.epoch, r.table, r.ended, r.seen, r.placed, r.looked, r.giveAt = z.cfg.ID, epoch, 0, false, false, false, 0, 0
 	r.a.body().Epoch = epoch
 	r.a.body().MarkDirty()
 }
@@ -472,13 +474,17 @@ func (z *Zone) stepOwn(r *record) {
 		}
 		r.looked = 0
 	}
+	margin := z.cfg.Margin
+	if !r.placed { // who mirrors it beyond that goes on
+		r.placed, margin = true, reach
+	}
 	for _, n := range z.neighbours {
 		if n.peer == nil {
 			continue
 		}
 		d, shown := z.distance(n.id), n.peer.IsRelevant(r.a)
 		switch {
-		case d <= z.cfg.Margin && !shown:
+		case d <= margin && !shown:
 			n.peer.SetRelevant(r.a, true)
 			if !n.peer.IsRelevant(r.a) {
 				r.looked = 0 // later
@@ -564,7 +570,7 @@ func (z *Zone) stepOther(r *record) {
 		r.shownAt = z.now
 		return
 	}
-	if z.now-r.shownAt <= z.cfg.Forget {
+	if z.now-r.shownAt <= z.cfg.Forget && (!r.seen || r.a == nil || !z.beyond(r.a)) {
 		return
 	}
 	if r.a != nil {
@@ -576,6 +582,14 @@ func (z *Zone) stepOther(r *record) {
 		}
 	}
 	z.drop(r)
+}
+
+// beyond reports whether a mirror has left the margin.
+func (z *Zone) beyond(a Actor) bool {
+	x, y, _ := a.Location()
+	z.around = z.around[:0]
+	z.table.near(x, y, z.cfg.Margin, z.noteDistance)
+	return math.IsInf(z.distance(z.cfg.ID), 1)
 }
 
 // look forgets a mirror that the game has destroyed.
@@ -627,6 +641,7 @@ func (z *Zone) mirror(n *neighbour, from actorrep.Actor) {
 	if r.a == nil && !z.spawn(r, src.body().ClassName()) || !z.copier.copy(r.a, src) {
 		z.Counters.Refused++
 	}
+	r.seen = true
 }
 
 // spawn makes the mirror of an actor.

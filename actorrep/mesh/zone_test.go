@@ -239,6 +239,14 @@ func TestZoneMirrors(t *testing.T) {
 	again, _ := p.world.Find(theirs.GUID()).(*lamp)
 	require.True(t, again != nil && again.X == 111, "what the game destroyed comes back with the next values")
 
+	far := &lamp{Body: Body{Epoch: 1}, X: 125}
+	require.NoError(t, r.Server.Spawn(far))
+	both(10)
+	require.Equal(t, 2, p.world.Len())
+	require.NoError(t, r.Server.Destroy(far))
+	both(10)
+	require.Equal(t, 1, p.world.Len(), "what was beyond the margin goes at once")
+
 	p.zone.Mirror(name(1), nil)
 	both(30)
 	require.Equal(t, 1, p.world.Len())
@@ -329,6 +337,10 @@ func TestZoneShows(t *testing.T) {
 		run()
 		require.Equal(t, step.sees, l.World.Len(), "at %v", step.x)
 	}
+	taken := p.lit(79) // as if it had been another server's
+	run()
+	require.Equal(t, 2, l.World.Len(), "who mirrors it goes on")
+	taken.X = 50
 	require.NoError(t, ring.Call(a, 3))
 	run()
 	require.Equal(t, 3, l.World.Find(a.GUID()).(*lamp).rang)
@@ -410,7 +422,7 @@ func TestZoneStale(t *testing.T) {
 	require.NoError(t, p.says(2, zoneMessage{kind: zoneEnded, id: 2000, epoch: 4}))
 	require.Zero(t, p.world.Len(), "its authority has destroyed it")
 	b.X = 215 // under way
-	run(60)
+	run(5)
 	require.Zero(t, p.world.Len())
 	require.NoError(t, rigs[1].Server.Destroy(b))
 	run(60)
@@ -524,6 +536,32 @@ func TestZoneTable(t *testing.T) {
 		require.ErrorIs(t, p.zone.SetTable(c), ErrConfig, what)
 	}
 	require.Equal(t, "server2", p.zone.table.At(250, 0))
+}
+
+// TestZoneTables: who is given an actor by a newer table than its own keeps it until it has that one.
+func TestZoneTables(t *testing.T) {
+	p := newPost(t, 0, nil)
+	require.NoError(t, p.says(1, zoneMessage{kind: zoneGive, id: 2000, epoch: 1, table: 2, class: "Lamp"}))
+	l, _ := p.world.Find(2000).(*lamp)
+	require.True(t, l != nil && l.X == 150)
+	table := p.zone.table
+	for i, server := range []int{0, 0, 1} {
+		deliver(3, p)
+		require.True(t, p.zone.Owns(l), "%d", i)
+		table.Epoch = uint64(2 + i)
+		table.Servers = []string{name(0), name(server), name(2)}
+		require.NoError(t, p.zone.SetTable(table))
+	}
+	deliver(3, p)
+	require.False(t, p.zone.Owns(l))
+
+	// A call that has gone round isn't forwarded any more.
+	n, _ := p.zone.find(name(1))
+	waiting := len(p.zone.neighbours[n].out.waiting)
+	require.NoError(t, p.says(1, zoneMessage{kind: zoneCall, id: 2000, hops: maxHops - 1, origin: name(0), call: []byte("on")}))
+	require.Len(t, p.zone.neighbours[n].out.waiting, waiting+1)
+	require.NoError(t, p.says(1, zoneMessage{kind: zoneCall, id: 2000, hops: maxHops, origin: name(0), call: []byte("off")}))
+	require.Equal(t, []string{"off"}, p.back)
 }
 
 // TestZoneAllocs: a tick in which an actor moves, here and at a neighbour, allocates nothing in the Zone.
