@@ -33,16 +33,27 @@ type list struct {
 	fresh []*Base // to be checked against every connection
 	came  []*Peer // to be checked against every actor
 	last  time.Duration
+	parts [][]int // by part of a Step's pairs: those whose relevance has changed
+	part  func(i, worker int)
+	share int // of the pairs, in this Step
 }
 
 const (
 	// fewPairs is how many pairs of actor and connection each Step may check in any case.
 	fewPairs = 2000
+	// pairsForCores are checked on several cores; with fewer the others would begin too late to help.
+	pairsForCores = 1000
 	// recheck is the time in which every pair is checked once.
 	recheck = time.Second
 	// hysteresis: a relevant actor becomes irrelevant only beyond this many times its cull distance.
 	hysteresis = 1.1
 )
+
+func newList(w *World) *list {
+	l := &list{world: w, parts: make([][]int, partsACore*len(w.workers))}
+	l.part = func(i, _ int) { l.lookPart(i) }
+	return l
+}
 
 func (l *list) AddActor(a Actor)     { l.refresh(a.base()) }
 func (l *list) RemoveActor(Actor)    {}
@@ -84,6 +95,18 @@ func (l *list) Update(now time.Duration) {
 		share = min(pairs, max(fewPairs, int(float64(pairs)*(now-l.last).Seconds()/recheck.Seconds())))
 	}
 	l.last = now
+	if share >= pairsForCores && len(w.workers) > 1 && w.cfg.Relevant == nil {
+		l.share, l.next = share, min(l.next, pairs-1)
+		w.onCores(len(l.parts), l.part)
+		for i, changed := range l.parts {
+			for _, n := range changed {
+				l.look(peers[n%len(peers)], w.actors[n/len(peers)])
+			}
+			l.parts[i] = changed[:0]
+		}
+		l.next = (l.next + share) % pairs
+		return
+	}
 	for range share {
 		if l.next++; l.next >= pairs {
 			l.next = 0
@@ -94,21 +117,35 @@ func (l *list) Update(now time.Duration) {
 	}
 }
 
+// lookPart finds the pairs of a part of this Step's share whose relevance has changed. What one pair's is doesn't depend on
+// another's.
+func (l *list) lookPart(part int) {
+	peers, actors := l.world.peers, l.world.actors
+	pairs, n := len(peers)*len(actors), len(l.parts)
+	for i := part * l.share / n; i < (part+1)*l.share/n; i++ {
+		at := (l.next + 1 + i) % pairs
+		if p := peers[at%len(peers)]; !p.replay && l.changed(p, actors[at/len(peers)]) {
+			l.parts[part] = append(l.parts[part], at)
+		}
+	}
+}
+
 func (l *list) look(p *Peer, b *Base) {
+	if l.changed(p, b) {
+		p.SetRelevant(b.self, !p.IsRelevant(b.self))
+	}
+}
+
+// changed reports whether an actor is to become relevant, or is no longer.
+func (l *list) changed(p *Peer, b *Base) bool {
 	if b == nil || b.world != l.world || b.parent != nil || b.tornOff || p.byHand || p.removed() {
-		return
+		return false
 	}
-	var was, is bool
 	if f := l.world.cfg.Relevant; f != nil && !p.replay {
-		is = f(p, b.self)
-		was = p.IsRelevant(b.self)
-	} else {
-		was = p.IsRelevant(b.self)
-		is = p.sees(b, was)
+		return f(p, b.self) != p.IsRelevant(b.self)
 	}
-	if is != was {
-		p.SetRelevant(b.self, is)
-	}
+	was := p.IsRelevant(b.self)
+	return p.sees(b, was) != was
 }
 
 // Sees applies an actor's own settings, in this order. A recording sees everything. Everybody sees an actor that is

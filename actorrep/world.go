@@ -31,8 +31,9 @@ type Config struct {
 	RelevantTimeout time.Duration
 	// Parallel runs a server's Step on several cores; driver.Cores is such an Executor. Default: one core. What is sent,
 	// its order and all Counters are the same with any number of cores. Records for different connections are encoded at
-	// the same time, so the methods of actors and fields that this calls must change nothing: Location of actors, and the
-	// NetWrite of fields.
+	// the same time, and distances are checked, so the methods of actors and fields that this calls must change nothing:
+	// Location of actors, and the NetWrite of fields. Without Config.Relevancy distances are checked on several cores
+	// only if Config.Relevant is nil.
 	Parallel Executor
 	// Spawned and Destroyed are called on a client, within Step, when an actor appears or disappears. May be nil.
 	Spawned, Destroyed func(a Actor)
@@ -168,7 +169,7 @@ func NewServer(cfg Config) *World {
 		w.peers[i].learnFates()
 		w.compares.mark(w.peers[i], worker)
 	}
-	w.relevancy = &list{world: w}
+	w.relevancy = newList(w)
 	if cfg.Relevancy != nil {
 		w.relevancy = cfg.Relevancy(w)
 		w.listener, _ = w.relevancy.(ChangeListener)
