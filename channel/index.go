@@ -12,6 +12,7 @@ import (
 type Table struct {
 	// Fields that every tick reads come first.
 	calm     bool          // Tick only needs to pump the backlog
+	later    bool          // strange.later has functions
 	filled   int           // sequences of gaps filled since the last tick
 	poolTick time.Duration // when the pool is to be looked at again
 	unacked  int           // unacked reliable bunches of all channels, and queued control bunches
@@ -112,6 +113,7 @@ type strange struct {
 	ignored    map[uint32]struct{} // indices of the peer's channels that this end refused, until they are closed: at most maxIgnored
 	unfinished []*Channel          // channels that had a part of an unreliable bunch in this packet or the one before it, each once
 	expired    int64               // the packet in which it was looked through last
+	later, ran []func()            // for the next Tick; those of the last one, to be used again
 }
 
 // maxIgnored bounds Table.ignored. Unreliable bunches on further such channels are refused.

@@ -158,6 +158,9 @@ func (c *Conn) Tick(now time.Duration) {
 	if c.Closed() {
 		return
 	}
+	if c.Table().RunLater(); c.Closed() {
+		return
+	}
 	c.rates.tick(c)
 	c.cfg.Controller.Tick(c.now)
 	if c.checkTimeouts(); c.Closed() {

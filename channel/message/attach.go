@@ -77,7 +77,7 @@ func (a *Attached) sent(err error) error {
 	case a.ch == nil:
 		return fmt.Errorf("%w: the queue has no channel; give it to Table.Open, or return it from Accept", err)
 	case a.Counters.Sent == 0 && a.ch.OpenAcked():
-		return fmt.Errorf("%w: nothing was sent so far; call Tick in each tick, before that of Blocks", err)
+		return fmt.Errorf("%w: nothing was sent so far; call Tick in each tick", err)
 	}
 	return err
 }
@@ -99,7 +99,8 @@ func (a *Attached) Receive() (Message, *Kind) {
 }
 
 // Tick writes what is due, in as many packets as the connection's bandwidth allows now. Call it once a
-// tick, before TickFlush. What is ticked before it goes first, and may take all the bandwidth: tick urgent queues first, and Blocks last.
+// tick, before TickFlush. Queues that are ticked before it go first, and may take all the bandwidth: tick urgent ones first. Blocks take what
+// all queues leave, in whatever order they are ticked.
 func (a *Attached) Tick(now time.Duration) {
 	if a.ch == nil || a.ch.Closing() || !a.ch.OpenAcked() {
 		return

@@ -44,6 +44,8 @@ type Blocks struct {
 	known  bool   // the peer's bounds
 	bounds bounds
 	notes  []note // to be sent, while the channel's reliable buffer is full
+	later  func() // send, as Table.Later takes it
+	waits  bool   // it was given to it
 
 	sending []*outBlock
 	turn    int

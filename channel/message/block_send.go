@@ -86,10 +86,22 @@ func (b *Blocks) activate() {
 	}
 }
 
-// Tick sends fragments of all blocks in turn, as far as the connection's bandwidth and packet window allow. Call it once
-// a tick, before TickFlush, and after all else that the game sends in the tick: messages that are ticked after it get no bandwidth while a
-// block is under way.
+// Tick has fragments of all blocks sent in turn, as far as the connection's packet window allows, with the bandwidth that the game leaves in this
+// tick. Call it once a tick, before TickFlush; it doesn't matter whether that is before or after what else the game sends. The fragments leave in
+// TickFlush, which is the connection's Tick.
 func (b *Blocks) Tick() {
+	if b.ch == nil || b.waits {
+		return
+	}
+	if b.later == nil {
+		b.later = b.send
+	}
+	b.waits = true
+	b.ch.Conn().Table().Later(b.later)
+}
+
+func (b *Blocks) send() {
+	b.waits = false
 	if b.ch == nil || b.ch.Closing() || !b.ch.OpenAcked() {
 		return
 	}

@@ -36,6 +36,8 @@ type transfer struct {
 	blocks   *channel.Channel
 	messages *channel.Channel
 	ka, kb   *kinds
+
+	blocksFirst bool // Blocks are ticked before the messages
 }
 
 func newTransfer(t *testing.T, set netsim.Settings, seed uint64, controller func() congestion.Controller) *transfer {
@@ -84,8 +86,11 @@ func (x *transfer) step(dt time.Duration) {
 		}
 		c.PostTickDispatch(x.now)
 	}
+	if x.blocksFirst {
+		x.out.Tick()
+	}
 	x.qa.Tick(x.now)
-	x.out.Tick()
+	x.out.Tick() // once more does nothing
 	for _, c := range x.conns {
 		c.Tick(x.now)
 		require.False(x.t, c.Closed(), "%v", c.Result())
@@ -380,4 +385,39 @@ func TestFailedIsOfOurBlocks(t *testing.T) {
 	require.NoError(t, x.blocks.Close(0))
 	until(func() bool { return x.in.Held() == 0 })
 	require.Equal(t, []string{"sent 0", "broken 0"}, said)
+}
+
+// TestTickOrderOfBlocks: while a block takes all the bandwidth there is, messages arrive as soon whether their queue is ticked before Blocks or after.
+func TestTickOrderOfBlocks(t *testing.T) {
+	const rate, every = 100_000, 3 // a message every 50 ms
+	slowest := func(last bool) (worst time.Duration, block int) {
+		x := newTransfer(t, netsim.Settings{Lag: 20 * time.Millisecond}, 1, func() congestion.Controller { return congestion.NewTokenBucket(rate) })
+		x.blocksFirst = last
+		sentAt := []time.Duration{}
+		for i := range 360 {
+			if i == 60 {
+				_, err := x.out.Send(data(1, 16<<20))
+				require.NoError(t, err)
+			}
+			if i >= 60 && i%every == 0 {
+				require.NoError(t, x.qa.Send(x.ka.number, &number{}))
+				sentAt = append(sentAt, x.now)
+			}
+			x.step(time.Second / 60)
+			for m, _ := x.qb.Receive(); m != nil; m, _ = x.qb.Receive() {
+				worst = max(worst, x.now-sentAt[0])
+				sentAt = sentAt[1:]
+			}
+		}
+		require.Less(t, len(sentAt), 5, "they arrive")
+		block, _ = x.out.Progress(0)
+		return worst, block
+	}
+	before, fragments := slowest(false)
+	after, fragmentsAfter := slowest(true)
+	t.Logf("the slowest message took %v, and with Blocks ticked first %v; %d and %d fragments arrived", before, after, fragments, fragmentsAfter)
+	require.Equal(t, before, after)
+	require.Equal(t, fragments, fragmentsAfter)
+	require.Less(t, after, 150*time.Millisecond)
+	require.Greater(t, fragments, 350, "the block has the rest of the rate")
 }

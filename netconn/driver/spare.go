@@ -111,7 +111,7 @@ func (d *Driver) beginShares() {
 // serveLeft learns from what the game's work has left, and shares it out.
 func (d *Driver) serveLeft() {
 	for _, c := range d.sharing {
-		if !c.Closed() {
+		if c.Table().RunLater(); !c.Closed() {
 			c.spare.measure(c)
 		}
 	}

@@ -1,0 +1,28 @@
+package channel_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLater: each function runs once, in the order given; one that asks again runs the time after. The steady state allocates nothing.
+func TestLater(t *testing.T) {
+	w, _ := newWire(t, true, nil)
+	w.table.RunLater()
+	var order []int
+	var again func()
+	again = func() {
+		order = append(order, 1)
+		w.table.Later(again)
+	}
+	w.table.Later(again)
+	w.table.Later(func() { order = append(order, 2) })
+	w.table.RunLater()
+	require.Equal(t, []int{1, 2}, order)
+	w.table.RunLater()
+	require.Equal(t, []int{1, 2, 1}, order)
+	order = make([]int, 0, 200)
+	require.Zero(t, testing.AllocsPerRun(100, w.table.RunLater))
+	require.Len(t, order, 101)
+}
