@@ -683,14 +683,14 @@ func (z *Zone) Receive(from string, packet []byte) error {
 	next := r.number()
 	first, msgs := r.messages(z.msgs[:0], ofServers)
 	z.msgs = msgs[:0]
-	waited := len(n.out.waiting)
+	waited, more := len(n.out.waiting), n.out.bytes > zonePackBytes // than went into the last packet
 	if !r.end() || first == 0 || len(opened) > maxZonePacket || !n.out.ack(next) {
 		z.Counters.Malformed++
 		return errPacket
 	}
 	if len(n.out.waiting) < waited {
 		n.ackAt = z.now
-		if n.out.bytes > zonePackBytes { // there is more than went into the last packet
+		if more {
 			n.sayAt = 0
 		}
 	}

@@ -64,7 +64,7 @@ var ring = actorrep.MulticastRPC(func(_ actorrep.Call, l *lamp, n int) error {
 }, actorrep.Reliable)
 
 func registerLamps(w *actorrep.World) error {
-	return errors.Join(w.Register("Lamp", (*lamp)(nil), actorrep.AlwaysRelevant(), actorrep.RPCs{"Ring": ring}), w.Register("Other", (*other)(nil), actorrep.AlwaysRelevant()))
+	return errors.Join(w.Register("Lamp", (*lamp)(nil), actorrep.AlwaysRelevant(), actorrep.RPCs{"Ring": ring}), w.Register("Other", (*other)(nil), actorrep.AlwaysRelevant(), actorrep.Manual()))
 }
 
 func newPost(t testing.TB, i int, change func(c *ZoneConfig)) *post {
@@ -97,8 +97,11 @@ func (p *post) Take(a Actor, state []byte) error {
 	if p.refuse {
 		return errPacket
 	}
-	if l, ok := a.(*lamp); ok {
-		l.X = 150
+	switch a := a.(type) {
+	case *lamp:
+		a.X = 150
+	case *other:
+		a.X = 90
 	}
 	return nil
 }
@@ -255,6 +258,53 @@ func TestZoneMirrors(t *testing.T) {
 	require.Empty(t, p.zone.list)
 }
 
+// TestZoneManual: what is copied, and what is taken, is sent to clients also when the class is compared only after MarkDirty. A mirror that the game has destroyed meanwhile is made anew.
+func TestZoneManual(t *testing.T) {
+	theirs := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Server: 1, Servers: 3}}, registerLamps)
+	ours := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Servers: 3}}, registerLamps)
+	border, client := theirs.Join(registerLamps), ours.Join(registerLamps)
+	p := newPost(t, 0, func(c *ZoneConfig) { c.World = ours.Server })
+	p.world = ours.Server
+	p.zone.Mirror(name(1), border.World)
+	run := func(n int) {
+		for range n {
+			theirs.Step()
+			p.now += rig.Tick
+			p.zone.Step(p.now)
+			ours.Step()
+		}
+	}
+	o := &other{Body: Body{Epoch: 1}, X: 110}
+	require.NoError(t, theirs.Server.Spawn(o))
+	sees := func(x float64, epoch uint32) {
+		t.Helper()
+		run(10)
+		c, _ := client.World.Find(o.GUID()).(*other)
+		require.True(t, c != nil && c.X == x && c.Epoch == epoch, "%+v", c)
+	}
+	sees(110, 1)
+	o.X = 115
+	o.MarkDirty()
+	sees(115, 1)
+
+	o.X = 116
+	o.MarkDirty()
+	for len(p.zone.neighbours[0].fresh) == 0 {
+		theirs.Step()
+	}
+	require.NoError(t, p.world.Destroy(p.world.Find(o.GUID())))
+	sees(116, 1)
+
+	require.NoError(t, p.says(1, zoneMessage{kind: zoneGive, id: o.GUID(), epoch: 2, class: "Other"}))
+	sees(90, 2)
+	m := p.world.Find(o.GUID()).(*other)
+	require.True(t, p.zone.Owns(m))
+	require.EqualValues(t, 3, p.zone.Release(m))
+	require.NoError(t, p.world.Destroy(m))
+	require.NoError(t, p.says(1, zoneMessage{kind: zoneGive, id: o.GUID(), epoch: 3, class: "Other"}))
+	sees(90, 3)
+}
+
 // TestZoneLyingNeighbour: whatever a server of the mesh says, this one's actors stay what they are, and its memory is bounded.
 func TestZoneLyingNeighbour(t *testing.T) {
 	r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{IDs: netguid.Share{Server: 1, Servers: 3}}, registerLamps)
@@ -298,6 +348,9 @@ func TestZoneLyingNeighbour(t *testing.T) {
 		require.Equal(t, was+1, p.zone.Counters.Malformed)
 	}
 	require.ErrorIs(t, p.zone.Receive(name(1), []byte("nonsense")), ErrForged)
+	travels, err := newSeal([32]byte{1}, name(1), &counted{}, 0)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.zone.Receive(name(1), travels.close(p.id, []byte{1, 1, 0})), ErrForged, "a packet of a Server")
 
 	// A call that goes round, and one for nobody.
 	q := newPost(t, 0, nil)
@@ -408,6 +461,11 @@ func TestZoneStale(t *testing.T) {
 	run(10)
 	require.EqualValues(t, 110, m.X)
 	require.EqualValues(t, 2, p.zone.Counters.Refused)
+	refused := p.zone.Counters.Refused
+	require.NoError(t, p.says(2, zoneMessage{kind: zoneGive, id: 2000, epoch: 3, class: "Lamp"}, zoneMessage{kind: zoneEnded, id: 2000, epoch: 3}))
+	require.NoError(t, p.says(1, zoneMessage{kind: zoneEnded, id: 2000, epoch: 2}))
+	require.Equal(t, refused+1, p.zone.Counters.Refused)
+	require.True(t, !p.zone.Owns(m) && m.World() != nil)
 	b.Epoch, b.X = 2, 213
 	require.NoError(t, rigs[0].Server.Destroy(a))
 	run(60)
@@ -536,6 +594,24 @@ func TestZoneTable(t *testing.T) {
 		require.ErrorIs(t, p.zone.SetTable(c), ErrConfig, what)
 	}
 	require.Equal(t, "server2", p.zone.table.At(250, 0))
+}
+
+// TestZoneBurst: more than goes into a packet, or may wait, goes on as fast as it is acknowledged.
+func TestZoneBurst(t *testing.T) {
+	slow := func(c *ZoneConfig) { c.Resend = 10 * time.Second }
+	a, b := newPost(t, 0, slow), newPost(t, 1, slow)
+	a.state = make([]byte, 4<<10)
+	for range 100 {
+		a.lit(150)
+	}
+	rounds := 0
+	for ; len(b.taken) < 100; rounds++ {
+		require.Less(t, rounds, 100)
+		deliver(1, a, b)
+		n, _ := a.zone.find(name(1))
+		require.LessOrEqual(t, a.zone.neighbours[n].out.bytes, maxZoneWaitingBytes)
+	}
+	require.Less(t, rounds, 30)
 }
 
 // TestZoneTables: who is given an actor by a newer table than its own keeps it until it has that one.
