@@ -110,11 +110,11 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	if a.queue.delay() > 2*a.unclear() {
 		a.queue.quiet()
 	}
-	lossy := a.nearlyAll.lost(r)
+	lossy, tested := a.nearlyAll.lost(r), false
 	if a.phase != Drain && !lossy {
 		switch a.loss.verdict(now, cmp.Or(r.asked(), a.rate), queued, limited) {
 		case congestive:
-			lossy = true
+			lossy, tested = true, true
 		case ofThePath:
 			a.restore(now, &a.before)
 		case answered:
@@ -139,7 +139,7 @@ func (a *Adaptive) judge(now time.Duration, r *round, took time.Duration, limite
 	if congested && a.phase != Drain {
 		if queued {
 			a.before = memory{}
-		} else if a.rate > a.before.rate {
+		} else if tested && a.rate > a.before.rate {
 			a.before = memory{a.rate, a.capacity, a.phase}
 		}
 	}
@@ -194,7 +194,7 @@ func (n *nearlyAll) lost(r *round) bool {
 	return bad
 }
 
-// memory is what was known before the rate was lowered for loss alone.
+// memory is what was known before the rate was lowered for loss alone, which a lossTest measured: a rate at which hardly anything arrives never comes back.
 type memory struct {
 	rate, capacity float64
 	phase          Phase

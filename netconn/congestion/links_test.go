@@ -318,3 +318,22 @@ func TestLossIsNotAnsweredByLuck(t *testing.T) {
 	l.slot = fates{60, 0}
 	require.Equal(t, answered, l.verdict(4*lossSlot, 88_000, false, false), "it went away")
 }
+
+// TestShortestBuffers: where a queue has room for a packet or two, or for less than the burst of a tick, loss doesn't fall with the rate. A rate at which
+// hardly anything arrived never comes back for that.
+func TestShortestBuffers(t *testing.T) {
+	for _, tick := range []time.Duration{4 * time.Millisecond, 33 * time.Millisecond} {
+		for _, rate := range []float64{0.4e6, 1.6e6} {
+			for _, buffer := range []time.Duration{time.Millisecond, 20 * time.Millisecond} {
+				link := &paths.Link{Rate: paths.Constant(rate), Buffer: buffer, Delay: 75 * time.Millisecond}
+				a := adaptive(t)
+				f := paths.Flow{Tick: tick, AckEvery: tick, Controller: a}
+				w := paths.New(1, link, &f)
+				most := 0.0
+				w.Each = func(time.Duration) { most = max(most, a.Rate()) }
+				w.Run(30 * time.Second)
+				require.Less(t, most, 12*rate/8, "ticks of %v, %v bit/s, a buffer of %v", tick, rate, buffer)
+			}
+		}
+	}
+}
