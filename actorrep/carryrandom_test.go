@@ -146,3 +146,46 @@ func travels(t *testing.T, seed uint64) {
 	require.Equal(t, want(asks), asked)
 	require.Equal(t, want(says), told)
 }
+
+// TestKeptCallsAreBounded: of the calls that the server has acked, a client keeps the newest while another World follows, so many and of so many bytes; none
+// otherwise.
+func TestKeptCallsAreBounded(t *testing.T) {
+	for _, size := range []int{1, 1000} {
+		post := actorrep.ServerRPC(func(actorrep.Call, *strider, []byte) error { return nil }, actorrep.Reliable)
+		register := func(w *actorrep.World) error {
+			return w.Register("strider", (*strider)(nil), actorrep.RPCs{"Post": post})
+		}
+		r := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, register)
+		l := r.JoinOther(register)
+		a := &strider{}
+		a.SetOwner(l.Peer)
+		require.NoError(t, r.Server.Spawn(a))
+		r.Await("the actor", r.Step, func() bool { return l.World.Len() == 1 })
+		mine := l.World.Find(a.GUID()).(*strider)
+		most := 0
+		call := func(n int) (calls, bytes int) {
+			for range n {
+				require.NoError(t, post.Call(mine, make([]byte, size)))
+				r.Step()
+				calls, bytes = actorrep.KeptCalls(l.World)
+				most = max(most, calls)
+			}
+			for range 20 {
+				r.Step()
+			}
+			return actorrep.KeptCalls(l.World)
+		}
+		calls, _ := call(10)
+		require.Zero(t, calls)
+		next := actorrep.NewClient(actorrep.Config{})
+		next.Follow(l.World)
+		each := size + 1 + size/128
+		calls, bytes := call(actorrep.MaxAcked + 20)
+		require.Equal(t, min(actorrep.MaxAcked, actorrep.MaxAckedBytes/each), calls, "%d bytes", bytes)
+		require.LessOrEqual(t, bytes, actorrep.MaxAckedBytes)
+		require.Less(t, most, calls+10)
+		next.Follow(nil)
+		calls, _ = call(1)
+		require.Zero(t, calls)
+	}
+}

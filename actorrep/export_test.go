@@ -65,3 +65,16 @@ func WaitsForRoom(p *Peer, waits bool) {
 		p.gone = []farewell{{}}
 	}
 }
+
+// KeptCalls is the acked and unacked calls that a client keeps of its actors, and their bytes.
+func KeptCalls(w *World) (calls, bytes int) {
+	for _, b := range w.actors {
+		for _, k := range b.mirror.unacked {
+			calls, bytes = calls+1, bytes+len(k.call.data)
+		}
+	}
+	return calls, bytes
+}
+
+// Bounds of the calls that a client keeps.
+const MaxAcked, MaxAckedBytes = maxAcked, maxAckedBytes

@@ -41,8 +41,12 @@ type lane struct {
 	full    bool                    // there is no room for openings
 	drop    bool                    // what is sent now is lost
 	starved bool                    // there is no bandwidth
+	scarce  bool                    // there is bandwidth for some
 	free    int                     // bits left in the packet under way; 0 is any number
 	chunks  []int                   // bits of those that were sent
+	sent    [bridge.End]int         // bits, by the kind of the message
+	far     int                     // chunks that say the whole time of their Step
+	times   int                     // bits of these times
 }
 
 // letter is a message under way.
@@ -82,6 +86,7 @@ func (l *lane) refuse() bool {
 
 func (l *lane) post(m letter) {
 	m.due, m.data = l.step+2, append([]byte(nil), m.data...)
+	l.sent[m.kind] += m.bits
 	if m.v != nil {
 		l.flying[m.v]++
 	}
@@ -92,6 +97,9 @@ func (l *lane) begin(time.Duration) bool {
 	l.bits = 1 << 20
 	if l.starved {
 		l.bits = 0
+	}
+	if l.scarce {
+		l.bits = 2000
 	}
 	if l.tight {
 		l.bits = []int{-100, 0, 40, 300, 3000, 30000}[l.rng.IntN(6)]
@@ -158,6 +166,11 @@ func (l *lane) chunk(data []byte, n int) (int64, bool) {
 	}
 	l.bits -= n
 	l.chunks = append(l.chunks, n)
+	r := bitio.NewReader(data, n)
+	if wire.SkipTime(r); data[0]&1 != 0 {
+		l.far++
+	}
+	l.times += r.Pos()
 	l.post(letter{kind: bridge.Records, data: data[:(n+7)/8], bits: n, packet: l.packet, lost: l.lost})
 	return l.packet, true
 }

@@ -252,7 +252,7 @@ func TestRateLimits(t *testing.T) {
 
 // TestKindsOnTheWire: no two kinds of procedures are the same there.
 func TestKindsOnTheWire(t *testing.T) {
-	seen := map[uint8]string{}
+	seen, names := map[uint8]string{}, map[string]bool{}
 	for kind := serverRPC; kind <= multicast; kind++ {
 		for _, reliable := range []bool{false, true} {
 			for _, any := range []bool{false, kind == serverRPC} {
@@ -261,13 +261,36 @@ func TestKindsOnTheWire(t *testing.T) {
 				if other := seen[d.wireKind()]; other != "" && other != name {
 					t.Errorf("%s is %d, as is %s", name, d.wireKind(), other)
 				}
-				seen[d.wireKind()] = name
+				seen[d.wireKind()], names[name] = name, true
 				require.Equal(t, kind != clientRPC, d.runsAt(true), name)
 				require.Equal(t, kind != serverRPC, d.runsAt(false), name)
 			}
 		}
 	}
 	require.Len(t, seen, 8)
+	require.Len(t, names, 8)
+}
+
+// TestProceduresOfAnotherBuild: a procedure of another kind or with other parameters can't be called, and is named; the others and the class can.
+func TestProceduresOfAnotherBuild(t *testing.T) {
+	same := MulticastRPC(func(Call, *parcel, int8) error { return nil })
+	for name, other := range map[string]Procedure{"kind": MulticastRPC(func(Call, *parcel, int8) error { return nil }, Reliable), "parameters": MulticastRPC(func(Call, *parcel, string) error { return nil })} {
+		s, c := NewServer(Config{}), NewClient(Config{})
+		require.NoError(t, s.Register("parcel", (*parcel)(nil), RPCs{"Same": same, "Other": same, "Gone": same}))
+		require.NoError(t, c.Register("parcel", (*parcel)(nil), RPCs{"Same": same, "Other": other}))
+		data, n := s.encodeSchema()
+		r := bitio.NewReader(data, n)
+		r.ReadBits(wire.KindBits)
+		list, err := c.readSchema(r)
+		require.ErrorIs(t, err, ErrSchema, name)
+		require.ErrorContains(t, err, "procedure Other")
+		require.NotContains(t, err.Error(), "Same")
+		require.NotNil(t, list[0].local)
+		for _, p := range list[0].rpcs {
+			require.Equal(t, p.name == "Same", p.local >= 0, p.name)
+			require.Equal(t, p.name == "Other", p.told, p.name)
+		}
+	}
 }
 
 // TestSpareMemory: what is kept for new calls stays within its bounds.
@@ -591,6 +614,22 @@ func TestShares(t *testing.T) {
 		}
 		require.Greater(t, more, most, "%d of %d", done, most)
 	}
+}
+
+// TestWhoSharesAStep: recordings, and clients that haven't answered, take no part in what a Step opens and closes; nor do actors that wait for Release.
+func TestWhoSharesAStep(t *testing.T) {
+	w := &World{mayOpen: 5, mayClose: 6, now: 10}
+	p := &Peer{world: w, ready: true, opening: make([]*view, 9), holding: 2, leaving: make([]*view, 3)}
+	for at := range time.Duration(20) {
+		p.going.push(&view{leaveAt: at})
+	}
+	require.Equal(t, []int{7, 3 + 11, 5, 6}, []int{p.unopened(), p.unclosed(), p.mayOpen(), p.mayClose()})
+	p.holding = 10
+	require.Zero(t, p.unopened())
+	p.ready = false
+	require.Equal(t, []int{0, 0}, []int{p.unopened(), p.unclosed()})
+	p.ready, p.holding, p.replay = true, 0, true
+	require.Equal(t, []int{0, 0, math.MaxInt, math.MaxInt}, []int{p.unopened(), p.unclosed(), p.mayOpen(), p.mayClose()})
 }
 
 // TestForgottenCalls: what is due in all Steps of a second, and in more than 30 Steps, is told once.

@@ -284,9 +284,14 @@ func (w *World) stepServer() {
 	if len(peers) == 0 {
 		return
 	}
+	for _, p := range peers {
+		if !p.ready && !p.removed() {
+			p.ready = p.out.introduce()
+		}
+	}
 	w.shareChannels()
 	for _, p := range peers {
-		if !p.removed() {
+		if p.ready && !p.removed() {
 			p.begin()
 		}
 	}
@@ -305,12 +310,6 @@ func (w *World) stepServer() {
 
 // begin does what can't be done for several connections in parallel: opening and closing channels, and reliable calls.
 func (p *Peer) begin() {
-	if !p.ready {
-		p.ready = p.out.introduce()
-		if !p.ready {
-			return
-		}
-	}
 	p.trim()
 	p.unpark()
 	p.idle = !p.out.begin(p.world.now)

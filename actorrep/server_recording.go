@@ -42,7 +42,7 @@ var errManyRecorded = fmt.Errorf("actorrep: over %d actors in a recording", brid
 func newRecording(w *World, to bridge.Tape, filter func(a Actor) bool, everything bool) bridge.Recording {
 	r := &recording{world: w, tape: to, slots: make([]slot, 1), ids: map[netguid.GUID]uint32{}}
 	r.peer = w.newPeer()
-	r.peer.replay, r.peer.everything, r.peer.filter, r.peer.out = true, everything, filter, r
+	r.peer.ready, r.peer.replay, r.peer.everything, r.peer.filter, r.peer.out = true, true, everything, filter, r
 	w.addPeer(r.peer)
 	return r
 }

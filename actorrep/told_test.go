@@ -731,3 +731,471 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	}
 	require.Less(t, cap(l.pending), 1000)
 }
+
+// TestBeforeValues: before an actor's values are set, each time, those that came earlier are there.
+func TestBeforeValues(t *testing.T) {
+	p := newPair(t)
+	var log []string
+	took := func() (took []string) {
+		for range 3 {
+			p.serve(t)
+		}
+		took, log = log, nil
+		return took
+	}
+	bridge.BeforeValues.(func(*World, func(Actor)))(p.c, func(a Actor) { log = append(log, fmt.Sprint("before ", a.(*pupil).N)) })
+	p.c.OnValues(func(a Actor) { log = append(log, fmt.Sprint("now ", a.(*pupil).N)) })
+	a := &pupil{N: 1}
+	require.NoError(t, p.s.Spawn(a))
+	require.Equal(t, "now 1", took()[1])
+	a.N = 2
+	require.Equal(t, []string{"before 1", "now 2"}, took())
+	require.NoError(t, a.SetDormant(true))
+	require.Empty(t, took())
+	a.N = 3
+	a.FlushDormancy()
+	require.Equal(t, []string{"before 2", "now 3"}, took(), "of a sleeper that opens again")
+}
+
+// TestSleepersAreCalled: a reliable call to a sleeper opens it in the same Step, and nothing else is opened for a call.
+func TestSleepersAreCalled(t *testing.T) {
+	p := newPair(t)
+	a, b := &pupil{}, &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	require.NoError(t, p.s.Spawn(b))
+	require.NoError(t, a.SetDormant(true))
+	for range 6 {
+		p.serve(t)
+	}
+	p.tell(t)
+	v, w := p.l.peer.views[a.base()], p.l.peer.views[b.base()]
+	require.Equal(t, []viewState{asleep, open}, []viewState{v.state, w.state})
+	require.NoError(t, poke.Call(a, 3))
+	require.NoError(t, poke.Call(b, 4))
+	require.True(t, v.inOpening)
+	require.False(t, w.inOpening)
+	opens := p.l.opens
+	p.s.Step(p.now)
+	require.Equal(t, opens+1, p.l.opens)
+	for range 3 {
+		p.serve(t)
+	}
+	require.Equal(t, []string{"poked 3", "poked 4"}, p.tell(t))
+
+	// An owner that changes back and forth has nothing to be told.
+	b.SetOwner(p.l.peer)
+	b.SetOwner(nil)
+	require.Len(t, p.l.peer.speaking, 1)
+	p.serve(t)
+	require.Empty(t, p.l.peer.speaking)
+	require.False(t, w.inSpeaking)
+}
+
+// TestComponentsComeBehindTheirActor: a component that is more urgent than its actor is opened behind it all the same.
+func TestComponentsComeBehindTheirActor(t *testing.T) {
+	p := newPair(t)
+	for range 2 * stepChannels {
+		require.NoError(t, p.s.Spawn(&pupil{}))
+	}
+	a, child, grandchild := &pupil{N: 1}, &pupil{N: 2}, &pupil{N: 3}
+	a.SetPriority(0.001)
+	child.SetPriority(0.002)
+	grandchild.SetPriority(1000)
+	require.NoError(t, p.s.Spawn(a))
+	require.NoError(t, p.s.SpawnIn(a, child))
+	require.NoError(t, p.s.SpawnIn(child, grandchild))
+	some := 0
+	for range 8 {
+		p.now += time.Second / 30
+		before := p.s.Counters.Opened
+		p.s.Step(p.now)
+		p.l.deliver()
+		require.LessOrEqual(t, p.s.Counters.Opened-before, uint64(stepChannels+2), "also in the Step in which the client is ready")
+		c := p.c.Find(grandchild.guid)
+		if c == nil {
+			continue
+		}
+		if p.c.Len() < p.s.Len() {
+			some++
+		}
+		require.NotNil(t, c.base().parent)
+		require.NotNil(t, c.base().parent.parent)
+		require.Same(t, p.c.Find(a.guid), c.base().Parent().base().Parent())
+	}
+	require.Positive(t, some, "it was among the first")
+	require.Equal(t, p.s.Len(), p.c.Len())
+
+	// They stop to be relevant together, and come back together.
+	p.s.cfg.RelevantTimeout = time.Second
+	for _, on := range []bool{true, false} {
+		a.SetOnlyOwner(on)
+		p.serve(t)
+		for _, b := range []*pupil{a, child, grandchild} {
+			require.Equal(t, !on, p.l.peer.IsRelevant(b))
+			require.Equal(t, on, p.s.Explain(p.l.peer, b).Reason == ReasonLeaving)
+			require.True(t, p.l.peer.Has(b))
+		}
+	}
+}
+
+// TestCallsBeforeTheFirstStep: a multicast that is made before anybody sees the actor waits for those that will, but not for clients without its class.
+func TestCallsBeforeTheFirstStep(t *testing.T) {
+	p := newPair(t)
+	without := NewClient(Config{})
+	require.NoError(t, without.Register("pupil", (*pupil)(nil), RPCs{"Poke": poke}))
+	other := addLane(t, p.s, without)
+	other.peer.lacks = []bool{true}
+	for range 4 {
+		p.serve(t)
+	}
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	for n := range uint8(MaxWaitingCalls) {
+		require.NoError(t, poke.Call(a, n))
+	}
+	require.ErrorIs(t, poke.Call(a, 0), ErrFull)
+	p.s.Step(p.now)
+	require.Len(t, p.l.peer.views[a.base()].calls, MaxWaitingCalls-p.sent(a))
+	require.Empty(t, other.peer.views[a.base()].calls)
+	require.Empty(t, p.s.early)
+	for range 20 {
+		p.serve(t)
+	}
+	require.Len(t, p.tell(t), 2+MaxWaitingCalls)
+	require.Zero(t, p.s.Counters.CallsDropped)
+}
+
+// sent is how many reliable calls of an actor were sent.
+func (p *pair) sent(*pupil) int { return int(p.s.Counters.CallsSent) }
+
+var hail = MulticastRPC(func(Call, *place, uint16) error { return nil })
+
+// TestEveryBitIsCounted: the rows of Attribution are the bits of openings and records that were sent, but for the time of a Step; that is short as soon
+// as the client has acked something. What connections share is encoded once.
+func TestEveryBitIsCounted(t *testing.T) {
+	s := NewServer(Config{})
+	var lanes []*lane
+	for _, w := range []*World{s, NewClient(Config{}), NewClient(Config{}), NewClient(Config{})} {
+		require.NoError(t, w.Register("place", (*place)(nil), RPCs{"Hail": hail}))
+		if w != s {
+			lanes = append(lanes, addLane(t, s, w))
+		}
+	}
+	var all []*place
+	for range 40 {
+		a := &place{N: 5}
+		require.NoError(t, s.Spawn(a))
+		all = append(all, a)
+	}
+	now := time.Duration(0)
+	for i := range 40 {
+		for j, a := range all {
+			if a.N += int32(i * j); i > 10 && j%7 == 0 {
+				require.NoError(t, hail.Call(a, uint16(i)))
+			}
+		}
+		now += time.Second / 30
+		s.Step(now)
+		s.Consistent(t)
+		if i > 10 {
+			require.Len(t, s.workers[0].entries, 1+40)
+		}
+		for _, l := range lanes {
+			l.deliver()
+		}
+	}
+	for i, l := range lanes {
+		want := uint64(l.sent[bridge.Open] + l.sent[bridge.Records] - l.times)
+		sum, rows := uint64(0), map[string]Cost{}
+		for _, c := range l.peer.Attribution(0) {
+			sum += c.Bits
+			rows[c.Name] = c
+		}
+		require.Equal(t, want, sum, "%d", i)
+		require.Zero(t, rows["packets, bunches, acks and resends"])
+		require.EqualValues(t, 29*6, rows["Hail()"].Sent)
+		require.EqualValues(t, 29*6*(8+8+8), rows["Hail()"].Bits)
+		require.Less(t, rows["record heads"].Bits, uint64(s.Counters.Updates/3*9))
+		require.Greater(t, rows["opening heads"].Bits, uint64(40*40))
+		require.LessOrEqual(t, l.far, 3, "of %d chunks", len(l.chunks))
+		last := l.peer.Attribution((want + 800) / 8)
+		require.Equal(t, Cost{Name: "packets, bunches, acks and resends", Bits: (want+800)/8*8 - want}, last[len(last)-1])
+	}
+	require.EqualValues(t, 29*6*3, s.Counters.CallsSent)
+}
+
+// crew is an Executor that counts what it is given.
+type crew struct{ runs, calls int }
+
+func (c *crew) Workers() int { return 3 }
+func (c *crew) Run(n int, f func(i, worker int)) {
+	c.runs++
+	for i := range n {
+		c.calls++
+		f(n-1-i, i%3)
+	}
+}
+
+// TestWorkForCores: a Step with much to send for several connections is done on several cores, others on one.
+func TestWorkForCores(t *testing.T) {
+	c := &crew{}
+	s := NewServer(Config{Parallel: c})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	var all []*place
+	for range fewForCores {
+		a := &place{}
+		require.NoError(t, s.Spawn(a))
+		all = append(all, a)
+	}
+	now := time.Duration(0)
+	var lanes []*lane
+	step := func() {
+		now += time.Second / 30
+		s.Step(now)
+		for _, l := range lanes {
+			l.deliver()
+		}
+	}
+	join := func() {
+		w := NewClient(Config{})
+		require.NoError(t, w.Register("place", (*place)(nil)))
+		lanes = append(lanes, addLane(t, s, w))
+		for range 6 {
+			step()
+		}
+	}
+	change := func(n int) (runs, calls int) {
+		for _, a := range all[:n] {
+			a.N++
+		}
+		before := *c
+		step()
+		return c.runs - before.runs, c.calls - before.calls
+	}
+	join()
+	runs, _ := change(fewForCores)
+	require.Zero(t, runs, "one connection")
+	join()
+	runs, calls := change(fewForCores / 2)
+	require.Equal(t, []int{1, 2}, []int{runs, calls})
+	runs, _ = change(fewForCores/2 - 1)
+	require.Zero(t, runs, "too little")
+	for _, l := range lanes {
+		for range 4 {
+			step()
+		}
+		for i, a := range all {
+			require.Equal(t, a.N, l.client.Find(a.guid).(*place).N, "%d", i)
+		}
+	}
+}
+
+// TestPeaksAreKept: a connection keeps room for what it needed lately, and gives it back when it hasn't for a while.
+func TestPeaksAreKept(t *testing.T) {
+	p := newPair(t)
+	var all []*pupil
+	for range 700 {
+		all = append(all, &pupil{})
+		require.NoError(t, p.s.Spawn(all[len(all)-1]))
+	}
+	step := func() {
+		p.now += time.Second / 30
+		p.s.Step(p.now)
+		p.l.deliver()
+	}
+	for p.c.Len() < len(all) {
+		step()
+	}
+	l := p.l.peer
+	caps := func() []int {
+		return []int{cap(l.pending), cap(l.batch.ranks), cap(l.batch.buf), len(l.sent.ring), cap(l.batch.chunks), cap(l.settling), cap(l.opening), cap(l.sent.packets)}
+	}
+	untilTrim := func(n int) {
+		for l.peaks.steps != trimEvery-n {
+			step()
+		}
+	}
+	untilTrim(20)
+	for i, a := range all {
+		a.N, a.Line = int32(i*1000), [2]float64{float64(i), 3}
+	}
+	p.l.starved = true // they are ranked when there is bandwidth for some
+	step()
+	p.l.starved, p.l.scarce = false, true
+	for range 3 {
+		step()
+	}
+	p.l.scarce = false
+	for range 3 {
+		step()
+	}
+	for _, a := range all {
+		require.NoError(t, a.SetDormant(true))
+	}
+	for range 4 {
+		step()
+	}
+	for _, a := range all {
+		a.N++
+		a.FlushDormancy()
+	}
+	untilTrim(1)
+	before := caps()
+	step()
+	require.Equal(t, before, caps(), "at the trim")
+	require.Greater(t, before[0], 600)
+	require.Greater(t, before[1], 600)
+	untilTrim(1)
+	require.Equal(t, before[:2], caps()[:2])
+	for range 2 {
+		step()
+	}
+	now := caps()
+	require.Less(t, max(now[0], now[1], now[3]), 300, "%v of %v", now, before)
+}
+
+// TestNotSpawned: what needs an actor's World says so of one that isn't in any; the rest is kept for it.
+func TestNotSpawned(t *testing.T) {
+	w, c := NewServer(Config{}), NewClient(Config{})
+	for _, o := range []*World{w, c} {
+		require.NoError(t, o.Register("pupil", (*pupil)(nil), RPCs{"Poke": poke}, Priority(2), CullDistance(9)))
+	}
+	a, gone := &pupil{}, &pupil{}
+	require.NoError(t, w.Spawn(gone))
+	require.NoError(t, w.Destroy(gone))
+	for _, a := range []*pupil{a, gone} {
+		for i, err := range []error{a.SetUpdateFrequency(1), a.SetDormant(true), a.TearOff(), poke.Call(a, 1), w.SpawnIn(a, &pupil{}), w.SpawnAs(&pupil{}, a, 99)} {
+			require.ErrorIs(t, err, ErrNotSpawned, "%d", i)
+		}
+		require.NoError(t, w.Destroy(a))
+		a.MarkUnits(1)
+		a.ForceUpdate()
+		a.FlushDormancy()
+		a.SetCullDistance(3)
+		w.Stay(a)
+		_, err := w.Depart(a, nil)
+		require.ErrorIs(t, err, ErrNotSpawned)
+		at, ok := a.ServerTime()
+		require.Equal(t, []any{time.Duration(0), false}, []any{at, ok})
+		require.Equal(t, []any{(*World)(nil), NoRole, Actor(nil), false, false, false}, []any{a.World(), a.Role(), a.Parent(), a.IsOwned(), a.TornOff(), a.Dormant()})
+	}
+	a.MarkDirty()
+	require.Equal(t, "", a.ClassName())
+	require.ErrorIs(t, a.SetCondition("Cond", true), ErrNotSpawned)
+	for i, err := range []error{c.Spawn(a), c.SpawnAs(a, nil, 99), c.Destroy(a)} {
+		require.ErrorIs(t, err, ErrClient, "%d", i)
+	}
+	require.ErrorIs(t, w.SpawnAs(a, nil, 0), ErrTaken)
+	require.Zero(t, w.Len())
+
+	p := w.newPeer()
+	p.out = &lane{}
+	w.addPeer(p)
+	b := &pupil{}
+	b.SetPriority(5)
+	b.SetCullDistance(7)
+	b.SetAlwaysRelevant(true)
+	b.SetOnlyOwner(true)
+	b.SetOwner(p)
+	b.SetAutonomous(true)
+	b.SetPhysics(true)
+	require.NoError(t, w.Spawn(b))
+	require.NoError(t, w.SpawnIn(b, a))
+	require.ErrorIs(t, w.SpawnAs(&pupil{}, nil, b.guid), ErrTaken)
+	require.Equal(t, []any{float32(5), 7., true, true, p, true, true, Authority}, []any{b.ActorPriority(), b.CullDistance(), b.AlwaysRelevant(), b.OnlyOwner(), b.Owner(), b.autonomous, b.physics, b.Role()})
+	require.Equal(t, []any{float32(2), 3., false, false, p, false, false, b}, []any{a.ActorPriority(), a.CullDistance(), a.AlwaysRelevant(), a.OnlyOwner(), a.Owner(), a.autonomous, a.physics, a.Parent()})
+	var children []Actor
+	for child := range b.Children {
+		children = append(children, child)
+	}
+	require.Equal(t, []Actor{a}, children)
+	last := &pupil{}
+	last.SetOwner(p)
+	w.RemoveConn(p)
+	require.Nil(t, b.Owner())
+	require.NoError(t, w.Spawn(last))
+	require.Nil(t, last.Owner(), "its connection was removed")
+	require.Equal(t, []any{float32(2), 9.}, []any{last.ActorPriority(), last.CullDistance()})
+	w.Consistent(t)
+}
+
+// TestWhereCallsRun is the table of who may call what, and who is said to have called.
+func TestWhereCallsRun(t *testing.T) {
+	var ran []string
+	note := func(kind string) func(Call, *clerk, uint8) error {
+		return func(c Call, _ *clerk, n uint8) error {
+			ran = append(ran, fmt.Sprint(kind, n, c.World.server, c.Peer != nil && c.Peer.IsLocal()))
+			return map[bool]error{true: ErrUnfit}[n == 7]
+		}
+	}
+	few := func(_ Call, _ *clerk, n uint8) bool { return n < 9 }
+	ask, say, all := ServerRPC(note("ask")).Validated(few), ClientRPC(note("say")), MulticastRPC(note("all"))
+	mute, odd := ClientRPC[*clerk, uint8](nil), ServerRPC(note("odd"))
+	w, c := NewServer(Config{}), NewClient(Config{})
+	require.NoError(t, w.Register("clerk", (*clerk)(nil), RPCs{"Ask": ask, "Say": say, "All": all, "Mute": mute}))
+	require.NoError(t, c.Register("clerk", (*clerk)(nil), RPCs{"Ask": ask, "Say": say, "All": all}))
+	a, b := &clerk{}, &clerk{}
+	require.NoError(t, w.Spawn(a))
+	c.add(b, c.classes[0], 3)
+	for i, call := range []struct {
+		err, want error
+		ran       string
+	}{
+		{ask.Call(a, 1), nil, "ask1 true true"},
+		{ask.Call(a, 9), ErrInvalid, ""},
+		{odd.Call(a, 1), ErrNoProcedure, ""},
+		{say.Call(a, 1), ErrNoOwner, ""},
+		{say.Call(b, 1), ErrAuthority, ""},
+		{all.Call(b, 1), ErrAuthority, ""},
+		{all.Call(a, 2), nil, "all2 true true"},
+		{all.Call(a, 7), ErrUnfit, "all7 true true"},
+	} {
+		if call.want == nil {
+			require.NoError(t, call.err, "%d", i)
+		} else {
+			require.ErrorIs(t, call.err, call.want, "%d", i)
+		}
+		if call.ran != "" {
+			require.Equal(t, call.ran, ran[0], "%d", i)
+			ran = ran[1:]
+		}
+	}
+	require.Empty(t, ran)
+	a.SetOwner(w.Local())
+	require.NoError(t, say.Call(a, 3))
+	require.ErrorIs(t, mute.Call(a, 3), ErrNoHandler)
+	require.Equal(t, []string{"say3 true true"}, ran)
+	require.True(t, a.IsOwned())
+}
+
+// primed sets what it has before its first values come.
+type primed struct {
+	Base
+	Words [20]uint64 `net:""`
+	N     int32      `net:""`
+}
+
+func (p *primed) Init() {
+	for i := range p.Words {
+		p.Words[i] = uint64(i + 1)
+	}
+	p.N = 9
+}
+
+// TestZerosOverInit: where the server has zero a client has zero, whatever Init sets, in a group of values too.
+func TestZerosOverInit(t *testing.T) {
+	s, c := NewServer(Config{}), NewClient(Config{})
+	require.NoError(t, s.Register("primed", (*primed)(nil)))
+	require.NoError(t, c.Register("primed", (*primed)(nil)))
+	l := addLane(t, s, c)
+	a := &primed{}
+	a.Words[3] = 7
+	require.NoError(t, s.Spawn(a))
+	for now := range time.Duration(6) {
+		s.Step(now)
+		l.deliver()
+	}
+	got := c.Find(a.guid).(*primed)
+	require.Equal(t, a.Words, got.Words)
+	require.Zero(t, got.N)
+}

@@ -22,6 +22,9 @@ func TestSortViews(t *testing.T) {
 			t.Fatalf("%d views of %d ids aren't sorted", n, n*spread)
 		}
 	}
+	if len(k.ids) > len(k.byID)/32+1 {
+		t.Errorf("%d words of marks for %d ids", len(k.ids), len(k.byID))
+	}
 	if slices.ContainsFunc(k.byID, func(v *view) bool { return v != nil }) {
 		t.Error("views are kept")
 	}
