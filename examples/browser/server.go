@@ -63,7 +63,7 @@ func listen(o options, c *client) (s *server, err error) {
 	if err != nil {
 		return s, err
 	}
-	socket, err := udp.Listen(o.udp, udp.Config{NoPoller: true})
+	socket, err := udp.Listen(o.udp, udp.Config{NoPoller: true, Whole: true})
 	if err != nil {
 		return s, err
 	}

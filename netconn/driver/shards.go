@@ -59,7 +59,7 @@ func freePort(addr string) (netip.AddrPort, error) {
 
 func listenShard(addr netip.AddrPort, cfg Config) (*Driver, error) {
 	if cfg.Socket != nil {
-		return nil, fmt.Errorf("%w: Config.Socket is set; they open their own", ErrShards)
+		return nil, fmt.Errorf("%w: Config.Socket is set; they open their own; another socket needs a driver of its own, which RunShards runs beside them", ErrShards)
 	}
 	cfg.UDP.ReusePort = true
 	return Listen(addr.String(), cfg)

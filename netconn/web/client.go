@@ -112,6 +112,9 @@ func (c *Client) Counters() Counters { return c.n.get() }
 // LocalAddr implements udp.Socket. It returns 0.0.0.0:0, since browsers don't tell the address.
 func (c *Client) LocalAddr() netip.AddrPort { return netip.AddrPortFrom(netip.IPv4Unspecified(), 0) }
 
+// SendsWhole is for the function of that name: what doesn't fit a WebTransport session's path is lost, not cut.
+func (c *Client) SendsWhole() bool { return true }
+
 // WriteBatch implements udp.Socket. It never waits.
 func (c *Client) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := c.in.Failed(); err != nil {

@@ -11,8 +11,8 @@ type Counters struct {
 	Unread uint64
 	// Unsent counts datagrams that were dropped for newer ones, because their peer reads too slowly.
 	Unsent uint64
-	// TooLarge counts datagrams that weren't sent because a WebTransport session's path doesn't carry so many bytes. Make
-	// Protocol.Bunch.MaxPacket smaller.
+	// TooLarge counts datagrams that weren't sent because a WebTransport session's path doesn't carry so many bytes. A few are
+	// of the driver's search for the packet size; if there are many, make Protocol.Bunch.MaxPacket smaller.
 	TooLarge uint64
 	// NoPeer counts datagrams that weren't sent because their peer has gone.
 	NoPeer uint64

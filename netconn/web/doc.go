@@ -20,7 +20,7 @@
 //
 //	door, err := web.NewServer(web.ServerConfig{Origins: []string{"https://play.example.com"}})
 //	addr, err := door.Listen(":443", web.ListenConfig{TLS: tlsConfig, Handler: pages})
-//	socket, err := udp.Listen(":7777", udp.Config{NoPoller: true})
+//	socket, err := udp.Listen(":7777", udp.Config{NoPoller: true, Whole: true})
 //	srv, err := driver.Listen("", driver.Config{Socket: udp.Join(socket, door), Channels: channels})
 //	door.Tell(srv) // a player whose page was closed goes at once
 //
@@ -29,8 +29,10 @@
 //	socket, err := web.Dial(ctx, "https://play.example.com/bunchnet", web.DialConfig{Way: web.WebTransport})
 //	cl, err := driver.Dial("192.0.2.1:7777", driver.Config{Socket: socket, Link: driver.Netcode{Token: token}})
 //
-// Everything above the socket works as over UDP: connect tokens, driver, channels, actors. UDP is still read and written in batches. A server with
-// shards (driver.ListenShards) can't be joined with a web.Server.
+// Everything above the socket works as over UDP: connect tokens, driver, channels, actors. UDP is still read and written in batches.
+//
+// A web.Server's sessions belong to one goroutine, so it can't be joined with shards (driver.ListenShards), of which each has its own. Beside them it has a driver
+// of its own, with the same key and the shards' address in driver.Netcode.Addrs; driver.RunShards(ctx, append(shards, door), step) runs all.
 //
 // # The ladder
 //
@@ -40,9 +42,12 @@
 //	socket, err := web.DialBest(ctx, web.LadderConfig{UDP: server, URL: "https://play.example.com/bunchnet"})
 //
 // The client tries UDP by sending probes of 25 bytes. The server's socket must answer them, with as many bytes: udp.Join(web.Answer(socket), door); see
-// [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why; an inspector (netconn/inspect) of the client shows it with a Config.Name that
-// returns Way's text. In browsers UDP fails at once. A path may stop working later. For that call DialBest in the Dial function of driver/session's
-// Redialer: the player then comes back by what answers, as the same player.
+// [Answer]. Ladder.Way returns what was chosen, and Ladder.Attempts why; an inspector (netconn/inspect) of the client shows both with a Config.Name that
+// returns Ladder.String. An inspector of the server shows each player's way, which its address has. In browsers UDP fails at once.
+//
+// A path may stop working later. For that call DialBest in the Dial function of driver/session's Redialer. After 0.3 s of silence it dials beside the connection,
+// and the player comes back by what answers: as the same player, with its actors and all that session.Players keeps, over a new connection. Netcode's connections
+// belong to their addresses, so one can't go on by another way.
 //
 // # Addresses
 //
@@ -62,8 +67,9 @@
 // # Datagrams
 //
 // A datagram is a WebTransport datagram or a binary WebSocket message of 1 to 1500 bytes. WebTransport carries datagrams that fit the path's MTU, which
-// QUIC measures: at least 1100 bytes. So with the default Protocol.Bunch.MaxPacket of 1024 everything fits. A larger datagram is lost, and counted
-// as TooLarge. A WebSocket loses nothing, but when TCP loses a packet everything behind it waits. Use it where no other way works.
+// QUIC measures: at least 1100 bytes, and 1215 from Chromium. So with the default Protocol.Bunch.MaxPacket of 1024 everything fits. A larger datagram is lost, and
+// counted as TooLarge. The driver finds what more fits, by each way and in both directions (driver.Config.MaxDatagram): netcode's 1200 bytes of a packet, or what
+// WebTransport takes of them. For players who come by UDP that needs a udp.Config with Whole. A WebSocket loses nothing, but when TCP loses a packet everything behind it waits. Use it where no other way works.
 //
 // # Bounds and defaults
 //

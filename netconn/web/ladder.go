@@ -58,8 +58,10 @@ type Ladder struct {
 	wait *readwait.Wait // of reads while none has answered
 	sent mailbox.Outbox // what was written meanwhile
 	to   netip.AddrPort
-	stop context.CancelFunc
-	done sync.WaitGroup
+	// whole: the socket sends no fragments, whatever the way.
+	whole bool
+	stop  context.CancelFunc
+	done  sync.WaitGroup
 
 	mu       sync.Mutex
 	chosen   udp.Socket // nil until one has answered
@@ -94,8 +96,13 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop}
-	l.done.Go(func() { l.climb(ctx, ways, cfg) })
+	l := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop, whole: true}
+	var bare bareSocket
+	if slices.Contains(ways, UDP) {
+		bare = listenFor(cfg.UDP)
+		l.whole = bare.err != nil || udp.SendsWhole(bare.socket)
+	}
+	l.done.Go(func() { l.climb(ctx, ways, cfg, bare) })
 	return l, nil
 }
 
@@ -106,7 +113,8 @@ type rung struct {
 }
 
 // climb begins one way after the other until one answers.
-func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig) {
+func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig, bare bareSocket) {
+	defer bare.close() // unless it was tried
 	trying, lost := context.WithCancel(ctx)
 	defer lost()
 	rungs := make(chan rung)
@@ -119,12 +127,15 @@ func (l *Ladder) climb(ctx context.Context, ways []Way, cfg LadderConfig) {
 			if len(ways) == 0 {
 				continue
 			}
-			way := ways[0]
+			way, mine := ways[0], bareSocket{}
 			ways = ways[1:]
 			under++
+			if way == UDP {
+				mine, bare = bare, mine
+			}
 			l.done.Go(func() {
 				began := time.Now()
-				s, err := l.try(ctx, trying, way, cfg)
+				s, err := l.try(ctx, trying, way, cfg, mine)
 				rungs <- rung{Attempt{way, time.Since(began), err}, s}
 			})
 			next.Reset(cfg.HeadStart)
@@ -218,10 +229,29 @@ func (l *Ladder) Attempts() []Attempt {
 	return slices.Clone(l.attempts)
 }
 
+// String returns the way that was chosen, and why: "websocket after 734 ms; not udp: nothing answers at ...; not webtransport: ...". It is for a log, and
+// for inspect.Config.Name. Any goroutine may call it.
+func (l *Ladder) String() string {
+	way, ok := l.Way()
+	text := "no way yet"
+	var not string
+	for _, a := range l.Attempts() {
+		switch {
+		case ok && a.Way == way:
+			text = fmt.Sprintf("%v after %d ms", way, a.Took.Milliseconds())
+		case a.Err == nil || errors.Is(a.Err, ErrLost):
+			not += fmt.Sprintf("; not %v: it hadn't answered by then", a.Way)
+		default:
+			not += fmt.Sprintf("; not %v: %v", a.Way, a.Err)
+		}
+	}
+	return text + not
+}
+
 // try comes by one way, until trying is done. The session lives until ctx is.
-func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig) (udp.Socket, error) {
+func (l *Ladder) try(ctx, trying context.Context, way Way, cfg LadderConfig, bare bareSocket) (udp.Socket, error) {
 	if way == UDP {
-		return probe(trying, cfg.UDP)
+		return probe(trying, cfg.UDP, bare)
 	}
 	d := cfg.Dial
 	d.Way = way
@@ -261,6 +291,9 @@ func (l *Ladder) LocalAddr() netip.AddrPort {
 	}
 	return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 }
+
+// SendsWhole is for the function of that name.
+func (l *Ladder) SendsWhole() bool { return l.whole }
 
 // BatchSize implements udp.Socket.
 func (l *Ladder) BatchSize() int { return mailbox.BatchSize }
@@ -329,13 +362,35 @@ func isProbe(p []byte, kind byte) bool {
 	return len(p) == probeBytes && p[0] == kind && string(p[1:1+len(probeName)]) == probeName
 }
 
-// probe opens a socket and asks until the server answers.
-func probe(ctx context.Context, server netip.AddrPort) (udp.Socket, error) {
+// bareSocket is a socket of UDP, or why there is none.
+type bareSocket struct {
+	socket udp.Socket
+	err    error
+}
+
+// close closes it if there is one.
+func (b *bareSocket) close() {
+	if b.socket != nil {
+		_ = b.socket.Close() // nothing was sent
+	}
+}
+
+// listenFor opens a socket for a server.
+func listenFor(server netip.AddrPort) bareSocket {
 	local := ":0"
 	if server.Addr().IsLoopback() { // so that no firewall asks
 		local = net.JoinHostPort(server.Addr().String(), "0")
 	}
-	s, err := udp.Listen(local, udp.Config{})
+	s, err := udp.Listen(local, udp.Config{Whole: true})
+	if err != nil {
+		return bareSocket{err: err}
+	}
+	return bareSocket{socket: s}
+}
+
+// probe asks by a socket until the server answers.
+func probe(ctx context.Context, server netip.AddrPort, bare bareSocket) (udp.Socket, error) {
+	s, err := bare.socket, bare.err
 	if err != nil {
 		return nil, err
 	}
@@ -390,6 +445,9 @@ func (a *answering) Counters() udp.Counters {
 	c, _ := udp.CountersOf(a.Socket)
 	return c
 }
+
+// SendsWhole is for the function of that name.
+func (a *answering) SendsWhole() bool { return udp.SendsWhole(a.Socket) }
 
 // TryReadBatch implements udp.Socket.
 func (a *answering) TryReadBatch(msgs []udp.Message) (int, error) {

@@ -3,21 +3,30 @@
 package web
 
 import (
+	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/driver/session"
+	"github.com/bunchnet/bunchnet/netconn/inspect"
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
 	"github.com/bunchnet/bunchnet/netconn/internal/readwait"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 	"github.com/bunchnet/bunchnet/netconn/udp/udptest"
 )
 
@@ -82,42 +91,142 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestDownTheLadder: when the path of UDP dies, a Redialer is back by WebTransport, as the same player.
+// TestDownTheLadder: amid a game the path of UDP dies, and then that of WebTransport. Each time a Redialer is back by the next way, as the same player: with the
+// lamp that it had, which it goes on playing with. Each ladder says why it is where it is, also in an inspector.
 func TestDownTheLadder(t *testing.T) {
-	g := newGame(t, driver.Config{Link: driver.Netcode{Key: gameKey, TakeOver: true}}, ServerConfig{})
-	joined := 0
-	r, err := session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) {
-		cfg := LadderConfig{UDP: g.srv.LocalAddr(), URL: g.door.url, HeadStart: patience, Ways: []Way{UDP, WebTransport}, Dial: DialConfig{CertificateHash: g.door.hash}}
-		if g.gate.shut {
-			cfg.HeadStart = 50 * time.Millisecond
+	var g *game
+	var own *lamp // of the player, at the server
+	begun, back, gone := 0, 0, false
+	players, err := session.NewPlayers(session.Config[*lamp]{
+		New: func(c *driver.Conn) *lamp {
+			begun++
+			own = &lamp{}
+			require.NoError(t, g.world.Spawn(own))
+			own.SetOwner(g.world.AddConn(c))
+			return own
+		},
+		Rejoin: func(c *driver.Conn, l *lamp) {
+			back++
+			l.SetOwner(g.world.AddConn(c))
+		},
+		Gone: func(*lamp, netconn.CloseResult) { gone = true },
+	})
+	require.NoError(t, err)
+	g = newGame(t, driver.Config{Link: driver.Netcode{Key: gameKey, TakeOver: true}, Joined: players.Joined, Closed: players.Closed}, ServerConfig{})
+
+	u, err := url.Parse(g.door.url)
+	require.NoError(t, err)
+	quic, err := proxy.New(proxy.Config{Listen: "127.0.0.1:0", To: u.Host}) // of WebTransport only: TCP goes directly
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, quic.Close()) })
+	open := make(chan struct{}) // WebSocket answers then, so that it isn't the quicker one where processes wait for the processor
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-open:
+			g.door.ServeHTTP(w, r)
+		case <-r.Context().Done():
 		}
-		l, err := DialBest(t.Context(), cfg)
+	}))
+	t.Cleanup(site.Close)
+
+	type dial struct {
+		ladder *Ladder
+		world  *actorrep.World
+	}
+	dials := map[*driver.Driver]dial{}
+	r, err := session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) {
+		l, err := DialBest(t.Context(), LadderConfig{UDP: g.srv.LocalAddr(), URL: "https://" + quic.LocalAddr().String() + "/bunchnet", WebSocketURL: site.URL,
+			HeadStart: 50 * time.Millisecond, Dial: DialConfig{CertificateHash: g.door.hash}})
 		if err != nil {
 			return nil, err
 		}
-		return driver.Dial(g.srv.LocalAddr().String(), driver.Config{Socket: l, Link: driver.Netcode{Token: g.token(7)}, Joined: func(*driver.Conn) { joined++ },
-			Channels: newWorld(t, false).ChannelTypes()})
+		w := newWorld(t, false)
+		d, err := driver.Dial(g.srv.LocalAddr().String(), driver.Config{Socket: l, Link: driver.Netcode{Token: g.token(7)}, Channels: w.ChannelTypes()})
+		dials[d] = dial{l, w}
+		return d, err
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
-	g.also = func(now time.Time) {
-		r.TickDispatch(now)
-		r.TickFlush(now)
+	ticks, last := 0, uint8(0)
+	mine := func() *lamp {
+		if d, ok := dials[r.Driver()]; ok {
+			return (&player{world: d.world}).own()
+		}
+		return nil
 	}
-	way := func() (ways []Way) {
-		for c := range g.srv.Conns {
-			if c.Joined() {
-				require.EqualValues(t, 7, c.ClientID())
-				ways = append(ways, WayOf(c.RemoteAddr()))
+	g.also = func(now time.Time) {
+		require.NoError(t, quic.Step(now))
+		players.Tick(g.srv.Time(now))
+		r.TickDispatch(now)
+		if d, ok := dials[r.Driver()]; ok {
+			if l := mine(); l != nil && l.Brightness.Get() < last+8 && ticks%8 == 0 { // a call amid the fall may be lost with its connection
+				require.NoError(t, flip.Call(l, l.Brightness.Get()+1))
+			}
+			d.world.Step(r.Driver().Time(now))
+		}
+		r.TickFlush(now)
+		ticks++
+	}
+	for i, c := range []struct {
+		way Way
+		die func()
+		not []string
+	}{
+		{UDP, func() {}, nil},
+		{WebTransport, func() { g.gate.shut = true }, []string{"; not udp: "}},
+		{WebSocket, func() {
+			require.NoError(t, quic.Set(netsim.Settings{Loss: 100}, netsim.Settings{Loss: 100}))
+			close(open)
+		}, []string{"; not udp: ", "; not webtransport: "}},
+	} {
+		c.die()
+		was := own
+		g.until("it plays by "+c.way.String(), func() bool {
+			d, ok := dials[r.Driver()]
+			if !ok || back != i {
+				return false
+			}
+			way, _ := d.ladder.Way()
+			return way == c.way && mine() != nil && own.Brightness.Get() > last+5 && mine().Brightness.Get() > last+5
+		})
+		last = own.Brightness.Get()
+		require.Equal(t, 1, begun)
+		if i > 0 {
+			require.Same(t, was, own)
+			require.ErrorIs(t, g.ended[i-1].Err, driver.ErrReplaced)
+		}
+		var by []Way
+		for conn := range g.srv.Conns {
+			if conn.Joined() {
+				require.EqualValues(t, 7, conn.ClientID())
+				by = append(by, WayOf(conn.RemoteAddr()))
 			}
 		}
-		return ways
+		require.Equal(t, []Way{c.way}, by)
+
+		ladder := dials[r.Driver()].ladder
+		eventually(t, "it says why", func() bool { // each was begun a moment after the one before
+			return !slices.ContainsFunc(c.not, func(not string) bool { return !strings.Contains(ladder.String(), not) })
+		})
+		i := inspect.New(r.Driver(), inspect.Config{Name: func(*driver.Conn) string { return ladder.String() }})
+		seen := make(chan string, 1)
+		go func() {
+			v, err := i.View(t.Context(), inspect.Query{})
+			seen <- fmt.Sprint(string(v.AppendText(nil)), err)
+		}()
+		text := ""
+		g.until("seen", func() bool {
+			select {
+			case text = <-seen:
+			default:
+			}
+			return text != ""
+		})
+		require.Contains(t, text, c.way.String()+" after ")
 	}
-	g.until("it plays by UDP", func() bool { return slices.Equal(way(), []Way{UDP}) && joined == 1 })
-	g.gate.shut = true
-	g.until("it is back by WebTransport", func() bool { return slices.Equal(way(), []Way{WebTransport}) && joined == 2 })
-	require.ErrorIs(t, g.ended[0].Err, driver.ErrReplaced)
 	require.NoError(t, r.Err())
+	require.Equal(t, 2, back)
+	require.False(t, gone)
 }
 
 // TestLadderHandsOver: what is written and set before a way answers holds for the way that does, and who waits to read goes on waiting there.

@@ -192,6 +192,9 @@ func tell(d *driver.Driver, addr netip.AddrPort, why error) {
 	})
 }
 
+// SendsWhole is for the function of that name: what doesn't fit a WebTransport session's path is lost, not cut.
+func (s *Server) SendsWhole() bool { return true }
+
 // WriteBatch implements udp.Socket. It never waits: when a peer reads too slowly, its oldest datagrams are dropped.
 func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 	if err := s.in.Failed(); err != nil {
