@@ -22,13 +22,14 @@ const (
 	blocks
 	bunches // reliable ones
 	streams
+	temporary // channels of one bunch
 	kinds
 )
 
 func (k kind) name() bunch.Name { return bunch.Name{Index: uint32(320 + k)} }
 
 // pace is how many items, or bytes of a stream, an end sends in a second, times together.speed.
-func (k kind) pace() float64 { return [kinds]float64{10, 10, 10, 1, 10, 5000}[k] }
+func (k kind) pace() float64 { return [kinds]float64{10, 10, 10, 1, 10, 5000, 10}[k] }
 
 // flow is what one part sends: numbered items.
 type flow struct {
@@ -106,6 +107,8 @@ func (e *togetherEnd) accept(k kind) channel.Handler {
 		return e.newBlocks()
 	case bunches:
 		return e.newBunches()
+	case temporary:
+		return &temporaryPart{e: e}
 	}
 	return e.newQueue(k)
 }
@@ -116,6 +119,10 @@ func (e *togetherEnd) open(k kind) {
 		return
 	}
 	var err error
+	if k == temporary {
+		e.parts = append(e.parts, &temporaryPart{e: e, out: e.w.newFlow(k, e.i)})
+		return
+	}
 	if k == streams {
 		var c *Conn
 		if c, err = Open(e.conn, k.name(), e.w.streams); err == nil {
@@ -306,6 +313,8 @@ func (b *blocksPart) pending() string {
 type bunchesPart struct {
 	channel.Nop
 	chanPart
+	index uint32
+	atEnd bool // the end of the connection ended it
 }
 
 func (e *togetherEnd) newBunches() *bunchesPart {
@@ -315,13 +324,16 @@ func (e *togetherEnd) newBunches() *bunchesPart {
 }
 
 func (p *bunchesPart) Opened(ch *channel.Channel) error {
+	p.index = ch.Index()
 	if p.ch = ch; ch.OpenedLocally() {
 		p.send(10)
 	}
 	return nil
 }
 
-func (p *bunchesPart) Closed(*channel.Channel, channel.CloseReason) { p.gone = true }
+func (p *bunchesPart) Closed(*channel.Channel, channel.CloseReason) {
+	p.gone, p.atEnd = true, p.e.conn.Closed()
+}
 
 func (p *bunchesPart) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	for r := &in.Data; r.Remaining() > 0; {
@@ -488,3 +500,52 @@ func (s *streamPart) cut() bool {
 func (s *streamPart) pending() string {
 	return fmt.Sprintf("the end of stream %v, %d bytes written, %d read", s.c.local, s.wrote, s.got)
 }
+
+// temporaryPart opens channels of one bunch, and gets what comes on those of the peer.
+type temporaryPart struct {
+	channel.Nop
+	e     *togetherEnd
+	out   *flow
+	ended bool
+}
+
+func (p *temporaryPart) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+	r := &in.Data
+	id, n := r.ReadUint32(), r.ReadUint32()
+	body := make([]byte, r.Remaining()/8)
+	r.ReadBytes(body)
+	p.e.w.arrived(temporary, p.e.i, int(id), int(n), body)
+}
+
+func (p *temporaryPart) tick(time.Duration) {
+	for n := p.e.due(temporary); n > 0 && !p.over(); n-- {
+		ch, err := p.e.conn.Open(temporary.name(), channel.Nop{})
+		if errors.Is(err, channel.ErrNoIndex) || noRoom(err) {
+			return
+		} else if err != nil {
+			p.e.w.failf("%v", err)
+			return
+		}
+		size := p.e.w.rng.IntN(100)
+		if p.e.w.rng.IntN(5) == 0 {
+			size = p.e.w.rng.IntN(4000)
+		}
+		b := binary.LittleEndian.AppendUint32(nil, uint32(p.out.id))
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.out.sent))
+		_, err = ch.SendTemporary(&bunch.Out{Data: append(b, p.out.body(p.out.sent, size)...)})
+		p.out.sent++
+		if err != nil {
+			if !noRoom(err) && !errors.Is(err, channel.ErrNotSent) {
+				p.e.w.failf("%v", err)
+			}
+			if err := ch.Close(bunch.Destroyed); err != nil {
+				p.e.w.failf("%v", err)
+			}
+		}
+	}
+}
+
+func (p *temporaryPart) receive()        {}
+func (p *temporaryPart) over() bool      { return p.ended || p.e.conn.Closed() || p.e.conn.Closing() }
+func (p *temporaryPart) pending() string { return "" }
+func (p *temporaryPart) close()          { p.ended = p.e.w.calm }
