@@ -127,7 +127,7 @@
 // to its clients like everything else. A mirror goes when its authority destroys it, when it has left the margin, or Forget after the last server has stopped showing it, so that nothing blinks while an authority changes or a connection is made anew.
 //
 // The game changes only what Zone.Owns says is its own. The authority of the one with the lower id simulates what two actors do to each other (Zone.Simulates), and tells the other one's by Zone.Call, which goes to an actor wherever
-// it is, once. When an actor moves on while a call is under way, the call is forwarded; when the actor is no more, it comes back (Game.Undelivered). Calls of one server come in order while the actor has one authority.
+// it is, once. When an actor moves on while a call is under way, the call is forwarded; when the actor is no more, it comes back (Game.Undelivered). Calls of one server come in order unless the authority changes while they are under way.
 //
 // # Who may change an actor
 //

@@ -309,7 +309,7 @@ func (z *Zone) Gone(id string) {
 	}
 }
 
-// Call calls an actor, whichever server's it is. The call comes once, and calls of this server in order while the actor has one authority. ErrNoActor: it isn't known
+// Call calls an actor, whichever server's it is. The call comes once, and calls of this server in order unless the authority changes while they are under way. ErrNoActor: it isn't known
 // here. ErrTooLong: above MaxMessage. ErrFull: too much waits for the other server.
 func (z *Zone) Call(id netguid.GUID, call []byte) error {
 	r := z.records[id]
