@@ -22,6 +22,8 @@ type Attached struct {
 
 	ch     *channel.Channel
 	closed bool
+	ticked bool          // Tick was called
+	first  time.Duration // when it was first awaited; 0 before
 	buf    [1024]byte
 	w      bitio.Writer // kept here, since what messages get would otherwise be allocated
 }
@@ -62,12 +64,35 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 }
 
 // Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. When the queue
-// was never given to a channel, or nothing was sent as Tick isn't called, ErrFull's text says so.
+// was never given to a channel, or nothing was sent as Tick isn't called, ErrFull's text says so. It returns ErrFull, too, when messages have waited
+// for 10 s on an open channel and Tick was never called. A queue that waits for its channel says nothing before it is full: how long that takes is the
+// game's.
 func (a *Attached) Send(kind *Kind, m Message) error {
 	if a.closed {
 		return ErrClosed
 	}
+	if err := a.unticked(); err != nil {
+		return err
+	}
 	return a.sent(a.Queue.Send(kind, m))
+}
+
+// forgottenAfter is how long messages wait on an open channel until whoever sends more is told that Tick is forgotten.
+const forgottenAfter = 10 * time.Second
+
+// unticked is an error when messages have waited for so long and Tick was never called.
+func (a *Attached) unticked() error {
+	if a.ticked || a.ch == nil || a.Pending() == 0 || !a.ch.OpenAcked() {
+		return nil
+	}
+	now := a.ch.Conn().Now()
+	switch {
+	case a.first == 0:
+		a.first = max(now, 1)
+	case now-a.first >= forgottenAfter:
+		return fmt.Errorf("%w: messages have waited for %v; call Tick in each tick", ErrFull, forgottenAfter)
+	}
+	return nil
 }
 
 // sent is an error of Send, which tells whoever forgot to give the queue to a channel, or to call Tick.
@@ -87,6 +112,9 @@ func (a *Attached) SendEncoded(e *Encoded) error {
 	if a.closed {
 		return ErrClosed
 	}
+	if err := a.unticked(); err != nil {
+		return err
+	}
 	return a.sent(a.Queue.SendEncoded(e))
 }
 
@@ -102,6 +130,7 @@ func (a *Attached) Receive() (Message, *Kind) {
 // tick, before TickFlush. Queues that are ticked before it go first, and may take all the bandwidth: tick urgent ones first. Blocks take what
 // all queues leave, in whatever order they are ticked.
 func (a *Attached) Tick(now time.Duration) {
+	a.ticked = true
 	if a.ch == nil || a.ch.Closing() || !a.ch.OpenAcked() {
 		return
 	}

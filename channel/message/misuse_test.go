@@ -83,3 +83,54 @@ func (x *transfer) exchange() {
 		}
 	}
 }
+
+// TestForgottenTickWithLittleTraffic: whoever never calls Tick, and sends too little to fill the queue, is told after 10 s; who calls it isn't.
+func TestForgottenTickWithLittleTraffic(t *testing.T) {
+	for _, ticks := range []bool{false, true} {
+		x := newTransfer(t, netsim.Settings{}, 1, bucket)
+		x.exchange()
+		e, err := x.ka.number.Encode(&number{})
+		require.NoError(t, err)
+		for begin := x.now; x.now < begin+9*time.Second; x.exchange() {
+			require.NoError(t, x.qa.Send(x.ka.number, &number{}))
+		}
+		if ticks {
+			x.qa.Tick(x.now)
+		}
+		for begin := x.now; x.now < begin+3*time.Second; {
+			x.exchange()
+		}
+		for _, err := range []error{x.qa.Send(x.ka.number, &number{}), x.qa.SendEncoded(e)} {
+			if ticks {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, message.ErrFull)
+			require.ErrorContains(t, err, "call Tick")
+		}
+	}
+}
+
+// TestForgottenReceiveIsTold: when the peer's game takes no messages, the error of the full queue says so, and not before all else is acked.
+func TestForgottenReceiveIsTold(t *testing.T) {
+	x := newTransfer(t, netsim.Settings{}, 1, bucket)
+	var full []string
+	for range 300 {
+		for range 100 {
+			if err := x.qa.Send(x.ka.number, &number{}); err != nil {
+				require.ErrorIs(t, err, message.ErrFull)
+				full = append(full, err.Error())
+				break
+			}
+		}
+		x.step(10 * time.Millisecond)
+	}
+	require.NotEmpty(t, full)
+	require.Contains(t, full[len(full)-1], "does it call Receive?")
+	for m, _ := x.qb.Receive(); m != nil; m, _ = x.qb.Receive() {
+	}
+	for range 50 {
+		x.step(10 * time.Millisecond)
+	}
+	require.NoError(t, x.qa.Send(x.ka.number, &number{}))
+}

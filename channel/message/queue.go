@@ -79,8 +79,9 @@ const maxMessageBits = 65535 * 8
 
 // Errors of Send. Nothing was queued.
 var (
-	// ErrFull: Window messages wait to be sent or acked. Send again later, or send fewer.
-	ErrFull = errors.New("message: queue full; wait for acks before sending more")
+	// ErrFull: Window messages wait to be sent or acked. Send again later, or send fewer. Its text says when the peer has all that it has room
+	// for, because its game doesn't call Receive.
+	ErrFull = errors.New("message: queue full; send again later, or send fewer")
 	// ErrTooLarge: the message is over MaxBits, or doesn't fit Budget. Send it as a block.
 	ErrTooLarge = errors.New("message: too large for a packet; send it as a block")
 	// ErrKind: the kind belongs to another registry.
@@ -88,6 +89,9 @@ var (
 	// ErrClosed: the channel of an Attached, or its connection, is closed or about to be.
 	ErrClosed = errors.New("message: the channel is closed")
 )
+
+// errNotTaken is ErrFull when no ack makes room: all that the peer has room for is acked.
+var errNotTaken = fmt.Errorf("%w: the peer has a Window of messages that its game didn't take; does it call Receive?", ErrFull)
 
 // Errors of Read. The peer broke the format, and the connection should end.
 var (
@@ -250,6 +254,9 @@ func (q *Queue) check(kind *Kind) error {
 	}
 	if q.Pending() >= q.cfg.Window {
 		q.Counters.Full++
+		if q.cfg.Mode == Ordered && q.oldest >= q.credit {
+			return errNotTaken
+		}
 		return ErrFull
 	}
 	return nil

@@ -88,7 +88,7 @@ import (
 //	too_small                a packet that is shorter than its answer would be
 //	restarts_limited         more than MaxRestarts
 //	upgrades_limited         more than MaxUpgrades
-//	restart_unlikely         a restart request that wasn't believed
+//	restart_unlikely         a restart request that wasn't believed. Not a warning: the last packets of an ordinary end make the server send them
 //	no_randomness            Config.Rand gave an error
 func (d *Driver) Refusals(yield func(reason string, n uint64) bool) {
 	n := d.droppedNow()
@@ -184,7 +184,7 @@ func (d *Driver) tell(msg string, attrs ...slog.Attr) {
 
 // strays is the reasons that are no warning: those for which each link refuses what is still on its way when a connection ends, and those of
 // packets that others have overtaken, and of answers to what was sent again.
-var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true}
+var strays = map[string]bool{"no_mapping": true, "no_session": true, "too_small": true, "stale_packet": true, "unexpected": true, "waited": true, "restart_unlikely": true}
 
 // logSecond writes what was refused, in one line for all reasons, and how much wasn't told, once a second at most.
 func (d *Driver) logSecond(now time.Duration) {
