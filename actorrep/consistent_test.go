@@ -136,6 +136,13 @@ func (c *checker) server() {
 		c.peer(p)
 	}
 	c.must(views == 0, "%d views aren't their connections'", views)
+	fates := w.fates
+	for i, p := range w.hearing {
+		c.must(p.hearing && !slices.Contains(w.hearing[:i], p), "a connection is to learn twice")
+		fates -= len(p.fates)
+	}
+	empty(c, "hearing", w.hearing)
+	c.must(fates >= 0, "%d fates are too many", -fates)
 }
 
 // listed requires that the views of a list are those of which has says so, each once. Views that have ended stay until the list's turn.

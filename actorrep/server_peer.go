@@ -63,6 +63,7 @@ type Peer struct {
 	sent     sentRing
 	fates    []fate // of packets, to be learned
 	resent   uint64 // records that were lost, not counted yet
+	hearing  bool   // in World.hearing
 	known    uint32 // the newest frame that the client has acked, and its time; valid when knows is set
 	knownAt  time.Duration
 	knows    bool

@@ -135,7 +135,10 @@ func (p *Peer) hear(packet int64, lost bool) {
 	}
 	w := p.world
 	if p.fates = append(p.fates, fate{packet, lost, w.frame}); len(w.workers) > 1 {
-		w.fates++
+		if w.fates++; !p.hearing {
+			p.hearing = true
+			w.hearing = append(w.hearing, p)
+		}
 		return
 	}
 	p.learnFates()
@@ -148,9 +151,9 @@ func (w *World) learnFates() {
 	case w.fates == 0:
 		return
 	case w.fates >= fewForCores:
-		w.onCores(len(w.peers), w.learnPeer)
+		w.onCores(len(w.hearing), w.learnPeer)
 	default:
-		for _, p := range w.peers {
+		for _, p := range w.hearing {
 			p.learnFates()
 		}
 	}
@@ -159,10 +162,11 @@ func (w *World) learnFates() {
 
 // learned counts what all connections have learned.
 func (w *World) learned() {
-	w.fates = 0
-	for _, p := range w.peers {
+	for i, p := range w.hearing {
 		w.count(p)
+		p.hearing, w.hearing[i] = false, nil
 	}
+	w.fates, w.hearing = 0, w.hearing[:0]
 }
 
 func (w *World) count(p *Peer) {

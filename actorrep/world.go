@@ -127,7 +127,8 @@ type World struct {
 	workers   []*worker
 	compares  compares
 
-	fates int // of packets, that the connections are to learn
+	fates   int     // of packets, that the connections are to learn
+	hearing []*Peer // these connections
 
 	gatherPeer, comparePart, learnPeer, markPeer func(i, worker int) // made once, for Config.Parallel
 	described                                    int                 // bytes of the classes' descriptions
@@ -164,7 +165,7 @@ func NewServer(cfg Config) *World {
 	w.compares.told, w.compares.slept = make([]int, partsACore*cores), make([][]*Base, cores)
 	w.gatherPeer = func(i, worker int) { w.peers[i].gather(w.workers[worker]) }
 	w.comparePart = func(i, _ int) { w.compares.part(w, i) }
-	w.learnPeer = func(i, _ int) { w.peers[i].learnFates() }
+	w.learnPeer = func(i, _ int) { w.hearing[i].learnFates() }
 	w.markPeer = func(i, worker int) {
 		w.peers[i].learnFates()
 		w.compares.mark(w.peers[i], worker)
