@@ -38,6 +38,7 @@ type options struct {
 	cert, key, trust                           string
 	at, join, name                             string
 	seconds                                    int
+	timeout                                    time.Duration
 	seed                                       uint64
 }
 
@@ -60,6 +61,7 @@ func main() {
 	flag.BoolVar(&o.bot, "bot", false, "a bot plays")
 	flag.BoolVar(&o.relayOnly, "relayed", false, "go by the relay, so that others don't learn the own address")
 	flag.IntVar(&o.seconds, "seconds", 0, "end after so many seconds; 0 is never, and 5 with -check")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Second, "end a connection from which nothing came for so long")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the drones")
 	flag.Parse()
 	modes := 0
@@ -68,7 +70,7 @@ func main() {
 			modes++
 		}
 	}
-	if flag.NArg() > 0 || modes != 1 || o.seconds < 0 {
+	if flag.NArg() > 0 || modes != 1 || o.seconds < 0 || o.timeout <= 0 {
 		fmt.Fprintln(os.Stderr, "say one of -check, -serve, -host, -join and -games; see -help")
 		os.Exit(2)
 	}

@@ -16,10 +16,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
 
-const (
-	timeout = 10 * time.Second
-	frame   = time.Second / 60
-)
+const frame = time.Second / 60
 
 // local is the address of the host's own player: no guest has it.
 var local = netip.MustParseAddrPort("127.0.0.1:1")
@@ -55,11 +52,11 @@ func newMatch(ctx context.Context, o options, play game.Player) (m *match, err e
 		return m, err
 	}
 	both, own := udp.WithLocal(m.socket, local)
-	if m.game, err = game.Listen("", driver.Config{Socket: both, Link: driver.Netcode{Key: m.room.Key()}, Timeout: timeout}, o.seed); err != nil {
+	if m.game, err = game.Listen("", driver.Config{Socket: both, Link: driver.Netcode{Key: m.room.Key()}, Timeout: o.timeout}, o.seed); err != nil {
 		return m, errors.Join(err, own.Close(), m.socket.Close())
 	}
 	m.socket.Tell(m.game.Driver)
-	if m.own, err = game.Dial(ice.HostAddr().String(), driver.Config{Socket: own, Link: driver.Netcode{Key: m.room.Key()}, Timeout: timeout}, o.name, play); err != nil {
+	if m.own, err = game.Dial(ice.HostAddr().String(), driver.Config{Socket: own, Link: driver.Netcode{Key: m.room.Key()}, Timeout: o.timeout}, o.name, play); err != nil {
 		return m, err
 	}
 	ctx, m.stop = context.WithCancel(ctx)
@@ -198,7 +195,7 @@ func joinGame(ctx context.Context, o options, play game.Player) (*friend, error)
 		return nil, err
 	}
 	f := &friend{socket: g.Socket, took: time.Since(began)}
-	if f.Client, err = game.Dial(ice.HostAddr().String(), driver.Config{Socket: g.Socket, Link: driver.Netcode{Token: g.Token}, Timeout: timeout}, o.name, play); err != nil {
+	if f.Client, err = game.Dial(ice.HostAddr().String(), driver.Config{Socket: g.Socket, Link: driver.Netcode{Token: g.Token}, Timeout: o.timeout}, o.name, play); err != nil {
 		return nil, errors.Join(err, g.Socket.Close())
 	}
 	return f, nil

@@ -154,7 +154,7 @@ func (l *lab) connect(p pair, n int) (paths []string, took []int, err error) {
 }
 
 func (l *lab) host() (*process, string, error) {
-	host, err := l.start("a", "-host", "-bot", "-at", "https://"+meetAddr+":443", "-trust", l.file("cert.pem"))
+	host, err := l.start("a", "-host", "-bot", "-timeout", patience.String(), "-at", "https://"+meetAddr+":443", "-trust", l.file("cert.pem"))
 	if err != nil {
 		return nil, "", err
 	}
@@ -167,7 +167,7 @@ func (l *lab) host() (*process, string, error) {
 }
 
 func (l *lab) guest(code string) (guest *process, ms int, path string, err error) {
-	guest, err = l.start("b", "-join", code, "-bot", "-at", "https://"+meetAddr+":443", "-trust", l.file("cert.pem"))
+	guest, err = l.start("b", "-join", code, "-bot", "-timeout", patience.String(), "-at", "https://"+meetAddr+":443", "-trust", l.file("cert.pem"))
 	if err != nil {
 		return nil, 0, "", err
 	}
