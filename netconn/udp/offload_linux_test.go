@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,9 +17,10 @@ import (
 func offloaders(t testing.TB, host string, cfg Config) (a, b *socket) {
 	open := func() *socket {
 		s, err := Listen(host, cfg)
-		if err != nil {
-			t.Skip(err)
+		if err != nil && strings.HasPrefix(host, "[") {
+			t.Skip(err) // not every system has IPv6
 		}
+		require.NoError(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s.(*socket)
 	}
