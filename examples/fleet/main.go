@@ -34,8 +34,8 @@ func main() {
 	flag.IntVar(&o.capacity, "capacity", 40, "seats of each")
 	check := flag.Bool("check", false, "a short run, without pauses to look at the table")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", flag.Arg(0))
+	if flag.NArg() > 0 || min(o.players, o.servers, o.capacity) < 1 {
+		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
 	o.pause = 3 * time.Second

@@ -147,7 +147,7 @@ func (v *Service) Look(ctx context.Context, f func(p *fleet.Placer)) error {
 }
 
 // Place returns a function for tokenserver.Config.Place. want says what the player wants, of a request whose login is good. Its Player is the login's
-// ID unless want sets it, so an account has one seat however often it asks.
+// ID unless want sets it, so an account has one seat however often it asks. ID 0 is nobody's: each of its requests gets a seat, so give accounts others.
 func (v *Service) Place(want func(r *http.Request, p *tokenserver.Player) (fleet.Want, error)) func(r *http.Request, p *tokenserver.Player) error {
 	return func(r *http.Request, p *tokenserver.Player) error {
 		w, err := want(r, p)
