@@ -22,7 +22,7 @@ func (c *Conn) maxMissing() int64 {
 // orderCache holds packets back while an earlier one is late, so that the late one isn't taken for lost. It is made when
 // the first late packet shows that the network reorders (Unreal's net.PacketOrderCorrectionEnableThreshold of 1).
 //
-// Invariant: packet id is at slot id%len. All held packets are newer than the newest processed one, and less than len
+// Invariant: packet id is at slot id%len. All held packets are newer than the newest processed one, and at most len
 // ahead of it.
 type orderCache struct {
 	slots  []cachedPacket // smallOrderCache of them at first, and up to Config.OrderCache while packets are further ahead

@@ -260,3 +260,52 @@ func TestReorderWindowAdapts(t *testing.T) {
 		require.Less(t, stale, 0.03*all)
 	}
 }
+
+// TestOrderCacheWhileRefusing: an end that refuses packets until the peer has heard its acks (Notify.WaitForFlush) goes on holding back those that
+// others may still precede: they stay at their places, newer than the newest processed one and no further ahead than the cache is long, and afterwards all goes on.
+func TestOrderCacheWhileRefusing(t *testing.T) {
+	refusing, held := 0, 0
+	for seed := range uint64(4) {
+		l := newLab(t, both(netsim.Settings{Lag: 40 * time.Millisecond, LagVariance: 20 * time.Millisecond, Loss: 3, Order: 20, OrderDelay: 40 * time.Millisecond}), seed, func(_ int, c *Config) {
+			c.Protocol, c.KeepAlive, c.ReorderWindow = Unreal53(true), 10*time.Millisecond, 50*time.Millisecond
+			c.Protocol.FirstFree = false
+		})
+		l.join()
+		talk := l.talkers(bunch.Out{Data: make([]byte, 20), Reliable: true, NoMerge: true}, 200)
+		game := func() {
+			talk()
+			for i, c := range l.conns {
+				o, n := &c.order, 0
+				for k := range o.slots {
+					p := &o.slots[k]
+					if !p.held {
+						continue
+					}
+					n++
+					ahead := p.id - c.notify.InID()
+					require.True(t, ahead > 0 && ahead <= int64(len(o.slots)), "seed %d, end %d: packet %d is held, %d ahead", seed, i, p.id, ahead)
+					require.Same(t, p, o.at(p.id))
+				}
+				require.Equal(t, o.held, n)
+				if c.notify.WaitingForFlush() {
+					refusing++
+					held += min(n, 1)
+				}
+			}
+		}
+		for range 4 {
+			l.run(2*time.Second, game)
+			l.dark[1] = true // the client hears no acks
+			l.run(6*time.Second, game)
+			l.dark[1] = false
+		}
+		got := l.got
+		l.run(5*time.Second, game)
+		require.Nil(t, l.res[0])
+		require.Nil(t, l.res[1])
+		require.Greater(t, l.got[0], got[0], "seed %d", seed)
+		require.Greater(t, l.got[1], got[1], "seed %d", seed)
+	}
+	t.Logf("an end refused packets in %d steps, and held some back meanwhile in %d", refusing, held)
+	require.Positive(t, held)
+}
