@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep/predict"
+	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
@@ -27,7 +28,7 @@ func TestTickOverNarrowLines(t *testing.T) {
 			}
 		}
 	}
-	for _, speed := range []int{800, 2000, 1 << 20} {
+	for _, speed := range []int{control.MinNetSpeed, 3000, 1 << 20} {
 		t.Run("alone", func(t *testing.T) {
 			s := newStage(t, 1, path, right())
 			s.Speed = speed
