@@ -58,9 +58,20 @@ type byValue struct {
 	N int `net:""`
 }
 
-// TestBaseByPointer: a class whose Base isn't in it is refused where it is registered.
+// wrongOld has a notify that takes another type than its field's.
+type wrongOld struct {
+	actorrep.Base
+	N int `net:"notify=OnN"`
+}
+
+func (*wrongOld) OnN(uint8) {}
+
+// TestBaseByPointer: a class whose Base isn't in it is refused where it is registered, and so are what is no pointer to a struct and a notify that can't be called.
 func TestBaseByPointer(t *testing.T) {
 	w := actorrep.NewServer(actorrep.Config{})
+	require.ErrorIs(t, w.Register("n", nil), actorrep.ErrClass)
+	require.ErrorIs(t, w.Register("v", byPointer{}), actorrep.ErrClass)
+	require.ErrorIs(t, w.Register("o", (*wrongOld)(nil)), actorrep.ErrNotify)
 	require.ErrorIs(t, w.Register("a", (*byPointer)(nil)), actorrep.ErrClass)
 	require.ErrorIs(t, w.Register("b", (*byMiddle)(nil)), actorrep.ErrClass)
 	require.NoError(t, w.Register("c", (*byValue)(nil)))

@@ -1,6 +1,7 @@
 package actorrep_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -85,6 +86,8 @@ func TestAdaptive(t *testing.T) {
 	require.Greater(t, seconds(w, &now, 1, func() { a.N++ }), uint64(20), "fast again")
 	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.Adaptive(0)))
 	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.UpdateFrequency(-1)))
+	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.UpdateFrequency(0)))
+	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.UpdateFrequency(math.NaN())))
 	require.Error(t, actorrep.NewServer(actorrep.Config{}).Register("x", (*lazy)(nil), actorrep.Priority(0)))
 }
 

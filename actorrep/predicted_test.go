@@ -139,6 +139,7 @@ func TestPredictedUnderLoss(t *testing.T) {
 			return ""
 		})
 		require.Greater(t, w.Server.Counters.Deltas, w.Server.Counters.Updates/2, "seed %d", seed)
+		require.LessOrEqual(t, w.Server.Counters.Deltas, w.Server.Counters.Updates, "seed %d", seed)
 	}
 }
 

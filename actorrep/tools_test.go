@@ -64,6 +64,8 @@ func TestExplain(t *testing.T) {
 		w.Step()
 	}
 	says(actorrep.ReasonDormant, "dormant for")
+	require.Less(t, w.Server.Explain(l.Peer, h).Dormant, time.Second)
+	require.Greater(t, w.Server.Explain(l.Peer, h).Dormant, time.Second/2)
 	require.NoError(t, h.SetDormant(false))
 	h.Pos.X = 142
 	for range 60 {
@@ -278,6 +280,48 @@ func TestSchemaRetyped(t *testing.T) {
 		require.NotContains(t, said, "Pos ")
 	}
 	require.False(t, l.S.Closed())
+}
+
+type wideTank struct {
+	actorrep.Base
+	Fuel uint32 `net:""`
+	Seen int64  `net:""`
+}
+
+type narrowTank struct {
+	actorrep.Base
+	Fuel uint16 `net:""`
+	Seen int8   `net:""`
+}
+
+// TestNarrowFields: a number that the client's smaller field can't have becomes the nearest one that it can, and the client is told, each time one comes; what fits is
+// told to nobody.
+func TestNarrowFields(t *testing.T) {
+	w, l, _ := builds(t, registerAs((*wideTank)(nil)), registerAs((*narrowTank)(nil)))
+	s := &wideTank{Fuel: 65535, Seen: -128}
+	require.NoError(t, w.Server.Spawn(s))
+	for range 30 {
+		w.Step()
+	}
+	m := l.World.Find(s.GUID()).(*narrowTank)
+	for i, c := range []struct {
+		fuel uint32
+		seen int64
+		told int // in all
+	}{{65536, -128, 1}, {65535, 127, 1}, {1 << 31, 127, 2}, {7, 128, 3}, {8, -129, 4}, {1 << 20, 1 << 40, 6}} {
+		require.Equal(t, [2]int64{int64(min(s.Fuel, 65535)), min(max(s.Seen, -128), 127)}, [2]int64{int64(m.Fuel), int64(m.Seen)})
+		s.Fuel, s.Seen = c.fuel, c.seen
+		for range 10 {
+			w.Step()
+		}
+		require.Equal(t, [2]int64{int64(min(c.fuel, 65535)), min(max(c.seen, -128), 127)}, [2]int64{int64(m.Fuel), int64(m.Seen)}, i)
+		require.Len(t, l.Failed, c.told, i)
+		require.EqualValues(t, c.told, l.World.Counters.Unfit, i)
+	}
+	for i, field := range []string{"Fuel", "Fuel", "Seen"} {
+		require.ErrorIs(t, l.Failed[i], actorrep.ErrClamped)
+		require.Contains(t, l.Failed[i].Error(), field)
+	}
 }
 
 // TestForgottenChannelTypes: a client whose connection doesn't know the channels of actors never becomes ready, and both ends
