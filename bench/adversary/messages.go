@@ -334,6 +334,7 @@ func smallPackets(e *env) figure {
 		if i == 0 {
 			size = sizes[e.rng.IntN(len(sizes))]
 		}
+		c.Protocol = netconn.Bunchnet()
 		c.Protocol.Bunch.MaxPacket = size
 	})
 }
