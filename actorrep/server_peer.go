@@ -76,12 +76,18 @@ type Peer struct {
 // AddConn replicates the world to a connection, and accepts its RPCs. Call RemoveConn when the connection has ended, for
 // example in the driver's Config.Closed: the world doesn't notice, and keeps the peer and what it owns. AddConn panics on
 // a client's world.
-func (w *World) AddConn(conn channel.Conn) *Peer {
+func (w *World) AddConn(conn channel.Conn) *Peer { return w.addConn(conn, false) }
+
+// addConnByHand is AddConn for a connection that sees what SetRelevant says, and nothing else. An actor that is no longer relevant is closed
+// at once: nothing that is set from then on is sent.
+func (w *World) addConnByHand(conn channel.Conn) *Peer { return w.addConn(conn, true) }
+
+func (w *World) addConn(conn channel.Conn, byHand bool) *Peer {
 	if !w.IsServer() {
 		panic("actorrep: AddConn is called on a server's world; a client's has its connection from ChannelTypes")
 	}
 	p := w.newPeer()
-	p.out = &channelOutlet{peer: p, conn: conn}
+	p.byHand, p.out = byHand, &channelOutlet{peer: p, conn: conn}
 	w.addPeer(p)
 	return p
 }
@@ -95,16 +101,6 @@ func (w *World) addPeer(p *Peer) {
 	if !p.byHand {
 		w.relevancy.AddPeer(p)
 	}
-}
-
-// addConnByHand is AddConn for a connection that sees what SetRelevant says, and nothing else. An actor that is no longer relevant is closed
-// at once: nothing that is set from then on is sent.
-func (w *World) addConnByHand(conn channel.Conn) *Peer {
-	p := w.newPeer()
-	p.byHand = true
-	p.out = &channelOutlet{peer: p, conn: conn}
-	w.addPeer(p)
-	return p
 }
 
 // RemoveConn ends the replication to a connection. The actors it owned have no owner then.
