@@ -172,6 +172,8 @@ type Link interface {
 	// maxPacket is the largest packet of a connection in bytes, and overhead how much larger its datagram is.
 	maxPacket() int
 	overhead() int
+	// slots is the Slots that a server was given, which checks them further; 0 for none.
+	slots() int
 }
 
 // PlainUnreal is Unreal's stateless handshake with the given protocol. It encrypts nothing and authenticates nobody: use

@@ -125,6 +125,7 @@ type netcodeClient struct {
 
 func (Netcode) maxPacket() int { return netcode.MaxPayload }
 func (Netcode) overhead() int  { return netcode.Headroom + netcode.Tailroom }
+func (l Netcode) slots() int   { return l.Slots }
 
 func (l Netcode) client(d *Driver) clientLink {
 	c := &netcodeClient{slotClient: slotClient[*netcode.Client]{d: d}, link: l}

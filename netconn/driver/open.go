@@ -137,13 +137,17 @@ func (c *Config) check() error {
 		}
 		return setting.Within(netconn.ErrConfig, "driver.Config."+field, value, low, high)
 	}
+	slots := 0
+	if c.Link != nil {
+		slots = c.Link.slots()
+	}
 	err := setting.First(
 		optional("MaxDatagrams", c.MaxDatagrams, 1, maxMaxDatagrams),
 		optional("MaxConns", c.MaxConns, 1, maxMaxConns),
 		optional("NetSpeed", c.NetSpeed, congestion.MinNetSpeed, math.MaxInt32),
 		optional("TickRate", c.TickRate, 1, maxTickRate),
 		optional("MaxDatagram", max(c.MaxDatagram, 0), 1, maxDatagram),
-		optional("Link.Slots", c.slots(), 1, netcode.MaxSlots))
+		optional("Link.Slots", slots, 1, netcode.MaxSlots))
 	if err == nil && c.LoginTimeout != 0 {
 		err = setting.Within(netconn.ErrConfig, "driver.Config.LoginTimeout", c.LoginTimeout, minLoginTimeout, maxLoginTimeout)
 	}
@@ -151,21 +155,6 @@ func (c *Config) check() error {
 		return fmt.Errorf("driver: %w", err)
 	}
 	return nil
-}
-
-// slots is the Link's Slots, which its server checks further.
-func (c *Config) slots() int {
-	switch l := c.Link.(type) {
-	case Netcode:
-		return l.Slots
-	case *Netcode:
-		return l.Slots
-	case PlainSalted:
-		return l.Slots
-	case *PlainSalted:
-		return l.Slots
-	}
-	return 0
 }
 
 // checkLogin returns an error for settings of the driver's own login that can't be sent.

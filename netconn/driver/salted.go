@@ -61,6 +61,7 @@ type saltedClient struct {
 
 func (PlainSalted) maxPacket() int { return salted.MaxPayload }
 func (PlainSalted) overhead() int  { return salted.Overhead }
+func (l PlainSalted) slots() int   { return l.Slots }
 
 func (l PlainSalted) client(d *Driver) clientLink {
 	c := &saltedClient{slotClient[*salted.Client]{d: d}}

@@ -235,6 +235,7 @@ type unrealClient struct {
 
 func (PlainUnreal) maxPacket() int { return maxDatagram - checksumBytes }
 func (PlainUnreal) overhead() int  { return 0 }
+func (PlainUnreal) slots() int     { return 0 }
 
 func (l PlainUnreal) client(d *Driver) clientLink { return &unrealClient{d: d, link: l} }
 
