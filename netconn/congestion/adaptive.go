@@ -46,9 +46,7 @@ func (c AdaptiveConfig) filled() AdaptiveConfig {
 	c.LossTolerance = cmp.Or(c.LossTolerance, 0.05)
 	c.MaxPacket = cmp.Or(c.MaxPacket, defaultMaxPacket)
 	c.MaxBurst = cmp.Or(c.MaxBurst, 100*time.Millisecond)
-	if c.LossTolerance < 0 {
-		c.LossTolerance = 0
-	}
+	c.LossTolerance = max(c.LossTolerance, 0)
 	return c
 }
 
