@@ -54,12 +54,7 @@ func (c *Client) session() *session { return c.current.Load() }
 
 // ended has reads return why there is no session any more, unless there is another one.
 func (c *Client) ended(s *session, why error) {
-	switch {
-	case errors.Is(why, ErrNoWay):
-		c.n.noWay.Add(1)
-	case errors.Is(why, ErrLost):
-		c.n.lost.Add(1)
-	}
+	c.n.count(why)
 	if s == c.session() {
 		c.in.Fail(why)
 	}

@@ -1,6 +1,9 @@
 package ice
 
-import "sync/atomic"
+import (
+	"errors"
+	"sync/atomic"
+)
 
 // Counters counts what a Host or a Client did so far.
 type Counters struct {
@@ -40,6 +43,20 @@ type counters struct {
 	strangers, forged, tooManyAddrs, tooFast, badCandidates, badMessages, held atomic.Uint64
 	full, noWay, lost, unanswered, idle, relaysLost, relayErrors               atomic.Uint64
 	restarts, unknown                                                          atomic.Uint64
+}
+
+// count counts why a session ended.
+func (c *counters) count(why error) {
+	switch {
+	case errors.Is(why, ErrNoWay):
+		c.noWay.Add(1)
+	case errors.Is(why, errIdle):
+		c.idle.Add(1)
+	case errors.Is(why, errUnanswered):
+		c.unanswered.Add(1)
+	case errors.Is(why, ErrLost):
+		c.lost.Add(1)
+	}
 }
 
 func (c *counters) get() Counters {

@@ -282,16 +282,7 @@ var (
 
 // ended forgets a guest.
 func (h *Host) ended(s *session, why error) {
-	switch {
-	case errors.Is(why, ErrNoWay):
-		h.n.noWay.Add(1)
-	case errors.Is(why, errIdle):
-		h.n.idle.Add(1)
-	case errors.Is(why, errUnanswered):
-		h.n.unanswered.Add(1)
-	case errors.Is(why, ErrLost):
-		h.n.lost.Add(1)
-	}
+	h.n.count(why)
 	h.mu.Lock()
 	delete(h.all, s)
 	var addr netip.AddrPort
