@@ -464,6 +464,24 @@ func TestExpiry(t *testing.T) {
 	require.NoError(t, room.Close())
 }
 
+// TestLife: a room ends at the end of its life, whether its host is there or away.
+func TestLife(t *testing.T) {
+	r := newRig(t, Config{Life: time.Second, Idle: time.Hour})
+	there, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	away, err := Open(context.Background(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	require.NoError(t, away.conn.CloseNow())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = receive(ctx, there.conn)
+	require.ErrorContains(t, err, "the time is over")
+	eventually(t, "no room", func() bool { return r.Len() == 0 })
+	require.EqualValues(t, 1, r.Counters().Expired)
+	require.NoError(t, there.Close())
+	require.NoError(t, away.Close())
+}
+
 // TestHostVanishes: when a host's connection is lost amid joining the guest is told, and its room closes unless it comes back; a host that closes its room
 // does so at once.
 func TestHostVanishes(t *testing.T) {

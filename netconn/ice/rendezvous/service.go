@@ -503,9 +503,8 @@ func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) 
 		return
 	}
 	l = made
-	ctx, done := context.WithTimeoutCause(context.WithoutCancel(r.Context()), s.cfg.Life, errExpired)
-	defer done()
-	ctx, l.stop = context.WithCancelCause(ctx)
+	var ctx context.Context // the room ends it after Life; before there is one, silence does
+	ctx, l.stop = context.WithCancelCause(context.WithoutCancel(r.Context()))
 	ended = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.MaxGuests, func(n *note) (err error) { // the host was told
 		if n.About != nil && !n.About.valid() {
 			return errBadMessage
