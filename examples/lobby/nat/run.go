@@ -191,21 +191,35 @@ func kind(path string) string {
 	return path
 }
 
-// change cuts the path between two routers amid a game, and mends it: the game goes on by the relay, and then by the routers again.
-func (l *lab) change(out io.Writer) error {
+// game begins a game of two by the routers. end ends both.
+func (l *lab) game() (guest *process, path string, end func(), err error) {
 	host, code, err := l.host()
 	if err != nil {
-		return err
+		return nil, "", nil, err
 	}
-	defer host.end()
-	guest, _, path, err := l.guest(code)
+	guest, _, path, err = l.guest(code)
+	if err != nil {
+		host.end()
+		return nil, "", nil, err
+	}
+	end = func() {
+		guest.end()
+		host.end()
+	}
+	if path, err = guest.plays(path, routed); err != nil {
+		end()
+		return nil, "", nil, err
+	}
+	return guest, path, end, nil
+}
+
+// change cuts the path between two routers amid a game, and mends it: the game goes on by the relay, and then by the routers again.
+func (l *lab) change(out io.Writer) error {
+	guest, path, end, err := l.game()
 	if err != nil {
 		return err
 	}
-	defer guest.end()
-	if path, err = guest.plays(path, routed); err != nil {
-		return err
-	}
+	defer end()
 	if path != routed {
 		return fmt.Errorf("the path to be cut is %s", path)
 	}
@@ -233,19 +247,11 @@ func (l *lab) change(out io.Writer) error {
 
 // move has players change to other networks amid a game: their own addresses and those outside of their routers are others. Their game goes on.
 func (l *lab) move(out io.Writer) error {
-	host, code, err := l.host()
+	guest, _, end, err := l.game()
 	if err != nil {
 		return err
 	}
-	defer host.end()
-	guest, _, path, err := l.guest(code)
-	if err != nil {
-		return err
-	}
-	defer guest.end()
-	if _, err = guest.plays(path, routed); err != nil {
-		return err
-	}
+	defer end()
 	for i, c := range []struct {
 		what  string
 		sites []int
