@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"sync"
 	"time"
 )
@@ -50,12 +49,10 @@ func (b *batched) tick() error {
 	if len(b.spare) == 0 {
 		return nil
 	}
-	for q := b.spare; len(q) > 0; {
-		n, k := binary.Uvarint(q)
-		if err := b.Conn.Send(q[k : k+int(n)]); err != nil {
+	for msg, rest, ok := cutFrame(b.spare); ok; msg, rest, ok = cutFrame(rest) {
+		if err := b.Conn.Send(msg); err != nil {
 			return err
 		}
-		q = q[k+int(n):]
 	}
 	return b.Conn.Flush()
 }

@@ -183,13 +183,8 @@ func (e *enetHost) receive(c *enetConn, p []byte) {
 		e.h(c, p)
 		return
 	}
-	for len(p) > 0 {
-		n, k := binary.Uvarint(p)
-		if k <= 0 || n > uint64(len(p)-k) {
-			return
-		}
-		e.h(c, p[k:k+int(n)])
-		p = p[k+int(n):]
+	for msg, rest, ok := cutFrame(p); ok; msg, rest, ok = cutFrame(rest) {
+		e.h(c, msg)
 	}
 }
 
@@ -212,9 +207,9 @@ func (e *enetHost) drain() {
 			q = q[n:]
 			continue
 		}
-		n, k := binary.Uvarint(q)
-		e.first.send(q[k : k+int(n)])
-		q = q[k+int(n):]
+		var msg []byte
+		msg, q, _ = cutFrame(q)
+		e.first.send(msg)
 	}
 	if len(e.spare) > 0 {
 		C.enet_host_flush(e.c)

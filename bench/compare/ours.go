@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"net/netip"
 	"sync"
@@ -252,10 +251,6 @@ func (c *ourConn) Send(msg []byte) error {
 	return nil
 }
 
-func appendFrame(b, msg []byte) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(msg))), msg...)
-}
-
 // ask has the driver's goroutine look at the outbox.
 func (c *ourConn) ask() {
 	if !c.asked {
@@ -327,8 +322,8 @@ func (c *ourConn) next() []byte {
 	if !c.single {
 		return q[:gathered(q)]
 	}
-	n, k := binary.Uvarint(q)
-	return q[:k+int(n)]
+	_, rest, _ := cutFrame(q)
+	return q[:len(q)-len(rest)]
 }
 
 // send sends a framed message, or leaves it to drain.
@@ -341,8 +336,7 @@ func (c *ourConn) send(frame []byte) error {
 
 func (c *ourConn) write(frame []byte) bool {
 	if c.single {
-		_, k := binary.Uvarint(frame)
-		frame = frame[k:]
+		frame, _, _ = cutFrame(frame)
 	}
 	_, err := c.ch.SendBunch(&bunch.Out{Data: frame, Reliable: !c.unreliable, NoMerge: c.single})
 	return !errors.Is(err, channel.ErrReliableFull)
@@ -361,15 +355,10 @@ func (c *ourConn) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 		}
 		return
 	}
-	for len(p) > 0 {
-		n, k := binary.Uvarint(p)
-		if k <= 0 || n > uint64(len(p)-k) {
-			return
+	for msg, rest, ok := cutFrame(p); ok; msg, rest, ok = cutFrame(rest) {
+		if len(msg) > 0 {
+			c.h(c, msg)
 		}
-		if n > 0 {
-			c.h(c, p[k:k+int(n)])
-		}
-		p = p[k+int(n):]
 	}
 }
 

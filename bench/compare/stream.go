@@ -14,15 +14,28 @@ const maxMessage = 64 << 10
 // gatherBytes is how much a peer with messages of its own gathers of what waits, as streams gather it too.
 const gatherBytes = 16 << 10
 
+// appendFrame appends a message behind its length.
+func appendFrame(b, msg []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(msg))), msg...)
+}
+
+// cutFrame returns the first of framed messages, and the others; false when it isn't whole.
+func cutFrame(q []byte) (msg, rest []byte, ok bool) {
+	n, k := binary.Uvarint(q)
+	if k <= 0 || n > uint64(len(q)-k) {
+		return nil, nil, false
+	}
+	return q[k : k+int(n)], q[k+int(n):], true
+}
+
 // gathered is the bytes of the first framed messages: one, or as many as fit into gatherBytes.
 func gathered(q []byte) int {
 	end := 0
-	for end < len(q) {
-		n, k := binary.Uvarint(q[end:])
-		if end > 0 && end+k+int(n) > gatherBytes {
+	for _, rest, ok := cutFrame(q); ok; _, rest, ok = cutFrame(rest) {
+		if end > 0 && len(q)-len(rest) > gatherBytes {
 			break
 		}
-		end += k + int(n)
+		end = len(q) - len(rest)
 	}
 	return end
 }
