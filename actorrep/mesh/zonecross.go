@@ -1,0 +1,168 @@
+package mesh
+
+import (
+	"math"
+	"time"
+)
+
+type distance struct {
+	server string
+	d      float64
+}
+
+// stepOwn looks where an actor of this server is.
+func (z *Zone) stepOwn(r *record) {
+	if b := r.a.body(); b.World() != z.cfg.World || b.TornOff() { // the game has destroyed it
+		for _, n := range z.neighbours {
+			if n.peer != nil {
+				_ = z.push(n.id, &zoneMessage{kind: zoneEnded, id: r.id, epoch: r.epoch}) // without room its mirrors stay for Forget
+			}
+		}
+		r.a, r.owner, r.ended, r.shownAt = nil, "", true, z.now
+		return
+	}
+	x, y, _ := r.a.Location()
+	if r.x == x && r.y == y && r.looked == z.changes {
+		return
+	}
+	r.x, r.y, r.looked = x, y, z.changes
+	reach := z.cfg.Margin + z.cfg.Hysteresis
+	z.around = z.around[:0]
+	z.table.near(x, y, reach, z.noteDistance)
+	if z.distance(z.cfg.ID) > z.cfg.Hysteresis {
+		if z.give(r, z.table.At(x, y)) {
+			return
+		}
+		r.looked = 0
+	}
+	margin := z.cfg.Margin
+	if !r.placed { // who mirrors it beyond that goes on
+		r.placed, margin = true, reach
+	}
+	for _, n := range z.neighbours {
+		if n.peer == nil {
+			continue
+		}
+		d, shown := z.distance(n.id), n.peer.IsRelevant(r.a)
+		switch {
+		case d <= margin && !shown:
+			n.peer.SetRelevant(r.a, true)
+			if !n.peer.IsRelevant(r.a) {
+				r.looked = 0 // later
+			}
+		case d > reach && shown:
+			n.peer.SetRelevant(r.a, false)
+		}
+	}
+}
+
+func (z *Zone) noteDistance(server string, d float64) {
+	for i := range z.around {
+		if z.around[i].server == server {
+			z.around[i].d = min(z.around[i].d, d)
+			return
+		}
+	}
+	z.around = append(z.around, distance{server, d})
+}
+
+// distance is how far the actor that is looked at is from a server's zone.
+func (z *Zone) distance(server string) float64 {
+	for i := range z.around {
+		if z.around[i].server == server {
+			return z.around[i].d
+		}
+	}
+	return math.Inf(1)
+}
+
+// hide has no server see the actor as this one's.
+func (z *Zone) hide(r *record) {
+	for _, n := range z.neighbours {
+		if n.peer != nil {
+			n.peer.SetRelevant(r.a, false)
+		}
+	}
+}
+
+// answers reports whether a server acknowledges what it is sent.
+func (z *Zone) answers(n *neighbour) bool {
+	return len(n.out.waiting) == 0 || z.now-n.ackAt <= 5*z.cfg.Resend
+}
+
+// give gives an actor to another server. It reports whether it is that one's now.
+func (z *Zone) give(r *record, to string) bool {
+	n := z.neighbour(to)
+	switch {
+	case n == nil || r.epoch >= maxEpoch-1 || z.table.Epoch < r.table || z.now < r.giveAt:
+		return false
+	case !z.answers(n) || len(n.out.waiting) > maxZoneWaiting/2 || n.out.bytes > maxZoneWaitingBytes/2:
+		return false // later
+	}
+	state, ok := z.cfg.Game.Give(r.a, to)
+	switch {
+	case !ok || r.owner != z.cfg.ID:
+		return r.owner != z.cfg.ID // the game has released it
+	case len(state) > MaxActorState:
+		z.Counters.TooLong++
+		r.giveAt = z.now + time.Second
+		z.takeBack(r, state)
+		return false
+	}
+	z.hide(r)
+	r.owner, r.epoch, r.shownAt = to, r.epoch+1, z.now
+	r.a.body().Epoch = r.epoch
+	z.Counters.Given++
+	_ = z.push(to, &zoneMessage{kind: zoneGive, id: r.id, epoch: r.epoch, table: z.table.Epoch, class: r.a.body().ClassName(), state: state}) // there is room
+	return true
+}
+
+// takeBack has the game play an actor on that it had given.
+func (z *Zone) takeBack(r *record, state []byte) {
+	if err := z.cfg.Game.Take(r.a, state); err != nil {
+		_ = z.cfg.World.Destroy(r.a)
+	}
+}
+
+// returned takes an actor back that another server didn't take. It may have been forgotten here meanwhile.
+func (z *Zone) returned(n *neighbour, r *record, m *zoneMessage) {
+	if r == nil {
+		r = z.add(m.id)
+		r.owner, r.epoch = n.id, m.epoch
+	}
+	z.look(r)
+	if r.owner != n.id || r.epoch != m.epoch || r.a == nil && !z.spawn(r, m.class) {
+		z.Counters.Refused++
+		return
+	}
+	z.own(r, m.epoch+1)
+	r.giveAt = z.now + time.Second
+	z.Counters.Returned++
+	z.takeBack(r, m.state)
+}
+
+// take takes an actor that another server gives. It reports whether it is this one's now.
+func (z *Zone) take(n *neighbour, r *record, m *zoneMessage) bool {
+	if r != nil && (r.owner == z.cfg.ID || r.epoch >= m.epoch) || r == nil && len(z.list) >= z.cfg.MaxActors {
+		return false
+	}
+	if r == nil {
+		r = z.add(m.id)
+	}
+	r.owner, r.epoch, r.ended, r.shownAt = n.id, m.epoch, false, z.now
+	z.look(r)
+	made := r.a == nil
+	if made && !z.spawn(r, m.class) || r.a.body().ClassName() != m.class {
+		return false
+	}
+	if z.cfg.Game.Take(r.a, m.state) != nil {
+		if made {
+			z.unmirror(r)
+		}
+		return false
+	}
+	z.own(r, m.epoch)
+	r.table = m.table
+	z.Counters.Taken++
+	return true
+}
