@@ -31,18 +31,19 @@ const (
 	ReasonCondition         // a field's condition doesn't allow it
 	ReasonInactive          // SetCondition switched the field off
 	ReasonInFlight          // sent, not acked
-	ReasonPending           // changed; sent in the next Step
+	ReasonPending           // changed; sent in the next Step that its update frequency and SetUpdateEvery allow
 	ReasonLeaving           // no longer relevant; stays for RelevantTimeout
 	ReasonUnmapped          // the field refers to an actor that the client doesn't have
 	ReasonNoClass           // the client lacks the class, or has it with other fields
 	ReasonUnfit             // the value doesn't fit its field: a number is sent as the nearest that does, for others clients keep the last that did
+	ReasonUnmarked          // set, but nothing says so: call MarkDirty, or FlushDormancy if the actor is dormant
 )
 
 // String describes the reason in a few words.
 func (r Reason) String() string {
 	names := [...]string{"nothing happened", "not spawned", "the client doesn't know the classes yet", "not relevant", "waits for bandwidth to be opened",
 		"opening, not acked yet", "sent", "up to date", "starved", "lost, goes again", "no room for another channel or reliable bunch", "dormant", "torn off",
-		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving", "refers to an actor that the client doesn't have", "the client doesn't have the class", "a value doesn't fit its field"}
+		"its condition doesn't allow it", "switched off", "in flight", "changed, goes in the next Step", "leaving", "refers to an actor that the client doesn't have", "the client doesn't have the class", "a value doesn't fit its field", "set, but not marked as changed"}
 	if int(r) < len(names) {
 		return names[r]
 	}
@@ -107,11 +108,11 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 		e.Text = "not relevant: " + w.relevancy.ExplainRelevancy(p, a)
 		return e
 	default:
-		v.explain(&e)
 		if len(field) > 0 {
 			v.explainField(&e, field[0])
 			return e
 		}
+		v.explain(&e, b.class.layout.All())
 	}
 	if e.Text == "" {
 		e.Text = e.text()
@@ -119,8 +120,10 @@ func (w *World) Explain(p *Peer, a Actor, field ...string) Explanation {
 	return e
 }
 
-func (v *view) explain(e *Explanation) {
-	w := v.peer.world
+// explain says why the client has or lacks the units of m.
+func (v *view) explain(e *Explanation, m layout.Mask) {
+	w, shadow := v.peer.world, v.b.rep.shadow
+	m &= v.allowed
 	e.Bits, e.Total, e.Channel = int(v.lastBits), v.total, v.id
 	if v.flags&pending != 0 {
 		e.Waiting = int(w.frame - v.since)
@@ -137,29 +140,34 @@ func (v *view) explain(e *Explanation) {
 		if v.flags&unfinished != 0 {
 			e.Text = fmt.Sprintf("opening in several bunches: %d values are to be sent", bits.OnesCount64(v.rest))
 		}
+	case v.unmarked(m) != 0:
+		e.Reason, e.Text = ReasonUnmarked, v.b.unmarkedText(v.unmarked(m))
 	case v.state == asleep:
 		e.Reason, e.Dormant = ReasonDormant, w.now-v.b.rep.dormantSince
-	case v.flags&pending != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
+	case v.flags&pending != 0 && v.dirty&m != 0 && (v.reason == ReasonStarved || v.reason == ReasonLost || v.reason == ReasonNoRoom):
 		e.Reason = v.reason
-	case v.dirty&v.allowed != 0:
+	case v.dirty&m != 0:
 		e.Reason = ReasonPending
-	case v.last != -1:
+	case v.b.class.layout.Differs(shadow, v.b.ptr, m) != 0:
+		e.Reason = ReasonPending
+		if r := v.b.rep; r.inSchedule && r.booked > w.now {
+			e.Text = fmt.Sprintf("changed, its update frequency has it compared in %v", (r.booked - w.now).Round(time.Millisecond))
+		}
+	case v.peer.sent.inFlight(v)&m != 0:
 		e.Reason = ReasonInFlight
 	case !v.relevant:
 		e.Reason, e.Leaves = ReasonLeaving, v.leaveAt-w.now
 	case !v.peer.out.drained(v):
 		e.Reason = ReasonInFlight
-	case v.b.rep.shadow.Unfit&v.allowed != 0:
-		e.Reason = ReasonUnfit
-		e.Text = v.b.unfit(v.b.rep.shadow.Unfit & v.allowed).Error()
+	case shadow.Unfit&m != 0:
+		e.Reason, e.Text = ReasonUnfit, v.b.unfit(shadow.Unfit&m).Error()
 	default:
 		e.Reason = ReasonUpToDate
 	}
 }
 
 func (v *view) explainField(e *Explanation, field string) {
-	l := v.b.class.layout
-	m := l.FieldMask(field)
+	m := v.b.class.layout.FieldMask(field)
 	switch {
 	case m == 0:
 		e.Reason, e.Text = ReasonNone, fmt.Sprintf("%s has no replicated field %q", v.b.class.name, field)
@@ -168,19 +176,37 @@ func (v *view) explainField(e *Explanation, field string) {
 		e.Reason = ReasonInactive
 	case m&v.allowed == 0:
 		e.Reason = ReasonCondition
-	case v.unmapped(m) != 0:
-		e.Reason = ReasonUnmapped
-		e.Text = fmt.Sprintf("%s: sent, but %v isn't at the client", field, v.unmapped(m))
-		return
-	case m&v.b.rep.shadow.Unfit != 0:
-		e.Reason, e.Text = ReasonUnfit, v.b.unfit(m&v.b.rep.shadow.Unfit).Error()
-		return
-	case e.Reason == ReasonUnfit:
-		e.Reason = ReasonUpToDate
-	case e.Reason == ReasonInFlight && v.peer.out.drained(v) && v.peer.sent.inFlight(v)&m == 0, e.Reason == ReasonPending && v.dirty&m == 0, e.Reason == ReasonStarved && v.dirty&m == 0:
-		e.Reason = ReasonUpToDate
+	default:
+		v.explain(e, m)
+		if id := v.unmapped(m); id != 0 && (e.Reason == ReasonUpToDate || e.Reason == ReasonDormant || e.Reason == ReasonLeaving) {
+			e.Reason, e.Text = ReasonUnmapped, fmt.Sprintf("sent, but %v isn't at the client", id)
+		}
 	}
-	e.Text = field + ": " + e.text()
+	if e.Text == "" {
+		e.Text = e.text()
+	}
+	e.Text = field + ": " + e.Text
+}
+
+// unmarked is the units of m that the game has set and that no Step will compare.
+func (v *view) unmarked(m layout.Mask) layout.Mask {
+	b := v.b
+	if b.rep.marked {
+		m &^= b.rep.marks
+	}
+	if b.needsPolling() {
+		m &= b.class.layout.Pushed
+	}
+	return b.class.layout.Differs(b.rep.shadow, b.ptr, m)
+}
+
+// unmarkedText says what to do about them.
+func (b *Base) unmarkedText(m layout.Mask) string {
+	l, do := b.class.layout, "MarkDirty"
+	if b.dormant {
+		do = "FlushDormancy"
+	}
+	return fmt.Sprintf("%s was set, and nothing says so: call %s", l.Units[bits.TrailingZeros64(m)].Path, do)
 }
 
 // unmapped returns an actor that units of m refer to and that the client doesn't have, or 0.

@@ -100,10 +100,9 @@ func (l *Layout) Compare(s *Shadow, obj unsafe.Pointer, m Mask) (changed Mask) {
 	return changed
 }
 
-// Differs is the units of m whose values in the object at obj are others than those in s, as far as they fit. It changes nothing. Of groups
-// and fast arrays it knows nothing.
+// Differs is the units of m whose values in the object at obj are others than those in s, as far as they fit. It changes nothing.
 func (l *Layout) Differs(s *Shadow, obj unsafe.Pointer, m Mask) (differ Mask) {
-	for m &^= l.Groups | l.Fasts; m != 0; m &= m - 1 {
+	for ; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros64(m)
 		u := &l.Units[i]
 		differs := false
@@ -111,19 +110,28 @@ func (l *Layout) Differs(s *Shadow, obj unsafe.Pointer, m Mask) (differ Mask) {
 		case u.Kind == String:
 			text := *(*string)(unsafe.Add(obj, u.offsets[0]))
 			differs = text != s.blobs[u.blob].text && u.check(obj) == nil
+		case u.Kind == Group:
+			differs = slices.ContainsFunc(u.Parts, func(p Unit) bool { return p.differs(s.blobs[u.blob].group.words, obj) })
+		case u.Kind == Fast:
+			differs = u.pointer(obj).Interface().(FastArray).NetKey() != s.blobs[u.blob].key
 		case u.Kind.IsBlob():
 			b, w := &s.blobs[u.blob], l.blobWriter()
 			differs = u.writeChecked(w, obj) == nil && (b.bits != w.Len() || !bytes.Equal(b.data, w.Bytes()))
 		default:
-			var now [MaxNumbers]uint64
-			u.load(obj, now[:u.N])
-			differs = !slices.Equal(now[:u.N], s.Words[u.first:u.first+int(u.N)])
+			differs = u.differs(s.Words, obj)
 		}
 		if differs {
 			differ |= 1 << i
 		}
 	}
 	return differ
+}
+
+// differs reports whether the unit's numbers in the object at obj are others than those among words.
+func (u *Unit) differs(words []uint64, obj unsafe.Pointer) bool {
+	var now [MaxNumbers]uint64
+	u.load(obj, now[:u.N])
+	return !slices.Equal(now[:u.N], words[u.first:u.first+int(u.N)])
 }
 
 // Concurrent reports whether objects of the Layout may be compared at the same time: all units are numbers and strings.
