@@ -100,10 +100,10 @@ type rare struct {
 	yields      bool  // the charge doesn't count, because the peer refuses the channel's open
 	joining     int32 // bytes counted for the parts in assembly
 	unfinished  bool  // the channel is in strange.unfinished
+	keptSent    int32 // bytes counted in Table.heldOut for queue, and by the handler, see HoldSent
 
 	// Used by the control channel only.
 	queue      []queued
-	queueBytes int32 // bytes counted for queue
 	lastResend time.Duration
 }
 
@@ -118,7 +118,7 @@ func (ch *Channel) needRare() *rare {
 // dropRare gives the rare state back when all of it is zero.
 func (ch *Channel) dropRare() {
 	r := ch.rare
-	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.recs != nil || r.assembly.Cap() > 0 || r.assembly.Active() || r.unfinished || r.pausedUntil > 0 || r.begun > 0 || ch.out.first < r.gapEnd {
+	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.recs != nil || r.assembly.Cap() > 0 || r.assembly.Active() || r.unfinished || r.pausedUntil > 0 || r.begun > 0 || r.keptSent > 0 || ch.out.first < r.gapEnd {
 		return
 	}
 	ch.rare = nil

@@ -42,7 +42,7 @@ type Config struct {
 	// handlers count with Channel.Hold. A quarter of that half, and at least a payload of the largest size, is reserved
 	// for parts of unfinished bunches.
 	//
-	// The other half is for reliable bunches that the peer doesn't ack. Its last 16 KiB are reserved for the control
+	// The other half is for reliable bunches that the peer doesn't ack, and what handlers count with Channel.HoldSent. Its last 16 KiB are reserved for the control
 	// channel. When a bunch doesn't fit, SendBunch returns ErrReliableFull.
 	MaxMemory int
 	// PartialReliableThreshold is the number of parts from which an unreliable bunch without StayUnreliable is made reliable; replication then

@@ -36,7 +36,7 @@ func (ch *Channel) enqueue(out *bunch.Out) error {
 	r.queue = append(r.queue, q)
 	t.calm = false
 	t.unacked++
-	r.queueBytes += int32(bufferSize(n) + queuedCost)
+	r.keptSent += int32(bufferSize(n) + queuedCost)
 	t.heldOut += bufferSize(n) + queuedCost
 	t.Counters.QueuedControl++
 	return nil
@@ -59,7 +59,7 @@ func (ch *Channel) tickControl(now time.Duration) {
 		}
 		t.unacked--
 		cost := bufferSize(len(q.data)) + queuedCost
-		r.queueBytes -= int32(cost)
+		r.keptSent -= int32(cost)
 		t.heldOut -= cost
 		t.cfg.Pool.Put(q.data)
 		n++

@@ -52,7 +52,8 @@
 //	                                          255 by default, 8190 with netconn.Bunchnet, 510 with Unreal's 10 bits and a
 //	                                          ReliableBuffer of 512. Above it SendBunch queues nothing and returns
 //	                                          ErrReliableFull; with CloseOnOverflow the connection ends
-//	bytes of them, all channels               half of MaxMemory; then ErrReliableFull
+//	bytes of them, all channels               half of MaxMemory, with what handlers count by HoldSent; then ErrReliableFull, and
+//	                                          HoldSent returns ErrMemory
 //	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; a bunch further
 //	                                          ahead ends the connection with ErrSequenceAhead
 //	bytes held for the peer                   the other half of MaxMemory. Early bunches, opens and Hold may take three quarters of

@@ -657,7 +657,7 @@ func TestControlThatKeepsSomethingEarly(t *testing.T) {
 		}
 		require.NotNil(t, control.rare)
 		require.Nil(t, control.rare.queue)
-		require.Zero(t, control.rare.queueBytes)
+		require.Zero(t, control.rare.keptSent)
 		require.Zero(t, s.table.heldOut)
 	}
 }

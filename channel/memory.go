@@ -84,3 +84,26 @@ func (ch *Channel) Release(n int) {
 	ch.handlerHeld -= int32(n)
 	ch.table.held -= n
 }
+
+// HoldSent counts n bytes that the channel's handler keeps of what it sent until the peer acks it, in the half of MaxMemory that is for that. On
+// ErrMemory nothing is counted, and the handler must send no more for now. The end of the channel releases what is left.
+func (ch *Channel) HoldSent(n int) error {
+	t := ch.table
+	if n < 0 || n > math.MaxInt32/2 || ch.closed || t.heldOut+n > t.maxHeldOut(ch.index) {
+		return ErrMemory
+	}
+	ch.needRare().keptSent += int32(n)
+	t.heldOut += n
+	return nil
+}
+
+// ReleaseSent ends the count of n bytes that HoldSent counted.
+func (ch *Channel) ReleaseSent(n int) {
+	if ch.rare == nil {
+		return
+	}
+	n = min(max(n, 0), int(ch.rare.keptSent))
+	ch.rare.keptSent -= int32(n)
+	ch.table.heldOut -= n
+	ch.dropRare()
+}

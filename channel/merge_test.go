@@ -273,6 +273,37 @@ func TestHold(t *testing.T) {
 	require.ErrorIs(t, ch.Hold(1), channel.ErrMemory)
 }
 
+// TestHoldSent: what a handler keeps of what it sent counts in the other half, until it is released, or the channel is gone.
+func TestHoldSent(t *testing.T) {
+	w, _ := opened(t, func(c *channel.Config) { c.MaxMemory = 256 << 10 })
+	ch := w.table.Channel(1)
+	ch.ReleaseSent(5)
+	before, most := w.table.Unreleased()
+	require.NoError(t, ch.HoldSent(0))
+	require.ErrorIs(t, ch.HoldSent(-1), channel.ErrMemory)
+	require.ErrorIs(t, ch.HoldSent(1<<30), channel.ErrMemory)
+	require.ErrorIs(t, ch.HoldSent(most-before+1), channel.ErrMemory)
+	require.NoError(t, ch.HoldSent(most-before))
+	_, err := ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true})
+	require.ErrorIs(t, err, channel.ErrReliableFull)
+	ch.ReleaseSent(most - before - 100)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("x"), Reliable: true, NoMerge: true})
+	require.NoError(t, err)
+	ch.ReleaseSent(-5)
+	used, _ := w.table.Unreleased()
+	require.Greater(t, used, before+100)
+	h := reliable(1, 2, game)
+	h.Close = true
+	_, err = w.receive(2, h, "")
+	require.NoError(t, err)
+	used, _ = w.table.Unreleased()
+	require.Equal(t, before, used)
+	require.ErrorIs(t, ch.HoldSent(1), channel.ErrMemory)
+	ch.ReleaseSent(1)
+	used, _ = w.table.Unreleased()
+	require.Equal(t, before, used)
+}
+
 // TestTemporaryIsOnce: on a channel of one's own that was never used, and with nothing behind it.
 func TestTemporaryIsOnce(t *testing.T) {
 	w, _ := opened(t, nil)

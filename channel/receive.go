@@ -450,7 +450,7 @@ func (ch *Channel) release() {
 	}
 	ch.notJoining()
 	t.endBegun(ch)
-	t.heldOut -= int(r.queueBytes)
+	t.heldOut -= int(r.keptSent)
 	ch.rare = nil
 	if r.assembly.Cap() == 0 { // otherwise its handler may be using the payload
 		p.putRare(r)

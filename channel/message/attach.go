@@ -189,7 +189,7 @@ func (a *Attached) Closed(ch *channel.Channel, _ channel.CloseReason) {
 	if ch != a.ch {
 		return // Opened refused it
 	}
-	a.ch, a.memory, a.closed = nil, nil, true
+	a.ch, a.memory, a.closed, a.flying = nil, nil, true, inFlight[int64]{}
 	if unacked := a.Forget(); a.Ended != nil {
 		a.Ended(unacked)
 	}

@@ -52,7 +52,7 @@ type Blocks struct {
 	nextID  int64
 	// withdrew is set while the peer may not know of blocks that were withdrawn: its window begins with them.
 	withdrew bool
-	packets  []fragmentsSent // by packet id
+	flying   inFlight[fragmentSent]
 	buf      [1024]byte
 
 	receiving []*inBlock
@@ -94,9 +94,6 @@ type BlockCounters struct {
 }
 
 const (
-	// packetMemory is how many packets are remembered until their fate is known: more than a
-	// connection has in flight.
-	packetMemory = 8192
 	// fragmentBytes is the payload of each fragment but the last.
 	fragmentBytes = 896
 	// ahead is how many fragments one may be before the first that is missing.
@@ -154,12 +151,7 @@ type outBlock struct {
 	ackedNum uint32
 }
 
-// fragmentsSent is what a packet carries: small fragments may share one.
-type fragmentsSent struct {
-	id    int64
-	frags []fragmentSent
-}
-
+// fragmentSent is a fragment in a packet: small ones may share one.
 type fragmentSent struct {
 	block int64
 	frag  uint32

@@ -177,3 +177,31 @@ func TestBlocksAreNotKept(t *testing.T) {
 	require.Less(t, heap()-before, memory, "of 2.5 MB that came")
 	runtime.KeepAlive(server)
 }
+
+// TestUnackedFragmentsCount: what remembers the fragments in flight grows with them, counts against MaxMemory, and is given back.
+func TestUnackedFragmentsCount(t *testing.T) {
+	x := newTransferIn(t, netsim.Settings{Lag: 20 * time.Millisecond}, 3, netconn.Protocol{}, bucket, message.BlocksConfig{}, message.BlocksConfig{}, func(c *netconn.Config) { c.MaxMemory = 2 << 20 })
+	for range 20 {
+		x.step(16 * time.Millisecond)
+	}
+	sender := x.conns[0]
+	begin, before := sender.Table().Held(), heap()
+	_, err := x.out.Send(make([]byte, 1))
+	require.NoError(t, err)
+	x.step(16 * time.Millisecond)
+	require.Less(t, heap()-before, 20_000, "one fragment is in flight")
+	block := make([]byte, 500_000)
+	_, err = x.out.Send(block)
+	require.NoError(t, err)
+	most := 0
+	for len(x.received) < 2 {
+		x.step(time.Millisecond)
+		most = max(most, sender.Table().Held()-begin)
+		require.Less(t, x.now, time.Minute)
+	}
+	require.Greater(t, most, 500_000/1000*40, "they were in flight at once")
+	for range 70 * 60 {
+		x.step(16 * time.Millisecond)
+	}
+	require.Equal(t, begin, sender.Table().Held())
+}

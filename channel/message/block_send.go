@@ -105,6 +105,7 @@ func (b *Blocks) send() {
 	if b.ch == nil || b.ch.Closing() || !b.ch.OpenAcked() {
 		return
 	}
+	b.flying.shrink(b.ch, b.ch.Conn().Now())
 	b.sendNotes()
 	if !b.known {
 		return
@@ -143,6 +144,9 @@ func (o *outBlock) due() (uint32, bool) {
 }
 
 func (b *Blocks) sendFragment(o *outBlock, f uint32) bool {
+	if n, _ := b.flying.room(b.ch, 1); n == 0 {
+		return false // until the fate of others is known
+	}
 	var w bitio.Writer
 	w.Reset(b.buf[:])
 	w.WriteUint16(uint16(o.id))
@@ -156,27 +160,18 @@ func (b *Blocks) sendFragment(o *outBlock, f uint32) bool {
 		return false
 	}
 	b.Counters.Fragments++
-	if b.packets == nil {
-		b.packets = make([]fragmentsSent, packetMemory)
-	}
-	slot := &b.packets[r.Last&(packetMemory-1)]
-	if slot.id != r.Last {
-		slot.id, slot.frags = r.Last, slot.frags[:0]
-	}
-	slot.frags = append(slot.frags, fragmentSent{o.id, f})
+	b.flying.sent(r.Last, 0, fragmentSent{o.id, f})
 	return true
 }
 
 // settle calls f for each fragment that a packet carried of a block still under way.
 func (b *Blocks) settle(packetID int64, f func(o *outBlock, frag uint32)) {
-	if b.packets == nil {
+	p := b.flying.find(packetID)
+	if p == nil {
 		return
 	}
-	slot := &b.packets[packetID&(packetMemory-1)]
-	if slot.id != packetID {
-		return
-	}
-	for _, s := range slot.frags {
+	for i := range p.n {
+		s := b.flying.item(p, i)
 		for _, o := range b.sending {
 			if o.id == s.block {
 				f(o, s.frag)
@@ -184,7 +179,7 @@ func (b *Blocks) settle(packetID int64, f func(o *outBlock, frag uint32)) {
 			}
 		}
 	}
-	slot.frags = slot.frags[:0]
+	b.flying.settled(p)
 }
 
 // ackFragment notes that a fragment arrived. It is called once for each: a fragment is sent again only when its packet was lost, so it is in

@@ -57,6 +57,7 @@
 //	bytes held                                     Queue.Held; at most 2 * Window * MaxBits / 8
 //	bytes received, on a channel (Attach)          count within the connection's MaxMemory, with 128 bytes more each, less a sixteenth, 16 KiB at most, for channels that open; beyond it
 //	                                               Ordered: its packet counts as lost, and is sent again; others: as beyond Window
+//	packets with messages or fragments in flight   8192, and what remembers them counts within MaxMemory, in the half for what isn't acked; beyond that more wait
 //	blocks at a time, bytes of a block             4 and 64 MiB, told to the peer; Send returns ErrBlocks, ErrBlockBig
 //	bytes of blocks being received                 BlocksConfig.MaxHeld, within the connection's MaxMemory; Blocks.Held
 //

@@ -7,12 +7,14 @@ type memory interface {
 	Hold(n int) error
 	Release(n int)
 	MaxHold() int
+	HoldSent(n int) error
+	ReleaseSent(n int)
 }
 
 // What an end of a channel and what it holds cost, as the allocator rounds it, besides the bytes on the wire.
 const (
-	attachedCost = int(unsafe.Sizeof(Attached{})+unsafe.Sizeof(Queue{})) * 9 / 8
-	blocksCost   = int(unsafe.Sizeof(Blocks{})) * 9 / 8
+	attachedCost = int(unsafe.Sizeof(Attached{})+unsafe.Sizeof(Queue{})+leastPackets*unsafe.Sizeof(flying{})+leastItems*8) * 9 / 8
+	blocksCost   = int(unsafe.Sizeof(Blocks{})+leastPackets*unsafe.Sizeof(flying{})+leastItems*unsafe.Sizeof(fragmentSent{})) * 9 / 8
 	incomingSize = int(unsafe.Sizeof(incoming{}))
 	messageCost  = 96
 )

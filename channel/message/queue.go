@@ -104,12 +104,8 @@ var (
 // maxPerPacket bounds the messages in a packet.
 const maxPerPacket = 64
 
-// leastRing is how many messages and packets a queue has room for at first. It grows: messages to Config.Window, packets that are remembered
-// until their fate is known to the maximum, when so many are under way.
-const (
-	leastRing       = 16
-	maxPacketWindow = 8192
-)
+// leastRing is how many messages a queue has room for at first. It grows to Config.Window.
+const leastRing = 16
 
 // outgoing is a message that waits to be sent or acked.
 type outgoing struct {
@@ -129,14 +125,6 @@ type incoming struct {
 	kind     *Kind
 	bits     int32
 	reserved bool // it is in the room of Queue.reserve
-}
-
-// packet is what a packet carried.
-type packet struct {
-	id     int64
-	ids    []int64
-	credit int64 // told in it, 0 none
-	at     time.Duration
 }
 
 // Counters counts a queue's messages.
@@ -163,8 +151,8 @@ type Queue struct {
 	urgent       urgent // Unordered
 	credit       int64  // the peer takes messages below this id
 	pending      []int64
-	chosen       []outgoing // Unordered: what the last Write wrote
-	packets      []packet
+	chosen       []outgoing      // Unordered: what the last Write wrote
+	flying       inFlight[int64] // ids
 	rtt          roundTrip
 	outBytes     int
 

@@ -27,6 +27,8 @@ type crowd struct {
 	queues  []*message.Attached // the server's
 	opened  []*channel.Channel
 	failure error
+	resend  time.Duration // Config.Resend of the queues
+	silent  bool          // nothing of the client's arrives
 }
 
 const crowdMemory = 1 << 20
@@ -34,7 +36,7 @@ const crowdMemory = 1 << 20
 func newCrowd(t *testing.T, mode message.Mode) *crowd {
 	x := &crowd{kinds: newKinds(), mode: mode}
 	accept := func(*channel.Channel) channel.Handler {
-		a := message.Attach(message.New(message.Config{Mode: mode, Kinds: &x.kinds.reg}))
+		a := message.Attach(message.New(message.Config{Mode: mode, Kinds: &x.kinds.reg, Resend: x.resend}))
 		a.Failed = func(err error) { x.failure = err }
 		x.queues = append(x.queues, a)
 		return a
@@ -55,7 +57,9 @@ func (x *crowd) step() {
 	x.now += 16 * time.Millisecond
 	for i, c := range x.conns {
 		for p, ok := x.links[1-i].Pop(x.now); ok; p, ok = x.links[1-i].Pop(x.now) {
-			_ = c.ReceivedPacket(x.now, p)
+			if i == 0 || !x.silent {
+				_ = c.ReceivedPacket(x.now, p)
+			}
 		}
 		c.PostTickDispatch(x.now)
 	}
@@ -166,6 +170,56 @@ func TestQueuesWithinMaxMemory(t *testing.T) {
 			require.Positive(t, x.conns[1].Table().Counters.MemoryFull)
 		}
 	}
+}
+
+// TestUnackedMessagesWithinMaxMemory: what Ordered queues remember of packets while a peer acks nothing counts within the half of MaxMemory that is for that,
+// on the heap as well. Messages that find no room wait. When acks come again all arrive, and the memory is given back.
+func TestUnackedMessagesWithinMaxMemory(t *testing.T) {
+	const queues = 100
+	x := newCrowd(t, message.Ordered)
+	x.resend = time.Millisecond
+	x.open(t, queues)
+	for range 20 {
+		x.step()
+	}
+	ticks := func(d time.Duration) {
+		for end := x.now + d; x.now < end; {
+			for _, q := range x.queues {
+				q.Tick(x.now)
+			}
+			x.step()
+		}
+	}
+	ticks(time.Second)
+	sent, begin, before := uint64(0), x.conns[1].Table().Held(), heap()
+	for _, q := range x.queues {
+		require.NoError(t, q.Send(x.kinds.number, &number{N: 1}))
+		sent++
+	}
+	x.silent = true
+	ticks(20 * time.Second)
+	held, grown := x.conns[1].Table().Held(), heap()-before
+	t.Logf("%d bytes counted, %d on the heap, of a MaxMemory of %d", held-begin, grown, crowdMemory)
+	require.False(t, x.conns[1].Closed(), "%v", x.conns[1].Result())
+	require.LessOrEqual(t, held-begin, crowdMemory/2)
+	require.LessOrEqual(t, grown, crowdMemory)
+	require.Greater(t, held-begin, crowdMemory/4, "it counts")
+	for range 10 {
+		for _, q := range x.queues {
+			require.NoError(t, q.Send(x.kinds.number, &number{N: 1}))
+			sent++
+		}
+	}
+	x.silent = false
+	ticks(40 * time.Second)
+	acked := uint64(0)
+	for _, q := range x.queues {
+		acked += q.Counters.Acked
+	}
+	require.Equal(t, sent, acked)
+	t.Logf("then %d and %d", x.conns[1].Table().Held()-begin, heap()-before)
+	require.Equal(t, begin, x.conns[1].Table().Held())
+	require.Less(t, heap()-before, crowdMemory/4)
 }
 
 // TestOpensBesideMessages: messages that wait and take all memory that they may leave room for more channels with queues.

@@ -16,6 +16,7 @@ const lookahead = 64
 func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	q.left()
 	q.now = max(q.now, now)
+	q.flying.shrink(q.memory, q.now)
 	q.rtt.sample(q.now)
 	room := min(q.cfg.Budget, w.Free()) - headerBits
 	n := 0
@@ -30,6 +31,9 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 		n = q.chooseUrgent(room)
 	}
 	credit := q.creditDue(n > 0) && room >= 0
+	if n > 0 || credit {
+		n, credit = q.remembered(n, credit)
+	}
 	q.wroteCredit = credit
 	if n == 0 && !credit {
 		return 0
@@ -43,6 +47,16 @@ func (q *Queue) Write(now time.Duration, w *bitio.Writer) int {
 	w.WriteInt(uint32(n), maxPerPacket+1)
 	q.writeMessages(w)
 	return max(n, 1)
+}
+
+// remembered is what of n chosen messages and of credit a packet may carry, so that there is memory for it until its fate is known.
+func (q *Queue) remembered(n int, credit bool) (int, bool) {
+	if q.cfg.Mode != Ordered {
+		return n, credit
+	}
+	n, ok := q.flying.room(q.memory, n)
+	q.pending = q.pending[:n]
+	return n, credit && ok
 }
 
 // fits takes a message's room; or counts one that no room of this size will take.
@@ -140,8 +154,8 @@ func (q *Queue) writeID(w *bitio.Writer, id, last int64) {
 	}
 }
 
-// Sent says which packet carries what the last Write wrote. A packet without Acked or Lost after 8192 later packets counts
-// as lost.
+// Sent says which packet carries what the last Write wrote. Ids rise. A packet without Acked or Lost after 8192 later ones of the queue
+// counts as lost.
 func (q *Queue) Sent(packetID int64) {
 	if q.cfg.Mode != Ordered {
 		q.left()
@@ -150,18 +164,7 @@ func (q *Queue) Sent(packetID int64) {
 	if len(q.pending) == 0 && !q.wroteCredit {
 		return
 	}
-	if q.packets == nil {
-		q.growPackets()
-	}
-	p := q.slot(packetID)
-	for p.id != packetID && p.open() && len(q.packets) < maxPacketWindow {
-		q.growPackets()
-		p = q.slot(packetID)
-	}
-	if p.id != packetID { // a packet may carry what several Writes wrote
-		*p = packet{id: packetID, ids: p.ids[:0], at: q.now}
-	}
-	p.ids = append(p.ids, q.pending...)
+	p := q.flying.sent(packetID, q.now, q.pending...)
 	if q.wroteCredit { // only what a packet carries is confirmed by its ack
 		p.credit, q.wroteCredit = q.told, false
 	}
@@ -199,14 +202,15 @@ func (q *Queue) NotSent() {
 
 // Acked says that a packet has arrived, and with it its messages.
 func (q *Queue) Acked(packetID int64) {
-	p := q.packet(packetID)
+	p := q.flying.find(packetID)
 	if p == nil {
 		return
 	}
-	if len(p.ids) > 0 {
+	if p.n > 0 {
 		q.vain.rounds = 0
 	}
-	for _, id := range p.ids {
+	for i := range p.n {
+		id := q.flying.item(p, i)
 		if id < q.oldest {
 			continue
 		}
@@ -216,10 +220,8 @@ func (q *Queue) Acked(packetID int64) {
 		}
 	}
 	q.confirmed = max(q.confirmed, p.credit)
-	if p.open() {
-		q.rtt.ack(p.at)
-	}
-	p.ids, p.credit = p.ids[:0], 0
+	q.rtt.ack(p.at)
+	q.flying.settled(p)
 	for q.oldest < q.next && q.at(q.oldest).acked {
 		q.release(q.at(q.oldest))
 		q.oldest++
@@ -228,42 +230,20 @@ func (q *Queue) Acked(packetID int64) {
 
 // Lost says that a packet is lost: its messages are due again at once.
 func (q *Queue) Lost(packetID int64) {
-	p := q.packet(packetID)
+	p := q.flying.find(packetID)
 	if p == nil {
 		return
 	}
-	if len(p.ids) > 0 {
+	if p.n > 0 {
 		q.vain.lost(p.at, q.now)
 	}
-	for _, id := range p.ids {
-		if id >= q.oldest {
+	for i := range p.n {
+		if id := q.flying.item(p, i); id >= q.oldest {
 			q.at(id).at = longAgo
 		}
 	}
 	if p.credit == q.told {
 		q.told = q.confirmed
 	}
-	p.ids, p.credit = p.ids[:0], 0
-}
-
-func (q *Queue) packet(id int64) *packet {
-	if q.packets == nil || q.slot(id).id != id {
-		return nil
-	}
-	return q.slot(id)
-}
-
-func (q *Queue) slot(id int64) *packet { return &q.packets[id&int64(len(q.packets)-1)] }
-
-// open reports whether the packet's fate matters and isn't known.
-func (p *packet) open() bool { return len(p.ids) > 0 || p.credit > 0 }
-
-func (q *Queue) growPackets() {
-	old := q.packets
-	q.packets = make([]packet, max(2*len(old), leastRing))
-	for _, p := range old {
-		if p.open() {
-			*q.slot(p.id) = p
-		}
-	}
+	q.flying.settled(p)
 }
