@@ -25,7 +25,7 @@ var floors = map[string]int{
 	"actorrep/layout": 3, "actorrep/fastarray": 4, "actorrep/hostile": 4, "actorrep/prediction": 3, "actorrep/rewind": 3, "actorrep/interpolation": 3, "actorrep/netclock": 2,
 	"netconn": 5, "actorrep": 5,
 	"netconn/driver": 6, "netconn/udp/proxy": 6, "netconn/udp/udptest": 1, "netconn/internal/drivertest": top, "netconn/internal/linklocal": 0, "netconn/netcode/tokenserver": 6, "actorrep/graph": 6, "actorrep/predict": 6, "actorrep/interp": 6, "actorrep/travel": 6, "actorrep/schema": 6, "actorrep/replay": 6, "actorrep/budgettest": 6, "actorrep/internal/numbers": 0, "actorrep/cmd/bunchnet-schema": top, "actorrep/gen": top, "actorrep/gen/internal/hot": top, "actorrep/internal/rig": top, "netconn/driver/stream": top, "netconn/driver/session": top, "netconn/web": top, "netconn/web/webtest": top, "netconn/ice": top, "netconn/ice/rendezvous": top, "actorrep/migrate": top, "actorrep/spectate": top, "netconn/driver/capture": top, "netconn/inspect": top, "netconn/nettrace/dissector": 0, "netconn/nettrace/dissector/gen": top,
-	"netconn/fleet/kv": 0, // the rest of that module is on top
+	"netconn/kv": 0, "netconn/kv/kvsim": top,
 }
 
 // sockets is the packages that may use the net package, clocks and goroutines.

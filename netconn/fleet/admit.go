@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 

@@ -3,7 +3,7 @@ package fleet
 import (
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // asker numbers a machine's ops and collects them.

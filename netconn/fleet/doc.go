@@ -14,7 +14,7 @@
 //
 // This package has no goroutine, clock or socket. Server, List and Placer are machines ([kv.Machine]): they take events of the store and the
 // time, and return what the store shall do. Nothing waits for the store, so a tick of the game never does. Package natskv is the store on NATS
-// JetStream, kv/kvsim a simulated one; package placing joins a Placer with a token service (netconn/netcode/tokenserver), package process
+// JetStream, netconn/kv/kvsim a simulated one; package placing joins a Placer with a token service (netconn/netcode/tokenserver), package process
 // runs a server below a process manager or Kubernetes.
 //
 // # A game server

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv/kvsim"
+	"github.com/bunchnet/bunchnet/netconn/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv/kvsim"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // Where a party is, in the store below partyKey, for Life/2, and a player's last placement below playerKey, for as long as there may be a seat for it:

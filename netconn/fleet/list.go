@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // ListConfig configures a List.

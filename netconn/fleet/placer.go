@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // Errors of a placing.

@@ -10,7 +10,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // ErrConfig: a setting is missing or out of range.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv/kvsim"
+	"github.com/bunchnet/bunchnet/netconn/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv/kvsim"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
 )

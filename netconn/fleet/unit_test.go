@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv/kvsim"
+	"github.com/bunchnet/bunchnet/netconn/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv/kvsim"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 

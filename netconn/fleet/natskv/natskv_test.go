@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/fleet"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
 	"github.com/bunchnet/bunchnet/netconn/fleet/natskv/embed"
 	"github.com/bunchnet/bunchnet/netconn/fleet/placing"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // patience is how long anything may take, on a machine that has much else to do.

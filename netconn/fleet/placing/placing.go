@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/fleet"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netcode/tokenserver"
 )

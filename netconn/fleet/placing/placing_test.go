@@ -15,10 +15,10 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/fleet"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
 	"github.com/bunchnet/bunchnet/netconn/fleet/natskv"
 	"github.com/bunchnet/bunchnet/netconn/fleet/natskv/embed"
 	"github.com/bunchnet/bunchnet/netconn/fleet/placing"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netcode/tokenserver"
 )

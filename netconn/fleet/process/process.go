@@ -37,7 +37,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/fleet"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 )
 
 // Env is the settings that a server of a fleet takes from the environment.

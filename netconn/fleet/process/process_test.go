@@ -17,7 +17,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/fleet"
-	"github.com/bunchnet/bunchnet/netconn/fleet/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 

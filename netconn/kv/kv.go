@@ -1,5 +1,5 @@
-// Package kv says what the machines of netconn/fleet ask of a key-value store, and what they hear from it. It does no I/O itself.
-// Package kv/kvsim is a simulated store; package natskv is NATS JetStream.
+// Package kv says what machines such as those of netconn/fleet ask of a key-value store, and what they hear from it. It does no I/O itself.
+// Package kv/kvsim is a simulated store; netconn/fleet/natskv is NATS JetStream.
 //
 //	machine                          store
 //	  | Op: Get, Put or Delete  -->   |
