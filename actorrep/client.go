@@ -44,7 +44,8 @@ type client struct {
 	warned    bool                     // that ChannelTypes wasn't called
 	dropped   int                      // calls dropped because too many waited
 	leaving   []*mirror                // actors that disappear once their calls have run
-	referring []*mirror                // with references that have notifies; see refer
+	tidied    bool                     // forgetGone has run since the last Step
+	referring []*Base                  // with references that have notifies; see refer
 	tidyAt    int                      // its length from which on those that are over are dropped first
 	follows   *World                   // of the server that the player leaves
 	follower  *World                   // that follows this one
@@ -75,11 +76,12 @@ type oldField struct {
 
 // unmapped is a reference whose actor isn't there.
 type unmapped struct {
-	m     *mirror
-	field int
+	b     *Base
+	field int // below 0: its parent
 }
 
-// maxUnmapped bounds the references that wait for their actors.
+// maxUnmapped bounds the references that wait for their actors. Components that wait for their parents aren't bounded: there are no more
+// of them than actors.
 const maxUnmapped = 4096
 
 // ErrUsedWorld is given to a client's Config.Failed when its World, which has had a connection, gets another one: what the
@@ -256,13 +258,14 @@ func (b *Base) ServerTime() (at time.Duration, ok bool) {
 
 // wait notes that a reference waits for its actor.
 func (c *client) wait(id netguid.GUID, u unmapped) {
-	if c.nWaiting >= maxUnmapped {
+	if c.nWaiting >= maxUnmapped && !c.tidied { // once a Step, because it looks at all of them
+		c.tidied = true
 		c.forgetGone()
 	}
-	if c.nWaiting >= maxUnmapped {
+	if c.nWaiting >= maxUnmapped && u.field >= 0 {
 		return // the reference can still be looked up; only its notify isn't called again
 	}
-	if slices.Contains(c.waiting[id], u) {
+	if u.field >= 0 && slices.Contains(c.waiting[id], u) {
 		return
 	}
 	if c.waiting == nil {
@@ -276,7 +279,7 @@ func (c *client) wait(id netguid.GUID, u unmapped) {
 func (c *client) forgetGone() {
 	for id, list := range c.waiting {
 		n := len(list)
-		list = slices.DeleteFunc(list, func(u unmapped) bool { return u.m.b == nil || u.m.b.mirror != u.m })
+		list = slices.DeleteFunc(list, func(u unmapped) bool { return u.b.world != c.world })
 		c.nWaiting -= n - len(list)
 		if c.waiting[id] = list; len(list) == 0 {
 			delete(c.waiting, id)
@@ -285,16 +288,16 @@ func (c *client) forgetGone() {
 }
 
 // missReferences has the references to an actor that disappears wait for it, because it may appear again.
-func (c *client) missReferences(gone *mirror) {
+func (c *client) missReferences(gone *Base) {
 	kept := c.referring[:0]
-	for _, m := range c.referring {
-		if m.b == nil || m.b.mirror != m {
+	for _, b := range c.referring {
+		if b.world != c.world {
 			continue
 		}
-		kept = append(kept, m)
-		for field := range m.class.local.layout.Fields {
-			if m != gone && m.refersTo(gone.guid, field) {
-				c.wait(gone.guid, unmapped{m, field})
+		kept = append(kept, b)
+		for field := range b.class.layout.Fields {
+			if b != gone && b.refersTo(gone.guid, field) {
+				c.wait(gone.guid, unmapped{b, field})
 			}
 		}
 	}
@@ -302,23 +305,21 @@ func (c *client) missReferences(gone *mirror) {
 	c.referring = kept
 }
 
-// refer notes that a mirror has references with notifies. An actor that sleeps and wakes has a mirror each time, and the last
-// one counts.
-func (c *client) refer(m *mirror) {
+// refer notes that an actor has references with notifies.
+func (c *client) refer(b *Base) {
 	if len(c.referring) >= c.tidyAt {
-		c.referring = slices.DeleteFunc(c.referring, func(m *mirror) bool { return m.b == nil || m.b.mirror != m })
+		c.referring = slices.DeleteFunc(c.referring, func(b *Base) bool { return b.world != c.world })
 		c.tidyAt = 2*len(c.referring) + leastReferring
 	}
-	c.referring = append(c.referring, m)
+	c.referring = append(c.referring, b)
 }
 
 const leastReferring = 16
 
 // refersTo reports whether a field that has a notify refers to an actor.
-func (m *mirror) refersTo(id netguid.GUID, field int) bool {
-	cl := m.class.local
-	for rest := cl.tellsRefs & cl.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
-		for other := range cl.layout.References(m.b.ptr, bits.TrailingZeros64(rest)) {
+func (b *Base) refersTo(id netguid.GUID, field int) bool {
+	for rest := b.class.tellsRefs & b.class.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
+		for other := range b.class.layout.References(b.ptr, bits.TrailingZeros64(rest)) {
 			if other == id {
 				return true
 			}
@@ -337,11 +338,11 @@ func (c *client) arrived(b *Base) {
 	c.nWaiting -= len(list)
 	for _, u := range list {
 		switch {
-		case u.m.b == nil || u.m.b.world != c.world || u.m.b.mirror != u.m:
+		case u.b.world != c.world:
 		case u.field < 0:
-			u.m.b.adopt(b)
-		case u.m.refersTo(b.guid, u.field) && !u.m.noted(u.field):
-			u.m.noteChange(u.field, u.m.copyField(u.field))
+			u.b.adopt(b)
+		case u.b.refersTo(b.guid, u.field) && !u.b.mirror.noted(u.field):
+			u.b.mirror.noteChange(u.field, u.b.mirror.copyField(u.field))
 		}
 	}
 }
@@ -363,10 +364,10 @@ func (c *client) leaveNow(m *mirror) {
 	}
 	m.leaving = false
 	a := m.b.self
-	c.missReferences(m)
+	c.missReferences(m.b)
 	for _, child := range m.b.children { // a parent that appears again takes them back
 		child.parent = nil
-		c.wait(m.guid, unmapped{child.mirror, -1})
+		c.wait(m.guid, unmapped{child, -1})
 	}
 	if i := m.note; i > 0 {
 		e := &c.events[i-1]
@@ -416,6 +417,7 @@ func (c *client) step() {
 		c.warned = true
 		c.world.failed(ErrNoChannelTypes)
 	}
+	c.tidied = false
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {
 		if m := c.told[i].m; m != nil {

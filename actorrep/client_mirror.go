@@ -114,9 +114,6 @@ func (m *mirror) open(r *bitio.Reader) error {
 		m.b.mirror.b = nil // records of its last channel may still arrive
 		m.b.mirror = m
 		w.client.setMirror(m)
-		if m.class.local.tellsRefs != 0 {
-			w.client.refer(m)
-		}
 	default:
 		if old != nil {
 			w.client.leaveNow(old.mirror) // the close of its last channel is still in flight
@@ -140,13 +137,13 @@ func (m *mirror) spawn(id, parent netguid.GUID) {
 	if p := w.byGUID[parent]; p != nil {
 		m.b.adopt(p)
 	} else if parent != 0 {
-		w.client.wait(parent, unmapped{m, -1})
+		w.client.wait(parent, unmapped{m.b, -1})
 	}
 	if n, ok := a.(Initializer); ok {
 		n.Init()
 	}
 	if c.tellsRefs != 0 {
-		w.client.refer(m)
+		w.client.refer(m.b)
 	}
 	w.Counters.Spawned++
 	w.client.events = append(w.client.events, event{kind: eventSpawned, m: m, a: a})
@@ -393,7 +390,7 @@ func shares(t reflect.Type) bool {
 func (m *mirror) checkReference(id netguid.GUID, field int) {
 	if id.Valid() && m.world.byGUID[id] == nil {
 		m.world.Counters.Unmapped++
-		m.world.client.wait(id, unmapped{m, field})
+		m.world.client.wait(id, unmapped{m.b, field})
 	}
 }
 

@@ -288,12 +288,17 @@ func (c *checker) sent(p *Peer) {
 }
 
 func (c *client) consistent(k *checker) {
-	n := 0
+	n, orphans := 0, 0
 	for id, list := range c.waiting {
 		n += len(list)
+		for _, u := range list {
+			if u.field < 0 {
+				orphans++
+			}
+		}
 		k.must(len(list) > 0 && c.world.byGUID[id] == nil, "%v is there, and %d wait for it", id, len(list))
 	}
-	k.must(n == c.nWaiting && n <= maxUnmapped, "%d references wait, %d counted", n, c.nWaiting)
+	k.must(n == c.nWaiting && n-orphans <= maxUnmapped, "%d references wait, %d counted", n, c.nWaiting)
 	for i := range c.events {
 		if m := c.events[i].m; m != nil {
 			k.must(m.note == i+1 || m.note == 0 && len(c.events[i].fields) == 0, "event %d is note %d", i, m.note)

@@ -109,6 +109,7 @@
 //	a slice or string                1024 elements or bytes (cap=); 8 KiB a value
 //	records in flight                32768 a connection; then nothing more is sent until acks arrive
 //	an opening in several bunches    1 MiB
+//	references that wait             4096 on a client; above that no notify is called when their actor appears
 //	unfinished openings on a client  half of its connection's MaxMemory; above that it ends with ErrOpening
 //	waiting reliable calls           64 an actor; above that the procedure's [Overflow] decides
 //	unreliable calls                 8 an update, two of one procedure

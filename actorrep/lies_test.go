@@ -329,13 +329,17 @@ func newHonest(t *testing.T) *honest {
 
 // open opens an actor with all its values.
 func (o *honest) open(channel uint32, class int, again bool, a Actor) *mirror {
+	return o.openAs(wire.Opening{GUID: 2, Class: uint32(class), Frame: channel, Again: again}, channel, a)
+}
+
+// openAs opens the actor that head says.
+func (o *honest) openAs(head wire.Opening, channel uint32, a Actor) *mirror {
 	m := &mirror{world: o.client, index: channel}
 	o.client.client.place(m)
 	w := bitio.NewWriter(make([]byte, 8<<10))
 	w.WriteBool(false)
-	head := wire.Opening{GUID: 2, Class: uint32(class), Frame: channel, Again: again}
 	head.Write(w)
-	l := o.world.classes[class].layout
+	l := o.world.classes[head.Class].layout
 	shadow := l.NewShadow()
 	l.Compare(shadow, unsafe.Pointer(a.base()), l.All()) // Base is the first field
 	w.WriteBits(l.All(), len(l.Units))
@@ -375,6 +379,36 @@ func TestOldOpeningComesLate(t *testing.T) {
 	require.Nil(t, o.client.Find(2))
 	require.Empty(t, o.failed)
 	sane(t, o.client)
+}
+
+// TestOrphansThatSlept: a component that came before its parent is the parent's when that comes, though it slept and woke meanwhile, and
+// however many references wait.
+func TestOrphansThatSlept(t *testing.T) {
+	o := newHonest(t)
+	id := netguid.GUID(100000)
+	for i := range uint32(maxUnmapped) {
+		if i%5 == 0 {
+			a := &richActor{}
+			for range 5 {
+				id += 2
+				a.Many = append(a.Many, Ref[*smallActor]{id})
+			}
+			o.openAs(wire.Opening{GUID: 100 + 2*i, Class: 3, Frame: 1}, 100+i, a)
+		}
+	}
+	require.Equal(t, maxUnmapped, o.client.client.nWaiting)
+	o.openAs(wire.Opening{GUID: 4, Parent: 2, Frame: 1}, 1, &smallActor{}).Closed(nil, bunch.Dormancy)
+	o.openAs(wire.Opening{GUID: 4, Parent: 2, Frame: 2, Again: true}, 2, &smallActor{})
+	child := o.client.Find(4).(*smallActor)
+	require.Nil(t, child.Parent())
+	for frame := range uint32(3) {
+		m := o.openAs(wire.Opening{GUID: 2, Frame: 3 + frame}, 3, &smallActor{})
+		require.Same(t, o.client.Find(2), child.Parent())
+		m.Closed(nil, bunch.Destroyed)
+		require.Nil(t, child.Parent())
+		o.client.Consistent(t)
+	}
+	require.Empty(t, o.failed)
 }
 
 // TestSecondSchema: a server that describes its classes twice is refused, and what came before goes on.

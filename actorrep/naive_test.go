@@ -356,7 +356,7 @@ func TestWaitingReferences(t *testing.T) {
 		a.mirror = m
 		mirrors = append(mirrors, m)
 	}
-	wait := func(i int) { c.wait(netguid.GUID(10000+i/3*2), unmapped{mirrors[i%100], i % 7}) }
+	wait := func(i int) { c.wait(netguid.GUID(10000+i/3*2), unmapped{mirrors[i%100].b, i % 7}) }
 	for i := range 2 * maxUnmapped {
 		wait(i)
 		wait(i)
@@ -367,7 +367,11 @@ func TestWaitingReferences(t *testing.T) {
 		w.remove(m.b)
 		m.b = nil
 	}
-	c.wait(9998, unmapped{mirrors[99], 1})
+	last := mirrors[99].b
+	c.wait(9998, unmapped{last, 1})
+	require.Equal(t, maxUnmapped, c.nWaiting, "they are looked for once a Step")
+	c.tidied = false
+	c.wait(9998, unmapped{last, 1})
 	left := 1
 	for i := range maxUnmapped {
 		left += i % 100 / 50
@@ -375,7 +379,7 @@ func TestWaitingReferences(t *testing.T) {
 	require.Equal(t, left, c.nWaiting, "half of those that waited are gone")
 	for id, list := range c.waiting {
 		for _, u := range list {
-			require.NotNil(t, u.m.b, "%v", id)
+			require.NotNil(t, u.b.world, "%v", id)
 		}
 	}
 	w.Consistent(t)

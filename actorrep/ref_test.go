@@ -113,3 +113,39 @@ func TestRefOfAnotherType(t *testing.T) {
 	require.Nil(t, actorrep.Ref[*rock](r).In(w))
 	require.Nil(t, r.In(actorrep.NewServer(actorrep.Config{})))
 }
+
+// TestRefsOfSleepers: a reference notifies when its actor comes, though its own actor slept and woke meanwhile.
+func TestRefsOfSleepers(t *testing.T) {
+	seen := false
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{RelevantTimeout: -1, Relevant: func(_ *actorrep.Peer, a actorrep.Actor) bool {
+		_, is := a.(*rock)
+		return !is || seen
+	}}, registerHunter)
+	l := w.join()
+	a, r := &hunter{}, &rock{Size: 1}
+	require.NoError(t, w.Server.Spawn(a))
+	require.NoError(t, w.Server.Spawn(r))
+	a.Prey = actorrep.RefTo(r)
+	steps := func() []string {
+		for range 20 {
+			w.Step()
+		}
+		mine := l.World.Find(a.GUID()).(*hunter)
+		told := mine.told
+		mine.told = nil
+		return told
+	}
+	steps()
+	for range 2 {
+		require.NoError(t, a.SetDormant(true))
+		steps()
+		require.Equal(t, actorrep.ReasonDormant, w.Server.Explain(l.Peer, a).Reason)
+		a.Leader.Set(actorrep.RefTo(a))
+		require.NoError(t, a.SetDormant(false))
+		steps()
+		seen = true
+		require.Equal(t, []string{"prey true true"}, steps())
+		seen = false
+		require.Empty(t, steps())
+	}
+}

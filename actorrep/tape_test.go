@@ -242,7 +242,7 @@ func TestPlacesOfATape(t *testing.T) {
 	require.Error(t, to.Message(bridge.Close, 3, bitio.NewReader(nil, 0)), "without a reason")
 	o.open(3, 0, false, &smallActor{N: 6})
 	o.open(4, 1, false, &fuzzed{})
-	o.client.client.waiting = map[netguid.GUID][]unmapped{9: {{o.client.byGUID[2].mirror, 0}}}
+	o.client.client.waiting = map[netguid.GUID][]unmapped{9: {{o.client.byGUID[2], 0}}}
 	o.client.client.nWaiting = 1
 	to.Reset()
 	require.Zero(t, o.client.Len())
