@@ -1068,6 +1068,31 @@ func TestTidiedQueuesCountRight(t *testing.T) {
 	require.Zero(t, s.table.stale)
 }
 
+// TestLostAgainAndAgain: where the oldest bunches of a channel are lost again before the others have their turn, the queue doesn't grow with each loss.
+func TestLostAgainAndAgain(t *testing.T) {
+	s := newStub(t, true, nil)
+	s.accepts(header(0, 1, bunch.Control, opening), "")
+	ctl := s.table.Channel(0)
+	const bunches, each = 100, 10
+	for range bunches {
+		s.send(ctl, 1)
+	}
+	for lost := 0; lost < 10_000; {
+		for ; lost < len(s.sent); lost++ {
+			s.lose(lost)
+			require.LessOrEqual(t, QueueLen(s.table), 2*s.table.Waiting()+maxStale+1)
+		}
+		require.Equal(t, bunches, s.table.Waiting())
+		s.budget = len(s.sent) + each
+		s.m.Pump()
+		require.Equal(t, bunches-each, s.table.Waiting())
+	}
+	s.budget = 0
+	n := len(s.sent)
+	s.m.Pump()
+	require.Len(t, s.sent, n+bunches-each, "each is sent once")
+}
+
 // TestQueuesAreTidiedSeldom: entries of closed channels stay until they are more than maxStale and more than what waits, as each time all of it is walked
 // over.
 func TestQueuesAreTidiedSeldom(t *testing.T) {

@@ -134,6 +134,7 @@ func (t *Table) again(ch *Channel, rec *outRec) {
 	if rec.waiting {
 		return
 	}
+	t.dropStale()
 	rec.waiting = true
 	if rec.lost++; rec.lost == refusedOften {
 		t.oftenLost(rec)
@@ -283,8 +284,8 @@ func (t *Table) notWaiting(ch *Channel, rec *outRec) {
 	rec.waiting = false
 }
 
-// dropStale compacts the queues. Otherwise a peer could make them long, by having channels closed while their bunches
-// wait and letting nothing be sent.
+// dropStale compacts the queues. Otherwise a peer could make them long: by having channels closed while their bunches
+// wait and letting nothing be sent, or by naking the oldest bunches of a channel again and again before the others have their turn.
 func (t *Table) dropStale() {
 	t.fresh.compact()
 	t.line.compact()
