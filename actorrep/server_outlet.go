@@ -262,7 +262,7 @@ func (o *channelOutlet) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	case w.cfg.SchemaRefused != nil:
 		w.cfg.SchemaRefused(o.peer, reason)
 	default:
-		w.failed(fmt.Errorf("%w: a client says: %s", ErrSchema, reason))
+		w.failed(fmt.Errorf("%w: a client says: %s", ErrSchema, bitio.Printable(reason)))
 	}
 }
 

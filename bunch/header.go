@@ -68,7 +68,7 @@ var (
 	Voice   = Name{Index: 256}
 )
 
-// String is the text, or the number of a hardcoded name.
+// String is the text, with a ? for each character that isn't printable, or the number.
 func (n Name) String() string {
 	switch n {
 	case Actor:
@@ -81,7 +81,7 @@ func (n Name) String() string {
 	if n.Text == "" {
 		return fmt.Sprintf("Name(%d)", n.Index)
 	}
-	return n.Text
+	return bitio.Printable(n.Text)
 }
 
 // Header is what stands before a bunch's payload.

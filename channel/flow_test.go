@@ -1093,6 +1093,15 @@ func TestLostAgainAndAgain(t *testing.T) {
 	require.Len(t, s.sent, n+bunches-each, "each is sent once")
 }
 
+// TestNamesArePrintable: the error for a peer that calls a channel something else has nothing in it that a terminal obeys.
+func TestNamesArePrintable(t *testing.T) {
+	s := newStub(t, true, noControl)
+	s.accepts(header(1, 1, stubGame, opening), "")
+	_, err := s.receive(header(1, 2, bunch.Name{Text: "x\x1b[2J\n\u202e"}, nil), "")
+	require.ErrorIs(t, err, ErrWrongType)
+	require.Contains(t, err.Error(), "x?[2J??")
+}
+
 // TestQueuesAreTidiedSeldom: entries of closed channels stay until they are more than maxStale and more than what waits, as each time all of it is walked
 // over.
 func TestQueuesAreTidiedSeldom(t *testing.T) {

@@ -50,7 +50,7 @@ func (c CloseCode) String() string {
 // CloseResult says why a connection ended, which end ended it, and what was lost.
 type CloseResult struct {
 	Code CloseCode
-	// Reason is the text given to Close, or sent by the peer.
+	// Reason is the text given to Close, or sent by the peer as it was: it may have characters that a terminal obeys.
 	Reason string
 	// Err is the broken rule for PeerBroke and WeBroke, and what was measured for TimedOut and PathNarrow.
 	Err error
@@ -62,11 +62,11 @@ type CloseResult struct {
 	Silence time.Duration
 }
 
-// String describes the result in a sentence.
+// String describes the result in a sentence of printable characters.
 func (r CloseResult) String() string {
 	s := r.Code.String()
-	if r.Reason != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), r.Reason)) {
-		s += ": " + r.Reason
+	if reason := bitio.Printable(r.Reason); reason != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), reason)) {
+		s += ": " + reason
 	}
 	if r.Err != nil {
 		s += ": " + r.Err.Error()

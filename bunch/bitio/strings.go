@@ -2,6 +2,7 @@ package bitio
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -73,4 +74,15 @@ func (r *Reader) ReadString(maxLen int) string {
 		}
 	}
 	return string(utf16.Decode(units[:len(units)-1]))
+}
+
+// Printable returns a text that a peer said with a ? for each character that isn't printable: what a terminal obeys, ends a line, or turns
+// the rest of it around. Errors and descriptions hold such texts in this form.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 }

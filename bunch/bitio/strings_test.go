@@ -109,3 +109,8 @@ func TestStringMemory(t *testing.T) {
 	})
 	require.Zero(t, got)
 }
+
+func TestPrintable(t *testing.T) {
+	require.Equal(t, "????\ufffda é 語", Printable("\x1b\u202e\u2028\u200b\xffa é 語"))
+	require.Equal(t, "a?b", Printable("a\nb"))
+}

@@ -38,7 +38,7 @@ var reasons = [...]error{ErrFull, ErrBanned, ErrAlreadyConnected, ErrShuttingDow
 func Ended(text string) error {
 	for _, r := range reasons {
 		if startsWith(text, r.Error()) {
-			return fmt.Errorf("%w%s", r, text[len(r.Error()):])
+			return fmt.Errorf("%w%s", r, bitio.Printable(text[len(r.Error()):]))
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func refusal(text string) error {
 	if why := Ended(text); why != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, why)
 	}
-	return fmt.Errorf("%w: %s", ErrRefused, text)
+	return fmt.Errorf("%w: %s", ErrRefused, bitio.Printable(text))
 }
 
 // startsWith reports whether text equals words, or begins with words and a colon.

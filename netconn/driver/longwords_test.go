@@ -2,13 +2,17 @@ package driver
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -33,5 +37,40 @@ func TestLongWords(t *testing.T) {
 			}
 			require.Contains(t, log.String(), "connection closed")
 		}
+	}
+}
+
+// TestWordsArePrintable: errors and results have nothing in them that a terminal obeys, whatever the peer said. The game gets its words as they were.
+func TestWordsArePrintable(t *testing.T) {
+	const evil = "no\x1b]0;you\a\n\u202eadmin joined"
+	printable := func(what string, texts ...string) {
+		for _, text := range texts {
+			require.Contains(t, text, "admin joined", what)
+			for _, r := range text {
+				require.True(t, unicode.IsPrint(r), "%s: %q", what, text)
+			}
+		}
+	}
+	for name, link := range links() {
+		for _, why := range []error{errors.New(evil), fmt.Errorf("%w: %s", ErrBanned, evil)} {
+			w := newTown(t, 1, netsim.Settings{}, Config{Link: link, Server: control.ServerConfig{Authorize: func(*control.Login) error { return why }}})
+			c := w.dial(Config{Link: link})
+			w.until("refused", func() bool { return c.result != nil })
+			require.Equal(t, control.Text(why), c.result.Reason)
+			printable(name+", refused", c.result.String(), c.result.Err.Error(), c.Err().Error())
+		}
+		for _, why := range []error{errors.New(evil), fmt.Errorf("%w: %s", ErrKicked, evil)} {
+			w := newTown(t, 1, netsim.Settings{}, Config{Link: link})
+			c := w.dial(Config{Link: link})
+			w.until("joined", func() bool { return c.joined && w.server.Len() == 1 && w.server.conns[0].Joined() })
+			w.server.conns[0].CloseWithError(why)
+			w.until("closed", func() bool { return c.result != nil })
+			require.Equal(t, control.Text(why), c.result.Reason)
+			printable(name+", closed", c.result.String())
+		}
+		early := newTown(t, 1, netsim.Settings{}, Config{Link: link, Accepted: func(c *Conn) { c.CloseWithReason(evil) }})
+		c := early.dial(Config{Link: link})
+		early.until("turned away", func() bool { return c.result != nil })
+		printable(name+", turned away", c.result.String(), c.Err().Error())
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
+
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
 // AppendText appends the view as text for a terminal to b.
@@ -19,7 +20,7 @@ func (v View) AppendText(b []byte) []byte {
 		role = "server"
 	}
 	c := v.Counters
-	fmt.Fprintf(&out, "%s: %s at %v, up %v\n", printable(v.Title), role, v.Addr, v.At.Round(time.Second))
+	fmt.Fprintf(&out, "%s: %s at %v, up %v\n", bitio.Printable(v.Title), role, v.Addr, v.At.Round(time.Second))
 	fmt.Fprintf(&out, "datagrams %d in, %d out, %d refused, %d corrupt; connections %d accepted, %d joined, %d closed\n",
 		c.DatagramsIn, c.DatagramsOut, c.Refused, c.Corrupt, c.Accepted, c.Joined, c.Closed)
 	v.health(&out)
@@ -34,18 +35,18 @@ func (v View) AppendText(b []byte) []byte {
 	fmt.Fprintln(w, "id\taddress\tname\tstate\tRTT\tjitter\tloss out\tloss in\treceives\tsends\tflying\treliable\tchannels\t")
 	for _, c := range v.Conns {
 		s := c.Stats
-		fmt.Fprintf(w, "%d\t%v\t%s\t%s\t%s\t%s\t%.1f %%\t%.1f %%\t%s\t%s\t%d\t%d\t%d\t\n", c.ID, c.Addr, printable(c.Name), c.state(), ms(s.RTT), ms(s.Jitter),
+		fmt.Fprintf(w, "%d\t%v\t%s\t%s\t%s\t%s\t%.1f %%\t%.1f %%\t%s\t%s\t%d\t%d\t%d\t\n", c.ID, c.Addr, bitio.Printable(c.Name), c.state(), ms(s.RTT), ms(s.Jitter),
 			100*s.Rates.OutLoss, 100*s.Rates.InLoss, rate(s.Rates.InBytes), rate(s.Rates.OutBytes), s.PacketsInFlight, s.QueuedReliable, s.Channels)
 	}
 	w.Flush()
 	for _, e := range v.Ended {
-		fmt.Fprintf(&out, "  ended at %.1f s: %d %v %s: %s, %d reliable bunches unacked\n", e.At.Seconds(), e.Conn, e.Addr, printable(e.Name), e.Why, e.Unacked)
+		fmt.Fprintf(&out, "  ended at %.1f s: %d %v %s: %s, %d reliable bunches unacked\n", e.At.Seconds(), e.Conn, e.Addr, bitio.Printable(e.Name), e.Why, e.Unacked)
 	}
 	if v.Detail != nil {
 		v.Detail.text(&out)
 	}
 	for _, o := range v.Others {
-		fmt.Fprintf(&out, "\nconnection %d %s\n", o.Conn, printable(o.Name))
+		fmt.Fprintf(&out, "\nconnection %d %s\n", o.Conn, bitio.Printable(o.Name))
 		writePackets(&out, "sent", o.Sent)
 		writePackets(&out, "received", o.Received)
 	}
@@ -71,7 +72,7 @@ func (v View) health(out *bytes.Buffer) {
 		if i == len(v.Figures)-1 {
 			sep = "\n"
 		}
-		fmt.Fprintf(out, "%s %d%s", printable(f.Name), f.Value, sep)
+		fmt.Fprintf(out, "%s %d%s", bitio.Printable(f.Name), f.Value, sep)
 	}
 	out.WriteByte('\n')
 }
@@ -94,11 +95,11 @@ func (d *Detail) text(out *bytes.Buffer) {
 			fmt.Fprintf(w, "  and %d more\t\t\t\t\t\t\n", len(d.Channels)-i)
 			break
 		}
-		fmt.Fprintf(w, "  %d\t%s\t%d\t%d\t%d\t%s\t\n", ch.Index, printable(ch.Name), ch.OutRec, ch.OutRec+ch.Room, ch.InRec, bar(ch.OutRec, ch.OutRec+ch.Room))
+		fmt.Fprintf(w, "  %d\t%s\t%d\t%d\t%d\t%s\t\n", ch.Index, bitio.Printable(ch.Name), ch.OutRec, ch.OutRec+ch.Room, ch.InRec, bar(ch.OutRec, ch.OutRec+ch.Room))
 	}
 	w.Flush()
 	for _, c := range d.Idle {
-		fmt.Fprintf(out, "  %d idle: %s\n", c.Count, printable(c.Name))
+		fmt.Fprintf(out, "  %d idle: %s\n", c.Count, bitio.Printable(c.Name))
 	}
 	writePackets(out, "sent", d.Sent)
 	writePackets(out, "received", d.Received)
@@ -106,10 +107,10 @@ func (d *Detail) text(out *bytes.Buffer) {
 		if i == textRows {
 			break
 		}
-		fmt.Fprintf(out, "  %s %s on channel %d, %d bits: %s\n", printable(a.Class), printable(a.ID), a.Channel, a.Bits, printable(a.Explain))
+		fmt.Fprintf(out, "  %s %s on channel %d, %d bits: %s\n", bitio.Printable(a.Class), bitio.Printable(a.ID), a.Channel, a.Bits, bitio.Printable(a.Explain))
 	}
 	for _, p := range d.Properties {
-		fmt.Fprintf(out, "  %-30s %10d bits", printable(p.Name), p.Bits)
+		fmt.Fprintf(out, "  %-30s %10d bits", bitio.Printable(p.Name), p.Bits)
 		if p.Sent+p.Received > 0 {
 			fmt.Fprintf(out, ", %d calls sent, %d received, %d refused", p.Sent, p.Received, p.Refused)
 		}
@@ -186,13 +187,3 @@ func bar(n, of int) string {
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) }
 
 func rate(bytes float64) string { return fmt.Sprintf("%.1f kB/s", bytes/1000) }
-
-// printable is s without what a terminal obeys, or turns the rest of the line around, since names may come from peers.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
-}
