@@ -389,6 +389,14 @@ func (c *client) leaveNow(m *mirror) {
 	c.events = append(c.events, event{kind: eventDestroyed, a: a})
 }
 
+// drop removes an actor and its components at once. The next Step tells the game.
+func (c *client) drop(b *Base) {
+	for len(b.children) > 0 {
+		c.drop(b.children[len(b.children)-1])
+	}
+	c.leaveNow(b.mirror)
+}
+
 // leaveLate removes the actors whose calls have run.
 func (c *client) leaveLate() {
 	for i, m := range c.leaving {

@@ -352,3 +352,45 @@ func TestTearOff(t *testing.T) {
 	}
 	require.Zero(t, w.Lines[2].World.Len(), "who comes later doesn't see it")
 }
+
+type corpse struct {
+	actorrep.Base
+	N    int32 `net:""`
+	gone int
+}
+
+func (c *corpse) Spawned()   {}
+func (c *corpse) Destroyed() { c.gone++ }
+
+// TestDestroyTornOff: what was torn off is the client's, who may remove it with its components; nothing else.
+func TestDestroyTornOff(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{Loss: 20, LagMin: 20 * time.Millisecond, LagMax: 60 * time.Millisecond}, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("corpse", (*corpse)(nil)))
+	})
+	c := w.join().World
+	for range 10 {
+		h, other, p := &corpse{}, &corpse{}, &corpse{}
+		require.NoError(t, w.Server.Spawn(h))
+		require.NoError(t, w.Server.Spawn(other))
+		require.NoError(t, w.Server.SpawnIn(h, p))
+		w.Await("their coming", w.Step, func() bool { return c.Find(p.GUID()) != nil && c.Find(h.GUID()) != nil && c.Find(other.GUID()) != nil })
+		m, n, n0 := c.Find(h.GUID()).(*corpse), c.Find(p.GUID()).(*corpse), c.Len()
+		require.ErrorIs(t, c.Destroy(m), actorrep.ErrClient)
+		h.N++
+		require.NoError(t, h.TearOff())
+		require.NoError(t, w.Server.Destroy(h))
+		w.Await("the end of its replication", w.Step, m.TornOff)
+		require.EqualValues(t, 1, m.N)
+		require.NoError(t, c.Destroy(m))
+		require.NoError(t, c.Destroy(m), "it is gone")
+		require.Equal(t, n0-2, c.Len())
+		require.Nil(t, c.Find(p.GUID()))
+		require.Zero(t, m.gone)
+		for range 60 {
+			w.Step()
+		}
+		require.Equal(t, 1, m.gone)
+		require.Equal(t, 1, n.gone)
+		require.ErrorIs(t, c.Destroy(c.Find(other.GUID())), actorrep.ErrClient)
+	}
+}

@@ -360,17 +360,23 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	w.byGUID[id] = b
 }
 
-// Destroy removes an actor from a server's world, its components first. It disappears on the clients.
+// Destroy removes an actor from a server's world, its components first. It disappears on the clients. On a client it removes
+// an actor that was torn off, and its components; the next Step tells the game that they are gone. Of any other it returns
+// ErrClient.
 func (w *World) Destroy(a Actor) error {
-	if !w.server {
-		return ErrClient
-	}
 	b := a.base()
-	if b.world != w {
+	switch {
+	case !w.server && !b.tornOff:
+		return ErrClient
+	case b.world != w:
 		return nil
 	}
 	w.enter()
 	defer w.exit()
+	if !w.server {
+		w.client.drop(b)
+		return nil
+	}
 	for len(b.children) > 0 {
 		if err := w.Destroy(b.children[len(b.children)-1].self); err != nil {
 			return err
