@@ -205,6 +205,9 @@ func findNotify(t reflect.Type, f layout.Field) (notify, error) {
 	return notify{}, fmt.Errorf("%w: %v.%s must take nothing or the old %v", ErrNotify, t, f.Notify, field)
 }
 
+// size is about the bytes that an actor takes at a client.
+func (c *class) size() int { return int(c.typ.Size()) + mirrorCost }
+
 // rpc is the number of a procedure in the class, or -1.
 func (c *class) rpc(p Procedure) int {
 	for i := range c.rpcs {

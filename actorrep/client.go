@@ -40,6 +40,7 @@ type client struct {
 	running   []pendingCall
 	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
 	nWaiting  int
+	actors    int // bytes of the actors' structs
 	speaking  []*mirror
 	warned    bool                     // that ChannelTypes wasn't called
 	dropped   int                      // calls dropped because too many waited
@@ -92,7 +93,15 @@ var ErrUsedWorld = errors.New("actorrep: a client's World has had another connec
 var (
 	ErrGUID     = errors.New("actorrep: the server named an actor that isn't there")
 	ErrBaseline = errors.New("actorrep: the server built on values that never came")
+	ErrActors   = fmt.Errorf("actorrep: the server's actors take more than %d MiB", maxActors>>20)
 )
+
+// maxActors bounds the bytes of a client's actors: an opening of ten bytes may make one of kilobytes, and a server may leave it there asleep
+// and open another on its channel. What their slices and strings hold had to be sent.
+const maxActors = 256 << 20
+
+// mirrorCost is about what an actor takes at a client besides its struct.
+const mirrorCost = 512
 
 func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 	if w.server {

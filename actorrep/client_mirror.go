@@ -66,6 +66,9 @@ func (c *client) place(m *mirror) {
 	for int(m.index) >= len(c.mirrors) {
 		c.mirrors = append(c.mirrors, make([]*mirror, max(64, len(c.mirrors)))...)
 	}
+	if old := c.mirrors[m.index]; old != nil {
+		old.history = nil // no more records name it
+	}
 	c.mirrors[m.index] = m
 }
 
@@ -118,17 +121,22 @@ func (m *mirror) open(r *bitio.Reader) error {
 		if old != nil {
 			w.client.leaveNow(old.mirror) // the close of its last channel is still in flight
 		}
-		m.spawn(id, parent)
+		if err := m.spawn(id, parent); err != nil {
+			return err
+		}
 	}
 	m.setRole(o.Owner, o.Autonomous)
 	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again || m.class.local != nil && m.class.local.notifySpawn)
 }
 
 // spawn makes the actor, if we have its class.
-func (m *mirror) spawn(id, parent netguid.GUID) {
+func (m *mirror) spawn(id, parent netguid.GUID) error {
 	w, c := m.world, m.class.local
-	if c == nil {
-		return
+	switch {
+	case c == nil:
+		return nil
+	case w.client.actors+c.size() > maxActors:
+		return fmt.Errorf("%w: a %s isn't made", ErrActors, c.name)
 	}
 	a := reflect.New(c.typ).Interface().(Actor)
 	w.add(a, c, id)
@@ -149,6 +157,7 @@ func (m *mirror) spawn(id, parent netguid.GUID) {
 	w.client.events = append(w.client.events, event{kind: eventSpawned, m: m, a: a})
 	m.note = len(w.client.events)
 	w.client.arrived(m.b)
+	return nil
 }
 
 func (m *mirror) setRole(owned, autonomous bool) {

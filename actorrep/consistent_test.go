@@ -288,6 +288,11 @@ func (c *checker) sent(p *Peer) {
 }
 
 func (c *client) consistent(k *checker) {
+	size := 0
+	for a := range c.world.All {
+		size += a.base().class.size()
+	}
+	k.must(size == c.actors, "actors of %d bytes, %d counted", size, c.actors)
 	n, orphans := 0, 0
 	for id, list := range c.waiting {
 		n += len(list)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -465,6 +466,37 @@ func TestEndlessOpening(t *testing.T) {
 		require.Zero(t, m.held)
 		require.Nil(t, m.parts)
 	}
+}
+
+// TestActorsWithoutEnd: a server that opens actor after actor, and leaves each asleep, is refused at the bound, with what is still open going on;
+// and there is room again when some have gone.
+func TestActorsWithoutEnd(t *testing.T) {
+	o := newHonest(t)
+	size := o.client.byType[reflect.TypeFor[largeActor]()].size()
+	require.Greater(t, size, int(unsafe.Sizeof(largeActor{})))
+	open := func(guid uint32, channel uint32) *mirror {
+		return o.openAs(wire.Opening{GUID: guid, Class: 2, Frame: guid}, channel, &largeActor{})
+	}
+	for i := range uint32(100) {
+		open(2*i+2, 1).Closed(nil, bunch.Dormancy)
+	}
+	o.client.Consistent(t)
+	require.Equal(t, 100*size, o.client.client.actors)
+	open(1000, 2)
+	o.client.client.actors += maxActors - 102*size
+	last := open(1002, 3)
+	require.Empty(t, o.failed)
+	open(1004, 4)
+	require.Len(t, o.failed, 1)
+	require.ErrorIs(t, o.failed[0], ErrActors)
+	require.Nil(t, o.client.Find(1004))
+	last.Closed(nil, bunch.Destroyed)
+	open(1006, 5)
+	require.Len(t, o.failed, 1)
+	require.NotNil(t, o.client.Find(1006))
+	require.NotNil(t, o.client.Find(1000))
+	o.client.client.actors -= maxActors - 102*size
+	o.client.Consistent(t)
 }
 
 // lieToServer plays a client's lies on an actor's channel.

@@ -358,6 +358,9 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	w.actors = append(w.actors, b)
 	w.live++
 	w.byGUID[id] = b
+	if !w.server {
+		w.client.actors += c.size()
+	}
 }
 
 // Destroy removes an actor from a server's world, its components first. It disappears on the clients. On a client it removes
@@ -403,6 +406,9 @@ func (w *World) remove(b *Base) {
 	w.live--
 	w.compact()
 	delete(w.byGUID, b.guid)
+	if !w.server {
+		w.client.actors -= b.class.size()
+	}
 	if p := b.parent; p != nil {
 		p.dropChild(b)
 	}
