@@ -295,16 +295,19 @@ func (m *match) inspected() error {
 	t := tab{name: "the inspector"}
 	t.ctx, t.stop = chromedp.NewContext(m.tabs[0].ctx)
 	defer t.stop()
-	open := []chromedp.Action{chromedp.EmulateViewport(1400, 1300), chromedp.Navigate(m.url + "/net/"),
-		chromedp.Poll(`[...document.querySelectorAll("#conns tbody tr")].some(r => r.cells[3].textContent === "`+m.tabs[0].name+`" && (r.click(), true))`, nil),
-		chromedp.Poll(`document.getElementById("which").textContent.endsWith("`+m.tabs[0].name+`") && document.querySelectorAll("#actors tbody tr").length > 10 && charts.rtt.data[0].length > 12`, nil),
-		chromedp.Poll(`[...document.querySelectorAll("#sent .p.lost")].some(p => p.querySelector(".reliable") && (p.click(), true))`, nil)}
+	poll := func(js string) chromedp.Action { // not by frames, of which a tab behind another one has none
+		return chromedp.Poll(js, nil, chromedp.WithPollingInterval(100*time.Millisecond), chromedp.WithPollingTimeout(patience))
+	}
+	open := []chromedp.Action{chromedp.EmulateViewport(1400, 1300), chromedp.Navigate(m.url + "/net/"), page.BringToFront(),
+		poll(`[...document.querySelectorAll("#conns tbody tr")].some(r => r.cells[3].textContent === "` + m.tabs[0].name + `" && (r.click(), true))`),
+		poll(`document.getElementById("which").textContent.endsWith("` + m.tabs[0].name + `") && document.querySelectorAll("#actors tbody tr").length > 10 && charts.rtt.data[0].length > 12`),
+		poll(`[...document.querySelectorAll("#sent .p.lost")].some(p => p.querySelector(".reliable") && (p.click(), true))`)}
 	if m.o.loss == 0 {
 		open = open[:len(open)-1]
 	}
 	var data []byte
 	if err := m.run(t, append(open, chromedp.CaptureScreenshot(&data))...); err != nil {
-		return err
+		return fmt.Errorf("the inspector: %w", err)
 	}
 	want := []color{{"packets that were acked", [3]uint32{0x3d, 0x9b, 0x5f}, 200}, {"the round trip's curve and received packets", [3]uint32{0x3b, 0x78, 0xc4}, 500}}
 	if m.o.loss > 0 {

@@ -19,8 +19,9 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/addrgroup"
 )
 
-// connLimit bounds the connections below requests and sessions. When all places are taken, a new connection takes that of the one that has been of no use
-// for longest: strangers who ask for nothing would keep everybody out otherwise.
+// connLimit bounds the connections below requests and sessions. When all places are taken, a new connection takes that of the one that has been without a
+// request for longest, or if there is none, of the one without a session whose request began first. Strangers who ask for nothing, or don't read the answer,
+// would keep everybody out otherwise.
 type connLimit struct {
 	max  int
 	idle time.Duration // that a QUIC connection may be of no use
@@ -29,19 +30,22 @@ type connLimit struct {
 	mu      sync.Mutex
 	n       int
 	places  addrgroup.Limit
-	useless list.List // of *place: those of no use, for longest first
+	useless list.List // of *place: those without a request or a session, for longest first
+	asking  list.List // of *place: those with a request and no session, the first to begin first
 	quics   map[*quic.Conn]*place
 }
 
 // place is one connection's.
 type place struct {
-	limit *connLimit
-	addr  netip.Addr
-	close func()
-	uses  int           // requests and sessions
-	elem  *list.Element // in limit.useless; nil while it is of use, and when it is given back
-	given bool
-	timer *time.Timer // of a QUIC connection: HTTP's server has deadlines for the others
+	limit    *connLimit
+	addr     netip.Addr
+	close    func()
+	requests int
+	sessions int
+	in       *list.List // useless, asking, or nil with a session and when it is given back
+	elem     *list.Element
+	given    bool
+	timer    *time.Timer // of a QUIC connection: HTTP's server has deadlines for the others
 }
 
 func newConnLimit(most, perAddr int, idle time.Duration, over func()) *connLimit {
@@ -53,9 +57,15 @@ func (l *connLimit) take(a netip.Addr, end func()) *place {
 	l.mu.Lock()
 	room := l.places.Room(a)
 	var old *place
-	if first := l.useless.Front(); room && l.n == l.max && first != nil {
-		old = first.Value.(*place)
-		l.give(old)
+	if room && l.n == l.max {
+		first := l.useless.Front()
+		if first == nil {
+			first = l.asking.Front()
+		}
+		if first != nil {
+			old = first.Value.(*place)
+			l.give(old)
+		}
 	}
 	if !room || l.n == l.max {
 		l.mu.Unlock()
@@ -65,7 +75,7 @@ func (l *connLimit) take(a netip.Addr, end func()) *place {
 	p := &place{limit: l, addr: a, close: end}
 	l.n++
 	l.places.Add(a)
-	p.elem = l.useless.PushBack(p)
+	p.move()
 	l.mu.Unlock()
 	if old != nil {
 		l.over()
@@ -82,12 +92,29 @@ func (l *connLimit) give(p *place) {
 	p.given = true
 	l.n--
 	l.places.Remove(p.addr)
-	if p.elem != nil {
-		l.useless.Remove(p.elem)
-		p.elem = nil
-	}
+	p.move()
 	if p.timer != nil {
 		p.timer.Stop()
+	}
+}
+
+// move puts the place in the list where it belongs; limit.mu is held.
+func (p *place) move() {
+	to := &p.limit.useless
+	switch {
+	case p.given || p.sessions > 0:
+		to = nil
+	case p.requests > 0:
+		to = &p.limit.asking
+	}
+	if to == p.in {
+		return
+	}
+	if p.in != nil {
+		p.in.Remove(p.elem)
+	}
+	if p.in = to; to != nil {
+		p.elem = to.PushBack(p)
 	}
 }
 
@@ -98,25 +125,20 @@ func (p *place) give() {
 	p.limit.give(p)
 }
 
-// use begins or ends n uses of the connection.
-func (p *place) use(n int) {
+// use begins or ends requests and sessions on the connection.
+func (p *place) use(requests, sessions int) {
 	l := p.limit
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p.uses += n
+	p.requests += requests
+	p.sessions += sessions
+	p.move()
 	switch {
-	case p.given:
-	case p.uses == 0:
-		p.elem = l.useless.PushBack(p)
-		if p.timer != nil {
-			p.timer.Reset(l.idle)
-		}
-	case p.elem != nil:
-		l.useless.Remove(p.elem)
-		p.elem = nil
-		if p.timer != nil {
-			p.timer.Stop()
-		}
+	case p.given || p.timer == nil:
+	case p.in == &l.useless:
+		p.timer.Reset(l.idle)
+	default:
+		p.timer.Stop()
 	}
 }
 
@@ -146,20 +168,25 @@ func ofTCP(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// useOf begins a use of a request's connection, if it came through Listen, until done.
-func useOf(r *http.Request) (done func()) {
+// useOf begins requests and sessions on a request's connection, if it came through Listen, until done.
+func useOf(r *http.Request, requests, sessions int) (done func()) {
 	p, ok := r.Context().Value(placeKey{}).(*place)
 	if !ok || p == nil {
 		return func() {}
 	}
-	p.use(1)
-	return func() { p.use(-1) }
+	p.use(requests, sessions)
+	return func() { p.use(-requests, -sessions) }
 }
 
-// busy is a handler whose requests use their connections.
-func busy(h http.Handler) http.Handler {
+// timed is a handler whose requests are noted on their connections, and end in time: HTTP/3's server has no deadlines of its own.
+func (s *Server) timed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer useOf(r)()
+		defer useOf(r, 1, 0)()
+		if r.ProtoMajor == 3 {
+			now := time.Now()
+			rc := http.NewResponseController(w)
+			_, _ = rc.SetReadDeadline(now.Add(s.body)), rc.SetWriteDeadline(now.Add(s.answer)) // never fail
+		}
 		h.ServeHTTP(w, r)
 	})
 }

@@ -79,7 +79,8 @@
 //	sessions whose connection has ended      Idle, 15 s after the driver's last datagram to it
 //	requests for sessions                    Rate 2 a second and Burst 20 of one address, wider networks a multiple, TotalRate 500; then 429
 //	pages that may connect                   Origins, those of the server's own host; then 403
-//	connections in all                       2*MaxConns+64; one more ends the one that has been without a request or a session for longest
+//	connections in all                       2*MaxConns+64; one more ends the one that has been without a request for longest, or else the one without a
+//	                                         session whose request is oldest
 //	connections of one address               2*MaxPerAddr+16; more are closed at once
 //	connections that ask for nothing         5 s for TLS and a request, 15 s without one; 30 s for a body and 2 min for an answer
 //	what waits to be read                    4096 datagrams, 256 of one peer, ReceiveBuffer 4 MiB; the newest are lost (Unread)

@@ -46,7 +46,7 @@ const (
 
 // Listen serves at an address like ":443": HTTPS on TCP for WebSockets, and HTTP/3 on the UDP port of the same number for WebTransport. It returns
 // the address and serves until Close. Connections are bounded too: 2*MaxConns+64 in all, 2*MaxPerAddr+16 from one address. One more in all ends
-// the connection that has been without a request or a session for longest. One more from one address is closed at once.
+// the connection that has been without a request for longest, or the one without a session whose request is oldest. One more from one address is closed at once.
 func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	if cfg.TLS == nil {
 		return netip.AddrPort{}, fmt.Errorf("%w: ListenConfig.TLS is needed; NewCertificate makes a certificate for local play", ErrConfig)
@@ -68,7 +68,7 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	tlsTCP.NextProtos = []string{"http/1.1"} // the one that WebSockets are of
 	limit := newConnLimit(2*s.cfg.MaxConns+64, perAddr(s.cfg.MaxPerAddr), s.idle, func() { s.n.tooManyConns.Add(1) })
 	quiet := log.New(io.Discard, "", 0)
-	web := &http.Server{Handler: busy(mux), ConnContext: ofTCP, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+	web := &http.Server{Handler: s.timed(mux), ConnContext: ofTCP, ReadHeaderTimeout: headerTime, ReadTimeout: s.body, WriteTimeout: s.answer, IdleTimeout: idleTime,
 		MaxHeaderBytes: headerBytes, ErrorLog: quiet} // a WebSocket has none of these
 	quicConf := &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, HandshakeIdleTimeout: headerTime, MaxIdleTimeout: idleTime,
 		InitialStreamReceiveWindow: streamBytes, MaxStreamReceiveWindow: streamBytes, InitialConnectionReceiveWindow: connBytes, MaxConnectionReceiveWindow: connBytes,
@@ -78,7 +78,7 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, errors.Join(fmt.Errorf("web: %w", err), tcp.Close(), pc.Close())
 	}
-	h3 := &http3.Server{Handler: busy(mux), ConnContext: limit.ofQUIC, TLSConfig: tlsQUIC, QUICConfig: quicConf, MaxHeaderBytes: headerBytes, Logger: slog.New(slog.DiscardHandler)}
+	h3 := &http3.Server{Handler: s.timed(mux), ConnContext: limit.ofQUIC, TLSConfig: tlsQUIC, QUICConfig: quicConf, MaxHeaderBytes: headerBytes, Logger: slog.New(slog.DiscardHandler)}
 	webtransport.ConfigureHTTP3Server(h3)
 	sessions := &webtransport.Server{H3: h3, CheckOrigin: func(*http.Request) bool { return true }} // looked at before
 	s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"net/http"
 	"net/netip"
 	"testing"
 	"time"
@@ -35,9 +36,14 @@ type door struct {
 func newDoor(t testing.TB, cfg ServerConfig) *door {
 	s, err := NewServer(cfg)
 	require.NoError(t, err)
+	return s.door(t, nil)
+}
+
+// door listens on the loopback, with a handler for other paths.
+func (s *Server) door(t testing.TB, pages http.Handler) *door {
 	cert, hash, err := NewCertificate(time.Now())
 	require.NoError(t, err)
-	addr, err := s.Listen("127.0.0.1:0", ListenConfig{TLS: tlsOf(cert)})
+	addr, err := s.Listen("127.0.0.1:0", ListenConfig{TLS: tlsOf(cert), Handler: pages})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return &door{s, t, "https://" + addr.String() + "/bunchnet", hash}

@@ -110,6 +110,8 @@ type Server struct {
 	shown  []*peer // those of half that are peers, oldest first, and some that aren't any more
 	nextID int
 	idle   time.Duration  // of connections
+	body   time.Duration  // of a request
+	answer time.Duration  // to it
 	driver *driver.Driver // of Tell
 	stops  []func()       // what Listen has begun
 }
@@ -140,7 +142,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	cfg = cfg.filled()
 	in := mailbox.NewInbox(inDatagrams, cfg.ReceiveBuffer)
 	return &Server{reader: in.Reader(), in: in, cfg: cfg, rate: ratelimit.New(time.Now, cfg.Rate, cfg.Burst, maxAddrs, cfg.TotalRate),
-		began: time.Now(), closing: make(chan struct{}), idle: idleTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
+		began: time.Now(), closing: make(chan struct{}), idle: idleTime, body: bodyTime, answer: answerTime, peers: map[netip.AddrPort]*peer{}, places: addrgroup.NewLimit(cfg.MaxPerAddr)}, nil
 }
 
 // now is the time since the server's beginning, whatever the clock is set to.
@@ -301,7 +303,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.log("no session", remote, err)
 		return
 	}
-	s.begin(way, remote, l, useOf(r))
+	s.begin(way, remote, l, useOf(r, 0, 1))
 }
 
 // allowed reports whether a request's page may connect.
@@ -387,6 +389,8 @@ func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link,
 		http.Error(w, "WebTransport comes through Listen only", http.StatusNotImplemented)
 		return nil, errors.New("web: WebTransport comes through Listen only")
 	}
+	rc := http.NewResponseController(w)
+	_, _ = rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{}) // a session has none
 	session, err := sessions.Upgrade(w, r)
 	if err != nil {
 		http.Error(w, "no WebTransport session", http.StatusBadRequest)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -324,26 +325,114 @@ func TestConnLimit(t *testing.T) {
 	require.Empty(t, ended)
 	b1 := take(b, "b1")
 	require.True(t, l.busy())
-	a1.use(1)
-	b1.use(1)
+	a1.use(0, 1)
+	b1.use(1, 0)
 	b2 := take(b, "b2")
 	require.Equal(t, []string{"a2"}, ended, "the one without use")
-	b2.use(1)
-	require.Nil(t, take(a, "a4"), "all are of use")
+	b2.use(1, 0)
+	b2.use(0, 1)
+	b1.use(0, 1)
+	require.Nil(t, take(a, "a4"), "all have sessions")
 	require.Equal(t, []string{"a2"}, ended)
-	b1.use(-1)
-	a1.use(-1)
-	a2.use(1) // a late request of the one that has gone
+	b1.use(-1, -1)
+	a1.use(0, -1)
+	a2.use(1, 0) // a late request of the one that has gone
 	a2.give()
 	require.NotNil(t, take(a, "a5"))
 	require.Equal(t, []string{"a2", "b1"}, ended, "the one that wasn't for longest")
+	a1.use(1, 0)
+	b2.use(0, -1)
+	ask := l.useless.Front().Value.(*place)
+	ask.use(1, 0)
+	require.NotNil(t, take(b, "b3"))
+	require.Equal(t, []string{"a2", "b1", "a1"}, ended, "the one whose request is oldest")
 	require.Equal(t, 3, l.n)
-	require.Equal(t, 4, over)
-	for _, p := range []*place{a1, b1, b2, a1} {
+	require.Equal(t, 5, over)
+	for _, p := range []*place{a1, b1, b2, a1, ask} {
 		p.give()
 	}
 	require.Equal(t, 1, l.n)
 	require.Equal(t, 1, l.useless.Len())
+	require.Zero(t, l.asking.Len())
+}
+
+// large is a page that takes long to send to who doesn't read, and a form that takes long to read from who doesn't write.
+func large(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		_, _ = io.ReadAll(r.Body)
+		return
+	}
+	for err := error(nil); err == nil && r.Context().Err() == nil; {
+		_, err = w.Write(make([]byte, 64<<10))
+	}
+}
+
+// TestSlowAnswers: connections whose answers aren't read keep nobody out.
+func TestSlowAnswers(t *testing.T) {
+	s, err := NewServer(ServerConfig{MaxConns: 4})
+	require.NoError(t, err)
+	d := s.door(t, http.HandlerFunc(large))
+	host := strings.TrimSuffix(strings.TrimPrefix(d.url, "https://"), "/bunchnet")
+	session := d.must(nil)
+	var all []net.Conn
+	for range 2*4 + 64 - 1 {
+		c, err := tls.Dial("tcp", host, tlsConfig(d.hash))
+		require.NoError(t, err)
+		_, err = io.WriteString(c, "GET /page HTTP/1.1\r\nHost: here\r\n\r\n")
+		require.NoError(t, err)
+		_, err = io.ReadFull(c, make([]byte, 100))
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	player := d.must(nil) // comes in though all places are taken
+	require.EqualValues(t, 1, d.Counters().TooManyConns)
+	require.NoError(t, all[0].SetReadDeadline(time.Now().Add(patience)))
+	_, err = io.Copy(io.Discard, all[0])
+	require.Error(t, err, "the oldest made room")
+	for _, c := range all {
+		_ = c.Close()
+	}
+	for _, c := range []*websocket.Conn{session, player} {
+		require.NoError(t, c.Write(t.Context(), websocket.MessageBinary, []byte("here")))
+	}
+	eventually(t, "sessions stay", func() bool { return d.Counters().Received == 2 })
+}
+
+// TestSlowRequestsQUIC: a request on a QUIC connection whose answer isn't read, or whose body doesn't come, ends, though the connection is kept alive. A
+// session has more time.
+func TestSlowRequestsQUIC(t *testing.T) {
+	s, err := NewServer(ServerConfig{})
+	require.NoError(t, err)
+	s.body, s.answer = 300*time.Millisecond, 300*time.Millisecond
+	ended := make(chan string, 2)
+	d := s.door(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		large(w, r)
+		ended <- r.Method
+	}))
+	from := hello(t, d, d.dial(WebTransport))
+	h3 := &http3.Transport{TLSClientConfig: tlsConfig(d.hash), QUICConfig: &quic.Config{KeepAlivePeriod: 50 * time.Millisecond}}
+	defer h3.Close()
+	body, _ := io.Pipe() // nothing comes
+	for method, r := range map[string]io.Reader{http.MethodGet: nil, http.MethodPost: body} {
+		go func() {
+			req, _ := http.NewRequest(method, strings.TrimSuffix(d.url, "/bunchnet")+"/page", r)
+			resp, err := h3.RoundTrip(req)
+			if err == nil {
+				t.Cleanup(func() { _ = resp.Body.Close() })
+			}
+		}()
+		select {
+		case which := <-ended:
+			require.Equal(t, method, which)
+		case <-time.After(10 * time.Second):
+			t.Fatal("it is kept for ever: ", method)
+		}
+	}
+	_ = body.Close()
+	_, err = d.WriteBatch([]udp.Message{{Buf: []byte("x"), Addr: from}})
+	require.NoError(t, err)
+	require.Equal(t, 1, d.Len())
+	require.Zero(t, d.Counters().NoPeer)
 }
 
 // TestIdleQUIC: a QUIC connection that is kept alive, on which nothing is asked for, ends; a session's stays.

@@ -36,8 +36,8 @@
 //	                                       |  <- {"guest":7,"gone":true}, either way
 //	                                       |  <- {"about":..}, every 20 s and when it changes
 //	                                       |  <- {"gone":true}: the room closes
-//	                                       |  <- GET /host, WebSocket: by another connection
-//	                                       |  <- {"key":K,"about":..,"code":"QUACK-42","again":A}
+//	                                       |  <- GET /host/QUACK-42, WebSocket: by another connection,
+//	                                       |     with "Authorization: Bearer A" and the same first message
 //
 //	GET /games    [{"code":"QUACK-42","name":"Ann's game","players":2,"max":4}, ..], at most 100
 //
@@ -58,7 +58,7 @@
 // of the host's key (16 bytes of its SHA-256), browsers don't send it, and Join returns [ErrImpostor] when the key is another one. A link can be passed on:
 // who has it may join, unless RoomConfig.Admit says otherwise.
 //
-// Relays' passwords are made for a room and a time (the TURN REST API); a relay sees what netconn/ice says.
+// Relays' passwords are made for a room and a time (the TURN REST API), under a name that says nothing of its code; a relay sees what netconn/ice says.
 //
 // # Bounds and defaults
 //
@@ -67,15 +67,16 @@
 //	guests that are joining              MaxGuests 16 of a room, MaxGuestsPerAddr 8 of an address; then 503
 //	a code that is wrong, or was used    404
 //	a room                               Life 12 h, Idle 1 min without a word or a connection of its host; a guest's connection GuestTime 1 min
-//	a message                            8 KiB, 20 a second of a guest and 320 of a host; then the connection ends
-//	letters of a guest                   32 KiB; then the connection ends. Joining takes about 5
+//	a host's silence                     15 s without a message or a ping; then it is away, as one whose connection is lost
+//	a message                            8 KiB, 20 a second of a guest and 320 of a host, pings too; then the connection ends
+//	letters of a guest, and to it        32 KiB each; then the guest's connection ends. Joining takes about 5
 //	letters of guests that wait          64 for one host; then the guest's connection ends
 //	messages to who doesn't read         64 to a guest, 320 to a host, or one for 5 s; then the connection ends
 //	a name                               40 printable characters
 //
 // Each reason for refusal has a counter in [Counters], the player gets a text with what to do, and Config.Logger gets at most one line a second. A host
 // checks its connection every 5 s, and when its addresses change. When that is lost the host comes back to its room, if the service has not ended it; guests
-// that were joining are told to try again, and those that come meanwhile get 503 (HostAway). Otherwise the room is closed: players who have joined play on, and
+// that were joining are told to try again, and those that come meanwhile get 503 (HostAway). Its room keeps its place among MaxRooms meanwhile. Otherwise the room is closed: players who have joined play on, and
 // the host opens another one for more. Serve it over HTTPS, and set
 // ReadHeaderTimeout and IdleTimeout of the http.Server.
 package rendezvous

@@ -52,7 +52,7 @@ func Join(ctx context.Context, cfg JoinConfig) (*Guest, error) {
 	}
 	dialing, done := context.WithTimeout(ctx, dialTime)
 	defer done()
-	conn, err := dial(dialing, cfg.HTTP, url+joinPath+to.Code)
+	conn, err := dial(dialing, cfg.HTTP, url+joinPath+to.Code, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (g *guestSignal) meet(ctx context.Context, host string, first letter) (welc
 
 // again makes a signal to the same host.
 func again(ctx context.Context, client *http.Client, url, host string) (ice.Signal, error) {
-	conn, err := dial(ctx, client, url)
+	conn, err := dial(ctx, client, url, nil)
 	if err != nil {
 		return nil, err
 	}

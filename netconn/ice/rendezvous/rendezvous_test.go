@@ -3,6 +3,7 @@ package rendezvous
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -86,7 +87,12 @@ func (r *rig) get(path string, from string) (int, string) {
 
 // dial connects by hand.
 func (r *rig) dial(path, from string) (*websocket.Conn, int) {
-	c, resp, err := websocket.Dial(context.Background(), r.url+path, &websocket.DialOptions{HTTPClient: r.client, HTTPHeader: http.Header{"From": {from}}})
+	return r.dialAs(path, http.Header{"From": {from}})
+}
+
+// dialAs connects by hand, with a header.
+func (r *rig) dialAs(path string, header http.Header) (*websocket.Conn, int) {
+	c, resp, err := websocket.Dial(context.Background(), r.url+path, &websocket.DialOptions{HTTPClient: r.client, HTTPHeader: header})
 	status := 0
 	if resp != nil {
 		status = resp.StatusCode
@@ -287,6 +293,15 @@ func TestBadInput(t *testing.T) {
 		require.NoError(t, err)
 		return c, n.Code
 	}
+	closed, used := host("192.0.2.1")
+	require.NoError(t, send(context.Background(), closed, note{Gone: true}))
+	eventually(t, "the room is closed", func() bool { return r.Len() == 0 })
+	_, status = r.dial(joinPath+used, "192.0.2.1")
+	require.Equal(t, 404, status, "a code that was used")
+	_, err := r.join(used, "Bob")
+	require.ErrorIs(t, err, ErrNoRoom)
+	require.ErrorContains(t, err, "ask the host for its code")
+	require.EqualValues(t, 3, r.Counters().NoRoom)
 	_, code := host("192.0.2.1")
 	_, other := host("192.0.2.1")
 	_, status = r.dial("/host", "192.0.2.1")
@@ -538,7 +553,7 @@ func TestHostComesBack(t *testing.T) {
 	every, wait := pingEvery, pingTime
 	t.Cleanup(func() { pingEvery, pingTime = every, wait })
 	pingEvery, pingTime = 20*time.Millisecond, 2*time.Second
-	r := newRig(t, Config{MaxRooms: 2})
+	r := newRig(t, Config{MaxRooms: 1})
 	transport := r.client.Transport.(*http.Transport)
 	dead := &atomic.Bool{}
 	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -572,19 +587,20 @@ func TestHostComesBack(t *testing.T) {
 
 // TestComesBackStrangers: the room of a host that is away is nobody else's, keeps its place, and isn't kept for ever.
 func TestComesBackStrangers(t *testing.T) {
-	r := newRig(t, Config{Idle: 2 * time.Second})
+	r := newRig(t, Config{Idle: 2 * time.Second, MaxRooms: 1, MaxRoomsPerAddr: 1})
 	own, err := newKey()
 	require.NoError(t, err)
 	hello := note{Key: own.PublicKey().Bytes(), About: &about{Name: "a game", Public: true}}
-	enter := func(n note) (note, *websocket.Conn, error) {
-		c, status := r.dial(hostPath, "192.0.2.1")
-		require.Equal(t, 101, status)
-		require.NoError(t, send(t.Context(), c, n))
-		n, err := receive(t.Context(), c)
-		return n, c, err
+	enter := func(path string, secret []byte) (n note, c *websocket.Conn, status int) {
+		c, status = r.dialAs(path, http.Header{"From": {"192.0.2.1"}, "Authorization": {"Bearer " + base64.StdEncoding.EncodeToString(secret)}})
+		if c != nil {
+			require.NoError(t, send(t.Context(), c, hello))
+			n, err = receive(t.Context(), c)
+			require.NoError(t, err)
+		}
+		return n, c, status
 	}
-	welcome, c, err := enter(hello)
-	require.NoError(t, err)
+	welcome, c, _ := enter(hostPath, nil)
 	require.Len(t, welcome.Again, secretBytes)
 	require.NoError(t, c.CloseNow())
 	eventually(t, "it is away", func() bool {
@@ -593,19 +609,17 @@ func TestComesBackStrangers(t *testing.T) {
 	})
 	require.NotZero(t, r.Counters().HostAway)
 	for _, secret := range [][]byte{nil, make([]byte, secretBytes), welcome.Again[1:]} {
-		lie := hello
-		lie.Code, lie.Again = welcome.Code, secret
-		_, _, err := enter(lie)
-		require.ErrorContains(t, err, "isn't open any more")
+		_, _, status := enter(hostPath+"/"+welcome.Code, secret)
+		require.Equal(t, 404, status)
 	}
-	require.EqualValues(t, 3, r.Counters().NoRoom)
-	back := hello
-	back.Code, back.Again = welcome.Code, welcome.Again
-	again, first, err := enter(back)
-	require.NoError(t, err)
+	_, _, status := enter(hostPath+"/QUACK-0", welcome.Again)
+	require.Equal(t, 404, status)
+	require.EqualValues(t, 4, r.Counters().NoRoom)
+	_, _, status = enter(hostPath, nil)
+	require.Equal(t, 503, status, "its place isn't free")
+	again, first, _ := enter(hostPath+"/"+welcome.Code, welcome.Again)
 	require.Equal(t, welcome, again)
-	_, second, err := enter(back) // before the loss was noticed
-	require.NoError(t, err)
+	_, second, _ := enter(hostPath+"/"+welcome.Code, welcome.Again) // before the loss was noticed
 	_, err = receive(t.Context(), first)
 	require.ErrorContains(t, err, "came back")
 	require.EqualValues(t, 2, r.Counters().Returned)
@@ -617,6 +631,89 @@ func TestComesBackStrangers(t *testing.T) {
 		defer r.mu.Unlock()
 		return r.hosts == 0
 	})
+}
+
+// TestSilentHost: a host that says nothing, not even pings, counts as away long before its room ends, and has it back when it returns. A ping is enough.
+func TestSilentHost(t *testing.T) {
+	every, silent := pingEvery, silentTime
+	t.Cleanup(func() { pingEvery, silentTime = every, silent })
+	pingEvery, silentTime = 20*time.Millisecond, 2*time.Second
+	r := newRig(t, Config{})
+	room, _ := r.party(RoomConfig{})
+	mute, err := Open(t.Context(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	c, status := r.dial(joinPath+mute.Code, "192.0.2.1")
+	require.Equal(t, 101, status)
+	_, err = receive(t.Context(), c)
+	require.NoError(t, err)
+	_, err = receive(t.Context(), c)
+	require.ErrorContains(t, err, "try again in a moment", "the guest is told")
+	_, status = r.dial(joinPath+mute.Code, "192.0.2.1")
+	require.Equal(t, 503, status)
+	require.Equal(t, 2, r.Len())
+	h, err := ice.Listen(ice.HostConfig{Config: local()})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- mute.Serve(ctx, h) }()
+	eventually(t, "it is back", func() bool { return r.Counters().Returned == 1 })
+	for _, code := range []string{room.Code, mute.Code} {
+		_, err = r.join(code, "Bob")
+		require.NoError(t, err)
+	}
+	stop()
+	require.ErrorIs(t, <-served, context.Canceled)
+	require.NoError(t, h.Close())
+	require.EqualValues(t, 1, r.Counters().Returned, "who pings isn't away")
+}
+
+// TestNothingToComeBackTo: a host whose room has ended meanwhile doesn't ask again.
+func TestNothingToComeBackTo(t *testing.T) {
+	r := newRig(t, Config{})
+	room, err := Open(t.Context(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	defer room.Close()
+	h, err := ice.Listen(ice.HostConfig{Config: local()})
+	require.NoError(t, err)
+	defer h.Close()
+	r.mu.Lock()
+	p := r.open[room.Code]
+	p.host.stop(errSilent)
+	r.closeRoom(p)
+	p.host = nil
+	r.mu.Unlock()
+	require.ErrorIs(t, room.Serve(t.Context(), h), ErrLost)
+	require.EqualValues(t, 1, r.Counters().NoRoom)
+}
+
+// TestPings: pings count as messages.
+func TestPings(t *testing.T) {
+	r := newRig(t, Config{})
+	room, err := Open(t.Context(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	defer room.Close()
+	c, _ := r.dial(joinPath+room.Code, "192.0.2.1")
+	go drained(c)
+	for c.Ping(t.Context()) == nil {
+	}
+	eventually(t, "counted", func() bool { return r.Counters().TooFast == 1 })
+}
+
+// TestHostFlood: a host that sends a guest more than joining takes loses that guest, so that what waits for guests that don't read is bounded.
+func TestHostFlood(t *testing.T) {
+	r := newRig(t, Config{})
+	room, err := Open(t.Context(), RoomConfig{URL: r.url, HTTP: r.client})
+	require.NoError(t, err)
+	defer room.Close()
+	c, _ := r.dial(joinPath+room.Code, "192.0.2.1")
+	require.NoError(t, send(t.Context(), c, note{Key: make([]byte, keyBytes)}))
+	n, err := receive(t.Context(), room.conn)
+	require.NoError(t, err)
+	for range maxJoining/4096 + 1 {
+		require.NoError(t, send(t.Context(), room.conn, note{Guest: n.Guest, Sealed: make([]byte, 4096)}))
+	}
+	require.Equal(t, 1+maxJoining/4096, drained(c))
+	require.Equal(t, 1, r.Len())
 }
 
 // TestAgainStrangers: a guest that claims to have joined, and hasn't, is told so; it hears no address, and isn't admitted by that.
@@ -695,10 +792,29 @@ func TestNoRendezvous(t *testing.T) {
 	require.Error(t, err)
 	_, err = New(Config{MaxRooms: -1})
 	require.Error(t, err)
-	s, err := New(Config{Relays: []string{"turn:192.0.2.1?transport=udp"}, TURNSecret: "secret"})
-	require.NoError(t, err)
-	require.Len(t, s.servers("QUACK-42"), 1)
-	require.NotContains(t, fmt.Sprint(s.servers("QUACK-42")), "secret")
+}
+
+// TestRelayNames: what players show to relays, in clear text, is neither the relays' secret nor the room's code, and is the same for all in a room.
+func TestRelayNames(t *testing.T) {
+	r := newRig(t, Config{Relays: []string{"turn:192.0.2.1?transport=udp"}, TURNSecret: "secret"})
+	var names []string
+	for range 2 {
+		room, err := Open(t.Context(), RoomConfig{URL: r.url, HTTP: r.client})
+		require.NoError(t, err)
+		defer room.Close()
+		c, _ := r.dial(joinPath+room.Code, "192.0.2.1")
+		guest, err := receive(t.Context(), c)
+		require.NoError(t, err)
+		for _, list := range [][]ice.Server{room.Servers, guest.Servers} {
+			require.Len(t, list, 1)
+			require.NotContains(t, fmt.Sprint(list), "secret")
+			require.NotContains(t, fmt.Sprint(list), room.Code)
+			_, name, _ := strings.Cut(list[0].Username, ":")
+			names = append(names, name)
+		}
+	}
+	require.Equal(t, names[0], names[1])
+	require.NotEqual(t, names[0], names[2])
 }
 
 // TestURLWithSlash: a service's URL may end with a slash.

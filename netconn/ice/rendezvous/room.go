@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ecdh"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -146,14 +147,19 @@ func Open(ctx context.Context, cfg RoomConfig) (*Room, error) {
 
 // connect opens the room, or comes back to it.
 func (r *Room) connect(ctx context.Context) (n note, err error) {
-	conn, err := dial(ctx, r.cfg.HTTP, r.cfg.URL+hostPath)
+	path, header := hostPath, http.Header{}
+	if r.Code != "" {
+		path += "/" + r.Code
+		header.Set("Authorization", bearer+base64.StdEncoding.EncodeToString(r.secret))
+	}
+	conn, err := dial(ctx, r.cfg.HTTP, r.cfg.URL+path, header)
 	if err != nil {
 		return n, err
 	}
 	r.mu.Lock()
 	a := r.about
 	r.mu.Unlock()
-	err = send(ctx, conn, note{Key: r.own.PublicKey().Bytes(), About: &a, Code: r.Code, Again: r.secret})
+	err = send(ctx, conn, note{Key: r.own.PublicKey().Bytes(), About: &a})
 	if err == nil {
 		n, err = receive(ctx, conn)
 	}
@@ -253,7 +259,7 @@ func (r *Room) comeBack(ctx context.Context) error {
 		dialing, done := context.WithTimeout(ctx, tryTime)
 		_, err := r.connect(dialing)
 		done()
-		if err == nil || errors.As(err, new(said)) || time.Now().After(end) {
+		if err == nil || errors.As(err, new(said)) || errors.Is(err, ErrNoRoom) || time.Now().After(end) {
 			return err
 		}
 		select {
@@ -440,8 +446,8 @@ func (p *peer) Receive(ctx context.Context) (ice.Message, error) {
 }
 
 // dial connects by WebSocket.
-func dial(ctx context.Context, client *http.Client, url string) (*websocket.Conn, error) {
-	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, CompressionMode: websocket.CompressionDisabled})
+func dial(ctx context.Context, client *http.Client, url string, header http.Header) (*websocket.Conn, error) {
+	conn, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, HTTPHeader: header, CompressionMode: websocket.CompressionDisabled})
 	if err == nil {
 		conn.SetReadLimit(2 * maxMessage)
 		return conn, nil

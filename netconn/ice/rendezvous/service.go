@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -141,6 +142,7 @@ type place struct {
 	guests map[int]*line
 	next   int
 	secret []byte      // by which its host comes back when its connection was lost
+	relays string      // its players' name at relays, who mustn't learn the code
 	life   *time.Timer // Config.Life
 	gone   *time.Timer // closes it, while the host has no connection
 	give   func()      // gives back its place among MaxRooms; Service.mu is held
@@ -158,7 +160,7 @@ type about struct {
 type note struct {
 	Key     []byte       `json:"key,omitempty"`     // X25519; of a host with about, of a guest, and of the host to a guest
 	About   *about       `json:"about,omitempty"`   // from a host: first, and when it changes
-	Code    string       `json:"code,omitempty"`    // to a host, and from one that comes back
+	Code    string       `json:"code,omitempty"`    // to a host, first
 	Again   []byte       `json:"again,omitempty"`   // beside the code: what the host comes back with
 	Servers []ice.Server `json:"servers,omitempty"` // to both, first
 	Guest   int          `json:"guest,omitempty"`   // between service and host: whose the rest is
@@ -171,6 +173,11 @@ type line struct {
 	conn *websocket.Conn
 	out  chan []byte
 	stop context.CancelCauseFunc
+	// pinged is called by the goroutine that reads, and reports whether a ping may be answered.
+	pinged func() bool
+	// heard is called with each message and ping.
+	heard func()
+	told  int // bytes of letters to a guest; guarded by Service.mu
 }
 
 // New returns a Service, or an error for settings that can't work.
@@ -243,6 +250,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.list(w)
 	case r.URL.Path == hostPath && upgrade:
 		s.host(w, r, from)
+	case strings.HasPrefix(r.URL.Path, hostPath+"/") && upgrade:
+		s.hostAgain(w, r, strings.TrimPrefix(r.URL.Path, hostPath+"/"))
 	case joins && checkCode(strings.ToUpper(code)) != nil:
 		s.refuse(w, &s.badRequest, http.StatusBadRequest, "that is no room code like QUACK-42")
 	case joins && upgrade:
@@ -298,10 +307,10 @@ func (s *Service) list(w http.ResponseWriter) {
 }
 
 // servers is what a player finds others by.
-func (s *Service) servers(code string) []ice.Server {
+func (s *Service) servers(p *place) []ice.Server {
 	all := slices.Clone(s.cfg.Servers)
 	if len(s.cfg.Relays) > 0 {
-		name, password, err := turn.GenerateLongTermTURNRESTCredentials(s.cfg.TURNSecret, code, s.cfg.CredentialLife)
+		name, password, err := turn.GenerateLongTermTURNRESTCredentials(s.cfg.TURNSecret, p.relays, s.cfg.CredentialLife)
 		if err != nil {
 			return all
 		}
@@ -318,10 +327,10 @@ var (
 	errTooFast    = errors.New("too many messages")
 	errSlow       = errors.New("the messages weren't read")
 	errExpired    = errors.New("the time is over")
+	errSilent     = errors.New("the connection says nothing") // who isn't dead comes back
 	errHostGone   = errors.New("the host has gone; ask for a new code")
 	errHostBusy   = errors.New("too many players are joining this game; try again in a moment")
 	errHostAway   = errors.New("the host's connection was lost or made anew; try again in a moment")
-	errNotOpen    = errors.New("this room isn't open any more; open another one")
 	errLeft       = errors.New("the room is closed")
 	errReturned   = errors.New("the host came back by another connection")
 	errSentAway   = errors.New("the host has no room for more players")
@@ -348,6 +357,20 @@ func (s *Service) serve(ctx context.Context, l *line, idle time.Duration, rate i
 	defer hurry()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTime, hurry) })()
 	second, count := int64(0), 0
+	tooMany := func() bool {
+		if now := time.Now().Unix(); now != second {
+			second, count = now, 0
+		}
+		count++
+		l.heard()
+		return count > rate
+	}
+	l.pinged = func() bool {
+		if tooMany() {
+			stop(errTooFast)
+		}
+		return ctx.Err() == nil
+	}
 	for {
 		kind, p, err := l.conn.Read(reading)
 		silent.Reset(idle)
@@ -361,10 +384,7 @@ func (s *Service) serve(ctx context.Context, l *line, idle time.Duration, rate i
 		if err == nil && (kind != websocket.MessageText || json.Unmarshal(p, &n) != nil) {
 			err = errBadMessage
 		}
-		if now := time.Now().Unix(); now != second {
-			second, count = now, 0
-		}
-		if count++; err == nil && count > rate {
+		if err == nil && tooMany() {
 			err = errTooFast
 		}
 		if err == nil {
@@ -410,6 +430,10 @@ func (l *line) write(ctx context.Context) {
 
 // close writes what was queued before, such as why a guest isn't let in, and closes the connection.
 func (l *line) close(ctx context.Context, why error) {
+	if errors.Is(why, errSilent) {
+		_ = l.conn.CloseNow() // it may have gone
+		return
+	}
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer done()
 	for err := error(nil); err == nil && len(l.out) > 0 && !errors.Is(why, errSlow); {
@@ -440,12 +464,16 @@ func (l *line) pass(n note) bool {
 	return true
 }
 
-func accept(w http.ResponseWriter, r *http.Request) (*line, error) {
-	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
-	if err != nil {
-		return nil, err
-	}
-	return &line{conn: c, out: make(chan []byte, maxWaiting+maxControl)}, nil
+// newLine returns one without a connection.
+func newLine(waiting int) *line {
+	return &line{out: make(chan []byte, waiting), stop: func(error) {}, heard: func() {}}
+}
+
+// accept makes its connection.
+func (l *line) accept(w http.ResponseWriter, r *http.Request) (err error) {
+	l.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled,
+		OnPingReceived: func(context.Context, []byte) bool { return l.pinged() }})
+	return err
 }
 
 // begin notes that a connection is served, unless the service is closed.
@@ -481,53 +509,86 @@ func (s *Service) host(w http.ResponseWriter, r *http.Request, from netip.Addr) 
 		s.hostsOf.Remove(from)
 	}
 	var p *place
-	var l *line
-	var ended error
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	s.serveHost(w, r, func(*line) error { return nil }, func(l *line, n *note) error {
+		if p != nil {
+			return s.fromHost(p, n)
+		}
+		if n.About == nil || len(n.Key) != keyBytes {
+			return errBadMessage
+		}
+		p = s.openRoom(l, *n.About, n.Key, give)
+		return nil
+	}, func(l *line, why error) {
 		if p == nil {
 			give()
 		} else {
-			s.hostEnded(p, l, ended)
+			s.hostEnded(p, l, why)
 		}
+	})
+}
+
+// hostAgain serves a host that lost its connection and comes back to its room, whether the loss was noticed here or not. The room has its place already.
+func (s *Service) hostAgain(w http.ResponseWriter, r *http.Request, code string) {
+	secret, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(r.Header.Get("Authorization"), bearer)) // what is none isn't the room's
+	s.mu.Lock()
+	p := s.open[code]
+	s.mu.Unlock()
+	if p == nil || subtle.ConstantTimeCompare(p.secret, secret) == 0 {
+		s.refuse(w, &s.noRoom, http.StatusNotFound, "this room isn't open any more; open another one")
+		return
+	}
+	s.serveHost(w, r, func(l *line) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.open[code] != p {
+			return errLeft
+		}
+		s.comeBack(p, l)
+		return nil
+	}, func(_ *line, n *note) error { return s.fromHost(p, n) }, func(l *line, why error) { s.hostEnded(p, l, why) })
+}
+
+// bearer is before the secret of a host that comes back.
+const bearer = "Bearer "
+
+// serveHost serves a host until it goes: begin is called first, f with its messages, and ended at the end, while s.mu is held. l is nil if it didn't begin.
+func (s *Service) serveHost(w http.ResponseWriter, r *http.Request, begin func(l *line) error, f func(l *line, n *note) error, ended func(l *line, why error)) {
+	var l *line
+	var why error
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		ended(l, why)
 	}()
 	if !s.begin() {
 		s.refuse(w, &s.full, http.StatusServiceUnavailable, errShutdown.Error())
 		return
 	}
 	defer s.wg.Done()
-	made, err := accept(w, r)
-	if err != nil {
+	made := newLine(maxWaiting + maxControl)
+	if made.accept(w, r) != nil {
 		s.badRequest.Add(1)
 		return
 	}
 	l = made
 	var ctx context.Context // the room ends it after Life; before there is one, silence does
 	ctx, l.stop = context.WithCancelCause(context.WithoutCancel(r.Context()))
-	ended = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.MaxGuests, func(n *note) (err error) { // the host was told
+	dead := time.AfterFunc(silentTime, func() { l.stop(errSilent) })
+	defer dead.Stop()
+	l.heard = func() { dead.Reset(silentTime) }
+	if err := begin(l); err != nil {
+		l.stop(err)
+	}
+	why = s.serve(ctx, l, s.cfg.Idle, perSecond*s.cfg.MaxGuests, func(n *note) error { // the host was told
 		if n.About != nil && !n.About.valid() {
 			return errBadMessage
 		}
-		if p == nil {
-			switch {
-			case n.About == nil:
-				return errBadMessage
-			case n.Code != "":
-				p, err = s.comeBack(l, n, give)
-				return err
-			case len(n.Key) != keyBytes:
-				return errBadMessage
-			}
-			p = s.openRoom(l, *n.About, n.Key, give)
-			return nil
-		}
-		if n.Gone && n.Guest == 0 {
-			return errLeft
-		}
-		return s.fromHost(p, n)
+		return f(l, n)
 	})
 }
+
+// silentTime is how long a host may send nothing, not even a ping, until it counts as away. Hosts ping every 5 s.
+var silentTime = 15 * time.Second
 
 // hostEnded closes the room of a host whose connection has ended, or keeps it for Idle when the host may come back. s.mu is held.
 func (s *Service) hostEnded(p *place, l *line, why error) {
@@ -553,15 +614,8 @@ func (s *Service) hostEnded(p *place, l *line, why error) {
 	})
 }
 
-// comeBack gives a host that lost its connection its room back, whether the loss was noticed here or not.
-func (s *Service) comeBack(l *line, n *note, give func()) (*place, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.open[n.Code]
-	if p == nil || subtle.ConstantTimeCompare(p.secret, n.Again) == 0 {
-		s.noRoom.Add(1)
-		return nil, errNotOpen
-	}
+// comeBack gives a host its room back. s.mu is held.
+func (s *Service) comeBack(p *place, l *line) {
 	p.host.stop(errReturned)
 	if p.gone != nil {
 		p.gone.Stop()
@@ -570,11 +624,9 @@ func (s *Service) comeBack(l *line, n *note, give func()) (*place, error) {
 	for _, g := range p.guests { // what they said may be lost
 		g.stop(errHostAway)
 	}
-	p.give()
-	p.give, p.host, p.about = give, l, *n.About
+	p.host = l
 	s.returned.Add(1)
-	l.post(note{Code: p.code, Servers: s.servers(p.code), Again: p.secret})
-	return p, nil
+	l.post(note{Code: p.code, Servers: s.servers(p), Again: p.secret})
 }
 
 const keyBytes, secretBytes = 32, 16
@@ -593,7 +645,7 @@ func (s *Service) openRoom(l *line, a about, key []byte, give func()) *place {
 	for s.open[code] != nil {
 		code = newCode(s.cfg.MaxRooms)
 	}
-	p := &place{code: code, about: a, key: key, host: l, guests: map[int]*line{}, secret: make([]byte, secretBytes), give: give}
+	p := &place{code: code, about: a, key: key, host: l, guests: map[int]*line{}, secret: make([]byte, secretBytes), relays: rand.Text(), give: give}
 	_, _ = rand.Read(p.secret) // never fails
 	p.life = time.AfterFunc(s.cfg.Life, func() {
 		s.mu.Lock()
@@ -605,7 +657,7 @@ func (s *Service) openRoom(l *line, a about, key []byte, give func()) *place {
 	})
 	s.open[code] = p
 	s.rooms.Add(1)
-	l.post(note{Code: code, Servers: s.servers(code), Again: p.secret})
+	l.post(note{Code: code, Servers: s.servers(p), Again: p.secret})
 	return p
 }
 
@@ -624,6 +676,9 @@ func (s *Service) closeRoom(p *place) {
 
 // fromHost passes on what a host says.
 func (s *Service) fromHost(p *place, n *note) error {
+	if n.Gone && n.Guest == 0 {
+		return errLeft
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.About != nil {
@@ -635,6 +690,10 @@ func (s *Service) fromHost(p *place, n *note) error {
 	case n.Gone:
 		g.stop(errSentAway)
 	case len(n.Sealed) > 0:
+		if g.told += len(n.Sealed); g.told > maxJoining {
+			g.stop(errTooFast)
+			return nil
+		}
 		g.post(note{Sealed: n.Sealed})
 	}
 	return nil
@@ -652,7 +711,7 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 	if p != nil && !away && !roomFull && !many {
 		s.guestsOf.Add(from)
 		p.next++
-		id, l = p.next, &line{out: make(chan []byte, maxWaiting), stop: func(error) {}}
+		id, l = p.next, newLine(maxWaiting)
 		p.guests[id] = l // a place
 	}
 	s.mu.Unlock()
@@ -685,8 +744,7 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 		return
 	}
 	defer s.wg.Done()
-	made, err := accept(w, r)
-	if err != nil {
+	if l.accept(w, r) != nil {
 		s.badRequest.Add(1)
 		return
 	}
@@ -694,23 +752,29 @@ func (s *Service) guest(w http.ResponseWriter, r *http.Request, from netip.Addr,
 	defer done()
 	ctx, stop := context.WithCancelCause(ctx)
 	s.mu.Lock()
-	l.conn, l.stop = made.conn, stop
-	gone := s.open[code] != p
-	s.mu.Unlock()
-	if gone {
+	l.stop = stop
+	switch {
+	case s.open[code] != p:
 		stop(errHostGone)
+	case p.gone != nil:
+		stop(errHostAway)
 	}
+	s.mu.Unlock()
 	s.guests.Add(1)
-	l.post(note{Key: p.key, Servers: s.servers(code)})
+	l.post(note{Key: p.key, Servers: s.servers(p)})
 	_ = s.serve(ctx, l, s.cfg.GuestTime, perSecond, func(n *note) error { // the guest was told
 		switch {
 		case !told && len(n.Key) == keyBytes:
 			told = true
+			s.mu.Lock()
 			p.host.post(note{Guest: id, Key: n.Key})
+			s.mu.Unlock()
 		case told && len(n.Sealed) > 0:
 			if said += len(n.Sealed); said > maxJoining {
 				return errTooFast
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if !p.host.pass(note{Guest: id, Sealed: n.Sealed}) {
 				return errHostBusy
 			}
