@@ -1,5 +1,7 @@
 package channel
 
+import "slices"
+
 // Later runs f once, when the connection's next Tick begins: after all that the game sends in this tick, and with the bandwidth that it leaves.
 // It is for what can wait, such as files: then it doesn't matter when in the tick they are worked on. When f calls Later, that is for the
 // Tick after. f isn't run when the connection ends before.
@@ -17,11 +19,14 @@ func (t *Table) RunLater() {
 		return
 	}
 	s := t.strange
-	calls := s.later
-	t.later, s.later = false, s.ran[:0]
-	for _, f := range calls {
+	s.running = append(slices.Delete(s.running, 0, s.ran), s.later...) // those behind one that panicked are left
+	clear(s.later)
+	s.later, s.ran = s.later[:0], 0
+	for s.ran < len(s.running) {
+		f := s.running[s.ran]
+		s.running[s.ran] = nil
+		s.ran++
 		f()
 	}
-	clear(calls)
-	s.ran = calls[:0]
+	t.later = len(s.later) > 0
 }

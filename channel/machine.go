@@ -90,10 +90,22 @@ func (m *Machine) End() {
 		return
 	}
 	t.ended, t.closing = true, true // set before handlers are told
+	t.removeAll()
+	t.first, t.due, t.refused, t.fresh, t.line, t.stale = backlog{}, backlog{}, turns{}, turns{}, turns{}, 0
+}
+
+// removeAll removes all channels, those behind one whose handler panics as well.
+func (t *Table) removeAll() {
+	all := false
+	defer func() {
+		if !all {
+			t.removeAll()
+		}
+	}()
 	for ch := range t.All {
 		t.remove(ch, ch.closeReason)
 	}
-	t.first, t.due, t.refused, t.fresh, t.line, t.stale = backlog{}, backlog{}, turns{}, turns{}, turns{}, 0
+	all = true
 }
 
 // controlType is used for a control channel when the game's Config has none: it only carries the end of the connection.

@@ -155,7 +155,7 @@ func (o *outlet) AllowOpen(in *bunch.In) error {
 // Tick is the connection's part of TickFlush. It handles timeouts and sends waiting bunches, acks and keep-alives.
 func (c *Conn) Tick(now time.Duration) {
 	c.now = max(c.now, now)
-	if c.Closed() {
+	if c.endPanicked(); c.Closed() {
 		return
 	}
 	if c.Table().RunLater(); c.Closed() {
@@ -192,7 +192,7 @@ func (c *Conn) NextDeadline() (at time.Duration, ok bool) {
 	if c.Closed() {
 		return 0, false
 	}
-	if c.flow.timeSensitive {
+	if c.flow.timeSensitive || c.closer.panicked {
 		return c.now, true
 	}
 	at = c.flow.lastSend + c.cfg.KeepAlive

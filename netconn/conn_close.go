@@ -1,6 +1,7 @@
 package netconn
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ const (
 	ClosedByPeer                  // the peer closed channel 0, or its link
 	TimedOut                      // nothing was received for Timeout
 	PeerBroke                     // the peer broke a rule of the protocol; see Err
-	WeBroke                       // a bound of this end was exceeded with CloseOnOverflow; see Err
+	WeBroke                       // a bound of this end was exceeded with CloseOnOverflow, or a handler panicked; see Err
 	PathNarrow                    // the path loses all packets above some size, reliable bunches among them; see Err
 )
 
@@ -40,7 +41,7 @@ func (c CloseCode) String() string {
 	case PeerBroke:
 		return "the peer broke the protocol"
 	case WeBroke:
-		return "closed by an overflow of ours"
+		return "closed by a failure of ours"
 	case PathNarrow:
 		return "the path loses large packets"
 	}
@@ -89,6 +90,8 @@ type closer struct {
 
 	lastWords   bool  // they are being sent
 	inPacket    bool  // a packet is being processed
+	whole       bool  // that packet was processed to its end
+	panicked    bool  // a handler did, within a packet
 	controlGone bool  // channel 0 is closed
 	early       int64 // the packet whose bunches were taken before its turn last
 	goneWith    int64 // the packet that closed channel 0; the connection ends once it is acked
@@ -252,9 +255,19 @@ func (c *Conn) end(code CloseCode, err error) {
 		c.closer.result.Unacked += u.Bunches
 	}
 	c.trace(nettrace.ConnClosed, 0, uint64(code), uint64(c.closer.result.Unacked))
-	c.channels.End()
 	if c.cfg.Closed != nil {
-		c.cfg.Closed(c.closer.result)
+		defer func() { c.cfg.Closed(c.closer.result) }() // though a handler panics
+	}
+	c.channels.End()
+}
+
+var errPanicked = errors.New("netconn: a handler panicked, so that the rest of its packet was lost")
+
+// endPanicked ends a connection of which a handler has panicked within a packet, when the game has recovered. What the packet had is lost, and
+// what was acked before its turn with it.
+func (c *Conn) endPanicked() {
+	if c.closer.panicked {
+		c.Fail(errPanicked, true)
 	}
 }
 

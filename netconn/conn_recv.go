@@ -24,6 +24,7 @@ var (
 // counters and logs. A broken rule inside an authentic packet ends the connection; see Result.
 func (c *Conn) ReceivedPacket(now time.Duration, p []byte) error {
 	c.now = max(c.now, now)
+	c.endPanicked()
 	if c.Closed() {
 		c.Counters.AfterClose++
 		c.answerLate(p)
@@ -81,16 +82,23 @@ func (c *Conn) unwrap(r *bitio.Reader, p []byte) error {
 // waits.
 func (c *Conn) PostTickDispatch(now time.Duration) {
 	c.now = max(c.now, now)
+	c.endPanicked()
 	c.flushOverdue()
 }
 
-// processPacket handles a packet in its turn: first its acks, then its bunches.
+// processPacket handles a packet in its turn.
 func (c *Conn) processPacket(r *bitio.Reader, h *packetnotify.Header) {
 	if c.Closed() {
 		return
 	}
-	c.closer.inPacket = true
+	c.closer.inPacket, c.closer.whole = true, false
 	defer c.afterPacket()
+	c.takePacket(r, h)
+	c.closer.whole = true
+}
+
+// takePacket takes first the packet's acks, then its bunches.
+func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 	if isRepaired(h) {
 		h.AckedSeq = seqnum.Packet.Truncate(c.notify.OutAckID())
 	}
@@ -207,6 +215,9 @@ const (
 
 func (c *Conn) afterPacket() {
 	c.closer.inPacket, c.closer.early = false, 0
+	if c.closer.panicked = !c.closer.whole; c.closer.panicked {
+		return
+	}
 	c.endControl()
 }
 

@@ -226,18 +226,21 @@ func (c *Conn) holdBack(r *bitio.Reader, h *packetnotify.Header, id int64) {
 // takes effect then, so that the packet is acked. With late the packet was given up and has been repaired: its turn is over, and errors
 // in it are ignored.
 func (c *Conn) takeEarly(r bitio.Reader, id int64, late bool) {
-	c.closer.inPacket, c.closer.early = true, id
+	c.closer.inPacket, c.closer.whole, c.closer.early = true, false, id
 	defer c.afterPacket()
 	closed := c.channels.Counters.ChannelsClosed
-	defer func() {
-		if c.channels.Counters.ChannelsClosed != closed && c.out.Len() > 0 && !c.Closed() {
-			c.FlushNet() // what was written on them must leave before the ack of their end
-		}
-	}()
-	c.readPacketInfo(&r)
+	c.takeReliable(&r, id, late)
+	if c.channels.Counters.ChannelsClosed != closed && c.out.Len() > 0 && !c.Closed() {
+		c.FlushNet() // what was written on them must leave before the ack of their end
+	}
+	c.closer.whole = true
+}
+
+func (c *Conn) takeReliable(r *bitio.Reader, id int64, late bool) {
+	c.readPacketInfo(r)
 	for r.Remaining() > 0 && !c.Closed() && !c.closer.controlGone {
 		in := &c.in
-		if err := c.proto.Read(&r, &in.Header, &in.Data); err != nil {
+		if err := c.proto.Read(r, &in.Header, &in.Data); err != nil {
 			return
 		}
 		if !in.Reliable {

@@ -49,6 +49,10 @@
 // connections wait; Rebind gives the driver another socket. A late tick counts as one second at most, so that a hitch doesn't count as
 // silence.
 //
+// A panic in a callback comes out of TickDispatch or TickFlush. A game may recover it and tick on. A connection whose packet was being
+// handled then ends with an error at its next tick, because what the packet held is lost. All others continue, and functions given to Do
+// and BeforeFlush that hadn't run yet run in the next tick.
+//
 // # Several cores
 //
 // A driver runs on one goroutine, and so does a world's Step. With actorrep.Config.Parallel: driver.Cores(n) a Step compares actors and

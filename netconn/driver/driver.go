@@ -73,12 +73,11 @@ type Driver struct {
 	fetched int64 // sum of what fetch read, so that the compiler keeps the reads
 
 	mu      sync.Mutex
-	calls   []func()
-	running []func() // the calls of the last tick, kept for their memory
-	waiting bool     // a read is in progress that Do may interrupt
+	calls   calls // of Do
+	waiting bool  // a read is in progress that Do may interrupt
 
-	beforeFlush, flushRunning []func()
-	sharing                   []*Conn // connections whose bandwidth use is measured, because senders of SendSpare wait
+	beforeFlush calls
+	sharing     []*Conn // connections whose bandwidth use is measured, because senders of SendSpare wait
 }
 
 // maxDatagram is the largest datagram read or written, in bytes.

@@ -21,7 +21,7 @@ func (d *Driver) Do(f func()) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls = append(d.calls, f)
+	d.calls.add(f)
 	if d.waiting {
 		d.waiting = false
 		_ = d.socket.SetReadDeadline(past) // on failure the read ends at the tick
@@ -33,17 +33,11 @@ var past = time.Unix(1, 0)
 
 func (d *Driver) runCalls() {
 	d.mu.Lock()
-	calls := d.calls
-	d.calls = d.running[:0]
+	d.calls.begin()
 	d.mu.Unlock()
-	for _, f := range calls {
-		if d.ended {
-			break // by the one before
-		}
+	for f := d.calls.take(); f != nil && !d.ended; f = d.calls.take() { // the one before may have ended it
 		f()
 	}
-	clear(calls)
-	d.running = calls[:0]
 }
 
 // Done returns a channel that Close closes. After that no function given to Do runs.
@@ -166,7 +160,7 @@ func (d *Driver) read(until time.Time) (int, error) {
 func (d *Driver) setWait(until time.Time) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.waiting = len(d.calls) == 0
+	d.waiting = len(d.calls.waiting) == 0
 	if !d.waiting {
 		return false, nil
 	}

@@ -9,17 +9,14 @@ func (d *Driver) BeforeFlush(f func()) {
 	if f == nil {
 		panic("driver: BeforeFlush needs a function")
 	}
-	d.beforeFlush = append(d.beforeFlush, f)
+	d.beforeFlush.add(f)
 }
 
 func (d *Driver) runBeforeFlush() {
-	calls := d.beforeFlush
-	d.beforeFlush = d.flushRunning[:0]
-	for _, f := range calls {
+	d.beforeFlush.begin()
+	for f := d.beforeFlush.take(); f != nil; f = d.beforeFlush.take() {
 		f()
 	}
-	clear(calls)
-	d.flushRunning = calls[:0]
 }
 
 // spare is what a connection's game leaves of its bandwidth, and who takes it.
