@@ -205,10 +205,7 @@ func (w *World) Stay(a Actor) {
 func (v *view) stay() {
 	p, held := v.peer, v.carry.held
 	v.carry.departed, v.carry.held, v.carry.heldBytes = false, nil, 0
-	for _, h := range held {
-		if p.removed() || v.carry == nil {
-			return
-		}
+	for _, h := range held { // a call may destroy the actor; those behind it are refused then
 		r := bitio.NewReader(h.data, h.bits)
 		if err := p.receiveCalls(v, r, v.carry); err != nil {
 			p.out.fail(err)
@@ -360,7 +357,7 @@ func (w *World) Follow(from *World) {
 		old.client.follower = nil
 		for _, m := range old.client.over {
 			old.client.speaking = append(old.client.speaking, m) // the next Step drops its calls
-			m.forgetUnacked()
+			m.dropUnacked()
 		}
 		clear(old.client.over)
 	}

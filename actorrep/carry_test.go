@@ -17,12 +17,17 @@ import (
 // walker is called by both ends, and notes what ran.
 type walker struct {
 	actorrep.Base
-	ran []uint32
+	ran  []uint32
+	then func() // called by the first request; may be nil
 }
 
 var (
 	request = actorrep.ServerRPC(func(_ actorrep.Call, w *walker, n uint32) error {
 		w.ran = append(w.ran, n)
+		if then := w.then; then != nil {
+			w.then = nil
+			then()
+		}
 		return nil
 	}, actorrep.Reliable)
 	inform = actorrep.ClientRPC(func(_ actorrep.Call, w *walker, n uint32) error {
@@ -75,6 +80,42 @@ func TestDepartHoldsCalls(t *testing.T) {
 	require.NoError(t, inform.Call(at, 7))
 	r.Await("the call", r.Step, func() bool { return len(mine.ran) == 1 })
 	require.Len(t, at.ran, 6)
+}
+
+// TestStayAndDestroy: when a call that waited for Stay destroys its actor, the calls behind it don't run, and their client is told.
+func TestStayAndDestroy(t *testing.T) {
+	r, l, at, mine := walk(t)
+	_, err := r.Server.Depart(at, nil)
+	require.NoError(t, err)
+	for n := range uint32(3) {
+		require.NoError(t, request.Call(mine, n))
+		for range 5 {
+			r.Step()
+		}
+	}
+	at.then = func() { require.NoError(t, r.Server.Destroy(at)) }
+	r.Server.Stay(at)
+	require.Equal(t, []uint32{0}, at.ran)
+	r.Await("the refusal", r.Step, func() bool { return len(l.Failed) > 0 })
+	var refused *actorrep.RefusedError
+	require.ErrorAs(t, l.Failed[0], &refused)
+	require.Equal(t, 2, refused.Calls)
+	require.ErrorIs(t, refused, actorrep.ErrActorGone)
+
+	// The same of one that ends its connection.
+	r, l, at, mine = walk(t)
+	_, err = r.Server.Depart(at, nil)
+	require.NoError(t, err)
+	for n := range uint32(3) {
+		require.NoError(t, request.Call(mine, n))
+		for range 5 {
+			r.Step()
+		}
+	}
+	at.then = func() { r.Server.RemoveConn(l.Peer) }
+	r.Server.Stay(at)
+	require.Equal(t, []uint32{0}, at.ran)
+	require.Nil(t, at.Owner())
 }
 
 // TestArriveRefuses: what isn't of Depart is refused, with nothing changed; so are a server without a share of ids, an actor without an owner, and one that isn't there.

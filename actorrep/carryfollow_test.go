@@ -227,6 +227,7 @@ func TestKeptOver(t *testing.T) {
 	var lost []error
 	w.cfg.Failed = func(err error) { lost = append(lost, err) }
 	m.moved = nil
+	m.unacked, m.acked = []sentCall{{call: errandCall(t, w, 7)}, {call: errandCall(t, w, 8)}, {call: errandCall(t, w, 9)}}, 1
 	require.True(t, c.keepOver(m))
 	m.calls = []*call{errandCall(t, w, 1), errandCall(t, w, 2)}
 	w.remove(m.b)
@@ -235,6 +236,11 @@ func TestKeptOver(t *testing.T) {
 	require.Len(t, m.calls, 2)
 	next.Follow(nil)
 	require.Empty(t, c.over)
+	require.Len(t, lost, 2, "the server had acked one of three")
+	require.ErrorIs(t, lost[0], ErrUnacked)
+	require.ErrorIs(t, lost[1], ErrUnacked)
+	require.Empty(t, m.unacked)
+	lost = nil
 	w.Step(2 * time.Second)
 	require.Len(t, lost, 2)
 	require.ErrorIs(t, lost[0], ErrActorGone)

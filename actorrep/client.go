@@ -383,6 +383,7 @@ func (c *client) leaveNow(m *mirror) {
 		if e.kind == eventSpawned { // it appeared and disappeared between two Steps
 			e.m, e.a = nil, nil
 		} else {
+			clear(e.fields)
 			e.fields = e.fields[:0]
 		}
 		m.note = 0

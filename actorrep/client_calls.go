@@ -187,12 +187,20 @@ func (m *mirror) forgetAcked(ch *channel.Channel) {
 	m.forget(n)
 }
 
-// forgetUnacked reports the calls in flight as ErrUnacked, when the channel closes or the actor gets another one.
+// forgetUnacked forgets the calls in flight, when the channel closes or the actor gets another one. Of those of a connection that has ended
+// the game knows.
 func (m *mirror) forgetUnacked() {
-	if m.ch != nil && !m.ch.Conn().Table().Ended() {
-		for _, u := range m.unacked[m.acked:] {
-			m.world.tell(m.self, u.call.name, nil, ErrUnacked)
-		}
+	if m.ch == nil || m.ch.Conn().Table().Ended() {
+		m.forget(len(m.unacked))
+	} else {
+		m.dropUnacked()
+	}
+}
+
+// dropUnacked reports the calls in flight as ErrUnacked.
+func (m *mirror) dropUnacked() {
+	for _, u := range m.unacked[m.acked:] {
+		m.world.tell(m.self, u.call.name, nil, ErrUnacked)
 	}
 	m.forget(len(m.unacked))
 }

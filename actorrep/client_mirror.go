@@ -126,7 +126,7 @@ func (m *mirror) open(r *bitio.Reader) error {
 		}
 	}
 	m.setRole(o.Owner, o.Autonomous)
-	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)), again || m.class.local != nil && m.class.local.notifySpawn)
+	return m.values(r, frame, r.ReadBits(len(m.class.units.Units)))
 }
 
 // spawn makes the actor, if we have its class.
@@ -178,7 +178,7 @@ func (m *mirror) messages(r *bitio.Reader) error {
 		switch r.ReadBits(wire.KindBits) {
 		case wire.Props:
 			frame := m.world.client.extend(r.ReadUint32())
-			err = m.values(r, frame, r.ReadBits(len(m.class.units.Units)), true)
+			err = m.values(r, frame, r.ReadBits(len(m.class.units.Units)))
 		case wire.Call:
 			frame := r.ReadUint32()
 			err = m.receiveCall(r, frame, true)
@@ -200,12 +200,12 @@ func (m *mirror) messages(r *bitio.Reader) error {
 }
 
 // values sets values that were sent reliably, except those for which newer ones have arrived.
-func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask, notify bool) error {
+func (m *mirror) values(r *bitio.Reader, frame int64, mask layout.Mask) error {
 	m.tellBefore()
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
-		m.unit(r, i, v[:], nil, frame, true, notify)
+		m.unit(r, i, v[:], nil, frame, true)
 	}
 	if r.Err() != nil {
 		return fmt.Errorf("actorrep: values of %s: %w", m.class.name, r.Err())
@@ -231,7 +231,7 @@ func (m *mirror) tellValues() {
 
 // unit decodes one unit into v, and into the actor unless the actor's is newer. A reliable value of the same frame as
 // one from a record may be the newer one.
-func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, frame int64, reliable, notify bool) {
+func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, frame int64, reliable bool) {
 	fresh := frame > m.frames[i] || frame == m.frames[i] && reliable
 	if !fresh {
 		m.world.Counters.Stale++
@@ -248,12 +248,12 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 		m.at, m.timed = m.world.client.timeOf(frame)
 	}
 	if group {
-		m.group(r, i, notify)
+		m.group(r, i)
 		return
 	}
 	field := own.Field
 	n := m.class.local.notify[field]
-	remember := notify && (n.method.IsValid() || n.fast) && !m.noted(field)
+	remember := (n.method.IsValid() || n.fast) && !m.noted(field)
 	var old reflect.Value
 	if remember && n.withOld {
 		old = m.copyField(field)
@@ -284,10 +284,10 @@ func (m *mirror) clamped(own *layout.Unit) {
 }
 
 // group sets the received parts of a group in the actor.
-func (m *mirror) group(r *bitio.Reader, i int, notify bool) {
+func (m *mirror) group(r *bitio.Reader, i int) {
 	var old reflect.Value
 	told := func(own *layout.Unit) bool { // it has a notify that isn't due yet
-		return notify && m.class.local.notify[own.Field].method.IsValid() && !m.noted(own.Field)
+		return m.class.local.notify[own.Field].method.IsValid() && !m.noted(own.Field)
 	}
 	m.class.units.ReadGroup(r, i, m.b.class.layout.Object(m.b.ptr), func(own *layout.Unit) {
 		if old = (reflect.Value{}); told(own) && m.class.local.notify[own.Field].withOld {

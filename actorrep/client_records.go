@@ -133,7 +133,7 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 	for rest := mask; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		var v [layout.MaxNumbers]uint64
-		m.unit(r, i, v[:], past, frame, false, true)
+		m.unit(r, i, v[:], past, frame, false)
 		if place >= 0 {
 			units.Remember(&m.history.History, place, i, v[:])
 		}

@@ -56,6 +56,14 @@ func (c *checker) calls(what string, list []*call) {
 	}
 }
 
+// kept counts calls that were sent and aren't acked.
+func (c *checker) kept(what string, list []sentCall) {
+	empty(c, what, list)
+	for _, k := range list {
+		c.held[k.call]++
+	}
+}
+
 func (c *checker) actors() {
 	w, live := c.w, 0
 	for i, b := range w.actors {
@@ -106,8 +114,13 @@ func (c *checker) server() {
 	for i, b := range w.polled {
 		c.must(b.rep != nil && b.rep.polled == i, "polled %d", i)
 	}
-	for _, list := range [][]*Base{w.polled, w.marked, w.spare, w.moving, w.found} {
+	for _, list := range [][]*Base{w.polled, w.marked, w.spare, w.moving, w.found, w.compares.popped} {
 		empty(c, "a list of actors", list)
+	}
+	if l, is := w.relevancy.(*list); is {
+		empty(c, "what the list is to check", l.fresh)
+		empty(c, "whom the list is to check", l.came)
+		c.must(!slices.Contains(l.fresh, nil) && !slices.Contains(l.came, nil), "the list is to check nothing")
 	}
 	c.must(len(w.moving)+len(w.early)+len(w.compares.list)+len(w.compares.popped) == 0, "something is left of a Step")
 	views := 0
@@ -184,6 +197,7 @@ func (c *checker) peer(p *Peer) {
 		c.must(k == nil, "a call was said and is kept")
 	}
 	empty(c, "large", p.batch.large)
+	c.must(len(p.batch.buf)+len(p.batch.chunks)+len(p.batch.large) == 0, "a batch is kept")
 	c.must(p.batch.stats == (batchStats{}) && len(p.batch.ranks) == 0, "a batch isn't counted")
 	for _, r := range p.batch.ranks[:cap(p.batch.ranks)] {
 		c.must(r.v == nil, "ranks keep a view")
@@ -215,6 +229,14 @@ func (c *checker) view(p *Peer, v *view) {
 	l, id := v.b.class.layout, v.b.guid
 	c.calls("calls", v.calls)
 	c.calls("mentions", v.mentioned())
+	if k := v.carry; k != nil {
+		c.kept("calls that aren't acked", k.kept)
+		held := 0
+		for _, h := range k.held {
+			held += len(h.data) + partCost
+		}
+		c.must(held == k.heldBytes && held <= maxHeld && (held == 0 || k.departed), "%v holds %d, counts %d", id, held, k.heldBytes)
+	}
 	c.must((v.versions == nil) == (l.Fasts|l.Groups == 0), "versions of %v", id)
 	c.must((v.flags&mentioning != 0) == (len(v.mentioned()) > 0), "%v mentions %d", id, len(v.mentioned()))
 	c.must(v.rest == 0 || v.flags&unfinished != 0, "%v has a rest", id)
@@ -311,6 +333,9 @@ func (c *client) consistent(k *checker) {
 	}
 	for _, e := range c.told[:cap(c.told)] {
 		k.must(e.m == nil && e.a == nil, "what was told is kept")
+		for _, f := range e.fields[:cap(e.fields)] {
+			k.must(!f.old.IsValid(), "an old value that was told is kept")
+		}
 	}
 	pending := map[*mirror]int{}
 	for _, p := range c.pending {
@@ -324,6 +349,7 @@ func (c *client) consistent(k *checker) {
 	}
 	empty(k, "speaking", c.speaking)
 	empty(k, "referring", c.referring)
+	empty(k, "leaving", c.leaving)
 	for _, m := range c.leaving {
 		k.must(m.leaving && m.waiting > 0, "%v should have left", m.guid)
 	}
@@ -359,6 +385,9 @@ func (c *client) consistent(k *checker) {
 		k.must(speaking[m] == min(1, len(m.calls)), "%v is %d times among those that speak, with %d calls", m.guid, speaking[m], len(m.calls))
 		k.must(m.note == 0 || m.b == nil || m.note <= len(c.events) && c.events[m.note-1].m == m, "the event of %v is another's", m.guid)
 		k.calls("a client's calls", m.calls)
+		k.kept("a client's calls that aren't acked", m.unacked)
+		k.must(m.acked <= len(m.unacked), "%v has %d acked calls of %d", m.guid, m.acked, len(m.unacked))
+		k.must(m.ch == nil || k.w.client.conn.Table().Ended() || k.w.client.conn.Table().Channel(m.ch.Index()) == m.ch, "%v has a channel that has closed", m.guid)
 		newest := int64(0)
 		for _, f := range m.frames {
 			newest = max(newest, f)

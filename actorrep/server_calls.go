@@ -280,15 +280,13 @@ func (p *Peer) most(room int) int {
 func (p *Peer) writeSome(w *bitio.Writer, v *view, m layout.Mask, most int) layout.Mask {
 	for mark := w.Mark(); m != 0; m = half(m) {
 		limitValues(w, m, most)
-		p.writeProps(w, v, m)
-		if w.Err() == nil {
-			w.SetLimit(most)
-			return m
+		if p.writeProps(w, v, m); w.Err() == nil {
+			break
 		}
 		w.Rollback(mark)
 	}
 	w.SetLimit(most)
-	return 0
+	return m
 }
 
 // valueBytes bounds the values of several units in one bunch of an actor's channel, which lets other traffic take turns. A

@@ -195,6 +195,7 @@ func (p *Peer) writeBatch() {
 		p.writeLarge(v, true)
 	}
 	clear(t.large)
+	t.buf, t.chunks, t.large = t.buf[:0], t.chunks[:0], t.large[:0]
 	c.Updates += t.stats.updates
 	c.Deltas += t.stats.deltas
 	c.Saturated += t.stats.saturated

@@ -131,8 +131,6 @@ func (p *Peer) gather(k *worker) {
 	if p.gathered = p.ready && !p.idle && len(p.pending) > 0; !p.gathered {
 		return
 	}
-	t := &p.batch
-	t.buf, t.chunks, t.large = t.buf[:0], t.chunks[:0], t.large[:0]
 	k.begin(p.world)
 	budget := p.out.budget()
 	chosen := p.choose(budget)
@@ -143,7 +141,7 @@ func (p *Peer) gather(k *worker) {
 	k.sort(serve)
 	p.encodeAll(k, serve, budget)
 	m := &p.peaks
-	m.pending, m.chunks = max(m.pending, len(p.pending)), max(m.chunks, len(t.chunks))
+	m.pending, m.chunks = max(m.pending, len(p.pending)), max(m.chunks, len(p.batch.chunks))
 	rest := p.pending[:0]
 	for _, v := range p.pending {
 		if v.state == open && (v.dirty&v.allowed != 0 || v.flags&mentioning != 0) {
@@ -229,7 +227,7 @@ func (p *Peer) choose(budget int) int {
 // starve notes that there was no bandwidth for these views.
 func (p *Peer) starve(views []*view) {
 	if len(views) > 0 {
-		p.batch.stats.saturated++
+		p.batch.stats.saturated = 1
 	}
 	for _, v := range views {
 		v.reason = ReasonStarved
@@ -248,12 +246,11 @@ const (
 func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 	t := &p.batch
 	full := p.out.packetBits()
-	room := p.out.freeBits()
-	if room < full/4 {
-		room = full
+	limit := min(p.out.freeBits(), full)
+	if limit < full/4 {
+		limit = full
 	}
-	for i := 0; i < len(views) && budget > 0; {
-		limit := min(room, full)
+	for len(views) > 0 && budget > 0 {
 		from := len(t.buf)
 		need := (limit+7)/8 + 8
 		t.buf = slices.Grow(t.buf, need)
@@ -261,20 +258,15 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 		w := &k.out // one made here would escape
 		w.ResetBits(t.buf[from:from+(limit+7)/8], limit)
 		first := p.sent.end()
-		served, some := p.encodeChunk(k, w, views[i:], budget, limit)
-		if i += served; some {
+		served, some := p.encodeChunk(k, w, views, budget, limit)
+		if views = views[served:]; some {
 			t.chunks = append(t.chunks, chunk{from, w.Len(), first, p.sent.end()})
 			t.buf = t.buf[:from+len(w.Bytes())]
 			budget -= w.Len()
-		} else if i < len(views) && limit < full {
-			room = full
-			continue
 		}
-		room = full
+		limit = full
 	}
-	if budget <= 0 {
-		t.stats.saturated++
-	}
+	p.starve(views)
 }
 
 // splitBetween reports whether a chunk must end between two ids.

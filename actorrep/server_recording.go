@@ -210,10 +210,15 @@ func (r *recording) now() time.Duration { return r.peer.world.now }
 // Copy records the actor of a place, if there is one, as if it were freshly opened. ok is false when there was no room.
 func (r *recording) Copy(place uint32) (copied, ok bool) {
 	s := &r.slots[place]
-	if s.v == nil {
-		return false, true
+	if s.v != nil && s.v.state == ended { // there was no room for its end
+		r.peer.tellGone()
 	}
-	r.catchUp(s.v)
+	switch {
+	case s.v == nil:
+		return false, true
+	case s.v.state == ended || !r.catchUp(s.v):
+		return false, false
+	}
 	kind := bridge.Copy
 	if s.v.state == asleep {
 		kind = bridge.Sleeper
@@ -240,8 +245,8 @@ func (r *recording) Copy(place uint32) (copied, ok bool) {
 }
 
 // catchUp records an actor's waiting changes, so that its copy contains nothing new: changes for which frames had no
-// room, and values that were switched off between two frames.
-func (r *recording) catchUp(v *view) {
+// room, and values that were switched off between two frames. It reports false when there was no room for all of them.
+func (r *recording) catchUp(v *view) bool {
 	allowed := v.allowed
 	v.allowed |= v.b.inactive & v.told
 	switch {
@@ -255,7 +260,9 @@ func (r *recording) catchUp(v *view) {
 	default:
 		r.peer.writeLarge(v, false)
 	}
+	whole := v.dirty&v.allowed == 0
 	v.allowed = allowed
+	return whole
 }
 
 // writeCopy writes an actor as an opening: everything that the recording was ever sent of it.

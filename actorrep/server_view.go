@@ -331,7 +331,6 @@ func (v *view) detach() {
 	p.world.unheld.dropFirst(v.mentioned(), len(v.mentioned()))
 	v.dropCarry()
 	v.state, v.calls, v.mentions = ended, nil, nil
-	v.flags &^= mentioning
 }
 
 // opened is called when the client has acked the actor.

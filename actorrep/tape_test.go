@@ -23,7 +23,6 @@ type strip struct {
 	rng    *rand.Rand
 	n      uint32
 	tight  bool
-	full   bool // while copies are made: there is no room for any of an actor's messages
 	to     bridge.Player
 	copies bridge.Player // takes copies only; nil for none
 	no     int           // how often there was no room
@@ -31,7 +30,7 @@ type strip struct {
 }
 
 func (p *strip) refuse(n int) bool {
-	no := p.full || p.copies == nil && p.tight && p.rng.IntN(n) == 0
+	no := p.tight && p.rng.IntN(n) == 0
 	if no {
 		p.no++
 	}
@@ -96,7 +95,7 @@ func shown(w *World) map[string]any {
 // TestTapeWithoutRoom: whatever has no room in a frame, who watches a recording has in the end what the server has; and whoever begins at copies of
 // all actors has what the other has.
 func TestTapeWithoutRoom(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 15))
 		register := func(w *World) *World {
 			require.NoError(t, w.Register("parcel", (*parcel)(nil)))
@@ -130,11 +129,11 @@ func TestTapeWithoutRoom(t *testing.T) {
 			tape.copies = to
 			clear(tape.copied)
 			for place := range r.Places() {
-				copied, ok := false, false
+				copied, ok, tries := false, false, 0
 				for !ok {
-					tape.full = tape.tight && rng.IntN(3) == 0
-					if copied, ok = r.Copy(place); tape.full {
-						require.Equal(t, r.slots[place].v == nil, ok)
+					copied, ok = r.Copy(place)
+					if tries++; tries > 1000 {
+						t.Fatalf("seed %d: place %d is never copied", seed, place)
 					}
 				}
 				if slot := &r.slots[place]; copied != (slot.v != nil) {
@@ -143,7 +142,7 @@ func TestTapeWithoutRoom(t *testing.T) {
 					require.Equal(t, slot.v.state == asleep, tape.copied[place] == bridge.Sleeper)
 				}
 			}
-			tape.full, tape.copies = false, nil
+			tape.copies = nil
 			second.Step(now)
 			second.Consistent(t)
 			require.Len(t, tape.copied, len(r.ids))

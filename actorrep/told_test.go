@@ -522,6 +522,64 @@ func TestWhyAndHowMany(t *testing.T) {
 	p.s.Consistent(t)
 }
 
+// TestStarvedForBandwidth: the actors for which a Step had no bandwidth say so, and such a Step counts once; one in which everything had some doesn't.
+func TestStarvedForBandwidth(t *testing.T) {
+	p := newPair(t)
+	var all []*pupil
+	for range 100 {
+		all = append(all, &pupil{})
+		require.NoError(t, p.s.Spawn(all[len(all)-1]))
+	}
+	for p.c.Len() < len(all) {
+		p.serve(t)
+	}
+	for range 3 {
+		p.serve(t)
+	}
+	set := func(n int) (starved int) {
+		for i, a := range all[:n] {
+			a.N += int32(i + 1)
+			a.Line = [2]float64{float64(a.N), float64(-i)}
+		}
+		before := p.s.Counters.Saturated
+		p.serve(t)
+		for _, a := range all {
+			if e := p.s.Explain(p.l.peer, a); e.Reason == ReasonStarved {
+				starved++
+			} else {
+				require.Contains(t, []Reason{ReasonUpToDate, ReasonInFlight}, e.Reason, e.Text)
+				require.Zero(t, e.Waiting, "nothing of it waits")
+			}
+		}
+		require.Equal(t, starved > 0, p.s.Counters.Saturated > before)
+		require.LessOrEqual(t, p.s.Counters.Saturated-before, uint64(1))
+		return starved
+	}
+	require.Zero(t, set(0))
+	require.Zero(t, set(100))
+	p.l.scarce = true
+	require.Zero(t, set(2))
+	most := set(100)
+	require.Greater(t, most, 20)
+	require.Less(t, most, 99)
+	before := p.s.Counters.Saturated
+	for steps := uint64(1); ; steps++ {
+		if left := set(0); left == 0 {
+			break
+		} else {
+			require.Less(t, left, most)
+			require.Equal(t, before+steps, p.s.Counters.Saturated)
+		}
+	}
+	p.l.starved, p.l.scarce = true, false
+	require.Equal(t, 100, set(100))
+	p.l.starved = false
+	require.Zero(t, set(0))
+	for _, a := range all {
+		require.Equal(t, a.N, p.c.Find(a.guid).(*pupil).N)
+	}
+}
+
 // TestNothingNeedless: no record without values, no values with a role, no element of a list twice, no component out of its actor's rhythm.
 func TestNothingNeedless(t *testing.T) {
 	p := newPair(t)
@@ -1051,7 +1109,9 @@ func TestPeaksAreKept(t *testing.T) {
 		step()
 	}
 	now := caps()
-	require.Less(t, max(now[0], now[1], now[3]), 300, "%v of %v", now, before)
+	require.Less(t, max(now[0], now[1], now[3], now[4]), 300, "%v of %v", now, before)
+	require.Greater(t, before[2], 2000)
+	require.Less(t, now[2], 1000, "of a connection that has gone quiet after much")
 }
 
 // TestNotSpawned: what needs an actor's World says so of one that isn't in any; the rest is kept for it.
