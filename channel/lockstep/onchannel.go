@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"errors"
 	"time"
 
 	"github.com/bunchnet/bunchnet/bunch"
@@ -17,8 +18,15 @@ type OnChannel struct {
 	buf []byte
 }
 
-// Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch.
+// errInUse refuses a second channel for an OnChannel of one: packets of two players would be mixed.
+var errInUse = errors.New("lockstep: it is the handler of another channel; give each channel, and each connection's, one of its own")
+
+// Opened implements channel.Opener: it takes the channel and, at the end that opens it, sends the opening bunch. It is an error while
+// there is another channel.
 func (o *OnChannel) Opened(ch *channel.Channel) error {
+	if o.ch != nil {
+		return errInUse
+	}
 	o.ch = ch
 	if !ch.OpenedLocally() {
 		return nil
@@ -71,4 +79,8 @@ func (o *OnChannel) ReceivedAck(*channel.Channel, int64) {}
 func (o *OnChannel) ReceivedNak(*channel.Channel, int64) {}
 
 // Closed implements channel.Handler: Send returns channel.ErrClosed from then on.
-func (o *OnChannel) Closed(*channel.Channel, channel.CloseReason) { o.ch = nil }
+func (o *OnChannel) Closed(ch *channel.Channel, _ channel.CloseReason) {
+	if ch == o.ch { // and not one that Opened refused
+		o.ch = nil
+	}
+}

@@ -100,6 +100,29 @@ func TestOverConnections(t *testing.T) {
 	t.Logf("%d turns in %v", turns, now)
 }
 
+// TestOnTwoChannels: an OnChannel isn't given to a second channel, which is told, and the first goes on; once that is closed it may have another.
+func TestOnTwoChannels(t *testing.T) {
+	name := bunch.Name{Index: 330}
+	o := &lockstep.OnChannel{}
+	var conns [2]*netconn.Conn
+	for i := range conns {
+		var err error
+		conns[i], err = netconn.New(netconn.Config{Channels: []channel.Type{{Name: name, ClientOpen: true}}, LowLevelSend: func([]byte) {}}, 0, 1, 1)
+		require.NoError(t, err)
+		if _, err = conns[i].Open(name, o); i == 1 {
+			require.ErrorContains(t, err, "another channel")
+		} else {
+			require.NoError(t, err)
+		}
+		require.NoError(t, o.Send(0, []byte("turn")))
+	}
+	conns[0].Abort(0, "enough")
+	require.ErrorIs(t, o.Send(0, []byte("turn")), channel.ErrClosed)
+	_, err := conns[1].Open(name, o)
+	require.NoError(t, err)
+	require.NoError(t, o.Send(0, []byte("turn")))
+}
+
 // TestBusyConnection: a player who catches up over a narrow connection gets the log at the connection's pace.
 func TestBusyConnection(t *testing.T) {
 	const speed = 20000
