@@ -79,6 +79,46 @@ func TestFramesWrap(t *testing.T) {
 	}
 }
 
+// TestSpawnedAsFramesWrap: actors that say themselves when they change are spawned around the Step in which the frame is 0, and change later.
+func TestSpawnedAsFramesWrap(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("flag", (*flag)(nil)))
+	})
+	l := w.join()
+	for range 10 {
+		w.Step()
+	}
+	w.Server.SetFrame(1<<32 - 3)
+	var flags []*flag
+	for i := range 6 {
+		for _, sleeps := range []bool{false, true} {
+			f := &flag{}
+			f.Up.Set(uint8(i))
+			require.NoError(t, w.Server.Spawn(f))
+			require.NoError(t, f.SetDormant(sleeps))
+			flags = append(flags, f)
+		}
+		w.Step()
+	}
+	for n := range uint8(3) {
+		for _, f := range flags {
+			f.Up.Set(10 * (n + 1))
+		}
+		for range 10 {
+			w.Step()
+		}
+		for i, f := range flags {
+			require.Equal(t, f.Up.Get(), l.World.Find(f.GUID()).(*flag).Up.Get(), "actor %d", i)
+		}
+	}
+}
+
+// flag is compared only when it says so.
+type flag struct {
+	actorrep.Base
+	Up actorrep.Var[uint8] `net:""`
+}
+
 // TestSleepersPastTheFrame: actors that sleep and wake far apart, and what went while they slept.
 func TestSleepersPastTheFrame(t *testing.T) {
 	w := newWorld(t, 1, clean, actorrep.Config{})

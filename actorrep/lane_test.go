@@ -392,7 +392,7 @@ func withoutRoom(t *testing.T, seed uint64) {
 					p.set(n)
 					p.ForceUpdate()
 				}
-				if p.rep.compared == 0 { // who sees it isn't known yet
+				if p.rep.newborn() { // who sees it isn't known yet
 					break
 				}
 				if err := call.Call(p, p.n); err == nil {

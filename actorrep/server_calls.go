@@ -47,8 +47,7 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 // callAll sends a multicast to all who see the actor. Before the actor's first Step it is kept for all who will see it
 // then.
 func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer) error {
-	newborn := b.rep.compared == 0
-	if b.tornOff || len(b.rep.views) == 0 && !newborn {
+	if b.tornOff || len(b.rep.views) == 0 && !b.rep.newborn() {
 		return nil
 	}
 	c, err := w.encodeCall(proc, id, w.frame+1, params)
@@ -56,7 +55,7 @@ func (w *World) callAll(b *Base, proc *procedure, id int, params unsafe.Pointer)
 		return err
 	}
 	defer w.unheld.drop(c)
-	if newborn {
+	if b.rep.newborn() {
 		if len(w.early[b]) >= MaxWaitingCalls {
 			return ErrFull
 		}

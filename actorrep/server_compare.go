@@ -35,6 +35,9 @@ func newReplicated(c *class) *replicated {
 	return &replicated{shadow: c.layout.NewShadow(), interval: c.interval, optimum: c.interval, polled: -1}
 }
 
+// newborn reports whether the actor wasn't compared yet.
+func (r *replicated) newborn() bool { return r.shadow.Stamp == 0 }
+
 // snapshots is an actor's numbers after its last changes. Later ones are predicted from them.
 type snapshots struct {
 	counts  [snapshotRing]int64
@@ -137,7 +140,7 @@ func (w *World) compareAll() {
 	marked := w.marked
 	w.marked = w.spare[:0]
 	for _, b := range marked {
-		if b.world != w || b.rep.compared == w.frame {
+		if b.world != w || !b.rep.marked { // it is in the list twice
 			continue
 		}
 		b.rep.marked = false
