@@ -309,7 +309,8 @@ func intervalOf(hz float64) time.Duration {
 }
 
 // SetDormant(true) puts an actor that won't change to sleep. Once every connection has its last values, its channels
-// close and it costs nothing; clients keep it. SetDormant(false) wakes it.
+// close and it costs nothing; clients keep it. SetDormant(false) wakes it. Clients can't call a dormant actor: Call returns
+// ErrNotThere.
 func (b *Base) SetDormant(on bool) error {
 	if b.rep == nil {
 		return ErrNotSpawned

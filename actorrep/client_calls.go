@@ -109,6 +109,10 @@ func (c *client) call(b *Base, proc *procedure, id int, params unsafe.Pointer) e
 		return ErrNotOwner
 	case remote < 0:
 		return ErrNoProcedure
+	case b.tornOff:
+		return errTornOff
+	case m.asleep:
+		return errAsleep
 	case m.ch == nil:
 		return ErrNotThere
 	case !c.mayCall(d, b.class.id, id):

@@ -24,7 +24,7 @@ type mirror struct {
 	class  *remoteClass
 	b      *Base // nil when we lack its class
 	owned  bool
-	asleep bool // in a replay, where it keeps its place
+	asleep bool // dormant, without a channel; in a replay it keeps its place
 	bad    bool
 	born   int64         // server frame of its opening
 	newest int64         // server frame of its newest values
@@ -421,7 +421,8 @@ func (m *mirror) Closed(_ *channel.Channel, reason channel.CloseReason) {
 	m.ch = nil
 	switch {
 	case m.b == nil || m.b.mirror != m:
-	case reason == bunch.Dormancy: // it stays
+	case reason == bunch.Dormancy:
+		m.asleep = true
 	case reason == bunch.TearOff: // also without room for the message that says so
 		m.b.tearOff()
 	case m.b.tornOff:

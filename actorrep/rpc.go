@@ -67,8 +67,9 @@ const MaxWaitingCalls = 64
 // RPCOption configures a procedure.
 type RPCOption func(d *definition)
 
-// Reliable makes calls arrive, in order with the other reliable calls of the actor. Calls without it may be lost. They
-// return ErrSaturated or ErrNotThere when they can't be sent at once; a caller may ignore that.
+// Reliable makes calls arrive, in order with the other reliable calls of the actor. A server's wakes a dormant actor for as
+// long as it takes. Calls without it may be lost. They return ErrSaturated or ErrNotThere when they can't be sent at once;
+// a caller may ignore that.
 var Reliable RPCOption = func(d *definition) { d.reliable = true }
 
 // OnOverflow sets what happens to a reliable call when the channel is full. Default Refuse.
@@ -83,7 +84,8 @@ func RateLimit(perSecond float64, burst int) RPCOption {
 }
 
 // AnyClient lets every client that has the actor call a server procedure, not only the owner's. Call.Peer is the caller.
-// A call is refused when its actor is no longer replicated to the caller on arrival. Combine it with a RateLimit.
+// A call is refused when its actor is no longer replicated to the caller on arrival. A dormant actor takes none: let the
+// procedure be one of the player's own actor, with a Ref as its parameter. Combine it with a RateLimit.
 var AnyClient RPCOption = func(d *definition) { d.anyClient = true }
 
 // Borrowed passes a procedure the strings and slices of its parameters in reused memory, without allocation. They are
@@ -262,7 +264,7 @@ var (
 	ErrNoOwner     = errors.New("actorrep: the actor has no owner to call")
 	ErrNoProcedure = errors.New("actorrep: the procedure isn't registered with the actor's class, here or at the other end")
 	ErrNoHandler   = errors.New("actorrep: the procedure runs at this end and has no handler; give it one with Handle")
-	ErrNotThere    = errors.New("actorrep: the other end doesn't have the actor yet")
+	ErrNotThere    = errors.New("actorrep: the other end has no channel for the actor; it doesn't have it yet, or any more")
 	ErrSaturated   = errors.New("actorrep: no bandwidth for an unreliable call now")
 	ErrFull        = errors.New("actorrep: too many reliable calls wait for acks")
 	ErrUnfit       = errors.New("actorrep: a value that doesn't fit its field or parameter")
@@ -271,12 +273,19 @@ var (
 	ErrInvalid     = errors.New("actorrep: parameters that the procedure's validation refuses")
 )
 
+// What ErrNotThere means for an actor that sleeps or was torn off.
+var (
+	errAsleep  = fmt.Errorf("%w: it is dormant; call an actor that is awake, such as the player's own, and name this one in a Ref", ErrNotThere)
+	errTornOff = fmt.Errorf("%w: it was torn off, and is this client's own now", ErrNotThere)
+	errUnwoken = fmt.Errorf("%w: it is dormant, and only a reliable call wakes it", ErrNotThere)
+)
+
 const maxParams = 32 << 10
 
 // Call calls the procedure. Where it runs depends on its kind. After an error it runs nowhere, except for a MissedError
 // of a reliable multicast. A reliable call without an error runs, unless the connection ends or Config.Failed gets an
-// error. There is one exception: a client's call is dropped silently when, on its arrival, the actor is gone or has
-// another owner.
+// error; when the server refuses a client's, because the actor is gone on its arrival or has another owner, that is a
+// RefusedError at the client.
 func (r *RPC[A, P]) Call(a A, p P) error { return r.call(r, a, p) }
 
 // call calls the procedure that is registered as the given one.

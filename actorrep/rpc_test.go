@@ -394,3 +394,42 @@ func TestDestroyTornOff(t *testing.T) {
 		require.ErrorIs(t, c.Destroy(c.Find(other.GUID())), actorrep.ErrClient)
 	}
 }
+
+// TestCallsOfWhatHasNoChannel: who calls an actor that sleeps or was torn off is told so, and what to do.
+func TestCallsOfWhatHasNoChannel(t *testing.T) {
+	w, s, m := soldiers(t, clean, 1)
+	refused := func(err error, why string) {
+		t.Helper()
+		require.ErrorIs(t, err, actorrep.ErrNotThere)
+		require.ErrorContains(t, err, why)
+	}
+	steps := func() {
+		for range 30 {
+			w.Step()
+		}
+	}
+	for range 2 {
+		require.NoError(t, s.SetDormant(true))
+		steps()
+		refused(fire.Call(m[0], dir{}), "dormant")
+		refused(wave.Call(m[0], 1), "dormant")
+		refused(whisper.Call(s, 1), "only a reliable call wakes it")
+		m[0].calls = nil
+		require.NoError(t, tell.Call(s, "wake"))
+		steps()
+		require.Equal(t, []string{"tell wake"}, m[0].calls)
+		refused(fire.Call(m[0], dir{}), "dormant")
+		require.NoError(t, s.SetDormant(false))
+		s.Aim++
+		steps()
+		require.NoError(t, fire.Call(m[0], dir{}))
+		require.NoError(t, whisper.Call(s, 1))
+		steps()
+		require.Contains(t, s.calls, "fire 0.0 0.0 ")
+		s.calls = nil
+	}
+	require.NoError(t, s.TearOff())
+	steps()
+	refused(fire.Call(m[0], dir{}), "torn off")
+	refused(tell.Call(s, "gone"), "any more")
+}

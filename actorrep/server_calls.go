@@ -36,6 +36,8 @@ func (p *Peer) call(b *Base, proc *procedure, id int, params unsafe.Pointer) err
 		return v.queueCall(c)
 	}
 	switch {
+	case v.state == asleep:
+		return errUnwoken
 	case v.state != open:
 		return ErrNotThere
 	case p.out.budget() <= 0 || !v.mention(c):
