@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn/internal/mailbox"
@@ -31,6 +32,9 @@ type LadderConfig struct {
 	Ways []Way
 	// HeadStart is how long a way is tried before the next one starts too. When a way fails, the next one starts at once. Default 300 ms.
 	HeadStart time.Duration
+	// Last is the ladder of the dial before. A path may let a session begin and nothing else through: when the server has sent nothing by the way that Last
+	// chose, this way is tried after all others. Default nil: Ways are tried in their order.
+	Last *Ladder
 	// Dial has the settings of WebTransport and WebSocket. Its Way is ignored.
 	Dial DialConfig
 }
@@ -60,8 +64,10 @@ type Ladder struct {
 	to   netip.AddrPort
 	// whole: the socket sends no fragments, whatever the way.
 	whole bool
+	ways  []Way // in the order that they are tried in
 	stop  context.CancelFunc
 	done  sync.WaitGroup
+	heard atomic.Bool // something came by the chosen way
 
 	mu       sync.Mutex
 	chosen   udp.Socket // nil until one has answered
@@ -89,6 +95,9 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	case len(ways) == 0:
 		return nil, fmt.Errorf("%w: LadderConfig needs UDP, URL or WebSocketURL", ErrConfig)
 	}
+	if cfg.Last != nil {
+		ways = cfg.Last.behind(ways)
+	}
 	for _, w := range ways {
 		cfg.Dial.Way = w
 		if _, err := cfg.Dial.check(cfg.url(w)); w != UDP && err != nil {
@@ -96,7 +105,7 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop, whole: true}
+	l := &Ladder{wait: readwait.New(), sent: mailbox.NewOutbox(cmp.Or(cfg.Dial.SendBuffer, sendBuffer)), stop: stop, whole: true, ways: ways}
 	var bare bareSocket
 	if slices.Contains(ways, UDP) {
 		bare = listenFor(cfg.UDP)
@@ -104,6 +113,22 @@ func DialBest(ctx context.Context, cfg LadderConfig) (*Ladder, error) {
 	}
 	l.done.Go(func() { l.climb(ctx, ways, cfg, bare) })
 	return l, nil
+}
+
+// behind returns ways in the order for the next dial: if nothing came by the one that this ladder chose, it goes behind the others, in the ladder's order.
+func (l *Ladder) behind(ways []Way) []Way {
+	way, ok := l.Way()
+	if !ok || l.heard.Load() {
+		return ways
+	}
+	place := func(w Way) int {
+		if w == way {
+			return len(l.ways)
+		}
+		return slices.Index(l.ways, w)
+	}
+	slices.SortStableFunc(ways, func(a, b Way) int { return cmp.Compare(place(a), place(b)) })
+	return ways
 }
 
 // rung is an attempt and what it led to.
@@ -309,10 +334,18 @@ func (l *Ladder) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
+// came notes what a read returned.
+func (l *Ladder) came(n int, err error) (int, error) {
+	if n > 0 && !l.heard.Load() {
+		l.heard.Store(true)
+	}
+	return n, err
+}
+
 // TryReadBatch implements udp.Socket.
 func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 	if s := l.now(); s != nil {
-		return s.TryReadBatch(msgs)
+		return l.came(s.TryReadBatch(msgs))
 	}
 	return 0, l.failed()
 }
@@ -321,7 +354,7 @@ func (l *Ladder) TryReadBatch(msgs []udp.Message) (int, error) {
 func (l *Ladder) ReadBatch(msgs []udp.Message) (int, error) {
 	read := func() (int, error) {
 		if s := l.now(); s != nil {
-			return s.ReadBatch(msgs)
+			return l.came(s.ReadBatch(msgs))
 		}
 		return 0, l.failed()
 	}
@@ -353,7 +386,8 @@ var _ udp.Socket = (*Ladder)(nil)
 const (
 	probeAsk, probeAnswer byte = 0xf5, 0xf6
 	probeName                  = "bunchnet"
-	probeBytes                 = 1 + len(probeName) + 16 // its kind, the name, and a nonce
+	probeNonce                 = 16
+	probeBytes                 = 1078 // of the kind, the name, a nonce and zeros: as many as netcode's first packet, which not every path carries
 	probeInterval              = 100 * time.Millisecond
 )
 
@@ -396,7 +430,7 @@ func probe(ctx context.Context, server netip.AddrPort, bare bareSocket) (udp.Soc
 	}
 	ask := append([]byte{probeAsk}, probeName...)
 	ask = append(ask, make([]byte, probeBytes-len(ask))...)
-	if _, err = rand.Read(ask[1+len(probeName):]); err != nil {
+	if _, err = rand.Read(ask[1+len(probeName):][:probeNonce]); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	in := make([]udp.Message, s.BatchSize())

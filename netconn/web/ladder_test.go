@@ -229,6 +229,70 @@ func TestDownTheLadder(t *testing.T) {
 	require.False(t, gone)
 }
 
+// small is a socket at whose path packets of more than 600 bytes get lost.
+type small struct{ udp.Socket }
+
+func (s small) TryReadBatch(msgs []udp.Message) (int, error) {
+	n, err := s.Socket.TryReadBatch(msgs)
+	left := 0
+	for i := range msgs[:n] {
+		if len(msgs[i].Data()) <= 600 {
+			msgs[left], msgs[i] = msgs[i], msgs[left]
+			left++
+		}
+	}
+	return left, err
+}
+
+// TestRungsThatLie: ways that answer, and carry no game behind that, don't keep a player out: a UDP path that loses large packets isn't chosen, and a session
+// by which nothing comes isn't chosen again before the others are tried.
+func TestRungsThatLie(t *testing.T) {
+	g := newGame(t, driver.Config{Link: driver.Netcode{Key: gameKey, TakeOver: true}}, ServerConfig{})
+	g.gate.Socket = small{g.gate.Socket}
+	mute := newDoor(t, ServerConfig{HalfOpen: 200 * time.Millisecond}) // no driver reads there
+	site := httptest.NewServer(g.door.Server)
+	t.Cleanup(site.Close)
+	var l *Ladder
+	var tried []Way
+	joined := false
+	note := func() {
+		if l != nil {
+			if way, ok := l.Way(); ok {
+				tried = append(tried, way)
+			}
+		}
+	}
+	r, err := session.NewRedialer(session.RedialConfig{Dial: func() (*driver.Driver, error) {
+		note()
+		var err error
+		l, err = DialBest(t.Context(), LadderConfig{UDP: g.srv.LocalAddr(), URL: mute.url, WebSocketURL: site.URL, Last: l, Dial: DialConfig{CertificateHash: mute.hash}})
+		if err != nil {
+			return nil, err
+		}
+		return driver.Dial(g.srv.LocalAddr().String(), driver.Config{Socket: l, Link: driver.Netcode{Token: g.token(7)}, Channels: newWorld(t, false).ChannelTypes(),
+			Joined: func(*driver.Conn) { joined = true }})
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	g.also = func(now time.Time) {
+		r.TickDispatch(now)
+		r.TickFlush(now)
+	}
+	g.until("it plays", func() bool { return joined })
+	note()
+	require.NotContains(t, tried, UDP)
+	require.Equal(t, WebSocket, tried[len(tried)-1])
+	require.LessOrEqual(t, len(tried), 2)
+	require.Equal(t, []Way{UDP, WebTransport, WebSocket}, l.behind([]Way{UDP, WebTransport, WebSocket}), "something came")
+
+	three := func() []Way { return []Way{UDP, WebTransport, WebSocket} }
+	mutes := &Ladder{chosen: g.door.Server, way: UDP, ways: three()}
+	require.Equal(t, []Way{WebTransport, WebSocket, UDP}, mutes.behind(three()))
+	mutes = &Ladder{chosen: g.door.Server, way: WebTransport, ways: mutes.behind(three())}
+	require.Equal(t, []Way{WebSocket, UDP, WebTransport}, mutes.behind(three()))
+	require.Equal(t, three(), (&Ladder{ways: three()}).behind(three()), "none was chosen")
+}
+
 // TestLadderHandsOver: what is written and set before a way answers holds for the way that does, and who waits to read goes on waiting there.
 func TestLadderHandsOver(t *testing.T) {
 	d := newDoor(t, ServerConfig{})
@@ -408,7 +472,7 @@ func readProbes(t *testing.T, s udp.Socket) (stop func()) {
 func TestAnswer(t *testing.T) {
 	a, b := udp.Pair(netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:2"))
 	s := Answer(a)
-	ask := append(append([]byte{probeAsk}, probeName...), make([]byte, 16)...)
+	ask := append(append([]byte{probeAsk}, probeName...), make([]byte, probeBytes-1-len(probeName))...)
 	answer := append([]byte{probeAnswer}, ask[1:]...)
 	almost := [][]byte{answer, ask[:len(ask)-1], append(append([]byte{}, ask...), 0), append([]byte{probeAsk}, make([]byte, probeBytes-1)...), {probeAsk}, []byte("a datagram")}
 	for _, p := range almost {
