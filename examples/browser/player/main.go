@@ -87,7 +87,7 @@ func (p *player) dial() error {
 	if err != nil {
 		return err
 	}
-	ladder := web.LadderConfig{URL: p.cfg.WebTransport, WebSocketURL: p.cfg.WebSocket, Ways: p.cfg.ways(), Dial: web.DialConfig{CertificateHash: p.cfg.hash}}
+	ladder := web.LadderConfig{URL: p.cfg.WebTransport, WebSocketURL: p.cfg.WebSocket, Ways: p.cfg.ways(), Last: p.ladder, Dial: web.DialConfig{CertificateHash: p.cfg.hash}}
 	if p.ladder, err = web.DialBest(context.Background(), ladder); err != nil {
 		return err
 	}
