@@ -160,6 +160,19 @@ var attacks = []attack{
 		}
 		return c.Write(ctx, websocket.MessageBinary, s.garbage(1<<20))
 	}},
+	{"answers that nobody reads", func(ctx context.Context, s *stranger) error {
+		c, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		s.hold(c)
+		t := tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+		if err := t.HandshakeContext(ctx); err != nil {
+			return err
+		}
+		_, err = io.WriteString(t, "GET /page HTTP/1.1\r\nHost: here\r\n\r\n")
+		return err
+	}},
 	{"WebTransports with no token", func(ctx context.Context, s *stranger) error {
 		pc, err := s.packetConn()
 		if err != nil {
@@ -186,7 +199,7 @@ var attacks = []attack{
 		s.hold(all)
 		return nil
 	}},
-	{"garbage instead of QUIC", func(_ context.Context, s *stranger) error {
+	{"garbage instead of QUIC", func(ctx context.Context, s *stranger) error {
 		pc, err := s.packetConn()
 		if err != nil {
 			return err
@@ -202,16 +215,24 @@ var attacks = []attack{
 			}
 			s.n++
 		}
+		select { // 30,000 a second of all strangers
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
 		return nil
 	}},
 }
 
-func (s *stranger) garbage(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(s.rng.Uint32())
-	}
+// noise is what garbage is made of: making it anew would take more of the processor, which players share, than the door does.
+var noise = func() []byte {
+	b := make([]byte, 2<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
 	return b
+}()
+
+func (s *stranger) garbage(n int) []byte {
+	at := s.rng.IntN(len(noise) - n)
+	return append([]byte(nil), noise[at:at+n]...)
 }
 
 // run has strangers attack until ctx is done; n is what they did, refused what the door didn't want.

@@ -70,7 +70,7 @@ func open(ctx context.Context) (g *game, err error) {
 	if cert, g.hash, err = web.NewCertificate(time.Now()); err != nil {
 		return nil, err
 	}
-	if g.at, err = g.door.Listen("127.0.0.1:0", web.ListenConfig{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}}); err != nil {
+	if g.at, err = g.door.Listen("127.0.0.1:0", web.ListenConfig{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, Handler: http.HandlerFunc(page)}); err != nil {
 		return nil, err
 	}
 	socket, err := udp.Listen("127.0.0.1:0", udp.Config{NoPoller: true})
@@ -88,6 +88,9 @@ func open(ctx context.Context) (g *game, err error) {
 	go func() { g.end <- d.Run(ctx, nil) }()
 	return g, nil
 }
+
+// page is large.
+func page(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(noise) }
 
 func (g *game) close() error {
 	g.stop()
