@@ -82,6 +82,28 @@ func TestDepartHoldsCalls(t *testing.T) {
 	require.Len(t, at.ran, 6)
 }
 
+// TestAckedCallsDontGoAlong: Depart says how many calls the client has had, and which it may not have had: none when all are acked.
+func TestAckedCallsDontGoAlong(t *testing.T) {
+	r, _, at, mine := walk(t)
+	for n := range uint32(3) {
+		require.NoError(t, inform.Call(at, n))
+		require.NoError(t, request.Call(mine, n))
+	}
+	for range 30 {
+		r.Step()
+	}
+	require.Len(t, mine.ran, 3)
+	state, err := r.Server.Depart(at, nil)
+	require.NoError(t, err)
+	require.Equal(t, []byte{0, 3, 3, 0}, state, "servers it came to, calls to the client, calls of it, and those under way")
+	r.Server.Stay(at)
+	require.NoError(t, inform.Call(at, 3))
+	r.Step()
+	state, err = r.Server.Depart(at, nil)
+	require.NoError(t, err)
+	require.Equal(t, []byte{0, 3, 3, 1}, state[:4], "the last isn't acked yet")
+}
+
 // TestStayAndDestroy: when a call that waited for Stay destroys its actor, the calls behind it don't run, and their client is told.
 func TestStayAndDestroy(t *testing.T) {
 	r, l, at, mine := walk(t)

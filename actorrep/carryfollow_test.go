@@ -267,3 +267,52 @@ func TestGoneTo(t *testing.T) {
 	_, _, _, err = a.goneTo(proc)
 	require.ErrorIs(t, err, ErrNotThere)
 }
+
+// TestResumeElsewhere: when the actor has come to a further server meanwhile, or back to where it was, its calls go on there.
+func TestResumeElsewhere(t *testing.T) {
+	for _, stay := range []uint32{2, 3} {
+		from, former := errands(t, 0)
+		former.stay = 3
+		former.calls = []*call{errandCall(t, from, 50)}
+		w, m := errands(t, 0)
+		m.calls = []*call{errandCall(t, w, 99)}
+		w.Follow(from)
+		m.resume(stay, 5, 4)
+		require.Same(t, former, m.moved)
+		require.Nil(t, former.moved)
+		require.Empty(t, m.calls)
+		require.Equal(t, []uint32{50, 99}, said(former.calls))
+		require.Equal(t, []*mirror{former}, from.client.speaking)
+		require.Empty(t, w.client.speaking)
+	}
+}
+
+// TestCallsThatNobodyTakes: a received call whose actor is gone is dropped; the game is told of a procedure that it lacks, once, and of none that it has.
+func TestCallsThatNobodyTakes(t *testing.T) {
+	w, m := errands(t, 0)
+	var failed []error
+	w.cfg.Failed = func(err error) { failed = append(failed, err) }
+	receive := func(id uint32) {
+		bw := bitio.NewWriter(make([]byte, 20))
+		bw.WriteIntPacked(id)
+		bw.WriteIntPacked(32)
+		bw.WriteUint32(7)
+		before := w.Counters.CallsDropped
+		require.NoError(t, m.receiveCall(bitio.NewReader(bw.Bytes(), bw.Len()), 1, false))
+		require.EqualValues(t, 1, w.Counters.CallsDropped-before)
+		require.Empty(t, w.client.pending)
+	}
+	b := m.b
+	m.b = nil
+	receive(0)
+	require.Empty(t, failed)
+	m.b = b
+	m.class.rpcs[0].local = -1
+	receive(0)
+	receive(0)
+	require.Len(t, failed, 1)
+	require.ErrorIs(t, failed[0], ErrNoProcedure)
+	m.class.rpcs[0].told, m.class.local, m.b = false, nil, nil
+	receive(0)
+	require.Len(t, failed, 1, "that the class is lacking was told before")
+}

@@ -1,6 +1,7 @@
 package actorrep
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -25,6 +26,9 @@ func (w *World) Consistent(t testing.TB) {
 	c := &checker{TB: t, w: w, held: map[*call]int{}}
 	c.actors()
 	c.spare()
+	for counters, i := reflect.ValueOf(w.Counters), 0; i < counters.NumField(); i++ {
+		c.must(counters.Field(i).Uint() < 1<<60, "the counter %s is below 0", counters.Type().Field(i).Name)
+	}
 	if w.server {
 		c.server()
 	} else {
@@ -188,8 +192,9 @@ func (c *checker) peer(p *Peer) {
 		return v.flags&unfinished != 0 || v.flags&inParts != 0 && slices.Contains(p.halves, v)
 	})
 	var later []*view
-	for _, at := range p.later {
+	for i, at := range p.later {
 		empty(c, "later", at)
+		c.must(!slices.ContainsFunc(at, func(v *view) bool { return int(v.laterAt) != i }), "a view is at another place of later")
 		later = append(later, at...)
 	}
 	c.listed(p, "later", later, func(v *view) bool { return v.inLater })

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
 // clerk notes the calls that it hears.
@@ -153,4 +154,28 @@ func TestTooLargeForAnEmptyChannel(t *testing.T) {
 	}
 	require.Equal(t, []uint32{5}, o.c.Find(at.guid).(*clerk).ran)
 	require.EqualValues(t, 2, o.s.Counters.CallsDropped)
+}
+
+// TestLateCallsOfOneGivenAway: an actor that was given to another server and destroyed here keeps nothing of the calls that still come, however many.
+func TestLateCallsOfOneGivenAway(t *testing.T) {
+	now := time.Duration(0)
+	o := newOffice(t, &now, netguid.Share{Servers: 2}, RPCs{"Bid": bid})
+	at := &clerk{}
+	require.NoError(t, o.s.Spawn(at))
+	at.SetOwner(o.l.peer)
+	o.step(t, 4)
+	v := o.l.peer.views[at.base()]
+	_, err := o.s.Depart(at, nil)
+	require.NoError(t, err)
+	late := make([]byte, 60<<10)
+	require.NoError(t, v.carry.hold(bitio.NewReader(late, len(late)*8)))
+	require.Len(t, v.carry.held, 1)
+	for n := range 10 {
+		if n == 2 {
+			require.NoError(t, o.s.Destroy(at))
+		}
+		require.NoError(t, o.l.peer.receiveCalls(v, bitio.NewReader(late, len(late)*8), v.carry), "%d", n)
+	}
+	require.Empty(t, v.carry.held)
+	require.Empty(t, o.failed)
 }

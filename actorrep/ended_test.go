@@ -7,6 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
@@ -84,4 +88,62 @@ func TestRemovedAsItEnds(t *testing.T) {
 		require.Equal(t, 1, l.ended)
 		require.Equal(t, netconn.WeBroke, l.s.Result().Code, "%v", l.s.Result())
 	}
+}
+
+// openings notes which actors' channels are opened.
+type openings []netguid.GUID
+
+func (o *openings) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask) {
+	*o = append(*o, id)
+}
+func (*openings) Sent(channel.Conn, netguid.GUID, int64, layout.Mask, string)    {}
+func (*openings) Unsaid(netguid.GUID, string, *layout.Layout, layout.Mask, bool) {}
+
+// TestActorsOfAnEndedConnection: a connection that has ended and isn't removed yet stands whatever becomes of its actors; what an observer sees opened is
+// what there was.
+func TestActorsOfAnEndedConnection(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{RelevantTimeout: -1})
+	var seen openings
+	bridge.Observe.(func(*actorrep.World, bridge.Observer))(w.Server, &seen)
+	l := w.join()
+	var rocks []*rock
+	var ids openings
+	for n := range uint16(6) {
+		rocks = append(rocks, &rock{Size: n + 1})
+		require.NoError(t, w.Server.Spawn(rocks[n]))
+		ids = append(ids, rocks[n].GUID())
+	}
+	w.converge()
+	require.ElementsMatch(t, ids, seen)
+	require.NoError(t, rocks[0].SetDormant(true))
+	for range 20 {
+		w.Step()
+	}
+	l.S.Close(w.Now, "")
+	for now := w.Now; !l.S.Closed(); now += time.Second {
+		l.S.Tick(now)
+	}
+	steps := func() {
+		for range 3 {
+			w.Now += tick
+			w.Server.Step(w.Now)
+		}
+	}
+	require.NoError(t, w.Server.Destroy(rocks[1]))
+	require.NoError(t, rocks[2].TearOff())
+	require.NoError(t, rocks[3].SetDormant(true))
+	rocks[4].SetOnlyOwner(true)
+	rocks[5].Size++
+	rocks[0].Size++
+	rocks[0].FlushDormancy()
+	steps()
+	for _, a := range rocks {
+		require.NoError(t, w.Server.Destroy(a))
+	}
+	steps()
+	require.Contains(t, w.Server.Explain(l.Peer, &rock{}).Text, "not spawned")
+	w.Server.RemoveConn(l.Peer)
+	steps()
+	w.Server.Consistent(t)
+	require.Zero(t, w.Server.Len())
 }

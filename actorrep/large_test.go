@@ -174,6 +174,12 @@ func TestLargeActorOpens(t *testing.T) {
 			require.Positive(t, rocks, "others came meanwhile")
 			require.Equal(t, []string{"first", "second"}, l.World.Find(a.GUID()).(*liner).ran)
 			require.True(t, l.World.Find(a.GUID()).(*liner).IsOwned())
+			f.Until(func(*rig.Line) string { // the last parts may still be acked
+				if held := l.C.Table().Held(); held > 100_000 {
+					return fmt.Sprintf("the client holds %d bytes of parts", held)
+				}
+				return ""
+			})
 		})
 	}
 }

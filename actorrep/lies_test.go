@@ -422,7 +422,11 @@ func TestSecondSchema(t *testing.T) {
 	none.WriteBits(wire.Schema, wire.KindBits)
 	none.WriteIntPacked(0)
 	o.h.ReceivedBunch(nil, bunchOf(none.Bytes(), none.Len(), true))
-	require.Len(t, o.failed, 1, "refused")
+	schema, n := o.world.encodeSchema()
+	o.h.ReceivedBunch(nil, bunchOf(schema, n, true))
+	require.Len(t, o.failed, 2, "refused")
+	require.ErrorIs(t, o.failed[1], errFormat)
+	o.failed = o.failed[:1]
 
 	w := bitio.NewWriter(make([]byte, 8<<10))
 	wire.WriteTime(w, 2, time.Second, false)

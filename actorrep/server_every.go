@@ -1,5 +1,7 @@
 package actorrep
 
+import "slices"
+
 // MaxUpdateEvery is the largest n of Peer.SetUpdateEvery.
 const MaxUpdateEvery = 64
 
@@ -25,6 +27,10 @@ func (v *view) setEvery(n uint8) {
 	sooner := n < v.every
 	v.every = n
 	if sooner && v.inLater {
+		at := &v.peer.later[v.laterAt]
+		i := slices.Index(*at, v)
+		*at = slices.Delete(*at, i, i+1)
+		v.inLater = false
 		v.hurry(v.peer.world.frame)
 	}
 	for _, c := range v.b.children {
@@ -47,9 +53,9 @@ func (v *view) park() bool {
 	if p.later == nil {
 		p.later = make([][]*view, MaxUpdateEvery)
 	}
-	at := &p.later[(p.world.frame+wait)%MaxUpdateEvery]
+	v.inLater, v.laterAt = true, uint8((p.world.frame+wait)%MaxUpdateEvery)
+	at := &p.later[v.laterAt]
 	*at = append(*at, v)
-	v.inLater = true
 	return true
 }
 

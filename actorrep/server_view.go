@@ -53,6 +53,7 @@ type view struct {
 	relevant bool
 
 	inOpening, inLeaving, inSettling, inSpeaking, inLater bool
+	laterAt                                               uint8 // where in the peer's later, with inLater
 
 	mentions *[]*call // unreliable calls to send with its values; nil until the first
 	calls    []*call  // reliable calls that wait, in order

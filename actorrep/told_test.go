@@ -1259,3 +1259,189 @@ func TestZerosOverInit(t *testing.T) {
 	require.Equal(t, a.Words, got.Words)
 	require.Zero(t, got.N)
 }
+
+// steps lets so many Steps pass, with the lane's time of flight.
+func (p *pair) steps(n int) {
+	for range n {
+		p.now += time.Second / 30
+		p.s.Step(p.now)
+		p.l.deliver()
+	}
+}
+
+// there is the client's copy of an actor.
+func (p *pair) there(a *pupil) *pupil {
+	c, _ := p.c.Find(a.guid).(*pupil)
+	return c
+}
+
+// TestSwitchedOnWithoutMarks: what a Manual class set while the field's condition was off is sent when it is switched on, without another MarkDirty.
+func TestSwitchedOnWithoutMarks(t *testing.T) {
+	p := newPair(t, Manual())
+	a := &pupil{Cond: 1}
+	require.NoError(t, p.s.Spawn(a))
+	p.steps(8)
+	require.NoError(t, a.SetCondition("Cond", false))
+	p.steps(4)
+	a.Cond = 5
+	a.MarkDirty()
+	p.steps(4)
+	require.EqualValues(t, 1, p.there(a).Cond)
+	require.NoError(t, a.SetCondition("Cond", true))
+	p.steps(4)
+	require.EqualValues(t, 5, p.there(a).Cond)
+}
+
+// TestOneChangeInItsStep: a change of an actor with SetUpdateEvery arrives in the next Step of the actor's, although nothing changes after it; with a smaller n
+// it is sooner.
+func TestOneChangeInItsStep(t *testing.T) {
+	p := newPair(t)
+	a, b := &pupil{}, &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	require.NoError(t, p.s.Spawn(b))
+	p.steps(8)
+	for range 20 {
+		p.l.peer.SetUpdateEvery(a, 16)
+		a.N++
+		b.N++
+		late := 0
+		for p.steps(1); p.there(a).N != a.N; p.steps(1) {
+			late++
+			require.Less(t, late, 16+3)
+		}
+		require.Equal(t, b.N, p.there(b).N)
+		p.l.peer.SetUpdateEvery(a, 64)
+		p.steps(late % 5)
+		a.N++
+		p.steps(2)
+		p.l.peer.SetUpdateEvery(a, 1)
+		p.steps(4)
+		require.Equal(t, a.N, p.there(a).N)
+	}
+}
+
+// TestLossOfWhatCameAgain: of a lost record only those values are sent again that no later record has.
+func TestLossOfWhatCameAgain(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	p.steps(8)
+	before := p.s.Counters
+	next := func(lost bool) { p.l.packet, p.l.drop, p.l.lost = p.l.packet+1, lost, lost } // what follows is in another packet
+	a.N = 1
+	next(true)
+	p.steps(1)
+	next(false)
+	a.N = 2
+	p.steps(8)
+	require.EqualValues(t, 2, p.there(a).N)
+	require.EqualValues(t, 1, p.s.Counters.Resent-before.Resent)
+	require.EqualValues(t, 2, p.s.Counters.Updates-before.Updates)
+
+	before = p.s.Counters
+	a.N, a.Cond = 3, 1
+	next(true)
+	p.steps(1)
+	next(false)
+	a.N = 4
+	p.steps(8)
+	require.EqualValues(t, 4, p.there(a).N)
+	require.EqualValues(t, 1, p.there(a).Cond)
+	require.EqualValues(t, 3, p.s.Counters.Updates-before.Updates)
+	require.Empty(t, p.l.peer.settling, "nobody sleeps")
+}
+
+// TestTornOffInItsSleep: a sleeper that is torn off without a change costs no channel; with one it is opened for its last values.
+func TestTornOffInItsSleep(t *testing.T) {
+	p := newPair(t)
+	a, b := &pupil{}, &pupil{}
+	for _, a := range []*pupil{a, b} {
+		require.NoError(t, p.s.Spawn(a))
+		require.NoError(t, a.SetDormant(true))
+	}
+	p.steps(10)
+	require.EqualValues(t, 2, p.s.Counters.Opened)
+	require.NoError(t, a.TearOff())
+	p.steps(6)
+	require.EqualValues(t, 2, p.s.Counters.Opened)
+	require.True(t, p.there(a).TornOff())
+	b.N = 7
+	require.NoError(t, b.TearOff())
+	p.steps(6)
+	require.EqualValues(t, 3, p.s.Counters.Opened)
+	require.True(t, p.there(b).TornOff())
+	require.EqualValues(t, 7, p.there(b).N)
+}
+
+// TestZerosOfALargeOpening: an opening in several bunches has no values that are zero on both ends.
+func TestZerosOfALargeOpening(t *testing.T) {
+	s, c := NewServer(Config{}), NewClient(Config{})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("parcel", (*parcel)(nil)))
+	}
+	l := addLane(t, s, c)
+	a := &parcel{Text: string(make([]byte, 6000)), More: string(make([]byte, 6000)), Rest: 3}
+	require.NoError(t, s.Spawn(a))
+	for now := range time.Duration(20) {
+		s.Step(now * time.Second / 30)
+		l.deliver()
+	}
+	v := l.peer.views[a.base()]
+	require.Equal(t, open, v.state)
+	sum := uint64(0)
+	for _, cost := range l.peer.Attribution(0) {
+		if cost.Class != "" && cost.Bits > 0 {
+			require.Contains(t, []string{"Text", "More", "Rest"}, cost.Name)
+		}
+		sum += cost.Bits
+	}
+	require.Greater(t, sum, uint64(2*6000*8))
+	got := c.Find(a.guid).(*parcel)
+	require.Equal(t, []any{a.Text, a.More, a.Rest}, []any{got.Text, got.More, got.Rest})
+}
+
+// TestEndsWithinAStep: an actor that is destroyed behind a call disappears in the Step that runs the call, after it.
+func TestEndsWithinAStep(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{N: 1}
+	require.NoError(t, p.s.Spawn(a))
+	p.steps(8)
+	p.serve(t)
+	p.tell(t)
+	require.NoError(t, poke.Call(a, 3))
+	require.NoError(t, p.s.Destroy(a))
+	p.serve(t)
+	require.Equal(t, 1, p.c.Len(), "until its call has run")
+	require.Equal(t, []string{"poked 3", "destroyed 1 true", "world: destroyed 1"}, p.tell(t))
+	require.Zero(t, p.c.Len())
+	require.Empty(t, p.tell(t))
+}
+
+// TestTimeOfEachActor: an actor's ServerTime is that of its own newest values, the World's that of the newest of all.
+func TestTimeOfEachActor(t *testing.T) {
+	p := newPair(t)
+	a, b := &pupil{}, &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	require.NoError(t, p.s.Spawn(b))
+	p.steps(8)
+	a.N, b.N = 1, 1
+	set := p.now + time.Second/30
+	p.steps(5)
+	for range 10 {
+		b.N++
+		p.steps(1)
+	}
+	newest := p.now
+	p.steps(4)
+	of := func(f func() (time.Duration, bool)) time.Duration {
+		at, ok := f()
+		require.True(t, ok)
+		return at
+	}
+	const unit = 66 * time.Microsecond
+	require.InDelta(t, set, of(p.there(a).ServerTime), float64(unit))
+	require.InDelta(t, newest, of(p.there(b).ServerTime), float64(unit))
+	require.InDelta(t, newest, of(p.c.ServerTime), float64(unit))
+	require.Equal(t, p.now, of(a.ServerTime))
+	require.Equal(t, p.now, of(p.s.ServerTime))
+}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestSortViews: dense ids, sparse ones, few and many, sorted already or not.
@@ -80,4 +82,42 @@ func TestLean(t *testing.T) {
 	if got := lean(s, 0); len(got) != 3 || cap(got) > 64 {
 		t.Errorf("%v, %d", got, cap(got))
 	}
+}
+
+// TestFewGaps: as long as few of many actors have gone the others keep their places in the list, so that one end doesn't cost as much as all actors.
+func TestFewGaps(t *testing.T) {
+	w := NewServer(Config{})
+	require.NoError(t, w.Register("place", (*place)(nil)))
+	var all []*place
+	for range 200 {
+		all = append(all, &place{})
+		require.NoError(t, w.Spawn(all[len(all)-1]))
+	}
+	for i, a := range all[:100] {
+		require.NoError(t, w.Destroy(a))
+		require.Equal(t, 199, all[199].slot, "%d have gone", i+1)
+	}
+	require.NoError(t, w.Destroy(all[100]))
+	require.Equal(t, 98, all[199].slot)
+	require.Len(t, w.actors, 99)
+	w.Consistent(t)
+}
+
+// TestRoomForFates: a connection on several cores keeps room for as many fates of packets as it was told of in a Step lately, and no more.
+func TestRoomForFates(t *testing.T) {
+	p := newPair(t)
+	l := p.l.peer
+	told := func(n int) int {
+		for i := range n {
+			l.fates = append(l.fates, fate{packet: int64(i), lost: i%2 == 0})
+		}
+		l.learnFates()
+		l.peaks.steps = trimEvery - 1
+		l.trim()
+		return cap(l.fates)
+	}
+	most := told(400)
+	require.GreaterOrEqual(t, most, 400)
+	require.Equal(t, most, told(300))
+	require.Less(t, told(1), 100)
 }
