@@ -188,6 +188,8 @@ func (l *Layout) addNumbers(t reflect.Type, offsets []uintptr, path string, o op
 		u.Kind = Uint
 	case k == reflect.Float32 || k == reflect.Float64:
 		u.float(k, o)
+	case k == reflect.Map:
+		return fmt.Errorf("%w: %s is a %v; an actor's field can be a fastarray.Map", ErrKind, path, t)
 	default:
 		return fmt.Errorf("%w: %s is a %v", ErrKind, path, t)
 	}

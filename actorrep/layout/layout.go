@@ -219,6 +219,9 @@ func (l *Layout) addFields(t reflect.Type, offset uintptr, index []int) error {
 		at := append(slices.Clip(index), i)
 		tag, ok := f.Tag.Lookup("net")
 		if !ok {
+			if p := reflect.PointerTo(f.Type); p.Implements(reflect.TypeFor[Pusher]()) || p.Implements(reflect.TypeFor[FastArray]()) {
+				return fmt.Errorf("%w: %v.%s has none, and is of use only with one: give it net:\"\", or net:\"never\"", ErrTag, t, f.Name)
+			}
 			if f.Anonymous && f.Type.Kind() == reflect.Struct {
 				if err := l.addFields(f.Type, offset+f.Offset, at); err != nil {
 					return err

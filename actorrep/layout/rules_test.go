@@ -234,7 +234,9 @@ func TestTagErrors(t *testing.T) {
 		}{}, ErrTag, "own field"},
 		{struct {
 			M map[int]int `net:""`
-		}{}, ErrKind, "M"},
+		}{}, ErrKind, "M is a map[int]int; an actor's field can be a fastarray.Map"},
+		{struct{ V pushed }{}, ErrTag, "V has none"},
+		{struct{ L toyList }{}, ErrTag, "L has none"},
 		{struct {
 			P *int `net:""`
 		}{}, ErrKind, "P"},
