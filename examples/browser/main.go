@@ -11,7 +11,9 @@
 //
 //	go run . -domain play.example.com -udp :7777 -public 192.0.2.1:7777
 //
-// It needs TCP and UDP port 443 and UDP port 7777 to be open.
+// It needs TCP and UDP port 443 and UDP port 7777 to be open. Let's Encrypt has limits; try it first with certificates that no browser trusts:
+//
+//	go run . -domain play.example.com -udp :7777 -public 192.0.2.1:7777 -acme https://acme-staging-v02.api.letsencrypt.org/directory -certs staging
 package main
 
 import (
@@ -24,6 +26,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/crypto/acme/autocert"
+
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -33,7 +37,8 @@ import (
 // options are the command line's.
 type options struct {
 	http, web, udp, public string
-	domain, certs          string
+	domain, https          string
+	certs, acme            string
 	ways                   string
 	bots                   int
 	seed                   uint64
@@ -53,6 +58,8 @@ func main() {
 	flag.StringVar(&o.udp, "udp", "127.0.0.1:7777", "address of native players")
 	flag.StringVar(&o.public, "public", "", "where players send to, if that isn't -udp")
 	flag.StringVar(&o.domain, "domain", "", "serve HTTPS, HTTP/3 and WebSocket under this name at port 443, with a certificate by ACME")
+	flag.StringVar(&o.https, "https", ":443", "address of -domain; the ACME service asks at port 443")
+	flag.StringVar(&o.acme, "acme", autocert.DefaultACMEDirectory, "directory of the ACME service of -domain")
 	flag.StringVar(&o.certs, "certs", "certs", "folder to keep the certificate of -domain in")
 	flag.StringVar(&o.ways, "ways", "all", "how browsers may come: all, or websocket alone")
 	flag.IntVar(&o.bots, "bots", 2, "bots over UDP from this process, up to 64")

@@ -15,7 +15,9 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/web/webtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/letsencrypt/pebble/v2/va.VAImpl.processTasks")) // it has no end
+}
 
 // TestCheck: two tabs of a Chromium and two native clients play, with WebTransport and without.
 func TestCheck(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
 
 	"github.com/bunchnet/bunchnet/examples/tanks/game"
@@ -77,6 +78,9 @@ func listen(o options, c *client) (s *server, err error) {
 	}
 	var site net.Listener
 	s.url = "https://" + o.domain
+	if _, port, _ := net.SplitHostPort(o.https); port != "443" {
+		s.url += ":" + port
+	}
 	if o.domain == "" {
 		if site, err = net.Listen("tcp", o.http); err != nil {
 			return s, errors.Join(err, socket.Close())
@@ -97,9 +101,10 @@ func listen(o options, c *client) (s *server, err error) {
 	page := map[string]string{"Server": s.addr.String(), "Token": s.url + "/token", "WebSocket": s.url + path}
 	mux := http.NewServeMux()
 	if o.domain != "" {
-		manager := &autocert.Manager{Prompt: autocert.AcceptTOS, HostPolicy: autocert.HostWhitelist(o.domain), Cache: autocert.DirCache(o.certs)}
+		manager := &autocert.Manager{Prompt: autocert.AcceptTOS, HostPolicy: autocert.HostWhitelist(o.domain), Cache: autocert.DirCache(o.certs),
+			Client: &acme.Client{DirectoryURL: o.acme}}
 		page["WebTransport"] = s.url + path
-		_, err = s.door.Listen(":443", web.ListenConfig{TLS: manager.TLSConfig(), Path: path, Handler: mux})
+		_, err = s.door.Listen(o.https, web.ListenConfig{TLS: manager.TLSConfig(), Path: path, Handler: mux})
 	} else if o.ways != web.WebSocket.String() {
 		var at netip.AddrPort
 		at, page["Hash"], err = s.listenLocal(o.web)

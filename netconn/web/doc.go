@@ -95,7 +95,7 @@
 //
 // # Certificates
 //
-// A server with a domain name can use any tls.Config, such as that of golang.org/x/crypto/acme/autocert. For local play [NewCertificate] makes a
+// A server with a domain name can use any tls.Config, such as that of golang.org/x/crypto/acme/autocert, whose challenge (TLS-ALPN) comes to the same port. For local play [NewCertificate] makes a
 // certificate, and clients get its hash in DialConfig.CertificateHash. In browsers that works for WebTransport only, and for 13 days. So a local page at,
 // for example, http://127.0.0.1:8080 also serves the web.Server at a path of its own, and names that in LadderConfig.WebSocketURL. examples/browser
 // shows a real domain and local play.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -65,7 +66,7 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	}
 	at := tcp.Addr().(*net.TCPAddr).AddrPort()
 	tlsTCP, tlsQUIC := cfg.TLS.Clone(), http3.ConfigureTLSConfig(cfg.TLS.Clone())
-	tlsTCP.NextProtos = []string{"http/1.1"} // the one that WebSockets are of
+	tlsTCP.NextProtos = protocols(tlsTCP.NextProtos)
 	limit := newConnLimit(2*s.cfg.MaxConns+64, perAddr(s.cfg.MaxPerAddr), s.idle, func() { s.n.tooManyConns.Add(1) })
 	quiet := log.New(io.Discard, "", 0)
 	web := &http.Server{Handler: s.timed(mux), ConnContext: ofTCP, ReadHeaderTimeout: headerTime, ReadTimeout: s.body, WriteTimeout: s.answer, IdleTimeout: idleTime,
@@ -107,6 +108,12 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 		serveQUIC(ln, sessions, limit)
 	}()
 	return at, nil
+}
+
+// protocols returns those of a TLS config that go over TCP: WebSockets are of HTTP/1.1, and what isn't HTTP stays, such as ACME's challenge.
+func protocols(all []string) []string {
+	others := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == "http/1.1" || p == "h2" || p == http3.NextProtoH3 })
+	return append([]string{"http/1.1"}, others...)
 }
 
 func perAddr(sessions int) int {

@@ -597,3 +597,25 @@ func TestClosedAtOnce(t *testing.T) {
 		require.Zero(t, s.open+s.half)
 	}
 }
+
+// TestOtherProtocols: what a TLS config negotiates besides HTTP stays, as ACME's challenge does (RFC 8737) by which autocert gets a certificate. HTTP/2, which
+// has no WebSockets here, doesn't.
+func TestOtherProtocols(t *testing.T) {
+	s, err := NewServer(ServerConfig{})
+	require.NoError(t, err)
+	cert, hash, err := NewCertificate(time.Now())
+	require.NoError(t, err)
+	conf := tlsOf(cert)
+	conf.NextProtos = []string{"h2", "http/1.1", "acme-tls/1"}
+	addr, err := s.Listen("127.0.0.1:0", ListenConfig{TLS: conf})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	for want, asked := range map[string][]string{"acme-tls/1": {"acme-tls/1"}, "http/1.1": {"h2", "http/1.1"}} {
+		with := tlsConfig(hash)
+		with.NextProtos = asked
+		c, err := tls.Dial("tcp", addr.String(), with)
+		require.NoError(t, err)
+		require.Equal(t, want, c.ConnectionState().NegotiatedProtocol)
+		require.NoError(t, c.Close())
+	}
+}
