@@ -28,6 +28,7 @@ func init() {
 	bridge.SetWaited = func(p *Peer, d time.Duration) { p.waited = d }
 	bridge.Waited = func(p *Peer) time.Duration { return p.waited }
 	bridge.Observe = func(w *World, o bridge.Observer) { w.observer = o }
+	bridge.Corrected = (*World).tellCorrected
 	bridge.Silent = (*World).silent
 	bridge.Record = newRecording
 	bridge.Play = newPlayer

@@ -45,10 +45,12 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32, reliable bool) error
 	if len(w.client.pending) >= maxPendingCalls {
 		w.client.dropped++
 		w.Counters.CallsDropped++
+		m.tellCalled(0, m.class.rpcs[id].name, reliable, "too many wait for Step")
 		return nil
 	}
 	if m.b == nil || local < 0 {
 		w.Counters.CallsDropped++
+		m.tellCalled(0, m.class.rpcs[id].name, reliable, "the client lacks the actor or the procedure")
 		if proc := &m.class.rpcs[id]; local < 0 && m.class.local != nil && !proc.told {
 			proc.told = true
 			w.report(fmt.Errorf("%w: the server calls %s.%s", ErrNoProcedure, m.class.name, proc.name))
@@ -65,6 +67,7 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32, reliable bool) error
 		w.tell(m.b, proc.name, nil, ErrUnread)
 		return nil
 	}
+	m.tellCalled(0, proc.name, reliable, "")
 	m.waiting++
 	w.client.pending = append(w.client.pending, pendingCall{m, proc, frame, value})
 	return nil
@@ -155,11 +158,12 @@ func (m *mirror) send(k *call) error {
 		return channel.ErrReliableFull
 	}
 	before := m.ch.NumOutRec()
-	_, err := m.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: k.def.reliable})
+	r, err := m.ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: k.def.reliable})
 	if err != nil {
 		return err
 	}
 	m.world.Counters.CallsSent++
+	m.tellCalled(r.First, k.name, k.def.reliable, "")
 	if k.def.reliable {
 		m.bunches += m.ch.NumOutRec() - before // 0 when the call joined the last bunch
 		m.unacked = append(m.unacked, sentCall{k.held(), m.bunches})

@@ -261,6 +261,7 @@ func (v *view) speak(last bool) bool {
 		need &^= m
 		p.world.Counters.CallsSent += uint64(sent)
 		v.noteSent(v.calls[:sent])
+		v.tellReliable(v.calls[:sent])
 		v.calls = p.world.unheld.dropFirst(v.calls, sent)
 		if all {
 			return true
@@ -447,15 +448,18 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	// doesn't end the connection. With AnyClient the caller must still have the actor.
 	switch {
 	case b.world != w, d.anyClient && v.state == ended && b.Owner() != p:
+		p.tellCame(b, proc, "the player doesn't have the actor any more")
 		p.refuse(b, id, wire.Absent)
 		return nil
 	case !d.anyClient && b.Owner() != p:
+		p.tellCame(b, proc, "the player doesn't own the actor")
 		p.refuse(b, id, wire.NotOwner)
 		return nil
 	}
 	if ok, flood := take(&p.limits, d, c.id, id, w.now); flood {
 		return fmt.Errorf("%w: %s.%s", ErrRateLimited, c.name, proc.name)
 	} else if !ok {
+		p.tellCame(b, proc, "too many of them")
 		p.refuse(b, id, wire.TooMany)
 		return nil
 	}
@@ -468,6 +472,7 @@ func (p *Peer) receiveCall(v *view, id int, params *bitio.Reader) error {
 	if !proc.check(call, b.self, value) {
 		return fmt.Errorf("%w: %s.%s", ErrInvalid, c.name, proc.name)
 	}
+	p.tellCame(b, proc, "")
 	if err := proc.run(call, b.self, value); err != nil {
 		w.Counters.CallErrors++
 		w.report(fmt.Errorf("%s.%s: %w", c.name, proc.name, err))

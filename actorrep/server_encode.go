@@ -68,6 +68,11 @@ func (p *Peer) accountMentions(v *view) (sum int) {
 		sum += bits
 	}
 	p.batch.stats.calls += uint64(len(*v.mentions))
+	if p.world.observer != nil {
+		for range *v.mentions {
+			p.batch.saidBy = append(p.batch.saidBy, v)
+		}
+	}
 	p.batch.said = append(p.batch.said, *v.mentions...)
 	clear(*v.mentions)
 	*v.mentions = (*v.mentions)[:0]
@@ -190,7 +195,9 @@ func (p *Peer) writeBatch() {
 		c.UpdateBits += uint64(ch.bits)
 	}
 	p.peaks.inFlight = max(p.peaks.inFlight, int(p.sent.tail-p.sent.head))
-	t.said = p.world.unheld.dropFirst(t.said, len(t.said))
+	t.said, t.told = p.world.unheld.dropFirst(t.said, len(t.said)), 0
+	clear(t.saidBy)
+	t.saidBy = t.saidBy[:0]
 	for _, v := range t.large {
 		p.writeLarge(v, true)
 	}
@@ -202,22 +209,6 @@ func (p *Peer) writeBatch() {
 	c.SharedBits += t.stats.sharedBits
 	c.CallsSent += t.stats.calls
 	t.stats = batchStats{}
-}
-
-// tellSent says which records a packet carries.
-func (p *Peer) tellSent(packet int64, ch chunk) {
-	o, ok := p.out.(*channelOutlet)
-	if !ok {
-		return
-	}
-	for i := ch.first; i < ch.end; i++ {
-		r, why := p.sent.at(i), ""
-		switch r.why {
-		case ReasonStarved, ReasonLost, ReasonNoRoom:
-			why = r.why.String()
-		}
-		p.world.observer.Sent(o.conn, r.v.b.guid, packet, r.mask, why)
-	}
 }
 
 // writeLarge sends reliably, on the actor's own channel, values that are larger than a packet. When paced it stops at

@@ -16,6 +16,8 @@ type batch struct {
 	buf    []byte
 	chunks []chunk
 	large  []*view // too large for one packet
+	told   int     // how many of said the observer knows of
+	saidBy []*view // whose they are, with an observer
 	said   []*call // unreliable calls sent with records. They are dropped after all batches are made, because other batches may hold them.
 	ranks  []ranked
 	stats  batchStats
@@ -27,6 +29,7 @@ type batchStats struct{ updates, deltas, saturated, sharedBits, calls uint64 }
 type chunk struct {
 	from, bits int   // in buf, from in bytes
 	first, end int64 // places in sentRing: of its first record, and after its last one
+	said       int   // calls of the batch up to its end
 }
 
 // worker is what one core needs to make batches. It caches the values that were encoded in this Step.
@@ -260,7 +263,7 @@ func (p *Peer) encodeAll(k *worker, views []*view, budget int) {
 		first := p.sent.end()
 		served, some := p.encodeChunk(k, w, views, budget, limit)
 		if views = views[served:]; some {
-			t.chunks = append(t.chunks, chunk{from, w.Len(), first, p.sent.end()})
+			t.chunks = append(t.chunks, chunk{from, w.Len(), first, p.sent.end(), len(t.said)})
 			t.buf = t.buf[:from+len(w.Bytes())]
 			budget -= w.Len()
 		}

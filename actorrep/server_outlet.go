@@ -62,6 +62,7 @@ type channelOutlet struct {
 	answered  bool          // the client has answered with the classes it lacks
 	acked     bool          // the client has acked all descriptions
 	since     time.Duration // since acked
+	packet    int64         // that the last message went into
 	told      bool          // Failed was told that the client doesn't answer, or that ChannelTypes is missing
 }
 
@@ -169,7 +170,8 @@ func (o *channelOutlet) send(ch *channel.Channel, w *bitio.Writer, apart bool) b
 	if w.Err() != nil || !hasRoom(ch, w.Len()) {
 		return false
 	}
-	_, err := ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: apart})
+	r, err := ch.SendBunch(&bunch.Out{Data: w.Bytes(), Bits: w.Len(), Reliable: true, NoMerge: apart})
+	o.packet = r.First
 	return err == nil
 }
 

@@ -420,6 +420,13 @@ func (o *watcher) Unsaid(id netguid.GUID, _ string, _ *layout.Layout, units layo
 	}
 }
 
+func (o *watcher) Called(c bridge.Call) {
+	o.log = append(o.log, fmt.Sprintf("called %v %s.%s packet %d %v %v %s", c.Actor, c.Class, c.Procedure, c.Packet, c.Reliable, c.Came, c.Refused))
+}
+func (o *watcher) Corrected(_ channel.Conn, id netguid.GUID, size float64) {
+	o.log = append(o.log, fmt.Sprintf("corrected %v %v", id, size))
+}
+
 // TestUnsaid: an observer hears of values that were set and nobody is told: those of sleepers, of Manual classes and of setters' fields.
 func TestUnsaid(t *testing.T) {
 	for _, manual := range []bool{false, true} {

@@ -1,5 +1,5 @@
-// Package flight is a flight recorder: it keeps the last minute of a server, to look back at what the server had, what a client had, and
-// why they differed.
+// Package flight is a flight recorder: it keeps the last minute of a server or of a client, to look back at what the server had, what a client
+// had and showed, and why they differed.
 //
 //	past, err := flight.New(world, srv, flight.Config{})
 //	http.Handle("/net/", inspect.New(srv, inspect.Config{Past: past}))
@@ -12,19 +12,31 @@
 //
 // The file is a page with all that it shows within it: it needs no server and no game. It has a time line, the world from above, and for
 // an actor and a field the values over time with the way of each change to the connection that is chosen: when it was set, in which packet
-// it was sent, whether that packet was lost or acked, and what the change waited for. It plays, also slowly, and goes by single Steps. Its
-// address is a link to the moment, the connection, the actor and the field that it shows.
+// it was sent, whether that packet was lost or acked, and what the change waited for. Below are the calls of procedures, with the same. It
+// plays, also slowly, and goes by single Steps. Its address is a link to the moment, the connection, the actor and the field that it shows.
+//
+// # A client
+//
+// A client has a recorder of its own. Its game calls Look in each frame:
+//
+//	past, err := flight.New(world, cli, flight.Config{})
+//	...
+//	past.Look(cli.Time(now))  // after World.Step, and after what predicts and interpolates
+//
+// Its film has what the client showed, predicted and interpolated values too, the calls that came and that it made, and how far each
+// correction moved its prediction. Add the file to the page of the server's film, by the button at the top right: the page finds out by
+// the packets which connection it is of and how far the clocks of both ends are apart, and shows the server's values, what had arrived by the
+// acks, and what the client showed, side by side. In one process View.Clients does the same.
 //
 // # What is kept
 //
-// The world in each Step, by package actorrep/replay; the packets of all connections with their fate; which units of which actors were in
-// which packet; and what Note says. What a client had is worked out from that: it had a value from about the middle between the sending of
-// its packet and the ack on. For its own predicted actor a client shows something newer than that.
+// The world in each Step, by package actorrep/replay; the packets of all connections with their fate; which units of which actors, and which
+// calls, were in which packet; the calls that came, and why one didn't run; corrections of predictions; and what Note says. What a client
+// had is worked out from that: it had a value from about the middle between the sending of its packet and the ack on. What it showed,
+// such as a prediction, only its own film has. Calls' parameters aren't kept.
 //
 // The recorder also looks for what the game has set and the world isn't told of, such as a field of a sleeping actor without FlushDormancy,
 // and notes that: nobody gets such a value, and the film doesn't show it either.
-//
-// Not kept are the procedures that were called, and what a client did with what it got, such as corrections: a game tells these with Note.
 //
 // A film has values that only their owners may have. Show it to who may see them.
 //
@@ -38,8 +50,10 @@
 //	memory           Config.MaxBytes, 64 MiB, for what is kept. The oldest is dropped first. While films are in use they hold what they
 //	                 show, up to as much again each
 //	besides          a replay.Recorder's buffers, and its list of checkpoints, which has 1.5 MiB at most
-//	work             for each record, packet and ack some bytes in a log; and as for any recording, the actors that changed. A Step
+//	work             for each record, packet, call and ack some bytes in a log; and as for any recording, the actors that changed. A Step
 //	                 looks at 32 actors for values that nobody is told. A checkpoint, each 5 s, copies at most 512 actors a Step
+//	a client's Look  the actors that it owns, and 256 others in turn. A field that is neither a number nor a string is formatted, which
+//	                 allocates
 //	actors shown     4096; those that appeared first
 //	values shown     1,000,000 changes of a field or a part of one; of more, the film begins later
 //	packets shown    500,000 with records, acks and notes; the newest

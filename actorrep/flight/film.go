@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -19,10 +20,12 @@ import (
 
 // Film is what a Recorder had at a moment. Any goroutine may use it, one at a time.
 type Film struct {
-	world func() (*actorrep.World, error)
+	world func() (*actorrep.World, error) // of a server's, as its tape
 	tape  copied
+	shown *shown // of a client's
 	log   []page
-	cut   string // why the world's part ends early
+	names []procedure // that the log's calls are of
+	cut   string      // why the world's part ends early
 
 	values, entries int // the most that are shown
 }
@@ -35,6 +38,9 @@ type View struct {
 	Conns []uint32
 	// Names are names of connections, by ID. May be nil.
 	Names map[uint32]string
+	// Clients are films of this server's clients, to be shown beside what the server had. The page finds out which connection each is of, by
+	// its packets.
+	Clients []*Film
 }
 
 // Bounds of a film.
@@ -102,6 +108,9 @@ var classes = bridge.Classes.(func(w *actorrep.World) []bridge.Class)
 
 // decode plays the recording. When it has too many values, it begins later.
 func (f *Film) decode() (*scene, error) {
+	if f.shown != nil {
+		return f.shown.scene(f.log), nil
+	}
 	starts := f.tape.starts()
 	if len(starts) == 0 {
 		return &scene{cut: f.cut}, nil
@@ -121,11 +130,7 @@ func (f *Film) play(from start, last bool) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{cut: f.cut, live: map[netguid.GUID]*shownActor{}, changed: map[netguid.GUID]bool{}, index: map[reflect.Type]int{}}
-	for i, c := range classes(w) {
-		s.index[c.Layout.Type], s.layouts = i, append(s.layouts, c.Layout)
-		s.classes = append(s.classes, shownClass{c.Name})
-	}
+	s := newScene(w, f.cut)
 	file := f.tape.file(from.block)
 	r, err := replay.Open(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -161,6 +166,15 @@ func (f *Film) play(from start, last bool) (*scene, error) {
 	}
 }
 
+func newScene(w *actorrep.World, cut string) *scene {
+	s := &scene{cut: cut, live: map[netguid.GUID]*shownActor{}, changed: map[netguid.GUID]bool{}, index: map[reflect.Type]int{}}
+	for i, c := range classes(w) {
+		s.index[c.Layout.Type], s.layouts = i, append(s.layouts, c.Layout)
+		s.classes = append(s.classes, shownClass{c.Name})
+	}
+	return s
+}
+
 func guidOf(a actorrep.Actor) netguid.GUID { return a.(interface{ GUID() netguid.GUID }).GUID() }
 
 // step notes what is there in a Step, and what has changed in it.
@@ -176,15 +190,8 @@ func (s *scene) step(at time.Duration, w *actorrep.World) {
 				s.cut = fmt.Sprintf("only %d actors are shown", maxActors)
 				continue
 			}
-			shown = &shownActor{ID: id.String(), Class: s.index[v.Type()], From: n, To: -1, guid: id}
-			if _, ok := a.(actorrep.Located); ok {
-				for axis, name := range places {
-					shown.Parts = append(shown.Parts, &shownPart{Name: name, axis: axis})
-				}
-			}
-			for _, field := range s.layouts[shown.Class].Fields {
-				shown.parts(field.Name, field.Mask, v.FieldByIndex(field.Index).Type(), field.Index)
-			}
+			class := s.index[v.Type()]
+			shown = &shownActor{ID: id.String(), Class: class, From: n, To: -1, Parts: partsOf(s.layouts[class]), guid: id}
 			s.live[id] = shown
 			s.actors = append(s.actors, shown)
 		}
@@ -205,6 +212,22 @@ func (s *scene) step(at time.Duration, w *actorrep.World) {
 var places = [...]string{"(x)", "(y)", "(z)"}
 
 func ms(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 100 }
+
+var located = reflect.TypeFor[actorrep.Located]()
+
+// partsOf is the parts of a class, without values.
+func partsOf(l *layout.Layout) []*shownPart {
+	var a shownActor
+	if reflect.PointerTo(l.Type).Implements(located) {
+		for axis, name := range places {
+			a.Parts = append(a.Parts, &shownPart{Name: name, axis: axis})
+		}
+	}
+	for _, field := range l.Fields {
+		a.parts(field.Name, field.Mask, l.Type.FieldByIndex(field.Index).Type, field.Index)
+	}
+	return a.Parts
+}
 
 // parts lists what a field consists of. path is where it is in the actor.
 func (a *shownActor) parts(name string, units layout.Mask, t reflect.Type, path []int) {
@@ -238,26 +261,39 @@ func plain(t reflect.Type) bool {
 
 // note adds the values that have changed.
 func (s *scene) note(a *shownActor, actor actorrep.Actor, v reflect.Value) {
-	step := len(s.steps) - 1
-	var at [len(places)]float64
-	if l, ok := actor.(actorrep.Located); ok {
+	at := placeOf(actor)
+	for _, p := range a.Parts {
+		s.scratch = p.read(s.scratch[:0], at, v)
+		s.set(p, s.scratch)
+	}
+}
+
+// set adds a part's value, if it has changed.
+func (s *scene) set(p *shownPart, value []byte) {
+	if bytes.Equal(p.last, value) {
+		return
+	}
+	step := max(len(s.steps)-1, 0)
+	p.last = append(p.last[:0], value...)
+	p.At = append(strconv.AppendInt(p.At, int64(step-p.step), 10), ',')
+	p.Of = append(append(p.Of, value...), ',')
+	p.step = step
+	s.values++
+}
+
+func placeOf(a actorrep.Actor) (at [len(places)]float64) {
+	if l, ok := a.(actorrep.Located); ok {
 		at[0], at[1], at[2] = l.Location()
 	}
-	for _, p := range a.Parts {
-		if p.path == nil {
-			s.scratch = appendNumber(s.scratch[:0], at[p.axis])
-		} else {
-			s.scratch = appendValue(s.scratch[:0], v.FieldByIndex(p.path))
-		}
-		if bytes.Equal(p.last, s.scratch) {
-			continue
-		}
-		p.last = append(p.last[:0], s.scratch...)
-		p.At = append(strconv.AppendInt(p.At, int64(step-p.step), 10), ',')
-		p.Of = append(append(p.Of, s.scratch...), ',')
-		p.step = step
-		s.values++
+	return at
+}
+
+// read appends a part's value in JSON, of an actor at a place.
+func (p *shownPart) read(b []byte, at [len(places)]float64, v reflect.Value) []byte {
+	if p.path == nil {
+		return appendNumber(b, at[p.axis])
 	}
+	return appendValue(b, v.FieldByIndex(p.path))
 }
 
 // appendValue appends a part's value in JSON: a number, or a text.
@@ -278,6 +314,10 @@ func appendValue(b []byte, v reflect.Value) []byte {
 		}
 	case reflect.Float32, reflect.Float64:
 		return appendNumber(b, v.Float())
+	case reflect.String:
+		if s := v.String(); len(s) <= maxShown && !strings.ContainsFunc(s, escaped) {
+			return append(append(append(b, '"'), s...), '"')
+		}
 	}
 	text := []rune(fmt.Sprint(v))
 	if len(text) > maxShown {
@@ -286,6 +326,9 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	quoted, _ := json.Marshal(string(text)) // a text has JSON
 	return append(b, quoted...)
 }
+
+// escaped reports a character that a text in JSON doesn't have as it is.
+func escaped(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\\<>&`, r) }
 
 // exact is up to where the page's numbers have all integers; others are texts.
 const exact = 1 << 53

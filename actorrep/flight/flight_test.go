@@ -219,8 +219,10 @@ type film struct {
 	Title, Cut string
 	Steps      []float64
 	Classes    []struct{ Name string }
+	Client     bool
 	Notes      []struct {
 		At    float64
+		Conn  uint32
 		Text  string
 		Actor int
 	}
@@ -245,6 +247,16 @@ type conn struct {
 	Name    string
 	Sent    []*packet
 	Records []record
+	Calls   []call
+	Got     [][2]float64
+}
+
+type call struct {
+	Packet         *packet // nil for one that came
+	Actor          int
+	Name, Refused  string
+	Reliable, Came bool
+	At             float64
 }
 
 type packet struct {
@@ -258,6 +270,7 @@ type record struct {
 	Actor         int
 	Units, Waited string
 	Opens, Calls  bool
+	Seq           int
 }
 
 func (r *rig) film(v flight.View) (d film, page string) { return read(r.t, r.rec.Take(), v) }
@@ -301,6 +314,7 @@ func readConn(t testing.TB, lines *json.Decoder) *conn {
 		conn
 		Sent, Fates [][3]float64
 		Records     [][]any
+		Calls       [][]any
 	}
 	require.NoError(t, lines.Decode(&raw))
 	c, packets := &raw.conn, map[float64]*packet{}
@@ -318,9 +332,16 @@ func readConn(t testing.TB, lines *json.Decoder) *conn {
 		if len(raw) > 3 {
 			rec.Opens, rec.Calls, rec.Waited = raw[3].(float64) == 1, raw[3].(float64) == 2, raw[5].(string)
 		}
+		if len(raw) > 6 {
+			rec.Seq = int(raw[6].(float64))
+		}
 		if rec.Packet != nil {
 			c.Records = append(c.Records, rec)
 		}
+	}
+	for _, raw := range raw.Calls {
+		flags := int(raw[3].(float64))
+		c.Calls = append(c.Calls, call{packets[raw[0].(float64)], int(raw[1].(float64)), raw[2].(string), raw[5].(string), flags&1 != 0, flags&2 != 0, raw[4].(float64)})
 	}
 	return c
 }

@@ -7,34 +7,42 @@ import (
 
 // The kinds of what the log has.
 const (
-	kindSent    = iota // packet, bytes
-	kindAcked          // packet
-	kindLost           // packet
-	kindRecord         // packet, actor, units, why they waited
-	kindNote           // actor, text
-	kindOpening        // channel, actor, units
-	kindBunch          // packet, channel, whether it opens it; a reliable one
-	kindMore           // a record of the packet of the record before: actor, units, why they waited
-	kindNext           // likewise, of the same units, without a wait: kindNext + what the actor's number is higher by
+	kindSent      = iota // packet, bytes
+	kindAcked            // packet
+	kindLost             // packet
+	kindRecord           // packet, actor, units, why they waited
+	kindNote             // actor, text
+	kindOpening          // channel, actor, units
+	kindBunch            // packet, channel, twice its number in the channel and 1 if it opens it; a reliable one
+	kindCall             // packet, actor, name and flags, why it doesn't run
+	kindCorrected        // 0, actor, size
+	kindReceived         // packet; at a client
+	kindLook             // 0; a client's Look
+	kindAppears          // 0, actor, class; at a client, as the next two
+	kindGone             // 0, actor
+	kindValue            // part, actor, its value in JSON
+	kindMore             // a record of the packet of the record before: actor, units, why they waited
+	kindNext             // likewise, of the same units, without a wait: kindNext + what the actor's number is higher by
 )
 
 // maxText bounds a text in the log.
 const maxText = 200
 
-// maxEntry is more than the bytes of any entry.
-const maxEntry = maxText + 64
+// maxEntry is more than the bytes of any entry: a value's characters may take six bytes in JSON.
+const maxEntry = 6*maxShown + 128
 
 // log is what happened, in pages that are dropped from the front. An entry is its kind, µs since the entry before, the connection, and
 // what the kind says; all numbers are uvarints, a text has its length before it. kindMore and kindNext have neither time nor connection:
 // most of a log is records of hundreds of actors, and most of these take a byte. A page begins with an entry that has a time, which is the
 // page's first: each can be read alone.
 type log struct {
-	before entry // the last entry, when it is a record
-	pool   *pool
-	max    int // pages
-	keep   time.Duration
-	pages  []page
-	last   time.Duration
+	dropped func(pages []page) // called before pages are dropped; may be nil
+	before  entry              // the last entry, when it is a record
+	pool    *pool
+	max     int // pages
+	keep    time.Duration
+	pages   []page
+	last    time.Duration
 }
 
 // begin begins an entry.
@@ -82,6 +90,13 @@ func (l *log) uint(v uint64) *log {
 	return l
 }
 
+func (l *log) bytes(b []byte) *log {
+	l.uint(uint64(len(b)))
+	p := &l.pages[len(l.pages)-1]
+	p.data = append(p.data, b...)
+	return l
+}
+
 func (l *log) text(s string) *log {
 	l.uint(uint64(len(s)))
 	p := &l.pages[len(l.pages)-1]
@@ -95,6 +110,9 @@ func (l *log) drop(now time.Duration) {
 	for n < len(l.pages) && (len(l.pages)-n >= l.max || l.pages[n].last < now-l.keep) {
 		n++
 	}
+	if n > 0 && l.dropped != nil {
+		l.dropped(l.pages[:n])
+	}
 	l.pages = l.pool.drop(l.pages, n)
 }
 
@@ -105,7 +123,7 @@ type entry struct {
 	conn   uint32
 	packet int64 // or channel
 	a, b   uint64
-	text   string
+	text   []byte // of the page
 }
 
 // entries calls f for all of some pages.
@@ -117,9 +135,9 @@ func entries(pages []page, f func(e *entry)) {
 			data = data[n:]
 			return v
 		}
-		text := func() string {
+		text := func() []byte {
 			n := uint()
-			s := string(data[:n])
+			s := data[:n]
 			data = data[n:]
 			return s
 		}
@@ -129,7 +147,7 @@ func entries(pages []page, f func(e *entry)) {
 			data = data[1:]
 			switch {
 			case kind > kindNext:
-				e.a, e.text = e.a+uint64(kind-kindNext), ""
+				e.a, e.text = e.a+uint64(kind-kindNext), nil
 				f(&e)
 				continue
 			case kind == kindMore:
@@ -148,10 +166,14 @@ func entries(pages []page, f func(e *entry)) {
 			switch e.kind {
 			case kindBunch, kindOpening:
 				e.a, e.b = uint(), uint()
-			case kindSent:
+			case kindSent, kindGone:
 				e.a = uint()
-			case kindRecord:
+			case kindCorrected, kindAppears:
+				e.a, e.b = uint(), uint()
+			case kindRecord, kindCall:
 				e.a, e.b, e.text = uint(), uint(), text()
+			case kindValue:
+				e.a, e.text = uint(), text()
 			}
 			f(&e)
 		}

@@ -27,9 +27,10 @@ var (
 	script string
 )
 
-// The page's document is lines of JSON: a shownFilm, its actors, its connections.
+// The page's documents, of the film and of each of View.Clients, are lines of JSON: a shownFilm, its actors, its connections.
 type shownFilm struct {
 	Title   string
+	Client  bool
 	Cut     string
 	Steps   []float64
 	Classes []shownClass
@@ -41,16 +42,22 @@ type shownFilm struct {
 //
 //	Sent     [packet, time, bytes], oldest first
 //	Fates    [packet, 1 acked or 2 lost, time]
+//	Got      [packet, time]: received, in a client's film
 //	Records  [packet, index of the actor, "units", kind, time, "what they waited for"]: the units of an actor that a packet carried
 //
+//	Calls    [packet, index of the actor, "name", flags, time, "why it doesn't run"]: flags 1 reliable, 2 it came from the client
+//
 // Of a record's kind 1, the opening of the actor's channel, the values are those of the time, also when it is sent again. Kind 2 is another
-// reliable bunch of its channel: calls, or values too large for a record; it has no units.
+// reliable bunch of its channel: calls, or values too large for a record; it has no units. A reliable bunch's record ends in its number in
+// its channel, which is the same when it is sent again.
 type shownConn struct {
 	ID      uint32
 	Name    string
 	Sent    list
 	Fates   list
+	Got     list
 	Records list
+	Calls   list
 }
 
 // The kinds of records.
@@ -78,6 +85,8 @@ type opening struct {
 // builder makes the log's part of the document.
 type builder struct {
 	view     View
+	names    []procedure
+	client   bool
 	scene    *scene
 	conns    map[uint32]*shownConn
 	channels map[[2]uint64]opening // by connection and channel
@@ -86,6 +95,9 @@ type builder struct {
 }
 
 func (b *builder) shows(e *entry) bool {
+	if e.kind >= kindLook && e.kind <= kindValue {
+		return false // of the scene
+	}
 	return len(b.view.Conns) == 0 || slices.Contains(b.view.Conns, e.conn) || e.conn == 0
 }
 
@@ -93,7 +105,22 @@ func (b *builder) shows(e *entry) bool {
 func (b *builder) add(e *entry) {
 	at := ms(e.at)
 	if e.kind == kindNote {
-		b.notes = append(b.notes, shownNote{at, e.conn, strings.ToValidUTF8(e.text, ""), b.actor(netguid.GUID(e.a), at)})
+		b.notes = append(b.notes, shownNote{at, e.conn, strings.ToValidUTF8(string(e.text), ""), b.actor(netguid.GUID(e.a), at)})
+		return
+	}
+	if e.kind == kindCorrected {
+		text := "its prediction was corrected: "
+		switch {
+		case e.b == 0 && b.client:
+			text += "what it showed was right"
+		case e.b == 0:
+			text += "an input hadn't come in time, or the game had set its state"
+		case e.b == maxSize:
+			text += "a number that must be exact was off"
+		default:
+			text += fmt.Sprintf("it was off by %.4g times the tolerance", float64(e.b)/1000)
+		}
+		b.notes = append(b.notes, shownNote{at, e.conn, fmt.Sprintf("%v: %s", netguid.GUID(e.a), text), b.actor(netguid.GUID(e.a), at)})
 		return
 	}
 	c := b.conns[e.conn]
@@ -107,6 +134,8 @@ func (b *builder) add(e *entry) {
 		c.Sent = fmt.Appendf(c.Sent, "[%d,%v,%d],", e.packet, at, e.a)
 	case kindAcked:
 		c.Fates = fmt.Appendf(c.Fates, "[%d,1,%v],", e.packet, at)
+	case kindReceived:
+		c.Got = fmt.Appendf(c.Got, "[%d,%v],", e.packet, at)
 	case kindLost:
 		c.Fates = fmt.Appendf(c.Fates, "[%d,2,%v],", e.packet, at)
 	case kindOpening:
@@ -114,10 +143,15 @@ func (b *builder) add(e *entry) {
 	case kindBunch:
 		o, ok := b.channels[place]
 		switch {
-		case ok && e.b != 0:
+		case ok && e.b&1 != 0:
 			b.record(c, e, o.id, o.units, ofOpening, o.at)
 		case ok:
 			b.record(c, e, o.id, 0, ofReliable, at)
+		}
+	case kindCall:
+		if i := b.actor(netguid.GUID(e.a), at); i >= 0 {
+			name, _ := json.Marshal(b.names[e.b>>callName].name) // a text has JSON
+			c.Calls = fmt.Appendf(c.Calls, "[%d,%d,%s,%d,%v,%q],", e.packet, i, name, e.b&(1<<callName-1), at, e.text)
 		}
 	case kindRecord:
 		b.record(c, e, netguid.GUID(e.a), e.b, ofValues, at)
@@ -144,8 +178,11 @@ func (b *builder) record(c *shownConn, e *entry, id netguid.GUID, units uint64, 
 	r := strconv.AppendInt(append(c.Records, '['), e.packet, 10)
 	r = strconv.AppendInt(append(r, ','), int64(i), 10)
 	r = append(strconv.AppendUint(append(r, `,"`...), units, 16), '"')
-	if kind != ofValues || e.text != "" {
+	if kind != ofValues || len(e.text) > 0 {
 		r = fmt.Appendf(r, ",%d,%v,%q", kind, of, e.text)
+	}
+	if kind != ofValues {
+		r = strconv.AppendUint(append(r, ','), e.b>>1, 10)
 	}
 	c.Records = append(r, "],"...)
 }
@@ -153,11 +190,46 @@ func (b *builder) record(c *shownConn, e *entry, id netguid.GUID, units uint64, 
 // WriteHTML writes a page that shows the film. It has all that it needs within it, and loads nothing. An error is w's, or one of the
 // recording, of which then nothing was written.
 func (f *Film) WriteHTML(w io.Writer, v View) error {
+	b, cut, err := f.build(v)
+	if err != nil {
+		return err
+	}
+	title := cmp.Or(v.Title, "bunchnet")
+	before, after, _ := strings.Cut(pageHTML, "{{film}}")
+	fill := strings.NewReplacer("{{policy}}", policy, "{{title}}", html.EscapeString(title), "{{style}}", style, "{{script}}", script)
+	if _, err := fill.WriteString(w, before); err != nil {
+		return err
+	}
+	if err := b.write(w, shownFilm{Title: title, Client: f.shown != nil, Cut: cut}); err != nil {
+		return err
+	}
+	for _, c := range v.Clients {
+		b, cut, err := c.build(View{})
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, nextFilm); err != nil {
+			return err
+		}
+		if err := b.write(w, shownFilm{Client: true, Cut: cut}); err != nil {
+			return err
+		}
+	}
+	_, err = fill.WriteString(w, after)
+	return err
+}
+
+// nextFilm is between a film and a client's.
+const nextFilm = `</script>
+<script type="application/octet-stream" class="client">`
+
+// build makes what a document has, and says what isn't there.
+func (f *Film) build(v View) (b *builder, cut string, err error) {
 	s, err := f.decode()
 	if err != nil {
-		return fmt.Errorf("flight: %w", err)
+		return nil, "", fmt.Errorf("flight: %w", err)
 	}
-	b := builder{view: v, scene: s, conns: map[uint32]*shownConn{}, channels: map[[2]uint64]opening{}, byID: map[netguid.GUID][]int{}}
+	b = &builder{view: v, names: f.names, client: f.shown != nil, scene: s, conns: map[uint32]*shownConn{}, channels: map[[2]uint64]opening{}, byID: map[netguid.GUID][]int{}}
 	for i, a := range s.actors {
 		b.byID[a.guid] = append(b.byID[a.guid], i)
 	}
@@ -178,27 +250,24 @@ func (f *Film) WriteHTML(w io.Writer, v View) error {
 			b.add(e)
 		}
 	})
-	title := cmp.Or(v.Title, "bunchnet")
-	before, after, _ := strings.Cut(pageHTML, "{{film}}")
-	fill := strings.NewReplacer("{{policy}}", policy, "{{title}}", html.EscapeString(title), "{{style}}", style, "{{script}}", script)
-	if _, err := fill.WriteString(w, before); err != nil {
-		return err
-	}
+	return b, cut, nil
+}
+
+// write writes a document.
+func (b *builder) write(w io.Writer, head shownFilm) error {
+	s := b.scene
+	head.Steps, head.Classes, head.Notes, head.Actors = s.steps, s.classes, b.notes, len(s.actors)
 	to := base64.NewEncoder(base64.StdEncoding, w)
 	zip := gzip.NewWriter(to)
 	lines := json.NewEncoder(zip)
-	err = lines.Encode(shownFilm{title, cut, s.steps, s.classes, b.notes, len(s.actors)})
+	err := lines.Encode(head)
 	for _, a := range s.actors {
 		err = cmp.Or(err, lines.Encode(a))
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.conns)) {
 		err = cmp.Or(err, lines.Encode(b.conns[id]))
 	}
-	if err = cmp.Or(err, zip.Close(), to.Close()); err != nil {
-		return err
-	}
-	_, err = fill.WriteString(w, after)
-	return err
+	return cmp.Or(err, zip.Close(), to.Close())
 }
 
 // policy is the Content-Security-Policy of the page: it runs its own script only, and loads nothing.

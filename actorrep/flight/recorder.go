@@ -3,6 +3,7 @@ package flight
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -36,29 +37,36 @@ var (
 // checkpoints is the time between those of the recording: a film begins at one.
 const checkpoints = 5 * time.Second
 
-// Recorder keeps the last minutes of a server. It is a nettrace.Sink, and belongs to the driver's goroutine.
+// Recorder keeps the last minutes of a server or of a client. It is a nettrace.Sink, and belongs to the driver's goroutine.
 type Recorder struct {
 	world *actorrep.World
-	rec   *replay.Recorder
+	rec   *replay.Recorder // of a server
+	shown *shown           // of a client
 	pool  pool
 	tape  tape
 	log   log
 	conn  channel.Conn // of id
 	id    uint32
 	ended bool // by Close
+	// names is the procedures that were called, callOf their places in it.
+	names  []procedure
+	callOf map[procedure]uint64
 	// unsaid is the units of actors that were noted as set without the world knowing.
 	unsaid map[netguid.GUID]layout.Mask
 }
+
+// procedure is one of a class.
+type procedure struct{ class, name string }
 
 var (
 	observe = bridge.Observe.(func(w *actorrep.World, o bridge.Observer))
 	silent  = bridge.Silent.(func(w *actorrep.World) func() (*actorrep.World, error))
 )
 
-// New begins to record a server's world and srv's packets. Call it where both are ticked, or before that. A srv of nil is for a game with a
-// network of its own, which calls Trace. Errors: ErrConfig, or replay.Record's. A world has one Recorder: a second is told of records what
-// the first then isn't.
-func New(w *actorrep.World, srv *driver.Driver, cfg Config) (*Recorder, error) {
+// New begins to record a world and d's packets. Call it where both are ticked, or before that. A client's game calls Look in each frame. A d
+// of nil is for a game with a network of its own, which calls Trace. Errors: ErrConfig, or replay.Record's. A world has one Recorder: a second
+// is told of records what the first then isn't.
+func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	if cfg.Keep == 0 {
 		cfg.Keep = time.Minute
 	}
@@ -68,23 +76,34 @@ func New(w *actorrep.World, srv *driver.Driver, cfg Config) (*Recorder, error) {
 	if cfg.Keep < 0 || cfg.MaxBytes < 1<<20 {
 		return nil, fmt.Errorf("%w: Keep %v must be positive, MaxBytes %d at least 1 MiB", ErrConfig, cfg.Keep, cfg.MaxBytes)
 	}
-	r := &Recorder{world: w, unsaid: map[netguid.GUID]layout.Mask{}}
+	r := &Recorder{world: w, unsaid: map[netguid.GUID]layout.Mask{}, callOf: map[procedure]uint64{}}
 	pages := cfg.MaxBytes / pageBytes
-	r.tape = tape{pool: &r.pool, max: pages / 4, keep: cfg.Keep, began: func() time.Duration { return w.Now() - r.rec.Duration() }}
-	r.log = log{pool: &r.pool, max: pages - pages/4, keep: cfg.Keep}
-	var err error
-	if r.rec, err = replay.Record(w, &r.tape, replay.Config{Rate: -1, Checkpoints: checkpoints, Everything: true}); err != nil {
-		return nil, err
+	r.log = log{pool: &r.pool, max: pages, keep: cfg.Keep}
+	if w.IsServer() {
+		r.tape = tape{pool: &r.pool, max: pages / 4, keep: cfg.Keep, began: func() time.Duration { return w.Now() - r.rec.Duration() }}
+		r.log.max -= pages / 4
+		var err error
+		if r.rec, err = replay.Record(w, &r.tape, replay.Config{Rate: -1, Checkpoints: checkpoints, Everything: true}); err != nil {
+			return nil, err
+		}
+	} else {
+		r.shown = newShown(w)
+		r.log.dropped = r.shown.settle
 	}
 	observe(w, observer{r})
-	if srv != nil {
-		srv.AddTrace(r)
+	if d != nil {
+		d.AddTrace(r)
 	}
 	return r, nil
 }
 
-// Err is why the recording of the world ended, such as ErrFull, or nil. What was recorded until then is kept, and films say so.
-func (r *Recorder) Err() error { return r.rec.Err() }
+// Err is why the recording of a server's world ended, such as ErrFull, or nil. What was recorded until then is kept, and films say so.
+func (r *Recorder) Err() error {
+	if r.rec == nil {
+		return nil
+	}
+	return r.rec.Err()
+}
 
 // Bytes is the memory that is used for what is kept.
 func (r *Recorder) Bytes() int { return r.pool.all * pageBytes }
@@ -93,6 +112,9 @@ func (r *Recorder) Bytes() int { return r.pool.all * pageBytes }
 func (r *Recorder) Close() error {
 	r.ended = true
 	observe(r.world, nil)
+	if r.rec == nil {
+		return nil
+	}
 	return r.rec.Close()
 }
 
@@ -104,13 +126,17 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 	switch e.Kind {
 	case nettrace.PacketSent:
 		r.log.begin(kindSent, e.At, e.Conn).uint(uint64(e.PacketID)).uint(e.A)
+	case nettrace.PacketReceived:
+		if r.shown != nil {
+			r.log.begin(kindReceived, e.At, e.Conn).uint(uint64(e.PacketID))
+		}
 	case nettrace.PacketAcked:
 		r.log.begin(kindAcked, e.At, e.Conn).uint(uint64(e.PacketID))
 	case nettrace.PacketNak:
 		r.log.begin(kindLost, e.At, e.Conn).uint(uint64(e.PacketID))
 	case nettrace.BunchSent:
 		if e.A&nettrace.Reliable != 0 {
-			r.log.begin(kindBunch, e.At, e.Conn).uint(uint64(e.PacketID)).uint(uint64(e.ChIndex)).uint(e.A & nettrace.Open)
+			r.log.begin(kindBunch, e.At, e.Conn).uint(uint64(e.PacketID)).uint(uint64(e.ChIndex)).uint(uint64(e.ChSequence)<<1 | (e.A&nettrace.Open)/nettrace.Open)
 		}
 	case nettrace.ConnOpened:
 		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection begins")
@@ -130,6 +156,46 @@ func (r observer) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units l
 // Sent notes a record of changed values.
 func (r observer) Sent(conn channel.Conn, id netguid.GUID, packet int64, units layout.Mask, waited string) {
 	r.log.record(r.world.Now(), r.idOf(conn), packet, uint64(id), units, waited)
+}
+
+// The flags of a call in the log.
+const (
+	callReliable = 1 << iota
+	callCame
+	callName = iota // where its procedure's place begins
+)
+
+// Called notes a procedure's call.
+func (r observer) Called(c bridge.Call) {
+	p := procedure{c.Class, c.Procedure}
+	n, ok := r.callOf[p]
+	if !ok {
+		n = uint64(len(r.names))
+		r.names, r.callOf[p] = append(r.names, p), n
+	}
+	n <<= callName
+	if c.Reliable {
+		n |= callReliable
+	}
+	if c.Came {
+		n |= callCame
+	}
+	r.log.begin(kindCall, r.world.Now(), r.idOf(c.Conn)).uint(uint64(c.Packet)).uint(uint64(c.Actor)).uint(n).text(c.Refused)
+}
+
+// Corrected notes a correction. Sizes are kept in thousandths.
+func (r observer) Corrected(conn channel.Conn, id netguid.GUID, size float64) {
+	r.log.begin(kindCorrected, r.world.Now(), r.idOf(conn)).uint(0).uint(uint64(id)).uint(thousandths(size))
+}
+
+// maxSize is a size that no number has.
+const maxSize = 1e12
+
+func thousandths(size float64) uint64 {
+	if n := math.Ceil(1000 * size); n < maxSize {
+		return uint64(n)
+	}
+	return maxSize
 }
 
 // maxUnsaid bounds the actors of which unsaid is known.
@@ -175,7 +241,7 @@ func (r *Recorder) idOf(conn channel.Conn) uint32 {
 	return r.id
 }
 
-// Note adds a text to the time line, at the time of the last Step: a correction that a client told of, a checker's verdict, a shot. conn is
+// Note adds a text to the time line, at the time of the last Step: a checker's verdict, a shot. conn is
 // the id of a connection that it is about; 0 is none. Of a text the first 200 bytes are kept.
 func (r *Recorder) Note(conn uint32, text string) {
 	r.note(conn, 0, text)
@@ -188,8 +254,13 @@ func (r *Recorder) note(conn uint32, about netguid.GUID, text string) {
 // Take is what is kept now. It copies no pages: a film holds their memory until it is forgotten, and the recorder takes other memory
 // meanwhile. So have few at a time.
 func (r *Recorder) Take() *Film {
+	f := &Film{log: take(r.log.pages), names: r.names, values: maxValues, entries: maxEntries}
+	if r.shown != nil {
+		f.shown = r.shown.copy()
+		return f
+	}
 	err := r.rec.Flush()
-	f := &Film{world: silent(r.world), tape: r.tape.take(), log: take(r.log.pages), values: maxValues, entries: maxEntries}
+	f.world, f.tape = silent(r.world), r.tape.take()
 	if err != nil && !errors.Is(err, replay.ErrEnded) {
 		f.cut = err.Error()
 	}

@@ -12,5 +12,6 @@ var (
 	watch        = bridge.Watch.(func(w *actorrep.World, due func() bool, err error))
 	report       = bridge.Report.(func(w *actorrep.World, err error))
 	setWaited    = bridge.SetWaited.(func(p *actorrep.Peer, d time.Duration))
+	corrected    = bridge.Corrected.(func(w *actorrep.World, a actorrep.Actor, p *actorrep.Peer, size float64))
 	beforeValues = bridge.BeforeValues.(func(w *actorrep.World, f func(a actorrep.Actor)))
 )

@@ -512,6 +512,7 @@ func (c *Class[A, I]) sendAll(now time.Duration) (failed error) {
 }
 
 func (c *Class[A, I]) correctedMember(m *member, done prediction.Correction) {
+	corrected(c.world, m.actor, nil, done.Size)
 	if c.cfg.Corrected != nil {
 		c.cfg.Corrected(m.actor.(A), done)
 	}

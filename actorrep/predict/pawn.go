@@ -21,14 +21,15 @@ type pawn[A Mover[I], I any] struct {
 	gone   bool
 	left   bool // it isn't simulated here any more, see Depart and Follow
 
-	peer   *actorrep.Peer // on a server
-	server *prediction.Server[snapshot, I]
-	begun  bool          // the first reply is sent
-	told   uint8         // number of the last possession of the actor of which a reply was sent
-	asked  bool          // a reliable reply is in flight; it opens the actor if needed
-	heard  time.Duration // time of the last moves
-	nudged bool          // since then a correction was sent for the silence
-	last   snapshot      // the fields after the last simulation; a difference was made by the game
+	peer      *actorrep.Peer // on a server
+	server    *prediction.Server[snapshot, I]
+	corrected uint8         // number of the last correction that the world's observer was told of
+	begun     bool          // the first reply is sent
+	told      uint8         // number of the last possession of the actor of which a reply was sent
+	asked     bool          // a reliable reply is in flight; it opens the actor if needed
+	heard     time.Duration // time of the last moves
+	nudged    bool          // since then a correction was sent for the silence
+	last      snapshot      // the fields after the last simulation; a difference was made by the game
 
 	// In a group.
 	moved  bool // in the current tick
@@ -228,6 +229,10 @@ func (c *Class[A, I]) answer(p *pawn[A, I], now time.Duration) error {
 	if err != nil || !ok {
 		return err
 	}
+	if n, apart := p.server.LastCorrection(); c.group == nil && n != p.corrected {
+		p.corrected = n
+		corrected(c.world, p.actor, p.peer, apart)
+	}
 	if p.begun {
 		switch err = c.reply.Call(p.actor, c.out); {
 		case err == nil:
@@ -323,8 +328,13 @@ func (c *Class[A, I]) resetClient(p *pawn[A, I], now time.Duration) error {
 			return at
 		}
 	}
-	if c.cfg.Corrected != nil && c.group == nil {
-		cfg.Corrected = func(done prediction.Correction) { c.cfg.Corrected(p.actor, done) }
+	if c.group == nil {
+		cfg.Corrected = func(done prediction.Correction) {
+			corrected(c.world, p.actor, nil, done.Size)
+			if c.cfg.Corrected != nil {
+				c.cfg.Corrected(p.actor, done)
+			}
+		}
 	}
 	var s snapshot
 	c.state.load(p.at, &s)

@@ -163,7 +163,7 @@ func (s *Server[S, I]) tick(now time.Duration) {
 			s.cfg.Model.Simulate(&s.state, s.missing(), s.cfg.Model.Interval)
 			if !s.waiting() {
 				s.number++ // the player has simulated it otherwise
-				s.large = false
+				s.large, s.apart = false, 0
 			}
 		}
 	}

@@ -18,8 +18,9 @@ type Server[S, I any] struct {
 	in    moves[S, I]
 	guard guard
 
-	number, echoed uint8 // of the last correction; of the last the client applied
-	large          bool  // it is a large one
+	number, echoed uint8   // of the last correction; of the last the client applied
+	large          bool    // it is a large one
+	apart          float64 // the Distance that it was made for
 	ackDue         bool
 	nextAck        time.Duration
 	nextCorrection time.Duration
@@ -76,9 +77,14 @@ func (s *Server[S, I]) Discrepancy() (d time.Duration, paying bool) {
 func (s *Server[S, I]) Correct() {
 	if s.number-s.echoed < 100 { // so that its number always is a later one than the client's
 		s.number++
+		s.apart = 0
 	}
 	s.nextCorrection = 0
 }
+
+// LastCorrection is the number of the newest correction, and the Model.Distance that it was made for. The distance is 0 when it was made by Correct,
+// or because a move didn't come in time. The number is 0 before the first.
+func (s *Server[S, I]) LastCorrection() (number uint8, apart float64) { return s.number, s.apart }
 
 // Receive takes a message of moves and simulates the new ones. Nothing of a malformed
 // message is done.
@@ -150,7 +156,7 @@ func (s *Server[S, I]) judge(applied uint8) {
 	}
 	s.Counters.Bad++ // NaN too
 	s.number++
-	s.large = !(d <= s.cfg.LargeError)
+	s.large, s.apart = !(d <= s.cfg.LargeError), d
 }
 
 // waiting says that the client hasn't applied the last correction yet, as far as is known.

@@ -7,8 +7,8 @@ const seconds = t => (t / 1000).toFixed(3);
 
 let film = null, t = 0, conn = null, actor = -1, part = "", playing = false, filter = "";
 
-async function unpack() {
-  const raw = Uint8Array.from(atob(el("film").textContent.trim()), c => c.charCodeAt(0));
+async function unpack(text) {
+  const raw = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
   const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
   const lines = (await new Response(stream).text()).trimEnd().split("\n").map(line => JSON.parse(line)), film = lines[0];
   for (const key of ["Steps", "Classes", "Notes"]) film[key] = film[key] || [];
@@ -24,8 +24,10 @@ async function unpack() {
     c.Sent.forEach(([id], i) => packets.set(id, i));
     c.Sent = c.Sent.map(([ID, At, Bytes]) => ({ ID, At, Bytes, Fate: 0, Told: 0 }));
     for (const [id, fate, told] of c.Fates) if (packets.has(id)) Object.assign(c.Sent[packets.get(id)], { Fate: fate, Told: told });
-    c.Records = c.Records.filter(([id]) => packets.has(id)).map(([id, Actor, Units, kind, Of, Waited]) =>
-      ({ Packet: packets.get(id), Actor, Units, Opens: kind === 1, Reliable: kind === 2, Of, Waited }));
+    c.Records = c.Records.filter(([id]) => packets.has(id)).map(([id, Actor, Units, kind, Of, Waited, Seq]) =>
+      ({ Packet: packets.get(id), Actor, Units, Opens: kind === 1, Reliable: kind === 2, Of, Waited, Seq }));
+    c.Calls = c.Calls.map(([id, Actor, Name, flags, At, Refused]) =>
+      ({ Packet: packets.get(id), Actor, Name, Reliable: (flags & 1) !== 0, Came: (flags & 2) !== 0, At, Refused }));
   }
   return film;
 }
@@ -82,6 +84,59 @@ function known(c, n, p) {
 
 // stepOf is the Step whose values a record has.
 const stepOf = (c, r) => stepAt((r.Opens ? r.Of : c.Sent[r.Packet].At) + 0.5);
+
+// join puts a client's film beside the connection that it is of, and returns why it can't. The clocks of both ends differ by what makes
+// each packet arrive after it was sent, and before the server knew that it was acked.
+function join(client) {
+  if (!client.Client) return "this isn't the film of a client";
+  const from = client.Conns.find(k => k.Got.length);
+  if (!from) return "the client's film has no packets";
+  const got = new Map(from.Got), ids = from.Got.map(([id]) => id), oldest = Math.min(...ids.slice(0, 100)), newest = Math.max(...ids.slice(-100));
+  let best = null;
+  for (const c of film.Conns) {
+    let lo = -Infinity, hi = Infinity, wrong = 0, n = 0;
+    for (const p of c.Sent) {
+      const at = got.get(p.ID);
+      if (at === undefined) {
+        if (p.Fate === 1 && p.ID > oldest && p.ID < newest) wrong++;
+        continue;
+      }
+      n++;
+      hi = Math.min(hi, at - p.At);
+      if (p.Fate === 1) lo = Math.max(lo, at - p.Told);
+    }
+    const share = wrong / n;
+    if (n < 3 || lo > hi + 20 || share > 0.02) continue;
+    if (!best || share < best.share || share === best.share && c === conn) best = { c, share, ahead: lo > -Infinity ? (lo + hi) / 2 : hi };
+  }
+  if (!best) return "the client's packets are those of no connection here, or of a time that isn't in this film";
+  const { c, ahead } = best;
+  for (const k of client.Steps.keys()) client.Steps[k] -= ahead;
+  const byID = new Map();
+  film.Actors.forEach((a, n) => byID.set(a.ID, [...(byID.get(a.ID) || []), n]));
+  const end = film.Steps[film.Steps.length - 1] + 1000, from0 = a => film.Steps[a.From], to0 = a => a.To < 0 ? end : film.Steps[a.To];
+  c.shown = { Steps: client.Steps, actors: new Map(), of: new Map() };
+  client.Actors.forEach((a, i) => {
+    const start = client.Steps[a.From];
+    const n = (byID.get(a.ID) || []).findLast(n => from0(film.Actors[n]) <= start + 1);
+    c.shown.of.set(i, n === undefined ? -1 : n);
+    if (n !== undefined && start < to0(film.Actors[n]) + 5000) c.shown.actors.set(n, [...(c.shown.actors.get(n) || []), a]);
+  });
+  for (const n of client.Notes) film.Notes.push({ At: n.At - ahead, Conn: c.ID, Text: "the client: " + n.Text, Actor: n.Actor < 0 ? -1 : c.shown.of.get(n.Actor) });
+  film.Notes.sort((a, b) => a.At - b.At);
+  for (const call of from.Calls) c.Calls.push({ ...call, At: call.At - ahead, Actor: c.shown.of.get(call.Actor), AtClient: true, Packet: undefined });
+  c.Calls.sort((a, b) => a.At - b.At);
+  conn = c;
+  return "";
+}
+
+// shownAt is an actor as a connection's client showed it at a time, and the client's frame; null when it didn't, or its film isn't there.
+function shownAt(c, n, time) {
+  const s = c && c.shown;
+  if (!s || !s.Steps.length || time < s.Steps[0]) return null;
+  const step = last(s.Steps, time, same), a = (s.actors.get(n) || []).find(a => exists(a, step));
+  return a ? { a, step } : null;
+}
 
 const recordsOf = (c, n, p) => known(c, n, p).records;
 
@@ -168,6 +223,12 @@ function drawMap() {
         g.beginPath(); g.moveTo(x, y); g.lineTo(cx, cy); g.stroke();
         g.beginPath(); g.arc(cx, cy, 6, 0, 7); g.stroke();
       }
+    }
+    const drawn = shownAt(conn, n, t), drawnAt = drawn && where(drawn.a, drawn.step);
+    if (drawnAt) {
+      const [sx, sy] = to(drawnAt);
+      g.strokeStyle = css("shown");
+      g.strokeRect(sx - 5, sy - 5, 10, 10);
     }
     g.fillStyle = hue(a.Class);
     g.beginPath(); g.arc(x, y, n === actor ? 6 : 4, 0, 7); g.fill();
@@ -256,9 +317,10 @@ function showFields() {
   if (a && !a.Parts.some(p => p.Name === part)) part = a.Parts.length ? a.Parts[0].Name : "";
   rows("fields", list, (p, tr) => {
     const s = at(p, step), k = conn ? had(conn, actor, p, t) : -1, c = k >= a.From ? at(p, k) : undefined;
-    const apart = conn && c !== undefined && c !== s;
+    const apart = conn && c !== undefined && c !== s, drawn = shownAt(conn, actor, t), q = drawn && drawn.a.Parts.find(q => q.Name === p.Name);
     tr.className = (p.Name === part ? "picked " : "") + (apart ? "apart" : "");
-    return [left(p.Name), left(value(s)), left(conn ? c === undefined ? "not known" : value(c) : ""), left(conn && (apart || c === undefined) ? why(conn, actor, p, step) : "")];
+    return [left(p.Name), left(value(s)), left(conn && !film.Client ? c === undefined ? "not known" : value(c) : ""),
+      left(q ? value(at(q, drawn.step)) : conn && conn.shown ? "not there" : ""), left(conn && !film.Client && (apart || c === undefined) ? why(conn, actor, p, step) : "")];
   }, p => { part = p.Name; show(); });
 }
 
@@ -309,6 +371,10 @@ function showValues() {
     };
     line("server", p.At.map((s, i) => [film.Steps[s], p.Of[i]]).filter(([, v]) => typeof v === "number"));
     if (conn) {
+      for (const a of conn.shown ? conn.shown.actors.get(actor) || [] : []) {
+        const q = a.Parts.find(q => q.Name === p.Name);
+        if (q) line("shown", q.At.map((s, i) => [conn.shown.Steps[s], q.Of[i]]).filter(([, v]) => typeof v === "number"));
+      }
       line("client", known(conn, actor, p).got.map(g => [g.at, at(p, g.step)]).filter(([, v]) => typeof v === "number"));
     }
   }
@@ -325,6 +391,32 @@ function showValues() {
     tr.className = w === all[here] ? "picked" : w.at > t ? "after" : "";
     return [seconds(w.at), left(value(w.v)), left(w.way)];
   }, w => go(w.at));
+}
+
+// callWay is a call's way, in words, and whether all its packets so far were lost.
+function callWay(c, call) {
+  if (call.AtClient) return [call.Came ? "came to the client" + (call.Refused ? ", where it doesn't run: " + call.Refused : "") : "the client made it", call.Refused !== ""];
+  if (call.Came) return ["came from the client" + (call.Refused ? ", and doesn't run: " + call.Refused : ""), call.Refused !== ""];
+  if (call.Packet === undefined) return ["its packet isn't in the film", false];
+  const tries = [call.Packet];
+  if (call.Reliable) {
+    const records = index(c).byActor.get(call.Actor) || [], numbers = new Set(records.filter(r => r.Packet === call.Packet && r.Seq !== undefined).map(r => r.Seq));
+    for (const r of records) if (r.Packet > call.Packet && numbers.has(r.Seq) && c.Sent[r.Packet].At < call.At + 10000) tries.push(r.Packet);
+  }
+  const told = tries.map(i => c.Sent[i]).map((k, i) => (i ? "again in packet " : "in packet ") + k.ID + " at " + seconds(k.At) + ": " +
+    (k.Fate === 1 ? "acked at " + seconds(k.Told) : k.Fate === 2 ? "lost, known at " + seconds(k.Told) : "its fate isn't known"));
+  const lost = tries.every(i => c.Sent[i].Fate === 2);
+  return [(call.Reliable ? "reliable, " : "unreliable, ") + told.join("; ") + (lost && !call.Reliable ? ", and not sent again" : ""), lost];
+}
+
+function showCalls() {
+  const own = el("own").checked, list = conn ? conn.Calls.filter(c => (actor < 0 || c.Actor === actor) && (own || !c.Name.startsWith("predict."))) : [];
+  const here = last(list, t, c => c.At), near = list.slice(Math.max(0, here - 8), here + 6);
+  rows("calls", near, (call, tr) => {
+    const [way, lost] = callWay(conn, call), a = film.Actors[call.Actor];
+    tr.className = (call === list[here] ? "picked " : call.At > t ? "after " : "") + (lost ? "apart" : "");
+    return [seconds(call.At), left(a ? film.Classes[a.Class].Name + " " + a.ID : ""), left(call.Name), left(way)];
+  }, call => { if (call.Actor >= 0) { actor = call.Actor; part = ""; } go(call.At); });
 }
 
 function showPackets() {
@@ -367,7 +459,7 @@ function show() {
   requestAnimationFrame(() => {
     drawn = false;
     el("now").textContent = seconds(t) + " s, Step " + stepAt(t);
-    drawLine(); drawMap(); showActors(); showFields(); showValues(); showPackets(); showNotes(); link();
+    drawLine(); drawMap(); showActors(); showFields(); showValues(); showCalls(); showPackets(); showNotes(); link();
   });
 }
 
@@ -408,13 +500,27 @@ function fromLink() {
 }
 
 async function begin() {
-  film = await unpack();
+  film = await unpack(el("film").textContent);
   if (!film.Steps.length) { el("span").textContent = "at nothing: nothing was recorded yet"; return; }
   el("cut").textContent = film.Cut || "";
+  if (film.Client) document.querySelectorAll("[data-client]").forEach(e => { e.textContent = e.dataset.client; });
   el("span").textContent = "from " + seconds(film.Steps[0]) + " to " + seconds(film.Steps[film.Steps.length - 1]) + " s, " + film.Steps.length + " Steps";
   el("conn").append(new Option("none", ""), ...film.Conns.map(c => new Option(c.ID + (c.Name ? " " + c.Name : ""), c.ID)));
   t = film.Steps[film.Steps.length - 1];
   conn = film.Conns.find(c => c.Records.length) || film.Conns[0] || null;
+  const add = client => { const why = join(client); if (why) el("cut").textContent = why; return why; };
+  for (const e of document.querySelectorAll("script.client")) add(await unpack(e.textContent));
+  el("add").parentElement.hidden = film.Client;
+  el("add").onchange = async () => {
+    el("cut").textContent = film.Cut || "";
+    for (const file of el("add").files) {
+      const text = /id="film">([^<]*)</.exec(await file.text());
+      try { if (!text) throw "it has no film"; add(await unpack(text[1])); } catch (e) { el("cut").textContent = file.name + ": " + e; }
+    }
+    el("conn").value = conn ? conn.ID : "";
+    show();
+  };
+  el("own").onchange = show;
   fromLink();
   el("conn").onchange = () => { conn = film.Conns.find(c => String(c.ID) === el("conn").value) || null; show(); };
   el("back").onclick = () => step(-1);

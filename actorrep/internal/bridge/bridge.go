@@ -38,15 +38,19 @@ var (
 	// Record adds a recording to a server's world, as a connection that sees what filter lets through; nil is all. With
 	// everything it has all values, whatever their conditions.
 	Record any // func(w *actorrep.World, to Tape, filter func(a actorrep.Actor) bool, everything bool) Recording
-	// Observe has an observer told of what a server's world sends; nil is none.
+	// Observe has an observer told of what a world sends and gets; nil is none.
 	Observe any // func(w *actorrep.World, o Observer)
+	// Corrected tells it that a prediction was corrected, by size times the tolerance of the number that was furthest off; 0 when the server
+	// corrects it for another reason. p is the player's connection on a server, nil on a client.
+	Corrected any // func(w *actorrep.World, a actorrep.Actor, p *actorrep.Peer, size float64)
 	// Silent makes, on any goroutine, client's worlds with the classes that a server's has now. They have no procedures, and tell the game nothing.
 	Silent any // func(w *actorrep.World) func() (*actorrep.World, error)
 	// Play makes a client's world one that is played into. It is nil when the world has a connection, or actors.
 	Play any // func(w *actorrep.World) Player
 )
 
-// Observer is told, within a server's Step, of what is sent to a connection, and of what isn't.
+// Observer is told, on the goroutine that ticks the world, of what is sent to a connection, and of what isn't. A client's world tells of calls
+// and corrections only.
 type Observer interface {
 	// Opening says that an actor's channel is about to be opened, with the values of units.
 	Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask)
@@ -55,6 +59,20 @@ type Observer interface {
 	// Unsaid says which units of an actor the game has set without the world knowing, so that nobody gets them: none, or those of an actor
 	// that sleeps or that aren't compared by themselves. It is told of some actors in each Step, in turns.
 	Unsaid(id netguid.GUID, class string, l *layout.Layout, units layout.Mask, sleeps bool)
+	// Called says that a procedure's call was sent, or came.
+	Called(c Call)
+	// Corrected says that an actor's prediction was corrected; see the variable of this name.
+	Corrected(conn channel.Conn, id netguid.GUID, size float64)
+}
+
+// Call is a procedure's call between two ends.
+type Call struct {
+	Conn             channel.Conn
+	Actor            netguid.GUID
+	Packet           int64 // that it was first sent in; 0 for one that came
+	Class, Procedure string
+	Reliable, Came   bool
+	Refused          string // why it doesn't run, in words; "" when it does
 }
 
 // Class is a registered class.

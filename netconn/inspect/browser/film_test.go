@@ -37,9 +37,9 @@ type host func(now time.Time) error
 func (h host) Tick(now time.Time) error { return h(now) }
 func (h host) Close() error             { return nil }
 
-// film is the page of a game of some players at 5 % loss, in virtual time.
-func film(t *testing.T, players int, length time.Duration) (file string) {
-	var past *flight.Recorder
+// film is the page of a game of some players at 5 % loss, in virtual time, and that of its first player's client.
+func film(t *testing.T, players int, length time.Duration) (file, client string) {
+	var past, first *flight.Recorder
 	var carts []*Cart
 	names := map[uint32]string{}
 	sim := simtest.NewSimulation(5, func(h *simtest.Host) (simtest.Program, error) {
@@ -62,16 +62,19 @@ func film(t *testing.T, players int, length time.Duration) (file string) {
 		} else {
 			cfg.Socket, cfg.Client = h.Open(), control.ClientConfig{URL: h.Name()}
 		}
-		require.NoError(t, w.Register("Cart", (*Cart)(nil)))
+		honk := actorrep.MulticastRPC0(func(actorrep.Call, *Cart) error { return nil })
+		require.NoError(t, w.Register("Cart", (*Cart)(nil), actorrep.RPCs{"honk": honk}))
 		cfg.Channels = w.ChannelTypes()
 		var d *driver.Driver
+		var mine *flight.Recorder
 		var err error
 		if h.IsServer() {
 			if d, err = driver.Listen("", cfg); err == nil {
 				past, err = flight.New(w, d, flight.Config{})
 			}
-		} else {
-			d, err = driver.Dial("10.0.0.1:7777", cfg)
+		} else if d, err = driver.Dial("10.0.0.1:7777", cfg); err == nil && h.Name() == "<b>player 0" {
+			first, err = flight.New(w, d, flight.Config{})
+			mine = first
 		}
 		return host(func(now time.Time) error {
 			d.TickDispatch(now)
@@ -80,10 +83,16 @@ func film(t *testing.T, players int, length time.Duration) (file string) {
 				for i, c := range carts {
 					c.X += 0.05
 					c.Y = float64(i) + float64(int(at/time.Second)%3)
-					c.Load = int32(at / (500 * time.Millisecond))
+					if load := int32(at / (500 * time.Millisecond)); load != c.Load {
+						c.Load = load
+						_ = honk.Call(c)
+					}
 				}
 			}
 			w.Step(at)
+			if mine != nil {
+				mine.Look(at)
+			}
 			d.TickFlush(now)
 			return d.Err()
 		}), err
@@ -96,17 +105,59 @@ func film(t *testing.T, players int, length time.Duration) (file string) {
 	sim.RunUntil(length)
 	require.Nil(t, sim.Failure())
 	past.Note(0, "the end <img src=x onerror=document.title='taken'>")
-	file = filepath.Join(t.TempDir(), "film.html")
-	out, err := os.Create(file)
-	require.NoError(t, err)
-	require.NoError(t, past.Take().WriteHTML(out, flight.View{Title: "carts", Names: names}))
-	require.NoError(t, out.Close())
-	return file
+	dir := t.TempDir()
+	file, client = filepath.Join(dir, "film.html"), filepath.Join(dir, "client.html")
+	for file, f := range map[string]*flight.Film{file: past.Take(), client: first.Take()} {
+		out, err := os.Create(file)
+		require.NoError(t, err)
+		require.NoError(t, f.WriteHTML(out, flight.View{Title: "carts", Names: names}))
+		require.NoError(t, out.Close())
+	}
+	return file, client
+}
+
+// TestClientsFilm adds the film that a client saved: the page finds its connection, and shows what the client had beside the server's truth; and
+// the calls with their fate. Alone it shows what the client had.
+func TestClientsFilm(t *testing.T) {
+	file, client := film(t, 4, 20*time.Second)
+	ctx := open(t)
+	var l log
+	l.listen(ctx)
+	var heads, fields, calls, cut string
+	var of string
+	var apart []float64
+	ready := chromedp.Poll(`film && document.querySelectorAll("#actors tbody tr").length === 4`, nil)
+	require.NoError(t, chromedp.Run(ctx, network.Enable(), runtime.Enable(), chromedp.Navigate("file://"+client+"#t=10"), ready, chromedp.Text("#fields thead", &heads)))
+	require.Regexp(t, `field\s+the client showed\s+the connection has`, heads)
+	require.NoError(t, chromedp.Run(ctx, chromedp.Navigate("file://"+file+"#t=10&conn=3"), ready,
+		chromedp.SetUploadFiles("#add", []string{file}), chromedp.Poll(`el("cut").textContent !== ""`, nil), chromedp.Text("#cut", &cut),
+		chromedp.SetUploadFiles("#add", []string{client}), chromedp.Poll(`conn && conn.shown`, nil), chromedp.Evaluate(`conn.Name`, &of),
+		// How far apart what the client showed is from what it had by the acks, in time.
+		chromedp.Evaluate(`film.Actors.flatMap((a, n) => [6000, 9000, 12000].map(t => {
+			const p = a.Parts.find(p => p.Name === "X"), shown = shownAt(conn, n, t), q = shown.a.Parts.find(p => p.Name === "X");
+			return at(q, shown.step) - at(p, had(conn, n, p, t));
+		}))`, &apart),
+		chromedp.Evaluate(`(() => { actor = 0; part = "X"; const lost = conn.Calls.find(c => c.Actor === 0 && callWay(conn, c)[1]); go(lost ? lost.At : t); return 0; })()`, nil),
+		chromedp.Sleep(100*time.Millisecond), chromedp.Text("#fields", &fields), chromedp.Text("#calls", &calls)))
+	require.Contains(t, cut, "isn't the film of a client")
+	require.Equal(t, "<b>player 0", of, "the first player's connection")
+	require.Len(t, apart, 12)
+	for _, d := range apart {
+		require.InDelta(t, 0, d, 0.21, "4 frames of 0.05")
+	}
+	require.Regexp(t, `X\s+[\d.]+\s+[\d.]+\s+[\d.]+\s`, fields)
+	require.Regexp(t, `honk\s+unreliable, in packet \d+ at [\d.]+: lost, known at [\d.]+, and not sent again`, calls)
+	require.Regexp(t, `honk\s+came to the client`, calls)
+	img := shoot(t, ctx, "client")
+	require.Greater(t, colors(img, map[string][3]int{"shown": {0x12, 0xa5, 0xa5}})["shown"], 50)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, l.said, "what the page complained about")
 }
 
 // TestFilm opens a film's file without a server, goes back, by Steps, to a link; the ways of a field's changes stand there, with lost packets.
 func TestFilm(t *testing.T) {
-	file := film(t, 8, 20*time.Second)
+	file, _ := film(t, 8, 20*time.Second)
 	ctx := open(t)
 	var l log
 	l.listen(ctx)
