@@ -269,6 +269,7 @@ func (p *Peer) Viewpoint() (x, y, z float64, ok bool) {
 func (w *World) stepServer() {
 	w.compareAll()
 	if w.observer != nil {
+		w.observer.Stepping()
 		w.lookForUnsaid()
 	}
 	w.settleMoves()

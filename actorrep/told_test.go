@@ -408,6 +408,7 @@ func TestCoresAndNewConnections(t *testing.T) {
 // watcher is an Observer that notes what it is told.
 type watcher struct{ log []string }
 
+func (o *watcher) Stepping() {}
 func (o *watcher) Opening(_ channel.Conn, id netguid.GUID, _ uint32, units layout.Mask) {
 	o.log = append(o.log, fmt.Sprintf("opening %v %b", id, units))
 }

@@ -4,8 +4,16 @@
 //	past, err := flight.New(world, srv, flight.Config{})
 //	http.Handle("/net/", inspect.New(srv, inspect.Config{Past: past}))
 //
-// The inspector's page then has a link Look back. To save a film without a page, for example when a checker fails or on a key, on the
-// driver's goroutine:
+// The inspector's page then has a link Look back, and the key S saves it. Config.Save saves films to a folder by itself: when a prediction
+// was corrected by much, when a connection was lost, when the game calls Save, for a key or for a checker that failed; and when it panics:
+//
+//	cfg := flight.Config{Save: flight.Saving{Dir: "films", Correction: 50, Left: true}}
+//	...
+//	defer past.SavePanic()   // on the goroutine that ticks
+//	...
+//	err := past.Save("the checker: " + failure)
+//
+// Without a folder, on the driver's goroutine:
 //
 //	film := past.Take()                         // what is kept now; it copies nothing
 //	err := film.WriteHTML(file, flight.View{})  // on any goroutine
@@ -57,6 +65,7 @@
 //	actors shown     4096; those that appeared first
 //	values shown     1,000,000 changes of a field or a part of one; of more, the film begins later
 //	packets shown    500,000 with records, acks and notes; the newest
+//	films saved      Save.Most, 10; one is written at a time, on a goroutine of its own
 //	texts            200 bytes of a note, 80 characters of a value
 //
 // On a server with 100 players who all see each other's actors move in each of 60 Steps a second, the recorder took 1 to 2 % of a core of a

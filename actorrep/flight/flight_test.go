@@ -220,14 +220,16 @@ type film struct {
 	Steps      []float64
 	Classes    []struct{ Name string }
 	Client     bool
-	Notes      []struct {
-		At    float64
-		Conn  uint32
-		Text  string
-		Actor int
-	}
-	Actors []*actor
-	Conns  []*conn
+	Notes      []note
+	Actors     []*actor
+	Conns      []*conn
+}
+
+type note struct {
+	At    float64
+	Conn  uint32
+	Text  string
+	Actor int
 }
 
 type actor struct {
@@ -279,7 +281,11 @@ func (r *rig) film(v flight.View) (d film, page string) { return read(r.t, r.rec
 func read(t testing.TB, f *flight.Film, v flight.View) (d film, page string) {
 	var out strings.Builder
 	require.NoError(t, f.WriteHTML(&out, v))
-	m := regexp.MustCompile(`id="film">([^<]*)<`).FindStringSubmatch(out.String())
+	return readPage(t, out.String()), out.String()
+}
+
+func readPage(t testing.TB, page string) (d film) {
+	m := regexp.MustCompile(`id="film">([^<]*)<`).FindStringSubmatch(page)
 	require.NotNil(t, m)
 	packed, err := base64.StdEncoding.DecodeString(m[1])
 	require.NoError(t, err)
@@ -305,7 +311,7 @@ func read(t testing.TB, f *flight.Film, v flight.View) (d film, page string) {
 	for lines.More() {
 		d.Conns = append(d.Conns, readConn(t, lines))
 	}
-	return d, out.String()
+	return d
 }
 
 // readConn reads a connection's line.

@@ -13,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
@@ -24,6 +25,8 @@ type Config struct {
 	// MaxBytes bounds what is kept, in bytes: a quarter of it for the world, the rest for packets and what they carried. What is larger is kept
 	// for less time. Default 64 MiB, at least 1 MiB.
 	MaxBytes int
+	// Save saves films by itself.
+	Save Saving
 }
 
 // Errors.
@@ -48,6 +51,7 @@ type Recorder struct {
 	conn  channel.Conn // of id
 	id    uint32
 	ended bool // by Close
+	saver saver
 	// names is the procedures that were called, callOf their places in it.
 	names  []procedure
 	callOf map[procedure]uint64
@@ -76,7 +80,10 @@ func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	if cfg.Keep < 0 || cfg.MaxBytes < 1<<20 {
 		return nil, fmt.Errorf("%w: Keep %v must be positive, MaxBytes %d at least 1 MiB", ErrConfig, cfg.Keep, cfg.MaxBytes)
 	}
-	r := &Recorder{world: w, unsaid: map[netguid.GUID]layout.Mask{}, callOf: map[procedure]uint64{}}
+	if s := &cfg.Save; s.Correction < 0 || s.After < 0 || s.Most < 0 {
+		return nil, fmt.Errorf("%w: Save has Correction %v, After %v and Most %d", ErrConfig, s.Correction, s.After, s.Most)
+	}
+	r := &Recorder{world: w, saver: newSaver(cfg.Save), unsaid: map[netguid.GUID]layout.Mask{}, callOf: map[procedure]uint64{}}
 	pages := cfg.MaxBytes / pageBytes
 	r.log = log{pool: &r.pool, max: pages, keep: cfg.Keep}
 	if w.IsServer() {
@@ -141,12 +148,19 @@ func (r *Recorder) Trace(e *nettrace.Event) {
 	case nettrace.ConnOpened:
 		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection begins")
 	case nettrace.ConnClosed:
-		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection ends")
+		code := netconn.CloseCode(e.A)
+		r.log.begin(kindNote, e.At, e.Conn).uint(0).text("the connection ends: " + code.String())
+		if r.saver.cfg.Left && left(code) {
+			_ = r.trigger(fmt.Sprintf("connection %d: %v", e.Conn, code)) // as many films as may be are there
+		}
 	}
 }
 
 // observer is told what the world sends.
 type observer struct{ *Recorder }
+
+// Stepping saves a film that is due.
+func (r observer) Stepping() { r.saveDue(r.world.Now()) }
 
 // Opening notes that an actor's channel opens.
 func (r observer) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask) {
@@ -186,6 +200,9 @@ func (r observer) Called(c bridge.Call) {
 // Corrected notes a correction. Sizes are kept in thousandths.
 func (r observer) Corrected(conn channel.Conn, id netguid.GUID, size float64) {
 	r.log.begin(kindCorrected, r.world.Now(), r.idOf(conn)).uint(0).uint(uint64(id)).uint(thousandths(size))
+	if most := r.saver.cfg.Correction; most > 0 && size > most {
+		_ = r.trigger(fmt.Sprintf("%v: a correction of %.4g times the tolerance", id, size)) // as many films as may be are there
+	}
 }
 
 // maxSize is a size that no number has.

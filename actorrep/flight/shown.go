@@ -52,6 +52,7 @@ func (r *Recorder) Look(now time.Duration) {
 	if s == nil || r.ended {
 		return
 	}
+	r.saveDue(now)
 	r.log.begin(kindLook, now, 0).uint(0)
 	s.stamp++
 	i, from, until := 0, s.looked, s.looked+maxLooks

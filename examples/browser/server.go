@@ -143,7 +143,7 @@ func (s *server) handle(mux *http.ServeMux, page map[string]string, c *client) e
 	}
 	mux.Handle("POST /token", tokens)
 	mux.Handle(path, s.door)
-	inspector, err := tankpage.New(s.game)
+	inspector, err := tankpage.New(s.game, "")
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@
 //	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -record match.bunchnet
 //	go run ./examples/tanks -watch match.bunchnet
 //	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -http 127.0.0.1:8080      with the inspector's page at that address
+//	go run ./examples/tanks -host 127.0.0.1:0 -bots 3 -http 127.0.0.1:8080 -films /tmp     and films saved when something goes wrong
 //
 //	export BUNCHNET_KEY=$(openssl rand -hex 32)                                 for several processes
 //	go run ./examples/tanks -serve :7777
@@ -54,7 +55,7 @@ type options struct {
 	public            netip.AddrPort
 	name              string
 	record, watch     string
-	http              string
+	http, films       string
 	spectate          string
 	delay             time.Duration
 	bots              int
@@ -77,6 +78,7 @@ func main() {
 	flag.StringVar(&o.record, "record", "", "file to write the match to, with -serve and -host")
 	flag.StringVar(&o.watch, "watch", "", "watch a match that was written with -record")
 	flag.StringVar(&o.http, "http", "", "with -serve and -host: serve the inspector's page at this address")
+	flag.StringVar(&o.films, "films", "", "with -http: folder for films of what went before a player was lost, or corrected by much")
 	flag.DurationVar(&o.delay, "delay", 0, "with -serve and -host: let spectators see the game, so much later")
 	flag.StringVar(&o.spectate, "spectate", "", "see the game of the server at this address, as a spectator")
 	flag.IntVar(&o.bots, "bots", 0, "bots that join from this process, up to 64")
@@ -91,7 +93,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%q is no flag; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if o.migrate && (o.serve+o.join+o.watch+o.spectate+o.record+o.pictures+o.http != "" || o.bots > 0 || o.delay > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch+o.spectate != "" || (o.delay != 0 || o.http != "" || o.public.IsValid()) && o.serve+o.host == "" || count(o.serve, o.host, o.join, o.watch, o.spectate) > 1 {
+	if o.migrate && (o.serve+o.join+o.watch+o.spectate+o.record+o.pictures+o.http != "" || o.bots > 0 || o.delay > 0) || o.record != "" && o.serve+o.host == "" || o.bots > 0 && o.watch+o.spectate != "" || o.films != "" && o.http == "" || (o.delay != 0 || o.http != "" || o.public.IsValid()) && o.serve+o.host == "" || count(o.serve, o.host, o.join, o.watch, o.spectate) > 1 {
 		fmt.Fprintln(os.Stderr, "these flags don't go together; see -help")
 		os.Exit(2)
 	}

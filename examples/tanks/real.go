@@ -102,7 +102,7 @@ func (t *table) listen() (addr string, own udp.Socket, err error) {
 		return "", nil, err
 	}
 	fmt.Fprintf(t.out, "a server at %v; interrupt to end\n", socket.LocalAddr())
-	if t.page, err = page.Serve(t.o.http, t.server, t.out); err != nil {
+	if t.page, err = page.Serve(t.o.http, t.o.films, t.server, t.out); err != nil {
 		return "", nil, err
 	}
 	if t.o.record != "" {

@@ -12,7 +12,7 @@
 //	/net/json       the same as one JSON object
 //	/net/export     the same as a file, with all packets that are kept
 //	/net/events     that object four times a second, as server-sent events
-//	/net/past       with Config.Past: the last minute of the world and its packets, as a page that can be saved (package actorrep/flight);
+//	/net/past       with Config.Past: the last minute of the world and its packets, as a page that can be saved (package actorrep/flight); on the page the key S saves it;
 //	                ?conn=3 of that connection only
 //
 //	?conn=3         the connection seen closely

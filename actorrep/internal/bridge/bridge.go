@@ -52,6 +52,8 @@ var (
 // Observer is told, on the goroutine that ticks the world, of what is sent to a connection, and of what isn't. A client's world tells of calls
 // and corrections only.
 type Observer interface {
+	// Stepping says that a server's Step has begun.
+	Stepping()
 	// Opening says that an actor's channel is about to be opened, with the values of units.
 	Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask)
 	// Sent says that a packet carries a record of changed values: the actor's units in it, and why they waited, in words; "" when they didn't.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -16,9 +17,12 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/inspect"
 )
 
-// New is the page of a server, with a flight recorder. Call it before the server is ticked.
-func New(s *game.Server) (*inspect.Inspector, error) {
-	past, err := flight.New(s.World(), s.Driver, flight.Config{})
+// New is the page of a server, with a flight recorder that saves films to a folder, when a player is lost or corrected by much; not when
+// the folder is "". Call it before the server is ticked.
+func New(s *game.Server, films string) (*inspect.Inspector, error) {
+	past, err := flight.New(s.World(), s.Driver, flight.Config{Save: flight.Saving{Dir: films, Left: true, Correction: 50, Saved: func(file string, err error) {
+		slog.Info("a film", "file", file, "error", err)
+	}}})
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +32,8 @@ func New(s *game.Server) (*inspect.Inspector, error) {
 	}), nil
 }
 
-// Serve serves the page at an address until it is closed, and writes to out where it is. Without an address it does nothing.
-func Serve(addr string, s *game.Server, out io.Writer) (io.Closer, error) {
+// Serve serves the page at an address until it is closed, and writes to out where it is. Without an address it does nothing. films is New's.
+func Serve(addr, films string, s *game.Server, out io.Writer) (io.Closer, error) {
 	web := &http.Server{ReadHeaderTimeout: 5 * time.Second}
 	if addr == "" {
 		return web, nil
@@ -38,7 +42,7 @@ func Serve(addr string, s *game.Server, out io.Writer) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if web.Handler, err = New(s); err != nil {
+	if web.Handler, err = New(s, films); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	go func() { _ = web.Serve(l) }() // ends with Close

@@ -19,6 +19,15 @@ let source = null, paused = false, heldUntil = 0, charts = null, latest = null;
 addEventListener("pointerdown", e => { if (e.button === 0) heldUntil = performance.now() + 3000; }, true);
 for (const e of ["pointerup", "pointercancel", "blur"]) addEventListener(e, () => { heldUntil = 0; }, true);
 
+// S saves what Look back shows.
+addEventListener("keydown", e => {
+  if (e.key !== "s" || e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === "INPUT" || el("past").hidden) return;
+  const a = document.createElement("a");
+  a.href = el("past").href;
+  a.download = "film.html";
+  a.click();
+});
+
 // sync makes a parent's children those of the list, by key: those that there are stay the same elements. Items of one key have an
 // element each, by their order. Texts may come from peers, so they are only ever text.
 function sync(parent, list, key, make, update) {

@@ -1,0 +1,172 @@
+package flight
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn"
+)
+
+// Saving says where films are saved, and what for, besides Recorder.Save. The zero value saves nothing.
+type Saving struct {
+	// Dir is the folder for the films, which must exist. Their names are film-001.html and so on; a name that is taken is left out. Default: none is saved.
+	Dir string
+	// View is called on the driver's goroutine for what a film shows. Default: the zero View.
+	View func() View
+	// Correction saves one when a prediction was corrected by more than this many times its tolerance. Default: never.
+	Correction float64
+	// Left saves one when a connection ends in another way than by Close at one of its ends: it timed out, or broke a rule.
+	Left bool
+	// After is how much of what follows the film has, besides a panic's. Default 1 s.
+	After time.Duration
+	// Most is how many films the recorder saves. Default 10.
+	Most int
+	// Saved is told of each file, or of the error that there is none, on a goroutine of its own. Default: nobody is.
+	Saved func(file string, err error)
+}
+
+// Errors of Save.
+var (
+	// ErrNoDir says that Config.Save.Dir isn't set.
+	ErrNoDir = errors.New("flight: no folder for films; set Config.Save.Dir")
+	// ErrMost says that Config.Save.Most films were saved.
+	ErrMost = errors.New("flight: as many films are saved as Config.Save.Most allows")
+)
+
+// saver is the saving that goes on.
+type saver struct {
+	cfg   Saving
+	films int
+	due   time.Duration // when a film is to be saved; 0 is never
+	why   string
+	busy  chan struct{} // has room while no film is being written
+}
+
+func newSaver(cfg Saving) saver {
+	if cfg.After == 0 {
+		cfg.After = time.Second
+	}
+	if cfg.Most == 0 {
+		cfg.Most = 10
+	}
+	if cfg.View == nil {
+		cfg.View = func() View { return View{} }
+	}
+	if cfg.Saved == nil {
+		cfg.Saved = func(string, error) {}
+	}
+	return saver{cfg: cfg, busy: make(chan struct{}, 1)}
+}
+
+// Save notes why, and saves a film Config.Save.After later: for a key, or a checker that failed. While one is due that one is it for both.
+// Errors: ErrNoDir and ErrMost.
+func (r *Recorder) Save(why string) error {
+	r.Note(0, why)
+	return r.trigger(why)
+}
+
+// trigger has a film saved soon.
+func (r *Recorder) trigger(why string) error {
+	s := &r.saver
+	switch {
+	case s.cfg.Dir == "":
+		return ErrNoDir
+	case s.due != 0:
+		return nil
+	case s.films == s.cfg.Most:
+		return ErrMost
+	}
+	s.films++
+	s.due, s.why = r.world.Now()+s.cfg.After, why
+	return nil
+}
+
+// saveDue saves the film that is due, unless one is being written: then it is later.
+func (r *Recorder) saveDue(now time.Duration) {
+	s := &r.saver
+	if s.due == 0 || now < s.due {
+		return
+	}
+	select {
+	case s.busy <- struct{}{}:
+	default:
+		return
+	}
+	s.due = 0
+	film, view := r.Take(), s.view()
+	go func() {
+		s.cfg.Saved(s.write(film, view))
+		<-s.busy
+	}()
+}
+
+// SavePanic saves a film of a panic, and panics on. It is for the goroutine that ticks:
+//
+//	defer past.SavePanic()
+//
+// The film ends with the panic. It is saved although as many are saved as Config.Save.Most allows.
+func (r *Recorder) SavePanic() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if r.saver.cfg.Dir != "" {
+		r.saver.cfg.Saved(r.savePanic(p))
+	}
+	panic(p)
+}
+
+// savePanic saves it. What the panic has left undone may make the film fail.
+func (r *Recorder) savePanic(p any) (file string, err error) {
+	defer func() {
+		if again := recover(); again != nil {
+			err = fmt.Errorf("flight: no film of a panic: %v\n%s", again, debug.Stack())
+		}
+	}()
+	s := &r.saver
+	s.why = fmt.Sprint("panic: ", p)
+	s.why = s.why[:min(len(s.why), maxText)]
+	r.Note(0, s.why)
+	return s.write(r.Take(), s.view())
+}
+
+// view is that of a film. Its title says why it was saved.
+func (s *saver) view() View {
+	v := s.cfg.View()
+	if v.Title != "" {
+		v.Title += ", "
+	}
+	v.Title += s.why
+	return v
+}
+
+// write writes a film to a file that isn't there yet.
+func (s *saver) write(f *Film, v View) (string, error) {
+	for n := 1; n < 1000; n++ {
+		name := filepath.Join(s.cfg.Dir, fmt.Sprintf("film-%03d.html", n))
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it has what only owners may have
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		w := bufio.NewWriter(file)
+		err = errors.Join(f.WriteHTML(w, v), w.Flush(), file.Close())
+		if err != nil {
+			return "", errors.Join(err, os.Remove(name))
+		}
+		return name, nil
+	}
+	return "", fmt.Errorf("flight: %s has 999 films", s.cfg.Dir)
+}
+
+// left reports whether a connection ended in another way than by Close.
+func left(code netconn.CloseCode) bool {
+	return code != netconn.ClosedByUs && code != netconn.ClosedByPeer
+}

@@ -1,0 +1,177 @@
+package flight_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/flight"
+	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
+	"github.com/bunchnet/bunchnet/netconn/nettrace"
+)
+
+// saves is what Saved was told.
+type saves struct {
+	files chan string
+	errs  chan error
+}
+
+func newSaves() *saves { return &saves{make(chan string, 100), make(chan error, 100)} }
+
+func (s *saves) saved(file string, err error) {
+	if err != nil {
+		s.errs <- err
+	} else {
+		s.files <- file
+	}
+}
+
+func text(t *testing.T, file string) string {
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// TestSaveCorrections: a correction over the bound saves a film, at both ends, that has the correction and what followed; there are no more than may be.
+func TestSaveCorrections(t *testing.T) {
+	for _, size := range []float64{100, 1000} {
+		dir, told := t.TempDir(), newSaves()
+		view := func() flight.View { return flight.View{Title: "a race"} }
+		g := run(t, 14, flight.Config{Save: flight.Saving{Dir: dir, Correction: size, Most: 2, View: view, Saved: told.saved}}, netsim.Settings{Lag: 30 * time.Millisecond}, "Ann")
+		for at := time.Second; at <= 40*time.Second; at += time.Second { // two pushes in 14 s
+			g.until(t, at)
+		}
+		if size == 1000 {
+			require.Empty(t, told.files, "300 times the tolerance isn't over 1000")
+			continue
+		}
+		for range 2 {
+			file := <-told.files
+			page := text(t, file)
+			require.Contains(t, page, "<h1 id=\"title\">a race, actor 1: a correction of ")
+			d := readPage(t, page)
+			i := slices.IndexFunc(d.Notes, func(n note) bool { return n.Actor >= 0 && correctedBy300.MatchString(n.Text) })
+			require.GreaterOrEqual(t, i, 0)
+			require.Greater(t, d.Steps[len(d.Steps)-1], d.Notes[i].At+900, "what followed")
+		}
+		g.until(t, 41*time.Second)
+		require.Empty(t, told.errs)
+		require.ErrorIs(t, g.clients["Ann"].rec.Save("a key"), flight.ErrMost)
+	}
+}
+
+// TestSave: a key, a connection that was lost, and errors.
+func TestSave(t *testing.T) {
+	dir, told := t.TempDir(), newSaves()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "film-001.html"), []byte("mine"), 0o600))
+	w := actorrep.NewServer(actorrep.Config{})
+	rec, err := flight.New(w, nil, flight.Config{Save: flight.Saving{Dir: dir, Left: true, Most: 3, After: 100 * time.Millisecond, Saved: told.saved}})
+	require.NoError(t, err)
+	now := time.Duration(0)
+	step := func(n int) {
+		for range n {
+			now += time.Second / 60
+			w.Step(now)
+		}
+	}
+	step(60)
+	require.NoError(t, rec.Save("<b>a key"))
+	step(5)
+	require.Empty(t, told.files, "not yet")
+	require.NoError(t, rec.Save("another"), "one is due: it is for both")
+	step(5)
+	file := <-told.files
+	require.Equal(t, filepath.Join(dir, "film-002.html"), file, "the first name is taken")
+	require.Equal(t, "mine", text(t, filepath.Join(dir, "film-001.html")))
+	require.Contains(t, text(t, file), `<h1 id="title">&lt;b&gt;a key</h1>`)
+	d := readPage(t, text(t, file))
+	require.Len(t, d.Notes, 2)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o077, "only its owner reads it")
+
+	for _, code := range []netconn.CloseCode{netconn.ClosedByPeer, netconn.ClosedByUs} {
+		rec.Trace(&nettrace.Event{Kind: nettrace.ConnClosed, At: now, Conn: 7, A: uint64(code)})
+		step(20)
+	}
+	rec.Trace(&nettrace.Event{Kind: nettrace.ConnClosed, At: now, Conn: 7, A: uint64(netconn.TimedOut)})
+	step(20)
+	require.Contains(t, text(t, <-told.files), "connection 7: timed out</h1>")
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, rec.Save("nowhere"))
+	step(20)
+	require.ErrorIs(t, <-told.errs, os.ErrNotExist)
+	require.ErrorIs(t, rec.Save("too many"), flight.ErrMost)
+	require.Empty(t, told.files)
+
+	rec, err = flight.New(actorrep.NewServer(actorrep.Config{}), nil, flight.Config{})
+	require.NoError(t, err)
+	require.ErrorIs(t, rec.Save("no folder"), flight.ErrNoDir)
+	for _, s := range []flight.Saving{{Correction: -1}, {After: -1}, {Most: -1}} {
+		_, err := flight.New(actorrep.NewServer(actorrep.Config{}), nil, flight.Config{Save: s})
+		require.ErrorIs(t, err, flight.ErrConfig)
+	}
+}
+
+// Bomb panics when it is looked at.
+type Bomb struct {
+	actorrep.Base
+	N   int32 `net:""`
+	lit bool
+}
+
+// Location panics when it is lit.
+func (b *Bomb) Location() (x, y, z float64) {
+	if b.lit {
+		panic(errBoom)
+	}
+	return 1, 2, 3
+}
+
+var errBoom = errors.New("boom")
+
+// TestSavePanic: a panic, in the game or in the middle of a Step, saves a film, and goes on as it was.
+func TestSavePanic(t *testing.T) {
+	for _, within := range []bool{false, true} {
+		dir, told := t.TempDir(), newSaves()
+		w := actorrep.NewServer(actorrep.Config{})
+		require.NoError(t, w.Register("Bomb", (*Bomb)(nil)))
+		rec, err := flight.New(w, nil, flight.Config{Save: flight.Saving{Dir: dir, Saved: told.saved}})
+		require.NoError(t, err)
+		b := &Bomb{}
+		require.NoError(t, w.Spawn(b))
+		frame := func(now time.Duration, do func()) (p any) {
+			defer func() { p = recover() }()
+			defer rec.SavePanic()
+			b.N++
+			w.Step(now)
+			do()
+			return nil
+		}
+		for n := range time.Duration(60) {
+			require.Nil(t, frame(n*time.Second/60, func() {}))
+		}
+		require.Empty(t, told.files)
+		do := func() { panic(errBoom) }
+		if within {
+			do = func() {
+				fresh := &Bomb{lit: true}
+				require.NoError(t, w.Spawn(fresh))
+				w.Step(2 * time.Second)
+				fresh.Location()
+			}
+		}
+		require.Equal(t, errBoom, frame(time.Second, do))
+		require.Empty(t, told.errs)
+		d := readPage(t, text(t, <-told.files))
+		require.Equal(t, "panic: boom", d.Notes[len(d.Notes)-1].Text)
+		require.EqualValues(t, 61, d.at(0, "N", len(d.Steps)-1))
+	}
+}
