@@ -3,12 +3,14 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -19,6 +21,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/channel/control"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/inspect"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
@@ -236,5 +239,52 @@ func shootFilm(t *testing.T, ctx context.Context) {
 	seen := colors(img, map[string][3]int{"acked": {0x3d, 0x9b, 0x5f}, "lost": {0xd6, 0x45, 0x3d}, "client": {0xe0, 0x8a, 0x1e}, "server": {0x1f, 0x6f, 0xc4}})
 	for name, least := range map[string]int{"acked": 500, "lost": 50, "client": 50, "server": 50} {
 		require.Greater(t, seen[name], least, "%s pixels in the picture", name)
+	}
+}
+
+// TestKeySaves: on the inspector's page the key S saves a film.
+func TestKeySaves(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	d, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.Netcode{Key: netcode.Key{1}}, Channels: w.ChannelTypes()})
+	require.NoError(t, err)
+	past, err := flight.New(w, d, flight.Config{})
+	require.NoError(t, err)
+	done, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case now := <-time.After(10 * time.Millisecond):
+				d.TickDispatch(now)
+				w.Step(d.Time(now))
+				d.TickFlush(now)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(done)
+		<-ended
+		require.NoError(t, d.Close())
+	})
+	web := httptest.NewServer(inspect.New(d, inspect.Config{Past: past, Title: "saved"}))
+	t.Cleanup(web.Close)
+	ctx, dir := open(t), t.TempDir()
+	saved := make(chan string, 10)
+	chromedp.ListenTarget(ctx, func(ev any) {
+		if e, ok := ev.(*cdpbrowser.EventDownloadProgress); ok && e.State == cdpbrowser.DownloadProgressStateCompleted {
+			saved <- e.GUID
+		}
+	})
+	require.NoError(t, chromedp.Run(ctx, cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName).WithDownloadPath(dir).WithEventsEnabled(true),
+		chromedp.Navigate(web.URL+"/net/"), chromedp.Poll(`!document.querySelector("#past").hidden`, nil), chromedp.KeyEvent("s")))
+	select {
+	case name := <-saved:
+		page, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Contains(t, string(page), "<title>saved, looking back</title>")
+	case <-ctx.Done():
+		t.Fatal("nothing was saved")
 	}
 }
