@@ -98,6 +98,9 @@ func (o *openings) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units 
 }
 func (*openings) Sent(channel.Conn, netguid.GUID, int64, layout.Mask, string)    {}
 func (*openings) Unsaid(netguid.GUID, string, *layout.Layout, layout.Mask, bool) {}
+func (*openings) Stepping()                                                      {}
+func (*openings) Called(bridge.Call)                                             {}
+func (*openings) Corrected(channel.Conn, netguid.GUID, float64)                  {}
 
 // TestActorsOfAnEndedConnection: a connection that has ended and isn't removed yet stands whatever becomes of its actors; what an observer sees opened is
 // what there was.
