@@ -29,7 +29,7 @@ var floors = map[string]int{
 }
 
 // sockets is the packages that may use the net package, clocks and goroutines.
-var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/internal/drivertest": true, "netconn/internal/linklocal": true, "netconn/driver": true, "netconn/inspect": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true, "netconn/fleet/natskv": true, "netconn/fleet/natskv/embed": true, "netconn/fleet/placing": true, "netconn/fleet/process": true, "netconn/fleet/agones": true, "netconn/ice": true, "netconn/ice/rendezvous": true}
+var sockets = map[string]bool{"actorrep/cmd/bunchnet-schema": true, "actorrep/gen": true, "netconn/udp": true, "netconn/udp/proxy": true, "netconn/udp/udptest": true, "netconn/internal/drivertest": true, "netconn/internal/linklocal": true, "netconn/driver": true, "netconn/inspect": true, "actorrep/flight": true, "netconn/driver/stream": true, "netconn/driver/capture": true, "netconn/nettrace/dissector/gen": true, "netconn/netcode/tokenserver": true, "netconn/internal/ratelimit": true, "netconn/internal/readwait": true, "netconn/internal/mailbox": true, "netconn/web": true, "netconn/web/webtest": true, "netconn/fleet/natskv": true, "netconn/fleet/natskv/embed": true, "netconn/fleet/placing": true, "netconn/fleet/process": true, "netconn/fleet/agones": true, "netconn/ice": true, "netconn/ice/rendezvous": true}
 
 const top = 7
 
