@@ -41,6 +41,9 @@ type View struct {
 	// Clients are films of this server's clients, to be shown beside what the server had. The page finds out which connection each is of, by
 	// its packets.
 	Clients []*Film
+	// Capture is what package netconn/driver/capture has recorded of the run. It goes into the page, and go run ./bench/capture2test makes a test
+	// of the page. Whoever has it can decrypt the run's connections. May be nil.
+	Capture []byte
 }
 
 // Bounds of a film.

@@ -215,8 +215,23 @@ func (f *Film) WriteHTML(w io.Writer, v View) error {
 			return err
 		}
 	}
+	if v.Capture != nil {
+		if err := writeCapture(w, v.Capture); err != nil {
+			return err
+		}
+	}
 	_, err = fill.WriteString(w, after)
 	return err
+}
+
+func writeCapture(w io.Writer, capture []byte) error {
+	if _, err := io.WriteString(w, "</script>\n<script type=\"application/octet-stream\" class=\"capture\">"); err != nil {
+		return err
+	}
+	to := base64.NewEncoder(base64.StdEncoding, w)
+	zip := gzip.NewWriter(to)
+	_, err := zip.Write(capture)
+	return cmp.Or(err, zip.Close(), to.Close())
 }
 
 // nextFilm is between a film and a client's.

@@ -26,6 +26,9 @@ type Saving struct {
 	After time.Duration
 	// Most is how many films the recorder saves. Default 10.
 	Most int
+	// Capture is the file to which package netconn/driver/capture records the run: films have it as View.Capture, up to 64 MiB; of a
+	// larger file Saved is told ErrCapture. Default: none.
+	Capture string
 	// Saved is told of each file, or of the error that there is none, on a goroutine of its own. Default: nobody is.
 	Saved func(file string, err error)
 }
@@ -36,6 +39,8 @@ var (
 	ErrNoDir = errors.New("flight: no folder for films; set Config.Save.Dir")
 	// ErrMost says that Config.Save.Most films were saved.
 	ErrMost = errors.New("flight: as many films are saved as Config.Save.Most allows")
+	// ErrCapture says that Config.Save.Capture is larger than 64 MiB. The film was saved without it.
+	ErrCapture = errors.New("flight: the capture is larger than 64 MiB; the film is without it")
 )
 
 // saver is the saving that goes on.
@@ -147,6 +152,10 @@ func (s *saver) view() View {
 
 // write writes a film to a file that isn't there yet.
 func (s *saver) write(f *Film, v View) (string, error) {
+	capture, without := s.capture()
+	if v.Capture == nil {
+		v.Capture = capture
+	}
 	for n := 1; n < 1000; n++ {
 		name := filepath.Join(s.cfg.Dir, fmt.Sprintf("film-%03d.html", n))
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it has what only owners may have
@@ -161,9 +170,27 @@ func (s *saver) write(f *Film, v View) (string, error) {
 		if err != nil {
 			return "", errors.Join(err, os.Remove(name))
 		}
-		return name, nil
+		return name, without
 	}
 	return "", fmt.Errorf("flight: %s has 999 films", s.cfg.Dir)
+}
+
+// maxCapture bounds a capture in a film, in bytes.
+const maxCapture = 64 << 20
+
+// capture is the run's so far, or why there is none. It may end amid an event, as after a crash.
+func (s *saver) capture() ([]byte, error) {
+	if s.cfg.Capture == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(s.cfg.Capture)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxCapture {
+		return nil, ErrCapture
+	}
+	return os.ReadFile(s.cfg.Capture)
 }
 
 // left reports whether a connection ended in another way than by Close.

@@ -1,10 +1,15 @@
 package flight_test
 
 import (
+	"compress/gzip"
+	"encoding/base64"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +115,34 @@ func TestSave(t *testing.T) {
 	require.ErrorIs(t, <-told.errs, os.ErrNotExist)
 	require.ErrorIs(t, rec.Save("too many"), flight.ErrMost)
 	require.Empty(t, told.files)
+
+	// What package capture has recorded so far goes along.
+	dir = t.TempDir()
+	capture := filepath.Join(dir, "run.capture")
+	require.NoError(t, os.WriteFile(capture, []byte("so far"), 0o600))
+	rec, err = flight.New(actorrep.NewServer(actorrep.Config{}), nil, flight.Config{Save: flight.Saving{Dir: dir, Capture: capture, Saved: func(file string, err error) {
+		told.files <- file
+		told.errs <- err
+	}}})
+	require.NoError(t, err)
+	panics := func() {
+		defer func() { require.Equal(t, 7, recover()) }()
+		defer rec.SavePanic()
+		panic(7)
+	}
+	panics()
+	require.NoError(t, <-told.errs)
+	m := regexp.MustCompile(`class="capture">([^<]*)</script>\n<script>`).FindStringSubmatch(text(t, <-told.files))
+	require.NotNil(t, m)
+	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(m[1])))
+	require.NoError(t, err)
+	within, err := io.ReadAll(zip)
+	require.NoError(t, err)
+	require.Equal(t, "so far", string(within))
+	require.NoError(t, os.Truncate(capture, 64<<20+1))
+	panics()
+	require.ErrorIs(t, <-told.errs, flight.ErrCapture)
+	require.NotContains(t, text(t, <-told.files), `class="capture"`)
 
 	rec, err = flight.New(actorrep.NewServer(actorrep.Config{}), nil, flight.Config{})
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
 // Capture2test makes a Go test of a captured run (package netconn/driver/capture): it copies the file into the testdata of the
-// game's package, and writes a test beside it that replays it.
+// game's package, and writes a test beside it that replays it. The file may be a film (package actorrep/flight) that has the capture within it.
 //
 //	go run ./bench/capture2test -dir ./mygame -boot bootServer crash.capture
 //	go test ./mygame -run TestCaptureCrash
@@ -9,6 +9,8 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,6 +111,9 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	if data, err = ofFilm(data); err != nil {
+		return "", "", fmt.Errorf("%s: %w", file, err)
+	}
 	s, err := capture.Summarize(bytes.NewReader(data))
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w", file, err)
@@ -166,6 +172,30 @@ func write(file, dir, boot, name string) (path, summary string, err error) {
 		err = fmt.Errorf("go test leaves %s out; name the test with -name", path)
 	}
 	return path, t.Summary, err
+}
+
+var errNoCapture = errors.New("the film has no capture within it; set flight.Config.Save.Capture to the file that package capture writes")
+
+// ofFilm is the capture that a film has, or the data if it isn't a film.
+func ofFilm(data []byte) ([]byte, error) {
+	if !bytes.HasPrefix(data, []byte("<!doctype html>")) {
+		return data, nil
+	}
+	_, rest, found := bytes.Cut(data, []byte(`class="capture">`))
+	text, _, ended := bytes.Cut(rest, []byte("<"))
+	if !found || !ended {
+		return nil, errNoCapture
+	}
+	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
+	if err != nil {
+		return nil, err
+	}
+	const most = 64 << 20 // that flight puts into one
+	data, err = io.ReadAll(io.LimitReader(zip, most+1))
+	if err == nil && len(data) > most {
+		err = errors.New("its capture is larger than 64 MiB")
+	}
+	return data, err
 }
 
 func describe(s capture.Summary) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"go/build"
 	"os"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/flight"
 )
 
 // TestGame goes the whole way, in a module outside the tree: a game is recorded over a lossy link, the file becomes a test, the test
@@ -41,7 +45,26 @@ func TestGame(t *testing.T) {
 	out, err = run("run", ".", file)
 	require.NoError(t, err, out)
 
-	path, summary, err := write(file, dir, "boot", "")
+	// A film has the capture within it, as it was amid a tick.
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	cut := whole[:len(whole)/2]
+	page := filepath.Join(t.TempDir(), "a film.html")
+	require.NoError(t, os.WriteFile(page, filmOf(t, cut), 0o600))
+	path, summary, err := write(page, dir, "boot", "")
+	require.NoError(t, err)
+	require.Contains(t, summary, "cut off")
+	kept, err := os.ReadFile(filepath.Join(dir, "testdata", "afilm_run.capture"))
+	require.NoError(t, err)
+	require.Equal(t, cut, kept)
+	out, err = run("test", "-v", "-run", "TestCaptureAFilm", ".")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "--- PASS: TestCaptureAFilm")
+	require.NoError(t, os.WriteFile(page, filmOf(t, nil), 0o600))
+	_, _, err = write(page, dir, "boot", "another")
+	require.ErrorIs(t, err, errNoCapture)
+
+	path, summary, err = write(file, dir, "boot", "")
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "lostpackets_capture_test.go"), path)
 	require.Contains(t, summary, " ticks in 5.")
@@ -70,6 +93,14 @@ func TestGame(t *testing.T) {
 	require.NoError(t, os.Rename(path, filepath.Join(dir2, "by_hand_test.go")))
 	_, _, err = write(file, dir2, "err(result, t)", "")
 	require.ErrorContains(t, err, "has a TestCaptureLostPackets")
+}
+
+func filmOf(t *testing.T, capture []byte) []byte {
+	rec, err := flight.New(actorrep.NewServer(actorrep.Config{}), nil, flight.Config{})
+	require.NoError(t, err)
+	var page bytes.Buffer
+	require.NoError(t, rec.Take().WriteHTML(&page, flight.View{Capture: capture}))
+	return page.Bytes()
 }
 
 const names = `package names

@@ -288,3 +288,42 @@ func TestKeySaves(t *testing.T) {
 		t.Fatal("nothing was saved")
 	}
 }
+
+// TestFilmOfAHundred opens the film of a game of 100 players, goes through it, and logs how long the page takes.
+func TestFilmOfAHundred(t *testing.T) {
+	if testing.Short() {
+		t.Skip("100 players take some seconds")
+	}
+	file, client := film(t, 100, 3*time.Second)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	ctx := open(t)
+	var l log
+	l.listen(ctx)
+	var took []float64
+	var size float64
+	require.NoError(t, chromedp.Run(ctx, network.Enable(), runtime.Enable(), chromedp.Navigate("file://"+file),
+		chromedp.Poll(`film && document.querySelectorAll("#actors tbody tr").length === 100`, nil),
+		chromedp.SetUploadFiles("#add", []string{client}), chromedp.Poll(`conn && conn.shown`, nil),
+		chromedp.Evaluate(`performance.memory.usedJSHeapSize`, &size),
+		chromedp.Evaluate(`(async () => {
+			const took = [];
+			for (let i = 0; i < 30; i++) {
+				conn = film.Conns[i];
+				actor = i;
+				part = "Load";
+				const from = performance.now();
+				go(1500 + 40 * i);
+				await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+				took.push(performance.now() - from);
+			}
+			return took.sort((a, b) => a - b);
+		})()`, &took, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })))
+	t.Logf("a page of %.1f MB, %.0f MB in the browser; to show another moment took %.0f ms at the median, %.0f at most", float64(info.Size())/1e6, size/1e6, took[15], took[29])
+	var actors, conns, dots int
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`film.Actors.length`, &actors), chromedp.Evaluate(`film.Conns.length`, &conns), chromedp.Evaluate(`dots.length`, &dots)))
+	require.Equal(t, []int{100, 100, 100}, []int{actors, conns, dots})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, l.said, "what the page complained about")
+}
