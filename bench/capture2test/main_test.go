@@ -51,7 +51,7 @@ func TestGame(t *testing.T) {
 	cut := whole[:len(whole)/2]
 	page := filepath.Join(t.TempDir(), "a film.html")
 	require.NoError(t, os.WriteFile(page, filmOf(t, cut), 0o600))
-	path, summary, err := write(page, dir, "boot", "")
+	_, summary, err := write(page, dir, "boot", "")
 	require.NoError(t, err)
 	require.Contains(t, summary, "cut off")
 	kept, err := os.ReadFile(filepath.Join(dir, "testdata", "afilm_run.capture"))
@@ -64,6 +64,7 @@ func TestGame(t *testing.T) {
 	_, _, err = write(page, dir, "boot", "another")
 	require.ErrorIs(t, err, errNoCapture)
 
+	var path string
 	path, summary, err = write(file, dir, "boot", "")
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "lostpackets_capture_test.go"), path)
