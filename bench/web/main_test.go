@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/bunchnet/bunchnet/netconn/web/webtest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestMeasure: all that is sent comes back by each way, no sooner than the network lets it, and the table and the curves say so.
 func TestMeasure(t *testing.T) {

@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestNAT: players behind real routers find the path that they should, and keep their game when it changes. The long form has all pairs of routers, the
 // other one those with an open one.
