@@ -96,7 +96,8 @@ const go = new Go();
 WebAssembly.instantiateStreaming(fetch("/player.wasm"), go.importObject).then(r => go.run(r.instance)).then(() => { exited = true; over(); }, e => say("FAIL: " + e));
 </script>`))
 
-// TestChromium: the client for browsers plays in a headless Chromium, by both ways at once, beside a native one over UDP.
+// TestChromium: the client for browsers plays in a headless Chromium, by both ways at once, beside a native one over UDP, and finds the packet size in both
+// directions.
 func TestChromium(t *testing.T) {
 	chromium, err := webtest.FindChromium()
 	if err != nil {
