@@ -84,7 +84,8 @@
 //	                                         session whose request is oldest
 //	connections of one address               2*MaxPerAddr+16; more are closed at once
 //	connections that ask for nothing         5 s for TLS and a request, 15 s without one; 30 s for a body and 2 min for an answer
-//	what waits to be read                    4096 datagrams, 256 of one peer, ReceiveBuffer 4 MiB; the newest are lost (Unread)
+//	what waits to be read                    4096 datagrams, 256 of one peer, 2048/MaxHalfOpen of one that the driver hasn't answered (8), ReceiveBuffer
+//	                                         4 MiB; the newest are lost (Unread)
 //	what waits to be sent to one peer        512 datagrams, SendBuffer 64 KiB; the oldest are lost (Unsent). On TCP the system holds 64 KiB more
 //	a peer that takes nothing                5 s by WebSocket, 15 s by WebTransport; its session ends
 //	a message                                1500 bytes; a longer one, and text, end the session

@@ -54,14 +54,17 @@ type ServerConfig struct {
 	TotalRate float64
 	// SendBuffer bounds the bytes that wait to be sent to one peer. At most 512 datagrams wait. When it is full the oldest are dropped. Default 64 KiB.
 	SendBuffer int
-	// ReceiveBuffer bounds the bytes of all peers that wait to be read by the driver. At most 4096 datagrams wait, 256 of one peer. When it is full the
-	// newest are dropped. Default 4 MiB.
+	// ReceiveBuffer bounds the bytes of all peers that wait to be read by the driver. At most 4096 datagrams wait, 256 of one peer, and 2048 of those that
+	// the driver hasn't answered, an equal share of each of MaxHalfOpen. When it is full the newest are dropped. Default 4 MiB.
 	ReceiveBuffer int
 	// ClientAddr returns the address that a request comes from. Default: RemoteAddr. Behind a proxy that you trust, read the proxy's header here.
 	ClientAddr func(r *http.Request) (netip.AddrPort, error)
 	// Logger gets refusals, and the ends of sessions whose peers didn't leave by themselves; at most one line a second. Default none.
 	Logger *slog.Logger
 }
+
+// halfOpenShare is the unread datagrams of a session that the driver hasn't answered: all of these together leave half of the room to players.
+func halfOpenShare(sessions int) int { return min(inPerPeer, max(1, inDatagrams/2/sessions)) }
 
 const (
 	inDatagrams = 4096
@@ -206,13 +209,17 @@ func (s *Server) WriteBatch(msgs []udp.Message) (int, error) {
 	for i := range msgs {
 		s.mu.Lock()
 		p := s.peers[msgs[i].Addr]
-		if p != nil && !p.answered.Swap(true) {
+		first := p != nil && !p.answered.Swap(true)
+		if first {
 			s.half--
 		}
 		s.mu.Unlock()
 		if p == nil {
 			s.n.noPeer.Add(1)
 			continue
+		}
+		if first {
+			s.in.Allow(&p.Source, inPerPeer)
 		}
 		p.written.Store(now)
 		s.n.unsent.Add(uint64(p.out.Push(msgs[i].Buf)))
@@ -411,7 +418,7 @@ func (s *Server) begin(way Way, remote netip.AddrPort, l link, done func()) {
 		return
 	}
 	s.nextID++
-	p.Source = mailbox.NewSource(addrOf(way, remote, s.nextID), inPerPeer)
+	p.Source = mailbox.NewSource(addrOf(way, remote, s.nextID), halfOpenShare(s.cfg.MaxHalfOpen))
 	p.written.Store(int64(s.now()))
 	s.peers[p.Addr()] = p
 	if len(s.shown) >= 2*s.cfg.MaxHalfOpen { // at most MaxHalfOpen stay

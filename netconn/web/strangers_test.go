@@ -285,6 +285,35 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestStrangersLeaveRoom: sessions that the driver hasn't answered can't fill the queue for reads, however many they are and whatever they send; one that was
+// answered has its whole share.
+func TestStrangersLeaveRoom(t *testing.T) {
+	d := newDoor(t, ServerConfig{HalfOpen: patience, Burst: 100})
+	share := 8
+	require.LessOrEqual(t, share*d.cfg.MaxHalfOpen, inDatagrams/2)
+	player := d.dial(WebSocket)
+	from := hello(t, d, player)
+	_, err := d.WriteBatch([]udp.Message{{Buf: []byte("welcome"), Addr: from}})
+	require.NoError(t, err)
+	const strangers = 20
+	before := d.Counters().Received
+	for range strangers {
+		c := d.must(nil)
+		for range inPerPeer {
+			require.NoError(t, c.Write(t.Context(), websocket.MessageBinary, make([]byte, 100)))
+		}
+	}
+	lost := uint64(strangers * (inPerPeer - share))
+	eventually(t, "all came", func() bool { return d.Counters().Unread == lost })
+	const most = inPerPeer - 10
+	for range most {
+		_, err := player.WriteBatch([]udp.Message{{Buf: []byte("play"), Addr: from}})
+		require.NoError(t, err)
+	}
+	eventually(t, "all of the player's came", func() bool { return d.Counters().Received >= before+strangers*inPerPeer+most })
+	require.Equal(t, lost, d.Counters().Unread)
+}
+
 // TestHalfAnUpgrade: connections that ask for nothing are bounded, and end.
 func TestHalfAnUpgrade(t *testing.T) {
 	d := newDoor(t, ServerConfig{MaxConns: 4})

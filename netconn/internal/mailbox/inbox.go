@@ -82,7 +82,7 @@ func (b *Inbox) release(p []byte) {
 // Put keeps a datagram, and its memory, until it is read; false when there is no room for it.
 func (b *Inbox) Put(from *Source, p []byte) bool {
 	b.mu.Lock()
-	if b.err != nil || b.n == len(b.ring) || b.bytes+len(p) > b.maxBytes || from.n == from.most {
+	if b.err != nil || b.n == len(b.ring) || b.bytes+len(p) > b.maxBytes || from.n >= from.most {
 		b.release(p)
 		b.mu.Unlock()
 		return false
@@ -156,6 +156,13 @@ func (b *Inbox) Redirect(from *Source, addr netip.AddrPort) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	from.addr = addr
+}
+
+// Allow lets a source have so many datagrams unread from now on.
+func (b *Inbox) Allow(from *Source, most int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from.most = most
 }
 
 // OnArrival sets a function that is called after a datagram has come that can be read, or an error.
