@@ -159,7 +159,7 @@
 // ends its authority. It is trusted with those of third servers: it can claim them by a high epoch. Zone packets are sealed as the others are, and none is taken for one of those. Who dials Zone.Accept's connection is the
 // connection's to prove, for instance by a connect token.
 //
-// A server that is gone (Zone.Gone) takes its actors with it.
+// A server that is gone (Zone.Gone) takes its actors with it, unless there is a Keeper (below).
 //
 // # What a zone can't have
 //
@@ -194,4 +194,64 @@
 //	call 3     1 how many servers have forwarded it | the caller's server | the call
 //	back 4     the call
 //	ended 5    number epoch: its authority has destroyed it
+//
+// # Take-over
+//
+// A [Keeper] beside each Zone holds the server's zones by lease and writes its actors to a store (netconn/kv), such as NATS JetStream (netconn/fleet/natskv). When a server is there no more, another one takes its zones and
+// its actors. No tick waits for the store: requests go out of Keeper.Step, and answers go into a later one. An answer that doesn't come in a quarter of Lease is unknown, and what happened is read back.
+//
+//	server1                        the store                            server2
+//	   renews its lease       -->  server.server1: beat 7          -->    hears of it
+//	   writes its actors      -->  actor.10: epoch 4, server1, state
+//	   is cut off, or crashes
+//	   stops at 98 % of Lease                                             nothing for Lease: server1 is over
+//	                               server.server1: over, server2   <--      (compare and set)
+//	                               zone.north: server2, epoch 2    <--      (compare and set)
+//	                                                                      all others have heard it, and have written what came from server1
+//	                               actor.10: epoch 7, server2      <--      (compare and set)
+//	                                                                      Game.Take: it is server2's, with its id, in epoch 7
+//
+// # Leases
+//
+// A server writes its lease four times in each Lease. It ends 98 % of Lease after the last write that the store has was sent, by the server's own monotonic clock; then Keeper.Over reports true, and the Zone owns nothing and sends
+// nothing more. The others mark a lease as over that they have heard nothing of for Lease, by their own clocks, if the store has no newer write. So a server has stopped before another takes over, if no clock is more than
+// 1 % wrong. Of several servers the one with the fewest zones takes over, by lower ID if they have as many; each next one waits another eighth of Lease, so it takes over when those before it don't. A server that is over begins anew with another ID.
+//
+// A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
+// by their revision. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
+//
+// A server that can't reach the store for Lease is over, also when no server can: a world doesn't play on without its store for longer than that. A longer Lease survives a longer loss, and a take-over takes as much longer.
+// A store that was lost and made anew ends all leases.
+//
+// # What is kept
+//
+// Each actor of a Zone with a Keeper has a record in the store: its state as KeeperConfig.Save returns it, which Game.Take is given at the next server. It is written at once when the actor is new here, then every Checkpoint if it has changed, and at once
+// for Keeper.Keep: what was changed before the call of Keep is never lost once the store has it, which done tells. Until then tell nobody that it is done. What is changed in one actor is kept together. A change of two actors is two: begin
+// it in the first one with a number, Keep it, then say it to the second one until that one has kept it and says so, and have the second one leave out numbers that it has had. TestKept trades gold like this.
+//
+// An actor is given to another server only when its record is of its present epoch: one that has just come stays until then, and longer when the store is away. So there is one server at most that has an actor and no record of it, and each claim's epoch is higher
+// than all that anybody has seen. A player begins to travel from Game.Give only, for the same reason.
+//
+// Who takes over waits until every server whose lease goes on has heard of the end and has written all actors that had come to it before. Their leases say so. What was under way to the server that is over, its giver takes
+// back. What a client sees may go back by one checkpoint: the values are those of the record, under a higher epoch. Their clients come with new connections, new Clients and new Sessions; Game.Take calls Server.Enter for a player's actor.
+// Calls and messages that waited at the server that is over are lost.
+//
+// With a lease of 2 s actors are played on 1.96 s after a crash at most, and players, whose connections have a time-out of 2 s, have their actor again 2.90 s after it at most (go test ./actorrep/mesh -run TakeOver -kept 2 -v; 26 actors
+// and 12 players in virtual time, one of four servers crashes, no loss).
+//
+//	a record                              MaxActorState and 1 KiB; above, it isn't written: Counters.TooLong, and ErrTooLong to who called Keep
+//	calls of Keep that wait               1024; then ErrFull
+//	ops on actors under way               128
+//	calls of Save in a Step               32
+//	a page of a server's actors           256 of them, 1288 bytes
+//	work in a Step                        besides, two looks at each actor that is kept
+//
+// # Keys of the store
+//
+// Numbers and texts are as above. The keys begin with KeeperConfig.Name.
+//
+//	server.ID        1 version 1 | 1 over | number beat | number seen: the revision of the last end of a lease that it has dealt with | heir: who takes over
+//	zone.NAME        1 version 1 | number epoch | holder
+//	list.ID.PAGE     1 version 1 | for each actor that the server may have a record of: number id
+//	actor.NUMBER     1 version 1 | number epoch | number write | holder | class | state
 package mesh

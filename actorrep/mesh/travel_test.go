@@ -259,7 +259,7 @@ func (s *server) Save(uint64) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(s.own.GUID()))
 	b = binary.LittleEndian.AppendUint32(b, uint32(s.note))
 	if s.zone != nil {
-		s.epoch = s.zone.Release(s.own)
+		s.epoch = s.zone.Release(s.own, "")
 	}
 	b = binary.LittleEndian.AppendUint32(b, s.epoch)
 	b, err := s.runners.Depart(s.own, b)

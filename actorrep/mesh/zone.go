@@ -103,6 +103,8 @@ type Zone struct {
 	neighbours []*neighbour // by ID
 	gone       map[string]bool
 	held       []heldCall
+	keeper     *Keeper // nil: nothing is kept
+	stopped    bool    // the lease is over
 	copier     copier
 	around     []distance // scratch
 	msgs       [][]byte   // scratch
@@ -195,24 +197,30 @@ func (z *Zone) own(r *record, epoch uint32) {
 	r.owner, r.epoch, r.table, r.ended, r.seen, r.placed, r.looked, r.giveAt = z.cfg.ID, epoch, 0, false, false, false, 0, 0
 	r.a.body().Epoch = epoch
 	r.a.body().MarkDirty()
+	if z.keeper != nil {
+		z.keeper.owned(r)
+	}
 }
 
-// Release ends this server's authority over an actor that goes by other ways than Give, such as in the state of a travelling player, and returns the epoch for Own at the next
+// Release ends this server's authority over an actor that goes to a server by other ways than Give, such as in the state of a travelling player, and returns the epoch for Own at that
 // server, or here when it stays. It is 0 when the actor isn't this server's.
-func (z *Zone) Release(a Actor) uint32 {
+func (z *Zone) Release(a Actor, to string) uint32 {
 	r := z.records[a.body().GUID()]
 	if r == nil || r.owner != z.cfg.ID || r.epoch >= maxEpoch-1 {
 		return 0
 	}
 	z.hide(r)
 	r.owner, r.shownAt = "", z.now
+	if z.keeper != nil {
+		z.keeper.left(r, to, r.epoch+1)
+	}
 	return r.epoch + 1
 }
 
 // Owns reports whether this server is the actor's authority, and may change it.
 func (z *Zone) Owns(a Actor) bool {
 	r := z.records[a.body().GUID()]
-	return r != nil && r.owner == z.cfg.ID && r.a == a
+	return r != nil && r.owner == z.cfg.ID && r.a == a && !z.stopped
 }
 
 // Simulates reports whether this server simulates what two actors do to each other, such as a collision: the authority of the one with the lower id does, at
@@ -243,6 +251,9 @@ func (z *Zone) drop(r *record) {
 // that of the Mirror worlds and that of World.
 func (z *Zone) Step(now time.Duration) {
 	z.now = max(z.now, now)
+	if z.stopped {
+		return
+	}
 	for _, n := range z.neighbours {
 		if n.peer != nil && n.peer.Conn() == nil { // it was removed
 			n.peer = nil

@@ -3,6 +3,8 @@ package mesh
 import (
 	"math"
 	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
 type distance struct {
@@ -17,6 +19,9 @@ func (z *Zone) stepOwn(r *record) {
 			if n.peer != nil {
 				_ = z.push(n.id, &zoneMessage{kind: zoneEnded, id: r.id, epoch: r.epoch}) // without room its mirrors stay for Forget
 			}
+		}
+		if z.keeper != nil {
+			z.keeper.destroyed(r)
 		}
 		r.a, r.owner, r.ended, r.shownAt = nil, "", true, z.now
 		return
@@ -94,6 +99,8 @@ func (z *Zone) answers(n *neighbour) bool {
 func (z *Zone) give(r *record, to string) bool {
 	n := z.neighbour(to)
 	switch {
+	case z.keeper != nil && !z.keeper.recorded(r):
+		return false // later
 	case n == nil || r.epoch >= maxEpoch-1 || z.table.Epoch < r.table || z.now < r.giveAt:
 		return false
 	case !z.answers(n) || len(n.out.waiting) > maxZoneWaiting/2 || n.out.bytes > maxZoneWaitingBytes/2:
@@ -112,6 +119,9 @@ func (z *Zone) give(r *record, to string) bool {
 	z.hide(r)
 	r.owner, r.epoch, r.shownAt = to, r.epoch+1, z.now
 	r.a.body().Epoch = r.epoch
+	if z.keeper != nil {
+		z.keeper.left(r, to, r.epoch)
+	}
 	z.Counters.Given++
 	_ = z.push(to, &zoneMessage{kind: zoneGive, id: r.id, epoch: r.epoch, table: z.table.Epoch, class: r.a.body().ClassName(), state: state}) // there is room
 	return true
@@ -165,4 +175,32 @@ func (z *Zone) take(n *neighbour, r *record, m *zoneMessage) bool {
 	r.table = m.table
 	z.Counters.Taken++
 	return true
+}
+
+// restore has this server play an actor from now on, as the store has it. It reports whether the game does.
+func (z *Zone) restore(id netguid.GUID, epoch uint32, class string, state []byte) bool {
+	r := z.records[id]
+	if r == nil {
+		r = z.add(id)
+	}
+	r.owner, r.epoch, r.ended, r.shownAt = "", epoch, false, z.now
+	z.look(r)
+	made := r.a == nil
+	if made && !z.spawn(r, class) || r.a.body().ClassName() != class {
+		return false
+	}
+	if z.cfg.Game.Take(r.a, state) != nil {
+		if made {
+			z.unmirror(r)
+		}
+		return false
+	}
+	z.own(r, epoch)
+	return true
+}
+
+// lose ends this server's authority over an actor that is another's by a newer epoch.
+func (z *Zone) lose(r *record) {
+	z.hide(r)
+	r.owner, r.shownAt = "", z.now
 }

@@ -96,8 +96,8 @@ func (z *Zone) Receive(from string, packet []byte) error {
 		return ErrForged
 	}
 	n := z.neighbour(from)
-	if n == nil {
-		return nil // it is gone
+	if n == nil || z.stopped {
+		return nil // it is gone, or this one is over
 	}
 	r := reader{b: opened}
 	next := r.number()

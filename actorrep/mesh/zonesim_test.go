@@ -15,6 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/kv/kvsim"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/simtest"
@@ -42,6 +43,11 @@ type sheep struct {
 	hidden   uint32 // goes with the state only
 	toX, toY float64
 	player   uint64
+	purse
+	restored bool // it was taken over, and hasn't been played since
+	safe     bool // the store has the debt that is under way
+	asked    bool // whether it has
+	sayAt    time.Duration
 }
 
 func (s *sheep) Location() (x, y, z float64) { return s.X, s.Y, 0 }
@@ -52,6 +58,8 @@ type flock struct {
 	Count, Name, Hidden uint32
 	Player              uint64
 	ID, Epoch           uint32 // of a player's
+	Purse               purse
+	Saved               bool // by a Keeper
 }
 
 // truth is what is true of a sheep: the ledger.
@@ -63,6 +71,7 @@ type truth struct {
 	at          time.Duration // of the last step
 	over        bool
 	x, y        float64
+	purseTruth
 }
 
 // plain is a run.
@@ -85,7 +94,8 @@ type plain struct {
 	back     []int // for each travel and sheep, how many steps it went back where the player looked
 	moves    int
 	plant    func(s *zoneServer) // a bug, before each Step of the zone
-	tally    ZoneCounters
+	keeping
+	tally ZoneCounters
 }
 
 func drawPlain(seed uint64) simtest.Script {
@@ -136,19 +146,21 @@ func playPlain(s simtest.Script, change func(g *plain)) (simtest.Result, *plain)
 		}
 		ms := func(key string) time.Duration { return time.Duration(number(key)) * time.Millisecond }
 		g = &plain{w: w, rng: w.Rand("plain"), truths: map[netguid.GUID]*truth{}, sheep: number("sheep"), newTable: ms("split"), crashes: s.Option("crashes") != "",
-			between: link{ms("between"), ms("jitter"), number("loss"), number("dup")},
-			table:   Table{Epoch: 1, Cell: zoneCell, Columns: 2, Servers: []string{"server1", "server2", "server3", "server4"}}}
+			between: link{ms("between"), ms("jitter"), number("loss"), number("dup")}, keeping: newKeeping(w, s),
+			table: Table{Epoch: 1, Cell: zoneCell, Columns: 2, Servers: []string{"server1", "server2", "server3", "server4"}}}
 		if change != nil {
 			change(g)
 		}
 		lines := netsim.Settings{Lag: g.between.lag, Jitter: g.between.jitter / 4, Loss: float64(g.between.loss) / 2}
 		for _, h := range w.Hosts() {
 			h.SetTick(zoneTick)
-			if h.IsServer() {
+			if g.store != nil && h.Name() == storeHost {
+				h.SetTick(5 * time.Millisecond)
+			} else if h.IsServer() {
 				if err := h.SetNet(lines, lines); err != nil {
 					return nil, err
 				}
-				g.servers = append(g.servers, &zoneServer{g: g, h: h, number: len(g.servers)})
+				g.servers = append(g.servers, &zoneServer{g: g, h: h, id: h.Name(), number: len(g.servers)})
 			} else {
 				g.clients = append(g.clients, &zoneClient{g: g, h: h, id: uint64(len(g.clients) + 1)})
 			}
@@ -169,11 +181,13 @@ func playPlain(s simtest.Script, change func(g *plain)) (simtest.Result, *plain)
 
 // Boot implements simtest.Game.
 func (g *plain) Boot(h *simtest.Host) (simtest.Program, error) {
-	if h.IsServer() {
-		s := g.servers[h.Index()]
-		return s, s.boot()
+	if g.store != nil && h.Name() == storeHost {
+		return g.store, nil
 	}
-	c := g.clients[h.Index()-len(g.servers)]
+	if i := slices.IndexFunc(g.servers, func(s *zoneServer) bool { return s.h == h }); i >= 0 {
+		return g.servers[i], g.servers[i].boot()
+	}
+	c := g.clients[slices.IndexFunc(g.clients, func(c *zoneClient) bool { return c.h == h })]
 	return c, c.boot()
 }
 
@@ -181,6 +195,9 @@ func (g *plain) Boot(h *simtest.Host) (simtest.Program, error) {
 func (g *plain) Calm() {
 	g.calm = true
 	g.between = link{lag: time.Millisecond}
+	if g.store != nil {
+		g.store.Trouble = kvsim.Trouble{Delay: time.Millisecond}
+	}
 	for _, s := range g.servers {
 		_ = s.h.SetNet(netsim.Settings{Lag: time.Millisecond}, netsim.Settings{Lag: time.Millisecond})
 	}
@@ -189,9 +206,12 @@ func (g *plain) Calm() {
 // Pending implements simtest.Game: every actor has the authority that the table says, and everybody sees what is near as it is.
 func (g *plain) Pending() string {
 	for _, s := range g.servers {
-		if s.zone == nil || len(s.borders) < len(g.servers)-1 || !s.m.Idle() {
-			return s.h.Name() + " isn't connected, or players are on the way"
+		if s.zone == nil || !s.connected() || !s.m.Idle() {
+			return fmt.Sprintf("%s isn't connected, or players are on the way: %v borders, %v", s.h.Name(), len(s.borders), s.m != nil && s.m.Idle())
 		}
+	}
+	if why := g.unsettled(); why != "" {
+		return why
 	}
 	if g.called != len(g.calls) || slices.Contains(g.calls, 0) {
 		return fmt.Sprintf("calls %v are under way", slices.Index(g.calls, 0))
@@ -219,6 +239,9 @@ func (g *plain) Pending() string {
 		}
 	}
 	for _, c := range g.clients {
+		if c.m == nil || c.at() < 0 {
+			return fmt.Sprintf("player %d isn't connected: %s", c.id, c.why())
+		}
 		s := g.servers[c.at()]
 		if !s.m.Plays(c.id) || c.ends[c.m.Server()] == nil {
 			return fmt.Sprintf("player %d isn't at %s", c.id, c.m.Server())
@@ -269,7 +292,11 @@ func (g *plain) differs(s *zoneServer, w *actorrep.World) string {
 
 // carry takes a packet from server to server.
 func (g *plain) carry(from, to *zoneServer, b []byte, arrive func(b []byte)) {
+	if to == nil {
+		return // it is no more
+	}
 	b = slices.Clone(b)
+	id := to.id
 	n := 1
 	if g.rng.IntN(100) < g.between.loss {
 		n = 0
@@ -282,7 +309,7 @@ func (g *plain) carry(from, to *zoneServer, b []byte, arrive func(b []byte)) {
 			d += time.Duration(g.rng.Int64N(int64(g.between.jitter)))
 		}
 		g.w.At(g.w.Now()+d, func() {
-			if !g.w.IsCut(from.h, to.h) {
+			if !g.w.IsCut(from.h, to.h) && to.id == id && to.zone != nil {
 				to.inbox = append(to.inbox, func() { arrive(b) })
 			}
 		})
@@ -292,7 +319,7 @@ func (g *plain) carry(from, to *zoneServer, b []byte, arrive func(b []byte)) {
 func (g *plain) token(s *zoneServer, id uint64, timeout int32) []byte {
 	now := uint64(simtest.Epoch.Add(g.w.Now()).Unix())
 	token, err := netcode.GenerateConnectToken(netcode.TokenConfig{ClientID: id, Create: now, Expire: now + 600, Timeout: timeout,
-		Servers: []netip.AddrPort{s.addr()}, PrivateKey: netcode.Key{1}, Rand: s.h.Secrets()})
+		Servers: []netip.AddrPort{s.addr()}, PrivateKey: netcode.Key{1, byte(s.boots)}, Rand: s.h.Secrets()})
 	if err != nil {
 		g.w.Failf("token", "%v", err)
 	}
@@ -303,7 +330,12 @@ func (g *plain) token(s *zoneServer, id uint64, timeout int32) []byte {
 type zoneServer struct {
 	g         *plain
 	h         *simtest.Host
+	id        string
 	number    int
+	boots     int // with a Keeper
+	keeper    *Keeper
+	view      *kvsim.View
+	ticked    time.Duration
 	driver    *driver.Driver
 	world     *actorrep.World
 	zone      *Zone
@@ -312,6 +344,7 @@ type zoneServer struct {
 	chans     map[uint64]*channel.Channel
 	pawns     map[uint64]*sheep
 	released  map[uint64]uint32
+	going     map[uint64]string
 	borders   map[int]*border
 	again     map[int]time.Duration
 	inbox     []func()
@@ -321,6 +354,7 @@ type zoneServer struct {
 
 // border is a connection to a neighbour.
 type border struct {
+	id     string
 	driver *driver.Driver
 	world  *actorrep.World
 	closed bool
@@ -331,16 +365,25 @@ func (s *zoneServer) addr() netip.AddrPort { return netip.AddrPortFrom(s.h.Addr(
 func (s *zoneServer) boot() (err error) {
 	g := s.g
 	s.peers, s.chans, s.pawns, s.released = map[uint64]*actorrep.Peer{}, map[uint64]*channel.Channel{}, map[uint64]*sheep{}, map[uint64]uint32{}
+	s.going = map[uint64]string{}
 	if g.rng.IntN(2) == 0 {
 		s.tableLate = time.Duration(g.rng.Int64N(int64(3 * time.Second)))
 	}
 	s.borders, s.again = map[int]*border{}, map[int]time.Duration{}
-	s.world = actorrep.NewServer(actorrep.Config{IDs: netguid.Share{Server: uint32(s.number), Servers: 4}, Failed: s.check})
+	s.id, s.inbox, s.spawned = s.h.Name(), nil, false
+	share, table := netguid.Share{Server: uint32(s.number), Servers: 4}, g.table
+	if g.store != nil {
+		s.boots++
+		s.id = fmt.Sprintf("%s-%d", s.h.Name(), s.boots)
+		share = netguid.Share{Server: uint32(s.number + 4*s.boots), Servers: netguid.MaxServers}
+		table.Servers = []string{s.id, s.id, s.id, s.id}
+	}
+	s.world = actorrep.NewServer(actorrep.Config{IDs: share, Failed: s.check})
 	if err = s.world.Register("Sheep", (*sheep)(nil), actorrep.AlwaysRelevant()); err != nil {
 		return err
 	}
-	id := s.h.Name()
-	s.zone, err = NewZone(ZoneConfig{ID: id, World: s.world, Game: zoneGame{s}, Table: g.table, Margin: zoneMargin, Hysteresis: zoneHyst, Key: [32]byte{2}, Rand: s.h.Secrets(),
+	id := s.id
+	s.zone, err = NewZone(ZoneConfig{ID: id, World: s.world, Game: zoneGame{s}, Table: table, Margin: zoneMargin, Hysteresis: zoneHyst, Key: [32]byte{2}, Rand: s.h.Secrets(),
 		ToServer: func(to string, b []byte) {
 			o := g.byID(to)
 			g.carry(s, o, b, func(b []byte) { o.check(o.zone.Receive(id, b)) })
@@ -357,17 +400,25 @@ func (s *zoneServer) boot() (err error) {
 	if err != nil {
 		return err
 	}
+	if g.store != nil {
+		if err := s.bootKeeper(); err != nil {
+			return err
+		}
+	}
 	socket, err := s.h.Listen(7777)
 	if err != nil {
 		return err
 	}
 	s.driver, err = driver.Listen(s.addr().String(), driver.Config{Socket: socket, Clock: s.h.Time, Rand: s.h.Secrets(), Timeout: 30 * time.Second, Channels: append(s.world.ChannelTypes(), ChannelType(nil)),
-		Link: driver.Netcode{Key: netcode.Key{1}, TakeOver: true}, Joined: s.joined, Closed: func(c *driver.Conn, _ netconn.CloseResult) { s.left(c) }})
+		Link: driver.Netcode{Key: netcode.Key{1, byte(s.boots)}, TakeOver: true}, Joined: s.joined, Closed: func(c *driver.Conn, _ netconn.CloseResult) { s.left(c) }})
 	return err
 }
 
 func (g *plain) byID(id string) *zoneServer {
-	return g.servers[slices.IndexFunc(g.servers, func(s *zoneServer) bool { return s.h.Name() == id })]
+	if i := slices.IndexFunc(g.servers, func(s *zoneServer) bool { return s.id == id }); i >= 0 {
+		return g.servers[i]
+	}
+	return nil
 }
 
 func (s *zoneServer) check(err error) {
@@ -379,7 +430,11 @@ func (s *zoneServer) check(err error) {
 func (s *zoneServer) joined(c *driver.Conn) {
 	id := c.ClientID()
 	if id >= neighbours {
-		s.peers[id] = s.zone.Accept(fmt.Sprint("server", 1+id-neighbours), c)
+		from := s.g.servers[(id-neighbours)%4].h.Name()
+		if boots := (id - neighbours) / 4; boots > 0 {
+			from = fmt.Sprintf("%s-%d", from, boots)
+		}
+		s.peers[id] = s.zone.Accept(from, c)
 		return
 	}
 	s.peers[id] = s.world.AddConn(c)
@@ -387,10 +442,11 @@ func (s *zoneServer) joined(c *driver.Conn) {
 	s.check(err)
 	s.chans[id] = ch
 	s.m.Connected(id)
-	if cl := s.g.clients[id-1]; !cl.entered {
+	if cl := s.g.clients[id-1]; !cl.entered && s.mayEnter(cl) {
 		cl.entered = true
 		s.check(s.m.Enter(id))
 		s.pawns[id] = s.spawn(id)
+		cl.pawn = s.g.truths[s.pawns[id].GUID()]
 	}
 }
 
@@ -416,12 +472,17 @@ func (s *zoneServer) spawn(player uint64) *sheep {
 	s.check(s.zone.Own(a, 1))
 	t := &truth{id: a.GUID(), name: a.Name, owner: s, epoch: 1, at: g.w.Now(), x: a.X, y: a.Y}
 	g.truths[t.id] = t
+	s.mint(a, t)
 	g.order = append(g.order, t)
 	return a
 }
 
 func (s *zoneServer) Tick(now time.Time) error {
 	g := s.g
+	s.ticked = g.w.Now()
+	if s.keeper != nil && s.over(now) {
+		return nil
+	}
 	s.driver.TickDispatch(now)
 	inbox := s.inbox
 	s.inbox = nil
@@ -433,7 +494,7 @@ func (s *zoneServer) Tick(now time.Time) error {
 		if b := s.borders[i]; b != nil {
 			b.driver.TickDispatch(now)
 			b.world.Step(at)
-		} else if i != s.number && g.w.Now() >= s.again[i] {
+		} else if i != s.number && g.w.Now() >= s.again[i] && (g.store == nil || g.servers[i].zone != nil) {
 			s.dial(i)
 		}
 	}
@@ -458,7 +519,7 @@ func (s *zoneServer) Tick(now time.Time) error {
 			if b.closed || g.crashes && !g.calm && g.rng.IntN(200) == 0 {
 				_ = b.driver.Close()
 				delete(s.borders, i)
-				s.zone.Mirror(g.servers[i].h.Name(), nil)
+				s.zone.Mirror(b.id, nil)
 				s.again[i] = g.w.Now() + 200*time.Millisecond
 			}
 		}
@@ -470,22 +531,22 @@ func (s *zoneServer) Tick(now time.Time) error {
 // dial connects with a neighbour's border.
 func (s *zoneServer) dial(i int) {
 	o := s.g.servers[i]
-	b := &border{world: actorrep.NewClient(actorrep.Config{Failed: s.check})}
+	b := &border{id: o.id, world: actorrep.NewClient(actorrep.Config{Failed: s.check})}
 	s.check(b.world.Register("Sheep", (*sheep)(nil), actorrep.AlwaysRelevant()))
 	var err error
 	b.driver, err = driver.Dial("", driver.Config{Socket: s.h.Open(), Clock: s.h.Time, Rand: s.h.Secrets(), Timeout: 1500 * time.Millisecond, Channels: append(b.world.ChannelTypes(), ChannelType(func(*channel.Channel) func([]byte) error {
 		return func([]byte) error { return nil }
-	})), Link: driver.Netcode{Token: s.g.token(o, uint64(neighbours+s.number), 2)},
+	})), Link: driver.Netcode{Token: s.g.token(o, uint64(neighbours+s.number+4*s.boots), 2)},
 		Closed: func(*driver.Conn, netconn.CloseResult) { b.closed = true }})
 	s.check(err)
 	s.borders[i] = b
-	s.zone.Mirror(o.h.Name(), b.world)
+	s.zone.Mirror(o.id, b.world)
 }
 
 // play is the game's step: each sheep of this server's goes on.
 func (s *zoneServer) play() {
 	g := s.g
-	if !s.spawned {
+	if s.populates() {
 		s.spawned = true
 		for range g.sheep / 4 {
 			s.spawn(0)
@@ -501,6 +562,7 @@ func (s *zoneServer) play() {
 		if !s.zone.Owns(a) {
 			continue
 		}
+		s.takesOver(a, t)
 		if t == nil || t.over || a.Count != t.count || a.hidden != 3*t.count || a.Name != t.name || a.Epoch < t.epoch || a.Epoch == t.epoch && t.owner != s {
 			g.w.Failf("authority", "%s has sheep %d at %d (%d) in epoch %d, and in truth it is %+v", s.h.Name(), a.Name, a.Count, a.hidden, a.Epoch, t)
 			return
@@ -512,6 +574,7 @@ func (s *zoneServer) play() {
 			}
 		}
 		t.owner, t.epoch, t.at = s, a.Epoch, g.w.Now()
+		s.trade(a, t)
 		if g.calm {
 			continue
 		}
@@ -522,7 +585,7 @@ func (s *zoneServer) play() {
 		switch {
 		case g.rng.IntN(100) == 0:
 			a.Friend = actorrep.RefTo(all[g.rng.IntN(len(all))])
-		case g.rng.IntN(1000) == 0 && a.player == 0:
+		case g.rng.IntN(1000) == 0 && a.player == 0 && a.Minted == 0:
 			t.over = true
 			s.check(s.world.Destroy(a))
 		}
@@ -530,10 +593,10 @@ func (s *zoneServer) play() {
 	if g.calm || len(all) == 0 {
 		return
 	}
-	if g.rng.IntN(100) == 0 {
+	if g.rng.IntN(100) == 0 && (s.keeper == nil || s.spawned) {
 		s.spawn(0)
 	}
-	if a := all[g.rng.IntN(len(all))]; a.World() != nil && g.rng.IntN(2) == 0 {
+	if a := all[g.rng.IntN(len(all))]; a.World() != nil && g.rng.IntN(2) == 0 && g.store == nil {
 		g.calls = append(g.calls, 0)
 		if s.zone.Call(a.GUID(), []byte(strconv.Itoa(len(g.calls)-1))) != nil {
 			g.calls = g.calls[:len(g.calls)-1]
@@ -549,7 +612,7 @@ func (g *plain) oneAuthority() {
 	for _, t := range g.order {
 		own, both := 0, 0
 		for _, s := range g.servers {
-			if s.zone == nil {
+			if s.zone == nil || g.w.Now() > s.ticked+2*zoneTick {
 				continue
 			}
 			a, _ := s.world.Find(t.id).(*sheep)
@@ -594,6 +657,9 @@ func (a *sheep) step(g *plain) {
 
 // call is the end of a call: it came to the actor's authority, or back.
 func (s *zoneServer) call(call []byte) {
+	if s.g.store != nil {
+		return
+	}
 	n, _ := strconv.Atoi(string(call))
 	if s.g.calls[n]++; s.g.calls[n] > 1 {
 		s.g.w.Failf("call", "call %d came to an end %d times", n, s.g.calls[n])
@@ -601,11 +667,12 @@ func (s *zoneServer) call(call []byte) {
 }
 
 func (s *zoneServer) state(a *sheep) flock {
-	return flock{X: a.X, Y: a.Y, ToX: a.toX, ToY: a.toY, Count: a.Count, Name: a.Name, Hidden: a.hidden, Player: a.player}
+	return flock{X: a.X, Y: a.Y, ToX: a.toX, ToY: a.toY, Count: a.Count, Name: a.Name, Hidden: a.hidden, Player: a.player, Purse: a.purse.clone()}
 }
 
 func (a *sheep) set(f flock) {
 	a.X, a.Y, a.toX, a.toY, a.Count, a.Name, a.hidden, a.player = f.X, f.Y, f.ToX, f.ToY, f.Count, f.Name, f.Hidden, f.Player
+	a.purse, a.restored, a.safe, a.asked, a.sayAt = f.Purse, f.Saved, false, false, 0
 }
 
 // zoneGame is a server's ZoneGame.
@@ -615,8 +682,8 @@ func (z zoneGame) Make(class string) Actor { return &sheep{} }
 
 func (z zoneGame) Give(a Actor, to string) ([]byte, bool) {
 	if p := a.(*sheep).player; p != 0 {
-		if z.m.Plays(p) {
-			_ = z.m.Travel(p, to)
+		if z.m.Plays(p) && z.m.Travel(p, to) == nil {
+			z.going[p] = to
 		}
 		return nil, false
 	}
@@ -626,12 +693,18 @@ func (z zoneGame) Give(a Actor, to string) ([]byte, bool) {
 }
 
 func (z zoneGame) Take(a Actor, state []byte) error {
-	if !z.g.calm && z.g.rng.IntN(50) == 0 && !z.zone.Owns(a) && z.g.truths[a.body().GUID()].owner != z.zoneServer {
+	if !z.g.calm && z.g.rng.IntN(50) == 0 && !z.zone.Owns(a) && z.g.truths[a.body().GUID()].owner != z.zoneServer && z.g.store == nil {
 		return errPacket // it is full
 	}
 	var f flock
 	z.check(json.Unmarshal(state, &f))
 	a.(*sheep).set(f)
+	if p := f.Player; f.Saved && p != 0 {
+		z.pawns[p] = a.(*sheep)
+		if err := z.m.Enter(p); err != nil && err != ErrHere {
+			z.check(err)
+		}
+	}
 	return nil
 }
 
@@ -646,12 +719,14 @@ func (z zoneGame) Undelivered(id netguid.GUID, call []byte) { z.call(call) }
 
 // The players' Game.
 
-func (s *zoneServer) Ticket(player uint64) ([]byte, error) { return s.g.token(s, player, 30), nil }
+func (s *zoneServer) Ticket(player uint64) ([]byte, error) {
+	return s.g.token(s, player, s.g.patience()), nil
+}
 
 func (s *zoneServer) Save(player uint64) []byte {
 	a := s.pawns[player]
 	f := s.state(a)
-	f.ID, f.Epoch = uint32(a.GUID()), s.zone.Release(a)
+	f.ID, f.Epoch = uint32(a.GUID()), s.zone.Release(a, s.going[player])
 	s.released[player] = f.Epoch
 	b, err := json.Marshal(f)
 	s.check(err)
@@ -693,7 +768,11 @@ type zoneClient struct {
 	m       *Client
 	ends    map[string]*zoneEnd
 	entered bool
-	drawn   string // the server whose World was looked at last
+	pawn    *truth
+	logins  uint64
+	askAt   time.Duration
+	lostAt  time.Duration // when its server crashed
+	drawn   string        // the server whose World was looked at last
 }
 
 // zoneEnd is a client's connection.
@@ -709,14 +788,17 @@ func (c *zoneClient) at() int { return slices.Index(c.g.servers, c.g.byID(c.m.Se
 
 func (c *zoneClient) boot() (err error) {
 	c.ends = map[string]*zoneEnd{}
+	if c.g.store != nil {
+		return nil
+	}
 	first := c.g.servers[int(c.id)%len(c.g.servers)]
-	c.m, err = NewClient(ClientConfig{Session: c.id, Server: first.h.Name(), Message: func([]byte) {},
+	c.m, err = NewClient(ClientConfig{Session: c.id, Server: first.id, Message: func([]byte) {},
 		Send: func(to string, packet []byte) {
 			if e := c.ends[to]; e != nil {
 				SendOn(e.ch, packet)
 			}
 		}})
-	c.dial(first.h.Name(), c.g.token(first, c.id, 30))
+	c.dial(first.id, c.g.token(first, c.id, 30))
 	return err
 }
 
@@ -740,18 +822,21 @@ func (c *zoneClient) dial(id string, ticket []byte) {
 }
 
 func (c *zoneClient) Tick(now time.Time) error {
+	if c.g.store != nil && !c.login() {
+		return nil
+	}
 	next, ticket, goes := c.m.Next()
 	if goes && c.ends[next] == nil {
 		c.dial(next, ticket)
 	}
 	for _, s := range c.g.servers {
-		if e := c.ends[s.h.Name()]; e != nil {
+		if e := c.ends[s.id]; e != nil {
 			e.driver.TickDispatch(now)
 			e.world.Step(e.driver.Time(now))
-			c.look(e, s.h.Name())
+			c.look(e, s.id)
 		}
 	}
-	if to := c.m.Server(); to != c.drawn && c.ends[to] != nil && c.ends[c.drawn] != nil {
+	if to := c.m.Server(); to != c.drawn && c.ends[to] != nil && c.ends[c.drawn] != nil && c.g.store == nil {
 		for _, t := range c.g.order {
 			if max(c.g.byID(c.drawn).zone.from(t.x, t.y, c.drawn), c.g.byID(to).zone.from(t.x, t.y, to)) > zoneMargin {
 				continue // what has left the margin stands still for Forget
@@ -765,7 +850,7 @@ func (c *zoneClient) Tick(now time.Time) error {
 	c.m.Step(c.g.w.Now())
 	next, _, goes = c.m.Next()
 	for _, s := range c.g.servers {
-		id := s.h.Name()
+		id := s.id
 		e := c.ends[id]
 		if e == nil {
 			continue
@@ -774,7 +859,7 @@ func (c *zoneClient) Tick(now time.Time) error {
 		if e.closed || id != c.m.Server() && (!goes || id != next) {
 			if e.closed {
 				c.m.Closed(id)
-				if id == c.m.Server() {
+				if id == c.m.Server() && c.g.store == nil {
 					c.g.w.Failf("client", "%d has lost its connection with %s", c.id, id)
 				}
 			}
@@ -791,7 +876,7 @@ func (c *zoneClient) look(e *zoneEnd, server string) {
 		s := a.(*sheep)
 		t := c.g.truths[s.GUID()]
 		last := e.shown[s.GUID()]
-		if t == nil || t.name != s.Name || s.Count > t.count {
+		if t == nil || t.name != s.Name || s.Count > t.most() {
 			c.g.w.Failf("seen", "client %d sees sheep %d at %d, and in truth it is %+v", c.id, s.Name, s.Count, t)
 			return
 		}
@@ -799,8 +884,8 @@ func (c *zoneClient) look(e *zoneEnd, server string) {
 			last = &sheep{}
 			e.shown[s.GUID()] = last
 		}
-		if s.Count < last.Count || s.Epoch < last.Epoch {
-			c.g.w.Failf("back", "client %d at %s sees sheep %d at %d of epoch %d after %d of %d", c.id, server, s.Name, s.Count, s.Epoch, last.Count, last.Epoch)
+		if s.Count < last.Count && !t.mayGoBack(last) || s.Epoch < last.Epoch {
+			c.g.w.Failf("back", "client %d at %s sees sheep %d at %d of epoch %d after %d of %d, and in truth it is %+v, %s", c.id, server, s.Name, s.Count, s.Epoch, last.Count, last.Epoch, t, c.g.about(t.id))
 			return
 		}
 		last.Count, last.Epoch = s.Count, s.Epoch

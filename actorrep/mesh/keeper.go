@@ -1,0 +1,212 @@
+package mesh
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/kv"
+)
+
+// KeeperConfig configures a Keeper.
+type KeeperConfig struct {
+	// Zone is the server's part of the world. Its ID has letters, digits, - and _ only. Make it with a Table of Epoch 1 in which every cell is its own.
+	Zone *Zone
+	// Plan is the world: a Table, the same at all servers, whose Servers are names of zones. Its Epoch isn't used.
+	Plan Table
+	// Zones are those that this server takes when nobody has held them yet.
+	Zones []string
+	// Save returns the state of an actor of this server's as it is, for ZoneGame.Take. The actor stays.
+	Save func(a Actor) []byte
+	// Gone: a server's lease is over. Zone.Gone was called; Server.Gone is the game's to call. May be nil.
+	Gone func(id string)
+	// Name begins the store's keys. Default "mesh".
+	Name string
+	// Lease is how long a server may write without having renewed its lease, the same at all servers. It is renewed four times as often. Default 2 s.
+	Lease time.Duration
+	// Checkpoint is how often an actor that changes is written. Default 10 s.
+	Checkpoint time.Duration
+}
+
+// KeeperCounters counts what a Keeper did.
+type KeeperCounters struct {
+	Ended    uint64 // leases of others that had run out
+	Zones    uint64 // zones that it took
+	Written  uint64 // records of actors that were written
+	Restored uint64 // actors that it took over
+	Fenced   uint64 // actors that were another server's by a newer record
+	TooLong  uint64 // states above MaxActorState, which weren't written
+	Unknown  uint64 // ops of the store without an answer
+	Failed   uint64 // actors that ZoneGame didn't take, tables that weren't right: each time it was tried
+}
+
+// Keeper holds a server's zones by lease, writes its actors to a store, and takes over what a server that is no more has had. It is a kv.Machine, and belongs to the goroutine that ticks the game.
+type Keeper struct {
+	Counters KeeperCounters
+
+	cfg       KeeperConfig
+	id        string
+	z         *Zone
+	now       time.Duration
+	store     uint64
+	current   bool // the watch has told all
+	currentAt time.Duration
+	over      bool
+	mine      ownLease
+	leases    []*lease   // by ID, this server's too
+	zones     []*tenancy // in the order of Plan
+	tabled    bool       // the Zone has the table
+	seen      uint64     // the newest end of a lease after which no actor comes from there, and all that came are in the store
+	toldSeen  uint64     // seen, as this server's lease says it
+
+	kept     map[netguid.GUID]*kept
+	list     []*kept
+	at       int // where the next Step goes on
+	pages    []*page
+	arrivals uint64 // actors that have come
+	end      uint64 // the newest end of a lease
+	ends     uint64 // the newest of those that are known still
+	fence    uint64 // arrivals when end was heard
+	waiting  int    // for their change to be written
+	estates  []*estate
+
+	ops      []kv.Op
+	opID     uint64
+	pending  []pendingOp // by id
+	ofActors int         // of pending
+}
+
+type pendingOp struct {
+	id    uint64
+	until time.Duration
+	done  func(kv.Event)
+}
+
+// NewKeeper returns a Keeper, or an error that wraps ErrConfig.
+func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
+	cfg.Name = cmp.Or(cfg.Name, "mesh")
+	cfg.Lease = cmp.Or(cfg.Lease, 2*time.Second)
+	cfg.Checkpoint = cmp.Or(cfg.Checkpoint, 10*time.Second)
+	plan := cfg.Plan
+	plan.Epoch = 1
+	switch {
+	case cfg.Zone == nil || cfg.Save == nil:
+		return nil, fmt.Errorf("%w: Zone and Save are needed", ErrConfig)
+	case cfg.Zone.keeper != nil:
+		return nil, fmt.Errorf("%w: Zone has a Keeper", ErrConfig)
+	case cfg.Lease < 100*time.Millisecond || cfg.Checkpoint < 0:
+		return nil, fmt.Errorf("%w: Lease %v, 100 ms at least, Checkpoint %v", ErrConfig, cfg.Lease, cfg.Checkpoint)
+	case plan.check() != nil:
+		return nil, plan.check()
+	}
+	k := &Keeper{cfg: cfg, id: cfg.Zone.cfg.ID, z: cfg.Zone, kept: map[netguid.GUID]*kept{}}
+	for _, name := range append(slices.Clone(plan.Servers), cfg.Zones...) {
+		if k.tenancy(name) == nil {
+			k.zones = append(k.zones, &tenancy{name: name})
+		}
+	}
+	for _, name := range append([]string{k.id, cfg.Name}, plan.Servers...) {
+		if strings.ContainsFunc(name, func(c rune) bool {
+			return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+		}) {
+			return nil, fmt.Errorf("%w: %q has other letters than a-z, A-Z, 0-9, - and _", ErrConfig, name)
+		}
+	}
+	for _, name := range cfg.Zones {
+		if !slices.Contains(plan.Servers, name) {
+			return nil, fmt.Errorf("%w: Plan has no zone %q", ErrConfig, name)
+		}
+	}
+	k.z.keeper = k
+	return k, nil
+}
+
+// Over reports whether this server has lost its lease, or its store. Its Zone owns nothing any more and sends nothing. The game ends the connections, and begins anew with another ID.
+func (k *Keeper) Over() bool { return k.over }
+
+// Watches implements kv.Machine.
+func (k *Keeper) Watches() []string {
+	return []string{k.cfg.Name + ".server.", k.cfg.Name + ".zone."}
+}
+
+// Step implements kv.Machine. Call it once a tick, before the game's step; ask Over then. now is of a monotonic clock, which goes on while the machine stands still, and is at most 1 % wrong.
+func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
+	k.now = max(k.now, now)
+	k.ops = k.ops[:0]
+	k.over = k.over || k.mine.held && k.now >= k.mine.until
+	for i := range in {
+		switch e := &in[i]; e.Kind {
+		case kv.Result:
+			k.result(*e)
+		case kv.Begin:
+			k.begins(e.Store)
+		case kv.Current:
+			k.isCurrent()
+		case kv.Changed:
+			k.heardKey(e.Key, e.Value, e.Revision)
+		case kv.Deleted:
+			k.heardKey(e.Key, nil, e.Revision)
+		}
+	}
+	for len(k.pending) > 0 && k.now >= k.pending[0].until {
+		k.Counters.Unknown++
+		k.result(kv.Event{ID: k.pending[0].id, Status: kv.Unknown})
+	}
+	if k.over {
+		k.stop()
+		return nil
+	}
+	k.renew()
+	k.stepLeases()
+	if k.mine.held {
+		k.stepKept()
+	}
+	if k.toldSeen != k.seen {
+		k.mine.renewAt = k.now
+		k.renew()
+	}
+	return k.ops
+}
+
+// do asks the store. done hears what came of it; Unknown after a quarter of Lease.
+func (k *Keeper) do(op kv.Op, done func(kv.Event)) {
+	k.opID++
+	op.ID = k.opID
+	k.ops = append(k.ops, op)
+	k.pending = append(k.pending, pendingOp{op.ID, k.now + k.cfg.Lease/4, done})
+}
+
+func (k *Keeper) result(e kv.Event) {
+	i, ok := slices.BinarySearchFunc(k.pending, e.ID, func(p pendingOp, id uint64) int { return cmp.Compare(p.id, id) })
+	if !ok {
+		return // it was given up
+	}
+	done := k.pending[i].done
+	k.pending = slices.Delete(k.pending, i, i+1)
+	done(e)
+}
+
+// gone: a server's lease is over.
+func (k *Keeper) gone(id string) {
+	k.z.Gone(id)
+	if k.cfg.Gone != nil {
+		k.cfg.Gone(id)
+	}
+}
+
+// stop ends this server.
+func (k *Keeper) stop() {
+	k.z.stopped = true
+	for _, a := range k.list {
+		k.tell(a, a.want, ErrGone)
+	}
+}
+
+func (k *Keeper) complain(err error) {
+	if err != nil {
+		k.Counters.Failed++
+	}
+}

@@ -1,0 +1,134 @@
+package mesh
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/kv"
+)
+
+// TestKeptPlanted plants faults in leases, epochs, take-over and records, and expects each to be found.
+func TestKeptPlanted(t *testing.T) {
+	first := map[string][]byte{} // the first state of each claim
+	is := func(op *kv.Op, kind string) bool { return strings.HasPrefix(op.Key, "mesh."+kind+".") }
+	plants := []struct {
+		found uint64 // a seed that has found it before; then others are tried
+		what  string
+		keeperFault
+	}{
+		{2, "it says that the store has what was only asked for", keeperFault{step: func(k *Keeper) {
+			for _, a := range k.list {
+				k.tell(a, a.want, nil)
+			}
+		}}},
+		{2, "it takes over with the old epoch", keeperFault{step: func(k *Keeper) {
+			for _, a := range k.list {
+				if a.claim.epoch > claimEpochs && !a.claimed {
+					a.claim.epoch = max(1, a.claim.epoch-claimEpochs)
+				}
+			}
+		}}},
+		{21, "it takes over without waiting for what others have", keeperFault{step: func(k *Keeper) {
+			for _, l := range k.leases {
+				l.value.seen = 1 << 60
+			}
+		}}},
+		{35, "it doesn't stop when its lease has run out", keeperFault{step: func(k *Keeper) { k.mine.until = 1 << 60 }}},
+		{2, "it ends leases that haven't run out", keeperFault{step: func(k *Keeper) {
+			for _, l := range k.leases {
+				if k.arrivals > 40 {
+					l.at = -time.Hour
+				}
+			}
+		}}},
+		{59, "its lease is written whatever there is", keeperFault{op: func(op *kv.Op) {
+			if is(op, "server") && op.Kind == kv.Put {
+				op.Expect = kv.Any
+			}
+		}}},
+		{3, "records are written whatever there is", keeperFault{op: func(op *kv.Op) {
+			if is(op, "actor") && op.Kind == kv.Put {
+				op.Expect = kv.Any
+			}
+		}}},
+		{31, "no answer is a good answer", keeperFault{event: func(e *kv.Event) {
+			if e.Kind == kv.Result && e.Status == kv.Unknown {
+				e.Status = kv.OK
+			}
+		}}},
+		{42, "a refusal is a good answer", keeperFault{event: func(e *kv.Event) {
+			if e.Kind == kv.Result && e.Status == kv.Conflict {
+				e.Status = kv.OK
+			}
+		}}},
+		{2, "it gives what the store doesn't have yet", keeperFault{step: func(k *Keeper) {
+			for _, a := range k.list {
+				if r, own := k.own(a); own && k.arrivals%2 == 0 {
+					a.epoch, a.known = r.epoch, true
+				}
+			}
+		}}},
+		{2, "it doesn't list its actors", keeperFault{step: func(k *Keeper) {
+			for _, p := range k.pages {
+				p.stored = p.version
+			}
+		}}},
+		{2, "it takes over a former state", keeperFault{step: func(k *Keeper) {
+			for _, a := range k.list {
+				key := k.actorKey(a.id)
+				if r, own := k.own(a); own && a.epoch > 0 && first[key] == nil {
+					first[key] = k.cfg.Save(r.a)
+				}
+				if a.claim.epoch > 0 && !a.claimed && first[key] != nil {
+					a.claim.state = first[key]
+				}
+			}
+		}}},
+		{2, "it takes over nothing", keeperFault{step: func(k *Keeper) {
+			for _, s := range k.estates {
+				s.whole = true
+			}
+		}}},
+		{3, "it goes on with who is over", keeperFault{step: func(k *Keeper) {
+			for _, l := range k.leases {
+				l.gone = true
+			}
+		}}},
+		{2, "it forgets what it has given before another has written it", keeperFault{step: func(k *Keeper) {
+			for _, a := range append([]*kept{}, k.list...) {
+				if _, own := k.own(a); !own && a.to != "" && !a.busy {
+					k.forget(a)
+				}
+			}
+		}}},
+		{1, "it doesn't tell that it has seen the end of a lease", keeperFault{step: func(k *Keeper) { k.toldSeen = k.seen; k.seen = 0 }}},
+		{45, "it never deletes what was destroyed", keeperFault{op: func(op *kv.Op) {
+			if is(op, "actor") && op.Kind == kv.Delete {
+				op.Kind = kv.Get
+			}
+		}}},
+	}
+	seeds := uint64(60)
+	if os.Getenv("CI") == "" || testing.Short() {
+		plants = plants[:3]
+	}
+	for _, p := range plants {
+		found := false
+		for n := uint64(0); n <= seeds && !found; n++ {
+			seed := n
+			if n == 0 {
+				seed = p.found
+			}
+			clear(first)
+			r, _ := playPlain(drawKept(seed), func(g *plain) { g.fault = p.keeperFault })
+			if found = !r.OK(); found {
+				t.Logf("%s: seed %d: %.160s", p.what, seed, r.Failure)
+			}
+		}
+		if !found {
+			t.Errorf("%s: not found in %d seeds", p.what, seeds)
+		}
+	}
+}

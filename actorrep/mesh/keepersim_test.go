@@ -1,0 +1,574 @@
+package mesh
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/kv"
+	"github.com/bunchnet/bunchnet/netconn/kv/kvsim"
+	"github.com/bunchnet/bunchnet/netconn/simtest"
+)
+
+// The plain with a store: servers crash, restart, stand still, are cut off from each other and from the store, and have wrong clocks. Sheep owe each other gold.
+
+const storeHost = "server5"
+
+// keeping is what a run with a store has besides.
+type keeping struct {
+	store     *kvsim.Store
+	fault     keeperFault
+	populated [4]bool
+	rich      []*truth
+	died      map[string]time.Duration // when a server crashed
+	took      []time.Duration          // from there to an actor's first step at the next one
+	returned  []time.Duration          // from there to a player's sheep in its client's next World
+	ended     int                      // servers that lost their lease and began anew
+	restored  int
+	trades    int
+}
+
+func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
+	k := keeping{died: map[string]time.Duration{}}
+	if s.Option("store") != "" {
+		number := func(key string) int {
+			n, _ := strconv.Atoi(s.Option(key))
+			return n
+		}
+		k.store = kvsim.New(w.Host(storeHost), kvsim.Trouble{LostOp: number("lostop"), LostResult: number("lostresult"), Slow: number("slow"), SlowBy: 3 * time.Second, BreakWatch: number("break")})
+	}
+	return k
+}
+
+// keeperFault is a fault that is planted: before each Step of a Keeper, in what it hears of the store, and in what it asks it.
+type keeperFault struct {
+	step  func(k *Keeper)
+	event func(e *kv.Event)
+	op    func(op *kv.Op)
+}
+
+// purse is what is durable of a sheep.
+type purse struct {
+	Gold, Minted int
+	N            uint32 // debts that it has had
+	Out          debt
+	Seen         map[uint32]uint32 // of each other sheep, the last debt that was paid to this one
+}
+
+type debt struct {
+	N      uint32
+	To     uint32
+	Amount int
+}
+
+func (p purse) clone() purse {
+	p.Seen = maps.Clone(p.Seen)
+	return p
+}
+
+// purseTruth is what the store has told that it has.
+type purseTruth struct {
+	acked    bool
+	paid     uint32
+	got      map[uint32]uint32
+	high     uint32 // the highest count
+	restores []uint32
+	deadAt   time.Duration
+}
+
+// most is the highest count that may be seen.
+func (t *truth) most() uint32 { return max(t.high, t.count) }
+
+// mayGoBack reports whether what a client has seen last may be newer than what it sees now: once for each time that the sheep was taken over since. A client may hear of the epoch before or after
+// the first values of it.
+func (t *truth) mayGoBack(last *sheep) bool {
+	n := uint32(len(t.restores))
+	if n == last.hidden || t.restores[n-1] < last.Epoch {
+		return false
+	}
+	last.hidden = n
+	return true
+}
+
+func drawKept(seed uint64) simtest.Script {
+	s := drawPlain(seed)
+	rng := simtest.NewRand(seed, 0x6b656570)
+	s.Servers, s.Clients, s.Run, s.Settle = 5, 4+rng.IntN(5), 8*time.Second+time.Duration(rng.Int64N(int64(8*time.Second))), 120*time.Second
+	s.Faults = nil
+	for range 1 + rng.IntN(6) {
+		f := simtest.Fault{At: 2*time.Second + time.Duration(rng.Int64N(int64(s.Run-2*time.Second))), Host: fmt.Sprintf("server%d", 1+rng.IntN(5)), For: time.Duration(rng.Int64N(int64(5*time.Second))) + time.Millisecond}
+		f.Kind = []simtest.Kind{simtest.Crash, simtest.Crash, simtest.Pause, simtest.Cut, simtest.CutOne, simtest.Skew}[rng.IntN(6)]
+		switch f.Kind {
+		case simtest.Cut, simtest.CutOne:
+			for f.Other = f.Host; f.Other == f.Host; {
+				f.Other = fmt.Sprintf("server%d", 1+rng.IntN(5))
+			}
+		case simtest.Skew:
+			f.For, f.PPM = 0, rng.IntN(20001)-10000
+			if f.Host == storeHost {
+				f.Host = "server1"
+			}
+		}
+		s.Faults = append(s.Faults, f)
+	}
+	slices.SortStableFunc(s.Faults, func(a, b simtest.Fault) int { return cmp.Compare(a.At, b.At) })
+	set := func(key string, v int) { s.Set(key, strconv.Itoa(v)) }
+	s.Options = slices.DeleteFunc(s.Options, func(o simtest.Option) bool { return o.Key == "split" })
+	set("store", 1)
+	if rng.IntN(2) == 0 {
+		set("lostop", rng.IntN(6))
+		set("lostresult", rng.IntN(6))
+		set("slow", rng.IntN(6))
+		set("break", rng.IntN(2))
+	}
+	return s
+}
+
+func (g *plain) patience() int32 {
+	if g.store != nil {
+		return 2
+	}
+	return 30
+}
+
+func (s *zoneServer) bootKeeper() (err error) {
+	plan := Table{Cell: zoneCell, Columns: 2, Servers: []string{"nw", "ne", "sw", "se"}}
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Checkpoint: 2 * time.Second, Gone: s.m.Gone,
+		Save: func(a Actor) []byte {
+			f := s.state(a.(*sheep))
+			f.Saved = true
+			b, err := json.Marshal(f)
+			s.check(err)
+			return b
+		}})
+	if err == nil {
+		s.view = s.g.store.View(s.h, s.keeper)
+	}
+	return err
+}
+
+// Crashed implements simtest.Crasher.
+func (s *zoneServer) Crashed() {
+	g := s.g
+	if g.store == nil {
+		return
+	}
+	s.view.Retire()
+	g.died[s.id] = g.w.Now()
+	for _, c := range g.clients {
+		if c.pawn != nil && c.pawn.owner == s && c.lostAt == 0 {
+			c.lostAt = g.w.Now()
+		}
+	}
+	for _, t := range g.order {
+		if t.owner == s && t.deadAt == 0 && s.zone != nil && s.keeper.mine.held {
+			t.deadAt = g.w.Now()
+		}
+	}
+	s.zone, s.inbox = nil, nil
+}
+
+// over steps the Keeper. It reports whether the server is over, and begins it anew.
+func (s *zoneServer) over(now time.Time) bool {
+	f, in := s.g.fault, slices.Clone(s.view.Events())
+	if f.step != nil {
+		f.step(s.keeper)
+	}
+	for i := range in {
+		if f.event != nil {
+			f.event(&in[i])
+		}
+	}
+	for _, op := range s.keeper.Step(now.Sub(simtest.Epoch), in) {
+		if f.op != nil {
+			f.op(&op)
+		}
+		s.view.Do(op)
+	}
+	if s.keeper.Over() {
+		s.g.ended++
+		s.h.Crash(500 * time.Millisecond)
+		return true
+	}
+	return false
+}
+
+// connected reports whether the server has a connection to each other one that there is.
+func (s *zoneServer) connected() bool {
+	for i, o := range s.g.servers {
+		if b := s.borders[i]; i != s.number && (o.zone == nil || b == nil || b.id != o.id) {
+			return false
+		}
+	}
+	return true
+}
+
+// populates reports whether the world's first sheep of the server's zone are to be made now.
+func (s *zoneServer) populates() bool {
+	if s.keeper == nil || s.spawned {
+		return !s.spawned
+	}
+	first := &s.g.populated[s.number]
+	if *first || s.keeper.Holds(s.keeper.cfg.Zones[0]) != 1 {
+		return false
+	}
+	*first = true
+	return true
+}
+
+func (s *zoneServer) mayEnter(c *zoneClient) bool {
+	return s.keeper == nil || s.keeper.mine.held && s.keeper.holds(s.id) > 0
+}
+
+// mint gives a new sheep its gold.
+func (s *zoneServer) mint(a *sheep, t *truth) {
+	if s.keeper == nil || a.player == 0 && s.g.rng.IntN(2) == 0 {
+		return
+	}
+	a.Gold, a.Minted = 10, 10
+	s.check(s.keeper.Keep(a, func(err error) {
+		if err == nil {
+			t.acked = true
+			s.g.rich = append(s.g.rich, t)
+		}
+	}))
+}
+
+// takesOver takes it for true that a sheep is what the store had, and checks that this has what the store was said to have.
+func (s *zoneServer) takesOver(a *sheep, t *truth) {
+	g := s.g
+	if s.keeper == nil || t == nil {
+		return
+	}
+	if a.restored {
+		a.restored = false
+		if a.Epoch <= t.epoch || a.Count > t.count {
+			g.w.Failf("restored", "%s has sheep %d at %d of epoch %d, and in truth it is %+v", s.id, a.Name, a.Count, a.Epoch, t)
+		}
+		t.high = max(t.high, t.count)
+		t.over, t.count, t.x, t.y = false, a.Count, a.X, a.Y
+		t.restores = append(t.restores, a.Epoch)
+		g.restored++
+		if t.deadAt > 0 {
+			g.took = append(g.took, g.w.Now()-t.deadAt)
+		}
+	}
+	t.deadAt = 0
+	for from, n := range t.got {
+		if a.Seen[from] < n {
+			g.w.Failf("durable", "sheep %d has got %d of %d at %s, and the store had said %d", a.Name, a.Seen[from], from, s.id, n)
+		}
+	}
+	if a.N < t.paid {
+		g.w.Failf("durable", "sheep %d has paid %d at %s, and the store had said %d", a.Name, a.N, s.id, t.paid)
+	}
+}
+
+// trade begins a debt now and then, and says it until it was paid.
+func (s *zoneServer) trade(a *sheep, t *truth) {
+	g := s.g
+	if s.keeper == nil || a.Minted == 0 {
+		return
+	}
+	if a.Out.N == 0 {
+		if g.calm || a.Gold == 0 || len(g.rich) == 0 || g.rng.IntN(20) > 0 {
+			return
+		}
+		b := g.rich[g.rng.IntN(len(g.rich))]
+		if b == t {
+			return
+		}
+		a.N++
+		a.Out = debt{a.N, uint32(b.id), 1 + g.rng.IntN(a.Gold)}
+		a.Gold -= a.Out.Amount
+		a.safe, a.asked = false, false
+		g.trades++
+	}
+	switch n, epoch := a.Out.N, a.Epoch; {
+	case a.safe && g.w.Now() >= a.sayAt:
+		a.sayAt = g.w.Now() + 200*time.Millisecond
+		from, d := a.GUID(), a.Out
+		g.toAll(s, func(o *zoneServer) { o.pay(from, d) })
+	case a.safe || a.asked:
+	default:
+		a.asked = s.keeper.Keep(a, func(err error) {
+			if err == nil {
+				t.paid = max(t.paid, n)
+			}
+			if s.keeper.Over() || a.Epoch != epoch || !s.zone.Owns(a) || a.Out.N != n {
+				return
+			}
+			a.asked, a.safe = false, err == nil
+		}) == nil
+	}
+}
+
+// toAll has all servers do something, unless the message is lost.
+func (g *plain) toAll(s *zoneServer, f func(o *zoneServer)) {
+	for _, o := range g.servers {
+		g.carry(s, o, nil, func([]byte) { f(o) })
+	}
+}
+
+// pay pays a debt to one of the server's sheep, once, and says so when the store has it.
+func (s *zoneServer) pay(from netguid.GUID, d debt) {
+	b, _ := s.world.Find(netguid.GUID(d.To)).(*sheep)
+	if b == nil || !s.zone.Owns(b) {
+		return
+	}
+	if b.Seen[uint32(from)] < d.N {
+		if b.Seen == nil {
+			b.Seen = map[uint32]uint32{}
+		}
+		b.Gold += d.Amount
+		b.Seen[uint32(from)] = d.N
+	}
+	t := s.g.truths[b.GUID()]
+	_ = s.keeper.Keep(b, func(err error) {
+		if err != nil {
+			return
+		}
+		if t.got == nil {
+			t.got = map[uint32]uint32{}
+		}
+		t.got[uint32(from)] = max(t.got[uint32(from)], d.N)
+		s.g.toAll(s, func(o *zoneServer) {
+			if a, _ := o.world.Find(from).(*sheep); a != nil && o.zone.Owns(a) && a.Out.N == d.N {
+				a.Out = debt{}
+			}
+		})
+	})
+}
+
+// unsettled says what there is still to do before the end, and checks that the gold is what was minted.
+func (g *plain) unsettled() string {
+	if g.store == nil {
+		return ""
+	}
+	for _, s := range g.servers {
+		switch k := s.keeper; {
+		case k.Over() || !k.mine.held || !k.current || !k.tabled || len(k.leases) != len(g.servers):
+			return fmt.Sprintf("%s has no lease yet, or knows of others: %v %v %v %v: %s", s.id, k.Over(), k.mine.held, k.current, k.tabled, k.dump())
+		case len(k.estates) > 0 || k.seen != k.end:
+			return s.id + " takes over: " + k.dump()
+		}
+		for _, l := range s.keeper.leases {
+			if l.value.over {
+				return l.id + " is over"
+			}
+		}
+	}
+	gold, minted := 0, 0
+	for _, t := range g.order {
+		var at *sheep
+		for _, s := range g.servers {
+			if a, ok := s.world.Find(t.id).(*sheep); ok && s.zone.Owns(a) {
+				at = a
+			}
+		}
+		_, _, there := g.store.Entry("mesh.actor." + strconv.FormatUint(uint64(t.id), 10))
+		switch {
+		case at != nil && at.Out.N != 0:
+			why := fmt.Sprintf("sheep %d owes %+v, safe %v, asked %v: %+v; %s", t.name, at.Out, at.safe, at.asked, g.truths[netguid.GUID(at.Out.To)], g.about(netguid.GUID(at.Out.To)))
+			for _, s := range g.servers {
+				why += fmt.Sprintf(" %s waits %d kept %+v %+v;", s.id, s.keeper.waiting, s.keeper.kept[netguid.GUID(at.Out.To)], s.keeper.kept[t.id])
+			}
+			return why
+		case at != nil:
+			gold, minted = gold+at.Gold, minted+at.Minted
+		case t.over:
+		case there:
+			v, _, _ := g.store.Entry("mesh.actor." + strconv.FormatUint(uint64(t.id), 10))
+			var r actorRecord
+			r.read(v)
+			why := fmt.Sprintf("sheep %d is in the store only: %d %s %d; truth %d %s;", t.name, r.epoch, r.holder, r.write, t.epoch, t.owner.id)
+			for _, s := range g.servers {
+				if a := s.keeper.kept[t.id]; a != nil {
+					why += fmt.Sprintf(" %s: %+v;", s.id, a)
+				}
+				if r := s.zone.records[t.id]; r != nil {
+					why += fmt.Sprintf(" %s: record %+v;", s.id, r)
+				}
+			}
+			return why
+		case t.acked:
+			g.w.Failf("lost", "sheep %d is nowhere, and the store had it: %+v", t.name, t)
+		default:
+			t.over = true // it was made by a server that crashed before the store had it
+		}
+	}
+	if gold != minted {
+		g.w.Failf("gold", "there is %d, and %d was minted", gold, minted)
+	}
+	return ""
+}
+
+// login has the player log in where its sheep is. It reports whether the client has a connection.
+func (c *zoneClient) login() bool {
+	g, now := c.g, c.g.w.Now()
+	if c.m != nil {
+		if s := g.byID(c.m.Server()); s != nil && s.zone != nil && c.ends[s.id] != nil && s.m.Plays(c.id) {
+			c.askAt = now + 2*time.Second
+			if t := c.pawn; c.lostAt > 0 && t != nil && t.owner == s && t.deadAt == 0 && c.ends[s.id].world.Find(t.id) != nil {
+				g.returned = append(g.returned, now-c.lostAt)
+				c.lostAt = 0
+			}
+		}
+		if now < c.askAt && !c.m.Lost() {
+			return true
+		}
+		for _, id := range slices.Sorted(maps.Keys(c.ends)) {
+			_ = c.ends[id].driver.Close()
+		}
+		c.m, c.askAt = nil, 0
+		clear(c.ends)
+	}
+	if now < c.askAt {
+		return false
+	}
+	c.askAt = now + 300*time.Millisecond
+	var to *zoneServer
+	for _, s := range g.servers {
+		if s.zone == nil {
+			continue
+		}
+		if p := s.pawns[c.id]; p != nil && s.zone.Owns(p) && s.m.Plays(c.id) || c.pawn == nil && s.mayEnter(c) && g.rng.IntN(2) == 0 {
+			to = s
+		}
+	}
+	if c.pawn != nil && c.pawn.over && !c.pawn.acked { // its server crashed before the store had it
+		c.pawn, c.entered = nil, false
+	}
+	if to == nil {
+		return false
+	}
+	c.logins++
+	c.m, _ = NewClient(ClientConfig{Session: c.id + 1000*c.logins, Server: to.id, Message: func([]byte) {},
+		Send: func(to string, packet []byte) {
+			if e := c.ends[to]; e != nil {
+				SendOn(e.ch, packet)
+			}
+		}})
+	c.askAt = now + 4*time.Second
+	c.dial(to.id, g.token(to, c.id, g.patience()))
+	return true
+}
+
+var keptSeeds = flag.Int("kept", 0, "seeds of TestKept")
+
+// TestKept plays a world of zones whose servers crash, restart, stand still, are cut off and have wrong clocks, with a store that is slow, late and leaves open what happened: each actor has
+// one authority at any time, what the store has said that it has is never lost, gold is neither lost nor doubled, all zones and players come back.
+func TestKept(t *testing.T) {
+	n := *keptSeeds
+	switch {
+	case n > 0:
+	case os.Getenv("CI") != "" && !testing.Short():
+		n = 20
+	default:
+		n = 3
+	}
+	var took []time.Duration
+	restored, trades, ended := 0, 0, 0
+	for seed := *first; seed < *first+uint64(n); seed++ {
+		r, g := playPlain(drawKept(seed), nil)
+		if !r.OK() {
+			t.Fatalf("seed %d: %v\n%v", seed, r.Failure, r.Script)
+		}
+		took = append(took, g.took...)
+		restored, trades, ended = restored+g.restored, trades+g.trades, ended+g.ended
+	}
+	slices.Sort(took)
+	t.Logf("seeds %d to %d: %d actors were taken over, %d trades, %d servers lost their lease", *first, *first+uint64(n)-1, restored, trades, ended)
+	if len(took) == 0 || trades == 0 {
+		t.Fatal("nothing was tried")
+	}
+	t.Logf("after a crash: p50 %v, p99 %v, worst %v", took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+}
+
+// TestTakeOver: of four servers one crashes and doesn't come back. Its zone, its actors and its players are at another one in 5 s, with a lease of 2 s.
+func TestTakeOver(t *testing.T) {
+	n := uint64(max(*keptSeeds, 1))
+	var took, returned []time.Duration
+	for seed := *first; seed < *first+n; seed++ {
+		s := quietPlain(seed)
+		s.Servers, s.Clients, s.Run = 5, 20, 10*time.Second
+		s.Set("store", "1")
+		s.Faults = []simtest.Fault{{At: 5 * time.Second, Kind: simtest.Crash, Host: "server2", For: time.Hour}}
+		r, g := playPlain(s, nil)
+		if !r.OK() {
+			t.Fatalf("seed %d: %v", seed, r.Failure)
+		}
+		if g.ended > 0 || len(g.took) == 0 || len(g.returned) == 0 {
+			t.Fatalf("seed %d: %d leases ended, %d actors were taken over, %d players came back", seed, g.ended, len(g.took), len(g.returned))
+		}
+		took, returned = append(took, g.took...), append(returned, g.returned...)
+	}
+	slices.Sort(took)
+	slices.Sort(returned)
+	t.Logf("seeds %d to %d: %d actors were played on after p50 %v, worst %v; %d players after p50 %v, worst %v", *first, *first+n-1, len(took), took[len(took)/2], took[len(took)-1],
+		len(returned), returned[len(returned)/2], returned[len(returned)-1])
+	if worst := max(took[len(took)-1], returned[len(returned)-1]); worst > 5*time.Second {
+		t.Fatalf("it took %v", worst)
+	}
+}
+
+// TestKeptTwice: the same seed gives the same run.
+func TestKeptTwice(t *testing.T) {
+	a, _ := playPlain(drawKept(3), nil)
+	b, _ := playPlain(drawKept(3), nil)
+	if a.Hash != b.Hash || !a.OK() {
+		t.Fatalf("%v and %v", a.String(), b.String())
+	}
+}
+
+// dump says what a Keeper knows of leases.
+func (k *Keeper) dump() (s string) {
+	for _, l := range k.leases {
+		s += fmt.Sprintf("%s %+v %v heir %q; ", l.id, l.value, l.gone, k.heir(l.id))
+	}
+	for _, e := range k.estates {
+		s += fmt.Sprintf("estate %+v; ", *e)
+	}
+	return s + fmt.Sprintf("seen %d end %d fence %d", k.seen, k.end, k.fence)
+}
+
+// about says what servers know of a sheep.
+func (g *plain) about(id netguid.GUID) (d string) {
+	for _, s := range g.servers {
+		if s.zone == nil {
+			continue
+		}
+		d += s.id
+		if a, ok := s.world.Find(id).(*sheep); ok {
+			d += fmt.Sprintf(" %d of %d", a.Count, a.Epoch)
+		}
+		if r := s.zone.records[id]; r != nil {
+			d += fmt.Sprintf(" record %+v", r)
+		}
+		d += "; "
+	}
+	return d
+}
+
+// why says where a player is.
+func (c *zoneClient) why() (d string) {
+	d = fmt.Sprintf("%+v", c.pawn)
+	for _, s := range c.g.servers {
+		d += fmt.Sprintf("; %s: plays %v, pawn %v", s.id, s.m.Plays(c.id), s.pawns[c.id] != nil && s.zone.Owns(s.pawns[c.id]))
+		if p := s.m.players[c.id]; p != nil {
+			d += fmt.Sprintf(" %+v", p)
+		}
+	}
+	if c.pawn != nil {
+		d += c.g.about(c.pawn.id)
+	}
+	return d
+}

@@ -1,0 +1,106 @@
+package mesh
+
+import (
+	"encoding/binary"
+
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+)
+
+// Bounds of a Keeper.
+const (
+	maxWaiting   = 1024 // callers of Keep
+	maxActorOps  = 128  // of the store, under way at a time
+	maxSaves     = 32   // states in a Step
+	pageIDs      = 256  // actors in a page of the list of a server's actors
+	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own
+	keepVersion  = 1
+	maxRecord    = MaxActorState + 1024
+	maxPageBytes = 8 + 5*pageIDs
+)
+
+// leaseValue is the value of a server's lease.
+type leaseValue struct {
+	over bool
+	beat uint64
+	seen uint64
+	heir string
+}
+
+func (v *leaseValue) append(b []byte) []byte {
+	b = append(b, keepVersion, byte(b2u(v.over)))
+	b = binary.AppendUvarint(binary.AppendUvarint(b, v.beat), v.seen)
+	return appendBytes(b, []byte(v.heir))
+}
+
+func (v *leaseValue) read(b []byte) bool {
+	r := reader{b: b}
+	version, over := r.byte(), r.byte()
+	*v = leaseValue{over: over == 1, beat: r.number(), seen: r.number()}
+	v.heir = string(r.bytes(maxID))
+	return r.end() && version == keepVersion && over <= 1
+}
+
+// zoneValue is the value of a zone's key.
+type zoneValue struct {
+	holder string
+	epoch  uint64
+}
+
+func (v *zoneValue) append(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, keepVersion), v.epoch)
+	return appendBytes(b, []byte(v.holder))
+}
+
+func (v *zoneValue) read(b []byte) bool {
+	r := reader{b: b}
+	version := r.byte()
+	*v = zoneValue{epoch: r.number()}
+	v.holder = string(r.bytes(maxID))
+	return r.end() && version == keepVersion && v.holder != ""
+}
+
+// actorRecord is an actor as the store has it.
+type actorRecord struct {
+	epoch  uint32
+	write  uint64
+	holder string
+	class  string
+	state  []byte
+}
+
+func (v *actorRecord) append(b []byte) []byte {
+	b = binary.AppendUvarint(binary.AppendUvarint(append(b, keepVersion), uint64(v.epoch)), v.write)
+	return appendBytes(appendBytes(appendBytes(b, []byte(v.holder)), []byte(v.class)), v.state)
+}
+
+func (v *actorRecord) read(b []byte) bool {
+	r := reader{b: b}
+	version := r.byte()
+	*v = actorRecord{epoch: r.number32(), write: r.number()}
+	v.holder, v.class, v.state = string(r.bytes(maxID)), string(r.bytes(maxClassName)), r.bytes(MaxActorState)
+	return r.end() && version == keepVersion && v.epoch > 0 && v.epoch < maxEpoch && len(b) <= maxRecord
+}
+
+func appendPage(b []byte, ids []netguid.GUID) []byte {
+	b = append(b, keepVersion)
+	for _, id := range ids {
+		b = binary.AppendUvarint(b, uint64(id))
+	}
+	return b
+}
+
+func readPage(b []byte) (ids []netguid.GUID, ok bool) {
+	r := reader{b: b}
+	version := r.byte()
+	for len(r.b) > 0 && !r.bad && len(ids) < pageIDs {
+		ids = append(ids, netguid.GUID(r.number32()))
+	}
+	return ids, r.end() && version == keepVersion && len(b) <= maxPageBytes
+}
+
+func b2u(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,307 @@
+package mesh
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bunchnet/bunchnet/netconn/kv"
+)
+
+// lease is a server's lease as this server has heard of it.
+type lease struct {
+	id    string
+	rev   uint64
+	value leaseValue
+	at    time.Duration // when this server heard of rev
+	tryAt time.Duration // not marked over before
+	told  bool          // by the watch that goes on now
+	gone  bool          // it is over, and this server has ended all that it has with it
+}
+
+// tenancy is a zone's holder as this server has heard of it.
+type tenancy struct {
+	name  string
+	rev   uint64 // 0: nobody has held it
+	value zoneValue
+	tryAt time.Duration
+	told  bool
+}
+
+// ownLease is this server's lease.
+type ownLease struct {
+	rev     uint64
+	known   bool // rev is
+	beat    uint64
+	sent    [8]time.Duration // when the last beats were sent
+	until   time.Duration    // it ends, by this server's clock
+	held    bool             // it was held once
+	busy    bool
+	renewAt time.Duration
+}
+
+// before is what a server stops before its lease ends, in hundredths: two clocks, each 1 % wrong.
+const before = 2
+
+func (k *Keeper) key(kind, name string) string { return k.cfg.Name + "." + kind + "." + name }
+
+// heardKey takes what the watch says of a key. No value: it is no more.
+func (k *Keeper) heardKey(key string, value []byte, rev uint64) {
+	kind, name, _ := strings.Cut(strings.TrimPrefix(key, k.cfg.Name+"."), ".")
+	switch kind {
+	case "server":
+		k.heardLease(name, value, rev)
+	case "zone":
+		if t := k.tenancy(name); t != nil {
+			t.rev, t.told = rev, true
+			if !t.value.read(value) {
+				t.rev, t.value = 0, zoneValue{}
+			}
+			k.tabled = false
+		}
+	}
+}
+
+func (k *Keeper) heardLease(id string, value []byte, rev uint64) {
+	i, ok := k.findLease(id)
+	var v leaseValue
+	if !v.read(value) {
+		if ok {
+			k.leases = slices.Delete(k.leases, i, i+1)
+		}
+		k.over = k.over || id == k.id && k.mine.held
+		return
+	}
+	if !ok {
+		k.leases = slices.Insert(k.leases, i, &lease{id: id, at: k.now})
+	}
+	l := k.leases[i]
+	l.told = true
+	if rev > l.rev {
+		l.rev, l.value, l.at = rev, v, k.now
+	}
+	k.over = k.over || id == k.id && v.over
+}
+
+func (k *Keeper) findLease(id string) (int, bool) {
+	return slices.BinarySearchFunc(k.leases, id, func(l *lease, id string) int { return cmp.Compare(l.id, id) })
+}
+
+func (k *Keeper) lease(id string) *lease {
+	if i, ok := k.findLease(id); ok {
+		return k.leases[i]
+	}
+	return nil
+}
+
+func (k *Keeper) tenancy(name string) *tenancy {
+	for _, t := range k.zones {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// begins: a watch begins, of the store of this number.
+func (k *Keeper) begins(store uint64) {
+	k.over = k.over || k.store != 0 && k.store != store
+	k.store, k.current = store, false
+	for _, l := range k.leases {
+		l.told = false
+	}
+	for _, t := range k.zones {
+		t.told = false
+	}
+}
+
+// isCurrent: the watch has told all.
+func (k *Keeper) isCurrent() {
+	k.current = true
+	k.currentAt = cmp.Or(k.currentAt, k.now)
+	k.leases = slices.DeleteFunc(k.leases, func(l *lease) bool { return !l.told && l.id != k.id })
+	for _, t := range k.zones {
+		if !t.told {
+			t.rev, t.value = 0, zoneValue{}
+		}
+	}
+	k.tabled = false
+}
+
+// renew holds this server's lease.
+func (k *Keeper) renew() {
+	m := &k.mine
+	if m.busy || k.now < m.renewAt && k.mine.held {
+		return
+	}
+	m.busy = true
+	m.renewAt = k.now + k.cfg.Lease/4
+	key := k.key("server", k.id)
+	if !m.known && m.beat > 0 { // what happened to the last one?
+		k.do(kv.Op{Kind: kv.Get, Key: key}, func(e kv.Event) {
+			m.busy, m.renewAt = false, k.now
+			var v leaseValue
+			switch {
+			case e.Status == kv.OK && v.read(e.Value) && !v.over:
+				m.known, m.rev = true, e.Revision
+				k.renewed(v.beat)
+			case e.Status == kv.OK || m.held && e.Status == kv.Missing:
+				k.over = true
+			case e.Status == kv.Missing:
+				m.known, m.rev = true, 0
+			}
+		})
+		return
+	}
+	m.beat++
+	m.sent[m.beat%8] = k.now
+	k.toldSeen = k.seen
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen}
+	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
+		m.busy, m.known = false, e.Status == kv.OK
+		if m.known {
+			m.rev = e.Revision
+			k.renewed(beat)
+		} else {
+			m.renewAt = k.now
+		}
+	})
+}
+
+// renewed: the store has a beat of this server's lease.
+func (k *Keeper) renewed(beat uint64) {
+	m := &k.mine
+	if beat == 0 || beat > m.beat || beat+8 <= m.beat {
+		return
+	}
+	m.held = true
+	m.until = max(m.until, m.sent[beat%8]+k.cfg.Lease/100*(100-before))
+}
+
+// rank is how many servers take before this one: those that hold fewer zones, and of as many those of lower IDs.
+func (k *Keeper) rank() time.Duration {
+	own, n := k.holds(k.id), 0
+	for _, l := range k.leases {
+		if l.id != k.id && k.alive(l) {
+			if o := k.holds(l.id); o < own || o == own && l.id < k.id {
+				n++
+			}
+		}
+	}
+	return time.Duration(n)
+}
+
+// alive reports whether a server's lease may be held still.
+func (k *Keeper) alive(l *lease) bool { return !l.value.over && k.now-l.at < k.cfg.Lease }
+
+func (k *Keeper) holds(id string) (n int) {
+	for _, t := range k.zones {
+		if t.value.holder == id {
+			n++
+		}
+	}
+	return n
+}
+
+// heir is the server that takes over what a server has had. "" when that isn't known; the server itself while it isn't over.
+func (k *Keeper) heir(id string) string {
+	for range len(k.leases) + 1 {
+		l := k.lease(id)
+		switch {
+		case l == nil:
+			return ""
+		case !l.value.over:
+			return id
+		}
+		id = l.value.heir
+	}
+	return ""
+}
+
+// stepLeases ends the leases that have run out, and takes the zones of who had them.
+func (k *Keeper) stepLeases() {
+	if !k.current || !k.mine.held {
+		return
+	}
+	wait := k.cfg.Lease + k.rank()*k.cfg.Lease/8
+	for _, l := range k.leases {
+		dead := !l.value.over && k.now-l.at >= wait || l.value.over && k.heir(l.value.heir) == "" && k.now-k.currentAt >= wait
+		if l.id == k.id || !dead || k.now < l.tryAt {
+			continue
+		}
+		l.tryAt = k.now + k.cfg.Lease/4
+		v := leaseValue{over: true, heir: k.id, beat: l.value.beat, seen: l.value.seen}
+		k.do(kv.Op{Kind: kv.Put, Key: k.key("server", l.id), Value: v.append(nil), Expect: l.rev}, func(e kv.Event) {
+			if e.Status == kv.OK {
+				k.Counters.Ended++
+			}
+		})
+	}
+	most := uint64(0)
+	for _, l := range k.leases {
+		if !l.value.over {
+			continue
+		}
+		most = max(most, l.rev)
+		if !l.gone {
+			l.gone = true
+			k.gone(l.id)
+		}
+	}
+	k.sight(most)
+	for _, t := range k.zones {
+		heir := k.id
+		switch l := k.lease(t.value.holder); {
+		case l != nil:
+			heir = k.heir(l.id)
+			if !l.value.over {
+				continue
+			}
+		case t.rev == 0 && slices.Contains(k.cfg.Zones, t.name): // nobody has had it
+		case k.now-k.currentAt < wait:
+			continue
+		}
+		if heir != k.id || k.now < t.tryAt {
+			continue
+		}
+		t.tryAt = k.now + k.cfg.Lease/4
+		v := zoneValue{holder: k.id, epoch: t.value.epoch + 1}
+		k.do(kv.Op{Kind: kv.Put, Key: k.key("zone", t.name), Value: v.append(nil), Expect: t.rev}, func(e kv.Event) {
+			if e.Status == kv.OK {
+				k.Counters.Zones++
+			}
+		})
+	}
+	k.retable()
+}
+
+// retable gives the Zone the table of who holds the zones.
+func (k *Keeper) retable() {
+	if k.tabled {
+		return
+	}
+	t := k.cfg.Plan
+	t.Epoch, t.Servers = 1, slices.Clone(t.Servers)
+	for _, z := range k.zones {
+		if z.rev == 0 {
+			return
+		}
+		t.Epoch += z.value.epoch
+	}
+	for i, name := range t.Servers {
+		t.Servers[i] = k.tenancy(name).value.holder
+	}
+	k.tabled = true
+	if t.Epoch > k.z.table.Epoch {
+		k.complain(k.z.SetTable(t))
+	}
+}
+
+// Holds returns the epoch of a zone that this server holds: how many holders it has had. It is 0 when another server holds it.
+func (k *Keeper) Holds(zone string) uint64 {
+	if t := k.tenancy(zone); t != nil && t.value.holder == k.id && !k.over && k.mine.held {
+		return t.value.epoch
+	}
+	return 0
+}
