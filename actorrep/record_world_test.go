@@ -17,6 +17,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/actorrep/replay"
 	"github.com/bunchnet/bunchnet/netconn"
+	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
 
 // probe has a field of every condition.
@@ -359,4 +360,50 @@ func (w *tape) pack(p *probe) {
 	case r == 3 && w.rng.IntN(5) == 0:
 		require.NoError(w.t, p.Bag.Clear())
 	}
+}
+
+type crier struct {
+	actorrep.Base
+	Number int32 `net:""`
+}
+
+// TestComparedAmidAStep: a connection's last calls have an actor compared amid a Step, when another connection was sent values and a call of it
+// already: that one takes the newer values for newer.
+func TestComparedAmidAStep(t *testing.T) {
+	hidden := map[*actorrep.Peer]bool{}
+	cry := actorrep.MulticastRPC0(func(c actorrep.Call, a *crier) error { return nil }, actorrep.Reliable, actorrep.OnOverflow(actorrep.DropOldest))
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{RelevantTimeout: -1, Relevant: func(p *actorrep.Peer, _ actorrep.Actor) bool { return !hidden[p] }}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("crier", (*crier)(nil), actorrep.UpdateFrequency(0.5), actorrep.RPCs{"Cry": cry}))
+	})
+	var file bytes.Buffer
+	rec, err := replay.Record(w.Server, &file, replay.Config{Rate: 10})
+	require.NoError(t, err)
+	w.ReliableBuffer = 8
+	l, a := w.join(), &crier{}
+	require.NoError(t, w.Server.Spawn(a))
+	for range 30 {
+		w.Step()
+	}
+	require.NoError(t, l.Down.Set(netsim.Settings{Loss: 100})) // calls wait for room, and then the actor's leave for them
+	for n := range 200 {
+		hidden[l.Peer] = n > 60
+		a.Number++
+		if n < 60 || n%4 == 0 {
+			require.NoError(t, cry.Call(a))
+		}
+		a.Number++
+		w.Step()
+	}
+	require.NoError(t, rec.Close())
+
+	r, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	require.NoError(t, err)
+	c := actorrep.NewClient(actorrep.Config{})
+	require.NoError(t, w.register(c))
+	require.NoError(t, r.Play(c))
+	for now := time.Duration(0); !r.Done(); now += tick {
+		require.NoError(t, r.Step(now))
+	}
+	require.Greater(t, c.Find(a.GUID()).(*crier).Number, int32(300))
+	require.Zero(t, c.Counters.Stale, "nothing in a recording is older than what came before it")
 }

@@ -293,6 +293,11 @@ func (w *World) stepServer() {
 			p.begin()
 		}
 	}
+	for _, p := range peers {
+		if p.ready && !p.removed() {
+			p.talk()
+		}
+	}
 	w.gatherAll()
 	// The connection that was first goes last in the next Step.
 	first := w.nextPeer % len(peers)
@@ -306,7 +311,8 @@ func (w *World) stepServer() {
 	w.nextPeer = (first + 1) % len(peers)
 }
 
-// begin does what can't be done for several connections in parallel: opening and closing channels, and reliable calls.
+// begin closes channels, and tells what has gone. The last calls of an actor that leaves have it compared. So all connections
+// do this before any of them sends values: values of one Step that are newer than others of it would be taken for these.
 func (p *Peer) begin() {
 	p.trim()
 	p.unpark()
@@ -320,6 +326,13 @@ func (p *Peer) begin() {
 	}
 	p.tellGone()
 	p.tellRefused()
+}
+
+// talk does what can't be done for several connections in parallel: opening channels, and reliable calls.
+func (p *Peer) talk() {
+	if p.idle {
+		return
+	}
 	if len(p.halves) > 0 {
 		p.takeTurn()
 	}

@@ -68,6 +68,7 @@ func (r *recording) Split(from, until uint32) { r.peer.splits = [2]uint32{from, 
 // Step records the world as it is now.
 func (r *recording) Step() {
 	r.peer.begin()
+	r.peer.talk()
 	r.peer.gather(r.world.workers[0])
 	r.peer.write()
 }
