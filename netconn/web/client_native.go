@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/quic-go/quic-go"
 	"github.com/quic-go/webtransport-go"
 )
 
@@ -117,7 +116,7 @@ func (c *Client) close() {
 func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 	conf := tlsConfig(cfg.CertificateHash)
 	if cfg.Way == WebSocket {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, Proxy: http.ProxyFromEnvironment}}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: headerBytes}}
 		conn, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPClient: client, CompressionMode: websocket.CompressionDisabled})
 		if err != nil {
 			client.CloseIdleConnections()
@@ -125,8 +124,9 @@ func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 		}
 		return socketLink{conn}, nil
 	}
-	t := &webtransport.Transport{TLSClientConfig: conf, QUICConfig: &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, HandshakeIdleTimeout: headerTime,
-		MaxIdleTimeout: idleTime, KeepAlivePeriod: keepAlive}}
+	quicConf := quicConfig()
+	quicConf.KeepAlivePeriod = keepAlive
+	t := &webtransport.Transport{TLSClientConfig: conf, QUICConfig: quicConf}
 	defer t.Close()
 	if to.Port() == "" {
 		with := *to

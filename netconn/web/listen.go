@@ -71,9 +71,7 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 	quiet := log.New(io.Discard, "", 0)
 	web := &http.Server{Handler: s.timed(mux), ConnContext: ofTCP, ReadHeaderTimeout: headerTime, ReadTimeout: s.body, WriteTimeout: s.answer, IdleTimeout: idleTime,
 		MaxHeaderBytes: headerBytes, ErrorLog: quiet} // a WebSocket has none of these
-	quicConf := &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, HandshakeIdleTimeout: headerTime, MaxIdleTimeout: idleTime,
-		InitialStreamReceiveWindow: streamBytes, MaxStreamReceiveWindow: streamBytes, InitialConnectionReceiveWindow: connBytes, MaxConnectionReceiveWindow: connBytes,
-		MaxIncomingStreams: maxStreams, MaxIncomingUniStreams: maxStreams}
+	quicConf := quicConfig()
 	transport := &quic.Transport{Conn: pc, VerifySourceAddress: func(net.Addr) bool { return limit.busy() }}
 	ln, err := transport.ListenEarly(tlsQUIC, quicConf)
 	if err != nil {
@@ -108,6 +106,13 @@ func (s *Server) Listen(addr string, cfg ListenConfig) (netip.AddrPort, error) {
 		serveQUIC(ln, sessions, limit)
 	}()
 	return at, nil
+}
+
+// quicConfig is that of both ends, which send datagrams.
+func quicConfig() *quic.Config {
+	return &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true, HandshakeIdleTimeout: headerTime, MaxIdleTimeout: idleTime,
+		InitialStreamReceiveWindow: streamBytes, MaxStreamReceiveWindow: streamBytes, InitialConnectionReceiveWindow: connBytes, MaxConnectionReceiveWindow: connBytes,
+		MaxIncomingStreams: maxStreams, MaxIncomingUniStreams: maxStreams}
 }
 
 // protocols returns those of a TLS config that go over TCP: WebSockets are of HTTP/1.1, and what isn't HTTP stays, such as ACME's challenge.

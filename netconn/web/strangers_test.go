@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+	"github.com/quic-go/webtransport-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -489,6 +490,59 @@ func TestIdleQUIC(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, d.Len())
 	require.Zero(t, d.Counters().NoPeer)
+}
+
+// TestLyingServer: a server of WebTransport that opens streams nobody asked for, and one of WebSocket whose answer has no end, cost a client little.
+func TestLyingServer(t *testing.T) {
+	cert, hash, err := NewCertificate(time.Now())
+	require.NoError(t, err)
+	taken := make(chan int, 1)
+	h3 := &http3.Server{Addr: "127.0.0.1:0", TLSConfig: http3.ConfigureTLSConfig(tlsOf(cert))}
+	webtransport.ConfigureHTTP3Server(h3)
+	liar := &webtransport.Server{H3: h3, CheckOrigin: func(*http.Request) bool { return true }}
+	h3.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		session, err := liar.Upgrade(w, r)
+		if err != nil {
+			return
+		}
+		all := 0
+		for { // until it takes no more
+			s, err := session.OpenUniStream()
+			if err != nil {
+				break
+			}
+			_ = s.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+			n, err := s.Write(make([]byte, 1<<20))
+			if all += n; err != nil && n == 0 {
+				break
+			}
+		}
+		taken <- all
+	})
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- liar.Serve(pc) }()
+	c, err := Dial(t.Context(), "https://"+pc.LocalAddr().String()+"/bunchnet", DialConfig{CertificateHash: hash})
+	require.NoError(t, err)
+	require.LessOrEqual(t, <-taken, 2*connBytes)
+	require.NoError(t, c.in.Failed(), "the session goes on")
+	require.NoError(t, c.Close())
+	require.NoError(t, liar.Close())
+	<-served
+	require.NoError(t, pc.Close())
+
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Long", strings.Repeat("x", 1<<20))
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	defer endless.Close()
+	c, err = Dial(t.Context(), endless.URL, DialConfig{Way: WebSocket})
+	require.NoError(t, err)
+	_, err = c.ReadBatch([]udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}})
+	require.ErrorIs(t, err, ErrNoSession)
+	require.ErrorContains(t, err, "exceeded")
+	require.NoError(t, c.Close())
 }
 
 // TestDialErrors: what goes wrong is told to the driver's user, with what to do about it.
