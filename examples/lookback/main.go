@@ -247,7 +247,7 @@ func run(file string, mended bool) error {
 		return fmt.Errorf("open for Ann should be %v", want)
 	}
 	if mended != (heard == 3) {
-		return fmt.Errorf("Ann heard the bell %d times", heard)
+		return fmt.Errorf("the bell rang for Ann %d times of 3", heard)
 	}
 	return nil
 }
