@@ -20,8 +20,9 @@ type Config struct {
 	// MaxStreams bounds a Listener's streams over all connections. A stream counts until the program or the peer has closed
 	// it. Default 256, up to 1048576.
 	MaxStreams int
-	// MaxPerConn bounds a Listener's streams of one connection. A stream counts until its channel is gone, which takes the
-	// peer's close too. Default 16, up to 1048576.
+	// MaxPerConn bounds a Listener's streams of one connection, and so the windows of bytes and the goroutines that one client
+	// can have a program hold. A stream counts until the program has closed it and its channel is gone, which takes the peer's
+	// close too, or until the connection ends. Default 16, up to 1048576.
 	MaxPerConn int
 	// Backlog bounds a Listener's streams that wait for Accept. Default 64, up to 1048576.
 	Backlog int
@@ -66,7 +67,7 @@ const (
 	NoListener Refusal = 1 + iota
 	// TooManyStreams: the Listener has Config.MaxStreams streams.
 	TooManyStreams
-	// TooManyOfConn: the Listener has Config.MaxPerConn streams of this connection. A stream counts until both ends have closed it.
+	// TooManyOfConn: the Listener has Config.MaxPerConn streams of this connection. A stream counts until both ends' programs have closed it.
 	TooManyOfConn
 	// BacklogFull: Config.Backlog streams wait for the peer's program to call Accept.
 	BacklogFull

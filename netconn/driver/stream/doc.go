@@ -60,7 +60,7 @@
 //	bytes sent, not acked             the channel's reliable buffer of bunches of 900 bytes, 255 with Unreal's protocols and 8190 with
 //	                                  Bunchnet; and all streams of a connection half of what its MaxMemory has for that
 //	streams of a Listener at a time   Config.MaxStreams, 256, until its program or the peer has closed them; more are refused
-//	of these, of one connection       Config.MaxPerConn, 16, until their channels are gone; more are refused
+//	of these, of one connection       Config.MaxPerConn, 16, until the program has closed them and their channels are gone; more are refused
 //	of these, not accepted yet        Config.Backlog, 64; more are refused
 //
 // A closed stream keeps what was written to it until the peer gives credit for it, or the connection ends: MaxPerConn times Buffer at most.

@@ -115,12 +115,20 @@ type Listener struct {
 	mu      sync.Mutex
 	wake    *sync.Cond
 	waiting []*Conn
-	open    int                  // streams that count against MaxStreams
-	perConn map[*driver.Conn]int // and against MaxPerConn
+	open    int            // streams that count against MaxStreams
+	perConn map[connID]int // and against MaxPerConn
 	refused uint64
 	addr    Addr
 	closed  bool
 }
+
+// connID is a connection, without keeping it: the program may close a stream long after the connection's end.
+type connID struct {
+	d  *driver.Driver
+	id uint32
+}
+
+func idOf(dc *driver.Conn) connID { return connID{dc.Driver(), dc.ID()} }
 
 // Listen returns a listener for streams of one channel name. List its Type in driver.Config.Channels. It panics when a field of cfg
 // is out of range.
@@ -129,7 +137,7 @@ func Listen(name bunch.Name, cfg Config) *Listener {
 	if err != nil {
 		panic(err)
 	}
-	l := &Listener{name: name, cfg: cfg, perConn: map[*driver.Conn]int{}}
+	l := &Listener{name: name, cfg: cfg, perConn: map[connID]int{}}
 	l.wake = sync.NewCond(&l.mu)
 	return l
 }
@@ -164,9 +172,9 @@ func (l *Listener) take(dc *driver.Conn, ch *channel.Channel) (*Conn, Refusal) {
 		return nil, why
 	}
 	c := newConn(dc, ch, l.cfg)
-	c.listener, c.slot = l, slot{conn: dc, waits: true, inAll: true, inConn: true}
+	c.listener, c.slot = l, slot{conn: idOf(dc), waits: true, inAll: true, inConn: true}
 	l.open++
-	l.perConn[dc]++
+	l.perConn[idOf(dc)]++
 	l.waiting = append(l.waiting, c)
 	l.wake.Signal()
 	return c, 0
@@ -177,7 +185,7 @@ func (l *Listener) full(dc *driver.Conn) Refusal {
 	switch {
 	case l.closed:
 		return NoListener
-	case l.perConn[dc] >= l.cfg.MaxPerConn:
+	case l.perConn[idOf(dc)] >= l.cfg.MaxPerConn:
 		return TooManyOfConn
 	case l.open >= l.cfg.MaxStreams:
 		return TooManyStreams
@@ -212,10 +220,11 @@ func (r *refusal) say() {
 
 // slot is what a stream takes of its Listener's bounds. The Listener's lock guards it.
 type slot struct {
-	conn   *driver.Conn
+	conn   connID
 	waits  bool // for Accept
 	closed bool // by the program
 	gone   bool // the channel is
+	lost   bool // the connection has ended
 	inAll  bool // counted in open
 	inConn bool // counted in perConn
 }
@@ -234,7 +243,7 @@ func (l *Listener) settle(s *slot) {
 		s.inAll = false
 		l.open--
 	}
-	if s.inConn && over {
+	if s.inConn && over && (s.closed || s.lost) {
 		s.inConn = false
 		if l.perConn[s.conn]--; l.perConn[s.conn] == 0 {
 			delete(l.perConn, s.conn)

@@ -224,7 +224,7 @@ func (c *Conn) end() {
 	c.wake.Broadcast()
 	c.mu.Unlock()
 	if c.listener != nil {
-		c.listener.change(c, func(s *slot) { s.gone = true })
+		c.listener.change(c, func(s *slot) { s.gone, s.lost = true, c.conn.Closed() })
 	}
 }
 

@@ -329,3 +329,58 @@ func TestDeadStreamsWait(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 	require.NoError(t, e.l.Close())
 }
+
+// TestGoneStreamsCountUntilClosed: streams that a client opens and closes again and again, and which the server's program still works on, count as that
+// client's until the program has closed them.
+func TestGoneStreamsCountUntilClosed(t *testing.T) {
+	const most = 3
+	e := crowd(t, Config{MaxPerConn: most})
+	defer e.stop()
+	d, stop := e.player(t, driver.Config{})
+	defer stop()
+	accepted := make(chan *Conn, 100)
+	go func() {
+		for s, err := e.l.Accept(); err == nil; s, err = e.l.Accept() {
+			accepted <- s.(*Conn)
+		}
+	}()
+	opened, held := 0, []*Conn{}
+	openAndClose := func(n int) {
+		for range n {
+			c, err := Dial(t.Context(), d, name, Config{})
+			require.NoError(t, err)
+			_, err = c.Write(make([]byte, 1000))
+			require.NoError(t, err)
+			require.NoError(t, c.Close())
+			opened++
+			require.Eventually(t, func() bool {
+				for len(accepted) > 0 {
+					held = append(held, <-accepted)
+				}
+				gone := 0
+				for _, s := range held {
+					s.mu.Lock()
+					if s.ended {
+						gone++
+					}
+					s.mu.Unlock()
+				}
+				return gone+int(e.l.Refused()) == opened
+			}, 20*time.Second, time.Millisecond)
+		}
+	}
+	openAndClose(8)
+	require.Len(t, held, most)
+	require.NoError(t, held[0].Close())
+	openAndClose(2)
+	require.Len(t, held, most+1)
+	for _, s := range held {
+		require.NoError(t, s.Close())
+	}
+	require.Eventually(t, func() bool {
+		e.l.mu.Lock()
+		defer e.l.mu.Unlock()
+		return len(e.l.perConn) == 0
+	}, 20*time.Second, time.Millisecond)
+	require.NoError(t, e.l.Close())
+}
