@@ -214,7 +214,7 @@ func TestDocsQuotes(t *testing.T) {
 	}
 	steps, err := filepath.Glob("../examples/guide/[0-9]-*")
 	require.NoError(t, err)
-	require.Len(t, steps, 6)
+	require.Len(t, steps, 7)
 	for _, dir := range steps {
 		require.NotZero(t, quoted[filepath.ToSlash(dir)[3:]], "the guide quotes nothing of %s", dir)
 	}

@@ -14,7 +14,7 @@ import (
 func TestLengths(t *testing.T) {
 	mains, err := filepath.Glob("[0-9]-*/main.go")
 	require.NoError(t, err)
-	require.Len(t, mains, 6)
+	require.Len(t, mains, 7)
 	for _, path := range mains {
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
