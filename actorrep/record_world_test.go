@@ -407,3 +407,43 @@ func TestComparedAmidAStep(t *testing.T) {
 	require.Greater(t, c.Find(a.GUID()).(*crier).Number, int32(300))
 	require.Zero(t, c.Counters.Stale, "nothing in a recording is older than what came before it")
 }
+
+// TestClosedBehindAStep: the last frame of a recording, which Close writes, has the values of that moment, each those of its actor.
+func TestClosedBehindAStep(t *testing.T) {
+	w := newWorld(t, 1, clean, actorrep.Config{}, func(t testing.TB, w *actorrep.World) {
+		require.NoError(t, w.Register("rock", (*rock)(nil)))
+	})
+	var file bytes.Buffer
+	rec, err := replay.Record(w.Server, &file, replay.Config{Rate: 1})
+	require.NoError(t, err)
+	w.join()
+	var rocks []*rock
+	for range 200 {
+		r := &rock{}
+		require.NoError(t, w.Server.Spawn(r))
+		rocks = append(rocks, r)
+	}
+	for step := range 70 {
+		for i, r := range rocks {
+			r.Size = uint16(step*200 + i)
+		}
+		w.Step()
+	}
+	for _, r := range rocks[:150] {
+		require.NoError(t, w.Server.Destroy(r))
+	}
+	require.NoError(t, rec.Close())
+
+	r, err := replay.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	require.NoError(t, err)
+	c := actorrep.NewClient(actorrep.Config{Failed: func(err error) { t.Error(err) }})
+	require.NoError(t, w.register(c))
+	require.NoError(t, r.Play(c))
+	for now := time.Duration(0); !r.Done(); now += tick {
+		require.NoError(t, r.Step(now))
+	}
+	require.Equal(t, 50, c.Len())
+	for _, r := range rocks[150:] {
+		require.Equal(t, r.Size, c.Find(r.GUID()).(*rock).Size)
+	}
+}

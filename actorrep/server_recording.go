@@ -65,11 +65,12 @@ func (r *recording) Places() uint32 { return uint32(len(r.slots)) }
 // Split makes chunks end before these two places, so that a checkpoint's copied range is apart.
 func (r *recording) Split(from, until uint32) { r.peer.splits = [2]uint32{from, until} }
 
-// Step records the world as it is now.
+// Step records the world as it is now, between two of its Steps. What the workers have encoded in the last one may have changed since,
+// and actors may have moved in the list.
 func (r *recording) Step() {
 	r.peer.begin()
 	r.peer.talk()
-	r.peer.gather(r.world.workers[0])
+	r.peer.gather(newWorker())
 	r.peer.write()
 }
 
