@@ -233,7 +233,8 @@
 // than all that anybody has seen. A player begins to travel from Game.Give only, for the same reason.
 //
 // Who takes over waits until every server whose lease goes on has heard of the end and has written all actors that had come to it before. Their leases say so. What was under way to the server that is over, its giver takes
-// back. What a client sees may go back by one checkpoint: the values are those of the record, under a higher epoch. Their clients come with new connections, new Clients and new Sessions; Game.Take calls Server.Enter for a player's actor.
+// back. What a client sees may go back by one checkpoint: the values are those of the record, under a higher epoch. Their clients come with new connections, new Clients and new Sessions. Game.Take calls Server.Enter for a player's actor, and ends the connection
+// that its client may have with this server: the client's messages and numbers are those of the server that is over.
 // Calls and messages that waited at the server that is over are lost.
 //
 // With a lease of 2 s actors are played on 1.96 s after a crash at most, and players, whose connections have a time-out of 2 s, have their actor again 2.90 s after it at most (go test ./actorrep/mesh -run TakeOver -kept 2 -v; 26 actors

@@ -332,6 +332,32 @@ func TestLateNo(t *testing.T) {
 	}
 }
 
+// TestGoneStaysGone: what a server that is gone has sent arrives no more, however late, and nobody travels to it.
+func TestGoneStaysGone(t *testing.T) {
+	p := newPair(t)
+	p.step(t)
+	if err := p.servers[0].Travel(1, name(1)); err != nil {
+		t.Fatal(err)
+	}
+	p.hold = true
+	for range 5 {
+		p.step(t)
+	}
+	p.servers[1].Gone(name(0))
+	p.hold = false
+	for range 100 {
+		p.step(t)
+	}
+	if n := len(p.servers[1].arrivals); n != 0 || p.plays[1] != 0 {
+		t.Fatalf("%d players arrive from a server that is gone, and it has played %d", n, p.plays[1])
+	}
+	q := newPair(t)
+	q.servers[0].Gone(name(1))
+	if err := q.servers[0].Travel(1, name(1)); !errors.Is(err, ErrGone) {
+		t.Fatal(err)
+	}
+}
+
 // FuzzPackets: whatever comes from servers with the key, clients and servers of clients, nothing breaks, and what is kept is bounded.
 func FuzzPackets(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0})

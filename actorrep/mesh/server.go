@@ -94,6 +94,7 @@ type Server struct {
 	conns    map[uint64]*conn
 	leaving  []*leaving
 	arrivals []*arrival
+	gone     map[string]bool
 	attempts uint64
 	order    []uint64 // scratch
 	msgs     [][]byte // scratch
@@ -171,7 +172,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, seal: seal, players: map[uint64]*player{}, conns: map[uint64]*conn{}}, nil
+	return &Server{cfg: cfg, seal: seal, players: map[uint64]*player{}, conns: map[uint64]*conn{}, gone: map[string]bool{}}, nil
 }
 
 // Enter has a player play here that plays nowhere: who logs in. The game makes sure of that. ErrHere: it plays here, or is being given to this server.
@@ -226,6 +227,8 @@ func (s *Server) Travel(id uint64, to string) error {
 		return ErrTravels
 	case to == s.cfg.ID || to == "" || len(to) > maxID:
 		return fmt.Errorf("%w: to %q", ErrConfig, to)
+	case s.gone[to]:
+		return ErrGone
 	}
 	s.attempts++
 	p.attempt = s.attempts
@@ -264,8 +267,9 @@ func (s *Server) Disconnected(id uint64) {
 }
 
 // Gone: a server has certainly stopped, such as one whose process ended, or whose lease did. Players who were going there stay. Those who had been given to
-// it, or were being given by it, are lost.
+// it, or were being given by it, are lost. What arrives of it later is dropped, and nobody travels there any more.
 func (s *Server) Gone(id string) {
+	s.gone[id] = true
 	for _, k := range s.sorted() {
 		if p := s.players[k]; p != nil && p.travel != nil && p.travel.to == id {
 			s.stay(p, ErrGone)
@@ -530,6 +534,9 @@ func (s *Server) Receive(from string, packet []byte) error {
 	if !ok {
 		s.Counters.Forged++
 		return ErrForged
+	}
+	if s.gone[from] {
+		return nil
 	}
 	return s.receive(from, opened)
 }

@@ -207,7 +207,21 @@ func (g *plain) Calm() {
 func (g *plain) Pending() string {
 	for _, s := range g.servers {
 		if s.zone == nil || !s.connected() || !s.m.Idle() {
-			return fmt.Sprintf("%s isn't connected, or players are on the way: %v borders, %v", s.h.Name(), len(s.borders), s.m != nil && s.m.Idle())
+			why := ""
+			if s.m != nil {
+				for _, l := range s.m.leaving {
+					why += fmt.Sprintf(" %d leaves to %s", l.player, l.to)
+				}
+				for _, l := range s.m.arrivals {
+					why += fmt.Sprintf(" %d arrives from %s", l.player, l.from)
+				}
+				for _, p := range s.m.players {
+					if p.travel != nil {
+						why += fmt.Sprintf(" %d goes to %s", p.id, p.travel.to)
+					}
+				}
+			}
+			return fmt.Sprintf("%s isn't connected, or players are on the way:%s", s.h.Name(), why)
 		}
 	}
 	if why := g.unsettled(); why != "" {
@@ -342,6 +356,7 @@ type zoneServer struct {
 	m         *Server
 	peers     map[uint64]*actorrep.Peer
 	chans     map[uint64]*channel.Channel
+	conns     map[uint64]*driver.Conn // of players
 	pawns     map[uint64]*sheep
 	released  map[uint64]uint32
 	going     map[uint64]string
@@ -365,7 +380,7 @@ func (s *zoneServer) addr() netip.AddrPort { return netip.AddrPortFrom(s.h.Addr(
 func (s *zoneServer) boot() (err error) {
 	g := s.g
 	s.peers, s.chans, s.pawns, s.released = map[uint64]*actorrep.Peer{}, map[uint64]*channel.Channel{}, map[uint64]*sheep{}, map[uint64]uint32{}
-	s.going = map[uint64]string{}
+	s.going, s.conns = map[uint64]string{}, map[uint64]*driver.Conn{}
 	if g.rng.IntN(2) == 0 {
 		s.tableLate = time.Duration(g.rng.Int64N(int64(3 * time.Second)))
 	}
@@ -440,7 +455,7 @@ func (s *zoneServer) joined(c *driver.Conn) {
 	s.peers[id] = s.world.AddConn(c)
 	ch, err := Open(c, func(packet []byte) error { return s.m.ReceiveClient(id, packet) })
 	s.check(err)
-	s.chans[id] = ch
+	s.chans[id], s.conns[id] = ch, c
 	s.m.Connected(id)
 	if cl := s.g.clients[id-1]; !cl.entered && s.mayEnter(cl) {
 		cl.entered = true
@@ -459,6 +474,7 @@ func (s *zoneServer) left(c *driver.Conn) {
 	delete(s.peers, id)
 	if id < neighbours {
 		delete(s.chans, id)
+		delete(s.conns, id)
 		s.m.Disconnected(id)
 	}
 }
@@ -701,6 +717,9 @@ func (z zoneGame) Take(a Actor, state []byte) error {
 	a.(*sheep).set(f)
 	if p := f.Player; f.Saved && p != 0 {
 		z.pawns[p] = a.(*sheep)
+		if c := z.conns[p]; c != nil {
+			c.CloseWithReason("taken over: come again")
+		}
 		if err := z.m.Enter(p); err != nil && err != ErrHere {
 			z.check(err)
 		}
