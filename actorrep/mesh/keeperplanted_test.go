@@ -30,7 +30,7 @@ func TestKeptPlanted(t *testing.T) {
 				}
 			}
 		}}},
-		{21, "it takes over without waiting for what others have", keeperFault{step: func(k *Keeper) {
+		{51, "it takes over without waiting for what others have", keeperFault{step: func(k *Keeper) {
 			for _, l := range k.leases {
 				l.value.seen = 1 << 60
 			}
