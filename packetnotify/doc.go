@@ -26,9 +26,8 @@
 //
 //	InAckSeqAck <= InAckSeq <= InSeq      OutAckSeq < OutSeq
 //
-// The words sent reach from InAckSeq back to InAckSeqAck: what is behind it the
-// peer knows. A packet is accepted when it is newer than InSeq, its ack is not older than
-// OutAckSeq and acks only what was sent; any other is dropped in silence.
+// The history words that are sent reach from InAckSeq back to InAckSeqAck; the peer knows what is older. A packet is accepted when it is
+// newer than InSeq, its ack isn't older than OutAckSeq, and it acks only what was sent. Any other is dropped without an answer.
 //
 // Of each packet sent the Handler hears exactly once, in the order of the packets:
 // acked or lost. A packet more than 256 behind the one acked counts as lost, even if

@@ -22,10 +22,12 @@
 //
 // # Who plays a player
 //
-// At any time one server at most. The old one plays until it has heard that the client is at the next one, and then gives the player away: it saves the state and doesn't play until it has an
-// answer. When the next server has the state, the player is no longer the old one's (Game.Moved), and the next one plays when it hears that (done, which is repeated until it answers). When there
-// is no answer within FreezeFor, or the client doesn't get to the next server within TravelFor, or that one refuses or is gone, the player stays (Game.Stays). The player stands still for one and a
-// half round trips between the servers, and their ticks. Its client needn't see that: it predicts.
+// At any time at most one server plays a player. The old one plays until it has heard that the client is at the next one, and then gives
+// the player away: it saves the state and doesn't play until it has an answer. When the next server has the state, the old one gives the
+// player up (Game.Moved) and says so (done, which is repeated until it is answered). The next one plays when it hears that. When there is no
+// answer within FreezeFor, or the client doesn't get to the next server within TravelFor, or that one refuses or is gone, the player stays
+// (Game.Stays). Meanwhile the player stands still on the servers: for one and a half round trips between them, and a tick of each. Its
+// client doesn't show that, because it predicts.
 //
 // A player who was given to a server that is gone, or was being given by one, is lost: Server.Gone counts it in Lost, Client.Lost reports it, and the player logs in again, with what the game keeps
 // elsewhere. When the path between the servers breaks in the moment between "got it" and "done", the player plays nowhere until there is one again.
@@ -44,9 +46,11 @@
 //
 // # Trust
 //
-// Packets between servers are sealed with ServerConfig.Key (XChaCha20-Poly1305, over both servers' IDs): who carries them can't read or change them, pass them to another server or as another's. A
-// packet that comes again does nothing. A client never has the state: it can say nothing but that it is there, what messages it has, and its own messages. Who it is, is the connection's to prove: a ticket
-// is best a connect token for one server and one player. A client goes only where the server that plays it sends it. The servers of a mesh trust each other.
+// Packets between servers are sealed with ServerConfig.Key (XChaCha20-Poly1305, over both servers' IDs): who carries them can't read them,
+// change them, pass them to another server, or send them in another server's name. A packet that comes again does nothing. A client never
+// has the state. It says only that it is there and which messages it has, and sends its own messages. The connection must prove who the
+// client is: the best ticket is a connect token for one server and one player. A client goes only where the server that plays it sends it.
+// The servers of a mesh trust each other.
 //
 // # Messages
 //
@@ -126,15 +130,18 @@
 // neighbour's own actors that are within Margin of this server's zone, and nothing that the neighbour mirrors. What arrives is copied into actors of the server's own World, under the same ids, and goes from there
 // to its clients like everything else. A mirror goes when its authority destroys it, when it has left the margin, or Forget after the last server has stopped showing it, so that nothing blinks while an authority changes or a connection is made anew.
 //
-// The game changes only what Zone.Owns says is its own. The authority of the one with the lower id simulates what two actors do to each other (Zone.Simulates), and tells the other one's by Zone.Call, which goes to an actor wherever
-// it is, once. When an actor moves on while a call is under way, the call is forwarded; when the actor is no more, it comes back (Game.Undelivered). Calls of one server come in order unless the authority changes while they are under way.
+// The game changes only what Zone.Owns says is its own. What two actors do to each other is simulated by the authority of the one with the
+// lower id (Zone.Simulates). It tells the other one's authority by Zone.Call, which reaches an actor once, wherever it is. When an actor
+// moves on while a call is under way, the call is forwarded; when the actor is no more, it comes back (Game.Undelivered). Calls of one
+// server come in order unless the authority changes while they are under way.
 //
 // # Who may change an actor
 //
-// One server at most at any time. The epoch counts an actor's authorities. Who gives an actor changes it no more, from the moment in which it has asked the game for the state; who is given it may change it from the moment
-// in which it has that. In between, nobody does: the time that a packet takes, and the tick in which it is received. Messages between two servers come once and in order (below), so there is no
-// third state, and no time-out after which somebody takes an actor back: a server that can't take it says so, and then it goes back with a further epoch. Nothing is given to a server that leaves messages unacknowledged for
-// five times Resend.
+// At any time at most one server may. The epoch counts an actor's authorities. The server that gives an actor away doesn't change it after
+// it has asked the game for the state. The server that is given it may change it once it has that state. In between nobody changes it, for
+// as long as the packet takes and until the tick that receives it. Messages between two servers come once and in order (below), so there is
+// no third state, and no time-out after which somebody takes an actor back: a server that can't take it says so, and then it goes back with
+// a further epoch. Nothing is given to a server that leaves messages unacknowledged for five times Resend.
 //
 // Values are of an epoch as well: Body.Epoch is replicated with the actor. An authority closes its neighbours' views before it gives an actor away, and opens them when it has taken one, with all
 // values. So what is received in an opening, and from then on, is of the epoch that it says, and lower epochs are refused and counted (Counters.Stale). No value goes back in time in the World of a connection. A client that
@@ -144,28 +151,33 @@
 //
 // # Players in zones
 //
-// A player's actor goes with its player: Game.Give begins Server.Travel and returns false. Game.Save calls Zone.Release and puts the epoch that it returns into the state. Game.Play takes the actor that is mirrored already (World.Find), or
-// spawns it (SpawnAs), and calls Zone.Own with that epoch; so does Game.Stays. An actor that a player has left here by predict.Class.Depart, and that it comes back to before its connection has ended, is
-// destroyed first. Until the travel is over the server that plays the player keeps the actor, also beyond its border.
+// A player's actor goes with its player: Game.Give begins Server.Travel and returns false. Game.Save calls Zone.Release and puts the epoch
+// that it returns into the state. Game.Play takes the actor that is mirrored already (World.Find), or spawns it (SpawnAs), and calls
+// Zone.Own with that epoch; so does Game.Stays. An actor that a player has left here by predict.Class.Depart, and that it comes back to
+// before its connection has ended, is destroyed first. Until the travel is over, the server that plays the player keeps the actor, even
+// when it is beyond the border.
 //
 // # Split and merge
 //
-// Zone.SetTable takes a table with a higher Epoch while all run: what is in another server's zone then, goes there, as the streams have room. Servers may have different tables for a while: who
-// was given an actor by a newer table than its own keeps it until it has that table.
+// Zone.SetTable takes a table with a higher Epoch while all run: what is in another server's zone then, goes there, as the streams have
+// room. Servers may have different tables for a while: a server that was given an actor by a newer table than its own keeps the actor until
+// it has that table.
 //
 // # Trust between zones
 //
-// A server of the mesh is trusted with its own actors, not with ours. Whatever it sends, by replication or by messages, an actor of this server stays its own and as it is: nothing but this server's Give or Release
-// ends its authority. It is trusted with those of third servers: it can claim them by a high epoch. Zone packets are sealed as the others are, and none is taken for one of those. Who dials Zone.Accept's connection is the
-// connection's to prove, for instance by a connect token.
+// A server of the mesh is trusted with its own actors, not with ours. Whatever it sends, by replication or by messages, an actor of this
+// server stays its own and as it is: nothing but this server's Give or Release ends its authority. It is trusted with those of third
+// servers: it can claim them by a high epoch. Zone packets are sealed as the others are, and none is taken for one of those. Zone.Accept's
+// connection must prove who has dialed it, for instance by a connect token.
 //
 // A server that is gone (Zone.Gone) takes its actors with it, unless there is a Keeper (below).
 //
 // # What a zone can't have
 //
-// Mirrors have what is replicated to everybody: no fields with an owner's condition, no groups, no components. Classes with fast arrays or with more than 64 units have no zone (ErrConfig). An actor that is torn off
-// isn't at the neighbours. A multicast comes to the neighbour's client World, where its function calls it again for the mirror. A share of ids (actorrep.Config.IDs) is that of one start of a server: its
-// actors may live on at others, and who starts again with the same share gives their ids once more.
+// Mirrors have what is replicated to everybody: no fields with an owner's condition, no groups, no components. Classes with fast arrays or
+// with more than 64 units have no zone (ErrConfig). An actor that is torn off isn't at the neighbours. A multicast comes to the neighbour's
+// client World, where its function calls it again for the mirror. Give each start of a server a share of ids (actorrep.Config.IDs) of its
+// own: actors of an earlier start may live on at other servers, and with the same share their ids would be given again.
 //
 //	an actor's state                      16 KiB; above, it stays, and Counters.TooLong counts it
 //	a call                                1 KiB (ErrTooLong)
@@ -225,17 +237,22 @@
 //
 // # What is kept
 //
-// Each actor of a Zone with a Keeper has a record in the store: its state as KeeperConfig.Save returns it, which Game.Take is given at the next server. It is written at once when the actor is new here, then every Checkpoint if it has changed, and at once
-// for Keeper.Keep: what was changed before the call of Keep is never lost once the store has it, which done tells. Until then tell nobody that it is done. What is changed in one actor is kept together. A change of two actors is two: begin
-// it in the first one with a number, Keep it, then say it to the second one until that one has kept it and says so, and have the second one leave out numbers that it has had. TestKept trades gold like this.
+// Each actor of a Zone with a Keeper has a record in the store: its state as KeeperConfig.Save returns it, which Game.Take is given at the
+// next server. It is written at once when the actor is new here, then every Checkpoint if it has changed, and at once for Keeper.Keep: what
+// was changed before the call of Keep is never lost once the store has it, which done tells. Until then tell nobody that it is done. What
+// is changed in one actor is kept together. A change of two actors takes two steps. Note it in the first actor with a number, and Keep
+// that. Then repeat it to the second actor until that one has kept it and says so; the second one ignores numbers that it has had. TestKept
+// trades gold like this.
 //
 // An actor is given to another server only when its record is of its present epoch: one that has just come stays until then, and longer when the store is away. So there is one server at most that has an actor and no record of it, and each claim's epoch is higher
 // than all that anybody has seen. A player begins to travel from Game.Give only, for the same reason.
 //
-// Who takes over waits until every server whose lease goes on has heard of the end and has written all actors that had come to it before. Their leases say so. What was under way to the server that is over, its giver takes
-// back. What a client sees may go back by one checkpoint: the values are those of the record, under a higher epoch. Their clients come with new connections, new Clients and new Sessions. Game.Take calls Server.Enter for a player's actor, and ends the connection
-// that its client may have with this server: the client's messages and numbers are those of the server that is over.
-// Calls and messages that waited at the server that is over are lost.
+// Who takes over waits until every server whose lease goes on has heard of the end and has written all actors that had come to it before.
+// Their leases say so. An actor that was under way to the server that is over goes back to the server that gave it. What a client sees may
+// go back by one checkpoint: the values are those of the record, under a higher epoch. Their clients come with new connections, new Clients
+// and new Sessions. Game.Take calls Server.Enter for a player's actor, and ends the connection that its client may have with this server:
+// the client's messages and numbers are those of the server that is over. Calls and messages that waited at the server that is over are
+// lost.
 //
 // With a lease of 2 s actors are played on 1.96 s after a crash at most, and players, whose connections have a time-out of 2 s, have their actor again 2.90 s after it at most (go test ./actorrep/mesh -run TakeOver -kept 2 -v; 26 actors
 // and 12 players in virtual time, one of four servers crashes, no loss).

@@ -1,6 +1,6 @@
-// Package coding repairs lost packets without asking for them again: sliding-window random linear coding over GF(2^8), of
-// the kind that RFC 8681 describes for streams. The sender adds repair symbols to its packets; each is a combination of the last few packets, and
-// any lost packet is found as soon as the receiver has as many symbols that cover it as packets that they miss.
+// Package coding repairs lost packets without asking for them again: sliding-window random linear coding over GF(2^8), of the kind that RFC
+// 8681 describes for streams. The sender adds repair symbols to its packets. Each is a combination of the last few packets. The receiver
+// computes lost packets as soon as it has as many symbols as there are lost packets in what these cover.
 //
 //	enc.Add(id, content, false)                          // of each packet sent
 //	c, size := enc.Covers(carrier, window)
