@@ -40,9 +40,9 @@ type host func(now time.Time) error
 func (h host) Tick(now time.Time) error { return h(now) }
 func (h host) Close() error             { return nil }
 
-// film is the page of a game of some players at 5 % loss, in virtual time, and that of its first player's client.
+// film is the page of a game of some players at 5 % loss, in virtual time, and that of its last player's client.
 func film(t *testing.T, players int, length time.Duration) (file, client string) {
-	var past, first *flight.Recorder
+	var past, last *flight.Recorder
 	var carts []*Cart
 	names := map[uint32]string{}
 	sim := simtest.NewSimulation(5, func(h *simtest.Host) (simtest.Program, error) {
@@ -75,9 +75,9 @@ func film(t *testing.T, players int, length time.Duration) (file, client string)
 			if d, err = driver.Listen("", cfg); err == nil {
 				past, err = flight.New(w, d, flight.Config{})
 			}
-		} else if d, err = driver.Dial("10.0.0.1:7777", cfg); err == nil && h.Name() == "<b>player 0" {
-			first, err = flight.New(w, d, flight.Config{})
-			mine = first
+		} else if d, err = driver.Dial("10.0.0.1:7777", cfg); err == nil && h.Name() == fmt.Sprintf("<b>player %d", players-1) {
+			last, err = flight.New(w, d, flight.Config{})
+			mine = last
 		}
 		return host(func(now time.Time) error {
 			d.TickDispatch(now)
@@ -102,6 +102,9 @@ func film(t *testing.T, players int, length time.Duration) (file, client string)
 	})
 	sim.AddHost("server", true)
 	for i := range players {
+		if i == players-1 { // its clock begins later
+			sim.RunUntil(time.Second)
+		}
 		bad := netsim.Settings{Lag: 60 * time.Millisecond, Loss: 5}
 		require.NoError(t, sim.AddHost(fmt.Sprintf("<b>player %d", i), false).SetNet(bad, bad))
 	}
@@ -110,7 +113,7 @@ func film(t *testing.T, players int, length time.Duration) (file, client string)
 	past.Note(0, "the end <img src=x onerror=document.title='taken'>")
 	dir := t.TempDir()
 	file, client = filepath.Join(dir, "film.html"), filepath.Join(dir, "client.html")
-	for file, f := range map[string]*flight.Film{file: past.Take(), client: first.Take()} {
+	for file, f := range map[string]*flight.Film{file: past.Take(), client: last.Take()} {
 		out, err := os.Create(file)
 		require.NoError(t, err)
 		require.NoError(t, f.WriteHTML(out, flight.View{Title: "carts", Names: names}))
@@ -143,7 +146,7 @@ func TestClientsFilm(t *testing.T) {
 		chromedp.Evaluate(`(() => { actor = 0; part = "X"; const lost = conn.Calls.find(c => c.Actor === 0 && callWay(conn, c)[1]); go(lost ? lost.At : t); return 0; })()`, nil),
 		chromedp.Sleep(100*time.Millisecond), chromedp.Text("#fields", &fields), chromedp.Text("#calls", &calls)))
 	require.Contains(t, cut, "isn't the film of a client")
-	require.Equal(t, "<b>player 0", of, "the first player's connection")
+	require.Equal(t, "<b>player 3", of, "the last player's connection")
 	require.Len(t, apart, 12)
 	for _, d := range apart {
 		require.InDelta(t, 0, d, 0.21, "4 frames of 0.05")
