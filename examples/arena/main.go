@@ -16,6 +16,10 @@
 //	go run ./examples/arena -serve :7777
 //	go run ./examples/arena -join 127.0.0.1:7777 -name Ann
 //
+// With -film a client saves what it showed when it ends, to be added to the server's film (Look back, on the page that the server has with -http):
+//
+//	go run ./examples/arena -join 127.0.0.1:7777 -name Ann -film ann.html
+//
 // When clients dial another address than the server's own, as through examples/badnetwork, tell the server:
 //
 //	go run ./examples/arena -serve 127.0.0.1:7777 -public 127.0.0.1:9000
@@ -23,6 +27,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -35,6 +40,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 )
@@ -47,6 +53,7 @@ type options struct {
 	live     bool
 	interval time.Duration
 	http     string
+	film     string
 }
 
 func main() {
@@ -65,8 +72,9 @@ func main() {
 	serve := flag.String("serve", "", "be only a server, at this address")
 	join := flag.String("join", "", "be only a client, of the server at this address")
 	name := flag.String("name", "player", "the player's name, with -join")
+	flag.StringVar(&o.film, "film", "", "with -join: file for a film of what the client showed in the last minute, written when it ends")
 	flag.Parse()
-	if flag.NArg() > 0 || o.clients < 1 || !(o.seconds > 0) {
+	if flag.NArg() > 0 || o.film != "" && *join == "" || o.clients < 1 || !(o.seconds > 0) {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
@@ -257,9 +265,27 @@ func runClient(ctx context.Context, addr, name string, o options) error {
 		return err
 	}
 	defer c.driver.Close()
+	past, err := flight.New(c.world, c.driver, flight.Config{})
+	if err != nil {
+		return err
+	}
 	v := view{o: o}
-	return ticks(ctx, func(now time.Time) (bool, error) {
+	err = ticks(ctx, func(now time.Time) (bool, error) {
 		v.draw(now, "joined "+addr+"; interrupt to end", []*client{c})
-		return false, c.tick(now)
+		err := c.tick(now)
+		past.Look(c.driver.Time(now))
+		return false, err
 	})
+	if o.film != "" {
+		err = errors.Join(err, save(o.film, past.Take(), name))
+	}
+	return err
+}
+
+func save(file string, film *flight.Film, title string) error {
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(film.WriteHTML(out, flight.View{Title: title}), out.Close())
 }
