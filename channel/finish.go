@@ -4,8 +4,8 @@ import "slices"
 
 // Finisher may be implemented by a Handler that has data of its own which SendBunch doesn't have yet.
 type Finisher interface {
-	// Finish is called when the connection begins its orderly end, and then again by each of its ticks and each packet
-	// received, until it returns true: all was sent. Within it SendBunch still works on ch. The connection waits for that
+	// Finish is called when the connection begins its orderly end, and then again by each of its ticks, and by the first of the packets
+	// that are received at one time, until it returns true: all was sent. Within it SendBunch still works on ch. The connection waits for that
 	// until its LingerTimeout.
 	Finish(ch *Channel) (done bool)
 }

@@ -83,6 +83,7 @@ type closer struct {
 	closing    bool
 	reason     string
 	deadline   time.Duration
+	looked     time.Duration // when a packet last had the Finishers asked
 	peerReason string
 	endedAt    time.Duration
 	answers    int           // to bunches that came after that

@@ -173,7 +173,8 @@ func (c *Conn) takePacket(r *bitio.Reader, h *packetnotify.Header) {
 		return
 	}
 	c.channels.Pump()
-	if c.closer.closing {
+	if c.closer.closing && c.now != c.closer.looked { // a peer's packets cost little, however many Finishers there are
+		c.closer.looked = c.now
 		c.closeWhenDrained()
 	}
 	switch {

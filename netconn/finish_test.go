@@ -118,3 +118,27 @@ func TestFinisherWithoutAChannel(t *testing.T) {
 	require.Equal(t, ClosedByUs, c.Result().Code)
 	require.Empty(t, c.Result().Undelivered)
 }
+
+// TestFinishersAreAskedSeldom: however many packets come at once from a peer, Finishers are asked once for them, and once by the tick.
+func TestFinishersAreAskedSeldom(t *testing.T) {
+	h := newHand(t, nil)
+	c := h.conns[0]
+	f := &finisher{left: 7}
+	ch, err := c.Open(testName, f)
+	require.NoError(t, err)
+	_, err = ch.SendBunch(&bunch.Out{Data: []byte("open"), Reliable: true})
+	require.NoError(t, err)
+	for range 5 {
+		h.exchange()
+	}
+	c.Close(h.now, "")
+	for range 10 {
+		asked := f.asked
+		for range 50 {
+			h.conns[1].oweAcks(0)
+			h.conns[1].FlushNet()
+		}
+		h.exchange()
+		require.Equal(t, asked+2, f.asked)
+	}
+}
