@@ -36,6 +36,7 @@ type kept struct {
 	claim   actorRecord // epoch above 0: what it is taken over with
 	claimed bool        // the store has claim
 	estate  *estate     // the one that it is in
+	final   bool        // the store has it as it is since Leave
 	gone    bool
 }
 
@@ -43,6 +44,7 @@ type actorWrite struct {
 	epoch uint32
 	hash  uint64
 	want  uint64
+	final bool // after Leave
 }
 
 type toldWhen struct {
@@ -101,8 +103,8 @@ func (k *Keeper) owned(r *record) {
 	a.arrival = k.arrivals
 }
 
-// left: an actor of this server's goes to another one, in an epoch.
-func (k *Keeper) left(r *record, to string, epoch uint32) {
+// goes: an actor of this server's goes to another one, in an epoch.
+func (k *Keeper) goes(r *record, to string, epoch uint32) {
 	a := k.kept[r.id]
 	a.to, a.next, a.known, a.due = to, epoch, false, k.now+k.cfg.Lease/8
 }
@@ -268,10 +270,10 @@ func (k *Keeper) save(a *kept, r *record) int {
 		k.Counters.TooLong++
 		a.due = k.now + k.cfg.Checkpoint
 		k.tell(a, a.want, ErrTooLong)
-		a.stored, a.arrival = a.want, 0
+		a.stored, a.arrival, a.final = a.want, 0, k.leaving
 		return 1
 	}
-	w := actorWrite{r.epoch, sum(state), a.want}
+	w := actorWrite{r.epoch, sum(state), a.want, k.leaving}
 	if a.epoch == r.epoch && a.hash == w.hash { // and no write is in doubt
 		k.saved(a, w)
 		return 1
@@ -300,6 +302,7 @@ func (k *Keeper) saved(a *kept, w actorWrite) {
 	a.epoch, a.hash, a.stored, a.fresh = w.epoch, w.hash, max(a.stored, w.want), false
 	if r, own := k.own(a); own && r.epoch == w.epoch {
 		a.arrival = 0
+		a.final = w.final
 	}
 	k.tell(a, w.want, nil)
 }

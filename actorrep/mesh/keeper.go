@@ -55,6 +55,7 @@ type Keeper struct {
 	current   bool // the watch has told all
 	currentAt time.Duration
 	over      bool
+	leaving   bool
 	mine      ownLease
 	leases    []*lease   // by ID, this server's too
 	zones     []*tenancy // in the order of Plan
@@ -126,6 +127,18 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 
 // Over reports whether this server has lost its lease, or its store. Its Zone owns nothing any more and sends nothing. The game ends the connections, and begins anew with another ID.
 func (k *Keeper) Over() bool { return k.over }
+
+// Leave ends the lease of a server that shall stop. From now on its Zone owns nothing; when the store has all actors as they are now, and those that were on the way are there, the lease is
+// over, Over reports true, and another server takes over at once.
+func (k *Keeper) Leave() {
+	if k.leaving {
+		return
+	}
+	k.leaving, k.z.leaving = true, true
+	for _, a := range k.list {
+		a.checkAt, a.final = 0, false
+	}
+}
 
 // Watches implements kv.Machine.
 func (k *Keeper) Watches() []string {

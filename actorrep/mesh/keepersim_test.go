@@ -26,6 +26,8 @@ const storeHost = "server5"
 type keeping struct {
 	store     *kvsim.Store
 	fault     keeperFault
+	leave     *simtest.Rand // nil: servers don't stop of themselves
+	left      int
 	populated [4]bool
 	rich      []*truth
 	died      map[string]time.Duration // when a server crashed
@@ -44,6 +46,10 @@ func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
 			return n
 		}
 		k.store = kvsim.New(w.Host(storeHost), kvsim.Trouble{LostOp: number("lostop"), LostResult: number("lostresult"), Slow: number("slow"), SlowBy: 3 * time.Second, BreakWatch: number("break")})
+	}
+	if s.Option("leave") != "" {
+		rng := w.Rand("leave")
+		k.leave = &rng
 	}
 	return k
 }
@@ -81,6 +87,7 @@ type purseTruth struct {
 	got      map[uint32]uint32
 	high     uint32 // the highest count
 	restores []uint32
+	first    uint32 // the count after the first of them
 	deadAt   time.Duration
 }
 
@@ -128,6 +135,9 @@ func drawKept(seed uint64) simtest.Script {
 		set("lostresult", rng.IntN(6))
 		set("slow", rng.IntN(6))
 		set("break", rng.IntN(2))
+	}
+	if rng.IntN(3) == 0 {
+		set("leave", 1)
 	}
 	return s
 }
@@ -187,6 +197,10 @@ func (s *zoneServer) over(now time.Time) bool {
 			f.event(&in[i])
 		}
 	}
+	if p := s.g.leave; p != nil && !s.g.calm && s.keeper.mine.held && p.IntN(300) == 0 {
+		s.g.left++
+		s.keeper.Leave()
+	}
 	for _, op := range s.keeper.Step(now.Sub(simtest.Epoch), in) {
 		if f.op != nil {
 			f.op(&op)
@@ -225,7 +239,7 @@ func (s *zoneServer) populates() bool {
 }
 
 func (s *zoneServer) mayEnter(c *zoneClient) bool {
-	return s.keeper == nil || s.keeper.mine.held && s.keeper.holds(s.id) > 0
+	return s.keeper == nil || s.keeper.mine.held && !s.keeper.leaving && s.keeper.holds(s.id) > 0
 }
 
 // mint gives a new sheep its gold.
@@ -255,6 +269,9 @@ func (s *zoneServer) takesOver(a *sheep, t *truth) {
 		}
 		t.high = max(t.high, t.count)
 		t.over, t.count, t.x, t.y = false, a.Count, a.X, a.Y
+		if len(t.restores) == 0 {
+			t.first = a.Count
+		}
 		t.restores = append(t.restores, a.Epoch)
 		g.restored++
 		if t.deadAt > 0 {
@@ -516,6 +533,44 @@ func TestTakeOver(t *testing.T) {
 	t.Logf("seeds %d to %d: %d actors were played on after p50 %v, worst %v; %d players after p50 %v, worst %v", *first, *first+n-1, len(took), took[len(took)/2], took[len(took)-1],
 		len(returned), returned[len(returned)/2], returned[len(returned)-1])
 	if worst := max(took[len(took)-1], returned[len(returned)-1]); worst > 5*time.Second {
+		t.Fatalf("it took %v", worst)
+	}
+}
+
+// TestLeave: what a server has had that stops of itself is played on without waiting for its lease to run out, as it was.
+func TestLeave(t *testing.T) {
+	s := quietPlain(*first)
+	s.Servers, s.Run = 5, 8*time.Second
+	s.Set("store", "1")
+	begun := false
+	r, g := playPlain(s, func(g *plain) {
+		g.fault.step = func(k *Keeper) {
+			if k.now < 5*time.Second || k.id != "server2-1" {
+				return
+			}
+			for _, o := range g.order {
+				if o.owner.id == k.id && !begun {
+					o.deadAt = g.w.Now()
+				}
+			}
+			begun = true
+			k.Leave()
+		}
+	})
+	if !r.OK() {
+		t.Fatalf("seed %d: %v", *first, r.Failure)
+	}
+	if g.ended != 1 || len(g.took) == 0 {
+		t.Fatalf("seed %d: %d leases ended, %d actors were taken over", *first, g.ended, len(g.took))
+	}
+	for _, o := range g.order {
+		if len(o.restores) > 0 && o.high > o.first {
+			t.Fatalf("sheep %d went back from %d to %d", o.name, o.high, o.first)
+		}
+	}
+	slices.Sort(g.took)
+	t.Logf("seed %d: %d actors were played on after p50 %v, worst %v", *first, len(g.took), g.took[len(g.took)/2], g.took[len(g.took)-1])
+	if worst := g.took[len(g.took)-1]; worst > time.Second {
 		t.Fatalf("it took %v", worst)
 	}
 }

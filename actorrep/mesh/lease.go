@@ -132,7 +132,7 @@ func (k *Keeper) isCurrent() {
 // renew holds this server's lease.
 func (k *Keeper) renew() {
 	m := &k.mine
-	if m.busy || k.now < m.renewAt && k.mine.held {
+	if m.busy || k.now < m.renewAt && m.held && !k.left() {
 		return
 	}
 	m.busy = true
@@ -157,15 +157,24 @@ func (k *Keeper) renew() {
 	m.beat++
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
-	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen}
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, over: k.left()}
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
 		m.busy, m.known = false, e.Status == kv.OK
 		if m.known {
 			m.rev = e.Revision
+			k.over = k.over || v.over
 			k.renewed(beat)
 		} else {
 			m.renewAt = k.now
 		}
+	})
+}
+
+// left reports whether this server shall stop, the store has its actors as they are, and none is on the way to another server.
+func (k *Keeper) left() bool {
+	return k.leaving && !slices.ContainsFunc(k.list, func(a *kept) bool {
+		_, own := k.own(a)
+		return !own || !a.final
 	})
 }
 

@@ -50,7 +50,7 @@ func (k *Keeper) dead(id string) bool {
 // stepEstates takes over what servers have had that are over.
 func (k *Keeper) stepEstates() {
 	for _, l := range k.leases {
-		if l.value.over && k.heir(l.id) == k.id && !slices.ContainsFunc(k.estates, func(s *estate) bool { return s.id == l.id }) {
+		if l.value.over && !k.leaving && k.heir(l.id) == k.id && !slices.ContainsFunc(k.estates, func(s *estate) bool { return s.id == l.id }) {
 			k.estates = append(k.estates, &estate{id: l.id})
 		}
 	}

@@ -105,6 +105,7 @@ type Zone struct {
 	held       []heldCall
 	keeper     *Keeper // nil: nothing is kept
 	stopped    bool    // the lease is over
+	leaving    bool    // it is to be: nothing changes any more
 	copier     copier
 	around     []distance // scratch
 	msgs       [][]byte   // scratch
@@ -212,7 +213,7 @@ func (z *Zone) Release(a Actor, to string) uint32 {
 	z.hide(r)
 	r.owner, r.shownAt = "", z.now
 	if z.keeper != nil {
-		z.keeper.left(r, to, r.epoch+1)
+		z.keeper.goes(r, to, r.epoch+1)
 	}
 	return r.epoch + 1
 }
@@ -220,7 +221,7 @@ func (z *Zone) Release(a Actor, to string) uint32 {
 // Owns reports whether this server is the actor's authority, and may change it.
 func (z *Zone) Owns(a Actor) bool {
 	r := z.records[a.body().GUID()]
-	return r != nil && r.owner == z.cfg.ID && r.a == a && !z.stopped
+	return r != nil && r.owner == z.cfg.ID && r.a == a && !z.stopped && !z.leaving
 }
 
 // Simulates reports whether this server simulates what two actors do to each other, such as a collision: the authority of the one with the lower id does, at

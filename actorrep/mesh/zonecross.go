@@ -27,7 +27,7 @@ func (z *Zone) stepOwn(r *record) {
 		return
 	}
 	x, y, _ := r.a.Location()
-	if r.x == x && r.y == y && r.looked == z.changes {
+	if r.x == x && r.y == y && r.looked == z.changes || z.leaving {
 		return
 	}
 	r.x, r.y, r.looked = x, y, z.changes
@@ -120,7 +120,7 @@ func (z *Zone) give(r *record, to string) bool {
 	r.owner, r.epoch, r.shownAt = to, r.epoch+1, z.now
 	r.a.body().Epoch = r.epoch
 	if z.keeper != nil {
-		z.keeper.left(r, to, r.epoch)
+		z.keeper.goes(r, to, r.epoch)
 	}
 	z.Counters.Given++
 	_ = z.push(to, &zoneMessage{kind: zoneGive, id: r.id, epoch: r.epoch, table: z.table.Epoch, class: r.a.body().ClassName(), state: state}) // there is room
@@ -153,7 +153,7 @@ func (z *Zone) returned(n *neighbour, r *record, m *zoneMessage) {
 
 // take takes an actor that another server gives. It reports whether it is this one's now.
 func (z *Zone) take(n *neighbour, r *record, m *zoneMessage) bool {
-	if r != nil && (r.owner == z.cfg.ID || r.epoch >= m.epoch) || r == nil && len(z.list) >= z.cfg.MaxActors {
+	if z.leaving || r != nil && (r.owner == z.cfg.ID || r.epoch >= m.epoch) || r == nil && len(z.list) >= z.cfg.MaxActors {
 		return false
 	}
 	if r == nil {

@@ -393,7 +393,7 @@ func (s *zoneServer) boot() (err error) {
 		share = netguid.Share{Server: uint32(s.number + 4*s.boots), Servers: netguid.MaxServers}
 		table.Servers = []string{s.id, s.id, s.id, s.id}
 	}
-	s.world = actorrep.NewServer(actorrep.Config{IDs: share, Failed: s.check})
+	s.world = actorrep.NewServer(actorrep.Config{IDs: share, Failed: s.failed})
 	if err = s.world.Register("Sheep", (*sheep)(nil), actorrep.AlwaysRelevant()); err != nil {
 		return err
 	}
@@ -439,6 +439,13 @@ func (g *plain) byID(id string) *zoneServer {
 func (s *zoneServer) check(err error) {
 	if err != nil {
 		s.g.w.Failf("honest", "%s: %v", s.h.Name(), err)
+	}
+}
+
+// failed is what a World says of a connection. One whose other end has crashed doesn't answer.
+func (s *zoneServer) failed(err error) {
+	if s.g.store == nil {
+		s.check(err)
 	}
 }
 
@@ -562,6 +569,14 @@ func (s *zoneServer) dial(i int) {
 // play is the game's step: each sheep of this server's goes on.
 func (s *zoneServer) play() {
 	g := s.g
+	if s.keeper != nil && s.keeper.leaving {
+		for a := range s.world.All { // what it has taken back from a server that is over
+			if r := s.zone.records[a.(*sheep).GUID()]; r != nil && r.owner == s.id && a.(*sheep).restored {
+				s.takesOver(a.(*sheep), g.truths[r.id])
+			}
+		}
+		return
+	}
 	if s.populates() {
 		s.spawned = true
 		for range g.sheep / 4 {
