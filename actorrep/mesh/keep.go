@@ -348,7 +348,7 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 			return
 		}
 		fallthrough
-	case v.holder == k.id || v.epoch < a.next || k.lease(v.holder) != nil && k.lease(v.holder).value.over: // it is on the way, or not all have told yet what has come to them
+	case v.holder == k.id || v.epoch < a.next || k.lease(v.holder) == nil || k.lease(v.holder).value.over: // it is on the way, or not all have told yet what has come to them
 		a.due = k.now + k.cfg.Lease/8
 	default: // another server has it
 		if a.next > 0 {

@@ -91,7 +91,7 @@ func (k *Keeper) stepEstate(s *estate) {
 				}
 			}
 		})
-	case s.left > 0:
+	case slices.ContainsFunc(k.estates, func(o *estate) bool { return !o.whole || o.left > 0 }): // another one's actor may have a record of this server's still
 	case s.next > 0:
 		ask(kv.Op{Kind: kv.Delete, Key: k.pageKey(s.id, s.next-1), Expect: kv.Any}, func(e kv.Event) {
 			if e.Status == kv.OK {
