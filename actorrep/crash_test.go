@@ -177,3 +177,16 @@ var (
 	limited   = actorrep.ServerRPC(nothing, actorrep.Reliable, actorrep.RateLimit(5, 3))
 	unlimited = actorrep.ServerRPC(nothing, actorrep.Reliable, actorrep.OnOverflow(actorrep.DropOldest))
 )
+
+// TestSpawnOfNoActor: what is no actor is refused, nil and a pointer to none too.
+func TestSpawnOfNoActor(t *testing.T) {
+	w := actorrep.NewServer(actorrep.Config{})
+	register(t, w)
+	for _, a := range []actorrep.Actor{nil, (*rock)(nil), byPointer{}} {
+		require.ErrorIs(t, w.Spawn(a), actorrep.ErrClass)
+		require.ErrorIs(t, w.SpawnAs(a, nil, 77), actorrep.ErrClass)
+	}
+	require.ErrorIs(t, w.Spawn(&byPointer{}), actorrep.ErrUnknown)
+	require.ErrorIs(t, w.SpawnIn(nil, &rock{}), actorrep.ErrNotSpawned)
+	require.Zero(t, w.Len())
+}

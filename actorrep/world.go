@@ -277,7 +277,7 @@ func (w *World) Spawn(a Actor) error { return w.spawn(a, nil) }
 // SpawnIn adds an actor as a component of parent. It has the parent's owner, is relevant to the same connections, and is
 // destroyed with it.
 func (w *World) SpawnIn(parent, a Actor) error {
-	if parent.base().world != w {
+	if parent == nil || parent.base().world != w {
 		return ErrNotSpawned
 	}
 	return w.spawn(a, parent.base())
@@ -310,16 +310,20 @@ func (w *World) SpawnAs(a, parent Actor, id netguid.GUID) error {
 }
 
 func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
-	b := a.base()
-	switch {
-	case !w.server:
+	if !w.server {
 		return ErrClient
-	case b.world != nil:
-		return ErrSpawned
 	}
-	c := w.byType[reflect.TypeOf(a).Elem()]
+	v := reflect.ValueOf(a)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return fmt.Errorf("%w: %T", ErrClass, a)
+	}
+	c := w.byType[v.Type().Elem()]
 	if c == nil {
 		return fmt.Errorf("%w: %T", ErrUnknown, a)
+	}
+	b := a.base()
+	if b.world != nil {
+		return ErrSpawned
 	}
 	w.add(a, c, id)
 	b.role, b.parent = Authority, parent
