@@ -2,7 +2,6 @@ package actorrep
 
 import (
 	"errors"
-	"slices"
 	"time"
 	"unsafe"
 
@@ -55,7 +54,9 @@ type Base struct {
 	priority float32
 	cull     float64
 	owner    *Peer
-	children []*Base
+	children []*Base // in the order of their coming, with nils where some went; the last is there
+	gaps     int     // the nils
+	place    int     // among its parent's children
 	mirror   *mirror // on a client
 }
 
@@ -107,26 +108,45 @@ func (b *Base) Parent() Actor {
 // Children calls yield for each component, in the order in which they were spawned. Components may be spawned and
 // destroyed meanwhile. One destroyed before its turn isn't yielded; one that is spawned may or may not be.
 func (b *Base) Children(yield func(Actor) bool) {
+	b.components(func(c *Base) bool { return yield(c.self) })
+}
+
+// components calls yield for each component that is there.
+func (b *Base) components(yield func(*Base) bool) {
 	for _, c := range b.children {
-		if c != nil && c.parent == b && !yield(c.self) {
+		if c != nil && c.parent == b && !yield(c) {
 			return
 		}
 	}
 }
 
-// dropChild removes a component from the list. It copies the list unless the component is the last, because the list may
-// be iterated.
-func (b *Base) dropChild(c *Base) {
-	i, last := slices.Index(b.children, c), len(b.children)-1
-	switch {
-	case i < 0:
-	case i == last:
-		b.children[last] = nil
-		b.children = b.children[:last]
-	default:
-		b.children = slices.Concat(b.children[:i], b.children[i+1:])
-	}
+// addChild makes c a component.
+func (b *Base) addChild(c *Base) {
+	c.parent, c.place = b, len(b.children)
+	b.children = append(b.children, c)
 }
+
+// dropChild removes a component. What is left is moved only to another list, because this one may be iterated.
+func (b *Base) dropChild(c *Base) {
+	b.children[c.place] = nil
+	b.gaps++
+	for n := len(b.children); n > 0 && b.children[n-1] == nil; n-- {
+		b.children = b.children[:n-1]
+		b.gaps--
+	}
+	if b.gaps <= leastGaps || b.gaps <= len(b.children)/2 {
+		return
+	}
+	kept := make([]*Base, 0, len(b.children)-b.gaps)
+	for c := range b.components {
+		c.place = len(kept)
+		kept = append(kept, c)
+	}
+	b.children, b.gaps = kept, 0
+}
+
+// leastGaps in a list of components are closed.
+const leastGaps = 16
 
 // SetOwner gives the actor to a connection's player, or to nobody with nil. Fields with owner conditions are sent or
 // withheld accordingly. World.Local is the player of a listen server or an offline game. A removed connection counts as
@@ -176,7 +196,7 @@ func (b *Base) audienceChanged() {
 	for _, v := range b.rep.views {
 		v.setAudience()
 	}
-	for _, c := range b.children {
+	for c := range b.components {
 		c.audienceChanged()
 	}
 	b.relevancyChanged()
@@ -345,7 +365,7 @@ func (b *Base) TearOff() error {
 	b.MarkDirty()
 	b.world.compareNow(b)
 	b.tornOff = true
-	for _, c := range b.children {
+	for c := range b.components {
 		if err := c.TearOff(); err != nil {
 			return err
 		}

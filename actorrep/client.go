@@ -219,8 +219,7 @@ func (b *Base) adopt(parent *Base) {
 			return
 		}
 	}
-	b.parent = parent
-	parent.children = append(parent.children, b)
+	parent.addChild(b)
 }
 
 // seen updates the newest frame.
@@ -374,7 +373,7 @@ func (c *client) leaveNow(m *mirror) {
 	m.leaving = false
 	a := m.b.self
 	c.missReferences(m.b)
-	for _, child := range m.b.children { // a parent that appears again takes them back
+	for child := range m.b.components { // a parent that appears again takes them back
 		child.parent = nil
 		c.wait(m.guid, unmapped{child, -1})
 	}

@@ -76,10 +76,16 @@ func (c *checker) actors() {
 		}
 		live++
 		c.must(b.slot == i && b.world == w && w.byGUID[b.guid] == b && b.self.base() == b, "actor %v at %d", b.guid, i)
-		for _, child := range b.children {
-			c.must(child.parent == b && child.world == w, "a component of %v", b.guid)
+		gaps := 0
+		for place, child := range b.children {
+			if child == nil {
+				gaps++
+				continue
+			}
+			c.must(child.parent == b && child.world == w && child.place == place, "a component of %v", b.guid)
 		}
-		c.must(b.parent == nil || slices.Contains(b.parent.children, b), "%v isn't among its parent's", b.guid)
+		c.must(gaps == b.gaps && (gaps <= leastGaps || gaps <= len(b.children)/2), "%v has %d gaps of %d, counts %d", b.guid, gaps, len(b.children), b.gaps)
+		c.must(b.parent == nil || b.parent.children[b.place] == b, "%v isn't among its parent's", b.guid)
 	}
 	c.must(live == w.live && len(w.byGUID) == live, "%d actors, %d counted, %d ids", live, w.live, len(w.byGUID))
 	c.must(w.walking == 0 && w.busy == 0 && len(w.untold)+len(w.removed)+len(w.endings) == 0, "walking %d, busy %d", w.walking, w.busy)

@@ -394,7 +394,7 @@ func (b *Base) flushCalls(p *Peer) {
 		clear(v.calls[len(kept):])
 		v.calls = kept
 	}
-	for _, c := range b.children {
+	for c := range b.components {
 		c.flushCalls(p)
 	}
 }

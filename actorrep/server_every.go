@@ -33,7 +33,7 @@ func (v *view) setEvery(n uint8) {
 		v.inLater = false
 		v.hurry(v.peer.world.frame)
 	}
-	for _, c := range v.b.children {
+	for c := range v.b.components {
 		if cv := v.peer.views[c]; cv != nil {
 			cv.setEvery(n)
 		}

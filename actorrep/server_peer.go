@@ -455,7 +455,7 @@ func (p *Peer) want(b *Base) {
 		v.reopen()
 	}
 	v.relevant = true
-	for _, c := range b.children {
+	for c := range b.components {
 		p.want(c)
 	}
 }

@@ -238,7 +238,7 @@ func (v *view) unwant() {
 		return
 	}
 	v.relevant = false
-	for _, c := range v.b.children {
+	for c := range v.b.components {
 		if cv := v.peer.views[c]; cv != nil {
 			cv.unwant()
 		}
@@ -254,7 +254,7 @@ func (v *view) unwant() {
 // leave makes the actor disappear from the client. It reports false when there is no room for the close now.
 func (v *view) leave(reason channel.CloseReason) bool {
 	p := v.peer
-	for _, c := range v.b.children { // they go with it
+	for c := range v.b.components { // they go with it
 		if cv := p.views[c]; cv != nil && !cv.leave(reason) {
 			return false
 		}

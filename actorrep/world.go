@@ -326,7 +326,7 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 		return ErrSpawned
 	}
 	w.add(a, c, id)
-	b.role, b.parent = Authority, parent
+	b.role = Authority
 	b.rep = newReplicated(c)
 	bindVars(c, b.ptr, b)
 	b.mark(c.layout.All())
@@ -335,7 +335,7 @@ func (w *World) spawnID(a Actor, parent *Base, id netguid.GUID) error {
 		w.relevancy.AddActor(a)
 		return nil
 	}
-	parent.children = append(parent.children, b)
+	parent.addChild(b)
 	for _, v := range parent.rep.views {
 		if v.relevant {
 			v.peer.want(b)
