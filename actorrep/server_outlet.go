@@ -60,8 +60,9 @@ type channelOutlet struct {
 	classes   int           // described so far
 	described bool          // all of them
 	answered  bool          // the client has answered with the classes it lacks
-	acked     bool          // the client has acked all descriptions
-	since     time.Duration // since acked
+	received  uint64        // the client's packets when it was last heard without an answer
+	heardAt   time.Duration // that time
+	waited    time.Duration // how long it has been heard without an answer
 	packet    int64         // that the last message went into
 	told      bool          // Failed was told that the client doesn't answer, or that ChannelTypes is missing
 }
@@ -116,17 +117,31 @@ func (o *channelOutlet) describe() bool {
 	return true
 }
 
-// answerTimeout is how long a client that has the replication channel may take to answer.
-const answerTimeout = 10 * time.Second
+// answerTimeout is how long a client that has the replication channel may take to answer. Of a silence only mostSilence counts.
+const (
+	answerTimeout = 10 * time.Second
+	mostSilence   = time.Second
+)
 
-// expectAnswer reports a client that acks our classes and doesn't answer in time: its connection lacks our channel
-// types.
+// expectAnswer reports a client that acks our classes, is heard and doesn't answer in time: its connection lacks our channel
+// types. The answer of one that isn't heard may be lost.
 func (o *channelOutlet) expectAnswer() {
-	switch {
-	case o.answered || o.told || o.ch.NumOutRec() > 0:
-	case !o.acked:
-		o.acked, o.since = true, o.peer.world.now
-	case o.peer.world.now-o.since > answerTimeout:
+	if o.answered || o.told || o.ch.NumOutRec() > 0 {
+		return
+	}
+	if conn, ok := o.conn.(interface {
+		InPackets() (received, missed uint64)
+	}); ok {
+		received, _ := conn.InPackets()
+		if received == o.received {
+			return
+		}
+		o.received = received
+	}
+	now := o.peer.world.now
+	o.waited += min(now-o.heardAt, mostSilence)
+	o.heardAt = now
+	if o.waited > answerTimeout {
 		o.told = true
 		o.peer.world.failed(ErrNoAnswer)
 	}

@@ -346,6 +346,24 @@ func TestForgottenChannelTypes(t *testing.T) {
 	require.Contains(t, e.Text, "ChannelTypes")
 }
 
+// TestAnswerInTheDark: a client whose acks are heard, and then nothing for a long time, so that its answer is lost, isn't told to have no
+// channel types.
+func TestAnswerInTheDark(t *testing.T) {
+	for joined := range 5 {
+		for lost := range 4 {
+			w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{Failed: func(err error) { t.Error(err) }})
+			l := w.join()
+			for i, up := range []struct{ loss, steps int }{{0, joined}, {100, lost}, {0, 1}, {100, 14 * 30}, {0, 0}} {
+				require.NoError(t, l.Up.Set(netsim.Settings{Loss: float64(up.loss)}), i)
+				for range up.steps {
+					w.Step()
+				}
+			}
+			w.Await("an answer", w.Step, l.Peer.Ready)
+		}
+	}
+}
+
 func TestSchemaUnknownClass(t *testing.T) {
 	w, l, refused := builds(t, func(w *actorrep.World) error {
 		if err := w.Register("secret", (*newTank)(nil)); err != nil {
