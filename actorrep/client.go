@@ -42,15 +42,16 @@ type client struct {
 	nWaiting  int
 	actors    int // bytes of the actors' structs
 	speaking  []*mirror
-	warned    bool                     // that ChannelTypes wasn't called
-	dropped   int                      // calls dropped because too many waited
-	leaving   []*mirror                // actors that disappear once their calls have run
-	tidied    bool                     // forgetGone has run since the last Step
-	referring []*Base                  // with references that have notifies; see refer
-	tidyAt    int                      // its length from which on those that are over are dropped first
-	follows   *World                   // of the server that the player leaves
-	follower  *World                   // that follows this one
-	over      map[netguid.GUID]*mirror // the player's own actors of a connection that has ended, for the World that follows
+	warned    bool                      // that ChannelTypes wasn't called
+	dropped   int                       // calls dropped because too many waited
+	leaving   []*mirror                 // actors that disappear once their calls have run
+	tidied    bool                      // forgetGone has run since the last Step
+	referring []*Base                   // with references that have notifies; see refer
+	missed    map[netguid.GUID]struct{} // actors that have disappeared since missReferences
+	tidyAt    int                       // its length from which on those that are over are dropped first
+	follows   *World                    // of the server that the player leaves
+	follower  *World                    // that follows this one
+	over      map[netguid.GUID]*mirror  // the player's own actors of a connection that has ended, for the World that follows
 }
 
 // event is something to tell the game in the next Step.
@@ -295,22 +296,38 @@ func (c *client) forgetGone() {
 	}
 }
 
-// missReferences has the references to an actor that disappears wait for it, because it may appear again.
-func (c *client) missReferences(gone *Base) {
-	kept := c.referring[:0]
+// miss notes that an actor disappears, for missReferences.
+func (c *client) miss(id netguid.GUID) {
+	if len(c.referring) == 0 {
+		return
+	}
+	if c.missed == nil {
+		c.missed = map[netguid.GUID]struct{}{}
+	}
+	if c.missed[id] = struct{}{}; len(c.missed) >= maxUnmapped {
+		c.missReferences()
+	}
+}
+
+// missReferences has the references to actors that have disappeared wait for them, because they may appear again. It looks at
+// all references, so it is called once for many: in the next Step, and before one of them appears again.
+func (c *client) missReferences() {
+	if len(c.missed) == 0 {
+		return
+	}
+	c.referring = slices.DeleteFunc(c.referring, func(b *Base) bool { return b.world != c.world })
 	for _, b := range c.referring {
-		if b.world != c.world {
-			continue
-		}
-		kept = append(kept, b)
 		for field := range b.class.layout.Fields {
-			if b != gone && b.refersTo(gone.guid, field) {
-				c.wait(gone.guid, unmapped{b, field})
+			for rest := b.class.tellsRefs & b.class.layout.Fields[field].Mask; rest != 0; rest &= rest - 1 {
+				for id := range b.class.layout.References(b.ptr, bits.TrailingZeros64(rest)) {
+					if _, gone := c.missed[id]; gone {
+						c.wait(id, unmapped{b, field})
+					}
+				}
 			}
 		}
 	}
-	clear(c.referring[len(kept):])
-	c.referring = kept
+	clear(c.missed)
 }
 
 // refer notes that an actor has references with notifies.
@@ -338,6 +355,9 @@ func (b *Base) refersTo(id netguid.GUID, field int) bool {
 
 // arrived calls for the notifies of references that waited for an actor.
 func (c *client) arrived(b *Base) {
+	if _, was := c.missed[b.guid]; was {
+		c.missReferences()
+	}
 	list := c.waiting[b.guid]
 	if list == nil {
 		return
@@ -372,7 +392,7 @@ func (c *client) leaveNow(m *mirror) {
 	}
 	m.leaving = false
 	a := m.b.self
-	c.missReferences(m.b)
+	c.miss(m.guid)
 	for child := range m.b.components { // a parent that appears again takes them back
 		child.parent = nil
 		c.wait(m.guid, unmapped{child, -1})
@@ -435,6 +455,7 @@ func (c *client) step() {
 		c.world.failed(ErrNoChannelTypes)
 	}
 	c.tidied = false
+	c.missReferences()
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {
 		if m := c.told[i].m; m != nil {

@@ -134,6 +134,7 @@ func (c *client) reset() {
 	}
 	clear(c.mirrors)
 	clear(c.waiting)
+	clear(c.missed)
 	c.nWaiting, c.frame = 0, 0
 	c.at, c.atFrame, c.tick = 0, 0, 0
 }

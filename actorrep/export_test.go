@@ -21,6 +21,9 @@ func SeedsOf(n uint64) uint64 { return seedsOf(n) }
 // Referring is how many mirrors a client keeps because they have references with notifies.
 func Referring(w *World) int { return len(w.client.referring) }
 
+// Missed is how many actors have disappeared at a client and are still to be looked for among the references.
+func Missed(w *World) int { return len(w.client.missed) }
+
 // CompareOnCoresFrom sets how many views are told on several cores.
 func (w *World) CompareOnCoresFrom(views int) { w.compares.from = views }
 

@@ -127,3 +127,33 @@ func TestExplainWithoutAClient(t *testing.T) {
 	w.Server.RemoveConn(l.Peer)
 	require.Contains(t, w.Server.Explain(l.Peer, h).Text, "removed")
 }
+
+// TestManyThatReferGo: of many actors with references that disappear at once, all references are looked at once, not for each.
+func TestManyThatReferGo(t *testing.T) {
+	w := rig.New(t, 1, netsim.Settings{}, actorrep.Config{}, registerHand)
+	l := w.Join(registerHand)
+	stays := &hand{}
+	require.NoError(t, w.Server.Spawn(stays))
+	var all []*hand
+	for range 100 {
+		h := &hand{Holds: actorrep.RefTo(stays)}
+		require.NoError(t, w.Server.Spawn(h))
+		all = append(all, h)
+	}
+	stays.Holds = actorrep.RefTo(all[50])
+	w.Await("all", w.Step, func() bool { return l.World.Len() == 101 })
+	for _, h := range all {
+		require.NoError(t, w.Server.Destroy(h))
+	}
+	w.Server.Step(w.Now)
+	l.S.Tick(w.Now)
+	for p, ok := l.Down.Pop(w.Now); ok; p, ok = l.Down.Pop(w.Now) {
+		require.NoError(t, l.C.ReceivedPacket(w.Now, p))
+	}
+	l.C.PostTickDispatch(w.Now)
+	require.Equal(t, 1, l.World.Len())
+	require.Equal(t, 100, actorrep.Missed(l.World))
+	l.World.Step(w.Now)
+	require.Zero(t, actorrep.Missed(l.World))
+	l.World.Consistent(t)
+}
