@@ -24,7 +24,7 @@ type Conn interface {
 	Table() *Table
 }
 
-// Outlet is what a Machine needs of its connection in addition. Package netconn implements it.
+// Outlet is what a Machine needs of its connection in addition. Package netconn implements it; see Machine for why it is exported.
 type Outlet interface {
 	// HasRoom reports whether the packet window has room for a bunch with a payload of this size.
 	HasRoom(bits int) bool

@@ -14,7 +14,8 @@ func (t *Table) Later(f func()) {
 }
 
 // RunLater runs the functions given to Later now. The connection's Tick does that, and package driver before it shares out what the game leaves.
-func (t *Table) RunLater() {
+func (m *Machine) RunLater() {
+	t := m.table()
 	if !t.later {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 // TestLater: each function runs once, in the order given; one that asks again runs the time after. The steady state allocates nothing.
 func TestLater(t *testing.T) {
 	w, _ := newWire(t, true, nil)
-	w.table.RunLater()
+	w.m.RunLater()
 	var order []int
 	var again func()
 	again = func() {
@@ -18,11 +18,11 @@ func TestLater(t *testing.T) {
 	}
 	w.table.Later(again)
 	w.table.Later(func() { order = append(order, 2) })
-	w.table.RunLater()
+	w.m.RunLater()
 	require.Equal(t, []int{1, 2}, order)
-	w.table.RunLater()
+	w.m.RunLater()
 	require.Equal(t, []int{1, 2, 1}, order)
 	order = make([]int, 0, 200)
-	require.Zero(t, testing.AllocsPerRun(100, w.table.RunLater))
+	require.Zero(t, testing.AllocsPerRun(100, w.m.RunLater))
 	require.Len(t, order, 101)
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // Machine is a Table as its connection sees it: the connection hands it what arrives, and what became of each packet.
-// Package netconn drives it; a game needs only the Table.
+// Packages netconn and netconn/driver drive it; a game needs only the Table. Machine and Outlet are exported since the two packages stand side by side at the
+// top of the module, whose folders are fixed: a package internal to both would be one more there.
 type Machine Table
 
 // NewMachine returns the channels of a connection. initIn and initOut are the reliable sequences before the first; the

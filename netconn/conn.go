@@ -158,7 +158,7 @@ func (c *Conn) Tick(now time.Duration) {
 	if c.endPanicked(); c.Closed() {
 		return
 	}
-	if c.Table().RunLater(); c.Closed() {
+	if c.channels.RunLater(); c.Closed() {
 		return
 	}
 	c.rates.tick(c)

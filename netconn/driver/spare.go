@@ -1,6 +1,10 @@
 package driver
 
-import "time"
+import (
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel"
+)
 
 // BeforeFlush runs f once, in the next TickFlush, after the game's own work of the tick and before connections send.
 // When f calls BeforeFlush, that is for the tick after. It belongs to the goroutine that ticks the driver, as does f.
@@ -108,7 +112,7 @@ func (d *Driver) beginShares() {
 // serveLeft learns from what the game's work has left, and shares it out.
 func (d *Driver) serveLeft() {
 	for _, c := range d.sharing {
-		if c.Table().RunLater(); !c.Closed() {
+		if (*channel.Machine)(c.Table()).RunLater(); !c.Closed() {
 			c.spare.measure(c)
 		}
 	}
