@@ -42,8 +42,9 @@ type client struct {
 	nWaiting  int
 	actors    int // bytes of the actors' structs
 	speaking  []*mirror
-	warned    bool                      // that ChannelTypes wasn't called
-	dropped   int                       // calls dropped because too many waited
+	warned    bool // that ChannelTypes wasn't called
+	dropped   int  // calls dropped because too many waited
+	bad       badBunches
 	leaving   []*mirror                 // actors that disappear once their calls have run
 	tidied    bool                      // forgetGone has run since the last Step
 	referring []*Base                   // with references that have notifies; see refer
@@ -129,13 +130,13 @@ func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	h.world.Counters.Received++
 	if !in.Reliable {
 		if err := h.records(in); err != nil {
-			h.world.failed(err)
+			h.bad.add(h.world, err)
 		}
 		return
 	}
 	for in.Data.Remaining() > 0 {
 		if err := h.message(&in.Data); err != nil {
-			h.world.failed(err)
+			h.bad.add(h.world, err)
 			return
 		}
 	}
@@ -455,6 +456,7 @@ func (c *client) step() {
 		c.world.failed(ErrNoChannelTypes)
 	}
 	c.tidied = false
+	c.bad.tell(c.world)
 	c.missReferences()
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {

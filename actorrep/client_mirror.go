@@ -83,7 +83,7 @@ func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if err := m.take(&in.Data); err != nil {
 		m.bad = true
 		m.dropParts()
-		w.failed(fmt.Errorf("%w (on %v)", err, ch))
+		w.client.bad.add(w, fmt.Errorf("%w (on %v)", err, ch))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
@@ -170,4 +171,37 @@ func (w *World) dropCalls(b *Base, p *Peer, calls []*call, err error) {
 		w.unheld.drop(c)
 		calls[i] = nil
 	}
+}
+
+// mostBad is how many bunches that can't be decoded a client is told of in a second, one by one.
+const mostBad = 16
+
+// badBunches counts the bunches that a client can't decode. Whoever sends one can send as many as there is bandwidth for.
+type badBunches struct {
+	until        time.Duration // the end of this second
+	told, untold int           // in it
+	last         error         // of those that weren't told
+}
+
+// add reports an error, or counts it.
+func (b *badBunches) add(w *World, err error) {
+	if b.told < mostBad {
+		b.told++
+		w.failed(err)
+		return
+	}
+	w.Counters.Bad++
+	b.untold++
+	b.last = err
+}
+
+// tell reports, when the second is over, how many were only counted.
+func (b *badBunches) tell(w *World) {
+	if w.now < b.until {
+		return
+	}
+	if b.untold > 0 {
+		w.report(fmt.Errorf("actorrep: %d more bunches couldn't be decoded, the last: %w", b.untold, b.last))
+	}
+	*b = badBunches{until: w.now + time.Second}
 }

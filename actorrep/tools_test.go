@@ -346,6 +346,37 @@ func TestForgottenChannelTypes(t *testing.T) {
 	require.Contains(t, e.Text, "ChannelTypes")
 }
 
+// TestManyBadBunches: a server that sends nothing but what can't be decoded has its client told of a few, and how many more there were.
+func TestManyBadBunches(t *testing.T) {
+	w := newWorld(t, 1, netsim.Settings{}, actorrep.Config{})
+	l := w.JoinOther(w.register)
+	w.Await("an answer", w.Step, l.Peer.Ready)
+	var ch *channel.Channel
+	for c := range l.S.Table().All {
+		if c.Name() == actorrep.ReplicationName {
+			ch = c
+		}
+	}
+	require.NotNil(t, ch)
+	for range 30 * 3 {
+		for range 10 {
+			_, err := ch.SendBunch(&bunch.Out{Data: []byte{255, 255, 255}, Bits: 24, NoMerge: true})
+			require.NoError(t, err)
+		}
+		w.Step()
+	}
+	bad := l.World.Counters.Bad
+	require.Greater(t, bad, uint64(600))
+	require.LessOrEqual(t, len(l.Failed), 4*17)
+	more := 0
+	for _, err := range l.Failed {
+		n := 0
+		_, _ = fmt.Sscanf(err.Error(), "actorrep: %d more bunches", &n)
+		more += n
+	}
+	require.Greater(t, more, int(bad)/2, "they are counted")
+}
+
 // TestAnswerInTheDark: a client whose acks are heard, and then nothing for a long time, so that its answer is lost, isn't told to have no
 // channel types.
 func TestAnswerInTheDark(t *testing.T) {

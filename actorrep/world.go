@@ -39,7 +39,8 @@ type Config struct {
 	Spawned, Destroyed func(a Actor)
 	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
 	// an ActorError, values that don't fit their field and accepted calls that can't be sent. A client is told once
-	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. It is called at the end of the Step,
+	// (ErrNoProcedure) of each procedure that the server calls and the client lacks, and of 16 bunches a second that it
+	// can't decode: of more it is told the number and the last. It is called at the end of the Step,
 	// the call or the bunch in which they happened, and may do anything: destroy actors, remove connections. May be nil.
 	Failed func(err error)
 	// SchemaRefused gets, on a server, the names of the classes and fields that a client lacks or can't decode. Default:
