@@ -185,7 +185,7 @@
 //	calls that wait for a travelling actor  1024; then they come back
 //	actors that a zone knows              ZoneConfig.MaxActors; above, others' are refused
 //	a table                               65536 cells; Margin and Hysteresis together four cells
-//	a call's way                          8 servers; then it comes back
+//	a call's way                          8 servers; then it comes back, if its caller's server is in the table or has sent something
 //	a packet between zones                64 KiB: its carrier splits it if it must
 //
 // # Wire of zones
@@ -229,6 +229,7 @@
 // nothing more. The others mark a lease as over that they have heard nothing of for Lease, by their own clocks, if the store has no newer write. So a server has stopped before another takes over, if no clock is more than
 // 1 % wrong. Of several servers the one with the fewest zones takes over, by lower ID if they have as many; each next one waits another eighth of Lease, so it takes over when those before it don't. A server that is over begins anew with another ID, and
 // with a share of ids of its own (actorrep.Config.IDs): a world has 1024 starts of servers at most, as long as actors of the first ones live.
+// One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.
 //
 // A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
 // by their revision. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
@@ -265,11 +266,14 @@
 //	a page of a server's actors           256 of them, 1288 bytes
 //	work in a Step                        besides, two looks at each actor that is kept
 //
+// A value in the store that was damaged, or is of another version, ends nothing: its server is over when the value doesn't change for Lease, a zone is taken by an epoch above all
+// former ones, and the record of an actor waits until it can be read.
+//
 // # Keys of the store
 //
 // Numbers and texts are as above. The keys begin with KeeperConfig.Name.
 //
-//	server.ID        1 version 1 | 1 over | number beat | number seen: the revision of the last end of a lease that it has dealt with | heir: who takes over
+//	server.ID        1 version 1 | 1 over | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | heir: who takes over
 //	zone.NAME        1 version 1 | number epoch | holder
 //	list.ID.PAGE     1 version 1 | for each actor that the server may have a record of: number id
 //	actor.NUMBER     1 version 1 | number epoch | number write | holder | class | state

@@ -179,7 +179,7 @@ func (k *Keeper) stepKept() {
 }
 
 func (k *Keeper) stepPage(p *page) {
-	if p.busy || p.stored == p.version {
+	if p.busy || p.stored == p.version || p.number > 0 && k.pages[p.number-1].stored == 0 { // who takes over reads up to the first that isn't there
 		return
 	}
 	p.busy = true

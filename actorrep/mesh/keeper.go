@@ -2,7 +2,9 @@ package mesh
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -121,7 +123,18 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 			return nil, fmt.Errorf("%w: Plan has no zone %q", ErrConfig, name)
 		}
 	}
+	var base [4]byte
+	if _, err := io.ReadFull(cfg.Zone.cfg.Rand, base[:]); err != nil {
+		return nil, err
+	}
+	k.mine.base = uint64(binary.LittleEndian.Uint32(base[:]))
+	k.mine.beat = k.mine.base
 	k.z.keeper = k
+	for _, r := range k.z.list {
+		if r.owner == k.id {
+			k.owned(r)
+		}
+	}
 	return k, nil
 }
 
@@ -158,10 +171,8 @@ func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
 			k.begins(e.Store)
 		case kv.Current:
 			k.isCurrent()
-		case kv.Changed:
-			k.heardKey(e.Key, e.Value, e.Revision)
-		case kv.Deleted:
-			k.heardKey(e.Key, nil, e.Revision)
+		case kv.Changed, kv.Deleted:
+			k.heardKey(e)
 		}
 	}
 	for len(k.pending) > 0 && k.now >= k.pending[0].until {

@@ -15,7 +15,7 @@ import (
 
 // solo is one server with a Keeper, whose store is the test.
 type solo struct {
-	t      *testing.T
+	t      testing.TB
 	world  *actorrep.World
 	zone   *Zone
 	keeper *Keeper
@@ -34,7 +34,7 @@ func (s *solo) step(d time.Duration, in ...kv.Event) []kv.Op {
 	return s.keeper.Step(s.now, in)
 }
 
-func newSolo(t *testing.T) *solo {
+func newSolo(t testing.TB) *solo {
 	s := &solo{t: t, world: actorrep.NewServer(actorrep.Config{IDs: netguid.Share{Server: 0, Servers: 4}}), state: []byte("state")}
 	require.NoError(t, s.world.Register("Sheep", (*sheep)(nil)))
 	var err error

@@ -14,6 +14,7 @@ const (
 	pageIDs      = 256  // actors in a page of the list of a server's actors
 	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own
 	keepVersion  = 1
+	maxTenancies = 1 << 47 // of a zone: those of maxCells together fit in the epoch of a Table
 	maxRecord    = MaxActorState + 1024
 	maxPageBytes = 8 + 5*pageIDs
 )
@@ -56,7 +57,7 @@ func (v *zoneValue) read(b []byte) bool {
 	version := r.byte()
 	*v = zoneValue{epoch: r.number()}
 	v.holder = string(r.bytes(maxID))
-	return r.end() && version == keepVersion && v.holder != ""
+	return r.end() && version == keepVersion && v.holder != "" && v.epoch < maxTenancies
 }
 
 // actorRecord is an actor as the store has it.

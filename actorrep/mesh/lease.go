@@ -25,6 +25,7 @@ type tenancy struct {
 	name  string
 	rev   uint64 // 0: nobody has held it
 	value zoneValue
+	at    time.Duration // when this server heard of rev
 	tryAt time.Duration
 	told  bool
 }
@@ -32,7 +33,8 @@ type tenancy struct {
 // ownLease is this server's lease.
 type ownLease struct {
 	rev     uint64
-	known   bool // rev is
+	known   bool   // rev is
+	base    uint64 // a random number: the beats of this start are above it
 	beat    uint64
 	sent    [8]time.Duration // when the last beats were sent
 	until   time.Duration    // it ends, by this server's clock
@@ -46,27 +48,23 @@ const before = 2
 
 func (k *Keeper) key(kind, name string) string { return k.cfg.Name + "." + kind + "." + name }
 
-// heardKey takes what the watch says of a key. No value: it is no more.
-func (k *Keeper) heardKey(key string, value []byte, rev uint64) {
-	kind, name, _ := strings.Cut(strings.TrimPrefix(key, k.cfg.Name+"."), ".")
+// heardKey takes what the watch says of a key.
+func (k *Keeper) heardKey(e *kv.Event) {
+	kind, name, _ := strings.Cut(strings.TrimPrefix(e.Key, k.cfg.Name+"."), ".")
 	switch kind {
 	case "server":
-		k.heardLease(name, value, rev)
+		k.heardLease(name, e)
 	case "zone":
 		if t := k.tenancy(name); t != nil {
-			t.rev, t.told = rev, true
-			if !t.value.read(value) {
-				t.rev, t.value = 0, zoneValue{}
-			}
+			t.heard(e, k.now)
 			k.tabled = false
 		}
 	}
 }
 
-func (k *Keeper) heardLease(id string, value []byte, rev uint64) {
+func (k *Keeper) heardLease(id string, e *kv.Event) {
 	i, ok := k.findLease(id)
-	var v leaseValue
-	if !v.read(value) {
+	if e.Kind == kv.Deleted {
 		if ok {
 			k.leases = slices.Delete(k.leases, i, i+1)
 		}
@@ -78,10 +76,31 @@ func (k *Keeper) heardLease(id string, value []byte, rev uint64) {
 	}
 	l := k.leases[i]
 	l.told = true
-	if rev > l.rev {
-		l.rev, l.value, l.at = rev, v, k.now
+	var v leaseValue
+	read := v.read(e.Value)
+	k.over = k.over || id == k.id && (read && v.over || !read && k.mine.held)
+	if e.Revision <= l.rev {
+		return
 	}
-	k.over = k.over || id == k.id && v.over
+	l.rev, l.at = e.Revision, k.now
+	if read { // else it was damaged, or is of another version: the server is there until nothing is heard of it for Lease
+		l.value = v
+	}
+}
+
+// heard takes what the watch says of a zone's key. A zone without a holder keeps its epoch, so that the next one has a higher.
+func (t *tenancy) heard(e *kv.Event, now time.Duration) {
+	t.told = true
+	if e.Kind == kv.Deleted {
+		t.rev, t.value.holder = 0, ""
+		return
+	}
+	if e.Revision != t.rev {
+		t.rev, t.at = e.Revision, now
+	}
+	if !t.value.read(e.Value) { // its epoch was at most the number of writes
+		t.value = zoneValue{epoch: e.Revision}
+	}
 }
 
 func (k *Keeper) findLease(id string) (int, bool) {
@@ -123,7 +142,7 @@ func (k *Keeper) isCurrent() {
 	k.leases = slices.DeleteFunc(k.leases, func(l *lease) bool { return !l.told && l.id != k.id })
 	for _, t := range k.zones {
 		if !t.told {
-			t.rev, t.value = 0, zoneValue{}
+			t.rev, t.value.holder = 0, ""
 		}
 	}
 	k.tabled = false
@@ -138,12 +157,12 @@ func (k *Keeper) renew() {
 	m.busy = true
 	m.renewAt = k.now + k.cfg.Lease/4
 	key := k.key("server", k.id)
-	if !m.known && m.beat > 0 { // what happened to the last one?
+	if !m.known && m.beat > m.base { // what happened to the last one?
 		k.do(kv.Op{Kind: kv.Get, Key: key}, func(e kv.Event) {
 			m.busy, m.renewAt = false, k.now
 			var v leaseValue
 			switch {
-			case e.Status == kv.OK && v.read(e.Value) && !v.over:
+			case e.Status == kv.OK && v.read(e.Value) && !v.over && v.beat > m.base && v.beat <= m.beat: // else another start has the ID
 				m.known, m.rev = true, e.Revision
 				k.renewed(v.beat)
 			case e.Status == kv.OK || m.held && e.Status == kv.Missing:
@@ -181,7 +200,7 @@ func (k *Keeper) left() bool {
 // renewed: the store has a beat of this server's lease.
 func (k *Keeper) renewed(beat uint64) {
 	m := &k.mine
-	if beat == 0 || beat > m.beat || beat+8 <= m.beat {
+	if beat+8 <= m.beat {
 		return
 	}
 	m.held = true
@@ -268,7 +287,7 @@ func (k *Keeper) stepLeases() {
 				continue
 			}
 		case t.rev == 0 && slices.Contains(k.cfg.Zones, t.name): // nobody has had it
-		case k.now-k.currentAt < wait:
+		case k.now-max(k.currentAt, t.at) < wait: // its holder's lease may come later
 			continue
 		}
 		if heir != k.id || k.now < t.tryAt {
@@ -293,7 +312,7 @@ func (k *Keeper) retable() {
 	t := k.cfg.Plan
 	t.Epoch, t.Servers = 1, slices.Clone(t.Servers)
 	for _, z := range k.zones {
-		if z.rev == 0 {
+		if z.value.holder == "" {
 			return
 		}
 		t.Epoch += z.value.epoch

@@ -83,7 +83,7 @@ type ZoneCounters struct {
 	Stale        uint64 // values of an authority that is no more
 	Refused      uint64 // values and actors of a server that isn't the authority, and what can't be mirrored
 	Forwarded    uint64 // calls that were passed on to another server
-	CallsLost    uint64 // calls that came back to nobody, because too much waits for the caller's server
+	CallsLost    uint64 // calls that came back to nobody, because too much waits for the caller's server, or no such server is known
 	TooLong      uint64 // states above MaxActorState: the actor stays
 	Malformed    uint64 // packets that no honest server sends
 	Forged       uint64 // packets that no server of the mesh has sent to this one
@@ -97,7 +97,8 @@ type Zone struct {
 	seal       *seal
 	now        time.Duration
 	table      Table
-	changes    int // of the table and the neighbours
+	servers    map[string]bool // of table
+	changes    int             // of the table and the neighbours
 	records    map[netguid.GUID]*record
 	list       []*record
 	neighbours []*neighbour // by ID
@@ -166,7 +167,10 @@ func (z *Zone) SetTable(t Table) error {
 		return fmt.Errorf("%w: Margin and Hysteresis of %v and %v, with cells of %v", ErrConfig, z.cfg.Margin, z.cfg.Hysteresis, t.Cell)
 	}
 	t.Servers = slices.Clone(t.Servers)
-	z.table = t
+	z.table, z.servers = t, map[string]bool{}
+	for _, id := range t.Servers {
+		z.servers[id] = true
+	}
 	z.changes++
 	return nil
 }

@@ -662,3 +662,27 @@ func TestZoneAllocs(t *testing.T) {
 		p.zone.Step(p.now)
 	}))
 }
+
+// TestZoneLyingCaller: a neighbour that calls in the names of servers that aren't there costs no memory for each, and leaves room for those that are.
+func TestZoneLyingCaller(t *testing.T) {
+	p := newPost(t, 0, nil)
+	for i := range 2 * maxNeighbours {
+		require.NoError(t, p.says(1, zoneMessage{kind: zoneCall, id: 3000, origin: fmt.Sprint("nobody", i), call: []byte("x")}))
+		p.zone.neighbour(name(1)).next = 1 // says knows one byte of it
+	}
+	require.Len(t, p.zone.neighbours, 1)
+	require.EqualValues(t, 2*maxNeighbours, p.zone.Counters.CallsLost)
+	require.NoError(t, p.says(1, zoneMessage{kind: zoneCall, id: 3000, origin: name(2), call: []byte("x")}))
+	require.NotNil(t, p.zone.neighbour(name(2)))
+}
+
+// TestZoneLyingReturns: a neighbour that returns what it was never given is bound by MaxActors, as with what it gives.
+func TestZoneLyingReturns(t *testing.T) {
+	p := newPost(t, 0, func(c *ZoneConfig) { c.MaxActors = 10 })
+	for i := range 100 {
+		require.NoError(t, p.says(1, zoneMessage{kind: zoneNo, id: netguid.GUID(3000 + 2*i), epoch: 1, class: "Lamp"}))
+		p.zone.neighbour(name(1)).next = 1
+	}
+	require.LessOrEqual(t, len(p.zone.list), 10)
+	require.LessOrEqual(t, p.world.Len(), 10)
+}

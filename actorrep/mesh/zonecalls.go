@@ -62,7 +62,8 @@ func (z *Zone) bounce(m zoneMessage) {
 		z.cfg.Game.Undelivered(m.id, m.call)
 		return
 	}
-	if z.push(m.origin, &zoneMessage{kind: zoneBack, id: m.id, call: m.call}) != nil {
+	_, known := z.find(m.origin)
+	if !known && !z.servers[m.origin] || z.push(m.origin, &zoneMessage{kind: zoneBack, id: m.id, call: m.call}) != nil {
 		z.Counters.CallsLost++
 	}
 }

@@ -137,6 +137,10 @@ func (z *Zone) takeBack(r *record, state []byte) {
 // returned takes an actor back that another server didn't take. It may have been forgotten here meanwhile.
 func (z *Zone) returned(n *neighbour, r *record, m *zoneMessage) {
 	if r == nil {
+		if len(z.list) >= z.cfg.MaxActors {
+			z.Counters.Lost++
+			return
+		}
 		r = z.add(m.id)
 		r.owner, r.epoch = n.id, m.epoch
 	}

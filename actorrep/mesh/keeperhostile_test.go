@@ -1,0 +1,279 @@
+package mesh
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
+	"github.com/bunchnet/bunchnet/netconn/kv"
+)
+
+// shelf is a store of one server, which does at once what it is asked.
+type shelf struct {
+	*solo
+	keys map[string]kv.Event
+	next []kv.Event               // what the server hears in its next Step
+	lost func(op kv.Op) bool      // an op that never arrives
+	told func(r kv.Event)         // takes an answer; nil: the next Step has it
+	was  map[string]time.Duration // when the op was sent that has written a key
+}
+
+func newShelf(t testing.TB) *shelf {
+	return &shelf{solo: newSolo(t), keys: map[string]kv.Event{}, was: map[string]time.Duration{}, next: []kv.Event{{Kind: kv.Begin, Store: 1}, {Kind: kv.Current}}}
+}
+
+// write has somebody write a key.
+func (s *shelf) write(key string, value []byte) {
+	s.rev++
+	e := kv.Event{Kind: kv.Changed, Key: key, Value: value, Revision: s.rev}
+	s.keys[key] = e
+	if kv.Matches(s.keeper.Watches(), key) {
+		s.next = append(s.next, e)
+	}
+}
+
+// run steps the server for a time, each 10 ms.
+func (s *shelf) run(d time.Duration) {
+	for end := s.now + d; s.now < end; {
+		in := s.next
+		s.next = nil
+		for _, op := range s.step(10*time.Millisecond, in...) {
+			if s.lost != nil && s.lost(op) {
+				continue
+			}
+			have, ok := s.keys[op.Key]
+			r := kv.Event{Kind: kv.Result, ID: op.ID}
+			switch {
+			case op.Kind == kv.Get && !ok:
+				r.Status = kv.Missing
+			case op.Kind == kv.Get:
+				r.Key, r.Value, r.Revision = op.Key, have.Value, have.Revision
+			case op.Expect != kv.Any && op.Expect != have.Revision:
+				r.Status = kv.Conflict
+			case op.Kind == kv.Put:
+				s.write(op.Key, op.Value)
+				s.was[op.Key] = s.now
+				r.Revision = s.rev
+			case ok:
+				delete(s.keys, op.Key)
+				s.rev++
+				if kv.Matches(s.keeper.Watches(), op.Key) {
+					s.next = append(s.next, kv.Event{Kind: kv.Deleted, Key: op.Key, Revision: s.rev})
+				}
+			}
+			if s.told != nil {
+				s.told(r)
+			} else {
+				s.next = append(s.next, r)
+			}
+		}
+		s.zone.Step(s.now)
+	}
+}
+
+// TestKeeperAnswers: whichever requests and answers are lost, late, out of order or come twice, a server is over 98 % of Lease after it has sent the last write of its lease that the store has.
+func TestKeeperAnswers(t *testing.T) {
+	worst := time.Duration(0)
+	for seed := range uint64(100) {
+		s := newShelf(t)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		type answer struct {
+			at time.Duration
+			r  kv.Event
+		}
+		var late []answer
+		lossy := false
+		s.lost = func(op kv.Op) bool {
+			if !lossy || op.Kind == kv.Get || rng.IntN(20) == 0 {
+				return false
+			}
+			if seed%2 == 0 { // it is said at once
+				s.next = append(s.next, kv.Event{Kind: kv.Result, ID: op.ID, Status: kv.Unknown})
+			}
+			return true
+		}
+		s.told = func(r kv.Event) {
+			for range 1 + rng.IntN(2) {
+				late = append(late, answer{s.now + time.Duration(rng.Int64N(int64(600*time.Millisecond)>>(seed%8))), r})
+			}
+		}
+		for !s.keeper.Over() {
+			require.Less(t, s.now, 10*time.Minute, "seed %d", seed)
+			lossy = lossy || s.now > 3*time.Second
+			late = slices.DeleteFunc(late, func(a answer) bool {
+				if a.at > s.now {
+					return false
+				}
+				s.next = append(s.next, a.r)
+				return true
+			})
+			s.run(10 * time.Millisecond)
+			if sent, ok := s.was["mesh.server.a"]; ok && s.keeper.mine.held {
+				worst = max(worst, s.now-sent)
+				if !s.keeper.Over() && s.now-sent >= 1960*time.Millisecond {
+					t.Fatalf("seed %d: the store has what was sent %v ago", seed, s.now-sent)
+				}
+			}
+		}
+	}
+	require.Equal(t, 1960*time.Millisecond, worst)
+}
+
+// TestKeeperPages: what the store is said to have is found by who takes over, which reads the pages of the list up to the first that isn't there.
+func TestKeeperPages(t *testing.T) {
+	s := newShelf(t)
+	s.run(100 * time.Millisecond)
+	s.lost = func(op kv.Op) bool { return op.Kind == kv.Put && op.Key == "mesh.list.a.0" }
+	told := 0
+	for range 2*pageIDs + 1 {
+		a := &sheep{}
+		require.NoError(t, s.world.Spawn(a))
+		require.NoError(t, s.zone.Own(a, 1))
+		require.NoError(t, s.keeper.Keep(a, func(err error) {
+			require.NoError(t, err)
+			told++
+		}))
+	}
+	s.run(time.Second)
+	require.Zero(t, told, "said to be in the store, and no list has it")
+	s.lost = nil
+	s.run(2 * time.Second)
+	require.Equal(t, 2*pageIDs+1, told)
+	for i := range 3 {
+		require.Contains(t, s.keys, fmt.Sprintf("mesh.list.a.%d", i))
+	}
+}
+
+// TestKeeperSameID: a server that begins anew with the ID of its former start, whose lease isn't over yet, is over itself: it would never have what that one had.
+func TestKeeperSameID(t *testing.T) {
+	s := newShelf(t)
+	s.run(time.Second)
+	require.EqualValues(t, 1, s.keeper.Holds("z"))
+	for range 3 { // whichever beat its lease has
+		o := newShelf(t)
+		o.keys, o.rev = maps.Clone(s.keys), s.rev
+		for _, key := range slices.Sorted(maps.Keys(o.keys)) {
+			if kv.Matches(o.keeper.Watches(), key) {
+				o.next = slices.Insert(o.next, 1, o.keys[key])
+			}
+		}
+		o.run(200 * time.Millisecond)
+		require.True(t, o.keeper.Over())
+		require.Zero(t, o.keeper.Holds("z"))
+		s.run(500 * time.Millisecond)
+		require.False(t, s.keeper.Over())
+	}
+}
+
+// TestKeeperDamagedLease: of a lease that can't be read, such as of another version, nothing is taken while it is renewed, and all when it isn't.
+func TestKeeperDamagedLease(t *testing.T) {
+	s := newShelf(t)
+	zone := zoneValue{holder: "b", epoch: 7}
+	s.write("mesh.server.b", []byte{keepVersion + 1, 1, 2, 3})
+	s.write("mesh.zone.z", zone.append(nil))
+	for i := range 10 {
+		s.write("mesh.server.b", []byte{keepVersion + 1, byte(i)})
+		s.run(500 * time.Millisecond)
+		require.Zero(t, s.keeper.Holds("z"))
+	}
+	s.run(4 * time.Second)
+	require.EqualValues(t, 8, s.keeper.Holds("z"))
+	require.EqualValues(t, 1, s.keeper.Counters.Ended)
+}
+
+// TestKeeperDamagedZone: a zone whose holder can't be read, or whose epoch can't be, is taken, by an epoch above all that it has had.
+func TestKeeperDamagedZone(t *testing.T) {
+	for _, value := range [][]byte{nil, {}, {keepVersion}, {keepVersion + 1, 3, 1, 'b'}, {keepVersion, 3, 100, 'b'}, (&zoneValue{holder: "b", epoch: math.MaxUint64}).append(nil), (&zoneValue{holder: "b", epoch: math.MaxUint64 - 1}).append(nil)} {
+		s := newShelf(t)
+		for range 20 {
+			s.write("mesh.zone.z", (&zoneValue{holder: "b", epoch: 20}).append(nil))
+		}
+		s.write("mesh.zone.z", value)
+		s.run(5 * time.Second)
+		require.Greater(t, s.keeper.Holds("z"), uint64(20), "%v", value)
+		require.Zero(t, s.keeper.Counters.Failed)
+		require.True(t, s.keeper.tabled)
+		require.Greater(t, s.zone.table.Epoch, uint64(20))
+	}
+}
+
+// TestKeeperLateLease: a zone's holder whose lease this server hears of later isn't without one.
+func TestKeeperLateLease(t *testing.T) {
+	s := newShelf(t)
+	s.run(5 * time.Second)
+	s.write("mesh.zone.z", (&zoneValue{holder: "b", epoch: 9}).append(nil))
+	for range 4 {
+		s.run(500 * time.Millisecond)
+		s.write("mesh.server.b", (&leaseValue{beat: 1}).append(nil))
+	}
+	s.run(time.Second)
+	require.Zero(t, s.keeper.Holds("z"))
+}
+
+// TestKeeperAfterOwn: actors that the zone has before it gets a Keeper are kept too.
+func TestKeeperAfterOwn(t *testing.T) {
+	s := newShelf(t)
+	s.zone.keeper = nil
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	require.NoError(t, s.zone.Own(a, 1))
+	var err error
+	s.keeper, err = NewKeeper(s.keeper.cfg)
+	require.NoError(t, err)
+	s.run(100 * time.Millisecond)
+	told := 0
+	require.NoError(t, s.keeper.Keep(a, func(err error) {
+		require.NoError(t, err)
+		told++
+	}))
+	s.run(100 * time.Millisecond)
+	require.Equal(t, 1, told)
+	require.EqualValues(t, 2, s.zone.Release(a, "b"))
+}
+
+// FuzzStore: whatever a store has under a Keeper's keys, the Keeper goes on, and asks no more than its bounds.
+func FuzzStore(f *testing.F) {
+	lease := leaseValue{over: true, beat: 3, seen: 9, heir: "a"}
+	f.Add(lease.append(nil), lease.append(nil), (&zoneValue{holder: "b", epoch: 1}).append(nil), appendPage(nil, []netguid.GUID{2, 4}), (&actorRecord{epoch: 1, write: 1, holder: "b", class: "Sheep"}).append(nil))
+	around := leaseValue{over: true, beat: math.MaxUint64, seen: math.MaxUint64, heir: "b"}
+	back := leaseValue{over: true, heir: "c"}
+	f.Add(back.append(nil), around.append(nil), (&zoneValue{holder: "c", epoch: math.MaxUint64}).append(nil), []byte{1, 0, 0, 255}, (&actorRecord{epoch: maxEpoch - 1, holder: "b", write: math.MaxUint64}).append(nil))
+	f.Fuzz(func(t *testing.T, b, c, zone, page, actor []byte) {
+		s := newShelf(t)
+		s.write("mesh.server.b", b)
+		s.write("mesh.server.c", c)
+		s.write("mesh.zone.z", zone)
+		for _, id := range []string{"b.0", "c.0", "a.0"} {
+			s.write("mesh.list."+id, page)
+		}
+		for id := range 8 {
+			s.write(fmt.Sprintf("mesh.actor.%d", id), actor)
+		}
+		own := &sheep{}
+		require.NoError(t, s.world.Spawn(own))
+		require.NoError(t, s.zone.Own(own, 1))
+		s.lost = func(op kv.Op) bool {
+			if len(op.Value) > maxRecord || len(s.keeper.pending) > maxActorOps+16 {
+				t.Fatalf("%d bytes, %d ops under way", len(op.Value), len(s.keeper.pending))
+			}
+			return false
+		}
+		for i := range 4 {
+			s.run(2 * time.Second)
+			if i == 1 {
+				s.write("mesh.server.b", c)
+				s.write("mesh.server.c", b)
+			}
+		}
+		if s.keeper.Over() {
+			t.Fatal("it is over")
+		}
+	})
+}
