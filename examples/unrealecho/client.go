@@ -232,6 +232,15 @@ func (e *echoClient) ended() string {
 	return "still open"
 }
 
+// failure is the verdict with what may explain it. err is the driver's; nil when the time was over or the connection had ended.
+func (e *echoClient) failure(verdict, err error) error {
+	failed := fmt.Errorf("%w (seed %d; %s); the connection: %s", verdict, e.opt.seed, e.summary(), e.ended())
+	if err != nil {
+		failed = fmt.Errorf("%w; the driver: %w", failed, err)
+	}
+	return failed
+}
+
 func (e *echoClient) summary() string {
 	return fmt.Sprintf("sent %d reliable, %d unreliable; %d echoes, %d unreliable ones lost", e.reliable, e.unreliable, e.echoed, e.unechoed)
 }

@@ -100,6 +100,16 @@ func runEcho(t *testing.T, s netsim.Settings, seed uint64) {
 	t.Logf("seed %d: %s in %v of virtual time", seed, cl.summary(), now)
 }
 
+// TestFailure: a failure names the driver's error when there is one.
+func TestFailure(t *testing.T) {
+	_, e := newClient(driver.Unreal51(driver.Config{}), clientOptions{seed: 7})
+	require.NotContains(t, e.failure(e.verdict(), nil).Error(), "driver")
+	err := e.failure(e.verdict(), net.ErrClosed)
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.ErrorContains(t, err, "never connected (seed 7;")
+	require.ErrorContains(t, err, "; the driver: "+net.ErrClosed.Error())
+}
+
 func TestMessageCodec(t *testing.T) {
 	b := append(encode(7, 100), encode(8, 0)...)
 	id, rest, err := decode(b)

@@ -120,7 +120,7 @@ func client(args []string) error {
 		}
 	})
 	if verdict := e.verdict(); verdict != nil {
-		return fmt.Errorf("%w (seed %d; %s); the connection: %s; the driver: %v", verdict, *seed, e.summary(), e.ended(), err)
+		return e.failure(verdict, err)
 	}
 	fmt.Printf("PASS: %s in %.1f s (seed %d)\n", e.summary(), time.Since(start).Seconds(), *seed)
 	return nil
