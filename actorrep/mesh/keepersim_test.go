@@ -28,6 +28,7 @@ type keeping struct {
 	fault     keeperFault
 	leave     *simtest.Rand // nil: servers don't stop of themselves
 	left      int
+	stall     *simtest.Rand // nil: servers don't stand still in the middle of a tick
 	populated [4]bool
 	rich      []*truth
 	died      map[string]time.Duration // when a server crashed
@@ -46,6 +47,10 @@ func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
 			return n
 		}
 		k.store = kvsim.New(w.Host(storeHost), kvsim.Trouble{LostOp: number("lostop"), LostResult: number("lostresult"), Slow: number("slow"), SlowBy: 3 * time.Second, BreakWatch: number("break")})
+	}
+	if s.Option("stall") != "" {
+		rng := w.Rand("stall")
+		k.stall = &rng
 	}
 	if s.Option("leave") != "" {
 		rng := w.Rand("leave")
@@ -139,6 +144,9 @@ func drawKept(seed uint64) simtest.Script {
 	if rng.IntN(3) == 0 {
 		set("leave", 1)
 	}
+	if rng.IntN(3) == 0 {
+		set("stall", 1)
+	}
 	return s
 }
 
@@ -183,7 +191,7 @@ func (s *zoneServer) Crashed() {
 			t.deadAt = g.w.Now()
 		}
 	}
-	s.zone, s.inbox = nil, nil
+	s.zone, s.inbox, s.ops, s.stoodAt, s.late = nil, nil, nil, time.Time{}, false
 }
 
 // over steps the Keeper. It reports whether the server is over, and begins it anew.
@@ -201,18 +209,38 @@ func (s *zoneServer) over(now time.Time) bool {
 		s.g.left++
 		s.keeper.Leave()
 	}
-	for _, op := range s.keeper.Step(now.Sub(simtest.Epoch), in) {
-		if f.op != nil {
-			f.op(&op)
-		}
-		s.view.Do(op)
-	}
+	s.ops = slices.Clone(s.keeper.Step(now.Sub(simtest.Epoch), in))
 	if s.keeper.Over() {
 		s.g.ended++
 		s.h.Crash(500 * time.Millisecond)
 		return true
 	}
+	if s.g.stall == nil || s.g.calm || s.g.stall.IntN(200) > 0 {
+		s.ask()
+	} else {
+		s.stoodAt = now
+	}
 	return false
+}
+
+// ask has the store do what the Keeper's last Step has asked.
+func (s *zoneServer) ask() {
+	for _, op := range s.ops {
+		if s.g.fault.op != nil {
+			s.g.fault.op(&op)
+		}
+		s.view.Do(op)
+	}
+	s.ops = nil
+}
+
+// stands reports whether the server stands still now, in the middle of a tick.
+func (s *zoneServer) stands() bool {
+	if s.stoodAt.IsZero() {
+		return false
+	}
+	s.h.Pause(time.Duration(s.g.stall.Int64N(int64(5 * time.Second))))
+	return true
 }
 
 // connected reports whether the server has a connection to each other one that there is.

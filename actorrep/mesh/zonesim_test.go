@@ -15,6 +15,7 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/kv"
 	"github.com/bunchnet/bunchnet/netconn/kv/kvsim"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
@@ -350,6 +351,9 @@ type zoneServer struct {
 	keeper    *Keeper
 	view      *kvsim.View
 	ticked    time.Duration
+	ops       []kv.Op   // of the tick in which it stands still
+	stoodAt   time.Time // the time of that
+	late      bool      // this tick is the rest of it
 	driver    *driver.Driver
 	world     *actorrep.World
 	zone      *Zone
@@ -503,7 +507,12 @@ func (s *zoneServer) spawn(player uint64) *sheep {
 func (s *zoneServer) Tick(now time.Time) error {
 	g := s.g
 	s.ticked = g.w.Now()
-	if s.keeper != nil && s.over(now) {
+	switch s.late = !s.stoodAt.IsZero(); {
+	case s.late: // it goes on in the tick in which it stood still
+		now = s.stoodAt
+		s.stoodAt = time.Time{}
+		s.ask()
+	case s.keeper != nil && (s.over(now) || s.stands()):
 		return nil
 	}
 	s.driver.TickDispatch(now)
@@ -593,6 +602,9 @@ func (s *zoneServer) play() {
 		if !s.zone.Owns(a) {
 			continue
 		}
+		if s.late && t != nil && (t.epoch > a.Epoch || t.epoch == a.Epoch && t.owner != s) {
+			continue // another one has it: nobody hears of what this one does to it
+		}
 		s.takesOver(a, t)
 		if t == nil || t.over || a.Count != t.count || a.hidden != 3*t.count || a.Name != t.name || a.Epoch < t.epoch || a.Epoch == t.epoch && t.owner != s {
 			g.w.Failf("authority", "%s has sheep %d at %d (%d) in epoch %d, and in truth it is %+v", s.h.Name(), a.Name, a.Count, a.hidden, a.Epoch, t)
@@ -643,7 +655,7 @@ func (g *plain) oneAuthority() {
 	for _, t := range g.order {
 		own, both := 0, 0
 		for _, s := range g.servers {
-			if s.zone == nil || g.w.Now() > s.ticked+2*zoneTick {
+			if s.zone == nil || s.late || g.w.Now() > s.ticked+2*zoneTick {
 				continue
 			}
 			a, _ := s.world.Find(t.id).(*sheep)
