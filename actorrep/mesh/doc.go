@@ -181,7 +181,7 @@
 //
 //	an actor's state                      16 KiB; above, it stays, and Counters.TooLong counts it
 //	a call                                1 KiB (ErrTooLong)
-//	messages that wait for a server       4096, and 512 KiB; half of it for calls of its own (ErrFull), and for Give, which waits
+//	messages that wait for a server       4096, and 512 KiB; half of it for calls (ErrFull; one that is forwarded comes back), and for Give, which waits
 //	calls that wait for a travelling actor  1024; then they come back
 //	actors that a zone knows              ZoneConfig.MaxActors; above, others' are refused
 //	a table                               65536 cells; Margin and Hysteresis together four cells

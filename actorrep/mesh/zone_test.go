@@ -686,3 +686,25 @@ func TestZoneLyingReturns(t *testing.T) {
 	require.LessOrEqual(t, len(p.zone.list), 10)
 	require.LessOrEqual(t, p.world.Len(), 10)
 }
+
+// TestZoneLyingFlood: a neighbour that calls a third server's actors, and in that one's name, without end leaves room to return an actor to it.
+func TestZoneLyingFlood(t *testing.T) {
+	p := newPost(t, 0, nil)
+	p.unknown = true
+	p.zone.add(4000)
+	p.zone.records[4000].owner, p.zone.records[4000].epoch = name(2), 1
+	third := p.zone.neighbour(name(2))
+	for _, call := range [][]byte{{}, make([]byte, MaxMessage)} {
+		for _, id := range []netguid.GUID{4000, 3000} { // to the third's actor, and to one that isn't there
+			for range maxZoneWaiting + 1 {
+				require.NoError(t, p.says(1, zoneMessage{kind: zoneCall, id: id, origin: name(2), call: call}))
+				p.zone.neighbour(name(1)).next = 1
+			}
+		}
+		waiting := len(third.out.waiting)
+		require.NoError(t, p.says(2, zoneMessage{kind: zoneGive, id: 5000, epoch: 1, class: "Lamp", state: make([]byte, MaxActorState)}))
+		require.Zero(t, p.zone.Counters.Lost)
+		require.Len(t, third.out.waiting, waiting+1)
+		third.next, third.out = 1, stream{servers: true, first: 1}
+	}
+}

@@ -29,9 +29,6 @@ func (z *Zone) Call(id netguid.GUID, call []byte) error {
 		z.cfg.Game.Call(r.a, z.cfg.ID, call)
 		return nil
 	}
-	if n := z.neighbour(r.owner); n != nil && len(n.out.waiting) > maxZoneWaiting/2 { // the other half is for what others forward
-		return ErrFull
-	}
 	return z.route(zoneMessage{kind: zoneCall, id: id, origin: z.cfg.ID, call: call})
 }
 
@@ -52,6 +49,9 @@ func (z *Zone) route(m zoneMessage) error {
 		z.held = append(z.held, heldCall{m, z.now + z.cfg.Forget})
 		return nil
 	}
+	if n := z.neighbour(r.owner); n != nil && n.fills(2) {
+		return ErrFull
+	}
 	m.hops++
 	return z.push(r.owner, &m)
 }
@@ -62,8 +62,8 @@ func (z *Zone) bounce(m zoneMessage) {
 		z.cfg.Game.Undelivered(m.id, m.call)
 		return
 	}
-	_, known := z.find(m.origin)
-	if !known && !z.servers[m.origin] || z.push(m.origin, &zoneMessage{kind: zoneBack, id: m.id, call: m.call}) != nil {
+	i, known := z.find(m.origin)
+	if !known && !z.servers[m.origin] || known && z.neighbours[i].fills(3) || z.push(m.origin, &zoneMessage{kind: zoneBack, id: m.id, call: m.call}) != nil {
 		z.Counters.CallsLost++
 	}
 }

@@ -103,7 +103,7 @@ func (z *Zone) give(r *record, to string) bool {
 		return false // later
 	case n == nil || r.epoch >= maxEpoch-1 || z.table.Epoch < r.table || z.now < r.giveAt:
 		return false
-	case !z.answers(n) || len(n.out.waiting) > maxZoneWaiting/2 || n.out.bytes > maxZoneWaitingBytes/2:
+	case !z.answers(n) || n.fills(2):
 		return false // later
 	}
 	state, ok := z.cfg.Game.Give(r.a, to)

@@ -60,6 +60,11 @@ func (z *Zone) push(to string, m *zoneMessage) error {
 	return err
 }
 
+// fills reports whether more than so many quarters wait: two are for calls and actors, a third one for calls that come back, so that there is room to return an actor.
+func (n *neighbour) fills(quarters int) bool {
+	return len(n.out.waiting) > maxZoneWaiting*quarters/4 || n.out.bytes > maxZoneWaitingBytes*quarters/4
+}
+
 func (z *Zone) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(z.neighbours, id, func(n *neighbour, id string) int { return cmp.Compare(n.id, id) })
 }
