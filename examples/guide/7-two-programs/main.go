@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -134,7 +135,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "give -serve, -join or neither; see -help")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *seconds > 0 {
 		var cancel func()
