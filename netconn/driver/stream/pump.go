@@ -123,6 +123,8 @@ func (c *Conn) send(seg []byte) bool {
 		return true
 	case errors.Is(err, channel.ErrReliableFull): // MaxMemory is full of what other channels have sent: their acks make room
 		c.again()
+	case errors.Is(err, channel.ErrClosed): // the connection closes in order, and the peer opened this meanwhile: what it sends still comes
+		c.part()
 	default:
 		c.end()
 	}

@@ -308,3 +308,26 @@ func TestWhoReadsNothingHoldsUpNoEnd(t *testing.T) {
 		require.NoError(t, l.Close())
 	})
 }
+
+// TestOpenedIntoAClose: a stream that is opened while the other end begins to close the connection has its bytes read there, when both close.
+func TestOpenedIntoAClose(t *testing.T) {
+	bubble(t, Config{}, netsim.Settings{Lag: 100 * time.Millisecond}, func(t *testing.T, e *ends) {
+		e.parting.Store(true)
+		const total = 4000
+		c, s := e.pair()
+		defer func() { require.NoError(t, errors.Join(c.Close(), s.Close())) }()
+		closing["shutdown of the server"](e)
+		late, err := Dial(t.Context(), e.client, name, Config{})
+		require.NoError(t, err)
+		_, err = late.Write(make([]byte, total))
+		require.NoError(t, err)
+		time.Sleep(50 * time.Millisecond) // it has left, and the server's close hasn't come
+		e.client.Do(func() { e.client.Shutdown("good night") })
+		got, err := e.l.Accept()
+		require.NoError(t, err)
+		n, err := io.Copy(io.Discard, got)
+		require.ErrorIs(t, err, ErrLost)
+		require.EqualValues(t, total, n)
+		require.NoError(t, errors.Join(late.Close(), got.Close()))
+	})
+}
