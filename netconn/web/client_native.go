@@ -117,12 +117,13 @@ func open(ctx context.Context, to *url.URL, cfg DialConfig) (link, error) {
 	conf := tlsConfig(cfg.CertificateHash)
 	if cfg.Way == WebSocket {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: headerBytes}}
-		conn, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPClient: client, CompressionMode: websocket.CompressionDisabled})
+		b := &below{}
+		conn, _, err := websocket.Dial(b.trace(ctx), to.String(), &websocket.DialOptions{HTTPClient: client, CompressionMode: websocket.CompressionDisabled})
 		if err != nil {
 			client.CloseIdleConnections()
 			return nil, err
 		}
-		return socketLink{conn}, nil
+		return socketLink{conn, b}, nil
 	}
 	quicConf := quicConfig()
 	quicConf.KeepAlivePeriod = keepAlive

@@ -44,7 +44,8 @@ type link interface {
 
 // socketLink is a WebSocket.
 type socketLink struct {
-	conn *websocket.Conn
+	conn  *websocket.Conn
+	below *below
 }
 
 func (l socketLink) send(p []byte) error {
@@ -91,7 +92,7 @@ func (l socketLink) close(why error) {
 	case errors.Is(why, errLong):
 		code = websocket.StatusMessageTooBig
 	}
-	timer := time.AfterFunc(closeTime, func() { _ = l.conn.CloseNow() })
+	timer := time.AfterFunc(closeTime, l.below.cut)
 	defer timer.Stop()
 	_ = l.conn.Close(code, why.Error()) // the peer may have gone
 }

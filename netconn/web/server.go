@@ -383,11 +383,12 @@ func (s *Server) give(a netip.Addr) {
 func (s *Server) upgrade(way Way, w http.ResponseWriter, r *http.Request) (link, error) {
 	if way == WebSocket {
 		// The origin was looked at.
-		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
+		b := &below{}
+		c, err := websocket.Accept(b.writer(w), r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
 		if err != nil {
 			return nil, err
 		}
-		return socketLink{c}, nil
+		return socketLink{c, b}, nil
 	}
 	s.mu.Lock()
 	sessions := s.sessions

@@ -3,14 +3,17 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -543,6 +546,73 @@ func TestLyingServer(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoSession)
 	require.ErrorContains(t, err, "exceeded")
 	require.NoError(t, c.Close())
+}
+
+// TestFrames: frames that no honest end sends, below messages, end the session at once or with HalfOpen, and nobody else is disturbed.
+func TestFrames(t *testing.T) {
+	d := newDoor(t, ServerConfig{HalfOpen: 500 * time.Millisecond, Burst: 100})
+	player := d.dial(WebSocket)
+	from := hello(t, d, player)
+	_, err := d.WriteBatch([]udp.Message{{Buf: []byte("welcome"), Addr: from}})
+	require.NoError(t, err)
+	host := strings.TrimSuffix(strings.TrimPrefix(d.url, "https://"), "/bunchnet")
+	mask := []byte{0, 0, 0, 0}
+	frame := func(head byte, length ...byte) []byte { return append(append([]byte{head}, length...), mask...) }
+	var strangers sync.WaitGroup
+	n := 0
+	for name, c := range map[string]struct {
+		p    []byte
+		over int // how often
+	}{
+		"compressed, though nobody agreed on it": {frame(0xc2, 0x80), 1},
+		"without a mask":                         {[]byte{0x82, 0x01, 'x'}, 1},
+		"8 EiB long":                             {append(frame(0x82, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), make([]byte, 4096)...), 100},
+		"longer than 63 bits":                    {frame(0x82, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), 1},
+		"an unknown kind":                        {frame(0x83, 0x80), 1},
+		"a continuation of nothing":              {frame(0x80, 0x80), 1},
+		"a long ping":                            {append(frame(0x89, 0xfe, 0x01, 0x00), make([]byte, 256)...), 1},
+		"a ping in parts":                        {frame(0x09, 0x80), 1},
+		"a message of empty parts without end":   {append(frame(0x02, 0x80), frame(0x00, 0x80)...), 0},
+		"parts of one byte":                      {append(append(frame(0x02, 0x81), 'x'), append(frame(0x00, 0x81), 'x')...), 1},
+		"half a head":                            {[]byte{0x82, 0xff, 0x00}, 1},
+		"pings without end":                      {frame(0x89, 0x80), 0},
+		"half a message":                         {append(frame(0x02, 0xc0), 'x'), 1},
+	} {
+		n++
+		stranger, err := tls.Dial("tcp", host, tlsConfig(d.hash))
+		require.NoError(t, err)
+		_, err = io.WriteString(stranger, "GET /bunchnet HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+			"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+		require.NoError(t, err)
+		r, err := http.ReadResponse(bufio.NewReader(stranger), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusSwitchingProtocols, r.StatusCode, name)
+		require.NoError(t, stranger.SetReadDeadline(time.Now().Add(patience)))
+		strangers.Go(func() { // the server ends it, and not the stranger
+			if _, err := io.Copy(io.Discard, stranger); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("it is kept for ever: ", name)
+			}
+			_ = stranger.Close()
+		})
+		strangers.Go(func() {
+			for i, err := 0, error(nil); err == nil && (c.over == 0 || i < c.over); i++ { // until it ends
+				_, err = stranger.Write(c.p)
+			}
+		})
+	}
+	strangers.Wait()
+	eventually(t, "all have ended", func() bool {
+		c := d.Counters()
+		return d.Len() == 1 && c.Left+c.Long+c.Unanswered == uint64(n)
+	})
+	_, err = player.WriteBatch([]udp.Message{{Buf: []byte("play"), Addr: from}})
+	require.NoError(t, err)
+	in := []udp.Message{{Buf: make([]byte, mailbox.MaxDatagram)}}
+	eventually(t, "the player plays on", func() bool {
+		n, err := d.TryReadBatch(in)
+		require.NoError(t, err)
+		return n == 1 && string(in[0].Data()) == "play"
+	})
 }
 
 // TestDialErrors: what goes wrong is told to the driver's user, with what to do about it.
