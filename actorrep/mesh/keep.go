@@ -242,8 +242,9 @@ func (k *Keeper) stepActor(a *kept) int {
 	case a.claimed:
 		k.restore(a)
 	case a.claim.epoch > 0:
+		epoch := a.claim.epoch
 		k.ask(a, kv.Op{Kind: kv.Put, Value: a.claim.append(nil), Expect: a.rev}, func(e kv.Event) {
-			if a.known = e.Status == kv.OK; a.known {
+			if a.known = e.Status == kv.OK && a.claim.epoch == epoch; a.known { // else it has come meanwhile
 				k.claimed(a, e.Revision)
 			}
 		})

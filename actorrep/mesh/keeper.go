@@ -27,7 +27,8 @@ type KeeperConfig struct {
 	Gone func(id string)
 	// Name begins the store's keys. Default "mesh".
 	Name string
-	// Lease is how long a server may write without having renewed its lease, the same at all servers. It is renewed four times as often. Default 2 s.
+	// Lease is how long a server may write without having renewed its lease, 1 h at most. It is renewed four times as often. Others wait for as long as the longer of theirs and
+	// this one. Default 2 s.
 	Lease time.Duration
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
@@ -100,8 +101,8 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		return nil, fmt.Errorf("%w: Zone and Save are needed", ErrConfig)
 	case cfg.Zone.keeper != nil:
 		return nil, fmt.Errorf("%w: Zone has a Keeper", ErrConfig)
-	case cfg.Lease < 100*time.Millisecond || cfg.Checkpoint < 0:
-		return nil, fmt.Errorf("%w: Lease %v, 100 ms at least, Checkpoint %v", ErrConfig, cfg.Lease, cfg.Checkpoint)
+	case cfg.Lease < 100*time.Millisecond || cfg.Lease > maxLease || cfg.Checkpoint < 0:
+		return nil, fmt.Errorf("%w: Lease %v, 100 ms to 1 h, Checkpoint %v", ErrConfig, cfg.Lease, cfg.Checkpoint)
 	case plan.check() != nil:
 		return nil, plan.check()
 	}

@@ -124,6 +124,7 @@ func TestKeeperConfig(t *testing.T) {
 		{Zone: &Zone{}, Plan: plan, Save: save, Zones: []string{"y"}},
 		{Zone: &Zone{}, Plan: plan, Save: save, Name: "a.b"},
 		{Zone: &Zone{}, Plan: plan, Save: save, Lease: time.Millisecond},
+		{Zone: &Zone{}, Plan: plan, Save: save, Lease: time.Hour + 1},
 		{Zone: &Zone{cfg: ZoneConfig{ID: "a b"}}, Plan: plan, Save: save},
 	} {
 		_, err := NewKeeper(cfg)

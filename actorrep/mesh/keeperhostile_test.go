@@ -211,7 +211,7 @@ func TestKeeperLateLease(t *testing.T) {
 	s.write("mesh.zone.z", (&zoneValue{holder: "b", epoch: 9}).append(nil))
 	for range 4 {
 		s.run(500 * time.Millisecond)
-		s.write("mesh.server.b", (&leaseValue{beat: 1}).append(nil))
+		s.write("mesh.server.b", (&leaseValue{beat: 1, length: 2 * time.Second}).append(nil))
 	}
 	s.run(time.Second)
 	require.Zero(t, s.keeper.Holds("z"))
@@ -240,10 +240,10 @@ func TestKeeperAfterOwn(t *testing.T) {
 
 // FuzzStore: whatever a store has under a Keeper's keys, the Keeper goes on, and asks no more than its bounds.
 func FuzzStore(f *testing.F) {
-	lease := leaseValue{over: true, beat: 3, seen: 9, heir: "a"}
+	lease := leaseValue{over: true, length: 2 * time.Second, beat: 3, seen: 9, heir: "a"}
 	f.Add(lease.append(nil), lease.append(nil), (&zoneValue{holder: "b", epoch: 1}).append(nil), appendPage(nil, []netguid.GUID{2, 4}), (&actorRecord{epoch: 1, write: 1, holder: "b", class: "Sheep"}).append(nil))
-	around := leaseValue{over: true, beat: math.MaxUint64, seen: math.MaxUint64, heir: "b"}
-	back := leaseValue{over: true, heir: "c"}
+	around := leaseValue{over: true, length: 2 * time.Second, beat: math.MaxUint64, seen: math.MaxUint64, heir: "b"}
+	back := leaseValue{over: true, length: 2 * time.Second, heir: "c"}
 	f.Add(back.append(nil), around.append(nil), (&zoneValue{holder: "c", epoch: math.MaxUint64}).append(nil), []byte{1, 0, 0, 255}, (&actorRecord{epoch: maxEpoch - 1, holder: "b", write: math.MaxUint64}).append(nil))
 	f.Fuzz(func(t *testing.T, b, c, zone, page, actor []byte) {
 		s := newShelf(t)
@@ -276,4 +276,44 @@ func FuzzStore(f *testing.F) {
 			t.Fatal("it is over")
 		}
 	})
+}
+
+// TestKeeperLyingGive: an actor that a lying neighbour gives while this server's claim to it is under way is still this server's.
+func TestKeeperLyingGive(t *testing.T) {
+	s := newShelf(t)
+	s.write("mesh.server.b", (&leaseValue{beat: 1, length: 2 * time.Second}).append(nil))
+	s.write("mesh.list.b.0", appendPage(nil, []netguid.GUID{4002}))
+	s.write("mesh.actor.4002", (&actorRecord{epoch: 5, write: 1, holder: "b", class: "Sheep"}).append(nil))
+	gave := false
+	s.lost = func(op kv.Op) bool {
+		if op.Kind == kv.Put && op.Key == "mesh.actor.4002" && !gave {
+			gave = true
+			s.zone.heard(s.zone.neighbour("c"), &zoneMessage{kind: zoneGive, id: 4002, epoch: 100, class: "Sheep"})
+		}
+		return false
+	}
+	s.run(10 * time.Second)
+	require.True(t, gave)
+	a, _ := s.world.Find(4002).(*sheep)
+	require.NotNil(t, a)
+	require.True(t, s.zone.Owns(a))
+	require.EqualValues(t, 100, a.Epoch)
+	require.Zero(t, s.keeper.Counters.Failed)
+	require.Empty(t, s.keeper.estates)
+}
+
+// TestKeeperLease: a lease is as long as its holder says, also for servers that have another one.
+func TestKeeperLease(t *testing.T) {
+	s := newShelf(t)
+	s.write("mesh.server.b", (&leaseValue{beat: 1, length: 5 * time.Second}).append(nil))
+	s.write("mesh.zone.z", (&zoneValue{holder: "b", epoch: 1}).append(nil))
+	s.run(4900 * time.Millisecond)
+	require.Zero(t, s.keeper.Counters.Ended)
+	s.run(time.Second)
+	require.EqualValues(t, 1, s.keeper.Counters.Ended)
+	require.EqualValues(t, 2, s.keeper.Holds("z"))
+	var own leaseValue
+	require.True(t, own.read(s.keys["mesh.server.a"].Value))
+	require.Equal(t, 2*time.Second, own.length)
+	require.False(t, own.read((&leaseValue{length: maxLease + time.Millisecond}).append(nil)))
 }

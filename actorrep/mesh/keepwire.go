@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
@@ -15,21 +16,23 @@ const (
 	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own
 	keepVersion  = 1
 	maxTenancies = 1 << 47 // of a zone: those of maxCells together fit in the epoch of a Table
+	maxLease     = time.Hour
 	maxRecord    = MaxActorState + 1024
 	maxPageBytes = 8 + 5*pageIDs
 )
 
 // leaseValue is the value of a server's lease.
 type leaseValue struct {
-	over bool
-	beat uint64
-	seen uint64
-	heir string
+	over   bool
+	beat   uint64
+	seen   uint64
+	length time.Duration // in milliseconds
+	heir   string
 }
 
 func (v *leaseValue) append(b []byte) []byte {
 	b = append(b, keepVersion, byte(b2u(v.over)))
-	b = binary.AppendUvarint(binary.AppendUvarint(b, v.beat), v.seen)
+	b = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(b, v.beat), v.seen), uint64((v.length+time.Millisecond-1)/time.Millisecond))
 	return appendBytes(b, []byte(v.heir))
 }
 
@@ -37,8 +40,10 @@ func (v *leaseValue) read(b []byte) bool {
 	r := reader{b: b}
 	version, over := r.byte(), r.byte()
 	*v = leaseValue{over: over == 1, beat: r.number(), seen: r.number()}
+	length := r.number()
+	v.length = time.Duration(min(length, uint64(maxLease/time.Millisecond))) * time.Millisecond
 	v.heir = string(r.bytes(maxID))
-	return r.end() && version == keepVersion && over <= 1
+	return r.end() && version == keepVersion && over <= 1 && length <= uint64(maxLease/time.Millisecond)
 }
 
 // zoneValue is the value of a zone's key.

@@ -176,7 +176,7 @@ func (k *Keeper) renew() {
 	m.beat++
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
-	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, over: k.left()}
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, over: k.left()}
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
 		m.busy, m.known = false, e.Status == kv.OK
 		if m.known {
@@ -220,8 +220,11 @@ func (k *Keeper) rank() time.Duration {
 	return time.Duration(n)
 }
 
+// length is how long the lease is: its holder may have another one than this server.
+func (l *lease) length(k *Keeper) time.Duration { return max(k.cfg.Lease, l.value.length) }
+
 // alive reports whether a server's lease may be held still.
-func (k *Keeper) alive(l *lease) bool { return !l.value.over && k.now-l.at < k.cfg.Lease }
+func (k *Keeper) alive(l *lease) bool { return !l.value.over && k.now-l.at < l.length(k) }
 
 func (k *Keeper) holds(id string) (n int) {
 	for _, t := range k.zones {
@@ -252,14 +255,15 @@ func (k *Keeper) stepLeases() {
 	if !k.current || !k.mine.held {
 		return
 	}
-	wait := k.cfg.Lease + k.rank()*k.cfg.Lease/8
+	turn := k.rank() * k.cfg.Lease / 8
+	wait := k.cfg.Lease + turn
 	for _, l := range k.leases {
-		dead := !l.value.over && k.now-l.at >= wait || l.value.over && k.heir(l.value.heir) == "" && k.now-k.currentAt >= wait
+		dead := !l.value.over && k.now-l.at >= l.length(k)+turn || l.value.over && k.heir(l.value.heir) == "" && k.now-k.currentAt >= wait
 		if l.id == k.id || !dead || k.now < l.tryAt {
 			continue
 		}
 		l.tryAt = k.now + k.cfg.Lease/4
-		v := leaseValue{over: true, heir: k.id, beat: l.value.beat, seen: l.value.seen}
+		v := leaseValue{over: true, heir: k.id, beat: l.value.beat, seen: l.value.seen, length: l.value.length}
 		k.do(kv.Op{Kind: kv.Put, Key: k.key("server", l.id), Value: v.append(nil), Expect: l.rev}, func(e kv.Event) {
 			if e.Status == kv.OK {
 				k.Counters.Ended++

@@ -602,7 +602,7 @@ func (s *zoneServer) play() {
 		if !s.zone.Owns(a) {
 			continue
 		}
-		if s.late && t != nil && (t.epoch > a.Epoch || t.epoch == a.Epoch && t.owner != s) {
+		if s.late && t != nil && (t.epoch > a.Epoch || t.epoch == a.Epoch && t.owner != s || len(t.restores) > 0 && t.restores[len(t.restores)-1] > a.Epoch) {
 			continue // another one has it: nobody hears of what this one does to it
 		}
 		s.takesOver(a, t)
