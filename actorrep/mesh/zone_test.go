@@ -106,6 +106,7 @@ func (p *post) Take(a Actor, state []byte) error {
 	return nil
 }
 func (p *post) Call(a Actor, from string, call []byte) {
+	require.True(p.t, a.body().World() == p.world, "it was destroyed")
 	p.calls = append(p.calls, from+": "+string(call))
 }
 func (p *post) Undelivered(id netguid.GUID, call []byte) { p.back = append(p.back, string(call)) }
@@ -706,5 +707,69 @@ func TestZoneLyingFlood(t *testing.T) {
 		require.Zero(t, p.zone.Counters.Lost)
 		require.Len(t, third.out.waiting, waiting+1)
 		third.next, third.out = 1, stream{servers: true, first: 1}
+	}
+}
+
+// TestZoneLies: whatever a neighbour says and shows, amid whatever the game does, an actor of this server's is its own until this server gives it away, and bounds hold.
+func TestZoneLies(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 20))
+		p := newPost(t, 0, func(c *ZoneConfig) { c.MaxActors = 40 })
+		own := map[netguid.GUID]*lamp{}
+		pick := func() netguid.GUID { return netguid.GUID(2 * (1 + rng.IntN(40))) }
+		edges := []uint32{0, 1, 2, 5, maxEpoch - 3, maxEpoch - 2, maxEpoch - 1, maxEpoch, math.MaxUint32}
+		for range 1000 {
+			m := zoneMessage{kind: zoneKind(rng.IntN(7)), id: pick(), epoch: edges[rng.IntN(len(edges))], table: rng.Uint64() >> rng.IntN(64), class: []string{"Lamp", "Other", "", "Cow"}[rng.IntN(4)],
+				hops: uint8(rng.IntN(12)), origin: name(rng.IntN(5)), call: make([]byte, rng.IntN(20))}
+			from := 1 + rng.IntN(2)
+			switch a := own[m.id]; rng.IntN(12) {
+			case 0:
+				p.step()
+				p.sent = nil
+			case 1:
+				if l := (&lamp{X: 50}); len(own) < 10 && p.world.Spawn(l) == nil {
+					if p.zone.Own(l, 1) == nil {
+						own[l.GUID()] = l
+					} else {
+						require.NoError(t, p.world.Destroy(l))
+					}
+				}
+			case 2:
+				if a != nil {
+					_ = p.world.Destroy(a)
+					delete(own, m.id)
+				}
+			case 3:
+				if a != nil && rng.IntN(2) == 0 {
+					p.zone.Release(a, m.origin)
+					delete(own, m.id)
+				} else if a != nil {
+					a.X = 150
+					delete(own, m.id)
+				}
+			case 4:
+				p.refuse, p.unknown, p.stay = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+			case 5:
+				_ = p.zone.Call(m.id, m.call)
+			case 6:
+				if rng.IntN(100) == 0 {
+					p.zone.Gone(name(2))
+				}
+			default:
+				n := p.zone.neighbour(name(from))
+				if n == nil {
+					continue
+				}
+				n.next = 1
+				_ = p.says(from, m)
+			}
+			for id, a := range own {
+				require.True(t, p.zone.Owns(a) && a.Epoch == 1 && a.X == 50 && a.World() == p.world, "seed %d: %d", seed, id)
+			}
+			require.LessOrEqual(t, len(p.zone.list), 40+10, "seed %d", seed)
+			for i, r := range p.zone.list {
+				require.True(t, r.index == i && p.zone.records[r.id] == r && (r.owner != p.id || r.a != nil), "seed %d: %d: %+v, %v", seed, i, r, p.zone.records[r.id] == r)
+			}
+		}
 	}
 }

@@ -25,9 +25,6 @@ func (z *Zone) Call(id netguid.GUID, call []byte) error {
 		return ErrTooLong
 	case r == nil || r.a == nil:
 		return ErrNoActor
-	case r.owner == z.cfg.ID:
-		z.cfg.Game.Call(r.a, z.cfg.ID, call)
-		return nil
 	}
 	return z.route(zoneMessage{kind: zoneCall, id: id, origin: z.cfg.ID, call: call})
 }
@@ -36,7 +33,7 @@ func (z *Zone) Call(id netguid.GUID, call []byte) error {
 func (z *Zone) route(m zoneMessage) error {
 	r := z.records[m.id]
 	switch {
-	case r == nil || r.ended || m.hops >= maxHops:
+	case r == nil || r.ended || m.hops >= maxHops || r.owner == z.cfg.ID && r.a.body().World() != z.cfg.World: // the game has destroyed it
 		return ErrNoActor
 	case r.owner == z.cfg.ID:
 		z.cfg.Game.Call(r.a, m.origin, m.call)

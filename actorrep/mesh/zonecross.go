@@ -144,8 +144,12 @@ func (z *Zone) returned(n *neighbour, r *record, m *zoneMessage) {
 		r = z.add(m.id)
 		r.owner, r.epoch = n.id, m.epoch
 	}
+	if r.owner != n.id || r.epoch != m.epoch {
+		z.Counters.Refused++
+		return
+	}
 	z.look(r)
-	if r.owner != n.id || r.epoch != m.epoch || r.a == nil && !z.spawn(r, m.class) {
+	if r.a == nil && !z.spawn(r, m.class) {
 		z.Counters.Refused++
 		return
 	}
