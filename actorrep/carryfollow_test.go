@@ -9,6 +9,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
 )
 
 var errand = ServerRPC(hear, Reliable)
@@ -315,4 +316,26 @@ func TestCallsThatNobodyTakes(t *testing.T) {
 	m.class.rpcs[0].told, m.class.local, m.b = false, nil, nil
 	receive(0)
 	require.Len(t, failed, 1, "that the class is lacking was told before")
+}
+
+// TestCallsOfAnotherChannel: the ack of a channel that the actor no longer has says nothing of its calls; those in flight of a connection that has ended are
+// forgotten, as the game knows of that.
+func TestCallsOfAnotherChannel(t *testing.T) {
+	w, m := errands(t, 2, 1, 2)
+	var failed []error
+	w.cfg.Failed = func(err error) { failed = append(failed, err) }
+	m.forgetAcked(&channel.Channel{})
+	require.Len(t, m.unacked, 2)
+	m.forgetUnacked()
+	require.Empty(t, m.unacked)
+	require.Empty(t, failed)
+}
+
+// TestLateCallsBehindANewerChannel: a client may know a newer channel of an actor when that has closed, or the client has acked it.
+func TestLateCallsBehindANewerChannel(t *testing.T) {
+	older, newer := &channel.Channel{}, &channel.Channel{}
+	require.False(t, closing{}.after(older))
+	require.False(t, closing{newest: older, over: true}.after(older))
+	require.False(t, closing{newest: newer}.after(older))
+	require.True(t, closing{newest: newer, over: true}.after(older))
 }

@@ -213,6 +213,7 @@ func (c *checker) peer(p *Peer) {
 	for _, r := range p.batch.ranks[:cap(p.batch.ranks)] {
 		c.must(r.v == nil, "ranks keep a view")
 	}
+	c.must(p.peaks.inFlight <= len(p.sent.ring), "%d records were in flight, with room for %d", p.peaks.inFlight, len(p.sent.ring))
 	for i := range p.slab {
 		c.must(p.slab[i].b == nil, "a view is used twice")
 	}
@@ -360,6 +361,7 @@ func (c *client) consistent(k *checker) {
 	}
 	empty(k, "speaking", c.speaking)
 	empty(k, "referring", c.referring)
+	k.must(len(c.referring) <= c.tidyAt, "%d refer, those that have gone were to be dropped at %d", len(c.referring), c.tidyAt)
 	empty(k, "leaving", c.leaving)
 	for _, m := range c.leaving {
 		k.must(m.leaving && m.waiting > 0, "%v should have left", m.guid)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/actorrep/fastarray"
 	"github.com/bunchnet/bunchnet/actorrep/internal/rig"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
@@ -66,12 +67,38 @@ type wrongOld struct {
 
 func (*wrongOld) OnN(uint8) {}
 
-// TestBaseByPointer: a class whose Base isn't in it is refused where it is registered, and so are what is no pointer to a struct and a notify that can't be called.
+// twoOlds has a notify that takes more than the old value.
+type twoOlds struct {
+	actorrep.Base
+	N int `net:"notify=OnN"`
+}
+
+func (*twoOlds) OnN(int, int) {}
+
+// oldList has a notify that takes a fast array's old value.
+type oldList struct {
+	actorrep.Base
+	L fastarray.List[uint8] `net:"notify=OnL"`
+}
+
+func (*oldList) OnL(fastarray.List[uint8]) {}
+
+// threeLists has more fast arrays than a class may have.
+type threeLists struct {
+	actorrep.Base
+	A, B, C fastarray.List[uint8] `net:""`
+}
+
+// TestBaseByPointer: a class whose Base isn't in it is refused where it is registered, and so are what is no pointer to a struct, a notify that can't be called, too many fast arrays and a rate of 0.
 func TestBaseByPointer(t *testing.T) {
 	w := actorrep.NewServer(actorrep.Config{})
 	require.ErrorIs(t, w.Register("n", nil), actorrep.ErrClass)
 	require.ErrorIs(t, w.Register("v", byPointer{}), actorrep.ErrClass)
 	require.ErrorIs(t, w.Register("o", (*wrongOld)(nil)), actorrep.ErrNotify)
+	require.ErrorIs(t, w.Register("t", (*twoOlds)(nil)), actorrep.ErrNotify)
+	require.ErrorIs(t, w.Register("l", (*oldList)(nil)), actorrep.ErrNotify)
+	require.ErrorIs(t, w.Register("m", (*threeLists)(nil)), actorrep.ErrManyFast)
+	require.Error(t, w.Register("f", (*byValue)(nil), actorrep.UpdateFrequency(0)), "never")
 	require.ErrorIs(t, w.Register("a", (*byPointer)(nil)), actorrep.ErrClass)
 	require.ErrorIs(t, w.Register("b", (*byMiddle)(nil)), actorrep.ErrClass)
 	require.NoError(t, w.Register("c", (*byValue)(nil)))

@@ -134,14 +134,17 @@ func TestExplainUnmarked(t *testing.T) {
 		steps(3)
 		says(b, actorrep.ReasonUpToDate, "", field)
 	}
+	b.Total++
 	for i, set := range []func(){func() { b.Lines.Set("iron", 3) }, func() { b.Name.Set("n") }} {
 		field := []string{"Lines", "Name"}[i]
 		set()
 		says(b, actorrep.ReasonPending, "next Step", field)
-		says(b, actorrep.ReasonPending, "next Step")
+		says(b, actorrep.ReasonPending, "next Step", field)
 		steps(3)
-		says(b, actorrep.ReasonUpToDate, "")
+		says(b, actorrep.ReasonUpToDate, "", field)
+		says(b, actorrep.ReasonUnmarked, "MarkDirty", "Total") // a mark of another field says nothing of it
 	}
+	require.Equal(t, b.Total-1, l.World.Find(b.GUID()).(*ledger).Total)
 
 	s.Armor = 3
 	says(s, actorrep.ReasonPending, "update frequency", "Armor")
@@ -149,8 +152,12 @@ func TestExplainUnmarked(t *testing.T) {
 	steps(3)
 	says(s, actorrep.ReasonUpToDate, "")
 	require.NoError(t, s.SetDormant(true))
-	steps(9)
+	w.Step()
+	since := w.Now // it is found to be dormant in the Step behind the call
+	steps(8)
 	says(s, actorrep.ReasonDormant, "dormant for")
+	require.InDelta(t, w.Now-since, w.Server.Explain(l.Peer, s).Dormant, float64(tick))
+	require.Zero(t, w.Server.Explain(l.Peer, s).Waiting, "nothing waits")
 	s.Armor = 4
 	says(s, actorrep.ReasonUnmarked, "FlushDormancy")
 	s.FlushDormancy()

@@ -363,6 +363,32 @@ func TestAgainWithAnotherClass(t *testing.T) {
 	sane(t, o.client)
 }
 
+// TestNobodyDescribesClassesToAServer: a client that opens the replication channel at a server is refused.
+func TestNobodyDescribesClassesToAServer(t *testing.T) {
+	require.Nil(t, liesWorld(t, true).acceptReplication(nil))
+}
+
+// TestNoRoomForNames: a class whose names the clients' bound doesn't hold is refused where it is registered, and costs nothing.
+func TestNoRoomForNames(t *testing.T) {
+	w := NewServer(Config{})
+	w.paths = maxPaths
+	require.ErrorIs(t, w.Register("place", (*place)(nil)), ErrManyNames)
+	require.Equal(t, maxPaths, w.paths)
+}
+
+// TestClassesTwice: a server that describes its classes a second time is refused, and those that it described first go on.
+func TestClassesTwice(t *testing.T) {
+	o := newHonest(t)
+	o.open(1, 0, false, &smallActor{N: 5})
+	schema, n := o.world.encodeSchema()
+	err := o.h.message(bitio.NewReader(schema, n))
+	require.ErrorIs(t, err, errFormat)
+	require.ErrorContains(t, err, "twice")
+	require.EqualValues(t, 5, o.client.Find(2).(*smallActor).N)
+	require.NotNil(t, o.client.client.mirrors[1])
+	sane(t, o.client)
+}
+
 // TestOldOpeningComesLate: an actor that went out of sight and came back while packets were lost is opened on two channels, and the newer opening may come first:
 // the older one and its close change nothing then.
 func TestOldOpeningComesLate(t *testing.T) {

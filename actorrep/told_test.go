@@ -460,6 +460,12 @@ func TestUnsaid(t *testing.T) {
 		if manual {
 			require.Equal(t, []string{"unsaid " + a.guid.String() + " 1 false"}, took(2), "each is looked at once in two Steps")
 			a.MarkDirty()
+		} else {
+			require.NoError(t, a.SetUpdateFrequency(2))
+			require.Empty(t, took(4))
+			a.N = 2
+			require.Empty(t, took(40), "its turn comes by itself")
+			require.NoError(t, a.SetUpdateFrequency(0))
 		}
 		require.Empty(t, took(4))
 		require.NoError(t, a.SetDormant(true))
@@ -478,6 +484,88 @@ func TestUnsaid(t *testing.T) {
 		b.N = 6
 		require.Len(t, took(8), 4, "those that aren't looked at take no time")
 	}
+}
+
+// TestCallsAreObserved: an observer at a client hears of a call that came.
+func TestCallsAreObserved(t *testing.T) {
+	hint := MulticastRPC(func(_ Call, p *pupil, n uint8) error { return nil })
+	to := &watcher{}
+	s, c := NewServer(Config{}), NewClient(Config{})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("pupil", (*pupil)(nil), RPCs{"Hint": hint}))
+	}
+	bridge.Observe.(func(*World, bridge.Observer))(c, to)
+	p := &pair{s: s, c: c, l: addLane(t, s, c)}
+	a := &pupil{}
+	require.NoError(t, s.Spawn(a))
+	for range 5 {
+		p.serve(t)
+	}
+	to.log = nil
+	require.NoError(t, hint.Call(a, 3))
+	p.serve(t)
+	require.Len(t, to.log, 1)
+	require.Contains(t, to.log[0], "pupil.Hint packet 0 false true ")
+}
+
+// TestDestroyTakesComponents: an actor's end is that of all its components, at both ends.
+func TestDestroyTakesComponents(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{N: 1}
+	require.NoError(t, p.s.Spawn(a))
+	for range 3 {
+		require.NoError(t, p.s.SpawnIn(a, &pupil{N: 2}))
+	}
+	for range 5 {
+		p.serve(t)
+	}
+	require.Equal(t, 4, p.c.Len())
+	require.NoError(t, p.s.Destroy(a))
+	require.Zero(t, p.s.Len())
+	for range 5 {
+		p.serve(t)
+	}
+	p.tell(t)
+	require.Zero(t, p.c.Len())
+}
+
+// TestTimesOfLateFrames: a chunk says little of its time also in a world that has run for long.
+func TestTimesOfLateFrames(t *testing.T) {
+	p := newPair(t)
+	p.s.SetFrame(1<<32 - 20)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	for range 10 {
+		a.N++
+		p.serve(t)
+	}
+	before := p.l.far
+	for range 100 {
+		a.N++
+		p.serve(t)
+	}
+	require.Equal(t, before, p.l.far)
+	require.Equal(t, a.N, p.c.Find(a.guid).(*pupil).N)
+}
+
+// TestWhyItWaits: Explain repeats of a waiting actor what held it back, and nothing that is over.
+func TestWhyItWaits(t *testing.T) {
+	p := newPair(t)
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	for range 5 {
+		p.serve(t)
+	}
+	v := p.l.peer.views[a.base()]
+	before := *v
+	v.flags, v.dirty = v.flags|pending, v.allowed
+	for _, r := range []Reason{ReasonLost, ReasonStarved, ReasonNoRoom} {
+		v.reason = r
+		require.Equal(t, r, p.s.Explain(p.l.peer, a).Reason)
+	}
+	v.reason = ReasonOpening
+	require.Equal(t, ReasonPending, p.s.Explain(p.l.peer, a).Reason)
+	*v = before
 }
 
 // TestWhyAndHowMany: Explain and the counters say what happens to an actor that waits, is refused room, sleeps or loses its connection.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 )
 
 // TestSortViews: dense ids, sparse ones, few and many, sorted already or not.
@@ -120,4 +122,53 @@ func TestRoomForFates(t *testing.T) {
 	require.GreaterOrEqual(t, most, 400)
 	require.Equal(t, most, told(300))
 	require.Less(t, told(1), 100)
+}
+
+// TestFramesThatWrapShareNothing: what was encoded 2^32 Steps ago isn't taken for what is encoded now.
+func TestFramesThatWrapShareNothing(t *testing.T) {
+	w := NewServer(Config{})
+	require.NoError(t, w.Register("place", (*place)(nil)))
+	a := &place{}
+	require.NoError(t, w.Spawn(a))
+	k := newWorker()
+	for _, frame := range []uint32{1, 2} {
+		w.frame = frame
+		k.begin(w)
+		k.cache[a.slot] = cached{frame, 1}
+		require.EqualValues(t, 1, k.first(a.base()))
+	}
+	for _, frame := range []uint32{1<<32 - 1, 2} {
+		w.frame = frame
+		k.begin(w)
+		require.Zero(t, k.first(a.base()))
+	}
+}
+
+// TestPromisedVersions: the ack of a reliable bunch says nothing of the groups that are sent reliably after it.
+func TestPromisedVersions(t *testing.T) {
+	v := &view{b: &Base{class: &class{layout: &layout.Layout{Groups: 0b110, Fasts: 1}}}}
+	v.versions = newVersions(v.b.class.layout)
+	s := v.versions
+	s.promised, s.sent[0], s.later[0] = 0b011, 5, 4
+	v.keep()
+	require.Equal(t, []int64{5, 0}, s.known)
+	require.EqualValues(t, 4, s.keys[0])
+	s.sent[0], s.sent[1], s.later[0] = 9, 9, 8
+	v.keep()
+	require.Equal(t, []int64{5, 0}, s.known)
+	require.EqualValues(t, 4, s.keys[0])
+	s.promised = 0b100
+	v.keep()
+	require.Equal(t, []int64{5, 9}, s.known)
+}
+
+// TestOnlyReferencesAreLookedThrough: when actors come and go a client looks through the references that have a notify, and nothing else.
+func TestOnlyReferencesAreLookedThrough(t *testing.T) {
+	p := newPair(t)
+	for _, c := range p.c.classes {
+		require.NotZero(t, c.tellsRefs)
+		require.Zero(t, c.tellsRefs&^c.layout.Referring)
+	}
+	require.NoError(t, p.c.Register("place", (*place)(nil)))
+	require.Zero(t, p.c.classes[1].tellsRefs)
 }
