@@ -232,7 +232,7 @@
 // One that begins with the ID of a start whose lease the store has still, is over at once: as that start it would never have what that one had.
 //
 // A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
-// by their revision. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
+// by their revision; but for the first record of an actor that it has just made, which stays in the store without use, and is nowhere else. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
 //
 // A server that can't reach the store for Lease is over, also when no server can: a world doesn't play on without its store for longer than that. A longer Lease survives a longer loss, and a take-over takes as much longer.
 // A store that was lost and made anew ends all leases.
