@@ -164,6 +164,10 @@ func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
 	k.now = max(k.now, now)
 	k.ops = k.ops[:0]
 	k.over = k.over || k.mine.held && k.now >= k.mine.until
+	if k.over { // what the store has said meanwhile may have been too late for who took over
+		k.stop()
+		return nil
+	}
 	for i := range in {
 		switch e := &in[i]; e.Kind {
 		case kv.Result:

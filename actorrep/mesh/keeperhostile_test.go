@@ -317,3 +317,21 @@ func TestKeeperLease(t *testing.T) {
 	require.Equal(t, 2*time.Second, own.length)
 	require.False(t, own.read((&leaseValue{length: maxLease + time.Millisecond}).append(nil)))
 }
+
+// TestKeeperAnswerAfterEnd: who hears from the store after its lease has ended that it has a change tells nobody: whoever took over may have looked before.
+func TestKeeperAnswerAfterEnd(t *testing.T) {
+	s := newShelf(t)
+	s.run(100 * time.Millisecond)
+	a := &sheep{}
+	require.NoError(t, s.world.Spawn(a))
+	require.NoError(t, s.zone.Own(a, 1))
+	var told []error
+	require.NoError(t, s.keeper.Keep(a, func(err error) { told = append(told, err) }))
+	for s.keys[s.keeper.actorKey(a.GUID())].Revision == 0 {
+		s.run(10 * time.Millisecond)
+	}
+	require.Empty(t, told)
+	s.step(3*time.Second, s.next...)
+	require.Equal(t, []error{ErrGone}, told)
+	require.True(t, s.keeper.Over())
+}
