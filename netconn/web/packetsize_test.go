@@ -73,6 +73,12 @@ func testPacketSize(t *testing.T, link driver.Link) {
 			}
 		}
 		sent := 0
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("%s: %+v, at the server %+v", name, c.conn.Stats(), server(name).Stats())
+				t.Logf("%s: %+v, at the server %+v", name, c.conn.Counters, server(name).Counters)
+			}
+		})
 		g.until("it is found by "+name, func() bool {
 			if len(c.sink.Got) == sent {
 				require.NoError(t, c.sink.Send(c.conn, text))
