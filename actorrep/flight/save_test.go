@@ -220,3 +220,24 @@ func TestSavePanic(t *testing.T) {
 		require.EqualValues(t, 61, d.at(0, "N", len(d.Steps)-1))
 	}
 }
+
+// TestSaveLeft: a client that falls silent saves a film at both ends, and another one's client saves none.
+func TestSaveLeft(t *testing.T) {
+	told := newSaves()
+	g := run(t, 15, flight.Config{Save: flight.Saving{Dir: t.TempDir(), Left: true, Saved: told.saved}}, netsim.Settings{Lag: 20 * time.Millisecond}, "Ann", "Bob")
+	g.until(t, 2*time.Second)
+	dark := netsim.Settings{Loss: 100}
+	require.NoError(t, g.sim.Host("Ann").SetNet(dark, dark))
+	g.until(t, 70*time.Second)
+	ends := map[bool]int{} // by whether it is a client's
+	for range 2 {
+		page := text(t, <-told.files)
+		require.Regexp(t, `<h1 id="title">connection \d+: timed out</h1>`, page)
+		d := readPage(t, page)
+		require.True(t, slices.ContainsFunc(d.Notes, func(n note) bool { return n.Text == "the connection ends: timed out" }))
+		ends[d.Client]++
+	}
+	require.Equal(t, map[bool]int{false: 1, true: 1}, ends)
+	require.Empty(t, told.errs)
+	require.Empty(t, told.files)
+}
