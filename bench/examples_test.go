@@ -6,8 +6,10 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +86,56 @@ func TestSignals(t *testing.T) {
 		return nil
 	}))
 	require.Greater(t, n, 5)
+}
+
+// TestVerdicts: a program whose verdict can't be written, as on a full disk, says so by its exit code: the error of that line isn't thrown away.
+func TestVerdicts(t *testing.T) {
+	n := 0
+	for _, dir := range []string{"../examples", "."} {
+		require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(file, func(node ast.Node) bool {
+				call, ok := node.(*ast.CallExpr)
+				if ok && slices.ContainsFunc(call.Args, isVerdict) {
+					n++
+				}
+				s, ok := node.(*ast.ExprStmt)
+				if !ok {
+					return true
+				}
+				call, ok = s.X.(*ast.CallExpr)
+				require.False(t, ok && slices.ContainsFunc(call.Args, isVerdict), "%s throws away the error of its verdict", path)
+				return true
+			})
+			return nil
+		}))
+	}
+	require.Greater(t, n, 40)
+	if runtime.GOOS != "linux" {
+		return // no /dev/full
+	}
+	program := filepath.Join(t.TempDir(), "echo")
+	out, err := exec.Command("go", "build", "-o", program, "../examples/guide/1-echo").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	var said strings.Builder
+	cmd := exec.Command(program)
+	cmd.Stdout, cmd.Stderr = full, &said
+	require.Error(t, cmd.Run())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	require.Contains(t, said.String(), "no space left")
+}
+
+// isVerdict reports whether e is the text of a good verdict.
+func isVerdict(e ast.Expr) bool {
+	text, ok := e.(*ast.BasicLit)
+	return ok && strings.HasPrefix(text.Value, `"PASS`)
 }
 
 // TestExamples checks that what one begins with is shown: each exported constructor is used by a runnable

@@ -45,13 +45,13 @@ func main() {
 	t := &table{}
 	for _, part := range []func(t *table, seeds int, length time.Duration) error{inputs, changes, clocks, together, drawing, shots, keysFelt, sameGame} {
 		if err := part(t, seeds, length); err != nil {
-			fmt.Println("FAIL:", err)
+			fmt.Fprintln(os.Stderr, "FAIL:", err)
 			os.Exit(1)
 		}
 	}
 	if *plot != "" {
 		if err := curves(*plot, seeds); err != nil {
-			fmt.Println("FAIL:", err)
+			fmt.Fprintln(os.Stderr, "FAIL:", err)
 			os.Exit(1)
 		}
 	}
@@ -59,7 +59,10 @@ func main() {
 		fmt.Printf("FAIL: %d figures beyond their bounds\n", t.beyond)
 		os.Exit(1)
 	}
-	fmt.Println("PASS")
+	if _, err := fmt.Println("PASS"); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		os.Exit(1)
+	}
 }
 
 const tick = time.Second / 60

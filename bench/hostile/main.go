@@ -37,13 +37,13 @@ func main() {
 	for _, name := range strings.Split(*link, ",") {
 		ok, err := run(name, *n, *perTick, *seed)
 		if err != nil {
-			fmt.Println("FAIL:", err)
+			fmt.Fprintln(os.Stderr, "FAIL:", err)
 			os.Exit(1)
 		}
 		failed = failed || !ok
 		if *flood > 0 {
 			if ok, err = liveFlood((&game{link: name}).linkOf(nil, 64), name, *flood); err != nil {
-				fmt.Println("FAIL:", err)
+				fmt.Fprintln(os.Stderr, "FAIL:", err)
 				os.Exit(1)
 			}
 			failed = failed || !ok
@@ -53,7 +53,10 @@ func main() {
 		fmt.Println("FAIL: see the last column")
 		os.Exit(1)
 	}
-	fmt.Println("PASS: no slot taken, nothing amplified, memory flat, honest players undisturbed")
+	if _, err := fmt.Println("PASS: no slot taken, nothing amplified, memory flat, honest players undisturbed"); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		os.Exit(1)
+	}
 }
 
 // run attacks a link and prints its table.

@@ -71,7 +71,10 @@ func main() {
 		fmt.Printf("FAIL: %.1f %% killed, %d survivors that %s doesn't list, %d that it lists and are killed or gone\n", all.share(), all.unlisted, o.list, all.outdated)
 		os.Exit(1)
 	}
-	fmt.Printf("PASS: %.1f %% of %d killed, the others are listed\n", all.share(), all.covered)
+	if _, err := fmt.Printf("PASS: %.1f %% of %d killed, the others are listed\n", all.share(), all.covered); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		os.Exit(1)
+	}
 }
 
 // tally is what came of the mutants of a package, or of several.

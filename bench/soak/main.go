@@ -53,7 +53,7 @@ func main() {
 		o.interval, o.live = 500*time.Millisecond, true
 	}
 	if err := run(os.Stdout, o); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }

@@ -180,9 +180,9 @@ func (s *soak) verdict(out io.Writer) error {
 		fmt.Fprintf(out, "%s server: %d joined, connections ended: %v; %d states of turns compared equal\n", sv.name, sv.driver.Counters.Joined, ends(sv), sv.turns.compared)
 	}
 	if s.count == 0 {
-		fmt.Fprintf(out, "PASS: %d bunches, %d messages, %d blocks, %d streams and %d calls arrived, none lost, doubled, damaged or out of order\n",
+		_, err := fmt.Fprintf(out, "PASS: %d bunches, %d messages, %d blocks, %d streams and %d calls arrived, none lost, doubled, damaged or out of order\n",
 			n.numbers, n.messages, n.blocks, n.streams, n.calls)
-		return nil
+		return err
 	}
 	for _, w := range s.wrong {
 		fmt.Fprintln(out, w)

@@ -67,7 +67,7 @@ func main() {
 		ok, err = swarm(o)
 	}
 	if err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 	}
 	if err != nil || !ok {
 		os.Exit(1)
@@ -139,8 +139,8 @@ func swarm(o options) (bool, error) {
 	if t.runs == 0 {
 		return false, errors.New("no seed was played")
 	}
-	fmt.Printf("PASS: %d seeds\n", t.runs)
-	return true, nil
+	_, err := fmt.Printf("PASS: %d seeds\n", t.runs)
+	return true, err
 }
 
 // drawn returns an error for an option that no seed draws.

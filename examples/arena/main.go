@@ -87,7 +87,7 @@ func main() {
 		o.interval = 200 * time.Millisecond
 	}
 	if err := run(o, *serve, public, *join, *name); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -229,8 +229,8 @@ func verdict(s *server, clients []*client, diff string, after time.Duration) err
 	if diff != "" {
 		return fmt.Errorf("not the same after %.1f s: %s", after.Seconds(), diff)
 	}
-	fmt.Printf("PASS: %d clients see the server's %d actors exactly, %.1f s after the world stopped\n", len(clients), s.world.Len(), after.Seconds())
-	return nil
+	_, err := fmt.Printf("PASS: %d clients see the server's %d actors exactly, %.1f s after the world stopped\n", len(clients), s.world.Len(), after.Seconds())
+	return err
 }
 
 func runServer(ctx context.Context, addr string, public netip.AddrPort, o options) error {

@@ -35,7 +35,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(*mib, *loss, *mbit, *seed); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -104,9 +104,9 @@ func run(mib int, loss, mbit float64, seed uint64) error {
 		}
 	}
 	rate := float64(8*(mib<<20)) / now.Seconds() / 1e6
-	fmt.Printf("PASS: all blocks intact after %.2f s of the link's time: %.1f Mbit/s, %.0f %% of it; %d fragments, %d sent again\n",
+	_, err := fmt.Printf("PASS: all blocks intact after %.2f s of the link's time: %.1f Mbit/s, %.0f %% of it; %d fragments, %d sent again\n",
 		now.Seconds(), rate, 100*rate/mbit, out.Counters.Fragments, out.Counters.Resent)
-	return nil
+	return err
 }
 
 // show draws a bar of the large block.

@@ -134,8 +134,8 @@ func check(ctx context.Context, out io.Writer, o options) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "%s's page was closed, and its tank is gone\n", gone.name)
-	fmt.Fprintf(out, "PASS: tabs by %s and native clients have the server's world\n", m.way())
-	return nil
+	_, err = fmt.Fprintf(out, "PASS: tabs by %s and native clients have the server's world\n", m.way())
+	return err
 }
 
 // way is how tabs should come.

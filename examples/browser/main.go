@@ -89,7 +89,7 @@ func main() {
 		err = serve(ctx, o)
 	}
 	if err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }

@@ -86,8 +86,8 @@ func table(w io.Writer, runs []run) {
 	}
 }
 
-// verdict says whether the default kept its promises.
-func verdict(w io.Writer, runs []run) bool {
+// verdict says whether the default kept its promises, and prints it.
+func verdict(w io.Writer, runs []run) (good bool, err error) {
 	good, judged := true, 0
 	fmt.Fprintln(w)
 	for i := range runs {
@@ -111,13 +111,13 @@ func verdict(w io.Writer, runs []run) bool {
 	}
 	switch {
 	case judged == 0:
-		fmt.Fprintln(w, "PASS: nothing to judge, as the default did not run")
+		_, err = fmt.Fprintln(w, "PASS: nothing to judge, as the default did not run")
 	case good:
-		fmt.Fprintf(w, "PASS: %s uses 90 %% of every link, keeps the median queue under 30 ms and shares\n", theDefault)
+		_, err = fmt.Fprintf(w, "PASS: %s uses 90 %% of every link, keeps the median queue under 30 ms and shares\n", theDefault)
 	default:
-		fmt.Fprintf(w, "FAIL: %s missed a target\n", theDefault)
+		_, err = fmt.Fprintf(w, "FAIL: %s missed a target\n", theDefault)
 	}
-	return good
+	return good, err
 }
 
 // writeCSV writes a line for each link, controller and bin: rates in bits a second, the

@@ -70,7 +70,11 @@ func main() {
 		}
 	}
 	table(os.Stdout, runs)
-	if !verdict(os.Stdout, runs) {
+	good, err := verdict(os.Stdout, runs)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if !good || err != nil {
 		os.Exit(1)
 	}
 }

@@ -20,9 +20,12 @@ func TestVerdict(t *testing.T) {
 	require.Len(t, runs, len(links)*len(kinds))
 	var out bytes.Buffer
 	table(&out, runs)
-	require.True(t, verdict(&out, runs), out.String())
+	good, err := verdict(&out, runs)
+	require.True(t, good && err == nil, out.String())
 	runs[2].utilisation = 0.5
-	require.False(t, verdict(&out, runs))
+	good, err = verdict(&out, runs)
+	require.NoError(t, err)
+	require.False(t, good)
 	for i := range runs {
 		draw(&out, &runs[i], true)
 	}

@@ -43,7 +43,7 @@ func main() {
 		o.pause = 300 * time.Millisecond
 	}
 	if err := run(o); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -190,6 +190,6 @@ func (w *world) verdict() error {
 		return fmt.Errorf("a client of build 0 got %w", err)
 	}
 	fmt.Printf("\na client of build 0 is told: %s\n", refused.Reason)
-	fmt.Printf("PASS: %d bots on build 2 after %d moves, nobody dropped; the longest time without an echo was %v\n", len(w.bots.list), moved, longest.Round(time.Millisecond))
-	return nil
+	_, err = fmt.Printf("PASS: %d bots on build 2 after %d moves, nobody dropped; the longest time without an echo was %v\n", len(w.bots.list), moved, longest.Round(time.Millisecond))
+	return err
 }

@@ -32,7 +32,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(*addr); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -131,8 +131,8 @@ func check(page string, names []string, show bool) error {
 	if acked == 0 || v.Detail.ActorCount != ships {
 		return fmt.Errorf("%d packets acked, %d actors", acked, v.Detail.ActorCount)
 	}
-	fmt.Printf("PASS: the page shows %d connections, %d actors, and %d of the last %d packets acked\n", len(v.Conns), v.Detail.ActorCount, acked, len(v.Detail.Sent))
-	return nil
+	_, err = fmt.Printf("PASS: the page shows %d connections, %d actors, and %d of the last %d packets acked\n", len(v.Conns), v.Detail.ActorCount, acked, len(v.Detail.Sent))
+	return err
 }
 
 func fetch(url string) ([]byte, error) {

@@ -57,7 +57,7 @@ func main() {
 		err = strangers(os.Stdout, o)
 	}
 	if err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }

@@ -128,8 +128,8 @@ func (w *world) verdict() error {
 	if s.Desyncs > 0 || w.compared < uint64(w.o.turns)*(players-1) {
 		return fmt.Errorf("%d desyncs, %d hashes found equal", s.Desyncs, w.compared)
 	}
-	fmt.Fprintf(w.out, "PASS: the states of %d machines were equal after each of %d turns\n", players, w.o.turns)
-	return nil
+	_, err := fmt.Fprintf(w.out, "PASS: the states of %d machines were equal after each of %d turns\n", players, w.o.turns)
+	return err
 }
 
 func (w *world) desyncVerdict() error {
@@ -142,8 +142,8 @@ func (w *world) desyncVerdict() error {
 	case w.host.Stats().Desyncs != 1:
 		return fmt.Errorf("%d reports instead of one", w.host.Stats().Desyncs)
 	}
-	fmt.Fprintf(w.out, "PASS: the report named turn %d and player %d, and the replay made the machine whole\n", e.Value, e.Player)
-	return nil
+	_, err := fmt.Fprintf(w.out, "PASS: the report named turn %d and player %d, and the replay made the machine whole\n", e.Value, e.Player)
+	return err
 }
 
 // draw is a map of 64 by 12 characters, with the player who has the most units in each.

@@ -72,9 +72,9 @@ func (w *world) strangersVerdict(honest *machine) error {
 	case w.compared < strangerTurns:
 		return fmt.Errorf("only %d hashes found equal", w.compared)
 	}
-	fmt.Fprintf(w.out, "PASS: %d turns in %.1f s, at best %.1f s, though one lied, one stalled for %v and one left\n",
+	_, err := fmt.Fprintf(w.out, "PASS: %d turns in %.1f s, at best %.1f s, though one lied, one stalled for %v and one left\n",
 		honest.peer.Turn(), w.now.Seconds(), strangerTurns*turnTime.Seconds(), stallFor)
-	return nil
+	return err
 }
 
 // hostConfig is the host's; among strangers who stalls is out soon.

@@ -38,7 +38,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(*players, *slots); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -140,8 +140,8 @@ func verdict(list []*player, servers *servers, slots int) error {
 			}
 		}
 	}
-	fmt.Printf("PASS: %d players on the first server, %d on the second, %d turned away\n", first, second, len(list)-first-second)
-	return nil
+	_, err := fmt.Printf("PASS: %d players on the first server, %d on the second, %d turned away\n", first, second, len(list)-first-second)
+	return err
 }
 
 // poll ticks drivers once.

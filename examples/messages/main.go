@@ -77,7 +77,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(*loss, *count, *seed); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -151,6 +151,6 @@ func run(loss float64, count int, seed uint64) error {
 	case u.got > count || u.got == 0:
 		return fmt.Errorf("unordered: %d of %d arrived", u.got, count)
 	}
-	fmt.Println("PASS: ordered all, once and in order; sequenced never backwards")
-	return nil
+	_, err := fmt.Println("PASS: ordered all, once and in order; sequenced never backwards")
+	return err
 }

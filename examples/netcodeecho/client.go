@@ -149,8 +149,8 @@ func (c *client) verdict() error {
 		return fail(22, "%s: %s", progress, c.wrong)
 	case c.done():
 		slot, slots := c.m.Slot()
-		fmt.Printf("PASS: %s, slot %d of %d, %d echoes twice, %.2f s\n", progress, slot, slots, c.twice, c.now().Seconds())
-		return nil
+		_, err := fmt.Printf("PASS: %s, slot %d of %d, %d echoes twice, %.2f s\n", progress, slot, slots, c.twice, c.now().Seconds())
+		return err
 	case state <= netcode.Disconnected:
 		return fail(10-int(state), "%s", progress)
 	case state < netcode.Connected:

@@ -68,7 +68,7 @@ func verdictCode(err error) int {
 		fmt.Println("FAIL:", e.text)
 		return e.code
 	}
-	fmt.Println("FAIL:", err)
+	fmt.Fprintln(os.Stderr, "FAIL:", err)
 	return 1
 }
 
@@ -89,6 +89,9 @@ type secrets struct {
 func (s *secrets) parse(f *flag.FlagSet, args []string) (err error) {
 	if err := f.Parse(args); err != nil {
 		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q isn't a flag; see -h", f.Arg(0))
 	}
 	if s.text != "" {
 		if s.key, err = netcode.ParseKey(s.text); err != nil {

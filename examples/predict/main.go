@@ -48,7 +48,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := play(os.Stdout, o); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }

@@ -128,8 +128,8 @@ func conclude(w io.Writer, checks []check) error {
 	if !good {
 		return errors.New("not all of that is so")
 	}
-	fmt.Fprintln(w, "PASS")
-	return nil
+	_, err := fmt.Fprintln(w, "PASS")
+	return err
 }
 
 // agree are the checks that hold for all.

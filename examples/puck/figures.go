@@ -127,6 +127,6 @@ func run(out io.Writer, o options) error {
 	if !(jumps >= jumpFactor) || !(ball >= ballFactor) {
 		return fmt.Errorf("that is to be %g and %g times at least", jumpFactor, ballFactor)
 	}
-	fmt.Fprintf(out, "PASS: all agree on where everything stands; corrections are at least %g times smaller and the ball %g times less off than predicted alone\n", jumpFactor, ballFactor)
-	return nil
+	_, err = fmt.Fprintf(out, "PASS: all agree on where everything stands; corrections are at least %g times smaller and the ball %g times less off than predicted alone\n", jumpFactor, ballFactor)
+	return err
 }

@@ -36,8 +36,8 @@ func watch(out io.Writer, file *os.File, pictures []picture, rng *rand.Rand) err
 	if err := seekAbout(out, replay, world, pictures, rng); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "PASS: %d frames and %d seeks show what the server had\n", len(pictures), seeks)
-	return nil
+	_, err = fmt.Fprintf(out, "PASS: %d frames and %d seeks show what the server had\n", len(pictures), seeks)
+	return err
 }
 
 // playThrough plays at four times the speed, as a viewer at 60 frames a second would.

@@ -32,8 +32,12 @@ var Flip = actorrep.ServerRPC0(func(_ actorrep.Call, l *Lamp) error {
 }, actorrep.Reliable)
 
 func main() {
+	if len(os.Args) > 1 {
+		fmt.Fprintln(os.Stderr, "it has no flags and takes no arguments")
+		os.Exit(2)
+	}
 	if err := run(); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -83,8 +87,8 @@ func run() error {
 			return err // why it has no connection
 		}
 		if ok && lamp.flips == most && mirror.Brightness.Get() == lamp.Brightness.Get() {
-			fmt.Printf("PASS: the client flipped it %d times and sees %d\n", flips, mirror.Brightness.Get())
-			return nil
+			_, err := fmt.Printf("PASS: the client flipped it %d times and sees %d\n", flips, mirror.Brightness.Get())
+			return err
 		}
 		time.Sleep(time.Second / 60)
 	}

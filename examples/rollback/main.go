@@ -36,7 +36,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(os.Stdout, o); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }

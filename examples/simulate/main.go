@@ -43,7 +43,10 @@ func exit(ok bool) {
 		fmt.Println("FAIL")
 		os.Exit(1)
 	}
-	fmt.Println("PASS")
+	if _, err := fmt.Println("PASS"); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		os.Exit(1)
+	}
 	os.Exit(0)
 }
 

@@ -36,7 +36,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "-loss must be from 0 to 40")
 		os.Exit(2)
 	}
-	if !tell(os.Stdout, *aloud, *seed, *loss) {
+	good, err := tell(os.Stdout, *aloud, *seed, *loss)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if !good || err != nil {
 		os.Exit(1)
 	}
 }
@@ -56,7 +60,7 @@ var stories = []story{
 }
 
 // tell runs the stories, each in a world of its own, and gives the verdict. What happens in them is printed when it is told aloud.
-func tell(out io.Writer, aloud bool, seed uint64, loss float64) bool {
+func tell(out io.Writer, aloud bool, seed uint64, loss float64) (all bool, err error) {
 	good := 0
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -82,8 +86,8 @@ func tell(out io.Writer, aloud bool, seed uint64, loss float64) bool {
 	if good < len(stories) {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(out, "%s\n%s: %d of %d stories ended as they should\n", &table, verdict, good, len(stories))
-	return good == len(stories)
+	_, err = fmt.Fprintf(out, "%s\n%s: %d of %d stories ended as they should\n", &table, verdict, good, len(stories))
+	return good == len(stories), err
 }
 
 // arrive lets ada and bob connect.

@@ -102,7 +102,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := start(o, real); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }

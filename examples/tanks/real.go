@@ -132,8 +132,8 @@ func (t *table) watch(ctx context.Context) error {
 		return err
 	}
 	rows, _ := c.Board()
-	fmt.Fprintln(t.out, "PASS: the match is over:", rows)
-	return nil
+	_, err = fmt.Fprintln(t.out, "PASS: the match is over:", rows)
+	return err
 }
 
 // spectate shows the game of a server, with its delay.
@@ -153,8 +153,8 @@ func (t *table) spectate(ctx context.Context) error {
 	if c.Shown() == 0 {
 		return errors.New("nothing was to see")
 	}
-	fmt.Fprintf(t.out, "PASS: saw the match until %v of it: %v\n", c.Shown().Round(100*time.Millisecond), rows)
-	return nil
+	_, err = fmt.Fprintf(t.out, "PASS: saw the match until %v of it: %v\n", c.Shown().Round(100*time.Millisecond), rows)
+	return err
 }
 
 // show draws what a client without a player sees, at 60 frames a second, until it is over.
@@ -296,8 +296,8 @@ func (t *table) agree(ctx context.Context) error {
 			v := c.View()
 			fmt.Fprintf(t.out, "%s scored %d with %d shots; %d inputs, %d corrections\n", name, c.Score(name), c.Shots, v.Inputs, v.Corrections)
 		}
-		fmt.Fprintf(t.out, "PASS: played for %d s\n", t.o.seconds)
-		return nil
+		_, err := fmt.Fprintf(t.out, "PASS: played for %d s\n", t.o.seconds)
+		return err
 	}
 	t.server.Still()
 	for begin := time.Now(); ctx.Err() == nil; {
@@ -312,7 +312,7 @@ func (t *table) agree(ctx context.Context) error {
 		if err == nil || time.Since(begin) > agreeTime {
 			fmt.Fprint(t.out, b.String())
 			if err == nil {
-				fmt.Fprintln(t.out, "PASS: everybody agrees on where the tanks are and on the score")
+				_, err = fmt.Fprintln(t.out, "PASS: everybody agrees on where the tanks are and on the score")
 			}
 			return err
 		}

@@ -125,6 +125,6 @@ func run(out io.Writer, o options) error {
 	if m.server.Back != 1 || m.server.Hits["Ann"] < crashed {
 		return fmt.Errorf("the player who crashed came back %d times, with a score of %d after %d", m.server.Back, m.server.Hits["Ann"], crashed)
 	}
-	fmt.Fprintln(out, "PASS: everybody agrees on where the tanks are and on the score; what was seen hit was hit; Ann is back with tank and score")
-	return nil
+	_, err = fmt.Fprintln(out, "PASS: everybody agrees on where the tanks are and on the score; what was seen hit was hit; Ann is back with tank and score")
+	return err
 }

@@ -35,7 +35,7 @@ func main() {
 		usage()
 	}
 	if err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }
@@ -43,6 +43,15 @@ func main() {
 func usage() {
 	fmt.Fprintln(os.Stderr, "usage: unrealecho server [--listen ADDR] [--unreal RELEASE] [--once] [--seconds S]\n       unrealecho client [--connect ADDR] [--unreal RELEASE] [--messages N] [--seconds S] [--seed K] [--channels C] [--big]")
 	os.Exit(2)
+}
+
+// parse ends the program when args has something else than flags.
+func parse(f *flag.FlagSet, args []string) {
+	_ = f.Parse(args) // exits by itself
+	if f.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q isn't a flag; see -help\n", f.Arg(0))
+		os.Exit(2)
+	}
 }
 
 // withTimeout is a context that ends after so many seconds; never for 0.
@@ -60,7 +69,7 @@ func server(args []string) error {
 	seconds := f.Float64("seconds", 0, "end after so many seconds; 0 never")
 	checksum := f.Bool("checksum", false, "CRC-32C behind every datagram; both ends, not Unreal's wire")
 	release := f.String("unreal", "5.1", "the release whose wire it is: 4.27, 5.1, 5.3 or 5.8; both ends")
-	_ = f.Parse(args)
+	parse(f, args)
 	base, err := wire(*release, driver.Config{Checksum: *checksum})
 	if err != nil {
 		return err
@@ -100,7 +109,7 @@ func client(args []string) error {
 	big := f.Bool("big", false, "send 40000, 65536 and (refused) 65537 bytes too")
 	checksum := f.Bool("checksum", false, "CRC-32C behind every datagram; both ends, not Unreal's wire")
 	release := f.String("unreal", "5.1", "the release whose wire it is: 4.27, 5.1, 5.3 or 5.8; both ends")
-	_ = f.Parse(args)
+	parse(f, args)
 	base, err := wire(*release, driver.Config{Checksum: *checksum})
 	if err != nil {
 		return err
@@ -122,6 +131,6 @@ func client(args []string) error {
 	if verdict := e.verdict(); verdict != nil {
 		return e.failure(verdict, err)
 	}
-	fmt.Printf("PASS: %s in %.1f s (seed %d)\n", e.summary(), time.Since(start).Seconds(), *seed)
-	return nil
+	_, err = fmt.Printf("PASS: %s in %.1f s (seed %d)\n", e.summary(), time.Since(start).Seconds(), *seed)
+	return err
 }

@@ -34,13 +34,16 @@ func main() {
 	missed, err := run(*root, *only, *seeds, *limit)
 	switch {
 	case err != nil:
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	case missed > 0:
 		fmt.Printf("FAIL: %d mutations weren't found\n", missed)
 		os.Exit(1)
 	}
-	fmt.Println("PASS: every one was found")
+	if _, err := fmt.Println("PASS: every one was found"); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		os.Exit(1)
+	}
 }
 
 func run(root, only string, seeds int, limit time.Duration) (missed int, err error) {

@@ -62,9 +62,12 @@ func play() error {
 }
 
 func main() {
-	if err := play(); err != nil {
-		fmt.Println("FAIL:", err)
+	err := play()
+	if err == nil {
+		_, err = fmt.Println("PASS: the lamp is on at both ends")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
-	fmt.Println("PASS: the lamp is on at both ends")
 }

@@ -29,9 +29,12 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, time.Duration(*length)*time.Second, *only, *seed); err != nil {
-		fmt.Println("FAIL:", err)
+	err := run(ctx, os.Stdout, time.Duration(*length)*time.Second, *only, *seed)
+	if err == nil {
+		_, err = fmt.Println("PASS: players undisturbed, newcomers let in, memory and sessions bounded")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
-	fmt.Println("PASS: players undisturbed, newcomers let in, memory and sessions bounded")
 }

@@ -26,7 +26,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(*addr, *bots, *seed, *seconds); err != nil {
-		fmt.Println("FAIL:", err)
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		os.Exit(1)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 	"math"
+	"os"
 	"time"
 
 	"github.com/bunchnet/bunchnet/actorrep"
@@ -72,6 +73,9 @@ func (e *end) frame(now time.Time) float64 {
 }
 
 func main() {
+	if len(os.Args) > 1 {
+		log.Fatalln("it has no flags and takes no arguments")
+	}
 	s := newEnd(actorrep.NewServer(actorrep.Config{}), nil)
 	s.net = must(driver.Listen("127.0.0.1:0", driver.Config{Channels: s.world.ChannelTypes(), Joined: func(c *driver.Conn) {
 		if peer := s.world.AddConn(c); c.Login().URL == "Ann" {
@@ -98,7 +102,7 @@ func main() {
 		n, corrections := b.in.Counters, a.runners.Counters().Client.Corrections // each of which may hide a key
 		if ticks > 300 && math.Abs(s.runner.X-ann) < 0.001 && math.Abs(s.runner.X-bob) < 0.006 && felt+int(corrections) >= keys && corrections > 1 && n.Late*10 < n.Draws {
 			fmt.Printf("Ann felt %d of %d keys in their tick, %d corrections; Bob waited in %d of %d frames for a place\n", felt, keys, corrections, n.Late, n.Draws)
-			fmt.Printf("PASS: felt at once, seen evenly, and all agree: %.2f, %.2f, %.2f\n", s.runner.X, ann, bob)
+			must(fmt.Printf("PASS: felt at once, seen evenly, and all agree: %.2f, %.2f, %.2f\n", s.runner.X, ann, bob))
 			return
 		}
 		time.Sleep(time.Until(now.Add(time.Second / 60)))

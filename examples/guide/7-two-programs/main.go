@@ -145,7 +145,7 @@ func main() {
 	var err error
 	if both := *addr == "" && *server == ""; both {
 		if err = all(ctx); err == nil {
-			fmt.Println("PASS: both clients' runners ran")
+			_, err = fmt.Println("PASS: both clients' runners ran")
 		}
 	} else {
 		err = run(ctx, *addr, *server, *name)

@@ -115,8 +115,8 @@ func run(ctx context.Context, out io.Writer, n int, only string) (err error) {
 	if wrong != nil {
 		return errors.New(strings.Join(wrong, "; "))
 	}
-	fmt.Fprintf(out, "PASS: %d pairs of routers, each with the path it should have, %d connections\n", done, len(all))
-	return nil
+	_, err = fmt.Fprintf(out, "PASS: %d pairs of routers, each with the path it should have, %d connections\n", done, len(all))
+	return err
 }
 
 func percentile(list []int, p int) int {
