@@ -29,6 +29,9 @@ func (echo) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 type Sink struct {
 	channel.Nop
 	Got []string
+
+	conn *driver.Conn
+	ch   *channel.Channel // of conn
 }
 
 // ReceivedBunch notes what came.
@@ -38,15 +41,17 @@ func (s *Sink) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
 	s.Got = append(s.Got, string(b))
 }
 
-// Send opens a channel of a client's and sends texts on it, each in a bunch of its own. Their echoes go to s, which forgets what it had.
-func (s *Sink) Send(c *driver.Conn, texts []string) error {
+// Send sends texts on a channel of a client's, which the first call opens, each in a bunch of its own. Their echoes go to s, which forgets what it had.
+func (s *Sink) Send(c *driver.Conn, texts []string) (err error) {
 	s.Got = nil
-	ch, err := c.Open(name, s)
-	if err != nil {
-		return err
+	if s.conn != c {
+		if s.ch, err = c.Open(name, s); err != nil {
+			return err
+		}
+		s.conn = c
 	}
 	for _, text := range texts {
-		if _, err := ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: true}); err != nil {
+		if _, err := s.ch.SendBunch(&bunch.Out{Data: []byte(text), Reliable: true, NoMerge: true}); err != nil {
 			return err
 		}
 	}
