@@ -241,6 +241,53 @@ func TestNotTicked(t *testing.T) {
 	})
 }
 
+// TestLooksAreSpread: looks that were asked for at one time take several ticks, one each when they are slow; a panic of one keeps nobody out.
+func TestLooksAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, looked, wrong := alone(t), 0, false
+		i := New(d, Config{Figures: func() []Figure {
+			if looked++; wrong {
+				panic("of the game")
+			}
+			time.Sleep(workTime)
+			return nil
+		}})
+		answers := make(chan error, 3*maxAsking)
+		ask := func() {
+			for from := range maxAsking {
+				go func() {
+					_, err := i.View(t.Context(), Query{Actors: ActorQuery{From: from}})
+					answers <- err
+				}()
+			}
+			synctest.Wait()
+		}
+		ask()
+		for n := range maxAsking {
+			d.TickDispatch(time.Now())
+			require.Equal(t, n+1, looked)
+		}
+		for range maxAsking {
+			require.NoError(t, <-answers)
+		}
+		time.Sleep(time.Second) // these are old
+		wrong = true
+		ask()
+		for range maxAsking {
+			require.Panics(t, func() { d.TickDispatch(time.Now()) })
+		}
+		for range maxAsking {
+			require.ErrorIs(t, <-answers, ErrNotTicked)
+		}
+		wrong = false
+		ask()
+		for range maxAsking {
+			d.TickDispatch(time.Now())
+			require.NoError(t, <-answers)
+		}
+	})
+}
+
 // TestWaitsWithAnother: who waits for a look that another began gets the same error when it takes too long, on which a stream of events goes on.
 func TestWaitsWithAnother(t *testing.T) {
 	l, asking, answer := looks{age: time.Second, byQuery: map[string]*look{}}, make(chan bool), make(chan bool)

@@ -42,8 +42,10 @@ type Source struct {
 	slots  chan struct{}
 	name   func(*driver.Conn) string
 
-	mu    sync.Mutex
-	asked *asked // the last one
+	mu      sync.Mutex
+	asked   *asked   // the last one
+	waiting []func() // what do has yet to run, maxAsking at most
+	working bool     // the driver was asked to work
 }
 
 // asked is a Snapshot that the driver was asked for.
@@ -56,6 +58,7 @@ type asked struct {
 const (
 	maxAsking   = 8                      // looks that wait for the driver
 	snapshotAge = 100 * time.Millisecond // how old a Source's snapshot gets
+	workTime    = time.Millisecond       // after so much of a tick no other look begins in it
 )
 
 // NewSource returns a Source of snapshots of d.
@@ -92,13 +95,19 @@ func (s *Source) do(ctx context.Context, f func()) error {
 		return ErrBusy
 	}
 	done := make(chan struct{})
-	s.driver.Do(func() {
+	s.mu.Lock()
+	s.waiting = append(s.waiting, func() {
+		defer func() { <-s.slots }() // also when f panics
 		if ctx.Err() == nil {
 			f()
 		}
 		close(done)
-		<-s.slots
 	})
+	if !s.working {
+		s.working = true
+		s.driver.Do(s.work)
+	}
+	s.mu.Unlock()
 	select {
 	case <-done:
 		return nil
@@ -106,6 +115,40 @@ func (s *Source) do(ctx context.Context, f func()) error {
 		return ErrNotTicked
 	case <-ctx.Done():
 		return errors.Join(ErrNotTicked, ctx.Err())
+	}
+}
+
+// work runs what waits, on the driver's goroutine. Looks that were asked for at one time are spread over ticks, so that none is late for many viewers: what is left
+// after workTime waits for the next one.
+func (s *Source) work() {
+	defer s.workOn() // also when one panics
+	for begin := time.Now(); time.Since(begin) < workTime; {
+		f := s.next()
+		if f == nil {
+			return
+		}
+		f()
+	}
+}
+
+// next takes what has waited longest, or nil.
+func (s *Source) next() func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	f := s.waiting[0]
+	s.waiting = slices.Delete(s.waiting, 0, 1)
+	return f
+}
+
+// workOn asks the driver to work again, unless nothing waits.
+func (s *Source) workOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.working = len(s.waiting) > 0; s.working {
+		s.driver.Do(s.work)
 	}
 }
 
