@@ -149,7 +149,7 @@ func (s *Server) enter(c *driver.Conn) *player {
 	p := &player{id: c.ClientID(), tank: &Tank{Name: c.Login().URL, Pos: s.place(), Ammo: magazine, server: s}}
 	s.fail(s.world.Spawn(p.tank))
 	var err error
-	p.row, err = s.board.Rows.Add(Row{Name: p.tank.Name})
+	p.row, err = s.board.Rows.Add(Row{Name: p.tank.Name, Score: uint16(min(s.Hits[p.tank.Name], math.MaxUint16))})
 	s.fail(err)
 	s.connect(c, p)
 	return p

@@ -130,3 +130,41 @@ func TestSpectator(t *testing.T) {
 		t.Error(c, srv)
 	}
 }
+
+// TestScoreKept: who left for good and comes back under the same name has the score that the match has for that name.
+func TestScoreKept(t *testing.T) {
+	e := newTable(t)
+	if c, s := e.play(2*time.Second, e.ann); s != nil || c[0] != nil {
+		t.Fatal(s, c)
+	}
+	bob := e.dial(e.other, "Bob")
+	if c, s := e.play(2*time.Second, e.ann, bob); s != nil || c[0] != nil || c[1] != nil {
+		t.Fatal(s, c)
+	}
+	for p := range e.server.players.All {
+		if p.tank.Name == "Bob" {
+			e.server.score(p.tank)
+			e.server.score(p.tank)
+		}
+	}
+	bob.Driver.Shutdown("")
+	there := func() bool { _, ok := e.server.Place("Bob"); return ok }
+	for range 120 { // seconds
+		if c, s := e.play(time.Second, e.ann, bob); s != nil || c[0] != nil {
+			t.Fatal(s, c)
+		}
+		if !there() {
+			break
+		}
+	}
+	if there() {
+		t.Fatal("Bob has left, and is there two minutes later")
+	}
+	bob = e.dial(e.other, "Bob")
+	if c, s := e.play(3*time.Second, e.ann, bob); s != nil || c[0] != nil || c[1] != nil || !there() {
+		t.Fatal(s, c)
+	}
+	if a, b := e.ann.Score("Bob"), bob.Score("Bob"); a != 2 || b != 2 || e.server.Hits["Bob"] != 2 {
+		t.Errorf("Bob hit %d, the boards have %d and %d", e.server.Hits["Bob"], a, b)
+	}
+}
