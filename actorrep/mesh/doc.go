@@ -196,6 +196,8 @@
 //	number     of the first one here
 //	for each   number length+1 | the message
 //	0
+//	number     if there is one of the two: the round in which the sender's Keeper asks to go on without the store; 0: it doesn't
+//	number     and the receiver's last round that it allows; 0: none
 //
 // A message is
 //
@@ -206,6 +208,7 @@
 //	call 3     1 how many servers have forwarded it | the caller's server | the call
 //	back 4     the call
 //	ended 5    number epoch: its authority has destroyed it
+//	asks 6     of actor 0: the sender's Keeper won't go on without the store unless the receiver's allows it
 //
 // # Take-over
 //
@@ -234,8 +237,29 @@
 // A server that stands still between Keeper.Step and what it sends in the same tick sends too late. It is refused by epochs: other servers drop packets of one that is over (Zone.Gone) and values of an older epoch; the store refuses writes
 // by their revision; but for the first record of an actor that it has just made, which stays in the store without use, and is nowhere else. Only clients that are still connected to it see these values, in the World of that connection. Nobody else has them.
 //
-// A server that can't reach the store for Lease is over, also when no server can: a world doesn't play on without its store for longer than that. A longer Lease survives a longer loss, and a take-over takes as much longer.
+// A server that can't reach the store for Lease is over, also when no server can, unless KeeperConfig.Away is set. A longer Lease survives a longer loss, and a take-over takes as much longer.
 // A store that was lost and made anew ends all leases.
+//
+// # Without the store
+//
+// With KeeperConfig.Away all play on for so long when nobody can reach the store. A server alone can't tell that from being cut off: the others' leave makes the difference. Who has had no
+// confirmation for 3/8 of Lease asks every server whose lease isn't over. A server allows it when it lacks the store as well, or did in the last four Leases. From then on it doesn't
+// end the asker's lease for the asker's Away, by its own clock, unless the asker has written to the store that it relies on this leave no more. When all have allowed it, the lease of the
+// asker goes on until 98 % of Away after its last write. So what ends a lease is still one server's write to the store, and each server that could write it has said that it won't. A server that the asker
+// hasn't heard of, because it began meanwhile, doesn't know itself to be asked: it waits for Away, instead of Lease, since it has heard of the asker.
+//
+// It follows:
+//
+//	the store is away from all            all play on, for 98 % of Away at most; then all are over
+//	a server is cut off from the store    it is over after Lease, whether it reaches the others or not, and another takes over: they have the store and don't allow it
+//	a server is cut off from the others   nothing, while it has the store
+//	both at once                          all are over after Lease: without that one's answer nobody knows that it doesn't take over
+//	the same, when all were allowed       all play on
+//	a server crashes meanwhile            the others play on if all were allowed, about a Lease after the store went away; else all are over. Its zones wait for the end of its Away
+//	all servers crash                     those that begin anew take over after Away, not after Lease
+//
+// Meanwhile (Keeper.Away) an actor that has come from another server stays where it is, zones don't change hands, no checkpoint is written, and who called Keep hears when the store is back: up to 1024 wait, then Keep
+// returns ErrFull. What was not kept is lost if the server crashes before the store is back.
 //
 // # What is kept
 //
@@ -273,7 +297,8 @@
 //
 // Numbers and texts are as above. The keys begin with KeeperConfig.Name.
 //
-//	server.ID        1 version 1 | 1 over | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds | heir: who takes over
+//	server.ID        1 version 2 | 1 over | number beat: above a random number of this start | number seen: the revision of the last end of a lease that it has dealt with | number Lease in milliseconds
+//	                 number Away in milliseconds | number the last round of asking that it doesn't rely on any more | heir: who takes over
 //	zone.NAME        1 version 1 | number epoch | holder
 //	list.ID.PAGE     1 version 1 | for each actor that the server may have a record of: number id
 //	actor.NUMBER     1 version 1 | number epoch | number write | holder | class | state

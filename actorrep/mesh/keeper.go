@@ -30,6 +30,9 @@ type KeeperConfig struct {
 	// Lease is how long a server may write without having renewed its lease, 1 h at most. It is renewed four times as often. Others wait for as long as the longer of theirs and
 	// this one. Default 2 s.
 	Lease time.Duration
+	// Away is how long this server plays on at most when neither it nor any other server can reach the store, from Lease to 1 h; the package's doc says when it may. A server that crashes
+	// meanwhile is taken over from after Away. Default 0: it is over after Lease.
+	Away time.Duration
 	// Checkpoint is how often an actor that changes is written. Default 10 s.
 	Checkpoint time.Duration
 }
@@ -103,6 +106,8 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		return nil, fmt.Errorf("%w: Zone has a Keeper", ErrConfig)
 	case cfg.Lease < 100*time.Millisecond || cfg.Lease > maxLease || cfg.Checkpoint < 0:
 		return nil, fmt.Errorf("%w: Lease %v, 100 ms to 1 h, Checkpoint %v", ErrConfig, cfg.Lease, cfg.Checkpoint)
+	case cfg.Away != 0 && (cfg.Away < cfg.Lease || cfg.Away > maxLease):
+		return nil, fmt.Errorf("%w: Away %v, from Lease to 1 h", ErrConfig, cfg.Away)
 	case plan.check() != nil:
 		return nil, plan.check()
 	}
@@ -188,9 +193,10 @@ func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
 		k.stop()
 		return nil
 	}
+	k.stepAway()
 	k.renew()
 	k.stepLeases()
-	if k.mine.held {
+	if k.mine.held && !k.Away() {
 		k.stepKept()
 	}
 	if k.toldSeen != k.seen {

@@ -125,6 +125,9 @@ func TestKeeperConfig(t *testing.T) {
 		{Zone: &Zone{}, Plan: plan, Save: save, Name: "a.b"},
 		{Zone: &Zone{}, Plan: plan, Save: save, Lease: time.Millisecond},
 		{Zone: &Zone{}, Plan: plan, Save: save, Lease: time.Hour + 1},
+		{Zone: &Zone{}, Plan: plan, Save: save, Away: time.Second},
+		{Zone: &Zone{}, Plan: plan, Save: save, Away: time.Hour + 1},
+		{Zone: &Zone{}, Plan: plan, Save: save, Away: -1},
 		{Zone: &Zone{cfg: ZoneConfig{ID: "a b"}}, Plan: plan, Save: save},
 	} {
 		_, err := NewKeeper(cfg)
@@ -140,7 +143,8 @@ func TestKeeperNonsense(t *testing.T) {
 	}
 	require.True(t, new(actorRecord).read(good))
 	require.False(t, new(actorRecord).read(append(good, 0)))
-	require.False(t, new(leaseValue).read([]byte{keepVersion, 2, 0, 0, 0}))
+	require.False(t, new(leaseValue).read([]byte{leaseVersion, 2, 0, 0, 0, 0, 0, 0}))
+	require.True(t, new(leaseValue).read([]byte{leaseVersion, 1, 0, 0, 0, 0, 0, 0}))
 	require.False(t, new(zoneValue).read((&zoneValue{epoch: 1}).append(nil)))
 	_, ok := readPage(appendPage(nil, make([]netguid.GUID, pageIDs+1)))
 	require.False(t, ok)

@@ -37,6 +37,7 @@ type keeping struct {
 	ended     int                      // servers that lost their lease and began anew
 	restored  int
 	trades    int
+	away      time.Duration // KeeperConfig.Away
 }
 
 func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
@@ -46,6 +47,7 @@ func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
 			n, _ := strconv.Atoi(s.Option(key))
 			return n
 		}
+		k.away = time.Duration(number("away")) * time.Millisecond
 		k.store = kvsim.New(w.Host(storeHost), kvsim.Trouble{LostOp: number("lostop"), LostResult: number("lostresult"), Slow: number("slow"), SlowBy: 3 * time.Second, BreakWatch: number("break")})
 	}
 	if s.Option("stall") != "" {
@@ -159,7 +161,7 @@ func (g *plain) patience() int32 {
 
 func (s *zoneServer) bootKeeper() (err error) {
 	plan := Table{Cell: zoneCell, Columns: 2, Servers: []string{"nw", "ne", "sw", "se"}}
-	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Checkpoint: 2 * time.Second, Gone: s.m.Gone,
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Checkpoint: 2 * time.Second, Gone: s.m.Gone,
 		Save: func(a Actor) []byte {
 			f := s.state(a.(*sheep))
 			f.Saved = true

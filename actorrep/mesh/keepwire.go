@@ -15,6 +15,7 @@ const (
 	pageIDs      = 256  // actors in a page of the list of a server's actors
 	claimEpochs  = 3    // by which a claim's epoch is above that of the record: one that was given, one that came back, and its own
 	keepVersion  = 1
+	leaseVersion = 2
 	maxTenancies = 1 << 47 // of a zone: those of maxCells together fit in the epoch of a Table
 	maxLease     = time.Hour
 	maxRecord    = MaxActorState + 1024
@@ -27,12 +28,16 @@ type leaseValue struct {
 	beat   uint64
 	seen   uint64
 	length time.Duration // in milliseconds
+	away   time.Duration // the same
+	closed uint64        // of the rounds in which it asked to go on without the store, the last that it doesn't rely on
 	heir   string
 }
 
 func (v *leaseValue) append(b []byte) []byte {
-	b = append(b, keepVersion, byte(b2u(v.over)))
-	b = binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(b, v.beat), v.seen), uint64((v.length+time.Millisecond-1)/time.Millisecond))
+	b = append(b, leaseVersion, byte(b2u(v.over)))
+	for _, n := range [...]uint64{v.beat, v.seen, milliseconds(v.length), milliseconds(v.away), v.closed} {
+		b = binary.AppendUvarint(b, n)
+	}
 	return appendBytes(b, []byte(v.heir))
 }
 
@@ -40,10 +45,22 @@ func (v *leaseValue) read(b []byte) bool {
 	r := reader{b: b}
 	version, over := r.byte(), r.byte()
 	*v = leaseValue{over: over == 1, beat: r.number(), seen: r.number()}
-	length := r.number()
-	v.length = time.Duration(min(length, uint64(maxLease/time.Millisecond))) * time.Millisecond
+	v.length, v.away, v.closed = r.milliseconds(), r.milliseconds(), r.number()
 	v.heir = string(r.bytes(maxID))
-	return r.end() && version == keepVersion && over <= 1 && length <= uint64(maxLease/time.Millisecond)
+	return r.end() && version == leaseVersion && over <= 1
+}
+
+// milliseconds rounds up.
+func milliseconds(d time.Duration) uint64 {
+	return uint64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+func (r *reader) milliseconds() time.Duration {
+	n := r.number()
+	if n > uint64(maxLease/time.Millisecond) {
+		r.bad, n = true, 0
+	}
+	return time.Duration(n) * time.Millisecond
 }
 
 // zoneValue is the value of a zone's key.

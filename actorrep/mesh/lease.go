@@ -11,13 +11,15 @@ import (
 
 // lease is a server's lease as this server has heard of it.
 type lease struct {
-	id    string
-	rev   uint64
-	value leaseValue
-	at    time.Duration // when this server heard of rev
-	tryAt time.Duration // not marked over before
-	told  bool          // by the watch that goes on now
-	gone  bool          // it is over, and this server has ended all that it has with it
+	id       string
+	rev      uint64
+	value    leaseValue
+	at       time.Duration // when this server heard of rev
+	tryAt    time.Duration // not marked over before
+	round    uint64        // in which it was allowed to go on without the store
+	promised time.Duration // and until when
+	told     bool          // by the watch that goes on now
+	gone     bool          // it is over, and this server has ended all that it has with it
 }
 
 // tenancy is a zone's holder as this server has heard of it.
@@ -37,8 +39,10 @@ type ownLease struct {
 	base    uint64 // a random number: the beats of this start are above it
 	beat    uint64
 	sent    [8]time.Duration // when the last beats were sent
+	acked   time.Duration    // when the last one was sent that the store has
 	until   time.Duration    // it ends, by this server's clock
-	held    bool             // it was held once
+	away    awayState
+	held    bool // it was held once
 	busy    bool
 	renewAt time.Duration
 }
@@ -176,7 +180,7 @@ func (k *Keeper) renew() {
 	m.beat++
 	m.sent[m.beat%8] = k.now
 	k.toldSeen = k.seen
-	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, over: k.left()}
+	beat, v := m.beat, leaseValue{beat: m.beat, seen: k.seen, length: k.cfg.Lease, away: k.cfg.Away, closed: m.away.closed, over: k.left()}
 	k.do(kv.Op{Kind: kv.Put, Key: key, Value: v.append(nil), Expect: m.rev}, func(e kv.Event) {
 		m.busy, m.known = false, e.Status == kv.OK
 		if m.known {
@@ -204,7 +208,8 @@ func (k *Keeper) renewed(beat uint64) {
 		return
 	}
 	m.held = true
-	m.until = max(m.until, m.sent[beat%8]+k.cfg.Lease/100*(100-before))
+	m.acked = max(m.acked, m.sent[beat%8])
+	k.bound()
 }
 
 // rank is how many servers take before this one: those that hold fewer zones, and of as many those of lower IDs.
@@ -224,7 +229,7 @@ func (k *Keeper) rank() time.Duration {
 func (l *lease) length(k *Keeper) time.Duration { return max(k.cfg.Lease, l.value.length) }
 
 // alive reports whether a server's lease may be held still.
-func (k *Keeper) alive(l *lease) bool { return !l.value.over && k.now-l.at < l.length(k) }
+func (k *Keeper) alive(l *lease) bool { return !l.value.over && !k.runsOut(l, 0) }
 
 func (k *Keeper) holds(id string) (n int) {
 	for _, t := range k.zones {
@@ -258,12 +263,13 @@ func (k *Keeper) stepLeases() {
 	turn := k.rank() * k.cfg.Lease / 8
 	wait := k.cfg.Lease + turn
 	for _, l := range k.leases {
-		dead := !l.value.over && k.now-l.at >= l.length(k)+turn || l.value.over && k.heir(l.value.heir) == "" && k.now-k.currentAt >= wait
+		dead := !l.value.over && k.runsOut(l, turn) || l.value.over && k.heir(l.value.heir) == "" && k.now-k.currentAt >= wait
 		if l.id == k.id || !dead || k.now < l.tryAt {
 			continue
 		}
 		l.tryAt = k.now + k.cfg.Lease/4
-		v := leaseValue{over: true, heir: k.id, beat: l.value.beat, seen: l.value.seen, length: l.value.length}
+		v := l.value
+		v.over, v.heir = true, k.id
 		k.do(kv.Op{Kind: kv.Put, Key: k.key("server", l.id), Value: v.append(nil), Expect: l.rev}, func(e kv.Event) {
 			if e.Status == kv.OK {
 				k.Counters.Ended++

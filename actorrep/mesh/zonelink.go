@@ -20,6 +20,15 @@ type neighbour struct {
 	next  uint64        // number of its next message
 	sayAt time.Duration // 0: there is news
 	ackAt time.Duration // when it last acknowledged something, or had nothing to
+
+	// Of Keepers: rounds of asking to go on without the store. 0: none.
+	ask     uint64 // this server asks
+	granted uint64 // it has said yes
+	heard   uint64 // it asks
+	ready   uint64 // heard before the last Step of the Keeper
+	leave   uint64 // this server has said yes
+	greeted bool   // it knows that this server asks it
+	asks    bool   // it asks this server
 }
 
 // maxNeighbours bounds the other servers that a Zone knows.
@@ -87,6 +96,9 @@ func (z *Zone) neighbour(id string) *neighbour {
 func (z *Zone) say(n *neighbour) {
 	n.sayAt = z.now + z.cfg.Resend
 	z.buf = n.out.append(binary.AppendUvarint(z.buf[:0], n.next), zonePackBytes)
+	if n.ask|n.leave != 0 {
+		z.buf = binary.AppendUvarint(binary.AppendUvarint(z.buf, n.ask), n.leave)
+	}
 	if sealed := z.seal.close(n.id, z.buf); sealed != nil {
 		z.cfg.ToServer(n.id, sealed)
 	}
@@ -108,6 +120,11 @@ func (z *Zone) Receive(from string, packet []byte) error {
 	next := r.number()
 	first, msgs := r.messages(z.msgs[:0], ofServers)
 	z.msgs = msgs[:0]
+	var ask, granted uint64
+	if len(r.b) > 0 {
+		ask, granted = r.number(), r.number()
+		r.bad = r.bad || z.keeper == nil || granted > z.keeper.mine.away.round
+	}
 	waited, more := len(n.out.waiting), n.out.bytes > zonePackBytes // than went into the last packet
 	if !r.end() || first == 0 || len(opened) > maxZonePacket || !n.out.ack(next) {
 		z.Counters.Malformed++
@@ -119,9 +136,10 @@ func (z *Zone) Receive(from string, packet []byte) error {
 			n.sayAt = 0
 		}
 	}
-	if len(msgs) > 0 {
+	if len(msgs) > 0 || ask > 0 && ask <= n.leave {
 		n.sayAt = 0
 	}
+	n.heard, n.granted = max(n.heard, ask), max(n.granted, granted)
 	for i, b := range msgs {
 		if first+uint64(i) != n.next {
 			continue
@@ -159,6 +177,8 @@ func (z *Zone) heard(n *neighbour, m *zoneMessage) {
 		}
 	case zoneBack:
 		z.cfg.Game.Undelivered(m.id, m.call)
+	case zoneAsks:
+		n.asks = true
 	case zoneEnded:
 		if r == nil || r.owner != n.id || r.epoch != m.epoch {
 			return

@@ -15,6 +15,7 @@ const (
 	zoneCall                      // a call of an actor
 	zoneBack                      // to the caller: the call reached nobody
 	zoneEnded                     // the actor was destroyed
+	zoneAsks                      // the sender's Keeper asks this one before it goes on without the store
 )
 
 // Bounds of what zones send each other.
@@ -78,6 +79,8 @@ func (m *zoneMessage) read(b []byte) bool {
 		m.call = r.bytes(MaxMessage)
 	case zoneEnded:
 		m.epoch = r.number32()
+	case zoneAsks:
+		return r.end() && m.id == 0
 	default:
 		return false
 	}
