@@ -40,11 +40,15 @@ type client struct {
 	running   []pendingCall
 	waiting   map[netguid.GUID][]unmapped // references to actors that aren't there
 	nWaiting  int
-	actors    int // bytes of the actors' structs
+	held      int // bytes of the actors' structs, and of the numbers that records are predicted from
 	speaking  []*mirror
-	warned    bool // that ChannelTypes wasn't called
-	dropped   int  // calls dropped because too many waited
-	bad       badBunches
+	warned    bool          // that ChannelTypes wasn't called, or nobody describes classes
+	waited    time.Duration // how long no server has described its classes
+	stepped   time.Duration // time of the last Step meanwhile
+	dropped   int           // calls dropped because too many waited
+	bad       flood         // bunches that can't be decoded
+	untaken   flood         // values and calls that can't be taken
+	refusals  flood
 	leaving   []*mirror                 // actors that disappear once their calls have run
 	tidied    bool                      // forgetGone has run since the last Step
 	referring []*Base                   // with references that have notifies; see refer
@@ -95,12 +99,13 @@ var ErrUsedWorld = errors.New("actorrep: a client's World has had another connec
 var (
 	ErrGUID     = errors.New("actorrep: the server named an actor that isn't there")
 	ErrBaseline = errors.New("actorrep: the server built on values that never came")
-	ErrActors   = fmt.Errorf("actorrep: the server's actors take more than %d MiB", maxActors>>20)
+	ErrActors   = fmt.Errorf("actorrep: the server's actors take more than %d MiB", maxActorBytes>>20)
 )
 
-// maxActors bounds the bytes of a client's actors: an opening of ten bytes may make one of kilobytes, and a server may leave it there asleep
-// and open another on its channel. What their slices and strings hold had to be sent.
-const maxActors = 256 << 20
+// maxActorBytes bounds the bytes of a client's actors: an opening of ten bytes may make one of kilobytes, and a server may leave it there asleep
+// and open another on its channel. What their slices and strings hold had to be sent. The numbers of an actor's last records, which later ones are
+// predicted from, count too: a record of a few bytes has the client keep all numbers of the class.
+const maxActorBytes = 256 << 20
 
 // mirrorCost is about what an actor takes at a client besides its struct.
 const mirrorCost = 512
@@ -130,13 +135,13 @@ func (h *replicationHandler) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	h.world.Counters.Received++
 	if !in.Reliable {
 		if err := h.records(in); err != nil {
-			h.bad.add(h.world, err)
+			h.badBunch(err)
 		}
 		return
 	}
 	for in.Data.Remaining() > 0 {
 		if err := h.message(&in.Data); err != nil {
-			h.bad.add(h.world, err)
+			h.badBunch(err)
 			return
 		}
 	}
@@ -159,7 +164,7 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		list := h.read.list
 		err = errors.Join(h.read.errs...)
 		h.client.schema, h.told, h.client.frame, h.client.atFrame = list, true, 0, 0
-		clear(h.client.mirrors) // of an earlier connection
+		h.client.forgetMirrors() // of an earlier connection
 		err = errors.Join(append([]error{err}, missing(list)...)...)
 		if h.ch == nil {
 			return err
@@ -448,15 +453,38 @@ func (c *client) forgetCalls() {
 	c.leaveLate()
 }
 
+// badBunch reports a bunch that can't be decoded.
+func (c *client) badBunch(err error) {
+	c.world.Counters.Bad++
+	c.bad.add(c.world, err)
+}
+
+// expectClasses reports, once, why there is no server's description of its classes. Of the time between two Steps only mostSilence counts.
+func (c *client) expectClasses() {
+	w := c.world
+	switch {
+	case !w.typesAsked:
+		c.warned = true
+		w.failed(ErrNoChannelTypes)
+	case c.conn == nil:
+		c.waited += min(w.now-c.stepped, mostSilence)
+		if c.stepped = w.now; c.waited > answerTimeout {
+			c.warned = true
+			w.report(ErrNoClasses)
+		}
+	}
+}
+
 // step tells the game what has arrived since the last Step. First come actors that appeared, changed or disappeared, in
 // order of arrival, with an actor's notifies in the order of its fields. Then the calls run, in order of arrival.
 func (c *client) step() {
-	if c.schema == nil && !c.world.typesAsked && !c.warned {
-		c.warned = true
-		c.world.failed(ErrNoChannelTypes)
+	if c.schema == nil && !c.warned {
+		c.expectClasses()
 	}
 	c.tidied = false
-	c.bad.tell(c.world)
+	for _, f := range []*flood{&c.bad, &c.untaken, &c.refusals} {
+		f.tell(c.world)
+	}
 	c.missReferences()
 	c.told, c.events = c.events, c.told[:0]
 	for i := range c.told {

@@ -64,7 +64,7 @@ func (m *mirror) receiveCall(r *bitio.Reader, frame uint32, reliable bool) error
 	value, ok := proc.read(params)
 	if !ok {
 		w.Counters.CallsDropped++
-		w.tell(m.b, proc.name, nil, ErrUnread)
+		w.client.untook(m.b, proc.name, ErrUnread)
 		return nil
 	}
 	m.tellCalled(0, proc.name, reliable, "")
@@ -278,10 +278,11 @@ func (c *client) refused(f wire.Refusal) error {
 	switch {
 	case f.GUID != 0 && e.Err == nil, b != nil && uint64(f.Procedure) >= uint64(len(b.mirror.class.rpcs)):
 		return fmt.Errorf("%w: refused calls of %v", errFormat, id)
+	case w.cfg.Failed == nil:
 	case b == nil:
-		w.report(e)
+		c.refusals.add(w, e)
 	default:
-		w.tell(b, b.mirror.class.rpcs[f.Procedure].name, nil, e)
+		c.refusals.add(w, b.failed(b.mirror.class.rpcs[f.Procedure].name, nil, e))
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (c *client) place(m *mirror) {
 		c.mirrors = append(c.mirrors, make([]*mirror, max(64, len(c.mirrors)))...)
 	}
 	if old := c.mirrors[m.index]; old != nil {
-		old.history = nil // no more records name it
+		c.forgetHistory(old) // no more records name it
 	}
 	c.mirrors[m.index] = m
 }
@@ -83,7 +83,7 @@ func (m *mirror) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if err := m.take(&in.Data); err != nil {
 		m.bad = true
 		m.dropParts()
-		w.client.bad.add(w, fmt.Errorf("%w (on %v)", err, ch))
+		w.client.badBunch(fmt.Errorf("%w (on %v)", err, ch))
 	}
 }
 
@@ -135,7 +135,7 @@ func (m *mirror) spawn(id, parent netguid.GUID) error {
 	switch {
 	case c == nil:
 		return nil
-	case w.client.actors+c.size() > maxActors:
+	case w.client.held+c.size() > maxActorBytes:
 		return fmt.Errorf("%w: a %s isn't made", ErrActors, c.name)
 	}
 	a := reflect.New(c.typ).Interface().(Actor)
@@ -268,7 +268,7 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 	}
 	if units.Unread != nil {
 		m.world.Counters.Unfit++
-		m.world.tell(m.b, own.Path, nil, fmt.Errorf("%w: %w", ErrUnread, units.Unread))
+		m.world.client.untook(m.b, own.Path, fmt.Errorf("%w: %w", ErrUnread, units.Unread))
 		units.Unread = nil
 	}
 	if own.Refers() {
@@ -280,7 +280,14 @@ func (m *mirror) unit(r *bitio.Reader, i int, v []uint64, past *layout.Past, fra
 
 func (m *mirror) clamped(own *layout.Unit) {
 	m.world.Counters.Unfit++
-	m.world.tell(m.b, own.Path, nil, ErrClamped)
+	m.world.client.untook(m.b, own.Path, ErrClamped)
+}
+
+// untook reports a value or call that can't be taken as the server sent it.
+func (c *client) untook(b *Base, name string, err error) {
+	if c.world.cfg.Failed != nil {
+		c.untaken.add(c.world, b.failed(name, nil, err))
+	}
 }
 
 // group sets the received parts of a group in the actor.

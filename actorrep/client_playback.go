@@ -116,10 +116,12 @@ func (c *client) openAt(id uint32, data *bitio.Reader) error {
 // closedBy is Closed for a replay, where dormant actors keep their place.
 func (m *mirror) closedBy(reason channel.CloseReason) {
 	if reason == bunch.Dormancy {
-		m.asleep, m.history = true, nil
+		m.asleep = true
+		m.world.client.forgetHistory(m)
 		return
 	}
 	m.Closed(nil, reason)
+	m.world.client.forgetHistory(m)
 	m.world.client.mirrors[m.index] = nil // a file keeps the order of messages
 }
 
@@ -132,7 +134,7 @@ func (c *client) reset() {
 			c.leave(b.mirror)
 		}
 	}
-	clear(c.mirrors)
+	c.forgetMirrors()
 	clear(c.waiting)
 	clear(c.missed)
 	c.nWaiting, c.frame = 0, 0

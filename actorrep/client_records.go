@@ -3,6 +3,7 @@ package actorrep
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
@@ -39,11 +40,11 @@ func (h *received) find(frame int64, i int) (*receivedEntry, int) {
 	return nil, 0
 }
 
+// full reports whether the next record needs more memory.
+func (h *received) full() bool { return len(h.entries) < layout.MaxRecords && h.n >= len(h.entries) }
+
 // push reserves the slot for a record's numbers and returns it. With layout.MaxRecords records it overwrites the oldest.
-func (h *received) push(frame int64, mask layout.Mask, units *layout.Remote) (place int) {
-	if n := len(h.entries); n < layout.MaxRecords && h.n >= n {
-		h.grow(units)
-	}
+func (h *received) push(frame int64, mask layout.Mask) (place int) {
 	place = h.place(h.n)
 	h.n++
 	h.entries[place] = receivedEntry{frame, mask}
@@ -127,7 +128,10 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 				return fmt.Errorf("%w: %s", ErrBaseline, m.class.name)
 			}
 		}
-		place = m.remember(mask, frame)
+		var err error
+		if place, err = m.remember(mask, frame); err != nil {
+			return err
+		}
 	}
 	m.tellBefore()
 	for rest := mask; rest != 0; rest &= rest - 1 {
@@ -146,11 +150,42 @@ func (m *mirror) record(r *bitio.Reader, plain bool, frame int64, c *client) err
 }
 
 // remember reserves the slot for a record's numbers, evicting the oldest when full.
-func (m *mirror) remember(mask layout.Mask, frame int64) (place int) {
+func (m *mirror) remember(mask layout.Mask, frame int64) (place int, err error) {
 	if m.history == nil {
 		m.history = &received{}
 	}
-	return m.history.push(frame, mask, m.class.units)
+	if h, c := m.history, m.world.client; h.full() {
+		more := max(len(h.entries), minReceived) * m.entryBytes()
+		if c.held+more > maxActorBytes {
+			return 0, fmt.Errorf("%w: the numbers of a %s aren't kept", ErrActors, m.class.name)
+		}
+		c.held += more
+		h.grow(m.class.units)
+	}
+	return m.history.push(frame, mask), nil
+}
+
+// entryBytes is what a record in the history takes.
+func (m *mirror) entryBytes() int {
+	return int(unsafe.Sizeof(receivedEntry{})) + m.class.units.PlaceBytes()
+}
+
+// forgetHistory drops what an actor's records are predicted from.
+func (c *client) forgetHistory(m *mirror) {
+	if m.history != nil {
+		c.held -= len(m.history.entries) * m.entryBytes()
+		m.history = nil
+	}
+}
+
+// forgetMirrors empties the table by which records name actors.
+func (c *client) forgetMirrors() {
+	for _, m := range c.mirrors {
+		if m != nil {
+			c.forgetHistory(m)
+		}
+	}
+	clear(c.mirrors)
 }
 
 // findPast finds the numbers of the records on a path. It returns false when some never arrived.

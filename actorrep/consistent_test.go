@@ -326,7 +326,12 @@ func (c *client) consistent(k *checker) {
 	for a := range c.world.All {
 		size += a.base().class.size()
 	}
-	k.must(size == c.actors, "actors of %d bytes, %d counted", size, c.actors)
+	for _, m := range c.mirrors {
+		if m != nil && m.history != nil {
+			size += len(m.history.entries) * m.entryBytes()
+		}
+	}
+	k.must(size == c.held, "actors of %d bytes, %d counted", size, c.held)
 	n, orphans := 0, 0
 	for id, list := range c.waiting {
 		n += len(list)

@@ -110,7 +110,8 @@
 //	records in flight                32768 a connection; then nothing more is sent until acks arrive
 //	an opening in several bunches    1 MiB
 //	references that wait             4096 on a client; above that no notify is called when their actor appears
-//	actors on a client                256 MiB of structs; no more is made above that, with ErrActors
+//	actors on a client                256 MiB of structs, and of the numbers of the last 32 records of each, which later
+//	                                  ones are predicted from; no more of either is kept above that, with ErrActors
 //	unfinished openings on a client  half of its connection's MaxMemory; above that it ends with ErrOpening
 //	waiting reliable calls           64 an actor; above that the procedure's [Overflow] decides
 //	unreliable calls                 8 an update, two of one procedure

@@ -93,8 +93,13 @@ var (
 // tell reports an error about an actor to Config.Failed.
 func (w *World) tell(b *Base, name string, p *Peer, err error) {
 	if w.cfg.Failed != nil {
-		w.report(&ActorError{Actor: b.self, Class: b.class.name, Name: name, Peer: p, Err: err})
+		w.report(b.failed(name, p, err))
 	}
+}
+
+// failed is an error about an actor.
+func (b *Base) failed(name string, p *Peer, err error) *ActorError {
+	return &ActorError{Actor: b.self, Class: b.class.name, Name: name, Peer: p, Err: err}
 }
 
 // report reports an error to Config.Failed, at once or when the World isn't busy any more.
@@ -173,35 +178,41 @@ func (w *World) dropCalls(b *Base, p *Peer, calls []*call, err error) {
 	}
 }
 
-// mostBad is how many bunches that can't be decoded a client is told of in a second, one by one.
-const mostBad = 16
+// How many errors of a kind a client's game is told of in a second, one by one.
+const (
+	mostBad     = 16  // bunches that can't be decoded
+	mostUntaken = 16  // values and calls that can't be taken
+	mostRefused = 256 // procedures of an actor that the server refused to run
+)
 
-// badBunches counts the bunches that a client can't decode. Whoever sends one can send as many as there is bandwidth for.
-type badBunches struct {
+// flood is errors that a peer can have come up as often as it has bandwidth for. Of those above most in a second the game is told how many there
+// were, and the last.
+type flood struct {
+	most         int
+	what         string
 	until        time.Duration // the end of this second
 	told, untold int           // in it
 	last         error         // of those that weren't told
 }
 
 // add reports an error, or counts it.
-func (b *badBunches) add(w *World, err error) {
-	if b.told < mostBad {
-		b.told++
-		w.failed(err)
+func (f *flood) add(w *World, err error) {
+	if f.told < f.most {
+		f.told++
+		w.report(err)
 		return
 	}
-	w.Counters.Bad++
-	b.untold++
-	b.last = err
+	f.untold++
+	f.last = err
 }
 
 // tell reports, when the second is over, how many were only counted.
-func (b *badBunches) tell(w *World) {
-	if w.now < b.until {
+func (f *flood) tell(w *World) {
+	if w.now < f.until {
 		return
 	}
-	if b.untold > 0 {
-		w.report(fmt.Errorf("actorrep: %d more bunches couldn't be decoded, the last: %w", b.untold, b.last))
+	if f.untold > 0 {
+		w.report(fmt.Errorf("actorrep: %d more %s, the last: %w", f.untold, f.what, f.last))
 	}
-	*b = badBunches{until: w.now + time.Second}
+	f.until, f.told, f.untold, f.last = w.now+time.Second, 0, 0, nil
 }

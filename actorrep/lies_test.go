@@ -511,9 +511,9 @@ func TestActorsWithoutEnd(t *testing.T) {
 		open(2*i+2, 1).Closed(nil, bunch.Dormancy)
 	}
 	o.client.Consistent(t)
-	require.Equal(t, 100*size, o.client.client.actors)
+	require.Equal(t, 100*size, o.client.client.held)
 	open(1000, 2)
-	o.client.client.actors += maxActors - 102*size
+	o.client.client.held += maxActorBytes - 102*size
 	last := open(1002, 3)
 	require.Empty(t, o.failed)
 	open(1004, 4)
@@ -525,7 +525,7 @@ func TestActorsWithoutEnd(t *testing.T) {
 	require.Len(t, o.failed, 1)
 	require.NotNil(t, o.client.Find(1006))
 	require.NotNil(t, o.client.Find(1000))
-	o.client.client.actors -= maxActors - 102*size
+	o.client.client.held -= maxActorBytes - 102*size
 	o.client.Consistent(t)
 }
 
@@ -575,4 +575,107 @@ func TestLiesGetFar(t *testing.T) {
 	require.Greater(t, spawned, uint64(50))
 	require.Greater(t, received, 2*bad)
 	t.Logf("%d bunches, %d of them refused, %d actors, %d stale values", received, bad, spawned, stale)
+}
+
+// record sends new values of an actor, which build on none.
+func (o *honest) record(channel, frame uint32, class int, a Actor, m layout.Mask) {
+	l := o.world.classes[class].layout
+	shadow := l.NewShadow()
+	l.Compare(shadow, unsafe.Pointer(a.base()), l.All())
+	w := bitio.NewWriter(make([]byte, 8<<10))
+	wire.WriteTime(w, frame, time.Duration(frame)*time.Second, false)
+	chunk := wire.NewChunk()
+	wire.WriteID(w, channel, &chunk.Gap, false)
+	w.WriteBool(false)
+	wire.WriteMask(w, m, new(layout.Mask), len(l.Units))
+	chunk.Paths.Write(w, wire.Path{})
+	for i := range l.Units {
+		if m>>i&1 != 0 {
+			l.WriteUnit(w, shadow, i, nil)
+		}
+	}
+	o.h.ReceivedBunch(nil, bunchOf(w.Bytes(), w.Len(), false))
+}
+
+// TestPredictionsWithoutEnd: the numbers of an actor's last records, which later ones are predicted from, count among the bytes that a server may have its client keep,
+// also of a class that the client lacks; they are given back with the channel, and what is kept goes on at the bound.
+func TestPredictionsWithoutEnd(t *testing.T) {
+	o := newHonest(t)
+	c := o.client.client
+	a := &largeActor{}
+	pos := o.world.classes[2].layout.FieldMask("Pos")
+	open := func(channel uint32) *mirror {
+		return o.openAs(wire.Opening{GUID: 2 * channel, Class: 2, Frame: 1}, channel, a)
+	}
+	before := 0
+	for channel := uint32(1); channel <= 2; channel++ {
+		m := open(channel)
+		before = c.held
+		for frame := range uint32(2 * layout.MaxRecords) {
+			a.Pos.X = float64(frame)
+			o.record(channel, frame+2, 2, a, pos)
+			o.client.Consistent(t)
+			require.InDelta(t, a.Pos.X, m.b.self.(*largeActor).Pos.X, 0.01)
+		}
+		require.Len(t, m.history.entries, layout.MaxRecords)
+		require.Equal(t, before+layout.MaxRecords*m.entryBytes(), c.held)
+		require.Greater(t, m.entryBytes(), 16+2*8)
+	}
+	m := open(3)
+	before = c.held
+	fill := maxActorBytes - c.held - minReceived*m.entryBytes() + 1
+	c.held += fill
+	require.Empty(t, o.failed)
+	o.record(3, 100, 2, a, pos)
+	require.Len(t, o.failed, 1)
+	require.ErrorIs(t, o.failed[0], ErrActors)
+	require.Equal(t, before+fill, c.held)
+	a.Pos.X = 5
+	o.record(2, 101, 2, a, pos)
+	require.EqualValues(t, 5, o.client.Find(4).(*largeActor).Pos.X, "who has them goes on")
+	require.Len(t, o.failed, 1)
+	c.mirrors[1].Closed(nil, bunch.Destroyed)
+	o.openAs(wire.Opening{GUID: 8, Frame: 1}, 1, &smallActor{})
+	o.record(3, 102, 2, a, pos)
+	require.Len(t, o.failed, 1, "there is room again")
+	c.held -= fill
+	o.client.Consistent(t)
+
+	lacking := &mirror{world: o.client, index: 9, class: c.schema[2]}
+	lacking.frames = make([]int64, len(lacking.class.units.Units))
+	c.place(lacking)
+	before = c.held
+	o.record(9, 103, 2, a, pos)
+	require.Equal(t, before+minReceived*lacking.entryBytes(), c.held)
+	c.forgetMirrors()
+	require.Equal(t, 2*o.world.classes[2].size()+o.world.classes[0].size(), c.held)
+}
+
+// TestFloodOfRefusals: a server that says without end that it refused calls has its client told of so many in a second, and then of how many more there were.
+func TestFloodOfRefusals(t *testing.T) {
+	o := newHonest(t)
+	o.open(1, 2, false, &largeActor{})
+	step := time.Second
+	o.client.Step(step)
+	for range 3 {
+		o.failed = nil
+		for i := range uint32(1000) {
+			w := bitio.NewWriter(make([]byte, 64))
+			f := wire.Refusal{Count: 1}
+			if i%2 == 0 {
+				f = wire.Refusal{GUID: 2, Why: wire.TooMany, Count: 1}
+			}
+			f.Write(w)
+			require.NoError(t, o.h.message(bitio.NewReader(w.Bytes(), w.Len())))
+		}
+		require.Len(t, o.failed, mostRefused)
+		step += time.Second
+		o.client.Step(step)
+		require.Len(t, o.failed, mostRefused+1)
+		require.ErrorContains(t, o.failed[mostRefused], "744 more procedures")
+		var last *RefusedError
+		require.ErrorAs(t, o.failed[mostRefused], &last)
+	}
+	require.EqualValues(t, 3000, o.client.Counters.CallsRefused)
+	require.Zero(t, o.client.Counters.Bad)
 }

@@ -838,7 +838,10 @@ func TestReceivedRecords(t *testing.T) {
 		for range rng.IntN(2 * layout.MaxRecords) {
 			frame += int64(rng.IntN(3)) // at times two of a frame
 			mask := layout.Mask(rng.IntN(8))
-			at := h.push(frame, mask, list[0].units)
+			if h.full() {
+				h.grow(list[0].units)
+			}
+			at := h.push(frame, mask)
 			all = append(all, entry{frame, at, mask})
 			require.Equal(t, len(all), h.n)
 			require.LessOrEqual(t, len(h.entries), layout.MaxRecords)

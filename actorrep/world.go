@@ -39,8 +39,9 @@ type Config struct {
 	Spawned, Destroyed func(a Actor)
 	// Failed gets the errors that no call can return: bunches that couldn't be decoded, errors returned by RPCs, and, as
 	// an ActorError, values that don't fit their field and accepted calls that can't be sent. A client is told once
-	// (ErrNoProcedure) of each procedure that the server calls and the client lacks, and of 16 bunches a second that it
-	// can't decode: of more it is told the number and the last. It is called at the end of the Step,
+	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. In a second it is told of 16 bunches that it
+	// can't decode, of 16 values and calls that it can't take (ErrUnread, ErrClamped) and of 256 procedures that were refused
+	// (RefusedError); of more it is told the number and the last. It is called at the end of the Step,
 	// the call or the bunch in which they happened, and may do anything: destroy actors, remove connections. May be nil.
 	Failed func(err error)
 	// SchemaRefused gets, on a server, the names of the classes and fields that a client lacks or can't decode. Default:
@@ -182,7 +183,8 @@ func NewServer(cfg Config) *World {
 // NewClient returns a client's world, which mirrors the server's.
 func NewClient(cfg Config) *World {
 	w := newWorld(cfg, false)
-	w.client = &client{world: w}
+	w.client = &client{world: w, bad: flood{most: mostBad, what: "bunches couldn't be decoded"}, untaken: flood{most: mostUntaken, what: "values and calls couldn't be taken"},
+		refusals: flood{most: mostRefused, what: "procedures were refused"}}
 	return w
 }
 
@@ -364,14 +366,17 @@ func (w *World) add(a Actor, c *class, id netguid.GUID) {
 	w.live++
 	w.byGUID[id] = b
 	if !w.server {
-		w.client.actors += c.size()
+		w.client.held += c.size()
 	}
 }
 
 // Destroy removes an actor from a server's world, its components first. It disappears on the clients. On a client it removes
 // an actor that was torn off, and its components; the next Step tells the game that they are gone. Of any other it returns
-// ErrClient.
+// ErrClient. Of nil, and of an actor that isn't in the world, it does nothing.
 func (w *World) Destroy(a Actor) error {
+	if a == nil {
+		return nil
+	}
 	b := a.base()
 	switch {
 	case !w.server && !b.tornOff:
@@ -410,7 +415,7 @@ func (w *World) remove(b *Base) {
 	w.compact()
 	delete(w.byGUID, b.guid)
 	if !w.server {
-		w.client.actors -= b.class.size()
+		w.client.held -= b.class.size()
 	}
 	if p := b.parent; p != nil {
 		p.dropChild(b)

@@ -130,6 +130,9 @@ func (l *Layout) Remember(h *History, place int, s *Shadow) {
 // NewHistory is a History of the peer's objects with so many places.
 func (m *Remote) NewHistory(places int) History { return m.kept.history(places) }
 
+// PlaceBytes is the memory that a time takes in such a History.
+func (m *Remote) PlaceBytes() int { return 8 * (m.kept.number + m.kept.pack) }
+
 // Remember puts the numbers of unit i, as ReadUnit gave them, into a place of an object's History.
 func (m *Remote) Remember(h *History, place, i int, v []uint64) {
 	if u := &m.Units[i]; u.HasDelta() {
