@@ -1,0 +1,484 @@
+package actorrep
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/netconn/driver"
+)
+
+// serves lets several Steps pass.
+func (p *pair) serves(t *testing.T, n int) {
+	for range n {
+		p.serve(t)
+	}
+}
+
+// newPupil is a pupil whom the client has.
+func (p *pair) newPupil(t *testing.T) *pupil {
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	p.serves(t, 5)
+	require.NotNil(t, p.c.Find(a.guid))
+	return a
+}
+
+// TestCalledInItsSleep: a call that came before its actor slept and woke again, between two Steps of the client, runs on it.
+func TestCalledInItsSleep(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a := p.newPupil(t)
+	p.tell(t)
+	require.NoError(t, poke.Call(a, 1))
+	p.serves(t, 2)
+	require.NoError(t, a.SetDormant(true))
+	p.serves(t, 5)
+	require.Equal(t, ReasonDormant, p.s.Explain(p.l.peer, a).Reason)
+	a.N = 5
+	a.FlushDormancy()
+	p.serves(t, 5)
+	require.Equal(t, []string{"N 0 5", "poked 1"}, p.tell(t))
+	require.Zero(t, p.c.Counters.CallsDropped)
+}
+
+// TestFrameOfACall: the frame of a call, at a client, is that of the server's Step that sends it.
+func TestFrameOfACall(t *testing.T) {
+	var got, made []uint32
+	all := MulticastRPC(func(c Call, _ *pupil, _ uint8) error {
+		if !c.World.IsServer() {
+			got = append(got, c.Frame)
+		}
+		return nil
+	}, Reliable)
+	one := ClientRPC(func(c Call, _ *pupil, _ uint8) error { got = append(got, c.Frame); return nil }, Reliable)
+	s, c := NewServer(Config{}), NewClient(Config{})
+	for _, w := range []*World{s, c} {
+		require.NoError(t, w.Register("pupil", (*pupil)(nil), RPCs{"All": all, "One": one}))
+	}
+	p := &pair{s: s, c: c, l: addLane(t, s, c)}
+	p.serves(t, 4)
+	a := p.newPupil(t)
+	a.SetOwner(p.l.peer)
+	p.serves(t, 5)
+	for i := range uint8(20) {
+		if i%2 == 0 {
+			require.NoError(t, all.Call(a, i))
+		} else {
+			require.NoError(t, one.Call(a, i))
+		}
+		p.serve(t)
+		made = append(made, s.Frame())
+		p.tell(t)
+	}
+	p.serves(t, 3)
+	p.tell(t)
+	require.Equal(t, made, got)
+}
+
+// TestServersProceduresAtAClient: a server that calls one of its own procedures at a client is refused, and nothing runs.
+func TestServersProceduresAtAClient(t *testing.T) {
+	o := newHonest(t)
+	m := o.open(1, 2, false, &largeActor{})
+	require.Empty(t, o.failed)
+	w := bitio.NewWriter(make([]byte, 100))
+	w.WriteBits(wire.Call, wire.KindBits)
+	w.WriteUint32(1)
+	w.WriteIntPacked(0) // Ask
+	params := bitio.NewWriter(make([]byte, 20))
+	o.world.classes[2].rpcs[0].definition().params.WriteValue(params, unsafe.Pointer(&struct {
+		A []string
+		B uint8
+	}{B: 3}))
+	w.WriteIntPacked(uint32(params.Len()))
+	w.WriteBitsFrom(params.Bytes(), 0, params.Len())
+	m.ReceivedBunch(nil, bunchOf(w.Bytes(), w.Len(), true))
+	require.Len(t, o.failed, 1)
+	require.ErrorIs(t, o.failed[0], errFormat)
+	require.ErrorContains(t, o.failed[0], "is for servers")
+	require.Empty(t, o.client.client.pending)
+}
+
+// TestManySmallClasses: as many classes as their descriptions' bound allows are described in a few messages and known at the client.
+func TestManySmallClasses(t *testing.T) {
+	s, c := NewServer(Config{}), NewClient(Config{})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	require.NoError(t, c.Register("place", (*place)(nil)))
+	for i := range 1500 {
+		k := *s.classes[0]
+		k.name = fmt.Sprint("place", i)
+		require.NoError(t, s.describe(&k))
+		s.classes = append(s.classes, &k)
+	}
+	data, bits := s.encodeSchema()
+	var h schemaReader
+	r := bitio.NewReader(data, bits)
+	r.ReadBits(wire.KindBits)
+	done, err := h.read(c, r)
+	require.NoError(t, err)
+	require.True(t, done)
+	require.Len(t, h.list, 1501)
+	require.NotNil(t, h.list[0].local)
+	require.Nil(t, h.list[1].local)
+}
+
+// TestAdoptedByName: a call that another World takes over is of the procedure of its name; one that the other server has not, or the client, is told to be lost.
+func TestAdoptedByName(t *testing.T) {
+	var failed []error
+	w := NewClient(Config{Failed: func(err error) { failed = append(failed, err) }})
+	require.NoError(t, w.Register("place", (*place)(nil)))
+	a := &place{}
+	w.add(a, w.classes[0], 2)
+	from := &mirror{class: &remoteClass{rpcs: []remoteRPC{{name: "B"}, {name: "C"}, {name: "D"}}}}
+	m := &mirror{world: w, self: a.base(), class: &remoteClass{rpcs: []remoteRPC{{name: "A", local: 0}, {name: "B", local: 1}, {name: "C", local: -1}}}}
+	for i, want := range []int{1, -1, -1} {
+		k := &call{name: from.class.rpcs[i].name}
+		k.rpc = i
+		got := m.adopt(from, k)
+		if want < 0 {
+			require.Empty(t, got)
+			require.Len(t, failed, i)
+			require.ErrorIs(t, failed[i-1], ErrNoProcedure)
+			continue
+		}
+		require.Len(t, got, 1)
+		require.Equal(t, want, got[0].rpc)
+		require.Empty(t, failed)
+	}
+	require.EqualValues(t, 2, w.Counters.CallsDropped)
+}
+
+// TestWhatCameIsObserved: an observer at a server hears of each call of a client, and why one doesn't run.
+func TestWhatCameIsObserved(t *testing.T) {
+	own := ServerRPC(func(Call, *pupil, uint8) error { return nil }, Reliable, RateLimit(1, 2))
+	any := ServerRPC(func(Call, *pupil, uint8) error { return nil }, AnyClient)
+	o := &watcher{}
+	w := NewServer(Config{})
+	bridge.Observe.(func(*World, bridge.Observer))(w, o)
+	require.NoError(t, w.Register("pupil", (*pupil)(nil), RPCs{"Own": own, "Any": any}))
+	p := w.newPeer()
+	p.out = noOutlet{}
+	w.addPeer(p)
+	a := &pupil{}
+	require.NoError(t, w.Spawn(a))
+	v := newView(p, a.base())
+	took := func(id int) (said string) {
+		params := bitio.NewWriter(make([]byte, 8))
+		n := uint8(3)
+		w.classes[0].rpcs[id].definition().params.WriteValue(params, unsafe.Pointer(&n))
+		require.NoError(t, p.receiveCall(v, id, bitio.NewReader(params.Bytes(), params.Len())))
+		require.Len(t, o.log, 1)
+		said, o.log = o.log[0], nil
+		return said
+	}
+	const any0, own0 = 0, 1
+	require.Contains(t, took(own0), "pupil.Own packet 0 true true the player doesn't own")
+	require.Contains(t, took(any0), "pupil.Any packet 0 false true ")
+	a.SetOwner(p)
+	o.log = nil
+	for range 2 {
+		require.Regexp(t, "pupil.Own packet 0 true true $", took(own0))
+	}
+	require.Contains(t, took(own0), "too many of them")
+	a.SetOwner(nil)
+	o.log = nil
+	v.state = ended
+	require.Contains(t, took(any0), "the player doesn't have the actor any more")
+	require.Equal(t, uint64(4), w.Counters.CallsReceived-2)
+	require.Equal(t, uint64(3), w.Counters.CallsRefused)
+}
+
+// TestWhereReferencesGo: Explain says of a field whether the actor that it refers to is at the client, and nothing of one that refers to none.
+func TestWhereReferencesGo(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a, b := p.newPupil(t), p.newPupil(t)
+	why := func() Reason { return p.s.Explain(p.l.peer, a, "Who").Reason }
+	require.Equal(t, ReasonUpToDate, why())
+	a.Who = b.guid
+	p.serves(t, 5)
+	require.Equal(t, ReasonUpToDate, why(), "the client has it")
+	hidden := &pupil{}
+	p.l.full = true
+	require.NoError(t, p.s.Spawn(hidden))
+	a.Who = hidden.guid
+	p.serves(t, 5)
+	require.Equal(t, ReasonUnmapped, why(), "it waits to be opened")
+	p.l.full = false
+	p.serves(t, 5)
+	require.Equal(t, ReasonUpToDate, why())
+	require.NoError(t, hidden.SetDormant(true))
+	p.serves(t, 5)
+	require.Equal(t, ReasonUpToDate, why(), "it sleeps there")
+	require.NoError(t, p.s.Destroy(hidden))
+	p.serves(t, 5)
+	require.Equal(t, ReasonUnmapped, why(), "it is gone")
+}
+
+// TestUrgentFirst: of more actors than there is bandwidth for the most urgent is opened first, however late it was spawned.
+func TestUrgentFirst(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	p.l.scarce = true // 2000 bits
+	for range 40 {
+		require.NoError(t, p.s.Spawn(&pupil{}))
+	}
+	urgent := &pupil{}
+	require.NoError(t, p.s.Spawn(urgent))
+	urgent.SetPriority(100)
+	p.serve(t)
+	require.True(t, p.l.peer.Has(urgent))
+	require.Less(t, p.l.peer.Len(), 30)
+	p.serves(t, 10)
+	require.Equal(t, 41, p.c.Len())
+}
+
+// TestHeldIsNotDelayed: actors that wait for Release don't count as delayed by a lack of room.
+func TestHeldIsNotDelayed(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	p.l.peer.Hold(func(a Actor) bool { return a.(*pupil).Cond == 1 })
+	for i := range uint8(10) {
+		require.NoError(t, p.s.Spawn(&pupil{Cond: i % 2}))
+	}
+	p.serves(t, 5)
+	require.Equal(t, 5, p.c.Len())
+	require.Zero(t, p.s.Counters.Delayed)
+	p.l.peer.Release()
+	p.serves(t, 5)
+	require.Equal(t, 10, p.c.Len())
+	require.Zero(t, p.s.Counters.Delayed)
+}
+
+// TestOutlives: an actor of a connection that has ended, which the game removes only later, may be destroyed; it waits for no room.
+func TestOutlives(t *testing.T) {
+	s := NewServer(Config{})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	p := s.newPeer()
+	p.ready = true
+	s.addPeer(p)
+	o := &channelOutlet{peer: p}
+	p.out = o
+	a := &place{}
+	require.NoError(t, s.Spawn(a))
+	p.want(a.base())
+	p.views[a.base()].state = open // its channel ended with the connection
+	require.NoError(t, s.Destroy(a))
+	require.Zero(t, s.Counters.Delayed)
+	require.Empty(t, p.gone)
+	require.EqualValues(t, 1, s.Counters.Closed)
+}
+
+// wrapped is an outlet with some of its methods replaced.
+type wrapped struct {
+	outlet
+	noClose bool
+	wrote   func()
+}
+
+func (w *wrapped) close(v *view, r channel.CloseReason) bool {
+	return !w.noClose && w.outlet.close(v, r)
+}
+func (w *wrapped) end() {
+	if w.wrote != nil {
+		w.wrote()
+	}
+	w.outlet.end()
+}
+
+// TestTurnsOfConnections: each connection is the first to be written to as often as every other.
+func TestTurnsOfConnections(t *testing.T) {
+	s := NewServer(Config{})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	first, wrote := map[int]int{}, 0
+	for i := range 3 {
+		c := NewClient(Config{})
+		require.NoError(t, c.Register("place", (*place)(nil)))
+		p := addLane(t, s, c).peer
+		p.ready = true
+		p.out = &wrapped{outlet: p.out, wrote: func() {
+			if wrote++; wrote%3 == 1 {
+				first[i]++
+			}
+		}}
+	}
+	for i := range time.Duration(30) {
+		s.Step(i * time.Second / 30)
+	}
+	require.Equal(t, 90, wrote)
+	require.Equal(t, map[int]int{0: 10, 1: 10, 2: 10}, first)
+}
+
+// TestNoRoomToClose: an actor that is to leave for relevancy while there is no room for its close stays, and is told nothing of, until there is; one that is destroyed goes at
+// once, and its client is told when there is room.
+func TestNoRoomToClose(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a, b := p.newPupil(t), p.newPupil(t)
+	out := &wrapped{outlet: p.l, noClose: true}
+	p.l.peer.out = out
+	p.s.cfg.Relevant = func(_ *Peer, x Actor) bool { return x != Actor(a) }
+	p.serves(t, 5)
+	require.False(t, p.l.peer.IsRelevant(a))
+	require.True(t, p.l.peer.Has(a))
+	require.Empty(t, p.l.peer.gone)
+	require.Greater(t, p.s.Counters.Delayed, uint64(3))
+	require.NotNil(t, p.c.Find(a.guid))
+	require.NoError(t, p.s.Destroy(b))
+	require.False(t, p.l.peer.Has(b))
+	out.noClose = false
+	p.serves(t, 5)
+	require.False(t, p.l.peer.Has(a))
+	require.Nil(t, p.c.Find(a.guid))
+	require.Nil(t, p.c.Find(b.guid))
+	require.EqualValues(t, 2, p.s.Counters.Closed)
+}
+
+// TestTornOffWithCalls: calls that wait when their actor is torn off, and have no room, are told to be lost, each.
+func TestTornOffWithCalls(t *testing.T) {
+	p := newPair(t)
+	var failed []error
+	p.s.cfg.Failed = func(err error) { failed = append(failed, err) }
+	p.serves(t, 4)
+	p.l.full = true
+	a := &pupil{}
+	require.NoError(t, p.s.Spawn(a))
+	p.serve(t)
+	for n := range uint8(3) {
+		require.NoError(t, poke.Call(a, n))
+	}
+	require.NoError(t, a.TearOff())
+	require.Len(t, failed, 3)
+	for _, err := range failed {
+		require.ErrorIs(t, err, ErrActorGone)
+		var e *ActorError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "Poke", e.Name)
+		require.Equal(t, p.l.peer, e.Peer)
+	}
+	require.EqualValues(t, 3, p.s.Counters.CallsDropped)
+	p.s.Consistent(t)
+}
+
+// TestNewestOfAnArray: a fast array that was sent reliably and arrives after newer changes of it doesn't have these sent again.
+func TestNewestOfAnArray(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a := p.newPupil(t)
+	v := p.l.peer.views[a.base()]
+	fasts := v.b.class.layout.Fasts
+	for _, c := range []struct{ has, arrives, want uint32 }{{0, 5, 5}, {10, 5, 10}, {5, 10, 10}, {1<<32 - 3, 2, 2}, {2, 1<<32 - 3, 2}, {7, 7, 7}} {
+		s := v.versions
+		s.keys[0], s.later[0], s.promised = c.has, c.arrives, fasts
+		v.keep()
+		require.Equal(t, c.want, s.keys[0], "%+v", c)
+		require.Zero(t, s.promised)
+		s.keys[0], s.later[0] = c.has, c.arrives
+		v.keep()
+		require.Equal(t, c.has, s.keys[0], "nothing was promised")
+	}
+}
+
+// TestToldAgainOfIrrelevance: a Relevancy that says in every Step that an actor isn't relevant doesn't keep it.
+func TestToldAgainOfIrrelevance(t *testing.T) {
+	p := newPair(t)
+	p.s.cfg.RelevantTimeout = time.Second
+	p.serves(t, 4)
+	a := p.newPupil(t)
+	p.s.cfg.Relevant = func(*Peer, Actor) bool { return false }
+	for i := range 40 {
+		p.l.peer.SetRelevant(a, false)
+		p.serve(t)
+		if i < 25 {
+			require.NotNil(t, p.c.Find(a.guid))
+		}
+	}
+	require.Nil(t, p.c.Find(a.guid))
+	p.s.Consistent(t)
+}
+
+// TestNewOwnerSeesAtOnce: in a world of many actors and connections, where not every pair is looked at in a Step, the new owner of an actor has it from the next one on.
+func TestNewOwnerSeesAtOnce(t *testing.T) {
+	s := NewServer(Config{})
+	require.NoError(t, s.Register("place", (*place)(nil), OnlyRelevantToOwner()))
+	var peers []*Peer
+	for range 20 {
+		c := NewClient(Config{})
+		require.NoError(t, c.Register("place", (*place)(nil)))
+		peers = append(peers, addLane(t, s, c).peer)
+	}
+	var all []*place
+	for range 1000 {
+		a := &place{}
+		require.NoError(t, s.Spawn(a))
+		all = append(all, a)
+	}
+	now := time.Duration(0)
+	step := func() {
+		now += time.Second / 60
+		s.Step(now)
+	}
+	step()
+	step()
+	for i, a := range all[300:320] {
+		a.SetOwner(peers[i])
+	}
+	step()
+	for i, a := range all[300:320] {
+		require.True(t, peers[i].IsRelevant(a), "%d", i)
+		require.False(t, peers[(i+1)%20].IsRelevant(a))
+	}
+}
+
+// TestFatesOnCores: with several cores a Step learns what has become of all packets, however many were told.
+func TestFatesOnCores(t *testing.T) {
+	s := NewServer(Config{Parallel: driver.Cores(2)})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	var peers []*Peer
+	for range 3 {
+		peers = append(peers, addLane(t, s, NewClient(Config{})).peer)
+	}
+	for _, n := range []int{1, fewForCores - 1, fewForCores, 3 * fewForCores} {
+		for i := range n {
+			peers[i%3].hear(int64(i), i%2 == 0)
+		}
+		require.Equal(t, n, s.fates)
+		s.Step(time.Second)
+		for _, p := range peers {
+			require.Empty(t, p.fates, "%d", n)
+		}
+	}
+}
+
+// TestFullRecording: a recording with as many actors as it may have fails with the next, and not before.
+func TestFullRecording(t *testing.T) {
+	s := NewServer(Config{})
+	require.NoError(t, s.Register("place", (*place)(nil)))
+	tape := &fullTape{}
+	r := newRecording(s, tape, nil, false).(*recording)
+	r.slots = make([]slot, bridge.MaxPlaces-1)
+	for i, ok := range []bool{true, false, false} {
+		a := &place{}
+		require.NoError(t, s.Spawn(a))
+		v := newView(r.peer, a.base())
+		require.Equal(t, ok, r.place(v), "%d", i)
+		require.Equal(t, ok, tape.err == nil)
+	}
+	require.ErrorIs(t, tape.err, errManyRecorded)
+	require.Len(t, r.slots, bridge.MaxPlaces)
+}
+
+// fullTape notes why it has failed.
+type fullTape struct {
+	bridge.Tape
+	err error
+}
+
+func (f *fullTape) Fail(err error) { f.err = err }
