@@ -18,8 +18,8 @@ import (
 // With Graph.Middle or Graph.Far, actors are seen as Middle from half of their cull distance on, and as Far from three
 // quarters on.
 type Grid struct {
-	// CellSize is the size of the smallest cells, in the unit of locations. Default 16. It matters only for actors with
-	// smaller cull distances: they use these cells.
+	// CellSize is the size of the smallest cells, in the unit of locations. Default 16, also for what isn't above 0 and below 1e100. It
+	// matters only for actors with smaller cull distances: they use these cells.
 	CellSize float64
 	// Coarse skips the test of distance. A connection then sees all actors that touch its cell, about twice as many.
 	Coarse bool
@@ -45,8 +45,10 @@ const (
 	slack = 1. / 16
 	// hysteresis: an actor that is seen stays so up to this many times its cull distance.
 	hysteresis = 1.1
-	maxCell    = 1 << 30 // coordinates beyond are in the last cell
-	maxSide    = 6       // cells that a circle touches in a row: its diameter is 4 cells at most
+	// maxCellSize: a place beside an actor at the end of the numbers, and the square of a distance within its cull distance, are finite.
+	maxCellSize = 1e100
+	maxCell     = 1 << 30 // coordinates beyond are in the last cell
+	maxSide     = 6       // cells that a circle touches in a row: its diameter is 4 cells at most
 
 	// The fractions of the cull distance from which actors are seen as Middle and as Far.
 	middleFrom = 1. / 2
@@ -75,7 +77,7 @@ const (
 func (n *Grid) Attach(g *Graph) {
 	n.graph = g
 	n.bands = g.Middle > 1 || g.Far > 1
-	if !(n.CellSize > 0) || math.IsInf(n.CellSize, 1) {
+	if !(n.CellSize > 0 && n.CellSize < maxCellSize) {
 		n.CellSize = 16
 	}
 }
