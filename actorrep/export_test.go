@@ -81,3 +81,11 @@ func KeptCalls(w *World) (calls, bytes int) {
 
 // Bounds of the calls that a client keeps.
 const MaxAcked, MaxAckedBytes = maxAcked, maxAckedBytes
+
+// KeptByServer is the calls that a server keeps of an actor's owner.
+func KeptByServer(p *Peer, a Actor) int {
+	if c := p.views[a.base()].carry; c != nil {
+		return len(c.kept)
+	}
+	return 0
+}

@@ -137,7 +137,7 @@ func TestAdoptedByName(t *testing.T) {
 	a := &place{}
 	w.add(a, w.classes[0], 2)
 	from := &mirror{class: &remoteClass{rpcs: []remoteRPC{{name: "B"}, {name: "C"}, {name: "D"}}}}
-	m := &mirror{world: w, self: a.base(), class: &remoteClass{rpcs: []remoteRPC{{name: "A", local: 0}, {name: "B", local: 1}, {name: "C", local: -1}}}}
+	m := &mirror{world: w, self: a.base(), class: &remoteClass{rpcs: []remoteRPC{{name: "A", local: 1}, {name: "B", local: 0}, {name: "C", local: -1}}}}
 	for i, want := range []int{1, -1, -1} {
 		k := &call{name: from.class.rpcs[i].name}
 		k.rpc = i
@@ -482,3 +482,26 @@ type fullTape struct {
 }
 
 func (f *fullTape) Fail(err error) { f.err = err }
+
+// TestAnotherUnderItsName: a call whose actor has gone, with another of another class under its id, before the client's Step runs on neither.
+func TestAnotherUnderItsName(t *testing.T) {
+	o := newHonest(t)
+	m := o.openAs(wire.Opening{GUID: 2, Class: 2, Frame: 1}, 1, &largeActor{})
+	w := bitio.NewWriter(make([]byte, 100))
+	w.WriteBits(wire.Call, wire.KindBits)
+	w.WriteUint32(1)
+	w.WriteIntPacked(1) // Tell
+	params := bitio.NewWriter(make([]byte, 20))
+	o.world.classes[2].rpcs[1].definition().params.WriteValue(params, unsafe.Pointer(&struct{ A string }{"x"}))
+	w.WriteIntPacked(uint32(params.Len()))
+	w.WriteBitsFrom(params.Bytes(), 0, params.Len())
+	m.ReceivedBunch(nil, bunchOf(w.Bytes(), w.Len(), true))
+	require.Len(t, o.client.client.pending, 1)
+	o.openAs(wire.Opening{GUID: 2, Class: 0, Frame: 2}, 2, &smallActor{N: 5})
+	require.Empty(t, o.failed)
+	o.client.Step(time.Second)
+	require.EqualValues(t, 1, o.client.Counters.CallsDropped)
+	require.EqualValues(t, 5, o.client.Find(2).(*smallActor).N)
+	require.Empty(t, o.failed)
+	o.client.Consistent(t)
+}

@@ -73,7 +73,7 @@ func (b *basis) path(frame uint32, snaps *snapshots, past *layout.Past) (t wire.
 	}
 	// The error of a prediction is estimated best from records as far before the newest as the newest is before now.
 	half, quarter := (age+1)/2, (age+2)/4
-	if quarter > 0 && b.follow(snaps, quarter, layout.Twelve, past, &t) || b.follow(snaps, half, layout.Eight, past, &t) ||
+	if b.follow(snaps, quarter, layout.Twelve, past, &t) || b.follow(snaps, half, layout.Eight, past, &t) ||
 		b.follow(snaps, min(half, (maxReach-age)/(layout.Six.Times()-1)), layout.Six, past, &t) {
 		return t
 	}

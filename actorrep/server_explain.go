@@ -217,8 +217,7 @@ func (v *view) unmapped(m layout.Mask) netguid.GUID {
 		if !id.Valid() {
 			continue
 		}
-		to := v.peer.world.byGUID[id]
-		if there := v.peer.views[to]; to == nil || there == nil || there.state == wanted || there.state == opening {
+		if there := v.peer.views[v.peer.world.byGUID[id]]; there == nil || there.state == wanted || there.state == opening {
 			return id
 		}
 	}
