@@ -453,6 +453,9 @@ func (c *client) forgetCalls() {
 	c.leaveLate()
 }
 
+// classesTimeout is how long a client may be without a server's classes: longer than dials take until they give up.
+const classesTimeout = 30 * time.Second
+
 // badBunch reports a bunch that can't be decoded.
 func (c *client) badBunch(err error) {
 	c.world.Counters.Bad++
@@ -468,7 +471,7 @@ func (c *client) expectClasses() {
 		w.failed(ErrNoChannelTypes)
 	case c.conn == nil:
 		c.waited += min(w.now-c.stepped, mostSilence)
-		if c.stepped = w.now; c.waited > answerTimeout {
+		if c.stepped = w.now; c.waited > classesTimeout {
 			c.warned = true
 			w.report(ErrNoClasses)
 		}

@@ -97,7 +97,7 @@ func TestForgottenAddConn(t *testing.T) {
 		if forgotten {
 			w.Server.RemoveConn(l.Peer) // before anything was sent
 		}
-		for range 9 * 30 {
+		for range 29 * 30 {
 			w.Step()
 		}
 		require.Empty(t, l.Failed)
@@ -106,7 +106,7 @@ func TestForgottenAddConn(t *testing.T) {
 			l.C.Close(w.Now, "")
 			w.Server.RemoveConn(l.Peer)
 		}
-		for i := range time.Duration(30 * 30) {
+		for i := range time.Duration(60 * 30) {
 			if forgotten {
 				w.Step()
 			} else {
@@ -126,7 +126,7 @@ func TestForgottenAddConn(t *testing.T) {
 	still := actorrep.NewClient(actorrep.Config{Failed: func(err error) { failed = append(failed, err) }})
 	_, err := netconn.New(netconn.Config{Protocol: netconn.Bunchnet(), Channels: still.ChannelTypes(), LowLevelSend: func([]byte) {}}, 0, 1, 1)
 	require.NoError(t, err)
-	for i := range time.Duration(5) {
+	for i := range time.Duration(20) {
 		still.Step(i * time.Hour)
 	}
 	require.Empty(t, failed)

@@ -117,8 +117,9 @@ var (
 	ErrNoAnswer = errors.New("actorrep: the client doesn't answer; give World.ChannelTypes() to the connections of both ends")
 	// ErrNoChannelTypes: World.ChannelTypes was never called.
 	ErrNoChannelTypes = errors.New("actorrep: give World.ChannelTypes() to the connection's config (driver.Config.Channels)")
-	// ErrNoClasses: a client's World was stepped for ten seconds, and no server has described its classes to it. Config.Failed gets it once.
-	ErrNoClasses = errors.New("actorrep: no server has described its classes for 10 s; is there a connection, and does the server call World.AddConn for it, and Step?")
+	// ErrNoClasses: a client's World was stepped for 30 seconds behind ChannelTypes, and no server has described its classes to it. Config.Failed
+	// gets it once.
+	ErrNoClasses = errors.New("actorrep: no server has described its classes for 30 s; is there a connection, and does the server call World.AddConn for it, and Step?")
 	errFormat    = errors.New("actorrep: malformed bunch")
 )
 
