@@ -10,6 +10,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn/driver"
@@ -279,12 +280,13 @@ func TestOutlives(t *testing.T) {
 // wrapped is an outlet with some of its methods replaced.
 type wrapped struct {
 	outlet
-	noClose bool
-	wrote   func()
+	noClose   bool
+	noCloseOf *Base
+	wrote     func()
 }
 
 func (w *wrapped) close(v *view, r channel.CloseReason) bool {
-	return !w.noClose && w.outlet.close(v, r)
+	return !w.noClose && v.b != w.noCloseOf && w.outlet.close(v, r)
 }
 func (w *wrapped) end() {
 	if w.wrote != nil {
@@ -504,4 +506,123 @@ func TestAnotherUnderItsName(t *testing.T) {
 	require.EqualValues(t, 5, o.client.Find(2).(*smallActor).N)
 	require.Empty(t, o.failed)
 	o.client.Consistent(t)
+}
+
+// TestWhatARecordMayBuildOn: a record builds on the last one that was acked, as long as the client has that and its age can be said.
+func TestWhatARecordMayBuildOn(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a := p.newPupil(t)
+	for i := range 12 {
+		a.Line = [2]float64{float64(i), float64(-i)}
+		p.serve(t)
+	}
+	p.serves(t, 3)
+	v := p.l.peer.views[a.base()]
+	line, n := a.class.layout.FieldMask("Line"), a.class.layout.FieldMask("N")
+	kept := *v
+	v.acked = v.number
+	frame := v.base.frame
+	for age, want := range map[uint32]bool{0: false, 1: true, layout.MaxAge: true, layout.MaxAge + 1: false, 1 << 31: false, 1<<32 - 1: false} {
+		require.Equal(t, want, v.basis(frame+age, line) != basis{}, "age %d", age)
+		require.Equal(t, basis{}, v.basis(frame+age, n), "a field without deltas")
+	}
+	require.Equal(t, line, v.basis(frame+1, line|n).known)
+	for unacked, want := range map[uint16]bool{0: true, maxReach - 1: true, maxReach: false, 1 << 15: false} {
+		v.number = v.acked + unacked
+		require.Equal(t, want, v.basis(frame+1, line) != basis{}, "%d records after it", unacked)
+	}
+	v.number = v.acked
+	v.base.count -= snapshotRing
+	require.Equal(t, basis{}, v.basis(frame+1, line), "its numbers aren't kept")
+	v.base = noBaseline
+	require.Equal(t, basis{}, v.basis(frame+1, line), "none was acked")
+	*v = kept
+	p.s.Consistent(t)
+}
+
+// TestComponentsLeaveFirst: an actor stays while there is no room for the close of one of its components.
+func TestComponentsLeaveFirst(t *testing.T) {
+	p := newPair(t)
+	p.serves(t, 4)
+	a, child := p.newPupil(t), &pupil{}
+	require.NoError(t, p.s.SpawnIn(a, child))
+	p.serves(t, 5)
+	out := &wrapped{outlet: p.l, noCloseOf: child.base()}
+	p.l.peer.out = out
+	p.s.cfg.Relevant = func(*Peer, Actor) bool { return false }
+	p.serves(t, 6)
+	require.True(t, p.l.peer.Has(a))
+	require.True(t, p.l.peer.Has(child))
+	require.Equal(t, 2, p.c.Len())
+	out.noCloseOf = nil
+	p.serves(t, 6)
+	require.False(t, p.l.peer.Has(a))
+	require.False(t, p.l.peer.Has(child))
+	require.Zero(t, p.c.Len())
+	p.s.Consistent(t)
+}
+
+// TestCopyOfWhatIsSwitchedOff: a value that changes and is switched off between two frames of a recording is in a copy as it was then, also for who has watched before; what is set
+// while it is off isn't in either.
+func TestCopyOfWhatIsSwitchedOff(t *testing.T) {
+	for _, sleeps := range []bool{false, true} {
+		s := NewServer(Config{})
+		require.NoError(t, s.Register("pupil", (*pupil)(nil)))
+		viewer := func() (*World, bridge.Player) {
+			w := NewClient(Config{Failed: func(err error) { t.Error(err) }})
+			require.NoError(t, w.Register("pupil", (*pupil)(nil)))
+			to := newPlayer(w)
+			data, n := s.encodeSchema()
+			_, err := to.Describe(bitio.NewReader(data, n))
+			require.NoError(t, err)
+			return w, to
+		}
+		first, to := viewer()
+		tape := &strip{t: t, s: s, to: to, copied: map[uint32]bridge.Kind{}}
+		r := newRecording(s, tape, nil, false).(*recording)
+		now := time.Duration(0)
+		step := func(frame bool) {
+			now += 33 * time.Millisecond
+			s.Step(now)
+			if frame {
+				r.Step()
+			}
+		}
+		a := &pupil{Cond: 3}
+		require.NoError(t, s.Spawn(a))
+		for range 4 {
+			step(true)
+		}
+		if sleeps {
+			require.NoError(t, a.SetDormant(true))
+			step(true)
+			step(true)
+			require.Equal(t, asleep, r.slots[1].v.state)
+		}
+		a.Cond = 5
+		a.FlushDormancy()
+		step(false)
+		require.NoError(t, a.SetCondition("Cond", false))
+		a.Cond = 9
+		second, copies := viewer()
+		tape.copies = copies
+		copied, ok := r.Copy(1)
+		require.True(t, copied && ok)
+		for _, w := range []*World{first, second} {
+			require.EqualValues(t, 5, w.Find(a.guid).(*pupil).Cond, "sleeps %v", sleeps)
+		}
+		tape.copies = nil
+		for range 3 {
+			step(true)
+		}
+		require.EqualValues(t, 5, first.Find(a.guid).(*pupil).Cond)
+		require.NoError(t, a.SetCondition("Cond", true))
+		a.FlushDormancy()
+		for range 3 {
+			step(true)
+		}
+		require.EqualValues(t, 9, first.Find(a.guid).(*pupil).Cond)
+		s.Consistent(t)
+	}
 }
