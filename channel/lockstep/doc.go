@@ -125,7 +125,7 @@
 //
 // session is, in a Hello and in what the host sends, the number that the peer gave its session (PeerConfig.Session). In
 // Input, Ready and Parts, and in a Denied that answers Input, it is the key of the Welcome. A host that gets a Hello
-// without the right proof changes nothing and answers with a Challenge, which is shorter. The proof is a hash of the
+// of its version without the right proof changes nothing and answers with a Challenge, which is shorter. The proof is a hash of the
 // host's secret, the player, the session and the number of Connects. Unless the transport is Proven, an address that
 // hasn't sent a proof gets nothing larger.
 //

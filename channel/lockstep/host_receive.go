@@ -77,11 +77,16 @@ func (h *Host) hello(now time.Duration, player int, session uint32, r *wire.Read
 	case c.state == absent && c.past(session):
 		h.denyAgain(now, player, session, false)
 		return ErrSession
-	case version != wireVersion || m.agreement != h.cfg.agreement():
+	case version != wireVersion && c.state != absent && session == c.session:
+		return ErrSession // whoever has this session has our version
+	case version != wireVersion:
 		h.deny(now, player, session, DenyVersion)
 		return nil
 	case !proven(c.transport) && m.proof != h.proof(player, session):
 		h.challenge(now, player, session)
+		return nil
+	case m.agreement != h.cfg.agreement():
+		h.deny(now, player, session, DenyVersion)
 		return nil
 	case c.state != absent && session == c.session:
 		c.lastHeard = now // said again; the welcome is on its way

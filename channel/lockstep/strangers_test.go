@@ -285,6 +285,22 @@ func TestSpoofedHello(t *testing.T) {
 	require.EqualValues(t, before+20, tb.host.Stats().Challenges)
 }
 
+// TestSpoofedHelloOfAnotherVersion: nor can one that has the number of the player's own session, which is easily guessed, and another version or other settings.
+func TestSpoofedHelloOfAnotherVersion(t *testing.T) {
+	other := append(envelope{typeHello, 0, 5}.append(nil), wireVersion+1)
+	settings := hello{agreement: 1}.append(envelope{typeHello, 0, 5}.append(nil))
+	for _, spoofed := range [][]byte{other, settings} {
+		tb := startedTable(t, config(2))
+		tb.turn([]byte{1})
+		for range 20 {
+			_ = tb.host.Receive(tb.now, 0, spoofed) // an error, or not: nobody is there to see it
+			tb.turn([]byte{1})
+		}
+		require.Equal(t, Running, tb.peers[0].State())
+		require.EqualValues(t, 3, tb.host.Active())
+	}
+}
+
 // TestTransportMustBeProven: a forgotten Secret says so.
 func TestTransportMustBeProven(t *testing.T) {
 	cfg := config(2)

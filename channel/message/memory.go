@@ -21,10 +21,10 @@ const (
 
 // cost is what a message that waits for Receive counts.
 func (in *incoming) cost() int {
-	if in.reserved {
+	if in.spare == reserved {
 		return 0
 	}
-	return messageCost + (int(in.bits)+7)/8
+	return messageCost + (int(in.bits)+7)/8 + int(in.spare)
 }
 
 // reserve is the room that an Ordered queue has whatever else takes memory: for the next message, on which all others wait.

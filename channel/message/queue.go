@@ -121,11 +121,13 @@ const longAgo = time.Duration(math.MinInt64 / 2)
 
 // incoming is a message that waits for Receive.
 type incoming struct {
-	m        Message
-	kind     *Kind
-	bits     int32
-	reserved bool // it is in the room of Queue.reserve
+	m     Message
+	kind  *Kind
+	bits  int32
+	spare int32 // bytes that its fields have room for beyond these, as it is a used one; reserved: it is in the room of Queue.reserve
 }
+
+const reserved = -1
 
 // Counters counts a queue's messages.
 type Counters struct {
@@ -157,10 +159,10 @@ type Queue struct {
 	outBytes     int
 
 	in              []incoming
-	recvNext        int64 // Ordered: next to deliver; Sequenced: one after the newest
-	waiting         int   // messages in it
-	ready           []incoming
-	readyAt         int
+	recvNext        int64      // Ordered: next to deliver; Sequenced: one after the newest
+	waiting         int        // messages in it
+	ready           []incoming // Unordered and Sequenced: a ring whose size is a power of two, or 0
+	readyAt, readyN int        // the oldest message in it, and how many there are
 	inBits          int
 	told, confirmed int64 // credit given, and known to have arrived
 	toldAt          time.Duration

@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 	"github.com/bunchnet/bunchnet/channel"
@@ -31,6 +32,7 @@ func (q *Queue) Read(r *bitio.Reader) error {
 		k := q.cfg.Kinds.kinds[kind]
 		m := k.New()
 		before := r.Remaining()
+		s.spare = 0
 		m.Serialize(s)
 		bits := before - r.Remaining()
 		err := s.Err()
@@ -41,7 +43,7 @@ func (q *Queue) Read(r *bitio.Reader) error {
 			k.Free(m)
 			return fmt.Errorf("%w: %s: %w", ErrFormat, k.name, err)
 		}
-		if err := q.take(id, incoming{m: m, kind: k, bits: int32(bits)}); err != nil {
+		if err := q.take(id, incoming{m: m, kind: k, bits: int32(bits), spare: int32(min(s.spare, math.MaxInt32/4))}); err != nil {
 			return err
 		}
 		last = id
@@ -93,7 +95,7 @@ func (q *Queue) take(id int64, in incoming) error {
 		return nil
 	case q.holdInTurn(id, in.cost()):
 	case id == q.recvNext && q.growIn(id):
-		in.reserved = true
+		in.spare = reserved
 	default:
 		in.kind.Free(in.m)
 		return channel.ErrMemory
@@ -143,7 +145,7 @@ func (q *Queue) growIn(id int64) bool {
 // deliver queues an unreliable message for Receive. A game that doesn't receive loses some: the oldest of a
 // queue that is Sequenced, otherwise the newest.
 func (q *Queue) deliver(in incoming) {
-	full := len(q.ready)-q.readyAt >= q.cfg.Window
+	full := q.readyN >= q.cfg.Window
 	for full || !q.growReady() || !q.holdWaiting(in.cost(), 0) {
 		full = false
 		q.Counters.Dropped++
@@ -158,25 +160,27 @@ func (q *Queue) deliver(in incoming) {
 		k.Free(m)
 	}
 	q.inBits += int(in.bits)
-	q.ready = append(q.ready, in)
+	*q.readySlot(q.readyN) = in
+	q.readyN++
 }
+
+// readySlot is the slot of the i-th message that waits.
+func (q *Queue) readySlot(i int) *incoming { return &q.ready[(q.readyAt+i)&(len(q.ready)-1)] }
 
 // growReady makes room for one more, and reports whether there is.
 func (q *Queue) growReady() bool {
-	if len(q.ready) < cap(q.ready) {
+	if q.readyN < len(q.ready) {
 		return true
 	}
-	if q.readyAt > 0 {
-		n := copy(q.ready, q.ready[q.readyAt:])
-		clear(q.ready[n:])
-		q.ready, q.readyAt = q.ready[:n], 0
-		return true
-	}
-	n := max(2*cap(q.ready), leastRing)
-	if !q.holdWaiting((n-cap(q.ready))*incomingSize, 0) {
+	n := max(2*len(q.ready), leastRing)
+	if !q.holdWaiting((n-len(q.ready))*incomingSize, 0) {
 		return false
 	}
-	q.ready = append(make([]incoming, 0, n), q.ready...)
+	ring := make([]incoming, n)
+	for i := range q.readyN {
+		ring[i] = *q.readySlot(i)
+	}
+	q.ready, q.readyAt = ring, 0
 	return true
 }
 
@@ -194,13 +198,13 @@ func (q *Queue) Receive() (Message, *Kind) {
 		q.received(&in)
 		return in.m, in.kind
 	}
-	if q.readyAt == len(q.ready) {
-		q.ready, q.readyAt = q.ready[:0], 0
+	if q.readyN == 0 {
 		return nil, nil
 	}
-	in := q.ready[q.readyAt]
-	q.ready[q.readyAt] = incoming{}
-	q.readyAt++
+	in := *q.readySlot(0)
+	*q.readySlot(0) = incoming{}
+	q.readyAt = (q.readyAt + 1) & (len(q.ready) - 1)
+	q.readyN--
 	q.received(&in)
 	return in.m, in.kind
 }

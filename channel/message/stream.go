@@ -11,10 +11,11 @@ var ErrRange = errors.New("message: value out of its bounds")
 
 // Stream is what Serialize gets. It writes the fields, reads them, or only counts their bits. It keeps the first error.
 type Stream struct {
-	w    *bitio.Writer
-	r    *bitio.Reader
-	bits int
-	err  error
+	w     *bitio.Writer
+	r     *bitio.Reader
+	bits  int
+	spare int // bytes of capacity that were reused and aren't needed
+	err   error
 }
 
 // Reading reports whether fields are being read.
@@ -97,7 +98,7 @@ func (s *Stream) Uint32(v *uint32) { u := uint64(*v); s.Bits(&u, 32); *v = uint3
 // Uint64 serializes 64 bits.
 func (s *Stream) Uint64(v *uint64) { s.Bits(v, 64) }
 
-// Bytes serializes up to limit bytes. Reading reuses the slice's capacity.
+// Bytes serializes up to limit bytes. Reading reuses the slice's capacity, which counts against MaxMemory as long as the message waits for Receive.
 func (s *Stream) Bytes(v *[]byte, limit int) {
 	n, ok := s.length(len(*v), limit)
 	switch {
@@ -107,6 +108,7 @@ func (s *Stream) Bytes(v *[]byte, limit int) {
 			*v = make([]byte, n)
 		}
 		*v = (*v)[:n]
+		s.spare += cap(*v) - n
 		s.r.ReadBytes(*v)
 	case s.w != nil:
 		s.w.WriteBytes(*v)

@@ -204,6 +204,11 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, m *mapping, pl
 		return
 	}
 	if s.cfg.Admit != nil {
+		if now < m.askAgain {
+			s.Counters.Waited++
+			return
+		}
+		m.askAgain = now + askEvery
 		switch s.cfg.Admit(ClientInfo{ch.clientID, from, &ch.userData}) {
 		case Wait:
 			s.Counters.Waited++
@@ -222,6 +227,10 @@ func (s *Server) response(now time.Duration, from netip.AddrPort, m *mapping, pl
 	}
 	s.connect(now, m, &ch)
 }
+
+// askEvery is how often Admit is asked about a client at most, however often that one answers its challenge: twice as often as those
+// do that keep to the protocol, as packets bunch up.
+const askEvery = sendInterval / 2
 
 // makeRoom replaces the former connection of a client, or with HoldFormer those that may not stay beside another one: the one of the same address, and one that
 // isn't settled.

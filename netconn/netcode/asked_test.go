@@ -54,6 +54,29 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// TestAdmitIsAskedSeldom: a client that repeats the answer to its challenge, a thousand times a second, has the game's Admit called 20 times, whether it
+// says Wait or Refuse.
+func TestAdmitIsAskedSeldom(t *testing.T) {
+	for _, answer := range []Admission{Wait, Refuse} {
+		r := newRig(t, 7, netsim.Settings{}, 2)
+		asked := 0
+		r.server.cfg.Admit = func(ClientInfo) Admission { asked++; return answer }
+		require.NoError(t, r.client.Connect(r.now, token(t, 5, nil)))
+		for r.client.State() == SendingRequest {
+			r.step()
+		}
+		again := make([]byte, Headroom+len(r.client.challenge), Headroom+len(r.client.challenge)+Tailroom)
+		copy(again[Headroom:], r.client.challenge[:])
+		response := r.client.send.seal(typeResponse, 1000, again)
+		for begin := r.now; r.now < begin+time.Second; r.now += time.Millisecond {
+			r.server.Receive(r.now, clientAddr, append([]byte(nil), response...))
+		}
+		require.Greater(t, asked, 10)
+		require.LessOrEqual(t, asked, 21)
+		require.Empty(t, r.infos)
+	}
+}
+
 // TestAdmitOfOneWhoTakesOver: a client that is connected is asked about too, and its former connection stays when Admit refuses.
 func TestAdmitOfOneWhoTakesOver(t *testing.T) {
 	r := newRig(t, 7, netsim.Settings{}, 1)

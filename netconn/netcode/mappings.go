@@ -18,8 +18,9 @@ type mapping struct {
 	mac        [macBytes]byte
 	since      time.Duration
 	until      time.Duration
-	first      uint64 // sequence of the first challenge it got: an older one is a replay
-	index      int    // in the heap
+	first      uint64        // sequence of the first challenge it got: an older one is a replay
+	askAgain   time.Duration // when Admit may be asked about it once more
+	index      int           // in the heap
 }
 
 const (

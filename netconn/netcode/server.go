@@ -96,8 +96,8 @@ type ServerConfig struct {
 	// address is replaced at once. The new one has a number of Slots or more meanwhile and afterwards, or the other way around. Default false.
 	HoldFormer bool
 	// Admit is asked before a client that has answered its challenge gets a slot, one with a TakeOver too. When it says Wait the client
-	// hears nothing, and Admit is asked again at its next packet, ten times a second; when it says Refuse the client is denied as
-	// Full, and tries the next server in its token. May be nil: all are admitted.
+	// hears nothing, and Admit is asked again at its next packet, ten times a second, and 20 times at most, whatever the client sends; when it says
+	// Refuse the client is denied as Full, and tries the next server in its token. May be nil: all are admitted.
 	Admit func(c ClientInfo) Admission
 	// Slots is the clients at most. Default 64, at most MaxSlots; the reference has 256 at most, the
 	// wire doesn't mind.
@@ -117,7 +117,7 @@ type ServerCounters struct {
 	BadSize, BadType, BadSequence, BadVersion, BadProtocol, Expired, BadToken, OtherServer uint64
 	AddrConnected, IDConnected, TokenUsed, Full, NoMapping, BadChallenge, NotBound         uint64
 	Replayed, NotSealed, NoRoom                                                            uint64
-	NotAdmitted, Waited                                                                    uint64 // Refuse and Wait of Admit
+	NotAdmitted, Waited                                                                    uint64 // Refuse and Wait of Admit, and answers that came sooner than it is asked again
 
 	// Unexpected is what a client with a slot sent before it knew of that, and others overtook.
 	Unexpected uint64
