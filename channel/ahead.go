@@ -53,8 +53,7 @@ func (m *Machine) ReceivedLate(in *bunch.In) (nak bool, err error) {
 // newestIn is the newest sequence received for an index.
 func (t *Table) newestIn(index uint32) int64 {
 	if ch := t.Channel(index); ch != nil && ch.early() > 0 {
-		recs := ch.rare.in.recs
-		return recs[len(recs)-1].in.ChSequence
+		return ch.rare.in.newest
 	}
 	return t.inReliable(index)
 }

@@ -118,7 +118,7 @@ func (ch *Channel) needRare() *rare {
 // dropRare gives the rare state back when all of it is zero.
 func (ch *Channel) dropRare() {
 	r := ch.rare
-	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.recs != nil || r.assembly.Cap() > 0 || r.assembly.Active() || r.unfinished || r.pausedUntil > 0 || r.begun > 0 || r.keptSent > 0 || ch.out.first < r.gapEnd {
+	if r == nil || ch.index == 0 && (len(r.queue) > 0 || !ch.openAcked) || r.in.n > 0 || r.assembly.Cap() > 0 || r.assembly.Active() || r.unfinished || r.pausedUntil > 0 || r.begun > 0 || r.keptSent > 0 || ch.out.first < r.gapEnd {
 		return
 	}
 	ch.rare = nil
@@ -130,7 +130,7 @@ func (ch *Channel) early() int {
 	if ch.rare == nil {
 		return 0
 	}
-	return ch.rare.in.len()
+	return ch.rare.in.n
 }
 
 // gapEnd is the sequence before which bunches fill the gap left by the index's previous channel.

@@ -1,15 +1,12 @@
 package channel
 
-import (
-	"slices"
-
-	"github.com/bunchnet/bunchnet/bunch"
-)
+import "github.com/bunchnet/bunchnet/bunch"
 
 // early is a reliable bunch that waits for its turn.
 type early struct {
-	in   bunch.In
-	data []byte
+	in    bunch.In
+	data  []byte
+	below [2]*early
 }
 
 // cost is the bytes that it counts against MaxMemory.
@@ -23,51 +20,64 @@ func earlyBytes(part bool, n int) int {
 	return earlyCost + n
 }
 
-// earlyBunches is InRec: the early bunches of a channel, in order. Its size follows its content.
-//
-// Invariant: recs[head:] are sorted by ChSequence, and nothing is before head.
+// earlyBunches is InRec: the early bunches of a channel, by their sequence. It is a digital search tree: a bunch stands below others whose
+// sequences have the same lowest bits. All are within Config.ReliableBuffer of each other, which is largestRing at most, so that none has more than
+// 13 above it, in whatever order they come.
 type earlyBunches struct {
-	recs []*early
-	head int
+	root   *early
+	n      int
+	newest int64 // the highest sequence, if there is any
 }
 
-func (q *earlyBunches) len() int { return len(q.recs) - q.head }
-
-// find is the index of seq, or the index at which to insert it.
-func (q *earlyBunches) find(seq int64) (i int, held bool) {
-	i, held = slices.BinarySearchFunc(q.recs[q.head:], seq, func(r *early, seq int64) int { return int(r.in.ChSequence - seq) })
-	return q.head + i, held
-}
-
-// insert keeps r at index i.
-func (q *earlyBunches) insert(i int, r *early, p *Pool) {
-	if q.head > 0 && len(q.recs) == cap(q.recs) {
-		n := copy(q.recs, q.recs[q.head:])
-		clear(q.recs[n:])
-		i -= q.head
-		q.recs, q.head = q.recs[:n], 0
+// place is where the bunch with a sequence is, or where it would be.
+func (q *earlyBunches) place(seq int64) **early {
+	at := &q.root
+	for bits := seq; *at != nil && (*at).in.ChSequence != seq; bits >>= 1 {
+		at = &(*at).below[bits&1]
 	}
-	if len(q.recs) == cap(q.recs) {
-		grown := append(p.getList(2*len(q.recs)), q.recs...)
-		p.putList(q.recs)
-		q.recs = grown
-	}
-	q.recs = slices.Insert(q.recs, i, r)
+	return at
 }
 
-// next is the first bunch if its sequence is seq, else nil.
-func (q *earlyBunches) next(seq int64) *early {
-	if q.len() == 0 || q.recs[q.head].in.ChSequence != seq {
+// has reports whether there is a bunch with a sequence.
+func (q *earlyBunches) has(seq int64) bool { return *q.place(seq) != nil }
+
+// add keeps r, unless there is one with its sequence.
+func (q *earlyBunches) add(r *early) {
+	at := q.place(r.in.ChSequence)
+	if *at != nil {
+		return
+	}
+	*at = r
+	if q.n++; q.n == 1 || r.in.ChSequence > q.newest {
+		q.newest = r.in.ChSequence
+	}
+}
+
+// take takes the bunch with a sequence out; nil when there is none. One from below, which has none below itself, has its place then.
+func (q *earlyBunches) take(seq int64) *early {
+	at := q.place(seq)
+	r := *at
+	if r == nil {
 		return nil
 	}
-	return q.recs[q.head]
-}
-
-// pop forgets the first bunch.
-func (q *earlyBunches) pop(p *Pool) {
-	q.recs[q.head] = nil
-	if q.head++; q.head == len(q.recs) {
-		p.putList(q.recs)
-		*q = earlyBunches{}
+	leaf := at
+	for {
+		l := *leaf
+		if l.below[0] != nil {
+			leaf = &l.below[0]
+		} else if l.below[1] != nil {
+			leaf = &l.below[1]
+		} else {
+			break
+		}
 	}
+	last := *leaf
+	*leaf = nil
+	if last != r {
+		last.below = r.below
+		*at = last
+	}
+	r.below = [2]*early{}
+	q.n--
+	return r
 }

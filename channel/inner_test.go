@@ -3,6 +3,7 @@ package channel
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -54,19 +55,18 @@ func TestPoolLendsWhatItGot(t *testing.T) {
 // TestPoolForgetsWhatNobodyNeeds: what a burst left is gone within half a minute, but for a little of each kind; what is used all the time stays.
 func TestPoolForgetsWhatNobodyNeeds(t *testing.T) {
 	var p Pool
-	rings, lists := [][]outRec{}, [][]*early{}
+	rings := [][]outRec{}
 	for range 1000 {
-		rings, lists = append(rings, p.getRing(1)), append(lists, p.getList(8))
+		rings = append(rings, p.getRing(1))
 	}
 	for i := range rings {
 		p.Put(make([]byte, 32))
 		p.Put(make([]byte, 1024))
 		p.putRing(rings[i])
-		p.putList(lists[i])
 		p.putEarly(new(early))
 		p.putRare(new(rare))
 	}
-	require.Equal(t, 1000*(32+1024+outRecSize+8*wordSize+earlySize+rareSize+6*freeCost), p.unused)
+	require.Equal(t, 1000*(32+1024+outRecSize+earlySize+rareSize+5*freeCost), p.unused)
 	now := time.Second
 	var lent [][]byte
 	use := func(n int) {
@@ -84,7 +84,7 @@ func TestPoolForgetsWhatNobodyNeeds(t *testing.T) {
 		p.tick(now)
 	}
 	require.Len(t, p.free[0].items, 100)
-	require.Equal(t, 100*(32+freeCost)+keptUnused*(1024+outRecSize+8*wordSize+earlySize+rareSize+5*freeCost), p.unused)
+	require.Equal(t, 100*(32+freeCost)+keptUnused*(1024+outRecSize+earlySize+rareSize+4*freeCost), p.unused)
 	require.LessOrEqual(t, cap(p.free[5].items), 2*keptUnused)
 	for range 40 * 30 {
 		now += time.Second / 30
@@ -93,9 +93,9 @@ func TestPoolForgetsWhatNobodyNeeds(t *testing.T) {
 	}
 	p.tick(now - time.Hour) // the clock goes back
 	p.tick(now - time.Hour + 2*trimPeriod)
-	require.Equal(t, keptUnused*(32+1024+outRecSize+8*wordSize+earlySize+rareSize+6*freeCost), p.unused)
+	require.Equal(t, keptUnused*(32+1024+outRecSize+earlySize+rareSize+5*freeCost), p.unused)
 	use(100)
-	require.Equal(t, 100*(32+freeCost)+keptUnused*(1024+outRecSize+8*wordSize+earlySize+rareSize+5*freeCost), p.unused)
+	require.Equal(t, 100*(32+freeCost)+keptUnused*(1024+outRecSize+earlySize+rareSize+4*freeCost), p.unused)
 }
 
 // TestPoolTrimsOnceAPeriod: what nobody needed for a whole period goes at its end, to the tick, and a list of which nothing goes stays where it is.
@@ -152,19 +152,6 @@ func TestPoolCountsWhatHoldsBunches(t *testing.T) {
 		require.Same(t, &r[0], &p.getRing(n)[0])
 		require.Zero(t, p.unused)
 	}
-	for n, c := range map[int]int{1: 4, 4: 4, 5: 8, 512: 512} {
-		l := append(p.getList(n), new(early))
-		require.Equal(t, c, cap(l))
-		p.putList(l)
-		require.Equal(t, c*wordSize+freeCost, p.unused)
-		again := p.getList(n)
-		require.Zero(t, p.unused)
-		require.Empty(t, again)
-		require.Nil(t, again[:1][0])
-		require.Same(t, &l[0], &again[:1][0])
-	}
-	p.putList(nil)
-	require.Zero(t, p.unused)
 	e := p.getEarly()
 	e.data = []byte{1}
 	p.putEarly(e)
@@ -273,37 +260,82 @@ func TestCompactKeepsWhatWaits(t *testing.T) {
 	}
 }
 
-// TestEarlyBunchesStayInOrder: in whatever order they come, and as long as their room is used again.
-func TestEarlyBunchesStayInOrder(t *testing.T) {
-	p := new(Pool)
-	var q earlyBunches
-	base := int64(0)
-	for round := range 40 {
-		n := int64(1 + round*7%60)
-		for i := range n {
-			seq := base + i*17%n // n and 17 have no common factor but for multiples of 17
-			if at, held := q.find(seq); !held {
-				e := p.getEarly()
-				e.in.ChSequence = seq
-				q.insert(at, e, p)
-			}
+// each calls f for all early bunches, and depth has the most that any of them has above it.
+func (q *earlyBunches) each(f func(*early)) (depth int) {
+	var visit func(e *early, above int)
+	visit = func(e *early, above int) {
+		if e == nil {
+			return
 		}
-		held := q.len()
-		for range held - 1 {
-			first := q.recs[q.head].in.ChSequence
-			require.Nil(t, q.next(first-1))
-			require.NotNil(t, q.next(first))
-			q.pop(p)
-			require.Greater(t, q.recs[q.head].in.ChSequence, first)
-		}
-		require.Equal(t, 1, q.len())
-		base = q.recs[q.head].in.ChSequence + 1
-		require.LessOrEqual(t, cap(q.recs), 128)
+		depth = max(depth, above)
+		f(e)
+		visit(e.below[0], above+1)
+		visit(e.below[1], above+1)
 	}
-	q.pop(p)
-	require.Zero(t, q.len())
-	require.Nil(t, q.next(0))
-	require.Nil(t, q.recs, "its room is the pool's again")
+	visit(q.root, 0)
+	return depth
+}
+
+// TestEarlyBunchesByTheirSequence: in whatever order they come and go, against a map.
+func TestEarlyBunchesByTheirSequence(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		var q earlyBunches
+		model := map[int64]*early{}
+		base := int64(rng.Uint64() >> 8)
+		for range 200 {
+			base += rng.Int64N(40)
+			for range rng.IntN(60) {
+				e := new(early)
+				e.in.ChSequence = base + rng.Int64N(300)
+				q.add(e)
+				if model[e.in.ChSequence] == nil {
+					model[e.in.ChSequence] = e
+				}
+			}
+			for range rng.IntN(60) {
+				seq := base + rng.Int64N(300)
+				require.Equal(t, model[seq] != nil, q.has(seq))
+				require.Same(t, model[seq], q.take(seq), "seed %d", seed)
+				delete(model, seq)
+			}
+			require.Equal(t, len(model), q.n)
+			n := 0
+			q.each(func(e *early) { require.Same(t, model[e.in.ChSequence], e); n++ })
+			require.Equal(t, len(model), n)
+		}
+		for seq := range model {
+			require.Same(t, model[seq], q.take(seq))
+		}
+		require.Nil(t, q.root)
+	}
+}
+
+// TestEarlyBunchesAreNeverDeep: a peer that sends as many early bunches as there may be, in the worst order, has none looked for among more than 14.
+func TestEarlyBunchesAreNeverDeep(t *testing.T) {
+	orders := map[string]func(i int64) int64{
+		"forward":   func(i int64) int64 { return i },
+		"backward":  func(i int64) int64 { return largestRing - 1 - i },
+		"low bits":  func(i int64) int64 { return i<<6&(largestRing-1) | i>>7 },
+		"high bits": func(i int64) int64 { return int64(bits.Reverse16(uint16(i)) >> 3) },
+	}
+	for name, order := range orders {
+		for _, base := range []int64{0, 12345} {
+			var q earlyBunches
+			for i := range int64(largestRing) {
+				e := new(early)
+				e.in.ChSequence = base + order(i)
+				q.add(e)
+			}
+			require.Equal(t, largestRing, q.n, name)
+			require.LessOrEqual(t, q.each(func(*early) {}), 13, name)
+			require.EqualValues(t, base+largestRing-1, q.newest)
+			for seq := base; seq < base+largestRing; seq++ {
+				require.NotNil(t, q.take(seq))
+			}
+			require.Nil(t, q.root)
+		}
+	}
 }
 
 // TestUnackedBunchesByTheirSequence: as long as they aren't popped, in a ring that grows and goes back to the pool.

@@ -613,7 +613,7 @@ func unusedBytes(p *Pool) (n int) {
 	}
 	if r := p.recs; r != nil {
 		for i := range ringClasses {
-			n += len(r.rings[i].items)*(outRecSize<<i+freeCost) + len(r.lists[i].items)*(wordSize<<i+freeCost)
+			n += len(r.rings[i].items) * (outRecSize<<i + freeCost)
 		}
 		n += len(r.early.items)*(earlySize+freeCost) + len(r.rare.items)*(rareSize+freeCost)
 	}

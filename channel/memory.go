@@ -12,7 +12,7 @@ const (
 	outCost     = 2*int(unsafe.Sizeof(outRec{})) + 2*int(unsafe.Sizeof(waitingBunch{})) + noteCost
 	noteCost    = 32                                                       // the connection's of the packet that carries it
 	channelCost = int(unsafe.Sizeof(Channel{})+unsafe.Sizeof(rare{})) + 64 // and its handler's word or two
-	earlyCost   = int(unsafe.Sizeof(early{})) + 2*int(unsafe.Sizeof((*early)(nil)))
+	earlyCost   = int(unsafe.Sizeof(early{}))
 	queuedCost  = 2 * int(unsafe.Sizeof(queued{}))
 	pageCost    = int(unsafe.Sizeof(page{}))
 	openRoom    = 3584 // counted until a channel's open is handled, for what its handler counts in Opened, when it's too late to refuse the bunch

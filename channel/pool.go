@@ -25,7 +25,6 @@ type Pool struct {
 // freeRecs is the unused memory for reliable bunches.
 type freeRecs struct {
 	rings [ringClasses]shelf[[]outRec]
-	lists [ringClasses]shelf[[]*early]
 	early shelf[*early]
 	rare  shelf[*rare]
 }
@@ -63,7 +62,6 @@ func (p *Pool) tick(now time.Duration) (next time.Duration) {
 	if r := p.recs; r != nil {
 		for i := range ringClasses {
 			p.unused -= r.rings[i].trim() * (outRecSize<<i + freeCost)
-			p.unused -= r.lists[i].trim() * (wordSize<<i + freeCost)
 		}
 		p.unused -= r.early.trim()*(earlySize+freeCost) + r.rare.trim()*(rareSize+freeCost)
 	}
@@ -152,7 +150,6 @@ const (
 	outRecSize = int(unsafe.Sizeof(outRec{}))
 	earlySize  = int(unsafe.Sizeof(early{}))
 	rareSize   = int(unsafe.Sizeof(rare{}))
-	wordSize   = int(unsafe.Sizeof(uintptr(0)))
 )
 
 // getRing lends a zeroed ring of n entries, a power of two.
@@ -172,29 +169,6 @@ func (p *Pool) putRing(r []outRec) {
 		c := bits.Len(uint(len(r))) - 1
 		p.unusedRecs().rings[c].push(r)
 	}
-}
-
-// getList lends an empty list with room for at least n entries.
-func (p *Pool) getList(n int) []*early {
-	n = max(n, 4)
-	c := bits.Len(uint(n - 1))
-	if p.recs != nil {
-		if l, ok := p.recs.lists[c].pop(); ok {
-			p.take(cap(l) * wordSize)
-			return l
-		}
-	}
-	return make([]*early, 0, 1<<c)
-}
-
-// putList takes a list back and forgets what it holds.
-func (p *Pool) putList(l []*early) {
-	if cap(l) == 0 || !p.keep(cap(l)*wordSize) {
-		return
-	}
-	clear(l)
-	c := bits.Len(uint(cap(l) - 1))
-	p.unusedRecs().lists[c].push(l[:0])
 }
 
 // getEarly lends an early.

@@ -205,12 +205,11 @@ func (ch *Channel) receiveReliable(in *bunch.In) (nak bool, err error) {
 	ch.released = true
 	nak, err = ch.receive(in)
 	for err == nil && ch.early() > 0 {
-		rec := ch.rare.in.next(s.inReliable + 1)
+		rec := ch.rare.in.take(s.inReliable + 1)
 		if rec == nil {
 			break
 		}
 		s.inReliable++
-		ch.rare.in.pop(t.cfg.Pool)
 		t.held -= rec.cost()
 		rec.in.Data.Reset(rec.data, rec.in.Bits)
 		// Its packet is acked already, so nak would have no effect.
@@ -228,13 +227,9 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	if in.ChSequence-next >= int64(t.cfg.ReliableBuffer) {
 		return false, fmt.Errorf("%w: %d after %d on %v", ErrSequenceAhead, in.ChSequence, next-1, ch)
 	}
-	i := 0
-	if ch.rare != nil {
-		var held bool
-		if i, held = ch.rare.in.find(in.ChSequence); held {
-			t.Counters.Duplicate++
-			return false, nil
-		}
+	if ch.rare != nil && ch.rare.in.has(in.ChSequence) {
+		t.Counters.Duplicate++
+		return false, nil
 	}
 	n := (in.Bits + 7) / 8
 	if !t.hold(earlyBytes(in.Partial, bufferSize(n))) {
@@ -247,7 +242,7 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 	rec.in.Name = ch.typ.Name // the same, but a text that was there before
 	rec.in.Data.Reset(nil, 0) // it would keep the packet
 	in.Data.ReadBitsTo(rec.data, in.Bits)
-	ch.needRare().in.insert(i, rec, t.cfg.Pool)
+	ch.needRare().in.add(rec)
 	return false, nil
 }
 
@@ -439,12 +434,12 @@ func (ch *Channel) release() {
 	if r == nil {
 		return
 	}
-	for _, rec := range r.in.recs[r.in.head:] {
+	for r.in.n > 0 {
+		rec := r.in.take(r.in.root.in.ChSequence)
 		t.held -= rec.cost()
 		p.Put(rec.data)
 		p.putEarly(rec)
 	}
-	p.putList(r.in.recs)
 	for _, q := range r.queue {
 		p.Put(q.data)
 	}

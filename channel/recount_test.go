@@ -128,9 +128,7 @@ func recount(t *Table, notes []wireNote) (held, heldOut, unacked int) {
 		}
 		held += int(ch.handlerHeld)
 		if r := ch.rare; r != nil {
-			for _, e := range r.in.recs[r.in.head:] {
-				held += e.cost()
-			}
+			r.in.each(func(e *early) { held += e.cost() })
 			held += int(r.joining)
 		}
 		for s := ch.out.first; s < ch.out.next; s++ {
@@ -198,9 +196,6 @@ func lentOnce(t *Table) bool {
 					ok = ok && r[i].data == nil && !r[i].waiting
 				}
 			}
-			for _, l := range p.recs.lists[c].items {
-				ok = ok && once(&l[:1][0])
-			}
 		}
 	}
 	for ch := range t.All {
@@ -209,10 +204,10 @@ func lentOnce(t *Table) bool {
 		}
 		if ch.rare != nil {
 			ok = ok && once(ch.rare)
-			for _, r := range ch.rare.in.recs[ch.rare.in.head:] {
-				ok = ok && once(r)
-				buffer(r.data)
-			}
+			ch.rare.in.each(func(e *early) {
+				ok = ok && once(e)
+				buffer(e.data)
+			})
 		}
 		for _, q := range ch.queued() {
 			buffer(q.data)

@@ -17,14 +17,13 @@ func heapNow() int {
 }
 
 // TestPoolKeepsToMaxFree: what a pool keeps unused takes no more of the heap than MaxFree, whatever is given back: buffers of any size,
-// rings, lists and places of early bunches.
+// rings and places of early bunches.
 func TestPoolKeepsToMaxFree(t *testing.T) {
 	const most = 2 << 20
 	for name, give := range map[string]func(p *Pool, i int){
 		"small buffers": func(p *Pool, _ int) { p.Put(make([]byte, 32)) },
 		"buffers":       func(p *Pool, i int) { p.Put(make([]byte, 32<<(i%12))) },
 		"small rings":   func(p *Pool, _ int) { p.putRing(make([]outRec, 2)) },
-		"small lists":   func(p *Pool, _ int) { p.putList(make([]*early, 0, 4)) },
 		"early places":  func(p *Pool, _ int) { p.putEarly(new(early)) },
 	} {
 		p := &Pool{MaxFree: most}
