@@ -28,7 +28,7 @@ type client struct {
 
 	welcome  welcome
 	setup    []byte
-	snap     []byte
+	snap     []byte // nil when there is none, or once the game has begun and all of it is acked
 	logBase  int64
 	lag      int64 // the newest turns that it doesn't get
 	accepted int64 // version of the setup
@@ -117,7 +117,9 @@ func (c *client) past(session uint32) bool {
 }
 
 // turnsAt is the position of the first turn.
-func (c *client) turnsAt() int64 { return c.welcome.base + int64(len(c.setup)) + int64(len(c.snap)) }
+func (c *client) turnsAt() int64 {
+	return c.welcome.base + int64(c.welcome.setup) + int64(c.welcome.snapshot)
+}
 
 // streamEnd is where the stream ends for now.
 func (c *client) streamEnd(l *turnLog) int64 {
@@ -136,13 +138,14 @@ func (c *client) trimmed(l *turnLog) bool {
 // appendStream appends [from, to) of the stream.
 func (c *client) appendStream(dst []byte, l *turnLog, from, to int64) []byte {
 	at := c.welcome.base
-	for _, b := range [...][]byte{c.setup, c.snap} {
-		if end := at + int64(len(b)); from < end && from < to {
+	for i, b := range [...][]byte{c.setup, c.snap} {
+		size := int64([...]int{c.welcome.setup, c.welcome.snapshot}[i])
+		if end := at + size; from < end && from < to {
 			part := min(to, end)
 			dst = append(dst, b[from-at:part-at]...)
 			from = part
 		}
-		at += int64(len(b))
+		at += size
 	}
 	if from >= to {
 		return dst

@@ -153,8 +153,8 @@
 //	in flight to a player             Window; 2 packets before the first ack
 //	sent to a player                  Rate bytes a second, over all its sessions
 //	time a player may hold the game   DropAfter, and StallPercent of the time
-//	setup                             64 KiB; snapshot MaxSnapshot, five of them with a SpectatorDelay; larger ones
-//	                                  are an error of SetSetup or SetSnapshot
+//	setup                             64 KiB; snapshot MaxSnapshot, five of them with a SpectatorDelay, and four more while peers
+//	                                  load them; larger ones are an error of SetSetup or SetSnapshot
 //	delay raised by one player        AdaptiveDelay.Lead turns
 //	received and not executed         ReceiveBuffer; what has no room is dropped, and sent again
 //	hashes                            256 turns; older ones aren't compared. The Host waits for them for MaxDelay+16 turns,

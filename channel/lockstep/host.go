@@ -187,12 +187,14 @@ func (h *Host) Stats() HostStats { return h.stats }
 // SetSnapshot sets the game's state before turn. A peer that joins late gets it when the turns that it needs have left the
 // log, or are more bytes. data is kept and must not change. turn must be in the log: take a snapshot at least once
 // in a quarter of the log's turns. With a SpectatorDelay up to five are kept, so that there is one old enough for
-// spectators. Error: ErrSnapshot.
+// spectators. A peer that is still being sent one from before gets that to its end, unless more than four of these are kept for peers: then those with
+// the oldest begin with the newest. Error: ErrSnapshot.
 func (h *Host) SetSnapshot(turn int64, data []byte) error {
 	if !h.log.holds(turn) || len(data) == 0 || len(data) > h.cfg.MaxSnapshot {
 		return ErrSnapshot
 	}
 	h.snapshots.add(snapshot{turn, data, h.before(turn)}, h.log.next, int64(h.cfg.SpectatorDelay))
+	h.letGo(h.chargedAt)
 	return nil
 }
 

@@ -182,6 +182,9 @@ func (h *Host) input(now time.Duration, player int, key uint32, r *wire.Reader) 
 	}
 	c.state, c.lastHeard = live, now
 	c.acked(now, in.received, int64(h.cfg.Window))
+	if h.started && c.ack >= c.turnsAt() {
+		c.snap = nil
+	}
 	c.executed = max(c.executed, in.executed)
 	if in.hold != noHold {
 		c.roundTrip(now, in.stamp, in.held())

@@ -58,13 +58,18 @@ func (o *OnChannel) Send(_ time.Duration, p []byte) error {
 	return err
 }
 
-// ReceivedBunch implements channel.Handler: it passes the packet to Received.
-func (o *OnChannel) ReceivedBunch(_ *channel.Channel, in *bunch.In) {
+// ReceivedBunch implements channel.Handler: it passes the packet to Received. The largest one counts within the connection's MaxMemory; when there
+// is no room for it, it counts as lost.
+func (o *OnChannel) ReceivedBunch(ch *channel.Channel, in *bunch.In) {
 	if in.Reliable || in.Bits%8 != 0 || o.Received == nil {
 		return // the opening bunch, or no packet of ours
 	}
 	n := in.Bits / 8
 	if cap(o.buf) < n {
+		if ch.Hold(n-cap(o.buf)) != nil {
+			ch.Refuse()
+			return
+		}
 		o.buf = make([]byte, n)
 	}
 	o.buf = o.buf[:n]
@@ -81,6 +86,6 @@ func (o *OnChannel) ReceivedNak(*channel.Channel, int64) {}
 // Closed implements channel.Handler: Send returns channel.ErrClosed from then on.
 func (o *OnChannel) Closed(ch *channel.Channel, _ channel.CloseReason) {
 	if ch == o.ch { // and not one that Opened refused
-		o.ch = nil
+		o.ch, o.buf = nil, nil
 	}
 }

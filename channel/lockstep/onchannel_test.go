@@ -123,6 +123,62 @@ func TestOnTwoChannels(t *testing.T) {
 	require.NoError(t, o.Send(0, []byte("turn")))
 }
 
+// TestLargestPacketCounts: what an OnChannel keeps to receive packets in counts within MaxMemory, however many channels a peer opens and whatever it sends there; and a
+// closed one keeps nothing.
+func TestLargestPacketCounts(t *testing.T) {
+	name := bunch.Name{Index: 330}
+	var now time.Duration
+	var conns [2]*netconn.Conn
+	var wire [2][][]byte
+	received := 0
+	for i := range conns {
+		var err error
+		conns[i], err = netconn.New(netconn.Config{Server: i == 1, MaxMemory: []int{8 << 20, 1 << 20}[i], NetSpeed: 1 << 24, Channels: []channel.Type{
+			{Name: name, ClientOpen: true, Accept: func(*channel.Channel) channel.Handler {
+				return &lockstep.OnChannel{Received: func([]byte) { received++ }}
+			}}}, LowLevelSend: func(p []byte) { wire[i] = append(wire[i], append([]byte(nil), p...)) }}, 0, 1, 1)
+		require.NoError(t, err)
+	}
+	step := func() {
+		now += 20 * time.Millisecond
+		for i, c := range conns {
+			for _, p := range wire[1-i] {
+				_ = c.ReceivedPacket(now, p)
+			}
+			wire[1-i] = nil
+			c.PostTickDispatch(now)
+			c.Tick(now)
+		}
+	}
+	var outs []*channel.Channel
+	for range 20 {
+		o := &lockstep.OnChannel{}
+		ch, err := conns[0].Open(name, o)
+		require.NoError(t, err)
+		for range 20 {
+			step()
+		}
+		before, had := conns[1].Stats().Held, received
+		_, err = ch.SendBunch(&bunch.Out{Data: make([]byte, 60_000), StayUnreliable: true})
+		require.NoError(t, err)
+		for range 20 {
+			step()
+		}
+		if received > had {
+			outs = append(outs, ch)
+			require.Greater(t, conns[1].Stats().Held-before, 50_000)
+		}
+	}
+	require.Greater(t, len(outs), 3)
+	require.Less(t, len(outs), 9, "60 kB each, and half of MaxMemory for all")
+	held := conns[1].Stats().Held
+	require.NoError(t, outs[0].Close(bunch.Destroyed))
+	for range 20 {
+		step()
+	}
+	require.Less(t, conns[1].Stats().Held, held-50_000)
+}
+
 // TestBusyConnection: a player who catches up over a narrow connection gets the log at the connection's pace.
 func TestBusyConnection(t *testing.T) {
 	const speed = 20000
