@@ -24,6 +24,8 @@ type settings struct {
 	workloads, only, out string
 	serve, serverProfile string
 	clients, size        int
+	shards               int
+	light                bool
 	profile              string
 	quick, verbose       bool
 	burst, together      bool
@@ -49,6 +51,8 @@ func main() {
 	flag.StringVar(&s.serverProfile, "serverprofile", "", "file for a CPU profile of W3's last server")
 	flag.StringVar(&s.serve, "serve", "", "be the server of W3 for this peer")
 	flag.IntVar(&s.clients, "clients", 0, "only this number of clients in W3")
+	flag.IntVar(&s.shards, "shards", 1, "drivers of our servers in W3")
+	flag.BoolVar(&s.light, "light", false, "light clients in W3, of bunchnet-0")
 	flag.IntVar(&s.size, "size", 0, "only messages of this many bytes in W2 and W7")
 	flag.IntVar(&s.rate, "rate", 0, "only this rate of W1, and W3's, in messages a second")
 	flag.StringVar(&s.row, "row", "", "only the rows of W6 whose settings contain this")
@@ -58,7 +62,7 @@ func main() {
 	flag.IntVar(&kcpWindow, "kcp-window", kcpWindow, "packets that kcp-go has in flight")
 	flag.Uint64Var(&s.seed, "seed", 1, "seed of the network")
 	flag.Parse()
-	if flag.NArg() > 0 || kcpWindow < 32 {
+	if flag.NArg() > 0 || kcpWindow < 32 || s.shards < 1 {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
@@ -80,7 +84,7 @@ func run(w io.Writer, s settings) error {
 		log = os.Stderr
 	}
 	if s.serve != "" {
-		return serve(w, os.Stdin, s.serve, s.profile)
+		return serve(w, os.Stdin, s.serve, s.profile, s.rate, s.shards)
 	}
 	stop, err := startProfile(s.profile)
 	if err != nil {

@@ -15,10 +15,8 @@ import (
 
 // TestMain lets the test's own program be the server of W3.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "-serve" {
-		if err := serve(os.Stdout, os.Stdin, os.Args[2], ""); err != nil {
-			panic(err)
-		}
+	if len(os.Args) > 1 && os.Args[1] == "-serve" {
+		main()
 		return
 	}
 	os.Exit(m.Run())
@@ -204,7 +202,7 @@ func TestW3(t *testing.T) {
 	each(t, anyPeer, func(t *testing.T, p *Peer) {
 		t.Parallel()
 		point := manyPoint{Peer: p.Name, Clients: 10, Rate: 30}
-		if err := point.measure(p, 500*time.Millisecond, ""); err != nil {
+		if err := point.measure(p, 500*time.Millisecond, "", 1, false); err != nil {
 			t.Fatal(err)
 		}
 		if point.Got == 0 {

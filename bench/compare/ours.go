@@ -82,6 +82,7 @@ func (s setting) config(o Options) driver.Config {
 	if o.Many { // acks ride on the next packet
 		c.Prompt, c.AckDelay, c.ReorderWindow = false, 50*time.Millisecond, 0
 		c.Protocol = netconn.Bunchnet()
+		c.TickRate = ticksAPacket * o.Rate
 	}
 	if o.Unreliable {
 		c.Redundancy = netconn.Redundancy{}
@@ -89,27 +90,53 @@ func (s setting) config(o Options) driver.Config {
 	return c
 }
 
+// ticksAPacket is a server's ticks for each packet of a client, of which it has many.
+const ticksAPacket = 2
+
 // fastMemory is what netconn.Config.MaxMemory asks for on servers that take much of one client from far away.
 const fastMemory = 32 << 20
 
 // single reports whether a message is a bunch of its own.
 func (o Options) single() bool { return o.Unreliable || o.Rate > 0 && !o.Batch && !o.Together }
 
-func (s setting) listen(o Options, h Handler) (Server, error) {
-	cfg := s.config(o)
+// serverChannels is the channels of a driver, whose connections share a buffer.
+func (o Options) serverChannels(h Handler) []channel.Type {
 	msg := make([]byte, maxMessage)
-	cfg.Channels = []channel.Type{{Name: oursName, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
+	return []channel.Type{{Name: oursName, ClientOpen: true, Accept: func(ch *channel.Channel) channel.Handler {
 		return &ourConn{ch: ch, h: h, msg: msg, unreliable: o.Unreliable, single: o.single()}
 	}}}
+}
+
+func (s setting) listen(o Options, h Handler) (Server, error) {
+	cfg := s.config(o)
+	cfg.Channels = o.serverChannels(h)
 	if s.secure {
 		// The tokens name a fixed address: clients may come by way of a proxy.
 		cfg.Link = driver.Netcode{ProtocolID: oursID, Key: oursKey, Slots: oursSlots, Addrs: []netip.AddrPort{tokenAddr}}
+	}
+	if o.Shards > 1 {
+		return runShards(o, func(int) driver.Config {
+			cfg.Channels = o.serverChannels(h)
+			return cfg
+		})
 	}
 	d, err := driver.Listen(o.addr(), cfg)
 	if err != nil {
 		return nil, err
 	}
 	return runDriver(d, nil), nil
+}
+
+// runShards is runDriver for several servers at one address.
+func runShards(o Options, config func(shard int) driver.Config) (Server, error) {
+	all, err := driver.ListenShards(o.addr(), o.Shards, config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- driver.RunShards(ctx, all, nil) }()
+	return listener{all[0].LocalAddr().String(), func() error { stop(); return <-done }}, nil
 }
 
 // tokenAddr is what our tokens call the server.

@@ -42,6 +42,8 @@ type Options struct {
 	Together bool
 	// Many is set when one process has many clients: their buffers should be small, and their Conns may be ticked.
 	Many bool
+	// Shards is how many drivers a server of ours has at its address; 0 is one.
+	Shards int
 }
 
 func (o Options) addr() string {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,7 @@ type serverStats struct {
 }
 
 // serve is the server's process: it says where it listens, and its stats for each line it is sent.
-func serve(w io.Writer, r io.Reader, name, profile string) error {
+func serve(w io.Writer, r io.Reader, name, profile string, rate, shards int) error {
 	all, err := choose(io.Discard, name)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func serve(w io.Writer, r io.Reader, name, profile string) error {
 	defer stop()
 	moreFiles()
 	p := all[0]
-	s, err := p.Listen(Options{Unreliable: p.Unreliable, Rate: w3Rate, Many: true}, echo)
+	s, err := p.Listen(Options{Unreliable: p.Unreliable, Rate: rate, Many: true, Shards: shards}, echo)
 	if err != nil {
 		return err
 	}
@@ -99,12 +100,12 @@ type server struct {
 	out *json.Decoder
 }
 
-func startServer(name, profile string) (s *server, st serverStats, err error) {
+func startServer(name, profile string, rate, shards int) (s *server, st serverStats, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, st, err
 	}
-	args := []string{"-serve", name}
+	args := []string{"-serve", name, "-rate", strconv.Itoa(rate), "-shards", strconv.Itoa(shards)}
 	if profile != "" {
 		args = append(args, "-cpuprofile", profile)
 	}
@@ -160,7 +161,7 @@ func runW3(w io.Writer, all []*Peer, s settings) []manyPoint {
 			if p.MaxConns > 0 && n > p.MaxConns {
 				point.Err = fmt.Errorf("%d connections at most", p.MaxConns)
 			} else {
-				point.Err = point.measure(p, length, s.serverProfile)
+				point.Err = point.measure(p, length, s.serverProfile, s.shards, s.light)
 			}
 			points = append(points, point)
 			fmt.Fprintf(w, "w3 %s %d: %.1f %% of a core, %v\n", p.Name, n, 100*point.share(point.CPU), point.Err)
@@ -169,39 +170,60 @@ func runW3(w io.Writer, all []*Peer, s settings) []manyPoint {
 	return points
 }
 
-func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string) error {
-	s, start, err := startServer(peer.Name, profile)
+// manyClients is the clients of W3, all on the goroutine that calls them.
+type manyClients interface {
+	dial(peer *Peer, addr string, n int) error
+	// load has every client send at its rate.
+	load(length time.Duration) error
+	// idle has them send nothing until done.
+	idle(done <-chan time.Time)
+	// counts is the packets sent, the echoes, and those of them that were late.
+	counts() (sent, got, late int64)
+	close()
+}
+
+func (p *manyPoint) measure(peer *Peer, length time.Duration, profile string, shards int, light bool) error {
+	s, start, err := startServer(peer.Name, profile, p.Rate, shards)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	clients := &crowd{rate: p.Rate}
+	var clients manyClients = &crowd{rate: p.Rate}
+	if light {
+		clients = &lightCrowd{rate: p.Rate}
+	}
 	defer clients.close()
 	if err := clients.dial(peer, start.Addr, p.Clients); err != nil {
 		return err
 	}
-	idle, err := clients.ask(s, time.Second)
+	idle, err := ask(clients, s, time.Second)
 	if err != nil {
 		return err
 	}
 	n := float64(p.Clients)
 	p.Idle, p.Goroutines = float64(idle.Resident-start.Resident)/n, float64(idle.Goroutines-start.Goroutines)/n
-	clients.load(time.Second) // warms up
-	before, err := clients.ask(s, w3Late)
+	if err := clients.load(time.Second); err != nil { // warms up
+		return err
+	}
+	before, err := ask(clients, s, w3Late)
 	if err != nil {
 		return err
 	}
-	begin, cpu, sent, got, late := time.Now(), cpuTime(), clients.sent.Load(), clients.got.Load(), clients.late.Load()
-	clients.load(length)
+	begin, cpu := time.Now(), cpuTime()
+	sent, got, late := clients.counts()
+	if err := clients.load(length); err != nil {
+		return err
+	}
 	p.Elapsed, p.ClientCPU = time.Since(begin), cpuTime()-cpu
-	after, err := clients.ask(s, 0)
+	after, err := ask(clients, s, 0)
 	if err != nil {
 		return err
 	}
 	p.CPU = after.CPU - before.CPU
 	p.Load = float64(after.Resident-start.Resident) / n
 	clients.idle(time.After(w3Late))
-	p.Sent, p.Got, p.Late = clients.sent.Load()-sent, clients.got.Load()-got, clients.late.Load()-late
+	p.Sent, p.Got, p.Late = clients.counts()
+	p.Sent, p.Got, p.Late = p.Sent-sent, p.Got-got, p.Late-late
 	return nil
 }
 
@@ -225,7 +247,7 @@ func (c *crowd) dial(peer *Peer, addr string, n int) error {
 		for range n {
 			free <- struct{}{}
 			go func() {
-				conn, err := peer.Dial(addr, Options{Unreliable: peer.Unreliable, Rate: w3Rate, Many: true}, c.echoed)
+				conn, err := peer.Dial(addr, Options{Unreliable: peer.Unreliable, Rate: c.rate, Many: true}, c.echoed)
 				<-free
 				results <- dialed{conn, err}
 			}()
@@ -276,7 +298,7 @@ func (c *crowd) idle(done <-chan time.Time) {
 }
 
 // ask has the server's stats after a while.
-func (c *crowd) ask(s *server, after time.Duration) (st serverStats, err error) {
+func ask(c manyClients, s *server, after time.Duration) (st serverStats, err error) {
 	done := make(chan time.Time)
 	go func() {
 		time.Sleep(after)
@@ -287,6 +309,8 @@ func (c *crowd) ask(s *server, after time.Duration) (st serverStats, err error) 
 	return st, err
 }
 
+func (c *crowd) counts() (sent, got, late int64) { return c.sent.Load(), c.got.Load(), c.late.Load() }
+
 func (c *crowd) echoed(_ Conn, msg []byte) {
 	c.got.Add(1)
 	if len(msg) == w3Size && time.Since(w1Epoch)-stamp(msg) > w3Late {
@@ -296,7 +320,7 @@ func (c *crowd) echoed(_ Conn, msg []byte) {
 
 // load has every client send at the rate, one after another, evenly spread. One that is ticked reads just before it sends, and
 // at low rates now and then between, in time to see an echo that isn't late.
-func (c *crowd) load(length time.Duration) {
+func (c *crowd) load(length time.Duration) error {
 	msg := make([]byte, w3Size)
 	n, perSecond := len(c.conns), len(c.conns)*c.rate
 	at := func(i int) time.Duration { return time.Duration(i) * time.Second / time.Duration(perSecond) }
@@ -315,6 +339,7 @@ func (c *crowd) load(length time.Duration) {
 		}
 		time.Sleep(time.Until(begin.Add(at(i))))
 	}
+	return nil
 }
 
 // send has one send.
