@@ -14,8 +14,8 @@ import (
 // value is off.
 //
 // Symbols ride in the room that packets have to spare, or in packets of their own where the covered ones are too large for that. They take
-// what is left of the controller's budget when nothing else waits. Packets behind a missing one which may still be repaired wait
-// as long as symbols are apart, 50 ms at most, whatever Config.ReorderWindow; their reliable bunches don't wait.
+// what is left of the controller's budget when nothing else waits. Packets behind missing ones which the next
+// symbol may repair wait as long as symbols are apart, 50 ms at most, whatever Config.ReorderWindow; their reliable bunches don't wait.
 //
 // What of a packet is left for bunches is 40 bytes less, and Config.MaxMemory must be at least eight times what both directions keep: 600 kB with packets
 // of 1024 bytes.

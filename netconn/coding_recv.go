@@ -114,7 +114,7 @@ func (k *coder) holds(now time.Duration) time.Duration {
 	return min(k.gap+holdMargin, longestHold)
 }
 
-// flushHopeless processes packets that wait only for ones that won't be repaired.
+// flushHopeless processes packets that wait only for ones that won't be repaired soon: the sooner the peer hears of those, as of a burst, the sooner it sends them again.
 func (c *Conn) flushHopeless() {
 	for c.order.held > 0 && c.ordinaryWindow() == 0 && !c.Closed() {
 		next := c.nextHeld()

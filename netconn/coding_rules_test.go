@@ -62,9 +62,9 @@ func TestRepairedBehindTheLast(t *testing.T) {
 	require.GreaterOrEqual(t, covers(t, sent[3]), 3)
 	server := h.conns[1]
 	in, before := server.notify.InID(), server.Counters.Repaired
-	h.give(0, sent[3])
 	h.give(0, sent[0])
-	require.Equal(t, in+1, server.notify.InID())
+	h.give(0, sent[3])
+	require.Equal(t, in+1, server.notify.InID(), "one more of the two that are missing brings both")
 	h.give(0, plain(t, sent[1])) // so the symbol in sent[3] misses sent[2] alone
 	require.Equal(t, before+1, server.Counters.Repaired)
 	require.Equal(t, in+4, server.notify.InID())
@@ -105,6 +105,30 @@ func TestHopelessHoldsNothingUp(t *testing.T) {
 	h.give(0, sent[last])
 	require.Equal(t, in+int64(len(sent)), server.notify.InID())
 	require.Zero(t, server.order.held)
+}
+
+// TestSeveralLostInARowAreToldAtOnce: nothing waits for a repair that one more symbol doesn't bring.
+func TestSeveralLostInARowAreToldAtOnce(t *testing.T) {
+	for lost := 1; lost <= 4; lost++ {
+		h := codingHand(t)
+		h.begun()
+		server := h.conns[1]
+		sent := h.coded(6)
+		in, repaired := server.notify.InID(), server.Counters.Repaired
+		h.give(0, sent[0])
+		h.give(0, sent[1+lost])
+		switch lost {
+		case 1:
+			require.Equal(t, repaired+1, server.Counters.Repaired)
+			require.Equal(t, in+3, server.notify.InID())
+		case 2:
+			require.Equal(t, in+1, server.notify.InID(), "the next symbol may tell")
+		default:
+			require.Equal(t, in+int64(lost)+2, server.notify.InID())
+			require.Zero(t, server.order.held)
+			require.Equal(t, repaired, server.Counters.Repaired)
+		}
+	}
 }
 
 // TestTailOfNothing: symbols that are owed over packets which are all acked by now cost one packet at most.

@@ -209,7 +209,15 @@ func TestMayCome(t *testing.T) {
 	n, size := e.Covers(110, 8)
 	require.NoError(t, d.Symbol(110, 0, n, e.AppendSymbol(nil, 110, 0, n, size)))
 	require.False(t, d.MayCome(101), "it isn't covered, and none of a later packet will cover it")
-	require.True(t, d.MayCome(103))
+	require.False(t, d.MayCome(103), "six others are missing too")
+	for id := int64(105); id < 109; id++ {
+		require.False(t, d.MayCome(103), "before %d", id)
+		d.Add(id, []byte{byte(id)})
+	}
+	require.False(t, d.MayCome(103), "102 and 109 are missing too")
+	d.Add(109, []byte{109})
+	require.True(t, d.MayCome(103), "102 is missing too, and the next symbol may say more")
+	require.True(t, d.MayCome(102))
 	require.True(t, d.Known(104))
 	require.False(t, d.Known(103))
 	d.Add(150, []byte{1})

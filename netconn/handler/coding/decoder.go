@@ -123,7 +123,8 @@ func (d *Decoder) Add(id int64, content []byte) {
 // Known reports whether a packet is kept, received or found.
 func (d *Decoder) Known(id int64) bool { return d.keeps(id) && d.known>>slotOf(id)&1 == 1 }
 
-// MayCome reports whether a missing packet may still be found: a symbol that covers it is kept, or none of a later packet has come yet.
+// MayCome reports whether the next symbol may find a missing packet: none of a later packet has come yet, or one that covers it is kept, and lacks no more than one
+// packet besides. Where several in a row are lost it takes as many symbols.
 func (d *Decoder) MayCome(id int64) bool {
 	if !d.keeps(id) {
 		return false
@@ -132,7 +133,7 @@ func (d *Decoder) MayCome(id int64) bool {
 		return true
 	}
 	for i := range d.n {
-		if d.rows[i].mask>>slotOf(id)&1 == 1 {
+		if m := d.rows[i].mask; m>>slotOf(id)&1 == 1 && bits.OnesCount32(m) <= 2 {
 			return true
 		}
 	}
