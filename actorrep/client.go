@@ -118,6 +118,7 @@ func (w *World) acceptReplication(ch *channel.Channel) channel.Handler {
 		w.report(ErrUsedWorld)
 	}
 	w.client.conn = ch.Conn()
+	w.expectStep(ch.Conn())
 	return &replicationHandler{client: w.client, ch: ch}
 }
 

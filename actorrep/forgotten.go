@@ -1,6 +1,11 @@
 package actorrep
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"github.com/bunchnet/bunchnet/channel"
+)
 
 // watch detects a method that the game should call each frame and doesn't.
 type watch struct {
@@ -39,4 +44,28 @@ func (w *World) stepWatches() {
 			}
 		}
 	}
+}
+
+// errNoStep is given to Config.Failed when a world has a connection, and the game never calls Step.
+var errNoStep = errors.New("actorrep: the world has a connection, but the game never calls World.Step; call it each tick, on a server before TickFlush, on a client after TickDispatch")
+
+// expectStep has Config.Failed told, once, when the game ticks a connection of the world's, and never calls Step.
+func (w *World) expectStep(conn channel.Conn) {
+	if w.stepped || w.noStep || w.cfg.Failed == nil {
+		return
+	}
+	since, ticks := conn.Now(), 0
+	var look func()
+	look = func() {
+		if w.stepped || w.noStep {
+			return
+		}
+		if ticks++; ticks > forgottenSteps && conn.Now()-since > forgottenAfter {
+			w.noStep = true
+			w.report(errNoStep)
+			return
+		}
+		conn.Table().Later(look)
+	}
+	conn.Table().Later(look)
 }

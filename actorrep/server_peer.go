@@ -89,6 +89,7 @@ func (w *World) addConn(conn channel.Conn, byHand bool) *Peer {
 	p := w.newPeer()
 	p.byHand, p.out = byHand, &channelOutlet{peer: p, conn: conn}
 	w.addPeer(p)
+	w.expectStep(conn)
 	return p
 }
 
@@ -103,8 +104,12 @@ func (w *World) addPeer(p *Peer) {
 	}
 }
 
-// RemoveConn ends the replication to a connection. The actors it owned have no owner then.
+// RemoveConn ends the replication to a connection. The actors it owned have no owner then. It does nothing for nil, so that Closed may pass what the game
+// keeps for a connection that never joined.
 func (w *World) RemoveConn(p *Peer) {
+	if p == nil {
+		return
+	}
 	w.enter()
 	defer w.exit()
 	w.learnFates()

@@ -100,6 +100,8 @@ type World struct {
 	ids        netguid.Allocator
 	now        time.Duration
 	frame      uint32
+	stepped    bool // Step was called
+	noStep     bool // Config.Failed was told that it never is
 	scratch    []byte
 	out        bitio.Writer // writes to scratch; see message
 	in         bitio.Reader // reads a call's parameters
@@ -496,7 +498,7 @@ func (w *World) Step(now time.Duration) {
 	defer trace.StartRegion(context.Background(), "bunchnet.Replicate").End()
 	w.enter()
 	defer w.exit()
-	w.now = now
+	w.now, w.stepped = now, true
 	w.stepWatches()
 	if w.server {
 		w.frame++
