@@ -96,7 +96,7 @@ type openings []netguid.GUID
 func (o *openings) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask) {
 	*o = append(*o, id)
 }
-func (*openings) Sent(channel.Conn, netguid.GUID, int64, layout.Mask, string)    {}
+func (*openings) Sent(channel.Conn, int64, []bridge.Sent)                        {}
 func (*openings) Unsaid(netguid.GUID, string, *layout.Layout, layout.Mask, bool) {}
 func (*openings) Stepping()                                                      {}
 func (*openings) Called(bridge.Call)                                             {}

@@ -5,21 +5,26 @@ import (
 	"github.com/bunchnet/bunchnet/channel"
 )
 
+// observe notes a record for the observer, while what it is made of is in the cache.
+func (p *Peer) observe(v *view, r *record) {
+	why := ""
+	switch r.why {
+	case ReasonStarved, ReasonLost, ReasonNoRoom:
+		why = r.why.String()
+	}
+	p.batch.observed = append(p.batch.observed, bridge.Sent{Actor: v.b.guid, Units: r.mask, Waited: why})
+}
+
 // tellSent says which records a packet carries, and which unreliable calls.
 func (p *Peer) tellSent(packet int64, ch chunk) {
 	o, ok := p.out.(*channelOutlet)
 	if !ok {
 		return
 	}
-	for i := ch.first; i < ch.end; i++ {
-		r, why := p.sent.at(i), ""
-		switch r.why {
-		case ReasonStarved, ReasonLost, ReasonNoRoom:
-			why = r.why.String()
-		}
-		p.world.observer.Sent(o.conn, r.v.b.guid, packet, r.mask, why)
-	}
-	for t := &p.batch; t.told < min(ch.said, len(t.saidBy)); t.told++ {
+	t := &p.batch
+	from := t.chunks[0].first
+	p.world.observer.Sent(o.conn, packet, t.observed[ch.first-from:ch.end-from])
+	for ; t.told < min(ch.said, len(t.saidBy)); t.told++ {
 		t.saidBy[t.told].tellCalls(o.conn, packet, t.said[t.told:t.told+1])
 	}
 }

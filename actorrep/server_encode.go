@@ -197,7 +197,7 @@ func (p *Peer) writeBatch() {
 	p.peaks.inFlight = max(p.peaks.inFlight, int(p.sent.tail-p.sent.head))
 	t.said, t.told = p.world.unheld.dropFirst(t.said, len(t.said)), 0
 	clear(t.saidBy)
-	t.saidBy = t.saidBy[:0]
+	t.saidBy, t.observed = t.saidBy[:0], t.observed[:0]
 	for _, v := range t.large {
 		p.writeLarge(v, true)
 	}

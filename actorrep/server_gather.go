@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
 	"github.com/bunchnet/bunchnet/actorrep/layout"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
@@ -16,11 +17,13 @@ type batch struct {
 	buf    []byte
 	chunks []chunk
 	large  []*view // too large for one packet
-	told   int     // how many of said the observer knows of
-	saidBy []*view // whose they are, with an observer
-	said   []*call // unreliable calls sent with records. They are dropped after all batches are made, because other batches may hold them.
-	ranks  []ranked
-	stats  batchStats
+	// With an observer: how many of said it knows of, whose they are, and the records of the chunks.
+	told     int
+	saidBy   []*view
+	observed []bridge.Sent
+	said     []*call // unreliable calls sent with records. They are dropped after all batches are made, because other batches may hold them.
+	ranks    []ranked
+	stats    batchStats
 }
 
 // batchStats is what a batch adds to the Counters.
@@ -317,6 +320,9 @@ func (p *Peer) encodeChunk(k *worker, w *bitio.Writer, views []*view, budget, li
 		prev, some = v.id, true
 		if r.mask != 0 {
 			p.sent.push()
+			if p.world.observer != nil {
+				p.observe(v, r)
+			}
 		} else {
 			*r = record{}
 		}

@@ -413,8 +413,10 @@ func (o *watcher) Stepping() {}
 func (o *watcher) Opening(_ channel.Conn, id netguid.GUID, _ uint32, units layout.Mask) {
 	o.log = append(o.log, fmt.Sprintf("opening %v %b", id, units))
 }
-func (o *watcher) Sent(_ channel.Conn, id netguid.GUID, _ int64, units layout.Mask, waited string) {
-	o.log = append(o.log, fmt.Sprintf("sent %v %b %s", id, units, waited))
+func (o *watcher) Sent(_ channel.Conn, _ int64, records []bridge.Sent) {
+	for _, r := range records {
+		o.log = append(o.log, fmt.Sprintf("sent %v %b %s", r.Actor, r.Units, r.Waited))
+	}
 }
 func (o *watcher) Unsaid(id netguid.GUID, _ string, _ *layout.Layout, units layout.Mask, sleeps bool) {
 	if units != 0 {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,8 +51,6 @@ func (c *Cart) OnMoved() {
 // rig is a server with a recorder, and clients, in virtual time.
 type rig struct {
 	t       testing.TB
-	without bool          // a recorder
-	busy    time.Duration // of the server's frames
 	sim     *simtest.Simulation
 	server  *driver.Driver
 	world   *actorrep.World
@@ -105,12 +101,8 @@ func (r *rig) begin(seed uint64, cfg flight.Config, net netsim.Settings, names .
 			if r.server, err = driver.Listen("", dc); err != nil {
 				return nil, err
 			}
-			if !r.without {
-				r.rec, err = flight.New(r.world, r.server, cfg)
-			}
+			r.rec, err = flight.New(r.world, r.server, cfg)
 			return program(func(now time.Time) error {
-				began := time.Now()
-				defer func() { r.busy += time.Since(began) }()
 				r.server.TickDispatch(now)
 				at := r.server.Time(now)
 				for _, c := range r.carts {
@@ -150,63 +142,6 @@ func (r *rig) begin(seed uint64, cfg flight.Config, net netsim.Settings, names .
 	for _, name := range names {
 		require.NoError(t, r.sim.AddHost(name, false).SetNet(net, net))
 	}
-}
-
-// BenchmarkCost compares the time of a server's frames with 100 players, who all see each other, with and without a recorder, and says
-// what is kept of a minute.
-func BenchmarkCost(b *testing.B) {
-	var names []string
-	for i := range 100 {
-		names = append(names, fmt.Sprintf("player %d", i))
-	}
-	net := netsim.Settings{Lag: 40 * time.Millisecond, Loss: 2}
-	for range b.N {
-		rigs := []*rig{{t: b, clients: map[string]*client{}}, {t: b, clients: map[string]*client{}, without: true}}
-		for _, r := range rigs {
-			r.begin(1, flight.Config{}, net, names...)
-			r.sim.RunUntil(3 * time.Second)
-			r.busy = 0
-		}
-		var shares []float64
-		for at := 4 * time.Second; at <= 13*time.Second; at += time.Second {
-			for _, r := range rigs {
-				r.busy = 0
-				r.sim.RunUntil(at)
-			}
-			shares = append(shares, float64(rigs[0].busy-rigs[1].busy)/float64(time.Second))
-		}
-		slices.Sort(shares)
-		b.ReportMetric(100*shares[len(shares)/2], "%-of-a-core")
-		b.ReportMetric(float64(rigs[1].busy)/1e6, "ms-busy-a-second-without")
-		b.ReportMetric(float64(rigs[0].rec.Bytes())/13e3, "kB-a-second")
-		for _, conns := range [][]uint32{nil, {7}} {
-			var page countingWriter
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			began := time.Now()
-			film := rigs[0].rec.Take()
-			taken := time.Since(began)
-			require.NoError(b, film.WriteHTML(&page, flight.View{Conns: conns}))
-			written := time.Since(began)
-			runtime.ReadMemStats(&after)
-			of := "-all"
-			if conns != nil {
-				of = "-one"
-			}
-			b.ReportMetric(float64(taken)/1e6, "ms-take"+of)
-			b.ReportMetric(float64(written)/1e6, "ms-page"+of)
-			b.ReportMetric(float64(page)/1e6, "MB-page"+of)
-			b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1e6, "MB-allocated"+of)
-		}
-	}
-}
-
-// countingWriter counts bytes.
-type countingWriter int
-
-func (w *countingWriter) Write(b []byte) (int, error) {
-	*w += countingWriter(len(b))
-	return len(b), nil
 }
 
 type program func(now time.Time) error
@@ -795,4 +730,38 @@ func firstOf(w *actorrep.World) (first actorrep.Actor) {
 		return a
 	}
 	return nil
+}
+
+// TestManyPackets: of a Step whose records take several packets a film has each record once, and the packets in which they were.
+func TestManyPackets(t *testing.T) {
+	r := newRig(t, 8, flight.Config{}, netsim.Settings{Lag: 20 * time.Millisecond}, "Ann")
+	r.sim.RunUntil(time.Second)
+	var all []*Cart
+	for range 600 {
+		c := &Cart{t: t}
+		require.NoError(t, r.world.Spawn(c))
+		all = append(all, c)
+	}
+	r.sim.RunUntil(4 * time.Second)
+	for i, c := range all {
+		c.X, c.Load = float64(i), 7
+	}
+	r.sim.RunUntil(5 * time.Second)
+	require.Nil(t, r.sim.Failure())
+	d, _ := r.film(flight.View{})
+	times, packets := map[int]int{}, map[int64]int{}
+	for _, rec := range d.Conns[0].Records {
+		if rec.Actor > 0 && !rec.Opens && !rec.Calls && rec.Packet.At >= 4000 {
+			times[rec.Actor]++
+			packets[rec.Packet.ID]++
+		}
+	}
+	require.Len(t, times, len(all))
+	for actor, n := range times {
+		require.Equal(t, 1, n, "records of actor %d", actor)
+	}
+	require.Greater(t, len(packets), 2)
+	for id, n := range packets {
+		require.Less(t, n, len(all)/2, "records in packet %d", id)
+	}
 }

@@ -3,6 +3,8 @@ package flight
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
 )
 
 // The kinds of what the log has.
@@ -22,7 +24,8 @@ const (
 	kindGone             // 0, actor
 	kindValue            // part, actor, its value in JSON
 	kindMore             // a record of the packet of the record before: actor, units, why they waited
-	kindNext             // likewise, of the same units, without a wait: kindNext + what the actor's number is higher by
+	kindRun              // how many more records like the kindNext before, each of an actor whose number is higher by as much
+	kindNext             // as kindMore, with the same units and without a wait: kindNext + what the actor's number is higher by
 )
 
 // maxText bounds a text in the log.
@@ -32,8 +35,8 @@ const maxText = 200
 const maxEntry = 6*maxShown + 128
 
 // log is what happened, in pages that are dropped from the front. An entry is its kind, µs since the entry before, the connection, and
-// what the kind says; all numbers are uvarints, a text has its length before it. kindMore and kindNext have neither time nor connection:
-// most of a log is records of hundreds of actors, and most of these take a byte. A page begins with an entry that has a time, which is the
+// what the kind says; all numbers are uvarints, a text has its length before it. kindMore, kindRun and kindNext have neither time nor
+// connection: most of a log is records of hundreds of actors, of which most take a byte or less. A page begins with an entry that has a time, which is the
 // page's first: each can be read alone.
 type log struct {
 	dropped func(pages []page) // called before pages are dropped; may be nil
@@ -67,21 +70,36 @@ func (l *log) full() bool {
 	return n == 0 || len(l.pages[n-1].data) > pageBytes-maxEntry
 }
 
-// record adds a record of changed values.
-func (l *log) record(at time.Duration, conn uint32, packet int64, id, units uint64, waited string) {
-	b := &l.before
-	switch more := b.kind == kindRecord && b.conn == conn && b.packet == packet && !l.full(); {
-	case more && b.b == units && waited == "" && id > b.a && id-b.a <= 255-kindNext:
-		p := &l.pages[len(l.pages)-1]
-		p.data = append(p.data, kindNext+byte(id-b.a))
-	case more:
-		p := &l.pages[len(l.pages)-1]
-		p.data = append(p.data, kindMore)
-		l.uint(id).uint(units).text(waited)
-	default:
-		l.begin(kindRecord, at, conn).uint(uint64(packet)).uint(id).uint(units).text(waited)
+// records adds a packet's records of changed values.
+func (l *log) records(at time.Duration, conn uint32, packet int64, records []bridge.Sent) {
+	for i := 0; i < len(records); i++ {
+		r, b := &records[i], &l.before
+		switch more := b.kind == kindRecord && b.conn == conn && b.packet == packet && !l.full(); {
+		case more && follows(r, b.a, b.b) && uint64(r.Actor)-b.a <= 255-kindNext:
+			step, first := uint64(r.Actor)-b.a, i
+			for i+1 < len(records) && follows(&records[i+1], uint64(records[i].Actor), b.b) && uint64(records[i+1].Actor-records[i].Actor) == step {
+				i++
+			}
+			p := &l.pages[len(l.pages)-1]
+			p.data = append(p.data, kindNext+byte(step))
+			if i > first {
+				p.data = append(p.data, kindRun)
+				l.uint(uint64(i - first))
+			}
+		case more:
+			p := &l.pages[len(l.pages)-1]
+			p.data = append(p.data, kindMore)
+			l.uint(uint64(r.Actor)).uint(r.Units).text(r.Waited)
+		default:
+			l.begin(kindRecord, at, conn).uint(uint64(packet)).uint(uint64(r.Actor)).uint(r.Units).text(r.Waited)
+		}
+		l.before = entry{kind: kindRecord, conn: conn, packet: packet, a: uint64(records[i].Actor), b: r.Units}
 	}
-	*b = entry{kind: kindRecord, conn: conn, packet: packet, a: id, b: units}
+}
+
+// follows reports whether a record is like the one before it, of a higher actor.
+func follows(r *bridge.Sent, id, units uint64) bool {
+	return r.Units == units && r.Waited == "" && uint64(r.Actor) > id
 }
 
 func (l *log) uint(v uint64) *log {
@@ -142,13 +160,21 @@ func entries(pages []page, f func(e *entry)) {
 			return s
 		}
 		var e entry
+		var step uint64
 		for len(data) > 0 {
 			kind := data[0]
 			data = data[1:]
 			switch {
 			case kind > kindNext:
-				e.a, e.text = e.a+uint64(kind-kindNext), nil
+				step = uint64(kind - kindNext)
+				e.a, e.text = e.a+step, nil
 				f(&e)
+				continue
+			case kind == kindRun:
+				for range uint() {
+					e.a += step
+					f(&e)
+				}
 				continue
 			case kind == kindMore:
 				e.a, e.b, e.text = uint(), uint(), text()

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bunchnet/bunchnet/actorrep/internal/bridge"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 )
 
 // TestLog writes entries of all kinds and reads them: what is kept is the newest of them, whole, within the bound, and no memory is made
@@ -18,6 +21,7 @@ func TestLog(t *testing.T) {
 	p := &pool{}
 	l := &log{pool: p, max: 2, keep: time.Hour}
 	var wrote []entry
+	var records []bridge.Sent
 	at := time.Duration(0)
 	one := func() {
 		at += time.Duration(rnd.IntN(3)) * time.Duration(rnd.IntN(1000)) * time.Microsecond
@@ -43,7 +47,7 @@ func TestLog(t *testing.T) {
 			e.kind = kind
 			l.begin(kind, at, e.conn).uint(uint64(e.packet)).uint(e.a).uint(e.b)
 		case kindRecord:
-			e.kind = kind
+			e.kind, e.a = kind, e.a>>33
 			for range rnd.IntN(400) { // of one packet: near ids, and units that are seldom others
 				if e.text = []byte{}; rnd.IntN(30) == 0 {
 					e.text = []byte("lost")
@@ -51,10 +55,14 @@ func TestLog(t *testing.T) {
 				if rnd.IntN(20) == 0 {
 					e.b = rnd.Uint64() >> rnd.IntN(64)
 				}
-				e.a += rnd.Uint64N(300)
-				l.record(at, e.conn, e.packet, e.a, e.b, string(e.text))
+				if e.a += 3; rnd.IntN(10) == 0 {
+					e.a += rnd.Uint64N(300)
+				}
+				records = append(records, bridge.Sent{Actor: netguid.GUID(e.a), Units: e.b, Waited: string(e.text)})
 				wrote = append(wrote, e)
 			}
+			l.records(at, e.conn, e.packet, records)
+			records = records[:0]
 			return
 		}
 		wrote = append(wrote, e)
@@ -83,7 +91,8 @@ func TestLog(t *testing.T) {
 
 	require.Zero(t, testing.AllocsPerRun(10, func() { // each takes more than a page
 		for i := range 1000 {
-			l.record(at, 5, 77, uint64(i), 1, "")
+			records = append(records[:0], bridge.Sent{Actor: netguid.GUID(i), Units: 1})
+			l.records(at, 5, 77, records)
 		}
 		for range pageBytes / 4 {
 			l.begin(kindSent, at, 5).uint(77).uint(1000)

@@ -20,10 +20,10 @@ import (
 
 // Config configures a Recorder. The zero value has the defaults.
 type Config struct {
-	// Keep is how far back one can look, at least. Default 1 minute.
+	// Keep is for how long things are kept, while MaxBytes has room. Default 1 minute.
 	Keep time.Duration
-	// MaxBytes bounds what is kept, in bytes: a quarter of it for the world, the rest for packets and what they carried. What is larger is kept
-	// for less time. Default 64 MiB, at least 1 MiB.
+	// MaxBytes bounds the memory in bytes: a quarter for the world, the rest for packets and what they carried. When it is full, the oldest is
+	// dropped before it is Keep old. Default 64 MiB, at least 1 MiB.
 	MaxBytes int
 	// Save saves films by itself.
 	Save Saving
@@ -55,6 +55,9 @@ type Recorder struct {
 	// names is the procedures that were called, callOf their places in it.
 	names  []procedure
 	callOf map[procedure]uint64
+	// called is the last one of these.
+	called   procedure
+	calledAt uint64
 	// unsaid is the units of actors that were noted as set without the world knowing.
 	unsaid map[netguid.GUID]layout.Mask
 }
@@ -67,9 +70,9 @@ var (
 	silent  = bridge.Silent.(func(w *actorrep.World) func() (*actorrep.World, error))
 )
 
-// New begins to record a world and d's packets. Call it where both are ticked, or before that. A client's game calls Look in each frame. A d
-// of nil is for a game with a network of its own, which calls Trace. Errors: ErrConfig, or replay.Record's. A world has one Recorder: a second
-// is told of records what the first then isn't.
+// New begins to record a world and d's packets. Call it on the goroutine that ticks both, or before they are ticked. A client's game also
+// calls Look in each frame. d may be nil in a game with a network of its own, which calls Trace itself. Make one Recorder for a world: a
+// second one takes over the first one's records and calls. Errors: ErrConfig, or replay.Record's.
 func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	if cfg.Keep == 0 {
 		cfg.Keep = time.Minute
@@ -104,7 +107,8 @@ func New(w *actorrep.World, d *driver.Driver, cfg Config) (*Recorder, error) {
 	return r, nil
 }
 
-// Err is why the recording of a server's world ended, such as ErrFull, or nil. What was recorded until then is kept, and films say so.
+// Err is why the recording of a server's world ended, such as ErrFull, or nil. What was recorded until then is kept, and films show the
+// error.
 func (r *Recorder) Err() error {
 	if r.rec == nil {
 		return nil
@@ -112,7 +116,7 @@ func (r *Recorder) Err() error {
 	return r.rec.Err()
 }
 
-// Bytes is the memory that is used for what is kept.
+// Bytes is the memory in use for what is kept, at most Config.MaxBytes besides films that are in use.
 func (r *Recorder) Bytes() int { return r.pool.all * pageBytes }
 
 // Close ends the recording. What is kept can still be taken.
@@ -167,9 +171,9 @@ func (r observer) Opening(conn channel.Conn, id netguid.GUID, ch uint32, units l
 	r.log.begin(kindOpening, r.world.Now(), r.idOf(conn)).uint(uint64(ch)).uint(uint64(id)).uint(units)
 }
 
-// Sent notes a record of changed values.
-func (r observer) Sent(conn channel.Conn, id netguid.GUID, packet int64, units layout.Mask, waited string) {
-	r.log.record(r.world.Now(), r.idOf(conn), packet, uint64(id), units, waited)
+// Sent notes a packet's records of changed values.
+func (r observer) Sent(conn channel.Conn, packet int64, records []bridge.Sent) {
+	r.log.records(r.world.Now(), r.idOf(conn), packet, records)
 }
 
 // The flags of a call in the log.
@@ -181,13 +185,15 @@ const (
 
 // Called notes a procedure's call.
 func (r observer) Called(c bridge.Call) {
-	p := procedure{c.Class, c.Procedure}
-	n, ok := r.callOf[p]
-	if !ok {
-		n = uint64(len(r.names))
-		r.names, r.callOf[p] = append(r.names, p), n
+	if p := (procedure{c.Class, c.Procedure}); p != r.called { // mostly it is called again, on the next connection
+		at, ok := r.callOf[p]
+		if !ok {
+			at = uint64(len(r.names))
+			r.names, r.callOf[p] = append(r.names, p), at
+		}
+		r.called, r.calledAt = p, at
 	}
-	n <<= callName
+	n := r.calledAt << callName
 	if c.Reliable {
 		n |= callReliable
 	}
@@ -258,8 +264,8 @@ func (r *Recorder) idOf(conn channel.Conn) uint32 {
 	return r.id
 }
 
-// Note adds a text to the time line, at the time of the last Step: a checker's verdict, a shot. conn is
-// the id of a connection that it is about; 0 is none. Of a text the first 200 bytes are kept.
+// Note adds a text to the time line at the time of the last Step, for example a checker's verdict, or a shot. conn is the id of the
+// connection that it is about; 0 is none. A text is cut after 200 bytes.
 func (r *Recorder) Note(conn uint32, text string) {
 	r.note(conn, 0, text)
 }
@@ -268,8 +274,8 @@ func (r *Recorder) note(conn uint32, about netguid.GUID, text string) {
 	r.log.begin(kindNote, r.world.Now(), conn).uint(uint64(about)).text(text[:min(len(text), maxText)])
 }
 
-// Take is what is kept now. It copies no pages: a film holds their memory until it is forgotten, and the recorder takes other memory
-// meanwhile. So have few at a time.
+// Take returns what is kept now. It copies nothing: a film holds its memory until nothing refers to it, and the recorder then allocates up
+// to as much again. So keep few films at a time.
 func (r *Recorder) Take() *Film {
 	f := &Film{log: take(r.log.pages), names: r.names, values: maxValues, entries: maxEntries}
 	if r.shown != nil {

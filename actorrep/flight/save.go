@@ -12,34 +12,35 @@ import (
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
-// Saving says where films are saved, and what for, besides Recorder.Save. The zero value saves nothing.
+// Saving says where films are saved, and which events save one, besides Recorder.Save. The zero value saves nothing.
 type Saving struct {
-	// Dir is the folder for the films, which must exist. Their names are film-001.html and so on; a name that is taken is left out. Default: none is saved.
+	// Dir is the folder for the films, which must exist. Their names are film-001.html and so on; existing files are never overwritten.
+	// Default: no film is saved.
 	Dir string
-	// View is called on the driver's goroutine for what a film shows. Default: the zero View.
+	// View returns what a film shows. It is called on the driver's goroutine. Default: the zero View.
 	View func() View
-	// Correction saves one when a prediction was corrected by more than this many times its tolerance. Default: never.
+	// Correction saves a film when a prediction was corrected by more than so many times its tolerance. Default 0: never.
 	Correction float64
-	// Left saves one when a connection ends in another way than by Close at one of its ends: it timed out, or broke a rule.
+	// Left saves a film when a connection ends without Close at either end: it timed out, or broke a rule.
 	Left bool
-	// After is how much of what follows the film has, besides a panic's. Default 1 s.
+	// After is how long the recording goes on after the event before the film is saved. After a panic it is saved at once. Default 1 s.
 	After time.Duration
 	// Most is how many films the recorder saves. Default 10.
 	Most int
-	// Capture is the file to which package netconn/driver/capture records the run: films have it as View.Capture, up to 64 MiB; of a
-	// larger file Saved is told ErrCapture. Default: none.
+	// Capture is the file to which package netconn/driver/capture records the run. Films include it as View.Capture. When it is larger than 64
+	// MiB, films are saved without it, and Saved gets ErrCapture. Default: none.
 	Capture string
-	// Saved is told of each file, or of the error that there is none, on a goroutine of its own. Default: nobody is.
+	// Saved is called on a goroutine of its own with the name of each saved file, or with the error why it wasn't saved. May be nil.
 	Saved func(file string, err error)
 }
 
 // Errors of Save.
 var (
-	// ErrNoDir says that Config.Save.Dir isn't set.
+	// ErrNoDir: Config.Save.Dir isn't set.
 	ErrNoDir = errors.New("flight: no folder for films; set Config.Save.Dir")
-	// ErrMost says that Config.Save.Most films were saved.
+	// ErrMost: Config.Save.Most films were saved already.
 	ErrMost = errors.New("flight: as many films are saved as Config.Save.Most allows")
-	// ErrCapture says that Config.Save.Capture is larger than 64 MiB. The film was saved without it.
+	// ErrCapture: Config.Save.Capture is larger than 64 MiB. The film was saved without it.
 	ErrCapture = errors.New("flight: the capture is larger than 64 MiB; the film is without it")
 )
 

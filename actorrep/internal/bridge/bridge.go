@@ -56,8 +56,8 @@ type Observer interface {
 	Stepping()
 	// Opening says that an actor's channel is about to be opened, with the values of units.
 	Opening(conn channel.Conn, id netguid.GUID, ch uint32, units layout.Mask)
-	// Sent says that a packet carries a record of changed values: the actor's units in it, and why they waited, in words; "" when they didn't.
-	Sent(conn channel.Conn, id netguid.GUID, packet int64, units layout.Mask, waited string)
+	// Sent says that a packet carries records of changed values. records is valid until it returns.
+	Sent(conn channel.Conn, packet int64, records []Sent)
 	// Unsaid says which units of an actor the game has set without the world knowing, so that nobody gets them: none, or those of an actor
 	// that sleeps or that aren't compared by themselves. It is told of some actors in each Step, in turns.
 	Unsaid(id netguid.GUID, class string, l *layout.Layout, units layout.Mask, sleeps bool)
@@ -65,6 +65,13 @@ type Observer interface {
 	Called(c Call)
 	// Corrected says that an actor's prediction was corrected; see the variable of this name.
 	Corrected(conn channel.Conn, id netguid.GUID, size float64)
+}
+
+// Sent is a record of changed values.
+type Sent struct {
+	Actor  netguid.GUID
+	Units  layout.Mask // of the actor that are in it
+	Waited string      // why these had to wait, in words; "" when they didn't
 }
 
 // Call is a procedure's call between two ends.

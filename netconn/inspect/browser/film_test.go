@@ -292,39 +292,59 @@ func TestKeySaves(t *testing.T) {
 	}
 }
 
-// TestFilmOfAHundred opens the film of a game of 100 players, goes through it, and logs how long the page takes.
+// TestFilmOfAHundred opens the film of a game of 100 players, goes through it by links, Steps and dragging, and logs how long the page takes for
+// each. With the variable CI set it is the film of half a minute.
 func TestFilmOfAHundred(t *testing.T) {
 	if testing.Short() {
 		t.Skip("100 players take some seconds")
 	}
-	file, client := film(t, 100, 3*time.Second)
+	length := 3 * time.Second
+	if os.Getenv("CI") != "" {
+		length = 30 * time.Second
+	}
+	file, client := film(t, 100, length)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	ctx := open(t)
 	var l log
 	l.listen(ctx)
-	var took []float64
-	var size float64
+	var took, stepped, dragged []float64
+	var size, opened float64
+	var actors, conns, dots int
+	await := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 	require.NoError(t, chromedp.Run(ctx, network.Enable(), runtime.Enable(), chromedp.Navigate("file://"+file),
-		chromedp.Poll(`film && document.querySelectorAll("#actors tbody tr").length === 100`, nil),
+		chromedp.Poll(`film && document.querySelectorAll("#actors tbody tr").length === 100 && performance.now()`, &opened),
 		chromedp.SetUploadFiles("#add", []string{client}), chromedp.Poll(`conn && conn.shown`, nil),
 		chromedp.Evaluate(`performance.memory.usedJSHeapSize`, &size),
-		chromedp.Evaluate(`(async () => {
+		chromedp.Evaluate(`window.timed = async each => {
 			const took = [];
 			for (let i = 0; i < 30; i++) {
-				conn = film.Conns[i];
-				actor = i;
-				part = "Load";
 				const from = performance.now();
-				go(1500 + 40 * i);
+				each(i);
 				await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
 				took.push(performance.now() - from);
 			}
 			return took.sort((a, b) => a - b);
-		})()`, &took, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })))
-	t.Logf("a page of %.1f MB, %.0f MB in the browser; to show another moment took %.0f ms at the median, %.0f at most", float64(info.Size())/1e6, size/1e6, took[15], took[29])
-	var actors, conns, dots int
-	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`film.Actors.length`, &actors), chromedp.Evaluate(`film.Conns.length`, &conns), chromedp.Evaluate(`dots.length`, &dots)))
+		}; 0`, nil),
+		chromedp.Evaluate(`timed(i => {
+			[conn, actor, part] = [film.Conns[i], i, "Load"];
+			go(1500 + 40 * i);
+		})`, &took, await),
+		chromedp.Evaluate(`dots.length`, &dots),
+		chromedp.Evaluate(`timed(() => el("back").click())`, &stepped, await),
+		chromedp.Evaluate(`(() => {
+			const line = el("line"), box = line.getBoundingClientRect();
+			const move = (kind, share) => line.dispatchEvent(new PointerEvent(kind, { clientX: box.x + share * box.width, clientY: box.y + 20, pointerId: 1, buttons: 1, bubbles: true }));
+			line.setPointerCapture = () => {};
+			move("pointerdown", 0.9);
+			return timed(i => move("pointermove", 0.9 - i / 50));
+		})()`, &dragged, await)))
+	t.Logf("%v of 100 players: a page of %.1f MB, %.0f MB in the browser, opened after %.0f ms; median and most to show another moment %.0f and %.0f ms, to step %.0f and %.0f, to drag %.0f and %.0f",
+		length, float64(info.Size())/1e6, size/1e6, opened, took[15], took[29], stepped[15], stepped[29], dragged[15], dragged[29])
+	var share float64
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`(t - film.Steps[0]) / (film.Steps[film.Steps.length - 1] - film.Steps[0])`, &share)))
+	require.InDelta(t, 0.9-29.0/50, share, 0.02, "where it was dragged to")
+	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(`film.Actors.length`, &actors), chromedp.Evaluate(`film.Conns.length`, &conns)))
 	require.Equal(t, []int{100, 100, 100}, []int{actors, conns, dots})
 	l.mu.Lock()
 	defer l.mu.Unlock()
