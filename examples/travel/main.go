@@ -196,20 +196,7 @@ func (g *game) draw() {
 	if g.lines > 0 {
 		fmt.Printf("\x1b[%dA\x1b[J", g.lines)
 	}
-	p := g.players[0]
-	row := []byte(strings.Repeat(".", towns*int(length)))
-	for x, c := range p.seen() {
-		row[min(max(int(x), 0), len(row)-1)] = c
-	}
-	out := "\n"
-	for i, t := range g.towns {
-		part := "|" + string(row[i*int(length):(i+1)*int(length)])
-		if t.name == p.drawn && os.Getenv("NO_COLOR") == "" {
-			part = "\x1b[7m" + part + "\x1b[0m"
-		}
-		out += part
-	}
-	out += fmt.Sprintf("|\nplayer 1 (@) is in %s; #: carts, which are in all towns; o: others who are in this town. %d travels, %d orders\n", p.drawn, p.went, p.ordered)
+	out := g.view(os.Getenv("NO_COLOR") == "")
 	fmt.Print(out)
 	g.lines = strings.Count(out, "\n")
 }
@@ -257,4 +244,24 @@ func (g *game) verdict() error {
 	}
 	_, err := fmt.Printf("PASS: %d players walked through %d towns, %d travels; %d orders and their answers each arrived once, in order\n", len(g.players), towns, travels, orders)
 	return err
+}
+
+// view is the road as the first player sees it, in at most 80 columns. With colour the player's town is shown inverted.
+func (g *game) view(colour bool) string {
+	p := g.players[0]
+	row := []byte(strings.Repeat(".", towns*int(length)))
+	for x, c := range p.seen() {
+		if at := &row[min(max(int(x), 0), len(row)-1)]; *at != '@' {
+			*at = c
+		}
+	}
+	out := "\n"
+	for i, t := range g.towns {
+		part := "|" + string(row[i*int(length):(i+1)*int(length)])
+		if colour && t.name == p.drawn {
+			part = "\x1b[7m" + part + "\x1b[0m"
+		}
+		out += part
+	}
+	return out + fmt.Sprintf("|\nplayer 1 (@) is in %s, after %d travels and %d orders\n#: carts, which are in all towns; o: others who are in this town\n", p.drawn, p.went, p.ordered)
 }
