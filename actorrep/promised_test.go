@@ -140,7 +140,7 @@ func TestAdoptedByName(t *testing.T) {
 	from := &mirror{class: &remoteClass{rpcs: []remoteRPC{{name: "B"}, {name: "C"}, {name: "D"}}}}
 	m := &mirror{world: w, self: a.base(), class: &remoteClass{rpcs: []remoteRPC{{name: "A", local: 1}, {name: "B", local: 0}, {name: "C", local: -1}}}}
 	for i, want := range []int{1, -1, -1} {
-		k := &call{name: from.class.rpcs[i].name}
+		k := &call{name: from.class.rpcs[i].name, data: []byte{1, 2, 3}, bits: 20}
 		k.rpc = i
 		got := m.adopt(from, k)
 		if want < 0 {
@@ -151,6 +151,8 @@ func TestAdoptedByName(t *testing.T) {
 		}
 		require.Len(t, got, 1)
 		require.Equal(t, want, got[0].rpc)
+		require.Equal(t, k.data, got[0].data)
+		require.Equal(t, k.bits, got[0].bits)
 		require.Empty(t, failed)
 	}
 	require.EqualValues(t, 2, w.Counters.CallsDropped)
@@ -584,10 +586,8 @@ func TestCopyOfWhatIsSwitchedOff(t *testing.T) {
 		now := time.Duration(0)
 		step := func(frame bool) {
 			now += 33 * time.Millisecond
+			tape.still = !frame
 			s.Step(now)
-			if frame {
-				r.Step()
-			}
 		}
 		a := &pupil{Cond: 3}
 		require.NoError(t, s.Spawn(a))
@@ -605,6 +605,7 @@ func TestCopyOfWhatIsSwitchedOff(t *testing.T) {
 		step(false)
 		require.NoError(t, a.SetCondition("Cond", false))
 		a.Cond = 9
+		require.EqualValues(t, 3, first.Find(a.guid).(*pupil).Cond)
 		second, copies := viewer()
 		tape.copies = copies
 		copied, ok := r.Copy(1)

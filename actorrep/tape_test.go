@@ -26,6 +26,7 @@ type strip struct {
 	to     bridge.Player
 	copies bridge.Player // takes copies only; nil for none
 	no     int           // how often there was no room
+	still  bool          // no frame is due
 	copied map[uint32]bridge.Kind
 }
 
@@ -38,7 +39,7 @@ func (p *strip) refuse(n int) bool {
 }
 
 func (p *strip) Begin(time.Duration) (frame, ended bool) {
-	if p.refuse(3) {
+	if p.still || p.refuse(3) {
 		return false, false
 	}
 	p.n++
