@@ -1,0 +1,177 @@
+package main
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/bunchnet/bunchnet/bench/cputime"
+	"github.com/bunchnet/bunchnet/bunch"
+	"github.com/bunchnet/bunchnet/bunch/bitio"
+	"github.com/bunchnet/bunchnet/channel"
+	"github.com/bunchnet/bunchnet/channel/message"
+)
+
+func init() {
+	register(attack{area: "core", name: "work for each byte", promise: "no packet costs an end much more work for each byte than one full of the smallest bunches, however much waits", bound: atMost(12, "x small bunches"),
+		alone: true, run: workOfShapes})
+}
+
+// labor is a way of making an end work much for few bytes.
+type labor struct {
+	name    string
+	get     func(*channel.Channel) channel.Handler
+	packets int
+	fill    func(l *liar, i int) []lie
+}
+
+// workOfShapes compares what the shapes cost the victim's thread with what small bunches do.
+func workOfShapes(e *env) figure {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection isn't the packet's work
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ordinary, err := smallBunches.perByte(e)
+	if err != nil {
+		return broken("%v", err)
+	}
+	e.notef("small bunches: %.0f ns a byte", ordinary)
+	most := 0.0
+	for _, s := range []labor{earlyBackwards, newestFlood(1024), newestFlood(16384), openings, halves, gapsOfPackets} {
+		ns, err := s.perByte(e)
+		if err != nil {
+			return broken("%s: %v", s.name, err)
+		}
+		e.notef("%s: %.0f ns a byte", s.name, ns)
+		most = max(most, ns/ordinary)
+	}
+	return figure{value: most}
+}
+
+// perByte is the nanoseconds of the thread that each byte of the shape's packets costs, in the best of some runs.
+func (s *labor) perByte(e *env) (best float64, err error) {
+	best = math.Inf(1)
+	for range e.pick(2, 5) {
+		l, err := newLiar(s.get, nil)
+		if err != nil {
+			return 0, err
+		}
+		if err := l.openControl(); err != nil {
+			return 0, err
+		}
+		l.pass(tick)
+		var used time.Duration
+		spent := l.spent
+		for i := 0; i < s.packets && !l.over(); i++ {
+			lies := s.fill(l, i)
+			l.begin(l.newest, allYes())
+			for k := range lies {
+				l.proto.Write(&l.w, &lies[k].Header, lies[k].data)
+			}
+			from := cputime.Thread()
+			_ = l.end() // what is refused costs as well
+			if i%16 == 15 {
+				l.pass(tick)
+			}
+			used += cputime.Thread() - from
+		}
+		runtime.GC()
+		best = min(best, float64(used)/float64(l.spent-spent))
+	}
+	return best, nil
+}
+
+var smallBunches = labor{name: "small bunches", packets: 2000, fill: func(l *liar, i int) (list []lie) {
+	if i == 0 {
+		return []lie{l.open(1, dataName, []byte{1})}
+	}
+	for range 150 {
+		list = append(list, lie{bunch.Header{ChIndex: 1, Name: dataName, Bits: 8}, []byte{1}})
+	}
+	return list
+}}
+
+// earlyBackwards sends as many reliable bunches as may wait, the last first, and then the one that they wait for.
+var earlyBackwards = labor{name: "early bunches backwards", packets: 600, fill: func(l *liar, i int) (list []lie) {
+	const each, most = 90, 8000
+	if i == 0 {
+		return []lie{l.open(1, dataName, []byte{1})}
+	}
+	base := l.chInit + 2 + int64((i-1)*each/most)*(most+1)
+	at := int64((i - 1) * each % most)
+	for k := range int64(each) {
+		if at+k < most {
+			list = append(list, l.at(1, dataName, base+most-at-k, []byte{1}))
+		}
+	}
+	if at+each >= most {
+		list = append(list, l.at(1, dataName, base, []byte{1}))
+	}
+	return list
+}}
+
+// newestFlood sends messages to a Sequenced queue whose game receives none.
+func newestFlood(window int) labor {
+	var reg message.Registry
+	reg.Add("mark", func() message.Message { return new(mark) })
+	s := labor{name: "more messages than wait", packets: 600, get: func(ch *channel.Channel) channel.Handler {
+		if ch.Index() == 0 {
+			return channel.Nop{}
+		}
+		return message.Attach(message.New(message.Config{Mode: message.Sequenced, Kinds: &reg, Window: window}))
+	}}
+	id := uint32(0)
+	s.fill = func(l *liar, i int) (list []lie) {
+		if i == 0 {
+			b := l.open(1, dataName, []byte{0, 0})
+			b.Bits = 7 // no message
+			return []lie{b}
+		}
+		for range 10 {
+			w := bitio.NewWriter(make([]byte, 100))
+			w.WriteInt(64, 65)
+			w.WriteUint32(id)
+			for range 64 {
+				w.WriteUint8(1)
+			}
+			id += 64
+			list = append(list, lie{bunch.Header{ChIndex: 1, Name: dataName, Bits: w.Len()}, w.Bytes()})
+		}
+		return list
+	}
+	return s
+}
+
+// mark is the smallest useful message.
+type mark struct{ v uint8 }
+
+// Serialize is the message's.
+func (m *mark) Serialize(s *message.Stream) { s.Uint8(&m.v) }
+
+var openings = labor{name: "opens and closes", packets: 600, fill: func(l *liar, i int) (list []lie) {
+	for k := range 40 {
+		b := l.open(indexAt(i, 40, k), dataName, []byte{1})
+		b.Close = true
+		list = append(list, b)
+	}
+	return list
+}}
+
+var halves = labor{name: "first parts on many channels", packets: 600, fill: func(l *liar, i int) (list []lie) {
+	for k := range 90 {
+		list = append(list, lie{bunch.Header{ChIndex: indexAt(i, 90, k), Name: dataName, Open: true, Partial: true, PartialInitial: true, Bits: 8}, []byte{1}})
+	}
+	return list
+}}
+
+var gapsOfPackets = labor{name: "packets with gaps between them", packets: 3000, fill: func(l *liar, i int) []lie {
+	switch {
+	case i == 0:
+		return []lie{l.open(1, dataName, []byte{1})}
+	case i%3 == 2:
+		l.seq -= 4
+	case i%200 == 0:
+		l.seq += 100
+	}
+	return []lie{{bunch.Header{ChIndex: 1, Name: dataName, Bits: 8}, []byte{1}}}
+}}
