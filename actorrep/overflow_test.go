@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bunchnet/bunchnet/actorrep"
+	"github.com/bunchnet/bunchnet/channel"
 	"github.com/bunchnet/bunchnet/netconn"
 )
 
@@ -100,6 +101,44 @@ func (y *yard) step() {
 	y.c.Tick(y.now)
 }
 
+// TestNoChannelLeft: where more actors are relevant than a connection has channels, the game is told once, Explain says so of each that waits, and each comes
+// when another one goes.
+func TestNoChannelLeft(t *testing.T) {
+	y := newYard(t, 256, 1024, 40, 0, actorrep.Refuse)
+	var all []*freight
+	for range 50 {
+		f := &freight{}
+		require.NoError(t, y.server.Spawn(f))
+		all = append(all, f)
+	}
+	run := func() {
+		for range 60 {
+			y.step()
+		}
+	}
+	run()
+	there := y.client.Len()
+	require.Equal(t, 38, there) // besides channel 0 and the replication channel
+	waiting := 0
+	for _, f := range all {
+		if e := y.server.Explain(y.peer, f); !y.peer.Has(f) {
+			waiting++
+			require.Equal(t, actorrep.ReasonNoRoom, e.Reason, e.Text)
+		}
+	}
+	require.Equal(t, len(all)-there, waiting)
+	require.Len(t, y.failed, 1)
+	require.ErrorIs(t, y.failed[0], channel.ErrNoIndex)
+	for _, f := range all {
+		if y.peer.Has(f) {
+			require.NoError(t, y.server.Destroy(f))
+		}
+	}
+	run()
+	require.Equal(t, waiting, y.client.Len())
+	require.Len(t, y.failed, 1)
+}
+
 type filler[T any] struct {
 	actorrep.Base
 	V T `net:""`
@@ -166,8 +205,11 @@ func TestNoOverflowOfOurs(t *testing.T) {
 		y := newYard(t, c.buffer, c.packet, c.channels, c.classes, actorrep.Refuse)
 		sent, actors := y.busy(t, 300)
 		most := len(actors)
-		if c.channels > 0 {
-			most = min(most, c.channels-2)
+		if c.channels > 0 && c.channels-2 < most {
+			most = c.channels - 2
+			require.Len(t, y.failed, 1, "%+v", c)
+			require.ErrorIs(t, y.failed[0], channel.ErrNoIndex)
+			y.failed = nil
 		}
 		for range 600 {
 			y.step()

@@ -131,7 +131,7 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 	switch {
 	case v.state == wanted && v.peer.holds(v.b):
 		e.Reason, e.Text = ReasonWaiting, "waits for Peer.Release"
-	case v.state == wanted && v.reason == ReasonNoRoom:
+	case v.state == wanted && (v.reason == ReasonNoRoom || v.peer.noRoom): // one before it found none
 		e.Reason = ReasonNoRoom
 	case v.state == wanted:
 		e.Reason = ReasonWaiting

@@ -20,7 +20,7 @@ func (p *Peer) openWanted() {
 		}
 	}
 	clear(p.opening[len(kept):])
-	p.opening = kept
+	p.opening, p.noRoom = kept, false
 	if p.holding = 0; len(kept) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func (p *Peer) openWanted() {
 		bits, ok := p.openInOrder(v)
 		if !ok {
 			if p.ending[v.b] == nil { // no channel, or no room in the packets under way
-				room = 0
+				room, p.noRoom = 0, true
 			}
 			waiting = append(waiting, v)
 			continue

@@ -65,6 +65,7 @@ type channelOutlet struct {
 	waited    time.Duration // how long it has been heard without an answer
 	packet    int64         // that the last message went into
 	told      bool          // Failed was told that the client doesn't answer, or that ChannelTypes is missing
+	full      bool          // Failed was told that there was no channel left
 }
 
 func (o *channelOutlet) begin(time.Duration) bool { return true }
@@ -150,6 +151,10 @@ func (o *channelOutlet) expectAnswer() {
 func (o *channelOutlet) open(v *view, w *bitio.Writer, known layout.Mask) bool {
 	ch, err := o.conn.Table().Open(bunch.Actor, v)
 	if err != nil {
+		if errors.Is(err, channel.ErrNoIndex) && !o.full {
+			o.full = true
+			o.peer.world.failed(fmt.Errorf("actorrep: %d actors that are relevant to a client wait for channels: %w", len(o.peer.opening), err))
+		}
 		return false
 	}
 	if o.peer.world.observer != nil {

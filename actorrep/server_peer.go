@@ -27,6 +27,7 @@ type Peer struct {
 	turn                bool    // halves go first in the next Step
 	hasView             bool    // SetViewpoint was called
 	holding             int     // how many of opening wait for Release
+	noRoom              bool    // opening wait for a channel or for room in the packets under way, since the last Step
 	opening             []*view // relevant, not opened yet
 	halves              []*view // with opening bunches that weren't sent yet
 	pending             []*view // with something to send

@@ -41,7 +41,8 @@ type Config struct {
 	// an ActorError, values that don't fit their field and accepted calls that can't be sent. A client is told once
 	// (ErrNoProcedure) of each procedure that the server calls and the client lacks. In a second it is told of 16 bunches that it
 	// can't decode, of 16 values and calls that it can't take (ErrUnread, ErrClamped) and of 256 procedures that were refused
-	// (RefusedError); of more it is told the number and the last. It is called at the end of the Step,
+	// (RefusedError); of more it is told the number and the last. A server is told once (channel.ErrNoIndex) of a connection that has all its
+	// channels, so that relevant actors wait for one. It is called at the end of the Step,
 	// the call or the bunch in which they happened, and may do anything: destroy actors, remove connections. May be nil.
 	Failed func(err error)
 	// SchemaRefused gets, on a server, the names of the classes and fields that a client lacks or can't decode. Default:
