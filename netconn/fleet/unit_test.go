@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -79,4 +80,77 @@ func TestSeatsAreTheirOwn(t *testing.T) {
 	require.False(t, o.Drained(), "a placer may book yet")
 	b.run(time.Second)
 	require.True(t, o.Drained())
+}
+
+// TestLimits: one above each bound of the package's doc is refused, and has its turn when there is room again; what is within it isn't hurt.
+func TestLimits(t *testing.T) {
+	t.Run("servers of a list", func(t *testing.T) {
+		p, err := NewPlacer(PlacerConfig{})
+		require.NoError(t, err)
+		id := func(i int) string { return fmt.Sprintf("a-%05d", i) }
+		hello := func(i int) (in []kv.Event) {
+			s, err := (&Info{ID: id(i), Addrs: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Capacity: 1, State: Ready}).encode()
+			require.NoError(t, err)
+			rec := (&seats{capacity: 1}).encode()
+			return []kv.Event{{Kind: kv.Changed, Key: serverKey + id(i), Value: s, Revision: uint64(2*i + 1)}, {Kind: kv.Changed, Key: seatsKey + id(i), Value: rec, Revision: uint64(2*i + 2)}}
+		}
+		in := []kv.Event{{Kind: kv.Begin}}
+		for i := range MaxServers + 1 {
+			in = append(in, hello(i)...)
+		}
+		p.Step(0, append(in, kv.Event{Kind: kv.Current}))
+		require.Equal(t, MaxServers, p.List().Len())
+		require.EqualValues(t, 1, p.List().Bad)
+		require.Equal(t, MaxServers, len(p.rooms))
+		p.Step(time.Second, append([]kv.Event{{Kind: kv.Deleted, Key: serverKey + id(7), Revision: 1 << 30}, {Kind: kv.Deleted, Key: seatsKey + id(7), Revision: 1 << 30}}, hello(MaxServers)...))
+		require.Equal(t, MaxServers, p.List().Len())
+		require.EqualValues(t, 1, p.List().Bad)
+		require.NotNil(t, p.rooms[id(MaxServers)])
+	})
+	t.Run("placements of a record", func(t *testing.T) {
+		b := newBench(t, 1, kvsim.Trouble{})
+		s := b.server(func(c *ServerConfig) { c.Info.Capacity = maxPlacements + 1000 })
+		placers := []*Placer{b.placer(nil), b.placer(nil)}
+		b.run(2 * time.Second)
+		for i := range maxPlacements + 10 {
+			_, err := placers[i%2].Place(Want{})
+			require.NoError(t, err)
+		}
+		b.run(10 * time.Second)
+		placed, full := []Placement{}, 0
+		for _, p := range placers {
+			for _, o := range b.outcomes[p] {
+				if o.Err == nil {
+					placed = append(placed, o.Placement)
+				} else {
+					require.ErrorIs(t, o.Err, ErrFull)
+					full++
+				}
+			}
+		}
+		require.Equal(t, maxPlacements, len(placed))
+		require.Equal(t, 10, full)
+		value, _, _ := b.store.Entry(seatsKey + s.ID())
+		require.LessOrEqual(t, len(value), 45<<10)
+		require.Equal(t, netcode.Admit, come(s, 1, placed[0].Ticket))
+		require.Equal(t, netcode.Wait, come(s, 2, Ticket{}), "a walk-in needs no placement")
+		b.run(time.Second)
+		require.Equal(t, netcode.Admit, come(s, 2, Ticket{}))
+		_, err := b.place(placers[0], Want{})
+		require.NoError(t, err, "one has come, so another may be placed")
+	})
+	t.Run("players who wait for a seat", func(t *testing.T) {
+		b := newBench(t, 1, kvsim.Trouble{})
+		s := b.server(func(c *ServerConfig) { c.Info.Capacity = 2 * maxWalks })
+		b.run(2 * time.Second)
+		for i := range uint64(maxWalks) {
+			require.Equal(t, netcode.Wait, come(s, i+1, Ticket{}))
+		}
+		require.Equal(t, netcode.Refuse, come(s, maxWalks+1, Ticket{}))
+		b.run(time.Second)
+		for i := range uint64(maxWalks) {
+			require.Equal(t, netcode.Admit, come(s, i+1, Ticket{}))
+		}
+		require.Equal(t, netcode.Wait, come(s, maxWalks+1, Ticket{}))
+	})
 }
