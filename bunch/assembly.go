@@ -16,7 +16,7 @@ var (
 	ErrPartialTooLarge        = fmt.Errorf("bunch: parts add up to more than %d bytes", MaxPayload)
 )
 
-// Progress says what became of a part.
+// Progress is what Add did with a part.
 type Progress uint8
 
 const (
@@ -47,11 +47,11 @@ func (a *Assembly) Dropped() uint64 { return a.dropped }
 // Active reports whether parts of an unfinished bunch are held.
 func (a *Assembly) Active() bool { return a.active }
 
-// Unreliable reports whether they are of an unreliable one.
+// Unreliable reports whether the unfinished bunch is unreliable.
 func (a *Assembly) Unreliable() bool { return a.active && !a.whole.Reliable }
 
-// Expire gives up an unreliable bunch whose next part can't come any more, and reports whether it did: something came in packet id, and the
-// part had to be in the packet of the one before it or in the next.
+// Expire gives up an unfinished unreliable bunch whose next part is lost, and reports whether it did. Call it when a bunch of packet id
+// arrives: the next part can only be in the packet of the part before it, or in the packet after that.
 func (a *Assembly) Expire(id int64) bool {
 	if !a.Unreliable() || id-a.lastSeq <= 1 {
 		return false
@@ -61,14 +61,14 @@ func (a *Assembly) Expire(id int64) bool {
 	return true
 }
 
-// Reset forgets what is under way and hands back the buffer for reuse.
+// Reset drops the unfinished bunch, and returns the buffer for reuse.
 func (a *Assembly) Reset() []byte {
 	b := a.data
 	*a = Assembly{dropped: a.dropped}
 	return b
 }
 
-// Grow gives the assembly a larger buffer to fill and hands back the one it had.
+// Grow gives the assembly a larger buffer, and returns the old one for reuse.
 func (a *Assembly) Grow(buf []byte) (old []byte) {
 	old = a.data
 	a.data = append(buf[:0], a.data...)
@@ -195,8 +195,8 @@ func grow(b []byte, n int) []byte {
 	return nb
 }
 
-// Take is the whole bunch after Complete: Partial unset, Open and PacketID of the
-// first part, Close of the last. It is valid until the next Add or Reset.
+// Take returns the joined bunch after Add has returned Complete. Partial isn't set; Open and PacketID are those of the first part, Close
+// that of the last. It is valid until the next Add or Reset.
 func (a *Assembly) Take() *In {
 	a.active = false
 	w := &a.whole

@@ -1,12 +1,9 @@
-// Package bunch is the unit that channels exchange: a header and a run of
-// payload bits. It reads and writes headers, splits a payload that is too large
-// for one packet into partial bunches and joins them again. When a bunch is sent,
-// sent again or released in order is the business of package channel.
+// Package bunch is the unit that channels exchange: a header and payload bits. It reads and writes headers, splits a payload that is too
+// large for one packet into partial bunches and joins them again. Package channel decides when a bunch is sent, resent and delivered.
 //
 // # Header
 //
-// Bit by bit, low bits first (Unreal 4.27 to 5.8; every one of the switches of
-// older engine network versions is in its later position):
+// Low bits first, as in Unreal 4.27 to 5.8:
 //
 //	bits       field                      there when
 //	1          Control                    always; Open or Close
@@ -33,11 +30,10 @@
 //
 // # Partial bunches
 //
-// A payload over [Protocol.MaxSingleBits] goes as parts of whole bytes; the last may
-// have odd bits:
+// A payload larger than [Protocol.MaxSingleBits] is split. All parts but the last are whole bytes:
 //
 //	[Initial, Open?] [ ] [ ] ... [Final, Close?]
 //
-// Reliable parts have consecutive ChSequences. Unreliable parts ride in one packet
-// or in consecutive ones. A joined payload has at most [MaxPayload] bytes.
+// Reliable parts have consecutive ChSequences. Unreliable parts are in one packet or in consecutive packets. A joined payload has at most
+// [MaxPayload] bytes.
 package bunch

@@ -84,7 +84,7 @@ func (n Name) String() string {
 	return bitio.Printable(n.Text)
 }
 
-// Header is what stands before a bunch's payload.
+// Header is the header of a bunch.
 type Header struct {
 	ChIndex     uint32
 	WireSeq     uint16 // low bits of the ChSequence; when Reliable
@@ -107,10 +107,10 @@ type Header struct {
 	Bits int  // payload bits
 }
 
-// Protocol is what of bunches differs between versions. The zero value is Unreal 5.1.
+// Protocol is what differs between versions of the bunch format. The zero value is Unreal 5.1.
 type Protocol struct {
-	// CustomExportsFinal is whether partial bunches carry that bit. Off up to
-	// 5.1; on in 5.8. The first release with it is not known (network version 36).
+	// CustomExportsFinal says that partial bunches have the bit PartialCustomExportsFinal. It came with network version 36: Unreal 5.1 doesn't
+	// have it, 5.8 does.
 	CustomExportsFinal bool
 	// SequenceBits is the width of ChSequence, from 3 to 16; 0 means 10, Unreal's. A channel may have half as many
 	// reliable bunches in flight as there are sequences. Both ends must agree.
@@ -118,12 +118,12 @@ type Protocol struct {
 	// MaxPacket is the largest packet in bytes, 256 to 8192; 0 means 1024. Both ends must
 	// agree, since the width of the payload length depends on it.
 	MaxPacket int
-	// HandlerBits is what of a packet its handlers take, up to 1024: 7 with Unreal's
-	// stateless handshake of 5.1, 2 with that of 4.27 and 5.0, 0 without.
+	// HandlerBits is how many bits of each packet the packet handlers need, up to 1024: 7 with Unreal's stateless handshake of 5.1, 2 with
+	// that of 4.27 and 5.0, 0 without handlers.
 	HandlerBits int
 }
 
-// Sequences is the space of the ChSequences on the wire.
+// Sequences is the arithmetic of the ChSequences on the wire.
 func (p *Protocol) Sequences() seqnum.Space {
 	if p.SequenceBits == 0 {
 		return seqnum.Channel
@@ -139,11 +139,11 @@ func (p *Protocol) PacketBytes() int {
 	return p.MaxPacket
 }
 
-// PacketBits is the room in a packet that its handlers leave, end mark included.
+// PacketBits is the room in bits that the handlers leave in a packet, with the end mark.
 func (p *Protocol) PacketBits() int { return p.PacketBytes()*8 - p.HandlerBits }
 
-// MaxSingleBits is the largest payload that is not split (Unreal's
-// MAX_SINGLE_BUNCH_SIZE_BITS): a packet less the largest headers and the end mark.
+// MaxSingleBits is the largest payload in bits that isn't split (Unreal's MAX_SINGLE_BUNCH_SIZE_BITS): the size of a packet less that of
+// the largest headers and the end mark.
 func (p *Protocol) MaxSingleBits() int {
 	return p.PacketBits() - MaxHeaderBits - MaxPacketHeaderBits - 1
 }
@@ -163,8 +163,8 @@ func (p *Protocol) Write(w *bitio.Writer, h *Header, payload []byte) {
 	w.WriteBitsFrom(payload, 0, h.Bits)
 }
 
-// LengthBits is the width of the payload length, the last field of a header, when
-// it holds bits: 13 with a MaxPacket of 1024.
+// LengthBits is the width in bits of the header's last field, the payload length, for a payload of so many bits. It is 13 with a MaxPacket
+// of 1024.
 func (p *Protocol) LengthBits(bits int) int {
 	return bitio.IntBits(uint32(bits), uint32(p.PacketBytes()*8))
 }
@@ -224,8 +224,8 @@ func writeName(w *bitio.Writer, n Name) {
 	w.WriteUint32(uint32(n.Number))
 }
 
-// Read reads a header into h, and has payload read what follows it, in the same
-// buffer. It allocates nothing unless the name is text.
+// Read reads a header into h, and sets payload to read the bunch's payload from the same buffer. It allocates nothing unless the name is
+// text.
 func (p *Protocol) Read(r *bitio.Reader, h *Header, payload *bitio.Reader) (err error) {
 	*h = Header{}
 	if p.readFast(r, h) {
@@ -287,7 +287,7 @@ func readName(r *bitio.Reader) (n Name, err error) {
 	return n, nil
 }
 
-// In is a received bunch on its way to a channel and its handler.
+// In is a received bunch.
 type In struct {
 	Header
 	PacketID   int64 // the packet it came in; of a joined bunch, its first part's

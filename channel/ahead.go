@@ -35,10 +35,10 @@ func (m *Machine) ReceivedEarly(in *bunch.In) (nak bool, err error) {
 // maxLate is how far ahead of the newest in order a bunch of a late packet may be.
 const maxLate = 1024
 
-// ReceivedLate is ReceivedBunch for a reliable bunch of a packet that was reported lost and has arrived after all. Its sequence may be
-// as old as everything in flight then. With 13 bits or more such a sequence isn't mistaken for a new one; with fewer bits no bunch is taken, nor with
-// RestartSequence, where it may be of an earlier channel with this index. So may those of packets that left before the peer saw this end close a channel: it
-// sends empty ones in the place of those that were lost.
+// ReceivedLate is ReceivedBunch for a reliable bunch of a packet that was reported lost and has arrived after all. Its ChSequence may be
+// far behind the newest one. ChSequences of at least 13 bits tell an old one from a new one. With fewer bits the bunch is ignored. So is
+// one that may belong to an earlier channel with the same index: with RestartSequence, and when its packet left before the peer saw this
+// end close a channel. In that case the peer sends empty bunches in place of the lost ones.
 func (m *Machine) ReceivedLate(in *bunch.In) (nak bool, err error) {
 	t := m.table()
 	if t.cfg.Protocol.Sequences() < 13 || t.cfg.RestartSequence || in.ChIndex >= uint32(t.cfg.MaxChannels) || in.ChIndex == 0 && in.Close || in.PacketID <= t.left {

@@ -25,11 +25,12 @@ type Handler interface {
 	Closed(ch *Channel, reason CloseReason)
 }
 
-// Opener may be implemented by a Handler that keeps its channel, or that sends the bunch that opens it.
+// Opener may be implemented by a Handler that needs its channel before the first bunch arrives, for example to send the bunch that opens
+// it.
 type Opener interface {
-	// Opened is called once, before every other method: by Open at the end that opens the channel, and after Accept at
-	// the other. Open returns its error, and closes the channel; after Accept the error ends the connection. There
-	// Hold has room for 3.5 KiB, since a channel without that is refused.
+	// Opened is called once, before every other method: by Open at the end that opens the channel, and after Accept at the other. At the
+	// opening end Open returns its error, and the channel is closed. At the other end an error ends the connection; Hold has room for at least
+	// 3.5 KiB there.
 	Opened(ch *Channel) error
 }
 

@@ -12,13 +12,13 @@ import (
 
 // Type is a kind of channel. Both ends know it by its name.
 type Type struct {
-	// Name is needed; no other type of the connection may have it.
+	// Name is required, and different for each type of a connection.
 	Name bunch.Name
-	// ClientOpen and ServerOpen say which end may open channels of the type. An open by an end that may not is ignored.
+	// ClientOpen and ServerOpen say which end may open channels of the type. An open by the other end is ignored.
 	ClientOpen, ServerOpen bool
-	// Static gives the type the fixed index Index, below MaxChannels, so that there is at most one channel of it. Control must have index
-	// 0. Where Control is among the types, each end refuses the peer's bunches on other channels until a control channel is open: what is sent on them
-	// then isn't acked. A connection that opens none has no such type.
+	// Static gives the type the fixed index Index, below MaxChannels, so that at most one channel of the type is open. Control must have index
+	// 0. With Control among the types, each end refuses the peer's bunches on other channels, which then aren't acked, until the control
+	// channel is open. So leave Control out when neither end opens it.
 	Static bool
 	Index  uint32
 	// Accept returns the handler of a channel that the peer opened. It is called before the first bunch is delivered.
@@ -65,8 +65,9 @@ type Config struct {
 	// Default: the bunch's packet is refused and so sent again, and a client may open channels before its first packet
 	// is acked.
 	StrictControl bool
-	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same. A late bunch of a
-	// former channel isn't recognized then and may end the connection; with NeverReuseIndex no channel of this end's has one.
+	// RestartSequence restarts both sequences of an index when its channel is removed, for peers that do the same. A late bunch of a former
+	// channel at the same index then isn't recognized, and may end the connection. Set NeverReuseIndex too, so that no index of this end's is
+	// used twice.
 	RestartSequence bool
 	// MaxQueuedControl bounds the bunches queued while the control channel is full, up to 1048576. Default 32768.
 	MaxQueuedControl int

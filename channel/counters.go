@@ -7,7 +7,7 @@ type Counters struct {
 	Duplicate                                     uint64 // reliable, received before
 	Early                                         uint64 // reliable, kept until their turn
 	UnknownChannel, UnknownType, MayNotOpen       uint64 // ignored
-	NoHandler                                     uint64 // channels that the peer opened and that have no handler: their Type's Accept is nil, or returned nil
+	NoHandler                                     uint64 // channels opened by the peer whose Type has no Accept, or whose Accept returned nil
 	Refused                                       uint64 // their packets were naked, so that they are sent again
 	MemoryFull                                    uint64 // refused because of MaxMemory
 	Ignored                                       uint64 // on a closing or refused channel

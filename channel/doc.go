@@ -35,10 +35,12 @@
 //
 // When the connection is closed in order nothing more can be sent, except by a [Finisher].
 //
-// Unreliable bunches are sent once, at once. A receiver that doesn't have the channel yet refuses their packet. The packet counts
-// as lost, and its reliable bunches are sent again. So until the channel's open is acked, each packet with unreliable bunches of the channel has a
-// copy of the open, if there is room for both. Where there is none, and of an open in parts, the packet leaves without, until the open is known to be
-// lost: then SendBunch returns ErrNotSent until it is acked. It does while an open waits to be sent as well.
+// Unreliable bunches are sent once, at once. A receiver that doesn't have the channel yet refuses their packet: the packet counts as lost,
+// and its reliable bunches are sent again. So until the channel's open is acked, each packet with unreliable bunches of the channel also
+// carries a copy of the open. The copy is left out when the packet has no room for it, and when the open was split.
+//
+// SendBunch returns ErrNotSent for an unreliable bunch while the open waits to be sent, and after the loss of an open of which no copy can
+// be sent along, until that open is acked.
 //
 // # Merging
 //
@@ -48,11 +50,11 @@
 //
 // # Bounds
 //
-//	unacked reliable bunches, a channel       ReliableBuffer less 1, or half of the sequences on the wire less 2, and its close:
+//	unacked reliable bunches, a channel       ReliableBuffer less 1, and at most half of the ChSequences on the wire less 2:
 //	                                          255 by default, 8190 with netconn.Bunchnet, 510 with Unreal's 10 bits and a
-//	                                          ReliableBuffer of 512. Above it SendBunch queues nothing and returns
+//	                                          ReliableBuffer of 512. A close may be added. Above it SendBunch queues nothing and returns
 //	                                          ErrReliableFull; with CloseOnOverflow the connection ends
-//	bytes of them, all channels               half of MaxMemory, with what handlers count by HoldSent; then ErrReliableFull, and
+//	bytes of unacked reliable bunches               half of MaxMemory, with what handlers count by HoldSent; then ErrReliableFull, and
 //	                                          HoldSent returns ErrMemory
 //	reliable bunches received out of order    less than ReliableBuffer ahead of the next one, a channel; a bunch further
 //	                                          ahead ends the connection with ErrSequenceAhead

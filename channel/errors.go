@@ -24,9 +24,9 @@ var (
 	ErrNoIndex = errors.New("channel: no free channel index; close channels first")
 	// ErrIndexInUse: the type's fixed index is taken.
 	ErrIndexInUse = errors.New("channel: the channel's fixed index is in use")
-	// ErrNotSent: an unreliable bunch can't be sent now, and such bunches don't wait. The packet window is full, or the
-	// bunch would have to be split while the rest of a split reliable payload of the channel waits. Or the channel's open
-	// isn't acked, and it waits to be sent, or was lost and doesn't fit a packet with the bunch.
+	// ErrNotSent: an unreliable bunch can't be sent now, and such bunches don't wait. Either the packet window is full. Or the bunch needs
+	// splitting while parts of a split reliable payload of the channel still wait. Or the channel's open isn't acked, and no copy of it can be
+	// sent along.
 	ErrNotSent = errors.New("channel: unreliable bunch not sent; the packet window is full, the rest of a split bunch waits, or the channel's open isn't acked and can't be sent along")
 	// ErrControlQueueFull: too much is queued on the control channel.
 	ErrControlQueueFull = errors.New("channel: control queue full; the peer acks nothing")

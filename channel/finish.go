@@ -2,11 +2,10 @@ package channel
 
 import "slices"
 
-// Finisher may be implemented by a Handler that has data of its own which SendBunch doesn't have yet.
+// Finisher may be implemented by a Handler that queues data of its own. It sends the rest of it when the connection is closed in order.
 type Finisher interface {
-	// Finish is called when the connection begins its orderly end, and then again by each of its ticks, and by the first of the packets
-	// that are received at one time, until it returns true: all was sent. Within it SendBunch still works on ch. The connection waits for that
-	// until its LingerTimeout.
+	// Finish is called when an orderly close begins, and again in each Tick and when packets arrive, until it returns true because everything
+	// was sent. Only in Finish does SendBunch on ch still work. The connection waits for LingerTimeout at most.
 	Finish(ch *Channel) (done bool)
 }
 
@@ -32,7 +31,7 @@ func (m *Machine) Shut() {
 	}
 }
 
-// Finish has Finishers send what they have left, after Shut. It reports whether they have nothing more.
+// Finish calls the Finishers that have data left, after Shut. It reports whether all of them are done.
 func (m *Machine) Finish() bool {
 	t := m.table()
 	f := t.finishing

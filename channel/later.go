@@ -2,9 +2,9 @@ package channel
 
 import "slices"
 
-// Later runs f once, when the connection's next Tick begins: after all that the game sends in this tick, and with the bandwidth that it leaves.
-// It is for what can wait, such as files: then it doesn't matter when in the tick they are worked on. When f calls Later, that is for the
-// Tick after. f isn't run when the connection ends before.
+// Later runs f once, at the beginning of the connection's next Tick. f may use the bandwidth that the game has left in this tick: it is for
+// data that can wait, such as files. When f calls Later, the new function runs in the Tick after that. When the connection ends first, f
+// never runs.
 func (t *Table) Later(f func()) {
 	if t.strange == nil {
 		t.strange = new(strange)

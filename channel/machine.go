@@ -6,9 +6,9 @@ import (
 	"github.com/bunchnet/bunchnet/bunch"
 )
 
-// Machine is a Table as its connection sees it: the connection hands it what arrives, and what became of each packet.
-// Packages netconn and netconn/driver drive it; a game needs only the Table. Machine and Outlet are exported since the two packages stand side by side at the
-// top of the module, whose folders are fixed: a package internal to both would be one more there.
+// Machine is the connection's side of a Table: it gets the received bunches and the fate of each packet. Packages netconn and
+// netconn/driver use it; a game needs only the Table. Machine and Outlet are exported because these two packages share no folder that could
+// have a package internal to both.
 type Machine Table
 
 // NewMachine returns the channels of a connection. initIn and initOut are the reliable sequences before the first; the
@@ -76,8 +76,8 @@ func (ch *Channel) undelivered() int {
 	return n
 }
 
-// Undelivered is the reliable bunches of a channel that the peer isn't known to have received. What its Finisher has left
-// counts as one.
+// Undelivered says how many reliable bunches of a channel aren't acked: the peer may or may not have received them. The rest of a
+// Finisher's data counts as one.
 type Undelivered struct {
 	Index   uint32
 	Name    bunch.Name
@@ -112,9 +112,9 @@ func (t *Table) removeAll() {
 // controlType is used for a control channel when the game's Config has none: it only carries the end of the connection.
 var controlType = Type{Name: bunch.Control, Static: true, ClientOpen: true, ServerOpen: true}
 
-// SetPacketBits sets the room that a packet has for bunches and their headers, in bits. Where that is more than one bunch of the largest
-// size takes, payloads are cut so that several parts fill a packet. Parts don't become larger: each still fits a packet of the
-// Protocol's size. Default: that size.
+// SetPacketBits sets the room in bits that a packet has for bunches and their headers. In a packet with room for more than one bunch of the
+// largest size, payloads are split so that several parts fill it. Each part still fits a packet of Protocol.MaxPacket. Default: the room of
+// such a packet.
 func (m *Machine) SetPacketBits(bits int) {
 	t := m.table()
 	t.packet = 0

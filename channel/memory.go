@@ -71,8 +71,9 @@ func (ch *Channel) Hold(n int) error {
 	return nil
 }
 
-// Refuse has the packet of the unreliable bunch that is being received count as lost: the handler has no memory for it, and the peer's handler hears ReceivedNak.
-// It is for a handler whose peer sends again what was lost, within ReceivedBunch; what else is in the packet isn't undone. For a reliable bunch it does nothing.
+// Refuse reports the packet of the current unreliable bunch to the peer as lost, and the peer's handler gets ReceivedNak. Call it in
+// ReceivedBunch, when the handler has no memory for the bunch and its peer repeats lost data. The packet's other bunches are still
+// delivered. For a reliable bunch Refuse does nothing.
 func (ch *Channel) Refuse() { ch.table.refuses = true }
 
 // MaxHold is the most that the handlers of all channels together can count with Hold.

@@ -327,7 +327,8 @@ func (ch *Channel) opening() *outRec {
 	return ch.out.at(max(ch.openAt, ch.out.first))
 }
 
-// Unopened reports whether the peer lacks ch for all that is known, and packet id doesn't bring its open: it would refuse the packet for an unreliable bunch.
+// Unopened reports whether an unreliable bunch of ch in packet id would make the peer refuse the packet: the open of ch isn't acked, and
+// isn't in that packet.
 func (m *Machine) Unopened(ch *Channel, id int64) bool {
 	open := ch.opening()
 	return open != nil && open.packetID != id

@@ -2,7 +2,7 @@ package prediction
 
 import "time"
 
-// Carried is what another Server needs to continue with a player's moves: those after At.
+// Carried is what another Server needs to simulate a player's further moves, those after At.
 type Carried[S, I any] struct {
 	State S
 	At    time.Duration // timestamp of the last move simulated
@@ -12,16 +12,17 @@ type Carried[S, I any] struct {
 }
 
 const (
-	// holdFor is how long a Server that continues waits for the first message, and settleFor how long after that for missing moves.
+	// holdFor is how long a Server waits for the first message after Continue. settleFor is how long ticks wait for missing moves after that
+	// message.
 	holdFor   = time.Second
 	settleFor = 250 * time.Millisecond
-	// maxGap is the longest time between the last tick there and Continue that is made up for.
+	// maxGap bounds the time between the other server's last tick and Continue that is simulated.
 	maxGap = 250 * time.Millisecond
-	// guessEarly is how early moves are taken to come when it isn't known, in ticks.
+	// guessEarly is how early moves are assumed to come, in ticks, when the other server didn't know.
 	guessEarly = 4
 )
 
-// continued is a Server that continues another's moves. The zero value is one that doesn't.
+// continued is the state of a Server after Continue. It is zero in all others.
 type continued struct {
 	shift time.Duration // this end's time minus that of the ticks
 	least time.Duration // the least shift: a client that lies gains no more time
@@ -30,7 +31,8 @@ type continued struct {
 	heard bool          // a message has come
 }
 
-// Carry returns what another Server needs to continue, with Model.Interval. Only one of both may simulate from then on.
+// Carry returns what another Server needs to continue. It is for models with an Interval. Only one of the two servers may simulate from
+// then on.
 func (s *Server[S, I]) Carry() Carried[S, I] {
 	c := Carried[S, I]{State: s.state, At: s.at, Input: s.input, Began: s.began}
 	if q := s.queue; q != nil {
@@ -46,12 +48,13 @@ func (s *Server[S, I]) Carry() Carried[S, I] {
 	return c
 }
 
-// Continue continues where another Server was, which may have had another clock: no tick is simulated twice or left out. Call it before the first message, with
-// Model.Interval.
+// Continue goes on where another Server stopped, so that no tick is simulated twice or left out. The two servers' clocks may differ. Call
+// it before the first message. It is for models with an Interval.
 //
-// Ticks wait until a message has come. Then their time is set so that moves come as early as they did there, and the ticks that are due are simulated, by the
-// moves that have come. For a quarter of a second more a tick waits for its move. When no message comes within a second, time goes on from where it was, as
-// for a silent player. Whatever the client says, time makes up for a quarter of a second between the other Server's last tick and Continue, at most.
+// No tick is simulated until the first message has come. Then the ticks' time is set so that moves are as early as at the other server, and
+// the due ticks are simulated with the moves that have come. For another quarter of a second each tick waits for its move. When no message
+// comes within a second, time goes on from the other server's last tick, as for a silent player. Of the time between that tick and
+// Continue, at most a quarter of a second is simulated, whatever the client sends.
 func (s *Server[S, I]) Continue(c Carried[S, I], now time.Duration) {
 	interval := s.cfg.Model.Interval
 	s.state, s.at, s.input, s.began = c.State, c.At-c.At%interval, c.Input, c.Began
@@ -59,7 +62,7 @@ func (s *Server[S, I]) Continue(c Carried[S, I], now time.Duration) {
 	s.Correct()
 }
 
-// ticking is the time of the ticks. Until the first message it stands still.
+// ticking returns the time of the ticks at now. It stands still until the first message.
 func (s *Server[S, I]) ticking(now time.Duration) time.Duration {
 	if a := &s.after; now < a.until && !a.heard {
 		a.shift = now - s.at
@@ -67,7 +70,8 @@ func (s *Server[S, I]) ticking(now time.Duration) time.Duration {
 	return now - s.after.shift
 }
 
-// settle sets the time of the ticks by the newest move of a message, for a while after Continue: by the one that has come earliest.
+// settle sets the time of the ticks so that the move that has come earliest, of those in the first settleFor after Continue, is as early as
+// at the other server.
 func (s *Server[S, I]) settle(now time.Duration) time.Duration {
 	a, newest := &s.after, s.in.list[s.in.n-1].at
 	if now >= a.until || newest <= s.at || newest > s.at+maxQueued*s.cfg.Model.Interval {

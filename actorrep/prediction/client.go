@@ -57,8 +57,8 @@ type Client[S, I any] struct {
 	lateAt      time.Duration // when it came; negative when there is none
 }
 
-// NewClient returns a client whose state is initial, and whose timestamps begin now.
-// Make it when the server has its end; what is sent before is lost.
+// NewClient returns a client with an initial state, whose timestamps begin at now. Make it once the server has its Server: messages that
+// arrive before are lost. It returns ErrConfig.
 func NewClient[S, I any](cfg ClientConfig[S, I], initial S, now time.Duration) (*Client[S, I], error) {
 	c := &Client[S, I]{}
 	if err := c.Reset(cfg, initial, now); err != nil {
@@ -96,22 +96,21 @@ func (c *Client[S, I]) State() *S { return &c.state }
 // Unacked is the number of saved moves.
 func (c *Client[S, I]) Unacked() int { return int(c.next - c.first) }
 
-// Timestamp is the newest move's; the server's replies come to it a round trip later.
+// Timestamp is the newest move's. The server answers it a round trip later.
 func (c *Client[S, I]) Timestamp() time.Duration { return c.newest }
 
-// Simulating is for Model.Simulate: the timestamp of the move that it is called for, which is the same at the server, and whether it was
-// called for that move before.
+// Simulating may be called in Model.Simulate. at is the timestamp of the move being simulated, the same as at the server. again reports
+// that the move was simulated before, so that its sounds and effects were played already.
 func (c *Client[S, I]) Simulating() (at time.Duration, again bool) { return c.simulating, c.again }
 
 // Acked is the timestamp of the newest move that the server answered.
 func (c *Client[S, I]) Acked() time.Duration { return c.ackedAt }
 
-// Offset is what to add to the drawn position so that a correction doesn't show as
-// a jump; it fades away.
+// Offset is what to add to ClientConfig.Position when drawing, so that a correction isn't visible as a jump. It fades to zero.
 func (c *Client[S, I]) Offset(now time.Duration) [3]float64 { return c.smoother.Offset(now) }
 
-// Move is a frame: the state moves on to now by the input. Nothing happens within the same
-// microsecond, and as long as the server is ahead of this client's clock. With Model.Interval now is the shared time of the move.
+// Move simulates the input from the last move up to now, and saves the move. Call it once a frame. It does nothing within the same
+// microsecond, and while the server's replies are ahead of this client's clock. With Model.Interval now is the time of the tick.
 func (c *Client[S, I]) Move(now time.Duration, in I) {
 	c.undefer()
 	at := (now - c.epoch).Truncate(time.Microsecond)
@@ -136,12 +135,12 @@ func (c *Client[S, I]) Move(now time.Duration, in I) {
 	c.Counters.Moves++
 }
 
-// maxLapse is the most ticks without a move that a client simulates between two moves, and in the replay of a correction: a server takes no move that is further
-// ahead of it.
+// maxLapse bounds the ticks without a move that a client simulates between two moves, and in a replay. A server accepts no move that is
+// further ahead.
 const maxLapse = maxQueued
 
-// lapse simulates the ticks between two moves, with Model.Interval, as a server does that has none for them: with the zero input. It returns how many of the ticks
-// that it may simulate are left.
+// lapse simulates the ticks between two moves with the zero input, as the server does when it has no moves for them. It returns how many
+// more ticks it may simulate.
 func (c *Client[S, I]) lapse(from, to time.Duration, most int) int {
 	interval := c.cfg.Model.Interval
 	if interval == 0 || !c.heard {
@@ -156,7 +155,7 @@ func (c *Client[S, I]) lapse(from, to time.Duration, most int) int {
 	return most
 }
 
-// combine makes the newest move longer instead, if it isn't sent and both may be one.
+// combine merges the input into the newest move, if that is unsent and CanCombine allows it. It reports whether it did.
 func (c *Client[S, I]) combine(at time.Duration, in I) bool {
 	if c.cfg.CanCombine == nil || !c.combinable || at-c.startAt > c.cfg.Model.MaxDelta {
 		return false
@@ -181,9 +180,10 @@ func (c *Client[S, I]) dropFirst() {
 	c.unsent = max(c.unsent, c.first)
 }
 
-// Follow continues another client's moves, with Model.Interval, when the server has told this one a state of the other's timestamps (prediction.Server.Continue):
-// all later moves are made again and sent, until they are acknowledged. What jumps thereby is drawn where it was (Offset). It returns false, and does nothing, when
-// the state isn't of the other's timestamps. The other must not be used any more then.
+// Follow takes over the moves of another client, whose player has gone to this client's server. It is for models with an Interval. Call it
+// when the first state has arrived from a Server that was given the other client's moves by Continue. The moves after that state are
+// simulated again here, and sent until they are acked. Offset hides the jump. When Follow returns true, don't use from any more. It returns
+// false, and does nothing, when the state's timestamp isn't one of from's.
 func (c *Client[S, I]) Follow(now time.Duration, from *Client[S, I]) bool {
 	if !c.heard || c.first != c.next || from.first == from.next || from.newest < c.newest || from.saved.Lookup(from.first).at-c.cfg.Model.Interval > c.newest {
 		return false
@@ -205,14 +205,14 @@ func (c *Client[S, I]) Follow(now time.Duration, from *Client[S, I]) bool {
 	return true
 }
 
-// NextDeadline is when Send may send next; ok is false when there is nothing to.
+// NextDeadline is when Send has the next message to write. ok is false when there are no unsent moves.
 func (c *Client[S, I]) NextDeadline() (at time.Duration, ok bool) {
 	return c.nextSend, c.unsent < c.next
 }
 
-// Send writes the moves that aren't sent yet, and some again, if there are any and the last message is
-// SendInterval ago. When they don't fit with what goes again, they are tried without. After Follow several messages
-// may be due at once: call it until it returns false.
+// Send writes a message with the unsent moves, and repeats of earlier ones where w has room. It returns true when it wrote one: there were
+// unsent moves, and the last message is at least SendInterval ago. It returns ErrRoom when the unsent moves alone don't fit. After Follow
+// several messages may be due at once: call it until it returns false.
 func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
 	c.undefer()
 	switch again := c.first < c.behind; {
@@ -244,7 +244,7 @@ func (c *Client[S, I]) Send(now time.Duration, w *bitio.Writer) (bool, error) {
 	return true, nil
 }
 
-// sentBefore is the first move of the last n messages.
+// sentBefore returns the first move that is in one of the last n messages.
 func (c *Client[S, I]) sentBefore(n int) int64 {
 	if n = min(n, c.messages); n <= 0 {
 		return c.unsent
@@ -252,9 +252,8 @@ func (c *Client[S, I]) sentBefore(n int) int64 {
 	return c.starts[(c.messages-n)%maxRedundancy]
 }
 
-// collect makes a message of the moves up to upTo: as many sent ones again as redundancy and the message
-// allow, the oldest important one before them unless redundancy is negative. It says how
-// many go again.
+// collect makes a message of the moves up to upTo. It repeats as many sent moves as redundancy and the message allow and, unless redundancy
+// is negative, the oldest important move before these. It returns the number of repeated moves.
 func (c *Client[S, I]) collect(upTo int64, redundancy int) (again int) {
 	m := &c.out
 	m.applied, m.n = c.applied, 0

@@ -10,27 +10,24 @@ import (
 type ClientConfig[S, I any] struct {
 	// Model is the same as the server's.
 	Model Model[S, I]
-	// CanCombine says whether one move may stand for two that follow each other, with the second's
-	// input. It is asked only about moves that aren't sent yet. s is the state before the
-	// first. Default: never.
+	// CanCombine reports whether the consecutive moves a and b may be sent as one move with b's input, to save bandwidth. s is the state
+	// before a. It is called only for unsent moves. Default: never.
 	CanCombine func(s *S, a, b *I) bool
-	// Important says whether an input differs so much from the last acknowledged one that losing
-	// it would hurt; the oldest such move goes along in each message until it is acked.
-	// Default: none is, Redundancy is enough for most.
+	// Important reports whether an input must not be lost, compared with the last acked input: a shot, for example. The oldest unacked
+	// important move is repeated in each message, in addition to Redundancy. Default: no input is important.
 	Important func(acked, in *I) bool
-	// Redundancy is the number of messages whose moves go along again, as far as there is room. Default 2; at
-	// most 8; -1 for none. So a client of 144 frames a second is covered as well as one of 60.
+	// Redundancy is how many of the last messages' moves are repeated in each message, as far as it has room. Default 2; at most 8; -1 for
+	// none.
 	Redundancy int
 	// SendInterval is the least time between messages. Default 16 ms; 1/120 s to 200 ms.
 	SendInterval time.Duration
 	// MaxMoves bounds the moves saved until they are acked. Default 96; 16 to 1024.
 	MaxMoves int
-	// Position is where the state is drawn; with it, Offset smooths corrections. Default:
-	// they show at once.
+	// Position returns where a state is drawn, for Offset. Default: Offset is always zero, and corrections show at once.
 	Position func(s *S) [3]float64
-	// Smoothing is how Offset fades.
+	// Smoothing configures how Offset fades.
 	Smoothing SmootherConfig
-	// Corrected is called after each correction that was applied. Default: nobody is told.
+	// Corrected is called after each correction that was applied. May be nil.
 	Corrected func(c Correction)
 }
 
@@ -40,7 +37,7 @@ const maxRedundancy = 8
 // maxCorrections is how many corrections apply between two calls of Move or Send: each simulates up to MaxMoves moves again.
 const maxCorrections = 4
 
-// Correction is what a correction did to a client.
+// Correction describes a correction that a client applied.
 type Correction struct {
 	At       time.Duration // timestamp of the corrected move
 	Age      time.Duration // how long ago that was
@@ -71,7 +68,7 @@ func (c *ClientConfig[S, I]) fill() error {
 	return c.Smoothing.fill()
 }
 
-// ClientCounters is what a client did and met.
+// ClientCounters counts what a client did and received.
 type ClientCounters struct {
 	Moves        uint64 // made, those combined into one counted once
 	Combined     uint64 // frames that made the move before them longer

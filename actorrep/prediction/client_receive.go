@@ -6,9 +6,9 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Receive takes a reply of the server. A correction is applied at once: the state is the
-// server's, moved on by all later moves. After four of them the newest
-// further one waits for the next Move or Send. A reply that comes before the first move also says where timestamps begin.
+// Receive handles a reply of the server. It applies a correction at once: the state becomes the server's, and all later moves are simulated
+// again. After four corrections between two calls of Move or Send, only the newest further one is kept, and is applied in the next call. A
+// reply that comes before the first move also sets where timestamps begin. The error wraps ErrMessage; the reply then has no effect.
 func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 	p := &c.in
 	near, fresh := c.newest+maxAhead, c.newest == 0
@@ -37,7 +37,7 @@ func (c *Client[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 	return nil
 }
 
-// apply takes up the reply in c.in.
+// apply applies the reply in c.in.
 func (c *Client[S, I]) apply(now time.Duration) {
 	p := &c.in
 	if p.at < c.ackedAt {
@@ -57,7 +57,7 @@ func (c *Client[S, I]) apply(now time.Duration) {
 	}
 }
 
-// undefer takes up the newest correction that waited for a Move or Send.
+// undefer applies the correction that Receive kept for the next Move or Send.
 func (c *Client[S, I]) undefer() {
 	c.corrections = 0
 	if at := c.lateAt; at >= 0 {
@@ -66,7 +66,7 @@ func (c *Client[S, I]) undefer() {
 	}
 }
 
-// dropAcked forgets the moves that the reply covers.
+// dropAcked drops the moves that the reply acks.
 func (c *Client[S, I]) dropAcked() {
 	for c.first < c.next {
 		m := c.saved.Lookup(c.first)
@@ -78,7 +78,7 @@ func (c *Client[S, I]) dropAcked() {
 	}
 }
 
-// correct goes back to the server's state and does all later moves again.
+// correct sets the state to the server's and simulates all later moves again.
 func (c *Client[S, I]) correct(now time.Duration) {
 	c.before, c.state = c.state, c.in.state
 	at, lapses := c.in.at, maxLapse

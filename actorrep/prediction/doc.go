@@ -1,78 +1,79 @@
-// Package prediction lets a player's own thing move at once, while the server has the
-// last word: saved moves, acks and corrections, rewind and replay.
+// Package prediction is client-side prediction: what a player controls moves at once on the player's client, while the server has the last word. A
+// game of actors uses package predict, which binds this package to them.
 //
-// Both ends run the same function, [Model.Simulate], over a state S and inputs I of the
-// game's own types. A [Client] runs it in the frame of the input, remembers the
-// move, and tells the server. A [Server] runs it when the move arrives, over its own state, and
-// answers either that both came to the same (an ack), or with its own state (a
-// correction); then the client goes back to that, and runs all its later moves again.
+// Both ends run the same function, [Model.Simulate], over a state S and inputs I of the game's own types. A [Client] simulates a move in the
+// frame of its input, saves it, and sends it. A [Server] simulates the move over its own state when it arrives. When both results are the same, the
+// server answers with an ack. Otherwise it answers with a correction, which is its state. The client then sets its state to the server's, and
+// simulates all its later moves again.
 //
 //	client   move 1   move 2   move 3   move 4        state := server's after 2
 //	            \        \        \        \             simulate 3, 4 again
 //	             \        \        \        \                  ^
-//	server        1        2: not what the client says -------/
+//	server        1        2: another result ---------/
 //
 // # The caller's loop
 //
 //	client, each frame                       server
-//	  c.Move(now, input)                       s.Receive(now, r)            each message
-//	  if ok, err := c.Send(now, w); ok {...}   s.Tick(now)                  each tick
-//	  draw c.State(), shifted by c.Offset(now) if ok, err := s.Reply(now, w); ok {...}
-//	  c.Receive(now, r)  for each reply        s.State() is the truth
+//	  c.Receive(now, r)  for each reply        s.Receive(now, r)            each message
+//	  c.Move(now, input)                       s.Tick(now)                  each tick
+//	  if ok, err := c.Send(now, w); ok {...}   if ok, err := s.Reply(now, w); ok {...}
+//	  draw c.State(), moved by c.Offset(now)   s.State() is the true state
 //
-// Messages go as unreliable datagrams or bunches: what is lost is made good by
-// the next. Draw the other players with package interpolation.
+// Send the messages as unreliable datagrams or bunches: each message makes up for lost ones before it. Draw the other players with package
+// interpolation.
 //
 // # Time
 //
-// A move lasts from the move before it to its own timestamp, at most [Model].MaxDelta, at both
-// ends: so both integrate the same steps, but where moves were lost. Timestamps are
-// microseconds of the client's clock since it began; a player may do nothing for as long as he likes.
+// A move lasts from the timestamp of the move before it to its own, at most [Model].MaxDelta, at both ends. So both ends simulate the same
+// steps, except where moves were lost. Timestamps are microseconds since the client was made, by the client's clock. There may be any time between
+// two moves.
 //
 // # In ticks
 //
-// With [Model].Interval every move is one tick of a time that both ends share: its timestamp is the tick's time, a multiple of the Interval. The
-// client's runs ahead of the server's, so that a move is there before the server comes to its tick. The server keeps the moves of the next 64 ticks, and
-// Tick simulates each tick once, when its time has come: by the move that came first for it. While nothing comes it is the last one, for MaxForced at most, and
-// after that the zero input, as before the first move; and the player is corrected. So a thing goes on falling when its player is silent, and moves that come too
-// late change nothing. The client does the same for the ticks between the server's state and its first move after it. Whoever sends more moves, or longer ones, gets
-// no more time by that: the guard below isn't needed. [Server.Tightest] says how early moves come, which a client's clock follows; package predict does that.
+// With [Model].Interval the simulation has ticks, whose times are the same at both ends. Each move is one tick, and its timestamp is the tick's
+// time, a multiple of Interval. The client's ticks run ahead of the server's, so that a move arrives before the server simulates its tick. The
+// server keeps the moves of the next 64 ticks. Its Tick simulates each tick once, when its time has come, with the first move that arrived for
+// it. Moves that arrive later change nothing.
+//
+// When no move has arrived for a tick, the server simulates the tick with the last input, and corrects the player. After MaxForced, and before the
+// first move, it uses the zero input. So the actor of a silent player still falls, for example. A client fills gaps between its moves in the
+// same way.
+//
+// A client can't gain simulated time by sending more moves, or longer ones, so the guard of the next section isn't used. [Server.Tightest] says
+// how early moves arrive; the client's clock should follow it, as package predict does.
 //
 // # What the server trusts
 //
-// Inputs, and nothing else. The client's state comes along only to be compared.
-// A move isn't simulated when its timestamp isn't newer than the last, and time
-// is held to the server's:
+// The server trusts nothing but inputs. It only compares the state that the client sends. It doesn't simulate a move that isn't newer than the
+// last one. Without Interval it also limits simulated time, by a sum that is never below -MaxDiscrepancy:
 //
-//	discrepancy += simulated - elapsed, from -MaxDiscrepancy up
+//	discrepancy += simulated time - elapsed time
 //
-// When it would pass +MaxDiscrepancy the client is a speed hack (or its network stalled
-// worse than the bound allows): that is counted, the move is cut, and until the
-// discrepancy is paid back the client gets only a share of the server's time. So over any
-// time the simulated time is at most elapsed * (1 + Drift) + 2 * MaxDiscrepancy.
-// A client that falls silent goes on moving with its last input, for MaxForced at most; then it stands still. With Model.Interval it is simulated on.
+// A client whose moves would raise the sum above MaxDiscrepancy runs a speed hack, or its network held its moves up for longer than
+// that. The server counts it in SpeedHacks and shortens the move. Until the sum is 0 again, the client gets only a share of the elapsed time (PayBack).
+// So in any span of time the simulated time is at most elapsed * (1 + Drift) + 2 * MaxDiscrepancy. The server moves a silent client on with its
+// last input, for at most MaxForced. After that its state stands still.
 //
 // # Corrections
 //
-// Each has a number, which the client's moves carry back. Until they do they are made of
-// a state the client has left already, and aren't compared; meanwhile the correction is
-// sent again and again. A repeated one is only an ack to a client that has it.
-// With Model.Interval, a client whose moves are all refused, as too late or too early, gets
-// another correction for each that it has applied.
+// Each correction has a number, which the client's moves return. Moves with an older number started from a state that the client no longer
+// has, so the server doesn't compare them; it repeats the correction until a move returns its number. A client that has applied the correction
+// treats a repeated one as an ack. With Interval, a client whose moves are all refused because they are too early or too late gets a new
+// correction each time it has applied the last one.
 //
-// A codec of the state that rounds needs a [ServerConfig].MaxError over its rounding. With an exact
-// one MaxError may be 0, and the ends are equal whenever nothing is under way.
+// When the codec of the state rounds, set [ServerConfig].MaxError above the rounding error. With an exact codec MaxError may be 0: both ends
+// then have the same state whenever no message is in flight.
 //
 // # Wire
 //
-// Low bits first; what tells moves from other messages is the caller's.
+// Low bits first. The caller marks which of its messages are moves and which are replies.
 //
 //	moves   8          number of the last correction applied
-//	        1..4       moves less one, SerializeInt(16)
-//	        1          the timestamp of the oldest is whole: it is 9 minutes or more after one acknowledged
-//	        52 or 31   timestamp of the oldest, µs; 31 are its low bits
+//	        1..4       number of moves less one, SerializeInt(16)
+//	        1          the next field has 52 bits: the oldest timestamp is 9 minutes or more after the last acked one
+//	        52 or 31   timestamp of the oldest move, µs, or its low 31 bits
 //	        for each, oldest first:
-//	          8..80    µs since the one before, packed; not for the oldest
+//	          8..80    µs since the move before, packed; not for the oldest
 //	          ...      input
 //	        ...        claim: the state after the newest
 //	reply   1          correction
@@ -82,11 +83,11 @@
 //
 // # Bounds
 //
-//	saved moves of a client       MaxMoves, 96: the oldest is forgotten; a correction from before it
-//	                              is replayed without it, and is corrected again
-//	corrections applied at once   4 between two calls of Move or Send: of more the newest waits for the next call
-//	moves in a message            16: with more unsent the next ones go with the next message
-//	ticks without a move          64 between two moves of a client, and in the replay of a correction: others are left out
-//	moves simulated in a tick     MovesPerTick, 128: others are dropped, their time goes to later ones
-//	time ahead of the client      4 s: replies beyond are malformed; before the first move 71 years
+//	saved moves of a client       MaxMoves, 96; then the oldest is dropped. A correction of an older move is replayed without it, and
+//	                              corrected again
+//	corrections applied at once   4 between two calls of Move or Send; then only the newest is kept, for the next call
+//	moves in a message            16; the rest go with the next message
+//	ticks without a move          64 between two moves of a client, and in a replay; further ones are skipped
+//	moves simulated in a tick     MovesPerTick, 128; further ones are dropped, and later moves get their time
+//	timestamp of a reply          at most 4 s ahead of the client's, 71 years before the first move; else it is malformed
 package prediction

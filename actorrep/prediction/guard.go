@@ -2,7 +2,7 @@ package prediction
 
 import "time"
 
-// guard holds a client's simulated time to the server's.
+// guard limits a client's simulated time to the server's elapsed time.
 //
 // Invariant: discrepancy <= max; and while paying, discrepancy + share <= max, so that
 // what is taken of the share can't break the first.
@@ -17,7 +17,7 @@ type guard struct {
 	share       time.Duration // of the server's time, while paying
 }
 
-// elapse lets the server's time pass.
+// elapse accounts for elapsed time of the server.
 func (g *guard) elapse(now time.Duration) {
 	el := now - g.last
 	if el <= 0 {
@@ -34,12 +34,11 @@ func (g *guard) elapse(now time.Duration) {
 	}
 }
 
-// settle forgives what the client left unused for too long. It is done once a tick and
-// not with each message, for a server that stood still gets many moves at once.
+// settle limits how far below 0 the discrepancy may be. It is called once a tick and not for each message, because a server that stood
+// still gets many moves at once.
 func (g *guard) settle() { g.discrepancy = max(g.discrepancy, -max(g.max, 0)) }
 
-// take asks for dt of simulated time: how much of it is granted, and whether this
-// is where the client was found out.
+// take requests dt of simulated time. It returns how much is granted, and whether the client has just exceeded the limit.
 func (g *guard) take(dt time.Duration) (granted time.Duration, detected bool) {
 	if g.max < 0 {
 		return dt, false

@@ -10,40 +10,37 @@ import (
 )
 
 var (
-	// ErrConfig is wrapped by what is wrong with a config.
+	// ErrConfig is wrapped by errors about a config.
 	ErrConfig = errors.New("prediction: config")
-	// ErrMessage is wrapped by what is wrong with a peer's message.
+	// ErrMessage is wrapped by errors about a peer's message.
 	ErrMessage = errors.New("prediction: malformed message")
 	// ErrRoom is wrapped when a message doesn't fit the writer. Nothing was written; give it more room.
 	ErrRoom = errors.New("prediction: the message doesn't fit")
 )
 
-// Model is what both ends must agree on: how a state of type S moves by inputs of
-// type I, and how these are sent. All functions but the claim's are required, and none may keep
-// its pointers.
+// Model is what both ends must have the same: how an input of type I changes a state of type S, and how states and inputs are sent. All
+// functions are required except WriteClaim and ReadClaim. None may keep the pointers that it is given.
 type Model[S, I any] struct {
-	// Simulate moves the state on by dt. It must depend on its arguments only (and on a
-	// world that is the same at both ends).
+	// Simulate advances the state by dt. Its result may depend only on its arguments, and on what is the same at both ends.
 	Simulate func(s *S, in I, dt time.Duration)
-	// Distance is how far apart two states are, in the game's unit: 0 when nobody could tell them
-	// apart, infinite or NaN when they are of different kinds (walking, falling).
+	// Distance is how far apart two states are, in the game's unit, for MaxError and LargeError: 0 when a player can't tell them apart,
+	// infinite or NaN when they differ in kind (walking, falling).
 	Distance func(a, b *S) float64
 
-	// WriteInput and ReadInput are the codec of inputs. ReadInput meets bytes from strangers:
-	// it must call r.Fail for an input that can't be. Inputs are best rounded to what
-	// the codec can hold before they are given to Move.
+	// WriteInput and ReadInput are the codec of inputs. ReadInput reads untrusted bytes: it must call r.Fail for an impossible input. When the
+	// codec rounds, round an input before you give it to Move, so that both ends simulate the same one.
 	WriteInput func(w *bitio.Writer, in *I)
 	ReadInput  func(r *bitio.Reader, in *I)
 	// WriteState and ReadState are the codec of states in corrections.
 	WriteState func(w *bitio.Writer, s *S)
 	ReadState  func(r *bitio.Reader, s *S)
-	// WriteClaim and ReadClaim are the codec of the part of the state that a client tells the
-	// server for comparison. ReadClaim gets a zero S. Default: the whole state.
+	// WriteClaim and ReadClaim are the codec of the claim: the part of the state that a client sends for comparison. ReadClaim is given a zero
+	// S. Default: the codec of the whole state.
 	WriteClaim func(w *bitio.Writer, s *S)
 	ReadClaim  func(r *bitio.Reader, s *S)
 
-	// Interval makes every move last that long, and timestamps be times that both ends share, at its multiples: see "In ticks". Default 0: a
-	// move lasts from the one before it to its own timestamp. Whole microseconds; 1 to 125 ms.
+	// Interval is the length of a tick: see "In ticks". 1 to 125 ms, in whole microseconds. Default 0: no ticks; a move lasts from the
+	// timestamp of the move before it to its own.
 	Interval time.Duration
 	// MaxDelta is the longest time that a move may last. Default 125 ms; 1 ms to 1 s.
 	MaxDelta time.Duration

@@ -7,7 +7,7 @@ import (
 // maxQueued is how many ticks ahead of the server's a move may come.
 const maxQueued = 64
 
-// queued is a move that waits for its tick.
+// queued is a move whose tick isn't simulated yet.
 type queued[S, I any] struct {
 	at      time.Duration // its tick; that of another one when there is none
 	came    time.Duration
@@ -17,7 +17,8 @@ type queued[S, I any] struct {
 	claimed bool
 }
 
-// queue is the moves of one player that wait for their ticks, with Model.Interval: the one of a tick is at its number's low bits.
+// queue has the moves of one player whose ticks aren't simulated yet, with Model.Interval. The move of a tick is at the low bits of the
+// tick's number.
 type queue[S, I any] struct {
 	moves    [maxQueued]queued[S, I]
 	arrivals [maxQueued]arrival // of the last ones, by tick too
@@ -36,7 +37,7 @@ const (
 	unusual    = 4
 )
 
-// skip leaves out the ticks that there is no time for after this end stood still.
+// skip skips ticks after this end stood still for longer than it can make up for.
 func (s *Server[S, I]) skip(now time.Duration) {
 	q := s.queue
 	if dt := now - q.now; dt > 0 {
@@ -51,7 +52,7 @@ func (s *Server[S, I]) skip(now time.Duration) {
 	}
 }
 
-// arrival is when the first copy of a tick's move came.
+// arrival says when the first copy of a tick's move arrived.
 type arrival struct {
 	at    time.Duration
 	early time.Duration // before its tick was simulated; negative after
@@ -59,7 +60,7 @@ type arrival struct {
 
 func (q *queue[S, I]) index(at, interval time.Duration) int { return int(at / interval % maxQueued) }
 
-// enqueue puts the moves of a message where their ticks find them.
+// enqueue adds the moves of a message to the queue.
 func (s *Server[S, I]) enqueue(now time.Duration) {
 	q, m, interval := s.queue, &s.in, s.cfg.Model.Interval
 	s.heard = now
@@ -114,7 +115,7 @@ func (s *Server[S, I]) enqueue(now time.Duration) {
 	}
 }
 
-// play simulates the ticks that have come.
+// play simulates the ticks that are due.
 func (s *Server[S, I]) play(now time.Duration) {
 	interval := s.cfg.Model.Interval
 	waits := now < s.after.until
@@ -126,20 +127,21 @@ func (s *Server[S, I]) play(now time.Duration) {
 	}
 }
 
-// Skip leaves out the ticks up to a time, with Model.Interval: Tick simulates those of them for which a move has come, and no others. It is for a game that
-// doesn't simulate its world for these ticks, as after a pause.
+// Skip skips the ticks up to a time: Tick simulates only those of them for which a move has come. It is for models with an Interval, in a
+// game that doesn't simulate its world for these ticks, for example after a pause.
 func (s *Server[S, I]) Skip(to time.Duration) {
 	if s.queue != nil {
 		s.queue.skipped = max(s.queue.skipped, to-s.after.shift)
 	}
 }
 
-// has reports whether a tick's move has come.
+// has reports whether a tick's move has arrived.
 func (s *Server[S, I]) has(at time.Duration) bool {
 	return s.queue.moves[s.queue.index(at, s.cfg.Model.Interval)].at == at
 }
 
-// tick simulates one: by the player's move; by his last one while none comes; by the zero input before his first, and when he has been silent for MaxForced.
+// tick simulates one tick: with the player's move; with ForceInput when none has arrived; with the zero input before the first move, and
+// after MaxForced without one.
 func (s *Server[S, I]) tick(now time.Duration) {
 	s.simulating, s.waited = s.at, 0
 	w := &s.queue.moves[s.queue.index(s.at, s.cfg.Model.Interval)]
@@ -169,7 +171,7 @@ func (s *Server[S, I]) tick(now time.Duration) {
 	}
 }
 
-// missing is the input of a tick for which no move has come.
+// missing returns the input for a tick for which no move has arrived.
 func (s *Server[S, I]) missing() (in I) {
 	if !s.began || s.forced >= s.cfg.MaxForced {
 		s.Counters.Idle++
@@ -183,8 +185,9 @@ func (s *Server[S, I]) missing() (in I) {
 	return s.input
 }
 
-// Tightest is, with Model.Interval, the move that came latest for its tick among the last ones, and how early it came; negative is late. It is for a client
-// that is to run no further ahead than it must. While moves come too far ahead, and are refused, it is the newest of those.
+// Tightest is, among the last moves, the one that came closest to its tick: the tick's time, and how early the move came; negative is late.
+// Send it to the client, whose clock should run ahead of the server's only as far as needed. While moves are refused because they come too
+// early, it is the newest of those. It is for models with an Interval. ok is false when no move has come.
 func (s *Server[S, I]) Tightest() (at, early time.Duration, ok bool) {
 	if s.queue == nil {
 		return 0, 0, false

@@ -7,7 +7,7 @@ import (
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
-// Server is the authority over one player's thing. Not safe for concurrent use.
+// Server is the server's end of one player's prediction. Not safe for concurrent use.
 type Server[S, I any] struct {
 	Counters ServerCounters
 
@@ -38,7 +38,7 @@ type Server[S, I any] struct {
 	waited     time.Duration // how long it waited for its tick
 }
 
-// NewServer returns a server whose state is initial.
+// NewServer returns a server with an initial state. It returns ErrConfig.
 func NewServer[S, I any](cfg ServerConfig[S, I], initial S, now time.Duration) (*Server[S, I], error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -51,29 +51,28 @@ func NewServer[S, I any](cfg ServerConfig[S, I], initial S, now time.Duration) (
 	return s, nil
 }
 
-// State is the true state. The game may change it: a client that isn't told by Correct finds
-// out with its next move.
+// State is the true state. The game may change it, and should then call Correct. Without Correct the client is corrected when its next
+// claim differs.
 func (s *Server[S, I]) State() *S { return &s.state }
 
-// Timestamp is that of the last move, by the client's clock.
+// Timestamp is the timestamp of the last simulated move, by the client's clock.
 func (s *Server[S, I]) Timestamp() time.Duration { return s.at }
 
-// Simulating is for Model.Simulate: the timestamp of the move that it is called for, which is the same at the client, but for a move that
-// was made for a silent one.
+// Simulating may be called in Model.Simulate. It is the timestamp of the move being simulated, the same as at the client, except for moves
+// that the server makes for a silent client.
 func (s *Server[S, I]) Simulating() time.Duration { return s.simulating }
 
-// Waited is for Model.Simulate: how long the move that it is called for has waited for its tick, with Model.Interval; 0 for one that was made for a
-// silent client.
+// Waited may be called in Model.Simulate. It is how long the move being simulated has waited for its tick, with Model.Interval; 0 for a
+// move that the server makes for a silent client.
 func (s *Server[S, I]) Waited() time.Duration { return s.waited }
 
-// Discrepancy is how far the client's simulated time is ahead of the server's, and paying is true
-// while it gets only a share of time because it was too far.
+// Discrepancy is how far the client's simulated time is ahead of the server's. paying reports that the client was too far ahead, and gets
+// only a share of the time until d is 0.
 func (s *Server[S, I]) Discrepancy() (d time.Duration, paying bool) {
 	return s.guard.discrepancy, s.guard.paying
 }
 
-// Correct makes the next reply a correction, for when the game has changed the state: a
-// push, a teleport.
+// Correct makes the next reply a correction. Call it when the game has changed the state, for example by a teleport.
 func (s *Server[S, I]) Correct() {
 	if s.number-s.echoed < 100 { // so that its number always is a later one than the client's
 		s.number++
@@ -86,8 +85,8 @@ func (s *Server[S, I]) Correct() {
 // or because a move didn't come in time. The number is 0 before the first.
 func (s *Server[S, I]) LastCorrection() (number uint8, apart float64) { return s.number, s.apart }
 
-// Receive takes a message of moves and simulates the new ones. Nothing of a malformed
-// message is done.
+// Receive reads a message of moves and simulates the new ones; with Model.Interval it queues them for Tick. The error wraps ErrMessage; the
+// message then has no effect.
 func (s *Server[S, I]) Receive(now time.Duration, r *bitio.Reader) error {
 	m := &s.in
 	if err := m.read(&s.cfg.Model, r, s.at); err != nil {
@@ -141,8 +140,7 @@ func (s *Server[S, I]) simulate(in I, dt time.Duration) {
 	}
 }
 
-// judge compares the state with the client's claim, if the claim was made knowing the
-// last correction.
+// judge compares the state with the client's claim, if the client had applied the last correction when it made the claim.
 func (s *Server[S, I]) judge(applied uint8) {
 	s.echoed = applied
 	if s.waiting() {
@@ -159,11 +157,11 @@ func (s *Server[S, I]) judge(applied uint8) {
 	s.large, s.apart = !(d <= s.cfg.LargeError), d
 }
 
-// waiting says that the client hasn't applied the last correction yet, as far as is known.
+// waiting reports whether the client may not have applied the last correction yet.
 func (s *Server[S, I]) waiting() bool { return s.number != s.echoed }
 
-// Tick moves a silent client on. Call it each tick, after the messages that came were
-// received, so that a server that stood still doesn't take it for silence.
+// Tick simulates due ticks with Model.Interval, and moves a silent client on without it. Call it once a tick, after Receive of all messages
+// that have arrived: otherwise a server that stood still would take its own pause for the client's silence.
 func (s *Server[S, I]) Tick(now time.Duration) {
 	if s.queue != nil {
 		s.play(now)
@@ -196,8 +194,7 @@ func (s *Server[S, I]) force(now time.Duration) {
 	}
 }
 
-// NextDeadline is when Tick or Reply have something to do; ok is false when they haven't
-// until the next message.
+// NextDeadline is when Tick or Reply next has something to do. ok is false when neither has before the next message.
 func (s *Server[S, I]) NextDeadline() (at time.Duration, ok bool) {
 	consider := func(t time.Duration) {
 		if !ok || t < at {
@@ -218,7 +215,7 @@ func (s *Server[S, I]) NextDeadline() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// correctionAt is when the correction may go again: while the client is silent, once a second.
+// correctionAt is when the correction may be sent again: once a second while the client is silent.
 func (s *Server[S, I]) correctionAt() time.Duration {
 	if s.heard <= s.corrected && s.nextCorrection > 0 {
 		return max(s.nextCorrection, s.corrected+time.Second)
@@ -226,7 +223,8 @@ func (s *Server[S, I]) correctionAt() time.Duration {
 	return s.nextCorrection
 }
 
-// Reply writes an ack or a correction if one is due. Call it each tick, after Tick.
+// Reply writes an ack or a correction if one is due, and returns whether it wrote one. Call it each tick, after Tick. It returns ErrRoom
+// when the reply doesn't fit w.
 func (s *Server[S, I]) Reply(now time.Duration, w *bitio.Writer) (bool, error) {
 	correction := s.waiting()
 	if correction && now < s.correctionAt() || !correction && (!s.ackDue || now < s.nextAck) {

@@ -7,40 +7,38 @@ import (
 	"time"
 )
 
-// ServerConfig is how a [Server] judges. Only the model is required.
+// ServerConfig configures a [Server]. Only Model is required.
 type ServerConfig[S, I any] struct {
 	// Model is the same as the client's.
 	Model Model[S, I]
-	// MaxError is the Model.Distance up to which a client's claim is good. Default 0: any
-	// difference is corrected, which wants an exact codec of claims.
+	// MaxError is the largest Model.Distance between the server's state and a client's claim that isn't corrected, in the game's unit. Default
+	// 0: every difference is corrected, so the codec of claims must be exact.
 	MaxError float64
-	// LargeError is the distance over which corrections may go at LargeInterval. Default 0: none
-	// may.
+	// LargeError is the distance above which a correction is large: it is sent after LargeInterval instead of CorrectionInterval. Default 0:
+	// no correction is large.
 	LargeError float64
 	// AckInterval is the least time between acks. Default 100 ms.
 	AckInterval time.Duration
 	// CorrectionInterval is the least time between corrections. Default 100 ms.
 	CorrectionInterval time.Duration
-	// LargeInterval is that for large ones. Default 50 ms.
+	// LargeInterval is the least time before a large correction. Default 50 ms.
 	LargeInterval time.Duration
-	// ForceAfter, MaxDiscrepancy, Drift and PayBack are for moves without Model.Interval.
-	//
-	// ForceAfter is how long a client may be silent before it is moved on without its
-	// moves. Default 250 ms; -1 for ever.
+	// ForceAfter is how long a client may be silent before the server simulates it with ForceInput, without
+	// Model.Interval. Default 250 ms; -1 for ever.
 	ForceAfter time.Duration
-	// MaxForced is how long it is moved on at most. After it the thing stands still; with Model.Interval it is simulated
-	// with the zero input, as before the first move. Default 1 s; at most 3 s.
+	// MaxForced is the longest time for which the server simulates a silent client with ForceInput. After it the state stands still; with
+	// Model.Interval it is simulated with the zero input, as before the first move. Default 1 s; at most 3 s.
 	MaxForced time.Duration
-	// ForceInput is the input it is moved on with, made of its last. Default: the last.
+	// ForceInput returns the input that a silent client is simulated with, made from the last one. Default: the last one.
 	ForceInput func(last I) I
-	// MaxDiscrepancy is how far a client's simulated time may come to be ahead of the
-	// server's. Default 250 ms; -1 for no guard.
+	// MaxDiscrepancy is how far a client's simulated time may get ahead of the server's, without Model.Interval. Default 250 ms; -1 for no
+	// limit.
 	MaxDiscrepancy time.Duration
-	// Drift is how much faster than the server's a client's clock may run for ever, as a
-	// fraction. Default 0.005; -1 for none; at most 0.1.
+	// Drift is how much faster than the server's a client's clock may run all the time, as a fraction, without Model.Interval. Default 0.005;
+	// -1 for none; at most 0.1.
 	Drift float64
-	// PayBack is the share of the server's time that a client which was too far ahead doesn't
-	// get until it isn't ahead any more. Default 0.5; above 0, at most 1.
+	// PayBack is the share of the elapsed time that a client which was too far ahead loses until it isn't ahead any more, without
+	// Model.Interval. Default 0.5; above 0, at most 1.
 	PayBack float64
 	// MovesPerTick bounds the moves simulated from one Tick to the next. Default 128; 16 to
 	// 4096.
@@ -89,7 +87,7 @@ func (c *ServerConfig[S, I]) validate() error {
 	return nil
 }
 
-// ServerCounters is what a server did and met.
+// ServerCounters counts what a server did and received.
 type ServerCounters struct {
 	Messages    uint64
 	Moves       uint64 // simulated

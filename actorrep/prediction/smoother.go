@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// SmootherConfig is how a [Smoother] fades. The zero value is fine.
+// SmootherConfig configures how a [Smoother] fades. The zero value is useful.
 type SmootherConfig struct {
 	// Time is how long it takes for an offset to fade to 37 %. Default 100 ms; at
 	// least 1 ms.
 	Time time.Duration
-	// Max bounds the offset, in the game's unit. Default 0: no bound.
+	// Max bounds the length of the offset, in the game's unit. Default 0: no bound.
 	Max float64
-	// Snap is the offset that isn't smoothed any more but dropped. Default 0: none.
+	// Snap is the length of an offset, in the game's unit, above which it is dropped: the jump is shown. Default 0: never.
 	Snap float64
 }
 
@@ -29,8 +29,7 @@ func (c *SmootherConfig) fill() error {
 	return nil
 }
 
-// Smoother hides jumps: what jumped is drawn where it was, and moves to where it is.
-// Not safe for concurrent use.
+// Smoother hides jumps: something that jumped is drawn at its old place, and moves to the new one. Not safe for concurrent use.
 type Smoother struct {
 	cfg    SmootherConfig
 	offset [3]float64
@@ -45,7 +44,7 @@ func NewSmoother(cfg SmootherConfig) (*Smoother, error) {
 	return &Smoother{cfg: cfg}, nil
 }
 
-// Jump tells that what was at one place is now at another.
+// Jump reports that something jumped from one place to another.
 func (s *Smoother) Jump(now time.Duration, from, to [3]float64) {
 	s.fade(now)
 	length := 0.0
@@ -63,7 +62,7 @@ func (s *Smoother) Jump(now time.Duration, from, to [3]float64) {
 	}
 }
 
-// Offset is what to add to the true place to get the drawn one.
+// Offset is what to add to the true place to get the drawn place.
 func (s *Smoother) Offset(now time.Duration) [3]float64 {
 	s.fade(now)
 	return s.offset

@@ -40,7 +40,7 @@ func readStamp(r *bitio.Reader, near time.Duration) time.Duration {
 	return near.Truncate(time.Microsecond) + time.Duration(ahead)*time.Microsecond
 }
 
-// sentMove is a move as a message carries it.
+// sentMove is a move in a message.
 type sentMove[I any] struct {
 	at    time.Duration
 	input I

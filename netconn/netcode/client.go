@@ -11,7 +11,7 @@ import (
 	"github.com/bunchnet/bunchnet/history/replay"
 )
 
-// State is where a Client stands; those below 0 are failures.
+// State is a client's state. States below 0 are failures.
 type State int
 
 // The states, with netcode's numbers.
@@ -38,7 +38,7 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", int(s))
 }
 
-// ClientHandler is what a Client tells. Buffers are valid until the call returns.
+// ClientHandler has the functions that a Client calls. Buffers are valid until the function returns.
 type ClientHandler interface {
 	Send(to netip.AddrPort, p []byte)
 	StateChanged(from, to State)
@@ -68,18 +68,18 @@ func (d Denial) String() string {
 	return fmt.Sprintf("Denial(%d)", uint8(d))
 }
 
-// ClientConfig is the settings of a Client.
+// ClientConfig configures a Client.
 type ClientConfig struct {
-	// Handler is told what happens. Needed.
+	// Handler sends packets and gets payloads. Required.
 	Handler ClientHandler
-	// ProtocolID tells games and their versions apart. A token with another one isn't taken.
+	// ProtocolID distinguishes games and their versions. Connect refuses a token with another one.
 	ProtocolID uint64
-	// Timeout ends a connection on which nothing was heard that long, 200 ms to 100 years, whatever the token says; negative
-	// never. 0 is the token's. How long a server may take to answer while connecting is the token's in any case.
+	// Timeout ends a connection from which nothing was received for that long: 200 ms to 100 years; negative never. Default 0: the token's
+	// timeout. While connecting the token's timeout always applies.
 	Timeout time.Duration
 }
 
-// ClientCounters is what became of the packets a Client got.
+// ClientCounters counts the packets that a Client received, and why it refused some.
 type ClientCounters struct {
 	Payloads, KeepAlives                                    uint64
 	OtherSource, BadFormat, Unexpected, Replayed, NotSealed uint64
@@ -114,7 +114,7 @@ type Client struct {
 // rememberedTokens is how many tokens a Client remembers.
 const rememberedTokens = 16
 
-// NewClient returns a client that isn't connected, or what is wrong with its settings.
+// NewClient returns a client that isn't connected, or an error that wraps ErrConfig.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Handler == nil {
 		return nil, fmt.Errorf("%w: ClientConfig needs a Handler", ErrConfig)
@@ -125,13 +125,13 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return &Client{cfg: cfg}, nil
 }
 
-// State is where the client stands.
+// State is the client's state.
 func (c *Client) State() State { return c.state }
 
-// Denial is why the server said no; valid when the state is Denied.
+// Denial is the server's reason to refuse the client. It is valid when State is Denied.
 func (c *Client) Denial() Denial { return c.denial }
 
-// Slot is the slot on the server, of how many; valid when Connected.
+// Slot is the client's slot and the server's number of slots. Both are valid when State is Connected.
 func (c *Client) Slot() (slot, slots int) { return c.slot, c.max }
 
 // Errors of Connect and SendPayload.
@@ -141,7 +141,8 @@ var (
 	ErrProtocol     = errors.New("netcode: the token is for another protocol id than the client's")
 )
 
-// Connect begins with a connect token, and ends what connection there is. A token is good for one attempt.
+// Connect begins an attempt with a connect token, which is good for one attempt only. It ends the connection or attempt before it. Errors:
+// ErrToken, ErrProtocol, ErrTokenReused. Whether the token has expired the server decides.
 func (c *Client) Connect(now time.Duration, token []byte) error {
 	c.Disconnect(now)
 	var t public
@@ -217,7 +218,7 @@ func (c *Client) emit(t packetType, buf []byte) {
 	c.seq++
 }
 
-// Receive takes a datagram; p is opened in place.
+// Receive handles a datagram. It decrypts p in place.
 func (c *Client) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 	if c.state <= Disconnected {
 		c.Counters.Unexpected++
@@ -291,7 +292,8 @@ func (c *Client) next(now time.Duration) {
 	c.try(now)
 }
 
-// SendPayload seals p[Headroom:] where it is, with Tailroom of capacity behind, and sends it.
+// SendPayload encrypts the payload p[Headroom:] in place and sends it. p needs Tailroom bytes of capacity behind it. A payload has 1 to
+// MaxPayload bytes. Errors: ErrNotConnected, ErrSize.
 func (c *Client) SendPayload(now time.Duration, p []byte) error {
 	switch {
 	case c.state != Connected:
@@ -304,7 +306,7 @@ func (c *Client) SendPayload(now time.Duration, p []byte) error {
 	return nil
 }
 
-// Disconnect tells the server ten times, if it may have given a slot.
+// Disconnect ends the connection or attempt. When the server may have given the client a slot, it sends ten disconnect packets.
 func (c *Client) Disconnect(time.Duration) {
 	if c.state >= SendingResponse {
 		for range disconnectSent {

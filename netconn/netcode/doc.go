@@ -28,47 +28,52 @@
 //	5 payload     1 to 1200
 //	6 disconnect  0
 //
-// # Where this is stricter than the reference, on the same wire
+// # Differences from the reference
 //
-// A challenge is answered at once instead of at the next tenth of a second. A challenge token is
-// bound to the address and the connect token it was made for, in its spare bytes. A token whose client was
-// connected once isn't taken again, from the same address neither, and an old challenge answers no
-// later request. A client whose responses aren't answered for 2 s sends every other time its request again, until the token's timeout is over: by then the
-// server may have restarted, or forgotten whom it challenged. The replay window has no sequence it doesn't remember. One clock runs for a client's
-// whole attempt over all its servers.
+// The wire is the same. The reference is netcode's implementation in C.
+//
+//	challenges      are answered at once, not at the next tenth of a second
+//	                belong to the address and the connect token that they were made for (in the token's spare bytes)
+//	connect tokens  aren't accepted again once their client was connected, not even from the same address
+//	no answer       a client whose responses aren't answered for 2 s sends requests and responses in turn, until the
+//	                token's timeout: the server may have restarted, or dropped the challenge
+//	replay window   packets older than the window are dropped
+//	timeouts        a client's clock runs on when it goes to the next server of its token
 //
 // # A client that starts again
 //
-// The reference ignores requests from the address of a client with a slot, until that one has timed out. So does this server while it hears that
-// client, which says something ten times a second. After 2 s of silence it challenges who shows another fresh token there, and the one who answers has the
-// place of the former, whose slot ends as AddrTaken: a program that crashed and starts again at the same port with another client id needn't wait for a timeout. Who
-// only sends from a foreign address never sees the challenge. Who also listens on the path, and has a token, can end a connection only while its client is
-// silent, as on a path that is dark. With the same client id see ServerConfig.TakeOver, which doesn't wait.
+// The reference ignores requests from an address with a connected client until that client has timed out. This server does so only while it
+// hears that client, which sends ten times a second. After 2 s of silence it challenges a request with another fresh token from that address.
+// When the challenge is answered, the new client gets the slot, and the former connection ends with [AddrTaken]. So a program that crashed and
+// starts again at the same port needn't wait for a timeout.
+//
+// An attacker who forges the source address never sees the challenge. One who can also read the traffic, and has a token, can end a
+// connection only while its client is silent. A client that comes back with the same client id needn't wait for the silence: see
+// [ServerConfig].TakeOver.
 //
 // # Denials
 //
-// A denied packet without a plaintext says that the server is full, as in the reference. Besides, this server tells two reasons in
-// one byte of plaintext: 1, a client with that id is connected, and 2, the server has another protocol id. A client of the reference
-// drops such a packet for its size and goes on asking, as when it gets no answer. A token belongs to the first address that
-// shows it, so that nobody else gets an answer to the same request.
+// A denied packet without plaintext says that the server is full, as in the reference. This server adds two reasons in one byte of
+// plaintext: 1, a client with that id is connected; 2, the server has another protocol id. A client of the reference drops such a
+// packet, and asks again until its timeout. A token belongs to the first address that sends it: the server doesn't answer it from another.
 //
 // # Timeouts
 //
-// A token's timeout is how long a client waits for each server's answer, and a server for the client's. It is also how long a
-// connection may be silent, unless ClientConfig.Timeout or ServerConfig.Timeout, each for its own end, says otherwise.
+// A token's timeout bounds how long a client waits for each server's answer, and how long a server waits for the client's. It also
+// bounds the silence on a connection, unless ClientConfig.Timeout or ServerConfig.Timeout is set at that end.
 //
-// A client has its slot from its answer to the challenge on, and what it says next isn't awaited any shorter. To free the slot sooner would shut
-// out a client whose path is dark for some seconds just then, for good: its token is spent. And it would keep nobody from holding
-// slots, since whoever has a token can answer and stay. The same client can have it with another token: see ServerConfig.TakeOver.
+// A client gets its slot when it has answered the challenge. The timeout is the same before and after its first payload. With a shorter one, a
+// client whose packets are lost for some seconds at that moment would lose its slot, and its token is used up. Nor would it protect the slots:
+// an attacker with tokens can answer and stay.
 //
 // # Bounds
 //
-//	clients                         ServerConfig.Slots, 16384 at most
-//	addresses with a challenge      4 a slot and 1024 at least, for 10 s or the token's timeout if that is less; of these 8 for
-//	                                each address and port, 8 for each client id, and an eighth for each IPv4 address or IPv6 /64
-//	                                (the loopback isn't counted). What exceeds a bound isn't answered; of an address and
-//	                                an id the oldest gives way once it had a second.
-//	tokens remembered               8 a slot and 2048 at least; the oldest is forgotten
+//	clients                     ServerConfig.Slots, at most 16384
+//	challenges kept             four for each slot, at least 1024. At most 8 for each address and port, 8 for each client id, and an
+//	                            eighth of all for each IPv4 address or IPv6 /64; loopback has no such bound. Further requests
+//	                            aren't answered. For an address and port or an id, a challenge older than 1 s makes room
+//	time of a challenge         10 s, or the token's timeout if that is shorter
+//	used tokens remembered      8 for each slot, at least 2048; then the oldest is forgotten
 //
-// All that strangers make the server look up is a hash with a random seed, and packets that it refuses cost no memory.
+// Lookups by strangers' bytes are in hash tables with a random seed. A refused packet costs no memory.
 package netcode

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 )
 
-// Key is a key of ChaCha20-Poly1305. However it is printed or logged, it shows nothing of itself.
+// Key is a key of ChaCha20-Poly1305. Printing or logging it shows nothing of it.
 type Key [KeyBytes]byte
 
 // ErrKey is a text that is no key.
@@ -23,7 +23,7 @@ func ParseKey(s string) (k Key, err error) {
 	return k, nil
 }
 
-// GenerateKey makes a key of a secure source. nil is crypto/rand's Reader.
+// GenerateKey makes a key from a secure random source; nil is crypto/rand.Reader.
 func GenerateKey(source io.Reader) (k Key, err error) {
 	if source == nil {
 		source = rand.Reader

@@ -16,7 +16,7 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
-// Reason is why a client's slot became free.
+// Reason says why a client's slot became free.
 type Reason uint8
 
 // The reasons.
@@ -45,12 +45,13 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
 
-// ServerHandler is what a Server tells. Buffers are valid until the call returns.
+// ServerHandler has the functions that a Server calls. Buffers are valid until the function returns.
 type ServerHandler interface {
 	Send(to netip.AddrPort, p []byte)
 	Connected(slot int, info ClientInfo)
 	Payload(slot int, p []byte)
-	// Disconnected tells that a slot is free. When its client was Replaced or its AddrTaken, the slot can send until the call returns.
+	// Disconnected is called when a client's connection ends, and frees the slot. When the reason is Replaced or AddrTaken, SendPayload still
+	// works for the slot until the function returns.
 	Disconnected(slot int, reason Reason)
 }
 
@@ -71,45 +72,44 @@ const (
 	Refuse                  // it gets none
 )
 
-// ServerConfig is the settings of a Server.
+// ServerConfig configures a Server. Handler, PrivateKey and Addrs are required.
 type ServerConfig struct {
 	ProtocolID uint64
 	PrivateKey Key
-	// Addrs is where the server says it is: tokens must name one of them. An unspecified address, 0.0.0.0 or
-	// ::, fits every address with its port; where servers share a key and a port name the public
-	// address instead, or a token for one is good at the others. A token that names several servers gives all of them
-	// the same keys, and each numbers its packets from 0: who has what two of them sent to one client with one
-	// token can undo the encryption. Give servers that tokens name together a FirstSequence each.
+	// Addrs is the server's addresses. A token must name one of them. An unspecified address, 0.0.0.0 or ::, stands for every address with its
+	// port. When several servers share a key and a port, set their public addresses instead, or a token for one of them is accepted by all.
+	// When a token names several servers, all of them use the same packet keys. Give each such server its own FirstSequence: packets of two
+	// servers with the same key and number can be decrypted by combining them.
 	Addrs []netip.AddrPort
-	// FirstSequence is the number of the first packet to each client, below 1<<62. Default 0, as in the reference;
-	// for servers that tokens name together take numbers at least 1<<40 apart, such as server<<40. Clients of all kinds
-	// take it; packets are up to six bytes longer.
+	// FirstSequence is the number of the first packet to each client, below 1<<62. Default 0, as in the reference. For servers that tokens
+	// name together, choose numbers at least 1<<40 apart, such as n<<40 for server n. All clients accept it. It makes packets up to six bytes
+	// longer.
 	FirstSequence uint64
-	// Timeout ends the connection of a client of which nothing was heard that long, 200 ms to 100 years, whatever its token
-	// says; negative never. 0 is the token's. How long a client may take to connect is the token's in any case.
+	// Timeout ends the connection of a client from which nothing was received for that long: 200 ms to 100 years; negative never. Default 0:
+	// the timeout of the client's token. While connecting the token's timeout always applies.
 	Timeout time.Duration
-	// TakeOver gives a client whose id is connected the slot of that connection, which ends as Replaced, once it has answered
-	// its challenge with a fresh token: who crashed, or changed networks, needn't wait for a timeout. Default false, as
-	// in the reference: it is denied, as AlreadyConnected.
+	// TakeOver lets a client that connects again, with a fresh token of the same client id, replace its former connection, which ends as
+	// Replaced. So a client that crashed or changed networks needn't wait for a timeout. Default false, as in the reference: the new
+	// connection is denied with AlreadyConnected.
 	TakeOver bool
-	// HoldFormer keeps the former connection of a TakeOver until Settle is called for the new one, as its login may be refused yet; only one from the same
-	// address is replaced at once. The new one has a number of Slots or more meanwhile and afterwards, or the other way around. Default false.
+	// HoldFormer keeps the former connection of a TakeOver until Settle is called for the new one, because a login of the caller's may still
+	// refuse the new one. A former connection from the same address is replaced at once all the same. While both exist one of them has a slot
+	// number of Slots or above, and keeps it. Default false.
 	HoldFormer bool
-	// Admit is asked before a client that has answered its challenge gets a slot, one with a TakeOver too. When it says Wait the client
-	// hears nothing, and Admit is asked again at its next packet, ten times a second, and 20 times at most, whatever the client sends; when it says
-	// Refuse the client is denied as Full, and tries the next server in its token. May be nil: all are admitted.
+	// Admit is called before a client that has answered its challenge gets a slot, also for a TakeOver. After Wait the client gets no answer,
+	// and Admit is called again for its later packets: ten times a second, and at most 20 times a second whatever the client sends. After Refuse
+	// the client is denied with Full, and tries the next server in its token. Default nil: all are admitted.
 	Admit func(c ClientInfo) Admission
-	// Slots is the clients at most. Default 64, at most MaxSlots; the reference has 256 at most, the
-	// wire doesn't mind.
+	// Slots is the most clients. Default 64, at most MaxSlots. The reference allows 256; the wire format has no such limit.
 	Slots   int
 	Handler ServerHandler
-	// UnixAtZero is the seconds since 1970 when now is 0, for the expiry of tokens.
+	// UnixAtZero is the time of day at now 0, in seconds since 1970, which decides whether tokens have expired.
 	UnixAtZero uint64
 	// Rand is the source of the challenge key and the global sequence. Default crypto/rand.
 	Rand io.Reader
 }
 
-// ServerCounters is what became of the packets a Server got; every refusal has its own.
+// ServerCounters counts the packets that a Server received. Each reason for refusing one has a counter.
 type ServerCounters struct {
 	Requests, Challenges, Responses, Connected, Payloads, KeepAlives, Disconnects uint64
 	Replaced                                                                      uint64 // connections that gave way, as Replaced or AddrTaken
@@ -119,7 +119,7 @@ type ServerCounters struct {
 	Replayed, NotSealed, NoRoom                                                            uint64
 	NotAdmitted, Waited                                                                    uint64 // Refuse and Wait of Admit, and answers that came sooner than it is asked again
 
-	// Unexpected is what a client with a slot sent before it knew of that, and others overtook.
+	// Unexpected counts packets of no use in this state, such as a response of a client that has a slot already.
 	Unexpected uint64
 	// LateDisconnects came from addresses that aren't connected. A client that leaves says so ten times.
 	LateDisconnects uint64
@@ -182,7 +182,7 @@ func validateTimeout(config string, d time.Duration) error {
 	return setting.Within(ErrConfig, config+".Timeout", d, minTimeout, setting.Longest)
 }
 
-// NewServer returns a server without clients, or what is wrong with its settings.
+// NewServer returns a server without clients. Its error is ErrNoKey, wraps ErrConfig, or comes from Rand.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = 64
@@ -233,8 +233,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// SetClock says what time it is, in seconds since 1970, for the expiry of tokens; for clocks that are set, and for
-// machines that sleep.
+// SetClock sets the time of day at now, in seconds since 1970, which decides whether tokens have expired. Call it when the machine's clock
+// was set, or after the machine slept.
 func (s *Server) SetClock(now time.Duration, unix uint64) {
 	s.cfg.UnixAtZero = unix - uint64(now/time.Second)
 }
@@ -260,7 +260,7 @@ func (s *Server) Fetch(slot int) int64 {
 	return int64(c.sent) + int64(c.id) + int64(c.m.recv.nonce[4]) + int64(c.m.send.nonce[4])
 }
 
-// Receive takes a datagram; p is opened in place.
+// Receive handles a datagram. It decrypts p in place.
 func (s *Server) Receive(now time.Duration, from netip.AddrPort, p []byte) {
 	if len(p) > 0 && p[0] == byte(typeRequest) {
 		s.request(now, from, p)
@@ -355,7 +355,8 @@ func (s *Server) remove(slot int) {
 	delete(s.byID, c.id)
 }
 
-// Settle gives a client the place of its former connection, which is replaced, if that was held.
+// Settle ends the former connection that HoldFormer has kept for the client in slot: it ends as Replaced, and the client stays in its own
+// slot. It does nothing when none was kept.
 func (s *Server) Settle(now time.Duration, slot int) {
 	if slot < 0 || slot >= len(s.slots) || s.slots[slot] == nil {
 		return
@@ -380,7 +381,8 @@ func (s *Server) send(now time.Duration, slot int, t packetType, buf []byte) {
 	c.sent = now
 }
 
-// SendPayload seals p[Headroom:] where it is, with Tailroom of capacity behind, and sends it.
+// SendPayload encrypts the payload p[Headroom:] in place and sends it to the client in a slot. p needs Tailroom bytes of capacity behind
+// it. A payload has 1 to MaxPayload bytes. Errors: ErrNoClient, ErrSize.
 func (s *Server) SendPayload(now time.Duration, slot int, p []byte) error {
 	switch {
 	case slot < 0 || slot >= len(s.slots) || s.slots[slot] == nil:
@@ -395,7 +397,7 @@ func (s *Server) SendPayload(now time.Duration, slot int, p []byte) error {
 	return nil
 }
 
-// Disconnect frees a slot and tells its client ten times.
+// Disconnect frees a slot and sends its client ten disconnect packets.
 func (s *Server) Disconnect(now time.Duration, slot int) {
 	if slot < 0 || slot >= len(s.slots) || s.slots[slot] == nil {
 		return

@@ -44,20 +44,21 @@ var (
 	ErrNoKey   = errors.New("netcode: a PrivateKey is needed, the same at servers and back end; make one with GenerateKey")
 )
 
-// TokenConfig is what a back end says in a connect token.
+// TokenConfig is the contents of a connect token.
 type TokenConfig struct {
 	ProtocolID uint64
 	ClientID   uint64
 	// Create and Expire are seconds since 1970. Expire isn't before Create.
 	Create, Expire uint64
-	// Timeout is how many seconds of silence end a connection; negative never. 0 isn't allowed.
+	// Timeout is how many seconds without a packet end a connection or an attempt to connect; negative never. 0 is an error.
 	Timeout int32
-	// Servers is where the client dials, Internal what the servers compare with; the same when nil.
+	// Servers is the addresses that the client dials, in order, 1 to MaxServers. Internal is, for each of them, the address by which that
+	// server knows itself, for servers behind a proxy or a NAT: see ServerConfig.Addrs. Default nil: the same as Servers.
 	Servers, Internal []netip.AddrPort
 	UserData          [UserDataBytes]byte
 	// PrivateKey is shared by the back end and the servers.
 	PrivateKey Key
-	// Rand makes the nonce and the two session keys. Default crypto/rand.
+	// Rand is the source of the nonce and the two session keys. Default crypto/rand.
 	Rand io.Reader
 }
 
@@ -80,8 +81,7 @@ type public struct {
 	c2s, s2c                   Key
 }
 
-// Token is a connect token: a secret of its client's, who reads it has the connection's keys. However it is
-// printed or logged, it shows nothing of itself.
+// Token is a connect token. It is a secret of its client: it contains the connection's keys. Printing or logging it shows nothing of it.
 type Token []byte
 
 const redactedToken = "netcode.Token(secret)"
