@@ -291,7 +291,7 @@
 //	work in a Step                        besides, two looks at each actor that is kept
 //
 // A value in the store that was damaged, or is of another version, ends nothing: its server is over when the value doesn't change for Lease, a zone is taken by an epoch above all
-// former ones, and the record of an actor waits until it can be read.
+// former ones, and the record of an actor is looked at each second until it can be read: Counters.Damaged counts that.
 //
 // # Keys of the store
 //

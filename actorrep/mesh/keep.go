@@ -320,8 +320,12 @@ func (k *Keeper) readBack(a *kept, e kv.Event) {
 		k.tell(a, a.want, ErrGone)
 		k.forget(a)
 		return
-	case e.Status != kv.OK || !v.read(e.Value):
+	case e.Status != kv.OK:
 		a.due = k.now + k.cfg.Lease/8
+		return
+	case !v.read(e.Value):
+		k.Counters.Damaged++
+		a.due = k.now + time.Second
 		return
 	}
 	a.rev = e.Revision

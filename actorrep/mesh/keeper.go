@@ -45,6 +45,7 @@ type KeeperCounters struct {
 	Restored uint64 // actors that it took over
 	Fenced   uint64 // actors that were another server's by a newer record
 	TooLong  uint64 // states above MaxActorState, which weren't written
+	Damaged  uint64 // records of actors that couldn't be read, each second again
 	Unknown  uint64 // ops of the store without an answer
 	Failed   uint64 // actors that ZoneGame didn't take, tables that weren't right: each time it was tried
 }

@@ -335,3 +335,19 @@ func TestKeeperAnswerAfterEnd(t *testing.T) {
 	require.Equal(t, []error{ErrGone}, told)
 	require.True(t, s.keeper.Over())
 }
+
+// TestKeeperDamagedRecord: a record that can't be read is looked at each second, and counted; when it can be read again, the actor is played.
+func TestKeeperDamagedRecord(t *testing.T) {
+	s := newShelf(t)
+	good := actorRecord{epoch: 4, write: 1, holder: "b", class: "Sheep", state: []byte("s")}
+	s.write("mesh.actor.10", good.append(nil)[1:])
+	s.write("mesh.list.b.0", appendPage(nil, []netguid.GUID{10}))
+	s.write("mesh.server.b", (&leaseValue{beat: 1, length: 2 * time.Second}).append(nil))
+	s.run(12 * time.Second)
+	n := s.keeper.Counters.Damaged
+	require.True(t, n >= 8 && n <= 11, "%d", n)
+	require.Zero(t, s.keeper.Counters.Restored)
+	s.write("mesh.actor.10", good.append(nil))
+	s.run(2 * time.Second)
+	require.EqualValues(t, 1, s.keeper.Counters.Restored)
+}
