@@ -7,18 +7,18 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/handler/coding"
 )
 
-// Coding has lost packets repaired without asking for them again: repair symbols over the last packets ride in later ones,
-// see netconn/handler/coding. A repaired packet enters the connection in its place, before the packet that brought the symbol, so
-// that nothing is told lost and unreliable bunches are repaired as well. Both ends must have it; they tell each other in datagrams of 4 bytes when
-// the connection begins, and until then nothing differs. It is for links without packet handlers, and not for Unreal's protocols. The zero
-// value is off.
+// Coding repairs lost packets without a retransmission (forward error correction). Packets carry repair symbols, which are computed from
+// the packets before them; see netconn/handler/coding. The receiver processes a repaired packet before the packet that brought the symbol.
+// It then acks the repaired packet, and its unreliable bunches are delivered too. Both ends must set it. They tell each other in datagrams
+// of 4 bytes when the connection begins, and use it from then on. It is for links without packet handlers, and not for Unreal's protocols.
+// The zero value is off.
 //
-// Symbols ride in the room that packets have to spare, or in packets of their own where the covered ones are too large for that. They take
-// what is left of the controller's budget when nothing else waits. Packets behind missing ones which the next
-// symbol may repair wait as long as symbols are apart, 50 ms at most, whatever Config.ReorderWindow; their reliable bunches don't wait.
+// Symbols are sent in the unused room of packets, or in packets of their own when the covered packets are too large for that. They use the
+// part of the controller's budget that nothing else needs. While the next symbol may repair missing packets, the packets after them are held
+// back for the usual time between two symbols, at most 50 ms, whatever Config.ReorderWindow is. Their reliable bunches aren't held back.
 //
-// What of a packet is left for bunches is 40 bytes less, and Config.MaxMemory must be at least eight times what both directions keep: 600 kB with packets
-// of 1024 bytes.
+// Coding takes 40 bytes of each packet. Config.MaxMemory must be at least eight times the memory that both directions need: 600 kB with
+// packets of 1024 bytes.
 type Coding struct {
 	// Repairs is the repair symbols for each packet with bunches, 0 to 3; it need not be whole. A symbol is about as long as the largest of
 	// the packets that it covers. Default 0: off.

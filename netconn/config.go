@@ -134,8 +134,8 @@ type Config struct {
 	Timeout time.Duration
 	// LingerTimeout is how long Close waits for the peer's acks, up to 1 h. Default 2 s.
 	LingerTimeout time.Duration
-	// AckDelay is how long acks may wait for a packet to be sent in, up to 500 ms. Default 0: they are sent at the end of
-	// the tick. A loss is reported without delay. With a peer at 60 Hz, 20 ms save a packet a tick.
+	// AckDelay is how long acks may wait for a packet to be sent in, up to 500 ms. Default 0: they are sent at the end of the tick. A loss is
+	// reported without delay. With a peer of 60 ticks a second, 20 ms save one packet in each tick.
 	AckDelay time.Duration
 	// NoPacketInfo omits the jitter clock: 12 bits in the first packet of a tick.
 	NoPacketInfo bool
@@ -143,26 +143,27 @@ type Config struct {
 	// stale. Default 32 (Unreal's), and 256 with a Protocol whose PacketWindow is above 256; negative none. Memory for
 	// more than 32 is allocated only when needed.
 	OrderCache int
-	// ReorderWindow is how long packets are held back, up to 1 s. Default: as late as this peer's packets were recently, at
-	// most 50 ms, so 0 on a path that keeps their order, or that loses four packets for each that comes late. Negative: until the end of the receive tick, as in Unreal.
-	// Reliable bunches of held packets are handed over at once, so only unreliable ones and the report of a loss wait.
+	// ReorderWindow is how long packets are held back, up to 1 s. Default: the measured lateness of the peer's recent packets, at most 50 ms.
+	// That is 0 on a path that keeps the order of packets, or that loses at least four packets for each late one. Negative: until the end of
+	// the receive tick, as in Unreal. Reliable bunches of held packets are handed over at once, so only unreliable ones and the report of a
+	// loss wait.
 	ReorderWindow time.Duration
-	// Redundancy sends small unacked reliable bunches again in later packets.
+	// Redundancy repeats small reliable bunches in later packets before they are acked. Default off.
 	Redundancy Redundancy
 	// Coding repairs lost packets, when both ends have it. Default off.
 	Coding Coding
 
 	// Controller is the rate controller. Default: Unreal's NetSpeed bucket.
 	Controller congestion.Controller
-	// NetSpeed is the rate of that bucket in bytes a second, 1800 to 2147483647. Default 100000 (Unreal's
-	// ConfiguredInternetSpeed). With
-	// another Controller, NetSpeed and SetNetSpeed have no effect.
+	// NetSpeed is the rate of that bucket in bytes a second, 1800 to 2147483647. Default 100000 (Unreal's ConfiguredInternetSpeed). NetSpeed
+	// and SetNetSpeed have no effect with another Controller.
 	NetSpeed int
 	// LargestPacket is the size in bytes up to which a connection that fills packets of Protocol.Bunch.MaxPacket tries larger ones, as in RFC
-	// 8899. The path must lose what it can't carry whole, rather than send it in fragments. Bunches don't become larger; more of
-	// them ride in a packet. When packets above MaxPacket get lost, while smaller ones arrive, or a third of them, the size is MaxPacket again, and
-	// what was in them goes again. Stats.PacketSize is the size. Every end takes packets of 1500 bytes, and of its own LargestPacket. At least MaxPacket, which is none as well, and at most 8192. Default,
-	// and with Coding or a protocol of Unreal's always: none are tried.
+	// 8899. It is for paths that drop packets which are too large; a path that fragments them hides the limit. Bunches don't become larger; a
+	// packet carries more of them. When all or a third of the packets above MaxPacket are lost while smaller ones arrive, the size is
+	// MaxPacket again, and their reliable bunches are sent again. Stats.PacketSize is the current size. Every end accepts packets of 1500
+	// bytes, and of its own LargestPacket. Range: MaxPacket, which tries no larger ones, to 8192. Default 0: no larger ones are tried, and
+	// never with Coding or a protocol of Unreal's.
 	LargestPacket int
 	// PacketOverhead is the bytes that the network adds to a packet, up to 1024; they count for the bandwidth. Default 28
 	// (IPv4 and UDP).
@@ -181,14 +182,12 @@ type Config struct {
 	Owner any
 }
 
-// Redundancy is how reliable bunches are repeated before their loss is known: in the room that the
-// next packets have to spare, or in packets of their own while the controller allows it. The peer
-// drops the ones it has, so it needs no knowledge of it. The zero value repeats nothing.
+// Redundancy repeats reliable bunches before their loss is known: in the unused room of the next packets, or in packets of their own while
+// the controller allows it. The peer drops duplicates, so it needs no such setting. The zero value repeats nothing.
 type Redundancy struct {
-	// Copies is how often, besides the first time, a bunch is sent at most: 0 to 16. Default 0, none.
+	// Copies is the most repeats of a bunch, 0 to 16. Default 0.
 	Copies int
-	// Adaptive repeats only as often as the measured loss asks for, up to Copies: nothing on a clean link, and nothing
-	// with Copies 0.
+	// Adaptive computes the number of repeats from the measured loss, from none on a path without loss up to Copies.
 	Adaptive bool
 	// MaxBits is the largest payload, in bits, that is repeated, up to 65536. Default 8192: what wasn't split. Parts
 	// of split payloads never are.

@@ -54,11 +54,11 @@ type Counters struct {
 	Repairs                        uint64 // repair symbols sent; see Coding
 	PacketsRepaired                uint64 // part of PacketsAcked: lost, and repaired by the peer
 	SizeProbes, SizeProbesLost     uint64 // part of PacketsSent and PacketsLost: larger than any before; see Config.LargestPacket
-	Narrowed                       uint64 // times that larger packets got lost, so that the size fell to Protocol.Bunch.MaxPacket
-	WindowFull                     uint64 // times a bunch found Protocol.PacketWindow, less 4, packets in flight
+	Narrowed                       uint64 // times that Stats.PacketSize fell back to Protocol.Bunch.MaxPacket
+	WindowFull                     uint64 // bunches that had to wait or were refused because of a full window
 
-	// Repaired counts the peer's packets that were lost and repaired. RepairedLate is those that had been given up before: only their reliable
-	// bunches are used.
+	// Repaired counts packets of the peer that were lost and repaired. RepairedLate counts those of them that were already reported as lost:
+	// only their reliable bunches are delivered.
 	Repaired, RepairedLate uint64
 
 	// Packets received and dropped, with the reason.

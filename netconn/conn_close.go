@@ -51,7 +51,7 @@ func (c CloseCode) String() string {
 // CloseResult says why a connection ended, which end ended it, and what was lost.
 type CloseResult struct {
 	Code CloseCode
-	// Reason is the text given to Close, or sent by the peer as it was: it may have characters that a terminal obeys.
+	// Reason is the text given to Close, or the peer's text, unchanged: it may contain control characters. String escapes them.
 	Reason string
 	// Err is the broken rule for PeerBroke and WeBroke, and what was measured for TimedOut and PathNarrow.
 	Err error

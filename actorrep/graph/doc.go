@@ -29,10 +29,11 @@
 //
 // # Many at once
 //
-// A connection that is placed again looks at all actors of its cell. When many are due in one Step, for example because a round begins,
-// a Step makes 16,384 looks, or a quarter of those that are due if that is more, or one connection's if that is more. Those that moved farthest and
-// waited longest go first; the others see by their former place meanwhile. While so much is due, connections are placed when they have moved by three
-// quarters of what they may, as far as that quarter allows, so that few have to wait.
+// A connection that has moved far enough is placed in another cell and checks all actors of that cell. When many connections are due in one
+// Step, for example because a round begins, the Step makes at most 16,384 checks, or a quarter of those that are due if that is more, but
+// always those of one connection. The connections that moved farthest and waited longest go first. The others see what they saw at their
+// former place until it is their turn. Under such load connections are placed before they have to be, from three quarters of the distance
+// on, so that few have to wait.
 //
 // # Frequency
 //

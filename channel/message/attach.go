@@ -63,10 +63,9 @@ func (a *Attached) Opened(ch *channel.Channel) error {
 	return err
 }
 
-// Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. When the queue
-// was never given to a channel, or nothing was sent as Tick isn't called, ErrFull's text says so. It returns ErrFull, too, when messages have waited
-// for 10 s on an open channel and Tick was never called. A queue that waits for its channel says nothing before it is full: how long that takes is the
-// game's.
+// Send is Queue.Send. It returns ErrClosed once the channel is closed, or its connection closes in order. When the queue was never given to
+// a channel, or nothing was sent as Tick isn't called, ErrFull's text says so. It returns ErrFull, too, when messages have waited for 10 s
+// on an open channel and Tick was never called. A queue whose channel isn't open yet gives no such hint before it is full.
 func (a *Attached) Send(kind *Kind, m Message) error {
 	if a.closed {
 		return ErrClosed

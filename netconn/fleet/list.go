@@ -23,11 +23,11 @@ type ListConfig struct {
 	Rand io.Reader
 }
 
-// List is the servers of the fleet, as a watch tells. It is always there: while the store is away it stays as it was, and Age grows. It
-// belongs to one goroutine.
+// List is the servers of the fleet, read from the store by a watch. While the store is away it keeps what it had, and Age grows. It belongs
+// to one goroutine.
 //
-// Every Beat the list writes a mark of its own to the store, and the watch brings it back: so it knows how old what it shows may be,
-// also when the watch stands still and everything else works.
+// Every Beat the list writes a mark of its own to the store, which the watch returns. So it knows how old its contents may be, even when
+// only the watch has stopped.
 type List struct {
 	// Bad counts announcements that couldn't be read, and those above MaxServers.
 	Bad uint64
@@ -193,8 +193,8 @@ func (l *List) young(rev uint64) bool { return len(l.epochs) > 0 && l.epochs[0].
 // Current reports whether the list has been read at all. Before, it is empty.
 func (l *List) Current() bool { return l.current }
 
-// Age returns how old the list may be: every announcement written longer ago than that is in it. Before the first mark came back it is the time of the
-// last Step.
+// Age returns how old the list may be: it has every announcement that was written longer ago than that. Before the first mark has returned
+// it is the time that the last Step was given.
 func (l *List) Age() time.Duration { return l.now - l.asOf }
 
 // Len returns the number of servers.

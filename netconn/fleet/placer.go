@@ -33,7 +33,7 @@ var (
 	ErrBusy = errors.New("fleet: too many players wait to be placed")
 )
 
-// OtherBuild is the ErrBuild of a placing.
+// OtherBuild is the error of a Want whose build or schema no ready server accepts. It wraps ErrBuild.
 type OtherBuild struct {
 	// Builds are those that ready servers take, sorted; 16 at most.
 	Builds []string
@@ -47,7 +47,7 @@ func (e *OtherBuild) Error() string {
 // Unwrap returns ErrBuild.
 func (e *OtherBuild) Unwrap() error { return ErrBuild }
 
-// Policy says which of the servers that are equally near is taken.
+// Policy says which server is chosen among those that are equally near.
 type Policy uint8
 
 // The policies.
@@ -60,7 +60,7 @@ const (
 type PlacerConfig struct {
 	ListConfig
 	Policy Policy
-	// MaxLatency is the most latency of a region that a client measured. Default 0: no bound.
+	// MaxLatency bounds the latency, measured by the client, of the regions that are considered. Default 0: no bound.
 	MaxLatency time.Duration
 	// Backups is how many further servers a placement of one player names, for when the first is dead or turns out full: the player
 	// comes there without a seat, and one is found if there is room. Default 2; negative none; at most 31. Parties of several have none: a
@@ -70,7 +70,7 @@ type PlacerConfig struct {
 	Accept func(i *Info) bool
 	// MaxWants bounds the wants under way. Default 4096.
 	MaxWants int
-	// Deadline bounds how long a placing may take. Default 5 s, or a third of Life when that is less; it may not be more.
+	// Deadline bounds how long placing a Want may take. Default 5 s, or a third of Life when that is less; at most a third of Life.
 	Deadline time.Duration
 }
 
@@ -96,7 +96,7 @@ type Want struct {
 	Not string
 }
 
-// Placement is where players shall go.
+// Placement says which server the players of a Want should go to.
 type Placement struct {
 	// Server has the seats; Backups may be tried after it.
 	Server  Info
@@ -105,7 +105,7 @@ type Placement struct {
 	Ticket Ticket
 }
 
-// Outcome is the end of a want.
+// Outcome is the result of a Want.
 type Outcome struct {
 	ID        uint64 // as Place returned it
 	Placement Placement
@@ -220,7 +220,8 @@ func (p *Placer) Free(id string) int {
 // Watches implements kv.Machine.
 func (p *Placer) Watches() []string { return append(p.list.Watches(), seatsKey) }
 
-// Place begins a placing. Its Outcome comes with a later Step. Errors are ErrBusy, and ErrConfig for a Want that can't be.
+// Place begins to place the players of a Want and returns an id. The Outcome with that id comes after a later Step. Errors: ErrBusy, and
+// ErrConfig for an invalid Want.
 func (p *Placer) Place(w Want) (id uint64, err error) {
 	w.Players = max(w.Players, 1)
 	switch {

@@ -169,7 +169,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Stopped reports whether Stop has been done, or can't be done in time; then Expiry does it.
+// Stopped reports whether the records that Stop deletes are gone, or couldn't be deleted in time; they then expire after Expiry.
 func (s *Server) Stopped() bool {
 	return s.info.State == Stopped && s.announce.kind == kv.Delete && !s.announce.busy() && s.seats.cell.kind == kv.Delete && !s.seats.cell.busy()
 }

@@ -34,12 +34,11 @@
 //
 // # Whom to show it
 //
-// It shows addresses, names and sizes, never payloads, keys or what was said at the login; with Config.Past also all values of actors, those
-// of owners too. By default it answers this machine
-// only, and only under names of the loopback, so that no other site's page can read it through a browser here, or take the
-// viewers' places. A reverse proxy on this machine makes everybody look like it, unless it says whom it asks for, as in
-// X-Forwarded-For: those are refused; with other proxies set Token or Allow. Config.Token lets in who has it, from anywhere and
-// under any name; Config.Allow is a check of your own instead of both.
+// It shows addresses, names and sizes, never payloads, keys or what was said at the login; with Config.Past also all values of actors,
+// those of owners too. By default it answers this machine only, and only under names of the loopback, so that no other site's page can read
+// it through a browser here, or take the viewers' places. Behind a reverse proxy on this machine every request seems to come from this
+// machine. Requests with a header such as X-Forwarded-For are refused; with proxies that set none, use Token or Allow. Config.Token lets in
+// who has it, from anywhere and under any name; Config.Allow is a check of your own instead of both.
 //
 // # How it gets at the driver
 //
