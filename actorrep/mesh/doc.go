@@ -208,6 +208,9 @@
 //	call 3     1 how many servers have forwarded it | the caller's server | the call
 //	back 4     the call
 //	ended 5    number epoch: its authority has destroyed it
+//	deal 7     1 how many servers have forwarded it | number of the other actor, whose deal it is | number of the deal | the sender's server | the deal
+//	taken 8    the same, to the other actor's server, without the deal: the store has that it was taken
+//	settled 9  the same, back: the store has that as well
 //	asks 6     of actor 0: the sender's Keeper won't go on without the store unless the receiver's allows it
 //
 // # Take-over
@@ -259,16 +262,14 @@
 //	all servers crash                     those that begin anew take over after Away, not after Lease
 //
 // Meanwhile (Keeper.Away) an actor that has come from another server stays where it is, zones don't change hands, no checkpoint is written, and who called Keep hears when the store is back: up to 1024 wait, then Keep
-// returns ErrFull. What was not kept is lost if the server crashes before the store is back.
+// returns ErrFull. Deal returns ErrAway. What was not kept is lost if the server crashes before the store is back.
 //
 // # What is kept
 //
 // Each actor of a Zone with a Keeper has a record in the store: its state as KeeperConfig.Save returns it, which Game.Take is given at the
 // next server. It is written at once when the actor is new here, then every Checkpoint if it has changed, and at once for Keeper.Keep: what
 // was changed before the call of Keep is never lost once the store has it, which done tells. Until then tell nobody that it is done. What
-// is changed in one actor is kept together. A change of two actors takes two steps. Note it in the first actor with a number, and Keep
-// that. Then repeat it to the second actor until that one has kept it and says so; the second one ignores numbers that it has had. TestKept
-// trades gold like this.
+// is changed in one actor is kept together: a record is the whole state, so no field needs a mark that it is durable. Keep decides when. A change of two actors is a deal (below).
 //
 // An actor is given to another server only when its record is of its present epoch: one that has just come stays until then, and longer when the store is away. So there is one server at most that has an actor and no record of it, and each claim's epoch is higher
 // than all that anybody has seen. A player begins to travel from Game.Give only, for the same reason.
@@ -282,6 +283,31 @@
 //
 // With a lease of 2 s actors are played on 2.11 s after a crash at most, and players, whose connections have a time-out of 2 s, have their actor again 2.92 s after it at most (go test ./actorrep/mesh -run TakeOver -kept 10 -v; 143 actors
 // and 53 players in virtual time, one of four servers crashes, no loss). After Keeper.Leave, by which a server stops of itself, actors are played on as they were, 0.46 s later (-run Leave; 10 actors).
+//
+// # Deals
+//
+// [Keeper.Deal] takes something from one actor to another, at whichever servers both are: gold, an item, half of a trade. It is never lost and never doubled. Actors that deal have a [Book], which is part of their state.
+//
+//	actor 10, at server1                     the store                       actor 12, at server2
+//	   the game takes 5 gold out of it
+//	   Deal: its Book has deal 3
+//	                                    -->  actor.10: state with both
+//	   who has actor 12?                <--  actor.12: server2
+//	   deal 3: 5 gold                                                  -->   DealGame.Deal: 5 gold more; its Book has deal 3 of 10
+//	                                         actor.12: state with both <--
+//	   its Book hasn't deal 3 any more                                 <--   taken
+//	                                    -->  actor.10: state without it
+//	   settled                                                         -->   its Book hasn't it either
+//
+// Each line is repeated every 500 ms until the next one has happened, by whichever server has the actor by then; who has had a deal answers that it was taken. The other half of a trade is a Deal of the second actor's, within
+// DealGame.Deal: what it gets and what it gives for that are kept together. A deal that it doesn't want it deals back. A deal for an actor that the store doesn't have is returned: the actor was
+// destroyed, or is new and has no record yet (Keep it first). An actor may be destroyed when its Book is idle. Servers trust each other's word about deals.
+//
+//	a deal                                MaxDeal (ErrTooLong)
+//	deals of an actor that aren't settled  MaxDeals (ErrFull)
+//	deals that an actor has had           64 until they are settled; above, further ones wait at their senders
+//	a Book in a state                     MaxBook
+//	looks for the other's server          32 under way
 //
 //	a record                              MaxActorState and 1 KiB; above, it isn't written: Counters.TooLong, and ErrTooLong to who called Keep
 //	calls of Keep that wait               1024; then ErrFull

@@ -37,6 +37,7 @@ type kept struct {
 	claimed bool        // the store has claim
 	estate  *estate     // the one that it is in
 	final   bool        // the store has it as it is since Leave
+	deals   bool        // it is in Keeper.dealers
 	gone    bool
 }
 
@@ -101,6 +102,7 @@ func (k *Keeper) owned(r *record) {
 	k.settled(a)
 	k.arrivals++
 	a.arrival = k.arrivals
+	k.deals(r.a)
 }
 
 // goes: an actor of this server's goes to another one, in an epoch.

@@ -23,6 +23,8 @@ type KeeperConfig struct {
 	Zones []string
 	// Save returns the state of an actor of this server's as it is, for ZoneGame.Take. The actor stays.
 	Save func(a Actor) []byte
+	// Deals is for actors that deal with each other (Keeper.Deal). May be nil.
+	Deals DealGame
 	// Gone: a server's lease is over. Zone.Gone was called; Server.Gone is the game's to call. May be nil.
 	Gone func(id string)
 	// Name begins the store's keys. Default "mesh".
@@ -80,6 +82,8 @@ type Keeper struct {
 	fence    uint64 // arrivals when end was heard
 	waiting  int    // for their change to be written
 	estates  []*estate
+	dealers  []Dealer // whose Books may have something to do
+	looks    int      // for holders of actors
 
 	ops      []kv.Op
 	opID     uint64
@@ -199,6 +203,7 @@ func (k *Keeper) Step(now time.Duration, in []kv.Event) []kv.Op {
 	k.stepLeases()
 	if k.mine.held && !k.Away() {
 		k.stepKept()
+		k.stepDeals()
 	}
 	if k.toldSeen != k.seen {
 		k.mine.renewAt = k.now

@@ -38,6 +38,9 @@ type keeping struct {
 	restored  int
 	trades    int
 	away      time.Duration // KeeperConfig.Away
+	deals     bool          // gold goes by Keeper.Deal
+	dealt     int
+	cameBack  int
 }
 
 func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
@@ -47,6 +50,7 @@ func newKeeping(w *simtest.Simulation, s *simtest.Script) keeping {
 			n, _ := strconv.Atoi(s.Option(key))
 			return n
 		}
+		k.deals = s.Option("deals") != ""
 		k.away = time.Duration(number("away")) * time.Millisecond
 		k.store = kvsim.New(w.Host(storeHost), kvsim.Trouble{LostOp: number("lostop"), LostResult: number("lostresult"), Slow: number("slow"), SlowBy: 3 * time.Second, BreakWatch: number("break")})
 	}
@@ -161,7 +165,7 @@ func (g *plain) patience() int32 {
 
 func (s *zoneServer) bootKeeper() (err error) {
 	plan := Table{Cell: zoneCell, Columns: 2, Servers: []string{"nw", "ne", "sw", "se"}}
-	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Checkpoint: 2 * time.Second, Gone: s.m.Gone,
+	s.keeper, err = NewKeeper(KeeperConfig{Zone: s.zone, Plan: plan, Zones: plan.Servers[s.number : s.number+1], Away: s.g.away, Deals: zoneGame{s}, Checkpoint: 2 * time.Second, Gone: s.m.Gone,
 		Save: func(a Actor) []byte {
 			f := s.state(a.(*sheep))
 			f.Saved = true
@@ -325,6 +329,10 @@ func (s *zoneServer) trade(a *sheep, t *truth) {
 	if s.keeper == nil || a.Minted == 0 {
 		return
 	}
+	if g.deals {
+		s.deal(a, t)
+		return
+	}
 	if a.Out.N == 0 {
 		if g.calm || a.Gold == 0 || len(g.rich) == 0 || g.rng.IntN(20) > 0 {
 			return
@@ -356,6 +364,43 @@ func (s *zoneServer) trade(a *sheep, t *truth) {
 		}) == nil
 	}
 }
+
+// deal gives some gold to another sheep now and then, or to one that there isn't.
+func (s *zoneServer) deal(a *sheep, t *truth) {
+	g := s.g
+	if g.calm || a.Gold == 0 || len(g.rich) == 0 || g.rng.IntN(20) > 0 {
+		return
+	}
+	b := g.rich[g.rng.IntN(len(g.rich))].id
+	if g.rng.IntN(10) == 0 {
+		b = netguid.GUID(1<<31 + 2*g.rng.IntN(1000))
+	}
+	amount := 1 + g.rng.IntN(a.Gold)
+	switch err := s.keeper.Deal(a, b, []byte{byte(amount)}); err {
+	case nil:
+		a.Gold -= amount
+		g.trades++
+	case ErrNoActor, ErrFull, ErrAway:
+	default:
+		s.check(err)
+	}
+}
+
+func (z zoneGame) Deal(a Dealer, from netguid.GUID, deal []byte) {
+	s := a.(*sheep)
+	s.Gold += int(deal[0])
+	z.g.dealt++
+	if s.Gold > 1 && z.g.rng.IntN(3) == 0 && z.keeper.Deal(a, from, []byte{1}) == nil { // change
+		s.Gold--
+	}
+}
+
+func (z zoneGame) Returned(a Dealer, to netguid.GUID, deal []byte) {
+	a.(*sheep).Gold += int(deal[0])
+	z.g.cameBack++
+}
+
+func (a *sheep) Dealings() *Book { return &a.book }
 
 // toAll has all servers do something, unless the message is lost.
 func (g *plain) toAll(s *zoneServer, f func(o *zoneServer)) {
@@ -428,6 +473,8 @@ func (g *plain) unsettled() string {
 				why += fmt.Sprintf(" %s waits %d kept %+v %+v;", s.id, s.keeper.waiting, s.keeper.kept[netguid.GUID(at.Out.To)], s.keeper.kept[t.id])
 			}
 			return why
+		case at != nil && !at.book.Idle():
+			return fmt.Sprintf("sheep %d of %d has deals: %+v", t.name, t.id, at.book)
 		case at != nil:
 			gold, minted = gold+at.Gold, minted+at.Minted
 		case t.over:

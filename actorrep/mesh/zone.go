@@ -18,6 +18,8 @@ var (
 	ErrNoActor = errors.New("mesh: no such actor")
 	// ErrOwned: the actor is this server's already, or another's by a newer epoch.
 	ErrOwned = errors.New("mesh: the actor has an owner")
+	// ErrAway: the store is away, and what needs it can't begin.
+	ErrAway = errors.New("mesh: the store is away")
 )
 
 // Body makes an actor part of a world with zones. Embed it instead of actorrep.Base.

@@ -177,6 +177,10 @@ func (z *Zone) heard(n *neighbour, m *zoneMessage) {
 		}
 	case zoneBack:
 		z.cfg.Game.Undelivered(m.id, m.call)
+	case zoneDeal, zoneTaken, zoneSettled:
+		if z.keeper != nil {
+			z.keeper.dealt(m)
+		}
 	case zoneAsks:
 		n.asks = true
 	case zoneEnded:

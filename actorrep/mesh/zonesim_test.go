@@ -45,6 +45,7 @@ type sheep struct {
 	toX, toY float64
 	player   uint64
 	purse
+	book     Book
 	restored bool // it was taken over, and hasn't been played since
 	safe     bool // the store has the debt that is under way
 	asked    bool // whether it has
@@ -60,6 +61,7 @@ type flock struct {
 	Player              uint64
 	ID, Epoch           uint32 // of a player's
 	Purse               purse
+	Book                []byte
 	Saved               bool // by a Keeper
 }
 
@@ -710,12 +712,15 @@ func (s *zoneServer) call(call []byte) {
 }
 
 func (s *zoneServer) state(a *sheep) flock {
-	return flock{X: a.X, Y: a.Y, ToX: a.toX, ToY: a.toY, Count: a.Count, Name: a.Name, Hidden: a.hidden, Player: a.player, Purse: a.purse.clone()}
+	return flock{X: a.X, Y: a.Y, ToX: a.toX, ToY: a.toY, Count: a.Count, Name: a.Name, Hidden: a.hidden, Player: a.player, Purse: a.purse.clone(), Book: a.book.Append(nil)}
 }
 
 func (a *sheep) set(f flock) {
 	a.X, a.Y, a.toX, a.toY, a.Count, a.Name, a.hidden, a.player = f.X, f.Y, f.ToX, f.ToY, f.Count, f.Name, f.Hidden, f.Player
 	a.purse, a.restored, a.safe, a.asked, a.sayAt = f.Purse, f.Saved, false, false, 0
+	if _, err := a.book.Read(f.Book); err != nil {
+		panic(err)
+	}
 }
 
 // zoneGame is a server's ZoneGame.

@@ -10,12 +10,15 @@ import (
 type zoneKind uint8
 
 const (
-	zoneGive  zoneKind = iota + 1 // the actor is yours
-	zoneNo                        // to who gave it: it stays yours
-	zoneCall                      // a call of an actor
-	zoneBack                      // to the caller: the call reached nobody
-	zoneEnded                     // the actor was destroyed
-	zoneAsks                      // the sender's Keeper asks this one before it goes on without the store
+	zoneGive    zoneKind = iota + 1 // the actor is yours
+	zoneNo                          // to who gave it: it stays yours
+	zoneCall                        // a call of an actor
+	zoneBack                        // to the caller: the call reached nobody
+	zoneEnded                       // the actor was destroyed
+	zoneAsks                        // the sender's Keeper asks this one before it goes on without the store
+	zoneDeal                        // an actor's deal for another one
+	zoneTaken                       // to who dealt: the store has that it was taken
+	zoneSettled                     // to who took it: the store has that
 )
 
 // Bounds of what zones send each other.
@@ -44,6 +47,8 @@ type zoneMessage struct {
 	hops   uint8
 	origin string
 	call   []byte
+	from   netguid.GUID // the other actor of a deal
+	number uint64       // and the deal's
 }
 
 func (m *zoneMessage) append(b []byte) []byte {
@@ -56,6 +61,9 @@ func (m *zoneMessage) append(b []byte) []byte {
 		b = appendBytes(appendBytes(append(b, m.hops), []byte(m.origin)), m.call)
 	case zoneBack:
 		b = appendBytes(b, m.call)
+	case zoneDeal, zoneTaken, zoneSettled:
+		b = binary.AppendUvarint(binary.AppendUvarint(append(b, m.hops), uint64(m.from)), m.number)
+		b = appendBytes(appendBytes(b, []byte(m.origin)), m.call)
 	case zoneEnded:
 		b = binary.AppendUvarint(b, uint64(m.epoch))
 	}
@@ -77,6 +85,10 @@ func (m *zoneMessage) read(b []byte) bool {
 		r.bad = r.bad || m.origin == ""
 	case zoneBack:
 		m.call = r.bytes(MaxMessage)
+	case zoneDeal, zoneTaken, zoneSettled:
+		m.hops, m.from, m.number = r.byte(), netguid.GUID(r.number32()), r.number()
+		m.origin, m.call = string(r.bytes(maxID)), r.bytes(MaxDeal)
+		r.bad = r.bad || m.origin == "" || !m.from.Valid()
 	case zoneEnded:
 		m.epoch = r.number32()
 	case zoneAsks:
