@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"encoding/binary"
+	"io"
 	"slices"
 	"time"
 
@@ -40,8 +41,15 @@ type DealGame interface {
 
 // Book is an actor's deals that aren't settled. The zero value is an empty one.
 type Book struct {
-	last  uint64 // number of the last deal
-	deals []dealing
+	last   uint64 // number of the last deal
+	deals  []dealing
+	wanted []dealWanted // isn't part of a state
+}
+
+// dealWanted is a deal that its sender was asked for. What is said of a deal may come late, by another way, when it is settled long since: it is taken only in answer to a question of this server's, which had a number of its own.
+type dealWanted struct {
+	from     netguid.GUID
+	n, nonce uint64
 }
 
 // dealing is a deal that the other actor hasn't confirmed, or one of the other actor's that it may repeat.
@@ -242,23 +250,54 @@ func (k *Keeper) dealt(m *zoneMessage) {
 		if b.count(true) >= maxTaken {
 			return // it is repeated
 		}
+		i := slices.IndexFunc(b.wanted, func(w dealWanted) bool { return w.from == m.from && w.n == m.number })
+		if i < 0 || m.nonce == 0 || m.nonce != b.wanted[i].nonce {
+			k.want(b, m, i)
+			return
+		}
+		b.wanted = slices.Delete(b.wanted, i, i+1)
 		b.deals = append(b.deals, dealing{taken: true, n: m.number, with: m.from})
 		k.deals(a)
 		k.cfg.Deals.Deal(a, m.from, slices.Clone(m.call))
+	case zoneWanted:
+		if d := b.find(false, m.from, m.number); d != nil && d.kept {
+			k.replyDeal(m.origin, zoneMessage{kind: zoneDeal, id: m.from, from: m.id, number: m.number, nonce: m.nonce, origin: k.id, call: d.deal})
+		}
 	case zoneTaken:
 		b.remove(false, m.from, m.number)
 		settled := zoneMessage{kind: zoneSettled, id: m.from, from: m.id, number: m.number, origin: k.id}
 		to := m.origin
 		_ = k.Keep(a, func(err error) { // only then the other one may forget that it has had it
-			switch {
-			case err != nil:
-			case to == k.id:
-				k.dealt(&settled)
-			default:
-				k.tellDeal(to, &settled)
+			if err == nil {
+				k.replyDeal(to, settled)
 			}
 		})
 	case zoneSettled:
 		b.remove(true, m.from, m.number)
+	}
+}
+
+// want asks the sender of a deal for it: i is where it is in Book.wanted, below 0 it isn't there.
+func (k *Keeper) want(b *Book, m *zoneMessage, i int) {
+	if i < 0 {
+		if len(b.wanted) >= MaxDeals { // the oldest one is asked for again
+			b.wanted = slices.Delete(b.wanted, 0, 1)
+		}
+		var nonce [8]byte
+		if _, err := io.ReadFull(k.z.cfg.Rand, nonce[:]); err != nil {
+			return // it is repeated
+		}
+		i = len(b.wanted)
+		b.wanted = append(b.wanted, dealWanted{m.from, m.number, max(1, binary.LittleEndian.Uint64(nonce[:]))})
+	}
+	k.replyDeal(m.origin, zoneMessage{kind: zoneWanted, id: m.from, from: m.id, number: m.number, nonce: b.wanted[i].nonce, origin: k.id})
+}
+
+// replyDeal answers what a server has said of a deal.
+func (k *Keeper) replyDeal(to string, m zoneMessage) {
+	if to == k.id {
+		k.dealt(&m)
+	} else {
+		k.tellDeal(to, &m)
 	}
 }

@@ -147,8 +147,18 @@ func TestDealBounds(t *testing.T) {
 	}
 	require.ErrorIs(t, s.keeper.Deal(a, 102, nil), ErrFull)
 	for i := range uint64(maxTaken + 1) { // the last one has no room, and is repeated
-		s.keeper.dealt(&zoneMessage{kind: zoneDeal, id: a.GUID(), from: 1 << 31, number: 1<<63 + i, origin: "b"})
-		s.keeper.dealt(&zoneMessage{kind: zoneDeal, id: a.GUID(), from: 1 << 31, number: 1<<63 + i, origin: "b"})
+		said := zoneMessage{kind: zoneDeal, id: a.GUID(), from: 1 << 31, number: 1<<63 + i, origin: "b"}
+		for range 2 {
+			s.keeper.dealt(&said)
+			require.EqualValues(t, min(i, maxTaken), a.Name, "it wasn't asked for")
+		}
+		if len(a.book.wanted) > 0 {
+			said.nonce = a.book.wanted[0].nonce
+		}
+		for range 2 {
+			s.keeper.dealt(&said)
+			require.EqualValues(t, min(i+1, maxTaken), a.Name)
+		}
 	}
 	require.Equal(t, maxTaken, int(a.Name))
 	book := a.book.Append(nil)

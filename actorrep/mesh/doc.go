@@ -208,9 +208,10 @@
 //	call 3     1 how many servers have forwarded it | the caller's server | the call
 //	back 4     the call
 //	ended 5    number epoch: its authority has destroyed it
-//	deal 7     1 how many servers have forwarded it | number of the other actor, whose deal it is | number of the deal | the sender's server | the deal
-//	taken 8    the same, to the other actor's server, without the deal: the store has that it was taken
-//	settled 9  the same, back: the store has that as well
+//	deal 7     1 how many servers have forwarded it | number of the other actor, whose deal it is | number of the deal | number nonce of the question, or 0 | the sender's server | the deal
+//	wanted 8   the same, to the other actor's server, without the deal: say it again with this nonce
+//	taken 9    the same: the store has that it was taken
+//	settled 10 the same, back: the store has that as well
 //	asks 6     of actor 0: the sender's Keeper won't go on without the store unless the receiver's allows it
 //
 // # Take-over
@@ -293,13 +294,15 @@
 //	   Deal: its Book has deal 3
 //	                                    -->  actor.10: state with both
 //	   who has actor 12?                <--  actor.12: server2
-//	   deal 3: 5 gold                                                  -->   DealGame.Deal: 5 gold more; its Book has deal 3 of 10
+//	   deal 3                                                          -->
+//	                                                                   <--   wanted, with a nonce
+//	   deal 3 with the nonce: 5 gold                                   -->   DealGame.Deal: 5 gold more; its Book has deal 3 of 10
 //	                                         actor.12: state with both <--
 //	   its Book hasn't deal 3 any more                                 <--   taken
 //	                                    -->  actor.10: state without it
 //	   settled                                                         -->   its Book hasn't it either
 //
-// Each line is repeated every 500 ms until the next one has happened, by whichever server has the actor by then; who has had a deal answers that it was taken. The other half of a trade is a Deal of the second actor's, within
+// Each line is repeated every 500 ms until the next one has happened, by whichever server has the actor by then; who has had a deal answers that it was taken. What comes late, by another way, when the deal is settled, has no nonce that is waited for. The other half of a trade is a Deal of the second actor's, within
 // DealGame.Deal: what it gets and what it gives for that are kept together. A deal that it doesn't want it deals back. A deal for an actor that the store doesn't have is returned: the actor was
 // destroyed, or is new and has no record yet (Keep it first). An actor may be destroyed when its Book is idle. Servers trust each other's word about deals.
 //

@@ -177,7 +177,7 @@ func (z *Zone) heard(n *neighbour, m *zoneMessage) {
 		}
 	case zoneBack:
 		z.cfg.Game.Undelivered(m.id, m.call)
-	case zoneDeal, zoneTaken, zoneSettled:
+	case zoneDeal, zoneWanted, zoneTaken, zoneSettled:
 		if z.keeper != nil {
 			z.keeper.dealt(m)
 		}

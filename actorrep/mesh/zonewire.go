@@ -17,6 +17,7 @@ const (
 	zoneEnded                       // the actor was destroyed
 	zoneAsks                        // the sender's Keeper asks this one before it goes on without the store
 	zoneDeal                        // an actor's deal for another one
+	zoneWanted                      // to who dealt: say it again, with this nonce
 	zoneTaken                       // to who dealt: the store has that it was taken
 	zoneSettled                     // to who took it: the store has that
 )
@@ -49,6 +50,7 @@ type zoneMessage struct {
 	call   []byte
 	from   netguid.GUID // the other actor of a deal
 	number uint64       // and the deal's
+	nonce  uint64       // of the question that a deal is the answer to
 }
 
 func (m *zoneMessage) append(b []byte) []byte {
@@ -61,8 +63,9 @@ func (m *zoneMessage) append(b []byte) []byte {
 		b = appendBytes(appendBytes(append(b, m.hops), []byte(m.origin)), m.call)
 	case zoneBack:
 		b = appendBytes(b, m.call)
-	case zoneDeal, zoneTaken, zoneSettled:
+	case zoneDeal, zoneWanted, zoneTaken, zoneSettled:
 		b = binary.AppendUvarint(binary.AppendUvarint(append(b, m.hops), uint64(m.from)), m.number)
+		b = binary.AppendUvarint(b, m.nonce)
 		b = appendBytes(appendBytes(b, []byte(m.origin)), m.call)
 	case zoneEnded:
 		b = binary.AppendUvarint(b, uint64(m.epoch))
@@ -85,8 +88,9 @@ func (m *zoneMessage) read(b []byte) bool {
 		r.bad = r.bad || m.origin == ""
 	case zoneBack:
 		m.call = r.bytes(MaxMessage)
-	case zoneDeal, zoneTaken, zoneSettled:
+	case zoneDeal, zoneWanted, zoneTaken, zoneSettled:
 		m.hops, m.from, m.number = r.byte(), netguid.GUID(r.number32()), r.number()
+		m.nonce = r.number()
 		m.origin, m.call = string(r.bytes(maxID)), r.bytes(MaxDeal)
 		r.bad = r.bad || m.origin == "" || !m.from.Valid()
 	case zoneEnded:
