@@ -373,7 +373,7 @@ func (s *zoneServer) deal(a *sheep, t *truth) {
 	}
 	b := g.rich[g.rng.IntN(len(g.rich))].id
 	if g.rng.IntN(10) == 0 {
-		b = netguid.GUID(1<<31 + 2*g.rng.IntN(1000))
+		b = netguid.GUID(1<<31 | uint32(2*g.rng.IntN(1000)))
 	}
 	amount := 1 + g.rng.IntN(a.Gold)
 	switch err := s.keeper.Deal(a, b, []byte{byte(amount)}); err {
