@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -137,6 +138,27 @@ func TestDocsLinks(t *testing.T) {
 		}
 	}
 	require.Greater(t, n, 50)
+}
+
+// TestDocsPictures: each picture that a page shows is made by .ci/screenshots, or is a plot of bench/compare.
+func TestDocsPictures(t *testing.T) {
+	script, err := os.ReadFile("../.ci/screenshots")
+	require.NoError(t, err)
+	plots, err := os.ReadFile("compare/plot.go")
+	require.NoError(t, err)
+	shown, n := regexp.MustCompile(`!\[[^\]]*\]\(([^)]+)\)`), 0
+	for _, p := range pages(t) {
+		for _, l := range p.text {
+			for _, m := range shown.FindAllStringSubmatch(l.text, -1) {
+				n++
+				file := path.Base(m[1])
+				if !bytes.Contains(script, []byte(file)) && !bytes.Contains(plots, []byte(`{"`+strings.TrimSuffix(file, ".png")+`", `)) {
+					t.Errorf("%s:%d: no script makes %s", p.path, l.n, m[1])
+				}
+			}
+		}
+	}
+	require.Greater(t, n, 5)
 }
 
 // TestDocsModules: each nested module has a page with a command, and is in the list of packages, unless only this module's own work needs it.
