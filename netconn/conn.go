@@ -167,6 +167,9 @@ func (c *Conn) Tick(now time.Duration) {
 		return
 	}
 	c.pace.tick(c)
+	if c.out.Len() > 0 && c.sizeProbeDue() {
+		c.FlushNet()
+	}
 	c.trySize()
 	c.channels.Tick(c.now)
 	if c.closer.closing {
@@ -178,7 +181,6 @@ func (c *Conn) Tick(now time.Duration) {
 	}
 	c.sendEmpty()
 	c.probePath()
-	c.trySize()
 	if c.coder != nil {
 		c.sendRepairs()
 		c.repairTail()

@@ -27,6 +27,7 @@ type sentPackets struct {
 	pendingOpening     bool
 	pendingBlind       bool
 	pendingProbe       bool
+	pendingFull        bool
 }
 
 // windowMemory is the bytes of Config.MaxMemory that a packet of the window asks for, so that recordBytes is a sixteenth of it at most.
@@ -98,7 +99,7 @@ func (c *Conn) sent(id int64, size int) {
 	if s.pending > 0 {
 		s.carrying++
 	}
-	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingBlind, s.pendingProbe = id+1, 0, false, false, false, false
+	s.next, s.pending, s.pendingReliable, s.pendingOpening, s.pendingBlind, s.pendingProbe, s.pendingFull = id+1, 0, false, false, false, false, false
 	s.inFlight.note(s.next - s.first)
 	c.flow.unanswered = false
 }

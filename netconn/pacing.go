@@ -95,7 +95,13 @@ func (o *outlet) HasRoom(bits int) bool {
 // MaySend reports whether a reliable bunch may be sent now; see channel.Outlet.
 func (o *outlet) MaySend(bits int) bool {
 	c := o.conn()
-	return (c.IsNetReady() || c.pace.share > 0) && o.HasRoom(bits)
+	if c.out.Len() > 0 && c.out.Free() < bits+bunch.MaxHeaderBits {
+		c.filled() // though the budget may end with it
+	}
+	if c.IsNetReady() {
+		return !c.sizeProbeDue() && o.HasRoom(bits)
+	}
+	return c.pace.share > 0 && o.HasRoom(bits)
 }
 
 // pace keeps a share for reliable bunches while what doesn't ask the controller uses up the budget.

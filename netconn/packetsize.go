@@ -16,8 +16,11 @@ const (
 	searchTries = 3                // lost probes of a size before a smaller one is tried, at least
 	searchStep  = 16               // bytes between a size that arrives and one that doesn't at which a search ends
 	searchAgain = 10 * time.Minute // after a search, as the path may have become wider
-	searchSoon  = time.Second      // after larger packets were lost; twice as long each time that happens within searchHeld
+	searchLook  = 15 * time.Second // after a search that ended below a size that was lost, as that may have been chance; twice as long each time, up to searchAgain
+	searchSoon  = time.Second      // after larger packets were lost; twice as long each time that happens within searchHeld to a size that carried fewer than searchCarried
 	searchHeld  = time.Minute
+	// searchCarried packets above the base size that arrived since the size rose say that the path carried them.
+	searchCarried = 32
 	// searchSilence and two round trips without a fate are too long.
 	searchSilence = 100 * time.Millisecond
 	tryGap        = 200 * time.Millisecond // after a lost probe, times how many were lost
@@ -28,6 +31,9 @@ const (
 	// largeLoss is the loss of packets above the base size, averaged over largeSpan of them, from which on that size is better, or as good.
 	largeLoss = 1.0 / 3
 	largeSpan = 128
+	// burstCounts of the packets that were lost between two that arrived count for that, and for those that were lost while smaller ones arrived: more may
+	// be a full queue.
+	burstCounts = 2
 	// takenBytes is what an end takes of others at least, whether it tries larger packets itself or not.
 	takenBytes = 1500
 )
@@ -44,11 +50,14 @@ type search struct {
 	tries  int           // probes of that size that were lost
 	at     time.Duration // when the next probe may leave
 	wait   time.Duration // before the next search when larger packets get lost
+	look   time.Duration // how long after the last search the size that failed is tried again
 	raised time.Duration // when size last rose
+	proven int           // packets above the base size that have arrived since then
 	since  time.Duration // when the first packet above the base size left since the newest fate; 0 none
 	row    int           // packets above the base size that were lost in a row
 	loss   float64       // the measured loss before them
 	run    int           // those that were lost since one of their size, or larger, arrived, while smaller ones may have
+	burst  int           // those that were lost since any packet arrived
 	least  int           // the smallest of the run
 	most   int           // the largest that has arrived since the run began: that smaller ones are lost is chance
 	above  float64       // the loss of packets above the base size
@@ -87,39 +96,47 @@ func (c *Conn) emptyRoom(bytes int) int {
 	return 8*bytes - c.proto.HandlerBits - bunch.MaxPacketHeaderBits - 1
 }
 
-// filled notes that a packet had no room for a bunch.
+// filled notes that the packet under construction has no room for a bunch.
 func (c *Conn) filled() {
-	if c.cfg.LargestPacket == 0 {
+	if c.cfg.LargestPacket == 0 || c.pendingFull {
 		return
 	}
+	c.pendingFull = true
 	if c.search == nil {
-		c.search = &search{size: c.basePacket(), probe: bunch.NoPacket, wait: searchSoon}
+		c.search = &search{size: c.basePacket(), probe: bunch.NoPacket, wait: searchSoon, look: searchLook}
 	}
 	c.search.full++
 }
 
+// sizeProbeDue reports whether a probe waits for nothing but the controller. Reliable bunches wait for it then, as those of a busy connection would leave
+// nothing of the budget.
+func (c *Conn) sizeProbeDue() bool {
+	s := c.search
+	return s != nil && s.full >= searchFull && s.probe == bunch.NoPacket && c.now >= s.at && c.flow.probes == 0 &&
+		!c.closer.closing && !c.closer.lastWords && !c.Closed() && !c.windowFull() && c.ackedChannel() != nil
+}
+
 // trySize sends a probe when one is due and the controller allows it.
 func (c *Conn) trySize() {
+	if c.out.Len() > 0 || !c.sizeProbeDue() || !c.IsNetReady() {
+		return
+	}
 	s := c.search
-	if s == nil || s.full < searchFull || s.probe != bunch.NoPacket || c.now < s.at || c.out.Len() > 0 || c.flow.probes > 0 ||
-		c.closer.closing || c.closer.lastWords || c.Closed() || c.windowFull() || !c.IsNetReady() {
-		return
-	}
-	ch := c.ackedChannel()
-	if ch == nil {
-		return
-	}
 	if s.tries == 0 {
 		s.bytes = c.cfg.LargestPacket
-		if s.failed > 0 {
+		switch {
+		case s.failed == 0:
+		case s.failed-s.size > searchStep:
 			s.bytes = (s.size + s.failed) / 2
+		default:
+			s.bytes = s.failed // a look at where the last search ended
 		}
 	}
 	c.sendBuffer.grow(&c.cfg)
 	s.probe = c.notify.OutID()
 	c.Counters.SizeProbes++
 	c.startPacketOf(s.bytes)
-	c.sendPadded(ch, s.bytes)
+	c.sendPadded(c.ackedChannel(), s.bytes)
 }
 
 // grow makes room for packets of every size.
@@ -150,23 +167,31 @@ func (c *Conn) sizeArrived(id int64, p *sentPacket) {
 	if s == nil {
 		return
 	}
-	s.since = 0
+	s.since, s.burst = 0, 0
 	switch {
 	case id == s.probe:
-		s.probe, s.tries, s.row, s.run, s.most, s.at, s.raised = bunch.NoPacket, 0, 0, 0, 0, c.now, c.now
+		s.probe, s.tries, s.row, s.run, s.most, s.at, s.raised, s.proven = bunch.NoPacket, 0, 0, 0, 0, c.now, c.now, 0
 		s.size = max(s.size, int(p.bytes)) // a bound right above the base size leaves no room for larger packets
 		c.channels.SetPacketBits(c.emptyRoom(s.size))
+		if s.bytes == s.failed {
+			s.failed, s.look = 0, searchLook // what was lost before was chance, or the path is wider
+		}
 		c.settleSize()
+		return
 	case int(p.bytes) > c.basePacket():
 		s.above -= s.above / largeSpan
+		s.proven++
 		s.row, s.most = 0, max(s.most, int(p.bytes))
 		if s.run == 0 || s.most >= s.least {
 			s.run, s.most = 0, 0
 		}
 	}
+	if max(s.row, s.run) >= noChance(s.loss, otherChance) || s.above > largeLoss {
+		c.narrow()
+	}
 }
 
-// sizeLost notes that packet id was lost.
+// sizeLost notes that packet id was lost. What that means is known when another has arrived: a large one says that it was a full queue, or a darkness.
 func (c *Conn) sizeLost(id int64, p *sentPacket) {
 	s := c.search
 	if s == nil {
@@ -186,18 +211,18 @@ func (c *Conn) sizeLost(id int64, p *sentPacket) {
 		}
 	case int(p.bytes) <= c.basePacket():
 	case int(p.bytes) <= s.size:
-		s.above += (1 - s.above) / largeSpan
 		if s.row++; s.row == 1 {
 			s.loss = loss
 		}
+		if s.burst++; s.burst > burstCounts {
+			return
+		}
+		s.above += (1 - s.above) / largeSpan
 		if int(p.bytes) > s.most {
 			if s.run++; s.run == 1 {
 				s.least = int(p.bytes)
 			}
 			s.least = min(s.least, int(p.bytes))
-		}
-		if max(s.row, s.run) >= noChance(s.loss, otherChance) || s.above > largeLoss {
-			c.narrow()
 		}
 	}
 }
@@ -214,18 +239,25 @@ func (c *Conn) settleSize() {
 	if s.failed > 0 {
 		least = s.failed
 	}
-	if least-s.size <= searchStep {
-		s.failed, s.full, s.at = 0, 0, c.now+searchAgain
+	if least-s.size > searchStep {
+		return
+	}
+	s.full, s.at = 0, c.now+searchAgain
+	if s.failed > 0 {
+		s.at = c.now + s.look
+		s.look = min(2*s.look, searchAgain)
 	}
 }
 
 // narrow returns to the base size: packets above it get lost, all or many, and smaller ones, or nothing would be known of that, arrive.
 func (c *Conn) narrow() {
 	s := c.search
-	if s.wait = min(2*s.wait, searchAgain); c.now-s.raised > searchHeld {
+	s.wait = min(2*s.wait, searchAgain)
+	if c.now-s.raised > searchHeld || s.proven >= searchCarried && s.above <= largeLoss {
 		s.wait = searchSoon
 	}
 	c.Counters.Narrowed++
+	s.look = searchLook
 	s.size, s.failed, s.full, s.probe, s.tries, s.row, s.run, s.most, s.above, s.at = c.basePacket(), 0, 0, bunch.NoPacket, 0, 0, 0, 0, 0, c.now+s.wait
 	c.channels.SetPacketBits(c.emptyRoom(s.size))
 	if c.path != nil {
