@@ -156,7 +156,9 @@ func (h *replicationHandler) message(r *bitio.Reader) error {
 		}
 		held := r.Remaining() / 8
 		if h.ch != nil && h.ch.Hold(held) != nil {
-			return fmt.Errorf("%w: the classes", channel.ErrMemory)
+			err := fmt.Errorf("%w: the descriptions of the classes have %d bytes more; raise the client's netconn.Config.MaxMemory", channel.ErrMemory, held)
+			h.ch.Conn().Fail(err, true) // without them nothing can come
+			return err
 		}
 		done, err := h.read.read(h.world, r)
 		if !done {

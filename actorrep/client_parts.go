@@ -1,8 +1,11 @@
 package actorrep
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/bunchnet/bunchnet/actorrep/internal/wire"
+	"github.com/bunchnet/bunchnet/actorrep/netguid"
 	"github.com/bunchnet/bunchnet/bunch/bitio"
 )
 
@@ -19,8 +22,9 @@ const maxOpening = 1 << 20
 // partCost is what a part costs in memory besides its bytes.
 const partCost = 64
 
-// ErrOpening: a server sends an opening without end, or the client's connection has too little MaxMemory for it.
-var ErrOpening = fmt.Errorf("actorrep: an opening is larger than %d bytes, or than the connection's MaxMemory has room for", maxOpening)
+// ErrOpening: a server sends an opening without end, or the client's connection has too little MaxMemory for it; see netconn.Config.MaxMemory. The connection ends with
+// it. The errors that wrap it name the actor, how many bytes of its opening have come, and the setting.
+var ErrOpening = errors.New("actorrep: an opening is too large")
 
 // take handles a bunch on the actor's channel: a part of its opening, then messages.
 func (m *mirror) take(r *bitio.Reader) error {
@@ -54,17 +58,39 @@ func (m *mirror) keepPart(r *bitio.Reader) error {
 	if r.Err() != nil {
 		return r.Err()
 	}
-	if m.held+n > maxOpening || m.ch != nil && m.ch.Hold(n) != nil {
+	var err error
+	switch {
+	case m.held+n > maxOpening:
+		err = fmt.Errorf("%w: %s has more than %d bytes", ErrOpening, m.unopened(), maxOpening)
+	case m.ch != nil && m.ch.Hold(n) != nil:
+		err = fmt.Errorf("%w: %d bytes of %s have come, and the client's netconn.Config.MaxMemory has no room for more: %d bytes are for this, of which %d are taken by all channels; raise it",
+			ErrOpening, m.held+n, m.unopened(), m.ch.MaxHold(), m.ch.Conn().Table().Held())
+	}
+	if err != nil {
 		if m.ch != nil {
-			m.ch.Conn().Fail(ErrOpening, true)
+			m.ch.Conn().Fail(err, true)
 		}
-		return ErrOpening
+		return err
 	}
 	m.held += n
 	p.data = make([]byte, n-partCost)
 	r.ReadBitsTo(p.data, p.bits)
 	m.parts = append(m.parts, p)
 	return nil
+}
+
+// unopened names the actor whose opening isn't complete.
+func (m *mirror) unopened() string {
+	if len(m.parts) == 0 {
+		return "an actor"
+	}
+	var o wire.Opening
+	o.Read(bitio.NewReader(m.parts[0].data, m.parts[0].bits))
+	name := "of an unknown class"
+	if uint64(o.Class) < uint64(len(m.world.client.schema)) {
+		name = m.world.client.schema[o.Class].name
+	}
+	return fmt.Sprintf("%s %v", bitio.Printable(name), netguid.GUID(o.GUID))
 }
 
 // dropParts drops the stored parts.

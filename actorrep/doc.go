@@ -112,7 +112,9 @@
 //	references that wait             4096 on a client; above that no notify is called when their actor appears
 //	actors on a client                256 MiB of structs, and of the numbers of the last 32 records of each, which later
 //	                                  ones are predicted from; no more of either is kept above that, with ErrActors
-//	unfinished openings on a client  half of its connection's MaxMemory; above that it ends with ErrOpening
+//	unacked openings in parts        256 KiB a connection, and one more opening; others wait
+//	unfinished openings on a client  three eighths of its connection's MaxMemory, of which it shares three quarters with early bunches;
+//	                                 above that it ends with ErrOpening, which names the actor
 //	waiting reliable calls           64 an actor; above that the procedure's [Overflow] decides
 //	unreliable calls                 8 an update, two of one procedure
 //

@@ -434,3 +434,60 @@ func TestOpeningsOfSeveralPackets(t *testing.T) {
 		})
 	}
 }
+
+// TestManyLargeActors: of many large actors that appear at once all arrive at a client with the least MaxMemory that its doc names, and nobody's connection ends.
+func TestManyLargeActors(t *testing.T) {
+	for _, lag := range []time.Duration{5 * time.Millisecond, 60 * time.Millisecond} {
+		for seed := range uint64(3) {
+			f := newFleet(t, seed, netsim.Settings{Loss: 10, LagMin: lag, LagMax: 2 * lag}, actorrep.Config{})
+			f.Memory, f.Speed = 12*(80<<10+256<<10), 16<<20
+			l := f.join()
+			largest := 0
+			for range 100 {
+				a := newLiner(f.Rand)
+				for i := range a.Decks {
+					if a.Decks[i] = ""; i < 20 {
+						a.Decks[i] = strings.Repeat("d", 500+f.Rand.IntN(1900))
+					}
+				}
+				largest = max(largest, 4000+len(linerText(a, true)))
+				require.NoError(t, f.Server.Spawn(a))
+				require.NoError(t, f.Server.Spawn(&rock{Size: 5}))
+			}
+			require.Less(t, largest, 80<<10)
+			f.Until(func(l *rig.Line) string {
+				require.False(t, l.C.Closed(), "seed %d, lag %v", seed, lag)
+				return f.same(l)
+			})
+			require.Less(t, l.C.Table().Held(), 300<<10, "seed %d", seed)
+		}
+	}
+}
+
+// TestTooLargeActor: a client without memory for an opening says which actor it was of, how much of it came, and which setting to raise.
+func TestTooLargeActor(t *testing.T) {
+	f := newFleet(t, 1, netsim.Settings{}, actorrep.Config{})
+	f.Memory = 256 << 10
+	l := f.JoinOther(f.register)
+	a := newLiner(f.Rand)
+	require.NoError(t, f.Server.Spawn(a))
+	for now := f.Now; !l.C.Closed() && now < time.Minute; now += rig.Tick { // a connection's end fails a Step
+		for p, ok := l.Up.Pop(now); ok; p, ok = l.Up.Pop(now) {
+			_ = l.S.ReceivedPacket(now, p)
+		}
+		for p, ok := l.Down.Pop(now); ok; p, ok = l.Down.Pop(now) {
+			_ = l.C.ReceivedPacket(now, p)
+		}
+		l.World.Step(now)
+		f.Now = now
+		f.Server.Step(now)
+		l.S.Tick(now)
+		l.C.Tick(now)
+	}
+	for _, err := range []error{l.C.Result().Err, l.Failed[0]} {
+		require.ErrorIs(t, err, actorrep.ErrOpening)
+		for _, said := range []string{"liner " + a.GUID().String(), "bytes", "MaxMemory", "raise"} {
+			require.ErrorContains(t, err, said)
+		}
+	}
+}

@@ -132,7 +132,9 @@ func (v *view) explain(e *Explanation, m layout.Mask) {
 	case v.state == wanted && v.peer.holds(v.b):
 		e.Reason, e.Text = ReasonWaiting, "waits for Peer.Release"
 	case v.state == wanted && (v.reason == ReasonNoRoom || v.peer.noRoom): // one before it found none
-		e.Reason = ReasonNoRoom
+		if e.Reason = ReasonNoRoom; v.flags&large != 0 {
+			e.Text = "its opening in several bunches waits for others that aren't acked"
+		}
 	case v.state == wanted:
 		e.Reason = ReasonWaiting
 	case v.state == opening:

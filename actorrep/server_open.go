@@ -36,13 +36,13 @@ func (p *Peer) openWanted() {
 			waiting = append(waiting, v)
 			continue
 		}
-		if room <= 0 || p.world.Counters.Opened-opened >= uint64(may) {
+		if room <= 0 || p.world.Counters.Opened-opened >= uint64(may) || p.waitsForOthers(v) {
 			waiting = append(waiting, v)
 			continue
 		}
 		bits, ok := p.openInOrder(v)
 		if !ok {
-			if p.ending[v.b] == nil { // no channel, or no room in the packets under way
+			if p.ending[v.b] == nil && !p.waitsForOthers(v) { // no channel, or no room in the packets under way
 				room, p.noRoom = 0, true
 			}
 			waiting = append(waiting, v)
@@ -55,6 +55,40 @@ func (p *Peer) openWanted() {
 	p.world.Counters.Delayed += uint64(len(waiting) - held)
 	clear(kept[len(waiting):])
 	p.opening = waiting
+}
+
+// A client keeps the bunches of an opening until it has the last. So that its memory is enough for those that lost one, an opening in several bunches begins only when
+// those before it are all sent, and no more than openingsBytes of them aren't acked. See netconn.Config.MaxMemory.
+const openingsBytes = 256 << 10
+
+// crowded reports whether another opening in several bunches must wait.
+func (p *Peer) crowded() bool {
+	kept, sum := p.inParts[:0], uint64(0)
+	for _, v := range p.inParts {
+		if v.state == opening && v.flags&inParts != 0 {
+			kept = append(kept, v)
+			if sum += v.total / 8; v.flags&unfinished != 0 {
+				sum += openingsBytes
+			}
+		}
+	}
+	clear(p.inParts[len(kept):])
+	p.inParts = kept
+	return sum >= openingsBytes
+}
+
+// waitsForOthers reports whether the opening of an actor, or of one that it is a component of, takes several bunches and must wait for others.
+func (p *Peer) waitsForOthers(v *view) bool {
+	for ; v != nil && v.state == wanted; v = p.views[v.b.parent] {
+		if v.flags&large != 0 && p.crowded() {
+			v.reason = ReasonNoRoom
+			return true
+		}
+		if v.b.parent == nil {
+			break
+		}
+	}
+	return false
 }
 
 // minOpenBits is about the size of the smallest opening.
@@ -108,7 +142,10 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		}
 		w.Rollback(mark)
 	}
-	if w.Err() != nil || !p.out.open(v, w, known&^rest) {
+	if rest != 0 && !again {
+		v.flags |= large
+	}
+	if w.Err() != nil || p.waitsForOthers(v) || !p.out.open(v, w, known&^rest) {
 		v.reason = ReasonNoRoom
 		if !again {
 			v.dirty = 0
@@ -131,6 +168,9 @@ func (p *Peer) open(v *view) (bits int, ok bool) {
 		v.rest = rest
 		v.flags |= unfinished | inParts
 		p.halves = append(p.halves, v)
+		if !p.replay {
+			p.inParts = append(p.inParts, v)
+		}
 	}
 	return w.Len(), true
 }

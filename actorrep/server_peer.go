@@ -30,6 +30,7 @@ type Peer struct {
 	noRoom              bool    // opening wait for a channel or for room in the packets under way, since the last Step
 	opening             []*view // relevant, not opened yet
 	halves              []*view // with opening bunches that weren't sent yet
+	inParts             []*view // with openings in several bunches that aren't acked, the oldest first; and some that are
 	pending             []*view // with something to send
 	leaving             []*view // no longer relevant, timeout expired
 	going               departures

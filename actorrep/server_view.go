@@ -115,6 +115,7 @@ const (
 	mentioning                       // there are mentions
 	unfinished                       // its opening has bunches that weren't sent
 	inParts                          // and has several, which the client hasn't acked
+	large                            // its opening takes several
 )
 
 // viewSlab is how many views are made at once, so that those of a connection lie together.

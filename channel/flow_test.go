@@ -732,7 +732,7 @@ func TestHowFarAheadIsTooFar(t *testing.T) {
 	require.ErrorIs(t, err, ErrSequenceAhead)
 	require.ErrorContains(t, err, "118 after 101")
 	before := s.table.Held()
-	s.table.held = s.table.cfg.MaxMemory*3/8 - earlyCost - 63
+	s.table.held = s.table.cfg.MaxMemory*9/32 - earlyCost - 63
 	nak, err := s.receive(header(1, 4, stubGame, nil), string(make([]byte, 60)))
 	require.NoError(t, err)
 	require.True(t, nak)

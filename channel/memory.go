@@ -33,6 +33,15 @@ func (t *Table) fits(n int) bool {
 	return t.held-t.joining+n <= half-t.largeRoom() && t.held+n <= half-t.rest()
 }
 
+// handlersShare is the part of what fits allows that early bunches leave to handlers and to channels that open: they come again, while what a handler is given may
+// have been acked.
+const handlersShare = 4
+
+// fitsEarly reports whether n more bytes of early bunches may be held.
+func (t *Table) fitsEarly(n int) bool {
+	return t.fits(n + (t.cfg.MaxMemory/2-t.largeRoom())/handlersShare)
+}
+
 // Reserve takes n bytes from what may be held for the peer: what the connection itself remembers of the packets in flight.
 func (m *Machine) Reserve(n int) { m.reserved = n }
 
@@ -50,23 +59,19 @@ func (t *Table) fitsOut(index uint32, n, parts int) bool {
 	return t.heldOut+n+parts*(outCost+1<<minClass) <= t.maxHeldOut(index)
 }
 
-// hold counts n bytes of the peer's, unless they don't fit.
-func (t *Table) hold(n int) bool {
-	if !t.fits(n) {
-		t.Counters.MemoryFull++
-		return false
-	}
-	t.held += n
-	return true
-}
-
 // Hold counts n bytes that the channel's handler keeps because of what the peer sent. On ErrMemory nothing
 // is counted, and the handler must not keep them: it refuses the peer's data, by Refuse or in its own way, or closes. The
 // end of the channel releases what is left.
 func (ch *Channel) Hold(n int) error {
-	if n < 0 || n > math.MaxInt32/2 || ch.closed || !ch.table.hold(n) {
+	t := ch.table
+	if n < 0 || n > math.MaxInt32/2 || ch.closed {
 		return ErrMemory
 	}
+	if !t.fits(n) {
+		t.Counters.MemoryFull++
+		return ErrMemory
+	}
+	t.held += n
 	ch.handlerHeld += int32(n)
 	return nil
 }

@@ -343,3 +343,21 @@ func TestFullAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, err = ch.SendBunch(out) }))
 	require.ErrorContains(t, err, "MaxMemory")
 }
+
+// TestHandlersHaveAShare: early bunches leave a quarter to what handlers count, about which nothing can be done when it doesn't fit.
+func TestHandlersHaveAShare(t *testing.T) {
+	for _, memory := range []int{256 << 10, 1 << 20, 8 << 20} {
+		w, _ := opened(t, func(c *channel.Config) { c.MaxMemory, c.ReliableBuffer = memory, 8192; c.Protocol.SequenceBits = 14 })
+		for i, nak := 0, false; !nak; i++ {
+			h := reliable(1, 3+i, game)
+			h.WireSeq = uint16(initSeq+3+i) & 16383
+			var err error
+			nak, err = w.receive(int64(i+2), h, string(make([]byte, 1000)))
+			require.NoError(t, err)
+		}
+		ch := w.table.Channel(1)
+		n := (memory/2 - max(memory/8, 65536)) / 4
+		require.NoError(t, ch.Hold(n), "of %d bytes", memory)
+		require.ErrorIs(t, ch.Hold(n), channel.ErrMemory)
+	}
+}

@@ -232,10 +232,13 @@ func (ch *Channel) keep(in *bunch.In, next int64) (nak bool, err error) {
 		return false, nil
 	}
 	n := (in.Bits + 7) / 8
-	if !t.hold(earlyBytes(in.Partial, bufferSize(n))) {
+	cost := earlyBytes(in.Partial, bufferSize(n))
+	if !t.fitsEarly(cost) {
+		t.Counters.MemoryFull++
 		t.Counters.Refused++
 		return true, nil
 	}
+	t.held += cost
 	t.Counters.Early++
 	rec := t.cfg.Pool.getEarly()
 	rec.in, rec.data = *in, t.cfg.Pool.Get(n)

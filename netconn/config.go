@@ -100,9 +100,10 @@ type Config struct {
 	// is refused and so sent again. The other half is for reliable bunches that the peer doesn't ack; above it SendBunch
 	// returns channel.ErrReliableFull. An eighth of that half, at most 256 KiB, is for the records of packets in flight.
 	//
-	// 8 MiB have room for 1600 bunches of 1200 bytes behind a lost one, and for 1700 unacked ones. A server with more
-	// than 40 MB/s from or to one client, at a round trip of 50 ms, needs up to 32 MiB. In addition a connection keeps at most
-	// OrderCache packets, and a word or two for each unreliable bunch in flight.
+	// 8 MiB have room for 1200 bunches of 1200 bytes behind a lost one, and for 1700 unacked ones. A server with more
+	// than 30 MB/s from or to one client, at a round trip of 50 ms, needs up to 32 MiB. A client of package actorrep whose actors' openings take
+	// several bunches needs 12 times the sum of 256 KiB and the largest opening: 4 MiB for 80 KiB. In addition a connection keeps at most
+	// OrderCache packets, a word or two for each unreliable bunch in flight, and the windows of its streams: 16 of 256 KiB, by driver/stream's Config.
 	MaxMemory int
 	// NeverReuseIndex and RestartSequence are for peers that restart the reliable sequence of a reused channel index;
 	// see channel.Config.

@@ -32,6 +32,8 @@ type Rig struct {
 	Controller congestion.Controller
 	// ReliableBuffer is the reliable bunches in flight of a channel of clients that join from now on. Default the protocol's.
 	ReliableBuffer int
+	// Memory is the MaxMemory of clients that join from now on. Default theirs.
+	Memory int
 	// Forgetful clients that join from now on have connections without the world's channel types.
 	Forgetful bool
 	// Sent is told of every packet to a client. Default nobody.
@@ -127,7 +129,7 @@ func (r *Rig) connect(l *Line) {
 	if !r.Forgetful {
 		types = l.World.ChannelTypes()
 	}
-	l.C, err = netconn.New(netconn.Config{Protocol: proto, Channels: types,
+	l.C, err = netconn.New(netconn.Config{Protocol: proto, Channels: types, MaxMemory: r.Memory,
 		LowLevelSend: func(p []byte) { l.Up.Push(r.Now, p) }}, r.Now, out, in)
 	r.check(err)
 	l.Peer = r.Server.AddConn(l.S)
