@@ -306,22 +306,13 @@ func (c *Conn) flushOrderCache(until int64) {
 	}
 }
 
-// nextHeld is the oldest held packet.
+// nextHeld is the oldest held packet, of which there is one. Those that became stale while the peer's packets were refused have slots too, whatever their ids.
 func (c *Conn) nextHeld() *cachedPacket {
-	o := &c.order
-	base := c.notify.InID()
-	for i := range int64(len(o.slots)) {
-		if p := o.at(base + 1 + i); p.held {
+	for id := c.notify.InID() + 1; ; id++ {
+		if p := c.order.at(id); p.held {
 			return p
 		}
 	}
-	// A peer whose packets were refused for a while may have left some behind: they are dropped as stale.
-	for i := range o.slots {
-		if o.slots[i].held {
-			return &o.slots[i]
-		}
-	}
-	return nil
 }
 
 // overtook is when the first held packet newer than id arrived, if there is one.
