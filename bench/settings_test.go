@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"math"
+	"net/http"
 	"net/netip"
 	"reflect"
 	"regexp"
@@ -25,12 +26,16 @@ import (
 	"github.com/bunchnet/bunchnet/netconn/congestion"
 	"github.com/bunchnet/bunchnet/netconn/driver"
 	"github.com/bunchnet/bunchnet/netconn/driver/capture"
+	"github.com/bunchnet/bunchnet/netconn/driver/session"
 	"github.com/bunchnet/bunchnet/netconn/driver/stream"
 	"github.com/bunchnet/bunchnet/netconn/handshake"
+	"github.com/bunchnet/bunchnet/netconn/inspect"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
+	"github.com/bunchnet/bunchnet/netconn/netcode/tokenserver"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/salted"
 	"github.com/bunchnet/bunchnet/netconn/udp"
+	"github.com/bunchnet/bunchnet/netconn/udp/proxy"
 	"github.com/bunchnet/bunchnet/packetnotify"
 	"github.com/bunchnet/bunchnet/packetnotify/ackbits"
 )
@@ -228,7 +233,10 @@ type lockstepTransport struct{ lockstep.Transport }
 
 func (lockstepTransport) Send(time.Duration, []byte) error { return nil }
 
-func settings() []checked {
+func settings(t *testing.T) []checked {
+	watched, err := driver.Listen("127.0.0.1:0", driver.Config{Link: driver.PlainSalted{}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, watched.Close()) })
 	addr := netip.MustParseAddrPort("127.0.0.1:7777")
 	kinds := new(message.Registry)
 	kinds.Add("note", func() message.Message { return nil })
@@ -375,13 +383,61 @@ func settings() []checked {
 		{"ackbits.Config", func() any { return &ackbits.Config{} }, func(c any) error { _, err := ackbits.New(*c.(*ackbits.Config), nil); return err }, map[string]rule{
 			"Window": limits(list(-1, 16, 33, 32768), list(0, 32, 16384)), "LossAfter": durations(time.Millisecond, time.Hour, false), "Smoothing": limits(list(-0.1, 1.1, math.NaN()), list(0.0, 0.1, 1.0)),
 		}},
-		{"netsim.Settings", func() any { return &netsim.Settings{} }, func(c any) error { return c.(*netsim.Settings).Validate() }, map[string]rule{
-			"Loss": percent, "BurstLoss": limits(list(-0.1, 100.1, math.NaN(), 1.0), list(0.0)), "Dup": percent, "Order": percent, "Corrupt": percent, "BurstLength": limits(list(-1), list(0, 1)), // BurstLoss needs a length
-			"LossMinSize": limits(list(-1), list(0, 1)), "LossMaxSize": limits(list(-1), list(0, 1)), "MTU": limits(list(-1), list(0, 1)), "MaxPackets": limits(list(-1), list(0, 1)),
-			"OrderDelay": positive, "Lag": positive, "LagVariance": positive, "LagMin": limits(list(time.Duration(-1), time.Duration(1)), list(time.Duration(0))), "LagMax": positive, "Jitter": positive, "QueueDelay": positive,
-			"Bandwidth": limits(list(-1.0, math.NaN()), list(0.0, 1.0)),
+		{"netsim.Settings", func() any { return &netsim.Settings{} }, func(c any) error { return c.(*netsim.Settings).Validate() }, netRules("")},
+		{"proxy.Config", func() any { return &proxy.Config{Listen: "127.0.0.1:0", To: "127.0.0.1:9"} }, func(c any) error {
+			p, err := proxy.New(*c.(*proxy.Config))
+			if err == nil {
+				_ = p.Close()
+			}
+			return err
+		}, merged(netRules("Up."), netRules("Down."), map[string]rule{
+			"Listen": limits(list("nonsense", "127.0.0.1:99999"), list("127.0.0.1:0")), "To": limits(list("", "nonsense", "127.0.0.1:99999"), list("127.0.0.1:9")), "Seed": free("any number is a seed"),
+			"MaxClients": numbers(1, 1<<20), "IdleTimeout": durations(time.Millisecond, century, false),
+		})},
+		{"session.Config", func() any { return &session.Config[int]{New: func(*driver.Conn) int { return 0 }} },
+			func(c any) error { _, err := session.NewPlayers(*c.(*session.Config[int])); return err }, map[string]rule{
+				"ID": function, "Keep": limits(list(time.Duration(-1), century+1), list(time.Duration(0), time.Duration(1), century)), "MaxAway": numbers(1, math.MaxInt32), "Refuse": either, "Keeps": function,
+				"New": limits(list(nil), nil), "Rejoin": function, "Away": function, "Gone": function,
+			}},
+		{"session.RedialConfig", func() any {
+			return &session.RedialConfig{Dial: func() (*driver.Driver, error) { return nil, nil }}
+		}, func(c any) error { _, err := session.NewRedialer(*c.(*session.RedialConfig)); return err }, map[string]rule{
+			"Dial": limits(list((func() (*driver.Driver, error))(nil)), nil), "Silence": limits(list(time.Duration(-1), 24*time.Hour+1), list(time.Duration(0), time.Duration(1), 24*time.Hour)), "Pause": limits(list(time.Duration(-1), 24*time.Hour+1), list(time.Duration(0), time.Duration(1), 24*time.Hour)),
+			"MaxPause": limits(list(time.Duration(-1), 250*time.Millisecond-1, 24*time.Hour+1), list(time.Duration(0), 250*time.Millisecond, 24*time.Hour)), "GiveUp": function, "Failed": function,
+		}},
+		{"tokenserver.Config", func() any {
+			return &tokenserver.Config{Key: netcode.Key{1}, Authenticate: func(*http.Request) (tokenserver.Player, error) { return tokenserver.Player{}, nil }, Servers: []netip.AddrPort{addr}}
+		}, func(c any) error { _, err := tokenserver.New(*c.(*tokenserver.Config)); return err }, map[string]rule{
+			"Key": limits(list(netcode.Key{}), nil), "ProtocolID": free("any number is an id"), "Authenticate": limits(list(nil), nil), "Place": function,
+			"Servers":  limits(list(make([]netip.AddrPort, 1), many(addr, 33)), list([]netip.AddrPort(nil), many(addr, 32))),
+			"Internal": limits(list(make([]netip.AddrPort, 1), many(addr, 33)), list([]netip.AddrPort(nil), []netip.AddrPort{addr})),
+			"Life":     limits(list(time.Duration(-1)), list(time.Duration(0), time.Duration(1), time.Duration(math.MaxInt64))), "Timeout": free("negative is forever, and more than a token can say is the most that it can"),
+			"Challenge": free("a header's text"), "Origins": limits(list([]string{"nonsense"}), list([]string{"*"}, []string{"https://play.example.com"})),
+			"Rate": limits(list(-1.0, math.NaN()), list(0.0, 0.1, math.Inf(1))), "Burst": limits(list(-1), list(0, 1, math.MaxInt)), "TotalRate": limits(list(-1.0, math.NaN()), list(0.0, 0.1, math.Inf(1))),
+			"MaxBody": limits(list(int64(-1)), list(int64(0), int64(1), int64(math.MaxInt64))), "MaxAddrs": limits(list(-1, 2), list(0, 3)), "ClientAddr": function,
+			"Logger": free("nil is none"), "Now": function, "Rand": free("an interface, or nil"),
+		}},
+		{"inspect.Config", func() any { return &inspect.Config{} }, func(c any) error {
+			return panicked(func() { inspect.New(watched, *c.(*inspect.Config)) })
+		}, map[string]rule{
+			"Title": free("a heading"), "Name": function, "Actors": function, "Properties": function, "Figures": function, "Past": free("nil is none"), "Token": free("any text is a token, none is none"), "Allow": function,
+			"Interval": durations(time.Millisecond, time.Hour, false), "Samples": numbers(1, 14400), "Packets": numbers(1, 65536), "Viewers": numbers(1, 4096),
 		}},
 	}
+}
+
+// netRules is netsim.Settings', behind a prefix.
+func netRules(prefix string) map[string]rule {
+	rules := map[string]rule{}
+	for k, v := range map[string]rule{
+		"Loss": percent, "BurstLoss": limits(list(-0.1, 100.1, math.NaN(), 1.0), list(0.0)), "Dup": percent, "Order": percent, "Corrupt": percent, "BurstLength": limits(list(-1), list(0, 1)), // BurstLoss needs a length
+		"LossMinSize": limits(list(-1), list(0, 1)), "LossMaxSize": limits(list(-1), list(0, 1)), "MTU": limits(list(-1), list(0, 1)), "MaxPackets": limits(list(-1), list(0, 1)),
+		"OrderDelay": positive, "Lag": positive, "LagVariance": positive, "LagMin": limits(list(time.Duration(-1), time.Duration(1)), list(time.Duration(0))), "LagMax": positive, "Jitter": positive, "QueueDelay": positive,
+		"Bandwidth": limits(list(-1.0, math.NaN()), list(0.0, 1.0)),
+	} {
+		rules[prefix+k] = v
+	}
+	return rules
 }
 
 var (
@@ -435,7 +491,7 @@ func set(cfg any, path string, value any) {
 // TestSettings: every field of every configuration has a range or a reason why it has none. A value below or above it is an error that
 // names the field, where the configuration is given; values at its ends are fine. A field that has no rule here fails.
 func TestSettings(t *testing.T) {
-	for _, c := range settings() {
+	for _, c := range settings(t) {
 		t.Run(c.name, func(t *testing.T) {
 			require.NoError(t, c.make(c.base()), "the base")
 			known := map[string]bool{}
@@ -488,10 +544,10 @@ func TestSettingsAreAllThere(t *testing.T) {
 		"control.ServerConfig": true, "control.ClientConfig": true, "netconn.Protocol": true, "handshake.Protocol": true, "bunch.Protocol": true, "lockstep.Config": true, // within others
 		"packetnotify.Config": true, // Notify.Init has no error; netconn.Config bounds it, and its doc says what AckRecords beyond the bounds stand for
 	}
-	for _, c := range settings() {
+	for _, c := range settings(t) {
 		listed[c.name] = true
 	}
-	packages := regexp.MustCompile(`^(netconn|netconn/driver|netconn/driver/(stream|capture)|channel|channel/.*|netconn/(netcode|salted|handshake|udp|congestion|netsim)|packetnotify|packetnotify/ackbits|bunch)$`)
+	packages := regexp.MustCompile(`^(netconn|netconn/driver|netconn/driver/(stream|capture|session)|netconn/inspect|netconn/udp/proxy|netconn/netcode/tokenserver|channel|channel/.*|netconn/(netcode|salted|handshake|udp|congestion|netsim)|packetnotify|packetnotify/ackbits|bunch)$`)
 	goFiles(t, func(pkg, _ string, file *ast.File, _ *token.FileSet) {
 		if !packages.MatchString(pkg) {
 			return

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -11,6 +13,7 @@ import (
 	"github.com/bunchnet/bunchnet/actorrep/flight"
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/nettrace"
 )
 
@@ -35,32 +38,31 @@ type Config struct {
 	Token string
 	// Allow decides who is let in, instead of all these rules. May be nil.
 	Allow func(r *http.Request) bool
-	// Interval is the time between two samples, and between two events sent to a viewer. Default 250 ms.
+	// Interval is the time between two samples, and between two events sent to a viewer: 1 ms to 1 h. Default 250 ms.
 	Interval time.Duration
-	// Samples is how many samples of a connection are kept. Default 240, which is a minute.
+	// Samples is how many samples of a connection are kept: 1 to 14400. Default 240, which is a minute.
 	Samples int
-	// Packets is how many packets of a connection are kept in each direction. Default 128.
+	// Packets is how many packets of a connection are kept in each direction: 1 to 65536. Default 128.
 	Packets int
-	// Viewers is the most event streams at a time. Default 8.
+	// Viewers is the most event streams at a time: 1 to 4096. Default 8.
 	Viewers int
 }
 
+// ErrConfig: a setting is out of range. New panics with an error that wraps it and names the setting.
+var ErrConfig = errors.New("inspect: Config")
+
 func (c Config) filled() Config {
-	set := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	set(&c.Samples, 240)
-	set(&c.Packets, 128)
-	set(&c.Viewers, 8)
-	if c.Interval <= 0 {
-		c.Interval = 250 * time.Millisecond
-	}
-	if c.Title == "" {
-		c.Title = "bunchnet"
-	}
+	c.Samples, c.Packets, c.Viewers = cmp.Or(c.Samples, 240), cmp.Or(c.Packets, 128), cmp.Or(c.Viewers, 8)
+	c.Interval, c.Title = cmp.Or(c.Interval, 250*time.Millisecond), cmp.Or(c.Title, "bunchnet")
 	return c
+}
+
+func (c *Config) validate() error {
+	return setting.First(
+		setting.Within(ErrConfig, "Interval", c.Interval, time.Millisecond, time.Hour),
+		setting.Within(ErrConfig, "Samples", c.Samples, 1, 14400),
+		setting.Within(ErrConfig, "Packets", c.Packets, 1, 65536),
+		setting.Within(ErrConfig, "Viewers", c.Viewers, 1, 4096))
 }
 
 // age is how old a look gets that viewers share. It is less than an interval: events come an interval apart but for a timer's jitter, and a viewer whose
@@ -136,9 +138,12 @@ type Ended struct {
 // maxEnded bounds the connections remembered after their end.
 const maxEnded = 16
 
-// New returns an inspector of a driver. It watches from the driver's next TickDispatch on. Any goroutine may call it.
+// New returns an inspector of a driver. It watches from the driver's next TickDispatch on. Any goroutine may call it. It panics when a setting is out of range.
 func New(d *driver.Driver, cfg Config) *Inspector {
 	cfg = cfg.filled()
+	if err := cfg.validate(); err != nil {
+		panic(err)
+	}
 	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), films: make(chan struct{}, 1), histories: map[uint32]*history{},
 		looks: looks{age: cfg.age(), byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout}
 	i.source.name = cfg.Name

@@ -5,12 +5,14 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 )
 
 // ErrConfig: a setting is missing or out of range. NewPlayers and NewRedialer return errors that wrap it.
@@ -21,10 +23,10 @@ type Config[P any] struct {
 	// ID returns the proven identity of the client, from the link or the login. "" means that the player can't come back. Default: the
 	// ClientID of the Netcode link, or "" if that is 0.
 	ID func(c *driver.Conn) string
-	// Keep is how long a player is kept without a connection. Default 2 min.
+	// Keep is how long a player is kept without a connection: up to 100 years. Default 2 min.
 	Keep time.Duration
 	// MaxAway is how many players without a connection are kept at most. When one more goes away, Gone is called for the one that has been
-	// away longest. Default 1024.
+	// away longest. 1 to 2147483647, default 1024.
 	MaxAway int
 	// Refuse decides what happens when a player who has a connection joins with another. true: the new connection is closed with
 	// driver.ErrAlreadyConnected. false, the default: the former one is closed with driver.ErrReplaced. With the Netcode link
@@ -70,13 +72,15 @@ type entry[P any] struct {
 
 // NewPlayers returns an empty Players, or an error that wraps ErrConfig.
 func NewPlayers[P any](cfg Config[P]) (*Players[P], error) {
-	switch {
-	case cfg.New == nil:
+	if cfg.New == nil {
 		return nil, fmt.Errorf("%w: New is needed", ErrConfig)
-	case cfg.Keep < 0 || cfg.MaxAway < 0:
-		return nil, fmt.Errorf("%w: Keep %v and MaxAway %d must be positive, or 0 for the default", ErrConfig, cfg.Keep, cfg.MaxAway)
 	}
 	cfg.Keep, cfg.MaxAway = cmp.Or(cfg.Keep, 2*time.Minute), cmp.Or(cfg.MaxAway, 1024)
+	if err := setting.First(
+		setting.Within(ErrConfig, "Keep", cfg.Keep, 1, setting.Longest),
+		setting.Within(ErrConfig, "MaxAway", cfg.MaxAway, 1, math.MaxInt32)); err != nil {
+		return nil, err
+	}
 	if cfg.ID == nil {
 		cfg.ID = clientID
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn"
 	"github.com/bunchnet/bunchnet/netconn/driver"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -20,10 +21,11 @@ type RedialConfig struct {
 	Dial func() (*driver.Driver, error)
 	// Silence is how long nothing arrives from the server before another dial begins beside the connection. Where packets are rare it
 	// is three times the longest time between two packets of the last seconds, if that is longer. Default 300 ms: a game that
-	// sends at 10 Hz or more survives a change of networks within a second.
+	// sends at 10 Hz or more survives a change of networks within a second. At most a day.
 	Silence time.Duration
 	// Pause is the time between a failed dial and the next one, when nobody answered or Dial returned an error. After each refusal, and each connection that
-	// ends within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms and 5 s.
+	// ends within MaxPause of joining, it doubles, up to MaxPause. Defaults: 250 ms, and 5 s or Pause, if that is
+	// longer. At most a day; a MaxPause below Pause is an error.
 	Pause, MaxPause time.Duration
 	// GiveUp reports whether an end of a connection or dial is final, so that no other dial follows. err is the CloseResult's Err or Dial's
 	// error. Default: driver.ErrBanned, ErrVersion, ErrKicked and ErrReplaced, ErrLeft, and wrong settings, which are netconn.ErrConfig,
@@ -82,14 +84,18 @@ func (d *dialed) ended() bool {
 
 // NewRedialer returns a Redialer that dials in its first tick, or an error that wraps ErrConfig.
 func NewRedialer(cfg RedialConfig) (*Redialer, error) {
-	switch {
-	case cfg.Dial == nil:
+	if cfg.Dial == nil {
 		return nil, fmt.Errorf("%w: Dial is needed", ErrConfig)
-	case cfg.Silence < 0 || cfg.Pause < 0 || cfg.MaxPause < 0:
-		return nil, fmt.Errorf("%w: Silence %v, Pause %v and MaxPause %v must be positive, or 0 for the default", ErrConfig, cfg.Silence, cfg.Pause, cfg.MaxPause)
 	}
 	cfg.Silence, cfg.Pause = cmp.Or(cfg.Silence, 300*time.Millisecond), cmp.Or(cfg.Pause, 250*time.Millisecond)
-	cfg.MaxPause = max(cfg.Pause, cmp.Or(cfg.MaxPause, 5*time.Second))
+	cfg.MaxPause = cmp.Or(cfg.MaxPause, max(cfg.Pause, 5*time.Second))
+	const day = 24 * time.Hour
+	if err := setting.First(
+		setting.Within(ErrConfig, "Silence", cfg.Silence, 1, day),
+		setting.Within(ErrConfig, "Pause", cfg.Pause, 1, day),
+		setting.Within(ErrConfig, "MaxPause", cfg.MaxPause, cfg.Pause, day)); err != nil {
+		return nil, err
+	}
 	if cfg.GiveUp == nil {
 		cfg.GiveUp = givesUp
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bunchnet/bunchnet/netconn/internal/origins"
 	"github.com/bunchnet/bunchnet/netconn/internal/ratelimit"
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/netcode"
 )
 
@@ -109,6 +110,8 @@ type Service struct {
 	preflights, issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, notPlaced, failed atomic.Uint64
 }
 
+var errConfig = errors.New("tokenserver")
+
 // New returns a service, or an error for settings that can't work.
 func New(cfg Config) (*Service, error) {
 	switch {
@@ -116,20 +119,25 @@ func New(cfg Config) (*Service, error) {
 		return nil, errors.New("tokenserver: Config needs the game servers' Key")
 	case cfg.Authenticate == nil:
 		return nil, errors.New("tokenserver: Config needs Authenticate, which decides who gets a token")
-	case len(cfg.Servers) > netcode.MaxServers || len(cfg.Internal) > netcode.MaxServers:
-		return nil, netcode.ErrServers
-	case cfg.Life < 0 || !(cfg.Rate >= 0) || cfg.Burst < 0 || !(cfg.TotalRate >= 0) || cfg.MaxAddrs < 0 || cfg.MaxBody < 0:
-		return nil, errors.New("tokenserver: only Timeout may be negative")
-	}
-	if err := origins.List(cfg.Origins).Check(); err != nil {
-		return nil, fmt.Errorf("tokenserver: %w", err)
-	}
-	for _, a := range append(slices.Clone(cfg.Servers), cfg.Internal...) {
-		if !a.IsValid() {
-			return nil, netcode.ErrServers
-		}
 	}
 	cfg = cfg.filled()
+	if err := setting.First(
+		setting.Within(errConfig, "Life", cfg.Life, 1, math.MaxInt64),
+		setting.Within(errConfig, "Rate", cfg.Rate, 0, math.Inf(1)),
+		setting.Within(errConfig, "Burst", cfg.Burst, 1, math.MaxInt),
+		setting.Within(errConfig, "TotalRate", cfg.TotalRate, 0, math.Inf(1)),
+		setting.Within(errConfig, "MaxBody", cfg.MaxBody, 1, math.MaxInt64),
+		setting.Within(errConfig, "MaxAddrs", cfg.MaxAddrs, ratelimit.Scopes, math.MaxInt)); err != nil {
+		return nil, err
+	}
+	if err := origins.List(cfg.Origins).Check(); err != nil {
+		return nil, fmt.Errorf("%w: Origins: %w", errConfig, err)
+	}
+	for name, list := range map[string][]netip.AddrPort{"Servers": cfg.Servers, "Internal": cfg.Internal} {
+		if len(list) > netcode.MaxServers || slices.ContainsFunc(list, func(a netip.AddrPort) bool { return !a.IsValid() }) {
+			return nil, fmt.Errorf("%w: %s: %w", errConfig, name, netcode.ErrServers)
+		}
+	}
 	return &Service{cfg: cfg, limit: ratelimit.New(cfg.Now, cfg.Rate, cfg.Burst, cfg.MaxAddrs, cfg.TotalRate)}, nil
 }
 
@@ -139,7 +147,7 @@ func (c Config) filled() Config {
 	c.Rate = cmp.Or(c.Rate, 1)
 	c.Burst = cmp.Or(c.Burst, 5)
 	c.TotalRate = cmp.Or(c.TotalRate, 1000)
-	c.MaxAddrs = max(cmp.Or(c.MaxAddrs, 65536), ratelimit.Scopes)
+	c.MaxAddrs = cmp.Or(c.MaxAddrs, 65536)
 	c.MaxBody = cmp.Or(c.MaxBody, 64<<10)
 	c.Challenge = cmp.Or(c.Challenge, "Bearer")
 	if c.ClientAddr == nil {

@@ -13,6 +13,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/bunchnet/bunchnet/netconn/internal/setting"
 	"github.com/bunchnet/bunchnet/netconn/netsim"
 	"github.com/bunchnet/bunchnet/netconn/udp"
 )
@@ -33,9 +35,9 @@ type Config struct {
 	Up, Down netsim.Settings
 	// Seed determines the random decisions of the links.
 	Seed uint64
-	// MaxClients bounds the clients at a time. Datagrams of further clients are dropped and counted in Refused. Default 1024.
+	// MaxClients bounds the clients at a time. Datagrams of further clients are dropped and counted in Refused. 1 to 1048576, default 1024.
 	MaxClients int
-	// IdleTimeout is how long the proxy remembers a client after its last datagram. Default 30 s.
+	// IdleTimeout is how long the proxy remembers a client after its last datagram: 1 ms to 100 years. Default 30 s.
 	IdleTimeout time.Duration
 }
 
@@ -66,24 +68,29 @@ type client struct {
 	heard    time.Duration
 }
 
+var errConfig = errors.New("proxy")
+
 // New opens a proxy. It returns an error for wrong settings, or when the system can't open the socket.
 func New(cfg Config) (*Proxy, error) {
-	if cfg.MaxClients == 0 {
-		cfg.MaxClients = 1024
-	}
-	if cfg.IdleTimeout == 0 {
-		cfg.IdleTimeout = 30 * time.Second
+	cfg.MaxClients, cfg.IdleTimeout = cmp.Or(cfg.MaxClients, 1024), cmp.Or(cfg.IdleTimeout, 30*time.Second)
+	if err := setting.First(
+		setting.Within(errConfig, "MaxClients", cfg.MaxClients, 1, 1<<20),
+		setting.Within(errConfig, "IdleTimeout", cfg.IdleTimeout, time.Millisecond, setting.Longest)); err != nil {
+		return nil, err
 	}
 	if err := validate(&cfg.Up, &cfg.Down); err != nil {
 		return nil, err
 	}
 	to, err := net.ResolveUDPAddr("udp", cfg.To)
+	if err == nil && to.Port == 0 {
+		err = errors.New("it has no port")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
+		return nil, fmt.Errorf("%w: To %q: %w", errConfig, cfg.To, err)
 	}
 	front, err := udp.Listen(cfg.Listen, udp.Config{})
 	if err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
+		return nil, fmt.Errorf("%w: Listen %q: %w", errConfig, cfg.Listen, err)
 	}
 	ap := to.AddrPort()
 	p := &Proxy{cfg: cfg, front: front, to: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), epoch: time.Now(),
