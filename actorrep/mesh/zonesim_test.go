@@ -582,7 +582,8 @@ func (s *zoneServer) play() {
 	g := s.g
 	if s.keeper != nil && s.keeper.leaving {
 		for a := range s.world.All { // what it has taken back from a server that is over
-			if r := s.zone.records[a.(*sheep).GUID()]; r != nil && r.owner == s.id && a.(*sheep).restored {
+			t := s.g.truths[a.(*sheep).GUID()]
+			if r := s.zone.records[a.(*sheep).GUID()]; r != nil && r.owner == s.id && a.(*sheep).restored && !(s.late && t != nil && t.epoch > a.(*sheep).Epoch) {
 				s.takesOver(a.(*sheep), g.truths[r.id])
 			}
 		}
