@@ -197,10 +197,13 @@ func (k *Keeper) stepDeal(a Dealer, d dealing) {
 		k.do(kv.Op{Kind: kv.Get, Key: k.actorKey(d.with)}, func(e kv.Event) {
 			k.looks--
 			now := book.find(d.taken, d.with, d.n)
-			if now == nil || !now.busy || !now.kept || !k.z.Owns(a) {
+			if now == nil || !now.busy {
 				return
 			}
 			now.busy = false
+			if !now.kept || !k.z.Owns(a) { // it may be on the way to another server, and stay
+				return
+			}
 			var v actorRecord
 			switch {
 			case e.Status == kv.Missing:
