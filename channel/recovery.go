@@ -106,10 +106,14 @@ func (m *Machine) Acked(ch *Channel, seq, id int64) {
 		rec.inFlight--
 		rec.acked = true
 		m.table().notWaiting(ch, rec)
-		if seq == ch.out.first && (ch.refused || ch.numRefused > 0) {
+		takes := m.table().takes(ch, rec)
+		if (takes || seq == ch.out.first) && (ch.refused || ch.numRefused > 0) {
 			m.table().taken(ch)
 		}
 		m.table().releaseFront(ch)
+		if first := ch.out.at(ch.out.first); takes && first != nil {
+			first.lost = 0
+		}
 	}
 }
 

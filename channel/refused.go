@@ -9,7 +9,8 @@ import (
 // Channels that the peer may be refusing. A peer refuses bunches when it has no room for them until others have arrived, or when it doesn't accept
 // the channel yet. To the sender that looks like loss. Sending them again and again would starve the channels that the peer accepts.
 //
-// So a channel counts as refused when its oldest bunch was lost refusedOften times, or its open is lost, until its oldest bunch is acked. Refused
+// So a channel counts as refused when its oldest bunch was lost refusedOften times, and nothing of the channel was acked meanwhile, or when its open is
+// lost, until its oldest bunch is acked, or another one that the peer wouldn't have taken either. Refused
 // channels take turns with each other and with bunches never sent, first those of channels that don't count as refused. In its turn a channel sends a packet of its own with its oldest bunches,
 // because a packet is refused as a whole, and other bunches in it would count as lost too. After maxTurns turns, fewer each time, the
 // channel waits until the fate of its oldest bunch is known.
@@ -140,6 +141,12 @@ func (t *Table) taken(ch *Channel) {
 			due--
 		}
 	}
+}
+
+// takes reports whether the ack of any of a channel's bunches says that the peer refuses nothing of the channel: it has no room for what comes early
+// before it has none for the oldest, so what of that was lost before was lost by the path. Parts say nothing, and nothing does while the peer is short.
+func (t *Table) takes(ch *Channel, rec *outRec) bool {
+	return (ch.openAcked || !ch.openedLocally) && !rec.header.Partial && !t.short
 }
 
 // nextDue is the oldest waiting bunch of a refused channel, or nil.

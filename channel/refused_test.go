@@ -268,8 +268,9 @@ func TestWhatCountsAsRefused(t *testing.T) {
 	s.m.Pump()
 	h, _, _ := s.m.Copy(ch, s.sent[1].seq, 5)
 	require.Nil(t, h, "no copy of it spoils other packets")
+	s.table.short = true
 	s.ack(last)
-	require.True(t, ch.refused, "the oldest is still under way")
+	require.True(t, ch.refused, "the peer is short: the oldest is still under way")
 	s.ack(len(s.sent) - 1)
 	require.False(t, ch.refused)
 	require.Zero(t, ch.out.len())
@@ -289,6 +290,51 @@ func TestWhatCountsAsRefused(t *testing.T) {
 		s.m.Pump()
 		require.Equal(t, []*Channel{control, game}, s.order(n))
 	}
+}
+
+// TestLossIsNoRefusal: a channel isn't refused while the peer takes what comes early, however often its oldest bunch is lost. Parts of payloads
+// that it takes say nothing.
+func TestLossIsNoRefusal(t *testing.T) {
+	s := newStub(t, false, noControl)
+	ch := s.open(stubGame)
+	s.send(ch, 1)
+	s.ack(0)
+	s.send(ch, 100)
+	oldest := s.sent[1].seq
+	early := len(s.sent)
+	for range 3*lostMost + 1 {
+		s.send(ch, 100)
+	}
+	part := len(s.sent)
+	s.send(ch, 3000)
+	require.True(t, s.sent[part].h.Partial)
+	last := 1
+	lose := func() {
+		s.lose(last)
+		if last = len(s.sent); ch.refused {
+			return
+		}
+		s.m.Pump()
+		require.Equal(t, oldest, s.sent[last].seq)
+	}
+	for range 3 * lostMost {
+		lose()
+		s.ack(early)
+		early++
+		require.False(t, ch.refused)
+		require.Zero(t, ch.out.at(oldest).lost)
+	}
+	for range refusedOften {
+		require.False(t, ch.refused)
+		lose()
+	}
+	require.True(t, ch.refused, "nothing was acked meanwhile")
+	s.ack(part)
+	require.True(t, ch.refused, "parts say nothing")
+	s.ack(early)
+	require.False(t, ch.refused)
+	s.m.Pump()
+	require.Equal(t, oldest, s.sent[last].seq, "it doesn't wait for its turn")
 }
 
 // TestTakenSendsAllAtOnce: what waited for the turns of a channel goes at once when its oldest bunch has come, before what is new.

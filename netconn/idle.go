@@ -183,7 +183,10 @@ const (
 	// all that is behind it; where an end that ticks once a second sends that bunch once a tick, and 70 % are lost, ten seconds
 	// are no more than bad luck.
 	refusalRounds = 64
-	refusalGap    = time.Second
+	// refusalTrips is how many round trips it must have gone on: the one bunch that such a peer takes goes again once in each. Where 80 % are lost, all of
+	// so many are in one of a million runs.
+	refusalTrips = 64
+	refusalGap   = time.Second
 	// emptyAfter is the naks in a row from which on an empty packet is sent each emptyInterval.
 	emptyAfter    = 64
 	emptyInterval = 200 * time.Millisecond
@@ -219,8 +222,9 @@ func (r *nakRun) nak(now time.Duration) {
 	r.last = now
 }
 
-func (r *nakRun) tooLong() bool {
-	return r.packets >= refusalPackets && r.rounds >= refusalRounds && r.lasted >= refusalTime
+// tooLong reports whether an honest peer at a round trip can't have refused, or lost, so many.
+func (r *nakRun) tooLong(trip time.Duration) bool {
+	return r.packets >= refusalPackets && r.rounds >= refusalRounds && r.lasted >= max(refusalTime, refusalTrips*min(trip, silentMost))
 }
 
 // acked and lost note the fate of a packet.
@@ -243,10 +247,10 @@ func (c *Conn) checkRefusals() {
 		c.Fail(fmt.Errorf("%w: %d are in flight", errFewAcks, n), false)
 	}
 	r := &c.refusals.all
-	if !r.tooLong() {
+	if !r.tooLong(c.rtt.smoothed) {
 		r = &c.refusals.reliable
 	}
-	if !r.tooLong() || r == &c.refusals.reliable && (c.path.probing(c.now) || c.onlyCloses()) {
+	if !r.tooLong(c.rtt.smoothed) || r == &c.refusals.reliable && (c.path.probing(c.now) || c.onlyCloses()) {
 		return
 	}
 	c.Fail(fmt.Errorf("%w: %d packets in %v", errRefuses, r.packets, r.lasted.Round(time.Millisecond)), false)

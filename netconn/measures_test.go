@@ -290,23 +290,29 @@ func TestRefusalsInARow(t *testing.T) {
 	r := run(open, refusalPackets, gap)
 	want := nakRun{packets: refusalPackets, rounds: refusalPackets, lasted: (refusalPackets - 1) * gap, last: began + (refusalPackets-1)*gap}
 	require.Equal(t, refusals{all: want, reliable: want}, *r)
-	require.True(t, r.all.tooLong())
+	require.True(t, r.all.tooLong(0))
 	r.all.lasted = refusalTime
-	require.True(t, r.all.tooLong())
+	require.True(t, r.all.tooLong(0))
 	r.all.lasted--
-	require.False(t, r.all.tooLong())
+	require.False(t, r.all.tooLong(0))
+	for trip, least := range map[time.Duration]time.Duration{time.Second: refusalTrips * time.Second, time.Hour: refusalTrips * silentMost} {
+		r.all.lasted = least - 1
+		require.False(t, r.all.tooLong(trip), "at a round trip of %v", trip)
+		r.all.lasted++
+		require.True(t, r.all.tooLong(trip), "at a round trip of %v", trip)
+	}
 	r = new(refusals)
 	for i := range refusalRounds { // a peer that is heard once a second, with thousands of naks each time
 		for range refusalPackets {
 			r.lost(began+time.Duration(i)*time.Second, open)
 		}
-		require.Equal(t, i == refusalRounds-1, r.all.tooLong(), i)
+		require.Equal(t, i == refusalRounds-1, r.all.tooLong(0), i)
 	}
 	r = run(open, 2*refusalPackets, 0) // all at once, as after a darkness
-	require.False(t, r.all.tooLong())
+	require.False(t, r.all.tooLong(0))
 	for i := range 9 {
 		r.lost(began+time.Duration(i)*time.Hour, open)
-		require.False(t, r.all.tooLong(), "only what is told counts")
+		require.False(t, r.all.tooLong(0), "only what is told counts")
 	}
 	r = run(open, refusalPackets, gap)
 	r.acked(bare)
@@ -316,9 +322,9 @@ func TestRefusalsInARow(t *testing.T) {
 	r.acked(open)
 	require.Zero(t, r.reliable.packets)
 	r = run(open, refusalPackets-1, time.Second)
-	require.False(t, r.all.tooLong())
+	require.False(t, r.all.tooLong(0))
 	r.lost(began+time.Hour, open)
-	require.True(t, r.all.tooLong())
+	require.True(t, r.all.tooLong(0))
 	for _, p := range []*sentPacket{opening, bare} {
 		r = run(p, 5, gap)
 		require.Equal(t, [2]int{5, 0}, [2]int{r.all.packets, r.reliable.packets})

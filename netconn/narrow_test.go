@@ -239,7 +239,7 @@ func TestWideAgainAfterManyLosses(t *testing.T) {
 	c.refusals.all.packets = 0 // small ones arrive
 	require.True(t, c.path.probing(now))
 	c.refusals.reliable.rounds, c.refusals.reliable.lasted = refusalRounds, refusalTime
-	require.True(t, c.refusals.reliable.tooLong(), "probing puts the verdict off")
+	require.True(t, c.refusals.reliable.tooLong(0), "probing puts the verdict off")
 	h := newHand(t, nil)
 	end := h.conns[0]
 	h.now += 20 * time.Second
