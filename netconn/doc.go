@@ -38,7 +38,6 @@
 //
 // # Bounds
 //
-<<<<<<< HEAD
 //	packets in flight               Protocol.PacketWindow less 4: 252, or 6140 with Bunchnet. See "A full window"
 //	bytes sent                      the Controller's rate, for reliable bunches and for everything that is sent again. Acks, keep-alives,
 //	                                the close and unreliable bunches don't wait for it: ask IsNetReady before you send unreliable
@@ -50,7 +49,7 @@
 //	packets held for a repair       within OrderCache, for the usual time between two repair symbols, at most 50 ms
 //	bytes kept for repairs          75 kB with packets of 1024 bytes, part of MaxMemory (netconn/handler/coding); none before the first loss
 //	records of bunches in flight    an eighth of MaxMemory, in addition to it. Above that the window counts as full
-//	lost packets in a row           1024, reported over at least 10 s: all packets, or all with reliable bunches of channels that the
+//	lost packets in a row           1024, reported over at least 10 s and 64 round trips: all packets, or all with reliable bunches of channels that the
 //	                                peer has. The connection then ends with PeerBroke; with PathNarrow when packets of the
 //	                                same size without reliable bunches are lost too
 //	time for a close                LingerTimeout, 2 s; the CloseResult lists what isn't acked by then
@@ -71,32 +70,6 @@
 // With Config.LargestPacket the connection probes sizes above Protocol.Bunch.MaxPacket, at most twelve. It sends one probe at a time, after at least
 // 16 full packets, and gives a size up after 10 lost probes, or after 3 where less than a tenth of the packets is lost. It tries again after 10
 // minutes; when larger packets that had worked got lost, after 1 s, and twice as long each further time. Every end accepts packets of 1500 bytes.
-=======
-//	packets in flight               Protocol.PacketWindow less 4: 252, or 6140 with Bunchnet and 1020 of those when no ack came for a second and two round trips, 3 s at most. Then reliable bunches wait, and
-//	                                SendBunch refuses unreliable ones with channel.ErrNotSent. Acks and keep-alives go on: the newest empty packet once more, with the acks of now, each
-//	                                KeepAlive and when the peer is heard; and a new one after a silence s every s/256, or s/64 with Bunchnet, which is 3 s at
-//	                                most in the first hour, or the first 20 minutes with Bunchnet. The peer takes the acks of a packet that it has. So
-//	                                both ends are back within two KeepAlives, the longer of theirs, and a few round trips, however
-//	                                long it was dark and however clocks jump meanwhile. With a window of 256 or less, only as many as the ack history holds, until an ack is overdue: after a second
-//	                                and two round trips, 3 s at most
-//	bytes sent                      Controller's rate, for reliable bunches and all that is sent again. Acks, keep-alives and the
-//	                                close don't wait; unreliable bunches don't either, so ask IsNetReady before. Where they
-//	                                take more than the rate, reliable ones get a quarter of it on top
-//	size of a packet                Protocol.Bunch.MaxPacket, and up to Config.LargestPacket once a probe of that size has arrived. One probe is in flight, after
-//	                                at least 16 full packets; at most 10 of a size, 3 where less than a tenth is lost, and a dozen sizes, each 10 min
-//	                                or, when larger packets got lost, after 1 s and twice as long each time. Every end takes 1500 bytes
-//	bytes held for the peer         Config.MaxMemory, half for what it sent and half for what it doesn't ack
-//	bytes kept unused               Config.Pool's: an eighth of MaxMemory, or 12 MiB for all connections of a driver
-//	packets held for their order    Config.OrderCache, 32 or 256, for ReorderWindow; then they are processed without the late one
-//	packets held for a repair       as long as packets with symbols are apart, 50 ms at most; within OrderCache too
-//	bytes kept for repairs          those of netconn/handler/coding, 75 kB with packets of 1024 bytes, of MaxMemory; nothing until the path loses
-//	bunches noted for acks          those of the packets in flight, while they take less than an eighth of MaxMemory, besides what it counts; more wait, or
-//	                                are refused, as with a full window
-//	naks                            1024 packets in a row, told over 10 s and 64 round trips or more, which count as 3 s at most, all of them
-//	                                or all with reliable bunches of channels that the peer has: the connection ends with PeerBroke, or with PathNarrow where packets of
-//	                                that size without reliable bunches are lost too
-//	a close                         LingerTimeout, 2 s; what isn't sent and acked by then is listed in the CloseResult
->>>>>>> 5546e5a4 (channel, netconn: loss alone isn't taken for refusals)
 //
 // All methods of a Conn belong to the goroutine that ticks it.
 package netconn
