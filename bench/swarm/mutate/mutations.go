@@ -74,7 +74,7 @@ var mutations = []mutation{
 	{"channel: one bunch may overtake", "channel/receive.go",
 		"	if in.ChSequence != s.inReliable+1 {", "	if in.ChSequence > s.inReliable+2 {"},
 	{"channel: early bunches aren't kept", "channel/receive.go",
-		"	ch.needRare().in.insert(i, rec, t.cfg.Pool)\n", "	_ = i\n"},
+		"	ch.needRare().in.add(rec)\n", ""},
 	{"channel: an early bunch's buffer is released at once", "channel/receive.go",
 		"	in.Data.ReadBitsTo(rec.data, in.Bits)\n	ch.needRare()", "	in.Data.ReadBitsTo(rec.data, in.Bits)\n	t.cfg.Pool.Put(rec.data)\n	ch.needRare()"},
 	{"assembly: parts of two bunches are joined", "bunch/assembly.go",

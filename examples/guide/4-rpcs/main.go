@@ -7,6 +7,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"time"
 
@@ -24,8 +25,7 @@ type Player struct {
 	news int     // on its client: how often it was told
 }
 
-// Go is called by the owner's client and runs at the server. It isn't reliable: the next one replaces it anyway.
-// What fails the validation ends the connection, since no honest client sends it.
+// Go is called by the owner's client and runs at the server. The next call makes up for a lost one. An invalid one ends the connection.
 var Go = actorrep.ServerRPC(func(_ actorrep.Call, p *Player, dir float64) error {
 	p.dir = dir
 	return nil
@@ -88,12 +88,10 @@ func (c *client) frame(now time.Time) error {
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Fprintln(os.Stderr, "it has no flags and takes no arguments")
-		os.Exit(2)
+		log.Fatal("it has no flags and takes no arguments")
 	}
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "FAIL:", err)
-		os.Exit(1)
+		log.Fatal("FAIL: ", err)
 	}
 }
 
@@ -124,8 +122,7 @@ func run() error {
 		}
 		defer c.net.Close()
 	}
-	for tick := 0; tick < 3600 && check(clients) != nil; tick++ { // a minute at most
-		now := time.Now()
+	for now, end := time.Now(), time.Now().Add(time.Minute); now.Before(end) && check(clients) != nil; now = time.Now() {
 		srv.TickDispatch(now) // the clients' calls run here
 		for a := range world.All {
 			p := a.(*Player)
