@@ -21,8 +21,9 @@
 //
 // # Browsers
 //
-// Pages of the service's own origin may request tokens. List pages of other origins in Config.Origins; browsers refuse all others. A client
-// with GOOS=js uses [Fetch] like any other.
+// Pages of the service's own origin may request tokens. List pages of other origins in Config.Origins. Requests of all other pages get a 403,
+// so that no page of somebody else's spends a player's rate, login and place (CSRF). A browser that doesn't send Sec-Fetch-Site is told by its Origin and Host
+// headers; a proxy before the service has to pass on both. A client with GOOS=js uses [Fetch] like any other.
 //
 // # Changing the key
 //

@@ -66,8 +66,8 @@ type Config struct {
 	Timeout time.Duration
 	// Challenge is the WWW-Authenticate header of a 401, which names the way to log in. Default Bearer.
 	Challenge string
-	// Origins lists pages of other origins whose scripts may request tokens, such as "https://play.example.com". "*" is every page;
-	// browsers add no cookies to requests then. Default none.
+	// Origins lists pages of other origins whose scripts may request tokens, such as "https://play.example.com". "*" is every page; browsers show
+	// their scripts no answer to a request with cookies. Requests of other pages get a 403, before Rate and Authenticate. Default none.
 	Origins []string
 	// Rate is the requests a second from one IPv4 address or IPv6 /64. Burst is how many may come at once. Default 1 and 5. An
 	// IPv6 /56 has 4 times as much, a /48 16 times, an IPv4 /24 32 times. Further requests get a 429, before Authenticate.
@@ -97,8 +97,8 @@ type Counters struct {
 	// Preflights counts the requests (CORS) by which browsers ask whether a page in Config.Origins may request tokens.
 	Preflights uint64
 	// Refused requests, by reason.
-	// NotPlaced are those for which Place returned an *Error.
-	BadMethod, BadAddr, Limited, TooLarge, Unauthorized, Unavailable, NoServers, NotPlaced, Failed uint64
+	// NotPlaced are those for which Place returned an *Error. BadOrigin are those of pages that aren't in Config.Origins.
+	BadMethod, BadOrigin, BadAddr, Limited, TooLarge, Unauthorized, Unavailable, NoServers, NotPlaced, Failed uint64
 }
 
 // Service is an http.Handler that answers a POST with a connect token. Safe for concurrent use.
@@ -106,8 +106,9 @@ type Service struct {
 	cfg   Config
 	limit *ratelimit.Limiter
 	lines ratelimit.Lines
+	pages http.CrossOriginProtection
 
-	preflights, issued, badMethod, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, notPlaced, failed atomic.Uint64
+	preflights, issued, badMethod, badOrigin, badAddr, limited, tooLarge, unauthorized, unavailable, noServers, notPlaced, failed atomic.Uint64
 }
 
 var errConfig = errors.New("tokenserver")
@@ -177,11 +178,11 @@ func (s *Service) Format(f fmt.State, _ rune) {
 
 // Counters returns the counters so far.
 func (s *Service) Counters() Counters {
-	return Counters{Issued: s.issued.Load(), Preflights: s.preflights.Load(), BadMethod: s.badMethod.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(), TooLarge: s.tooLarge.Load(),
+	return Counters{Issued: s.issued.Load(), Preflights: s.preflights.Load(), BadMethod: s.badMethod.Load(), BadOrigin: s.badOrigin.Load(), BadAddr: s.badAddr.Load(), Limited: s.limited.Load(), TooLarge: s.tooLarge.Load(),
 		Unauthorized: s.unauthorized.Load(), Unavailable: s.unavailable.Load(), NoServers: s.noServers.Load(), NotPlaced: s.notPlaced.Load(), Failed: s.failed.Load()}
 }
 
-// ServeHTTP answers a POST with status 200 and a token of 2048 bytes, or refuses it with 400, 401, 405, 413, 429, 500 or 503, or what
+// ServeHTTP answers a POST with status 200 and a token of 2048 bytes, or refuses it with 400, 401, 403, 405, 413, 429, 500 or 503, or what
 // Config.Place says, and the reason as text. It answers a browser's CORS preflight for a page in Config.Origins with 204.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.share(w, r) {
@@ -190,6 +191,10 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		s.refuse(w, &s.badMethod, http.StatusMethodNotAllowed, "bad_method")
+		return
+	}
+	if !origins.List(s.cfg.Origins).Allows(r.Header.Get("Origin")) && s.pages.Check(r) != nil { // it would be spent for nothing: the page can't read a token
+		s.refuse(w, &s.badOrigin, http.StatusForbidden, "bad_origin")
 		return
 	}
 	from, err := s.cfg.ClientAddr(r)

@@ -419,6 +419,9 @@ func TestOrigins(t *testing.T) {
 			require.Equal(t, http.StatusMethodNotAllowed, ask("OPTIONS", "", false).Code, "no question")
 		}
 		for who, want := range map[string]int{"ann": http.StatusOK, "": http.StatusUnauthorized} {
+			if test.allow == "" && test.origin != "" {
+				want = http.StatusForbidden
+			}
 			w := ask("POST", who, false)
 			require.Equal(t, want, w.Code, name)
 			require.Equal(t, test.allow, w.Header().Get("Access-Control-Allow-Origin"), name)
@@ -428,4 +431,61 @@ func TestOrigins(t *testing.T) {
 	}
 	_, err := New(Config{Key: key, Authenticate: func(*http.Request) (Player, error) { return Player{}, nil }, Origins: []string{"play.example"}})
 	require.ErrorContains(t, err, "play.example")
+}
+
+// TestForeignPages: a page that isn't in Origins can make a browser post, with the player's cookies, though not read the answer (CSRF). Its requests get no token, reach
+// neither the login nor Place, and take nothing of the rate of the player, whose own client is answered.
+func TestForeignPages(t *testing.T) {
+	const home = "https://play.example.com"
+	for _, page := range []struct {
+		name    string
+		headers map[string]string
+		origins []string
+		status  int
+	}{
+		{"another site's", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, nil, http.StatusForbidden},
+		{"another site's, with a list", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, []string{home}, http.StatusForbidden},
+		{"a neighbour's", map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "https://evil.example.com"}, []string{home}, http.StatusForbidden},
+		{"a frame's without an origin", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "null"}, nil, http.StatusForbidden},
+		{"in a browser that tells the origin only", map[string]string{"Origin": "https://evil.example"}, nil, http.StatusForbidden},
+		{"in a list", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": home}, []string{home}, http.StatusOK},
+		{"any", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, []string{"*"}, http.StatusOK},
+		{"the service's own", map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "https://tokens.example.com"}, nil, http.StatusOK},
+		{"the service's own in a browser that tells the origin only", map[string]string{"Origin": "https://tokens.example.com"}, nil, http.StatusOK},
+		{"no page's", nil, nil, http.StatusOK},
+	} {
+		t.Run(page.name, func(t *testing.T) {
+			logins, placed := 0, 0
+			r := newRig(t, func(c *Config) {
+				c.Origins = page.origins
+				login := c.Authenticate
+				c.Authenticate = func(r *http.Request) (Player, error) { logins++; return login(r) }
+				c.Place = func(*http.Request, *Player) error { placed++; return nil }
+			})
+			post := func(headers map[string]string) int {
+				req := httptest.NewRequest("POST", "https://tokens.example.com/token", nil)
+				req.RemoteAddr = "192.0.2.1:1"
+				req.Header.Set("Authorization", "ann")
+				for name, value := range headers {
+					req.Header.Set(name, value)
+				}
+				w := httptest.NewRecorder()
+				r.ServeHTTP(w, req)
+				return w.Code
+			}
+			n := r.cfg.Burst - 1
+			for range n {
+				require.Equal(t, page.status, post(page.headers))
+			}
+			if page.status == http.StatusForbidden {
+				for range 100 {
+					post(page.headers)
+				}
+				require.Zero(t, logins)
+				require.Zero(t, placed)
+				require.EqualValues(t, n+100, r.Counters().BadOrigin)
+			}
+			require.Equal(t, http.StatusOK, post(nil), "the player's own client")
+		})
+	}
 }
