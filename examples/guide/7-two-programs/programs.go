@@ -20,7 +20,7 @@ func all(ctx context.Context) error {
 		cmd.Env, cmd.Stderr = append(os.Environ(), "BUNCHNET_KEY="+hex.EncodeToString(key)), os.Stderr
 		return cmd
 	}
-	srv := self("-serve", "127.0.0.1:0", "-seconds", "60")
+	srv := self("-serve", "127.0.0.1:0", "-seconds", "180")
 	out, err := srv.StdoutPipe()
 	if err != nil {
 		return err
