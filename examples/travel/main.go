@@ -44,7 +44,7 @@ func main() {
 	flag.Float64Var(&o.bad.Loss, "loss", 2, "datagrams lost, percent, each way")
 	check := flag.Bool("check", false, "a short run")
 	flag.Parse()
-	if flag.NArg() > 0 || o.players < 1 || o.players > 50 || !(o.seconds > 0) {
+	if flag.NArg() > 0 || o.players < 1 || o.players > 50 || !(o.seconds > 0 && o.seconds <= 1e6) || o.bad.Validate() != nil {
 		fmt.Fprintln(os.Stderr, "a flag is out of range; see -help")
 		os.Exit(2)
 	}
