@@ -50,10 +50,10 @@
 //
 //	looks at the driver                  16 of different things in 3/4 of an interval; viewers of the same share one. More get 503
 //	a tick's time for looks              1 ms and one look, of 0.2 to 1 ms with 20,000 actors; the others wait for the next ticks
-//	streams of events                    Config.Viewers, 8; more get 503. A viewer that takes no event for 5 s is dropped. They end when
-//	                                     the driver closes
+//	streams of events                    Config.Viewers, 8; more get 503, and the page says so and asks again after 5 s. A viewer that takes no
+//	                                     event for 5 s is dropped. They end when the driver closes
 //	samples, packets a connection        Config.Samples, 240; Config.Packets, 128 each way
-//	connections with history             512, of 56 kB each by default; more have none until others end
+//	connections with history             512, of 56 kB each by default; more have none until others end, and are said to have none
 //	snapshots of a Source                one an interval of 100 ms, for all who ask
 //	a connection's name                  64 characters
 //	connections shown                    64 at a time, 1.2 kB of JSON each, 4096 in an export, and how many there are; sums are over all. With

@@ -190,6 +190,7 @@ func (i *Inspector) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would pass events on when it has a buffer full
 	if r.Method == http.MethodHead {
 		return // nothing would ever be written, so no deadline would end it
 	}

@@ -115,6 +115,7 @@ type Inspector struct {
 	films    chan struct{} // one is made at a time
 	looks    looks
 	patience time.Duration // for a viewer to take an event
+	most     int           // histories
 
 	// The rest belongs to the driver's goroutine.
 	histories map[uint32]*history // by connection id
@@ -145,7 +146,7 @@ func New(d *driver.Driver, cfg Config) *Inspector {
 		panic(err)
 	}
 	i := &Inspector{cfg: cfg, source: NewSource(d), viewers: make(chan struct{}, cfg.Viewers), films: make(chan struct{}, 1), histories: map[uint32]*history{},
-		looks: looks{age: cfg.age(), byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout}
+		looks: looks{age: cfg.age(), byQuery: map[string]*look{}}, loads: newLoads(cfg.Samples), patience: eventTimeout, most: maxHistories}
 	i.source.name = cfg.Name
 	d.Do(func() { d.AddTrace(i) })
 	return i
@@ -177,7 +178,7 @@ func (i *Inspector) end(e *nettrace.Event) {
 
 func (i *Inspector) history(conn uint32) *history {
 	h := i.histories[conn]
-	if h == nil && len(i.histories) < maxHistories {
+	if h == nil && len(i.histories) < i.most {
 		h = newHistory(&i.cfg)
 		i.histories[conn] = h
 	}
@@ -239,6 +240,7 @@ type View struct {
 type Detail struct {
 	Conn           uint32
 	Name           string `json:",omitempty"`
+	NoHistory      bool   `json:",omitempty"` // 512 other connections have samples and packets, so that this one has none
 	ChannelCount   int
 	Samples        []Sample
 	Channels       []Channel      // at most 256 of ChannelCount, that have something to do
@@ -254,6 +256,7 @@ type Detail struct {
 type Lanes struct {
 	Conn           uint32
 	Name           string
+	NoHistory      bool `json:",omitempty"` // as in Detail
 	Sent, Received []Packet
 }
 
@@ -299,8 +302,8 @@ func (i *Inspector) look(ctx context.Context, q Query) (View, error) {
 			if v.Detail == nil && (q.Conn == 0 || c.ID() == q.Conn) {
 				v.Detail = i.detail(c, q, n)
 			}
-			if h := i.histories[c.ID()]; h != nil && slices.Contains(q.Also, c.ID()) {
-				v.Others = append(v.Others, Lanes{Conn: c.ID(), Name: h.name, Sent: h.sent.newest(n), Received: h.received.newest(n)})
+			if slices.Contains(q.Also, c.ID()) {
+				v.Others = append(v.Others, i.lanes(c, n))
 			}
 		}
 	})
@@ -323,11 +326,22 @@ func (i *Inspector) recent() Snapshot {
 	return i.snapshot
 }
 
+// lanes is the packets of a connection.
+func (i *Inspector) lanes(c *driver.Conn, packets int) Lanes {
+	h := i.history(c.ID())
+	if h == nil {
+		return Lanes{Conn: c.ID(), Name: i.source.nameOf(c), NoHistory: true, Sent: []Packet{}, Received: []Packet{}}
+	}
+	return Lanes{Conn: c.ID(), Name: h.name, Sent: h.sent.newest(packets), Received: h.received.newest(packets)}
+}
+
 func (i *Inspector) detail(c *driver.Conn, q Query, packets int) *Detail {
-	d := &Detail{Conn: c.ID(), ChannelCount: c.Table().Len(), Samples: []Sample{}, Sent: []Packet{}, Received: []Packet{}, Actors: []Actor{}, Properties: []Property{}}
+	d := &Detail{Conn: c.ID(), ChannelCount: c.Table().Len(), Samples: []Sample{}, Actors: []Actor{}, Properties: []Property{}}
 	d.Channels, d.Idle = channels(c.Table())
+	l := i.lanes(c, packets)
+	d.Name, d.NoHistory, d.Sent, d.Received = l.Name, l.NoHistory, l.Sent, l.Received
 	if h := i.histories[c.ID()]; h != nil {
-		d.Name, d.Samples, d.Sent, d.Received = h.name, h.curve(), h.sent.newest(packets), h.received.newest(packets)
+		d.Samples = h.curve()
 	}
 	if i.cfg.Actors != nil {
 		page := i.cfg.Actors(c, q.Actors)

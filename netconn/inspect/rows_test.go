@@ -103,3 +103,29 @@ func TestViewersShareASample(t *testing.T) {
 		require.Equal(t, before, named)
 	})
 }
+
+// TestNoHistory: a connection that has no curves and packets, since as many others as are kept have them, is said to have none, also beside another.
+func TestNoHistory(t *testing.T) {
+	busy(t, Config{Name: func(*driver.Conn) string { return "Zoe" }}, func(t *testing.T, i *Inspector) {
+		v := view(t, i, "/json?also=1")
+		require.False(t, v.Detail.NoHistory)
+		require.False(t, v.Others[0].NoHistory)
+		require.NotEmpty(t, v.Others[0].Sent)
+		require.NotContains(t, get(i, "/text?also=1", "*/*").Body.String(), noHistory)
+
+		require.NoError(t, i.source.do(t.Context(), func() {
+			i.most = 0
+			clear(i.histories)
+		}))
+		time.Sleep(time.Second)
+		v = view(t, i, "/json?also=1")
+		require.True(t, v.Detail.NoHistory)
+		require.Equal(t, "Zoe", v.Detail.Name)
+		require.Empty(t, v.Detail.Samples)
+		require.Empty(t, v.Detail.Sent)
+		require.Len(t, v.Others, 1)
+		require.True(t, v.Others[0].NoHistory)
+		require.Equal(t, "Zoe", v.Others[0].Name)
+		require.Equal(t, 2, strings.Count(get(i, "/text?also=1", "*/*").Body.String(), noHistory))
+	})
+}

@@ -47,6 +47,9 @@ func (v View) AppendText(b []byte) []byte {
 	}
 	for _, o := range v.Others {
 		fmt.Fprintf(&out, "\nconnection %d %s\n", o.Conn, bitio.Printable(o.Name))
+		if o.NoHistory {
+			fmt.Fprintf(&out, "  %s\n", noHistory)
+		}
 		writePackets(&out, "sent", o.Sent)
 		writePackets(&out, "received", o.Received)
 	}
@@ -77,8 +80,13 @@ func (v View) health(out *bytes.Buffer) {
 	out.WriteByte('\n')
 }
 
+const noHistory = "no curves and packets: 512 other connections have them"
+
 func (d *Detail) text(out *bytes.Buffer) {
 	fmt.Fprintf(out, "\nconnection %d\n", d.Conn)
+	if d.NoHistory {
+		fmt.Fprintf(out, "  %s\n", noHistory)
+	}
 	curve := func(name string, f func(Sample) float64, unit string) {
 		line, top := spark(d.Samples, f)
 		fmt.Fprintf(out, "  %-8s %s  at most %.3g %s\n", name, line, top, unit)

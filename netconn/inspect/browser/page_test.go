@@ -276,3 +276,31 @@ func TestOperator(t *testing.T) {
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&v))
 	require.Len(t, v.Others, 1)
 }
+
+// TestTooManyViewers: a page for which there is no place says so, and is live once there is one.
+func TestTooManyViewers(t *testing.T) {
+	web := httptest.NewServer(play(t))
+	t.Cleanup(web.Close)
+	var others []*http.Response
+	t.Cleanup(func() {
+		for _, o := range others {
+			_ = o.Body.Close()
+		}
+	})
+	for {
+		o, err := http.Get(web.URL + "/events")
+		require.NoError(t, err)
+		others = append(others, o)
+		if o.StatusCode == http.StatusServiceUnavailable {
+			break
+		}
+		require.Equal(t, http.StatusOK, o.StatusCode)
+	}
+	ctx := open(t)
+	live := func(is string) chromedp.Action {
+		return chromedp.Poll(fmt.Sprintf(`el("live").textContent === %q`, is), nil, chromedp.WithPollingTimeout(patience))
+	}
+	require.NoError(t, chromedp.Run(ctx, chromedp.Navigate(web.URL+"/"), live("too many viewers")))
+	require.NoError(t, others[0].Body.Close())
+	require.NoError(t, chromedp.Run(ctx, live("live")))
+}

@@ -220,7 +220,7 @@ const timeline = { span: 2e9, row: 26, label: 150, bars: [] };
 
 function showTimeline(v) {
   const d = v.Detail;
-  const lanes = [{ Conn: d.Conn, Name: d.Name, Sent: d.Sent, Received: d.Received }, ...v.Others.filter(o => o.Conn !== d.Conn)];
+  const lanes = [{ Conn: d.Conn, Name: d.Name, NoHistory: d.NoHistory, Sent: d.Sent, Received: d.Received }, ...v.Others.filter(o => o.Conn !== d.Conn)];
   el("beside").hidden = lanes.length < 2;
   timeline.bars = [];
   if (lanes.length < 2) return;
@@ -242,7 +242,7 @@ function showTimeline(v) {
   lanes.forEach((l, n) => [[l.Sent, " out"], [l.Received, " in"]].forEach(([list, way], k) => {
     const base = (2 * n + k + 1) * timeline.row;
     g.fillStyle = color("dim");
-    g.fillText((l.Conn + " " + (l.Name || "")).slice(0, 18) + way, 0, base - 4);
+    g.fillText((l.Conn + " " + (l.Name || "")).slice(0, 18) + (l.NoHistory ? " not kept" : way), 0, base - 4);
     g.fillStyle = color("line");
     g.fillRect(timeline.label, base - 1, width, 1);
     for (const p of list) {
@@ -274,6 +274,7 @@ function showDetail(v) {
   el("detail").hidden = !d;
   if (!d) return;
   setText(el("which"), d.Conn + (d.Name ? ", " + d.Name : ""));
+  el("nohistory").hidden = !d.NoHistory;
   showCurves(d);
   showPackets("sent", d.Conn, d.Sent);
   showPackets("received", d.Conn, d.Received);
@@ -338,7 +339,20 @@ function watch() {
     show(v);
   };
   source.addEventListener("stalled", e => say(JSON.parse(e.data), false));
-  source.onerror = () => say("no answer", false);
+  source.onerror = e => refused(e.target);
+}
+
+// refused says why there are no events. A browser asks again when nobody answered, and not when a server said no, as to too many viewers.
+function refused(s) {
+  if (s !== source) return;
+  say("no answer", false);
+  if (s.readyState !== EventSource.CLOSED) return;
+  fetch(s.url).then(async r => {
+    const why = r.ok ? "a place is free" : await r.text();
+    if (r.ok) r.body.cancel();
+    if (s === source) say(why.trim().replace("inspect: ", ""), false);
+  }).catch(() => {});
+  setTimeout(() => { if (s === source) watch(); }, 5000);
 }
 
 function pick(id) {
